@@ -1,0 +1,63 @@
+/*
+ * image.h
+ *	  Order-preserving unsigned images of the fixed-width SQL types.
+ *
+ * image(a) < image(b), as unsigned integers, exactly where a sorts before b in
+ * the type's default btree order; image(a) = image(b) exactly where a and b are
+ * equal in it.  Descending order is the image's complement.
+ *
+ *	integers	the sign bit flipped, so that negative values come first.
+ *	floats		IEEE 754 orders like sign-magnitude integers: a positive value
+ *				gets its sign bit set, a negative one is complemented.  Before
+ *				that -0 becomes +0 and every NaN becomes the one quiet NaN, which
+ *				then is larger than +infinity: PostgreSQL's order.
+ *	unsigned	bool, "char" and oid are unsigned already.
+ *
+ * Plain C: the unit tests and the kernels' callers share these.
+ */
+#ifndef GPUSORT_IMAGE_H
+#define GPUSORT_IMAGE_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define IMAGE_SIGN32	UINT32_C(0x80000000)
+#define IMAGE_SIGN64	UINT64_C(0x8000000000000000)
+
+static inline uint32_t
+image_int32(int32_t v)
+{
+	return (uint32_t) v ^ IMAGE_SIGN32;
+}
+
+static inline uint64_t
+image_int64(int64_t v)
+{
+	return (uint64_t) v ^ IMAGE_SIGN64;
+}
+
+static inline uint32_t
+image_float4(float v)
+{
+	uint32_t	b;
+
+	if (v != v)
+		return UINT32_C(0xFFC00000);	/* +qNaN with its sign bit set */
+	v += 0.0f;					/* -0 becomes +0 */
+	memcpy(&b, &v, sizeof(b));
+	return b ^ ((uint32_t) ((int32_t) b >> 31) | IMAGE_SIGN32);
+}
+
+static inline uint64_t
+image_float8(double v)
+{
+	uint64_t	b;
+
+	if (v != v)
+		return UINT64_C(0xFFF8000000000000);
+	v += 0.0;
+	memcpy(&b, &v, sizeof(b));
+	return b ^ ((uint64_t) ((int64_t) b >> 63) | IMAGE_SIGN64);
+}
+
+#endif							/* GPUSORT_IMAGE_H */
