@@ -1,0 +1,127 @@
+/*
+ * router.h
+ *	  Which kernel sorts this input: facts in, decision out.
+ *
+ * The router is a pure function of the facts and of the model's constants
+ * (model.h).  It allocates nothing, reads no setting and no clock, and includes
+ * no server header, so that tests can call it with tables of facts.
+ *
+ * Of the kernels that can run the job it takes the one with the least predicted
+ * time.  Inputs below ROUTE_TINY_ROWS are not worth a prediction: they go to
+ * cpu_radix, whose own path for tiny inputs is the fastest thing there is, at
+ * the price of a few comparisons.  For the same reason the words that explain
+ * a decision are only written on demand: gpusort_route_reason().
+ *
+ * A caller sorts like this:
+ *
+ *		RouteFacts	facts = {0};
+ *		RouteDecision decision;
+ *
+ *		facts.n = n;
+ *		facts.format = SORT_REC_PACKED;		... and what else is known
+ *		gpusort_route_decide(&facts, &decision);
+ *		decision.kernel->run(&job);
+ *
+ * A fact that is not known is zero.
+ */
+#ifndef GPUSORT_ROUTER_H
+#define GPUSORT_ROUTER_H
+
+#include "../kernel/sort_kernel.h"
+
+/* Below this many records the choice of algorithm is not modelled. */
+#define ROUTE_TINY_ROWS		128
+
+/* Room for every algorithm's prediction and for the words of a reason. */
+#define ROUTE_MAX_KERNELS	12
+#define ROUTE_REASON_SIZE	256
+
+/* What is known of the GPU when the sort begins. */
+typedef enum RouteDevice
+{
+	ROUTE_DEVICE_NONE,			/* no device, or no service */
+	ROUTE_DEVICE_OFF,			/* gpusort.device = off */
+	ROUTE_DEVICE_BUSY,			/* its queue is full */
+	ROUTE_DEVICE_FULL,			/* the job does not fit the memory budget */
+	ROUTE_DEVICE_FAILED,		/* it was tried for this sort and failed */
+	ROUTE_DEVICE_READY
+} RouteDevice;
+
+typedef struct RouteFacts
+{
+	/* the job, as in SortJob: these four must be set */
+	size_t		n;				/* records */
+	SortRecFormat format;
+	int			begin_bit;		/* key bits that order, after narrowing: */
+	int			end_bit;		/* [begin_bit, end_bit) */
+	bool		rids_ascending; /* as in SortJob */
+
+	/* the keys; 0 is "not known" */
+	uint64_t	key_range;		/* largest - smallest + 1, saturating */
+	uint64_t	distinct;		/* estimate of distinct keys */
+
+	/*
+	 * Disorder, counted during ingest over neighbours: how many keys are
+	 * smaller (descents) and larger (ascents) than the key before.  No
+	 * descent is a sorted input, no ascent a reversed one, neither a flat one.
+	 */
+	bool		order_known;
+	size_t		descents;
+	size_t		ascents;
+
+	/* what the result is for; only explained, no CPU kernel depends on it */
+	bool		inexact;		/* equal keys are settled by comparison after */
+	size_t		bound;			/* rows wanted of the front; 0: all */
+
+	/* the means */
+	size_t		memory;			/* bytes left for scratch; 0: no limit */
+	int			threads;		/* team size; 0 and 1: the caller alone */
+	RouteDevice device;
+
+	/* gpusort.algorithm: a name forces it where it applies; NULL is auto */
+	const char *forced;
+} RouteFacts;
+
+typedef struct RoutePrediction
+{
+	const SortKernel *kernel;
+	double		us;				/* predicted time; < 0: not applicable */
+	size_t		scratch;		/* bytes; 0 when not applicable */
+	const char *why_not;		/* a few words; NULL when applicable */
+} RoutePrediction;
+
+typedef struct RouteDecision
+{
+	const SortKernel *kernel;	/* NULL: nothing fits facts->memory */
+	double		predicted_us;	/* 0 when not modelled (tiny input) */
+	const char *forced_why_not; /* why the forced name was not followed; NULL
+								 * when it was, or when none was given */
+} RouteDecision;
+
+/*
+ * Chooses.  Cost: some ns for tiny inputs, under a microsecond otherwise.  When
+ * the forced algorithm cannot run, the choice is auto's and forced_why_not says
+ * why.  kernel is NULL only when no kernel's scratch fits facts->memory.
+ */
+extern void gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision);
+
+/*
+ * Predicts every kernel for these facts: applicable ones first, by predicted
+ * time, then the others.  out has room for ROUTE_MAX_KERNELS; returns how many
+ * were written.  out[0] is what auto would choose if it is applicable, also for
+ * tiny inputs.
+ */
+extern int	gpusort_route_predict(const RouteFacts *facts, RoutePrediction *out);
+
+/*
+ * Writes the decision's explanation for EXPLAIN's "Sort Route", for example
+ * "cpu radix: 32-bit keys, 10000000 rows, no device".  buf has
+ * ROUTE_REASON_SIZE bytes; returns buf.
+ */
+extern char *gpusort_route_reason(const RouteFacts *facts,
+								  const RouteDecision *decision, char *buf);
+
+/* A kernel's name as EXPLAIN prints it: "cpu_radix" is "cpu radix". */
+extern void gpusort_route_display_name(const char *name, char *buf, size_t size);
+
+#endif							/* GPUSORT_ROUTER_H */
