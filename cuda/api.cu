@@ -1,0 +1,177 @@
+/*
+ * api.cu
+ *	  The library's only export, and the checks that every sort passes first.
+ */
+#include <string.h>
+
+#include "context.cuh"
+
+static const GpusortAlgorithm *
+algorithm_info(int32_t index)
+{
+	for (int32_t i = 0; gpusort_algorithms[i]; i++)
+		if (i == index)
+			return &gpusort_algorithms[i]->info;
+	return NULL;
+}
+
+static uint32_t
+key_width_bit(int32_t key_bits)
+{
+	return key_bits == 32 ? GPUSORT_KEYS_32 :
+		key_bits == 64 ? GPUSORT_KEYS_64 :
+		key_bits == 128 ? GPUSORT_KEYS_128 : 0;
+}
+
+/* Does the job make sense, and is it one this algorithm takes? */
+static GpusortStatus
+check_job(GpusortContext *ctx, int32_t index, const GpusortJob *job,
+		  const char **why, GpusortError *err)
+{
+	const SortAlgorithm *algorithm;
+
+	*why = NULL;
+	if (!algorithm_info(index))
+		FAIL(GPUSORT_BAD_CALL, "there is no algorithm %d", (int) index);
+	algorithm = gpusort_algorithms[index];
+	if (key_width_bit(job->key_bits) == 0)
+		FAIL(GPUSORT_BAD_CALL, "keys of %d bits", (int) job->key_bits);
+	if (job->begin_bit < 0 || job->begin_bit >= job->end_bit ||
+		job->end_bit > job->key_bits)
+		FAIL(GPUSORT_BAD_CALL, "key bits [%d, %d) of %d", (int) job->begin_bit,
+			 (int) job->end_bit, (int) job->key_bits);
+	if ((job->output & (GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS)) == 0)
+		FAIL(GPUSORT_BAD_CALL, "nothing is to be written");
+	if (wants_rids(job) && job->n > UINT64_C(1) << 32)
+		*why = "more rows than 32-bit rids";
+	else if (wants_rids(job) && !algorithm->info.rids)
+		*why = "it sorts keys only";
+	else if ((algorithm->info.key_widths & key_width_bit(job->key_bits)) == 0)
+		*why = "it does not take keys of this width";
+	else
+		*why = algorithm->why_not(&ctx->traits, job);
+	if (*why)
+		FAIL(GPUSORT_UNSUPPORTED, "%s: %s", algorithm->info.name, *why);
+	return GPUSORT_OK;
+}
+
+static GpusortStatus
+sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortJob *job,
+			 uint64_t *bytes, const char **why, GpusortError *err)
+{
+	const char *reason;
+	GpusortStatus status = check_job(ctx, algorithm, job, &reason, err);
+
+	if (why)
+		*why = reason;
+	*bytes = status == GPUSORT_OK
+		? gpusort_algorithms[algorithm]->scratch(&ctx->traits, job) : 0;
+	return status;
+}
+
+/* Nothing to order: outputs are the inputs. */
+static GpusortStatus
+copy_single(GpusortStream *stream, const GpusortJob *job, GpusortError *err)
+{
+	if (job->n == 0)
+		return GPUSORT_OK;
+	if (wants_keys(job))
+		CUDA_TRY(cudaMemcpyAsync(job->keys_out, job->keys, job->key_bits / 8,
+								 cudaMemcpyDeviceToDevice, stream->cuda));
+	if (wants_rids(job) && job->rids)
+		CUDA_TRY(cudaMemcpyAsync(job->rids_out, job->rids, sizeof(uint32_t),
+								 cudaMemcpyDeviceToDevice, stream->cuda));
+	if (wants_rids(job) && !job->rids)
+		CUDA_TRY(cudaMemsetAsync(job->rids_out, 0, sizeof(uint32_t), stream->cuda));
+	return GPUSORT_OK;
+}
+
+static GpusortStatus
+sort_run(GpusortStream *stream, int32_t algorithm, const GpusortJob *job,
+		 GpusortResult *result, GpusortError *err)
+{
+	GpusortResult unwanted;
+	SortRun		run;
+	const char *why;
+
+	if (!result)
+		result = &unwanted;
+	memset(result, 0, sizeof(*result));
+	TRY(check_job(stream->ctx, algorithm, job, &why, err));
+	result->stable = gpusort_algorithms[algorithm]->info.stable;
+	CUDA_TRY(cudaSetDevice(stream->ctx->traits.device));
+	if (job->n <= 1)
+		return copy_single(stream, job, err);
+	if (!job->keys || (wants_keys(job) && !job->keys_out) ||
+		(wants_rids(job) && !job->rids_out))
+		FAIL(GPUSORT_BAD_CALL, "an array of the job is missing");
+	if (job->scratch_bytes < gpusort_algorithms[algorithm]->scratch(&stream->ctx->traits, job))
+		FAIL(GPUSORT_BAD_CALL, "%llu bytes of scratch are too few",
+			 (unsigned long long) job->scratch_bytes);
+	run.job = job;
+	run.device = &stream->ctx->traits;
+	run.stream = stream;
+	run.result = result;
+	run.err = err;
+	return gpusort_algorithms[algorithm]->run(&run);
+}
+
+static GpusortStatus
+no_gather_scratch(GpusortContext *, const GpusortGather *, uint64_t *, GpusortError *err)
+{
+	FAIL(GPUSORT_UNSUPPORTED, "rows cannot be gathered yet");
+}
+
+static GpusortStatus
+no_gather_plan(GpusortStream *, const GpusortGather *, uint32_t *, GpusortError *err)
+{
+	FAIL(GPUSORT_UNSUPPORTED, "rows cannot be gathered yet");
+}
+
+static GpusortStatus
+no_gather_rows(GpusortStream *, const GpusortGather *, uint64_t, uint64_t, void *,
+			   GpusortError *err)
+{
+	FAIL(GPUSORT_UNSUPPORTED, "rows cannot be gathered yet");
+}
+
+static const GpusortCudaApi api = {
+	GPUSORT_ABI_VERSION,
+	sizeof(GpusortCudaApi),
+	gpusort_devices,
+	gpusort_context_create,
+	gpusort_context_destroy,
+	gpusort_device_alloc,
+	gpusort_device_free,
+	gpusort_device_trim,
+	gpusort_device_available,
+	gpusort_host_alloc,
+	gpusort_host_free,
+	gpusort_host_register,
+	gpusort_host_unregister,
+	gpusort_stream_create,
+	gpusort_stream_destroy,
+	gpusort_stream_poll,
+	gpusort_stream_wait,
+	gpusort_event_create,
+	gpusort_event_destroy,
+	gpusort_event_record,
+	gpusort_event_poll,
+	gpusort_event_wait,
+	gpusort_stream_after,
+	gpusort_event_elapsed,
+	gpusort_copy_in,
+	gpusort_copy_out,
+	algorithm_info,
+	sort_scratch,
+	sort_run,
+	no_gather_scratch,
+	no_gather_plan,
+	no_gather_rows
+};
+
+__attribute__((visibility("default"))) const GpusortCudaApi *
+gpusort_cuda_api(uint32_t abi_version)
+{
+	return abi_version == GPUSORT_ABI_VERSION ? &api : NULL;
+}

@@ -1,0 +1,582 @@
+/*
+ * context.cu
+ *	  Devices, contexts, memory, streams, events, copies: everything of the ABI
+ *	  that is not a sort.
+ *
+ * Memory policy: cudaMalloc and cudaFree wait for the device and cost far more
+ * than a sort of a million rows, so freed blocks are kept and handed out again
+ * when they fit without much waste.  Kept and used blocks together stay within
+ * the context's budget.
+ *
+ * On error nothing is half done: what a function began to make is released
+ * before it returns.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "context.cuh"
+
+/* What a context leaves to others when it may take "all that is free". */
+#define RESERVE_BYTES		(UINT64_C(512) << 20)
+
+/* Blocks are multiples of this, so that sizes that differ little share them. */
+#define BLOCK_BYTES			(UINT64_C(1) << 20)
+
+/* A kept block serves a request if no more than this part of it is wasted. */
+#define WASTE_SHIFT			2		/* a quarter */
+
+static const char *
+base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+GpusortStatus
+gpusort_fail(GpusortError *err, GpusortStatus status, const char *file, int line,
+			 const char *format,...)
+{
+	if (err)
+	{
+		va_list		args;
+
+		memset(err, 0, sizeof(*err));
+		err->status = status;
+		err->line = line;
+		snprintf(err->file, sizeof(err->file), "%s", base_name(file));
+		va_start(args, format);
+		vsnprintf(err->message, sizeof(err->message), format, args);
+		va_end(args);
+	}
+	return status;
+}
+
+GpusortStatus
+gpusort_fail_cuda(GpusortError *err, cudaError_t error, const char *what,
+				  const char *file, int line)
+{
+	GpusortStatus status = GPUSORT_CUDA_ERROR;
+
+	(void) cudaGetLastError();
+	if (error == cudaErrorMemoryAllocation)
+		status = GPUSORT_NO_MEMORY;
+	else if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ||
+			 error == cudaErrorDevicesUnavailable ||
+			 error == cudaErrorInvalidDevice ||
+			 error == cudaErrorNoKernelImageForDevice)
+		status = GPUSORT_NO_DEVICE;
+	gpusort_fail(err, status, file, line, "%s: %s", what, cudaGetErrorString(error));
+	if (err)
+		err->cuda_error = error;
+	return status;
+}
+
+/* ------------------------------------------------------------------------
+ * Devices
+ * ------------------------------------------------------------------------
+ */
+static void
+describe_device(int index, GpusortDeviceInfo *info)
+{
+	cudaDeviceProp prop;
+	cudaError_t error = cudaGetDeviceProperties(&prop, index);
+
+	memset(info, 0, sizeof(*info));
+	info->index = index;
+	if (error != cudaSuccess)
+	{
+		(void) cudaGetLastError();
+		snprintf(info->why_not, sizeof(info->why_not), "%s",
+				 cudaGetErrorString(error));
+		return;
+	}
+	snprintf(info->name, sizeof(info->name), "%.63s", prop.name);
+	snprintf(info->pci_bus_id, sizeof(info->pci_bus_id), "%04x:%02x:%02x.0",
+			 prop.pciDomainID, prop.pciBusID, prop.pciDeviceID);
+	info->memory_total = prop.totalGlobalMem;
+	info->l2_bytes = prop.l2CacheSize;
+	info->compute_major = prop.major;
+	info->compute_minor = prop.minor;
+	info->multiprocessors = prop.multiProcessorCount;
+	info->copy_engines = prop.asyncEngineCount;
+	(void) cudaDriverGetVersion(&info->driver_version);
+	(void) cudaRuntimeGetVersion(&info->runtime_version);
+	if (prop.major * 10 + prop.minor < GPUSORT_MIN_ARCH)
+		snprintf(info->why_not, sizeof(info->why_not),
+				 "compute capability %d.%d is too old", prop.major, prop.minor);
+	else
+		info->usable = 1;
+}
+
+GpusortStatus
+gpusort_devices(GpusortDeviceInfo *out, int32_t max, int32_t *count, GpusortError *err)
+{
+	int			n = 0;
+
+	*count = 0;
+	CUDA_TRY(cudaGetDeviceCount(&n));
+	if (n == 0)
+		FAIL(GPUSORT_NO_DEVICE, "no CUDA device");
+	for (int i = 0; i < n && i < max; i++)
+		describe_device(i, &out[i]);
+	*count = n;
+	return GPUSORT_OK;
+}
+
+/* ------------------------------------------------------------------------
+ * Contexts
+ * ------------------------------------------------------------------------
+ */
+static GpusortStatus
+enter(const GpusortContext *ctx, GpusortError *err)
+{
+	CUDA_TRY(cudaSetDevice(ctx->traits.device));
+	return GPUSORT_OK;
+}
+
+static GpusortStatus
+read_traits(GpusortContext *ctx, int device, uint64_t budget, GpusortError *err)
+{
+	cudaDeviceProp prop;
+	size_t		free_bytes,
+				total_bytes;
+
+	CUDA_TRY(cudaSetDevice(device));
+	CUDA_TRY(cudaGetDeviceProperties(&prop, device));
+	if (prop.major * 10 + prop.minor < GPUSORT_MIN_ARCH)
+		FAIL(GPUSORT_NO_DEVICE, "compute capability %d.%d is too old",
+			 prop.major, prop.minor);
+	ctx->traits.device = device;
+	ctx->traits.arch = prop.major * 10 + prop.minor;
+	ctx->traits.multiprocessors = prop.multiProcessorCount;
+	ctx->traits.max_shared = (int) prop.sharedMemPerBlockOptin;
+	ctx->traits.l2_bytes = prop.l2CacheSize;
+	CUDA_TRY(cudaMemGetInfo(&free_bytes, &total_bytes));
+	if (budget == 0)
+		budget = free_bytes > 2 * RESERVE_BYTES ? free_bytes - RESERVE_BYTES
+			: free_bytes / 2;
+	ctx->budget = budget;
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+gpusort_context_create(int32_t device, uint64_t memory_budget, GpusortContext **out,
+					   GpusortError *err)
+{
+	GpusortContext *ctx = (GpusortContext *) calloc(1, sizeof(*ctx));
+	GpusortStatus status;
+
+	*out = NULL;
+	if (!ctx)
+		FAIL(GPUSORT_NO_MEMORY, "no host memory for a context");
+	status = read_traits(ctx, device, memory_budget, err);
+	if (status != GPUSORT_OK)
+	{
+		free(ctx);
+		return status;
+	}
+	*out = ctx;
+	return GPUSORT_OK;
+}
+
+/* Each list of a context's things: push, and take out without freeing. */
+static void
+push(Owned **list, Owned *thing)
+{
+	thing->prev = NULL;
+	thing->next = *list;
+	if (*list)
+		(*list)->prev = thing;
+	*list = thing;
+}
+
+static void
+unlink_owned(Owned **list, Owned *thing)
+{
+	if (thing->prev)
+		thing->prev->next = thing->next;
+	else
+		*list = thing->next;
+	if (thing->next)
+		thing->next->prev = thing->prev;
+}
+
+static Owned *
+find_owned(Owned *list, const void *p)
+{
+	while (list && list->p != p)
+		list = list->next;
+	return list;
+}
+
+void
+gpusort_context_destroy(GpusortContext *ctx)
+{
+	if (!ctx || cudaSetDevice(ctx->traits.device) != cudaSuccess)
+		(void) cudaGetLastError();
+	if (!ctx)
+		return;
+
+	/* After a CUDA error these all fail; the process then holds nothing. */
+	while (ctx->streams)
+		gpusort_stream_destroy(ctx->streams);
+	while (ctx->events)
+		gpusort_event_destroy(ctx->events);
+	while (ctx->used)
+		gpusort_device_free(ctx, ctx->used->p);
+	gpusort_device_trim(ctx);
+	while (ctx->host)
+		gpusort_host_free(ctx, ctx->host->p);
+	while (ctx->registered)
+		gpusort_host_unregister(ctx, ctx->registered->p);
+	(void) cudaGetLastError();
+	free(ctx);
+}
+
+/* ------------------------------------------------------------------------
+ * Device memory
+ * ------------------------------------------------------------------------
+ */
+static void
+release_block(GpusortContext *ctx, Owned *block)
+{
+	(void) cudaFree(block->p);
+	unlink_owned(&ctx->kept, block);
+	ctx->held -= block->bytes;
+	free(block);
+}
+
+void
+gpusort_device_trim(GpusortContext *ctx)
+{
+	while (ctx->kept)
+		release_block(ctx, ctx->kept);
+}
+
+uint64_t
+gpusort_device_available(const GpusortContext *ctx)
+{
+	uint64_t	in_use = 0;
+
+	for (const Owned *b = ctx->used; b; b = b->next)
+		in_use += b->bytes;
+	return ctx->budget > in_use ? ctx->budget - in_use : 0;
+}
+
+/* The kept block that wastes least, if it wastes little enough. */
+static Owned *
+best_kept(GpusortContext *ctx, uint64_t bytes)
+{
+	Owned	   *best = NULL;
+
+	for (Owned *b = ctx->kept; b; b = b->next)
+		if (b->bytes >= bytes && b->bytes - bytes <= b->bytes >> WASTE_SHIFT &&
+			(!best || b->bytes < best->bytes))
+			best = b;
+	return best;
+}
+
+GpusortStatus
+gpusort_device_alloc(GpusortContext *ctx, uint64_t bytes, void **out,
+					 GpusortError *err)
+{
+	Owned	   *block;
+	cudaError_t error;
+
+	*out = NULL;
+	TRY(enter(ctx, err));
+	bytes = (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+	if (bytes == 0)
+		bytes = BLOCK_BYTES;
+	if ((block = best_kept(ctx, bytes)) != NULL)
+	{
+		unlink_owned(&ctx->kept, block);
+		push(&ctx->used, block);
+		*out = block->p;
+		return GPUSORT_OK;
+	}
+	while (ctx->kept && (bytes > ctx->budget || ctx->held > ctx->budget - bytes))
+		release_block(ctx, ctx->kept);
+	if (bytes > ctx->budget || ctx->held > ctx->budget - bytes)
+		FAIL(GPUSORT_NO_MEMORY, "%llu bytes are over the device memory budget",
+			 (unsigned long long) bytes);
+	block = (Owned *) calloc(1, sizeof(*block));
+	if (!block)
+		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	error = cudaMalloc(&block->p, bytes);
+	if (error == cudaErrorMemoryAllocation && ctx->kept)
+	{
+		(void) cudaGetLastError();
+		gpusort_device_trim(ctx);
+		error = cudaMalloc(&block->p, bytes);
+	}
+	if (error != cudaSuccess)
+	{
+		free(block);
+		CUDA_TRY(error);
+	}
+	block->bytes = bytes;
+	ctx->held += bytes;
+	push(&ctx->used, block);
+	*out = block->p;
+	return GPUSORT_OK;
+}
+
+void
+gpusort_device_free(GpusortContext *ctx, void *p)
+{
+	Owned	   *block = find_owned(ctx->used, p);
+
+	if (!block)
+		return;
+	unlink_owned(&ctx->used, block);
+	push(&ctx->kept, block);
+}
+
+/* ------------------------------------------------------------------------
+ * Host memory
+ * ------------------------------------------------------------------------
+ */
+GpusortStatus
+gpusort_host_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError *err)
+{
+	Owned	   *block;
+	cudaError_t error;
+
+	*out = NULL;
+	TRY(enter(ctx, err));
+	block = (Owned *) calloc(1, sizeof(*block));
+	if (!block)
+		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	error = cudaMallocHost(&block->p, bytes);
+	if (error != cudaSuccess)
+	{
+		free(block);
+		CUDA_TRY(error);
+	}
+	block->bytes = bytes;
+	push(&ctx->host, block);
+	*out = block->p;
+	return GPUSORT_OK;
+}
+
+void
+gpusort_host_free(GpusortContext *ctx, void *p)
+{
+	Owned	   *block = find_owned(ctx->host, p);
+
+	if (!block)
+		return;
+	(void) cudaFreeHost(p);
+	unlink_owned(&ctx->host, block);
+	free(block);
+}
+
+GpusortStatus
+gpusort_host_register(GpusortContext *ctx, void *p, uint64_t bytes, GpusortError *err)
+{
+	Owned	   *block;
+	cudaError_t error;
+
+	TRY(enter(ctx, err));
+	block = (Owned *) calloc(1, sizeof(*block));
+	if (!block)
+		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	error = cudaHostRegister(p, bytes, cudaHostRegisterDefault);
+	if (error != cudaSuccess)
+	{
+		free(block);
+		CUDA_TRY(error);
+	}
+	block->p = p;
+	block->bytes = bytes;
+	push(&ctx->registered, block);
+	return GPUSORT_OK;
+}
+
+void
+gpusort_host_unregister(GpusortContext *ctx, void *p)
+{
+	Owned	   *block = find_owned(ctx->registered, p);
+
+	if (!block)
+		return;
+	(void) cudaHostUnregister(p);
+	unlink_owned(&ctx->registered, block);
+	free(block);
+}
+
+/* ------------------------------------------------------------------------
+ * Streams and events
+ * ------------------------------------------------------------------------
+ */
+GpusortStatus
+gpusort_stream_create(GpusortContext *ctx, GpusortStream **out, GpusortError *err)
+{
+	GpusortStream *stream;
+	cudaError_t error;
+
+	*out = NULL;
+	TRY(enter(ctx, err));
+	stream = (GpusortStream *) calloc(1, sizeof(*stream));
+	if (!stream)
+		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	error = cudaMallocHost((void **) &stream->mailbox,
+						   GPUSORT_MAILBOX_WORDS * sizeof(uint32_t));
+	if (error == cudaSuccess)
+	{
+		error = cudaStreamCreateWithFlags(&stream->cuda, cudaStreamNonBlocking);
+		if (error != cudaSuccess)
+			(void) cudaFreeHost(stream->mailbox);
+	}
+	if (error != cudaSuccess)
+	{
+		free(stream);
+		CUDA_TRY(error);
+	}
+	stream->ctx = ctx;
+	stream->next = ctx->streams;
+	ctx->streams = stream;
+	*out = stream;
+	return GPUSORT_OK;
+}
+
+void
+gpusort_stream_destroy(GpusortStream *stream)
+{
+	GpusortStream **link;
+
+	if (!stream)
+		return;
+	for (link = &stream->ctx->streams; *link != stream; link = &(*link)->next)
+		;
+	*link = stream->next;
+	(void) cudaStreamSynchronize(stream->cuda);
+	(void) cudaStreamDestroy(stream->cuda);
+	(void) cudaFreeHost(stream->mailbox);
+	free(stream);
+}
+
+GpusortStatus
+gpusort_stream_poll(GpusortStream *stream, GpusortError *err)
+{
+	cudaError_t error = cudaStreamQuery(stream->cuda);
+
+	if (error == cudaErrorNotReady)
+		return GPUSORT_NOT_READY;
+	CUDA_TRY(error);
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+gpusort_stream_wait(GpusortStream *stream, GpusortError *err)
+{
+	CUDA_TRY(cudaStreamSynchronize(stream->cuda));
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+gpusort_event_create(GpusortContext *ctx, GpusortEvent **out, GpusortError *err)
+{
+	GpusortEvent *event;
+	cudaError_t error;
+
+	*out = NULL;
+	TRY(enter(ctx, err));
+	event = (GpusortEvent *) calloc(1, sizeof(*event));
+	if (!event)
+		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	error = cudaEventCreate(&event->cuda);
+	if (error != cudaSuccess)
+	{
+		free(event);
+		CUDA_TRY(error);
+	}
+	event->ctx = ctx;
+	event->next = ctx->events;
+	ctx->events = event;
+	*out = event;
+	return GPUSORT_OK;
+}
+
+void
+gpusort_event_destroy(GpusortEvent *event)
+{
+	GpusortEvent **link;
+
+	if (!event)
+		return;
+	for (link = &event->ctx->events; *link != event; link = &(*link)->next)
+		;
+	*link = event->next;
+	(void) cudaEventDestroy(event->cuda);
+	free(event);
+}
+
+GpusortStatus
+gpusort_event_record(GpusortEvent *event, GpusortStream *stream, GpusortError *err)
+{
+	CUDA_TRY(cudaEventRecord(event->cuda, stream->cuda));
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+gpusort_event_poll(GpusortEvent *event, GpusortError *err)
+{
+	cudaError_t error = cudaEventQuery(event->cuda);
+
+	if (error == cudaErrorNotReady)
+		return GPUSORT_NOT_READY;
+	CUDA_TRY(error);
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+gpusort_event_wait(GpusortEvent *event, GpusortError *err)
+{
+	CUDA_TRY(cudaEventSynchronize(event->cuda));
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+gpusort_stream_after(GpusortStream *stream, GpusortEvent *event, GpusortError *err)
+{
+	CUDA_TRY(cudaStreamWaitEvent(stream->cuda, event->cuda, 0));
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+gpusort_event_elapsed(GpusortEvent *from, GpusortEvent *to, double *us,
+					  GpusortError *err)
+{
+	float		ms = 0;
+
+	CUDA_TRY(cudaEventElapsedTime(&ms, from->cuda, to->cuda));
+	*us = ms * 1000.0;
+	return GPUSORT_OK;
+}
+
+/* ------------------------------------------------------------------------
+ * Copies
+ * ------------------------------------------------------------------------
+ */
+GpusortStatus
+gpusort_copy_in(GpusortStream *stream, void *device_dst, const void *host_src,
+				uint64_t bytes, GpusortError *err)
+{
+	CUDA_TRY(cudaMemcpyAsync(device_dst, host_src, bytes, cudaMemcpyHostToDevice,
+							 stream->cuda));
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+gpusort_copy_out(GpusortStream *stream, void *host_dst, const void *device_src,
+				 uint64_t bytes, GpusortError *err)
+{
+	CUDA_TRY(cudaMemcpyAsync(host_dst, device_src, bytes, cudaMemcpyDeviceToHost,
+							 stream->cuda));
+	return GPUSORT_OK;
+}

@@ -1,0 +1,62 @@
+# cuda.mk: the GPU library, its tests and its bench.
+#
+# Included by the top Makefile, or used alone: make -f cuda/cuda.mk gpu-check
+#
+#	gpu			build/cuda/libgpusort_cuda.so (left out, and said so, without nvcc)
+#	gpu-check	runs the kernel tests on the device, or says that there is none
+#	gpu-bench	build/cuda/gpu_bench
+#
+# GPU_ARCHS=90 builds for one architecture only, which is many times faster.
+
+NVCC ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
+GPU_ARCHS ?= 75 80 86 89 90 100 120
+GPU_BUILD = build/cuda
+
+# Machine code for each, and PTX of the newest for what comes later.
+gpu_newest = $(lastword $(GPU_ARCHS))
+gpu_gencode = $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+	-gencode arch=compute_$(gpu_newest),code=compute_$(gpu_newest)
+
+GPU_NVCCFLAGS = -O3 -std=c++17 $(gpu_gencode) -cudart static -Werror all-warnings \
+	-Xcompiler -Wall,-Wextra,-Werror,-fPIC,-fvisibility=hidden,-fno-exceptions \
+	-Icuda -Isrc -I.
+
+gpu_headers = $(wildcard cuda/*.h cuda/*.cuh)
+gpu_objects = $(patsubst cuda/%.cu,$(GPU_BUILD)/%.o,$(wildcard cuda/*.cu))
+gpu_tests = $(patsubst test/%.cu,$(GPU_BUILD)/%,$(wildcard test/gpu_*_test.cu))
+gpu_test_common = $(patsubst test/%.cu,$(GPU_BUILD)/%.o,$(wildcard test/gpu_common*.cu))
+
+.PHONY: gpu gpu-tests gpu-check gpu-bench gpu-clean
+
+ifeq ($(NVCC),)
+
+gpu gpu-tests gpu-check gpu-bench:
+	@echo "gpu: left out, nvcc not found"
+
+else
+
+gpu: $(GPU_BUILD)/libgpusort_cuda.so
+
+$(GPU_BUILD)/%.o: cuda/%.cu $(gpu_headers)
+	@mkdir -p $(GPU_BUILD)
+	$(NVCC) $(GPU_NVCCFLAGS) -c $< -o $@
+
+$(GPU_BUILD)/libgpusort_cuda.so: $(gpu_objects)
+	$(NVCC) -shared -cudart static -Xlinker --exclude-libs,ALL $^ -o $@
+
+$(GPU_BUILD)/gpu_%.o: test/gpu_%.cu $(gpu_headers) $(wildcard test/gpu_*.cuh)
+	@mkdir -p $(GPU_BUILD)
+	$(NVCC) $(GPU_NVCCFLAGS) -Itest -c $< -o $@
+
+$(GPU_BUILD)/gpu_%_test: $(GPU_BUILD)/gpu_%_test.o $(gpu_test_common) $(gpu_objects)
+	$(NVCC) -cudart static $^ -o $@
+
+gpu-tests: $(gpu_tests)
+
+gpu-check: gpu-tests
+	@for t in $(gpu_tests); do ./$$t || exit 1; done
+
+endif
+
+gpu-clean:
+	rm -rf $(GPU_BUILD)

@@ -1,0 +1,160 @@
+/*
+ * sort_internal.cuh
+ *	  What every algorithm of the GPU library shares: how it presents itself, what
+ *	  a run is given, how it starts kernels.
+ *
+ * An algorithm is one SortAlgorithm, listed in algorithms.cu.  Its functions are
+ * called with a job that has been checked (check_job in api.cu), n > 1, and
+ * scratch of the size it asked for.
+ */
+#ifndef GPUSORT_SORT_INTERNAL_CUH
+#define GPUSORT_SORT_INTERNAL_CUH
+
+#include "check.cuh"
+#include "gpusort_abi.h"
+
+/* What kernels are tuned by.  Read once per context. */
+struct DeviceTraits
+{
+	int			device;
+	int			arch;			/* 90 is compute capability 9.0 */
+	int			multiprocessors;
+	int			max_shared;		/* bytes of shared memory one block can have */
+	uint64_t	l2_bytes;
+};
+
+struct GpusortStream
+{
+	GpusortContext *ctx;
+	cudaStream_t cuda;
+
+	/*
+	 * A few words that kernels write and the host reads after waiting:
+	 * pinned host memory that the device can address.
+	 */
+	uint32_t   *mailbox;
+	GpusortStream *next;		/* of the context */
+};
+
+#define GPUSORT_MAILBOX_WORDS	64
+
+/* One run of one algorithm. */
+struct SortRun
+{
+	const GpusortJob *job;
+	const DeviceTraits *device;
+	GpusortStream *stream;
+	GpusortResult *result;		/* never NULL; zeroed before the run */
+	GpusortError *err;
+};
+
+struct SortAlgorithm
+{
+	GpusortAlgorithm info;
+
+	/* NULL if it can run the job, else a few words that say why not. */
+	const char *(*why_not) (const DeviceTraits *device, const GpusortJob *job);
+
+	/* Bytes of scratch for the job, which may not have its arrays yet. */
+	uint64_t	(*scratch) (const DeviceTraits *device, const GpusortJob *job);
+
+	GpusortStatus (*run) (SortRun *run);
+};
+
+extern const SortAlgorithm gpu_radix_algorithm;
+extern const SortAlgorithm gpu_merge_algorithm;
+extern const SortAlgorithm gpu_bucket_algorithm;
+extern const SortAlgorithm gpu_counting_algorithm;
+extern const SortAlgorithm gpu_onehot_algorithm;
+extern const SortAlgorithm gpu_hp_algorithm;
+extern const SortAlgorithm gpu_hp1_algorithm;
+extern const SortAlgorithm gpu_hp0_algorithm;
+
+/* NULL-terminated, in the order that indexes of the ABI mean. */
+extern const SortAlgorithm *const gpusort_algorithms[];
+
+static inline bool
+wants_keys(const GpusortJob *job)
+{
+	return (job->output & GPUSORT_OUT_KEYS) != 0;
+}
+
+static inline bool
+wants_rids(const GpusortJob *job)
+{
+	return (job->output & GPUSORT_OUT_RIDS) != 0;
+}
+
+static inline uint64_t
+div_up(uint64_t a, uint64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+/* GPUSORT_STOPPED if somebody wants the job to end. */
+static inline GpusortStatus
+poll_cancel(SortRun *run)
+{
+	if (run->job->cancel && *run->job->cancel)
+		return gpusort_fail(run->err, GPUSORT_STOPPED, __FILE__, __LINE__,
+							"the sort was cancelled");
+	return GPUSORT_OK;
+}
+
+/* Waits for everything the run has started, for its own intermediate results. */
+static inline GpusortStatus
+wait_for_run(SortRun *run)
+{
+	GpusortError *err = run->err;
+
+	CUDA_TRY(cudaStreamSynchronize(run->stream->cuda));
+	return poll_cancel(run);
+}
+
+/*
+ * Starts a kernel: polls the cancel flag, raises the shared memory limit where
+ * the launch needs it, counts.  Use LAUNCH.
+ */
+template <class... Params, class... Args>
+static GpusortStatus
+launch_kernel(SortRun *run, const char *file, int line, const char *name,
+			  void (*kernel) (Params...), uint64_t blocks, int threads,
+			  size_t shared_bytes, Args... args)
+{
+	GpusortStatus status = poll_cancel(run);
+	cudaError_t error = cudaSuccess;
+
+	if (status != GPUSORT_OK)
+		return status;
+	if (shared_bytes > 48 * 1024)
+		error = cudaFuncSetAttribute((const void *) kernel,
+									 cudaFuncAttributeMaxDynamicSharedMemorySize,
+									 (int) shared_bytes);
+	if (error == cudaSuccess)
+	{
+		kernel<<<(unsigned) blocks, threads, shared_bytes, run->stream->cuda>>>
+			(static_cast<Params>(args)...);
+		error = cudaGetLastError();
+	}
+	if (error != cudaSuccess)
+		return gpusort_fail_cuda(run->err, error, name, file, line);
+	run->result->launches++;
+	return GPUSORT_OK;
+}
+
+/* LAUNCH(run, kernel, blocks, threads, shared bytes, arguments...) */
+#define LAUNCH(run, kernel, ...) \
+	TRY(launch_kernel((run), __FILE__, __LINE__, #kernel, kernel, __VA_ARGS__))
+
+/* Sets bytes of device memory to zero, in stream order. */
+static inline GpusortStatus
+clear_device(SortRun *run, void *p, uint64_t bytes)
+{
+	GpusortError *err = run->err;
+
+	TRY(poll_cancel(run));
+	CUDA_TRY(cudaMemsetAsync(p, 0, bytes, run->stream->cuda));
+	return GPUSORT_OK;
+}
+
+#endif							/* GPUSORT_SORT_INTERNAL_CUH */
