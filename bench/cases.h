@@ -1,0 +1,45 @@
+/*
+ * cases.h
+ *	  Inputs for sort kernels and the check of their outputs, shared by the
+ *	  kernel benchmark and the unit tests.
+ */
+#ifndef GPUSORT_CASES_H
+#define GPUSORT_CASES_H
+
+#include "../src/kernel/sort_kernel.h"
+
+#ifdef __cplusplus
+extern "C"
+{
+#endif
+
+typedef struct SortCase
+{
+	SortRecFormat format;
+	size_t		n;
+	int			begin_bit;		/* as in SortJob; a packed record's rid has begin_bit bits */
+	int			end_bit;
+	bool		rids_ascending; /* rid i is i, else a permutation of that */
+} SortCase;
+
+/*
+ * Writes the case's records, keys in the named distribution.  Key bits outside
+ * [begin_bit, end_bit) of the wide formats are filled with noise.  Returns 0, or
+ * -1 if the distribution is unknown.
+ */
+extern int	case_fill(const SortCase *c, const char *distribution,
+					  uint64_t seed, void *recs);
+
+/* A sum over the records, the same for every order of the same records. */
+extern uint64_t case_checksum(const SortCase *c, const void *recs);
+
+/*
+ * The first record that is out of place: its key below its predecessor's, or
+ * equal to it with an input position that is not greater.  n if there is none.
+ */
+extern size_t case_first_fault(const SortCase *c, const void *recs);
+
+#ifdef __cplusplus
+}
+#endif
+#endif							/* GPUSORT_CASES_H */

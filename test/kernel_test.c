@@ -1,0 +1,309 @@
+/*
+ * kernel_test.c
+ *	  Unit test of every sort kernel of the registry.
+ *
+ * Records lie between sentinels; each result is checked for order, stability
+ * and completeness (a checksum over the records).  Without arguments it runs
+ * everything and prints one line per kernel; exit status 1 if anything failed.
+ */
+#include "../bench/cases.h"
+#include "../bench/distributions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SENTINEL_BYTES	128
+#define SENTINEL		0xa5
+
+/* Under the address sanitizer, even reading a sentinel is an error. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define POISON(p, size)		__asan_poison_memory_region(p, size)
+#define UNPOISON(p, size)	__asan_unpoison_memory_region(p, size)
+#else
+#define POISON(p, size)		((void) 0)
+#define UNPOISON(p, size)	((void) 0)
+#endif
+
+typedef struct Area
+{
+	unsigned char *base;		/* sentinel, size bytes, sentinel */
+	size_t		size;
+} Area;
+
+static unsigned long ncases;
+static unsigned long nfailures;
+
+static void
+fail(const char *kernel, const SortCase *c, const char *distribution, const char *what)
+{
+	nfailures++;
+	if (nfailures <= 20)
+		fprintf(stderr, "FAILED %s: format %d, n %zu, bits [%d, %d), %s, rids %s: %s\n",
+				kernel, (int) c->format, c->n, c->begin_bit, c->end_bit, distribution,
+				c->rids_ascending ? "ascending" : "scrambled", what);
+}
+
+static Area
+area_make(size_t size)
+{
+	Area		a;
+
+	a.size = size;
+	if (posix_memalign((void **) &a.base, 64, size + 2 * SENTINEL_BYTES) != 0)
+	{
+		fprintf(stderr, "out of memory\n");
+		exit(1);
+	}
+	memset(a.base, SENTINEL, SENTINEL_BYTES);
+	memset(a.base + SENTINEL_BYTES + size, SENTINEL, SENTINEL_BYTES);
+	POISON(a.base, SENTINEL_BYTES);
+	POISON(a.base + SENTINEL_BYTES + size, SENTINEL_BYTES);
+	return a;
+}
+
+static void *
+area_data(const Area *a)
+{
+	return a->base + SENTINEL_BYTES;
+}
+
+static bool
+area_intact(const Area *a)
+{
+	UNPOISON(a->base, SENTINEL_BYTES);
+	UNPOISON(a->base + SENTINEL_BYTES + a->size, SENTINEL_BYTES);
+	for (size_t i = 0; i < SENTINEL_BYTES; i++)
+		if (a->base[i] != SENTINEL ||
+			a->base[SENTINEL_BYTES + a->size + i] != SENTINEL)
+			return false;
+	return true;
+}
+
+static void
+run_case(const SortKernel *kernel, const SortCase *c, const char *distribution)
+{
+	SortJob		job;
+	Area		recs;
+	Area		scratch;
+	uint64_t	checksum;
+	const char *why = NULL;
+	SortStatus	status;
+
+	if ((kernel->formats & 1u << c->format) == 0)
+		return;
+
+	recs = area_make(c->n * sort_rec_size(c->format));
+	if (case_fill(c, distribution, c->n * 31 + c->begin_bit, area_data(&recs)) != 0)
+	{
+		fprintf(stderr, "unknown distribution %s\n", distribution);
+		exit(1);
+	}
+	memset(&job, 0, sizeof(job));
+	job.format = c->format;
+	job.recs = area_data(&recs);
+	job.n = c->n;
+	job.begin_bit = c->begin_bit;
+	job.end_bit = c->end_bit;
+	job.rids_ascending = c->rids_ascending;
+
+	if (kernel->applies(&job, &why))
+	{
+		ncases++;
+		checksum = case_checksum(c, job.recs);
+		scratch = area_make(kernel->scratch_bytes(&job));
+		if (scratch.size % 64 != 0)
+			fail(kernel->name, c, distribution, "scratch_bytes is not a multiple of 64");
+		job.scratch = area_data(&scratch);
+
+		status = kernel->run(&job);
+		if (status != SORT_OK)
+			fail(kernel->name, c, distribution, "run did not return SORT_OK");
+		else if (job.result != job.recs &&
+				 ((unsigned char *) job.result < (unsigned char *) job.scratch ||
+				  (unsigned char *) job.result + recs.size > (unsigned char *) job.scratch + scratch.size))
+			fail(kernel->name, c, distribution, "result lies in neither buffer");
+		else if (case_first_fault(c, job.result) != c->n)
+			fail(kernel->name, c, distribution, "wrong order");
+		else if (case_checksum(c, job.result) != checksum)
+			fail(kernel->name, c, distribution, "records lost or changed");
+		if (!area_intact(&recs))
+			fail(kernel->name, c, distribution, "wrote beyond the records");
+		if (!area_intact(&scratch))
+			fail(kernel->name, c, distribution, "wrote beyond the scratch");
+		free(scratch.base);
+	}
+	else if (why == NULL || why[0] == '\0')
+		fail(kernel->name, c, distribution, "refused without a reason");
+	free(recs.base);
+}
+
+/* Key bits to try: whole words, and ranges that start and end inside a digit. */
+static const struct
+{
+	SortRecFormat format;
+	int			begin_bit;
+	int			end_bit;
+}			shapes[] = {
+	{SORT_REC_PACKED, 32, 64},
+	{SORT_REC_PACKED, 24, 64},
+	{SORT_REC_PACKED, 27, 40},
+	{SORT_REC_PACKED, 32, 33},
+	{SORT_REC_64, 0, 64},
+	{SORT_REC_64, 5, 50},
+	{SORT_REC_64, 40, 64},
+	{SORT_REC_128, 0, 128},
+	{SORT_REC_128, 64, 128},
+	{SORT_REC_128, 3, 61},
+	{SORT_REC_128, 59, 90},
+	{SORT_REC_128, 17, 115}
+};
+
+#define NSHAPES		((int) (sizeof(shapes) / sizeof(shapes[0])))
+
+static SortCase
+shape_case(int shape, size_t n, bool rids_ascending)
+{
+	SortCase	c;
+
+	c.format = shapes[shape].format;
+	c.begin_bit = shapes[shape].begin_bit;
+	c.end_bit = shapes[shape].end_bit;
+	c.n = n;
+	c.rids_ascending = rids_ascending;
+	return c;
+}
+
+/* All sizes up to max; each meets every distribution, shapes in turn. */
+static void
+test_small_sizes(const SortKernel *kernel, size_t max)
+{
+	for (size_t n = 0; n <= max; n++)
+		for (int d = 0; distribution_names[d] != NULL; d++)
+			for (int turn = 0; turn < 3; turn++)
+			{
+				/* one shape of each third of the list, so of each format */
+				int			shape = (int) ((n + d) % 4) + 4 * turn;
+				SortCase	c = shape_case(shape, n, (n + d) % 3 != 0);
+
+				run_case(kernel, &c, distribution_names[d]);
+			}
+}
+
+/* Around powers of two, where buffers, tiles and parts end. */
+static void
+test_boundaries(const SortKernel *kernel, int from, int to)
+{
+	for (int e = from; e <= to; e++)
+		for (int off = -1; off <= 1; off++)
+			for (int d = 0; distribution_names[d] != NULL; d++)
+			{
+				int			shape = (e * 3 + off + d * 5) % NSHAPES;
+				SortCase	c = shape_case(shape, ((size_t) 1 << e) + off, (d + e) % 3 != 0);
+
+				run_case(kernel, &c, distribution_names[d]);
+			}
+}
+
+/* Every shape with every distribution at one size that is no round number. */
+static void
+test_shapes(const SortKernel *kernel, size_t n)
+{
+	for (int shape = 0; shape < NSHAPES; shape++)
+		for (int d = 0; distribution_names[d] != NULL; d++)
+			for (int ascending = 0; ascending < 2; ascending++)
+			{
+				SortCase	c = shape_case(shape, n, ascending);
+
+				run_case(kernel, &c, distribution_names[d]);
+			}
+}
+
+static bool
+stop_at_zero(void *arg)
+{
+	int		   *left = arg;
+
+	return (*left)-- <= 0;
+}
+
+/* Stopped at the first, second, ... poll: says so, and stays in its buffers. */
+static void
+test_interrupt(const SortKernel *kernel)
+{
+	for (int format = 0; format < 3; format++)
+		for (int polls = 0; polls < 200; polls += polls < 6 ? 1 : 13)
+		{
+			SortCase	c = shape_case(format * 4, ((size_t) 1 << 20) + 77, true);
+			SortJob		job;
+			Area		recs = area_make(c.n * sort_rec_size(c.format));
+			Area		scratch;
+			const char *why;
+			int			left = polls;
+			SortStatus	status;
+
+			case_fill(&c, "smallrange", 1, area_data(&recs));
+			memset(&job, 0, sizeof(job));
+			job.format = c.format;
+			job.recs = area_data(&recs);
+			job.n = c.n;
+			job.begin_bit = c.begin_bit;
+			job.end_bit = c.end_bit;
+			job.rids_ascending = true;
+			job.interrupted = stop_at_zero;
+			job.interrupted_arg = &left;
+			if ((kernel->formats & 1u << c.format) != 0 && kernel->applies(&job, &why))
+			{
+				ncases++;
+				scratch = area_make(kernel->scratch_bytes(&job));
+				job.scratch = area_data(&scratch);
+				status = kernel->run(&job);
+				if (left < 0 && status != SORT_STOPPED)
+					fail(kernel->name, &c, "smallrange", "did not stop when told to");
+				if (left >= 0 && status != SORT_OK)
+					fail(kernel->name, &c, "smallrange", "stopped without being told to");
+				if (polls == 0 && status == SORT_OK)
+					fail(kernel->name, &c, "smallrange", "never asked whether to stop");
+				if (!area_intact(&recs) || !area_intact(&scratch))
+					fail(kernel->name, &c, "smallrange", "wrote beyond its buffers");
+				free(scratch.base);
+			}
+			free(recs.base);
+		}
+}
+
+static void
+test_registry(void)
+{
+	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
+		if (sort_kernel_by_name((*k)->name) != *k)
+		{
+			fprintf(stderr, "FAILED: kernel %s is not found by its name\n", (*k)->name);
+			nfailures++;
+		}
+	if (sort_kernel_by_name("no_such_kernel") != NULL)
+	{
+		fprintf(stderr, "FAILED: an unknown name gives a kernel\n");
+		nfailures++;
+	}
+}
+
+int
+main(void)
+{
+	test_registry();
+	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
+	{
+		unsigned long cases = ncases;
+		unsigned long failures = nfailures;
+
+		test_small_sizes(*k, 4100);
+		test_shapes(*k, 70001);
+		test_boundaries(*k, 13, 20);
+		test_interrupt(*k);
+		printf("%-14s %lu cases, %lu failures\n", (*k)->name,
+			   ncases - cases, nfailures - failures);
+	}
+	return nfailures == 0 ? 0 : 1;
+}
