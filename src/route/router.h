@@ -27,7 +27,7 @@
 #ifndef GPUSORT_ROUTER_H
 #define GPUSORT_ROUTER_H
 
-#include "../kernel/sort_kernel.h"
+#include "kernel/sort_kernel.h"
 
 /* Below this many records the choice of algorithm is not modelled. */
 #define ROUTE_TINY_ROWS		128

@@ -1,0 +1,86 @@
+/*
+ * model.h
+ *	  How long a kernel will take: the router's model and its constants.
+ *
+ * The constants are cost curves: nanoseconds per record at input sizes of 2^5,
+ * 2^8, ... 2^26 records, linear in between over the logarithm of the size.  A
+ * curve holds what the papers write as operations plus bytes over bandwidth,
+ * and its course is the memory hierarchy: it climbs where an input leaves a
+ * cache.  model.c says which curves a kernel's time is made of.
+ */
+#ifndef GPUSORT_MODEL_H
+#define GPUSORT_MODEL_H
+
+#include "kernel/sort_kernel.h"
+#include "route/router.h"
+
+#define MODEL_KNOTS			8
+
+/* No record costs more than this; a guard for stored constants. */
+#define MODEL_MAX_NS		1e6
+
+/* Up to MODEL_PER_TABLE a curve exists per record format: curve + format. */
+typedef enum ModelCurve
+{
+	MODEL_RADIX_BASE = 0,		/* cpu_radix, whatever the passes */
+	MODEL_RADIX_PASS = 3,		/* ... and for each of its passes */
+	MODEL_MERGE = 6,			/* cpu_merge */
+	MODEL_COUNTING = 9,			/* cpu_counting with a table in the L1 cache */
+	MODEL_SORTED = 12,			/* presorted: already in order */
+	MODEL_REVERSED = 15,		/* ... reversed */
+	MODEL_PER_TABLE = 18,		/* from here over table cells, not records: */
+	MODEL_TABLE = 18,			/* cpu_counting, added per record */
+	MODEL_CELL = 19,			/* cpu_counting, per cell of the table */
+	MODEL_CURVES = 20
+} ModelCurve;
+
+typedef struct RouteModel
+{
+	double		curve[MODEL_CURVES][MODEL_KNOTS];
+} RouteModel;
+
+extern const char *const model_curve_names[MODEL_CURVES];
+
+/* The constants in use, at first the built-in ones. */
+extern const RouteModel *route_model;
+extern const RouteModel route_model_builtin;
+
+/* The binary logarithm of a knot's number of records. */
+static inline int
+model_knot_log2(int knot)
+{
+	return 5 + 3 * knot;
+}
+
+/* A curve's value at n records. */
+extern double model_curve_at(const double *curve, size_t n);
+
+/* Predicted microseconds of a kernel that applies to these facts. */
+extern double model_predict_us(const RouteModel *model, const SortKernel *kernel,
+							   const RouteFacts *facts);
+
+/*
+ * The constants as text, with the machine that they belong to.  model_format
+ * returns the length.  model_parse changes *model only if it returns OK.
+ */
+#define MODEL_TEXT_SIZE		8192
+
+typedef enum ModelTextStatus
+{
+	MODEL_TEXT_OK,
+	MODEL_TEXT_BAD,				/* not such a text, or of another version */
+	MODEL_TEXT_OTHER_MACHINE
+} ModelTextStatus;
+
+extern size_t model_format(const RouteModel *model, char text[MODEL_TEXT_SIZE]);
+extern ModelTextStatus model_parse(const char *text, RouteModel *model);
+
+/*
+ * Measures this machine (calibrate.c).  workspace is 64-byte aligned; inputs
+ * grow until they fill it, and what is larger is scaled from the built-in
+ * curves.  interrupted() as in SortJob.
+ */
+extern SortStatus model_calibrate(RouteModel *model, void *workspace, size_t size,
+								  bool (*interrupted) (void *), void *arg);
+
+#endif							/* GPUSORT_MODEL_H */

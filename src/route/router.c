@@ -1,0 +1,218 @@
+/*
+ * router.c
+ *	  Facts in, decision out; see router.h.
+ */
+#include "route/router.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "route/model.h"
+
+/* The job that these facts describe, as far as a kernel's questions go. */
+static void
+job_from_facts(const RouteFacts *facts, SortJob *job)
+{
+	memset(job, 0, sizeof(*job));
+	job->format = facts->format;
+	job->n = facts->n;
+	job->begin_bit = facts->begin_bit;
+	job->end_bit = facts->end_bit;
+	job->rids_ascending = facts->rids_ascending;
+}
+
+/*
+ * Can this kernel sort this input within the memory?  *scratch is what it
+ * needs, *why says why not.
+ */
+static bool
+kernel_fits(const SortKernel *kernel, const RouteFacts *facts,
+			const SortJob *job, size_t *scratch, const char **why)
+{
+	*scratch = 0;
+	if ((kernel->formats & (1u << job->format)) == 0)
+	{
+		*why = "it does not take keys of this width";
+		return false;
+	}
+	if (!kernel->applies(job, why))
+		return false;
+	*scratch = kernel->scratch_bytes(job);
+	if (facts->memory != 0 && *scratch > facts->memory)
+	{
+		*scratch = 0;
+		*why = "its scratch space does not fit the memory";
+		return false;
+	}
+	*why = NULL;
+	return true;
+}
+
+void
+gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision)
+{
+	SortJob		job;
+	const char *why;
+	size_t		scratch;
+	double		best_us = 0;
+
+	decision->kernel = NULL;
+	decision->predicted_us = 0;
+	decision->forced_why_not = NULL;
+	job_from_facts(facts, &job);
+
+	if (facts->forced != NULL)
+	{
+		const SortKernel *kernel = sort_kernel_by_name(facts->forced);
+
+		if (kernel == NULL)
+			decision->forced_why_not = "there is no such algorithm";
+		else if (kernel_fits(kernel, facts, &job, &scratch,
+							 &decision->forced_why_not))
+		{
+			decision->kernel = kernel;
+			if (facts->n >= ROUTE_TINY_ROWS)
+				decision->predicted_us = model_predict_us(route_model, kernel, facts);
+			return;
+		}
+	}
+
+	if (facts->n < ROUTE_TINY_ROWS)
+	{
+		const SortKernel *radix = sort_kernel_by_name("cpu_radix");
+
+		if (kernel_fits(radix, facts, &job, &scratch, &why))
+		{
+			decision->kernel = radix;
+			return;
+		}
+	}
+
+	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
+	{
+		double		us;
+
+		if (!kernel_fits(*k, facts, &job, &scratch, &why))
+			continue;
+		us = model_predict_us(route_model, *k, facts);
+		if (decision->kernel == NULL || us < best_us)
+		{
+			decision->kernel = *k;
+			best_us = us;
+		}
+	}
+	decision->predicted_us = best_us;
+}
+
+int
+gpusort_route_predict(const RouteFacts *facts, RoutePrediction *out)
+{
+	SortJob		job;
+	int			n = 0;
+
+	job_from_facts(facts, &job);
+	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
+	{
+		RoutePrediction p;
+		int			i;
+
+		if (n == ROUTE_MAX_KERNELS)
+			break;
+		p.kernel = *k;
+		p.us = -1;
+		if (kernel_fits(*k, facts, &job, &p.scratch, &p.why_not))
+			p.us = model_predict_us(route_model, *k, facts);
+
+		/* insertion: by time, what does not apply last */
+		for (i = n++; i > 0; i--)
+		{
+			if (p.us < 0 || (out[i - 1].us >= 0 && out[i - 1].us <= p.us))
+				break;
+			out[i] = out[i - 1];
+		}
+		out[i] = p;
+	}
+	return n;
+}
+
+void
+gpusort_route_display_name(const char *name, char *buf, size_t size)
+{
+	size_t		i;
+
+	for (i = 0; name[i] != '\0' && i + 1 < size; i++)
+		buf[i] = name[i] == '_' ? ' ' : name[i];
+	buf[i] = '\0';
+}
+
+/* Appends to the reason; what does not fit is cut off. */
+static void
+append(char *buf, const char *fmt,...)
+{
+	size_t		len = strlen(buf);
+	va_list		args;
+
+	va_start(args, fmt);
+	vsnprintf(buf + len, ROUTE_REASON_SIZE - len, fmt, args);
+	va_end(args);
+}
+
+static const char *
+device_words(RouteDevice device)
+{
+	switch (device)
+	{
+		case ROUTE_DEVICE_NONE:
+			return "no device";
+		case ROUTE_DEVICE_OFF:
+			return "device off";
+		case ROUTE_DEVICE_BUSY:
+			return "device busy";
+		case ROUTE_DEVICE_FULL:
+			return "device memory full";
+		case ROUTE_DEVICE_FAILED:
+			return "device failed";
+		case ROUTE_DEVICE_READY:
+			return "device ready";
+	}
+	return "device unknown";
+}
+
+char *
+gpusort_route_reason(const RouteFacts *facts, const RouteDecision *decision,
+					 char *buf)
+{
+	int			bits = facts->end_bit - facts->begin_bit;
+
+	buf[0] = '\0';
+	if (decision->kernel == NULL)
+		append(buf, "none");
+	else
+		gpusort_route_display_name(decision->kernel->name, buf, ROUTE_REASON_SIZE);
+	append(buf, ": %d-bit keys%s, %zu rows", bits,
+		   facts->inexact ? " (prefix)" : "", facts->n);
+	if (facts->order_known && facts->n > 1)
+	{
+		if (facts->descents == 0)
+			append(buf, facts->ascents == 0 ? ", all equal" : ", presorted");
+		else if (facts->ascents == 0)
+			append(buf, ", reversed");
+	}
+	if (facts->bound != 0)
+		append(buf, ", first %zu wanted", facts->bound);
+	append(buf, ", %s", device_words(facts->device));
+	if (facts->forced != NULL)
+	{
+		if (decision->forced_why_not == NULL)
+			append(buf, ", as set");
+		else
+		{
+			append(buf, ", not ");
+			gpusort_route_display_name(facts->forced, buf + strlen(buf),
+									   ROUTE_REASON_SIZE - strlen(buf));
+			append(buf, ": %s", decision->forced_why_not);
+		}
+	}
+	return buf;
+}

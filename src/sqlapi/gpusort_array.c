@@ -1,0 +1,309 @@
+/*
+ * gpusort_array.c
+ *	  gpusort_array(anyarray, algorithm): sorts an array with one kernel.
+ *
+ * The array's elements become (key, rid) records, rid being the element's
+ * position; the kernel sorts the records and the original elements are gathered
+ * in that order.  The originals, because an image forgets what the order
+ * ignores: -0 and +0, or two NaNs, stay what they were, in their input order.
+ *
+ * Keys are narrowed like the node's: the smallest image is subtracted and only
+ * the bits that the largest needs order.  Records are packed into 8 bytes when
+ * key and rid fit, which leaves the 16-byte ones to wide ranges of 8-byte types.
+ *
+ * Memory: the records and the kernel's scratch live in the function's memory
+ * context until it ends, 16 to 48 bytes per element; work_mem does not apply,
+ * as it does not to the array itself.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+
+#include "key/image.h"
+#include "route/router.h"
+#include "sqlapi/sqlapi.h"
+
+PG_FUNCTION_INFO_V1(gpusort_array);
+
+/* What one pass over the elements finds out before records are made. */
+typedef struct ImageSummary
+{
+	uint64		min;
+	uint64		max;
+	size_t		descents;
+	size_t		ascents;
+} ImageSummary;
+
+static inline uint64
+image_at(const char *data, Oid type, size_t i)
+{
+	switch (type)
+	{
+		case INT2OID:
+			return image_int32(((const int16 *) data)[i]);
+		case INT4OID:
+			return image_int32(((const int32 *) data)[i]);
+		case INT8OID:
+			return image_int64(((const int64 *) data)[i]);
+		case FLOAT4OID:
+			return image_float4(((const float4 *) data)[i]);
+		default:
+			Assert(type == FLOAT8OID);
+			return image_float8(((const float8 *) data)[i]);
+	}
+}
+
+/*
+ * One loop per type: inlined with a constant type, the switch above vanishes.
+ */
+#define FOR_TYPE(type, stmt) \
+	switch (type) \
+	{ \
+		case INT2OID: { const Oid t = INT2OID; stmt; break; } \
+		case INT4OID: { const Oid t = INT4OID; stmt; break; } \
+		case INT8OID: { const Oid t = INT8OID; stmt; break; } \
+		case FLOAT4OID: { const Oid t = FLOAT4OID; stmt; break; } \
+		default: { const Oid t = FLOAT8OID; stmt; break; } \
+	}
+
+static pg_attribute_always_inline void
+summarize_as(const char *data, Oid type, size_t n, ImageSummary *sum)
+{
+	uint64		prev = image_at(data, type, 0);
+	uint64		min = prev;
+	uint64		max = prev;
+	size_t		descents = 0;
+	size_t		ascents = 0;
+
+	for (size_t i = 1; i < n; i++)
+	{
+		uint64		image = image_at(data, type, i);
+
+		min = Min(min, image);
+		max = Max(max, image);
+		descents += image < prev;
+		ascents += image > prev;
+		prev = image;
+	}
+	sum->min = min;
+	sum->max = max;
+	sum->descents = descents;
+	sum->ascents = ascents;
+}
+
+static pg_attribute_always_inline void
+pack_as(const char *data, Oid type, size_t n, uint64 min, int shift,
+		uint64 *recs)
+{
+	for (size_t i = 0; i < n; i++)
+		recs[i] = (image_at(data, type, i) - min) << shift | i;
+}
+
+static pg_attribute_always_inline void
+widen_as(const char *data, Oid type, size_t n, uint64 min, SortRec64 *recs)
+{
+	for (size_t i = 0; i < n; i++)
+	{
+		recs[i].key = image_at(data, type, i) - min;
+		recs[i].rid = (uint32) i;
+		recs[i].pad = 0;
+	}
+}
+
+/* Bits that hold v; at least 1. */
+static inline int
+bits_for(uint64 v)
+{
+	return v > 1 ? 64 - __builtin_clzll(v) : 1;
+}
+
+/* The sort_kernels' callback: an error leaves by longjmp, as it may. */
+static bool
+check_interrupts(void *arg)
+{
+	CHECK_FOR_INTERRUPTS();
+	return false;
+}
+
+static void *
+alloc_records(size_t size)
+{
+	char	   *p = MemoryContextAllocHuge(CurrentMemoryContext, size + 64);
+
+	return (void *) TYPEALIGN(64, p);
+}
+
+/*
+ * Chooses the kernel for these facts: the one asked for, or an error that says
+ * why it cannot be; auto's choice otherwise.
+ */
+static const SortKernel *
+choose_kernel(const RouteFacts *facts, const SortKernel *asked)
+{
+	RouteDecision decision;
+
+	gpusort_route_decide(facts, &decision);
+	if (asked != NULL && decision.forced_why_not != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("algorithm \"%s\" cannot sort this array", asked->name),
+				 errdetail("The array has %zu elements and %d significant key bits: %s.",
+						   facts->n, facts->end_bit - facts->begin_bit,
+						   decision.forced_why_not),
+				 errhint("Use \"auto\" to have an algorithm chosen.")));
+	return decision.kernel;
+}
+
+/*
+ * Sorts the n elements at data and writes them, in order, at out.
+ */
+static void
+sort_elements(const char *data, Oid type, int16 width, size_t n,
+			  const SortKernel *asked, char *out)
+{
+	ImageSummary sum;
+	RouteFacts	facts = {0};
+	SortJob		job = {0};
+	const SortKernel *kernel;
+	int			rid_bits = bits_for(n - 1);
+	int			key_bits;
+	size_t		rec_size;
+
+	FOR_TYPE(type, summarize_as(data, t, n, &sum));
+	key_bits = bits_for(sum.max - sum.min);
+
+	facts.n = n;
+	facts.rids_ascending = true;
+	if (key_bits + rid_bits <= 64)
+	{
+		facts.format = SORT_REC_PACKED;
+		facts.begin_bit = key_bits <= 32 ? 32 : rid_bits;
+	}
+	else
+		facts.format = SORT_REC_64;
+	facts.end_bit = facts.begin_bit + key_bits;
+	facts.key_range = sum.max - sum.min == PG_UINT64_MAX ?
+		PG_UINT64_MAX : sum.max - sum.min + 1;
+	facts.order_known = true;
+	facts.descents = sum.descents;
+	facts.ascents = sum.ascents;
+	facts.forced = asked ? asked->name : NULL;
+	kernel = choose_kernel(&facts, asked);
+
+	rec_size = sort_rec_size(facts.format);
+	job.format = facts.format;
+	job.n = n;
+	job.begin_bit = facts.begin_bit;
+	job.end_bit = facts.end_bit;
+	job.rids_ascending = true;
+	job.interrupted = check_interrupts;
+	job.recs = alloc_records(n * rec_size);
+	job.scratch = alloc_records(kernel->scratch_bytes(&job));
+	if (facts.format == SORT_REC_PACKED)
+		FOR_TYPE(type, pack_as(data, t, n, sum.min, facts.begin_bit, job.recs))
+	else
+		FOR_TYPE(type, widen_as(data, t, n, sum.min, job.recs));
+
+	if (kernel->run(&job) != SORT_OK)
+		elog(ERROR, "kernel \"%s\" refused a job that it had accepted",
+			 kernel->name);
+
+	for (size_t i = 0; i < n; i++)
+	{
+		uint32		rid;
+
+		if (facts.format == SORT_REC_PACKED)
+			rid = (uint32) (((uint64 *) job.result)[i] &
+							((UINT64CONST(1) << facts.begin_bit) - 1));
+		else
+			rid = ((SortRec64 *) job.result)[i].rid;
+		switch (width)
+		{
+			case 2:
+				((int16 *) out)[i] = ((const int16 *) data)[rid];
+				break;
+			case 4:
+				((int32 *) out)[i] = ((const int32 *) data)[rid];
+				break;
+			default:
+				((int64 *) out)[i] = ((const int64 *) data)[rid];
+				break;
+		}
+	}
+}
+
+/* The element type's own or, for a domain, base type, if it can be sorted. */
+static Oid
+sortable_base_type(Oid elemtype)
+{
+	Oid			base = getBaseType(elemtype);
+
+	switch (base)
+	{
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+		case FLOAT4OID:
+		case FLOAT8OID:
+			return base;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_DATATYPE_MISMATCH),
+			 errmsg("gpusort_array cannot sort elements of type %s",
+					format_type_be(elemtype)),
+			 errdetail("Elements must be smallint, integer, bigint, real or double precision.")));
+}
+
+/*
+ * gpusort_array(anyarray, algorithm text DEFAULT 'auto') RETURNS anyarray
+ *
+ * Ascending, NULL elements last, stable, with the input's lower bound.
+ */
+Datum
+gpusort_array(PG_FUNCTION_ARGS)
+{
+	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
+	const SortKernel *asked = gpusort_kernel_from_name(text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	Oid			base = sortable_base_type(ARR_ELEMTYPE(array));
+	int16		width = get_typlen(base);
+	int			n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	size_t		nvalues = n;
+	ArrayType  *result;
+
+	if (ARR_NDIM(array) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("gpusort_array cannot sort a multidimensional array"),
+				 errdetail("The array has %d dimensions.", ARR_NDIM(array))));
+
+	/*
+	 * NULL elements take no room: the values lie contiguously before and after
+	 * the sort, and only the bitmap tells where the NULLs are.
+	 */
+	result = (ArrayType *) palloc(VARSIZE(array));
+	memcpy(result, array, VARSIZE(array));
+	if (ARR_HASNULL(array))
+	{
+		/* Set bits are values; they come first now. */
+		uint8	   *bitmap = ARR_NULLBITMAP(result);
+
+		nvalues = 0;
+		for (int i = 0; i < n; i++)
+			nvalues += (bitmap[i / 8] >> (i % 8)) & 1;
+		memset(bitmap, 0, (n + 7) / 8);
+		memset(bitmap, 0xFF, nvalues / 8);
+		if (nvalues % 8 != 0)
+			bitmap[nvalues / 8] = (1 << (nvalues % 8)) - 1;
+	}
+	if (nvalues > 1)
+		sort_elements(ARR_DATA_PTR(array), base, width, nvalues, asked,
+					  ARR_DATA_PTR(result));
+
+	PG_FREE_IF_COPY(array, 0);
+	PG_RETURN_ARRAYTYPE_P(result);
+}

@@ -1,0 +1,144 @@
+/*
+ * model_store.c
+ *	  Keeps the model's measured constants over restarts.
+ *
+ * They lie in a small text file, gpusort.model, in the data directory.  A file
+ * and not a table, because the constants belong to the machine and not to a
+ * database: every database's sorts use the same ones, a backend reads them
+ * without a transaction or a catalog lookup (also a parallel worker, also on a
+ * standby), and they can be written on a standby, which may be a different
+ * machine.  For the same reason the file names the processor it was measured
+ * on: a data directory that moved to another one goes back to the built-in
+ * constants until gpusort_calibrate() runs there.
+ *
+ * Written whole to a temporary file and renamed durably, so a reader sees the
+ * old or the new constants and a crash loses neither.  Readers notice a new
+ * file by its inode and modification time.  A file that cannot be read or
+ * understood is logged once per version and ignored: a sort must not fail for
+ * want of a prediction.
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "storage/fd.h"
+
+#include "route/model.h"
+#include "route/router.h"
+#include "sqlapi/model_store.h"
+#include "sqlapi/sqlapi.h"
+
+#define MODEL_FILE		"gpusort.model"
+
+/* Sorts of fewer records than this do not look for a new file. */
+#define REFRESH_MIN_ROWS	65536
+
+/* The version of the file that was looked at last; zeroes: there was none. */
+static struct
+{
+	bool		looked;
+	ino_t		inode;
+	struct timespec mtime;
+}			seen;
+
+static RouteModel stored;
+
+static bool
+read_model(RouteModel *model)
+{
+	char		text[MODEL_TEXT_SIZE];
+	FILE	   *file = AllocateFile(MODEL_FILE, "r");
+	size_t		len;
+
+	if (file == NULL)
+	{
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not open file \"%s\": %m", MODEL_FILE)));
+		return false;
+	}
+	len = fread(text, 1, sizeof(text) - 1, file);
+	text[len] = '\0';
+	FreeFile(file);
+
+	switch (model_parse(text, model))
+	{
+		case MODEL_TEXT_OK:
+			return true;
+		case MODEL_TEXT_OTHER_MACHINE:
+			ereport(LOG,
+					(errmsg("gpusort ignores constants that were measured on another machine"),
+					 errhint("Run gpusort_calibrate() to measure this one.")));
+			return false;
+		case MODEL_TEXT_BAD:
+			break;
+	}
+	ereport(LOG,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("gpusort cannot use file \"%s\"", MODEL_FILE),
+			 errhint("Run gpusort_calibrate() to write it anew.")));
+	return false;
+}
+
+void
+gpusort_model_refresh(size_t n)
+{
+	struct stat st;
+
+	if (n < REFRESH_MIN_ROWS && seen.looked)
+		return;
+
+	if (stat(MODEL_FILE, &st) != 0)
+		memset(&st, 0, sizeof(st));
+	if (st.st_ino == seen.inode &&
+		st.st_mtim.tv_sec == seen.mtime.tv_sec &&
+		st.st_mtim.tv_nsec == seen.mtime.tv_nsec)
+	{
+		seen.looked = true;
+		return;
+	}
+	seen.looked = true;
+	seen.inode = st.st_ino;
+	seen.mtime = st.st_mtim;
+
+	route_model = st.st_ino != 0 && read_model(&stored) ?
+		&stored : &route_model_builtin;
+}
+
+void
+gpusort_model_store(const RouteModel *model)
+{
+	char		text[MODEL_TEXT_SIZE];
+	char		path[MAXPGPATH];
+	size_t		len = model_format(model, text);
+	int			fd;
+
+	snprintf(path, sizeof(path), "%s.%d.tmp", MODEL_FILE, MyProcPid);
+	fd = OpenTransientFile(path, O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY);
+	if (fd < 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not create file \"%s\": %m", path)));
+
+	errno = 0;
+	if (write(fd, text, len) != (ssize_t) len || pg_fsync(fd) != 0)
+	{
+		int			save_errno = errno ? errno : ENOSPC;
+
+		CloseTransientFile(fd);
+		unlink(path);
+		errno = save_errno;
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not write file \"%s\": %m", path)));
+	}
+	if (CloseTransientFile(fd) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not close file \"%s\": %m", path)));
+
+	durable_rename(path, MODEL_FILE, ERROR);
+}

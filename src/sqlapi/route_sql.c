@@ -1,0 +1,264 @@
+/*
+ * route_sql.c
+ *	  The router and its model as SQL functions: gpusort_algorithms(),
+ *	  gpusort_route(), gpusort_calibrate().
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+
+#include "route/model.h"
+#include "route/router.h"
+#include "sqlapi/model_store.h"
+#include "sqlapi/sqlapi.h"
+
+PG_FUNCTION_INFO_V1(gpusort_algorithms);
+PG_FUNCTION_INFO_V1(gpusort_route);
+PG_FUNCTION_INFO_V1(gpusort_calibrate);
+
+/* What calibration may use; twice the widest record of its largest input. */
+#define CALIBRATE_WORKSPACE	((size_t) 256 * 1024 * 1024)
+
+const SortKernel *
+gpusort_kernel_from_name(const char *name)
+{
+	StringInfoData known;
+
+	if (pg_strcasecmp(name, "auto") == 0)
+		return NULL;
+	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
+	{
+		if (pg_strcasecmp(name, (*k)->name) == 0)
+			return *k;
+	}
+
+	initStringInfo(&known);
+	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
+		appendStringInfo(&known, ", %s", (*k)->name);
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("unknown sort algorithm: \"%s\"", name),
+			 errhint("Available algorithms: auto%s.", known.data)));
+}
+
+static ArrayType *
+key_bits_array(unsigned formats)
+{
+	Datum		bits[3];
+	int			n = 0;
+
+	if (formats & (1u << SORT_REC_PACKED))
+		bits[n++] = Int32GetDatum(32);
+	if (formats & (1u << SORT_REC_64))
+		bits[n++] = Int32GetDatum(64);
+	if (formats & (1u << SORT_REC_128))
+		bits[n++] = Int32GetDatum(128);
+	return construct_array(bits, n, INT4OID, sizeof(int32), true, TYPALIGN_INT);
+}
+
+/*
+ * gpusort_algorithms(OUT algorithm text, OUT runs_on text, OUT key_bits int[],
+ *					  OUT stable bool, OUT needs text, OUT paper text)
+ */
+Datum
+gpusort_algorithms(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
+	{
+		Datum		values[6];
+		bool		nulls[6] = {false};
+
+		values[0] = CStringGetTextDatum((*k)->name);
+		values[1] = CStringGetTextDatum("cpu");
+		values[2] = PointerGetDatum(key_bits_array((*k)->formats));
+		values[3] = BoolGetDatum((*k)->stable);
+		values[4] = CStringGetTextDatum((*k)->needs);
+		values[5] = CStringGetTextDatum((*k)->paper);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/* The facts' disorder for a word that describes the input; NULL: not known. */
+static void
+set_input_order(RouteFacts *facts, const char *order)
+{
+	size_t		steps = facts->n > 0 ? facts->n - 1 : 0;
+
+	facts->order_known = true;
+	if (strcmp(order, "random") == 0)
+		facts->descents = facts->ascents = steps / 2;
+	else if (strcmp(order, "sorted") == 0)
+		facts->ascents = steps;
+	else if (strcmp(order, "reversed") == 0)
+		facts->descents = steps;
+	else if (strcmp(order, "nearly_sorted") == 0)
+	{
+		facts->descents = steps / 100;
+		facts->ascents = steps - facts->descents;
+	}
+	else if (strcmp(order, "flat") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("unknown input order: \"%s\"", order),
+				 errhint("Input orders are random, sorted, nearly_sorted, reversed and flat.")));
+}
+
+/*
+ * gpusort_route(rows bigint, key_bits int, key_range numeric DEFAULT NULL,
+ *				 input_order text DEFAULT NULL, threads int DEFAULT 1,
+ *				 OUT algorithm text, OUT chosen bool, OUT predicted_ms float8,
+ *				 OUT scratch_bytes bigint, OUT reason text)
+ *
+ * One row for each algorithm, the chosen one first, then by predicted time; an
+ * algorithm that cannot sort such an input comes last, with NULL as its time
+ * and the reason why.
+ */
+Datum
+gpusort_route(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	RouteFacts	facts = {0};
+	RouteDecision decision;
+	RoutePrediction predictions[ROUTE_MAX_KERNELS];
+	char		reason[ROUTE_REASON_SIZE];
+	int64		rows;
+	int			key_bits;
+	int			npredictions;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(4))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("rows, key_bits and threads must not be null")));
+	rows = PG_GETARG_INT64(0);
+	key_bits = PG_GETARG_INT32(1);
+	facts.threads = PG_GETARG_INT32(4);
+	if (rows < 0 || rows > PG_UINT32_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("rows must be between 0 and %u", PG_UINT32_MAX)));
+	if (key_bits < 1 || key_bits > 128)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("key_bits must be between 1 and 128")));
+	if (facts.threads < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("threads must be at least 1")));
+
+	facts.n = rows;
+	if (!PG_ARGISNULL(2))
+	{
+		double		range = DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow,
+															   PG_GETARG_DATUM(2)));
+
+		if (!(range >= 1))
+			ereport(ERROR,
+					(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+					 errmsg("key_range must be at least 1"),
+					 errdetail("It is the largest key minus the smallest, plus one.")));
+		/* keys are narrowed to their range before they are sorted */
+		key_bits = Min(key_bits, Max(1, (int) ceil(log2(Min(range, 0x1p128)))));
+		facts.key_range = range >= 0x1p64 ? PG_UINT64_MAX : (uint64) range;
+	}
+	facts.format = key_bits <= 32 ? SORT_REC_PACKED :
+		key_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
+	facts.begin_bit = facts.format == SORT_REC_PACKED ? 32 : 0;
+	facts.end_bit = facts.begin_bit + key_bits;
+	facts.rids_ascending = true;
+	if (!PG_ARGISNULL(3))
+		set_input_order(&facts, text_to_cstring(PG_GETARG_TEXT_PP(3)));
+
+	gpusort_model_refresh(SIZE_MAX);
+	gpusort_route_decide(&facts, &decision);
+	npredictions = gpusort_route_predict(&facts, predictions);
+
+	InitMaterializedSRF(fcinfo, 0);
+
+	/* A tiny input's choice is not by predicted time: it may not be first. */
+	for (int pass = 0; pass < 2; pass++)
+	{
+		for (int i = 0; i < npredictions; i++)
+		{
+			const RoutePrediction *p = &predictions[i];
+			bool		chosen = p->kernel == decision.kernel;
+			Datum		values[5];
+			bool		nulls[5] = {false};
+
+			if (chosen != (pass == 0))
+				continue;
+			values[0] = CStringGetTextDatum(p->kernel->name);
+			values[1] = BoolGetDatum(chosen);
+			values[2] = Float8GetDatum(p->us / 1000);
+			values[3] = Int64GetDatum((int64) p->scratch);
+			nulls[2] = nulls[3] = p->why_not != NULL;
+			if (chosen)
+				values[4] = CStringGetTextDatum(gpusort_route_reason(&facts, &decision, reason));
+			else if (p->why_not != NULL)
+				values[4] = CStringGetTextDatum(p->why_not);
+			else
+				nulls[4] = true;
+			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		}
+	}
+	return (Datum) 0;
+}
+
+static bool
+check_interrupts(void *arg)
+{
+	CHECK_FOR_INTERRUPTS();
+	return false;
+}
+
+/*
+ * gpusort_calibrate(OUT constant text, OUT log2_rows int, OUT built_in float8,
+ *					 OUT measured float8)
+ *
+ * Measures this machine, stores the constants and returns them beside the
+ * built-in ones.
+ */
+Datum
+gpusort_calibrate(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	RouteModel	model;
+	char	   *workspace;
+
+	InitMaterializedSRF(fcinfo, 0);
+
+	workspace = MemoryContextAllocHuge(CurrentMemoryContext,
+									   CALIBRATE_WORKSPACE + 64);
+	model_calibrate(&model, (void *) TYPEALIGN(64, workspace),
+					CALIBRATE_WORKSPACE, check_interrupts, NULL);
+	pfree(workspace);
+	gpusort_model_store(&model);
+	gpusort_model_refresh(SIZE_MAX);
+
+	for (int curve = 0; curve < MODEL_CURVES; curve++)
+	{
+		for (int knot = 0; knot < MODEL_KNOTS; knot++)
+		{
+			Datum		values[4];
+			bool		nulls[4] = {false};
+
+			values[0] = CStringGetTextDatum(model_curve_names[curve]);
+			values[1] = Int32GetDatum(model_knot_log2(knot));
+			values[2] = Float8GetDatum(route_model_builtin.curve[curve][knot]);
+			values[3] = Float8GetDatum(model.curve[curve][knot]);
+			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		}
+	}
+	return (Datum) 0;
+}

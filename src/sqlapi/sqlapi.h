@@ -1,0 +1,23 @@
+/*
+ * sqlapi.h
+ *	  What the SQL-callable functions share among themselves and with the node.
+ */
+#ifndef GPUSORT_SQLAPI_H
+#define GPUSORT_SQLAPI_H
+
+#include "kernel/sort_kernel.h"
+
+/*
+ * The kernel that a user names, in any case; NULL for "auto".  An unknown name
+ * is an error that lists the known ones.
+ */
+extern const SortKernel *gpusort_kernel_from_name(const char *name);
+
+/*
+ * Makes the model's constants those that gpusort_calibrate() stored last, if it
+ * ever ran on this machine.  Called before routing n records: inputs too small
+ * for the model return at once, others cost one stat() when nothing changed.
+ */
+extern void gpusort_model_refresh(size_t n);
+
+#endif							/* GPUSORT_SQLAPI_H */

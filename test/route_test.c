@@ -1,0 +1,521 @@
+/*
+ * route_test.c
+ *	  The router and its model: tables of facts, properties over random facts,
+ *	  and the constants' text.
+ *
+ * Choices are tested against models made up here, so that no test depends on
+ * what a machine measured.  Whether the constants fit the machine is what
+ * bench/route_grid asks.
+ */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "route/machine.h"
+#include "route/model.h"
+#include "route/router.h"
+#include "route/sample.h"
+
+static int	failures;
+
+#define CHECK(cond) \
+	do { \
+		if (!(cond)) \
+		{ \
+			failures++; \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
+		} \
+	} while (0)
+
+#define CHECK_STR(got, want) \
+	do { \
+		if (strcmp(got, want) != 0) \
+		{ \
+			failures++; \
+			fprintf(stderr, "%s:%d: \"%s\" is not \"%s\"\n", __FILE__, __LINE__, \
+					got, want); \
+		} \
+	} while (0)
+
+static uint64_t
+next_random(void)
+{
+	static uint64_t x = 88172645463325252;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	return x;
+}
+
+static RouteFacts
+facts_of(size_t n, int key_bits)
+{
+	RouteFacts	facts = {0};
+
+	facts.n = n;
+	facts.format = sample_format(key_bits);
+	facts.begin_bit = facts.format == SORT_REC_PACKED ? 32 : 0;
+	facts.end_bit = facts.begin_bit + key_bits;
+	facts.rids_ascending = true;
+	return facts;
+}
+
+static void
+set_curve(RouteModel *model, int curve, double ns)
+{
+	for (int k = 0; k < MODEL_KNOTS; k++)
+		model->curve[curve][k] = ns;
+}
+
+/* A model in which every term costs 10 ns. */
+static RouteModel
+flat_model(void)
+{
+	RouteModel	model;
+
+	for (int c = 0; c < MODEL_CURVES; c++)
+		set_curve(&model, c, 10);
+	return model;
+}
+
+static const char *
+chosen(const RouteFacts *facts)
+{
+	RouteDecision decision;
+
+	gpusort_route_decide(facts, &decision);
+	return decision.kernel ? decision.kernel->name : "none";
+}
+
+/* The kernel with the cheapest curve is chosen, where it applies. */
+static void
+test_choice(void)
+{
+	static const struct
+	{
+		int			curve;		/* per format: made cheap */
+		size_t		n;
+		int			key_bits;
+		int			order;		/* -1 descending, 0 unknown, 1 ascending */
+		const char *want;
+	}			cases[] = {
+		{MODEL_RADIX_PASS, 1000, 16, 0, "cpu_radix"},
+		{MODEL_RADIX_PASS, 1000000, 32, 0, "cpu_radix"},
+		{MODEL_RADIX_PASS, 1000000, 64, 0, "cpu_radix"},
+		{MODEL_RADIX_PASS, 1000000, 128, 0, "cpu_radix"},
+		{MODEL_MERGE, 1000, 32, 0, "cpu_merge"},
+		{MODEL_MERGE, 1000000, 64, 0, "cpu_merge"},
+		{MODEL_MERGE, 1000000, 128, 0, "cpu_merge"},
+		{MODEL_COUNTING, 1000000, 8, 0, "cpu_counting"},
+		{MODEL_COUNTING, 1000000, 64, 0, "cpu_merge"},	/* too wide to count */
+		{MODEL_SORTED, 1000000, 32, 1, "presorted"},
+		{MODEL_SORTED, 1000000, 128, 1, "presorted"},
+		{MODEL_SORTED, 1000000, 32, 0, "cpu_merge"},	/* not known to be sorted */
+		{MODEL_REVERSED, 1000000, 64, -1, "presorted"},
+		/* tiny inputs are not modelled */
+		{MODEL_MERGE, 0, 32, 0, "cpu_radix"},
+		{MODEL_MERGE, 1, 32, 0, "cpu_radix"},
+		{MODEL_MERGE, ROUTE_TINY_ROWS - 1, 64, 0, "cpu_radix"},
+		{MODEL_MERGE, ROUTE_TINY_ROWS, 64, 0, "cpu_merge"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		RouteFacts	facts = facts_of(cases[i].n, cases[i].key_bits);
+		RouteModel	model = flat_model();
+
+		set_curve(&model, MODEL_MERGE + facts.format, 9);
+		set_curve(&model, cases[i].curve + facts.format, 0.001);
+		if (cases[i].curve == MODEL_RADIX_PASS)
+			set_curve(&model, MODEL_RADIX_BASE + facts.format, 0.001);
+		if (cases[i].curve == MODEL_COUNTING)
+			set_curve(&model, MODEL_TABLE, 0.001);
+		route_model = &model;
+		facts.order_known = cases[i].order != 0;
+		facts.ascents = cases[i].order > 0 ? cases[i].n - 1 : 0;
+		facts.descents = cases[i].order < 0 ? cases[i].n - 1 : 0;
+		if (strcmp(chosen(&facts), cases[i].want) != 0)
+		{
+			failures++;
+			fprintf(stderr, "choice %zu: %s is not %s\n", i, chosen(&facts), cases[i].want);
+		}
+		route_model = &route_model_builtin;
+	}
+}
+
+/* Decision and predictions agree, for any facts and any constants. */
+static void
+test_properties(void)
+{
+	int			nkernels = 0;
+
+	while (sort_kernels[nkernels] != NULL)
+		nkernels++;
+	CHECK(nkernels <= ROUTE_MAX_KERNELS);
+
+	for (int round = 0; round < 100000; round++)
+	{
+		RouteModel	model;
+		RouteFacts	facts = facts_of(next_random() >> (next_random() % 45 + 19),
+									 1 + next_random() % 128);
+		RouteFacts	before;
+		RouteDecision decision;
+		RoutePrediction p[ROUTE_MAX_KERNELS];
+		char		reason[ROUTE_REASON_SIZE];
+		int			np;
+
+		for (int c = 0; c < MODEL_CURVES; c++)
+			for (int k = 0; k < MODEL_KNOTS; k++)
+				model.curve[c][k] = (double) (next_random() % 1000) / 10;
+		route_model = &model;
+		if (next_random() % 2)
+		{
+			facts.order_known = true;
+			facts.ascents = facts.n > 1 ? next_random() % facts.n : 0;
+			facts.descents = next_random() % 3 == 0 || facts.n < 2 ? 0 :
+				facts.n - 1 - facts.ascents;
+		}
+		if (next_random() % 2)
+			facts.memory = 1 + (next_random() >> (next_random() % 64));
+		if (next_random() % 4 == 0)
+			facts.forced = next_random() % 8 == 0 ? "unheard_of" :
+				sort_kernels[next_random() % nkernels]->name;
+		facts.inexact = next_random() % 2;
+		facts.threads = 1 + next_random() % 4;
+		before = facts;
+
+		gpusort_route_decide(&facts, &decision);
+		np = gpusort_route_predict(&facts, p);
+		CHECK(memcmp(&before, &facts, sizeof(facts)) == 0);
+		CHECK(np == nkernels);
+
+		for (int i = 0; i < np; i++)
+		{
+			CHECK((p[i].us < 0) == (p[i].why_not != NULL));
+			CHECK(facts.memory == 0 || p[i].scratch <= facts.memory);
+			if (i > 0)
+				CHECK(p[i - 1].us < 0 ? p[i].us < 0 : p[i].us < 0 || p[i - 1].us <= p[i].us);
+			if (decision.kernel == p[i].kernel)
+			{
+				CHECK(p[i].us >= 0);
+				if (facts.n >= ROUTE_TINY_ROWS)
+					CHECK(p[i].us == decision.predicted_us);
+			}
+		}
+		CHECK((decision.kernel == NULL) == (p[0].us < 0));
+		if (facts.forced != NULL && decision.forced_why_not == NULL)
+			CHECK_STR(decision.kernel->name, facts.forced);
+		else if (decision.kernel != NULL && facts.n >= ROUTE_TINY_ROWS)
+			CHECK(decision.predicted_us == p[0].us);
+		if (facts.forced == NULL)
+			CHECK(decision.forced_why_not == NULL);
+		gpusort_route_reason(&facts, &decision, reason);
+		CHECK(strlen(reason) > 0 && strlen(reason) < ROUTE_REASON_SIZE);
+	}
+	route_model = &route_model_builtin;
+}
+
+static void
+test_forced(void)
+{
+	RouteFacts	facts = facts_of(10000000, 32);
+	RouteDecision decision;
+	char		reason[ROUTE_REASON_SIZE];
+
+	facts.forced = "cpu_merge";
+	gpusort_route_decide(&facts, &decision);
+	CHECK_STR(decision.kernel->name, "cpu_merge");
+	CHECK_STR(gpusort_route_reason(&facts, &decision, reason),
+			  "cpu merge: 32-bit keys, 10000000 rows, no device, as set");
+
+	/* also where it is tiny, and where auto would never take it */
+	facts.n = 10;
+	CHECK_STR(chosen(&facts), "cpu_merge");
+
+	facts = facts_of(1000, 64);
+	facts.forced = "cpu_counting";
+	gpusort_route_decide(&facts, &decision);
+	CHECK(decision.kernel != NULL && strcmp(decision.kernel->name, "cpu_counting") != 0);
+	CHECK(decision.forced_why_not != NULL);
+	gpusort_route_reason(&facts, &decision, reason);
+	CHECK(strstr(reason, ", not cpu counting: ") != NULL);
+	CHECK(strstr(reason, decision.forced_why_not) != NULL);
+
+	facts.forced = "bogo_sort";
+	gpusort_route_decide(&facts, &decision);
+	CHECK(decision.kernel != NULL);
+	CHECK_STR(decision.forced_why_not, "there is no such algorithm");
+}
+
+static void
+test_memory(void)
+{
+	RouteFacts	facts = facts_of(1000000, 32);
+	RouteDecision decision;
+	char		reason[ROUTE_REASON_SIZE];
+
+	facts.memory = 1;
+	facts.order_known = true;
+	facts.ascents = facts.descents = facts.n / 2;
+	gpusort_route_decide(&facts, &decision);
+	CHECK(decision.kernel == NULL);
+	CHECK_STR(gpusort_route_reason(&facts, &decision, reason),
+			  "none: 32-bit keys, 1000000 rows, no device");
+
+	facts.memory = (size_t) 1 << 30;
+	CHECK(strcmp(chosen(&facts), "none") != 0);
+}
+
+static void
+test_reason(void)
+{
+	static const struct
+	{
+		RouteDevice device;
+		bool		inexact;
+		size_t		bound;
+		int			order;
+		const char *want;
+	}			cases[] = {
+		{ROUTE_DEVICE_NONE, false, 0, 0, "cpu radix: 32-bit keys, 100 rows, no device"},
+		{ROUTE_DEVICE_OFF, false, 0, 0, "cpu radix: 32-bit keys, 100 rows, device off"},
+		{ROUTE_DEVICE_BUSY, true, 0, 0, "cpu radix: 32-bit keys (prefix), 100 rows, device busy"},
+		{ROUTE_DEVICE_FULL, false, 10, 0, "cpu radix: 32-bit keys, 100 rows, first 10 wanted, device memory full"},
+		{ROUTE_DEVICE_FAILED, false, 0, 1, "cpu radix: 32-bit keys, 100 rows, presorted, device failed"},
+		{ROUTE_DEVICE_READY, false, 0, -1, "cpu radix: 32-bit keys, 100 rows, reversed, device ready"},
+		{ROUTE_DEVICE_NONE, false, 0, 2, "cpu radix: 32-bit keys, 100 rows, all equal, no device"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		RouteFacts	facts = facts_of(100, 32);
+		RouteDecision decision;
+		char		reason[ROUTE_REASON_SIZE];
+
+		facts.device = cases[i].device;
+		facts.inexact = cases[i].inexact;
+		facts.bound = cases[i].bound;
+		facts.order_known = cases[i].order != 0;
+		facts.ascents = cases[i].order == 1 ? 99 : 0;
+		facts.descents = cases[i].order == -1 ? 99 : 0;
+		gpusort_route_decide(&facts, &decision);
+		CHECK_STR(gpusort_route_reason(&facts, &decision, reason), cases[i].want);
+	}
+}
+
+static void
+test_curve(void)
+{
+	double		curve[MODEL_KNOTS];
+	double		prev = 0;
+
+	for (int k = 0; k < MODEL_KNOTS; k++)
+		curve[k] = 1 + k * k;
+	for (int k = 0; k < MODEL_KNOTS; k++)
+		CHECK(model_curve_at(curve, (size_t) 1 << model_knot_log2(k)) == curve[k]);
+	CHECK(model_curve_at(curve, 0) == curve[0]);
+	CHECK(model_curve_at(curve, 1) == curve[0]);
+	CHECK(model_curve_at(curve, SIZE_MAX) == curve[MODEL_KNOTS - 1]);
+
+	/* a climbing curve climbs everywhere between its ends */
+	for (size_t n = 33; n < (size_t) 1 << 26; n += 1 + n / 7)
+	{
+		double		v = model_curve_at(curve, n);
+
+		CHECK(v > prev);
+		prev = v;
+	}
+}
+
+/* The built-in constants make sense: nothing is free, more is not faster. */
+static void
+test_builtin(void)
+{
+	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
+	{
+		for (int bits = 8; bits <= 128; bits += 8)
+		{
+			double		prev = 0;
+
+			for (size_t n = 128; n <= (size_t) 1 << 28; n *= 2)
+			{
+				RouteFacts	facts = facts_of(n, bits);
+				double		us;
+
+				facts.order_known = true;
+				facts.ascents = n - 1;
+				us = model_predict_us(&route_model_builtin, *k, &facts);
+				CHECK(us > prev);
+				CHECK(us < n);	/* a microsecond per record would be absurd */
+				prev = us;
+			}
+		}
+	}
+}
+
+static void
+test_text(void)
+{
+	char		text[MODEL_TEXT_SIZE];
+	char		bad[MODEL_TEXT_SIZE + 64];
+	char		machine[MACHINE_NAME_SIZE];
+	RouteModel	model;
+	RouteModel	parsed;
+	size_t		len;
+	char	   *at;
+
+	for (int c = 0; c < MODEL_CURVES; c++)
+		for (int k = 0; k < MODEL_KNOTS; k++)
+			model.curve[c][k] = (double) (next_random() % 100000) / 97;
+	len = model_format(&model, text);
+	CHECK(len == strlen(text) && len < MODEL_TEXT_SIZE);
+	CHECK(model_parse(text, &parsed) == MODEL_TEXT_OK);
+	for (int c = 0; c < MODEL_CURVES; c++)
+		for (int k = 0; k < MODEL_KNOTS; k++)
+			CHECK(fabs(parsed.curve[c][k] - model.curve[c][k]) <= 1e-5 * model.curve[c][k]);
+
+	/* the largest values still fit the text */
+	for (int c = 0; c < MODEL_CURVES; c++)
+		set_curve(&model, c, MODEL_MAX_NS / 3);
+	CHECK(model_format(&model, bad) < MODEL_TEXT_SIZE);
+
+	/* cut off anywhere: refused, and the model untouched */
+	memset(&parsed, 0x5A, sizeof(parsed));
+	memcpy(&model, &parsed, sizeof(parsed));
+	for (size_t cut = 0; cut < len; cut++)
+	{
+		memcpy(bad, text, cut);
+		bad[cut] = '\0';
+		CHECK(model_parse(bad, &parsed) != MODEL_TEXT_OK);
+	}
+	CHECK(memcmp(&model, &parsed, sizeof(parsed)) == 0);
+
+	/* another version, another machine, nonsense values */
+	strcpy(bad, text);
+	*strchr(bad, '\n') = ' ';
+	CHECK(model_parse(bad, &parsed) == MODEL_TEXT_BAD);
+	machine_name(machine);
+	strcpy(bad, text);
+	at = strstr(bad, machine);
+	CHECK(at != NULL);
+	at[0] ^= 1;
+	CHECK(model_parse(bad, &parsed) == MODEL_TEXT_OTHER_MACHINE);
+	for (int i = 0; i < 4; i++)
+	{
+		static const char *const values[] = {" nan", " -1", " inf", " x"};
+
+		strcpy(bad, text);
+		at = strstr(bad, model_curve_names[0]) + strlen(model_curve_names[0]);
+		memmove(at + strlen(values[i]), strchr(at + 1, ' '), strlen(strchr(at + 1, ' ')) + 1);
+		memcpy(at, values[i], strlen(values[i]));
+		CHECK(model_parse(bad, &parsed) == MODEL_TEXT_BAD);
+	}
+	CHECK(memcmp(&model, &parsed, sizeof(parsed)) == 0);
+}
+
+static int	polls_left;
+
+static bool
+stop_later(void *arg)
+{
+	(void) arg;
+	return polls_left-- <= 0;
+}
+
+static void
+test_calibrate(void)
+{
+	size_t		size = (size_t) 1 << 18;
+	void	   *workspace = aligned_alloc(64, size);
+	RouteModel	model;
+	RouteModel	before;
+
+	/* stopped at once and in the middle: nothing is returned */
+	memset(&model, 0x5A, sizeof(model));
+	memcpy(&before, &model, sizeof(model));
+	polls_left = 0;
+	CHECK(model_calibrate(&model, workspace, size, stop_later, NULL) == SORT_STOPPED);
+	polls_left = 300;
+	CHECK(model_calibrate(&model, workspace, size, stop_later, NULL) == SORT_STOPPED);
+	CHECK(memcmp(&before, &model, sizeof(model)) == 0);
+
+	/* a small workspace leaves the large sizes to the built-in course */
+	CHECK(model_calibrate(&model, workspace, size, NULL, NULL) == SORT_OK);
+	for (int c = 0; c < MODEL_CURVES; c++)
+		for (int k = 0; k < MODEL_KNOTS; k++)
+			CHECK(model.curve[c][k] >= 0 && model.curve[c][k] <= MODEL_MAX_NS);
+	free(workspace);
+}
+
+/* The samples are what they are called, and the check finds what is wrong. */
+static void
+test_sample(void)
+{
+	static const int widths[] = {1, 7, 8, 32, 33, 64, 65, 127, 128};
+	const size_t n = 1000;
+	void	   *recs = aligned_alloc(64, 24 * 1024);
+	SortRec64  *r = recs;
+	SortRec64	t;
+	RouteFacts	facts;
+
+	for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++)
+	{
+		for (int order = 0; order < SAMPLE_ORDERS; order++)
+		{
+			sample_fill(recs, n, widths[w], (SampleOrder) order, 5, &facts);
+			CHECK(facts.end_bit - facts.begin_bit == widths[w]);
+			CHECK(facts.ascents + facts.descents < n);
+			if (order == SAMPLE_SORTED)
+				CHECK(facts.descents == 0);
+			if (order == SAMPLE_REVERSED)
+				CHECK(facts.ascents == 0);
+			if (order == SAMPLE_FLAT)
+				CHECK(facts.ascents == 0 && facts.descents == 0 && facts.key_range == 1);
+			if (order == SAMPLE_RANDOM && widths[w] >= 32)
+				CHECK(facts.descents > n / 3 && facts.ascents > n / 3);
+			if ((order == SAMPLE_SWAPPED || order == SAMPLE_DISPLACED) && widths[w] >= 32)
+				CHECK(facts.descents > 0 && facts.descents < n / 20);
+		}
+	}
+
+	sample_fill(recs, n, 64, SAMPLE_SORTED, 5, &facts);
+	CHECK(sample_verify(recs, n, 64, SAMPLE_SORTED, 5));
+	t = r[10];
+	r[10] = r[11];
+	CHECK(!sample_verify(recs, n, 64, SAMPLE_SORTED, 5));	/* one twice */
+	r[11] = t;
+	CHECK(!sample_verify(recs, n, 64, SAMPLE_SORTED, 5));	/* two swapped */
+	r[11] = r[10];
+	r[10] = t;
+	r[10].rid = 12;
+	CHECK(!sample_verify(recs, n, 64, SAMPLE_SORTED, 5));	/* another's rid */
+
+	sample_fill(recs, n, 64, SAMPLE_FLAT, 5, &facts);
+	CHECK(sample_verify(recs, n, 64, SAMPLE_FLAT, 5));
+	t = r[10];
+	r[10] = r[11];
+	r[11] = t;
+	CHECK(!sample_verify(recs, n, 64, SAMPLE_FLAT, 5)); /* not stable */
+	free(recs);
+}
+
+int
+main(void)
+{
+	test_curve();
+	test_builtin();
+	test_choice();
+	test_properties();
+	test_forced();
+	test_memory();
+	test_reason();
+	test_text();
+	test_sample();
+	test_calibrate();
+	if (failures > 0)
+		fprintf(stderr, "%d checks failed\n", failures);
+	return failures > 0;
+}
