@@ -96,32 +96,37 @@ case_fill(const SortCase *c, const char *distribution, uint64_t seed, void *recs
 }
 
 uint64_t
-case_checksum(const SortCase *c, const void *recs)
+case_checksum(const SortCase *c, const void *recs, CaseCheck check)
 {
+	uint64_t	rid_mask = check == CASE_KEYS ? 0 : UINT64_MAX;
 	uint64_t	sum = 0;
 
 	if (c->format == SORT_REC_PACKED)
+	{
+		uint64_t	mask = rid_mask | ~low_bits(c->begin_bit);
+
 		for (size_t i = 0; i < c->n; i++)
-			sum += noise(((const uint64_t *) recs)[i]);
+			sum += noise(((const uint64_t *) recs)[i] & mask);
+	}
 	else if (c->format == SORT_REC_64)
 		for (size_t i = 0; i < c->n; i++)
 		{
 			const SortRec64 *r = (const SortRec64 *) recs + i;
 
-			sum += noise(r->key ^ noise(r->rid));
+			sum += noise(r->key ^ noise(r->rid & rid_mask));
 		}
 	else
 		for (size_t i = 0; i < c->n; i++)
 		{
 			const SortRec128 *r = (const SortRec128 *) recs + i;
 
-			sum += noise(r->hi ^ noise(r->lo ^ noise(r->rid)));
+			sum += noise(r->hi ^ noise(r->lo ^ noise(r->rid & rid_mask)));
 		}
 	return sum;
 }
 
 size_t
-case_first_fault(const SortCase *c, const void *recs)
+case_first_fault(const SortCase *c, const void *recs, CaseCheck check)
 {
 	uint32_t	unscramble = c->rids_ascending ? 1 : inverse(SCRAMBLE);
 	uint32_t	rid_mask = c->format == SORT_REC_PACKED ?
@@ -159,7 +164,7 @@ case_first_fault(const SortCase *c, const void *recs)
 		if (i > 0 &&
 			(hi < last_hi ||
 			 (hi == last_hi &&
-			  (lo < last_lo || (lo == last_lo && position <= last_position)))))
+			  (lo < last_lo || (check == CASE_STABLE && lo == last_lo && position <= last_position)))))
 			return i;
 		last_hi = hi;
 		last_lo = lo;

@@ -22,6 +22,14 @@ typedef struct SortCase
 	bool		rids_ascending; /* rid i is i, else a permutation of that */
 } SortCase;
 
+/* What a sorted output must satisfy, beyond ascending keys. */
+typedef enum CaseCheck
+{
+	CASE_STABLE,				/* equal keys in input order, every record there */
+	CASE_ORDER,					/* every record there */
+	CASE_KEYS					/* every key there; rids do not matter */
+} CaseCheck;
+
 /*
  * Writes the case's records, keys in the named distribution.  Key bits outside
  * [begin_bit, end_bit) of the wide formats are filled with noise.  Returns 0, or
@@ -30,14 +38,18 @@ typedef struct SortCase
 extern int	case_fill(const SortCase *c, const char *distribution,
 					  uint64_t seed, void *recs);
 
-/* A sum over the records, the same for every order of the same records. */
-extern uint64_t case_checksum(const SortCase *c, const void *recs);
+/*
+ * A sum over the records (keys alone for CASE_KEYS), the same for every order of
+ * the same records.
+ */
+extern uint64_t case_checksum(const SortCase *c, const void *recs, CaseCheck check);
 
 /*
- * The first record that is out of place: its key below its predecessor's, or
- * equal to it with an input position that is not greater.  n if there is none.
+ * The first record that is out of place: its key below its predecessor's, or,
+ * for CASE_STABLE, equal to it with an input position that is not greater.  n
+ * if there is none.
  */
-extern size_t case_first_fault(const SortCase *c, const void *recs);
+extern size_t case_first_fault(const SortCase *c, const void *recs, CaseCheck check);
 
 #ifdef __cplusplus
 }

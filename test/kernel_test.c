@@ -111,7 +111,7 @@ run_case(const SortKernel *kernel, const SortCase *c, const char *distribution)
 	if (kernel->applies(&job, &why))
 	{
 		ncases++;
-		checksum = case_checksum(c, job.recs);
+		checksum = case_checksum(c, job.recs, CASE_STABLE);
 		scratch = area_make(kernel->scratch_bytes(&job));
 		if (scratch.size % 64 != 0)
 			fail(kernel->name, c, distribution, "scratch_bytes is not a multiple of 64");
@@ -124,9 +124,9 @@ run_case(const SortKernel *kernel, const SortCase *c, const char *distribution)
 				 ((unsigned char *) job.result < (unsigned char *) job.scratch ||
 				  (unsigned char *) job.result + recs.size > (unsigned char *) job.scratch + scratch.size))
 			fail(kernel->name, c, distribution, "result lies in neither buffer");
-		else if (case_first_fault(c, job.result) != c->n)
+		else if (case_first_fault(c, job.result, CASE_STABLE) != c->n)
 			fail(kernel->name, c, distribution, "wrong order");
-		else if (case_checksum(c, job.result) != checksum)
+		else if (case_checksum(c, job.result, CASE_STABLE) != checksum)
 			fail(kernel->name, c, distribution, "records lost or changed");
 		if (!area_intact(&recs))
 			fail(kernel->name, c, distribution, "wrote beyond the records");

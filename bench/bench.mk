@@ -1,0 +1,32 @@
+# The kernel benchmark: make -f bench/bench.mk bench-kernels
+#
+# Peers that are not installed are left out and say so.  The GPU algorithms are
+# linked in where BENCH_GPU_OBJS names their objects and BENCH_GPU_LIBS what those
+# need; otherwise gpu_absent.c takes their place.
+
+include $(dir $(lastword $(MAKEFILE_LIST)))../src/kernel/kernel.mk
+
+BENCH_CXX ?= c++
+BENCH_VQSORT := $(shell echo '\#include <hwy/contrib/sort/vqsort.h>' | \
+	$(BENCH_CXX) -std=c++17 -E -x c++ - >/dev/null 2>&1 && echo yes)
+ifeq ($(BENCH_VQSORT),yes)
+BENCH_PEER_FLAGS = -DGPUSORT_HAVE_VQSORT
+BENCH_PEER_LIBS = -lhwy_contrib -lhwy
+endif
+BENCH_GPU_OBJS ?= bench/gpu_absent.o
+
+BENCH_SRCS = bench/kernels.c bench/cases.c bench/distributions.c
+BENCH_HDRS = bench/bench_algorithm.h bench/cases.h bench/distributions.h
+
+.PHONY: bench-kernels
+bench-kernels: bench/kernels
+
+bench/gpu_absent.o: bench/gpu_absent.c $(BENCH_HDRS) $(KERNEL_HDRS)
+	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
+
+bench/peers.o: bench/peers.cc $(BENCH_HDRS) $(KERNEL_HDRS)
+	$(BENCH_CXX) -std=c++17 -O3 -Wall -Wextra -Werror $(BENCH_PEER_FLAGS) -c -o $@ $<
+
+bench/kernels: $(BENCH_SRCS) $(BENCH_HDRS) $(KERNEL_SRCS) $(KERNEL_HDRS) bench/peers.o $(BENCH_GPU_OBJS)
+	$(CC) $(KERNEL_CFLAGS) -o $@ $(BENCH_SRCS) $(KERNEL_SRCS) bench/peers.o $(BENCH_GPU_OBJS) \
+		$(BENCH_GPU_LIBS) $(BENCH_PEER_LIBS) -lstdc++ $(KERNEL_LIBS)
