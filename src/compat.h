@@ -1,0 +1,56 @@
+/*
+ * compat.h
+ *	  Everything that depends on the server's version: PostgreSQL 15 to 19.
+ */
+#ifndef GPUSORT_COMPAT_H
+#define GPUSORT_COMPAT_H
+
+#include "postgres.h"
+
+#if PG_VERSION_NUM < 150000
+#error "gpusort needs PostgreSQL 15 or later"
+#endif
+
+#include "commands/explain.h"
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#endif
+
+/* PostgreSQL 17 gave sort operators' properties a CompareType from 18 on. */
+#include "utils/lsyscache.h"
+#if PG_VERSION_NUM >= 180000
+#include "access/cmptype.h"
+
+static inline bool
+compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
+{
+	CompareType cmptype;
+
+	if (!get_ordering_op_properties(op, opfamily, opcintype, &cmptype))
+		return false;
+	*reverse = (cmptype == COMPARE_GT);
+	return true;
+}
+#else
+#include "access/stratnum.h"
+
+static inline bool
+compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
+{
+	int16		strategy;
+
+	if (!get_ordering_op_properties(op, opfamily, opcintype, &strategy))
+		return false;
+	*reverse = (strategy == BTGreaterStrategyNumber);
+	return true;
+}
+#endif
+
+/* TupleDescCompactAttr came with 18; before, the full attribute serves. */
+#if PG_VERSION_NUM < 180000
+#define CompactAttribute FormData_pg_attribute
+#define TupleDescCompactAttr(desc, i) TupleDescAttr(desc, i)
+#endif
+
+#endif							/* GPUSORT_COMPAT_H */

@@ -1,0 +1,24 @@
+/*
+ * gpusort.c
+ *	  Module magic and start-up.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "node/gpusort_node.h"
+#include "plan/replace.h"
+#include "settings.h"
+#include "stat.h"
+
+PG_MODULE_MAGIC;
+
+extern PGDLLEXPORT void _PG_init(void);
+
+void
+_PG_init(void)
+{
+	gpusort_settings_init();
+	gpusort_stat_init();
+	gpusort_node_init();
+	gpusort_planner_init();
+}

@@ -1,0 +1,70 @@
+/*
+ * keytype.c
+ *	  Which SQL types can be sort keys, and how a column of each is encoded.
+ *
+ * The table goes by the ordering operator's family and input type, not by the
+ * column's type: a domain, or a type that merely sorts through another one's
+ * operators (regclass through oid's), then works by itself, and a column sorted
+ * by somebody else's operator class is never mistaken for the default order.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "compat.h"
+#include "key/keytype.h"
+
+/* OIDs of pg_opfamily.dat, not all of which the headers name. */
+#define FAMILY_BOOL			424
+#define FAMILY_CHAR			429
+#define FAMILY_DATETIME		434
+#define FAMILY_FLOAT		1970
+#define FAMILY_INTEGER		1976
+#define FAMILY_OID			1989
+#define FAMILY_TIME			1996
+#define FAMILY_MONEY		2099
+
+typedef struct KeyType
+{
+	Oid			opfamily;
+	Oid			type;
+	KeyKind		kind;
+} KeyType;
+
+static const KeyType key_types[] = {
+	{FAMILY_INTEGER, INT4OID, KEY_INT4},
+	{FAMILY_INTEGER, INT8OID, KEY_INT8},
+	{FAMILY_INTEGER, INT2OID, KEY_INT2},
+	{FAMILY_FLOAT, FLOAT8OID, KEY_FLOAT8},
+	{FAMILY_FLOAT, FLOAT4OID, KEY_FLOAT4},
+	{FAMILY_DATETIME, TIMESTAMPTZOID, KEY_INT8},
+	{FAMILY_DATETIME, TIMESTAMPOID, KEY_INT8},
+	{FAMILY_DATETIME, DATEOID, KEY_INT4},
+	{FAMILY_TIME, TIMEOID, KEY_INT8},
+	{FAMILY_MONEY, MONEYOID, KEY_INT8},
+	{FAMILY_OID, OIDOID, KEY_UINT4},
+	{FAMILY_BOOL, BOOLOID, KEY_UINT8},
+	{FAMILY_CHAR, CHAROID, KEY_UINT8},
+};
+
+bool
+key_type_lookup(Oid sortop, KeyKind *kind, bool *descending, const char **why)
+{
+	Oid			opfamily;
+	Oid			opcintype;
+
+	if (!compat_ordering_op(sortop, &opfamily, &opcintype, descending))
+	{
+		*why = "the operator is not a btree ordering operator";
+		return false;
+	}
+	for (int i = 0; i < (int) lengthof(key_types); i++)
+	{
+		if (key_types[i].opfamily == opfamily && key_types[i].type == opcintype)
+		{
+			*kind = key_types[i].kind;
+			return true;
+		}
+	}
+	*why = "its type or operator class has no fixed-width encoding";
+	return false;
+}

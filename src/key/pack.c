@@ -1,0 +1,300 @@
+/*
+ * pack.c
+ *	  Staged columns folded into one narrow key.
+ *
+ * Radix sorting costs by the byte, so a key gets no bit that the data does not
+ * need.  A column whose images span [min, max] becomes image - min, in as many
+ * bits as max - min has; NULLs get one value more, below or above the others, so
+ * a nullable column costs a bit only where NULLs occur and a power of two is
+ * crossed.  The columns' values stand side by side, the first uppermost: the
+ * numbers' order is the ORDER BY's.
+ *
+ * Packing goes column by column through batches that stay in the L1 cache: each
+ * inner loop is a shift and a subtraction over one array and vectorises.  The
+ * same loop counts ascents and descents, so a sorted, reversed or flat input is
+ * known without another pass.
+ *
+ * After Satish et al. 2010, section 7 (partial keys with record ids).
+ */
+#include "postgres.h"
+
+#include "key/pack.h"
+#include "port/pg_bitutils.h"
+
+#define BATCH	1024
+
+static int
+bit_length(Key128 v)
+{
+	uint64		hi = (uint64) (v >> 64);
+
+	if (hi != 0)
+		return 65 + pg_leftmost_one_pos64(hi);
+	return (uint64) v == 0 ? 0 : 1 + pg_leftmost_one_pos64((uint64) v);
+}
+
+void
+key_stage_ranges(const Stage *stage, KeyRange *ranges)
+{
+	for (int c = 0; c < stage->ncols; c++)
+		ranges[c] = stage->cols[c].range;
+}
+
+void
+key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
+{
+	layout->ncols = stage->ncols;
+	layout->total_bits = 0;
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		LayoutColumn *lc = &layout->cols[c];
+		const KeyRange *r = &ranges[c];
+		Key128		largest;
+
+		lc->base = 0;
+		lc->add = 0;
+		lc->null_value = 0;
+		lc->bits = 0;
+		if (r->min > r->max)
+			continue;			/* nothing, or nothing but NULLs */
+
+		lc->base = r->min;
+		largest = r->max - r->min;
+		if (r->has_null)
+		{
+			largest += 1;
+			if (stage->cols[c].nulls_first)
+				lc->add = 1;
+			else
+				lc->null_value = largest;
+		}
+		lc->bits = bit_length(largest);
+		layout->total_bits += lc->bits;
+	}
+	layout->exact = stage->complete && layout->total_bits <= 128;
+}
+
+/* acc = acc << bits | value, over one column of a batch; see the header. */
+#define FOLD_COLUMN(acc_t, image_t) \
+	do { \
+		const image_t *images = (const image_t *) col->images + start; \
+		if (col->range.has_null) \
+		{ \
+			const uint8 *nulls = col->nulls + start; \
+			for (int i = 0; i < count; i++) \
+			{ \
+				acc_t		v = (acc_t) (images[i] - lc->base) + lc->add; \
+				acc[i] = (acc[i] << lc->bits) | \
+					(nulls[i] ? (acc_t) lc->null_value : v); \
+			} \
+		} \
+		else \
+		{ \
+			const uint64 base = lc->base - lc->add; \
+			for (int i = 0; i < count; i++) \
+				acc[i] = (acc[i] << lc->bits) | (acc_t) (images[i] - base); \
+		} \
+	} while (0)
+
+/* The keys of rows [start, start + count), for total_bits <= 64. */
+static void
+fold64(const Stage *stage, const KeyLayout *layout, size_t start, int count, uint64 *acc)
+{
+	memset(acc, 0, count * sizeof(uint64));
+	for (int c = 0; c < layout->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		const LayoutColumn *lc = &layout->cols[c];
+
+		if (lc->bits == 0)
+			continue;
+		if (lc->bits == 64)
+		{
+			/* then this is the only column with bits, and has no NULL */
+			const uint64 *images = (const uint64 *) col->images + start;
+
+			for (int i = 0; i < count; i++)
+				acc[i] = images[i] - lc->base;
+			return;
+		}
+		if (col->wide)
+			FOLD_COLUMN(uint64, uint64);
+		else
+			FOLD_COLUMN(uint64, uint32);
+	}
+}
+
+/*
+ * The uppermost 128 bits of the keys of rows [start, start + count), for
+ * total_bits > 64, left-aligned.
+ */
+static void
+fold128(const Stage *stage, const KeyLayout *layout, size_t start, int count, Key128 *acc)
+{
+	int			room = 128;
+
+	memset(acc, 0, count * sizeof(Key128));
+	for (int c = 0; c < layout->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		const LayoutColumn *lc = &layout->cols[c];
+		bool		cut = lc->bits > room;
+		int			shift = cut ? lc->bits - room : room - lc->bits;
+
+		if (lc->bits == 0)
+			continue;
+		for (int i = 0; i < count; i++)
+		{
+			uint64		image = col->wide ? ((const uint64 *) col->images)[start + i] :
+				((const uint32 *) col->images)[start + i];
+			Key128		v = (Key128) (image - lc->base) + lc->add;
+
+			if (col->range.has_null && col->nulls[start + i])
+				v = lc->null_value;
+			acc[i] |= cut ? v >> shift : v << shift;
+		}
+		room -= lc->bits;
+		if (room <= 0)
+			break;
+	}
+}
+
+void
+pack_words(const Stage *stage, const KeyLayout *layout,
+		   int key_bits, int rid_bits, uint64 *words, KeyOrder *order)
+{
+	uint64		acc[BATCH];
+	Key128		acc128[BATCH];
+	uint64		prev = 0;
+	size_t		descents = 0;
+	size_t		ascents = 0;
+
+	Assert(key_bits + rid_bits <= 64 && key_bits <= layout->total_bits);
+	for (size_t start = 0; start < stage->n; start += BATCH)
+	{
+		int			count = Min(BATCH, stage->n - start);
+		const uint32 *rids = stage->rids + start;
+
+		if (layout->total_bits <= 64)
+		{
+			int			drop = layout->total_bits - key_bits;
+
+			fold64(stage, layout, start, count, acc);
+			if (drop > 0 && drop < 64)
+			{
+				for (int i = 0; i < count; i++)
+					acc[i] >>= drop;
+			}
+		}
+		else
+		{
+			int			drop = 128 - key_bits;
+
+			fold128(stage, layout, start, count, acc128);
+			for (int i = 0; i < count; i++)
+				acc[i] = (uint64) (acc128[i] >> drop);
+		}
+
+		if (start == 0)
+			prev = acc[0];
+		descents += (acc[0] < prev);
+		ascents += (acc[0] > prev);
+		for (int i = 1; i < count; i++)
+		{
+			descents += (acc[i] < acc[i - 1]);
+			ascents += (acc[i] > acc[i - 1]);
+		}
+		prev = acc[count - 1];
+
+		for (int i = 0; i < count; i++)
+			words[start + i] = (acc[i] << rid_bits) | rids[i];
+	}
+	order->descents = descents;
+	order->ascents = ascents;
+}
+
+void
+pack_wide(const Stage *stage, const KeyLayout *layout,
+		  SortRecFormat format, void *recs, KeyOrder *order)
+{
+	Key128		prev = 0;
+	uint64		acc64[BATCH];
+	Key128		acc[BATCH];
+
+	order->descents = order->ascents = 0;
+	for (size_t start = 0; start < stage->n; start += BATCH)
+	{
+		int			count = Min(BATCH, stage->n - start);
+
+		if (layout->total_bits <= 64)
+		{
+			fold64(stage, layout, start, count, acc64);
+			for (int i = 0; i < count; i++)
+				acc[i] = acc64[i];
+		}
+		else
+		{
+			/* right-align, so that the key's bits are [0, total_bits) */
+			int			drop = 128 - Min(layout->total_bits, 128);
+
+			fold128(stage, layout, start, count, acc);
+			for (int i = 0; i < count; i++)
+				acc[i] >>= drop;
+		}
+
+		if (start == 0)
+			prev = acc[0];
+		for (int i = 0; i < count; i++)
+		{
+			order->descents += (acc[i] < prev);
+			order->ascents += (acc[i] > prev);
+			prev = acc[i];
+			if (format == SORT_REC_64)
+			{
+				SortRec64  *r = (SortRec64 *) recs + start + i;
+
+				r->key = (uint64) acc[i];
+				r->rid = stage->rids[start + i];
+				r->pad = 0;
+			}
+			else
+			{
+				SortRec128 *r = (SortRec128 *) recs + start + i;
+
+				r->hi = (uint64) (acc[i] >> 64);
+				r->lo = (uint64) acc[i];
+				r->rid = stage->rids[start + i];
+				r->pad = 0;
+			}
+		}
+	}
+}
+
+Key128
+pack_row(const Stage *stage, const KeyLayout *layout,
+		 const Datum *values, const bool *isnull)
+{
+	Key128		key = 0;
+	int			room = 128;
+
+	for (int c = 0; c < layout->ncols && room > 0; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		const LayoutColumn *lc = &layout->cols[c];
+		Key128		v;
+
+		if (lc->bits == 0)
+			continue;
+		if (isnull[col->att])
+			v = lc->null_value;
+		else
+			v = (Key128) (key_image(col->kind, col->flip, values[col->att]) - lc->base) +
+				lc->add;
+		if (lc->bits > room)
+			key |= v >> (lc->bits - room);
+		else
+			key |= v << (room - lc->bits);
+		room -= lc->bits;
+	}
+	return key;
+}

@@ -1,0 +1,74 @@
+/*
+ * pack.h
+ *	  Staged columns folded into one narrow key.
+ */
+#ifndef GPUSORT_PACK_H
+#define GPUSORT_PACK_H
+
+#include "postgres.h"
+
+#include "kernel/sort_kernel.h"
+#include "key/stage.h"
+
+#ifndef HAVE_INT128
+#error "gpusort needs a compiler with 128-bit integers"
+#endif
+
+/* PostgreSQL's type, for palloc aligns to 8 bytes only */
+typedef uint128 Key128;
+
+/* Where a column's values stand in the key. */
+typedef struct LayoutColumn
+{
+	uint64		base;			/* a value is image - base + add */
+	uint64		add;			/* 1 if NULLs come first, at 0 */
+	Key128		null_value;
+	int			bits;			/* up to 65 */
+} LayoutColumn;
+
+/* The key: the columns' values side by side, the first column uppermost. */
+typedef struct KeyLayout
+{
+	int			ncols;
+	int			total_bits;
+	bool		exact;			/* equal keys are equal rows in the ORDER BY */
+	LayoutColumn cols[STAGE_MAX_COLUMNS];
+} KeyLayout;
+
+/*
+ * The neighbours' order in an array of packed keys: no descents is a sorted
+ * input, no ascents a reversed one (with equal keys in input order still).
+ */
+typedef struct KeyOrder
+{
+	size_t		descents;
+	size_t		ascents;
+} KeyOrder;
+
+/* The narrowest layout for columns of the stage whose images lie in ranges[]. */
+extern void key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges);
+
+/* The stage's own ranges, as key_layout() wants them. */
+extern void key_stage_ranges(const Stage *stage, KeyRange *ranges);
+
+/*
+ * Writes the stage's rows as records.
+ *
+ * pack_words: SORT_REC_PACKED with the rid in the lowest rid_bits and above it
+ * the key's uppermost key_bits (key_bits + rid_bits <= 64).
+ * pack_wide: SORT_REC_64 (total_bits <= 64) or SORT_REC_128 with the key's
+ * uppermost 128 bits.
+ */
+extern void pack_words(const Stage *stage, const KeyLayout *layout,
+					   int key_bits, int rid_bits, uint64 *words, KeyOrder *order);
+extern void pack_wide(const Stage *stage, const KeyLayout *layout,
+					  SortRecFormat format, void *recs, KeyOrder *order);
+
+/*
+ * One row's key from its values, left-aligned in 128 bits: keys of one layout
+ * compare as numbers.
+ */
+extern Key128 pack_row(const Stage *stage, const KeyLayout *layout,
+					   const Datum *values, const bool *isnull);
+
+#endif							/* GPUSORT_PACK_H */

@@ -1,0 +1,123 @@
+/*
+ * stage.c
+ *	  Sort keys as they come in: memory of the staged columns.
+ *
+ * Memory policy: arrays double, from a few rows; the flags of NULLs exist only
+ * in columns that have met one.
+ */
+#include "postgres.h"
+
+#include "key/stage.h"
+
+#define STAGE_FIRST_ROWS	64
+
+void
+stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, int nkeys)
+{
+	int			bits = 0;
+
+	memset(stage, 0, sizeof(Stage));
+	stage->owner = owner;
+	stage->row_bytes = sizeof(uint32);
+
+	for (int k = 0; k < nkeys; k++)
+		stage->last_att = Max(stage->last_att, keys[k].attno);
+
+	for (int k = 0; k < nkeys; k++)
+	{
+		StageColumn *col = &stage->cols[stage->ncols];
+
+		if (bits >= STAGE_MAX_BITS || stage->ncols == STAGE_MAX_COLUMNS)
+			break;
+		col->kind = keys[k].kind;
+		col->att = keys[k].attno - 1;
+		col->wide = (col->kind == KEY_INT8 || col->kind == KEY_FLOAT8);
+		col->nulls_first = keys[k].nulls_first;
+		col->flip = keys[k].descending ? ~UINT64_C(0) : 0;
+		key_range_init(&col->range);
+		bits += col->wide ? 64 : 32;
+		stage->row_bytes += col->wide ? sizeof(uint64) : sizeof(uint32);
+		stage->ncols++;
+	}
+	stage->complete = (stage->ncols == nkeys);
+}
+
+void
+stage_reserve(Stage *stage, size_t n)
+{
+	size_t		capacity = Max(STAGE_FIRST_ROWS, stage->capacity);
+
+	if (n <= stage->capacity)
+		return;
+	while (capacity < n)
+		capacity *= 2;
+
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		StageColumn *col = &stage->cols[c];
+		Size		width = col->wide ? sizeof(uint64) : sizeof(uint32);
+
+		bulk_reserve(stage->owner, &col->images_buf, capacity * width, stage->n * width);
+		col->images = col->images_buf.ptr;
+		if (col->nulls != NULL)
+		{
+			bulk_reserve(stage->owner, &col->nulls_buf, capacity, stage->n);
+			col->nulls = col->nulls_buf.ptr;
+			memset(col->nulls + stage->n, 0, capacity - stage->n);
+		}
+	}
+	bulk_reserve(stage->owner, &stage->rids_buf, capacity * sizeof(uint32),
+				 stage->n * sizeof(uint32));
+	stage->rids = stage->rids_buf.ptr;
+	stage->capacity = capacity;
+}
+
+void
+stage_null(Stage *stage, StageColumn *col, size_t i)
+{
+	if (col->nulls == NULL)
+	{
+		bulk_reserve(stage->owner, &col->nulls_buf, stage->capacity, 0);
+		col->nulls = col->nulls_buf.ptr;
+		memset(col->nulls, 0, stage->capacity);
+	}
+	col->nulls[i] = 1;
+	col->range.has_null = true;
+	/* a defined value, so that packing need not ask before it reads */
+	if (col->wide)
+		((uint64 *) col->images)[i] = 0;
+	else
+		((uint32 *) col->images)[i] = 0;
+}
+
+void
+stage_reset(Stage *stage)
+{
+	stage->n = 0;
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		StageColumn *col = &stage->cols[c];
+
+		key_range_init(&col->range);
+		if (col->nulls != NULL)
+			memset(col->nulls, 0, stage->capacity);
+	}
+}
+
+void
+stage_free(Stage *stage)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		StageColumn *col = &stage->cols[c];
+
+		bulk_free(stage->owner, &col->images_buf);
+		bulk_free(stage->owner, &col->nulls_buf);
+		col->images = NULL;
+		col->nulls = NULL;
+	}
+	bulk_free(stage->owner, &stage->rids_buf);
+	stage->rids = NULL;
+	stage->capacity = 0;
+	stage->n = 0;
+}

@@ -1,0 +1,154 @@
+/*
+ * stage.h
+ *	  Sort keys as they come in: one array of images per key column.
+ *
+ * While rows arrive nothing is known of the keys' ranges, so the images are
+ * staged by column at their natural width (4 or 8 bytes), beside the rows' rids,
+ * and each column's smallest and largest image and whether it has a NULL are
+ * noted.  When all rows are there, pack.c folds the columns into one key of just
+ * the bits that these ranges need.
+ */
+#ifndef GPUSORT_STAGE_H
+#define GPUSORT_STAGE_H
+
+#include "postgres.h"
+
+#include "key/image.h"
+#include "key/keytype.h"
+#include "store/bulk.h"
+
+/*
+ * Columns are staged until they have this many bits: what lies beyond could
+ * only matter if narrowing saved a third of them; a comparison settles it then.
+ */
+#define STAGE_MAX_BITS		192
+#define STAGE_MAX_COLUMNS	12
+
+/* What is known of a column's images. */
+typedef struct KeyRange
+{
+	uint64		min;			/* min > max: no value that is not NULL */
+	uint64		max;
+	bool		has_null;
+} KeyRange;
+
+typedef struct StageColumn
+{
+	KeyKind		kind;
+	int			att;			/* column of the input row, from 0 */
+	bool		wide;			/* 8-byte images, otherwise 4 */
+	bool		nulls_first;
+	uint64		flip;			/* all ones for a descending column */
+	KeyRange	range;
+	void	   *images;			/* uint32 or uint64, one per row */
+	uint8	   *nulls;			/* 1 where NULL; NULL until the first one */
+	BulkBuf		images_buf;
+	BulkBuf		nulls_buf;
+} StageColumn;
+
+typedef struct Stage
+{
+	int			ncols;
+	bool		complete;		/* every key column is staged */
+	int			last_att;		/* attributes of the input row that are needed */
+	int			row_bytes;		/* staged bytes per row */
+	size_t		n;
+	size_t		capacity;
+	uint32	   *rids;
+	BulkBuf		rids_buf;
+	BulkOwner  *owner;
+	StageColumn cols[STAGE_MAX_COLUMNS];
+} Stage;
+
+extern void stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, int nkeys);
+
+/* Room for at least n rows in all. */
+extern void stage_reserve(Stage *stage, size_t n);
+
+/* Forgets the rows and the ranges, keeps the memory. */
+extern void stage_reset(Stage *stage);
+
+/* Gives the memory back; ranges stay. */
+extern void stage_free(Stage *stage);
+
+/* Row i's column is NULL; its first NULL allocates the flags. */
+extern void stage_null(Stage *stage, StageColumn *col, size_t i);
+
+static inline void
+key_range_init(KeyRange *range)
+{
+	range->min = PG_UINT64_MAX;
+	range->max = 0;
+	range->has_null = false;
+}
+
+static inline void
+key_range_add(KeyRange *range, uint64 image)
+{
+	if (image < range->min)
+		range->min = image;
+	if (image > range->max)
+		range->max = image;
+}
+
+static inline void
+key_range_union(KeyRange *range, const KeyRange *other)
+{
+	range->min = Min(range->min, other->min);
+	range->max = Max(range->max, other->max);
+	range->has_null |= other->has_null;
+}
+
+/* A datum's image, direction folded in. */
+static inline uint64
+key_image(KeyKind kind, uint64 flip, Datum datum)
+{
+	switch (kind)
+	{
+		case KEY_INT4:
+			return (uint32) (image_int32(DatumGetInt32(datum)) ^ flip);
+		case KEY_INT8:
+			return image_int64(DatumGetInt64(datum)) ^ flip;
+		case KEY_FLOAT8:
+			return image_float8(DatumGetFloat8(datum)) ^ flip;
+		case KEY_FLOAT4:
+			return (uint32) (image_float4(DatumGetFloat4(datum)) ^ flip);
+		case KEY_INT2:
+			return (uint32) (image_int32(DatumGetInt16(datum)) ^ flip);
+		case KEY_UINT4:
+			return (uint32) (DatumGetUInt32(datum) ^ flip);
+		case KEY_UINT8:
+			return (uint32) (DatumGetUInt8(datum) ^ flip);
+	}
+	pg_unreachable();
+}
+
+/* Stages one row's keys.  The caller has made sure of room. */
+static inline void
+stage_row(Stage *stage, const Datum *values, const bool *isnull, uint32 rid)
+{
+	size_t		i = stage->n;
+
+	Assert(i < stage->capacity);
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		StageColumn *col = &stage->cols[c];
+
+		if (unlikely(isnull[col->att]))
+			stage_null(stage, col, i);
+		else
+		{
+			uint64		image = key_image(col->kind, col->flip, values[col->att]);
+
+			key_range_add(&col->range, image);
+			if (col->wide)
+				((uint64 *) col->images)[i] = image;
+			else
+				((uint32 *) col->images)[i] = (uint32) image;
+		}
+	}
+	stage->rids[i] = rid;
+	stage->n = i + 1;
+}
+
+#endif							/* GPUSORT_STAGE_H */

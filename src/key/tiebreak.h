@@ -1,0 +1,27 @@
+/*
+ * tiebreak.h
+ *	  The authoritative order of two rows, by their types' own comparators.
+ */
+#ifndef GPUSORT_TIEBREAK_H
+#define GPUSORT_TIEBREAK_H
+
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/tupdesc.h"
+#include "key/keytype.h"
+#include "store/arena.h"
+
+typedef struct TieBreak TieBreak;
+
+/* Ready for the first comparison; comparators are looked up at that time. */
+extern TieBreak *tiebreak_create(MemoryContext cxt, TupleDesc desc,
+								 const KeyColumn *keys, int nkeys);
+
+/* < 0, 0, > 0 as a sorts before, with or after b. */
+extern int	tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b);
+
+/* Orders n rids of rows of the arena whose keys are equal; stable. */
+extern void tiebreak_sort(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n);
+
+#endif							/* GPUSORT_TIEBREAK_H */

@@ -1,0 +1,277 @@
+/*
+ * gpusort_node.c
+ *	  The executor node "Custom Scan (GpuSort)": to the rest of the executor, a
+ *	  Sort.
+ *
+ * Like nodeSort.c it is thin: it pulls the child's rows into a sorter on the
+ * first call, then hands rows out.  Two liberties are taken with the custom scan
+ * interface, both for the sake of a cheap row: the result slot holds the stored
+ * MinimalTuple itself instead of a copy of its values, and the executor calls
+ * gpusort_exec() directly instead of through nodeCustom.c.
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "node/gpusort_node.h"
+#include "stat.h"
+#include "utils/memutils.h"
+
+static Node *gpusort_create_state(CustomScan *cscan);
+static void gpusort_begin(CustomScanState *css, EState *estate, int eflags);
+static TupleTableSlot *gpusort_exec_custom(CustomScanState *css);
+static void gpusort_end(CustomScanState *css);
+static void gpusort_rescan(CustomScanState *css);
+static void gpusort_mark(CustomScanState *css);
+static void gpusort_restore(CustomScanState *css);
+
+static const CustomScanMethods gpusort_scan_methods = {
+	.CustomName = "GpuSort",
+	.CreateCustomScanState = gpusort_create_state
+};
+
+static const CustomExecMethods gpusort_exec_methods = {
+	.CustomName = "GpuSort",
+	.BeginCustomScan = gpusort_begin,
+	.ExecCustomScan = gpusort_exec_custom,
+	.EndCustomScan = gpusort_end,
+	.ReScanCustomScan = gpusort_rescan,
+	.MarkPosCustomScan = gpusort_mark,
+	.RestrPosCustomScan = gpusort_restore,
+	.ExplainCustomScan = gpusort_explain
+};
+
+void
+gpusort_node_init(void)
+{
+	RegisterCustomScanMethods(&gpusort_scan_methods);
+}
+
+void
+gpusort_node_fill_plan(CustomScan *cscan, const KeyColumn *keys, int nkeys, Limit *limit)
+{
+	List	   *lists[GPUSORT_PRIVATE_COUNT] = {NIL};
+
+	for (int i = 0; i < nkeys; i++)
+	{
+		lists[GPUSORT_PRIVATE_ATTNO] =
+			lappend_int(lists[GPUSORT_PRIVATE_ATTNO], keys[i].attno);
+		lists[GPUSORT_PRIVATE_SORTOP] =
+			lappend_oid(lists[GPUSORT_PRIVATE_SORTOP], keys[i].sortop);
+		lists[GPUSORT_PRIVATE_COLLATION] =
+			lappend_oid(lists[GPUSORT_PRIVATE_COLLATION], keys[i].collation);
+		lists[GPUSORT_PRIVATE_NULLS_FIRST] =
+			lappend_int(lists[GPUSORT_PRIVATE_NULLS_FIRST], keys[i].nulls_first);
+		lists[GPUSORT_PRIVATE_DESCENDING] =
+			lappend_int(lists[GPUSORT_PRIVATE_DESCENDING], keys[i].descending);
+		lists[GPUSORT_PRIVATE_KIND] =
+			lappend_int(lists[GPUSORT_PRIVATE_KIND], keys[i].kind);
+	}
+	cscan->custom_private = NIL;
+	for (int i = 0; i < GPUSORT_PRIVATE_COUNT; i++)
+		cscan->custom_private = lappend(cscan->custom_private, lists[i]);
+	if (limit != NULL)
+		cscan->custom_exprs = list_make2(limit->limitCount, limit->limitOffset);
+	cscan->methods = &gpusort_scan_methods;
+}
+
+static Node *
+gpusort_create_state(CustomScan *cscan)
+{
+	GpuSortState *node = (GpuSortState *) newNode(sizeof(GpuSortState), T_CustomScanState);
+
+	node->css.methods = &gpusort_exec_methods;
+	node->nkeys = list_length(linitial(cscan->custom_private));
+	return (Node *) node;
+}
+
+/* How many rows of the front are wanted; 0: all.  The Limit reports errors. */
+static size_t
+gpusort_bound(GpuSortState *node)
+{
+	ExprContext *econtext = node->css.ss.ps.ps_ExprContext;
+	int64		count;
+	int64		offset = 0;
+	Datum		value;
+	bool		isnull;
+
+	if (node->limit_count == NULL)
+		return 0;
+	value = ExecEvalExprSwitchContext(node->limit_count, econtext, &isnull);
+	if (isnull)
+		return 0;
+	count = DatumGetInt64(value);
+	if (node->limit_offset != NULL)
+	{
+		value = ExecEvalExprSwitchContext(node->limit_offset, econtext, &isnull);
+		offset = isnull ? 0 : DatumGetInt64(value);
+	}
+	if (count < 0 || offset < 0 || count > PG_INT32_MAX || offset > PG_INT32_MAX)
+		return 0;
+	/* a LIMIT 0 does not ask for rows at all; if it did, one would do */
+	return Max(1, (size_t) (count + offset));
+}
+
+/* Takes all rows of the child and sorts them. */
+static void
+gpusort_run(GpuSortState *node)
+{
+	EState	   *estate = node->css.ss.ps.state;
+	PlanState  *outer = outerPlanState(node);
+	ScanDirection direction = estate->es_direction;
+	Sorter	   *sorter;
+	instr_time	start;
+	instr_time	end;
+
+	if (node->sorter == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+		SortSpec	spec;
+
+		spec.desc = ExecGetResultType(outer);
+		spec.keys = node->keys;
+		spec.nkeys = node->nkeys;
+		spec.random_access = node->random_access;
+		node->sorter = sorter_create(&spec);
+		MemoryContextSwitchTo(old);
+	}
+	sorter = node->sorter;
+
+	/* the child runs forward, whichever way we are asked to go */
+	estate->es_direction = ForwardScanDirection;
+	node->bound = gpusort_bound(node);
+	sorter_begin(sorter, node->bound, outer->plan->plan_rows);
+
+	INSTR_TIME_SET_CURRENT(start);
+	for (;;)
+	{
+		TupleTableSlot *slot = ExecProcNode(outer);
+
+		if (TupIsNull(slot))
+			break;
+		sorter_put(sorter, slot);
+	}
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_ACCUM_DIFF(sorter->report.ingest_time, end, start);
+
+	estate->es_direction = direction;
+	sorter_perform(sorter);
+	gpusort_stat_count(&sorter->report);
+	node->sort_done = true;
+}
+
+static TupleTableSlot *
+gpusort_exec(PlanState *pstate)
+{
+	GpuSortState *node = (GpuSortState *) pstate;
+	TupleTableSlot *slot = pstate->ps_ResultTupleSlot;
+
+	CHECK_FOR_INTERRUPTS();
+	if (unlikely(!node->sort_done))
+		gpusort_run(node);
+	if (sorter_next(node->sorter, ScanDirectionIsForward(pstate->state->es_direction), slot))
+		return slot;
+	return ExecClearTuple(slot);
+}
+
+static TupleTableSlot *
+gpusort_exec_custom(CustomScanState *css)
+{
+	return gpusort_exec(&css->ss.ps);
+}
+
+static void
+gpusort_begin(CustomScanState *css, EState *estate, int eflags)
+{
+	GpuSortState *node = (GpuSortState *) css;
+	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
+	List	  **lists = palloc(GPUSORT_PRIVATE_COUNT * sizeof(List *));
+
+	for (int i = 0; i < GPUSORT_PRIVATE_COUNT; i++)
+		lists[i] = list_nth(cscan->custom_private, i);
+	node->keys = palloc(node->nkeys * sizeof(KeyColumn));
+	for (int i = 0; i < node->nkeys; i++)
+	{
+		KeyColumn  *key = &node->keys[i];
+
+		key->attno = list_nth_int(lists[GPUSORT_PRIVATE_ATTNO], i);
+		key->sortop = list_nth_oid(lists[GPUSORT_PRIVATE_SORTOP], i);
+		key->collation = list_nth_oid(lists[GPUSORT_PRIVATE_COLLATION], i);
+		key->nulls_first = list_nth_int(lists[GPUSORT_PRIVATE_NULLS_FIRST], i);
+		key->descending = list_nth_int(lists[GPUSORT_PRIVATE_DESCENDING], i);
+		key->kind = (KeyKind) list_nth_int(lists[GPUSORT_PRIVATE_KIND], i);
+	}
+	pfree(lists);
+
+	if (cscan->custom_exprs != NIL)
+	{
+		node->limit_count = ExecInitExpr(linitial(cscan->custom_exprs), &css->ss.ps);
+		node->limit_offset = ExecInitExpr(lsecond(cscan->custom_exprs), &css->ss.ps);
+	}
+
+	node->random_access =
+		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
+	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
+	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
+
+	/* rows are given as they are stored: see the file's header */
+	Assert(css->ss.ps.ps_ProjInfo == NULL);
+	ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
+	css->ss.ps.ExecProcNode = gpusort_exec;
+}
+
+static void
+gpusort_end(CustomScanState *css)
+{
+	GpuSortState *node = (GpuSortState *) css;
+
+	ExecClearTuple(css->ss.ps.ps_ResultTupleSlot);
+	if (node->sorter != NULL)
+	{
+		sorter_end(node->sorter);
+		MemoryContextDelete(node->sorter->cxt);
+		node->sorter = NULL;
+	}
+	ExecEndNode(outerPlanState(css));
+}
+
+static void
+gpusort_rescan(CustomScanState *css)
+{
+	GpuSortState *node = (GpuSortState *) css;
+	PlanState  *outer = outerPlanState(css);
+
+	/* Not sorted yet: the child, if it must, is rescanned on its first call. */
+	if (!node->sort_done)
+		return;
+
+	ExecClearTuple(css->ss.ps.ps_ResultTupleSlot);
+	if (outer->chgParam != NULL || !node->random_access ||
+		node->bound != gpusort_bound(node))
+	{
+		node->sort_done = false;
+		sorter_end(node->sorter);
+		if (outer->chgParam == NULL)
+			ExecReScan(outer);
+	}
+	else
+		sorter_rewind(node->sorter);
+}
+
+static void
+gpusort_mark(CustomScanState *css)
+{
+	GpuSortState *node = (GpuSortState *) css;
+
+	if (node->sort_done)
+		sorter_mark(node->sorter);
+}
+
+static void
+gpusort_restore(CustomScanState *css)
+{
+	GpuSortState *node = (GpuSortState *) css;
+
+	if (node->sort_done)
+		sorter_restore(node->sorter);
+}

@@ -1,0 +1,25 @@
+/*
+ * limit.h
+ *	  Bounded sorts: only the first rows are wanted.
+ */
+#ifndef GPUSORT_LIMIT_H
+#define GPUSORT_LIMIT_H
+
+#include "postgres.h"
+
+#include "node/sorter.h"
+
+/* Staged rows at which a bounded sort throws away what cannot be wanted. */
+static inline size_t
+limit_trigger(size_t bound)
+{
+	return Max(2 * bound, 1024);
+}
+
+/* Sorts what is staged, keeps the first bound rows, and sets the threshold. */
+extern void limit_cut(Sorter *sorter);
+
+/* Does the row in the slot go behind all rows that are wanted? */
+extern bool limit_rejects(const Sorter *sorter, TupleTableSlot *slot);
+
+#endif							/* GPUSORT_LIMIT_H */

@@ -1,0 +1,274 @@
+/*
+ * sorter.c
+ *	  One sort: rows in, rows out in order.
+ *
+ * Memory policy: rows, staged keys and the arrays that sorting them will need
+ * are counted row by row against work_mem, before they are allocated; when the
+ * next row would not fit, what is there is sorted and written as a run.  One row
+ * is always taken, however large.  Small sorts keep their few kilobytes for the
+ * next execution of the node, large ones give their regions back (bulk.c).
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "node/limit.h"
+#include "node/sorter.h"
+#include "utils/memutils.h"
+
+/* Staged rows up to which memory is kept for the node's next execution. */
+#define SORTER_SMALL_ROWS	4096
+
+/*
+ * Bytes per row that staging a key and sorting it take at the most: staged
+ * images and rid beside the records, or the records beside as much scratch.
+ */
+static Size
+sorter_key_cost(const Stage *stage)
+{
+	int			natural = (stage->row_bytes - (int) sizeof(uint32)) * 8;
+	Size		rec = natural <= 32 ? sizeof(uint64) :
+		natural <= 64 ? sizeof(SortRec64) : sizeof(SortRec128);
+
+	return Max(stage->row_bytes + rec, 2 * rec);
+}
+
+Sorter *
+sorter_create(const SortSpec *spec)
+{
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort",
+											  ALLOCSET_DEFAULT_SIZES);
+	Sorter	   *sorter = MemoryContextAllocZero(cxt, sizeof(Sorter));
+
+	sorter->cxt = cxt;
+	sorter->spec = *spec;
+	sorter->bulk = bulk_owner_create(cxt);
+	arena_init(&sorter->arena, sorter->bulk, cxt);
+	arena_init(&sorter->spare, sorter->bulk, cxt);
+	stage_init(&sorter->stage, sorter->bulk, spec->keys, spec->nkeys);
+	sorter->tiebreak = tiebreak_create(cxt, spec->desc, spec->keys, spec->nkeys);
+	sorter->key_cost = sorter_key_cost(&sorter->stage);
+	return sorter;
+}
+
+void
+sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
+{
+	sorter->state = SORTER_INGEST;
+	sorter->limit = (Size) work_mem * 1024;
+	sorter->bound = bound;
+	sorter->have_threshold = false;
+	sorter->rids = NULL;
+	sorter->n = sorter->pos = sorter->mark_pos = 0;
+	sorter->eof = sorter->mark_eof = false;
+	memset(&sorter->report, 0, sizeof(SorterReport));
+	sorter->report.bounded = (bound > 0);
+	for (int c = 0; c < sorter->stage.ncols; c++)
+		key_range_init(&sorter->ranges[c]);
+	stage_reset(&sorter->stage);
+
+	/* spare large sorts the doubling, as far as the estimate can be trusted */
+	if (bound == 0 && rows_expected > SORTER_SMALL_ROWS)
+	{
+		double		fits = sorter->limit / (double) (sorter->key_cost + MAXALIGN(SizeofMinimalTupleHeader));
+
+		stage_reserve(&sorter->stage, (size_t) Min(rows_expected, fits));
+	}
+}
+
+void
+sorter_put(Sorter *sorter, TupleTableSlot *slot)
+{
+	Stage	   *stage = &sorter->stage;
+	uint32		rid;
+
+	slot_getsomeattrs(slot, stage->last_att);
+	sorter->report.rows++;
+	if (sorter->have_threshold && limit_rejects(sorter, slot))
+		return;
+
+	if (unlikely(row_store(&sorter->arena, slot, &rid) == NULL))
+	{
+		/* as many rows as rids can name */
+		sorter_write_run(sorter);
+		if (row_store(&sorter->arena, slot, &rid) == NULL)
+			elog(ERROR, "a row does not fit an empty sort arena");
+	}
+	if (unlikely(stage->n == stage->capacity))
+		stage_reserve(stage, stage->n + 1);
+	stage_row(stage, slot->tts_values, slot->tts_isnull, rid);
+
+	if (unlikely(arena_used(&sorter->arena) + stage->n * sorter->key_cost > sorter->limit))
+	{
+		sorter->bound = 0;		/* too many wanted to keep them in memory */
+		sorter_write_run(sorter);
+	}
+	else if (unlikely(sorter->bound > 0 && stage->n >= limit_trigger(sorter->bound)))
+		limit_cut(sorter);
+}
+
+void
+sorter_note_memory(Sorter *sorter, Size more)
+{
+	Size		used = arena_used(&sorter->arena) + arena_used(&sorter->spare) +
+		sorter->stage.n * sorter->stage.row_bytes + more;
+
+	sorter->report.memory_peak = Max(sorter->report.memory_peak, used);
+}
+
+void
+sorter_perform(Sorter *sorter)
+{
+	instr_time	start;
+	instr_time	end;
+
+	INSTR_TIME_SET_CURRENT(start);
+	if (sorter->ntapes == 0)
+	{
+		sorter_sort_staged(sorter);
+		if (sorter->bound > 0)
+			sorter->n = Min(sorter->n, sorter->bound);
+		sorter->state = SORTER_MEMORY;
+		if (sorter->stage.capacity > SORTER_SMALL_ROWS)
+			stage_free(&sorter->stage);
+	}
+	else
+	{
+		if (sorter->stage.n > 0)
+			sorter_write_run(sorter);
+		arena_free(&sorter->arena);
+		arena_free(&sorter->spare);
+		stage_free(&sorter->stage);
+		bulk_free(sorter->bulk, &sorter->recs);
+		bulk_free(sorter->bulk, &sorter->scratch);
+		sorter_merge_runs(sorter);
+	}
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_ACCUM_DIFF(sorter->report.sort_time, end, start);
+}
+
+/* Rows in memory, either way, with a Sort's manners at the ends. */
+static bool
+sorter_next_memory(Sorter *sorter, bool forward, TupleTableSlot *slot)
+{
+	size_t		i;
+
+	if (forward)
+	{
+		if (sorter->pos >= sorter->n)
+		{
+			sorter->eof = true;
+			return false;
+		}
+		i = sorter->pos++;
+	}
+	else
+	{
+		if (sorter->pos == 0)
+			return false;
+		if (sorter->eof)
+			sorter->eof = false;	/* the last row comes again */
+		else
+		{
+			sorter->pos--;
+			if (sorter->pos == 0)
+				return false;
+		}
+		i = sorter->pos - 1;
+	}
+	row_to_slot(slot, (MinimalTuple) arena_at(&sorter->arena, sorter->rids[i]));
+	return true;
+}
+
+bool
+sorter_next_slow(Sorter *sorter, bool forward, TupleTableSlot *slot)
+{
+	MemoryContext old;
+	MinimalTuple row;
+
+	if (sorter->state == SORTER_MEMORY)
+		return sorter_next_memory(sorter, forward, slot);
+
+	old = MemoryContextSwitchTo(sorter->merge_cxt);
+	if (sorter->state == SORTER_MERGE)
+	{
+		Assert(forward);
+		row = merge_next(sorter->merge);
+	}
+	else
+		row = result_tape_next(&sorter->result, forward);
+	MemoryContextSwitchTo(old);
+
+	if (row == NULL)
+		return false;
+	row_to_slot(slot, row);
+	return true;
+}
+
+void
+sorter_rewind(Sorter *sorter)
+{
+	Assert(sorter->spec.random_access);
+	sorter->pos = sorter->mark_pos = 0;
+	sorter->eof = sorter->mark_eof = false;
+	if (sorter->state == SORTER_TAPE)
+	{
+		result_tape_rewind(&sorter->result);
+		result_tape_mark(&sorter->result);
+	}
+}
+
+void
+sorter_mark(Sorter *sorter)
+{
+	Assert(sorter->spec.random_access);
+	sorter->mark_pos = sorter->pos;
+	sorter->mark_eof = sorter->eof;
+	if (sorter->state == SORTER_TAPE)
+		result_tape_mark(&sorter->result);
+}
+
+void
+sorter_restore(Sorter *sorter)
+{
+	Assert(sorter->spec.random_access);
+	sorter->pos = sorter->mark_pos;
+	sorter->eof = sorter->mark_eof;
+	if (sorter->state == SORTER_TAPE)
+		result_tape_restore(&sorter->result);
+}
+
+/* Keeps a small arena for the next execution, gives a large one back. */
+static void
+sorter_clear_arena(Arena *arena)
+{
+	if (arena->nowned > 1 || arena_used(arena) > SORTER_SMALL_ROWS * 64)
+		arena_free(arena);
+	else
+		arena_reset(arena);
+}
+
+void
+sorter_end(Sorter *sorter)
+{
+	if (sorter->merge_cxt != NULL)
+	{
+		LogicalTapeSetClose(sorter->tapeset);
+		if (sorter->merge_slot != NULL)
+			ExecClearTuple(sorter->merge_slot);
+		MemoryContextReset(sorter->merge_cxt);
+		sorter->tapeset = NULL;
+		sorter->tapes = NULL;
+		sorter->merge = NULL;
+		sorter->ntapes = sorter->tapes_capacity = 0;
+	}
+	sorter_clear_arena(&sorter->arena);
+	sorter_clear_arena(&sorter->spare);
+	if (sorter->stage.capacity > SORTER_SMALL_ROWS)
+		stage_free(&sorter->stage);
+	if (sorter->recs.mapped)
+		bulk_free(sorter->bulk, &sorter->recs);
+	if (sorter->scratch.mapped)
+		bulk_free(sorter->bulk, &sorter->scratch);
+	sorter->rids = NULL;
+	sorter->n = 0;
+}

@@ -1,0 +1,157 @@
+/*
+ * sorter.h
+ *	  One sort: rows in, rows out in order.
+ *
+ * The node's half of what tuplesort is to a Sort: it joins the rooms.  Rows are
+ * stored and their keys staged; at the end, or whenever work_mem is full, the
+ * keys are packed, a kernel sorts them, ties are broken; the rows then come back
+ * from memory or, if runs had to be written, from their merge.
+ */
+#ifndef GPUSORT_SORTER_H
+#define GPUSORT_SORTER_H
+
+#include "postgres.h"
+
+#include "executor/tuptable.h"
+#include "key/pack.h"
+#include "key/stage.h"
+#include "key/tiebreak.h"
+#include "portability/instr_time.h"
+#include "route/router.h"
+#include "store/arena.h"
+#include "store/bulk.h"
+#include "store/merge.h"
+#include "store/row.h"
+#include "store/run.h"
+
+typedef enum SorterState
+{
+	SORTER_INGEST,				/* rows come in */
+	SORTER_MEMORY,				/* the result is in memory */
+	SORTER_MERGE,				/* it comes from a merge, once, forward */
+	SORTER_TAPE					/* it is on a tape, both ways */
+} SorterState;
+
+/* What to sort; the arrays belong to the caller and live as long. */
+typedef struct SortSpec
+{
+	TupleDesc	desc;
+	const KeyColumn *keys;
+	int			nkeys;
+	bool		random_access;	/* rewind, mark or backward reading to come */
+} SortSpec;
+
+/* What happened, for EXPLAIN and statistics. */
+typedef struct SorterReport
+{
+	uint64		rows;			/* rows that came in */
+	Size		memory_peak;	/* bytes */
+	int64		disk_blocks;	/* of temporary files, peak */
+	int			runs;			/* written; 0: sorted in memory */
+	int			key_bits;		/* of the last kernel run, after narrowing */
+	bool		bounded;
+	uint64		ties;			/* rows whose order took a comparison */
+	bool		sorted;			/* facts and decision are set */
+	RouteFacts	facts;			/* of the last kernel run */
+	RouteDecision decision;
+	instr_time	ingest_time;	/* the child's time included */
+	instr_time	sort_time;		/* kernels, ties, writing and merging runs */
+} SorterReport;
+
+typedef struct Sorter
+{
+	SorterState state;
+
+	/* the result in memory: rids[0 .. n), and the next row to give */
+	const uint32 *rids;
+	size_t		n;
+	size_t		pos;
+	bool		eof;
+	size_t		mark_pos;
+	bool		mark_eof;
+	Arena		arena;
+
+	SortSpec	spec;
+	MemoryContext cxt;
+	BulkOwner  *bulk;
+	Stage		stage;
+	TieBreak   *tiebreak;
+	Size		limit;			/* bytes that rows and keys may take */
+	Size		key_cost;		/* bytes per row to stage and sort its key */
+	size_t		bound;			/* rows wanted; 0: all */
+	bool		have_threshold; /* of a bounded sort: see sorter_reject() */
+	uint64		threshold[STAGE_MAX_COLUMNS];
+	bool		threshold_null[STAGE_MAX_COLUMNS];
+	Arena		spare;			/* the other arena of a bounded sort */
+
+	BulkBuf		recs;
+	BulkBuf		scratch;
+
+	/* spilled runs */
+	LogicalTapeSet *tapeset;
+	LogicalTape **tapes;
+	int			ntapes;
+	int			tapes_capacity;
+	KeyRange	ranges[STAGE_MAX_COLUMNS];	/* of all rows so far */
+	KeyLayout	merge_layout;
+	TupleTableSlot *merge_slot;
+	Merge	   *merge;
+	ResultTape	result;
+	MemoryContext merge_cxt;
+
+	SorterReport report;
+} Sorter;
+
+/*
+ * A sorter for many sorts of one spec, in the current memory context; all its
+ * memory goes with that context.
+ */
+extern Sorter *sorter_create(const SortSpec *spec);
+
+/* Begins a sort; bound > 0 if only so many rows of the front are wanted. */
+extern void sorter_begin(Sorter *sorter, size_t bound, double rows_expected);
+
+extern void sorter_put(Sorter *sorter, TupleTableSlot *slot);
+
+/* All rows are in: sorts them. */
+extern void sorter_perform(Sorter *sorter);
+
+/* The next row by way of everything but the fast path below. */
+extern bool sorter_next_slow(Sorter *sorter, bool forward, TupleTableSlot *slot);
+
+extern void sorter_rewind(Sorter *sorter);
+extern void sorter_mark(Sorter *sorter);
+extern void sorter_restore(Sorter *sorter);
+
+/* Ends the sort, gives up files and memory; sorter_begin() may follow. */
+extern void sorter_end(Sorter *sorter);
+
+/* sorter_sort.c: the staged rows' rids, in order, into rids[0 .. n). */
+extern void sorter_sort_staged(Sorter *sorter);
+
+/* sorter_spill.c: runs on tapes. */
+extern void sorter_write_run(Sorter *sorter);
+extern void sorter_merge_runs(Sorter *sorter);
+extern void sorter_note_memory(Sorter *sorter, Size more);
+
+/* Rows whose memory is asked for this far ahead of their turn. */
+#define SORTER_PREFETCH		16
+
+/* Puts the next row into the slot; false at the end. */
+static inline bool
+sorter_next(Sorter *sorter, bool forward, TupleTableSlot *slot)
+{
+	if (likely(sorter->state == SORTER_MEMORY && forward && sorter->pos < sorter->n))
+	{
+		const uint32 *rid = sorter->rids + sorter->pos;
+
+		if (likely(sorter->pos + SORTER_PREFETCH < sorter->n))
+			__builtin_prefetch(arena_at(&sorter->arena, rid[SORTER_PREFETCH]));
+		row_to_slot(slot, (MinimalTuple) arena_at(&sorter->arena, *rid));
+		sorter->pos++;
+		return true;
+	}
+	return sorter_next_slow(sorter, forward, slot);
+}
+
+#endif							/* GPUSORT_SORTER_H */

@@ -1,0 +1,271 @@
+/*
+ * sorter_sort.c
+ *	  The staged rows' rids in sorted order: pack, route, run, break ties.
+ *
+ * Most keys, narrowed, fit one 64-bit word beside their rid; the word is then
+ * the whole record.  A key that does not fit is cut to the word first: its
+ * leading 36 bits or so tell nearly all rows apart if the keys are anywhere near
+ * uniform, and the few equal ones are settled by comparison, which is far
+ * cheaper than moving records of twice or three times the size.  If a sample of
+ * the words, or a count after the sort, says that too many are equal, the rows
+ * are sorted again with their whole key.
+ *
+ * 10M uniform float8: 38 bits in the word leave some hundreds of ties.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "node/sorter.h"
+#include "node/verify.h"
+#include "port/pg_bitutils.h"
+#include "settings.h"
+
+/* A sample of this many cut keys, this many equal pairs: use the whole key. */
+#define SAMPLE_SIZE			1024
+#define SAMPLE_MAX_EQUAL	16
+#define SAMPLE_MIN_ROWS		(SAMPLE_SIZE * 16)
+
+/* More than one row in so many tied after the sort: use the whole key. */
+#define TIES_MAX_FRACTION	16
+
+static bool
+sort_interrupted(void *arg)
+{
+	CHECK_FOR_INTERRUPTS();
+	return false;
+}
+
+/* Lets a kernel sort the records, and returns where they lie then. */
+static void *
+run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_bit,
+		   uint64 key_range, const KeyOrder *order, bool exact)
+{
+	RouteFacts *facts = &sorter->report.facts;
+	RouteDecision *decision = &sorter->report.decision;
+	size_t		n = sorter->stage.n;
+	Size		recs_size = n * sort_rec_size(format);
+	SortJob		job;
+	Size		scratch;
+
+	memset(facts, 0, sizeof(*facts));
+	facts->n = n;
+	facts->format = format;
+	facts->begin_bit = begin_bit;
+	facts->end_bit = end_bit;
+	facts->rids_ascending = true;
+	facts->key_range = key_range;
+	facts->order_known = true;
+	facts->descents = order->descents;
+	facts->ascents = order->ascents;
+	facts->inexact = !exact;
+	facts->bound = sorter->bound;
+	facts->threads = gpusort_threads;
+	facts->device = ROUTE_DEVICE_NONE;
+	facts->forced = gpusort_forced_algorithm();
+	gpusort_route_decide(facts, decision);
+	sorter->report.sorted = true;
+	sorter->report.key_bits = end_bit - begin_bit;
+
+	memset(&job, 0, sizeof(job));
+	job.format = format;
+	job.recs = sorter->recs.ptr;
+	job.n = n;
+	job.begin_bit = begin_bit;
+	job.end_bit = end_bit;
+	job.rids_ascending = true;
+	job.interrupted = sort_interrupted;
+	scratch = decision->kernel->scratch_bytes(&job);
+	bulk_reserve(sorter->bulk, &sorter->scratch, scratch, 0);
+	job.scratch = sorter->scratch.ptr;
+	sorter_note_memory(sorter, recs_size + scratch);
+
+	if (decision->kernel->run(&job) != SORT_OK)
+		elog(ERROR, "sort kernel \"%s\" did not finish", decision->kernel->name);
+	if (gpusort_verify)
+		verify_result(sorter, &job, decision->kernel->name);
+	return job.result;
+}
+
+static int
+compare_words(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* Do many of these cut keys look equal? */
+static bool
+sample_has_ties(const uint64 *words, size_t n, int rid_bits)
+{
+	uint64		sample[SAMPLE_SIZE];
+	int			equal = 0;
+
+	if (n < SAMPLE_MIN_ROWS)
+		return false;
+	for (size_t i = 0; i < SAMPLE_SIZE; i++)
+		sample[i] = words[i * (n / SAMPLE_SIZE)] >> rid_bits;
+	qsort(sample, SAMPLE_SIZE, sizeof(uint64), compare_words);
+	for (int i = 1; i < SAMPLE_SIZE; i++)
+		equal += (sample[i] == sample[i - 1]);
+	return equal >= SAMPLE_MAX_EQUAL;
+}
+
+/*
+ * Rids out of sorted records, in place at their front: a rid is at most half a
+ * record, so writing never overtakes reading.  Unless exact, every run of equal
+ * keys goes to the tie-break as soon as its rids stand together.
+ */
+#define EXTRACT_RIDS(rec_t, rid_of, equal_keys) \
+	do { \
+		const rec_t *recs = result; \
+		rec_t		prev = recs[0]; \
+		size_t		start = 0; \
+		if (exact) \
+		{ \
+			for (size_t i = 0; i < n; i++) \
+				rids[i] = rid_of(recs[i]); \
+			break; \
+		} \
+		rids[0] = rid_of(prev); \
+		for (size_t i = 1; i < n; i++) \
+		{ \
+			rec_t		rec = recs[i]; \
+			rids[i] = rid_of(rec); \
+			if (!(equal_keys(rec, prev))) \
+			{ \
+				if (i - start > 1) \
+					settle_ties(sorter, rids + start, i - start); \
+				start = i; \
+			} \
+			prev = rec; \
+		} \
+		if (n - start > 1) \
+			settle_ties(sorter, rids + start, n - start); \
+	} while (0)
+
+static void
+settle_ties(Sorter *sorter, uint32 *rids, size_t n)
+{
+	CHECK_FOR_INTERRUPTS();
+	sorter->report.ties += n;
+	tiebreak_sort(sorter->tiebreak, &sorter->arena, rids, n);
+}
+
+static void
+extract_rids(Sorter *sorter, SortRecFormat format, void *result, int rid_bits, bool exact)
+{
+	size_t		n = sorter->stage.n;
+	uint32	   *rids = result;
+	const uint64 rid_mask = (UINT64CONST(1) << rid_bits) - 1;
+
+#define WORD_RID(w)			((uint32) ((w) & rid_mask))
+#define WORD_EQUAL(a, b)	((((a) ^ (b)) >> rid_bits) == 0)
+#define REC_RID(r)			((r).rid)
+#define REC64_EQUAL(a, b)	((a).key == (b).key)
+#define REC128_EQUAL(a, b)	((a).hi == (b).hi && (a).lo == (b).lo)
+
+	switch (format)
+	{
+		case SORT_REC_PACKED:
+			EXTRACT_RIDS(uint64, WORD_RID, WORD_EQUAL);
+			break;
+		case SORT_REC_64:
+			EXTRACT_RIDS(SortRec64, REC_RID, REC64_EQUAL);
+			break;
+		case SORT_REC_128:
+			EXTRACT_RIDS(SortRec128, REC_RID, REC128_EQUAL);
+			break;
+	}
+	sorter->rids = rids;
+	sorter->n = n;
+
+	/* the other array has served */
+	if ((void *) rids == sorter->recs.ptr)
+	{
+		if (sorter->scratch.mapped)
+			bulk_free(sorter->bulk, &sorter->scratch);
+	}
+	else if (sorter->recs.mapped)
+		bulk_free(sorter->bulk, &sorter->recs);
+}
+
+static size_t
+count_ties(const uint64 *words, size_t n, int rid_bits)
+{
+	size_t		ties = 0;
+
+	for (size_t i = 1; i < n; i++)
+		ties += ((words[i] ^ words[i - 1]) >> rid_bits) == 0;
+	return ties;
+}
+
+/* The key's number of values, where that is more telling than its bits. */
+static uint64
+layout_range(const Stage *stage, const KeyLayout *layout)
+{
+	for (int c = 0; c < layout->ncols; c++)
+	{
+		const KeyRange *r = &stage->cols[c].range;
+
+		if (layout->cols[c].bits == 0)
+			continue;
+		if (layout->cols[c].bits == layout->total_bits && layout->total_bits < 64)
+			return r->max - r->min + 1 + r->has_null;
+		break;
+	}
+	return layout->total_bits < 64 ? UINT64CONST(1) << layout->total_bits : 0;
+}
+
+void
+sorter_sort_staged(Sorter *sorter)
+{
+	Stage	   *stage = &sorter->stage;
+	size_t		n = stage->n;
+	KeyRange	ranges[STAGE_MAX_COLUMNS];
+	KeyLayout	layout;
+	KeyOrder	order;
+	int			rid_bits;
+	int			key_bits;
+	bool		exact;
+	SortRecFormat wide;
+
+	sorter->rids = NULL;
+	sorter->n = 0;
+	if (n == 0)
+		return;
+
+	key_stage_ranges(stage, ranges);
+	key_layout(&layout, stage, ranges);
+	rid_bits = stage->rids[n - 1] == 0 ? 0 :
+		1 + pg_leftmost_one_pos32(stage->rids[n - 1]);
+	key_bits = Min(layout.total_bits, 64 - rid_bits);
+	exact = layout.exact && key_bits == layout.total_bits;
+
+	bulk_reserve(sorter->bulk, &sorter->recs, n * sizeof(uint64), 0);
+	pack_words(stage, &layout, key_bits, rid_bits, sorter->recs.ptr, &order);
+
+	if (key_bits == layout.total_bits ||
+		!sample_has_ties(sorter->recs.ptr, n, rid_bits))
+	{
+		uint64		range = key_bits == layout.total_bits ? layout_range(stage, &layout) : 0;
+		uint64	   *words = run_kernel(sorter, SORT_REC_PACKED, rid_bits,
+									   rid_bits + key_bits, range, &order, exact);
+
+		if (key_bits == layout.total_bits ||
+			count_ties(words, n, rid_bits) <= n / TIES_MAX_FRACTION)
+		{
+			extract_rids(sorter, SORT_REC_PACKED, words, rid_bits, exact);
+			return;
+		}
+	}
+
+	wide = layout.total_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
+	bulk_reserve(sorter->bulk, &sorter->recs, n * sort_rec_size(wide), 0);
+	pack_wide(stage, &layout, wide, sorter->recs.ptr, &order);
+	extract_rids(sorter, wide,
+				 run_kernel(sorter, wide, 0, Min(layout.total_bits, 128), 0, &order,
+							layout.exact),
+				 0, layout.exact);
+}

@@ -1,0 +1,95 @@
+/*
+ * verify.c
+ *	  gpusort.verify: is a kernel's result right?
+ *
+ * One pass over the sorted records: each key must not be smaller than the one
+ * before, rids must ascend among equal keys (the input's ascend, so this is
+ * stability), and every staged rid must come exactly once.  The last is checked
+ * with a bitmap over the rids: set from the staged rows, cleared by the result.
+ *
+ * Memory policy: the bitmap takes a bit per 8 bytes of rows, palloc'd for the
+ * check and not counted against work_mem; this is a tool to find faults with.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "node/verify.h"
+
+typedef struct VerifyKey
+{
+	Key128		key;
+	uint32		rid;
+} VerifyKey;
+
+static VerifyKey
+record_at(const SortJob *job, size_t i)
+{
+	VerifyKey	k;
+
+	switch (job->format)
+	{
+		case SORT_REC_PACKED:
+			{
+				uint64		w = ((const uint64 *) job->result)[i];
+
+				k.key = w >> job->begin_bit;
+				k.rid = (uint32) (w & ((UINT64CONST(1) << job->begin_bit) - 1));
+				return k;
+			}
+		case SORT_REC_64:
+			k.key = ((const SortRec64 *) job->result)[i].key;
+			k.rid = ((const SortRec64 *) job->result)[i].rid;
+			return k;
+		case SORT_REC_128:
+			{
+				const SortRec128 *r = (const SortRec128 *) job->result + i;
+
+				k.key = ((Key128) r->hi << 64) | r->lo;
+				k.rid = r->rid;
+				return k;
+			}
+	}
+	pg_unreachable();
+}
+
+static void
+verify_failed(const char *kernel, size_t i, const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INTERNAL_ERROR),
+			 errmsg("algorithm \"%s\" returned a wrong sort result", kernel),
+			 errdetail("Record %zu %s.", i, what),
+			 errhint("Set gpusort.algorithm to another algorithm or gpusort.enable to off, "
+					 "and report this as a bug.")));
+}
+
+void
+verify_result(Sorter *sorter, const SortJob *job, const char *kernel)
+{
+	const Stage *stage = &sorter->stage;
+	uint32		max_rid = stage->rids[job->n - 1];
+	uint8	   *expected = palloc_extended(max_rid / 8 + 1,
+										   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	VerifyKey	prev = {0, 0};
+
+	for (size_t i = 0; i < job->n; i++)
+		expected[stage->rids[i] / 8] |= (uint8) (1 << (stage->rids[i] % 8));
+
+	for (size_t i = 0; i < job->n; i++)
+	{
+		VerifyKey	k = record_at(job, i);
+
+		if (i % (1 << 18) == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (k.rid > max_rid || (expected[k.rid / 8] & (1 << (k.rid % 8))) == 0)
+			verify_failed(kernel, i, "is not one of the input, or comes twice");
+		expected[k.rid / 8] &= (uint8) ~(1 << (k.rid % 8));
+		if (i > 0 && k.key < prev.key)
+			verify_failed(kernel, i, "has a smaller key than the record before it");
+		if (i > 0 && k.key == prev.key && k.rid < prev.rid)
+			verify_failed(kernel, i, "has the same key as the record before it "
+						  "but came earlier in the input");
+		prev = k;
+	}
+	pfree(expected);
+}

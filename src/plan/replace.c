@@ -1,0 +1,223 @@
+/*
+ * replace.c
+ *	  Sort nodes of finished plans become GpuSort nodes.
+ *
+ * The finished plan is rewritten instead of paths being offered: one mechanism
+ * then covers every Sort of every kind of statement, the planner's own decisions
+ * (which rest on a Sort's abilities) stay as they are, and our node has a Sort's
+ * abilities.  The node's output is its input, so its target list refers to
+ * custom_scan_tlist one to one, and that to the child as the Sort's own did.
+ *
+ * A LIMIT is passed to a Sort by the executor in a way that does not reach a
+ * custom node.  The walk therefore carries the Limit down through the same nodes
+ * that the executor lets it pass, and the node evaluates its expressions itself;
+ * where it could not (the expression is volatile, or the Limit's bound would come
+ * to a parallel worker) the stock node stays.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/plannodes.h"
+#include "node/gpusort_node.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/planner.h"
+#include "plan/replace.h"
+#include "settings.h"
+
+static planner_hook_type prev_planner_hook = NULL;
+
+/* What stands above a node. */
+typedef struct Above
+{
+	Limit	   *limit;			/* bounds the node's output; or NULL */
+	bool		gather;			/* ... from another process */
+} Above;
+
+static Plan *replace_walk(Plan *plan, Above above);
+
+static void
+replace_list(List *plans, Above above)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		lfirst(lc) = replace_walk(lfirst(lc), above);
+}
+
+/* Can the node evaluate this LIMIT or OFFSET for itself? */
+static bool
+limit_expr_usable(Node *expr)
+{
+	return expr == NULL ||
+		(!contain_volatile_functions(expr) && !contain_subplans(expr));
+}
+
+/* The reason why this Sort must stay, or NULL; keys[] is filled in. */
+static const char *
+sort_refusal(Sort *sort, Above above, KeyColumn *keys)
+{
+	if (sort->plan.plan_rows < gpusort_min_rows)
+		return "fewer rows are estimated than gpusort.min_rows";
+
+	if (above.limit != NULL)
+	{
+		if (above.gather)
+			return "a LIMIT would have to reach a parallel worker";
+		if (!limit_expr_usable(above.limit->limitCount) ||
+			!limit_expr_usable(above.limit->limitOffset))
+			return "the LIMIT above it is volatile or a subquery";
+	}
+
+	for (int i = 0; i < sort->numCols; i++)
+	{
+		const char *why;
+
+		if (!key_type_lookup(sort->sortOperators[i], &keys[i].kind, &keys[i].descending, &why))
+			return psprintf("sort key %d: %s", i + 1, why);
+		keys[i].attno = sort->sortColIdx[i];
+		keys[i].sortop = sort->sortOperators[i];
+		keys[i].collation = sort->collations[i];
+		keys[i].nulls_first = sort->nullsFirst[i];
+	}
+	return NULL;
+}
+
+static Plan *
+make_gpusort(Sort *sort, const KeyColumn *keys, Limit *limit)
+{
+	CustomScan *cscan = makeNode(CustomScan);
+	List	   *tlist = NIL;
+	ListCell   *lc;
+
+	/* costs, rows, parameters, initplans and all else is the Sort's */
+	cscan->scan.plan = sort->plan;
+	cscan->scan.plan.type = T_CustomScan;
+
+	foreach(lc, sort->plan.targetlist)
+	{
+		TargetEntry *tle = flatCopyTargetEntry(lfirst_node(TargetEntry, lc));
+
+		tle->expr = (Expr *) makeVarFromTargetEntry(INDEX_VAR, tle);
+		tlist = lappend(tlist, tle);
+	}
+	cscan->scan.plan.targetlist = tlist;
+	cscan->custom_scan_tlist = sort->plan.targetlist;
+	cscan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
+	gpusort_node_fill_plan(cscan, keys, sort->numCols, limit);
+	return (Plan *) cscan;
+}
+
+static Plan *
+replace_sort(Sort *sort, Above above)
+{
+	KeyColumn  *keys = palloc(sort->numCols * sizeof(KeyColumn));
+	const char *refusal = sort_refusal(sort, above, keys);
+
+	if (refusal == NULL)
+		return make_gpusort(sort, keys, above.limit);
+
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: the Sort of plan node %d stays: %s",
+							 sort->plan.plan_node_id, refusal)));
+	return (Plan *) sort;
+}
+
+static Plan *
+replace_walk(Plan *plan, Above above)
+{
+	Above		none = {NULL, false};
+
+	if (plan == NULL)
+		return NULL;
+	check_stack_depth();
+
+	switch (nodeTag(plan))
+	{
+		case T_Limit:
+			{
+				Limit	   *limit = (Limit *) plan;
+				Above		below = none;
+
+				if (limit->limitCount != NULL &&
+					limit->limitOption != LIMIT_OPTION_WITH_TIES)
+					below.limit = limit;
+				plan->lefttree = replace_walk(plan->lefttree, below);
+				return plan;
+			}
+		case T_Result:
+			plan->lefttree = replace_walk(plan->lefttree, above);
+			return plan;
+		case T_SubqueryScan:
+			{
+				SubqueryScan *sub = (SubqueryScan *) plan;
+
+				sub->subplan = replace_walk(sub->subplan,
+											plan->qual == NIL ? above : none);
+				return plan;
+			}
+		case T_Append:
+			replace_list(((Append *) plan)->appendplans, above);
+			return plan;
+		case T_MergeAppend:
+			replace_list(((MergeAppend *) plan)->mergeplans, above);
+			return plan;
+		case T_Gather:
+		case T_GatherMerge:
+			above.gather = true;
+			plan->lefttree = replace_walk(plan->lefttree, above);
+			return plan;
+		case T_Sort:
+			plan->lefttree = replace_walk(plan->lefttree, none);
+			return replace_sort((Sort *) plan, above);
+		case T_CustomScan:
+			/* somebody else's node: it may know its children by their kind */
+			return plan;
+		default:
+			/* an Agg's chain of grouping sets is not walked: it is never run */
+			plan->lefttree = replace_walk(plan->lefttree, none);
+			plan->righttree = replace_walk(plan->righttree, none);
+			return plan;
+	}
+}
+
+static PlannedStmt *
+gpusort_planner(Query *parse, const char *query_string, int cursorOptions,
+				ParamListInfo boundParams
+#if PG_VERSION_NUM >= 190000
+				, ExplainState *es
+#endif
+)
+{
+	PlannedStmt *stmt;
+	Above		none = {NULL, false};
+
+#if PG_VERSION_NUM >= 190000
+	if (prev_planner_hook)
+		stmt = prev_planner_hook(parse, query_string, cursorOptions, boundParams, es);
+	else
+		stmt = standard_planner(parse, query_string, cursorOptions, boundParams, es);
+#else
+	if (prev_planner_hook)
+		stmt = prev_planner_hook(parse, query_string, cursorOptions, boundParams);
+	else
+		stmt = standard_planner(parse, query_string, cursorOptions, boundParams);
+#endif
+
+	if (gpusort_enable)
+	{
+		stmt->planTree = replace_walk(stmt->planTree, none);
+		replace_list(stmt->subplans, none);
+	}
+	return stmt;
+}
+
+void
+gpusort_planner_init(void)
+{
+	prev_planner_hook = planner_hook;
+	planner_hook = gpusort_planner;
+}

@@ -1,0 +1,158 @@
+/*
+ * arena.c
+ *	  Rows by rid: chunks that grow from 8 kB, then come 16 MB at a time.
+ *
+ * Memory policy: the first chunk is palloc'd and doubles until it is worth a
+ * region of its own, so that a sort of a hundred rows costs a hundred rows.  A
+ * row larger than a chunk gets consecutive chunk numbers over one region.  A
+ * reset keeps all regions but those of such rows.
+ */
+#include "postgres.h"
+
+#include "store/arena.h"
+#include "utils/memutils.h"
+
+#define ARENA_FIRST_SIZE	((Size) 8 * 1024)
+
+void
+arena_init(Arena *arena, BulkOwner *owner, MemoryContext cxt)
+{
+	memset(arena, 0, sizeof(Arena));
+	arena->owner = owner;
+	arena->cxt = cxt;
+}
+
+static void
+arena_grow_table(Arena *arena, uint32 need)
+{
+	uint32		capacity = Max(8, arena->capacity);
+
+	if (need <= arena->capacity)
+		return;
+	while (capacity < need)
+		capacity *= 2;
+	if (arena->capacity == 0)
+	{
+		arena->base = MemoryContextAlloc(arena->cxt, capacity * sizeof(char *));
+		arena->chunks = MemoryContextAllocZero(arena->cxt, capacity * sizeof(ArenaChunk));
+	}
+	else
+	{
+		arena->base = repalloc(arena->base, capacity * sizeof(char *));
+		arena->chunks = repalloc(arena->chunks, capacity * sizeof(ArenaChunk));
+		memset(arena->chunks + arena->capacity, 0,
+			   (capacity - arena->capacity) * sizeof(ArenaChunk));
+	}
+	arena->capacity = capacity;
+}
+
+/* Bytes of a chunk that rows may use: never more than a rid can say. */
+static inline Size
+chunk_usable(const ArenaChunk *chunk)
+{
+	return Min(chunk->buf.size, ARENA_CHUNK_SIZE) & ~(Size) (MAXIMUM_ALIGNOF - 1);
+}
+
+static void
+arena_start_chunk(Arena *arena, uint32 chunk)
+{
+	arena->base[chunk] = arena->chunks[chunk].buf.ptr;
+	arena->next = arena->base[chunk];
+	arena->end = arena->next + chunk_usable(&arena->chunks[chunk]);
+	arena->next_rid = chunk << ARENA_CHUNK_SHIFT;
+	arena->nchunks = chunk + 1;
+}
+
+bool
+arena_make_room(Arena *arena, Size size)
+{
+	uint32		span = (size + ARENA_CHUNK_SIZE - 1) / ARENA_CHUNK_SIZE;
+
+	if (span > ARENA_MAX_CHUNKS - arena->nchunks)
+		return false;
+
+	/* The first chunk doubles. */
+	if (arena->nchunks <= 1 && span == 1)
+	{
+		Size		used = arena->nchunks == 0 ? 0 : arena->next - arena->base[0];
+		Size		want = used + size;
+
+		arena_grow_table(arena, 1);
+		if (want <= ARENA_CHUNK_SIZE)
+		{
+			BulkBuf    *buf = &arena->chunks[0].buf;
+			Size		grown = Max(ARENA_FIRST_SIZE, Max(want, buf->size * 2));
+
+			if (grown >= BULK_THRESHOLD / 2)
+				grown = ARENA_CHUNK_SIZE;
+			bulk_reserve(arena->owner, buf, grown, used);
+			arena->nowned = Max(arena->nowned, 1);
+			arena_start_chunk(arena, 0);
+			arena->next += used;
+			arena->next_rid += used >> ARENA_UNIT_SHIFT;
+			return true;
+		}
+	}
+
+	/* Close the current chunk and start the next, or several for a huge row. */
+	if (arena->nchunks > 0)
+		arena->closed += arena->next - arena->base[arena->nchunks - 1];
+	arena_grow_table(arena, arena->nchunks + span);
+	if (span == 1)
+	{
+		uint32		chunk = arena->nchunks;
+
+		bulk_reserve(arena->owner, &arena->chunks[chunk].buf, ARENA_CHUNK_SIZE, 0);
+		arena->nowned = Max(arena->nowned, chunk + 1);
+		arena_start_chunk(arena, chunk);
+	}
+	else
+	{
+		uint32		chunk = arena->nchunks;
+		char	   *base;
+
+		/* memory that a reset kept for these chunks is of no use now */
+		for (uint32 i = chunk; i < Min(chunk + span, arena->nowned); i++)
+			bulk_free(arena->owner, &arena->chunks[i].buf);
+		bulk_reserve(arena->owner, &arena->chunks[chunk].buf, span * ARENA_CHUNK_SIZE, 0);
+		base = arena->chunks[chunk].buf.ptr;
+		for (uint32 i = 0; i < span; i++)
+			arena->base[chunk + i] = base + i * ARENA_CHUNK_SIZE;
+		arena->nowned = Max(arena->nowned, chunk + span);
+		arena->nchunks = chunk + span;
+		arena->next = base;
+		arena->end = base + span * ARENA_CHUNK_SIZE;
+		arena->next_rid = chunk << ARENA_CHUNK_SHIFT;
+		/* arena_used() counts from the last chunk's base */
+		arena->closed += (span - 1) * ARENA_CHUNK_SIZE;
+	}
+	return true;
+}
+
+void
+arena_reset(Arena *arena)
+{
+	for (uint32 i = 0; i < arena->nowned; i++)
+	{
+		if (arena->chunks[i].buf.size > ARENA_CHUNK_SIZE)
+			bulk_free(arena->owner, &arena->chunks[i].buf);
+	}
+	arena->nchunks = 0;
+	arena->closed = 0;
+	arena->next = arena->end = NULL;
+	arena->next_rid = 0;
+	if (arena->nowned > 0 && arena->chunks[0].buf.ptr != NULL)
+		arena_start_chunk(arena, 0);
+}
+
+void
+arena_free(Arena *arena)
+{
+	for (uint32 i = 0; i < arena->nowned; i++)
+		bulk_free(arena->owner, &arena->chunks[i].buf);
+	arena->nowned = 0;
+	arena->nchunks = 0;
+	arena->closed = 0;
+	arena->next = arena->end = NULL;
+	arena->next_rid = 0;
+}

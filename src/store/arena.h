@@ -1,0 +1,95 @@
+/*
+ * arena.h
+ *	  Rows by rid.
+ *
+ * Rows lie in chunks of 16 MB that are found by index.  A rid counts 8-byte
+ * units: its upper bits are the chunk, its lower bits the place in it.  32 bits
+ * address 32 GB, no table of row offsets is needed, and rids ascend in the order
+ * in which rows came, which is what makes "key, then rid" the stable order.
+ * There are no pointers inside a chunk, so chunks may be moved, shared between
+ * processes or copied to a device.
+ */
+#ifndef GPUSORT_ARENA_H
+#define GPUSORT_ARENA_H
+
+#include "postgres.h"
+
+#include "store/bulk.h"
+
+#define ARENA_UNIT_SHIFT	3	/* a rid counts 8-byte units */
+#define ARENA_CHUNK_SHIFT	21	/* units in a chunk */
+#define ARENA_CHUNK_UNITS	((uint32) 1 << ARENA_CHUNK_SHIFT)
+#define ARENA_CHUNK_SIZE	((Size) ARENA_CHUNK_UNITS << ARENA_UNIT_SHIFT)
+#define ARENA_MAX_CHUNKS	((uint32) 1 << (32 - ARENA_CHUNK_SHIFT))
+
+typedef struct ArenaChunk
+{
+	BulkBuf		buf;			/* empty in the later chunks of a huge row */
+} ArenaChunk;
+
+typedef struct Arena
+{
+	/* the row to come goes here */
+	char	   *next;
+	char	   *end;
+	uint32		next_rid;
+
+	char	  **base;			/* address of each chunk */
+	ArenaChunk *chunks;
+	uint32		nchunks;		/* chunks in use */
+	uint32		nowned;			/* chunks with memory; >= nchunks after a reset */
+	uint32		capacity;
+	Size		closed;			/* bytes in chunks before the current one */
+	BulkOwner  *owner;
+	MemoryContext cxt;
+} Arena;
+
+extern void arena_init(Arena *arena, BulkOwner *owner, MemoryContext cxt);
+
+/* Forgets all rows, keeps the memory. */
+extern void arena_reset(Arena *arena);
+
+/* Makes room for a row of size bytes; false if 32 bits of rid cannot name it. */
+extern bool arena_make_room(Arena *arena, Size size);
+
+/* Gives back everything. */
+extern void arena_free(Arena *arena);
+
+/* Bytes of rows. */
+static inline Size
+arena_used(const Arena *arena)
+{
+	return arena->closed +
+		(arena->nchunks == 0 ? 0 : arena->next - arena->base[arena->nchunks - 1]);
+}
+
+static inline char *
+arena_at(const Arena *arena, uint32 rid)
+{
+	return arena->base[rid >> ARENA_CHUNK_SHIFT] +
+		((Size) (rid & (ARENA_CHUNK_UNITS - 1)) << ARENA_UNIT_SHIFT);
+}
+
+/*
+ * Room for a row of size bytes (MAXALIGN'ed by the caller) and its rid; NULL if
+ * the arena is full.
+ */
+static inline char *
+arena_alloc(Arena *arena, Size size, uint32 *rid)
+{
+	char	   *p;
+
+	Assert(size == MAXALIGN(size));
+	if (unlikely(size > (Size) (arena->end - arena->next)))
+	{
+		if (!arena_make_room(arena, size))
+			return NULL;
+	}
+	p = arena->next;
+	*rid = arena->next_rid;
+	arena->next += size;
+	arena->next_rid += size >> ARENA_UNIT_SHIFT;
+	return p;
+}
+
+#endif							/* GPUSORT_ARENA_H */

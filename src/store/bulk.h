@@ -1,0 +1,37 @@
+/*
+ * bulk.h
+ *	  Memory for a sort: large, huge-page backed, kept for the next sort.
+ */
+#ifndef GPUSORT_BULK_H
+#define GPUSORT_BULK_H
+
+#include "postgres.h"
+
+/* Regions are multiples of this, so that huge pages can back them. */
+#define BULK_GRAIN		((Size) 2 * 1024 * 1024)
+
+/* Requests below this come from the memory context, not from the system. */
+#define BULK_THRESHOLD	((Size) 1024 * 1024)
+
+/* Owner of bulk memory: everything goes back when its memory context does. */
+typedef struct BulkOwner BulkOwner;
+
+/* One growing, contiguous allocation. */
+typedef struct BulkBuf
+{
+	void	   *ptr;
+	Size		size;			/* usable bytes */
+	bool		mapped;			/* a region, not palloc'd */
+} BulkBuf;
+
+extern BulkOwner *bulk_owner_create(MemoryContext cxt);
+
+/*
+ * Makes buf at least size bytes large; its first "keep" bytes survive.  New
+ * memory is not zeroed.  Regions are 64-byte aligned (in fact page aligned),
+ * and so are palloc'd ones.
+ */
+extern void bulk_reserve(BulkOwner *owner, BulkBuf *buf, Size size, Size keep);
+extern void bulk_free(BulkOwner *owner, BulkBuf *buf);
+
+#endif							/* GPUSORT_BULK_H */
