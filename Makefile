@@ -1,10 +1,11 @@
-# gpusort: a PostgreSQL extension.  Targets:
+# gpusort: a PostgreSQL extension.
 #
 #   make, make install, make installcheck    as with any PGXS extension
 #   make demo                                installs what is missing, shows sorts with and without gpusort
 #   make test                                every test, in a private cluster
+#   make bench-queries, make bench-kernels   the benchmarks
 #
-# Files of tests and benches that need more than this are included at the end.
+# Targets of tests and benches come from fragments beside them.
 
 EXTENSION = gpusort
 DATA = gpusort--1.0.sql
@@ -12,25 +13,32 @@ MODULE_big = gpusort
 PGFILEDESC = "gpusort - sorts in place of Sort"
 
 OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/plan/*.c src/node/*.c src/key/*.c \
-	src/store/*.c src/route/*.c src/kernel/*.c src/sqlapi/*.c)))
-
-REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
-REGRESS_OPTS = --load-extension=gpusort
+	src/store/*.c src/route/*.c src/kernel/*.c src/device/*.c src/sqlapi/*.c)))
 
 PG_CPPFLAGS = -I$(CURDIR)/src
-# PostgreSQL's own headers are not clean of these three
-PG_CFLAGS = -O3 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers \
-	-Wno-declaration-after-statement -Wno-suggest-attribute=format
+# what PostgreSQL's own headers are not clean of
+PG_CFLAGS = -O3 -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare \
+	-Wno-missing-field-initializers -Wno-declaration-after-statement -Wno-suggest-attribute=format
 SHLIB_LINK += -lpthread
+EXTRA_CLEAN = results regression.diffs regression.out tmp_check
 
 # bitcode serves functions that queries inline; there are none here
 override with_llvm := no
 
-PG_CONFIG ?= pg_config
-PGXS := $(shell $(PG_CONFIG) --pgxs)
-include $(PGXS)
+.DEFAULT_GOAL := all
 
--include test/test.mk test/route.mk bench/bench.mk cuda/cuda.mk
+-include test/test.mk test/route.mk bench/bench.mk cuda/cuda.mk src/device/device.mk
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+ifneq ($(wildcard $(PGXS)),)
+include $(PGXS)
+else
+all install installcheck:
+	@echo 'gpusort needs the server headers of PostgreSQL 15 or later (Debian: postgresql-server-dev-15)' >&2
+	@echo 'and its pg_config, in the PATH or as make PG_CONFIG=...' >&2
+	@exit 1
+endif
 
 # every header is small and near everything; finer dependencies are not worth it
 $(OBJS): $(wildcard src/*.h src/*/*.h)

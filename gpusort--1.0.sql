@@ -25,3 +25,44 @@ RETURNS void
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 REVOKE ALL ON FUNCTION gpusort_stat_reset() FROM PUBLIC;
+
+-- The algorithms that can be named in gpusort.algorithm and gpusort_array().
+CREATE FUNCTION gpusort_algorithms(
+	OUT algorithm text,			-- its name
+	OUT runs_on text,			-- cpu
+	OUT key_bits int[],			-- the key widths it takes
+	OUT stable boolean,
+	OUT needs text,				-- what the input must be like; empty: anything
+	OUT paper text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+
+-- What the router would choose, and each algorithm's predicted time.
+CREATE FUNCTION gpusort_route(
+	rows bigint,
+	key_bits int,
+	key_range numeric DEFAULT NULL,		-- largest key - smallest + 1, if known
+	input_order text DEFAULT NULL,		-- random, sorted, nearly_sorted, reversed, flat
+	threads int DEFAULT 1,
+	OUT algorithm text,
+	OUT chosen boolean,
+	OUT predicted_ms double precision,	-- NULL: it cannot sort such an input
+	OUT scratch_bytes bigint,
+	OUT reason text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL SAFE ROWS 5;
+
+-- Measures this machine and stores the constants of the router's model.
+CREATE FUNCTION gpusort_calibrate(
+	OUT constant text,
+	OUT log2_rows int,
+	OUT built_in double precision,		-- nanoseconds per row
+	OUT measured double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+REVOKE ALL ON FUNCTION gpusort_calibrate() FROM PUBLIC;
+
+-- Sorts an array ascending, NULL elements last, with one named algorithm.
+CREATE FUNCTION gpusort_array(anyarray, algorithm text DEFAULT 'auto')
+RETURNS anyarray
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 1000;

@@ -19,6 +19,7 @@
 #include "node/verify.h"
 #include "port/pg_bitutils.h"
 #include "settings.h"
+#include "sqlapi/sqlapi.h"
 
 /* A sample of this many cut keys, this many equal pairs: use the whole key. */
 #define SAMPLE_SIZE			1024
@@ -62,6 +63,7 @@ run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_bit,
 	facts->threads = gpusort_threads;
 	facts->device = ROUTE_DEVICE_NONE;
 	facts->forced = gpusort_forced_algorithm();
+	gpusort_model_refresh(n);
 	gpusort_route_decide(facts, decision);
 	sorter->report.sorted = true;
 	sorter->report.key_bits = end_bit - begin_bit;
