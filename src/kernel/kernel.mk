@@ -1,7 +1,7 @@
 # What the CPU kernels are made of; for the unit tests and the benchmark, which
 # build them without PostgreSQL.
 
-KERNEL_SRCS = src/kernel/kernels.c src/kernel/cpu_radix.c src/kernel/team.c
+KERNEL_SRCS = $(wildcard src/kernel/*.c)
 KERNEL_HDRS = $(wildcard src/kernel/*.h)
 KERNEL_CFLAGS = -std=gnu99 -O2 -Wall -Wextra -Werror -pthread
 KERNEL_LIBS = -lm

@@ -5,14 +5,16 @@
  * The includer defines
  *		RADIX(name)			name of a function of this format
  *		REC					record type
- *		REC_LESS(a, b, m)	is key a < key b, under the key mask m
- *		REC_DIGIT(r, shift)	the 8 key bits of r from bit shift upwards
- *		REC_BITS			width of the key field
+ *		REC_WINDOW(r, s)	the key's bits from bit s upwards, 64 of them
+ *		REC_LESS(a, b, m)	is key a below key b, under the mask m
+ *		REC_DIFFER(d, a, b)	adds to mask d the bits in which keys a and b differ
  */
 
-/* Stable insertion sort: what tiny inputs deserve. */
+/*
+ * Stable insertion sort: what tiny inputs deserve.
+ */
 static void
-RADIX(insertion) (REC *recs, size_t n, const RadixMask *mask)
+RADIX(insertion) (REC *recs, size_t n, const KeyMask *mask)
 {
 	for (size_t i = 1; i < n; i++)
 	{
@@ -28,81 +30,384 @@ RADIX(insertion) (REC *recs, size_t n, const RadixMask *mask)
 	}
 }
 
-static SortStatus
-RADIX(sort) (SortJob *job, const RadixMask *mask)
+/*
+ * Histograms of the plan's digits, in one read.  The number of digits is a
+ * constant in each call, so that the inner loops unroll.
+ */
+static inline __attribute__((always_inline)) void
+RADIX(count_digits) (const REC *src, size_t n, const DigitPlan *plan,
+					 uint32_t (*hist)[RADIX_MAX_SIZE], int ndigits)
 {
-	REC		   *src = job->recs;
-	REC		   *dst = job->scratch;
-	size_t		n = job->n;
-	uint32_t	hist[REC_BITS / RADIX_BITS][RADIX_SIZE];
-	int			npasses;
+	int			low = plan->low_bit;
+
+	for (size_t i = 0; i < n; i++)
+	{
+		uint64_t	w = REC_WINDOW(src[i], low);
+
+		for (int p = 0; p < ndigits; p++)
+			hist[p][(w >> plan->shift[p]) & plan->mask[p]]++;
+	}
+}
+
+static void
+RADIX(count) (const REC *src, size_t n, const DigitPlan *plan,
+			  uint32_t (*hist)[RADIX_MAX_SIZE])
+{
+	switch (plan->ndigits)
+	{
+		case 1:
+			RADIX(count_digits) (src, n, plan, hist, 1);
+			break;
+		case 2:
+			RADIX(count_digits) (src, n, plan, hist, 2);
+			break;
+		case 3:
+			RADIX(count_digits) (src, n, plan, hist, 3);
+			break;
+		default:
+			RADIX(count_digits) (src, n, plan, hist, plan->ndigits);
+			break;
+	}
+}
+
+/* The leading digit alone, and the bits in which any record differs from like. */
+static void
+RADIX(count_part) (const REC *src, size_t n, REC like, int shift, uint32_t mask,
+				   uint32_t *hist, KeyMask *differ)
+{
+	KeyMask		d = *differ;
+
+	for (size_t i = 0; i < n; i++)
+	{
+		REC			r = src[i];
+
+		hist[REC_WINDOW(r, shift) & mask]++;
+		REC_DIFFER(d, r, like);
+	}
+	*differ = d;
+}
+
+/* One pass: every record to its digit's next place. */
+static void
+RADIX(scatter) (const REC *restrict src, size_t n, REC *restrict dst,
+				int shift, uint32_t mask, uint32_t *restrict offset)
+{
+	size_t		i = 0;
+
+	for (; i + 4 <= n; i += 4)
+	{
+		REC			a = src[i];
+		REC			b = src[i + 1];
+		REC			c = src[i + 2];
+		REC			d = src[i + 3];
+
+		dst[offset[REC_WINDOW(a, shift) & mask]++] = a;
+		dst[offset[REC_WINDOW(b, shift) & mask]++] = b;
+		dst[offset[REC_WINDOW(c, shift) & mask]++] = c;
+		dst[offset[REC_WINDOW(d, shift) & mask]++] = d;
+	}
+	for (; i < n; i++)
+	{
+		REC			a = src[i];
+
+		dst[offset[REC_WINDOW(a, shift) & mask]++] = a;
+	}
+}
+
+static bool RADIX(leaf) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
+						 size_t n, int high_bit);
+
+/*
+ * The records of src are in order on the bits from low_bit upwards: moves them
+ * to dst (or leaves them, dst == src) and puts those in order whose upper bits
+ * are equal.  Few are, so one predictable comparison per record is the price.
+ * A run in which a record would have to move far is sorted by its lower bits
+ * instead, which keeps the worst case linear.  tmp is free at the same indexes,
+ * and may be src if that is not dst.
+ */
+static bool
+RADIX(finish) (Member *m, RadixWork *work, const REC *src, REC *dst, REC *tmp,
+			   size_t n, int low_bit, int high_bit)
+{
+	const KeyMask *mask = &work->mask;
+	uint64_t	window_mask = mask_below(high_bit - low_bit);
+
+	dst[0] = src[0];
+	for (size_t i = 1; i < n; i++)
+	{
+		REC			r = src[i];
+		size_t		j = i;
+
+		if (unlikely(i % MEMBER_POLL == 0) && member_stopped(m))
+			return false;
+		if (likely(!REC_LESS(r, dst[i - 1], mask)))
+		{
+			dst[i] = r;
+			continue;
+		}
+
+		do
+		{
+			dst[j] = dst[j - 1];
+			j--;
+		} while (j > 0 && i - j < RADIX_FINISH_MOVES && REC_LESS(r, dst[j - 1], mask));
+		dst[j] = r;
+		if (unlikely(i - j == RADIX_FINISH_MOVES))
+		{
+			uint64_t	w = REC_WINDOW(r, low_bit) & window_mask;
+			size_t		end = i + 1;
+
+			/* Put the record back and sort the whole run. */
+			memmove(&dst[j], &dst[j + 1], (i - j) * sizeof(REC));
+			dst[i] = r;
+			while (j > 0 && (REC_WINDOW(dst[j - 1], low_bit) & window_mask) == w)
+				j--;
+			for (; end < n && (REC_WINDOW(src[end], low_bit) & window_mask) == w; end++)
+				dst[end] = src[end];
+			if (!RADIX(leaf) (m, work, dst + j, dst + j, tmp + j, end - j, low_bit))
+				return false;
+			i = end - 1;
+		}
+	}
+	return true;
+}
+
+/*
+ * Sorts n records on the key bits below high_bit, least significant digit
+ * first, into dst.  dst may be src; tmp is other room, or src if that is not
+ * dst.  dst may be NULL: then the result is left in src or tmp, whichever comes
+ * cheaper, and work->result says where.
+ *
+ * Only as many leading bits are sorted as tell n evenly spread keys apart, with
+ * a few to spare; finish() sees to the rest.
+ */
+static bool
+RADIX(leaf) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
+			 size_t n, int high_bit)
+{
+	DigitPlan	plan;
+	int			passes;
+	bool		constant[RADIX_MAX_DIGITS];
+	REC		   *cur = src;
 
 	if (n <= RADIX_TINY)
 	{
-		RADIX(insertion) (src, n, mask);
-		job->result = src;
-		return SORT_OK;
+		if (dst == NULL)
+			work->result = dst = src;
+		if (dst != src)
+			memcpy(dst, src, n * sizeof(REC));
+		RADIX(insertion) (dst, n, &work->mask);
+		return true;
 	}
 
-	/* The histograms of all digits, in one read. */
-	npasses = (job->end_bit - job->begin_bit + RADIX_BITS - 1) / RADIX_BITS;
-	memset(hist, 0, sizeof(hist[0]) * npasses);
-	for (size_t i = 0; i < n;)
+	/* Find leading bits in which the records differ. */
+	do
 	{
-		size_t		stop = n - i < RADIX_POLL ? n : i + RADIX_POLL;
-
-		if (radix_interrupted(job))
-			return SORT_STOPPED;
-		for (; i < stop; i++)
+		radix_plan(&plan, n, sizeof(REC), work->begin_bit, high_bit);
+		for (int p = 0; p < plan.ndigits; p++)
+			memset(work->hist[p], 0, (plan.mask[p] + 1) * sizeof(uint32_t));
+		for (size_t i = 0; i < n; i += MEMBER_POLL)
 		{
-			REC			r = src[i];
-
-			for (int p = 0; p < npasses; p++)
-				hist[p][REC_DIGIT(r, job->begin_bit + p * RADIX_BITS, mask)]++;
+			if (member_stopped(m))
+				return false;
+			RADIX(count) (src + i, n - i < MEMBER_POLL ? n - i : MEMBER_POLL, &plan, work->hist);
 		}
-	}
+		passes = 0;
+		for (int p = 0; p < plan.ndigits; p++)
+		{
+			unsigned	d = (REC_WINDOW(src[0], plan.low_bit) >> plan.shift[p]) & plan.mask[p];
 
-	for (int p = 0; p < npasses; p++)
+			constant[p] = work->hist[p][d] == n;
+			passes += !constant[p];
+		}
+		high_bit = plan.low_bit;
+	} while (passes == 0 && high_bit > work->begin_bit);
+	high_bit = plan.low_bit + plan.nbits;
+
+	if (dst == NULL)
+		work->result = dst = passes % 2 == 0 ? src : tmp;
+	if (dst != src && tmp == dst)
+		tmp = src;
+
+	for (int p = 0, left = passes; p < plan.ndigits; p++)
 	{
-		int			shift = job->begin_bit + p * RADIX_BITS;
-		uint32_t   *offset = hist[p];
-		uint32_t	sum = 0;
-		REC		   *t;
+		uint32_t   *offset = work->hist[p];
+		REC		   *to;
 
-		/* A digit that is the same in every record orders nothing. */
-		if (offset[REC_DIGIT(src[0], shift, mask)] == n)
+		if (constant[p])
 			continue;
-
-		for (int d = 0; d < RADIX_SIZE; d++)
+		if (cur == dst)
+			to = tmp;
+		else if (cur == tmp || left % 2 == 1)
+			to = dst;
+		else
+			to = tmp;
+		prefix_sum(offset, plan.mask[p] + 1);
+		for (size_t i = 0; i < n; i += MEMBER_POLL)
 		{
-			uint32_t	count = offset[d];
-
-			offset[d] = sum;
-			sum += count;
+			if (i > 0 && member_stopped(m))
+				return false;
+			RADIX(scatter) (cur + i, n - i < MEMBER_POLL ? n - i : MEMBER_POLL, to,
+							plan.low_bit + plan.shift[p], plan.mask[p], offset);
 		}
-		for (size_t i = 0; i < n;)
-		{
-			size_t		stop = n - i < RADIX_POLL ? n : i + RADIX_POLL;
-
-			if (radix_interrupted(job))
-				return SORT_STOPPED;
-			for (; i < stop; i++)
-			{
-				REC			r = src[i];
-
-				dst[offset[REC_DIGIT(r, shift, mask)]++] = r;
-			}
-		}
-		t = src;
-		src = dst;
-		dst = t;
+		cur = to;
+		left--;
 	}
-	job->result = src;
-	return SORT_OK;
+
+	if (plan.low_bit > work->begin_bit)
+		return RADIX(finish) (m, work, cur, dst, cur != dst ? cur : tmp,
+							  n, plan.low_bit, high_bit);
+	if (cur != dst)
+		memcpy(dst, cur, n * sizeof(REC));
+	return true;
+}
+
+/*
+ * Sorts n records on the key bits below high_bit: the team together parts them by
+ * their leading digit from src to other, then each part is one member's, or the
+ * team's again if it is large.  The result lies in dst, which is src or other.
+ */
+static bool
+RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_other,
+				  size_t n, int high_bit)
+{
+	uint32_t   *mine = work->shared_hist + (size_t) m->rank * RADIX_MAX_PARTS;
+	size_t		first = member_slice(m, n, m->rank);
+	size_t		last = member_slice(m, n, m->rank + 1);
+	uint32_t	start[RADIX_MAX_PARTS + 1];
+	uint32_t	offset[RADIX_MAX_PARTS];
+	KeyMask		differ;
+	size_t		big;
+	int			bits;
+	int			low_bit;
+	unsigned	nparts;
+
+	/* Count the leading digit; if hardly a bit of it varies, look lower. */
+	for (;;)
+	{
+		bits = radix_part_bits(m, n, sizeof(REC));
+		if (bits > high_bit - work->begin_bit)
+			bits = high_bit - work->begin_bit;
+		low_bit = high_bit - bits;
+		nparts = 1u << bits;
+		memset(mine, 0, nparts * sizeof(uint32_t));
+		memset(&differ, 0, sizeof(differ));
+		for (size_t i = first; i < last; i += MEMBER_POLL)
+		{
+			if (member_stopped(m))
+				break;
+			RADIX(count_part) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL,
+							   src[0], low_bit, nparts - 1, mine, &differ);
+		}
+		work->shared_differ[m->rank] = differ;
+		if (!member_barrier(m))
+			return false;
+		for (int r = 0; r < m->size; r++)
+		{
+			differ.hi |= work->shared_differ[r].hi;
+			differ.lo |= work->shared_differ[r].lo;
+		}
+		differ.hi &= work->mask.hi & mask_below(high_bit - 64);
+		differ.lo &= work->mask.lo & mask_below(high_bit);
+		if (differ.hi == 0 && differ.lo == 0)
+		{
+			/* All keys equal. */
+			if (into_other)
+				memcpy(other + first, src + first, (last - first) * sizeof(REC));
+			return member_barrier(m);
+		}
+		if (top_bit(&differ) >= high_bit - RADIX_WASTED_BITS)
+			break;
+		high_bit = top_bit(&differ);
+		if (!member_barrier(m))
+			return false;
+	}
+
+	/* Where each part starts, and within it each member's share. */
+	for (unsigned d = 0, sum = 0; d < nparts; d++)
+	{
+		start[d] = sum;
+		for (int r = 0; r < m->size; r++)
+		{
+			if (r == m->rank)
+				offset[d] = sum;
+			sum += work->shared_hist[(size_t) r * RADIX_MAX_PARTS + d];
+		}
+	}
+	start[nparts] = (uint32_t) n;
+	if (m->rank == 0)
+		m->shared->next_task = 0;
+
+	for (size_t i = first; i < last; i += MEMBER_POLL)
+	{
+		if (member_stopped(m))
+			break;
+		RADIX(scatter) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, other,
+						low_bit, nparts - 1, offset);
+	}
+	if (!member_barrier(m))
+		return false;
+
+	/* Small parts first: whoever is free takes the next. */
+	big = m->size > 1 ? n / m->size / 4 : radix_big_part(sizeof(REC));
+	if (big < radix_big_part(sizeof(REC)))
+		big = radix_big_part(sizeof(REC));
+	for (;;)
+	{
+		unsigned	d = m->size == 1 ? m->shared->next_task++ :
+			__atomic_fetch_add(&m->shared->next_task, 1, __ATOMIC_RELAXED);
+		size_t		len;
+		REC		   *from;
+		REC		   *to;
+		REC		   *tmp;
+
+		if (d >= nparts)
+			break;
+		len = start[d + 1] - start[d];
+		if (len == 0 || len > big)
+			continue;
+		from = other + start[d];
+		to = into_other ? from : src + start[d];
+		tmp = len * sizeof(REC) <= work->tmp_bytes ? (REC *) work->tmp : src + start[d];
+		if (tmp == to)
+			tmp = from;
+		if (!RADIX(leaf) (m, work, from, to, tmp, len, low_bit))
+			break;
+	}
+	if (!member_barrier(m))
+		return false;
+	for (unsigned d = 0; d < nparts; d++)
+	{
+		size_t		len = start[d + 1] - start[d];
+
+		if (len > big &&
+			!RADIX(team_sort) (m, work, other + start[d], src + start[d], !into_other,
+							   len, low_bit))
+			return false;
+	}
+	return true;
+}
+
+/* The body of a job on this format. */
+static bool
+RADIX(sort) (Member *m, RadixWork *work)
+{
+	SortJob    *job = m->job;
+	REC		   *recs = job->recs;
+	REC		   *other = job->scratch;
+
+	if (radix_in_parts(job))
+	{
+		work->result = other;
+		return RADIX(team_sort) (m, work, recs, other, true, job->n, job->end_bit);
+	}
+	if (m->rank > 0)
+		return true;
+	return RADIX(leaf) (m, work, recs, NULL, other, job->n, job->end_bit);
 }
 
 #undef RADIX
 #undef REC
+#undef REC_WINDOW
 #undef REC_LESS
-#undef REC_DIGIT
-#undef REC_BITS
+#undef REC_DIFFER
