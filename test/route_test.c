@@ -102,10 +102,10 @@ test_choice(void)
 		int			order;		/* -1 descending, 0 unknown, 1 ascending */
 		const char *want;
 	}			cases[] = {
-		{MODEL_RADIX_PASS, 1000, 16, 0, "cpu_radix"},
-		{MODEL_RADIX_PASS, 1000000, 32, 0, "cpu_radix"},
-		{MODEL_RADIX_PASS, 1000000, 64, 0, "cpu_radix"},
-		{MODEL_RADIX_PASS, 1000000, 128, 0, "cpu_radix"},
+		{MODEL_RADIX, 1000, 16, 0, "cpu_radix"},
+		{MODEL_RADIX, 1000000, 32, 0, "cpu_radix"},
+		{MODEL_RADIX, 1000000, 64, 0, "cpu_radix"},
+		{MODEL_RADIX, 1000000, 128, 0, "cpu_radix"},
 		{MODEL_MERGE, 1000, 32, 0, "cpu_merge"},
 		{MODEL_MERGE, 1000000, 64, 0, "cpu_merge"},
 		{MODEL_MERGE, 1000000, 128, 0, "cpu_merge"},
@@ -129,8 +129,8 @@ test_choice(void)
 
 		set_curve(&model, MODEL_MERGE + facts.format, 9);
 		set_curve(&model, cases[i].curve + facts.format, 0.001);
-		if (cases[i].curve == MODEL_RADIX_PASS)
-			set_curve(&model, MODEL_RADIX_BASE + facts.format, 0.001);
+		if (cases[i].curve == MODEL_RADIX)
+			set_curve(&model, MODEL_RADIX_16, 0.001);
 		if (cases[i].curve == MODEL_COUNTING)
 			set_curve(&model, MODEL_TABLE, 0.001);
 		route_model = &model;

@@ -9,19 +9,19 @@
  *
  * Sizes that the workspace cannot hold are not measured: from there on a curve
  * keeps the course of the built-in one, scaled to meet the last measured value.
- *
- * A kernel's time with few and with many passes separates what it costs per
- * record from what it costs per record and pass: two measurements, two unknowns.
  */
 #include "route/model.h"
 
+#include <math.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "route/sample.h"
 
 /* Time for one measurement's repetitions, and their least number. */
-#define MEASURE_US		4000.0
+#define MEASURE_US		15000.0
 #define MEASURE_REPS	3
 
 /* Small inputs are sorted many at a time: the clock is not fine enough. */
@@ -29,15 +29,11 @@
 
 #define SEED			1
 
-/* The key widths at which each record format is measured. */
-static const struct
-{
-	int			few;			/* bits */
-	int			many;
-}			widths[] = {
-	[SORT_REC_PACKED] = {8, 32},
-	[SORT_REC_64] = {40, 64},
-	[SORT_REC_128] = {72, 128},
+/* The key width at which each record format is measured. */
+static const int format_bits[] = {
+	[SORT_REC_PACKED] = 32,
+	[SORT_REC_64] = 64,
+	[SORT_REC_128] = 128
 };
 
 /* A curve's value that was not measured. */
@@ -60,12 +56,6 @@ now_us(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return ts.tv_sec * 1e6 + ts.tv_nsec / 1e3;
-}
-
-static inline double
-at_least_0(double v)
-{
-	return v > 0 ? v : 0;
 }
 
 /*
@@ -128,38 +118,31 @@ measure(Calibration *cal, const char *name, size_t n, int key_bits,
 }
 
 static void
-calibrate_format(Calibration *cal, RouteModel *model, SortRecFormat format)
+calibrate_knot(Calibration *cal, RouteModel *model, int knot)
 {
-	const int	few = widths[format].few;
-	const int	many = widths[format].many;
+	const size_t n = (size_t) 1 << model_knot_log2(knot);
 
-	for (int knot = 0; knot < MODEL_KNOTS; knot++)
+#define MEASURE(c, name, bits, order) \
+	(model->curve[c][knot] = measure(cal, name, n, bits, order))
+	for (int format = 0; format <= SORT_REC_128; format++)
 	{
-		size_t		n = (size_t) 1 << model_knot_log2(knot);
-		double		few_ns = measure(cal, "cpu_radix", n, few, SAMPLE_RANDOM);
-		double		many_ns = measure(cal, "cpu_radix", n, many, SAMPLE_RANDOM);
-		double		pass_ns = UNMEASURED;
-		double		base_ns = UNMEASURED;
+		int			bits = format_bits[format];
 
-		if (few_ns >= 0 && many_ns >= 0)
-		{
-			pass_ns = at_least_0((many_ns - few_ns) * 8 / (many - few));
-			base_ns = at_least_0(few_ns - pass_ns * few / 8);
-		}
-		model->curve[MODEL_RADIX_PASS + format][knot] = pass_ns;
-		model->curve[MODEL_RADIX_BASE + format][knot] = base_ns;
-		model->curve[MODEL_MERGE + format][knot] =
-			measure(cal, "cpu_merge", n, many, SAMPLE_RANDOM);
-		model->curve[MODEL_SORTED + format][knot] =
-			measure(cal, "presorted", n, many, SAMPLE_SORTED);
-		model->curve[MODEL_REVERSED + format][knot] =
-			measure(cal, "presorted", n, many, SAMPLE_REVERSED);
+		MEASURE(MODEL_RADIX + format, "cpu_radix", bits, SAMPLE_RANDOM);
+		MEASURE(MODEL_MERGE + format, "cpu_merge", bits, SAMPLE_RANDOM);
+		MEASURE(MODEL_SORTED + format, "presorted", bits, SAMPLE_SORTED);
+		MEASURE(MODEL_REVERSED + format, "presorted", bits, SAMPLE_REVERSED);
 	}
+	MEASURE(MODEL_RADIX_8, "cpu_radix", 8, SAMPLE_RANDOM);
+	MEASURE(MODEL_RADIX_16, "cpu_radix", 16, SAMPLE_RANDOM);
+	MEASURE(MODEL_RADIX_24, "cpu_radix", 24, SAMPLE_RANDOM);
+#undef MEASURE
 }
 
 /*
  * Fills in what was not measured: the built-in curve, scaled to meet the last
- * measured value before it.
+ * measured value before it.  The scale is bounded, because two small values of a
+ * term that hardly matters may differ by any factor.
  */
 static void
 extrapolate(RouteModel *model)
@@ -175,7 +158,7 @@ extrapolate(RouteModel *model)
 			if (curve[k] == UNMEASURED)
 				curve[k] = builtin[k] * scale;
 			else if (builtin[k] > 0)
-				scale = curve[k] / builtin[k];
+				scale = fmax(0.5, fmin(2, curve[k] / builtin[k]));
 		}
 	}
 }
@@ -194,14 +177,27 @@ model_calibrate(RouteModel *model, void *workspace, size_t size,
 	cal.interrupted_arg = arg;
 	cal.status = SORT_OK;
 
-	/* the first touch of the workspace is not the kernels' time */
+	/*
+	 * Sorts find their memory in huge pages where there are any, and the first
+	 * touch is not the kernels' time.
+	 */
+#ifdef MADV_HUGEPAGE
+	{
+		const uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
+		uintptr_t	start = ((uintptr_t) workspace + page - 1) & ~(page - 1);
+		uintptr_t	end = ((uintptr_t) workspace + size) & ~(page - 1);
+
+		if (end > start)
+			(void) madvise((void *) start, end - start, MADV_HUGEPAGE);
+	}
+#endif
 	memset(workspace, 0, size);
 
 	for (int c = 0; c < MODEL_CURVES; c++)
 		for (int k = 0; k < MODEL_KNOTS; k++)
 			measured.curve[c][k] = UNMEASURED;
-	for (int format = 0; format <= SORT_REC_128; format++)
-		calibrate_format(&cal, &measured, (SortRecFormat) format);
+	for (int k = 0; k < MODEL_KNOTS; k++)
+		calibrate_knot(&cal, &measured, k);
 	if (cal.status != SORT_OK)
 		return cal.status;
 

@@ -9,7 +9,9 @@
  * plus the key range for a counting sort.  We keep these forms and measure the
  * terms:
  *
- *	cpu_radix		n * (base(n) + passes * pass(n))
+ *	cpu_radix		n * radix(n, bits): passes times a pass, and as the kernel
+ *					sorts no more bits than n records need, wide keys of one
+ *					format cost the same; narrow ones have curves of their own
  *	cpu_merge		n * merge(n)
  *	cpu_counting	n * (counting(n) + table(range)) + range * cell
  *	presorted		n * sorted(n) or n * reversed(n)
@@ -70,8 +72,20 @@ model_predict_us(const RouteModel *model, const SortKernel *kernel,
 
 #define AT(c, size) model_curve_at(model->curve[c], size)
 	if (strcmp(kernel->name, "cpu_radix") == 0)
-		ns = n * (AT(MODEL_RADIX_BASE + format, n) +
-				  (bits + 7) / 8 * AT(MODEL_RADIX_PASS + format, n));
+	{
+		if (format != SORT_REC_PACKED || bits >= 32)
+			ns = n * AT(MODEL_RADIX + format, n);
+		else if (bits <= 8)
+			ns = n * AT(MODEL_RADIX_8, n);
+		else
+		{
+			int			lower = bits / 8 - 1;	/* curves 8, 16, 24, then 32 */
+			double		below = AT(MODEL_RADIX_8 + lower, n);
+			double		above = AT(lower == 2 ? MODEL_RADIX : MODEL_RADIX_8 + lower + 1, n);
+
+			ns = n * (below + (above - below) * (bits % 8) / 8);
+		}
+	}
 	else if (strcmp(kernel->name, "cpu_merge") == 0)
 		ns = n * AT(MODEL_MERGE + format, n);
 	else if (strcmp(kernel->name, "cpu_counting") == 0)
@@ -90,8 +104,8 @@ model_predict_us(const RouteModel *model, const SortKernel *kernel,
 }
 
 const char *const model_curve_names[MODEL_CURVES] = {
-	"radix_base_packed", "radix_base_64", "radix_base_128",
-	"radix_pass_packed", "radix_pass_64", "radix_pass_128",
+	"radix_packed", "radix_64", "radix_128",
+	"radix_8_bits", "radix_16_bits", "radix_24_bits",
 	"merge_packed", "merge_64", "merge_128",
 	"counting_packed", "counting_64", "counting_128",
 	"sorted_packed", "sorted_64", "sorted_128",

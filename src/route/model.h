@@ -22,8 +22,10 @@
 /* Up to MODEL_PER_TABLE a curve exists per record format: curve + format. */
 typedef enum ModelCurve
 {
-	MODEL_RADIX_BASE = 0,		/* cpu_radix, whatever the passes */
-	MODEL_RADIX_PASS = 3,		/* ... and for each of its passes */
+	MODEL_RADIX = 0,			/* cpu_radix, all the bits that n records need */
+	MODEL_RADIX_8 = 3,			/* ... packed records of 8 key bits */
+	MODEL_RADIX_16 = 4,			/* ... of 16 */
+	MODEL_RADIX_24 = 5,			/* ... of 24 */
 	MODEL_MERGE = 6,			/* cpu_merge */
 	MODEL_COUNTING = 9,			/* cpu_counting with a table in the L1 cache */
 	MODEL_SORTED = 12,			/* presorted: already in order */

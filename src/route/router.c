@@ -8,13 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernel/team.h"
 #include "route/model.h"
 
-/* The job that these facts describe, as far as a kernel's questions go. */
+/*
+ * The job that these facts describe, as far as a kernel's questions go.  *team
+ * only tells them its size.
+ */
 static void
-job_from_facts(const RouteFacts *facts, SortJob *job)
+job_from_facts(const RouteFacts *facts, SortJob *job, SortTeam *team)
 {
 	memset(job, 0, sizeof(*job));
+	team->ops = NULL;
+	team->size = facts->threads;
+	if (team->size > 1)
+		job->team = team;
 	job->format = facts->format;
 	job->n = facts->n;
 	job->begin_bit = facts->begin_bit;
@@ -53,6 +61,7 @@ void
 gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision)
 {
 	SortJob		job;
+	SortTeam	team;
 	const char *why;
 	size_t		scratch;
 	double		best_us = 0;
@@ -60,7 +69,7 @@ gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision)
 	decision->kernel = NULL;
 	decision->predicted_us = 0;
 	decision->forced_why_not = NULL;
-	job_from_facts(facts, &job);
+	job_from_facts(facts, &job, &team);
 
 	if (facts->forced != NULL)
 	{
@@ -109,9 +118,10 @@ int
 gpusort_route_predict(const RouteFacts *facts, RoutePrediction *out)
 {
 	SortJob		job;
+	SortTeam	team;
 	int			n = 0;
 
-	job_from_facts(facts, &job);
+	job_from_facts(facts, &job, &team);
 	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
 	{
 		RoutePrediction p;
