@@ -29,10 +29,12 @@ struct GpusortStream
 	cudaStream_t cuda;
 
 	/*
-	 * A few words that kernels write and the host reads after waiting:
-	 * pinned host memory that the device can address.
+	 * A few words that kernels write while later kernels run and that the host
+	 * watches: pinned host memory that the device can address.  Word 0 is a
+	 * ticket, written last; see wait_for_mail.
 	 */
 	uint32_t   *mailbox;
+	uint32_t	ticket;			/* the last one given out */
 	GpusortStream *next;		/* of the context */
 };
 
@@ -109,6 +111,40 @@ wait_for_run(SortRun *run)
 
 	CUDA_TRY(cudaStreamSynchronize(run->stream->cuda));
 	return poll_cancel(run);
+}
+
+/* A ticket for a kernel to write into word 0 of the mailbox. */
+static inline uint32_t
+next_ticket(SortRun *run)
+{
+	return ++run->stream->ticket;
+}
+
+/*
+ * Waits until a kernel has written the ticket, while what was started after it
+ * goes on.  A stream that ends without it has failed.
+ */
+static inline GpusortStatus
+wait_for_mail(SortRun *run, uint32_t ticket)
+{
+	const volatile uint32_t *word = run->stream->mailbox;
+
+	for (unsigned spins = 1; *word != ticket; spins++)
+	{
+		cudaError_t error;
+
+		if (spins % 4096 != 0)
+			continue;
+		error = cudaStreamQuery(run->stream->cuda);
+		if (error == cudaSuccess && *word != ticket)
+			return gpusort_fail(run->err, GPUSORT_INTERNAL, __FILE__, __LINE__,
+								"kernels ended without a word");
+		if (error != cudaSuccess && error != cudaErrorNotReady)
+			return gpusort_fail_cuda(run->err, error, "waiting for a plan",
+									 __FILE__, __LINE__);
+	}
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return GPUSORT_OK;
 }
 
 /*

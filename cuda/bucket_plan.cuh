@@ -1,0 +1,513 @@
+/*
+ * bucket_plan.cuh
+ *	  Where the buckets of the bucket sort lie.
+ *
+ * Round one treats the input as one segment.  A sample gives the range of
+ * values, a histogram over up to 2^16 buckets gives every bucket's place at
+ * once, so that two moves of the keys (by coarse and by fine bucket) need a
+ * single pass of counting.  The same pass notices inputs that are in order already.
+ *
+ * Buckets too large for one block become the segments of the next round, each
+ * with a range and a number of buckets of its own.  A bucket known to hold one
+ * value only is then split by rid.
+ *
+ * The last block of a counting kernel makes the plan, so no launch is spent on
+ * it; the host learns of it through the stream's mailbox while the moves run.
+ */
+#ifndef GPUSORT_BUCKET_PLAN_CUH
+#define GPUSORT_BUCKET_PLAN_CUH
+
+#include "block_sort.cuh"
+#include "partition.cuh"
+
+#define HISTOGRAM_THREADS	1024
+#define HISTOGRAM_UNROLL	4
+#define SAMPLE_PER_THREAD	16
+#define SAMPLE_BITS			14		/* of HISTOGRAM_THREADS * SAMPLE_PER_THREAD */
+#define SEGMENT_THREADS		256		/* also the most buckets of a later segment */
+#define SEGMENT_SAMPLE_BITS 12		/* of SEGMENT_THREADS * SAMPLE_PER_THREAD */
+#define MAX_BUCKETS			65536	/* of round one */
+#define MAX_COARSE			1024
+
+#define MOSTLY_FULL			(BLOCK_SORT_CAPACITY / 3 * 2)	/* a bucket's fill */
+
+/* How the input is not ordered: bits of what neighbours were seen to do. */
+#define SAW_FALL			1
+#define SAW_NO_FALL			2
+
+/* The segments of the round to come. */
+struct NextRound
+{
+	unsigned long long segments_tiles;	/* segments << 40 | tiles */
+	uint32_t	buckets;
+	uint32_t	pad;
+};
+
+#define NEXT_SEGMENTS(word)		((uint32_t) ((word) >> 40))
+#define NEXT_TILES(word)		((uint32_t) ((word) & ((1ull << 40) - 1)))
+
+struct BucketPlan
+{
+	NextRound	next[2];		/* of even and odd rounds */
+	uint32_t	blocks_done;
+	uint32_t	saw;			/* SAW_* */
+	uint32_t	order;			/* INPUT_* */
+	uint32_t	fine_tiles;		/* tiles of the pass by fine bucket */
+};
+
+/* What the host reads, ticket last. */
+#define MAIL_TICKET			0
+#define MAIL_ORDER			1
+#define MAIL_SEGMENTS		2
+#define MAIL_TILES			3
+#define MAIL_BUCKETS		4
+
+__device__ static void
+publish(volatile uint32_t *mailbox, uint32_t ticket, uint32_t order,
+		const volatile NextRound *next)
+{
+	unsigned long long word = next->segments_tiles;
+
+	mailbox[MAIL_ORDER] = order;
+	mailbox[MAIL_SEGMENTS] = NEXT_SEGMENTS(word);
+	mailbox[MAIL_TILES] = NEXT_TILES(word);
+	mailbox[MAIL_BUCKETS] = next->buckets;
+	__threadfence_system();
+	mailbox[MAIL_TICKET] = ticket;
+}
+
+/* A bucket goes round again. */
+template <class K> __device__ static void
+add_segment(NextRound *next, Segment<K> *segments, uint32_t *first_tile,
+			uint32_t start, uint32_t end, bool by_rid)
+{
+	uint32_t	size = end - start;
+	uint32_t	tiles = (size - 1) / partition_tile<K>() + 1;
+	uint32_t	bins = size / (MOSTLY_FULL / 2) + 4;
+	unsigned long long word;
+	uint32_t	s;
+
+	bins = min(bins, (uint32_t) SEGMENT_THREADS);
+	word = atomicAdd(&next->segments_tiles, (1ull << 40) | tiles);
+	s = NEXT_SEGMENTS(word);
+	first_tile[s] = NEXT_TILES(word);
+	segments[s].start = start;
+	segments[s].end = end;
+	segments[s].first_bucket = atomicAdd(&next->buckets, bins);
+	segments[s].map.last = bins - 1;	/* the rest when it is sampled */
+	segments[s].by_rid = by_rid;
+}
+
+__device__ __forceinline__ uint32_t
+scatter_bits(uint32_t v)
+{
+	v = (v ^ (v >> 16)) * 0x7feb352du;
+	v = (v ^ (v >> 15)) * 0x846ca68bu;
+	return v ^ (v >> 16);
+}
+
+/* The i-th of samples positions among count, spread evenly with jitter. */
+__device__ __forceinline__ uint32_t
+sample_position(uint32_t i, uint32_t samples, uint32_t count)
+{
+	uint32_t	stride = count / samples;
+
+	if (stride == 0)
+		return i < count ? i : count - 1;
+	return i * stride + __umulhi(scatter_bits(i), stride);
+}
+
+/*
+ * Begins round one: the range of values, and everything zeroed that is counted
+ * in.  One block.
+ */
+template <class K>
+__global__ void __launch_bounds__(HISTOGRAM_THREADS)
+sample_kernel(const K *keys, uint32_t n, KeyBits<K> bits, bool range_known, K lo, K hi,
+			  uint32_t buckets, Segment<K> *segment, uint32_t *first_tile,
+			  BucketPlan *plan, uint32_t *counts, uint32_t counts_size)
+{
+	constexpr uint32_t SAMPLES = 1u << SAMPLE_BITS;
+	__shared__ K room[2 * HISTOGRAM_THREADS / 32];
+
+	for (uint32_t i = threadIdx.x; i < counts_size; i += HISTOGRAM_THREADS)
+		counts[i] = 0;
+	for (uint32_t i = threadIdx.x; i < sizeof(BucketPlan) / 4; i += HISTOGRAM_THREADS)
+		reinterpret_cast<uint32_t *>(plan)[i] = 0;
+	if (!range_known)
+	{
+		lo = all_ones<K>();
+		hi = 0;
+#pragma unroll
+		for (int i = 0; i < SAMPLE_PER_THREAD; i++)
+		{
+			K			v = bits(keys[sample_position(i * HISTOGRAM_THREADS + threadIdx.x,
+													  SAMPLES, n)]);
+
+			lo = v < lo ? v : lo;
+			hi = v > hi ? v : hi;
+		}
+		block_min_max<HISTOGRAM_THREADS>(lo, hi, room);
+		if (n > SAMPLES)
+			widen_range(lo, hi, bits.mask, SAMPLE_BITS);
+	}
+	if (threadIdx.x == 0)
+	{
+		segment->map = make_map<K>(lo, hi, buckets);
+		segment->start = 0;
+		segment->end = n;
+		segment->first_bucket = 0;
+		segment->by_rid = 0;
+		first_tile[0] = 0;
+	}
+}
+
+template <class K> struct HistogramArgs
+{
+	const K    *keys;
+	uint32_t	n;
+	KeyBits<K>	bits;
+	const Segment<K> *segment;	/* the whole input, with its map */
+	uint32_t	buckets;
+	uint32_t	counts_size;	/* buckets, rounded up to 4 * HISTOGRAM_THREADS */
+	uint32_t   *counts;			/* by bucket; the plan turns it into cursors */
+	uint32_t   *bucket_start;	/* buckets + 1 */
+	BucketPlan *plan;
+	int			fine_bits;		/* < 0: one pass reaches every bucket */
+	uint32_t	coarse;			/* coarse buckets */
+	uint32_t   *coarse_cursor;
+	Segment<K> *coarse_segments;
+	uint32_t   *coarse_first_tile;
+	Segment<K> *next_segments;	/* buckets too large */
+	uint32_t   *next_first_tile;
+	uint32_t   *mailbox;
+	uint32_t	ticket;
+};
+
+/*
+ * Counts in shared memory, one 32-bit counter per bucket or, PACKED, two of 16
+ * bits per word.  Half-words never overflow: the thread whose addition takes
+ * one past 2^15 moves that much to the global counter, and a barrier per chunk
+ * (at most 2^14 keys) sees to it that it does so in time.
+ */
+template <bool PACKED> __device__ __forceinline__ void
+count_bucket(uint32_t *shared_counts, uint32_t *counts, uint32_t bucket, uint32_t by)
+{
+	if (!PACKED)
+		atomicAdd(&shared_counts[bucket], by);
+	else
+	{
+		uint32_t	half = (bucket & 1) * 16;
+		uint32_t	old = atomicAdd(&shared_counts[bucket >> 1], by << half);
+
+		old = (old >> half) & 0xffff;
+		if (old < 0x8000 && old + by >= 0x8000)
+		{
+			atomicSub(&shared_counts[bucket >> 1], 0x8000u << half);
+			atomicAdd(&counts[bucket], 0x8000);
+		}
+	}
+}
+
+/* Sums up the counts of all blocks: bucket places, cursors, large buckets. */
+template <class K> __device__ static void
+plan_buckets(const HistogramArgs<K> &args)
+{
+	__shared__ uint32_t room[HISTOGRAM_THREADS / 32];
+	uint32_t	carry = 0;
+	uint32_t	total;
+	bool		flat = args.segment->map.flat();
+
+	for (uint32_t base = 0; base < args.counts_size; base += 4 * HISTOGRAM_THREADS)
+	{
+		uint32_t	bucket = base + 4 * threadIdx.x;
+		uint4		word = __ldcg(reinterpret_cast<const uint4 *>(args.counts + bucket));
+		uint32_t	count[4] = {word.x, word.y, word.z, word.w};
+		uint32_t	start = carry +
+			block_exclusive_sum<HISTOGRAM_THREADS>(word.x + word.y + word.z + word.w,
+												   room, &total);
+
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+		{
+			if (bucket + i < args.buckets)
+			{
+				args.bucket_start[bucket + i] = start;
+				args.counts[bucket + i] = start;
+				if (count[i] > BLOCK_SORT_CAPACITY)
+					add_segment(&args.plan->next[0], args.next_segments,
+								args.next_first_tile, start, start + count[i],
+								flat && bucket + i == 1);
+			}
+			start += count[i];
+		}
+		carry += total;
+		__syncthreads();
+	}
+	if (args.fine_bits < 0)
+		return;
+	if (threadIdx.x == 0)
+		args.bucket_start[args.buckets] = args.n;
+	__syncthreads();
+
+	uint32_t	c = threadIdx.x;
+	uint32_t	start = 0,
+				end = 0,
+				tiles;
+
+	if (c < args.coarse)
+	{
+		start = args.bucket_start[c << args.fine_bits];
+		end = args.bucket_start[min((c + 1) << args.fine_bits, args.buckets)];
+	}
+	tiles = (end - start + partition_tile<K>() - 1) / partition_tile<K>();
+	tiles = block_exclusive_sum<HISTOGRAM_THREADS>(tiles, room, &total);
+	if (c < args.coarse)
+	{
+		args.coarse_cursor[c] = start;
+		args.coarse_first_tile[c] = tiles;
+		args.coarse_segments[c].map = args.segment->map;
+		args.coarse_segments[c].start = start;
+		args.coarse_segments[c].end = end;
+		args.coarse_segments[c].first_bucket = c << args.fine_bits;
+		args.coarse_segments[c].by_rid = 0;
+	}
+	if (threadIdx.x == 0)
+		args.plan->fine_tiles = total;
+}
+
+template <class K, bool PACKED>
+__global__ void __launch_bounds__(HISTOGRAM_THREADS)
+histogram_kernel(const HistogramArgs<K> args)
+{
+	constexpr int VECTOR = 16 / sizeof(K);
+	constexpr uint32_t CHUNK = HISTOGRAM_THREADS * HISTOGRAM_UNROLL * VECTOR;
+	struct alignas(16) Vector
+	{
+		K			key[VECTOR];
+	};
+
+	extern __shared__ __align__(16) uint32_t shared_counts[];
+	__shared__ uint32_t last;
+
+	uint32_t	words = PACKED ? (args.buckets + 1) / 2 : args.buckets;
+	uint32_t	saw = 0;
+	const BucketMap<K> map = args.segment->map;
+
+	for (uint32_t i = threadIdx.x; i < words; i += HISTOGRAM_THREADS)
+		shared_counts[i] = 0;
+	__syncthreads();
+
+	for (uint64_t base = (uint64_t) blockIdx.x * CHUNK; base < args.n;
+		 base += (uint64_t) gridDim.x * CHUNK)
+	{
+		if (base + CHUNK <= args.n)
+		{
+			Vector		vectors[HISTOGRAM_UNROLL];
+
+#pragma unroll
+			for (int u = 0; u < HISTOGRAM_UNROLL; u++)
+				vectors[u] = reinterpret_cast<const Vector *>(args.keys + base)
+					[u * HISTOGRAM_THREADS + threadIdx.x];
+#pragma unroll
+			for (int u = 0; u < HISTOGRAM_UNROLL; u++)
+			{
+				uint64_t	next_at = base +
+					(uint64_t) (u * HISTOGRAM_THREADS + threadIdx.x + 1) * VECTOR;
+				K			next = shuffle_down_one(vectors[u].key[0]);
+				bool		has_next = next_at < args.n;
+
+				if (threadIdx.x % 32 == 31 && has_next)
+					next = args.keys[next_at];
+				next = args.bits(next);
+#pragma unroll
+				for (int i = 0; i < VECTOR; i++)
+				{
+					K			v = args.bits(vectors[u].key[i]);
+					K			after = i + 1 < VECTOR
+						? args.bits(vectors[u].key[(i + 1) % VECTOR]) : next;
+					uint32_t	bucket = map(v);
+					int			same;
+
+					if (i + 1 < VECTOR || has_next)
+						saw |= after < v ? SAW_FALL : SAW_NO_FALL;
+					__match_all_sync(0xffffffffu, bucket, &same);
+					if (!same)
+						count_bucket<PACKED>(shared_counts, args.counts, bucket, 1);
+					else if (threadIdx.x % 32 == 0)
+						count_bucket<PACKED>(shared_counts, args.counts, bucket, 32);
+				}
+			}
+		}
+		else
+			for (uint64_t at = base + threadIdx.x; at < args.n; at += HISTOGRAM_THREADS)
+			{
+				K			v = args.bits(args.keys[at]);
+
+				if (at + 1 < args.n)
+					saw |= args.bits(args.keys[at + 1]) < v ? SAW_FALL : SAW_NO_FALL;
+				count_bucket<PACKED>(shared_counts, args.counts, map(v), 1);
+			}
+		if (PACKED)
+			__syncthreads();
+	}
+	saw = (__syncthreads_or(saw & SAW_FALL) ? SAW_FALL : 0) |
+		(__syncthreads_or(saw & SAW_NO_FALL) ? SAW_NO_FALL : 0);
+
+	for (uint32_t i = threadIdx.x; i < words; i += HISTOGRAM_THREADS)
+	{
+		uint32_t	word = shared_counts[i];
+
+		if (!PACKED)
+		{
+			if (word)
+				atomicAdd(&args.counts[i], word);
+		}
+		else
+		{
+			if (word & 0xffff)
+				atomicAdd(&args.counts[2 * i], word & 0xffff);
+			if (word >> 16)
+				atomicAdd(&args.counts[2 * i + 1], word >> 16);
+		}
+	}
+	__threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0)
+	{
+		atomicOr(&args.plan->saw, saw);
+		__threadfence();
+		last = atomicAdd(&args.plan->blocks_done, 1) == gridDim.x - 1;
+	}
+	__syncthreads();
+	if (!last)
+		return;
+	__threadfence();
+	plan_buckets(args);
+	__threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0)
+	{
+		uint32_t	all = *(volatile uint32_t *) &args.plan->saw;
+		uint32_t	order = (all & SAW_FALL) == 0 ? INPUT_SORTED :
+			(all & SAW_NO_FALL) == 0 ? INPUT_REVERSED : INPUT_UNORDERED;
+
+		args.plan->order = order;
+		args.plan->blocks_done = 0;
+		publish(args.mailbox, args.ticket, order, &args.plan->next[0]);
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Later rounds
+ * ------------------------------------------------------------------------
+ */
+
+/* One block per segment: its map, from a sample. */
+template <class K, bool RIDS>
+__global__ void __launch_bounds__(SEGMENT_THREADS)
+segment_sample_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
+					  Segment<K> *segments, NextRound *after)
+{
+	constexpr uint32_t SAMPLES = 1u << SEGMENT_SAMPLE_BITS;
+	__shared__ K room[2 * SEGMENT_THREADS / 32];
+
+	Segment<K> *segment = &segments[blockIdx.x];
+	uint32_t	start = segment->start;
+	uint32_t	count = segment->end - start;
+	bool		by_rid = segment->by_rid != 0;
+	K			lo = all_ones<K>(),
+				hi = 0;
+
+	if (blockIdx.x == 0 && threadIdx.x == 0)
+	{
+		after->segments_tiles = 0;
+		after->buckets = 0;
+	}
+	for (uint32_t i = threadIdx.x; i < SAMPLES; i += SEGMENT_THREADS)
+	{
+		uint32_t	at = start + sample_position(i, SAMPLES, count);
+		K			v = !by_rid ? bits(keys[at]) : (K) (RIDS ? rids[at] : at);
+
+		lo = v < lo ? v : lo;
+		hi = v > hi ? v : hi;
+	}
+	block_min_max<SEGMENT_THREADS>(lo, hi, room);
+	widen_range(lo, hi, by_rid ? (K) 0xffffffffu : bits.mask, SEGMENT_SAMPLE_BITS);
+	if (threadIdx.x == 0)
+		segment->map = make_map<K>(lo, hi, segment->map.last + 1);
+}
+
+/* One block per tile: counts by bucket. */
+template <class K, bool RIDS>
+__global__ void __launch_bounds__(PARTITION_THREADS)
+segment_histogram_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
+						 const Segment<K> *segments, const uint32_t *first_tile,
+						 uint32_t segment_count, uint32_t *counts)
+{
+	constexpr uint32_t TILE = partition_tile<K>();
+	__shared__ uint32_t bins[SEGMENT_THREADS + 1];
+
+	uint32_t	s = find_segment(first_tile, segment_count, blockIdx.x);
+	const BucketMap<K> map = segments[s].map;
+	bool		by_rid = segments[s].by_rid != 0;
+	uint32_t	start = segments[s].start + (blockIdx.x - first_tile[s]) * TILE;
+	uint32_t	count = min(segments[s].end - start, TILE);
+
+	if (threadIdx.x <= SEGMENT_THREADS)
+		bins[threadIdx.x] = 0;
+	__syncthreads();
+#pragma unroll
+	for (int i = 0; i < partition_items<K>(); i++)
+	{
+		uint32_t	at = i * PARTITION_THREADS + threadIdx.x;
+		uint32_t	bin = SEGMENT_THREADS;
+
+		if (at < count)
+			bin = map(!by_rid ? bits(keys[start + at])
+					  : (K) (RIDS ? rids[start + at] : start + at));
+		(void) count_in_warp(bins, bin);
+	}
+	__syncthreads();
+	if (threadIdx.x < SEGMENT_THREADS && bins[threadIdx.x])
+		atomicAdd(&counts[segments[s].first_bucket + threadIdx.x], bins[threadIdx.x]);
+}
+
+/* One block per segment: counts to places; large buckets go round again. */
+template <class K>
+__global__ void __launch_bounds__(SEGMENT_THREADS)
+segment_plan_kernel(const Segment<K> *segments, uint32_t *counts,
+					uint32_t *bucket_start, NextRound *next,
+					Segment<K> *next_segments, uint32_t *next_first_tile,
+					uint32_t *blocks_done, uint32_t *mailbox, uint32_t ticket)
+{
+	__shared__ uint32_t room[SEGMENT_THREADS / 32];
+
+	const Segment<K> *segment = &segments[blockIdx.x];
+	uint32_t	bin = threadIdx.x;
+	uint32_t	bucket = segment->first_bucket + bin;
+	bool		mine = bin <= segment->map.last;
+	uint32_t	count = mine ? counts[bucket] : 0;
+	uint32_t	total;
+	uint32_t	start = segment->start +
+		block_exclusive_sum<SEGMENT_THREADS>(count, room, &total);
+
+	if (mine)
+	{
+		counts[bucket] = start;
+		bucket_start[bucket] = start;
+		if (count > BLOCK_SORT_CAPACITY)
+			add_segment(next, next_segments, next_first_tile, start, start + count,
+						segment->by_rid || (segment->map.flat() && bin == 1));
+	}
+	__threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0 && atomicAdd(blocks_done, 1) == gridDim.x - 1)
+	{
+		*blocks_done = 0;
+		__threadfence();
+		publish(mailbox, ticket, INPUT_UNORDERED, next);
+	}
+}
+
+#endif							/* GPUSORT_BUCKET_PLAN_CUH */

@@ -1,0 +1,258 @@
+/*
+ * partition.cuh
+ *	  One pass that moves keys and rids into the buckets of their segments.
+ *
+ * A segment is a contiguous range that is partitioned by itself: the whole input
+ * in the first pass, each bucket of the pass before in the next.  A block takes
+ * one tile of one segment, orders it by bucket in shared memory, takes room in
+ * every bucket with one atomic addition per (tile, bucket) and writes runs.
+ *
+ * The pass does not keep the order of equal keys, which spares it the ranking
+ * by ballots and the chain of tiles that a stable pass needs: the last step of
+ * the bucket sort orders by (key, rid) and so restores it.
+ *
+ * Lanes of a warp whose keys all fall into one bucket (sorted input does that)
+ * count with a single addition; 32 additions to one word would be served one
+ * after the other.
+ */
+#ifndef GPUSORT_PARTITION_CUH
+#define GPUSORT_PARTITION_CUH
+
+#include "block_scan.cuh"
+#include "key.cuh"
+
+#define PARTITION_THREADS		512
+#define PARTITION_MAX_BINS		1024
+
+template <class K> __host__ __device__ constexpr int
+partition_items()
+{
+	return sizeof(K) == 16 ? 8 : sizeof(K) == 8 ? 12 : 16;
+}
+
+template <class K> __host__ __device__ constexpr uint32_t
+partition_tile()
+{
+	return PARTITION_THREADS * partition_items<K>();
+}
+
+template <class K> struct Segment
+{
+	BucketMap<K> map;
+	uint32_t	start;
+	uint32_t	end;
+	uint32_t	first_bucket;	/* index of its bucket 0 among all buckets */
+	uint32_t	by_rid;			/* all keys are equal: the rid is the key */
+};
+
+template <class K> struct PartitionArgs
+{
+	const K    *keys;
+	const uint32_t *rids;		/* NULL: the position */
+	K		   *keys_out;
+	uint32_t   *rids_out;
+	KeyBits<K>	bits;
+	const Segment<K> *segments;
+	const uint32_t *first_tile; /* of each segment */
+	uint32_t	segment_count;
+	uint32_t	tiles;			/* may be fewer than blocks */
+	const uint32_t *tile_count; /* if not NULL, overrides tiles */
+	uint32_t   *cursor;			/* by bucket: where its next key goes */
+	uint32_t	bins;			/* per segment, at most PARTITION_MAX_BINS */
+	int			digit_shift;	/* bin = (bucket >> shift) & mask */
+	uint32_t	digit_mask;
+	const uint32_t *skip;		/* nonzero there: the pass is not needed */
+};
+
+/* The segment that a tile belongs to: the last one that starts at or before. */
+__device__ __forceinline__ uint32_t
+find_segment(const uint32_t *first_tile, uint32_t count, uint32_t tile)
+{
+	uint32_t	lo = 0,
+				hi = count;
+
+	if (count == 1)
+		return 0;
+	if (count <= PARTITION_THREADS)
+		return __syncthreads_count(threadIdx.x < count &&
+								   first_tile[threadIdx.x] <= tile) - 1;
+	while (hi - lo > 1)
+	{
+		uint32_t	middle = (lo + hi) / 2;
+
+		if (first_tile[middle] <= tile)
+			lo = middle;
+		else
+			hi = middle;
+	}
+	return lo;
+}
+
+/* Adds one to a shared counter per lane; what it was before, lane by lane. */
+__device__ __forceinline__ uint32_t
+count_in_warp(uint32_t *counters, uint32_t bin)
+{
+	int			same;
+
+	__match_all_sync(0xffffffffu, bin, &same);
+	if (same)
+	{
+		uint32_t	before = 0;
+
+		if (threadIdx.x % 32 == 0)
+			before = atomicAdd(&counters[bin], 32);
+		return __shfl_sync(0xffffffffu, before, 0) + threadIdx.x % 32;
+	}
+	return atomicAdd(&counters[bin], 1);
+}
+
+template <class K, bool RIDS> static size_t
+partition_shared()
+{
+	return partition_tile<K>() * (sizeof(K) + (RIDS ? sizeof(uint32_t) : 0));
+}
+
+template <class K, bool RIDS>
+__global__ void __launch_bounds__(PARTITION_THREADS, 2)
+partition_kernel(const PartitionArgs<K> args)
+{
+	constexpr int ITEMS = partition_items<K>();
+	constexpr uint32_t TILE = partition_tile<K>();
+	constexpr int BINS_PER_THREAD = PARTITION_MAX_BINS / PARTITION_THREADS;
+
+	extern __shared__ __align__(16) unsigned char shared[];
+	K		   *tile_keys = reinterpret_cast<K *>(shared);
+	uint32_t   *tile_rids = reinterpret_cast<uint32_t *>(tile_keys + TILE);
+
+	/* Counts, then starts in the tile; the last is for lanes without a key. */
+	__shared__ uint32_t bin_start[PARTITION_MAX_BINS + 1];
+	__shared__ uint32_t bin_target[PARTITION_MAX_BINS];
+	__shared__ uint32_t room[PARTITION_THREADS / 32];
+	__shared__ Segment<K> segment;
+
+	K			keys[ITEMS];
+	uint32_t	rids[RIDS ? ITEMS : 1];
+	uint32_t	place[ITEMS];	/* bin << 16 | rank in it */
+	uint32_t	tile = blockIdx.x;
+	uint32_t	s,
+				start,
+				count;
+
+	if ((args.skip && *args.skip) ||
+		tile >= (args.tile_count ? *args.tile_count : args.tiles))
+		return;
+	s = find_segment(args.first_tile, args.segment_count, tile);
+	for (uint32_t i = threadIdx.x; i < sizeof(Segment<K>) / 4; i += PARTITION_THREADS)
+		reinterpret_cast<uint32_t *>(&segment)[i] =
+			reinterpret_cast<const uint32_t *>(&args.segments[s])[i];
+	for (uint32_t i = threadIdx.x; i <= args.bins; i += PARTITION_THREADS)
+		bin_start[i] = 0;
+	__syncthreads();
+	start = segment.start + (tile - args.first_tile[s]) * TILE;
+	count = min(segment.end - start, TILE);
+
+	const BucketMap<K> map = segment.map;
+	const bool	by_rid = segment.by_rid != 0;
+
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+	{
+		uint32_t	at = i * PARTITION_THREADS + threadIdx.x;
+
+		if (at < count)
+		{
+			keys[i] = args.keys[start + at];
+			if (RIDS)
+				rids[i] = args.rids ? args.rids[start + at] : start + at;
+		}
+	}
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+	{
+		uint32_t	at = i * PARTITION_THREADS + threadIdx.x;
+		uint32_t	bin = args.bins;
+
+		if (at < count)
+		{
+			K			v = by_rid ? (K) (RIDS ? rids[i] : start + at)
+				: args.bits(keys[i]);
+
+			bin = (map(v) >> args.digit_shift) & args.digit_mask;
+		}
+		place[i] = bin << 16 | count_in_warp(bin_start, bin);
+	}
+	__syncthreads();
+
+	/* Room in the buckets, and where each bin starts in the tile. */
+	{
+		uint32_t	counts[BINS_PER_THREAD];
+		uint32_t	targets[BINS_PER_THREAD];
+		uint32_t	sum = 0,
+					total;
+
+#pragma unroll
+		for (int i = 0; i < BINS_PER_THREAD; i++)
+		{
+			uint32_t	bin = threadIdx.x * BINS_PER_THREAD + i;
+
+			counts[i] = bin < args.bins ? bin_start[bin] : 0;
+			targets[i] = counts[i] == 0 ? 0 :
+				atomicAdd(&args.cursor[segment.first_bucket + bin], counts[i]);
+			sum += counts[i];
+		}
+		sum = block_exclusive_sum<PARTITION_THREADS>(sum, room, &total);
+#pragma unroll
+		for (int i = 0; i < BINS_PER_THREAD; i++)
+		{
+			uint32_t	bin = threadIdx.x * BINS_PER_THREAD + i;
+
+			if (bin < args.bins)
+			{
+				bin_start[bin] = sum;
+				bin_target[bin] = targets[i] - sum;
+			}
+			sum += counts[i];
+		}
+	}
+	__syncthreads();
+
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+		if (i * PARTITION_THREADS + threadIdx.x < count)
+		{
+			uint32_t	bin = place[i] >> 16;
+			uint32_t	to = bin_start[bin] + (place[i] & 0xffff);
+
+			tile_keys[to] = keys[i];
+			if (RIDS)
+				tile_rids[to] = rids[i];
+		}
+	__syncthreads();
+
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+	{
+		uint32_t	at = i * PARTITION_THREADS + threadIdx.x;
+
+		if (at < count)
+		{
+			K			key = tile_keys[at];
+			uint32_t	rid = RIDS ? tile_rids[at] : 0;
+			uint32_t	bin;
+
+			if (by_rid && !RIDS)
+			{
+				/* equal keys: any of them may stand in any of these places */
+				args.keys_out[start + at] = key;
+				continue;
+			}
+			bin = (map(by_rid ? (K) rid : args.bits(key)) >> args.digit_shift) &
+				args.digit_mask;
+			args.keys_out[bin_target[bin] + at] = key;
+			if (RIDS)
+				args.rids_out[bin_target[bin] + at] = rid;
+		}
+	}
+}
+
+#endif							/* GPUSORT_PARTITION_CUH */
