@@ -110,11 +110,19 @@ fold64(const Stage *stage, const KeyLayout *layout, size_t start, int count, uin
 			continue;
 		if (lc->bits == 64)
 		{
-			/* then this is the only column with bits, and has no NULL */
+			/* then this is the only column with bits, and nothing to shift */
 			const uint64 *images = (const uint64 *) col->images + start;
 
 			for (int i = 0; i < count; i++)
-				acc[i] = images[i] - lc->base;
+				acc[i] = images[i] - lc->base + lc->add;
+			if (col->range.has_null)
+			{
+				for (int i = 0; i < count; i++)
+				{
+					if (col->nulls[start + i])
+						acc[i] = (uint64) lc->null_value;
+				}
+			}
 			return;
 		}
 		if (col->wide)

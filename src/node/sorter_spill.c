@@ -96,13 +96,21 @@ spill_compare(void *arg, MinimalTuple a, MinimalTuple b)
 	return tiebreak_compare(((Sorter *) arg)->tiebreak, a, b);
 }
 
+/* Read buffers come from what the sort's own arrays have given back. */
+static Merge *
+sorter_merge_begin(Sorter *sorter, LogicalTape **tapes, int n, const MergeOrder *order)
+{
+	bulk_reserve(sorter->bulk, &sorter->scratch, merge_buffers_size(n, sorter->limit), 0);
+	return merge_begin(tapes, n, sorter->limit, sorter->scratch.ptr, order);
+}
+
 /* Merges n neighbouring tapes into one. */
 static LogicalTape *
 sorter_merge_some(Sorter *sorter, LogicalTape **tapes, int n, const MergeOrder *order,
 				  void (*write_row) (LogicalTape *tape, MinimalTuple row))
 {
 	LogicalTape *out = LogicalTapeCreate(sorter->tapeset);
-	Merge	   *merge = merge_begin(tapes, n, sorter->limit, order);
+	Merge	   *merge = sorter_merge_begin(sorter, tapes, n, order);
 	MinimalTuple row;
 
 	for (uint64 i = 0; (row = merge_next(merge)) != NULL; i++)
@@ -176,7 +184,7 @@ sorter_merge_runs(Sorter *sorter)
 	}
 	else
 	{
-		sorter->merge = merge_begin(sorter->tapes, sorter->ntapes, sorter->limit, &order);
+		sorter->merge = sorter_merge_begin(sorter, sorter->tapes, sorter->ntapes, &order);
 		sorter->state = SORTER_MERGE;
 	}
 	sorter->report.disk_blocks = LogicalTapeSetBlocks(sorter->tapeset);

@@ -30,6 +30,7 @@
 #define BULK_ALIGN			64
 #define BULK_KEEP_MAX		((Size) 1024 * 1024 * 1024)
 #define BULK_KEEP_SLOTS		128
+#define BULK_HUGE_MIN		((Size) 8 * 1024 * 1024)
 
 typedef struct Region
 {
@@ -119,7 +120,9 @@ region_map(Size size)
 	if (raw + padded > ptr + size)
 		munmap(ptr + size, (raw + padded) - (ptr + size));
 #ifdef MADV_HUGEPAGE
-	(void) madvise(ptr, size, MADV_HUGEPAGE);
+	/* on small regions the last, half-used page would be too much of it */
+	if (size >= BULK_HUGE_MIN)
+		(void) madvise(ptr, size, MADV_HUGEPAGE);
 #endif
 	return ptr;
 }

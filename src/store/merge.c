@@ -95,14 +95,22 @@ merge_play(Merge *merge, int node)
 	return b;
 }
 
-Merge *
-merge_begin(LogicalTape **tapes, int ntapes, Size memory, const MergeOrder *order)
+Size
+merge_buffers_size(int ntapes, Size memory)
 {
-	Merge	   *merge = palloc0(sizeof(Merge));
 	Size		buffer = memory / ntapes;
 
 	buffer = buffer > MERGE_READER_OVERHEAD ? buffer - MERGE_READER_OVERHEAD : 0;
 	buffer = Min(buffer, MERGE_MAX_BUFFER) & ~(Size) (BLCKSZ - 1);
+	return ntapes * Max(buffer, BLCKSZ);
+}
+
+Merge *
+merge_begin(LogicalTape **tapes, int ntapes, Size memory, char *buffers,
+			const MergeOrder *order)
+{
+	Merge	   *merge = palloc0(sizeof(Merge));
+	Size		buffer = merge_buffers_size(ntapes, memory) / ntapes;
 
 	merge->order = *order;
 	merge->nruns = ntapes;
@@ -111,7 +119,7 @@ merge_begin(LogicalTape **tapes, int ntapes, Size memory, const MergeOrder *orde
 	merge->rows = palloc0(ntapes * sizeof(MinimalTuple));
 	merge->readers = palloc0(ntapes * sizeof(RunReader));
 	for (int r = 0; r < ntapes; r++)
-		run_reader_open(&merge->readers[r], tapes[r], buffer);
+		run_reader_open(&merge->readers[r], tapes[r], buffers + r * buffer, buffer);
 	return merge;
 }
 

@@ -27,10 +27,14 @@ typedef struct Merge Merge;
 
 /*
  * Merges the runs on tapes[0..ntapes), earlier runs' rows first among equals.
- * memory bounds the readers' buffers; the tapes are closed as they end.
+ * buffers has merge_buffers_size() bytes for ntapes runs and this memory, and
+ * lives as long as the merge; the tapes are closed as they end.
  */
-extern Merge *merge_begin(LogicalTape **tapes, int ntapes, Size memory,
+extern Merge *merge_begin(LogicalTape **tapes, int ntapes, Size memory, char *buffers,
 						  const MergeOrder *order);
+
+/* Bytes of read buffers for so many runs, if memory bounds them. */
+extern Size merge_buffers_size(int ntapes, Size memory);
 
 /* The next row, valid until the next call; NULL at the end. */
 extern MinimalTuple merge_next(Merge *merge);

@@ -9,7 +9,7 @@
  * abort, and (the postmaster sweeps them) after a crash.
  *
  * Memory policy: a tape being written needs one block; a reader's buffer is
- * given by the merge, and grows only for a row that does not fit it.
+ * given by the merge, and replaced only for a row that does not fit it.
  */
 #include "postgres.h"
 
@@ -38,11 +38,12 @@ run_write_end(LogicalTape *tape)
 }
 
 void
-run_reader_open(RunReader *reader, LogicalTape *tape, Size buf_size)
+run_reader_open(RunReader *reader, LogicalTape *tape, char *buf, Size buf_size)
 {
 	reader->tape = tape;
-	reader->buf_size = MAXALIGN(Max(buf_size, BLCKSZ));
-	reader->buf = palloc_extended(reader->buf_size, MCXT_ALLOC_HUGE);
+	reader->buf_size = buf_size;
+	reader->buf = buf;
+	reader->own_buf = false;
 	reader->pos = reader->len = 0;
 	reader->at_end = false;
 }
@@ -89,8 +90,10 @@ run_reader_next(RunReader *reader)
 			char	   *buf = palloc_extended(size, MCXT_ALLOC_HUGE);
 
 			memcpy(buf, row, reader->len - reader->pos);
-			pfree(reader->buf);
+			if (reader->own_buf)
+				pfree(reader->buf);
 			reader->buf = buf;
+			reader->own_buf = true;
 			reader->buf_size = size;
 			reader->len -= reader->pos;
 			reader->pos = 0;
@@ -109,7 +112,8 @@ run_reader_next(RunReader *reader)
 void
 run_reader_close(RunReader *reader)
 {
-	pfree(reader->buf);
+	if (reader->own_buf)
+		pfree(reader->buf);
 	reader->buf = NULL;
 	LogicalTapeClose(reader->tape);
 	reader->tape = NULL;
@@ -127,6 +131,10 @@ result_tape_write(LogicalTape *tape, MinimalTuple row)
 void
 result_tape_open(ResultTape *result, LogicalTape *tape)
 {
+	uint32		end_mark = 0;
+
+	/* a tape read beyond its end would lose its position */
+	LogicalTapeWrite(tape, &end_mark, sizeof(end_mark));
 	LogicalTapeFreeze(tape, NULL);
 	memset(result, 0, sizeof(ResultTape));
 	result->tape = tape;
@@ -155,14 +163,15 @@ result_tape_step_back(ResultTape *result)
 	return true;
 }
 
-/* Reads the row at the tape's position. */
+/* Reads the row at the tape's position; NULL at the end mark. */
 static MinimalTuple
 result_tape_read(ResultTape *result)
 {
 	uint32		len;
 	uint64		size;
 
-	if (LogicalTapeRead(result->tape, &len, sizeof(len)) != sizeof(len))
+	tape_read_exact(result->tape, &len, sizeof(len));
+	if (len == 0)
 		return NULL;
 	size = MAXALIGN(len);
 	if (size > result->row_size)
@@ -198,9 +207,10 @@ result_tape_next(ResultTape *result, bool forward)
 
 	if (result->eof)
 	{
+		result_tape_backspace(result, sizeof(uint32));	/* the end mark */
+		result->eof = false;
 		if (!result_tape_step_back(result))
 			return NULL;
-		result->eof = false;
 	}
 	else
 	{

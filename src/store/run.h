@@ -13,12 +13,13 @@
 #include "access/htup_details.h"
 #include "utils/logtape.h"
 
-/* Reads a run forward through a buffer of its own, a block at a time. */
+/* Reads a run forward through a buffer, many rows at a time. */
 typedef struct RunReader
 {
 	LogicalTape *tape;
 	char	   *buf;
 	Size		buf_size;
+	bool		own_buf;		/* palloc'd for a row larger than the one given */
 	Size		pos;			/* next row, from buf */
 	Size		len;			/* bytes in buf */
 	bool		at_end;			/* the tape has no more */
@@ -29,18 +30,18 @@ extern void run_write_row(LogicalTape *tape, MinimalTuple row);
 /* The run is complete: flushes it and frees what writing it took. */
 extern void run_write_end(LogicalTape *tape);
 
-/* Reads a complete run with a buffer of about buf_size bytes. */
-extern void run_reader_open(RunReader *reader, LogicalTape *tape, Size buf_size);
+/* Reads a complete run through the caller's buffer (MAXALIGN'ed, >= BLCKSZ). */
+extern void run_reader_open(RunReader *reader, LogicalTape *tape, char *buf, Size buf_size);
 
 /* The next row, valid until the next call; NULL at the end. */
 extern MinimalTuple run_reader_next(RunReader *reader);
 
-/* Frees the buffer and the tape's blocks. */
+/* Frees the tape's blocks. */
 extern void run_reader_close(RunReader *reader);
 
 /*
  * The sorted result on one tape that can be read both ways: each row is
- * followed by its length.
+ * followed by its length, the last one by an end mark.
  */
 typedef struct ResultTape
 {
@@ -54,6 +55,8 @@ typedef struct ResultTape
 } ResultTape;
 
 extern void result_tape_write(LogicalTape *tape, MinimalTuple row);
+
+/* All rows are written: ends the tape and readies it for reading. */
 extern void result_tape_open(ResultTape *result, LogicalTape *tape);
 extern MinimalTuple result_tape_next(ResultTape *result, bool forward);
 extern void result_tape_rewind(ResultTape *result);
