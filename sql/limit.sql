@@ -1,0 +1,86 @@
+-- LIMIT above a sort: right rows at every bound, whoever serves it.
+LOAD 'gpusort';
+SET gpusort.min_rows = 0;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+
+CREATE TABLE lim AS
+SELECT i::int AS seq, (mix(i) % 500)::int AS k, mix(i * 3) AS u FROM generate_series(1, 5000) i;
+ANALYZE lim;
+
+-- only the order is asserted here: a small bound may be left to the stock node
+SELECT n, o, c.rows, c.result
+FROM unnest('{0,1,2,10,100,4999,5000,5001,100000}'::int[]) n,
+	unnest('{0,1,10,4990,6000}'::int[]) o,
+	check_sort(format('SELECT k, seq FROM lim ORDER BY k DESC, seq LIMIT %s OFFSET %s', n, o)) c
+ORDER BY n, o;
+SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq LIMIT ALL');
+SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq LIMIT NULL OFFSET 7');
+-- WITH TIES returns more rows than its bound
+SELECT n, c.rows, c.result
+FROM unnest('{1,5,500,5000}'::int[]) n,
+	check_sort(format('SELECT k FROM lim ORDER BY k FETCH FIRST %s ROWS WITH TIES', n)) c
+ORDER BY n;
+-- the rows kept of many that tie are the first that came, in their order
+CREATE FUNCTION first_of_ties(keys text, n int, mem text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM set_config('work_mem', mem, false);
+	RETURN compare_rows(
+		(rows_of(format('SELECT * FROM lim ORDER BY %s, seq LIMIT %s', keys, n), false)).r,
+		(rows_of(format('SELECT * FROM lim ORDER BY %s LIMIT %s', keys, n), true)).r);
+END $$;
+SELECT keys, n, mem, first_of_ties(keys, n, mem)
+FROM unnest('{k,k DESC,k % 3,k / 100 DESC,seq * 0}'::text[]) WITH ORDINALITY AS a (keys, i), unnest('{1,7,1000,4999}'::int[]) n,
+	unnest('{64kB,4MB}'::text[]) mem
+ORDER BY i, n, mem;
+RESET work_mem;
+-- sorted and reversed input, NULLs at either end
+SELECT keys, n, c.rows, c.result
+FROM unnest('{seq,seq DESC,NULLIF(k % 2\, 0)\, seq,NULLIF(k % 2\, 0) DESC\, seq,NULLIF(k % 2\, 0) NULLS FIRST\, seq DESC}'::text[]) WITH ORDINALITY AS a (keys, i),
+	unnest('{3,2600}'::int[]) n, check_sort(format('SELECT seq, k FROM lim ORDER BY %s LIMIT %s', keys, n)) c
+ORDER BY i, n;
+-- nothing is lost between the sort and the bound
+SELECT * FROM check_sort('SELECT k, seq FROM (SELECT k, seq FROM lim ORDER BY k, seq) s WHERE seq % 7 = 0 LIMIT 20');
+SELECT * FROM check_sort('SELECT k, generate_series(1, 3) AS g FROM lim ORDER BY k, seq LIMIT 10');
+SELECT * FROM check_sort('SELECT k, row_number() OVER (ORDER BY k, seq) AS n FROM lim LIMIT 15');
+SELECT * FROM check_sort('SELECT DISTINCT k FROM lim ORDER BY k LIMIT 15');
+SELECT * FROM check_sort('SELECT DISTINCT ON (k) k, seq FROM lim ORDER BY k, seq DESC LIMIT 15');
+
+-- a bound that changes between executions of one plan
+SET plan_cache_mode = force_generic_plan;
+PREPARE bounded (bigint, bigint) AS
+	SELECT array_agg(seq) FROM (SELECT seq FROM lim ORDER BY u DESC LIMIT $1 OFFSET $2) s;
+EXECUTE bounded (3, 0);
+EXECUTE bounded (5, 1);
+EXECUTE bounded (1, 2);
+EXECUTE bounded (0, 0);
+EXECUTE bounded (NULL, 4995);
+EXECUTE bounded (3, NULL);
+-- and between rescans: growing, shrinking, none
+SELECT n, s.*
+FROM (VALUES (1, 2), (2, 5), (3, 1), (4, NULL), (5, 3)) v (n, b),
+	LATERAL (SELECT count(*), min(seq), sum(k) FROM (SELECT seq, k FROM lim ORDER BY u LIMIT b) x) s
+ORDER BY n;
+SET gpusort.enable = off;
+SELECT n, s.*
+FROM (VALUES (1, 2), (2, 5), (3, 1), (4, NULL), (5, 3)) v (n, b),
+	LATERAL (SELECT count(*), min(seq), sum(k) FROM (SELECT seq, k FROM lim ORDER BY u LIMIT b) x) s
+ORDER BY n;
+EXECUTE bounded (3, 0);
+RESET gpusort.enable;
+RESET plan_cache_mode;
+
+-- errors are those of the stock server
+SELECT seq FROM lim ORDER BY k LIMIT -1;
+SELECT seq FROM lim ORDER BY k OFFSET -1;
+
+-- FETCH n from a cursor is no bound of the sort
+BEGIN;
+DECLARE c CURSOR FOR SELECT seq FROM lim ORDER BY u;
+FETCH 3 FROM c;
+MOVE 4990 FROM c;
+FETCH ALL FROM c;
+COMMIT;
+
+DROP TABLE lim;
+DROP FUNCTION first_of_ties;

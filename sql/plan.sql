@@ -1,0 +1,138 @@
+-- Which sorts of a plan become GpuSort, and why the others do not.
+LOAD 'gpusort';
+SET gpusort.min_rows = 0;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+SET enable_hashagg = off;
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SET enable_material = off;
+
+CREATE TABLE plan_t (a int, b int8, c float8, t text, n numeric);
+INSERT INTO plan_t SELECT (mix(i) % 100)::int, mix(i * 3) % 50, mix(i) / 3.0, 'x' || i, i
+FROM generate_series(1, 1000) i;
+ANALYZE plan_t;
+
+-- ORDER BY
+EXPLAIN (COSTS OFF) SELECT * FROM plan_t ORDER BY a;
+EXPLAIN (COSTS OFF) SELECT * FROM plan_t ORDER BY a DESC, b NULLS FIRST;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT a + 1 AS x FROM plan_t ORDER BY b, x;
+-- merge join
+EXPLAIN (COSTS OFF) SELECT * FROM plan_t x JOIN plan_t y ON x.a = y.b;
+-- WindowAgg
+EXPLAIN (COSTS OFF) SELECT sum(a) OVER (PARTITION BY b) FROM plan_t;
+-- GroupAggregate, DISTINCT, Unique
+EXPLAIN (COSTS OFF) SELECT a, count(*) FROM plan_t GROUP BY a;
+EXPLAIN (COSTS OFF) SELECT DISTINCT a FROM plan_t;
+-- set operations
+EXPLAIN (COSTS OFF) SELECT a FROM plan_t INTERSECT SELECT b::int FROM plan_t;
+EXPLAIN (COSTS OFF) SELECT a FROM plan_t UNION SELECT b::int FROM plan_t;
+-- subqueries
+EXPLAIN (COSTS OFF) SELECT max(a) FROM (SELECT a FROM plan_t ORDER BY b OFFSET 3) s;
+-- an uncorrelated subplan
+EXPLAIN (COSTS OFF) SELECT ARRAY(SELECT a FROM plan_t ORDER BY a);
+-- a correlated one
+EXPLAIN (COSTS OFF) SELECT (SELECT array_agg(s.b) FROM (SELECT y.b FROM plan_t y WHERE y.a = x.a ORDER BY y.b) s) FROM plan_t x;
+-- CTE
+EXPLAIN (COSTS OFF) WITH s AS MATERIALIZED (SELECT a FROM plan_t ORDER BY a) SELECT count(*) FROM s;
+-- CREATE TABLE AS, INSERT, UPDATE FROM, data-modifying CTE
+EXPLAIN (COSTS OFF) CREATE TABLE plan_new AS SELECT * FROM plan_t ORDER BY c;
+EXPLAIN (COSTS OFF) INSERT INTO plan_t SELECT * FROM plan_t ORDER BY c DESC;
+EXPLAIN (COSTS OFF) UPDATE plan_t SET a = s.a FROM (SELECT a, b FROM plan_t ORDER BY a OFFSET 1) s WHERE s.b = plan_t.b;
+EXPLAIN (COSTS OFF) WITH d AS (DELETE FROM plan_t RETURNING a) SELECT * FROM d ORDER BY a;
+-- Append over partitions
+CREATE TABLE plan_p (a int, b int) PARTITION BY RANGE (a);
+CREATE TABLE plan_p1 PARTITION OF plan_p FOR VALUES FROM (0) TO (50);
+CREATE TABLE plan_p2 PARTITION OF plan_p FOR VALUES FROM (50) TO (100);
+INSERT INTO plan_p SELECT a, b FROM plan_t;
+ANALYZE plan_p;
+EXPLAIN (COSTS OFF) SELECT * FROM plan_p ORDER BY b;
+-- FOR UPDATE: locks above the sort
+EXPLAIN (COSTS OFF) SELECT * FROM plan_t ORDER BY a FOR UPDATE;
+-- a cursor and a prepared statement
+EXPLAIN (COSTS OFF) DECLARE plan_c SCROLL CURSOR FOR SELECT * FROM plan_t ORDER BY a;
+PREPARE plan_p1 (int) AS SELECT * FROM plan_t WHERE a > $1 ORDER BY b;
+EXPLAIN (COSTS OFF) EXECUTE plan_p1 (5);
+DEALLOCATE plan_p1;
+-- a query of a function
+CREATE FUNCTION plan_f() RETURNS SETOF int LANGUAGE plpgsql AS
+$$ BEGIN RETURN QUERY SELECT a FROM plan_t ORDER BY a; END $$;
+SELECT array_agg(f) = (SELECT array_agg(a ORDER BY a) FROM plan_t) AS same FROM plan_f() f;
+
+-- Incremental Sort stays, and so does a sort that an index saves
+CREATE INDEX plan_i ON plan_t (a);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT * FROM plan_t ORDER BY a, b;
+EXPLAIN (COSTS OFF) SELECT * FROM plan_t ORDER BY a;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+DROP INDEX plan_i;
+
+-- What stays with the stock Sort says why.
+\set VERBOSITY terse
+CREATE FUNCTION refusals(query text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	SET LOCAL client_min_messages = debug1;
+	EXECUTE 'EXPLAIN ' || query;
+	SET LOCAL client_min_messages = notice;
+END $$;
+-- a type without a key image
+SELECT refusals('SELECT * FROM plan_t ORDER BY n');
+SELECT sort_nodes('SELECT * FROM plan_t ORDER BY n');
+-- an operator class that is not the type's default
+CREATE FUNCTION backwards_cmp(int, int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT btint4cmp($2, $1) $$;
+CREATE FUNCTION backwards_lt(int, int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT $1 > $2 $$;
+CREATE FUNCTION backwards_gt(int, int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT $1 < $2 $$;
+CREATE OPERATOR <<< (LEFTARG = int, RIGHTARG = int, FUNCTION = backwards_lt);
+CREATE OPERATOR >>> (LEFTARG = int, RIGHTARG = int, FUNCTION = backwards_gt);
+CREATE OPERATOR CLASS backwards_ops FOR TYPE int USING btree AS
+	OPERATOR 1 <<<, OPERATOR 3 =, OPERATOR 5 >>>, FUNCTION 1 backwards_cmp(int, int);
+SELECT refusals('SELECT a FROM plan_t ORDER BY a USING <<<');
+SELECT * FROM check_sort('SELECT a FROM plan_t ORDER BY a USING <<<');
+SELECT * FROM check_sort('SELECT a FROM plan_t ORDER BY a USING >>>');
+-- too few rows are expected
+SET gpusort.min_rows = 1000000;
+SELECT refusals('SELECT * FROM plan_t ORDER BY a');
+SELECT sort_nodes('SELECT * FROM plan_t ORDER BY a');
+SET gpusort.min_rows = 0;
+-- turned off: no word
+SET gpusort.enable = off;
+SELECT refusals('SELECT * FROM plan_t ORDER BY a');
+SELECT sort_nodes('SELECT * FROM plan_t ORDER BY a');
+RESET gpusort.enable;
+
+-- grouping sets sort inside the aggregate; the Sort below is ours
+SELECT * FROM check_sort('SELECT a, b, count(*) FROM plan_t GROUP BY GROUPING SETS ((a, b), (a), (b), ()) ORDER BY 1, 2, 3');
+SELECT * FROM check_sort('SELECT a, b, count(*) FROM plan_t GROUP BY ROLLUP (a, b) ORDER BY 1, 2');
+EXPLAIN (COSTS OFF) SELECT a, b, count(*) FROM plan_t GROUP BY ROLLUP (a, b);
+
+-- Gather Merge: the workers sort
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+EXPLAIN (COSTS OFF) SELECT * FROM plan_t ORDER BY a;
+SELECT * FROM check_sort('SELECT a, b FROM plan_t ORDER BY a, b');
+SET max_parallel_workers_per_gather = 0;
+
+-- results of the queries above
+SELECT q, c.*
+FROM unnest(ARRAY[
+	'SELECT x.a, x.c, y.c AS d FROM plan_t x JOIN plan_t y ON x.a = y.b ORDER BY 1, 2, 3',
+	'SELECT a, count(*) FROM plan_t GROUP BY a ORDER BY a',
+	'SELECT DISTINCT a FROM plan_t ORDER BY a DESC',
+	'SELECT DISTINCT ON (a) a, b, c FROM plan_t ORDER BY a, b DESC, c',
+	'SELECT a, count(DISTINCT b), array_agg(b ORDER BY b DESC) FROM plan_t GROUP BY a ORDER BY a',
+	'SELECT a FROM plan_t INTERSECT SELECT b::int FROM plan_t ORDER BY 1',
+	'SELECT a FROM plan_t EXCEPT ALL SELECT b::int FROM plan_t ORDER BY 1',
+	'SELECT b::int FROM plan_t UNION SELECT a FROM plan_t ORDER BY 1 DESC',
+	'SELECT b, c, sum(a) OVER (PARTITION BY b ORDER BY c) FROM plan_t ORDER BY b, c',
+	'WITH s AS MATERIALIZED (SELECT a, c FROM plan_t ORDER BY a, c) SELECT * FROM s',
+	'SELECT * FROM plan_p ORDER BY b, a']) WITH ORDINALITY AS u (q, n), check_sort(q) c
+ORDER BY n;
+CREATE TABLE plan_new AS SELECT * FROM plan_t ORDER BY c DESC, a;
+SELECT bool_and(c <= prev) FROM (SELECT c, lag(c, 1, c) OVER (ORDER BY ctid) AS prev FROM plan_new) s;
+
+DROP TABLE plan_t, plan_p, plan_new;
+DROP FUNCTION plan_f;

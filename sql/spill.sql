@@ -1,0 +1,50 @@
+-- Past work_mem: sorted runs in temporary files, merged.
+LOAD 'gpusort';
+SET gpusort.min_rows = 0;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+
+CREATE TABLE spill AS
+SELECT i AS seq, (mix(i) % 100000)::int AS k, mix(i * 3) - 2147483646 AS v, repeat(chr(97 + (i % 26)), (mix(i) % 60)::int) AS p
+FROM generate_series(1, 60000) i;
+ANALYZE spill;
+
+SELECT mem, c.*
+FROM unnest('{64kB,100kB,1MB,2MB,64MB}'::text[]) WITH ORDINALITY AS m (mem, n),
+	set_config('work_mem', mem, false),
+	check_sort('SELECT * FROM spill ORDER BY k, seq') c
+ORDER BY n;
+SET work_mem = '64kB';
+SELECT * FROM check_sort('SELECT * FROM spill ORDER BY v DESC, k');
+SELECT * FROM check_sort('SELECT * FROM spill ORDER BY k / 1000, v');
+SELECT * FROM check_stable('spill', 'k / 1000');
+SELECT * FROM check_stable('spill', 'k / 50000 DESC');
+-- keys that do not fit 128 bits
+SELECT * FROM check_sort('SELECT * FROM spill ORDER BY (k / 50000)::int8, (k % 7)::int8, (v % 3)::int8, seq');
+
+-- the plan says that it went to disk
+SELECT regexp_replace(line, 'Sort Method: .*Disk: NkB', 'Sort Method: (any) Disk: NkB') AS line
+FROM explain_analyze('SELECT * FROM spill ORDER BY k') line WHERE line ~ 'Disk|GpuSort';
+-- and does so only then
+SET work_mem = '64MB';
+SELECT line ~ 'Disk' AS disk FROM explain_analyze('SELECT * FROM spill ORDER BY k') line WHERE line ~ 'Sort Method';
+
+-- rows larger than work_mem, between small ones
+SET work_mem = '64kB';
+CREATE TABLE large AS
+SELECT i AS seq, (mix(i) % 50)::int AS k, CASE WHEN i % 10 = 0 THEN 200000 ELSE 10 END AS len FROM generate_series(1, 200) i;
+ANALYZE large;
+SELECT * FROM check_sort($$SELECT k, seq, md5(p) FROM (SELECT k, seq, repeat(chr(65 + seq % 26), len) AS p FROM large ORDER BY k, seq) s$$);
+SELECT * FROM check_sort($$SELECT k, seq, length(p) FROM (SELECT k, seq, repeat(chr(65 + seq % 26), len) AS p FROM large WHERE len > 10 ORDER BY k DESC, seq) s$$);
+
+-- backwards over what was spilled
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT k, seq FROM spill ORDER BY v;
+MOVE 30000 FROM c;
+FETCH BACKWARD 2 FROM c;
+FETCH LAST FROM c;
+FETCH FIRST FROM c;
+ROLLBACK;
+
+RESET work_mem;
+DROP TABLE spill, large;

@@ -1,0 +1,113 @@
+# Random tables in random orders: GpuSort returns the stock server's rows, row
+# by row, and keeps equal rows in order.  GPUSORT_SEED repeats a run,
+# GPUSORT_ROUNDS makes it longer.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $seed = $ENV{GPUSORT_SEED} || time();
+my $rounds = $ENV{GPUSORT_ROUNDS} || 120;
+srand($seed);
+note "seed $seed";
+
+# type => [full range, its edges]; r stands for a random number in [0, 1)
+my %types = (
+	int2 => [ '(r * 65535 - 32768)::int2', [qw(-32768 32767 0 -1 1)] ],
+	int4 => [ '(r * 4294967295 - 2147483648)::int4', [qw(-2147483648 2147483647 0 -1 1 255 256 65535 65536)] ],
+	int8 => [ '(r * 1.8446744073709550e19 - 9.2233720368547750e18)::int8',
+		[qw(-9223372036854775808 9223372036854775807 0 -1 1 4294967296 -4294967296)] ],
+	float4 => [ '((r - 0.5) * 10 ^ (random() * 70 - 35))::float4',
+		[qw(NaN Infinity -Infinity 0 -0 1e-45 -1e-45 3.4e38 -3.4e38)] ],
+	float8 => [ '(r - 0.5) * 10 ^ (random() * 300 - 150)',
+		[qw(NaN Infinity -Infinity 0 -0 4.9e-324 -4.9e-324 1.7e308 -1.7e308)] ],
+	bool => [ 'r < 0.5', [qw(t f)] ],
+	'"char"' => [ '(r * 255 - 128)::int::"char"', [ 'a', '\\377', '\\200', '\\001' ] ],
+	oid => [ '(r * 4294967295)::int8::oid', [qw(0 1 4294967295 2147483648)] ],
+	money => [ '((r - 0.5) * 1e15)::numeric::money', [qw(0 -0.01 0.01 92233720368547758.07 -92233720368547758.08)] ],
+	date => [ "'2000-01-01'::date + (r * 2e6 - 7e5)::int", [qw(infinity -infinity 2000-01-01 5874897-12-31), '4713-01-01 BC'] ],
+	time => [ "'00:00'::time + r * interval '86399 s'", [qw(00:00 24:00 23:59:59.999999)] ],
+	timestamp => [ "'2000-01-01'::timestamp + (r - 0.5) * interval '5000 years'",
+		[ qw(infinity -infinity 2000-01-01), '4713-01-01 BC', '294276-12-31 23:59:59.999999' ] ],
+	timestamptz => [ "'2000-01-01'::timestamptz + (r - 0.5) * interval '5000 years'",
+		[ qw(infinity -infinity 2000-01-01), '294276-12-31 23:59:59.999999+00' ] ]);
+my @names = sort keys %types;
+
+# how a column takes its values
+my @shapes = (
+	sub { $_[0] },                              # all over the range
+	sub { my ($full, $edges) = @_;              # the edges alone
+		"('{" . join(',', map { s/\\/\\\\\\\\/gr =~ s/^(.*)$/"$1"/r } @$edges) . "}'::text[])[1 + floor(random() * " . @$edges . ')]' },
+	sub { my ($full) = @_; my $d = 1 + int(10 ** rand 4);
+		my $f = $full =~ s/\br\b/(floor(random() * $d) \/ $d)/gr; $f =~ s/10 \^ \(random\(\)[^)]*\)/1/; $f },    # few distinct values
+	sub { my ($full, $edges, $n) = @_; my $f = $full =~ s/\br\b/(i::float8 \/ ($n + 1))/gr; $f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f },    # sorted
+	sub { my ($full, $edges, $n) = @_; my $f = $full =~ s/\br\b/(1 - i::float8 \/ ($n + 1))/gr; $f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f },  # reversed
+	sub { my ($full, $edges, $n) = @_;          # sorted but for one row in a hundred
+		my $f = $full =~ s/\br\b/(CASE WHEN random() < 0.01 THEN random() ELSE i::float8 \/ ($n + 1) END)/gr;
+		$f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f },
+	sub { my ($full) = @_; my $v = rand; my $f = $full =~ s/\br\b/$v/gr; $f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f });    # one value
+
+sub pick { return $_[ int rand @_ ] }
+
+sub column
+{
+	my ($name, $type, $n) = @_;
+	my ($full, $edges) = @{ $types{$type} };
+	my $value = pick(@shapes)->($full, $edges, $n);
+
+	$value =~ s/\br\b/random()/g;
+	my $nulls = pick(0, 0, 0, 0.01, 0.5, 0.99, 1);
+	$value = "($value)::$type";
+	$value = "CASE WHEN random() >= $nulls THEN $value END" if $nulls > 0;
+	return "$value AS $name";
+}
+
+my $node = new_node('oracle', conf => "work_mem = 64MB\nshared_buffers = 64MB\n");
+
+for my $round (1 .. $rounds)
+{
+	my $n = $round % 40 == 0 ? 200_000 : int(10 ** (rand 4.5)) - 1;
+	my $width = pick(0, 0, 20, 200, $n < 2000 ? 5000 : 50);
+	my $ncols = 1 + int rand 5;
+	my @cols = map { pick(@names) } 1 .. $ncols;
+	my $table = "CREATE TABLE o AS SELECT i::int AS seq, "
+	  . join(', ', map { column("c$_", $cols[ $_ - 1 ], $n) } 1 .. $ncols)
+	  . ", repeat('x', (random() * $width)::int) AS pad FROM generate_series(1, $n) i";
+	my @checks;
+
+	for (1 .. 4)
+	{
+		my $mem = pick('64kB', '64kB', '200kB', '1MB', '4MB', '64MB');
+		my @order = map { "c" . (1 + int rand $ncols) . pick('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST', ' ASC') }
+		  1 .. 1 + int rand 4;
+		my $order = join ', ', @order;
+		push @checks,
+		  [ $mem, rand() < 0.5
+			? "check_sort('SELECT * FROM o ORDER BY $order, seq" . pick('', ' DESC') . "')"
+			: "check_stable('o', '$order')" ];
+	}
+	my $sql = sprintf("SELECT setseed(%.6f);\n", rand) . "$table;\nANALYZE o;\n"
+	  . join('', map { "SET work_mem = '$_->[0]';\nSELECT nodes || ' ' || rows || ' ' || result FROM $_->[1];\n" } @checks)
+	  . "DROP TABLE o;\n";
+	my ($rc, $out, $err) = $node->psql('postgres', $sql, on_error_stop => 1);
+	$out =~ s/^\n//;
+	my $want = join "\n", ("GpuSort $n same") x @checks;
+	my $name = "round $round: $n rows, " . join(', ', @cols);
+	if ($rc == 0 && $out eq $want)
+	{
+		pass($name);
+	}
+	else
+	{
+		fail($name);
+		diag "seed $seed\n$sql\nstatus $rc\n$out\n$err";
+		$node->psql('postgres', 'DROP TABLE IF EXISTS o');
+	}
+}
+
+$node->stop;
+done_testing();

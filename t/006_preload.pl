@@ -1,0 +1,80 @@
+# The ways to load the library, and what each gives.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $plan = 'EXPLAIN (COSTS OFF) SELECT i FROM generate_series(1, 10) i ORDER BY i';
+my $node = new_node('preload', preload => 0);
+
+# not loaded: PostgreSQL as it was
+unlike($node->safe_psql('postgres', $plan), qr/GpuSort/, 'not loaded: stock plans');
+like($node->safe_psql('postgres', "LOAD 'gpusort'; SET gpusort.min_rows = 0; $plan"), qr/Custom Scan \(GpuSort\)/, 'LOAD');
+like($node->safe_psql('postgres', "SET gpusort.min_rows = 0; LOAD 'gpusort'; $plan"), qr/Custom Scan \(GpuSort\)/, 'LOAD, settings first');
+like( $node->safe_psql('postgres', "LOAD 'gpusort'; LOAD 'gpusort'; SET gpusort.min_rows = 0; $plan"),
+	qr/Custom Scan \(GpuSort\)/, 'LOAD twice');
+my ($rc, $out, $err) = $node->psql('postgres', "SET gpusort.min_rows = -5; LOAD 'gpusort'; SHOW gpusort.min_rows;");
+like($err, qr/WARNING:.*-5 is outside the valid range for parameter "gpusort.min_rows"/, 'a wrong setting before LOAD is reported');
+is($out, '0', 'and not taken') or diag $err;
+
+{
+	local $ENV{PGOPTIONS} = '-c session_preload_libraries=gpusort -c gpusort.min_rows=0';
+	like($node->safe_psql('postgres', $plan), qr/Custom Scan \(GpuSort\)/, 'session_preload_libraries');
+	is($node->safe_psql('postgres', "SELECT nodes || ' ' || result FROM check_sort('SELECT mix(i) AS k FROM generate_series(1, 5000) i ORDER BY 1')"),
+		'GpuSort same', 'session_preload_libraries: sorts');
+	is($node->safe_psql('postgres', 'SELECT count(*) >= 0 FROM gpusort_stat'), 't', 'gpusort_stat without shared memory');
+}
+
+# ALTER ROLE, and a superuser's settings for one database
+$node->safe_psql('postgres', "ALTER ROLE CURRENT_USER SET session_preload_libraries = 'gpusort'; ALTER DATABASE postgres SET gpusort.min_rows = 0");
+like($node->safe_psql('postgres', $plan), qr/Custom Scan \(GpuSort\)/, 'ALTER ROLE ... SET session_preload_libraries');
+$node->safe_psql('postgres', 'ALTER ROLE CURRENT_USER RESET session_preload_libraries');
+
+# parallel workers load the library of the session that loaded it
+is( $node->safe_psql('postgres', <<'SQL'), 'Gather Merge, GpuSort, same', 'LOAD: parallel workers find the node');
+CREATE TABLE par AS SELECT mix(i) AS k, i FROM generate_series(1, 20000) i;
+ANALYZE par;
+LOAD 'gpusort';
+SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off;
+CREATE FUNCTION has_gather(q text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE l text; BEGIN FOR l IN EXECUTE 'EXPLAIN ' || q LOOP IF l ~ 'Gather Merge' THEN RETURN 'Gather Merge'; END IF; END LOOP; RETURN 'no gather'; END $$;
+SELECT has_gather('SELECT k, i FROM par ORDER BY k, i') || ', ' || nodes || ', ' || result FROM check_sort('SELECT k, i FROM par ORDER BY k, i');
+SQL
+
+# preloaded by the server
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpusort'");
+$node->restart;
+like($node->safe_psql('postgres', $plan), qr/Custom Scan \(GpuSort\)/, 'shared_preload_libraries');
+# also where the extension was not created
+$node->safe_psql('postgres', 'CREATE DATABASE bare; ALTER DATABASE bare SET gpusort.min_rows = 0');
+like($node->safe_psql('bare', $plan), qr/Custom Scan \(GpuSort\)/, 'without CREATE EXTENSION');
+# a setting of the server reaches sessions
+$node->append_conf('postgresql.conf', "gpusort.enable = off");
+$node->reload;
+ok($node->poll_query_until('postgres', "SELECT current_setting('gpusort.enable') = 'off'"), 'a reload reaches new sessions');
+unlike($node->safe_psql('postgres', $plan), qr/GpuSort/, 'off in postgresql.conf');
+$node->append_conf('postgresql.conf', "gpusort.enable = on\ngpusort.algorithm = 'bogo'");
+my $offset = -s $node->logfile;
+$node->reload;
+ok($node->poll_query_until('postgres', "SELECT current_setting('gpusort.enable') = 'on'"), 'on again') ;
+ok($node->log_contains(qr/invalid value for parameter "gpusort.algorithm": "bogo"/, $offset), 'an unknown algorithm in postgresql.conf is reported');
+ok($node->log_contains(qr/HINT:  Available values: auto, cpu_radix/, $offset), 'with the names that there are');
+
+# drop and create; dump and restore
+$node->safe_psql('postgres', 'DROP EXTENSION gpusort CASCADE');
+like($node->safe_psql('postgres', "SET gpusort.min_rows = 0; $plan"), qr/Custom Scan \(GpuSort\)/, 'the node does not need the extension');
+$node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
+is($node->safe_psql('postgres', "SELECT count(*) FROM gpusort_algorithms() WHERE algorithm = 'cpu_radix'"), '1', 'created again');
+my $dump = $node->basedir . '/dump.sql';
+$node->command_ok([ 'pg_dump', '-f', $dump, 'postgres' ], 'pg_dump');
+$node->safe_psql('postgres', 'CREATE DATABASE restored');
+$node->command_ok([ 'psql', '-X', '-v', 'ON_ERROR_STOP=1', '-q', '-f', $dump, 'restored' ], 'restore');
+is($node->safe_psql('restored', "SELECT extversion FROM pg_extension WHERE extname = 'gpusort'"), '1.0', 'the extension is restored');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,100 @@
+# Sorts in parallel workers, under Gather Merge.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('parallel', conf => <<CONF);
+max_worker_processes = 16
+max_parallel_workers = 8
+max_parallel_workers_per_gather = 2
+parallel_setup_cost = 0
+parallel_tuple_cost = 0
+min_parallel_table_scan_size = 0
+shared_buffers = 64MB
+CONF
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT i AS id, mix(i) AS k, (mix(i) % 10)::int AS ten, (mix(i * 3) / 1e3)::float8 AS f, repeat('x', (i % 50)::int) AS p
+FROM generate_series(1, 100000) i;
+UPDATE t SET k = NULL WHERE id % 100 = 0;
+VACUUM ANALYZE t;
+SQL
+
+my $plan = $node->safe_psql('postgres', 'EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY k');
+like($plan, qr/Gather Merge.*Custom Scan \(GpuSort\).*Parallel Seq Scan/s, 'GpuSort under Gather Merge');
+
+for my $leader ('on', 'off')
+{
+	for my $workers (1, 2, 4)
+	{
+		for my $mem ('64kB', '64MB')
+		{
+			for my $order ('k, id', 'ten DESC, f, id', 'f DESC, id', 'k DESC NULLS LAST, ten, id')
+			{
+				is( $node->safe_psql('postgres', <<SQL), 'GpuSort 100000 same', "leader $leader, $workers workers, work_mem $mem: $order");
+SET parallel_leader_participation = $leader; SET max_parallel_workers_per_gather = $workers; SET work_mem = '$mem';
+SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('SELECT * FROM t ORDER BY $order');
+SQL
+			}
+		}
+	}
+}
+
+# more than an ORDER BY
+for my $query (
+	'SELECT ten, count(*), sum(f) IS NULL AS x FROM t GROUP BY ten ORDER BY ten',
+	'SELECT DISTINCT ten FROM t ORDER BY ten',
+	'SELECT a.id, b.id AS bid FROM t a JOIN t b ON a.k = b.k ORDER BY 1, 2',
+	'SELECT id, k FROM t ORDER BY k, id LIMIT 20',
+	'SELECT id, k FROM t ORDER BY k, id OFFSET 99990',
+	'SELECT o.ten, s.id FROM (SELECT DISTINCT ten FROM t) o, LATERAL (SELECT id FROM t WHERE t.ten = o.ten ORDER BY f, id LIMIT 3) s ORDER BY 1, 2')
+{
+	like(
+		$node->safe_psql('postgres', <<SQL), qr/^same$/, $query);
+SET enable_hashjoin = off; SET enable_hashagg = off; SET enable_nestloop = on;
+SELECT result FROM check_sort('$query');
+SQL
+}
+
+# a Gather Merge that is scanned again
+is( $node->safe_psql('postgres', <<'SQL'), 'same', 'rescans of Gather Merge');
+SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
+SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g LEFT JOIN (SELECT id, ten FROM t ORDER BY k, id OFFSET 0) s ON s.id = g * 7 ORDER BY 1');
+SQL
+
+# EXPLAIN tells of the leader's sort, and of none where the leader has none
+my $explain = 'EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM t ORDER BY k';
+like($node->safe_psql('postgres', $explain), qr/^ *Sort Method: cpu \w+  /m, 'EXPLAIN ANALYZE with the leader');
+my $none = $node->safe_psql('postgres', "SET parallel_leader_participation = off; $explain");
+like($none, qr/Custom Scan \(GpuSort\) \(actual .* loops=2\)/, 'EXPLAIN ANALYZE without the leader');
+note $none;
+
+# an error in a worker, and a cancel
+my $session = $node->background_psql('postgres', on_error_stop => 0);
+for my $mem ('64kB', '64MB')
+{
+	$session->query("SET work_mem = '$mem'");
+	$session->query('SELECT sum(x) FROM (SELECT 1 / (id - 70000) AS x FROM t ORDER BY k OFFSET 0) s');
+	like($session->{stderr}, qr/division by zero/, "work_mem $mem: error in a worker");
+	session_ok($session, "work_mem $mem: error in a worker");
+	$session->query("SET statement_timeout = '30ms'");
+	$session->query('SELECT count(*) FROM (SELECT a.k FROM t a, generate_series(1, 100) g ORDER BY a.k OFFSET 0) s');
+	like($session->{stderr}, qr/canceling statement due to statement timeout/, "work_mem $mem: timeout");
+	$session->query('SET statement_timeout = 0');
+	session_ok($session, "work_mem $mem: timeout");
+}
+ok( $node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
+is(scalar(temp_files($node)), 0, 'no file is left');
+$session->quit;
+
+# force_parallel_mode: the whole plan in a worker
+my $force = $node->safe_psql('postgres', "SELECT count(*) FROM pg_settings WHERE name = 'debug_parallel_query'") ? 'debug_parallel_query' : 'force_parallel_mode';
+is( $node->safe_psql('postgres', "SET $force = on; SET max_parallel_workers_per_gather = 2; SELECT result FROM check_sort('SELECT mix(i) AS k, i FROM generate_series(1, 3000) i ORDER BY 1, 2')"),
+	'same', $force);
+
+$node->stop;
+done_testing();

@@ -1,0 +1,81 @@
+# GpuSortTest.pm: what the TAP tests share.
+package GpuSortTest;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use File::Basename;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file);
+
+# A running server with the extension and the functions of sql/setup.sql.
+# Options: preload (default 1), conf (lines of postgresql.conf).
+sub new_node
+{
+	my ($name, %opt) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init;
+	$node->append_conf('postgresql.conf', <<CONF);
+jit = off
+max_parallel_workers_per_gather = 0
+autovacuum = off
+CONF
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpusort'\ngpusort.min_rows = 0\n")
+	  if $opt{preload} // 1;
+	$node->append_conf('postgresql.conf', $opt{conf}) if defined $opt{conf};
+	$node->start;
+	query_file($node, dirname(__FILE__) . '/../../sql/setup.sql');
+	return $node;
+}
+
+sub query_file
+{
+	my ($node, $file) = @_;
+
+	$node->safe_psql('postgres', slurp_file($file));
+}
+
+# A script of SQL ends with this error.
+sub fails_like
+{
+	my ($node, $sql, $pattern, $name) = @_;
+	my ($rc, $out, $err) = $node->psql('postgres', $sql);
+
+	isnt($rc, 0, "$name: fails");
+	like($err, $pattern, "$name: message");
+}
+
+# A session (BackgroundPsql) that has seen an error sorts as before.
+sub session_ok
+{
+	my ($session, $name) = @_;
+	my $got = $session->query(
+		q(SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('SELECT i % 7 AS k, i FROM generate_series(1, 1000) i ORDER BY 1, 2');));
+
+	is($got, 'GpuSort 1000 same', "$name: the session goes on");
+	$session->{stderr} = '';
+}
+
+# Temporary files of a server.
+sub temp_files
+{
+	my ($node) = @_;
+	my $dir = $node->data_dir . '/base/pgsql_tmp';
+
+	return -d $dir ? grep { !/^\.\.?$/ } slurp_dir($dir) : ();
+}
+
+# A figure of /proc/PID/status, in kB.
+sub memory_of
+{
+	my ($pid, $what) = @_;
+
+	return slurp_file("/proc/$pid/status") =~ /^$what:\s+(\d+) kB/m ? $1 : die "no $what of $pid";
+}
+
+1;

@@ -1,0 +1,47 @@
+# Tests, demonstration and query benchmark.  Every target works in a private
+# cluster; only installcheck uses a running server.
+
+# the order matters: setup makes the extension and the functions of the tests
+REGRESS = setup plan ints floats dates nulls multi_column stability limit \
+	rescan cursor window_merge_join settings spill explain
+
+# C unit tests that need no more than a compiler: targets that run one each.
+# Others add themselves as prerequisites of unit and print "ok NAME" likewise.
+UNIT_CHECKS = image-check image-check-asan kernel-check kernel-check-asan
+
+include test/kernel.mk
+
+IMAGE_TEST_CFLAGS = -std=gnu99 -O2 -Wall -Wextra -Werror
+
+test/bin/image_test: test/image_test.c src/key/image.h
+	@mkdir -p $(@D)
+	$(CC) $(IMAGE_TEST_CFLAGS) -o $@ $<
+
+test/bin/image_test_asan: test/image_test.c src/key/image.h
+	@mkdir -p $(@D)
+	$(CC) $(IMAGE_TEST_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $<
+
+.PHONY: test unit demo bench-queries print-regress image-check image-check-asan
+image-check: test/bin/image_test
+	test/bin/image_test
+image-check-asan: test/bin/image_test_asan
+	test/bin/image_test_asan
+
+# what is missing is installed from Debian's packages
+demo:
+	test/demo
+
+test:
+	test/run-tests
+
+unit: $(UNIT_CHECKS:%=unit-run-%)
+
+unit-run-%:
+	@if $(MAKE) -s $*; then echo "ok $*"; else echo "not ok $*"; exit 1; fi
+
+# rows per table: make bench-queries ROWS=1000000
+bench-queries:
+	bench/queries $(if $(ROWS),--rows=$(ROWS))
+
+print-regress:
+	@echo $(REGRESS)
