@@ -29,10 +29,10 @@ image-check-asan: test/bin/image_test_asan
 
 # what is missing is installed from Debian's packages
 demo:
-	test/demo
+	@test/demo
 
 test:
-	test/run-tests
+	@test/run-tests
 
 unit: $(UNIT_CHECKS:%=unit-run-%)
 
@@ -41,7 +41,7 @@ unit-run-%:
 
 # rows per table: make bench-queries ROWS=1000000
 bench-queries:
-	bench/queries $(if $(ROWS),--rows=$(ROWS))
+	@bench/queries $(if $(ROWS),--rows=$(ROWS))
 
 print-regress:
 	@echo $(REGRESS)
