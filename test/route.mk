@@ -15,16 +15,24 @@ ROUTE_GRID ?= --calibrate --format worst
 
 unit: unit-route
 
-unit-route: test/bin/route_test
-	@if test/bin/route_test; then echo "ok route_test"; \
-		else echo "not ok route_test"; exit 1; fi
+unit-route: test/bin/route_test test/bin/route_test_asan
+	@for t in route_test route_test_asan; do \
+		if test/bin/$$t; then echo "ok $$t"; else echo "not ok $$t"; exit 1; fi; \
+	done
 
 bench-route: bench/route_grid
 	bench/route_grid $(ROUTE_GRID)
 
-test/bin/route_test: test/route_test.c $(ROUTE_SRCS) $(KERNEL_SRCS) $(ROUTE_HDRS) $(KERNEL_HDRS)
-	@mkdir -p test/bin
-	$(CC) $(KERNEL_CFLAGS) $(UNIT_CFLAGS) -Isrc -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
+ROUTE_DEPS = $(ROUTE_SRCS) $(KERNEL_SRCS) $(ROUTE_HDRS) $(KERNEL_HDRS)
 
-bench/route_grid: bench/route_grid.c $(ROUTE_SRCS) $(KERNEL_SRCS) $(ROUTE_HDRS) $(KERNEL_HDRS)
+test/bin/route_test: test/route_test.c $(ROUTE_DEPS)
+	@mkdir -p test/bin
+	$(CC) $(KERNEL_CFLAGS) -Isrc -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
+
+test/bin/route_test_asan: test/route_test.c $(ROUTE_DEPS)
+	@mkdir -p test/bin
+	$(CC) $(KERNEL_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all \
+		-Isrc -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
+
+bench/route_grid: bench/route_grid.c $(ROUTE_DEPS)
 	$(CC) $(KERNEL_CFLAGS) -Isrc -o $@ $(filter %.c,$^) $(KERNEL_LIBS)

@@ -147,6 +147,7 @@ choose_kernel(const RouteFacts *facts, const SortKernel *asked)
 {
 	RouteDecision decision;
 
+	gpusort_model_refresh(facts->n);
 	gpusort_route_decide(facts, &decision);
 	if (asked != NULL && decision.forced_why_not != NULL)
 		ereport(ERROR,
