@@ -135,7 +135,7 @@ extern void sorter_merge_runs(Sorter *sorter);
 extern void sorter_note_memory(Sorter *sorter, Size more);
 
 /* Rows whose memory is asked for this far ahead of their turn. */
-#define SORTER_PREFETCH		16
+#define SORTER_PREFETCH		64
 
 /* Puts the next row into the slot; false at the end. */
 static inline bool

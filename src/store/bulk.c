@@ -28,7 +28,7 @@
 #include "utils/memutils.h"
 
 #define BULK_ALIGN			64
-#define BULK_KEEP_MAX		((Size) 1024 * 1024 * 1024)
+#define BULK_KEEP_MAX		((Size) 2 * 1024 * 1024 * 1024)
 #define BULK_KEEP_SLOTS		128
 #define BULK_HUGE_MIN		((Size) 8 * 1024 * 1024)
 
