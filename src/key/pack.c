@@ -74,61 +74,75 @@ key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
 	layout->exact = stage->complete && layout->total_bits <= 128;
 }
 
-/* acc = acc << bits | value, over one column of a batch; see the header. */
-#define FOLD_COLUMN(acc_t, image_t) \
+/* acc = acc << keep | value's upper keep bits, over one column of a batch. */
+#define FOLD_COLUMN(image_t) \
 	do { \
 		const image_t *images = (const image_t *) col->images + start; \
+		const uint64 base = lc->base - lc->add; \
 		if (col->range.has_null) \
 		{ \
 			const uint8 *nulls = col->nulls + start; \
+			const uint64 null_value = (uint64) lc->null_value; \
 			for (int i = 0; i < count; i++) \
 			{ \
-				acc_t		v = (acc_t) (images[i] - lc->base) + lc->add; \
-				acc[i] = (acc[i] << lc->bits) | \
-					(nulls[i] ? (acc_t) lc->null_value : v); \
+				uint64		v = nulls[i] ? null_value : images[i] - base; \
+				acc[i] = (acc[i] << keep) | (v >> cut); \
 			} \
 		} \
 		else \
 		{ \
-			const uint64 base = lc->base - lc->add; \
 			for (int i = 0; i < count; i++) \
-				acc[i] = (acc[i] << lc->bits) | (acc_t) (images[i] - base); \
+				acc[i] = (acc[i] << keep) | ((images[i] - base) >> cut); \
 		} \
 	} while (0)
 
-/* The keys of rows [start, start + count), for total_bits <= 64. */
+/*
+ * The same for a column of 64 or 65 bits, where a shift would be undefined or a
+ * value not fit a word.
+ */
 static void
-fold64(const Stage *stage, const KeyLayout *layout, size_t start, int count, uint64 *acc)
+fold_full_column(const StageColumn *col, const LayoutColumn *lc,
+				 size_t start, int count, int keep, int cut, uint64 *acc)
 {
+	const uint64 *images = (const uint64 *) col->images + start;
+
+	for (int i = 0; i < count; i++)
+	{
+		Key128		v = (Key128) (images[i] - lc->base) + lc->add;
+
+		if (col->range.has_null && col->nulls[start + i])
+			v = lc->null_value;
+		acc[i] = (uint64) ((Key128) acc[i] << keep | v >> cut);
+	}
+}
+
+/*
+ * The uppermost key_bits (at most 64) of the keys of rows [start, start + count),
+ * right-aligned.
+ */
+static void
+fold64(const Stage *stage, const KeyLayout *layout, int key_bits,
+	   size_t start, int count, uint64 *acc)
+{
+	int			room = key_bits;
+
 	memset(acc, 0, count * sizeof(uint64));
-	for (int c = 0; c < layout->ncols; c++)
+	for (int c = 0; c < layout->ncols && room > 0; c++)
 	{
 		const StageColumn *col = &stage->cols[c];
 		const LayoutColumn *lc = &layout->cols[c];
+		int			keep = Min(lc->bits, room);
+		int			cut = lc->bits - keep;
 
-		if (lc->bits == 0)
+		if (keep == 0)
 			continue;
-		if (lc->bits == 64)
-		{
-			/* then this is the only column with bits, and nothing to shift */
-			const uint64 *images = (const uint64 *) col->images + start;
-
-			for (int i = 0; i < count; i++)
-				acc[i] = images[i] - lc->base + lc->add;
-			if (col->range.has_null)
-			{
-				for (int i = 0; i < count; i++)
-				{
-					if (col->nulls[start + i])
-						acc[i] = (uint64) lc->null_value;
-				}
-			}
-			return;
-		}
-		if (col->wide)
-			FOLD_COLUMN(uint64, uint64);
+		if (lc->bits >= 64)
+			fold_full_column(col, lc, start, count, keep, cut, acc);
+		else if (col->wide)
+			FOLD_COLUMN(uint64);
 		else
-			FOLD_COLUMN(uint64, uint32);
+			FOLD_COLUMN(uint32);
+		room -= keep;
 	}
 }
 
@@ -172,7 +186,6 @@ pack_words(const Stage *stage, const KeyLayout *layout,
 		   int key_bits, int rid_bits, uint64 *words, KeyOrder *order)
 {
 	uint64		acc[BATCH];
-	Key128		acc128[BATCH];
 	uint64		prev = 0;
 	size_t		descents = 0;
 	size_t		ascents = 0;
@@ -183,25 +196,7 @@ pack_words(const Stage *stage, const KeyLayout *layout,
 		int			count = Min(BATCH, stage->n - start);
 		const uint32 *rids = stage->rids + start;
 
-		if (layout->total_bits <= 64)
-		{
-			int			drop = layout->total_bits - key_bits;
-
-			fold64(stage, layout, start, count, acc);
-			if (drop > 0 && drop < 64)
-			{
-				for (int i = 0; i < count; i++)
-					acc[i] >>= drop;
-			}
-		}
-		else
-		{
-			int			drop = 128 - key_bits;
-
-			fold128(stage, layout, start, count, acc128);
-			for (int i = 0; i < count; i++)
-				acc[i] = (uint64) (acc128[i] >> drop);
-		}
+		fold64(stage, layout, key_bits, start, count, acc);
 
 		if (start == 0)
 			prev = acc[0];
@@ -236,7 +231,7 @@ pack_wide(const Stage *stage, const KeyLayout *layout,
 
 		if (layout->total_bits <= 64)
 		{
-			fold64(stage, layout, start, count, acc64);
+			fold64(stage, layout, layout->total_bits, start, count, acc64);
 			for (int i = 0; i < count; i++)
 				acc[i] = acc64[i];
 		}
