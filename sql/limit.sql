@@ -39,6 +39,35 @@ SELECT keys, n, c.rows, c.result
 FROM unnest('{seq,seq DESC,NULLIF(k % 2\, 0)\, seq,NULLIF(k % 2\, 0) DESC\, seq,NULLIF(k % 2\, 0) NULLS FIRST\, seq DESC}'::text[]) WITH ORDINALITY AS a (keys, i),
 	unnest('{3,2600}'::int[]) n, check_sort(format('SELECT seq, k FROM lim ORDER BY %s LIMIT %s', keys, n)) c
 ORDER BY i, n;
+-- a bound that the plan computes
+SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq LIMIT 2 + 3 OFFSET length(''ab'')');
+SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq LIMIT (SELECT 4)');
+SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq LIMIT (SELECT count(*) FROM lim WHERE k = 7) OFFSET (SELECT min(k) FROM lim)');
+SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq LIMIT (3 + random() * 0)::int');
+-- through what hands a bound down, and what does not
+CREATE TABLE lim_p (seq int, k int, u int8) PARTITION BY RANGE (seq);
+CREATE TABLE lim_p1 PARTITION OF lim_p FOR VALUES FROM (0) TO (2000);
+CREATE TABLE lim_p2 PARTITION OF lim_p FOR VALUES FROM (2000) TO (9000);
+INSERT INTO lim_p SELECT * FROM lim;
+ANALYZE lim_p;
+SELECT q, c.*
+FROM unnest(ARRAY[
+	'SELECT * FROM ((SELECT u FROM lim_p1 ORDER BY u) UNION ALL (SELECT u FROM lim_p2 ORDER BY u)) s LIMIT 9',
+	'SELECT u FROM lim_p1 UNION ALL SELECT u FROM lim_p2 ORDER BY u LIMIT 9',
+	'SELECT u, seq FROM lim_p ORDER BY u LIMIT 9',
+	'SELECT u FROM (SELECT u, seq FROM lim_p ORDER BY u DESC) s WHERE seq % 50 = 3 LIMIT 9',
+	'SELECT u FROM (SELECT u, seq FROM lim_p ORDER BY u DESC LIMIT 100) s ORDER BY seq LIMIT 5',
+	'SELECT u FROM (SELECT u, seq FROM lim_p ORDER BY u DESC LIMIT 20 OFFSET 15) s LIMIT 5',
+	'SELECT u FROM (SELECT u FROM lim_p ORDER BY u LIMIT 3) s, generate_series(1, 3) g ORDER BY u, g LIMIT 5']) WITH ORDINALITY AS x (q, i),
+	check_sort(q) c
+ORDER BY i;
+-- a bound over a Gather Merge is not ours
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SELECT * FROM check_sort('SELECT u, seq FROM lim ORDER BY u LIMIT 9');
+SET max_parallel_workers_per_gather = 0;
 -- nothing is lost between the sort and the bound
 SELECT * FROM check_sort('SELECT k, seq FROM (SELECT k, seq FROM lim ORDER BY k, seq) s WHERE seq % 7 = 0 LIMIT 20');
 SELECT * FROM check_sort('SELECT k, generate_series(1, 3) AS g FROM lim ORDER BY k, seq LIMIT 10');
@@ -82,5 +111,5 @@ MOVE 4990 FROM c;
 FETCH ALL FROM c;
 COMMIT;
 
-DROP TABLE lim;
+DROP TABLE lim, lim_p;
 DROP FUNCTION first_of_ties;

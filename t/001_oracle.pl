@@ -68,6 +68,8 @@ sub column
 
 my $node = new_node('oracle', conf => "work_mem = 64MB\nshared_buffers = 64MB\n");
 
+my @algorithms = split /\n/, $node->safe_psql('postgres', "SELECT algorithm FROM gpusort_algorithms() WHERE runs_on = 'cpu'");
+
 for my $round (1 .. $rounds)
 {
 	my $n = $round % 40 == 0 ? 200_000 : int(10 ** (rand 4.5)) - 1;
@@ -90,7 +92,10 @@ for my $round (1 .. $rounds)
 			? "check_sort('SELECT * FROM o ORDER BY $order, seq" . pick('', ' DESC') . "')"
 			: "check_stable('o', '$order')" ];
 	}
-	my $sql = sprintf("SELECT setseed(%.6f);\n", rand) . "$table;\nANALYZE o;\n"
+	# whatever sorts, however many help, whether it is checked
+	my $settings = sprintf "SET gpusort.algorithm = '%s'; SET gpusort.threads = %d; SET gpusort.verify = %s;\n",
+	  pick('auto', @algorithms), pick(1, 1, 2, 3), pick('on', 'off');
+	my $sql = $settings . sprintf("SELECT setseed(%.6f);\n", rand) . "$table;\nANALYZE o;\n"
 	  . join('', map { "SET work_mem = '$_->[0]';\nSELECT nodes || ' ' || rows || ' ' || result FROM $_->[1];\n" } @checks)
 	  . "DROP TABLE o;\n";
 	my ($rc, $out, $err) = $node->psql('postgres', $sql, on_error_stop => 1);
