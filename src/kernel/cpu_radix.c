@@ -2,17 +2,15 @@
  * cpu_radix.c
  *	  Stable radix sort (Satish 2010, 4.2.1 and 4.3).
  */
-#include "sort_kernel.h"
-
 #include <string.h>
 
 #include "member.h"
-
-#define likely(x)	__builtin_expect((x) != 0, 1)
-#define unlikely(x) __builtin_expect((x) != 0, 0)
+#include "rec.h"
 
 #define RADIX_TINY			24	/* records: insertion sort */
-#define RADIX_MAX_BITS		11	/* of a digit */
+#define RADIX_MAX_BITS		11	/* of a digit, in a part of RADIX_WIDE_BYTES */
+#define RADIX_FAR_BITS		9	/* of a digit beyond that */
+#define RADIX_WIDE_BYTES	((size_t) 512 << 10)
 #define RADIX_MAX_SIZE		(1 << RADIX_MAX_BITS)
 #define RADIX_MAX_DIGITS	4	/* sorted in one go */
 #define RADIX_SLACK_BITS	3	/* sorted beyond log2(n) */
@@ -20,17 +18,11 @@
 #define RADIX_PART_BITS		10	/* of the leading digit */
 #define RADIX_MAX_PARTS		(1 << RADIX_PART_BITS)
 #define RADIX_WASTED_BITS	2	/* constant bits put up with in the leading digit */
-#define RADIX_PART_BYTES	((size_t) 384 << 10)	/* a part and its copy fit L2 */
-#define RADIX_BIG_BYTES		((size_t) 8 << 20)	/* parts are made above this */
-#define RADIX_TMP_BYTES		((size_t) 512 << 10)
+#define RADIX_PART_BYTES	((size_t) 64 << 10)	/* a part, as far as its bits allow */
+#define RADIX_BIG_BYTES		((size_t) 1 << 20)	/* parts are made above this */
+#define RADIX_MIN_TMP_BYTES	((size_t) 128 << 10)	/* a member's room to sort a part */
+#define RADIX_MAX_TMP_BYTES	((size_t) 2 << 20)
 #define RADIX_TEAM_MIN		((size_t) 1 << 16)	/* records worth waking a team for */
-
-/* Bits of the key, in a high and a low word. */
-typedef struct KeyMask
-{
-	uint64_t	hi;
-	uint64_t	lo;
-} KeyMask;
 
 /* The digits that leaf() sorts: nbits key bits from low_bit upwards. */
 typedef struct DigitPlan
@@ -55,23 +47,11 @@ typedef struct RadixWork
 	uint32_t	hist[RADIX_MAX_DIGITS][RADIX_MAX_SIZE];
 } RadixWork;
 
-static inline uint64_t
-mask_below(int bit)
-{
-	return bit <= 0 ? 0 : bit >= 64 ? UINT64_MAX : (UINT64_C(1) << bit) - 1;
-}
-
 /* One more than the highest bit of a mask that is not empty. */
 static inline int
 top_bit(const KeyMask *m)
 {
 	return m->hi ? 128 - __builtin_clzll(m->hi) : 64 - __builtin_clzll(m->lo);
-}
-
-static inline int
-ceil_log2(size_t n)
-{
-	return n <= 1 ? 0 : 64 - __builtin_clzll(n - 1);
 }
 
 static inline void
@@ -103,10 +83,10 @@ radix_in_parts(const SortJob *job)
 
 /* Width of the leading digit: parts of RADIX_PART_BYTES, and enough for all. */
 static int
-radix_part_bits(const Member *m, size_t n, size_t rec_size)
+radix_part_bits(const SortTeam *team, size_t n, size_t rec_size)
 {
 	int			bits = ceil_log2(n * rec_size / RADIX_PART_BYTES + 1);
-	int			least = m->size > 1 ? 4 + ceil_log2(m->size) : 1;
+	int			least = sort_team_size(team) > 1 ? 4 + ceil_log2(team->size) : 1;
 
 	return bits < least ? least : bits > RADIX_PART_BITS ? RADIX_PART_BITS : bits;
 }
@@ -117,7 +97,7 @@ radix_plan(DigitPlan *plan, size_t n, size_t rec_size, int begin_bit, int high_b
 	int			log = ceil_log2(n);
 	int			all = high_bit - begin_bit;
 	int			nbits = log + RADIX_SLACK_BITS;
-	int			widest = n * rec_size <= RADIX_TMP_BYTES ? RADIX_MAX_BITS : 9;
+	int			widest = n * rec_size <= RADIX_WIDE_BYTES ? RADIX_MAX_BITS : RADIX_FAR_BITS;
 	int			passes;
 
 	/* An empty counter costs about what a record does. */
@@ -141,47 +121,42 @@ radix_plan(DigitPlan *plan, size_t n, size_t rec_size, int begin_bit, int high_b
 	}
 }
 
-static inline uint64_t
-window128(uint64_t hi, uint64_t lo, int shift)
+#define RADIX(name)	packed_##name
+#define REC			uint64_t
+#define REC_WINDOW	PACKED_WINDOW
+#define REC_LESS	PACKED_LESS
+#define REC_DIFFER	PACKED_DIFFER
+#include "radix_template.h"
+
+#define RADIX(name)	rec64_##name
+#define REC			SortRec64
+#define REC_WINDOW	REC64_WINDOW
+#define REC_LESS	REC64_LESS
+#define REC_DIFFER	REC64_DIFFER
+#include "radix_template.h"
+
+#define RADIX(name)	rec128_##name
+#define REC			SortRec128
+#define REC_WINDOW	REC128_WINDOW
+#define REC_LESS	REC128_LESS
+#define REC_DIFFER	REC128_DIFFER
+#include "radix_template.h"
+
+/* Twice the average part, so that ordinary variation fits. */
+static size_t
+radix_tmp_bytes(const SortJob *job)
 {
-	if (shift >= 64)
-		return hi >> (shift - 64);
-	return shift == 0 ? lo : lo >> shift | hi << (64 - shift);
+	size_t		bytes = job->n * sort_rec_size(job->format);
+
+	bytes = align64((bytes >> radix_part_bits(job->team, job->n, sort_rec_size(job->format))) * 2);
+	return bytes < RADIX_MIN_TMP_BYTES ? RADIX_MIN_TMP_BYTES :
+		bytes > RADIX_MAX_TMP_BYTES ? RADIX_MAX_TMP_BYTES : bytes;
 }
-
-#define RADIX(name)				packed_##name
-#define REC						uint64_t
-#define REC_WINDOW(r, shift)	((r) >> (shift))
-#define REC_LESS(a, b, m)		(((a) & (m)->lo) < ((b) & (m)->lo))
-#define REC_DIFFER(d, a, b)		((d).lo |= (a) ^ (b))
-#include "radix_template.h"
-
-#define RADIX(name)				rec64_##name
-#define REC						SortRec64
-#define REC_WINDOW(r, shift)	((r).key >> (shift))
-#define REC_LESS(a, b, m)		(((a).key & (m)->lo) < ((b).key & (m)->lo))
-#define REC_DIFFER(d, a, b)		((d).lo |= (a).key ^ (b).key)
-#include "radix_template.h"
-
-#define RADIX(name)				rec128_##name
-#define REC						SortRec128
-#define REC_WINDOW(r, shift)	window128((r).hi, (r).lo, (shift))
-#define REC_LESS(a, b, m)		(((a).hi & (m)->hi) < ((b).hi & (m)->hi) || \
-								 (((a).hi & (m)->hi) == ((b).hi & (m)->hi) && \
-								  ((a).lo & (m)->lo) < ((b).lo & (m)->lo)))
-#define REC_DIFFER(d, a, b)		((d).hi |= (a).hi ^ (b).hi, (d).lo |= (a).lo ^ (b).lo)
-#include "radix_template.h"
 
 /*
  * Scratch: the records' copy; if parts are made, then MemberShared, the members'
  * histograms, their differ masks, and their tmp.
  */
-static size_t
-align64(size_t bytes)
-{
-	return (bytes + 63) & ~(size_t) 63;
-}
-
 static size_t
 radix_scratch_bytes(const SortJob *job)
 {
@@ -193,7 +168,7 @@ radix_scratch_bytes(const SortJob *job)
 	bytes = align64(job->n * sort_rec_size(job->format));
 	if (radix_in_parts(job))
 		bytes += sizeof(MemberShared) +
-			members * (RADIX_MAX_PARTS * sizeof(uint32_t) + RADIX_TMP_BYTES) +
+			members * (RADIX_MAX_PARTS * sizeof(uint32_t) + radix_tmp_bytes(job)) +
 			align64(members * sizeof(KeyMask));
 	return bytes;
 }
@@ -228,7 +203,8 @@ typedef struct RadixRun
 {
 	SortJob    *job;
 	MemberShared shared;		/* of a job that is not made into parts */
-	SortStatus	status;			/* of rank 0 */
+	SortStatus	status;
+	void	   *result;
 } RadixRun;
 
 static void
@@ -237,38 +213,29 @@ radix_member(void *arg, int rank)
 	RadixRun   *run = arg;
 	SortJob    *job = run->job;
 	bool		in_parts = radix_in_parts(job);
-	Member		m = {job, &run->shared, rank, sort_team_size(job->team), 0};
+	char	   *p = (char *) job->scratch + align64(job->n * sort_rec_size(job->format));
+	Member		m = member_make(job, in_parts ? (MemberShared *) p : &run->shared,
+								rank, in_parts);
 	RadixWork	work;
 	bool		ok;
 
 	work.begin_bit = job->begin_bit;
-	work.mask.lo = mask_below(job->end_bit) & ~mask_below(job->begin_bit);
-	work.mask.hi = mask_below(job->end_bit - 64) & ~mask_below(job->begin_bit - 64);
+	work.mask = job_mask(job);
 	work.tmp_bytes = 0;
 	if (in_parts)
 	{
-		char	   *p = (char *) job->scratch +
-			align64(job->n * sort_rec_size(job->format));
-
-		m.shared = (MemberShared *) p;
 		p += sizeof(MemberShared);
 		work.shared_hist = (uint32_t *) p;
 		p += m.size * RADIX_MAX_PARTS * sizeof(uint32_t);
 		work.shared_differ = (KeyMask *) p;
 		p += align64(m.size * sizeof(KeyMask));
-		work.tmp = p + rank * RADIX_TMP_BYTES;
-		work.tmp_bytes = RADIX_TMP_BYTES;
+		work.tmp_bytes = radix_tmp_bytes(job);
+		work.tmp = p + rank * work.tmp_bytes;
 	}
-	if (rank == 0)
-		memset(m.shared, 0, sizeof(MemberShared));
-	if (in_parts)
-		sort_team_barrier(job->team);
 	ok = radix_sort(&m, &work);
-	if (rank == 0)
-	{
-		run->status = ok ? SORT_OK : SORT_STOPPED;
-		job->result = work.result;
-	}
+	/* all members agree */
+	__atomic_store_n(&run->status, ok ? SORT_OK : SORT_STOPPED, __ATOMIC_RELAXED);
+	__atomic_store_n(&run->result, work.result, __ATOMIC_RELAXED);
 }
 
 static SortStatus
@@ -284,6 +251,7 @@ radix_run(SortJob *job)
 		sort_team_run(job->team, radix_member, &run);
 	else
 		radix_member(&run, 0);
+	job->result = run.result;
 	return run.status;
 }
 

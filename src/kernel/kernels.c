@@ -7,9 +7,11 @@
 #include <string.h>
 
 extern const SortKernel cpu_radix_kernel;
+extern const SortKernel cpu_counting_kernel;
 
 const SortKernel *const sort_kernels[] = {
 	&cpu_radix_kernel,
+	&cpu_counting_kernel,
 	NULL
 };
 

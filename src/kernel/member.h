@@ -11,13 +11,15 @@
 #ifndef GPUSORT_MEMBER_H
 #define GPUSORT_MEMBER_H
 
+#include <string.h>
+
 #include "sort_kernel.h"
 #include "team.h"
 
 /* Records of work between two polls, at most. */
 #define MEMBER_POLL		((size_t) 1 << 17)
 
-/* In the shared scratch; zeroed by rank 0 before the team starts. */
+/* In the shared scratch. */
 typedef struct MemberShared
 {
 	unsigned	stop_at;		/* barrier number, 0 if nobody stops */
@@ -31,8 +33,30 @@ typedef struct Member
 	MemberShared *shared;
 	int			rank;
 	int			size;
+	SortTeam   *team;			/* NULL if this member works alone */
 	unsigned	barriers;		/* how many this member has passed */
 } Member;
+
+/*
+ * The first act of each member: in a team, waits until rank 0 has prepared what
+ * they share.
+ */
+static inline Member
+member_make(SortJob *job, MemberShared *shared, int rank, bool by_team)
+{
+	Member		m;
+
+	m.job = job;
+	m.shared = shared;
+	m.rank = rank;
+	m.team = by_team ? job->team : NULL;
+	m.size = sort_team_size(m.team);
+	m.barriers = 0;
+	if (rank == 0)
+		memset(shared, 0, sizeof(MemberShared));
+	sort_team_barrier(m.team);
+	return m;
+}
 
 /* Asks whether to stop; a member that stops goes to the next barrier at once. */
 static inline bool
@@ -54,7 +78,7 @@ member_barrier(Member *m)
 	unsigned	stop_at;
 
 	m->barriers++;
-	sort_team_barrier(m->job->team);
+	sort_team_barrier(m->team);
 	stop_at = __atomic_load_n(&m->shared->stop_at, __ATOMIC_RELAXED);
 	return stop_at == 0 || stop_at > m->barriers;
 }

@@ -5,9 +5,7 @@
  * The includer defines
  *		RADIX(name)			name of a function of this format
  *		REC					record type
- *		REC_WINDOW(r, s)	the key's bits from bit s upwards, 64 of them
- *		REC_LESS(a, b, m)	is key a below key b, under the mask m
- *		REC_DIFFER(d, a, b)	adds to mask d the bits in which keys a and b differ
+ *		REC_WINDOW, REC_LESS, REC_DIFFER	as in rec.h
  */
 
 /*
@@ -190,13 +188,14 @@ RADIX(leaf) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
 	bool		constant[RADIX_MAX_DIGITS];
 	REC		   *cur = src;
 
-	if (n <= RADIX_TINY)
+	if (n <= RADIX_TINY || high_bit <= work->begin_bit)
 	{
 		if (dst == NULL)
 			work->result = dst = src;
 		if (dst != src)
 			memcpy(dst, src, n * sizeof(REC));
-		RADIX(insertion) (dst, n, &work->mask);
+		if (high_bit > work->begin_bit)
+			RADIX(insertion) (dst, n, &work->mask);
 		return true;
 	}
 
@@ -285,7 +284,7 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 	/* Count the leading digit; if hardly a bit of it varies, look lower. */
 	for (;;)
 	{
-		bits = radix_part_bits(m, n, sizeof(REC));
+		bits = radix_part_bits(m->job->team, n, sizeof(REC));
 		if (bits > high_bit - work->begin_bit)
 			bits = high_bit - work->begin_bit;
 		low_bit = high_bit - bits;

@@ -72,6 +72,14 @@ typedef struct SortJob
 	int			end_bit;
 	bool		rids_ascending; /* see above */
 
+	/*
+	 * What the caller has counted over neighbours, if order_known: how many keys
+	 * are smaller (descents) and larger (ascents) than the key before.
+	 */
+	bool		order_known;
+	size_t		descents;
+	size_t		ascents;
+
 	/* who helps: NULL is the caller's thread alone */
 	struct SortTeam *team;
 

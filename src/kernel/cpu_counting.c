@@ -1,0 +1,142 @@
+/*
+ * cpu_counting.c
+ *	  Counting sort: count, sum, place (Abdel-hafeez 2018, 4.1 and 4.2).
+ *
+ * The paper sorts keys alone, and emits each value as often as it was counted.
+ * Records carry rids, so the last step moves records instead, which makes the
+ * sort stable and costs a scatter over as many places as there are values.
+ * That is one pass of a radix sort whose digit is the whole key: it pays while
+ * the table of counts stays in the caches.
+ *
+ * Memory: the records' copy and one table of 2^(key bits) counters per member.
+ * On an interrupt the records are left as they were.
+ */
+#include <string.h>
+
+#include "member.h"
+#include "rec.h"
+
+/* Most counters in a table, and most of them per record. */
+#define COUNTING_MAX_BITS	24
+#define COUNTING_PER_RECORD	4
+#define COUNTING_TEAM_MIN	((size_t) 1 << 16)
+
+static inline size_t
+counting_range(const SortJob *job)
+{
+	return (size_t) 1 << (job->end_bit - job->begin_bit);
+}
+
+/* Only as many members as have a table's worth of records to count. */
+static bool
+counting_by_team(const SortJob *job)
+{
+	return job->team != NULL && job->team->size > 1 &&
+		job->n >= COUNTING_TEAM_MIN && job->n / job->team->size >= counting_range(job);
+}
+
+static inline size_t
+member_share(const Member *m, size_t n, int rank)
+{
+	return n * rank / m->size;
+}
+
+#define COUNTING(name)	packed_##name
+#define REC				uint64_t
+#define REC_WINDOW		PACKED_WINDOW
+#include "counting_template.h"
+
+#define COUNTING(name)	rec64_##name
+#define REC				SortRec64
+#define REC_WINDOW		REC64_WINDOW
+#include "counting_template.h"
+
+#define COUNTING(name)	rec128_##name
+#define REC				SortRec128
+#define REC_WINDOW		REC128_WINDOW
+#include "counting_template.h"
+
+static bool
+counting_applies(const SortJob *job, const char **why)
+{
+	if (job->n > UINT32_MAX)
+		*why = "more than 2^32 - 1 records";
+	else if (job->end_bit - job->begin_bit > COUNTING_MAX_BITS)
+		*why = "keys of more than 24 bits";
+	else if (counting_range(job) / COUNTING_PER_RECORD > job->n)
+		*why = "key range above 4 times the rows";
+	else
+		return true;
+	return false;
+}
+
+/* Scratch: the records' copy, MemberShared, the members' totals and tables. */
+static size_t
+counting_scratch_bytes(const SortJob *job)
+{
+	size_t		members = counting_by_team(job) ? job->team->size : 1;
+
+	return align64(job->n * sort_rec_size(job->format)) + sizeof(MemberShared) +
+		align64(members * sizeof(uint32_t)) +
+		align64(members * counting_range(job) * sizeof(uint32_t));
+}
+
+typedef struct CountingRun
+{
+	SortJob    *job;
+	SortStatus	status;
+} CountingRun;
+
+static void
+counting_member(void *arg, int rank)
+{
+	CountingRun *run = arg;
+	SortJob    *job = run->job;
+	char	   *p = (char *) job->scratch + align64(job->n * sort_rec_size(job->format));
+	Member		m = member_make(job, (MemberShared *) p, rank, counting_by_team(job));
+	uint32_t   *totals = (uint32_t *) (p + sizeof(MemberShared));
+	uint32_t   *tables = (uint32_t *) (p + sizeof(MemberShared) + align64(m.size * sizeof(uint32_t)));
+	bool		ok = false;
+
+	switch (job->format)
+	{
+		case SORT_REC_PACKED:
+			ok = packed_sort(&m, tables, totals);
+			break;
+		case SORT_REC_64:
+			ok = rec64_sort(&m, tables, totals);
+			break;
+		case SORT_REC_128:
+			ok = rec128_sort(&m, tables, totals);
+			break;
+	}
+	/* all members agree */
+	__atomic_store_n(&run->status, ok ? SORT_OK : SORT_STOPPED, __ATOMIC_RELAXED);
+}
+
+static SortStatus
+counting_run(SortJob *job)
+{
+	CountingRun run = {job, SORT_STOPPED};
+	const char *why;
+
+	if (!counting_applies(job, &why))
+		return SORT_NOT_APPLICABLE;
+	if (counting_by_team(job))
+		sort_team_run(job->team, counting_member, &run);
+	else
+		counting_member(&run, 0);
+	job->result = job->scratch;
+	return run.status;
+}
+
+const SortKernel cpu_counting_kernel = {
+	.name = "cpu_counting",
+	.formats = 1 << SORT_REC_PACKED | 1 << SORT_REC_64 | 1 << SORT_REC_128,
+	.stable = true,
+	.needs = "key range at most 4 times the rows, and 24 bits",
+	.paper = "Abdel-hafeez 2018, 4.1-4.2",
+	.applies = counting_applies,
+	.scratch_bytes = counting_scratch_bytes,
+	.run = counting_run
+};

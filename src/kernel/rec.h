@@ -1,0 +1,89 @@
+/*
+ * rec.h
+ *	  Access to the key of a record, for code that is written once and compiled
+ *	  for each format.
+ *
+ * For each format F of PACKED, REC64, REC128:
+ *		F##_WINDOW(r, s)		the key's bits from bit s upwards, 64 of them
+ *		F##_LESS(a, b, m)		is key a below key b, under the mask m
+ *		F##_BEFORE(a, b, m)		the same by (key, rid), for rids that ascend
+ *		F##_DIFFER(d, a, b)		adds to mask d the bits in which keys a and b differ
+ */
+#ifndef GPUSORT_REC_H
+#define GPUSORT_REC_H
+
+#include "sort_kernel.h"
+
+/* Bits of the key, in a high and a low word. */
+typedef struct KeyMask
+{
+	uint64_t	hi;
+	uint64_t	lo;
+} KeyMask;
+
+static inline uint64_t
+mask_below(int bit)
+{
+	return bit <= 0 ? 0 : bit >= 64 ? UINT64_MAX : (UINT64_C(1) << bit) - 1;
+}
+
+/* The bits that order a job's records. */
+static inline KeyMask
+job_mask(const SortJob *job)
+{
+	KeyMask		mask;
+
+	mask.hi = mask_below(job->end_bit - 64) & ~mask_below(job->begin_bit - 64);
+	mask.lo = mask_below(job->end_bit) & ~mask_below(job->begin_bit);
+	return mask;
+}
+
+static inline int
+ceil_log2(size_t n)
+{
+	return n <= 1 ? 0 : 64 - __builtin_clzll(n - 1);
+}
+
+static inline size_t
+align64(size_t bytes)
+{
+	return (bytes + 63) & ~(size_t) 63;
+}
+
+static inline uint64_t
+window128(uint64_t hi, uint64_t lo, int shift)
+{
+	if (shift >= 64)
+		return hi >> (shift - 64);
+	return shift == 0 ? lo : lo >> shift | hi << (64 - shift);
+}
+
+#define PACKED_WINDOW(r, shift)	((r) >> (shift))
+#define PACKED_LESS(a, b, m)	(((a) & (m)->lo) < ((b) & (m)->lo))
+#define PACKED_BEFORE(a, b, m)	((a) < (b))
+#define PACKED_DIFFER(d, a, b)	((d).lo |= (a) ^ (b))
+
+#define REC64_WINDOW(r, shift)	((r).key >> (shift))
+#define REC64_LESS(a, b, m)		(((a).key & (m)->lo) < ((b).key & (m)->lo))
+#define REC64_BEFORE(a, b, m) \
+	(((a).key & (m)->lo) < ((b).key & (m)->lo) || \
+	 (((a).key & (m)->lo) == ((b).key & (m)->lo) && (a).rid < (b).rid))
+#define REC64_DIFFER(d, a, b)	((d).lo |= (a).key ^ (b).key)
+
+#define REC128_WINDOW(r, shift)	window128((r).hi, (r).lo, (shift))
+#define REC128_LESS(a, b, m) \
+	(((a).hi & (m)->hi) < ((b).hi & (m)->hi) || \
+	 (((a).hi & (m)->hi) == ((b).hi & (m)->hi) && \
+	  ((a).lo & (m)->lo) < ((b).lo & (m)->lo)))
+#define REC128_BEFORE(a, b, m) \
+	(((a).hi & (m)->hi) < ((b).hi & (m)->hi) || \
+	 (((a).hi & (m)->hi) == ((b).hi & (m)->hi) && \
+	  (((a).lo & (m)->lo) < ((b).lo & (m)->lo) || \
+	   (((a).lo & (m)->lo) == ((b).lo & (m)->lo) && (a).rid < (b).rid))))
+#define REC128_DIFFER(d, a, b) \
+	((d).hi |= (a).hi ^ (b).hi, (d).lo |= (a).lo ^ (b).lo)
+
+#define likely(x)	__builtin_expect((x) != 0, 1)
+#define unlikely(x) __builtin_expect((x) != 0, 0)
+
+#endif							/* GPUSORT_REC_H */
