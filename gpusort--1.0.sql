@@ -62,6 +62,24 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 REVOKE ALL ON FUNCTION gpusort_calibrate() FROM PUBLIC;
 
+-- The GPUs in use, and what sorts have of them at this moment.  One row without a
+-- device number where there is none; state says why.
+CREATE FUNCTION gpusort_devices(
+	OUT device int,				-- CUDA's number
+	OUT name text,
+	OUT state text,				-- of the service: ready, starting, down, none, off
+	OUT memory_total bigint,	-- bytes of the device
+	OUT memory_budget bigint,	-- ... that sorts may take
+	OUT memory_used bigint,		-- ... and have taken
+	OUT jobs int,				-- sorts on this device
+	OUT free_jobs int,			-- sorts that could begin, on all devices
+	OUT staging_total bigint,	-- bytes of pinned shared memory
+	OUT staging_free bigint,
+	OUT process_pid int,
+	OUT restarts int)			-- of the device process
+RETURNS SETOF record
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
 -- Sorts an array ascending, NULL elements last, with one named algorithm.
 CREATE FUNCTION gpusort_array(anyarray, algorithm text DEFAULT 'auto')
 RETURNS anyarray

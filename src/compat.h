@@ -53,4 +53,16 @@ compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
 #define TupleDescCompactAttr(desc, i) TupleDescAttr(desc, i)
 #endif
 
+/* Extensions name their wait events from 17 on. */
+#include "utils/wait_event.h"
+static inline uint32
+compat_wait_event(const char *name)
+{
+#if PG_VERSION_NUM >= 170000
+	return WaitEventExtensionNew(name);
+#else
+	return PG_WAIT_EXTENSION;
+#endif
+}
+
 #endif							/* GPUSORT_COMPAT_H */

@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "device/service.h"
 #include "node/gpusort_node.h"
 #include "plan/replace.h"
 #include "settings.h"
@@ -19,6 +20,7 @@ _PG_init(void)
 {
 	gpusort_settings_init();
 	gpusort_stat_init();
+	device_service_init();
 	gpusort_node_init();
 	gpusort_planner_init();
 }

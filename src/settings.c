@@ -6,6 +6,7 @@
 
 #include <limits.h>
 
+#include "device/protocol.h"
 #include "settings.h"
 #include "utils/guc.h"
 
@@ -14,6 +15,14 @@ int			gpusort_algorithm = 0;
 int			gpusort_min_rows = 0;
 int			gpusort_threads = 1;
 bool		gpusort_verify = false;
+char	   *gpusort_device = NULL;
+uint64		gpusort_device_mask = 0;
+int			gpusort_device_memory = 0;
+int			gpusort_staging_memory = -1;
+char	   *gpusort_device_library = NULL;
+int			gpusort_device_fault = DEVICE_FAULT_NONE;
+
+#define DEVICE_LIBRARY_DEFAULT	"$libdir/libgpusort_cuda"
 
 /* The names of gpusort_algorithms(); the values only tell them apart. */
 static const struct config_enum_entry algorithm_options[] = {
@@ -31,6 +40,76 @@ static const struct config_enum_entry algorithm_options[] = {
 	{"gpu_hp0", 11, false},
 	{NULL, 0, false}
 };
+
+static const struct config_enum_entry device_fault_options[] = {
+	{"none", DEVICE_FAULT_NONE, false},
+	{"memory_start", DEVICE_FAULT_MEMORY_START, false},
+	{"memory_sort", DEVICE_FAULT_MEMORY_SORT, false},
+	{"error_up", DEVICE_FAULT_ERROR_UP, false},
+	{"error_sort", DEVICE_FAULT_ERROR_SORT, false},
+	{"error_down", DEVICE_FAULT_ERROR_DOWN, false},
+	{"kill_up", DEVICE_FAULT_KILL_UP, false},
+	{"kill_sort", DEVICE_FAULT_KILL_SORT, false},
+	{"kill_down", DEVICE_FAULT_KILL_DOWN, false},
+	{"hang_up", DEVICE_FAULT_HANG_UP, false},
+	{"hang_sort", DEVICE_FAULT_HANG_SORT, false},
+	{"hang_down", DEVICE_FAULT_HANG_DOWN, false},
+	{"corrupt", DEVICE_FAULT_CORRUPT, false},
+	{NULL, 0, false}
+};
+
+bool
+gpusort_device_library_set(void)
+{
+	return strcmp(gpusort_device_library, DEVICE_LIBRARY_DEFAULT) != 0;
+}
+
+/* "auto", "off", or device numbers separated by commas. */
+static bool
+check_device(char **newval, void **extra, GucSource source)
+{
+	uint64		mask = 0;
+	const char *p = *newval;
+
+	if (strcmp(p, "auto") == 0)
+		mask = ~UINT64CONST(0);
+	else if (strcmp(p, "off") != 0)
+	{
+		for (;;)
+		{
+			char	   *end;
+			long		device = strtol(p, &end, 10);
+
+			if (end == p || device < 0 || device > 63)
+			{
+				GUC_check_errdetail("Valid values are \"auto\", \"off\", and a list of device numbers.");
+				return false;
+			}
+			mask |= UINT64CONST(1) << device;
+			while (*end == ' ')
+				end++;
+			if (*end == '\0')
+				break;
+			if (*end != ',')
+			{
+				GUC_check_errdetail("Device numbers must be separated by commas.");
+				return false;
+			}
+			p = end + 1;
+		}
+	}
+	*extra = malloc(sizeof(mask));
+	if (*extra == NULL)
+		return false;
+	memcpy(*extra, &mask, sizeof(mask));
+	return true;
+}
+
+static void
+assign_device(const char *newval, void *extra)
+{
+	memcpy(&gpusort_device_mask, extra, sizeof(gpusort_device_mask));
+}
 
 const char *
 gpusort_forced_algorithm(void)
@@ -67,5 +146,31 @@ gpusort_settings_init(void)
 							 "one of a GPU is sorted again on the CPU.",
 							 &gpusort_verify, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomStringVariable("gpusort.device",
+							   "Sets the GPUs that sorts may use: auto, off, or a list of numbers.",
+							   "The server's own value decides which GPUs are opened at its start.",
+							   &gpusort_device, "auto",
+							   PGC_USERSET, GUC_EXPLAIN, check_device, assign_device, NULL);
+	DefineCustomIntVariable("gpusort.device_memory",
+							"Sets the memory that sorts may take on each GPU.",
+							"0 is all that is free at the server's start, less a reserve.",
+							&gpusort_device_memory, 0, 0, INT_MAX / 2,
+							PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.staging_memory",
+							"Sets the shared memory that rows pass through on their way to GPUs.",
+							"-1 is 256MB where there is a GPU driver; 0 does without GPUs.",
+							&gpusort_staging_memory, -1, -1, 65536,
+							PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomStringVariable("gpusort.device_library",
+							   "Names the library that drives the GPUs.",
+							   NULL,
+							   &gpusort_device_library, DEVICE_LIBRARY_DEFAULT,
+							   PGC_POSTMASTER, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE,
+							   NULL, NULL, NULL);
+	DefineCustomEnumVariable("gpusort.device_fault",
+							 "Orders a fault of the GPU service, for tests.",
+							 NULL,
+							 &gpusort_device_fault, DEVICE_FAULT_NONE, device_fault_options,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("gpusort");
 }

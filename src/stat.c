@@ -131,8 +131,14 @@ gpusort_stat_count(const SorterReport *report)
 	}
 	else
 		pg_atomic_fetch_add_u64(&s[i].bytes, report->memory_peak);
-	if (report->sorted && report->decision.forced_why_not != NULL)
+	if (report->sorted && report->decision.forced_why_not != NULL && !report->device_failed)
 		pg_atomic_fetch_add_u64(&s[stat_index(report->facts.forced)].fallbacks, 1);
+}
+
+void
+gpusort_stat_fallback(const char *algorithm)
+{
+	pg_atomic_fetch_add_u64(&stat_counters()[stat_index(algorithm)].fallbacks, 1);
 }
 
 Datum

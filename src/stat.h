@@ -12,6 +12,9 @@
 /* Hooks for shared memory; to be called while libraries are preloaded. */
 extern void gpusort_stat_init(void);
 
+/* Counts a sort that an algorithm should have run and could not. */
+extern void gpusort_stat_fallback(const char *algorithm);
+
 /* Counts a finished sort. */
 extern void gpusort_stat_count(const SorterReport *report);
 

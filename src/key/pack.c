@@ -273,6 +273,40 @@ pack_wide(const Stage *stage, const KeyLayout *layout,
 	}
 }
 
+void
+pack_keys(const Stage *stage, const KeyLayout *layout, int key_width,
+		  size_t start, size_t count, void *keys)
+{
+	uint64		acc64[BATCH];
+	int			drop = 128 - Min(layout->total_bits, 128);
+
+	for (size_t done = 0; done < count; done += BATCH)
+	{
+		int			batch = Min(BATCH, count - done);
+
+		if (layout->total_bits > 64)
+		{
+			/* 16-byte aligned, as the caller's chunk is */
+			Key128	   *out = (Key128 *) keys + done;
+
+			fold128(stage, layout, start + done, batch, out);
+			for (int i = 0; i < batch; i++)
+				out[i] >>= drop;
+		}
+		else if (key_width == 64)
+			fold64(stage, layout, layout->total_bits, start + done, batch,
+				   (uint64 *) keys + done);
+		else
+		{
+			uint32	   *out = (uint32 *) keys + done;
+
+			fold64(stage, layout, layout->total_bits, start + done, batch, acc64);
+			for (int i = 0; i < batch; i++)
+				out[i] = (uint32) acc64[i];
+		}
+	}
+}
+
 Key128
 pack_row(const Stage *stage, const KeyLayout *layout,
 		 const Datum *values, const bool *isnull)

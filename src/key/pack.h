@@ -65,6 +65,14 @@ extern void pack_wide(const Stage *stage, const KeyLayout *layout,
 					  SortRecFormat format, void *recs, KeyOrder *order);
 
 /*
+ * The keys alone of rows [start, start + count): uint32, uint64 or Key128 for a
+ * key_width of 32, 64 or 128, right-aligned.  Of a layout with more than 128 bits
+ * the uppermost 128.
+ */
+extern void pack_keys(const Stage *stage, const KeyLayout *layout, int key_width,
+					  size_t start, size_t count, void *keys);
+
+/*
  * One row's key from its values, left-aligned in 128 bits: keys of one layout
  * compare as numbers.
  */

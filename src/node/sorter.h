@@ -51,6 +51,10 @@ typedef struct SorterReport
 	int			key_bits;		/* of the last kernel run, after narrowing */
 	bool		bounded;
 	uint64		ties;			/* rows whose order took a comparison */
+	bool		device_failed;	/* the GPU was tried and failed */
+	uint64		bytes_up;		/* to the GPU and back */
+	uint64		bytes_down;
+	double		device_sort_us; /* of its kernels */
 	bool		sorted;			/* facts and decision are set */
 	RouteFacts	facts;			/* of the last kernel run */
 	RouteDecision decision;

@@ -15,9 +15,11 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "node/device_sort.h"
 #include "node/sorter.h"
 #include "node/verify.h"
 #include "port/pg_bitutils.h"
+#include "route/gpu_model.h"
 #include "settings.h"
 #include "sqlapi/sqlapi.h"
 
@@ -43,6 +45,7 @@ run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_bit,
 {
 	RouteFacts *facts = &sorter->report.facts;
 	RouteDecision *decision = &sorter->report.decision;
+	RouteDevice device = facts->device; /* as device_keys_sort() found it */
 	size_t		n = sorter->stage.n;
 	Size		recs_size = n * sort_rec_size(format);
 	SortJob		job;
@@ -61,10 +64,13 @@ run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_bit,
 	facts->inexact = !exact;
 	facts->bound = sorter->bound;
 	facts->threads = gpusort_threads;
-	facts->device = ROUTE_DEVICE_NONE;
+	facts->device = device;
 	facts->forced = gpusort_forced_algorithm();
+	if (facts->forced != NULL && gpu_route_kernel(facts->forced) != NULL)
+		facts->forced = NULL;
 	gpusort_model_refresh(n);
 	gpusort_route_decide(facts, decision);
+	device_note_unforced(facts, decision);
 	sorter->report.sorted = true;
 	sorter->report.key_bits = end_bit - begin_bit;
 
@@ -273,6 +279,8 @@ sorter_sort_staged(Sorter *sorter)
 
 	key_stage_ranges(stage, ranges);
 	key_layout(&layout, stage, ranges);
+	if (device_keys_sort(sorter, &layout, layout_range(stage, &layout)))
+		return;
 	rid_bits = stage->rids[n - 1] == 0 ? 0 :
 		1 + pg_leftmost_one_pos32(stage->rids[n - 1]);
 	key_bits = Min(layout.total_bits, 64 - rid_bits);

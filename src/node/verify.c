@@ -93,3 +93,61 @@ verify_result(Sorter *sorter, const SortJob *job, const char *kernel)
 	}
 	pfree(expected);
 }
+
+/*
+ * The keys are made again from the rows, so that a device that mixes up keys and
+ * rids is found out, too.
+ */
+bool
+verify_rids(Sorter *sorter, const KeyLayout *layout, const uint32 *rids, size_t n, char *why)
+{
+	const Stage *stage = &sorter->stage;
+	uint32		max_rid = stage->rids[n - 1];
+	uint8	   *expected = palloc_extended(max_rid / 8 + 1,
+										   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(sorter->spec.desc, &TTSOpsMinimalTuple);
+	Key128		prev = 0;
+	const char *what = NULL;
+	size_t		i;
+
+	for (i = 0; i < n; i++)
+		expected[stage->rids[i] / 8] |= (uint8) (1 << (stage->rids[i] % 8));
+	for (i = 0; i < n && what == NULL; i++)
+	{
+		uint32		rid = rids[i];
+		MinimalTuple row;
+		Key128		key;
+
+		if (i % (1 << 16) == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (rid > max_rid || (expected[rid / 8] & (1 << (rid % 8))) == 0)
+		{
+			what = "is not one of the input, or comes twice";
+			break;
+		}
+		expected[rid / 8] &= (uint8) ~(1 << (rid % 8));
+		row = (MinimalTuple) arena_at(&sorter->arena, rid);
+		row_to_slot(slot, row);
+		slot_getsomeattrs(slot, stage->last_att);
+		key = pack_row(stage, layout, slot->tts_values, slot->tts_isnull);
+		if (i > 0 && key < prev)
+			what = "has a smaller key than the row before it";
+		else if (i > 0 && key == prev)
+		{
+			int			cmp = layout->exact ? 0 :
+				tiebreak_compare(sorter->tiebreak,
+								 (MinimalTuple) arena_at(&sorter->arena, rids[i - 1]), row);
+
+			if (cmp > 0)
+				what = "sorts before the row before it";
+			else if (cmp == 0 && rid < rids[i - 1])
+				what = "equals the row before it but came earlier in the input";
+		}
+		prev = key;
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	pfree(expected);
+	if (what != NULL)
+		snprintf(why, 128, "row %zu of the result %s", i, what);
+	return what == NULL;
+}

@@ -13,4 +13,11 @@
  */
 extern void verify_result(Sorter *sorter, const SortJob *job, const char *kernel);
 
+/*
+ * The same for rids that a device has sorted, and settled ties; false, and the
+ * reason in why[128], if they are wrong.
+ */
+extern bool verify_rids(Sorter *sorter, const KeyLayout *layout,
+						const uint32 *rids, size_t n, char *why);
+
 #endif							/* GPUSORT_VERIFY_H */

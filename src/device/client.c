@@ -1,0 +1,431 @@
+/*
+ * client.c
+ *	  A backend's sort on the device; see client.h and protocol.h.
+ *
+ * On error: a job is closed by the memory context in which it was opened, or
+ * when the backend exits.  Closing never waits: the device process frees the
+ * slot, its chunks and its device memory when the device is through with them.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "device/client.h"
+#include "miscadmin.h"
+#include "settings.h"
+#include "storage/ipc.h"
+#include "utils/memutils.h"
+
+/* A lost wake-up costs no more than this. */
+#define WAIT_TIMEOUT_MS		200
+
+/* How often a job that waits for room asks again. */
+#define ROOM_TIMEOUT_MS		1
+
+/* What rounding and small tables take on the device. */
+#define DEVICE_JOB_OVERHEAD		(UINT64CONST(8) << 20)
+
+static DeviceJob *open_jobs = NULL;
+
+static uint32
+wait_event(void)
+{
+	static uint32 event = 0;
+
+	if (event == 0)
+		event = compat_wait_event("GpuSortDevice");
+	return event;
+}
+
+static void
+wake_device_process(void)
+{
+	pg_memory_barrier();
+	if (pg_atomic_read_u32(&device_shared->sleeping) != 0 &&
+		pg_atomic_exchange_u32(&device_shared->sleeping, 0) != 0)
+		sem_post(&device_shared->wake);
+}
+
+RouteDevice
+device_state(void)
+{
+	if (gpusort_device_mask == 0)
+		return ROUTE_DEVICE_OFF;
+	if (device_shared == NULL ||
+		pg_atomic_read_u32(&device_shared->state) != DEVICE_SERVICE_READY)
+		return ROUTE_DEVICE_NONE;
+	pg_read_barrier();
+	return ROUTE_DEVICE_READY;
+}
+
+int
+device_algorithm(const char *name)
+{
+	for (int i = 0; i < device_shared->nalgorithms; i++)
+	{
+		if (strcmp(device_shared->algorithms[i].name, name) == 0)
+			return i;
+	}
+	return -1;
+}
+
+DeviceFault
+device_fault_ordered(void)
+{
+	return (DeviceFault) gpusort_device_fault;
+}
+
+uint64
+device_job_bytes(const DeviceJobSpec *spec)
+{
+	uint64		width = spec->key_width / 8;
+	uint64		n = spec->max_rows;
+
+	/* keys in, out and in scratch; as many rids; rows and their places */
+	uint64		bytes = n * (3 * width + 3 * sizeof(uint32));
+
+	if (spec->mode == DEVICE_ROWS)
+		bytes += spec->max_row_bytes + n * sizeof(uint64) +
+			DEVICE_JOB_CHUNKS * device_shared->chunk_size;
+	return bytes + DEVICE_JOB_OVERHEAD;
+}
+
+/* ------------------------------------------------------------------------
+ * Opening and closing
+ * ------------------------------------------------------------------------
+ */
+
+/* The device with the most of its budget left; its index, or -1. */
+static int
+pick_device(uint64 bytes)
+{
+	uint64		used[DEVICE_MAX] = {0};
+	uint64		most = 0;
+	int			best = -1;
+
+	for (int i = 0; i < DEVICE_SLOTS; i++)
+	{
+		const DeviceSlot *slot = &device_shared->slots[i];
+
+		if (pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state) != 0)
+			used[slot->device] += slot->device_bytes;
+	}
+	for (int d = 0; d < device_shared->ndevices; d++)
+	{
+		const DeviceEntry *entry = &device_shared->devices[d];
+		uint64		left = entry->budget > used[d] ? entry->budget - used[d] : 0;
+
+		if ((gpusort_device_mask & (UINT64CONST(1) << entry->index)) != 0 &&
+			left >= bytes && left > most)
+		{
+			best = d;
+			most = left;
+		}
+	}
+	return best;
+}
+
+/* Up to want free chunks of the pool, no more than a share of what is free. */
+static int
+pick_chunks(uint32 *chunks, int want)
+{
+	int			total = device_shared->staging_chunks;
+	bool	   *taken = palloc0(total * sizeof(bool));
+	int			nfree = total;
+	int			n = 0;
+
+	for (int i = 0; i < DEVICE_SLOTS; i++)
+	{
+		const DeviceSlot *slot = &device_shared->slots[i];
+
+		if (pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state) == 0)
+			continue;
+		for (int c = 0; c < slot->nchunks; c++)
+			taken[slot->chunks[c]] = true;
+		nfree -= slot->nchunks;
+	}
+	want = Max(DEVICE_MIN_CHUNKS, Min(want, Min(DEVICE_JOB_CHUNKS, nfree / 4)));
+	if (nfree >= want)
+	{
+		for (int c = 0; c < total && n < want; c++)
+		{
+			if (!taken[c])
+				chunks[n++] = (uint32) c;
+		}
+	}
+	pfree(taken);
+	return n;
+}
+
+/*
+ * One attempt to open a slot; NULL if there is no room for it now.
+ */
+static DeviceSlot *
+try_open(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
+		 uint32 *word, RouteDevice *why)
+{
+	DeviceSlot *slot = NULL;
+	uint32		chunks[DEVICE_JOB_CHUNKS];
+	int			nchunks;
+	int			device;
+
+	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < DEVICE_SLOTS && slot == NULL; i++)
+	{
+		if (pg_atomic_read_u32(&device_shared->slots[i].state) == 0)
+			slot = &device_shared->slots[i];
+	}
+	device = pick_device(device_bytes);
+	nchunks = slot == NULL ? 0 : pick_chunks(chunks, want_chunks);
+	*why = device_state();
+	if (*why == ROUTE_DEVICE_READY)
+	{
+		if (device < 0)
+			*why = ROUTE_DEVICE_FULL;
+		else if (nchunks < DEVICE_MIN_CHUNKS)
+			*why = ROUTE_DEVICE_BUSY;
+	}
+	if (*why != ROUTE_DEVICE_READY)
+	{
+		LWLockRelease(device_shared->lock);
+		return NULL;
+	}
+
+	slot->latch = MyLatch;
+	slot->pid = MyProcPid;
+	slot->device = device;
+	slot->device_bytes = device_bytes;
+	slot->nchunks = nchunks;
+	memcpy(slot->chunks, chunks, sizeof(chunks));
+	slot->spec = *spec;
+	pg_atomic_write_u32(&slot->posted, 0);
+	pg_atomic_write_u32(&slot->read, 0);
+	pg_atomic_write_u32(&slot->taken, 0);
+	pg_atomic_write_u32(&slot->made, 0);
+	pg_atomic_write_u32(&slot->command, DEVICE_LOAD);
+	pg_atomic_write_u32(&slot->status, DEVICE_LOADING);
+	slot->cancel = 0;
+	*word = device_slot_word(pg_atomic_read_u32(&device_shared->generation),
+							 DEVICE_SLOT_OPEN);
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->state, *word);
+	LWLockRelease(device_shared->lock);
+	wake_device_process();
+	return slot;
+}
+
+/* The slot goes back; the job remains, for what it can tell. */
+static void
+job_detach(DeviceJob *job)
+{
+	DeviceSlot *slot = job->slot;
+	uint32		generation = job->word >> 2;
+	uint32		closing = device_slot_word(generation, DEVICE_SLOT_CLOSING);
+
+	if (slot == NULL)
+		return;
+	job->slot = NULL;
+	for (DeviceJob **link = &open_jobs; *link != NULL; link = &(*link)->next)
+	{
+		if (*link == job)
+		{
+			*link = job->next;
+			break;
+		}
+	}
+	slot->cancel = 1;
+	pg_memory_barrier();
+	pg_atomic_write_u32(&slot->state, closing);
+	pg_memory_barrier();
+	if (pg_atomic_read_u32(&device_shared->generation) != generation)
+	{
+		/* the supervisor may have been here before us, or may come after */
+		(void) pg_atomic_compare_exchange_u32(&slot->state, &closing, 0);
+	}
+	else
+		wake_device_process();
+}
+
+static void
+job_callback(void *arg)
+{
+	job_detach(arg);
+}
+
+static void
+close_all_jobs(int code, Datum arg)
+{
+	while (open_jobs != NULL)
+		job_detach(open_jobs);
+}
+
+DeviceJob *
+device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, uint64 device_bytes,
+				int want_chunks, double patience_us, RouteDevice *why)
+{
+	static bool registered = false;
+	MemoryContext own = AllocSetContextCreate(cxt, "GpuSort device job", ALLOCSET_SMALL_SIZES);
+	DeviceJob  *job = MemoryContextAllocZero(own, sizeof(DeviceJob));
+	instr_time	start;
+	instr_time	now;
+
+	if (!registered)
+	{
+		before_shmem_exit(close_all_jobs, (Datum) 0);
+		registered = true;
+	}
+	/* the callback first: a slot must never be ownerless */
+	job->callback.func = job_callback;
+	job->callback.arg = job;
+	job->cxt = own;
+	MemoryContextRegisterResetCallback(own, &job->callback);
+
+	INSTR_TIME_SET_CURRENT(start);
+	for (;;)
+	{
+		job->slot = try_open(spec, device_bytes, want_chunks, &job->word, why);
+		if (job->slot != NULL)
+			break;
+		INSTR_TIME_SET_CURRENT(now);
+		INSTR_TIME_SUBTRACT(now, start);
+		if (INSTR_TIME_GET_MICROSEC(now) >= patience_us ||
+			(*why != ROUTE_DEVICE_FULL && *why != ROUTE_DEVICE_BUSY))
+		{
+			MemoryContextDelete(own);
+			return NULL;
+		}
+		CHECK_FOR_INTERRUPTS();
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 ROOM_TIMEOUT_MS, wait_event());
+		ResetLatch(MyLatch);
+	}
+	job->next = open_jobs;
+	open_jobs = job;
+	return job;
+}
+
+void
+device_job_lose(DeviceJob *job, const char *why)
+{
+	if (!job->lost)
+	{
+		job->lost = true;
+		strlcpy(job->why, why, sizeof(job->why));
+	}
+	job_detach(job);
+}
+
+void
+device_job_close(DeviceJob *job)
+{
+	MemoryContextDelete(job->cxt);
+}
+
+/* ------------------------------------------------------------------------
+ * Chunks
+ * ------------------------------------------------------------------------
+ */
+
+/* Has the job come to grief?  Then it is closed. */
+static bool
+job_failed(DeviceJob *job)
+{
+	if (job->lost || job->slot == NULL)
+		return true;
+	if (pg_atomic_read_u32(&device_shared->generation) != job->word >> 2)
+		device_job_lose(job, "the device process ended");
+	else if (pg_atomic_read_u32(&job->slot->status) == DEVICE_ERROR)
+	{
+		char		why[128];
+
+		pg_read_barrier();
+		strlcpy(why, job->slot->error.message, sizeof(why));
+		device_job_lose(job, why);
+	}
+	return job->lost;
+}
+
+static void
+job_wait(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 WAIT_TIMEOUT_MS, wait_event());
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+char *
+device_job_next_up(DeviceJob *job)
+{
+	for (;;)
+	{
+		if (job_failed(job))
+			return NULL;
+		if (job->posted - pg_atomic_read_u32(&job->slot->taken) < job->slot->nchunks)
+		{
+			pg_memory_barrier();
+			return device_chunk(job->slot, job->posted);
+		}
+		job_wait();
+	}
+}
+
+void
+device_job_post(DeviceJob *job, const DeviceChunkDesc *desc)
+{
+	DeviceSlot *slot = job->slot;
+
+	slot->up[job->posted % slot->nchunks] = *desc;
+	job->bytes_up += desc->rows_at + desc->row_bytes;
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->posted, ++job->posted);
+	wake_device_process();
+}
+
+void
+device_job_sort(DeviceJob *job)
+{
+	if (job_failed(job))
+		return;
+	pg_write_barrier();
+	pg_atomic_write_u32(&job->slot->command, DEVICE_SORT);
+	wake_device_process();
+}
+
+char *
+device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
+{
+	for (;;)
+	{
+		DeviceSlot *slot = job->slot;
+		uint32		status;
+
+		if (job_failed(job))
+			return NULL;
+		/* the status first: chunks made after it was read are not missed */
+		status = pg_atomic_read_u32(&slot->status);
+		pg_read_barrier();
+		if (pg_atomic_read_u32(&slot->made) != job->read)
+		{
+			pg_memory_barrier();
+			if (job->read == 0)
+				job->cost = slot->cost;
+			*desc = slot->down[job->read % slot->nchunks];
+			job->bytes_down += desc->rows_at + desc->row_bytes;
+			return device_chunk(slot, job->read);
+		}
+		if (status == DEVICE_DONE)
+			return NULL;
+		job_wait();
+	}
+}
+
+void
+device_job_release(DeviceJob *job)
+{
+	if (job_failed(job))
+		return;
+	pg_memory_barrier();
+	pg_atomic_write_u32(&job->slot->read, ++job->read);
+	wake_device_process();
+}

@@ -1,0 +1,85 @@
+/*
+ * client.h
+ *	  A backend's sort on the device: the client's half of protocol.h.
+ *
+ *		job = device_job_open(cxt, &spec, patience_us, &why);
+ *		while (rows)
+ *			chunk = device_job_next_up(job);  fill it;  device_job_post(job, &desc);
+ *		device_job_sort(job);
+ *		while ((chunk = device_job_next_down(job, &desc)) != NULL)
+ *			read it;  device_job_release(job);
+ *		device_job_close(job);
+ *
+ * Every function may find that the job is lost: then it returns NULL or false,
+ * job->lost holds, and the sort has to go on without it.  None raises an error
+ * for the device's sake.  Waits are interruptible: a cancelled query leaves by
+ * its own error, and the job is closed with the memory context it was opened in.
+ */
+#ifndef GPUSORT_CLIENT_H
+#define GPUSORT_CLIENT_H
+
+#include "device/protocol.h"
+#include "portability/instr_time.h"
+#include "route/router.h"
+
+typedef struct DeviceJob
+{
+	DeviceSlot *slot;			/* NULL: closed */
+	uint32		word;			/* the slot's state while the job is ours */
+	bool		lost;
+	char		why[128];		/* why it is lost, for EXPLAIN and the log */
+	uint32		posted;
+	uint32		read;
+	uint64		bytes_up;
+	uint64		bytes_down;
+	DeviceJobCost cost;			/* set when the first chunk comes down */
+	MemoryContext cxt;			/* its own */
+	MemoryContextCallback callback;
+	struct DeviceJob *next;		/* of this backend's open jobs */
+} DeviceJob;
+
+/*
+ * Can the device be asked at all?  A few loads; also notices
+ * gpusort.device = off.
+ */
+extern RouteDevice device_state(void);
+
+/* The ABI's index of an algorithm by name; -1 if the library has none such. */
+extern int	device_algorithm(const char *name);
+
+/*
+ * Opens a job whose device memory, device_bytes, is reserved at once.  Waits up
+ * to patience_us for memory, a slot and chunks.  NULL and the reason if there is
+ * no room.  want_chunks of the pool at most.
+ */
+extern DeviceJob *device_job_open(MemoryContext cxt, const DeviceJobSpec *spec,
+								  uint64 device_bytes, int want_chunks,
+								  double patience_us, RouteDevice *why);
+
+/* An empty chunk to fill, of device_shared->chunk_size bytes. */
+extern char *device_job_next_up(DeviceJob *job);
+extern void device_job_post(DeviceJob *job, const DeviceChunkDesc *desc);
+
+/* Everything is posted. */
+extern void device_job_sort(DeviceJob *job);
+
+/*
+ * The next chunk of the result; NULL at its end, or if the job is lost.  It is
+ * ours until released.
+ */
+extern char *device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc);
+extern void device_job_release(DeviceJob *job);
+
+/* Gives the job back, whatever its state. */
+extern void device_job_close(DeviceJob *job);
+
+/* A backend's result was found wrong: counts as a failed job. */
+extern void device_job_lose(DeviceJob *job, const char *why);
+
+/* The faults that tests order, gpusort.device_fault. */
+extern DeviceFault device_fault_ordered(void);
+
+/* Device memory that a job of this shape takes, roughly. */
+extern uint64 device_job_bytes(const DeviceJobSpec *spec);
+
+#endif							/* GPUSORT_CLIENT_H */

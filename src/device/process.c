@@ -1,0 +1,213 @@
+/*
+ * process.c
+ *	  The device process: it owns CUDA and does the jobs' work in turn.
+ *
+ * One thread goes round the slots; each job takes one step at a time (start the
+ * copies of what is posted, look which are finished, start the sort, start the way
+ * down), so jobs progress chunk by chunk beside each other and the device always
+ * has several streams to choose from.  While something is under way on the
+ * device the loop looks again after some microseconds, because no event of CUDA can
+ * be waited for together with a semaphore; otherwise it sleeps.
+ *
+ * On error: a job that the device cannot take is the job's own matter.  After a
+ * CUDA error nothing in this process can be trusted: it ends, the supervisor
+ * starts another, and the backends finish on the CPU.
+ *
+ * This process is not a backend: no locks, no palloc in the loop, no ERROR.
+ */
+#include "postgres.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device/service.h"
+#include "device/staging.h"
+#include "miscadmin.h"
+#include "settings.h"
+
+/* A look at the supervisor, and the cost of a lost wake-up. */
+#define IDLE_TIMEOUT_MS		500
+
+/* Between two looks at work under way on the device. */
+#define POLL_PAUSE_US		10
+
+static DeviceApi device_api;
+
+/* Ends the process; the supervisor logs the reason. */
+static void pg_attribute_noreturn()
+give_up(int code, const char *what, const char *detail)
+{
+	snprintf(device_shared->why_not, sizeof(device_shared->why_not), "%s%s%s",
+			 what, detail[0] ? ": " : "", detail);
+	_exit(code);
+}
+
+static void
+library_path(char *path, size_t size)
+{
+	const char *name = gpusort_device_library;
+	const char *suffix = "";
+
+	if (strlen(name) < strlen(DLSUFFIX) ||
+		strcmp(name + strlen(name) - strlen(DLSUFFIX), DLSUFFIX) != 0)
+		suffix = DLSUFFIX;
+	if (strncmp(name, "$libdir", 7) == 0)
+		snprintf(path, size, "%s%s%s", pkglib_path, name + 7, suffix);
+	else
+		snprintf(path, size, "%s%s", name, suffix);
+}
+
+static void
+load_library(void)
+{
+	char		path[MAXPGPATH];
+	void	   *handle;
+	gpusort_cuda_api_fn get_api;
+
+	library_path(path, sizeof(path));
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (handle == NULL)
+		give_up(DEVICE_EXIT_NOTHING, "no device library", dlerror());
+	get_api = (gpusort_cuda_api_fn) dlsym(handle, "gpusort_cuda_api");
+	device_api.cuda = get_api == NULL ? NULL : get_api(GPUSORT_ABI_VERSION);
+	if (device_api.cuda == NULL || device_api.cuda->api_size != sizeof(GpusortCudaApi))
+		give_up(DEVICE_EXIT_NOTHING, "the device library is of another version", path);
+}
+
+static void
+open_devices(void)
+{
+	const GpusortCudaApi *cuda = device_api.cuda;
+	GpusortDeviceInfo info[DEVICE_MAX];
+	GpusortError err;
+	int32_t		count;
+	GpusortStatus status;
+
+	memset(&err, 0, sizeof(err));
+	status = cuda->devices(info, DEVICE_MAX, &count, &err);
+	if (status != GPUSORT_OK)
+		give_up(gpusort_use_cpu(status) ? DEVICE_EXIT_NOTHING : 1, "no device", err.message);
+	device_shared->ndevices = 0;
+	for (int i = 0; i < Min(count, DEVICE_MAX); i++)
+	{
+		DeviceEntry *entry = &device_shared->devices[device_shared->ndevices];
+		GpusortContext **context = &device_api.contexts[device_shared->ndevices];
+
+		if ((gpusort_device_mask & (UINT64CONST(1) << info[i].index)) == 0)
+			continue;
+		if (!info[i].usable)
+		{
+			strlcpy(err.message, info[i].why_not, sizeof(err.message));
+			continue;
+		}
+		status = cuda->context_create(info[i].index, (uint64) gpusort_device_memory << 20,
+									  context, &err);
+		if (status != GPUSORT_OK)
+			continue;
+		entry->index = info[i].index;
+		memcpy(entry->name, info[i].name, sizeof(entry->name));
+		entry->memory_total = info[i].memory_total;
+		entry->budget = cuda->device_available(*context);
+		device_shared->ndevices++;
+	}
+	if (device_shared->ndevices == 0)
+		give_up(gpusort_is_broken(status) ? 1 : DEVICE_EXIT_NOTHING, "no usable device", err.message);
+
+	/* copies from memory that is not pinned work, slowly */
+	device_shared->pinned =
+		cuda->host_register(device_api.contexts[0], device_staging,
+							device_shared->staging_chunks * device_shared->chunk_size,
+							&err) == GPUSORT_OK;
+	if (!device_shared->pinned)
+		fprintf(stderr, "gpusort: the staging pool is not pinned: %s\n", err.message);
+}
+
+static void
+list_algorithms(void)
+{
+	int			n = 0;
+	const GpusortAlgorithm *a;
+
+	while (n < DEVICE_MAX_ALGORITHMS && (a = device_api.cuda->algorithm(n)) != NULL)
+	{
+		DeviceAlgorithm *out = &device_shared->algorithms[n++];
+
+		strlcpy(out->name, a->name, sizeof(out->name));
+		strlcpy(out->needs, a->needs, sizeof(out->needs));
+		strlcpy(out->paper, a->paper, sizeof(out->paper));
+		out->key_widths = a->key_widths;
+		out->stable = a->stable != 0;
+		out->rids = a->rids != 0;
+	}
+	device_shared->nalgorithms = n;
+}
+
+static int
+step_all(void)
+{
+	int			found = 0;
+
+	for (int i = 0; i < DEVICE_SLOTS; i++)
+		found |= device_job_step(&device_api, i);
+	return found;
+}
+
+/* Sleeps until a backend has something new. */
+static void
+sleep_idle(void)
+{
+	struct timespec until;
+
+	pg_atomic_write_u32(&device_shared->sleeping, 1);
+	pg_memory_barrier();
+	if ((step_all() & (DEVICE_STEP_PROGRESS | DEVICE_STEP_IN_FLIGHT)) == 0)
+	{
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += IDLE_TIMEOUT_MS * 1000000L;
+		until.tv_sec += until.tv_nsec / 1000000000L;
+		until.tv_nsec %= 1000000000L;
+		while (sem_timedwait(&device_shared->wake, &until) != 0 && errno == EINTR)
+			;
+	}
+	pg_atomic_write_u32(&device_shared->sleeping, 0);
+	while (sem_trywait(&device_shared->wake) == 0)
+		;
+}
+
+void
+device_process_main(void)
+{
+	pid_t		supervisor = getppid();
+	sigset_t	none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+
+	device_shared->why_not[0] = '\0';
+	load_library();
+	open_devices();
+	list_algorithms();
+	pg_write_barrier();
+	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_READY);
+
+	for (;;)
+	{
+		int			found = step_all();
+
+		if (getppid() != supervisor)
+			_exit(0);
+		if (found & DEVICE_STEP_PROGRESS)
+			continue;
+		if (found & DEVICE_STEP_IN_FLIGHT)
+		{
+			struct timespec pause = {0, POLL_PAUSE_US * 1000L};
+
+			nanosleep(&pause, NULL);
+		}
+		else
+			sleep_idle();
+	}
+}

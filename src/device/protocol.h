@@ -1,0 +1,262 @@
+/*
+ * protocol.h
+ *	  What backends and the device process share: jobs, chunks, wake-ups.
+ *
+ * Three kinds of process take part.
+ *
+ *	The supervisor is a background worker.  It never touches CUDA; it forks the
+ *	device process, sees it end, and forks the next.
+ *	The device process owns CUDA: contexts, streams, device memory.  It is not a
+ *	child of the postmaster, because the postmaster answers the death of any
+ *	child that is attached to shared memory with a restart of the whole server;
+ *	a fault in a driver must cost a sort its speed, not everybody their
+ *	connection.
+ *	A backend with a sort is the client (client.h).
+ *
+ * Since the device process may die at any instruction, it takes no lock that a
+ * backend could wait for.  Backends take a lock only among themselves, to give
+ * out job slots.  Everything between a backend and the device process is words
+ * with one writer each:
+ *
+ *	slot state		FREE -> OPEN by the backend (under the lock), OPEN -> CLOSING by
+ *					the backend, CLOSING -> FREE by the device process once the
+ *					device is through with the slot's memory.  The state's word holds
+ *					the generation of the device process for which it was opened;
+ *					a job of an older generation is lost.  Then the backend
+ *					itself frees the slot, or, if it had closed it, the supervisor.
+ *	chunks			A job owns a few chunks of the pinned staging pool as a ring.
+ *					On the way up the backend fills chunks and counts "posted",
+ *					the process copies and counts "taken".  When all rows are up
+ *					the backend sets "command", and on the way down the process
+ *					fills chunks and counts "made", the backend counts "read".  No
+ *					counter ever decreases, except that each way down starts at 0.
+ *
+ * Chunks and device memory are given to a job when it is opened and stay its own:
+ * a job never waits for another, so jobs cannot block each other, and a cursor
+ * that is not read on holds what it was given, as it holds work_mem.
+ *
+ * Wake-ups: a backend posts a semaphore if the device process says that it
+ * sleeps; the process sets the backend's latch.  Both only look at words when
+ * they wake, so a lost or a spurious wake-up costs a little time at most.
+ */
+#ifndef GPUSORT_PROTOCOL_H
+#define GPUSORT_PROTOCOL_H
+
+#include "postgres.h"
+
+#include <semaphore.h>
+
+#include "../cuda/gpusort_abi.h"
+#include "port/atomics.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+
+#define DEVICE_MAX			8	/* devices in use */
+#define DEVICE_SLOTS		64	/* jobs at once */
+#define DEVICE_JOB_CHUNKS	8	/* of one job, at most */
+#define DEVICE_MIN_CHUNKS	2	/* ... and at least */
+
+/* A slot's state; its word is generation * 4 + state. */
+typedef enum DeviceSlotState
+{
+	DEVICE_SLOT_FREE,
+	DEVICE_SLOT_OPEN,
+	DEVICE_SLOT_CLOSING
+} DeviceSlotState;
+
+static inline uint32
+device_slot_word(uint32 generation, DeviceSlotState state)
+{
+	return (generation << 2) | (uint32) state;
+}
+
+static inline DeviceSlotState
+device_slot_state(uint32 word)
+{
+	return (DeviceSlotState) (word & 3);
+}
+
+/* What travels. */
+typedef enum DeviceMode
+{
+	DEVICE_KEYS,				/* keys and rids up, rids (and keys) down */
+	DEVICE_ROWS					/* keys and rows up, rows down */
+} DeviceMode;
+
+/* What the backend wants done next. */
+typedef enum DeviceCommand
+{
+	DEVICE_LOAD,				/* take chunks up */
+	DEVICE_SORT					/* all are posted: sort and send down */
+} DeviceCommand;
+
+/* How far the device process is. */
+typedef enum DeviceStatus
+{
+	DEVICE_LOADING,
+	DEVICE_SENDING,				/* sorted; chunks come down */
+	DEVICE_DONE,				/* the last chunk has been made */
+	DEVICE_ERROR				/* slot->error says what and where */
+} DeviceStatus;
+
+/* Faults that a test can order for a job; gpusort.device_fault. */
+typedef enum DeviceFault
+{
+	DEVICE_FAULT_NONE,
+	DEVICE_FAULT_MEMORY_START,	/* no device memory when the job begins */
+	DEVICE_FAULT_MEMORY_SORT,	/* ... when it is to be sorted */
+	DEVICE_FAULT_ERROR_UP,		/* a CUDA error after the first chunk up */
+	DEVICE_FAULT_ERROR_SORT,
+	DEVICE_FAULT_ERROR_DOWN,	/* ... after the first chunk down */
+	DEVICE_FAULT_KILL_UP,		/* the process is killed at the same points */
+	DEVICE_FAULT_KILL_SORT,
+	DEVICE_FAULT_KILL_DOWN,
+	DEVICE_FAULT_HANG_UP,		/* ... or does nothing more for the job */
+	DEVICE_FAULT_HANG_SORT,
+	DEVICE_FAULT_HANG_DOWN,
+	DEVICE_FAULT_CORRUPT		/* the result is wrong */
+} DeviceFault;
+
+/*
+ * A chunk's content, in this order, each part 256-byte aligned: rows keys, rows
+ * words, then row_bytes of rows.  In DEVICE_KEYS a word is a rid; in DEVICE_ROWS
+ * the place of a row, in units of 8 bytes from the start of the chunk's rows.
+ * Down, keys are present only if asked for, and in DEVICE_ROWS there are only
+ * rows.
+ */
+typedef struct DeviceChunkDesc
+{
+	uint32		rows;
+	uint32		words_at;		/* byte offsets in the chunk */
+	uint32		rows_at;
+	uint32		row_bytes;
+} DeviceChunkDesc;
+
+/* What is to be sorted; written by the backend before the slot is open. */
+typedef struct DeviceJobSpec
+{
+	DeviceMode	mode;
+	int32		key_width;		/* 32, 64, 128 */
+	int32		key_bits;		/* of them, from bit 0, order */
+	int32		algorithm;		/* index of the ABI; -1: the library's first that
+								 * can */
+	bool		want_keys;		/* DEVICE_KEYS: send the keys down too */
+	bool		have_range;		/* key_max holds, key_min is 0 */
+	GpusortKey128 key_max;
+	uint64		max_rows;		/* room to make on the device */
+	uint64		max_row_bytes;	/* DEVICE_ROWS: likewise */
+	DeviceFault fault;
+} DeviceJobSpec;
+
+/* What it took; written by the device process before the first chunk down. */
+typedef struct DeviceJobCost
+{
+	double		sort_us;		/* kernels of the sort, by the device's clock */
+	char		algorithm[24];
+} DeviceJobCost;
+
+typedef struct DeviceSlot
+{
+	/* the backend's */
+	pg_atomic_uint32 state;		/* see above */
+	Latch	   *latch;
+	int			pid;
+	int			device;			/* index into DeviceShared.devices */
+	uint64		device_bytes;	/* reserved of its budget */
+	int			nchunks;
+	uint32		chunks[DEVICE_JOB_CHUNKS];	/* of the pool */
+	DeviceJobSpec spec;
+	DeviceChunkDesc up[DEVICE_JOB_CHUNKS];
+	pg_atomic_uint32 posted;
+	pg_atomic_uint32 read;
+	pg_atomic_uint32 command;	/* DeviceCommand */
+	volatile int32 cancel;		/* GpusortJob.cancel */
+
+	/* the device process's, in lines of their own */
+	char		pad[PG_CACHE_LINE_SIZE];
+	DeviceChunkDesc down[DEVICE_JOB_CHUNKS];
+	pg_atomic_uint32 taken;
+	pg_atomic_uint32 made;
+	pg_atomic_uint32 status;	/* DeviceStatus */
+	DeviceJobCost cost;
+	GpusortError error;
+} DeviceSlot;
+
+typedef enum DeviceServiceState
+{
+	DEVICE_SERVICE_DOWN,		/* between two device processes */
+	DEVICE_SERVICE_STARTING,
+	DEVICE_SERVICE_READY,
+	DEVICE_SERVICE_NONE			/* there is nothing to serve with: why_not */
+} DeviceServiceState;
+
+/* A device in use. */
+typedef struct DeviceEntry
+{
+	int32		index;			/* CUDA's */
+	char		name[64];
+	uint64		memory_total;
+	uint64		budget;
+	int32		nalgorithms;
+} DeviceEntry;
+
+#define DEVICE_MAX_ALGORITHMS	16
+
+typedef struct DeviceAlgorithm
+{
+	char		name[24];
+	char		needs[96];
+	char		paper[128];
+	uint32		key_widths;		/* GPUSORT_KEYS_* */
+	bool		stable;
+	bool		rids;
+} DeviceAlgorithm;
+
+typedef struct DeviceShared
+{
+	LWLock	   *lock;			/* of slots and chunks, among backends */
+	int			staging_chunks;
+	Size		chunk_size;
+
+	/* the supervisor's */
+	pg_atomic_uint32 generation;
+	pg_atomic_uint32 state;		/* DeviceServiceState; READY is set by the process */
+	pg_atomic_uint32 process_pid;	/* 0: none */
+	pg_atomic_uint32 restarts;
+
+	/* the device process's, valid while READY */
+	int			ndevices;
+	DeviceEntry devices[DEVICE_MAX];
+	int			nalgorithms;
+	DeviceAlgorithm algorithms[DEVICE_MAX_ALGORITHMS];
+	bool		pinned;
+	char		why_not[256];	/* valid while NONE, and after a failed start */
+
+	/* wake-up of the device process */
+	pg_atomic_uint32 sleeping;
+	sem_t		wake;
+
+	DeviceSlot	slots[DEVICE_SLOTS];
+} DeviceShared;
+
+/* NULL where the service was not configured (staging.c). */
+extern DeviceShared *device_shared;
+extern char *device_staging;	/* the pool */
+
+static inline char *
+device_chunk(const DeviceSlot *slot, uint32 counter)
+{
+	return device_staging +
+		(Size) slot->chunks[counter % slot->nchunks] * device_shared->chunk_size;
+}
+
+/* Where the parts of a chunk begin. */
+#define DEVICE_PART_ALIGN	256
+
+static inline uint32
+device_part(uint32 bytes)
+{
+	return (bytes + DEVICE_PART_ALIGN - 1) & ~(uint32) (DEVICE_PART_ALIGN - 1);
+}
+
+#endif							/* GPUSORT_PROTOCOL_H */

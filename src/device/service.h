@@ -1,0 +1,32 @@
+/*
+ * service.h
+ *	  The supervisor and the device process; see protocol.h.
+ */
+#ifndef GPUSORT_SERVICE_H
+#define GPUSORT_SERVICE_H
+
+#include "device/protocol.h"
+
+/* Called while libraries are preloaded, after the settings are defined. */
+extern void device_service_init(void);
+
+/* process.c: the device process; never returns. */
+extern void device_process_main(void) pg_attribute_noreturn();
+
+/* process_job.c: one job's steps in the device process. */
+typedef struct DeviceApi
+{
+	const GpusortCudaApi *cuda;
+	GpusortContext *contexts[DEVICE_MAX];	/* as DeviceShared.devices */
+} DeviceApi;
+
+/* Exit code of a process that found nothing to serve with. */
+#define DEVICE_EXIT_NOTHING		3
+
+/* What a step found; a set of these. */
+#define DEVICE_STEP_PROGRESS	1	/* something was done */
+#define DEVICE_STEP_IN_FLIGHT	2	/* the device is at work: ask again soon */
+
+extern int	device_job_step(const DeviceApi *api, int slot_no);
+
+#endif							/* GPUSORT_SERVICE_H */

@@ -1,0 +1,133 @@
+/*
+ * staging.c
+ *	  Shared memory of the device service: job slots and the staging pool.
+ *
+ * Memory policy: a machine without a GPU must not pay for one.  With
+ * gpusort.device = auto nothing at all is reserved unless a driver is there, and
+ * without an own value of gpusort.staging_memory the pool is
+ * STAGING_DEFAULT_MB.  The pool is cut into chunks of equal size: large ones
+ * (4 MB cross PCIe in 75 us, far above the cost of asking for it), but small
+ * enough that a small pool still serves several jobs.  Its pages are touched, and
+ * pinned, by the device process alone.
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "device/staging.h"
+#include "miscadmin.h"
+#include "settings.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+
+#define STAGING_DEFAULT_MB	256
+#define STAGING_MAX_CHUNK	((Size) 4 * 1024 * 1024)
+#define STAGING_MIN_CHUNK	((Size) 64 * 1024)
+#define STAGING_CHUNKS		64	/* aimed at */
+#define STAGING_ALIGN		((Size) 2 * 1024 * 1024)
+
+DeviceShared *device_shared = NULL;
+char	   *device_staging = NULL;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+bool
+device_driver_present(void)
+{
+	static const char *const signs[] = {
+		"/dev/nvidiactl", "/dev/nvidia0", "/proc/driver/nvidia/version", "/dev/dxg"
+	};
+
+	for (int i = 0; i < (int) lengthof(signs); i++)
+	{
+		if (access(signs[i], F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+static Size
+staging_bytes(void)
+{
+	int			mb = gpusort_staging_memory < 0 ? STAGING_DEFAULT_MB : gpusort_staging_memory;
+
+	return (Size) mb * 1024 * 1024;
+}
+
+static Size
+staging_chunk_size(void)
+{
+	Size		size = staging_bytes() / STAGING_CHUNKS;
+
+	size = Max(STAGING_MIN_CHUNK, Min(size, STAGING_MAX_CHUNK));
+	return size & ~(STAGING_MIN_CHUNK - 1);
+}
+
+static void
+staging_request(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	RequestAddinShmemSpace(MAXALIGN(sizeof(DeviceShared)));
+	RequestAddinShmemSpace(staging_bytes() + STAGING_ALIGN);
+	RequestNamedLWLockTranche("gpusort_device", 1);
+}
+
+static void
+staging_startup(void)
+{
+	bool		found;
+	char	   *pool;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	device_shared = ShmemInitStruct("gpusort_device", sizeof(DeviceShared), &found);
+	if (!found)
+	{
+		memset(device_shared, 0, sizeof(DeviceShared));
+		device_shared->lock = &GetNamedLWLockTranche("gpusort_device")->lock;
+		device_shared->chunk_size = staging_chunk_size();
+		device_shared->staging_chunks = (int) (staging_bytes() / staging_chunk_size());
+		pg_atomic_init_u32(&device_shared->generation, 0);
+		pg_atomic_init_u32(&device_shared->state, DEVICE_SERVICE_DOWN);
+		pg_atomic_init_u32(&device_shared->process_pid, 0);
+		pg_atomic_init_u32(&device_shared->restarts, 0);
+		pg_atomic_init_u32(&device_shared->sleeping, 0);
+		if (sem_init(&device_shared->wake, 1, 0) != 0)
+			elog(FATAL, "could not create a semaphore: %m");
+		for (int i = 0; i < DEVICE_SLOTS; i++)
+		{
+			DeviceSlot *slot = &device_shared->slots[i];
+
+			pg_atomic_init_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
+			pg_atomic_init_u32(&slot->posted, 0);
+			pg_atomic_init_u32(&slot->read, 0);
+			pg_atomic_init_u32(&slot->command, DEVICE_LOAD);
+			pg_atomic_init_u32(&slot->taken, 0);
+			pg_atomic_init_u32(&slot->made, 0);
+			pg_atomic_init_u32(&slot->status, DEVICE_LOADING);
+		}
+	}
+	pool = ShmemInitStruct("gpusort_staging", staging_bytes() + STAGING_ALIGN, &found);
+	device_staging = (char *) TYPEALIGN(STAGING_ALIGN, pool);
+	LWLockRelease(AddinShmemInitLock);
+}
+
+bool
+device_staging_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress ||
+		gpusort_staging_memory == 0 ||
+		strcmp(gpusort_device, "off") == 0)
+		return false;
+	if (strcmp(gpusort_device, "auto") == 0 && !gpusort_device_library_set() &&
+		!device_driver_present())
+		return false;
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = staging_request;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = staging_startup;
+	return true;
+}

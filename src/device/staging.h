@@ -1,0 +1,19 @@
+/*
+ * staging.h
+ *	  Shared memory of the device service: job slots and the staging pool.
+ */
+#ifndef GPUSORT_STAGING_H
+#define GPUSORT_STAGING_H
+
+#include "device/protocol.h"
+
+/*
+ * Called while libraries are preloaded.  Returns whether a service is wanted, in
+ * which case its shared memory has been requested.
+ */
+extern bool device_staging_init(void);
+
+/* Does this machine seem to have a GPU driver?  Asks the file system only. */
+extern bool device_driver_present(void);
+
+#endif							/* GPUSORT_STAGING_H */

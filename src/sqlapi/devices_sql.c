@@ -1,0 +1,127 @@
+/*
+ * devices_sql.c
+ *	  gpusort_devices(): the GPUs in use, and what sorts have of them.
+ */
+#include "postgres.h"
+
+#include "device/protocol.h"
+#include "device/staging.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "settings.h"
+#include "utils/builtins.h"
+
+PG_FUNCTION_INFO_V1(gpusort_devices);
+
+#define DEVICES_COLS	12
+
+typedef struct DeviceUse
+{
+	int			jobs;			/* slots that are not free */
+	int			chunks;
+	int			device_jobs[DEVICE_MAX];
+	uint64		device_bytes[DEVICE_MAX];
+} DeviceUse;
+
+static void
+count_use(DeviceUse *use)
+{
+	memset(use, 0, sizeof(*use));
+	LWLockAcquire(device_shared->lock, LW_SHARED);
+	for (int i = 0; i < DEVICE_SLOTS; i++)
+	{
+		DeviceSlot *slot = &device_shared->slots[i];
+
+		if (device_slot_state(pg_atomic_read_u32(&slot->state)) == DEVICE_SLOT_FREE)
+			continue;
+		use->jobs++;
+		use->chunks += slot->nchunks;
+		use->device_jobs[slot->device]++;
+		use->device_bytes[slot->device] += slot->device_bytes;
+	}
+	LWLockRelease(device_shared->lock);
+}
+
+static const char *
+service_state(DeviceServiceState state)
+{
+	switch (state)
+	{
+		case DEVICE_SERVICE_DOWN:
+			return "down";
+		case DEVICE_SERVICE_STARTING:
+			return "starting";
+		case DEVICE_SERVICE_READY:
+			return "ready";
+		case DEVICE_SERVICE_NONE:
+			return "none";
+	}
+	return "unknown";
+}
+
+/* Why there is no service; the words that EXPLAIN's reader will look up. */
+static char *
+no_service_state(void)
+{
+	if (strcmp(gpusort_device, "off") == 0 || gpusort_staging_memory == 0)
+		return "off";
+	if (!device_driver_present())
+		return "none: no driver";
+	return "none: gpusort is not in shared_preload_libraries";
+}
+
+Datum
+gpusort_devices(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	Datum		values[DEVICES_COLS] = {0};
+	bool		nulls[DEVICES_COLS];
+	DeviceServiceState state;
+	DeviceUse	use;
+	char	   *words;
+
+	InitMaterializedSRF(fcinfo, 0);
+	memset(nulls, true, sizeof(nulls));
+	if (device_shared == NULL)
+	{
+		values[2] = CStringGetTextDatum(no_service_state());
+		nulls[2] = false;
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		return (Datum) 0;
+	}
+
+	state = (DeviceServiceState) pg_atomic_read_u32(&device_shared->state);
+	words = psprintf("%s", service_state(state));
+	if (state != DEVICE_SERVICE_READY && device_shared->why_not[0] != '\0')
+		words = psprintf("%s: %.*s", words, (int) sizeof(device_shared->why_not) - 1,
+						 device_shared->why_not);
+	count_use(&use);
+	values[2] = CStringGetTextDatum(words);
+	values[7] = Int32GetDatum(DEVICE_SLOTS - use.jobs);
+	values[8] = Int64GetDatum((int64) (device_shared->staging_chunks * device_shared->chunk_size));
+	values[9] = Int64GetDatum((int64) ((device_shared->staging_chunks - use.chunks) *
+									   device_shared->chunk_size));
+	values[10] = Int32GetDatum((int32) pg_atomic_read_u32(&device_shared->process_pid));
+	values[11] = Int32GetDatum((int32) pg_atomic_read_u32(&device_shared->restarts));
+	nulls[2] = nulls[7] = nulls[8] = nulls[9] = nulls[11] = false;
+	nulls[10] = pg_atomic_read_u32(&device_shared->process_pid) == 0;
+	if (state != DEVICE_SERVICE_READY)
+	{
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		return (Datum) 0;
+	}
+	nulls[0] = nulls[1] = nulls[3] = nulls[4] = nulls[5] = nulls[6] = false;
+	for (int d = 0; d < device_shared->ndevices; d++)
+	{
+		const DeviceEntry *entry = &device_shared->devices[d];
+
+		values[0] = Int32GetDatum(entry->index);
+		values[1] = CStringGetTextDatum(entry->name);
+		values[3] = Int64GetDatum((int64) entry->memory_total);
+		values[4] = Int64GetDatum((int64) entry->budget);
+		values[5] = Int64GetDatum((int64) use.device_bytes[d]);
+		values[6] = Int32GetDatum(use.device_jobs[d]);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
