@@ -2,17 +2,27 @@
  * block_sort.cuh
  *	  Sorts each bucket that fits one block's shared memory.
  *
- * The bucket's values are mapped evenly onto as many bins as there are keys,
- * counted, and placed by bin: one shared-memory addition per key instead of one
- * ranking per digit, so the cost does not grow with the width of the key.  What
- * shares a bin (one other key on average) is put in order by counting, for
- * each key, the keys of its bin that (key, rid) puts before it.
+ * Every key becomes a 32-bit place: where it stands, evenly stretched, between
+ * the bucket's least and greatest key.  Keys are counted by the upper bits of
+ * their place and put there: one shared-memory addition per key instead of one
+ * ranking per digit, so the cost does not grow with the width of the key.  The few
+ * bins that got more than one key (there are twice as many bins as keys) are
+ * then put in order by the thread that counted them.
  *
- * A crowded bin would make that quadratic.  A bucket that has one is sorted by
- * merging instead: each thread sorts its keys in registers, then runs are merged
- * pairwise in shared memory, every thread finding its share by binary search
- * along the merge path.  That costs about three times as much and does not
- * depend on the values at all.
+ * A place is made from 32 bits of the key.  Where these hold all that differs
+ * within the bucket, the place is exact, and what is left of it is filled with
+ * the rid, likewise stretched, so that equal keys spread over bins too: (place, rid)
+ * is then exactly the order (key, rid).  Otherwise keys of equal place are
+ * compared themselves.
+ *
+ * Shared memory holds place, rid and the position the key came from: 10 bytes,
+ * whatever the key's width.  Wanted keys are fetched from that position at the
+ * end, which the caches still hold.
+ *
+ * A crowded bin would make its insertion sort quadratic.  A bucket that has one
+ * is sorted by merging instead: each thread sorts its items in registers, then
+ * runs are merged pairwise in shared memory, every thread finding its share by
+ * binary search along the merge path.
  */
 #ifndef GPUSORT_BLOCK_SORT_CUH
 #define GPUSORT_BLOCK_SORT_CUH
@@ -20,11 +30,25 @@
 #include "block_scan.cuh"
 #include "key.cuh"
 
+/* The usual block, and a large one for inputs that it can sort all alone. */
 #define BLOCK_SORT_THREADS		512
 #define BLOCK_SORT_ITEMS		9	/* odd: no bank conflicts in blocked order */
+#define BLOCK_SORT_BIN_BITS		13
+#define LARGE_SORT_THREADS		1024
+#define LARGE_SORT_ITEMS		17
+#define LARGE_SORT_BIN_BITS		14
+
 #define BLOCK_SORT_CAPACITY		(BLOCK_SORT_THREADS * BLOCK_SORT_ITEMS)
-#define BLOCK_SORT_BINS			4096
-#define BLOCK_SORT_CROWDED		24
+#define LARGE_SORT_CAPACITY		(LARGE_SORT_THREADS * LARGE_SORT_ITEMS)
+
+/* More keys in one bin than this: merge. */
+#define BLOCK_SORT_CROWDED		16
+
+/* A range of places' source that is too coarse to spread a bucket. */
+#define COARSE_RANGE			(1u << 12)
+
+/* Narrower ranges hold so many equal keys that rids must spread them. */
+#define NARROW_RANGE			(1u << 16)
 
 /* What the plan found out about the input as a whole. */
 #define INPUT_UNORDERED		0
@@ -40,6 +64,7 @@ template <class K> struct BlockSortArgs
 	const uint32_t *rid_table;	/* if not NULL, rid r is written as rid_table[r] */
 	KeyBits<K>	bits;
 	uint32_t	n;
+	const BucketMap<K> *map;	/* if not NULL, bucket b holds what it maps to b */
 	const uint32_t *bucket_start;	/* NULL: one bucket of all n keys */
 	const uint32_t *bucket_end;
 	const uint32_t *order;		/* INPUT_*; NULL: unordered.  If it is ordered,
@@ -48,24 +73,92 @@ template <class K> struct BlockSortArgs
 	const uint32_t *input_rids;
 };
 
-template <class K, bool RIDS> static size_t
+/* A key in shared memory: compared as one number. */
+typedef unsigned long long Item;
+
+#define ITEM(place, rid)	((Item) (place) << 32 | (rid))
+#define ITEM_PLACE(item)	((uint32_t) ((item) >> 32))
+#define ITEM_RID(item)		((uint32_t) (item))
+#define ITEM_PADDING		(~0ull) /* no place is all ones */
+
+/* The stretching stops a little short of 2^32, more than floats are wrong by. */
+#define PLACE_RANGE			4290000000.0f
+
+template <int THREADS, int ITEMS, int BIN_BITS> static constexpr size_t
 block_sort_shared()
 {
-	return BLOCK_SORT_CAPACITY * (sizeof(K) + (RIDS ? sizeof(uint32_t) : 0)) +
-		(BLOCK_SORT_BINS + 4) * sizeof(uint32_t);
+	return THREADS * ITEMS * (sizeof(Item) + sizeof(uint16_t)) +
+		(sizeof(uint16_t) << BIN_BITS) + 16;
 }
 
-template <class K, bool RIDS> __device__ __forceinline__ bool
-before(K a, uint32_t a_rid, K b, uint32_t b_rid)
+/* How the 32 bits x of a bucket's keys become places. */
+struct PlaceMap
 {
-	return a < b || (RIDS && a == b && a_rid < b_rid);
+	uint32_t	lo;				/* of x */
+	uint32_t	width;			/* places per value of x */
+	uint32_t	rid_lo;
+	uint32_t	rid_scale;		/* shifted rid to place within the width */
+	int			rid_shift;
+	bool		coarse;			/* x is no good, the keys themselves are needed */
+
+	__device__ __forceinline__ uint32_t operator() (uint32_t x, uint32_t rid) const
+	{
+		return (x - lo) * width + __umulhi((rid - rid_lo) << rid_shift, rid_scale);
+	}
+};
+
+__device__ __forceinline__ PlaceMap
+make_place_map(uint32_t lo, uint32_t hi)
+{
+	PlaceMap	map;
+	float		width = PLACE_RANGE / ((float) (hi - lo) + 1.0f);
+
+	map.lo = lo;
+	map.width = max(1u, __float2uint_rz(min(width, 2147483000.0f)));
+	map.rid_lo = 0;
+	map.rid_scale = 0;
+	map.rid_shift = 0;
+	map.coarse = hi - lo < COARSE_RANGE;
+	return map;
 }
+
+/* Fills the width with rids between rid_lo and rid_hi. */
+__device__ __forceinline__ void
+spread_rids(PlaceMap *map, uint32_t rid_lo, uint32_t rid_hi)
+{
+	uint32_t	top;
+
+	map->rid_lo = rid_lo;
+	map->rid_shift = __clz((rid_hi - rid_lo) | 1);
+	top = (rid_hi - rid_lo) << map->rid_shift;
+	map->rid_scale = top == 0 || map->width == 1 ? 0 :
+		__float2uint_rz((float) map->width *
+						(PLACE_RANGE / ((float) top + 1.0f)) * 0.999f);
+}
+
+/* Does item a belong before item b?  Their keys decide if their places do not. */
+template <class K> struct ItemOrder
+{
+	const K    *keys;			/* the bucket's, by position */
+	KeyBits<K>	bits;
+	bool		exact;
+
+	__device__ __forceinline__ bool before(Item a, uint32_t a_from,
+										   Item b, uint32_t b_from) const
+	{
+		if (exact || ITEM_PLACE(a) != ITEM_PLACE(b) || a == ITEM_PADDING)
+			return a < b;
+
+		K			v = bits(keys[a_from]);
+		K			w = bits(keys[b_from]);
+
+		return v < w || (v == w && a < b);
+	}
+};
 
 template <class K, bool RIDS> __device__ __forceinline__ void
-write_sorted(const BlockSortArgs<K> &args, uint32_t to, K key, uint32_t rid)
+write_rid(const BlockSortArgs<K> &args, uint32_t to, uint32_t rid)
 {
-	if (args.keys_out)
-		args.keys_out[to] = key;
 	if (RIDS && args.rids_out)
 		args.rids_out[to] = args.rid_table ? args.rid_table[rid] : rid;
 }
@@ -74,9 +167,9 @@ write_sorted(const BlockSortArgs<K> &args, uint32_t to, K key, uint32_t rid)
 template <class K, bool RIDS> __device__ static void
 copy_ordered(const BlockSortArgs<K> &args, bool reversed)
 {
-	uint64_t	step = (uint64_t) gridDim.x * BLOCK_SORT_THREADS;
+	uint64_t	step = (uint64_t) gridDim.x * blockDim.x;
 
-	for (uint64_t i = (uint64_t) blockIdx.x * BLOCK_SORT_THREADS + threadIdx.x;
+	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x;
 		 i < args.n; i += step)
 	{
 		uint32_t	from = reversed ? args.n - 1 - (uint32_t) i : (uint32_t) i;
@@ -88,48 +181,44 @@ copy_ordered(const BlockSortArgs<K> &args, bool reversed)
 	}
 }
 
-/*
- * Merge sort of count keys that lie in tile_keys (and tile_rids), leaving them
- * there in order.  Padding sorts last: it is all ones, and the sort is stable.
- */
-template <class K, bool RIDS> __device__ __noinline__ static void
-block_merge_sort(const KeyBits<K> &bits, K *tile_keys, uint32_t *tile_rids,
-				 uint32_t count)
+/* Merge sort of count items in shared memory, in place. */
+template <class K, int THREADS, int ITEMS> __device__ __noinline__ static void
+block_merge_sort(const ItemOrder<K> order, Item *items, uint16_t *from, uint32_t count)
 {
-	constexpr int ITEMS = BLOCK_SORT_ITEMS;
+	constexpr uint32_t CAPACITY = THREADS * ITEMS;
 
-	K			keys[ITEMS];
-	uint32_t	rids[ITEMS];
+	Item		mine[ITEMS];
+	uint32_t	mine_from[ITEMS];
 	uint32_t	first = threadIdx.x * ITEMS;
 
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
 	{
-		keys[i] = first + i < count ? tile_keys[first + i] : all_ones<K>();
-		rids[i] = RIDS && first + i < count ? tile_rids[first + i] : ~0u;
+		mine[i] = first + i < count ? items[first + i] : ITEM_PADDING;
+		mine_from[i] = first + i < count ? from[first + i] : 0;
 	}
 
-	/* Odd-even transposition: in registers, swaps of neighbours only, stable. */
+	/* Odd-even transposition: in registers, swaps of neighbours only. */
 #pragma unroll
 	for (int round = 0; round < ITEMS; round++)
 #pragma unroll
 		for (int i = round & 1; i + 1 < ITEMS; i += 2)
-			if (before<K, RIDS>(bits(keys[i + 1]), rids[i + 1],
-								bits(keys[i]), rids[i]))
+			if (order.before(mine[i + 1], mine_from[i + 1], mine[i], mine_from[i]))
 			{
-				K			key = keys[i];
-				uint32_t	rid = rids[i];
+				Item		item = mine[i];
+				uint32_t	where = mine_from[i];
 
-				keys[i] = keys[i + 1];
-				rids[i] = rids[i + 1];
-				keys[i + 1] = key;
-				rids[i + 1] = rid;
+				mine[i] = mine[i + 1];
+				mine_from[i] = mine_from[i + 1];
+				mine[i + 1] = item;
+				mine_from[i + 1] = where;
 			}
 
 	for (uint32_t width = ITEMS;; width *= 2)
 	{
 		uint32_t	a = first / (2 * width) * (2 * width);
 		uint32_t	b = a + width;
+		uint32_t	a_end = b;
 		uint32_t	b_end = b + width;
 		uint32_t	diagonal = first - a;
 		uint32_t	lo,
@@ -139,15 +228,14 @@ block_merge_sort(const KeyBits<K> &bits, K *tile_keys, uint32_t *tile_rids,
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
 		{
-			tile_keys[first + i] = keys[i];
-			if (RIDS)
-				tile_rids[first + i] = rids[i];
+			items[first + i] = mine[i];
+			from[first + i] = (uint16_t) mine_from[i];
 		}
 		__syncthreads();
 		if (width >= count)
 			return;
 
-		/* How many of the first diagonal keys of the merge come from a? */
+		/* How many of the first diagonal items of the merge come from a? */
 		lo = diagonal > width ? diagonal - width : 0;
 		hi = diagonal < width ? diagonal : width;
 		while (lo < hi)
@@ -155,72 +243,100 @@ block_merge_sort(const KeyBits<K> &bits, K *tile_keys, uint32_t *tile_rids,
 			uint32_t	middle = (lo + hi) / 2;
 			uint32_t	other = b + diagonal - 1 - middle;
 
-			if (before<K, RIDS>(bits(tile_keys[other]), RIDS ? tile_rids[other] : 0,
-								bits(tile_keys[a + middle]),
-								RIDS ? tile_rids[a + middle] : 0))
+			if (order.before(items[other], from[other],
+							 items[a + middle], from[a + middle]))
 				hi = middle;
 			else
 				lo = middle + 1;
 		}
 		b += diagonal - lo;
 		a += lo;
-
-		uint32_t	a_end = b_end - width;
-		K			a_key = tile_keys[min(a, BLOCK_SORT_CAPACITY - 1u)];
-		K			b_key = tile_keys[min(b, BLOCK_SORT_CAPACITY - 1u)];
-		uint32_t	a_rid = RIDS ? tile_rids[min(a, BLOCK_SORT_CAPACITY - 1u)] : 0;
-		uint32_t	b_rid = RIDS ? tile_rids[min(b, BLOCK_SORT_CAPACITY - 1u)] : 0;
-
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
 		{
+			uint32_t	a_at = min(a, CAPACITY - 1);
+			uint32_t	b_at = min(b, CAPACITY - 1);
 			bool		take_b = b < b_end &&
-				(a >= a_end || before<K, RIDS>(bits(b_key), b_rid, bits(a_key), a_rid));
+				(a >= a_end || order.before(items[b_at], from[b_at],
+											items[a_at], from[a_at]));
 
-			keys[i] = take_b ? b_key : a_key;
-			rids[i] = take_b ? b_rid : a_rid;
-			if (take_b)
-			{
-				b++;
-				b_key = tile_keys[min(b, BLOCK_SORT_CAPACITY - 1u)];
-				b_rid = RIDS ? tile_rids[min(b, BLOCK_SORT_CAPACITY - 1u)] : 0;
-			}
-			else
-			{
-				a++;
-				a_key = tile_keys[min(a, BLOCK_SORT_CAPACITY - 1u)];
-				a_rid = RIDS ? tile_rids[min(a, BLOCK_SORT_CAPACITY - 1u)] : 0;
-			}
+			mine[i] = take_b ? items[b_at] : items[a_at];
+			mine_from[i] = take_b ? from[b_at] : from[a_at];
+			a += !take_b;
+			b += take_b;
 		}
 	}
 }
 
-template <class K, bool RIDS>
-__global__ void __launch_bounds__(BLOCK_SORT_THREADS, sizeof(K) == 4 ? 3 : 2)
+/* Sorts the thread's bins that hold more than one item; mask has a bit for each. */
+template <class K, bool FROM> __device__ __forceinline__ void
+sort_bins(const ItemOrder<K> &order, uint32_t mask, const uint16_t *starts, Item *items,
+		  uint16_t *from)
+{
+	while (mask)
+	{
+		uint32_t	bin = __ffs(mask) - 1;
+		uint32_t	start = starts[bin];
+		uint32_t	end = starts[bin + 1];
+
+		mask &= mask - 1;
+		for (uint32_t i = start + 1; i < end; i++)
+		{
+			Item		item = items[i];
+			uint32_t	item_from = FROM ? from[i] : 0;
+			uint32_t	at = i;
+
+			for (; at > start; at--)
+			{
+				Item		other = items[at - 1];
+				uint32_t	other_from = FROM ? from[at - 1] : 0;
+
+				if (!order.before(item, item_from, other, other_from))
+					break;
+				items[at] = other;
+				if (FROM)
+					from[at] = (uint16_t) other_from;
+			}
+			items[at] = item;
+			if (FROM)
+				from[at] = (uint16_t) item_from;
+		}
+	}
+}
+
+template <class K, bool RIDS, int THREADS, int ITEMS, int BIN_BITS, int BLOCKS>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
 block_sort_kernel(const BlockSortArgs<K> args)
 {
-	constexpr int THREADS = BLOCK_SORT_THREADS;
-	constexpr int ITEMS = BLOCK_SORT_ITEMS;
-	constexpr int BINS_PER_THREAD = BLOCK_SORT_BINS / THREADS;
+	constexpr uint32_t CAPACITY = THREADS * ITEMS;
+	constexpr uint32_t BINS = 1u << BIN_BITS;
+	constexpr int BINS_PER_THREAD = BINS / THREADS;
+	constexpr int WARPS = THREADS / 32;
+	constexpr bool STAGE = ITEMS == BLOCK_SORT_ITEMS;	/* else never in place */
 
+	static_assert(BINS_PER_THREAD == 16, "a thread scans two vectors of counters");
+
+	/* sizeof(Item) * CAPACITY is a multiple of 16: counters are aligned */
 	extern __shared__ __align__(16) unsigned char shared[];
-	K		   *tile_keys = reinterpret_cast<K *>(shared);
-	uint32_t   *bins = reinterpret_cast<uint32_t *>(tile_keys + BLOCK_SORT_CAPACITY);
-	uint32_t   *tile_rids = bins + BLOCK_SORT_BINS + 4;
+	Item	   *items = reinterpret_cast<Item *>(shared);
+	uint32_t   *bins = reinterpret_cast<uint32_t *>(items + CAPACITY);
+	uint16_t   *bin_start = reinterpret_cast<uint16_t *>(bins);
+	uint16_t   *from = bin_start + BINS + 8;
 
-	__shared__ K key_room[2 * THREADS / 32];
-	__shared__ uint32_t room[2 * THREADS / 32];
+	__shared__ K key_room[2 * WARPS];
+	__shared__ uint32_t room[4 * WARPS];
+	__shared__ PlaceMap places_made;
 
-	K			keys[ITEMS];
+	uint32_t	place[ITEMS];	/* at first 32 bits of the key */
 	uint32_t	rids[ITEMS];
-	uint32_t	place[ITEMS];	/* bin << 16 | rank in it */
+	uint32_t	rank[ITEMS];	/* within the bin */
 	uint32_t	start = 0,
 				count = args.n;
-	K			lo = all_ones<K>(),
-				hi = 0;
-	BucketMap<K> map;
-	bool		by_rid;
-	uint32_t	most = 0;
+	uint32_t	bin_mask = 0;
+	K			base = 0;
+	int			shift = 0;
+	bool		exact,
+				crowded;
 
 	if (args.order && *args.order != INPUT_UNORDERED)
 	{
@@ -232,9 +348,23 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		start = args.bucket_start[blockIdx.x];
 		count = args.bucket_end[blockIdx.x] - start;
 	}
-	if (count == 0 || count > BLOCK_SORT_CAPACITY)
+	if (count == 0 || count > CAPACITY)
 		return;					/* too large: goes round again */
 
+	const K    *keys = args.keys + start;
+
+	/* Which 32 bits?  Those below the bucket's map, or the uppermost. */
+	if (sizeof(K) > 4)
+	{
+		shift = highest_bit(args.bits.mask) - 31;
+		if (args.map && blockIdx.x > 0 && blockIdx.x < args.map->last &&
+			!args.map->flat())
+		{
+			base = args.map->lo;
+			shift = args.map->shift;
+		}
+		shift = max(shift, 0);
+	}
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
 	{
@@ -242,98 +372,153 @@ block_sort_kernel(const BlockSortArgs<K> args)
 
 		if (at < count)
 		{
-			keys[i] = args.keys[start + at];
-			rids[i] = !RIDS ? 0 : args.rids ? args.rids[start + at] : start + at;
+			place[i] = (uint32_t) ((args.bits(keys[at]) - base) >> shift);
+			rids[i] = !RIDS ? at : args.rids ? args.rids[start + at] : start + at;
 		}
 	}
 #pragma unroll
-	for (int i = 0; i < BINS_PER_THREAD; i++)
-		bins[i * THREADS + threadIdx.x] = 0;
-#pragma unroll
-	for (int i = 0; i < ITEMS; i++)
-		if (i * THREADS + threadIdx.x < count)
-		{
-			K			v = args.bits(keys[i]);
-
-			lo = v < lo ? v : lo;
-			hi = v > hi ? v : hi;
-		}
-	block_min_max<THREADS>(lo, hi, key_room);
-	by_rid = lo == hi;
-	if (by_rid && RIDS)
+	for (int i = 0; i < 2; i++)
+		reinterpret_cast<uint4 *>(bins)[i * THREADS + threadIdx.x] =
+			make_uint4(0, 0, 0, 0);
 	{
-		uint32_t	rid_lo = ~0u,
-					rid_hi = 0;
+		uint32_t	lo = ~0u,
+					hi = 0;
 
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
 			if (i * THREADS + threadIdx.x < count)
 			{
-				rid_lo = min(rid_lo, rids[i]);
-				rid_hi = max(rid_hi, rids[i]);
+				lo = min(lo, place[i]);
+				hi = max(hi, place[i]);
 			}
-		block_min_max<THREADS>(rid_lo, rid_hi, room);
-		lo = (K) rid_lo;
-		hi = (K) rid_hi;
+		lo = warp_min(lo);
+		hi = ~warp_min(~hi);
+		if (threadIdx.x % 32 == 0)
+		{
+			room[threadIdx.x / 32] = lo;
+			room[WARPS + threadIdx.x / 32] = hi;
+		}
+		__syncthreads();
+		if (threadIdx.x < 32)
+		{
+			lo = warp_min(room[threadIdx.x % WARPS]);
+			hi = ~warp_min(~room[WARPS + threadIdx.x % WARPS]);
+			if (threadIdx.x == 0)
+				places_made = make_place_map(lo, hi);
+		}
+		__syncthreads();
 	}
-	map = make_map<K>(lo, hi, BLOCK_SORT_BINS);
-	__syncthreads();
+	exact = shift == 0;
+	if (places_made.coarse && !exact)
+	{
+		K			lo = all_ones<K>(),
+					hi = 0;
+
+		/* the 32 bits again, below the bits that all keys share */
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			if (i * THREADS + threadIdx.x < count)
+			{
+				K			v = args.bits(keys[i * THREADS + threadIdx.x]);
+
+				lo = v < lo ? v : lo;
+				hi = v > hi ? v : hi;
+			}
+		block_min_max<THREADS>(lo, hi, key_room);
+		base = lo;
+		shift = max(highest_bit((K) ((hi - lo) | 1)) - 31, 0);
+		exact = shift == 0;
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			if (i * THREADS + threadIdx.x < count)
+				place[i] = (uint32_t)
+					((args.bits(keys[i * THREADS + threadIdx.x]) - base) >> shift);
+		__syncthreads();
+		if (threadIdx.x == 0)
+			places_made = make_place_map(0, (uint32_t) ((hi - lo) >> shift));
+		__syncthreads();
+	}
+	if (exact && places_made.width > 0xffffffffu / NARROW_RANGE)
+	{
+		uint32_t	ranges[4] = {~0u, 0, ~0u, 0};
 
 #pragma unroll
-	for (int i = 0; i < ITEMS; i++)
+		for (int i = 0; i < ITEMS; i++)
+			if (i * THREADS + threadIdx.x < count)
+			{
+				ranges[0] = min(ranges[0], rids[i]);
+				ranges[1] = max(ranges[1], rids[i]);
+			}
+		block_ranges<THREADS>(ranges, room);
+		if (threadIdx.x == 0)
+			spread_rids(&places_made, ranges[0], ranges[1]);
+		__syncthreads();
+	}
 	{
-		uint32_t	at = i * THREADS + threadIdx.x;
+		const PlaceMap places = places_made;
 
-		if (at < count)
-		{
-			uint32_t	bin;
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			if (i * THREADS + threadIdx.x < count)
+			{
+				uint32_t	bin,
+							half;
 
-			/* equal keys without rids may stand anywhere */
-			if (by_rid && !RIDS)
-				bin = at % BLOCK_SORT_BINS;
-			else
-				bin = map(by_rid ? (K) rids[i] : args.bits(keys[i]));
-			place[i] = bin << 16 | atomicAdd(&bins[bin], 1);
-		}
+				place[i] = places(place[i], rids[i]);
+				bin = place[i] >> (32 - BIN_BITS);
+				half = (bin & 1) * 16;
+				rank[i] = (atomicAdd(&bins[bin >> 1], 1u << half) >> half) & 0xffff;
+			}
 	}
 	__syncthreads();
+
+	/* Where each bin starts; which of this thread's hold several items. */
 	{
-		uint32_t	counts[BINS_PER_THREAD];
+		uint4		vectors[2];
+		uint32_t	words[BINS_PER_THREAD / 2];
 		uint32_t	sum = 0,
+					most = 0,
 					total;
 
+		vectors[0] = reinterpret_cast<uint4 *>(bins)[threadIdx.x * 2];
+		vectors[1] = reinterpret_cast<uint4 *>(bins)[threadIdx.x * 2 + 1];
+		words[0] = vectors[0].x;
+		words[1] = vectors[0].y;
+		words[2] = vectors[0].z;
+		words[3] = vectors[0].w;
+		words[4] = vectors[1].x;
+		words[5] = vectors[1].y;
+		words[6] = vectors[1].z;
+		words[7] = vectors[1].w;
 #pragma unroll
-		for (int i = 0; i < BINS_PER_THREAD; i++)
+		for (int i = 0; i < BINS_PER_THREAD / 2; i++)
 		{
-			counts[i] = bins[threadIdx.x * BINS_PER_THREAD + i];
-			sum += counts[i];
-			most = max(most, counts[i]);
+			sum += words[i];	/* both halves at once: together below 2^16 */
+			most = __vmaxu2(most, words[i]);
 		}
+		sum = (sum & 0xffff) + (sum >> 16);
 		sum = block_exclusive_sum<THREADS>(sum, room, &total);
 #pragma unroll
-		for (int i = 0; i < BINS_PER_THREAD; i++)
+		for (int i = 0; i < BINS_PER_THREAD / 2; i++)
 		{
-			bins[threadIdx.x * BINS_PER_THREAD + i] = sum;
-			sum += counts[i];
+			uint32_t	low = words[i] & 0xffff;
+			uint32_t	high = words[i] >> 16;
+
+			bin_mask |= (uint32_t) (low > 1) << (2 * i) |
+				(uint32_t) (high > 1) << (2 * i + 1);
+			words[i] = sum | (sum + low) << 16;
+			sum += low + high;
 		}
+		reinterpret_cast<uint4 *>(bins)[threadIdx.x * 2] =
+			make_uint4(words[0], words[1], words[2], words[3]);
+		reinterpret_cast<uint4 *>(bins)[threadIdx.x * 2 + 1] =
+			make_uint4(words[4], words[5], words[6], words[7]);
 		if (threadIdx.x == 0)
-			bins[BLOCK_SORT_BINS] = count;
+			bin_start[BINS] = (uint16_t) count;
+		crowded = __syncthreads_or(max(most & 0xffff, most >> 16) > BLOCK_SORT_CROWDED);
 	}
-	most = __syncthreads_or(most > BLOCK_SORT_CROWDED);
 
-#pragma unroll
-	for (int i = 0; i < ITEMS; i++)
-		if (i * THREADS + threadIdx.x < count)
-		{
-			uint32_t	to = bins[place[i] >> 16] + (place[i] & 0xffff);
-
-			tile_keys[to] = keys[i];
-			if (RIDS)
-				tile_rids[to] = rids[i];
-		}
-	__syncthreads();
-	if (most)
-		block_merge_sort<K, RIDS>(args.bits, tile_keys, tile_rids, count);
+	const bool	need_from = args.keys_out || !exact || crowded;
 
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
@@ -342,31 +527,57 @@ block_sort_kernel(const BlockSortArgs<K> args)
 
 		if (at < count)
 		{
-			K			key = tile_keys[at];
-			uint32_t	rid = RIDS ? tile_rids[at] : 0;
-			uint32_t	to = at;
+			uint32_t	to = bin_start[place[i] >> (32 - BIN_BITS)] + rank[i];
 
-			if (!most && !(by_rid && !RIDS))
-			{
-				K			v = args.bits(key);
-				uint32_t	bin = map(by_rid ? (K) rid : v);
-				uint32_t	end = bins[bin + 1];
-
-				to = bins[bin];
-				if (end - to > 1)
-					for (uint32_t other = to; other < end; other++)
-						if (other != at)
-						{
-							K			w = args.bits(tile_keys[other]);
-
-							if (RIDS)
-								to += w < v || (w == v && tile_rids[other] < rid);
-							else
-								to += w < v || (w == v && other < at);
-						}
-			}
-			write_sorted<K, RIDS>(args, start + to, key, rid);
+			items[to] = ITEM(place[i], rids[i]);
+			if (need_from)
+				from[to] = (uint16_t) at;
 		}
+	}
+	__syncthreads();
+	{
+		ItemOrder<K> order = {keys, args.bits, exact};
+		const uint16_t *starts = bin_start + threadIdx.x * BINS_PER_THREAD;
+
+		if (crowded)
+			block_merge_sort<K, THREADS, ITEMS>(order, items, from, count);
+		else if (need_from)
+			sort_bins<K, true>(order, bin_mask, starts, items, from);
+		else
+			sort_bins<K, false>(order, bin_mask, starts, items, from);
+	}
+	__syncthreads();
+
+	if (args.keys_out && STAGE)
+	{
+		K			sorted[STAGE ? ITEMS : 1];
+
+		/* they may move in place: every key is read before the first is written */
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			if (i * THREADS + threadIdx.x < count)
+				sorted[STAGE ? i : 0] = keys[from[i * THREADS + threadIdx.x]];
+		__syncthreads();
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			if (i * THREADS + threadIdx.x < count)
+				args.keys_out[start + i * THREADS + threadIdx.x] = sorted[STAGE ? i : 0];
+	}
+	else if (args.keys_out)
+	{
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			if (i * THREADS + threadIdx.x < count)
+				args.keys_out[start + i * THREADS + threadIdx.x] =
+					keys[from[i * THREADS + threadIdx.x]];
+	}
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+	{
+		uint32_t	at = i * THREADS + threadIdx.x;
+
+		if (at < count)
+			write_rid<K, RIDS>(args, start + at, ITEM_RID(items[at]));
 	}
 }
 

@@ -31,8 +31,11 @@
 #include "bucket_plan.cuh"
 #include "buffer.cuh"
 
-/* Beyond this many rounds the values defeat even slices (see MAX_ROUNDS). */
+/* No input needs so many: a round splits a range by a factor of hundreds. */
 #define MAX_ROUNDS			40
+
+/* Room for the kernels' static shared memory beside the dynamic. */
+#define RESERVED_SHARED		(10 * 1024)
 
 /* How the sort of one job is laid out in memory. */
 template <class K> struct BucketMemory
@@ -127,12 +130,11 @@ cut_memory(const GpusortJob *job, const BucketShape &shape, void *scratch)
 static const char *
 why_not(const DeviceTraits *device, const GpusortJob *job)
 {
-	size_t		shared = job->key_bits == 128 ? block_sort_shared<Key128, true>()
-		: partition_shared<uint64_t, true>();
+	size_t		shared = partition_shared<Key128, true>();
 
 	if (job->n > UINT32_MAX)
 		return "more than 2^32 - 1 rows";
-	if ((size_t) device->max_shared < shared + 16 * 1024)
+	if ((size_t) device->max_shared < shared + RESERVED_SHARED)
 		return "the device's shared memory is too small";
 	return NULL;
 }
@@ -140,9 +142,6 @@ why_not(const DeviceTraits *device, const GpusortJob *job)
 template <class K> static uint64_t
 scratch_for(const GpusortJob *job)
 {
-	/* a single block sort moves nothing through scratch */
-	if (job->n <= BLOCK_SORT_CAPACITY)
-		return 0;
 	return cut_memory<K>(job, bucket_shape(job->n), NULL).bytes;
 }
 
@@ -169,6 +168,17 @@ block_sort_args(const GpusortJob *job)
 	args.input_keys = static_cast<const K *>(job->keys);
 	args.input_rids = job->rids;
 	return args;
+}
+
+/* Sorts each of count buckets in shared memory. */
+template <class K, bool RIDS> static GpusortStatus
+sort_buckets(SortRun *run, const BlockSortArgs<K> &sort, uint32_t count)
+{
+	LAUNCH(run, (block_sort_kernel<K, RIDS, BLOCK_SORT_THREADS, BLOCK_SORT_ITEMS,
+				 BLOCK_SORT_BIN_BITS, 2>), count, BLOCK_SORT_THREADS,
+		   (block_sort_shared<BLOCK_SORT_THREADS, BLOCK_SORT_ITEMS,
+			BLOCK_SORT_BIN_BITS>()), sort);
+	return GPUSORT_OK;
 }
 
 template <class K, bool RIDS> static GpusortStatus
@@ -224,8 +234,7 @@ run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 		sort.rids = memory.rids[from];
 		sort.bucket_start = memory.bucket_start;
 		sort.bucket_end = memory.counts;
-		LAUNCH(run, (block_sort_kernel<K, RIDS>), buckets, BLOCK_SORT_THREADS,
-			   (block_sort_shared<K, RIDS>()), sort);
+		TRY((sort_buckets<K, RIDS>(run, sort, buckets)));
 		run->result->passes += 2;
 		TRY(wait_for_mail(run, ticket));
 	}
@@ -242,16 +251,15 @@ run_buckets(SortRun *run)
 	BlockSortArgs<K> sort = block_sort_args<K>(job);
 	HistogramArgs<K> histogram = {};
 	PartitionArgs<K> move = {};
-	bool		packed = shape.buckets > MAX_BUCKETS / 4;
+	bool		packed = shape.buckets > MAX_BUCKETS / 2;
 	bool		known = (job->facts & GPUSORT_FACT_KEY_RANGE) != 0;
 	size_t		shared = packed ? (shape.buckets + 1) / 2 * sizeof(uint32_t)
 		: shape.buckets * sizeof(uint32_t);
-	uint32_t	per_processor = shared > 96 * 1024 ? 1 : 2;
 	uint32_t	blocks = (uint32_t) div_up(n, HISTOGRAM_THREADS * 16 / sizeof(K) *
 											 HISTOGRAM_UNROLL);
 
-	if (blocks > run->device->multiprocessors * per_processor)
-		blocks = run->device->multiprocessors * per_processor;
+	if (blocks > (uint32_t) run->device->multiprocessors)
+		blocks = run->device->multiprocessors;
 	histogram.keys = static_cast<const K *>(job->keys);
 	histogram.n = n;
 	histogram.bits = key_bits<K>(job);
@@ -329,8 +337,8 @@ run_buckets(SortRun *run)
 	sort.bucket_start = memory.bucket_start;
 	sort.bucket_end = memory.counts;
 	sort.order = &memory.plan->order;
-	LAUNCH(run, (block_sort_kernel<K, RIDS>), shape.buckets, BLOCK_SORT_THREADS,
-		   (block_sort_shared<K, RIDS>()), sort);
+	sort.map = &memory.segments[1]->map;
+	TRY((sort_buckets<K, RIDS>(run, sort, shape.buckets)));
 	run->result->passes += 2;
 
 	TRY(wait_for_mail(run, histogram.ticket));
@@ -349,16 +357,24 @@ run_for(SortRun *run)
 {
 	const GpusortJob *job = run->job;
 
-	if (job->n <= BLOCK_SORT_CAPACITY)
+	if (job->n <= LARGE_SORT_CAPACITY)
 	{
 		BlockSortArgs<K> sort = block_sort_args<K>(job);
 
 		sort.keys = sort.input_keys;
 		sort.rids = sort.rid_table ? NULL : job->rids;
-		LAUNCH(run, (block_sort_kernel<K, RIDS>), 1, BLOCK_SORT_THREADS,
-			   (block_sort_shared<K, RIDS>()), sort);
 		run->result->passes = 1;
-		return GPUSORT_OK;
+		if (job->n <= BLOCK_SORT_CAPACITY)
+			return sort_buckets<K, RIDS>(run, sort, 1);
+		if (block_sort_shared<LARGE_SORT_THREADS, LARGE_SORT_ITEMS,
+			LARGE_SORT_BIN_BITS>() + RESERVED_SHARED <= (size_t) run->device->max_shared)
+		{
+			LAUNCH(run, (block_sort_kernel<K, RIDS, LARGE_SORT_THREADS, LARGE_SORT_ITEMS,
+						 LARGE_SORT_BIN_BITS, 1>), 1, LARGE_SORT_THREADS,
+				   (block_sort_shared<LARGE_SORT_THREADS, LARGE_SORT_ITEMS,
+					LARGE_SORT_BIN_BITS>()), sort);
+			return GPUSORT_OK;
+		}
 	}
 	return run_buckets<K, RIDS>(run);
 }

@@ -25,11 +25,11 @@
 #define SAMPLE_PER_THREAD	16
 #define SAMPLE_BITS			14		/* of HISTOGRAM_THREADS * SAMPLE_PER_THREAD */
 #define SEGMENT_THREADS		256		/* also the most buckets of a later segment */
-#define SEGMENT_SAMPLE_BITS 12		/* of SEGMENT_THREADS * SAMPLE_PER_THREAD */
+#define SEGMENT_SAMPLE_BITS 12
 #define MAX_BUCKETS			65536	/* of round one */
 #define MAX_COARSE			1024
 
-#define MOSTLY_FULL			(BLOCK_SORT_CAPACITY / 3 * 2)	/* a bucket's fill */
+#define MOSTLY_FULL			(BLOCK_SORT_CAPACITY / 6 * 5)	/* a bucket's fill */
 
 /* How the input is not ordered: bits of what neighbours were seen to do. */
 #define SAW_FALL			1
@@ -122,7 +122,7 @@ sample_position(uint32_t i, uint32_t samples, uint32_t count)
  * in.  One block.
  */
 template <class K>
-__global__ void __launch_bounds__(HISTOGRAM_THREADS)
+__global__ void __launch_bounds__(HISTOGRAM_THREADS, 1)
 sample_kernel(const K *keys, uint32_t n, KeyBits<K> bits, bool range_known, K lo, K hi,
 			  uint32_t buckets, Segment<K> *segment, uint32_t *first_tile,
 			  BucketPlan *plan, uint32_t *counts, uint32_t counts_size)
@@ -188,24 +188,21 @@ template <class K> struct HistogramArgs
  * Counts in shared memory, one 32-bit counter per bucket or, PACKED, two of 16
  * bits per word.  Half-words never overflow: the thread whose addition takes
  * one past 2^15 moves that much to the global counter, and a barrier per chunk
- * (at most 2^14 keys) sees to it that it does so in time.
+ * (at most 2^14 keys) sees to it that it does so in time.  Additions of one
+ * whose result is not used are cheap even where lanes share a counter, packed ones
+ * are not, so those look whether the whole warp shares it.
  */
-template <bool PACKED> __device__ __forceinline__ void
-count_bucket(uint32_t *shared_counts, uint32_t *counts, uint32_t bucket, uint32_t by)
+__device__ __forceinline__ void
+count_packed(uint32_t *shared_counts, uint32_t *counts, uint32_t bucket, uint32_t by)
 {
-	if (!PACKED)
-		atomicAdd(&shared_counts[bucket], by);
-	else
-	{
-		uint32_t	half = (bucket & 1) * 16;
-		uint32_t	old = atomicAdd(&shared_counts[bucket >> 1], by << half);
+	uint32_t	half = (bucket & 1) * 16;
+	uint32_t	old = atomicAdd(&shared_counts[bucket >> 1], by << half);
 
-		old = (old >> half) & 0xffff;
-		if (old < 0x8000 && old + by >= 0x8000)
-		{
-			atomicSub(&shared_counts[bucket >> 1], 0x8000u << half);
-			atomicAdd(&counts[bucket], 0x8000);
-		}
+	old = (old >> half) & 0xffff;
+	if (old < 0x8000 && old + by >= 0x8000)
+	{
+		atomicSub(&shared_counts[bucket >> 1], 0x8000u << half);
+		atomicAdd(&counts[bucket], 0x8000);
 	}
 }
 
@@ -277,7 +274,7 @@ plan_buckets(const HistogramArgs<K> &args)
 }
 
 template <class K, bool PACKED>
-__global__ void __launch_bounds__(HISTOGRAM_THREADS)
+__global__ void __launch_bounds__(HISTOGRAM_THREADS, 1)
 histogram_kernel(const HistogramArgs<K> args)
 {
 	constexpr int VECTOR = 16 / sizeof(K);
@@ -327,15 +324,16 @@ histogram_kernel(const HistogramArgs<K> args)
 					K			after = i + 1 < VECTOR
 						? args.bits(vectors[u].key[(i + 1) % VECTOR]) : next;
 					uint32_t	bucket = map(v);
-					int			same;
 
 					if (i + 1 < VECTOR || has_next)
 						saw |= after < v ? SAW_FALL : SAW_NO_FALL;
-					__match_all_sync(0xffffffffu, bucket, &same);
-					if (!same)
-						count_bucket<PACKED>(shared_counts, args.counts, bucket, 1);
+					if (!PACKED)
+						atomicAdd(&shared_counts[bucket], 1);
+					else if (!__all_sync(0xffffffffu, bucket ==
+										 __shfl_sync(0xffffffffu, bucket, 0)))
+						count_packed(shared_counts, args.counts, bucket, 1);
 					else if (threadIdx.x % 32 == 0)
-						count_bucket<PACKED>(shared_counts, args.counts, bucket, 32);
+						count_packed(shared_counts, args.counts, bucket, 32);
 				}
 			}
 		}
@@ -346,7 +344,10 @@ histogram_kernel(const HistogramArgs<K> args)
 
 				if (at + 1 < args.n)
 					saw |= args.bits(args.keys[at + 1]) < v ? SAW_FALL : SAW_NO_FALL;
-				count_bucket<PACKED>(shared_counts, args.counts, map(v), 1);
+				if (PACKED)
+					count_packed(shared_counts, args.counts, map(v), 1);
+				else
+					atomicAdd(&shared_counts[map(v)], 1);
 			}
 		if (PACKED)
 			__syncthreads();

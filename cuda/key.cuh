@@ -212,4 +212,44 @@ block_min_max(T &lo, T &hi, T *room)
 	warp_min_max(lo, hi);
 }
 
+__device__ __forceinline__ uint32_t
+warp_min(uint32_t v)
+{
+#if __CUDA_ARCH__ >= 800
+	return __reduce_min_sync(0xffffffffu, v);
+#else
+	for (int lanes = 16; lanes > 0; lanes >>= 1)
+		v = min(v, __shfl_xor_sync(0xffffffffu, v, lanes));
+	return v;
+#endif
+}
+
+/*
+ * Two ranges at once over a block: least and greatest in r[0], r[1], and again in
+ * r[2], r[3].  One barrier; room holds 4 * THREADS / 32 words.
+ */
+template <int THREADS> __device__ __forceinline__ void
+block_ranges(uint32_t r[4], uint32_t *room)
+{
+	constexpr int WARPS = THREADS / 32;
+	int			lane = threadIdx.x % 32;
+
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+	{
+		uint32_t	v = i % 2 ? ~warp_min(~r[i]) : warp_min(r[i]);
+
+		if (lane == 0)
+			room[i * WARPS + threadIdx.x / 32] = v;
+	}
+	__syncthreads();
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+	{
+		uint32_t	v = room[i * WARPS + lane % WARPS];
+
+		r[i] = i % 2 ? ~warp_min(~v) : warp_min(v);
+	}
+}
+
 #endif							/* GPUSORT_KEY_CUH */

@@ -92,10 +92,7 @@ find_segment(const uint32_t *first_tile, uint32_t count, uint32_t tile)
 __device__ __forceinline__ uint32_t
 count_in_warp(uint32_t *counters, uint32_t bin)
 {
-	int			same;
-
-	__match_all_sync(0xffffffffu, bin, &same);
-	if (same)
+	if (__all_sync(0xffffffffu, bin == __shfl_sync(0xffffffffu, bin, 0)))
 	{
 		uint32_t	before = 0;
 
@@ -109,7 +106,8 @@ count_in_warp(uint32_t *counters, uint32_t bin)
 template <class K, bool RIDS> static size_t
 partition_shared()
 {
-	return partition_tile<K>() * (sizeof(K) + (RIDS ? sizeof(uint32_t) : 0));
+	return partition_tile<K>() *
+		(sizeof(K) + sizeof(uint16_t) + (RIDS ? sizeof(uint32_t) : 0));
 }
 
 template <class K, bool RIDS>
@@ -122,7 +120,8 @@ partition_kernel(const PartitionArgs<K> args)
 
 	extern __shared__ __align__(16) unsigned char shared[];
 	K		   *tile_keys = reinterpret_cast<K *>(shared);
-	uint32_t   *tile_rids = reinterpret_cast<uint32_t *>(tile_keys + TILE);
+	uint16_t   *tile_bins = reinterpret_cast<uint16_t *>(tile_keys + TILE);
+	uint32_t   *tile_rids = reinterpret_cast<uint32_t *>(tile_bins + TILE);
 
 	/* Counts, then starts in the tile; the last is for lanes without a key. */
 	__shared__ uint32_t bin_start[PARTITION_MAX_BINS + 1];
@@ -160,11 +159,7 @@ partition_kernel(const PartitionArgs<K> args)
 		uint32_t	at = i * PARTITION_THREADS + threadIdx.x;
 
 		if (at < count)
-		{
 			keys[i] = args.keys[start + at];
-			if (RIDS)
-				rids[i] = args.rids ? args.rids[start + at] : start + at;
-		}
 	}
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
@@ -174,12 +169,25 @@ partition_kernel(const PartitionArgs<K> args)
 
 		if (at < count)
 		{
-			K			v = by_rid ? (K) (RIDS ? rids[i] : start + at)
-				: args.bits(keys[i]);
+			K			v = !by_rid ? args.bits(keys[i])
+				: (K) (RIDS && args.rids ? args.rids[start + at] : start + at);
 
 			bin = (map(v) >> args.digit_shift) & args.digit_mask;
 		}
 		place[i] = bin << 16 | count_in_warp(bin_start, bin);
+	}
+
+	/* on their way while the counts are summed up */
+	if (RIDS)
+	{
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+		{
+			uint32_t	at = i * PARTITION_THREADS + threadIdx.x;
+
+			if (at < count)
+				rids[i] = args.rids ? args.rids[start + at] : start + at;
+		}
 	}
 	__syncthreads();
 
@@ -224,6 +232,7 @@ partition_kernel(const PartitionArgs<K> args)
 			uint32_t	to = bin_start[bin] + (place[i] & 0xffff);
 
 			tile_keys[to] = keys[i];
+			tile_bins[to] = (uint16_t) bin;
 			if (RIDS)
 				tile_rids[to] = rids[i];
 		}
@@ -236,21 +245,11 @@ partition_kernel(const PartitionArgs<K> args)
 
 		if (at < count)
 		{
-			K			key = tile_keys[at];
-			uint32_t	rid = RIDS ? tile_rids[at] : 0;
-			uint32_t	bin;
+			uint32_t	to = bin_target[tile_bins[at]] + at;
 
-			if (by_rid && !RIDS)
-			{
-				/* equal keys: any of them may stand in any of these places */
-				args.keys_out[start + at] = key;
-				continue;
-			}
-			bin = (map(by_rid ? (K) rid : args.bits(key)) >> args.digit_shift) &
-				args.digit_mask;
-			args.keys_out[bin_target[bin] + at] = key;
+			args.keys_out[to] = tile_keys[at];
 			if (RIDS)
-				args.rids_out[bin_target[bin] + at] = rid;
+				args.rids_out[to] = tile_rids[at];
 		}
 	}
 }
