@@ -25,6 +25,7 @@ struct SortTeam;
 typedef struct BenchCase
 {
 	SortCase	shape;			/* format, n, bits; rids ascend from 0 */
+	CaseFacts	facts;			/* known to every algorithm for nothing */
 	int			key_bits;		/* 32, 64 or 128: the format packed, 64, 128 */
 	int			threads;
 	struct SortTeam *team;		/* that many threads; NULL for 1 */

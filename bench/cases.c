@@ -125,6 +125,45 @@ case_checksum(const SortCase *c, const void *recs, CaseCheck check)
 	return sum;
 }
 
+/* Key bits [begin_bit, end_bit) of record i, in place. */
+static unsigned __int128
+key_of(const SortCase *c, const void *recs, size_t i)
+{
+	unsigned __int128 key;
+
+	if (c->format == SORT_REC_PACKED)
+		key = ((const uint64_t *) recs)[i];
+	else if (c->format == SORT_REC_64)
+		key = ((const SortRec64 *) recs)[i].key;
+	else
+		key = (unsigned __int128) ((const SortRec128 *) recs)[i].hi << 64 |
+			((const SortRec128 *) recs)[i].lo;
+	key &= (unsigned __int128) low_bits(c->end_bit - 64) << 64 | low_bits(c->end_bit);
+	return key >> c->begin_bit;
+}
+
+CaseFacts
+case_facts(const SortCase *c, const void *recs)
+{
+	CaseFacts	f = {0, 0, c->begin_bit};
+	unsigned __int128 first = c->n > 0 ? key_of(c, recs, 0) : 0;
+	unsigned __int128 last = first;
+	unsigned __int128 differ = 0;
+
+	for (size_t i = 1; i < c->n; i++)
+	{
+		unsigned __int128 key = key_of(c, recs, i);
+
+		f.descents += key < last;
+		f.ascents += key > last;
+		differ |= key ^ first;
+		last = key;
+	}
+	for (; differ != 0; differ >>= 1)
+		f.end_bit++;
+	return f;
+}
+
 size_t
 case_first_fault(const SortCase *c, const void *recs, CaseCheck check)
 {

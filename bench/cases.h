@@ -39,6 +39,20 @@ extern int	case_fill(const SortCase *c, const char *distribution,
 					  uint64_t seed, void *recs);
 
 /*
+ * What a caller finds out while it builds the records: the neighbours' order
+ * (SortJob.descents, ascents), and the highest key bit in which records differ,
+ * plus one (begin_bit if none does).
+ */
+typedef struct CaseFacts
+{
+	size_t		descents;
+	size_t		ascents;
+	int			end_bit;
+} CaseFacts;
+
+extern CaseFacts case_facts(const SortCase *c, const void *recs);
+
+/*
  * A sum over the records (keys alone for CASE_KEYS), the same for every order of
  * the same records.
  */

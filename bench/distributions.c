@@ -5,11 +5,13 @@
 #include "distributions.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const distribution_names[] = {
 	"uniform", "gaussian", "sorted", "reversed", "nearly_sorted",
-	"repeated70", "repeated100", "zipf", "fewvalues", "smallrange", "sawtooth",
+	"repeated70", "repeated100", "zipf", "fewvalues", "smallrange",
+	"range256", "range65536", "tail", "sawtooth", "tworuns",
 	"entropy1", "entropy2", "entropy3", "entropy4", "entropy5",
 	NULL
 };
@@ -179,16 +181,25 @@ distribution_generate(const char *name, unsigned bits, size_t n, uint64_t seed,
 			k.lo = mix(value + 17);
 			emit(arg, i, narrow(k, bits));
 		}
-	else if (strcmp(name, "smallrange") == 0)
+	else if (strcmp(name, "smallrange") == 0 || strncmp(name, "range", 5) == 0)
+	{
+		uint64_t	range = name[0] == 's' ? n / 4 + 1 : strtoul(name + 5, NULL, 10);
+
+		if (range == 0)
+			return -1;
 		for (size_t i = 0; i < n; i++)
 		{
-			DistKey		k = {0, next(&s) % (n / 4 + 1)};
+			DistKey		k = {0, next(&s) % range};
 
 			emit(arg, i, narrow(k, bits));
 		}
-	else if (strcmp(name, "sawtooth") == 0)
+	}
+	else if (strcmp(name, "tail") == 0)
+		for (size_t i = 0; i < n; i++)
+			emit(arg, i, i < n - n / 100 ? ascending(i, n, bits) : uniform(&s, bits));
+	else if (strcmp(name, "sawtooth") == 0 || strcmp(name, "tworuns") == 0)
 	{
-		size_t		tooth = n / 8 + 1;
+		size_t		tooth = n / (name[0] == 's' ? 8 : 2) + 1;
 
 		for (size_t i = 0; i < n; i++)
 			emit(arg, i, ascending(i % tooth, tooth, bits));

@@ -42,7 +42,9 @@ typedef void (*DistEmit) (void *arg, size_t i, DistKey key);
  *	zipf			value ranks by Zipf's law with exponent about 1, values scattered
  *	fewvalues		16 values, scattered
  *	smallrange		uniform in [0, n/4 + 1) or the key's range
+ *	tail			ascending but for the last 1 %, which are uniform
  *	sawtooth		8 ascending runs one after the other
+ *	tworuns			2 of them
  *	entropyK		K = 1 .. 5: bitwise AND of K + 1 uniform keys (Thearling, Smith)
  */
 extern int	distribution_generate(const char *name, unsigned bits, size_t n,

@@ -25,6 +25,7 @@
 #define FRESH_INPUT_MAX 65536
 
 static int	repetitions;		/* 0: by size */
+static bool declared_width;
 static bool csv = true;
 static bool failed;
 
@@ -38,7 +39,9 @@ bench_now(void)
 }
 
 /*
- * The kernels of the registry
+ * The kernels of the registry.  They are told what the caller of a kernel knows:
+ * the neighbours' order, and, unless --declared-width was given, that leading
+ * key bits do not vary.
  */
 static SortJob
 kernel_job(const BenchCase *c)
@@ -51,8 +54,14 @@ kernel_job(const BenchCase *c)
 	job.scratch = c->work;
 	job.n = c->shape.n;
 	job.begin_bit = c->shape.begin_bit;
-	job.end_bit = c->shape.end_bit;
+	job.end_bit = declared_width ? c->shape.end_bit : c->facts.end_bit;
+	/* at least one bit, so that no input is declared flat for free */
+	if (job.end_bit == job.begin_bit)
+		job.end_bit++;
 	job.rids_ascending = c->shape.rids_ascending;
+	job.order_known = true;
+	job.descents = c->facts.descents;
+	job.ascents = c->facts.ascents;
 	job.team = c->team;
 	return job;
 }
@@ -65,7 +74,6 @@ kernel_refuses(const SortKernel *kernel, const BenchCase *c)
 
 	if ((kernel->formats & 1u << c->shape.format) == 0)
 		return "does not take records of this format";
-	job.recs = (void *) c->input;
 	return kernel->applies(&job, &why) ? NULL : why;
 }
 
@@ -176,7 +184,6 @@ measure(const SortKernel *kernel, const BenchAlgorithm *peer, BenchCase *c,
 		report(name, c, rid_bits, distribution, -1, why);
 		return;
 	}
-	job.recs = c->recs;
 	buffer_reserve(work, kernel ? kernel->scratch_bytes(&job) : peer->work_bytes(c));
 	c->work = work->data;
 	checksum = case_checksum(&c->shape, c->input, check);
@@ -188,6 +195,7 @@ measure(const SortKernel *kernel, const BenchAlgorithm *peer, BenchCase *c,
 		{
 			case_fill(&c->shape, distribution, i, (void *) c->input);
 			checksum = case_checksum(&c->shape, c->input, check);
+			c->facts = case_facts(&c->shape, c->input);
 		}
 		seconds[i] = kernel ? kernel_run(kernel, c, &output) : peer->run(c, &output);
 		if (seconds[i] < 0)
@@ -291,7 +299,7 @@ usage(FILE *to)
 	fprintf(to,
 			"usage: kernels [--algorithms LIST] [--key-bits 32,64,128] [--n LIST]\n"
 			"               [--distributions LIST] [--threads LIST] [--repetitions N]\n"
-			"               [--format csv|text]\n"
+			"               [--declared-width] [--format csv|text]\n"
 			"algorithms:   ");
 	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
 		fprintf(to, " %s", (*k)->name);
@@ -317,6 +325,7 @@ main(int argc, char **argv)
 		{"distributions", required_argument, NULL, 'd'},
 		{"threads", required_argument, NULL, 't'},
 		{"repetitions", required_argument, NULL, 'r'},
+		{"declared-width", no_argument, NULL, 'w'},
 		{"format", required_argument, NULL, 'f'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0}
@@ -356,6 +365,9 @@ main(int argc, char **argv)
 				break;
 			case 'r':
 				repetitions = (int) number(optarg, 1, MAX_REPETITIONS);
+				break;
+			case 'w':
+				declared_width = true;
 				break;
 			case 'f':
 				if (strcmp(optarg, "csv") != 0 && strcmp(optarg, "text") != 0)
@@ -410,6 +422,7 @@ main(int argc, char **argv)
 					return 2;
 				}
 				c.input = input.data;
+				c.facts = case_facts(&c.shape, c.input);
 				c.recs = recs.data;
 				for (int t = 0; t < nthreads; t++)
 				{

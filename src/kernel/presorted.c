@@ -1,0 +1,164 @@
+/*
+ * presorted.c
+ *	  What inputs deserve that are nearly in order already.
+ *
+ * The caller has counted, while it built the records, how many keys are smaller
+ * and larger than the one before (SortJob.descents and ascents); that costs it
+ * two additions per record and tells four cases apart:
+ *
+ *	no descent			sorted, or flat: nothing to do
+ *	no ascent			descending: reversed in place, equal keys in their order
+ *	a few descents		so many ascending runs: merged, each pass reads and writes
+ *						everything once
+ *	up to n / 16		perhaps a sorted input with some records out of place:
+ *						those are picked out, sorted by cpu_radix and merged back
+ *
+ * The last is the idea of drop-merge sort (E. Ernerfeldt), here stable.  Chen
+ * 2009 measures nearness by the sum of the neighbours' differences, which needs
+ * minimum and maximum first and tells a few far outliers from many near ones no
+ * better than descents do.  Neither can tell records out of place from short
+ * ascending batches; so picking out stops when an eighth is out, by when it has
+ * read and written that part of the input once, and cpu_radix sorts it all.
+ *
+ * Memory: reversing needs no scratch, merging runs a copy of the records; picking
+ * out needs the larger of what cpu_radix needs for all, and a copy of the
+ * records, a bitmap, and the records out of place and cpu_radix's scratch for
+ * them.  On an interrupt the records are lost.
+ */
+#include <string.h>
+
+#include "member.h"
+#include "rec.h"
+
+#define PRESORTED_MAX_RUNS		4
+#define PRESORTED_IN_A_ROW		8	/* drops that first question the backbone */
+#define PRESORTED_PER_DESCENT	16	/* records per descent, at least */
+
+extern const SortKernel cpu_radix_kernel;
+
+static inline size_t
+presorted_max_drops(size_t n)
+{
+	return n / 8 + 1;
+}
+
+static inline size_t
+presorted_bitmap_bytes(size_t n)
+{
+	return align64((n + 7) / 8);
+}
+
+static inline void
+bit_set(uint64_t *bits, size_t i)
+{
+	bits[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+static inline void
+bit_clear(uint64_t *bits, size_t i)
+{
+	bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
+}
+
+static inline bool
+bit_is_set(const uint64_t *bits, size_t i)
+{
+	return bits[i / 64] >> (i % 64) & 1;
+}
+
+#define PRESORTED(name) packed_##name
+#define REC				uint64_t
+#define REC_LESS		PACKED_LESS
+#define REC_BEFORE		PACKED_BEFORE
+#include "presorted_template.h"
+
+#define PRESORTED(name) rec64_##name
+#define REC				SortRec64
+#define REC_LESS		REC64_LESS
+#define REC_BEFORE		REC64_BEFORE
+#include "presorted_template.h"
+
+#define PRESORTED(name) rec128_##name
+#define REC				SortRec128
+#define REC_LESS		REC128_LESS
+#define REC_BEFORE		REC128_BEFORE
+#include "presorted_template.h"
+
+static bool
+presorted_applies(const SortJob *job, const char **why)
+{
+	if (!job->order_known)
+		*why = "the input's order was not counted";
+	else if (job->descents == 0 || job->ascents == 0 ||
+			 job->descents < PRESORTED_MAX_RUNS)
+		return true;
+	else if (job->n > UINT32_MAX)
+		*why = "more than 2^32 - 1 records";
+	else if (job->descents > job->n / PRESORTED_PER_DESCENT)
+		*why = "the input is not nearly in order";
+	else if (!job->rids_ascending)
+		*why = "rids do not ascend";
+	else
+		return true;
+	return false;
+}
+
+static size_t
+presorted_scratch_bytes(const SortJob *job)
+{
+	size_t		size = sort_rec_size(job->format);
+	SortJob		rest = *job;
+	size_t		drop_merge;
+	size_t		radix;
+
+	if (job->descents == 0 || job->ascents == 0)
+		return 0;
+	if (job->descents < PRESORTED_MAX_RUNS)
+		return align64(job->n * size);
+	radix = cpu_radix_kernel.scratch_bytes(job);
+	rest.n = presorted_max_drops(job->n);
+	rest.team = NULL;
+	drop_merge = align64(job->n * size) + presorted_bitmap_bytes(job->n) +
+		align64(rest.n * size) + cpu_radix_kernel.scratch_bytes(&rest);
+	return drop_merge > radix ? drop_merge : radix;
+}
+
+static SortStatus
+presorted_run(SortJob *job)
+{
+	MemberShared shared;
+	Member		m = member_make(job, &shared, 0, false);
+	KeyMask		mask = job_mask(job);
+	SortStatus	status = SORT_NOT_APPLICABLE;
+	const char *why;
+
+	if (!presorted_applies(job, &why))
+		return SORT_NOT_APPLICABLE;
+	switch (job->format)
+	{
+		case SORT_REC_PACKED:
+			status = packed_sort(&m, &mask);
+			break;
+		case SORT_REC_64:
+			status = rec64_sort(&m, &mask);
+			break;
+		case SORT_REC_128:
+			status = rec128_sort(&m, &mask);
+			break;
+	}
+	/* Too much out of place: the records are as they were. */
+	if (status == SORT_NOT_APPLICABLE)
+		status = cpu_radix_kernel.run(job);
+	return status;
+}
+
+const SortKernel presorted_kernel = {
+	.name = "presorted",
+	.formats = 1 << SORT_REC_PACKED | 1 << SORT_REC_64 | 1 << SORT_REC_128,
+	.stable = true,
+	.needs = "input sorted, reversed, of few runs, or nearly in order",
+	.paper = "Chen 2009, III (disorder)",
+	.applies = presorted_applies,
+	.scratch_bytes = presorted_scratch_bytes,
+	.run = presorted_run
+};

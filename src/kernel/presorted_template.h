@@ -1,0 +1,268 @@
+/*
+ * presorted_template.h
+ *	  Body of presorted for one record format; included once per format.
+ *
+ * The includer defines
+ *		PRESORTED(name)		name of a function of this format
+ *		REC					record type
+ *		REC_LESS, REC_BEFORE	as in rec.h
+ */
+
+static void
+PRESORTED(reverse_range) (REC *recs, size_t from, size_t to)
+{
+	while (from + 1 < to)
+	{
+		REC			r = recs[from];
+
+		recs[from++] = recs[--to];
+		recs[to] = r;
+	}
+}
+
+/* Descending to ascending; equal keys, reversed by that, are turned again. */
+static bool
+PRESORTED(reverse) (Member *m, const KeyMask *mask)
+{
+	REC		   *recs = m->job->recs;
+	size_t		n = m->job->n;
+
+	for (size_t i = 0; i < n / 2; i += MEMBER_POLL)
+	{
+		size_t		stop = n / 2 - i < MEMBER_POLL ? n / 2 : i + MEMBER_POLL;
+
+		if (member_stopped(m))
+			return false;
+		for (size_t j = i; j < stop; j++)
+		{
+			REC			r = recs[j];
+
+			recs[j] = recs[n - 1 - j];
+			recs[n - 1 - j] = r;
+		}
+	}
+	for (size_t i = 1, start = 0; i <= n; i++)
+	{
+		if (i % MEMBER_POLL == 0 && member_stopped(m))
+			return false;
+		if (i == n || REC_LESS(recs[i - 1], recs[i], mask))
+		{
+			if (i - start > 1)
+				PRESORTED(reverse_range) (recs, start, i);
+			start = i;
+		}
+	}
+	m->job->result = recs;
+	return true;
+}
+
+/* Merges [a, a_end) and [b, b_end), adjacent, to out; of equal keys a's first. */
+static bool
+PRESORTED(merge) (Member *m, const KeyMask *mask, const REC *a, const REC *a_end,
+				  const REC *b, const REC *b_end, REC *out)
+{
+	while (a < a_end && b < b_end)
+	{
+		/* So many steps cannot exhaust either. */
+		size_t		steps = a_end - a < b_end - b ? a_end - a : b_end - b;
+
+		if (steps > MEMBER_POLL)
+			steps = MEMBER_POLL;
+		if (member_stopped(m))
+			return false;
+		for (; steps > 0; steps--)
+		{
+			bool		from_b = REC_LESS(*b, *a, mask);
+			const REC  *take = from_b ? b : a;
+
+			*out++ = *take;
+			b += from_b;
+			a += !from_b;
+		}
+	}
+	memcpy(out, a, (a_end - a) * sizeof(REC));
+	memcpy(out + (a_end - a), b, (b_end - b) * sizeof(REC));
+	return true;
+}
+
+/* Few ascending runs: neighbours are merged, until one is left. */
+static bool
+PRESORTED(merge_runs) (Member *m, const KeyMask *mask)
+{
+	size_t		n = m->job->n;
+	REC		   *src = m->job->recs;
+	REC		   *dst = m->job->scratch;
+	size_t		start[PRESORTED_MAX_RUNS + 2];
+	int			nruns = 0;
+
+	start[nruns++] = 0;
+	for (size_t i = 1; i < n; i++)
+	{
+		if (i % MEMBER_POLL == 0 && member_stopped(m))
+			return false;
+		if (unlikely(REC_LESS(src[i], src[i - 1], mask)))
+			start[nruns++] = i;
+	}
+	start[nruns] = n;
+	while (nruns > 1)
+	{
+		REC		   *t = src;
+		int			left = 0;
+
+		for (int r = 0; r < nruns; r += 2)
+		{
+			size_t		from = start[r];
+			size_t		mid = r + 1 < nruns ? start[r + 1] : n;
+			size_t		to = r + 2 < nruns ? start[r + 2] : n;
+
+			if (!PRESORTED(merge) (m, mask, src + from, src + mid, src + mid, src + to, dst + from))
+				return false;
+			start[left++] = from;
+		}
+		nruns = left;
+		src = dst;
+		dst = t;
+	}
+	m->job->result = src;
+	return true;
+}
+
+/*
+ * Parts the input into an ascending backbone, in the scratch, and the records
+ * that were out of place, sorts those, and merges both into recs.  Returns
+ * SORT_NOT_APPLICABLE, with recs untouched, if too many are out of place.
+ *
+ * Which records are out is kept in a bitmap, so that they come out of it in
+ * input order, whatever the order in which they were found.
+ */
+static SortStatus
+PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
+{
+	SortJob    *job = m->job;
+	size_t		n = job->n;
+	size_t		max_drops = presorted_max_drops(n);
+	REC		   *recs = job->recs;
+	REC		   *spine = job->scratch;
+	uint64_t   *out = (uint64_t *) ((char *) job->scratch + align64(n * sizeof(REC)));
+	REC		   *drops = (REC *) ((char *) out + presorted_bitmap_bytes(n));
+	SortJob		rest = *job;
+	size_t		nspine = 0;
+	size_t		top = 0;		/* where spine[nspine - 1] came from */
+	size_t		ndrops = 0;
+	size_t		d = 0;
+	size_t		in_a_row = 0;
+	size_t		doubt = PRESORTED_IN_A_ROW;
+	SortStatus	status;
+
+	memset(out, 0, presorted_bitmap_bytes(n));
+	for (size_t i = 0, poll = 0; i < n; i++)
+	{
+		REC			r = recs[i];
+
+		if (i >= poll)
+		{
+			if (member_stopped(m))
+				return SORT_STOPPED;
+			poll = i + MEMBER_POLL;
+		}
+		if (likely(nspine == 0 || !REC_LESS(r, spine[nspine - 1], mask)))
+		{
+			spine[nspine++] = r;
+			top = i;
+			in_a_row = 0;
+			continue;
+		}
+		if (ndrops >= max_drops)
+			return SORT_NOT_APPLICABLE;
+		ndrops++;
+		if (nspine == 1 || !REC_LESS(r, spine[nspine - 2], mask))
+		{
+			/* The one before was too large, rather than this too small. */
+			bit_set(out, top);
+			spine[nspine - 1] = r;
+			top = i;
+			in_a_row = 0;
+			continue;
+		}
+		bit_set(out, i);
+		if (in_a_row++ == 0)
+			doubt = PRESORTED_IN_A_ROW;
+		if (in_a_row < doubt)
+			continue;
+
+		/*
+		 * If fewer records of the backbone than that stand in their way, those go
+		 * instead.
+		 */
+		if (nspine > doubt && REC_LESS(recs[i + 1 - doubt], spine[nspine - 1 - doubt], mask))
+		{
+			doubt *= 2;
+			continue;
+		}
+		ndrops -= in_a_row;
+		for (; in_a_row > 1; in_a_row--)
+			bit_clear(out, i--);
+		bit_clear(out, i);
+		in_a_row = 0;
+		r = recs[i];
+		while (nspine > 0 && REC_LESS(r, spine[nspine - 1], mask))
+		{
+			if (ndrops >= max_drops)
+				return SORT_NOT_APPLICABLE;
+			ndrops++;
+			bit_set(out, top);
+			nspine--;
+			while (top > 0 && bit_is_set(out, top))
+				top--;
+		}
+		spine[nspine++] = r;
+		top = i;
+	}
+
+	for (size_t word = 0; word < (n + 63) / 64; word++)
+		for (uint64_t bits = out[word]; bits != 0; bits &= bits - 1)
+			drops[d++] = recs[word * 64 + __builtin_ctzll(bits)];
+	rest.recs = drops;
+	rest.scratch = (char *) drops + align64(max_drops * sizeof(REC));
+	rest.n = ndrops;
+	rest.team = NULL;
+	status = cpu_radix_kernel.run(&rest);
+	if (status != SORT_OK)
+		return status;
+	drops = rest.result;
+
+	d = 0;
+	for (size_t i = 0, s = 0; i < n; i++)
+	{
+		if (i % MEMBER_POLL == 0 && member_stopped(m))
+			return SORT_STOPPED;
+		if (d < ndrops && (s == nspine || REC_BEFORE(drops[d], spine[s], mask)))
+			recs[i] = drops[d++];
+		else
+			recs[i] = spine[s++];
+	}
+	job->result = recs;
+	return SORT_OK;
+}
+
+static SortStatus
+PRESORTED(sort) (Member *m, const KeyMask *mask)
+{
+	SortJob    *job = m->job;
+
+	if (job->descents == 0)
+	{
+		job->result = job->recs;
+		return SORT_OK;
+	}
+	if (job->ascents == 0)
+		return PRESORTED(reverse) (m, mask) ? SORT_OK : SORT_STOPPED;
+	if (job->descents < PRESORTED_MAX_RUNS)
+		return PRESORTED(merge_runs) (m, mask) ? SORT_OK : SORT_STOPPED;
+	return PRESORTED(drop_merge) (m, mask);
+}
+
+#undef PRESORTED
+#undef REC
+#undef REC_LESS
+#undef REC_BEFORE
