@@ -5,6 +5,7 @@
 #include "sort_internal.cuh"
 
 const SortAlgorithm *const gpusort_algorithms[] = {
+	&gpu_radix_algorithm,
 	&gpu_bucket_algorithm,
 	NULL
 };

@@ -23,6 +23,14 @@ warp_inclusive_sum(uint32_t v)
 	return v;
 }
 
+__device__ __forceinline__ uint32_t
+warp_sum(uint32_t v)
+{
+	for (int lanes = 16; lanes > 0; lanes >>= 1)
+		v += __shfl_xor_sync(0xffffffffu, v, lanes);
+	return v;
+}
+
 /*
  * Sum of v over the threads before this one; *total is the sum over all.  room
  * holds THREADS / 32 words and may be used again after the next barrier.

@@ -54,6 +54,7 @@
 #define INPUT_UNORDERED		0
 #define INPUT_SORTED		1
 #define INPUT_REVERSED		2
+#define INPUT_NEARLY_SORTED	3	/* perhaps: pieces of it are tried first */
 
 template <class K> struct BlockSortArgs
 {
@@ -71,6 +72,8 @@ template <class K> struct BlockSortArgs
 								 * the input below is copied and nothing else */
 	const K    *input_keys;
 	const uint32_t *input_rids;
+	K		   *edges;			/* if not NULL, takes each bucket's least and
+								 * greatest value */
 };
 
 /* A key in shared memory: compared as one number. */
@@ -340,7 +343,8 @@ block_sort_kernel(const BlockSortArgs<K> args)
 
 	if (args.order && *args.order != INPUT_UNORDERED)
 	{
-		copy_ordered<K, RIDS>(args, *args.order == INPUT_REVERSED);
+		if (*args.order != INPUT_NEARLY_SORTED)
+			copy_ordered<K, RIDS>(args, *args.order == INPUT_REVERSED);
 		return;
 	}
 	if (args.bucket_start)
@@ -518,7 +522,7 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		crowded = __syncthreads_or(max(most & 0xffff, most >> 16) > BLOCK_SORT_CROWDED);
 	}
 
-	const bool	need_from = args.keys_out || !exact || crowded;
+	const bool	need_from = args.keys_out || args.edges || !exact || crowded;
 
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
@@ -548,6 +552,9 @@ block_sort_kernel(const BlockSortArgs<K> args)
 	}
 	__syncthreads();
 
+	if (args.edges && threadIdx.x < 2)
+		args.edges[2 * (uint64_t) blockIdx.x + threadIdx.x] =
+			args.bits(keys[from[threadIdx.x == 0 ? 0 : count - 1]]);
 	if (args.keys_out && STAGE)
 	{
 		K			sorted[STAGE ? ITEMS : 1];

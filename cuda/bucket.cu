@@ -15,7 +15,10 @@
  *	- The rid decides between equal keys, so the result is stable although no
  *	  move is.  Where rids are given that do not ascend, positions take their
  *	  place and the rids are looked up at the end.
- *	- Input in order, or in strictly falling order, is noticed while counting.
+ *	- Input in order, or in strictly falling order, is noticed while counting, and
+ *	  input nearly in order is sorted where it lies (bucket_pieces.cuh).  Chen's
+ *	  remedy for the latter, another order of threads, is not needed: counters are
+ *	  in shared memory and a warp adds to a common one once.
  *
  * Whatever the width of the key, it is read once to count, and read and
  * written two or three times; an LSD radix sort moves a 64-bit key eight times.
@@ -28,6 +31,7 @@
  */
 #include <string.h>
 
+#include "bucket_pieces.cuh"
 #include "bucket_plan.cuh"
 #include "buffer.cuh"
 
@@ -50,6 +54,8 @@ template <class K> struct BucketMemory
 	Segment<K> *segments[2];
 	uint32_t   *coarse_first_tile;
 	Segment<K> *coarse_segments;
+	uint32_t   *piece_start;
+	K		   *edges;			/* two for each piece */
 	uint64_t	bytes;
 };
 
@@ -118,6 +124,8 @@ cut_memory(const GpusortJob *job, const BucketShape &shape, void *scratch)
 	memory.coarse_cursor = cutter.take<uint32_t>(MAX_COARSE);
 	memory.coarse_first_tile = cutter.take<uint32_t>(MAX_COARSE);
 	memory.coarse_segments = cutter.take<Segment<K>>(MAX_COARSE);
+	memory.piece_start = cutter.take<uint32_t>(job->n / PIECE + 2);
+	memory.edges = cutter.take<K>(2 * (job->n / PIECE + 1));
 	for (int i = 0; i < 2; i++)
 	{
 		memory.first_tile[i] = cutter.take<uint32_t>(segments);
@@ -241,6 +249,102 @@ run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 	return GPUSORT_OK;
 }
 
+/*
+ * Round one's moves and sorts.  The kernels do nothing but copy if *order says
+ * that the input is in order; NULL says that it is not.
+ */
+template <class K, bool RIDS> static GpusortStatus
+move_and_sort(SortRun *run, const BucketShape &shape, const BucketMemory<K> &memory,
+			  const uint32_t *order)
+{
+	const GpusortJob *job = run->job;
+	BlockSortArgs<K> sort = block_sort_args<K>(job);
+	PartitionArgs<K> move = {};
+
+	move.keys = static_cast<const K *>(job->keys);
+	if (job->rids && (job->facts & GPUSORT_FACT_RIDS_ASCENDING))
+		move.rids = job->rids;
+	move.keys_out = memory.keys[0];
+	move.rids_out = memory.rids[0];
+	move.bits = key_bits<K>(job);
+	move.segments = memory.segments[1];
+	move.first_tile = memory.first_tile[1];
+	move.segment_count = 1;
+	move.tiles = (uint32_t) div_up(job->n, partition_tile<K>());
+	move.cursor = memory.counts;
+	move.bins = shape.buckets;
+	move.digit_mask = ~0u;
+	move.skip = order;
+	if (shape.fine_bits >= 0)
+	{
+		move.keys_out = memory.keys[1];
+		move.rids_out = memory.rids[1];
+		move.cursor = memory.coarse_cursor;
+		move.bins = shape.coarse;
+		move.digit_shift = shape.fine_bits;
+		LAUNCH(run, (partition_kernel<K, RIDS>), move.tiles, PARTITION_THREADS,
+			   (partition_shared<K, RIDS>()), move);
+		run->result->passes++;
+		move.keys = memory.keys[1];
+		move.rids = memory.rids[1];
+		move.keys_out = memory.keys[0];
+		move.rids_out = memory.rids[0];
+		move.segments = memory.coarse_segments;
+		move.first_tile = memory.coarse_first_tile;
+		move.segment_count = shape.coarse;
+		move.tiles += shape.coarse;
+		move.tile_count = &memory.plan->fine_tiles;
+		move.cursor = memory.counts;
+		move.bins = 1u << shape.fine_bits;
+		move.digit_shift = 0;
+		move.digit_mask = move.bins - 1;
+	}
+	LAUNCH(run, (partition_kernel<K, RIDS>), move.tiles, PARTITION_THREADS,
+		   (partition_shared<K, RIDS>()), move);
+
+	sort.keys = memory.keys[0];
+	sort.rids = memory.rids[0];
+	sort.bucket_start = memory.bucket_start;
+	sort.bucket_end = memory.counts;
+	sort.order = order;
+	sort.map = &memory.segments[1]->map;
+	TRY((sort_buckets<K, RIDS>(run, sort, shape.buckets)));
+	run->result->passes += 2;
+	return GPUSORT_OK;
+}
+
+/* Tries to sort the input piece by piece; *done says whether it came out right. */
+template <class K, bool RIDS> static GpusortStatus
+sort_pieces(SortRun *run, const BucketMemory<K> &memory, bool *done)
+{
+	const GpusortJob *job = run->job;
+	const volatile uint32_t *mailbox = run->stream->mailbox;
+	BlockSortArgs<K> sort = block_sort_args<K>(job);
+	uint32_t	n = (uint32_t) job->n;
+	uint32_t	pieces = (uint32_t) div_up(n, PIECE);
+	uint32_t	ticket = next_ticket(run);
+
+	*done = false;
+	LAUNCH(run, cut_kernel<K>, div_up(pieces, CUT_THREADS / 32), CUT_THREADS, 0,
+		   sort.input_keys, n, sort.bits, pieces, memory.piece_start, memory.plan,
+		   run->stream->mailbox, ticket);
+	TRY(wait_for_mail(run, ticket));
+	if (mailbox[MAIL_ORDER] != INPUT_NEARLY_SORTED)
+		return GPUSORT_OK;
+	sort.keys = sort.input_keys;
+	sort.rids = sort.rid_table ? NULL : job->rids;
+	sort.bucket_start = memory.piece_start;
+	sort.bucket_end = memory.piece_start + 1;
+	sort.edges = memory.edges;
+	TRY((sort_buckets<K, RIDS>(run, sort, pieces)));
+	ticket = next_ticket(run);
+	LAUNCH(run, check_edges_kernel<K>, div_up(pieces, CUT_THREADS), CUT_THREADS, 0,
+		   memory.edges, pieces, memory.plan, run->stream->mailbox, ticket);
+	TRY(wait_for_mail(run, ticket));
+	*done = mailbox[MAIL_ORDER] == INPUT_NEARLY_SORTED;
+	return GPUSORT_OK;
+}
+
 template <class K, bool RIDS> static GpusortStatus
 run_buckets(SortRun *run)
 {
@@ -248,9 +352,8 @@ run_buckets(SortRun *run)
 	uint32_t	n = (uint32_t) job->n;
 	BucketShape shape = bucket_shape(n);
 	BucketMemory<K> memory = cut_memory<K>(job, shape, job->scratch);
-	BlockSortArgs<K> sort = block_sort_args<K>(job);
 	HistogramArgs<K> histogram = {};
-	PartitionArgs<K> move = {};
+	uint32_t	order;
 	bool		packed = shape.buckets > MAX_BUCKETS / 2;
 	bool		known = (job->facts & GPUSORT_FACT_KEY_RANGE) != 0;
 	size_t		shared = packed ? (shape.buckets + 1) / 2 * sizeof(uint32_t)
@@ -291,58 +394,20 @@ run_buckets(SortRun *run)
 		LAUNCH(run, (histogram_kernel<K, false>), blocks, HISTOGRAM_THREADS, shared,
 			   histogram);
 
-	move.keys = histogram.keys;
-	if (job->rids && (job->facts & GPUSORT_FACT_RIDS_ASCENDING))
-		move.rids = job->rids;
-	move.keys_out = memory.keys[0];
-	move.rids_out = memory.rids[0];
-	move.bits = histogram.bits;
-	move.segments = memory.segments[1];
-	move.first_tile = memory.first_tile[1];
-	move.segment_count = 1;
-	move.tiles = (uint32_t) div_up(n, partition_tile<K>());
-	move.cursor = memory.counts;
-	move.bins = shape.buckets;
-	move.digit_mask = ~0u;
-	move.skip = &memory.plan->order;
-	if (shape.fine_bits >= 0)
-	{
-		move.keys_out = memory.keys[1];
-		move.rids_out = memory.rids[1];
-		move.cursor = memory.coarse_cursor;
-		move.bins = shape.coarse;
-		move.digit_shift = shape.fine_bits;
-		LAUNCH(run, (partition_kernel<K, RIDS>), move.tiles, PARTITION_THREADS,
-			   (partition_shared<K, RIDS>()), move);
-		run->result->passes++;
-		move.keys = memory.keys[1];
-		move.rids = memory.rids[1];
-		move.keys_out = memory.keys[0];
-		move.rids_out = memory.rids[0];
-		move.segments = memory.coarse_segments;
-		move.first_tile = memory.coarse_first_tile;
-		move.segment_count = shape.coarse;
-		move.tiles += shape.coarse;
-		move.tile_count = &memory.plan->fine_tiles;
-		move.cursor = memory.counts;
-		move.bins = 1u << shape.fine_bits;
-		move.digit_shift = 0;
-		move.digit_mask = move.bins - 1;
-	}
-	LAUNCH(run, (partition_kernel<K, RIDS>), move.tiles, PARTITION_THREADS,
-		   (partition_shared<K, RIDS>()), move);
-
-	sort.keys = memory.keys[0];
-	sort.rids = memory.rids[0];
-	sort.bucket_start = memory.bucket_start;
-	sort.bucket_end = memory.counts;
-	sort.order = &memory.plan->order;
-	sort.map = &memory.segments[1]->map;
-	TRY((sort_buckets<K, RIDS>(run, sort, shape.buckets)));
-	run->result->passes += 2;
-
+	TRY((move_and_sort<K, RIDS>(run, shape, memory, &memory.plan->order)));
 	TRY(wait_for_mail(run, histogram.ticket));
-	if (run->stream->mailbox[MAIL_ORDER] != INPUT_UNORDERED)
+	order = run->stream->mailbox[MAIL_ORDER];
+	if (order == INPUT_NEARLY_SORTED)
+	{
+		bool		done;
+
+		TRY((sort_pieces<K, RIDS>(run, memory, &done)));
+		run->result->passes = 1;
+		if (done)
+			return GPUSORT_OK;
+		TRY((move_and_sort<K, RIDS>(run, shape, memory, NULL)));
+	}
+	else if (order != INPUT_UNORDERED)
 	{
 		run->result->passes = 0;
 		run->result->shortcut = run->stream->mailbox[MAIL_ORDER] == INPUT_SORTED

@@ -31,9 +31,9 @@
 
 #define MOSTLY_FULL			(BLOCK_SORT_CAPACITY / 6 * 5)	/* a bucket's fill */
 
-/* How the input is not ordered: bits of what neighbours were seen to do. */
-#define SAW_FALL			1
-#define SAW_NO_FALL			2
+/* With at most n / this many keys below their predecessor, pieces are tried. */
+#define NEARLY_SORTED_PART	16
+#define NEARLY_SORTED_LEAST (1u << 16)	/* smaller inputs are sorted faster than tried */
 
 /* The segments of the round to come. */
 struct NextRound
@@ -50,9 +50,11 @@ struct BucketPlan
 {
 	NextRound	next[2];		/* of even and odd rounds */
 	uint32_t	blocks_done;
-	uint32_t	saw;			/* SAW_* */
+	uint32_t	falls;			/* keys smaller than their predecessor */
 	uint32_t	order;			/* INPUT_* */
 	uint32_t	fine_tiles;		/* tiles of the pass by fine bucket */
+	uint32_t	not_nearly;		/* pieces cannot be sorted one by one */
+	uint32_t	pad[3];
 };
 
 /* What the host reads, ticket last. */
@@ -288,7 +290,7 @@ histogram_kernel(const HistogramArgs<K> args)
 	__shared__ uint32_t last;
 
 	uint32_t	words = PACKED ? (args.buckets + 1) / 2 : args.buckets;
-	uint32_t	saw = 0;
+	uint32_t	falls = 0;
 	const BucketMap<K> map = args.segment->map;
 
 	for (uint32_t i = threadIdx.x; i < words; i += HISTOGRAM_THREADS)
@@ -311,7 +313,7 @@ histogram_kernel(const HistogramArgs<K> args)
 			{
 				uint64_t	next_at = base +
 					(uint64_t) (u * HISTOGRAM_THREADS + threadIdx.x + 1) * VECTOR;
-				K			next = shuffle_down_one(vectors[u].key[0]);
+				K			next = shuffle_from(vectors[u].key[0], threadIdx.x + 1);
 				bool		has_next = next_at < args.n;
 
 				if (threadIdx.x % 32 == 31 && has_next)
@@ -325,8 +327,7 @@ histogram_kernel(const HistogramArgs<K> args)
 						? args.bits(vectors[u].key[(i + 1) % VECTOR]) : next;
 					uint32_t	bucket = map(v);
 
-					if (i + 1 < VECTOR || has_next)
-						saw |= after < v ? SAW_FALL : SAW_NO_FALL;
+					falls += after < v && (i + 1 < VECTOR || has_next);
 					if (!PACKED)
 						atomicAdd(&shared_counts[bucket], 1);
 					else if (!__all_sync(0xffffffffu, bucket ==
@@ -342,8 +343,7 @@ histogram_kernel(const HistogramArgs<K> args)
 			{
 				K			v = args.bits(args.keys[at]);
 
-				if (at + 1 < args.n)
-					saw |= args.bits(args.keys[at + 1]) < v ? SAW_FALL : SAW_NO_FALL;
+				falls += at + 1 < args.n && args.bits(args.keys[at + 1]) < v;
 				if (PACKED)
 					count_packed(shared_counts, args.counts, map(v), 1);
 				else
@@ -352,9 +352,10 @@ histogram_kernel(const HistogramArgs<K> args)
 		if (PACKED)
 			__syncthreads();
 	}
-	saw = (__syncthreads_or(saw & SAW_FALL) ? SAW_FALL : 0) |
-		(__syncthreads_or(saw & SAW_NO_FALL) ? SAW_NO_FALL : 0);
-
+	falls = warp_sum(falls);
+	if (threadIdx.x % 32 == 0 && falls)
+		atomicAdd(&args.plan->falls, falls);
+	__syncthreads();
 	for (uint32_t i = threadIdx.x; i < words; i += HISTOGRAM_THREADS)
 	{
 		uint32_t	word = shared_counts[i];
@@ -376,8 +377,6 @@ histogram_kernel(const HistogramArgs<K> args)
 	__syncthreads();
 	if (threadIdx.x == 0)
 	{
-		atomicOr(&args.plan->saw, saw);
-		__threadfence();
 		last = atomicAdd(&args.plan->blocks_done, 1) == gridDim.x - 1;
 	}
 	__syncthreads();
@@ -389,9 +388,11 @@ histogram_kernel(const HistogramArgs<K> args)
 	__syncthreads();
 	if (threadIdx.x == 0)
 	{
-		uint32_t	all = *(volatile uint32_t *) &args.plan->saw;
-		uint32_t	order = (all & SAW_FALL) == 0 ? INPUT_SORTED :
-			(all & SAW_NO_FALL) == 0 ? INPUT_REVERSED : INPUT_UNORDERED;
+		uint32_t	all = *(volatile uint32_t *) &args.plan->falls;
+		uint32_t	order = all == 0 ? INPUT_SORTED :
+			all == args.n - 1 ? INPUT_REVERSED :
+			args.n >= NEARLY_SORTED_LEAST && all <= args.n / NEARLY_SORTED_PART
+			? INPUT_NEARLY_SORTED : INPUT_UNORDERED;
 
 		args.plan->order = order;
 		args.plan->blocks_done = 0;

@@ -24,7 +24,6 @@ GPU_NVCCFLAGS = -O3 -std=c++17 $(gpu_gencode) -cudart static -Werror all-warning
 gpu_headers = $(wildcard cuda/*.h cuda/*.cuh)
 gpu_objects = $(patsubst cuda/%.cu,$(GPU_BUILD)/%.o,$(wildcard cuda/*.cu))
 gpu_tests = $(patsubst test/%.cu,$(GPU_BUILD)/%,$(wildcard test/gpu_*_test.cu))
-gpu_test_common = $(patsubst test/%.cu,$(GPU_BUILD)/%.o,$(wildcard test/gpu_common*.cu))
 
 .PHONY: gpu gpu-tests gpu-check gpu-bench gpu-clean
 
@@ -48,8 +47,12 @@ $(GPU_BUILD)/gpu_%.o: test/gpu_%.cu $(gpu_headers) $(wildcard test/gpu_*.cuh)
 	@mkdir -p $(GPU_BUILD)
 	$(NVCC) $(GPU_NVCCFLAGS) -Itest -c $< -o $@
 
-$(GPU_BUILD)/gpu_%_test: $(GPU_BUILD)/gpu_%_test.o $(gpu_test_common) $(gpu_objects)
-	$(NVCC) -cudart static $^ -o $@
+$(GPU_BUILD)/distributions.o: bench/distributions.c bench/distributions.h
+	@mkdir -p $(GPU_BUILD)
+	$(CC) -std=gnu99 -O2 -Wall -Wextra -Werror -Ibench -c $< -o $@
+
+$(GPU_BUILD)/gpu_%_test: $(GPU_BUILD)/gpu_%_test.o $(GPU_BUILD)/distributions.o $(gpu_objects)
+	$(NVCC) -cudart static $^ -o $@ -lm
 
 gpu-tests: $(gpu_tests)
 

@@ -161,19 +161,19 @@ shuffle_xor(T v, int lanes)
 		return __shfl_xor_sync(0xffffffffu, v, lanes);
 }
 
-/* The next lane's value; a lane's own in the last. */
+/* The value of another lane, modulo 32. */
 template <class T> __device__ __forceinline__ T
-shuffle_down_one(T v)
+shuffle_from(T v, int lane)
 {
 	if constexpr (sizeof(T) == 16)
 	{
-		uint64_t	lo = __shfl_down_sync(0xffffffffu, (uint64_t) v, 1);
-		uint64_t	hi = __shfl_down_sync(0xffffffffu, (uint64_t) (v >> 64), 1);
+		uint64_t	lo = __shfl_sync(0xffffffffu, (uint64_t) v, lane);
+		uint64_t	hi = __shfl_sync(0xffffffffu, (uint64_t) (v >> 64), lane);
 
 		return ((T) hi << 64) | lo;
 	}
 	else
-		return __shfl_down_sync(0xffffffffu, v, 1);
+		return __shfl_sync(0xffffffffu, v, lane);
 }
 
 template <class T> __device__ __forceinline__ void

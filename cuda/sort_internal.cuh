@@ -162,7 +162,7 @@ launch_kernel(SortRun *run, const char *file, int line, const char *name,
 
 	if (status != GPUSORT_OK)
 		return status;
-	if (shared_bytes > 32 * 1024)	/* with static memory, maybe over 48 KiB */
+	if (shared_bytes > 16 * 1024)	/* with static memory, maybe over 48 KiB */
 		error = cudaFuncSetAttribute((const void *) kernel,
 									 cudaFuncAttributeMaxDynamicSharedMemorySize,
 									 (int) shared_bytes);

@@ -1,0 +1,161 @@
+/*
+ * radix.cu
+ *	  gpu_radix: least significant digit first, eight bits a pass, stable.
+ *
+ * Satish et al., "Fast sort on CPUs and GPUs" (2010), section 4.4, and Pirjan and
+ * Petrosanu, "CUDA based radix sort" (2012), sort tiles by four one-bit splits and
+ * need four launches per pass: sort, count, sum, copy.  Here a pass is one launch
+ * (radix_pass.cuh), a digit has eight bits, and all digits are counted
+ * beforehand in one reading of the keys.  Digits that are the same in all keys
+ * cost nothing: their passes are left out.
+ *
+ * The time does not depend on the distribution: there is no bucket to overflow and
+ * no comparison.  It grows with the width of the key, since every pass moves
+ * whole keys; gpu_bucket is for wide ones.
+ *
+ * The first pass reads no rids where positions are meant, the last writes no keys
+ * unless they are wanted.
+ *
+ * Memory: one more copy of keys and rids in scratch, another of the keys if they
+ * are not wanted as output, and 2 KiB per tile of at most 8192 keys.
+ *
+ * Errors: nothing but a status; outputs are undefined then.
+ */
+#include "buffer.cuh"
+#include "radix_pass.cuh"
+
+template <class K> struct RadixMemory
+{
+	K		   *keys[2];		/* 0 is written by the last pass */
+	uint32_t   *rids[2];
+	RadixState *state;
+	unsigned long long *tiles;
+	uint64_t	bytes;
+};
+
+template <class K> static RadixMemory<K>
+cut_memory(const GpusortJob *job, void *scratch)
+{
+	RadixMemory<K> memory;
+	ScratchCutter cutter(scratch);
+	uint64_t	tiles = div_up(job->n, radix_tile<K>());
+
+	memory.keys[1] = cutter.take<K>(job->n);
+	memory.rids[1] = wants_rids(job) ? cutter.take<uint32_t>(job->n) : NULL;
+	if (wants_keys(job))
+		memory.keys[0] = static_cast<K *>(job->keys_out);
+	else if (job->facts & GPUSORT_JOB_CLOBBER_INPUT)
+		memory.keys[0] = static_cast<K *>(const_cast<void *>(job->keys));
+	else
+		memory.keys[0] = cutter.take<K>(job->n);
+	memory.rids[0] = wants_rids(job) ? job->rids_out : NULL;
+	memory.state = cutter.take<RadixState>(1);
+	memory.tiles = cutter.take<unsigned long long>(tiles * RADIX_DIGITS);
+	memory.bytes = cutter.used;
+	return memory;
+}
+
+static const char *
+why_not(const DeviceTraits *device, const GpusortJob *job)
+{
+	size_t		most = radix_pass_shared<Key128, true>();
+
+	if (job->n > UINT32_MAX)
+		return "more than 2^32 - 1 rows";
+	if ((size_t) device->max_shared < most + 20 * 1024)
+		return "the device's shared memory is too small";
+	return NULL;
+}
+
+static uint64_t
+scratch(const DeviceTraits *, const GpusortJob *job)
+{
+	return job->key_bits == 32 ? cut_memory<uint32_t>(job, NULL).bytes :
+		job->key_bits == 64 ? cut_memory<uint64_t>(job, NULL).bytes :
+		cut_memory<Key128>(job, NULL).bytes;
+}
+
+template <class K, bool RIDS> static GpusortStatus
+run_for(SortRun *run)
+{
+	const GpusortJob *job = run->job;
+	RadixMemory<K> memory = cut_memory<K>(job, job->scratch);
+	RadixPassArgs<K> args = {};
+	uint32_t	n = (uint32_t) job->n;
+	int			digits = (job->end_bit - job->begin_bit + RADIX_BITS - 1) / RADIX_BITS;
+	uint64_t	tiles = div_up(n, radix_tile<K>());
+	uint64_t	blocks = div_up(n, RADIX_COUNT_THREADS * 16 / sizeof(K) * 4);
+	uint32_t	ticket = next_ticket(run);
+	uint32_t	differ;
+	int			left;
+
+	if (blocks > (uint64_t) run->device->multiprocessors * 4)
+		blocks = (uint64_t) run->device->multiprocessors * 4;
+	TRY(clear_device(run, memory.state, sizeof(RadixState)));
+	TRY(clear_device(run, memory.tiles,
+					 tiles * RADIX_DIGITS * sizeof(unsigned long long)));
+	LAUNCH(run, radix_count_kernel<K>, blocks, RADIX_COUNT_THREADS, 0,
+		   static_cast<const K *>(job->keys), n, key_bits<K>(job), digits,
+		   memory.state, run->stream->mailbox, ticket);
+	TRY(wait_for_mail(run, ticket));
+	differ = run->stream->mailbox[RADIX_MAIL_PASSES];
+	if (differ == 0)
+	{
+		differ = 1;				/* all equal: one pass that copies */
+		run->result->shortcut = GPUSORT_SHORTCUT_FLAT;
+	}
+
+	args.keys = static_cast<const K *>(job->keys);
+	args.rids = job->rids;
+	args.bits = key_bits<K>(job);
+	args.n = n;
+	args.state = memory.state;
+	args.tiles = memory.tiles;
+	left = __builtin_popcount(differ);
+	for (int digit = 0; digit < digits; digit++)
+	{
+		if ((differ & 1u << digit) == 0)
+			continue;
+		left--;
+		args.digit = digit;
+		args.pass++;
+		args.keys_out = left > 0 || wants_keys(job) ? memory.keys[left % 2] : NULL;
+		args.rids_out = memory.rids[left % 2];
+		LAUNCH(run, (radix_pass_kernel<K, RIDS>), tiles, RADIX_THREADS,
+			   (radix_pass_shared<K, RIDS>()), args);
+		args.keys = args.keys_out;
+		args.rids = args.rids_out;
+		run->result->passes++;
+	}
+	return GPUSORT_OK;
+}
+
+static GpusortStatus
+run(SortRun *run)
+{
+	bool		rids = wants_rids(run->job);
+
+	switch (run->job->key_bits)
+	{
+		case 32:
+			return rids ? run_for<uint32_t, true>(run) : run_for<uint32_t, false>(run);
+		case 64:
+			return rids ? run_for<uint64_t, true>(run) : run_for<uint64_t, false>(run);
+		default:
+			return rids ? run_for<Key128, true>(run) : run_for<Key128, false>(run);
+	}
+}
+
+const SortAlgorithm gpu_radix_algorithm = {
+	{
+		"gpu_radix",
+		"",
+		"Satish et al. 2010; Pirjan and Petrosanu 2012",
+		GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128,
+		1,
+		1
+	},
+	why_not,
+	scratch,
+	run
+};
