@@ -47,10 +47,10 @@ compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
 }
 #endif
 
-/* TupleDescCompactAttr came with 18; before, the full attribute serves. */
-#if PG_VERSION_NUM < 180000
-#define CompactAttribute FormData_pg_attribute
-#define TupleDescCompactAttr(desc, i) TupleDescAttr(desc, i)
+/* Wait events moved to a header of their own. */
+#include "pgstat.h"
+#if PG_VERSION_NUM >= 160000
+#include "utils/wait_event.h"
 #endif
 
 /* Extensions name their wait events from 17 on. */

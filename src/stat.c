@@ -127,7 +127,7 @@ gpusort_stat_count(const SorterReport *report)
 	if (report->runs > 0)
 	{
 		pg_atomic_fetch_add_u64(&s[i].spills, 1);
-		pg_atomic_fetch_add_u64(&s[i].bytes, (uint64) report->disk_blocks * BLCKSZ);
+		pg_atomic_fetch_add_u64(&s[i].bytes, report->disk_bytes);
 	}
 	else
 		pg_atomic_fetch_add_u64(&s[i].bytes, report->memory_peak);

@@ -84,7 +84,7 @@ explain_method(const SorterReport *report, ExplainState *es)
 	char		method[64];
 	const char *prefix = report->bounded ? "top-N " : "";
 	bool		disk = report->runs > 0;
-	int64		kb = disk ? report->disk_blocks * (BLCKSZ / 1024) :
+	int64		kb = disk ? (int64) (report->disk_bytes / 1024) :
 		(int64) ((report->memory_peak + 1023) / 1024);
 
 	if (report->sorted)

@@ -122,7 +122,7 @@ sorter_perform(Sorter *sorter)
 	instr_time	end;
 
 	INSTR_TIME_SET_CURRENT(start);
-	if (sorter->ntapes == 0)
+	if (sorter->nruns == 0)
 	{
 		sorter_sort_staged(sorter);
 		if (sorter->bound > 0)
@@ -195,7 +195,7 @@ sorter_next_slow(Sorter *sorter, bool forward, TupleTableSlot *slot)
 		row = merge_next(sorter->merge);
 	}
 	else
-		row = result_tape_next(&sorter->result, forward);
+		row = result_next(&sorter->result, forward);
 	MemoryContextSwitchTo(old);
 
 	if (row == NULL)
@@ -210,11 +210,8 @@ sorter_rewind(Sorter *sorter)
 	Assert(sorter->spec.random_access);
 	sorter->pos = sorter->mark_pos = 0;
 	sorter->eof = sorter->mark_eof = false;
-	if (sorter->state == SORTER_TAPE)
-	{
-		result_tape_rewind(&sorter->result);
-		result_tape_mark(&sorter->result);
-	}
+	if (sorter->state == SORTER_RUN)
+		result_rewind(&sorter->result);
 }
 
 void
@@ -223,8 +220,8 @@ sorter_mark(Sorter *sorter)
 	Assert(sorter->spec.random_access);
 	sorter->mark_pos = sorter->pos;
 	sorter->mark_eof = sorter->eof;
-	if (sorter->state == SORTER_TAPE)
-		result_tape_mark(&sorter->result);
+	if (sorter->state == SORTER_RUN)
+		result_mark(&sorter->result);
 }
 
 void
@@ -233,8 +230,8 @@ sorter_restore(Sorter *sorter)
 	Assert(sorter->spec.random_access);
 	sorter->pos = sorter->mark_pos;
 	sorter->eof = sorter->mark_eof;
-	if (sorter->state == SORTER_TAPE)
-		result_tape_restore(&sorter->result);
+	if (sorter->state == SORTER_RUN)
+		result_restore(&sorter->result);
 }
 
 /* Keeps a small arena for the next execution, gives a large one back. */
@@ -252,14 +249,15 @@ sorter_end(Sorter *sorter)
 {
 	if (sorter->merge_cxt != NULL)
 	{
-		LogicalTapeSetClose(sorter->tapeset);
+		if (sorter->file != NULL)
+			spill_close(sorter->file);
 		if (sorter->merge_slot != NULL)
 			ExecClearTuple(sorter->merge_slot);
 		MemoryContextReset(sorter->merge_cxt);
-		sorter->tapeset = NULL;
-		sorter->tapes = NULL;
+		sorter->file = NULL;
+		sorter->runs = NULL;
 		sorter->merge = NULL;
-		sorter->ntapes = sorter->tapes_capacity = 0;
+		sorter->nruns = sorter->runs_capacity = 0;
 	}
 	sorter_clear_arena(&sorter->arena);
 	sorter_clear_arena(&sorter->spare);

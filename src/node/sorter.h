@@ -29,7 +29,7 @@ typedef enum SorterState
 	SORTER_INGEST,				/* rows come in */
 	SORTER_MEMORY,				/* the result is in memory */
 	SORTER_MERGE,				/* it comes from a merge, once, forward */
-	SORTER_TAPE					/* it is on a tape, both ways */
+	SORTER_RUN					/* it is one run on disk, both ways */
 } SorterState;
 
 /* What to sort; the arrays belong to the caller and live as long. */
@@ -46,7 +46,7 @@ typedef struct SorterReport
 {
 	uint64		rows;			/* rows that came in */
 	Size		memory_peak;	/* bytes */
-	int64		disk_blocks;	/* of temporary files, peak */
+	uint64		disk_bytes;		/* of the temporary file, peak */
 	int			runs;			/* written; 0: sorted in memory */
 	int			key_bits;		/* of the last kernel run, after narrowing */
 	bool		bounded;
@@ -92,15 +92,15 @@ typedef struct Sorter
 	BulkBuf		scratch;
 
 	/* spilled runs */
-	LogicalTapeSet *tapeset;
-	LogicalTape **tapes;
-	int			ntapes;
-	int			tapes_capacity;
+	SpillFile  *file;
+	SpillRun  **runs;
+	int			nruns;
+	int			runs_capacity;
 	KeyRange	ranges[STAGE_MAX_COLUMNS];	/* of all rows so far */
 	KeyLayout	merge_layout;
 	TupleTableSlot *merge_slot;
 	Merge	   *merge;
-	ResultTape	result;
+	ResultRun	result;
 	MemoryContext merge_cxt;
 
 	SorterReport report;
@@ -133,7 +133,7 @@ extern void sorter_end(Sorter *sorter);
 /* sorter_sort.c: the staged rows' rids, in order, into rids[0 .. n). */
 extern void sorter_sort_staged(Sorter *sorter);
 
-/* sorter_spill.c: runs on tapes. */
+/* sorter_spill.c: runs on disk. */
 extern void sorter_write_run(Sorter *sorter);
 extern void sorter_merge_runs(Sorter *sorter);
 extern void sorter_note_memory(Sorter *sorter, Size more);

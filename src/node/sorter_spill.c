@@ -2,11 +2,11 @@
  * sorter_spill.c
  *	  Sorts larger than work_mem: runs are written, then merged.
  *
- * Each time memory is full the staged rows are sorted and written to a tape.  At
+ * Each time memory is full the staged rows are sorted and written as a run.  At
  * the end, if there are more runs than can be merged at once, just so many
  * neighbouring ones are merged first that the rest fits; neighbours, because
  * among equal rows the earlier run must win.  The last merge is streamed to the
- * node, or, if it will be read more than once or backward, written to one tape.
+ * node, or, if it will be read more than once or backward, written as one run.
  *
  * The merge compares 128-bit keys under one layout, made of the ranges of all
  * rows: narrow, so that 128 bits hold more, and the same for every run.  They are
@@ -21,26 +21,26 @@
 #define ROWS_PER_INTERRUPT_CHECK	4096
 
 static void
-sorter_add_tape(Sorter *sorter, LogicalTape *tape)
+sorter_add_run(Sorter *sorter, SpillRun *run)
 {
-	if (sorter->ntapes == sorter->tapes_capacity)
+	if (sorter->nruns == sorter->runs_capacity)
 	{
-		int			capacity = Max(16, sorter->tapes_capacity * 2);
+		int			capacity = Max(16, sorter->runs_capacity * 2);
 
-		if (sorter->tapes == NULL)
-			sorter->tapes = palloc(capacity * sizeof(LogicalTape *));
+		if (sorter->runs == NULL)
+			sorter->runs = palloc(capacity * sizeof(SpillRun *));
 		else
-			sorter->tapes = repalloc(sorter->tapes, capacity * sizeof(LogicalTape *));
-		sorter->tapes_capacity = capacity;
+			sorter->runs = repalloc(sorter->runs, capacity * sizeof(SpillRun *));
+		sorter->runs_capacity = capacity;
 	}
-	sorter->tapes[sorter->ntapes++] = tape;
+	sorter->runs[sorter->nruns++] = run;
 }
 
 void
 sorter_write_run(Sorter *sorter)
 {
 	MemoryContext old;
-	LogicalTape *tape;
+	RunWriter	writer;
 	instr_time	start;
 	instr_time	end;
 
@@ -53,19 +53,23 @@ sorter_write_run(Sorter *sorter)
 		sorter->merge_cxt = AllocSetContextCreate(sorter->cxt, "GpuSort runs",
 												  ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(sorter->merge_cxt);
-	if (sorter->tapeset == NULL)
-		sorter->tapeset = LogicalTapeSetCreate(false, NULL, -1);
-	tape = LogicalTapeCreate(sorter->tapeset);
+	if (sorter->file == NULL)
+		sorter->file = spill_open(sorter->limit);
+	run_writer_open(&writer, sorter->file);
 	for (size_t i = 0; i < sorter->n; i++)
 	{
 		if (i + SORTER_PREFETCH < sorter->n)
-			__builtin_prefetch(arena_at(&sorter->arena, sorter->rids[i + SORTER_PREFETCH]));
+		{
+			char	   *ahead = arena_at(&sorter->arena, sorter->rids[i + SORTER_PREFETCH]);
+
+			__builtin_prefetch(ahead);
+			__builtin_prefetch(ahead + 64);
+		}
 		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
 			CHECK_FOR_INTERRUPTS();
-		run_write_row(tape, (MinimalTuple) arena_at(&sorter->arena, sorter->rids[i]));
+		run_writer_row(&writer, (MinimalTuple) arena_at(&sorter->arena, sorter->rids[i]));
 	}
-	run_write_end(tape);
-	sorter_add_tape(sorter, tape);
+	sorter_add_run(sorter, run_writer_close(&writer));
 	sorter->report.runs++;
 	MemoryContextSwitchTo(old);
 
@@ -98,62 +102,56 @@ spill_compare(void *arg, MinimalTuple a, MinimalTuple b)
 
 /* Read buffers come from what the sort's own arrays have given back. */
 static Merge *
-sorter_merge_begin(Sorter *sorter, LogicalTape **tapes, int n, const MergeOrder *order)
+sorter_merge_begin(Sorter *sorter, SpillRun **runs, int n, const MergeOrder *order)
 {
-	bulk_reserve(sorter->bulk, &sorter->scratch, merge_buffers_size(n, sorter->limit), 0);
-	return merge_begin(tapes, n, sorter->limit, sorter->scratch.ptr, order);
+	bulk_reserve(sorter->bulk, &sorter->scratch,
+				 n * run_reader_buffer_size(sorter->file), 0);
+	return merge_begin(sorter->file, runs, n, sorter->scratch.ptr, order);
 }
 
-/* Merges n neighbouring tapes into one. */
-static LogicalTape *
-sorter_merge_some(Sorter *sorter, LogicalTape **tapes, int n, const MergeOrder *order,
-				  void (*write_row) (LogicalTape *tape, MinimalTuple row))
+/* Merges n neighbouring runs into one. */
+static SpillRun *
+sorter_merge_some(Sorter *sorter, SpillRun **runs, int n, const MergeOrder *order,
+				  void (*write_row) (RunWriter *writer, MinimalTuple row))
 {
-	LogicalTape *out = LogicalTapeCreate(sorter->tapeset);
-	Merge	   *merge = sorter_merge_begin(sorter, tapes, n, order);
+	Merge	   *merge = sorter_merge_begin(sorter, runs, n, order);
+	RunWriter	writer;
 	MinimalTuple row;
 
+	run_writer_open(&writer, sorter->file);
 	for (uint64 i = 0; (row = merge_next(merge)) != NULL; i++)
 	{
 		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
 			CHECK_FOR_INTERRUPTS();
-		write_row(out, row);
+		write_row(&writer, row);
 	}
 	merge_end(merge);
-	return out;
+	return run_writer_close(&writer);
 }
 
-/* Merges just enough neighbouring tapes for the rest to be merged at once. */
+/* Merges just enough neighbouring runs for the rest to be merged at once. */
 static void
-sorter_reduce_tapes(Sorter *sorter, int fan_in, const MergeOrder *order)
+sorter_reduce_runs(Sorter *sorter, int fan_in, const MergeOrder *order)
 {
-	while (sorter->ntapes > fan_in)
+	while (sorter->nruns > fan_in)
 	{
-		int			excess = sorter->ntapes - fan_in;
+		int			excess = sorter->nruns - fan_in;
 		int			in = 0;
 		int			out = 0;
 
-		while (in < sorter->ntapes)
+		while (in < sorter->nruns)
 		{
-			int			group = Min(Min(fan_in, excess + 1), sorter->ntapes - in);
+			int			group = Max(1, Min(Min(fan_in, excess + 1), sorter->nruns - in));
 
 			if (group > 1)
-			{
-				LogicalTape *tape = sorter_merge_some(sorter, sorter->tapes + in, group,
-													  order, run_write_row);
-
-				run_write_end(tape);
-				sorter->tapes[out++] = tape;
-				excess -= group - 1;
-			}
+				sorter->runs[out++] = sorter_merge_some(sorter, sorter->runs + in, group,
+														order, run_writer_row);
 			else
-			{
-				group = 1;
-				sorter->tapes[out++] = sorter->tapes[in];
-			}
+				sorter->runs[out++] = sorter->runs[in];
+			excess -= group - 1;
 			in += group;
 		}
-		sorter->ntapes = out;
+		sorter->nruns = out;
 	}
 }
 
@@ -173,20 +171,20 @@ sorter_merge_runs(Sorter *sorter)
 	order.arg = sorter;
 	order.exact = sorter->merge_layout.exact;
 
-	sorter_reduce_tapes(sorter, merge_fan_in(sorter->limit), &order);
+	sorter_reduce_runs(sorter, merge_fan_in(sorter->file, sorter->limit), &order);
 	if (sorter->spec.random_access)
 	{
-		LogicalTape *tape = sorter_merge_some(sorter, sorter->tapes, sorter->ntapes,
-											  &order, result_tape_write);
+		SpillRun   *run = sorter_merge_some(sorter, sorter->runs, sorter->nruns,
+											&order, result_write_row);
 
-		result_tape_open(&sorter->result, tape);
-		sorter->state = SORTER_TAPE;
+		result_open(&sorter->result, sorter->file, run);
+		sorter->state = SORTER_RUN;
 	}
 	else
 	{
-		sorter->merge = sorter_merge_begin(sorter, sorter->tapes, sorter->ntapes, &order);
+		sorter->merge = sorter_merge_begin(sorter, sorter->runs, sorter->nruns, &order);
 		sorter->state = SORTER_MERGE;
 	}
-	sorter->report.disk_blocks = LogicalTapeSetBlocks(sorter->tapeset);
+	sorter->report.disk_bytes = (uint64) sorter->file->nextents * sorter->file->extent;
 	MemoryContextSwitchTo(old);
 }

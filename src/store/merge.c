@@ -9,19 +9,15 @@
  * the run with the smaller number wins, and runs are numbered in input order:
  * the merge is stable.
  *
- * Memory policy: the memory given is shared out evenly as read buffers.  An
- * ERROR leaves buffers to their memory context and tapes to their resource
- * owner.
+ * Memory policy: the caller gives the read buffers, and takes no more runs than
+ * merge_fan_in() allows.  An ERROR leaves the file to its resource owner.
  */
 #include "postgres.h"
 
 #include "store/merge.h"
 
-/* What a reader costs beyond its buffer: the tape's own block, and small change. */
-#define MERGE_READER_OVERHEAD	(BLCKSZ + 256)
 #define MERGE_MIN_FAN_IN		6
 #define MERGE_MAX_FAN_IN		500
-#define MERGE_MAX_BUFFER		((Size) 1024 * 1024)
 
 struct Merge
 {
@@ -36,9 +32,9 @@ struct Merge
 };
 
 int
-merge_fan_in(Size memory)
+merge_fan_in(const SpillFile *file, Size memory)
 {
-	Size		n = memory / (MERGE_READER_OVERHEAD + 4 * BLCKSZ);
+	Size		n = memory / run_reader_buffer_size(file);
 
 	return (int) Max(MERGE_MIN_FAN_IN, Min(n, MERGE_MAX_FAN_IN));
 }
@@ -95,31 +91,21 @@ merge_play(Merge *merge, int node)
 	return b;
 }
 
-Size
-merge_buffers_size(int ntapes, Size memory)
-{
-	Size		buffer = memory / ntapes;
-
-	buffer = buffer > MERGE_READER_OVERHEAD ? buffer - MERGE_READER_OVERHEAD : 0;
-	buffer = Min(buffer, MERGE_MAX_BUFFER) & ~(Size) (BLCKSZ - 1);
-	return ntapes * Max(buffer, BLCKSZ);
-}
-
 Merge *
-merge_begin(LogicalTape **tapes, int ntapes, Size memory, char *buffers,
+merge_begin(SpillFile *file, SpillRun **runs, int nruns, char *buffers,
 			const MergeOrder *order)
 {
 	Merge	   *merge = palloc0(sizeof(Merge));
-	Size		buffer = merge_buffers_size(ntapes, memory) / ntapes;
 
 	merge->order = *order;
-	merge->nruns = ntapes;
-	merge->losers = palloc0(ntapes * sizeof(int));
-	merge->keys = palloc0(ntapes * sizeof(MergeKey));
-	merge->rows = palloc0(ntapes * sizeof(MinimalTuple));
-	merge->readers = palloc0(ntapes * sizeof(RunReader));
-	for (int r = 0; r < ntapes; r++)
-		run_reader_open(&merge->readers[r], tapes[r], buffers + r * buffer, buffer);
+	merge->nruns = nruns;
+	merge->losers = palloc0(nruns * sizeof(int));
+	merge->keys = palloc0(nruns * sizeof(MergeKey));
+	merge->rows = palloc0(nruns * sizeof(MinimalTuple));
+	merge->readers = palloc0(nruns * sizeof(RunReader));
+	for (int r = 0; r < nruns; r++)
+		run_reader_open(&merge->readers[r], file, runs[r],
+						buffers + r * run_reader_buffer_size(file));
 	return merge;
 }
 
@@ -161,7 +147,7 @@ merge_end(Merge *merge)
 {
 	for (int r = 0; r < merge->nruns; r++)
 	{
-		if (merge->readers[r].tape != NULL)
+		if (merge->readers[r].run != NULL)
 			run_reader_close(&merge->readers[r]);
 	}
 	pfree(merge->losers);

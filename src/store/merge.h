@@ -26,22 +26,19 @@ typedef struct MergeOrder
 typedef struct Merge Merge;
 
 /*
- * Merges the runs on tapes[0..ntapes), earlier runs' rows first among equals.
- * buffers has merge_buffers_size() bytes for ntapes runs and this memory, and
- * lives as long as the merge; the tapes are closed as they end.
+ * Merges runs[0..nruns) of a file, earlier runs' rows first among equals.
+ * buffers has nruns * run_reader_buffer_size(file) bytes and lives as long as the
+ * merge; the runs are freed as they end.
  */
-extern Merge *merge_begin(LogicalTape **tapes, int ntapes, Size memory, char *buffers,
+extern Merge *merge_begin(SpillFile *file, SpillRun **runs, int nruns, char *buffers,
 						  const MergeOrder *order);
-
-/* Bytes of read buffers for so many runs, if memory bounds them. */
-extern Size merge_buffers_size(int ntapes, Size memory);
 
 /* The next row, valid until the next call; NULL at the end. */
 extern MinimalTuple merge_next(Merge *merge);
 
 extern void merge_end(Merge *merge);
 
-/* How many runs can be merged at once in this memory, at least 6. */
-extern int	merge_fan_in(Size memory);
+/* How many runs of a file can be merged at once in this memory, at least 6. */
+extern int	merge_fan_in(const SpillFile *file, Size memory);
 
 #endif							/* GPUSORT_MERGE_H */

@@ -1,112 +1,125 @@
 /*
  * run.c
- *	  Sorted runs in temporary files.
+ *	  Sorted runs in a temporary file.
  *
- * Runs live on the server's logical tapes: all runs of a sort share one BufFile,
- * whose blocks are used again as soon as they have been read, so a sort needs
- * little more disk than its rows take.  temp_file_limit and log_temp_files hold
- * because BufFile does, and the files go with the resource owner: on ERROR, on
- * abort, and (the postmaster sweeps them) after a crash.
- *
- * Memory policy: a tape being written needs one block; a reader's buffer is
- * given by the merge, and replaced only for a row that does not fit it.
+ * Memory policy: a writer has one extent; a reader's buffer is given by the
+ * merge, and replaced only for a row that does not fit it.  An ERROR leaves
+ * buffers to their memory context and the file to its resource owner.
  */
 #include "postgres.h"
 
 #include "store/run.h"
 #include "utils/memutils.h"
 
-static void
-tape_read_exact(LogicalTape *tape, void *ptr, Size size)
+/* Room before an extent for the beginning of a row that ends in it. */
+#define READER_HEADROOM		BLCKSZ
+
+void
+run_writer_open(RunWriter *writer, SpillFile *file)
 {
-	if (LogicalTapeRead(tape, ptr, size) != size)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("unexpected end of a sort's temporary file")));
+	writer->file = file;
+	writer->run = palloc0(sizeof(SpillRun));
+	writer->buf = palloc(file->extent);
+	writer->used = 0;
 }
 
 void
-run_write_row(LogicalTape *tape, MinimalTuple row)
+run_writer_bytes(RunWriter *writer, const void *data, Size size)
 {
-	LogicalTapeWrite(tape, row, MAXALIGN(row->t_len));
+	const char *from = data;
+
+	while (size > 0)
+	{
+		Size		part = Min(size, writer->file->extent - writer->used);
+
+		memcpy(writer->buf + writer->used, from, part);
+		writer->used += part;
+		from += part;
+		size -= part;
+		if (writer->used == writer->file->extent)
+		{
+			spill_write(writer->file, writer->run, writer->buf, writer->used);
+			writer->used = 0;
+		}
+	}
+}
+
+SpillRun *
+run_writer_close(RunWriter *writer)
+{
+	if (writer->used > 0)
+		spill_write(writer->file, writer->run, writer->buf, writer->used);
+	pfree(writer->buf);
+	return writer->run;
+}
+
+Size
+run_reader_buffer_size(const SpillFile *file)
+{
+	return READER_HEADROOM + file->extent;
 }
 
 void
-run_write_end(LogicalTape *tape)
+run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf)
 {
-	LogicalTapeRewindForRead(tape, BLCKSZ);
-}
-
-void
-run_reader_open(RunReader *reader, LogicalTape *tape, char *buf, Size buf_size)
-{
-	reader->tape = tape;
-	reader->buf_size = buf_size;
+	reader->file = file;
+	reader->run = run;
 	reader->buf = buf;
+	reader->buf_size = run_reader_buffer_size(file);
 	reader->own_buf = false;
 	reader->pos = reader->len = 0;
-	reader->at_end = false;
+	reader->next_extent = 0;
 }
 
-/* Moves what is left to the front and fills the rest of the buffer. */
-static void
+MinimalTuple
 run_reader_fill(RunReader *reader)
 {
 	Size		left = reader->len - reader->pos;
 
+	/* what is left moves to the front, extents follow until the row is whole */
 	if (left > 0)
 		memmove(reader->buf, reader->buf + reader->pos, left);
 	reader->pos = 0;
 	reader->len = left;
-	if (!reader->at_end)
+	for (;;)
 	{
-		Size		want = reader->buf_size - left;
-		Size		got = LogicalTapeRead(reader->tape, reader->buf + left, want);
+		Size		size = 0;
 
-		reader->len += got;
-		reader->at_end = (got < want);
-	}
-}
-
-MinimalTuple
-run_reader_next(RunReader *reader)
-{
-	MinimalTuple row;
-	Size		size;
-
-	if (reader->len - reader->pos < sizeof(uint32))
-	{
-		run_reader_fill(reader);
-		if (reader->len == 0)
-			return NULL;
-	}
-	row = (MinimalTuple) (reader->buf + reader->pos);
-	size = MAXALIGN(row->t_len);
-	if (unlikely(size > reader->len - reader->pos))
-	{
-		if (size > reader->buf_size)
+		if (reader->len >= sizeof(uint64))
 		{
-			/* a row larger than the buffer */
-			char	   *buf = palloc_extended(size, MCXT_ALLOC_HUGE);
+			size = MAXALIGN(((MinimalTuple) reader->buf)->t_len);
+			if (size <= reader->len)
+			{
+				reader->pos = size;
+				return (MinimalTuple) reader->buf;
+			}
+		}
+		if (reader->next_extent == reader->run->nextents)
+		{
+			if (reader->len > 0)
+				ereport(ERROR,
+						(errcode(ERRCODE_DATA_CORRUPTED),
+						 errmsg("unexpected end of a sort's temporary file")));
+			return NULL;
+		}
+		if (reader->len + reader->file->extent > reader->buf_size)
+		{
+			/* a row larger than the buffer was made for */
+			Size		grown = Max(size, reader->len) + reader->file->extent;
+			char	   *buf = palloc_extended(grown, MCXT_ALLOC_HUGE);
 
-			memcpy(buf, row, reader->len - reader->pos);
+			memcpy(buf, reader->buf, reader->len);
 			if (reader->own_buf)
 				pfree(reader->buf);
 			reader->buf = buf;
+			reader->buf_size = grown;
 			reader->own_buf = true;
-			reader->buf_size = size;
-			reader->len -= reader->pos;
-			reader->pos = 0;
 		}
-		run_reader_fill(reader);
-		if (size > reader->len)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("unexpected end of a sort's temporary file")));
-		row = (MinimalTuple) reader->buf;
+		reader->len += spill_read(reader->file, reader->run, reader->next_extent,
+								  reader->buf + reader->len);
+		spill_release(reader->file, reader->run, reader->next_extent);
+		reader->next_extent++;
 	}
-	reader->pos += size;
-	return row;
 }
 
 void
@@ -114,65 +127,71 @@ run_reader_close(RunReader *reader)
 {
 	if (reader->own_buf)
 		pfree(reader->buf);
+	if (reader->run->extents != NULL)
+		pfree(reader->run->extents);
+	pfree(reader->run);
+	reader->run = NULL;
 	reader->buf = NULL;
-	LogicalTapeClose(reader->tape);
-	reader->tape = NULL;
 }
 
 void
-result_tape_write(LogicalTape *tape, MinimalTuple row)
+result_write_row(RunWriter *writer, MinimalTuple row)
 {
 	uint64		size = MAXALIGN(row->t_len);
 
-	LogicalTapeWrite(tape, row, size);
-	LogicalTapeWrite(tape, &size, sizeof(size));
+	run_writer_row(writer, row);
+	run_writer_bytes(writer, &size, sizeof(size));
 }
 
 void
-result_tape_open(ResultTape *result, LogicalTape *tape)
+result_open(ResultRun *result, SpillFile *file, SpillRun *run)
 {
-	uint32		end_mark = 0;
-
-	/* a tape read beyond its end would lose its position */
-	LogicalTapeWrite(tape, &end_mark, sizeof(end_mark));
-	LogicalTapeFreeze(tape, NULL);
-	memset(result, 0, sizeof(ResultTape));
-	result->tape = tape;
-	result_tape_mark(result);
+	memset(result, 0, sizeof(ResultRun));
+	result->file = file;
+	result->run = run;
+	result->buf = palloc(file->extent);
+	result->buffered = PG_UINT32_MAX;
 }
 
+/* Reads size bytes at a position of the run. */
 static void
-result_tape_backspace(ResultTape *result, Size size)
+result_read(ResultRun *result, uint64 pos, void *to, Size size)
 {
-	if (LogicalTapeBackspace(result->tape, size) != size)
+	Size		extent_size = result->file->extent;
+
+	if (pos + size > result->run->bytes)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("unexpected start of a sort's temporary file")));
+				 errmsg("unexpected end of a sort's temporary file")));
+	while (size > 0)
+	{
+		uint32		extent = pos / extent_size;
+		Size		offset = pos % extent_size;
+		Size		part = Min(size, extent_size - offset);
+
+		if (extent != result->buffered)
+		{
+			result->buffered = PG_UINT32_MAX;
+			spill_read(result->file, result->run, extent, result->buf);
+			result->buffered = extent;
+		}
+		memcpy(to, result->buf + offset, part);
+		to = (char *) to + part;
+		pos += part;
+		size -= part;
+	}
 }
 
-/* Steps back over one row; false if there is none. */
-static bool
-result_tape_step_back(ResultTape *result)
-{
-	uint64		size;
-
-	if (LogicalTapeBackspace(result->tape, sizeof(size)) != sizeof(size))
-		return false;
-	tape_read_exact(result->tape, &size, sizeof(size));
-	result_tape_backspace(result, size + sizeof(size));
-	return true;
-}
-
-/* Reads the row at the tape's position; NULL at the end mark. */
+/* Reads the row at pos and steps over it; NULL at the end. */
 static MinimalTuple
-result_tape_read(ResultTape *result)
+result_read_row(ResultRun *result)
 {
 	uint32		len;
-	uint64		size;
+	Size		size;
 
-	tape_read_exact(result->tape, &len, sizeof(len));
-	if (len == 0)
+	if (result->pos == result->run->bytes)
 		return NULL;
+	result_read(result, result->pos, &len, sizeof(len));
 	size = MAXALIGN(len);
 	if (size > result->row_size)
 	{
@@ -183,10 +202,22 @@ result_tape_read(ResultTape *result)
 		result->row = palloc_extended(Max(size, 1024), MCXT_ALLOC_HUGE);
 		result->row_size = Max(size, 1024);
 	}
-	result->row->t_len = len;
-	tape_read_exact(result->tape, (char *) result->row + sizeof(len), size - sizeof(len));
-	tape_read_exact(result->tape, &size, sizeof(size));
+	result_read(result, result->pos, result->row, size);
+	result->pos += size + sizeof(uint64);
 	return result->row;
+}
+
+/* Steps back over one row; false if there is none. */
+static bool
+result_step_back(ResultRun *result)
+{
+	uint64		size;
+
+	if (result->pos == 0)
+		return false;
+	result_read(result, result->pos - sizeof(size), &size, sizeof(size));
+	result->pos -= size + sizeof(size);
+	return true;
 }
 
 /*
@@ -195,50 +226,42 @@ result_tape_read(ResultTape *result)
  * the row last given.
  */
 MinimalTuple
-result_tape_next(ResultTape *result, bool forward)
+result_next(ResultRun *result, bool forward)
 {
 	if (forward)
 	{
-		MinimalTuple row = result->eof ? NULL : result_tape_read(result);
+		MinimalTuple row = result_read_row(result);
 
 		result->eof = (row == NULL);
 		return row;
 	}
 
 	if (result->eof)
-	{
-		result_tape_backspace(result, sizeof(uint32));	/* the end mark */
 		result->eof = false;
-		if (!result_tape_step_back(result))
-			return NULL;
-	}
-	else
-	{
-		if (!result_tape_step_back(result))
-			return NULL;
-		if (!result_tape_step_back(result))
-			return NULL;
-	}
-	return result_tape_read(result);
+	else if (!result_step_back(result))
+		return NULL;
+	if (!result_step_back(result))
+		return NULL;
+	return result_read_row(result);
 }
 
 void
-result_tape_rewind(ResultTape *result)
+result_rewind(ResultRun *result)
 {
-	LogicalTapeRewindForRead(result->tape, 0);
-	result->eof = false;
+	result->pos = result->mark_pos = 0;
+	result->eof = result->mark_eof = false;
 }
 
 void
-result_tape_mark(ResultTape *result)
+result_mark(ResultRun *result)
 {
-	LogicalTapeTell(result->tape, &result->mark_block, &result->mark_offset);
+	result->mark_pos = result->pos;
 	result->mark_eof = result->eof;
 }
 
 void
-result_tape_restore(ResultTape *result)
+result_restore(ResultRun *result)
 {
-	LogicalTapeSeek(result->tape, result->mark_block, result->mark_offset);
+	result->pos = result->mark_pos;
 	result->eof = result->mark_eof;
 }

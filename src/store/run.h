@@ -1,6 +1,6 @@
 /*
  * run.h
- *	  Sorted runs in temporary files.
+ *	  Sorted runs in a temporary file.
  *
  * A run is a sequence of MinimalTuples, each padded to 8 bytes; its key is not
  * stored, for it is cheap to make again from a row that is being read anyway.
@@ -11,56 +11,104 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "utils/logtape.h"
+#include "store/spillfile.h"
 
-/* Reads a run forward through a buffer, many rows at a time. */
+/* Writes one run through a buffer of one extent. */
+typedef struct RunWriter
+{
+	SpillFile  *file;
+	SpillRun   *run;
+	char	   *buf;
+	Size		used;
+} RunWriter;
+
+extern void run_writer_open(RunWriter *writer, SpillFile *file);
+extern void run_writer_bytes(RunWriter *writer, const void *data, Size size);
+
+/* Ends the run, which is then the caller's. */
+extern SpillRun *run_writer_close(RunWriter *writer);
+
+static inline void
+run_writer_row(RunWriter *writer, MinimalTuple row)
+{
+	Size		size = MAXALIGN(row->t_len);
+
+	if (likely(size < writer->file->extent - writer->used))
+	{
+		memcpy(writer->buf + writer->used, row, size);
+		writer->used += size;
+	}
+	else
+		run_writer_bytes(writer, row, size);
+}
+
+/* Reads a run forward, an extent at a time, giving each back once it is read. */
 typedef struct RunReader
 {
-	LogicalTape *tape;
+	SpillFile  *file;
+	SpillRun   *run;
 	char	   *buf;
 	Size		buf_size;
 	bool		own_buf;		/* palloc'd for a row larger than the one given */
 	Size		pos;			/* next row, from buf */
 	Size		len;			/* bytes in buf */
-	bool		at_end;			/* the tape has no more */
+	uint32		next_extent;
 } RunReader;
 
-extern void run_write_row(LogicalTape *tape, MinimalTuple row);
+/* Bytes of a reader's buffer: an extent behind what is left of the one before. */
+extern Size run_reader_buffer_size(const SpillFile *file);
 
-/* The run is complete: flushes it and frees what writing it took. */
-extern void run_write_end(LogicalTape *tape);
+extern void run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf);
 
-/* Reads a complete run through the caller's buffer (MAXALIGN'ed, >= BLCKSZ). */
-extern void run_reader_open(RunReader *reader, LogicalTape *tape, char *buf, Size buf_size);
+/* The next row by way of the file; NULL at the end. */
+extern MinimalTuple run_reader_fill(RunReader *reader);
 
-/* The next row, valid until the next call; NULL at the end. */
-extern MinimalTuple run_reader_next(RunReader *reader);
-
-/* Frees the tape's blocks. */
+/* Frees the run. */
 extern void run_reader_close(RunReader *reader);
 
-/*
- * The sorted result on one tape that can be read both ways: each row is
- * followed by its length, the last one by an end mark.
- */
-typedef struct ResultTape
+/* The next row, valid until the next call; NULL at the end. */
+static inline MinimalTuple
+run_reader_next(RunReader *reader)
 {
-	LogicalTape *tape;
+	Size		left = reader->len - reader->pos;
+
+	if (likely(left >= sizeof(uint64)))
+	{
+		MinimalTuple row = (MinimalTuple) (reader->buf + reader->pos);
+		Size		size = MAXALIGN(row->t_len);
+
+		if (likely(size <= left))
+		{
+			reader->pos += size;
+			return row;
+		}
+	}
+	return run_reader_fill(reader);
+}
+
+/*
+ * The sorted result as one run that can be read both ways: each row is followed
+ * by its padded length, 8 bytes.
+ */
+typedef struct ResultRun
+{
+	SpillFile  *file;
+	SpillRun   *run;
+	char	   *buf;			/* one extent */
+	uint32		buffered;		/* which */
+	uint64		pos;			/* next byte to read */
+	bool		eof;
+	uint64		mark_pos;
+	bool		mark_eof;
 	MinimalTuple row;			/* the row last read, palloc'd */
 	Size		row_size;
-	long		mark_block;
-	int			mark_offset;
-	bool		mark_eof;
-	bool		eof;
-} ResultTape;
+} ResultRun;
 
-extern void result_tape_write(LogicalTape *tape, MinimalTuple row);
-
-/* All rows are written: ends the tape and readies it for reading. */
-extern void result_tape_open(ResultTape *result, LogicalTape *tape);
-extern MinimalTuple result_tape_next(ResultTape *result, bool forward);
-extern void result_tape_rewind(ResultTape *result);
-extern void result_tape_mark(ResultTape *result);
-extern void result_tape_restore(ResultTape *result);
+extern void result_write_row(RunWriter *writer, MinimalTuple row);
+extern void result_open(ResultRun *result, SpillFile *file, SpillRun *run);
+extern MinimalTuple result_next(ResultRun *result, bool forward);
+extern void result_rewind(ResultRun *result);
+extern void result_mark(ResultRun *result);
+extern void result_restore(ResultRun *result);
 
 #endif							/* GPUSORT_RUN_H */

@@ -1,0 +1,50 @@
+/*
+ * spillfile.h
+ *	  The temporary file of a sort, in extents that are used again.
+ */
+#ifndef GPUSORT_SPILLFILE_H
+#define GPUSORT_SPILLFILE_H
+
+#include "postgres.h"
+
+#include "storage/fd.h"
+
+typedef struct SpillFile
+{
+	File		file;
+	Size		extent;			/* bytes, a multiple of BLCKSZ */
+	uint32		nextents;		/* the file's size */
+	uint32	   *free;			/* extents to use again */
+	uint32		nfree;
+	uint32		free_capacity;
+} SpillFile;
+
+/* A sequence of bytes in extents of a file. */
+typedef struct SpillRun
+{
+	uint64		bytes;
+	uint32	   *extents;
+	uint32		nextents;
+	uint32		capacity;
+} SpillRun;
+
+/*
+ * Opens a file in the temporary tablespaces for a sort that may use so many bytes
+ * of memory; in the current memory context and resource owner.
+ */
+extern SpillFile *spill_open(Size memory);
+extern void spill_close(SpillFile *file);
+
+/* Appends size <= extent bytes to a run as an extent of its own. */
+extern void spill_write(SpillFile *file, SpillRun *run, const char *data, Size size);
+
+/* Reads the run's i-th extent into buf; returns its length. */
+extern Size spill_read(SpillFile *file, const SpillRun *run, uint32 i, char *buf);
+
+/* The run's i-th extent will not be read again. */
+extern void spill_release(SpillFile *file, const SpillRun *run, uint32 i);
+
+/* Extent size for a sort that may use so many bytes of memory. */
+extern Size spill_extent_size(Size memory);
+
+#endif							/* GPUSORT_SPILLFILE_H */
