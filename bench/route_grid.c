@@ -22,12 +22,14 @@
  *	--key-bits LIST		(default 8,12,16,20,24,32,48,64,96,128)
  *	--orders LIST		(default all)
  *	--bound X			(default 1.25)
+ *	--grain-us X		a difference below this counts as none (default 0.2)
  *	--format csv|worst	every cell, or only a summary and the worst cells
  *	--constants			print the model's constants as C and exit
  *
- * Time per measurement: the least of several repetitions, at least 3 below 2^22
- * records and 1 above.  A cell whose chosen and best kernel are less than 2 %
- * or one microsecond apart counts as 1.
+ * Time per measurement: the least of several repetitions.  Below 8192 records a
+ * cell is many inputs of its kind, sorted one after the other, so that the clock
+ * can tell and branch predictors do not learn one input by heart; each is routed
+ * by itself, and "chosen: some" says that not all chose the same.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -43,7 +45,9 @@
 
 #define MAX_LIST	32
 #define MAX_CELLS	8192
-#define WORST		12
+#define WORST		16
+#define MEASURE_RECORDS	8192
+#define MAX_COPIES	(MEASURE_RECORDS / 2)
 #define SEED		42
 
 typedef struct Cell
@@ -69,6 +73,7 @@ typedef struct Options
 	SampleOrder orders[MAX_LIST];
 	int			norders;
 	double		bound;
+	double		grain_us;
 	bool		csv;
 	bool		calibrate;
 	bool		constants;
@@ -107,52 +112,98 @@ map_memory(size_t size)
 	return p;
 }
 
-static void
-kernel_job(SortJob *job, const RouteFacts *facts, void *recs, void *scratch)
+/* The inputs of a cell: small ones are sorted many at a time. */
+typedef struct Inputs
 {
-	memset(job, 0, sizeof(*job));
-	job->format = facts->format;
-	job->recs = recs;
-	job->scratch = scratch;
-	job->n = facts->n;
-	job->begin_bit = facts->begin_bit;
-	job->end_bit = facts->end_bit;
-	job->rids_ascending = facts->rids_ascending;
+	size_t		n;
+	int			key_bits;
+	SampleOrder order;
+	int			copies;
+	RouteFacts	facts[MAX_COPIES];
+	const SortKernel *chosen[MAX_COPIES];
+	const SortKernel *all_chosen;	/* by every copy, or NULL */
+	char	   *recs;
+	size_t		stride;			/* bytes from one copy to the next */
+	char	   *scratch;
+	size_t		scratch_size;
+} Inputs;
+
+static Inputs inputs;
+
+static void
+fill_inputs(void)
+{
+	for (int c = 0; c < inputs.copies; c++)
+		sample_fill(inputs.recs + c * inputs.stride, inputs.n, inputs.key_bits,
+					inputs.order, SEED + c, &inputs.facts[c]);
 }
 
-/* The least time of several runs; small inputs are sorted many at a time. */
-static double
-measure(const SortKernel *kernel, size_t n, int key_bits, SampleOrder order,
-		char *recs, char *scratch)
+static void
+decide_inputs(void)
 {
-	RouteFacts	facts;
-	SortJob		job;
-	size_t		rec_size = sort_rec_size(sample_format(key_bits));
-	size_t		stride = (n * rec_size + 63) & ~(size_t) 63;
-	int			copies = n < 8192 ? 8192 / n : 1;
-	int			reps = n < ((size_t) 1 << 16) ? 15 : n < ((size_t) 1 << 22) ? 5 :
-		n <= ((size_t) 1 << 24) ? 2 : 1;
+	for (int c = 0; c < inputs.copies; c++)
+	{
+		RouteDecision decision;
+
+		inputs.facts[c].memory = inputs.scratch_size;
+		gpusort_route_sample(&inputs.facts[c], inputs.recs + c * inputs.stride);
+		gpusort_route_decide(&inputs.facts[c], &decision);
+		if (decision.kernel == NULL)
+			die("no kernel fits a cell", NULL);
+		inputs.chosen[c] = decision.kernel;
+		if (c == 0)
+			inputs.all_chosen = decision.kernel;
+		else if (inputs.all_chosen != decision.kernel)
+			inputs.all_chosen = NULL;
+	}
+}
+
+/*
+ * The least microseconds of several runs, per input; kernel NULL: each input
+ * with the kernel that was chosen for it.  Negative if the kernel does not take
+ * them all.
+ */
+static double
+measure(const SortKernel *kernel)
+{
+	static SortJob jobs[MAX_COPIES];
+	size_t		n = inputs.n;
+	int			reps = n < ((size_t) 1 << 16) ? 15 : n < ((size_t) 1 << 22) ? 7 :
+		n <= ((size_t) 1 << 24) ? 3 : 2;
 	double		best = -1;
 
 	for (int rep = 0; rep < reps; rep++)
 	{
 		double		us;
 
-		for (int c = 0; c < copies; c++)
-			sample_fill(recs + c * stride, n, key_bits, order, SEED + c, &facts);
+		fill_inputs();
+		for (int c = 0; c < inputs.copies; c++)
+		{
+			const char *why;
+
+			gpusort_route_job(&inputs.facts[c], &jobs[c]);
+			jobs[c].recs = inputs.recs + c * inputs.stride;
+			jobs[c].scratch = inputs.scratch;
+			if (kernel != NULL && !kernel->applies(&jobs[c], &why))
+				return -1;
+		}
 
 		us = now_us();
-		for (int c = 0; c < copies; c++)
+		for (int c = 0; c < inputs.copies; c++)
 		{
-			kernel_job(&job, &facts, recs + c * stride, scratch);
-			if (kernel->run(&job) != SORT_OK)
-				die("a kernel failed", kernel->name);
+			const SortKernel *k = kernel ? kernel : inputs.chosen[c];
+
+			if (k->run(&jobs[c]) != SORT_OK)
+				die("a kernel failed", k->name);
 		}
-		us = (now_us() - us) / copies;
-		if (!sample_verify(job.result, n, key_bits, order, SEED + copies - 1))
+		us = (now_us() - us) / inputs.copies;
+		/* the last copy's result may lie in the scratch, which all share */
+		if (!sample_verify(jobs[inputs.copies - 1].result, n, inputs.key_bits,
+						   inputs.order, SEED + inputs.copies - 1))
 		{
 			fprintf(stderr, "route_grid: %s sorted wrongly: %zu rows, %d bits, %s\n",
-					kernel->name, n, key_bits, sample_order_names[order]);
+					kernel ? kernel->name : "the choice", n, inputs.key_bits,
+					sample_order_names[inputs.order]);
 			exit(2);
 		}
 		if (best < 0 || us < best)
@@ -165,9 +216,6 @@ static void
 run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 		 char *recs, char *scratch, size_t scratch_size)
 {
-	size_t		n = (size_t) 1 << log2_rows;
-	RouteFacts	facts;
-	RouteDecision decision;
 	RoutePrediction predictions[ROUTE_MAX_KERNELS];
 	double		measured[ROUTE_MAX_KERNELS];
 	int			np;
@@ -175,36 +223,46 @@ run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 
 	if (ncells == MAX_CELLS)
 		die("too many cells", NULL);
-	sample_fill(recs, n, key_bits, order, SEED, &facts);
-	facts.memory = scratch_size;
-	gpusort_route_decide(&facts, &decision);
-	np = gpusort_route_predict(&facts, predictions);
+	inputs.n = (size_t) 1 << log2_rows;
+	inputs.key_bits = key_bits;
+	inputs.order = order;
+	inputs.copies = inputs.n < MEASURE_RECORDS ? MEASURE_RECORDS / inputs.n : 1;
+	inputs.recs = recs;
+	inputs.stride = (inputs.n * sort_rec_size(sample_format(key_bits)) + 63) & ~(size_t) 63;
+	inputs.scratch = scratch;
+	inputs.scratch_size = scratch_size;
+	fill_inputs();
+	decide_inputs();
+	np = gpusort_route_predict(&inputs.facts[0], predictions);
 
 	cell->log2_rows = log2_rows;
 	cell->key_bits = key_bits;
 	cell->order = order;
-	cell->chosen = decision.kernel;
+	cell->chosen = inputs.all_chosen;
 	cell->best = NULL;
+	cell->predicted_us = predictions[0].us;
 	for (int i = 0; i < np; i++)
 	{
-		if (predictions[i].us < 0)
+		measured[i] = predictions[i].us < 0 ? -1 : measure(predictions[i].kernel);
+		if (measured[i] < 0)
 			continue;
-		measured[i] = measure(predictions[i].kernel, n, key_bits, order, recs, scratch);
 		if (cell->best == NULL || measured[i] < cell->best_us)
 		{
 			cell->best = predictions[i].kernel;
 			cell->best_us = measured[i];
 		}
-		if (predictions[i].kernel == decision.kernel)
+		if (predictions[i].kernel == cell->chosen)
 		{
 			cell->chosen_us = measured[i];
 			cell->predicted_us = predictions[i].us;
 		}
 	}
 	if (cell->best == NULL)
-		die("no kernel fits a cell", NULL);
+		die("no kernel takes all inputs of a cell", NULL);
+	if (cell->chosen == NULL)
+		cell->chosen_us = measure(NULL);
 	cell->ratio = cell->chosen_us / cell->best_us;
-	if (cell->ratio < 1.02 || cell->chosen_us - cell->best_us < 1)
+	if (cell->ratio < 1.02 || cell->chosen_us - cell->best_us < opt->grain_us)
 		cell->ratio = 1;
 	ncells++;
 
@@ -212,12 +270,13 @@ run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 		return;
 	for (int i = 0; i < np; i++)
 	{
-		if (predictions[i].us < 0)
+		if (measured[i] < 0)
 			continue;
 		printf("%d,%d,%s,%s,%.3f,%.3f,%.2f,%s,%.3f\n", log2_rows, key_bits,
 			   sample_order_names[order], predictions[i].kernel->name,
 			   predictions[i].us, measured[i], predictions[i].us / measured[i],
-			   predictions[i].kernel == decision.kernel ? "yes" : "no", cell->ratio);
+			   cell->chosen == NULL ? "some" : predictions[i].kernel == cell->chosen ? "yes" : "no",
+			   cell->ratio);
 	}
 	fflush(stdout);
 }
@@ -254,7 +313,7 @@ summary(const Options *opt)
 		fprintf(stderr, "  %.2f  2^%-2d %3d %-10s %s %.1f (%.1f), %s %.1f\n",
 				cells[i].ratio, cells[i].log2_rows, cells[i].key_bits,
 				sample_order_names[cells[i].order],
-				cells[i].chosen->name, cells[i].chosen_us, cells[i].predicted_us,
+				cells[i].chosen ? cells[i].chosen->name : "several", cells[i].chosen_us, cells[i].predicted_us,
 				cells[i].best->name, cells[i].best_us);
 	return above > 0;
 }
@@ -269,6 +328,7 @@ print_constants(void)
 			printf("%s%.4g", k ? ", " : "", route_model->curve[c][k]);
 		printf("},\t/* %s */\n", model_curve_names[c]);
 	}
+	printf("\t.cell_ns = %.4g\n", route_model->cell_ns);
 }
 
 static void
@@ -296,6 +356,7 @@ parse_options(Options *opt, int argc, char **argv)
 	opt->log2_max = 22;
 	opt->step = 1;
 	opt->bound = 1.25;
+	opt->grain_us = 0.2;
 	opt->csv = true;
 	for (int i = 1; i < argc; i++)
 	{
@@ -326,6 +387,8 @@ parse_options(Options *opt, int argc, char **argv)
 			opt->step = atoi(value) > 0 ? atoi(value) : 1;
 		else if (strcmp(name, "--bound") == 0)
 			opt->bound = atof(value);
+		else if (strcmp(name, "--grain-us") == 0)
+			opt->grain_us = atof(value);
 		else if (strcmp(name, "--format") == 0)
 			opt->csv = strcmp(value, "csv") == 0;
 		else if (strcmp(name, "--key-bits") == 0)

@@ -20,23 +20,19 @@
 
 static int	failures;
 
+#define MAX_MESSAGES	30
+
 #define CHECK(cond) \
 	do { \
-		if (!(cond)) \
-		{ \
-			failures++; \
+		if (!(cond) && failures++ < MAX_MESSAGES) \
 			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
-		} \
 	} while (0)
 
 #define CHECK_STR(got, want) \
 	do { \
-		if (strcmp(got, want) != 0) \
-		{ \
-			failures++; \
+		if (strcmp(got, want) != 0 && failures++ < MAX_MESSAGES) \
 			fprintf(stderr, "%s:%d: \"%s\" is not \"%s\"\n", __FILE__, __LINE__, \
 					got, want); \
-		} \
 	} while (0)
 
 static uint64_t
@@ -78,6 +74,8 @@ flat_model(void)
 
 	for (int c = 0; c < MODEL_CURVES; c++)
 		set_curve(&model, c, 10);
+	model.cell_ns = 10;
+	model.drop_ns = 0;
 	return model;
 }
 
@@ -99,7 +97,7 @@ test_choice(void)
 		int			curve;		/* per format: made cheap */
 		size_t		n;
 		int			key_bits;
-		int			order;		/* -1 descending, 0 unknown, 1 ascending */
+		int			order;		/* 0 unknown, -1 descending, else 1 + descents */
 		const char *want;
 	}			cases[] = {
 		{MODEL_RADIX, 1000, 16, 0, "cpu_radix"},
@@ -109,12 +107,16 @@ test_choice(void)
 		{MODEL_MERGE, 1000, 32, 0, "cpu_merge"},
 		{MODEL_MERGE, 1000000, 64, 0, "cpu_merge"},
 		{MODEL_MERGE, 1000000, 128, 0, "cpu_merge"},
-		{MODEL_COUNTING, 1000000, 8, 0, "cpu_counting"},
-		{MODEL_COUNTING, 1000000, 64, 0, "cpu_merge"},	/* too wide to count */
-		{MODEL_SORTED, 1000000, 32, 1, "presorted"},
-		{MODEL_SORTED, 1000000, 128, 1, "presorted"},
-		{MODEL_SORTED, 1000000, 32, 0, "cpu_merge"},	/* not known to be sorted */
+		{MODEL_COUNTING_8, 1000000, 8, 0, "cpu_counting"},
+		{MODEL_COUNTING_8, 1000000, 64, 0, "cpu_merge"},	/* too wide to count */
+		/* sorted input costs nothing, whatever the constants */
+		{MODEL_RADIX, 1000000, 32, 1, "presorted"},
 		{MODEL_REVERSED, 1000000, 64, -1, "presorted"},
+		{MODEL_REVERSED, 1000000, 64, 0, "cpu_merge"},	/* not known */
+		{MODEL_RUNS, 1000000, 128, 2, "presorted"},
+		{MODEL_NEARLY, 1000000, 128, 2000, "presorted"},
+		{MODEL_RUNS, 1000000, 128, 2000, "cpu_merge"},
+		{MODEL_NEARLY, 1000000, 32, 200000, "cpu_merge"},	/* too much disorder */
 		/* tiny inputs are not modelled */
 		{MODEL_MERGE, 0, 32, 0, "cpu_radix"},
 		{MODEL_MERGE, 1, 32, 0, "cpu_radix"},
@@ -128,15 +130,20 @@ test_choice(void)
 		RouteModel	model = flat_model();
 
 		set_curve(&model, MODEL_MERGE + facts.format, 9);
-		set_curve(&model, cases[i].curve + facts.format, 0.001);
+		set_curve(&model, cases[i].curve == MODEL_COUNTING_8 ? MODEL_COUNTING_8 :
+				  cases[i].curve + facts.format, 0.001);
 		if (cases[i].curve == MODEL_RADIX)
 			set_curve(&model, MODEL_RADIX_16, 0.001);
-		if (cases[i].curve == MODEL_COUNTING)
-			set_curve(&model, MODEL_TABLE, 0.001);
+		model.cell_ns = 0.001;
 		route_model = &model;
 		facts.order_known = cases[i].order != 0;
-		facts.ascents = cases[i].order > 0 ? cases[i].n - 1 : 0;
-		facts.descents = cases[i].order < 0 ? cases[i].n - 1 : 0;
+		if (cases[i].order < 0)
+			facts.descents = cases[i].n - 1;
+		else if (cases[i].order > 0)
+		{
+			facts.descents = cases[i].order - 1;
+			facts.ascents = cases[i].n - 1 - facts.descents;
+		}
 		if (strcmp(chosen(&facts), cases[i].want) != 0)
 		{
 			failures++;
@@ -170,6 +177,8 @@ test_properties(void)
 		for (int c = 0; c < MODEL_CURVES; c++)
 			for (int k = 0; k < MODEL_KNOTS; k++)
 				model.curve[c][k] = (double) (next_random() % 1000) / 10;
+		model.cell_ns = (double) (next_random() % 100) / 10;
+		model.drop_ns = (double) (next_random() % 100) / 10;
 		route_model = &model;
 		if (next_random() % 2)
 		{
@@ -330,27 +339,30 @@ test_curve(void)
 	}
 }
 
-/* The built-in constants make sense: nothing is free, more is not faster. */
+/* The built-in constants make sense: nothing is free, more takes longer. */
 static void
 test_builtin(void)
 {
 	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
 	{
-		for (int bits = 8; bits <= 128; bits += 8)
+		for (int bits = 1; bits <= 128; bits++)
 		{
 			double		prev = 0;
 
 			for (size_t n = 128; n <= (size_t) 1 << 28; n *= 2)
 			{
 				RouteFacts	facts = facts_of(n, bits);
-				double		us;
+				RouteDecision decision;
 
 				facts.order_known = true;
-				facts.ascents = n - 1;
-				us = model_predict_us(&route_model_builtin, *k, &facts);
-				CHECK(us > prev);
-				CHECK(us < n);	/* a microsecond per record would be absurd */
-				prev = us;
+				facts.descents = n - 1;
+				facts.forced = (*k)->name;
+				gpusort_route_decide(&facts, &decision);
+				if (decision.forced_why_not != NULL)
+					continue;
+				CHECK(decision.predicted_us > prev);
+				CHECK(decision.predicted_us < n);	/* 1 us a record is absurd */
+				prev = decision.predicted_us;
 			}
 		}
 	}
@@ -370,9 +382,12 @@ test_text(void)
 	for (int c = 0; c < MODEL_CURVES; c++)
 		for (int k = 0; k < MODEL_KNOTS; k++)
 			model.curve[c][k] = (double) (next_random() % 100000) / 97;
+	model.cell_ns = 0.625;
+	model.drop_ns = 12.5;
 	len = model_format(&model, text);
 	CHECK(len == strlen(text) && len < MODEL_TEXT_SIZE);
 	CHECK(model_parse(text, &parsed) == MODEL_TEXT_OK);
+	CHECK(parsed.cell_ns == 0.625 && parsed.drop_ns == 12.5);
 	for (int c = 0; c < MODEL_CURVES; c++)
 		for (int k = 0; k < MODEL_KNOTS; k++)
 			CHECK(fabs(parsed.curve[c][k] - model.curve[c][k]) <= 1e-5 * model.curve[c][k]);
@@ -414,6 +429,40 @@ test_text(void)
 		CHECK(model_parse(bad, &parsed) == MODEL_TEXT_BAD);
 	}
 	CHECK(memcmp(&model, &parsed, sizeof(parsed)) == 0);
+}
+
+/* The estimate of distinct keys is close where it is needed, absent elsewhere. */
+static void
+test_distinct(void)
+{
+	static const size_t counts[] = {1, 2, 10, 100, 300};
+	const size_t n = 100000;
+	uint64_t   *recs = aligned_alloc(64, n * sizeof(uint64_t));
+	RouteFacts	facts;
+
+	for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
+	{
+		facts = facts_of(n, 20);
+		for (size_t i = 0; i < n; i++)
+			recs[i] = (next_random() % counts[c] * 3001) << 32 | i;
+		gpusort_route_sample(&facts, recs);
+		CHECK(facts.distinct >= counts[c] * 0.7 && facts.distinct <= counts[c] * 1.5);
+	}
+
+	/* uniform keys, tiny inputs and wide keys leave it unknown */
+	for (size_t i = 0; i < n; i++)
+		recs[i] = next_random() % (1 << 20) << 32 | i;
+	facts = facts_of(n, 20);
+	gpusort_route_sample(&facts, recs);
+	CHECK(facts.distinct == 0);
+	memset(recs, 0, n * sizeof(uint64_t));
+	facts = facts_of(1000, 20);
+	gpusort_route_sample(&facts, recs);
+	CHECK(facts.distinct == 0);
+	facts = facts_of(n, 32);
+	gpusort_route_sample(&facts, recs);
+	CHECK(facts.distinct == 0);
+	free(recs);
 }
 
 static int	polls_left;
@@ -472,10 +521,16 @@ test_sample(void)
 				CHECK(facts.descents == 0);
 			if (order == SAMPLE_REVERSED)
 				CHECK(facts.ascents == 0);
+			if (order == SAMPLE_UNIQUE && widths[w] >= 32)
+				CHECK(facts.ascents + facts.descents == n - 1);
+			if (order == SAMPLE_RUNS && widths[w] >= 32)
+				CHECK(facts.descents == 1 && facts.ascents == n - 2);
 			if (order == SAMPLE_FLAT)
 				CHECK(facts.ascents == 0 && facts.descents == 0 && facts.key_range == 1);
 			if (order == SAMPLE_RANDOM && widths[w] >= 32)
 				CHECK(facts.descents > n / 3 && facts.ascents > n / 3);
+			if (order == SAMPLE_SCATTERED && widths[w] >= 32)
+				CHECK(facts.descents > n / 100 && facts.descents < n / 12);
 			if ((order == SAMPLE_SWAPPED || order == SAMPLE_DISPLACED) && widths[w] >= 32)
 				CHECK(facts.descents > 0 && facts.descents < n / 20);
 		}
@@ -514,6 +569,7 @@ main(void)
 	test_reason();
 	test_text();
 	test_sample();
+	test_distinct();
 	test_calibrate();
 	if (failures > 0)
 		fprintf(stderr, "%d checks failed\n", failures);

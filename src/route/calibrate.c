@@ -22,12 +22,15 @@
 
 /* Time for one measurement's repetitions, and their least number. */
 #define MEASURE_US		15000.0
-#define MEASURE_REPS	3
+#define MEASURE_REPS	5
 
 /* Small inputs are sorted many at a time: the clock is not fine enough. */
 #define MEASURE_RECORDS	4096
 
 #define SEED			1
+
+/* With fewer records than this, 1 % of them would be a few runs. */
+#define NEARLY_MIN_ROWS	1024
 
 /* The key width at which each record format is measured. */
 static const int format_bits[] = {
@@ -58,6 +61,25 @@ now_us(void)
 	return ts.tv_sec * 1e6 + ts.tv_nsec / 1e3;
 }
 
+/* A job on a sample; false if the kernel cannot run it here. */
+static bool
+fill_job(const Calibration *cal, const SortKernel *kernel, size_t n, int key_bits,
+		 SampleOrder order, uint64_t seed, void *recs, SortJob *job)
+{
+	RouteFacts	facts;
+	const char *why;
+
+	sample_fill(recs, n, key_bits, order, seed, &facts);
+	gpusort_route_job(&facts, job);
+	job->recs = recs;
+	job->scratch = cal->scratch;
+	job->interrupted = cal->interrupted;
+	job->interrupted_arg = cal->interrupted_arg;
+	return (kernel->formats & (1u << job->format)) != 0 &&
+		kernel->applies(job, &why) &&
+		kernel->scratch_bytes(job) <= cal->room;
+}
+
 /*
  * Nanoseconds per record that the named kernel takes for such an input;
  * UNMEASURED if it does not take it, or the workspace is too small, or we are to
@@ -68,28 +90,13 @@ measure(Calibration *cal, const char *name, size_t n, int key_bits,
 		SampleOrder order)
 {
 	const SortKernel *kernel = sort_kernel_by_name(name);
-	SortRecFormat format = sample_format(key_bits);
-	size_t		stride = (n * sort_rec_size(format) + 63) & ~(size_t) 63;
+	size_t		stride = (n * sort_rec_size(sample_format(key_bits)) + 63) & ~(size_t) 63;
 	size_t		copies = n < MEASURE_RECORDS ? MEASURE_RECORDS / n : 1;
 	double		total = 0;
 	double		best = 0;
-	RouteFacts	facts;
-	const char *why;
-	SortJob		job = {0};
+	SortJob		jobs[MEASURE_RECORDS >> MODEL_KNOT_FIRST];
 
-	job.format = format;
-	job.n = n;
-	job.begin_bit = format == SORT_REC_PACKED ? 32 : 0;
-	job.end_bit = job.begin_bit + key_bits;
-	job.rids_ascending = true;
-	job.scratch = cal->scratch;
-	job.interrupted = cal->interrupted;
-	job.interrupted_arg = cal->interrupted_arg;
-	if (kernel == NULL ||
-		(kernel->formats & (1u << format)) == 0 ||
-		stride * copies > cal->room ||
-		!kernel->applies(&job, &why) ||
-		kernel->scratch_bytes(&job) > cal->room)
+	if (kernel == NULL || stride * copies > cal->room)
 		return UNMEASURED;
 
 	for (int rep = 0; rep < MEASURE_REPS || total < MEASURE_US; rep++)
@@ -102,13 +109,12 @@ measure(Calibration *cal, const char *name, size_t n, int key_bits,
 			return UNMEASURED;
 
 		for (size_t c = 0; c < copies; c++)
-			sample_fill(cal->recs + c * stride, n, key_bits, order, SEED + c, &facts);
+			if (!fill_job(cal, kernel, n, key_bits, order, SEED + c,
+						  cal->recs + c * stride, &jobs[c]))
+				return UNMEASURED;
 		us = now_us();
 		for (size_t c = 0; c < copies && cal->status == SORT_OK; c++)
-		{
-			job.recs = cal->recs + c * stride;
-			cal->status = kernel->run(&job);
-		}
+			cal->status = kernel->run(&jobs[c]);
 		us = now_us() - us;
 		total += us;
 		if (rep == 0 || us < best)
@@ -130,19 +136,77 @@ calibrate_knot(Calibration *cal, RouteModel *model, int knot)
 
 		MEASURE(MODEL_RADIX + format, "cpu_radix", bits, SAMPLE_RANDOM);
 		MEASURE(MODEL_MERGE + format, "cpu_merge", bits, SAMPLE_RANDOM);
-		MEASURE(MODEL_SORTED + format, "presorted", bits, SAMPLE_SORTED);
 		MEASURE(MODEL_REVERSED + format, "presorted", bits, SAMPLE_REVERSED);
+		MEASURE(MODEL_RUNS + format, "presorted", bits, SAMPLE_RUNS);
+		if (n >= NEARLY_MIN_ROWS)
+			MEASURE(MODEL_NEARLY + format, "presorted", bits, SAMPLE_DISPLACED);
 	}
 	MEASURE(MODEL_RADIX_8, "cpu_radix", 8, SAMPLE_RANDOM);
 	MEASURE(MODEL_RADIX_16, "cpu_radix", 16, SAMPLE_RANDOM);
 	MEASURE(MODEL_RADIX_24, "cpu_radix", 24, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_8, "cpu_counting", 8, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_12, "cpu_counting", 12, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_16, "cpu_counting", 16, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_20, "cpu_counting", 20, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_24, "cpu_counting", 24, SAMPLE_RANDOM);
 #undef MEASURE
 }
 
 /*
- * Fills in what was not measured: the built-in curve, scaled to meet the last
- * measured value before it.  The scale is bounded, because two small values of a
- * term that hardly matters may differ by any factor.
+ * What a cell of the counting table costs, from a table with several cells for
+ * each record; and the rest of the time, which the curves are to hold.
+ */
+static void
+separate_cells(Calibration *cal, RouteModel *model)
+{
+	const size_t n = (size_t) 1 << 14;
+	double		small = measure(cal, "cpu_counting", n, 8, SAMPLE_RANDOM);
+	double		large = measure(cal, "cpu_counting", n, 16, SAMPLE_RANDOM);
+
+	model->cell_ns = route_model_builtin.cell_ns;
+	if (small >= 0 && large >= 0)
+		model->cell_ns = fmax(0, (large - small) * n / ((1 << 16) - (1 << 8)));
+
+	for (int bits = 8; bits <= 24; bits += 4)
+	{
+		double	   *curve = model->curve[MODEL_COUNTING_8 + (bits - 8) / 4];
+
+		for (int k = 0; k < MODEL_KNOTS; k++)
+			if (curve[k] != UNMEASURED)
+				curve[k] = fmax(0, curve[k] - ldexp(model->cell_ns, bits - model_knot_log2(k)));
+	}
+}
+
+/*
+ * What a record out of place costs a nearly sorted input: the difference between
+ * inputs with 1 % and 5 % of them; and again the rest, for the curves.
+ */
+static void
+separate_drops(Calibration *cal, RouteModel *model)
+{
+	const size_t n = (size_t) 1 << 17;
+	double		few = measure(cal, "presorted", n, 32, SAMPLE_DISPLACED);
+	double		many = measure(cal, "presorted", n, 32, SAMPLE_SCATTERED);
+
+	model->drop_ns = route_model_builtin.drop_ns;
+	if (few >= 0 && many >= 0)
+		model->drop_ns = fmax(0, (many - few) / (0.05 - 0.01));
+
+	for (int format = 0; format <= SORT_REC_128; format++)
+	{
+		double	   *curve = model->curve[MODEL_NEARLY + format];
+
+		for (int k = 0; k < MODEL_KNOTS; k++)
+			if (curve[k] != UNMEASURED)
+				curve[k] = fmax(0, curve[k] - 0.01 * model->drop_ns);
+	}
+}
+
+/*
+ * Fills in what was not measured.  Above the measured sizes: the built-in curve,
+ * scaled to meet the last measured value; the scale is bounded, because two
+ * small values of a term that hardly matters may differ by any factor.  Below
+ * them, where a kernel did not apply yet: its first value.
  */
 static void
 extrapolate(RouteModel *model)
@@ -152,10 +216,17 @@ extrapolate(RouteModel *model)
 		const double *builtin = route_model_builtin.curve[c];
 		double	   *curve = model->curve[c];
 		double		scale = 1;
+		int			first = 0;
 
+		while (first < MODEL_KNOTS && curve[first] == UNMEASURED)
+			first++;
 		for (int k = 0; k < MODEL_KNOTS; k++)
 		{
-			if (curve[k] == UNMEASURED)
+			if (first == MODEL_KNOTS)
+				curve[k] = builtin[k];
+			else if (k < first)
+				curve[k] = curve[first];
+			else if (curve[k] == UNMEASURED)
 				curve[k] = builtin[k] * scale;
 			else if (builtin[k] > 0)
 				scale = fmax(0.5, fmin(2, curve[k] / builtin[k]));
@@ -198,6 +269,8 @@ model_calibrate(RouteModel *model, void *workspace, size_t size,
 			measured.curve[c][k] = UNMEASURED;
 	for (int k = 0; k < MODEL_KNOTS; k++)
 		calibrate_knot(&cal, &measured, k);
+	separate_cells(&cal, &measured);
+	separate_drops(&cal, &measured);
 	if (cal.status != SORT_OK)
 		return cal.status;
 

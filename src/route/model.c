@@ -13,16 +13,18 @@
  *					sorts no more bits than n records need, wide keys of one
  *					format cost the same; narrow ones have curves of their own
  *	cpu_merge		n * merge(n)
- *	cpu_counting	n * (counting(n) + table(range)) + range * cell
- *	presorted		n * sorted(n) or n * reversed(n)
+ *	cpu_counting	n * counting(n, bits) + range * cell
+ *	presorted		nothing if sorted; n * reversed(n); passes * n * runs(n) for a
+ *					few runs; otherwise n * nearly(n) + descents * drop
  *
- * Each term is a curve over n (or over the range), not a number, because on
+ * Each term but cell and drop is a curve over n, not a number, because on
  * today's machines a byte from the L1 cache and a byte from memory differ by
  * more than operations do, and because a kernel changes its method with the
  * size.
  */
 #include "route/model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +35,11 @@ const RouteModel *route_model = &route_model_builtin;
 
 /* Changes with the meaning of the curves, so that old files are not used. */
 #define MODEL_TEXT_HEAD		"gpusort model 1\n"
+#define CELL_NAME			"counting_cell"
+#define DROP_NAME			"presorted_drop"
+
+/* Calling a kernel. */
+#define START_NS			10
 
 /*
  * The binary logarithm, exact at powers of two and linear between them: at most
@@ -61,6 +68,68 @@ model_curve_at(const double *curve, size_t n)
 	return curve[knot] + (x - knot) * (curve[knot + 1] - curve[knot]);
 }
 
+/* Between curves of a kernel for key widths that are step bits apart. */
+static double
+between_widths(const RouteModel *model, int below, int above, double past, int step,
+			   size_t n)
+{
+	double		a = model_curve_at(model->curve[below], n);
+	double		b = model_curve_at(model->curve[above], n);
+
+	return a + (b - a) * past / step;
+}
+
+static double
+radix_ns(const RouteModel *model, SortRecFormat format, int bits, size_t n)
+{
+	static const int curves[] = {MODEL_RADIX_8, MODEL_RADIX_16, MODEL_RADIX_24, MODEL_RADIX};
+	int			i = bits / 8 - 1;
+
+	if (format != SORT_REC_PACKED || i >= 3)
+		return model_curve_at(model->curve[MODEL_RADIX + format], n);
+	if (i < 0)
+		return model_curve_at(model->curve[MODEL_RADIX_8], n);
+	return between_widths(model, curves[i], curves[i + 1], bits % 8, 8, n);
+}
+
+/*
+ * Few distinct keys use few cells of the table, however large it is: they cost
+ * what keys of fewer bits do.
+ */
+static double
+counting_ns(const RouteModel *model, int bits, uint64_t distinct, size_t n)
+{
+	double		used = bits;
+	int			i;
+
+	if (distinct != 0)
+		used = fmin(used, rough_log2(distinct));
+	if (used <= 8)
+		return model_curve_at(model->curve[MODEL_COUNTING_8], n);
+	i = (int) (used - 8) / 4;
+	if (i >= 4)
+		return model_curve_at(model->curve[MODEL_COUNTING_24], n);
+	return between_widths(model, MODEL_COUNTING_8 + i, MODEL_COUNTING_8 + i + 1,
+						  used - 8 - 4 * i, 4, n);
+}
+
+static double
+presorted_ns(const RouteModel *model, const RouteFacts *facts)
+{
+	size_t		n = facts->n;
+	SortRecFormat format = facts->format;
+
+	if (facts->descents == 0)
+		return 0;
+	if (facts->ascents == 0)
+		return n * model_curve_at(model->curve[MODEL_REVERSED + format], n);
+	if (facts->descents < 4)
+		return n * model_curve_at(model->curve[MODEL_RUNS + format], n) *
+			(facts->descents > 1 ? 2 : 1);
+	return n * model_curve_at(model->curve[MODEL_NEARLY + format], n) +
+		facts->descents * model->drop_ns;
+}
+
 double
 model_predict_us(const RouteModel *model, const SortKernel *kernel,
 				 const RouteFacts *facts)
@@ -70,47 +139,30 @@ model_predict_us(const RouteModel *model, const SortKernel *kernel,
 	const SortRecFormat format = facts->format;
 	double		ns;
 
-#define AT(c, size) model_curve_at(model->curve[c], size)
 	if (strcmp(kernel->name, "cpu_radix") == 0)
-	{
-		if (format != SORT_REC_PACKED || bits >= 32)
-			ns = n * AT(MODEL_RADIX + format, n);
-		else if (bits <= 8)
-			ns = n * AT(MODEL_RADIX_8, n);
-		else
-		{
-			int			lower = bits / 8 - 1;	/* curves 8, 16, 24, then 32 */
-			double		below = AT(MODEL_RADIX_8 + lower, n);
-			double		above = AT(lower == 2 ? MODEL_RADIX : MODEL_RADIX_8 + lower + 1, n);
-
-			ns = n * (below + (above - below) * (bits % 8) / 8);
-		}
-	}
+		ns = n * radix_ns(model, format, bits, n);
 	else if (strcmp(kernel->name, "cpu_merge") == 0)
-		ns = n * AT(MODEL_MERGE + format, n);
+		ns = n * model_curve_at(model->curve[MODEL_MERGE + format], n);
 	else if (strcmp(kernel->name, "cpu_counting") == 0)
-	{
-		size_t		cells = (size_t) 1 << (bits < 62 ? bits : 62);
-
-		ns = n * (AT(MODEL_COUNTING + format, n) + AT(MODEL_TABLE, cells)) +
-			cells * AT(MODEL_CELL, cells);
-	}
+		ns = n * counting_ns(model, bits, facts->distinct, n) *
+			sort_rec_size(format) / sort_rec_size(SORT_REC_PACKED) +
+			ldexp(model->cell_ns, bits);
 	else if (strcmp(kernel->name, "presorted") == 0)
-		ns = n * AT((facts->descents == 0 ? MODEL_SORTED : MODEL_REVERSED) + format, n);
+		ns = presorted_ns(model, facts);
 	else
 		ns = n * MODEL_MAX_NS;	/* not modelled: only when nothing else can */
-#undef AT
-	return ns / 1000;
+	return (ns + START_NS) / 1000;
 }
 
 const char *const model_curve_names[MODEL_CURVES] = {
 	"radix_packed", "radix_64", "radix_128",
 	"radix_8_bits", "radix_16_bits", "radix_24_bits",
+	"counting_8_bits", "counting_12_bits", "counting_16_bits",
+	"counting_20_bits", "counting_24_bits",
 	"merge_packed", "merge_64", "merge_128",
-	"counting_packed", "counting_64", "counting_128",
-	"sorted_packed", "sorted_64", "sorted_128",
 	"reversed_packed", "reversed_64", "reversed_128",
-	"counting_table", "counting_cell"
+	"runs_packed", "runs_64", "runs_128",
+	"nearly_packed", "nearly_64", "nearly_128"
 };
 
 size_t
@@ -129,6 +181,9 @@ model_format(const RouteModel *model, char text[MODEL_TEXT_SIZE])
 							model->curve[c][k]);
 		len += snprintf(text + len, MODEL_TEXT_SIZE - len, "\n");
 	}
+	len += snprintf(text + len, MODEL_TEXT_SIZE - len,
+					CELL_NAME " %.6g\n" DROP_NAME " %.6g\n",
+					model->cell_ns, model->drop_ns);
 	return len;
 }
 
@@ -144,6 +199,26 @@ skip_prefix(const char **text, const char *prefix)
 	return true;
 }
 
+/* Moves *text behind a line of a name and n values; false if it is not there. */
+static bool
+parse_line(const char **text, const char *name, double *values, int n)
+{
+	if (!skip_prefix(text, name))
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		char	   *end;
+		double		v = strtod(*text, &end);
+
+		/* written so that a NaN is refused, too */
+		if (end == *text || !(v >= 0 && v <= MODEL_MAX_NS))
+			return false;
+		values[i] = v;
+		*text = end;
+	}
+	return skip_prefix(text, "\n");
+}
+
 ModelTextStatus
 model_parse(const char *text, RouteModel *model)
 {
@@ -157,23 +232,11 @@ model_parse(const char *text, RouteModel *model)
 		return MODEL_TEXT_OTHER_MACHINE;
 
 	for (int c = 0; c < MODEL_CURVES; c++)
-	{
-		if (!skip_prefix(&text, model_curve_names[c]))
+		if (!parse_line(&text, model_curve_names[c], parsed.curve[c], MODEL_KNOTS))
 			return MODEL_TEXT_BAD;
-		for (int k = 0; k < MODEL_KNOTS; k++)
-		{
-			char	   *end;
-			double		v = strtod(text, &end);
-
-			/* written so that a NaN is refused, too */
-			if (end == text || !(v >= 0 && v <= MODEL_MAX_NS))
-				return MODEL_TEXT_BAD;
-			parsed.curve[c][k] = v;
-			text = end;
-		}
-		if (!skip_prefix(&text, "\n"))
-			return MODEL_TEXT_BAD;
-	}
+	if (!parse_line(&text, CELL_NAME, &parsed.cell_ns, 1) ||
+		!parse_line(&text, DROP_NAME, &parsed.drop_ns, 1))
+		return MODEL_TEXT_BAD;
 	*model = parsed;
 	return MODEL_TEXT_OK;
 }

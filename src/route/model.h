@@ -3,7 +3,7 @@
  *	  How long a kernel will take: the router's model and its constants.
  *
  * The constants are cost curves: nanoseconds per record at input sizes of 2^5,
- * 2^8, ... 2^26 records, linear in between over the logarithm of the size.  A
+ * 2^7, ... 2^27 records, linear in between over the logarithm of the size.  A
  * curve holds what the papers write as operations plus bytes over bandwidth,
  * and its course is the memory hierarchy: it climbs where an input leaves a
  * cache.  model.c says which curves a kernel's time is made of.
@@ -14,31 +14,36 @@
 #include "kernel/sort_kernel.h"
 #include "route/router.h"
 
-#define MODEL_KNOTS			8
+#define MODEL_KNOTS			12
+#define MODEL_KNOT_FIRST	5
 
 /* No record costs more than this; a guard for stored constants. */
 #define MODEL_MAX_NS		1e6
 
-/* Up to MODEL_PER_TABLE a curve exists per record format: curve + format. */
+/* "+ format": one curve for each SortRecFormat. */
 typedef enum ModelCurve
 {
-	MODEL_RADIX = 0,			/* cpu_radix, all the bits that n records need */
+	MODEL_RADIX = 0,			/* cpu_radix + format, keys wider than n needs */
 	MODEL_RADIX_8 = 3,			/* ... packed records of 8 key bits */
 	MODEL_RADIX_16 = 4,			/* ... of 16 */
 	MODEL_RADIX_24 = 5,			/* ... of 24 */
-	MODEL_MERGE = 6,			/* cpu_merge */
-	MODEL_COUNTING = 9,			/* cpu_counting with a table in the L1 cache */
-	MODEL_SORTED = 12,			/* presorted: already in order */
-	MODEL_REVERSED = 15,		/* ... reversed */
-	MODEL_PER_TABLE = 18,		/* from here over table cells, not records: */
-	MODEL_TABLE = 18,			/* cpu_counting, added per record */
-	MODEL_CELL = 19,			/* cpu_counting, per cell of the table */
-	MODEL_CURVES = 20
+	MODEL_COUNTING_8 = 6,		/* cpu_counting, packed records of 8 key bits, */
+	MODEL_COUNTING_12 = 7,		/* without what its table costs by its size */
+	MODEL_COUNTING_16 = 8,
+	MODEL_COUNTING_20 = 9,
+	MODEL_COUNTING_24 = 10,
+	MODEL_MERGE = 11,			/* cpu_merge + format */
+	MODEL_REVERSED = 14,		/* presorted + format: descending */
+	MODEL_RUNS = 17,			/* ... a few runs, for each pass over them */
+	MODEL_NEARLY = 20,			/* ... records out of place, without those */
+	MODEL_CURVES = 23
 } ModelCurve;
 
 typedef struct RouteModel
 {
 	double		curve[MODEL_CURVES][MODEL_KNOTS];
+	double		cell_ns;		/* cpu_counting, for each cell of its table */
+	double		drop_ns;		/* presorted, for each record out of place */
 } RouteModel;
 
 extern const char *const model_curve_names[MODEL_CURVES];
@@ -51,7 +56,7 @@ extern const RouteModel route_model_builtin;
 static inline int
 model_knot_log2(int knot)
 {
-	return 5 + 3 * knot;
+	return MODEL_KNOT_FIRST + 2 * knot;
 }
 
 /* A curve's value at n records. */

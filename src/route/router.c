@@ -11,23 +11,29 @@
 #include "kernel/team.h"
 #include "route/model.h"
 
-/*
- * The job that these facts describe, as far as a kernel's questions go.  *team
- * only tells them its size.
- */
-static void
-job_from_facts(const RouteFacts *facts, SortJob *job, SortTeam *team)
+void
+gpusort_route_job(const RouteFacts *facts, SortJob *job)
 {
 	memset(job, 0, sizeof(*job));
-	team->ops = NULL;
-	team->size = facts->threads;
-	if (team->size > 1)
-		job->team = team;
 	job->format = facts->format;
 	job->n = facts->n;
 	job->begin_bit = facts->begin_bit;
 	job->end_bit = facts->end_bit;
 	job->rids_ascending = facts->rids_ascending;
+	job->order_known = facts->order_known;
+	job->descents = facts->descents;
+	job->ascents = facts->ascents;
+}
+
+/* The job as a kernel is asked about it: *team only tells its size. */
+static void
+job_in_question(const RouteFacts *facts, SortJob *job, SortTeam *team)
+{
+	gpusort_route_job(facts, job);
+	team->ops = NULL;
+	team->size = facts->threads;
+	if (team->size > 1)
+		job->team = team;
 }
 
 /*
@@ -69,7 +75,7 @@ gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision)
 	decision->kernel = NULL;
 	decision->predicted_us = 0;
 	decision->forced_why_not = NULL;
-	job_from_facts(facts, &job, &team);
+	job_in_question(facts, &job, &team);
 
 	if (facts->forced != NULL)
 	{
@@ -121,7 +127,7 @@ gpusort_route_predict(const RouteFacts *facts, RoutePrediction *out)
 	SortTeam	team;
 	int			n = 0;
 
-	job_from_facts(facts, &job, &team);
+	job_in_question(facts, &job, &team);
 	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
 	{
 		RoutePrediction p;

@@ -19,7 +19,10 @@
  *
  *		facts.n = n;
  *		facts.format = SORT_REC_PACKED;		... and what else is known
+ *		gpusort_route_sample(&facts, recs);
  *		gpusort_route_decide(&facts, &decision);
+ *		gpusort_route_job(&facts, &job);
+ *		job.recs = recs;			... and scratch
  *		decision.kernel->run(&job);
  *
  * A fact that is not known is zero.
@@ -58,7 +61,7 @@ typedef struct RouteFacts
 
 	/* the keys; 0 is "not known" */
 	uint64_t	key_range;		/* largest - smallest + 1, saturating */
-	uint64_t	distinct;		/* estimate of distinct keys */
+	uint64_t	distinct;		/* estimate of distinct keys, if they are few */
 
 	/*
 	 * Disorder, counted during ingest over neighbours: how many keys are
@@ -99,11 +102,24 @@ typedef struct RouteDecision
 } RouteDecision;
 
 /*
+ * Sets facts->distinct from a sample of the records that they describe, where
+ * the choice may depend on it; leaves it alone otherwise, and where the sample
+ * hardly repeats a key.  Costs a small fraction of the sort.
+ */
+extern void gpusort_route_sample(RouteFacts *facts, const void *recs);
+
+/*
  * Chooses.  Cost: some ns for tiny inputs, under a microsecond otherwise.  When
  * the forced algorithm cannot run, the choice is auto's and forced_why_not says
  * why.  kernel is NULL only when no kernel's scratch fits facts->memory.
  */
 extern void gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision);
+
+/*
+ * Makes the job that the facts describe: everything about the records but where
+ * they are; the rest of *job is zero.
+ */
+extern void gpusort_route_job(const RouteFacts *facts, SortJob *job);
 
 /*
  * Predicts every kernel for these facts: applicable ones first, by predicted

@@ -9,7 +9,8 @@
 typedef unsigned __int128 Key;
 
 const char *const sample_order_names[SAMPLE_ORDERS] = {
-	"random", "repeated", "sorted", "reversed", "swapped", "displaced", "flat"
+	"random", "unique", "repeated", "sorted", "reversed", "swapped",
+	"displaced", "scattered", "runs", "flat"
 };
 
 /* splitmix64: one step, and as a function of a counter */
@@ -22,48 +23,101 @@ mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-static inline Key
-random_key(uint64_t seed, uint64_t i, int key_bits)
+/* What the keys of one sample have in common. */
+typedef struct Shape
 {
-	Key			key = (Key) mix(seed + 2 * i) << 64 | mix(seed + 2 * i + 1);
+	size_t		n;
+	int			key_bits;
+	SampleOrder order;
+	uint64_t	seed;
+	Key			step;			/* 2^96 / n */
+	int			perm_bits;		/* of the permutation: 2^perm_bits >= n */
+} Shape;
 
-	return key >> (128 - key_bits);
+static Shape
+make_shape(size_t n, int key_bits, SampleOrder order, uint64_t seed)
+{
+	Shape		shape = {n, key_bits, order, mix(seed), 0, 2};
+
+	if (n > 0)
+		shape.step = ((Key) 1 << 96) / n;
+	while (((size_t) 1 << shape.perm_bits) < n)
+		shape.perm_bits += 2;
+	return shape;
 }
 
-/* The i-th of n ascending keys that span key_bits bits. */
 static inline Key
-ascending_key(uint64_t i, size_t n, int key_bits)
+random_key(const Shape *s, uint64_t i)
 {
-	if (key_bits <= 64)
-		return ((Key) i << key_bits) / n;
-	return ((Key) i << 64) / n << (key_bits - 64);
+	Key			key = (Key) mix(s->seed + 2 * i) << 64 | mix(s->seed + 2 * i + 1);
+
+	return key >> (128 - s->key_bits);
+}
+
+/* The i-th of n ascending keys, evenly spread over all key bits. */
+static inline Key
+ascending_key(const Shape *s, uint64_t i)
+{
+	Key			key = i * s->step;	/* a fraction of 96 bits */
+
+	return s->key_bits <= 96 ? key >> (96 - s->key_bits) : key << (s->key_bits - 96);
+}
+
+/* A permutation of 0 .. n-1: a Feistel network, walked until it is below n. */
+static inline uint64_t
+permuted(const Shape *s, uint64_t i)
+{
+	int			half = s->perm_bits / 2;
+	uint64_t	mask = ((uint64_t) 1 << half) - 1;
+
+	do
+	{
+		for (int round = 0; round < 3; round++)
+		{
+			uint64_t	left = i >> half;
+			uint64_t	right = i & mask;
+
+			i = right << half | (left ^ (mix(s->seed + right + ((uint64_t) round << 32)) & mask));
+		}
+	} while (i >= s->n);
+	return i;
 }
 
 static Key
-sample_key(uint64_t i, size_t n, int key_bits, SampleOrder order, uint64_t seed)
+sample_key(const Shape *s, uint64_t i)
 {
-	switch (order)
+	switch (s->order)
 	{
+		case SAMPLE_RANDOM:
+		case SAMPLE_ORDERS:
+			break;
+		case SAMPLE_UNIQUE:
+			return ascending_key(s, permuted(s, i));
 		case SAMPLE_REPEATED:
-			return random_key(seed, mix(seed + i) % 100 + ((uint64_t) 1 << 40), key_bits);
+			return random_key(s, mix(s->seed + i) % 100 + ((uint64_t) 1 << 40));
 		case SAMPLE_SORTED:
-			return ascending_key(i, n, key_bits);
+			return ascending_key(s, i);
 		case SAMPLE_REVERSED:
-			return ascending_key(n - 1 - i, n, key_bits);
+			return ascending_key(s, s->n - 1 - i);
 		case SAMPLE_SWAPPED:
 			/* pairs (2k, 2k + 1): one in 50 is swapped */
-			if (mix(seed + i / 2) % 50 == 0 && (i | 1) < n)
-				return ascending_key(i ^ 1, n, key_bits);
-			return ascending_key(i, n, key_bits);
+			if (mix(s->seed + i / 2) % 50 == 0 && (i | 1) < s->n)
+				return ascending_key(s, i ^ 1);
+			return ascending_key(s, i);
 		case SAMPLE_DISPLACED:
-			if (mix(seed + i) % 100 == 0)
-				return random_key(seed, i, key_bits);
-			return ascending_key(i, n, key_bits);
+			if (mix(s->seed + i) % 100 == 0)
+				return random_key(s, i);
+			return ascending_key(s, i);
+		case SAMPLE_SCATTERED:
+			if (mix(s->seed + i) % 20 == 0)
+				return random_key(s, i);
+			return ascending_key(s, i);
+		case SAMPLE_RUNS:
+			return ascending_key(s, i < s->n / 2 ? 2 * i : 2 * (i - s->n / 2));
 		case SAMPLE_FLAT:
-			return random_key(seed, 0, key_bits);
-		default:
-			return random_key(seed, i, key_bits);
+			return random_key(s, 0);
 	}
+	return random_key(s, i);
 }
 
 SortRecFormat
@@ -80,6 +134,7 @@ sample_fill(void *recs, size_t n, int key_bits, SampleOrder order,
 	Key			prev = 0;
 	Key			min = ~(Key) 0;
 	Key			max = 0;
+	Shape		shape = make_shape(n, key_bits, order, seed);
 
 	memset(facts, 0, sizeof(*facts));
 	facts->n = n;
@@ -92,7 +147,7 @@ sample_fill(void *recs, size_t n, int key_bits, SampleOrder order,
 
 	for (size_t i = 0; i < n; i++)
 	{
-		Key			key = sample_key(i, n, key_bits, order, seed);
+		Key			key = sample_key(&shape, i);
 
 		if (i > 0)
 		{
@@ -133,6 +188,7 @@ sample_verify(const void *recs, size_t n, int key_bits, SampleOrder order,
 	SortRecFormat format = sample_format(key_bits);
 	Key			prev = 0;
 	uint32_t	prev_rid = 0;
+	Shape		shape = make_shape(n, key_bits, order, seed);
 
 	for (size_t i = 0; i < n; i++)
 	{
@@ -155,7 +211,7 @@ sample_verify(const void *recs, size_t n, int key_bits, SampleOrder order,
 				rid = ((const SortRec128 *) recs)[i].rid;
 				break;
 		}
-		if (rid >= n || key != sample_key(rid, n, key_bits, order, seed))
+		if (rid >= n || key != sample_key(&shape, rid))
 			return false;
 		if (i > 0 && (key < prev || (key == prev && rid <= prev_rid)))
 			return false;

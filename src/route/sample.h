@@ -10,11 +10,14 @@
 typedef enum SampleOrder
 {
 	SAMPLE_RANDOM,				/* uniform over all key bits */
+	SAMPLE_UNIQUE,				/* shuffled, evenly spread, none twice if they fit */
 	SAMPLE_REPEATED,			/* uniform over 100 values of all key bits */
 	SAMPLE_SORTED,				/* ascending, gaps as the key bits allow */
 	SAMPLE_REVERSED,			/* descending */
 	SAMPLE_SWAPPED,				/* ascending, 1 % of neighbours swapped */
 	SAMPLE_DISPLACED,			/* ascending, 1 % of keys random */
+	SAMPLE_SCATTERED,			/* ascending, 5 % of keys random */
+	SAMPLE_RUNS,				/* two ascending runs */
 	SAMPLE_FLAT,				/* all equal */
 	SAMPLE_ORDERS
 } SampleOrder;

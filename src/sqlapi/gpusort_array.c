@@ -139,17 +139,21 @@ alloc_records(size_t size)
 }
 
 /*
- * Chooses the kernel for these facts: the one asked for, or an error that says
+ * Chooses the kernel for these records: the one asked for, or an error that says
  * why it cannot be; auto's choice otherwise.
  */
 static const SortKernel *
-choose_kernel(const RouteFacts *facts, const SortKernel *asked)
+choose_kernel(RouteFacts *facts, const void *recs, const SortKernel *asked)
 {
 	RouteDecision decision;
 
+	if (asked != NULL)
+		facts->forced = asked->name;
+	else
+		gpusort_route_sample(facts, recs);
 	gpusort_model_refresh(facts->n);
 	gpusort_route_decide(facts, &decision);
-	if (asked != NULL && decision.forced_why_not != NULL)
+	if (decision.forced_why_not != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("algorithm \"%s\" cannot sort this array", asked->name),
@@ -169,7 +173,7 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 {
 	ImageSummary sum;
 	RouteFacts	facts = {0};
-	SortJob		job = {0};
+	SortJob		job;
 	const SortKernel *kernel;
 	int			rid_bits = bits_for(n - 1);
 	int			key_bits;
@@ -193,23 +197,17 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 	facts.order_known = true;
 	facts.descents = sum.descents;
 	facts.ascents = sum.ascents;
-	facts.forced = asked ? asked->name : NULL;
-	kernel = choose_kernel(&facts, asked);
-
 	rec_size = sort_rec_size(facts.format);
-	job.format = facts.format;
-	job.n = n;
-	job.begin_bit = facts.begin_bit;
-	job.end_bit = facts.end_bit;
-	job.rids_ascending = true;
+	gpusort_route_job(&facts, &job);
 	job.interrupted = check_interrupts;
 	job.recs = alloc_records(n * rec_size);
-	job.scratch = alloc_records(kernel->scratch_bytes(&job));
 	if (facts.format == SORT_REC_PACKED)
 		FOR_TYPE(type, pack_as(data, t, n, sum.min, facts.begin_bit, job.recs))
 	else
 		FOR_TYPE(type, widen_as(data, t, n, sum.min, job.recs));
 
+	kernel = choose_kernel(&facts, job.recs, asked);
+	job.scratch = alloc_records(kernel->scratch_bytes(&job));
 	if (kernel->run(&job) != SORT_OK)
 		elog(ERROR, "kernel \"%s\" refused a job that it had accepted",
 			 kernel->name);

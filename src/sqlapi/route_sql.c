@@ -222,6 +222,21 @@ check_interrupts(void *arg)
 	return false;
 }
 
+/* A row of gpusort_calibrate(); log2_rows < 0 is NULL. */
+static void
+put_constant(ReturnSetInfo *rsinfo, const char *name, int log2_rows,
+			 double builtin, double measured)
+{
+	Datum		values[4];
+	bool		nulls[4] = {false, log2_rows < 0, false, false};
+
+	values[0] = CStringGetTextDatum(name);
+	values[1] = Int32GetDatum(log2_rows);
+	values[2] = Float8GetDatum(builtin);
+	values[3] = Float8GetDatum(measured);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
 /*
  * gpusort_calibrate(OUT constant text, OUT log2_rows int, OUT built_in float8,
  *					 OUT measured float8)
@@ -247,18 +262,13 @@ gpusort_calibrate(PG_FUNCTION_ARGS)
 	gpusort_model_refresh(SIZE_MAX);
 
 	for (int curve = 0; curve < MODEL_CURVES; curve++)
-	{
 		for (int knot = 0; knot < MODEL_KNOTS; knot++)
-		{
-			Datum		values[4];
-			bool		nulls[4] = {false};
-
-			values[0] = CStringGetTextDatum(model_curve_names[curve]);
-			values[1] = Int32GetDatum(model_knot_log2(knot));
-			values[2] = Float8GetDatum(route_model_builtin.curve[curve][knot]);
-			values[3] = Float8GetDatum(model.curve[curve][knot]);
-			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-		}
-	}
+			put_constant(rsinfo, model_curve_names[curve], model_knot_log2(knot),
+						 route_model_builtin.curve[curve][knot],
+						 model.curve[curve][knot]);
+	put_constant(rsinfo, "counting_cell", -1, route_model_builtin.cell_ns,
+				 model.cell_ns);
+	put_constant(rsinfo, "presorted_drop", -1, route_model_builtin.drop_ns,
+				 model.drop_ns);
 	return (Datum) 0;
 }
