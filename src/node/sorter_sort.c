@@ -69,18 +69,14 @@ run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_bit,
 	if (facts->forced != NULL && gpu_route_kernel(facts->forced) != NULL)
 		facts->forced = NULL;
 	gpusort_model_refresh(n);
+	gpusort_route_sample(facts, sorter->recs.ptr);
 	gpusort_route_decide(facts, decision);
 	device_note_unforced(facts, decision);
 	sorter->report.sorted = true;
 	sorter->report.key_bits = end_bit - begin_bit;
 
-	memset(&job, 0, sizeof(job));
-	job.format = format;
+	gpusort_route_job(facts, &job);
 	job.recs = sorter->recs.ptr;
-	job.n = n;
-	job.begin_bit = begin_bit;
-	job.end_bit = end_bit;
-	job.rids_ascending = true;
 	job.interrupted = sort_interrupted;
 	scratch = decision->kernel->scratch_bytes(&job);
 	bulk_reserve(sorter->bulk, &sorter->scratch, scratch, 0);
