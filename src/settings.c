@@ -12,7 +12,7 @@
 
 bool		gpusort_enable = true;
 int			gpusort_algorithm = 0;
-int			gpusort_min_rows = 0;
+int			gpusort_min_rows = 32;
 int			gpusort_threads = 1;
 bool		gpusort_verify = false;
 char	   *gpusort_device = NULL;
@@ -132,8 +132,8 @@ gpusort_settings_init(void)
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.min_rows",
 							"Sets the planner's row estimate below which Sort nodes stay.",
-							NULL,
-							&gpusort_min_rows, 0, 0, INT_MAX,
+							"A GpuSort node takes about 0.1 microseconds more to start than a Sort.",
+							&gpusort_min_rows, 32, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.threads",
 							"Sets the number of threads that sort in one backend.",

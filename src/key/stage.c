@@ -16,7 +16,6 @@ stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, int nkeys)
 {
 	int			bits = 0;
 
-	memset(stage, 0, sizeof(Stage));
 	stage->owner = owner;
 	stage->row_bytes = sizeof(uint32);
 

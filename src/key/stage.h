@@ -60,6 +60,7 @@ typedef struct Stage
 	StageColumn cols[STAGE_MAX_COLUMNS];
 } Stage;
 
+/* Sets up a zeroed stage for the leading key columns. */
 extern void stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, int nkeys);
 
 /* Room for at least n rows in all. */

@@ -132,6 +132,9 @@ gpusort_run(GpuSortState *node)
 		spec.keys = node->keys;
 		spec.nkeys = node->nkeys;
 		spec.random_access = node->random_access;
+		/* a clock is dear to a sort of ten rows */
+		spec.timing = node->css.ss.ps.instrument != NULL &&
+			node->css.ss.ps.instrument->need_timer;
 		node->sorter = sorter_create(&spec);
 		MemoryContextSwitchTo(old);
 	}
@@ -142,7 +145,7 @@ gpusort_run(GpuSortState *node)
 	node->bound = gpusort_bound(node);
 	sorter_begin(sorter, node->bound, outer->plan->plan_rows);
 
-	INSTR_TIME_SET_CURRENT(start);
+	sorter_clock(sorter, &start);
 	for (;;)
 	{
 		TupleTableSlot *slot = ExecProcNode(outer);
@@ -151,7 +154,7 @@ gpusort_run(GpuSortState *node)
 			break;
 		sorter_put(sorter, slot);
 	}
-	INSTR_TIME_SET_CURRENT(end);
+	sorter_clock(sorter, &end);
 	INSTR_TIME_ACCUM_DIFF(sorter->report.ingest_time, end, start);
 
 	estate->es_direction = direction;
@@ -185,7 +188,7 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	GpuSortState *node = (GpuSortState *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
-	List	  **lists = palloc(GPUSORT_PRIVATE_COUNT * sizeof(List *));
+	List	   *lists[GPUSORT_PRIVATE_COUNT];
 
 	for (int i = 0; i < GPUSORT_PRIVATE_COUNT; i++)
 		lists[i] = list_nth(cscan->custom_private, i);
@@ -201,7 +204,6 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 		key->descending = list_nth_int(lists[GPUSORT_PRIVATE_DESCENDING], i);
 		key->kind = (KeyKind) list_nth_int(lists[GPUSORT_PRIVATE_KIND], i);
 	}
-	pfree(lists);
 
 	if (cscan->custom_exprs != NIL)
 	{

@@ -121,7 +121,7 @@ sorter_perform(Sorter *sorter)
 	instr_time	start;
 	instr_time	end;
 
-	INSTR_TIME_SET_CURRENT(start);
+	sorter_clock(sorter, &start);
 	if (sorter->nruns == 0)
 	{
 		sorter_sort_staged(sorter);
@@ -142,7 +142,7 @@ sorter_perform(Sorter *sorter)
 		bulk_free(sorter->bulk, &sorter->scratch);
 		sorter_merge_runs(sorter);
 	}
-	INSTR_TIME_SET_CURRENT(end);
+	sorter_clock(sorter, &end);
 	INSTR_TIME_ACCUM_DIFF(sorter->report.sort_time, end, start);
 }
 

@@ -39,6 +39,7 @@ typedef struct SortSpec
 	const KeyColumn *keys;
 	int			nkeys;
 	bool		random_access;	/* rewind, mark or backward reading to come */
+	bool		timing;			/* phases are timed */
 } SortSpec;
 
 /* What happened, for EXPLAIN and statistics. */
@@ -137,6 +138,16 @@ extern void sorter_sort_staged(Sorter *sorter);
 extern void sorter_write_run(Sorter *sorter);
 extern void sorter_merge_runs(Sorter *sorter);
 extern void sorter_note_memory(Sorter *sorter, Size more);
+
+/* The time if phases are timed, otherwise nothing. */
+static inline void
+sorter_clock(const Sorter *sorter, instr_time *t)
+{
+	if (sorter->spec.timing)
+		INSTR_TIME_SET_CURRENT(*t);
+	else
+		INSTR_TIME_SET_ZERO(*t);
+}
 
 /* Rows whose memory is asked for this far ahead of their turn. */
 #define SORTER_PREFETCH		64

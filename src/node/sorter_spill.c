@@ -44,7 +44,7 @@ sorter_write_run(Sorter *sorter)
 	instr_time	start;
 	instr_time	end;
 
-	INSTR_TIME_SET_CURRENT(start);
+	sorter_clock(sorter, &start);
 	sorter_sort_staged(sorter);
 	for (int c = 0; c < sorter->stage.ncols; c++)
 		key_range_union(&sorter->ranges[c], &sorter->stage.cols[c].range);
@@ -77,7 +77,7 @@ sorter_write_run(Sorter *sorter)
 	sorter->n = 0;
 	arena_reset(&sorter->arena);
 	stage_reset(&sorter->stage);
-	INSTR_TIME_SET_CURRENT(end);
+	sorter_clock(sorter, &end);
 	INSTR_TIME_ACCUM_DIFF(sorter->report.sort_time, end, start);
 	/* it passed while rows were being taken in */
 	INSTR_TIME_ACCUM_DIFF(sorter->report.ingest_time, start, end);

@@ -1,6 +1,6 @@
 /*
  * arena.c
- *	  Rows by rid: chunks that grow from 8 kB, then come 16 MB at a time.
+ *	  Rows by rid: chunks that grow from 1 kB, then come 16 MB at a time.
  *
  * Memory policy: the first chunk is palloc'd and doubles until it is worth a
  * region of its own, so that a sort of a hundred rows costs a hundred rows.  A
@@ -12,7 +12,7 @@
 #include "store/arena.h"
 #include "utils/memutils.h"
 
-#define ARENA_FIRST_SIZE	((Size) 8 * 1024)
+#define ARENA_FIRST_SIZE	((Size) 1024)
 
 void
 arena_init(Arena *arena, BulkOwner *owner, MemoryContext cxt)
