@@ -77,6 +77,21 @@ $session->query('ROLLBACK TO s');
 is(scalar(temp_files($node)), 0, 'rollback to savepoint: no file is left');
 $session->query('ROLLBACK');
 
+# a result that outlives its transaction
+$session->query("BEGIN; DECLARE h SCROLL CURSOR WITH HOLD FOR $query; FETCH 1 FROM h; COMMIT;");
+my $first = $session->query('SELECT min(k) FROM t');
+like($session->query('FETCH FIRST FROM h'), qr/^$first\|/, 'a held cursor reads its result after commit');
+$session->query('CLOSE h');
+is(scalar(temp_files($node)), 0, 'held cursor: no file is left');
+
+# temp_tablespaces
+my $space = PostgreSQL::Test::Utils::tempdir();
+$node->safe_psql('postgres', "CREATE TABLESPACE elsewhere LOCATION '$space'");
+$session->query("SET temp_tablespaces = 'elsewhere'; BEGIN; DECLARE c CURSOR FOR $query; FETCH 1 FROM c;");
+is(scalar(temp_files($node)), 0, 'temp_tablespaces: not in the default place');
+is($node->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_ls_tmpdir((SELECT oid FROM pg_tablespace WHERE spcname = 'elsewhere'))"), 't', 'but there');
+$session->query("ROLLBACK; RESET temp_tablespaces;");
+
 # work_mem bounds the backend's memory as it does for the stock Sort
 sub peak
 {

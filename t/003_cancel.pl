@@ -46,14 +46,14 @@ my @cases = (
 	[ 'in memory', '512MB', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s' ],
 	[ 'ties by comparison', '512MB', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY w, w + 1, w + 2, k OFFSET 0) s' ],
 	[ 'runs on disk', '1MB', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s' ],
-	[ 'backward', '512MB', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k DESC OFFSET 0) s' ]);
+	[ 'two threads', '512MB', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k DESC OFFSET 0) s' ]);
 
 for my $case (@cases)
 {
 	my ($name, $mem, $sql) = @$case;
 	my ($hit, $worst, $odd) = (0, 0, 0);
 
-	$session->query("SET work_mem = '$mem'");
+	$session->query("SET work_mem = '$mem'; SET gpusort.threads = " . ($name eq 'two threads' ? 2 : 1));
 	my ($whole, $none) = timed_out(0, $sql);
 	is($none, '', "$name: runs to its end");
 	my $step = $whole / 25 < 1 ? 1 : $whole / 25;
