@@ -533,6 +533,7 @@ step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found, G
 	{
 		pg_write_barrier();
 		pg_atomic_write_u32(&slot->status, DEVICE_DONE);
+		pg_atomic_fetch_add_u32(&device_shared->finished, 1);
 		SetLatch(slot->latch);
 		job->phase = JOB_OVER;
 	}

@@ -223,6 +223,7 @@ typedef struct DeviceShared
 	pg_atomic_uint32 state;		/* DeviceServiceState; READY is set by the process */
 	pg_atomic_uint32 process_pid;	/* 0: none */
 	pg_atomic_uint32 restarts;
+	pg_atomic_uint32 finished;	/* jobs that went through, by the process */
 
 	/* the device process's, valid while READY */
 	int			ndevices;

@@ -6,7 +6,7 @@
  * ends, the generation is raised, which is how backends see that their jobs are
  * lost, the slots that they have closed meanwhile are freed, everybody waiting is
  * woken, and after a pause the next process starts.  The pause doubles while
- * processes die young.  A process that finds nothing to serve with (no library,
+ * processes die without having finished a job.  A process that finds nothing to serve with (no library,
  * no driver, no device) says so by its exit code: then there is no next.
  *
  * If the supervisor dies, the kernel kills the device process with it.
@@ -35,9 +35,6 @@
 
 #define RESTART_PAUSE_MS		1000
 #define RESTART_PAUSE_MAX_MS	60000
-
-/* Longer-lived processes are not said to have died young. */
-#define RESTART_YOUNG_MS		30000
 
 /* What the supervisor waits for a process to end by itself. */
 #define STOP_PATIENCE_MS		2000
@@ -159,6 +156,7 @@ device_supervisor_main(Datum arg)
 	pid_t		child = 0;
 	int			pause = RESTART_PAUSE_MS;
 	TimestampTz started = 0;
+	uint32		finished = 0;	/* jobs, when the process was started */
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -180,7 +178,7 @@ device_supervisor_main(Datum arg)
 			child = 0;
 			if (nothing)
 				proc_exit(0);	/* and no other is started */
-			pause = TimestampDifferenceExceeds(started, GetCurrentTimestamp(), RESTART_YOUNG_MS) ?
+			pause = pg_atomic_read_u32(&device_shared->finished) != finished ?
 				RESTART_PAUSE_MS : Min(pause * 2, RESTART_PAUSE_MAX_MS);
 		}
 		if (child == 0)
@@ -191,6 +189,7 @@ device_supervisor_main(Datum arg)
 				if (started != 0)
 					pg_atomic_fetch_add_u32(&device_shared->restarts, 1);
 				started = GetCurrentTimestamp();
+				finished = pg_atomic_read_u32(&device_shared->finished);
 				child = start_device_process();
 			}
 			if (child == 0)

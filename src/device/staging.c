@@ -94,6 +94,7 @@ staging_startup(void)
 		pg_atomic_init_u32(&device_shared->state, DEVICE_SERVICE_DOWN);
 		pg_atomic_init_u32(&device_shared->process_pid, 0);
 		pg_atomic_init_u32(&device_shared->restarts, 0);
+		pg_atomic_init_u32(&device_shared->finished, 0);
 		pg_atomic_init_u32(&device_shared->sleeping, 0);
 		if (sem_init(&device_shared->wake, 1, 0) != 0)
 			elog(FATAL, "could not create a semaphore: %m");

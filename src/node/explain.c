@@ -157,6 +157,29 @@ explain_phases(GpuSortState *node, ExplainState *es)
 	}
 }
 
+/* What the GPU had to do with it. */
+static void
+explain_device(const SorterReport *report, ExplainState *es)
+{
+	int64		up = (int64) (report->bytes_up / 1024);
+	int64		down = (int64) (report->bytes_down / 1024);
+	double		sort = report->device_sort_us / 1000;
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "Sort Device: %s sort=%.3f ms up=" INT64_FORMAT "kB down=" INT64_FORMAT "kB\n",
+						 report->device_rows > 0 ? "rows" : "keys", sort, up, down);
+	}
+	else
+	{
+		ExplainPropertyText("Sort Device Mode", report->device_rows > 0 ? "rows" : "keys", es);
+		ExplainPropertyFloat("Sort Device Time", "ms", sort, 3, es);
+		ExplainPropertyInteger("Sort Device Up", "kB", up, es);
+		ExplainPropertyInteger("Sort Device Down", "kB", down, es);
+	}
+}
+
 void
 gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
@@ -168,5 +191,9 @@ gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	explain_method(&node->sorter->report, es);
 	explain_route(&node->sorter->report, es);
 	if (es->timing && css->ss.ps.instrument != NULL)
+	{
 		explain_phases(node, es);
+		if (node->sorter->report.bytes_up > 0)
+			explain_device(&node->sorter->report, es);
+	}
 }

@@ -14,6 +14,7 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "node/gpusort_node.h"
+#include "plan/rerun.h"
 #include "stat.h"
 #include "utils/memutils.h"
 
@@ -112,6 +113,48 @@ gpusort_bound(GpuSortState *node)
 	return Max(1, (size_t) (count + offset));
 }
 
+static bool
+gpusort_can_rerun(void *arg)
+{
+	return plan_can_rerun(arg);
+}
+
+/* Takes all rows of the child; false if they were lost with a device. */
+static bool
+gpusort_take_rows(GpuSortState *node)
+{
+	PlanState  *outer = outerPlanState(node);
+	Sorter	   *sorter = node->sorter;
+	instr_time	start;
+	instr_time	end;
+
+	sorter_clock(sorter, &start);
+	for (;;)
+	{
+		TupleTableSlot *slot = ExecProcNode(outer);
+
+		if (TupIsNull(slot) || unlikely(sorter->lost))
+			break;
+		sorter_put(sorter, slot);
+	}
+	sorter_clock(sorter, &end);
+	INSTR_TIME_ACCUM_DIFF(sorter->report.ingest_time, end, start);
+	if (!sorter->lost)
+		sorter_perform(sorter);
+	return !sorter->lost;
+}
+
+/* The same once more, on the CPU; returns how many rows were given out before. */
+static uint64
+gpusort_take_rows_again(GpuSortState *node)
+{
+	uint64		given = sorter_begin_again(node->sorter);
+
+	ExecReScan(outerPlanState(node));
+	(void) gpusort_take_rows(node);
+	return given;
+}
+
 /* Takes all rows of the child and sorts them. */
 static void
 gpusort_run(GpuSortState *node)
@@ -120,8 +163,6 @@ gpusort_run(GpuSortState *node)
 	PlanState  *outer = outerPlanState(node);
 	ScanDirection direction = estate->es_direction;
 	Sorter	   *sorter;
-	instr_time	start;
-	instr_time	end;
 
 	if (node->sorter == NULL)
 	{
@@ -132,6 +173,8 @@ gpusort_run(GpuSortState *node)
 		spec.keys = node->keys;
 		spec.nkeys = node->nkeys;
 		spec.random_access = node->random_access;
+		spec.can_rerun = gpusort_can_rerun;
+		spec.can_rerun_arg = outer->plan;
 		/* a clock is dear to a sort of ten rows */
 		spec.timing = node->css.ss.ps.instrument != NULL &&
 			node->css.ss.ps.instrument->need_timer;
@@ -145,22 +188,32 @@ gpusort_run(GpuSortState *node)
 	node->bound = gpusort_bound(node);
 	sorter_begin(sorter, node->bound, outer->plan->plan_rows);
 
-	sorter_clock(sorter, &start);
-	for (;;)
-	{
-		TupleTableSlot *slot = ExecProcNode(outer);
-
-		if (TupIsNull(slot))
-			break;
-		sorter_put(sorter, slot);
-	}
-	sorter_clock(sorter, &end);
-	INSTR_TIME_ACCUM_DIFF(sorter->report.ingest_time, end, start);
-
+	if (!gpusort_take_rows(node))
+		(void) gpusort_take_rows_again(node);
 	estate->es_direction = direction;
-	sorter_perform(sorter);
 	gpusort_stat_count(&sorter->report);
 	node->sort_done = true;
+}
+
+/*
+ * The device failed while rows were given out: goes on with the first that was
+ * not, from a sort on the CPU.
+ */
+static bool
+gpusort_recover(GpuSortState *node, TupleTableSlot *slot)
+{
+	uint64		given;
+
+	ExecClearTuple(slot);
+	given = gpusort_take_rows_again(node);
+	for (uint64 i = 0; i < given; i++)
+	{
+		if (i % 4096 == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (!sorter_next(node->sorter, true, slot))
+			return false;
+	}
+	return sorter_next(node->sorter, true, slot);
 }
 
 static TupleTableSlot *
@@ -173,6 +226,8 @@ gpusort_exec(PlanState *pstate)
 	if (unlikely(!node->sort_done))
 		gpusort_run(node);
 	if (sorter_next(node->sorter, ScanDirectionIsForward(pstate->state->es_direction), slot))
+		return slot;
+	if (unlikely(node->sorter->lost) && gpusort_recover(node, slot))
 		return slot;
 	return ExecClearTuple(slot);
 }

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "node/device_sort.h"
 #include "node/limit.h"
 #include "node/sorter.h"
 #include "utils/memutils.h"
@@ -55,6 +56,10 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 {
 	sorter->state = SORTER_INGEST;
 	sorter->limit = (Size) work_mem * 1024;
+	sorter->lost = false;
+	sorter->rows_expected = rows_expected;
+	sorter->device_rows_allowed = bound == 0 && !sorter->spec.random_access;
+	sorter->put_limit = device_rows_after(sorter);
 	sorter->bound = bound;
 	sorter->have_threshold = false;
 	sorter->rids = NULL;
@@ -85,6 +90,8 @@ sorter_put(Sorter *sorter, TupleTableSlot *slot)
 	sorter->report.rows++;
 	if (sorter->have_threshold && limit_rejects(sorter, slot))
 		return;
+	if (sorter->device_rows != NULL && device_rows_put(sorter, slot))
+		return;
 
 	if (unlikely(row_store(&sorter->arena, slot, &rid) == NULL))
 	{
@@ -97,8 +104,15 @@ sorter_put(Sorter *sorter, TupleTableSlot *slot)
 		stage_reserve(stage, stage->n + 1);
 	stage_row(stage, slot->tts_values, slot->tts_isnull, rid);
 
-	if (unlikely(arena_used(&sorter->arena) + stage->n * sorter->key_cost > sorter->limit))
+	if (unlikely(arena_used(&sorter->arena) + stage->n * sorter->key_cost > sorter->put_limit))
 	{
+		if (sorter->put_limit < sorter->limit || sorter->device_rows_allowed)
+		{
+			/* put_limit is limit if it will not be */
+			if (device_rows_begin(sorter) ||
+				arena_used(&sorter->arena) + stage->n * sorter->key_cost <= sorter->limit)
+				return;
+		}
 		sorter->bound = 0;		/* too many wanted to keep them in memory */
 		sorter_write_run(sorter);
 	}
@@ -122,7 +136,11 @@ sorter_perform(Sorter *sorter)
 	instr_time	end;
 
 	sorter_clock(sorter, &start);
-	if (sorter->nruns == 0)
+	if (sorter->device_rows != NULL)
+		device_rows_perform(sorter);
+	if (sorter->state == SORTER_STREAM || sorter->lost)
+		;						/* nothing to do here */
+	else if (sorter->nruns == 0)
 	{
 		sorter_sort_staged(sorter);
 		if (sorter->bound > 0)
@@ -187,6 +205,15 @@ sorter_next_slow(Sorter *sorter, bool forward, TupleTableSlot *slot)
 
 	if (sorter->state == SORTER_MEMORY)
 		return sorter_next_memory(sorter, forward, slot);
+	if (sorter->state == SORTER_STREAM)
+	{
+		Assert(forward);
+		row = device_rows_next(sorter);
+		if (row == NULL)
+			return false;
+		row_to_slot(slot, row);
+		return true;
+	}
 
 	old = MemoryContextSwitchTo(sorter->merge_cxt);
 	if (sorter->state == SORTER_MERGE)
@@ -247,6 +274,7 @@ sorter_clear_arena(Arena *arena)
 void
 sorter_end(Sorter *sorter)
 {
+	device_rows_end(sorter);
 	if (sorter->merge_cxt != NULL)
 	{
 		if (sorter->file != NULL)
@@ -269,4 +297,18 @@ sorter_end(Sorter *sorter)
 		bulk_free(sorter->bulk, &sorter->scratch);
 	sorter->rids = NULL;
 	sorter->n = 0;
+}
+
+uint64
+sorter_begin_again(Sorter *sorter)
+{
+	uint64		given = device_rows_given(sorter);
+
+	Assert(sorter->lost);
+	sorter_end(sorter);
+	sorter_begin(sorter, 0, sorter->rows_expected);
+	sorter->report.device_failed = true;
+	sorter->device_rows_allowed = false;
+	sorter->put_limit = sorter->limit;
+	return given;
 }

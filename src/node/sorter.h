@@ -28,6 +28,7 @@ typedef enum SorterState
 {
 	SORTER_INGEST,				/* rows come in */
 	SORTER_MEMORY,				/* the result is in memory */
+	SORTER_STREAM,				/* it comes from the device, once, forward */
 	SORTER_MERGE,				/* it comes from a merge, once, forward */
 	SORTER_RUN					/* it is one run on disk, both ways */
 } SorterState;
@@ -39,6 +40,10 @@ typedef struct SortSpec
 	const KeyColumn *keys;
 	int			nkeys;
 	bool		random_access;	/* rewind, mark or backward reading to come */
+
+	/* Would the same rows come again, in the same order?  NULL: no. */
+	bool		(*can_rerun) (void *arg);
+	void	   *can_rerun_arg;
 	bool		timing;			/* phases are timed */
 } SortSpec;
 
@@ -53,6 +58,7 @@ typedef struct SorterReport
 	bool		bounded;
 	uint64		ties;			/* rows whose order took a comparison */
 	bool		device_failed;	/* the GPU was tried and failed */
+	uint64		device_rows;	/* rows that were on the GPU themselves */
 	uint64		bytes_up;		/* to the GPU and back */
 	uint64		bytes_down;
 	double		device_sort_us; /* of its kernels */
@@ -76,12 +82,21 @@ typedef struct Sorter
 	bool		mark_eof;
 	Arena		arena;
 
+	/* the result on the device: the chunk that is being read */
+	char	   *stream_next;
+	uint32		stream_left;
+	bool		lost;			/* the rows are gone: run the child again */
+	struct DeviceRows *device_rows; /* NULL unless the rows are there */
+	bool		device_rows_allowed;
+	double		rows_expected;
+
 	SortSpec	spec;
 	MemoryContext cxt;
 	BulkOwner  *bulk;
 	Stage		stage;
 	TieBreak   *tiebreak;
 	Size		limit;			/* bytes that rows and keys may take */
+	Size		put_limit;		/* ... until something else is tried */
 	Size		key_cost;		/* bytes per row to stage and sort its key */
 	size_t		bound;			/* rows wanted; 0: all */
 	bool		have_threshold; /* of a bounded sort: see sorter_reject() */
@@ -116,6 +131,12 @@ extern Sorter *sorter_create(const SortSpec *spec);
 /* Begins a sort; bound > 0 if only so many rows of the front are wanted. */
 extern void sorter_begin(Sorter *sorter, size_t bound, double rows_expected);
 
+/*
+ * Begins it again after its rows were lost with a device (sorter->lost), on the
+ * CPU.  Returns how many rows were given out before.
+ */
+extern uint64 sorter_begin_again(Sorter *sorter);
+
 extern void sorter_put(Sorter *sorter, TupleTableSlot *slot);
 
 /* All rows are in: sorts them. */
@@ -136,6 +157,10 @@ extern void sorter_sort_staged(Sorter *sorter);
 
 /* sorter_spill.c: runs on disk. */
 extern void sorter_write_run(Sorter *sorter);
+
+/* A run of rows from elsewhere; the old memory context is the caller's to keep. */
+extern MemoryContext sorter_begin_run(Sorter *sorter, RunWriter *writer);
+extern void sorter_finish_run(Sorter *sorter, RunWriter *writer, MemoryContext old);
 extern void sorter_merge_runs(Sorter *sorter);
 extern void sorter_note_memory(Sorter *sorter, Size more);
 
@@ -164,6 +189,15 @@ sorter_next(Sorter *sorter, bool forward, TupleTableSlot *slot)
 			__builtin_prefetch(arena_at(&sorter->arena, rid[SORTER_PREFETCH]));
 		row_to_slot(slot, (MinimalTuple) arena_at(&sorter->arena, *rid));
 		sorter->pos++;
+		return true;
+	}
+	if (sorter->stream_left > 0)
+	{
+		MinimalTuple row = (MinimalTuple) sorter->stream_next;
+
+		sorter->stream_next += MAXALIGN(row->t_len);
+		sorter->stream_left--;
+		row_to_slot(slot, row);
 		return true;
 	}
 	return sorter_next_slow(sorter, forward, slot);

@@ -36,6 +36,29 @@ sorter_add_run(Sorter *sorter, SpillRun *run)
 	sorter->runs[sorter->nruns++] = run;
 }
 
+MemoryContext
+sorter_begin_run(Sorter *sorter, RunWriter *writer)
+{
+	MemoryContext old;
+
+	if (sorter->merge_cxt == NULL)
+		sorter->merge_cxt = AllocSetContextCreate(sorter->cxt, "GpuSort runs",
+												  ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(sorter->merge_cxt);
+	if (sorter->file == NULL)
+		sorter->file = spill_open(sorter->limit);
+	run_writer_open(writer, sorter->file);
+	return old;
+}
+
+void
+sorter_finish_run(Sorter *sorter, RunWriter *writer, MemoryContext old)
+{
+	sorter_add_run(sorter, run_writer_close(writer));
+	sorter->report.runs++;
+	MemoryContextSwitchTo(old);
+}
+
 void
 sorter_write_run(Sorter *sorter)
 {
@@ -49,13 +72,7 @@ sorter_write_run(Sorter *sorter)
 	for (int c = 0; c < sorter->stage.ncols; c++)
 		key_range_union(&sorter->ranges[c], &sorter->stage.cols[c].range);
 
-	if (sorter->merge_cxt == NULL)
-		sorter->merge_cxt = AllocSetContextCreate(sorter->cxt, "GpuSort runs",
-												  ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(sorter->merge_cxt);
-	if (sorter->file == NULL)
-		sorter->file = spill_open(sorter->limit);
-	run_writer_open(&writer, sorter->file);
+	old = sorter_begin_run(sorter, &writer);
 	for (size_t i = 0; i < sorter->n; i++)
 	{
 		if (i + SORTER_PREFETCH < sorter->n)
@@ -69,9 +86,7 @@ sorter_write_run(Sorter *sorter)
 			CHECK_FOR_INTERRUPTS();
 		run_writer_row(&writer, (MinimalTuple) arena_at(&sorter->arena, sorter->rids[i]));
 	}
-	sorter_add_run(sorter, run_writer_close(&writer));
-	sorter->report.runs++;
-	MemoryContextSwitchTo(old);
+	sorter_finish_run(sorter, &writer, old);
 
 	sorter->rids = NULL;
 	sorter->n = 0;

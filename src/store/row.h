@@ -12,30 +12,37 @@
 #include "store/arena.h"
 #include "utils/memutils.h"
 
+/* How a slot's row will be stored, and in how many bytes. */
+typedef struct RowForm
+{
+	Size		len;
+	const char *image;			/* the MinimalTuple's bytes; NULL: form them */
+	Size		data_len;
+	Size		hoff;
+	bool		hasnull;
+} RowForm;
+
 /*
  * Rows from a scan without projection are in heap format already and are copied
- * as they are; others are formed in place.  Returns NULL if the arena is full.
+ * as they are; others are formed in place.
  */
-static inline MinimalTuple
-row_store(Arena *arena, TupleTableSlot *slot, uint32 *rid)
+static inline void
+row_measure(TupleTableSlot *slot, RowForm *form)
 {
 	const TupleTableSlotOps *ops = slot->tts_ops;
-	MinimalTuple row;
-	Size		len;
+	TupleDesc	desc = slot->tts_tupleDescriptor;
 
+	form->data_len = form->hoff = 0;
+	form->hasnull = false;
 	if (ops == &TTSOpsBufferHeapTuple || ops == &TTSOpsHeapTuple)
 	{
 		HeapTuple	tuple = ((HeapTupleTableSlot *) slot)->tuple;
 
 		if (likely(tuple != NULL))
 		{
-			len = tuple->t_len - MINIMAL_TUPLE_OFFSET;
-			row = (MinimalTuple) arena_alloc(arena, MAXALIGN(len), rid);
-			if (unlikely(row == NULL))
-				return NULL;
-			memcpy(row, (char *) tuple->t_data + MINIMAL_TUPLE_OFFSET, len);
-			row->t_len = len;
-			return row;
+			form->len = tuple->t_len - MINIMAL_TUPLE_OFFSET;
+			form->image = (char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
+			return;
 		}
 	}
 	else if (ops == &TTSOpsMinimalTuple)
@@ -44,47 +51,60 @@ row_store(Arena *arena, TupleTableSlot *slot, uint32 *rid)
 
 		if (likely(tuple != NULL))
 		{
-			len = tuple->t_len;
-			row = (MinimalTuple) arena_alloc(arena, MAXALIGN(len), rid);
-			if (unlikely(row == NULL))
-				return NULL;
-			memcpy(row, tuple, len);
-			return row;
+			form->len = tuple->t_len;
+			form->image = (char *) tuple;
+			return;
 		}
 	}
 
 	/* a virtual row */
+	form->image = NULL;
+	slot_getallattrs(slot);
+	for (int i = 0; i < desc->natts; i++)
+		form->hasnull |= slot->tts_isnull[i];
+	form->hoff = SizeofMinimalTupleHeader;
+	if (form->hasnull)
+		form->hoff += BITMAPLEN(desc->natts);
+	form->hoff = MAXALIGN(form->hoff);
+	form->data_len = heap_compute_data_size(desc, slot->tts_values, slot->tts_isnull);
+	form->len = form->hoff + form->data_len;
+	if (!AllocSizeIsValid(form->len))
+		elog(ERROR, "invalid memory alloc request size %zu", form->len);
+}
+
+/* Writes it: MAXALIGN(form->len) bytes at row. */
+static inline void
+row_write(TupleTableSlot *slot, const RowForm *form, MinimalTuple row)
+{
+	if (likely(form->image != NULL))
 	{
-		TupleDesc	desc = slot->tts_tupleDescriptor;
-		int			natts = desc->natts;
-		bool		hasnull = false;
-		Size		hoff = SizeofMinimalTupleHeader;
-		Size		data_len;
-
-		slot_getallattrs(slot);
-		for (int i = 0; i < natts; i++)
-			hasnull |= slot->tts_isnull[i];
-		if (hasnull)
-			hoff += BITMAPLEN(natts);
-		hoff = MAXALIGN(hoff);
-		data_len = heap_compute_data_size(desc, slot->tts_values, slot->tts_isnull);
-		len = hoff + data_len;
-		if (!AllocSizeIsValid(len))
-			elog(ERROR, "invalid memory alloc request size %zu", len);
-
-		row = (MinimalTuple) arena_alloc(arena, MAXALIGN(len), rid);
-		if (unlikely(row == NULL))
-			return NULL;
-		/* padding must be zero: a reader tells short varlenas by it */
-		memset(row, 0, MAXALIGN(len));
-		row->t_len = len;
-		HeapTupleHeaderSetNatts(row, natts);
-		row->t_hoff = hoff + MINIMAL_TUPLE_OFFSET;
-		heap_fill_tuple(desc, slot->tts_values, slot->tts_isnull,
-						(char *) row + hoff, data_len,
-						&row->t_infomask, hasnull ? row->t_bits : NULL);
-		return row;
+		memcpy(row, form->image, form->len);
+		row->t_len = form->len;
+		return;
 	}
+	/* padding must be zero: a reader tells short varlenas by it */
+	memset(row, 0, MAXALIGN(form->len));
+	row->t_len = form->len;
+	HeapTupleHeaderSetNatts(row, slot->tts_tupleDescriptor->natts);
+	row->t_hoff = form->hoff + MINIMAL_TUPLE_OFFSET;
+	heap_fill_tuple(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull,
+					(char *) row + form->hoff, form->data_len,
+					&row->t_infomask, form->hasnull ? row->t_bits : NULL);
+}
+
+/* Stores the slot's row; NULL if the arena is full. */
+static inline MinimalTuple
+row_store(Arena *arena, TupleTableSlot *slot, uint32 *rid)
+{
+	RowForm		form;
+	MinimalTuple row;
+
+	row_measure(slot, &form);
+	row = (MinimalTuple) arena_alloc(arena, MAXALIGN(form.len), rid);
+	if (unlikely(row == NULL))
+		return NULL;
+	row_write(slot, &form, row);
+	return row;
 }
 
 /*
