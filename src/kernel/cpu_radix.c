@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "member.h"
+#include "radix_finish.h"
 #include "rec.h"
 
 #define RADIX_TINY			24	/* records: insertion sort */
@@ -195,6 +196,28 @@ radix_sort(Member *m, RadixWork *work)
 			return rec64_sort(m, work);
 		case SORT_REC_128:
 			return rec128_sort(m, work);
+	}
+	return false;
+}
+
+bool
+radix_finish(Member *m, void *recs, void *tmp, size_t n, int low_bit)
+{
+	RadixWork	work;
+
+	work.begin_bit = m->job->begin_bit;
+	work.mask = job_mask(m->job);
+	work.tmp_bytes = 0;
+	if (n == 0 || low_bit <= work.begin_bit)
+		return true;
+	switch (m->job->format)
+	{
+		case SORT_REC_PACKED:
+			return packed_finish(m, &work, recs, recs, tmp, n, low_bit, m->job->end_bit);
+		case SORT_REC_64:
+			return rec64_finish(m, &work, recs, recs, tmp, n, low_bit, m->job->end_bit);
+		case SORT_REC_128:
+			return rec128_finish(m, &work, recs, recs, tmp, n, low_bit, m->job->end_bit);
 	}
 	return false;
 }

@@ -7,11 +7,13 @@
 #include <string.h>
 
 extern const SortKernel cpu_radix_kernel;
+extern const SortKernel cpu_merge_kernel;
 extern const SortKernel cpu_counting_kernel;
 extern const SortKernel presorted_kernel;
 
 const SortKernel *const sort_kernels[] = {
 	&cpu_radix_kernel,
+	&cpu_merge_kernel,
 	&cpu_counting_kernel,
 	&presorted_kernel,
 	NULL

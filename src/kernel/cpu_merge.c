@@ -1,0 +1,264 @@
+/*
+ * cpu_merge.c
+ *	  Stable merge sort with SIMD merge networks (Satish 2010, 5.2).
+ *
+ * What is merged is always a 64-bit word, whatever the key's width, as that is
+ * what the networks do best:
+ *
+ *	packed records whose rids ascend	the record itself: (key, rid) as one number
+ *	all others							the leading key bits and the record's index
+ *
+ * In the second case the records are gathered by index afterwards, and those whose
+ * leading bits are equal are put in order by radix_finish(), whose cost is linear
+ * even if all are.  Words are distinct either way, and their order is the stable
+ * one.  The paper merges keys of every width as such; with a network for (128-bit
+ * key, rid) each comparison takes six instructions instead of one, and two thirds
+ * of the moved bytes are not needed to decide anything.
+ *
+ * Memory: packed words, a copy; others, a copy of the records and a word per
+ * record; and for each member up to 1.5 MB of run buffers and merge tree.  On an
+ * interrupt packed words are lost; other records are untouched until the finish.
+ */
+#include "isa.h"
+#include "member.h"
+#include "merge_rounds.h"
+#include "radix_finish.h"
+#include "rec.h"
+
+#define MERGE_TEAM_MIN	((size_t) 1 << 16)	/* records worth waking a team for */
+#define GATHER_AHEAD	24		/* records prefetched */
+
+/* How a job is turned into words. */
+typedef struct WordLayout
+{
+	bool		direct;			/* the records are the words */
+	int			index_bits;
+	int			low_bit;		/* of the key, as far as it is in the word */
+} WordLayout;
+
+static WordLayout
+word_layout(const SortJob *job)
+{
+	WordLayout	l;
+
+	l.direct = job->format == SORT_REC_PACKED && job->rids_ascending;
+	l.index_bits = ceil_log2(job->n);
+	l.low_bit = job->end_bit - (64 - l.index_bits);
+	if (l.low_bit < job->begin_bit)
+		l.low_bit = job->begin_bit;
+	return l;
+}
+
+static bool
+merge_by_team(const SortJob *job)
+{
+	return job->team != NULL && job->team->size > 1 && job->n >= MERGE_TEAM_MIN;
+}
+
+typedef struct MergeRun
+{
+	SortJob    *job;
+	WordLayout	layout;
+	const MergeOps *ops;
+	SortStatus	status;
+} MergeRun;
+
+/*
+ * Words of the records [from, to), at out.  The window is shifted left past the
+ * bits above end_bit, so that those drop out.
+ */
+static void
+make_words(void *arg, size_t from, size_t to, uint64_t *out)
+{
+	const MergeRun *run = arg;
+	const SortJob *job = run->job;
+	int			shift = run->layout.low_bit;
+	int			index_bits = run->layout.index_bits;
+	uint64_t	mask = mask_below(job->end_bit - shift);
+
+	if (run->layout.direct)
+		memcpy(out, (const uint64_t *) job->recs + from, (to - from) * sizeof(uint64_t));
+	else if (job->format == SORT_REC_PACKED)
+		for (size_t i = from; i < to; i++)
+			*out++ = (PACKED_WINDOW(((const uint64_t *) job->recs)[i], shift) & mask) << index_bits | i;
+	else if (job->format == SORT_REC_64)
+		for (size_t i = from; i < to; i++)
+			*out++ = (REC64_WINDOW(((const SortRec64 *) job->recs)[i], shift) & mask) << index_bits | i;
+	else
+		for (size_t i = from; i < to; i++)
+			*out++ = (REC128_WINDOW(((const SortRec128 *) job->recs)[i], shift) & mask) << index_bits | i;
+}
+
+#define GATHER(REC) \
+	do { \
+		const REC  *src = job->recs; \
+		REC		   *dst = out; \
+		for (size_t i = from; i < to; i++) \
+		{ \
+			__builtin_prefetch(&src[words[i + GATHER_AHEAD < to ? i + GATHER_AHEAD : i] & mask]); \
+			dst[i] = src[words[i] & mask]; \
+		} \
+	} while (0)
+
+/* The records [from, to) of the output, by their indexes. */
+static void
+gather(const SortJob *job, const uint64_t *words, int index_bits, void *out,
+	   size_t from, size_t to)
+{
+	uint64_t	mask = mask_below(index_bits);
+
+	if (job->format == SORT_REC_PACKED)
+		GATHER(uint64_t);
+	else if (job->format == SORT_REC_64)
+		GATHER(SortRec64);
+	else
+		GATHER(SortRec128);
+}
+
+/* The first record at or after i whose leading bits differ from its predecessor's. */
+static size_t
+run_start(const uint64_t *words, size_t i, size_t n, int index_bits)
+{
+	while (i > 0 && i < n && words[i] >> index_bits == words[i - 1] >> index_bits)
+		i++;
+	return i;
+}
+
+static bool
+gather_and_finish(Member *m, const WordLayout *layout, const uint64_t *words, void *out)
+{
+	SortJob    *job = m->job;
+	size_t		from = member_slice(m, job->n, m->rank);
+	size_t		to = member_slice(m, job->n, m->rank + 1);
+	size_t		size = sort_rec_size(job->format);
+
+	for (size_t i = from; i < to; i += MEMBER_POLL)
+	{
+		if (member_stopped(m))
+			break;
+		gather(job, words, layout->index_bits, out, i, to - i < MEMBER_POLL ? to : i + MEMBER_POLL);
+	}
+	if (!member_barrier(m))
+		return false;
+	if (layout->low_bit > job->begin_bit)
+	{
+		from = run_start(words, from, job->n, layout->index_bits);
+		to = run_start(words, to, job->n, layout->index_bits);
+		if (to > from)
+			radix_finish(m, (char *) out + from * size, (char *) job->recs + from * size,
+						 to - from, layout->low_bit);
+	}
+	return member_barrier(m);
+}
+
+/*
+ * Scratch: MemberShared, the members' room, then for direct words their copy;
+ * for others the words' last place, and the output, which is also their first or
+ * last but one.
+ */
+static void
+merge_member(void *arg, int rank)
+{
+	MergeRun   *run = arg;
+	SortJob    *job = run->job;
+	char	   *p = job->scratch;
+	Member		m = member_make(job, (MemberShared *) p, rank, merge_by_team(job));
+	MergePlan	plan;
+	char	   *room;
+	bool		ok;
+
+	merge_plan(&plan, job->n);
+	p += sizeof(MemberShared);
+	room = p + rank * plan.member_bytes;
+	p += m.size * plan.member_bytes;
+	if (run->layout.direct)
+		ok = merge_rounds(&m, &plan, run->ops, make_words, run,
+						  job->recs, (uint64_t *) p, room);
+	else
+	{
+		uint64_t   *words = (uint64_t *) p;
+		uint64_t   *output = (uint64_t *) (p + align64(job->n * sizeof(uint64_t)));
+
+		/* They must end in words. */
+		ok = merge_rounds(&m, &plan, run->ops, make_words, run,
+						  plan.rounds % 2 == 0 ? words : output,
+						  plan.rounds % 2 == 0 ? output : words, room) &&
+			gather_and_finish(&m, &run->layout, words, output);
+	}
+	/* all members agree */
+	__atomic_store_n(&run->status, ok ? SORT_OK : SORT_STOPPED, __ATOMIC_RELAXED);
+}
+
+static bool
+merge_applies(const SortJob *job, const char **why)
+{
+	if (job->n > UINT32_MAX)
+	{
+		*why = "more than 2^32 - 1 records";
+		return false;
+	}
+	return true;
+}
+
+static size_t
+merge_scratch_bytes(const SortJob *job)
+{
+	WordLayout	layout = word_layout(job);
+	size_t		members = merge_by_team(job) ? job->team->size : 1;
+	MergePlan	plan;
+
+	if (job->n <= 1)
+		return 0;
+	merge_plan(&plan, job->n);
+	return sizeof(MemberShared) + members * plan.member_bytes +
+		(layout.direct && plan.rounds == 0 ? 0 : align64(job->n * sizeof(uint64_t))) +
+		(layout.direct ? 0 : align64(job->n * sort_rec_size(job->format)));
+}
+
+static SortStatus
+merge_run(SortJob *job)
+{
+	MergeRun	run;
+	MergePlan	plan;
+	char	   *output;
+	const char *why;
+
+	if (!merge_applies(job, &why))
+		return SORT_NOT_APPLICABLE;
+	job->result = job->recs;
+	if (job->n <= 1)
+		return SORT_OK;
+	run.job = job;
+	run.layout = word_layout(job);
+	run.ops = &merge_ops_portable;
+#ifdef __x86_64__
+	if (sort_isa() == SORT_ISA_AVX512)
+		run.ops = &merge_ops_avx512;
+	else if (sort_isa() == SORT_ISA_AVX2)
+		run.ops = &merge_ops_avx2;
+#endif
+	if (merge_by_team(job))
+		sort_team_run(job->team, merge_member, &run);
+	else
+		merge_member(&run, 0);
+
+	merge_plan(&plan, job->n);
+	output = (char *) job->scratch + sizeof(MemberShared) +
+		(merge_by_team(job) ? job->team->size : 1) * plan.member_bytes;
+	if (!run.layout.direct)
+		job->result = output + align64(job->n * sizeof(uint64_t));
+	else if (plan.rounds % 2 == 1)
+		job->result = output;
+	return run.status;
+}
+
+const SortKernel cpu_merge_kernel = {
+	.name = "cpu_merge",
+	.formats = 1 << SORT_REC_PACKED | 1 << SORT_REC_64 | 1 << SORT_REC_128,
+	.stable = true,
+	.needs = "",
+	.paper = "Satish 2010, 5.2",
+	.applies = merge_applies,
+	.scratch_bytes = merge_scratch_bytes,
+	.run = merge_run
+};

@@ -1,0 +1,40 @@
+/*
+ * isa.c
+ *	  Which vector instructions the kernels use, found at run time.
+ */
+#include "isa.h"
+
+static int	forced = -1;
+
+SortIsa
+sort_isa_best(void)
+{
+#ifdef __x86_64__
+	/* The builtins also check that the system saves the registers. */
+	if (__builtin_cpu_supports("avx512f"))
+		return SORT_ISA_AVX512;
+	if (__builtin_cpu_supports("avx2"))
+		return SORT_ISA_AVX2;
+#endif
+	return SORT_ISA_PORTABLE;
+}
+
+SortIsa
+sort_isa(void)
+{
+	SortIsa		best = sort_isa_best();
+
+	return forced >= 0 && forced < (int) best ? (SortIsa) forced : best;
+}
+
+void
+sort_isa_force(SortIsa isa)
+{
+	forced = isa;
+}
+
+const char *
+sort_isa_name(SortIsa isa)
+{
+	return isa == SORT_ISA_AVX512 ? "avx512" : isa == SORT_ISA_AVX2 ? "avx2" : "portable";
+}

@@ -1,0 +1,249 @@
+/*
+ * merge_template.h
+ *	  Merging of 64-bit words with bitonic networks (Satish 2010, 5.2); included
+ *	  once per instruction set.
+ *
+ * The includer defines
+ *		vec						a vector of LANES words, LANES 4 or 8
+ *		vload, vstore			at any multiple of 8 bytes
+ *		vmin, vmax				as unsigned words
+ *		vreverse				the lanes in reverse order
+ *		vclean					sorts a bitonic vector
+ *		vsort_columns			LANES vectors: transposed, each of them sorted
+ * all of them inlined.  Two runs are merged by blocks of two vectors: the block
+ * with the smaller head is merged with the larger half that the step before
+ * held back, the lower half is output, the upper is held back.  No branch
+ * depends on the data.
+ */
+
+#define BLOCK	(2 * LANES)
+
+/* Loops over vectors, unrolled so that those stay in registers. */
+#define EACH	_Pragma("GCC unroll 8") for
+
+/* r[0 .. n/2) and r[n/2 .. n) are ascending sequences; merges them. */
+static inline __attribute__((always_inline)) void
+merge_vectors(vec *r, int n)
+{
+	EACH (int i = 0; i < n / 4; i++)
+	{
+		vec			t = r[n / 2 + i];
+
+		r[n / 2 + i] = r[n - 1 - i];
+		r[n - 1 - i] = t;
+	}
+	EACH (int i = n / 2; i < n; i++)
+		r[i] = vreverse(r[i]);
+	EACH (int d = n / 2; d > 0; d /= 2)
+		EACH (int i = 0; i < n; i++)
+			if ((i & d) == 0)
+			{
+				vec			low = vmin(r[i], r[i + d]);
+
+				r[i + d] = vmax(r[i], r[i + d]);
+				r[i] = low;
+			}
+	EACH (int i = 0; i < n; i++)
+		r[i] = vclean(r[i]);
+}
+
+/* Sorts 8 * LANES words. */
+static inline __attribute__((always_inline)) void
+sort_base(const uint64_t *src, uint64_t *dst)
+{
+	vec			r[8];
+
+	EACH (int i = 0; i < 8; i++)
+		r[i] = vload(src + i * LANES);
+	EACH (int i = 0; i < 8; i += LANES)
+		vsort_columns(r + i);
+	EACH (int i = 0; i < 8; i += 2)
+		merge_vectors(r + i, 2);
+	EACH (int i = 0; i < 8; i += 4)
+		merge_vectors(r + i, 4);
+	merge_vectors(r, 8);
+	EACH (int i = 0; i < 8; i++)
+		vstore(dst + i * LANES, r[i]);
+}
+
+/* Merges the block at p with the held one; stores the lower half. */
+#define MERGE_STEP(held, p, out) \
+	do { \
+		vec			r_[4]; \
+		r_[0] = held[0]; \
+		r_[1] = held[1]; \
+		r_[2] = vload(p); \
+		r_[3] = vload((p) + LANES); \
+		merge_vectors(r_, 4); \
+		vstore(out, r_[0]); \
+		vstore((out) + LANES, r_[1]); \
+		held[0] = r_[2]; \
+		held[1] = r_[3]; \
+	} while (0)
+
+/* Merges two runs, neither empty, their lengths multiples of BLOCK. */
+static void
+merge_runs(const uint64_t *a, const uint64_t *a_end,
+		   const uint64_t *b, const uint64_t *b_end, uint64_t *out)
+{
+	vec			held[2];
+
+	held[0] = vload(a);
+	held[1] = vload(a + LANES);
+	a += BLOCK;
+	while (a < a_end && b < b_end)
+	{
+		size_t		from_a = *a <= *b;
+		const uint64_t *p = from_a ? a : b;
+
+		a += from_a * BLOCK;
+		b += (1 - from_a) * BLOCK;
+		MERGE_STEP(held, p, out);
+		out += BLOCK;
+	}
+	for (; a < a_end; a += BLOCK, out += BLOCK)
+		MERGE_STEP(held, a, out);
+	for (; b < b_end; b += BLOCK, out += BLOCK)
+		MERGE_STEP(held, b, out);
+	vstore(out, held[0]);
+	vstore(out + LANES, held[1]);
+}
+
+static uint64_t *
+sort_chunk(const uint64_t *src, size_t n, uint64_t *a, uint64_t *b)
+{
+	for (size_t i = 0; i < n; i += 8 * LANES)
+		sort_base(src + i, a + i);
+	for (size_t run = 8 * LANES; run < n; run *= 2)
+	{
+		uint64_t   *t = a;
+
+		for (size_t i = 0; i < n; i += 2 * run)
+		{
+			size_t		mid = n - i < run ? n : i + run;
+			size_t		end = n - i < 2 * run ? n : i + 2 * run;
+
+			if (mid == end)
+				memcpy(b + i, a + i, (end - i) * sizeof(uint64_t));
+			else
+				merge_runs(a + i, a + mid, a + mid, a + end, b + i);
+		}
+		a = b;
+		b = t;
+	}
+	return a;
+}
+
+/*
+ * The tree
+ */
+static const uint64_t exhausted[MERGE_MAX_BLOCK] = {
+	UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+	UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+	UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+	UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX
+};
+
+static void tree_fill(MergeTree *tree, size_t node);
+
+/* Makes the stream of a node, which has less than a block left, ready again. */
+static inline void
+tree_refill(MergeTree *tree, size_t node)
+{
+	MergeStream *s = &tree->streams[node];
+
+	if (node < tree->nleaves)
+		tree_fill(tree, node);
+	else if (s->ptr < s->end)
+	{
+		MergeTail  *tail = &tree->tails[node - tree->nleaves];
+		size_t		left = s->end - s->ptr;
+
+		for (size_t i = 0; i < BLOCK; i++)
+			tail->words[i] = i < left ? s->ptr[i] : UINT64_MAX;
+		s->ptr = tail->words;
+		s->end = s->ptr + BLOCK;
+	}
+	else
+	{
+		s->ptr = exhausted;
+		s->end = exhausted + BLOCK;
+	}
+}
+
+/* The next n words of a node's children, n a multiple of BLOCK, to out. */
+static inline __attribute__((always_inline)) void
+tree_merge(MergeTree *tree, size_t node, uint64_t *out, size_t n)
+{
+	MergeStream *a = &tree->streams[2 * node];
+	MergeStream *b = &tree->streams[2 * node + 1];
+	uint64_t   *kept = tree->nodes[node].held;
+	vec			held[2];
+
+	held[0] = vload(kept);
+	held[1] = vload(kept + LANES);
+	for (size_t i = 0; i < n; i += BLOCK)
+	{
+		size_t		from_b = *b->ptr < *a->ptr;
+		MergeStream *s = from_b ? b : a;
+
+		MERGE_STEP(held, s->ptr, out + i);
+		s->ptr += BLOCK;
+		if (s->end - s->ptr < BLOCK)
+			tree_refill(tree, 2 * node + from_b);
+	}
+	vstore(kept, held[0]);
+	vstore(kept + LANES, held[1]);
+}
+
+static void
+tree_fill(MergeTree *tree, size_t node)
+{
+	MergeNode  *nd = &tree->nodes[node];
+
+	tree_merge(tree, node, nd->fifo, MERGE_FIFO_WORDS);
+	tree->streams[node].ptr = nd->fifo;
+	tree->streams[node].end = nd->fifo + MERGE_FIFO_WORDS;
+}
+
+static void
+tree_start(MergeTree *tree)
+{
+	for (size_t node = 2 * tree->nleaves - 1; node >= 1; node--)
+	{
+		MergeStream *s = &tree->streams[node];
+
+		if (node >= tree->nleaves)
+		{
+			if (s->end - s->ptr < BLOCK)
+				tree_refill(tree, node);
+			continue;
+		}
+
+		/* Hold the first block of the child with the smaller head. */
+		s = &tree->streams[2 * node];
+		if (*s[1].ptr < *s[0].ptr)
+			s++;
+		memcpy(tree->nodes[node].held, s->ptr, BLOCK * sizeof(uint64_t));
+		s->ptr += BLOCK;
+		if (s->end - s->ptr < BLOCK)
+			tree_refill(tree, s - tree->streams);
+		if (node > 1)
+			tree_fill(tree, node);
+	}
+}
+
+static void
+tree_next(MergeTree *tree, uint64_t *out, size_t n)
+{
+	size_t		whole = n / BLOCK * BLOCK;
+
+	tree_merge(tree, 1, out, whole);
+	if (whole < n)
+	{
+		uint64_t	last[BLOCK];
+
+		tree_merge(tree, 1, last, BLOCK);
+		memcpy(out + whole, last, (n - whole) * sizeof(uint64_t));
+	}
+}
