@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "context.cuh"
+#include "gather.cuh"
 
 static const GpusortAlgorithm *
 algorithm_info(int32_t index)
@@ -116,25 +117,6 @@ sort_run(GpusortStream *stream, int32_t algorithm, const GpusortJob *job,
 	return gpusort_algorithms[algorithm]->run(&run);
 }
 
-static GpusortStatus
-no_gather_scratch(GpusortContext *, const GpusortGather *, uint64_t *, GpusortError *err)
-{
-	FAIL(GPUSORT_UNSUPPORTED, "rows cannot be gathered yet");
-}
-
-static GpusortStatus
-no_gather_plan(GpusortStream *, const GpusortGather *, uint32_t *, GpusortError *err)
-{
-	FAIL(GPUSORT_UNSUPPORTED, "rows cannot be gathered yet");
-}
-
-static GpusortStatus
-no_gather_rows(GpusortStream *, const GpusortGather *, uint64_t, uint64_t, void *,
-			   GpusortError *err)
-{
-	FAIL(GPUSORT_UNSUPPORTED, "rows cannot be gathered yet");
-}
-
 static const GpusortCudaApi api = {
 	GPUSORT_ABI_VERSION,
 	sizeof(GpusortCudaApi),
@@ -165,9 +147,9 @@ static const GpusortCudaApi api = {
 	algorithm_info,
 	sort_scratch,
 	sort_run,
-	no_gather_scratch,
-	no_gather_plan,
-	no_gather_rows
+	gpusort_gather_scratch,
+	gpusort_gather_plan,
+	gpusort_gather_rows
 };
 
 __attribute__((visibility("default"))) const GpusortCudaApi *

@@ -4,7 +4,7 @@
 #
 #	gpu			build/cuda/libgpusort_cuda.so (left out, and said so, without nvcc)
 #	gpu-check	runs the kernel tests on the device, or says that there is none
-#	gpu-bench	build/cuda/gpu_bench
+#	gpu-bench	build/cuda/kernels: bench/kernels with the GPU algorithms in it
 #
 # GPU_ARCHS=90 builds for one architecture only, which is many times faster.
 
@@ -18,7 +18,7 @@ gpu_gencode = $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) 
 	-gencode arch=compute_$(gpu_newest),code=compute_$(gpu_newest)
 
 GPU_NVCCFLAGS = -O3 -std=c++17 $(gpu_gencode) -cudart static -Werror all-warnings \
-	-Xcompiler -Wall,-Wextra,-Werror,-fPIC,-fvisibility=hidden,-fno-exceptions \
+	-Xcompiler -Wall,-Wextra,-Werror,-fPIC,-fvisibility=hidden \
 	-Icuda -Isrc -I.
 
 gpu_headers = $(wildcard cuda/*.h cuda/*.cuh)
@@ -38,7 +38,7 @@ gpu: $(GPU_BUILD)/libgpusort_cuda.so
 
 $(GPU_BUILD)/%.o: cuda/%.cu $(gpu_headers)
 	@mkdir -p $(GPU_BUILD)
-	$(NVCC) $(GPU_NVCCFLAGS) -c $< -o $@
+	$(NVCC) $(GPU_NVCCFLAGS) -Xcompiler -fno-exceptions -c $< -o $@
 
 $(GPU_BUILD)/libgpusort_cuda.so: $(gpu_objects)
 	$(NVCC) -shared -cudart static -Xlinker --exclude-libs,ALL $^ -o $@
@@ -53,6 +53,17 @@ $(GPU_BUILD)/distributions.o: bench/distributions.c bench/distributions.h
 
 $(GPU_BUILD)/gpu_%_test: $(GPU_BUILD)/gpu_%_test.o $(GPU_BUILD)/distributions.o $(gpu_objects)
 	$(NVCC) -cudart static $^ -o $@ -lm
+
+$(GPU_BUILD)/bench_gpu_algorithms.o: bench/gpu_algorithms.cu bench/bench_algorithm.h cuda/gpusort_abi.h
+	@mkdir -p $(GPU_BUILD)
+	$(NVCC) $(GPU_NVCCFLAGS) --default-stream per-thread -c $< -o $@
+
+# bench/bench.mk builds the same program without a GPU
+gpu-bench: $(GPU_BUILD)/bench_gpu_algorithms.o $(gpu_objects)
+	$(MAKE) -f bench/bench.mk bench-kernels \
+		BENCH_GPU_OBJS="$^" \
+		BENCH_GPU_LIBS="-L$(patsubst %/bin/nvcc,%/lib64,$(NVCC)) -lcudart_static -lrt -ldl -lpthread"
+	mv bench/kernels $(GPU_BUILD)/kernels
 
 gpu-tests: $(gpu_tests)
 

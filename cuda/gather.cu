@@ -1,0 +1,269 @@
+/*
+ * gather.cu
+ *	  Brings rows that lie in device memory into sorted order.
+ *
+ * The plan is one prefix sum over the lengths of the rows in sorted order, and one
+ * warp that walks from chunk to chunk by 32-way search in it, since
+ * where a chunk ends depends on where it began.  The copy gives every row
+ * as many lanes as rows are long on average, so that neighbouring lanes write
+ * neighbouring words of the output and the reads of one row are one access.
+ *
+ * Memory: 8 bytes per row for out_offset, which the caller owns, and what the
+ * prefix sum wants.
+ *
+ * Errors: a row longer than a chunk, or more chunks than the caller has room for,
+ * is work for the CPU.  Nothing is written outside the rows' own places.
+ */
+#include <cub/device/device_scan.cuh>
+#include <cuda/std/functional>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+
+#include "buffer.cuh"
+#include "context.cuh"
+#include "gather.cuh"
+
+#define GATHER_THREADS	256
+
+/* What the plan tells the host. */
+struct GatherPlan
+{
+	uint32_t	chunks;
+	uint32_t	too_many;		/* more than there is room for */
+	uint32_t	too_long;		/* a row is longer than a chunk */
+};
+
+/* Length of the i-th row in sorted order; 0 behind the last. */
+struct SortedUnits
+{
+	const uint32_t *order;
+	const uint32_t *row_offset;
+	const uint32_t *row_units;
+	uint64_t	n;
+
+	__device__ uint64_t operator() (uint64_t i) const
+	{
+		uint32_t	row;
+
+		if (i >= n)
+			return 0;
+		row = order[i];
+		return row_units ? row_units[row] : row_offset[row + 1] - row_offset[row];
+	}
+};
+
+typedef thrust::transform_iterator<SortedUnits, thrust::counting_iterator<uint64_t>>
+	SortedUnitsIterator;
+
+static SortedUnitsIterator
+sorted_units(const GpusortGather *job)
+{
+	SortedUnits units = {job->order, job->row_offset, job->row_units, job->n};
+
+	return SortedUnitsIterator(thrust::counting_iterator<uint64_t>(0), units);
+}
+
+struct GatherMemory
+{
+	GatherPlan *plan;
+	uint32_t   *chunk_row;
+	void	   *scan;
+	size_t		scan_bytes;
+	uint64_t	bytes;
+};
+
+static GpusortStatus
+cut_memory(const GpusortGather *job, void *scratch, GatherMemory *memory,
+		   GpusortError *err)
+{
+	ScratchCutter cutter(scratch);
+
+	memory->scan_bytes = 0;
+	CUDA_TRY(cub::DeviceScan::ExclusiveSum(NULL, memory->scan_bytes, sorted_units(job),
+										   job->out_offset, job->n + 1));
+	memory->plan = cutter.take<GatherPlan>(1);
+	memory->chunk_row = cutter.take<uint32_t>((uint64_t) job->max_chunks + 1);
+	memory->scan = cutter.take<char>(memory->scan_bytes);
+	memory->bytes = cutter.used;
+	return GPUSORT_OK;
+}
+
+/*
+ * One warp: the last row that a chunk may end before, again and again.  The 32
+ * lanes test 32 points of the range that is left, so that a chunk costs five or six
+ * accesses.
+ */
+__global__ static void
+cut_chunks_kernel(const uint64_t *out_offset, uint32_t n, uint64_t chunk_units,
+				  uint32_t max_chunks, uint32_t *chunk_row, GatherPlan *plan)
+{
+	uint32_t	lane = threadIdx.x;
+	uint32_t	row = 0;
+	uint32_t	chunks = 0;
+	bool		too_long = false;
+
+	while (row < n && chunks < max_chunks)
+	{
+		uint64_t	limit = out_offset[row] + chunk_units;
+		uint64_t	lo = row,	/* a chunk may end before lo, not before hi */
+					hi = (uint64_t) n + 1;
+
+		if (lane == 0)
+			chunk_row[chunks] = row;
+		while (hi - lo > 1)
+		{
+			uint64_t	step = (hi - lo + 31) / 32;
+			uint64_t	at = lo + lane * step;
+			uint32_t	fits = __ballot_sync(0xffffffffu,
+											 at < hi && out_offset[at] <= limit);
+			int			last = 31 - __clz(fits);	/* lane 0 always fits */
+
+			lo += last * step;
+			hi = lo + step < hi ? lo + step : hi;
+		}
+		if (lo == row)
+		{
+			too_long = true;
+			break;
+		}
+		row = (uint32_t) lo;
+		chunks++;
+	}
+	if (lane == 0)
+	{
+		chunk_row[chunks] = row;
+		plan->chunks = chunks;
+		plan->too_long = too_long;
+		plan->too_many = !too_long && row < n;
+	}
+}
+
+/* Copies rows; LANES lanes work on each. */
+template <int LANES>
+__global__ static void __launch_bounds__(GATHER_THREADS)
+gather_kernel(const uint64_t *rows, const uint32_t *row_offset, const uint32_t *order,
+			  const uint64_t *out_offset, uint64_t first, uint64_t last, uint64_t *dst)
+{
+	uint64_t	i = first + ((uint64_t) blockIdx.x * GATHER_THREADS + threadIdx.x) / LANES;
+	uint32_t	lane = threadIdx.x % LANES;
+	uint64_t	from,
+				to,
+				end;
+
+	if (i >= last)
+		return;
+	from = row_offset[order[i]];
+	to = out_offset[i];
+	end = out_offset[i + 1];
+	dst -= out_offset[first];
+	for (uint64_t unit = to + lane; unit < end; unit += LANES)
+		dst[unit] = rows[from + (unit - to)];
+}
+
+static GpusortStatus
+check_gather(const GpusortGather *job, GpusortError *err)
+{
+	if (job->n >= UINT32_MAX)
+		FAIL(GPUSORT_UNSUPPORTED, "more than 2^32 - 2 rows");
+	if (job->chunk_units == 0 || job->max_chunks == 0)
+		FAIL(GPUSORT_BAD_CALL, "no room for a chunk");
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+gpusort_gather_scratch(GpusortContext *ctx, const GpusortGather *job, uint64_t *bytes,
+					   GpusortError *err)
+{
+	GatherMemory memory;
+
+	*bytes = 0;
+	TRY(check_gather(job, err));
+	CUDA_TRY(cudaSetDevice(ctx->traits.device));
+	TRY(cut_memory(job, NULL, &memory, err));
+	*bytes = memory.bytes;
+	return GPUSORT_OK;
+}
+
+static GpusortStatus
+poll_gather(const GpusortGather *job, GpusortError *err)
+{
+	if (job->cancel && *job->cancel)
+		FAIL(GPUSORT_STOPPED, "the gathering was cancelled");
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+gpusort_gather_plan(GpusortStream *stream, const GpusortGather *job, uint32_t *chunks,
+					GpusortError *err)
+{
+	GatherMemory memory;
+	GatherPlan	plan;
+
+	*chunks = 0;
+	TRY(check_gather(job, err));
+	CUDA_TRY(cudaSetDevice(stream->ctx->traits.device));
+	TRY(cut_memory(job, job->scratch, &memory, err));
+	if (job->scratch_bytes < memory.bytes)
+		FAIL(GPUSORT_BAD_CALL, "%llu bytes of scratch are too few",
+			 (unsigned long long) job->scratch_bytes);
+	TRY(poll_gather(job, err));
+	CUDA_TRY(cub::DeviceScan::ExclusiveSum(memory.scan, memory.scan_bytes,
+										   sorted_units(job), job->out_offset,
+										   job->n + 1, stream->cuda));
+	cut_chunks_kernel<<<1, 32, 0, stream->cuda>>>(job->out_offset, (uint32_t) job->n,
+												  job->chunk_units, job->max_chunks,
+												  memory.chunk_row, memory.plan);
+	CUDA_TRY(cudaGetLastError());
+	CUDA_TRY(cudaMemcpyAsync(&plan, memory.plan, sizeof(plan), cudaMemcpyDeviceToHost,
+							 stream->cuda));
+	CUDA_TRY(cudaMemcpyAsync(job->chunk_row, memory.chunk_row,
+							 ((size_t) job->max_chunks + 1) * sizeof(uint32_t),
+							 cudaMemcpyDeviceToHost, stream->cuda));
+	CUDA_TRY(cudaStreamSynchronize(stream->cuda));
+	if (plan.too_long)
+		FAIL(GPUSORT_UNSUPPORTED, "a row is longer than a chunk");
+	if (plan.too_many)
+		FAIL(GPUSORT_UNSUPPORTED, "the rows need more than %u chunks",
+			 (unsigned) job->max_chunks);
+	*chunks = plan.chunks;
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+gpusort_gather_rows(GpusortStream *stream, const GpusortGather *job, uint64_t first,
+					uint64_t last, void *dst, GpusortError *err)
+{
+	uint64_t	average;
+	int			lanes = 1;
+	uint64_t	blocks;
+	const uint64_t *rows = static_cast<const uint64_t *>(job->rows);
+	uint64_t   *to = static_cast<uint64_t *>(dst);
+
+	if (first > last || last > job->n)
+		FAIL(GPUSORT_BAD_CALL, "rows %llu to %llu of %llu", (unsigned long long) first,
+			 (unsigned long long) last, (unsigned long long) job->n);
+	if (first == last)
+		return GPUSORT_OK;
+	TRY(poll_gather(job, err));
+	CUDA_TRY(cudaSetDevice(stream->ctx->traits.device));
+	average = job->rows_units / job->n;
+	while (lanes < 32 && (uint64_t) lanes < average)
+		lanes *= 2;
+	blocks = div_up((last - first) * lanes, GATHER_THREADS);
+
+#define GATHER(LANES) \
+	gather_kernel<LANES><<<(unsigned) blocks, GATHER_THREADS, 0, stream->cuda>>> \
+		(rows, job->row_offset, job->order, job->out_offset, first, last, to)
+	switch (lanes)
+	{
+		case 1: GATHER(1); break;
+		case 2: GATHER(2); break;
+		case 4: GATHER(4); break;
+		case 8: GATHER(8); break;
+		case 16: GATHER(16); break;
+		default: GATHER(32); break;
+	}
+#undef GATHER
+	CUDA_TRY(cudaGetLastError());
+	return GPUSORT_OK;
+}

@@ -1,0 +1,200 @@
+/*
+ * gpu_gather_test.cu
+ *	  Rows gathered in device memory against the same done on the host.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <vector>
+
+#include "cuda/gpusort_abi.h"
+
+static const GpusortCudaApi *api;
+static GpusortContext *ctx;
+static GpusortStream *stream;
+static uint64_t checks;
+static uint64_t failures;
+
+#define MUST(call) \
+	do { \
+		GpusortError must_err = {}; \
+		if ((call) != GPUSORT_OK) \
+		{ \
+			printf("not ok: %s: %s (%s:%d)\n", #call, must_err.message, \
+				   must_err.file, must_err.line); \
+			exit(1); \
+		} \
+	} while (0)
+
+static uint64_t
+noise(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return *state >> 33;
+}
+
+template <class T> static T *
+to_device(const std::vector<T> &host)
+{
+	void	   *p;
+
+	MUST(api->device_alloc(ctx, host.size() * sizeof(T) + 8, &p, &must_err));
+	MUST(api->copy_in(stream, p, host.data(), host.size() * sizeof(T), &must_err));
+	MUST(api->stream_wait(stream, &must_err));
+	return static_cast<T *>(p);
+}
+
+static void
+fail(uint64_t n, uint32_t longest, const char *what)
+{
+	failures++;
+	printf("not ok: gather of %llu rows of up to %u units: %s\n",
+		   (unsigned long long) n, longest, what);
+}
+
+/*
+ * n rows of 1 .. longest units in random order.  With gaps the lengths are given
+ * and rows do not touch; without, a row ends where the next begins.
+ */
+static void
+check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps)
+{
+	uint64_t	seed = n * 31 + longest;
+	std::vector<uint32_t> offset(n + 1),
+				units(n),
+				order(n),
+				chunk_row(n + 2);
+	std::vector<uint64_t> rows,
+				expected,
+				got;
+	GpusortGather job = {};
+	GpusortError err = {};
+	uint64_t	bytes;
+	uint32_t	chunks;
+	void	   *scratch,
+			   *out,
+			   *out_offset;
+	uint64_t	i;
+
+	checks++;
+	for (i = 0; i < n; i++)
+	{
+		if (gaps)
+			rows.resize(rows.size() + noise(&seed) % 4);
+		offset[i] = (uint32_t) rows.size();
+		units[i] = 1 + noise(&seed) % longest;
+		for (uint32_t u = 0; u < units[i]; u++)
+			rows.push_back(i << 32 | u);
+		order[i] = (uint32_t) i;
+	}
+	offset[n] = (uint32_t) rows.size();
+	for (i = n; i > 1; i--)
+		std::swap(order[i - 1], order[noise(&seed) % i]);
+	for (i = 0; i < n; i++)
+		expected.insert(expected.end(), &rows[offset[order[i]]],
+						&rows[offset[order[i]]] + units[order[i]]);
+
+	job.n = n;
+	job.rows = to_device(rows);
+	job.rows_units = rows.size();
+	job.row_offset = to_device(offset);
+	job.row_units = gaps ? to_device(units) : NULL;
+	job.order = to_device(order);
+	job.chunk_units = chunk_units;
+	job.max_chunks = (uint32_t) n + 1;
+	job.chunk_row = chunk_row.data();
+	MUST(api->device_alloc(ctx, (n + 1) * 8, &out_offset, &must_err));
+	MUST(api->device_alloc(ctx, expected.size() * 8 + 8, &out, &must_err));
+	job.out_offset = static_cast<uint64_t *>(out_offset);
+	MUST(api->gather_scratch(ctx, &job, &bytes, &must_err));
+	MUST(api->device_alloc(ctx, bytes, &scratch, &must_err));
+	job.scratch = scratch;
+	job.scratch_bytes = bytes;
+	MUST(api->gather_plan(stream, &job, &chunks, &must_err));
+
+	got.assign(expected.size(), ~UINT64_C(0));
+	for (uint32_t c = 0; c < chunks; c++)
+	{
+		uint64_t	begin = 0,
+					end = 0;
+
+		for (i = 0; i < chunk_row[c + 1]; i++)
+		{
+			begin += i < chunk_row[c] ? units[order[i]] : 0;
+			end += units[order[i]];
+		}
+		if (chunk_row[c + 1] <= chunk_row[c] || end - begin > chunk_units)
+			fail(n, longest, "a chunk is empty or too large");
+		if (chunk_row[c + 1] < n && end - begin + units[order[chunk_row[c + 1]]] <= chunk_units)
+			fail(n, longest, "a chunk leaves room for a row");
+		MUST(api->gather_rows(stream, &job, chunk_row[c], chunk_row[c + 1], out, &must_err));
+		MUST(api->copy_out(stream, &got[begin], out, (end - begin) * 8, &must_err));
+	}
+	MUST(api->stream_wait(stream, &must_err));
+	if (chunk_row[chunks] != n)
+		fail(n, longest, "rows are left over");
+	if (got != expected)
+		fail(n, longest, "rows are wrong");
+
+	/* too little room, and a row longer than a chunk */
+	if (chunks > 1)
+	{
+		job.max_chunks = chunks - 1;
+		if (api->gather_plan(stream, &job, &chunks, &err) != GPUSORT_UNSUPPORTED)
+			fail(n, longest, "takes more chunks than there is room for");
+		job.max_chunks = (uint32_t) n + 1;
+	}
+	if (n > 100 && longest > 1)
+	{
+		job.chunk_units = longest / 2;
+		if (api->gather_plan(stream, &job, &chunks, &err) != GPUSORT_UNSUPPORTED)
+			fail(n, longest, "takes a row longer than a chunk");
+	}
+	api->device_free(ctx, const_cast<void *>(job.rows));
+	api->device_free(ctx, const_cast<uint32_t *>(job.row_offset));
+	if (job.row_units)
+		api->device_free(ctx, const_cast<uint32_t *>(job.row_units));
+	api->device_free(ctx, const_cast<uint32_t *>(job.order));
+	api->device_free(ctx, out_offset);
+	api->device_free(ctx, out);
+	api->device_free(ctx, scratch);
+}
+
+int
+main(void)
+{
+	GpusortError err = {};
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	api = gpusort_cuda_api(GPUSORT_ABI_VERSION);
+	switch (api->context_create(0, 0, &ctx, &err))
+	{
+		case GPUSORT_OK:
+			break;
+		case GPUSORT_NO_DEVICE:
+			printf("gpu: skipped, no CUDA device\n");
+			return 0;
+		default:
+			printf("not ok: %s (%s:%d)\n", err.message, err.file, err.line);
+			return 1;
+	}
+	MUST(api->stream_create(ctx, &stream, &must_err));
+	for (bool gaps : {false, true})
+	{
+		check_gather(1, 5, 8, gaps);
+		check_gather(2, 1, 1, gaps);
+		check_gather(33, 4, 9, gaps);
+		check_gather(1000, 1, 100, gaps);
+		check_gather(1000, 40, 200, gaps);
+		check_gather(100003, 7, 4096, gaps);
+		check_gather(20011, 300, 100000, gaps);
+		check_gather(20011, 3, UINT64_C(1) << 40, gaps);
+	}
+	api->stream_destroy(stream);
+	api->context_destroy(ctx);
+	if (failures)
+		return 1;
+	printf("ok: gpu gather, %llu checks\n", (unsigned long long) checks);
+	return 0;
+}
