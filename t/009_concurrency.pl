@@ -37,7 +37,7 @@ SELECT must_be_same('SELECT * FROM t WHERE id <= ' || :n || ' ORDER BY h DESC, i
 SELECT must_be_same('SELECT * FROM t WHERE id <= ' || :n || ' ORDER BY h, k, id LIMIT ' || :mem);
 SQL
 # -C: a session for each transaction
-for my $how ('-M simple', '-M extended -C')
+for my $how ('-M simple', '-M simple -C')
 {
 	$node->command_ok([ 'pgbench', '-n', split(/ /, $how), '-c', '12', '-j', '2', '-t', '15', '-f', $script, 'postgres' ],
 		"12 sessions, $how");
