@@ -30,14 +30,15 @@ static const struct config_enum_entry algorithm_options[] = {
 	{"cpu_radix", 1, false},
 	{"cpu_merge", 2, false},
 	{"cpu_counting", 3, false},
-	{"gpu_radix", 4, false},
-	{"gpu_merge", 5, false},
-	{"gpu_bucket", 6, false},
-	{"gpu_counting", 7, false},
-	{"gpu_onehot", 8, false},
-	{"gpu_hp", 9, false},
-	{"gpu_hp1", 10, false},
-	{"gpu_hp0", 11, false},
+	{"presorted", 4, false},
+	{"gpu_radix", 5, false},
+	{"gpu_merge", 6, false},
+	{"gpu_bucket", 7, false},
+	{"gpu_counting", 8, false},
+	{"gpu_onehot", 9, false},
+	{"gpu_hp", 10, false},
+	{"gpu_hp1", 11, false},
+	{"gpu_hp0", 12, false},
 	{NULL, 0, false}
 };
 

@@ -17,6 +17,7 @@
 #include "miscadmin.h"
 #include "node/device_sort.h"
 #include "node/sorter.h"
+#include "node/threads.h"
 #include "node/verify.h"
 #include "port/pg_bitutils.h"
 #include "route/gpu_model.h"
@@ -31,11 +32,15 @@
 /* More than one row in so many tied after the sort: use the whole key. */
 #define TIES_MAX_FRACTION	16
 
-static bool
-sort_interrupted(void *arg)
+static SortStatus
+run_job(Sorter *sorter, const SortKernel *kernel, SortJob *job)
 {
-	CHECK_FOR_INTERRUPTS();
-	return false;
+	Size		scratch = kernel->scratch_bytes(job);
+
+	bulk_reserve(sorter->bulk, &sorter->scratch, scratch, 0);
+	job->scratch = sorter->scratch.ptr;
+	sorter_note_memory(sorter, job->n * sort_rec_size(job->format) + scratch);
+	return kernel->run(job);
 }
 
 /* Lets a kernel sort the records, and returns where they lie then. */
@@ -47,9 +52,9 @@ run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_bit,
 	RouteDecision *decision = &sorter->report.decision;
 	RouteDevice device = facts->device; /* as device_keys_sort() found it */
 	size_t		n = sorter->stage.n;
-	Size		recs_size = n * sort_rec_size(format);
+	SortTeam   *team = sort_threads(n);
 	SortJob		job;
-	Size		scratch;
+	SortStatus	status;
 
 	memset(facts, 0, sizeof(*facts));
 	facts->n = n;
@@ -63,7 +68,7 @@ run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_bit,
 	facts->ascents = order->ascents;
 	facts->inexact = !exact;
 	facts->bound = sorter->bound;
-	facts->threads = gpusort_threads;
+	facts->threads = sort_team_size(team);
 	facts->device = device;
 	facts->forced = gpusort_forced_algorithm();
 	if (facts->forced != NULL && gpu_route_kernel(facts->forced) != NULL)
@@ -77,14 +82,26 @@ run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_bit,
 
 	gpusort_route_job(facts, &job);
 	job.recs = sorter->recs.ptr;
-	job.interrupted = sort_interrupted;
-	scratch = decision->kernel->scratch_bytes(&job);
-	bulk_reserve(sorter->bulk, &sorter->scratch, scratch, 0);
-	job.scratch = sorter->scratch.ptr;
-	sorter_note_memory(sorter, recs_size + scratch);
+	job.team = team;
+	job.interrupted = sort_threads_interrupted;
+	job.interrupted_arg = team;
 
-	if (decision->kernel->run(&job) != SORT_OK)
-		elog(ERROR, "sort kernel \"%s\" did not finish", decision->kernel->name);
+	status = run_job(sorter, decision->kernel, &job);
+	if (status == SORT_NOT_APPLICABLE)
+	{
+		/* it looked at the records and found them not to be what it needs */
+		decision->kernel = sort_kernel_by_name("cpu_radix");
+		status = run_job(sorter, decision->kernel, &job);
+	}
+	if (status == SORT_STOPPED)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ereport(ERROR,
+				(errcode(ERRCODE_QUERY_CANCELED),
+				 errmsg("canceling statement due to user request")));
+	}
+	if (status != SORT_OK)
+		elog(ERROR, "algorithm \"%s\" cannot sort its input", decision->kernel->name);
 	if (gpusort_verify)
 		verify_result(sorter, &job, decision->kernel->name);
 	return job.result;

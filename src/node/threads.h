@@ -1,0 +1,20 @@
+/*
+ * threads.h
+ *	  The backend's team of sorting threads.
+ */
+#ifndef GPUSORT_THREADS_H
+#define GPUSORT_THREADS_H
+
+#include "kernel/team.h"
+
+/* The team for a sort of n records; NULL: the backend alone. */
+extern SortTeam *sort_threads(size_t n);
+
+/*
+ * SortJob.interrupted for a job of the team that is given as its argument.  The
+ * backend alone raises what is pending at once; while threads run, a cancel or
+ * termination is answered with true, and raised by the caller afterwards.
+ */
+extern bool sort_threads_interrupted(void *team);
+
+#endif							/* GPUSORT_THREADS_H */
