@@ -1,0 +1,255 @@
+# The device service: jobs, chunks, budgets, faults.  On a machine without a GPU
+# against the library's stand-in on the CPU, otherwise against the real one too:
+# GPUSORT_TEST_LIBRARY names the library to use.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
+my $node = new_node('device', conf => <<CONF);
+gpusort.device_library = '$library'
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 512MB
+shared_buffers = 64MB
+log_min_messages = log
+CONF
+
+sub wait_ready
+{
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()"), "$_[0]: the service is ready");
+}
+
+# What jobs have: must be nothing when all is over.
+my $use = "SELECT memory_used, jobs, free_jobs, staging_total - staging_free FROM gpusort_devices()";
+
+sub nothing_used
+{
+	my ($name, $n) = @_;
+	$n //= $node;
+	ok($n->poll_query_until('postgres', "SELECT bool_and(memory_used = 0 AND jobs = 0 AND free_jobs = 64 AND staging_total = staging_free) FROM gpusort_devices()"),
+		"$name: slots, staging and device memory are back");
+}
+
+sub kill_hard
+{
+	my ($pid) = @_;
+
+	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
+	kill 'KILL', $pid;
+}
+
+wait_ready('start');
+is($node->safe_psql('postgres', $use), '0|0|64|0', 'nothing is used at the start');
+
+my $rows = 60_000;
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) * 1000003 - 2000000000000000 AS w,
+	CASE WHEN i % 11 = 0 THEN NULL ELSE i % 100 END AS nk, (mix(i * 3) - 2e9) / 7::float8 AS f, repeat('x', (i % 50)::int) AS pad
+FROM generate_series(1, $rows) i;
+VACUUM ANALYZE t;
+CREATE FUNCTION route(q text) RETURNS text LANGUAGE plpgsql AS \$\$
+DECLARE l text; r text; m text;
+BEGIN
+	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
+		r := coalesce(substring(l FROM 'Sort Route: (.*)'), r);
+		m := coalesce(substring(l FROM 'Sort Device: (\\w+)'), m);
+	END LOOP;
+	RETURN coalesce(m, 'host') || ': ' || r;
+END \$\$;
+SQL
+
+my %orders = (
+	'int4' => 'k', 'int4 desc' => 'k DESC', 'int8' => 'w', 'float8' => 'f DESC', 'NULLs' => 'nk NULLS FIRST, k, id',
+	'NULLs last, 97 bits' => 'nk, w', 'more than 128 bits' => 'w, f, k, id', 'few values' => 'nk DESC, id', 'expression' => '-k, id');
+my %modes = (keys => '64MB', rows => '256kB');
+
+# the server has the answers
+$node->safe_psql('postgres', "ALTER DATABASE postgres SET gpusort.algorithm = 'gpu_radix'");
+for my $mode (sort keys %modes)
+{
+	my $set = "SET work_mem = '$modes{$mode}';";
+	for my $name (sort keys %orders)
+	{
+		my $q = "SELECT id, k, w, nk, f FROM t ORDER BY $orders{$name}";
+		for my $verify ('off', 'on')
+		{
+			is($node->safe_psql('postgres', "$set SET gpusort.verify = $verify; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
+				"GpuSort $rows same", "$mode: $name, verify $verify");
+		}
+		my $route = $node->safe_psql('postgres', "$set SELECT route('$q')");
+		# a key that does not fit 128 bits needs its rows at hand
+		my $want = $name eq 'more than 128 bits' ? 'keys' : $mode;
+		like($route, qr/^$want: gpu radix: .*device ready, as set/, "$mode: $name went there");
+	}
+	is($node->safe_psql('postgres', "$set SELECT result FROM check_stable('(SELECT *, row_number() OVER () AS seq FROM t) t2', 'nk')"), 'same', "$mode: equal rows keep their order");
+	is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('SELECT count(*), max(k) FROM (SELECT k FROM t ORDER BY k OFFSET 5) s')"), 'same', "$mode: read to the end");
+	is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('SELECT k FROM t ORDER BY k LIMIT 10 OFFSET 50000')"), 'same', "$mode: LIMIT");
+	is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('SELECT a.k, b.id FROM t a JOIN t b ON a.k = b.k WHERE a.id % 2 = 0 ORDER BY a.k, b.id')"), 'same', "$mode: under a join");
+	is($node->safe_psql('postgres', "$set SET enable_hashjoin = off; SET enable_nestloop = off; SELECT result FROM check_sort('SELECT count(*), sum(a.id) FROM t a JOIN t b ON a.nk = b.nk AND a.k = b.k')"), 'same', "$mode: merge join with mark and restore");
+	is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('SELECT x, (SELECT max(k) FROM (SELECT k FROM t WHERE id % 3 = x ORDER BY k OFFSET 1) s) FROM generate_series(0, 5) x ORDER BY x')"), 'same', "$mode: run again and again");
+	is($node->safe_psql('postgres', <<SQL), $node->safe_psql('postgres', <<SQL2), "$mode: cursor, both ways");
+$set BEGIN; DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY k, id;
+MOVE 30000 c; FETCH 3 c; FETCH BACKWARD 5 c; MOVE ALL c; FETCH BACKWARD 2 c; FETCH ABSOLUTE 7 c; COMMIT;
+SQL
+SET gpusort.enable = off; BEGIN; DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY k, id;
+MOVE 30000 c; FETCH 3 c; FETCH BACKWARD 5 c; MOVE ALL c; FETCH BACKWARD 2 c; FETCH ABSOLUTE 7 c; COMMIT;
+SQL2
+	nothing_used($mode);
+}
+
+# a cursor that is not read to its end gives all back when it is closed
+is($node->safe_psql('postgres', <<SQL), "1\nt", 'an open cursor has a job');
+SET work_mem = '256kB'; BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT 1 FROM t ORDER BY k; FETCH 1 c;
+SELECT jobs = 1 AND memory_used > 0 FROM gpusort_devices();
+SQL
+nothing_used('cursor closed');
+
+# rows that do not fit, late: longer than a chunk, NULL without a place, budget
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE odd AS SELECT i AS id, (mix(i) - 2147483648) * 4294967296 + i AS w FROM generate_series(1, $rows) i;
+CREATE TABLE late_null AS SELECT i AS id, CASE WHEN i IN (40000, 40001, 55000) THEN NULL ELSE (mix(i) - 2147483648) * 4294967296 + i END AS w FROM generate_series(1, $rows) i;
+CREATE TABLE many AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k FROM generate_series(1, 400000) i;
+SQL
+like($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('SELECT repeat(''y'', CASE WHEN id = 50000 THEN 500000 ELSE 1 END), w FROM odd ORDER BY w')"),
+	qr/merged/, 'a row longer than a chunk: what was there is a run');
+is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT md5(r), w FROM (SELECT repeat(''y'', CASE WHEN id = 50000 THEN 500000 ELSE 1 END) r, w FROM odd ORDER BY w OFFSET 0) s')"),
+	'same', 'a row longer than a chunk');
+like($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('SELECT * FROM late_null ORDER BY w')"), qr/merged/, 'a late NULL in 64 bits: what was there is a run');
+is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT * FROM late_null ORDER BY w, id')"), 'same', 'a late NULL');
+# the planner thinks of few rows
+is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT id, k FROM many WHERE id % 1 = 0 AND k % 1 = 0 ORDER BY k, id')"), 'same', 'far more rows than estimated');
+nothing_used('rows that do not fit');
+
+# not repeatable: rows must not go where they could be lost
+for my $q ('SELECT k FROM t ORDER BY random()', 'WITH c AS MATERIALIZED (SELECT k FROM t) SELECT * FROM c ORDER BY k')
+{
+	unlike($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('$q')"), qr/^rows/, "not repeatable, not in record mode: $q");
+}
+
+# settings
+like($node->safe_psql('postgres', "SET gpusort.device = off; SELECT route('SELECT k FROM t ORDER BY k')"), qr/^host: cpu .*device off, not gpu radix: gpusort.device is off/, 'gpusort.device = off');
+like($node->safe_psql('postgres', "SET gpusort.device = '5'; SELECT route('SELECT k FROM t ORDER BY k')"), qr/^host: cpu/, 'a device that is not there');
+like($node->safe_psql('postgres', "SET gpusort.device = '0'; SELECT route('SELECT k FROM t ORDER BY k')"), qr/^\w+: gpu/, 'a device by number');
+my ($rc, $out, $err) = $node->psql('postgres', "SET gpusort.device = 'all'");
+like($err, qr/invalid value for parameter "gpusort.device".*\n.*list of device numbers/, 'a wrong list');
+like($node->safe_psql('postgres', "SET gpusort.algorithm = auto; SELECT route('SELECT id FROM t WHERE id < 1000 ORDER BY k')"), qr/^host: cpu/, 'small sorts stay');
+like($node->safe_psql('postgres', "SET gpusort.algorithm = auto; SET work_mem = '1GB'; SELECT route('SELECT id FROM many ORDER BY id')"), qr/^host: /, 'sorted input stays');
+
+# faults: same rows, and everything back
+my %fault = (
+	memory_start => qr/fault injected/, memory_sort => qr/fault injected/, error_up => qr/fault injected|the device process ended/,
+	error_sort => qr/fault injected|the device process ended/, error_down => qr/fault injected|the device process ended/,
+	kill_up => qr/the device process ended/, kill_sort => qr/the device process ended/, kill_down => qr/the device process ended/,
+	corrupt => qr/row \d+ of the result|result's rows are not the input's|out of order/);
+for my $mode (sort keys %modes)
+{
+	for my $f (sort keys %fault)
+	{
+		# a job that goes well makes the next restart quick
+		wait_ready("$mode $f");
+		my $set = "SET work_mem = '$modes{$mode}';" . ($f eq 'corrupt' ? ' SET gpusort.verify = on;' : '');
+		$node->safe_psql('postgres', "$set SELECT count(*) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s");
+		my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
+		my $before = $node->safe_psql('postgres', "SELECT sum(fallbacks) FROM gpusort_stat");
+		my $offset = -s $node->logfile;
+		is($node->safe_psql('postgres', "$set SET gpusort.device_fault = $f; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('SELECT * FROM t ORDER BY nk, k, id')"),
+			"GpuSort $rows same", "$mode: $f");
+		ok($node->log_contains(qr/goes on without the GPU: $fault{$f}/, $offset) || ($mode eq 'rows' && $f =~ /start|up/), "$mode: $f is logged");
+		cmp_ok($node->safe_psql('postgres', "SELECT sum(fallbacks) FROM gpusort_stat"), '>', $before, "$mode: $f is counted");
+		# an error or a kill ends the process, in its own time
+		ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), "$mode: after $f: a new process")
+		  if $f =~ /error|kill/;
+		wait_ready("$mode: after $f");
+		nothing_used("$mode: after $f");
+	}
+}
+
+# cancel, terminate, error: while the device hangs at each point
+for my $mode (sort keys %modes)
+{
+	for my $f ('hang_up', 'hang_sort', 'hang_down')
+	{
+		my $q = "SET work_mem = '$modes{$mode}'; SET gpusort.device_fault = $f; ";
+		fails_like($node, "$q SET statement_timeout = '500ms'; SELECT count(*) FROM (SELECT k, w FROM t ORDER BY k OFFSET 0) s",
+			qr/canceling statement due to statement timeout/, "$mode: cancelled in $f");
+		nothing_used("$mode: cancelled in $f");
+
+		my $s = $node->background_psql('postgres', on_error_stop => 0);
+		my $pid = $s->query('SELECT pg_backend_pid()');
+		$s->query_until(qr/begun/, "$q\n\\echo begun\nSELECT count(*) FROM (SELECT k, w FROM t ORDER BY k OFFSET 0) s;\n");
+		ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), "$mode: $f has a job");
+		$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+		$s->{run}->finish;
+		nothing_used("$mode: terminated in $f");
+	}
+}
+# the service is killed by hand while a job hangs: the sort goes on by itself
+{
+	my $s = $node->background_psql('postgres', on_error_stop => 0);
+	$s->query("SET work_mem = '256kB'; SET gpusort.device_fault = hang_up");
+	$s->query_until(qr/begun/, "\\echo begun\nSELECT count(*), sum(k) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s;\n");
+	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), 'a job hangs');
+	kill_hard($node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()'));
+	like($s->query('SELECT 1'), qr/^$rows\|.*\n1$/s, 'the service is killed: the sort goes on');
+	$s->quit;
+	wait_ready('killed');
+	nothing_used('killed');
+}
+# errors above and below while a job is open
+for my $mode (sort keys %modes)
+{
+	fails_like($node, "SET work_mem = '$modes{$mode}'; SELECT sum(1 / (id - 500)) FROM (SELECT id FROM t ORDER BY k OFFSET 0) s", qr/division by zero/, "$mode: error above");
+	fails_like($node, "SET work_mem = '$modes{$mode}'; SELECT sum(x) FROM (SELECT 1 / (id - $rows) AS x FROM t ORDER BY k OFFSET 0) s", qr/division by zero/, "$mode: error below");
+}
+nothing_used('errors');
+
+# the device's budget: what does not fit goes to the CPU
+$node->append_conf('postgresql.conf', "gpusort.device_memory = 10MB");
+$node->restart;
+wait_ready('small budget');
+like($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT route('SELECT * FROM many ORDER BY k')"), qr/^host: .*device memory full, not gpu radix: it does not fit the device memory/, 'over the budget');
+is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT * FROM many ORDER BY k, id')"), 'same', 'over the budget: rows');
+nothing_used('small budget');
+
+# crash of a backend: everything starts anew
+$node->append_conf('postgresql.conf', "restart_after_crash = on");
+$node->reload;
+{
+	my $s = $node->background_psql('postgres', on_error_stop => 0);
+	kill_hard($s->query('SELECT pg_backend_pid()'));
+	eval { $s->{run}->finish };
+	sleep 1;
+}
+ok($node->poll_query_until('postgres', 'SELECT true'), 'the server is back');
+wait_ready('crash');
+nothing_used('crash');
+# of the postmaster
+my $process = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
+$node->stop('immediate');
+my $gone = 0;
+for (1 .. 50) { last if $gone = !kill(0, $process); select undef, undef, undef, 0.1 }
+ok($gone, 'the device process ends with the server');
+
+# nothing to serve with
+for my $case ([ 'a missing library', "gpusort.device_library = '/nonexistent'", {}, qr/none: no device library/ ],
+	[ 'no device', '', { GPUSORT_CPU_ABI_DEVICES => 0 }, qr/none: no device/ ],
+	[ 'no staging', 'gpusort.staging_memory = 0', {}, qr/off/ ],
+	[ 'off', "gpusort.staging_memory = 8MB\ngpusort.device = off", {}, qr/off/ ])
+{
+	my ($name, $conf, $env, $state) = @$case;
+	next if $ENV{GPUSORT_TEST_LIBRARY} && %$env;
+	local %ENV = (%ENV, %$env);
+	$node->append_conf('postgresql.conf', $conf);
+	$node->start;
+	ok($node->poll_query_until('postgres', "SELECT state ~ 'none|off' FROM gpusort_devices()"), "$name: known");
+	like($node->safe_psql('postgres', 'SELECT state FROM gpusort_devices()'), $state, "$name: state");
+	is($node->safe_psql('postgres', "SELECT result FROM check_sort('SELECT * FROM t ORDER BY k, id')"), 'same', "$name: the CPU sorts");
+	$node->append_conf('postgresql.conf', "gpusort.device_library = '$library'") if $conf =~ /library/;
+	$node->stop;
+}
+done_testing();
