@@ -9,7 +9,11 @@
  */
 #include "../bench/cases.h"
 #include "../bench/distributions.h"
+#include "../src/kernel/isa.h"
+#include "../src/kernel/team.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +37,7 @@ typedef struct Area
 	size_t		size;
 } Area;
 
+static SortTeam *team;			/* of the jobs; NULL for one thread */
 static unsigned long ncases;
 static unsigned long nfailures;
 
@@ -41,8 +46,8 @@ fail(const char *kernel, const SortCase *c, const char *distribution, const char
 {
 	nfailures++;
 	if (nfailures <= 20)
-		fprintf(stderr, "FAILED %s: format %d, n %zu, bits [%d, %d), %s, rids %s: %s\n",
-				kernel, (int) c->format, c->n, c->begin_bit, c->end_bit, distribution,
+		fprintf(stderr, "FAILED %s (%s, %d threads): format %d, n %zu, bits [%d, %d), %s, rids %s: %s\n",
+				kernel, sort_isa_name(sort_isa()), sort_team_size(team), (int) c->format, c->n, c->begin_bit, c->end_bit, distribution,
 				c->rids_ascending ? "ascending" : "scrambled", what);
 }
 
@@ -109,6 +114,7 @@ run_case(const SortKernel *kernel, const SortCase *c, const char *distribution)
 	job.begin_bit = c->begin_bit;
 	job.end_bit = c->end_bit;
 	job.rids_ascending = c->rids_ascending;
+	job.team = team;
 	facts = case_facts(c, job.recs);
 	job.order_known = true;
 	job.descents = facts.descents;
@@ -182,15 +188,18 @@ shape_case(int shape, size_t n, bool rids_ascending)
 	return c;
 }
 
-/* All sizes up to max; each meets every distribution, shapes in turn. */
+/*
+ * All sizes up to max; each meets every distribution, the smaller in all formats,
+ * the others in each in turn.
+ */
 static void
 test_small_sizes(const SortKernel *kernel, size_t max)
 {
 	for (size_t n = 0; n <= max; n++)
 		for (int d = 0; distribution_names[d] != NULL; d++)
-			for (int turn = 0; turn < 3; turn++)
+			for (int turn = n <= 512 ? 0 : (n + d) % 3; turn < 3; turn += n <= 512 ? 1 : 3)
 			{
-				/* one shape of each third of the list, so of each format */
+				/* one shape of each third of the list, so mostly of each format */
 				int			shape = (int) ((n + d) % 4) + 4 * turn;
 				SortCase	c = shape_case(shape, n, (n + d) % 3 != 0);
 
@@ -260,6 +269,7 @@ test_interrupt(const SortKernel *kernel)
 			job.begin_bit = c.begin_bit;
 			job.end_bit = c.end_bit;
 			job.rids_ascending = true;
+			job.team = team;
 			job.interrupted = stop_at_zero;
 			job.interrupted_arg = &left;
 			if ((kernel->formats & 1u << c.format) != 0 && kernel->applies(&job, &why))
@@ -282,6 +292,71 @@ test_interrupt(const SortKernel *kernel)
 		}
 }
 
+/*
+ * The team: every rank runs once per run, barriers separate phases, threads
+ * other than the caller's block every signal.
+ */
+typedef struct TeamTest
+{
+	SortTeam   *team;
+	int			runs[SORT_TEAM_MAX];
+	int			phases[SORT_TEAM_MAX];
+	bool		wrong;
+} TeamTest;
+
+static void
+team_body(void *arg, int rank)
+{
+	TeamTest   *t = arg;
+	sigset_t	blocked;
+
+	t->runs[rank]++;
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	if (rank > 0 && !(sigismember(&blocked, SIGINT) && sigismember(&blocked, SIGUSR1) &&
+					  sigismember(&blocked, SIGALRM) && sigismember(&blocked, SIGTERM)))
+		t->wrong = true;
+	for (int phase = 1; phase <= 100; phase++)
+	{
+		t->phases[rank] = phase;
+		sort_team_barrier(t->team);
+		for (int r = 0; r < t->team->size; r++)
+			if (t->phases[r] != phase)
+				t->wrong = true;
+		sort_team_barrier(t->team);
+	}
+}
+
+static void
+test_team(void)
+{
+	for (int size = 1; size <= 5; size++)
+	{
+		TeamTest	t = {.team = sort_thread_team_create(size)};
+
+		if (t.team == NULL || t.team->size != size)
+		{
+			fprintf(stderr, "FAILED: no team of %d\n", size);
+			nfailures++;
+			continue;
+		}
+		for (int run = 0; run < 50; run++)
+			sort_team_run(t.team, team_body, &t);
+		for (int r = 0; r < size; r++)
+			t.wrong |= t.runs[r] != 50;
+		if (t.wrong)
+		{
+			fprintf(stderr, "FAILED: a team of %d lost a rank, a barrier or a signal mask\n", size);
+			nfailures++;
+		}
+		sort_thread_team_destroy(t.team);
+	}
+	if (sort_thread_team_create(0) != NULL || sort_thread_team_create(SORT_TEAM_MAX + 1) != NULL)
+	{
+		fprintf(stderr, "FAILED: a team of impossible size\n");
+		nfailures++;
+	}
+}
+
 static void
 test_registry(void)
 {
@@ -302,6 +377,7 @@ int
 main(int argc, char **argv)
 {
 	test_registry();
+	test_team();
 	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
 	{
 		unsigned long cases = ncases;
@@ -316,6 +392,29 @@ main(int argc, char **argv)
 		test_shapes(*k, 70001);
 		test_boundaries(*k, 13, 20);
 		test_interrupt(*k);
+
+		/* The other instruction sets, where they make a difference. */
+		if (strcmp((*k)->name, "cpu_merge") == 0)
+		{
+			for (int isa = SORT_ISA_PORTABLE; isa < (int) sort_isa_best(); isa++)
+			{
+				sort_isa_force(isa);
+				test_small_sizes(*k, 1100);
+				test_shapes(*k, 70001);
+			}
+			sort_isa_force(sort_isa_best());
+		}
+
+		for (int size = 2; size <= 5; size += 3)
+		{
+			team = sort_thread_team_create(size);
+			test_small_sizes(*k, 200);
+			test_shapes(*k, 70001);
+			test_boundaries(*k, 16, 19);
+			test_interrupt(*k);
+			sort_thread_team_destroy(team);
+			team = NULL;
+		}
 		printf("%-14s %lu cases, %lu failures\n", (*k)->name,
 			   ncases - cases, nfailures - failures);
 	}

@@ -16,7 +16,7 @@
  * of the moved bytes are not needed to decide anything.
  *
  * Memory: packed words, a copy; others, a copy of the records and a word per
- * record; and for each member up to 1.5 MB of run buffers and merge tree.  On an
+ * record; and for each member up to 2.5 MB of run buffers and merge tree.  On an
  * interrupt packed words are lost; other records are untouched until the finish.
  */
 #include "isa.h"

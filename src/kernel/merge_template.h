@@ -16,6 +16,8 @@
  * depends on the data.
  */
 
+#include "rec.h"
+
 #define BLOCK	(2 * LANES)
 
 /* Loops over vectors, unrolled so that those stay in registers. */
@@ -175,23 +177,41 @@ tree_refill(MergeTree *tree, size_t node)
 static inline __attribute__((always_inline)) void
 tree_merge(MergeTree *tree, size_t node, uint64_t *out, size_t n)
 {
-	MergeStream *a = &tree->streams[2 * node];
-	MergeStream *b = &tree->streams[2 * node + 1];
+	MergeStream *streams = &tree->streams[2 * node];
 	uint64_t   *kept = tree->nodes[node].held;
+	const uint64_t *a = streams[0].ptr;
+	const uint64_t *b = streams[1].ptr;
+	const uint64_t *a_end = streams[0].end;
+	const uint64_t *b_end = streams[1].end;
 	vec			held[2];
 
 	held[0] = vload(kept);
 	held[1] = vload(kept + LANES);
-	for (size_t i = 0; i < n; i += BLOCK)
+	for (uint64_t *end = out + n; out < end; out += BLOCK)
 	{
-		size_t		from_b = *b->ptr < *a->ptr;
-		MergeStream *s = from_b ? b : a;
+		size_t		from_a = *a <= *b;
+		const uint64_t *p = from_a ? a : b;
 
-		MERGE_STEP(held, s->ptr, out + i);
-		s->ptr += BLOCK;
-		if (s->end - s->ptr < BLOCK)
-			tree_refill(tree, 2 * node + from_b);
+		a += from_a * BLOCK;
+		b += (1 - from_a) * BLOCK;
+		MERGE_STEP(held, p, out);
+		if (unlikely(a_end - a < BLOCK))
+		{
+			streams[0].ptr = a;
+			tree_refill(tree, 2 * node);
+			a = streams[0].ptr;
+			a_end = streams[0].end;
+		}
+		if (unlikely(b_end - b < BLOCK))
+		{
+			streams[1].ptr = b;
+			tree_refill(tree, 2 * node + 1);
+			b = streams[1].ptr;
+			b_end = streams[1].end;
+		}
 	}
+	streams[0].ptr = a;
+	streams[1].ptr = b;
 	vstore(kept, held[0]);
 	vstore(kept + LANES, held[1]);
 }

@@ -12,7 +12,7 @@
 #define MERGE_PAD_WORDS		64
 
 /* Words that a node of a merge tree hands on at a time. */
-#define MERGE_FIFO_WORDS	64
+#define MERGE_FIFO_WORDS	128
 
 /* Widest block that an instruction set merges at a time, in words. */
 #define MERGE_MAX_BLOCK		16
