@@ -19,7 +19,7 @@ SELECT rows, bits,
 	   gpusort_route(rows, bits) WITH ORDINALITY g (algorithm, chosen, predicted_ms, scratch_bytes, reason, place)
  GROUP BY 1, 2 ORDER BY 1, 2;
 
--- more rows take longer, and so do wider keys
+-- more rows take longer
 SELECT algorithm, bool_and(predicted_ms > before) AS longer
   FROM (SELECT algorithm, predicted_ms,
 			   lag(predicted_ms) OVER (PARTITION BY algorithm ORDER BY rows) AS before
