@@ -10,6 +10,8 @@
  *	- The counts of up to 2^16 buckets come from one pass over the keys, so that
  *	  buckets need no joining; keys move to them in one pass, or in two
  *	  (coarse bucket, fine bucket) where one would write runs too short.
+ *	- A bucket that is too large goes round again with splitters from a sample
+ *	  instead of slices: a distribution that defeated slices once would do so again.
  *	- Inside a bucket the same idea is applied once more, with a bin for every
  *	  key, instead of a bitonic network (block_sort.cuh).
  *	- The rid decides between equal keys, so the result is stable although no
@@ -25,7 +27,7 @@
  *
  * Memory: one more copy of keys and rids in scratch, another of the keys if
  * they are not wanted as output, and 12 bytes for each of at most 2^16
- * buckets.  Later rounds need about a hundredth of the input more.
+ * buckets.  Later rounds may need about a twentieth of the input more.
  *
  * Errors: nothing but a status; outputs are undefined then.
  */
@@ -35,11 +37,11 @@
 #include "bucket_plan.cuh"
 #include "buffer.cuh"
 
-/* No input needs so many: a round splits a range by a factor of hundreds. */
+/* No input needs so many: a round divides a bucket by two at the very least. */
 #define MAX_ROUNDS			40
 
 /* Room for the kernels' static shared memory beside the dynamic. */
-#define RESERVED_SHARED		(10 * 1024)
+#define RESERVED_SHARED		(16 * 1024)
 
 /* How the sort of one job is laid out in memory. */
 template <class K> struct BucketMemory
@@ -54,6 +56,7 @@ template <class K> struct BucketMemory
 	Segment<K> *segments[2];
 	uint32_t   *coarse_first_tile;
 	Segment<K> *coarse_segments;
+	Splitters<K> *splitters;	/* of a later round's segments */
 	uint32_t   *piece_start;
 	K		   *edges;			/* two for each piece */
 	uint64_t	bytes;
@@ -103,7 +106,7 @@ cut_memory(const GpusortJob *job, const BucketShape &shape, void *scratch)
 	BucketMemory<K> memory;
 	ScratchCutter cutter(scratch);
 	uint64_t	segments = job->n / BLOCK_SORT_CAPACITY + 1;
-	uint64_t	buckets = job->n / (MOSTLY_FULL / 2) + 4 * segments;
+	uint64_t	buckets = job->n / (MOSTLY_FULL / 2) * 2 + 4 * segments;
 	bool		rids = carries_rids(job);
 
 	if (buckets < shape.counts_size)
@@ -126,6 +129,7 @@ cut_memory(const GpusortJob *job, const BucketShape &shape, void *scratch)
 	memory.coarse_segments = cutter.take<Segment<K>>(MAX_COARSE);
 	memory.piece_start = cutter.take<uint32_t>(job->n / PIECE + 2);
 	memory.edges = cutter.take<K>(2 * (job->n / PIECE + 1));
+	memory.splitters = cutter.take<Splitters<K>>(segments);
 	for (int i = 0; i < 2; i++)
 	{
 		memory.first_tile[i] = cutter.take<uint32_t>(segments);
@@ -216,11 +220,12 @@ run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 					 count, round);
 		TRY(clear_device(run, memory.counts, buckets * sizeof(uint32_t)));
 		LAUNCH(run, (segment_sample_kernel<K, RIDS>), count, SEGMENT_THREADS, 0, keys,
-			   rids, bits, memory.segments[round % 2], next);
+			   rids, bits, segments, memory.splitters, next);
 		LAUNCH(run, (segment_histogram_kernel<K, RIDS>), tiles, PARTITION_THREADS, 0,
-			   keys, rids, bits, segments, first_tile, count, memory.counts);
+			   keys, rids, bits, segments, memory.splitters, first_tile, count,
+			   memory.counts);
 		LAUNCH(run, segment_plan_kernel<K>, count, SEGMENT_THREADS, 0, segments,
-			   memory.counts, memory.bucket_start, next,
+			   memory.splitters, memory.counts, memory.bucket_start, next,
 			   memory.segments[(round + 1) % 2], memory.first_tile[(round + 1) % 2],
 			   &memory.plan->blocks_done, run->stream->mailbox, ticket);
 		move.keys = keys;
@@ -234,8 +239,8 @@ run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 		move.tiles = tiles;
 		move.cursor = memory.counts;
 		move.bins = SEGMENT_THREADS;
-		move.digit_mask = ~0u;
-		LAUNCH(run, (partition_kernel<K, RIDS>), tiles, PARTITION_THREADS,
+		move.splitters = memory.splitters;
+		LAUNCH(run, (partition_kernel<K, RIDS, true>), tiles, PARTITION_THREADS,
 			   (partition_shared<K, RIDS>()), move);
 		from = 1 - from;
 		sort.keys = memory.keys[from];
@@ -282,7 +287,7 @@ move_and_sort(SortRun *run, const BucketShape &shape, const BucketMemory<K> &mem
 		move.cursor = memory.coarse_cursor;
 		move.bins = shape.coarse;
 		move.digit_shift = shape.fine_bits;
-		LAUNCH(run, (partition_kernel<K, RIDS>), move.tiles, PARTITION_THREADS,
+		LAUNCH(run, (partition_kernel<K, RIDS, false>), move.tiles, PARTITION_THREADS,
 			   (partition_shared<K, RIDS>()), move);
 		run->result->passes++;
 		move.keys = memory.keys[1];
@@ -299,7 +304,7 @@ move_and_sort(SortRun *run, const BucketShape &shape, const BucketMemory<K> &mem
 		move.digit_shift = 0;
 		move.digit_mask = move.bins - 1;
 	}
-	LAUNCH(run, (partition_kernel<K, RIDS>), move.tiles, PARTITION_THREADS,
+	LAUNCH(run, (partition_kernel<K, RIDS, false>), move.tiles, PARTITION_THREADS,
 		   (partition_shared<K, RIDS>()), move);
 
 	sort.keys = memory.keys[0];

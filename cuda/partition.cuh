@@ -36,12 +36,42 @@ partition_tile()
 	return PARTITION_THREADS * partition_items<K>();
 }
 
+/*
+ * Buckets between splitters: keys of a sample at even distances in its order.
+ * A value's bucket is found by binary search; a splitter that is a good part of the
+ * sample has a bucket for its own value, after the one of the values below it.
+ */
+#define MAX_SPLITTERS	255
+
+struct SplitterBase
+{
+	uint16_t	bucket;			/* of values above the splitter before */
+	uint16_t	heavy;			/* 1: the splitter's own value has the next */
+};
+
+template <class K> struct Splitters
+{
+	K			value[MAX_SPLITTERS + 1];	/* padded with all ones */
+	SplitterBase base[MAX_SPLITTERS + 1];
+
+	__device__ __forceinline__ uint32_t operator() (K v) const
+	{
+		uint32_t	at = 0;
+
+#pragma unroll
+		for (uint32_t step = (MAX_SPLITTERS + 1) / 2; step > 0; step /= 2)
+			at += value[at + step - 1] < v ? step : 0;
+		return base[at].bucket + (value[at] == v ? base[at].heavy : 0);
+	}
+};
+
 template <class K> struct Segment
 {
-	BucketMap<K> map;
+	BucketMap<K> map;			/* of round one's segments */
 	uint32_t	start;
 	uint32_t	end;
 	uint32_t	first_bucket;	/* index of its bucket 0 among all buckets */
+	uint32_t	buckets;
 	uint32_t	by_rid;			/* all keys are equal: the rid is the key */
 };
 
@@ -62,7 +92,16 @@ template <class K> struct PartitionArgs
 	int			digit_shift;	/* bin = (bucket >> shift) & mask */
 	uint32_t	digit_mask;
 	const uint32_t *skip;		/* nonzero there: the pass is not needed */
+	const Splitters<K> *splitters;	/* of each segment, for passes by splitters */
 };
+
+/* Copies a struct with all threads of a block. */
+template <class T> __device__ __forceinline__ void
+copy_words(T *to, const T *from, uint32_t threads)
+{
+	for (uint32_t i = threadIdx.x; i < sizeof(T) / 4; i += threads)
+		reinterpret_cast<uint32_t *>(to)[i] = reinterpret_cast<const uint32_t *>(from)[i];
+}
 
 /* The segment that a tile belongs to: the last one that starts at or before. */
 __device__ __forceinline__ uint32_t
@@ -110,7 +149,7 @@ partition_shared()
 		(sizeof(K) + sizeof(uint16_t) + (RIDS ? sizeof(uint32_t) : 0));
 }
 
-template <class K, bool RIDS>
+template <class K, bool RIDS, bool BY_SPLITTERS>
 __global__ void __launch_bounds__(PARTITION_THREADS, 2)
 partition_kernel(const PartitionArgs<K> args)
 {
@@ -128,6 +167,7 @@ partition_kernel(const PartitionArgs<K> args)
 	__shared__ uint32_t bin_target[PARTITION_MAX_BINS];
 	__shared__ uint32_t room[PARTITION_THREADS / 32];
 	__shared__ Segment<K> segment;
+	__shared__ Splitters<K> splitters[1];
 
 	K			keys[ITEMS];
 	uint32_t	rids[RIDS ? ITEMS : 1];
@@ -141,9 +181,9 @@ partition_kernel(const PartitionArgs<K> args)
 		tile >= (args.tile_count ? *args.tile_count : args.tiles))
 		return;
 	s = find_segment(args.first_tile, args.segment_count, tile);
-	for (uint32_t i = threadIdx.x; i < sizeof(Segment<K>) / 4; i += PARTITION_THREADS)
-		reinterpret_cast<uint32_t *>(&segment)[i] =
-			reinterpret_cast<const uint32_t *>(&args.segments[s])[i];
+	copy_words(&segment, &args.segments[s], PARTITION_THREADS);
+	if (BY_SPLITTERS)
+		copy_words(splitters, &args.splitters[s], PARTITION_THREADS);
 	for (uint32_t i = threadIdx.x; i <= args.bins; i += PARTITION_THREADS)
 		bin_start[i] = 0;
 	__syncthreads();
@@ -172,7 +212,8 @@ partition_kernel(const PartitionArgs<K> args)
 			K			v = !by_rid ? args.bits(keys[i])
 				: (K) (RIDS && args.rids ? args.rids[start + at] : start + at);
 
-			bin = (map(v) >> args.digit_shift) & args.digit_mask;
+			bin = BY_SPLITTERS ? splitters[0](v)
+				: (map(v) >> args.digit_shift) & args.digit_mask;
 		}
 		place[i] = bin << 16 | count_in_warp(bin_start, bin);
 	}

@@ -165,24 +165,40 @@ radix_pass_shared()
 	return radix_tile<K>() * (sizeof(K) + (RIDS ? sizeof(uint32_t) : 0));
 }
 
-/* Sum of digit's counts in the tiles before this one. */
+/*
+ * Sum of digit's counts in the tiles before this one.  Several tiles are asked at
+ * once, since most of the time goes into waiting for answers.
+ */
 __device__ __forceinline__ uint32_t
 look_back(const unsigned long long *tiles, uint32_t tile, uint32_t digit, uint32_t pass)
 {
+	constexpr int WINDOW = 8;
 	uint32_t	sum = 0;
+	uint32_t	before = tile;	/* tiles not yet added */
 
-	for (uint32_t before = tile; before > 0; before--)
+	while (before > 0)
 	{
-		const volatile unsigned long long *word = tiles +
-			(uint64_t) (before - 1) * RADIX_DIGITS + digit;
-		unsigned long long told;
+		unsigned long long told[WINDOW];
 
-		do
-			told = *word;
-		while (!TILE_TELLS(told, pass));
-		sum += TILE_COUNT(told);
-		if (TILE_STATE(told) == TILE_SUM)
-			break;
+#pragma unroll
+		for (int i = 0; i < WINDOW; i++)
+			told[i] = (uint32_t) i < before
+				? *(const volatile unsigned long long *)
+				&tiles[(uint64_t) (before - 1 - i) * RADIX_DIGITS + digit] : 0;
+#pragma unroll
+		for (int i = 0; i < WINDOW; i++)
+		{
+			if (!TILE_TELLS(told[i], pass))
+			{
+				before -= i;	/* ask again from here */
+				break;
+			}
+			sum += TILE_COUNT(told[i]);
+			if (TILE_STATE(told[i]) == TILE_SUM)
+				return sum;
+			if (i == WINDOW - 1)
+				before -= WINDOW;
+		}
 	}
 	return sum;
 }
@@ -229,21 +245,30 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 	for (int i = 0; i < ITEMS; i++)
 		keys[i] = first + i * 32 < count ? args.keys[start + first + i * 32]
 			: all_ones<K>();
-#pragma unroll
-	for (int i = 0; i < ITEMS; i++)
+	/* all matches first: each takes long, but none waits for another */
 	{
-		uint32_t	digit = radix_digit(args.bits(keys[i]), shift);
-		uint32_t	peers = __match_any_sync(0xffffffffu, digit);
-		int			leader = 31 - __clz(peers);
-		uint32_t	before = 0;
+		uint32_t	peers[ITEMS];
 
-		if (lane == leader)
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			peers[i] = __match_any_sync(0xffffffffu,
+										radix_digit(args.bits(keys[i]), shift));
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
 		{
-			before = warp_start[warp][digit];
-			warp_start[warp][digit] = before + __popc(peers);
+			uint32_t   *start_of = &warp_start[warp][radix_digit(args.bits(keys[i]), shift)];
+			int			leader = 31 - __clz(peers[i]);
+			uint32_t	before = 0;
+
+			if (lane == leader)
+			{
+				before = *start_of;
+				*start_of = before + __popc(peers[i]);
+			}
+			before = __shfl_sync(0xffffffffu, before, leader);
+			rank[i] = (uint16_t) (before + __popc(peers[i] & ((1u << lane) - 1)));
+			__syncwarp();
 		}
-		before = __shfl_sync(0xffffffffu, before, leader);
-		rank[i] = (uint16_t) (before + __popc(peers & ((1u << lane) - 1)));
 	}
 	if (RIDS)
 	{

@@ -1,0 +1,282 @@
+/*
+ * counting.cu
+ *	  gpu_counting: count how often each value occurs, sum up, place.
+ *
+ * Abdel-hafeez, Gordon-Ross, Abubaker, "A comparison-free sorting algorithm on CPUs
+ * and GPUs" (2018), section 5.2: count, parallel prefix sum, and each thread
+ * emits its range of values as often as counted.  Differences:
+ *
+ *	- Counters in global memory, which all keys of one value would contend for,
+ *	  are the exception (value_count.cuh).
+ *	- Threads own ranges of the output, not of the values, so that a value
+ *	  that fills the output does not fall to one thread (value_emit.cuh).
+ *	- With rids the placing is stable (counting_place.cuh), which the paper leaves
+ *	  out, as do Kozakai et al.
+ *
+ * Keys alone are read once, or twice where the range exceeds shared memory, and
+ * written once.  With rids there is one pass for each 8 bits of the range.
+ *
+ * Memory: keys alone, 8 bytes per value of the range, and 2 bytes per key where
+ * pages are used; with rids 4 to 8 bytes per key and pass.
+ *
+ * Errors: nothing but a status; outputs are undefined then.
+ */
+#include "counting_place.cuh"
+#include "prefix_sum.cuh"
+#include "value_emit.cuh"
+
+#define FINISH_THREADS	256
+
+/* ------------------------------------------------------------------------
+ * Keys alone
+ * ------------------------------------------------------------------------
+ */
+struct KeysMemory
+{
+	CountMemory count;
+	uint32_t   *counts;
+	void	   *sum_scratch;
+	uint64_t	sum_bytes;
+	uint64_t	bytes;
+};
+
+static KeysMemory
+cut_keys_memory(const CountPlan &plan, void *scratch)
+{
+	KeysMemory	memory;
+	ScratchCutter cutter(scratch);
+
+	memory.counts = cutter.take<uint32_t>(plan.range);
+	memory.count = cut_count_memory(&cutter, plan);
+	memory.sum_bytes = gpusort_sum_scratch(plan.range);
+	memory.sum_scratch = cutter.take<char>(memory.sum_bytes);
+	memory.bytes = cutter.used;
+	return memory;
+}
+
+template <class K> static GpusortStatus
+sort_keys(SortRun *run)
+{
+	const GpusortJob *job = run->job;
+	CountPlan	plan = count_plan(run->device, job->n, value_range(job));
+	KeysMemory	memory = cut_keys_memory(plan, job->scratch);
+
+	TRY(count_values<K>(run, plan, memory.count, memory.counts));
+	TRY(gpusort_exclusive_sum(run, memory.sum_scratch, memory.sum_bytes, memory.counts,
+							  memory.counts, plan.range));
+	LAUNCH(run, emit_kernel<K>, div_up(job->n, emit_tile<K>()), EMIT_THREADS, 0,
+		   memory.counts, plan.range, (uint32_t) job->n, value_map<K>(job).least,
+		   static_cast<K *>(job->keys_out));
+	run->result->passes = plan.method == COUNT_PAGES ? 2 : 1;
+	return GPUSORT_OK;
+}
+
+/* ------------------------------------------------------------------------
+ * Keys with rids
+ * ------------------------------------------------------------------------
+ */
+static int
+value_bits(const GpusortJob *job)
+{
+	uint64_t	last = value_range(job) - 1;
+	int			bits = 1;
+
+	while (last >> bits)
+		bits++;
+	return bits;
+}
+
+struct RidsMemory
+{
+	uint32_t   *positions[2];	/* 0 is written by the last pass */
+	void	   *rest[2];
+	PlaceState *state;
+	unsigned long long *tiles;
+	uint64_t	bytes;
+};
+
+static RidsMemory
+cut_rids_memory(const GpusortJob *job, int passes, void *scratch)
+{
+	RidsMemory	memory = {};
+	ScratchCutter cutter(scratch);
+
+	memory.positions[0] = wants_rids(job) ? job->rids_out : cutter.take<uint32_t>(job->n);
+	if (passes > 1)
+		memory.positions[1] = cutter.take<uint32_t>(job->n);
+	for (int i = 0; i < passes - 1 && i < 2; i++)
+	{
+		/* what is left after pass i: at most 24 bits, then 16 */
+		int			left = passes - 1 - i;
+
+		memory.rest[i] = cutter.take<char>(job->n * (left == 3 ? 4 : left));
+	}
+	memory.state = cutter.take<PlaceState>(1);
+	memory.tiles = cutter.take<unsigned long long>(div_up(job->n, PLACE_TILE) *
+												   RADIX_DIGITS);
+	memory.bytes = cutter.used;
+	return memory;
+}
+
+/* The outputs from sorted positions, where these alone are not what is wanted. */
+template <class K>
+__global__ void __launch_bounds__(FINISH_THREADS)
+finish_kernel(const uint32_t *positions, uint32_t n, const K *keys, const uint32_t *rids,
+			  K *keys_out, uint32_t *rids_out)
+{
+	uint64_t	i = (uint64_t) blockIdx.x * FINISH_THREADS + threadIdx.x;
+
+	if (i < n)
+	{
+		uint32_t	from = positions[i];
+
+		if (keys_out)
+			keys_out[i] = keys[from];
+		if (rids_out && rids)
+			rids_out[i] = rids[from];
+	}
+}
+
+/* The pass that reads what pass - 1 left, and all after it. */
+template <class Source, class Rest> static GpusortStatus
+place(SortRun *run, const RidsMemory &memory, const Source &source, int passes,
+	  uint32_t pass, int digit_bits)
+{
+	uint32_t	left = passes - 1 - pass;
+	PlaceArgs<Source, Rest> args = {};
+
+	args.source = source;
+	args.positions = pass == 0 ? NULL : memory.positions[(left + 1) % 2];
+	args.rest_out = left > 0 ? static_cast<Rest *>(memory.rest[pass % 2]) : NULL;
+	args.positions_out = memory.positions[left % 2];
+	args.n = (uint32_t) run->job->n;
+	args.pass = pass;
+	args.digit_bits = digit_bits;
+	args.state = memory.state;
+	args.tiles = memory.tiles;
+	LAUNCH(run, (place_kernel<Source, Rest>), div_up(args.n, PLACE_TILE), PLACE_THREADS,
+		   place_shared<Source>(), args);
+	run->result->passes++;
+	return GPUSORT_OK;
+}
+
+/* A source of what pass left as words of type Rest. */
+template <class Rest> static RestSource<Rest>
+rest_of(const RidsMemory &memory, uint32_t pass)
+{
+	RestSource<Rest> source = {static_cast<const Rest *>(memory.rest[pass % 2])};
+
+	return source;
+}
+
+template <class K> static GpusortStatus
+sort_rids(SortRun *run)
+{
+	const GpusortJob *job = run->job;
+	int			bits = value_bits(job);
+	int			passes = (bits + 7) / 8;
+	int			digit_bits = (bits + passes - 1) / passes;
+	RidsMemory	memory = cut_rids_memory(job, passes, job->scratch);
+	KeySource<K> keys = {static_cast<const K *>(job->keys), value_map<K>(job)};
+	uint64_t	tiles = div_up(job->n, PLACE_TILE);
+	uint64_t	blocks = div_up(job->n, PLACE_THREADS * KeyVector<K>::SIZE * 4);
+	uint32_t	pass = 0;
+
+	if (blocks > (uint64_t) run->device->multiprocessors * 4)
+		blocks = (uint64_t) run->device->multiprocessors * 4;
+	TRY(clear_device(run, memory.state, sizeof(PlaceState)));
+	TRY(clear_device(run, memory.tiles, tiles * RADIX_DIGITS * sizeof(unsigned long long)));
+	LAUNCH(run, count_digits_kernel<K>, blocks, PLACE_THREADS, 0, keys.keys,
+		   (uint32_t) job->n, keys.map, passes, digit_bits, memory.state);
+	switch (passes)
+	{
+		case 4:
+			TRY((place<KeySource<K>, uint32_t>(run, memory, keys, passes, pass++, digit_bits)));
+			TRY((place<RestSource<uint32_t>, uint16_t>(run, memory,
+													   rest_of<uint32_t>(memory, 0), passes,
+													   pass++, digit_bits)));
+			break;
+		case 3:
+			TRY((place<KeySource<K>, uint16_t>(run, memory, keys, passes, pass++, digit_bits)));
+			break;
+		default:
+			TRY((place<KeySource<K>, uint8_t>(run, memory, keys, passes, pass++, digit_bits)));
+			break;
+	}
+	if (passes >= 3)
+	{
+		TRY((place<RestSource<uint16_t>, uint8_t>(run, memory,
+												  rest_of<uint16_t>(memory, pass - 1),
+												  passes, pass, digit_bits)));
+		pass++;
+	}
+	if (passes >= 2)
+		TRY((place<RestSource<uint8_t>, uint8_t>(run, memory,
+												 rest_of<uint8_t>(memory, pass - 1),
+												 passes, pass, digit_bits)));
+	if (wants_keys(job) || job->rids)
+		LAUNCH(run, finish_kernel<K>, div_up(job->n, FINISH_THREADS), FINISH_THREADS, 0,
+			   memory.positions[0], (uint32_t) job->n, keys.keys, job->rids,
+			   wants_keys(job) ? static_cast<K *>(job->keys_out) : NULL,
+			   wants_rids(job) ? job->rids_out : NULL);
+	return GPUSORT_OK;
+}
+
+/* ------------------------------------------------------------------------
+ * The algorithm
+ * ------------------------------------------------------------------------
+ */
+
+/* Keys alone can be made from counts; anything else moves by position. */
+static bool
+by_counts(const GpusortJob *job)
+{
+	return !wants_rids(job) && keys_are_values(job);
+}
+
+static const char *
+why_not(const DeviceTraits *device, const GpusortJob *job)
+{
+	const char *why = why_not_by_value(job);
+
+	if (why)
+		return why;
+	if ((size_t) device->max_shared < place_shared<KeySource<uint32_t>>() + 20 * 1024)
+		return "the device's shared memory is too small";
+	return NULL;
+}
+
+static uint64_t
+scratch(const DeviceTraits *device, const GpusortJob *job)
+{
+	if (by_counts(job))
+		return cut_keys_memory(count_plan(device, job->n, value_range(job)), NULL).bytes;
+	return cut_rids_memory(job, (value_bits(job) + 7) / 8, NULL).bytes;
+}
+
+template <class K> static GpusortStatus
+run_for(SortRun *run)
+{
+	return by_counts(run->job) ? sort_keys<K>(run) : sort_rids<K>(run);
+}
+
+static GpusortStatus
+run(SortRun *run)
+{
+	return run->job->key_bits == 32 ? run_for<uint32_t>(run) :
+		run->job->key_bits == 64 ? run_for<uint64_t>(run) : run_for<Key128>(run);
+}
+
+const SortAlgorithm gpu_counting_algorithm = {
+	{
+		"gpu_counting",
+		"keys whose range is known and at most 16 times the rows",
+		"Abdel-hafeez et al. 2018",
+		GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128,
+		1,
+		1
+	},
+	why_not,
+	scratch,
+	run
+};

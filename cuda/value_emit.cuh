@@ -1,0 +1,124 @@
+/*
+ * value_emit.cuh
+ *	  Writes sorted keys from the places where each value starts.
+ *
+ * Every output finds its value by a binary search over the starts, so that work is
+ * shared out evenly whatever the counts: a value with all the keys is written by
+ * all blocks, a stretch of values without keys costs nothing.  A block first
+ * finds the few values of its tile and copies their starts to shared memory, where
+ * each thread searches once per 16 bytes that it writes.
+ */
+#ifndef GPUSORT_VALUE_EMIT_CUH
+#define GPUSORT_VALUE_EMIT_CUH
+
+#include "key.cuh"
+
+#define EMIT_THREADS	256
+#define EMIT_VECTORS	8		/* of 16 bytes per thread */
+#define EMIT_STAGED		2048	/* starts that shared memory holds */
+
+template <class K> __host__ __device__ constexpr uint32_t
+emit_tile()
+{
+	return EMIT_THREADS * EMIT_VECTORS * (16 / sizeof(K));
+}
+
+/* The last v with starts[v] <= at, by a whole warp; starts[0] is 0. */
+__device__ __forceinline__ uint32_t
+value_at(const uint32_t *starts, uint32_t range, uint32_t at)
+{
+	uint32_t	lo = 0;
+	uint32_t	count = range;
+
+	while (count > 1)
+	{
+		uint32_t	step = (count - 1) / 32 + 1;
+		uint32_t	probe = threadIdx.x % 32 * step;
+		bool		below = probe < count && starts[lo + probe] <= at;
+		uint32_t	skip = (__popc(__ballot_sync(0xffffffffu, below)) - 1) * step;
+
+		lo += skip;
+		count = min(step, count - skip);
+	}
+	return lo;
+}
+
+/* Output i is least + v where starts[v] <= i < starts[v + 1]. */
+template <class K>
+__global__ void __launch_bounds__(EMIT_THREADS)
+emit_kernel(const uint32_t *starts, uint32_t range, uint32_t n, K least, K *out)
+{
+	constexpr int VECTOR = 16 / sizeof(K);
+	struct alignas(16) Keys
+	{
+		K			key[VECTOR];
+	};
+
+	__shared__ uint32_t staged[EMIT_STAGED + 1];
+	__shared__ uint32_t ends[2];
+
+	uint32_t	first = blockIdx.x * emit_tile<K>();
+	uint32_t	count = min(n - first, emit_tile<K>());
+
+	if (threadIdx.x < 64)
+	{
+		int			warp = threadIdx.x / 32;
+		uint32_t	v = value_at(starts, range, warp == 0 ? first : first + count - 1);
+
+		if (threadIdx.x % 32 == 0)
+			ends[warp] = v;
+	}
+	__syncthreads();
+
+	const uint32_t lowest = ends[0];
+	const uint32_t values = ends[1] - lowest + 1;
+	const uint32_t *from = starts + lowest;
+
+	if (values <= EMIT_STAGED)
+	{
+		for (uint32_t i = threadIdx.x; i < values; i += EMIT_THREADS)
+			staged[i] = from[i];
+		from = staged;
+		__syncthreads();
+	}
+#pragma unroll 2
+	for (int u = 0; u < EMIT_VECTORS; u++)
+	{
+		uint32_t	place = (u * EMIT_THREADS + threadIdx.x) * VECTOR;
+		uint32_t	at = first + place;
+		uint32_t	v = 0;
+		uint32_t	until = 0;	/* where the next value starts */
+		Keys		keys;
+
+		if (place >= count)
+			break;
+#pragma unroll
+		for (int i = 0; i < VECTOR; i++)
+		{
+			if (i == 0 || at + i >= until)
+			{
+				uint32_t	hi = values;
+
+				while (hi - v > 1)
+				{
+					uint32_t	middle = v + (hi - v) / 2;
+
+					if (from[middle] <= at + i)
+						v = middle;
+					else
+						hi = middle;
+				}
+				until = v + 1 < values ? from[v + 1] : UINT32_MAX;
+			}
+			keys.key[i] = least + (lowest + v);
+		}
+		if (place + VECTOR <= count)
+			*reinterpret_cast<Keys *>(out + at) = keys;
+		else
+			for (int i = 0; i < VECTOR; i++)
+				if (place + i < count)
+					out[at + i] = keys.key[i];
+	}
+}
+
+#endif							/* GPUSORT_VALUE_EMIT_CUH */
