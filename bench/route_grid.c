@@ -21,6 +21,7 @@
  *	--step S			... every S-th of them		(default 1)
  *	--key-bits LIST		(default 8,12,16,20,24,32,48,64,96,128)
  *	--orders LIST		(default all)
+ *	--threads T			a team of T (default 1)
  *	--bound X			(default 1.25)
  *	--grain-us X		a difference below this counts as none (default 0.2)
  *	--format csv|worst	every cell, or only a summary and the worst cells
@@ -39,6 +40,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "kernel/team.h"
 #include "route/model.h"
 #include "route/router.h"
 #include "route/sample.h"
@@ -74,6 +76,7 @@ typedef struct Options
 	int			norders;
 	double		bound;
 	double		grain_us;
+	int			threads;
 	bool		csv;
 	bool		calibrate;
 	bool		constants;
@@ -126,6 +129,8 @@ typedef struct Inputs
 	size_t		stride;			/* bytes from one copy to the next */
 	char	   *scratch;
 	size_t		scratch_size;
+	int			threads;
+	SortTeam   *team;
 } Inputs;
 
 static Inputs inputs;
@@ -146,6 +151,7 @@ decide_inputs(void)
 		RouteDecision decision;
 
 		inputs.facts[c].memory = inputs.scratch_size;
+		inputs.facts[c].threads = inputs.threads;
 		gpusort_route_sample(&inputs.facts[c], inputs.recs + c * inputs.stride);
 		gpusort_route_decide(&inputs.facts[c], &decision);
 		if (decision.kernel == NULL)
@@ -184,6 +190,7 @@ measure(const SortKernel *kernel)
 			gpusort_route_job(&inputs.facts[c], &jobs[c]);
 			jobs[c].recs = inputs.recs + c * inputs.stride;
 			jobs[c].scratch = inputs.scratch;
+			jobs[c].team = inputs.team;
 			if (kernel != NULL && !kernel->applies(&jobs[c], &why))
 				return -1;
 		}
@@ -328,7 +335,10 @@ print_constants(void)
 			printf("%s%.4g", k ? ", " : "", route_model->curve[c][k]);
 		printf("},\t/* %s */\n", model_curve_names[c]);
 	}
-	printf("\t.cell_ns = %.4g\n", route_model->cell_ns);
+	printf("\t.scalar = {");
+	for (int i = 0; i < MODEL_SCALARS; i++)
+		printf("%s%.4g", i ? ", " : "", route_model->scalar[i]);
+	printf("}\n");
 }
 
 static void
@@ -356,6 +366,7 @@ parse_options(Options *opt, int argc, char **argv)
 	opt->log2_max = 22;
 	opt->step = 1;
 	opt->bound = 1.25;
+	opt->threads = 1;
 	opt->grain_us = 0.2;
 	opt->csv = true;
 	for (int i = 1; i < argc; i++)
@@ -385,6 +396,8 @@ parse_options(Options *opt, int argc, char **argv)
 		}
 		else if (strcmp(name, "--step") == 0)
 			opt->step = atoi(value) > 0 ? atoi(value) : 1;
+		else if (strcmp(name, "--threads") == 0)
+			opt->threads = atoi(value) > 1 ? atoi(value) : 1;
 		else if (strcmp(name, "--bound") == 0)
 			opt->bound = atof(value);
 		else if (strcmp(name, "--grain-us") == 0)
@@ -458,6 +471,14 @@ main(int argc, char **argv)
 	recs = map_memory(size);
 	/* what a kernel needs beyond one copy of the records stays below this */
 	scratch = map_memory(size + (64 << 20));
+
+	inputs.threads = opt.threads;
+	if (opt.threads > 1)
+	{
+		inputs.team = sort_thread_team_create(opt.threads);
+		if (inputs.team == NULL)
+			die("no team", NULL);
+	}
 
 	if (opt.csv)
 		printf("log2_rows,key_bits,order,algorithm,predicted_us,measured_us,"

@@ -74,8 +74,9 @@ flat_model(void)
 
 	for (int c = 0; c < MODEL_CURVES; c++)
 		set_curve(&model, c, 10);
-	model.cell_ns = 10;
-	model.drop_ns = 0;
+	model.scalar[MODEL_CELL_NS] = 10;
+	model.scalar[MODEL_DROP_NS] = 0;
+	model.scalar[MODEL_TEAM_SHARE] = 0.8;
 	return model;
 }
 
@@ -134,7 +135,7 @@ test_choice(void)
 				  cases[i].curve + facts.format, 0.001);
 		if (cases[i].curve == MODEL_RADIX)
 			set_curve(&model, MODEL_RADIX_16, 0.001);
-		model.cell_ns = 0.001;
+		model.scalar[MODEL_CELL_NS] = 0.001;
 		route_model = &model;
 		facts.order_known = cases[i].order != 0;
 		if (cases[i].order < 0)
@@ -177,8 +178,9 @@ test_properties(void)
 		for (int c = 0; c < MODEL_CURVES; c++)
 			for (int k = 0; k < MODEL_KNOTS; k++)
 				model.curve[c][k] = (double) (next_random() % 1000) / 10;
-		model.cell_ns = (double) (next_random() % 100) / 10;
-		model.drop_ns = (double) (next_random() % 100) / 10;
+		model.scalar[MODEL_CELL_NS] = (double) (next_random() % 100) / 10;
+		model.scalar[MODEL_DROP_NS] = (double) (next_random() % 100) / 10;
+		model.scalar[MODEL_TEAM_SHARE] = (double) (next_random() % 100) / 100;
 		route_model = &model;
 		if (next_random() % 2)
 		{
@@ -339,6 +341,35 @@ test_curve(void)
 	}
 }
 
+/* A team shortens what can be divided, and nothing else. */
+static void
+test_team(void)
+{
+	RouteModel	model = flat_model();
+	RouteFacts	facts = facts_of(1 << 20, 16);
+	const SortKernel *radix = sort_kernel_by_name("cpu_radix");
+	const SortKernel *counting = sort_kernel_by_name("cpu_counting");
+	const SortKernel *presorted = sort_kernel_by_name("presorted");
+	double		alone;
+
+	alone = model_predict_us(&model, radix, &facts);
+	facts.threads = 2;
+	CHECK(fabs(model_predict_us(&model, radix, &facts) / alone - 0.6) < 0.001);
+	facts.n = 1000;				/* nobody is woken for so few */
+	facts.threads = 1;
+	alone = model_predict_us(&model, radix, &facts);
+	facts.threads = 2;
+	CHECK(model_predict_us(&model, radix, &facts) == alone);
+
+	facts = facts_of(1 << 20, 20);	/* a table each: too many cells */
+	facts.order_known = true;
+	facts.descents = facts.n - 1;
+	alone = model_predict_us(&model, counting, &facts);
+	facts.threads = 2;
+	CHECK(model_predict_us(&model, counting, &facts) == alone);
+	CHECK(model_predict_us(&model, presorted, &facts) * 1000 / facts.n > 9.9);
+}
+
 /* The built-in constants make sense: nothing is free, more takes longer. */
 static void
 test_builtin(void)
@@ -382,12 +413,13 @@ test_text(void)
 	for (int c = 0; c < MODEL_CURVES; c++)
 		for (int k = 0; k < MODEL_KNOTS; k++)
 			model.curve[c][k] = (double) (next_random() % 100000) / 97;
-	model.cell_ns = 0.625;
-	model.drop_ns = 12.5;
+	model.scalar[MODEL_CELL_NS] = 0.625;
+	model.scalar[MODEL_DROP_NS] = 12.5;
+	model.scalar[MODEL_TEAM_SHARE] = 1;
 	len = model_format(&model, text);
 	CHECK(len == strlen(text) && len < MODEL_TEXT_SIZE);
 	CHECK(model_parse(text, &parsed) == MODEL_TEXT_OK);
-	CHECK(parsed.cell_ns == 0.625 && parsed.drop_ns == 12.5);
+	CHECK(memcmp(parsed.scalar, model.scalar, sizeof(parsed.scalar)) == 0);
 	for (int c = 0; c < MODEL_CURVES; c++)
 		for (int k = 0; k < MODEL_KNOTS; k++)
 			CHECK(fabs(parsed.curve[c][k] - model.curve[c][k]) <= 1e-5 * model.curve[c][k]);
@@ -562,6 +594,7 @@ main(void)
 {
 	test_curve();
 	test_builtin();
+	test_team();
 	test_choice();
 	test_properties();
 	test_forced();

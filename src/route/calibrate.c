@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernel/team.h"
 #include "route/sample.h"
 
 /* Time for one measurement's repetitions, and their least number. */
@@ -49,6 +50,7 @@ typedef struct Calibration
 	size_t		room;			/* bytes of each of them */
 	bool		(*interrupted) (void *arg);
 	void	   *interrupted_arg;
+	SortTeam   *team;			/* of two; NULL but for measuring what it gives */
 	SortStatus	status;			/* SORT_OK until something stopped us */
 } Calibration;
 
@@ -73,6 +75,7 @@ fill_job(const Calibration *cal, const SortKernel *kernel, size_t n, int key_bit
 	gpusort_route_job(&facts, job);
 	job->recs = recs;
 	job->scratch = cal->scratch;
+	job->team = cal->team;
 	job->interrupted = cal->interrupted;
 	job->interrupted_arg = cal->interrupted_arg;
 	return (kernel->formats & (1u << job->format)) != 0 &&
@@ -163,9 +166,8 @@ separate_cells(Calibration *cal, RouteModel *model)
 	double		small = measure(cal, "cpu_counting", n, 8, SAMPLE_RANDOM);
 	double		large = measure(cal, "cpu_counting", n, 16, SAMPLE_RANDOM);
 
-	model->cell_ns = route_model_builtin.cell_ns;
-	if (small >= 0 && large >= 0)
-		model->cell_ns = fmax(0, (large - small) * n / ((1 << 16) - (1 << 8)));
+		if (small >= 0 && large >= 0)
+		model->scalar[MODEL_CELL_NS] = fmax(0, (large - small) * n / ((1 << 16) - (1 << 8)));
 
 	for (int bits = 8; bits <= 24; bits += 4)
 	{
@@ -173,7 +175,7 @@ separate_cells(Calibration *cal, RouteModel *model)
 
 		for (int k = 0; k < MODEL_KNOTS; k++)
 			if (curve[k] != UNMEASURED)
-				curve[k] = fmax(0, curve[k] - ldexp(model->cell_ns, bits - model_knot_log2(k)));
+				curve[k] = fmax(0, curve[k] - ldexp(model->scalar[MODEL_CELL_NS], bits - model_knot_log2(k)));
 	}
 }
 
@@ -188,9 +190,8 @@ separate_drops(Calibration *cal, RouteModel *model)
 	double		few = measure(cal, "presorted", n, 32, SAMPLE_DISPLACED);
 	double		many = measure(cal, "presorted", n, 32, SAMPLE_SCATTERED);
 
-	model->drop_ns = route_model_builtin.drop_ns;
-	if (few >= 0 && many >= 0)
-		model->drop_ns = fmax(0, (many - few) / (0.05 - 0.01));
+		if (few >= 0 && many >= 0)
+		model->scalar[MODEL_DROP_NS] = fmax(0, (many - few) / (0.05 - 0.01));
 
 	for (int format = 0; format <= SORT_REC_128; format++)
 	{
@@ -198,8 +199,33 @@ separate_drops(Calibration *cal, RouteModel *model)
 
 		for (int k = 0; k < MODEL_KNOTS; k++)
 			if (curve[k] != UNMEASURED)
-				curve[k] = fmax(0, curve[k] - 0.01 * model->drop_ns);
+				curve[k] = fmax(0, curve[k] - 0.01 * model->scalar[MODEL_DROP_NS]);
 	}
+}
+
+/*
+ * The share of the time that two members halve.  They are not interrupted: that
+ * could leave their threads behind, and it is over in milliseconds.
+ */
+static void
+measure_team(const Calibration *cal, RouteModel *model)
+{
+	const size_t n = (size_t) 1 << 20;
+	Calibration team_cal = *cal;
+	double		alone;
+	double		together;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		return;
+	team_cal.interrupted = NULL;
+	alone = measure(&team_cal, "cpu_radix", n, 32, SAMPLE_RANDOM);
+	team_cal.team = sort_thread_team_create(2);
+	if (team_cal.team == NULL)
+		return;
+	together = measure(&team_cal, "cpu_radix", n, 32, SAMPLE_RANDOM);
+	sort_thread_team_destroy(team_cal.team);
+	if (alone > 0 && together >= 0)
+		model->scalar[MODEL_TEAM_SHARE] = fmin(1, fmax(0, 2 * (1 - together / alone)));
 }
 
 /*
@@ -239,7 +265,7 @@ model_calibrate(RouteModel *model, void *workspace, size_t size,
 				bool (*interrupted) (void *), void *arg)
 {
 	Calibration cal = {0};
-	RouteModel	measured;
+	RouteModel	measured = route_model_builtin;
 
 	cal.room = size / 2 & ~(size_t) 63;
 	cal.recs = workspace;
@@ -271,6 +297,7 @@ model_calibrate(RouteModel *model, void *workspace, size_t size,
 		calibrate_knot(&cal, &measured, k);
 	separate_cells(&cal, &measured);
 	separate_drops(&cal, &measured);
+	measure_team(&cal, &measured);
 	if (cal.status != SORT_OK)
 		return cal.status;
 

@@ -35,11 +35,12 @@ const RouteModel *route_model = &route_model_builtin;
 
 /* Changes with the meaning of the curves, so that old files are not used. */
 #define MODEL_TEXT_HEAD		"gpusort model 1\n"
-#define CELL_NAME			"counting_cell"
-#define DROP_NAME			"presorted_drop"
 
 /* Calling a kernel. */
 #define START_NS			10
+
+/* Kernels wake a team for so many records. */
+#define TEAM_MIN_ROWS		65536
 
 /*
  * The binary logarithm, exact at powers of two and linear between them: at most
@@ -127,7 +128,7 @@ presorted_ns(const RouteModel *model, const RouteFacts *facts)
 		return n * model_curve_at(model->curve[MODEL_RUNS + format], n) *
 			(facts->descents > 1 ? 2 : 1);
 	return n * model_curve_at(model->curve[MODEL_NEARLY + format], n) +
-		facts->descents * model->drop_ns;
+		facts->descents * model->scalar[MODEL_DROP_NS];
 }
 
 double
@@ -137,6 +138,8 @@ model_predict_us(const RouteModel *model, const SortKernel *kernel,
 	const size_t n = facts->n;
 	const int	bits = facts->end_bit - facts->begin_bit;
 	const SortRecFormat format = facts->format;
+	int			team = n >= TEAM_MIN_ROWS && facts->threads > 1 ? facts->threads : 1;
+	double		share = model->scalar[MODEL_TEAM_SHARE];
 	double		ns;
 
 	if (strcmp(kernel->name, "cpu_radix") == 0)
@@ -144,13 +147,22 @@ model_predict_us(const RouteModel *model, const SortKernel *kernel,
 	else if (strcmp(kernel->name, "cpu_merge") == 0)
 		ns = n * model_curve_at(model->curve[MODEL_MERGE + format], n);
 	else if (strcmp(kernel->name, "cpu_counting") == 0)
+	{
 		ns = n * counting_ns(model, bits, facts->distinct, n) *
 			sort_rec_size(format) / sort_rec_size(SORT_REC_PACKED) +
-			ldexp(model->cell_ns, bits);
+			ldexp(model->scalar[MODEL_CELL_NS], bits);
+		/* a table for each member must be worth it */
+		if (ldexp(team, bits) > n)
+			team = 1;
+	}
 	else if (strcmp(kernel->name, "presorted") == 0)
+	{
 		ns = presorted_ns(model, facts);
+		team = 1;
+	}
 	else
 		ns = n * MODEL_MAX_NS;	/* not modelled: only when nothing else can */
+	ns *= 1 - share + share / team;
 	return (ns + START_NS) / 1000;
 }
 
@@ -163,6 +175,10 @@ const char *const model_curve_names[MODEL_CURVES] = {
 	"reversed_packed", "reversed_64", "reversed_128",
 	"runs_packed", "runs_64", "runs_128",
 	"nearly_packed", "nearly_64", "nearly_128"
+};
+
+const char *const model_scalar_names[MODEL_SCALARS] = {
+	"counting_cell", "presorted_drop", "team_share"
 };
 
 size_t
@@ -181,9 +197,9 @@ model_format(const RouteModel *model, char text[MODEL_TEXT_SIZE])
 							model->curve[c][k]);
 		len += snprintf(text + len, MODEL_TEXT_SIZE - len, "\n");
 	}
-	len += snprintf(text + len, MODEL_TEXT_SIZE - len,
-					CELL_NAME " %.6g\n" DROP_NAME " %.6g\n",
-					model->cell_ns, model->drop_ns);
+	for (int i = 0; i < MODEL_SCALARS; i++)
+		len += snprintf(text + len, MODEL_TEXT_SIZE - len, "%s %.6g\n",
+						model_scalar_names[i], model->scalar[i]);
 	return len;
 }
 
@@ -234,8 +250,10 @@ model_parse(const char *text, RouteModel *model)
 	for (int c = 0; c < MODEL_CURVES; c++)
 		if (!parse_line(&text, model_curve_names[c], parsed.curve[c], MODEL_KNOTS))
 			return MODEL_TEXT_BAD;
-	if (!parse_line(&text, CELL_NAME, &parsed.cell_ns, 1) ||
-		!parse_line(&text, DROP_NAME, &parsed.drop_ns, 1))
+	for (int i = 0; i < MODEL_SCALARS; i++)
+		if (!parse_line(&text, model_scalar_names[i], &parsed.scalar[i], 1))
+			return MODEL_TEXT_BAD;
+	if (parsed.scalar[MODEL_TEAM_SHARE] > 1)
 		return MODEL_TEXT_BAD;
 	*model = parsed;
 	return MODEL_TEXT_OK;

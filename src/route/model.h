@@ -39,13 +39,22 @@ typedef enum ModelCurve
 	MODEL_CURVES = 23
 } ModelCurve;
 
+/* Constants that are no curves. */
+typedef enum ModelScalar
+{
+	MODEL_CELL_NS,				/* cpu_counting, for each cell of its table */
+	MODEL_DROP_NS,				/* presorted, for each record out of place */
+	MODEL_TEAM_SHARE,			/* of a kernel's time that a team divides, 0 .. 1 */
+	MODEL_SCALARS
+} ModelScalar;
+
 typedef struct RouteModel
 {
 	double		curve[MODEL_CURVES][MODEL_KNOTS];
-	double		cell_ns;		/* cpu_counting, for each cell of its table */
-	double		drop_ns;		/* presorted, for each record out of place */
+	double		scalar[MODEL_SCALARS];
 } RouteModel;
 
+extern const char *const model_scalar_names[MODEL_SCALARS];
 extern const char *const model_curve_names[MODEL_CURVES];
 
 /* The constants in use, at first the built-in ones. */

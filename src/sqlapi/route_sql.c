@@ -14,6 +14,7 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/tuplestore.h"
 
 #include "route/model.h"
 #include "route/router.h"
@@ -266,9 +267,8 @@ gpusort_calibrate(PG_FUNCTION_ARGS)
 			put_constant(rsinfo, model_curve_names[curve], model_knot_log2(knot),
 						 route_model_builtin.curve[curve][knot],
 						 model.curve[curve][knot]);
-	put_constant(rsinfo, "counting_cell", -1, route_model_builtin.cell_ns,
-				 model.cell_ns);
-	put_constant(rsinfo, "presorted_drop", -1, route_model_builtin.drop_ns,
-				 model.drop_ns);
+	for (int i = 0; i < MODEL_SCALARS; i++)
+		put_constant(rsinfo, model_scalar_names[i], -1,
+					 route_model_builtin.scalar[i], model.scalar[i]);
 	return (Datum) 0;
 }
