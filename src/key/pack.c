@@ -74,6 +74,22 @@ key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
 	layout->exact = stage->complete && layout->total_bits <= 128;
 }
 
+uint64
+key_layout_range(const Stage *stage, const KeyLayout *layout)
+{
+	for (int c = 0; c < layout->ncols; c++)
+	{
+		const KeyRange *r = &stage->cols[c].range;
+
+		if (layout->cols[c].bits == 0)
+			continue;
+		if (layout->cols[c].bits == layout->total_bits && layout->total_bits < 64)
+			return r->max - r->min + 1 + r->has_null;
+		break;
+	}
+	return layout->total_bits < 64 ? UINT64CONST(1) << layout->total_bits : 0;
+}
+
 /* acc = acc << keep | value's upper keep bits, over one column of a batch. */
 #define FOLD_COLUMN(image_t) \
 	do { \
@@ -194,8 +210,6 @@ pack_words(const Stage *stage, const KeyLayout *layout,
 	for (size_t start = 0; start < stage->n; start += BATCH)
 	{
 		int			count = Min(BATCH, stage->n - start);
-		const uint32 *rids = stage->rids + start;
-
 		fold64(stage, layout, key_bits, start, count, acc);
 
 		if (start == 0)
@@ -209,8 +223,15 @@ pack_words(const Stage *stage, const KeyLayout *layout,
 		}
 		prev = acc[count - 1];
 
-		for (int i = 0; i < count; i++)
-			words[start + i] = (acc[i] << rid_bits) | rids[i];
+		if (stage->rids == NULL)
+			memcpy(words + start, acc, count * sizeof(uint64));
+		else
+		{
+			const uint32 *rids = stage->rids + start;
+
+			for (int i = 0; i < count; i++)
+				words[start + i] = (acc[i] << rid_bits) | rids[i];
+		}
 	}
 	order->descents = descents;
 	order->ascents = ascents;
@@ -257,7 +278,7 @@ pack_wide(const Stage *stage, const KeyLayout *layout,
 				SortRec64  *r = (SortRec64 *) recs + start + i;
 
 				r->key = (uint64) acc[i];
-				r->rid = stage->rids[start + i];
+				r->rid = stage->rids == NULL ? 0 : stage->rids[start + i];
 				r->pad = 0;
 			}
 			else
@@ -266,7 +287,7 @@ pack_wide(const Stage *stage, const KeyLayout *layout,
 
 				r->hi = (uint64) (acc[i] >> 64);
 				r->lo = (uint64) acc[i];
-				r->rid = stage->rids[start + i];
+				r->rid = stage->rids == NULL ? 0 : stage->rids[start + i];
 				r->pad = 0;
 			}
 		}

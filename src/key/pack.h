@@ -48,6 +48,12 @@ typedef struct KeyOrder
 /* The narrowest layout for columns of the stage whose images lie in ranges[]. */
 extern void key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges);
 
+/*
+ * The key's number of values if it has less than 64 bits, as closely as it can be
+ * told, for a layout of the stage's own ranges; otherwise 0.
+ */
+extern uint64 key_layout_range(const Stage *stage, const KeyLayout *layout);
+
 /* The stage's own ranges, as key_layout() wants them. */
 extern void key_stage_ranges(const Stage *stage, KeyRange *ranges);
 

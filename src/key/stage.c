@@ -12,12 +12,14 @@
 #define STAGE_FIRST_ROWS	64
 
 void
-stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, int nkeys)
+stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, int nkeys,
+		   bool has_rids)
 {
 	int			bits = 0;
 
 	stage->owner = owner;
-	stage->row_bytes = sizeof(uint32);
+	stage->has_rids = has_rids;
+	stage->row_bytes = has_rids ? sizeof(uint32) : 0;
 
 	for (int k = 0; k < nkeys; k++)
 		stage->last_att = Max(stage->last_att, keys[k].attno);
@@ -65,9 +67,12 @@ stage_reserve(Stage *stage, size_t n)
 			memset(col->nulls + stage->n, 0, capacity - stage->n);
 		}
 	}
-	bulk_reserve(stage->owner, &stage->rids_buf, capacity * sizeof(uint32),
-				 stage->n * sizeof(uint32));
-	stage->rids = stage->rids_buf.ptr;
+	if (stage->has_rids)
+	{
+		bulk_reserve(stage->owner, &stage->rids_buf, capacity * sizeof(uint32),
+					 stage->n * sizeof(uint32));
+		stage->rids = stage->rids_buf.ptr;
+	}
 	stage->capacity = capacity;
 }
 

@@ -54,14 +54,16 @@ typedef struct Stage
 	int			row_bytes;		/* staged bytes per row */
 	size_t		n;
 	size_t		capacity;
-	uint32	   *rids;
+	bool		has_rids;
+	uint32	   *rids;			/* NULL unless has_rids */
 	BulkBuf		rids_buf;
 	BulkOwner  *owner;
 	StageColumn cols[STAGE_MAX_COLUMNS];
 } Stage;
 
 /* Sets up a zeroed stage for the leading key columns. */
-extern void stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, int nkeys);
+extern void stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, int nkeys,
+					   bool has_rids);
 
 /* Room for at least n rows in all. */
 extern void stage_reserve(Stage *stage, size_t n);
@@ -148,7 +150,8 @@ stage_row(Stage *stage, const Datum *values, const bool *isnull, uint32 rid)
 				((uint32 *) col->images)[i] = (uint32) image;
 		}
 	}
-	stage->rids[i] = rid;
+	if (stage->rids != NULL)
+		stage->rids[i] = rid;
 	stage->n = i + 1;
 }
 

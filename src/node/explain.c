@@ -112,7 +112,7 @@ explain_method(const SorterReport *report, ExplainState *es)
 }
 
 static void
-explain_route(const SorterReport *report, ExplainState *es)
+explain_route(const SorterReport *report, bool keys_only, ExplainState *es)
 {
 	StringInfoData buf;
 	char		reason[ROUTE_REASON_SIZE];
@@ -123,6 +123,8 @@ explain_route(const SorterReport *report, ExplainState *es)
 														  reason));
 	else
 		appendStringInfoString(&buf, "no rows");
+	if (keys_only)
+		appendStringInfoString(&buf, ", keys only");
 	if (report->runs > 0)
 		appendStringInfo(&buf, ", %d %s merged", report->runs,
 						 report->runs == 1 ? "run" : "runs");
@@ -135,13 +137,14 @@ static void
 explain_phases(GpuSortState *node, ExplainState *es)
 {
 	const SorterReport *report = &node->sorter->report;
-	Instrumentation *instr = node->css.ss.ps.instrument;
+	PlanState  *ps = &node->css.ss.ps;
+	double		nloops = ps->instrument->nloops;
 	double		ingest = INSTR_TIME_GET_MILLISEC(report->ingest_time);
 	double		sort = INSTR_TIME_GET_MILLISEC(report->sort_time);
-	double		emit = instr->total * 1000.0 / Max(instr->nloops, 1) - ingest - sort;
+	double		emit = compat_node_total_ms(ps) / Max(nloops, 1) - ingest - sort;
 
 	/* the phases are the last loop's; only a single loop tells emission */
-	if (instr->nloops != 1 || emit < 0)
+	if (nloops != 1 || emit < 0)
 		emit = 0;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
@@ -189,7 +192,7 @@ gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	if (!es->analyze || !node->sort_done)
 		return;
 	explain_method(&node->sorter->report, es);
-	explain_route(&node->sorter->report, es);
+	explain_route(&node->sorter->report, node->keys_only, es);
 	if (es->timing && css->ss.ps.instrument != NULL)
 	{
 		explain_phases(node, es);

@@ -11,9 +11,11 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "node/gpusort_node.h"
+#include "node/keys_only.h"
 #include "plan/rerun.h"
 #include "stat.h"
 #include "utils/memutils.h"
@@ -173,11 +175,11 @@ gpusort_run(GpuSortState *node)
 		spec.keys = node->keys;
 		spec.nkeys = node->nkeys;
 		spec.random_access = node->random_access;
+		spec.keys_only = node->keys_only;
 		spec.can_rerun = gpusort_can_rerun;
 		spec.can_rerun_arg = outer->plan;
 		/* a clock is dear to a sort of ten rows */
-		spec.timing = node->css.ss.ps.instrument != NULL &&
-			node->css.ss.ps.instrument->need_timer;
+		spec.timing = compat_node_timed(&node->css.ss.ps);
 		node->sorter = sorter_create(&spec);
 		MemoryContextSwitchTo(old);
 	}
@@ -271,9 +273,12 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 
-	/* rows are given as they are stored: see the file's header */
+	/* rows are given as they are stored (see the file's header), or as values */
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
-	ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
+	node->keys_only = cscan->custom_exprs == NIL &&
+		keys_only_possible(ExecGetResultType(outerPlanState(css)), node->keys, node->nkeys);
+	if (!node->keys_only)
+		ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
 	css->ss.ps.ExecProcNode = gpusort_exec;
 }
 

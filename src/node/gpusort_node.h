@@ -32,6 +32,7 @@ typedef struct GpuSortState
 	KeyColumn  *keys;
 	int			nkeys;
 	bool		random_access;
+	bool		keys_only;
 	bool		sort_done;
 	size_t		bound;			/* of the sort that is done; 0: none */
 	ExprState  *limit_count;	/* of the Limit above, if one bounds this node */

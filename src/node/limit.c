@@ -31,19 +31,11 @@ limit_cut(Sorter *sorter)
 	sorter_sort_staged(sorter);
 	nkept = Min(sorter->n, sorter->bound);
 
-	if (sorter->merge_slot == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(sorter->cxt);
-
-		sorter->merge_slot = MakeSingleTupleTableSlot(sorter->spec.desc, &TTSOpsMinimalTuple);
-		MemoryContextSwitchTo(old);
-	}
-
 	stage_reset(stage);
 	arena_reset(&sorter->spare);
 	for (size_t i = 0; i < nkept; i++)
 	{
-		TupleTableSlot *slot = sorter->merge_slot;
+		TupleTableSlot *slot = sorter_merge_slot(sorter);
 		uint32		rid;
 
 		row_to_slot(slot, (MinimalTuple) arena_at(&sorter->arena, sorter->rids[i]));

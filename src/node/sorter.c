@@ -12,6 +12,7 @@
 
 #include "miscadmin.h"
 #include "node/device_sort.h"
+#include "node/keys_only.h"
 #include "node/limit.h"
 #include "node/sorter.h"
 #include "utils/memutils.h"
@@ -26,7 +27,7 @@
 static Size
 sorter_key_cost(const Stage *stage)
 {
-	int			natural = (stage->row_bytes - (int) sizeof(uint32)) * 8;
+	int			natural = (stage->row_bytes - (stage->has_rids ? (int) sizeof(uint32) : 0)) * 8;
 	Size		rec = natural <= 32 ? sizeof(uint64) :
 		natural <= 64 ? sizeof(SortRec64) : sizeof(SortRec128);
 
@@ -45,7 +46,7 @@ sorter_create(const SortSpec *spec)
 	sorter->bulk = bulk_owner_create(cxt);
 	arena_init(&sorter->arena, sorter->bulk, cxt);
 	arena_init(&sorter->spare, sorter->bulk, cxt);
-	stage_init(&sorter->stage, sorter->bulk, spec->keys, spec->nkeys);
+	stage_init(&sorter->stage, sorter->bulk, spec->keys, spec->nkeys, !spec->keys_only);
 	sorter->tiebreak = tiebreak_create(cxt, spec->desc, spec->keys, spec->nkeys);
 	sorter->key_cost = sorter_key_cost(&sorter->stage);
 	return sorter;
@@ -58,7 +59,8 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	sorter->limit = (Size) work_mem * 1024;
 	sorter->lost = false;
 	sorter->rows_expected = rows_expected;
-	sorter->device_rows_allowed = bound == 0 && !sorter->spec.random_access;
+	sorter->device_rows_allowed = bound == 0 && !sorter->spec.random_access &&
+		!sorter->spec.keys_only;
 	sorter->put_limit = device_rows_after(sorter);
 	sorter->bound = bound;
 	sorter->have_threshold = false;
@@ -88,6 +90,11 @@ sorter_put(Sorter *sorter, TupleTableSlot *slot)
 
 	slot_getsomeattrs(slot, stage->last_att);
 	sorter->report.rows++;
+	if (sorter->spec.keys_only)
+	{
+		keys_only_put(sorter, slot);
+		return;
+	}
 	if (sorter->have_threshold && limit_rejects(sorter, slot))
 		return;
 	if (sorter->device_rows != NULL && device_rows_put(sorter, slot))
@@ -145,7 +152,7 @@ sorter_perform(Sorter *sorter)
 		sorter_sort_staged(sorter);
 		if (sorter->bound > 0)
 			sorter->n = Min(sorter->n, sorter->bound);
-		sorter->state = SORTER_MEMORY;
+		sorter->state = sorter->spec.keys_only ? SORTER_KEYS : SORTER_MEMORY;
 		if (sorter->stage.capacity > SORTER_SMALL_ROWS)
 			stage_free(&sorter->stage);
 	}
@@ -164,12 +171,13 @@ sorter_perform(Sorter *sorter)
 	INSTR_TIME_ACCUM_DIFF(sorter->report.sort_time, end, start);
 }
 
-/* Rows in memory, either way, with a Sort's manners at the ends. */
+/*
+ * The number of the next row in memory, either way, with a Sort's manners at the
+ * ends; false if there is none.
+ */
 static bool
-sorter_next_memory(Sorter *sorter, bool forward, TupleTableSlot *slot)
+sorter_step(Sorter *sorter, bool forward, size_t *i)
 {
-	size_t		i;
-
 	if (forward)
 	{
 		if (sorter->pos >= sorter->n)
@@ -177,23 +185,21 @@ sorter_next_memory(Sorter *sorter, bool forward, TupleTableSlot *slot)
 			sorter->eof = true;
 			return false;
 		}
-		i = sorter->pos++;
+		*i = sorter->pos++;
+		return true;
 	}
+
+	if (sorter->pos == 0)
+		return false;
+	if (sorter->eof)
+		sorter->eof = false;	/* the last row comes again */
 	else
 	{
+		sorter->pos--;
 		if (sorter->pos == 0)
 			return false;
-		if (sorter->eof)
-			sorter->eof = false;	/* the last row comes again */
-		else
-		{
-			sorter->pos--;
-			if (sorter->pos == 0)
-				return false;
-		}
-		i = sorter->pos - 1;
 	}
-	row_to_slot(slot, (MinimalTuple) arena_at(&sorter->arena, sorter->rids[i]));
+	*i = sorter->pos - 1;
 	return true;
 }
 
@@ -202,9 +208,22 @@ sorter_next_slow(Sorter *sorter, bool forward, TupleTableSlot *slot)
 {
 	MemoryContext old;
 	MinimalTuple row;
+	size_t		i;
 
+	if (sorter->state == SORTER_KEYS)
+	{
+		if (!sorter_step(sorter, forward, &i))
+			return false;
+		keys_only_to_slot(sorter, i, slot);
+		return true;
+	}
 	if (sorter->state == SORTER_MEMORY)
-		return sorter_next_memory(sorter, forward, slot);
+	{
+		if (!sorter_step(sorter, forward, &i))
+			return false;
+		row_to_slot(slot, (MinimalTuple) arena_at(&sorter->arena, sorter->rids[i]));
+		return true;
+	}
 	if (sorter->state == SORTER_STREAM)
 	{
 		Assert(forward);
@@ -227,8 +246,24 @@ sorter_next_slow(Sorter *sorter, bool forward, TupleTableSlot *slot)
 
 	if (row == NULL)
 		return false;
-	row_to_slot(slot, row);
+	if (sorter->spec.keys_only)
+		keys_only_copy_row(sorter, row, slot);
+	else
+		row_to_slot(slot, row);
 	return true;
+}
+
+TupleTableSlot *
+sorter_merge_slot(Sorter *sorter)
+{
+	if (sorter->merge_slot == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(sorter->cxt);
+
+		sorter->merge_slot = MakeSingleTupleTableSlot(sorter->spec.desc, &TTSOpsMinimalTuple);
+		MemoryContextSwitchTo(old);
+	}
+	return sorter->merge_slot;
 }
 
 void
@@ -296,6 +331,7 @@ sorter_end(Sorter *sorter)
 	if (sorter->scratch.mapped)
 		bulk_free(sorter->bulk, &sorter->scratch);
 	sorter->rids = NULL;
+	sorter->keys = NULL;
 	sorter->n = 0;
 }
 

@@ -28,6 +28,7 @@ typedef enum SorterState
 {
 	SORTER_INGEST,				/* rows come in */
 	SORTER_MEMORY,				/* the result is in memory */
+	SORTER_KEYS,				/* the same, but keys are all it is: keys_only.h */
 	SORTER_STREAM,				/* it comes from the device, once, forward */
 	SORTER_MERGE,				/* it comes from a merge, once, forward */
 	SORTER_RUN					/* it is one run on disk, both ways */
@@ -45,6 +46,7 @@ typedef struct SortSpec
 	bool		(*can_rerun) (void *arg);
 	void	   *can_rerun_arg;
 	bool		timing;			/* phases are timed */
+	bool		keys_only;		/* rows are given out in a virtual slot */
 } SortSpec;
 
 /* What happened, for EXPLAIN and statistics. */
@@ -104,6 +106,11 @@ typedef struct Sorter
 	bool		threshold_null[STAGE_MAX_COLUMNS];
 	Arena		spare;			/* the other arena of a bounded sort */
 
+	/* a result of keys only */
+	const void *keys;
+	SortRecFormat keys_format;
+	KeyLayout	keys_layout;
+
 	BulkBuf		recs;
 	BulkBuf		scratch;
 
@@ -154,6 +161,17 @@ extern void sorter_end(Sorter *sorter);
 
 /* sorter_sort.c: the staged rows' rids, in order, into rids[0 .. n). */
 extern void sorter_sort_staged(Sorter *sorter);
+
+/* Lets a kernel sort the records in recs, and returns where they lie then. */
+extern void *sorter_run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit,
+							   int end_bit, uint64 key_range, const KeyOrder *order,
+							   bool exact);
+
+/* Of recs and scratch, frees that in which the result is not. */
+extern void sorter_free_other(Sorter *sorter, const void *result);
+
+/* A slot for rows that pass through the sorter. */
+extern TupleTableSlot *sorter_merge_slot(Sorter *sorter);
 
 /* sorter_spill.c: runs on disk. */
 extern void sorter_write_run(Sorter *sorter);

@@ -16,6 +16,7 @@
 
 #include "miscadmin.h"
 #include "node/device_sort.h"
+#include "node/keys_only.h"
 #include "node/sorter.h"
 #include "node/threads.h"
 #include "node/verify.h"
@@ -43,10 +44,9 @@ run_job(Sorter *sorter, const SortKernel *kernel, SortJob *job)
 	return kernel->run(job);
 }
 
-/* Lets a kernel sort the records, and returns where they lie then. */
-static void *
-run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_bit,
-		   uint64 key_range, const KeyOrder *order, bool exact)
+void *
+sorter_run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_bit,
+				  uint64 key_range, const KeyOrder *order, bool exact)
 {
 	RouteFacts *facts = &sorter->report.facts;
 	RouteDecision *decision = &sorter->report.decision;
@@ -235,8 +235,13 @@ extract_rids(Sorter *sorter, SortRecFormat format, void *result, int rid_bits, b
 	sorter->rids = rids;
 	sorter->n = n;
 
-	/* the other array has served */
-	if ((void *) rids == sorter->recs.ptr)
+	sorter_free_other(sorter, rids);
+}
+
+void
+sorter_free_other(Sorter *sorter, const void *result)
+{
+	if (result == sorter->recs.ptr)
 	{
 		if (sorter->scratch.mapped)
 			bulk_free(sorter->bulk, &sorter->scratch);
@@ -255,23 +260,6 @@ count_ties(const uint64 *words, size_t n, int rid_bits)
 	return ties;
 }
 
-/* The key's number of values, where that is more telling than its bits. */
-static uint64
-layout_range(const Stage *stage, const KeyLayout *layout)
-{
-	for (int c = 0; c < layout->ncols; c++)
-	{
-		const KeyRange *r = &stage->cols[c].range;
-
-		if (layout->cols[c].bits == 0)
-			continue;
-		if (layout->cols[c].bits == layout->total_bits && layout->total_bits < 64)
-			return r->max - r->min + 1 + r->has_null;
-		break;
-	}
-	return layout->total_bits < 64 ? UINT64CONST(1) << layout->total_bits : 0;
-}
-
 void
 sorter_sort_staged(Sorter *sorter)
 {
@@ -285,6 +273,12 @@ sorter_sort_staged(Sorter *sorter)
 	bool		exact;
 	SortRecFormat wide;
 
+	if (sorter->spec.keys_only)
+	{
+		keys_only_sort(sorter);
+		return;
+	}
+
 	sorter->rids = NULL;
 	sorter->n = 0;
 	if (n == 0)
@@ -292,7 +286,7 @@ sorter_sort_staged(Sorter *sorter)
 
 	key_stage_ranges(stage, ranges);
 	key_layout(&layout, stage, ranges);
-	if (device_keys_sort(sorter, &layout, layout_range(stage, &layout)))
+	if (device_keys_sort(sorter, &layout, key_layout_range(stage, &layout)))
 		return;
 	rid_bits = stage->rids[n - 1] == 0 ? 0 :
 		1 + pg_leftmost_one_pos32(stage->rids[n - 1]);
@@ -305,9 +299,9 @@ sorter_sort_staged(Sorter *sorter)
 	if (key_bits == layout.total_bits ||
 		!sample_has_ties(sorter->recs.ptr, n, rid_bits))
 	{
-		uint64		range = key_bits == layout.total_bits ? layout_range(stage, &layout) : 0;
-		uint64	   *words = run_kernel(sorter, SORT_REC_PACKED, rid_bits,
-									   rid_bits + key_bits, range, &order, exact);
+		uint64		range = key_bits == layout.total_bits ? key_layout_range(stage, &layout) : 0;
+		uint64	   *words = sorter_run_kernel(sorter, SORT_REC_PACKED, rid_bits,
+											  rid_bits + key_bits, range, &order, exact);
 
 		if (key_bits == layout.total_bits ||
 			count_ties(words, n, rid_bits) <= n / TIES_MAX_FRACTION)
@@ -321,7 +315,7 @@ sorter_sort_staged(Sorter *sorter)
 	bulk_reserve(sorter->bulk, &sorter->recs, n * sort_rec_size(wide), 0);
 	pack_wide(stage, &layout, wide, sorter->recs.ptr, &order);
 	extract_rids(sorter, wide,
-				 run_kernel(sorter, wide, 0, Min(layout.total_bits, 128), 0, &order,
-							layout.exact),
+				 sorter_run_kernel(sorter, wide, 0, Min(layout.total_bits, 128), 0,
+								   &order, layout.exact),
 				 0, layout.exact);
 }

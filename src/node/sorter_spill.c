@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "node/keys_only.h"
 #include "node/sorter.h"
 #include "utils/memutils.h"
 
@@ -59,6 +60,24 @@ sorter_finish_run(Sorter *sorter, RunWriter *writer, MemoryContext old)
 	MemoryContextSwitchTo(old);
 }
 
+static void
+write_arena_rows(Sorter *sorter, RunWriter *writer)
+{
+	for (size_t i = 0; i < sorter->n; i++)
+	{
+		if (i + SORTER_PREFETCH < sorter->n)
+		{
+			char	   *ahead = arena_at(&sorter->arena, sorter->rids[i + SORTER_PREFETCH]);
+
+			__builtin_prefetch(ahead);
+			__builtin_prefetch(ahead + 64);
+		}
+		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
+			CHECK_FOR_INTERRUPTS();
+		run_writer_row(writer, (MinimalTuple) arena_at(&sorter->arena, sorter->rids[i]));
+	}
+}
+
 void
 sorter_write_run(Sorter *sorter)
 {
@@ -73,19 +92,10 @@ sorter_write_run(Sorter *sorter)
 		key_range_union(&sorter->ranges[c], &sorter->stage.cols[c].range);
 
 	old = sorter_begin_run(sorter, &writer);
-	for (size_t i = 0; i < sorter->n; i++)
-	{
-		if (i + SORTER_PREFETCH < sorter->n)
-		{
-			char	   *ahead = arena_at(&sorter->arena, sorter->rids[i + SORTER_PREFETCH]);
-
-			__builtin_prefetch(ahead);
-			__builtin_prefetch(ahead + 64);
-		}
-		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
-			CHECK_FOR_INTERRUPTS();
-		run_writer_row(&writer, (MinimalTuple) arena_at(&sorter->arena, sorter->rids[i]));
-	}
+	if (sorter->spec.keys_only)
+		keys_only_write_run(sorter, &writer);
+	else
+		write_arena_rows(sorter, &writer);
 	sorter_finish_run(sorter, &writer, old);
 
 	sorter->rids = NULL;
@@ -173,12 +183,10 @@ sorter_reduce_runs(Sorter *sorter, int fan_in, const MergeOrder *order)
 void
 sorter_merge_runs(Sorter *sorter)
 {
-	MemoryContext old = MemoryContextSwitchTo(sorter->cxt);
+	MemoryContext old = MemoryContextSwitchTo(sorter->merge_cxt);
 	MergeOrder	order;
 
-	if (sorter->merge_slot == NULL)
-		sorter->merge_slot = MakeSingleTupleTableSlot(sorter->spec.desc, &TTSOpsMinimalTuple);
-	MemoryContextSwitchTo(sorter->merge_cxt);
+	(void) sorter_merge_slot(sorter);
 
 	key_layout(&sorter->merge_layout, &sorter->stage, sorter->ranges);
 	order.key = spill_key;

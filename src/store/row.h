@@ -22,6 +22,38 @@ typedef struct RowForm
 	bool		hasnull;
 } RowForm;
 
+/* A row of values. */
+static inline void
+row_measure_values(TupleDesc desc, Datum *values, bool *isnull, RowForm *form)
+{
+	form->image = NULL;
+	form->hasnull = false;
+	for (int i = 0; i < desc->natts; i++)
+		form->hasnull |= isnull[i];
+	form->hoff = SizeofMinimalTupleHeader;
+	if (form->hasnull)
+		form->hoff += BITMAPLEN(desc->natts);
+	form->hoff = MAXALIGN(form->hoff);
+	form->data_len = heap_compute_data_size(desc, values, isnull);
+	form->len = form->hoff + form->data_len;
+	if (!AllocSizeIsValid(form->len))
+		elog(ERROR, "invalid memory alloc request size %zu", form->len);
+}
+
+/* Writes it: MAXALIGN(form->len) bytes at row. */
+static inline void
+row_write_values(TupleDesc desc, Datum *values, bool *isnull, const RowForm *form,
+				 MinimalTuple row)
+{
+	/* padding must be zero: a reader tells short varlenas by it */
+	memset(row, 0, MAXALIGN(form->len));
+	row->t_len = form->len;
+	HeapTupleHeaderSetNatts(row, desc->natts);
+	row->t_hoff = form->hoff + MINIMAL_TUPLE_OFFSET;
+	heap_fill_tuple(desc, values, isnull, (char *) row + form->hoff, form->data_len,
+					&row->t_infomask, form->hasnull ? row->t_bits : NULL);
+}
+
 /*
  * Rows from a scan without projection are in heap format already and are copied
  * as they are; others are formed in place.
@@ -30,7 +62,6 @@ static inline void
 row_measure(TupleTableSlot *slot, RowForm *form)
 {
 	const TupleTableSlotOps *ops = slot->tts_ops;
-	TupleDesc	desc = slot->tts_tupleDescriptor;
 
 	form->data_len = form->hoff = 0;
 	form->hasnull = false;
@@ -58,18 +89,8 @@ row_measure(TupleTableSlot *slot, RowForm *form)
 	}
 
 	/* a virtual row */
-	form->image = NULL;
 	slot_getallattrs(slot);
-	for (int i = 0; i < desc->natts; i++)
-		form->hasnull |= slot->tts_isnull[i];
-	form->hoff = SizeofMinimalTupleHeader;
-	if (form->hasnull)
-		form->hoff += BITMAPLEN(desc->natts);
-	form->hoff = MAXALIGN(form->hoff);
-	form->data_len = heap_compute_data_size(desc, slot->tts_values, slot->tts_isnull);
-	form->len = form->hoff + form->data_len;
-	if (!AllocSizeIsValid(form->len))
-		elog(ERROR, "invalid memory alloc request size %zu", form->len);
+	row_measure_values(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull, form);
 }
 
 /* Writes it: MAXALIGN(form->len) bytes at row. */
@@ -82,14 +103,7 @@ row_write(TupleTableSlot *slot, const RowForm *form, MinimalTuple row)
 		row->t_len = form->len;
 		return;
 	}
-	/* padding must be zero: a reader tells short varlenas by it */
-	memset(row, 0, MAXALIGN(form->len));
-	row->t_len = form->len;
-	HeapTupleHeaderSetNatts(row, slot->tts_tupleDescriptor->natts);
-	row->t_hoff = form->hoff + MINIMAL_TUPLE_OFFSET;
-	heap_fill_tuple(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull,
-					(char *) row + form->hoff, form->data_len,
-					&row->t_infomask, form->hasnull ? row->t_bits : NULL);
+	row_write_values(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull, form, row);
 }
 
 /* Stores the slot's row; NULL if the arena is full. */

@@ -1,0 +1,73 @@
+/*
+ * decode.h
+ *	  A packed key back into its columns.
+ */
+#ifndef GPUSORT_DECODE_H
+#define GPUSORT_DECODE_H
+
+#include "postgres.h"
+
+#include "key/pack.h"
+
+/* Is a column's value known from its image?  Not a float's: -0 and NaNs. */
+extern bool key_decodable(KeyKind kind);
+
+/* The datum that key_image() made this image of. */
+static inline Datum
+key_datum(KeyKind kind, uint64 flip, uint64 image)
+{
+	image ^= flip;
+	switch (kind)
+	{
+		case KEY_INT4:
+			return Int32GetDatum((int32) ((uint32) image ^ IMAGE_SIGN32));
+		case KEY_INT8:
+			return Int64GetDatum((int64) (image ^ IMAGE_SIGN64));
+		case KEY_INT2:
+			return Int16GetDatum((int16) (int32) ((uint32) image ^ IMAGE_SIGN32));
+		case KEY_UINT4:
+			return UInt32GetDatum((uint32) image);
+		case KEY_UINT8:
+			return UInt8GetDatum((uint8) image);
+		case KEY_FLOAT4:
+		case KEY_FLOAT8:
+			break;
+	}
+	pg_unreachable();
+}
+
+/* One column's value out of the key's lowest bits, where the column stands. */
+static inline Datum
+decode_value(const StageColumn *col, const LayoutColumn *lc, Key128 value, bool *isnull)
+{
+	*isnull = col->range.has_null && (lc->bits == 0 || value == lc->null_value);
+	if (*isnull)
+		return (Datum) 0;
+	return key_datum(col->kind, col->flip, (uint64) value - lc->add + lc->base);
+}
+
+/* All columns of a key that is right-aligned in a word. */
+static inline void
+decode_word(const Stage *stage, const KeyLayout *layout, uint64 word,
+			Datum *values, bool *isnull)
+{
+	for (int c = layout->ncols - 1; c >= 0; c--)
+	{
+		const StageColumn *col = &stage->cols[c];
+		const LayoutColumn *lc = &layout->cols[c];
+		uint64		value = word;
+
+		if (lc->bits < 64)
+		{
+			value &= (UINT64CONST(1) << lc->bits) - 1;
+			word >>= lc->bits;
+		}
+		values[col->att] = decode_value(col, lc, value, &isnull[col->att]);
+	}
+}
+
+/* The same of 128 bits. */
+extern void decode_key128(const Stage *stage, const KeyLayout *layout, Key128 key,
+						  Datum *values, bool *isnull);
+
+#endif							/* GPUSORT_DECODE_H */

@@ -1,0 +1,160 @@
+/*
+ * keys_only.c
+ *	  Sorts whose rows are their keys.
+ *
+ * SELECT k ... ORDER BY k, the inputs of DISTINCT, of GROUP BY and of many merge
+ * joins have no column that is not a sort key, and the value of an integer, a
+ * date or a time can be told from its image.  Then rows need not be kept at all:
+ * keys are staged, packed without rids, sorted, and decoded as they are given
+ * out.  There is no arena to fill and no row to fetch from a random place; equal
+ * rows cannot be told apart, so any sort of them is stable.
+ *
+ * Floats are not decoded (-0 and NaN payloads would be lost), and the columns must
+ * fit 128 bits at their natural width, so that the key is always exact.
+ *
+ * Memory policy: as any sort's; a run that does not fit is written as rows, so
+ * that the merge knows no difference.
+ */
+#include "postgres.h"
+
+#include "key/decode.h"
+#include "miscadmin.h"
+#include "node/keys_only.h"
+
+bool
+keys_only_possible(TupleDesc desc, const KeyColumn *keys, int nkeys)
+{
+	int			bits = 0;
+
+	if (nkeys > STAGE_MAX_COLUMNS)
+		return false;
+	for (int k = 0; k < nkeys; k++)
+	{
+		if (!key_decodable(keys[k].kind))
+			return false;
+		/* one bit more for a NULL */
+		bits += keys[k].kind == KEY_INT8 ? 65 : 33;
+	}
+	if (bits > 128)
+		return false;
+
+	for (int att = 0; att < desc->natts; att++)
+	{
+		bool		found = false;
+
+		for (int k = 0; k < nkeys; k++)
+			found |= (keys[k].attno == att + 1);
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+void
+keys_only_put(Sorter *sorter, TupleTableSlot *slot)
+{
+	Stage	   *stage = &sorter->stage;
+
+	if (unlikely(stage->n == stage->capacity))
+		stage_reserve(stage, stage->n + 1);
+	stage_row(stage, slot->tts_values, slot->tts_isnull, 0);
+	if (unlikely(stage->n * sorter->key_cost > sorter->limit))
+		sorter_write_run(sorter);
+}
+
+void
+keys_only_sort(Sorter *sorter)
+{
+	Stage	   *stage = &sorter->stage;
+	KeyLayout  *layout = &sorter->keys_layout;
+	KeyRange	ranges[STAGE_MAX_COLUMNS];
+	KeyOrder	order;
+	SortRecFormat format;
+
+	sorter->keys = NULL;
+	sorter->n = 0;
+	if (stage->n == 0)
+		return;
+
+	key_stage_ranges(stage, ranges);
+	key_layout(layout, stage, ranges);
+	format = layout->total_bits <= 64 ? SORT_REC_PACKED : SORT_REC_128;
+	bulk_reserve(sorter->bulk, &sorter->recs, stage->n * sort_rec_size(format), 0);
+	if (format == SORT_REC_PACKED)
+		pack_words(stage, layout, layout->total_bits, 0, sorter->recs.ptr, &order);
+	else
+		pack_wide(stage, layout, format, sorter->recs.ptr, &order);
+	sorter->keys = sorter_run_kernel(sorter, format, 0, layout->total_bits,
+									 key_layout_range(stage, layout), &order, true);
+	sorter->keys_format = format;
+	sorter->n = stage->n;
+	sorter_free_other(sorter, sorter->keys);
+}
+
+/* The i-th key's columns. */
+static inline void
+keys_only_decode(const Sorter *sorter, size_t i, Datum *values, bool *isnull)
+{
+	if (sorter->keys_format == SORT_REC_PACKED)
+		decode_word(&sorter->stage, &sorter->keys_layout,
+					((const uint64 *) sorter->keys)[i], values, isnull);
+	else
+	{
+		const SortRec128 *rec = (const SortRec128 *) sorter->keys + i;
+
+		decode_key128(&sorter->stage, &sorter->keys_layout,
+					  (Key128) rec->hi << 64 | rec->lo, values, isnull);
+	}
+}
+
+void
+keys_only_to_slot(Sorter *sorter, size_t i, TupleTableSlot *slot)
+{
+	if (unlikely(TTS_SHOULDFREE(slot)))
+		ExecClearTuple(slot);
+	keys_only_decode(sorter, i, slot->tts_values, slot->tts_isnull);
+	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+}
+
+void
+keys_only_write_run(Sorter *sorter, RunWriter *writer)
+{
+	TupleDesc	desc = sorter->spec.desc;
+
+	for (size_t i = 0; i < sorter->n; i++)
+	{
+		Datum		values[STAGE_MAX_COLUMNS];
+		bool		isnull[STAGE_MAX_COLUMNS];
+		union
+		{
+			MinimalTupleData row;
+			char		room[MAXALIGN(SizeofMinimalTupleHeader + 8) + STAGE_MAX_COLUMNS * 8];
+		}			buf;
+		RowForm		form;
+
+		if (i % 4096 == 0)
+			CHECK_FOR_INTERRUPTS();
+		keys_only_decode(sorter, i, values, isnull);
+		row_measure_values(desc, values, isnull, &form);
+		Assert(MAXALIGN(form.len) <= sizeof(buf));
+		row_write_values(desc, values, isnull, &form, &buf.row);
+		run_writer_row(writer, &buf.row);
+	}
+}
+
+void
+keys_only_copy_row(Sorter *sorter, MinimalTuple row, TupleTableSlot *slot)
+{
+	TupleTableSlot *from = sorter_merge_slot(sorter);
+	int			natts = slot->tts_tupleDescriptor->natts;
+
+	if (unlikely(TTS_SHOULDFREE(slot)))
+		ExecClearTuple(slot);
+	row_to_slot(from, row);
+	slot_getallattrs(from);
+	memcpy(slot->tts_values, from->tts_values, natts * sizeof(Datum));
+	memcpy(slot->tts_isnull, from->tts_isnull, natts * sizeof(bool));
+	slot->tts_nvalid = natts;
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+}
