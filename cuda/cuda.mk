@@ -9,10 +9,11 @@
 # GPU_ARCHS=90 builds for one architecture only, which is many times faster.
 
 NVCC ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
-GPU_ARCHS ?= 75 80 86 89 90 100 120
+GPU_ARCHS ?= 75 80 86 89 90
 GPU_BUILD = build/cuda
 
-# Machine code for each, and PTX of the newest for what comes later.
+# Machine code for each, and PTX of the newest, from which drivers make code for what
+# came later (Blackwell: one more architecture here costs a minute of compiling).
 gpu_newest = $(lastword $(GPU_ARCHS))
 gpu_gencode = $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_$(gpu_newest),code=compute_$(gpu_newest)
