@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-extern const SortKernel cpu_radix_kernel;
-extern const SortKernel cpu_merge_kernel;
-extern const SortKernel cpu_counting_kernel;
-extern const SortKernel presorted_kernel;
-
 const SortKernel *const sort_kernels[] = {
 	&cpu_radix_kernel,
 	&cpu_merge_kernel,

@@ -34,8 +34,6 @@
 #define PRESORTED_IN_A_ROW		8	/* drops that first question the backbone */
 #define PRESORTED_PER_DESCENT	16	/* records per descent, at least */
 
-extern const SortKernel cpu_radix_kernel;
-
 static inline size_t
 presorted_max_drops(size_t n)
 {

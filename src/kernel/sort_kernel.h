@@ -113,6 +113,12 @@ typedef struct SortKernel
 	SortStatus	(*run) (SortJob *job);
 } SortKernel;
 
+/* The CPU kernels, each in the file of its name. */
+extern const SortKernel cpu_radix_kernel;
+extern const SortKernel cpu_merge_kernel;
+extern const SortKernel cpu_counting_kernel;
+extern const SortKernel presorted_kernel;
+
 /* NULL-terminated list of every CPU kernel; kernel_by_name NULL if unknown. */
 extern const SortKernel *const sort_kernels[];
 extern const SortKernel *sort_kernel_by_name(const char *name);
