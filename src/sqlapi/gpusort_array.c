@@ -270,7 +270,7 @@ gpusort_array(PG_FUNCTION_ARGS)
 	const SortKernel *asked = gpusort_kernel_from_name(text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	Oid			base = sortable_base_type(ARR_ELEMTYPE(array));
 	int16		width = get_typlen(base);
-	int			n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	uint32		n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
 	size_t		nvalues = n;
 	ArrayType  *result;
 
@@ -292,7 +292,7 @@ gpusort_array(PG_FUNCTION_ARGS)
 		uint8	   *bitmap = ARR_NULLBITMAP(result);
 
 		nvalues = 0;
-		for (int i = 0; i < n; i++)
+		for (uint32 i = 0; i < n; i++)
 			nvalues += (bitmap[i / 8] >> (i % 8)) & 1;
 		memset(bitmap, 0, (n + 7) / 8);
 		memset(bitmap, 0xFF, nvalues / 8);
