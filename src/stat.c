@@ -17,6 +17,7 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "utils/builtins.h"
+#include "utils/tuplestore.h"
 
 typedef struct AlgorithmStat
 {

@@ -10,6 +10,7 @@
 #include "funcapi.h"
 #include "settings.h"
 #include "utils/builtins.h"
+#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(gpusort_devices);
 
