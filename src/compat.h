@@ -11,47 +11,88 @@
 #error "gpusort needs PostgreSQL 15 or later"
 #endif
 
+/* Before 18 the attribute came after the declaration; this place does for both. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn pg_attribute_noreturn()
+#endif
+
+/* 19 has its own type of signal handlers and casts the system's two. */
+#if PG_VERSION_NUM < 190000
+#define PG_SIG_DFL SIG_DFL
+#define PG_SIG_IGN SIG_IGN
+#endif
+
 #include "commands/explain.h"
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
 #endif
 
-/* PostgreSQL 17 gave sort operators' properties a CompareType from 18 on. */
+/* The planner is told of EXPLAIN from 19 on. */
+#include "optimizer/planner.h"
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_PLANNER_PARAMS \
+	Query *parse, const char *query_string, int cursorOptions, \
+	ParamListInfo boundParams, ExplainState *es
+#define COMPAT_PLANNER_ARGS		parse, query_string, cursorOptions, boundParams, es
+#else
+#define COMPAT_PLANNER_PARAMS \
+	Query *parse, const char *query_string, int cursorOptions, \
+	ParamListInfo boundParams
+#define COMPAT_PLANNER_ARGS		parse, query_string, cursorOptions, boundParams
+#endif
+
+/*
+ * A plan node's clock: is it running, and what does it say (all loops together,
+ * after InstrEndLoop)?  19 wraps the measurement in the node's record of it.
+ */
+#include "nodes/execnodes.h"
+static inline bool
+compat_node_timed(const PlanState *ps)
+{
+#if PG_VERSION_NUM >= 190000
+	return ps->instrument != NULL && ps->instrument->instr.need_timer;
+#else
+	return ps->instrument != NULL && ps->instrument->need_timer;
+#endif
+}
+
+static inline double
+compat_node_total_ms(const PlanState *ps)
+{
+#if PG_VERSION_NUM >= 190000
+	return INSTR_TIME_GET_MILLISEC(ps->instrument->instr.total);
+#else
+	return ps->instrument->total * 1000.0;
+#endif
+}
+
+/* What tells the direction of an ordering operator became a CompareType in 18. */
 #include "utils/lsyscache.h"
 #if PG_VERSION_NUM >= 180000
 #include "access/cmptype.h"
+#else
+#include "access/stratnum.h"
+#endif
 
 static inline bool
 compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
 {
+#if PG_VERSION_NUM >= 180000
 	CompareType cmptype;
 
 	if (!get_ordering_op_properties(op, opfamily, opcintype, &cmptype))
 		return false;
 	*reverse = (cmptype == COMPARE_GT);
-	return true;
-}
 #else
-#include "access/stratnum.h"
-
-static inline bool
-compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
-{
 	int16		strategy;
 
 	if (!get_ordering_op_properties(op, opfamily, opcintype, &strategy))
 		return false;
 	*reverse = (strategy == BTGreaterStrategyNumber);
+#endif
 	return true;
 }
-#endif
-
-/* Wait events moved to a header of their own. */
-#include "pgstat.h"
-#if PG_VERSION_NUM >= 160000
-#include "utils/wait_event.h"
-#endif
 
 /* Extensions name their wait events from 17 on. */
 #include "utils/wait_event.h"

@@ -37,7 +37,7 @@
 static DeviceApi device_api;
 
 /* Ends the process; the supervisor logs the reason. */
-static void pg_attribute_noreturn()
+pg_noreturn static void
 give_up(int code, const char *what, const char *detail)
 {
 	snprintf(device_shared->why_not, sizeof(device_shared->why_not), "%s%s%s",

@@ -62,14 +62,14 @@ become_device_process(pid_t supervisor)
 	MyProcPid = getpid();
 	MyProc = NULL;
 	on_exit_reset();
-	pqsignal(SIGTERM, SIG_DFL);
-	pqsignal(SIGQUIT, SIG_DFL);
-	pqsignal(SIGCHLD, SIG_DFL);
-	pqsignal(SIGHUP, SIG_IGN);
-	pqsignal(SIGINT, SIG_IGN);
-	pqsignal(SIGUSR1, SIG_IGN);
-	pqsignal(SIGUSR2, SIG_IGN);
-	pqsignal(SIGURG, SIG_IGN);
+	pqsignal(SIGTERM, PG_SIG_DFL);
+	pqsignal(SIGQUIT, PG_SIG_DFL);
+	pqsignal(SIGCHLD, PG_SIG_DFL);
+	pqsignal(SIGHUP, PG_SIG_IGN);
+	pqsignal(SIGINT, PG_SIG_IGN);
+	pqsignal(SIGUSR1, PG_SIG_IGN);
+	pqsignal(SIGUSR2, PG_SIG_IGN);
+	pqsignal(SIGURG, PG_SIG_IGN);
 	set_ps_display("device process");
 	device_process_main();
 }

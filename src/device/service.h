@@ -5,13 +5,14 @@
 #ifndef GPUSORT_SERVICE_H
 #define GPUSORT_SERVICE_H
 
+#include "compat.h"
 #include "device/protocol.h"
 
 /* Called while libraries are preloaded, after the settings are defined. */
 extern void device_service_init(void);
 
 /* process.c: the device process; never returns. */
-extern void device_process_main(void) pg_attribute_noreturn();
+pg_noreturn extern void device_process_main(void);
 
 /* process_job.c: one job's steps in the device process. */
 typedef struct DeviceApi

@@ -185,27 +185,15 @@ replace_walk(Plan *plan, Above above)
 }
 
 static PlannedStmt *
-gpusort_planner(Query *parse, const char *query_string, int cursorOptions,
-				ParamListInfo boundParams
-#if PG_VERSION_NUM >= 190000
-				, ExplainState *es
-#endif
-)
+gpusort_planner(COMPAT_PLANNER_PARAMS)
 {
 	PlannedStmt *stmt;
 	Above		none = {NULL, false};
 
-#if PG_VERSION_NUM >= 190000
 	if (prev_planner_hook)
-		stmt = prev_planner_hook(parse, query_string, cursorOptions, boundParams, es);
+		stmt = prev_planner_hook(COMPAT_PLANNER_ARGS);
 	else
-		stmt = standard_planner(parse, query_string, cursorOptions, boundParams, es);
-#else
-	if (prev_planner_hook)
-		stmt = prev_planner_hook(parse, query_string, cursorOptions, boundParams);
-	else
-		stmt = standard_planner(parse, query_string, cursorOptions, boundParams);
-#endif
+		stmt = standard_planner(COMPAT_PLANNER_ARGS);
 
 	if (gpusort_enable)
 	{
