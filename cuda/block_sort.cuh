@@ -19,14 +19,12 @@
  * whatever the key's width.  Wanted keys are fetched from that position at the
  * end, which the caches still hold.
  *
- * A crowded bin would make its insertion sort quadratic.  A bucket that has one
- * is sorted by merging instead: each thread sorts its items in registers, then
- * runs are merged pairwise in shared memory, every thread finding its share by
- * binary search along the merge path.
+ * A bucket with a crowded bin is sorted by merging (block_items.cuh).
  */
 #ifndef GPUSORT_BLOCK_SORT_CUH
 #define GPUSORT_BLOCK_SORT_CUH
 
+#include "block_items.cuh"
 #include "block_scan.cuh"
 #include "key.cuh"
 
@@ -75,14 +73,6 @@ template <class K> struct BlockSortArgs
 	K		   *edges;			/* if not NULL, takes each bucket's least and
 								 * greatest value */
 };
-
-/* A key in shared memory: compared as one number. */
-typedef unsigned long long Item;
-
-#define ITEM(place, rid)	((Item) (place) << 32 | (rid))
-#define ITEM_PLACE(item)	((uint32_t) ((item) >> 32))
-#define ITEM_RID(item)		((uint32_t) (item))
-#define ITEM_PADDING		(~0ull) /* no place is all ones */
 
 /* The stretching stops a little short of 2^32, more than floats are wrong by. */
 #define PLACE_RANGE			4290000000.0f
@@ -139,26 +129,6 @@ spread_rids(PlaceMap *map, uint32_t rid_lo, uint32_t rid_hi)
 						(PLACE_RANGE / ((float) top + 1.0f)) * 0.999f);
 }
 
-/* Does item a belong before item b?  Their keys decide if their places do not. */
-template <class K> struct ItemOrder
-{
-	const K    *keys;			/* the bucket's, by position */
-	KeyBits<K>	bits;
-	bool		exact;
-
-	__device__ __forceinline__ bool before(Item a, uint32_t a_from,
-										   Item b, uint32_t b_from) const
-	{
-		if (exact || ITEM_PLACE(a) != ITEM_PLACE(b) || a == ITEM_PADDING)
-			return a < b;
-
-		K			v = bits(keys[a_from]);
-		K			w = bits(keys[b_from]);
-
-		return v < w || (v == w && a < b);
-	}
-};
-
 template <class K, bool RIDS> __device__ __forceinline__ void
 write_rid(const BlockSortArgs<K> &args, uint32_t to, uint32_t rid)
 {
@@ -181,129 +151,6 @@ copy_ordered(const BlockSortArgs<K> &args, bool reversed)
 			args.keys_out[i] = args.input_keys[from];
 		if (RIDS && args.rids_out)
 			args.rids_out[i] = args.input_rids ? args.input_rids[from] : from;
-	}
-}
-
-/* Merge sort of count items in shared memory, in place. */
-template <class K, int THREADS, int ITEMS> __device__ __noinline__ static void
-block_merge_sort(const ItemOrder<K> order, Item *items, uint16_t *from, uint32_t count)
-{
-	constexpr uint32_t CAPACITY = THREADS * ITEMS;
-
-	Item		mine[ITEMS];
-	uint32_t	mine_from[ITEMS];
-	uint32_t	first = threadIdx.x * ITEMS;
-
-#pragma unroll
-	for (int i = 0; i < ITEMS; i++)
-	{
-		mine[i] = first + i < count ? items[first + i] : ITEM_PADDING;
-		mine_from[i] = first + i < count ? from[first + i] : 0;
-	}
-
-	/* Odd-even transposition: in registers, swaps of neighbours only. */
-#pragma unroll
-	for (int round = 0; round < ITEMS; round++)
-#pragma unroll
-		for (int i = round & 1; i + 1 < ITEMS; i += 2)
-			if (order.before(mine[i + 1], mine_from[i + 1], mine[i], mine_from[i]))
-			{
-				Item		item = mine[i];
-				uint32_t	where = mine_from[i];
-
-				mine[i] = mine[i + 1];
-				mine_from[i] = mine_from[i + 1];
-				mine[i + 1] = item;
-				mine_from[i + 1] = where;
-			}
-
-	for (uint32_t width = ITEMS;; width *= 2)
-	{
-		uint32_t	a = first / (2 * width) * (2 * width);
-		uint32_t	b = a + width;
-		uint32_t	a_end = b;
-		uint32_t	b_end = b + width;
-		uint32_t	diagonal = first - a;
-		uint32_t	lo,
-					hi;
-
-		__syncthreads();
-#pragma unroll
-		for (int i = 0; i < ITEMS; i++)
-		{
-			items[first + i] = mine[i];
-			from[first + i] = (uint16_t) mine_from[i];
-		}
-		__syncthreads();
-		if (width >= count)
-			return;
-
-		/* How many of the first diagonal items of the merge come from a? */
-		lo = diagonal > width ? diagonal - width : 0;
-		hi = diagonal < width ? diagonal : width;
-		while (lo < hi)
-		{
-			uint32_t	middle = (lo + hi) / 2;
-			uint32_t	other = b + diagonal - 1 - middle;
-
-			if (order.before(items[other], from[other],
-							 items[a + middle], from[a + middle]))
-				hi = middle;
-			else
-				lo = middle + 1;
-		}
-		b += diagonal - lo;
-		a += lo;
-#pragma unroll
-		for (int i = 0; i < ITEMS; i++)
-		{
-			uint32_t	a_at = min(a, CAPACITY - 1);
-			uint32_t	b_at = min(b, CAPACITY - 1);
-			bool		take_b = b < b_end &&
-				(a >= a_end || order.before(items[b_at], from[b_at],
-											items[a_at], from[a_at]));
-
-			mine[i] = take_b ? items[b_at] : items[a_at];
-			mine_from[i] = take_b ? from[b_at] : from[a_at];
-			a += !take_b;
-			b += take_b;
-		}
-	}
-}
-
-/* Sorts the thread's bins that hold more than one item; mask has a bit for each. */
-template <class K, bool FROM> __device__ __forceinline__ void
-sort_bins(const ItemOrder<K> &order, uint32_t mask, const uint16_t *starts, Item *items,
-		  uint16_t *from)
-{
-	while (mask)
-	{
-		uint32_t	bin = __ffs(mask) - 1;
-		uint32_t	start = starts[bin];
-		uint32_t	end = starts[bin + 1];
-
-		mask &= mask - 1;
-		for (uint32_t i = start + 1; i < end; i++)
-		{
-			Item		item = items[i];
-			uint32_t	item_from = FROM ? from[i] : 0;
-			uint32_t	at = i;
-
-			for (; at > start; at--)
-			{
-				Item		other = items[at - 1];
-				uint32_t	other_from = FROM ? from[at - 1] : 0;
-
-				if (!order.before(item, item_from, other, other_from))
-					break;
-				items[at] = other;
-				if (FROM)
-					from[at] = (uint16_t) other_from;
-			}
-			items[at] = item;
-			if (FROM)
-				from[at] = (uint16_t) item_from;
-		}
 	}
 }
 

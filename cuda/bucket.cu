@@ -35,6 +35,7 @@
 
 #include "bucket_pieces.cuh"
 #include "bucket_plan.cuh"
+#include "bucket_rounds.cuh"
 #include "buffer.cuh"
 
 /* No input needs so many: a round divides a bucket by two at the very least. */

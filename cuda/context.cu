@@ -1,7 +1,6 @@
 /*
  * context.cu
- *	  Devices, contexts, memory, streams, events, copies: everything of the ABI
- *	  that is not a sort.
+ *	  Errors, devices, contexts and their memory.
  *
  * Memory policy: cudaMalloc and cudaFree wait for the device and cost far more
  * than a sort of a million rows, so freed blocks are kept and handed out again
@@ -130,8 +129,8 @@ gpusort_devices(GpusortDeviceInfo *out, int32_t max, int32_t *count, GpusortErro
  * Contexts
  * ------------------------------------------------------------------------
  */
-static GpusortStatus
-enter(const GpusortContext *ctx, GpusortError *err)
+GpusortStatus
+gpusort_enter(const GpusortContext *ctx, GpusortError *err)
 {
 	CUDA_TRY(cudaSetDevice(ctx->traits.device));
 	return GPUSORT_OK;
@@ -287,7 +286,7 @@ gpusort_device_alloc(GpusortContext *ctx, uint64_t bytes, void **out,
 	cudaError_t error;
 
 	*out = NULL;
-	TRY(enter(ctx, err));
+	TRY(gpusort_enter(ctx, err));
 	bytes = (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 	if (bytes == 0)
 		bytes = BLOCK_BYTES;
@@ -347,7 +346,7 @@ gpusort_host_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError
 	cudaError_t error;
 
 	*out = NULL;
-	TRY(enter(ctx, err));
+	TRY(gpusort_enter(ctx, err));
 	block = (Owned *) calloc(1, sizeof(*block));
 	if (!block)
 		FAIL(GPUSORT_NO_MEMORY, "no host memory");
@@ -381,7 +380,7 @@ gpusort_host_register(GpusortContext *ctx, void *p, uint64_t bytes, GpusortError
 	Owned	   *block;
 	cudaError_t error;
 
-	TRY(enter(ctx, err));
+	TRY(gpusort_enter(ctx, err));
 	block = (Owned *) calloc(1, sizeof(*block));
 	if (!block)
 		FAIL(GPUSORT_NO_MEMORY, "no host memory");
@@ -407,176 +406,4 @@ gpusort_host_unregister(GpusortContext *ctx, void *p)
 	(void) cudaHostUnregister(p);
 	unlink_owned(&ctx->registered, block);
 	free(block);
-}
-
-/* ------------------------------------------------------------------------
- * Streams and events
- * ------------------------------------------------------------------------
- */
-GpusortStatus
-gpusort_stream_create(GpusortContext *ctx, GpusortStream **out, GpusortError *err)
-{
-	GpusortStream *stream;
-	cudaError_t error;
-
-	*out = NULL;
-	TRY(enter(ctx, err));
-	stream = (GpusortStream *) calloc(1, sizeof(*stream));
-	if (!stream)
-		FAIL(GPUSORT_NO_MEMORY, "no host memory");
-	error = cudaMallocHost((void **) &stream->mailbox,
-						   GPUSORT_MAILBOX_WORDS * sizeof(uint32_t));
-	if (error == cudaSuccess)
-	{
-		error = cudaStreamCreateWithFlags(&stream->cuda, cudaStreamNonBlocking);
-		if (error != cudaSuccess)
-			(void) cudaFreeHost(stream->mailbox);
-	}
-	if (error != cudaSuccess)
-	{
-		free(stream);
-		CUDA_TRY(error);
-	}
-	stream->ctx = ctx;
-	stream->next = ctx->streams;
-	ctx->streams = stream;
-	*out = stream;
-	return GPUSORT_OK;
-}
-
-void
-gpusort_stream_destroy(GpusortStream *stream)
-{
-	GpusortStream **link;
-
-	if (!stream)
-		return;
-	for (link = &stream->ctx->streams; *link != stream; link = &(*link)->next)
-		;
-	*link = stream->next;
-	(void) cudaStreamSynchronize(stream->cuda);
-	(void) cudaStreamDestroy(stream->cuda);
-	(void) cudaFreeHost(stream->mailbox);
-	free(stream);
-}
-
-GpusortStatus
-gpusort_stream_poll(GpusortStream *stream, GpusortError *err)
-{
-	cudaError_t error = cudaStreamQuery(stream->cuda);
-
-	if (error == cudaErrorNotReady)
-		return GPUSORT_NOT_READY;
-	CUDA_TRY(error);
-	return GPUSORT_OK;
-}
-
-GpusortStatus
-gpusort_stream_wait(GpusortStream *stream, GpusortError *err)
-{
-	CUDA_TRY(cudaStreamSynchronize(stream->cuda));
-	return GPUSORT_OK;
-}
-
-GpusortStatus
-gpusort_event_create(GpusortContext *ctx, GpusortEvent **out, GpusortError *err)
-{
-	GpusortEvent *event;
-	cudaError_t error;
-
-	*out = NULL;
-	TRY(enter(ctx, err));
-	event = (GpusortEvent *) calloc(1, sizeof(*event));
-	if (!event)
-		FAIL(GPUSORT_NO_MEMORY, "no host memory");
-	error = cudaEventCreate(&event->cuda);
-	if (error != cudaSuccess)
-	{
-		free(event);
-		CUDA_TRY(error);
-	}
-	event->ctx = ctx;
-	event->next = ctx->events;
-	ctx->events = event;
-	*out = event;
-	return GPUSORT_OK;
-}
-
-void
-gpusort_event_destroy(GpusortEvent *event)
-{
-	GpusortEvent **link;
-
-	if (!event)
-		return;
-	for (link = &event->ctx->events; *link != event; link = &(*link)->next)
-		;
-	*link = event->next;
-	(void) cudaEventDestroy(event->cuda);
-	free(event);
-}
-
-GpusortStatus
-gpusort_event_record(GpusortEvent *event, GpusortStream *stream, GpusortError *err)
-{
-	CUDA_TRY(cudaEventRecord(event->cuda, stream->cuda));
-	return GPUSORT_OK;
-}
-
-GpusortStatus
-gpusort_event_poll(GpusortEvent *event, GpusortError *err)
-{
-	cudaError_t error = cudaEventQuery(event->cuda);
-
-	if (error == cudaErrorNotReady)
-		return GPUSORT_NOT_READY;
-	CUDA_TRY(error);
-	return GPUSORT_OK;
-}
-
-GpusortStatus
-gpusort_event_wait(GpusortEvent *event, GpusortError *err)
-{
-	CUDA_TRY(cudaEventSynchronize(event->cuda));
-	return GPUSORT_OK;
-}
-
-GpusortStatus
-gpusort_stream_after(GpusortStream *stream, GpusortEvent *event, GpusortError *err)
-{
-	CUDA_TRY(cudaStreamWaitEvent(stream->cuda, event->cuda, 0));
-	return GPUSORT_OK;
-}
-
-GpusortStatus
-gpusort_event_elapsed(GpusortEvent *from, GpusortEvent *to, double *us,
-					  GpusortError *err)
-{
-	float		ms = 0;
-
-	CUDA_TRY(cudaEventElapsedTime(&ms, from->cuda, to->cuda));
-	*us = ms * 1000.0;
-	return GPUSORT_OK;
-}
-
-/* ------------------------------------------------------------------------
- * Copies
- * ------------------------------------------------------------------------
- */
-GpusortStatus
-gpusort_copy_in(GpusortStream *stream, void *device_dst, const void *host_src,
-				uint64_t bytes, GpusortError *err)
-{
-	CUDA_TRY(cudaMemcpyAsync(device_dst, host_src, bytes, cudaMemcpyHostToDevice,
-							 stream->cuda));
-	return GPUSORT_OK;
-}
-
-GpusortStatus
-gpusort_copy_out(GpusortStream *stream, void *host_dst, const void *device_src,
-				 uint64_t bytes, GpusortError *err)
-{
-	CUDA_TRY(cudaMemcpyAsync(host_dst, device_src, bytes, cudaMemcpyDeviceToHost,
-							 stream->cuda));
-	return GPUSORT_OK;
 }

@@ -39,6 +39,9 @@ struct GpusortEvent
 	GpusortEvent *next;
 };
 
+/* Makes the context's device the thread's current one. */
+extern GpusortStatus gpusort_enter(const GpusortContext *ctx, GpusortError *err);
+
 extern GpusortStatus gpusort_devices(GpusortDeviceInfo *out, int32_t max,
 									 int32_t *count, GpusortError *err);
 extern GpusortStatus gpusort_context_create(int32_t device, uint64_t memory_budget,

@@ -1,0 +1,200 @@
+/*
+ * bucket_rounds.cuh
+ *	  Rounds after the first: buckets that were too large are divided again.
+ *
+ * Slices of equal width did not do for these segments, so they get splitters from
+ * a sorted sample, which divide any distribution evenly.  A value that is a good part
+ * of the sample gets a bucket of its own; if that is too large in turn, it is split by
+ * rid, since its keys are all equal.
+ */
+#ifndef GPUSORT_BUCKET_ROUNDS_CUH
+#define GPUSORT_BUCKET_ROUNDS_CUH
+
+#include "bucket_plan.cuh"
+
+#define SEGMENT_SAMPLE		1024	/* a power of two */
+#define HEAVY_SAMPLE		8		/* so many equal samples: a bucket of their own */
+
+/* Sorts a sample in shared memory: a bitonic network. */
+template <class K> __device__ static void
+sort_sample(K *sample)
+{
+	for (uint32_t size = 2; size <= SEGMENT_SAMPLE; size *= 2)
+		for (uint32_t distance = size / 2; distance > 0; distance /= 2)
+		{
+			for (uint32_t i = threadIdx.x; i < SEGMENT_SAMPLE / 2; i += SEGMENT_THREADS)
+			{
+				uint32_t	a = i / distance * distance * 2 + i % distance;
+				uint32_t	b = a + distance;
+				K			x = sample[a],
+							y = sample[b];
+
+				if ((x > y) == ((a & size) == 0))
+				{
+					sample[a] = y;
+					sample[b] = x;
+				}
+			}
+			__syncthreads();
+		}
+}
+
+/*
+ * One block per segment: its splitters.  Half of the buckets are for values between
+ * splitters, so that every splitter could be heavy.
+ */
+template <class K, bool RIDS>
+__global__ void __launch_bounds__(SEGMENT_THREADS)
+segment_sample_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
+					  const Segment<K> *segments, Splitters<K> *all_splitters,
+					  NextRound *after)
+{
+	__shared__ K sample[SEGMENT_SAMPLE];
+	__shared__ uint32_t room[SEGMENT_THREADS / 32];
+
+	const Segment<K> *segment = &segments[blockIdx.x];
+	Splitters<K> *splitters = &all_splitters[blockIdx.x];
+	uint32_t	start = segment->start;
+	uint32_t	count = segment->end - start;
+	uint32_t	wanted = segment->buckets / 2;	/* parts, one more than splitters */
+	bool		by_rid = segment->by_rid != 0;
+	uint32_t	i = threadIdx.x;
+	K			mine = all_ones<K>();
+	bool		chosen = false,
+				heavy = false;
+	uint32_t	splitter,
+				heavies,
+				total,
+				heavy_total;
+
+	if (blockIdx.x == 0 && threadIdx.x == 0)
+	{
+		after->segments_tiles = 0;
+		after->buckets = 0;
+	}
+	for (uint32_t j = i; j < SEGMENT_SAMPLE; j += SEGMENT_THREADS)
+	{
+		uint32_t	at = start + sample_position(j, SEGMENT_SAMPLE, count);
+
+		sample[j] = !by_rid ? bits(keys[at]) : (K) (RIDS ? rids[at] : at);
+	}
+	__syncthreads();
+	sort_sample(sample);
+
+	/* thread i looks at the i-th of the wanted quantiles, taking each value once */
+	if (i + 1 < wanted)
+	{
+		uint32_t	at = (i + 1) * SEGMENT_SAMPLE / wanted;
+		uint32_t	last = at;
+
+		mine = sample[at];
+		chosen = i == 0 || sample[i * SEGMENT_SAMPLE / wanted] != mine;
+		while (last + 1 < SEGMENT_SAMPLE && last + 1 < at + HEAVY_SAMPLE &&
+			   sample[last + 1] == mine)
+			last++;
+		while (at > 0 && at + HEAVY_SAMPLE > last + 1 && sample[at - 1] == mine)
+			at--;
+		heavy = chosen && last - at + 1 >= HEAVY_SAMPLE;
+	}
+	splitter = block_exclusive_sum<SEGMENT_THREADS>(chosen, room, &total);
+	__syncthreads();
+	heavies = block_exclusive_sum<SEGMENT_THREADS>(heavy, room, &heavy_total);
+	if (chosen)
+	{
+		splitters->value[splitter] = mine;
+		splitters->base[splitter].bucket = (uint16_t) (splitter + heavies);
+		splitters->base[splitter].heavy = heavy;
+	}
+	if (i >= total && i <= MAX_SPLITTERS)
+	{
+		splitters->value[i] = all_ones<K>();
+		splitters->base[i].bucket = (uint16_t) (total + heavy_total);
+		splitters->base[i].heavy = 0;
+	}
+}
+
+/* One block per tile: counts by bucket. */
+template <class K, bool RIDS>
+__global__ void __launch_bounds__(PARTITION_THREADS)
+segment_histogram_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
+						 const Segment<K> *segments, const Splitters<K> *all_splitters,
+						 const uint32_t *first_tile, uint32_t segment_count,
+						 uint32_t *counts)
+{
+	constexpr uint32_t TILE = partition_tile<K>();
+	__shared__ uint32_t bins[SEGMENT_THREADS + 1];
+	__shared__ Splitters<K> splitters;
+
+	uint32_t	s = find_segment(first_tile, segment_count, blockIdx.x);
+	bool		by_rid = segments[s].by_rid != 0;
+	uint32_t	start = segments[s].start + (blockIdx.x - first_tile[s]) * TILE;
+	uint32_t	count = min(segments[s].end - start, TILE);
+
+	copy_words(&splitters, &all_splitters[s], PARTITION_THREADS);
+	if (threadIdx.x <= SEGMENT_THREADS)
+		bins[threadIdx.x] = 0;
+	__syncthreads();
+#pragma unroll
+	for (int i = 0; i < partition_items<K>(); i++)
+	{
+		uint32_t	at = i * PARTITION_THREADS + threadIdx.x;
+		uint32_t	bin = SEGMENT_THREADS;
+
+		if (at < count)
+			bin = splitters(!by_rid ? bits(keys[start + at])
+							: (K) (RIDS ? rids[start + at] : start + at));
+		(void) count_in_warp(bins, bin);
+	}
+	__syncthreads();
+	if (threadIdx.x < SEGMENT_THREADS && bins[threadIdx.x])
+		atomicAdd(&counts[segments[s].first_bucket + threadIdx.x], bins[threadIdx.x]);
+}
+
+/* One block per segment: counts to places; large buckets go round again. */
+template <class K>
+__global__ void __launch_bounds__(SEGMENT_THREADS)
+segment_plan_kernel(const Segment<K> *segments, const Splitters<K> *all_splitters,
+					uint32_t *counts,
+					uint32_t *bucket_start, NextRound *next,
+					Segment<K> *next_segments, uint32_t *next_first_tile,
+					uint32_t *blocks_done, uint32_t *mailbox, uint32_t ticket)
+{
+	__shared__ uint32_t room[SEGMENT_THREADS / 32];
+
+	const Segment<K> *segment = &segments[blockIdx.x];
+	uint32_t	bin = threadIdx.x;
+	uint32_t	bucket = segment->first_bucket + bin;
+	bool		mine = bin < segment->buckets;
+	uint32_t	count = mine ? counts[bucket] : 0;
+	uint32_t	total;
+	uint32_t	start = segment->start +
+		block_exclusive_sum<SEGMENT_THREADS>(count, room, &total);
+
+	if (mine)
+	{
+		counts[bucket] = start;
+		bucket_start[bucket] = start;
+	}
+	if (mine && count > BLOCK_SORT_CAPACITY)
+	{
+		const Splitters<K> *splitters = &all_splitters[blockIdx.x];
+		bool		one_value = false;
+
+		/* is it the own bucket of a splitter? */
+		for (int i = 0; i < MAX_SPLITTERS; i++)
+			one_value = one_value || (splitters->base[i].heavy &&
+									  splitters->base[i].bucket + 1u == bin);
+		add_segment(next, next_segments, next_first_tile, start, start + count,
+						segment->by_rid || one_value);
+	}
+	__threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0 && atomicAdd(blocks_done, 1) == gridDim.x - 1)
+	{
+		*blocks_done = 0;
+		__threadfence();
+		publish(mailbox, ticket, INPUT_UNORDERED, next);
+	}
+}
+
+#endif							/* GPUSORT_BUCKET_ROUNDS_CUH */
