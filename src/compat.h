@@ -28,6 +28,17 @@
 #include "commands/explain_state.h"
 #endif
 
+/* Relations in the query; where columns must be qualified, there are several. */
+static inline int
+compat_explain_tables(const ExplainState *es)
+{
+#if PG_VERSION_NUM >= 180000
+	return es->rtable_size;		/* less the one that stands for GROUP BY */
+#else
+	return list_length(es->rtable);
+#endif
+}
+
 /* The planner is told of EXPLAIN from 19 on. */
 #include "optimizer/planner.h"
 #if PG_VERSION_NUM >= 190000

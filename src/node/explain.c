@@ -59,7 +59,7 @@ explain_keys(GpuSortState *node, List *ancestors, ExplainState *es)
 {
 	Plan	   *plan = node->css.ss.ps.plan;
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
-	bool		useprefix = (list_length(es->rtable) > 1 || es->verbose);
+	bool		useprefix = (compat_explain_tables(es) > 1 || es->verbose);
 	List	   *result = NIL;
 
 	for (int i = 0; i < node->nkeys; i++)
