@@ -58,4 +58,5 @@ SELECT * FROM check_sort('SELECT i4 FROM ints WHERE seq < 0 ORDER BY i4');
 SELECT * FROM check_sort('SELECT i4 FROM ints WHERE seq = 7 ORDER BY i4');
 SELECT * FROM check_sort('SELECT i4 FROM ints WHERE seq <= 2 ORDER BY i4');
 
+DROP DOMAIN small_positive, positive;
 DROP TABLE ints;

@@ -1,6 +1,6 @@
 -- Settings: defaults, ranges, wrong values.
 LOAD 'gpusort';
-SELECT name, setting, unit, context, vartype, min_val, max_val, enumvals
+SELECT name, setting, unit, context, vartype, min_val, max_val
 FROM pg_settings WHERE name ~ '^gpusort.(enable|algorithm|min_rows|threads|verify)$' ORDER BY name;
 
 SET gpusort.enable = maybe;

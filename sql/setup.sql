@@ -87,6 +87,20 @@ BEGIN
 	result := compare_rows(want.r, got.r);
 END $$;
 
+-- The same where the rows are no more than some columns, not seq.
+CREATE FUNCTION check_keys(tab text, cols text, keys text, OUT nodes text, OUT "rows" int, OUT result text)
+LANGUAGE plpgsql AS $$
+DECLARE
+	want record;
+	got record;
+BEGIN
+	want := rows_of(format('SELECT %s FROM %s ORDER BY %s, seq', cols, tab, keys), false);
+	got := rows_of(format('SELECT %s FROM %s ORDER BY %s', cols, tab, keys), true);
+	nodes := got.nodes;
+	"rows" := cardinality(got.r);
+	result := compare_rows(want.r, got.r);
+END $$;
+
 -- EXPLAIN (ANALYZE) with what varies from run to run hidden.
 CREATE FUNCTION explain_analyze(query text, options text DEFAULT 'COSTS OFF, SUMMARY OFF, TIMING OFF')
 RETURNS SETOF text LANGUAGE plpgsql AS $$

@@ -1,5 +1,5 @@
 # Random tables in random orders: GpuSort returns the stock server's rows, row
-# by row, and keeps equal rows in order.  GPUSORT_SEED repeats a run,
+# by row, and keeps equal rows in order; also where rows are no more than keys.  GPUSORT_SEED repeats a run,
 # GPUSORT_ROUNDS makes it longer.
 use strict;
 use warnings;
@@ -87,10 +87,13 @@ for my $round (1 .. $rounds)
 		my @order = map { "c" . (1 + int rand $ncols) . pick('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST', ' ASC') }
 		  1 .. 1 + int rand 4;
 		my $order = join ', ', @order;
+		# the columns that are keys, and no other
+		my %named = map { /^(c\d+)/ => 1 } @order;
 		push @checks,
-		  [ $mem, rand() < 0.5
-			? "check_sort('SELECT * FROM o ORDER BY $order, seq" . pick('', ' DESC') . "')"
-			: "check_stable('o', '$order')" ];
+		  [ $mem, pick(
+			"check_sort('SELECT * FROM o ORDER BY $order, seq" . pick('', ' DESC') . "')",
+			"check_stable('o', '$order')",
+			"check_keys('o', '" . join(', ', sort keys %named) . "', '$order')") ];
 	}
 	# whatever sorts, however many help, whether it is checked
 	my $settings = sprintf "SET gpusort.algorithm = '%s'; SET gpusort.threads = %d; SET gpusort.verify = %s;\n",

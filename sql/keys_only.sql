@@ -1,0 +1,98 @@
+-- Sorts whose rows are their keys: nothing else needs to be kept, and every
+-- value comes back out of the key.
+LOAD 'gpusort';
+SET gpusort.min_rows = 0;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+SET timezone = 'UTC';
+SET datestyle = 'ISO, YMD';
+
+CREATE TABLE bare AS
+SELECT i::int AS seq,
+	(mix(i) % 65536 - 32768)::int2 AS i2,
+	(mix(i * 3) - 2147483646)::int4 AS i4,
+	(mix(i * 7) - 2147483646) * 2147483648 + mix(i * 11) AS i8,
+	mix(i) % 3 = 0 AS b,
+	((mix(i) % 256 - 128)::int)::"char" AS c,
+	(mix(i * 5))::oid AS o,
+	((mix(i) - 2147483646) / 100.0)::numeric::money AS m,
+	date '2000-01-01' + (mix(i) % 60000 - 30000)::int AS d,
+	time '00:00' + (mix(i) % 86400) * interval '1 second' AS t,
+	timestamp '2000-01-01' + (mix(i) - 2147483646) * interval '1 second' AS ts,
+	timestamptz '2000-01-01 00:00+00' + (mix(i * 5) - 2147483646) * interval '1 millisecond' AS tz,
+	(ARRAY['0', '-0', 'NaN', '1.5', '-Infinity'])[1 + mix(i * 3) % 5]::float4 AS f4,
+	(ARRAY['0', '-0', 'NaN', '1.5', '-Infinity'])[1 + mix(i * 7) % 5]::float8 AS f8,
+	NULL::int4 AS nothing,
+	7::int8 AS seven
+FROM generate_series(1, 3000) i;
+INSERT INTO bare (seq, i2, i4, i8, b, c, o, m, d, t, ts, tz) VALUES
+	(3001, -32768, -2147483648, -9223372036854775808, false, '', 0, '-92233720368547758.08', '-infinity', '00:00', '-infinity', '-infinity'),
+	(3002, 32767, 2147483647, 9223372036854775807, true, '\377', 4294967295, '92233720368547758.07', 'infinity', '24:00', 'infinity', 'infinity'),
+	(3003, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+	(3004, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+ANALYZE bare;
+
+-- every type, every order, in memory and past work_mem
+SELECT col, dir, mem, c.*
+FROM unnest('{i2,i4,i8,b,c,o,m,d,t,ts,tz,f4,f8,nothing,seven}'::text[]) WITH ORDINALITY AS k (col, n),
+	unnest('{ASC,DESC,ASC NULLS FIRST,DESC NULLS LAST}'::text[]) WITH ORDINALITY AS s (dir, m),
+	unnest('{64kB,64MB}'::text[]) mem, set_config('work_mem', mem, false),
+	check_keys('bare', col, col || ' ' || dir) c
+WHERE c.result <> 'same' OR c.nodes <> 'GpuSort';
+-- columns together, in another order than the keys, twice, with constants
+SELECT cols, keys, mem, c.*
+FROM (VALUES ('i2, i4', 'i2, i4'), ('i4, i2', 'i2 DESC, i4 NULLS FIRST'), ('b, c, i2', 'c, b DESC, i2'), ('i8, o', 'o, i8'),
+	('i8, tz', 'i8 DESC, tz'), ('i8, i8', 'i8'), ('b, b, c, c', 'c, b'), ('1 AS one, b', 'b'), ('nothing, b', 'nothing, b'),
+	('b, seven', 'seven, b DESC'), ('i8, tz, ts, m', 'i8, tz, ts, m'), ('i8, ts, b', 'b DESC, ts, i8'), ('i4', 'i4, i4 DESC'),
+	('f8, b', 'b, f8'), ('b, f4', 'f4 DESC, b'), ('b', 'b NULLS FIRST, f8'), ('i2 + i4 AS x', 'i2 + i4'), ('i4', 'i2, i4'), ('d, t, b, c, i2', 'd, t, b, c, i2'),
+	('d, t, ts, tz, b, c, i2, i4, i8, o', 'd, t, ts, tz, b, c, i2, i4, i8, o')) v (cols, keys),
+	unnest('{64kB,64MB}'::text[]) mem, set_config('work_mem', mem, false),
+	check_keys('bare WHERE i2 IS NULL OR abs(i2::int) < 32000', cols, keys) c
+WHERE c.result <> 'same' OR c.nodes <> 'GpuSort';
+RESET work_mem;
+SELECT c.* FROM check_keys('bare', 'i4', 'i4') c;
+
+SET enable_hashjoin = off;
+SET enable_hashagg = off;
+SET enable_material = off;
+-- what reads them: backwards, again, from a mark, bounded, unique, grouped
+SELECT q, c.*
+FROM unnest(ARRAY[
+	'SELECT i4 FROM bare ORDER BY i4 LIMIT 20',
+	'SELECT c, b FROM bare ORDER BY c DESC, b LIMIT 700 OFFSET 300',
+	'SELECT DISTINCT c FROM bare ORDER BY c',
+	'SELECT DISTINCT c, b, i2 % 3 FROM bare ORDER BY 1, 2, 3',
+	'SELECT b, c, count(*) FROM bare GROUP BY b, c ORDER BY b, c',
+	'SELECT count(*), sum(x.i2::int8 * y.i2) FROM (SELECT i2 FROM bare) x JOIN (SELECT i2 FROM bare) y ON x.i2 = y.i2',
+	'SELECT x.c, y.b FROM (SELECT c FROM bare WHERE seq < 400) x JOIN (SELECT c, b FROM bare WHERE seq < 300) y ON x.c = y.c ORDER BY x.c, y.b',
+	'SELECT c FROM bare INTERSECT SELECT (i2 % 100)::int::"char" FROM bare ORDER BY 1',
+	'SELECT g, s.i4 FROM generate_series(1, 4) g, LATERAL (SELECT i4 FROM bare WHERE i2 % 4 = g ORDER BY i4 OFFSET 1) s ORDER BY 1, 2',
+	'SELECT g, s.b, s.c FROM generate_series(1, 4) g, (SELECT b, c FROM bare ORDER BY c, b OFFSET 2990) s ORDER BY 1, 3, 2',
+	'SELECT c, row_number() OVER (ORDER BY c) FROM bare',
+	'SELECT s.c::text || s.o::text AS x FROM (SELECT c, o FROM bare ORDER BY o, c OFFSET 0) s']) WITH ORDINALITY AS u (q, n),
+	check_sort(q) c
+ORDER BY n;
+BEGIN;
+DECLARE k SCROLL CURSOR FOR SELECT c, b FROM bare ORDER BY c NULLS FIRST, b DESC;
+FETCH 4 FROM k;
+FETCH BACKWARD 2 FROM k;
+FETCH LAST FROM k;
+FETCH ABSOLUTE 1000 FROM k;
+FETCH RELATIVE -999 FROM k;
+ROLLBACK;
+SET work_mem = '64kB';
+BEGIN;
+DECLARE k SCROLL CURSOR FOR SELECT i4, ts FROM bare ORDER BY ts NULLS FIRST, i4 DESC;
+FETCH 4 FROM k;
+FETCH BACKWARD 2 FROM k;
+FETCH LAST FROM k;
+FETCH ABSOLUTE 1000 FROM k;
+FETCH RELATIVE -999 FROM k;
+ROLLBACK;
+RESET work_mem;
+-- values that other code compares bit by bit
+SELECT count(*), bool_and(record_image_eq(ROW(x.c, x.o, x.b), ROW(y.c, y.o, y.b))) AS same_image
+FROM (SELECT c, o, b, row_number() OVER () AS n FROM (SELECT c, o, b FROM bare ORDER BY c, o, b OFFSET 0) s) x
+JOIN (SELECT c, o, b, row_number() OVER (ORDER BY c, o, b) AS n FROM bare) y USING (n);
+
+DROP TABLE bare;
