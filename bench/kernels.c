@@ -5,7 +5,9 @@
  * One line per (algorithm, key width, n, distribution, threads): the median over
  * the repetitions of the nanoseconds per element of the sort alone.  Every
  * repetition's output is checked outside the timed part.  Small inputs are drawn
- * anew for each repetition, or branch predictors would learn them by heart.  All buffers are huge pages where the system grants them, touched
+ * anew for each repetition, or branch predictors would learn them by heart.
+ * --least reports the least disturbed repetition instead of the median, for a
+ * machine that others use too.  All buffers are huge pages where the system grants them, touched
  * before the first repetition, for every algorithm alike.
  */
 #include "bench_algorithm.h"
@@ -26,6 +28,7 @@
 
 static int	repetitions;		/* 0: by size */
 static bool declared_width;
+static bool least;
 static bool csv = true;
 static bool failed;
 
@@ -212,7 +215,7 @@ measure(const SortKernel *kernel, const BenchAlgorithm *peer, BenchCase *c,
 		}
 	}
 	qsort(seconds, n, sizeof(double), compare_doubles);
-	report(name, c, rid_bits, distribution, seconds[n / 2], verdict);
+	report(name, c, rid_bits, distribution, seconds[least ? 0 : n / 2], verdict);
 }
 
 static void
@@ -298,7 +301,7 @@ usage(FILE *to)
 {
 	fprintf(to,
 			"usage: kernels [--algorithms LIST] [--key-bits 32,64,128] [--n LIST]\n"
-			"               [--distributions LIST] [--threads LIST] [--repetitions N]\n"
+			"               [--distributions LIST] [--threads LIST] [--repetitions N] [--least]\n"
 			"               [--declared-width] [--format csv|text]\n"
 			"algorithms:   ");
 	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
@@ -325,6 +328,7 @@ main(int argc, char **argv)
 		{"distributions", required_argument, NULL, 'd'},
 		{"threads", required_argument, NULL, 't'},
 		{"repetitions", required_argument, NULL, 'r'},
+		{"least", no_argument, NULL, 'l'},
 		{"declared-width", no_argument, NULL, 'w'},
 		{"format", required_argument, NULL, 'f'},
 		{"help", no_argument, NULL, 'h'},
@@ -365,6 +369,9 @@ main(int argc, char **argv)
 				break;
 			case 'r':
 				repetitions = (int) number(optarg, 1, MAX_REPETITIONS);
+				break;
+			case 'l':
+				least = true;
 				break;
 			case 'w':
 				declared_width = true;

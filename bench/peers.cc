@@ -124,7 +124,7 @@ static const char *
 vqsort_pairs_refuses(const BenchCase *c)
 {
 	if (c->key_bits == 128)
-		return "vqsort has no (128-bit key, rid) pair; vqsort_keys sorts the keys alone";
+		return "vqsort has no pair of that width; vqsort_keys sorts the keys alone";
 	return one_thread_only(c);
 }
 

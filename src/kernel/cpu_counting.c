@@ -130,6 +130,13 @@ counting_run(SortJob *job)
 	return run.status;
 }
 
+/* Counting reads a record, placing reads it and its place and writes it. */
+static double
+counting_bytes_per_record(const SortJob *job)
+{
+	return 4.0 * sort_rec_size(job->format);
+}
+
 const SortKernel cpu_counting_kernel = {
 	.name = "cpu_counting",
 	.formats = 1 << SORT_REC_PACKED | 1 << SORT_REC_64 | 1 << SORT_REC_128,
@@ -138,5 +145,6 @@ const SortKernel cpu_counting_kernel = {
 	.paper = "Abdel-hafeez 2018, 4.1-4.2",
 	.applies = counting_applies,
 	.scratch_bytes = counting_scratch_bytes,
-	.run = counting_run
+	.run = counting_run,
+	.bytes_per_record = counting_bytes_per_record
 };

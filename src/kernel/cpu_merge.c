@@ -15,6 +15,17 @@
  * key, rid) each comparison takes six instructions instead of one, and two thirds
  * of the moved bytes are not needed to decide anything.
  *
+ * What the networks do, ns per word on one core of a Zen 5 EPYC with AVX-512:
+ * 64 words in registers 1.0, each doubling of a run in L2 0.5, each level of the
+ * tree 0.6; so (32-bit key, rid) takes 5 ns at 2^14 and 8.4 at 2^20, where
+ * cpu_radix takes 2.6 and 3.6.  What was tried:
+ *	- -O2 leaves the loops over vectors rolled, and vectors in memory: unrolled by
+ *	  pragma, 11.4 to 5.0 ns at 2^14.
+ *	- A node's streams in local variables instead of the tree: a level 2.0 to 0.6.
+ *	- Queues of 32, 64, 128 and 256 words: 14.7, 9.0, 9.4, 9.1 ns at 2^20; at 8M
+ *	  64 takes 12.8, 128 and 256 take 11.3.
+ *	- Chunks of 2^14 words instead of 2^15: 10.8 instead of 9.0 ns at 2^20.
+ *
  * Memory: packed words, a copy; others, a copy of the records and a word per
  * record; and for each member up to 2.5 MB of run buffers and merge tree.  On an
  * interrupt packed words are lost; other records are untouched until the finish.
@@ -252,6 +263,21 @@ merge_run(SortJob *job)
 	return run.status;
 }
 
+/*
+ * Runs: a record is read and a word written; each round reads a word, its place,
+ * and writes it.  Gathering reads a word and a record, at random, and writes one.
+ */
+static double
+merge_bytes_per_record(const SortJob *job)
+{
+	double		size = sort_rec_size(job->format);
+	MergePlan	plan;
+
+	merge_plan(&plan, job->n);
+	return size + 8 + 24 * plan.rounds +
+		(word_layout(job).direct ? 0 : 8 + 64 + 2 * size);
+}
+
 const SortKernel cpu_merge_kernel = {
 	.name = "cpu_merge",
 	.formats = 1 << SORT_REC_PACKED | 1 << SORT_REC_64 | 1 << SORT_REC_128,
@@ -260,5 +286,6 @@ const SortKernel cpu_merge_kernel = {
 	.paper = "Satish 2010, 5.2",
 	.applies = merge_applies,
 	.scratch_bytes = merge_scratch_bytes,
-	.run = merge_run
+	.run = merge_run,
+	.bytes_per_record = merge_bytes_per_record
 };

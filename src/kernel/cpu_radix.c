@@ -1,6 +1,51 @@
 /*
  * cpu_radix.c
  *	  Stable radix sort (Satish 2010, 4.2.1 and 4.3).
+ *
+ * The paper sorts least significant digit first, 8 bits a pass, over all key
+ * bits.  Here:
+ *
+ *	1. Above RADIX_BIG_BYTES, one pass by the most significant digit, of up to 10
+ *	   bits, makes parts that fit the L2 cache.  Parts are sorted one by one in
+ *	   cache; a part that came out large is parted again.  Memory is read three
+ *	   times and written twice, whatever the key's width.
+ *	2. Within a part (or a small input), only log2(n) + 3 leading bits are
+ *	   sorted, least significant digit first: evenly spread keys are told apart
+ *	   by them.  One pass over neighbours puts the few others in order by
+ *	   insertion; a run of equal leading bits in which a record would move 16
+ *	   places is sorted on its lower bits instead.  So wide keys cost no more
+ *	   passes than narrow ones, and no input costs more than its bits.
+ *	3. All digits of a part are counted in one read; constant ones are skipped.
+ *
+ * Members of a team count and scatter slices of the input together, with a
+ * counter table each, and then take parts as they come free.
+ *
+ * What was tried, on one core of a Zen 5 EPYC (48 KiB L1d, 1 MiB L2), ns per
+ * 8-byte record and pass, 50M records, counting excluded:
+ *	  digit bits				  7		 8		 9		10		11
+ *	  plain scatter				0.94	0.99	1.16	1.46	3.29
+ *	  write buffers, ordinary	2.24	2.28	2.26	2.36	2.86
+ *	  write buffers, streaming	2.03	2.01	2.00	2.16	2.20
+ *	- So the paper's software write buffers are not used: the branch that empties a
+ *	  buffer mispredicts once per line, which costs more than the misses it
+ *	  avoids as long as the open lines, one per digit value, nearly fit L1.  They
+ *	  would pay from 11 bits.  4 kB pages instead of huge ones changed nothing.
+ *	- In L2, 11-bit digits cost 1.1 ns, 8-bit ones 0.9: hence wide digits in
+ *	  parts, 9 bits beyond.
+ *	- Digits of few bits suffer when n is a power of two: 64 open lines 128 kB
+ *	  apart fall into one set of every cache (2.7 ns at 2^20 and 6 bits, 0.9 at
+ *	  8).  Parts of 64 kB rather than 384 kB avoid it at 2^20: 7.4 to 5.4 ns in
+ *	  all for (64-bit key, rid).
+ *	- Parts from 1 MB upwards instead of 8 MB: at 2^20, (32, rid) 4.9 to 3.7 ns in
+ *	  all, (64, rid) 8.6 to 5.6.
+ *	- A member's own room for a part's passes instead of the part's old place:
+ *	  (64, rid) at 50M 11.2 to 5.9 ns, when the part fits it.
+ *	- Plain LSD over all bits, the start of all this: 6.7 and 6.9 ns for (32, rid)
+ *	  at 2^20 and 50M, 27 and 18 for (64, rid), 65 and 103 for (128, rid).
+ *
+ * Memory: a copy of the records; above RADIX_BIG_BYTES also 4 kB of counters and
+ * 128 kB to 2 MB of room per member.  Nothing is allocated.  On an interrupt the
+ * records are lost and SORT_STOPPED is returned.
  */
 #include <string.h>
 
@@ -278,13 +323,25 @@ radix_run(SortJob *job)
 	return run.status;
 }
 
+/*
+ * Counting reads a record, the scatter reads it and its place and writes it, the
+ * part's sort reads and writes it.  Keys so skewed that parts are parted again
+ * pay again.
+ */
+static double
+radix_bytes_per_record(const SortJob *job)
+{
+	return 6.0 * sort_rec_size(job->format);
+}
+
 const SortKernel cpu_radix_kernel = {
 	.name = "cpu_radix",
 	.formats = 1 << SORT_REC_PACKED | 1 << SORT_REC_64 | 1 << SORT_REC_128,
 	.stable = true,
 	.needs = "",
-	.paper = "Satish 2010, 4.2.1",
+	.paper = "Satish 2010, 4.2.1 and 4.3",
 	.applies = radix_applies,
 	.scratch_bytes = radix_scratch_bytes,
-	.run = radix_run
+	.run = radix_run,
+	.bytes_per_record = radix_bytes_per_record
 };

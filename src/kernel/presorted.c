@@ -150,6 +150,21 @@ presorted_run(SortJob *job)
 	return status;
 }
 
+/* Reversing reads, writes and looks for equal keys; the others as they say. */
+static double
+presorted_bytes_per_record(const SortJob *job)
+{
+	double		size = sort_rec_size(job->format);
+
+	if (job->descents == 0)
+		return 0;
+	if (job->ascents == 0)
+		return 3 * size;
+	if (job->descents < PRESORTED_MAX_RUNS)
+		return size + 3 * size * ceil_log2(job->descents + 1);
+	return 6 * size;
+}
+
 const SortKernel presorted_kernel = {
 	.name = "presorted",
 	.formats = 1 << SORT_REC_PACKED | 1 << SORT_REC_64 | 1 << SORT_REC_128,
@@ -158,5 +173,6 @@ const SortKernel presorted_kernel = {
 	.paper = "Chen 2009, III (disorder)",
 	.applies = presorted_applies,
 	.scratch_bytes = presorted_scratch_bytes,
-	.run = presorted_run
+	.run = presorted_run,
+	.bytes_per_record = presorted_bytes_per_record
 };

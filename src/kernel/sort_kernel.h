@@ -111,6 +111,13 @@ typedef struct SortKernel
 	size_t		(*scratch_bytes) (const SortJob *job);
 
 	SortStatus	(*run) (SortJob *job);
+
+	/*
+	 * Memory traffic model: bytes that a job larger than the caches moves
+	 * between them and memory, per record.  A store to a line that is not
+	 * cached counts twice, as the line is read first.
+	 */
+	double		(*bytes_per_record) (const SortJob *job);
 } SortKernel;
 
 /* The CPU kernels, each in the file of its name. */
