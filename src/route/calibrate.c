@@ -25,7 +25,10 @@
 #define MEASURE_US		15000.0
 #define MEASURE_REPS	5
 
-/* Small inputs are sorted many at a time: the clock is not fine enough. */
+/*
+ * Small inputs are sorted many at a time, because the clock is not fine enough,
+ * and never the same one twice, because branch predictors would learn it.
+ */
 #define MEASURE_RECORDS	4096
 
 #define SEED			1
@@ -47,19 +50,24 @@ typedef struct Calibration
 {
 	char	   *recs;
 	char	   *scratch;
-	size_t		room;			/* bytes of each of them */
+	size_t		room;			/* bytes of recs */
+	size_t		scratch_room;	/* more: kernels have tables there */
 	bool		(*interrupted) (void *arg);
 	void	   *interrupted_arg;
 	SortTeam   *team;			/* of two; NULL but for measuring what it gives */
 	SortStatus	status;			/* SORT_OK until something stopped us */
 } Calibration;
 
+/*
+ * One thread's work by its own processor time, which others' work on a busy
+ * machine does not add to; a team's by the wall clock.
+ */
 static double
-now_us(void)
+now_us(const Calibration *cal)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(cal->team ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &ts);
 	return ts.tv_sec * 1e6 + ts.tv_nsec / 1e3;
 }
 
@@ -80,7 +88,7 @@ fill_job(const Calibration *cal, const SortKernel *kernel, size_t n, int key_bit
 	job->interrupted_arg = cal->interrupted_arg;
 	return (kernel->formats & (1u << job->format)) != 0 &&
 		kernel->applies(job, &why) &&
-		kernel->scratch_bytes(job) <= cal->room;
+		kernel->scratch_bytes(job) <= cal->scratch_room;
 }
 
 /*
@@ -112,13 +120,13 @@ measure(Calibration *cal, const char *name, size_t n, int key_bits,
 			return UNMEASURED;
 
 		for (size_t c = 0; c < copies; c++)
-			if (!fill_job(cal, kernel, n, key_bits, order, SEED + c,
+			if (!fill_job(cal, kernel, n, key_bits, order, SEED + rep * copies + c,
 						  cal->recs + c * stride, &jobs[c]))
 				return UNMEASURED;
-		us = now_us();
+		us = now_us(cal);
 		for (size_t c = 0; c < copies && cal->status == SORT_OK; c++)
 			cal->status = kernel->run(&jobs[c]);
-		us = now_us() - us;
+		us = now_us(cal) - us;
 		total += us;
 		if (rep == 0 || us < best)
 			best = us;
@@ -165,9 +173,13 @@ separate_cells(Calibration *cal, RouteModel *model)
 	const size_t n = (size_t) 1 << 14;
 	double		small = measure(cal, "cpu_counting", n, 8, SAMPLE_RANDOM);
 	double		large = measure(cal, "cpu_counting", n, 16, SAMPLE_RANDOM);
+	double		ordered = measure(cal, "cpu_counting", n, 8, SAMPLE_SCATTERED);
 
 		if (small >= 0 && large >= 0)
+	{
 		model->scalar[MODEL_CELL_NS] = fmax(0, (large - small) * n / ((1 << 16) - (1 << 8)));
+		model->scalar[MODEL_CHAIN_NS] = fmax(0, ordered - small);
+	}
 
 	for (int bits = 8; bits <= 24; bits += 4)
 	{
@@ -218,7 +230,11 @@ measure_team(const Calibration *cal, RouteModel *model)
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		return;
 	team_cal.interrupted = NULL;
+	team_cal.team = sort_thread_team_create(1);
+	if (team_cal.team == NULL)
+		return;
 	alone = measure(&team_cal, "cpu_radix", n, 32, SAMPLE_RANDOM);
+	sort_thread_team_destroy(team_cal.team);
 	team_cal.team = sort_thread_team_create(2);
 	if (team_cal.team == NULL)
 		return;
@@ -267,7 +283,8 @@ model_calibrate(RouteModel *model, void *workspace, size_t size,
 	Calibration cal = {0};
 	RouteModel	measured = route_model_builtin;
 
-	cal.room = size / 2 & ~(size_t) 63;
+	cal.room = size / 8 * 3 & ~(size_t) 63;
+	cal.scratch_room = size - cal.room;
 	cal.recs = workspace;
 	cal.scratch = cal.recs + cal.room;
 	cal.interrupted = interrupted;

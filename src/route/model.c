@@ -13,7 +13,11 @@
  *					sorts no more bits than n records need, wide keys of one
  *					format cost the same; narrow ones have curves of their own
  *	cpu_merge		n * merge(n)
- *	cpu_counting	n * counting(n, bits) + range * cell
+ *					(and n * chain for an input nearly in order: neighbours
+ *					have equal digits, and the count of one waits for that of
+ *					the one before)
+ *	cpu_counting	n * counting(n, bits) + range * cell (and n * chain for an
+ *					input nearly in order in which keys repeat)
  *	presorted		nothing if sorted; n * reversed(n); passes * n * runs(n) for a
  *					few runs; otherwise n * nearly(n) + descents * drop
  *
@@ -37,7 +41,14 @@ const RouteModel *route_model = &route_model_builtin;
 #define MODEL_TEXT_HEAD		"gpusort model 1\n"
 
 /* Calling a kernel. */
-#define START_NS			10
+#define START_NS			30
+
+/*
+ * An input with at most one descent for so many records is nearly in order; and
+ * equal keys are then neighbours, if there are on average so many of each.
+ */
+#define ORDERED_PER_DESCENT	16
+#define CHAIN_LENGTH		16
 
 /* Kernels wake a team for so many records. */
 #define TEAM_MIN_ROWS		65536
@@ -114,6 +125,12 @@ counting_ns(const RouteModel *model, int bits, uint64_t distinct, size_t n)
 						  used - 8 - 4 * i, 4, n);
 }
 
+static inline bool
+nearly_in_order(const RouteFacts *facts)
+{
+	return facts->order_known && facts->descents <= facts->n / ORDERED_PER_DESCENT;
+}
+
 static double
 presorted_ns(const RouteModel *model, const RouteFacts *facts)
 {
@@ -143,7 +160,11 @@ model_predict_us(const RouteModel *model, const SortKernel *kernel,
 	double		ns;
 
 	if (strcmp(kernel->name, "cpu_radix") == 0)
+	{
 		ns = n * radix_ns(model, format, bits, n);
+		if (nearly_in_order(facts))
+			ns += n * model->scalar[MODEL_CHAIN_NS];
+	}
 	else if (strcmp(kernel->name, "cpu_merge") == 0)
 		ns = n * model_curve_at(model->curve[MODEL_MERGE + format], n);
 	else if (strcmp(kernel->name, "cpu_counting") == 0)
@@ -151,6 +172,8 @@ model_predict_us(const RouteModel *model, const SortKernel *kernel,
 		ns = n * counting_ns(model, bits, facts->distinct, n) *
 			sort_rec_size(format) / sort_rec_size(SORT_REC_PACKED) +
 			ldexp(model->scalar[MODEL_CELL_NS], bits);
+		if (nearly_in_order(facts) && ldexp(CHAIN_LENGTH, bits) <= n)
+			ns += n * model->scalar[MODEL_CHAIN_NS];
 		/* a table for each member must be worth it */
 		if (ldexp(team, bits) > n)
 			team = 1;
@@ -178,7 +201,7 @@ const char *const model_curve_names[MODEL_CURVES] = {
 };
 
 const char *const model_scalar_names[MODEL_SCALARS] = {
-	"counting_cell", "presorted_drop", "team_share"
+	"counting_cell", "counting_chain", "presorted_drop", "team_share"
 };
 
 size_t

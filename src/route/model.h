@@ -43,6 +43,8 @@ typedef enum ModelCurve
 typedef enum ModelScalar
 {
 	MODEL_CELL_NS,				/* cpu_counting, for each cell of its table */
+	MODEL_CHAIN_NS,				/* cpu_radix and cpu_counting, for each record of an
+								 * input nearly in order */
 	MODEL_DROP_NS,				/* presorted, for each record out of place */
 	MODEL_TEAM_SHARE,			/* of a kernel's time that a team divides, 0 .. 1 */
 	MODEL_SCALARS

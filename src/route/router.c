@@ -36,6 +36,9 @@ job_in_question(const RouteFacts *facts, SortJob *job, SortTeam *team)
 		job->team = team;
 }
 
+/* Below this insertion sort, cpu_radix's own, has no rival. */
+#define MERGE_MIN_ROWS		24
+
 /*
  * Can this kernel sort this input within the memory?  *scratch is what it
  * needs, *why says why not.
@@ -61,6 +64,36 @@ kernel_fits(const SortKernel *kernel, const RouteFacts *facts,
 	}
 	*why = NULL;
 	return true;
+}
+
+/*
+ * What needs no prediction: an input in order has nothing to be done, and among
+ * few records only cpu_radix and cpu_merge matter.  NULL: predict.
+ */
+static const SortKernel *
+obvious_choice(const RouteFacts *facts, const SortJob *job)
+{
+	const SortKernel *kernel = NULL;
+	size_t		scratch;
+	const char *why;
+
+	if (facts->order_known && facts->descents == 0)
+		kernel = sort_kernel_by_name("presorted");
+	else if (facts->n < ROUTE_TINY_ROWS)
+	{
+		int			knot = facts->n < 64 ? 0 : 1;
+		const RouteModel *m = route_model;
+
+		if (facts->n < MERGE_MIN_ROWS ||
+			m->curve[MODEL_RADIX + facts->format][knot] <
+			m->curve[MODEL_MERGE + facts->format][knot])
+			kernel = sort_kernel_by_name("cpu_radix");
+		else
+			kernel = sort_kernel_by_name("cpu_merge");
+	}
+	if (kernel != NULL && kernel_fits(kernel, facts, job, &scratch, &why))
+		return kernel;
+	return NULL;
 }
 
 void
@@ -93,16 +126,9 @@ gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision)
 		}
 	}
 
-	if (facts->n < ROUTE_TINY_ROWS)
-	{
-		const SortKernel *radix = sort_kernel_by_name("cpu_radix");
-
-		if (kernel_fits(radix, facts, &job, &scratch, &why))
-		{
-			decision->kernel = radix;
-			return;
-		}
-	}
+	decision->kernel = obvious_choice(facts, &job);
+	if (decision->kernel != NULL)
+		return;
 
 	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
 	{
@@ -211,7 +237,7 @@ gpusort_route_reason(const RouteFacts *facts, const RouteDecision *decision,
 	if (facts->order_known && facts->n > 1)
 	{
 		if (facts->descents == 0)
-			append(buf, facts->ascents == 0 ? ", all equal" : ", presorted");
+			append(buf, facts->ascents == 0 ? ", all equal" : ", in order");
 		else if (facts->ascents == 0)
 			append(buf, ", reversed");
 	}
