@@ -39,6 +39,29 @@ compat_explain_tables(const ExplainState *es)
 #endif
 }
 
+/*
+ * From 18 on EXPLAIN calls a node disabled if it counts more disabled nodes than
+ * its children, which for a CustomScan it expects in custom_plans.  Our child is
+ * not there, since it would be copied twice with every copy of the plan: a node
+ * that only has the child's count is.
+ */
+#include "nodes/plannodes.h"
+static inline void
+compat_count_disabled(CustomScan *cscan)
+{
+#if PG_VERSION_NUM >= 180000
+	int			disabled = outerPlan(cscan)->disabled_nodes;
+
+	if (disabled > 0)
+	{
+		Result	   *count = makeNode(Result);
+
+		count->plan.disabled_nodes = disabled;
+		cscan->custom_plans = list_make1(count);
+	}
+#endif
+}
+
 /* The planner is told of EXPLAIN from 19 on. */
 #include "optimizer/planner.h"
 #if PG_VERSION_NUM >= 190000

@@ -107,6 +107,7 @@ make_gpusort(Sort *sort, const KeyColumn *keys, Limit *limit)
 	cscan->scan.plan.targetlist = tlist;
 	cscan->custom_scan_tlist = sort->plan.targetlist;
 	cscan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
+	compat_count_disabled(cscan);
 	gpusort_node_fill_plan(cscan, keys, sort->numCols, limit);
 	return (Plan *) cscan;
 }
