@@ -1,0 +1,200 @@
+/*
+ * merge.cu
+ *	  gpu_merge: tiles sorted in shared memory, then merged pair by pair, stable.
+ *
+ * Satish et al., "Fast sort on CPUs and GPUs" (2010), section 5.3, sort tiles by
+ * bitonic networks, merge in networks of 16, and share out the last levels by
+ * quantiles; Chen et al., "A fast and flexible sorting algorithm with CUDA"
+ * (2009), section V, cut one list in equal segments and search the cuts in the
+ * other.  Here every level is shared out along the merge path
+ * (merge_block.cuh), which gives equal shares of both lists at once, and threads
+ * merge serially: a network does more comparisons, and is not stable.
+ *
+ * Keys are only compared, so the time does not depend on how they are
+ * distributed, nor on their width by more than the bytes; but it grows
+ * with the logarithm of n: one reading and writing per level.
+ *
+ * Input that is in order, or so nearly that no key has to move farther than a tile,
+ * takes one reading and writing: where the sorted tiles overlap only
+ * at their seams, the seams are merged where they are.
+ *
+ * The number of levels is made even (by tiles of half the size), so that the
+ * tiles are sorted into the outputs and the last level ends there too.
+ *
+ * Memory: one more copy of keys and rids in scratch, another of the keys if they
+ * are not wanted as output.
+ *
+ * Errors: nothing but a status; outputs are undefined then.
+ */
+#include "buffer.cuh"
+#include "merge_block.cuh"
+
+template <class K> struct MergeMemory
+{
+	K		   *keys[2];		/* 0: the output or what stands for it */
+	uint32_t   *rids[2];
+	uint32_t   *overlaps;		/* by tile: at the seam before it */
+	SeamState  *state;
+	uint64_t	bytes;
+};
+
+struct MergeShape
+{
+	uint32_t	tile;
+	uint32_t	tiles;
+	int			levels;
+};
+
+template <class K> static MergeShape
+merge_shape(uint64_t n)
+{
+	MergeShape	shape;
+
+	for (shape.tile = 2 * merge_share<K>();; shape.tile /= 2)
+	{
+		shape.tiles = (uint32_t) div_up(n, shape.tile);
+		shape.levels = 0;
+		while (UINT64_C(1) << shape.levels < shape.tiles)
+			shape.levels++;
+		if (shape.levels % 2 == 0)
+			return shape;
+	}
+}
+
+template <class K> static MergeMemory<K>
+cut_memory(const GpusortJob *job, void *scratch)
+{
+	MergeMemory<K> memory = {};
+	ScratchCutter cutter(scratch);
+	MergeShape	shape = merge_shape<K>(job->n);
+
+	if (shape.levels > 0)
+	{
+		memory.keys[1] = cutter.take<K>(job->n);
+		memory.rids[1] = wants_rids(job) ? cutter.take<uint32_t>(job->n) : NULL;
+	}
+	if (wants_keys(job))
+		memory.keys[0] = static_cast<K *>(job->keys_out);
+	else if (job->facts & GPUSORT_JOB_CLOBBER_INPUT)
+		memory.keys[0] = static_cast<K *>(const_cast<void *>(job->keys));
+	else
+		memory.keys[0] = cutter.take<K>(job->n);
+	memory.rids[0] = wants_rids(job) ? job->rids_out : NULL;
+	memory.overlaps = cutter.take<uint32_t>(shape.tiles + 1);
+	memory.state = cutter.take<SeamState>(1);
+	memory.bytes = cutter.used;
+	return memory;
+}
+
+static const char *
+why_not(const DeviceTraits *device, const GpusortJob *job)
+{
+	if (job->n > UINT32_MAX)
+		return "more than 2^32 - 1 rows";
+	if ((size_t) device->max_shared < merge_shared<uint64_t, TILE_THREADS>() + 1024)
+		return "the device's shared memory is too small";
+	return NULL;
+}
+
+static uint64_t
+scratch(const DeviceTraits *, const GpusortJob *job)
+{
+	return job->key_bits == 32 ? cut_memory<uint32_t>(job, NULL).bytes :
+		job->key_bits == 64 ? cut_memory<uint64_t>(job, NULL).bytes :
+		cut_memory<Key128>(job, NULL).bytes;
+}
+
+/* Tries to finish sorted tiles at their seams; *done says whether that was all. */
+template <class K> static GpusortStatus
+mend_seams(SortRun *run, const MergeMemory<K> &memory, const MergeShape &shape, bool *done)
+{
+	const GpusortJob *job = run->job;
+	const volatile uint32_t *mailbox = run->stream->mailbox;
+	uint32_t	ticket = next_ticket(run);
+	MergeArgs<K> merge = {};
+
+	TRY(clear_device(run, memory.state, sizeof(SeamState)));
+	LAUNCH(run, look_at_seams_kernel<K>, div_up(shape.tiles - 1, MERGE_THREADS),
+		   MERGE_THREADS, 0, memory.keys[0], (uint32_t) job->n, shape.tile, shape.tiles,
+		   key_bits<K>(job), memory.overlaps, memory.state, run->stream->mailbox, ticket);
+	TRY(wait_for_mail(run, ticket));
+	*done = mailbox[MERGE_MAIL_FAR] == 0;
+	if (!*done || mailbox[MERGE_MAIL_OVERLAPS] == 0)
+		return GPUSORT_OK;
+	merge.keys = memory.keys[0];
+	merge.rids = memory.rids[0];
+	merge.keys_out = memory.keys[0];
+	merge.rids_out = memory.rids[0];
+	merge.bits = key_bits<K>(job);
+	merge.n = (uint32_t) job->n;
+	LAUNCH(run, mend_seam_kernel<K>, shape.tiles - 1, MERGE_THREADS,
+		   (merge_shared<K, MERGE_THREADS>()), merge, shape.tile, memory.overlaps);
+	return GPUSORT_OK;
+}
+
+template <class K> static GpusortStatus
+run_for(SortRun *run)
+{
+	const GpusortJob *job = run->job;
+	MergeShape	shape = merge_shape<K>(job->n);
+	MergeMemory<K> memory = cut_memory<K>(job, job->scratch);
+	TileArgs<K> tiles = {};
+	MergeArgs<K> merge = {};
+	bool		done = false;
+
+	tiles.keys = static_cast<const K *>(job->keys);
+	tiles.rids = job->rids;
+	tiles.keys_out = memory.keys[0];
+	tiles.rids_out = memory.rids[0];
+	tiles.bits = key_bits<K>(job);
+	tiles.n = (uint32_t) job->n;
+	if (shape.tile == merge_share<K>())
+		LAUNCH(run, (sort_tile_kernel<K, MERGE_THREADS>), shape.tiles, MERGE_THREADS,
+			   (merge_shared<K, MERGE_THREADS>()), tiles);
+	else
+		LAUNCH(run, (sort_tile_kernel<K, TILE_THREADS>), shape.tiles, TILE_THREADS,
+			   (merge_shared<K, TILE_THREADS>()), tiles);
+	run->result->passes = 1;
+	if (shape.levels == 0)
+		return GPUSORT_OK;
+	TRY(mend_seams(run, memory, shape, &done));
+	if (done)
+		return GPUSORT_OK;
+	merge.bits = tiles.bits;
+	merge.n = tiles.n;
+	merge.width = shape.tile;
+	for (int level = 0; level < shape.levels; level++)
+	{
+		merge.keys = memory.keys[level % 2];
+		merge.rids = memory.rids[level % 2];
+		merge.keys_out = level < shape.levels - 1 || wants_keys(job)
+			? memory.keys[1 - level % 2] : NULL;
+		merge.rids_out = memory.rids[1 - level % 2];
+		LAUNCH(run, merge_runs_kernel<K>, div_up(job->n, merge_share<K>()), MERGE_THREADS,
+			   (merge_shared<K, MERGE_THREADS>()), merge);
+		merge.width *= 2;
+		run->result->passes++;
+	}
+	return GPUSORT_OK;
+}
+
+static GpusortStatus
+run(SortRun *run)
+{
+	return run->job->key_bits == 32 ? run_for<uint32_t>(run) :
+		run->job->key_bits == 64 ? run_for<uint64_t>(run) : run_for<Key128>(run);
+}
+
+const SortAlgorithm gpu_merge_algorithm = {
+	{
+		"gpu_merge",
+		"",
+		"Satish et al. 2010; Chen et al. 2009",
+		GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128,
+		1,
+		1
+	},
+	why_not,
+	scratch,
+	run
+};

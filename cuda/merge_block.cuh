@@ -1,0 +1,461 @@
+/*
+ * merge_block.cuh
+ *	  The kernels of the merge sort: tiles sorted in shared memory, pairs of sorted
+ *	  runs merged, and the seams of tiles that are nearly in order mended.
+ *
+ * A merge gives every thread an equal share of the output: it finds by binary search
+ * along the merge path how many of the first d outputs come from either run, and
+ * merges its few keys from there.  That is done twice: once per block in
+ * global memory, by a warp that tries 32 points at a time, then once per thread in
+ * shared memory.  Shares are equal whatever the keys are.
+ *
+ * Keys go through shared memory; rids do not.  A merged key knows which place it
+ * came from, and its rid is fetched from there: neighbours in the output come from
+ * two runs only, so those reads are nearly as good as sequential.
+ *
+ * All comparisons take the left run's key where keys are equal: stable.
+ */
+#ifndef GPUSORT_MERGE_BLOCK_CUH
+#define GPUSORT_MERGE_BLOCK_CUH
+
+#include "key.cuh"
+
+/* Odd, so that threads' keys in blocked order lie in different banks. */
+template <class K> __host__ __device__ constexpr int
+merge_items()
+{
+	return sizeof(K) == 16 ? 7 : 15;
+}
+
+#define MERGE_THREADS		256
+#define TILE_THREADS		512	/* of a full tile; a half tile has MERGE_THREADS */
+
+/* Keys that one block merges, or sorts as a half tile. */
+template <class K> __host__ __device__ constexpr uint32_t
+merge_share()
+{
+	return MERGE_THREADS * merge_items<K>();
+}
+
+template <class K, int THREADS> static constexpr size_t
+merge_shared()
+{
+	return THREADS * merge_items<K>() * (sizeof(K) + sizeof(uint16_t));
+}
+
+/* What the seams of sorted tiles look like; zeroed before it is asked. */
+struct SeamState
+{
+	uint32_t	blocks_done;
+	uint32_t	overlaps;		/* seams across which keys must move */
+	uint32_t	far;			/* some key must move too far */
+};
+
+#define MERGE_MAIL_TICKET	0
+#define MERGE_MAIL_FAR		1
+#define MERGE_MAIL_OVERLAPS 2
+
+template <class K> struct TileArgs
+{
+	const K    *keys;
+	const uint32_t *rids;		/* NULL: the position */
+	K		   *keys_out;
+	uint32_t   *rids_out;		/* NULL: not wanted */
+	KeyBits<K>	bits;
+	uint32_t	n;
+};
+
+template <class K> struct MergeArgs
+{
+	const K    *keys;
+	const uint32_t *rids;
+	K		   *keys_out;		/* NULL: not wanted */
+	uint32_t   *rids_out;		/* NULL: not wanted */
+	KeyBits<K>	bits;
+	uint32_t	n;
+	uint64_t	width;			/* of the sorted runs */
+};
+
+/*
+ * How many of the first diagonal keys of the merge of a[] and b[] come from a[].
+ */
+template <class K> __device__ __forceinline__ uint32_t
+merge_path(const K *a, uint32_t a_count, const K *b, uint32_t b_count,
+		   uint32_t diagonal, const KeyBits<K> &bits)
+{
+	uint32_t	lo = diagonal > b_count ? diagonal - b_count : 0;
+	uint32_t	hi = min(diagonal, a_count);
+
+	while (lo < hi)
+	{
+		uint32_t	middle = lo + (hi - lo) / 2;
+
+		if (bits(b[diagonal - 1 - middle]) < bits(a[middle]))
+			hi = middle;
+		else
+			lo = middle + 1;
+	}
+	return lo;
+}
+
+/* The same, by a whole warp. */
+template <class K> __device__ __forceinline__ uint32_t
+merge_path_warp(const K *a, uint32_t a_count, const K *b, uint32_t b_count,
+				uint32_t diagonal, const KeyBits<K> &bits)
+{
+	uint32_t	lo = diagonal > b_count ? diagonal - b_count : 0;
+	uint32_t	hi = min(diagonal, a_count);
+
+	while (lo < hi)
+	{
+		uint32_t	step = (hi - lo - 1) / 32 + 1;
+		uint64_t	probe = lo + (uint64_t) (threadIdx.x % 32) * step;
+		bool		from_a = probe < hi &&
+			!(bits(b[diagonal - 1 - probe]) < bits(a[probe]));
+		uint32_t	steps = __popc(__ballot_sync(0xffffffffu, from_a));
+
+		/* the last probe that held, and everything up to the first that did not */
+		if (steps == 0)
+			break;
+		hi = (uint32_t) min((uint64_t) hi, lo + (uint64_t) steps * step);
+		lo += (steps - 1) * step + 1;
+	}
+	return lo;
+}
+
+/* Merges ITEMS keys from a[] and b[], both in shared memory; from is where each was. */
+template <class K, int ITEMS> __device__ __forceinline__ void
+merge_serial(const K *shared_keys, uint32_t a, uint32_t a_end, uint32_t b, uint32_t b_end,
+			 const KeyBits<K> &bits, K keys[ITEMS], uint32_t from[ITEMS])
+{
+	K			a_key = shared_keys[a < a_end ? a : 0];
+	K			b_key = shared_keys[b < b_end ? b : 0];
+
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+	{
+		bool		take_b = b < b_end && (a >= a_end || bits(b_key) < bits(a_key));
+
+		keys[i] = take_b ? b_key : a_key;
+		from[i] = take_b ? b : a;
+		if (take_b)
+			b_key = shared_keys[++b < b_end ? b : 0];
+		else
+			a_key = shared_keys[++a < a_end ? a : 0];
+	}
+}
+
+/*
+ * Sorts one tile.  Threads sort their keys in registers, by swaps of neighbours,
+ * then runs are merged pairwise.  Nothing of that where the tile is in order.
+ */
+template <class K, int THREADS>
+__global__ void __launch_bounds__(THREADS)
+sort_tile_kernel(const TileArgs<K> args)
+{
+	constexpr int ITEMS = merge_items<K>();
+	constexpr uint32_t TILE = THREADS * ITEMS;
+
+	extern __shared__ __align__(16) unsigned char shared[];
+	K		   *tile_keys = reinterpret_cast<K *>(shared);
+	uint16_t   *tile_from = reinterpret_cast<uint16_t *>(tile_keys + TILE);
+
+	K			keys[ITEMS];
+	uint32_t	from[ITEMS];
+	uint32_t	start = blockIdx.x * TILE;
+	uint32_t	count = min(args.n - start, TILE);
+	uint32_t	first = threadIdx.x * ITEMS;
+	bool		falls = false;
+
+	/* Past the end: all ones, which stay behind all others. */
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+	{
+		uint32_t	at = i * THREADS + threadIdx.x;
+
+		tile_keys[at] = at < count ? args.keys[start + at] : all_ones<K>();
+	}
+	__syncthreads();
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+	{
+		keys[i] = tile_keys[first + i];
+		from[i] = first + i;
+		falls |= first + i + 1 < TILE &&
+			args.bits(tile_keys[first + i + 1]) < args.bits(keys[i]);
+	}
+	if (!__syncthreads_or(falls))
+	{
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+		{
+			uint32_t	at = i * THREADS + threadIdx.x;
+
+			if (at >= count)
+				break;
+			args.keys_out[start + at] = tile_keys[at];
+			if (args.rids_out)
+				args.rids_out[start + at] = args.rids ? args.rids[start + at] : start + at;
+		}
+		return;
+	}
+
+#pragma unroll
+	for (int round = 0; round < ITEMS; round++)
+#pragma unroll
+		for (int i = round & 1; i + 1 < ITEMS; i += 2)
+			if (args.bits(keys[i + 1]) < args.bits(keys[i]))
+			{
+				K			key = keys[i];
+				uint32_t	where = from[i];
+
+				keys[i] = keys[i + 1];
+				from[i] = from[i + 1];
+				keys[i + 1] = key;
+				from[i + 1] = where;
+			}
+
+	for (uint32_t width = ITEMS; width < TILE; width *= 2)
+	{
+		uint32_t	a = first / (2 * width) * (2 * width);
+		uint32_t	b = a + width;
+		uint32_t	diagonal = first - a;
+		uint32_t	taken;
+		uint32_t	place[ITEMS];
+
+		__syncthreads();
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+		{
+			tile_keys[first + i] = keys[i];
+			tile_from[first + i] = (uint16_t) from[i];
+		}
+		__syncthreads();
+		taken = merge_path(tile_keys + a, width, tile_keys + b, width, diagonal, args.bits);
+		merge_serial<K, ITEMS>(tile_keys, a + taken, b, b + diagonal - taken, b + width,
+							   args.bits, keys, place);
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			from[i] = tile_from[place[i]];
+	}
+	__syncthreads();
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+	{
+		tile_keys[first + i] = keys[i];
+		tile_from[first + i] = (uint16_t) from[i];
+	}
+	__syncthreads();
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+	{
+		uint32_t	at = i * THREADS + threadIdx.x;
+
+		if (at < count)
+		{
+			args.keys_out[start + at] = tile_keys[at];
+			if (args.rids_out)
+			{
+				uint32_t	where = start + tile_from[at];
+
+				args.rids_out[start + at] = args.rids ? args.rids[where] : where;
+			}
+		}
+	}
+}
+
+/*
+ * A block merges a[] and b[], at most merge_share keys together, which may be
+ * where they are merged to.
+ */
+template <class K> __device__ __forceinline__ void
+merge_in_block(const MergeArgs<K> &args, unsigned char *shared, uint32_t a,
+			   uint32_t a_count, uint32_t b, uint32_t b_count, uint32_t to)
+{
+	constexpr int ITEMS = merge_items<K>();
+
+	K		   *share_keys = reinterpret_cast<K *>(shared);
+	uint16_t   *share_from = reinterpret_cast<uint16_t *>(share_keys + merge_share<K>());
+	uint32_t	count = a_count + b_count;
+	uint32_t	first = min(threadIdx.x * ITEMS, count);
+	uint32_t	taken;
+	K			keys[ITEMS];
+	uint32_t	from[ITEMS];
+
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+	{
+		uint32_t	at = i * MERGE_THREADS + threadIdx.x;
+
+		if (at < count)
+			share_keys[at] = args.keys[at < a_count ? a + at : b + (at - a_count)];
+	}
+	__syncthreads();
+	taken = merge_path(share_keys, a_count, share_keys + a_count, b_count, first, args.bits);
+	merge_serial<K, ITEMS>(share_keys, taken, a_count, a_count + first - taken, count,
+						   args.bits, keys, from);
+	__syncthreads();
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+		if (first + i < count)
+		{
+			share_keys[first + i] = keys[i];
+			share_from[first + i] = (uint16_t) from[i];
+		}
+	__syncthreads();
+	if (args.keys_out)
+	{
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			if (i * MERGE_THREADS + threadIdx.x < count)
+				args.keys_out[to + i * MERGE_THREADS + threadIdx.x] =
+					share_keys[i * MERGE_THREADS + threadIdx.x];
+	}
+	if (args.rids_out)
+	{
+		uint32_t	rids[ITEMS];
+
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			if (i * MERGE_THREADS + threadIdx.x < count)
+			{
+				uint32_t	where = share_from[i * MERGE_THREADS + threadIdx.x];
+
+				rids[i] = args.rids[where < a_count ? a + where : b + (where - a_count)];
+			}
+		if (args.rids == args.rids_out)
+			__syncthreads();
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			if (i * MERGE_THREADS + threadIdx.x < count)
+				args.rids_out[to + i * MERGE_THREADS + threadIdx.x] = rids[i];
+	}
+}
+
+/* Merges neighbouring runs of args.width keys; a block writes merge_share of them. */
+template <class K>
+__global__ void __launch_bounds__(MERGE_THREADS)
+merge_runs_kernel(const MergeArgs<K> args)
+{
+	extern __shared__ __align__(16) unsigned char shared[];
+	__shared__ uint32_t taken[2];
+
+	uint32_t	to = blockIdx.x * merge_share<K>();
+	uint32_t	a = (uint32_t) (to / (2 * args.width) * (2 * args.width));
+	uint32_t	b = (uint32_t) min((uint64_t) args.n, a + args.width);
+	uint32_t	end = (uint32_t) min((uint64_t) args.n, a + 2 * args.width);
+	uint32_t	diagonal = to - a;
+	uint32_t	next = min(diagonal + merge_share<K>(), end - a);
+
+	if (threadIdx.x < 64)
+	{
+		int			warp = threadIdx.x / 32;
+		uint32_t	path = merge_path_warp(args.keys + a, b - a, args.keys + b, end - b,
+										   warp == 0 ? diagonal : next, args.bits);
+
+		if (threadIdx.x % 32 == 0)
+			taken[warp] = path;
+	}
+	__syncthreads();
+	merge_in_block(args, shared, a + taken[0], taken[1] - taken[0],
+				   b + (diagonal - taken[0]),
+				   (next - taken[1]) - (diagonal - taken[0]), to);
+}
+
+/* The keys left of a seam that belong right of it, and the other way round. */
+template <class K> __device__ __forceinline__ void
+seam_overlap(const K *keys, uint32_t n, uint32_t tile, uint32_t seam,
+			 const KeyBits<K> &bits, uint32_t *left, uint32_t *right)
+{
+	uint32_t	at = seam * tile;	/* first of the right tile */
+	uint32_t	right_count = min(n - at, tile);
+	K			least = bits(keys[at]);
+	K			most = bits(keys[at - 1]);
+	uint32_t	lo,
+				hi;
+
+	*left = 0;
+	*right = 0;
+	if (!(least < most))
+		return;
+	for (lo = 0, hi = tile; lo < hi;)
+	{
+		uint32_t	middle = (lo + hi) / 2;
+
+		if (least < bits(keys[at - tile + middle]))
+			hi = middle;
+		else
+			lo = middle + 1;
+	}
+	*left = tile - lo;
+	for (lo = 0, hi = right_count; lo < hi;)
+	{
+		uint32_t	middle = (lo + hi) / 2;
+
+		if (bits(keys[at + middle]) < most)
+			lo = middle + 1;
+		else
+			hi = middle;
+	}
+	*right = lo;
+}
+
+/*
+ * A thread per tile but the first looks at the seam before it, and whether what
+ * must move there keeps clear of the seam behind.  If that holds everywhere, merging
+ * across each seam by itself completes the sort.
+ */
+template <class K>
+__global__ void __launch_bounds__(MERGE_THREADS)
+look_at_seams_kernel(const K *keys, uint32_t n, uint32_t tile, uint32_t tiles,
+					 KeyBits<K> bits, uint32_t *overlaps, SeamState *state,
+					 uint32_t *mailbox, uint32_t ticket)
+{
+	uint32_t	seam = blockIdx.x * MERGE_THREADS + threadIdx.x + 1;
+
+	if (seam < tiles)
+	{
+		uint32_t	left,
+					right,
+					next_left = 0,
+					next_right;
+
+		seam_overlap(keys, n, tile, seam, bits, &left, &right);
+		if (seam + 1 < tiles)
+			seam_overlap(keys, n, tile, seam + 1, bits, &next_left, &next_right);
+		if (left + right > merge_share<K>() || right + next_left > tile)
+			atomicOr(&state->far, 1);
+		if (left + right > 0)
+			atomicAdd(&state->overlaps, 1);
+		overlaps[seam] = left << 16 | right;
+	}
+	__threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0 && atomicAdd(&state->blocks_done, 1) == gridDim.x - 1)
+	{
+		volatile uint32_t *mail = mailbox;
+
+		mail[MERGE_MAIL_FAR] = *(volatile uint32_t *) &state->far;
+		mail[MERGE_MAIL_OVERLAPS] = *(volatile uint32_t *) &state->overlaps;
+		__threadfence_system();
+		mail[MERGE_MAIL_TICKET] = ticket;
+	}
+}
+
+/* Merges across one seam, in place. */
+template <class K>
+__global__ void __launch_bounds__(MERGE_THREADS)
+mend_seam_kernel(const MergeArgs<K> args, uint32_t tile, const uint32_t *overlaps)
+{
+	extern __shared__ __align__(16) unsigned char shared[];
+
+	uint32_t	seam = blockIdx.x + 1;
+	uint32_t	left = overlaps[seam] >> 16;
+	uint32_t	right = overlaps[seam] & 0xffff;
+	uint32_t	at = seam * tile;
+
+	if (left + right > 0)
+		merge_in_block(args, shared, at - left, left, at, right, at - left);
+}
+
+#endif							/* GPUSORT_MERGE_BLOCK_CUH */

@@ -1,0 +1,130 @@
+/*
+ * onehot.cu
+ *	  gpu_onehot: the matrix of which key has which value, read along its rows.
+ *
+ * Abdel-hafeez, Gordon-Ross, Abubaker, "A comparison-free sorting algorithm on CPUs
+ * and GPUs" (2018), sections 3 and 5.1: TM[v][i] = 1 where key i has value v; the
+ * list multiplied by TM's non-empty rows is the sorted list.  The matrix takes n
+ * times range bits, so this is for very small inputs, where all of it fits
+ * the shared memory of one block and a single launch does.
+ *
+ * The product is a count: key i goes behind all bits of the rows above and
+ * behind the bits left of it in its own row.  That keeps equal keys in order.
+ *
+ * Memory: none beyond shared memory.  Errors: nothing but a status.
+ */
+#include "block_scan.cuh"
+#include "value_range.cuh"
+
+#define ONEHOT_THREADS	1024
+#define ONEHOT_KEYS		4096
+#define ONEHOT_WORDS	(1u << 15)	/* of shared memory */
+
+/* Words of the matrix and of the rows' starts. */
+static uint64_t
+onehot_words(const GpusortJob *job)
+{
+	return value_range(job) * (div_up(job->n, 32) + 1);
+}
+
+template <class K>
+__global__ void __launch_bounds__(ONEHOT_THREADS)
+onehot_kernel(const K *keys, const uint32_t *rids, uint32_t n, const ValueMap<K> map,
+			  K *keys_out, uint32_t *rids_out)
+{
+	extern __shared__ __align__(16) uint32_t matrix[];
+	__shared__ uint32_t room[ONEHOT_THREADS / 32];
+
+	uint32_t	range = map.last + 1;
+	uint32_t	width = (n + 31) / 32;
+	uint32_t   *row_start = matrix + range * width;
+	uint32_t	rows = (range + ONEHOT_THREADS - 1) / ONEHOT_THREADS;
+	uint32_t	first = threadIdx.x * rows;
+	uint32_t	sum = 0,
+				total;
+
+	for (uint32_t i = threadIdx.x; i < range * width; i += ONEHOT_THREADS)
+		matrix[i] = 0;
+	__syncthreads();
+	for (uint32_t i = threadIdx.x; i < n; i += ONEHOT_THREADS)
+		atomicOr(&matrix[map(keys[i]) * width + i / 32], 1u << i % 32);
+	__syncthreads();
+	for (uint32_t v = first; v < first + rows && v < range; v++)
+	{
+		row_start[v] = sum;
+		for (uint32_t w = 0; w < width; w++)
+			sum += __popc(matrix[v * width + w]);
+	}
+	sum = block_exclusive_sum<ONEHOT_THREADS>(sum, room, &total);
+	for (uint32_t v = first; v < first + rows && v < range; v++)
+		row_start[v] += sum;
+	__syncthreads();
+	for (uint32_t i = threadIdx.x; i < n; i += ONEHOT_THREADS)
+	{
+		K			key = keys[i];
+		uint32_t	v = map(key);
+		const uint32_t *row = matrix + v * width;
+		uint32_t	to = row_start[v] + __popc(row[i / 32] & ((1u << i % 32) - 1));
+
+		for (uint32_t w = 0; w < i / 32; w++)
+			to += __popc(row[w]);
+		if (keys_out)
+			keys_out[to] = key;
+		if (rids_out)
+			rids_out[to] = rids ? rids[i] : i;
+	}
+}
+
+static const char *
+why_not(const DeviceTraits *device, const GpusortJob *job)
+{
+	const char *why = why_not_by_value(job);
+
+	if (why)
+		return why;
+	if (job->n > ONEHOT_KEYS || onehot_words(job) > ONEHOT_WORDS)
+		return "rows times values are too many for one block's shared memory";
+	if ((size_t) device->max_shared < ONEHOT_WORDS * sizeof(uint32_t) + 1024)
+		return "the device's shared memory is too small";
+	return NULL;
+}
+
+static uint64_t
+scratch(const DeviceTraits *, const GpusortJob *)
+{
+	return 0;
+}
+
+template <class K> static GpusortStatus
+run_for(SortRun *run)
+{
+	const GpusortJob *job = run->job;
+
+	LAUNCH(run, onehot_kernel<K>, 1, ONEHOT_THREADS, onehot_words(job) * sizeof(uint32_t),
+		   static_cast<const K *>(job->keys), job->rids, (uint32_t) job->n,
+		   value_map<K>(job), wants_keys(job) ? static_cast<K *>(job->keys_out) : NULL,
+		   wants_rids(job) ? job->rids_out : NULL);
+	run->result->passes = 1;
+	return GPUSORT_OK;
+}
+
+static GpusortStatus
+run(SortRun *run)
+{
+	return run->job->key_bits == 32 ? run_for<uint32_t>(run) :
+		run->job->key_bits == 64 ? run_for<uint64_t>(run) : run_for<Key128>(run);
+}
+
+const SortAlgorithm gpu_onehot_algorithm = {
+	{
+		"gpu_onehot",
+		"at most 4096 rows; rows times range at most about a million",
+		"Abdel-hafeez et al. 2018",
+		GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128,
+		1,
+		1
+	},
+	why_not,
+	scratch,
+	run
+};
