@@ -102,6 +102,21 @@ SQL2
 	nothing_used($mode);
 }
 
+# rows that are nothing but their keys
+my %only = ('32 bits' => 'SELECT k FROM t ORDER BY k', '32 bits, NULLs' => 'SELECT nk FROM t ORDER BY nk DESC', '64 bits' => 'SELECT w FROM t ORDER BY w DESC',
+	'two columns' => 'SELECT nk, k FROM t ORDER BY k, nk NULLS FIRST', '128 bits' => 'SELECT w, k FROM t ORDER BY w DESC, k');
+for my $name (sort keys %only)
+{
+	for my $verify ('off', 'on')
+	{
+		is($node->safe_psql('postgres', "SET work_mem = '64MB'; SET gpusort.verify = $verify; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$only{$name}')"),
+			"GpuSort $rows same", "keys only: $name, verify $verify");
+	}
+	like($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT route('$only{$name}')"), qr/^keys: gpu radix: .*keys only/, "keys only: $name went there");
+	is($node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT result FROM check_sort('$only{$name}')"), 'same', "keys only: $name, in runs");
+}
+nothing_used('keys only');
+
 # a cursor that is not read to its end gives all back when it is closed
 is($node->safe_psql('postgres', <<SQL), "1\nt", 'an open cursor has a job');
 SET work_mem = '256kB'; BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT 1 FROM t ORDER BY k; FETCH 1 c;
@@ -145,21 +160,23 @@ my %fault = (
 	memory_start => qr/fault injected/, memory_sort => qr/fault injected/, error_up => qr/fault injected|the device process ended/,
 	error_sort => qr/fault injected|the device process ended/, error_down => qr/fault injected|the device process ended/,
 	kill_up => qr/the device process ended/, kill_sort => qr/the device process ended/, kill_down => qr/the device process ended/,
-	corrupt => qr/row \d+ of the result|result's rows are not the input's|out of order/);
+	corrupt => qr/row \d+ of the result|the result's (?:rows|keys) are not the input's|a row of the result/);
+$modes{only} = '64MB';
 for my $mode (sort keys %modes)
 {
+	my $q = $mode eq 'only' ? 'SELECT nk, k FROM t ORDER BY nk, k' : 'SELECT * FROM t ORDER BY nk, k, id';
 	for my $f (sort keys %fault)
 	{
 		# a job that goes well makes the next restart quick
 		wait_ready("$mode $f");
 		my $set = "SET work_mem = '$modes{$mode}';" . ($f eq 'corrupt' ? ' SET gpusort.verify = on;' : '');
-		$node->safe_psql('postgres', "$set SELECT count(*) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s");
+		$node->safe_psql('postgres', "$set SELECT count(*) FROM ($q OFFSET 0) s");
 		my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
 		my $before = $node->safe_psql('postgres', "SELECT sum(fallbacks) FROM gpusort_stat");
 		my $offset = -s $node->logfile;
-		is($node->safe_psql('postgres', "$set SET gpusort.device_fault = $f; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('SELECT * FROM t ORDER BY nk, k, id')"),
+		is($node->safe_psql('postgres', "$set SET gpusort.device_fault = $f; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
 			"GpuSort $rows same", "$mode: $f");
-		ok($node->log_contains(qr/goes on without the GPU: $fault{$f}/, $offset) || ($mode eq 'rows' && $f =~ /start|up/), "$mode: $f is logged");
+		ok($node->log_contains(qr/goes on without the GPU: $fault{$f}/, $offset) || ($mode eq 'rows' && $f =~ /start|_up/), "$mode: $f is logged");
 		cmp_ok($node->safe_psql('postgres', "SELECT sum(fallbacks) FROM gpusort_stat"), '>', $before, "$mode: $f is counted");
 		# an error or a kill ends the process, in its own time
 		ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), "$mode: after $f: a new process")

@@ -132,16 +132,17 @@ describe_sort(const DeviceSlot *slot, const ProcessJob *job, uint64 n, GpusortJo
 	sort->begin_bit = 0;
 	sort->end_bit = spec->key_bits;
 	sort->facts = GPUSORT_JOB_CLOBBER_INPUT;
-	if (spec->mode == DEVICE_KEYS)
+	if (spec->mode == DEVICE_KEYS && !spec->no_rids)
 		sort->facts |= GPUSORT_FACT_RIDS_ASCENDING;
 	if (spec->have_range)
 	{
 		sort->facts |= GPUSORT_FACT_KEY_RANGE;
 		sort->key_max = spec->key_max;
 	}
-	sort->output = GPUSORT_OUT_RIDS | (spec->want_keys ? GPUSORT_OUT_KEYS : 0);
+	sort->output = (spec->no_rids ? 0 : GPUSORT_OUT_RIDS) |
+		(spec->want_keys ? GPUSORT_OUT_KEYS : 0);
 	sort->keys = job->keys;
-	sort->rids = spec->mode == DEVICE_KEYS ? job->words : NULL;
+	sort->rids = spec->mode == DEVICE_KEYS && !spec->no_rids ? job->words : NULL;
 	sort->keys_out = spec->want_keys ? job->keys_out : NULL;
 	sort->rids_out = job->order;
 	sort->scratch = job->scratch;
@@ -186,7 +187,8 @@ plan_scratch(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, Gpus
 	describe_sort(slot, job, slot->spec.max_rows, &sort);
 	for (int a = first; a <= last && status != GPUSORT_OK; a++)
 	{
-		if (!device_shared->algorithms[a].stable || !device_shared->algorithms[a].rids)
+		if (!slot->spec.no_rids &&
+			(!device_shared->algorithms[a].stable || !device_shared->algorithms[a].rids))
 			continue;
 		job->algorithm = a;
 		status = cuda->sort_scratch(context, a, &sort, &job->scratch_bytes, &why, err);
@@ -228,8 +230,11 @@ allocate(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortE
 	TRY(prepare_slot(api, job, slot->device, err));
 	TRY(plan_scratch(api, slot, job, err));
 	ALLOC(job->keys, key_bytes);
-	ALLOC(job->words, (n + 1) * sizeof(uint32));
-	ALLOC(job->order, n * sizeof(uint32));
+	if (!spec->no_rids)
+	{
+		ALLOC(job->words, (n + 1) * sizeof(uint32));
+		ALLOC(job->order, n * sizeof(uint32));
+	}
 	if (spec->want_keys)
 		ALLOC(job->keys_out, key_bytes);
 	ALLOC(job->scratch, job->scratch_bytes);
@@ -310,8 +315,9 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortEr
 		TRY(fault(slot, DEVICE_FAULT_ERROR_UP, GPUSORT_CUDA_ERROR, err));
 	TRY(cuda->copy_in(job->stream, job->keys + job->n * width, chunk,
 					  desc.rows * width, err));
-	TRY(cuda->copy_in(job->stream, job->words + job->n, chunk + desc.words_at,
-					  desc.rows * sizeof(uint32), err));
+	if (!spec->no_rids)
+		TRY(cuda->copy_in(job->stream, job->words + job->n, chunk + desc.words_at,
+						  desc.rows * sizeof(uint32), err));
 	if (desc.row_bytes > 0)
 		TRY(cuda->copy_in(job->stream, job->rows + job->row_bytes, chunk + desc.rows_at,
 						  desc.row_bytes, err));
@@ -360,7 +366,8 @@ start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 	}
 	else
 	{
-		uint32		row = sizeof(uint32) + (spec->want_keys ? spec->key_width / 8 : 0);
+		uint32		row = (spec->no_rids ? 0 : sizeof(uint32)) +
+			(spec->want_keys ? spec->key_width / 8 : 0);
 
 		job->rows_per_chunk = (uint32) ((device_shared->chunk_size - DEVICE_PART_ALIGN) / row);
 		job->total_down = (uint32) ((job->n + job->rows_per_chunk - 1) / job->rows_per_chunk);
@@ -459,12 +466,13 @@ copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Gpusort
 
 		desc->rows = (uint32) Min(job->rows_per_chunk, job->n - first);
 		desc->words_at = device_part(desc->rows * width);
-		desc->rows_at = desc->words_at + desc->rows * sizeof(uint32);
+		desc->rows_at = desc->words_at + (spec->no_rids ? 0 : desc->rows * sizeof(uint32));
 		if (width > 0)
 			TRY(cuda->copy_out(job->stream, chunk, job->keys_out + first * width,
 							   desc->rows * width, err));
-		TRY(cuda->copy_out(job->stream, chunk + desc->words_at, job->order + first,
-						   desc->rows * sizeof(uint32), err));
+		if (!spec->no_rids)
+			TRY(cuda->copy_out(job->stream, chunk + desc->words_at, job->order + first,
+							   desc->rows * sizeof(uint32), err));
 	}
 	TRY(cuda->event_record(job->chunk_event[job->started % slot->nchunks], job->stream, err));
 	job->started++;
@@ -478,7 +486,9 @@ corrupt_chunk(const DeviceSlot *slot)
 	char	   *chunk = device_chunk(slot, 0);
 	const DeviceChunkDesc *desc = &slot->down[0];
 
-	if (slot->spec.mode == DEVICE_KEYS)
+	if (slot->spec.no_rids)
+		chunk[0] ^= 1;
+	else if (slot->spec.mode == DEVICE_KEYS)
 	{
 		uint32	   *rids = (uint32 *) (chunk + desc->words_at);
 

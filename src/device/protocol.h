@@ -141,6 +141,7 @@ typedef struct DeviceJobSpec
 	int32		algorithm;		/* index of the ABI; -1: the library's first that
 								 * can */
 	bool		want_keys;		/* DEVICE_KEYS: send the keys down too */
+	bool		no_rids;		/* DEVICE_KEYS: keys are all there is */
 	bool		have_range;		/* key_max holds, key_min is 0 */
 	GpusortKey128 key_max;
 	uint64		max_rows;		/* room to make on the device */

@@ -10,6 +10,8 @@
  * sorted keys come back too, and runs of equal ones are settled by comparison
  * while later chunks are still under way.
  *
+ * A sort whose rows are its keys (keys_only.h) sends no rids and gets the keys back.
+ *
  * Memory policy: nothing but the rids, n * 4 bytes.  Staging is the pool's.
  *
  * On error: the rows are all here, so whatever happens to the job the CPU can
@@ -22,10 +24,14 @@
 #include "miscadmin.h"
 #include "node/device_sort.h"
 #include "node/verify.h"
+#include "port/pg_bitutils.h"
 #include "route/gpu_model.h"
 #include "settings.h"
 #include "sqlapi/sqlapi.h"
 #include "stat.h"
+
+/* Room for the words on what is wrong with a result. */
+#define DEVICE_WHY_SIZE	128
 
 /* Neighbours looked at to tell whether the input may be sorted already. */
 #define ORDER_SAMPLE	256
@@ -40,13 +46,25 @@ key_width(const KeyLayout *layout)
 static void
 fill_facts(const Sorter *sorter, const KeyLayout *layout, uint64 key_range, RouteFacts *facts)
 {
-	int			width = key_width(layout);
+	const Stage *stage = &sorter->stage;
+	int			rid_bits = 0;
 
+	if (!sorter->spec.keys_only && stage->rids[stage->n - 1] != 0)
+		rid_bits = 1 + pg_leftmost_one_pos32(stage->rids[stage->n - 1]);
 	memset(facts, 0, sizeof(*facts));
-	facts->n = sorter->stage.n;
-	facts->format = width == 32 ? SORT_REC_PACKED : width == 64 ? SORT_REC_64 : SORT_REC_128;
-	facts->begin_bit = width == 32 ? 32 : 0;
-	facts->end_bit = facts->begin_bit + Max(1, Min(layout->total_bits, 128));
+	facts->n = stage->n;
+	if (sorter->spec.keys_only && layout->total_bits > 64)
+	{
+		facts->format = SORT_REC_128;
+		facts->end_bit = layout->total_bits;
+	}
+	else
+	{
+		/* cut to a word beside the rid, which mostly does */
+		facts->format = SORT_REC_PACKED;
+		facts->begin_bit = rid_bits;
+		facts->end_bit = Max(1, Min(rid_bits + layout->total_bits, 64));
+	}
 	facts->rids_ascending = true;
 	facts->key_range = key_range;
 	facts->inexact = !layout->exact;
@@ -125,15 +143,16 @@ route_to_device(const Sorter *sorter, const KeyLayout *layout, RouteFacts *facts
 }
 
 static void
-describe_job(const KeyLayout *layout, uint64 key_range, const RouteFacts *facts,
-			 int algorithm, DeviceJobSpec *spec)
+describe_job(const Sorter *sorter, const KeyLayout *layout, uint64 key_range,
+			 const RouteFacts *facts, int algorithm, DeviceJobSpec *spec)
 {
 	memset(spec, 0, sizeof(*spec));
 	spec->mode = DEVICE_KEYS;
 	spec->key_width = key_width(layout);
 	spec->key_bits = Max(1, Min(layout->total_bits, 128));
 	spec->algorithm = algorithm;
-	spec->want_keys = !layout->exact;
+	spec->no_rids = sorter->spec.keys_only;
+	spec->want_keys = spec->no_rids || !layout->exact;
 	if (key_range != 0)
 	{
 		spec->have_range = true;
@@ -143,13 +162,35 @@ describe_job(const KeyLayout *layout, uint64 key_range, const RouteFacts *facts,
 	spec->fault = device_fault_ordered();
 }
 
-/* Packs the keys into chunks and posts them. */
+static inline Key128
+key_at(const char *keys, int width, size_t i)
+{
+	if (width == 32)
+		return ((const uint32 *) keys)[i];
+	if (width == 64)
+		return ((const uint64 *) keys)[i];
+	return ((const Key128 *) keys)[i];
+}
+
+/* The sum of n keys, by which gpusort.verify knows them again. */
+static Key128
+sum_keys(const char *keys, int width, size_t n)
+{
+	Key128		sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += key_at(keys, width, i);
+	return sum;
+}
+
+/* Packs the keys into chunks and posts them; *sum with gpusort.verify. */
 static bool
-send_keys(Sorter *sorter, const KeyLayout *layout, DeviceJob *job)
+send_keys(Sorter *sorter, const KeyLayout *layout, DeviceJob *job, Key128 *sum)
 {
 	const Stage *stage = &sorter->stage;
 	int			width = key_width(layout);
-	Size		row = width / 8 + sizeof(uint32);
+	bool		rids = !sorter->spec.keys_only;
+	Size		row = width / 8 + (rids ? sizeof(uint32) : 0);
 	size_t		per_chunk = (device_shared->chunk_size - DEVICE_PART_ALIGN) / row;
 
 	for (size_t start = 0; start < stage->n; start += per_chunk)
@@ -162,9 +203,12 @@ send_keys(Sorter *sorter, const KeyLayout *layout, DeviceJob *job)
 		CHECK_FOR_INTERRUPTS();
 		desc.rows = (uint32) Min(per_chunk, stage->n - start);
 		desc.words_at = device_part(desc.rows * (width / 8));
-		desc.rows_at = desc.words_at + desc.rows * sizeof(uint32);
+		desc.rows_at = desc.words_at + (rids ? desc.rows * sizeof(uint32) : 0);
 		pack_keys(stage, layout, width, start, desc.rows, chunk);
-		memcpy(chunk + desc.words_at, stage->rids + start, desc.rows * sizeof(uint32));
+		if (rids)
+			memcpy(chunk + desc.words_at, stage->rids + start, desc.rows * sizeof(uint32));
+		else if (gpusort_verify)
+			*sum += sum_keys(chunk, width, desc.rows);
 		device_job_post(job, &desc);
 	}
 	device_job_sort(job);
@@ -185,16 +229,6 @@ typedef struct TieRun
 	size_t		start;
 	Key128		key;
 } TieRun;
-
-static inline Key128
-key_at(const char *keys, int width, size_t i)
-{
-	if (width == 32)
-		return ((const uint32 *) keys)[i];
-	if (width == 64)
-		return ((const uint64 *) keys)[i];
-	return ((const Key128 *) keys)[i];
-}
 
 /* Settles the runs of equal keys that end among rows [first, first + count). */
 static void
@@ -253,6 +287,94 @@ receive_rids(Sorter *sorter, DeviceJob *job, const DeviceJobSpec *spec)
 	return true;
 }
 
+/*
+ * Takes the sorted keys from the chunks, as the records of a sort that is nothing
+ * but keys; why[] says what gpusort.verify found.
+ */
+static bool
+receive_keys(Sorter *sorter, DeviceJob *job, const DeviceJobSpec *spec, Key128 sum, char *why)
+{
+	size_t		n = sorter->stage.n;
+	size_t		done = 0;
+	int			width = spec->key_width;
+	SortRecFormat format = width <= 64 ? SORT_REC_PACKED : SORT_REC_128;
+	Key128		last = 0;
+	DeviceChunkDesc desc;
+	char	   *chunk;
+
+	bulk_reserve(sorter->bulk, &sorter->recs, n * sort_rec_size(format), 0);
+	while ((chunk = device_job_next_down(job, &desc)) != NULL)
+	{
+		if (desc.rows > n - done)
+		{
+			device_job_lose(job, "the device sent too many rows");
+			return false;
+		}
+		if (width == 128)
+		{
+			SortRec128 *recs = (SortRec128 *) sorter->recs.ptr + done;
+
+			for (uint32 i = 0; i < desc.rows; i++)
+			{
+				recs[i].hi = (uint64) (((const Key128 *) chunk)[i] >> 64);
+				recs[i].lo = (uint64) ((const Key128 *) chunk)[i];
+			}
+		}
+		else if (width == 64)
+			memcpy((uint64 *) sorter->recs.ptr + done, chunk, desc.rows * sizeof(uint64));
+		else
+		{
+			uint64	   *words = (uint64 *) sorter->recs.ptr + done;
+
+			for (uint32 i = 0; i < desc.rows; i++)
+				words[i] = ((const uint32 *) chunk)[i];
+		}
+		if (gpusort_verify)
+		{
+			sum -= sum_keys(chunk, width, desc.rows);
+			for (uint32 i = 0; i < desc.rows; i++)
+			{
+				if (key_at(chunk, width, i) < last)
+				{
+					snprintf(why, DEVICE_WHY_SIZE, "row %zu of the result is out of order", done + i);
+					return false;
+				}
+				last = key_at(chunk, width, i);
+			}
+		}
+		done += desc.rows;
+		device_job_release(job);
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (!job->lost && done != n)
+		device_job_lose(job, "the device sent too few rows");
+	if (!job->lost && gpusort_verify && sum != 0)
+		snprintf(why, DEVICE_WHY_SIZE, "the result's keys are not the input's");
+	else if (!job->lost)
+	{
+		sorter->keys = sorter->recs.ptr;
+		sorter->keys_format = format;
+		return true;
+	}
+	return false;
+}
+
+/* The result, whatever is wanted of it. */
+static bool
+receive(Sorter *sorter, const KeyLayout *layout, DeviceJob *job, const DeviceJobSpec *spec,
+		Key128 sum, char *why)
+{
+	if (spec->no_rids)
+		return receive_keys(sorter, job, spec, sum, why);
+	if (!receive_rids(sorter, job, spec))
+		return false;
+	if (gpusort_verify &&
+		!verify_rids(sorter, layout, sorter->recs.ptr, sorter->stage.n, why))
+		return false;
+	sorter->rids = sorter->recs.ptr;
+	return true;
+}
+
 bool
 device_keys_sort(Sorter *sorter, const KeyLayout *layout, uint64 key_range)
 {
@@ -263,7 +385,8 @@ device_keys_sort(Sorter *sorter, const KeyLayout *layout, uint64 key_range)
 	double		patience_us;
 	int			algorithm;
 	uint64		ties = report->ties;
-	char		why[128];
+	Key128		sum = 0;
+	char		why[DEVICE_WHY_SIZE];
 
 	fill_facts(sorter, layout, key_range, &facts);
 	if (report->device_failed)
@@ -275,16 +398,15 @@ device_keys_sort(Sorter *sorter, const KeyLayout *layout, uint64 key_range)
 	if (!route_to_device(sorter, layout, &facts, &algorithm, &patience_us))
 		goto use_cpu;
 
-	describe_job(layout, key_range, &facts, algorithm, &spec);
+	describe_job(sorter, layout, key_range, &facts, algorithm, &spec);
 	job = device_job_open(sorter->cxt, &spec, device_job_bytes(&spec),
 						  (int) (facts.n * (spec.key_width / 8 + 4) / device_shared->chunk_size) + 1,
 						  patience_us, &facts.device);
 	if (job == NULL)
 		goto use_cpu;
 
-	if (send_keys(sorter, layout, job) && receive_rids(sorter, job, &spec) &&
-		(!gpusort_verify ||
-		 verify_rids(sorter, layout, sorter->recs.ptr, sorter->stage.n, why)))
+	if (send_keys(sorter, layout, job, &sum) &&
+		receive(sorter, layout, job, &spec, sum, why))
 	{
 		report->facts = facts;
 		report->decision.kernel = gpu_route_kernel(job->cost.algorithm);
@@ -295,9 +417,8 @@ device_keys_sort(Sorter *sorter, const KeyLayout *layout, uint64 key_range)
 		report->bytes_up += job->bytes_up;
 		report->bytes_down += job->bytes_down;
 		report->device_sort_us += job->cost.sort_us;
-		sorter->rids = sorter->recs.ptr;
 		sorter->n = sorter->stage.n;
-		sorter_note_memory(sorter, sorter->n * sizeof(uint32));
+		sorter_note_memory(sorter, sorter->recs.size);
 		device_job_close(job);
 		return true;
 	}

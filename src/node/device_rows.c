@@ -152,6 +152,34 @@ row_key(const Stage *stage, const DeviceRows *dev, const Datum *values,
 	return true;
 }
 
+/* The same where 64 bits hold the key. */
+static inline bool
+row_key64(const Stage *stage, const DeviceRows *dev, const Datum *values,
+		  const bool *isnull, uint64 *key)
+{
+	uint64		acc = 0;
+
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		const LayoutColumn *lc = &dev->layout.cols[c];
+		uint64		v;
+
+		if (unlikely(isnull[col->att]))
+		{
+			if (!dev->ranges[c].has_null)
+				return false;
+			v = (uint64) lc->null_value;
+		}
+		else
+			v = key_image(col->kind, col->flip, values[col->att]) + lc->add;
+		/* a column of 64 bits is the only one */
+		acc = c == 0 ? v : (acc << lc->bits) | v;
+	}
+	*key = acc;
+	return true;
+}
+
 static inline void
 put_key(char *chunk, int width, uint32 i, Key128 key)
 {
@@ -258,7 +286,15 @@ device_rows_put(Sorter *sorter, TupleTableSlot *slot)
 		return true;
 	row_measure(slot, &form);
 	size = MAXALIGN(form.len);
-	if (unlikely(!row_key(&sorter->stage, dev, slot->tts_values, slot->tts_isnull, &key)))
+	if (dev->spec.key_width == 64)
+	{
+		uint64		key64;
+
+		if (unlikely(!row_key64(&sorter->stage, dev, slot->tts_values, slot->tts_isnull, &key64)))
+			return device_rows_seal(sorter);
+		key = key64;
+	}
+	else if (unlikely(!row_key(&sorter->stage, dev, slot->tts_values, slot->tts_isnull, &key)))
 		return device_rows_seal(sorter);
 	if (unlikely(dev->chunk == NULL || dev->chunk_rows == dev->max_chunk_rows ||
 				 size > (Size) (dev->end - dev->next) ||

@@ -11,6 +11,7 @@
  * device_keys.c: sorts the staged rows' keys on the device into sorter->rids, if
  * the route goes there and gets through.  False: the CPU has to; facts->device
  * tells why, and facts and decision are as the CPU's route wants to find them.
+ * In a sort that is nothing but keys, sorts these into sorter->keys.
  */
 extern bool device_keys_sort(Sorter *sorter, const KeyLayout *layout, uint64 key_range);
 

@@ -19,6 +19,7 @@
 
 #include "key/decode.h"
 #include "miscadmin.h"
+#include "node/device_sort.h"
 #include "node/keys_only.h"
 
 bool
@@ -78,6 +79,8 @@ keys_only_sort(Sorter *sorter)
 
 	key_stage_ranges(stage, ranges);
 	key_layout(layout, stage, ranges);
+	if (device_keys_sort(sorter, layout, key_layout_range(stage, layout)))
+		return;
 	format = layout->total_bits <= 64 ? SORT_REC_PACKED : SORT_REC_128;
 	bulk_reserve(sorter->bulk, &sorter->recs, stage->n * sort_rec_size(format), 0);
 	if (format == SORT_REC_PACKED)
