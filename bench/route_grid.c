@@ -166,58 +166,48 @@ decide_inputs(void)
 }
 
 /*
- * The least microseconds of several runs, per input; kernel NULL: each input
- * with the kernel that was chosen for it.  Negative if the kernel does not take
- * them all.
+ * Microseconds per input, of one run over all; kernel NULL: each input with the
+ * kernel that was chosen for it.  Negative if the kernel does not take them all.
  */
 static double
 measure(const SortKernel *kernel)
 {
 	static SortJob jobs[MAX_COPIES];
-	size_t		n = inputs.n;
-	int			reps = n < ((size_t) 1 << 16) ? 15 : n < ((size_t) 1 << 22) ? 7 :
-		n <= ((size_t) 1 << 24) ? 3 : 2;
-	double		best = -1;
+	double		us;
 
-	for (int rep = 0; rep < reps; rep++)
+	fill_inputs();
+	for (int c = 0; c < inputs.copies; c++)
 	{
-		double		us;
+		const char *why;
 
-		fill_inputs();
-		for (int c = 0; c < inputs.copies; c++)
-		{
-			const char *why;
-
-			gpusort_route_job(&inputs.facts[c], &jobs[c]);
-			jobs[c].recs = inputs.recs + c * inputs.stride;
-			jobs[c].scratch = inputs.scratch;
-			jobs[c].team = inputs.team;
-			if (kernel != NULL && !kernel->applies(&jobs[c], &why))
-				return -1;
-		}
-
-		us = now_us();
-		for (int c = 0; c < inputs.copies; c++)
-		{
-			const SortKernel *k = kernel ? kernel : inputs.chosen[c];
-
-			if (k->run(&jobs[c]) != SORT_OK)
-				die("a kernel failed", k->name);
-		}
-		us = (now_us() - us) / inputs.copies;
-		/* the last copy's result may lie in the scratch, which all share */
-		if (!sample_verify(jobs[inputs.copies - 1].result, n, inputs.key_bits,
-						   inputs.order, SEED + inputs.copies - 1))
-		{
-			fprintf(stderr, "route_grid: %s sorted wrongly: %zu rows, %d bits, %s\n",
-					kernel ? kernel->name : "the choice", n, inputs.key_bits,
-					sample_order_names[inputs.order]);
-			exit(2);
-		}
-		if (best < 0 || us < best)
-			best = us;
+		gpusort_route_job(&inputs.facts[c], &jobs[c]);
+		jobs[c].recs = inputs.recs + c * inputs.stride;
+		jobs[c].scratch = inputs.scratch;
+		jobs[c].team = inputs.team;
+		if (kernel != NULL && !kernel->applies(&jobs[c], &why))
+			return -1;
 	}
-	return best;
+
+	us = now_us();
+	for (int c = 0; c < inputs.copies; c++)
+	{
+		const SortKernel *k = kernel ? kernel : inputs.chosen[c];
+
+		if (k->run(&jobs[c]) != SORT_OK)
+			die("a kernel failed", k->name);
+	}
+	us = (now_us() - us) / inputs.copies;
+
+	/* the last input's: results may lie in the scratch, which all share */
+	if (!sample_verify(jobs[inputs.copies - 1].result, inputs.n, inputs.key_bits,
+					   inputs.order, SEED + inputs.copies - 1))
+	{
+		fprintf(stderr, "route_grid: %s sorted wrongly: %zu rows, %d bits, %s\n",
+				kernel ? kernel->name : "the choice", inputs.n, inputs.key_bits,
+				sample_order_names[inputs.order]);
+		exit(2);
+	}
+	return us;
 }
 
 static void
@@ -226,6 +216,7 @@ run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 {
 	RoutePrediction predictions[ROUTE_MAX_KERNELS];
 	double		measured[ROUTE_MAX_KERNELS];
+	int			reps = log2_rows < 16 ? 9 : log2_rows < 22 ? 5 : log2_rows < 25 ? 3 : 2;
 	int			np;
 	Cell	   *cell = &cells[ncells];
 
@@ -248,10 +239,23 @@ run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 	cell->order = order;
 	cell->chosen = inputs.all_chosen;
 	cell->best = NULL;
+	cell->chosen_us = INFINITY;
 	cell->predicted_us = predictions[0].us;
 	for (int i = 0; i < np; i++)
+		measured[i] = predictions[i].us < 0 ? -1 : INFINITY;
+
+	/* the kernels take turns, so that what disturbs disturbs them all */
+	for (int rep = 0; rep < reps; rep++)
 	{
-		measured[i] = predictions[i].us < 0 ? -1 : measure(predictions[i].kernel);
+		for (int i = 0; i < np; i++)
+			if (measured[i] >= 0)
+				measured[i] = fmin(measured[i], measure(predictions[i].kernel));
+		if (cell->chosen == NULL)
+			cell->chosen_us = fmin(cell->chosen_us, measure(NULL));
+	}
+
+	for (int i = 0; i < np; i++)
+	{
 		if (measured[i] < 0)
 			continue;
 		if (cell->best == NULL || measured[i] < cell->best_us)
@@ -267,8 +271,6 @@ run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 	}
 	if (cell->best == NULL)
 		die("no kernel takes all inputs of a cell", NULL);
-	if (cell->chosen == NULL)
-		cell->chosen_us = measure(NULL);
 	cell->ratio = cell->chosen_us / cell->best_us;
 	if (cell->ratio < 1.02 || cell->chosen_us - cell->best_us < opt->grain_us)
 		cell->ratio = 1;

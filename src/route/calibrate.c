@@ -165,7 +165,8 @@ calibrate_knot(Calibration *cal, RouteModel *model, int knot)
 
 /*
  * What a cell of the counting table costs, from a table with several cells for
- * each record; and the rest of the time, which the curves are to hold.
+ * each record; and the rest of the time, which the curves are to hold.  What
+ * order adds, where runs of equal keys are long.
  */
 static void
 separate_cells(Calibration *cal, RouteModel *model)
@@ -173,13 +174,13 @@ separate_cells(Calibration *cal, RouteModel *model)
 	const size_t n = (size_t) 1 << 14;
 	double		small = measure(cal, "cpu_counting", n, 8, SAMPLE_RANDOM);
 	double		large = measure(cal, "cpu_counting", n, 16, SAMPLE_RANDOM);
-	double		ordered = measure(cal, "cpu_counting", n, 8, SAMPLE_SCATTERED);
+	double		ordered = measure(cal, "cpu_counting", n << 3, 8, SAMPLE_SCATTERED);
+	double		shuffled = measure(cal, "cpu_counting", n << 3, 8, SAMPLE_RANDOM);
 
 		if (small >= 0 && large >= 0)
-	{
 		model->scalar[MODEL_CELL_NS] = fmax(0, (large - small) * n / ((1 << 16) - (1 << 8)));
-		model->scalar[MODEL_CHAIN_NS] = fmax(0, ordered - small);
-	}
+	if (ordered >= 0 && shuffled >= 0)
+		model->scalar[MODEL_CHAIN_NS] = fmax(0, ordered - shuffled);
 
 	for (int bits = 8; bits <= 24; bits += 4)
 	{

@@ -13,11 +13,8 @@
  *					sorts no more bits than n records need, wide keys of one
  *					format cost the same; narrow ones have curves of their own
  *	cpu_merge		n * merge(n)
- *					(and n * chain for an input nearly in order: neighbours
- *					have equal digits, and the count of one waits for that of
- *					the one before)
- *	cpu_counting	n * counting(n, bits) + range * cell (and n * chain for an
- *					input nearly in order in which keys repeat)
+ *	cpu_counting	n * counting(n, bits) + range * cell
+ *	both			n * chain, if the input is nearly in order
  *	presorted		nothing if sorted; n * reversed(n); passes * n * runs(n) for a
  *					few runs; otherwise n * nearly(n) + descents * drop
  *
@@ -43,12 +40,8 @@ const RouteModel *route_model = &route_model_builtin;
 /* Calling a kernel. */
 #define START_NS			30
 
-/*
- * An input with at most one descent for so many records is nearly in order; and
- * equal keys are then neighbours, if there are on average so many of each.
- */
+/* An input with at most one descent for so many records is nearly in order. */
 #define ORDERED_PER_DESCENT	16
-#define CHAIN_LENGTH		16
 
 /* Kernels wake a team for so many records. */
 #define TEAM_MIN_ROWS		65536
@@ -125,10 +118,22 @@ counting_ns(const RouteModel *model, int bits, uint64_t distinct, size_t n)
 						  used - 8 - 4 * i, 4, n);
 }
 
-static inline bool
-nearly_in_order(const RouteFacts *facts)
+/*
+ * What order adds per record to a kernel that scatters.  Neighbours with an
+ * equal digit go to the same place one after the other, and each waits for the
+ * count that the one before has just written.  The processor hides that while
+ * what it has in flight spans several such runs, so it is felt from a run length
+ * of 2^short_run records on, and fully from 2^long_run.
+ */
+static double
+chain_ns(const RouteModel *model, const RouteFacts *facts, double log2_run,
+		 int short_run, int long_run)
 {
-	return facts->order_known && facts->descents <= facts->n / ORDERED_PER_DESCENT;
+	double		felt = (log2_run - short_run) / (long_run - short_run);
+
+	if (!facts->order_known || facts->descents > facts->n / ORDERED_PER_DESCENT)
+		return 0;
+	return model->scalar[MODEL_CHAIN_NS] * fmin(1, fmax(0, felt));
 }
 
 static double
@@ -160,11 +165,9 @@ model_predict_us(const RouteModel *model, const SortKernel *kernel,
 	double		ns;
 
 	if (strcmp(kernel->name, "cpu_radix") == 0)
-	{
-		ns = n * radix_ns(model, format, bits, n);
-		if (nearly_in_order(facts))
-			ns += n * model->scalar[MODEL_CHAIN_NS];
-	}
+		/* of several digits only the leading ones repeat: late, but soon fully */
+		ns = n * (radix_ns(model, format, bits, n) +
+				  chain_ns(model, facts, rough_log2(n), 11, 16));
 	else if (strcmp(kernel->name, "cpu_merge") == 0)
 		ns = n * model_curve_at(model->curve[MODEL_MERGE + format], n);
 	else if (strcmp(kernel->name, "cpu_counting") == 0)
@@ -172,8 +175,7 @@ model_predict_us(const RouteModel *model, const SortKernel *kernel,
 		ns = n * counting_ns(model, bits, facts->distinct, n) *
 			sort_rec_size(format) / sort_rec_size(SORT_REC_PACKED) +
 			ldexp(model->scalar[MODEL_CELL_NS], bits);
-		if (nearly_in_order(facts) && ldexp(CHAIN_LENGTH, bits) <= n)
-			ns += n * model->scalar[MODEL_CHAIN_NS];
+		ns += n * chain_ns(model, facts, rough_log2(n) - bits, 2, 9);
 		/* a table for each member must be worth it */
 		if (ldexp(team, bits) > n)
 			team = 1;
