@@ -7,7 +7,8 @@
  * their place and put there: one shared-memory addition per key instead of one
  * ranking per digit, so the cost does not grow with the width of the key.  The few
  * bins that got more than one key (there are twice as many bins as keys) are
- * then put in order by the thread that counted them.
+ * then put in order by the thread that counted them, larger ones by a thread for
+ * each of their keys, which counts the keys before it.
  *
  * A place is made from 32 bits of the key.  Where these hold all that differs
  * within the bucket, the place is exact, and what is left of it is filled with
@@ -39,8 +40,11 @@
 #define BLOCK_SORT_CAPACITY		(BLOCK_SORT_THREADS * BLOCK_SORT_ITEMS)
 #define LARGE_SORT_CAPACITY		(LARGE_SORT_THREADS * LARGE_SORT_ITEMS)
 
-/* More keys in one bin than this: merge. */
-#define BLOCK_SORT_CROWDED		16
+/* Up to so many keys in a bin are sorted by one thread, */
+#define BLOCK_SORT_FEW			8
+
+/* so many by one thread for each key, and more by merging the whole bucket. */
+#define BLOCK_SORT_CROWDED		128
 
 /* A range of places' source that is too coarse to spread a bucket. */
 #define COARSE_RANGE			(1u << 12)
@@ -64,6 +68,8 @@ template <class K> struct BlockSortArgs
 	KeyBits<K>	bits;
 	uint32_t	n;
 	const BucketMap<K> *map;	/* if not NULL, bucket b holds what it maps to b */
+	const K    *bounds;			/* if not NULL, two per bucket: its keys lie between,
+								 * or anywhere if the first is the greater */
 	const uint32_t *bucket_start;	/* NULL: one bucket of all n keys */
 	const uint32_t *bucket_end;
 	const uint32_t *order;		/* INPUT_*; NULL: unordered.  If it is ordered,
@@ -154,6 +160,61 @@ copy_ordered(const BlockSortArgs<K> &args, bool reversed)
 	}
 }
 
+/*
+ * Sorts the bins that hold too many items for one thread: an item's place in its
+ * bin is the number of items there that come before it.
+ */
+template <class K, int THREADS, int ITEMS, int BIN_BITS>
+__device__ __noinline__ static void
+sort_dense_bins(const ItemOrder<K> order, const uint16_t *bin_start, Item *items,
+				uint16_t *from, uint32_t count, bool need_from)
+{
+	Item		mine[ITEMS];
+	uint32_t	to[ITEMS];		/* where it goes << 16 | where its key is */
+
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+	{
+		uint32_t	at = i * THREADS + threadIdx.x;
+
+		to[i] = at << 16;
+		if (at < count)
+		{
+			uint32_t	bin,
+						start,
+						end;
+
+			mine[i] = items[at];
+			bin = ITEM_PLACE(mine[i]) >> (32 - BIN_BITS);
+			start = bin_start[bin];
+			end = bin_start[bin + 1];
+			if (end - start > BLOCK_SORT_FEW)
+			{
+				uint32_t	mine_from = need_from ? from[at] : 0;
+				uint32_t	before = start;
+
+				for (uint32_t other = start; other < end; other++)
+					before += other != at &&
+						order.before(items[other], need_from ? from[other] : 0,
+									 mine[i], mine_from);
+				to[i] = before << 16 | mine_from;
+			}
+			else if (need_from)
+				to[i] |= from[at];
+		}
+	}
+	__syncthreads();
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+		if (i * THREADS + threadIdx.x < count)
+		{
+			items[to[i] >> 16] = mine[i];
+			if (need_from)
+				from[to[i] >> 16] = (uint16_t) to[i];
+		}
+	__syncthreads();
+}
+
 template <class K, bool RIDS, int THREADS, int ITEMS, int BIN_BITS, int BLOCKS>
 __global__ void __launch_bounds__(THREADS, BLOCKS)
 block_sort_kernel(const BlockSortArgs<K> args)
@@ -186,7 +247,8 @@ block_sort_kernel(const BlockSortArgs<K> args)
 	K			base = 0;
 	int			shift = 0;
 	bool		exact,
-				crowded;
+				crowded,
+				dense;
 
 	if (args.order && *args.order != INPUT_UNORDERED)
 	{
@@ -213,6 +275,17 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		{
 			base = args.map->lo;
 			shift = args.map->shift;
+		}
+		if (args.bounds)
+		{
+			K			lo = args.bounds[2 * (uint64_t) blockIdx.x];
+			K			hi = args.bounds[2 * (uint64_t) blockIdx.x + 1];
+
+			if (lo <= hi)
+			{
+				base = lo;
+				shift = highest_bit((K) ((hi - lo) | 1)) - 31;
+			}
 		}
 		shift = max(shift, 0);
 	}
@@ -355,8 +428,8 @@ block_sort_kernel(const BlockSortArgs<K> args)
 			uint32_t	low = words[i] & 0xffff;
 			uint32_t	high = words[i] >> 16;
 
-			bin_mask |= (uint32_t) (low > 1) << (2 * i) |
-				(uint32_t) (high > 1) << (2 * i + 1);
+			bin_mask |= (uint32_t) (low > 1 && low <= BLOCK_SORT_FEW) << (2 * i) |
+				(uint32_t) (high > 1 && high <= BLOCK_SORT_FEW) << (2 * i + 1);
 			words[i] = sum | (sum + low) << 16;
 			sum += low + high;
 		}
@@ -366,7 +439,9 @@ block_sort_kernel(const BlockSortArgs<K> args)
 			make_uint4(words[4], words[5], words[6], words[7]);
 		if (threadIdx.x == 0)
 			bin_start[BINS] = (uint16_t) count;
-		crowded = __syncthreads_or(max(most & 0xffff, most >> 16) > BLOCK_SORT_CROWDED);
+		most = max(most & 0xffff, most >> 16);
+		dense = __syncthreads_or(most > BLOCK_SORT_FEW);
+		crowded = dense && __syncthreads_or(most > BLOCK_SORT_CROWDED);
 	}
 
 	const bool	need_from = args.keys_out || args.edges || !exact || crowded;
@@ -390,6 +465,9 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		ItemOrder<K> order = {keys, args.bits, exact};
 		const uint16_t *starts = bin_start + threadIdx.x * BINS_PER_THREAD;
 
+		if (dense && !crowded)
+			sort_dense_bins<K, THREADS, ITEMS, BIN_BITS>(order, bin_start, items, from,
+														 count, need_from);
 		if (crowded)
 			block_merge_sort<K, THREADS, ITEMS>(order, items, from, count);
 		else if (need_from)

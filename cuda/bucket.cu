@@ -58,6 +58,7 @@ template <class K> struct BucketMemory
 	uint32_t   *coarse_first_tile;
 	Segment<K> *coarse_segments;
 	Splitters<K> *splitters;	/* of a later round's segments */
+	K		   *bounds;			/* two for each of its buckets */
 	uint32_t   *piece_start;
 	K		   *edges;			/* two for each piece */
 	uint64_t	bytes;
@@ -107,7 +108,8 @@ cut_memory(const GpusortJob *job, const BucketShape &shape, void *scratch)
 	BucketMemory<K> memory;
 	ScratchCutter cutter(scratch);
 	uint64_t	segments = job->n / BLOCK_SORT_CAPACITY + 1;
-	uint64_t	buckets = job->n / (MOSTLY_FULL / 2) * 2 + 4 * segments;
+	uint64_t	later_buckets = job->n / (MOSTLY_FULL / 2) * 2 + 4 * segments;
+	uint64_t	buckets = later_buckets;
 	bool		rids = carries_rids(job);
 
 	if (buckets < shape.counts_size)
@@ -130,6 +132,7 @@ cut_memory(const GpusortJob *job, const BucketShape &shape, void *scratch)
 	memory.coarse_segments = cutter.take<Segment<K>>(MAX_COARSE);
 	memory.piece_start = cutter.take<uint32_t>(job->n / PIECE + 2);
 	memory.edges = cutter.take<K>(2 * (job->n / PIECE + 1));
+	memory.bounds = cutter.take<K>(2 * later_buckets);
 	memory.splitters = cutter.take<Splitters<K>>(segments);
 	for (int i = 0; i < 2; i++)
 	{
@@ -226,7 +229,7 @@ run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 			   keys, rids, bits, segments, memory.splitters, first_tile, count,
 			   memory.counts);
 		LAUNCH(run, segment_plan_kernel<K>, count, SEGMENT_THREADS, 0, segments,
-			   memory.splitters, memory.counts, memory.bucket_start, next,
+			   memory.splitters, memory.counts, memory.bucket_start, memory.bounds, next,
 			   memory.segments[(round + 1) % 2], memory.first_tile[(round + 1) % 2],
 			   &memory.plan->blocks_done, run->stream->mailbox, ticket);
 		move.keys = keys;
@@ -246,6 +249,7 @@ run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 		from = 1 - from;
 		sort.keys = memory.keys[from];
 		sort.rids = memory.rids[from];
+		sort.bounds = memory.bounds;
 		sort.bucket_start = memory.bucket_start;
 		sort.bucket_end = memory.counts;
 		TRY((sort_buckets<K, RIDS>(run, sort, buckets)));

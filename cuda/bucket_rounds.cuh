@@ -105,6 +105,8 @@ segment_sample_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
 		splitters->base[splitter].bucket = (uint16_t) (splitter + heavies);
 		splitters->base[splitter].heavy = heavy;
 	}
+	if (i == 0)
+		splitters->count = total;
 	if (i >= total && i <= MAX_SPLITTERS)
 	{
 		splitters->value[i] = all_ones<K>();
@@ -155,13 +157,15 @@ template <class K>
 __global__ void __launch_bounds__(SEGMENT_THREADS)
 segment_plan_kernel(const Segment<K> *segments, const Splitters<K> *all_splitters,
 					uint32_t *counts,
-					uint32_t *bucket_start, NextRound *next,
+					uint32_t *bucket_start, K *bounds, NextRound *next,
 					Segment<K> *next_segments, uint32_t *next_first_tile,
 					uint32_t *blocks_done, uint32_t *mailbox, uint32_t ticket)
 {
 	__shared__ uint32_t room[SEGMENT_THREADS / 32];
+	__shared__ uint8_t own_bucket[SEGMENT_THREADS + 1];	/* of a heavy splitter */
 
 	const Segment<K> *segment = &segments[blockIdx.x];
+	const Splitters<K> *splitters = &all_splitters[blockIdx.x];
 	uint32_t	bin = threadIdx.x;
 	uint32_t	bucket = segment->first_bucket + bin;
 	bool		mine = bin < segment->buckets;
@@ -175,18 +179,40 @@ segment_plan_kernel(const Segment<K> *segments, const Splitters<K> *all_splitter
 		counts[bucket] = start;
 		bucket_start[bucket] = start;
 	}
-	if (mine && count > BLOCK_SORT_CAPACITY)
-	{
-		const Splitters<K> *splitters = &all_splitters[blockIdx.x];
-		bool		one_value = false;
 
-		/* is it the own bucket of a splitter? */
-		for (int i = 0; i < MAX_SPLITTERS; i++)
-			one_value = one_value || (splitters->base[i].heavy &&
-									  splitters->base[i].bucket + 1u == bin);
-		add_segment(next, next_segments, next_first_tile, start, start + count,
-						segment->by_rid || one_value);
+	/* a thread per splitter tells the buckets beside it what they hold */
+	if (mine)
+	{
+		bounds[2 * (uint64_t) bucket] = 1;	/* unknown */
+		bounds[2 * (uint64_t) bucket + 1] = 0;
 	}
+	own_bucket[bin] = 0;
+	__syncthreads();
+	if (bin < splitters->count)
+	{
+		uint64_t	below = segment->first_bucket + splitters->base[bin].bucket;
+		K			value = splitters->value[bin];
+
+		if (splitters->base[bin].heavy)
+			own_bucket[splitters->base[bin].bucket + 1] = 1;
+		if (!segment->by_rid)
+		{
+			if (bin > 0)
+			{
+				bounds[2 * below] = splitters->value[bin - 1];
+				bounds[2 * below + 1] = value;
+			}
+			if (splitters->base[bin].heavy)
+			{
+				bounds[2 * (below + 1)] = value;
+				bounds[2 * (below + 1) + 1] = value;
+			}
+		}
+	}
+	__syncthreads();
+	if (mine && count > BLOCK_SORT_CAPACITY)
+		add_segment(next, next_segments, next_first_tile, start, start + count,
+					segment->by_rid || own_bucket[bin]);
 	__threadfence();
 	__syncthreads();
 	if (threadIdx.x == 0 && atomicAdd(blocks_done, 1) == gridDim.x - 1)

@@ -53,6 +53,8 @@ template <class K> struct Splitters
 {
 	K			value[MAX_SPLITTERS + 1];	/* padded with all ones */
 	SplitterBase base[MAX_SPLITTERS + 1];
+	uint32_t	count;
+	uint32_t	pad[3];
 
 	__device__ __forceinline__ uint32_t operator() (K v) const
 	{

@@ -8,7 +8,7 @@
  * it published until it meets one that knows its full sum (decoupled look-back,
  * Merrill and Garland 2016), so no second launch sums up the tiles.
  * Within a tile, keys are ranked warp by warp: lanes that share a digit find each
- * other by one match and take consecutive ranks, which keeps their order.
+ * other and take consecutive ranks, which keeps their order.
  */
 #ifndef GPUSORT_RADIX_PASS_CUH
 #define GPUSORT_RADIX_PASS_CUH
@@ -169,10 +169,9 @@ radix_pass_shared()
  * Sum of digit's counts in the tiles before this one.  Several tiles are asked at
  * once, since most of the time goes into waiting for answers.
  */
-__device__ __forceinline__ uint32_t
+template <int WINDOW> __device__ __forceinline__ uint32_t
 look_back(const unsigned long long *tiles, uint32_t tile, uint32_t digit, uint32_t pass)
 {
-	constexpr int WINDOW = 8;
 	uint32_t	sum = 0;
 	uint32_t	before = tile;	/* tiles not yet added */
 
@@ -203,6 +202,9 @@ look_back(const unsigned long long *tiles, uint32_t tile, uint32_t digit, uint32
 	return sum;
 }
 
+static_assert(radix_tile<uint32_t>() * sizeof(uint32_t) >=
+			  RADIX_WARPS * RADIX_DIGITS * sizeof(uint32_t), "lanes can meet in a tile");
+
 template <class K, bool RIDS>
 __global__ void __launch_bounds__(RADIX_THREADS, 2)
 radix_pass_kernel(const RadixPassArgs<K> args)
@@ -213,6 +215,7 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 	extern __shared__ __align__(16) unsigned char shared[];
 	K		   *tile_keys = reinterpret_cast<K *>(shared);
 	uint32_t   *tile_rids = reinterpret_cast<uint32_t *>(tile_keys + TILE);
+	uint32_t   *meet = reinterpret_cast<uint32_t *>(shared);	/* until keys move in */
 
 	/* Of each warp: counts of digits, then where its keys of a digit start. */
 	__shared__ uint32_t warp_start[RADIX_WARPS][RADIX_DIGITS];
@@ -234,7 +237,10 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 	if (threadIdx.x == 0)
 		taken = atomicAdd(&args.state->next_tile[args.digit], 1);
 	for (int i = threadIdx.x; i < RADIX_WARPS * RADIX_DIGITS; i += RADIX_THREADS)
+	{
 		(&warp_start[0][0])[i] = 0;
+		meet[i] = 0;
+	}
 	__syncthreads();
 	tile = taken;
 	start = tile * TILE;
@@ -245,30 +251,33 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 	for (int i = 0; i < ITEMS; i++)
 		keys[i] = first + i * 32 < count ? args.keys[start + first + i * 32]
 			: all_ones<K>();
-	/* all matches first: each takes long, but none waits for another */
+	/*
+	 * Lanes with the same digit meet in a word of shared memory: MATCH.ANY would
+	 * tell the same, but takes some 30 cycles of the multiprocessor each time.
+	 */
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
 	{
-		uint32_t	peers[ITEMS];
+		uint32_t	digit = radix_digit(args.bits(keys[i]), shift);
+		uint32_t   *meeting = &meet[warp * RADIX_DIGITS + digit];
+		uint32_t	peers,
+					before = 0;
+		int			leader;
 
-#pragma unroll
-		for (int i = 0; i < ITEMS; i++)
-			peers[i] = __match_any_sync(0xffffffffu,
-										radix_digit(args.bits(keys[i]), shift));
-#pragma unroll
-		for (int i = 0; i < ITEMS; i++)
+		atomicOr(meeting, 1u << lane);
+		__syncwarp();
+		peers = *meeting;
+		leader = 31 - __clz(peers);
+		__syncwarp();
+		if (lane == leader)
 		{
-			uint32_t   *start_of = &warp_start[warp][radix_digit(args.bits(keys[i]), shift)];
-			int			leader = 31 - __clz(peers[i]);
-			uint32_t	before = 0;
-
-			if (lane == leader)
-			{
-				before = *start_of;
-				*start_of = before + __popc(peers[i]);
-			}
-			before = __shfl_sync(0xffffffffu, before, leader);
-			rank[i] = (uint16_t) (before + __popc(peers[i] & ((1u << lane) - 1)));
-			__syncwarp();
+			before = warp_start[warp][digit];
+			warp_start[warp][digit] = before + __popc(peers);
+			*meeting = 0;
 		}
+		before = __shfl_sync(0xffffffffu, before, leader);
+		rank[i] = (uint16_t) (before + __popc(peers & ((1u << lane) - 1)));
+		__syncwarp();
 	}
 	if (RIDS)
 	{
@@ -308,7 +317,8 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 		begin = block_exclusive_sum<RADIX_THREADS>(own, room, &total);
 		if (digit < RADIX_DIGITS)
 		{
-			uint32_t	before = look_back(args.tiles, tile, digit, args.pass);
+			uint32_t	before = look_back<sizeof(K) == 4 ? 4 : 1>(args.tiles, tile, digit,
+																   args.pass);
 
 			if (tile > 0)
 				*(volatile unsigned long long *)
