@@ -7,6 +7,7 @@
 #include <limits.h>
 
 #include "device/protocol.h"
+#include "miscadmin.h"
 #include "settings.h"
 #include "utils/guc.h"
 
@@ -121,6 +122,14 @@ gpusort_forced_algorithm(void)
 void
 gpusort_settings_init(void)
 {
+	/*
+	 * What the service is started with.  A session that loads the library later
+	 * has no service; there the settings are known, so that a configuration
+	 * file may have them, but nothing reads them.
+	 */
+	GucContext	server_start = process_shared_preload_libraries_in_progress ?
+		PGC_POSTMASTER : PGC_SIGHUP;
+
 	DefineCustomBoolVariable("gpusort.enable",
 							 "Lets plans sort with GpuSort nodes instead of Sort nodes.",
 							 NULL,
@@ -156,17 +165,17 @@ gpusort_settings_init(void)
 							"Sets the memory that sorts may take on each GPU.",
 							"0 is all that is free at the server's start, less a reserve.",
 							&gpusort_device_memory, 0, 0, INT_MAX / 2,
-							PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+							server_start, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.staging_memory",
 							"Sets the shared memory that rows pass through on their way to GPUs.",
 							"-1 is 256MB where there is a GPU driver; 0 does without GPUs.",
 							&gpusort_staging_memory, -1, -1, 65536,
-							PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+							server_start, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomStringVariable("gpusort.device_library",
 							   "Names the library that drives the GPUs.",
 							   NULL,
 							   &gpusort_device_library, DEVICE_LIBRARY_DEFAULT,
-							   PGC_POSTMASTER, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE,
+							   server_start, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE,
 							   NULL, NULL, NULL);
 	DefineCustomEnumVariable("gpusort.device_fault",
 							 "Orders a fault of the GPU service, for tests.",
