@@ -2,6 +2,8 @@
 # stand-in on the CPU for tests.
 #
 #	install					installs build/cuda/libgpusort_cuda.so too, if make gpu has built it
+#	gpu-installcheck		pg_regress's files and the oracle test, every sort on the GPU
+#	device-installcheck		the same on the stand-in
 #	install-device-test		installs the stand-in build/libgpusort_cpu_abi.so, for t/
 
 DEVICE_CPU_ABI = build/libgpusort_cpu_abi.so
@@ -30,3 +32,21 @@ install-device-test: $(DEVICE_CPU_ABI)
 uninstall: uninstall-device
 uninstall-device:
 	rm -f '$(DESTDIR)$(pkglibdir)/libgpusort_cuda.so'
+
+# Every sort is forced to the device and its result verified.  Left out are the
+# files that print what only the CPU's route says.
+define DEVICE_TEST_CONF
+gpusort.device_library = '$$libdir/$(1)'
+gpusort.staging_memory = 32MB
+gpusort.algorithm = gpu_radix
+gpusort.verify = on
+endef
+
+DEVICE_REGRESS_SKIP = explain|settings|functions|route|array|spill
+
+.PHONY: gpu-installcheck device-installcheck
+gpu-installcheck: export GPUSORT_CONF := $(call DEVICE_TEST_CONF,libgpusort_cuda)
+device-installcheck: export GPUSORT_CONF := $(call DEVICE_TEST_CONF,libgpusort_cpu_abi)
+gpu-installcheck device-installcheck: export REGRESS_SKIP := $(DEVICE_REGRESS_SKIP)
+gpu-installcheck device-installcheck:
+	test/run-tests regress 001_oracle.pl

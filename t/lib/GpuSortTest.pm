@@ -27,6 +27,7 @@ autovacuum = off
 CONF
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpusort'\ngpusort.min_rows = 0\n")
 	  if $opt{preload} // 1;
+	$node->append_conf('postgresql.conf', $ENV{GPUSORT_CONF}) if $ENV{GPUSORT_CONF} && ($opt{preload} // 1);
 	$node->append_conf('postgresql.conf', $opt{conf}) if defined $opt{conf};
 	$node->start;
 	query_file($node, dirname(__FILE__) . '/../../sql/setup.sql');
