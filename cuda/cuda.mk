@@ -5,7 +5,7 @@
 #	gpu			build/cuda/libgpusort_cuda.so (left out, and said so, without nvcc)
 #	gpu-check	runs the kernel tests on the device, or says that there is none
 #	gpu-bench	build/cuda/kernels: bench/kernels with the GPU algorithms in it, and
-#				build/cuda/gpu_ranges, whose inputs are drawn on the device
+#				build/cuda/gpu_ranges and gpu_sweep, whose inputs are drawn on the device
 #
 # GPU_ARCHS=90 builds for one architecture only, which is many times faster.
 
@@ -61,13 +61,13 @@ $(GPU_BUILD)/bench_gpu_algorithms.o: bench/gpu_algorithms.cu bench/bench_algorit
 	$(NVCC) $(GPU_NVCCFLAGS) --default-stream per-thread -c $< -o $@
 
 # bench/bench.mk builds the same program without a GPU
-gpu-bench: $(GPU_BUILD)/bench_gpu_algorithms.o $(gpu_objects) $(GPU_BUILD)/gpu_ranges
+gpu-bench: $(GPU_BUILD)/bench_gpu_algorithms.o $(gpu_objects) $(GPU_BUILD)/gpu_ranges $(GPU_BUILD)/gpu_sweep
 	$(MAKE) -f bench/bench.mk bench-kernels \
 		BENCH_GPU_OBJS="$(filter %.o,$^)" \
 		BENCH_GPU_LIBS="-L$(patsubst %/bin/nvcc,%/lib64,$(NVCC)) -lcudart_static -lrt -ldl -lpthread"
 	mv bench/kernels $(GPU_BUILD)/kernels
 
-$(GPU_BUILD)/gpu_ranges: bench/gpu_ranges.cu $(gpu_objects)
+$(GPU_BUILD)/gpu_ranges $(GPU_BUILD)/gpu_sweep: $(GPU_BUILD)/%: bench/%.cu $(gpu_objects)
 	$(NVCC) $(GPU_NVCCFLAGS) $^ -o $@
 
 gpu-tests: $(gpu_tests)

@@ -1,0 +1,414 @@
+/*
+ * gpu_sweep.cu
+ *	  The GPU sorts and CUB over sizes and distributions, without the host's help.
+ *
+ * bench/kernels makes and checks its inputs on the host, which takes minutes at
+ * 2^28.  Here inputs are made, and outputs checked, on the device: every rid must
+ * occur once (by a sum over a hash of the rids) and no pair of neighbours may be
+ * out of order, equal keys by rid.  Times are medians by events, keys and rids in
+ * device memory, rids wanted as output and implied by position; CUB reads an array
+ * of positions instead and writes keys too.
+ *
+ * usage: gpu_sweep [LOG2 OF N[,...] [DISTRIBUTION[,...] [ALGORITHM[,...]]]]
+ *
+ * One CSV line each.  Lists may be "all"; CUB is "cub_radix" and "cub_merge".
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <cub/device/device_merge_sort.cuh>
+#include <cub/device/device_radix_sort.cuh>
+
+#include "cuda/gpusort_abi.h"
+
+typedef unsigned __int128 Key128;
+
+#define REPETITIONS	7
+#define BLOCKS		1024
+#define THREADS		256
+
+static const GpusortCudaApi *api;
+static GpusortContext *ctx;
+static GpusortStream *stream;
+
+#define MUST(call) \
+	do { \
+		GpusortError must_err = {}; \
+		if ((call) != GPUSORT_OK) \
+		{ \
+			fprintf(stderr, "%s: %s\n", #call, must_err.message); \
+			exit(1); \
+		} \
+	} while (0)
+
+#define CUDA_MUST(call) \
+	do { \
+		cudaError_t must_error = (call); \
+		if (must_error != cudaSuccess) \
+		{ \
+			fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(must_error)); \
+			exit(1); \
+		} \
+	} while (0)
+
+/* ------------------------------------------------------------------------
+ * Inputs, in the manner of bench/distributions.c
+ * ------------------------------------------------------------------------
+ */
+enum Distribution
+{
+	UNIFORM, GAUSSIAN, SORTED, REVERSED, NEARLY_SORTED, REPEATED70, REPEATED100,
+	FEWVALUES, ZIPF, SMALLRANGE, SAWTOOTH, EXPONENTIAL, ENTROPY1, ENTROPY5, DISTRIBUTIONS
+};
+
+static const char *const distribution_name[DISTRIBUTIONS] = {
+	"uniform", "gaussian", "sorted", "reversed", "nearly_sorted", "repeated70",
+	"repeated100", "fewvalues", "zipf", "smallrange", "sawtooth", "exponential",
+	"entropy1", "entropy5"
+};
+
+__device__ static uint64_t
+mix(uint64_t z)
+{
+	z += 0x9e3779b97f4a7c15u;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+/* The i-th value of stream s. */
+template <class K> __device__ static K
+random_key(uint64_t i, uint64_t s)
+{
+	uint64_t	a = mix(i * 64 + s);
+
+	if constexpr (sizeof(K) == 16)
+		return (K) a << 64 | mix(a ^ i);
+	else
+		return (K) (a >> (64 - 8 * sizeof(K)));
+}
+
+/* The i-th of n values evenly spread over the keys. */
+template <class K> __device__ static K
+even_key(uint64_t i, uint64_t n)
+{
+	if constexpr (sizeof(K) == 4)
+		return (K) ((i << 32) / n);
+	else
+		return (K) (((Key128) i << 64) / n) << (8 * sizeof(K) - 64);
+}
+
+__device__ static double
+random_unit(uint64_t i)
+{
+	return ((mix(i) >> 11) + 1) * (1.0 / 9007199254740993.0);
+}
+
+template <class K> __device__ static K
+make_key(int distribution, uint64_t i, uint64_t n)
+{
+	constexpr int BITS = 8 * sizeof(K);
+	K			key = random_key<K>(i, 0);
+
+	switch (distribution)
+	{
+		case GAUSSIAN:
+			{
+				double		sum = 0;
+
+				for (int j = 1; j <= 12; j++)
+					sum += random_unit(i * 64 + j);
+				return even_key<K>((uint64_t) ((sum - 6) / 8 * 1073741824.0) +
+								   536870912, 1073741824) + (key >> 30);
+			}
+		case SORTED:
+			return even_key<K>(i, n);
+		case REVERSED:
+			return even_key<K>(n - 1 - i, n);
+		case NEARLY_SORTED:
+			{
+				/* in each 128, two keys change places, at most 32 apart */
+				uint64_t	a = mix(i / 128) % 64,
+							b = a + 1 + mix(i / 128 + n) % 32;
+
+				if (i / 128 * 128 + 128 <= n && (i % 128 == a || i % 128 == b))
+					i = i / 128 * 128 + a + b - i % 128;
+				return even_key<K>(i, n);
+			}
+		case REPEATED70:
+			return mix(i + n) % 10 < 7 ? (K) 5 << (BITS - 4) : key;
+		case REPEATED100:
+			return 12345;
+		case FEWVALUES:
+			return random_key<K>(mix(i) % 16, 1);
+		case ZIPF:
+			return random_key<K>((uint64_t) pow((double) n, random_unit(i)), 1);
+		case SMALLRANGE:
+			return mix(i) % (n / 50 + 1);
+		case SAWTOOTH:
+			return even_key<K>(i % (n / 8 + 1) * 8, n + 8);
+		case EXPONENTIAL:
+			return key >> (mix(i + n) % (BITS - 4));
+		case ENTROPY5:
+			for (int j = 2; j <= 5; j++)
+				key &= random_key<K>(i, j);
+			return key & random_key<K>(i, 1);
+		case ENTROPY1:
+			return key & random_key<K>(i, 1);
+		default:
+			return key;
+	}
+}
+
+template <class K> __global__ static void
+fill_kernel(int distribution, K *keys, uint32_t *positions, uint64_t n)
+{
+	for (uint64_t i = (uint64_t) blockIdx.x * THREADS + threadIdx.x; i < n;
+		 i += BLOCKS * THREADS)
+	{
+		keys[i] = make_key<K>(distribution, i, n);
+		positions[i] = (uint32_t) i;
+	}
+}
+
+struct Verdict
+{
+	unsigned long long wrong;	/* neighbours out of order, rids that cannot be */
+	unsigned long long found;	/* sum over the rids that are there */
+	unsigned long long wanted;	/* and over those that should be */
+};
+
+template <class K> __global__ static void
+check_kernel(const K *keys, const uint32_t *rids, uint64_t n, Verdict *verdict)
+{
+	Verdict		mine = {0, 0, 0};
+
+	for (uint64_t i = (uint64_t) blockIdx.x * THREADS + threadIdx.x; i < n;
+		 i += BLOCKS * THREADS)
+	{
+		uint32_t	rid = rids[i];
+		uint32_t	next = i + 1 < n ? rids[i + 1] : rid;
+
+		mine.found += mix(rid);
+		mine.wanted += mix(i);
+		if (rid >= n || next >= n)
+			mine.wrong++;
+		else if (i + 1 < n)
+			mine.wrong += keys[next] < keys[rid] || (keys[next] == keys[rid] && next <= rid);
+	}
+	atomicAdd(&verdict->wrong, mine.wrong);
+	atomicAdd(&verdict->found, mine.found);
+	atomicAdd(&verdict->wanted, mine.wanted);
+}
+
+/* ------------------------------------------------------------------------
+ * Runs
+ * ------------------------------------------------------------------------
+ */
+template <class K> struct Arrays
+{
+	uint64_t	n;
+	K		   *keys;
+	uint32_t   *positions;
+	K		   *keys_out;
+	uint32_t   *rids_out;
+	Verdict    *verdict;
+};
+
+struct Less
+{
+	template <class K> __device__ bool operator() (const K &a, const K &b) const
+	{
+		return a < b;
+	}
+};
+
+static void *
+device_memory(uint64_t bytes)
+{
+	void	   *p;
+
+	MUST(api->device_alloc(ctx, bytes, &p, &must_err));
+	return p;
+}
+
+template <class K> static void
+report(const char *name, const char *distribution, const Arrays<K> &a,
+	   std::vector<double> us)
+{
+	Verdict		verdict = {};
+
+	CUDA_MUST(cudaMemset(a.verdict, 0, sizeof(Verdict)));
+	check_kernel<K><<<BLOCKS, THREADS>>>(a.keys, a.rids_out, a.n, a.verdict);
+	CUDA_MUST(cudaMemcpy(&verdict, a.verdict, sizeof(Verdict), cudaMemcpyDeviceToHost));
+	std::sort(us.begin(), us.end());
+	printf("%s,%d,32,%llu,%s,%.1f,%.2f,%s\n", name, (int) sizeof(K) * 8,
+		   (unsigned long long) a.n, distribution, us[us.size() / 2],
+		   a.n / us[us.size() / 2] / 1e3,
+		   verdict.wrong == 0 && verdict.found == verdict.wanted ? "yes" : "NO");
+	fflush(stdout);
+}
+
+template <class K> static void
+run_library(int algorithm, const char *distribution, const Arrays<K> &a)
+{
+	GpusortJob	job = {};
+	GpusortError err = {};
+	uint64_t	bytes;
+	GpusortEvent *begin,
+			   *end;
+	std::vector<double> us;
+
+	job.n = a.n;
+	job.key_bits = sizeof(K) * 8;
+	job.end_bit = job.key_bits;
+	job.output = GPUSORT_OUT_RIDS;
+	if (api->sort_scratch(ctx, algorithm, &job, &bytes, NULL, &err) != GPUSORT_OK)
+		return;
+	job.keys = a.keys;
+	job.rids_out = a.rids_out;
+	job.scratch = device_memory(bytes);
+	job.scratch_bytes = bytes;
+	MUST(api->event_create(ctx, &begin, &must_err));
+	MUST(api->event_create(ctx, &end, &must_err));
+	CUDA_MUST(cudaMemset(a.rids_out, 0xa5, a.n * 4));
+	CUDA_MUST(cudaDeviceSynchronize());
+	for (int i = 0; i <= REPETITIONS; i++)
+	{
+		double		t;
+
+		MUST(api->event_record(begin, stream, &must_err));
+		MUST(api->sort_run(stream, algorithm, &job, NULL, &must_err));
+		MUST(api->event_record(end, stream, &must_err));
+		MUST(api->stream_wait(stream, &must_err));
+		MUST(api->event_elapsed(begin, end, &t, &must_err));
+		if (i > 0)
+			us.push_back(t);
+	}
+	report(api->algorithm(algorithm)->name, distribution, a, us);
+	api->event_destroy(begin);
+	api->event_destroy(end);
+	api->device_free(ctx, job.scratch);
+}
+
+template <class K> static void
+run_cub(bool merge, const char *distribution, const Arrays<K> &a)
+{
+	size_t		bytes = 0;
+	void	   *temp = NULL;
+	cudaEvent_t begin,
+				end;
+	std::vector<double> us;
+
+	CUDA_MUST(cudaEventCreate(&begin));
+	CUDA_MUST(cudaEventCreate(&end));
+	for (int i = -1; i <= REPETITIONS; i++)
+	{
+		float		ms;
+
+		if (merge && temp)
+		{
+			CUDA_MUST(cudaMemcpyAsync(a.keys_out, a.keys, a.n * sizeof(K),
+									  cudaMemcpyDeviceToDevice));
+			CUDA_MUST(cudaMemcpyAsync(a.rids_out, a.positions, a.n * 4,
+									  cudaMemcpyDeviceToDevice));
+		}
+		CUDA_MUST(cudaEventRecord(begin));
+		if (merge)
+			CUDA_MUST(cub::DeviceMergeSort::StableSortPairs(temp, bytes, a.keys_out,
+															a.rids_out, a.n, Less()));
+		else
+			CUDA_MUST(cub::DeviceRadixSort::SortPairs(temp, bytes, a.keys, a.keys_out,
+													  a.positions, a.rids_out, a.n));
+		CUDA_MUST(cudaEventRecord(end));
+		CUDA_MUST(cudaEventSynchronize(end));
+		CUDA_MUST(cudaEventElapsedTime(&ms, begin, end));
+		if (!temp)
+			temp = device_memory(bytes);
+		else if (i > 0)
+			us.push_back(ms * 1e3);
+	}
+	report(merge ? "cub_merge" : "cub_radix", distribution, a, us);
+	CUDA_MUST(cudaEventDestroy(begin));
+	CUDA_MUST(cudaEventDestroy(end));
+	api->device_free(ctx, temp);
+}
+
+/* Is name in the comma-separated list? */
+static bool
+listed(const char *list, const char *name)
+{
+	size_t		length = strlen(name);
+
+	if (strcmp(list, "all") == 0)
+		return true;
+	for (const char *at = list; (at = strstr(at, name)) != NULL; at += length)
+		if ((at == list || at[-1] == ',') && (at[length] == ',' || at[length] == '\0'))
+			return true;
+	return false;
+}
+
+template <class K> static void
+sweep(uint64_t n, const char *distributions, const char *algorithms)
+{
+	Arrays<K>	a;
+
+	a.n = n;
+	a.keys = (K *) device_memory(n * sizeof(K));
+	a.keys_out = (K *) device_memory(n * sizeof(K));
+	a.positions = (uint32_t *) device_memory(n * 4);
+	a.rids_out = (uint32_t *) device_memory(n * 4);
+	a.verdict = (Verdict *) device_memory(sizeof(Verdict));
+	for (int d = 0; d < DISTRIBUTIONS; d++)
+	{
+		if (!listed(distributions, distribution_name[d]))
+			continue;
+		fill_kernel<K><<<BLOCKS, THREADS>>>(d, a.keys, a.positions, n);
+		CUDA_MUST(cudaDeviceSynchronize());
+		for (int i = 0; api->algorithm(i); i++)
+			if (api->algorithm(i)->stable && api->algorithm(i)->rids &&
+				listed(algorithms, api->algorithm(i)->name))
+				run_library<K>(i, distribution_name[d], a);
+		if (listed(algorithms, "cub_radix"))
+			run_cub<K>(false, distribution_name[d], a);
+		if (listed(algorithms, "cub_merge"))
+			run_cub<K>(true, distribution_name[d], a);
+	}
+	api->device_free(ctx, a.keys);
+	api->device_free(ctx, a.keys_out);
+	api->device_free(ctx, a.positions);
+	api->device_free(ctx, a.rids_out);
+	api->device_free(ctx, a.verdict);
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *sizes = argc > 1 ? argv[1] : "16,20,24";
+	const char *distributions = argc > 2 ? argv[2] : "uniform";
+	const char *algorithms = argc > 3 ? argv[3] : "all";
+	GpusortError err = {};
+
+	api = gpusort_cuda_api(GPUSORT_ABI_VERSION);
+	if (api->context_create(0, 0, &ctx, &err) != GPUSORT_OK)
+	{
+		printf("gpu: skipped, %s\n", err.message);
+		return 0;
+	}
+	MUST(api->stream_create(ctx, &stream, &must_err));
+	printf("algorithm,key_bits,rid_bits,n,distribution,us,g_per_s,verified\n");
+	for (const char *at = sizes; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+	{
+		uint64_t	n = UINT64_C(1) << atoi(at);
+
+		sweep<uint32_t>(n, distributions, algorithms);
+		sweep<uint64_t>(n, distributions, algorithms);
+		sweep<Key128>(n, distributions, algorithms);
+	}
+	api->context_destroy(ctx);
+	return 0;
+}
