@@ -171,6 +171,138 @@ RADIX(finish) (Member *m, RadixWork *work, const REC *src, REC *dst, REC *tmp,
 }
 
 /*
+ * Counts the plan's digits in work->hist; constant[p] says of which all records
+ * have one value.  Returns how many digits are not constant, -1 if stopped.
+ */
+static int
+RADIX(count_plan) (Member *m, RadixWork *work, const REC *src, size_t n,
+				   const DigitPlan *plan, bool *constant)
+{
+	int			passes = 0;
+
+	for (int p = 0; p < plan->ndigits; p++)
+		memset(work->hist[p], 0, (plan->mask[p] + 1) * sizeof(uint32_t));
+	for (size_t i = 0; i < n; i += MEMBER_POLL)
+	{
+		if (member_stopped(m))
+			return -1;
+		RADIX(count) (src + i, n - i < MEMBER_POLL ? n - i : MEMBER_POLL, plan, work->hist);
+	}
+	for (int p = 0; p < plan->ndigits; p++)
+	{
+		unsigned	d = (REC_WINDOW(src[0], plan->low_bit) >> plan->shift[p]) & plan->mask[p];
+
+		constant[p] = work->hist[p][d] == n;
+		passes += !constant[p];
+	}
+	return passes;
+}
+
+/* The pass of the plan's digit p, which has been counted.  False if stopped. */
+static bool
+RADIX(pass) (Member *m, RadixWork *work, const REC *src, REC *dst, size_t n,
+			 const DigitPlan *plan, int p)
+{
+	prefix_sum(work->hist[p], plan->mask[p] + 1);
+	for (size_t i = 0; i < n; i += MEMBER_POLL)
+	{
+		if (i > 0 && member_stopped(m))
+			return false;
+		RADIX(scatter) (src + i, n - i < MEMBER_POLL ? n - i : MEMBER_POLL, dst,
+						plan->low_bit + plan->shift[p], plan->mask[p], work->hist[p]);
+	}
+	return true;
+}
+
+/*
+ * Do so many records share one value of the leading digit that sorting on all
+ * bits is cheaper?  With few key bits a fifth is enough; else it takes half, and
+ * not because most have one key, for that key is parted from the others soon.
+ */
+static bool
+RADIX(skewed) (const RadixWork *work, const REC *recs, size_t n, int high_bit,
+			   const uint32_t *counts, size_t ncounts)
+{
+	REC			candidate = recs[0];
+	int			votes = 0;
+	int			same = 0;
+	uint32_t	largest = 0;
+
+	if (n < RADIX_SKEW_MIN)
+		return false;
+	for (size_t d = 0; d < ncounts; d++)
+		if (counts[d] > largest)
+			largest = counts[d];
+	if (largest <= n / 5)
+		return false;
+	if (high_bit - work->begin_bit <= RADIX_MAX_DIGITS * RADIX_FAR_BITS)
+		return true;
+	if (largest <= n / 2)
+		return false;
+
+	/* The majority of a sample, if it has one (Boyer and Moore). */
+	for (int i = 0; i < RADIX_SAMPLE; i++)
+	{
+		REC			r = recs[n / RADIX_SAMPLE * i];
+
+		if (votes == 0)
+			candidate = r;
+		votes += REC_LESS(r, candidate, &work->mask) || REC_LESS(candidate, r, &work->mask) ? -1 : 1;
+		if (votes < 0)
+		{
+			candidate = r;
+			votes = 1;
+		}
+	}
+	for (int i = 0; i < RADIX_SAMPLE; i++)
+	{
+		REC			r = recs[n / RADIX_SAMPLE * i];
+
+		same += !REC_LESS(r, candidate, &work->mask) && !REC_LESS(candidate, r, &work->mask);
+	}
+	return same <= RADIX_SAMPLE / 2;
+}
+
+/*
+ * Sorts n records on all key bits below high_bit, least significant digit first:
+ * the answer to skew, for its time does not depend on the keys.  Arguments as
+ * leaf()'s.
+ */
+static bool
+RADIX(all_bits) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
+				 size_t n, int high_bit)
+{
+	REC		   *cur = src;
+	REC		   *other = dst == NULL || dst == src ? tmp : dst;
+	DigitPlan	plan;
+
+	for (int low_bit = work->begin_bit; low_bit < high_bit; low_bit += plan.nbits)
+	{
+		bool		constant[RADIX_MAX_DIGITS];
+
+		plan_digits(&plan, low_bit, high_bit, digit_bits(n, sizeof(REC)));
+		if (RADIX(count_plan) (m, work, cur, n, &plan, constant) < 0)
+			return false;
+		for (int p = 0; p < plan.ndigits; p++)
+		{
+			REC		   *t = cur;
+
+			if (constant[p])
+				continue;
+			if (!RADIX(pass) (m, work, cur, other, n, &plan, p))
+				return false;
+			cur = other;
+			other = t;
+		}
+	}
+	if (dst == NULL)
+		work->result = cur;
+	else if (cur != dst)
+		memcpy(dst, cur, n * sizeof(REC));
+	return true;
+}
+
+/*
  * Sorts n records on the key bits below high_bit, least significant digit
  * first, into dst.  dst may be src; tmp is other room, or src if that is not
  * dst.  dst may be NULL: then the result is left in src or tmp, whichever comes
@@ -202,26 +334,18 @@ RADIX(leaf) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
 	/* Find leading bits in which the records differ. */
 	do
 	{
-		radix_plan(&plan, n, sizeof(REC), work->begin_bit, high_bit);
-		for (int p = 0; p < plan.ndigits; p++)
-			memset(work->hist[p], 0, (plan.mask[p] + 1) * sizeof(uint32_t));
-		for (size_t i = 0; i < n; i += MEMBER_POLL)
-		{
-			if (member_stopped(m))
-				return false;
-			RADIX(count) (src + i, n - i < MEMBER_POLL ? n - i : MEMBER_POLL, &plan, work->hist);
-		}
-		passes = 0;
-		for (int p = 0; p < plan.ndigits; p++)
-		{
-			unsigned	d = (REC_WINDOW(src[0], plan.low_bit) >> plan.shift[p]) & plan.mask[p];
-
-			constant[p] = work->hist[p][d] == n;
-			passes += !constant[p];
-		}
+		plan_leading(&plan, n, sizeof(REC), work->begin_bit, high_bit);
+		passes = RADIX(count_plan) (m, work, src, n, &plan, constant);
+		if (passes < 0)
+			return false;
 		high_bit = plan.low_bit;
 	} while (passes == 0 && high_bit > work->begin_bit);
 	high_bit = plan.low_bit + plan.nbits;
+
+	if (plan.low_bit > work->begin_bit &&
+		RADIX(skewed) (work, src, n, high_bit, work->hist[plan.ndigits - 1],
+					   plan.mask[plan.ndigits - 1] + 1))
+		return RADIX(all_bits) (m, work, src, dst, tmp, n, high_bit);
 
 	if (dst == NULL)
 		work->result = dst = passes % 2 == 0 ? src : tmp;
@@ -230,7 +354,6 @@ RADIX(leaf) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
 
 	for (int p = 0, left = passes; p < plan.ndigits; p++)
 	{
-		uint32_t   *offset = work->hist[p];
 		REC		   *to;
 
 		if (constant[p])
@@ -241,14 +364,8 @@ RADIX(leaf) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
 			to = dst;
 		else
 			to = tmp;
-		prefix_sum(offset, plan.mask[p] + 1);
-		for (size_t i = 0; i < n; i += MEMBER_POLL)
-		{
-			if (i > 0 && member_stopped(m))
-				return false;
-			RADIX(scatter) (cur + i, n - i < MEMBER_POLL ? n - i : MEMBER_POLL, to,
-							plan.low_bit + plan.shift[p], plan.mask[p], offset);
-		}
+		if (!RADIX(pass) (m, work, cur, to, n, &plan, p))
+			return false;
 		cur = to;
 		left--;
 	}
@@ -321,6 +438,11 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 		if (!member_barrier(m))
 			return false;
 	}
+
+	/* A lone member has an answer to skew; a team shares the parts anyway. */
+	if (m->size == 1 && low_bit > work->begin_bit &&
+		RADIX(skewed) (work, src, n, high_bit, mine, nparts))
+		return RADIX(all_bits) (m, work, src, into_other ? other : src, other, n, high_bit);
 
 	/* Where each part starts, and within it each member's share. */
 	for (unsigned d = 0, sum = 0; d < nparts; d++)
