@@ -29,6 +29,11 @@ override with_llvm := no
 
 -include test/test.mk test/route.mk bench/bench.mk cuda/cuda.mk src/device/device.mk
 
+# the GPU library comes along where nvcc is; GPU=no leaves it out
+ifneq ($(GPU),no)
+all: gpu
+endif
+
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 ifneq ($(wildcard $(PGXS)),)

@@ -21,6 +21,8 @@
 # the machine has one, else nobody.  An ordinary user runs it under its own name.
 
 PG_CONFIG=${PG_CONFIG:-pg_config}
+# compiling the GPU library takes minutes; one that is built is installed
+export GPU=${GPU:-no}
 PC_DIR=
 PC_BIN=
 PC_RUNNING=
