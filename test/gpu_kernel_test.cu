@@ -3,7 +3,7 @@
  *	  Every algorithm of the GPU library, through its ABI, against a stable sort
  *	  on the host.
  *
- * usage: gpu_kernel_test [quick | race]
+ * usage: gpu_kernel_test [all | quick | race [ALGORITHM]]
  *
  * Sizes lie around every boundary of the kernels: one block, one large block, the
  * tiles of the moves, one level of buckets and two.  Outputs and scratch are
@@ -32,6 +32,7 @@ static GpusortContext *ctx;
 static GpusortStream *stream;
 static uint64_t checks;
 static uint64_t failures;
+static const char *only;		/* the one algorithm to test; NULL: all */
 
 static void
 fail(const char *what, const char *detail)
@@ -296,8 +297,9 @@ check_input(const Input &input, bool all_kinds)
 {
 	for (int a = 0; api->algorithm(a); a++)
 	{
-		if (!api->algorithm(a)->stable)
-			continue;			/* they have tests of their own */
+		if (!api->algorithm(a)->stable ||	/* they have tests of their own */
+			(only && strcmp(only, api->algorithm(a)->name) != 0))
+			continue;
 		check_sort(a, input, GPUSORT_OUT_RIDS, RIDS_POSITIONS, false);
 		if (!all_kinds)
 			continue;
@@ -390,6 +392,7 @@ main(int argc, char **argv)
 	bool		quick = race || (argc > 1 && strcmp(argv[1], "quick") == 0);
 	GpusortError err = {};
 
+	only = argc > 2 ? argv[2] : NULL;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	api = gpusort_cuda_api(GPUSORT_ABI_VERSION);
 	if (!api || api->api_size != sizeof(GpusortCudaApi))
