@@ -22,8 +22,9 @@
 #include "route/sample.h"
 
 /* Time for one measurement's repetitions, and their least number. */
-#define MEASURE_US		15000.0
+#define MEASURE_US		1500.0
 #define MEASURE_REPS	5
+#define MEASURE_REPS_LARGE	2	/* from 2^21 records on */
 
 /*
  * Small inputs are sorted many at a time, because the clock is not fine enough,
@@ -103,6 +104,7 @@ measure(Calibration *cal, const char *name, size_t n, int key_bits,
 	const SortKernel *kernel = sort_kernel_by_name(name);
 	size_t		stride = (n * sort_rec_size(sample_format(key_bits)) + 63) & ~(size_t) 63;
 	size_t		copies = n < MEASURE_RECORDS ? MEASURE_RECORDS / n : 1;
+	int			min_reps = n < ((size_t) 1 << 21) ? MEASURE_REPS : MEASURE_REPS_LARGE;
 	double		total = 0;
 	double		best = 0;
 	SortJob		jobs[MEASURE_RECORDS >> MODEL_KNOT_FIRST];
@@ -110,7 +112,7 @@ measure(Calibration *cal, const char *name, size_t n, int key_bits,
 	if (kernel == NULL || stride * copies > cal->room)
 		return UNMEASURED;
 
-	for (int rep = 0; rep < MEASURE_REPS || total < MEASURE_US; rep++)
+	for (int rep = 0; rep < min_reps || total < MEASURE_US; rep++)
 	{
 		double		us;
 
@@ -153,6 +155,7 @@ calibrate_knot(Calibration *cal, RouteModel *model, int knot)
 			MEASURE(MODEL_NEARLY + format, "presorted", bits, SAMPLE_DISPLACED);
 	}
 	MEASURE(MODEL_RADIX_8, "cpu_radix", 8, SAMPLE_RANDOM);
+	MEASURE(MODEL_RADIX_12, "cpu_radix", 12, SAMPLE_RANDOM);
 	MEASURE(MODEL_RADIX_16, "cpu_radix", 16, SAMPLE_RANDOM);
 	MEASURE(MODEL_RADIX_24, "cpu_radix", 24, SAMPLE_RANDOM);
 	MEASURE(MODEL_COUNTING_8, "cpu_counting", 8, SAMPLE_RANDOM);

@@ -87,14 +87,25 @@ between_widths(const RouteModel *model, int below, int above, double past, int s
 static double
 radix_ns(const RouteModel *model, SortRecFormat format, int bits, size_t n)
 {
-	static const int curves[] = {MODEL_RADIX_8, MODEL_RADIX_16, MODEL_RADIX_24, MODEL_RADIX};
-	int			i = bits / 8 - 1;
+	static const struct
+	{
+		int			bits;
+		int			curve;
+	}			widths[] = {
+		{8, MODEL_RADIX_8}, {12, MODEL_RADIX_12}, {16, MODEL_RADIX_16},
+		{24, MODEL_RADIX_24}, {32, MODEL_RADIX + SORT_REC_PACKED}
+	};
+	int			i = 1;
 
-	if (format != SORT_REC_PACKED || i >= 3)
+	if (format != SORT_REC_PACKED || bits >= 32)
 		return model_curve_at(model->curve[MODEL_RADIX + format], n);
-	if (i < 0)
+	if (bits <= 8)
 		return model_curve_at(model->curve[MODEL_RADIX_8], n);
-	return between_widths(model, curves[i], curves[i + 1], bits % 8, 8, n);
+	while (bits > widths[i].bits)
+		i++;
+	return between_widths(model, widths[i - 1].curve, widths[i].curve,
+						  bits - widths[i - 1].bits,
+						  widths[i].bits - widths[i - 1].bits, n);
 }
 
 /*
@@ -193,7 +204,8 @@ model_predict_us(const RouteModel *model, const SortKernel *kernel,
 
 const char *const model_curve_names[MODEL_CURVES] = {
 	"radix_packed", "radix_64", "radix_128",
-	"radix_8_bits", "radix_16_bits", "radix_24_bits",
+	"radix_8_bits", "radix_12_bits", "radix_16_bits",
+	"radix_24_bits",
 	"counting_8_bits", "counting_12_bits", "counting_16_bits",
 	"counting_20_bits", "counting_24_bits",
 	"merge_packed", "merge_64", "merge_128",

@@ -25,18 +25,19 @@ typedef enum ModelCurve
 {
 	MODEL_RADIX = 0,			/* cpu_radix + format, keys wider than n needs */
 	MODEL_RADIX_8 = 3,			/* ... packed records of 8 key bits */
-	MODEL_RADIX_16 = 4,			/* ... of 16 */
-	MODEL_RADIX_24 = 5,			/* ... of 24 */
-	MODEL_COUNTING_8 = 6,		/* cpu_counting, packed records of 8 key bits, */
-	MODEL_COUNTING_12 = 7,		/* without what its table costs by its size */
-	MODEL_COUNTING_16 = 8,
-	MODEL_COUNTING_20 = 9,
-	MODEL_COUNTING_24 = 10,
-	MODEL_MERGE = 11,			/* cpu_merge + format */
-	MODEL_REVERSED = 14,		/* presorted + format: descending */
-	MODEL_RUNS = 17,			/* ... a few runs, for each pass over them */
-	MODEL_NEARLY = 20,			/* ... records out of place, without those */
-	MODEL_CURVES = 23
+	MODEL_RADIX_12 = 4,			/* ... of 12 */
+	MODEL_RADIX_16 = 5,			/* ... of 16 */
+	MODEL_RADIX_24 = 6,			/* ... of 24 */
+	MODEL_COUNTING_8 = 7,		/* cpu_counting, packed records of 8 key bits, */
+	MODEL_COUNTING_12 = 8,		/* without what its table costs by its size */
+	MODEL_COUNTING_16 = 9,
+	MODEL_COUNTING_20 = 10,
+	MODEL_COUNTING_24 = 11,
+	MODEL_MERGE = 12,			/* cpu_merge + format */
+	MODEL_REVERSED = 15,		/* presorted + format: descending */
+	MODEL_RUNS = 18,			/* ... a few runs, for each pass over them */
+	MODEL_NEARLY = 21,			/* ... records out of place, without those */
+	MODEL_CURVES = 24
 } ModelCurve;
 
 /* Constants that are no curves. */

@@ -49,9 +49,11 @@ make_shape(size_t n, int key_bits, SampleOrder order, uint64_t seed)
 static inline Key
 random_key(const Shape *s, uint64_t i)
 {
-	Key			key = (Key) mix(s->seed + 2 * i) << 64 | mix(s->seed + 2 * i + 1);
+	uint64_t	hi = mix(s->seed + 2 * i);
 
-	return key >> (128 - s->key_bits);
+	if (s->key_bits <= 64)
+		return hi >> (64 - s->key_bits);
+	return ((Key) hi << 64 | mix(s->seed + 2 * i + 1)) >> (128 - s->key_bits);
 }
 
 /* The i-th of n ascending keys, evenly spread over all key bits. */
