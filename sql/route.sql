@@ -27,7 +27,7 @@ SELECT algorithm, bool_and(predicted_ms > before) AS longer
  WHERE predicted_ms IS NOT NULL GROUP BY 1 ORDER BY 1;
 
 -- what the choice says
-SELECT algorithm, reason FROM gpusort_route(100, 32) WHERE chosen;
+SELECT algorithm, reason FROM gpusort_route(20, 32) WHERE chosen;
 SELECT reason ~ ': 16-bit keys, 1000000 rows' AS narrowed FROM gpusort_route(1000000, 64, 65536) WHERE chosen;
 SELECT reason ~ 'presorted' AS sorted FROM gpusort_route(1000000, 32, NULL, 'sorted') WHERE chosen;
 SELECT o, count(*) FILTER (WHERE chosen) AS chosen
