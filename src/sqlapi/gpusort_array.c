@@ -37,7 +37,11 @@ typedef struct ImageSummary
 	uint64		max;
 	size_t		descents;
 	size_t		ascents;
+	uint64		last;			/* image of the last element so far */
 } ImageSummary;
+
+/* Elements between two looks at interrupts. */
+#define ARRAY_CHUNK		((size_t) 1 << 18)
 
 static inline uint64
 image_at(const char *data, Oid type, size_t i)
@@ -72,46 +76,76 @@ image_at(const char *data, Oid type, size_t i)
 	}
 
 static pg_attribute_always_inline void
-summarize_as(const char *data, Oid type, size_t n, ImageSummary *sum)
+summarize_as(const char *data, Oid type, size_t from, size_t to, ImageSummary *sum)
 {
-	uint64		prev = image_at(data, type, 0);
-	uint64		min = prev;
-	uint64		max = prev;
+	uint64		last = from == 0 ? image_at(data, type, 0) : sum->last;
+	uint64		min = from == 0 ? last : sum->min;
+	uint64		max = from == 0 ? last : sum->max;
 	size_t		descents = 0;
 	size_t		ascents = 0;
 
-	for (size_t i = 1; i < n; i++)
+	for (size_t i = from; i < to; i++)
 	{
 		uint64		image = image_at(data, type, i);
 
 		min = Min(min, image);
 		max = Max(max, image);
-		descents += image < prev;
-		ascents += image > prev;
-		prev = image;
+		descents += image < last;
+		ascents += image > last;
+		last = image;
 	}
 	sum->min = min;
 	sum->max = max;
-	sum->descents = descents;
-	sum->ascents = ascents;
+	sum->descents += descents;
+	sum->ascents += ascents;
+	sum->last = last;
 }
 
 static pg_attribute_always_inline void
-pack_as(const char *data, Oid type, size_t n, uint64 min, int shift,
+pack_as(const char *data, Oid type, size_t from, size_t to, uint64 min, int shift,
 		uint64 *recs)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = from; i < to; i++)
 		recs[i] = (image_at(data, type, i) - min) << shift | i;
 }
 
 static pg_attribute_always_inline void
-widen_as(const char *data, Oid type, size_t n, uint64 min, SortRec64 *recs)
+widen_as(const char *data, Oid type, size_t from, size_t to, uint64 min,
+		 SortRec64 *recs)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = from; i < to; i++)
 	{
 		recs[i].key = image_at(data, type, i) - min;
 		recs[i].rid = (uint32) i;
 		recs[i].pad = 0;
+	}
+}
+
+/* Writes the elements [from, to) of the result. */
+static void
+gather(const char *data, int16 width, const SortJob *job, size_t from, size_t to,
+	   char *out)
+{
+	const uint64 rid_mask = job->begin_bit < 64 ? (UINT64CONST(1) << job->begin_bit) - 1 : 0;
+
+	for (size_t i = from; i < to; i++)
+	{
+		uint32		rid = job->format == SORT_REC_PACKED ?
+			(uint32) (((uint64 *) job->result)[i] & rid_mask) :
+			((SortRec64 *) job->result)[i].rid;
+
+		switch (width)
+		{
+			case 2:
+				((int16 *) out)[i] = ((const int16 *) data)[rid];
+				break;
+			case 4:
+				((int32 *) out)[i] = ((const int32 *) data)[rid];
+				break;
+			default:
+				((int64 *) out)[i] = ((const int64 *) data)[rid];
+				break;
+		}
 	}
 }
 
@@ -171,7 +205,7 @@ static void
 sort_elements(const char *data, Oid type, int16 width, size_t n,
 			  const SortKernel *asked, char *out)
 {
-	ImageSummary sum;
+	ImageSummary sum = {0};
 	RouteFacts	facts = {0};
 	SortJob		job;
 	const SortKernel *kernel;
@@ -179,7 +213,11 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 	int			key_bits;
 	size_t		rec_size;
 
-	FOR_TYPE(type, summarize_as(data, t, n, &sum));
+	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
+	{
+		CHECK_FOR_INTERRUPTS();
+		FOR_TYPE(type, summarize_as(data, t, i, Min(n, i + ARRAY_CHUNK), &sum));
+	}
 	key_bits = bits_for(sum.max - sum.min);
 
 	facts.n = n;
@@ -201,10 +239,16 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 	gpusort_route_job(&facts, &job);
 	job.interrupted = check_interrupts;
 	job.recs = alloc_records(n * rec_size);
-	if (facts.format == SORT_REC_PACKED)
-		FOR_TYPE(type, pack_as(data, t, n, sum.min, facts.begin_bit, job.recs))
-	else
-		FOR_TYPE(type, widen_as(data, t, n, sum.min, job.recs));
+	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
+	{
+		size_t		end = Min(n, i + ARRAY_CHUNK);
+
+		CHECK_FOR_INTERRUPTS();
+		if (facts.format == SORT_REC_PACKED)
+			FOR_TYPE(type, pack_as(data, t, i, end, sum.min, facts.begin_bit, job.recs))
+		else
+			FOR_TYPE(type, widen_as(data, t, i, end, sum.min, job.recs));
+	}
 
 	kernel = choose_kernel(&facts, job.recs, asked);
 	job.scratch = alloc_records(kernel->scratch_bytes(&job));
@@ -212,27 +256,10 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 		elog(ERROR, "kernel \"%s\" refused a job that it had accepted",
 			 kernel->name);
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
 	{
-		uint32		rid;
-
-		if (facts.format == SORT_REC_PACKED)
-			rid = (uint32) (((uint64 *) job.result)[i] &
-							((UINT64CONST(1) << facts.begin_bit) - 1));
-		else
-			rid = ((SortRec64 *) job.result)[i].rid;
-		switch (width)
-		{
-			case 2:
-				((int16 *) out)[i] = ((const int16 *) data)[rid];
-				break;
-			case 4:
-				((int32 *) out)[i] = ((const int32 *) data)[rid];
-				break;
-			default:
-				((int64 *) out)[i] = ((const int64 *) data)[rid];
-				break;
-		}
+		CHECK_FOR_INTERRUPTS();
+		gather(data, width, &job, i, Min(n, i + ARRAY_CHUNK), out);
 	}
 }
 
