@@ -7,12 +7,19 @@
  */
 #ifdef __x86_64__
 
-#pragma GCC target("avx2")
-
 #include "merge_words.h"
 
 #include <immintrin.h>
 #include <string.h>
+
+#include "rec.h"
+
+/* From here on, functions may use these instructions. */
+#ifdef __clang__
+#pragma clang attribute push (__attribute__((target("avx2"))), apply_to = function)
+#else
+#pragma GCC target("avx2")
+#endif
 
 #define LANES	4
 #define vec		__m256i
@@ -92,5 +99,9 @@ vsort_columns(vec *r)
 #include "merge_template.h"
 
 const MergeOps merge_ops_avx2 = {sort_chunk, tree_start, tree_next};
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
 
 #endif							/* __x86_64__ */

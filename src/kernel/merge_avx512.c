@@ -4,12 +4,19 @@
  */
 #ifdef __x86_64__
 
-#pragma GCC target("avx512f")
-
 #include "merge_words.h"
 
 #include <immintrin.h>
 #include <string.h>
+
+#include "rec.h"
+
+/* From here on, functions may use these instructions. */
+#ifdef __clang__
+#pragma clang attribute push (__attribute__((target("avx512f"))), apply_to = function)
+#else
+#pragma GCC target("avx512f")
+#endif
 
 #define LANES	8
 #define vec		__m512i
@@ -114,5 +121,9 @@ vsort_columns(vec *r)
 #include "merge_template.h"
 
 const MergeOps merge_ops_avx512 = {sort_chunk, tree_start, tree_next};
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
 
 #endif							/* __x86_64__ */

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "rec.h"
+
 #define LANES	4
 
 typedef struct vec

@@ -3,7 +3,7 @@
  *	  Merging of 64-bit words with bitonic networks (Satish 2010, 5.2); included
  *	  once per instruction set.
  *
- * The includer defines
+ * The includer includes rec.h and defines
  *		vec						a vector of LANES words, LANES 4 or 8
  *		vload, vstore			at any multiple of 8 bytes
  *		vmin, vmax				as unsigned words
@@ -16,12 +16,14 @@
  * depends on the data.
  */
 
-#include "rec.h"
-
 #define BLOCK	(2 * LANES)
 
 /* Loops over vectors, unrolled so that those stay in registers. */
+#ifdef __clang__
+#define EACH	_Pragma("unroll") for
+#else
 #define EACH	_Pragma("GCC unroll 8") for
+#endif
 
 /* r[0 .. n/2) and r[n/2 .. n) are ascending sequences; merges them. */
 static inline __attribute__((always_inline)) void
