@@ -3,7 +3,7 @@
  *	  Benchmark of the GPU sorts that index by a known range of keys, and of the merge
  *	  sort, against CUB, all in one process.
  *
- * usage: gpu_ranges [group ...]
+ * usage: gpu_ranges [keys] [rids] [kozakai] [linear] [merge] [profile]
  *
  * bench/kernels draws its inputs on the host, which takes minutes for 2^28 keys;
  * here they are drawn, and outputs checked, on the device.  Otherwise the same
@@ -68,7 +68,7 @@ static const char *const names[] = {
 	"interval", "distinct", "gaussian"
 };
 
-__host__ __device__ static uint64_t
+__device__ static uint64_t
 mix(uint64_t z)
 {
 	z += UINT64_C(0x9e3779b97f4a7c15);
@@ -464,6 +464,16 @@ group_merge(void)
 	merge_sizes<Key128>();
 }
 
+/* For a profiler: one run of each kernel is enough. */
+static void
+group_profile(void)
+{
+	compare<uint32_t>(1u << 26, UNIFORM, (1u << 26) / 50, false, {"gpu_counting"});
+	compare<uint32_t>(1u << 26, UNIFORM, 65536, false, {"gpu_counting"});
+	compare<uint32_t>(1u << 26, UNIFORM, 65536, true, {"gpu_counting"});
+	compare<uint64_t>(1u << 24, UNIFORM, 0, true, {"gpu_merge"});
+}
+
 int
 main(int argc, char **argv)
 {
@@ -473,7 +483,7 @@ main(int argc, char **argv)
 		void		(*run) (void);
 	}			groups[] = {
 		{"keys", group_keys}, {"rids", group_rids}, {"kozakai", group_kozakai},
-		{"linear", group_linear}, {"merge", group_merge}
+		{"linear", group_linear}, {"merge", group_merge}, {"profile", group_profile}
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -490,7 +500,7 @@ main(int argc, char **argv)
 	printf("algorithm,key_bits,rid_bits,n,distribution,threads,ns_per_element,verified\n");
 	for (const auto &group : groups)
 	{
-		bool		wanted = argc == 1;
+		bool		wanted = argc == 1 && group.run != group_profile;
 
 		for (int i = 1; i < argc; i++)
 			wanted = wanted || strcmp(argv[i], group.name) == 0;

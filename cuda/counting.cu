@@ -46,7 +46,7 @@ cut_keys_memory(const CountPlan &plan, void *scratch)
 	KeysMemory	memory;
 	ScratchCutter cutter(scratch);
 
-	memory.counts = cutter.take<uint32_t>(plan.range);
+	memory.counts = cutter.take<uint32_t>(counts_size(plan));
 	memory.count = cut_count_memory(&cutter, plan);
 	memory.sum_bytes = gpusort_sum_scratch(plan.range);
 	memory.sum_scratch = cutter.take<char>(memory.sum_bytes);
@@ -60,13 +60,16 @@ sort_keys(SortRun *run)
 	const GpusortJob *job = run->job;
 	CountPlan	plan = count_plan(run->device, job->n, value_range(job));
 	KeysMemory	memory = cut_keys_memory(plan, job->scratch);
+	int			vectors = emit_vectors<K>(run->device, job->n, plan.range);
+	bool		sums;
 
-	TRY(count_values<K>(run, plan, memory.count, memory.counts));
-	TRY(gpusort_exclusive_sum(run, memory.sum_scratch, memory.sum_bytes, memory.counts,
-							  memory.counts, plan.range));
-	LAUNCH(run, emit_kernel<K>, div_up(job->n, emit_tile<K>()), EMIT_THREADS, 0,
+	TRY(count_values<K>(run, plan, memory.count, memory.counts, &sums));
+	if (!sums)
+		TRY(gpusort_exclusive_sum(run, memory.sum_scratch, memory.sum_bytes,
+								  memory.counts, memory.counts, plan.range));
+	LAUNCH(run, emit_kernel<K>, div_up(job->n, emit_tile<K>(vectors)), EMIT_THREADS, 0,
 		   memory.counts, plan.range, (uint32_t) job->n, value_map<K>(job).least,
-		   static_cast<K *>(job->keys_out));
+		   static_cast<K *>(job->keys_out), vectors);
 	run->result->passes = plan.method == COUNT_PAGES ? 2 : 1;
 	return GPUSORT_OK;
 }
@@ -90,8 +93,9 @@ struct RidsMemory
 {
 	uint32_t   *positions[2];	/* 0 is written by the last pass */
 	void	   *rest[2];
-	PlaceState *state;
-	unsigned long long *tiles;
+	uint32_t   *counts;			/* by digit, then tile */
+	void	   *sum_scratch;
+	uint64_t	sum_bytes;
 	uint64_t	bytes;
 };
 
@@ -111,9 +115,9 @@ cut_rids_memory(const GpusortJob *job, int passes, void *scratch)
 
 		memory.rest[i] = cutter.take<char>(job->n * (left == 3 ? 4 : left));
 	}
-	memory.state = cutter.take<PlaceState>(1);
-	memory.tiles = cutter.take<unsigned long long>(div_up(job->n, PLACE_TILE) *
-												   RADIX_DIGITS);
+	memory.counts = cutter.take<uint32_t>(div_up(job->n, PLACE_TILE) * PLACE_MAX_DIGITS);
+	memory.sum_bytes = gpusort_sum_scratch(div_up(job->n, PLACE_TILE) * PLACE_MAX_DIGITS);
+	memory.sum_scratch = cutter.take<char>(memory.sum_bytes);
 	memory.bytes = cutter.used;
 	return memory;
 }
@@ -137,36 +141,52 @@ finish_kernel(const uint32_t *positions, uint32_t n, const K *keys, const uint32
 	}
 }
 
-/* The pass that reads what pass - 1 left, and all after it. */
-template <class Source, class Rest> static GpusortStatus
+/* The given pass, from the keys or from what the pass before left. */
+template <class Source, class Rest, bool FIRST> static GpusortStatus
 place(SortRun *run, const RidsMemory &memory, const Source &source, int passes,
 	  uint32_t pass, int digit_bits)
 {
 	uint32_t	left = passes - 1 - pass;
+	uint64_t	tiles = div_up(run->job->n, PLACE_TILE);
 	PlaceArgs<Source, Rest> args = {};
 
 	args.source = source;
-	args.positions = pass == 0 ? NULL : memory.positions[(left + 1) % 2];
+	args.positions = FIRST ? NULL : memory.positions[(left + 1) % 2];
 	args.rest_out = left > 0 ? static_cast<Rest *>(memory.rest[pass % 2]) : NULL;
 	args.positions_out = memory.positions[left % 2];
 	args.n = (uint32_t) run->job->n;
-	args.pass = pass;
 	args.digit_bits = digit_bits;
-	args.state = memory.state;
-	args.tiles = memory.tiles;
-	LAUNCH(run, (place_kernel<Source, Rest>), div_up(args.n, PLACE_TILE), PLACE_THREADS,
+	args.starts = memory.counts;
+	LAUNCH(run, count_tile_kernel<Source>, tiles, PLACE_THREADS, 0, source, args.n,
+		   (1u << digit_bits) - 1, memory.counts);
+	TRY(gpusort_exclusive_sum(run, memory.sum_scratch, memory.sum_bytes, memory.counts,
+							  memory.counts, tiles << digit_bits));
+	LAUNCH(run, (place_kernel<Source, Rest, FIRST>), tiles, PLACE_THREADS,
 		   place_shared<Source>(), args);
 	run->result->passes++;
 	return GPUSORT_OK;
 }
 
-/* A source of what pass left as words of type Rest. */
-template <class Rest> static RestSource<Rest>
-rest_of(const RidsMemory &memory, uint32_t pass)
+/* A later pass; the one before left words of type From. */
+template <class From, class Rest> static GpusortStatus
+place_rest(SortRun *run, const RidsMemory &memory, int passes, uint32_t pass,
+		   int digit_bits)
 {
-	RestSource<Rest> source = {static_cast<const Rest *>(memory.rest[pass % 2])};
+	RestSource<From> source = {static_cast<const From *>(memory.rest[(pass - 1) % 2])};
 
-	return source;
+	return place<RestSource<From>, Rest, false>(run, memory, source, passes, pass,
+												digit_bits);
+}
+
+/* The first pass; values fit a word of type Word, and what it leaves one of Rest. */
+template <class K, class Word, class Rest> static GpusortStatus
+place_keys(SortRun *run, const RidsMemory &memory, int passes, int digit_bits)
+{
+	KeySource<K, Word> source = {static_cast<const K *>(run->job->keys),
+	value_map<K>(run->job)};
+
+	return place<KeySource<K, Word>, Rest, true>(run, memory, source, passes, 0,
+												 digit_bits);
 }
 
 template <class K> static GpusortStatus
@@ -177,46 +197,28 @@ sort_rids(SortRun *run)
 	int			passes = (bits + 7) / 8;
 	int			digit_bits = (bits + passes - 1) / passes;
 	RidsMemory	memory = cut_rids_memory(job, passes, job->scratch);
-	KeySource<K> keys = {static_cast<const K *>(job->keys), value_map<K>(job)};
-	uint64_t	tiles = div_up(job->n, PLACE_TILE);
-	uint64_t	blocks = div_up(job->n, PLACE_THREADS * KeyVector<K>::SIZE * 4);
-	uint32_t	pass = 0;
 
-	if (blocks > (uint64_t) run->device->multiprocessors * 4)
-		blocks = (uint64_t) run->device->multiprocessors * 4;
-	TRY(clear_device(run, memory.state, sizeof(PlaceState)));
-	TRY(clear_device(run, memory.tiles, tiles * RADIX_DIGITS * sizeof(unsigned long long)));
-	LAUNCH(run, count_digits_kernel<K>, blocks, PLACE_THREADS, 0, keys.keys,
-		   (uint32_t) job->n, keys.map, passes, digit_bits, memory.state);
 	switch (passes)
 	{
 		case 4:
-			TRY((place<KeySource<K>, uint32_t>(run, memory, keys, passes, pass++, digit_bits)));
-			TRY((place<RestSource<uint32_t>, uint16_t>(run, memory,
-													   rest_of<uint32_t>(memory, 0), passes,
-													   pass++, digit_bits)));
+			TRY((place_keys<K, uint32_t, uint32_t>(run, memory, passes, digit_bits)));
+			TRY((place_rest<uint32_t, uint16_t>(run, memory, passes, 1, digit_bits)));
 			break;
 		case 3:
-			TRY((place<KeySource<K>, uint16_t>(run, memory, keys, passes, pass++, digit_bits)));
+			TRY((place_keys<K, uint32_t, uint16_t>(run, memory, passes, digit_bits)));
 			break;
 		default:
-			TRY((place<KeySource<K>, uint8_t>(run, memory, keys, passes, pass++, digit_bits)));
+			TRY((place_keys<K, uint16_t, uint8_t>(run, memory, passes, digit_bits)));
 			break;
 	}
 	if (passes >= 3)
-	{
-		TRY((place<RestSource<uint16_t>, uint8_t>(run, memory,
-												  rest_of<uint16_t>(memory, pass - 1),
-												  passes, pass, digit_bits)));
-		pass++;
-	}
+		TRY((place_rest<uint16_t, uint8_t>(run, memory, passes, passes - 2, digit_bits)));
 	if (passes >= 2)
-		TRY((place<RestSource<uint8_t>, uint8_t>(run, memory,
-												 rest_of<uint8_t>(memory, pass - 1),
-												 passes, pass, digit_bits)));
+		TRY((place_rest<uint8_t, uint8_t>(run, memory, passes, passes - 1, digit_bits)));
 	if (wants_keys(job) || job->rids)
 		LAUNCH(run, finish_kernel<K>, div_up(job->n, FINISH_THREADS), FINISH_THREADS, 0,
-			   memory.positions[0], (uint32_t) job->n, keys.keys, job->rids,
+			   memory.positions[0], (uint32_t) job->n, static_cast<const K *>(job->keys),
+			   job->rids,
 			   wants_keys(job) ? static_cast<K *>(job->keys_out) : NULL,
 			   wants_rids(job) ? job->rids_out : NULL);
 	return GPUSORT_OK;
@@ -241,7 +243,7 @@ why_not(const DeviceTraits *device, const GpusortJob *job)
 
 	if (why)
 		return why;
-	if ((size_t) device->max_shared < place_shared<KeySource<uint32_t>>() + 20 * 1024)
+	if ((size_t) device->max_shared < place_shared<KeySource<uint32_t, uint32_t>>() + 20 * 1024)
 		return "the device's shared memory is too small";
 	return NULL;
 }

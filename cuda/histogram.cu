@@ -57,7 +57,7 @@ cut_memory(const GpusortJob *job, const CountPlan &plan, bool compressed, void *
 	ScratchCutter cutter(scratch);
 	uint64_t	values = plan.range < job->n ? plan.range : job->n;
 
-	memory.counts = cutter.take<uint32_t>(plan.range);
+	memory.counts = cutter.take<uint32_t>(counts_size(plan));
 	memory.count = cut_count_memory(&cutter, plan);
 	if (compressed)
 	{
@@ -125,7 +125,9 @@ run_histogram(SortRun *run, bool compressed)
 	HistogramMemory memory = cut_memory(job, plan, compressed, job->scratch);
 	uint32_t	n = (uint32_t) job->n;
 
-	TRY(count_values<K>(run, plan, memory.count, memory.counts));
+	bool		sums;
+
+	TRY(count_values<K>(run, plan, memory.count, memory.counts, compressed ? NULL : &sums));
 	TRY(clear_device(run, memory.steps, job->n * sizeof(uint32_t)));
 	if (compressed)
 	{
@@ -141,8 +143,9 @@ run_histogram(SortRun *run, bool compressed)
 	}
 	else
 	{
-		TRY(gpusort_exclusive_sum(run, memory.sum_scratch, memory.sum_bytes,
-								  memory.counts, memory.counts, plan.range));
+		if (!sums)
+			TRY(gpusort_exclusive_sum(run, memory.sum_scratch, memory.sum_bytes,
+									  memory.counts, memory.counts, plan.range));
 		LAUNCH(run, sorted_histogram_kernel, div_up(plan.range, STEP_THREADS),
 			   STEP_THREADS, 0, memory.counts, plan.range, n, memory.steps);
 	}
@@ -269,7 +272,7 @@ why_not_hp(const DeviceTraits *device, const GpusortJob *job)
 {
 	if (!keys_are_values(job))
 		return "it makes keys from their values: all their bits must order";
-	if ((size_t) device->max_shared < DEAL_TILE * sizeof(uint32_t) + 20 * 1024)
+	if ((size_t) device->max_shared < sizeof(DealShared))
 		return "the device's shared memory is too small";
 	return why_not_by_value(job);
 }

@@ -13,8 +13,8 @@
  *				L2 cache the more often.  More windows than needed pay off for few
  *				keys: fewer blocks then hold counters of the same value, and
  *				fewer counts have to be added up.
- *	pages		The keys are first dealt out to buckets of 2^15 values; of each
- *				key only the lower 15 bits are kept, as 16-bit words.  Buckets grow
+ *	pages		The keys are first dealt out to buckets of at most 2^15 values; of
+ *				each key only the lower bits are kept, as 16-bit words.  Buckets grow
  *				by pages, so that nobody needs to count them first.  Then
  *				blocks count the pages of one bucket after the other.
  *	direct		Global memory, for ranges too sparse for either.
@@ -34,14 +34,19 @@
 
 #define COUNT_THREADS		1024
 #define COUNT_UNROLL		4	/* vectors of 16 bytes per thread at once */
-#define MOST_WINDOWS		6	/* reading L2 more often costs more than pages */
+#define MOST_WINDOWS		8	/* reading L2 more often costs more than direct */
+#define FEW_WINDOWS			4	/* or, where there are enough keys, than pages */
+#define SUM_STEP			(4 * COUNT_THREADS)
+#define MOST_SUMMED			(8 * SUM_STEP)	/* values whose counts one block sums up */
+#define OFTEN_LANES			4	/* of a warp with one value: it is a frequent one */
 #define RESERVED_COUNTERS	512 /* words of shared memory for other things */
 
 #define DEAL_THREADS		512
-#define DEAL_ITEMS			16
+#define DEAL_ITEMS			12
 #define DEAL_TILE			(DEAL_THREADS * DEAL_ITEMS)
-#define BUCKET_BITS			15
-#define BUCKET_VALUES		(1u << BUCKET_BITS)
+#define LEAST_BUCKET_BITS	10
+#define MOST_BUCKET_BITS	15	/* so many 32-bit counters fit shared memory */
+#define USUAL_BUCKETS		128 /* more only if their counters would not fit */
 #define BUCKETS				1024
 #define LEAST_PAGE_BITS		13	/* a tile's keys of one bucket span two pages at most */
 #define MOST_PAGE_BITS		16
@@ -62,6 +67,7 @@ struct CountPlan
 	uint32_t	windows;
 	uint32_t	window_values;
 	uint32_t	buckets;
+	int			bucket_bits;	/* of the values in one */
 	int			page_bits;
 	uint32_t	bucket_pages;	/* the most that one bucket can have */
 	uint32_t	pages;			/* the most that all can have */
@@ -84,18 +90,22 @@ count_plan(const DeviceTraits *device, uint64_t n, uint64_t range)
 	if (windows < best)
 		windows = (uint64_t) best;
 	plan.range = (uint32_t) range;
-	if (windows <= MOST_WINDOWS)
+	if (windows <= (n < LEAST_DEALT ? MOST_WINDOWS : FEW_WINDOWS))
 	{
 		plan.method = COUNT_WINDOWS;
 		plan.windows = (uint32_t) windows;
 		plan.window_values = (uint32_t) div_up(range, windows);
 	}
-	else if (range <= (uint64_t) BUCKETS << BUCKET_BITS && n >= 2 * range &&
-			 n >= LEAST_DEALT && most >= BUCKET_VALUES &&
+	else if (range <= (uint64_t) BUCKETS << MOST_BUCKET_BITS && 2 * n >= range &&
+			 n >= LEAST_DEALT && most >= 1u << MOST_BUCKET_BITS &&
 			 n <= UINT32_MAX - ((uint64_t) BUCKETS << MOST_PAGE_BITS))
 	{
 		plan.method = COUNT_PAGES;
-		plan.buckets = (uint32_t) div_up(range, BUCKET_VALUES);
+		plan.bucket_bits = LEAST_BUCKET_BITS;
+		while (plan.bucket_bits < MOST_BUCKET_BITS &&
+			   range > (uint64_t) USUAL_BUCKETS << plan.bucket_bits)
+			plan.bucket_bits++;
+		plan.buckets = (uint32_t) div_up(range, 1u << plan.bucket_bits);
 		plan.page_bits = LEAST_PAGE_BITS;
 		while (plan.page_bits < MOST_PAGE_BITS &&
 			   (n / plan.buckets) >> (plan.page_bits + 2))
@@ -137,39 +147,39 @@ cut_count_memory(ScratchCutter *cutter, const CountPlan &plan)
 	return memory;
 }
 
+/* The value that most active lanes have. */
+__device__ __forceinline__ uint32_t
+common_in_warp(uint32_t v, bool active, int *lanes)
+{
+	uint32_t	peers = __match_any_sync(0xffffffffu, v) &
+		__ballot_sync(0xffffffffu, active);
+	uint32_t	most = ~warp_min(~((uint32_t) __popc(peers) << 5 | threadIdx.x % 32));
+
+	*lanes = (int) (most >> 5);
+	return __shfl_sync(0xffffffffu, v, most & 31);
+}
+
 /*
- * Adds one per lane to counters[bin]; what it was before, in an order of lanes.
- * Values that many lanes have are found by asking twice; those lanes add once.
+ * Adds one per active lane to counters[bin]; what it was before, in an order of
+ * lanes.  Lanes whose bin is the one said to be common add once for all.
  */
 __device__ __forceinline__ uint32_t
-add_in_warp(uint32_t *counters, uint32_t bin, bool active)
+add_in_warp(uint32_t *counters, uint32_t bin, bool active, uint32_t common)
 {
-	uint32_t	left = __ballot_sync(0xffffffffu, active);
-	uint32_t	unasked = left;
+	uint32_t	peers = __ballot_sync(0xffffffffu, active && bin == common);
 	uint32_t	lane = threadIdx.x % 32;
 	uint32_t	before = 0;
 
-#pragma unroll
-	for (int round = 0; round < 2; round++)
+	if (peers)
 	{
-		int			leader = __ffs(unasked | 0x80000000u) - 1;
-		uint32_t	common = __shfl_sync(0xffffffffu, bin, leader);
-		uint32_t	peers = __ballot_sync(0xffffffffu, bin == common) & left;
+		int			leader = __ffs(peers) - 1;
 
-		unasked &= ~peers;
-		if (__popc(peers) >= 4)
-		{
-			uint32_t	base = 0;
-
-			if ((int) lane == leader)
-				base = atomicAdd(&counters[bin], (uint32_t) __popc(peers));
-			base = __shfl_sync(0xffffffffu, base, leader);
-			if (peers >> lane & 1)
-				before = base + __popc(peers & ((1u << lane) - 1));
-			left &= ~peers;
-		}
+		if ((int) lane == leader)
+			before = atomicAdd(&counters[common], (uint32_t) __popc(peers));
+		before = __shfl_sync(0xffffffffu, before, leader) +
+			__popc(peers & ((1u << lane) - 1));
 	}
-	if (left >> lane & 1)
+	if (active && bin != common)
 		before = atomicAdd(&counters[bin], 1);
 	return before;
 }
@@ -181,15 +191,42 @@ template <class K> struct alignas(16) KeyVector
 	K			key[16 / sizeof(K)];
 };
 
-/* Block b counts window b % windows of every gridDim.x / windows-th chunk. */
+/* Counts to their sums before each, by one block; size is padded to SUM_STEP. */
+__device__ __forceinline__ void
+sum_up(uint32_t *counts, uint32_t size)
+{
+	__shared__ uint32_t room[COUNT_THREADS / 32];
+	uint32_t	carry = 0;
+
+	for (uint32_t base = 0; base < size; base += SUM_STEP)
+	{
+		uint4	   *at = reinterpret_cast<uint4 *>(counts + base) + threadIdx.x;
+		uint4		count = __ldcg(at);
+		uint32_t	total;
+		uint32_t	sum = carry +
+			block_exclusive_sum<COUNT_THREADS>(count.x + count.y + count.z + count.w,
+											   room, &total);
+
+		*at = make_uint4(sum, sum + count.x, sum + count.x + count.y,
+						 sum + count.x + count.y + count.z);
+		carry += total;
+		__syncthreads();
+	}
+}
+
+/*
+ * Block b counts window b % windows of every gridDim.x / windows-th chunk.  With
+ * blocks_done not NULL the last block turns counts into sums.
+ */
 template <class K>
 __global__ void __launch_bounds__(COUNT_THREADS, 2)
 count_windows_kernel(const K *keys, uint32_t n, const ValueMap<K> map, uint32_t windows,
-					 uint32_t window_values, uint32_t *counts)
+					 uint32_t window_values, uint32_t *counts, uint32_t *blocks_done)
 {
 	constexpr uint32_t CHUNK = COUNT_THREADS * COUNT_UNROLL * KeyVector<K>::SIZE;
 
 	extern __shared__ __align__(16) uint32_t shared_counts[];
+	__shared__ uint32_t last;
 
 	uint32_t	first = blockIdx.x % windows * window_values;
 	uint32_t	count = min(window_values, map.last + 1 - first);
@@ -232,65 +269,103 @@ count_windows_kernel(const K *keys, uint32_t n, const ValueMap<K> map, uint32_t 
 	for (uint32_t i = threadIdx.x; i < count; i += COUNT_THREADS)
 		if (shared_counts[i])
 			atomicAdd(&counts[first + i], shared_counts[i]);
+	if (!blocks_done)
+		return;
+	__threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0)
+		last = atomicAdd(blocks_done, 1) == gridDim.x - 1;
+	__syncthreads();
+	if (last)
+	{
+		__threadfence();
+		sum_up(counts, map.last + 1);
+	}
 }
 
+/*
+ * A value that a warp finds often among its first keys is counted in registers: all
+ * warps adding to one counter would wait for each other.
+ */
 template <class K>
 __global__ void __launch_bounds__(COUNT_THREADS)
 count_direct_kernel(const K *keys, uint32_t n, const ValueMap<K> map, uint32_t *counts)
 {
 	uint64_t	step = (uint64_t) gridDim.x * COUNT_THREADS;
+	uint64_t	first = (uint64_t) blockIdx.x * COUNT_THREADS + threadIdx.x;
+	int			lanes;
+	uint32_t	often = common_in_warp(first < n ? map(keys[first]) : 0, first < n, &lanes);
+	uint32_t	times = 0;
+
+	if (lanes < OFTEN_LANES)
+		often = ~0u;
 
 	/* whole warps stay in the loop: lanes without a key are not active */
-	for (uint64_t at = (uint64_t) blockIdx.x * COUNT_THREADS + threadIdx.x;
-		 at - threadIdx.x % 32 < n; at += step)
+	for (uint64_t at = first; at - threadIdx.x % 32 < n; at += step)
 	{
-		bool		there = at < n;
+		uint32_t	v = at < n ? map(keys[at]) : 0;
+		bool		active = at < n && v != often;
+		uint32_t	lane = __ffs(__ballot_sync(0xffffffffu, active) | 0x80000000u) - 1;
 
-		(void) add_in_warp(counts, there ? map(keys[at]) : 0, there);
+		times += at < n && v == often;
+		(void) add_in_warp(counts, v, active, __shfl_sync(0xffffffffu, v, lane));
 	}
+	times = warp_sum(times);
+	if (threadIdx.x % 32 == 0 && times > 0)
+		atomicAdd(&counts[often], times);
 }
 
+/* Of a tile's run in one bucket: up to split on one page, from there on another. */
+struct DealRun
+{
+	uint32_t	split;			/* place in the tile */
+	uint32_t	base[2];		/* of place 0 in pages[] */
+};
+
+/* The shared memory of a tile, whether it is full or not. */
+struct DealShared
+{
+	uint32_t	tile_values[DEAL_TILE];
+	uint32_t	bucket_start[BUCKETS];
+	DealRun		runs[BUCKETS];
+	uint32_t	room[DEAL_THREADS / 32];
+};
+
 /* One tile: its keys to the pages of their buckets. */
-template <class K>
-__global__ void __launch_bounds__(DEAL_THREADS, 2)
-deal_kernel(const K *keys, uint32_t n, const ValueMap<K> map, int page_bits,
-			uint32_t bucket_pages, DealState *state, uint32_t *page_table,
-			uint16_t *pages)
+template <class K, bool FULL> __device__ __forceinline__ void
+deal_tile(const K *keys, uint32_t count, const ValueMap<K> &map, int bucket_bits,
+		  int page_bits, uint32_t bucket_pages, DealState *state, uint32_t *page_table,
+		  uint16_t *pages, DealShared *shared)
 {
 	constexpr int PER_THREAD = BUCKETS / DEAL_THREADS;
 
-	/* Of a tile's run in one bucket: up to split on one page, from there on another. */
-	struct Run
-	{
-		uint32_t	split;		/* place in the tile */
-		uint32_t	base[2];	/* of place 0 in pages[] */
-	};
-
-	extern __shared__ __align__(16) uint32_t shared_counts[];
-	uint32_t   *tile_values = shared_counts;
-	__shared__ uint32_t bucket_start[BUCKETS];
-	__shared__ Run runs[BUCKETS];
-	__shared__ uint32_t room[DEAL_THREADS / 32];
-
+	uint32_t   *tile_values = shared->tile_values;
+	uint32_t   *bucket_start = shared->bucket_start;
+	DealRun    *runs = shared->runs;
+	uint32_t   *room = shared->room;
 	uint32_t	values[DEAL_ITEMS];
 	uint32_t	rank[DEAL_ITEMS];
-	uint32_t	start = blockIdx.x * DEAL_TILE;
-	uint32_t	count = min(n - start, (uint32_t) DEAL_TILE);
+	uint32_t	low_bits = (1u << bucket_bits) - 1;
+	uint32_t	common;
+	int			lanes;
 
 #pragma unroll
 	for (int i = 0; i < DEAL_ITEMS; i++)
 	{
 		uint32_t	at = i * DEAL_THREADS + threadIdx.x;
 
-		values[i] = at < count ? map(keys[start + at]) : 0;
+		values[i] = FULL || at < count ? map(keys[at]) : 0;
 	}
 	for (uint32_t i = threadIdx.x; i < BUCKETS; i += DEAL_THREADS)
 		bucket_start[i] = 0;
+	common = common_in_warp(values[0] >> bucket_bits, FULL || threadIdx.x < count, &lanes);
+	if (lanes < 2 * OFTEN_LANES)
+		common = ~0u;
 	__syncthreads();
 #pragma unroll
 	for (int i = 0; i < DEAL_ITEMS; i++)
-		rank[i] = add_in_warp(bucket_start, values[i] >> BUCKET_BITS,
-							  i * DEAL_THREADS + threadIdx.x < count);
+		rank[i] = add_in_warp(bucket_start, values[i] >> bucket_bits,
+							  FULL || i * DEAL_THREADS + threadIdx.x < count, common);
 	__syncthreads();
 	{
 		uint32_t	counts[PER_THREAD];
@@ -333,7 +408,7 @@ deal_kernel(const K *keys, uint32_t n, const ValueMap<K> map, int page_bits,
 			{
 				const volatile uint32_t *entry = page_table +
 					(uint64_t) bucket * bucket_pages + (from[i] >> page_bits);
-				Run		   *run = &runs[bucket];
+				DealRun    *run = &runs[bucket];
 				uint32_t	page;
 
 				while ((page = entry[0]) == 0)
@@ -354,29 +429,47 @@ deal_kernel(const K *keys, uint32_t n, const ValueMap<K> map, int page_bits,
 	__syncthreads();
 #pragma unroll
 	for (int i = 0; i < DEAL_ITEMS; i++)
-		if (i * DEAL_THREADS + threadIdx.x < count)
-			tile_values[bucket_start[values[i] >> BUCKET_BITS] + rank[i]] = values[i];
+		if (FULL || i * DEAL_THREADS + threadIdx.x < count)
+			tile_values[bucket_start[values[i] >> bucket_bits] + rank[i]] = values[i];
 	__syncthreads();
 #pragma unroll
 	for (int i = 0; i < DEAL_ITEMS; i++)
 	{
 		uint32_t	at = i * DEAL_THREADS + threadIdx.x;
 
-		if (at < count)
+		if (FULL || at < count)
 		{
 			uint32_t	v = tile_values[at];
-			const Run  *run = &runs[v >> BUCKET_BITS];
+			const DealRun *run = &runs[v >> bucket_bits];
 
-			pages[run->base[at >= run->split] + at] = (uint16_t) (v & (BUCKET_VALUES - 1));
+			pages[run->base[at >= run->split] + at] = (uint16_t) (v & low_bits);
 		}
 	}
+}
+
+template <class K>
+__global__ void __launch_bounds__(DEAL_THREADS, 3)
+deal_kernel(const K *keys, uint32_t n, const ValueMap<K> map, int bucket_bits,
+			int page_bits, uint32_t bucket_pages, DealState *state, uint32_t *page_table,
+			uint16_t *pages)
+{
+	__shared__ DealShared shared;
+
+	uint32_t	start = blockIdx.x * DEAL_TILE;
+
+	if (n - start >= DEAL_TILE)
+		deal_tile<K, true>(keys + start, DEAL_TILE, map, bucket_bits, page_bits,
+						   bucket_pages, state, page_table, pages, &shared);
+	else
+		deal_tile<K, false>(keys + start, n - start, map, bucket_bits, page_bits,
+							bucket_pages, state, page_table, pages, &shared);
 }
 
 /* Each block counts an equal share of all pages, one bucket after the other. */
 static __global__ void __launch_bounds__(COUNT_THREADS, 1)
 count_pages_kernel(const uint16_t *pages, const uint32_t *page_table,
-				   const DealState *state, uint32_t buckets, int page_bits,
-				   uint32_t bucket_pages, uint32_t range, uint32_t *counts)
+				   const DealState *state, uint32_t buckets, int bucket_bits,
+				   int page_bits, uint32_t bucket_pages, uint32_t range, uint32_t *counts)
 {
 	extern __shared__ __align__(16) uint32_t shared_counts[];
 	__shared__ uint32_t first_page[BUCKETS + 1];	/* if buckets lay side by side */
@@ -384,6 +477,7 @@ count_pages_kernel(const uint16_t *pages, const uint32_t *page_table,
 
 	uint32_t	size = threadIdx.x < buckets ? state->size[threadIdx.x] : 0;
 	uint32_t	page_size = 1u << page_bits;
+	uint32_t	values = 1u << bucket_bits;
 	uint32_t	total,
 				page,
 				end,
@@ -407,10 +501,10 @@ count_pages_kernel(const uint16_t *pages, const uint32_t *page_table,
 		while (first_page[bucket + 1] <= page)
 			bucket++;
 		bucket_end = min(end, first_page[bucket + 1]);
-		first = bucket << BUCKET_BITS;
+		first = bucket << bucket_bits;
 		whole = page == first_page[bucket] && bucket_end == first_page[bucket + 1];
 		size = state->size[bucket];
-		for (uint32_t i = threadIdx.x; i < BUCKET_VALUES / 4; i += COUNT_THREADS)
+		for (uint32_t i = threadIdx.x; i < values / 4; i += COUNT_THREADS)
 			reinterpret_cast<uint4 *>(shared_counts)[i] = make_uint4(0, 0, 0, 0);
 		__syncthreads();
 		for (; page < bucket_end; page++)
@@ -439,7 +533,7 @@ count_pages_kernel(const uint16_t *pages, const uint32_t *page_table,
 				atomicAdd(&shared_counts[from[vectors * 8 + threadIdx.x]], 1);
 		}
 		__syncthreads();
-		for (uint32_t i = threadIdx.x; i < BUCKET_VALUES && first + i < range;
+		for (uint32_t i = threadIdx.x; i < values && first + i < range;
 			 i += COUNT_THREADS)
 			if (whole)
 				counts[first + i] = shared_counts[i];
@@ -449,18 +543,32 @@ count_pages_kernel(const uint16_t *pages, const uint32_t *page_table,
 	}
 }
 
-/* counts[v] = how many keys have value v, for all range values. */
+/* Words that counts[] must have: the counter of blocks is behind the padded sums. */
+static inline uint64_t
+counts_size(const CountPlan &plan)
+{
+	return div_up(plan.range, SUM_STEP) * SUM_STEP + 1;
+}
+
+/*
+ * counts[v] = how many keys have value v, for all range values.  If sums is not NULL
+ * and *sums is true on return, counts[v] is how many have a lesser value.
+ */
 template <class K> static GpusortStatus
 count_values(SortRun *run, const CountPlan &plan, const CountMemory &memory,
-			 uint32_t *counts)
+			 uint32_t *counts, bool *sums)
 {
 	const GpusortJob *job = run->job;
 	const K    *keys = static_cast<const K *>(job->keys);
 	uint32_t	n = (uint32_t) job->n;
 	ValueMap<K> map = value_map<K>(job);
 	uint64_t	processors = run->device->multiprocessors;
+	bool		sum = sums && plan.method == COUNT_WINDOWS && plan.range <= MOST_SUMMED;
 
-	TRY(clear_device(run, counts, plan.range * sizeof(uint32_t)));
+	if (sums)
+		*sums = sum;
+	TRY(clear_device(run, counts, (sum ? counts_size(plan) : plan.range) *
+					 sizeof(uint32_t)));
 	if (plan.method == COUNT_WINDOWS)
 	{
 		size_t		shared = plan.window_values * sizeof(uint32_t);
@@ -470,20 +578,21 @@ count_values(SortRun *run, const CountPlan &plan, const CountMemory &memory,
 
 		LAUNCH(run, count_windows_kernel<K>,
 			   (groups < chunks ? groups : chunks) * plan.windows, COUNT_THREADS, shared,
-			   keys, n, map, plan.windows, plan.window_values, counts);
+			   keys, n, map, plan.windows, plan.window_values, counts,
+			   sum ? counts + counts_size(plan) - 1 : NULL);
 	}
 	else if (plan.method == COUNT_PAGES)
 	{
 		TRY(clear_device(run, memory.state, sizeof(DealState)));
 		TRY(clear_device(run, memory.page_table,
 						 (uint64_t) plan.buckets * plan.bucket_pages * sizeof(uint32_t)));
-		LAUNCH(run, deal_kernel<K>, div_up(n, DEAL_TILE), DEAL_THREADS,
-			   DEAL_TILE * sizeof(uint32_t), keys, n, map, plan.page_bits,
-			   plan.bucket_pages, memory.state, memory.page_table, memory.pages);
+		LAUNCH(run, deal_kernel<K>, div_up(n, DEAL_TILE), DEAL_THREADS, 0, keys, n, map,
+			   plan.bucket_bits, plan.page_bits, plan.bucket_pages, memory.state,
+			   memory.page_table, memory.pages);
 		LAUNCH(run, count_pages_kernel, processors, COUNT_THREADS,
-			   BUCKET_VALUES * sizeof(uint32_t), memory.pages, memory.page_table,
-			   memory.state, plan.buckets, plan.page_bits, plan.bucket_pages, plan.range,
-			   counts);
+			   sizeof(uint32_t) << plan.bucket_bits, memory.pages, memory.page_table,
+			   memory.state, plan.buckets, plan.bucket_bits, plan.page_bits,
+			   plan.bucket_pages, plan.range, counts);
 	}
 	else
 	{

@@ -14,13 +14,26 @@
 #include "key.cuh"
 
 #define EMIT_THREADS	256
-#define EMIT_VECTORS	8		/* of 16 bytes per thread */
-#define EMIT_STAGED		2048	/* starts that shared memory holds */
+#define EMIT_VECTORS	8		/* at most so many of 16 bytes per thread */
+#define EMIT_STAGED		4096	/* starts that shared memory holds */
 
 template <class K> __host__ __device__ constexpr uint32_t
-emit_tile()
+emit_tile(int vectors)
 {
-	return EMIT_THREADS * EMIT_VECTORS * (16 / sizeof(K));
+	return EMIT_THREADS * vectors * (16 / sizeof(K));
+}
+
+/* So many that every multiprocessor has work, and starts fit shared memory. */
+template <class K> static int
+emit_vectors(const DeviceTraits *device, uint64_t n, uint64_t range)
+{
+	int			vectors = EMIT_VECTORS;
+
+	while (vectors > 1 &&
+		   (div_up(n, emit_tile<K>(vectors)) < 2 * (uint64_t) device->multiprocessors ||
+			emit_tile<K>(vectors) * range / n > EMIT_STAGED / 2))
+		vectors /= 2;
+	return vectors;
 }
 
 /* The last v with starts[v] <= at, by a whole warp; starts[0] is 0. */
@@ -46,7 +59,8 @@ value_at(const uint32_t *starts, uint32_t range, uint32_t at)
 /* Output i is least + v where starts[v] <= i < starts[v + 1]. */
 template <class K>
 __global__ void __launch_bounds__(EMIT_THREADS)
-emit_kernel(const uint32_t *starts, uint32_t range, uint32_t n, K least, K *out)
+emit_kernel(const uint32_t *starts, uint32_t range, uint32_t n, K least, K *out,
+			int vectors)
 {
 	constexpr int VECTOR = 16 / sizeof(K);
 	struct alignas(16) Keys
@@ -57,8 +71,8 @@ emit_kernel(const uint32_t *starts, uint32_t range, uint32_t n, K least, K *out)
 	__shared__ uint32_t staged[EMIT_STAGED + 1];
 	__shared__ uint32_t ends[2];
 
-	uint32_t	first = blockIdx.x * emit_tile<K>();
-	uint32_t	count = min(n - first, emit_tile<K>());
+	uint32_t	first = blockIdx.x * emit_tile<K>(vectors);
+	uint32_t	count = min(n - first, emit_tile<K>(vectors));
 
 	if (threadIdx.x < 64)
 	{
@@ -82,7 +96,7 @@ emit_kernel(const uint32_t *starts, uint32_t range, uint32_t n, K least, K *out)
 		__syncthreads();
 	}
 #pragma unroll 2
-	for (int u = 0; u < EMIT_VECTORS; u++)
+	for (int u = 0; u < vectors; u++)
 	{
 		uint32_t	place = (u * EMIT_THREADS + threadIdx.x) * VECTOR;
 		uint32_t	at = first + place;
