@@ -199,6 +199,7 @@ plan_leading(DigitPlan *plan, size_t n, size_t rec_size, int begin_bit, int high
 #define REC_LESS	PACKED_LESS
 #define REC_DIFFER	PACKED_DIFFER
 #include "radix_template.h"
+#include "radix_parts_template.h"
 
 #define RADIX(name)	rec64_##name
 #define REC			SortRec64
@@ -206,6 +207,7 @@ plan_leading(DigitPlan *plan, size_t n, size_t rec_size, int begin_bit, int high
 #define REC_LESS	REC64_LESS
 #define REC_DIFFER	REC64_DIFFER
 #include "radix_template.h"
+#include "radix_parts_template.h"
 
 #define RADIX(name)	rec128_##name
 #define REC			SortRec128
@@ -213,6 +215,7 @@ plan_leading(DigitPlan *plan, size_t n, size_t rec_size, int begin_bit, int high
 #define REC_LESS	REC128_LESS
 #define REC_DIFFER	REC128_DIFFER
 #include "radix_template.h"
+#include "radix_parts_template.h"
 
 /* Twice the average part, so that ordinary variation fits. */
 static size_t

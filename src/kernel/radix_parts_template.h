@@ -1,0 +1,178 @@
+/*
+ * radix_parts_template.h
+ *	  Parting by the leading digit, by a team, and the body of cpu_radix, for one
+ *	  record format; included after radix_template.h, whose definitions it uses
+ *	  and undoes.
+ */
+
+/* The leading digit alone, and the bits in which any record differs from like. */
+static void
+RADIX(count_part) (const REC *src, size_t n, REC like, int shift, uint32_t mask,
+				   uint32_t *hist, KeyMask *differ)
+{
+	KeyMask		d = *differ;
+
+	for (size_t i = 0; i < n; i++)
+	{
+		REC			r = src[i];
+
+		hist[REC_WINDOW(r, shift) & mask]++;
+		REC_DIFFER(d, r, like);
+	}
+	*differ = d;
+}
+
+/*
+ * Sorts n records on the key bits below high_bit: the team together parts them by
+ * their leading digit from src to other, then each part is one member's, or the
+ * team's again if it is large.  The result lies in other if into_other, else in src.
+ */
+static bool
+RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_other,
+				  size_t n, int high_bit)
+{
+	uint32_t   *mine = work->shared_hist + (size_t) m->rank * RADIX_MAX_PARTS;
+	size_t		first = member_slice(m, n, m->rank);
+	size_t		last = member_slice(m, n, m->rank + 1);
+	uint32_t	start[RADIX_MAX_PARTS + 1];
+	uint32_t	offset[RADIX_MAX_PARTS];
+	KeyMask		differ;
+	size_t		big;
+	int			bits;
+	int			low_bit;
+	unsigned	nparts;
+
+	/* Count the leading digit; if hardly a bit of it varies, look lower. */
+	for (;;)
+	{
+		bits = radix_part_bits(m->job->team, n, sizeof(REC));
+		if (bits > high_bit - work->begin_bit)
+			bits = high_bit - work->begin_bit;
+		low_bit = high_bit - bits;
+		nparts = 1u << bits;
+		memset(mine, 0, nparts * sizeof(uint32_t));
+		memset(&differ, 0, sizeof(differ));
+		for (size_t i = first; i < last; i += MEMBER_POLL)
+		{
+			if (member_stopped(m))
+				break;
+			RADIX(count_part) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL,
+							   src[0], low_bit, nparts - 1, mine, &differ);
+		}
+		work->shared_differ[m->rank] = differ;
+		if (!member_barrier(m))
+			return false;
+		for (int r = 0; r < m->size; r++)
+		{
+			differ.hi |= work->shared_differ[r].hi;
+			differ.lo |= work->shared_differ[r].lo;
+		}
+		differ.hi &= work->mask.hi & mask_below(high_bit - 64);
+		differ.lo &= work->mask.lo & mask_below(high_bit);
+		if (differ.hi == 0 && differ.lo == 0)
+		{
+			/* All keys equal. */
+			if (into_other)
+				memcpy(other + first, src + first, (last - first) * sizeof(REC));
+			return member_barrier(m);
+		}
+		if (top_bit(&differ) >= high_bit - RADIX_WASTED_BITS)
+			break;
+		high_bit = top_bit(&differ);
+		if (!member_barrier(m))
+			return false;
+	}
+
+	/* A lone member has an answer to skew; a team shares the parts anyway. */
+	if (m->size == 1 && low_bit > work->begin_bit &&
+		RADIX(skewed) (work, src, n, high_bit, mine, nparts))
+		return RADIX(all_bits) (m, work, src, into_other ? other : src, other, n, high_bit);
+
+	/* Where each part starts, and within it each member's share. */
+	for (unsigned d = 0, sum = 0; d < nparts; d++)
+	{
+		start[d] = sum;
+		for (int r = 0; r < m->size; r++)
+		{
+			if (r == m->rank)
+				offset[d] = sum;
+			sum += work->shared_hist[(size_t) r * RADIX_MAX_PARTS + d];
+		}
+	}
+	start[nparts] = (uint32_t) n;
+	if (m->rank == 0)
+		m->shared->next_task = 0;
+
+	for (size_t i = first; i < last; i += MEMBER_POLL)
+	{
+		if (member_stopped(m))
+			break;
+		RADIX(scatter) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, other,
+						low_bit, nparts - 1, offset);
+	}
+	if (!member_barrier(m))
+		return false;
+
+	/* Small parts first: whoever is free takes the next. */
+	big = m->size > 1 ? n / m->size / 4 : radix_big_part(sizeof(REC));
+	if (big < radix_big_part(sizeof(REC)))
+		big = radix_big_part(sizeof(REC));
+	for (;;)
+	{
+		unsigned	d = m->size == 1 ? m->shared->next_task++ :
+			__atomic_fetch_add(&m->shared->next_task, 1, __ATOMIC_RELAXED);
+		size_t		len;
+		REC		   *from;
+		REC		   *to;
+		REC		   *tmp;
+
+		if (d >= nparts)
+			break;
+		len = start[d + 1] - start[d];
+		if (len == 0 || len > big)
+			continue;
+		from = other + start[d];
+		to = into_other ? from : src + start[d];
+		tmp = len * sizeof(REC) <= work->tmp_bytes ? (REC *) work->tmp : src + start[d];
+		if (tmp == to)
+			tmp = from;
+		if (!RADIX(leaf) (m, work, from, to, tmp, len, low_bit))
+			break;
+	}
+	if (!member_barrier(m))
+		return false;
+	for (unsigned d = 0; d < nparts; d++)
+	{
+		size_t		len = start[d + 1] - start[d];
+
+		if (len > big &&
+			!RADIX(team_sort) (m, work, other + start[d], src + start[d], !into_other,
+							   len, low_bit))
+			return false;
+	}
+	return true;
+}
+
+/* The body of a job on this format. */
+static bool
+RADIX(sort) (Member *m, RadixWork *work)
+{
+	SortJob    *job = m->job;
+	REC		   *recs = job->recs;
+	REC		   *other = job->scratch;
+
+	if (radix_in_parts(job))
+	{
+		work->result = other;
+		return RADIX(team_sort) (m, work, recs, other, true, job->n, job->end_bit);
+	}
+	if (m->rank > 0)
+		return true;
+	return RADIX(leaf) (m, work, recs, NULL, other, job->n, job->end_bit);
+}
+
+#undef RADIX
+#undef REC
+#undef REC_WINDOW
+#undef REC_LESS
+#undef REC_DIFFER
