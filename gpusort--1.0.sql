@@ -29,7 +29,7 @@ REVOKE ALL ON FUNCTION gpusort_stat_reset() FROM PUBLIC;
 -- The algorithms that can be named in gpusort.algorithm and gpusort_array().
 CREATE FUNCTION gpusort_algorithms(
 	OUT algorithm text,			-- its name
-	OUT runs_on text,			-- cpu
+	OUT runs_on text,			-- cpu or gpu
 	OUT key_bits int[],			-- the key widths it takes
 	OUT stable boolean,
 	OUT needs text,				-- what the input must be like; empty: anything

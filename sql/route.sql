@@ -9,7 +9,7 @@ SELECT algorithm, runs_on, key_bits, stable, needs <> '' AS has_needs, paper <> 
 -- every algorithm is listed, exactly one is chosen, it comes first, and no
 -- other is predicted to be faster
 SELECT rows, bits,
-	   count(*) = (SELECT count(*) FROM gpusort_algorithms()) AS complete,
+	   count(*) = (SELECT count(*) FROM gpusort_algorithms() WHERE runs_on = 'cpu') AS complete,
 	   count(*) FILTER (WHERE chosen) AS chosen,
 	   (array_agg(chosen ORDER BY place))[1] AS chosen_first,
 	   bool_and(predicted_ms > 0 AND scratch_bytes >= 0) FILTER (WHERE predicted_ms IS NOT NULL) AS times,

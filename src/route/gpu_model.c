@@ -5,9 +5,9 @@
  * The route's time is that of getting keys there and rids back, plus the sort,
  * which is small beside them.  What both routes do alike (packing the keys,
  * reading the rids out) is left out, as in model.c.  The constants were measured
- * on an H200 with CUDA 13.0: the rates of cub::DeviceRadixSort for (key, 32-bit
- * rid) pairs, copies from pinned memory over PCIe 5, and the hand-over of a
- * job to the device process and back.
+ * on an H200 with CUDA 13.0: gpu_bucket's rates for uniform (key, 32-bit rid)
+ * pairs (bench/results/gpu-h200-sizes.csv), copies from pinned memory over PCIe 5,
+ * and the hand-over of a job to the device process and back.
  */
 #include "route/gpu_model.h"
 
@@ -23,9 +23,9 @@
 
 /* Rows per microsecond at 2^16, 2^20, 2^24, 2^28 rows. */
 static const double rates[3][RATE_KNOTS] = {
-	{1140, 11200, 27500, 31500},
-	{610, 5700, 12000, 13300},
-	{310, 2000, 3600, 3900}
+	{1930, 18700, 44800, 46900},
+	{1840, 16400, 34600, 34200},
+	{1430, 13900, 21900, 21800}
 };
 
 static double
@@ -53,24 +53,47 @@ gpu_predict_us(size_t n, int key_width, bool want_keys)
 		n * HOST_NS_PER_ROW / 1000;
 }
 
+#define ALL_WIDTHS	(1u << SORT_REC_PACKED | 1u << SORT_REC_64 | 1u << SORT_REC_128)
+
+/* As the GPU library describes them; it is not loaded where this is asked for. */
 static const SortKernel gpu_kernels[] = {
-	{.name = "gpu_radix"},
-	{.name = "gpu_merge"},
-	{.name = "gpu_bucket"},
-	{.name = "gpu_counting"},
-	{.name = "gpu_onehot"},
-	{.name = "gpu_hp"},
-	{.name = "gpu_hp1"},
-	{.name = "gpu_hp0"}
+	{.name = "gpu_radix", .formats = ALL_WIDTHS, .stable = true, .needs = "",
+	.paper = "Satish et al. 2010; Pirjan 2012"},
+	{.name = "gpu_merge", .formats = ALL_WIDTHS, .stable = true, .needs = "",
+	.paper = "Satish et al. 2010; Chen et al. 2009"},
+	{.name = "gpu_bucket", .formats = ALL_WIDTHS, .stable = true, .needs = "",
+	.paper = "Chen et al. 2009"},
+	{.name = "gpu_counting", .formats = ALL_WIDTHS, .stable = true,
+		.needs = "keys whose range is known and at most 16 times the rows",
+	.paper = "Abdel-hafeez et al. 2018"},
+	{.name = "gpu_onehot", .formats = ALL_WIDTHS, .stable = true,
+		.needs = "at most 4096 rows; rows times range at most about a million",
+	.paper = "Abdel-hafeez et al. 2018"},
+	{.name = "gpu_hp", .formats = ALL_WIDTHS, .stable = false,
+		.needs = "keys alone, whose range is known and at most 16 times the rows",
+	.paper = "Kozakai et al. 2021"},
+	{.name = "gpu_hp1", .formats = ALL_WIDTHS, .stable = false,
+		.needs = "distinct keys alone, whose range is known and at most 16 times the rows",
+	.paper = "Kozakai et al. 2021"},
+	{.name = "gpu_hp0", .formats = ALL_WIDTHS, .stable = false,
+		.needs = "keys alone, whose range is known and at most 16 times the rows",
+	.paper = "Kozakai et al. 2021"},
+	{.name = NULL}
 };
+
+const SortKernel *
+gpu_route_kernels(void)
+{
+	return gpu_kernels;
+}
 
 const SortKernel *
 gpu_route_kernel(const char *name)
 {
-	for (size_t i = 0; i < sizeof(gpu_kernels) / sizeof(gpu_kernels[0]); i++)
+	for (const SortKernel *k = gpu_kernels; k->name != NULL; k++)
 	{
-		if (strcmp(gpu_kernels[i].name, name) == 0)
-			return &gpu_kernels[i];
+		if (strcmp(k->name, name) == 0)
+			return k;
 	}
 	return NULL;
 }

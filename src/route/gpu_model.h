@@ -22,4 +22,7 @@ extern double gpu_predict_us(size_t n, int key_width, bool want_keys);
  */
 extern const SortKernel *gpu_route_kernel(const char *name);
 
+/* All of them, ended by one without a name. */
+extern const SortKernel *gpu_route_kernels(void);
+
 #endif							/* GPUSORT_GPU_MODEL_H */

@@ -16,6 +16,7 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
+#include "route/gpu_model.h"
 #include "route/model.h"
 #include "route/router.h"
 #include "sqlapi/model_store.h"
@@ -39,6 +40,15 @@ gpusort_kernel_from_name(const char *name)
 	{
 		if (pg_strcasecmp(name, (*k)->name) == 0)
 			return *k;
+	}
+	for (const SortKernel *k = gpu_route_kernels(); k->name != NULL; k++)
+	{
+		if (pg_strcasecmp(name, k->name) == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("algorithm \"%s\" cannot sort an array", k->name),
+					 errdetail("It runs on a GPU, which only queries are given to."),
+					 errhint("Set gpusort.algorithm to use it in queries.")));
 	}
 
 	initStringInfo(&known);
@@ -65,6 +75,21 @@ key_bits_array(unsigned formats)
 	return construct_array(bits, n, INT4OID, sizeof(int32), true, TYPALIGN_INT);
 }
 
+static void
+put_algorithm(ReturnSetInfo *rsinfo, const SortKernel *kernel, const char *runs_on)
+{
+	Datum		values[6];
+	bool		nulls[6] = {false};
+
+	values[0] = CStringGetTextDatum(kernel->name);
+	values[1] = CStringGetTextDatum(runs_on);
+	values[2] = PointerGetDatum(key_bits_array(kernel->formats));
+	values[3] = BoolGetDatum(kernel->stable);
+	values[4] = CStringGetTextDatum(kernel->needs);
+	values[5] = CStringGetTextDatum(kernel->paper);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
 /*
  * gpusort_algorithms(OUT algorithm text, OUT runs_on text, OUT key_bits int[],
  *					  OUT stable bool, OUT needs text, OUT paper text)
@@ -76,18 +101,9 @@ gpusort_algorithms(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
-	{
-		Datum		values[6];
-		bool		nulls[6] = {false};
-
-		values[0] = CStringGetTextDatum((*k)->name);
-		values[1] = CStringGetTextDatum("cpu");
-		values[2] = PointerGetDatum(key_bits_array((*k)->formats));
-		values[3] = BoolGetDatum((*k)->stable);
-		values[4] = CStringGetTextDatum((*k)->needs);
-		values[5] = CStringGetTextDatum((*k)->paper);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-	}
+		put_algorithm(rsinfo, *k, "cpu");
+	for (const SortKernel *k = gpu_route_kernels(); k->name != NULL; k++)
+		put_algorithm(rsinfo, k, "gpu");
 	return (Datum) 0;
 }
 
