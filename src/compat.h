@@ -128,6 +128,18 @@ compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
 	return true;
 }
 
+/* What a check hook returns in *extra; NULL if there is no memory. */
+#include "utils/guc.h"
+static inline void *
+compat_guc_malloc(size_t size)
+{
+#if PG_VERSION_NUM >= 160000
+	return guc_malloc(LOG, size);
+#else
+	return malloc(size);
+#endif
+}
+
 /* Extensions name their wait events from 17 on. */
 #include "utils/wait_event.h"
 static inline uint32

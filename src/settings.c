@@ -6,6 +6,7 @@
 
 #include <limits.h>
 
+#include "compat.h"
 #include "device/protocol.h"
 #include "miscadmin.h"
 #include "settings.h"
@@ -100,7 +101,7 @@ check_device(char **newval, void **extra, GucSource source)
 			p = end + 1;
 		}
 	}
-	*extra = malloc(sizeof(mask));
+	*extra = compat_guc_malloc(sizeof(mask));
 	if (*extra == NULL)
 		return false;
 	memcpy(*extra, &mask, sizeof(mask));
