@@ -46,28 +46,13 @@ give_up(int code, const char *what, const char *detail)
 }
 
 static void
-library_path(char *path, size_t size)
-{
-	const char *name = gpusort_device_library;
-	const char *suffix = "";
-
-	if (strlen(name) < strlen(DLSUFFIX) ||
-		strcmp(name + strlen(name) - strlen(DLSUFFIX), DLSUFFIX) != 0)
-		suffix = DLSUFFIX;
-	if (strncmp(name, "$libdir", 7) == 0)
-		snprintf(path, size, "%s%s%s", pkglib_path, name + 7, suffix);
-	else
-		snprintf(path, size, "%s%s", name, suffix);
-}
-
-static void
 load_library(void)
 {
 	char		path[MAXPGPATH];
 	void	   *handle;
 	gpusort_cuda_api_fn get_api;
 
-	library_path(path, sizeof(path));
+	device_library_path(path, sizeof(path));
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (handle == NULL)
 		give_up(DEVICE_EXIT_NOTHING, "no device library", dlerror());

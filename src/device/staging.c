@@ -3,8 +3,8 @@
  *	  Shared memory of the device service: job slots and the staging pool.
  *
  * Memory policy: a machine without a GPU must not pay for one.  With
- * gpusort.device = auto nothing at all is reserved unless a driver is there, and
- * without an own value of gpusort.staging_memory the pool is
+ * gpusort.device = auto nothing at all is reserved unless a driver is there, nor
+ * ever where the library that drives GPUs was not installed, and without an own value of gpusort.staging_memory the pool is
  * STAGING_DEFAULT_MB.  The pool is cut into chunks of equal size: large ones
  * (4 MB cross PCIe in 75 us, far above the cost of asking for it), but small
  * enough that a small pool still serves several jobs.  Its pages are touched, and
@@ -45,6 +45,30 @@ device_driver_present(void)
 			return true;
 	}
 	return false;
+}
+
+void
+device_library_path(char *path, size_t size)
+{
+	const char *name = gpusort_device_library;
+	const char *suffix = "";
+
+	if (strlen(name) < strlen(DLSUFFIX) ||
+		strcmp(name + strlen(name) - strlen(DLSUFFIX), DLSUFFIX) != 0)
+		suffix = DLSUFFIX;
+	if (strncmp(name, "$libdir", 7) == 0)
+		snprintf(path, size, "%s%s%s", pkglib_path, name + 7, suffix);
+	else
+		snprintf(path, size, "%s%s", name, suffix);
+}
+
+bool
+device_library_present(void)
+{
+	char		path[MAXPGPATH];
+
+	device_library_path(path, sizeof(path));
+	return access(path, R_OK) == 0;
 }
 
 static Size
@@ -125,6 +149,8 @@ device_staging_init(void)
 		return false;
 	if (strcmp(gpusort_device, "auto") == 0 && !gpusort_device_library_set() &&
 		!device_driver_present())
+		return false;
+	if (!device_library_present())
 		return false;
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = staging_request;

@@ -66,8 +66,10 @@ no_service_state(void)
 {
 	if (strcmp(gpusort_device, "off") == 0 || gpusort_staging_memory == 0)
 		return "off";
-	if (!device_driver_present())
+	if (!device_driver_present() && !gpusort_device_library_set())
 		return "none: no driver";
+	if (!device_library_present())
+		return "none: no device library";
 	return "none: gpusort is not in shared_preload_libraries";
 }
 
