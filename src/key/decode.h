@@ -26,9 +26,10 @@ key_datum(KeyKind kind, uint64 flip, uint64 image)
 		case KEY_INT2:
 			return Int16GetDatum((int16) (int32) ((uint32) image ^ IMAGE_SIGN32));
 		case KEY_UINT4:
-			return UInt32GetDatum((uint32) image);
+			/* signed, as fetch_att() would: datums are also compared as words */
+			return Int32GetDatum((int32) (uint32) image);
 		case KEY_UINT8:
-			return UInt8GetDatum((uint8) image);
+			return CharGetDatum((char) (uint8) image);
 		case KEY_FLOAT4:
 		case KEY_FLOAT8:
 			break;
