@@ -128,6 +128,21 @@ compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
 	return true;
 }
 
+/* Rows of a table that a scan gave out, for the table's statistics. */
+#include "pgstat.h"
+#include "utils/rel.h"
+static inline void
+compat_count_heap_rows(Relation rel, int64 rows)
+{
+	if (!pgstat_should_count_relation(rel))
+		return;
+#if PG_VERSION_NUM >= 160000
+	rel->pgstat_info->counts.tuples_returned += rows;
+#else
+	rel->pgstat_info->t_counts.t_tuples_returned += rows;
+#endif
+}
+
 /* What a check hook returns in *extra; NULL if there is no memory. */
 #include "utils/guc.h"
 static inline void *

@@ -2,7 +2,7 @@
 # cluster; only installcheck uses a running server.
 
 # the order matters: setup makes the extension and the functions of the tests
-REGRESS = setup plan ints floats dates nulls multi_column keys_only stability limit \
+REGRESS = setup plan ints floats dates nulls multi_column keys_only pages stability limit \
 	rescan cursor window_merge_join rows nested settings spill explain functions array route
 
 # C unit tests that need no more than a compiler: targets that run one each.

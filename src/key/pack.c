@@ -90,12 +90,19 @@ key_layout_range(const Stage *stage, const KeyLayout *layout)
 	return layout->total_bits < 64 ? UINT64CONST(1) << layout->total_bits : 0;
 }
 
+/* Are there NULLs among the rows?  The range is that of rows gone as well. */
+static inline bool
+column_has_nulls(const StageColumn *col)
+{
+	return col->range.has_null && col->nulls != NULL;
+}
+
 /* acc = acc << keep | value's upper keep bits, over one column of a batch. */
 #define FOLD_COLUMN(image_t) \
 	do { \
 		const image_t *images = (const image_t *) col->images + start; \
 		const uint64 base = lc->base - lc->add; \
-		if (col->range.has_null) \
+		if (column_has_nulls(col)) \
 		{ \
 			const uint8 *nulls = col->nulls + start; \
 			const uint64 null_value = (uint64) lc->null_value; \
@@ -126,7 +133,7 @@ fold_full_column(const StageColumn *col, const LayoutColumn *lc,
 	{
 		Key128		v = (Key128) (images[i] - lc->base) + lc->add;
 
-		if (col->range.has_null && col->nulls[start + i])
+		if (column_has_nulls(col) && col->nulls[start + i])
 			v = lc->null_value;
 		acc[i] = (uint64) ((Key128) acc[i] << keep | v >> cut);
 	}
@@ -187,7 +194,7 @@ fold128(const Stage *stage, const KeyLayout *layout, size_t start, int count, Ke
 				((const uint32 *) col->images)[start + i];
 			Key128		v = (Key128) (image - lc->base) + lc->add;
 
-			if (col->range.has_null && col->nulls[start + i])
+			if (column_has_nulls(col) && col->nulls[start + i])
 				v = lc->null_value;
 			acc[i] |= cut ? v >> shift : v << shift;
 		}

@@ -109,6 +109,16 @@ stage_reset(Stage *stage)
 }
 
 void
+stage_forget(Stage *stage, size_t n)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		if (stage->cols[c].nulls != NULL)
+			memset(stage->cols[c].nulls, 0, n);
+	}
+}
+
+void
 stage_free(Stage *stage)
 {
 	for (int c = 0; c < stage->ncols; c++)

@@ -71,6 +71,9 @@ extern void stage_reserve(Stage *stage, size_t n);
 /* Forgets the rows and the ranges, keeps the memory. */
 extern void stage_reset(Stage *stage);
 
+/* Rows [0, n) were staged, but not counted, and are not needed any more. */
+extern void stage_forget(Stage *stage, size_t n);
+
 /* Gives the memory back; ranges stay. */
 extern void stage_free(Stage *stage);
 
@@ -126,6 +129,25 @@ key_image(KeyKind kind, uint64 flip, Datum datum)
 	pg_unreachable();
 }
 
+/* Stages a column of row i. */
+static inline void
+stage_image(Stage *stage, StageColumn *col, size_t i, Datum value, bool isnull)
+{
+	uint64		image;
+
+	if (unlikely(isnull))
+	{
+		stage_null(stage, col, i);
+		return;
+	}
+	image = key_image(col->kind, col->flip, value);
+	key_range_add(&col->range, image);
+	if (col->wide)
+		((uint64 *) col->images)[i] = image;
+	else
+		((uint32 *) col->images)[i] = (uint32) image;
+}
+
 /* Stages one row's keys.  The caller has made sure of room. */
 static inline void
 stage_row(Stage *stage, const Datum *values, const bool *isnull, uint32 rid)
@@ -137,18 +159,7 @@ stage_row(Stage *stage, const Datum *values, const bool *isnull, uint32 rid)
 	{
 		StageColumn *col = &stage->cols[c];
 
-		if (unlikely(isnull[col->att]))
-			stage_null(stage, col, i);
-		else
-		{
-			uint64		image = key_image(col->kind, col->flip, values[col->att]);
-
-			key_range_add(&col->range, image);
-			if (col->wide)
-				((uint64 *) col->images)[i] = image;
-			else
-				((uint32 *) col->images)[i] = (uint32) image;
-		}
+		stage_image(stage, col, i, values[col->att], isnull[col->att]);
 	}
 	if (stage->rids != NULL)
 		stage->rids[i] = rid;

@@ -238,6 +238,16 @@ typedef enum PutResult
 	PUT_LOST
 } PutResult;
 
+/* Is there anything to do before a row of size bytes can be written? */
+static inline bool
+no_room(const DeviceRows *dev, Size size)
+{
+	return dev->chunk == NULL || dev->chunk_rows == dev->max_chunk_rows ||
+		size > (Size) (dev->end - dev->next) ||
+		dev->rows >= dev->spec.max_rows ||
+		(dev->units << 3) + size > dev->spec.max_row_bytes;
+}
+
 /* Makes room for a row of size bytes in the chunk. */
 static PutResult
 make_room(Sorter *sorter, Size size)
@@ -296,10 +306,7 @@ device_rows_put(Sorter *sorter, TupleTableSlot *slot)
 	}
 	else if (unlikely(!row_key(&sorter->stage, dev, slot->tts_values, slot->tts_isnull, &key)))
 		return device_rows_seal(sorter);
-	if (unlikely(dev->chunk == NULL || dev->chunk_rows == dev->max_chunk_rows ||
-				 size > (Size) (dev->end - dev->next) ||
-				 dev->rows >= dev->spec.max_rows ||
-				 (dev->units << 3) + size > dev->spec.max_row_bytes))
+	if (unlikely(no_room(dev, size)))
 	{
 		PutResult	result = make_room(sorter, size);
 
@@ -314,6 +321,60 @@ device_rows_put(Sorter *sorter, TupleTableSlot *slot)
 	row_write(slot, &form, (MinimalTuple) dev->next);
 	row_is_in(dev, key, size);
 	return true;
+}
+
+/* Puts a row that is a tuple on its page. */
+static PutResult
+put_tuple(Sorter *sorter, const PageScan *scan, int i, Key128 key)
+{
+	DeviceRows *dev = sorter->device_rows;
+	Size		len = scan->lens[i] - MINIMAL_TUPLE_OFFSET;
+	Size		size = MAXALIGN(len);
+
+	if (unlikely(no_room(dev, size)))
+	{
+		PutResult	result = make_room(sorter, size);
+
+		if (result != PUT_DONE)
+			return result;
+	}
+	row_copy(dev->next, (const char *) scan->tuples[i] + MINIMAL_TUPLE_OFFSET, len);
+	row_is_in(dev, key, size);
+	return PUT_DONE;
+}
+
+int
+device_rows_put_page(Sorter *sorter, PageScan *scan)
+{
+	DeviceRows *dev = sorter->device_rows;
+	Stage	   *stage = &sorter->stage;
+	bool		wide = dev->spec.key_width == 128;
+	char		keys[MaxHeapTuplesPerPage * sizeof(Key128)] pg_attribute_aligned(16);
+	int			done = 0;
+	bool		null_without_place = false;
+
+	/* the stage is empty: it only lends its arrays */
+	Assert(stage->n == 0);
+	stage_reserve(stage, scan->n);
+	page_scan_stage(scan, stage, 0);
+	for (int c = 0; c < stage->ncols; c++)
+		null_without_place |= stage->cols[c].range.has_null && !dev->ranges[c].has_null;
+	if (!null_without_place)
+	{
+		pack_keys(stage, &dev->layout, dev->spec.key_width, 0, scan->n, keys);
+		for (; done < scan->n; done++)
+		{
+			Key128		key = wide ? ((Key128 *) keys)[done] : ((uint64 *) keys)[done];
+			PutResult	result = put_tuple(sorter, scan, done, key);
+
+			if (unlikely(result == PUT_LOST))
+				rows_lost(sorter);
+			if (unlikely(result != PUT_DONE))
+				break;
+		}
+	}
+	stage_forget(stage, scan->n);
+	return done;
 }
 
 /* The rows that the host has, in their order; false if the job fails. */

@@ -5,6 +5,7 @@
 #ifndef GPUSORT_DEVICE_SORT_H
 #define GPUSORT_DEVICE_SORT_H
 
+#include "node/page_scan.h"
 #include "node/sorter.h"
 
 /*
@@ -28,6 +29,7 @@ extern void device_note_unforced(RouteFacts *facts, RouteDecision *decision);
  * device_rows_begin: moves all rows to the device; false if that is not to be.
  * device_rows_put: the next row; false if it has to be put into the host's memory
  * (whatever was on the device is a run by then).
+ * device_rows_put_page: that of a page's rows, as many as it returns.
  * device_rows_seal: the device's part becomes a run; true if the sort is lost.
  * device_rows_perform: all rows are in; the state is then SORTER_STREAM, or the
  * sort has runs to merge.
@@ -37,6 +39,7 @@ extern void device_note_unforced(RouteFacts *facts, RouteDecision *decision);
 extern Size device_rows_after(const Sorter *sorter);
 extern bool device_rows_begin(Sorter *sorter);
 extern bool device_rows_put(Sorter *sorter, TupleTableSlot *slot);
+extern int	device_rows_put_page(Sorter *sorter, PageScan *scan);
 extern bool device_rows_seal(Sorter *sorter);
 extern void device_rows_perform(Sorter *sorter);
 extern MinimalTuple device_rows_next(Sorter *sorter);

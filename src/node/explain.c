@@ -193,6 +193,8 @@ gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		return;
 	explain_method(&node->sorter->report, es);
 	explain_route(&node->sorter->report, node->keys_only, es);
+	if (es->verbose)
+		ExplainPropertyUInteger("Sort Rows by Page", NULL, node->sorter->report.page_rows, es);
 	if (es->timing && css->ss.ps.instrument != NULL)
 	{
 		explain_phases(node, es);

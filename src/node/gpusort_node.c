@@ -16,6 +16,7 @@
 #include "miscadmin.h"
 #include "node/gpusort_node.h"
 #include "node/keys_only.h"
+#include "node/sorter_page.h"
 #include "plan/rerun.h"
 #include "stat.h"
 #include "utils/memutils.h"
@@ -121,6 +122,20 @@ gpusort_can_rerun(void *arg)
 	return plan_can_rerun(arg);
 }
 
+/* Rows of the child that come one by one before pages of them are tried. */
+#define ROWS_BEFORE_PAGES	64
+
+/* The child's rows by the page, if it has pages. */
+static void
+gpusort_find_pages(GpuSortState *node)
+{
+	MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+
+	node->pages = page_scan_create(outerPlanState(node), &node->sorter->stage);
+	node->pages_known = true;
+	MemoryContextSwitchTo(old);
+}
+
 /* Takes all rows of the child; false if they were lost with a device. */
 static bool
 gpusort_take_rows(GpuSortState *node)
@@ -137,7 +152,12 @@ gpusort_take_rows(GpuSortState *node)
 
 		if (TupIsNull(slot) || unlikely(sorter->lost))
 			break;
-		sorter_put(sorter, slot);
+		if (unlikely(!node->pages_known) && sorter->report.rows == ROWS_BEFORE_PAGES)
+			gpusort_find_pages(node);
+		if (node->pages != NULL && page_scan_take(node->pages))
+			sorter_put_page(sorter, node->pages);
+		else
+			sorter_put(sorter, slot);
 	}
 	sorter_clock(sorter, &end);
 	INSTR_TIME_ACCUM_DIFF(sorter->report.ingest_time, end, start);
@@ -288,6 +308,11 @@ gpusort_end(CustomScanState *css)
 	GpuSortState *node = (GpuSortState *) css;
 
 	ExecClearTuple(css->ss.ps.ps_ResultTupleSlot);
+	if (node->pages != NULL)
+	{
+		page_scan_end(node->pages);
+		node->pages = NULL;
+	}
 	if (node->sorter != NULL)
 	{
 		sorter_end(node->sorter);

@@ -38,6 +38,8 @@ typedef struct GpuSortState
 	ExprState  *limit_count;	/* of the Limit above, if one bounds this node */
 	ExprState  *limit_offset;
 	Sorter	   *sorter;			/* NULL until the first row is wanted */
+	struct PageScan *pages;		/* NULL: rows come one by one */
+	bool		pages_known;
 } GpuSortState;
 
 extern void gpusort_node_init(void);

@@ -63,6 +63,24 @@ limit_cut(Sorter *sorter)
 	sorter->have_threshold = true;
 }
 
+/*
+ * Column c of a row against the threshold's: > 0 if it goes behind it, whatever
+ * follows.
+ */
+static inline int
+compare_threshold(const Sorter *sorter, int c, bool null, uint64 image)
+{
+	if (unlikely(null || sorter->threshold_null[c]))
+	{
+		if (null && sorter->threshold_null[c])
+			return 0;
+		return null != sorter->stage.cols[c].nulls_first ? 1 : -1;
+	}
+	if (image == sorter->threshold[c])
+		return 0;
+	return image > sorter->threshold[c] ? 1 : -1;
+}
+
 bool
 limit_rejects(const Sorter *sorter, TupleTableSlot *slot)
 {
@@ -72,20 +90,30 @@ limit_rejects(const Sorter *sorter, TupleTableSlot *slot)
 	{
 		const StageColumn *col = &stage->cols[c];
 		bool		null = slot->tts_isnull[col->att];
+		int			cmp = compare_threshold(sorter, c, null, null ? 0 :
+											key_image(col->kind, col->flip,
+													  slot->tts_values[col->att]));
 
-		if (null || sorter->threshold_null[c])
-		{
-			if (null && sorter->threshold_null[c])
-				continue;
-			return null != col->nulls_first;
-		}
-		else
-		{
-			uint64		image = key_image(col->kind, col->flip, slot->tts_values[col->att]);
+		if (cmp != 0)
+			return cmp > 0;
+	}
+	return stage->complete;
+}
 
-			if (image != sorter->threshold[c])
-				return image > sorter->threshold[c];
-		}
+bool
+limit_rejects_at(const Sorter *sorter, const PageKeys *keys, const char *data)
+{
+	const Stage *stage = &sorter->stage;
+
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		int			cmp = compare_threshold(sorter, c, false,
+											key_image_at(col->kind, col->flip,
+														 data + keys->offset[c]));
+
+		if (cmp != 0)
+			return cmp > 0;
 	}
 	return stage->complete;
 }

@@ -7,6 +7,7 @@
 
 #include "postgres.h"
 
+#include "key/page_keys.h"
 #include "node/sorter.h"
 
 /* Staged rows at which a bounded sort throws away what cannot be wanted. */
@@ -21,5 +22,8 @@ extern void limit_cut(Sorter *sorter);
 
 /* Does the row in the slot go behind all rows that are wanted? */
 extern bool limit_rejects(const Sorter *sorter, TupleTableSlot *slot);
+
+/* The same of a tuple whose keys lie at fixed places in its data. */
+extern bool limit_rejects_at(const Sorter *sorter, const PageKeys *keys, const char *data);
 
 #endif							/* GPUSORT_LIMIT_H */

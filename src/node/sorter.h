@@ -53,6 +53,7 @@ typedef struct SortSpec
 typedef struct SorterReport
 {
 	uint64		rows;			/* rows that came in */
+	uint64		page_rows;		/* of them, straight from their pages */
 	Size		memory_peak;	/* bytes */
 	uint64		disk_bytes;		/* of the temporary file, peak */
 	int			runs;			/* written; 0: sorted in memory */

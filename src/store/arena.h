@@ -55,6 +55,13 @@ extern bool arena_make_room(Arena *arena, Size size);
 /* Gives back everything. */
 extern void arena_free(Arena *arena);
 
+/* Are there rids for rows of so many bytes, none of them huge? */
+static inline bool
+arena_has_rids(const Arena *arena, Size size)
+{
+	return arena->nchunks + size / ARENA_CHUNK_SIZE + 1 < ARENA_MAX_CHUNKS;
+}
+
 /* Bytes of rows. */
 static inline Size
 arena_used(const Arena *arena)

@@ -9,6 +9,7 @@
 
 #include "access/htup_details.h"
 #include "executor/tuptable.h"
+#include "port/atomics.h"
 #include "store/arena.h"
 #include "utils/memutils.h"
 
@@ -91,6 +92,30 @@ row_measure(TupleTableSlot *slot, RowForm *form)
 	/* a virtual row */
 	slot_getallattrs(slot);
 	row_measure_values(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull, form);
+}
+
+/* Rows up to this length are copied in words, without a call. */
+#define ROW_COPY_WORDS	128
+
+/*
+ * A MinimalTuple of len bytes copied from a heap page, where it has MAXALIGN(len)
+ * bytes to itself, as it has at row.
+ */
+static inline void
+row_copy(char *row, const char *image, Size len)
+{
+	if (likely(len <= ROW_COPY_WORDS))
+	{
+		for (Size at = 0; at < len; at += sizeof(uint64))
+		{
+			memcpy(row + at, image + at, sizeof(uint64));
+			/* or the compiler makes it a call again */
+			pg_compiler_barrier();
+		}
+	}
+	else
+		memcpy(row, image, len);
+	((MinimalTuple) row)->t_len = len;
 }
 
 /* Writes it: MAXALIGN(form->len) bytes at row. */

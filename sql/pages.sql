@@ -1,0 +1,109 @@
+-- Rows that are taken from a scan's pages instead of from the scan one by one.
+LOAD 'gpusort';
+SET gpusort.min_rows = 0;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+SET work_mem = '64MB';
+
+-- Rows of the child, by the page or not, and what the statistics count.
+CREATE FUNCTION page_rows(query text, OUT child text, OUT scanned bigint, OUT by_page bigint)
+LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, TIMING OFF, FORMAT JSON) ' || query INTO plan;
+	plan := jsonb_path_query_first(plan, '$.** ? (@."Custom Plan Provider" == "GpuSort")');
+	child := plan #>> '{Plans,0,Node Type}';
+	scanned := (plan #>> '{Plans,0,Actual Rows}')::numeric;
+	by_page := (plan ->> 'Sort Rows by Page')::bigint;
+END $$;
+
+-- Fixed places; places behind a text; NULLs before, in and behind the key; columns that
+-- are gone and columns that came later; rows that are dead.
+CREATE TABLE paged AS
+SELECT i AS seq, (mix(i) % 1000)::int4 AS k, NULLIF(mix(i) % 7, 0)::int2 AS few,
+	(mix(i * 3) % 100000 - 50000) / 7.0::float8 AS f,
+	repeat('x', (mix(i) % 40)::int) AS t, (mix(i * 5) % 512)::int8 AS late, NULL::int4 AS nothing
+FROM generate_series(1, 20000) i;
+ALTER TABLE paged ADD COLUMN added int4 DEFAULT 42;
+UPDATE paged SET added = seq % 5 WHERE seq % 3 = 0;
+DELETE FROM paged WHERE seq % 11 = 0 OR seq BETWEEN 5000 AND 8000;
+ANALYZE paged;
+CREATE TABLE holed AS SELECT seq, few, k, late FROM paged;
+ALTER TABLE holed DROP COLUMN few;
+INSERT INTO holed SELECT seq + 100000, k, late FROM paged;
+ANALYZE holed;
+SELECT count(*) FROM paged;
+
+SELECT q, c.nodes, c.rows, c.result, p.child, p.scanned = c.rows AS all_scanned, p.scanned - p.by_page < 500 AS by_page
+FROM unnest(ARRAY[
+	'SELECT * FROM paged ORDER BY k, seq',
+	'SELECT * FROM paged ORDER BY f DESC, seq',
+	'SELECT * FROM paged ORDER BY few NULLS FIRST, seq',
+	'SELECT * FROM paged ORDER BY late, nothing, added DESC, seq',
+	'SELECT seq, added FROM paged ORDER BY added, seq',
+	'SELECT k FROM paged ORDER BY k',
+	'SELECT few, k FROM paged ORDER BY k, few DESC NULLS LAST',
+	'SELECT late, nothing FROM paged ORDER BY nothing, late',
+	'SELECT added FROM paged ORDER BY added',
+	'SELECT t, late, seq FROM paged ORDER BY late, seq',
+	'SELECT * FROM paged ORDER BY k, seq LIMIT 10',
+	'SELECT * FROM paged ORDER BY few DESC NULLS LAST, seq LIMIT 100 OFFSET 50',
+	'SELECT seq, t FROM paged ORDER BY late DESC, seq LIMIT 300',
+	'SELECT * FROM holed ORDER BY late, seq',
+	'SELECT k, late FROM holed ORDER BY late, k']) q,
+	check_sort(q) c, page_rows(q) p;
+
+-- all of it again past work_mem
+SET work_mem = '64kB';
+SELECT q, c.nodes, c.rows, c.result, p.scanned - p.by_page < 500 AS by_page
+FROM unnest(ARRAY[
+	'SELECT * FROM paged ORDER BY k, seq',
+	'SELECT * FROM paged ORDER BY few NULLS FIRST, seq',
+	'SELECT k FROM paged ORDER BY k',
+	'SELECT seq, t FROM paged ORDER BY late DESC, seq LIMIT 3000']) q,
+	check_sort(q) c, page_rows(q) p;
+SET work_mem = '64MB';
+
+-- equal rows in the order of the scan
+CREATE TABLE scanned AS SELECT row_number() OVER () AS seq, k, few, late FROM paged;
+SELECT c.* FROM unnest('{k,few DESC,late}'::text[]) keys, check_stable('scanned', keys) c;
+
+-- not by the page: what is more than a scan's columns
+SELECT q, c.nodes, c.result, p.child, p.by_page
+FROM unnest(ARRAY[
+	'SELECT * FROM paged WHERE k >= 0 ORDER BY k, seq',
+	'SELECT k + 0 AS k, seq FROM paged ORDER BY k, seq',
+	'SELECT ctid, k FROM paged ORDER BY k, ctid',
+	'SELECT * FROM paged TABLESAMPLE system (100) ORDER BY k, seq',
+	'SELECT * FROM (SELECT * FROM paged OFFSET 1) p ORDER BY k, seq',
+	'SELECT * FROM generate_series(1, 1000) s ORDER BY s DESC',
+	'SELECT * FROM (SELECT * FROM paged LIMIT 64) p ORDER BY k, seq']) q,
+	check_sort(q) c, page_rows(q) p;
+
+-- the table's statistics count every row, as do a rescan's
+BEGIN;
+SELECT pg_stat_get_xact_tuples_returned('paged'::regclass) AS before \gset
+SELECT count(*) AS total FROM (SELECT * FROM paged ORDER BY k OFFSET 0) p \gset
+SELECT pg_stat_get_xact_tuples_returned('paged'::regclass) = :before + :total AS counted;
+ROLLBACK;
+SET enable_material = off;
+SELECT c.* FROM check_sort('SELECT o, p.* FROM generate_series(1, 3) o,
+	LATERAL (SELECT * FROM paged ORDER BY k, seq LIMIT 10000 + o) p ORDER BY o, k, seq') c;
+RESET enable_material;
+
+-- an empty table, a page whose rows are all dead
+CREATE TABLE hollow (LIKE paged);
+SELECT c.* FROM check_sort('SELECT * FROM hollow ORDER BY k') c;
+INSERT INTO hollow SELECT * FROM paged LIMIT 2000;
+DELETE FROM hollow WHERE ctid < '(5,1)' OR ctid BETWEEN '(8,1)' AND '(9,1000)';
+SELECT c.result, p.child, p.scanned - p.by_page < 300 AS by_page
+FROM (VALUES ('SELECT * FROM hollow ORDER BY k, seq')) v (q), check_sort(q) c, page_rows(q) p;
+
+-- rows longer than a chunk of words, stored out of line
+CREATE TABLE wide AS SELECT seq, k, repeat(md5(seq::text), 1 + k % 80) AS t FROM paged WHERE seq < 3000;
+SELECT c.result, p.scanned - p.by_page < 300 AS by_page
+FROM (VALUES ('SELECT * FROM wide ORDER BY k, seq'), ('SELECT t, k FROM wide ORDER BY k, seq')) v (q),
+	check_sort(q) c, page_rows(q) p;
+DROP TABLE paged, holed, scanned, hollow, wide;
+DROP FUNCTION page_rows;

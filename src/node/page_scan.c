@@ -1,0 +1,186 @@
+/*
+ * page_scan.c
+ *	  A sequential scan's rows, a page at a time.
+ *
+ * Most large sorts have a plain scan of a table below them, and half of such a
+ * sort's time goes into fetching its rows one by one: through the scan node, the
+ * table's access method and a slot that is deformed, some 25 ns and a hundred
+ * lines of C for each.  But a heap scan collects the visible tuples of a page when
+ * it comes there, and keeps the page pinned until it leaves.  So the child is
+ * asked, in the ordinary way, only for the first row of every page; the others
+ * are then taken off the page where they lie, and the scan is told that they
+ * have been given out.
+ *
+ * What the rest of the server sees is the same: the child opens, advances and
+ * ends its scan itself, checks for interrupts and conflicts, and synchronises with
+ * other scans; its rows are counted for EXPLAIN and for the table's statistics.
+ * Only its time, where EXPLAIN measures that, contains less: the rows of a page
+ * are fetched in our own.
+ *
+ * Only scans without conditions, of columns alone: a row is then its tuple, or
+ * some of its columns.
+ *
+ * On error: nothing is held that the child does not hold.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "compat.h"
+#include "node/page_scan.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "storage/bufpage.h"
+
+/* The columns of the tuple that make the child's row; false if there is more to it. */
+static bool
+map_columns(const SeqScanState *child, AttrNumber *atts)
+{
+	Scan	   *plan = (Scan *) child->ss.ps.plan;
+	int			natts = RelationGetDescr(child->ss.ss_currentRelation)->natts;
+	int			i = 0;
+	ListCell   *lc;
+
+	foreach(lc, plan->plan.targetlist)
+	{
+		Var		   *var = (Var *) lfirst_node(TargetEntry, lc)->expr;
+
+		if (!IsA(var, Var) || var->varno != plan->scanrelid || var->varattno <= 0 ||
+			var->varattno > natts)
+			return false;
+		atts[i++] = var->varattno - 1;
+	}
+	return true;
+}
+
+PageScan *
+page_scan_create(PlanState *ps, const Stage *stage)
+{
+	SeqScanState *child = (SeqScanState *) ps;
+	PageScan   *scan;
+
+	if (!IsA(ps, SeqScanState) || ps->qual != NULL || ps->state->es_epq_active != NULL ||
+		child->ss.ss_currentRelation->rd_tableam != GetHeapamTableAmRoutine())
+		return NULL;
+
+	scan = palloc0(sizeof(PageScan));
+	scan->child = child;
+	scan->whole = (ps->ps_ProjInfo == NULL);
+	scan->atts = palloc(Max(1, list_length(ps->plan->targetlist)) * sizeof(AttrNumber));
+	if (!map_columns(child, scan->atts))
+	{
+		pfree(scan->atts);
+		pfree(scan);
+		return NULL;
+	}
+	page_keys_init(&scan->keys, stage, RelationGetDescr(child->ss.ss_currentRelation),
+				   scan->atts);
+	scan->tuple_slot = MakeSingleTupleTableSlot(RelationGetDescr(child->ss.ss_currentRelation),
+												&TTSOpsHeapTuple);
+	scan->row_slot = scan->whole ? scan->tuple_slot :
+		MakeSingleTupleTableSlot(ExecGetResultType(ps), &TTSOpsVirtual);
+	return scan;
+}
+
+bool
+page_scan_take(PageScan *scan)
+{
+	HeapScanDesc heap = (HeapScanDesc) scan->child->ss.ss_currentScanDesc;
+	Relation	rel = scan->child->ss.ss_currentRelation;
+	Page		page;
+	int			n;
+
+	if (heap == NULL || !BufferIsValid(heap->rs_cbuf) ||
+		!(heap->rs_base.rs_flags & SO_ALLOW_PAGEMODE) || heap->rs_base.rs_nkeys > 0)
+		return false;
+
+	page = BufferGetPage(heap->rs_cbuf);
+	n = (int) heap->rs_ntuples - (int) heap->rs_cindex;
+	Assert(n > 0 && n <= MaxHeapTuplesPerPage);
+	scan->n = n;
+	scan->bytes = 0;
+	for (int i = 0; i < n; i++)
+	{
+		ItemId		item = PageGetItemId(page, heap->rs_vistuples[heap->rs_cindex + i]);
+
+		scan->tuples[i] = (HeapTupleHeader) PageGetItem(page, item);
+		scan->lens[i] = ItemIdGetLength(item);
+		scan->bytes += MAXALIGN(scan->lens[i] - MINIMAL_TUPLE_OFFSET);
+		__builtin_prefetch(scan->tuples[i]);
+	}
+	heap->rs_cindex = heap->rs_ntuples - 1;
+
+	/* the first was counted when it was given out */
+	compat_count_heap_rows(rel, n - 1);
+	if (scan->child->ss.ps.instrument != NULL)
+		InstrUpdateTupleCount(scan->child->ss.ps.instrument, n - 1);
+	return true;
+}
+
+/* Row i's tuple, in tuple_slot. */
+static void
+tuple_to_slot(PageScan *scan, int i)
+{
+	HeapTupleTableSlot *slot = (HeapTupleTableSlot *) scan->tuple_slot;
+	HeapTupleData tuple;
+
+	tuple.t_len = scan->lens[i];
+	tuple.t_data = scan->tuples[i];
+	tuple.t_tableOid = RelationGetRelid(scan->child->ss.ss_currentRelation);
+	ItemPointerSetInvalid(&tuple.t_self);
+	slot->tupdata = tuple;
+	ExecStoreHeapTuple(&slot->tupdata, scan->tuple_slot, false);
+}
+
+TupleTableSlot *
+page_scan_row(PageScan *scan, int i)
+{
+	TupleTableSlot *row = scan->row_slot;
+	TupleTableSlot *tuple = scan->tuple_slot;
+
+	tuple_to_slot(scan, i);
+	if (!scan->whole)
+	{
+		slot_getallattrs(tuple);
+		ExecClearTuple(row);
+		for (int att = 0; att < row->tts_tupleDescriptor->natts; att++)
+		{
+			row->tts_values[att] = tuple->tts_values[scan->atts[att]];
+			row->tts_isnull[att] = tuple->tts_isnull[scan->atts[att]];
+		}
+		ExecStoreVirtualTuple(row);
+	}
+	return row;
+}
+
+void
+page_scan_stage(PageScan *scan, Stage *stage, size_t at)
+{
+	const char *data[MaxHeapTuplesPerPage];
+	int			done = 0;
+
+	for (int i = 0; i < scan->n; i++)
+	{
+		if (likely(page_keys_fixed(&scan->keys, scan->tuples[i])))
+		{
+			data[i] = page_scan_data(scan, i);
+			continue;
+		}
+		page_keys_stage(&scan->keys, stage, at + done, data + done, i - done);
+		tuple_to_slot(scan, i);
+		slot_getsomeattrs(scan->tuple_slot, scan->keys.last_att);
+		page_keys_stage_values(&scan->keys, stage, at + i, scan->tuple_slot->tts_values,
+							   scan->tuple_slot->tts_isnull);
+		done = i + 1;
+	}
+	page_keys_stage(&scan->keys, stage, at + done, data + done, scan->n - done);
+}
+
+void
+page_scan_end(PageScan *scan)
+{
+	if (!scan->whole)
+		ExecDropSingleTupleTableSlot(scan->row_slot);
+	ExecDropSingleTupleTableSlot(scan->tuple_slot);
+	pfree(scan->atts);
+	pfree(scan);
+}
