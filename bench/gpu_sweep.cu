@@ -9,9 +9,10 @@
  * device memory, rids wanted as output and implied by position; CUB reads an array
  * of positions instead and writes keys too.
  *
- * usage: gpu_sweep [LOG2 OF N[,...] [DISTRIBUTION[,...] [ALGORITHM[,...]]]]
+ * usage: gpu_sweep [N[,...] [DISTRIBUTION[,...] [ALGORITHM[,...] [KEY_BITS[,...]]]]]
  *
- * One CSV line each.  Lists may be "all"; CUB is "cub_radix" and "cub_merge".
+ * Up to 32, N is its logarithm.  One CSV line each.  Lists may be "all"; CUB is
+ * "cub_radix" and "cub_merge", and its arrays are made only if one is listed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,7 +172,8 @@ fill_kernel(int distribution, K *keys, uint32_t *positions, uint64_t n)
 		 i += BLOCKS * THREADS)
 	{
 		keys[i] = make_key<K>(distribution, i, n);
-		positions[i] = (uint32_t) i;
+		if (positions)
+			positions[i] = (uint32_t) i;
 	}
 }
 
@@ -355,12 +357,16 @@ listed(const char *list, const char *name)
 template <class K> static void
 sweep(uint64_t n, const char *distributions, const char *algorithms)
 {
-	Arrays<K>	a;
+	bool		cub = listed(algorithms, "cub_radix") || listed(algorithms, "cub_merge");
+	Arrays<K>	a = {};
 
 	a.n = n;
 	a.keys = (K *) device_memory(n * sizeof(K));
-	a.keys_out = (K *) device_memory(n * sizeof(K));
-	a.positions = (uint32_t *) device_memory(n * 4);
+	if (cub)
+	{
+		a.keys_out = (K *) device_memory(n * sizeof(K));
+		a.positions = (uint32_t *) device_memory(n * 4);
+	}
 	a.rids_out = (uint32_t *) device_memory(n * 4);
 	a.verdict = (Verdict *) device_memory(sizeof(Verdict));
 	for (int d = 0; d < DISTRIBUTIONS; d++)
@@ -383,6 +389,7 @@ sweep(uint64_t n, const char *distributions, const char *algorithms)
 	api->device_free(ctx, a.positions);
 	api->device_free(ctx, a.rids_out);
 	api->device_free(ctx, a.verdict);
+	api->device_trim(ctx);
 }
 
 int
@@ -391,6 +398,7 @@ main(int argc, char **argv)
 	const char *sizes = argc > 1 ? argv[1] : "16,20,24";
 	const char *distributions = argc > 2 ? argv[2] : "uniform";
 	const char *algorithms = argc > 3 ? argv[3] : "all";
+	const char *widths = argc > 4 ? argv[4] : "all";
 	GpusortError err = {};
 
 	api = gpusort_cuda_api(GPUSORT_ABI_VERSION);
@@ -403,11 +411,16 @@ main(int argc, char **argv)
 	printf("algorithm,key_bits,rid_bits,n,distribution,us,g_per_s,verified\n");
 	for (const char *at = sizes; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
 	{
-		uint64_t	n = UINT64_C(1) << atoi(at);
+		uint64_t	n = strtoull(at, NULL, 10);
 
-		sweep<uint32_t>(n, distributions, algorithms);
-		sweep<uint64_t>(n, distributions, algorithms);
-		sweep<Key128>(n, distributions, algorithms);
+		if (n <= 32)
+			n = UINT64_C(1) << n;
+		if (listed(widths, "32"))
+			sweep<uint32_t>(n, distributions, algorithms);
+		if (listed(widths, "64"))
+			sweep<uint64_t>(n, distributions, algorithms);
+		if (listed(widths, "128"))
+			sweep<Key128>(n, distributions, algorithms);
 	}
 	api->context_destroy(ctx);
 	return 0;

@@ -345,7 +345,7 @@ merge_runs_kernel(const MergeArgs<K> args)
 	uint32_t	b = (uint32_t) min((uint64_t) args.n, a + args.width);
 	uint32_t	end = (uint32_t) min((uint64_t) args.n, a + 2 * args.width);
 	uint32_t	diagonal = to - a;
-	uint32_t	next = min(diagonal + merge_share<K>(), end - a);
+	uint32_t	next = diagonal + min(merge_share<K>(), end - to);
 
 	if (threadIdx.x < 64)
 	{
