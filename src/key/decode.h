@@ -47,28 +47,15 @@ decode_value(const StageColumn *col, const LayoutColumn *lc, Key128 value, bool 
 	return key_datum(col->kind, col->flip, (uint64) value - lc->add + lc->base);
 }
 
-/* All columns of a key that is right-aligned in a word. */
-static inline void
-decode_word(const Stage *stage, const KeyLayout *layout, uint64 word,
-			Datum *values, bool *isnull)
-{
-	for (int c = layout->ncols - 1; c >= 0; c--)
-	{
-		const StageColumn *col = &stage->cols[c];
-		const LayoutColumn *lc = &layout->cols[c];
-		uint64		value = word;
+/*
+ * The columns of count keys that are right-aligned in words: column c of key i
+ * goes to values[c * stride + i] and isnull[c * stride + i].
+ */
+extern void decode_words(const Stage *stage, const KeyLayout *layout, const uint64 *words,
+						 int count, int stride, Datum *values, bool *isnull);
 
-		if (lc->bits < 64)
-		{
-			value &= (UINT64CONST(1) << lc->bits) - 1;
-			word >>= lc->bits;
-		}
-		values[col->att] = decode_value(col, lc, value, &isnull[col->att]);
-	}
-}
-
-/* The same of 128 bits. */
+/* All columns of a key of 128 bits: column c goes to values[c * stride]. */
 extern void decode_key128(const Stage *stage, const KeyLayout *layout, Key128 key,
-						  Datum *values, bool *isnull);
+						  int stride, Datum *values, bool *isnull);
 
 #endif							/* GPUSORT_DECODE_H */

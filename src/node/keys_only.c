@@ -74,6 +74,7 @@ keys_only_sort(Sorter *sorter)
 
 	sorter->keys = NULL;
 	sorter->n = 0;
+	sorter->batch_n = 0;
 	if (stage->n == 0)
 		return;
 
@@ -94,30 +95,46 @@ keys_only_sort(Sorter *sorter)
 	sorter_free_other(sorter, sorter->keys);
 }
 
-/* The i-th key's columns. */
-static inline void
-keys_only_decode(const Sorter *sorter, size_t i, Datum *values, bool *isnull)
+/*
+ * Decodes keys [start, start + count), at most KEYS_BATCH of them, into the
+ * batch, column by column.
+ */
+static void
+decode_batch(Sorter *sorter, size_t start, int count)
 {
+	const Stage *stage = &sorter->stage;
+	const KeyLayout *layout = &sorter->keys_layout;
+	KeysBatch  *batch = sorter->keys_batch;
+
+	if (batch == NULL)
+		batch = sorter->keys_batch =
+			MemoryContextAlloc(sorter->cxt, sizeof(KeysBatch));
 	if (sorter->keys_format == SORT_REC_PACKED)
-		decode_word(&sorter->stage, &sorter->keys_layout,
-					((const uint64 *) sorter->keys)[i], values, isnull);
+		decode_words(stage, layout, (const uint64 *) sorter->keys + start, count, KEYS_BATCH,
+					 batch->values[0], batch->isnull[0]);
 	else
 	{
-		const SortRec128 *rec = (const SortRec128 *) sorter->keys + i;
+		const SortRec128 *recs = (const SortRec128 *) sorter->keys + start;
 
-		decode_key128(&sorter->stage, &sorter->keys_layout,
-					  (Key128) rec->hi << 64 | rec->lo, values, isnull);
+		for (int i = 0; i < count; i++)
+			decode_key128(stage, layout, (Key128) recs[i].hi << 64 | recs[i].lo, KEYS_BATCH,
+						  &batch->values[0][i], &batch->isnull[0][i]);
 	}
+	sorter->batch_start = start;
+	sorter->batch_n = count;
 }
 
 void
 keys_only_to_slot(Sorter *sorter, size_t i, TupleTableSlot *slot)
 {
-	if (unlikely(TTS_SHOULDFREE(slot)))
-		ExecClearTuple(slot);
-	keys_only_decode(sorter, i, slot->tts_values, slot->tts_isnull);
-	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
-	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+	/* the batch is where the reader goes, also backwards */
+	if (i - sorter->batch_start >= sorter->batch_n)
+	{
+		size_t		start = i / KEYS_BATCH * KEYS_BATCH;
+
+		decode_batch(sorter, start, (int) Min(KEYS_BATCH, sorter->n - start));
+	}
+	keys_batch_to_slot(sorter, i, slot);
 }
 
 void
@@ -136,9 +153,12 @@ keys_only_write_run(Sorter *sorter, RunWriter *writer)
 		}			buf;
 		RowForm		form;
 
-		if (i % 4096 == 0)
+		if (i % KEYS_BATCH == 0)
+		{
 			CHECK_FOR_INTERRUPTS();
-		keys_only_decode(sorter, i, values, isnull);
+			decode_batch(sorter, i, (int) Min(KEYS_BATCH, sorter->n - i));
+		}
+		keys_batch_row(sorter, i, values, isnull);
 		row_measure_values(desc, values, isnull, &form);
 		Assert(MAXALIGN(form.len) <= sizeof(buf));
 		row_write_values(desc, values, isnull, &form, &buf.row);

@@ -333,6 +333,7 @@ sorter_end(Sorter *sorter)
 	sorter->rids = NULL;
 	sorter->keys = NULL;
 	sorter->n = 0;
+	sorter->batch_n = 0;
 }
 
 uint64

@@ -72,6 +72,15 @@ typedef struct SorterReport
 	instr_time	sort_time;		/* kernels, ties, writing and merging runs */
 } SorterReport;
 
+/* Keys decoded at a time where keys are all there is. */
+#define KEYS_BATCH	256
+
+typedef struct KeysBatch
+{
+	Datum		values[STAGE_MAX_COLUMNS][KEYS_BATCH];
+	bool		isnull[STAGE_MAX_COLUMNS][KEYS_BATCH];
+} KeysBatch;
+
 typedef struct Sorter
 {
 	SorterState state;
@@ -107,7 +116,10 @@ typedef struct Sorter
 	bool		threshold_null[STAGE_MAX_COLUMNS];
 	Arena		spare;			/* the other arena of a bounded sort */
 
-	/* a result of keys only */
+	/* a result of keys only; of them, [batch_start, batch_start + batch_n) decoded */
+	KeysBatch  *keys_batch;
+	size_t		batch_start;
+	size_t		batch_n;
 	const void *keys;
 	SortRecFormat keys_format;
 	KeyLayout	keys_layout;
@@ -196,6 +208,32 @@ sorter_clock(const Sorter *sorter, instr_time *t)
 /* Rows whose memory is asked for this far ahead of their turn. */
 #define SORTER_PREFETCH		64
 
+/* The columns of the i-th key, which is in the batch. */
+static inline void
+keys_batch_row(const Sorter *sorter, size_t i, Datum *values, bool *isnull)
+{
+	size_t		at = i - sorter->batch_start;
+
+	for (int c = 0; c < sorter->stage.ncols; c++)
+	{
+		int			att = sorter->stage.cols[c].att;
+
+		values[att] = sorter->keys_batch->values[c][at];
+		isnull[att] = sorter->keys_batch->isnull[c][at];
+	}
+}
+
+static inline void
+keys_batch_to_slot(const Sorter *sorter, size_t i, TupleTableSlot *slot)
+{
+	/* somebody may have materialised the row before */
+	if (unlikely(TTS_SHOULDFREE(slot)))
+		ExecClearTuple(slot);
+	keys_batch_row(sorter, i, slot->tts_values, slot->tts_isnull);
+	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+}
+
 /* Puts the next row into the slot; false at the end. */
 static inline bool
 sorter_next(Sorter *sorter, bool forward, TupleTableSlot *slot)
@@ -207,6 +245,13 @@ sorter_next(Sorter *sorter, bool forward, TupleTableSlot *slot)
 		if (likely(sorter->pos + SORTER_PREFETCH < sorter->n))
 			__builtin_prefetch(arena_at(&sorter->arena, rid[SORTER_PREFETCH]));
 		row_to_slot(slot, (MinimalTuple) arena_at(&sorter->arena, *rid));
+		sorter->pos++;
+		return true;
+	}
+	if (forward && sorter->state == SORTER_KEYS &&
+		sorter->pos - sorter->batch_start < sorter->batch_n)
+	{
+		keys_batch_to_slot(sorter, sorter->pos, slot);
 		sorter->pos++;
 		return true;
 	}
