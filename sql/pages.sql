@@ -33,6 +33,10 @@ CREATE TABLE holed AS SELECT seq, few, k, late FROM paged;
 ALTER TABLE holed DROP COLUMN few;
 INSERT INTO holed SELECT seq + 100000, k, late FROM paged;
 ANALYZE holed;
+-- only fixed widths, of which some columns are taken
+CREATE TABLE shaped AS SELECT seq, k::int2 AS small, f, chr(65 + k % 26)::"char" AS c, late, some_uuid, few
+FROM paged, LATERAL (SELECT md5(seq::text)::uuid) u (some_uuid);
+ANALYZE shaped;
 SELECT count(*) FROM paged;
 
 SELECT q, c.nodes, c.rows, c.result, p.child, p.scanned = c.rows AS all_scanned, p.scanned - p.by_page < 500 AS by_page
@@ -51,7 +55,10 @@ FROM unnest(ARRAY[
 	'SELECT * FROM paged ORDER BY few DESC NULLS LAST, seq LIMIT 100 OFFSET 50',
 	'SELECT seq, t FROM paged ORDER BY late DESC, seq LIMIT 300',
 	'SELECT * FROM holed ORDER BY late, seq',
-	'SELECT k, late FROM holed ORDER BY late, k']) q,
+	'SELECT k, late FROM holed ORDER BY late, k',
+	'SELECT late, some_uuid, seq FROM shaped ORDER BY late DESC, seq',
+	'SELECT c, small, c AS again, seq, f FROM shaped ORDER BY f, seq DESC',
+	'SELECT few, c, seq FROM shaped ORDER BY c, seq']) q,
 	check_sort(q) c, page_rows(q) p;
 
 -- all of it again past work_mem
@@ -105,5 +112,5 @@ CREATE TABLE wide AS SELECT seq, k, repeat(md5(seq::text), 1 + k % 80) AS t FROM
 SELECT c.result, p.scanned - p.by_page < 300 AS by_page
 FROM (VALUES ('SELECT * FROM wide ORDER BY k, seq'), ('SELECT t, k FROM wide ORDER BY k, seq')) v (q),
 	check_sort(q) c, page_rows(q) p;
-DROP TABLE paged, holed, scanned, hollow, wide;
+DROP TABLE paged, holed, shaped, scanned, hollow, wide;
 DROP FUNCTION page_rows;

@@ -328,8 +328,7 @@ static PutResult
 put_tuple(Sorter *sorter, const PageScan *scan, int i, Key128 key)
 {
 	DeviceRows *dev = sorter->device_rows;
-	Size		len = scan->lens[i] - MINIMAL_TUPLE_OFFSET;
-	Size		size = MAXALIGN(len);
+	Size		size = MAXALIGN(page_scan_len(scan, i));
 
 	if (unlikely(no_room(dev, size)))
 	{
@@ -338,7 +337,7 @@ put_tuple(Sorter *sorter, const PageScan *scan, int i, Key128 key)
 		if (result != PUT_DONE)
 			return result;
 	}
-	row_copy(dev->next, (const char *) scan->tuples[i] + MINIMAL_TUPLE_OFFSET, len);
+	page_scan_write(scan, i, dev->next);
 	row_is_in(dev, key, size);
 	return PUT_DONE;
 }

@@ -74,11 +74,24 @@ page_scan_create(PlanState *ps, const Stage *stage)
 	}
 	page_keys_init(&scan->keys, stage, RelationGetDescr(child->ss.ss_currentRelation),
 				   scan->atts);
+	if (!scan->whole)
+		scan->shape = row_shape_create(RelationGetDescr(child->ss.ss_currentRelation),
+									   scan->atts, list_length(ps->plan->targetlist));
 	scan->tuple_slot = MakeSingleTupleTableSlot(RelationGetDescr(child->ss.ss_currentRelation),
 												&TTSOpsHeapTuple);
 	scan->row_slot = scan->whole ? scan->tuple_slot :
 		MakeSingleTupleTableSlot(ExecGetResultType(ps), &TTSOpsVirtual);
 	return scan;
+}
+
+/* Are all rows of the page of the shape? */
+static void
+shape_page(PageScan *scan)
+{
+	scan->direct = true;
+	for (int i = 0; i < scan->n; i++)
+		scan->direct &= row_shape_fits(scan->shape, scan->tuples[i]);
+	scan->bytes = scan->n * MAXALIGN(scan->shape->len);
 }
 
 bool
@@ -108,6 +121,9 @@ page_scan_take(PageScan *scan)
 		__builtin_prefetch(scan->tuples[i]);
 	}
 	heap->rs_cindex = heap->rs_ntuples - 1;
+	scan->direct = scan->whole;
+	if (scan->shape != NULL)
+		shape_page(scan);
 
 	/* the first was counted when it was given out */
 	compat_count_heap_rows(rel, n - 1);
@@ -180,6 +196,8 @@ page_scan_end(PageScan *scan)
 {
 	if (!scan->whole)
 		ExecDropSingleTupleTableSlot(scan->row_slot);
+	if (scan->shape != NULL)
+		pfree(scan->shape);
 	ExecDropSingleTupleTableSlot(scan->tuple_slot);
 	pfree(scan->atts);
 	pfree(scan);

@@ -10,11 +10,14 @@
 #include "access/htup_details.h"
 #include "executor/executor.h"
 #include "key/page_keys.h"
+#include "store/row.h"
+#include "store/row_shape.h"
 
 typedef struct PageScan
 {
 	SeqScanState *child;
 	bool		whole;			/* the child's rows are the tuples as they lie */
+	RowShape   *shape;			/* or they have this one; or NULL */
 	PageKeys	keys;
 	AttrNumber *atts;			/* the child's columns in the tuple, from 0 */
 	TupleTableSlot *tuple_slot;
@@ -22,7 +25,8 @@ typedef struct PageScan
 
 	/* the rows of the current page */
 	int			n;
-	Size		bytes;			/* as stored MinimalTuples */
+	bool		direct;			/* page_scan_write() can be used */
+	Size		bytes;			/* as stored MinimalTuples, if so */
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	uint16		lens[MaxHeapTuplesPerPage];
 } PageScan;
@@ -56,6 +60,24 @@ static inline const char *
 page_scan_data(const PageScan *scan, int i)
 {
 	return (const char *) scan->tuples[i] + scan->tuples[i]->t_hoff;
+}
+
+/* Bytes of row i as MinimalTuple, of a direct page. */
+static inline Size
+page_scan_len(const PageScan *scan, int i)
+{
+	return scan->whole ? (Size) scan->lens[i] - MINIMAL_TUPLE_OFFSET : scan->shape->len;
+}
+
+/* Writes it to row, which has MAXALIGN of so many bytes. */
+static inline void
+page_scan_write(const PageScan *scan, int i, char *row)
+{
+	if (scan->whole)
+		row_copy(row, (const char *) scan->tuples[i] + MINIMAL_TUPLE_OFFSET,
+				 (Size) scan->lens[i] - MINIMAL_TUPLE_OFFSET);
+	else
+		row_shape_write(scan->shape, page_scan_data(scan, i), row);
 }
 
 #endif							/* GPUSORT_PAGE_SCAN_H */

@@ -28,10 +28,10 @@ put_rows(Sorter *sorter, PageScan *scan)
 	page_scan_stage(scan, stage, stage->n);
 	for (int i = 0; i < scan->n; i++)
 	{
-		Size		len = scan->lens[i] - MINIMAL_TUPLE_OFFSET;
-		char	   *row = arena_alloc(arena, MAXALIGN(len), &stage->rids[stage->n + i]);
+		char	   *row = arena_alloc(arena, MAXALIGN(page_scan_len(scan, i)),
+									  &stage->rids[stage->n + i]);
 
-		row_copy(row, (const char *) scan->tuples[i] + MINIMAL_TUPLE_OFFSET, len);
+		page_scan_write(scan, i, row);
 	}
 	stage->n += scan->n;
 	sorter->report.rows += scan->n;
@@ -83,7 +83,7 @@ sorter_put_page(Sorter *sorter, PageScan *scan)
 		put_below_threshold(sorter, scan);
 		return;
 	}
-	else if (scan->whole && sorter->bound == 0)
+	else if (scan->direct && sorter->bound == 0)
 	{
 		if (sorter->device_rows != NULL)
 		{
