@@ -13,9 +13,10 @@ DECLARE
 BEGIN
 	EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, TIMING OFF, FORMAT JSON) ' || query INTO plan;
 	plan := jsonb_path_query_first(plan, '$.** ? (@."Custom Plan Provider" == "GpuSort")');
-	child := plan #>> '{Plans,0,Node Type}';
-	scanned := (plan #>> '{Plans,0,Actual Rows}')::numeric;
 	by_page := (plan ->> 'Sort Rows by Page')::bigint;
+	plan := jsonb_path_query_first(plan, '$.Plans[*] ? (@."Parent Relationship" == "Outer")');
+	child := plan ->> 'Node Type';
+	scanned := (plan ->> 'Actual Rows')::numeric;
 END $$;
 
 -- Fixed places; places behind a text; NULLs before, in and behind the key; columns that
@@ -76,10 +77,24 @@ SET work_mem = '64MB';
 CREATE TABLE scanned AS SELECT row_number() OVER () AS seq, k, few, late FROM paged;
 SELECT c.* FROM unnest('{k,few DESC,late}'::text[]) keys, check_stable('scanned', keys) c;
 
+-- conditions, and what they let pass
+SELECT q, c.nodes, c.rows, c.result, p.scanned = c.rows AND p.scanned - p.by_page < 300 AS by_page
+FROM unnest(ARRAY[
+	'SELECT * FROM paged WHERE k >= 0 ORDER BY k, seq',
+	'SELECT seq, t FROM paged WHERE k % 3 = 1 AND length(t) > 5 ORDER BY late, seq',
+	'SELECT small, f FROM shaped WHERE few IS NULL OR late = (SELECT max(late) FROM paged) ORDER BY small, f',
+	'SELECT k FROM paged WHERE seq > 20000 OR seq < 3 ORDER BY k',
+	'SELECT * FROM paged WHERE t || ''x'' <> ''x'' ORDER BY late, seq LIMIT 20000']) q,
+	check_sort(q) c, page_rows(q) p;
+SELECT on_off, removed FROM unnest('{on,off}'::text[]) on_off, set_config('gpusort.enable', on_off, false),
+	explain_analyze('SELECT * FROM paged WHERE k % 10 <> 3 ORDER BY f') removed WHERE removed ~ 'Removed';
+SET gpusort.enable = on;
+SELECT * FROM paged WHERE 1 / (seq - 9000) >= 0 ORDER BY k;
+
 -- not by the page: what is more than a scan's columns
 SELECT q, c.nodes, c.result, p.child, p.by_page
 FROM unnest(ARRAY[
-	'SELECT * FROM paged WHERE k >= 0 ORDER BY k, seq',
+	'SELECT * FROM shaped WHERE seq IN (SELECT seq FROM holed WHERE k < 20) ORDER BY small, seq',
 	'SELECT k + 0 AS k, seq FROM paged ORDER BY k, seq',
 	'SELECT ctid, k FROM paged ORDER BY k, ctid',
 	'SELECT * FROM paged TABLESAMPLE system (100) ORDER BY k, seq',

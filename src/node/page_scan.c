@@ -17,8 +17,8 @@
  * Only its time, where EXPLAIN measures that, contains less: the rows of a page
  * are fetched in our own.
  *
- * Only scans without conditions, of columns alone: a row is then its tuple, or
- * some of its columns.
+ * Only scans of columns alone: a row is then its tuple, or some of its columns.  A
+ * scan's conditions are evaluated here as the scan node would, in the same order.
  *
  * On error: nothing is held that the child does not hold.
  */
@@ -58,7 +58,7 @@ page_scan_create(PlanState *ps, const Stage *stage)
 	SeqScanState *child = (SeqScanState *) ps;
 	PageScan   *scan;
 
-	if (!IsA(ps, SeqScanState) || ps->qual != NULL || ps->state->es_epq_active != NULL ||
+	if (!IsA(ps, SeqScanState) || ps->state->es_epq_active != NULL ||
 		child->ss.ss_currentRelation->rd_tableam != GetHeapamTableAmRoutine())
 		return NULL;
 
@@ -84,14 +84,62 @@ page_scan_create(PlanState *ps, const Stage *stage)
 	return scan;
 }
 
-/* Are all rows of the page of the shape? */
+/* Row i's tuple, in tuple_slot. */
 static void
-shape_page(PageScan *scan)
+tuple_to_slot(PageScan *scan, int i)
 {
-	scan->direct = true;
-	for (int i = 0; i < scan->n; i++)
-		scan->direct &= row_shape_fits(scan->shape, scan->tuples[i]);
-	scan->bytes = scan->n * MAXALIGN(scan->shape->len);
+	HeapTupleTableSlot *slot = (HeapTupleTableSlot *) scan->tuple_slot;
+	HeapTupleData tuple;
+
+	tuple.t_len = scan->lens[i];
+	tuple.t_data = scan->tuples[i];
+	tuple.t_tableOid = RelationGetRelid(scan->child->ss.ss_currentRelation);
+	ItemPointerSetInvalid(&tuple.t_self);
+	slot->tupdata = tuple;
+	ExecStoreHeapTuple(&slot->tupdata, scan->tuple_slot, false);
+}
+
+/* Leaves of the page the rows that the scan's conditions let pass. */
+static void
+filter_page(PageScan *scan)
+{
+	PlanState  *ps = &scan->child->ss.ps;
+	ExprContext *econtext = ps->ps_ExprContext;
+	int			kept = 1;		/* the first has passed in the child */
+
+	econtext->ecxt_scantuple = scan->tuple_slot;
+	for (int i = 1; i < scan->n; i++)
+	{
+		ResetExprContext(econtext);
+		tuple_to_slot(scan, i);
+		if (!ExecQual(ps->qual, econtext))
+			continue;
+		scan->tuples[kept] = scan->tuples[i];
+		scan->lens[kept] = scan->lens[i];
+		kept++;
+	}
+	ExecClearTuple(scan->tuple_slot);
+	InstrCountFiltered1(ps, scan->n - kept);
+	scan->n = kept;
+}
+
+/* What all rows of the page will take, and whether they can be written directly. */
+static void
+measure_page(PageScan *scan)
+{
+	scan->direct = scan->whole || scan->shape != NULL;
+	scan->bytes = 0;
+	if (scan->whole)
+	{
+		for (int i = 0; i < scan->n; i++)
+			scan->bytes += MAXALIGN(scan->lens[i] - MINIMAL_TUPLE_OFFSET);
+	}
+	else if (scan->shape != NULL)
+	{
+		for (int i = 0; i < scan->n; i++)
+			scan->direct &= row_shape_fits(scan->shape, scan->tuples[i]);
+		scan->bytes = scan->n * MAXALIGN(scan->shape->len);
+	}
 }
 
 bool
@@ -109,42 +157,25 @@ page_scan_take(PageScan *scan)
 	page = BufferGetPage(heap->rs_cbuf);
 	n = (int) heap->rs_ntuples - (int) heap->rs_cindex;
 	Assert(n > 0 && n <= MaxHeapTuplesPerPage);
-	scan->n = n;
-	scan->bytes = 0;
 	for (int i = 0; i < n; i++)
 	{
 		ItemId		item = PageGetItemId(page, heap->rs_vistuples[heap->rs_cindex + i]);
 
 		scan->tuples[i] = (HeapTupleHeader) PageGetItem(page, item);
 		scan->lens[i] = ItemIdGetLength(item);
-		scan->bytes += MAXALIGN(scan->lens[i] - MINIMAL_TUPLE_OFFSET);
 		__builtin_prefetch(scan->tuples[i]);
 	}
 	heap->rs_cindex = heap->rs_ntuples - 1;
-	scan->direct = scan->whole;
-	if (scan->shape != NULL)
-		shape_page(scan);
+	scan->n = n;
+	if (scan->child->ss.ps.qual != NULL)
+		filter_page(scan);
+	measure_page(scan);
 
 	/* the first was counted when it was given out */
 	compat_count_heap_rows(rel, n - 1);
 	if (scan->child->ss.ps.instrument != NULL)
-		InstrUpdateTupleCount(scan->child->ss.ps.instrument, n - 1);
+		InstrUpdateTupleCount(scan->child->ss.ps.instrument, scan->n - 1);
 	return true;
-}
-
-/* Row i's tuple, in tuple_slot. */
-static void
-tuple_to_slot(PageScan *scan, int i)
-{
-	HeapTupleTableSlot *slot = (HeapTupleTableSlot *) scan->tuple_slot;
-	HeapTupleData tuple;
-
-	tuple.t_len = scan->lens[i];
-	tuple.t_data = scan->tuples[i];
-	tuple.t_tableOid = RelationGetRelid(scan->child->ss.ss_currentRelation);
-	ItemPointerSetInvalid(&tuple.t_self);
-	slot->tupdata = tuple;
-	ExecStoreHeapTuple(&slot->tupdata, scan->tuple_slot, false);
 }
 
 TupleTableSlot *
