@@ -127,7 +127,7 @@ route_to_device(const Sorter *sorter, const KeyLayout *layout, RouteFacts *facts
 		if (facts->device != ROUTE_DEVICE_READY || gpu_route_kernel(facts->forced) == NULL)
 			return false;
 		*algorithm = device_algorithm(facts->forced);
-		*patience_us = 1e6;
+		*patience_us = 1e7;
 		return *algorithm >= 0;
 	}
 	facts->device = device_state();
