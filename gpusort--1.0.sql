@@ -76,7 +76,8 @@ CREATE FUNCTION gpusort_devices(
 	OUT staging_total bigint,	-- bytes of pinned shared memory
 	OUT staging_free bigint,
 	OUT process_pid int,
-	OUT restarts int)			-- of the device process
+	OUT restarts int,			-- of the device process
+	OUT waiting int)			-- sorts that wait for room
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 

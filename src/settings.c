@@ -57,6 +57,8 @@ static const struct config_enum_entry device_fault_options[] = {
 	{"hang_up", DEVICE_FAULT_HANG_UP, false},
 	{"hang_sort", DEVICE_FAULT_HANG_SORT, false},
 	{"hang_down", DEVICE_FAULT_HANG_DOWN, false},
+	{"stall", DEVICE_FAULT_STALL, false},
+	{"freeze", DEVICE_FAULT_FREEZE, false},
 	{"corrupt", DEVICE_FAULT_CORRUPT, false},
 	{NULL, 0, false}
 };

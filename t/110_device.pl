@@ -19,21 +19,11 @@ shared_buffers = 64MB
 log_min_messages = log
 CONF
 
-sub wait_ready
-{
-	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()"), "$_[0]: the service is ready");
-}
-
-# What jobs have: must be nothing when all is over.
+# What jobs have.
 my $use = "SELECT memory_used, jobs, free_jobs, staging_total - staging_free FROM gpusort_devices()";
 
-sub nothing_used
-{
-	my ($name, $n) = @_;
-	$n //= $node;
-	ok($n->poll_query_until('postgres', "SELECT bool_and(memory_used = 0 AND jobs = 0 AND free_jobs = 64 AND staging_total = staging_free) FROM gpusort_devices()"),
-		"$name: slots, staging and device memory are back");
-}
+sub wait_ready { device_ready($node, @_) }
+sub nothing_used { device_unused($node, @_) }
 
 sub kill_hard
 {
@@ -161,6 +151,7 @@ my %fault = (
 	memory_start => qr/fault injected/, memory_sort => qr/fault injected/, error_up => qr/fault injected|the device process ended/,
 	error_sort => qr/fault injected|the device process ended/, error_down => qr/fault injected|the device process ended/,
 	kill_up => qr/the device process ended/, kill_sort => qr/the device process ended/, kill_down => qr/the device process ended/,
+	stall => qr/the device process ended/, freeze => qr/the device process ended/,
 	corrupt => qr/row \d+ of the result|the result's (?:rows|keys) are not the input's|a row of the result/);
 $modes{only} = '64MB';
 for my $mode (sort keys %modes)
@@ -179,9 +170,13 @@ for my $mode (sort keys %modes)
 			"GpuSort $rows same", "$mode: $f");
 		ok($node->log_contains(qr/goes on without the GPU: $fault{$f}/, $offset) || ($mode eq 'rows' && $f =~ /start|_up/), "$mode: $f is logged");
 		cmp_ok($node->safe_psql('postgres', "SELECT sum(fallbacks) FROM gpusort_stat"), '>', $before, "$mode: $f is counted");
+		# who hangs is ended
+		ok($node->log_contains($f eq 'stall' ? qr/hangs and is killed\n.*device 0 does not get on with a sort/ : qr/hangs and is killed\n.*a call of the driver does not return/, $offset),
+			"$mode: $f is noticed")
+		  if $f =~ /stall|freeze/;
 		# an error or a kill ends the process, in its own time
 		ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), "$mode: after $f: a new process")
-		  if $f =~ /error|kill/;
+		  if $f =~ /error|kill|stall|freeze/;
 		wait_ready("$mode: after $f");
 		nothing_used("$mode: after $f");
 	}
@@ -199,7 +194,7 @@ for my $mode (sort keys %modes)
 
 		my $s = $node->background_psql('postgres', on_error_stop => 0);
 		my $pid = $s->query('SELECT pg_backend_pid()');
-		$s->query_until(qr/begun/, "$q\n\\echo begun\nSELECT count(*) FROM (SELECT k, w FROM t ORDER BY k OFFSET 0) s;\n");
+		begin_query($s, "$q SELECT count(*) FROM (SELECT k, w FROM t ORDER BY k OFFSET 0) s");
 		ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), "$mode: $f has a job");
 		$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 		$s->{run}->finish;
@@ -210,13 +205,29 @@ for my $mode (sort keys %modes)
 {
 	my $s = $node->background_psql('postgres', on_error_stop => 0);
 	$s->query("SET work_mem = '256kB'; SET gpusort.device_fault = hang_up");
-	$s->query_until(qr/begun/, "\\echo begun\nSELECT count(*), sum(k) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s;\n");
+	begin_query($s, 'SELECT count(*), sum(k) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s');
 	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), 'a job hangs');
 	kill_hard($node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()'));
 	like($s->query('SELECT 1'), qr/^$rows\|.*\n1$/s, 'the service is killed: the sort goes on');
 	$s->quit;
 	wait_ready('killed');
 	nothing_used('killed');
+}
+# the supervisor is told to end while a job hangs: the same, and it comes back
+{
+	my $s = $node->background_psql('postgres', on_error_stop => 0);
+	$s->query("SET work_mem = '256kB'; SET gpusort.device_fault = hang_up");
+	begin_query($s, 'SELECT count(*), sum(k) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s');
+	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), 'a job hangs');
+	my $process = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
+	my ($supervisor) = slurp_file("/proc/$process/stat") =~ /\) \S (\d+)/;
+	die "no supervisor: '$supervisor'" unless $supervisor =~ /^\d\d+$/;
+	is(kill('TERM', $supervisor), 1, 'the supervisor is told to end');
+	like($s->query('SELECT 1'), qr/^$rows\|.*\n1$/s, 'the supervisor ends: the sort goes on');
+	$s->quit;
+	wait_ready('after the supervisor');
+	isnt($node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()'), $process, 'there is another process');
+	nothing_used('after the supervisor');
 }
 # errors above and below while a job is open
 for my $mode (sort keys %modes)

@@ -18,7 +18,7 @@ max_connections = 60
 shared_buffers = 64MB
 CONF
 
-ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()"), 'the service is ready');
+device_ready($node, 'start');
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i AS id, mix(i) AS k, (mix(i) % 50)::int AS h, (mix(i * 5) - 2e9) / 3::float8 AS f FROM generate_series(1, 30000) i;
 VACUUM ANALYZE t;
@@ -47,8 +47,8 @@ SQL
 
 sub nothing_used
 {
-	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready' AND memory_used = 0 AND jobs = 0 AND free_jobs = 64 AND staging_total = staging_free) FROM gpusort_devices()"),
-		"$_[0]: everything is back");
+	device_ready($node, @_);
+	device_unused($node, @_);
 }
 
 for my $clients (1, 8, 32)

@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "device/admission.h"
 #include "device/client.h"
 #include "miscadmin.h"
 #include "settings.h"
@@ -17,9 +18,6 @@
 
 /* A lost wake-up costs no more than this. */
 #define WAIT_TIMEOUT_MS		200
-
-/* How often a job that waits for room asks again. */
-#define ROOM_TIMEOUT_MS		1
 
 /* What rounding and small tables take on the device. */
 #define DEVICE_JOB_OVERHEAD		(UINT64CONST(8) << 20)
@@ -94,125 +92,6 @@ device_job_bytes(const DeviceJobSpec *spec)
  * ------------------------------------------------------------------------
  */
 
-/* The device with the most of its budget left; its index, or -1. */
-static int
-pick_device(uint64 bytes)
-{
-	uint64		used[DEVICE_MAX] = {0};
-	uint64		most = 0;
-	int			best = -1;
-
-	for (int i = 0; i < DEVICE_SLOTS; i++)
-	{
-		const DeviceSlot *slot = &device_shared->slots[i];
-
-		if (pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state) != 0)
-			used[slot->device] += slot->device_bytes;
-	}
-	for (int d = 0; d < device_shared->ndevices; d++)
-	{
-		const DeviceEntry *entry = &device_shared->devices[d];
-		uint64		left = entry->budget > used[d] ? entry->budget - used[d] : 0;
-
-		if ((gpusort_device_mask & (UINT64CONST(1) << entry->index)) != 0 &&
-			left >= bytes && left > most)
-		{
-			best = d;
-			most = left;
-		}
-	}
-	return best;
-}
-
-/* Up to want free chunks of the pool, no more than a share of what is free. */
-static int
-pick_chunks(uint32 *chunks, int want)
-{
-	int			total = device_shared->staging_chunks;
-	bool	   *taken = palloc0(total * sizeof(bool));
-	int			nfree = total;
-	int			n = 0;
-
-	for (int i = 0; i < DEVICE_SLOTS; i++)
-	{
-		const DeviceSlot *slot = &device_shared->slots[i];
-
-		if (pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state) == 0)
-			continue;
-		for (int c = 0; c < slot->nchunks; c++)
-			taken[slot->chunks[c]] = true;
-		nfree -= slot->nchunks;
-	}
-	want = Max(DEVICE_MIN_CHUNKS, Min(want, Min(DEVICE_JOB_CHUNKS, nfree / 4)));
-	if (nfree >= want)
-	{
-		for (int c = 0; c < total && n < want; c++)
-		{
-			if (!taken[c])
-				chunks[n++] = (uint32) c;
-		}
-	}
-	pfree(taken);
-	return n;
-}
-
-/*
- * One attempt to open a slot; NULL if there is no room for it now.
- */
-static DeviceSlot *
-try_open(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
-		 uint32 *word, RouteDevice *why)
-{
-	DeviceSlot *slot = NULL;
-	uint32		chunks[DEVICE_JOB_CHUNKS];
-	int			nchunks;
-	int			device;
-
-	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < DEVICE_SLOTS && slot == NULL; i++)
-	{
-		if (pg_atomic_read_u32(&device_shared->slots[i].state) == 0)
-			slot = &device_shared->slots[i];
-	}
-	device = pick_device(device_bytes);
-	nchunks = slot == NULL ? 0 : pick_chunks(chunks, want_chunks);
-	*why = device_state();
-	if (*why == ROUTE_DEVICE_READY)
-	{
-		if (device < 0)
-			*why = ROUTE_DEVICE_FULL;
-		else if (nchunks < DEVICE_MIN_CHUNKS)
-			*why = ROUTE_DEVICE_BUSY;
-	}
-	if (*why != ROUTE_DEVICE_READY)
-	{
-		LWLockRelease(device_shared->lock);
-		return NULL;
-	}
-
-	slot->latch = MyLatch;
-	slot->pid = MyProcPid;
-	slot->device = device;
-	slot->device_bytes = device_bytes;
-	slot->nchunks = nchunks;
-	memcpy(slot->chunks, chunks, sizeof(chunks));
-	slot->spec = *spec;
-	pg_atomic_write_u32(&slot->posted, 0);
-	pg_atomic_write_u32(&slot->read, 0);
-	pg_atomic_write_u32(&slot->taken, 0);
-	pg_atomic_write_u32(&slot->made, 0);
-	pg_atomic_write_u32(&slot->command, DEVICE_LOAD);
-	pg_atomic_write_u32(&slot->status, DEVICE_LOADING);
-	slot->cancel = 0;
-	*word = device_slot_word(pg_atomic_read_u32(&device_shared->generation),
-							 DEVICE_SLOT_OPEN);
-	pg_write_barrier();
-	pg_atomic_write_u32(&slot->state, *word);
-	LWLockRelease(device_shared->lock);
-	wake_device_process();
-	return slot;
-}
-
 /* The slot goes back; the job remains, for what it can tell. */
 static void
 job_detach(DeviceJob *job)
@@ -240,6 +119,7 @@ job_detach(DeviceJob *job)
 	{
 		/* the supervisor may have been here before us, or may come after */
 		(void) pg_atomic_compare_exchange_u32(&slot->state, &closing, 0);
+		device_wake_first();
 	}
 	else
 		wake_device_process();
@@ -252,8 +132,9 @@ job_callback(void *arg)
 }
 
 static void
-close_all_jobs(int code, Datum arg)
+leave_all(int code, Datum arg)
 {
+	device_leave_queue();
 	while (open_jobs != NULL)
 		job_detach(open_jobs);
 }
@@ -265,12 +146,10 @@ device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, uint64 device_byte
 	static bool registered = false;
 	MemoryContext own = AllocSetContextCreate(cxt, "GpuSort device job", ALLOCSET_SMALL_SIZES);
 	DeviceJob  *job = MemoryContextAllocZero(own, sizeof(DeviceJob));
-	instr_time	start;
-	instr_time	now;
 
 	if (!registered)
 	{
-		before_shmem_exit(close_all_jobs, (Datum) 0);
+		before_shmem_exit(leave_all, (Datum) 0);
 		registered = true;
 	}
 	/* the callback first: a slot must never be ownerless */
@@ -279,27 +158,15 @@ device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, uint64 device_byte
 	job->cxt = own;
 	MemoryContextRegisterResetCallback(own, &job->callback);
 
-	INSTR_TIME_SET_CURRENT(start);
-	for (;;)
+	job->slot = device_admit(spec, device_bytes, want_chunks, patience_us, &job->word, why);
+	if (job->slot == NULL)
 	{
-		job->slot = try_open(spec, device_bytes, want_chunks, &job->word, why);
-		if (job->slot != NULL)
-			break;
-		INSTR_TIME_SET_CURRENT(now);
-		INSTR_TIME_SUBTRACT(now, start);
-		if (INSTR_TIME_GET_MICROSEC(now) >= patience_us ||
-			(*why != ROUTE_DEVICE_FULL && *why != ROUTE_DEVICE_BUSY))
-		{
-			MemoryContextDelete(own);
-			return NULL;
-		}
-		CHECK_FOR_INTERRUPTS();
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 ROOM_TIMEOUT_MS, wait_event());
-		ResetLatch(MyLatch);
+		MemoryContextDelete(own);
+		return NULL;
 	}
 	job->next = open_jobs;
 	open_jobs = job;
+	wake_device_process();
 	return job;
 }
 

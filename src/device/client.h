@@ -19,7 +19,6 @@
 #define GPUSORT_CLIENT_H
 
 #include "device/protocol.h"
-#include "portability/instr_time.h"
 #include "route/router.h"
 
 typedef struct DeviceJob
@@ -48,9 +47,10 @@ extern RouteDevice device_state(void);
 extern int	device_algorithm(const char *name);
 
 /*
- * Opens a job whose device memory, device_bytes, is reserved at once.  Waits up
- * to patience_us for memory, a slot and chunks.  NULL and the reason if there is
- * no room.  want_chunks of the pool at most.
+ * Opens a job whose device memory, device_bytes, is reserved at once, with
+ * want_chunks of the pool at most.  If there is no room, or others wait already,
+ * waits for up to patience_us (admission.c), or not at all if it must be expected
+ * to take longer.  NULL and the reason if there is no room then.
  */
 extern DeviceJob *device_job_open(MemoryContext cxt, const DeviceJobSpec *spec,
 								  uint64 device_bytes, int want_chunks,

@@ -11,7 +11,9 @@
  *
  * On error: a job that the device cannot take is the job's own matter.  After a
  * CUDA error nothing in this process can be trusted: it ends, the supervisor
- * starts another, and the backends finish on the CPU.
+ * starts another, and the backends finish on the CPU.  A device that fails again
+ * and again is left out by later processes if there are others, since with each
+ * of its errors all lose their jobs.
  *
  * This process is not a backend: no locks, no palloc in the loop, no ERROR.
  */
@@ -45,6 +47,36 @@ give_up(int code, const char *what, const char *detail)
 	_exit(code);
 }
 
+void
+device_process_fails(const char *format,...)
+{
+	va_list		args;
+
+	va_start(args, format);
+	vsnprintf(device_shared->why_not, sizeof(device_shared->why_not), format, args);
+	va_end(args);
+	if (device_shared->at_device >= 0)
+		device_shared->failures[device_shared->at_device]++;
+	_exit(1);
+}
+
+/*
+ * With work under way on a device that does not answer, the end of a process may
+ * take for ever: the backends must not wait for it.
+ */
+void
+device_process_hangs(int device)
+{
+	snprintf(device_shared->why_not, sizeof(device_shared->why_not),
+			 "device %d does not get on with a sort", device_shared->devices[device].index);
+	device_shared->at_device = device_shared->devices[device].index;
+	pg_write_barrier();
+	device_shared->hangs = 1;
+	kill(getppid(), SIGCHLD);	/* it looks */
+	for (;;)
+		pause();
+}
+
 static void
 load_library(void)
 {
@@ -62,6 +94,19 @@ load_library(void)
 		give_up(DEVICE_EXIT_NOTHING, "the device library is of another version", path);
 }
 
+static bool
+is_wanted(const GpusortDeviceInfo *info)
+{
+	return info->usable && info->index < DEVICE_NUMBERS &&
+		(gpusort_device_mask & (UINT64CONST(1) << info->index)) != 0;
+}
+
+static bool
+fails_often(const GpusortDeviceInfo *info)
+{
+	return device_shared->failures[info->index] >= DEVICE_MAX_FAILURES;
+}
+
 static void
 open_devices(void)
 {
@@ -69,6 +114,7 @@ open_devices(void)
 	GpusortDeviceInfo info[DEVICE_MAX];
 	GpusortError err;
 	int32_t		count;
+	int			good = 0;
 	GpusortStatus status;
 
 	memset(&err, 0, sizeof(err));
@@ -76,22 +122,27 @@ open_devices(void)
 	if (status != GPUSORT_OK)
 		give_up(gpusort_use_cpu(status) ? DEVICE_EXIT_NOTHING : 1, "no device", err.message);
 	device_shared->ndevices = 0;
-	for (int i = 0; i < Min(count, DEVICE_MAX); i++)
+	count = Min(count, DEVICE_MAX);
+	for (int i = 0; i < count; i++)
+		good += is_wanted(&info[i]) && !fails_often(&info[i]);
+	for (int i = 0; i < count; i++)
 	{
 		DeviceEntry *entry = &device_shared->devices[device_shared->ndevices];
 		GpusortContext **context = &device_api.contexts[device_shared->ndevices];
 
-		if ((gpusort_device_mask & (UINT64CONST(1) << info[i].index)) == 0)
-			continue;
 		if (!info[i].usable)
-		{
 			strlcpy(err.message, info[i].why_not, sizeof(err.message));
+		if (!is_wanted(&info[i]) || (good > 0 && fails_often(&info[i])))
 			continue;
-		}
+		device_shared->at_device = info[i].index;
 		status = cuda->context_create(info[i].index, (uint64) gpusort_device_memory << 20,
 									  context, &err);
+		device_shared->at_device = -1;
 		if (status != GPUSORT_OK)
+		{
+			fprintf(stderr, "gpusort: device %d is left out: %s\n", (int) info[i].index, err.message);
 			continue;
+		}
 		entry->index = info[i].index;
 		memcpy(entry->name, info[i].name, sizeof(entry->name));
 		entry->memory_total = info[i].memory_total;
@@ -182,6 +233,7 @@ device_process_main(void)
 	{
 		int			found = step_all();
 
+		pg_atomic_fetch_add_u32(&device_shared->heartbeat, 1);
 		if (getppid() != supervisor)
 			_exit(0);
 		if (found & DEVICE_STEP_PROGRESS)

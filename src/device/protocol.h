@@ -33,7 +33,8 @@
  *
  * Chunks and device memory are given to a job when it is opened and stay its own:
  * a job never waits for another, so jobs cannot block each other, and a cursor
- * that is not read on holds what it was given, as it holds work_mem.
+ * that is not read on holds what it was given, as it holds work_mem.  Those for
+ * whom there is no room wait in a queue (admission.c).
  *
  * Wake-ups: a backend posts a semaphore if the device process says that it
  * sleeps; the process sets the backend's latch.  Both only look at words when
@@ -55,6 +56,8 @@
 #define DEVICE_SLOTS		64	/* jobs at once */
 #define DEVICE_JOB_CHUNKS	8	/* of one job, at most */
 #define DEVICE_MIN_CHUNKS	2	/* ... and at least */
+#define DEVICE_MAX_CHUNKS	16384	/* of the pool */
+#define DEVICE_QUEUE		64	/* who waits for room, at most */
 
 /* A slot's state; its word is generation * 4 + state. */
 typedef enum DeviceSlotState
@@ -111,9 +114,11 @@ typedef enum DeviceFault
 	DEVICE_FAULT_KILL_UP,		/* the process is killed at the same points */
 	DEVICE_FAULT_KILL_SORT,
 	DEVICE_FAULT_KILL_DOWN,
-	DEVICE_FAULT_HANG_UP,		/* ... or does nothing more for the job */
+	DEVICE_FAULT_HANG_UP,		/* ... or the device never gets on with the job */
 	DEVICE_FAULT_HANG_SORT,
 	DEVICE_FAULT_HANG_DOWN,
+	DEVICE_FAULT_STALL,			/* as hang_sort, and with little patience */
+	DEVICE_FAULT_FREEZE,		/* the process is stuck in a call, likewise */
 	DEVICE_FAULT_CORRUPT		/* the result is wrong */
 } DeviceFault;
 
@@ -162,6 +167,7 @@ typedef struct DeviceSlot
 	pg_atomic_uint32 state;		/* see above */
 	Latch	   *latch;
 	int			pid;
+	uint64		opened_us;		/* device_now_us() */
 	int			device;			/* index into DeviceShared.devices */
 	uint64		device_bytes;	/* reserved of its budget */
 	int			nchunks;
@@ -191,6 +197,20 @@ typedef enum DeviceServiceState
 	DEVICE_SERVICE_NONE			/* there is nothing to serve with: why_not */
 } DeviceServiceState;
 
+/*
+ * For how long a device may do nothing about what it was given, until it is taken
+ * to hang: no copy of a chunk and no sort takes a thousandth of it.  A call may have
+ * to compile the kernels for a device that is newer than the library, or to pin
+ * much memory, so that the process may be silent for longer.
+ */
+#define DEVICE_PATIENCE_MS		30000
+#define DEVICE_CALL_PATIENCE	4	/* times that */
+#define DEVICE_TEST_PATIENCE_MS	1000	/* when a test orders it */
+
+/* Numbers that a device may have with CUDA, and failures until it is left out. */
+#define DEVICE_NUMBERS			64
+#define DEVICE_MAX_FAILURES		3
+
 /* A device in use. */
 typedef struct DeviceEntry
 {
@@ -213,11 +233,26 @@ typedef struct DeviceAlgorithm
 	bool		rids;
 } DeviceAlgorithm;
 
+/* A backend that waits for room. */
+typedef struct DeviceWaiter
+{
+	uint64		ticket;
+	Latch	   *latch;
+	uint64		bytes;			/* of device memory */
+	uint64		devices;		/* that could hold it: a bit per CUDA number */
+} DeviceWaiter;
+
 typedef struct DeviceShared
 {
-	LWLock	   *lock;			/* of slots and chunks, among backends */
+	LWLock	   *lock;			/* of slots, chunks and queue, among backends */
 	int			staging_chunks;
 	Size		chunk_size;
+
+	/* the queue, in order */
+	int			nwaiting;
+	uint64		last_ticket;
+	DeviceWaiter queue[DEVICE_QUEUE];
+	Latch	   *volatile first_waiting; /* read without the lock */
 
 	/* the supervisor's */
 	pg_atomic_uint32 generation;
@@ -226,12 +261,28 @@ typedef struct DeviceShared
 	pg_atomic_uint32 restarts;
 	pg_atomic_uint32 finished;	/* jobs that went through, by the process */
 
+	/*
+	 * Jobs in a row that ended with an error of the device, by CUDA's number:
+	 * counted by the process, and by the supervisor for one that hangs.
+	 */
+	volatile uint32 failures[DEVICE_NUMBERS];
+
+	/* signs of life, by the process */
+	pg_atomic_uint32 heartbeat; /* counts on while it is not stuck in a call */
+	volatile int hangs;			/* it found that the device hangs */
+	volatile int at_device;		/* that the call under way is for, or -1 */
+	volatile int patience_ms;	/* DEVICE_PATIENCE_MS, or a test's */
+
 	/* the device process's, valid while READY */
 	int			ndevices;
 	DeviceEntry devices[DEVICE_MAX];
 	int			nalgorithms;
 	DeviceAlgorithm algorithms[DEVICE_MAX_ALGORITHMS];
 	bool		pinned;
+
+	/* for how long jobs have lately held what they have: of a job and a byte */
+	volatile double hold_us;
+	volatile double byte_hold_us;
 	char		why_not[256];	/* valid while NONE, and after a failed start */
 
 	/* wake-up of the device process */

@@ -6,8 +6,15 @@
  * ends, the generation is raised, which is how backends see that their jobs are
  * lost, the slots that they have closed meanwhile are freed, everybody waiting is
  * woken, and after a pause the next process starts.  The pause doubles while
- * processes die without having finished a job.  A process that finds nothing to serve with (no library,
- * no driver, no device) says so by its exit code: then there is no next.
+ * processes die without having finished a job.  A process that finds nothing to
+ * serve with (no library, no driver, no device) says so by its exit code: then there
+ * is no next.
+ *
+ * A process that hangs is ended.  It says itself when a device does not get on with
+ * its work (process_job.c); when it is stuck in a call, its heartbeat stands still.
+ * Its end may then take long, because the driver first has to get rid of what is
+ * under way, so jobs are given up at once; but there is no next process, and with it
+ * nobody who is given a chunk of the pool, before this one is gone.
  *
  * If the supervisor dies, the kernel kills the device process with it.
  */
@@ -21,6 +28,7 @@
 #endif
 
 #include "compat.h"
+#include "device/admission.h"
 #include "device/service.h"
 #include "device/staging.h"
 #include "libpq/pqsignal.h"
@@ -36,8 +44,18 @@
 #define RESTART_PAUSE_MS		1000
 #define RESTART_PAUSE_MAX_MS	60000
 
-/* What the supervisor waits for a process to end by itself. */
+/* What the supervisor waits for a process to end by itself, and when killed. */
 #define STOP_PATIENCE_MS		2000
+
+/* Looks at a process's heartbeat within the time that it may be silent. */
+#define HEARTBEAT_LOOKS			10
+
+/* The process, as the supervisor knows it. */
+static pid_t child = 0;			/* not yet waited for; 0: none */
+static bool child_given_up = false; /* its jobs are lost already */
+static uint32 last_heartbeat;
+static TimestampTz last_look;
+static int	silent_looks;
 
 extern PGDLLEXPORT void device_supervisor_main(Datum arg);
 
@@ -81,6 +99,12 @@ start_device_process(void)
 	pid_t		pid;
 
 	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_STARTING);
+	device_shared->hangs = 0;
+	device_shared->at_device = -1;
+	device_shared->patience_ms = DEVICE_PATIENCE_MS;
+	child_given_up = false;
+	silent_looks = 0;
+	last_look = GetCurrentTimestamp();
 	fflush(stdout);
 	fflush(stderr);
 	pid = fork();
@@ -96,15 +120,14 @@ start_device_process(void)
 	return pid;
 }
 
-/* The process is gone: its jobs are lost, its slots free. */
+/* The process is gone, or given up: its jobs are lost, its slots free. */
 static void
-bury_device_process(bool nothing_to_serve)
+bury_device_process(DeviceServiceState state)
 {
 	uint32		generation;
 
 	pg_atomic_write_u32(&device_shared->process_pid, 0);
-	pg_atomic_write_u32(&device_shared->state,
-						nothing_to_serve ? DEVICE_SERVICE_NONE : DEVICE_SERVICE_DOWN);
+	pg_atomic_write_u32(&device_shared->state, state);
 	generation = pg_atomic_fetch_add_u32(&device_shared->generation, 1);
 	for (int i = 0; i < DEVICE_SLOTS; i++)
 	{
@@ -117,22 +140,39 @@ bury_device_process(bool nothing_to_serve)
 		else if (word == closing)
 			(void) pg_atomic_compare_exchange_u32(&slot->state, &closing, 0);
 	}
+	device_wake_queue();
 }
 
-static void
-stop_device_process(pid_t pid)
+/* Waits so long for the process to end; did it? */
+static bool
+await_end(int ms)
 {
-	int			status;
-
-	kill(pid, SIGTERM);
-	for (int ms = 0; ms < STOP_PATIENCE_MS; ms += 10)
+	for (; ms > 0; ms -= 10)
 	{
-		if (waitpid(pid, &status, WNOHANG) != 0)
-			return;
+		if (waitpid(child, NULL, WNOHANG) != 0)
+		{
+			child = 0;
+			return true;
+		}
 		pg_usleep(10 * 1000L);
 	}
-	kill(pid, SIGKILL);
-	(void) waitpid(pid, &status, 0);
+	return false;
+}
+
+/* The supervisor ends, whatever the reason: the device process goes first. */
+static void
+stop_device_process(int code, Datum arg)
+{
+	if (child == 0)
+		return;
+	kill(child, SIGTERM);
+	if (!await_end(STOP_PATIENCE_MS))
+	{
+		kill(child, SIGKILL);
+		(void) await_end(STOP_PATIENCE_MS);
+	}
+	if (!child_given_up)
+		bury_device_process(DEVICE_SERVICE_DOWN);
 }
 
 static void
@@ -150,23 +190,81 @@ log_end(pid_t pid, int status)
 				 errdetail("%s", device_shared->why_not)));
 }
 
+/*
+ * Does the process hang?  Looks are counted, not time, so that a machine that was
+ * stopped for a while is no reason.  *look_ms is when to look again.
+ */
+static bool
+device_process_hung(int *look_ms)
+{
+	uint32		heartbeat = pg_atomic_read_u32(&device_shared->heartbeat);
+	TimestampTz now = GetCurrentTimestamp();
+
+	*look_ms = device_shared->patience_ms / HEARTBEAT_LOOKS;
+	if (device_shared->patience_ms == DEVICE_PATIENCE_MS)
+		*look_ms *= DEVICE_CALL_PATIENCE;
+	if (heartbeat != last_heartbeat)
+		silent_looks = 0;
+	else if (TimestampDifferenceExceeds(last_look, now, *look_ms))
+		silent_looks++;
+	else
+		return device_shared->hangs;
+	last_heartbeat = heartbeat;
+	last_look = now;
+	return silent_looks > HEARTBEAT_LOOKS || device_shared->hangs;
+}
+
+/* A process that hangs: no job waits for its end. */
+static void
+give_up_device_process(void)
+{
+	int			device = device_shared->at_device;
+
+	if (!device_shared->hangs)
+		strlcpy(device_shared->why_not, "a call of the driver does not return",
+				sizeof(device_shared->why_not));
+	kill(child, SIGKILL);
+	if (device >= 0 && device < DEVICE_NUMBERS)
+		device_shared->failures[device]++;
+	child_given_up = true;
+	bury_device_process(DEVICE_SERVICE_DOWN);
+	ereport(LOG,
+			(errmsg("gpusort device process (PID %d) hangs and is killed", (int) child),
+			 errdetail("%s", device_shared->why_not)));
+}
+
+/* Devices that the next process will leave out are worth a word. */
+static void
+log_failing_devices(void)
+{
+	for (int d = 0; d < DEVICE_NUMBERS; d++)
+	{
+		if (device_shared->failures[d] == DEVICE_MAX_FAILURES)
+			ereport(LOG,
+					(errmsg("gpusort: device %d failed %d times in a row", d, DEVICE_MAX_FAILURES),
+					 errdetail("It is left out if there are other devices."),
+					 errhint("Restart the server to have it tried again.")));
+	}
+}
+
 void
 device_supervisor_main(Datum arg)
 {
-	pid_t		child = 0;
 	int			pause = RESTART_PAUSE_MS;
 	TimestampTz started = 0;
 	uint32		finished = 0;	/* jobs, when the process was started */
+	uint32		wait_event = compat_wait_event("GpuSortSupervisor");
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGCHLD, handle_sigchld);
 	BackgroundWorkerUnblockSignals();
+	before_shmem_exit(stop_device_process, (Datum) 0);
 
 	while (!ShutdownRequestPending)
 	{
 		int			status;
-		long		timeout = -1;
+		int			timeout;
 
 		if (child != 0 && waitpid(child, &status, WNOHANG) == child)
 		{
@@ -174,39 +272,32 @@ device_supervisor_main(Datum arg)
 				WEXITSTATUS(status) == DEVICE_EXIT_NOTHING;
 
 			log_end(child, status);
-			bury_device_process(nothing);
 			child = 0;
+			if (!child_given_up)
+				bury_device_process(nothing ? DEVICE_SERVICE_NONE : DEVICE_SERVICE_DOWN);
 			if (nothing)
 				proc_exit(0);	/* and no other is started */
+			log_failing_devices();
 			pause = pg_atomic_read_u32(&device_shared->finished) != finished ?
 				RESTART_PAUSE_MS : Min(pause * 2, RESTART_PAUSE_MAX_MS);
 		}
-		if (child == 0)
+		if (child == 0 &&
+			(started == 0 || TimestampDifferenceExceeds(started, GetCurrentTimestamp(), pause)))
 		{
-			if (started == 0 ||
-				TimestampDifferenceExceeds(started, GetCurrentTimestamp(), pause))
-			{
-				if (started != 0)
-					pg_atomic_fetch_add_u32(&device_shared->restarts, 1);
-				started = GetCurrentTimestamp();
-				finished = pg_atomic_read_u32(&device_shared->finished);
-				child = start_device_process();
-			}
-			if (child == 0)
-				timeout = pause / 4;
+			if (started != 0)
+				pg_atomic_fetch_add_u32(&device_shared->restarts, 1);
+			started = GetCurrentTimestamp();
+			finished = pg_atomic_read_u32(&device_shared->finished);
+			child = start_device_process();
 		}
-		(void) WaitLatch(MyLatch,
-						 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | (timeout > 0 ? WL_TIMEOUT : 0),
-						 timeout, compat_wait_event("GpuSortSupervisor"));
+		timeout = pause / 4;
+		if (child != 0 && device_process_hung(&timeout) && !child_given_up)
+			give_up_device_process();
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 timeout, wait_event);
 		ResetLatch(MyLatch);
 		if (ConfigReloadPending)
 			ConfigReloadPending = false;
-	}
-
-	if (child != 0)
-	{
-		stop_device_process(child);
-		bury_device_process(false);
 	}
 	proc_exit(1);
 }

@@ -14,7 +14,12 @@ extern void device_service_init(void);
 /* process.c: the device process; never returns. */
 pg_noreturn extern void device_process_main(void);
 
-/* process_job.c: one job's steps in the device process. */
+/* The process ends, after an error of the device; in words for the log. */
+pg_noreturn extern void device_process_fails(const char *format,...) pg_attribute_printf(1, 2);
+
+/* The device does not get on: the supervisor will end the process. */
+pg_noreturn extern void device_process_hangs(int device);
+
 typedef struct DeviceApi
 {
 	const GpusortCudaApi *cuda;
@@ -28,6 +33,7 @@ typedef struct DeviceApi
 #define DEVICE_STEP_PROGRESS	1	/* something was done */
 #define DEVICE_STEP_IN_FLIGHT	2	/* the device is at work: ask again soon */
 
+/* process_job.c: what can be done for the job in a slot now. */
 extern int	device_job_step(const DeviceApi *api, int slot_no);
 
 #endif							/* GPUSORT_SERVICE_H */

@@ -4,8 +4,8 @@
  *
  * Memory policy: a machine without a GPU must not pay for one.  With
  * gpusort.device = auto nothing at all is reserved unless a driver is there, nor
- * ever where the library that drives GPUs was not installed, and without an own value of gpusort.staging_memory the pool is
- * STAGING_DEFAULT_MB.  The pool is cut into chunks of equal size: large ones
+ * ever where the library that drives GPUs was not installed, and without an own
+ * value of gpusort.staging_memory the pool is STAGING_DEFAULT_MB.  The pool is cut into chunks of equal size: large ones
  * (4 MB cross PCIe in 75 us, far above the cost of asking for it), but small
  * enough that a small pool still serves several jobs.  Its pages are touched, and
  * pinned, by the device process alone.
@@ -114,11 +114,13 @@ staging_startup(void)
 		device_shared->lock = &GetNamedLWLockTranche("gpusort_device")->lock;
 		device_shared->chunk_size = staging_chunk_size();
 		device_shared->staging_chunks = (int) (staging_bytes() / staging_chunk_size());
+		Assert(device_shared->staging_chunks <= DEVICE_MAX_CHUNKS);
 		pg_atomic_init_u32(&device_shared->generation, 0);
 		pg_atomic_init_u32(&device_shared->state, DEVICE_SERVICE_DOWN);
 		pg_atomic_init_u32(&device_shared->process_pid, 0);
 		pg_atomic_init_u32(&device_shared->restarts, 0);
 		pg_atomic_init_u32(&device_shared->finished, 0);
+		pg_atomic_init_u32(&device_shared->heartbeat, 0);
 		pg_atomic_init_u32(&device_shared->sleeping, 0);
 		if (sem_init(&device_shared->wake, 1, 0) != 0)
 			elog(FATAL, "could not create a semaphore: %m");

@@ -14,12 +14,13 @@
 
 PG_FUNCTION_INFO_V1(gpusort_devices);
 
-#define DEVICES_COLS	12
+#define DEVICES_COLS	13
 
 typedef struct DeviceUse
 {
 	int			jobs;			/* slots that are not free */
 	int			chunks;
+	int			waiting;
 	int			device_jobs[DEVICE_MAX];
 	uint64		device_bytes[DEVICE_MAX];
 } DeviceUse;
@@ -29,6 +30,7 @@ count_use(DeviceUse *use)
 {
 	memset(use, 0, sizeof(*use));
 	LWLockAcquire(device_shared->lock, LW_SHARED);
+	use->waiting = device_shared->nwaiting;
 	for (int i = 0; i < DEVICE_SLOTS; i++)
 	{
 		DeviceSlot *slot = &device_shared->slots[i];
@@ -106,7 +108,8 @@ gpusort_devices(PG_FUNCTION_ARGS)
 									   device_shared->chunk_size));
 	values[10] = Int32GetDatum((int32) pg_atomic_read_u32(&device_shared->process_pid));
 	values[11] = Int32GetDatum((int32) pg_atomic_read_u32(&device_shared->restarts));
-	nulls[2] = nulls[7] = nulls[8] = nulls[9] = nulls[11] = false;
+	values[12] = Int32GetDatum(use.waiting);
+	nulls[2] = nulls[7] = nulls[8] = nulls[9] = nulls[11] = nulls[12] = false;
 	nulls[10] = pg_atomic_read_u32(&device_shared->process_pid) == 0;
 	if (state != DEVICE_SERVICE_READY)
 	{

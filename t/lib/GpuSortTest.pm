@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file);
+our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused begin_query);
 
 # A running server with the extension and the functions of sql/setup.sql.
 # Options: preload (default 1), conf (lines of postgresql.conf).
@@ -77,6 +77,32 @@ sub memory_of
 	my ($pid, $what) = @_;
 
 	return slurp_file("/proc/$pid/status") =~ /^$what:\s+(\d+) kB/m ? $1 : die "no $what of $pid";
+}
+
+# The device service is up.
+sub device_ready
+{
+	my ($node, $name) = @_;
+
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()"), "$name: the service is ready");
+}
+
+# What jobs have must be back when all is over.
+sub device_unused
+{
+	my ($node, $name) = @_;
+
+	ok($node->poll_query_until('postgres', "SELECT bool_and(memory_used = 0 AND jobs = 0 AND free_jobs = 64 AND staging_total = staging_free AND waiting = 0) FROM gpusort_devices()"),
+		"$name: slots, staging and device memory are back");
+}
+
+# Starts a query in a session (BackgroundPsql) and does not wait for its end; the
+# session's next query returns its output too.
+sub begin_query
+{
+	my ($session, $query) = @_;
+
+	$session->query_until(qr/begun/, "\\echo begun\n$query;\n");
 }
 
 1;

@@ -1,0 +1,88 @@
+/*
+ * process_job.h
+ *	  A job as the device process knows it; private to process_*.c.
+ *
+ * process_job.c begins, steps and ends jobs, process_memory.c plans them and gets
+ * their device memory, process_up.c takes their input and starts the sort,
+ * process_down.c sends the result.
+ */
+#ifndef GPUSORT_PROCESS_JOB_H
+#define GPUSORT_PROCESS_JOB_H
+
+#include "device/service.h"
+
+typedef enum JobPhase
+{
+	JOB_NONE,					/* no job in this slot */
+	JOB_UP,
+	JOB_DOWN,
+	JOB_OVER,					/* done or failed */
+	JOB_HANGS					/* on a test's order: at work for ever */
+} JobPhase;
+
+/* Buffers that gathered rows wait in for their copy. */
+#define GATHER_BUFFERS		2
+
+typedef struct ProcessJob
+{
+	JobPhase	phase;
+	bool		prepared;		/* stream and events exist on device */
+	int			device;
+	GpusortStream *stream;
+	GpusortEvent *chunk_event[DEVICE_JOB_CHUNKS];
+	GpusortEvent *sort_begin;
+	GpusortEvent *sort_end;
+
+	/* device memory; from here on all is cleared when the job ends */
+	char	   *keys;
+	uint32	   *words;
+	char	   *rows;
+	char	   *keys_out;
+	uint32	   *order;
+	uint64	   *out_offset;
+	char	   *scratch;
+	uint64		scratch_bytes;
+	char	   *gathered[GATHER_BUFFERS];
+
+	int			algorithm;
+	uint64		n;				/* rows up so far */
+	uint64		row_bytes;
+	uint32		started;		/* chunks whose copies are asked for, this way */
+	uint32		finished;		/* ... and are through */
+	uint32		total_down;		/* chunks that the result makes */
+	uint32		rows_per_chunk; /* DEVICE_KEYS */
+	uint32	   *chunk_row;		/* DEVICE_ROWS: first sorted row of each chunk */
+	GpusortGather gather;
+	uint64		waiting_since;	/* device_now_us(); 0: not for the device */
+} ProcessJob;
+
+#define TRY(call) \
+	do { \
+		GpusortStatus try_status = (call); \
+		if (try_status != GPUSORT_OK) \
+			return try_status; \
+	} while (0)
+
+/* process_job.c: faults that tests order */
+extern GpusortStatus job_fault(const DeviceSlot *slot, DeviceFault which,
+							   GpusortStatus status, GpusortError *err);
+
+/* Does the process end here, or the job hang?  True for the latter. */
+extern bool job_stops(const DeviceSlot *slot, ProcessJob *job,
+					  DeviceFault kill_fault, DeviceFault hang_fault);
+
+/* process_memory.c */
+extern void job_describe_sort(const DeviceSlot *slot, const ProcessJob *job,
+							  uint64 n, GpusortJob *sort);
+extern void job_describe_gather(const DeviceSlot *slot, ProcessJob *job, uint64 n);
+extern GpusortStatus job_allocate(const DeviceApi *api, const DeviceSlot *slot,
+								  ProcessJob *job, GpusortError *err);
+extern void job_release(const DeviceApi *api, ProcessJob *job);
+
+/* process_up.c, process_down.c: what can be done now; *found is a DEVICE_STEP_* set */
+extern GpusortStatus job_step_up(const DeviceApi *api, DeviceSlot *slot,
+								 ProcessJob *job, int *found, GpusortError *err);
+extern GpusortStatus job_step_down(const DeviceApi *api, DeviceSlot *slot,
+								   ProcessJob *job, int *found, GpusortError *err);
+
+#endif							/* GPUSORT_PROCESS_JOB_H */

@@ -1,0 +1,182 @@
+# Who gets on the device when there is no room for all: first come, first served, and
+# nobody waits for what is not worth it.  GPUSORT_TEST_LIBRARY as in 110_device.pl.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
+my $node = new_node('device_queue', conf => <<CONF);
+gpusort.device_library = '$library'
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 24MB
+shared_buffers = 64MB
+log_min_messages = log
+CONF
+
+device_ready($node, 'start');
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k FROM generate_series(1, 400000) i;
+CREATE UNIQUE INDEX ON t (id);
+VACUUM ANALYZE t;
+CREATE FUNCTION route(q text) RETURNS text LANGUAGE plpgsql AS \$\$
+DECLARE l text; r text;
+BEGIN
+	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
+		r := coalesce(substring(l FROM 'Sort Route: (.*)'), r);
+	END LOOP;
+	RETURN r;
+END \$\$;
+-- an error of this function fails pgbench
+CREATE FUNCTION must_be_same(query text) RETURNS void LANGUAGE plpgsql AS \$\$
+DECLARE
+	r record := check_sort(query);
+BEGIN
+	IF r.result <> 'same' OR r.nodes !~ '^GpuSort' THEN
+		RAISE '%: %', query, r;
+	END IF;
+END \$\$;
+SQL
+
+# Rows that are their keys: 24 bytes a row on the device, and 8 MB.
+my %rows = (holder => 250_000, large => 350_000, small => 40_000);
+my %query = map { $_ => "SELECT k FROM t WHERE id <= $rows{$_} ORDER BY k" } keys %rows;
+my $set = "SET work_mem = '256MB'; SET gpusort.algorithm = gpu_radix;";
+
+# A session that wants a sort of this kind; one that hangs holds what it has.
+sub session
+{
+	my ($kind, $fault) = @_;
+	my $s = $node->background_psql('postgres', on_error_stop => 0);
+
+	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
+	$s->query("$set SET gpusort.device_fault = " . ($fault // 'none'));
+	begin_query($s, "SELECT route('$query{$kind}')");
+	return $s;
+}
+
+# Jobs and sorts that wait.
+sub wait_for
+{
+	my ($jobs, $waiting, $name) = @_;
+	ok($node->poll_query_until('postgres', "SELECT (sum(jobs), max(waiting)) = ($jobs, $waiting) FROM gpusort_devices()"), $name);
+}
+
+sub end_query { my ($s, $how) = @_; $node->safe_psql('postgres', 'SELECT pg_' . ($how // 'cancel') . "_backend($s->{device_pid})") }
+
+sub went
+{
+	my ($s, $where, $name) = @_;
+	like($s->query('SELECT 1'), qr/^$where.*\n1$/s, $name);
+	$s->quit;
+}
+
+my $gpu = qr/gpu radix: .*device ready/;
+
+# in turn
+{
+	my $holder = session('holder', 'hang_sort');
+	wait_for(1, 0, 'a job holds most of the memory');
+	my $large = session('large', 'hang_sort');
+	wait_for(1, 1, 'a large sort waits');
+	# there would be room for it
+	my $small = session('small');
+	wait_for(1, 2, 'a small one does not overtake it');
+	cmp_ok($node->safe_psql('postgres', 'SELECT sum(memory_budget - memory_used) FROM gpusort_devices()'), '>', 10_000_000, 'though it would fit');
+	end_query($holder);
+	wait_for(1, 1, 'the large one is first');
+	cmp_ok($node->safe_psql('postgres', 'SELECT sum(memory_used) FROM gpusort_devices()'), '>', 16_000_000, 'it has the memory');
+	end_query($large);
+	went($small, $gpu, 'and the small one is next');
+	$_->quit for $holder, $large;
+	device_unused($node, 'in turn');
+}
+
+# who no longer waits is not waited for
+for my $how ('cancel', 'terminate')
+{
+	my $holder = session('holder', 'hang_sort');
+	wait_for(1, 0, "$how: a job holds most of the memory");
+	my $large = session('large');
+	wait_for(1, 1, "$how: a large sort waits");
+	my @small = map { session('small') } 1 .. 3;
+	wait_for(1, 4, "$how: small ones behind it");
+	end_query($small[1], $how);
+	wait_for(1, 3, "$how: from the middle");
+	end_query($large, $how);
+	went($small[$_], $gpu, "$how: the first: others go on") for 0, 2;
+	wait_for(1, 0, "$how: nobody is left");
+	end_query($holder);
+	$holder->quit;
+	if ($how eq 'cancel')
+	{
+		for my $s ($large, $small[1])
+		{
+			$s->query('SELECT 1');
+			like($s->{stderr}, qr/canceling statement due to user request/, 'cancelled while waiting');
+			session_ok($s, 'cancelled while waiting');
+			$s->quit;
+		}
+	}
+	else
+	{
+		$_->{run}->finish for $large, $small[1];
+	}
+	device_unused($node, $how);
+}
+
+# the service ends: nobody waits for it
+{
+	my $holder = session('holder', 'hang_sort');
+	wait_for(1, 0, 'killed: a job holds most of the memory');
+	my @waiting = map { session('large') } 1 .. 3;
+	wait_for(1, 3, 'killed: others wait');
+	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
+	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
+	kill 'KILL', $pid;
+	went($_, qr/cpu .*no device, not gpu radix/, 'killed: who waits goes on') for @waiting;
+	went($holder, qr/cpu .*device failed/, 'killed: who had a job too');
+	device_ready($node, 'killed');
+	device_unused($node, 'killed');
+}
+
+# a sort that does not have to be on the device does not wait for a job that stays
+{
+	my $holder = session('holder', 'hang_sort');
+	wait_for(1, 0, 'a job stays');
+	select undef, undef, undef, 0.5;
+	my ($out, $err) = ('', '');
+	my $q = "SET work_mem = '256MB'; SET client_min_messages = debug1; SELECT route('$query{large}')";
+	$node->psql('postgres', $q, stdout => \$out, stderr => \$err);
+	like($out, qr/cpu .*device memory full/, 'it goes to the CPU');
+	like($err, qr/to wait for the device would take/, 'because that would take longer');
+	end_query($holder);
+	$holder->quit;
+	device_unused($node, 'a job stays');
+	like($node->safe_psql('postgres', $q), $gpu, 'and to the device when it is free');
+}
+# what can never fit is not waited for
+like($node->safe_psql('postgres', "$set SET statement_timeout = '5s'; SELECT route('SELECT k, id FROM t t1 WHERE id > 0 UNION ALL SELECT k, id FROM t ORDER BY k')"),
+	qr/cpu .*not gpu radix: it does not fit the device memory/, 'larger than the device');
+
+# many that come and go, and a large one now and then
+{
+	my $script = $node->basedir . '/small.sql';
+	append_to_file($script, "$set\nSELECT must_be_same('$query{small}');\n");
+	my ($out, $err) = ('', '');
+	my $h = IPC::Run::start([ 'pgbench', '-n', '-c', '6', '-j', '2', '-T', '30', '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ],
+		'>', \$out, '2>', \$err);
+	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) > 0 FROM gpusort_devices()'), 'small sorts run');
+	like($node->safe_psql('postgres', "$set SELECT route('$query{large}')"), $gpu, "among many small ones, large sort $_ gets its turn") for 1 .. 10;
+	$h->signal('INT');
+	$h->finish;
+	is($err, '', 'no error') or diag $out;
+	device_unused($node, 'no end');
+}
+
+$node->stop;
+done_testing();
