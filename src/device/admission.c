@@ -56,7 +56,7 @@ typedef struct Room
 	int			slot;			/* a free one, or -1 */
 	int			slots;
 	int			chunks;
-	bits8		taken[DEVICE_MAX_CHUNKS / BITS_PER_BYTE];
+	uint8		taken[DEVICE_MAX_CHUNKS / BITS_PER_BYTE];
 } Room;
 
 /* This backend's place in the queue; 0: none. */
