@@ -2,17 +2,17 @@
  * cpu_abi.c
  *	  The GPU library's contract on the CPU: a stand-in for tests.
  *
- * It has one "device" with some memory, and does at once, in the caller's
- * thread, what a GPU would do later: so everything above gpusort_abi.h (jobs,
- * chunks, budgets, faults) can be tested on any machine.  It is not meant to be
- * fast; the sort is a plain byte-wise radix sort over an index.
+ * It has "devices" with some memory and does at once, in the caller's thread, what
+ * a GPU would do later: so everything above gpusort_abi.h (jobs, chunks, budgets,
+ * faults) can be tested on any machine.  It is not meant to be fast.
  *
  * To be strict where a GPU would be silent, device memory is filled with garbage
  * when it is given out, copies and sorts check that they stay inside a block, and
  * an event is done only when it has been asked about once before.
  *
  * Environment: GPUSORT_CPU_ABI_DEVICES (default 1), GPUSORT_CPU_ABI_MEMORY (MB per
- * device, default 1024).
+ * device, default 1024), GPUSORT_CPU_ABI_LOST (the number of a device of which no
+ * context can be made).
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,31 +20,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpusort_abi.h"
+#include "cpu_abi.h"
 
 #define GARBAGE			0xA5
 #define MAX_DEVICES		8
-
-typedef struct Block
-{
-	struct Block *next;
-	char	   *p;
-	uint64_t	bytes;
-} Block;
-
-struct GpusortContext
-{
-	int32_t		device;
-	uint64_t	budget;
-	uint64_t	used;
-	Block	   *blocks;
-	Block	   *host;
-};
-
-struct GpusortStream
-{
-	GpusortContext *ctx;
-};
 
 struct GpusortEvent
 {
@@ -52,25 +31,25 @@ struct GpusortEvent
 	int			asked;
 };
 
-static GpusortStatus
-fail(GpusortError *err, GpusortStatus status, int line, const char *format,...)
+GpusortStatus
+cpu_abi_fail(GpusortError *err, GpusortStatus status, const char *file, int line,
+			 const char *format,...)
 {
 	if (err)
 	{
 		va_list		args;
+		const char *slash = strrchr(file, '/');
 
 		memset(err, 0, sizeof(*err));
 		err->status = status;
 		err->line = line;
-		snprintf(err->file, sizeof(err->file), "cpu_abi.c");
+		snprintf(err->file, sizeof(err->file), "%s", slash ? slash + 1 : file);
 		va_start(args, format);
 		vsnprintf(err->message, sizeof(err->message), format, args);
 		va_end(args);
 	}
 	return status;
 }
-
-#define FAIL(status, ...) return fail(err, (status), __LINE__, __VA_ARGS__)
 
 static uint64_t
 setting(const char *name, uint64_t otherwise)
@@ -121,6 +100,11 @@ context_create(int32_t device, uint64_t budget, GpusortContext **out, GpusortErr
 	*out = NULL;
 	if (!ctx)
 		FAIL(GPUSORT_NO_MEMORY, "no host memory for a context");
+	if (setting("GPUSORT_CPU_ABI_LOST", MAX_DEVICES) == (uint64_t) device)
+	{
+		free(ctx);
+		FAIL(GPUSORT_CUDA_ERROR, "the device is lost");
+	}
 	ctx->device = device;
 	ctx->budget = budget ? budget : setting("GPUSORT_CPU_ABI_MEMORY", 1024) << 20;
 	*out = ctx;
@@ -241,9 +225,8 @@ host_unregister(GpusortContext *ctx, void *p)
 	(void) p;
 }
 
-/* Do these bytes lie in one block of device memory? */
-static int
-in_block(const GpusortContext *ctx, const void *p, uint64_t bytes)
+int
+cpu_abi_in_block(const GpusortContext *ctx, const void *p, uint64_t bytes)
 {
 	for (const Block *b = ctx->blocks; b; b = b->next)
 	{
@@ -349,7 +332,7 @@ static GpusortStatus
 copy_in(GpusortStream *stream, void *device_dst, const void *host_src, uint64_t bytes,
 		GpusortError *err)
 {
-	if (!in_block(stream->ctx, device_dst, bytes))
+	if (!cpu_abi_in_block(stream->ctx, device_dst, bytes))
 		FAIL(GPUSORT_CUDA_ERROR, "copy outside of device memory");
 	memcpy(device_dst, host_src, bytes);
 	return GPUSORT_OK;
@@ -359,220 +342,9 @@ static GpusortStatus
 copy_out(GpusortStream *stream, void *host_dst, const void *device_src, uint64_t bytes,
 		 GpusortError *err)
 {
-	if (!in_block(stream->ctx, device_src, bytes))
+	if (!cpu_abi_in_block(stream->ctx, device_src, bytes))
 		FAIL(GPUSORT_CUDA_ERROR, "copy outside of device memory");
 	memcpy(host_dst, device_src, bytes);
-	return GPUSORT_OK;
-}
-
-/* ------------------------------------------------------------------------
- * Sorts
- * ------------------------------------------------------------------------
- */
-static const GpusortAlgorithm algorithms[] = {
-	{"gpu_radix", "", "a stand-in on the CPU", GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128, 1, 1},
-	{"gpu_merge", "", "a stand-in on the CPU", GPUSORT_KEYS_32 | GPUSORT_KEYS_64, 1, 1}
-};
-
-#define ALGORITHMS	((int32_t) (sizeof(algorithms) / sizeof(algorithms[0])))
-
-static const GpusortAlgorithm *
-algorithm_info(int32_t index)
-{
-	return index >= 0 && index < ALGORITHMS ? &algorithms[index] : NULL;
-}
-
-static uint64_t
-sort_bytes(const GpusortJob *job)
-{
-	return 2 * job->n * sizeof(uint32_t) + 256;
-}
-
-static GpusortStatus
-sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortJob *job,
-			 uint64_t *bytes, const char **why, GpusortError *err)
-{
-	uint32_t	width = job->key_bits == 32 ? GPUSORT_KEYS_32 :
-		job->key_bits == 64 ? GPUSORT_KEYS_64 : GPUSORT_KEYS_128;
-
-	(void) ctx;
-	*bytes = sort_bytes(job);
-	*why = NULL;
-	if (!algorithm_info(algorithm))
-		FAIL(GPUSORT_BAD_CALL, "there is no algorithm %d", (int) algorithm);
-	if ((algorithms[algorithm].key_widths & width) == 0)
-	{
-		*why = "it does not take keys of this width";
-		FAIL(GPUSORT_UNSUPPORTED, "%s: %s", algorithms[algorithm].name, *why);
-	}
-	return GPUSORT_OK;
-}
-
-/* Eight bits of a key from bit on, as far as they are below end_bit. */
-static unsigned
-digit(const GpusortJob *job, uint32_t i, int bit)
-{
-	unsigned	__int128 key;
-	int			bits = job->end_bit - bit < 8 ? job->end_bit - bit : 8;
-
-	if (job->key_bits == 32)
-		key = ((const uint32_t *) job->keys)[i];
-	else if (job->key_bits == 64)
-		key = ((const uint64_t *) job->keys)[i];
-	else
-	{
-		const GpusortKey128 *k = (const GpusortKey128 *) job->keys + i;
-
-		key = ((unsigned __int128) k->hi << 64) | k->lo;
-	}
-	return (unsigned) (key >> bit) & ((1u << bits) - 1);
-}
-
-static GpusortStatus
-check_arrays(const GpusortContext *ctx, const GpusortJob *job, GpusortError *err)
-{
-	uint64_t	key_bytes = job->n * (uint64_t) (job->key_bits / 8);
-	uint64_t	rid_bytes = job->n * sizeof(uint32_t);
-
-	if (!in_block(ctx, job->keys, key_bytes) ||
-		(job->rids && !in_block(ctx, job->rids, rid_bytes)) ||
-		((job->output & GPUSORT_OUT_KEYS) && !in_block(ctx, job->keys_out, key_bytes)) ||
-		((job->output & GPUSORT_OUT_RIDS) && !in_block(ctx, job->rids_out, rid_bytes)) ||
-		!in_block(ctx, job->scratch, sort_bytes(job)) ||
-		job->scratch_bytes < sort_bytes(job))
-		FAIL(GPUSORT_BAD_CALL, "an array of the job is not device memory");
-	if (job->begin_bit < 0 || job->begin_bit >= job->end_bit || job->end_bit > job->key_bits)
-		FAIL(GPUSORT_BAD_CALL, "key bits [%d, %d) of %d", (int) job->begin_bit,
-			 (int) job->end_bit, (int) job->key_bits);
-	return GPUSORT_OK;
-}
-
-static GpusortStatus
-sort_run(GpusortStream *stream, int32_t algorithm, const GpusortJob *job,
-		 GpusortResult *result, GpusortError *err)
-{
-	uint32_t   *order = job->scratch;
-	uint32_t   *other = order + job->n;
-	int			passes = 0;
-	GpusortStatus status = check_arrays(stream->ctx, job, err);
-
-	(void) algorithm;
-	if (status != GPUSORT_OK)
-		return status;
-	for (uint64_t i = 0; i < job->n; i++)
-		order[i] = (uint32_t) i;
-	for (int bit = job->begin_bit; bit < job->end_bit; bit += 8, passes++)
-	{
-		uint64_t	start[257] = {0};
-		uint32_t   *swap = order;
-
-		if (job->cancel && *job->cancel)
-			FAIL(GPUSORT_STOPPED, "the sort was cancelled");
-		for (uint64_t i = 0; i < job->n; i++)
-			start[digit(job, order[i], bit) + 1]++;
-		for (int d = 0; d < 256; d++)
-			start[d + 1] += start[d];
-		for (uint64_t i = 0; i < job->n; i++)
-			other[start[digit(job, order[i], bit)]++] = order[i];
-		order = other;
-		other = swap;
-	}
-	for (uint64_t i = 0; i < job->n; i++)
-	{
-		uint64_t	width = job->key_bits / 8;
-
-		if (job->output & GPUSORT_OUT_KEYS)
-			memcpy((char *) job->keys_out + i * width,
-				   (const char *) job->keys + order[i] * width, width);
-		if (job->output & GPUSORT_OUT_RIDS)
-			job->rids_out[i] = job->rids ? job->rids[order[i]] : order[i];
-	}
-	if (result)
-	{
-		memset(result, 0, sizeof(*result));
-		result->stable = 1;
-		result->passes = passes;
-	}
-	return GPUSORT_OK;
-}
-
-/* ------------------------------------------------------------------------
- * Rows
- * ------------------------------------------------------------------------
- */
-static GpusortStatus
-gather_scratch(GpusortContext *ctx, const GpusortGather *job, uint64_t *bytes,
-			   GpusortError *err)
-{
-	(void) ctx;
-	(void) job;
-	(void) err;
-	*bytes = 256;
-	return GPUSORT_OK;
-}
-
-static uint32_t
-units_of(const GpusortGather *job, uint32_t row)
-{
-	return job->row_units ? job->row_units[row] :
-		job->row_offset[row + 1] - job->row_offset[row];
-}
-
-static GpusortStatus
-gather_plan(GpusortStream *stream, const GpusortGather *job, uint32_t *chunks,
-			GpusortError *err)
-{
-	uint64_t	at = 0;
-	uint64_t	chunk_start = 0;
-	uint32_t	c = 0;
-
-	if (!in_block(stream->ctx, job->rows, job->rows_units * 8) ||
-		!in_block(stream->ctx, job->out_offset, (job->n + 1) * sizeof(uint64_t)) ||
-		!in_block(stream->ctx, job->order, job->n * sizeof(uint32_t)) ||
-		!in_block(stream->ctx, job->row_offset,
-				  (job->n + (job->row_units ? 0 : 1)) * sizeof(uint32_t)))
-		FAIL(GPUSORT_BAD_CALL, "an array of the rows is not device memory");
-	job->chunk_row[0] = 0;
-	for (uint64_t i = 0; i < job->n; i++)
-	{
-		uint32_t	units = units_of(job, job->order[i]);
-
-		if (units > job->chunk_units ||
-			(uint64_t) job->row_offset[job->order[i]] + units > job->rows_units)
-			FAIL(GPUSORT_UNSUPPORTED, "a row is longer than a chunk, or than the rows");
-		if (at + units - chunk_start > job->chunk_units)
-		{
-			if (++c >= job->max_chunks)
-				FAIL(GPUSORT_UNSUPPORTED, "the rows make too many chunks");
-			job->chunk_row[c] = (uint32_t) i;
-			chunk_start = at;
-		}
-		job->out_offset[i] = at;
-		at += units;
-	}
-	job->out_offset[job->n] = at;
-	job->chunk_row[++c] = (uint32_t) job->n;
-	*chunks = c;
-	return GPUSORT_OK;
-}
-
-static GpusortStatus
-gather_rows(GpusortStream *stream, const GpusortGather *job, uint64_t first,
-			uint64_t last, void *dst, GpusortError *err)
-{
-	uint64_t	base = job->out_offset[first];
-
-	if (last > job->n || first > last ||
-		!in_block(stream->ctx, dst, (job->out_offset[last] - base) * 8))
-		FAIL(GPUSORT_BAD_CALL, "rows would be written outside of device memory");
-	for (uint64_t i = first; i < last; i++)
-	{
-		uint32_t	row = job->order[i];
-
-		memcpy((char *) dst + (job->out_offset[i] - base) * 8,
-			   (const char *) job->rows + (uint64_t) job->row_offset[row] * 8,
-			   (uint64_t) units_of(job, row) * 8);
-	}
 	return GPUSORT_OK;
 }
 
@@ -603,14 +375,15 @@ static const GpusortCudaApi api = {
 	event_elapsed,
 	copy_in,
 	copy_out,
-	algorithm_info,
-	sort_scratch,
-	sort_run,
-	gather_scratch,
-	gather_plan,
-	gather_rows
+	cpu_abi_algorithm,
+	cpu_abi_sort_scratch,
+	cpu_abi_sort_run,
+	cpu_abi_gather_scratch,
+	cpu_abi_gather_plan,
+	cpu_abi_gather_rows
 };
 
+__attribute__((visibility("default")))
 const GpusortCudaApi *
 gpusort_cuda_api(uint32_t abi_version)
 {

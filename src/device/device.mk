@@ -8,9 +8,9 @@
 
 DEVICE_CPU_ABI = build/libgpusort_cpu_abi.so
 
-$(DEVICE_CPU_ABI): cuda/cpu_abi.c cuda/gpusort_abi.h
+$(DEVICE_CPU_ABI): cuda/cpu_abi.c cuda/cpu_abi_sort.c cuda/cpu_abi.h cuda/gpusort_abi.h
 	@mkdir -p $(@D)
-	$(CC) -std=gnu99 -O2 -Wall -Wextra -Werror -fPIC -shared -Icuda -o $@ $<
+	$(CC) -std=gnu99 -O2 -Wall -Wextra -Werror -fPIC -fvisibility=hidden -shared -Icuda -o $@ $(filter %.c,$^)
 
 .PHONY: device-cpu-abi
 device-cpu-abi: $(DEVICE_CPU_ABI)

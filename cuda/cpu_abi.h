@@ -1,0 +1,57 @@
+/*
+ * cpu_abi.h
+ *	  What the parts of the GPU library's stand-in on the CPU share.
+ */
+#ifndef GPUSORT_CPU_ABI_H
+#define GPUSORT_CPU_ABI_H
+
+#include "gpusort_abi.h"
+
+typedef struct Block
+{
+	struct Block *next;
+	char	   *p;
+	uint64_t	bytes;
+} Block;
+
+struct GpusortContext
+{
+	int32_t		device;
+	uint64_t	budget;
+	uint64_t	used;
+	Block	   *blocks;
+	Block	   *host;
+};
+
+struct GpusortStream
+{
+	GpusortContext *ctx;
+};
+
+/* Fills *err and returns the status. */
+extern GpusortStatus cpu_abi_fail(GpusortError *err, GpusortStatus status, const char *file,
+								  int line, const char *format,...)
+	__attribute__((format(printf, 5, 6)));
+
+#define FAIL(status, ...) return cpu_abi_fail(err, (status), __FILE__, __LINE__, __VA_ARGS__)
+
+/* Do these bytes lie in one block of device memory? */
+extern int	cpu_abi_in_block(const GpusortContext *ctx, const void *p, uint64_t bytes);
+
+/* cpu_abi_sort.c; described in gpusort_abi.h */
+extern const GpusortAlgorithm *cpu_abi_algorithm(int32_t index);
+extern GpusortStatus cpu_abi_sort_scratch(GpusortContext *ctx, int32_t algorithm,
+										  const GpusortJob *job, uint64_t *bytes,
+										  const char **why, GpusortError *err);
+extern GpusortStatus cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm,
+									  const GpusortJob *job, GpusortResult *result,
+									  GpusortError *err);
+extern GpusortStatus cpu_abi_gather_scratch(GpusortContext *ctx, const GpusortGather *job,
+											uint64_t *bytes, GpusortError *err);
+extern GpusortStatus cpu_abi_gather_plan(GpusortStream *stream, const GpusortGather *job,
+										 uint32_t *chunks, GpusortError *err);
+extern GpusortStatus cpu_abi_gather_rows(GpusortStream *stream, const GpusortGather *job,
+										 uint64_t first, uint64_t last, void *dst,
+										 GpusortError *err);
+
+#endif							/* GPUSORT_CPU_ABI_H */

@@ -1,0 +1,221 @@
+/*
+ * cpu_abi_sort.c
+ *	  The stand-in's sorts and gathers: see cpu_abi.c.
+ *
+ * A byte-wise radix sort over an index (LSD, stable), whatever the algorithm's
+ * name; rows are copied one by one.
+ */
+#include <string.h>
+
+#include "cpu_abi.h"
+
+/* ------------------------------------------------------------------------
+ * Sorts
+ * ------------------------------------------------------------------------
+ */
+static const GpusortAlgorithm algorithms[] = {
+	{"gpu_radix", "", "a stand-in on the CPU", GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128, 1, 1},
+	{"gpu_merge", "", "a stand-in on the CPU", GPUSORT_KEYS_32 | GPUSORT_KEYS_64, 1, 1}
+};
+
+#define ALGORITHMS	((int32_t) (sizeof(algorithms) / sizeof(algorithms[0])))
+
+const GpusortAlgorithm *
+cpu_abi_algorithm(int32_t index)
+{
+	return index >= 0 && index < ALGORITHMS ? &algorithms[index] : NULL;
+}
+
+static uint64_t
+sort_bytes(const GpusortJob *job)
+{
+	return 2 * job->n * sizeof(uint32_t) + 256;
+}
+
+GpusortStatus
+cpu_abi_sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortJob *job,
+			 uint64_t *bytes, const char **why, GpusortError *err)
+{
+	uint32_t	width = job->key_bits == 32 ? GPUSORT_KEYS_32 :
+		job->key_bits == 64 ? GPUSORT_KEYS_64 : GPUSORT_KEYS_128;
+
+	(void) ctx;
+	*bytes = sort_bytes(job);
+	*why = NULL;
+	if (!cpu_abi_algorithm(algorithm))
+		FAIL(GPUSORT_BAD_CALL, "there is no algorithm %d", (int) algorithm);
+	if ((algorithms[algorithm].key_widths & width) == 0)
+	{
+		*why = "it does not take keys of this width";
+		FAIL(GPUSORT_UNSUPPORTED, "%s: %s", algorithms[algorithm].name, *why);
+	}
+	return GPUSORT_OK;
+}
+
+/* Eight bits of a key from bit on, as far as they are below end_bit. */
+static unsigned
+digit(const GpusortJob *job, uint32_t i, int bit)
+{
+	unsigned	__int128 key;
+	int			bits = job->end_bit - bit < 8 ? job->end_bit - bit : 8;
+
+	if (job->key_bits == 32)
+		key = ((const uint32_t *) job->keys)[i];
+	else if (job->key_bits == 64)
+		key = ((const uint64_t *) job->keys)[i];
+	else
+	{
+		const GpusortKey128 *k = (const GpusortKey128 *) job->keys + i;
+
+		key = ((unsigned __int128) k->hi << 64) | k->lo;
+	}
+	return (unsigned) (key >> bit) & ((1u << bits) - 1);
+}
+
+static GpusortStatus
+check_arrays(const GpusortContext *ctx, const GpusortJob *job, GpusortError *err)
+{
+	uint64_t	key_bytes = job->n * (uint64_t) (job->key_bits / 8);
+	uint64_t	rid_bytes = job->n * sizeof(uint32_t);
+
+	if (!cpu_abi_in_block(ctx, job->keys, key_bytes) ||
+		(job->rids && !cpu_abi_in_block(ctx, job->rids, rid_bytes)) ||
+		((job->output & GPUSORT_OUT_KEYS) && !cpu_abi_in_block(ctx, job->keys_out, key_bytes)) ||
+		((job->output & GPUSORT_OUT_RIDS) && !cpu_abi_in_block(ctx, job->rids_out, rid_bytes)) ||
+		!cpu_abi_in_block(ctx, job->scratch, sort_bytes(job)) ||
+		job->scratch_bytes < sort_bytes(job))
+		FAIL(GPUSORT_BAD_CALL, "an array of the job is not device memory");
+	if (job->begin_bit < 0 || job->begin_bit >= job->end_bit || job->end_bit > job->key_bits)
+		FAIL(GPUSORT_BAD_CALL, "key bits [%d, %d) of %d", (int) job->begin_bit,
+			 (int) job->end_bit, (int) job->key_bits);
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortJob *job,
+		 GpusortResult *result, GpusortError *err)
+{
+	uint32_t   *order = job->scratch;
+	uint32_t   *other = order + job->n;
+	int			passes = 0;
+	GpusortStatus status = check_arrays(stream->ctx, job, err);
+
+	(void) algorithm;
+	if (status != GPUSORT_OK)
+		return status;
+	for (uint64_t i = 0; i < job->n; i++)
+		order[i] = (uint32_t) i;
+	for (int bit = job->begin_bit; bit < job->end_bit; bit += 8, passes++)
+	{
+		uint64_t	start[257] = {0};
+		uint32_t   *swap = order;
+
+		if (job->cancel && *job->cancel)
+			FAIL(GPUSORT_STOPPED, "the sort was cancelled");
+		for (uint64_t i = 0; i < job->n; i++)
+			start[digit(job, order[i], bit) + 1]++;
+		for (int d = 0; d < 256; d++)
+			start[d + 1] += start[d];
+		for (uint64_t i = 0; i < job->n; i++)
+			other[start[digit(job, order[i], bit)]++] = order[i];
+		order = other;
+		other = swap;
+	}
+	for (uint64_t i = 0; i < job->n; i++)
+	{
+		uint64_t	width = job->key_bits / 8;
+
+		if (job->output & GPUSORT_OUT_KEYS)
+			memcpy((char *) job->keys_out + i * width,
+				   (const char *) job->keys + order[i] * width, width);
+		if (job->output & GPUSORT_OUT_RIDS)
+			job->rids_out[i] = job->rids ? job->rids[order[i]] : order[i];
+	}
+	if (result)
+	{
+		memset(result, 0, sizeof(*result));
+		result->stable = 1;
+		result->passes = passes;
+	}
+	return GPUSORT_OK;
+}
+
+/* ------------------------------------------------------------------------
+ * Rows
+ * ------------------------------------------------------------------------
+ */
+GpusortStatus
+cpu_abi_gather_scratch(GpusortContext *ctx, const GpusortGather *job, uint64_t *bytes,
+			   GpusortError *err)
+{
+	(void) ctx;
+	(void) job;
+	(void) err;
+	*bytes = 256;
+	return GPUSORT_OK;
+}
+
+static uint32_t
+units_of(const GpusortGather *job, uint32_t row)
+{
+	return job->row_units ? job->row_units[row] :
+		job->row_offset[row + 1] - job->row_offset[row];
+}
+
+GpusortStatus
+cpu_abi_gather_plan(GpusortStream *stream, const GpusortGather *job, uint32_t *chunks,
+			GpusortError *err)
+{
+	uint64_t	at = 0;
+	uint64_t	chunk_start = 0;
+	uint32_t	c = 0;
+
+	if (!cpu_abi_in_block(stream->ctx, job->rows, job->rows_units * 8) ||
+		!cpu_abi_in_block(stream->ctx, job->out_offset, (job->n + 1) * sizeof(uint64_t)) ||
+		!cpu_abi_in_block(stream->ctx, job->order, job->n * sizeof(uint32_t)) ||
+		!cpu_abi_in_block(stream->ctx, job->row_offset,
+				  (job->n + (job->row_units ? 0 : 1)) * sizeof(uint32_t)))
+		FAIL(GPUSORT_BAD_CALL, "an array of the rows is not device memory");
+	job->chunk_row[0] = 0;
+	for (uint64_t i = 0; i < job->n; i++)
+	{
+		uint32_t	units = units_of(job, job->order[i]);
+
+		if (units > job->chunk_units ||
+			(uint64_t) job->row_offset[job->order[i]] + units > job->rows_units)
+			FAIL(GPUSORT_UNSUPPORTED, "a row is longer than a chunk, or than the rows");
+		if (at + units - chunk_start > job->chunk_units)
+		{
+			if (++c >= job->max_chunks)
+				FAIL(GPUSORT_UNSUPPORTED, "the rows make too many chunks");
+			job->chunk_row[c] = (uint32_t) i;
+			chunk_start = at;
+		}
+		job->out_offset[i] = at;
+		at += units;
+	}
+	job->out_offset[job->n] = at;
+	job->chunk_row[++c] = (uint32_t) job->n;
+	*chunks = c;
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+cpu_abi_gather_rows(GpusortStream *stream, const GpusortGather *job, uint64_t first,
+			uint64_t last, void *dst, GpusortError *err)
+{
+	uint64_t	base = job->out_offset[first];
+
+	if (last > job->n || first > last ||
+		!cpu_abi_in_block(stream->ctx, dst, (job->out_offset[last] - base) * 8))
+		FAIL(GPUSORT_BAD_CALL, "rows would be written outside of device memory");
+	for (uint64_t i = first; i < last; i++)
+	{
+		uint32_t	row = job->order[i];
+
+		memcpy((char *) dst + (job->out_offset[i] - base) * 8,
+			   (const char *) job->rows + (uint64_t) job->row_offset[row] * 8,
+			   (uint64_t) units_of(job, row) * 8);
+	}
+	return GPUSORT_OK;
+}

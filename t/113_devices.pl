@@ -1,0 +1,175 @@
+# Several devices.  The stand-in on the CPU pretends to have them.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+plan skip_all => 'pretends to have devices, which only the stand-in does' if $ENV{GPUSORT_TEST_LIBRARY};
+
+$ENV{GPUSORT_CPU_ABI_DEVICES} = 3;
+my $node = new_node('devices', conf => <<CONF);
+gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
+gpusort.device = '0, 2'
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 24MB
+shared_buffers = 64MB
+log_min_messages = log
+CONF
+
+my $devices = "SELECT string_agg(device || ' ' || state || ' ' || memory_budget / 1048576 || ' ' || memory_used, ', ' ORDER BY device) FROM gpusort_devices()";
+
+device_ready($node, 'list');
+is($node->safe_psql('postgres', $devices), '0 ready 24 0, 2 ready 24 0', "the server's own list of devices");
+$node->append_conf('postgresql.conf', 'gpusort.device = auto');
+$ENV{GPUSORT_CPU_ABI_DEVICES} = 2;
+$node->restart;
+device_ready($node, 'auto');
+is($node->safe_psql('postgres', $devices), '0 ready 24 0, 1 ready 24 0', 'all devices');
+
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k FROM generate_series(1, 400000) i;
+CREATE UNIQUE INDEX ON t (id);
+VACUUM ANALYZE t;
+CREATE FUNCTION route(q text) RETURNS text LANGUAGE plpgsql AS \$\$
+DECLARE l text; r text;
+BEGIN
+	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
+		r := coalesce(substring(l FROM 'Sort Route: (.*)'), r);
+	END LOOP;
+	RETURN r;
+END \$\$;
+CREATE FUNCTION must_be_same(query text) RETURNS void LANGUAGE plpgsql AS \$\$
+DECLARE
+	r record := check_sort(query);
+BEGIN
+	IF r.result <> 'same' OR r.nodes !~ '^GpuSort' THEN
+		RAISE '%: %', query, r;
+	END IF;
+END \$\$;
+SQL
+
+# 24 bytes a row, and 8 MB: a device holds one
+my $query = 'SELECT k FROM t WHERE id <= 350000 ORDER BY k';
+my $set = "SET work_mem = '256MB'; SET gpusort.algorithm = gpu_radix;";
+my $gpu = qr/gpu radix: .*device ready/;
+
+# A session that wants a sort on these devices; one that hangs holds what it has.
+sub session
+{
+	my ($list, $fault) = @_;
+	my $s = $node->background_psql('postgres', on_error_stop => 0);
+
+	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
+	$s->query("$set SET gpusort.device = '$list'; SET gpusort.device_fault = " . ($fault // 'none'));
+	begin_query($s, "SELECT route('$query')");
+	return $s;
+}
+
+# Jobs on each device, and who waits.
+sub jobs_are
+{
+	my ($jobs, $waiting, $name) = @_;
+	ok($node->poll_query_until('postgres',
+			"SELECT (string_agg(jobs::text, ' ' ORDER BY device), max(waiting)) = ('$jobs', $waiting) FROM gpusort_devices()"), $name);
+}
+
+sub cancel
+{
+	for my $s (@_)
+	{
+		$node->safe_psql('postgres', "SELECT pg_cancel_backend($s->{device_pid})");
+		$s->query('SELECT 1');
+		$s->quit;
+	}
+}
+
+sub went
+{
+	my ($s, $name) = @_;
+	like($s->query('SELECT 1'), qr/^$gpu.*\n1$/s, $name);
+	$s->quit;
+}
+
+# which device
+for my $case ([ 'auto', '1 0' ], [ '0', '1 0' ], [ '1', '0 1' ], [ '1,0', '1 0' ])
+{
+	my ($list, $jobs) = @$case;
+	my $s = session($list, 'hang_sort');
+	jobs_are($jobs, 0, "gpusort.device = $list");
+	cancel($s);
+	jobs_are('0 0', 0, "gpusort.device = $list: over");
+}
+
+# jobs spread, and who may use one device only does not keep others from another
+{
+	my $first = session('auto', 'hang_sort');
+	jobs_are('1 0', 0, 'the first job');
+	my $second = session('auto', 'hang_sort');
+	jobs_are('1 1', 0, 'the second is on the other device');
+	my $waits = session('0');
+	jobs_are('1 1', 1, 'a sort waits for the first');
+	my @others = map { session('auto') } 1 .. 2;
+	jobs_are('1 1', 3, 'others wait for any');
+	cancel($second);
+	went($_, 'they get the second, past the one that cannot use it') for @others;
+	jobs_are('1 0', 1, 'which still waits');
+	cancel($first);
+	went($waits, 'and gets the first');
+	device_unused($node, 'spread');
+}
+
+# many sessions on both
+{
+	my $script = $node->basedir . '/script.sql';
+	append_to_file($script, <<SQL);
+\\set n random_exponential(1, 30000, 3)
+\\set mem random(64, 3000)
+$set
+SET work_mem = :mem;
+SELECT must_be_same('SELECT * FROM t WHERE id <= ' || :n || ' ORDER BY k');
+SELECT must_be_same('SELECT k FROM t WHERE id <= ' || :n || ' ORDER BY k DESC');
+SQL
+	$node->command_ok([ 'pgbench', '-n', '-c', 12, '-j', 2, '-t', 12, '-f', $script, 'postgres' ], 'many sessions');
+	device_unused($node, 'many sessions');
+}
+
+# a device that fails, and fails, and fails
+for my $n (1 .. 3)
+{
+	device_ready($node, "failure $n");
+	# a job on the other device that goes well makes the next start quick
+	like($node->safe_psql('postgres', "$set SET gpusort.device = '0'; SELECT route('$query')"), $gpu, 'the first device works');
+	my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
+	is($node->safe_psql('postgres', "$set SET gpusort.device = '1'; SET gpusort.device_fault = " . ($n == 2 ? 'freeze' : 'error_sort') . "; SELECT result FROM check_sort('$query')"), 'same', "the second fails: $n");
+	ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), 'a new process');
+}
+device_ready($node, 'one fails');
+is($node->safe_psql('postgres', $devices), '0 ready 24 0', 'it is left out');
+ok($node->log_contains(qr/gpusort: device 1 failed 3 times in a row/), 'and the log says so');
+like($node->safe_psql('postgres', "$set SELECT route('$query')"), $gpu, 'the other goes on');
+like($node->safe_psql('postgres', "$set SET gpusort.device = '1'; SELECT route('$query')"), qr/^cpu/, 'nothing waits for it');
+# when the last one fails too, all are tried
+for my $n (1 .. 3)
+{
+	device_ready($node, "last, failure $n");
+	my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
+	is($node->safe_psql('postgres', "$set SET gpusort.device_fault = error_sort; SELECT result FROM check_sort('$query')"), 'same', "the last fails: $n");
+	ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), 'a new process');
+}
+device_ready($node, 'all fail');
+is($node->safe_psql('postgres', $devices), '0 ready 24 0, 1 ready 24 0', 'all are tried again');
+
+# one that cannot be opened
+$ENV{GPUSORT_CPU_ABI_LOST} = 0;
+$node->restart;
+device_ready($node, 'lost');
+is($node->safe_psql('postgres', $devices), '1 ready 24 0', 'a lost device leaves the other');
+like($node->safe_psql('postgres', "$set SELECT route('$query')"), $gpu, 'which works');
+device_unused($node, 'lost');
+
+$node->stop;
+done_testing();
