@@ -78,11 +78,15 @@ CREATE TABLE scanned AS SELECT row_number() OVER () AS seq, k, few, late FROM pa
 SELECT c.* FROM unnest('{k,few DESC,late}'::text[]) keys, check_stable('scanned', keys) c;
 
 -- conditions, and what they let pass
+CREATE TEMP TABLE temporary AS SELECT seq, k, t FROM paged;
+ANALYZE temporary;
 SELECT q, c.nodes, c.rows, c.result, p.scanned = c.rows AND p.scanned - p.by_page < 300 AS by_page
 FROM unnest(ARRAY[
 	'SELECT * FROM paged WHERE k >= 0 ORDER BY k, seq',
 	'SELECT seq, t FROM paged WHERE k % 3 = 1 AND length(t) > 5 ORDER BY late, seq',
 	'SELECT small, f FROM shaped WHERE few IS NULL OR late = (SELECT max(late) FROM paged) ORDER BY small, f',
+	'SELECT seq, k FROM paged WHERE ctid > ''(1,2)'' IS TRUE AND tableoid = ''paged''::regclass AND xmin::text <> ''0'' ORDER BY k, seq',
+	'SELECT * FROM temporary WHERE temporary::text ~ ''1'' ORDER BY k, seq',
 	'SELECT k FROM paged WHERE seq > 20000 OR seq < 3 ORDER BY k',
 	'SELECT * FROM paged WHERE t || ''x'' <> ''x'' ORDER BY late, seq LIMIT 20000']) q,
 	check_sort(q) c, page_rows(q) p;

@@ -26,6 +26,7 @@
 
 #include "access/heapam.h"
 #include "compat.h"
+#include "miscadmin.h"
 #include "node/page_scan.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
@@ -94,7 +95,8 @@ tuple_to_slot(PageScan *scan, int i)
 	tuple.t_len = scan->lens[i];
 	tuple.t_data = scan->tuples[i];
 	tuple.t_tableOid = RelationGetRelid(scan->child->ss.ss_currentRelation);
-	ItemPointerSetInvalid(&tuple.t_self);
+	/* conditions may ask for it */
+	ItemPointerSet(&tuple.t_self, scan->block, scan->offsets[i]);
 	slot->tupdata = tuple;
 	ExecStoreHeapTuple(&slot->tupdata, scan->tuple_slot, false);
 }
@@ -110,12 +112,14 @@ filter_page(PageScan *scan)
 	econtext->ecxt_scantuple = scan->tuple_slot;
 	for (int i = 1; i < scan->n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);
 		tuple_to_slot(scan, i);
 		if (!ExecQual(ps->qual, econtext))
 			continue;
 		scan->tuples[kept] = scan->tuples[i];
 		scan->lens[kept] = scan->lens[i];
+		scan->offsets[kept] = scan->offsets[i];
 		kept++;
 	}
 	ExecClearTuple(scan->tuple_slot);
@@ -159,12 +163,15 @@ page_scan_take(PageScan *scan)
 	Assert(n > 0 && n <= MaxHeapTuplesPerPage);
 	for (int i = 0; i < n; i++)
 	{
-		ItemId		item = PageGetItemId(page, heap->rs_vistuples[heap->rs_cindex + i]);
+		OffsetNumber offset = heap->rs_vistuples[heap->rs_cindex + i];
+		ItemId		item = PageGetItemId(page, offset);
 
+		scan->offsets[i] = offset;
 		scan->tuples[i] = (HeapTupleHeader) PageGetItem(page, item);
 		scan->lens[i] = ItemIdGetLength(item);
 		__builtin_prefetch(scan->tuples[i]);
 	}
+	scan->block = heap->rs_cblock;
 	heap->rs_cindex = heap->rs_ntuples - 1;
 	scan->n = n;
 	if (scan->child->ss.ps.qual != NULL)

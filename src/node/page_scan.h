@@ -24,11 +24,13 @@ typedef struct PageScan
 	TupleTableSlot *row_slot;	/* the child's row; tuple_slot if whole */
 
 	/* the rows of the current page */
+	BlockNumber block;
 	int			n;
 	bool		direct;			/* page_scan_write() can be used */
 	Size		bytes;			/* as stored MinimalTuples, if so */
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	uint16		lens[MaxHeapTuplesPerPage];
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
 } PageScan;
 
 /*
