@@ -95,6 +95,32 @@ SELECT on_off, removed FROM unnest('{on,off}'::text[]) on_off, set_config('gpuso
 SET gpusort.enable = on;
 SELECT * FROM paged WHERE 1 / (seq - 9000) >= 0 ORDER BY k;
 
+-- partitions: in other orders of columns, with other columns gone, small ones, an empty one
+CREATE TABLE parts (seq int4, k int4, t text, late int8) PARTITION BY RANGE (seq);
+CREATE TABLE part1 PARTITION OF parts FOR VALUES FROM (0) TO (9000);
+CREATE TABLE part2 (late int8, t text, old int2, k int4, seq int4);
+ALTER TABLE part2 DROP COLUMN old;
+ALTER TABLE parts ATTACH PARTITION part2 FOR VALUES FROM (9000) TO (19000);
+CREATE TABLE part3 PARTITION OF parts FOR VALUES FROM (19000) TO (19050);
+CREATE TABLE part4 PARTITION OF parts FOR VALUES FROM (19050) TO (19060);
+CREATE TABLE part5 PARTITION OF parts DEFAULT;
+INSERT INTO parts SELECT seq, k, t, late FROM paged;
+ANALYZE parts;
+SELECT q, c.nodes, c.rows, c.result, p.child, p.scanned = c.rows AND p.scanned - p.by_page < 900 AS by_page
+FROM unnest(ARRAY[
+	'SELECT * FROM parts ORDER BY k, seq',
+	'SELECT late, seq FROM parts WHERE late % 2 = 0 ORDER BY late DESC, seq',
+	'SELECT k FROM parts ORDER BY k',
+	'SELECT seq, t, k FROM parts WHERE seq > 8000 AND seq < 19055 ORDER BY late, k, seq',
+	'SELECT * FROM (SELECT seq, k FROM paged UNION ALL SELECT k, seq FROM paged WHERE few = 3) u ORDER BY k, seq']) q,
+	check_sort(q) c, page_rows(q) p;
+SELECT count(*) AS plans, count(DISTINCT lines) AS differing, max(cardinality(lines)) AS lines
+FROM (SELECT array_agg(line ORDER BY n) AS lines
+	FROM unnest('{on,off}'::text[]) on_off, set_config('gpusort.enable', on_off, false),
+		explain_analyze('SELECT * FROM parts WHERE k % 10 <> 3 ORDER BY k') WITH ORDINALITY AS e (line, n)
+	WHERE line ~ 'Append|Scan on|Removed' GROUP BY on_off) p;
+SET gpusort.enable = on;
+
 -- not by the page: what is more than a scan's columns
 SELECT q, c.nodes, c.result, p.child, p.by_page
 FROM unnest(ARRAY[
@@ -131,5 +157,5 @@ CREATE TABLE wide AS SELECT seq, k, repeat(md5(seq::text), 1 + k % 80) AS t FROM
 SELECT c.result, p.scanned - p.by_page < 300 AS by_page
 FROM (VALUES ('SELECT * FROM wide ORDER BY k, seq'), ('SELECT t, k FROM wide ORDER BY k, seq')) v (q),
 	check_sort(q) c, page_rows(q) p;
-DROP TABLE paged, holed, shaped, scanned, hollow, wide;
+DROP TABLE parts, paged, holed, shaped, scanned, hollow, wide;
 DROP FUNCTION page_rows;

@@ -122,26 +122,14 @@ gpusort_can_rerun(void *arg)
 	return plan_can_rerun(arg);
 }
 
-/* Rows of the child that come one by one before pages of them are tried. */
-#define ROWS_BEFORE_PAGES	64
-
-/* The child's rows by the page, if it has pages. */
-static void
-gpusort_find_pages(GpuSortState *node)
-{
-	MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
-
-	node->pages = page_scan_create(outerPlanState(node), &node->sorter->stage);
-	node->pages_known = true;
-	MemoryContextSwitchTo(old);
-}
-
 /* Takes all rows of the child; false if they were lost with a device. */
 static bool
 gpusort_take_rows(GpuSortState *node)
 {
 	PlanState  *outer = outerPlanState(node);
 	Sorter	   *sorter = node->sorter;
+	MemoryContext cxt = node->css.ss.ps.state->es_query_cxt;
+	PageScan   *pages;
 	instr_time	start;
 	instr_time	end;
 
@@ -152,10 +140,10 @@ gpusort_take_rows(GpuSortState *node)
 
 		if (TupIsNull(slot) || unlikely(sorter->lost))
 			break;
-		if (unlikely(!node->pages_known) && sorter->report.rows == ROWS_BEFORE_PAGES)
-			gpusort_find_pages(node);
-		if (node->pages != NULL && page_scan_take(node->pages))
-			sorter_put_page(sorter, node->pages);
+		pages = !node->pages.possible ? NULL :
+			page_source_take(&node->pages, &sorter->stage, cxt);
+		if (pages != NULL)
+			sorter_put_page(sorter, pages);
 		else
 			sorter_put(sorter, slot);
 	}
@@ -292,6 +280,7 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
 	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
+	page_source_init(&node->pages, outerPlanState(css));
 
 	/* rows are given as they are stored (see the file's header), or as values */
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
@@ -308,11 +297,7 @@ gpusort_end(CustomScanState *css)
 	GpuSortState *node = (GpuSortState *) css;
 
 	ExecClearTuple(css->ss.ps.ps_ResultTupleSlot);
-	if (node->pages != NULL)
-	{
-		page_scan_end(node->pages);
-		node->pages = NULL;
-	}
+	page_source_end(&node->pages);
 	if (node->sorter != NULL)
 	{
 		sorter_end(node->sorter);

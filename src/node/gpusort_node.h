@@ -12,6 +12,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "nodes/plannodes.h"
+#include "node/page_scan.h"
 #include "node/sorter.h"
 
 /* custom_private: lists with one element per key column. */
@@ -38,8 +39,7 @@ typedef struct GpuSortState
 	ExprState  *limit_count;	/* of the Limit above, if one bounds this node */
 	ExprState  *limit_offset;
 	Sorter	   *sorter;			/* NULL until the first row is wanted */
-	struct PageScan *pages;		/* NULL: rows come one by one */
-	bool		pages_known;
+	PageSource	pages;			/* of the child */
 } GpuSortState;
 
 extern void gpusort_node_init(void);

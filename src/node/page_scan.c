@@ -19,6 +19,8 @@
  *
  * Only scans of columns alone: a row is then its tuple, or some of its columns.  A
  * scan's conditions are evaluated here as the scan node would, in the same order.
+ * The scans may be those below an Append, the partitions of a table: it runs one
+ * after the other and tells which.
  *
  * On error: nothing is held that the child does not hold.
  */
@@ -31,6 +33,9 @@
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
+
+/* A scan of fewer rows is not worth the slots. */
+#define ROWS_BEFORE_PAGES	64
 
 /* The columns of the tuple that make the child's row; false if there is more to it. */
 static bool
@@ -53,7 +58,8 @@ map_columns(const SeqScanState *child, AttrNumber *atts)
 	return true;
 }
 
-PageScan *
+/* For a scan of a heap that gives out columns; NULL for any other plan. */
+static PageScan *
 page_scan_create(PlanState *ps, const Stage *stage)
 {
 	SeqScanState *child = (SeqScanState *) ps;
@@ -146,7 +152,8 @@ measure_page(PageScan *scan)
 	}
 }
 
-bool
+/* The rows of the page where the scan is, from the one it gave out last. */
+static bool
 page_scan_take(PageScan *scan)
 {
 	HeapScanDesc heap = (HeapScanDesc) scan->child->ss.ss_currentScanDesc;
@@ -229,7 +236,7 @@ page_scan_stage(PageScan *scan, Stage *stage, size_t at)
 	page_keys_stage(&scan->keys, stage, at + done, data + done, scan->n - done);
 }
 
-void
+static void
 page_scan_end(PageScan *scan)
 {
 	if (!scan->whole)
@@ -239,4 +246,75 @@ page_scan_end(PageScan *scan)
 	ExecDropSingleTupleTableSlot(scan->tuple_slot);
 	pfree(scan->atts);
 	pfree(scan);
+}
+
+void
+page_source_init(PageSource *source, PlanState *top)
+{
+	memset(source, 0, sizeof(*source));
+	source->top = top;
+	source->possible = IsA(top, SeqScanState) || IsA(top, AppendState);
+}
+
+/* The plan that gave the last row, from under Appends. */
+static PlanState *
+row_giver(PlanState *ps)
+{
+	while (IsA(ps, AppendState))
+	{
+		AppendState *append = (AppendState *) ps;
+
+		/* several may be under way at once, and none tells which gave the row */
+		if (append->as_nasyncplans > 0 || append->as_whichplan < 0)
+			return ps;
+		ps = append->appendplans[append->as_whichplan];
+	}
+	return ps;
+}
+
+/* Rows that went past the Appends between the plan and the scan. */
+static void
+count_appended(PlanState *ps, int rows)
+{
+	while (IsA(ps, AppendState))
+	{
+		if (ps->instrument != NULL)
+			InstrUpdateTupleCount(ps->instrument, rows);
+		ps = ((AppendState *) ps)->appendplans[((AppendState *) ps)->as_whichplan];
+	}
+}
+
+PageScan *
+page_source_take(PageSource *source, const Stage *stage, MemoryContext cxt)
+{
+	PlanState  *giver = row_giver(source->top);
+
+	if (unlikely(giver != source->current))
+	{
+		page_source_end(source);
+		source->current = giver;
+	}
+	if (unlikely(!source->known))
+	{
+		MemoryContext old;
+
+		if (++source->rows < ROWS_BEFORE_PAGES)
+			return NULL;
+		old = MemoryContextSwitchTo(cxt);
+		source->scan = page_scan_create(giver, stage);
+		source->known = true;
+		MemoryContextSwitchTo(old);
+	}
+	if (source->scan == NULL || !page_scan_take(source->scan))
+		return NULL;
+	count_appended(source->top, source->scan->n - 1);
+	return source->scan;
+}
+
+void
+page_source_end(PageSource *source)
+{
+	if (source->scan != NULL)
+		page_scan_end(source->scan);
+	page_source_init(source, source->top);
 }

@@ -33,18 +33,28 @@ typedef struct PageScan
 	OffsetNumber offsets[MaxHeapTuplesPerPage];
 } PageScan;
 
-/*
- * For a child that is a scan of a heap without conditions; NULL for any other.
- * Lives in the current memory context.
- */
-extern PageScan *page_scan_create(PlanState *child, const Stage *stage);
+/* Where the rows of a plan come from: a scan, or the scans below an Append in turn. */
+typedef struct PageSource
+{
+	PlanState  *top;
+	bool		possible;		/* it may have pages at all */
+	PlanState  *current;		/* the plan that gave the last row */
+	int			rows;			/* that came one by one from it */
+	bool		known;			/* scan was looked for */
+	PageScan   *scan;			/* of current; NULL: rows come one by one */
+} PageSource;
+
+extern void page_source_init(PageSource *source, PlanState *top);
 
 /*
- * The child has just given out a row: takes that row and those after it on its
- * page.  The child's next row is the next page's first.  The rows stay where they
- * are until then.  False if it cannot be done with this page.
+ * The plan has just given out a row: takes that row and those after it on its
+ * page.  The plan's next row is the next page's first.  The rows stay where they
+ * are until then.  NULL if the row has to be taken by itself.  Memory is taken
+ * from cxt; stage is that of the sort.
  */
-extern bool page_scan_take(PageScan *scan);
+extern PageScan *page_source_take(PageSource *source, const Stage *stage, MemoryContext cxt);
+
+extern void page_source_end(PageSource *source);
 
 /* Row i as the child would give it out, until the next call. */
 extern TupleTableSlot *page_scan_row(PageScan *scan, int i);
@@ -54,8 +64,6 @@ extern TupleTableSlot *page_scan_row(PageScan *scan, int i);
  * does not count them.
  */
 extern void page_scan_stage(PageScan *scan, Stage *stage, size_t at);
-
-extern void page_scan_end(PageScan *scan);
 
 /* Where a tuple's columns begin. */
 static inline const char *
