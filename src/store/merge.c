@@ -2,12 +2,16 @@
  * merge.c
  *	  k-way merge of sorted runs with a tree of losers.
  *
- * An inner node of the tree holds the run that lost the match there, the root's
- * parent the winner.  The next row of the winner's run plays its way up again:
- * log2(k) comparisons of 128-bit numbers that lie side by side in an array, and
- * a comparator only where two cut keys are equal.  Between rows that are equal
- * the run with the smaller number wins, and runs are numbered in input order:
- * the merge is stable.
+ * An inner node of the tree holds the run that lost the match there, with its
+ * key; the root's parent holds the winner.  The next row of the winner's run plays
+ * its way up again: log2(k) comparisons of 128-bit numbers whose outcome nobody
+ * can predict, so winner and loser change places without a branch.  Only equal keys
+ * branch, to the end of a run (whose key is the largest), to a comparator where keys
+ * are cut, and between rows that are equal the run with the smaller number wins:
+ * runs are numbered in input order, the merge is stable.
+ *
+ * A run's next row is some k rows away from its turn when the one before it is
+ * taken, in a buffer that has left the cache since: its memory is asked for then.
  *
  * Memory policy: the caller gives the read buffers, and takes no more runs than
  * merge_fan_in() allows.  An ERROR leaves the file to its resource owner.
@@ -19,14 +23,23 @@
 #define MERGE_MIN_FAN_IN		6
 #define MERGE_MAX_FAN_IN		500
 
+/* Longer rows gain nothing from having more of them asked for. */
+#define MERGE_PREFETCH			64
+
+/* A run in the tree. */
+typedef struct MergeNode
+{
+	MergeKey	key;			/* of its current row; the largest if it has ended */
+	uint64		run;
+} MergeNode;
+
 struct Merge
 {
 	MergeOrder	order;
 	int			nruns;
 	bool		started;
-	int			winner;
-	int		   *losers;			/* inner nodes 1 .. nruns - 1 */
-	MergeKey   *keys;			/* of each run's current row */
+	MergeNode	winner;
+	MergeNode  *losers;			/* inner nodes 1 .. nruns - 1 */
 	MinimalTuple *rows;			/* NULL: the run has ended */
 	RunReader  *readers;
 };
@@ -39,29 +52,31 @@ merge_fan_in(const SpillFile *file, Size memory)
 	return (int) Max(MERGE_MIN_FAN_IN, Min(n, MERGE_MAX_FAN_IN));
 }
 
-/* Fetches run r's next row. */
-static inline void
+/* Fetches run r's next row; returns its key. */
+static inline MergeKey
 merge_advance(Merge *merge, int r)
 {
 	MinimalTuple row = run_reader_next(&merge->readers[r]);
 
 	merge->rows[r] = row;
-	if (row != NULL)
-		merge->keys[r] = merge->order.key(merge->order.arg, row);
-	else
+	if (unlikely(row == NULL))
+	{
 		run_reader_close(&merge->readers[r]);
+		return ~(MergeKey) 0;
+	}
+	__builtin_prefetch((char *) row + MAXALIGN(row->t_len));
+	__builtin_prefetch((char *) row + MAXALIGN(row->t_len) + MERGE_PREFETCH);
+	return merge->order.key(merge->order.arg, row);
 }
 
-/* Does run a's row go before run b's? */
-static inline bool
-merge_before(Merge *merge, int a, int b)
+/* Does run a's row go before run b's, whose key is the same? */
+static pg_noinline bool
+merge_equal_before(Merge *merge, int a, int b)
 {
 	int			cmp;
 
 	if (merge->rows[a] == NULL || merge->rows[b] == NULL)
 		return merge->rows[a] != NULL || (merge->rows[b] == NULL && a < b);
-	if (merge->keys[a] != merge->keys[b])
-		return merge->keys[a] < merge->keys[b];
 	if (!merge->order.exact)
 	{
 		cmp = merge->order.compare(merge->order.arg, merge->rows[a], merge->rows[b]);
@@ -71,24 +86,46 @@ merge_before(Merge *merge, int a, int b)
 	return a < b;
 }
 
+static inline bool
+merge_before(Merge *merge, const MergeNode *a, const MergeNode *b)
+{
+	if (unlikely(a->key == b->key))
+		return merge_equal_before(merge, (int) a->run, (int) b->run);
+	return a->key < b->key;
+}
+
+/* Lets a and b change places if so, without a branch. */
+static inline void
+swap_if(bool so, MergeNode *a, MergeNode *b)
+{
+	uint64		mask = -(uint64) so;
+	MergeKey	key = (a->key ^ b->key) & ((MergeKey) mask << 64 | mask);
+	uint64		run = (a->run ^ b->run) & mask;
+
+	a->key ^= key;
+	b->key ^= key;
+	a->run ^= run;
+	b->run ^= run;
+}
+
 /* Plays the tree below node; leaf r is node nruns + r.  Returns the winner. */
-static int
+static MergeNode
 merge_play(Merge *merge, int node)
 {
-	int			a;
-	int			b;
+	MergeNode	a;
+	MergeNode	b;
 
 	if (node >= merge->nruns)
-		return node - merge->nruns;
-	a = merge_play(merge, 2 * node);
-	b = merge_play(merge, 2 * node + 1);
-	if (merge_before(merge, a, b))
 	{
-		merge->losers[node] = b;
+		a.run = node - merge->nruns;
+		a.key = merge_advance(merge, (int) a.run);
 		return a;
 	}
-	merge->losers[node] = a;
-	return b;
+	a = merge_play(merge, 2 * node);
+	b = merge_play(merge, 2 * node + 1);
+	swap_if(merge_before(merge, &b, &a), &a, &b);
+	merge->losers[node] = b;
+	return a;
 }
 
 Merge *
@@ -99,8 +136,7 @@ merge_begin(SpillFile *file, SpillRun **runs, int nruns, char *buffers,
 
 	merge->order = *order;
 	merge->nruns = nruns;
-	merge->losers = palloc0(nruns * sizeof(int));
-	merge->keys = palloc0(nruns * sizeof(MergeKey));
+	merge->losers = palloc(nruns * sizeof(MergeNode));
 	merge->rows = palloc0(nruns * sizeof(MinimalTuple));
 	merge->readers = palloc0(nruns * sizeof(RunReader));
 	for (int r = 0; r < nruns; r++)
@@ -112,34 +148,28 @@ merge_begin(SpillFile *file, SpillRun **runs, int nruns, char *buffers,
 MinimalTuple
 merge_next(Merge *merge)
 {
-	int			w;
+	MergeNode	w;
 
 	if (unlikely(!merge->started))
 	{
-		for (int r = 0; r < merge->nruns; r++)
-			merge_advance(merge, r);
 		w = merge_play(merge, 1);
 		merge->started = true;
 	}
 	else
 	{
 		w = merge->winner;
-		if (merge->rows[w] == NULL)
+		if (merge->rows[w.run] == NULL)
 			return NULL;
-		merge_advance(merge, w);
-		for (int node = (merge->nruns + w) / 2; node > 0; node /= 2)
+		w.key = merge_advance(merge, (int) w.run);
+		for (int node = (int) (merge->nruns + w.run) / 2; node > 0; node /= 2)
 		{
-			int			l = merge->losers[node];
+			MergeNode  *l = &merge->losers[node];
 
-			if (merge_before(merge, l, w))
-			{
-				merge->losers[node] = w;
-				w = l;
-			}
+			swap_if(merge_before(merge, l, &w), l, &w);
 		}
 	}
 	merge->winner = w;
-	return merge->rows[w];
+	return merge->rows[w.run];
 }
 
 void
@@ -151,7 +181,6 @@ merge_end(Merge *merge)
 			run_reader_close(&merge->readers[r]);
 	}
 	pfree(merge->losers);
-	pfree(merge->keys);
 	pfree(merge->rows);
 	pfree(merge->readers);
 	pfree(merge);
