@@ -35,6 +35,7 @@ sub kill_hard
 
 wait_ready('start');
 is($node->safe_psql('postgres', $use), '0|0|64|0', 'nothing is used at the start');
+unlike(slurp_file('/proc/' . $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()') . '/maps'), qr/SYSV/, 'the device process has no hold on the data directory');
 is($node->safe_psql('postgres', "SELECT runs_on FROM gpusort_algorithms() WHERE algorithm = 'gpu_radix'"), 'gpu', 'its algorithms are listed');
 
 my $rows = 40_000;
@@ -139,7 +140,7 @@ for my $q ('SELECT k FROM t ORDER BY random()', 'WITH c AS MATERIALIZED (SELECT 
 
 # settings
 like($node->safe_psql('postgres', "SET gpusort.device = off; SELECT route('SELECT k FROM t ORDER BY k')"), qr/^host: cpu .*device off, not gpu radix: gpusort.device is off/, 'gpusort.device = off');
-like($node->safe_psql('postgres', "SET gpusort.device = '5'; SELECT route('SELECT k FROM t ORDER BY k')"), qr/^host: cpu/, 'a device that is not there');
+like($node->safe_psql('postgres', "SET gpusort.device = '5'; SELECT route('SELECT k FROM t ORDER BY k')"), qr/^host: cpu .*not gpu radix: there is no device/, 'a device that is not there');
 like($node->safe_psql('postgres', "SET gpusort.device = '0'; SELECT route('SELECT k FROM t ORDER BY k')"), qr/^\w+: gpu/, 'a device by number');
 my ($rc, $out, $err) = $node->psql('postgres', "SET gpusort.device = 'all'");
 like($err, qr/invalid value for parameter "gpusort.device".*\n.*list of device numbers/, 'a wrong list');

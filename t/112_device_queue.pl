@@ -178,5 +178,56 @@ like($node->safe_psql('postgres', "$set SET statement_timeout = '5s'; SELECT rou
 	device_unused($node, 'no end');
 }
 
+# the server is restarted while one holds and others wait
+{
+	my $holder = session('holder', 'hang_sort');
+	wait_for(1, 0, 'restart: a job holds most of the memory');
+	my @waiting = map { session('large') } 1 .. 2;
+	wait_for(1, 2, 'restart: others wait');
+	$node->restart;
+	$_->{run}->finish for $holder, @waiting;
+	device_ready($node, 'restart');
+	device_unused($node, 'restart');
+}
+
+# far more jobs than there are slots and chunks
+$node->append_conf('postgresql.conf', "gpusort.device_memory = 2GB\ngpusort.staging_memory = 32MB");
+$node->restart;
+device_ready($node, 'many jobs');
+{
+	my $s = $node->background_psql('postgres', on_error_stop => 0);
+	my $n = 100;
+
+	$s->query("SET work_mem = '64kB'; SET gpusort.algorithm = gpu_radix; BEGIN");
+	$s->query("DECLARE c$_ NO SCROLL CURSOR FOR SELECT id, k FROM t WHERE id <= 3000 ORDER BY k; FETCH 1 c$_") for 1 .. $n;
+	my ($jobs, $free) = split /\|/, $node->safe_psql('postgres', 'SELECT jobs, staging_free FROM gpusort_devices()');
+	cmp_ok($jobs, '>', 16, "$jobs of $n cursors have a job");
+	cmp_ok($free, '<', 2 * 32 * 1024 * 1024 / 64, 'all chunks are in use');
+	is($node->safe_psql('postgres', "SET gpusort.algorithm = gpu_radix; SET statement_timeout = '60s'; SET work_mem = '64kB'; SELECT result FROM check_sort('SELECT * FROM t WHERE id <= 3000 ORDER BY k')"),
+		'same', 'the next is sorted too');
+	$s->query("MOVE ALL c$_") for 1 .. $n;
+	$s->query('COMMIT');
+	is($s->{stderr}, '', 'all are read to the end');
+	session_ok($s, 'many jobs');
+	$s->quit;
+	device_unused($node, 'many jobs');
+}
+
+# as little as can be set
+for my $case ([ 'gpusort.staging_memory = 1MB', qr/^gpu radix/ ], [ 'gpusort.device_memory = 1MB', qr/^cpu .*does not fit the device memory/ ])
+{
+	my ($conf, $where) = @$case;
+	$node->append_conf('postgresql.conf', $conf);
+	$node->restart;
+	device_ready($node, $conf);
+	for my $mem ('64kB', '256MB')
+	{
+		is($node->safe_psql('postgres', "SET work_mem = '$mem'; SET gpusort.algorithm = gpu_radix; SELECT result FROM check_sort('SELECT * FROM t WHERE id <= 50000 ORDER BY k')"),
+			'same', "$conf, $mem");
+	}
+	like($node->safe_psql('postgres', "$set SELECT route('$query{large}')"), $where, "$conf: the route");
+	device_unused($node, $conf);
+}
+
 $node->stop;
 done_testing();

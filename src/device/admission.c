@@ -14,8 +14,9 @@
  * once.  What to expect follows from what jobs have lately held and how long
  * (Little's law): memory comes free at the rate of what is held divided by the mean
  * time for which a byte is held.  Jobs that are far older than that (cursors that
- * nobody reads on) are taken to stay.  An algorithm that a user forces is waited
- * for without such thoughts.
+ * nobody reads on) are taken to stay, and our own (cursors of this session) do stay.
+ * For an algorithm that a user forces only the latter count, until a session has
+ * waited in vain.
  *
  * Wake-ups: whoever frees a slot sets the latch of the first in the queue, without
  * a lock, since it may be the device process; the first takes what it needs or
@@ -61,6 +62,9 @@ typedef struct Room
 
 /* This backend's place in the queue; 0: none. */
 static uint64 my_ticket = 0;
+
+/* Since it last got in, it has waited for all its patience. */
+static bool waited_in_vain = false;
 
 uint64
 device_now_us(void)
@@ -161,14 +165,14 @@ find_room(const Room *room, const Request *request, int ahead, RouteDevice *why)
 	return best;
 }
 
-/* Up to want chunks, no more than a share of what is free. */
+/* Up to want chunks, no more than an eighth of what is free, that many get some. */
 static int
 take_chunks(const Room *room, int want, int ahead, uint32 *chunks)
 {
 	int			left = room->chunks - DEVICE_MIN_CHUNKS * ahead;
 	int			n = 0;
 
-	want = Max(DEVICE_MIN_CHUNKS, Min(want, Min(DEVICE_JOB_CHUNKS, left / 4)));
+	want = Max(DEVICE_MIN_CHUNKS, Min(want, Min(DEVICE_JOB_CHUNKS, left / 8)));
 	for (int c = 0; n < want; c++)
 	{
 		if ((room->taken[c / BITS_PER_BYTE] & (1 << (c % BITS_PER_BYTE))) == 0)
@@ -215,6 +219,7 @@ try_open(const DeviceJobSpec *spec, const Request *request, int ahead,
 	pg_atomic_write_u32(&slot->command, DEVICE_LOAD);
 	pg_atomic_write_u32(&slot->status, DEVICE_LOADING);
 	slot->cancel = 0;
+	waited_in_vain = false;
 	*word = device_slot_word(generation, DEVICE_SLOT_OPEN);
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->state, *word);
@@ -226,15 +231,23 @@ try_open(const DeviceJobSpec *spec, const Request *request, int ahead,
  * ------------------------------------------------------------------------
  */
 
-/* Time until so much more comes free, where turning is what comes and goes. */
+/*
+ * Time until needed is free where free is now, of a total of which some stays.
+ */
 static double
-time_for(double missing, double turning, double hold_us)
+time_for(double needed, double free, double total, double staying, double least,
+		 double hold_us)
 {
-	return missing <= 0 ? 0 : turning <= 0 ? DBL_MAX : missing / turning * hold_us;
+	double		turning = total - staying;
+
+	if (turning < least)
+		return DBL_MAX;
+	return needed <= free ? 0 : (needed - free) / turning * hold_us;
 }
 
+/* DBL_MAX: there never will be room.  any_age: only our own jobs stay. */
 static double
-expected_wait_us(const Request *request, int ahead)
+expected_wait_us(const Request *request, int ahead, bool any_age)
 {
 	double		hold_us = device_shared->hold_us;
 	double		byte_hold_us = device_shared->byte_hold_us;
@@ -246,6 +259,8 @@ expected_wait_us(const Request *request, int ahead)
 	double		bytes = (double) request->bytes;
 	int			ndevices = 0;
 	double		memory_us = DBL_MAX;
+	double		slot_us;
+	double		chunk_us;
 	Room		room;
 
 	look_around(&room);
@@ -253,7 +268,8 @@ expected_wait_us(const Request *request, int ahead)
 	{
 		const DeviceSlot *slot = &device_shared->slots[i];
 
-		if (!in_use(slot) || (double) (now - slot->opened_us) < staying_us)
+		if (!in_use(slot) ||
+			(slot->pid != MyProcPid && (any_age || (double) (now - slot->opened_us) < staying_us)))
 			continue;
 		staying[slot->device] += (double) slot->device_bytes;
 		staying_chunks += slot->nchunks;
@@ -269,29 +285,29 @@ expected_wait_us(const Request *request, int ahead)
 	}
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
-		double		turning = (double) device_shared->devices[d].budget - staying[d];
-
-		if ((request->devices & device_bit(d)) != 0 && turning >= (double) request->bytes)
-			memory_us = Min(memory_us, time_for(bytes - (double) room.memory[d],
-												turning, byte_hold_us));
+		if ((request->devices & device_bit(d)) != 0)
+			memory_us = Min(memory_us,
+							time_for(bytes, (double) room.memory[d],
+									 (double) device_shared->devices[d].budget, staying[d],
+									 (double) request->bytes, byte_hold_us));
 	}
-	return Max(memory_us,
-			   Max(time_for(ahead + 1 - room.slots, DEVICE_SLOTS - staying_slots, hold_us),
-				   time_for(DEVICE_MIN_CHUNKS * (ahead + 1) - room.chunks,
-							device_shared->staging_chunks - staying_chunks, hold_us)));
+	slot_us = time_for(ahead + 1, room.slots, DEVICE_SLOTS, staying_slots, 1, hold_us);
+	chunk_us = time_for(DEVICE_MIN_CHUNKS * (ahead + 1), room.chunks,
+						device_shared->staging_chunks, staying_chunks, DEVICE_MIN_CHUNKS, hold_us);
+	return Max(memory_us, Max(slot_us, chunk_us));
 }
 
 /* *expected_us says why not, if that is the reason. */
 static bool
 worth_waiting(const Request *request, double patience_us, double *expected_us)
 {
+	bool		forced = gpusort_forced_algorithm() != NULL && !waited_in_vain;
+
 	*expected_us = 0;
 	if (patience_us <= 0 || request->devices == 0 || device_shared->nwaiting == DEVICE_QUEUE)
 		return false;
-	if (gpusort_forced_algorithm() != NULL)
-		return true;
-	*expected_us = expected_wait_us(request, device_shared->nwaiting);
-	return *expected_us <= patience_us;
+	*expected_us = expected_wait_us(request, device_shared->nwaiting, forced);
+	return forced ? *expected_us < DBL_MAX : *expected_us <= patience_us;
 }
 
 /* ------------------------------------------------------------------------
@@ -424,6 +440,7 @@ wait_for_room(const DeviceJobSpec *spec, const Request *request, double patience
 		{
 			leave_place(place);
 			LWLockRelease(device_shared->lock);
+			waited_in_vain = left_us <= 0 && slot == NULL;
 			return slot;
 		}
 		wake_from(place + 1);
@@ -446,11 +463,13 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
 	request.devices = devices_for(device_bytes);
 	slot = try_open(spec, &request, device_shared->nwaiting, word, why);
+	if (slot == NULL && devices_for(0) == 0)
+		*why = ROUTE_DEVICE_NONE;
 	if (slot == NULL && *why != ROUTE_DEVICE_NONE &&
 		worth_waiting(&request, patience_us, &expected_us))
 		enter_queue(&request);
 	LWLockRelease(device_shared->lock);
-	if (expected_us > patience_us)
+	if (my_ticket == 0 && expected_us > patience_us)
 		ereport(DEBUG1,
 				(errmsg_internal("gpusort: to wait for the device would take %.3g ms and may cost %.3g",
 								 expected_us / 1000, patience_us / 1000)));

@@ -96,7 +96,7 @@ begin_job(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, Gpusort
 	return job_allocate(api, slot, job, err);
 }
 
-/* Says so to the backend; after a CUDA error, ends the process. */
+/* Says so to the backend; ends the process if the device can no longer be used. */
 static void
 fail_job(DeviceSlot *slot, ProcessJob *job, GpusortStatus status, const GpusortError *err)
 {
@@ -107,7 +107,7 @@ fail_job(DeviceSlot *slot, ProcessJob *job, GpusortStatus status, const GpusortE
 	pg_atomic_write_u32(&slot->status, DEVICE_ERROR);
 	SetLatch(slot->latch);
 	job->phase = JOB_OVER;
-	if (status == GPUSORT_CUDA_ERROR)
+	if (status == GPUSORT_CUDA_ERROR || status == GPUSORT_NO_DEVICE)
 		device_process_fails("CUDA error on device %d: %s (%s:%d)",
 							 device_shared->devices[slot->device].index,
 							 err->message, err->file, (int) err->line);
@@ -143,7 +143,7 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 		if (status == GPUSORT_NOT_READY)
 			return DEVICE_STEP_IN_FLIGHT;
 		job_release(api, job);
-		if (status == GPUSORT_CUDA_ERROR)
+		if (status != GPUSORT_OK)
 			fail_job(slot, job, status, err);
 	}
 	note_hold(slot);

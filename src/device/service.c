@@ -21,6 +21,7 @@
 #include "postgres.h"
 
 #include <signal.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #ifdef __linux__
@@ -37,6 +38,7 @@
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/pg_shmem.h"
 #include "storage/proc.h"
 #include "utils/ps_status.h"
 #include "utils/timestamp.h"
@@ -68,7 +70,21 @@ handle_sigchld(SIGNAL_ARGS)
 	errno = save_errno;
 }
 
-/* In the forked child: nothing of the worker's identity may stay. */
+/* An immediate shutdown reaches our process group: no core file for that. */
+static void
+handle_sigquit(SIGNAL_ARGS)
+{
+	_exit(2);
+}
+
+/*
+ * In the forked child: nothing of the worker's identity may stay.
+ *
+ * Nor its hold on the data directory, which is the attachment to a small segment of
+ * System V shared memory where the large one is of another kind.  The driver may take
+ * long to end this process, which touches no file of the directory: the next
+ * server need not wait for it.
+ */
 static void
 become_device_process(pid_t supervisor)
 {
@@ -80,8 +96,10 @@ become_device_process(pid_t supervisor)
 	MyProcPid = getpid();
 	MyProc = NULL;
 	on_exit_reset();
+	if (shared_memory_type == SHMEM_TYPE_MMAP && UsedShmemSegAddr != NULL)
+		(void) shmdt(UsedShmemSegAddr);
 	pqsignal(SIGTERM, PG_SIG_DFL);
-	pqsignal(SIGQUIT, PG_SIG_DFL);
+	pqsignal(SIGQUIT, handle_sigquit);
 	pqsignal(SIGCHLD, PG_SIG_DFL);
 	pqsignal(SIGHUP, PG_SIG_IGN);
 	pqsignal(SIGINT, PG_SIG_IGN);
