@@ -50,6 +50,8 @@ CREATE TABLE lim_p1 PARTITION OF lim_p FOR VALUES FROM (0) TO (2000);
 CREATE TABLE lim_p2 PARTITION OF lim_p FOR VALUES FROM (2000) TO (9000);
 INSERT INTO lim_p SELECT * FROM lim;
 ANALYZE lim_p;
+-- from 16 on a join keeps the order of its outer side
+SET enable_incremental_sort = off;
 SELECT q, c.*
 FROM unnest(ARRAY[
 	'SELECT * FROM ((SELECT u FROM lim_p1 ORDER BY u) UNION ALL (SELECT u FROM lim_p2 ORDER BY u)) s LIMIT 9',
@@ -61,6 +63,7 @@ FROM unnest(ARRAY[
 	'SELECT u FROM (SELECT u FROM lim_p ORDER BY u LIMIT 3) s, generate_series(1, 3) g ORDER BY u, g LIMIT 5']) WITH ORDINALITY AS x (q, i),
 	check_sort(q) c
 ORDER BY i;
+RESET enable_incremental_sort;
 -- a bound over a Gather Merge is not ours
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;

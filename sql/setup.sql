@@ -109,6 +109,7 @@ DECLARE
 BEGIN
 	FOR line IN EXECUTE format('EXPLAIN (ANALYZE ON, %s) %s', options, query) LOOP
 		-- what later versions add
+		line := regexp_replace(line, ',\n *"Disabled": false(?=\n *\})', '', 'g');
 		line := regexp_replace(line, '\n *("?Disabled"?: false,?|<Disabled>false</Disabled>)(?=\n|$)', '', 'g');
 		CONTINUE WHEN line ~ '^ *("?Disabled|Replaces: )';
 		line := regexp_replace(line, '(Memory|Disk): \d+kB', '\1: NkB', 'g');
