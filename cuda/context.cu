@@ -384,7 +384,8 @@ gpusort_host_register(GpusortContext *ctx, void *p, uint64_t bytes, GpusortError
 	block = (Owned *) calloc(1, sizeof(*block));
 	if (!block)
 		FAIL(GPUSORT_NO_MEMORY, "no host memory");
-	error = cudaHostRegister(p, bytes, cudaHostRegisterDefault);
+	/* one pool serves all devices */
+	error = cudaHostRegister(p, bytes, cudaHostRegisterPortable);
 	if (error != cudaSuccess)
 	{
 		free(block);
