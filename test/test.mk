@@ -41,7 +41,7 @@ unit-run-%:
 
 # rows per table: make bench-queries ROWS=1000000
 bench-queries:
-	@bench/queries $(if $(ROWS),--rows=$(ROWS))
+	@bench/queries --phases $(if $(ROWS),--rows=$(ROWS))
 
 print-regress:
 	@echo $(REGRESS)
