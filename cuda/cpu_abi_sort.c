@@ -13,10 +13,60 @@
  * Sorts
  * ------------------------------------------------------------------------
  */
+/*
+ * The library's list.  All of them sort alike here; what differs is which jobs they
+ * take, so that whoever chooses among them can be tested.
+ */
+#define ALL_KEYS	(GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128)
+#define HP_KEYS		(GPUSORT_KEYS_32 | GPUSORT_KEYS_64)
+
 static const GpusortAlgorithm algorithms[] = {
-	{"gpu_radix", "", "a stand-in on the CPU", GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128, 1, 1},
-	{"gpu_merge", "", "a stand-in on the CPU", GPUSORT_KEYS_32 | GPUSORT_KEYS_64, 1, 1}
+	{"gpu_radix", "", "a stand-in on the CPU", ALL_KEYS, 1, 1},
+	{"gpu_merge", "", "a stand-in on the CPU", ALL_KEYS, 1, 1},
+	{"gpu_bucket", "", "a stand-in on the CPU", ALL_KEYS, 1, 1},
+	{"gpu_counting", "a known range", "a stand-in on the CPU", ALL_KEYS, 1, 1},
+	{"gpu_onehot", "a known range, few rows", "a stand-in on the CPU", ALL_KEYS, 1, 1},
+	{"gpu_hp", "keys alone, a known range", "a stand-in on the CPU", HP_KEYS, 0, 0},
+	{"gpu_hp1", "distinct keys alone, a known range", "a stand-in on the CPU", HP_KEYS, 0, 0},
+	{"gpu_hp0", "keys alone, a known range", "a stand-in on the CPU", HP_KEYS, 0, 0}
 };
+
+/* The first of those that index by value, and those that make keys from values. */
+#define BY_VALUE	3
+#define ONEHOT		4
+#define FROM_VALUES	5
+#define DISTINCT	6
+
+/* NULL if the algorithm takes the job; the conditions are the library's. */
+static const char *
+why_not(int32_t algorithm, const GpusortJob *job)
+{
+	int			bits = job->end_bit - job->begin_bit;
+	uint64_t	range = bits < 32 ? UINT64_C(1) << bits : 0;
+	unsigned	width = job->key_bits == 32 ? GPUSORT_KEYS_32 :
+		job->key_bits == 64 ? GPUSORT_KEYS_64 : GPUSORT_KEYS_128;
+
+	if ((algorithms[algorithm].key_widths & width) == 0)
+		return "it does not take keys of this width";
+	if ((job->output & GPUSORT_OUT_RIDS) && !algorithms[algorithm].rids)
+		return "it sorts keys only";
+	if (algorithm < BY_VALUE)
+		return NULL;
+	if (job->facts & GPUSORT_FACT_KEY_RANGE)
+		range = job->key_max.hi == 0 && job->key_min.hi == 0 ?
+			job->key_max.lo - job->key_min.lo + 1 : 0;
+	if (range == 0 || range > UINT32_MAX)
+		return "the keys' range is unknown or too large";
+	if (range > 65536 && range / 16 > job->n)
+		return "the keys' range is too large for so few rows";
+	if (algorithm == ONEHOT && (job->n > 4096 || range * ((job->n + 31) / 32 + 1) > 32768))
+		return "rows times values are too many";
+	if (algorithm >= FROM_VALUES && bits != job->key_bits)
+		return "it makes keys from their values: all their bits must order";
+	if (algorithm == DISTINCT && !(job->facts & GPUSORT_FACT_DISTINCT_KEYS))
+		return "the keys are not known to be distinct";
+	return NULL;
+}
 
 #define ALGORITHMS	((int32_t) (sizeof(algorithms) / sizeof(algorithms[0])))
 
@@ -36,40 +86,40 @@ GpusortStatus
 cpu_abi_sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortJob *job,
 			 uint64_t *bytes, const char **why, GpusortError *err)
 {
-	uint32_t	width = job->key_bits == 32 ? GPUSORT_KEYS_32 :
-		job->key_bits == 64 ? GPUSORT_KEYS_64 : GPUSORT_KEYS_128;
-
 	(void) ctx;
 	*bytes = sort_bytes(job);
 	*why = NULL;
 	if (!cpu_abi_algorithm(algorithm))
 		FAIL(GPUSORT_BAD_CALL, "there is no algorithm %d", (int) algorithm);
-	if ((algorithms[algorithm].key_widths & width) == 0)
-	{
-		*why = "it does not take keys of this width";
+	*why = why_not(algorithm, job);
+	if (*why)
 		FAIL(GPUSORT_UNSUPPORTED, "%s: %s", algorithms[algorithm].name, *why);
-	}
 	return GPUSORT_OK;
+}
+
+static unsigned __int128
+join(GpusortKey128 key)
+{
+	return ((unsigned __int128) key.hi << 64) | key.lo;
+}
+
+static unsigned __int128
+key_at(const GpusortJob *job, uint64_t i)
+{
+	if (job->key_bits == 32)
+		return ((const uint32_t *) job->keys)[i];
+	if (job->key_bits == 64)
+		return ((const uint64_t *) job->keys)[i];
+	return join(((const GpusortKey128 *) job->keys)[i]);
 }
 
 /* Eight bits of a key from bit on, as far as they are below end_bit. */
 static unsigned
 digit(const GpusortJob *job, uint32_t i, int bit)
 {
-	unsigned	__int128 key;
 	int			bits = job->end_bit - bit < 8 ? job->end_bit - bit : 8;
 
-	if (job->key_bits == 32)
-		key = ((const uint32_t *) job->keys)[i];
-	else if (job->key_bits == 64)
-		key = ((const uint64_t *) job->keys)[i];
-	else
-	{
-		const GpusortKey128 *k = (const GpusortKey128 *) job->keys + i;
-
-		key = ((unsigned __int128) k->hi << 64) | k->lo;
-	}
-	return (unsigned) (key >> bit) & ((1u << bits) - 1);
+	return (unsigned) (key_at(job, i) >> bit) & ((1u << bits) - 1);
 }
 
 static GpusortStatus
@@ -100,9 +150,18 @@ cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortJob *job
 	int			passes = 0;
 	GpusortStatus status = check_arrays(stream->ctx, job, err);
 
-	(void) algorithm;
 	if (status != GPUSORT_OK)
 		return status;
+	if (why_not(algorithm, job))
+		FAIL(GPUSORT_UNSUPPORTED, "%s: %s", algorithms[algorithm].name, why_not(algorithm, job));
+	if (job->facts & GPUSORT_FACT_KEY_RANGE)
+	{
+		for (uint64_t i = 0; i < job->n; i++)
+		{
+			if (key_at(job, i) < join(job->key_min) || key_at(job, i) > join(job->key_max))
+				FAIL(GPUSORT_BAD_CALL, "a key is not within the range that was told");
+		}
+	}
 	for (uint64_t i = 0; i < job->n; i++)
 		order[i] = (uint32_t) i;
 	for (int bit = job->begin_bit; bit < job->end_bit; bit += 8, passes++)
