@@ -50,7 +50,7 @@ CREATE FUNCTION gpusort_route(
 	OUT scratch_bytes bigint,
 	OUT reason text)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL SAFE ROWS 5;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL SAFE ROWS 12;
 
 -- Measures this machine and stores the constants of the router's model.
 CREATE FUNCTION gpusort_calibrate(

@@ -97,7 +97,10 @@ SELECT a.algorithm, gpusort_array(v, a.algorithm) = s AS ascending
 	   gpusort_algorithms() a
  WHERE a.runs_on = 'cpu'
  ORDER BY 1;
+-- with a GPU: t/112_device_routing.pl
+SET gpusort.device = off;
 SELECT gpusort_array(ARRAY[2, 1], 'gpu_radix');
+RESET gpusort.device;
 SELECT gpusort_array(r) = s AS reversed, gpusort_array(f) = f AS flat, gpusort_array(e) = s AS nearly
   FROM (SELECT array_agg(i ORDER BY i) s, array_agg(i ORDER BY i DESC) r,
 			   array_agg(1) f, array_agg(i ORDER BY i / 4, -i) e

@@ -6,10 +6,13 @@
 SELECT algorithm, runs_on, key_bits, stable, needs <> '' AS has_needs, paper <> '' AS has_paper
   FROM gpusort_algorithms() ORDER BY 1;
 
+-- without a GPU, as on most machines; t/112_device_routing.pl has one
+SET gpusort.device = off;
+
 -- every algorithm is listed, exactly one is chosen, it comes first, and no
 -- other is predicted to be faster
 SELECT rows, bits,
-	   count(*) = (SELECT count(*) FROM gpusort_algorithms() WHERE runs_on = 'cpu') AS complete,
+	   count(*) = (SELECT count(*) FROM gpusort_algorithms()) AS complete,
 	   count(*) FILTER (WHERE chosen) AS chosen,
 	   (array_agg(chosen ORDER BY place))[1] AS chosen_first,
 	   bool_and(predicted_ms > 0 AND scratch_bytes >= 0) FILTER (WHERE predicted_ms IS NOT NULL) AS times,
@@ -34,6 +37,11 @@ SELECT o, count(*) FILTER (WHERE chosen) AS chosen
   FROM unnest(ARRAY['random', 'sorted', 'nearly_sorted', 'reversed', 'flat']) o,
 	   gpusort_route(100000, 64, NULL, o) GROUP BY 1 ORDER BY 1;
 SELECT count(*) FILTER (WHERE chosen) AS chosen FROM gpusort_route(0, 32);
+
+-- a GPU's algorithms are listed, too, and what keeps them out
+SELECT count(*) AS gpu, bool_and(NOT chosen AND predicted_ms IS NULL AND scratch_bytes IS NULL) AS out,
+	   array_agg(DISTINCT reason) AS reasons
+  FROM gpusort_route(100000000, 64) WHERE algorithm LIKE 'gpu%';
 
 -- a wide range keeps counting out, and the reason says so
 SELECT predicted_ms IS NULL AS excluded, reason <> '' AS explained

@@ -12,6 +12,7 @@
 #include "device/admission.h"
 #include "device/client.h"
 #include "miscadmin.h"
+#include "route/gpu_model.h"
 #include "settings.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
@@ -19,8 +20,6 @@
 /* A lost wake-up costs no more than this. */
 #define WAIT_TIMEOUT_MS		200
 
-/* What rounding and small tables take on the device. */
-#define DEVICE_JOB_OVERHEAD		(UINT64CONST(8) << 20)
 
 static DeviceJob *open_jobs = NULL;
 
@@ -66,6 +65,20 @@ device_algorithm(const char *name)
 	return -1;
 }
 
+unsigned
+device_algorithms(void)
+{
+	const SortKernel *kernels = gpu_route_kernels();
+	unsigned	mask = 0;
+
+	for (int i = 0; kernels[i].name != NULL; i++)
+	{
+		if (device_algorithm(kernels[i].name) >= 0)
+			mask |= 1u << i;
+	}
+	return mask;
+}
+
 DeviceFault
 device_fault_ordered(void)
 {
@@ -75,16 +88,13 @@ device_fault_ordered(void)
 uint64
 device_job_bytes(const DeviceJobSpec *spec)
 {
-	uint64		width = spec->key_width / 8;
-	uint64		n = spec->max_rows;
+	uint64		bytes = gpu_keys_bytes(spec->max_rows, spec->key_width);
 
-	/* keys in, out and in scratch; as many rids; rows and their places */
-	uint64		bytes = n * (3 * width + 3 * sizeof(uint32));
-
+	/* rows and their places */
 	if (spec->mode == DEVICE_ROWS)
-		bytes += spec->max_row_bytes + n * sizeof(uint64) +
+		bytes += spec->max_row_bytes + spec->max_rows * sizeof(uint64) +
 			DEVICE_JOB_CHUNKS * device_shared->chunk_size;
-	return bytes + DEVICE_JOB_OVERHEAD;
+	return bytes;
 }
 
 /* ------------------------------------------------------------------------

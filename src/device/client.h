@@ -46,6 +46,9 @@ extern RouteDevice device_state(void);
 /* The ABI's index of an algorithm by name; -1 if the library has none such. */
 extern int	device_algorithm(const char *name);
 
+/* Which of gpu_route_kernels() the library has: bit i for the i-th. */
+extern unsigned device_algorithms(void);
+
 /*
  * Opens a job whose device memory, device_bytes, is reserved at once, with
  * want_chunks of the pool at most.  If there is no room, or others wait already,

@@ -25,6 +25,8 @@ job_describe_sort(const DeviceSlot *slot, const ProcessJob *job, uint64 n, Gpuso
 	sort->facts = GPUSORT_JOB_CLOBBER_INPUT;
 	if (spec->mode == DEVICE_KEYS && !spec->no_rids)
 		sort->facts |= GPUSORT_FACT_RIDS_ASCENDING;
+	if (spec->distinct)
+		sort->facts |= GPUSORT_FACT_DISTINCT_KEYS;
 	if (spec->have_range)
 	{
 		sort->facts |= GPUSORT_FACT_KEY_RANGE;
@@ -63,7 +65,10 @@ job_describe_gather(const DeviceSlot *slot, ProcessJob *job, uint64 n)
 	g->cancel = &slot->cancel;
 }
 
-/* Chooses the algorithm and says how much scratch the job takes. */
+/*
+ * Takes the job's algorithm, or if this device cannot run it, the first that it can;
+ * says how much scratch that takes.
+ */
 static GpusortStatus
 plan_scratch(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
@@ -72,12 +77,14 @@ plan_scratch(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, Gpus
 	GpusortStatus status = GPUSORT_UNSUPPORTED;
 	GpusortJob	sort;
 	const char *why;
-	int			first = Max(slot->spec.algorithm, 0);
-	int			last = slot->spec.algorithm < 0 ? device_shared->nalgorithms - 1 : first;
+	int			asked = slot->spec.algorithm;
+	int			last = slot->spec.no_other ? -1 : device_shared->nalgorithms - 1;
 
 	job_describe_sort(slot, job, slot->spec.max_rows, &sort);
-	for (int a = first; a <= last && status != GPUSORT_OK; a++)
+	for (int i = asked < 0 ? 0 : -1; i <= last && status != GPUSORT_OK; i++)
 	{
+		int			a = i < 0 ? asked : i;
+
 		if (!slot->spec.no_rids &&
 			(!device_shared->algorithms[a].stable || !device_shared->algorithms[a].rids))
 			continue;

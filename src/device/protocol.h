@@ -145,8 +145,10 @@ typedef struct DeviceJobSpec
 	int32		key_bits;		/* of them, from bit 0, order */
 	int32		algorithm;		/* index of the ABI; -1: the library's first that
 								 * can */
+	bool		no_other;		/* if it cannot, none shall */
 	bool		want_keys;		/* DEVICE_KEYS: send the keys down too */
 	bool		no_rids;		/* DEVICE_KEYS: keys are all there is */
+	bool		distinct;		/* no two keys are equal */
 	bool		have_range;		/* key_max holds, key_min is 0 */
 	GpusortKey128 key_max;
 	uint64		max_rows;		/* room to make on the device */

@@ -5,171 +5,71 @@
  * The rows stay in the arena.  Keys are packed straight into chunks of the pinned
  * staging pool, at the narrowest of 32, 64 and 128 bits, so that while one chunk
  * crosses the bus the next is packed; the staged rids travel along, because
- * mapping positions back to rids here would be a cache miss per row.  The sorted
- * rids are copied out of the chunks as these arrive.  If the key is not exact the
- * sorted keys come back too, and runs of equal ones are settled by comparison
- * while later chunks are still under way.
+ * mapping positions back to rids here would be a cache miss per row.
+ *
+ * Keys of a large sort go up while its rows still come in.  From some number of
+ * rows on, when the router says that the device will be worth it, each chunk's
+ * worth of staged keys is sent as soon as it is there: it is still in the cache
+ * then, and at the end of the scan only the last chunk is missing.  The ranges
+ * are not known yet, so these keys have the bits of their types
+ * (device_layout.h).  Should that turn out not to do (a NULL without a place, more
+ * rows than expected, all of them in order) the job is dropped, and what is right for
+ * the whole input is done at the end: the staged keys are all here.
  *
  * A sort whose rows are its keys (keys_only.h) sends no rids and gets the keys back.
+ * device_keys_down.c has the way back.
  *
- * Memory policy: nothing but the rids, n * 4 bytes.  Staging is the pool's.
- *
- * On error: the rows are all here, so whatever happens to the job the CPU can
- * sort them, and does.  An ERROR (a cancel, a comparator) closes the job with the
- * sorter's memory context.
+ * On error: rows and staged keys are kept until the result is here, so whatever happens
+ * to the job the CPU can sort them, and does.  An ERROR (a cancel, a comparator)
+ * closes the job with the sorter's memory context.
  */
 #include "postgres.h"
 
-#include "device/client.h"
 #include "miscadmin.h"
-#include "node/device_sort.h"
-#include "node/verify.h"
-#include "port/pg_bitutils.h"
+#include "node/device_keys.h"
 #include "route/gpu_model.h"
 #include "settings.h"
-#include "sqlapi/sqlapi.h"
-#include "stat.h"
 
-/* Room for the words on what is wrong with a result. */
-#define DEVICE_WHY_SIZE	128
+/* Keys of so many rows are waited for before some are sent. */
+#define STREAM_AFTER_ROWS	((size_t) 1 << 18)
 
-/* Neighbours looked at to tell whether the input may be sorted already. */
-#define ORDER_SAMPLE	256
+/* Room beyond what is expected, so that an estimate may be a bit off. */
+#define STREAM_MARGIN		1.25
 
-static int
-key_width(const KeyLayout *layout)
+static size_t
+rows_per_chunk(const Sorter *sorter, int key_width)
 {
-	return layout->total_bits <= 32 ? 32 : layout->total_bits <= 64 ? 64 : 128;
+	Size		row = key_width / 8 + (sorter->spec.keys_only ? 0 : sizeof(uint32));
+
+	return (device_shared->chunk_size - DEVICE_PART_ALIGN) / row;
 }
 
-/* The facts as the CPU's routing will see them. */
-static void
-fill_facts(const Sorter *sorter, const KeyLayout *layout, uint64 key_range, RouteFacts *facts)
-{
-	const Stage *stage = &sorter->stage;
-	int			rid_bits = 0;
-
-	if (!sorter->spec.keys_only && stage->rids[stage->n - 1] != 0)
-		rid_bits = 1 + pg_leftmost_one_pos32(stage->rids[stage->n - 1]);
-	memset(facts, 0, sizeof(*facts));
-	facts->n = stage->n;
-	if (sorter->spec.keys_only && layout->total_bits > 64)
-	{
-		facts->format = SORT_REC_128;
-		facts->end_bit = layout->total_bits;
-	}
-	else
-	{
-		/* cut to a word beside the rid, which mostly does */
-		facts->format = SORT_REC_PACKED;
-		facts->begin_bit = rid_bits;
-		facts->end_bit = Max(1, Min(rid_bits + layout->total_bits, 64));
-	}
-	facts->rids_ascending = true;
-	facts->key_range = key_range;
-	facts->inexact = !layout->exact;
-	facts->bound = sorter->bound;
-	facts->threads = gpusort_threads;
-	facts->device = ROUTE_DEVICE_READY;
-	facts->forced = gpusort_forced_algorithm();
-}
-
-/* An input that looks sorted or reversed is the CPU's, which need not move it. */
+/* Opens the job that dk describes, for so many rows; false and the reason if not. */
 static bool
-looks_ordered(const Stage *stage, const KeyLayout *layout)
+open_job(Sorter *sorter, DeviceKeys *dk, uint64 max_rows, double patience_us)
 {
-	size_t		step = Max(1, stage->n / ORDER_SAMPLE);
-	size_t		descents = 0;
-	size_t		ascents = 0;
-
-	for (size_t i = 0; i + 1 < stage->n; i += step)
-	{
-		char		keys[2 * sizeof(Key128)] pg_attribute_aligned(16);
-
-		/* 128 bits hold any key; wide layouts are left-aligned either way */
-		if (layout->total_bits <= 64)
-		{
-			uint64	   *k = (uint64 *) keys;
-
-			pack_keys(stage, layout, 64, i, 2, k);
-			descents += k[1] < k[0];
-			ascents += k[1] > k[0];
-		}
-		else
-		{
-			Key128	   *k = (Key128 *) keys;
-
-			pack_keys(stage, layout, 128, i, 2, k);
-			descents += k[1] < k[0];
-			ascents += k[1] > k[0];
-		}
-	}
-	return descents == 0 || ascents == 0;
+	dk->spec.mode = DEVICE_KEYS;
+	dk->spec.max_rows = max_rows;
+	device_route_job(&dk->facts, &dk->decision, &dk->spec);
+	dk->layout.key_width = dk->spec.key_width;
+	dk->per_chunk = rows_per_chunk(sorter, dk->spec.key_width);
+	dk->ties = sorter->report.ties;
+	dk->job = device_job_open(sorter->cxt, &dk->spec, device_job_bytes(&dk->spec),
+							  (int) (max_rows / dk->per_chunk) + 1,
+							  patience_us, &dk->facts.device);
+	if (dk->job != NULL)
+		sorter->device_keys = dk;
+	return dk->job != NULL;
 }
 
-/*
- * Does the route go to the device?  *algorithm is the ABI's index or -1,
- * *patience_us what waiting for room may cost.
- */
-static bool
-route_to_device(const Sorter *sorter, const KeyLayout *layout, RouteFacts *facts,
-				int *algorithm, double *patience_us)
+void
+device_keys_end(Sorter *sorter)
 {
-	RouteFacts	cpu = *facts;
-	RouteDecision decision;
-	double		gpu_us;
-
-	*algorithm = -1;
-	*patience_us = 0;
-	if (facts->forced != NULL)
-	{
-		facts->device = device_state();
-		if (facts->device != ROUTE_DEVICE_READY || gpu_route_kernel(facts->forced) == NULL)
-			return false;
-		*algorithm = device_algorithm(facts->forced);
-		*patience_us = 1e7;
-		return *algorithm >= 0;
-	}
-	facts->device = device_state();
-	if (facts->n < GPU_MIN_ROWS || facts->device != ROUTE_DEVICE_READY ||
-		looks_ordered(&sorter->stage, layout))
-		return false;
-
-	gpusort_model_refresh(cpu.n);
-	gpusort_route_decide(&cpu, &decision);
-	gpu_us = gpu_predict_us(facts->n, key_width(layout), !layout->exact);
-	*patience_us = decision.predicted_us - gpu_us;
-	return *patience_us > 0;
-}
-
-static void
-describe_job(const Sorter *sorter, const KeyLayout *layout, uint64 key_range,
-			 const RouteFacts *facts, int algorithm, DeviceJobSpec *spec)
-{
-	memset(spec, 0, sizeof(*spec));
-	spec->mode = DEVICE_KEYS;
-	spec->key_width = key_width(layout);
-	spec->key_bits = Max(1, Min(layout->total_bits, 128));
-	spec->algorithm = algorithm;
-	spec->no_rids = sorter->spec.keys_only;
-	spec->want_keys = spec->no_rids || !layout->exact;
-	if (key_range != 0)
-	{
-		spec->have_range = true;
-		spec->key_max.lo = key_range - 1;
-	}
-	spec->max_rows = facts->n;
-	spec->fault = device_fault_ordered();
-}
-
-static inline Key128
-key_at(const char *keys, int width, size_t i)
-{
-	if (width == 32)
-		return ((const uint32 *) keys)[i];
-	if (width == 64)
-		return ((const uint64 *) keys)[i];
-	return ((const Key128 *) keys)[i];
+	if (sorter->device_keys == NULL)
+		return;
+	device_job_close(sorter->device_keys->job);
+	pfree(sorter->device_keys);
+	sorter->device_keys = NULL;
 }
 
 /* The sum of n keys, by which gpusort.verify knows them again. */
@@ -179,298 +79,183 @@ sum_keys(const char *keys, int width, size_t n)
 	Key128		sum = 0;
 
 	for (size_t i = 0; i < n; i++)
-		sum += key_at(keys, width, i);
+		sum += device_key_at(keys, width, i);
 	return sum;
 }
 
-/* Packs the keys into chunks and posts them; *sum with gpusort.verify. */
+/* Sends the next n staged rows' keys, no more than a chunk's worth. */
 static bool
-send_keys(Sorter *sorter, const KeyLayout *layout, DeviceJob *job, Key128 *sum)
+send_chunk(Sorter *sorter, size_t n)
 {
+	DeviceKeys *dk = sorter->device_keys;
 	const Stage *stage = &sorter->stage;
-	int			width = key_width(layout);
 	bool		rids = !sorter->spec.keys_only;
-	Size		row = width / 8 + (rids ? sizeof(uint32) : 0);
-	size_t		per_chunk = (device_shared->chunk_size - DEVICE_PART_ALIGN) / row;
+	int			width = dk->spec.key_width;
+	char	   *chunk = device_job_next_up(dk->job);
+	DeviceChunkDesc desc = {0};
 
-	for (size_t start = 0; start < stage->n; start += per_chunk)
-	{
-		char	   *chunk = device_job_next_up(job);
-		DeviceChunkDesc desc = {0};
-
-		if (chunk == NULL)
-			return false;
-		CHECK_FOR_INTERRUPTS();
-		desc.rows = (uint32) Min(per_chunk, stage->n - start);
-		desc.words_at = device_part(desc.rows * (width / 8));
-		desc.rows_at = desc.words_at + (rids ? desc.rows * sizeof(uint32) : 0);
-		pack_keys(stage, layout, width, start, desc.rows, chunk);
-		if (rids)
-			memcpy(chunk + desc.words_at, stage->rids + start, desc.rows * sizeof(uint32));
-		else if (gpusort_verify)
-			*sum += sum_keys(chunk, width, desc.rows);
-		device_job_post(job, &desc);
-	}
-	device_job_sort(job);
-	return !job->lost;
-}
-
-static void
-settle_ties(Sorter *sorter, uint32 *rids, size_t n)
-{
+	if (chunk == NULL)
+		return false;
 	CHECK_FOR_INTERRUPTS();
-	sorter->report.ties += n;
-	tiebreak_sort(sorter->tiebreak, &sorter->arena, rids, n);
-}
-
-/* Where the run of equal keys that is not settled yet begins, and its key. */
-typedef struct TieRun
-{
-	size_t		start;
-	Key128		key;
-} TieRun;
-
-/* Settles the runs of equal keys that end among rows [first, first + count). */
-static void
-settle_chunk(Sorter *sorter, uint32 *rids, size_t first, size_t count,
-			 const char *keys, int width, TieRun *run)
-{
-	for (size_t i = 0; i < count; i++)
-	{
-		Key128		key = key_at(keys, width, i);
-
-		if (first + i > 0 && key == run->key)
-			continue;
-		if (first + i - run->start > 1)
-			settle_ties(sorter, rids + run->start, first + i - run->start);
-		run->start = first + i;
-		run->key = key;
-	}
-}
-
-/* Takes the sorted rids from the chunks. */
-static bool
-receive_rids(Sorter *sorter, DeviceJob *job, const DeviceJobSpec *spec)
-{
-	size_t		n = sorter->stage.n;
-	size_t		done = 0;
-	uint32	   *rids;
-	TieRun		run = {0, 0};
-	DeviceChunkDesc desc;
-	char	   *chunk;
-
-	bulk_reserve(sorter->bulk, &sorter->recs, n * sizeof(uint32), 0);
-	rids = sorter->recs.ptr;
-	while ((chunk = device_job_next_down(job, &desc)) != NULL)
-	{
-		if (desc.rows > n - done)
-		{
-			device_job_lose(job, "the device sent too many rows");
-			return false;
-		}
-		memcpy(rids + done, chunk + desc.words_at, desc.rows * sizeof(uint32));
-		if (spec->want_keys)
-			settle_chunk(sorter, rids, done, desc.rows, chunk, spec->key_width, &run);
-		done += desc.rows;
-		device_job_release(job);
-		CHECK_FOR_INTERRUPTS();
-	}
-	if (job->lost)
-		return false;
-	if (done != n)
-	{
-		device_job_lose(job, "the device sent too few rows");
-		return false;
-	}
-	if (spec->want_keys && n - run.start > 1)
-		settle_ties(sorter, rids + run.start, n - run.start);
+	desc.rows = (uint32) n;
+	desc.words_at = device_part(desc.rows * (width / 8));
+	desc.rows_at = desc.words_at + (rids ? desc.rows * sizeof(uint32) : 0);
+	pack_keys(stage, &dk->layout.layout, width, dk->sent, n, chunk);
+	if (rids)
+		memcpy(chunk + desc.words_at, stage->rids + dk->sent, n * sizeof(uint32));
+	else if (gpusort_verify)
+		dk->sum += sum_keys(chunk, width, n);
+	device_job_post(dk->job, &desc);
+	dk->sent += n;
 	return true;
 }
 
-/*
- * Takes the sorted keys from the chunks, as the records of a sort that is nothing
- * but keys; why[] says what gpusort.verify found.
+/* ------------------------------------------------------------------------
+ * While rows come in
+ * ------------------------------------------------------------------------
  */
-static bool
-receive_keys(Sorter *sorter, DeviceJob *job, const DeviceJobSpec *spec, Key128 sum, char *why)
+size_t
+device_keys_after(const Sorter *sorter)
 {
-	size_t		n = sorter->stage.n;
-	size_t		done = 0;
-	int			width = spec->key_width;
-	SortRecFormat format = width <= 64 ? SORT_REC_PACKED : SORT_REC_128;
-	Key128		last = 0;
-	DeviceChunkDesc desc;
-	char	   *chunk;
+	const char *forced = gpusort_forced_algorithm();
+	const SortKernel *kernel;
 
-	bulk_reserve(sorter->bulk, &sorter->recs, n * sort_rec_size(format), 0);
-	while ((chunk = device_job_next_down(job, &desc)) != NULL)
-	{
-		if (desc.rows > n - done)
-		{
-			device_job_lose(job, "the device sent too many rows");
-			return false;
-		}
-		if (width == 128)
-		{
-			SortRec128 *recs = (SortRec128 *) sorter->recs.ptr + done;
+	if (sorter->bound > 0 || sorter->report.device_failed || !sorter->stage.complete ||
+		device_state() != ROUTE_DEVICE_READY)
+		return SIZE_MAX;
+	if (forced == NULL)
+		return STREAM_AFTER_ROWS;
+	/* some want a range, which only the end tells */
+	kernel = gpu_route_kernel(forced);
+	return kernel == NULL || gpu_by_value(kernel) ? SIZE_MAX : rows_per_chunk(sorter, 128);
+}
 
-			for (uint32 i = 0; i < desc.rows; i++)
-			{
-				recs[i].hi = (uint64) (((const Key128 *) chunk)[i] >> 64);
-				recs[i].lo = (uint64) ((const Key128 *) chunk)[i];
-			}
-		}
-		else if (width == 64)
-			memcpy((uint64 *) sorter->recs.ptr + done, chunk, desc.rows * sizeof(uint64));
-		else
-		{
-			uint64	   *words = (uint64 *) sorter->recs.ptr + done;
+/* Rows that the sort, or the run that is being made, may come to. */
+static double
+rows_to_expect(const Sorter *sorter)
+{
+	double		n = sorter->stage.n;
+	double		bytes = (double) arena_used(&sorter->arena) / n + sorter->key_cost;
+	double		rows = Max(sorter->rows_expected, 2 * n) * STREAM_MARGIN;
 
-			for (uint32 i = 0; i < desc.rows; i++)
-				words[i] = ((const uint32 *) chunk)[i];
-		}
-		if (gpusort_verify)
-		{
-			sum -= sum_keys(chunk, width, desc.rows);
-			for (uint32 i = 0; i < desc.rows; i++)
-			{
-				if (key_at(chunk, width, i) < last)
-				{
-					snprintf(why, DEVICE_WHY_SIZE, "row %zu of the result is out of order", done + i);
-					return false;
-				}
-				last = key_at(chunk, width, i);
-			}
-		}
-		done += desc.rows;
-		device_job_release(job);
-		CHECK_FOR_INTERRUPTS();
-	}
-	if (!job->lost && done != n)
-		device_job_lose(job, "the device sent too few rows");
-	if (!job->lost && gpusort_verify && sum != 0)
-		snprintf(why, DEVICE_WHY_SIZE, "the result's keys are not the input's");
-	else if (!job->lost)
-	{
-		sorter->keys = sorter->recs.ptr;
-		sorter->keys_format = format;
+	return Min(rows, Max(n, sorter->limit / bytes) + STREAM_AFTER_ROWS);
+}
+
+/* Asks whether keys shall go up now. */
+static bool
+begin_stream(Sorter *sorter)
+{
+	DeviceKeys *dk = MemoryContextAllocZero(sorter->cxt, sizeof(DeviceKeys));
+	double		rows = Min(rows_to_expect(sorter), PG_UINT32_MAX - 1);
+
+	if (device_layout_choose(&dk->layout, &sorter->stage, 32) &&
+		device_route_keys(sorter, &dk->layout.layout, dk->layout.key_width, 0,
+						  (size_t) (rows / STREAM_MARGIN), &dk->facts, &dk->decision) &&
+		open_job(sorter, dk, (uint64) rows, 0))
 		return true;
-	}
+	pfree(dk);
 	return false;
 }
 
-/* The result, whatever is wanted of it. */
-static bool
-receive(Sorter *sorter, const KeyLayout *layout, DeviceJob *job, const DeviceJobSpec *spec,
-		Key128 sum, char *why)
+void
+device_keys_stream(Sorter *sorter)
 {
-	if (spec->no_rids)
-		return receive_keys(sorter, job, spec, sum, why);
-	if (!receive_rids(sorter, job, spec))
-		return false;
-	if (gpusort_verify &&
-		!verify_rids(sorter, layout, sorter->recs.ptr, sorter->stage.n, why))
-		return false;
-	sorter->rids = sorter->recs.ptr;
-	return true;
+	DeviceKeys *dk;
+
+	if (sorter->device_keys == NULL && !begin_stream(sorter))
+	{
+		/* more rows may make it worth it */
+		sorter->send_at = 2 * sorter->stage.n;
+		return;
+	}
+	dk = sorter->device_keys;
+	while (sorter->stage.n - dk->sent >= dk->per_chunk)
+	{
+		if (!device_layout_holds(&dk->layout, &sorter->stage) ||
+			dk->sent + dk->per_chunk > dk->spec.max_rows ||
+			!send_chunk(sorter, dk->per_chunk))
+		{
+			if (dk->job->lost)
+				device_note_failure(sorter, dk->decision.kernel, dk->job->why);
+			device_keys_end(sorter);
+			sorter->send_at = SIZE_MAX;
+			return;
+		}
+	}
+	sorter->send_at = dk->sent + dk->per_chunk;
+}
+
+/* ------------------------------------------------------------------------
+ * When they are all there
+ * ------------------------------------------------------------------------
+ */
+
+/* Is the job that keys were sent to still the right one? */
+static bool
+stream_fits(Sorter *sorter)
+{
+	DeviceKeys *dk = sorter->device_keys;
+	const Stage *stage = &sorter->stage;
+
+	return device_layout_holds(&dk->layout, stage) && stage->n <= dk->spec.max_rows &&
+		(dk->facts.forced != NULL || !device_keys_ordered(stage, &dk->layout.layout));
+}
+
+/* Opens a job for what is known now. */
+static bool
+begin_whole(Sorter *sorter, const KeyLayout *layout, uint64 key_range)
+{
+	DeviceKeys *dk = MemoryContextAllocZero(sorter->cxt, sizeof(DeviceKeys));
+	SorterReport *report = &sorter->report;
+
+	dk->layout.layout = *layout;
+	if (device_route_keys(sorter, layout, device_key_width(layout->total_bits), key_range,
+						  sorter->stage.n, &dk->facts, &dk->decision) &&
+		open_job(sorter, dk, sorter->stage.n,
+				 dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US :
+				 dk->decision.cpu_us - dk->decision.predicted_us))
+		return true;
+	report->facts.device = dk->facts.device;
+	report->facts.gpu.why_not = dk->facts.gpu.why_not;
+	pfree(dk);
+	return false;
+}
+
+static bool
+send_rest(Sorter *sorter)
+{
+	DeviceKeys *dk = sorter->device_keys;
+	size_t		n = sorter->stage.n;
+
+	while (dk->sent < n)
+	{
+		if (!send_chunk(sorter, Min(dk->per_chunk, n - dk->sent)))
+			return false;
+	}
+	device_job_sort(dk->job);
+	return !dk->job->lost;
 }
 
 bool
 device_keys_sort(Sorter *sorter, const KeyLayout *layout, uint64 key_range)
 {
-	SorterReport *report = &sorter->report;
-	RouteFacts	facts;
-	DeviceJobSpec spec;
-	DeviceJob  *job;
-	double		patience_us;
-	int			algorithm;
-	uint64		ties = report->ties;
-	Key128		sum = 0;
-	char		why[DEVICE_WHY_SIZE];
+	char		why[DEVICE_WHY_SIZE] = "";
+	DeviceKeys *dk;
 
-	fill_facts(sorter, layout, key_range, &facts);
-	if (report->device_failed)
-	{
-		/* it failed once for this sort: no second time */
-		facts.device = ROUTE_DEVICE_FAILED;
-		goto use_cpu;
-	}
-	if (!route_to_device(sorter, layout, &facts, &algorithm, &patience_us))
-		goto use_cpu;
+	if (sorter->device_keys != NULL && !stream_fits(sorter))
+		device_keys_end(sorter);
+	if (sorter->device_keys == NULL && !begin_whole(sorter, layout, key_range))
+		return false;
 
-	describe_job(sorter, layout, key_range, &facts, algorithm, &spec);
-	job = device_job_open(sorter->cxt, &spec, device_job_bytes(&spec),
-						  (int) (facts.n * (spec.key_width / 8 + 4) / device_shared->chunk_size) + 1,
-						  patience_us, &facts.device);
-	if (job == NULL)
-		goto use_cpu;
-
-	if (send_keys(sorter, layout, job, &sum) &&
-		receive(sorter, layout, job, &spec, sum, why))
-	{
-		report->facts = facts;
-		report->decision.kernel = gpu_route_kernel(job->cost.algorithm);
-		report->decision.predicted_us = 0;
-		report->decision.forced_why_not = NULL;
-		report->sorted = true;
-		report->key_bits = facts.end_bit - facts.begin_bit;
-		report->bytes_up += job->bytes_up;
-		report->bytes_down += job->bytes_down;
-		report->device_sort_us += job->cost.sort_us;
-		sorter->n = sorter->stage.n;
-		sorter_note_memory(sorter, sorter->recs.size);
-		device_job_close(job);
+	sorter->report.early_rows += sorter->device_keys->sent;
+	sorter->send_at = device_keys_after(sorter);
+	if (send_rest(sorter) && device_keys_receive(sorter, why))
 		return true;
-	}
 
-	report->ties = ties;
-	device_note_failure(sorter, job->lost ? job->why : why);
-	device_job_close(job);
-	facts.device = ROUTE_DEVICE_FAILED;
-
-use_cpu:
-	report->facts.device = facts.device;
+	dk = sorter->device_keys;
+	sorter->report.ties = dk->ties;
+	sorter->report.facts.device = ROUTE_DEVICE_FAILED;
+	device_note_failure(sorter, dk->decision.kernel, dk->job->lost ? dk->job->why : why);
+	device_keys_end(sorter);
 	return false;
-}
-
-void
-device_note_failure(Sorter *sorter, const char *why)
-{
-	const char *forced = gpusort_forced_algorithm();
-
-	ereport(LOG,
-			(errmsg("a sort goes on without the GPU: %s", why)));
-	sorter->report.device_failed = true;
-	gpusort_stat_fallback(forced != NULL && gpu_route_kernel(forced) != NULL ? forced : "gpu_radix");
-}
-
-void
-device_note_unforced(RouteFacts *facts, RouteDecision *decision)
-{
-	const char *forced = gpusort_forced_algorithm();
-
-	if (forced == NULL || gpu_route_kernel(forced) == NULL)
-		return;
-	facts->forced = forced;
-	switch (facts->device)
-	{
-		case ROUTE_DEVICE_NONE:
-			decision->forced_why_not = "there is no device";
-			break;
-		case ROUTE_DEVICE_OFF:
-			decision->forced_why_not = "gpusort.device is off";
-			break;
-		case ROUTE_DEVICE_BUSY:
-			decision->forced_why_not = "too many sorts are using the device";
-			break;
-		case ROUTE_DEVICE_FULL:
-			decision->forced_why_not = "it does not fit the device memory";
-			break;
-		case ROUTE_DEVICE_FAILED:
-			decision->forced_why_not = "the device failed";
-			break;
-		case ROUTE_DEVICE_READY:
-			decision->forced_why_not = "the device has no such algorithm";
-			break;
-	}
 }

@@ -171,8 +171,11 @@ explain_device(const SorterReport *report, ExplainState *es)
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		appendStringInfoSpaces(es->str, es->indent * 2);
-		appendStringInfo(es->str, "Sort Device: %s sort=%.3f ms up=" INT64_FORMAT "kB down=" INT64_FORMAT "kB\n",
+		appendStringInfo(es->str, "Sort Device: %s sort=%.3f ms up=" INT64_FORMAT "kB down=" INT64_FORMAT "kB",
 						 report->device_rows > 0 ? "rows" : "keys", sort, up, down);
+		if (report->early_rows > 0)
+			appendStringInfo(es->str, " early=" UINT64_FORMAT, report->early_rows);
+		appendStringInfoChar(es->str, '\n');
 	}
 	else
 	{
@@ -180,6 +183,7 @@ explain_device(const SorterReport *report, ExplainState *es)
 		ExplainPropertyFloat("Sort Device Time", "ms", sort, 3, es);
 		ExplainPropertyInteger("Sort Device Up", "kB", up, es);
 		ExplainPropertyInteger("Sort Device Down", "kB", down, es);
+		ExplainPropertyInteger("Sort Device Early Rows", NULL, (int64) report->early_rows, es);
 	}
 }
 

@@ -59,6 +59,8 @@ keys_only_put(Sorter *sorter, TupleTableSlot *slot)
 	if (unlikely(stage->n == stage->capacity))
 		stage_reserve(stage, stage->n + 1);
 	stage_row(stage, slot->tts_values, slot->tts_isnull, 0);
+	if (unlikely(stage->n >= sorter->send_at))
+		device_keys_stream(sorter);
 	if (unlikely(stage->n * sorter->key_cost > sorter->limit))
 		sorter_write_run(sorter);
 }

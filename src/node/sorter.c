@@ -69,6 +69,8 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	sorter->eof = sorter->mark_eof = false;
 	memset(&sorter->report, 0, sizeof(SorterReport));
 	sorter->report.bounded = (bound > 0);
+	sorter->send_at = sorter->device_rows_allowed ? SIZE_MAX : device_keys_after(sorter);
+	sorter->result_streams = false;
 	for (int c = 0; c < sorter->stage.ncols; c++)
 		key_range_init(&sorter->ranges[c]);
 	stage_reset(&sorter->stage);
@@ -110,6 +112,8 @@ sorter_put(Sorter *sorter, TupleTableSlot *slot)
 	if (unlikely(stage->n == stage->capacity))
 		stage_reserve(stage, stage->n + 1);
 	stage_row(stage, slot->tts_values, slot->tts_isnull, rid);
+	if (unlikely(stage->n >= sorter->send_at))
+		device_keys_stream(sorter);
 
 	if (unlikely(arena_used(&sorter->arena) + stage->n * sorter->key_cost > sorter->put_limit))
 	{
@@ -137,6 +141,13 @@ sorter_note_memory(Sorter *sorter, Size more)
 }
 
 void
+sorter_free_stage(Sorter *sorter)
+{
+	if (sorter->stage.capacity > SORTER_SMALL_ROWS)
+		stage_free(&sorter->stage);
+}
+
+void
 sorter_perform(Sorter *sorter)
 {
 	instr_time	start;
@@ -149,12 +160,14 @@ sorter_perform(Sorter *sorter)
 		;						/* nothing to do here */
 	else if (sorter->nruns == 0)
 	{
+		sorter->result_streams = sorter->bound == 0;
 		sorter_sort_staged(sorter);
 		if (sorter->bound > 0)
 			sorter->n = Min(sorter->n, sorter->bound);
 		sorter->state = sorter->spec.keys_only ? SORTER_KEYS : SORTER_MEMORY;
-		if (sorter->stage.capacity > SORTER_SMALL_ROWS)
-			stage_free(&sorter->stage);
+		/* a device that fails midway leaves the rest to us */
+		if (sorter->device_keys == NULL)
+			sorter_free_stage(sorter);
 	}
 	else
 	{
@@ -210,6 +223,8 @@ sorter_next_slow(Sorter *sorter, bool forward, TupleTableSlot *slot)
 	MinimalTuple row;
 	size_t		i;
 
+	if (sorter->device_keys != NULL && forward && sorter->pos >= sorter->n)
+		(void) device_keys_more(sorter);
 	if (sorter->state == SORTER_KEYS)
 	{
 		if (!sorter_step(sorter, forward, &i))
@@ -310,6 +325,7 @@ void
 sorter_end(Sorter *sorter)
 {
 	device_rows_end(sorter);
+	device_keys_end(sorter);
 	if (sorter->merge_cxt != NULL)
 	{
 		if (sorter->file != NULL)
@@ -324,8 +340,7 @@ sorter_end(Sorter *sorter)
 	}
 	sorter_clear_arena(&sorter->arena);
 	sorter_clear_arena(&sorter->spare);
-	if (sorter->stage.capacity > SORTER_SMALL_ROWS)
-		stage_free(&sorter->stage);
+	sorter_free_stage(sorter);
 	if (sorter->recs.mapped)
 		bulk_free(sorter->bulk, &sorter->recs);
 	if (sorter->scratch.mapped)
@@ -347,5 +362,6 @@ sorter_begin_again(Sorter *sorter)
 	sorter->report.device_failed = true;
 	sorter->device_rows_allowed = false;
 	sorter->put_limit = sorter->limit;
+	sorter->send_at = SIZE_MAX;
 	return given;
 }

@@ -62,6 +62,7 @@ typedef struct SorterReport
 	uint64		ties;			/* rows whose order took a comparison */
 	bool		device_failed;	/* the GPU was tried and failed */
 	uint64		device_rows;	/* rows that were on the GPU themselves */
+	uint64		early_rows;		/* whose keys went there while others came in */
 	uint64		bytes_up;		/* to the GPU and back */
 	uint64		bytes_down;
 	double		device_sort_us; /* of its kernels */
@@ -101,6 +102,10 @@ typedef struct Sorter
 	struct DeviceRows *device_rows; /* NULL unless the rows are there */
 	bool		device_rows_allowed;
 	double		rows_expected;
+	struct DeviceKeys *device_keys; /* NULL unless keys are there; then rows past n
+									 * may come */
+	size_t		send_at;		/* staged rows at which keys are sent */
+	bool		result_streams; /* rows are given out as they arrive from there */
 
 	SortSpec	spec;
 	MemoryContext cxt;
@@ -171,6 +176,9 @@ extern void sorter_restore(Sorter *sorter);
 
 /* Ends the sort, gives up files and memory; sorter_begin() may follow. */
 extern void sorter_end(Sorter *sorter);
+
+/* Gives up the staged keys of a large sort. */
+extern void sorter_free_stage(Sorter *sorter);
 
 /* sorter_sort.c: the staged rows' rids, in order, into rids[0 .. n). */
 extern void sorter_sort_staged(Sorter *sorter);

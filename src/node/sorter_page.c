@@ -35,6 +35,8 @@ put_rows(Sorter *sorter, PageScan *scan)
 	}
 	stage->n += scan->n;
 	sorter->report.rows += scan->n;
+	if (unlikely(stage->n >= sorter->send_at))
+		device_keys_stream(sorter);
 	return true;
 }
 
@@ -50,6 +52,8 @@ put_keys(Sorter *sorter, PageScan *scan)
 	page_scan_stage(scan, stage, stage->n);
 	stage->n += scan->n;
 	sorter->report.rows += scan->n;
+	if (unlikely(stage->n >= sorter->send_at))
+		device_keys_stream(sorter);
 	return true;
 }
 

@@ -21,7 +21,6 @@
 #include "node/threads.h"
 #include "node/verify.h"
 #include "port/pg_bitutils.h"
-#include "route/gpu_model.h"
 #include "settings.h"
 #include "sqlapi/sqlapi.h"
 
@@ -51,6 +50,7 @@ sorter_run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_b
 	RouteFacts *facts = &sorter->report.facts;
 	RouteDecision *decision = &sorter->report.decision;
 	RouteDevice device = facts->device; /* as device_keys_sort() found it */
+	const char *why_not = facts->gpu.why_not;
 	size_t		n = sorter->stage.n;
 	SortTeam   *team = sort_threads(n);
 	SortJob		job;
@@ -70,13 +70,11 @@ sorter_run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_b
 	facts->bound = sorter->bound;
 	facts->threads = sort_team_size(team);
 	facts->device = device;
+	facts->gpu.why_not = why_not;
 	facts->forced = gpusort_forced_algorithm();
-	if (facts->forced != NULL && gpu_route_kernel(facts->forced) != NULL)
-		facts->forced = NULL;
 	gpusort_model_refresh(n);
 	gpusort_route_sample(facts, sorter->recs.ptr);
 	gpusort_route_decide(facts, decision);
-	device_note_unforced(facts, decision);
 	sorter->report.sorted = true;
 	sorter->report.key_bits = end_bit - begin_bit;
 

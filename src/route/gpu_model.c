@@ -1,59 +1,46 @@
 /*
  * gpu_model.c
- *	  How long the GPU route of a sort will take, and the names of its algorithms.
+ *	  The GPU's algorithms as the router sees them.
  *
- * The route's time is that of getting keys there and rids back, plus the sort,
- * which is small beside them.  What both routes do alike (packing the keys,
- * reading the rids out) is left out, as in model.c.  The constants were measured
- * on an H200 with CUDA 13.0: gpu_bucket's rates for uniform (key, 32-bit rid)
- * pairs (bench/results/gpu-h200-sizes.csv), copies from pinned memory over PCIe 5,
- * and the hand-over of a job to the device process and back.
+ * A route's predicted time is that of the algorithm's own curve (microseconds over
+ * the number of rows, by key width; straight in between on logarithmic axes), of
+ * the bytes on the bus, and of handing the job over and back.  What the CPU's
+ * routes do alike (packing the keys, reading the rids out) is left out, as in
+ * model.c.
+ *
+ *	gpu_radix		passes: one for each 8 bits, beside what is the same for any
+ *	gpu_bucket		no digits, but time lost where the keys are spread unevenly
+ *	gpu_merge		neither
+ *	gpu_counting	with rids: passes of 8 bits; keys alone: the range of the values
+ *	gpu_hp, gpu_hp0	gpu_counting's, times a factor
+ *	gpu_hp1			a bitmap for the histogram: hardly any difference by range
+ *	gpu_onehot		the rows squared
+ *
+ * Whether the transfers overlap with something else is not known here, so they
+ * count in full.
  */
 #include "route/gpu_model.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define JOB_US				300.0	/* opening, latches, first launches */
-#define COPY_BYTES_PER_US	50000.0
-#define HOST_NS_PER_ROW		0.6 /* rids copied into and out of staging */
+/* The GPU library's conditions (cuda/value_range.cuh, onehot.cu). */
+#define VALUES_ALWAYS		65536
+#define VALUES_PER_KEY		16
+#define ONEHOT_MAX_ROWS		4096
+#define ONEHOT_MAX_WORDS	(1 << 15)
 
-#define RATE_KNOTS			4
-#define RATE_FIRST_LOG2		16
-#define RATE_STEP_LOG2		4
-
-/* Rows per microsecond at 2^16, 2^20, 2^24, 2^28 rows. */
-static const double rates[3][RATE_KNOTS] = {
-	{1930, 18700, 44800, 46900},
-	{1840, 16400, 34600, 34200},
-	{1430, 13900, 21900, 21800}
-};
-
-static double
-sort_us(size_t n, int key_width)
-{
-	const double *rate = rates[key_width == 32 ? 0 : key_width == 64 ? 1 : 2];
-	int			log2 = 63 - __builtin_clzll((unsigned long long) n | 1);
-	int			knot = (log2 - RATE_FIRST_LOG2) / RATE_STEP_LOG2;
-
-	/* the lower knot's rate: pessimistic between knots, exact enough */
-	if (log2 < RATE_FIRST_LOG2)
-		return (1 << RATE_FIRST_LOG2) / rate[0];
-	return n / rate[knot < RATE_KNOTS ? knot : RATE_KNOTS - 1];
-}
-
-double
-gpu_predict_us(size_t n, int key_width, bool want_keys)
-{
-	double		key_bytes = (double) n * (key_width / 8);
-	double		rid_bytes = (double) n * sizeof(uint32_t);
-	double		up = key_bytes + rid_bytes;
-	double		down = rid_bytes + (want_keys ? key_bytes : 0);
-
-	return JOB_US + (up + down) / COPY_BYTES_PER_US + sort_us(n, key_width) +
-		n * HOST_NS_PER_ROW / 1000;
-}
+/* What tables and rounding take of a device's memory. */
+#define DEVICE_JOB_OVERHEAD	(UINT64_C(8) << 20)
 
 #define ALL_WIDTHS	(1u << SORT_REC_PACKED | 1u << SORT_REC_64 | 1u << SORT_REC_128)
+#define HP_WIDTHS	(1u << SORT_REC_PACKED | 1u << SORT_REC_64)
+
+enum
+{
+	GPU_RADIX, GPU_MERGE, GPU_BUCKET, GPU_COUNTING, GPU_ONEHOT, GPU_HP, GPU_HP1, GPU_HP0
+};
 
 /* As the GPU library describes them; it is not loaded where this is asked for. */
 static const SortKernel gpu_kernels[] = {
@@ -69,13 +56,13 @@ static const SortKernel gpu_kernels[] = {
 	{.name = "gpu_onehot", .formats = ALL_WIDTHS, .stable = true,
 		.needs = "at most 4096 rows; rows times range at most about a million",
 	.paper = "Abdel-hafeez et al. 2018"},
-	{.name = "gpu_hp", .formats = ALL_WIDTHS, .stable = false,
+	{.name = "gpu_hp", .formats = HP_WIDTHS, .stable = false,
 		.needs = "keys alone, whose range is known and at most 16 times the rows",
 	.paper = "Kozakai et al. 2021"},
-	{.name = "gpu_hp1", .formats = ALL_WIDTHS, .stable = false,
+	{.name = "gpu_hp1", .formats = HP_WIDTHS, .stable = false,
 		.needs = "distinct keys alone, whose range is known and at most 16 times the rows",
 	.paper = "Kozakai et al. 2021"},
-	{.name = "gpu_hp0", .formats = ALL_WIDTHS, .stable = false,
+	{.name = "gpu_hp0", .formats = HP_WIDTHS, .stable = false,
 		.needs = "keys alone, whose range is known and at most 16 times the rows",
 	.paper = "Kozakai et al. 2021"},
 	{.name = NULL}
@@ -96,4 +83,298 @@ gpu_route_kernel(const char *name)
 			return k;
 	}
 	return NULL;
+}
+
+int
+gpu_route_index(const SortKernel *kernel)
+{
+	for (int i = 0; gpu_kernels[i].name != NULL; i++)
+	{
+		if (kernel == &gpu_kernels[i])
+			return i;
+	}
+	return -1;
+}
+
+bool
+gpu_keys_only(const SortKernel *kernel)
+{
+	return gpu_route_index(kernel) >= GPU_HP;
+}
+
+bool
+gpu_by_value(const SortKernel *kernel)
+{
+	return gpu_route_index(kernel) >= GPU_COUNTING;
+}
+
+/* 0, 1, 2 for keys of 32, 64, 128 bits: also their SortRecFormat. */
+static inline int
+width_index(const RouteFacts *facts)
+{
+	return facts->gpu.key_width == 32 ? 0 : facts->gpu.key_width == 64 ? 1 : 2;
+}
+
+/* Number of values of the keys; 0: not known, or too many to count. */
+static uint64_t
+value_range(const RouteFacts *facts)
+{
+	uint64_t	range = facts->key_range;
+
+	if (range == 0 && facts->gpu.key_bits < 32)
+		range = UINT64_C(1) << facts->gpu.key_bits;
+	return range <= UINT32_MAX ? range : 0;
+}
+
+/* Can an algorithm that indexes by value take the keys? */
+static bool
+range_fits(int algorithm, const RouteFacts *facts, const char **why)
+{
+	uint64_t	range = value_range(facts);
+
+	if (range == 0)
+		*why = "the keys' range is unknown or too large";
+	else if (range > VALUES_ALWAYS && range / VALUES_PER_KEY > facts->n)
+		*why = "the keys' range is too large for so few rows";
+	else if (algorithm == GPU_ONEHOT &&
+			 (facts->n > ONEHOT_MAX_ROWS ||
+			  range * ((facts->n + 31) / 32 + 1) > ONEHOT_MAX_WORDS))
+		*why = "rows times values are too many";
+	else if (algorithm == GPU_HP1 && !facts->gpu.distinct)
+		*why = "the keys are not known to be distinct";
+	return *why == NULL;
+}
+
+bool
+gpu_fits(const SortKernel *kernel, const RouteFacts *facts, const char **why)
+{
+	int			algorithm = gpu_route_index(kernel);
+
+	*why = NULL;
+	switch (facts->device)
+	{
+		case ROUTE_DEVICE_NONE:
+			*why = "there is no device";
+			break;
+		case ROUTE_DEVICE_OFF:
+			*why = "gpusort.device is off";
+			break;
+		case ROUTE_DEVICE_BUSY:
+			*why = "too many sorts are using the device";
+			break;
+		case ROUTE_DEVICE_FULL:
+			*why = "it does not fit the device memory";
+			break;
+		case ROUTE_DEVICE_FAILED:
+			*why = "the device failed";
+			break;
+		case ROUTE_DEVICE_READY:
+			if (facts->gpu.key_width == 0)
+				*why = facts->gpu.why_not ? facts->gpu.why_not : "these rows are not for a device";
+			else if ((facts->gpu.algorithms & (1u << algorithm)) == 0)
+				*why = "the device has no such algorithm";
+			else if ((kernel->formats & (1u << width_index(facts))) == 0)
+				*why = "it does not take keys of this width";
+			else if (facts->gpu.rids && gpu_keys_only(kernel))
+				*why = "it sorts keys only";
+			else if (facts->n > UINT32_MAX)
+				*why = "more than 2^32 - 1 rows";
+			else if (gpu_by_value(kernel))
+				(void) range_fits(algorithm, facts, why);
+			break;
+	}
+	return *why == NULL;
+}
+
+/* A curve at n rows; constant below its first knot, in proportion above the last. */
+static double
+curve_at(const double *curve, double n)
+{
+	double		x = (log2(fmax(n, 1)) - GPU_KNOT_FIRST) / GPU_KNOT_STEP;
+	int			knot = (int) x;
+
+	if (x <= 0)
+		return curve[0];
+	if (knot >= GPU_KNOTS - 1)
+		return curve[GPU_KNOTS - 1] * n / ldexp(1, GPU_KNOT_FIRST + GPU_KNOT_STEP * (GPU_KNOTS - 1));
+	return curve[knot] * pow(curve[knot + 1] / curve[knot], x - knot);
+}
+
+/* gpu_counting of keys alone, between the ranges that were measured. */
+static double
+counting_keys_us(const GpuModel *m, double n, uint64_t range)
+{
+	double		bits = log2((double) range);
+	int			r = 0;
+	double		below;
+	double		above;
+	double		part;
+
+	if (bits > m->range_log2[GPU_RANGES - 1])
+		return fmax(n * m->beyond_ns / 1000,
+					curve_at(m->counting_keys[GPU_RANGES - 1], n));
+	while (r < GPU_RANGES - 2 && bits > m->range_log2[r + 1])
+		r++;
+	below = curve_at(m->counting_keys[r], n);
+	above = curve_at(m->counting_keys[r + 1], n);
+	part = (bits - m->range_log2[r]) / (m->range_log2[r + 1] - m->range_log2[r]);
+	return below + (above - below) * fmax(part, 0);
+}
+
+static double
+counting_us(const GpuModel *m, const RouteFacts *facts)
+{
+	uint64_t	range = value_range(facts);
+	double		bits = ceil(log2((double) range));
+	double		us;
+
+	if (!facts->gpu.rids)
+		us = counting_keys_us(m, facts->n, range);
+	else
+	{
+		us = curve_at(m->counting_rids[bits <= 8 ? 0 : bits <= 16 ? 1 : 2], facts->n);
+		if (bits > 24)
+			us *= 4.0 / 3;
+	}
+	return us * m->count_width[width_index(facts)];
+}
+
+static double
+radix_us(const GpuModel *m, const RouteFacts *facts)
+{
+	int			w = width_index(facts);
+	int			passes = (facts->gpu.key_bits + 7) / 8;
+	double		share = m->radix_fixed[w] +
+		(1 - m->radix_fixed[w]) * passes / (facts->gpu.key_width / 8);
+
+	return curve_at(m->radix[w], facts->n) * share * (facts->gpu.skewed ? m->radix_skew : 1);
+}
+
+/* Device-resident. */
+static double
+sort_us(const GpuModel *m, int algorithm, const RouteFacts *facts)
+{
+	double		n = facts->n;
+	int			w = width_index(facts);
+
+	switch (algorithm)
+	{
+		case GPU_RADIX:
+			return radix_us(m, facts);
+		case GPU_MERGE:
+			return curve_at(m->merge[w], n);
+		case GPU_BUCKET:
+			return curve_at(m->bucket[w], n) * (facts->gpu.skewed ? m->bucket_skew : 1);
+		case GPU_COUNTING:
+			return counting_us(m, facts);
+		case GPU_ONEHOT:
+			return m->onehot_us + m->onehot_square_us * n * n;
+		case GPU_HP:
+			return counting_us(m, facts) * m->hp;
+		case GPU_HP0:
+			return counting_us(m, facts) * m->hp0;
+		default:				/* GPU_HP1 */
+			return curve_at(m->hp1, n);
+	}
+}
+
+double
+gpu_predict_us(const SortKernel *kernel, const RouteFacts *facts)
+{
+	const GpuModel *m = &gpu_model_builtin;
+	double		key_bytes = facts->gpu.key_width / 8;
+	double		rid_bytes = facts->gpu.rids ? sizeof(uint32_t) : 0;
+	double		bytes = key_bytes + rid_bytes +	/* up */
+		rid_bytes + (facts->gpu.keys_back ? key_bytes : 0);
+
+	return m->job_us + sort_us(m, gpu_route_index(kernel), facts) +
+		facts->n * (bytes * m->copy_ns + m->host_ns) / 1000;
+}
+
+const SortKernel *
+gpu_choose(const RouteFacts *facts, double *us)
+{
+	const SortKernel *best = NULL;
+	const char *why;
+
+	/* nothing is quicker than handing the job over */
+	if (facts->device != ROUTE_DEVICE_READY || facts->gpu.key_width == 0 ||
+		*us <= gpu_model_builtin.job_us)
+		return NULL;
+	for (const SortKernel *k = gpu_kernels; k->name != NULL; k++)
+	{
+		double		k_us;
+
+		if (!gpu_fits(k, facts, &why))
+			continue;
+		k_us = gpu_predict_us(k, facts);
+		if (k_us < *us)
+		{
+			best = k;
+			*us = k_us;
+		}
+	}
+	return best;
+}
+
+uint64_t
+gpu_keys_bytes(uint64_t n, int key_width)
+{
+	/* keys in, out and in scratch; as many rids */
+	return n * (3 * (uint64_t) (key_width / 8) + 3 * sizeof(uint32_t)) + DEVICE_JOB_OVERHEAD;
+}
+
+/* Slices of equal width between the sample's ends, and when one is too full. */
+#define SKEW_SLICES			16
+#define SKEW_FULL			3 / 2
+
+static int
+compare_words(const void *a, const void *b)
+{
+	uint64_t	x = *(const uint64_t *) a;
+	uint64_t	y = *(const uint64_t *) b;
+
+	return (x > y) - (x < y);
+}
+
+/*
+ * gpu_bucket's first slices are of equal width, too.  The ends are those of the
+ * sample's inner 98 %, so that a few strays do not make all else look crowded.
+ */
+bool
+gpu_keys_skewed(uint64_t *sample, size_t n)
+{
+	size_t		counts[SKEW_SLICES] = {0};
+	uint64_t	least;
+	uint64_t	width;
+
+	if (n < SKEW_SLICES * 8)
+		return false;
+	qsort(sample, n, sizeof(uint64_t), compare_words);
+	least = sample[n / 100];
+	width = (sample[n - 1 - n / 100] - least) / SKEW_SLICES + 1;
+	/* so few values that a slice is one: that is another thing */
+	if (width == 1)
+		return false;
+	for (size_t i = n / 100; i < n - n / 100; i++)
+	{
+		if (++counts[(sample[i] - least) / width] > n / SKEW_SLICES * SKEW_FULL)
+			return true;
+	}
+	return false;
+}
+
+double
+gpu_rows_gain_us(const GpuRowsFacts *facts)
+{
+	const GpuModel *m = &gpu_model_builtin;
+	double		rows = facts->rows;
+	double		to_come = fmax(rows - facts->rows_here, 0);
+	double		bytes = rows * facts->row_bytes;
+	double		ns = (facts->ordered ? 0 : rows * m->miss_ns) + to_come * facts->row_bytes * m->fault_ns -
+		facts->rows_here * facts->row_bytes * m->move_ns;
+
+	if (bytes + rows * facts->key_cost > facts->memory)
+		ns += bytes * m->spill_ns;
+	return ns / 1000 + facts->cpu_sort_us - facts->gpu_sort_us;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernel/team.h"
+#include "route/gpu_model.h"
 #include "route/model.h"
 
 void
@@ -96,84 +97,123 @@ obvious_choice(const RouteFacts *facts, const SortJob *job)
 	return NULL;
 }
 
+/* The CPU kernel for this job; NULL if none fits the memory. */
+static const SortKernel *
+choose_cpu(const RouteFacts *facts, const SortJob *job, double *us)
+{
+	const SortKernel *best = obvious_choice(facts, job);
+	size_t		scratch;
+	const char *why;
+
+	*us = 0;
+	if (best != NULL)
+		return best;
+	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
+	{
+		double		k_us;
+
+		if (!kernel_fits(*k, facts, job, &scratch, &why))
+			continue;
+		k_us = model_predict_us(route_model, *k, facts);
+		if (best == NULL || k_us < *us)
+		{
+			best = *k;
+			*us = k_us;
+		}
+	}
+	return best;
+}
+
+/* The forced algorithm, if it can; otherwise decision->forced_why_not is set. */
+static bool
+decide_forced(const RouteFacts *facts, const SortJob *job, RouteDecision *decision)
+{
+	const SortKernel *kernel = sort_kernel_by_name(facts->forced);
+	const SortKernel *gpu = gpu_route_kernel(facts->forced);
+	size_t		scratch;
+
+	if (gpu != NULL)
+	{
+		if (!gpu_fits(gpu, facts, &decision->forced_why_not))
+			return false;
+		decision->kernel = gpu;
+		decision->predicted_us = gpu_predict_us(gpu, facts);
+		return true;
+	}
+	if (kernel == NULL)
+		decision->forced_why_not = "there is no such algorithm";
+	else if (kernel_fits(kernel, facts, job, &scratch, &decision->forced_why_not))
+	{
+		decision->kernel = kernel;
+		if (facts->n >= ROUTE_TINY_ROWS)
+			decision->predicted_us = model_predict_us(route_model, kernel, facts);
+		return true;
+	}
+	return false;
+}
+
 void
 gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision)
 {
 	SortJob		job;
 	SortTeam	team;
-	const char *why;
-	size_t		scratch;
-	double		best_us = 0;
+	const SortKernel *gpu;
 
-	decision->kernel = NULL;
-	decision->predicted_us = 0;
-	decision->forced_why_not = NULL;
+	memset(decision, 0, sizeof(*decision));
 	job_in_question(facts, &job, &team);
-
-	if (facts->forced != NULL)
-	{
-		const SortKernel *kernel = sort_kernel_by_name(facts->forced);
-
-		if (kernel == NULL)
-			decision->forced_why_not = "there is no such algorithm";
-		else if (kernel_fits(kernel, facts, &job, &scratch,
-							 &decision->forced_why_not))
-		{
-			decision->kernel = kernel;
-			if (facts->n >= ROUTE_TINY_ROWS)
-				decision->predicted_us = model_predict_us(route_model, kernel, facts);
-			return;
-		}
-	}
-
-	decision->kernel = obvious_choice(facts, &job);
-	if (decision->kernel != NULL)
+	if (facts->forced != NULL && decide_forced(facts, &job, decision))
 		return;
 
-	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
-	{
-		double		us;
+	decision->kernel = choose_cpu(facts, &job, &decision->predicted_us);
+	decision->cpu_us = decision->predicted_us;
+	gpu = gpu_choose(facts, &decision->predicted_us);
+	if (gpu != NULL)
+		decision->kernel = gpu;
+}
 
-		if (!kernel_fits(*k, facts, &job, &scratch, &why))
-			continue;
-		us = model_predict_us(route_model, *k, facts);
-		if (decision->kernel == NULL || us < best_us)
-		{
-			decision->kernel = *k;
-			best_us = us;
-		}
+/* Puts a prediction in its place: by time, what does not apply last. */
+static void
+insert_prediction(RoutePrediction *out, int n, const RoutePrediction *p)
+{
+	int			i;
+
+	for (i = n; i > 0; i--)
+	{
+		if (p->us < 0 || (out[i - 1].us >= 0 && out[i - 1].us <= p->us))
+			break;
+		out[i] = out[i - 1];
 	}
-	decision->predicted_us = best_us;
+	out[i] = *p;
 }
 
 int
 gpusort_route_predict(const RouteFacts *facts, RoutePrediction *out)
 {
+	RoutePrediction p;
 	SortJob		job;
 	SortTeam	team;
 	int			n = 0;
 
 	job_in_question(facts, &job, &team);
-	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
+	for (const SortKernel *const *k = sort_kernels; *k != NULL && n < ROUTE_MAX_KERNELS; k++)
 	{
-		RoutePrediction p;
-		int			i;
-
-		if (n == ROUTE_MAX_KERNELS)
-			break;
 		p.kernel = *k;
 		p.us = -1;
 		if (kernel_fits(*k, facts, &job, &p.scratch, &p.why_not))
 			p.us = model_predict_us(route_model, *k, facts);
-
-		/* insertion: by time, what does not apply last */
-		for (i = n++; i > 0; i--)
+		insert_prediction(out, n++, &p);
+	}
+	for (const SortKernel *k = gpu_route_kernels(); k->name != NULL && n < ROUTE_MAX_KERNELS; k++)
+	{
+		p.kernel = k;
+		p.us = -1;
+		p.scratch = 0;
+		if (gpu_fits(k, facts, &p.why_not))
 		{
-			if (p.us < 0 || (out[i - 1].us >= 0 && out[i - 1].us <= p.us))
-				break;
-			out[i] = out[i - 1];
+			p.us = gpu_predict_us(k, facts);
+			p.scratch = gpu_keys_bytes(facts->n, facts->gpu.key_width);
 		}
-		out[i] = p;
+		insert_prediction(out, n++, &p);
 	}
 	return n;
 }
@@ -225,7 +265,8 @@ char *
 gpusort_route_reason(const RouteFacts *facts, const RouteDecision *decision,
 					 char *buf)
 {
-	int			bits = facts->end_bit - facts->begin_bit;
+	bool		on_gpu = decision->kernel != NULL && gpu_route_index(decision->kernel) >= 0;
+	int			bits = on_gpu ? facts->gpu.key_bits : facts->end_bit - facts->begin_bit;
 
 	buf[0] = '\0';
 	if (decision->kernel == NULL)

@@ -6,8 +6,9 @@
  * (model.h).  It allocates nothing, reads no setting and no clock, and includes
  * no server header, so that tests can call it with tables of facts.
  *
- * Of the kernels that can run the job it takes the one with the least predicted
- * time.  Inputs below ROUTE_TINY_ROWS are not worth a prediction: of the two
+ * Of the algorithms that can run the job, a GPU's included if facts->gpu says how it
+ * would get the keys, it takes the one with the least predicted time; a GPU's
+ * time (gpu_model.h) contains the transfers.  Inputs below ROUTE_TINY_ROWS are not worth a prediction: of the two
  * kernels that come into question one is picked by two constants.  For the same
  * reason the words that explain a decision are only written on demand:
  * gpusort_route_reason().
@@ -36,7 +37,7 @@
 #define ROUTE_TINY_ROWS		128
 
 /* Room for every algorithm's prediction and for the words of a reason. */
-#define ROUTE_MAX_KERNELS	12
+#define ROUTE_MAX_KERNELS	16
 #define ROUTE_REASON_SIZE	256
 
 /* What is known of the GPU when the sort begins. */
@@ -49,6 +50,19 @@ typedef enum RouteDevice
 	ROUTE_DEVICE_FAILED,		/* it was tried for this sort and failed */
 	ROUTE_DEVICE_READY
 } RouteDevice;
+
+/* The keys as a GPU would be given them. */
+typedef struct RouteGpu
+{
+	int			key_width;		/* 32, 64, 128; 0: GPUs are out of the question, */
+	const char *why_not;		/* for this reason, if the device is ready */
+	int			key_bits;		/* of them, that order, from bit 0 */
+	bool		rids;			/* rids go along and come back */
+	bool		keys_back;		/* keys come back */
+	bool		distinct;		/* no two keys are equal */
+	bool		skewed;			/* see gpu_keys_skewed() */
+	unsigned	algorithms;		/* that the library has: gpu_route_kernels() */
+} RouteGpu;
 
 typedef struct RouteFacts
 {
@@ -80,6 +94,7 @@ typedef struct RouteFacts
 	size_t		memory;			/* bytes left for scratch; 0: no limit */
 	int			threads;		/* team size; 0 and 1: the caller alone */
 	RouteDevice device;
+	RouteGpu	gpu;
 
 	/* gpusort.algorithm: a name forces it where it applies; NULL is auto */
 	const char *forced;
@@ -89,7 +104,7 @@ typedef struct RoutePrediction
 {
 	const SortKernel *kernel;
 	double		us;				/* predicted time; < 0: not applicable */
-	size_t		scratch;		/* bytes; 0 when not applicable */
+	size_t		scratch;		/* bytes, a GPU's of its memory; 0 when not applicable */
 	const char *why_not;		/* a few words; NULL when applicable */
 } RoutePrediction;
 
@@ -97,6 +112,7 @@ typedef struct RouteDecision
 {
 	const SortKernel *kernel;	/* NULL: nothing fits facts->memory */
 	double		predicted_us;	/* 0 when not modelled (tiny or sorted input) */
+	double		cpu_us;			/* a GPU's algorithm: what the best CPU kernel takes */
 	const char *forced_why_not; /* why the forced name was not followed; NULL
 								 * when it was, or when none was given */
 } RouteDecision;
@@ -109,7 +125,8 @@ typedef struct RouteDecision
 extern void gpusort_route_sample(RouteFacts *facts, const void *recs);
 
 /*
- * Chooses.  Cost: about 20 ns for tiny or sorted inputs, 100 otherwise.  When
+ * Chooses.  Cost: about 20 ns for tiny or sorted inputs, 100 otherwise, a few
+ * hundred where a GPU is ready.  When
  * the forced algorithm cannot run, the choice is auto's and forced_why_not says
  * why.  kernel is NULL only when no kernel's scratch fits facts->memory.
  */
@@ -122,9 +139,9 @@ extern void gpusort_route_decide(const RouteFacts *facts, RouteDecision *decisio
 extern void gpusort_route_job(const RouteFacts *facts, SortJob *job);
 
 /*
- * Predicts every kernel for these facts: applicable ones first, by predicted
- * time, then the others.  out has room for ROUTE_MAX_KERNELS; returns how many
- * were written.  out[0] is auto's choice, except for tiny inputs.
+ * Predicts every algorithm for these facts, a GPU's too: applicable ones first, by
+ * predicted time, then the others.  out has room for ROUTE_MAX_KERNELS; returns how
+ * many were written.  out[0] is auto's choice, except for tiny inputs.
  */
 extern int	gpusort_route_predict(const RouteFacts *facts, RoutePrediction *out);
 

@@ -9,6 +9,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "settings.h"
+#include "sqlapi/sqlapi.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
@@ -63,7 +64,7 @@ service_state(DeviceServiceState state)
 }
 
 /* Why there is no service; the words that EXPLAIN's reader will look up. */
-static char *
+static const char *
 no_service_state(void)
 {
 	if (strcmp(gpusort_device, "off") == 0 || gpusort_staging_memory == 0)
@@ -75,6 +76,20 @@ no_service_state(void)
 	return "none: gpusort is not in shared_preload_libraries";
 }
 
+const char *
+gpusort_device_words(void)
+{
+	DeviceServiceState state;
+
+	if (device_shared == NULL)
+		return no_service_state();
+	state = (DeviceServiceState) pg_atomic_read_u32(&device_shared->state);
+	if (state == DEVICE_SERVICE_READY || device_shared->why_not[0] == '\0')
+		return service_state(state);
+	return psprintf("%s: %.*s", service_state(state),
+					(int) sizeof(device_shared->why_not) - 1, device_shared->why_not);
+}
+
 Datum
 gpusort_devices(PG_FUNCTION_ARGS)
 {
@@ -83,25 +98,20 @@ gpusort_devices(PG_FUNCTION_ARGS)
 	bool		nulls[DEVICES_COLS];
 	DeviceServiceState state;
 	DeviceUse	use;
-	char	   *words;
 
 	InitMaterializedSRF(fcinfo, 0);
 	memset(nulls, true, sizeof(nulls));
 	if (device_shared == NULL)
 	{
-		values[2] = CStringGetTextDatum(no_service_state());
+		values[2] = CStringGetTextDatum(gpusort_device_words());
 		nulls[2] = false;
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 		return (Datum) 0;
 	}
 
 	state = (DeviceServiceState) pg_atomic_read_u32(&device_shared->state);
-	words = psprintf("%s", service_state(state));
-	if (state != DEVICE_SERVICE_READY && device_shared->why_not[0] != '\0')
-		words = psprintf("%s: %.*s", words, (int) sizeof(device_shared->why_not) - 1,
-						 device_shared->why_not);
 	count_use(&use);
-	values[2] = CStringGetTextDatum(words);
+	values[2] = CStringGetTextDatum(gpusort_device_words());
 	values[7] = Int32GetDatum(DEVICE_SLOTS - use.jobs);
 	values[8] = Int64GetDatum((int64) (device_shared->staging_chunks * device_shared->chunk_size));
 	values[9] = Int64GetDatum((int64) ((device_shared->staging_chunks - use.chunks) *

@@ -14,18 +14,22 @@
  * Memory: the records and the kernel's scratch live in the function's memory
  * context until it ends, 16 to 48 bytes per element; work_mem does not apply,
  * as it does not to the array itself.
+ *
+ * A GPU's algorithm sorts the array through the device service (array_device.c).
+ * If it was asked for by name and cannot, that is an error, as with any other; if it
+ * was auto's choice, the CPU does it.
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
-#include "key/image.h"
+#include "route/gpu_model.h"
 #include "route/router.h"
+#include "sqlapi/array_device.h"
 #include "sqlapi/sqlapi.h"
 
 PG_FUNCTION_INFO_V1(gpusort_array);
@@ -43,25 +47,6 @@ typedef struct ImageSummary
 /* Elements between two looks at interrupts. */
 #define ARRAY_CHUNK		((size_t) 1 << 18)
 
-static inline uint64
-image_at(const char *data, Oid type, size_t i)
-{
-	switch (type)
-	{
-		case INT2OID:
-			return image_int32(((const int16 *) data)[i]);
-		case INT4OID:
-			return image_int32(((const int32 *) data)[i]);
-		case INT8OID:
-			return image_int64(((const int64 *) data)[i]);
-		case FLOAT4OID:
-			return image_float4(((const float4 *) data)[i]);
-		default:
-			Assert(type == FLOAT8OID);
-			return image_float8(((const float8 *) data)[i]);
-	}
-}
-
 /*
  * One loop per type: inlined with a constant type, the switch above vanishes.
  */
@@ -78,7 +63,7 @@ image_at(const char *data, Oid type, size_t i)
 static pg_attribute_always_inline void
 summarize_as(const char *data, Oid type, size_t from, size_t to, ImageSummary *sum)
 {
-	uint64		last = from == 0 ? image_at(data, type, 0) : sum->last;
+	uint64		last = from == 0 ? array_image_at(data, type, 0) : sum->last;
 	uint64		min = from == 0 ? last : sum->min;
 	uint64		max = from == 0 ? last : sum->max;
 	size_t		descents = 0;
@@ -86,7 +71,7 @@ summarize_as(const char *data, Oid type, size_t from, size_t to, ImageSummary *s
 
 	for (size_t i = from; i < to; i++)
 	{
-		uint64		image = image_at(data, type, i);
+		uint64		image = array_image_at(data, type, i);
 
 		min = Min(min, image);
 		max = Max(max, image);
@@ -106,7 +91,7 @@ pack_as(const char *data, Oid type, size_t from, size_t to, uint64 min, int shif
 		uint64 *recs)
 {
 	for (size_t i = from; i < to; i++)
-		recs[i] = (image_at(data, type, i) - min) << shift | i;
+		recs[i] = (array_image_at(data, type, i) - min) << shift | i;
 }
 
 static pg_attribute_always_inline void
@@ -115,7 +100,7 @@ widen_as(const char *data, Oid type, size_t from, size_t to, uint64 min,
 {
 	for (size_t i = from; i < to; i++)
 	{
-		recs[i].key = image_at(data, type, i) - min;
+		recs[i].key = array_image_at(data, type, i) - min;
 		recs[i].rid = (uint32) i;
 		recs[i].pad = 0;
 	}
@@ -172,10 +157,70 @@ alloc_records(size_t size)
 	return (void *) TYPEALIGN(64, p);
 }
 
+static void
+cannot_sort(const RouteFacts *facts, const SortKernel *asked, const char *why)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("algorithm \"%s\" cannot sort this array", asked->name),
+			 errdetail("The array has %zu elements and %d significant key bits: %s.",
+					   facts->n, facts->end_bit - facts->begin_bit, why),
+			 errhint("Use \"auto\" to have an algorithm chosen.")));
+}
+
+/* The facts that do not depend on the records. */
+static void
+fill_facts(size_t n, const ImageSummary *sum, RouteFacts *facts)
+{
+	int			rid_bits = bits_for(n - 1);
+	int			key_bits = bits_for(sum->max - sum->min);
+
+	memset(facts, 0, sizeof(*facts));
+	facts->n = n;
+	facts->rids_ascending = true;
+	if (key_bits + rid_bits <= 64)
+	{
+		facts->format = SORT_REC_PACKED;
+		facts->begin_bit = key_bits <= 32 ? 32 : rid_bits;
+	}
+	else
+		facts->format = SORT_REC_64;
+	facts->end_bit = facts->begin_bit + key_bits;
+	facts->key_range = sum->max - sum->min == PG_UINT64_MAX ?
+		PG_UINT64_MAX : sum->max - sum->min + 1;
+	facts->order_known = true;
+	facts->descents = sum->descents;
+	facts->ascents = sum->ascents;
+}
+
 /*
- * Chooses the kernel for these records: the one asked for, or an error that says
- * why it cannot be; auto's choice otherwise.
+ * On a GPU, if the algorithm asked for is one's, or if none was and the router
+ * takes one.  False: the CPU has to.
  */
+static bool
+sort_on_device(const ArrayValues *values, const RouteFacts *cpu_facts,
+			   const SortKernel *asked, char *out)
+{
+	RouteFacts	facts = *cpu_facts;
+	RouteDecision decision;
+	const char *why;
+
+	if (asked != NULL && gpu_route_index(asked) < 0)
+		return false;
+	facts.forced = asked == NULL ? NULL : asked->name;
+	array_device_facts(values, asked, &facts);
+	gpusort_route_decide(&facts, &decision);
+	if (decision.forced_why_not != NULL)
+		cannot_sort(&facts, asked, decision.forced_why_not);
+	if (gpu_route_index(decision.kernel) < 0)
+		return false;
+	why = array_device_sort(values, &facts, &decision, out);
+	if (why != NULL && asked != NULL)
+		cannot_sort(&facts, asked, why);
+	return why == NULL;
+}
+
+/* Chooses the CPU kernel for these records: the one asked for, or auto's choice. */
 static const SortKernel *
 choose_kernel(RouteFacts *facts, const void *recs, const SortKernel *asked)
 {
@@ -185,16 +230,9 @@ choose_kernel(RouteFacts *facts, const void *recs, const SortKernel *asked)
 		facts->forced = asked->name;
 	else
 		gpusort_route_sample(facts, recs);
-	gpusort_model_refresh(facts->n);
 	gpusort_route_decide(facts, &decision);
 	if (decision.forced_why_not != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("algorithm \"%s\" cannot sort this array", asked->name),
-				 errdetail("The array has %zu elements and %d significant key bits: %s.",
-						   facts->n, facts->end_bit - facts->begin_bit,
-						   decision.forced_why_not),
-				 errhint("Use \"auto\" to have an algorithm chosen.")));
+		cannot_sort(facts, asked, decision.forced_why_not);
 	return decision.kernel;
 }
 
@@ -205,40 +243,26 @@ static void
 sort_elements(const char *data, Oid type, int16 width, size_t n,
 			  const SortKernel *asked, char *out)
 {
+	ArrayValues values = {data, type, width, n, 0};
 	ImageSummary sum = {0};
-	RouteFacts	facts = {0};
+	RouteFacts	facts;
 	SortJob		job;
 	const SortKernel *kernel;
-	int			rid_bits = bits_for(n - 1);
-	int			key_bits;
-	size_t		rec_size;
 
 	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
 	{
 		CHECK_FOR_INTERRUPTS();
 		FOR_TYPE(type, summarize_as(data, t, i, Min(n, i + ARRAY_CHUNK), &sum));
 	}
-	key_bits = bits_for(sum.max - sum.min);
+	values.min = sum.min;
+	fill_facts(n, &sum, &facts);
+	gpusort_model_refresh(n);
+	if (sort_on_device(&values, &facts, asked, out))
+		return;
 
-	facts.n = n;
-	facts.rids_ascending = true;
-	if (key_bits + rid_bits <= 64)
-	{
-		facts.format = SORT_REC_PACKED;
-		facts.begin_bit = key_bits <= 32 ? 32 : rid_bits;
-	}
-	else
-		facts.format = SORT_REC_64;
-	facts.end_bit = facts.begin_bit + key_bits;
-	facts.key_range = sum.max - sum.min == PG_UINT64_MAX ?
-		PG_UINT64_MAX : sum.max - sum.min + 1;
-	facts.order_known = true;
-	facts.descents = sum.descents;
-	facts.ascents = sum.ascents;
-	rec_size = sort_rec_size(facts.format);
 	gpusort_route_job(&facts, &job);
 	job.interrupted = check_interrupts;
-	job.recs = alloc_records(n * rec_size);
+	job.recs = alloc_records(n * sort_rec_size(facts.format));
 	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
 	{
 		size_t		end = Min(n, i + ARRAY_CHUNK);

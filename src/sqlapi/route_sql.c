@@ -16,6 +16,7 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
+#include "device/client.h"
 #include "route/gpu_model.h"
 #include "route/model.h"
 #include "route/router.h"
@@ -44,16 +45,14 @@ gpusort_kernel_from_name(const char *name)
 	for (const SortKernel *k = gpu_route_kernels(); k->name != NULL; k++)
 	{
 		if (pg_strcasecmp(name, k->name) == 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("algorithm \"%s\" cannot sort an array", k->name),
-					 errdetail("It runs on a GPU, which only queries are given to."),
-					 errhint("Set gpusort.algorithm to use it in queries.")));
+			return k;
 	}
 
 	initStringInfo(&known);
 	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
 		appendStringInfo(&known, ", %s", (*k)->name);
+	for (const SortKernel *k = gpu_route_kernels(); k->name != NULL; k++)
+		appendStringInfo(&known, ", %s", k->name);
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("unknown sort algorithm: \"%s\"", name),
@@ -132,6 +131,32 @@ set_input_order(RouteFacts *facts, const char *order)
 				 errhint("Input orders are random, sorted, nearly_sorted, reversed and flat.")));
 }
 
+/* The same keys as a GPU would get them, if there is one. */
+static void
+set_gpu(RouteFacts *facts, int key_bits)
+{
+	facts->device = device_state();
+	if (facts->device != ROUTE_DEVICE_READY)
+		return;
+	facts->gpu.key_width = key_bits <= 32 ? 32 : key_bits <= 64 ? 64 : 128;
+	facts->gpu.key_bits = key_bits;
+	facts->gpu.rids = true;
+	facts->gpu.algorithms = device_algorithms();
+}
+
+/* Why an algorithm cannot sort this; of a device that is not there, what it says. */
+static const char *
+why_not_words(const RouteFacts *facts, const RoutePrediction *p)
+{
+	const char *words;
+
+	if (facts->device != ROUTE_DEVICE_NONE || gpu_route_index(p->kernel) < 0)
+		return p->why_not;
+	words = gpusort_device_words();
+	return psprintf("%s: %s", p->why_not,
+					strncmp(words, "none: ", 6) == 0 ? words + 6 : words);
+}
+
 /*
  * gpusort_route(rows bigint, key_bits int, key_range numeric DEFAULT NULL,
  *				 input_order text DEFAULT NULL, threads int DEFAULT 1,
@@ -140,7 +165,8 @@ set_input_order(RouteFacts *facts, const char *order)
  *
  * One row for each algorithm, the chosen one first, then by predicted time; an
  * algorithm that cannot sort such an input comes last, with NULL as its time
- * and the reason why.
+ * and the reason why.  A GPU's time contains the transfers; its scratch_bytes are
+ * of the device's memory.
  */
 Datum
 gpusort_route(PG_FUNCTION_ARGS)
@@ -194,6 +220,7 @@ gpusort_route(PG_FUNCTION_ARGS)
 	facts.begin_bit = facts.format == SORT_REC_PACKED ? 32 : 0;
 	facts.end_bit = facts.begin_bit + key_bits;
 	facts.rids_ascending = true;
+	set_gpu(&facts, key_bits);
 	if (!PG_ARGISNULL(3))
 		set_input_order(&facts, text_to_cstring(PG_GETARG_TEXT_PP(3)));
 
@@ -223,7 +250,7 @@ gpusort_route(PG_FUNCTION_ARGS)
 			if (chosen)
 				values[4] = CStringGetTextDatum(gpusort_route_reason(&facts, &decision, reason));
 			else if (p->why_not != NULL)
-				values[4] = CStringGetTextDatum(p->why_not);
+				values[4] = CStringGetTextDatum(why_not_words(&facts, p));
 			else
 				nulls[4] = true;
 			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);

@@ -20,4 +20,7 @@ extern const SortKernel *gpusort_kernel_from_name(const char *name);
  */
 extern void gpusort_model_refresh(size_t n);
 
+/* The state of the device service, with the reason where there is none. */
+extern const char *gpusort_device_words(void);
+
 #endif							/* GPUSORT_SQLAPI_H */

@@ -1,0 +1,42 @@
+/*
+ * device_keys.h
+ *	  Key mode's two halves: up (device_keys.c) and down (device_keys_down.c).
+ */
+#ifndef GPUSORT_DEVICE_KEYS_H
+#define GPUSORT_DEVICE_KEYS_H
+
+#include "device/client.h"
+#include "node/device_layout.h"
+#include "node/device_sort.h"
+
+/* Room for the words on what is wrong with a result. */
+#define DEVICE_WHY_SIZE	128
+
+/* A sort whose keys are on the device. */
+typedef struct DeviceKeys
+{
+	DeviceJob  *job;
+	DeviceJobSpec spec;
+	RouteFacts	facts;
+	RouteDecision decision;
+	DeviceLayout layout;		/* its ranges are only set where keys travel early */
+	size_t		sent;			/* staged rows whose keys are up */
+	size_t		per_chunk;
+	Key128		sum;			/* of keys only, with gpusort.verify */
+	uint64		ties;			/* as reported before */
+
+	/* on the way back */
+	bool		keep;			/* chunks add up; otherwise each replaces the one
+								 * before */
+	size_t		down_per_chunk; /* rows */
+	size_t		received;		/* rows */
+	size_t		given;			/* of them, in chunks that were replaced */
+} DeviceKeys;
+
+/*
+ * Takes the result: all of it, or if it may stream its first chunk.  False if the job
+ * is lost, or the result wrong: why.
+ */
+extern bool device_keys_receive(Sorter *sorter, char *why);
+
+#endif							/* GPUSORT_DEVICE_KEYS_H */

@@ -1,0 +1,98 @@
+/*
+ * device_layout.h
+ *	  Keys that travel before all rows are known.
+ *
+ * A column then gets the bits of its type, and a place for NULL where one has been
+ * seen or where it costs nothing.  (key/pack.h has the layout of known ranges.)
+ */
+#ifndef GPUSORT_DEVICE_LAYOUT_H
+#define GPUSORT_DEVICE_LAYOUT_H
+
+#include "key/pack.h"
+
+typedef struct DeviceLayout
+{
+	KeyLayout	layout;
+	KeyRange	ranges[STAGE_MAX_COLUMNS];	/* that it was made for */
+	int			key_width;		/* 32, 64, 128: in which it travels */
+} DeviceLayout;
+
+/* False if 128 bits do not hold the key.  least_width is a key_width. */
+extern bool device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width);
+
+/* Has every staged row a place in it, or is there a NULL where none was meant to be? */
+extern bool device_layout_holds(const DeviceLayout *dl, const Stage *stage);
+
+/* The narrowest key_width for so many bits. */
+static inline int
+device_key_width(int total_bits)
+{
+	return total_bits <= 32 ? 32 : total_bits <= 64 ? 64 : 128;
+}
+
+/* One row's key; false if it has no place in the layout. */
+static inline bool
+device_row_key(const DeviceLayout *dl, const Stage *stage, const Datum *values,
+			   const bool *isnull, Key128 *key)
+{
+	Key128		acc = 0;
+
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		const LayoutColumn *lc = &dl->layout.cols[c];
+
+		if (unlikely(isnull[col->att]))
+		{
+			if (!dl->ranges[c].has_null)
+				return false;
+			acc = (acc << lc->bits) | lc->null_value;
+		}
+		else
+			acc = (acc << lc->bits) |
+				((Key128) key_image(col->kind, col->flip, values[col->att]) + lc->add);
+	}
+	*key = acc;
+	return true;
+}
+
+/* The same where 64 bits hold the key. */
+static inline bool
+device_row_key64(const DeviceLayout *dl, const Stage *stage, const Datum *values,
+				 const bool *isnull, uint64 *key)
+{
+	uint64		acc = 0;
+
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		const LayoutColumn *lc = &dl->layout.cols[c];
+		uint64		v;
+
+		if (unlikely(isnull[col->att]))
+		{
+			if (!dl->ranges[c].has_null)
+				return false;
+			v = (uint64) lc->null_value;
+		}
+		else
+			v = key_image(col->kind, col->flip, values[col->att]) + lc->add;
+		/* a column of 64 bits is the only one */
+		acc = c == 0 ? v : (acc << lc->bits) | v;
+	}
+	*key = acc;
+	return true;
+}
+
+/* The i-th of an array of keys. */
+static inline Key128
+device_key_at(const char *keys, int width, size_t i)
+{
+	if (width == 32)
+		return ((const uint32 *) keys)[i];
+	if (width == 64)
+		return ((const uint64 *) keys)[i];
+	return ((const Key128 *) keys)[i];
+}
+
+#endif							/* GPUSORT_DEVICE_LAYOUT_H */

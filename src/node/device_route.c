@@ -1,0 +1,212 @@
+/*
+ * device_route.c
+ *	  Whether a sort goes to the device: the router's facts, and what it says.
+ *
+ * The router itself knows nothing of stages and layouts; here its facts are
+ * filled.  The question is asked in three places: in key mode when all rows are
+ * there, in key mode when so many are there that keys might travel while the rest
+ * comes, and in record mode when the rows might.
+ *
+ * A sort that is too small to gain anything pays for a look at the device's state
+ * and a prediction, half a microsecond.  Only if the device would be chosen are
+ * keys looked at: an input in order is the CPU's, which need not move it, and
+ * unevenly spread keys want another algorithm.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "device/client.h"
+#include "node/device_sort.h"
+#include "port/pg_bitutils.h"
+#include "route/gpu_model.h"
+#include "settings.h"
+#include "sqlapi/sqlapi.h"
+#include "stat.h"
+
+/* Pairs of neighbours looked at. */
+#define SAMPLE_PAIRS	512
+
+/* The facts as the CPU's routing will see them. */
+static void
+fill_cpu_facts(const Sorter *sorter, const KeyLayout *layout, int rid_bits, RouteFacts *facts)
+{
+	memset(facts, 0, sizeof(*facts));
+	facts->n = sorter->stage.n;
+	if (sorter->spec.keys_only && layout->total_bits > 64)
+	{
+		facts->format = SORT_REC_128;
+		facts->end_bit = layout->total_bits;
+	}
+	else
+	{
+		/* cut to a word beside the rid, which mostly does */
+		facts->format = SORT_REC_PACKED;
+		facts->begin_bit = rid_bits;
+		facts->end_bit = Max(rid_bits + 1, Min(rid_bits + layout->total_bits, 64));
+	}
+	facts->rids_ascending = true;
+	facts->inexact = !layout->exact;
+	facts->bound = sorter->bound;
+	facts->threads = gpusort_threads;
+	facts->forced = gpusort_forced_algorithm();
+}
+
+static void
+fill_gpu_facts(const Sorter *sorter, const KeyLayout *layout, int key_width, RouteFacts *facts)
+{
+	facts->gpu.key_width = key_width;
+	facts->gpu.key_bits = Max(1, Min(layout->total_bits, 128));
+	facts->gpu.rids = !sorter->spec.keys_only;
+	facts->gpu.keys_back = sorter->spec.keys_only || !layout->exact;
+	facts->gpu.algorithms = device_algorithms();
+}
+
+/* Looks at some keys: are they in order, are they skewed? */
+static void
+sample_keys(const Stage *stage, const KeyLayout *layout, bool *ordered, bool *skewed)
+{
+	uint64		sample[2 * SAMPLE_PAIRS];
+	size_t		step = Max(1, stage->n / SAMPLE_PAIRS);
+	size_t		n = 0;
+	size_t		descents = 0;
+	size_t		ascents = 0;
+
+	for (size_t i = 0; i + 1 < stage->n && n < 2 * SAMPLE_PAIRS; i += step)
+	{
+		Key128		keys[2];
+
+		/* 128 bits hold any key; wide layouts are left-aligned either way */
+		if (layout->total_bits <= 64)
+		{
+			uint64		k[2];
+
+			pack_keys(stage, layout, 64, i, 2, k);
+			keys[0] = k[0];
+			keys[1] = k[1];
+		}
+		else
+			pack_keys(stage, layout, 128, i, 2, keys);
+		descents += keys[1] < keys[0];
+		ascents += keys[1] > keys[0];
+		for (int k = 0; k < 2; k++)
+			sample[n++] = (uint64) (keys[k] >> Max(0, Min(layout->total_bits, 128) - 64));
+	}
+	*ordered = descents == 0 || ascents == 0;
+	*skewed = gpu_keys_skewed(sample, n);
+}
+
+bool
+device_keys_ordered(const Stage *stage, const KeyLayout *layout)
+{
+	bool		ordered;
+	bool		skewed;
+
+	sample_keys(stage, layout, &ordered, &skewed);
+	return ordered;
+}
+
+bool
+device_route_keys(const Sorter *sorter, const KeyLayout *layout, int key_width,
+				  uint64 key_range, size_t n, RouteFacts *facts, RouteDecision *decision)
+{
+	const Stage *stage = &sorter->stage;
+	bool		ordered;
+	int			rid_bits = 0;
+
+	if (!sorter->spec.keys_only && stage->rids[stage->n - 1] != 0)
+		rid_bits = 1 + pg_leftmost_one_pos32(stage->rids[stage->n - 1]);
+	fill_cpu_facts(sorter, layout, rid_bits, facts);
+	facts->n = n;
+	facts->key_range = key_range;
+	facts->device = sorter->report.device_failed ? ROUTE_DEVICE_FAILED : device_state();
+	if (facts->device != ROUTE_DEVICE_READY)
+		return false;
+	fill_gpu_facts(sorter, layout, key_width, facts);
+	gpusort_model_refresh(n);
+	gpusort_route_decide(facts, decision);
+	if (gpu_route_index(decision->kernel) >= 0 && facts->forced == NULL)
+	{
+		sample_keys(stage, layout, &ordered, &facts->gpu.skewed);
+		if (ordered)
+			return false;
+		gpusort_route_decide(facts, decision);
+	}
+	facts->gpu.why_not = decision->forced_why_not;
+	return gpu_route_index(decision->kernel) >= 0;
+}
+
+bool
+device_route_rows(const Sorter *sorter, const KeyLayout *layout, int key_width,
+				  double rows, RouteFacts *facts, RouteDecision *decision)
+{
+	const Stage *stage = &sorter->stage;
+	GpuRowsFacts gain;
+	KeyRange	ranges[STAGE_MAX_COLUMNS];
+	KeyLayout	narrow;
+
+	gain.rows = rows;
+	gain.rows_here = stage->n;
+	gain.row_bytes = (double) arena_used(&sorter->arena) / stage->n;
+	gain.key_cost = sorter->key_cost;
+	gain.memory = sorter->limit;
+	gain.ordered = false;
+
+	/* the CPU would sort what these rows' ranges need, beside rids of that size */
+	key_stage_ranges(stage, ranges);
+	key_layout(&narrow, stage, ranges);
+	fill_cpu_facts(sorter, &narrow,
+				   Min(32, 1 + pg_leftmost_one_pos64((uint64) (rows * gain.row_bytes / 8) | 1)),
+				   facts);
+	facts->n = (size_t) rows;
+	facts->device = device_state();
+	fill_gpu_facts(sorter, layout, key_width, facts);
+	if (facts->forced != NULL)
+	{
+		gpusort_route_decide(facts, decision);
+		return gpu_route_index(decision->kernel) >= 0;
+	}
+
+	facts->device = ROUTE_DEVICE_NONE;
+	gpusort_model_refresh(facts->n);
+	gpusort_route_decide(facts, decision);
+	gain.cpu_sort_us = decision->predicted_us;
+	facts->device = device_state();
+	sample_keys(stage, &narrow, &gain.ordered, &facts->gpu.skewed);
+	if (gain.ordered)
+		gain.cpu_sort_us = 0;
+	gain.gpu_sort_us = HUGE_VAL;
+	decision->kernel = gpu_choose(facts, &gain.gpu_sort_us);
+	decision->predicted_us = gain.gpu_sort_us;
+	return decision->kernel != NULL && gpu_rows_gain_us(&gain) > 0;
+}
+
+void
+device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJobSpec *spec)
+{
+	spec->key_width = facts->gpu.key_width;
+	spec->key_bits = facts->gpu.key_bits;
+	spec->algorithm = device_algorithm(decision->kernel->name);
+	spec->no_other = facts->forced != NULL;
+	spec->no_rids = !facts->gpu.rids;
+	spec->want_keys = facts->gpu.keys_back;
+	spec->distinct = facts->gpu.distinct;
+	if (facts->key_range != 0)
+	{
+		spec->have_range = true;
+		spec->key_max.lo = facts->key_range - 1;
+	}
+	/* the bits above are zero */
+	if (spec->no_rids && gpu_by_value(decision->kernel))
+		spec->key_bits = spec->key_width;
+	spec->fault = device_fault_ordered();
+}
+
+void
+device_note_failure(Sorter *sorter, const SortKernel *kernel, const char *why)
+{
+	ereport(LOG,
+			(errmsg("a sort goes on without the GPU: %s", why)));
+	sorter->report.device_failed = true;
+	gpusort_stat_fallback(kernel->name);
+}

@@ -1,0 +1,220 @@
+/*
+ * device_rows_down.c
+ *	  Record mode's way back: sorted rows, chunk by chunk.
+ *
+ * Verification (gpusort.verify): the result is checked while it is brought back to
+ * a run, before its first row is given out: keys in order, and a sum over all rows'
+ * hashes the same as on the way in.  Equal rows' order cannot be checked from the
+ * rows alone.
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "node/device_rows.h"
+#include "route/gpu_model.h"
+#include "settings.h"
+
+#define ROWS_PER_INTERRUPT_CHECK	4096
+
+/* Everything is up: asks for the sort. */
+static void
+ask_sort(Sorter *sorter)
+{
+	DeviceRows *dev = sorter->device_rows;
+
+	device_rows_post(dev);
+	device_job_sort(dev->job);
+}
+
+/* What EXPLAIN and the statistics will say. */
+static void
+report_sort(Sorter *sorter)
+{
+	DeviceRows *dev = sorter->device_rows;
+	SorterReport *report = &sorter->report;
+
+	report->facts = dev->facts;
+	report->facts.n = dev->rows;
+	report->decision = dev->decision;
+	report->decision.kernel = gpu_route_kernel(dev->job->cost.algorithm);
+	report->sorted = report->decision.kernel != NULL;
+	report->key_bits = dev->spec.key_bits;
+	report->device_rows += dev->rows;
+	report->device_sort_us += dev->job->cost.sort_us;
+	sorter_note_memory(sorter, dev->job->slot == NULL ? 0 :
+					   dev->job->slot->nchunks * device_shared->chunk_size);
+}
+
+/*
+ * Makes the next chunk of the result the one that is read; false at the end, or
+ * if the job is lost.
+ */
+static bool
+next_result(Sorter *sorter)
+{
+	DeviceRows *dev = sorter->device_rows;
+	DeviceChunkDesc desc;
+	char	   *chunk;
+
+	if (sorter->lost)
+		return false;
+	if (dev->holding)
+	{
+		dev->given += dev->holding_rows;
+		dev->holding = false;
+		device_job_release(dev->job);
+	}
+	chunk = device_job_next_down(dev->job, &desc);
+	if (chunk == NULL)
+	{
+		if (!dev->job->lost && dev->given != dev->rows)
+			device_job_lose(dev->job, "the device sent too few rows");
+		if (dev->job->lost)
+			device_rows_lost(sorter);
+		return false;
+	}
+	if (dev->given == 0)
+		report_sort(sorter);
+	dev->holding = true;
+	dev->holding_rows = desc.rows;
+	sorter->stream_next = chunk + desc.rows_at;
+	sorter->stream_left = desc.rows;
+	sorter->report.bytes_up = dev->job->bytes_up;
+	sorter->report.bytes_down = dev->job->bytes_down;
+	return true;
+}
+
+MinimalTuple
+device_rows_next(Sorter *sorter)
+{
+	MinimalTuple row;
+
+	while (sorter->stream_left == 0)
+	{
+		if (!next_result(sorter))
+			return NULL;
+	}
+	row = (MinimalTuple) sorter->stream_next;
+	sorter->stream_next += MAXALIGN(row->t_len);
+	sorter->stream_left--;
+	return row;
+}
+
+uint64
+device_rows_given(const Sorter *sorter)
+{
+	const DeviceRows *dev = sorter->device_rows;
+
+	return dev->given + (dev->holding ? dev->holding_rows - sorter->stream_left : 0);
+}
+
+/* A row of the result under gpusort.verify. */
+typedef struct VerifyRows
+{
+	uint64		checksum;
+	Key128		prev;
+	TupleTableSlot *slot;
+} VerifyRows;
+
+static bool
+verify_row(Sorter *sorter, VerifyRows *verify, MinimalTuple row)
+{
+	const DeviceRows *dev = sorter->device_rows;
+	const Stage *stage = &sorter->stage;
+	Key128		key;
+
+	verify->checksum += hash_bytes_extended((unsigned char *) row, row->t_len, 0);
+	row_to_slot(verify->slot, row);
+	slot_getsomeattrs(verify->slot, stage->last_att);
+	if (!device_row_key(&dev->layout, stage, verify->slot->tts_values, verify->slot->tts_isnull, &key) ||
+		key < verify->prev)
+		return false;
+	verify->prev = key;
+	return true;
+}
+
+/*
+ * Brings the sorted rows back into a run on disk.  False if they are lost or,
+ * under gpusort.verify, found wrong; sorter->lost then holds.
+ */
+static bool
+rows_to_run(Sorter *sorter)
+{
+	DeviceRows *dev = sorter->device_rows;
+	VerifyRows	verify = {0, 0, NULL};
+	RunWriter	writer;
+	MemoryContext old;
+	MinimalTuple row;
+
+	if (gpusort_verify)
+		verify.slot = MakeSingleTupleTableSlot(sorter->spec.desc, &TTSOpsMinimalTuple);
+	old = sorter_begin_run(sorter, &writer);
+	for (uint64 i = 0; (row = device_rows_next(sorter)) != NULL; i++)
+	{
+		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (verify.slot != NULL && !verify_row(sorter, &verify, row))
+		{
+			device_job_lose(dev->job, "a row of the result is out of order");
+			device_rows_lost(sorter);
+			break;
+		}
+		run_writer_row(&writer, row);
+	}
+	if (!sorter->lost && verify.slot != NULL && verify.checksum != dev->checksum)
+	{
+		device_job_lose(dev->job, "the result's rows are not the input's");
+		device_rows_lost(sorter);
+	}
+	sorter_finish_run(sorter, &writer, old);
+	if (verify.slot != NULL)
+		ExecDropSingleTupleTableSlot(verify.slot);
+	return !sorter->lost;
+}
+
+/*
+ * Ends the device's part: the rows become a run.  False: the sort goes on in the
+ * host's memory; true if it is lost, so that nothing more is to be done.
+ */
+bool
+device_rows_seal(Sorter *sorter)
+{
+	if (!sorter->lost)
+	{
+		ask_sort(sorter);
+		(void) rows_to_run(sorter);
+	}
+	if (sorter->lost)
+		return true;
+	device_rows_end(sorter);
+	sorter->put_limit = device_rows_after(sorter);
+	return false;
+}
+
+void
+device_rows_perform(Sorter *sorter)
+{
+	if (sorter->lost)
+		return;
+	if (sorter->nruns > 0 || gpusort_verify)
+	{
+		(void) device_rows_seal(sorter);
+		return;
+	}
+	ask_sort(sorter);
+	/* the first chunk is part of the sort's time, and so is its failure */
+	(void) next_result(sorter);
+	sorter->state = SORTER_STREAM;
+}
+
+void
+device_rows_end(Sorter *sorter)
+{
+	if (sorter->device_rows == NULL)
+		return;
+	device_job_close(sorter->device_rows->job);
+	pfree(sorter->device_rows);
+	sorter->device_rows = NULL;
+	sorter->stream_left = 0;
+}

@@ -1,0 +1,193 @@
+/*
+ * array_device.c
+ *	  gpusort_array()'s sorts on a GPU.
+ *
+ * A job as any sort's: keys go up in chunks, narrowed to the range of the array's
+ * images, with the elements' positions as rids; the rids come back and the elements are
+ * gathered.  The algorithms that sort keys only send no rids: an integer is made from
+ * its key again.  A float could not be (-0, NaN).
+ *
+ * On error: the job is closed with the function's memory context.
+ */
+#include "postgres.h"
+
+#include "device/client.h"
+#include "miscadmin.h"
+#include "node/device_sort.h"
+#include "route/gpu_model.h"
+#include "sqlapi/array_device.h"
+
+/* Is no value there twice?  The range is known and fits gpu_hp1. */
+static bool
+all_distinct(const ArrayValues *values, uint64 range)
+{
+	uint8	   *seen = palloc_extended(range / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	bool		distinct = true;
+
+	for (size_t i = 0; i < values->n && distinct; i++)
+	{
+		uint64		v = array_image_at(values->data, values->type, i) - values->min;
+
+		if (i % (1 << 18) == 0)
+			CHECK_FOR_INTERRUPTS();
+		distinct = (seen[v / 8] & (1 << (v % 8))) == 0;
+		seen[v / 8] |= (uint8) (1 << (v % 8));
+	}
+	pfree(seen);
+	return distinct;
+}
+
+void
+array_device_facts(const ArrayValues *values, const SortKernel *asked, RouteFacts *facts)
+{
+	int			bits = facts->end_bit - facts->begin_bit;
+	bool		floats = values->type == FLOAT4OID || values->type == FLOAT8OID;
+	bool		keys_only = asked != NULL && gpu_keys_only(asked);
+	const char *why;
+
+	facts->device = device_state();
+	if (facts->device != ROUTE_DEVICE_READY)
+		return;
+	if (keys_only && floats)
+	{
+		facts->gpu.why_not = "it sorts keys only, and a float cannot be made from its key";
+		return;
+	}
+	facts->gpu.key_width = bits <= 32 ? 32 : 64;
+	facts->gpu.key_bits = bits;
+	facts->gpu.rids = !keys_only;
+	facts->gpu.keys_back = keys_only;
+	facts->gpu.algorithms = device_algorithms();
+	if (keys_only)
+	{
+		/* whether keys are distinct is a question where nothing else is against it */
+		facts->gpu.distinct = true;
+		if (gpu_fits(asked, facts, &why))
+			facts->gpu.distinct = strcmp(asked->name, "gpu_hp1") == 0 &&
+				all_distinct(values, facts->key_range);
+	}
+}
+
+static bool
+send_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec)
+{
+	Size		row = spec->key_width / 8 + sizeof(uint32);
+	size_t		per_chunk = (device_shared->chunk_size - DEVICE_PART_ALIGN) / row;
+
+	for (size_t start = 0; start < values->n; start += per_chunk)
+	{
+		char	   *chunk = device_job_next_up(job);
+		size_t		count = Min(per_chunk, values->n - start);
+		DeviceChunkDesc desc = {0};
+		uint32	   *rids;
+
+		if (chunk == NULL)
+			return false;
+		desc.rows = (uint32) count;
+		desc.words_at = device_part(desc.rows * (spec->key_width / 8));
+		desc.rows_at = desc.words_at + (spec->no_rids ? 0 : desc.rows * sizeof(uint32));
+		rids = (uint32 *) (chunk + desc.words_at);
+		for (size_t i = 0; i < count; i++)
+		{
+			uint64		key = array_image_at(values->data, values->type, start + i) - values->min;
+
+			if (spec->key_width == 32)
+				((uint32 *) chunk)[i] = (uint32) key;
+			else
+				((uint64 *) chunk)[i] = key;
+			if (!spec->no_rids)
+				rids[i] = (uint32) (start + i);
+		}
+		device_job_post(job, &desc);
+		CHECK_FOR_INTERRUPTS();
+	}
+	device_job_sort(job);
+	return !job->lost;
+}
+
+static void
+put_integer(const ArrayValues *values, uint64 key, char *out, size_t i)
+{
+	uint64		image = key + values->min;
+
+	if (values->type == INT8OID)
+		((uint64 *) out)[i] = image ^ (UINT64CONST(1) << 63);
+	else if (values->type == INT4OID)
+		((uint32 *) out)[i] = (uint32) image ^ 0x80000000U;
+	else
+		((int16 *) out)[i] = (int16) (int32) ((uint32) image ^ 0x80000000U);
+}
+
+/* Writes a chunk's values from the place at on; false if a rid is none of ours. */
+static bool
+take_chunk(const ArrayValues *values, const DeviceJobSpec *spec, const DeviceChunkDesc *desc,
+		   const char *chunk, size_t at, char *out)
+{
+	const uint32 *rids = (const uint32 *) (chunk + desc->words_at);
+
+	for (uint32 i = 0; i < desc->rows; i++)
+	{
+		if (spec->no_rids)
+			put_integer(values, spec->key_width == 32 ? ((const uint32 *) chunk)[i] :
+						((const uint64 *) chunk)[i], out, at + i);
+		else if (rids[i] >= values->n)
+			return false;
+		else if (values->width == sizeof(int64))
+			((int64 *) out)[at + i] = ((const int64 *) values->data)[rids[i]];
+		else if (values->width == sizeof(int32))
+			((int32 *) out)[at + i] = ((const int32 *) values->data)[rids[i]];
+		else
+			((int16 *) out)[at + i] = ((const int16 *) values->data)[rids[i]];
+	}
+	return true;
+}
+
+static void
+receive_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec, char *out)
+{
+	size_t		done = 0;
+	DeviceChunkDesc desc;
+	char	   *chunk;
+
+	while ((chunk = device_job_next_down(job, &desc)) != NULL)
+	{
+		if (desc.rows > values->n - done ||
+			!take_chunk(values, spec, &desc, chunk, done, out))
+		{
+			device_job_lose(job, "the device sent what is not the array's");
+			return;
+		}
+		done += desc.rows;
+		device_job_release(job);
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (!job->lost && done != values->n)
+		device_job_lose(job, "the device sent too few values");
+}
+
+const char *
+array_device_sort(const ArrayValues *values, RouteFacts *facts,
+				  const RouteDecision *decision, char *out)
+{
+	DeviceJobSpec spec = {0};
+	DeviceJob  *job;
+	const char *why = NULL;
+
+	spec.mode = DEVICE_KEYS;
+	spec.max_rows = values->n;
+	device_route_job(facts, decision, &spec);
+	job = device_job_open(CurrentMemoryContext, &spec, device_job_bytes(&spec), DEVICE_JOB_CHUNKS,
+						  facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US :
+						  decision->cpu_us - decision->predicted_us, &facts->device);
+	if (job == NULL)
+	{
+		(void) gpu_fits(decision->kernel, facts, &why);
+		return why;
+	}
+	if (send_values(values, job, &spec))
+		receive_values(values, job, &spec, out);
+	if (job->lost)
+		why = pstrdup(job->why);
+	device_job_close(job);
+	return why;
+}
