@@ -9,9 +9,9 @@
 #include "kernel/sort_kernel.h"
 #include "route/router.h"
 
-/* Constants measured at 2^14, 2^16, ... 2^28 rows. */
-#define GPU_KNOTS			8
-#define GPU_KNOT_FIRST		14
+/* Constants measured at 2^10, 2^12, ... 2^28 rows. */
+#define GPU_KNOTS			10
+#define GPU_KNOT_FIRST		10
 #define GPU_KNOT_STEP		2
 
 /* Ranges of keys alone for which gpu_counting was measured. */
