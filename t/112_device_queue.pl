@@ -138,7 +138,8 @@ for my $how ('cancel', 'terminate')
 	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
 	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
 	kill 'KILL', $pid;
-	went($_, qr/cpu .*no device, not gpu radix/, 'killed: who waits goes on') for @waiting;
+	# with the next process, if that is quicker than they are
+	went($_, qr/cpu .*no device, not gpu radix|$gpu/, 'killed: who waits goes on') for @waiting;
 	went($holder, qr/cpu .*device failed/, 'killed: who had a job too');
 	device_ready($node, 'killed');
 	device_unused($node, 'killed');
