@@ -8,7 +8,8 @@
  * comes, and in record mode when the rows might.
  *
  * A sort that is too small to gain anything pays for a look at the device's state
- * and a prediction, half a microsecond.  Only if the device would be chosen are
+ * and a prediction of what the CPU needs: if that is no more than handing a job over
+ * and back takes, nothing else is asked.  Only if the device would be chosen are
  * keys looked at: an input in order is the CPU's, which need not move it, and
  * unevenly spread keys want another algorithm.
  */
@@ -122,8 +123,11 @@ device_route_keys(const Sorter *sorter, const KeyLayout *layout, int key_width,
 	facts->device = sorter->report.device_failed ? ROUTE_DEVICE_FAILED : device_state();
 	if (facts->device != ROUTE_DEVICE_READY)
 		return false;
-	fill_gpu_facts(sorter, layout, key_width, facts);
 	gpusort_model_refresh(n);
+	gpusort_route_decide(facts, decision);
+	if (facts->forced == NULL && decision->predicted_us <= gpu_model_builtin.job_us)
+		return false;
+	fill_gpu_facts(sorter, layout, key_width, facts);
 	gpusort_route_decide(facts, decision);
 	if (gpu_route_index(decision->kernel) >= 0 && facts->forced == NULL)
 	{
@@ -187,7 +191,7 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 	spec->key_width = facts->gpu.key_width;
 	spec->key_bits = facts->gpu.key_bits;
 	spec->algorithm = device_algorithm(decision->kernel->name);
-	spec->no_other = facts->forced != NULL;
+	spec->no_other = facts->forced != NULL && decision->forced_why_not == NULL;
 	spec->no_rids = !facts->gpu.rids;
 	spec->want_keys = facts->gpu.keys_back;
 	spec->distinct = facts->gpu.distinct;

@@ -403,7 +403,12 @@ bool
 device_rows_begin(Sorter *sorter)
 {
 	if (begin(sorter))
+	{
+		/* keys that went ahead of their rows */
+		device_keys_end(sorter);
+		sorter->send_at = SIZE_MAX;
 		return true;
+	}
 	sorter->put_limit = sorter->limit;
 	/* their keys may go */
 	sorter->send_at = device_keys_after(sorter);
