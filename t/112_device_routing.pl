@@ -173,6 +173,9 @@ for my $verify ('off', 'on')
 	same("SELECT k FROM t ORDER BY k", "runs of keys, verify $verify", "$set SET work_mem = '2MB';");
 }
 like(route("$fixed ORDER BY k", "$force SET work_mem = '6MB';"), qr/merged early=/, 'keys of runs go up early');
+# unforced, from some number of rows on
+like(route('SELECT k FROM t ORDER BY k'), qr/^keys: gpu bucket: .*device ready, keys only early=\d\d\d+$/, 'many keys go up early by themselves');
+like(route('SELECT k FROM t WHERE id < 200000 ORDER BY k'), qr/^keys: gpu bucket: .*keys only$/, 'fewer at the end');
 nothing_used('early');
 
 #
