@@ -66,7 +66,7 @@ SQL
 # 24 bytes a row, and 8 MB: a device holds one
 my $query = 'SELECT k FROM t WHERE id <= 350000 ORDER BY k';
 my $set = "SET work_mem = '256MB'; SET gpusort.algorithm = gpu_radix;";
-my $gpu = qr/gpu radix: .*device ready/;
+my $gpu = qr/gpu \w+: .*device ready/;
 
 # A session that wants a sort on these devices; one that hangs holds what it has.
 sub session

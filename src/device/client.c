@@ -272,6 +272,9 @@ device_job_sort(DeviceJob *job)
 char *
 device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 {
+	/* would wait for ever */
+	if (job->slot != NULL && pg_atomic_read_u32(&job->slot->command) != DEVICE_SORT)
+		elog(ERROR, "gpusort: the result of a sort was read before it was asked for");
 	for (;;)
 	{
 		DeviceSlot *slot = job->slot;
