@@ -104,6 +104,8 @@ like($node->safe_psql('postgres', 'SET gpusort.device = off; ' . sprintf($first,
 like(route('SELECT * FROM long ORDER BY k'), qr/^host: cpu/, 'long rows in memory stay');
 like(route('SELECT * FROM long ORDER BY k', "SET work_mem = '4MB';"), qr/^rows: gpu/, 'long rows that would be spilled move');
 like(route('SELECT id, k, w, few, vals, bent, pad FROM t, (SELECT repeat(chr(120), 60) AS pad) p ORDER BY k'), qr/^rows: gpu bucket/, 'many short rows move');
+like(route('SELECT id, k, w FROM t WHERE id <= 3000 ORDER BY k', "SET work_mem = '64kB';"), qr/^host: cpu .*merged$/, 'a small sort that spills stays');
+like(route('SELECT id, k, w FROM t ORDER BY k', "SET work_mem = '64kB';"), qr/^rows: gpu bucket: .*$rows rows, device ready$/, 'a large one moves with its first rows');
 nothing_used('choice');
 
 #

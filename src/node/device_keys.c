@@ -136,7 +136,7 @@ rows_to_expect(const Sorter *sorter)
 {
 	double		n = sorter->stage.n;
 	double		bytes = (double) arena_used(&sorter->arena) / n + sorter->key_cost;
-	double		rows = Max(sorter->rows_expected, 2 * n) * STREAM_MARGIN;
+	double		rows = device_rows_expected(sorter) * STREAM_MARGIN;
 
 	return Min(rows, Max(n, sorter->limit / bytes) + STREAM_AFTER_ROWS);
 }

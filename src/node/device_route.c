@@ -140,6 +140,23 @@ device_route_keys(const Sorter *sorter, const KeyLayout *layout, int key_width,
 	return gpu_route_index(decision->kernel) >= 0;
 }
 
+/* The GPU's best algorithm, whatever the CPU's time. */
+static void
+choose_for_rows(const RouteFacts *facts, GpuRowsFacts *gain, RouteDecision *decision)
+{
+	gain->gpu_sort_us = HUGE_VAL;
+	decision->kernel = gpu_choose(facts, &gain->gpu_sort_us);
+	decision->predicted_us = gain->gpu_sort_us;
+}
+
+double
+device_rows_expected(const Sorter *sorter)
+{
+	double		gone = (double) (sorter->report.rows - sorter->stage.n);
+
+	return Max(sorter->rows_expected, 2.0 * sorter->report.rows) - gone;
+}
+
 bool
 device_route_rows(const Sorter *sorter, const KeyLayout *layout, int key_width,
 				  double rows, RouteFacts *facts, RouteDecision *decision)
@@ -176,13 +193,16 @@ device_route_rows(const Sorter *sorter, const KeyLayout *layout, int key_width,
 	gpusort_route_decide(facts, decision);
 	gain.cpu_sort_us = decision->predicted_us;
 	facts->device = device_state();
+	choose_for_rows(facts, &gain, decision);
+	if (decision->kernel == NULL || gpu_rows_gain_us(&gain) <= 0)
+		return false;
+
+	/* now it is worth a look at the keys */
 	sample_keys(stage, &narrow, &gain.ordered, &facts->gpu.skewed);
 	if (gain.ordered)
 		gain.cpu_sort_us = 0;
-	gain.gpu_sort_us = HUGE_VAL;
-	decision->kernel = gpu_choose(facts, &gain.gpu_sort_us);
-	decision->predicted_us = gain.gpu_sort_us;
-	return decision->kernel != NULL && gpu_rows_gain_us(&gain) > 0;
+	choose_for_rows(facts, &gain, decision);
+	return gpu_rows_gain_us(&gain) > 0;
 }
 
 void

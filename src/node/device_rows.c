@@ -356,7 +356,7 @@ static bool
 begin(Sorter *sorter)
 {
 	Stage	   *stage = &sorter->stage;
-	double		rows = Max(sorter->rows_expected, 2.0 * stage->n);
+	double		rows = device_rows_expected(sorter);
 	DeviceRows *dev;
 
 	if (!rows_can_move(sorter))

@@ -29,6 +29,9 @@ extern bool device_route_rows(const Sorter *sorter, const KeyLayout *layout, int
 extern void device_route_job(const RouteFacts *facts, const RouteDecision *decision,
 							 DeviceJobSpec *spec);
 
+/* How many the staged rows and those after them will be. */
+extern double device_rows_expected(const Sorter *sorter);
+
 /* Do the staged keys look as if they were in order already? */
 extern bool device_keys_ordered(const Stage *stage, const KeyLayout *layout);
 
