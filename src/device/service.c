@@ -5,8 +5,9 @@
  * It forks the device process and waits.  When the process ends, however it
  * ends, the generation is raised, which is how backends see that their jobs are
  * lost, the slots that they have closed meanwhile are freed, everybody waiting is
- * woken, and after a pause the next process starts.  The pause doubles while
- * processes die without having finished a job.  A process that finds nothing to
+ * woken, and after a pause the next process starts.  The pause doubles, to ten
+ * minutes at last, while processes die without having finished a job: with a device
+ * that always hangs, each process costs some sorts half a minute.  A process that finds nothing to
  * serve with (no library, no driver, no device) says so by its exit code: then there
  * is no next.
  *
@@ -44,7 +45,7 @@
 #include "utils/timestamp.h"
 
 #define RESTART_PAUSE_MS		1000
-#define RESTART_PAUSE_MAX_MS	60000
+#define RESTART_PAUSE_MAX_MS	600000
 
 /* What the supervisor waits for a process to end by itself, and when killed. */
 #define STOP_PATIENCE_MS		2000
@@ -269,7 +270,7 @@ void
 device_supervisor_main(Datum arg)
 {
 	int			pause = RESTART_PAUSE_MS;
-	TimestampTz started = 0;
+	TimestampTz pause_from = 0;
 	uint32		finished = 0;	/* jobs, when the process was started */
 	uint32		wait_event = compat_wait_event("GpuSortSupervisor");
 
@@ -296,15 +297,20 @@ device_supervisor_main(Datum arg)
 			if (nothing)
 				proc_exit(0);	/* and no other is started */
 			log_failing_devices();
-			pause = pg_atomic_read_u32(&device_shared->finished) != finished ?
-				RESTART_PAUSE_MS : Min(pause * 2, RESTART_PAUSE_MAX_MS);
+			if (pg_atomic_read_u32(&device_shared->finished) != finished)
+				pause = RESTART_PAUSE_MS;	/* from its start */
+			else
+			{
+				pause = Min(pause * 2, RESTART_PAUSE_MAX_MS);
+				pause_from = GetCurrentTimestamp();
+			}
 		}
 		if (child == 0 &&
-			(started == 0 || TimestampDifferenceExceeds(started, GetCurrentTimestamp(), pause)))
+			(pause_from == 0 || TimestampDifferenceExceeds(pause_from, GetCurrentTimestamp(), pause)))
 		{
-			if (started != 0)
+			if (pause_from != 0)
 				pg_atomic_fetch_add_u32(&device_shared->restarts, 1);
-			started = GetCurrentTimestamp();
+			pause_from = GetCurrentTimestamp();
 			finished = pg_atomic_read_u32(&device_shared->finished);
 			child = start_device_process();
 		}
