@@ -94,6 +94,20 @@ for my $i (1 .. 15)
 	}
 }
 session_ok($_, 'cancelled many times') for @sessions;
+# sessions that are ended at any point
+for my $i (1 .. 20)
+{
+	my @doomed = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 3;
+	my $pids = join ',', map { $_->query('SELECT pg_backend_pid()') } @doomed;
+	for my $s (@doomed)
+	{
+		begin_query($s, "SET work_mem = '" . (64 + int rand 3000) . "kB'; SELECT count(must_be_same('SELECT * FROM t ORDER BY k')) FROM generate_series(1, 100)");
+	}
+	select undef, undef, undef, rand 0.3;
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend(p) FROM unnest('{$pids}'::int[]) p");
+	$_->{run}->finish for @doomed;
+}
+nothing_used('ended at any point');
 # cursors that keep their jobs: the others must not wait for them
 for my $s (@sessions)
 {
