@@ -12,7 +12,8 @@
  *
  * Environment: GPUSORT_CPU_ABI_DEVICES (default 1), GPUSORT_CPU_ABI_MEMORY (MB per
  * device, default 1024), GPUSORT_CPU_ABI_LOST (the number of a device of which no
- * context can be made).
+ * context can be made), GPUSORT_CPU_ABI_WASTE (percent that blocks take beyond
+ * their size until device_trim, as kept blocks of the GPU library do).
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -107,6 +108,7 @@ context_create(int32_t device, uint64_t budget, GpusortContext **out, GpusortErr
 	}
 	ctx->device = device;
 	ctx->budget = budget ? budget : setting("GPUSORT_CPU_ABI_MEMORY", 1024) << 20;
+	ctx->waste = setting("GPUSORT_CPU_ABI_WASTE", 0);
 	*out = ctx;
 	return GPUSORT_OK;
 }
@@ -129,7 +131,7 @@ block_alloc(Block **list, uint64_t bytes, void **out, GpusortError *err)
 	return GPUSORT_OK;
 }
 
-/* The bytes of the block; 0 if there is none at p. */
+/* What the block took of the budget; 0 if there is none at p. */
 static uint64_t
 block_free(Block **list, void *p)
 {
@@ -138,12 +140,12 @@ block_free(Block **list, void *p)
 		if ((*link)->p == p)
 		{
 			Block	   *b = *link;
-			uint64_t	bytes = b->bytes;
+			uint64_t	taken = b->taken;
 
 			*link = b->next;
 			free(b->p);
 			free(b);
-			return bytes;
+			return taken;
 		}
 	}
 	return 0;
@@ -164,16 +166,18 @@ context_destroy(GpusortContext *ctx)
 static GpusortStatus
 device_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError *err)
 {
+	uint64_t	taken = bytes + bytes * ctx->waste / 100;
 	GpusortStatus status;
 
 	*out = NULL;
-	if (bytes > ctx->budget || ctx->used > ctx->budget - bytes)
+	if (taken > ctx->budget || ctx->used > ctx->budget - taken)
 		FAIL(GPUSORT_NO_MEMORY, "%llu bytes are over the device memory budget",
-			 (unsigned long long) bytes);
+			 (unsigned long long) taken);
 	status = block_alloc(&ctx->blocks, bytes, out, err);
 	if (status == GPUSORT_OK)
 	{
-		ctx->used += bytes;
+		ctx->blocks->taken = taken;
+		ctx->used += taken;
 		memset(*out, GARBAGE, bytes < 1 << 20 ? bytes : 1 << 20);
 	}
 	return status;
@@ -183,12 +187,13 @@ static void
 device_free(GpusortContext *ctx, void *p)
 {
 	ctx->used -= block_free(&ctx->blocks, p);
+	ctx->waste = setting("GPUSORT_CPU_ABI_WASTE", 0);
 }
 
 static void
 device_trim(GpusortContext *ctx)
 {
-	(void) ctx;
+	ctx->waste = 0;
 }
 
 static uint64_t

@@ -12,6 +12,7 @@ typedef struct Block
 	struct Block *next;
 	char	   *p;
 	uint64_t	bytes;
+	uint64_t	taken;			/* of the budget */
 } Block;
 
 struct GpusortContext
@@ -19,6 +20,7 @@ struct GpusortContext
 	int32_t		device;
 	uint64_t	budget;
 	uint64_t	used;
+	uint64_t	waste;			/* percent */
 	Block	   *blocks;
 	Block	   *host;
 };

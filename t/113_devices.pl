@@ -183,6 +183,21 @@ if ($pretend)
 	is($node->safe_psql('postgres', $devices), '1 ready 24 0', 'a lost device leaves the other');
 	like($node->safe_psql('postgres', "$set SELECT route('$query')"), $gpu, 'which works');
 	device_unused($node, 'lost');
+
+	# blocks that take more than was asked for: of half the budget they make too much
+	$ENV{GPUSORT_CPU_ABI_WASTE} = 400;
+	$node->restart;
+	device_ready($node, 'waste');
+	my $s = $node->background_psql('postgres', on_error_stop => 0);
+	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
+	$s->query("$set SET gpusort.device_fault = hang_sort");
+	begin_query($s, "SELECT route('SELECT k FROM t WHERE id <= 200000 ORDER BY k')");
+	jobs_are('1', 0, 'waste: a job');
+	ok($node->poll_query_until('postgres', 'SELECT memory_used > 16000000 FROM gpusort_devices()'), 'what it has is known');
+	cancel($s);
+	device_unused($node, 'waste');
+	like($node->safe_psql('postgres', "$set SELECT route('$query')"), $gpu, 'a large job gets blocks of its own');
+	device_unused($node, 'waste, large');
 }
 
 $node->stop;

@@ -111,7 +111,7 @@ look_around(Room *room)
 			continue;
 		}
 		/* after a restart the devices may be others, with other budgets */
-		room->memory[slot->device] -= Min(room->memory[slot->device], slot->device_bytes);
+		room->memory[slot->device] -= Min(room->memory[slot->device], device_slot_memory(slot));
 		for (int c = 0; c < slot->nchunks; c++)
 			room->taken[slot->chunks[c] / BITS_PER_BYTE] |= 1 << (slot->chunks[c] % BITS_PER_BYTE);
 		room->chunks -= slot->nchunks;
@@ -218,6 +218,7 @@ try_open(const DeviceJobSpec *spec, const Request *request, int ahead,
 	pg_atomic_write_u32(&slot->made, 0);
 	pg_atomic_write_u32(&slot->command, DEVICE_LOAD);
 	pg_atomic_write_u32(&slot->status, DEVICE_LOADING);
+	slot->allocated = 0;
 	slot->cancel = 0;
 	waited_in_vain = false;
 	*word = device_slot_word(generation, DEVICE_SLOT_OPEN);
@@ -271,7 +272,7 @@ expected_wait_us(const Request *request, int ahead, bool any_age)
 		if (!in_use(slot) ||
 			(slot->pid != MyProcPid && (any_age || (double) (now - slot->opened_us) < staying_us)))
 			continue;
-		staying[slot->device] += (double) slot->device_bytes;
+		staying[slot->device] += (double) device_slot_memory(slot);
 		staying_chunks += slot->nchunks;
 		staying_slots++;
 	}

@@ -88,12 +88,30 @@ prepare_slot(const DeviceApi *api, ProcessJob *job, int device, GpusortError *er
 	return GPUSORT_OK;
 }
 
+/*
+ * Blocks that the library has kept from other jobs may be larger than what is asked
+ * for.  Where that makes a job exceed the budget, it gets blocks of its own; what a job
+ * really has is told to those who come later.
+ */
 static GpusortStatus
-begin_job(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
+	GpusortContext *context = api->contexts[slot->device];
+	uint64		available = api->cuda->device_available(context);
+	GpusortStatus status;
+
 	TRY(job_fault(slot, DEVICE_FAULT_MEMORY_START, GPUSORT_NO_MEMORY, err));
 	TRY(prepare_slot(api, job, slot->device, err));
-	return job_allocate(api, slot, job, err);
+	status = job_allocate(api, slot, job, err);
+	if (status == GPUSORT_NO_MEMORY)
+	{
+		job_release(api, job);
+		job->phase = JOB_UP;
+		api->cuda->device_trim(context);
+		status = job_allocate(api, slot, job, err);
+	}
+	slot->allocated = available - api->cuda->device_available(context);
+	return status;
 }
 
 /* Says so to the backend; ends the process if the device can no longer be used. */

@@ -187,6 +187,7 @@ typedef struct DeviceSlot
 	pg_atomic_uint32 taken;
 	pg_atomic_uint32 made;
 	pg_atomic_uint32 status;	/* DeviceStatus */
+	volatile uint64 allocated;	/* of the device's memory, when it has begun */
 	DeviceJobCost cost;
 	GpusortError error;
 } DeviceSlot;
@@ -297,6 +298,13 @@ typedef struct DeviceShared
 /* NULL where the service was not configured (staging.c). */
 extern DeviceShared *device_shared;
 extern char *device_staging;	/* the pool */
+
+/* What the job in a slot has of its device's budget. */
+static inline uint64
+device_slot_memory(const DeviceSlot *slot)
+{
+	return Max(slot->device_bytes, slot->allocated);
+}
 
 static inline char *
 device_chunk(const DeviceSlot *slot, uint32 counter)

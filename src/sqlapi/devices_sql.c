@@ -41,7 +41,7 @@ count_use(DeviceUse *use)
 		use->jobs++;
 		use->chunks += slot->nchunks;
 		use->device_jobs[slot->device]++;
-		use->device_bytes[slot->device] += slot->device_bytes;
+		use->device_bytes[slot->device] += device_slot_memory(slot);
 	}
 	LWLockRelease(device_shared->lock);
 }
