@@ -10,20 +10,12 @@
  *
  * Buffers are made for one (width, n) and kept until another comes.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cub/device/device_merge_sort.cuh>
-#include <cub/device/device_radix_sort.cuh>
 #include <thrust/device_ptr.h>
 #include <thrust/execution_policy.h>
 #include <thrust/sort.h>
 
 #include "bench/bench_algorithm.h"
-#include "cuda/gpusort_abi.h"
-
-typedef unsigned __int128 Key128;
+#include "bench/gpu_bench.cuh"
 
 /* Everything that one (width, n) needs. */
 struct Device
@@ -52,27 +44,6 @@ api(void)
 {
 	return gpusort_cuda_api(GPUSORT_ABI_VERSION);
 }
-
-#define MUST(call) \
-	do { \
-		GpusortError must_err = {}; \
-		if ((call) != GPUSORT_OK) \
-		{ \
-			fprintf(stderr, "%s: %s (%s:%d)\n", #call, must_err.message, \
-					must_err.file, must_err.line); \
-			exit(1); \
-		} \
-	} while (0)
-
-#define CUDA_MUST(call) \
-	do { \
-		cudaError_t must_error = (call); \
-		if (must_error != cudaSuccess) \
-		{ \
-			fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(must_error)); \
-			exit(1); \
-		} \
-	} while (0)
 
 static void *
 device_memory(uint64_t bytes)
@@ -339,14 +310,6 @@ library_run(BenchCase *c, const void **output, const char *name, bool rids,
 enum Peer
 {
 	CUB_RADIX, CUB_MERGE, THRUST_SORT
-};
-
-struct Less
-{
-	template <class K> __host__ __device__ bool operator() (const K &a, const K &b) const
-	{
-		return a < b;
-	}
 };
 
 /* One call of CUB; with temp NULL it only asks for *bytes. */

@@ -11,51 +11,18 @@
  * key bits that vary, medians, the same CSV.  The distribution's name is followed
  * by the number of values that keys can have.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <algorithm>
 #include <vector>
 
-#include <cub/device/device_merge_sort.cuh>
-#include <cub/device/device_radix_sort.cuh>
-
-#include "cuda/gpusort_abi.h"
+#include "bench/gpu_inputs.cuh"
 
 #define REPETITIONS		9
 #define WARM_UP			2
 #define THREADS			256
 
-typedef unsigned __int128 Key128;
-
-static const GpusortCudaApi *api;
-static GpusortContext *ctx;
-static GpusortStream *stream;
 static GpusortEvent *events[2];
 static cudaEvent_t cuda_events[2];
 static bool failed;
-
-#define MUST(call) \
-	do { \
-		GpusortError must_err = {}; \
-		if ((call) != GPUSORT_OK) \
-		{ \
-			printf("not ok: %s: %s (%s:%d)\n", #call, must_err.message, \
-				   must_err.file, must_err.line); \
-			exit(1); \
-		} \
-	} while (0)
-
-#define CUDA_MUST(call) \
-	do { \
-		cudaError_t must_error = (call); \
-		if (must_error != cudaSuccess) \
-		{ \
-			printf("not ok: %s: %s\n", #call, cudaGetErrorString(must_error)); \
-			exit(1); \
-		} \
-	} while (0)
 
 enum Distribution
 {
@@ -67,15 +34,6 @@ static const char *const names[] = {
 	"uniform", "repeated100", "repeated70", "zipf", "sorted", "reversed", "nearly_sorted",
 	"interval", "distinct", "gaussian"
 };
-
-__device__ static uint64_t
-mix(uint64_t z)
-{
-	z += UINT64_C(0x9e3779b97f4a7c15);
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
 
 /* Scattered over range; where range is 0, over all 64 bits. */
 __device__ static uint64_t
@@ -180,15 +138,6 @@ check_kernel(const K *keys, const K *keys_out, const uint32_t *rids_out, uint64_
 	atomicAdd(&found[2], out);
 }
 
-static void *
-device_memory(uint64_t bytes)
-{
-	void	   *p;
-
-	MUST(api->device_alloc(ctx, bytes, &p, &must_err));
-	return p;
-}
-
 template <class K> struct Case
 {
 	uint64_t	n;
@@ -212,14 +161,6 @@ varying_bits(const Case<K> &c)
 		bits++;
 	return bits;
 }
-
-struct Less
-{
-	template <class K> __host__ __device__ bool operator() (const K &a, const K &b) const
-	{
-		return a < b;
-	}
-};
 
 /* Device microseconds of one run; negative if it does not take the case. */
 template <class K> static double
@@ -486,12 +427,8 @@ main(int argc, char **argv)
 		{"linear", group_linear}, {"merge", group_merge}, {"profile", group_profile}
 	};
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	api = gpusort_cuda_api(GPUSORT_ABI_VERSION);
-	if (!api)
-		return 1;
-	MUST(api->context_create(0, 0, &ctx, &must_err));
-	MUST(api->stream_create(ctx, &stream, &must_err));
+	if (!open_library())
+		return 0;
 	for (int i = 0; i < 2; i++)
 	{
 		MUST(api->event_create(ctx, &events[i], &must_err));

@@ -14,47 +14,14 @@
  * Up to 32, N is its logarithm.  One CSV line each.  Lists may be "all"; CUB is
  * "cub_radix" and "cub_merge", and its arrays are made only if one is listed.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <algorithm>
 #include <vector>
 
-#include <cub/device/device_merge_sort.cuh>
-#include <cub/device/device_radix_sort.cuh>
-
-#include "cuda/gpusort_abi.h"
-
-typedef unsigned __int128 Key128;
+#include "bench/gpu_inputs.cuh"
 
 #define REPETITIONS	7
 #define BLOCKS		1024
 #define THREADS		256
-
-static const GpusortCudaApi *api;
-static GpusortContext *ctx;
-static GpusortStream *stream;
-
-#define MUST(call) \
-	do { \
-		GpusortError must_err = {}; \
-		if ((call) != GPUSORT_OK) \
-		{ \
-			fprintf(stderr, "%s: %s\n", #call, must_err.message); \
-			exit(1); \
-		} \
-	} while (0)
-
-#define CUDA_MUST(call) \
-	do { \
-		cudaError_t must_error = (call); \
-		if (must_error != cudaSuccess) \
-		{ \
-			fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(must_error)); \
-			exit(1); \
-		} \
-	} while (0)
 
 /* ------------------------------------------------------------------------
  * Inputs, in the manner of bench/distributions.c
@@ -71,15 +38,6 @@ static const char *const distribution_name[DISTRIBUTIONS] = {
 	"repeated100", "fewvalues", "zipf", "smallrange", "sawtooth", "exponential",
 	"entropy1", "entropy5"
 };
-
-__device__ static uint64_t
-mix(uint64_t z)
-{
-	z += 0x9e3779b97f4a7c15u;
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
 
 /* The i-th value of stream s. */
 template <class K> __device__ static K
@@ -123,8 +81,8 @@ make_key(int distribution, uint64_t i, uint64_t n)
 
 				for (int j = 1; j <= 12; j++)
 					sum += random_unit(i * 64 + j);
-				return even_key<K>((uint64_t) ((sum - 6) / 8 * 1073741824.0) +
-								   536870912, 1073741824) + (key >> 30);
+				return even_key<K>((uint64_t) ((int64_t) ((sum - 6) / 8 * 1073741824.0) +
+											   536870912), 1073741824) + (key >> 30);
 			}
 		case SORTED:
 			return even_key<K>(i, n);
@@ -220,23 +178,6 @@ template <class K> struct Arrays
 	uint32_t   *rids_out;
 	Verdict    *verdict;
 };
-
-struct Less
-{
-	template <class K> __device__ bool operator() (const K &a, const K &b) const
-	{
-		return a < b;
-	}
-};
-
-static void *
-device_memory(uint64_t bytes)
-{
-	void	   *p;
-
-	MUST(api->device_alloc(ctx, bytes, &p, &must_err));
-	return p;
-}
 
 template <class K> static void
 report(const char *name, const char *distribution, const Arrays<K> &a,
@@ -399,15 +340,9 @@ main(int argc, char **argv)
 	const char *distributions = argc > 2 ? argv[2] : "uniform";
 	const char *algorithms = argc > 3 ? argv[3] : "all";
 	const char *widths = argc > 4 ? argv[4] : "all";
-	GpusortError err = {};
 
-	api = gpusort_cuda_api(GPUSORT_ABI_VERSION);
-	if (api->context_create(0, 0, &ctx, &err) != GPUSORT_OK)
-	{
-		printf("gpu: skipped, %s\n", err.message);
+	if (!open_library())
 		return 0;
-	}
-	MUST(api->stream_create(ctx, &stream, &must_err));
 	printf("algorithm,key_bits,rid_bits,n,distribution,us,g_per_s,verified\n");
 	for (const char *at = sizes; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
 	{

@@ -9,48 +9,19 @@
  * the arrays: outputs and scratch are poisoned, and after the job the gaps and
  * inputs must be what they were.  "quick" is small enough for compute-sanitizer's
  * memcheck, "tiny" for its racecheck.
- * Without a device it says so and succeeds.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <algorithm>
 #include <random>
 #include <vector>
 
 #include "bench/distributions.h"
-#include "cuda/gpusort_abi.h"
+#include "gpu_test.cuh"
 
 #define GAP			1024
 #define SENTINEL	0x5a
 #define POISON		0xa5
 
 typedef unsigned __int128 Key;
-
-static const GpusortCudaApi *api;
-static GpusortContext *ctx;
-static GpusortStream *stream;
-static uint64_t checks;
-static uint64_t failures;
-
-#define MUST(call) \
-	do { \
-		GpusortError must_err = {}; \
-		if ((call) != GPUSORT_OK) \
-		{ \
-			printf("not ok: %s: %s (%s:%d)\n", #call, must_err.message, \
-				   must_err.file, must_err.line); \
-			exit(1); \
-		} \
-	} while (0)
-
-static void
-fail(const char *what, const char *detail)
-{
-	if (++failures <= 20)
-		printf("not ok: %s: %s\n", what, detail);
-}
 
 /* One input: keys of bits [begin_bit, end_bit) in [least, least + range). */
 struct Input
@@ -437,28 +408,8 @@ main(int argc, char **argv)
 	};
 	bool		tiny = argc > 1 && strcmp(argv[1], "tiny") == 0;
 	bool		quick = tiny || (argc > 1 && strcmp(argv[1], "quick") == 0);
-	GpusortError err = {};
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	api = gpusort_cuda_api(GPUSORT_ABI_VERSION);
-	if (!api || api->api_size != sizeof(GpusortCudaApi))
-	{
-		printf("not ok: the library speaks another version\n");
-		return 1;
-	}
-	switch (api->context_create(0, 0, &ctx, &err))
-	{
-		case GPUSORT_OK:
-			break;
-		case GPUSORT_NO_DEVICE:
-			printf("gpu: skipped, no CUDA device\n");
-			return 0;
-		default:
-			printf("not ok: %s (%s:%d)\n", err.message, err.file, err.line);
-			return 1;
-	}
-	MUST(api->stream_create(ctx, &stream, &must_err));
-
+	open_library();
 	check_tiny();
 	for (int width = 32; width <= 128 && !tiny; width *= 2)
 	{
@@ -523,14 +474,5 @@ main(int argc, char **argv)
 	check_false_range("gpu_hp", 10000, 1000);
 	check_false_range("gpu_hp1", 10000, 10000);
 	check_false_range("gpu_hp0", 10000, 1000);
-	api->stream_destroy(stream);
-	api->context_destroy(ctx);
-	if (failures)
-	{
-		printf("not ok: gpu counting and merging, %llu failures in %llu checks\n",
-			   (unsigned long long) failures, (unsigned long long) checks);
-		return 1;
-	}
-	printf("ok: gpu counting and merging, %llu checks\n", (unsigned long long) checks);
-	return 0;
+	return close_library("gpu counting and merging");
 }

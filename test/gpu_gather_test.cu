@@ -2,30 +2,9 @@
  * gpu_gather_test.cu
  *	  Rows gathered in device memory against the same done on the host.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <vector>
 
-#include "cuda/gpusort_abi.h"
-
-static const GpusortCudaApi *api;
-static GpusortContext *ctx;
-static GpusortStream *stream;
-static uint64_t checks;
-static uint64_t failures;
-
-#define MUST(call) \
-	do { \
-		GpusortError must_err = {}; \
-		if ((call) != GPUSORT_OK) \
-		{ \
-			printf("not ok: %s: %s (%s:%d)\n", #call, must_err.message, \
-				   must_err.file, must_err.line); \
-			exit(1); \
-		} \
-	} while (0)
+#include "gpu_test.cuh"
 
 static uint64_t
 noise(uint64_t *state)
@@ -46,11 +25,13 @@ to_device(const std::vector<T> &host)
 }
 
 static void
-fail(uint64_t n, uint32_t longest, const char *what)
+fail_gather(uint64_t n, uint32_t longest, const char *detail)
 {
-	failures++;
-	printf("not ok: gather of %llu rows of up to %u units: %s\n",
-		   (unsigned long long) n, longest, what);
+	char		what[100];
+
+	snprintf(what, sizeof(what), "gather of %llu rows of up to %u units",
+			 (unsigned long long) n, longest);
+	fail(what, detail);
 }
 
 /*
@@ -125,31 +106,31 @@ check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps)
 			end += units[order[i]];
 		}
 		if (chunk_row[c + 1] <= chunk_row[c] || end - begin > chunk_units)
-			fail(n, longest, "a chunk is empty or too large");
+			fail_gather(n, longest, "a chunk is empty or too large");
 		if (chunk_row[c + 1] < n && end - begin + units[order[chunk_row[c + 1]]] <= chunk_units)
-			fail(n, longest, "a chunk leaves room for a row");
+			fail_gather(n, longest, "a chunk leaves room for a row");
 		MUST(api->gather_rows(stream, &job, chunk_row[c], chunk_row[c + 1], out, &must_err));
 		MUST(api->copy_out(stream, &got[begin], out, (end - begin) * 8, &must_err));
 	}
 	MUST(api->stream_wait(stream, &must_err));
 	if (chunk_row[chunks] != n)
-		fail(n, longest, "rows are left over");
+		fail_gather(n, longest, "rows are left over");
 	if (got != expected)
-		fail(n, longest, "rows are wrong");
+		fail_gather(n, longest, "rows are wrong");
 
 	/* too little room, and a row longer than a chunk */
 	if (chunks > 1)
 	{
 		job.max_chunks = chunks - 1;
 		if (api->gather_plan(stream, &job, &chunks, &err) != GPUSORT_UNSUPPORTED)
-			fail(n, longest, "takes more chunks than there is room for");
+			fail_gather(n, longest, "takes more chunks than there is room for");
 		job.max_chunks = (uint32_t) n + 1;
 	}
 	if (n > 100 && longest > 1)
 	{
 		job.chunk_units = longest / 2;
 		if (api->gather_plan(stream, &job, &chunks, &err) != GPUSORT_UNSUPPORTED)
-			fail(n, longest, "takes a row longer than a chunk");
+			fail_gather(n, longest, "takes a row longer than a chunk");
 	}
 	api->device_free(ctx, const_cast<void *>(job.rows));
 	api->device_free(ctx, const_cast<uint32_t *>(job.row_offset));
@@ -164,22 +145,7 @@ check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps)
 int
 main(void)
 {
-	GpusortError err = {};
-
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	api = gpusort_cuda_api(GPUSORT_ABI_VERSION);
-	switch (api->context_create(0, 0, &ctx, &err))
-	{
-		case GPUSORT_OK:
-			break;
-		case GPUSORT_NO_DEVICE:
-			printf("gpu: skipped, no CUDA device\n");
-			return 0;
-		default:
-			printf("not ok: %s (%s:%d)\n", err.message, err.file, err.line);
-			return 1;
-	}
-	MUST(api->stream_create(ctx, &stream, &must_err));
+	open_library();
 	for (bool gaps : {false, true})
 	{
 		check_gather(1, 5, 8, gaps);
@@ -191,10 +157,5 @@ main(void)
 		check_gather(20011, 300, 100000, gaps);
 		check_gather(20011, 3, UINT64_C(1) << 40, gaps);
 	}
-	api->stream_destroy(stream);
-	api->context_destroy(ctx);
-	if (failures)
-		return 1;
-	printf("ok: gpu gather, %llu checks\n", (unsigned long long) checks);
-	return 0;
+	return close_library("gpu gather");
 }

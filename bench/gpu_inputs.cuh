@@ -1,0 +1,50 @@
+/*
+ * gpu_inputs.cuh
+ *	  For benchmarks whose inputs are made on the device: the library, and numbers
+ *	  that look random.
+ */
+#ifndef GPUSORT_GPU_INPUTS_CUH
+#define GPUSORT_GPU_INPUTS_CUH
+
+#include "bench/gpu_bench.cuh"
+
+static const GpusortCudaApi *api;
+static GpusortContext *ctx;
+static GpusortStream *stream;
+
+/* False where there is no device. */
+static bool
+open_library(void)
+{
+	GpusortError err = {};
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	api = gpusort_cuda_api(GPUSORT_ABI_VERSION);
+	if (!api || api->context_create(0, 0, &ctx, &err) != GPUSORT_OK)
+	{
+		printf("gpu: skipped, %s\n", err.message);
+		return false;
+	}
+	MUST(api->stream_create(ctx, &stream, &must_err));
+	return true;
+}
+
+static void *
+device_memory(uint64_t bytes)
+{
+	void	   *p;
+
+	MUST(api->device_alloc(ctx, bytes, &p, &must_err));
+	return p;
+}
+
+__device__ static uint64_t
+mix(uint64_t z)
+{
+	z += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+#endif							/* GPUSORT_GPU_INPUTS_CUH */
