@@ -1,9 +1,10 @@
 /*
  * block_items.cuh
- *	  The items that a block sorts in shared memory, and two ways to order them.
+ *	  The items that a block sorts in shared memory, and ways to order them.
  *
- * Few items in a bin are put in order by insertion.  A crowded bin would make that
- * quadratic; a bucket that has one is sorted by merging instead: each thread sorts
+ * Few items in a bin are put in order by insertion, more by a thread for each of them,
+ * which counts those before it.  A crowded bin would make that quadratic; a bucket
+ * that has one is refined (block_refine.cuh) or sorted by merging: each thread sorts
  * its items in registers, then runs are merged pairwise in shared memory,
  * every thread finding its share by binary search along the merge path (Green,
  * McColl and Bader 2012).
@@ -12,6 +13,12 @@
 #define GPUSORT_BLOCK_ITEMS_CUH
 
 #include "key.cuh"
+
+/* Up to so many items in a bin are sorted by one thread, */
+#define BLOCK_SORT_FEW			8
+
+/* so many by one thread for each item; a bin with more is crowded. */
+#define BLOCK_SORT_CROWDED		128
 
 /* A key in shared memory: compared as one number. */
 typedef unsigned long long Item;
@@ -58,21 +65,34 @@ block_merge_sort(const ItemOrder<K> order, Item *items, uint16_t *from, uint32_t
 		mine_from[i] = first + i < count ? from[first + i] : 0;
 	}
 
-	/* Odd-even transposition: in registers, swaps of neighbours only. */
-#pragma unroll
-	for (int round = 0; round < ITEMS; round++)
-#pragma unroll
-		for (int i = round & 1; i + 1 < ITEMS; i += 2)
-			if (order.before(mine[i + 1], mine_from[i + 1], mine[i], mine_from[i]))
-			{
-				Item		item = mine[i];
-				uint32_t	where = mine_from[i];
+	auto		order_pair = [&] (int i)
+	{
+		if (order.before(mine[i + 1], mine_from[i + 1], mine[i], mine_from[i]))
+		{
+			Item		item = mine[i];
+			uint32_t	where = mine_from[i];
 
-				mine[i] = mine[i + 1];
-				mine_from[i] = mine_from[i + 1];
-				mine[i + 1] = item;
-				mine_from[i + 1] = where;
-			}
+			mine[i] = mine[i + 1];
+			mine_from[i] = mine_from[i + 1];
+			mine[i + 1] = item;
+			mine_from[i + 1] = where;
+		}
+	};
+
+	/*
+	 * Odd-even transposition: in registers, swaps of neighbours only.  Two rounds
+	 * are code enough: a comparison may have to fetch keys.
+	 */
+#pragma unroll 1
+	for (int round = 0; round < ITEMS; round += 2)
+	{
+#pragma unroll
+		for (int i = 0; i + 1 < ITEMS; i += 2)
+			order_pair(i);
+#pragma unroll
+		for (int i = 1; i + 1 < ITEMS; i += 2)
+			order_pair(i);
+	}
 
 	for (uint32_t width = ITEMS;; width *= 2)
 	{
@@ -126,6 +146,61 @@ block_merge_sort(const ItemOrder<K> order, Item *items, uint16_t *from, uint32_t
 			b += take_b;
 		}
 	}
+}
+
+/*
+ * Sorts the bins that hold too many items for one thread: an item's place in its
+ * bin is the number of items there that come before it.
+ */
+template <class K, int THREADS, int ITEMS, int BIN_BITS>
+__device__ __noinline__ static void
+sort_dense_bins(const ItemOrder<K> order, const uint16_t *bin_start, Item *items,
+				uint16_t *from, uint32_t count, bool need_from)
+{
+	Item		mine[ITEMS];
+	uint32_t	to[ITEMS];		/* where it goes << 16 | where its key is */
+
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+	{
+		uint32_t	at = i * THREADS + threadIdx.x;
+
+		to[i] = at << 16;
+		if (at < count)
+		{
+			uint32_t	bin,
+						start,
+						end;
+
+			mine[i] = items[at];
+			bin = ITEM_PLACE(mine[i]) >> (32 - BIN_BITS);
+			start = bin_start[bin];
+			end = bin_start[bin + 1];
+			if (end - start > BLOCK_SORT_FEW)
+			{
+				uint32_t	mine_from = need_from ? from[at] : 0;
+				uint32_t	before = start;
+
+				for (uint32_t other = start; other < end; other++)
+					before += other != at &&
+						order.before(items[other], need_from ? from[other] : 0,
+									 mine[i], mine_from);
+				to[i] = before << 16 | mine_from;
+			}
+			else if (need_from)
+				to[i] |= from[at];
+		}
+	}
+	__syncthreads();
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+		if (i * THREADS + threadIdx.x < count)
+		{
+			items[to[i] >> 16] = mine[i];
+			if (need_from)
+				from[to[i] >> 16] = (uint16_t) to[i];
+		}
+	__syncthreads();
 }
 
 /* Sorts the thread's bins that hold more than one item; mask has a bit for each. */

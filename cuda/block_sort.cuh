@@ -7,8 +7,10 @@
  * their place and put there: one shared-memory addition per key instead of one
  * ranking per digit, so the cost does not grow with the width of the key.  The few
  * bins that got more than one key (there are twice as many bins as keys) are
- * then put in order by the thread that counted them, larger ones by a thread for
- * each of their keys, which counts the keys before it.
+ * then put in order by the thread that counted them, denser ones by a thread for each
+ * key.  A bucket with a crowded bin is spread again (block_refine.cuh) if it comes from
+ * an uneven distribution, where that is common, or else merged: the code for the
+ * former costs registers that the usual case has better use for.
  *
  * A place is made from 32 bits of the key.  Where these hold all that differs
  * within the bucket, the place is exact, and what is left of it is filled with
@@ -19,15 +21,13 @@
  * Shared memory holds place, rid and the position the key came from: 10 bytes,
  * whatever the key's width.  Wanted keys are fetched from that position at the
  * end, which the caches still hold.
- *
- * A bucket with a crowded bin is sorted by merging (block_items.cuh).
  */
 #ifndef GPUSORT_BLOCK_SORT_CUH
 #define GPUSORT_BLOCK_SORT_CUH
 
-#include "block_items.cuh"
-#include "block_scan.cuh"
-#include "key.cuh"
+#include "block_refine.cuh"
+#include "place_map.cuh"
+#include "quantile_map.cuh"
 
 /* The usual block, and a large one for inputs that it can sort all alone. */
 #define BLOCK_SORT_THREADS		512
@@ -39,18 +39,6 @@
 
 #define BLOCK_SORT_CAPACITY		(BLOCK_SORT_THREADS * BLOCK_SORT_ITEMS)
 #define LARGE_SORT_CAPACITY		(LARGE_SORT_THREADS * LARGE_SORT_ITEMS)
-
-/* Up to so many keys in a bin are sorted by one thread, */
-#define BLOCK_SORT_FEW			8
-
-/* so many by one thread for each key, and more by merging the whole bucket. */
-#define BLOCK_SORT_CROWDED		128
-
-/* A range of places' source that is too coarse to spread a bucket. */
-#define COARSE_RANGE			(1u << 12)
-
-/* Narrower ranges hold so many equal keys that rids must spread them. */
-#define NARROW_RANGE			(1u << 16)
 
 /* What the plan found out about the input as a whole. */
 #define INPUT_UNORDERED		0
@@ -68,6 +56,8 @@ template <class K> struct BlockSortArgs
 	KeyBits<K>	bits;
 	uint32_t	n;
 	const BucketMap<K> *map;	/* if not NULL, bucket b holds what it maps to b */
+	const QuantileMap<K> *quantiles;	/* of UNEVEN buckets; NULL: of a later round */
+	const uint16_t *tags;		/* of the buckets, with the former */
 	const K    *bounds;			/* if not NULL, two per bucket: its keys lie between,
 								 * or anywhere if the first is the greater */
 	const uint32_t *bucket_start;	/* NULL: one bucket of all n keys */
@@ -80,66 +70,18 @@ template <class K> struct BlockSortArgs
 								 * greatest value */
 };
 
-/* The stretching stops a little short of 2^32, more than floats are wrong by. */
-#define PLACE_RANGE			4290000000.0f
+/* The bins' counters and one more; dense bins are refined in the same place. */
+template <int BIN_BITS> __host__ __device__ constexpr size_t
+bins_bytes()
+{
+	return (sizeof(uint16_t) << BIN_BITS) + 16;
+}
 
 template <int THREADS, int ITEMS, int BIN_BITS> static constexpr size_t
 block_sort_shared()
 {
 	return THREADS * ITEMS * (sizeof(Item) + sizeof(uint16_t)) +
-		(sizeof(uint16_t) << BIN_BITS) + 16;
-}
-
-/* How the 32 bits x of a bucket's keys become places. */
-struct PlaceMap
-{
-	uint32_t	lo;				/* of x */
-	uint32_t	width;			/* places per value of x */
-	uint32_t	rid_lo;
-	uint32_t	rid_scale;		/* shifted rid to place within the width */
-	int			rid_shift;
-	bool		coarse;			/* x is no good, the keys themselves are needed */
-
-	__device__ __forceinline__ uint32_t operator() (uint32_t x, uint32_t rid) const
-	{
-		return (x - lo) * width + __umulhi((rid - rid_lo) << rid_shift, rid_scale);
-	}
-};
-
-__device__ __forceinline__ PlaceMap
-make_place_map(uint32_t lo, uint32_t hi)
-{
-	PlaceMap	map;
-	float		width = PLACE_RANGE / ((float) (hi - lo) + 1.0f);
-
-	map.lo = lo;
-	map.width = max(1u, __float2uint_rz(min(width, 2147483000.0f)));
-	map.rid_lo = 0;
-	map.rid_scale = 0;
-	map.rid_shift = 0;
-	map.coarse = hi - lo < COARSE_RANGE;
-	return map;
-}
-
-/* Fills the width with rids between rid_lo and rid_hi. */
-__device__ __forceinline__ void
-spread_rids(PlaceMap *map, uint32_t rid_lo, uint32_t rid_hi)
-{
-	uint32_t	top;
-
-	map->rid_lo = rid_lo;
-	map->rid_shift = __clz((rid_hi - rid_lo) | 1);
-	top = (rid_hi - rid_lo) << map->rid_shift;
-	map->rid_scale = top == 0 || map->width == 1 ? 0 :
-		__float2uint_rz((float) map->width *
-						(PLACE_RANGE / ((float) top + 1.0f)) * 0.999f);
-}
-
-template <class K, bool RIDS> __device__ __forceinline__ void
-write_rid(const BlockSortArgs<K> &args, uint32_t to, uint32_t rid)
-{
-	if (RIDS && args.rids_out)
-		args.rids_out[to] = args.rid_table ? args.rid_table[rid] : rid;
+		bins_bytes<BIN_BITS>();
 }
 
 /* The whole input was in order, or in strictly falling order: copy it. */
@@ -160,62 +102,9 @@ copy_ordered(const BlockSortArgs<K> &args, bool reversed)
 	}
 }
 
-/*
- * Sorts the bins that hold too many items for one thread: an item's place in its
- * bin is the number of items there that come before it.
- */
-template <class K, int THREADS, int ITEMS, int BIN_BITS>
-__device__ __noinline__ static void
-sort_dense_bins(const ItemOrder<K> order, const uint16_t *bin_start, Item *items,
-				uint16_t *from, uint32_t count, bool need_from)
-{
-	Item		mine[ITEMS];
-	uint32_t	to[ITEMS];		/* where it goes << 16 | where its key is */
-
-#pragma unroll
-	for (int i = 0; i < ITEMS; i++)
-	{
-		uint32_t	at = i * THREADS + threadIdx.x;
-
-		to[i] = at << 16;
-		if (at < count)
-		{
-			uint32_t	bin,
-						start,
-						end;
-
-			mine[i] = items[at];
-			bin = ITEM_PLACE(mine[i]) >> (32 - BIN_BITS);
-			start = bin_start[bin];
-			end = bin_start[bin + 1];
-			if (end - start > BLOCK_SORT_FEW)
-			{
-				uint32_t	mine_from = need_from ? from[at] : 0;
-				uint32_t	before = start;
-
-				for (uint32_t other = start; other < end; other++)
-					before += other != at &&
-						order.before(items[other], need_from ? from[other] : 0,
-									 mine[i], mine_from);
-				to[i] = before << 16 | mine_from;
-			}
-			else if (need_from)
-				to[i] |= from[at];
-		}
-	}
-	__syncthreads();
-#pragma unroll
-	for (int i = 0; i < ITEMS; i++)
-		if (i * THREADS + threadIdx.x < count)
-		{
-			items[to[i] >> 16] = mine[i];
-			if (need_from)
-				from[to[i] >> 16] = (uint16_t) to[i];
-		}
-	__syncthreads();
-}
-
-template <class K, bool RIDS, int THREADS, int ITEMS, int BIN_BITS, int BLOCKS>
+/* One block per bucket. */
+template <class K, bool RIDS, int THREADS, int ITEMS, int BIN_BITS, int BLOCKS,
+		  bool UNEVEN>
 __global__ void __launch_bounds__(THREADS, BLOCKS)
 block_sort_kernel(const BlockSortArgs<K> args)
 {
@@ -226,18 +115,21 @@ block_sort_kernel(const BlockSortArgs<K> args)
 	constexpr bool STAGE = ITEMS == BLOCK_SORT_ITEMS;	/* else never in place */
 
 	static_assert(BINS_PER_THREAD == 16, "a thread scans two vectors of counters");
+	static_assert(!UNEVEN || sizeof(RefineRoom<CAPACITY>) <= bins_bytes<BIN_BITS>(),
+				  "there is room to refine");
 
 	/* sizeof(Item) * CAPACITY is a multiple of 16: counters are aligned */
 	extern __shared__ __align__(16) unsigned char shared[];
 	Item	   *items = reinterpret_cast<Item *>(shared);
 	uint32_t   *bins = reinterpret_cast<uint32_t *>(items + CAPACITY);
 	uint16_t   *bin_start = reinterpret_cast<uint16_t *>(bins);
-	uint16_t   *from = bin_start + BINS + 8;
+	uint16_t   *from = bin_start + bins_bytes<BIN_BITS>() / sizeof(uint16_t);
 
 	__shared__ K key_room[2 * WARPS];
 	__shared__ uint32_t room[4 * WARPS];
 	__shared__ PlaceMap places_made;
 
+	uint32_t	bucket = blockIdx.x;
 	uint32_t	place[ITEMS];	/* at first 32 bits of the key */
 	uint32_t	rids[ITEMS];
 	uint32_t	rank[ITEMS];	/* within the bin */
@@ -258,8 +150,8 @@ block_sort_kernel(const BlockSortArgs<K> args)
 	}
 	if (args.bucket_start)
 	{
-		start = args.bucket_start[blockIdx.x];
-		count = args.bucket_end[blockIdx.x] - start;
+		start = args.bucket_start[bucket];
+		count = args.bucket_end[bucket] - start;
 	}
 	if (count == 0 || count > CAPACITY)
 		return;					/* too large: goes round again */
@@ -270,16 +162,24 @@ block_sort_kernel(const BlockSortArgs<K> args)
 	if (sizeof(K) > 4)
 	{
 		shift = highest_bit(args.bits.mask) - 31;
-		if (args.map && blockIdx.x > 0 && blockIdx.x < args.map->last &&
-			!args.map->flat())
+		if (UNEVEN && args.quantiles)
+		{
+			uint32_t	tag = args.tags[bucket];
+			uint32_t	span = BUCKET_SPAN(tag);
+
+			base = tag & BUCKET_EQUAL ? args.quantiles->only[span]
+				: args.quantiles->base[span];
+			shift = tag & BUCKET_EQUAL ? 0 : args.quantiles->shift[span];
+		}
+		else if (!UNEVEN && args.map && bucket > 0 && bucket < args.map->last)
 		{
 			base = args.map->lo;
 			shift = args.map->shift;
 		}
 		if (args.bounds)
 		{
-			K			lo = args.bounds[2 * (uint64_t) blockIdx.x];
-			K			hi = args.bounds[2 * (uint64_t) blockIdx.x + 1];
+			K			lo = args.bounds[2 * (uint64_t) bucket];
+			K			hi = args.bounds[2 * (uint64_t) bucket + 1];
 
 			if (lo <= hi)
 			{
@@ -295,10 +195,22 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		uint32_t	at = i * THREADS + threadIdx.x;
 
 		if (at < count)
-		{
 			place[i] = (uint32_t) ((args.bits(keys[at]) - base) >> shift);
-			rids[i] = !RIDS ? at : args.rids ? args.rids[start + at] : start + at;
-		}
+	}
+
+	/* two loops: asking for each key which it is would keep loads from overlapping */
+	if (RIDS && args.rids)
+	{
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			if (i * THREADS + threadIdx.x < count)
+				rids[i] = args.rids[start + i * THREADS + threadIdx.x];
+	}
+	else
+	{
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			rids[i] = (RIDS ? start : 0) + i * THREADS + threadIdx.x;
 	}
 #pragma unroll
 	for (int i = 0; i < 2; i++)
@@ -468,17 +380,31 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		if (dense && !crowded)
 			sort_dense_bins<K, THREADS, ITEMS, BIN_BITS>(order, bin_start, items, from,
 														 count, need_from);
-		if (crowded)
+		if (crowded && !UNEVEN)
 			block_merge_sort<K, THREADS, ITEMS>(order, items, from, count);
 		else if (need_from)
 			sort_bins<K, true>(order, bin_mask, starts, items, from);
 		else
 			sort_bins<K, false>(order, bin_mask, starts, items, from);
+		if constexpr (UNEVEN)
+		{
+			const LowerBits<K> lower = {base, shift};
+
+			if (crowded)
+			{
+				__syncthreads();
+				if (!refine_dense_bins<K, THREADS, ITEMS, BIN_BITS>
+					(order, lower, bin_start,
+					 reinterpret_cast<RefineRoom<CAPACITY> *>(bins), items, from, count,
+					 room))
+					block_merge_sort<K, THREADS, ITEMS>(order, items, from, count);
+			}
+		}
 	}
 	__syncthreads();
 
 	if (args.edges && threadIdx.x < 2)
-		args.edges[2 * (uint64_t) blockIdx.x + threadIdx.x] =
+		args.edges[2 * (uint64_t) bucket + threadIdx.x] =
 			args.bits(keys[from[threadIdx.x == 0 ? 0 : count - 1]]);
 	if (args.keys_out && STAGE)
 	{
@@ -503,13 +429,21 @@ block_sort_kernel(const BlockSortArgs<K> args)
 				args.keys_out[start + i * THREADS + threadIdx.x] =
 					keys[from[i * THREADS + threadIdx.x]];
 	}
-#pragma unroll
-	for (int i = 0; i < ITEMS; i++)
+	if (RIDS && args.rids_out && args.rid_table)
 	{
-		uint32_t	at = i * THREADS + threadIdx.x;
-
-		if (at < count)
-			write_rid<K, RIDS>(args, start + at, ITEM_RID(items[at]));
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			if (i * THREADS + threadIdx.x < count)
+				args.rids_out[start + i * THREADS + threadIdx.x] =
+					args.rid_table[ITEM_RID(items[i * THREADS + threadIdx.x])];
+	}
+	else if (RIDS && args.rids_out)
+	{
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			if (i * THREADS + threadIdx.x < count)
+				args.rids_out[start + i * THREADS + threadIdx.x] =
+					ITEM_RID(items[i * THREADS + threadIdx.x]);
 	}
 }
 

@@ -2,10 +2,11 @@
  * bucket_plan.cuh
  *	  Where the buckets of the bucket sort lie.
  *
- * Round one treats the input as one segment.  A sample gives the range of
- * values, a histogram over up to 2^16 buckets gives every bucket's place at
- * once, so that two moves of the keys (by coarse and by fine bucket) need a
- * single pass of counting.  The same pass notices inputs that are in order already.
+ * Round one treats the input as one segment.  A sample (bucket_sample.cuh) decides
+ * between slices of equal width and a map by quantiles, a histogram over up to 98304
+ * buckets gives every bucket's place at once, so that two moves of the keys (by
+ * coarse and by fine bucket) need a single pass of counting.  The same pass
+ * notices inputs that are in order already.
  *
  * Buckets too large for one block become the segments of the next round
  * (bucket_rounds.cuh).
@@ -21,10 +22,10 @@
 
 #define HISTOGRAM_THREADS	1024
 #define HISTOGRAM_UNROLL	4
-#define SAMPLE_PER_THREAD	16
-#define SAMPLE_BITS			14		/* of HISTOGRAM_THREADS * SAMPLE_PER_THREAD */
 #define SEGMENT_THREADS		256		/* also the most buckets of a later segment */
-#define MAX_BUCKETS			65536	/* of round one */
+#define MAX_BUCKETS			98304	/* of round one; two counters share a word then */
+#define MAX_EVEN_BUCKETS	65536	/* if of equal width */
+#define MAX_WORD_BUCKETS	32768	/* with a word of shared memory for each */
 #define MAX_COARSE			1024
 
 #define MOSTLY_FULL			(BLOCK_SORT_CAPACITY / 6 * 5)	/* a bucket's fill */
@@ -61,6 +62,7 @@ struct BucketPlan
 #define MAIL_SEGMENTS		2
 #define MAIL_TILES			3
 #define MAIL_BUCKETS		4
+#define MAIL_UNEVEN			5		/* round one's buckets are by quantiles */
 
 __device__ static void
 publish(volatile uint32_t *mailbox, uint32_t ticket, uint32_t order,
@@ -76,6 +78,21 @@ publish(volatile uint32_t *mailbox, uint32_t ticket, uint32_t order,
 	mailbox[MAIL_TICKET] = ticket;
 }
 
+/* Buckets of a later round's segment, of which so many are for frequent values. */
+__host__ __device__ __forceinline__ uint32_t
+segment_bins(uint32_t size)
+{
+	uint32_t	parts = size / (BLOCK_SORT_CAPACITY / 3 * 2) + 1;
+
+	return parts + parts / 4 + 3;
+}
+
+__device__ __forceinline__ uint32_t
+bins_for_values(uint32_t bins)
+{
+	return bins / 5 + 2;
+}
+
 /* A bucket goes round again. */
 template <class K> __device__ static void
 add_segment(NextRound *next, Segment<K> *segments, uint32_t *first_tile,
@@ -83,11 +100,10 @@ add_segment(NextRound *next, Segment<K> *segments, uint32_t *first_tile,
 {
 	uint32_t	size = end - start;
 	uint32_t	tiles = (size - 1) / partition_tile<K>() + 1;
-	uint32_t	bins = size / (MOSTLY_FULL / 2) * 2 + 4;
+	uint32_t	bins = min(segment_bins(size), (uint32_t) SEGMENT_THREADS);
 	unsigned long long word;
 	uint32_t	s;
 
-	bins = min(bins, (uint32_t) SEGMENT_THREADS);
 	word = atomicAdd(&next->segments_tiles, (1ull << 40) | tiles);
 	s = NEXT_SEGMENTS(word);
 	first_tile[s] = NEXT_TILES(word);
@@ -110,57 +126,10 @@ scatter_bits(uint32_t v)
 __device__ __forceinline__ uint32_t
 sample_position(uint32_t i, uint32_t samples, uint32_t count)
 {
-	uint32_t	stride = count / samples;
+	uint32_t	at = (uint32_t) ((uint64_t) i * count / samples);
+	uint32_t	next = (uint32_t) ((uint64_t) (i + 1) * count / samples);
 
-	if (stride == 0)
-		return i < count ? i : count - 1;
-	return i * stride + __umulhi(scatter_bits(i), stride);
-}
-
-/*
- * Begins round one: the range of values, and everything zeroed that is counted
- * in.  One block.
- */
-template <class K>
-__global__ void __launch_bounds__(HISTOGRAM_THREADS, 1)
-sample_kernel(const K *keys, uint32_t n, KeyBits<K> bits, bool range_known, K lo, K hi,
-			  uint32_t buckets, Segment<K> *segment, uint32_t *first_tile,
-			  BucketPlan *plan, uint32_t *counts, uint32_t counts_size)
-{
-	constexpr uint32_t SAMPLES = 1u << SAMPLE_BITS;
-	__shared__ K room[2 * HISTOGRAM_THREADS / 32];
-
-	for (uint32_t i = threadIdx.x; i < counts_size; i += HISTOGRAM_THREADS)
-		counts[i] = 0;
-	for (uint32_t i = threadIdx.x; i < sizeof(BucketPlan) / 4; i += HISTOGRAM_THREADS)
-		reinterpret_cast<uint32_t *>(plan)[i] = 0;
-	if (!range_known)
-	{
-		lo = all_ones<K>();
-		hi = 0;
-#pragma unroll
-		for (int i = 0; i < SAMPLE_PER_THREAD; i++)
-		{
-			K			v = bits(keys[sample_position(i * HISTOGRAM_THREADS + threadIdx.x,
-													  SAMPLES, n)]);
-
-			lo = v < lo ? v : lo;
-			hi = v > hi ? v : hi;
-		}
-		block_min_max<HISTOGRAM_THREADS>(lo, hi, room);
-		if (n > SAMPLES)
-			widen_range(lo, hi, bits.mask, SAMPLE_BITS);
-	}
-	if (threadIdx.x == 0)
-	{
-		segment->map = make_map<K>(lo, hi, buckets);
-		segment->start = 0;
-		segment->end = n;
-		segment->first_bucket = 0;
-		segment->buckets = buckets;
-		segment->by_rid = 0;
-		first_tile[0] = 0;
-	}
+	return at + __umulhi(scatter_bits(i), next - at);
 }
 
 template <class K> struct HistogramArgs
@@ -168,7 +137,11 @@ template <class K> struct HistogramArgs
 	const K    *keys;
 	uint32_t	n;
 	KeyBits<K>	bits;
-	const Segment<K> *segment;	/* the whole input, with its map */
+	const uint32_t *rids;		/* ascending; NULL: the position */
+	const Segment<K> *segment;	/* the whole input, with its map of equal slices */
+	const QuantileMap<K> *quantiles;	/* if those are uneven */
+	const uint16_t *tags;		/* of the buckets then */
+	bool		split_equal;	/* buckets of equal keys are to be sorted by rid */
 	uint32_t	buckets;
 	uint32_t	counts_size;	/* buckets, rounded up to 4 * HISTOGRAM_THREADS */
 	uint32_t   *counts;			/* by bucket; the plan turns it into cursors */
@@ -214,7 +187,7 @@ plan_buckets(const HistogramArgs<K> &args)
 	__shared__ uint32_t room[HISTOGRAM_THREADS / 32];
 	uint32_t	carry = 0;
 	uint32_t	total;
-	bool		flat = args.segment->map.flat();
+	bool		uneven = args.quantiles->uneven != 0;
 
 	for (uint32_t base = 0; base < args.counts_size; base += 4 * HISTOGRAM_THREADS)
 	{
@@ -233,9 +206,13 @@ plan_buckets(const HistogramArgs<K> &args)
 				args.bucket_start[bucket + i] = start;
 				args.counts[bucket + i] = start;
 				if (count[i] > BLOCK_SORT_CAPACITY)
-					add_segment(&args.plan->next[0], args.next_segments,
-								args.next_first_tile, start, start + count[i],
-								flat && bucket + i == 1);
+				{
+					bool		equal = uneven && (args.tags[bucket + i] & BUCKET_EQUAL);
+
+					if (!equal || args.split_equal)
+						add_segment(&args.plan->next[0], args.next_segments,
+									args.next_first_tile, start, start + count[i], equal);
+				}
 			}
 			start += count[i];
 		}
@@ -274,9 +251,12 @@ plan_buckets(const HistogramArgs<K> &args)
 		args.plan->fine_tiles = total;
 }
 
-template <class K, bool PACKED>
-__global__ void __launch_bounds__(HISTOGRAM_THREADS, 1)
-histogram_kernel(const HistogramArgs<K> args)
+/*
+ * The block's share of the keys into shared_counts; returns how many keys are
+ * smaller than their predecessor.  bucket_of(value, position) names the bucket.
+ */
+template <class K, bool PACKED, class BucketOf> __device__ __forceinline__ uint32_t
+count_keys(const HistogramArgs<K> &args, uint32_t *shared_counts, BucketOf bucket_of)
 {
 	constexpr int VECTOR = 16 / sizeof(K);
 	constexpr uint32_t CHUNK = HISTOGRAM_THREADS * HISTOGRAM_UNROLL * VECTOR;
@@ -285,16 +265,7 @@ histogram_kernel(const HistogramArgs<K> args)
 		K			key[VECTOR];
 	};
 
-	extern __shared__ __align__(16) uint32_t shared_counts[];
-	__shared__ uint32_t last;
-
-	uint32_t	words = PACKED ? (args.buckets + 1) / 2 : args.buckets;
 	uint32_t	falls = 0;
-	const BucketMap<K> map = args.segment->map;
-
-	for (uint32_t i = threadIdx.x; i < words; i += HISTOGRAM_THREADS)
-		shared_counts[i] = 0;
-	__syncthreads();
 
 	for (uint64_t base = (uint64_t) blockIdx.x * CHUNK; base < args.n;
 		 base += (uint64_t) gridDim.x * CHUNK)
@@ -324,7 +295,7 @@ histogram_kernel(const HistogramArgs<K> args)
 					K			v = args.bits(vectors[u].key[i]);
 					K			after = i + 1 < VECTOR
 						? args.bits(vectors[u].key[(i + 1) % VECTOR]) : next;
-					uint32_t	bucket = map(v);
+					uint32_t	bucket = bucket_of(v, (uint32_t) next_at - VECTOR + i);
 
 					falls += after < v && (i + 1 < VECTOR || has_next);
 					if (!PACKED)
@@ -341,15 +312,58 @@ histogram_kernel(const HistogramArgs<K> args)
 			for (uint64_t at = base + threadIdx.x; at < args.n; at += HISTOGRAM_THREADS)
 			{
 				K			v = args.bits(args.keys[at]);
+				uint32_t	bucket = bucket_of(v, (uint32_t) at);
 
 				falls += at + 1 < args.n && args.bits(args.keys[at + 1]) < v;
 				if (PACKED)
-					count_packed(shared_counts, args.counts, map(v), 1);
+					count_packed(shared_counts, args.counts, bucket, 1);
 				else
-					atomicAdd(&shared_counts[map(v)], 1);
+					atomicAdd(&shared_counts[bucket], 1);
 			}
 		if (PACKED)
 			__syncthreads();
+	}
+	return falls;
+}
+
+template <class K, bool PACKED>
+__global__ void __launch_bounds__(HISTOGRAM_THREADS, 1)
+histogram_kernel(const HistogramArgs<K> args)
+{
+	extern __shared__ __align__(16) uint32_t shared_counts[];
+	__shared__ SpanTable table;
+	__shared__ uint32_t last;
+
+	uint32_t	words = PACKED ? (args.buckets + 1) / 2 : args.buckets;
+	uint32_t	falls;
+
+	for (uint32_t i = threadIdx.x; i < words; i += HISTOGRAM_THREADS)
+		shared_counts[i] = 0;
+	if (args.quantiles->uneven)
+	{
+		copy_words(&table, &args.quantiles->table, HISTOGRAM_THREADS);
+		__syncthreads();
+
+		const QuantileLookup<K> lookup(args.quantiles, table);
+
+		falls = count_keys<K, PACKED>(args, shared_counts, [&] (K v, uint32_t at)
+									  {
+										  return lookup(v, [&]
+														{
+															return args.rids
+																? args.rids[at] : at;
+														});
+									  });
+	}
+	else
+	{
+		const BucketMap<K> map = args.segment->map;
+
+		__syncthreads();
+		falls = count_keys<K, PACKED>(args, shared_counts, [&] (K v, uint32_t)
+									  {
+										  return map(v);
+									  });
 	}
 	falls = warp_sum(falls);
 	if (threadIdx.x % 32 == 0 && falls)

@@ -39,10 +39,7 @@ sort_sample(K *sample)
 		}
 }
 
-/*
- * One block per segment: its splitters.  Half of the buckets are for values between
- * splitters, so that every splitter could be heavy.
- */
+/* One block per segment: its splitters. */
 template <class K, bool RIDS>
 __global__ void __launch_bounds__(SEGMENT_THREADS)
 segment_sample_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
@@ -56,7 +53,8 @@ segment_sample_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
 	Splitters<K> *splitters = &all_splitters[blockIdx.x];
 	uint32_t	start = segment->start;
 	uint32_t	count = segment->end - start;
-	uint32_t	wanted = segment->buckets / 2;	/* parts, one more than splitters */
+	uint32_t	for_values = bins_for_values(segment->buckets);
+	uint32_t	wanted = segment->buckets - for_values;	/* one more than splitters */
 	bool		by_rid = segment->by_rid != 0;
 	uint32_t	i = threadIdx.x;
 	K			mine = all_ones<K>();
@@ -98,7 +96,10 @@ segment_sample_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
 	}
 	splitter = block_exclusive_sum<SEGMENT_THREADS>(chosen, room, &total);
 	__syncthreads();
-	heavies = block_exclusive_sum<SEGMENT_THREADS>(heavy, room, &heavy_total);
+	heavies = min(block_exclusive_sum<SEGMENT_THREADS>(heavy, room, &heavy_total),
+				  for_values);
+	heavy_total = min(heavy_total, for_values);
+	heavy = heavy && heavies < for_values;
 	if (chosen)
 	{
 		splitters->value[splitter] = mine;
@@ -125,14 +126,14 @@ segment_histogram_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
 {
 	constexpr uint32_t TILE = partition_tile<K>();
 	__shared__ uint32_t bins[SEGMENT_THREADS + 1];
-	__shared__ Splitters<K> splitters;
+	__shared__ SplitterTree<K> splitters;
 
 	uint32_t	s = find_segment(first_tile, segment_count, blockIdx.x);
 	bool		by_rid = segments[s].by_rid != 0;
 	uint32_t	start = segments[s].start + (blockIdx.x - first_tile[s]) * TILE;
 	uint32_t	count = min(segments[s].end - start, TILE);
 
-	copy_words(&splitters, &all_splitters[s], PARTITION_THREADS);
+	splitters.load(&all_splitters[s], PARTITION_THREADS);
 	if (threadIdx.x <= SEGMENT_THREADS)
 		bins[threadIdx.x] = 0;
 	__syncthreads();

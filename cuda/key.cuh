@@ -11,6 +11,13 @@
 /* Little-endian, so that it is a GpusortKey128 in memory. */
 typedef unsigned __int128 Key128;
 
+/* f(K()) for the K of that many bits. */
+template <class F> static auto
+for_key_width(int bits, F f)
+{
+	return bits == 32 ? f(uint32_t()) : bits == 64 ? f(uint64_t()) : f(Key128());
+}
+
 template <class K> __host__ __device__ constexpr int
 key_width()
 {
@@ -99,11 +106,6 @@ template <class K> struct BucketMap
 		v -= lo;
 		u = shift >= 0 ? (uint32_t) (v >> shift) : (uint32_t) v << -shift;
 		return 1 + __umulhi(u, scale);
-	}
-
-	__device__ bool flat() const
-	{
-		return lo == hi;
 	}
 };
 

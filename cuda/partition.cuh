@@ -20,6 +20,15 @@
 
 #include "block_scan.cuh"
 #include "key.cuh"
+#include "quantile_map.cuh"
+
+/* What names the bucket of a key. */
+enum PartitionMap
+{
+	BY_SLICES,					/* of equal width */
+	BY_QUANTILES,
+	BY_SPLITTERS				/* of each segment, or its rids */
+};
 
 #define PARTITION_THREADS		512
 #define PARTITION_MAX_BINS		1024
@@ -41,7 +50,8 @@ partition_tile()
  * A value's bucket is found by binary search; a splitter that is a good part of the
  * sample has a bucket for its own value, after the one of the values below it.
  */
-#define MAX_SPLITTERS	255
+#define SPLITTER_LEVELS	8
+#define MAX_SPLITTERS	((1 << SPLITTER_LEVELS) - 1)
 
 struct SplitterBase
 {
@@ -55,15 +65,45 @@ template <class K> struct Splitters
 	SplitterBase base[MAX_SPLITTERS + 1];
 	uint32_t	count;
 	uint32_t	pad[3];
+};
+
+/* Splitters in shared memory, breadth first (quantile_map.cuh says why). */
+template <class K> struct SplitterTree
+{
+	K			tree[MAX_SPLITTERS + 1];	/* from index 1 */
+	SplitterBase base[MAX_SPLITTERS + 1];
+
+	__device__ __forceinline__ void load(const Splitters<K> *from, uint32_t threads)
+	{
+		for (uint32_t i = threadIdx.x; i <= MAX_SPLITTERS; i += threads)
+		{
+			base[i] = from->base[i];
+			if (i > 0)
+			{
+				int			level = highest_bit(i);
+
+				tree[i] = from->value[((2 * (i - (1u << level)) + 1) <<
+									   (SPLITTER_LEVELS - 1 - level)) - 1];
+			}
+		}
+	}
 
 	__device__ __forceinline__ uint32_t operator() (K v) const
 	{
-		uint32_t	at = 0;
+		uint32_t	node = 1;
+		uint32_t	next = 0;	/* the first splitter that is not less */
+		SplitterBase found;
 
 #pragma unroll
-		for (uint32_t step = (MAX_SPLITTERS + 1) / 2; step > 0; step /= 2)
-			at += value[at + step - 1] < v ? step : 0;
-		return base[at].bucket + (value[at] == v ? base[at].heavy : 0);
+		for (int level = 0; level < SPLITTER_LEVELS; level++)
+		{
+			bool		right = tree[node] < v;
+
+			next = right ? next : node;
+			node = 2 * node + right;
+		}
+		found = base[node - (MAX_SPLITTERS + 1)];
+		return found.bucket + (next && tree[next] == v ? found.heavy : 0);
 	}
 };
 
@@ -94,7 +134,8 @@ template <class K> struct PartitionArgs
 	int			digit_shift;	/* bin = (bucket >> shift) & mask */
 	uint32_t	digit_mask;
 	const uint32_t *skip;		/* nonzero there: the pass is not needed */
-	const Splitters<K> *splitters;	/* of each segment, for passes by splitters */
+	const Splitters<K> *splitters;	/* of each segment */
+	const QuantileMap<K> *quantiles;
 };
 
 /* Copies a struct with all threads of a block. */
@@ -151,7 +192,7 @@ partition_shared()
 		(sizeof(K) + sizeof(uint16_t) + (RIDS ? sizeof(uint32_t) : 0));
 }
 
-template <class K, bool RIDS, bool BY_SPLITTERS>
+template <class K, bool RIDS, PartitionMap MAP>
 __global__ void __launch_bounds__(PARTITION_THREADS, 2)
 partition_kernel(const PartitionArgs<K> args)
 {
@@ -169,7 +210,8 @@ partition_kernel(const PartitionArgs<K> args)
 	__shared__ uint32_t bin_target[PARTITION_MAX_BINS];
 	__shared__ uint32_t room[PARTITION_THREADS / 32];
 	__shared__ Segment<K> segment;
-	__shared__ Splitters<K> splitters[1];
+	__shared__ SplitterTree<K> splitters[1];
+	__shared__ SpanTable table[1];
 
 	K			keys[ITEMS];
 	uint32_t	rids[RIDS ? ITEMS : 1];
@@ -184,16 +226,26 @@ partition_kernel(const PartitionArgs<K> args)
 		return;
 	s = find_segment(args.first_tile, args.segment_count, tile);
 	copy_words(&segment, &args.segments[s], PARTITION_THREADS);
-	if (BY_SPLITTERS)
-		copy_words(splitters, &args.splitters[s], PARTITION_THREADS);
+	if (MAP == BY_SPLITTERS)
+		splitters[0].load(&args.splitters[s], PARTITION_THREADS);
+	if (MAP == BY_QUANTILES)
+		copy_words(table, &args.quantiles->table, PARTITION_THREADS);
 	for (uint32_t i = threadIdx.x; i <= args.bins; i += PARTITION_THREADS)
 		bin_start[i] = 0;
 	__syncthreads();
 	start = segment.start + (tile - args.first_tile[s]) * TILE;
 	count = min(segment.end - start, TILE);
 
-	const BucketMap<K> map = segment.map;
-	const bool	by_rid = segment.by_rid != 0;
+	auto		rid_at = [&] (uint32_t at)
+	{
+		return RIDS && args.rids ? args.rids[start + at] : start + at;
+	};
+
+	/* Counts a key; where it goes is known when all are counted. */
+	auto		count_in = [&] (int i, uint32_t bin)
+	{
+		place[i] = bin << 16 | count_in_warp(bin_start, bin);
+	};
 
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
@@ -203,34 +255,63 @@ partition_kernel(const PartitionArgs<K> args)
 		if (at < count)
 			keys[i] = args.keys[start + at];
 	}
-#pragma unroll
-	for (int i = 0; i < ITEMS; i++)
+	if (MAP == BY_SPLITTERS)
 	{
-		uint32_t	at = i * PARTITION_THREADS + threadIdx.x;
-		uint32_t	bin = args.bins;
+		const bool	by_rid = segment.by_rid != 0;
 
-		if (at < count)
-		{
-			K			v = !by_rid ? args.bits(keys[i])
-				: (K) (RIDS && args.rids ? args.rids[start + at] : start + at);
-
-			bin = BY_SPLITTERS ? splitters[0](v)
-				: (map(v) >> args.digit_shift) & args.digit_mask;
-		}
-		place[i] = bin << 16 | count_in_warp(bin_start, bin);
-	}
-
-	/* on their way while the counts are summed up */
-	if (RIDS)
-	{
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
 		{
 			uint32_t	at = i * PARTITION_THREADS + threadIdx.x;
 
-			if (at < count)
-				rids[i] = args.rids ? args.rids[start + at] : start + at;
+			count_in(i, at < count
+					 ? splitters[0](by_rid ? (K) rid_at(at) : args.bits(keys[i]))
+					 : args.bins);
 		}
+	}
+	else if (MAP == BY_QUANTILES)
+	{
+		const QuantileLookup<K> lookup(args.quantiles, table[0]);
+
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+		{
+			uint32_t	at = i * PARTITION_THREADS + threadIdx.x;
+
+			count_in(i, at < count
+					 ? (lookup(args.bits(keys[i]), [&]
+							   {
+								   /* not to be kept for when all are loaded */
+								   return RIDS && args.rids ? __ldcg(args.rids + start + at)
+									   : start + at;
+							   }) >> args.digit_shift) & args.digit_mask
+					 : args.bins);
+		}
+	}
+	else
+	{
+		const BucketMap<K> map = segment.map;
+
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			count_in(i, i * PARTITION_THREADS + threadIdx.x < count
+					 ? (map(args.bits(keys[i])) >> args.digit_shift) & args.digit_mask
+					 : args.bins);
+	}
+
+	/* on their way while the counts are summed up */
+	if (RIDS && args.rids)
+	{
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			if (i * PARTITION_THREADS + threadIdx.x < count)
+				rids[i] = args.rids[start + i * PARTITION_THREADS + threadIdx.x];
+	}
+	else if (RIDS)
+	{
+#pragma unroll
+		for (int i = 0; i < ITEMS; i++)
+			rids[i] = start + i * PARTITION_THREADS + threadIdx.x;
 	}
 	__syncthreads();
 

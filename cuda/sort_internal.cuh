@@ -121,22 +121,22 @@ next_ticket(SortRun *run)
 }
 
 /*
- * Waits until a kernel has written the ticket, while what was started after it
- * goes on.  A stream that ends without it has failed.
+ * Waits until a kernel has written the ticket, or a later one, while what was started
+ * after it goes on.  A stream that ends without it has failed.
  */
 static inline GpusortStatus
 wait_for_mail(SortRun *run, uint32_t ticket)
 {
 	const volatile uint32_t *word = run->stream->mailbox;
 
-	for (unsigned spins = 1; *word != ticket; spins++)
+	for (unsigned spins = 1; (int32_t) (*word - ticket) < 0; spins++)
 	{
 		cudaError_t error;
 
 		if (spins % 4096 != 0)
 			continue;
 		error = cudaStreamQuery(run->stream->cuda);
-		if (error == cudaSuccess && *word != ticket)
+		if (error == cudaSuccess && (int32_t) (*word - ticket) < 0)
 			return gpusort_fail(run->err, GPUSORT_INTERNAL, __FILE__, __LINE__,
 								"kernels ended without a word");
 		if (error != cudaSuccess && error != cudaErrorNotReady)

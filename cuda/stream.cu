@@ -5,6 +5,7 @@
  * Each belongs to a context, which destroys what is left of them when it goes.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "context.cuh"
 
@@ -27,6 +28,8 @@ gpusort_stream_create(GpusortContext *ctx, GpusortStream **out, GpusortError *er
 						   GPUSORT_MAILBOX_WORDS * sizeof(uint32_t));
 	if (error == cudaSuccess)
 	{
+		/* no ticket has been written yet */
+		memset(stream->mailbox, 0, GPUSORT_MAILBOX_WORDS * sizeof(uint32_t));
 		error = cudaStreamCreateWithFlags(&stream->cuda, cudaStreamNonBlocking);
 		if (error != cudaSuccess)
 			(void) cudaFreeHost(stream->mailbox);

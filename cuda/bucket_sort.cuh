@@ -1,0 +1,377 @@
+/*
+ * bucket_sort.cuh
+ *	  gpu_bucket for one width of key: the order of launches.
+ *
+ * bucket.cu says how the algorithm works.  Each width is compiled by itself
+ * (bucket_32.cu ...), side by side with the others.
+ */
+#ifndef GPUSORT_BUCKET_SORT_CUH
+#define GPUSORT_BUCKET_SORT_CUH
+
+#include <string.h>
+
+#include "bucket.cuh"
+#include "bucket_memory.cuh"
+
+/* No input needs so many: a round divides a bucket by two at the very least. */
+#define MAX_ROUNDS			40
+
+/* What every block sort of the job has in common. */
+template <class K> static BlockSortArgs<K>
+block_sort_args(const GpusortJob *job)
+{
+	BlockSortArgs<K> args;
+	bool		ascending = job->rids && (job->facts & GPUSORT_FACT_RIDS_ASCENDING);
+
+	memset(&args, 0, sizeof(args));
+	args.keys_out = wants_keys(job) ? static_cast<K *>(job->keys_out) : NULL;
+	args.rids_out = wants_rids(job) ? job->rids_out : NULL;
+	args.rid_table = ascending ? NULL : job->rids;
+	args.bits = key_bits<K>(job);
+	args.n = (uint32_t) job->n;
+	args.input_keys = static_cast<const K *>(job->keys);
+	args.input_rids = job->rids;
+	return args;
+}
+
+/* Sorts each of count buckets in shared memory. */
+template <class K, bool RIDS, bool UNEVEN> static GpusortStatus
+sort_buckets(SortRun *run, const BlockSortArgs<K> &sort, uint32_t count)
+{
+	LAUNCH(run, (block_sort_kernel<K, RIDS, BLOCK_SORT_THREADS, BLOCK_SORT_ITEMS,
+				 BLOCK_SORT_BIN_BITS, 2, UNEVEN>), count, BLOCK_SORT_THREADS,
+		   (block_sort_shared<BLOCK_SORT_THREADS, BLOCK_SORT_ITEMS,
+			BLOCK_SORT_BIN_BITS>()), sort);
+	return GPUSORT_OK;
+}
+
+template <class K, bool RIDS> static GpusortStatus
+run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
+{
+	const GpusortJob *job = run->job;
+	const volatile uint32_t *mailbox = run->stream->mailbox;
+	KeyBits<K>	bits = key_bits<K>(job);
+	BlockSortArgs<K> sort = block_sort_args<K>(job);
+
+	for (int round = 0; mailbox[MAIL_SEGMENTS] > 0; round++)
+	{
+		const K    *keys = memory.keys[from];
+		const uint32_t *rids = memory.rids[from];
+		const Segment<K> *segments = memory.segments[round % 2];
+		const uint32_t *first_tile = memory.first_tile[round % 2];
+		NextRound  *next = &memory.plan->next[(round + 1) % 2];
+		uint32_t	count = mailbox[MAIL_SEGMENTS];
+		uint32_t	tiles = mailbox[MAIL_TILES];
+		uint32_t	buckets = mailbox[MAIL_BUCKETS];
+		uint32_t	ticket = next_ticket(run);
+		PartitionArgs<K> move = {};
+
+		if (round == MAX_ROUNDS)
+			return gpusort_fail(run->err, GPUSORT_INTERNAL, __FILE__, __LINE__,
+								"%u buckets left after %d rounds",
+					 count, round);
+		TRY(clear_device(run, memory.counts, buckets * sizeof(uint32_t)));
+		LAUNCH(run, (segment_sample_kernel<K, RIDS>), count, SEGMENT_THREADS, 0, keys,
+			   rids, bits, segments, memory.splitters, next);
+		LAUNCH(run, (segment_histogram_kernel<K, RIDS>), tiles, PARTITION_THREADS, 0,
+			   keys, rids, bits, segments, memory.splitters, first_tile, count,
+			   memory.counts);
+		LAUNCH(run, segment_plan_kernel<K>, count, SEGMENT_THREADS, 0, segments,
+			   memory.splitters, memory.counts, memory.bucket_start, memory.bounds, next,
+			   memory.segments[(round + 1) % 2], memory.first_tile[(round + 1) % 2],
+			   &memory.plan->blocks_done, run->stream->mailbox, ticket);
+		move.keys = keys;
+		move.rids = rids;
+		move.keys_out = memory.keys[1 - from];
+		move.rids_out = memory.rids[1 - from];
+		move.bits = bits;
+		move.segments = segments;
+		move.first_tile = first_tile;
+		move.segment_count = count;
+		move.tiles = tiles;
+		move.cursor = memory.counts;
+		move.bins = SEGMENT_THREADS;
+		move.splitters = memory.splitters;
+		LAUNCH(run, (partition_kernel<K, RIDS, BY_SPLITTERS>), tiles, PARTITION_THREADS,
+			   (partition_shared<K, RIDS>()), move);
+		from = 1 - from;
+		sort.keys = memory.keys[from];
+		sort.rids = memory.rids[from];
+		sort.bounds = memory.bounds;
+		sort.bucket_start = memory.bucket_start;
+		sort.bucket_end = memory.counts;
+		TRY((sort_buckets<K, RIDS, true>(run, sort, buckets)));
+		run->result->passes += 2;
+		TRY(wait_for_mail(run, ticket));
+	}
+	return GPUSORT_OK;
+}
+
+/*
+ * Round one's moves and sorts.  The kernels do nothing but copy if *order says
+ * that the input is in order; NULL says that it is not.
+ */
+template <class K, bool RIDS, bool UNEVEN> static GpusortStatus
+move_and_sort(SortRun *run, const BucketShape &shape, const BucketMemory<K> &memory,
+			  const uint32_t *order)
+{
+	constexpr PartitionMap MAP = UNEVEN ? BY_QUANTILES : BY_SLICES;
+	const GpusortJob *job = run->job;
+	BlockSortArgs<K> sort = block_sort_args<K>(job);
+	PartitionArgs<K> move = {};
+
+	move.keys = static_cast<const K *>(job->keys);
+	if (job->rids && (job->facts & GPUSORT_FACT_RIDS_ASCENDING))
+		move.rids = job->rids;
+	move.keys_out = memory.keys[0];
+	move.rids_out = memory.rids[0];
+	move.bits = key_bits<K>(job);
+	move.segments = memory.segments[1];
+	move.first_tile = memory.first_tile[1];
+	move.segment_count = 1;
+	move.tiles = (uint32_t) div_up(job->n, partition_tile<K>());
+	move.cursor = memory.counts;
+	move.bins = shape.buckets;
+	move.digit_mask = ~0u;
+	move.quantiles = memory.quantiles;
+	move.skip = order;
+	if (shape.fine_bits >= 0)
+	{
+		move.keys_out = memory.keys[1];
+		move.rids_out = memory.rids[1];
+		move.cursor = memory.coarse_cursor;
+		move.bins = shape.coarse;
+		move.digit_shift = shape.fine_bits;
+		LAUNCH(run, (partition_kernel<K, RIDS, MAP>), move.tiles, PARTITION_THREADS,
+			   (partition_shared<K, RIDS>()), move);
+		run->result->passes++;
+		move.keys = memory.keys[1];
+		move.rids = memory.rids[1];
+		move.keys_out = memory.keys[0];
+		move.rids_out = memory.rids[0];
+		move.segments = memory.coarse_segments;
+		move.first_tile = memory.coarse_first_tile;
+		move.segment_count = shape.coarse;
+		move.tiles += shape.coarse;
+		move.tile_count = &memory.plan->fine_tiles;
+		move.cursor = memory.counts;
+		move.bins = 1u << shape.fine_bits;
+		move.digit_shift = 0;
+		move.digit_mask = move.bins - 1;
+	}
+	LAUNCH(run, (partition_kernel<K, RIDS, MAP>), move.tiles, PARTITION_THREADS,
+		   (partition_shared<K, RIDS>()), move);
+
+	sort.keys = memory.keys[0];
+	sort.rids = memory.rids[0];
+	sort.bucket_start = memory.bucket_start;
+	sort.bucket_end = memory.counts;
+	sort.order = order;
+	sort.map = &memory.segments[1]->map;
+	sort.quantiles = memory.quantiles;
+	sort.tags = memory.tags;
+	TRY((sort_buckets<K, RIDS, UNEVEN>(run, sort, UNEVEN ? shape.buckets
+									   : shape.even_buckets)));
+	run->result->passes += 2;
+	return GPUSORT_OK;
+}
+
+/* Tries to sort the input piece by piece; *done says whether it came out right. */
+template <class K, bool RIDS> static GpusortStatus
+sort_pieces(SortRun *run, const BucketMemory<K> &memory, bool *done)
+{
+	const GpusortJob *job = run->job;
+	const volatile uint32_t *mailbox = run->stream->mailbox;
+	BlockSortArgs<K> sort = block_sort_args<K>(job);
+	uint32_t	n = (uint32_t) job->n;
+	uint32_t	pieces = (uint32_t) div_up(n, PIECE);
+	uint32_t	ticket = next_ticket(run);
+
+	*done = false;
+	LAUNCH(run, cut_kernel<K>, div_up(pieces, CUT_THREADS / 32), CUT_THREADS, 0,
+		   sort.input_keys, n, sort.bits, pieces, memory.piece_start, memory.plan,
+		   run->stream->mailbox, ticket);
+	TRY(wait_for_mail(run, ticket));
+	if (mailbox[MAIL_ORDER] != INPUT_NEARLY_SORTED)
+		return GPUSORT_OK;
+	sort.keys = sort.input_keys;
+	sort.rids = sort.rid_table ? NULL : job->rids;
+	sort.bucket_start = memory.piece_start;
+	sort.bucket_end = memory.piece_start + 1;
+	sort.edges = memory.edges;
+	TRY((sort_buckets<K, RIDS, false>(run, sort, pieces)));
+	ticket = next_ticket(run);
+	LAUNCH(run, check_edges_kernel<K>, div_up(pieces, CUT_THREADS), CUT_THREADS, 0,
+		   memory.edges, pieces, memory.plan, run->stream->mailbox, ticket);
+	TRY(wait_for_mail(run, ticket));
+	*done = mailbox[MAIL_ORDER] == INPUT_NEARLY_SORTED;
+	return GPUSORT_OK;
+}
+
+/* Everything behind the histogram, whose ticket is given. */
+template <class K, bool RIDS, bool UNEVEN> static GpusortStatus
+finish_buckets(SortRun *run, const BucketShape &shape, const BucketMemory<K> &memory,
+			   uint32_t ticket)
+{
+	uint32_t	order;
+
+	TRY((move_and_sort<K, RIDS, UNEVEN>(run, shape, memory, &memory.plan->order)));
+	TRY(wait_for_mail(run, ticket));
+	order = run->stream->mailbox[MAIL_ORDER];
+	if (order == INPUT_NEARLY_SORTED)
+	{
+		bool		done;
+
+		TRY((sort_pieces<K, RIDS>(run, memory, &done)));
+		run->result->passes = 1;
+		if (done)
+			return GPUSORT_OK;
+		TRY((move_and_sort<K, RIDS, UNEVEN>(run, shape, memory, NULL)));
+	}
+	else if (order != INPUT_UNORDERED)
+	{
+		run->result->passes = 0;
+		run->result->shortcut = order == INPUT_SORTED
+			? GPUSORT_SHORTCUT_SORTED : GPUSORT_SHORTCUT_REVERSED;
+		return GPUSORT_OK;
+	}
+	return run_later_rounds<K, RIDS>(run, memory, 0);
+}
+
+template <class K, bool RIDS> static GpusortStatus
+run_buckets(SortRun *run)
+{
+	const GpusortJob *job = run->job;
+	uint32_t	n = (uint32_t) job->n;
+	BucketShape shape = bucket_shape(run->device, n);
+	BucketMemory<K> memory = cut_memory<K>(job, shape, job->scratch);
+	SampleArgs<K> sample = {};
+	HistogramArgs<K> histogram = {};
+	size_t		shared = shape.packed ? (shape.buckets + 1) / 2 * sizeof(uint32_t)
+		: shape.buckets * sizeof(uint32_t);
+	uint32_t	blocks = (uint32_t) div_up(n, HISTOGRAM_THREADS * 16 / sizeof(K) *
+											 HISTOGRAM_UNROLL);
+
+	if (blocks > (uint32_t) run->device->multiprocessors)
+		blocks = run->device->multiprocessors;
+	histogram.keys = static_cast<const K *>(job->keys);
+	histogram.n = n;
+	histogram.bits = key_bits<K>(job);
+	if (job->rids && (job->facts & GPUSORT_FACT_RIDS_ASCENDING))
+		histogram.rids = job->rids;
+	histogram.segment = memory.segments[1];
+	histogram.quantiles = memory.quantiles;
+	histogram.tags = memory.tags;
+	histogram.split_equal = RIDS;
+	histogram.buckets = shape.buckets;
+	histogram.counts_size = shape.counts_size;
+	histogram.counts = memory.counts;
+	histogram.bucket_start = memory.bucket_start;
+	histogram.plan = memory.plan;
+	histogram.fine_bits = shape.fine_bits;
+	histogram.coarse = shape.coarse;
+	histogram.coarse_cursor = memory.coarse_cursor;
+	histogram.coarse_segments = memory.coarse_segments;
+	histogram.coarse_first_tile = memory.coarse_first_tile;
+	histogram.next_segments = memory.segments[0];
+	histogram.next_first_tile = memory.first_tile[0];
+	histogram.mailbox = run->stream->mailbox;
+	sample.ticket = next_ticket(run);
+	histogram.ticket = next_ticket(run);
+
+	sample.keys = histogram.keys;
+	sample.rids = histogram.rids;
+	sample.n = n;
+	sample.bits = histogram.bits;
+	sample.range_known = (job->facts & GPUSORT_FACT_KEY_RANGE) != 0;
+	if (sample.range_known)
+	{
+		sample.lo = narrow_key<K>(job->key_min);
+		sample.hi = narrow_key<K>(job->key_max);
+	}
+	sample.even_buckets = shape.even_buckets;
+	sample.buckets = shape.buckets;
+	sample.wanted = shape.wanted;
+	sample.quantiles = shape.quantiles;
+	sample.equal_samples = (uint32_t)
+		((uint64_t) EQUAL_KEYS * (n <= FEW_SAMPLES_MOST ? samples<FEW_SAMPLE_ITEMS>()
+								  : samples<SAMPLE_ITEMS>()) / n);
+	if (sample.equal_samples < EQUAL_SAMPLES)
+		sample.equal_samples = EQUAL_SAMPLES;
+	sample.split_equal = RIDS;
+	sample.segment = memory.segments[1];
+	sample.first_tile = memory.first_tile[1];
+	sample.map = memory.quantiles;
+	sample.tags = memory.tags;
+	sample.plan = memory.plan;
+	sample.counts = memory.counts;
+	sample.counts_size = shape.counts_size;
+	sample.mailbox = run->stream->mailbox;
+
+	if (n <= FEW_SAMPLES_MOST)
+		LAUNCH(run, (sample_kernel<K, FEW_SAMPLE_ITEMS>), 1, SAMPLE_THREADS,
+			   sample_shared<FEW_SAMPLE_ITEMS>(), sample);
+	else
+		LAUNCH(run, (sample_kernel<K, SAMPLE_ITEMS>), 1, SAMPLE_THREADS,
+			   sample_shared<SAMPLE_ITEMS>(), sample);
+	if (shape.packed)
+		LAUNCH(run, (histogram_kernel<K, true>), blocks, HISTOGRAM_THREADS, shared,
+			   histogram);
+	else
+		LAUNCH(run, (histogram_kernel<K, false>), blocks, HISTOGRAM_THREADS, shared,
+			   histogram);
+
+	/* what the sample told decides which kernels follow; the histogram runs meanwhile */
+	TRY(wait_for_mail(run, sample.ticket));
+	return run->stream->mailbox[MAIL_UNEVEN]
+		? finish_buckets<K, RIDS, true>(run, shape, memory, histogram.ticket)
+		: finish_buckets<K, RIDS, false>(run, shape, memory, histogram.ticket);
+}
+
+template <class K, bool RIDS> static GpusortStatus
+run_for(SortRun *run)
+{
+	const GpusortJob *job = run->job;
+
+	if (job->n <= LARGE_SORT_CAPACITY)
+	{
+		BlockSortArgs<K> sort = block_sort_args<K>(job);
+
+		sort.keys = sort.input_keys;
+		sort.rids = sort.rid_table ? NULL : job->rids;
+		run->result->passes = 1;
+		if (job->n <= BLOCK_SORT_CAPACITY)
+			return sort_buckets<K, RIDS, false>(run, sort, 1);
+		if (block_sort_shared<LARGE_SORT_THREADS, LARGE_SORT_ITEMS,
+			LARGE_SORT_BIN_BITS>() + RESERVED_SHARED <= (size_t) run->device->max_shared)
+		{
+			LAUNCH(run, (block_sort_kernel<K, RIDS, LARGE_SORT_THREADS, LARGE_SORT_ITEMS,
+						 LARGE_SORT_BIN_BITS, 1, false>), 1, LARGE_SORT_THREADS,
+				   (block_sort_shared<LARGE_SORT_THREADS, LARGE_SORT_ITEMS,
+					LARGE_SORT_BIN_BITS>()), sort);
+			return GPUSORT_OK;
+		}
+	}
+	return run_buckets<K, RIDS>(run);
+}
+
+template <class K> uint64_t
+bucket_scratch(const DeviceTraits *device, const GpusortJob *job)
+{
+	return cut_memory<K>(job, bucket_shape(device, job->n), NULL).bytes;
+}
+
+template <class K> bool
+bucket_fits(const DeviceTraits *device)
+{
+	return partition_shared<K, true>() + RESERVED_SHARED <= (size_t) device->max_shared &&
+		sample_shared<SAMPLE_ITEMS>() + RESERVED_SHARED <= (size_t) device->max_shared;
+}
+
+template <class K> GpusortStatus
+bucket_run(SortRun *run)
+{
+	return carries_rids(run->job) ? run_for<K, true>(run) : run_for<K, false>(run);
+}
+
+#endif							/* GPUSORT_BUCKET_SORT_CUH */
