@@ -19,7 +19,8 @@
  * at their seams, the seams are merged where they are.
  *
  * The number of levels is made even (by tiles of half the size), so that the
- * tiles are sorted into the outputs and the last level ends there too.
+ * tiles are sorted into the outputs and the last level ends there too.  Input that
+ * one tile holds gets the smallest that does: a tile's time grows with its size.
  *
  * Memory: one more copy of keys and rids in scratch, another of the keys if they
  * are not wanted as output.
@@ -28,6 +29,9 @@
  */
 #include "buffer.cuh"
 #include "merge_block.cuh"
+
+/* Room for the kernels' static shared memory beside the dynamic. */
+#define RESERVED_SHARED		1024
 
 template <class K> struct MergeMemory
 {
@@ -40,18 +44,24 @@ template <class K> struct MergeMemory
 
 struct MergeShape
 {
+	int			threads;		/* that sort a tile */
 	uint32_t	tile;
 	uint32_t	tiles;
 	int			levels;
 };
 
 template <class K> static MergeShape
-merge_shape(uint64_t n)
+merge_shape(const DeviceTraits *device, uint64_t n)
 {
 	MergeShape	shape;
+	bool		full = merge_shared<K, TILE_THREADS>() + RESERVED_SHARED <=
+		(size_t) device->max_shared;
 
-	for (shape.tile = 2 * merge_share<K>();; shape.tile /= 2)
+	shape.threads = n <= LEAST_TILE_THREADS * merge_items<K>() ? LEAST_TILE_THREADS :
+		n <= merge_share<K>() || !full ? MERGE_THREADS : TILE_THREADS;
+	for (;; shape.threads /= 2)
 	{
+		shape.tile = shape.threads * merge_items<K>();
 		shape.tiles = (uint32_t) div_up(n, shape.tile);
 		shape.levels = 0;
 		while (UINT64_C(1) << shape.levels < shape.tiles)
@@ -62,11 +72,10 @@ merge_shape(uint64_t n)
 }
 
 template <class K> static MergeMemory<K>
-cut_memory(const GpusortJob *job, void *scratch)
+cut_memory(const GpusortJob *job, const MergeShape &shape, void *scratch)
 {
 	MergeMemory<K> memory = {};
 	ScratchCutter cutter(scratch);
-	MergeShape	shape = merge_shape<K>(job->n);
 
 	if (shape.levels > 0)
 	{
@@ -91,17 +100,25 @@ why_not(const DeviceTraits *device, const GpusortJob *job)
 {
 	if (job->n > UINT32_MAX)
 		return "more than 2^32 - 1 rows";
-	if ((size_t) device->max_shared < merge_shared<uint64_t, TILE_THREADS>() + 1024)
+	if ((size_t) device->max_shared < merge_shared<uint64_t, MERGE_THREADS>() +
+		RESERVED_SHARED)
 		return "the device's shared memory is too small";
 	return NULL;
 }
 
-static uint64_t
-scratch(const DeviceTraits *, const GpusortJob *job)
+template <class K> static uint64_t
+scratch_for(const DeviceTraits *device, const GpusortJob *job)
 {
-	return job->key_bits == 32 ? cut_memory<uint32_t>(job, NULL).bytes :
-		job->key_bits == 64 ? cut_memory<uint64_t>(job, NULL).bytes :
-		cut_memory<Key128>(job, NULL).bytes;
+	return cut_memory<K>(job, merge_shape<K>(device, job->n), NULL).bytes;
+}
+
+static uint64_t
+scratch(const DeviceTraits *device, const GpusortJob *job)
+{
+	return for_key_width(job->key_bits, [&] (auto key)
+						 {
+							 return scratch_for<decltype(key)>(device, job);
+						 });
 }
 
 /* Tries to finish sorted tiles at their seams; *done says whether that was all. */
@@ -132,12 +149,20 @@ mend_seams(SortRun *run, const MergeMemory<K> &memory, const MergeShape &shape, 
 	return GPUSORT_OK;
 }
 
+template <class K, int THREADS> static GpusortStatus
+sort_tiles(SortRun *run, const TileArgs<K> &args, uint32_t tiles)
+{
+	LAUNCH(run, (sort_tile_kernel<K, THREADS>), tiles, THREADS,
+		   (merge_shared<K, THREADS>()), args);
+	return GPUSORT_OK;
+}
+
 template <class K> static GpusortStatus
 run_for(SortRun *run)
 {
 	const GpusortJob *job = run->job;
-	MergeShape	shape = merge_shape<K>(job->n);
-	MergeMemory<K> memory = cut_memory<K>(job, job->scratch);
+	MergeShape	shape = merge_shape<K>(run->device, job->n);
+	MergeMemory<K> memory = cut_memory<K>(job, shape, job->scratch);
 	TileArgs<K> tiles = {};
 	MergeArgs<K> merge = {};
 	bool		done = false;
@@ -148,12 +173,18 @@ run_for(SortRun *run)
 	tiles.rids_out = memory.rids[0];
 	tiles.bits = key_bits<K>(job);
 	tiles.n = (uint32_t) job->n;
-	if (shape.tile == merge_share<K>())
-		LAUNCH(run, (sort_tile_kernel<K, MERGE_THREADS>), shape.tiles, MERGE_THREADS,
-			   (merge_shared<K, MERGE_THREADS>()), tiles);
-	else
-		LAUNCH(run, (sort_tile_kernel<K, TILE_THREADS>), shape.tiles, TILE_THREADS,
-			   (merge_shared<K, TILE_THREADS>()), tiles);
+	switch (shape.threads)
+	{
+		case TILE_THREADS:
+			TRY((sort_tiles<K, TILE_THREADS>(run, tiles, shape.tiles)));
+			break;
+		case MERGE_THREADS:
+			TRY((sort_tiles<K, MERGE_THREADS>(run, tiles, shape.tiles)));
+			break;
+		default:
+			TRY((sort_tiles<K, LEAST_TILE_THREADS>(run, tiles, shape.tiles)));
+			break;
+	}
 	run->result->passes = 1;
 	if (shape.levels == 0)
 		return GPUSORT_OK;
@@ -181,8 +212,10 @@ run_for(SortRun *run)
 static GpusortStatus
 run(SortRun *run)
 {
-	return run->job->key_bits == 32 ? run_for<uint32_t>(run) :
-		run->job->key_bits == 64 ? run_for<uint64_t>(run) : run_for<Key128>(run);
+	return for_key_width(run->job->key_bits, [&] (auto key)
+						 {
+							 return run_for<decltype(key)>(run);
+						 });
 }
 
 const SortAlgorithm gpu_merge_algorithm = {

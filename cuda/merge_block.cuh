@@ -28,7 +28,8 @@ merge_items()
 }
 
 #define MERGE_THREADS		256
-#define TILE_THREADS		512	/* of a full tile; a half tile has MERGE_THREADS */
+#define TILE_THREADS		512	/* of a full tile; half of one has MERGE_THREADS */
+#define LEAST_TILE_THREADS	128
 
 /* Keys that one block merges, or sorts as a half tile. */
 template <class K> __host__ __device__ constexpr uint32_t

@@ -24,6 +24,9 @@
 #include "buffer.cuh"
 #include "radix_pass.cuh"
 
+/* Room for the kernels' static shared memory beside the dynamic. */
+#define RESERVED_SHARED		(18 * 1024)
+
 template <class K> struct RadixMemory
 {
 	K		   *keys[2];		/* 0 is written by the last pass */
@@ -58,11 +61,14 @@ cut_memory(const GpusortJob *job, void *scratch)
 static const char *
 why_not(const DeviceTraits *device, const GpusortJob *job)
 {
-	size_t		most = radix_pass_shared<Key128, true>();
+	size_t		most = for_key_width(job->key_bits, [] (auto key)
+									 {
+										 return radix_pass_shared<decltype(key), true>();
+									 });
 
 	if (job->n > UINT32_MAX)
 		return "more than 2^32 - 1 rows";
-	if ((size_t) device->max_shared < most + 20 * 1024)
+	if ((size_t) device->max_shared < most + RESERVED_SHARED)
 		return "the device's shared memory is too small";
 	return NULL;
 }
@@ -70,9 +76,10 @@ why_not(const DeviceTraits *device, const GpusortJob *job)
 static uint64_t
 scratch(const DeviceTraits *, const GpusortJob *job)
 {
-	return job->key_bits == 32 ? cut_memory<uint32_t>(job, NULL).bytes :
-		job->key_bits == 64 ? cut_memory<uint64_t>(job, NULL).bytes :
-		cut_memory<Key128>(job, NULL).bytes;
+	return for_key_width(job->key_bits, [&] (auto key)
+						 {
+							 return cut_memory<decltype(key)>(job, NULL).bytes;
+						 });
 }
 
 template <class K, bool RIDS> static GpusortStatus
@@ -133,17 +140,13 @@ run_for(SortRun *run)
 static GpusortStatus
 run(SortRun *run)
 {
-	bool		rids = wants_rids(run->job);
+	return for_key_width(run->job->key_bits, [&] (auto key)
+						 {
+							 typedef decltype(key) K;
 
-	switch (run->job->key_bits)
-	{
-		case 32:
-			return rids ? run_for<uint32_t, true>(run) : run_for<uint32_t, false>(run);
-		case 64:
-			return rids ? run_for<uint64_t, true>(run) : run_for<uint64_t, false>(run);
-		default:
-			return rids ? run_for<Key128, true>(run) : run_for<Key128, false>(run);
-	}
+							 return wants_rids(run->job) ? run_for<K, true>(run)
+								 : run_for<K, false>(run);
+						 });
 }
 
 const SortAlgorithm gpu_radix_algorithm = {
