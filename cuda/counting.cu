@@ -265,8 +265,10 @@ run_for(SortRun *run)
 static GpusortStatus
 run(SortRun *run)
 {
-	return run->job->key_bits == 32 ? run_for<uint32_t>(run) :
-		run->job->key_bits == 64 ? run_for<uint64_t>(run) : run_for<Key128>(run);
+	return for_key_width(run->job->key_bits, [&] (auto key)
+						 {
+							 return run_for<decltype(key)>(run);
+						 });
 }
 
 const SortAlgorithm gpu_counting_algorithm = {

@@ -18,6 +18,7 @@
 #define GPUSORT_COUNTING_PLACE_CUH
 
 #include "value_count.cuh"
+#include "warp_rank.cuh"
 
 #define PLACE_THREADS		512
 #define PLACE_WARPS			(PLACE_THREADS / 32)
@@ -89,26 +90,7 @@ template <class Source, class Rest> struct PlaceArgs
 	const uint32_t *starts;		/* by digit, then tile: where its first key goes */
 };
 
-/*
- * The lanes whose digit is the same.  A ballot per bit: MATCH.ANY would tell it in
- * one instruction, but takes the longer the more digits differ.
- */
-__device__ __forceinline__ uint32_t
-lanes_of_digit(uint32_t digit, int digit_bits)
-{
-	uint32_t	peers = 0xffffffffu;
-
-#pragma unroll
-	for (int bit = 0; bit < 8; bit++)
-		if (bit < digit_bits)
-		{
-			bool		set = digit >> bit & 1;
-			uint32_t	lanes = __ballot_sync(0xffffffffu, set);
-
-			peers &= set ? lanes : ~lanes;
-		}
-	return peers;
-}
+static_assert(PLACE_TILE >= PLACE_WARPS * PLACE_MAX_DIGITS, "lanes can meet in a tile");
 
 template <class Source> static constexpr size_t
 place_shared()
@@ -129,6 +111,7 @@ place_kernel(const PlaceArgs<Source, Rest> args)
 
 	extern __shared__ __align__(16) uint32_t tile_positions[];
 	Word	   *tile_values = reinterpret_cast<Word *>(tile_positions + PLACE_TILE);
+	uint32_t   *meet = tile_positions;	/* until positions move in */
 
 	/* Of each warp: counts of digits, then where its keys of a digit start. */
 	__shared__ uint16_t warp_start[PLACE_WARPS][PLACE_MAX_DIGITS];
@@ -149,6 +132,8 @@ place_kernel(const PlaceArgs<Source, Rest> args)
 
 	for (int i = threadIdx.x; i < PLACE_WARPS * PLACE_MAX_DIGITS / 2; i += PLACE_THREADS)
 		reinterpret_cast<uint32_t *>(&warp_start[0][0])[i] = 0;
+	for (int i = threadIdx.x; i < PLACE_WARPS * PLACE_MAX_DIGITS; i += PLACE_THREADS)
+		meet[i] = 0;
 	__syncthreads();
 
 	/* Past the end: all ones, so that they rank after all others. */
@@ -159,19 +144,13 @@ place_kernel(const PlaceArgs<Source, Rest> args)
 #pragma unroll
 	for (int i = 0; i < PLACE_ITEMS; i++)
 	{
-		uint32_t	digit = values[i] & mask;
-		uint32_t	peers = lanes_of_digit(digit, args.digit_bits);
-		uint32_t	before = warp_start[warp][digit];
-		uint32_t	below = peers & ((1u << lane) - 1);
+		uint32_t	rank = rank_in_warp<true>(meet + warp * PLACE_MAX_DIGITS,
+											  warp_start[warp], values[i] & mask);
 
-		__syncwarp();
-		if (below == 0)
-			warp_start[warp][digit] = (uint16_t) (before + __popc(peers));
-		__syncwarp();
 		if (PACKED)
-			values[i] |= (before + __popc(below)) << 16;
+			values[i] |= rank << 16;
 		else
-			ranks[PACKED ? 0 : i] = before + __popc(below);
+			ranks[PACKED ? 0 : i] = rank;
 	}
 	if (!FIRST)
 	{

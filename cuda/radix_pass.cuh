@@ -15,6 +15,7 @@
 
 #include "block_scan.cuh"
 #include "key.cuh"
+#include "warp_rank.cuh"
 
 #define RADIX_BITS			8
 #define RADIX_DIGITS		(1 << RADIX_BITS)
@@ -251,34 +252,11 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 	for (int i = 0; i < ITEMS; i++)
 		keys[i] = first + i * 32 < count ? args.keys[start + first + i * 32]
 			: all_ones<K>();
-	/*
-	 * Lanes with the same digit meet in a word of shared memory: MATCH.ANY would
-	 * tell the same, but takes some 30 cycles of the multiprocessor each time.
-	 */
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
-	{
-		uint32_t	digit = radix_digit(args.bits(keys[i]), shift);
-		uint32_t   *meeting = &meet[warp * RADIX_DIGITS + digit];
-		uint32_t	peers,
-					before = 0;
-		int			leader;
-
-		atomicOr(meeting, 1u << lane);
-		__syncwarp();
-		peers = *meeting;
-		leader = 31 - __clz(peers);
-		__syncwarp();
-		if (lane == leader)
-		{
-			before = warp_start[warp][digit];
-			warp_start[warp][digit] = before + __popc(peers);
-			*meeting = 0;
-		}
-		before = __shfl_sync(0xffffffffu, before, leader);
-		rank[i] = (uint16_t) (before + __popc(peers & ((1u << lane) - 1)));
-		__syncwarp();
-	}
+		rank[i] = (uint16_t)
+			rank_in_warp<false>(meet + warp * RADIX_DIGITS, warp_start[warp],
+								radix_digit(args.bits(keys[i]), shift));
 	if (RIDS)
 	{
 #pragma unroll

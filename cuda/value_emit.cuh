@@ -109,6 +109,12 @@ emit_kernel(const uint32_t *starts, uint32_t range, uint32_t n, K least, K *out,
 #pragma unroll
 		for (int i = 0; i < VECTOR; i++)
 		{
+			/* mostly the next value; a search by one lane holds up the warp */
+			if (i > 0 && at + i >= until)
+			{
+				v++;
+				until = v + 1 < values ? from[v + 1] : UINT32_MAX;
+			}
 			if (i == 0 || at + i >= until)
 			{
 				uint32_t	hi = values;
