@@ -60,6 +60,7 @@ static const struct config_enum_entry device_fault_options[] = {
 	{"stall", DEVICE_FAULT_STALL, false},
 	{"freeze", DEVICE_FAULT_FREEZE, false},
 	{"corrupt", DEVICE_FAULT_CORRUPT, false},
+	{"corrupt_size", DEVICE_FAULT_CORRUPT_SIZE, false},
 	{NULL, 0, false}
 };
 

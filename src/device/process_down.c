@@ -62,8 +62,10 @@ corrupt_chunk(const DeviceSlot *slot)
 
 		rids[0] = rids[desc->rows - 1];
 	}
-	else
+	else if (slot->spec.fault == DEVICE_FAULT_CORRUPT)
 		chunk[16] ^= 1;			/* past a row's header */
+	else
+		*(uint32 *) chunk = PG_UINT32_MAX;
 }
 
 GpusortStatus
@@ -92,7 +94,8 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *foun
 		if (job->finished == 0)
 		{
 			TRY(cuda->event_elapsed(job->sort_begin, job->sort_end, &slot->cost.sort_us, err));
-			if (slot->spec.fault == DEVICE_FAULT_CORRUPT)
+			if (slot->spec.fault == DEVICE_FAULT_CORRUPT ||
+				slot->spec.fault == DEVICE_FAULT_CORRUPT_SIZE)
 				corrupt_chunk(slot);
 		}
 		job->finished++;

@@ -119,7 +119,8 @@ typedef enum DeviceFault
 	DEVICE_FAULT_HANG_DOWN,
 	DEVICE_FAULT_STALL,			/* as hang_sort, and with little patience */
 	DEVICE_FAULT_FREEZE,		/* the process is stuck in a call, likewise */
-	DEVICE_FAULT_CORRUPT		/* the result is wrong */
+	DEVICE_FAULT_CORRUPT,		/* the result is wrong */
+	DEVICE_FAULT_CORRUPT_SIZE	/* a row of it says that it is longer than memory */
 } DeviceFault;
 
 /*

@@ -79,6 +79,7 @@ next_result(Sorter *sorter)
 	dev->holding = true;
 	dev->holding_rows = desc.rows;
 	sorter->stream_next = chunk + desc.rows_at;
+	sorter->stream_end = chunk + device_shared->chunk_size;
 	sorter->stream_left = desc.rows;
 	sorter->report.bytes_up = dev->job->bytes_up;
 	sorter->report.bytes_down = dev->job->bytes_down;
@@ -95,9 +96,12 @@ device_rows_next(Sorter *sorter)
 		if (!next_result(sorter))
 			return NULL;
 	}
-	row = (MinimalTuple) sorter->stream_next;
-	sorter->stream_next += MAXALIGN(row->t_len);
-	sorter->stream_left--;
+	row = sorter_stream_row(sorter);
+	if (row == NULL)
+	{
+		device_job_lose(sorter->device_rows->job, "a row of the result has an impossible length");
+		device_rows_lost(sorter);
+	}
 	return row;
 }
 

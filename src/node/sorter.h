@@ -97,6 +97,7 @@ typedef struct Sorter
 
 	/* the result on the device: the chunk that is being read */
 	char	   *stream_next;
+	char	   *stream_end;
 	uint32		stream_left;
 	bool		lost;			/* the rows are gone: run the child again */
 	struct DeviceRows *device_rows; /* NULL unless the rows are there */
@@ -242,6 +243,23 @@ keys_batch_to_slot(const Sorter *sorter, size_t i, TupleTableSlot *slot)
 	slot->tts_flags &= ~TTS_FLAG_EMPTY;
 }
 
+/*
+ * The next row of the chunk that came from the device, which has one; NULL if what
+ * came cannot be a row.
+ */
+static inline MinimalTuple
+sorter_stream_row(Sorter *sorter)
+{
+	MinimalTuple row = (MinimalTuple) sorter->stream_next;
+
+	if (unlikely(row->t_len < SizeofMinimalTupleHeader ||
+				 row->t_len > (Size) (sorter->stream_end - sorter->stream_next)))
+		return NULL;
+	sorter->stream_next += MAXALIGN(row->t_len);
+	sorter->stream_left--;
+	return row;
+}
+
 /* Puts the next row into the slot; false at the end. */
 static inline bool
 sorter_next(Sorter *sorter, bool forward, TupleTableSlot *slot)
@@ -265,12 +283,13 @@ sorter_next(Sorter *sorter, bool forward, TupleTableSlot *slot)
 	}
 	if (sorter->stream_left > 0)
 	{
-		MinimalTuple row = (MinimalTuple) sorter->stream_next;
+		MinimalTuple row = sorter_stream_row(sorter);
 
-		sorter->stream_next += MAXALIGN(row->t_len);
-		sorter->stream_left--;
-		row_to_slot(slot, row);
-		return true;
+		if (likely(row != NULL))
+		{
+			row_to_slot(slot, row);
+			return true;
+		}
 	}
 	return sorter_next_slow(sorter, forward, slot);
 }
