@@ -7,14 +7,14 @@
 #	gpu-bench	build/cuda/kernels: bench/kernels with the GPU algorithms in it, and
 #				build/cuda/gpu_ranges and gpu_sweep, whose inputs are drawn on the device
 #
-# All architectures take three to four minutes on two cores, GPU_ARCHS=90 alone one.
+# All architectures take two to four minutes on two cores, GPU_ARCHS=90 alone one.
 
 NVCC ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
 GPU_ARCHS ?= 75 80 86 89 90
 GPU_BUILD = build/cuda
 
 # Machine code for each, and PTX of the newest, from which drivers make code for what
-# came later (Blackwell: one more architecture here costs a minute of compiling).
+# came later (Blackwell: one more architecture here costs half a minute).
 gpu_newest = $(lastword $(GPU_ARCHS))
 gpu_gencode = $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_$(gpu_newest),code=compute_$(gpu_newest)
