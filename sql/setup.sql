@@ -72,6 +72,28 @@ BEGIN
 	result := compare_rows(want.r, got.r);
 END $$;
 
+-- The same for pgbench and for loops: an error if not.
+CREATE FUNCTION must_be_same(query text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	r record := check_sort(query);
+BEGIN
+	IF r.result <> 'same' OR r.nodes !~ '^GpuSort' THEN
+		RAISE '%: %', query, r;
+	END IF;
+END $$;
+
+-- The route of a query's last sort.
+CREATE FUNCTION sort_route(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	route text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || query LOOP
+		route := coalesce(substring(line FROM 'Sort Route: (.*)'), route);
+	END LOOP;
+	RETURN route;
+END $$;
+
 -- Do equal rows keep their order?  The table has a column seq that numbers its
 -- rows as a sequential scan returns them.
 CREATE FUNCTION check_stable(tab text, keys text, OUT nodes text, OUT "rows" int, OUT result text)

@@ -23,23 +23,6 @@ $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k FROM generate_series(1, 400000) i;
 CREATE UNIQUE INDEX ON t (id);
 VACUUM ANALYZE t;
-CREATE FUNCTION route(q text) RETURNS text LANGUAGE plpgsql AS \$\$
-DECLARE l text; r text;
-BEGIN
-	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
-		r := coalesce(substring(l FROM 'Sort Route: (.*)'), r);
-	END LOOP;
-	RETURN r;
-END \$\$;
--- an error of this function fails pgbench
-CREATE FUNCTION must_be_same(query text) RETURNS void LANGUAGE plpgsql AS \$\$
-DECLARE
-	r record := check_sort(query);
-BEGIN
-	IF r.result <> 'same' OR r.nodes !~ '^GpuSort' THEN
-		RAISE '%: %', query, r;
-	END IF;
-END \$\$;
 SQL
 
 # Rows that are their keys: 24 bytes a row on the device, a quarter more if they go while
@@ -56,7 +39,7 @@ sub session
 
 	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
 	$s->query("$set SET gpusort.device_fault = " . ($fault // 'none'));
-	begin_query($s, "SELECT route('$query{$kind}')");
+	begin_query($s, "SELECT sort_route('$query{$kind}')");
 	return $s;
 }
 
@@ -152,7 +135,7 @@ for my $how ('cancel', 'terminate')
 	wait_for(1, 0, 'a job stays');
 	select undef, undef, undef, 0.5;
 	my ($out, $err) = ('', '');
-	my $q = "SET work_mem = '256MB'; SET client_min_messages = debug1; SELECT route('$query{large}')";
+	my $q = "SET work_mem = '256MB'; SET client_min_messages = debug1; SELECT sort_route('$query{large}')";
 	$node->psql('postgres', $q, stdout => \$out, stderr => \$err);
 	like($out, qr/cpu .*device memory full/, 'it goes to the CPU');
 	like($err, qr/to wait for the device would take/, 'because that would take longer');
@@ -162,7 +145,7 @@ for my $how ('cancel', 'terminate')
 	like($node->safe_psql('postgres', $q), $gpu, 'and to the device when it is free');
 }
 # what can never fit is not waited for
-like($node->safe_psql('postgres', "$set SET statement_timeout = '5s'; SELECT route('SELECT k, id FROM t t1 WHERE id > 0 UNION ALL SELECT k, id FROM t ORDER BY k')"),
+like($node->safe_psql('postgres', "$set SET statement_timeout = '5s'; SELECT sort_route('SELECT k, id FROM t t1 WHERE id > 0 UNION ALL SELECT k, id FROM t ORDER BY k')"),
 	qr/cpu .*not gpu radix: it does not fit the device memory/, 'larger than the device');
 
 # many that come and go, and a large one now and then
@@ -173,7 +156,7 @@ like($node->safe_psql('postgres', "$set SET statement_timeout = '5s'; SELECT rou
 	my $h = IPC::Run::start([ 'pgbench', '-n', '-c', '6', '-j', '2', '-T', '30', '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ],
 		'>', \$out, '2>', \$err);
 	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) > 0 FROM gpusort_devices()'), 'small sorts run');
-	like($node->safe_psql('postgres', "$set SELECT route('$query{large}')"), $gpu, "among many small ones, large sort $_ gets its turn") for 1 .. 10;
+	like($node->safe_psql('postgres', "$set SELECT sort_route('$query{large}')"), $gpu, "among many small ones, large sort $_ gets its turn") for 1 .. 10;
 	$h->signal('INT');
 	$h->finish;
 	is($err, '', 'no error') or diag $out;
@@ -227,7 +210,7 @@ for my $case ([ 'gpusort.staging_memory = 1MB', qr/^gpu radix/ ], [ 'gpusort.dev
 		is($node->safe_psql('postgres', "SET work_mem = '$mem'; SET gpusort.algorithm = gpu_radix; SELECT result FROM check_sort('SELECT * FROM t WHERE id <= 50000 ORDER BY k')"),
 			'same', "$conf, $mem");
 	}
-	like($node->safe_psql('postgres', "$set SELECT route('$query{large}')"), $where, "$conf: the route");
+	like($node->safe_psql('postgres', "$set SELECT sort_route('$query{large}')"), $where, "$conf: the route");
 	device_unused($node, $conf);
 }
 

@@ -45,22 +45,6 @@ $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k FROM generate_series(1, 400000) i;
 CREATE UNIQUE INDEX ON t (id);
 VACUUM ANALYZE t;
-CREATE FUNCTION route(q text) RETURNS text LANGUAGE plpgsql AS \$\$
-DECLARE l text; r text;
-BEGIN
-	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
-		r := coalesce(substring(l FROM 'Sort Route: (.*)'), r);
-	END LOOP;
-	RETURN r;
-END \$\$;
-CREATE FUNCTION must_be_same(query text) RETURNS void LANGUAGE plpgsql AS \$\$
-DECLARE
-	r record := check_sort(query);
-BEGIN
-	IF r.result <> 'same' OR r.nodes !~ '^GpuSort' THEN
-		RAISE '%: %', query, r;
-	END IF;
-END \$\$;
 SQL
 
 # 24 bytes a row, and 8 MB: a device holds one
@@ -76,7 +60,7 @@ sub session
 
 	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
 	$s->query("$set SET gpusort.device = '$list'; SET gpusort.device_fault = " . ($fault // 'none'));
-	begin_query($s, "SELECT route('$query')");
+	begin_query($s, "SELECT sort_route('$query')");
 	return $s;
 }
 
@@ -153,7 +137,7 @@ for my $n (1 .. 3)
 {
 	device_ready($node, "failure $n");
 	# a job on the other device that goes well makes the next start quick
-	like($node->safe_psql('postgres', "$set SET gpusort.device = '0'; SELECT route('$query')"), $gpu, 'the first device works');
+	like($node->safe_psql('postgres', "$set SET gpusort.device = '0'; SELECT sort_route('$query')"), $gpu, 'the first device works');
 	my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
 	is($node->safe_psql('postgres', "$set SET gpusort.device = '1'; SET gpusort.device_fault = " . ($n == 2 ? 'freeze' : 'error_sort') . "; SELECT result FROM check_sort('$query')"), 'same', "the second fails: $n");
 	ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), 'a new process');
@@ -161,8 +145,8 @@ for my $n (1 .. 3)
 device_ready($node, 'one fails');
 is($node->safe_psql('postgres', $devices), '0 ready 24 0', 'it is left out');
 ok($node->log_contains(qr/gpusort: device 1 failed 3 times in a row/), 'and the log says so');
-like($node->safe_psql('postgres', "$set SELECT route('$query')"), $gpu, 'the other goes on');
-like($node->safe_psql('postgres', "$set SET gpusort.device = '1'; SELECT route('$query')"), qr/^cpu/, 'nothing waits for it');
+like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'the other goes on');
+like($node->safe_psql('postgres', "$set SET gpusort.device = '1'; SELECT sort_route('$query')"), qr/^cpu/, 'nothing waits for it');
 # when the last one fails too, all are tried
 for my $n (1 .. 3)
 {
@@ -181,7 +165,7 @@ if ($pretend)
 	$node->restart;
 	device_ready($node, 'lost');
 	is($node->safe_psql('postgres', $devices), '1 ready 24 0', 'a lost device leaves the other');
-	like($node->safe_psql('postgres', "$set SELECT route('$query')"), $gpu, 'which works');
+	like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'which works');
 	device_unused($node, 'lost');
 
 	# blocks that take more than was asked for: of half the budget they make too much
@@ -191,12 +175,12 @@ if ($pretend)
 	my $s = $node->background_psql('postgres', on_error_stop => 0);
 	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
 	$s->query("$set SET gpusort.device_fault = hang_sort");
-	begin_query($s, "SELECT route('SELECT k FROM t WHERE id <= 200000 ORDER BY k')");
+	begin_query($s, "SELECT sort_route('SELECT k FROM t WHERE id <= 200000 ORDER BY k')");
 	jobs_are('1', 0, 'waste: a job');
 	ok($node->poll_query_until('postgres', 'SELECT memory_used > 16000000 FROM gpusort_devices()'), 'what it has is known');
 	cancel($s);
 	device_unused($node, 'waste');
-	like($node->safe_psql('postgres', "$set SELECT route('$query')"), $gpu, 'a large job gets blocks of its own');
+	like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'a large job gets blocks of its own');
 	device_unused($node, 'waste, large');
 }
 
