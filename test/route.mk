@@ -24,16 +24,17 @@ unit-route: test/bin/route_test test/bin/route_test_asan
 bench-route: bench/route_grid
 	bench/route_grid $(ROUTE_GRID)
 
+ROUTE_TEST_SRCS = test/route_test.c test/route_gpu_test.c
 ROUTE_DEPS = $(ROUTE_SRCS) $(KERNEL_SRCS) $(ROUTE_HDRS) $(KERNEL_HDRS)
 
-test/bin/route_test: test/route_test.c $(ROUTE_DEPS)
+test/bin/route_test: $(ROUTE_TEST_SRCS) test/route_test.h $(ROUTE_DEPS)
 	@mkdir -p test/bin
-	$(CC) $(KERNEL_CFLAGS) -Isrc -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
+	$(CC) $(KERNEL_CFLAGS) -Isrc -Itest -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
 
-test/bin/route_test_asan: test/route_test.c $(ROUTE_DEPS)
+test/bin/route_test_asan: $(ROUTE_TEST_SRCS) test/route_test.h $(ROUTE_DEPS)
 	@mkdir -p test/bin
 	$(CC) $(KERNEL_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all \
-		-Isrc -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
+		-Isrc -Itest -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
 
 bench/route_grid: bench/route_grid.c $(ROUTE_DEPS)
 	$(CC) $(KERNEL_CFLAGS) -Isrc -o $@ $(filter %.c,$^) $(KERNEL_LIBS)

@@ -13,30 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "route/gpu_model.h"
-#include "route/machine.h"
-#include "route/model.h"
-#include "route/router.h"
-#include "route/sample.h"
+#include "route_test.h"
 
-static int	failures;
+int			failures;
 
-#define MAX_MESSAGES	30
-
-#define CHECK(cond) \
-	do { \
-		if (!(cond) && failures++ < MAX_MESSAGES) \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
-	} while (0)
-
-#define CHECK_STR(got, want) \
-	do { \
-		if (strcmp(got, want) != 0 && failures++ < MAX_MESSAGES) \
-			fprintf(stderr, "%s:%d: \"%s\" is not \"%s\"\n", __FILE__, __LINE__, \
-					got, want); \
-	} while (0)
-
-static uint64_t
+uint64_t
 next_random(void)
 {
 	static uint64_t x = 88172645463325252;
@@ -47,7 +28,7 @@ next_random(void)
 	return x;
 }
 
-static RouteFacts
+RouteFacts
 facts_of(size_t n, int key_bits)
 {
 	RouteFacts	facts = {0};
@@ -60,8 +41,7 @@ facts_of(size_t n, int key_bits)
 	return facts;
 }
 
-/* The same keys on a GPU that has everything. */
-static void
+void
 set_gpu(RouteFacts *facts, int key_bits)
 {
 	facts->device = ROUTE_DEVICE_READY;
@@ -71,15 +51,14 @@ set_gpu(RouteFacts *facts, int key_bits)
 	facts->gpu.algorithms = ~0u;
 }
 
-static void
+void
 set_curve(RouteModel *model, int curve, double ns)
 {
 	for (int k = 0; k < MODEL_KNOTS; k++)
 		model->curve[curve][k] = ns;
 }
 
-/* A model in which every term costs 10 ns. */
-static RouteModel
+RouteModel
 flat_model(void)
 {
 	RouteModel	model;
@@ -93,7 +72,7 @@ flat_model(void)
 	return model;
 }
 
-static const char *
+const char *
 chosen(const RouteFacts *facts)
 {
 	RouteDecision decision;
@@ -534,247 +513,6 @@ test_distinct(void)
 	free(recs);
 }
 
-/* Which of a GPU's algorithms, among themselves and against the CPU. */
-static void
-test_gpu_choice(void)
-{
-	static const struct
-	{
-		size_t		n;
-		int			key_bits;
-		uint64_t	range;
-		bool		rids;
-		bool		skewed;
-		const char *want;
-	}			cases[] = {
-		{1 << 24, 32, 0, true, false, "gpu_bucket"},
-		{1 << 24, 64, 0, true, false, "gpu_bucket"},
-		{1 << 24, 128, 0, true, false, "gpu_bucket"},
-		{50000000, 33, 0, true, false, "gpu_bucket"},
-		/* uneven keys: digits do not care */
-		{1 << 24, 32, 0, true, true, "gpu_radix"},
-		{1 << 24, 128, 0, true, true, "gpu_bucket"},
-		/* few values */
-		{1 << 24, 8, 200, true, false, "gpu_counting"},
-		{1 << 24, 16, 60000, true, false, "gpu_counting"},
-		{1 << 24, 16, 60000, false, false, "gpu_counting"},
-		{1 << 26, 20, 1 << 20, false, false, "gpu_counting"},
-		{1 << 26, 26, 1 << 26, false, false, "gpu_bucket"},
-		{1 << 24, 24, 1 << 24, true, false, "gpu_bucket"},
-		/* small ones are the CPU's */
-		{1000, 32, 0, true, false, "cpu_radix"},
-		{200, 7, 100, true, false, "cpu_radix"},
-		{20000, 64, 0, true, false, "cpu_radix"},
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-	{
-		RouteFacts	facts = facts_of(cases[i].n, cases[i].key_bits);
-		const char *got;
-
-		set_gpu(&facts, cases[i].key_bits);
-		facts.key_range = cases[i].range;
-		facts.gpu.rids = cases[i].rids;
-		facts.gpu.keys_back = !cases[i].rids;
-		facts.gpu.skewed = cases[i].skewed;
-		got = chosen(&facts);
-		/* which CPU kernel is not the question here */
-		if (strncmp(cases[i].want, "cpu", 3) == 0 ? strncmp(got, "cpu", 3) != 0 :
-			strcmp(got, cases[i].want) != 0)
-		{
-			failures++;
-			fprintf(stderr, "GPU choice %zu: %s is not %s\n", i, got, cases[i].want);
-		}
-		facts.gpu.algorithms = 1;
-		CHECK(strncmp(chosen(&facts), "cpu", 3) == 0 || strcmp(chosen(&facts), "gpu_radix") == 0);
-		facts.gpu.algorithms = 0;
-		CHECK(strncmp(chosen(&facts), "cpu", 3) == 0);
-	}
-}
-
-/* From some size on, and from there always; below it never. */
-static void
-test_gpu_crossover(void)
-{
-	for (int bits = 8; bits <= 128; bits += 8)
-	{
-		size_t		crossover = 0;
-
-		for (size_t n = 64; n <= (size_t) 1 << 28; n += n / 8)
-		{
-			RouteFacts	facts = facts_of(n, bits);
-			RouteDecision decision;
-			bool		on_gpu;
-
-			set_gpu(&facts, bits);
-			gpusort_route_decide(&facts, &decision);
-			on_gpu = gpu_route_index(decision.kernel) >= 0;
-			CHECK(!on_gpu || decision.cpu_us > gpu_model_builtin.job_us);
-			if (on_gpu && crossover == 0)
-				crossover = n;
-			CHECK(on_gpu == (crossover != 0));
-
-			/* nothing the device is not asked for */
-			for (int d = ROUTE_DEVICE_NONE; d < ROUTE_DEVICE_READY; d++)
-			{
-				facts.device = (RouteDevice) d;
-				CHECK(strncmp(chosen(&facts), "cpu", 3) == 0);
-			}
-			facts.device = ROUTE_DEVICE_READY;
-			facts.order_known = true;
-			facts.ascents = n - 1;
-			CHECK_STR(chosen(&facts), "presorted");
-		}
-		CHECK(crossover > 20000 && crossover < 1000000);
-	}
-}
-
-/* What cannot sort an input is never chosen, and says why. */
-static void
-test_gpu_fits(void)
-{
-	for (int round = 0; round < 20000; round++)
-	{
-		RouteFacts	facts = facts_of(1 + (next_random() >> (36 + next_random() % 28)),
-									 1 + next_random() % 128);
-		RoutePrediction p[ROUTE_MAX_KERNELS];
-		int			np;
-
-		set_gpu(&facts, facts.end_bit - facts.begin_bit);
-		facts.key_range = next_random() % 4 ? 1 + (next_random() >> (next_random() % 64)) : 0;
-		facts.gpu.rids = next_random() % 2;
-		facts.gpu.distinct = next_random() % 2;
-		np = gpusort_route_predict(&facts, p);
-		for (int i = 0; i < np; i++)
-		{
-			int			algorithm = gpu_route_index(p[i].kernel);
-
-			if (algorithm < 0 || p[i].us < 0)
-				continue;
-			CHECK(p[i].us > gpu_model_builtin.job_us);
-			CHECK(!facts.gpu.rids || p[i].kernel->stable);
-			if (gpu_by_value(p[i].kernel))
-				CHECK(facts.key_range != 0 ? facts.key_range <= 65536 + 16 * facts.n + 16 :
-					  facts.gpu.key_bits < 32);
-			if (strcmp(p[i].kernel->name, "gpu_hp1") == 0)
-				CHECK(facts.gpu.distinct);
-			/* beyond, counters outgrow the cache; a bitmap of distinct keys does not yet */
-			if (i == 0 && strcmp(p[i].kernel->name, "gpu_hp1") != 0)
-				CHECK(!gpu_by_value(p[i].kernel) || facts.key_range <= 1 << 25);
-		}
-	}
-}
-
-static void
-test_gpu_reasons(void)
-{
-	static const struct
-	{
-		RouteDevice device;
-		const char *why;
-	}			states[] = {
-		{ROUTE_DEVICE_NONE, "there is no device"},
-		{ROUTE_DEVICE_OFF, "gpusort.device is off"},
-		{ROUTE_DEVICE_BUSY, "too many sorts are using the device"},
-		{ROUTE_DEVICE_FULL, "it does not fit the device memory"},
-		{ROUTE_DEVICE_FAILED, "the device failed"},
-	};
-	RouteFacts	facts = facts_of(10000000, 32);
-	RouteDecision decision;
-	char		reason[ROUTE_REASON_SIZE];
-
-	set_gpu(&facts, 32);
-	gpusort_route_decide(&facts, &decision);
-	CHECK_STR(gpusort_route_reason(&facts, &decision, reason),
-			  "gpu bucket: 32-bit keys, 10000000 rows, device ready");
-	facts.forced = "gpu_merge";
-	gpusort_route_decide(&facts, &decision);
-	CHECK_STR(decision.kernel->name, "gpu_merge");
-	CHECK(decision.forced_why_not == NULL && decision.predicted_us > 0);
-	facts.forced = "gpu_hp";
-	gpusort_route_decide(&facts, &decision);
-	CHECK_STR(decision.kernel->name, "gpu_bucket");
-	CHECK_STR(decision.forced_why_not, "it sorts keys only");
-	facts.gpu.algorithms = 1;
-	facts.forced = "gpu_bucket";
-	gpusort_route_decide(&facts, &decision);
-	CHECK_STR(decision.forced_why_not, "the device has no such algorithm");
-	facts.gpu.key_width = 0;
-	facts.gpu.why_not = "it is raining";
-	gpusort_route_decide(&facts, &decision);
-	CHECK_STR(decision.forced_why_not, "it is raining");
-	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
-	{
-		facts.device = states[i].device;
-		gpusort_route_decide(&facts, &decision);
-		CHECK_STR(decision.forced_why_not, states[i].why);
-		CHECK(strncmp(decision.kernel->name, "cpu", 3) == 0);
-	}
-}
-
-static void
-test_gpu_skew(void)
-{
-	enum {N = 1024};
-	uint64_t	sample[N];
-
-	for (int i = 0; i < N; i++)
-		sample[i] = next_random();
-	CHECK(!gpu_keys_skewed(sample, N));
-	for (int i = 0; i < N; i++)
-		sample[i] = next_random() % 100;
-	CHECK(!gpu_keys_skewed(sample, N));
-	for (int i = 0; i < N; i++)
-		sample[i] = 42;
-	CHECK(!gpu_keys_skewed(sample, N));
-	/* a bell, a tail, one value that is most of all; a few strays are not it */
-	for (int i = 0; i < N; i++)
-	{
-		sample[i] = 0;
-		for (int d = 0; d < 12; d++)
-			sample[i] += next_random() >> 8;
-	}
-	CHECK(gpu_keys_skewed(sample, N));
-	for (int i = 0; i < N; i++)
-		sample[i] = next_random() >> next_random() % 64;
-	CHECK(gpu_keys_skewed(sample, N));
-	for (int i = 0; i < N; i++)
-		sample[i] = i % 10 < 7 ? 12345 : next_random();
-	CHECK(gpu_keys_skewed(sample, N));
-	for (int i = 0; i < N; i++)
-		sample[i] = i < 5 ? UINT64_MAX : next_random() >> 20;
-	CHECK(!gpu_keys_skewed(sample, N));
-}
-
-/* Rows: what was measured, and what must follow. */
-static void
-test_gpu_rows(void)
-{
-	GpuRowsFacts rows = {.rows = 50e6,.rows_here = 1e6,.row_bytes = 32,.key_cost = 16,
-		.memory = 8e9,.cpu_sort_us = 275e3,.gpu_sort_us = 20e3
-	};
-	double		gain = gpu_rows_gain_us(&rows);
-
-	/* bench/results/queries-h200.md: 731 ms in memory, 7343 where the CPU spills */
-	CHECK(gain > 500e3 && gain < 1000e3);
-	rows.memory = 4e6;
-	CHECK(gpu_rows_gain_us(&rows) > gain + 1000e3);
-	/* few long rows that are all here: their move costs more than it saves */
-	rows.rows = rows.rows_here = 4000;
-	rows.row_bytes = 8192;
-	rows.memory = 8e9;
-	rows.cpu_sort_us = 20;
-	rows.gpu_sort_us = 400;
-	CHECK(gpu_rows_gain_us(&rows) < 0);
-	/* unless many more are to come */
-	rows.rows = 4e6;
-	CHECK(gpu_rows_gain_us(&rows) > 0);
-	/* a longer sort on the GPU is a smaller gain */
-	gain = gpu_rows_gain_us(&rows);
-	rows.gpu_sort_us += 1000;
-	CHECK(fabs(gain - gpu_rows_gain_us(&rows) - 1000) < 1);
-}
-
 static int	polls_left;
 
 static bool
@@ -881,12 +619,7 @@ main(void)
 	test_text();
 	test_sample();
 	test_distinct();
-	test_gpu_choice();
-	test_gpu_crossover();
-	test_gpu_fits();
-	test_gpu_reasons();
-	test_gpu_skew();
-	test_gpu_rows();
+	route_gpu_tests();
 	test_calibrate();
 	if (failures > 0)
 		fprintf(stderr, "%d checks failed\n", failures);
