@@ -177,7 +177,7 @@ take_chunk(Sorter *sorter, TieRun *run, Key128 *last, char *why)
 	if (!dk->keep)
 	{
 		dk->given = dk->received;
-		sorter->pos = sorter->n = 0;
+		sorter->pos = sorter->n = sorter->batch_n = 0;
 	}
 	at = sorter->n;
 	if (dk->spec.no_rids)
