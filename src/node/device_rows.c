@@ -105,35 +105,46 @@ typedef enum PutResult
 	PUT_LOST
 } PutResult;
 
-/* Is there anything to do before a row of size bytes can be written? */
 static inline bool
-no_room(const DeviceRows *dev, Size size)
+chunk_is_full(const DeviceRows *dev, Size size)
 {
 	return dev->chunk == NULL || dev->chunk_rows == dev->max_chunk_rows ||
-		size > (Size) (dev->end - dev->next) ||
-		dev->rows >= dev->spec.max_rows ||
+		size > (Size) (dev->end - dev->next);
+}
+
+static inline bool
+job_is_full(const DeviceRows *dev, Size size)
+{
+	return dev->rows >= dev->spec.max_rows ||
 		(dev->units << 3) + size > dev->spec.max_row_bytes;
 }
 
+/* Room for a row of size bytes in a new chunk. */
+static pg_noinline PutResult
+start_chunk(Sorter *sorter, Size size)
+{
+	DeviceRows *dev = sorter->device_rows;
+
+	if (size > device_shared->chunk_size - dev->rows_at)
+		return PUT_FULL;
+	device_rows_post(dev);
+	return next_chunk(dev) ? PUT_DONE : PUT_LOST;
+}
+
 /* Makes room for a row of size bytes in the chunk. */
-static PutResult
+static inline PutResult
 make_room(Sorter *sorter, Size size)
 {
 	DeviceRows *dev = sorter->device_rows;
 
-	if (dev->chunk == NULL || dev->chunk_rows == dev->max_chunk_rows ||
-		size > (Size) (dev->end - dev->next))
+	if (unlikely(chunk_is_full(dev, size)))
 	{
-		if (size > device_shared->chunk_size - dev->rows_at)
-			return PUT_FULL;
-		device_rows_post(dev);
-		if (!next_chunk(dev))
-			return PUT_LOST;
+		PutResult	result = start_chunk(sorter, size);
+
+		if (result != PUT_DONE)
+			return result;
 	}
-	if (dev->rows + 1 > dev->spec.max_rows ||
-		(dev->units << 3) + size > dev->spec.max_row_bytes)
-		return PUT_FULL;
-	return PUT_DONE;
+	return unlikely(job_is_full(dev, size)) ? PUT_FULL : PUT_DONE;
 }
 
 /* The row was written at dev->next; counts it in. */
@@ -156,6 +167,7 @@ device_rows_put(Sorter *sorter, TupleTableSlot *slot)
 {
 	DeviceRows *dev = sorter->device_rows;
 	RowForm		form;
+	PutResult	room;
 	Size		size;
 	Key128		key;
 
@@ -173,40 +185,17 @@ device_rows_put(Sorter *sorter, TupleTableSlot *slot)
 	}
 	else if (unlikely(!device_row_key(&dev->layout, &sorter->stage, slot->tts_values, slot->tts_isnull, &key)))
 		return device_rows_seal(sorter);
-	if (unlikely(no_room(dev, size)))
+	room = make_room(sorter, size);
+	if (unlikely(room == PUT_LOST))
 	{
-		PutResult	result = make_room(sorter, size);
-
-		if (result == PUT_LOST)
-		{
-			device_rows_lost(sorter);
-			return true;
-		}
-		if (result == PUT_FULL)
-			return device_rows_seal(sorter);
+		device_rows_lost(sorter);
+		return true;
 	}
+	if (unlikely(room == PUT_FULL))
+		return device_rows_seal(sorter);
 	row_write(slot, &form, (MinimalTuple) dev->next);
 	row_is_in(dev, key, size);
 	return true;
-}
-
-/* Puts a row that is a tuple on its page. */
-static PutResult
-put_tuple(Sorter *sorter, const PageScan *scan, int i, Key128 key)
-{
-	DeviceRows *dev = sorter->device_rows;
-	Size		size = MAXALIGN(page_scan_len(scan, i));
-
-	if (unlikely(no_room(dev, size)))
-	{
-		PutResult	result = make_room(sorter, size);
-
-		if (result != PUT_DONE)
-			return result;
-	}
-	page_scan_write(scan, i, dev->next);
-	row_is_in(dev, key, size);
-	return PUT_DONE;
 }
 
 int
@@ -228,12 +217,15 @@ device_rows_put_page(Sorter *sorter, PageScan *scan)
 		for (; done < scan->n; done++)
 		{
 			Key128		key = wide ? ((Key128 *) keys)[done] : ((uint64 *) keys)[done];
-			PutResult	result = put_tuple(sorter, scan, done, key);
+			Size		size = MAXALIGN(page_scan_len(scan, done));
+			PutResult	room = make_room(sorter, size);
 
-			if (unlikely(result == PUT_LOST))
+			if (unlikely(room == PUT_LOST))
 				device_rows_lost(sorter);
-			if (unlikely(result != PUT_DONE))
+			if (unlikely(room != PUT_DONE))
 				break;
+			page_scan_write(scan, done, dev->next);
+			row_is_in(dev, key, size);
 		}
 	}
 	stage_forget(stage, scan->n);

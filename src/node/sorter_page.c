@@ -14,6 +14,16 @@
 #include "node/sorter.h"
 #include "node/sorter_page.h"
 
+/* So many rows, already staged, are in. */
+static void
+count_staged(Sorter *sorter, int rows)
+{
+	sorter->stage.n += rows;
+	sorter->report.rows += rows;
+	if (unlikely(sorter->stage.n >= sorter->send_at))
+		device_keys_stream(sorter);
+}
+
 /* Rows in the host's memory: false if they might not fit. */
 static bool
 put_rows(Sorter *sorter, PageScan *scan)
@@ -33,10 +43,7 @@ put_rows(Sorter *sorter, PageScan *scan)
 
 		page_scan_write(scan, i, row);
 	}
-	stage->n += scan->n;
-	sorter->report.rows += scan->n;
-	if (unlikely(stage->n >= sorter->send_at))
-		device_keys_stream(sorter);
+	count_staged(sorter, scan->n);
 	return true;
 }
 
@@ -50,10 +57,7 @@ put_keys(Sorter *sorter, PageScan *scan)
 		return false;
 	stage_reserve(stage, stage->n + scan->n);
 	page_scan_stage(scan, stage, stage->n);
-	stage->n += scan->n;
-	sorter->report.rows += scan->n;
-	if (unlikely(stage->n >= sorter->send_at))
-		device_keys_stream(sorter);
+	count_staged(sorter, scan->n);
 	return true;
 }
 
