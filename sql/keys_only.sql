@@ -95,4 +95,15 @@ SELECT count(*), bool_and(record_image_eq(ROW(x.c, x.o, x.b), ROW(y.c, y.o, y.b)
 FROM (SELECT c, o, b, row_number() OVER () AS n FROM (SELECT c, o, b FROM bare ORDER BY c, o, b OFFSET 0) s) x
 JOIN (SELECT c, o, b, row_number() OVER (ORDER BY c, o, b) AS n FROM bare) y USING (n);
 
+-- a word has no rid then, so that equal keys are equal words, and a team cuts its
+-- work among them
+SET gpusort.threads = 2;
+SELECT algorithm, c.*
+FROM unnest('{cpu_merge,cpu_radix,cpu_counting,presorted}'::text[]) WITH ORDINALITY AS a (algorithm, n),
+	set_config('gpusort.algorithm', algorithm, false) AS s (setting),
+	check_sort('SELECT c FROM (SELECT c FROM bare, generate_series(1, 25)) s ORDER BY c DESC /* ' || setting || ' */') c
+ORDER BY n;
+RESET gpusort.algorithm;
+RESET gpusort.threads;
+
 DROP TABLE bare;

@@ -1,6 +1,6 @@
 # Random tables in random orders: GpuSort returns the stock server's rows, row
-# by row, and keeps equal rows in order; also where rows are no more than keys.  GPUSORT_SEED repeats a run,
-# GPUSORT_ROUNDS makes it longer.
+# by row, and keeps equal rows in order; also where rows are no more than keys.
+# GPUSORT_SEED repeats a run, GPUSORT_ROUNDS makes it longer.
 use strict;
 use warnings;
 

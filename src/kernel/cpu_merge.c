@@ -10,8 +10,8 @@
  *
  * In the second case the records are gathered by index afterwards, and those whose
  * leading bits are equal are put in order by radix_finish(), whose cost is linear
- * even if all are.  Words are distinct either way, and their order is the stable
- * one.  The paper merges keys of every width as such; with a network for (128-bit
+ * even if all are.  Words that are equal are the same record, so any order of them
+ * is the stable one.  The paper merges keys of every width as such; with a network for (128-bit
  * key, rid) each comparison takes six instructions instead of one, and two thirds
  * of the moved bytes are not needed to decide anything.
  *

@@ -1,13 +1,12 @@
 /*
  * merge_rounds.c
- *	  Sorting of an array of distinct 64-bit words by a team.
+ *	  Sorting of an array of 64-bit words by a team.
  *
  * First, members take chunks as they come free and sort each in the L2 cache.
  * Then a round merges up to MERGE_MAX_LEAVES runs at once through a tree of small
  * queues, so that up to 2^26 words are read and written twice in all (Satish
  * 2010, 5.2).  Members share a merge by its quantiles: each finds where its share
- * of the output begins in every run, and merges from there on its own.  Words
- * are distinct, so that such a cut is one value for all runs.
+ * of the output begins in every run, and merges from there on its own.
  */
 #include <string.h>
 
@@ -77,12 +76,14 @@ lower_bound(const uint64_t *words, size_t from, size_t to, uint64_t value)
 /*
  * Where each run must be cut so that the parts before the cuts are the least
  * target words of the group: cut[nruns].  The cutting value is found from its
- * highest bit down, each run's candidates narrowing with it.
+ * highest bit down, each run's candidates narrowing with it.  Words that equal
+ * it are taken from the first runs on, so that every member cuts them alike.
  */
 static void
 cut_runs(const RunGroup *g, size_t target, size_t *cut, size_t *high, size_t *probe)
 {
 	uint64_t	value = 0;
+	size_t		missing = target;
 
 	for (size_t r = 0; r < g->nruns; r++)
 	{
@@ -110,6 +111,17 @@ cut_runs(const RunGroup *g, size_t target, size_t *cut, size_t *high, size_t *pr
 		}
 		else
 			memcpy(high, probe, g->nruns * sizeof(size_t));
+	}
+
+	/* The runs' words from cut to high are the cutting value. */
+	for (size_t r = 0; r < g->nruns; r++)
+		missing -= cut[r] - r * g->run;
+	for (size_t r = 0; r < g->nruns && missing > 0; r++)
+	{
+		size_t		take = high[r] - cut[r] < missing ? high[r] - cut[r] : missing;
+
+		cut[r] += take;
+		missing -= take;
 	}
 }
 

@@ -1,6 +1,6 @@
 /*
  * merge_rounds.h
- *	  Sorting of an array of distinct 64-bit words by a team: cache-sized runs,
+ *	  Sorting of an array of 64-bit words by a team: cache-sized runs,
  *	  then rounds of multiway merges.
  */
 #ifndef GPUSORT_MERGE_ROUNDS_H

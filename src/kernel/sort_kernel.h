@@ -21,7 +21,9 @@
  *
  * All kernels are stable: records with equal keys keep their input order.  When
  * rids_ascending is set, the rids of the input ascend strictly, so "key, then
- * rid" is the stable order and a kernel may compare them as one number.
+ * rid" is the stable order and a kernel may compare them as one number.  Where
+ * keys are all that is wanted, packed records have no rid (begin_bit = 0): equal
+ * keys are then equal records.
  */
 #ifndef GPUSORT_SORT_KERNEL_H
 #define GPUSORT_SORT_KERNEL_H
