@@ -29,8 +29,8 @@
 
 template <class K> struct RadixMemory
 {
-	K		   *keys[2];		/* 0 is written by the last pass */
-	uint32_t   *rids[2];
+	K		   *keys[2];		/* 1 is scratch; 0 may be the input */
+	uint32_t   *rids[2];		/* 0 is written by the last pass */
 	RadixState *state;
 	unsigned long long *tiles;
 	uint64_t	bytes;
@@ -126,7 +126,12 @@ run_for(SortRun *run)
 		left--;
 		args.digit = digit;
 		args.pass++;
-		args.keys_out = left > 0 || wants_keys(job) ? memory.keys[left % 2] : NULL;
+
+		/* no pass writes where it reads: the first leaves the input alone */
+		if (wants_keys(job))
+			args.keys_out = memory.keys[left % 2];
+		else
+			args.keys_out = left > 0 ? memory.keys[args.pass % 2] : NULL;
 		args.rids_out = memory.rids[left % 2];
 		LAUNCH(run, (radix_pass_kernel<K, RIDS>), tiles, RADIX_THREADS,
 			   (radix_pass_shared<K, RIDS>()), args);
