@@ -21,6 +21,7 @@ template <class K> struct BucketMemory
 {
 	K		   *keys[2];		/* 0: the outputs or what stands for them; 1: scratch */
 	uint32_t   *rids[2];
+	int			round_one;		/* which of them round one fills its buckets in */
 	BucketPlan *plan;
 	uint32_t   *counts;
 	uint32_t   *bucket_start;
@@ -124,6 +125,9 @@ cut_memory(const GpusortJob *job, const BucketShape &shape, void *scratch)
 		memory.keys[0] = cutter.take<K>(job->n);
 	memory.rids[0] = wants_rids(job) ? job->rids_out :
 		rids ? cutter.take<uint32_t>(job->n) : NULL;
+
+	/* a single pass cannot write where its tiles still read */
+	memory.round_one = shape.fine_bits < 0 && memory.keys[0] == job->keys;
 	memory.plan = cutter.take<BucketPlan>(1);
 	memory.counts = cutter.take<uint32_t>(buckets);
 	memory.bucket_start = cutter.take<uint32_t>(buckets + 1);

@@ -123,8 +123,8 @@ move_and_sort(SortRun *run, const BucketShape &shape, const BucketMemory<K> &mem
 	move.keys = static_cast<const K *>(job->keys);
 	if (job->rids && (job->facts & GPUSORT_FACT_RIDS_ASCENDING))
 		move.rids = job->rids;
-	move.keys_out = memory.keys[0];
-	move.rids_out = memory.rids[0];
+	move.keys_out = memory.keys[memory.round_one];
+	move.rids_out = memory.rids[memory.round_one];
 	move.bits = key_bits<K>(job);
 	move.segments = memory.segments[1];
 	move.first_tile = memory.first_tile[1];
@@ -162,8 +162,8 @@ move_and_sort(SortRun *run, const BucketShape &shape, const BucketMemory<K> &mem
 	LAUNCH(run, (partition_kernel<K, RIDS, MAP>), move.tiles, PARTITION_THREADS,
 		   (partition_shared<K, RIDS>()), move);
 
-	sort.keys = memory.keys[0];
-	sort.rids = memory.rids[0];
+	sort.keys = memory.keys[memory.round_one];
+	sort.rids = memory.rids[memory.round_one];
 	sort.bucket_start = memory.bucket_start;
 	sort.bucket_end = memory.counts;
 	sort.order = order;
@@ -235,7 +235,7 @@ finish_buckets(SortRun *run, const BucketShape &shape, const BucketMemory<K> &me
 			? GPUSORT_SHORTCUT_SORTED : GPUSORT_SHORTCUT_REVERSED;
 		return GPUSORT_OK;
 	}
-	return run_later_rounds<K, RIDS>(run, memory, 0);
+	return run_later_rounds<K, RIDS>(run, memory, memory.round_one);
 }
 
 template <class K, bool RIDS> static GpusortStatus

@@ -361,7 +361,7 @@ main(int argc, char **argv)
 		0, 1, 2, 3, 31, 32, 33, 511, 512, 513, 1000, 4095, 4096, 4097, 4607, 4608, 4609,
 		6143, 6144, 6145, 8191, 8192, 8193, 12289, 17407, 17408, 17409, 40000, 131075
 	};
-	static const size_t large_sizes[] = {1000003, 4100001};
+	static const size_t large_sizes[] = {1000003, 3000001, 4100001};
 	bool		race = argc > 1 && strcmp(argv[1], "race") == 0;
 	bool		quick = race || (argc > 1 && strcmp(argv[1], "quick") == 0);
 
@@ -395,14 +395,18 @@ main(int argc, char **argv)
 			}
 			for (size_t n : large_sizes)
 			{
-				/* more tiles than run at once: none may write what another has to read */
+				/*
+				 * More tiles than run at once: none may write what another has to
+				 * read.  An odd number of digits, and buckets made in one pass.
+				 */
 				bool		odd_digits = input.begin_bit == 0 && d == 0;
+				bool		one_pass = n == 3000001;
 
 				/* every kind of job also where buckets are by quantiles */
 				bool		uneven = strcmp(input.distribution, "zipf") == 0 &&
 					input.key_bits == 64;
 
-				if (!quick && (n < 2000000 || d % 3 == 0 || uneven) &&
+				if (!quick && (one_pass ? d == 0 : n < 2000000 || d % 3 == 0 || uneven) &&
 					(input.end_bit - input.begin_bit == input.key_bits || odd_digits))
 				{
 					make_input(input, n);

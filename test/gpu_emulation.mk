@@ -1,0 +1,39 @@
+# gpu_emulation.mk: the GPU library and its tests on the CPU (test/gpu_emulation).
+#
+#	gpu-emulation-check		every test of the kernels, in their small sizes, under the
+#							address and undefined behaviour sanitizers
+#
+# Kernels are taken as they are, but for one thing that C++ cannot say: an array in shared
+# memory whose size is the launch's.
+
+UNIT_CHECKS += gpu-emulation-check
+
+EMULATED = test/bin/emulated
+EMULATION_FLAGS = -std=c++17 -O1 -g -Wall -Wextra -Wno-unused-function -Wno-unknown-pragmas -Wno-attributes \
+	-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
+	-include test/gpu_emulation/cuda_runtime.h -Itest/gpu_emulation -I$(EMULATED)/cuda -Itest -Isrc -I.
+
+emulated_headers = $(patsubst %,$(EMULATED)/%,$(wildcard cuda/*.cuh)) \
+	$(EMULATED)/cuda/gpusort_abi.h $(wildcard test/gpu_emulation/*.h test/gpu_emulation/*/*/*)
+emulated_library = $(patsubst %.cu,$(EMULATED)/%.o,$(wildcard cuda/*.cu)) \
+	$(EMULATED)/emulation.o
+
+$(EMULATED)/cuda/%: cuda/%
+	@mkdir -p $(@D)
+	sed 's/extern __shared__ __align__(16) \(.*\) \(.*\)\[\];/\1 *\2 = static_cast<\1 *>(emulation_dynamic_shared());/' \
+		$< >$@
+
+$(EMULATED)/cuda/%.o: $(EMULATED)/cuda/%.cu $(emulated_headers)
+	$(CXX) $(EMULATION_FLAGS) -x c++ -c $< -o $@
+
+$(EMULATED)/emulation.o: test/gpu_emulation/emulation.cc $(emulated_headers)
+	$(CXX) $(EMULATION_FLAGS) -c $< -o $@
+
+$(EMULATED)/%_test.o: test/%_test.cu test/gpu_test.cuh $(emulated_headers)
+	$(CXX) $(EMULATION_FLAGS) -x c++ -c $< -o $@
+
+$(EMULATED)/distributions.o: bench/distributions.c bench/distributions.h
+	$(CC) -std=gnu99 -O2 -Wall -Wextra -Werror -Ibench -c $< -o $@
+
+$(EMULATED)/gpu_%_test: $(EMULATED)/gpu_%_test.o $(EMULATED)/distributions.o $(emulated_library)
+	$(CXX) $(EMULATION_FLAGS) $^ -o $@ -lm

@@ -1,0 +1,632 @@
+/*
+ * emulation.cc
+ *	  Threads of a block as fibers, and the calls of CUDA's runtime.
+ *
+ * A fiber runs until its warp or its block has to meet, then the next one does.  Warps, and
+ * lanes of a warp, take turns forwards in one launch and backwards in the next, blocks
+ * likewise, so that a barrier that is missing shows in one of them.  A meeting that
+ * some threads are late for, because they wait elsewhere or have ended, stops the program.
+ *
+ * Streams are always done: everything happens when it is asked for.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <map>
+#include <set>
+
+#include "emulation.h"
+
+#define MOST_THREADS	1024
+#define STACK_BYTES		(256 * 1024)
+#define USUAL_SHARED	(48 * 1024)		/* what a launch gets without asking for more */
+#define SHARED_FILL		0xa5
+
+Emulation emulation = {90, 132, 0, cudaSuccess, false, {}, 0, 0, 0, 0, 0, 0, 0};
+
+uint3 threadIdx;
+uint3 blockIdx;
+dim3 blockDim;
+dim3 gridDim;
+
+/* ------------------------------------------------------------------------
+ * Fibers
+ * ------------------------------------------------------------------------
+ */
+enum FiberState
+{
+	READY, IN_WARP, IN_BLOCK, ENDED
+};
+
+struct Fiber
+{
+	void	   *stack;
+	void	   *sp;
+	ucontext_t	context;
+	FiberState	state;
+	EmulatedMeeting meeting;
+	uint64_t	value;
+};
+
+static Fiber fibers[MOST_THREADS];
+static Fiber *running;
+static uint64_t warp_values[MOST_THREADS / 32][32];
+static int	block_count;
+static const std::function<void()> *block_body;
+static unsigned char *dynamic_shared;
+
+static void
+run_fiber()
+{
+	(*block_body) ();
+	running->state = ENDED;
+}
+
+#ifdef __x86_64__
+
+/* Keeps what a called function must keep, changes stacks. */
+extern "C" void emulation_switch(void **from, void *to);
+
+asm(".text\n"
+	"emulation_switch:\n"
+	"	pushq %rbp\n	pushq %rbx\n	pushq %r12\n"
+	"	pushq %r13\n	pushq %r14\n	pushq %r15\n"
+	"	movq %rsp, (%rdi)\n	movq %rsi, %rsp\n"
+	"	popq %r15\n	popq %r14\n	popq %r13\n"
+	"	popq %r12\n	popq %rbx\n	popq %rbp\n	ret\n");
+
+static void *scheduler_sp;
+
+static void
+leave()
+{
+	emulation_switch(&running->sp, scheduler_sp);
+}
+
+static void
+enter(Fiber *fiber)
+{
+	emulation_switch(&scheduler_sp, fiber->sp);
+}
+
+static void
+begin()
+{
+	run_fiber();
+	leave();
+}
+
+static void
+prepare(Fiber *fiber)
+{
+	void	  **top = (void **) ((char *) fiber->stack + STACK_BYTES) - 2;
+
+	*top = (void *) begin;		/* the stack is aligned as after a call */
+	fiber->sp = top - 6;
+}
+
+#else
+
+static ucontext_t scheduler_context;
+
+static void
+leave()
+{
+	swapcontext(&running->context, &scheduler_context);
+}
+
+static void
+enter(Fiber *fiber)
+{
+	swapcontext(&scheduler_context, &fiber->context);
+}
+
+static void
+prepare(Fiber *fiber)
+{
+	getcontext(&fiber->context);
+	fiber->context.uc_stack.ss_sp = fiber->stack;
+	fiber->context.uc_stack.ss_size = STACK_BYTES;
+	fiber->context.uc_link = &scheduler_context;
+	makecontext(&fiber->context, run_fiber, 0);
+}
+
+#endif
+
+[[noreturn]] static void
+broken(const char *what)
+{
+	printf("not ok: block %u of %u, thread %u: %s\n", blockIdx.x, gridDim.x,
+		   (unsigned) (running - fibers), what);
+	fflush(stdout);
+	_Exit(1);
+}
+
+static void
+wait_in(FiberState state, EmulatedMeeting what, uint64_t value)
+{
+	uint3		me = threadIdx;
+
+	running->state = state;
+	running->meeting = what;
+	running->value = value;
+	leave();
+	threadIdx = me;
+}
+
+const uint64_t *
+emulation_meet_warp(EmulatedMeeting what, uint64_t value)
+{
+	const uint64_t *values = warp_values[threadIdx.x / 32];
+
+	wait_in(IN_WARP, what, value);
+	return values;
+}
+
+int
+emulation_meet_block(EmulatedMeeting what, bool value)
+{
+	wait_in(IN_BLOCK, what, value);
+	return block_count;
+}
+
+void *
+emulation_dynamic_shared(void)
+{
+	return dynamic_shared;
+}
+
+/* Runs a warp until it waits for the block or has ended. */
+static void
+run_warp(int warp, bool backwards)
+{
+	Fiber	   *lanes = fibers + 32 * warp;
+
+	for (;;)
+	{
+		int			waiting = 0;
+
+		for (int i = 0; i < 32; i++)
+		{
+			int			lane = backwards ? 31 - i : i;
+
+			running = lanes + lane;
+			if (running->state == READY)
+			{
+				threadIdx.x = (uint32_t) (32 * warp + lane);
+				enter(running);
+			}
+			waiting += running->state == IN_WARP;
+		}
+		if (waiting == 0)
+			return;
+		for (int i = 0; i < 32; i++)
+		{
+			running = lanes + i;
+			if (running->state != IN_WARP || running->meeting != lanes[0].meeting)
+				broken("not all lanes come to where the warp meets");
+			warp_values[warp][i] = running->value;
+			running->state = READY;
+		}
+	}
+}
+
+static void
+run_block(int threads, bool backwards)
+{
+	int			ended;
+
+	for (int i = 0; i < threads; i++)
+	{
+		if (!fibers[i].stack)
+			fibers[i].stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+								   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (fibers[i].stack == MAP_FAILED)
+			abort();
+		fibers[i].state = READY;
+		prepare(&fibers[i]);
+	}
+	do
+	{
+		int			count = 0;
+
+		ended = 0;
+		for (int w = 0; w < threads / 32; w++)
+			run_warp(backwards ? threads / 32 - 1 - w : w, backwards);
+		for (int i = 0; i < threads; i++)
+		{
+			running = fibers + i;
+			if (running->state == ENDED)
+				ended++;
+			else if (ended > 0 || running->meeting != fibers[0].meeting)
+				broken("not all threads come to where the block meets");
+			else
+				count += running->value != 0;
+			if (running->state == IN_BLOCK)
+				running->state = READY;
+		}
+		block_count = count;
+		if (ended > 0 && ended < threads)
+			broken("the block meets when some threads have ended");
+	}
+	while (ended == 0);
+}
+
+/* ------------------------------------------------------------------------
+ * Launches
+ * ------------------------------------------------------------------------
+ */
+static std::map<const void *, size_t> shared_allowed;
+
+/* As the devices have them; sm_75, 80, 86 and 89, 90. */
+static size_t
+most_shared()
+{
+	return emulation.arch < 80 ? 64 << 10 :
+		emulation.arch == 80 ? 163 << 10 :
+		emulation.arch < 90 ? 99 << 10 : 227 << 10;
+}
+
+cudaError_t
+cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute, int value)
+{
+	cudaError_t error = emulation_call();
+
+	if (error == cudaSuccess && (value < 0 || (size_t) value > most_shared()))
+		error = cudaErrorInvalidValue;
+	if (error == cudaSuccess)
+		shared_allowed[kernel] = (size_t) value;
+	return error;
+}
+
+cudaError_t
+emulation_launch(const void *kernel, dim3 blocks, dim3 threads, size_t shared_bytes,
+				 const std::function<void()> &body)
+{
+	cudaError_t error = emulation_call();
+	auto		allowed = shared_allowed.find(kernel);
+	bool		backwards = emulation.launches++ % 2 == 1;
+
+	if (error != cudaSuccess)
+		return error;
+	if (blocks.x == 0 || blocks.x > INT32_MAX || threads.x == 0 || threads.x > MOST_THREADS ||
+		shared_bytes > most_shared() ||
+		(shared_bytes > USUAL_SHARED &&
+		 (allowed == shared_allowed.end() || shared_bytes > allowed->second)))
+		return cudaErrorInvalidValue;
+	if (emulation.dry)
+		return cudaSuccess;
+	gridDim = blocks;
+	blockDim = threads;
+	block_body = &body;
+	if (posix_memalign((void **) &dynamic_shared, 16, shared_bytes) != 0)
+		abort();
+	for (uint32_t b = 0; b < blocks.x; b++)
+	{
+		blockIdx.x = backwards ? blocks.x - 1 - b : b;
+		memset(dynamic_shared, SHARED_FILL, shared_bytes);
+		run_block((int) threads.x, backwards);
+	}
+	free(dynamic_shared);
+	return cudaSuccess;
+}
+
+/* ------------------------------------------------------------------------
+ * The runtime
+ * ------------------------------------------------------------------------
+ */
+static cudaError_t last_error;
+static int	current_device;
+static std::set<void *> device_blocks;
+static std::set<void *> host_blocks;
+static std::set<void *> registered;
+
+static cudaError_t
+told(cudaError_t error)
+{
+	if (error != cudaSuccess)
+		last_error = error;
+	return error;
+}
+
+cudaError_t
+emulation_call(void)
+{
+	emulation.calls++;
+	return told(emulation.fail_in > 0 && --emulation.fail_in == 0 ? emulation.fail_with
+				: cudaSuccess);
+}
+
+const char *
+cudaGetErrorString(cudaError_t error)
+{
+	static char text[40];
+
+	snprintf(text, sizeof(text), "emulated error %d", (int) error);
+	return text;
+}
+
+cudaError_t
+cudaGetLastError(void)
+{
+	cudaError_t error = last_error;
+
+	last_error = cudaSuccess;
+	return error;
+}
+
+cudaError_t
+cudaGetDeviceCount(int *count)
+{
+	*count = 2;
+	return emulation_call();
+}
+
+cudaError_t
+cudaGetDeviceProperties(cudaDeviceProp *prop, int device)
+{
+	memset(prop, 0, sizeof(*prop));
+	snprintf(prop->name, sizeof(prop->name), "emulated device %d", device);
+	prop->totalGlobalMem = (size_t) 64 << 30;
+	prop->l2CacheSize = 50 << 20;
+	prop->major = emulation.arch / 10;
+	prop->minor = emulation.arch % 10;
+	prop->multiProcessorCount = emulation.multiprocessors;
+	prop->asyncEngineCount = 2;
+	prop->sharedMemPerBlockOptin = most_shared();
+	return device < 0 || device > 1 ? told(cudaErrorInvalidDevice) : emulation_call();
+}
+
+cudaError_t
+cudaDriverGetVersion(int *version)
+{
+	*version = 13000;
+	return cudaSuccess;
+}
+
+cudaError_t
+cudaRuntimeGetVersion(int *version)
+{
+	*version = 13000;
+	return cudaSuccess;
+}
+
+cudaError_t
+cudaSetDevice(int device)
+{
+	if (device < 0 || device > 1)
+		return told(cudaErrorInvalidDevice);
+	current_device = device;
+	return emulation_call();
+}
+
+cudaError_t
+cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+	*free_bytes = (size_t) 60 << 30;
+	*total_bytes = (size_t) 64 << 30;
+	return emulation_call();
+}
+
+/* Memory of one kind: counted, and filled with what nobody should rely on. */
+static cudaError_t
+take(void **p, size_t bytes, size_t align, std::set<void *> &blocks, int &count)
+{
+	cudaError_t error = emulation_call();
+
+	*p = NULL;
+	if (error != cudaSuccess)
+		return error;
+	if (posix_memalign(p, align, bytes) != 0)
+		return told(cudaErrorMemoryAllocation);
+	memset(*p, SHARED_FILL, bytes);
+	blocks.insert(*p);
+	count++;
+	return cudaSuccess;
+}
+
+static cudaError_t
+give_back(void *p, std::set<void *> &blocks, int &count)
+{
+	if (blocks.erase(p) == 0)
+		return told(cudaErrorInvalidValue);
+	count--;
+	free(p);
+	return cudaSuccess;
+}
+
+cudaError_t
+cudaMalloc(void **p, size_t bytes)
+{
+	return take(p, bytes, 256, device_blocks, emulation.device_blocks);
+}
+
+cudaError_t
+cudaFree(void *p)
+{
+	return give_back(p, device_blocks, emulation.device_blocks);
+}
+
+cudaError_t
+cudaMallocHost(void **p, size_t bytes)
+{
+	return take(p, bytes, 64, host_blocks, emulation.host_blocks);
+}
+
+cudaError_t
+cudaFreeHost(void *p)
+{
+	return give_back(p, host_blocks, emulation.host_blocks);
+}
+
+cudaError_t
+cudaHostRegister(void *p, size_t, unsigned)
+{
+	cudaError_t error = emulation_call();
+
+	if (error == cudaSuccess && !registered.insert(p).second)
+		error = told(cudaErrorInvalidValue);
+	emulation.registered += error == cudaSuccess;
+	return error;
+}
+
+cudaError_t
+cudaHostUnregister(void *p)
+{
+	if (registered.erase(p) == 0)
+		return told(cudaErrorInvalidValue);
+	emulation.registered--;
+	return cudaSuccess;
+}
+
+struct EmulatedStream
+{
+	int			device;
+};
+
+struct EmulatedEvent
+{
+	int			device;
+};
+
+cudaError_t
+cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+{
+	cudaError_t error = emulation_call();
+
+	if (error == cudaSuccess)
+	{
+		*stream = new EmulatedStream{current_device};
+		emulation.streams++;
+	}
+	return error;
+}
+
+cudaError_t
+cudaStreamDestroy(cudaStream_t stream)
+{
+	emulation.streams--;
+	delete stream;
+	return cudaSuccess;
+}
+
+/* A kernel that was not run has not written to the mailbox: the host is told here. */
+cudaError_t
+cudaStreamQuery(cudaStream_t)
+{
+	if (emulation.dry)
+		for (void *p : host_blocks)
+		{
+			memcpy(p, emulation.mail, sizeof(emulation.mail));
+			*(uint32_t *) p = INT32_MAX;
+		}
+	return emulation_call();
+}
+
+cudaError_t
+cudaStreamSynchronize(cudaStream_t)
+{
+	return emulation_call();
+}
+
+cudaError_t
+cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
+{
+	return emulation_call();
+}
+
+cudaError_t
+cudaEventCreate(cudaEvent_t *event)
+{
+	cudaError_t error = emulation_call();
+
+	if (error == cudaSuccess)
+	{
+		*event = new EmulatedEvent{current_device};
+		emulation.events++;
+	}
+	return error;
+}
+
+cudaError_t
+cudaEventDestroy(cudaEvent_t event)
+{
+	emulation.events--;
+	delete event;
+	return cudaSuccess;
+}
+
+cudaError_t
+cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+	return event->device != stream->device ? told(cudaErrorInvalidValue) : emulation_call();
+}
+
+cudaError_t
+cudaEventQuery(cudaEvent_t)
+{
+	return emulation_call();
+}
+
+cudaError_t
+cudaEventSynchronize(cudaEvent_t)
+{
+	return emulation_call();
+}
+
+cudaError_t
+cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t)
+{
+	*ms = 0;
+	return emulation_call();
+}
+
+static const char *dry_from;
+static uint64_t dry_bytes;
+
+void
+emulation_bounds(const void *from, uint64_t bytes)
+{
+	dry_from = (const char *) from;
+	dry_bytes = bytes;
+}
+
+/* In a dry run nothing is there to be written: is it where it should be? */
+static bool
+within(const void *p, size_t bytes)
+{
+	const char *at = (const char *) p;
+
+	return at >= dry_from && bytes <= dry_bytes &&
+		(uint64_t) (at - dry_from) <= dry_bytes - bytes;
+}
+
+cudaError_t
+cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t)
+{
+	cudaError_t error = emulation_call();
+
+	if (error == cudaSuccess && !emulation.dry && bytes > 0)
+		memcpy(to, from, bytes);
+	return error;
+}
+
+cudaError_t
+cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t)
+{
+	cudaError_t error = emulation_call();
+
+	if (error == cudaSuccess && emulation.dry && !within(p, bytes))
+		return told(cudaErrorInvalidValue);
+	if (error == cudaSuccess && !emulation.dry)
+		memset(p, value, bytes);
+	return error;
+}
+
+/* Like CUB's: by tiles, whose size is the architecture's. */
+size_t
+emulation_scan_bytes(uint64_t n)
+{
+	return (n / (current_device == 0 ? 4096 : 2048) + 33) * 16;
+}

@@ -1,0 +1,46 @@
+/*
+ * emulation.h
+ *	  What tests can ask of the emulated device, and see of it.
+ */
+#ifndef GPUSORT_EMULATION_H
+#define GPUSORT_EMULATION_H
+
+#include "cuda_runtime.h"
+
+struct Emulation
+{
+	/* the device, for contexts made from now on; there are two of the kind */
+	int			arch;			/* 90 */
+	int			multiprocessors;
+
+	/* the call that fails, counted down from here; 0: none */
+	int			fail_in;
+	cudaError_t fail_with;
+
+	/* kernels, copies and fills are only checked; what kernels would have told the host */
+	bool		dry;
+	uint32_t	mail[64];
+
+	/* what is there and not given back */
+	int			device_blocks;
+	int			host_blocks;
+	int			registered;
+	int			streams;
+	int			events;
+
+	uint64_t	calls;			/* that could fail */
+	uint64_t	launches;
+};
+
+extern Emulation emulation;
+
+/* A call to the runtime that may be told to fail. */
+extern cudaError_t emulation_call(void);
+
+/* Scratch of a prefix sum over n numbers, on the current device. */
+extern size_t emulation_scan_bytes(uint64_t n);
+
+/* In dry runs: the fill or copy must lie in here. */
+extern void emulation_bounds(const void *from, uint64_t bytes);
+
+#endif							/* GPUSORT_EMULATION_H */

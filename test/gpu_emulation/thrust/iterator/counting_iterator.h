@@ -1,0 +1,23 @@
+/* counting_iterator.h: as far as cuda/ uses it. */
+#ifndef GPUSORT_EMULATED_COUNTING_ITERATOR_H
+#define GPUSORT_EMULATED_COUNTING_ITERATOR_H
+
+namespace thrust
+{
+	template <class T> struct counting_iterator
+	{
+		T			first;
+
+		explicit counting_iterator(T v)
+			: first(v)
+		{
+		}
+
+		T operator[] (T i) const
+		{
+			return first + i;
+		}
+	};
+}
+
+#endif
