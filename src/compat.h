@@ -76,6 +76,17 @@ compat_count_disabled(CustomScan *cscan)
 #define COMPAT_PLANNER_ARGS		parse, query_string, cursorOptions, boundParams
 #endif
 
+/* Whether a plan is run once only is no longer told from 18 on. */
+#include "executor/executor.h"
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_RUN_PARAMS	QueryDesc *queryDesc, ScanDirection direction, uint64 count
+#define COMPAT_RUN_ARGS		queryDesc, direction, count
+#else
+#define COMPAT_RUN_PARAMS \
+	QueryDesc *queryDesc, ScanDirection direction, uint64 count, bool execute_once
+#define COMPAT_RUN_ARGS		queryDesc, direction, count, execute_once
+#endif
+
 /*
  * A plan node's clock: is it running, and what does it say (all loops together,
  * after InstrEndLoop)?  19 wraps the measurement in the node's record of it.

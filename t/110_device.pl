@@ -112,12 +112,53 @@ for my $name (sort keys %only)
 }
 nothing_used('keys only');
 
-# a cursor that is not read to its end gives all back when it is closed
-is($node->safe_psql('postgres', <<SQL), "1\nt", 'an open cursor has a job');
-SET work_mem = '256kB'; BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT 1 FROM t ORDER BY k; FETCH 1 c;
-SELECT jobs = 1 AND memory_used > 0 FROM gpusort_devices();
+# whoever may pause between rows holds nothing then: neither a cursor nor a loop
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION jobs_in_loop(q text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE r record; n int := 0; held bool;
+BEGIN
+	FOR r IN EXECUTE q LOOP
+		n := n + 1;
+		IF n IN (1, 20000) THEN
+			-- the device process needs a moment to take them back
+			FOR i IN 1 .. 3000 LOOP
+				held := (SELECT sum(jobs) > 0 FROM gpusort_devices());
+				EXIT WHEN NOT held;
+				PERFORM pg_sleep(0.01);
+			END LOOP;
+			EXIT WHEN held;
+		END IF;
+	END LOOP;
+	RETURN n || CASE WHEN held THEN ' held' ELSE ' free' END;
+END $$;
 SQL
-nothing_used('cursor closed');
+for my $case ([ 'rows', '256kB', 'SELECT id, k, pad FROM t ORDER BY k' ], [ 'rows, back in memory', '33MB', 'SELECT t.id, k, pad, repeat(chr(65), 800) AS more FROM t ORDER BY k' ], [ 'keys', '64MB', 'SELECT id, k FROM t ORDER BY k' ], [ 'keys only', '64MB', 'SELECT k FROM t ORDER BY k' ])
+{
+	my ($name, $mem, $q) = @$case;
+
+	for my $kind ('NO SCROLL', 'SCROLL')
+	{
+		my $moves = 'FETCH 3 c; MOVE 30000 c; FETCH 3 c;' . ($kind eq 'SCROLL' ? ' FETCH BACKWARD 2 c; FETCH ABSOLUTE 7 c; FETCH LAST c;' : ' MOVE ALL c; FETCH 1 c;') . ' COMMIT';
+		my $declare = "BEGIN; DECLARE c $kind CURSOR FOR $q; FETCH 2 c";
+		my $want = $node->safe_psql('postgres', "SET gpusort.enable = off; $declare; $moves");
+		my $sorts = $node->safe_psql('postgres', "SELECT sorts FROM gpusort_stat WHERE algorithm = 'gpu_radix'");
+		my $s = $node->background_psql('postgres', on_error_stop => 0);
+
+		$s->query("SET work_mem = '$mem'");
+		my $got = $s->query($declare);
+		nothing_used("$name, $kind cursor that is open");
+		is("$got\n" . $s->query($moves), $want, "$name, $kind cursor: rows");
+		is($s->{stderr}, '', "$name, $kind cursor: no error");
+		$s->quit;
+		ok($node->poll_query_until('postgres', "SELECT sorts > $sorts FROM gpusort_stat WHERE algorithm = 'gpu_radix'"), "$name, $kind cursor: it was sorted there");
+	}
+	is($node->safe_psql('postgres', "SET work_mem = '$mem'; SELECT jobs_in_loop('$q')"), "$rows free", "$name, loop");
+}
+# which costs no file where the rows fit
+is($node->safe_psql('postgres', "SET work_mem = '64MB'; SET temp_file_limit = '100kB'; BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT t.id, k, pad, repeat(chr(65), 800) AS more FROM t ORDER BY k; MOVE 30000 c; SELECT 'ok'"), 'ok', 'rows of a cursor, back in memory');
+# and a query that is read at once none in any case
+is($node->safe_psql('postgres', "SET work_mem = '64kB'; SET temp_file_limit = '100kB'; SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s"), $rows, 'rows on the device are not spilled');
+nothing_used('cursors');
 
 # rows that do not fit, late: longer than a chunk, NULL without a place, budget
 $node->safe_psql('postgres', <<SQL);

@@ -99,11 +99,12 @@ for my $i (1 .. 20)
 	$_->{run}->finish for @doomed;
 }
 nothing_used('ended at any point');
-# cursors that keep their jobs: the others must not wait for them
+# cursors that are open: the others need not wait for them
 for my $s (@sessions)
 {
 	$s->query("SET work_mem = '64kB'; BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT * FROM t ORDER BY k; FETCH 1 FROM c");
 }
+nothing_used('open cursors');
 is($node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT result FROM check_sort('SELECT * FROM t ORDER BY k')"), 'same', 'beside six open cursors');
 for my $s (@sessions)
 {

@@ -13,8 +13,8 @@
  * waiting may cost, and one that must expect to wait longer goes to the CPU at
  * once.  What to expect follows from what jobs have lately held and how long
  * (Little's law): memory comes free at the rate of what is held divided by the mean
- * time for which a byte is held.  Jobs that are far older than that (cursors that
- * nobody reads on) are taken to stay, and our own (cursors of this session) do stay.
+ * time for which a byte is held.  Jobs that are far older than that (of queries
+ * that nobody reads on) are taken to stay, and our own (of this query) do stay.
  * For an algorithm that a user forces only the latter count, until a session has
  * waited in vain.
  *

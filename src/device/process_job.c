@@ -163,6 +163,7 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 		job_release(api, job);
 		if (status != GPUSORT_OK)
 			fail_job(slot, job, status, err);
+		job->phase = JOB_NONE;
 	}
 	note_hold(slot);
 	pg_memory_barrier();

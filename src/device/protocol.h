@@ -32,9 +32,9 @@
  *					counter ever decreases, except that each way down starts at 0.
  *
  * Chunks and device memory are given to a job when it is opened and stay its own:
- * a job never waits for another, so jobs cannot block each other, and a cursor
- * that is not read on holds what it was given, as it holds work_mem.  Those for
- * whom there is no room wait in a queue (admission.c).
+ * a job never waits for another, so jobs cannot block each other.  Those for
+ * whom there is no room wait in a queue (admission.c).  A query that is not read on
+ * holds what it was given; a cursor holds nothing (node/device_pause.c).
  *
  * Wake-ups: a backend posts a semaphore if the device process says that it
  * sleeps; the process sets the backend's latch.  Both only look at words when

@@ -35,6 +35,7 @@
 #include "device/staging.h"
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
+#include "node/device_pause.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
@@ -333,6 +334,7 @@ device_service_init(void)
 
 	if (!device_staging_init())
 		return;
+	device_pause_init();
 	memset(&worker, 0, sizeof(worker));
 	snprintf(worker.bgw_name, BGW_MAXLEN, "gpusort device supervisor");
 	snprintf(worker.bgw_type, BGW_MAXLEN, "gpusort device supervisor");

@@ -17,10 +17,12 @@
  * known, so a column gets the bits of its type, and a place for NULL where one
  * has been seen or where it costs nothing.
  *
- * The device's part of a sort ends early ("sealed": sorted, brought back, and
- * written as a run like any other) when its memory is full, when a row is longer
- * than a chunk, or when a NULL has no place in the keys.  The sort then goes on as
- * one that has spilled.
+ * The device's part of a sort ends early ("sealed": sorted, and brought back) when its
+ * memory is full, when a row is longer than a chunk, or when a NULL has no place in the
+ * keys.  If work_mem holds the rows, they are then as if they had just come in;
+ * otherwise they are written as a run like any other, and the sort goes on as one that
+ * has spilled.  A result that may be read with pauses comes back in the same way
+ * (device_pause.c).
  *
  * On error: the rows exist only on the device, so a device that fails takes them
  * with it.  Record mode is therefore used only above plans that can be run again

@@ -11,6 +11,7 @@
 
 #include "common/hashfn.h"
 #include "miscadmin.h"
+#include "node/device_pause.h"
 #include "node/device_rows.h"
 #include "route/gpu_model.h"
 #include "settings.h"
@@ -177,9 +178,52 @@ rows_to_run(Sorter *sorter)
 	return !sorter->lost;
 }
 
+/* Is there room in the host's memory, so that there need not be a run? */
+static bool
+fit_memory(const Sorter *sorter)
+{
+	const DeviceRows *dev = sorter->device_rows;
+	Size		bytes = (Size) dev->units << 3;
+
+	return sorter->nruns == 0 && !gpusort_verify &&
+		bytes + dev->rows * sorter->key_cost <= sorter->limit &&
+		arena_has_rids(&sorter->arena, bytes);
+}
+
 /*
- * Ends the device's part: the rows become a run.  False: the sort goes on in the
- * host's memory; true if it is lost, so that nothing more is to be done.
+ * Brings the sorted rows back as if they came in now, so that others may follow: sorted
+ * with those, equal ones stay in their order.
+ */
+static void
+rows_to_memory(Sorter *sorter)
+{
+	Stage	   *stage = &sorter->stage;
+	TupleTableSlot *slot = sorter_merge_slot(sorter);
+	MinimalTuple row;
+
+	stage_reserve(stage, sorter->device_rows->rows);
+	while ((row = device_rows_next(sorter)) != NULL)
+	{
+		uint32		rid;
+		char	   *copy = arena_alloc(&sorter->arena, MAXALIGN(row->t_len), &rid);
+
+		if (copy == NULL || stage->n == stage->capacity)
+			elog(ERROR, "gpusort: rows from the device are more than went there");
+		if (stage->n % ROWS_PER_INTERRUPT_CHECK == 0)
+			CHECK_FOR_INTERRUPTS();
+		memcpy(copy, row, row->t_len);
+		row_to_slot(slot, (MinimalTuple) copy);
+		slot_getsomeattrs(slot, stage->last_att);
+		stage_row(stage, slot->tts_values, slot->tts_isnull, rid);
+	}
+	ExecClearTuple(slot);
+	sorter->device_rows_allowed = false;
+	sorter->send_at = device_keys_after(sorter);
+}
+
+/*
+ * Ends the device's part: the rows become a run, or are in the host's memory again.
+ * False: the sort goes on there; true if it is lost, so that nothing more is to be done.
  */
 bool
 device_rows_seal(Sorter *sorter)
@@ -187,7 +231,10 @@ device_rows_seal(Sorter *sorter)
 	if (!sorter->lost)
 	{
 		ask_sort(sorter);
-		(void) rows_to_run(sorter);
+		if (fit_memory(sorter))
+			rows_to_memory(sorter);
+		else
+			(void) rows_to_run(sorter);
 	}
 	if (sorter->lost)
 		return true;
@@ -201,7 +248,7 @@ device_rows_perform(Sorter *sorter)
 {
 	if (sorter->lost)
 		return;
-	if (sorter->nruns > 0 || gpusort_verify)
+	if (sorter->nruns > 0 || gpusort_verify || device_may_pause())
 	{
 		(void) device_rows_seal(sorter);
 		return;

@@ -62,11 +62,12 @@ extern void device_keys_end(Sorter *sorter);
  * device_rows_after: the host's bytes from which it is worth asking.
  * device_rows_begin: moves all rows to the device; false if that is not to be.
  * device_rows_put: the next row; false if it has to be put into the host's memory
- * (whatever was on the device is a run by then).
+ * (whatever was on the device is a run by then, or there, too).
  * device_rows_put_page: that of a page's rows, as many as it returns.
- * device_rows_seal: the device's part becomes a run; true if the sort is lost.
+ * device_rows_seal: the device's part becomes a run, or rows in memory; true if the sort
+ * is lost.
  * device_rows_perform: all rows are in; the state is then SORTER_STREAM, or the
- * sort has runs to merge.
+ * sort has runs to merge or rows in memory to sort.
  * device_rows_next: the next row in state SORTER_STREAM, valid until the next call.
  * device_rows_given: rows given out so far.
  */

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "node/device_pause.h"
 #include "node/device_sort.h"
 #include "node/keys_only.h"
 #include "node/limit.h"
@@ -160,7 +161,7 @@ sorter_perform(Sorter *sorter)
 		;						/* nothing to do here */
 	else if (sorter->nruns == 0)
 	{
-		sorter->result_streams = sorter->bound == 0;
+		sorter->result_streams = sorter->bound == 0 && !device_may_pause();
 		sorter_sort_staged(sorter);
 		if (sorter->bound > 0)
 			sorter->n = Min(sorter->n, sorter->bound);
@@ -242,9 +243,14 @@ sorter_next_slow(Sorter *sorter, bool forward, TupleTableSlot *slot)
 	if (sorter->state == SORTER_STREAM)
 	{
 		Assert(forward);
-		row = device_rows_next(sorter);
+		row = sorter->device_rows == NULL ? NULL : device_rows_next(sorter);
 		if (row == NULL)
+		{
+			/* what it had is others' again */
+			if (!sorter->lost)
+				device_rows_end(sorter);
 			return false;
+		}
 		row_to_slot(slot, row);
 		return true;
 	}

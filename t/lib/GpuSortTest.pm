@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused begin_query);
+our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused begin_query no_timeout gate_make gate_shut gate_reached gate_open);
 
 # A running server with the extension and the functions of sql/setup.sql.
 # Options: preload (default 1), conf (lines of postgresql.conf).
@@ -104,5 +104,49 @@ sub begin_query
 
 	$session->query_until(qr/begun/, "\\echo begun\n$query;\n");
 }
+
+# Ends a session's statement_timeout.  The statement that does so may itself be late.
+sub no_timeout
+{
+	my ($session) = @_;
+
+	for (1 .. 1000)
+	{
+		$session->query('SET statement_timeout = 0');
+		last if $session->query('SHOW statement_timeout') eq '0';
+	}
+	$session->{stderr} = '';
+}
+
+# gate(n, at): a query that comes to row number at waits there for as long as the gate
+# is shut, so that others can see what it holds.
+my $gatekeeper;
+
+sub gate_make
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION gate(n bigint, at bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+	IF n = at THEN
+		PERFORM pg_advisory_xact_lock_shared(1);
+	END IF;
+	RETURN n;
+END $$;
+SQL
+	$gatekeeper = $node->background_psql('postgres');
+}
+
+sub gate_shut { $gatekeeper->query('SELECT pg_advisory_lock(1)') }
+
+sub gate_reached
+{
+	my ($node, $name) = @_;
+
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), "$name: at the gate");
+}
+
+sub gate_open { $gatekeeper->query('SELECT pg_advisory_unlock(1)') }
 
 1;
