@@ -63,11 +63,13 @@ sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortJob *job,
 	const char *reason;
 	GpusortStatus status = check_job(ctx, algorithm, job, &reason, err);
 
+	*bytes = 0;
 	if (why)
 		*why = reason;
-	*bytes = status == GPUSORT_OK
-		? gpusort_algorithms[algorithm]->scratch(&ctx->traits, job) : 0;
-	return status;
+	TRY(status);
+	TRY(gpusort_enter(ctx, err));	/* CUB's sums want what the current device does */
+	*bytes = gpusort_algorithms[algorithm]->scratch(&ctx->traits, job);
+	return GPUSORT_OK;
 }
 
 /* Nothing to order: outputs are the inputs. */

@@ -8,7 +8,6 @@
 #include "bucket_pieces.cuh"
 #include "bucket_rounds.cuh"
 #include "bucket_sample.cuh"
-#include "buffer.cuh"
 
 /* Room for the kernels' static shared memory beside the dynamic. */
 #define RESERVED_SHARED		(23 * 1024)
@@ -117,12 +116,7 @@ cut_memory(const GpusortJob *job, const BucketShape &shape, void *scratch)
 		buckets = shape.counts_size;
 	memory.keys[1] = cutter.take<K>(job->n);
 	memory.rids[1] = rids ? cutter.take<uint32_t>(job->n) : NULL;
-	if (wants_keys(job))
-		memory.keys[0] = static_cast<K *>(job->keys_out);
-	else if (job->facts & GPUSORT_JOB_CLOBBER_INPUT)
-		memory.keys[0] = static_cast<K *>(const_cast<void *>(job->keys));
-	else
-		memory.keys[0] = cutter.take<K>(job->n);
+	memory.keys[0] = take_sorted_keys<K>(job, &cutter);
 	memory.rids[0] = wants_rids(job) ? job->rids_out :
 		rids ? cutter.take<uint32_t>(job->n) : NULL;
 

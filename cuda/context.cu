@@ -63,6 +63,8 @@ gpusort_fail_cuda(GpusortError *err, cudaError_t error, const char *what,
 	if (error == cudaErrorMemoryAllocation)
 		status = GPUSORT_NO_MEMORY;
 	else if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ||
+			 error == cudaErrorStubLibrary || error == cudaErrorSystemNotReady ||
+			 error == cudaErrorSystemDriverMismatch ||
 			 error == cudaErrorDevicesUnavailable ||
 			 error == cudaErrorInvalidDevice ||
 			 error == cudaErrorNoKernelImageForDevice)
@@ -181,7 +183,16 @@ gpusort_context_create(int32_t device, uint64_t memory_budget, GpusortContext **
 	return GPUSORT_OK;
 }
 
-/* Each list of a context's things: push, and take out without freeing. */
+/* Each list of a context's things: make one, push, and take out without freeing. */
+static GpusortStatus
+make_owned(Owned **thing, GpusortError *err)
+{
+	*thing = (Owned *) calloc(1, sizeof(**thing));
+	if (!*thing)
+		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	return GPUSORT_OK;
+}
+
 static void
 push(Owned **list, Owned *thing)
 {
@@ -211,13 +222,27 @@ find_owned(Owned *list, const void *p)
 	return list;
 }
 
+/* The thing is the context's if the call that got it went well, else it is dropped. */
+static GpusortStatus
+keep_owned(Owned **list, Owned *thing, uint64_t bytes, cudaError_t error,
+		   const char *call, GpusortError *err)
+{
+	if (error != cudaSuccess)
+	{
+		free(thing);
+		return gpusort_fail_cuda(err, error, call, __FILE__, __LINE__);
+	}
+	thing->bytes = bytes;
+	push(list, thing);
+	return GPUSORT_OK;
+}
+
 void
 gpusort_context_destroy(GpusortContext *ctx)
 {
-	if (!ctx || cudaSetDevice(ctx->traits.device) != cudaSuccess)
-		(void) cudaGetLastError();
 	if (!ctx)
 		return;
+	(void) cudaSetDevice(ctx->traits.device);
 
 	/* After a CUDA error these all fail; the process then holds nothing. */
 	while (ctx->streams)
@@ -287,9 +312,8 @@ gpusort_device_alloc(GpusortContext *ctx, uint64_t bytes, void **out,
 
 	*out = NULL;
 	TRY(gpusort_enter(ctx, err));
-	bytes = (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
-	if (bytes == 0)
-		bytes = BLOCK_BYTES;
+	if (bytes <= ctx->budget)	/* so that rounding up cannot wrap */
+		bytes = bytes == 0 ? BLOCK_BYTES : div_up(bytes, BLOCK_BYTES) * BLOCK_BYTES;
 	if ((block = best_kept(ctx, bytes)) != NULL)
 	{
 		unlink_owned(&ctx->kept, block);
@@ -297,14 +321,12 @@ gpusort_device_alloc(GpusortContext *ctx, uint64_t bytes, void **out,
 		*out = block->p;
 		return GPUSORT_OK;
 	}
-	while (ctx->kept && (bytes > ctx->budget || ctx->held > ctx->budget - bytes))
+	while (ctx->kept && bytes <= ctx->budget && ctx->held > ctx->budget - bytes)
 		release_block(ctx, ctx->kept);
 	if (bytes > ctx->budget || ctx->held > ctx->budget - bytes)
 		FAIL(GPUSORT_NO_MEMORY, "%llu bytes are over the device memory budget",
 			 (unsigned long long) bytes);
-	block = (Owned *) calloc(1, sizeof(*block));
-	if (!block)
-		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	TRY(make_owned(&block, err));
 	error = cudaMalloc(&block->p, bytes);
 	if (error == cudaErrorMemoryAllocation && ctx->kept)
 	{
@@ -312,14 +334,8 @@ gpusort_device_alloc(GpusortContext *ctx, uint64_t bytes, void **out,
 		gpusort_device_trim(ctx);
 		error = cudaMalloc(&block->p, bytes);
 	}
-	if (error != cudaSuccess)
-	{
-		free(block);
-		CUDA_TRY(error);
-	}
-	block->bytes = bytes;
+	TRY(keep_owned(&ctx->used, block, bytes, error, "cudaMalloc", err));
 	ctx->held += bytes;
-	push(&ctx->used, block);
 	*out = block->p;
 	return GPUSORT_OK;
 }
@@ -347,17 +363,9 @@ gpusort_host_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError
 
 	*out = NULL;
 	TRY(gpusort_enter(ctx, err));
-	block = (Owned *) calloc(1, sizeof(*block));
-	if (!block)
-		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	TRY(make_owned(&block, err));
 	error = cudaMallocHost(&block->p, bytes);
-	if (error != cudaSuccess)
-	{
-		free(block);
-		CUDA_TRY(error);
-	}
-	block->bytes = bytes;
-	push(&ctx->host, block);
+	TRY(keep_owned(&ctx->host, block, bytes, error, "cudaMallocHost", err));
 	*out = block->p;
 	return GPUSORT_OK;
 }
@@ -381,20 +389,11 @@ gpusort_host_register(GpusortContext *ctx, void *p, uint64_t bytes, GpusortError
 	cudaError_t error;
 
 	TRY(gpusort_enter(ctx, err));
-	block = (Owned *) calloc(1, sizeof(*block));
-	if (!block)
-		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	TRY(make_owned(&block, err));
+	block->p = p;
 	/* one pool serves all devices */
 	error = cudaHostRegister(p, bytes, cudaHostRegisterPortable);
-	if (error != cudaSuccess)
-	{
-		free(block);
-		CUDA_TRY(error);
-	}
-	block->p = p;
-	block->bytes = bytes;
-	push(&ctx->registered, block);
-	return GPUSORT_OK;
+	return keep_owned(&ctx->registered, block, bytes, error, "cudaHostRegister", err);
 }
 
 void

@@ -210,10 +210,9 @@ gpusort_gather_plan(GpusortStream *stream, const GpusortGather *job, uint32_t *c
 	CUDA_TRY(cub::DeviceScan::ExclusiveSum(memory.scan, memory.scan_bytes,
 										   sorted_units(job), job->out_offset,
 										   job->n + 1, stream->cuda));
-	cut_chunks_kernel<<<1, 32, 0, stream->cuda>>>(job->out_offset, (uint32_t) job->n,
-												  job->chunk_units, job->max_chunks,
-												  memory.chunk_row, memory.plan);
-	CUDA_TRY(cudaGetLastError());
+	CUDA_TRY(start_kernel(cut_chunks_kernel, 1, 32, 0, stream->cuda,
+						  job->out_offset, (uint32_t) job->n,
+						  job->chunk_units, job->max_chunks, memory.chunk_row, memory.plan));
 	CUDA_TRY(cudaMemcpyAsync(&plan, memory.plan, sizeof(plan), cudaMemcpyDeviceToHost,
 							 stream->cuda));
 	CUDA_TRY(cudaMemcpyAsync(job->chunk_row, memory.chunk_row,
@@ -233,11 +232,12 @@ GpusortStatus
 gpusort_gather_rows(GpusortStream *stream, const GpusortGather *job, uint64_t first,
 					uint64_t last, void *dst, GpusortError *err)
 {
-	uint64_t	average;
-	int			lanes = 1;
-	uint64_t	blocks;
-	const uint64_t *rows = static_cast<const uint64_t *>(job->rows);
-	uint64_t   *to = static_cast<uint64_t *>(dst);
+	static void (*const kernels[]) (const uint64_t *, const uint32_t *, const uint32_t *,
+									const uint64_t *, uint64_t, uint64_t, uint64_t *) = {
+		gather_kernel<1>, gather_kernel<2>, gather_kernel<4>,
+		gather_kernel<8>, gather_kernel<16>, gather_kernel<32>
+	};
+	int			k = 0;			/* of 1 << k lanes */
 
 	if (first > last || last > job->n)
 		FAIL(GPUSORT_BAD_CALL, "rows %llu to %llu of %llu", (unsigned long long) first,
@@ -246,24 +246,12 @@ gpusort_gather_rows(GpusortStream *stream, const GpusortGather *job, uint64_t fi
 		return GPUSORT_OK;
 	TRY(poll_gather(job, err));
 	CUDA_TRY(cudaSetDevice(stream->ctx->traits.device));
-	average = job->rows_units / job->n;
-	while (lanes < 32 && (uint64_t) lanes < average)
-		lanes *= 2;
-	blocks = div_up((last - first) * lanes, GATHER_THREADS);
-
-#define GATHER(LANES) \
-	gather_kernel<LANES><<<(unsigned) blocks, GATHER_THREADS, 0, stream->cuda>>> \
-		(rows, job->row_offset, job->order, job->out_offset, first, last, to)
-	switch (lanes)
-	{
-		case 1: GATHER(1); break;
-		case 2: GATHER(2); break;
-		case 4: GATHER(4); break;
-		case 8: GATHER(8); break;
-		case 16: GATHER(16); break;
-		default: GATHER(32); break;
-	}
-#undef GATHER
-	CUDA_TRY(cudaGetLastError());
+	while (k < 5 && UINT64_C(1) << k < job->rows_units / job->n)
+		k++;
+	CUDA_TRY(start_kernel(kernels[k], div_up((last - first) << k, GATHER_THREADS),
+						  GATHER_THREADS, 0, stream->cuda,
+						  static_cast<const uint64_t *>(job->rows), job->row_offset,
+						  job->order, job->out_offset, first, last,
+						  static_cast<uint64_t *>(dst)));
 	return GPUSORT_OK;
 }

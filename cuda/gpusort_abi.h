@@ -215,7 +215,7 @@ typedef struct GpusortAlgorithm
  */
 typedef struct GpusortGather
 {
-	uint64_t	n;				/* rows, at most 2^32 - 1 */
+	uint64_t	n;				/* rows, at most 2^32 - 2 */
 	const void *rows;			/* device: base of the rows */
 	uint64_t	rows_units;		/* units that rows[] holds */
 	const uint32_t *row_offset; /* device: n, in units */
@@ -330,6 +330,8 @@ typedef struct GpusortCudaApi
 	/*
 	 * Can it run this job (arrays and scratch need not be set yet)?  GPUSORT_OK
 	 * and the scratch it needs, or GPUSORT_UNSUPPORTED and *why, a few words.
+	 * What n rows need is enough for fewer, but for keys alone that are sorted by
+	 * their values: fewer of those may be counted another way, so ask again.
 	 */
 	GpusortStatus (*sort_scratch) (GpusortContext *ctx, int32_t algorithm,
 								   const GpusortJob *job, uint64_t *bytes,

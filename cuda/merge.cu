@@ -27,7 +27,6 @@
  *
  * Errors: nothing but a status; outputs are undefined then.
  */
-#include "buffer.cuh"
 #include "merge_block.cuh"
 
 /* Room for the kernels' static shared memory beside the dynamic. */
@@ -82,14 +81,10 @@ cut_memory(const GpusortJob *job, const MergeShape &shape, void *scratch)
 		memory.keys[1] = cutter.take<K>(job->n);
 		memory.rids[1] = wants_rids(job) ? cutter.take<uint32_t>(job->n) : NULL;
 	}
-	if (wants_keys(job))
-		memory.keys[0] = static_cast<K *>(job->keys_out);
-	else if (job->facts & GPUSORT_JOB_CLOBBER_INPUT)
-		memory.keys[0] = static_cast<K *>(const_cast<void *>(job->keys));
-	else
-		memory.keys[0] = cutter.take<K>(job->n);
+	memory.keys[0] = take_sorted_keys<K>(job, &cutter);
 	memory.rids[0] = wants_rids(job) ? job->rids_out : NULL;
-	memory.overlaps = cutter.take<uint32_t>(shape.tiles + 1);
+	/* for the smallest tiles, so that fewer keys never need more */
+	memory.overlaps = cutter.take<uint32_t>(job->n / (LEAST_TILE_THREADS * merge_items<K>()) + 2);
 	memory.state = cutter.take<SeamState>(1);
 	memory.bytes = cutter.used;
 	return memory;

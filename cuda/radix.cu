@@ -21,7 +21,6 @@
  *
  * Errors: nothing but a status; outputs are undefined then.
  */
-#include "buffer.cuh"
 #include "radix_pass.cuh"
 
 /* Room for the kernels' static shared memory beside the dynamic. */
@@ -45,12 +44,7 @@ cut_memory(const GpusortJob *job, void *scratch)
 
 	memory.keys[1] = cutter.take<K>(job->n);
 	memory.rids[1] = wants_rids(job) ? cutter.take<uint32_t>(job->n) : NULL;
-	if (wants_keys(job))
-		memory.keys[0] = static_cast<K *>(job->keys_out);
-	else if (job->facts & GPUSORT_JOB_CLOBBER_INPUT)
-		memory.keys[0] = static_cast<K *>(const_cast<void *>(job->keys));
-	else
-		memory.keys[0] = cutter.take<K>(job->n);
+	memory.keys[0] = take_sorted_keys<K>(job, &cutter);
 	memory.rids[0] = wants_rids(job) ? job->rids_out : NULL;
 	memory.state = cutter.take<RadixState>(1);
 	memory.tiles = cutter.take<unsigned long long>(tiles * RADIX_DIGITS);

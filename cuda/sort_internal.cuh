@@ -10,6 +10,7 @@
 #ifndef GPUSORT_SORT_INTERNAL_CUH
 #define GPUSORT_SORT_INTERNAL_CUH
 
+#include "buffer.cuh"
 #include "check.cuh"
 #include "gpusort_abi.h"
 
@@ -87,6 +88,20 @@ wants_rids(const GpusortJob *job)
 	return (job->output & GPUSORT_OUT_RIDS) != 0;
 }
 
+/*
+ * Where sorted keys go that are on their way: the output, or where that is not wanted the
+ * input if it may be overwritten, or else scratch.
+ */
+template <class K> static K *
+take_sorted_keys(const GpusortJob *job, ScratchCutter *cutter)
+{
+	if (wants_keys(job))
+		return static_cast<K *>(job->keys_out);
+	if (job->facts & GPUSORT_JOB_CLOBBER_INPUT)
+		return static_cast<K *>(const_cast<void *>(job->keys));
+	return cutter->take<K>(job->n);
+}
+
 static inline uint64_t
 div_up(uint64_t a, uint64_t b)
 {
@@ -142,13 +157,31 @@ wait_for_mail(SortRun *run, uint32_t ticket)
 		if (error != cudaSuccess && error != cudaErrorNotReady)
 			return gpusort_fail_cuda(run->err, error, "waiting for a plan",
 									 __FILE__, __LINE__);
+		(void) cudaGetLastError();	/* not ready is no error to those who look next */
 	}
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return GPUSORT_OK;
 }
 
+/* Starts a kernel.  The error is that of this call, not of one before it. */
+template <class... Params, class... Args>
+static cudaError_t
+start_kernel(void (*kernel) (Params...), uint64_t blocks, int threads,
+			 size_t shared_bytes, cudaStream_t stream, Args... args)
+{
+	auto		start = [&] (Params... params)
+	{
+		void	   *list[] = {&params...};
+
+		return cudaLaunchKernel(kernel, dim3((unsigned) blocks), dim3(threads), list,
+								shared_bytes, stream);
+	};
+
+	return start(static_cast<Params>(args)...);
+}
+
 /*
- * Starts a kernel: polls the cancel flag, raises the shared memory limit where
+ * Starts a kernel of a sort: polls the cancel flag, raises the shared memory limit where
  * the launch needs it, counts.  Use LAUNCH.
  */
 template <class... Params, class... Args>
@@ -167,11 +200,8 @@ launch_kernel(SortRun *run, const char *file, int line, const char *name,
 									 cudaFuncAttributeMaxDynamicSharedMemorySize,
 									 (int) shared_bytes);
 	if (error == cudaSuccess)
-	{
-		kernel<<<(unsigned) blocks, threads, shared_bytes, run->stream->cuda>>>
-			(static_cast<Params>(args)...);
-		error = cudaGetLastError();
-	}
+		error = start_kernel(kernel, blocks, threads, shared_bytes, run->stream->cuda,
+							 args...);
 	if (error != cudaSuccess)
 		return gpusort_fail_cuda(run->err, error, name, file, line);
 	run->result->launches++;

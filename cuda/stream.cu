@@ -62,15 +62,22 @@ gpusort_stream_destroy(GpusortStream *stream)
 	free(stream);
 }
 
+/* What a query for a stream's or an event's work says. */
+static GpusortStatus
+polled(cudaError_t error, const char *call, GpusortError *err)
+{
+	if (error == cudaSuccess)
+		return GPUSORT_OK;
+	if (error != cudaErrorNotReady)
+		return gpusort_fail_cuda(err, error, call, __FILE__, __LINE__);
+	(void) cudaGetLastError();	/* CUB would take it for an error of its own */
+	return GPUSORT_NOT_READY;
+}
+
 GpusortStatus
 gpusort_stream_poll(GpusortStream *stream, GpusortError *err)
 {
-	cudaError_t error = cudaStreamQuery(stream->cuda);
-
-	if (error == cudaErrorNotReady)
-		return GPUSORT_NOT_READY;
-	CUDA_TRY(error);
-	return GPUSORT_OK;
+	return polled(cudaStreamQuery(stream->cuda), "cudaStreamQuery", err);
 }
 
 GpusortStatus
@@ -128,12 +135,7 @@ gpusort_event_record(GpusortEvent *event, GpusortStream *stream, GpusortError *e
 GpusortStatus
 gpusort_event_poll(GpusortEvent *event, GpusortError *err)
 {
-	cudaError_t error = cudaEventQuery(event->cuda);
-
-	if (error == cudaErrorNotReady)
-		return GPUSORT_NOT_READY;
-	CUDA_TRY(error);
-	return GPUSORT_OK;
+	return polled(cudaEventQuery(event->cuda), "cudaEventQuery", err);
 }
 
 GpusortStatus

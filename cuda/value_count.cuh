@@ -185,6 +185,8 @@ count_values(SortRun *run, const CountPlan &plan, const CountMemory &memory,
 		uint64_t	groups = processors * (two ? 2 : 1) / plan.windows;
 		uint64_t	chunks = div_up(n, COUNT_THREADS * COUNT_UNROLL * KeyVector<K>::SIZE);
 
+		if (groups == 0)		/* few multiprocessors */
+			groups = 1;
 		LAUNCH(run, count_windows_kernel<K>,
 			   (groups < chunks ? groups : chunks) * plan.windows, COUNT_THREADS, shared,
 			   keys, n, map, plan.windows, plan.window_values, counts,
