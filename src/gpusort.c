@@ -6,6 +6,7 @@
 
 #include "fmgr.h"
 #include "device/service.h"
+#include "node/device_pause.h"
 #include "node/gpusort_node.h"
 #include "plan/replace.h"
 #include "settings.h"
@@ -20,7 +21,8 @@ _PG_init(void)
 {
 	gpusort_settings_init();
 	gpusort_stat_init();
-	device_service_init();
+	if (device_service_init())
+		device_pause_init();
 	gpusort_node_init();
 	gpusort_planner_init();
 }

@@ -35,7 +35,6 @@
 #include "device/staging.h"
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
-#include "node/device_pause.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
@@ -327,14 +326,13 @@ device_supervisor_main(Datum arg)
 	proc_exit(1);
 }
 
-void
+bool
 device_service_init(void)
 {
 	BackgroundWorker worker;
 
 	if (!device_staging_init())
-		return;
-	device_pause_init();
+		return false;
 	memset(&worker, 0, sizeof(worker));
 	snprintf(worker.bgw_name, BGW_MAXLEN, "gpusort device supervisor");
 	snprintf(worker.bgw_type, BGW_MAXLEN, "gpusort device supervisor");
@@ -344,4 +342,5 @@ device_service_init(void)
 	snprintf(worker.bgw_library_name, BGW_MAXLEN, "gpusort");
 	snprintf(worker.bgw_function_name, BGW_MAXLEN, "device_supervisor_main");
 	RegisterBackgroundWorker(&worker);
+	return true;
 }

@@ -8,8 +8,11 @@
 #include "compat.h"
 #include "device/protocol.h"
 
-/* Called while libraries are preloaded, after the settings are defined. */
-extern void device_service_init(void);
+/*
+ * Called while libraries are preloaded, after the settings are defined.  False if
+ * there will be no service: not preloaded, or no staging memory.
+ */
+extern bool device_service_init(void);
 
 /* process.c: the device process; never returns. */
 pg_noreturn extern void device_process_main(void);
