@@ -9,7 +9,7 @@ REGRESS = setup plan ints floats dates nulls multi_column keys_only pages stabil
 # Others add themselves as prerequisites of unit and print "ok NAME" likewise.
 UNIT_CHECKS = image-check image-check-asan kernel-check kernel-check-asan
 
-include test/kernel.mk
+include test/kernel.mk test/gpu_emulation.mk
 
 IMAGE_TEST_CFLAGS = -std=gnu99 -O2 -Wall -Wextra -Werror
 

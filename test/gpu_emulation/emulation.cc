@@ -23,7 +23,7 @@
 #define USUAL_SHARED	(48 * 1024)		/* what a launch gets without asking for more */
 #define SHARED_FILL		0xa5
 
-Emulation emulation = {90, 132, 0, cudaSuccess, false, {}, 0, 0, 0, 0, 0, 0, 0};
+Emulation emulation = {90, 132, 0, cudaSuccess, NULL, 0, false, {}, 0, 0, 0, 0, 0, 0, 0};
 
 uint3 threadIdx;
 uint3 blockIdx;
@@ -257,6 +257,16 @@ run_block(int threads, bool backwards)
  * Launches
  * ------------------------------------------------------------------------
  */
+static cudaError_t last_error;
+
+static cudaError_t
+told(cudaError_t error)
+{
+	if (error != cudaSuccess)
+		last_error = error;
+	return error;
+}
+
 static std::map<const void *, size_t> shared_allowed;
 
 /* As the devices have them; sm_75, 80, 86 and 89, 90. */
@@ -288,13 +298,15 @@ emulation_launch(const void *kernel, dim3 blocks, dim3 threads, size_t shared_by
 	auto		allowed = shared_allowed.find(kernel);
 	bool		backwards = emulation.launches++ % 2 == 1;
 
+	if (emulation.stop && emulation.launches == emulation.stop_at)
+		*emulation.stop = 1;
 	if (error != cudaSuccess)
 		return error;
 	if (blocks.x == 0 || blocks.x > INT32_MAX || threads.x == 0 || threads.x > MOST_THREADS ||
 		shared_bytes > most_shared() ||
 		(shared_bytes > USUAL_SHARED &&
 		 (allowed == shared_allowed.end() || shared_bytes > allowed->second)))
-		return cudaErrorInvalidValue;
+		return told(cudaErrorInvalidValue);
 	if (emulation.dry)
 		return cudaSuccess;
 	gridDim = blocks;
@@ -316,19 +328,10 @@ emulation_launch(const void *kernel, dim3 blocks, dim3 threads, size_t shared_by
  * The runtime
  * ------------------------------------------------------------------------
  */
-static cudaError_t last_error;
 static int	current_device;
 static std::set<void *> device_blocks;
 static std::set<void *> host_blocks;
 static std::set<void *> registered;
-
-static cudaError_t
-told(cudaError_t error)
-{
-	if (error != cudaSuccess)
-		last_error = error;
-	return error;
-}
 
 cudaError_t
 emulation_call(void)
@@ -628,5 +631,5 @@ cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t)
 size_t
 emulation_scan_bytes(uint64_t n)
 {
-	return (n / (current_device == 0 ? 4096 : 2048) + 33) * 16;
+	return (n / (current_device == 0 ? 2048 : 4096) + 33) * 16;
 }

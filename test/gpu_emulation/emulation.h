@@ -17,6 +17,10 @@ struct Emulation
 	int			fail_in;
 	cudaError_t fail_with;
 
+	/* set when that many launches have been asked for, counted from the start */
+	int32_t    *stop;
+	uint64_t	stop_at;
+
 	/* kernels, copies and fills are only checked; what kernels would have told the host */
 	bool		dry;
 	uint32_t	mail[64];
