@@ -61,6 +61,7 @@ static const struct config_enum_entry device_fault_options[] = {
 	{"freeze", DEVICE_FAULT_FREEZE, false},
 	{"corrupt", DEVICE_FAULT_CORRUPT, false},
 	{"corrupt_size", DEVICE_FAULT_CORRUPT_SIZE, false},
+	{"patient", DEVICE_FAULT_PATIENT, false},
 	{NULL, 0, false}
 };
 

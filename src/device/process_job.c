@@ -225,7 +225,7 @@ device_job_step(const DeviceApi *api, int slot_no)
 			found |= DEVICE_STEP_PROGRESS;
 		}
 		if (job->phase == JOB_HANGS)
-			found = DEVICE_STEP_IN_FLIGHT;
+			found = slot->spec.fault == DEVICE_FAULT_STALL ? DEVICE_STEP_IN_FLIGHT : 0;
 	}
 	device_shared->at_device = -1;
 	if (found == DEVICE_STEP_IN_FLIGHT)

@@ -17,7 +17,7 @@ typedef enum JobPhase
 	JOB_UP,
 	JOB_DOWN,
 	JOB_OVER,					/* done or failed */
-	JOB_HANGS					/* on a test's order: at work for ever */
+	JOB_HANGS					/* on a test's order: for ever */
 } JobPhase;
 
 /* Buffers that gathered rows wait in for their copy. */

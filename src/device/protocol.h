@@ -114,13 +114,14 @@ typedef enum DeviceFault
 	DEVICE_FAULT_KILL_UP,		/* the process is killed at the same points */
 	DEVICE_FAULT_KILL_SORT,
 	DEVICE_FAULT_KILL_DOWN,
-	DEVICE_FAULT_HANG_UP,		/* ... or the device never gets on with the job */
+	DEVICE_FAULT_HANG_UP,		/* ... or the job stops there, as if it had no more to do */
 	DEVICE_FAULT_HANG_SORT,
 	DEVICE_FAULT_HANG_DOWN,
-	DEVICE_FAULT_STALL,			/* as hang_sort, and with little patience */
+	DEVICE_FAULT_STALL,			/* the device never gets on; and little patience */
 	DEVICE_FAULT_FREEZE,		/* the process is stuck in a call, likewise */
 	DEVICE_FAULT_CORRUPT,		/* the result is wrong */
-	DEVICE_FAULT_CORRUPT_SIZE	/* a row of it says that it is longer than memory */
+	DEVICE_FAULT_CORRUPT_SIZE,	/* a row of it says that it is longer than memory */
+	DEVICE_FAULT_PATIENT		/* none: waits for room, however long */
 } DeviceFault;
 
 /*

@@ -201,6 +201,16 @@ stream_fits(Sorter *sorter)
 		(dk->facts.forced != NULL || !device_keys_ordered(stage, &dk->layout.layout));
 }
 
+/* What waiting for room may cost. */
+static double
+patience_us(const DeviceKeys *dk)
+{
+	if (device_fault_ordered() == DEVICE_FAULT_PATIENT)
+		return DEVICE_TEST_PATIENCE_US;
+	return dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US :
+		dk->decision.cpu_us - dk->decision.predicted_us;
+}
+
 /* Opens a job for what is known now. */
 static bool
 begin_whole(Sorter *sorter, const KeyLayout *layout, uint64 key_range)
@@ -211,9 +221,7 @@ begin_whole(Sorter *sorter, const KeyLayout *layout, uint64 key_range)
 	dk->layout.layout = *layout;
 	if (device_route_keys(sorter, layout, device_key_width(layout->total_bits), key_range,
 						  sorter->stage.n, &dk->facts, &dk->decision) &&
-		open_job(sorter, dk, sorter->stage.n,
-				 dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US :
-				 dk->decision.cpu_us - dk->decision.predicted_us))
+		open_job(sorter, dk, sorter->stage.n, patience_us(dk)))
 		return true;
 	report->facts.device = dk->facts.device;
 	report->facts.gpu.why_not = dk->facts.gpu.why_not;

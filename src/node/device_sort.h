@@ -11,6 +11,7 @@
 
 /* A sort that was told to go to the device waits for room there at most so long. */
 #define DEVICE_FORCED_PATIENCE_US	1e7
+#define DEVICE_TEST_PATIENCE_US		1e12	/* when a test orders it */
 
 /*
  * device_route.c: does it pay?
