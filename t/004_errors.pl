@@ -14,7 +14,7 @@ $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i AS id, mix(i) AS k FROM generate_series(1, $rows) i;
 VACUUM ANALYZE t;
 SQL
-my $session = $node->background_psql('postgres', on_error_stop => 0);
+my $session = new_session($node);
 
 # the child fails at row i, with rows in memory and with runs written
 for my $mem ('64kB', '64MB')
@@ -77,7 +77,7 @@ SKIP:
 
 	for my $enable ('off', 'on')
 	{
-		my $s = $node->background_psql('postgres', on_error_stop => 0);
+		my $s = new_session($node);
 		my $pid = $s->query('SELECT pg_backend_pid()');
 		$s->query("SET gpusort.enable = $enable; SET work_mem = '2GB'");
 		$s->query("SELECT count(*) FROM (SELECT k FROM t WHERE id < 100 ORDER BY k OFFSET 0) s");

@@ -32,7 +32,7 @@ my $contexts = 'SELECT sum(total_bytes) FROM pg_backend_memory_contexts';
 for my $name (sort keys %statements)
 {
 	my ($times, $setup, $sql) = @{ $statements{$name} };
-	my $s = $node->background_psql('postgres', on_error_stop => 0);
+	my $s = new_session($node);
 	my $pid = $s->query('SELECT pg_backend_pid()');
 	my $errors = 0;
 	my $run = sub {

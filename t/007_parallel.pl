@@ -75,7 +75,7 @@ like($none, qr/Custom Scan \(GpuSort\) \(actual .* loops=2\)/, 'EXPLAIN ANALYZE 
 note $none;
 
 # an error in a worker, and a cancel
-my $session = $node->background_psql('postgres', on_error_stop => 0);
+my $session = new_session($node);
 for my $mem ('64kB', '64MB')
 {
 	$session->query("SET work_mem = '$mem'");
@@ -85,7 +85,7 @@ for my $mem ('64kB', '64MB')
 	$session->query("SET statement_timeout = '30ms'");
 	$session->query('SELECT count(*) FROM (SELECT a.k FROM t a, generate_series(1, 100) g ORDER BY a.k OFFSET 0) s');
 	like($session->{stderr}, qr/canceling statement due to statement timeout/, "work_mem $mem: timeout");
-	$session->query('SET statement_timeout = 0');
+	no_timeout($session);
 	session_ok($session, "work_mem $mem: timeout");
 }
 ok( $node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');

@@ -29,8 +29,8 @@ CREATE TABLE t AS SELECT i AS id, (mix(i) % 5)::int AS k, i * 10 AS v FROM gener
 CREATE TABLE u AS SELECT i AS id, (mix(i * 3) % 5)::int AS k, i * 7 AS w FROM generate_series(1, 20) i;
 ANALYZE t, u;
 SQL
-		my $writer = $node->background_psql('postgres');
-		my $reader = $node->background_psql('postgres');
+		my $writer = new_session($node);
+		my $reader = new_session($node);
 		$reader->query("SET gpusort.enable = $enable; SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_hashagg = off;");
 		my $plan = $reader->query("EXPLAIN (COSTS OFF) $waiting{$name}");
 		like($plan, $enable eq 'on' ? qr/GpuSort/ : qr/Sort/, "$name: plan, enable = $enable") or diag $plan;

@@ -142,7 +142,7 @@ for my $case ([ 'rows', '256kB', 'SELECT id, k, pad FROM t ORDER BY k' ], [ 'row
 		my $declare = "BEGIN; DECLARE c $kind CURSOR FOR $q; FETCH 2 c";
 		my $want = $node->safe_psql('postgres', "SET gpusort.enable = off; $declare; $moves");
 		my $sorts = $node->safe_psql('postgres', "SELECT sorts FROM gpusort_stat WHERE algorithm = 'gpu_radix'");
-		my $s = $node->background_psql('postgres', on_error_stop => 0);
+		my $s = new_session($node);
 
 		$s->query("SET work_mem = '$mem'");
 		my $got = $s->query($declare);
@@ -217,13 +217,13 @@ for my $mode (sort keys %modes)
 			"GpuSort $rows same", "$mode: $f");
 		ok($node->log_contains(qr/goes on without the GPU: $fault{$f}/, $offset) || ($mode eq 'rows' && $f =~ /start|_up/), "$mode: $f is logged");
 		cmp_ok($node->safe_psql('postgres', "SELECT sum(fallbacks) FROM gpusort_stat"), '>', $before, "$mode: $f is counted");
+		# an error or a kill ends the process, in its own time
+		ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), "$mode: after $f: a new process")
+		  if $f =~ /error|kill|stall|freeze/;
 		# who hangs is ended
 		ok($node->log_contains($f eq 'stall' ? qr/hangs and is killed\n.*device 0 does not get on with a sort/ : qr/hangs and is killed\n.*a call of the driver does not return/, $offset),
 			"$mode: $f is noticed")
 		  if $f =~ /stall|freeze/;
-		# an error or a kill ends the process, in its own time
-		ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), "$mode: after $f: a new process")
-		  if $f =~ /error|kill|stall|freeze/;
 		wait_ready("$mode: after $f");
 		nothing_used("$mode: after $f");
 	}
@@ -239,7 +239,7 @@ for my $mode (sort keys %modes)
 			qr/canceling statement due to statement timeout/, "$mode: cancelled in $f");
 		nothing_used("$mode: cancelled in $f");
 
-		my $s = $node->background_psql('postgres', on_error_stop => 0);
+		my $s = new_session($node);
 		my $pid = $s->query('SELECT pg_backend_pid()');
 		begin_query($s, "$q SELECT count(*) FROM (SELECT k, w FROM t ORDER BY k OFFSET 0) s");
 		ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), "$mode: $f has a job");
@@ -250,7 +250,7 @@ for my $mode (sort keys %modes)
 }
 # the service is killed by hand while a job hangs: the sort goes on by itself
 {
-	my $s = $node->background_psql('postgres', on_error_stop => 0);
+	my $s = new_session($node);
 	$s->query("SET work_mem = '256kB'; SET gpusort.device_fault = hang_up");
 	begin_query($s, 'SELECT count(*), sum(k) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s');
 	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), 'a job hangs');
@@ -262,7 +262,7 @@ for my $mode (sort keys %modes)
 }
 # the supervisor is told to end while a job hangs: the same, and it comes back
 {
-	my $s = $node->background_psql('postgres', on_error_stop => 0);
+	my $s = new_session($node);
 	$s->query("SET work_mem = '256kB'; SET gpusort.device_fault = hang_up");
 	begin_query($s, 'SELECT count(*), sum(k) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s');
 	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), 'a job hangs');
@@ -296,10 +296,11 @@ nothing_used('small budget');
 $node->append_conf('postgresql.conf', "restart_after_crash = on");
 $node->reload;
 {
-	my $s = $node->background_psql('postgres', on_error_stop => 0);
+	my $s = new_session($node);
+	my $offset = -s $node->logfile;
 	kill_hard($s->query('SELECT pg_backend_pid()'));
 	eval { $s->{run}->finish };
-	sleep 1;
+	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $offset);
 }
 ok($node->poll_query_until('postgres', 'SELECT true'), 'the server is back');
 wait_ready('crash');
@@ -307,9 +308,7 @@ nothing_used('crash');
 # of the postmaster
 my $process = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
 $node->stop('immediate');
-my $gone = 0;
-for (1 .. 50) { last if $gone = !kill(0, $process); select undef, undef, undef, 0.1 }
-ok($gone, 'the device process ends with the server');
+ok(process_ends($process), 'the device process ends with the server');
 
 # nothing to serve with
 for my $case ([ 'a missing library', "gpusort.device_library = '/nonexistent'", {}, qr/none: no device library/ ],

@@ -52,7 +52,7 @@ cmp_ok($node->safe_psql('postgres', "SELECT sorts FROM gpusort_stat WHERE algori
 
 # the service is killed again and again while they go on
 {
-	my $killer = $node->background_psql('postgres', on_error_stop => 0);
+	my $killer = new_session($node);
 	my ($out, $err) = ('', '');
 	my $h = IPC::Run::start([ 'pgbench', '-n', '-M', 'simple', '-c', '8', '-j', '2', '-T', '8', '-f', $script,
 		'-h', $node->host, '-p', $node->port, 'postgres' ], '>', \$out, '2>', \$err);
@@ -72,7 +72,7 @@ cmp_ok($node->safe_psql('postgres', "SELECT sorts FROM gpusort_stat WHERE algori
 }
 
 # sessions that are cancelled next to sessions that must not notice
-my @sessions = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 6;
+my @sessions = map { new_session($node) } 1 .. 6;
 for my $i (1 .. 15)
 {
 	for my $s (@sessions)
@@ -80,15 +80,14 @@ for my $i (1 .. 15)
 		my $ms = 1 + int rand 30;
 		$s->query("SET work_mem = '" . (64 + int rand 3000) . "kB'; SET statement_timeout = $ms");
 		$s->query('SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
-		$s->query('SET statement_timeout = 0');
-		$s->{stderr} = '';
+		no_timeout($s);
 	}
 }
 session_ok($_, 'cancelled many times') for @sessions;
 # sessions that are ended at any point
 for my $i (1 .. 20)
 {
-	my @doomed = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 3;
+	my @doomed = map { new_session($node) } 1 .. 3;
 	my $pids = join ',', map { $_->query('SELECT pg_backend_pid()') } @doomed;
 	for my $s (@doomed)
 	{

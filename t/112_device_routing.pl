@@ -187,23 +187,24 @@ nothing_used('early');
 gate_make($node);
 for my $case ([ 'forward', "SELECT *, row_number() OVER () AS n FROM ($fixed ORDER BY k, id OFFSET 0) s" ],
 	[ 'forward, its first rows', "SELECT *, row_number() OVER () AS n FROM ($fixed ORDER BY k, id OFFSET 0) s", 1 ],
+	[ 'rows', "SELECT *, row_number() OVER () AS n FROM (SELECT * FROM t ORDER BY k, id OFFSET 0) s", 77000, "SET work_mem = '1MB';" ],
 	[ 'keys only', 'SELECT *, row_number() OVER () AS n FROM (SELECT w, k FROM t ORDER BY w, k OFFSET 0) s' ],
 	[ 'read again', 'SELECT a.id, b.id AS bid, a.vals, row_number() OVER () AS n FROM t a JOIN t b ON a.vals = b.vals WHERE a.id <= 20000' ],
 	[ 'keys only, read again', 'SELECT a.vals, row_number() OVER () AS n FROM t a JOIN t b ON a.vals = b.vals WHERE a.id <= 20000' ])
 {
-	my ($name, $q, $at) = @$case;
+	my ($name, $q, $at, $set) = @$case;
 	# a join of equal keys has no order of its own
 	my $sum = $name =~ /again/ ? 'sum(hashtext(q::text)::numeric)' : q(md5(string_agg(q::text, ',')));
-	my $joins = 'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off;';
+	my $joins = 'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off;' . ($set // '');
 
 	$q =~ s/, row_number\(\) OVER \(\) AS n// if $name =~ /again/;
 	my $want = $node->safe_psql('postgres', "SET gpusort.enable = off; $joins SELECT count(*), $sum FROM ($q) q");
 	$at //= 77000;
 	my $gated = $name =~ /again/ ? "SELECT count(gate(n, $at)), $sum FROM (SELECT q, row_number() OVER () AS n FROM ($q) q) g (q, n)" : "SELECT count(gate(n, $at)), $sum FROM ($q) q";
-	for my $fails (0, 1)
+	for my $fails ('no', 'in time', 'and there is another')
 	{
 		wait_ready($name);
-		my $s = $node->background_psql('postgres', on_error_stop => 0);
+		my $s = new_session($node);
 		my $offset = -s $node->logfile;
 
 		$s->query("$force $joins");
@@ -211,16 +212,17 @@ for my $case ([ 'forward', "SELECT *, row_number() OVER () AS n FROM ($fixed ORD
 		begin_query($s, $gated);
 		gate_reached($node, $name);
 		is($node->safe_psql('postgres', 'SELECT jobs FROM gpusort_devices()'), $name =~ /again/ ? 2 : 1, "$name: rows are there, the job is still open");
-		if ($fails)
+		if ($fails ne 'no')
 		{
 			my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
 			die "no process" unless $pid =~ /^\d\d+$/;
 			kill 'KILL', $pid;
+			wait_ready($name) if $fails =~ /another/ && $node->poll_query_until('postgres', "SELECT max(process_pid) <> $pid FROM gpusort_devices()");
 		}
 		gate_open();
-		is($s->query('SELECT 1'), "$want\n1", "$name: the same rows" . ($fails ? ', of which the CPU sorted the last' : ''));
+		is($s->query('SELECT 1'), "$want\n1", "$name: the same rows" . ($fails eq 'no' ? '' : ', of which the CPU sorted the last'));
 		is($s->{stderr}, '', "$name: no error");
-		ok($node->log_contains(qr/goes on without the GPU: the device process ended/, $offset), "$name: the device failed meanwhile") if $fails;
+		ok($node->log_contains(qr/goes on without the GPU: the device process ended/, $offset), "$name: the device failed meanwhile") if $fails ne 'no';
 		$s->quit;
 		wait_ready($name);
 		nothing_used($name);

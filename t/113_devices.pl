@@ -56,10 +56,10 @@ my $gpu = qr/gpu \w+: .*device ready/;
 sub session
 {
 	my ($list, $fault) = @_;
-	my $s = $node->background_psql('postgres', on_error_stop => 0);
+	my $s = new_session($node);
 
 	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
-	$s->query("$set SET gpusort.device = '$list'; SET gpusort.device_fault = " . ($fault // 'none'));
+	$s->query("$set SET gpusort.device = '$list'; SET gpusort.device_fault = " . ($fault // 'patient'));
 	begin_query($s, "SELECT sort_route('$query')");
 	return $s;
 }
@@ -172,7 +172,7 @@ if ($pretend)
 	$ENV{GPUSORT_CPU_ABI_WASTE} = 400;
 	$node->restart;
 	device_ready($node, 'waste');
-	my $s = $node->background_psql('postgres', on_error_stop => 0);
+	my $s = new_session($node);
 	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
 	$s->query("$set SET gpusort.device_fault = hang_sort");
 	begin_query($s, "SELECT sort_route('SELECT k FROM t WHERE id <= 200000 ORDER BY k')");

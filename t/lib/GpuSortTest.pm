@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused begin_query no_timeout gate_make gate_shut gate_reached gate_open);
+our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused begin_query process_ends new_session no_timeout gate_make gate_shut gate_reached gate_open);
 
 # A running server with the extension and the functions of sql/setup.sql.
 # Options: preload (default 1), conf (lines of postgresql.conf).
@@ -105,6 +105,31 @@ sub begin_query
 	$session->query_until(qr/begun/, "\\echo begun\n$query;\n");
 }
 
+# Does a process end?  One that nobody has waited for yet has ended.
+sub process_ends
+{
+	my ($pid) = @_;
+
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		my $stat = -e "/proc/$pid/stat" ? eval { slurp_file("/proc/$pid/stat") } : undef;
+		return 1 if !defined $stat || $stat =~ /\) Z /;
+		select undef, undef, undef, 0.1;
+	}
+	return 0;
+}
+
+# A session that survives errors, and in which each query may take its time, not all of
+# them together.
+sub new_session
+{
+	my ($node) = @_;
+	my $session = $node->background_psql('postgres', on_error_stop => 0);
+
+	$session->set_query_timer_restart();
+	return $session;
+}
+
 # Ends a session's statement_timeout.  The statement that does so may itself be late.
 sub no_timeout
 {
@@ -135,7 +160,7 @@ BEGIN
 	RETURN n;
 END $$;
 SQL
-	$gatekeeper = $node->background_psql('postgres');
+	$gatekeeper = new_session($node);
 }
 
 sub gate_shut { $gatekeeper->query('SELECT pg_advisory_lock(1)') }
