@@ -38,16 +38,17 @@ $(EMULATED)/distributions.o: bench/distributions.c bench/distributions.h
 $(EMULATED)/gpu_%_test: $(EMULATED)/gpu_%_test.o $(EMULATED)/distributions.o $(emulated_library)
 	$(CXX) $(EMULATION_FLAGS) $^ -o $@ -lm
 
-$(EMULATED)/gpu_emulation_test: test/gpu_emulation_test.cc test/gpu_test.cuh $(emulated_library)
+$(EMULATED)/%: test/%.cc test/gpu_test.cuh $(emulated_library)
 	$(CXX) $(EMULATION_FLAGS) $(filter-out %.cuh,$^) -o $@
 
 .PHONY: gpu-emulation-check emulated-tests
-emulated-tests: $(EMULATED)/gpu_emulation_test $(EMULATED)/gpu_kernel_test \
-	$(EMULATED)/gpu_counting_test $(EMULATED)/gpu_gather_test
+emulated-tests: $(EMULATED)/gpu_emulation_test $(EMULATED)/gpu_random_test \
+	$(EMULATED)/gpu_kernel_test $(EMULATED)/gpu_counting_test $(EMULATED)/gpu_gather_test
 
 gpu-emulation-check:
 	@$(MAKE) -s -j$$(nproc) -f test/gpu_emulation.mk emulated-tests
 	$(EMULATED)/gpu_emulation_test
+	$(EMULATED)/gpu_random_test
 	$(EMULATED)/gpu_kernel_test quick
 	$(EMULATED)/gpu_counting_test quick
 	$(EMULATED)/gpu_gather_test

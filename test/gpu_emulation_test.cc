@@ -4,41 +4,12 @@
  *	  fail at any point, sorts that are stopped at any launch, devices of other kinds,
  *	  and the launches of jobs that no test machine holds.
  */
-#include <functional>
 #include <vector>
 
-#include "emulation.h"
-#include "gpu_test.cuh"
+#include "gpu_emulation/emulated_test.h"
 
 /* Addresses that dry runs compute with and never use. */
 #define FAR_AWAY(i)		((char *) ((UINT64_C(1) << 44) * (i)))
-
-static void
-expect(bool holds, const char *what, const char *detail)
-{
-	checks++;
-	if (!holds)
-		fail(what, detail);
-}
-
-static void
-begin_context(int arch, int multiprocessors)
-{
-	emulation.arch = arch;
-	emulation.multiprocessors = multiprocessors;
-	MUST(api->context_create(0, 0, &ctx, &must_err));
-	MUST(api->stream_create(ctx, &stream, &must_err));
-}
-
-static void
-end_context(const char *what)
-{
-	api->stream_destroy(stream);
-	api->context_destroy(ctx);
-	expect(emulation.device_blocks == 0 && emulation.host_blocks == 0 &&
-		   emulation.registered == 0 && emulation.streams == 0 && emulation.events == 0,
-		   what, "something was not given back");
-}
 
 /* ------------------------------------------------------------------------
  * Launches of all sizes

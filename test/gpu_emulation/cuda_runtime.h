@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>			/* says __noinline__, which is a macro below */
 #include <type_traits>
 #include <utility>
 #include <vector>
