@@ -24,7 +24,7 @@ unit-route: test/bin/route_test test/bin/route_test_asan
 bench-route: bench/route_grid
 	bench/route_grid $(ROUTE_GRID)
 
-ROUTE_TEST_SRCS = test/route_test.c test/route_gpu_test.c
+ROUTE_TEST_SRCS = test/route_test.c test/route_gpu_test.c test/route_model_test.c
 ROUTE_DEPS = $(ROUTE_SRCS) $(KERNEL_SRCS) $(ROUTE_HDRS) $(KERNEL_HDRS)
 
 test/bin/route_test: $(ROUTE_TEST_SRCS) test/route_test.h $(ROUTE_DEPS)

@@ -1,7 +1,6 @@
 /*
  * route_test.c
- *	  The router and its model: tables of facts, properties over random facts,
- *	  and the constants' text.
+ *	  The router's choices on the CPU: tables of facts, properties over random facts.
  *
  * Choices are tested against models made up here, so that no test depends on
  * what a machine measured.  Whether the constants fit the machine is what
@@ -332,30 +331,6 @@ test_reason(void)
 	}
 }
 
-static void
-test_curve(void)
-{
-	double		curve[MODEL_KNOTS];
-	double		prev = 0;
-
-	for (int k = 0; k < MODEL_KNOTS; k++)
-		curve[k] = 1 + k * k;
-	for (int k = 0; k < MODEL_KNOTS; k++)
-		CHECK(model_curve_at(curve, (size_t) 1 << model_knot_log2(k)) == curve[k]);
-	CHECK(model_curve_at(curve, 0) == curve[0]);
-	CHECK(model_curve_at(curve, 1) == curve[0]);
-	CHECK(model_curve_at(curve, SIZE_MAX) == curve[MODEL_KNOTS - 1]);
-
-	/* a climbing curve climbs everywhere between its ends */
-	for (size_t n = 33; n < (size_t) 1 << 26; n += 1 + n / 7)
-	{
-		double		v = model_curve_at(curve, n);
-
-		CHECK(v > prev);
-		prev = v;
-	}
-}
-
 /* A team shortens what can be divided, and nothing else. */
 static void
 test_team(void)
@@ -385,242 +360,17 @@ test_team(void)
 	CHECK(model_predict_us(&model, presorted, &facts) * 1000 / facts.n > 9.9);
 }
 
-/* The built-in constants make sense: nothing is free, more takes longer. */
-static void
-test_builtin(void)
-{
-	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
-	{
-		for (int bits = 1; bits <= 128; bits++)
-		{
-			double		prev = 0;
-
-			for (size_t n = 128; n <= (size_t) 1 << 28; n *= 2)
-			{
-				RouteFacts	facts = facts_of(n, bits);
-				RouteDecision decision;
-
-				facts.order_known = true;
-				facts.descents = n - 1;
-				facts.forced = (*k)->name;
-				gpusort_route_decide(&facts, &decision);
-				if (decision.forced_why_not != NULL)
-					continue;
-				CHECK(decision.predicted_us > prev);
-				CHECK(decision.predicted_us < n);	/* 1 us a record is absurd */
-				prev = decision.predicted_us;
-			}
-		}
-	}
-}
-
-static void
-test_text(void)
-{
-	char		text[MODEL_TEXT_SIZE];
-	char		bad[MODEL_TEXT_SIZE + 64];
-	char		machine[MACHINE_NAME_SIZE];
-	RouteModel	model;
-	RouteModel	parsed;
-	size_t		len;
-	char	   *at;
-
-	for (int c = 0; c < MODEL_CURVES; c++)
-		for (int k = 0; k < MODEL_KNOTS; k++)
-			model.curve[c][k] = (double) (next_random() % 100000) / 97;
-	model.scalar[MODEL_CELL_NS] = 0.625;
-	model.scalar[MODEL_CHAIN_NS] = 2.5;
-	model.scalar[MODEL_DROP_NS] = 12.5;
-	model.scalar[MODEL_TEAM_SHARE] = 1;
-	len = model_format(&model, text);
-	CHECK(len == strlen(text) && len < MODEL_TEXT_SIZE);
-	CHECK(model_parse(text, &parsed) == MODEL_TEXT_OK);
-	CHECK(memcmp(parsed.scalar, model.scalar, sizeof(parsed.scalar)) == 0);
-	for (int c = 0; c < MODEL_CURVES; c++)
-		for (int k = 0; k < MODEL_KNOTS; k++)
-			CHECK(fabs(parsed.curve[c][k] - model.curve[c][k]) <= 1e-5 * model.curve[c][k]);
-
-	/* the largest values still fit the text */
-	for (int c = 0; c < MODEL_CURVES; c++)
-		set_curve(&model, c, MODEL_MAX_NS / 3);
-	CHECK(model_format(&model, bad) < MODEL_TEXT_SIZE);
-
-	/* cut off anywhere: refused, and the model untouched */
-	memset(&parsed, 0x5A, sizeof(parsed));
-	memcpy(&model, &parsed, sizeof(parsed));
-	for (size_t cut = 0; cut < len; cut++)
-	{
-		memcpy(bad, text, cut);
-		bad[cut] = '\0';
-		CHECK(model_parse(bad, &parsed) != MODEL_TEXT_OK);
-	}
-	CHECK(memcmp(&model, &parsed, sizeof(parsed)) == 0);
-
-	/* another version, another machine, nonsense values */
-	strcpy(bad, text);
-	*strchr(bad, '\n') = ' ';
-	CHECK(model_parse(bad, &parsed) == MODEL_TEXT_BAD);
-	machine_name(machine);
-	strcpy(bad, text);
-	at = strstr(bad, machine);
-	CHECK(at != NULL);
-	at[0] ^= 1;
-	CHECK(model_parse(bad, &parsed) == MODEL_TEXT_OTHER_MACHINE);
-	for (int i = 0; i < 4; i++)
-	{
-		static const char *const values[] = {" nan", " -1", " inf", " x"};
-
-		strcpy(bad, text);
-		at = strstr(bad, model_curve_names[0]) + strlen(model_curve_names[0]);
-		memmove(at + strlen(values[i]), strchr(at + 1, ' '), strlen(strchr(at + 1, ' ')) + 1);
-		memcpy(at, values[i], strlen(values[i]));
-		CHECK(model_parse(bad, &parsed) == MODEL_TEXT_BAD);
-	}
-	CHECK(memcmp(&model, &parsed, sizeof(parsed)) == 0);
-}
-
-/* The estimate of distinct keys is close where it is needed, absent elsewhere. */
-static void
-test_distinct(void)
-{
-	static const size_t counts[] = {1, 2, 10, 100, 300};
-	const size_t n = 100000;
-	uint64_t   *recs = aligned_alloc(64, n * sizeof(uint64_t));
-	RouteFacts	facts;
-
-	for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
-	{
-		facts = facts_of(n, 20);
-		for (size_t i = 0; i < n; i++)
-			recs[i] = (next_random() % counts[c] * 3001) << 32 | i;
-		gpusort_route_sample(&facts, recs);
-		CHECK(facts.distinct >= counts[c] * 0.7 && facts.distinct <= counts[c] * 1.5);
-	}
-
-	/* uniform keys, tiny inputs and wide keys leave it unknown */
-	for (size_t i = 0; i < n; i++)
-		recs[i] = next_random() % (1 << 20) << 32 | i;
-	facts = facts_of(n, 20);
-	gpusort_route_sample(&facts, recs);
-	CHECK(facts.distinct == 0);
-	memset(recs, 0, n * sizeof(uint64_t));
-	facts = facts_of(1000, 20);
-	gpusort_route_sample(&facts, recs);
-	CHECK(facts.distinct == 0);
-	facts = facts_of(n, 32);
-	gpusort_route_sample(&facts, recs);
-	CHECK(facts.distinct == 0);
-	free(recs);
-}
-
-static int	polls_left;
-
-static bool
-stop_later(void *arg)
-{
-	(void) arg;
-	return polls_left-- <= 0;
-}
-
-static void
-test_calibrate(void)
-{
-	size_t		size = (size_t) 1 << 18;
-	void	   *workspace = aligned_alloc(64, size);
-	RouteModel	model;
-	RouteModel	before;
-
-	/* stopped at once and in the middle: nothing is returned */
-	memset(&model, 0x5A, sizeof(model));
-	memcpy(&before, &model, sizeof(model));
-	polls_left = 0;
-	CHECK(model_calibrate(&model, workspace, size, stop_later, NULL) == SORT_STOPPED);
-	polls_left = 300;
-	CHECK(model_calibrate(&model, workspace, size, stop_later, NULL) == SORT_STOPPED);
-	CHECK(memcmp(&before, &model, sizeof(model)) == 0);
-
-	/* a small workspace leaves the large sizes to the built-in course */
-	CHECK(model_calibrate(&model, workspace, size, NULL, NULL) == SORT_OK);
-	for (int c = 0; c < MODEL_CURVES; c++)
-		for (int k = 0; k < MODEL_KNOTS; k++)
-			CHECK(model.curve[c][k] >= 0 && model.curve[c][k] <= MODEL_MAX_NS);
-	free(workspace);
-}
-
-/* The samples are what they are called, and the check finds what is wrong. */
-static void
-test_sample(void)
-{
-	static const int widths[] = {1, 7, 8, 32, 33, 64, 65, 127, 128};
-	const size_t n = 1000;
-	void	   *recs = aligned_alloc(64, 24 * 1024);
-	SortRec64  *r = recs;
-	SortRec64	t;
-	RouteFacts	facts;
-
-	for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++)
-	{
-		for (int order = 0; order < SAMPLE_ORDERS; order++)
-		{
-			sample_fill(recs, n, widths[w], (SampleOrder) order, 5, &facts);
-			CHECK(facts.end_bit - facts.begin_bit == widths[w]);
-			CHECK(facts.ascents + facts.descents < n);
-			if (order == SAMPLE_SORTED)
-				CHECK(facts.descents == 0);
-			if (order == SAMPLE_REVERSED)
-				CHECK(facts.ascents == 0);
-			if (order == SAMPLE_UNIQUE && widths[w] >= 32)
-				CHECK(facts.ascents + facts.descents == n - 1);
-			if (order == SAMPLE_RUNS && widths[w] >= 32)
-				CHECK(facts.descents == 1 && facts.ascents == n - 2);
-			if (order == SAMPLE_FLAT)
-				CHECK(facts.ascents == 0 && facts.descents == 0 && facts.key_range == 1);
-			if (order == SAMPLE_RANDOM && widths[w] >= 32)
-				CHECK(facts.descents > n / 3 && facts.ascents > n / 3);
-			if (order == SAMPLE_SCATTERED && widths[w] >= 32)
-				CHECK(facts.descents > n / 100 && facts.descents < n / 12);
-			if ((order == SAMPLE_SWAPPED || order == SAMPLE_DISPLACED) && widths[w] >= 32)
-				CHECK(facts.descents > 0 && facts.descents < n / 20);
-		}
-	}
-
-	sample_fill(recs, n, 64, SAMPLE_SORTED, 5, &facts);
-	CHECK(sample_verify(recs, n, 64, SAMPLE_SORTED, 5));
-	t = r[10];
-	r[10] = r[11];
-	CHECK(!sample_verify(recs, n, 64, SAMPLE_SORTED, 5));	/* one twice */
-	r[11] = t;
-	CHECK(!sample_verify(recs, n, 64, SAMPLE_SORTED, 5));	/* two swapped */
-	r[11] = r[10];
-	r[10] = t;
-	r[10].rid = 12;
-	CHECK(!sample_verify(recs, n, 64, SAMPLE_SORTED, 5));	/* another's rid */
-
-	sample_fill(recs, n, 64, SAMPLE_FLAT, 5, &facts);
-	CHECK(sample_verify(recs, n, 64, SAMPLE_FLAT, 5));
-	t = r[10];
-	r[10] = r[11];
-	r[11] = t;
-	CHECK(!sample_verify(recs, n, 64, SAMPLE_FLAT, 5)); /* not stable */
-	free(recs);
-}
-
 int
 main(void)
 {
-	test_curve();
-	test_builtin();
 	test_team();
 	test_choice();
 	test_properties();
 	test_forced();
 	test_memory();
 	test_reason();
-	test_text();
-	test_sample();
-	test_distinct();
 	route_gpu_tests();
-	test_calibrate();
+	route_model_tests();
 	if (failures > 0)
 		fprintf(stderr, "%d checks failed\n", failures);
 	return failures > 0;

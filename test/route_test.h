@@ -35,6 +35,9 @@ extern int	failures;
 /* route_gpu_test.c */
 extern void route_gpu_tests(void);
 
+/* route_model_test.c */
+extern void route_model_tests(void);
+
 /* A number as if at random, the same in every run. */
 extern uint64_t next_random(void);
 
