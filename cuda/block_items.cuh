@@ -26,7 +26,7 @@ typedef unsigned long long Item;
 #define ITEM(place, rid)	((Item) (place) << 32 | (rid))
 #define ITEM_PLACE(item)	((uint32_t) ((item) >> 32))
 #define ITEM_RID(item)		((uint32_t) (item))
-#define ITEM_PADDING		(~0ull) /* no place is all ones */
+#define ITEM_PADDING		(~0ull) /* no rid is all ones */
 
 /* Does item a belong before item b?  Their keys decide if their places do not. */
 template <class K> struct ItemOrder

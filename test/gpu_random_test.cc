@@ -139,7 +139,7 @@ check_random(std::mt19937_64 &random)
 		job.facts |= ascending ? GPUSORT_FACT_RIDS_ASCENDING : 0;
 		for (uint64_t i = 0; i < n; i++)
 		{
-			uint32_t	rid = (uint32_t) (ascending ? UINT32_MAX - 5 * (n - 1 - i)
+			uint32_t	rid = (uint32_t) (ascending ? UINT32_MAX - 1 - 5 * (n - 1 - i)
 										  : i * 2654435761u);
 
 			memcpy(rids.p.get() + 4 * i, &rid, 4);
