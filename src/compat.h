@@ -81,10 +81,12 @@ compat_count_disabled(CustomScan *cscan)
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_RUN_PARAMS	QueryDesc *queryDesc, ScanDirection direction, uint64 count
 #define COMPAT_RUN_ARGS		queryDesc, direction, count
+#define COMPAT_RUN_ONCE		false
 #else
 #define COMPAT_RUN_PARAMS \
 	QueryDesc *queryDesc, ScanDirection direction, uint64 count, bool execute_once
 #define COMPAT_RUN_ARGS		queryDesc, direction, count, execute_once
+#define COMPAT_RUN_ONCE		execute_once
 #endif
 
 /*

@@ -23,6 +23,10 @@ sub pick { return $_[ int rand @_ ] }
 
 my $staging = pick(1, 2, 8);
 my $memory = pick(16, 24, 256);
+# the stand-in pretends to have several, and that blocks take more than was asked for
+my $devices = pick(1, 1, 2, 3);
+my $waste = pick(0, 0, 60);
+@ENV{qw(GPUSORT_CPU_ABI_DEVICES GPUSORT_CPU_ABI_WASTE)} = ($devices, $waste);
 my $node = new_node('device_oracle', conf => <<CONF);
 gpusort.device_library = '$library'
 gpusort.staging_memory = ${staging}MB
@@ -38,7 +42,7 @@ dynamic_shared_memory_type = mmap
 restart_after_crash = on
 log_min_messages = log
 CONF
-note "staging $staging MB, device memory $memory MB";
+note "staging $staging MB, $devices devices, memory $memory MB, waste $waste %";
 device_ready($node, 'start');
 
 my $rows = 30_000;
@@ -68,6 +72,21 @@ BEGIN
 END \$\$;
 -- one row at a time
 CREATE FUNCTION by_row(n int) RETURNS SETOF t LANGUAGE sql VOLATILE AS 'SELECT * FROM t WHERE id <= n ORDER BY w';
+-- errors that are caught, with other sorts open
+CREATE FUNCTION by_exception(n int) RETURNS text LANGUAGE plpgsql AS \$\$
+DECLARE r record; s text := ''; x int;
+BEGIN
+	FOR r IN SELECT * FROM t WHERE id <= n ORDER BY w LIMIT 5 LOOP
+		BEGIN
+			SELECT q.id INTO x FROM (SELECT id, 1 / (id - 9000) FROM t WHERE id <= n ORDER BY f, id) q;
+			s := s || x;
+			PERFORM sum(1 / (q.id - 700 - x % 2)) FROM (SELECT id FROM t ORDER BY k OFFSET 0) q;
+		EXCEPTION WHEN division_by_zero THEN
+			s := s || 'caught';
+		END;
+	END LOOP;
+	RETURN s;
+END \$\$;
 CREATE FUNCTION all_of(q text) RETURNS text LANGUAGE plpgsql AS \$\$
 DECLARE s text;
 BEGIN
@@ -158,7 +177,7 @@ sub script
 	# several sorts at a time
 	return "SELECT md5(string_agg(a || ' ' || b || ' ' || c, '')) FROM (SELECT row_number() OVER (ORDER BY k) a, rank() OVER (PARTITION BY nk ORDER BY w) b, sum(few) OVER (ORDER BY f, id ROWS 3 PRECEDING) c FROM t WHERE id <= $n ORDER BY w DESC OFFSET 0) q" if $kind == 8;
 	return "SELECT sum(x.id), sum(x.n) FROM (" . join(' UNION ALL ', map { '(SELECT id, row_number() OVER () AS n FROM (SELECT id FROM t WHERE id <= ' . some_rows() . ' ORDER BY ' . pick(@orders) . ' OFFSET 0) s)' } 1 .. 5) . ') x' if $kind == 9;
-	return pick("SELECT by_loop($n)", "SELECT count(*), md5(string_agg(q::text, '')) FROM (SELECT by_row($n) AS q LIMIT " . pick(1, 700, 20000) . ') s') if $kind == 10;
+	return pick("SELECT by_loop($n)", "SELECT by_exception($n)", "SELECT count(*), md5(string_agg(q::text, '')) FROM (SELECT by_row($n) AS q LIMIT " . pick(1, 700, 20000) . ') s') if $kind == 10;
 	return ('SET max_parallel_workers_per_gather = ' . pick(1, 2, 4), 'SELECT all_of(' . quoted(simple()) . ')') if $kind == 11;
 	return pick("SELECT md5(gpusort_array(array_agg(k ORDER BY id))::text) FROM t WHERE id <= $n AND id > 0", "SELECT sum(1 / (id - $rows)) FROM (SELECT id FROM t ORDER BY k OFFSET 0) s",
 		'SELECT sum(x) FROM (SELECT 1 / (id - 25000) AS x FROM t ORDER BY k OFFSET 0) s', 'CREATE TEMP TABLE tt AS ' . simple() . '; SELECT count(*) || md5(string_agg(tt::text, \'\')) FROM tt; DROP TABLE tt');

@@ -43,7 +43,7 @@ pause_executor_run(COMPAT_RUN_PARAMS)
 	bool		outer = may_pause;
 
 	/* a worker's leader stops it for good */
-	may_pause = count != 0 && !IsParallelWorker();
+	may_pause = count != 0 && !COMPAT_RUN_ONCE && !IsParallelWorker();
 	PG_TRY();
 	{
 		if (prev_executor_run)
