@@ -221,7 +221,7 @@ sub judge
 	return () if $out eq $case->{out} && $err eq $case->{err};
 	push @allowed, qr/canceling statement due to statement timeout/ if $timeout;
 	push @allowed, qr/canceling statement due to user request/ if $disturbed;
-	push @allowed, qr/terminating connection (?:due to administrator command|because of crash)|server closed the connection|connection to server|could not (?:send|receive) data|the database system is|connection not open|terminating background worker/ if $disturbed;
+	push @allowed, qr/terminating connection (?:due to|because of)|server closed the connection|connection to server|could not (?:send|receive) data|the database system is|connection not open|terminating background worker/ if $disturbed;
 	return () if index($case->{out}, $out) == 0 && grep { $err =~ $_ } @allowed;
 	return "status $rc, wanted\n$case->{out}\n$case->{err}\ngot\n$out\n$err";
 }
@@ -349,7 +349,7 @@ sub disturb
 }
 
 my $seconds = $rounds / 10;
-for my $how ('go on', 'stop fast', 'stop immediate')
+for my $how ('go on', 'stop fast', 'stop immediate', 'crash')
 {
 	my $until = time() + ($how eq 'go on' ? $seconds : $seconds / 4);
 	my @pids = map { client("$how.$_", $until) } 1 .. ($how eq 'go on' ? 6 : 4);
@@ -366,6 +366,18 @@ for my $how ('go on', 'stop fast', 'stop immediate')
 		{
 			$node->stop('immediate');
 			$node->start;
+		}
+		if ($how eq 'crash')
+		{
+			my $offset = -s $node->logfile;
+			my $pid = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'victim' LIMIT 1");
+
+			# whoever it is, if it has not ended meanwhile
+			if ($pid =~ /^\d\d+$/ && slurp_file("/proc/$pid/cmdline") =~ /^postgres: / && kill 'KILL', $pid)
+			{
+				$node->wait_for_log(qr/all server processes terminated; reinitializing|exited with/, $offset);
+				$node->poll_query_until('postgres', 'SELECT true');
+			}
 		}
 	}
 	waitpid $_, 0 for @pids;
