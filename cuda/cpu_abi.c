@@ -2,13 +2,13 @@
  * cpu_abi.c
  *	  The GPU library's contract on the CPU: a stand-in for tests.
  *
- * It has "devices" with some memory and does at once, in the caller's thread, what
- * a GPU would do later: so everything above gpusort_abi.h (jobs, chunks, budgets,
+ * It has "devices" with some memory, and does in the caller's thread what a GPU would
+ * do beside it: so everything above gpusort_abi.h (jobs, chunks, budgets,
  * faults) can be tested on any machine.  It is not meant to be fast.
  *
  * To be strict where a GPU would be silent, device memory is filled with garbage
  * when it is given out, copies and sorts check that they stay inside a block, and
- * an event is done only when it has been asked about once before.
+ * nothing is done before somebody has asked about it (cpu_abi_stream.c).
  *
  * Environment: GPUSORT_CPU_ABI_DEVICES (default 1), GPUSORT_CPU_ABI_MEMORY (MB per
  * device, default 1024), GPUSORT_CPU_ABI_LOST (the number of a device of which no
@@ -19,18 +19,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cpu_abi.h"
 
 #define GARBAGE			0xA5
 #define MAX_DEVICES		8
-
-struct GpusortEvent
-{
-	double		time_us;
-	int			asked;
-};
 
 GpusortStatus
 cpu_abi_fail(GpusortError *err, GpusortStatus status, const char *file, int line,
@@ -58,15 +51,6 @@ setting(const char *name, uint64_t otherwise)
 	const char *value = getenv(name);
 
 	return value ? strtoull(value, NULL, 10) : otherwise;
-}
-
-static double
-now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
 }
 
 /* ------------------------------------------------------------------------
@@ -245,116 +229,6 @@ cpu_abi_in_block(const GpusortContext *ctx, const void *p, uint64_t bytes)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------
- * Streams, events, copies
- * ------------------------------------------------------------------------
- */
-static GpusortStatus
-stream_create(GpusortContext *ctx, GpusortStream **out, GpusortError *err)
-{
-	*out = calloc(1, sizeof(**out));
-	if (!*out)
-		FAIL(GPUSORT_NO_MEMORY, "no host memory");
-	(*out)->ctx = ctx;
-	return GPUSORT_OK;
-}
-
-static void
-stream_destroy(GpusortStream *stream)
-{
-	free(stream);
-}
-
-static GpusortStatus
-stream_done(GpusortStream *stream, GpusortError *err)
-{
-	(void) stream;
-	(void) err;
-	return GPUSORT_OK;
-}
-
-static GpusortStatus
-event_create(GpusortContext *ctx, GpusortEvent **out, GpusortError *err)
-{
-	(void) ctx;
-	*out = calloc(1, sizeof(**out));
-	if (!*out)
-		FAIL(GPUSORT_NO_MEMORY, "no host memory");
-	(*out)->asked = 1;
-	return GPUSORT_OK;
-}
-
-static void
-event_destroy(GpusortEvent *event)
-{
-	free(event);
-}
-
-static GpusortStatus
-event_record(GpusortEvent *event, GpusortStream *stream, GpusortError *err)
-{
-	(void) stream;
-	(void) err;
-	event->time_us = now_us();
-	event->asked = 0;
-	return GPUSORT_OK;
-}
-
-static GpusortStatus
-event_poll(GpusortEvent *event, GpusortError *err)
-{
-	(void) err;
-	if (event->asked)
-		return GPUSORT_OK;
-	event->asked = 1;
-	return GPUSORT_NOT_READY;
-}
-
-static GpusortStatus
-event_wait(GpusortEvent *event, GpusortError *err)
-{
-	(void) err;
-	event->asked = 1;
-	return GPUSORT_OK;
-}
-
-static GpusortStatus
-stream_after(GpusortStream *stream, GpusortEvent *event, GpusortError *err)
-{
-	(void) stream;
-	(void) event;
-	(void) err;
-	return GPUSORT_OK;
-}
-
-static GpusortStatus
-event_elapsed(GpusortEvent *from, GpusortEvent *to, double *us, GpusortError *err)
-{
-	(void) err;
-	*us = to->time_us - from->time_us;
-	return GPUSORT_OK;
-}
-
-static GpusortStatus
-copy_in(GpusortStream *stream, void *device_dst, const void *host_src, uint64_t bytes,
-		GpusortError *err)
-{
-	if (!cpu_abi_in_block(stream->ctx, device_dst, bytes))
-		FAIL(GPUSORT_CUDA_ERROR, "copy outside of device memory");
-	memcpy(device_dst, host_src, bytes);
-	return GPUSORT_OK;
-}
-
-static GpusortStatus
-copy_out(GpusortStream *stream, void *host_dst, const void *device_src, uint64_t bytes,
-		 GpusortError *err)
-{
-	if (!cpu_abi_in_block(stream->ctx, device_src, bytes))
-		FAIL(GPUSORT_CUDA_ERROR, "copy outside of device memory");
-	memcpy(host_dst, device_src, bytes);
-	return GPUSORT_OK;
-}
-
 static const GpusortCudaApi api = {
 	GPUSORT_ABI_VERSION,
 	sizeof(GpusortCudaApi),
@@ -369,25 +243,25 @@ static const GpusortCudaApi api = {
 	host_free,
 	host_register,
 	host_unregister,
-	stream_create,
-	stream_destroy,
-	stream_done,
-	stream_done,
-	event_create,
-	event_destroy,
-	event_record,
-	event_poll,
-	event_wait,
-	stream_after,
-	event_elapsed,
-	copy_in,
-	copy_out,
+	cpu_abi_stream_create,
+	cpu_abi_stream_destroy,
+	cpu_abi_stream_poll,
+	cpu_abi_stream_wait,
+	cpu_abi_event_create,
+	cpu_abi_event_destroy,
+	cpu_abi_event_record,
+	cpu_abi_event_poll,
+	cpu_abi_event_wait,
+	cpu_abi_stream_after,
+	cpu_abi_event_elapsed,
+	cpu_abi_copy_in,
+	cpu_abi_copy_out,
 	cpu_abi_algorithm,
 	cpu_abi_sort_scratch,
-	cpu_abi_sort_run,
+	cpu_abi_queue_sort,
 	cpu_abi_gather_scratch,
-	cpu_abi_gather_plan,
-	cpu_abi_gather_rows
+	cpu_abi_wait_gather_plan,
+	cpu_abi_queue_gather
 };
 
 __attribute__((visibility("default")))

@@ -25,9 +25,12 @@ struct GpusortContext
 	Block	   *host;
 };
 
+typedef struct StreamOp StreamOp;
+
 struct GpusortStream
 {
 	GpusortContext *ctx;
+	StreamOp   *ops;			/* still to be done, in order */
 };
 
 /* Fills *err and returns the status. */
@@ -55,5 +58,36 @@ extern GpusortStatus cpu_abi_gather_plan(GpusortStream *stream, const GpusortGat
 extern GpusortStatus cpu_abi_gather_rows(GpusortStream *stream, const GpusortGather *job,
 										 uint64_t first, uint64_t last, void *dst,
 										 GpusortError *err);
+
+/* cpu_abi_stream.c; likewise */
+extern GpusortStatus cpu_abi_stream_create(GpusortContext *ctx, GpusortStream **out,
+										   GpusortError *err);
+extern void cpu_abi_stream_destroy(GpusortStream *stream);
+extern GpusortStatus cpu_abi_stream_poll(GpusortStream *stream, GpusortError *err);
+extern GpusortStatus cpu_abi_stream_wait(GpusortStream *stream, GpusortError *err);
+extern GpusortStatus cpu_abi_event_create(GpusortContext *ctx, GpusortEvent **out,
+										  GpusortError *err);
+extern void cpu_abi_event_destroy(GpusortEvent *event);
+extern GpusortStatus cpu_abi_event_record(GpusortEvent *event, GpusortStream *stream,
+										  GpusortError *err);
+extern GpusortStatus cpu_abi_event_poll(GpusortEvent *event, GpusortError *err);
+extern GpusortStatus cpu_abi_event_wait(GpusortEvent *event, GpusortError *err);
+extern GpusortStatus cpu_abi_stream_after(GpusortStream *stream, GpusortEvent *event,
+										  GpusortError *err);
+extern GpusortStatus cpu_abi_event_elapsed(GpusortEvent *from, GpusortEvent *to, double *us,
+										   GpusortError *err);
+extern GpusortStatus cpu_abi_copy_in(GpusortStream *stream, void *device_dst,
+									 const void *host_src, uint64_t bytes, GpusortError *err);
+extern GpusortStatus cpu_abi_copy_out(GpusortStream *stream, void *host_dst,
+									  const void *device_src, uint64_t bytes,
+									  GpusortError *err);
+extern GpusortStatus cpu_abi_queue_sort(GpusortStream *stream, int32_t algorithm,
+										const GpusortJob *job, GpusortResult *result,
+										GpusortError *err);
+extern GpusortStatus cpu_abi_wait_gather_plan(GpusortStream *stream, const GpusortGather *job,
+											  uint32_t *chunks, GpusortError *err);
+extern GpusortStatus cpu_abi_queue_gather(GpusortStream *stream, const GpusortGather *job,
+										  uint64_t first, uint64_t last, void *dst,
+										  GpusortError *err);
 
 #endif							/* GPUSORT_CPU_ABI_H */

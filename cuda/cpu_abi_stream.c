@@ -1,0 +1,310 @@
+/*
+ * cpu_abi_stream.c
+ *	  The stand-in's streams, events and copies: see cpu_abi.c.
+ *
+ * What is asked of a stream is not done at once but put into its queue, and done
+ * late: when an event behind it has been asked about a few times, or the stream has.
+ * So whoever uses memory again before a copy is through, or reads a result before it
+ * is there, gets wrong rows here as it would from a GPU, only more surely.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cpu_abi.h"
+
+typedef enum OpKind
+{
+	OP_COPY,
+	OP_EVENT,
+	OP_SORT,
+	OP_GATHER
+} OpKind;
+
+struct StreamOp
+{
+	StreamOp   *next;
+	OpKind		kind;
+	void	   *dst;
+	const void *src;
+	uint64_t	bytes;
+	GpusortEvent *event;
+	uint64_t	record;			/* which of the event's */
+	int32_t		algorithm;
+	GpusortJob	sort;
+	const GpusortGather *gather;
+	uint64_t	first;
+	uint64_t	last;
+};
+
+struct GpusortEvent
+{
+	GpusortStream *stream;
+	uint64_t	recorded;		/* times */
+	uint64_t	reached;		/* the last of them that the stream has come to */
+	int			late;			/* to be asked so often until it is looked after */
+	double		time_us;
+};
+
+/* ------------------------------------------------------------------------
+ * The queue
+ * ------------------------------------------------------------------------
+ */
+static double
+now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+}
+
+static StreamOp *
+add_op(GpusortStream *stream, OpKind kind)
+{
+	StreamOp   *op = calloc(1, sizeof(*op));
+	StreamOp  **link = &stream->ops;
+
+	if (!op)
+		return NULL;
+	op->kind = kind;
+	while (*link)
+		link = &(*link)->next;
+	*link = op;
+	return op;
+}
+
+/* Does the first in the queue. */
+static GpusortStatus
+run_op(GpusortStream *stream, GpusortError *err)
+{
+	StreamOp   *op = stream->ops;
+	GpusortStatus status = GPUSORT_OK;
+
+	stream->ops = op->next;
+	switch (op->kind)
+	{
+		case OP_COPY:
+			memcpy(op->dst, op->src, op->bytes);
+			break;
+		case OP_EVENT:
+			op->event->time_us = now_us();
+			op->event->reached = op->record;
+			break;
+		case OP_SORT:
+			status = cpu_abi_sort_run(stream, op->algorithm, &op->sort, NULL, err);
+			break;
+		case OP_GATHER:
+			status = cpu_abi_gather_rows(stream, op->gather, op->first, op->last, op->dst, err);
+			break;
+	}
+	free(op);
+	return status;
+}
+
+GpusortStatus
+cpu_abi_stream_wait(GpusortStream *stream, GpusortError *err)
+{
+	while (stream->ops)
+	{
+		GpusortStatus status = run_op(stream, err);
+
+		if (status != GPUSORT_OK)
+			return status;
+	}
+	return GPUSORT_OK;
+}
+
+/* ------------------------------------------------------------------------
+ * Streams
+ * ------------------------------------------------------------------------
+ */
+GpusortStatus
+cpu_abi_stream_create(GpusortContext *ctx, GpusortStream **out, GpusortError *err)
+{
+	*out = calloc(1, sizeof(**out));
+	if (!*out)
+		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	(*out)->ctx = ctx;
+	return GPUSORT_OK;
+}
+
+void
+cpu_abi_stream_destroy(GpusortStream *stream)
+{
+	while (stream->ops)
+	{
+		StreamOp   *op = stream->ops;
+
+		stream->ops = op->next;
+		free(op);
+	}
+	free(stream);
+}
+
+/* Each time it is asked it gets on. */
+GpusortStatus
+cpu_abi_stream_poll(GpusortStream *stream, GpusortError *err)
+{
+	GpusortStatus status;
+
+	if (!stream->ops)
+		return GPUSORT_OK;
+	status = run_op(stream, err);
+	return status == GPUSORT_OK ? GPUSORT_NOT_READY : status;
+}
+
+/* ------------------------------------------------------------------------
+ * Events
+ * ------------------------------------------------------------------------
+ */
+GpusortStatus
+cpu_abi_event_create(GpusortContext *ctx, GpusortEvent **out, GpusortError *err)
+{
+	(void) ctx;
+	*out = calloc(1, sizeof(**out));
+	if (!*out)
+		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	return GPUSORT_OK;
+}
+
+void
+cpu_abi_event_destroy(GpusortEvent *event)
+{
+	free(event);
+}
+
+GpusortStatus
+cpu_abi_event_record(GpusortEvent *event, GpusortStream *stream, GpusortError *err)
+{
+	static unsigned records = 0;
+	StreamOp   *op = add_op(stream, OP_EVENT);
+
+	if (!op)
+		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	op->event = event;
+	op->record = ++event->recorded;
+	event->stream = stream;
+	event->late = 1 + (int) (records++ % 4);
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+cpu_abi_event_wait(GpusortEvent *event, GpusortError *err)
+{
+	while (event->reached != event->recorded)
+	{
+		GpusortStatus status;
+
+		if (!event->stream->ops)
+			FAIL(GPUSORT_CUDA_ERROR, "work before the event has failed");
+		status = run_op(event->stream, err);
+		if (status != GPUSORT_OK)
+			return status;
+	}
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+cpu_abi_event_poll(GpusortEvent *event, GpusortError *err)
+{
+	if (event->reached != event->recorded && event->late-- > 0)
+		return GPUSORT_NOT_READY;
+	return cpu_abi_event_wait(event, err);
+}
+
+GpusortStatus
+cpu_abi_stream_after(GpusortStream *stream, GpusortEvent *event, GpusortError *err)
+{
+	(void) stream;
+	return cpu_abi_event_wait(event, err);
+}
+
+GpusortStatus
+cpu_abi_event_elapsed(GpusortEvent *from, GpusortEvent *to, double *us, GpusortError *err)
+{
+	if (from->reached != from->recorded || to->reached != to->recorded)
+		FAIL(GPUSORT_CUDA_ERROR, "an event is not reached yet");
+	*us = to->time_us - from->time_us;
+	return GPUSORT_OK;
+}
+
+/* ------------------------------------------------------------------------
+ * Work
+ * ------------------------------------------------------------------------
+ */
+static GpusortStatus
+queue_copy(GpusortStream *stream, void *dst, const void *src, const void *device, uint64_t bytes,
+		   GpusortError *err)
+{
+	StreamOp   *op;
+
+	if (!cpu_abi_in_block(stream->ctx, device, bytes))
+		FAIL(GPUSORT_CUDA_ERROR, "copy outside of device memory");
+	op = add_op(stream, OP_COPY);
+	if (!op)
+		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	op->dst = dst;
+	op->src = src;
+	op->bytes = bytes;
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+cpu_abi_copy_in(GpusortStream *stream, void *device_dst, const void *host_src, uint64_t bytes,
+				GpusortError *err)
+{
+	return queue_copy(stream, device_dst, host_src, device_dst, bytes, err);
+}
+
+GpusortStatus
+cpu_abi_copy_out(GpusortStream *stream, void *host_dst, const void *device_src, uint64_t bytes,
+				 GpusortError *err)
+{
+	return queue_copy(stream, host_dst, device_src, device_src, bytes, err);
+}
+
+GpusortStatus
+cpu_abi_queue_sort(GpusortStream *stream, int32_t algorithm, const GpusortJob *job,
+				   GpusortResult *result, GpusortError *err)
+{
+	GpusortStatus status;
+	StreamOp   *op;
+
+	if (result)
+	{
+		status = cpu_abi_stream_wait(stream, err);
+		return status != GPUSORT_OK ? status :
+			cpu_abi_sort_run(stream, algorithm, job, result, err);
+	}
+	op = add_op(stream, OP_SORT);
+	if (!op)
+		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	op->algorithm = algorithm;
+	op->sort = *job;
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+cpu_abi_wait_gather_plan(GpusortStream *stream, const GpusortGather *job, uint32_t *chunks,
+						 GpusortError *err)
+{
+	GpusortStatus status = cpu_abi_stream_wait(stream, err);
+
+	return status != GPUSORT_OK ? status : cpu_abi_gather_plan(stream, job, chunks, err);
+}
+
+GpusortStatus
+cpu_abi_queue_gather(GpusortStream *stream, const GpusortGather *job, uint64_t first,
+					 uint64_t last, void *dst, GpusortError *err)
+{
+	StreamOp   *op = add_op(stream, OP_GATHER);
+
+	if (!op)
+		FAIL(GPUSORT_NO_MEMORY, "no host memory");
+	op->gather = job;
+	op->first = first;
+	op->last = last;
+	op->dst = dst;
+	return GPUSORT_OK;
+}
