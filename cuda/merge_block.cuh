@@ -403,8 +403,9 @@ seam_overlap(const K *keys, uint32_t n, uint32_t tile, uint32_t seam,
 
 /*
  * A thread per tile but the first looks at the seam before it, and whether what
- * must move there keeps clear of the seam behind.  If that holds everywhere, merging
- * across each seam by itself completes the sort.
+ * must move there keeps clear of the seam behind, by one key at least: that key is
+ * not less than any before it nor greater than any behind.  If that holds everywhere,
+ * merging across each seam by itself completes the sort.
  */
 template <class K>
 __global__ void __launch_bounds__(MERGE_THREADS)
@@ -418,13 +419,18 @@ look_at_seams_kernel(const K *keys, uint32_t n, uint32_t tile, uint32_t tiles,
 	{
 		uint32_t	left,
 					right,
-					next_left = 0,
+					next_left,
 					next_right;
+		bool		far;
 
 		seam_overlap(keys, n, tile, seam, bits, &left, &right);
+		far = left + right > merge_share<K>();
 		if (seam + 1 < tiles)
+		{
 			seam_overlap(keys, n, tile, seam + 1, bits, &next_left, &next_right);
-		if (left + right > merge_share<K>() || right + next_left > tile)
+			far |= right + next_left >= tile;
+		}
+		if (far)
 			atomicOr(&state->far, 1);
 		if (left + right > 0)
 			atomicAdd(&state->overlaps, 1);
