@@ -69,7 +69,7 @@ SQL
 # EXPLAIN tells of the leader's sort, and of none where the leader has none
 my $explain = 'EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM t ORDER BY k';
 # if workers come, they may have taken all pages before the leader looks
-like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain"), qr/^ *Sort Method: cpu \w+  /m, 'EXPLAIN ANALYZE with the leader');
+like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain"), qr/^ *Sort Method: [cg]pu \w+  /m, 'EXPLAIN ANALYZE with the leader');
 my $none = $node->safe_psql('postgres', "SET parallel_leader_participation = off; $explain");
 like($none, qr/Custom Scan \(GpuSort\) \(actual .* loops=2\)/, 'EXPLAIN ANALYZE without the leader');
 note $none;
