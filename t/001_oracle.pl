@@ -97,7 +97,7 @@ for my $round (1 .. $rounds)
 	}
 	# whatever sorts, however many help, whether it is checked
 	my $settings = sprintf "SET gpusort.algorithm = '%s'; SET gpusort.threads = %d; SET gpusort.verify = %s;\n",
-	  pick('auto', @algorithms), pick(1, 1, 2, 3), pick('on', 'off');
+	  pick('auto', @algorithms), $n >= 65536 ? pick(1, 2, 3, 5) : pick(1, 1, 2, 3), pick('on', 'off');
 	my $sql = $settings . sprintf("SELECT setseed(%.6f);\n", rand) . "$table;\nANALYZE o;\n"
 	  . join('', map { "SET work_mem = '$_->[0]';\nSELECT nodes || ' ' || rows || ' ' || result FROM $_->[1];\n" } @checks)
 	  . "DROP TABLE o;\n";

@@ -5,7 +5,8 @@
  * Records lie between sentinels; each result is checked for order, stability
  * and completeness (a checksum over the records).  Without arguments it runs
  * everything, with kernels' names those, and prints one line per kernel; exit
- * status 1 if anything failed.
+ * status 1 if anything failed.  Besides fixed cases there are random ones:
+ * GPUSORT_SEED repeats them, GPUSORT_CASES makes them more.
  */
 #include "../bench/cases.h"
 #include "../bench/distributions.h"
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define SENTINEL_BYTES	128
 #define SENTINEL		0xa5
@@ -40,6 +42,7 @@ typedef struct Area
 static SortTeam *team;			/* of the jobs; NULL for one thread */
 static unsigned long ncases;
 static unsigned long nfailures;
+static uint64_t seed;			/* of the random cases */
 
 static void
 fail(const char *kernel, const SortCase *c, const char *distribution, const char *what)
@@ -239,6 +242,56 @@ test_shapes(const SortKernel *kernel, size_t n)
 			}
 }
 
+/* splitmix64 */
+static uint64_t
+random_below(uint64_t *state, uint64_t limit)
+{
+	uint64_t	z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return (z ^ (z >> 31)) % limit;
+}
+
+/* A size of any magnitude, any bits, any distribution, any team. */
+static void
+test_random(const SortKernel *kernel, int cases)
+{
+	uint64_t	state = seed;
+	int			ndistributions = 0;
+
+	while (distribution_names[ndistributions] != NULL)
+		ndistributions++;
+	for (int i = 0; i < cases; i++)
+	{
+		int			magnitude = 1 + (int) random_below(&state, 18);
+		int			size = 1 + (int) random_below(&state, 6);
+		SortCase	c;
+		int			bits;
+
+		/* more of those that wake a team */
+		if (size > 1 && random_below(&state, 2))
+			magnitude = 17;
+		c.n = random_below(&state, (uint64_t) 1 << magnitude) + (magnitude == 17 ? 65536 : 0);
+		c.format = (SortRecFormat) random_below(&state, 3);
+		c.rids_ascending = random_below(&state, 4) != 0;
+		bits = c.format == SORT_REC_128 ? 128 : 64;
+		c.begin_bit = random_below(&state, 2) ? 0 : (int) random_below(&state, bits);
+		/* a packed record has its rid below the key, or none */
+		if (c.format == SORT_REC_PACKED && c.begin_bit > 0)
+			c.begin_bit = c.rids_ascending ? 18 + (int) random_below(&state, 15) : 32;
+		c.end_bit = random_below(&state, 2) ? bits :
+			c.begin_bit + 1 + (int) random_below(&state, bits - c.begin_bit);
+		team = size > 1 ? sort_thread_team_create(size) : NULL;
+		sort_isa_force((SortIsa) random_below(&state, sort_isa_best() + 1));
+		run_case(kernel, &c, distribution_names[random_below(&state, ndistributions)]);
+		if (team != NULL)
+			sort_thread_team_destroy(team);
+		team = NULL;
+	}
+	sort_isa_force(sort_isa_best());
+}
+
 static bool
 stop_at_zero(void *arg)
 {
@@ -379,6 +432,10 @@ test_registry(void)
 int
 main(int argc, char **argv)
 {
+	const char *seed_given = getenv("GPUSORT_SEED");
+	const char *cases_wanted = getenv("GPUSORT_CASES");
+
+	seed = seed_given && *seed_given ? strtoull(seed_given, NULL, 10) : (uint64_t) time(NULL);
 	test_registry();
 	test_team();
 	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
@@ -418,8 +475,11 @@ main(int argc, char **argv)
 			sort_thread_team_destroy(team);
 			team = NULL;
 		}
+		test_random(*k, cases_wanted && *cases_wanted ? atoi(cases_wanted) : 250);
 		printf("%-14s %lu cases, %lu failures\n", (*k)->name,
 			   ncases - cases, nfailures - failures);
 	}
+	if (nfailures > 0)
+		printf("seed of the random cases: %llu\n", (unsigned long long) seed);
 	return nfailures == 0 ? 0 : 1;
 }

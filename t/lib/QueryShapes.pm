@@ -1,0 +1,354 @@
+# QueryShapes.pm: random statements that sort the rows of ShapeTables.
+#
+# A case is a list of statements whose output is the same whoever sorts: what is
+# ordered is ordered totally, by seq at last, and all that is random is seeded by
+# the caller.  What a case changes it rolls back.
+package QueryShapes;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use ShapeTables;
+
+our @EXPORT = qw(shape_case shape_settings);
+
+# Settings of a case: whatever sorts, in whatever memory, below whatever joins.
+sub shape_settings
+{
+	my (@algorithms) = @_;
+	my %set = (
+		work_mem => pick(qw(64kB 64kB 200kB 1MB 4MB 64MB)),
+		'gpusort.algorithm' => pick('auto', 'auto', @algorithms),
+		'gpusort.threads' => pick(1, 1, 2, 3),
+		'gpusort.verify' => pick(qw(on off off)),
+		enable_hashagg => pick(qw(on off off)),
+		enable_hashjoin => pick(qw(on off off)),
+		enable_nestloop => pick(qw(on off off)),
+		enable_material => pick(qw(on off)),
+		enable_indexscan => pick(qw(on off)),
+		enable_incremental_sort => pick(qw(on off off)),
+		plan_cache_mode => pick(qw(auto force_generic_plan force_custom_plan)));
+
+	if (chance(0.15))
+	{
+		@set{qw(max_parallel_workers_per_gather parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size)} =
+		  (2, 0, 0, 0);
+	}
+	return map { "SET $_ = '$set{$_}';" } sort keys %set;
+}
+
+# What an ORDER BY can have: keys of the table under this alias.
+sub order_keys
+{
+	my ($table, $alias, $count) = @_;
+	my @keys = grep { $_->{key} } @{ $table->{cols} };
+	my @order;
+
+	for (1 .. $count // (chance(0.1) ? 10 + int rand 8 : 1 + int rand 5))
+	{
+		my $col = pick(@keys);
+		my $c = "$alias.$col->{name}";
+		my $type = $col->{type};
+		my $expr = $c;
+
+		$expr = pick("$c / 2", "$c % 7::$type", "-(($c) / 3)", "coalesce($c, 7::$type)") if $type =~ /^int/ && chance(0.25);
+		$expr = pick("$c + 1.0", "abs($c)") if $type =~ /^float/ && chance(0.2);
+		$expr = pick("NOT $c", "$c IS NULL") if $type eq 'bool' && chance(0.3);
+		$expr = pick("$c + 3", "$c\::timestamp") if $type eq 'date' && chance(0.2);
+		$expr = "CASE WHEN $c IS NULL THEN $alias.seq % 3 ELSE 5 END" if chance(0.05);
+		push @order, $expr . pick('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST', ' ASC');
+	}
+	return @order;
+}
+
+# The same with an end to all ties.
+sub total_order
+{
+	my ($table, $alias, $count) = @_;
+	return join ', ', order_keys($table, $alias, $count), "$alias.seq" . pick('', ' DESC');
+}
+
+sub condition
+{
+	my ($table, $other, $alias) = @_;
+	my $n = $table->{n};
+	my $col = pick(@{ $table->{cols} });
+	my $at = int rand($n + 1);
+	my @all = (
+		"$alias.seq % 3 = 1", "$alias.seq > $at", "$alias.$col->{name} IS NOT NULL", "$alias.$col->{name} IS NULL OR $alias.seq < $at",
+		"$alias.$col->{name} = (SELECT $col->{name} FROM $table->{name} ORDER BY seq LIMIT 1 OFFSET $at)",
+		"dear($alias.seq)", "dear($alias.seq) AND random() < 0.7", "random() < 0.5", "sorts($alias.seq) % 2 = 0",
+		"($alias.seq % 2 = 0 OR EXISTS (SELECT 1 FROM $other->{name} x WHERE x.seq = $alias.seq))",
+		"$alias.seq IN (SELECT x.seq FROM $other->{name} x ORDER BY x.seq LIMIT $at)",
+		"$alias.seq = ANY (ARRAY(SELECT x.seq / 2 FROM $other->{name} x))",
+		"$alias.ctid > '(0,3)'", "$alias.ctid::text LIKE '%2)'", "$alias.tableoid <> 0", "$alias.xmin::text <> '0'", "$alias IS NOT NULL OR $alias.seq % 2 = 0",
+		"$alias\::text LIKE '%1%'", "$alias.seq < 0", 'false', "$alias.seq <= (SELECT max(seq) / 2 FROM $other->{name})",
+		"octet_length($alias\::text) % 2 = 0");
+
+	return pick(@all) . (chance(0.2) ? ' AND ' . pick(@all) : '');
+}
+
+sub where { return chance(0.5) ? ' WHERE ' . condition(@_) : '' }
+
+sub outputs
+{
+	my ($table, $other, $alias) = @_;
+	my @names = map { "$alias.$_->{name}" } @{ $table->{cols} };
+	my $some = join ', ', "$alias.seq", grep { chance(0.5) } @names;
+
+	return pick('*', '*', '*', '*', "$alias.*", $alias, $some, $some, $some, "$alias.seq", join(', ', shuffle(@names)),
+		"$alias.ctid, $alias.seq", "$alias.tableoid::regclass, $some", "$some, (SELECT count(*) FROM $other->{name} x WHERE x.seq < $alias.seq)",
+		"md5($alias\::text), $alias.seq + 1", "ROW($some)", "$some, $alias.seq AS again", "sorts($alias.seq), $alias.seq", "$some, NULL, 'const'");
+}
+
+sub limit
+{
+	my ($n) = @_;
+	my $k = pick(0, 1, 2, 10, 40, 700, $n, int rand($n + 1));
+	my $o = pick(0, 1, 5, int rand($n + 1));
+
+	return pick('', '', " LIMIT $k", " LIMIT $k", " LIMIT $k OFFSET $o", " OFFSET $o", " LIMIT NULL", " LIMIT ALL OFFSET $o",
+		" LIMIT (SELECT $k)", " LIMIT (SELECT $k) OFFSET (SELECT $o)", " FETCH FIRST $k ROWS WITH TIES",
+		" LIMIT (random() * 0)::int + $k", " LIMIT abs(-$k)");
+}
+
+# A SELECT in total order.
+sub select_sorted
+{
+	my ($table, $other, %opt) = @_;
+	my $from = $table->{name} . ' t';
+
+	$from = "$table->{name} AS t TABLESAMPLE BERNOULLI (60) REPEATABLE (7)" if chance(0.03) && !$opt{plain};
+	return 'SELECT ' . ($opt{out} // outputs($table, $other, 't')) . " FROM $from" . where($table, $other, 't')
+	  . ' ORDER BY ' . total_order($table, 't') . ($opt{limit} // limit($table->{n}));
+}
+
+sub join_of
+{
+	my ($a, $b) = @_;
+	my $kind = pick('JOIN', 'LEFT JOIN', 'RIGHT JOIN', 'FULL JOIN');
+	my $by = pick('x.seq = y.seq', 'x.seq % 10 = y.seq % 10', 'x.seq / 3 = y.seq / 3', 'x.seq / 3 = y.seq / 3 AND x.seq % 2 = y.seq % 2');
+	my @pairs;
+
+	for my $p (grep { $_->{key} } @{ $a->{cols} })
+	{
+		push @pairs, map { "x.$p->{name} = y.$_->{name}" }
+		  grep { $_->{key} && ($_->{type} eq $p->{type} || ($_->{type} =~ /^int/ && $p->{type} =~ /^int/)) } @{ $b->{cols} };
+	}
+	$by = pick(@pairs) if @pairs && chance(0.4);
+	return "(SELECT * FROM $a->{name} ORDER BY seq LIMIT 150) x $kind (SELECT * FROM $b->{name} ORDER BY seq DESC LIMIT 150) y ON $by"
+	  if chance(0.3);
+	return "(SELECT * FROM $a->{name} WHERE seq % 4 <> 2 AND seq < 400) x $kind (SELECT * FROM $b->{name} WHERE seq < 300) y ON $by";
+}
+
+sub frame
+{
+	return pick('', ' ROWS BETWEEN 3 PRECEDING AND 2 FOLLOWING', ' ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING',
+		' RANGE UNBOUNDED PRECEDING', ' GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW', ' ROWS BETWEEN CURRENT ROW AND 5 FOLLOWING EXCLUDE CURRENT ROW');
+}
+
+sub fetches
+{
+	my @how = ('FETCH 1', 'FETCH 7', 'FETCH ALL', 'FETCH 0', 'MOVE 11', 'FETCH FIRST', 'FETCH RELATIVE 2', 'FETCH NEXT', 'FETCH FORWARD 300');
+	my @back = ('FETCH BACKWARD 3', 'FETCH PRIOR', 'FETCH LAST', 'FETCH ABSOLUTE 5', 'FETCH ABSOLUTE -2', 'FETCH BACKWARD ALL', 'MOVE BACKWARD 4', 'FETCH RELATIVE -3', 'MOVE LAST', 'FETCH ABSOLUTE 0');
+	my ($scroll) = @_;
+
+	@how = ('FETCH 1', 'FETCH 7', 'FETCH 60', 'MOVE 11', 'FETCH NEXT', 'FETCH FORWARD 300') if !$scroll;
+	return map { pick(@how, $scroll ? @back : ()) . ' FROM c;' } 1 .. 2 + int rand 7;
+}
+
+# The kinds of cases: name => statements.
+my %cases = (
+	plain => sub { my ($t, $o) = @_; (select_sorted($t, $o) . ';') },
+	explain => sub {
+		my ($t, $o) = @_;
+		# workers do not always take the same share
+		('SET max_parallel_workers_per_gather = 0;', 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' . select_sorted($t, $o) . ';');
+	},
+	stable => sub {
+		my ($t, $o) = @_;
+		my $order = join ', ', order_keys($t, 't');
+		# for the stock Sort, which is not stable, the caller ends the ties
+		('SET enable_indexscan = off; SET max_parallel_workers_per_gather = 0;',
+			"SELECT t.* FROM $t->{name} t" . pick('', ' WHERE t.seq % 3 = 1') . " ORDER BY $order/* in order */;");
+	},
+	keys => sub {
+		my ($t) = @_;
+		my %used;
+		my @order = grep { !/[(%\/+:-]|CASE|NOT|IS/ } order_keys($t, 't');
+		@order = ('t.seq') if !@order;
+		/^(t\.\w+)/ and $used{$1} = 1 for @order;
+		('SELECT ' . join(', ', shuffle(sort keys %used)) . " FROM $t->{name} t ORDER BY " . join(', ', @order) . limit($t->{n}) =~ s/FETCH.*//r . ';');
+	},
+	distinct => sub {
+		my ($t, $o) = @_;
+		my @order = map { s/ (ASC|DESC|NULLS).*//r } order_keys($t, 't', 1 + int rand 3);
+		my %seen;
+		@order = grep { !$seen{$_}++ } @order;
+		my $list = join ', ', @order;
+		(pick("SELECT DISTINCT $list FROM $t->{name} t ORDER BY $list;", "SELECT $list, count(*), min(seq), sum(seq) FROM $t->{name} t GROUP BY $list ORDER BY $list;",
+				"SELECT DISTINCT ON ($list) t.seq, $list FROM $t->{name} t ORDER BY $list, t.seq DESC;",
+				"SELECT count(*) FROM (SELECT DISTINCT $list FROM $t->{name} t" . where($t, $o, 't') . ") s;",
+				"SELECT $list, count(*) FROM $t->{name} t GROUP BY GROUPING SETS (($list), ()) ORDER BY $list, 2;",
+				"SELECT $list, array_agg(t.seq ORDER BY t.seq DESC) FROM $t->{name} t GROUP BY $list HAVING count(*) > 1 ORDER BY $list;"));
+	},
+	window => sub {
+		my ($t, $o) = @_;
+		my $part = (order_keys($t, 't', 1))[0] =~ s/ (ASC|DESC|NULLS).*//r;
+		my $w = '(' . (chance(0.6) ? "PARTITION BY $part " : '') . 'ORDER BY ' . total_order($t, 't', 1 + int rand 3) . frame() . ')';
+		my $f = pick('row_number()', 'lag(t.seq, 2)', 'sum(t.seq)', 'first_value(t.seq)', 'nth_value(t.seq, 3)', 'ntile(4)', 'count(*)', 'last_value(t)');
+		("SELECT t.seq, $f OVER $w FROM $t->{name} t" . where($t, $o, 't') . pick('', ' ORDER BY t.seq', ' ORDER BY 2, 1') =~ s/^$/ ORDER BY 1/r . limit($t->{n}) =~ s/ WITH TIES/ ONLY/r . ';');
+	},
+	joins => sub {
+		my ($t, $o) = @_;
+		my $j = join_of($t, $o);
+		(pick("SELECT x.seq, y.seq FROM $j ORDER BY x.seq, y.seq" . limit(200) . ';',
+				"SELECT count(*), sum(x.seq), sum(y.seq), min(x.seq), max(y.seq) FROM $j;",
+				"SELECT x, y FROM $j ORDER BY x.seq DESC, y.seq NULLS FIRST LIMIT 300;"));
+	},
+	semi => sub {
+		my ($t, $o) = @_;
+		my $not = pick('', 'NOT ');
+		my $by = pick('x.seq = t.seq', 'x.seq = t.seq / 2', 'x.seq % 50 = t.seq % 60', 'x.seq / 3 = t.seq / 3 AND x.seq > 20');
+		("SELECT t.seq FROM $t->{name} t WHERE ${not}EXISTS (SELECT 1 FROM $o->{name} x WHERE $by) ORDER BY " . total_order($t, 't') . limit($t->{n}) . ';');
+	},
+	lateral => sub {
+		my ($t, $o) = @_;
+		my $inner = pick("WHERE x.seq % 7 = t.seq % 7", 'WHERE x.seq > t.seq', '', 'WHERE x.seq <> t.seq');
+		my $lim = pick('LIMIT 3', 'LIMIT t.seq % 4', 'LIMIT 2 OFFSET t.seq % 3', 'OFFSET 5 LIMIT 1', 'LIMIT (SELECT t.seq % 5)', 'LIMIT coalesce(t.seq % 6, 2)');
+		# a worker's sort keeps the first bound it was given, the stock one, too
+		("SET max_parallel_workers_per_gather = 0;",
+			"SELECT t.seq, s.* FROM (SELECT * FROM $t->{name} ORDER BY seq LIMIT 60) t " . pick('JOIN', 'LEFT JOIN')
+			  . " LATERAL (SELECT x.seq AS y FROM $o->{name} x $inner ORDER BY " . total_order($o, 'x', 2) . " $lim) s ON true ORDER BY 1, 2;");
+	},
+	correlated => sub {
+		my ($t, $o) = @_;
+		my $keys = total_order($o, 'x', 2);
+		("SET max_parallel_workers_per_gather = 0;", "SELECT t.seq, " . pick("(SELECT x.seq FROM $o->{name} x WHERE x.seq >= t.seq ORDER BY $keys LIMIT 1)",
+				"ARRAY(SELECT x.seq FROM $o->{name} x WHERE x.seq % 9 = t.seq % 9 ORDER BY $keys LIMIT 5)",
+				"ARRAY(SELECT x.seq FROM $o->{name} x ORDER BY $keys LIMIT 4 OFFSET t.seq % 3)",
+				"(SELECT sum(s.seq) FROM (SELECT x.seq FROM $o->{name} x ORDER BY $keys LIMIT t.seq % 8) s)",
+				"(SELECT count(*) FROM (SELECT x.seq FROM $o->{name} x ORDER BY $keys OFFSET 2) s)")
+			  . " FROM $t->{name} t ORDER BY t.seq LIMIT 40;");
+	},
+	setops => sub {
+		my ($t, $o) = @_;
+		my $op = pick('UNION', 'UNION ALL', 'INTERSECT', 'INTERSECT ALL', 'EXCEPT', 'EXCEPT ALL');
+		my $e = pick('seq', 'seq % 50', 'seq / 3');
+		("SELECT $e AS e FROM $t->{name} $op SELECT $e FROM $o->{name} ORDER BY 1" . limit(50) . ';');
+	},
+	view => sub { my ($t) = @_; ('SELECT ' . pick('seq, src', 'seq', 'v.*, v') . ' FROM vu v' . pick('', ' WHERE seq % 2 = 0') . ' ORDER BY seq' . pick('', ' DESC') . ', src' . limit($t->{n}) . ';') },
+	cte => sub {
+		my ($t, $o) = @_;
+		my $q = select_sorted($t, $o, out => 't.seq', limit => pick('', ' LIMIT 50'));
+		(pick("WITH c AS MATERIALIZED ($q) SELECT a.seq, b.seq FROM c a JOIN c b ON a.seq / 2 = b.seq / 2 ORDER BY 1, 2;",
+				"WITH c AS MATERIALIZED ($q) SELECT seq FROM c UNION ALL SELECT -seq FROM c ORDER BY 1;",
+				"WITH RECURSIVE r(s, d) AS (SELECT seq::int8, 0 FROM (SELECT seq FROM $t->{name} ORDER BY seq LIMIT 5) z UNION ALL "
+				  . "SELECT y.seq, r.d + 1 FROM r CROSS JOIN LATERAL (SELECT x.seq::int8 FROM $o->{name} x WHERE x.seq > r.s ORDER BY "
+				  . total_order($o, 'x', 1) . " LIMIT 2) y WHERE r.d < 4) SELECT * FROM r ORDER BY s, d;"));
+	},
+	cursor => sub {
+		my ($t, $o) = @_;
+		my $scroll = chance(0.6);
+		my $kind = $scroll ? 'SCROLL' : pick('', 'NO SCROLL', 'NO SCROLL');
+		my $q = select_sorted($t, $o);
+		my $hold = $kind ne '' && chance(0.2);
+		$kind = 'NO SCROLL' if $kind eq '' && chance(0.5);
+		my @steps = map { chance(0.25) ? ($_, 'SAVEPOINT s;', fetches($scroll), pick('ROLLBACK TO s;', 'RELEASE s;')) : $_ } fetches($scroll);
+		('BEGIN;', "DECLARE c $kind CURSOR " . ($hold ? 'WITH HOLD ' : '') . "FOR $q;", @steps,
+			(!$hold && chance(0.3) ? ("DELETE FROM $t->{name} WHERE seq % 2 = 0;", "UPDATE $t->{name} SET seq = seq WHERE seq % 3 = 0;", fetches($scroll)) : ()),
+			$hold ? ('COMMIT;', fetches($scroll), pick('CLOSE c;', 'CLOSE ALL;')) : pick('ROLLBACK;', 'CLOSE c; ROLLBACK;', 'COMMIT;') =~ s/COMMIT/ROLLBACK/r);
+	},
+	prepared => sub {
+		my ($t, $o) = @_;
+		my $at = int rand $t->{n} + 1;
+		my $q = "SELECT t.seq FROM $t->{name} t WHERE t.seq > \$1 ORDER BY " . total_order($t, 't') . ' LIMIT $2 OFFSET $3';
+		("PREPARE p(int8, int8, int8) AS $q;", (map { "EXECUTE p(" . int(rand $t->{n}) . ', ' . pick(0, 1, 3, 'NULL', 50, 2000) . ', ' . pick(0, 2, 'NULL') . ');' } 1 .. 3 + int rand 5),
+			'EXECUTE p(0, -1, 0);', 'DEALLOCATE p;');
+	},
+	plpgsql => sub {
+		my ($t, $o) = @_;
+		my $q = select_sorted($t, $o, out => 't.seq');
+		my $exit = pick(0, 1, 3, 49, 50, 51, 100000);
+		(<<SQL);
+DO \$do\$
+DECLARE r record; n int := 0; s int8 := 0;
+BEGIN
+	FOR r IN $q LOOP
+		n := n + 1;
+		BEGIN
+			s := (s * 31 + r.seq) % 1000000007;
+			IF n % 5 = 2 THEN RAISE EXCEPTION 'thrown'; END IF;
+		EXCEPTION WHEN raise_exception THEN s := s + 1;
+		END;
+		EXIT WHEN n > $exit;
+	END LOOP;
+	RAISE NOTICE 'rows %, sum %', n, s;
+END \$do\$;
+SQL
+	},
+	write => sub {
+		my ($t, $o) = @_;
+		my $q = select_sorted($t, $o, out => 't.seq', limit => pick('', '', ' LIMIT 100'));
+		my $name = $t->{name};
+		('BEGIN;', pick("CREATE TEMP TABLE made AS $q; SELECT * FROM made;",
+				"CREATE TEMP TABLE made (id serial, seq int8); INSERT INTO made (seq) $q RETURNING id, seq; SELECT * FROM made ORDER BY id;",
+				"UPDATE $name u SET seq = u.seq FROM (SELECT seq FROM $o->{name} ORDER BY seq LIMIT 300) y WHERE u.seq = y.seq; SELECT count(*) FROM $name;",
+				"DELETE FROM $name WHERE seq IN ($q); SELECT count(*), sum(seq) FROM $name;",
+				"INSERT INTO $name (seq) $q; SELECT count(*), sum(seq) FROM $name;",
+				"MERGE INTO $name u USING (SELECT DISTINCT seq FROM $o->{name}) s ON u.seq = s.seq WHEN MATCHED AND s.seq % 2 = 0 THEN DELETE "
+				  . "WHEN MATCHED THEN UPDATE SET seq = u.seq WHEN NOT MATCHED THEN INSERT (seq) VALUES (s.seq); SELECT count(*), sum(seq) FROM $name;",
+				"WITH d AS (DELETE FROM $name WHERE seq % 4 = 0 RETURNING *) SELECT seq FROM d ORDER BY seq;"), 'ROLLBACK;');
+	},
+	locks => sub {
+		my ($t, $o) = @_;
+		my $q = 'SELECT t.seq, t FROM ' . $t->{name} . ' t' . where($t, $o, 't') . ' ORDER BY ' . total_order($t, 't') . pick('', ' LIMIT 20', ' LIMIT 5 OFFSET 2');
+		('BEGIN;', "$q FOR " . pick('UPDATE', 'SHARE', 'NO KEY UPDATE', 'KEY SHARE SKIP LOCKED', 'UPDATE NOWAIT') . ';', 'ROLLBACK;');
+	},
+	copy => sub { my ($t, $o) = @_; ('COPY (' . select_sorted($t, $o) . ') TO STDOUT;') },
+	# what other sessions and statistics see of it
+	traces => sub {
+		my ($t, $o) = @_;
+		("SET max_parallel_workers_per_gather = 0; SELECT pg_stat_force_next_flush();", "BEGIN ISOLATION LEVEL " . pick('SERIALIZABLE', 'REPEATABLE READ') . ';', select_sorted($t, $o, limit => '', plain => 1) . ';',
+			q(SELECT relname, seq_scan, seq_tup_read, idx_scan, idx_tup_fetch FROM pg_stat_xact_user_tables WHERE seq_tup_read > 0 ORDER BY 1;),
+			q(SELECT locktype, relation::regclass, page, tuple FROM pg_locks WHERE mode = 'SIReadLock' AND pid = pg_backend_pid() ORDER BY locktype, relation, page, tuple;), 'ROLLBACK;');
+	},
+	# rows that do not come from a table
+	sources => sub {
+		my ($t, $o) = @_;
+		my $n = $t->{n};
+		my $from = pick("(SELECT i AS k, i % 7 AS m, i AS seq FROM generate_series(1, $n) i) s",
+			"(SELECT seq % 9 AS k, seq, array_append(ARRAY[seq], seq + 1) AS m FROM $t->{name} OFFSET 0) s",
+			"(SELECT seq % 9 AS k, seq, array_append(ARRAY[seq], seq + 1) AS m FROM $t->{name}) s",
+			"(SELECT count(*) AS k, seq % 50 AS seq, array_agg(seq ORDER BY seq) AS m FROM $t->{name} GROUP BY 2) s",
+			"(SELECT x % 3 AS k, x AS seq, y AS m FROM unnest(ARRAY(SELECT seq FROM $t->{name}), ARRAY[1, 2, NULL]) u(x, y)) s",
+			"(SELECT * FROM (VALUES (1, 2, 'a'), (3, 1, 'b'), (1, 1, NULL), (NULL, 9, 'c'), (2, 7, 'd')) v(k, seq, m)) s",
+			"(SELECT 1 AS k, seq, t AS m FROM $t->{name} t UNION ALL SELECT seq % 2, -seq, NULL FROM $t->{name}) s",
+			"(SELECT seq % 5 AS k, seq, md5(seq::text) AS m FROM $t->{name} UNION ALL SELECT seq, -seq, NULL FROM $o->{name} WHERE seq % 2 = 0) s",
+			"(SELECT seq % 5 AS k, seq, generate_series(1, 3) AS m FROM $t->{name}) s",
+			"(SELECT seq % 5 AS k, seq, lag(seq, 2) OVER (ORDER BY seq) AS m FROM $t->{name}) s");
+		('SELECT ' . pick('*', 's', 'seq', 'm, seq, m') . " FROM $from WHERE " . pick('true', 'seq % 4 <> 1', 'k > 0') . ' ORDER BY k' . pick('', ' DESC', ' NULLS FIRST')
+			  . ', seq' . pick('', ' DESC') . ($from =~ /generate_series\(1, 3/ ? ', m' : '') . limit($n) . ';');
+	},
+	nested => sub {
+		my ($t, $o) = @_;
+		my $q = select_sorted($t, $o, out => 't.seq', limit => pick(' LIMIT 200', ' OFFSET 3', ' LIMIT 30 OFFSET 30'));
+		(pick("SELECT s.seq FROM ($q) s ORDER BY s.seq % 10, s.seq LIMIT 20;", "SELECT s.seq, row_number() OVER () FROM ($q) s;",
+				"SELECT sum(s.seq), count(*) FROM ($q) s;", "SELECT * FROM ($q) s WHERE s.seq % 2 = 0 LIMIT 10;",
+				"SELECT string_agg(s.seq::text, ',') FROM ($q) s;", "SELECT * FROM ($q) a, generate_series(1, 2) g;",
+				"SELECT generate_series(1, 2), s.seq FROM ($q) s LIMIT 15;", "SELECT * FROM ($q) a FULL JOIN ($q) b USING (seq) ORDER BY 1;"));
+	});
+
+# A random case over these tables: its kind and statements.
+sub shape_case
+{
+	my ($tables, $kind) = @_;
+	my ($t, $o) = shuffle(@$tables);
+
+	# a table's rows straight into the sort come in most ways
+	$kind //= pick(sort(keys %cases), ('plain') x 6, 'stable', 'cursor');
+	return ($kind, $cases{$kind}->($t, $o));
+}
+
+1;

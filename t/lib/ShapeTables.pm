@@ -1,0 +1,198 @@
+# ShapeTables.pm: random tables, of all kinds that a scan can meet: with dropped, added,
+# generated, wide and NULL columns, dead and moved rows, partitions and children whose
+# columns stand in another order.
+package ShapeTables;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+
+our @EXPORT = qw(shape_tables pick chance shuffle);
+
+sub pick { return $_[ int rand @_ ] }
+sub chance { return rand() < $_[0] }
+
+# Key columns: type => value, from a random whole number d.
+my %key_types = (
+	int2 => '((d * 7919) % 60000 - 30000)::int2',
+	int4 => '((d * 48271) % 4000000000 - 2000000000)::int4',
+	int8 => 'd * 1000000007 - 5000000000',
+	float4 => q((CASE d WHEN 0 THEN 'NaN' WHEN 1 THEN '-0' WHEN 2 THEN '0' WHEN 3 THEN '-Infinity' ELSE (d - 20) / 3.0 END)::float4),
+	float8 => q((CASE d WHEN 0 THEN 'NaN' WHEN 1 THEN '-0' WHEN 2 THEN '0' WHEN 3 THEN 'Infinity' ELSE (d - 20) / 7.0 END)::float8),
+	bool => '(d % 2 = 1)',
+	'"char"' => q(chr((33 + d % 90)::int)::"char"),
+	oid => '((d * 65537) % 4294967296)::oid',
+	money => '(d - 50)::int::money',
+	date => q('2000-01-01'::date + (d % 100000)::int),
+	time => q('00:00'::time + (d % 86400) * interval '1 second'),
+	timestamp => q('2001-01-01'::timestamp + d * interval '17 minutes'),
+	timestamptz => q('2001-01-01 00:00+00'::timestamptz + d * interval '1 hour'),
+	regclass => '((d * 65537) % 4294967296)::oid::regclass',
+	whole => '(d * 3 - 40)::whole');
+
+# Other columns: type => value, from the row's number i.
+my %pad_types = (
+	text => q(repeat('ab' || i % 10, (i % 9)::int)),
+	name => q(('n' || i % 1000)::name),
+	numeric => '(i * 1.5)::numeric',
+	uuid => q(md5(i::text)::uuid),
+	interval => q(i * interval '1 minute'),
+	'int4[]' => 'ARRAY[i, i + 1, NULL]::int4[]',
+	jsonb => q(jsonb_build_object('i', i, 'x', repeat('y', (i % 50)::int))),
+	'varbit' => q((i % 256)::int::bit(8)::varbit));
+
+sub key_value
+{
+	my ($type, $distinct, $nulls) = @_;
+	my $d = "floor(random() * $distinct)::int8";
+	my $value = $key_types{$type};
+
+	# a value that names d twice means one number
+	if ((() = $value =~ /\bd\b/g) > 1)
+	{
+		$value = "(SELECT $value FROM (SELECT $d AS d OFFSET 0 * i) s)";
+	}
+	else
+	{
+		$value =~ s/\bd\b/$d/;
+	}
+	return $nulls > 0 ? "CASE WHEN random() >= $nulls THEN $value END" : $value;
+}
+
+# Values for the TOAST table: compressed, or as they are.
+my @wide_values = (
+	"CASE WHEN i % 7 = 0 THEN repeat('long ' || i, 2000) ELSE 'w' || i END",
+	"CASE WHEN i % 11 <> 0 THEN (SELECT string_agg(md5((i * 100 + g)::text), '') FROM generate_series(1, 80) g) END");
+
+# Columns: name, type, value, and whether they may be keys.
+sub make_columns
+{
+	my ($n) = @_;
+	my @cols;
+
+	# many keys that hardly tell rows apart are wider than any packed key
+	my $many = chance(0.15);
+	for my $c (1 .. ($many ? 14 : 2 + int rand 5))
+	{
+		my $type = pick(sort keys %key_types);
+		my $distinct = $many ? pick(1, 2, 3) : pick(1, 2, 5, 30, 1000, 100 * $n + 1);
+		push @cols, { name => "k$c", type => $type, key => 1,
+			value => key_value($type, $distinct, pick(0, 0, 0, 0.05, 0.5, 1)) };
+	}
+	for my $c (1 .. (chance(0.5) ? 0 : int rand 4))
+	{
+		my $type = pick(sort keys %pad_types);
+		my $value = $pad_types{$type};
+		$value = "CASE WHEN i % 3 <> 0 THEN $value END" if chance(0.3);
+		push @cols, { name => "v$c", type => $type, value => $value };
+	}
+	push @cols, { name => 'w', type => 'text', value => pick(@wide_values) }
+	  if $n <= 3000 && chance(0.4);
+	return @cols;
+}
+
+sub shuffle
+{
+	my @in = @_;
+	my @out;
+	push @out, splice(@in, int rand @in, 1) while @in;
+	return @out;
+}
+
+sub definition { return join ', ', map { "$_->{name} $_->{type}" } @_ }
+sub names { return join ', ', map { $_->{name} } @_ }
+
+sub fill
+{
+	my ($table, $from, $to, @cols) = @_;
+
+	return sprintf "INSERT INTO %s (%s) SELECT %s FROM generate_series(%d::int8, %d) i;",
+	  $table, names(@cols), join(', ', map { $_->{value} } @cols), $from, $to;
+}
+
+# Statements that make a table, and what is known of it: name, rows, columns.
+sub shape_table
+{
+	my ($name, $n) = @_;
+	my $kind = pick(qw(plain plain plain altered altered temp unlogged sparse partitioned partitioned inherited));
+	my $seq = { name => 'seq', type => pick(qw(int4 int8)), key => 1, value => 'i' };
+	my @cols = shuffle($seq, make_columns($n));
+	my @sql;
+	my $half = int($n / 2);
+
+	if ($kind eq 'partitioned')
+	{
+		my ($a, $b) = (int($n / 3), int($n * 2 / 3));
+		my @other = shuffle(@cols);
+		push @sql, "CREATE TABLE $name (" . definition(@cols) . ") PARTITION BY RANGE (seq);",
+		  "CREATE TABLE ${name}_1 PARTITION OF $name FOR VALUES FROM (MINVALUE) TO ($a);",
+		  "CREATE TABLE ${name}_2 (gone " . pick('text, ', 'int4, ') . definition(@other) . ");",
+		  "ALTER TABLE ${name}_2 DROP COLUMN gone;",
+		  "ALTER TABLE $name ATTACH PARTITION ${name}_2 FOR VALUES FROM ($a) TO ($b);",
+		  "CREATE TABLE ${name}_3 PARTITION OF $name FOR VALUES FROM ($b) TO (MAXVALUE) PARTITION BY LIST (seq);",
+		  "CREATE TABLE ${name}_4 PARTITION OF ${name}_3 DEFAULT;", fill($name, 1, $n, @cols);
+	}
+	elsif ($kind eq 'inherited')
+	{
+		push @sql, "CREATE TABLE $name (" . definition(@cols) . ");",
+		  "CREATE TABLE ${name}_1 (extra text DEFAULT 'x', " . definition(shuffle(@cols)) . ") INHERITS ($name);",
+		  fill($name, 1, $half, @cols), fill("${name}_1", $half + 1, $n, @cols);
+	}
+	elsif ($kind eq 'altered')
+	{
+		my @late = grep { $_->{name} ne 'seq' && chance(0.4) } @cols;
+		my %late = map { $_->{name} => 1 } @late;
+		my @early = grep { !$late{ $_->{name} } } @cols;
+		push @sql, "CREATE TABLE $name (d1 int8 DEFAULT 1, " . definition(@early) . ', d2 ' . pick("text DEFAULT 'gone'", 'int4 DEFAULT 3') . ');',
+		  fill($name, 1, $half, @early), "ALTER TABLE $name DROP COLUMN d1;",
+		  (map { "ALTER TABLE $name ADD COLUMN $_->{name} $_->{type}"
+			  . ($_->{key} && chance(0.5) ? " DEFAULT (" . ($key_types{ $_->{type} } =~ s/\bd\b/5::int8/gr) . ")" : '') . ';' } @late),
+		  fill($name, $half + 1, $n, @early, @late), "ALTER TABLE $name DROP COLUMN d2;";
+		if (chance(0.5))
+		{
+			push @sql, "ALTER TABLE $name ADD COLUMN g int8 GENERATED ALWAYS AS (seq % 10) STORED;";
+			push @late, { name => 'g', type => 'int8', key => 1 };
+		}
+		@cols = (@early, @late);
+	}
+	else
+	{
+		my %how = (plain => '', temp => 'TEMP', unlogged => 'UNLOGGED', sparse => '');
+		push @sql, "CREATE $how{$kind} TABLE $name (" . definition(@cols) . ")"
+		  . ($kind eq 'sparse' ? ' WITH (fillfactor = 10)' : '') . ';', fill($name, 1, $n, @cols);
+	}
+	# rows that are dead, moved, or gone with their pages
+	my $churn = $kind eq 'sparse' ? 1 : rand;
+	push @sql, "UPDATE $name SET seq = seq WHERE seq % 3 = 0;" if $churn > 0.5;
+	push @sql, "DELETE FROM $name WHERE seq % 5 = 1;" if $churn > 0.6;
+	push @sql, "DELETE FROM $name WHERE seq BETWEEN $half AND " . int($n * 0.7) . ';' if $churn > 0.8;
+	push @sql, "VACUUM $name;" if $churn > 0.7 && $kind ne 'temp';
+	push @sql, "CREATE INDEX ON $name (seq);" if chance(0.3);
+	push @sql, "ANALYZE $name;" if chance(0.9);
+	return ({ name => $name, kind => $kind, n => $n, cols => \@cols }, @sql);
+}
+
+# The tables of a round, and the statements that make them.
+sub shape_tables
+{
+	my ($most) = @_;
+	my @tables;
+	my @sql = ('CREATE DOMAIN whole AS int8 CHECK (VALUE > -100);');
+
+	for my $name (qw(ta tb))
+	{
+		my ($table, @make) = shape_table($name, int(40 * ($most / 40) ** rand));
+		push @tables, $table;
+		push @sql, @make;
+	}
+	push @sql, <<'SQL';
+CREATE VIEW vu AS SELECT seq::int8, 1 AS src FROM ta UNION ALL SELECT seq, 2 FROM tb;
+CREATE FUNCTION dear(x int8) RETURNS bool LANGUAGE plpgsql COST 1000 AS 'BEGIN RETURN x % 3 <> 1; END';
+CREATE FUNCTION sorts(x int8) RETURNS int8 LANGUAGE plpgsql AS
+	'BEGIN RETURN (SELECT g FROM generate_series(1, 40) g ORDER BY (g * x) % 41, g LIMIT 1 OFFSET x % 30); END';
+SQL
+	return (\@tables, @sql);
+}
+
+1;
