@@ -133,5 +133,5 @@ $node->stop('fast');
 
 my $log = slurp_file($node->logfile);
 unlike($log, qr/WARNING|TRAP|terminated by signal/, 'no warning in the log');
-is(scalar(temp_files($node)), 0, 'no file is left');
+is(join(' ', temp_files($node)), '', 'no file is left');
 done_testing();

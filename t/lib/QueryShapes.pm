@@ -322,7 +322,7 @@ SQL
 			"(SELECT seq % 9 AS k, seq, array_append(ARRAY[seq], seq + 1) AS m FROM $t->{name} OFFSET 0) s",
 			"(SELECT seq % 9 AS k, seq, array_append(ARRAY[seq], seq + 1) AS m FROM $t->{name}) s",
 			"(SELECT count(*) AS k, seq % 50 AS seq, array_agg(seq ORDER BY seq) AS m FROM $t->{name} GROUP BY 2) s",
-			"(SELECT x % 3 AS k, x AS seq, y AS m FROM unnest(ARRAY(SELECT seq FROM $t->{name}), ARRAY[1, 2, NULL]) u(x, y)) s",
+			"(SELECT x % 3 AS k, x AS seq, y AS m FROM unnest(ARRAY(SELECT seq FROM $t->{name} ORDER BY seq), ARRAY[1, 2, NULL]) u(x, y)) s",
 			"(SELECT * FROM (VALUES (1, 2, 'a'), (3, 1, 'b'), (1, 1, NULL), (NULL, 9, 'c'), (2, 7, 'd')) v(k, seq, m)) s",
 			"(SELECT 1 AS k, seq, t AS m FROM $t->{name} t UNION ALL SELECT seq % 2, -seq, NULL FROM $t->{name}) s",
 			"(SELECT seq % 5 AS k, seq, md5(seq::text) AS m FROM $t->{name} UNION ALL SELECT seq, -seq, NULL FROM $o->{name} WHERE seq % 2 = 0) s",
