@@ -627,9 +627,9 @@ cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t)
 	return error;
 }
 
-/* Like CUB's: by tiles, whose size is the architecture's. */
+/* Like CUB's: by tiles, and by what the device is. */
 size_t
 emulation_scan_bytes(uint64_t n)
 {
-	return (n / (current_device == 0 ? 2048 : 4096) + 33) * 16;
+	return (n / 2048 + 33) * (current_device == 0 ? 32 : 16);
 }
