@@ -68,7 +68,8 @@ sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortJob *job,
 		*why = reason;
 	TRY(status);
 	TRY(gpusort_enter(ctx, err));	/* CUB's sums want what the current device does */
-	*bytes = gpusort_algorithms[algorithm]->scratch(&ctx->traits, job);
+	if (job->n > 1)				/* else it is not asked to run */
+		*bytes = gpusort_algorithms[algorithm]->scratch(&ctx->traits, job);
 	return GPUSORT_OK;
 }
 
