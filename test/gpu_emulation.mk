@@ -46,7 +46,7 @@ emulated-tests: $(EMULATED)/gpu_emulation_test $(EMULATED)/gpu_random_test \
 	$(EMULATED)/gpu_kernel_test $(EMULATED)/gpu_counting_test $(EMULATED)/gpu_gather_test
 
 gpu-emulation-check:
-	@$(MAKE) -s -j$$(nproc) -f test/gpu_emulation.mk emulated-tests
+	@$(MAKE) -s -f test/gpu_emulation.mk emulated-tests
 	$(EMULATED)/gpu_emulation_test
 	$(EMULATED)/gpu_random_test
 	$(EMULATED)/gpu_kernel_test quick
