@@ -372,10 +372,10 @@ for my $how ('go on', 'stop fast', 'stop immediate', 'crash')
 			my $offset = -s $node->logfile;
 			my $pid = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'victim' LIMIT 1");
 
-			# whoever it is, if it has not ended meanwhile
-			if ($pid =~ /^\d\d+$/ && slurp_file("/proc/$pid/cmdline") =~ /^postgres: / && kill 'KILL', $pid)
+			# whoever it is; it may end by itself at any moment
+			if ($pid =~ /^\d\d+$/ && (eval { slurp_file("/proc/$pid/cmdline") } // '') =~ /^postgres: / && kill 'KILL', $pid)
 			{
-				$node->wait_for_log(qr/all server processes terminated; reinitializing|exited with/, $offset);
+				eval { $node->wait_for_log(qr/all server processes terminated; reinitializing|exited with/, $offset) };
 				$node->poll_query_until('postgres', 'SELECT true');
 			}
 		}
