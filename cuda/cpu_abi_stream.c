@@ -74,7 +74,22 @@ add_op(GpusortStream *stream, OpKind kind)
 	return op;
 }
 
-/* Does the first in the queue. */
+static void
+drop_ops(GpusortStream *stream)
+{
+	while (stream->ops)
+	{
+		StreamOp   *op = stream->ops;
+
+		stream->ops = op->next;
+		free(op);
+	}
+}
+
+/*
+ * Does the first in the queue.  If that fails (a sort that is cancelled), nothing of what
+ * is behind it is done: whoever asked takes the stream for idle, and gives its memory away.
+ */
 static GpusortStatus
 run_op(GpusortStream *stream, GpusortError *err)
 {
@@ -99,6 +114,8 @@ run_op(GpusortStream *stream, GpusortError *err)
 			break;
 	}
 	free(op);
+	if (status != GPUSORT_OK)
+		drop_ops(stream);
 	return status;
 }
 
@@ -132,13 +149,7 @@ cpu_abi_stream_create(GpusortContext *ctx, GpusortStream **out, GpusortError *er
 void
 cpu_abi_stream_destroy(GpusortStream *stream)
 {
-	while (stream->ops)
-	{
-		StreamOp   *op = stream->ops;
-
-		stream->ops = op->next;
-		free(op);
-	}
+	drop_ops(stream);
 	free(stream);
 }
 
