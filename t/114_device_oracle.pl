@@ -271,8 +271,24 @@ sub complain
 # ------------------------------------------------------------------------
 my @cases;
 my $bad = 0;
+my ($gpu, $fallbacks) = (0, 0);
+
+sub count_sorts
+{
+	my ($sorts, $failed) = split /\|/, $node->safe_psql('postgres', "SELECT coalesce(sum(sorts), 0), coalesce(sum(fallbacks), 0) FROM gpusort_stat WHERE algorithm ~ 'gpu'");
+	$gpu += $sorts;
+	$fallbacks += $failed;
+}
+
 for my $round (1 .. $rounds)
 {
+	# faults end the device process, and the pause before the next one grows
+	if ($round % 10 == 0 && $node->safe_psql('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()") ne 't')
+	{
+		count_sorts();
+		$node->restart;
+		device_ready($node, "round $round");
+	}
 	my $case = new_case();
 	my ($timeout, $set) = settings(0.35);
 	my @wrong = run_case($case, $timeout, $set, 0);
@@ -283,7 +299,7 @@ for my $round (1 .. $rounds)
 	complain($case, $set, @wrong);
 }
 is($bad, 0, "one session: $rounds random scripts are right");
-my ($gpu, $fallbacks) = split /\|/, $node->safe_psql('postgres', "SELECT sum(sorts), sum(fallbacks) FROM gpusort_stat WHERE algorithm ~ 'gpu'");
+count_sorts();
 cmp_ok($gpu, '>', $rounds / 20, "one session: $gpu sorts on the device");
 cmp_ok($fallbacks, '>', 0, "one session: $fallbacks faults");
 is(scalar(temp_files($node)), 0, 'one session: no file is left');
