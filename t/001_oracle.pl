@@ -51,8 +51,6 @@ my @shapes = (
 		$f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f },
 	sub { my ($full) = @_; my $v = rand; my $f = $full =~ s/\br\b/$v/gr; $f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f });    # one value
 
-sub pick { return $_[ int rand @_ ] }
-
 sub column
 {
 	my ($name, $type, $n) = @_;

@@ -20,18 +20,7 @@ work_mem = 512MB
 log_min_messages = log
 CONF
 
-sub wait_ready
-{
-	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()"), "$_[0]: the service is ready");
-}
-
-sub nothing_used
-{
-	ok($node->poll_query_until('postgres', "SELECT bool_and(memory_used = 0 AND jobs = 0 AND free_jobs = 64 AND staging_total = staging_free) FROM gpusort_devices()"),
-		"$_[0]: slots, staging and device memory are back");
-}
-
-wait_ready('start');
+device_ready($node, 'start');
 my $rows = 400_000;
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) * 1000003 - 2000000000000000 AS w,
@@ -106,7 +95,7 @@ like(route('SELECT * FROM long ORDER BY k', "SET work_mem = '4MB';"), qr/^rows: 
 like(route('SELECT id, k, w, few, vals, bent, pad FROM t, (SELECT repeat(chr(120), 60) AS pad) p ORDER BY k'), qr/^rows: gpu bucket/, 'many short rows move');
 like(route('SELECT id, k, w FROM t WHERE id <= 3000 ORDER BY k', "SET work_mem = '64kB';"), qr/^host: cpu .*merged$/, 'a small sort that spills stays');
 like(route('SELECT id, k, w FROM t ORDER BY k', "SET work_mem = '64kB';"), qr/^rows: gpu bucket: .*$rows rows, device ready$/, 'a large one moves with its first rows');
-nothing_used('choice');
+device_unused($node, 'choice');
 
 #
 # gpusort_array()
@@ -136,16 +125,16 @@ like($node->safe_psql('postgres', "SELECT try_array(a, 'gpu_counting') FROM arra
 is($node->safe_psql('postgres', "SELECT gpusort_array(array[0, '-0', 'NaN', 1, '-Infinity', '-0', 0]::float8[], 'gpu_bucket')"), '{-Infinity,0,-0,-0,0,1,NaN}', 'gpusort_array(): stable');
 for my $f ('error_sort', 'memory_start')
 {
-	wait_ready($f);
+	device_ready($node, $f);
 	$node->safe_psql('postgres', "SELECT gpusort_array(a, 'gpu_bucket') FROM arrays");
 	my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
 	fails_like($node, "SET gpusort.device_fault = $f; SELECT gpusort_array(a, 'gpu_bucket') FROM arrays WHERE n = 50000", qr/"gpu_bucket" cannot sort this array/, "gpusort_array(): $f");
 	$node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()") if $f =~ /error/;
-	wait_ready($f);
+	device_ready($node, $f);
 }
 # auto does not care: large enough for a GPU, and it fails
 is($node->safe_psql('postgres', "SET gpusort.device_fault = memory_sort; SELECT try_array(array_agg(k), 'auto') FROM t"), 'same', 'gpusort_array(): auto goes on');
-nothing_used('gpusort_array()');
+device_unused($node, 'gpusort_array()');
 
 #
 # Keys go up while rows come in.  Forced, since otherwise many more rows are waited for.
@@ -179,7 +168,7 @@ like(route("$fixed ORDER BY k", "$force SET work_mem = '6MB';"), qr/merged early
 # unforced, from some number of rows on
 like(route('SELECT k FROM t ORDER BY k'), qr/^keys: gpu bucket: .*device ready, keys only early=\d\d\d+$/, 'many keys go up early by themselves');
 like(route('SELECT k FROM t WHERE id < 200000 ORDER BY k'), qr/^keys: gpu bucket: .*keys only$/, 'fewer at the end');
-nothing_used('early');
+device_unused($node, 'early');
 
 #
 # Rows are given out while others are under way; the device fails meanwhile.
@@ -203,7 +192,7 @@ for my $case ([ 'forward', "SELECT *, row_number() OVER () AS n FROM ($fixed ORD
 	my $gated = $name =~ /again/ ? "SELECT count(gate(n, $at)), $sum FROM (SELECT q, row_number() OVER () AS n FROM ($q) q) g (q, n)" : "SELECT count(gate(n, $at)), $sum FROM ($q) q";
 	for my $fails ('no', 'in time', 'and there is another')
 	{
-		wait_ready($name);
+		device_ready($node, $name);
 		my $s = new_session($node);
 		my $offset = -s $node->logfile;
 
@@ -217,29 +206,29 @@ for my $case ([ 'forward', "SELECT *, row_number() OVER () AS n FROM ($fixed ORD
 			my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
 			die "no process" unless $pid =~ /^\d\d+$/;
 			kill 'KILL', $pid;
-			wait_ready($name) if $fails =~ /another/ && $node->poll_query_until('postgres', "SELECT max(process_pid) <> $pid FROM gpusort_devices()");
+			device_ready($node, $name) if $fails =~ /another/ && $node->poll_query_until('postgres', "SELECT max(process_pid) <> $pid FROM gpusort_devices()");
 		}
 		gate_open();
 		is($s->query('SELECT 1'), "$want\n1", "$name: the same rows" . ($fails eq 'no' ? '' : ', of which the CPU sorted the last'));
 		is($s->{stderr}, '', "$name: no error");
 		ok($node->log_contains(qr/goes on without the GPU: the device process ended/, $offset), "$name: the device failed meanwhile") if $fails ne 'no';
 		$s->quit;
-		wait_ready($name);
-		nothing_used($name);
+		device_ready($node, $name);
+		device_unused($node, $name);
 	}
 }
 for my $f ('error_up', 'kill_up', 'error_sort', 'kill_sort', 'error_down', 'kill_down')
 {
 	for my $q ($f =~ /error/ ? () : "$fixed ORDER BY k, id", 'SELECT w, k FROM t ORDER BY w, k')
 	{
-		wait_ready($f);
+		device_ready($node, $f);
 		# a job that goes well makes the next restart quick
 		$node->safe_psql('postgres', "$force SELECT count(*) FROM ($q OFFSET 0) s");
 		my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
 		same($q, "$f", "$force SET gpusort.device_fault = $f;");
 		ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), "$f: a new process");
-		wait_ready($f);
-		nothing_used($f);
+		device_ready($node, $f);
+		device_unused($node, $f);
 	}
 }
 

@@ -19,8 +19,6 @@ my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
 srand($seed);
 note "seed $seed";
 
-sub pick { return $_[ int rand @_ ] }
-
 my $staging = pick(1, 2, 8);
 my $memory = pick(16, 24, 256);
 # the stand-in pretends to have several, and that blocks take more than was asked for

@@ -6,6 +6,7 @@
  */
 #include <vector>
 
+#include "check.cuh"
 #include "gpu_emulation/emulated_test.h"
 
 /* Addresses that dry runs compute with and never use. */
@@ -250,37 +251,29 @@ make_everything(GpusortContext **context, GpusortError *err)
 	int32_t		count;
 	double		us;
 
-#define STEP(call) \
-	do { \
-		GpusortStatus status = (call); \
-		if (status != GPUSORT_OK) \
-			return status; \
-	} while (0)
-
 	*context = NULL;
-	STEP(api->devices(info, 2, &count, err));
+	TRY(api->devices(info, 2, &count, err));
 	if (!info[0].usable || !info[1].usable)
 		return GPUSORT_CUDA_ERROR;	/* their properties: that is told in words */
-	STEP(api->context_create(1, 8 << 20, context, err));
-	STEP(api->stream_create(*context, &streams[0], err));
-	STEP(api->stream_create(*context, &streams[1], err));
-	STEP(api->event_create(*context, &events[0], err));
-	STEP(api->event_create(*context, &events[1], err));
-	STEP(api->device_alloc(*context, 1000, &blocks[0], err));
-	STEP(api->device_alloc(*context, 3 << 20, &blocks[1], err));
-	STEP(api->host_alloc(*context, 1000, &blocks[2], err));
-	STEP(api->host_register(*context, mine, sizeof(mine), err));
-	STEP(api->copy_in(streams[0], blocks[0], mine, 1000, err));
-	STEP(api->copy_out(streams[0], mine, blocks[0], 1000, err));
-	STEP(api->event_record(events[0], streams[0], err));
-	STEP(api->event_record(events[1], streams[0], err));
-	STEP(api->stream_after(streams[1], events[0], err));
-	STEP(api->event_wait(events[0], err));
-	STEP(api->event_poll(events[1], err));
-	STEP(api->event_elapsed(events[0], events[1], &us, err));
-	STEP(api->stream_poll(streams[0], err));
+	TRY(api->context_create(1, 8 << 20, context, err));
+	TRY(api->stream_create(*context, &streams[0], err));
+	TRY(api->stream_create(*context, &streams[1], err));
+	TRY(api->event_create(*context, &events[0], err));
+	TRY(api->event_create(*context, &events[1], err));
+	TRY(api->device_alloc(*context, 1000, &blocks[0], err));
+	TRY(api->device_alloc(*context, 3 << 20, &blocks[1], err));
+	TRY(api->host_alloc(*context, 1000, &blocks[2], err));
+	TRY(api->host_register(*context, mine, sizeof(mine), err));
+	TRY(api->copy_in(streams[0], blocks[0], mine, 1000, err));
+	TRY(api->copy_out(streams[0], mine, blocks[0], 1000, err));
+	TRY(api->event_record(events[0], streams[0], err));
+	TRY(api->event_record(events[1], streams[0], err));
+	TRY(api->stream_after(streams[1], events[0], err));
+	TRY(api->event_wait(events[0], err));
+	TRY(api->event_poll(events[1], err));
+	TRY(api->event_elapsed(events[0], events[1], &us, err));
+	TRY(api->stream_poll(streams[0], err));
 	return api->stream_wait(streams[0], err);
-#undef STEP
 }
 
 static void

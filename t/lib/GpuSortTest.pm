@@ -10,7 +10,10 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused begin_query process_ends new_session no_timeout gate_make gate_shut gate_reached gate_open);
+our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused begin_query process_ends new_session no_timeout gate_make gate_shut gate_reached gate_open pick);
+
+# One of the arguments, by chance.
+sub pick { return $_[ int rand @_ ] }
 
 # A running server with the extension and the functions of sql/setup.sql.
 # Options: preload (default 1), conf (lines of postgresql.conf).

@@ -9,6 +9,7 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use GpuSortTest qw(pick);
 use ShapeTables;
 
 our @EXPORT = qw(shape_case shape_settings);

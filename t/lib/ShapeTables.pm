@@ -7,10 +7,10 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use GpuSortTest qw(pick);
 
-our @EXPORT = qw(shape_tables pick chance shuffle);
+our @EXPORT = qw(shape_tables chance shuffle);
 
-sub pick { return $_[ int rand @_ ] }
 sub chance { return rand() < $_[0] }
 
 # Key columns: type => value, from a random whole number d.

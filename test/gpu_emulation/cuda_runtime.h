@@ -235,59 +235,22 @@ __ldcg(const T *p)
 	return *p;
 }
 
-template <class T> static inline T
-atomicAdd(T *p, std::common_type_t<T> v)
-{
-	T			old = *p;
-
-	*p = old + v;
-	return old;
-}
-
-template <class T> static inline T
-atomicSub(T *p, std::common_type_t<T> v)
-{
-	T			old = *p;
-
-	*p = old - v;
-	return old;
-}
-
-template <class T> static inline T
-atomicOr(T *p, std::common_type_t<T> v)
-{
-	T			old = *p;
-
-	*p = old | v;
-	return old;
-}
-
-template <class T> static inline T
-atomicMin(T *p, std::common_type_t<T> v)
-{
-	T			old = *p;
-
-	*p = min(old, v);
-	return old;
-}
-
-template <class T> static inline T
-atomicMax(T *p, std::common_type_t<T> v)
-{
-	T			old = *p;
-
-	*p = max(old, v);
-	return old;
-}
-
-template <class T> static inline T
-atomicExch(T *p, std::common_type_t<T> v)
-{
-	T			old = *p;
-
-	*p = v;
-	return old;
-}
+/* Blocks run one by one, and threads give way only where they meet. */
+#define EMULATED_ATOMIC(name, result) \
+	template <class T> static inline T \
+	name(T *p, std::common_type_t<T> v) \
+	{ \
+		T			old = *p; \
+		*p = result; \
+		return old; \
+	}
+EMULATED_ATOMIC(atomicAdd, old + v)
+EMULATED_ATOMIC(atomicSub, old - v)
+EMULATED_ATOMIC(atomicOr, old | v)
+EMULATED_ATOMIC(atomicMin, min(old, v))
+EMULATED_ATOMIC(atomicMax, max(old, v))
+EMULATED_ATOMIC(atomicExch, v)
+#undef EMULATED_ATOMIC
 
 /* ------------------------------------------------------------------------
  * The runtime

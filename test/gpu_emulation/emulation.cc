@@ -493,25 +493,38 @@ struct EmulatedEvent
 	int			device;
 };
 
-cudaError_t
-cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+/* A stream or an event of the current device: counted. */
+template <class T> static cudaError_t
+create(T **thing, int &count)
 {
 	cudaError_t error = emulation_call();
 
 	if (error == cudaSuccess)
 	{
-		*stream = new EmulatedStream{current_device};
-		emulation.streams++;
+		*thing = new T{current_device};
+		count++;
 	}
 	return error;
+}
+
+template <class T> static cudaError_t
+destroy(T *thing, int &count)
+{
+	count--;
+	delete thing;
+	return cudaSuccess;
+}
+
+cudaError_t
+cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+{
+	return create(stream, emulation.streams);
 }
 
 cudaError_t
 cudaStreamDestroy(cudaStream_t stream)
 {
-	emulation.streams--;
-	delete stream;
-	return cudaSuccess;
+	return destroy(stream, emulation.streams);
 }
 
 /* A kernel that was not run has not written to the mailbox: the host is told here. */
@@ -542,22 +555,13 @@ cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
 cudaError_t
 cudaEventCreate(cudaEvent_t *event)
 {
-	cudaError_t error = emulation_call();
-
-	if (error == cudaSuccess)
-	{
-		*event = new EmulatedEvent{current_device};
-		emulation.events++;
-	}
-	return error;
+	return create(event, emulation.events);
 }
 
 cudaError_t
 cudaEventDestroy(cudaEvent_t event)
 {
-	emulation.events--;
-	delete event;
-	return cudaSuccess;
+	return destroy(event, emulation.events);
 }
 
 cudaError_t
