@@ -12,7 +12,7 @@ DATA = gpusort--1.0.sql
 MODULE_big = gpusort
 PGFILEDESC = "gpusort - sorts in place of Sort"
 
-OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/plan/*.c src/node/*.c src/key/*.c \
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/plan/*.c src/node/*.c src/sort/*.c src/key/*.c \
 	src/store/*.c src/route/*.c src/kernel/*.c src/device/*.c src/sqlapi/*.c)))
 
 PG_CPPFLAGS = -I$(CURDIR)/src

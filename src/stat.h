@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "node/sorter.h"
+#include "sort/sorter.h"
 
 /* Hooks for shared memory; to be called while libraries are preloaded. */
 extern void gpusort_stat_init(void);

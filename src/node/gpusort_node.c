@@ -15,9 +15,9 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "node/gpusort_node.h"
-#include "node/keys_only.h"
-#include "node/sorter_page.h"
-#include "plan/rerun.h"
+#include "node/rerun.h"
+#include "sort/keys_only.h"
+#include "sort/sorter_page.h"
 #include "stat.h"
 #include "utils/memutils.h"
 

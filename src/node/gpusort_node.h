@@ -9,11 +9,11 @@
 
 #include "compat.h"
 #include "key/keytype.h"
+#include "node/page_scan.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "nodes/plannodes.h"
-#include "node/page_scan.h"
-#include "node/sorter.h"
+#include "sort/sorter.h"
 
 /* custom_private: lists with one element per key column. */
 typedef enum GpuSortPrivate

@@ -13,8 +13,8 @@
 
 #include "device/client.h"
 #include "miscadmin.h"
-#include "node/device_sort.h"
 #include "route/gpu_model.h"
+#include "sort/device_sort.h"
 #include "sqlapi/array_device.h"
 
 /* Is no value there twice?  The range is known and fits gpu_hp1. */

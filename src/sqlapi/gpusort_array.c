@@ -28,6 +28,7 @@
 #include "utils/lsyscache.h"
 
 #include "route/gpu_model.h"
+#include "route/model_store.h"
 #include "route/router.h"
 #include "sqlapi/array_device.h"
 #include "sqlapi/sqlapi.h"

@@ -19,8 +19,8 @@
 #include "device/client.h"
 #include "route/gpu_model.h"
 #include "route/model.h"
+#include "route/model_store.h"
 #include "route/router.h"
-#include "sqlapi/model_store.h"
 #include "sqlapi/sqlapi.h"
 
 PG_FUNCTION_INFO_V1(gpusort_algorithms);

@@ -1,6 +1,6 @@
 /*
  * sqlapi.h
- *	  What the SQL-callable functions share among themselves and with the node.
+ *	  What the SQL-callable functions share.
  */
 #ifndef GPUSORT_SQLAPI_H
 #define GPUSORT_SQLAPI_H
@@ -12,13 +12,6 @@
  * is an error that lists the known ones.
  */
 extern const SortKernel *gpusort_kernel_from_name(const char *name);
-
-/*
- * Makes the model's constants those that gpusort_calibrate() stored last, if it
- * ever ran on this machine.  Called before routing n records: inputs too small
- * for the model return at once, others cost one stat() when nothing changed.
- */
-extern void gpusort_model_refresh(size_t n);
 
 /* The state of the device service, with the reason where there is none. */
 extern const char *gpusort_device_words(void);

@@ -10,8 +10,8 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "node/threads.h"
 #include "settings.h"
+#include "sort/threads.h"
 
 /* Below this many records waking a thread costs more than it brings. */
 #define THREADS_MIN_ROWS	65536

@@ -5,7 +5,7 @@
 #ifndef GPUSORT_VERIFY_H
 #define GPUSORT_VERIFY_H
 
-#include "node/sorter.h"
+#include "sort/sorter.h"
 
 /*
  * Raises an error that says what was found unless the job's result is in order,

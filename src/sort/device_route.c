@@ -18,11 +18,11 @@
 #include <math.h>
 
 #include "device/client.h"
-#include "node/device_sort.h"
 #include "port/pg_bitutils.h"
 #include "route/gpu_model.h"
+#include "route/model_store.h"
 #include "settings.h"
-#include "sqlapi/sqlapi.h"
+#include "sort/device_sort.h"
 #include "stat.h"
 
 /* Pairs of neighbours looked at. */

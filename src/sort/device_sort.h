@@ -7,7 +7,7 @@
 
 #include "device/protocol.h"
 #include "node/page_scan.h"
-#include "node/sorter.h"
+#include "sort/sorter.h"
 
 /* A sort that was told to go to the device waits for room there at most so long. */
 #define DEVICE_FORCED_PATIENCE_US	1e7

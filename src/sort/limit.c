@@ -19,7 +19,7 @@
  */
 #include "postgres.h"
 
-#include "node/limit.h"
+#include "sort/limit.h"
 
 void
 limit_cut(Sorter *sorter)

@@ -26,7 +26,7 @@
  *
  * On error: the rows exist only on the device, so a device that fails takes them
  * with it.  Record mode is therefore used only above plans that can be run again
- * with the same rows in the same order (plan/rerun.c): the sort is then lost
+ * with the same rows in the same order (node/rerun.c): the sort is then lost
  * (sorter->lost), and the node runs its child again and sorts on the CPU,
  * skipping the rows that were given out already.
  *
@@ -39,8 +39,8 @@
 
 #include "common/hashfn.h"
 #include "miscadmin.h"
-#include "node/device_rows.h"
 #include "settings.h"
+#include "sort/device_rows.h"
 
 /* Rows of a sort stay on the host up to this many bytes. */
 #define DEVICE_ROWS_AFTER		((Size) 32 * 1024 * 1024)

@@ -6,8 +6,8 @@
 #define GPUSORT_DEVICE_ROWS_H
 
 #include "device/client.h"
-#include "node/device_layout.h"
-#include "node/device_sort.h"
+#include "key/device_layout.h"
+#include "sort/device_sort.h"
 
 /* A sort whose rows are on the device. */
 typedef struct DeviceRows

@@ -13,7 +13,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "node/verify.h"
+#include "sort/verify.h"
 
 typedef struct VerifyKey
 {

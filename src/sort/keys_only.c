@@ -19,8 +19,8 @@
 
 #include "key/decode.h"
 #include "miscadmin.h"
-#include "node/device_sort.h"
-#include "node/keys_only.h"
+#include "sort/device_sort.h"
+#include "sort/keys_only.h"
 
 bool
 keys_only_possible(TupleDesc desc, const KeyColumn *keys, int nkeys)

@@ -8,6 +8,13 @@
 #include "route/model.h"
 
 /*
+ * Makes the model's constants those that gpusort_calibrate() stored last, if it
+ * ever ran on this machine.  Called before routing n records: inputs too small
+ * for the model return at once, others cost one stat() when nothing changed.
+ */
+extern void gpusort_model_refresh(size_t n);
+
+/*
  * Replaces the stored constants; an error if that fails.  Every backend,
  * this one included, takes them up at its next gpusort_model_refresh().
  */

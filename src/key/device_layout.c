@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "node/device_layout.h"
+#include "key/device_layout.h"
 
 /* All that a column's type can hold. */
 static void

@@ -15,14 +15,14 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "node/device_sort.h"
-#include "node/keys_only.h"
-#include "node/sorter.h"
-#include "node/threads.h"
-#include "node/verify.h"
 #include "port/pg_bitutils.h"
+#include "route/model_store.h"
 #include "settings.h"
-#include "sqlapi/sqlapi.h"
+#include "sort/device_sort.h"
+#include "sort/keys_only.h"
+#include "sort/sorter.h"
+#include "sort/threads.h"
+#include "sort/verify.h"
 
 /* A sample of this many cut keys, this many equal pairs: use the whole key. */
 #define SAMPLE_SIZE			1024

@@ -19,10 +19,10 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "node/device_keys.h"
-#include "node/verify.h"
 #include "route/gpu_model.h"
 #include "settings.h"
+#include "sort/device_keys.h"
+#include "sort/verify.h"
 
 static void
 settle_ties(Sorter *sorter, uint32 *rids, size_t n)

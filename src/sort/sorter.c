@@ -12,10 +12,10 @@
 
 #include "miscadmin.h"
 #include "node/device_pause.h"
-#include "node/device_sort.h"
-#include "node/keys_only.h"
-#include "node/limit.h"
-#include "node/sorter.h"
+#include "sort/device_sort.h"
+#include "sort/keys_only.h"
+#include "sort/limit.h"
+#include "sort/sorter.h"
 #include "utils/memutils.h"
 
 /* Staged rows up to which memory is kept for the node's next execution. */

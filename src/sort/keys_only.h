@@ -5,7 +5,7 @@
 #ifndef GPUSORT_KEYS_ONLY_H
 #define GPUSORT_KEYS_ONLY_H
 
-#include "node/sorter.h"
+#include "sort/sorter.h"
 
 /* Can rows of this kind be made of their sort keys? */
 extern bool keys_only_possible(TupleDesc desc, const KeyColumn *keys, int nkeys);

@@ -9,10 +9,10 @@
  */
 #include "postgres.h"
 
-#include "node/device_sort.h"
-#include "node/limit.h"
-#include "node/sorter.h"
-#include "node/sorter_page.h"
+#include "sort/device_sort.h"
+#include "sort/limit.h"
+#include "sort/sorter.h"
+#include "sort/sorter_page.h"
 
 /* So many rows, already staged, are in. */
 static void

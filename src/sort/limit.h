@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "key/page_keys.h"
-#include "node/sorter.h"
+#include "sort/sorter.h"
 
 /* Staged rows at which a bounded sort throws away what cannot be wanted. */
 static inline size_t

@@ -26,10 +26,8 @@
 #include "miscadmin.h"
 #include "storage/fd.h"
 
-#include "route/model.h"
+#include "route/model_store.h"
 #include "route/router.h"
-#include "sqlapi/model_store.h"
-#include "sqlapi/sqlapi.h"
 
 #define MODEL_FILE		"gpusort.model"
 

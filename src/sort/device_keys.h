@@ -6,8 +6,8 @@
 #define GPUSORT_DEVICE_KEYS_H
 
 #include "device/client.h"
-#include "node/device_layout.h"
-#include "node/device_sort.h"
+#include "key/device_layout.h"
+#include "sort/device_sort.h"
 
 /* Room for the words on what is wrong with a result. */
 #define DEVICE_WHY_SIZE	128

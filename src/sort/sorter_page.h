@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "node/page_scan.h"
-#include "node/sorter.h"
+#include "sort/sorter.h"
 
 /* sorter_put() of all the page's rows. */
 extern void sorter_put_page(Sorter *sorter, PageScan *scan);

@@ -26,9 +26,9 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "node/device_keys.h"
 #include "route/gpu_model.h"
 #include "settings.h"
+#include "sort/device_keys.h"
 
 /* Keys of so many rows are waited for before some are sent. */
 #define STREAM_AFTER_ROWS	((size_t) 1 << 18)

@@ -12,10 +12,10 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "node/rerun.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
-#include "plan/rerun.h"
 
 static bool
 expr_can_rerun(void *expr)

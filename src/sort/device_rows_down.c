@@ -12,9 +12,9 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "node/device_pause.h"
-#include "node/device_rows.h"
 #include "route/gpu_model.h"
 #include "settings.h"
+#include "sort/device_rows.h"
 
 #define ROWS_PER_INTERRUPT_CHECK	4096
 

@@ -15,8 +15,8 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "node/keys_only.h"
-#include "node/sorter.h"
+#include "sort/keys_only.h"
+#include "sort/sorter.h"
 #include "utils/memutils.h"
 
 #define ROWS_PER_INTERRUPT_CHECK	4096
