@@ -1,0 +1,97 @@
+# query_list.pl: the tables and statements of bench/queries.
+#
+# Returns { tables => { NAME => SELECT over generate_series(1, rows) AS i }, sizes, queries => [...] }.  Of a query:
+#
+#	group	shapes, types, memory, limits, plans or short: --group=NAME runs one group
+#	name	as the table of results says it
+#	tables	to be loaded
+#	set		settings beside work_mem, which is --memory's where there is none here
+#	sql		the statement; child: the same without its sort, where there is one such statement
+#	loops	a short statement, run many times in the server
+use strict;
+use warnings;
+
+my %tables = (
+	# (k int4, v int8), 40 bytes a tuple
+	t10 => "SELECT (random() * 4294967295 - 2147483648)::int4 AS k, (random() * 1e18)::int8 AS v",
+	# what tables of business data look like, 130 bytes a tuple
+	w10 => "SELECT i::int8 AS id, random() * 1e6 - 5e5 AS k, md5(random()::text) AS a, 'customer#' || i % 1000 AS b, "
+	  . "timestamptz '2020-01-01' + random() * interval '1000 days' AS c, (random() * 1e6)::numeric(12,2) AS m",
+	pairs => "SELECT (random() * 1000)::int4 AS a, (random() * 4294967295 - 2147483648)::int4 AS b, "
+	  . "timestamptz '2020-01-01' + floor(random() * 1000) * interval '1 day' AS z, (random() * 1e18)::int8 AS v",
+	longs => "SELECT (random() * 1e18)::int8 - 500000000000000000 AS a, (random() * 1e18)::int8 AS b",
+	grown => "SELECT i::int8 AS id, timestamptz '2020-01-01' + i * interval '1 second' AS at, random() AS v",
+	small => "SELECT i AS id, (random() * 4294967295 - 2147483648)::int4 AS k, (random() * 1e18)::int8 AS v",
+	# one key of each type
+	types => "SELECT i::int8 AS id, md5(random()::text) AS t, 'common prefix' || lpad((random() * 1e7)::int::text, 8, '0') AS p, "
+	  . "(random() * 1e9)::numeric(12,2) AS n, gen_random_uuid() AS u, random() * interval '1000 days' AS s, "
+	  . "('10.' || i % 256 || '.' || (random() * 255)::int || '.' || (random() * 255)::int)::inet AS h",
+	dim => "SELECT i - 1 AS id, 'name ' || i AS nm");
+
+# of so many rows, whatever the others have
+my %sizes = (dim => 10000, small => 100);
+
+sub query
+{
+	my ($group, $name, $tables, $sql, $child, %more) = @_;
+	return { group => $group, name => $name, tables => [ split ' ', $tables ], sql => $sql, child => $child, %more };
+}
+
+my @queries = (
+	query('shapes', '(int4 k, int8): all columns BY k', 't10', 'SELECT * FROM t10 ORDER BY k', 'SELECT * FROM t10'),
+	query('shapes', 'wide: all columns BY float8 k', 'w10', 'SELECT * FROM w10 ORDER BY k', 'SELECT * FROM w10'),
+	query('shapes', 'wide: id, k, a, b, c BY k', 'w10', 'SELECT id, k, a, b, c FROM w10 ORDER BY k', 'SELECT id, k, a, b, c FROM w10'),
+	query('shapes', 'wide: a, b BY k', 'w10', 'SELECT a, b FROM w10 ORDER BY k', 'SELECT a, b FROM w10'),
+	query('shapes', 'wide: id, c BY k', 'w10', 'SELECT id, c FROM w10 ORDER BY k', 'SELECT id, c FROM w10'),
+	query('shapes', 'wide: all columns BY c DESC, id', 'w10', 'SELECT * FROM w10 ORDER BY c DESC, id', 'SELECT * FROM w10'),
+	query('shapes', 'wide, expressions: id + 1, upper(b) BY k * 2', 'w10', 'SELECT id + 1, upper(b) FROM w10 ORDER BY k * 2',
+		'SELECT id + 1, upper(b), k * 2 FROM w10'),
+	query('shapes', 'hash join: w.id, d.nm, w.k BY w.k', 'w10 dim',
+		'SELECT w.id, d.nm, w.k FROM w10 w JOIN dim d ON d.id = w.id % 10000 ORDER BY w.k',
+		'SELECT w.id, d.nm, w.k FROM w10 w JOIN dim d ON d.id = w.id % 10000'),
+	query('shapes', 'row_number() OVER (PARTITION BY k % 1000 ORDER BY v)', 't10',
+		'SELECT row_number() OVER (PARTITION BY k % 1000 ORDER BY v) FROM t10', 'SELECT k % 1000, v FROM t10'),
+	query('shapes', 'GROUP BY int4', 't10', 'SELECT k, count(*) FROM t10 GROUP BY k', 'SELECT k FROM t10', set => 'enable_hashagg = off'),
+	query('shapes', 'DISTINCT int8', 't10', 'SELECT DISTINCT v FROM t10', 'SELECT v FROM t10', set => 'enable_hashagg = off'),
+	query('shapes', 'merge join of (int4 k, int8) with itself', 't10', 'SELECT count(*) FROM t10 x JOIN t10 y ON x.k = y.k', undef,
+		set => 'enable_hashjoin = off, enable_nestloop = off, enable_material = off'),
+	query('shapes', 'UNION ALL of two filtered tables BY 1', 't10 pairs',
+		'SELECT k, v FROM t10 WHERE v % 2 = 0 UNION ALL SELECT b, v FROM pairs WHERE v % 2 = 1 ORDER BY 1',
+		'SELECT k, v FROM t10 WHERE v % 2 = 0 UNION ALL SELECT b, v FROM pairs WHERE v % 2 = 1'),
+	query('shapes', 'int4, int4: all columns BY both', 'pairs', 'SELECT * FROM pairs ORDER BY a, b', 'SELECT * FROM pairs'),
+	query('shapes', 'timestamptz DESC, int8', 'pairs', 'SELECT * FROM pairs ORDER BY z DESC, v', 'SELECT * FROM pairs'),
+	query('shapes', 'int8, int8', 'longs', 'SELECT * FROM longs ORDER BY a, b', 'SELECT * FROM longs'),
+	query('shapes', 'int4 alone BY itself', 't10', 'SELECT k FROM t10 ORDER BY k', 'SELECT k FROM t10'),
+	query('shapes', 'in order already: BY a timestamp that grows', 'grown', 'SELECT * FROM grown ORDER BY at', 'SELECT * FROM grown'),
+	query('shapes', 'in reverse: BY a timestamp that grows, DESC', 'grown', 'SELECT * FROM grown ORDER BY at DESC', 'SELECT * FROM grown'),
+
+	query('types', 'random text of 32: all columns', 'w10', 'SELECT * FROM w10 ORDER BY a', 'SELECT * FROM w10'),
+	query('types', 'random text of 32: id, key', 'types', 'SELECT id, t FROM types ORDER BY t', 'SELECT id, t FROM types'),
+	query('types', 'random text of 32, COLLATE "C": id, key', 'types', 'SELECT id, t FROM types ORDER BY t COLLATE "C"', 'SELECT id, t FROM types'),
+	query('types', "'customer#n', 1,000 distinct: id, key", 'w10', 'SELECT id, b FROM w10 ORDER BY b', 'SELECT id, b FROM w10'),
+	query('types', 'text with a common prefix: id, key', 'types', 'SELECT id, p FROM types ORDER BY p', 'SELECT id, p FROM types'),
+	query('types', 'numeric(12,2): id, key', 'types', 'SELECT id, n FROM types ORDER BY n', 'SELECT id, n FROM types'),
+	query('types', 'uuid: id, key', 'types', 'SELECT id, u FROM types ORDER BY u', 'SELECT id, u FROM types'),
+	query('types', 'text, int8', 'w10', 'SELECT id, b FROM w10 ORDER BY b, id', 'SELECT id, b FROM w10'),
+	query('types', 'interval: id, key', 'types', 'SELECT id, s FROM types ORDER BY s', 'SELECT id, s FROM types'),
+	query('types', 'inet: id, key', 'types', 'SELECT id, h FROM types ORDER BY h', 'SELECT id, h FROM types'),
+	query('types', 'text, ICU en_US: id, key', 'types', 'SELECT id, t FROM types ORDER BY t COLLATE "en-US-x-icu"', 'SELECT id, t FROM types'),
+	query('types', 'text LIMIT 100', 'w10', 'SELECT * FROM w10 ORDER BY a LIMIT 100', 'SELECT * FROM w10'),
+	query('types', 'rank() OVER (PARTITION BY text ORDER BY timestamptz)', 'w10',
+		'SELECT rank() OVER (PARTITION BY b ORDER BY c) FROM w10', 'SELECT b, c FROM w10'),
+
+	query('memory', '(int4 k, int8) BY k, work_mem 4 MB', 't10', 'SELECT * FROM t10 ORDER BY k', 'SELECT * FROM t10', set => "work_mem = '4MB'"),
+	query('memory', 'wide BY k, work_mem 4 MB', 'w10', 'SELECT * FROM w10 ORDER BY k', 'SELECT * FROM w10', set => "work_mem = '4MB'"),
+	query('memory', '(int4 k, int8) BY k, work_mem 64 MB', 't10', 'SELECT * FROM t10 ORDER BY k', 'SELECT * FROM t10', set => "work_mem = '64MB'"),
+	query('memory', 'wide BY k, work_mem 64 MB', 'w10', 'SELECT * FROM w10 ORDER BY k', 'SELECT * FROM w10', set => "work_mem = '64MB'"),
+
+	query('limits', '(int4 k, int8) BY k LIMIT 10', 't10', 'SELECT * FROM t10 ORDER BY k LIMIT 10', 'SELECT * FROM t10'),
+	query('limits', 'wide BY k LIMIT 10', 'w10', 'SELECT * FROM w10 ORDER BY k LIMIT 10', 'SELECT * FROM w10'),
+	query('limits', 'wide BY c DESC, id LIMIT 10', 'w10', 'SELECT * FROM w10 ORDER BY c DESC, id LIMIT 10', 'SELECT * FROM w10'),
+	query('limits', 'wide BY k LIMIT 50 OFFSET 100,000', 'w10', 'SELECT * FROM w10 ORDER BY k LIMIT 50 OFFSET 100000', 'SELECT * FROM w10'),
+	query('limits', '(int4 k, int8) BY k LIMIT 100,000', 't10', 'SELECT * FROM t10 ORDER BY k LIMIT 100000', 'SELECT * FROM t10', set => "work_mem = '64MB'"),
+
+	query('short', 'prepared BY k over 100 rows', 'small', 'SELECT * FROM small ORDER BY k', undef, loops => 1, set => "work_mem = '4MB'"),
+	query('short', 'prepared BY k over 10 rows', 'small', 'SELECT * FROM small WHERE id <= 10 ORDER BY k', undef, loops => 1, set => "work_mem = '4MB'"));
+
+return { tables => \%tables, sizes => \%sizes, queries => \@queries };
