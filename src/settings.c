@@ -62,6 +62,7 @@ static const struct config_enum_entry device_fault_options[] = {
 	{"corrupt", DEVICE_FAULT_CORRUPT, false},
 	{"corrupt_size", DEVICE_FAULT_CORRUPT_SIZE, false},
 	{"patient", DEVICE_FAULT_PATIENT, false},
+	{"hold_lock", DEVICE_FAULT_HOLD_LOCK, false},
 	{NULL, 0, false}
 };
 

@@ -34,6 +34,7 @@
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "settings.h"
+#include "utils/wait_event.h"
 
 /* A lost wake-up costs no more than this. */
 #define QUEUE_TIMEOUT_MS		200
@@ -401,10 +402,15 @@ device_leave_queue(void)
 	LWLockRelease(device_shared->lock);
 }
 
+/*
+ * Never waits: a backend may have been killed with the lock, and the server with it.
+ * Whom nobody wakes looks by itself soon.
+ */
 void
 device_wake_queue(void)
 {
-	LWLockAcquire(device_shared->lock, LW_SHARED);
+	if (!LWLockConditionalAcquire(device_shared->lock, LW_SHARED))
+		return;
 	for (int i = 0; i < device_shared->nwaiting; i++)
 		SetLatch(device_shared->queue[i].latch);
 	LWLockRelease(device_shared->lock);
@@ -453,6 +459,15 @@ wait_for_room(const DeviceJobSpec *spec, const Request *request, double patience
 	}
 }
 
+/* A test's order: until we are killed. */
+pg_noreturn static void
+hold_lock(void)
+{
+	pgstat_report_wait_start(queue_wait_event());
+	for (;;)
+		pg_usleep(1000000L);
+}
+
 DeviceSlot *
 device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 			 double patience_us, uint32 *word, RouteDevice *why)
@@ -462,6 +477,8 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 	DeviceSlot *slot;
 
 	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	if (spec->fault == DEVICE_FAULT_HOLD_LOCK)
+		hold_lock();
 	request.devices = devices_for(device_bytes);
 	slot = try_open(spec, &request, device_shared->nwaiting, word, why);
 	if (slot == NULL && devices_for(0) == 0)

@@ -23,7 +23,8 @@
  *					device is through with the slot's memory.  The state's word holds
  *					the generation of the device process for which it was opened;
  *					a job of an older generation is lost.  Then the backend
- *					itself frees the slot, or, if it had closed it, the supervisor.
+ *					itself frees the slot, or, if it had closed it, the supervisor;
+ *					its device memory is free at once.
  *	chunks			A job owns a few chunks of the pinned staging pool as a ring.
  *					On the way up the backend fills chunks and counts "posted",
  *					the process copies and counts "taken".  When all rows are up
@@ -121,7 +122,8 @@ typedef enum DeviceFault
 	DEVICE_FAULT_FREEZE,		/* the process is stuck in a call, likewise */
 	DEVICE_FAULT_CORRUPT,		/* the result is wrong */
 	DEVICE_FAULT_CORRUPT_SIZE,	/* a row of it says that it is longer than memory */
-	DEVICE_FAULT_PATIENT		/* none: waits for room, however long */
+	DEVICE_FAULT_PATIENT,		/* none: waits for room, however long */
+	DEVICE_FAULT_HOLD_LOCK		/* the backend never lets go of the service's lock */
 } DeviceFault;
 
 /*
@@ -301,11 +303,25 @@ typedef struct DeviceShared
 extern DeviceShared *device_shared;
 extern char *device_staging;	/* the pool */
 
-/* What the job in a slot has of its device's budget. */
+/* Is the slot's job one of the device process that there is now? */
+static inline bool
+device_slot_is_current(const DeviceSlot *slot)
+{
+	uint32		word = pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state);
+
+	return device_slot_state(word) != DEVICE_SLOT_FREE &&
+		word >> 2 == pg_atomic_read_u32(&device_shared->generation);
+}
+
+/*
+ * What the job in a slot has of its device's budget.  What it had of a process that
+ * has ended is free memory, though its backend may not have looked yet; only the slot
+ * and its chunks wait for that.
+ */
 static inline uint64
 device_slot_memory(const DeviceSlot *slot)
 {
-	return Max(slot->device_bytes, slot->allocated);
+	return device_slot_is_current(slot) ? Max(slot->device_bytes, slot->allocated) : 0;
 }
 
 static inline char *

@@ -40,7 +40,7 @@ count_use(DeviceUse *use)
 			continue;
 		use->jobs++;
 		use->chunks += slot->nchunks;
-		use->device_jobs[slot->device]++;
+		use->device_jobs[slot->device] += device_slot_is_current(slot);
 		use->device_bytes[slot->device] += device_slot_memory(slot);
 	}
 	LWLockRelease(device_shared->lock);
