@@ -6,17 +6,13 @@
 
 #include "key/decode.h"
 
-bool
-key_decodable(KeyKind kind)
-{
-	return kind != KEY_FLOAT4 && kind != KEY_FLOAT8;
-}
-
-#define DECODE_LOOP(kind) \
-	case kind: \
-		for (int i = 0; i < count; i++) \
-			values[i] = key_datum(kind, flip, ((words[i] >> shift) & mask) + base); \
-		break
+#define DECODE_LOOP(kind, image, type, from_datum, make, back) \
+		case kind: \
+			for (int i = 0; i < count; i++) \
+				values[i] = back((((words[i] >> shift) & mask) + base) ^ flip); \
+			break;
+#define NO_DECODE_LOOP(kind, ...) \
+		case kind: pg_unreachable();
 
 /* The values of a column whose lowest bit is at shift; NULLs are yet to be told. */
 static void
@@ -29,14 +25,7 @@ decode_column(const StageColumn *col, const LayoutColumn *lc, int shift,
 
 	switch (col->kind)
 	{
-			DECODE_LOOP(KEY_INT4);
-			DECODE_LOOP(KEY_INT8);
-			DECODE_LOOP(KEY_INT2);
-			DECODE_LOOP(KEY_UINT4);
-			DECODE_LOOP(KEY_UINT8);
-		case KEY_FLOAT4:
-		case KEY_FLOAT8:
-			pg_unreachable();
+		KEY_KINDS(DECODE_LOOP, NO_DECODE_LOOP, NO_DECODE_LOOP)
 	}
 }
 

@@ -9,30 +9,15 @@
 
 #include "key/pack.h"
 
-/* Is a column's value known from its image?  Not a float's: -0 and NaNs. */
-extern bool key_decodable(KeyKind kind);
-
-/* The datum that key_image() made this image of. */
+/* The datum of a decodable kind that key_image() made this image of. */
 static inline Datum
-key_datum(KeyKind kind, uint64 flip, uint64 image)
+key_datum(KeyKind kind, uint64 flip, uint64 bits)
 {
-	image ^= flip;
 	switch (kind)
 	{
-		case KEY_INT4:
-			return Int32GetDatum((int32) ((uint32) image ^ IMAGE_SIGN32));
-		case KEY_INT8:
-			return Int64GetDatum((int64) (image ^ IMAGE_SIGN64));
-		case KEY_INT2:
-			return Int16GetDatum((int16) (int32) ((uint32) image ^ IMAGE_SIGN32));
-		case KEY_UINT4:
-			/* signed, as fetch_att() would: datums are also compared as words */
-			return Int32GetDatum((int32) (uint32) image);
-		case KEY_UINT8:
-			return CharGetDatum((char) (uint8) image);
-		case KEY_FLOAT4:
-		case KEY_FLOAT8:
-			break;
+#define VALUE_DATUM(kind, image, type, from_datum, make, back)	case kind: return back(bits ^ flip);
+#define NO_DATUM(kind, ...)	case kind: break;
+		KEY_KINDS(VALUE_DATUM, NO_DATUM, NO_DATUM)
 	}
 	pg_unreachable();
 }

@@ -13,6 +13,7 @@ type_range(const StageColumn *col, KeyRange *range)
 	range->min = 0;
 	range->max = col->wide ? PG_UINT64_MAX : PG_UINT32_MAX;
 	range->has_null = col->range.has_null;
+	range->inexact = !key_exact(col->kind);
 }
 
 bool

@@ -4,6 +4,9 @@
  *
  * A column then gets the bits of its type, and a place for NULL where one has been
  * seen or where it costs nothing.  (key/pack.h has the layout of known ranges.)
+ *
+ * Only for kinds whose images are always exact: what makes an image inexact may be
+ * in a row that is yet to come, and the columns behind it have then gone up already.
  */
 #ifndef GPUSORT_DEVICE_LAYOUT_H
 #define GPUSORT_DEVICE_LAYOUT_H
@@ -17,7 +20,7 @@ typedef struct DeviceLayout
 	int			key_width;		/* 32, 64, 128: in which it travels */
 } DeviceLayout;
 
-/* False if 128 bits do not hold the key.  least_width is a key_width. */
+/* False if 128 bits do not hold the key, or an image may be inexact.  least_width is a key_width. */
 extern bool device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width);
 
 /* Has every staged row a place in it, or is there a NULL where none was meant to be? */
@@ -36,8 +39,9 @@ device_row_key(const DeviceLayout *dl, const Stage *stage, const Datum *values,
 			   const bool *isnull, Key128 *key)
 {
 	Key128		acc = 0;
+	bool		inexact;		/* not in such a layout */
 
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < dl->layout.ncols; c++)
 	{
 		const StageColumn *col = &stage->cols[c];
 		const LayoutColumn *lc = &dl->layout.cols[c];
@@ -50,7 +54,7 @@ device_row_key(const DeviceLayout *dl, const Stage *stage, const Datum *values,
 		}
 		else
 			acc = (acc << lc->bits) |
-				((Key128) key_image(col->kind, col->flip, values[col->att]) + lc->add);
+				((Key128) key_image(col, values[col->att], &inexact) + lc->add);
 	}
 	*key = acc;
 	return true;
@@ -62,8 +66,9 @@ device_row_key64(const DeviceLayout *dl, const Stage *stage, const Datum *values
 				 const bool *isnull, uint64 *key)
 {
 	uint64		acc = 0;
+	bool		inexact;
 
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < dl->layout.ncols; c++)
 	{
 		const StageColumn *col = &stage->cols[c];
 		const LayoutColumn *lc = &dl->layout.cols[c];
@@ -76,7 +81,7 @@ device_row_key64(const DeviceLayout *dl, const Stage *stage, const Datum *values
 			v = (uint64) lc->null_value;
 		}
 		else
-			v = key_image(col->kind, col->flip, values[col->att]) + lc->add;
+			v = key_image(col, values[col->att], &inexact) + lc->add;
 		/* a column of 64 bits is the only one */
 		acc = c == 0 ? v : (acc << lc->bits) | v;
 	}

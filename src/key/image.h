@@ -25,6 +25,12 @@
 #define IMAGE_SIGN64	UINT64_C(0x8000000000000000)
 
 static inline uint32_t
+image_uint32(uint32_t v)
+{
+	return v;
+}
+
+static inline uint32_t
 image_int32(int32_t v)
 {
 	return (uint32_t) v ^ IMAGE_SIGN32;

@@ -47,12 +47,12 @@ static const KeyType key_types[] = {
 };
 
 bool
-key_type_lookup(Oid sortop, KeyKind *kind, bool *descending, const char **why)
+key_type_lookup(KeyColumn *key, Oid type, const char **why)
 {
 	Oid			opfamily;
 	Oid			opcintype;
 
-	if (!compat_ordering_op(sortop, &opfamily, &opcintype, descending))
+	if (!compat_ordering_op(key->sortop, &opfamily, &opcintype, &key->descending))
 	{
 		*why = "the operator is not a btree ordering operator";
 		return false;
@@ -61,7 +61,7 @@ key_type_lookup(Oid sortop, KeyKind *kind, bool *descending, const char **why)
 	{
 		if (key_types[i].opfamily == opfamily && key_types[i].type == opcintype)
 		{
-			*kind = key_types[i].kind;
+			key->kind = key_types[i].kind;
 			return true;
 		}
 	}

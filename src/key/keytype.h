@@ -8,18 +8,7 @@
 #include "postgres.h"
 
 #include "access/attnum.h"
-
-/* How a datum becomes an image.  Stored in plans: append only. */
-typedef enum KeyKind
-{
-	KEY_UINT8,					/* bool, "char" */
-	KEY_INT2,
-	KEY_INT4,					/* int4, date */
-	KEY_UINT4,					/* oid */
-	KEY_FLOAT4,
-	KEY_INT8,					/* int8, money, time, timestamp, timestamptz */
-	KEY_FLOAT8
-} KeyKind;
+#include "key/traits.h"
 
 /* One column of the ORDER BY. */
 typedef struct KeyColumn
@@ -33,10 +22,10 @@ typedef struct KeyColumn
 } KeyColumn;
 
 /*
- * Encoding for an ordering operator.  False, and the reason in *why, if the
+ * Encoding for a column of this type by its ordering operator and collation, which
+ * key has: sets its kind and direction.  False, and the reason in *why, if the
  * operator is not one of the default btree ordering of a type we know.
  */
-extern bool key_type_lookup(Oid sortop, KeyKind *kind, bool *descending,
-							const char **why);
+extern bool key_type_lookup(KeyColumn *key, Oid type, const char **why);
 
 #endif							/* GPUSORT_KEYTYPE_H */

@@ -43,9 +43,12 @@ key_stage_ranges(const Stage *stage, KeyRange *ranges)
 void
 key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
 {
-	layout->ncols = stage->ncols;
+	bool		inexact = false;
+
+	layout->ncols = 0;
 	layout->total_bits = 0;
-	for (int c = 0; c < stage->ncols; c++)
+	/* what stands behind the first inexact column must not decide */
+	for (int c = 0; c < stage->ncols && !inexact; c++)
 	{
 		LayoutColumn *lc = &layout->cols[c];
 		const KeyRange *r = &ranges[c];
@@ -55,6 +58,8 @@ key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
 		lc->add = 0;
 		lc->null_value = 0;
 		lc->bits = 0;
+		layout->ncols++;
+		inexact = r->inexact;
 		if (r->min > r->max)
 			continue;			/* nothing, or nothing but NULLs */
 
@@ -71,7 +76,7 @@ key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
 		lc->bits = bit_length(largest);
 		layout->total_bits += lc->bits;
 	}
-	layout->exact = stage->complete && layout->total_bits <= 128;
+	layout->exact = stage->complete && !inexact && layout->total_bits <= 128;
 }
 
 uint64
@@ -340,6 +345,7 @@ pack_row(const Stage *stage, const KeyLayout *layout,
 		 const Datum *values, const bool *isnull)
 {
 	Key128		key = 0;
+	bool		inexact;		/* the layout has reckoned with it */
 	int			room = 128;
 
 	for (int c = 0; c < layout->ncols && room > 0; c++)
@@ -353,8 +359,7 @@ pack_row(const Stage *stage, const KeyLayout *layout,
 		if (isnull[col->att])
 			v = lc->null_value;
 		else
-			v = (Key128) (key_image(col->kind, col->flip, values[col->att]) - lc->base) +
-				lc->add;
+			v = (Key128) (key_image(col, values[col->att], &inexact) - lc->base) + lc->add;
 		if (lc->bits > room)
 			key |= v >> (lc->bits - room);
 		else

@@ -29,7 +29,7 @@ typedef struct LayoutColumn
 /* The key: the columns' values side by side, the first column uppermost. */
 typedef struct KeyLayout
 {
-	int			ncols;
+	int			ncols;			/* of the stage's, up to the first inexact one */
 	int			total_bits;
 	bool		exact;			/* equal keys are equal rows in the ORDER BY */
 	LayoutColumn cols[STAGE_MAX_COLUMNS];

@@ -45,65 +45,39 @@ page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc, const AttrNum
 	}
 }
 
-#define STAGE_LOOP(kind, type) \
-	for (int i = 0; i < count; i++) \
-	{ \
-		type image = (type) key_image_at(kind, flip, data[i] + offset); \
-		min = Min(min, image); \
-		max = Max(max, image); \
-		images[i] = image; \
-	}
-
-#define STAGE_NARROW(kind) \
-	case kind: \
-		STAGE_LOOP(kind, uint32); \
-		break
-
-#define STAGE_WIDE(kind) \
-	case kind: \
-		STAGE_LOOP(kind, uint64); \
-		break
+/* A column of count rows, each at its data, as rows from at on. */
+#define STAGE_LOOP(kind, image_t) \
+		case kind: \
+		{ \
+			image_t    *images = (image_t *) col->images + at; \
+			const image_t flip = (image_t) col->flip; \
+			image_t		min = (image_t) PG_UINT64_MAX; \
+			image_t		max = 0; \
+			for (int i = 0; i < count; i++) \
+			{ \
+				image_t		image = (image_t) key_image_at(col, kind, flip, data[i] + offset, &inexact); \
+				min = Min(min, image); \
+				max = Max(max, image); \
+				images[i] = image; \
+			} \
+			key_range_add(&col->range, min); \
+			key_range_add(&col->range, max); \
+			break; \
+		}
+#define STAGE_VALUES(kind, image, type, from_datum, make, back)	STAGE_LOOP(kind, image)
+#define STAGE_PLACES(kind, image, make, words)	STAGE_LOOP(kind, image)
+#define STAGE_CALLS(kind, image, make, words, exact)	STAGE_LOOP(kind, image)
 
 static void
-stage_narrow(StageColumn *col, size_t at, int offset, const char *const *data, int count)
+stage_column(StageColumn *col, size_t at, int offset, const char *const *data, int count)
 {
-	uint32	   *images = (uint32 *) col->images + at;
-	uint32		flip = (uint32) col->flip;
-	uint32		min = PG_UINT32_MAX;
-	uint32		max = 0;
+	bool		inexact = false;
 
 	switch (col->kind)
 	{
-			STAGE_NARROW(KEY_INT4);
-			STAGE_NARROW(KEY_FLOAT4);
-			STAGE_NARROW(KEY_INT2);
-			STAGE_NARROW(KEY_UINT4);
-			STAGE_NARROW(KEY_UINT8);
-		case KEY_INT8:
-		case KEY_FLOAT8:
-			pg_unreachable();
+		KEY_KINDS(STAGE_VALUES, STAGE_PLACES, STAGE_CALLS)
 	}
-	key_range_add(&col->range, min);
-	key_range_add(&col->range, max);
-}
-
-static void
-stage_wide(StageColumn *col, size_t at, int offset, const char *const *data, int count)
-{
-	uint64	   *images = (uint64 *) col->images + at;
-	uint64		flip = col->flip;
-	uint64		min = PG_UINT64_MAX;
-	uint64		max = 0;
-
-	switch (col->kind)
-	{
-			STAGE_WIDE(KEY_INT8);
-			STAGE_WIDE(KEY_FLOAT8);
-		default:
-			pg_unreachable();
-	}
-	key_range_add(&col->range, min);
-	key_range_add(&col->range, max);
+	col->range.inexact |= inexact;
 }
 
 void
@@ -118,10 +92,7 @@ page_keys_stage(const PageKeys *keys, Stage *stage, size_t at, const char *const
 
 		if (col->nulls != NULL)
 			memset(col->nulls + at, 0, count);
-		if (col->wide)
-			stage_wide(col, at, keys->offset[c], data, count);
-		else
-			stage_narrow(col, at, keys->offset[c], data, count);
+		stage_column(col, at, keys->offset[c], data, count);
 	}
 }
 

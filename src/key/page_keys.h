@@ -60,24 +60,17 @@ page_keys_fixed(const PageKeys *keys, const HeapTupleHeaderData *tuple)
 
 /* key_image() of the value that lies at p. */
 static inline uint64
-key_image_at(KeyKind kind, uint64 flip, const char *p)
+key_image_at(const StageColumn *col, KeyKind kind, uint64 flip, const char *p, bool *inexact)
 {
 	switch (kind)
 	{
-		case KEY_INT4:
-			return (uint32) (image_int32(*(const int32 *) p) ^ flip);
-		case KEY_INT8:
-			return image_int64(*(const int64 *) p) ^ flip;
-		case KEY_FLOAT8:
-			return image_float8(*(const float8 *) p) ^ flip;
-		case KEY_FLOAT4:
-			return (uint32) (image_float4(*(const float4 *) p) ^ flip);
-		case KEY_INT2:
-			return (uint32) (image_int32(*(const int16 *) p) ^ flip);
-		case KEY_UINT4:
-			return (uint32) (*(const uint32 *) p ^ flip);
-		case KEY_UINT8:
-			return (uint32) (*(const uint8 *) p ^ flip);
+#define VALUE_IMAGE_AT(kind, image, type, from_datum, make, back) \
+		case kind: return (image) (make(*(const type *) p) ^ flip);
+#define PLACE_IMAGE_AT(kind, image, make, words) \
+		case kind: return (image) (make(p) ^ flip);
+#define CALL_IMAGE_AT(kind, image, make, words, exact) \
+		case kind: return (image) (make(col, PointerGetDatum(p), inexact) ^ flip);
+		KEY_KINDS(VALUE_IMAGE_AT, PLACE_IMAGE_AT, CALL_IMAGE_AT)
 	}
 	pg_unreachable();
 }

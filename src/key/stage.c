@@ -11,11 +11,26 @@
 
 #define STAGE_FIRST_ROWS	64
 
+static void
+add_column(Stage *stage, const KeyColumn *key, KeyKind kind)
+{
+	StageColumn *col = &stage->cols[stage->ncols++];
+
+	col->kind = kind;
+	col->att = key->attno - 1;
+	col->wide = key_wide(kind);
+	col->nulls_first = key->nulls_first;
+	col->flip = key->descending ? ~UINT64_C(0) : 0;
+	key_range_init(&col->range);
+	stage->row_bytes += col->wide ? sizeof(uint64) : sizeof(uint32);
+}
+
 void
 stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, int nkeys,
 		   bool has_rids)
 {
 	int			bits = 0;
+	bool		exact = true;
 
 	stage->owner = owner;
 	stage->has_rids = has_rids;
@@ -26,21 +41,19 @@ stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, int nkeys,
 
 	for (int k = 0; k < nkeys; k++)
 	{
-		StageColumn *col = &stage->cols[stage->ncols];
+		for (int word = 0; word < key_words(keys[k].kind); word++)
+		{
+			KeyKind		kind = keys[k].kind + word;
 
-		if (bits >= STAGE_MAX_BITS || stage->ncols == STAGE_MAX_COLUMNS)
-			break;
-		col->kind = keys[k].kind;
-		col->att = keys[k].attno - 1;
-		col->wide = (col->kind == KEY_INT8 || col->kind == KEY_FLOAT8);
-		col->nulls_first = keys[k].nulls_first;
-		col->flip = keys[k].descending ? ~UINT64_C(0) : 0;
-		key_range_init(&col->range);
-		bits += col->wide ? 64 : 32;
-		stage->row_bytes += col->wide ? sizeof(uint64) : sizeof(uint32);
-		stage->ncols++;
+			if (bits >= STAGE_MAX_BITS || stage->ncols == STAGE_MAX_COLUMNS)
+				return;
+			add_column(stage, &keys[k], kind);
+			bits += key_wide(kind) ? 64 : 32;
+			exact &= key_exact(kind);
+		}
 	}
-	stage->complete = (stage->ncols == nkeys);
+	stage->complete = true;
+	stage->exact = exact;
 }
 
 void

@@ -2,6 +2,9 @@
  * stage.h
  *	  Sort keys as they come in: one array of images per key column.
  *
+ * An image of 128 bits takes two columns of the stage, one beside the other; both
+ * are NULL where the value is.
+ *
  * While rows arrive nothing is known of the keys' ranges, so the images are
  * staged by column at their natural width (4 or 8 bytes), beside the rows' rids,
  * and each column's smallest and largest image and whether it has a NULL are
@@ -30,6 +33,7 @@ typedef struct KeyRange
 	uint64		min;			/* min > max: no value that is not NULL */
 	uint64		max;
 	bool		has_null;
+	bool		inexact;		/* equal ones may be of different values */
 } KeyRange;
 
 typedef struct StageColumn
@@ -50,6 +54,7 @@ typedef struct Stage
 {
 	int			ncols;
 	bool		complete;		/* every key column is staged */
+	bool		exact;			/* ... and no image is ever inexact */
 	int			last_att;		/* attributes of the input row that are needed */
 	int			row_bytes;		/* staged bytes per row */
 	size_t		n;
@@ -86,6 +91,7 @@ key_range_init(KeyRange *range)
 	range->min = PG_UINT64_MAX;
 	range->max = 0;
 	range->has_null = false;
+	range->inexact = false;
 }
 
 static inline void
@@ -103,28 +109,25 @@ key_range_union(KeyRange *range, const KeyRange *other)
 	range->min = Min(range->min, other->min);
 	range->max = Max(range->max, other->max);
 	range->has_null |= other->has_null;
+	range->inexact |= other->inexact;
 }
 
-/* A datum's image, direction folded in. */
+/*
+ * A datum's image, direction folded in.  Sets *inexact if it is that (traits.h), and
+ * leaves it alone otherwise.
+ */
 static inline uint64
-key_image(KeyKind kind, uint64 flip, Datum datum)
+key_image(const StageColumn *col, Datum datum, bool *inexact)
 {
-	switch (kind)
+	switch (col->kind)
 	{
-		case KEY_INT4:
-			return (uint32) (image_int32(DatumGetInt32(datum)) ^ flip);
-		case KEY_INT8:
-			return image_int64(DatumGetInt64(datum)) ^ flip;
-		case KEY_FLOAT8:
-			return image_float8(DatumGetFloat8(datum)) ^ flip;
-		case KEY_FLOAT4:
-			return (uint32) (image_float4(DatumGetFloat4(datum)) ^ flip);
-		case KEY_INT2:
-			return (uint32) (image_int32(DatumGetInt16(datum)) ^ flip);
-		case KEY_UINT4:
-			return (uint32) (DatumGetUInt32(datum) ^ flip);
-		case KEY_UINT8:
-			return (uint32) (DatumGetUInt8(datum) ^ flip);
+#define VALUE_IMAGE(kind, image, type, from_datum, make, back) \
+		case kind: return (image) (make(from_datum(datum)) ^ col->flip);
+#define PLACE_IMAGE(kind, image, make, words) \
+		case kind: return (image) (make((const char *) DatumGetPointer(datum)) ^ col->flip);
+#define CALL_IMAGE(kind, image, make, words, exact) \
+		case kind: return (image) (make(col, datum, inexact) ^ col->flip);
+		KEY_KINDS(VALUE_IMAGE, PLACE_IMAGE, CALL_IMAGE)
 	}
 	pg_unreachable();
 }
@@ -140,7 +143,7 @@ stage_image(Stage *stage, StageColumn *col, size_t i, Datum value, bool isnull)
 		stage_null(stage, col, i);
 		return;
 	}
-	image = key_image(col->kind, col->flip, value);
+	image = key_image(col, value, &col->range.inexact);
 	key_range_add(&col->range, image);
 	if (col->wide)
 		((uint64 *) col->images)[i] = image;

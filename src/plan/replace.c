@@ -25,6 +25,7 @@
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
+#include "parser/parsetree.h"
 #include "plan/replace.h"
 #include "settings.h"
 
@@ -74,14 +75,15 @@ sort_refusal(Sort *sort, Above above, KeyColumn *keys)
 
 	for (int i = 0; i < sort->numCols; i++)
 	{
+		TargetEntry *tle = get_tle_by_resno(sort->plan.targetlist, sort->sortColIdx[i]);
 		const char *why;
 
-		if (!key_type_lookup(sort->sortOperators[i], &keys[i].kind, &keys[i].descending, &why))
-			return psprintf("sort key %d: %s", i + 1, why);
 		keys[i].attno = sort->sortColIdx[i];
 		keys[i].sortop = sort->sortOperators[i];
 		keys[i].collation = sort->collations[i];
 		keys[i].nulls_first = sort->nullsFirst[i];
+		if (!key_type_lookup(&keys[i], exprType((Node *) tle->expr), &why))
+			return psprintf("sort key %d: %s", i + 1, why);
 	}
 	return NULL;
 }

@@ -120,7 +120,7 @@ device_keys_after(const Sorter *sorter)
 	const char *forced = gpusort_forced_algorithm();
 	const SortKernel *kernel;
 
-	if (sorter->bound > 0 || sorter->report.device_failed || !sorter->stage.complete ||
+	if (sorter->bound > 0 || sorter->report.device_failed || !sorter->stage.exact ||
 		device_state() != ROUTE_DEVICE_READY)
 		return SIZE_MAX;
 	if (forced == NULL)

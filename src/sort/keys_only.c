@@ -10,7 +10,8 @@
  * rows cannot be told apart, so any sort of them is stable.
  *
  * Floats are not decoded (-0 and NaN payloads would be lost), and the columns must
- * fit 128 bits at their natural width, so that the key is always exact.
+ * fit 128 bits at their natural width, so that the key is always exact: only kinds
+ * with exact images are decodable.
  *
  * Memory policy: as any sort's; a run that does not fit is written as rows, so
  * that the merge knows no difference.
@@ -34,7 +35,7 @@ keys_only_possible(TupleDesc desc, const KeyColumn *keys, int nkeys)
 		if (!key_decodable(keys[k].kind))
 			return false;
 		/* one bit more for a NULL */
-		bits += keys[k].kind == KEY_INT8 ? 65 : 33;
+		bits += key_wide(keys[k].kind) ? 65 : 33;
 	}
 	if (bits > 128)
 		return false;

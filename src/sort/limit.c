@@ -10,8 +10,10 @@
  * would sift it down.
  *
  * An equal row is behind the threshold too, because it came later: stability
- * comes for free.  Only if not all key columns are staged must it be kept, for
- * the comparators to settle.
+ * comes for free.  It must be kept if that it is equal cannot be told: if not all key
+ * columns are staged, or a column's images are equal but may be inexact.  Then what
+ * follows decides nothing either, and the comparators settle it.  An inexact image
+ * that is larger is that of a row strictly behind, so such rows fall as any.
  *
  * Memory policy: two arenas take turns, each with at most 2 * bound rows (1024
  * for a small bound).  If they do not fit work_mem the caller goes on without a
@@ -56,6 +58,7 @@ limit_cut(Sorter *sorter)
 	{
 		const StageColumn *col = &stage->cols[c];
 
+		sorter->threshold_inexact[c] = col->range.inexact;
 		sorter->threshold_null[c] = col->nulls != NULL && col->nulls[nkept - 1];
 		sorter->threshold[c] = col->wide ? ((uint64 *) col->images)[nkept - 1] :
 			((uint32 *) col->images)[nkept - 1];
@@ -90,12 +93,14 @@ limit_rejects(const Sorter *sorter, TupleTableSlot *slot)
 	{
 		const StageColumn *col = &stage->cols[c];
 		bool		null = slot->tts_isnull[col->att];
+		bool		inexact = sorter->threshold_inexact[c];
 		int			cmp = compare_threshold(sorter, c, null, null ? 0 :
-											key_image(col->kind, col->flip,
-													  slot->tts_values[col->att]));
+											key_image(col, slot->tts_values[col->att], &inexact));
 
 		if (cmp != 0)
 			return cmp > 0;
+		if (inexact && !null)
+			return false;
 	}
 	return stage->complete;
 }
@@ -108,12 +113,15 @@ limit_rejects_at(const Sorter *sorter, const PageKeys *keys, const char *data)
 	for (int c = 0; c < stage->ncols; c++)
 	{
 		const StageColumn *col = &stage->cols[c];
+		bool		inexact = sorter->threshold_inexact[c];
 		int			cmp = compare_threshold(sorter, c, false,
-											key_image_at(col->kind, col->flip,
-														 data + keys->offset[c]));
+											key_image_at(col, col->kind, col->flip,
+														 data + keys->offset[c], &inexact));
 
 		if (cmp != 0)
 			return cmp > 0;
+		if (inexact)
+			return false;
 	}
 	return stage->complete;
 }

@@ -120,6 +120,7 @@ typedef struct Sorter
 	bool		have_threshold; /* of a bounded sort: see sorter_reject() */
 	uint64		threshold[STAGE_MAX_COLUMNS];
 	bool		threshold_null[STAGE_MAX_COLUMNS];
+	bool		threshold_inexact[STAGE_MAX_COLUMNS];	/* it may be */
 	Arena		spare;			/* the other arena of a bounded sort */
 
 	/* a result of keys only; of them, [batch_start, batch_start + batch_n) decoded */

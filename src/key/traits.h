@@ -1,0 +1,158 @@
+/*
+ * traits.h
+ *	  What there is to know about each kind of key, in one table.
+ *
+ * A kind is a way to make an unsigned image of a value.  Each has one row here,
+ * from which the enum and the switches over it are made; with a constant kind
+ * nothing of a switch remains, so that loops over rows call no function that is
+ * not inline.
+ *
+ * VALUE rows: types passed by value; PLACE rows: fixed-width types passed by
+ * reference, whose image is made of the bytes at a pointer; CALL rows: whatever
+ * takes a function, variable-length types above all.
+ *
+ *	kind		its name; stored in plans, so: append only
+ *	image		uint32 or uint64
+ *	type		VALUE: as it lies in a tuple
+ *	from_datum	VALUE: a Datum's value
+ *	make		the image: VALUE: make(value); PLACE: make(const char *place);
+ *				CALL: make(const StageColumn *col, Datum value, bool *inexact).
+ *				It does not know of DESC.
+ *	words		stage columns that one SQL column takes: 2 for images of 128 bits.
+ *				The kind of the second is the next one, whose own number is 0.
+ *	exact		CALL: false if make() may ever say that an image is not
+ *	back		VALUE: the Datum that has this image, or key_not_back
+ *
+ * An image of VALUE and PLACE rows is exact: equal images are equal values (two of
+ * 128 bits: where both words are equal).  One of CALL rows may be inexact: it says
+ * "before" and "after" truly, but "equal" only as far as it goes; make() then sets
+ * *inexact.  What stands behind an inexact image must not decide anything.
+ */
+#ifndef GPUSORT_TRAITS_H
+#define GPUSORT_TRAITS_H
+
+#include "postgres.h"
+
+#include "key/image.h"
+
+/*        kind        image   type    from_datum      make          back */
+#define KEY_KINDS(VALUE, PLACE, CALL) \
+	VALUE(KEY_UINT8,  uint32, uint8,  DatumGetUInt8,  image_uint32, datum_of_uint8) \
+	VALUE(KEY_INT2,   uint32, int16,  DatumGetInt16,  image_int32,  datum_of_int2) \
+	VALUE(KEY_INT4,   uint32, int32,  DatumGetInt32,  image_int32,  datum_of_int4) \
+	VALUE(KEY_UINT4,  uint32, uint32, DatumGetUInt32, image_uint32, datum_of_uint4) \
+	VALUE(KEY_FLOAT4, uint32, float4, DatumGetFloat4, image_float4, key_not_back) \
+	VALUE(KEY_INT8,   uint64, int64,  DatumGetInt64,  image_int64,  datum_of_int8) \
+	VALUE(KEY_FLOAT8, uint64, float8, DatumGetFloat8, image_float8, key_not_back)
+
+#define VALUE_ENUM(kind, image, type, from_datum, make, back)	kind,
+#define PLACE_ENUM(kind, image, make, words)	kind,
+#define CALL_ENUM(kind, image, make, words, exact)	kind,
+typedef enum KeyKind
+{
+	KEY_KINDS(VALUE_ENUM, PLACE_ENUM, CALL_ENUM)
+} KeyKind;
+
+/* Does an image take 8 bytes, or else 4? */
+static inline bool
+key_wide(KeyKind kind)
+{
+	switch (kind)
+	{
+#define VALUE_WIDE(kind, image, type, from_datum, make, back) \
+		case kind: return sizeof(image) == sizeof(uint64);
+#define PLACE_WIDE(kind, image, make, words) \
+		case kind: return sizeof(image) == sizeof(uint64);
+#define CALL_WIDE(kind, image, make, words, exact) \
+		case kind: return sizeof(image) == sizeof(uint64);
+		KEY_KINDS(VALUE_WIDE, PLACE_WIDE, CALL_WIDE)
+	}
+	pg_unreachable();
+}
+
+/* Stage columns of one SQL column. */
+static inline int
+key_words(KeyKind kind)
+{
+	switch (kind)
+	{
+#define VALUE_WORDS(kind, image, type, from_datum, make, back)	case kind: return 1;
+#define PLACE_WORDS(kind, image, make, words)	case kind: return words;
+#define CALL_WORDS(kind, image, make, words, exact)	case kind: return words;
+		KEY_KINDS(VALUE_WORDS, PLACE_WORDS, CALL_WORDS)
+	}
+	pg_unreachable();
+}
+
+/* Are its images exact, whatever the values? */
+static inline bool
+key_exact(KeyKind kind)
+{
+	switch (kind)
+	{
+#define VALUE_EXACT(kind, image, type, from_datum, make, back)	case kind: return true;
+#define PLACE_EXACT(kind, image, make, words)	case kind: return true;
+#define CALL_EXACT(kind, image, make, words, exact)	case kind: return exact;
+		KEY_KINDS(VALUE_EXACT, PLACE_EXACT, CALL_EXACT)
+	}
+	pg_unreachable();
+}
+
+/* ------------------------------------------------------------------------
+ * Back from the image
+ * ------------------------------------------------------------------------
+ */
+static inline Datum
+datum_of_uint8(uint64 image)
+{
+	return CharGetDatum((char) (uint8) image);
+}
+
+static inline Datum
+datum_of_int2(uint64 image)
+{
+	return Int16GetDatum((int16) (int32) ((uint32) image ^ IMAGE_SIGN32));
+}
+
+static inline Datum
+datum_of_int4(uint64 image)
+{
+	return Int32GetDatum((int32) ((uint32) image ^ IMAGE_SIGN32));
+}
+
+static inline Datum
+datum_of_uint4(uint64 image)
+{
+	/* signed, as fetch_att() would: datums are also compared as words */
+	return Int32GetDatum((int32) (uint32) image);
+}
+
+static inline Datum
+datum_of_int8(uint64 image)
+{
+	return Int64GetDatum((int64) (image ^ IMAGE_SIGN64));
+}
+
+/* A float's value is not known from its image: -0 and NaNs. */
+static inline Datum
+key_not_back(uint64 image)
+{
+	pg_unreachable();
+}
+
+/* Is a column's value known from its image? */
+static inline bool
+key_decodable(KeyKind kind)
+{
+	switch (kind)
+	{
+#define VALUE_DECODABLE(kind, image, type, from_datum, make, back) \
+		case kind: return back != key_not_back;
+#define PLACE_DECODABLE(kind, image, make, words)	case kind: return false;
+#define CALL_DECODABLE(kind, image, make, words, exact)	case kind: return false;
+		KEY_KINDS(VALUE_DECODABLE, PLACE_DECODABLE, CALL_DECODABLE)
+	}
+	pg_unreachable();
+}
+
+#endif							/* GPUSORT_TRAITS_H */
