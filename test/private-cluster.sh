@@ -20,7 +20,8 @@
 # PostgreSQL refuses to run as root: as root, the server's user is postgres if
 # the machine has one, else nobody.  An ordinary user runs it under its own name.
 
-PG_CONFIG=${PG_CONFIG:-pg_config}
+# PG_MAJOR picks one of several that Debian's packages have installed
+PG_CONFIG=${PG_CONFIG:-${PG_MAJOR:+/usr/lib/postgresql/$PG_MAJOR/bin/}pg_config}
 # compiling the GPU library takes minutes; one that is built is installed
 export GPU=${GPU:-no}
 PC_DIR=

@@ -8,6 +8,8 @@ REGRESS = setup plan ints floats dates nulls multi_column keys_only pages stabil
 # C unit tests that need no more than a compiler: targets that run one each.
 # Others add themselves as prerequisites of unit and print "ok NAME" likewise.
 UNIT_CHECKS = image-check image-check-asan kernel-check kernel-check-asan
+# those that take seconds
+UNIT_QUICK_CHECKS = image-check kernel-check
 
 include test/kernel.mk test/gpu_emulation.mk
 
@@ -21,7 +23,7 @@ test/bin/image_test_asan: test/image_test.c src/key/image.h
 	@mkdir -p $(@D)
 	$(CC) $(IMAGE_TEST_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $<
 
-.PHONY: test unit demo bench-queries print-regress image-check image-check-asan
+.PHONY: test test-quick unit unit-quick demo bench-queries print-regress image-check image-check-asan
 image-check: test/bin/image_test
 	test/bin/image_test
 image-check-asan: test/bin/image_test_asan
@@ -34,7 +36,13 @@ demo:
 test:
 	@test/run-tests
 
+# a few minutes; check is PGXS's
+test-quick:
+	@test/run-tests quick
+
 unit: $(UNIT_CHECKS:%=unit-run-%)
+
+unit-quick: $(UNIT_QUICK_CHECKS:%=unit-run-%)
 
 unit-run-%:
 	@if $(MAKE) -s $*; then echo "ok $*"; else echo "not ok $*"; exit 1; fi
