@@ -58,7 +58,7 @@ typedef struct BenchAlgorithm
 /* Seconds since some moment, for differences. */
 extern double bench_now(void);
 
-/* bench/kernels.c: a kernel of sort_kernels[] under its own name */
+/* bench/kernels.c: a CPU algorithm of sort_algorithms[] under its name */
 /* bench/peers.cc: std_sort, vqsort, qsort */
 extern const BenchAlgorithm *const bench_peers[];
 

@@ -6,7 +6,7 @@
 #ifndef GPUSORT_CASES_H
 #define GPUSORT_CASES_H
 
-#include "../src/kernel/sort_kernel.h"
+#include "../src/kernel/algorithm.h"
 
 #ifdef __cplusplus
 extern "C"

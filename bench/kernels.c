@@ -72,14 +72,14 @@ kernel_job(const BenchCase *c)
 }
 
 static const char *
-kernel_refuses(const SortKernel *kernel, const BenchCase *c)
+kernel_refuses(const Algorithm *algorithm, const BenchCase *c)
 {
 	SortJob		job = kernel_job(c);
 	const char *why;
 
-	if ((kernel->formats & 1u << c->shape.format) == 0)
+	if (!algorithm_takes(algorithm, c->shape.format))
 		return "does not take records of this format";
-	return kernel->applies(&job, &why) ? NULL : why;
+	return algorithm->kernel->applies(&job, &why) ? NULL : why;
 }
 
 static double
@@ -169,15 +169,15 @@ report(const char *name, const BenchCase *c, int rid_bits, const char *distribut
 	fflush(stdout);
 }
 
-/* One of kernel and peer is set. */
+/* One of algorithm, with a kernel of ours, and peer is set. */
 static void
-measure(const SortKernel *kernel, const BenchAlgorithm *peer, BenchCase *c,
+measure(const Algorithm *algorithm, const BenchAlgorithm *peer, BenchCase *c,
 		const char *distribution, Buffer *work)
 {
-	const char *name = kernel ? kernel->name : peer->name;
-	CaseCheck	check = kernel ? CASE_STABLE : peer->check;
-	int			rid_bits = kernel ? 32 : peer->rid_bits;
-	const char *why = kernel ? kernel_refuses(kernel, c) : peer->refuses(c);
+	const char *name = algorithm ? algorithm->name : peer->name;
+	CaseCheck	check = algorithm ? CASE_STABLE : peer->check;
+	int			rid_bits = algorithm ? 32 : peer->rid_bits;
+	const char *why = algorithm ? kernel_refuses(algorithm, c) : peer->refuses(c);
 	const char *verdict = "yes";
 	int			n = repetitions_for(c->shape.n);
 	double		seconds[MAX_REPETITIONS];
@@ -189,7 +189,7 @@ measure(const SortKernel *kernel, const BenchAlgorithm *peer, BenchCase *c,
 		report(name, c, rid_bits, distribution, -1, why);
 		return;
 	}
-	buffer_reserve(work, kernel ? kernel->scratch_bytes(&job) : peer->work_bytes(c));
+	buffer_reserve(work, algorithm ? algorithm->kernel->scratch_bytes(&job) : peer->work_bytes(c));
 	c->work = work->data;
 	checksum = case_checksum(&c->shape, c->input, check);
 	for (int i = 0; i < n; i++)
@@ -202,7 +202,7 @@ measure(const SortKernel *kernel, const BenchAlgorithm *peer, BenchCase *c,
 			checksum = case_checksum(&c->shape, c->input, check);
 			c->facts = case_facts(&c->shape, c->input);
 		}
-		seconds[i] = kernel ? kernel_run(kernel, c, &output) : peer->run(c, &output);
+		seconds[i] = algorithm ? kernel_run(algorithm->kernel, c, &output) : peer->run(c, &output);
 		if (seconds[i] < 0)
 			verdict = "no: it failed";
 		else if (case_first_fault(&c->shape, output, check) != c->shape.n)
@@ -223,11 +223,11 @@ measure(const SortKernel *kernel, const BenchAlgorithm *peer, BenchCase *c,
 static void
 measure_by_name(const char *name, BenchCase *c, const char *distribution, Buffer *work)
 {
-	const SortKernel *kernel = sort_kernel_by_name(name);
+	const Algorithm *algorithm = algorithm_by_name(name);
 
-	if (kernel != NULL)
+	if (algorithm != NULL && algorithm->place == ALGORITHM_ON_CPU)
 	{
-		measure(kernel, NULL, c, distribution, work);
+		measure(algorithm, NULL, c, distribution, work);
 		return;
 	}
 	for (const BenchAlgorithm *const *p = bench_peers; *p != NULL; p++)
@@ -306,8 +306,11 @@ usage(FILE *to)
 			"               [--distributions LIST] [--threads LIST] [--repetitions N] [--least] [--cpu-time]\n"
 			"               [--declared-width] [--format csv|text]\n"
 			"algorithms:   ");
-	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
-		fprintf(to, " %s", (*k)->name);
+	FOR_EACH_ALGORITHM(a)
+	{
+		if (a->place == ALGORITHM_ON_CPU)
+			fprintf(to, " %s", a->name);
+	}
 	for (const BenchAlgorithm *const *p = bench_peers; *p != NULL; p++)
 		fprintf(to, " %s", (*p)->name);
 	for (const BenchAlgorithm *const *p = bench_gpu_algorithms; *p != NULL; p++)

@@ -57,8 +57,8 @@ typedef struct Cell
 	int			log2_rows;
 	int			key_bits;
 	SampleOrder order;
-	const SortKernel *chosen;
-	const SortKernel *best;
+	const Algorithm *chosen;
+	const Algorithm *best;
 	double		chosen_us;
 	double		best_us;
 	double		predicted_us;	/* of the chosen */
@@ -114,8 +114,8 @@ typedef struct Inputs
 	SampleOrder order;
 	int			copies;
 	RouteFacts	facts[MAX_COPIES];
-	const SortKernel *chosen[MAX_COPIES];
-	const SortKernel *all_chosen;	/* by every copy, or NULL */
+	const Algorithm *chosen[MAX_COPIES];
+	const Algorithm *all_chosen;	/* by every copy, or NULL */
 	char	   *recs;
 	size_t		stride;			/* bytes from one copy to the next */
 	char	   *scratch;
@@ -155,22 +155,22 @@ decide_inputs(void)
 		inputs.facts[c].threads = inputs.threads;
 		gpusort_route_sample(&inputs.facts[c], inputs.recs + c * inputs.stride);
 		gpusort_route_decide(&inputs.facts[c], &decision);
-		if (decision.kernel == NULL)
+		if (decision.algorithm == NULL)
 			die("no kernel fits a cell", NULL);
-		inputs.chosen[c] = decision.kernel;
+		inputs.chosen[c] = decision.algorithm;
 		if (c == 0)
-			inputs.all_chosen = decision.kernel;
-		else if (inputs.all_chosen != decision.kernel)
+			inputs.all_chosen = decision.algorithm;
+		else if (inputs.all_chosen != decision.algorithm)
 			inputs.all_chosen = NULL;
 	}
 }
 
 /*
- * Microseconds per input, of one run over all; kernel NULL: each input with the
- * kernel that was chosen for it.  Negative if the kernel does not take them all.
+ * Microseconds per input, of one run over all; algorithm NULL: each input with the
+ * one that was chosen for it.  Negative if it does not take them all.
  */
 static double
-measure(const SortKernel *kernel)
+measure(const Algorithm *algorithm)
 {
 	static SortJob jobs[MAX_COPIES];
 	double		us;
@@ -184,17 +184,17 @@ measure(const SortKernel *kernel)
 		jobs[c].recs = inputs.recs + c * inputs.stride;
 		jobs[c].scratch = inputs.scratch;
 		jobs[c].team = inputs.team;
-		if (kernel != NULL && !kernel->applies(&jobs[c], &why))
+		if (algorithm != NULL && !algorithm->kernel->applies(&jobs[c], &why))
 			return -1;
 	}
 
 	us = now_us();
 	for (int c = 0; c < inputs.copies; c++)
 	{
-		const SortKernel *k = kernel ? kernel : inputs.chosen[c];
+		const Algorithm *a = algorithm ? algorithm : inputs.chosen[c];
 
-		if (k->run(&jobs[c]) != SORT_OK)
-			die("a kernel failed", k->name);
+		if (a->kernel->run(&jobs[c]) != SORT_OK)
+			die("a kernel failed", a->name);
 	}
 	us = (now_us() - us) / inputs.copies;
 
@@ -203,7 +203,7 @@ measure(const SortKernel *kernel)
 					   inputs.order, SEED + inputs.copies - 1))
 	{
 		fprintf(stderr, "route_grid: %s sorted wrongly: %zu rows, %d bits, %s\n",
-				kernel ? kernel->name : "the choice", inputs.n, inputs.key_bits,
+				algorithm ? algorithm->name : "the choice", inputs.n, inputs.key_bits,
 				sample_order_names[inputs.order]);
 		exit(2);
 	}
@@ -214,10 +214,9 @@ static void
 run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 		 char *recs, char *scratch, size_t scratch_size)
 {
-	RoutePrediction predictions[ROUTE_MAX_KERNELS];
-	double		measured[ROUTE_MAX_KERNELS];
+	RoutePrediction predictions[ALGORITHM_COUNT];
+	double		measured[ALGORITHM_COUNT];
 	int			reps = log2_rows < 16 ? 9 : log2_rows < 22 ? 5 : log2_rows < 25 ? 3 : 2;
-	int			np;
 	Cell	   *cell = &cells[ncells];
 
 	if (ncells == MAX_CELLS)
@@ -232,7 +231,7 @@ run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 	inputs.scratch_size = scratch_size;
 	fill_inputs();
 	decide_inputs();
-	np = gpusort_route_predict(&inputs.facts[0], predictions);
+	gpusort_route_predict(&inputs.facts[0], predictions);
 
 	cell->log2_rows = log2_rows;
 	cell->key_bits = key_bits;
@@ -241,29 +240,29 @@ run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 	cell->best = NULL;
 	cell->chosen_us = INFINITY;
 	cell->predicted_us = predictions[0].us;
-	for (int i = 0; i < np; i++)
+	for (int i = 0; i < ALGORITHM_COUNT; i++)
 		measured[i] = predictions[i].us < 0 ? -1 : INFINITY;
 
 	/* the kernels take turns, so that what disturbs disturbs them all */
 	for (int rep = 0; rep < reps; rep++)
 	{
-		for (int i = 0; i < np; i++)
+		for (int i = 0; i < ALGORITHM_COUNT; i++)
 			if (measured[i] >= 0)
-				measured[i] = fmin(measured[i], measure(predictions[i].kernel));
+				measured[i] = fmin(measured[i], measure(predictions[i].algorithm));
 		if (cell->chosen == NULL)
 			cell->chosen_us = fmin(cell->chosen_us, measure(NULL));
 	}
 
-	for (int i = 0; i < np; i++)
+	for (int i = 0; i < ALGORITHM_COUNT; i++)
 	{
 		if (measured[i] < 0)
 			continue;
 		if (cell->best == NULL || measured[i] < cell->best_us)
 		{
-			cell->best = predictions[i].kernel;
+			cell->best = predictions[i].algorithm;
 			cell->best_us = measured[i];
 		}
-		if (predictions[i].kernel == cell->chosen)
+		if (predictions[i].algorithm == cell->chosen)
 		{
 			cell->chosen_us = measured[i];
 			cell->predicted_us = predictions[i].us;
@@ -278,14 +277,14 @@ run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 
 	if (!opt->csv)
 		return;
-	for (int i = 0; i < np; i++)
+	for (int i = 0; i < ALGORITHM_COUNT; i++)
 	{
 		if (measured[i] < 0)
 			continue;
 		printf("%d,%d,%s,%s,%.3f,%.3f,%.2f,%s,%.3f\n", log2_rows, key_bits,
-			   sample_order_names[order], predictions[i].kernel->name,
+			   sample_order_names[order], predictions[i].algorithm->name,
 			   predictions[i].us, measured[i], predictions[i].us / measured[i],
-			   cell->chosen == NULL ? "some" : predictions[i].kernel == cell->chosen ? "yes" : "no",
+			   cell->chosen == NULL ? "some" : predictions[i].algorithm == cell->chosen ? "yes" : "no",
 			   cell->ratio);
 	}
 	fflush(stdout);

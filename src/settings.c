@@ -7,13 +7,15 @@
 #include <limits.h>
 
 #include "compat.h"
-#include "device/protocol.h"
+#include "kernel/algorithm.h"
 #include "miscadmin.h"
 #include "settings.h"
 #include "utils/guc.h"
 
+/* No algorithm is forced: a value that is no AlgorithmId. */
+#define ALGORITHM_AUTO			(-1)
+
 bool		gpusort_enable = true;
-int			gpusort_algorithm = 0;
 int			gpusort_min_rows = 32;
 int			gpusort_threads = 1;
 bool		gpusort_verify = false;
@@ -24,25 +26,12 @@ int			gpusort_staging_memory = -1;
 char	   *gpusort_device_library = NULL;
 int			gpusort_device_fault = DEVICE_FAULT_NONE;
 
+static int	forced_algorithm = ALGORITHM_AUTO;
+
 #define DEVICE_LIBRARY_DEFAULT	"$libdir/libgpusort_cuda"
 
-/* The names of gpusort_algorithms(); the values only tell them apart. */
-static const struct config_enum_entry algorithm_options[] = {
-	{"auto", 0, false},
-	{"cpu_radix", 1, false},
-	{"cpu_merge", 2, false},
-	{"cpu_counting", 3, false},
-	{"presorted", 4, false},
-	{"gpu_radix", 5, false},
-	{"gpu_merge", 6, false},
-	{"gpu_bucket", 7, false},
-	{"gpu_counting", 8, false},
-	{"gpu_onehot", 9, false},
-	{"gpu_hp", 10, false},
-	{"gpu_hp1", 11, false},
-	{"gpu_hp0", 12, false},
-	{NULL, 0, false}
-};
+/* "auto" and every algorithm, by its id; the last entry stays empty. */
+static struct config_enum_entry algorithm_options[ALGORITHM_COUNT + 2];
 
 static const struct config_enum_entry device_fault_options[] = {
 	{"none", DEVICE_FAULT_NONE, false},
@@ -119,10 +108,25 @@ assign_device(const char *newval, void *extra)
 	memcpy(&gpusort_device_mask, extra, sizeof(gpusort_device_mask));
 }
 
-const char *
+const struct Algorithm *
 gpusort_forced_algorithm(void)
 {
-	return gpusort_algorithm == 0 ? NULL : algorithm_options[gpusort_algorithm].name;
+	return forced_algorithm == ALGORITHM_AUTO ? NULL : &sort_algorithms[forced_algorithm];
+}
+
+static void
+list_algorithms(void)
+{
+	struct config_enum_entry *option = algorithm_options;
+
+	option->name = "auto";
+	option->val = ALGORITHM_AUTO;
+	FOR_EACH_ALGORITHM(a)
+	{
+		option++;
+		option->name = a->name;
+		option->val = a->id;
+	}
 }
 
 void
@@ -136,6 +140,7 @@ gpusort_settings_init(void)
 	GucContext	server_start = process_shared_preload_libraries_in_progress ?
 		PGC_POSTMASTER : PGC_SIGHUP;
 
+	list_algorithms();
 	DefineCustomBoolVariable("gpusort.enable",
 							 "Lets plans sort with GpuSort nodes instead of Sort nodes.",
 							 NULL,
@@ -144,7 +149,7 @@ gpusort_settings_init(void)
 	DefineCustomEnumVariable("gpusort.algorithm",
 							 "Forces a sort algorithm where it can apply.",
 							 "Where it cannot, EXPLAIN's Sort Route says why.",
-							 &gpusort_algorithm, 0, algorithm_options,
+							 &forced_algorithm, ALGORITHM_AUTO, algorithm_options,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.min_rows",
 							"Sets the planner's row estimate below which Sort nodes stay.",

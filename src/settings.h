@@ -7,8 +7,32 @@
 
 #include "postgres.h"
 
+struct Algorithm;				/* kernel/algorithm.h */
+
+/* Faults of the service that a test can order for a job. */
+typedef enum DeviceFault
+{
+	DEVICE_FAULT_NONE,
+	DEVICE_FAULT_MEMORY_START,	/* no device memory when the job begins */
+	DEVICE_FAULT_MEMORY_SORT,	/* ... when it is to be sorted */
+	DEVICE_FAULT_ERROR_UP,		/* a CUDA error after the first chunk up */
+	DEVICE_FAULT_ERROR_SORT,
+	DEVICE_FAULT_ERROR_DOWN,	/* ... after the first chunk down */
+	DEVICE_FAULT_KILL_UP,		/* the process is killed at the same points */
+	DEVICE_FAULT_KILL_SORT,
+	DEVICE_FAULT_KILL_DOWN,
+	DEVICE_FAULT_HANG_UP,		/* ... or the job stops there, as if it had no more to do */
+	DEVICE_FAULT_HANG_SORT,
+	DEVICE_FAULT_HANG_DOWN,
+	DEVICE_FAULT_STALL,			/* the device never gets on; and little patience */
+	DEVICE_FAULT_FREEZE,		/* the process is stuck in a call, likewise */
+	DEVICE_FAULT_CORRUPT,		/* the result is wrong */
+	DEVICE_FAULT_CORRUPT_SIZE,	/* a row of it says that it is longer than memory */
+	DEVICE_FAULT_PATIENT,		/* none: waits for room, however long */
+	DEVICE_FAULT_HOLD_LOCK		/* the backend never lets go of the service's lock */
+} DeviceFault;
+
 extern bool gpusort_enable;
-extern int	gpusort_algorithm;
 extern int	gpusort_min_rows;
 extern int	gpusort_threads;
 extern bool gpusort_verify;
@@ -26,7 +50,7 @@ extern bool gpusort_device_library_set(void);
 
 extern void gpusort_settings_init(void);
 
-/* The name of the forced algorithm, NULL for auto. */
-extern const char *gpusort_forced_algorithm(void);
+/* The forced algorithm, NULL for auto. */
+extern const struct Algorithm *gpusort_forced_algorithm(void);
 
 #endif							/* GPUSORT_SETTINGS_H */

@@ -10,6 +10,7 @@
 
 #include "fmgr.h"
 #include "funcapi.h"
+#include "kernel/algorithm.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "stat.h"
@@ -28,17 +29,12 @@ typedef struct AlgorithmStat
 	pg_atomic_uint64 fallbacks; /* forced or chosen first, but could not run */
 } AlgorithmStat;
 
-/* Everything a sort can be counted under. */
-static const char *const stat_names[] = {
-	"cpu_radix", "cpu_merge", "cpu_counting", "presorted",
-	"gpu_radix", "gpu_merge", "gpu_bucket", "gpu_counting",
-	"gpu_onehot", "gpu_hp", "gpu_hp1", "gpu_hp0", "none"
-};
-
-#define STAT_NONE	((int) lengthof(stat_names) - 1)
+/* A counter for each AlgorithmId, and one for sorts that none had to run. */
+#define STAT_NONE	ALGORITHM_COUNT
+#define STAT_COUNTERS	(STAT_NONE + 1)
 #define STAT_COLS	6
 
-static AlgorithmStat session_stats[lengthof(stat_names)];
+static AlgorithmStat session_stats[STAT_COUNTERS];
 static AlgorithmStat *stats = NULL;
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
@@ -50,7 +46,7 @@ PG_FUNCTION_INFO_V1(gpusort_stat_reset);
 static void
 stat_clear(AlgorithmStat *s)
 {
-	for (int i = 0; i < (int) lengthof(stat_names); i++)
+	for (int i = 0; i < STAT_COUNTERS; i++)
 	{
 		pg_atomic_init_u64(&s[i].sorts, 0);
 		pg_atomic_init_u64(&s[i].rows, 0);
@@ -104,42 +100,24 @@ stat_counters(void)
 	return stats;
 }
 
-static int
-stat_index(const char *name)
+void
+gpusort_stat_count(const SortCount *sort)
 {
-	for (int i = 0; i < STAT_NONE; i++)
-	{
-		if (strcmp(stat_names[i], name) == 0)
-			return i;
-	}
-	return STAT_NONE;
+	AlgorithmStat *s = &stat_counters()[sort->algorithm ? (int) sort->algorithm->id : STAT_NONE];
+
+	pg_atomic_fetch_add_u64(&s->sorts, 1);
+	pg_atomic_fetch_add_u64(&s->rows, sort->rows);
+	pg_atomic_fetch_add_u64(&s->bytes, sort->bytes);
+	if (sort->spilled)
+		pg_atomic_fetch_add_u64(&s->spills, 1);
+	if (sort->passed_over)
+		gpusort_stat_fallback(sort->passed_over);
 }
 
 void
-gpusort_stat_count(const SorterReport *report)
+gpusort_stat_fallback(const Algorithm *algorithm)
 {
-	AlgorithmStat *s = stat_counters();
-	int			i = STAT_NONE;
-
-	if (report->sorted)
-		i = stat_index(report->decision.kernel->name);
-	pg_atomic_fetch_add_u64(&s[i].sorts, 1);
-	pg_atomic_fetch_add_u64(&s[i].rows, report->rows);
-	if (report->runs > 0)
-	{
-		pg_atomic_fetch_add_u64(&s[i].spills, 1);
-		pg_atomic_fetch_add_u64(&s[i].bytes, report->disk_bytes);
-	}
-	else
-		pg_atomic_fetch_add_u64(&s[i].bytes, report->memory_peak);
-	if (report->sorted && report->decision.forced_why_not != NULL && !report->device_failed)
-		pg_atomic_fetch_add_u64(&s[stat_index(report->facts.forced)].fallbacks, 1);
-}
-
-void
-gpusort_stat_fallback(const char *algorithm)
-{
-	pg_atomic_fetch_add_u64(&stat_counters()[stat_index(algorithm)].fallbacks, 1);
+	pg_atomic_fetch_add_u64(&stat_counters()[algorithm->id].fallbacks, 1);
 }
 
 Datum
@@ -149,12 +127,12 @@ gpusort_stat_get(PG_FUNCTION_ARGS)
 	AlgorithmStat *s = stat_counters();
 
 	InitMaterializedSRF(fcinfo, 0);
-	for (int i = 0; i < (int) lengthof(stat_names); i++)
+	for (int i = 0; i < STAT_COUNTERS; i++)
 	{
 		Datum		values[STAT_COLS];
 		bool		nulls[STAT_COLS] = {false};
 
-		values[0] = CStringGetTextDatum(stat_names[i]);
+		values[0] = CStringGetTextDatum(i == STAT_NONE ? "none" : sort_algorithms[i].name);
 		values[1] = Int64GetDatum((int64) pg_atomic_read_u64(&s[i].sorts));
 		values[2] = Int64GetDatum((int64) pg_atomic_read_u64(&s[i].rows));
 		values[3] = Int64GetDatum((int64) pg_atomic_read_u64(&s[i].bytes));
@@ -170,7 +148,7 @@ gpusort_stat_reset(PG_FUNCTION_ARGS)
 {
 	AlgorithmStat *s = stat_counters();
 
-	for (int i = 0; i < (int) lengthof(stat_names); i++)
+	for (int i = 0; i < STAT_COUNTERS; i++)
 	{
 		pg_atomic_write_u64(&s[i].sorts, 0);
 		pg_atomic_write_u64(&s[i].rows, 0);

@@ -7,15 +7,25 @@
 
 #include "postgres.h"
 
-#include "sort/sorter.h"
+struct Algorithm;				/* kernel/algorithm.h */
+
+/* What a sort came to. */
+typedef struct SortCount
+{
+	const struct Algorithm *algorithm;	/* that sorted it; NULL: no rows */
+	const struct Algorithm *passed_over;	/* that should have and could not; NULL: none */
+	uint64		rows;
+	uint64		bytes;			/* memory at the peak, or written to disk */
+	bool		spilled;		/* it wrote runs */
+} SortCount;
 
 /* Hooks for shared memory; to be called while libraries are preloaded. */
 extern void gpusort_stat_init(void);
 
 /* Counts a sort that an algorithm should have run and could not. */
-extern void gpusort_stat_fallback(const char *algorithm);
+extern void gpusort_stat_fallback(const struct Algorithm *algorithm);
 
 /* Counts a finished sort. */
-extern void gpusort_stat_count(const SorterReport *report);
+extern void gpusort_stat_count(const SortCount *sort);
 
 #endif							/* GPUSORT_STAT_H */

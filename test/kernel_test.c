@@ -91,7 +91,7 @@ area_intact(const Area *a)
 }
 
 static void
-run_case(const SortKernel *kernel, const SortCase *c, const char *distribution)
+run_case(const Algorithm *algorithm, const SortCase *c, const char *distribution)
 {
 	SortJob		job;
 	Area		recs;
@@ -102,7 +102,7 @@ run_case(const SortKernel *kernel, const SortCase *c, const char *distribution)
 	SortStatus	status;
 	CaseCheck	check = c->format == SORT_REC_PACKED && c->begin_bit == 0 ? CASE_KEYS : CASE_STABLE;
 
-	if ((kernel->formats & 1u << c->format) == 0)
+	if (!algorithm_takes(algorithm, c->format))
 		return;
 
 	recs = area_make(c->n * sort_rec_size(c->format));
@@ -124,34 +124,34 @@ run_case(const SortKernel *kernel, const SortCase *c, const char *distribution)
 	job.descents = facts.descents;
 	job.ascents = facts.ascents;
 
-	if (kernel->applies(&job, &why))
+	if (algorithm->kernel->applies(&job, &why))
 	{
 		ncases++;
 		checksum = case_checksum(c, job.recs, check);
-		scratch = area_make(kernel->scratch_bytes(&job));
+		scratch = area_make(algorithm->kernel->scratch_bytes(&job));
 		if (scratch.size % 64 != 0)
-			fail(kernel->name, c, distribution, "scratch_bytes is not a multiple of 64");
+			fail(algorithm->name, c, distribution, "scratch_bytes is not a multiple of 64");
 		job.scratch = area_data(&scratch);
 
-		status = kernel->run(&job);
+		status = algorithm->kernel->run(&job);
 		if (status != SORT_OK)
-			fail(kernel->name, c, distribution, "run did not return SORT_OK");
+			fail(algorithm->name, c, distribution, "run did not return SORT_OK");
 		else if (job.result != job.recs &&
 				 ((unsigned char *) job.result < (unsigned char *) job.scratch ||
 				  (unsigned char *) job.result + recs.size > (unsigned char *) job.scratch + scratch.size))
-			fail(kernel->name, c, distribution, "result lies in neither buffer");
+			fail(algorithm->name, c, distribution, "result lies in neither buffer");
 		else if (case_first_fault(c, job.result, check) != c->n)
-			fail(kernel->name, c, distribution, "wrong order");
+			fail(algorithm->name, c, distribution, "wrong order");
 		else if (case_checksum(c, job.result, check) != checksum)
-			fail(kernel->name, c, distribution, "records lost or changed");
+			fail(algorithm->name, c, distribution, "records lost or changed");
 		if (!area_intact(&recs))
-			fail(kernel->name, c, distribution, "wrote beyond the records");
+			fail(algorithm->name, c, distribution, "wrote beyond the records");
 		if (!area_intact(&scratch))
-			fail(kernel->name, c, distribution, "wrote beyond the scratch");
+			fail(algorithm->name, c, distribution, "wrote beyond the scratch");
 		free(scratch.base);
 	}
 	else if (why == NULL || why[0] == '\0')
-		fail(kernel->name, c, distribution, "refused without a reason");
+		fail(algorithm->name, c, distribution, "refused without a reason");
 	free(recs.base);
 }
 
@@ -199,7 +199,7 @@ shape_case(int shape, size_t n, bool rids_ascending)
  * the others in each in turn.
  */
 static void
-test_small_sizes(const SortKernel *kernel, size_t max)
+test_small_sizes(const Algorithm *algorithm, size_t max)
 {
 	for (size_t n = 0; n <= max; n++)
 		for (int d = 0; distribution_names[d] != NULL; d++)
@@ -209,13 +209,13 @@ test_small_sizes(const SortKernel *kernel, size_t max)
 				int			shape = (int) ((n + d) % 5) + 5 * turn;
 				SortCase	c = shape_case(shape, n, (n + d) % 3 != 0);
 
-				run_case(kernel, &c, distribution_names[d]);
+				run_case(algorithm, &c, distribution_names[d]);
 			}
 }
 
 /* Around powers of two, where buffers, tiles and parts end. */
 static void
-test_boundaries(const SortKernel *kernel, int from, int to)
+test_boundaries(const Algorithm *algorithm, int from, int to)
 {
 	for (int e = from; e <= to; e++)
 		for (int off = -1; off <= 1; off++)
@@ -224,13 +224,13 @@ test_boundaries(const SortKernel *kernel, int from, int to)
 				int			shape = (e * 3 + off + d * 5) % NSHAPES;
 				SortCase	c = shape_case(shape, ((size_t) 1 << e) + off, (d + e) % 3 != 0);
 
-				run_case(kernel, &c, distribution_names[d]);
+				run_case(algorithm, &c, distribution_names[d]);
 			}
 }
 
 /* Every shape with every distribution at one size that is no round number. */
 static void
-test_shapes(const SortKernel *kernel, size_t n)
+test_shapes(const Algorithm *algorithm, size_t n)
 {
 	for (int shape = 0; shape < NSHAPES; shape++)
 		for (int d = 0; distribution_names[d] != NULL; d++)
@@ -238,7 +238,7 @@ test_shapes(const SortKernel *kernel, size_t n)
 			{
 				SortCase	c = shape_case(shape, n, ascending);
 
-				run_case(kernel, &c, distribution_names[d]);
+				run_case(algorithm, &c, distribution_names[d]);
 			}
 }
 
@@ -255,7 +255,7 @@ random_below(uint64_t *state, uint64_t limit)
 
 /* A size of any magnitude, any bits, any distribution, any team. */
 static void
-test_random(const SortKernel *kernel, int cases)
+test_random(const Algorithm *algorithm, int cases)
 {
 	uint64_t	state = seed;
 	int			ndistributions = 0;
@@ -284,7 +284,7 @@ test_random(const SortKernel *kernel, int cases)
 			c.begin_bit + 1 + (int) random_below(&state, bits - c.begin_bit);
 		team = size > 1 ? sort_thread_team_create(size) : NULL;
 		sort_isa_force((SortIsa) random_below(&state, sort_isa_best() + 1));
-		run_case(kernel, &c, distribution_names[random_below(&state, ndistributions)]);
+		run_case(algorithm, &c, distribution_names[random_below(&state, ndistributions)]);
 		if (team != NULL)
 			sort_thread_team_destroy(team);
 		team = NULL;
@@ -302,7 +302,7 @@ stop_at_zero(void *arg)
 
 /* Stopped at the first, second, ... poll: says so, and stays in its buffers. */
 static void
-test_interrupt(const SortKernel *kernel)
+test_interrupt(const Algorithm *algorithm)
 {
 	static const int wide_and_narrow[] = {0, 6, 10, 3, 9, 13};
 
@@ -328,20 +328,20 @@ test_interrupt(const SortKernel *kernel)
 			job.team = team;
 			job.interrupted = stop_at_zero;
 			job.interrupted_arg = &left;
-			if ((kernel->formats & 1u << c.format) != 0 && kernel->applies(&job, &why))
+			if (algorithm_takes(algorithm, c.format) && algorithm->kernel->applies(&job, &why))
 			{
 				ncases++;
-				scratch = area_make(kernel->scratch_bytes(&job));
+				scratch = area_make(algorithm->kernel->scratch_bytes(&job));
 				job.scratch = area_data(&scratch);
-				status = kernel->run(&job);
+				status = algorithm->kernel->run(&job);
 				if (left < 0 && status != SORT_STOPPED)
-					fail(kernel->name, &c, "smallrange", "did not stop when told to");
+					fail(algorithm->name, &c, "smallrange", "did not stop when told to");
 				if (left >= 0 && status != SORT_OK)
-					fail(kernel->name, &c, "smallrange", "stopped without being told to");
+					fail(algorithm->name, &c, "smallrange", "stopped without being told to");
 				if (polls == 0 && status == SORT_OK)
-					fail(kernel->name, &c, "smallrange", "never asked whether to stop");
+					fail(algorithm->name, &c, "smallrange", "never asked whether to stop");
 				if (!area_intact(&recs) || !area_intact(&scratch))
-					fail(kernel->name, &c, "smallrange", "wrote beyond its buffers");
+					fail(algorithm->name, &c, "smallrange", "wrote beyond its buffers");
 				free(scratch.base);
 			}
 			free(recs.base);
@@ -416,15 +416,19 @@ test_team(void)
 static void
 test_registry(void)
 {
-	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
-		if (sort_kernel_by_name((*k)->name) != *k)
+	FOR_EACH_ALGORITHM(a)
+	{
+		if (a->name == NULL || algorithm_by_name(a->name) != a || &sort_algorithms[a->id] != a ||
+			a->formats == 0 || a->needs == NULL || a->paper == NULL ||
+			(a->kernel != NULL) != (a->place == ALGORITHM_ON_CPU) || a->stable == a->keys_only)
 		{
-			fprintf(stderr, "FAILED: kernel %s is not found by its name\n", (*k)->name);
+			fprintf(stderr, "FAILED: the description of algorithm %d\n", (int) (a - sort_algorithms));
 			nfailures++;
 		}
-	if (sort_kernel_by_name("no_such_kernel") != NULL)
+	}
+	if (algorithm_by_name("no_such_algorithm") != NULL)
 	{
-		fprintf(stderr, "FAILED: an unknown name gives a kernel\n");
+		fprintf(stderr, "FAILED: an unknown name gives an algorithm\n");
 		nfailures++;
 	}
 }
@@ -438,29 +442,32 @@ main(int argc, char **argv)
 	seed = seed_given && *seed_given ? strtoull(seed_given, NULL, 10) : (uint64_t) time(NULL);
 	test_registry();
 	test_team();
-	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
+	FOR_EACH_ALGORITHM(algorithm)
 	{
 		unsigned long cases = ncases;
 		unsigned long failures = nfailures;
 		bool		wanted = argc < 2;
 
+		if (algorithm->place != ALGORITHM_ON_CPU)
+			continue;
+
 		for (int a = 1; a < argc; a++)
-			wanted |= strcmp(argv[a], (*k)->name) == 0;
+			wanted |= strcmp(argv[a], algorithm->name) == 0;
 		if (!wanted)
 			continue;
-		test_small_sizes(*k, 4100);
-		test_shapes(*k, 70001);
-		test_boundaries(*k, 13, 20);
-		test_interrupt(*k);
+		test_small_sizes(algorithm, 4100);
+		test_shapes(algorithm, 70001);
+		test_boundaries(algorithm, 13, 20);
+		test_interrupt(algorithm);
 
 		/* The other instruction sets, where they make a difference. */
-		if (strcmp((*k)->name, "cpu_merge") == 0)
+		if (algorithm->id == ALGORITHM_CPU_MERGE)
 		{
 			for (int isa = SORT_ISA_PORTABLE; isa < (int) sort_isa_best(); isa++)
 			{
 				sort_isa_force(isa);
-				test_small_sizes(*k, 1100);
-				test_shapes(*k, 70001);
+				test_small_sizes(algorithm, 1100);
+				test_shapes(algorithm, 70001);
 			}
 			sort_isa_force(sort_isa_best());
 		}
@@ -468,15 +475,15 @@ main(int argc, char **argv)
 		for (int size = 2; size <= 5; size += 3)
 		{
 			team = sort_thread_team_create(size);
-			test_small_sizes(*k, 200);
-			test_shapes(*k, 70001);
-			test_boundaries(*k, 16, 19);
-			test_interrupt(*k);
+			test_small_sizes(algorithm, 200);
+			test_shapes(algorithm, 70001);
+			test_boundaries(algorithm, 16, 19);
+			test_interrupt(algorithm);
 			sort_thread_team_destroy(team);
 			team = NULL;
 		}
-		test_random(*k, cases_wanted && *cases_wanted ? atoi(cases_wanted) : 250);
-		printf("%-14s %lu cases, %lu failures\n", (*k)->name,
+		test_random(algorithm, cases_wanted && *cases_wanted ? atoi(cases_wanted) : 250);
+		printf("%-14s %lu cases, %lu failures\n", algorithm->name,
 			   ncases - cases, nfailures - failures);
 	}
 	if (nfailures > 0)

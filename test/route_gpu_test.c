@@ -60,7 +60,7 @@ test_gpu_choice(void)
 			failures++;
 			fprintf(stderr, "GPU choice %zu: %s is not %s\n", i, got, cases[i].want);
 		}
-		facts.gpu.algorithms = 1;
+		facts.gpu.algorithms = 1u << ALGORITHM_GPU_RADIX;
 		CHECK(strncmp(chosen(&facts), "cpu", 3) == 0 || strcmp(chosen(&facts), "gpu_radix") == 0);
 		facts.gpu.algorithms = 0;
 		CHECK(strncmp(chosen(&facts), "cpu", 3) == 0);
@@ -83,7 +83,7 @@ test_gpu_crossover(void)
 
 			set_gpu(&facts, bits);
 			gpusort_route_decide(&facts, &decision);
-			on_gpu = gpu_route_index(decision.kernel) >= 0;
+			on_gpu = algorithm_on_gpu(decision.algorithm);
 			CHECK(!on_gpu || decision.cpu_us > gpu_model_builtin.job_us);
 			if (on_gpu && crossover == 0)
 				crossover = n;
@@ -112,30 +112,30 @@ test_gpu_fits(void)
 	{
 		RouteFacts	facts = facts_of(1 + (next_random() >> (36 + next_random() % 28)),
 									 1 + next_random() % 128);
-		RoutePrediction p[ROUTE_MAX_KERNELS];
-		int			np;
+		RoutePrediction p[ALGORITHM_COUNT];
 
 		set_gpu(&facts, facts.end_bit - facts.begin_bit);
 		facts.key_range = next_random() % 4 ? 1 + (next_random() >> (next_random() % 64)) : 0;
 		facts.gpu.rids = next_random() % 2;
 		facts.gpu.distinct = next_random() % 2;
-		np = gpusort_route_predict(&facts, p);
-		for (int i = 0; i < np; i++)
+		gpusort_route_predict(&facts, p);
+		for (int i = 0; i < ALGORITHM_COUNT; i++)
 		{
-			int			algorithm = gpu_route_index(p[i].kernel);
+			const Algorithm *algorithm = p[i].algorithm;
 
-			if (algorithm < 0 || p[i].us < 0)
+			if (algorithm->place != ALGORITHM_ON_GPU || p[i].us < 0)
 				continue;
+			CHECK(!algorithm->only_forced);
 			CHECK(p[i].us > gpu_model_builtin.job_us);
-			CHECK(!facts.gpu.rids || p[i].kernel->stable);
-			if (gpu_by_value(p[i].kernel))
+			CHECK(!facts.gpu.rids || algorithm->stable);
+			if (algorithm->by_value)
 				CHECK(facts.key_range != 0 ? facts.key_range <= 65536 + 16 * facts.n + 16 :
 					  facts.gpu.key_bits < 32);
-			if (strcmp(p[i].kernel->name, "gpu_hp1") == 0)
+			if (algorithm->id == ALGORITHM_GPU_HP1)
 				CHECK(facts.gpu.distinct);
 			/* beyond, counters outgrow the cache; a bitmap of distinct keys does not yet */
-			if (i == 0 && strcmp(p[i].kernel->name, "gpu_hp1") != 0)
-				CHECK(!gpu_by_value(p[i].kernel) || facts.key_range <= 1 << 25);
+			if (i == 0 && algorithm->id != ALGORITHM_GPU_HP1)
+				CHECK(!algorithm->by_value || facts.key_range <= 1 << 25);
 		}
 	}
 }
@@ -162,16 +162,24 @@ test_gpu_reasons(void)
 	gpusort_route_decide(&facts, &decision);
 	CHECK_STR(gpusort_route_reason(&facts, &decision, reason),
 			  "gpu bucket: 32-bit keys, 10000000 rows, device ready");
-	facts.forced = "gpu_merge";
+	facts.forced = &sort_algorithms[ALGORITHM_GPU_MERGE];
 	gpusort_route_decide(&facts, &decision);
-	CHECK_STR(decision.kernel->name, "gpu_merge");
+	CHECK_STR(decision.algorithm->name, "gpu_merge");
 	CHECK(decision.forced_why_not == NULL && decision.predicted_us > 0);
-	facts.forced = "gpu_hp";
+	facts.forced = &sort_algorithms[ALGORITHM_GPU_HP];
 	gpusort_route_decide(&facts, &decision);
-	CHECK_STR(decision.kernel->name, "gpu_bucket");
+	CHECK_STR(decision.algorithm->name, "gpu_bucket");
 	CHECK_STR(decision.forced_why_not, "it sorts keys only");
-	facts.gpu.algorithms = 1;
-	facts.forced = "gpu_bucket";
+	/* what auto never takes runs if it is set, without a prediction */
+	facts.gpu.rids = false;
+	facts.key_range = 1000000;
+	gpusort_route_decide(&facts, &decision);
+	CHECK_STR(decision.algorithm->name, "gpu_hp");
+	CHECK(decision.forced_why_not == NULL && decision.predicted_us == 0);
+	facts.key_range = 0;
+	facts.gpu.rids = true;
+	facts.gpu.algorithms = 1u << ALGORITHM_GPU_RADIX;
+	facts.forced = &sort_algorithms[ALGORITHM_GPU_BUCKET];
 	gpusort_route_decide(&facts, &decision);
 	CHECK_STR(decision.forced_why_not, "the device has no such algorithm");
 	facts.gpu.key_width = 0;
@@ -183,7 +191,7 @@ test_gpu_reasons(void)
 		facts.device = states[i].device;
 		gpusort_route_decide(&facts, &decision);
 		CHECK_STR(decision.forced_why_not, states[i].why);
-		CHECK(strncmp(decision.kernel->name, "cpu", 3) == 0);
+		CHECK(strncmp(decision.algorithm->name, "cpu", 3) == 0);
 	}
 }
 

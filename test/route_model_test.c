@@ -37,7 +37,7 @@ test_curve(void)
 static void
 test_builtin(void)
 {
-	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
+	FOR_EACH_ALGORITHM(a)
 	{
 		for (int bits = 1; bits <= 128; bits++)
 		{
@@ -50,7 +50,7 @@ test_builtin(void)
 
 				facts.order_known = true;
 				facts.descents = n - 1;
-				facts.forced = (*k)->name;
+				facts.forced = a;
 				gpusort_route_decide(&facts, &decision);
 				if (decision.forced_why_not != NULL)
 					continue;

@@ -77,7 +77,7 @@ chosen(const RouteFacts *facts)
 	RouteDecision decision;
 
 	gpusort_route_decide(facts, &decision);
-	return decision.kernel ? decision.kernel->name : "none";
+	return decision.algorithm ? decision.algorithm->name : "none";
 }
 
 /* The kernel with the cheapest curve is chosen, where it applies. */
@@ -152,15 +152,6 @@ test_choice(void)
 static void
 test_properties(void)
 {
-	int			nkernels = 0;
-	int			ngpu = 0;
-
-	while (sort_kernels[nkernels] != NULL)
-		nkernels++;
-	while (gpu_route_kernels()[ngpu].name != NULL)
-		ngpu++;
-	CHECK(nkernels + ngpu <= ROUTE_MAX_KERNELS);
-
 	for (int round = 0; round < 100000; round++)
 	{
 		RouteModel	model;
@@ -168,10 +159,9 @@ test_properties(void)
 									 1 + next_random() % 128);
 		RouteFacts	before;
 		RouteDecision decision;
-		RoutePrediction p[ROUTE_MAX_KERNELS];
+		RoutePrediction p[ALGORITHM_COUNT];
 		char		reason[ROUTE_REASON_SIZE];
 		double		decision_us = -1;
-		int			np;
 
 		for (int c = 0; c < MODEL_CURVES; c++)
 			for (int k = 0; k < MODEL_KNOTS; k++)
@@ -191,9 +181,7 @@ test_properties(void)
 		if (next_random() % 2)
 			facts.memory = 1 + (next_random() >> (next_random() % 64));
 		if (next_random() % 4 == 0)
-			facts.forced = next_random() % 8 == 0 ? "unheard_of" :
-				next_random() % 2 == 0 ? gpu_route_kernels()[next_random() % ngpu].name :
-				sort_kernels[next_random() % nkernels]->name;
+			facts.forced = &sort_algorithms[next_random() % ALGORITHM_COUNT];
 		if (next_random() % 2)
 			set_gpu(&facts, facts.end_bit - facts.begin_bit);
 		if (next_random() % 2)
@@ -207,33 +195,34 @@ test_properties(void)
 		before = facts;
 
 		gpusort_route_decide(&facts, &decision);
-		np = gpusort_route_predict(&facts, p);
+		gpusort_route_predict(&facts, p);
 		CHECK(memcmp(&before, &facts, sizeof(facts)) == 0);
-		CHECK(np == nkernels + ngpu);
 
-		for (int i = 0; i < np; i++)
+		for (int i = 0; i < ALGORITHM_COUNT; i++)
 		{
 			CHECK((p[i].us < 0) == (p[i].why_not != NULL));
 			CHECK(facts.memory == 0 || p[i].scratch <= facts.memory ||
-				  gpu_route_index(p[i].kernel) >= 0);
+				  algorithm_on_gpu(p[i].algorithm));
 			if (i > 0)
 				CHECK(p[i - 1].us < 0 ? p[i].us < 0 : p[i].us < 0 || p[i - 1].us <= p[i].us);
-			if (decision.kernel == p[i].kernel)
+			if (decision.algorithm == p[i].algorithm)
 			{
-				CHECK(p[i].us >= 0);
+				CHECK(p[i].us >= 0 || decision.algorithm->only_forced);
 				CHECK(decision.predicted_us == 0 || p[i].us == decision.predicted_us);
 				decision_us = p[i].us;
 			}
 		}
 		/* a GPU takes over from a CPU kernel, not from none */
 		if (facts.forced == NULL)
-			CHECK((decision.kernel == NULL) ==
+			CHECK(decision.algorithm == NULL || !decision.algorithm->only_forced);
+		if (facts.forced == NULL)
+			CHECK((decision.algorithm == NULL) ==
 				  (decision.cpu_us == 0 && decision.predicted_us == 0 && decision_us < 0));
 		if (facts.forced != NULL && decision.forced_why_not == NULL)
-			CHECK_STR(decision.kernel->name, facts.forced);
-		else if (decision.kernel != NULL && facts.n >= ROUTE_TINY_ROWS)
+			CHECK(decision.algorithm == facts.forced);
+		else if (decision.algorithm != NULL && facts.n >= ROUTE_TINY_ROWS)
 			CHECK(decision_us == p[0].us);
-		if (gpu_route_index(decision.kernel) >= 0 && facts.forced == NULL)
+		if (algorithm_on_gpu(decision.algorithm) && facts.forced == NULL)
 			CHECK(decision.predicted_us < decision.cpu_us);
 		if (facts.forced == NULL)
 			CHECK(decision.forced_why_not == NULL);
@@ -250,9 +239,9 @@ test_forced(void)
 	RouteDecision decision;
 	char		reason[ROUTE_REASON_SIZE];
 
-	facts.forced = "cpu_merge";
+	facts.forced = &sort_algorithms[ALGORITHM_CPU_MERGE];
 	gpusort_route_decide(&facts, &decision);
-	CHECK_STR(decision.kernel->name, "cpu_merge");
+	CHECK_STR(decision.algorithm->name, "cpu_merge");
 	CHECK_STR(gpusort_route_reason(&facts, &decision, reason),
 			  "cpu merge: 32-bit keys, 10000000 rows, no device, as set");
 
@@ -261,18 +250,13 @@ test_forced(void)
 	CHECK_STR(chosen(&facts), "cpu_merge");
 
 	facts = facts_of(1000, 64);
-	facts.forced = "cpu_counting";
+	facts.forced = &sort_algorithms[ALGORITHM_CPU_COUNTING];
 	gpusort_route_decide(&facts, &decision);
-	CHECK(decision.kernel != NULL && strcmp(decision.kernel->name, "cpu_counting") != 0);
+	CHECK(decision.algorithm != NULL && strcmp(decision.algorithm->name, "cpu_counting") != 0);
 	CHECK(decision.forced_why_not != NULL);
 	gpusort_route_reason(&facts, &decision, reason);
 	CHECK(strstr(reason, ", not cpu counting: ") != NULL);
 	CHECK(strstr(reason, decision.forced_why_not) != NULL);
-
-	facts.forced = "bogo_sort";
-	gpusort_route_decide(&facts, &decision);
-	CHECK(decision.kernel != NULL);
-	CHECK_STR(decision.forced_why_not, "there is no such algorithm");
 }
 
 static void
@@ -286,7 +270,7 @@ test_memory(void)
 	facts.order_known = true;
 	facts.ascents = facts.descents = facts.n / 2;
 	gpusort_route_decide(&facts, &decision);
-	CHECK(decision.kernel == NULL);
+	CHECK(decision.algorithm == NULL);
 	CHECK_STR(gpusort_route_reason(&facts, &decision, reason),
 			  "none: 32-bit keys, 1000000 rows, no device");
 
@@ -337,9 +321,9 @@ test_team(void)
 {
 	RouteModel	model = flat_model();
 	RouteFacts	facts = facts_of(1 << 20, 16);
-	const SortKernel *radix = sort_kernel_by_name("cpu_radix");
-	const SortKernel *counting = sort_kernel_by_name("cpu_counting");
-	const SortKernel *presorted = sort_kernel_by_name("presorted");
+	const Algorithm *radix = &sort_algorithms[ALGORITHM_CPU_RADIX];
+	const Algorithm *counting = &sort_algorithms[ALGORITHM_CPU_COUNTING];
+	const Algorithm *presorted = &sort_algorithms[ALGORITHM_PRESORTED];
 	double		alone;
 
 	alone = model_predict_us(&model, radix, &facts);

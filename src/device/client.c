@@ -68,13 +68,14 @@ device_algorithm(const char *name)
 unsigned
 device_algorithms(void)
 {
-	const SortKernel *kernels = gpu_route_kernels();
 	unsigned	mask = 0;
 
-	for (int i = 0; kernels[i].name != NULL; i++)
+	for (int i = 0; i < device_shared->nalgorithms; i++)
 	{
-		if (device_algorithm(kernels[i].name) >= 0)
-			mask |= 1u << i;
+		const Algorithm *algorithm = algorithm_by_name(device_shared->algorithms[i].name);
+
+		if (algorithm_on_gpu(algorithm))
+			mask |= 1u << algorithm->id;
 	}
 	return mask;
 }

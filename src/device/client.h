@@ -46,7 +46,7 @@ extern RouteDevice device_state(void);
 /* The ABI's index of an algorithm by name; -1 if the library has none such. */
 extern int	device_algorithm(const char *name);
 
-/* Which of gpu_route_kernels() the library has: bit i for the i-th. */
+/* Which algorithms the library has: a bit per AlgorithmId. */
 extern unsigned device_algorithms(void);
 
 /*

@@ -50,6 +50,7 @@
 
 #include "../cuda/gpusort_abi.h"
 #include "port/atomics.h"
+#include "settings.h"
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 
@@ -102,29 +103,6 @@ typedef enum DeviceStatus
 	DEVICE_DONE,				/* the last chunk has been made */
 	DEVICE_ERROR				/* slot->error says what and where */
 } DeviceStatus;
-
-/* Faults that a test can order for a job; gpusort.device_fault. */
-typedef enum DeviceFault
-{
-	DEVICE_FAULT_NONE,
-	DEVICE_FAULT_MEMORY_START,	/* no device memory when the job begins */
-	DEVICE_FAULT_MEMORY_SORT,	/* ... when it is to be sorted */
-	DEVICE_FAULT_ERROR_UP,		/* a CUDA error after the first chunk up */
-	DEVICE_FAULT_ERROR_SORT,
-	DEVICE_FAULT_ERROR_DOWN,	/* ... after the first chunk down */
-	DEVICE_FAULT_KILL_UP,		/* the process is killed at the same points */
-	DEVICE_FAULT_KILL_SORT,
-	DEVICE_FAULT_KILL_DOWN,
-	DEVICE_FAULT_HANG_UP,		/* ... or the job stops there, as if it had no more to do */
-	DEVICE_FAULT_HANG_SORT,
-	DEVICE_FAULT_HANG_DOWN,
-	DEVICE_FAULT_STALL,			/* the device never gets on; and little patience */
-	DEVICE_FAULT_FREEZE,		/* the process is stuck in a call, likewise */
-	DEVICE_FAULT_CORRUPT,		/* the result is wrong */
-	DEVICE_FAULT_CORRUPT_SIZE,	/* a row of it says that it is longer than memory */
-	DEVICE_FAULT_PATIENT,		/* none: waits for room, however long */
-	DEVICE_FAULT_HOLD_LOCK		/* the backend never lets go of the service's lock */
-} DeviceFault;
 
 /*
  * A chunk's content, in this order, each part 256-byte aligned: rows keys, rows

@@ -138,11 +138,6 @@ counting_bytes_per_record(const SortJob *job)
 }
 
 const SortKernel cpu_counting_kernel = {
-	.name = "cpu_counting",
-	.formats = 1 << SORT_REC_PACKED | 1 << SORT_REC_64 | 1 << SORT_REC_128,
-	.stable = true,
-	.needs = "key range at most 4 times the rows, and 24 bits",
-	.paper = "Abdel-hafeez 2018, 4.1-4.2",
 	.applies = counting_applies,
 	.scratch_bytes = counting_scratch_bytes,
 	.run = counting_run,

@@ -279,11 +279,6 @@ merge_bytes_per_record(const SortJob *job)
 }
 
 const SortKernel cpu_merge_kernel = {
-	.name = "cpu_merge",
-	.formats = 1 << SORT_REC_PACKED | 1 << SORT_REC_64 | 1 << SORT_REC_128,
-	.stable = true,
-	.needs = "",
-	.paper = "Satish 2010, 5.2",
 	.applies = merge_applies,
 	.scratch_bytes = merge_scratch_bytes,
 	.run = merge_run,

@@ -364,11 +364,6 @@ radix_bytes_per_record(const SortJob *job)
 }
 
 const SortKernel cpu_radix_kernel = {
-	.name = "cpu_radix",
-	.formats = 1 << SORT_REC_PACKED | 1 << SORT_REC_64 | 1 << SORT_REC_128,
-	.stable = true,
-	.needs = "",
-	.paper = "Satish 2010, 4.2.1 and 4.3",
 	.applies = radix_applies,
 	.scratch_bytes = radix_scratch_bytes,
 	.run = radix_run,

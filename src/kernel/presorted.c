@@ -166,11 +166,6 @@ presorted_bytes_per_record(const SortJob *job)
 }
 
 const SortKernel presorted_kernel = {
-	.name = "presorted",
-	.formats = 1 << SORT_REC_PACKED | 1 << SORT_REC_64 | 1 << SORT_REC_128,
-	.stable = true,
-	.needs = "input sorted, reversed, of few runs, or nearly in order",
-	.paper = "Chen 2009, III (disorder)",
 	.applies = presorted_applies,
 	.scratch_bytes = presorted_scratch_bytes,
 	.run = presorted_run,

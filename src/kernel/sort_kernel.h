@@ -98,14 +98,9 @@ typedef struct SortJob
 	void	   *result;
 } SortJob;
 
+/* What runs an algorithm on the CPU; algorithm.h describes it. */
 typedef struct SortKernel
 {
-	const char *name;			/* gpusort.algorithm's name for it */
-	unsigned	formats;		/* bit (1 << SortRecFormat) for each it takes */
-	bool		stable;
-	const char *needs;			/* what input it needs, for users; "" if none */
-	const char *paper;			/* source */
-
 	/* Can this job run?  If not, *why says so in a few words. */
 	bool		(*applies) (const SortJob *job, const char **why);
 
@@ -122,15 +117,11 @@ typedef struct SortKernel
 	double		(*bytes_per_record) (const SortJob *job);
 } SortKernel;
 
-/* The CPU kernels, each in the file of its name. */
+/* Each in the file of its name. */
 extern const SortKernel cpu_radix_kernel;
 extern const SortKernel cpu_merge_kernel;
 extern const SortKernel cpu_counting_kernel;
 extern const SortKernel presorted_kernel;
-
-/* NULL-terminated list of every CPU kernel; kernel_by_name NULL if unknown. */
-extern const SortKernel *const sort_kernels[];
-extern const SortKernel *sort_kernel_by_name(const char *name);
 
 static inline size_t
 sort_rec_size(SortRecFormat format)

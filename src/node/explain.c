@@ -91,7 +91,7 @@ explain_method(const SorterReport *report, ExplainState *es)
 	{
 		char		name[64];
 
-		gpusort_route_display_name(report->decision.kernel->name, name, sizeof(name));
+		gpusort_route_display_name(report->decision.algorithm->name, name, sizeof(name));
 		snprintf(method, sizeof(method), "%s%s", prefix, name);
 	}
 	else

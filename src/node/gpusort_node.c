@@ -165,6 +165,24 @@ gpusort_take_rows_again(GpuSortState *node)
 	return given;
 }
 
+static void
+gpusort_count(const SorterReport *report)
+{
+	SortCount	count = {0};
+
+	if (report->sorted)
+	{
+		count.algorithm = report->decision.algorithm;
+		/* a failure of the device has been counted when it happened */
+		if (report->decision.forced_why_not != NULL && !report->device_failed)
+			count.passed_over = report->facts.forced;
+	}
+	count.rows = report->rows;
+	count.spilled = report->runs > 0;
+	count.bytes = count.spilled ? report->disk_bytes : report->memory_peak;
+	gpusort_stat_count(&count);
+}
+
 /* Takes all rows of the child and sorts them. */
 static void
 gpusort_run(GpuSortState *node)
@@ -201,7 +219,7 @@ gpusort_run(GpuSortState *node)
 	if (!gpusort_take_rows(node))
 		(void) gpusort_take_rows_again(node);
 	estate->es_direction = direction;
-	gpusort_stat_count(&sorter->report);
+	gpusort_count(&sorter->report);
 	node->sort_done = true;
 }
 

@@ -72,9 +72,9 @@ now_us(const Calibration *cal)
 	return ts.tv_sec * 1e6 + ts.tv_nsec / 1e3;
 }
 
-/* A job on a sample; false if the kernel cannot run it here. */
+/* A job on a sample; false if the algorithm cannot run it here. */
 static bool
-fill_job(const Calibration *cal, const SortKernel *kernel, size_t n, int key_bits,
+fill_job(const Calibration *cal, const Algorithm *algorithm, size_t n, int key_bits,
 		 SampleOrder order, uint64_t seed, void *recs, SortJob *job)
 {
 	RouteFacts	facts;
@@ -87,21 +87,21 @@ fill_job(const Calibration *cal, const SortKernel *kernel, size_t n, int key_bit
 	job->team = cal->team;
 	job->interrupted = cal->interrupted;
 	job->interrupted_arg = cal->interrupted_arg;
-	return (kernel->formats & (1u << job->format)) != 0 &&
-		kernel->applies(job, &why) &&
-		kernel->scratch_bytes(job) <= cal->scratch_room;
+	return algorithm_takes(algorithm, job->format) &&
+		algorithm->kernel->applies(job, &why) &&
+		algorithm->kernel->scratch_bytes(job) <= cal->scratch_room;
 }
 
 /*
- * Nanoseconds per record that the named kernel takes for such an input;
+ * Nanoseconds per record that the algorithm takes for such an input;
  * UNMEASURED if it does not take it, or the workspace is too small, or we are to
  * stop.
  */
 static double
-measure(Calibration *cal, const char *name, size_t n, int key_bits,
+measure(Calibration *cal, AlgorithmId id, size_t n, int key_bits,
 		SampleOrder order)
 {
-	const SortKernel *kernel = sort_kernel_by_name(name);
+	const Algorithm *algorithm = &sort_algorithms[id];
 	size_t		stride = (n * sort_rec_size(sample_format(key_bits)) + 63) & ~(size_t) 63;
 	size_t		copies = n < MEASURE_RECORDS ? MEASURE_RECORDS / n : 1;
 	int			min_reps = n < ((size_t) 1 << 21) ? MEASURE_REPS : MEASURE_REPS_LARGE;
@@ -109,7 +109,7 @@ measure(Calibration *cal, const char *name, size_t n, int key_bits,
 	double		best = 0;
 	SortJob		jobs[MEASURE_RECORDS >> MODEL_KNOT_FIRST];
 
-	if (kernel == NULL || stride * copies > cal->room)
+	if (stride * copies > cal->room)
 		return UNMEASURED;
 
 	for (int rep = 0; rep < min_reps || total < MEASURE_US; rep++)
@@ -122,12 +122,12 @@ measure(Calibration *cal, const char *name, size_t n, int key_bits,
 			return UNMEASURED;
 
 		for (size_t c = 0; c < copies; c++)
-			if (!fill_job(cal, kernel, n, key_bits, order, SEED + rep * copies + c,
+			if (!fill_job(cal, algorithm, n, key_bits, order, SEED + rep * copies + c,
 						  cal->recs + c * stride, &jobs[c]))
 				return UNMEASURED;
 		us = now_us(cal);
 		for (size_t c = 0; c < copies && cal->status == SORT_OK; c++)
-			cal->status = kernel->run(&jobs[c]);
+			cal->status = algorithm->kernel->run(&jobs[c]);
 		us = now_us(cal) - us;
 		total += us;
 		if (rep == 0 || us < best)
@@ -141,28 +141,28 @@ calibrate_knot(Calibration *cal, RouteModel *model, int knot)
 {
 	const size_t n = (size_t) 1 << model_knot_log2(knot);
 
-#define MEASURE(c, name, bits, order) \
-	(model->curve[c][knot] = measure(cal, name, n, bits, order))
+#define MEASURE(c, id, bits, order) \
+	(model->curve[c][knot] = measure(cal, id, n, bits, order))
 	for (int format = 0; format <= SORT_REC_128; format++)
 	{
 		int			bits = format_bits[format];
 
-		MEASURE(MODEL_RADIX + format, "cpu_radix", bits, SAMPLE_RANDOM);
-		MEASURE(MODEL_MERGE + format, "cpu_merge", bits, SAMPLE_RANDOM);
-		MEASURE(MODEL_REVERSED + format, "presorted", bits, SAMPLE_REVERSED);
-		MEASURE(MODEL_RUNS + format, "presorted", bits, SAMPLE_RUNS);
+		MEASURE(MODEL_RADIX + format, ALGORITHM_CPU_RADIX, bits, SAMPLE_RANDOM);
+		MEASURE(MODEL_MERGE + format, ALGORITHM_CPU_MERGE, bits, SAMPLE_RANDOM);
+		MEASURE(MODEL_REVERSED + format, ALGORITHM_PRESORTED, bits, SAMPLE_REVERSED);
+		MEASURE(MODEL_RUNS + format, ALGORITHM_PRESORTED, bits, SAMPLE_RUNS);
 		if (n >= NEARLY_MIN_ROWS)
-			MEASURE(MODEL_NEARLY + format, "presorted", bits, SAMPLE_DISPLACED);
+			MEASURE(MODEL_NEARLY + format, ALGORITHM_PRESORTED, bits, SAMPLE_DISPLACED);
 	}
-	MEASURE(MODEL_RADIX_8, "cpu_radix", 8, SAMPLE_RANDOM);
-	MEASURE(MODEL_RADIX_12, "cpu_radix", 12, SAMPLE_RANDOM);
-	MEASURE(MODEL_RADIX_16, "cpu_radix", 16, SAMPLE_RANDOM);
-	MEASURE(MODEL_RADIX_24, "cpu_radix", 24, SAMPLE_RANDOM);
-	MEASURE(MODEL_COUNTING_8, "cpu_counting", 8, SAMPLE_RANDOM);
-	MEASURE(MODEL_COUNTING_12, "cpu_counting", 12, SAMPLE_RANDOM);
-	MEASURE(MODEL_COUNTING_16, "cpu_counting", 16, SAMPLE_RANDOM);
-	MEASURE(MODEL_COUNTING_20, "cpu_counting", 20, SAMPLE_RANDOM);
-	MEASURE(MODEL_COUNTING_24, "cpu_counting", 24, SAMPLE_RANDOM);
+	MEASURE(MODEL_RADIX_8, ALGORITHM_CPU_RADIX, 8, SAMPLE_RANDOM);
+	MEASURE(MODEL_RADIX_12, ALGORITHM_CPU_RADIX, 12, SAMPLE_RANDOM);
+	MEASURE(MODEL_RADIX_16, ALGORITHM_CPU_RADIX, 16, SAMPLE_RANDOM);
+	MEASURE(MODEL_RADIX_24, ALGORITHM_CPU_RADIX, 24, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_8, ALGORITHM_CPU_COUNTING, 8, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_12, ALGORITHM_CPU_COUNTING, 12, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_16, ALGORITHM_CPU_COUNTING, 16, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_20, ALGORITHM_CPU_COUNTING, 20, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_24, ALGORITHM_CPU_COUNTING, 24, SAMPLE_RANDOM);
 #undef MEASURE
 }
 
@@ -175,12 +175,12 @@ static void
 separate_cells(Calibration *cal, RouteModel *model)
 {
 	const size_t n = (size_t) 1 << 14;
-	double		small = measure(cal, "cpu_counting", n, 8, SAMPLE_RANDOM);
-	double		large = measure(cal, "cpu_counting", n, 16, SAMPLE_RANDOM);
-	double		ordered = measure(cal, "cpu_counting", n << 3, 8, SAMPLE_SCATTERED);
-	double		shuffled = measure(cal, "cpu_counting", n << 3, 8, SAMPLE_RANDOM);
+	double		small = measure(cal, ALGORITHM_CPU_COUNTING, n, 8, SAMPLE_RANDOM);
+	double		large = measure(cal, ALGORITHM_CPU_COUNTING, n, 16, SAMPLE_RANDOM);
+	double		ordered = measure(cal, ALGORITHM_CPU_COUNTING, n << 3, 8, SAMPLE_SCATTERED);
+	double		shuffled = measure(cal, ALGORITHM_CPU_COUNTING, n << 3, 8, SAMPLE_RANDOM);
 
-		if (small >= 0 && large >= 0)
+	if (small >= 0 && large >= 0)
 		model->scalar[MODEL_CELL_NS] = fmax(0, (large - small) * n / ((1 << 16) - (1 << 8)));
 	if (ordered >= 0 && shuffled >= 0)
 		model->scalar[MODEL_CHAIN_NS] = fmax(0, ordered - shuffled);
@@ -203,10 +203,10 @@ static void
 separate_drops(Calibration *cal, RouteModel *model)
 {
 	const size_t n = (size_t) 1 << 17;
-	double		few = measure(cal, "presorted", n, 32, SAMPLE_DISPLACED);
-	double		many = measure(cal, "presorted", n, 32, SAMPLE_SCATTERED);
+	double		few = measure(cal, ALGORITHM_PRESORTED, n, 32, SAMPLE_DISPLACED);
+	double		many = measure(cal, ALGORITHM_PRESORTED, n, 32, SAMPLE_SCATTERED);
 
-		if (few >= 0 && many >= 0)
+	if (few >= 0 && many >= 0)
 		model->scalar[MODEL_DROP_NS] = fmax(0, (many - few) / (0.05 - 0.01));
 
 	for (int format = 0; format <= SORT_REC_128; format++)
@@ -237,12 +237,12 @@ measure_team(const Calibration *cal, RouteModel *model)
 	team_cal.team = sort_thread_team_create(1);
 	if (team_cal.team == NULL)
 		return;
-	alone = measure(&team_cal, "cpu_radix", n, 32, SAMPLE_RANDOM);
+	alone = measure(&team_cal, ALGORITHM_CPU_RADIX, n, 32, SAMPLE_RANDOM);
 	sort_thread_team_destroy(team_cal.team);
 	team_cal.team = sort_thread_team_create(2);
 	if (team_cal.team == NULL)
 		return;
-	together = measure(&team_cal, "cpu_radix", n, 32, SAMPLE_RANDOM);
+	together = measure(&team_cal, ALGORITHM_CPU_RADIX, n, 32, SAMPLE_RANDOM);
 	sort_thread_team_destroy(team_cal.team);
 	if (alone > 0 && together >= 0)
 		model->scalar[MODEL_TEAM_SHARE] = fmin(1, fmax(0, 2 * (1 - together / alone)));

@@ -12,9 +12,7 @@
  *	gpu_bucket		no digits, but time lost where the keys are spread unevenly
  *	gpu_merge		neither
  *	gpu_counting	with rids: passes of 8 bits; keys alone: the range of the values
- *	gpu_hp, gpu_hp0	gpu_counting's, times a factor
  *	gpu_hp1			a bitmap for the histogram: hardly any difference by range
- *	gpu_onehot		the rows squared
  *
  * Whether the transfers overlap with something else is not known here, so they
  * count in full.
@@ -34,85 +32,12 @@
 /* What tables and rounding take of a device's memory. */
 #define DEVICE_JOB_OVERHEAD	(UINT64_C(8) << 20)
 
-#define ALL_WIDTHS	(1u << SORT_REC_PACKED | 1u << SORT_REC_64 | 1u << SORT_REC_128)
-#define HP_WIDTHS	(1u << SORT_REC_PACKED | 1u << SORT_REC_64)
-
-enum
-{
-	GPU_RADIX, GPU_MERGE, GPU_BUCKET, GPU_COUNTING, GPU_ONEHOT, GPU_HP, GPU_HP1, GPU_HP0
-};
-
-/* As the GPU library describes them; it is not loaded where this is asked for. */
-static const SortKernel gpu_kernels[] = {
-	{.name = "gpu_radix", .formats = ALL_WIDTHS, .stable = true, .needs = "",
-	.paper = "Satish et al. 2010; Pirjan 2012"},
-	{.name = "gpu_merge", .formats = ALL_WIDTHS, .stable = true, .needs = "",
-	.paper = "Satish et al. 2010; Chen et al. 2009"},
-	{.name = "gpu_bucket", .formats = ALL_WIDTHS, .stable = true, .needs = "",
-	.paper = "Chen et al. 2009"},
-	{.name = "gpu_counting", .formats = ALL_WIDTHS, .stable = true,
-		.needs = "keys whose range is known and at most 16 times the rows",
-	.paper = "Abdel-hafeez et al. 2018"},
-	{.name = "gpu_onehot", .formats = ALL_WIDTHS, .stable = true,
-		.needs = "at most 4096 rows; rows times range at most about a million",
-	.paper = "Abdel-hafeez et al. 2018"},
-	{.name = "gpu_hp", .formats = HP_WIDTHS, .stable = false,
-		.needs = "keys alone, whose range is known and at most 16 times the rows",
-	.paper = "Kozakai et al. 2021"},
-	{.name = "gpu_hp1", .formats = HP_WIDTHS, .stable = false,
-		.needs = "distinct keys alone, whose range is known and at most 16 times the rows",
-	.paper = "Kozakai et al. 2021"},
-	{.name = "gpu_hp0", .formats = HP_WIDTHS, .stable = false,
-		.needs = "keys alone, whose range is known and at most 16 times the rows",
-	.paper = "Kozakai et al. 2021"},
-	{.name = NULL}
-};
-
-const SortKernel *
-gpu_route_kernels(void)
-{
-	return gpu_kernels;
-}
-
-const SortKernel *
-gpu_route_kernel(const char *name)
-{
-	for (const SortKernel *k = gpu_kernels; k->name != NULL; k++)
-	{
-		if (strcmp(k->name, name) == 0)
-			return k;
-	}
-	return NULL;
-}
-
-int
-gpu_route_index(const SortKernel *kernel)
-{
-	for (int i = 0; gpu_kernels[i].name != NULL; i++)
-	{
-		if (kernel == &gpu_kernels[i])
-			return i;
-	}
-	return -1;
-}
-
-bool
-gpu_keys_only(const SortKernel *kernel)
-{
-	return gpu_route_index(kernel) >= GPU_HP;
-}
-
-bool
-gpu_by_value(const SortKernel *kernel)
-{
-	return gpu_route_index(kernel) >= GPU_COUNTING;
-}
-
 /* 0, 1, 2 for keys of 32, 64, 128 bits: also their SortRecFormat. */
-static inline int
+static inline SortRecFormat
 width_index(const RouteFacts *facts)
 {
-	return facts->gpu.key_width == 32 ? 0 : facts->gpu.key_width == 64 ? 1 : 2;
+	return facts->gpu.key_width == 32 ? SORT_REC_PACKED :
+		facts->gpu.key_width == 64 ? SORT_REC_64 : SORT_REC_128;
 }
 
 /* Number of values of the keys; 0: not known, or too many to count. */
@@ -128,7 +53,7 @@ value_range(const RouteFacts *facts)
 
 /* Can an algorithm that indexes by value take the keys? */
 static bool
-range_fits(int algorithm, const RouteFacts *facts, const char **why)
+range_fits(AlgorithmId id, const RouteFacts *facts, const char **why)
 {
 	uint64_t	range = value_range(facts);
 
@@ -136,20 +61,18 @@ range_fits(int algorithm, const RouteFacts *facts, const char **why)
 		*why = "the keys' range is unknown or too large";
 	else if (range > VALUES_ALWAYS && range / VALUES_PER_KEY > facts->n)
 		*why = "the keys' range is too large for so few rows";
-	else if (algorithm == GPU_ONEHOT &&
+	else if (id == ALGORITHM_GPU_ONEHOT &&
 			 (facts->n > ONEHOT_MAX_ROWS ||
 			  range * ((facts->n + 31) / 32 + 1) > ONEHOT_MAX_WORDS))
 		*why = "rows times values are too many";
-	else if (algorithm == GPU_HP1 && !facts->gpu.distinct)
+	else if (id == ALGORITHM_GPU_HP1 && !facts->gpu.distinct)
 		*why = "the keys are not known to be distinct";
 	return *why == NULL;
 }
 
 bool
-gpu_fits(const SortKernel *kernel, const RouteFacts *facts, const char **why)
+gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
 {
-	int			algorithm = gpu_route_index(kernel);
-
 	*why = NULL;
 	switch (facts->device)
 	{
@@ -171,16 +94,16 @@ gpu_fits(const SortKernel *kernel, const RouteFacts *facts, const char **why)
 		case ROUTE_DEVICE_READY:
 			if (facts->gpu.key_width == 0)
 				*why = facts->gpu.why_not ? facts->gpu.why_not : "these rows are not for a device";
-			else if ((facts->gpu.algorithms & (1u << algorithm)) == 0)
+			else if ((facts->gpu.algorithms & (1u << algorithm->id)) == 0)
 				*why = "the device has no such algorithm";
-			else if ((kernel->formats & (1u << width_index(facts))) == 0)
+			else if (!algorithm_takes(algorithm, width_index(facts)))
 				*why = "it does not take keys of this width";
-			else if (facts->gpu.rids && gpu_keys_only(kernel))
+			else if (facts->gpu.rids && algorithm->keys_only)
 				*why = "it sorts keys only";
 			else if (facts->n > UINT32_MAX)
 				*why = "more than 2^32 - 1 rows";
-			else if (gpu_by_value(kernel))
-				(void) range_fits(algorithm, facts, why);
+			else if (algorithm->by_value)
+				(void) range_fits(algorithm->id, facts, why);
 			break;
 	}
 	return *why == NULL;
@@ -252,34 +175,38 @@ radix_us(const GpuModel *m, const RouteFacts *facts)
 
 /* Device-resident. */
 static double
-sort_us(const GpuModel *m, int algorithm, const RouteFacts *facts)
+sort_us(const GpuModel *m, AlgorithmId id, const RouteFacts *facts)
 {
 	double		n = facts->n;
 	int			w = width_index(facts);
 
-	switch (algorithm)
+	switch (id)
 	{
-		case GPU_RADIX:
+		case ALGORITHM_GPU_RADIX:
 			return radix_us(m, facts);
-		case GPU_MERGE:
+		case ALGORITHM_GPU_MERGE:
 			return curve_at(m->merge[w], n);
-		case GPU_BUCKET:
+		case ALGORITHM_GPU_BUCKET:
 			return curve_at(m->bucket[w], n) * (facts->gpu.skewed ? m->bucket_skew : 1);
-		case GPU_COUNTING:
+		case ALGORITHM_GPU_COUNTING:
 			return counting_us(m, facts);
-		case GPU_ONEHOT:
-			return m->onehot_us + m->onehot_square_us * n * n;
-		case GPU_HP:
-			return counting_us(m, facts) * m->hp;
-		case GPU_HP0:
-			return counting_us(m, facts) * m->hp0;
-		default:				/* GPU_HP1 */
+		case ALGORITHM_GPU_HP1:
 			return curve_at(m->hp1, n);
+		case ALGORITHM_GPU_ONEHOT:
+		case ALGORITHM_GPU_HP:
+		case ALGORITHM_GPU_HP0:
+			break;				/* only forced */
+		case ALGORITHM_CPU_RADIX:
+		case ALGORITHM_CPU_MERGE:
+		case ALGORITHM_CPU_COUNTING:
+		case ALGORITHM_PRESORTED:
+			break;				/* model_predict_us() knows */
 	}
+	return HUGE_VAL;
 }
 
 double
-gpu_predict_us(const SortKernel *kernel, const RouteFacts *facts)
+gpu_predict_us(const Algorithm *algorithm, const RouteFacts *facts)
 {
 	const GpuModel *m = &gpu_model_builtin;
 	double		key_bytes = facts->gpu.key_width / 8;
@@ -287,31 +214,31 @@ gpu_predict_us(const SortKernel *kernel, const RouteFacts *facts)
 	double		bytes = key_bytes + rid_bytes +	/* up */
 		rid_bytes + (facts->gpu.keys_back ? key_bytes : 0);
 
-	return m->job_us + sort_us(m, gpu_route_index(kernel), facts) +
+	return m->job_us + sort_us(m, algorithm->id, facts) +
 		facts->n * (bytes * m->copy_ns + m->host_ns) / 1000;
 }
 
-const SortKernel *
+const Algorithm *
 gpu_choose(const RouteFacts *facts, double *us)
 {
-	const SortKernel *best = NULL;
+	const Algorithm *best = NULL;
 	const char *why;
 
 	/* nothing is quicker than handing the job over */
 	if (facts->device != ROUTE_DEVICE_READY || facts->gpu.key_width == 0 ||
 		*us <= gpu_model_builtin.job_us)
 		return NULL;
-	for (const SortKernel *k = gpu_kernels; k->name != NULL; k++)
+	FOR_EACH_ALGORITHM(a)
 	{
-		double		k_us;
+		double		a_us;
 
-		if (!gpu_fits(k, facts, &why))
+		if (a->place != ALGORITHM_ON_GPU || a->only_forced || !gpu_fits(a, facts, &why))
 			continue;
-		k_us = gpu_predict_us(k, facts);
-		if (k_us < *us)
+		a_us = gpu_predict_us(a, facts);
+		if (a_us < *us)
 		{
-			best = k;
-			*us = k_us;
+			best = a;
+			*us = a_us;
 		}
 	}
 	return best;

@@ -6,7 +6,6 @@
 #ifndef GPUSORT_GPU_MODEL_H
 #define GPUSORT_GPU_MODEL_H
 
-#include "kernel/sort_kernel.h"
 #include "route/router.h"
 
 /* Constants measured at 2^10, 2^12, ... 2^28 rows. */
@@ -34,11 +33,7 @@ typedef struct GpuModel
 	double		bucket_skew;	/* how many times longer gpu_bucket takes over */
 	double		radix_skew;		/* uneven keys, and gpu_radix */
 	double		count_width[3]; /* counted keys of 64 and 128 bits, times those of 32 */
-	double		hp;				/* gpu_hp and gpu_hp0, times gpu_counting */
-	double		hp0;
 	double		hp1[GPU_KNOTS];
-	double		onehot_us;		/* gpu_onehot: a launch, and per row squared */
-	double		onehot_square_us;
 
 	/* the way there and back */
 	double		job_us;			/* opening, latches, first launches */
@@ -54,38 +49,17 @@ typedef struct GpuModel
 
 extern const GpuModel gpu_model_builtin;
 
-/*
- * A GPU algorithm as the router's decisions name it: name, needs and paper only,
- * it cannot be called.  NULL if the name is not that of a GPU algorithm.
- */
-extern const SortKernel *gpu_route_kernel(const char *name);
+/* Can this GPU's algorithm sort this?  If not, *why says so in a few words. */
+extern bool gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why);
 
-/* All of them, ended by one without a name; RouteGpu.algorithms counts along. */
-extern const SortKernel *gpu_route_kernels(void);
-
-/* Its place among them; -1 for a CPU kernel. */
-extern int	gpu_route_index(const SortKernel *kernel);
-
-/* Does it sort keys only? */
-extern bool gpu_keys_only(const SortKernel *kernel);
-
-/*
- * Does it index by the keys' values?  Then a job of keys alone is faster if told
- * that all bits of their width order, which changes nothing but that.
- */
-extern bool gpu_by_value(const SortKernel *kernel);
-
-/* Can it sort this?  If not, *why says so in a few words. */
-extern bool gpu_fits(const SortKernel *kernel, const RouteFacts *facts, const char **why);
-
-/* Predicted microseconds: keys (and rids) there, sorted, and back. */
-extern double gpu_predict_us(const SortKernel *kernel, const RouteFacts *facts);
+/* Predicted microseconds of one that is not only forced: keys (and rids) there, sorted, and back. */
+extern double gpu_predict_us(const Algorithm *algorithm, const RouteFacts *facts);
 
 /*
  * The one that takes least, if that is less than *us; sets *us.  NULL if none is,
  * or none can.
  */
-extern const SortKernel *gpu_choose(const RouteFacts *facts, double *us);
+extern const Algorithm *gpu_choose(const RouteFacts *facts, double *us);
 
 /* Device memory that keys and rids take, roughly; *not* that of rows. */
 extern uint64_t gpu_keys_bytes(uint64_t n, int key_width);

@@ -165,7 +165,7 @@ presorted_ns(const RouteModel *model, const RouteFacts *facts)
 }
 
 double
-model_predict_us(const RouteModel *model, const SortKernel *kernel,
+model_predict_us(const RouteModel *model, const Algorithm *algorithm,
 				 const RouteFacts *facts)
 {
 	const size_t n = facts->n;
@@ -173,31 +173,41 @@ model_predict_us(const RouteModel *model, const SortKernel *kernel,
 	const SortRecFormat format = facts->format;
 	int			team = n >= TEAM_MIN_ROWS && facts->threads > 1 ? facts->threads : 1;
 	double		share = model->scalar[MODEL_TEAM_SHARE];
-	double		ns;
+	double		ns = 0;
 
-	if (strcmp(kernel->name, "cpu_radix") == 0)
-		/* of several digits only the leading ones repeat: late, but soon fully */
-		ns = n * (radix_ns(model, format, bits, n) +
-				  chain_ns(model, facts, rough_log2(n), 11, 16));
-	else if (strcmp(kernel->name, "cpu_merge") == 0)
-		ns = n * model_curve_at(model->curve[MODEL_MERGE + format], n);
-	else if (strcmp(kernel->name, "cpu_counting") == 0)
+	switch (algorithm->id)
 	{
-		ns = n * counting_ns(model, bits, facts->distinct, n) *
-			sort_rec_size(format) / sort_rec_size(SORT_REC_PACKED) +
-			ldexp(model->scalar[MODEL_CELL_NS], bits);
-		ns += n * chain_ns(model, facts, rough_log2(n) - bits, 2, 9);
-		/* a table for each member must be worth it */
-		if (ldexp(team, bits) > n)
+		case ALGORITHM_CPU_RADIX:
+			/* of several digits only the leading ones repeat: late, but soon fully */
+			ns = n * (radix_ns(model, format, bits, n) +
+					  chain_ns(model, facts, rough_log2(n), 11, 16));
+			break;
+		case ALGORITHM_CPU_MERGE:
+			ns = n * model_curve_at(model->curve[MODEL_MERGE + format], n);
+			break;
+		case ALGORITHM_CPU_COUNTING:
+			ns = n * counting_ns(model, bits, facts->distinct, n) *
+				sort_rec_size(format) / sort_rec_size(SORT_REC_PACKED) +
+				ldexp(model->scalar[MODEL_CELL_NS], bits);
+			ns += n * chain_ns(model, facts, rough_log2(n) - bits, 2, 9);
+			/* a table for each member must be worth it */
+			if (ldexp(team, bits) > n)
+				team = 1;
+			break;
+		case ALGORITHM_PRESORTED:
+			ns = presorted_ns(model, facts);
 			team = 1;
+			break;
+		case ALGORITHM_GPU_RADIX:
+		case ALGORITHM_GPU_MERGE:
+		case ALGORITHM_GPU_BUCKET:
+		case ALGORITHM_GPU_COUNTING:
+		case ALGORITHM_GPU_ONEHOT:
+		case ALGORITHM_GPU_HP:
+		case ALGORITHM_GPU_HP1:
+		case ALGORITHM_GPU_HP0:
+			return HUGE_VAL;	/* gpu_predict_us() knows */
 	}
-	else if (strcmp(kernel->name, "presorted") == 0)
-	{
-		ns = presorted_ns(model, facts);
-		team = 1;
-	}
-	else
-		ns = n * MODEL_MAX_NS;	/* not modelled: only when nothing else can */
 	ns *= 1 - share + share / team;
 	return (ns + START_NS) / 1000;
 }

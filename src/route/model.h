@@ -11,7 +11,6 @@
 #ifndef GPUSORT_MODEL_H
 #define GPUSORT_MODEL_H
 
-#include "kernel/sort_kernel.h"
 #include "route/router.h"
 
 #define MODEL_KNOTS			12
@@ -74,8 +73,8 @@ model_knot_log2(int knot)
 /* A curve's value at n records. */
 extern double model_curve_at(const double *curve, size_t n);
 
-/* Predicted microseconds of a kernel that applies to these facts. */
-extern double model_predict_us(const RouteModel *model, const SortKernel *kernel,
+/* Predicted microseconds of a CPU algorithm that applies to these facts. */
+extern double model_predict_us(const RouteModel *model, const Algorithm *algorithm,
 							   const RouteFacts *facts);
 
 /*

@@ -2,6 +2,9 @@
  * model_store.c
  *	  Keeps the model's measured constants over restarts.
  *
+ * Of this room it is the one file that knows the server; the router and the model only
+ * see what route_model points to.
+ *
  * They lie in a small text file, gpusort.model, in the data directory.  A file
  * and not a table, because the constants belong to the machine and not to a
  * database: every database's sorts use the same ones, a backend reads them
@@ -27,7 +30,6 @@
 #include "storage/fd.h"
 
 #include "route/model_store.h"
-#include "route/router.h"
 
 #define MODEL_FILE		"gpusort.model"
 

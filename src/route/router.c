@@ -41,15 +41,17 @@ job_in_question(const RouteFacts *facts, SortJob *job, SortTeam *team)
 #define MERGE_MIN_ROWS		24
 
 /*
- * Can this kernel sort this input within the memory?  *scratch is what it
+ * Can this CPU algorithm sort this input within the memory?  *scratch is what it
  * needs, *why says why not.
  */
 static bool
-kernel_fits(const SortKernel *kernel, const RouteFacts *facts,
-			const SortJob *job, size_t *scratch, const char **why)
+cpu_fits(const Algorithm *algorithm, const RouteFacts *facts,
+		 const SortJob *job, size_t *scratch, const char **why)
 {
+	const SortKernel *kernel = algorithm->kernel;
+
 	*scratch = 0;
-	if ((kernel->formats & (1u << job->format)) == 0)
+	if (!algorithm_takes(algorithm, job->format))
 	{
 		*why = "it does not take keys of this width";
 		return false;
@@ -71,15 +73,15 @@ kernel_fits(const SortKernel *kernel, const RouteFacts *facts,
  * What needs no prediction: an input in order has nothing to be done, and among
  * few records only cpu_radix and cpu_merge matter.  NULL: predict.
  */
-static const SortKernel *
+static const Algorithm *
 obvious_choice(const RouteFacts *facts, const SortJob *job)
 {
-	const SortKernel *kernel = NULL;
+	const Algorithm *obvious = NULL;
 	size_t		scratch;
 	const char *why;
 
 	if (facts->order_known && facts->descents == 0)
-		kernel = sort_kernel_by_name("presorted");
+		obvious = &sort_algorithms[ALGORITHM_PRESORTED];
 	else if (facts->n < ROUTE_TINY_ROWS)
 	{
 		int			knot = facts->n < 64 ? 0 : 1;
@@ -88,37 +90,37 @@ obvious_choice(const RouteFacts *facts, const SortJob *job)
 		if (facts->n < MERGE_MIN_ROWS ||
 			m->curve[MODEL_RADIX + facts->format][knot] <
 			m->curve[MODEL_MERGE + facts->format][knot])
-			kernel = sort_kernel_by_name("cpu_radix");
+			obvious = &sort_algorithms[ALGORITHM_CPU_RADIX];
 		else
-			kernel = sort_kernel_by_name("cpu_merge");
+			obvious = &sort_algorithms[ALGORITHM_CPU_MERGE];
 	}
-	if (kernel != NULL && kernel_fits(kernel, facts, job, &scratch, &why))
-		return kernel;
+	if (obvious != NULL && cpu_fits(obvious, facts, job, &scratch, &why))
+		return obvious;
 	return NULL;
 }
 
-/* The CPU kernel for this job; NULL if none fits the memory. */
-static const SortKernel *
+/* The CPU's algorithm for this job; NULL if none fits the memory. */
+static const Algorithm *
 choose_cpu(const RouteFacts *facts, const SortJob *job, double *us)
 {
-	const SortKernel *best = obvious_choice(facts, job);
+	const Algorithm *best = obvious_choice(facts, job);
 	size_t		scratch;
 	const char *why;
 
 	*us = 0;
 	if (best != NULL)
 		return best;
-	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
+	FOR_EACH_ALGORITHM(a)
 	{
-		double		k_us;
+		double		a_us;
 
-		if (!kernel_fits(*k, facts, job, &scratch, &why))
+		if (a->place != ALGORITHM_ON_CPU || !cpu_fits(a, facts, job, &scratch, &why))
 			continue;
-		k_us = model_predict_us(route_model, *k, facts);
-		if (best == NULL || k_us < *us)
+		a_us = model_predict_us(route_model, a, facts);
+		if (best == NULL || a_us < *us)
 		{
-			best = *k;
-			*us = k_us;
+			best = a;
+			*us = a_us;
 		}
 	}
 	return best;
@@ -128,28 +130,25 @@ choose_cpu(const RouteFacts *facts, const SortJob *job, double *us)
 static bool
 decide_forced(const RouteFacts *facts, const SortJob *job, RouteDecision *decision)
 {
-	const SortKernel *kernel = sort_kernel_by_name(facts->forced);
-	const SortKernel *gpu = gpu_route_kernel(facts->forced);
+	const Algorithm *forced = facts->forced;
 	size_t		scratch;
 
-	if (gpu != NULL)
+	if (forced->place == ALGORITHM_ON_GPU)
 	{
-		if (!gpu_fits(gpu, facts, &decision->forced_why_not))
+		if (!gpu_fits(forced, facts, &decision->forced_why_not))
 			return false;
-		decision->kernel = gpu;
-		decision->predicted_us = gpu_predict_us(gpu, facts);
-		return true;
+		if (!forced->only_forced)
+			decision->predicted_us = gpu_predict_us(forced, facts);
 	}
-	if (kernel == NULL)
-		decision->forced_why_not = "there is no such algorithm";
-	else if (kernel_fits(kernel, facts, job, &scratch, &decision->forced_why_not))
+	else
 	{
-		decision->kernel = kernel;
+		if (!cpu_fits(forced, facts, job, &scratch, &decision->forced_why_not))
+			return false;
 		if (facts->n >= ROUTE_TINY_ROWS)
-			decision->predicted_us = model_predict_us(route_model, kernel, facts);
-		return true;
+			decision->predicted_us = model_predict_us(route_model, forced, facts);
 	}
-	return false;
+	decision->algorithm = forced;
+	return true;
 }
 
 void
@@ -157,18 +156,18 @@ gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision)
 {
 	SortJob		job;
 	SortTeam	team;
-	const SortKernel *gpu;
+	const Algorithm *gpu;
 
 	memset(decision, 0, sizeof(*decision));
 	job_in_question(facts, &job, &team);
 	if (facts->forced != NULL && decide_forced(facts, &job, decision))
 		return;
 
-	decision->kernel = choose_cpu(facts, &job, &decision->predicted_us);
+	decision->algorithm = choose_cpu(facts, &job, &decision->predicted_us);
 	decision->cpu_us = decision->predicted_us;
 	gpu = gpu_choose(facts, &decision->predicted_us);
 	if (gpu != NULL)
-		decision->kernel = gpu;
+		decision->algorithm = gpu;
 }
 
 /* Puts a prediction in its place: by time, what does not apply last. */
@@ -186,36 +185,35 @@ insert_prediction(RoutePrediction *out, int n, const RoutePrediction *p)
 	out[i] = *p;
 }
 
-int
-gpusort_route_predict(const RouteFacts *facts, RoutePrediction *out)
+void
+gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COUNT])
 {
-	RoutePrediction p;
 	SortJob		job;
 	SortTeam	team;
 	int			n = 0;
 
 	job_in_question(facts, &job, &team);
-	for (const SortKernel *const *k = sort_kernels; *k != NULL && n < ROUTE_MAX_KERNELS; k++)
+	FOR_EACH_ALGORITHM(a)
 	{
-		p.kernel = *k;
-		p.us = -1;
-		if (kernel_fits(*k, facts, &job, &p.scratch, &p.why_not))
-			p.us = model_predict_us(route_model, *k, facts);
-		insert_prediction(out, n++, &p);
-	}
-	for (const SortKernel *k = gpu_route_kernels(); k->name != NULL && n < ROUTE_MAX_KERNELS; k++)
-	{
-		p.kernel = k;
-		p.us = -1;
-		p.scratch = 0;
-		if (gpu_fits(k, facts, &p.why_not))
+		RoutePrediction p = {.algorithm = a,.us = -1};
+
+		if (a->place == ALGORITHM_ON_CPU)
 		{
-			p.us = gpu_predict_us(k, facts);
-			p.scratch = gpu_keys_bytes(facts->n, facts->gpu.key_width);
+			if (cpu_fits(a, facts, &job, &p.scratch, &p.why_not))
+				p.us = model_predict_us(route_model, a, facts);
+		}
+		else if (gpu_fits(a, facts, &p.why_not))
+		{
+			if (a->only_forced)
+				p.why_not = "another is never slower: it runs only if it is set";
+			else
+			{
+				p.us = gpu_predict_us(a, facts);
+				p.scratch = gpu_keys_bytes(facts->n, facts->gpu.key_width);
+			}
 		}
 		insert_prediction(out, n++, &p);
 	}
-	return n;
 }
 
 void
@@ -265,14 +263,14 @@ char *
 gpusort_route_reason(const RouteFacts *facts, const RouteDecision *decision,
 					 char *buf)
 {
-	bool		on_gpu = decision->kernel != NULL && gpu_route_index(decision->kernel) >= 0;
-	int			bits = on_gpu ? facts->gpu.key_bits : facts->end_bit - facts->begin_bit;
+	int			bits = algorithm_on_gpu(decision->algorithm) ? facts->gpu.key_bits :
+		facts->end_bit - facts->begin_bit;
 
 	buf[0] = '\0';
-	if (decision->kernel == NULL)
+	if (decision->algorithm == NULL)
 		append(buf, "none");
 	else
-		gpusort_route_display_name(decision->kernel->name, buf, ROUTE_REASON_SIZE);
+		gpusort_route_display_name(decision->algorithm->name, buf, ROUTE_REASON_SIZE);
 	append(buf, ": %d-bit keys%s, %zu rows", bits,
 		   facts->inexact ? " (prefix)" : "", facts->n);
 	if (facts->order_known && facts->n > 1)
@@ -292,7 +290,7 @@ gpusort_route_reason(const RouteFacts *facts, const RouteDecision *decision,
 		else
 		{
 			append(buf, ", not ");
-			gpusort_route_display_name(facts->forced, buf + strlen(buf),
+			gpusort_route_display_name(facts->forced->name, buf + strlen(buf),
 									   ROUTE_REASON_SIZE - strlen(buf));
 			append(buf, ": %s", decision->forced_why_not);
 		}

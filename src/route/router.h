@@ -1,6 +1,6 @@
 /*
  * router.h
- *	  Which kernel sorts this input: facts in, decision out.
+ *	  Which algorithm sorts this input: facts in, decision out.
  *
  * The router is a pure function of the facts and of the model's constants
  * (model.h).  It allocates nothing, reads no setting and no clock, and includes
@@ -8,10 +8,10 @@
  *
  * Of the algorithms that can run the job, a GPU's included if facts->gpu says how it
  * would get the keys, it takes the one with the least predicted time; a GPU's
- * time (gpu_model.h) contains the transfers.  Inputs below ROUTE_TINY_ROWS are not worth a prediction: of the two
- * kernels that come into question one is picked by two constants.  For the same
- * reason the words that explain a decision are only written on demand:
- * gpusort_route_reason().
+ * time (gpu_model.h) contains the transfers.  Inputs below ROUTE_TINY_ROWS are not
+ * worth a prediction: of the two kernels that come into question one is picked by two
+ * constants.  For the same reason the words that explain a decision are only written on
+ * demand: gpusort_route_reason().
  *
  * A caller sorts like this:
  *
@@ -24,20 +24,19 @@
  *		gpusort_route_decide(&facts, &decision);
  *		gpusort_route_job(&facts, &job);
  *		job.recs = recs;			... and scratch
- *		decision.kernel->run(&job);
+ *		decision.algorithm->kernel->run(&job);		... unless it is a GPU's
  *
  * A fact that is not known is zero.
  */
 #ifndef GPUSORT_ROUTER_H
 #define GPUSORT_ROUTER_H
 
-#include "kernel/sort_kernel.h"
+#include "kernel/algorithm.h"
 
 /* Below this many records the choice of algorithm is not modelled. */
 #define ROUTE_TINY_ROWS		128
 
-/* Room for every algorithm's prediction and for the words of a reason. */
-#define ROUTE_MAX_KERNELS	16
+/* Room for the words of a reason. */
 #define ROUTE_REASON_SIZE	256
 
 /* What is known of the GPU when the sort begins. */
@@ -61,7 +60,7 @@ typedef struct RouteGpu
 	bool		keys_back;		/* keys come back */
 	bool		distinct;		/* no two keys are equal */
 	bool		skewed;			/* see gpu_keys_skewed() */
-	unsigned	algorithms;		/* that the library has: gpu_route_kernels() */
+	unsigned	algorithms;		/* that the library has: a bit per AlgorithmId */
 } RouteGpu;
 
 typedef struct RouteFacts
@@ -96,22 +95,22 @@ typedef struct RouteFacts
 	RouteDevice device;
 	RouteGpu	gpu;
 
-	/* gpusort.algorithm: a name forces it where it applies; NULL is auto */
-	const char *forced;
+	/* gpusort.algorithm: forced where it applies; NULL is auto */
+	const Algorithm *forced;
 } RouteFacts;
 
 typedef struct RoutePrediction
 {
-	const SortKernel *kernel;
-	double		us;				/* predicted time; < 0: not applicable */
+	const Algorithm *algorithm;
+	double		us;				/* predicted time; < 0: not applicable, or never auto's */
 	size_t		scratch;		/* bytes, a GPU's of its memory; 0 when not applicable */
-	const char *why_not;		/* a few words; NULL when applicable */
+	const char *why_not;		/* a few words; NULL when there is a time */
 } RoutePrediction;
 
 typedef struct RouteDecision
 {
-	const SortKernel *kernel;	/* NULL: nothing fits facts->memory */
-	double		predicted_us;	/* 0 when not modelled (tiny or sorted input) */
+	const Algorithm *algorithm; /* NULL: nothing fits facts->memory */
+	double		predicted_us;	/* 0 when not modelled: tiny or sorted input, never auto's */
 	double		cpu_us;			/* a GPU's algorithm: what the best CPU kernel takes */
 	const char *forced_why_not; /* why the forced name was not followed; NULL
 								 * when it was, or when none was given */
@@ -128,7 +127,7 @@ extern void gpusort_route_sample(RouteFacts *facts, const void *recs);
  * Chooses.  Cost: about 20 ns for tiny or sorted inputs, 100 otherwise, a few
  * hundred where a GPU is ready.  When
  * the forced algorithm cannot run, the choice is auto's and forced_why_not says
- * why.  kernel is NULL only when no kernel's scratch fits facts->memory.
+ * why.  algorithm is NULL only when no kernel's scratch fits facts->memory.
  */
 extern void gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision);
 
@@ -140,10 +139,9 @@ extern void gpusort_route_job(const RouteFacts *facts, SortJob *job);
 
 /*
  * Predicts every algorithm for these facts, a GPU's too: applicable ones first, by
- * predicted time, then the others.  out has room for ROUTE_MAX_KERNELS; returns how
- * many were written.  out[0] is auto's choice, except for tiny inputs.
+ * predicted time, then the others.  out[0] is auto's choice, except for tiny inputs.
  */
-extern int	gpusort_route_predict(const RouteFacts *facts, RoutePrediction *out);
+extern void gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COUNT]);
 
 /*
  * Writes the decision's explanation for EXPLAIN's "Sort Route", for example
@@ -153,7 +151,7 @@ extern int	gpusort_route_predict(const RouteFacts *facts, RoutePrediction *out);
 extern char *gpusort_route_reason(const RouteFacts *facts,
 								  const RouteDecision *decision, char *buf);
 
-/* A kernel's name as EXPLAIN prints it: "cpu_radix" is "cpu radix". */
+/* An algorithm's name as EXPLAIN prints it: "cpu_radix" is "cpu radix". */
 extern void gpusort_route_display_name(const char *name, char *buf, size_t size);
 
 #endif							/* GPUSORT_ROUTER_H */

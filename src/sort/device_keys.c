@@ -26,7 +26,6 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "route/gpu_model.h"
 #include "settings.h"
 #include "sort/device_keys.h"
 
@@ -117,8 +116,7 @@ send_chunk(Sorter *sorter, size_t n)
 size_t
 device_keys_after(const Sorter *sorter)
 {
-	const char *forced = gpusort_forced_algorithm();
-	const SortKernel *kernel;
+	const Algorithm *forced = gpusort_forced_algorithm();
 
 	if (sorter->bound > 0 || sorter->report.device_failed || !sorter->stage.exact ||
 		device_state() != ROUTE_DEVICE_READY)
@@ -126,8 +124,7 @@ device_keys_after(const Sorter *sorter)
 	if (forced == NULL)
 		return STREAM_AFTER_ROWS;
 	/* some want a range, which only the end tells */
-	kernel = gpu_route_kernel(forced);
-	return kernel == NULL || gpu_by_value(kernel) ? SIZE_MAX : rows_per_chunk(sorter, 128);
+	return !algorithm_on_gpu(forced) || forced->by_value ? SIZE_MAX : rows_per_chunk(sorter, 128);
 }
 
 /* Rows that the sort, or the run that is being made, may come to. */
@@ -176,7 +173,7 @@ device_keys_stream(Sorter *sorter)
 			!send_chunk(sorter, dk->per_chunk))
 		{
 			if (dk->job->lost)
-				device_note_failure(sorter, dk->decision.kernel, dk->job->why);
+				device_note_failure(sorter, dk->decision.algorithm, dk->job->why);
 			device_keys_end(sorter);
 			sorter->send_at = SIZE_MAX;
 			return;
@@ -263,7 +260,7 @@ device_keys_sort(Sorter *sorter, const KeyLayout *layout, uint64 key_range)
 	dk = sorter->device_keys;
 	sorter->report.ties = dk->ties;
 	sorter->report.facts.device = ROUTE_DEVICE_FAILED;
-	device_note_failure(sorter, dk->decision.kernel, dk->job->lost ? dk->job->why : why);
+	device_note_failure(sorter, dk->decision.algorithm, dk->job->lost ? dk->job->why : why);
 	device_keys_end(sorter);
 	return false;
 }

@@ -19,7 +19,6 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "route/gpu_model.h"
 #include "settings.h"
 #include "sort/device_keys.h"
 #include "sort/verify.h"
@@ -112,8 +111,8 @@ report_sort(Sorter *sorter)
 	report->facts = dk->facts;
 	report->facts.n = sorter->stage.n;
 	report->decision = dk->decision;
-	report->decision.kernel = gpu_route_kernel(dk->job->cost.algorithm);
-	report->sorted = report->decision.kernel != NULL;
+	report->decision.algorithm = algorithm_by_name(dk->job->cost.algorithm);
+	report->sorted = report->decision.algorithm != NULL;
 	report->key_bits = dk->facts.gpu.key_bits;
 	report->bytes_up += dk->job->bytes_up;
 	report->device_sort_us += dk->job->cost.sort_us;
@@ -253,7 +252,7 @@ recover(Sorter *sorter)
 	size_t		given = dk->given + sorter->pos;
 	size_t		mark_pos = sorter->mark_pos;
 
-	device_note_failure(sorter, dk->decision.kernel, dk->job->why);
+	device_note_failure(sorter, dk->decision.algorithm, dk->job->why);
 	device_keys_end(sorter);
 	sorter->result_streams = false;
 	sorter_sort_staged(sorter);

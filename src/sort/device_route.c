@@ -129,7 +129,7 @@ device_route_keys(const Sorter *sorter, const KeyLayout *layout, int key_width,
 		return false;
 	fill_gpu_facts(sorter, layout, key_width, facts);
 	gpusort_route_decide(facts, decision);
-	if (gpu_route_index(decision->kernel) >= 0 && facts->forced == NULL)
+	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
 	{
 		sample_keys(stage, layout, &ordered, &facts->gpu.skewed);
 		if (ordered)
@@ -137,7 +137,7 @@ device_route_keys(const Sorter *sorter, const KeyLayout *layout, int key_width,
 		gpusort_route_decide(facts, decision);
 	}
 	facts->gpu.why_not = decision->forced_why_not;
-	return gpu_route_index(decision->kernel) >= 0;
+	return algorithm_on_gpu(decision->algorithm);
 }
 
 /* The GPU's best algorithm, whatever the CPU's time. */
@@ -145,7 +145,7 @@ static void
 choose_for_rows(const RouteFacts *facts, GpuRowsFacts *gain, RouteDecision *decision)
 {
 	gain->gpu_sort_us = HUGE_VAL;
-	decision->kernel = gpu_choose(facts, &gain->gpu_sort_us);
+	decision->algorithm = gpu_choose(facts, &gain->gpu_sort_us);
 	decision->predicted_us = gain->gpu_sort_us;
 }
 
@@ -185,7 +185,7 @@ device_route_rows(const Sorter *sorter, const KeyLayout *layout, int key_width,
 	if (facts->forced != NULL)
 	{
 		gpusort_route_decide(facts, decision);
-		return gpu_route_index(decision->kernel) >= 0;
+		return algorithm_on_gpu(decision->algorithm);
 	}
 
 	facts->device = ROUTE_DEVICE_NONE;
@@ -194,7 +194,7 @@ device_route_rows(const Sorter *sorter, const KeyLayout *layout, int key_width,
 	gain.cpu_sort_us = decision->predicted_us;
 	facts->device = device_state();
 	choose_for_rows(facts, &gain, decision);
-	if (decision->kernel == NULL || gpu_rows_gain_us(&gain) <= 0)
+	if (decision->algorithm == NULL || gpu_rows_gain_us(&gain) <= 0)
 		return false;
 
 	/* now it is worth a look at the keys */
@@ -210,7 +210,7 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 {
 	spec->key_width = facts->gpu.key_width;
 	spec->key_bits = facts->gpu.key_bits;
-	spec->algorithm = device_algorithm(decision->kernel->name);
+	spec->algorithm = device_algorithm(decision->algorithm->name);
 	spec->no_other = facts->forced != NULL && decision->forced_why_not == NULL;
 	spec->no_rids = !facts->gpu.rids;
 	spec->want_keys = facts->gpu.keys_back;
@@ -221,16 +221,16 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 		spec->key_max.lo = facts->key_range - 1;
 	}
 	/* the bits above are zero */
-	if (spec->no_rids && gpu_by_value(decision->kernel))
+	if (spec->no_rids && decision->algorithm->by_value)
 		spec->key_bits = spec->key_width;
 	spec->fault = device_fault_ordered();
 }
 
 void
-device_note_failure(Sorter *sorter, const SortKernel *kernel, const char *why)
+device_note_failure(Sorter *sorter, const Algorithm *algorithm, const char *why)
 {
 	ereport(LOG,
 			(errmsg("a sort goes on without the GPU: %s", why)));
 	sorter->report.device_failed = true;
-	gpusort_stat_fallback(kernel->name);
+	gpusort_stat_fallback(algorithm);
 }

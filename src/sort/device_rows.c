@@ -66,7 +66,7 @@ device_rows_lost(Sorter *sorter)
 {
 	if (!sorter->lost)
 	{
-		device_note_failure(sorter, sorter->device_rows->decision.kernel,
+		device_note_failure(sorter, sorter->device_rows->decision.algorithm,
 							sorter->device_rows->job->why);
 		sorter->lost = true;
 	}

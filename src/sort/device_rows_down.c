@@ -12,7 +12,6 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "node/device_pause.h"
-#include "route/gpu_model.h"
 #include "settings.h"
 #include "sort/device_rows.h"
 
@@ -38,8 +37,8 @@ report_sort(Sorter *sorter)
 	report->facts = dev->facts;
 	report->facts.n = dev->rows;
 	report->decision = dev->decision;
-	report->decision.kernel = gpu_route_kernel(dev->job->cost.algorithm);
-	report->sorted = report->decision.kernel != NULL;
+	report->decision.algorithm = algorithm_by_name(dev->job->cost.algorithm);
+	report->sorted = report->decision.algorithm != NULL;
 	report->key_bits = dev->spec.key_bits;
 	report->device_rows += dev->rows;
 	report->device_sort_us += dev->job->cost.sort_us;

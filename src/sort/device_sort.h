@@ -37,7 +37,7 @@ extern double device_rows_expected(const Sorter *sorter);
 extern bool device_keys_ordered(const Stage *stage, const KeyLayout *layout);
 
 /* The device failed this sort: logged, counted, not tried again. */
-extern void device_note_failure(Sorter *sorter, const SortKernel *kernel, const char *why);
+extern void device_note_failure(Sorter *sorter, const Algorithm *algorithm, const char *why);
 
 /*
  * device_keys.c, device_keys_down.c: key mode.

@@ -84,12 +84,12 @@ sorter_run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_b
 	job.interrupted = sort_threads_interrupted;
 	job.interrupted_arg = team;
 
-	status = run_job(sorter, decision->kernel, &job);
+	status = run_job(sorter, decision->algorithm->kernel, &job);
 	if (status == SORT_NOT_APPLICABLE)
 	{
 		/* it looked at the records and found them not to be what it needs */
-		decision->kernel = sort_kernel_by_name("cpu_radix");
-		status = run_job(sorter, decision->kernel, &job);
+		decision->algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
+		status = run_job(sorter, decision->algorithm->kernel, &job);
 	}
 	if (status == SORT_STOPPED)
 	{
@@ -99,9 +99,9 @@ sorter_run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_b
 				 errmsg("canceling statement due to user request")));
 	}
 	if (status != SORT_OK)
-		elog(ERROR, "algorithm \"%s\" cannot sort its input", decision->kernel->name);
+		elog(ERROR, "algorithm \"%s\" cannot sort its input", decision->algorithm->name);
 	if (gpusort_verify)
-		verify_result(sorter, &job, decision->kernel->name);
+		verify_result(sorter, &job, decision->algorithm->name);
 	return job.result;
 }
 

@@ -38,11 +38,11 @@ all_distinct(const ArrayValues *values, uint64 range)
 }
 
 void
-array_device_facts(const ArrayValues *values, const SortKernel *asked, RouteFacts *facts)
+array_device_facts(const ArrayValues *values, const Algorithm *asked, RouteFacts *facts)
 {
 	int			bits = facts->end_bit - facts->begin_bit;
 	bool		floats = values->type == FLOAT4OID || values->type == FLOAT8OID;
-	bool		keys_only = asked != NULL && gpu_keys_only(asked);
+	bool		keys_only = asked != NULL && asked->keys_only;
 	const char *why;
 
 	facts->device = device_state();
@@ -63,7 +63,7 @@ array_device_facts(const ArrayValues *values, const SortKernel *asked, RouteFact
 		/* whether keys are distinct is a question where nothing else is against it */
 		facts->gpu.distinct = true;
 		if (gpu_fits(asked, facts, &why))
-			facts->gpu.distinct = strcmp(asked->name, "gpu_hp1") == 0 &&
+			facts->gpu.distinct = asked->id == ALGORITHM_GPU_HP1 &&
 				all_distinct(values, facts->key_range);
 	}
 }
@@ -181,7 +181,7 @@ array_device_sort(const ArrayValues *values, RouteFacts *facts,
 						  decision->cpu_us - decision->predicted_us, &facts->device);
 	if (job == NULL)
 	{
-		(void) gpu_fits(decision->kernel, facts, &why);
+		(void) gpu_fits(decision->algorithm, facts, &why);
 		return why;
 	}
 	if (send_values(values, job, &spec))

@@ -45,7 +45,7 @@ array_image_at(const char *data, Oid type, size_t i)
  * Adds to the facts how a GPU would get the values, for the algorithm asked for or,
  * if that is NULL, any.
  */
-extern void array_device_facts(const ArrayValues *values, const SortKernel *asked,
+extern void array_device_facts(const ArrayValues *values, const Algorithm *asked,
 							   RouteFacts *facts);
 
 /*

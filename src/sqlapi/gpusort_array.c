@@ -1,6 +1,6 @@
 /*
  * gpusort_array.c
- *	  gpusort_array(anyarray, algorithm): sorts an array with one kernel.
+ *	  gpusort_array(anyarray, algorithm): sorts an array with one algorithm.
  *
  * The array's elements become (key, rid) records, rid being the element's
  * position; the kernel sorts the records and the original elements are gathered
@@ -27,7 +27,6 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
-#include "route/gpu_model.h"
 #include "route/model_store.h"
 #include "route/router.h"
 #include "sqlapi/array_device.h"
@@ -142,7 +141,7 @@ bits_for(uint64 v)
 	return v > 1 ? 64 - __builtin_clzll(v) : 1;
 }
 
-/* The sort_kernels' callback: an error leaves by longjmp, as it may. */
+/* The kernels' callback: an error leaves by longjmp, as it may. */
 static bool
 check_interrupts(void *arg)
 {
@@ -159,7 +158,7 @@ alloc_records(size_t size)
 }
 
 static void
-cannot_sort(const RouteFacts *facts, const SortKernel *asked, const char *why)
+cannot_sort(const RouteFacts *facts, const Algorithm *asked, const char *why)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -200,20 +199,20 @@ fill_facts(size_t n, const ImageSummary *sum, RouteFacts *facts)
  */
 static bool
 sort_on_device(const ArrayValues *values, const RouteFacts *cpu_facts,
-			   const SortKernel *asked, char *out)
+			   const Algorithm *asked, char *out)
 {
 	RouteFacts	facts = *cpu_facts;
 	RouteDecision decision;
 	const char *why;
 
-	if (asked != NULL && gpu_route_index(asked) < 0)
+	if (asked != NULL && !algorithm_on_gpu(asked))
 		return false;
-	facts.forced = asked == NULL ? NULL : asked->name;
+	facts.forced = asked;
 	array_device_facts(values, asked, &facts);
 	gpusort_route_decide(&facts, &decision);
 	if (decision.forced_why_not != NULL)
 		cannot_sort(&facts, asked, decision.forced_why_not);
-	if (gpu_route_index(decision.kernel) < 0)
+	if (!algorithm_on_gpu(decision.algorithm))
 		return false;
 	why = array_device_sort(values, &facts, &decision, out);
 	if (why != NULL && asked != NULL)
@@ -221,20 +220,20 @@ sort_on_device(const ArrayValues *values, const RouteFacts *cpu_facts,
 	return why == NULL;
 }
 
-/* Chooses the CPU kernel for these records: the one asked for, or auto's choice. */
-static const SortKernel *
-choose_kernel(RouteFacts *facts, const void *recs, const SortKernel *asked)
+/* Chooses for these records, on the CPU: the one asked for, or auto's choice. */
+static const Algorithm *
+choose_algorithm(RouteFacts *facts, const void *recs, const Algorithm *asked)
 {
 	RouteDecision decision;
 
 	if (asked != NULL)
-		facts->forced = asked->name;
+		facts->forced = asked;
 	else
 		gpusort_route_sample(facts, recs);
 	gpusort_route_decide(facts, &decision);
 	if (decision.forced_why_not != NULL)
 		cannot_sort(facts, asked, decision.forced_why_not);
-	return decision.kernel;
+	return decision.algorithm;
 }
 
 /*
@@ -242,13 +241,13 @@ choose_kernel(RouteFacts *facts, const void *recs, const SortKernel *asked)
  */
 static void
 sort_elements(const char *data, Oid type, int16 width, size_t n,
-			  const SortKernel *asked, char *out)
+			  const Algorithm *asked, char *out)
 {
 	ArrayValues values = {data, type, width, n, 0};
 	ImageSummary sum = {0};
 	RouteFacts	facts;
 	SortJob		job;
-	const SortKernel *kernel;
+	const Algorithm *algorithm;
 
 	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
 	{
@@ -275,11 +274,11 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 			FOR_TYPE(type, widen_as(data, t, i, end, sum.min, job.recs));
 	}
 
-	kernel = choose_kernel(&facts, job.recs, asked);
-	job.scratch = alloc_records(kernel->scratch_bytes(&job));
-	if (kernel->run(&job) != SORT_OK)
-		elog(ERROR, "kernel \"%s\" refused a job that it had accepted",
-			 kernel->name);
+	algorithm = choose_algorithm(&facts, job.recs, asked);
+	job.scratch = alloc_records(algorithm->kernel->scratch_bytes(&job));
+	if (algorithm->kernel->run(&job) != SORT_OK)
+		elog(ERROR, "algorithm \"%s\" refused a job that it had accepted",
+			 algorithm->name);
 
 	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
 	{
@@ -319,7 +318,7 @@ Datum
 gpusort_array(PG_FUNCTION_ARGS)
 {
 	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
-	const SortKernel *asked = gpusort_kernel_from_name(text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	const Algorithm *asked = gpusort_algorithm_from_name(text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	Oid			base = sortable_base_type(ARR_ELEMTYPE(array));
 	int16		width = get_typlen(base);
 	uint32		n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));

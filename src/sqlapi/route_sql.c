@@ -18,7 +18,6 @@
 
 #include "device/client.h"
 #include "route/gpu_model.h"
-#include "route/model.h"
 #include "route/model_store.h"
 #include "route/router.h"
 #include "sqlapi/sqlapi.h"
@@ -30,29 +29,22 @@ PG_FUNCTION_INFO_V1(gpusort_calibrate);
 /* What calibration may use; twice the widest record of its largest input. */
 #define CALIBRATE_WORKSPACE	((size_t) 256 * 1024 * 1024)
 
-const SortKernel *
-gpusort_kernel_from_name(const char *name)
+const Algorithm *
+gpusort_algorithm_from_name(const char *name)
 {
 	StringInfoData known;
 
 	if (pg_strcasecmp(name, "auto") == 0)
 		return NULL;
-	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
+	FOR_EACH_ALGORITHM(a)
 	{
-		if (pg_strcasecmp(name, (*k)->name) == 0)
-			return *k;
-	}
-	for (const SortKernel *k = gpu_route_kernels(); k->name != NULL; k++)
-	{
-		if (pg_strcasecmp(name, k->name) == 0)
-			return k;
+		if (pg_strcasecmp(name, a->name) == 0)
+			return a;
 	}
 
 	initStringInfo(&known);
-	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
-		appendStringInfo(&known, ", %s", (*k)->name);
-	for (const SortKernel *k = gpu_route_kernels(); k->name != NULL; k++)
-		appendStringInfo(&known, ", %s", k->name);
+	FOR_EACH_ALGORITHM(a)
+		appendStringInfo(&known, ", %s", a->name);
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("unknown sort algorithm: \"%s\"", name),
@@ -75,17 +67,17 @@ key_bits_array(unsigned formats)
 }
 
 static void
-put_algorithm(ReturnSetInfo *rsinfo, const SortKernel *kernel, const char *runs_on)
+put_algorithm(ReturnSetInfo *rsinfo, const Algorithm *algorithm)
 {
 	Datum		values[6];
 	bool		nulls[6] = {false};
 
-	values[0] = CStringGetTextDatum(kernel->name);
-	values[1] = CStringGetTextDatum(runs_on);
-	values[2] = PointerGetDatum(key_bits_array(kernel->formats));
-	values[3] = BoolGetDatum(kernel->stable);
-	values[4] = CStringGetTextDatum(kernel->needs);
-	values[5] = CStringGetTextDatum(kernel->paper);
+	values[0] = CStringGetTextDatum(algorithm->name);
+	values[1] = CStringGetTextDatum(algorithm_on_gpu(algorithm) ? "gpu" : "cpu");
+	values[2] = PointerGetDatum(key_bits_array(algorithm->formats));
+	values[3] = BoolGetDatum(algorithm->stable);
+	values[4] = CStringGetTextDatum(algorithm->needs);
+	values[5] = CStringGetTextDatum(algorithm->paper);
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
@@ -99,10 +91,8 @@ gpusort_algorithms(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 
 	InitMaterializedSRF(fcinfo, 0);
-	for (const SortKernel *const *k = sort_kernels; *k != NULL; k++)
-		put_algorithm(rsinfo, *k, "cpu");
-	for (const SortKernel *k = gpu_route_kernels(); k->name != NULL; k++)
-		put_algorithm(rsinfo, k, "gpu");
+	FOR_EACH_ALGORITHM(a)
+		put_algorithm(rsinfo, a);
 	return (Datum) 0;
 }
 
@@ -150,7 +140,7 @@ why_not_words(const RouteFacts *facts, const RoutePrediction *p)
 {
 	const char *words;
 
-	if (facts->device != ROUTE_DEVICE_NONE || gpu_route_index(p->kernel) < 0)
+	if (facts->device != ROUTE_DEVICE_NONE || !algorithm_on_gpu(p->algorithm))
 		return p->why_not;
 	words = gpusort_device_words();
 	return psprintf("%s: %s", p->why_not,
@@ -164,8 +154,8 @@ why_not_words(const RouteFacts *facts, const RoutePrediction *p)
  *				 OUT scratch_bytes bigint, OUT reason text)
  *
  * One row for each algorithm, the chosen one first, then by predicted time; an
- * algorithm that cannot sort such an input comes last, with NULL as its time
- * and the reason why.  A GPU's time contains the transfers; its scratch_bytes are
+ * algorithm that cannot sort such an input, or that auto never takes, comes last, with
+ * NULL as its time and the reason why.  A GPU's time contains the transfers; its scratch_bytes are
  * of the device's memory.
  */
 Datum
@@ -174,11 +164,10 @@ gpusort_route(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	RouteFacts	facts = {0};
 	RouteDecision decision;
-	RoutePrediction predictions[ROUTE_MAX_KERNELS];
+	RoutePrediction predictions[ALGORITHM_COUNT];
 	char		reason[ROUTE_REASON_SIZE];
 	int64		rows;
 	int			key_bits;
-	int			npredictions;
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(4))
 		ereport(ERROR,
@@ -226,23 +215,23 @@ gpusort_route(PG_FUNCTION_ARGS)
 
 	gpusort_model_refresh(SIZE_MAX);
 	gpusort_route_decide(&facts, &decision);
-	npredictions = gpusort_route_predict(&facts, predictions);
+	gpusort_route_predict(&facts, predictions);
 
 	InitMaterializedSRF(fcinfo, 0);
 
 	/* A tiny input's choice is not by predicted time: it may not be first. */
 	for (int pass = 0; pass < 2; pass++)
 	{
-		for (int i = 0; i < npredictions; i++)
+		for (int i = 0; i < ALGORITHM_COUNT; i++)
 		{
 			const RoutePrediction *p = &predictions[i];
-			bool		chosen = p->kernel == decision.kernel;
+			bool		chosen = p->algorithm == decision.algorithm;
 			Datum		values[5];
 			bool		nulls[5] = {false};
 
 			if (chosen != (pass == 0))
 				continue;
-			values[0] = CStringGetTextDatum(p->kernel->name);
+			values[0] = CStringGetTextDatum(p->algorithm->name);
 			values[1] = BoolGetDatum(chosen);
 			values[2] = Float8GetDatum(p->us / 1000);
 			values[3] = Int64GetDatum((int64) p->scratch);

@@ -5,13 +5,13 @@
 #ifndef GPUSORT_SQLAPI_H
 #define GPUSORT_SQLAPI_H
 
-#include "kernel/sort_kernel.h"
+#include "kernel/algorithm.h"
 
 /*
- * The kernel that a user names, in any case; NULL for "auto".  An unknown name
+ * The algorithm that a user names, in any case; NULL for "auto".  An unknown name
  * is an error that lists the known ones.
  */
-extern const SortKernel *gpusort_kernel_from_name(const char *name);
+extern const Algorithm *gpusort_algorithm_from_name(const char *name);
 
 /* The state of the device service, with the reason where there is none. */
 extern const char *gpusort_device_words(void);
