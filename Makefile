@@ -1,6 +1,7 @@
 # gpusort: a PostgreSQL extension.
 #
 #   make, make install, make installcheck    as with any PGXS extension
+#   make install-plugin                      lets every user load it, also who is no superuser
 #   make demo                                installs what is missing, shows sorts with and without gpusort
 #   make test                                every test, in a private cluster
 #   make bench-queries, make bench-kernels   the benchmarks
@@ -44,6 +45,16 @@ all install installcheck:
 	@echo 'and its pg_config, in the PATH or as make PG_CONFIG=...' >&2
 	@exit 1
 endif
+
+# What lies in plugins may be loaded by anyone: the same module under a second name.
+.PHONY: install-plugin uninstall-plugin
+install-plugin: install
+	$(MKDIR_P) '$(DESTDIR)$(pkglibdir)/plugins'
+	ln -sf ../gpusort$(DLSUFFIX) '$(DESTDIR)$(pkglibdir)/plugins/gpusort$(DLSUFFIX)'
+
+uninstall: uninstall-plugin
+uninstall-plugin:
+	rm -f '$(DESTDIR)$(pkglibdir)/plugins/gpusort$(DLSUFFIX)'
 
 # every header is small and near everything; finer dependencies are not worth it
 $(OBJS): $(wildcard src/*.h src/*/*.h)

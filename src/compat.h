@@ -141,6 +141,9 @@ compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
 	return true;
 }
 
+/* How a heap scan keeps its page's rows: the same in all versions that we have tested. */
+#define COMPAT_HEAP_PAGES	(PG_VERSION_NUM < 200000)
+
 /* Rows of a table that a scan gave out, for the table's statistics. */
 #include "pgstat.h"
 #include "utils/rel.h"

@@ -3,7 +3,7 @@
 
 # the order matters: setup makes the extension and the functions of the tests
 REGRESS = setup plan ints floats dates nulls multi_column keys_only pages stability limit \
-	rescan cursor window_merge_join rows nested settings spill explain functions array route
+	limit_bound rescan cursor window_merge_join rows nested settings spill explain functions array route
 
 # C unit tests that need no more than a compiler: targets that run one each.
 # Others add themselves as prerequisites of unit and print "ok NAME" likewise.
@@ -11,7 +11,7 @@ UNIT_CHECKS = image-check image-check-asan kernel-check kernel-check-asan
 # those that take seconds
 UNIT_QUICK_CHECKS = image-check kernel-check
 
-include test/kernel.mk test/gpu_emulation.mk
+include test/kernel.mk test/gpu_emulation.mk test/module.mk
 
 IMAGE_TEST_CFLAGS = -std=gnu99 -O2 -Wall -Wextra -Werror
 

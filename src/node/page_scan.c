@@ -9,7 +9,8 @@
  * it comes there, and keeps the page pinned until it leaves.  So the child is
  * asked, in the ordinary way, only for the first row of every page; the others
  * are then taken off the page where they lie, and the scan is told that they
- * have been given out.
+ * have been given out.  Where the scan's insides are not what we expect
+ * (heap_page.h), its rows come one by one.
  *
  * What the rest of the server sees is the same: the child opens, advances and
  * ends its scan itself, checks for interrupts and conflicts, and synchronises with
@@ -29,10 +30,9 @@
 #include "access/heapam.h"
 #include "compat.h"
 #include "miscadmin.h"
+#include "node/heap_page.h"
 #include "node/page_scan.h"
 #include "pgstat.h"
-#include "storage/bufmgr.h"
-#include "storage/bufpage.h"
 
 /* A scan of fewer rows is not worth the slots. */
 #define ROWS_BEFORE_PAGES	64
@@ -158,28 +158,11 @@ page_scan_take(PageScan *scan)
 {
 	HeapScanDesc heap = (HeapScanDesc) scan->child->ss.ss_currentScanDesc;
 	Relation	rel = scan->child->ss.ss_currentRelation;
-	Page		page;
-	int			n;
+	int			n = heap_page_take(heap, scan->tuples, scan->lens, scan->offsets);
 
-	if (heap == NULL || !BufferIsValid(heap->rs_cbuf) ||
-		!(heap->rs_base.rs_flags & SO_ALLOW_PAGEMODE) || heap->rs_base.rs_nkeys > 0)
+	if (n == 0)
 		return false;
-
-	page = BufferGetPage(heap->rs_cbuf);
-	n = (int) heap->rs_ntuples - (int) heap->rs_cindex;
-	Assert(n > 0 && n <= MaxHeapTuplesPerPage);
-	for (int i = 0; i < n; i++)
-	{
-		OffsetNumber offset = heap->rs_vistuples[heap->rs_cindex + i];
-		ItemId		item = PageGetItemId(page, offset);
-
-		scan->offsets[i] = offset;
-		scan->tuples[i] = (HeapTupleHeader) PageGetItem(page, item);
-		scan->lens[i] = ItemIdGetLength(item);
-		__builtin_prefetch(scan->tuples[i]);
-	}
-	scan->block = heap->rs_cblock;
-	heap->rs_cindex = heap->rs_ntuples - 1;
+	scan->block = ItemPointerGetBlockNumber(&scan->child->ss.ss_ScanTupleSlot->tts_tid);
 	scan->n = n;
 	if (scan->child->ss.ps.qual != NULL)
 		filter_page(scan);

@@ -10,24 +10,31 @@
  *
  * A LIMIT is passed to a Sort by the executor in a way that does not reach a
  * custom node.  The walk therefore carries the Limit down through the same nodes
- * that the executor lets it pass, and the node evaluates its expressions itself;
- * where it could not (the expression is volatile, or the Limit's bound would come
- * to a parallel worker) the stock node stays.
+ * that the executor lets it pass, and the node evaluates its expressions itself.
+ * That is once more than the Limit does, and maybe later: it must not be noticed,
+ * so only constants, Params and what is immutable and built in may be in them.
+ * A Param stays as it is until the Limit is told to begin anew.  Where that is not
+ * so, or the Limit's bound would come to a parallel worker, the stock node stays: a
+ * sort without the bound could be far slower.
+ *
+ * A finished plan that another hook hands us may be its own, to be handed out
+ * again: it is copied before it is changed.
  */
 #include "postgres.h"
 
+#include "access/transam.h"
+#include "catalog/pg_proc.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/plannodes.h"
 #include "node/gpusort_node.h"
-#include "optimizer/clauses.h"
-#include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 #include "parser/parsetree.h"
 #include "plan/replace.h"
 #include "settings.h"
+#include "utils/lsyscache.h"
 
 static planner_hook_type prev_planner_hook = NULL;
 
@@ -49,12 +56,43 @@ replace_list(List *plans, Above above)
 		lfirst(lc) = replace_walk(lfirst(lc), above);
 }
 
-/* Can the node evaluate this LIMIT or OFFSET for itself? */
+/* A function that says something, or not always the same. */
 static bool
-limit_expr_usable(Node *expr)
+function_noticeable(Oid func, void *context)
 {
-	return expr == NULL ||
-		(!contain_volatile_functions(expr) && !contain_subplans(expr));
+	return func >= FirstGenbkiObjectId || func_volatile(func) != PROVOLATILE_IMMUTABLE;
+}
+
+/* expression_tree_walker: true if it is noticed that this was evaluated, or when. */
+static bool
+limit_expr_noticeable(Node *expr, void *context)
+{
+	if (expr == NULL)
+		return false;
+	switch (nodeTag(expr))
+	{
+		case T_MinMaxExpr:
+			if (((MinMaxExpr *) expr)->minmaxtype >= FirstGenbkiObjectId)
+				return true;
+			break;
+		case T_Const:
+		case T_Param:
+		case T_List:
+		case T_FuncExpr:
+		case T_OpExpr:
+		case T_RelabelType:
+		case T_BoolExpr:
+		case T_NullTest:
+		case T_CoalesceExpr:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CaseTestExpr:
+			break;
+		default:
+			return true;
+	}
+	return check_functions_in_node(expr, function_noticeable, context) ||
+		expression_tree_walker(expr, limit_expr_noticeable, context);
 }
 
 /* The reason why this Sort must stay, or NULL; keys[] is filled in. */
@@ -68,9 +106,9 @@ sort_refusal(Sort *sort, Above above, KeyColumn *keys)
 	{
 		if (above.gather)
 			return "a LIMIT would have to reach a parallel worker";
-		if (!limit_expr_usable(above.limit->limitCount) ||
-			!limit_expr_usable(above.limit->limitOffset))
-			return "the LIMIT above it is volatile or a subquery";
+		if (limit_expr_noticeable(above.limit->limitCount, NULL) ||
+			limit_expr_noticeable(above.limit->limitOffset, NULL))
+			return "the LIMIT above it may change or have effects";
 	}
 
 	for (int i = 0; i < sort->numCols; i++)
@@ -200,6 +238,8 @@ gpusort_planner(COMPAT_PLANNER_PARAMS)
 
 	if (gpusort_enable)
 	{
+		if (prev_planner_hook)
+			stmt = copyObject(stmt);
 		stmt->planTree = replace_walk(stmt->planTree, none);
 		replace_list(stmt->subplans, none);
 	}

@@ -1,0 +1,120 @@
+/*
+ * gpusort_test.c
+ *	  For t/: another extension's planner hook, and heap scans that are not as ours.
+ *
+ * gpusort_test.keep_plan = on: the plan of a statement is kept and handed out again
+ * when the same text is planned the next time, as an extension may that has a cache
+ * of plans.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/tableam.h"
+#include "compat.h"
+#include "fmgr.h"
+#include "node/heap_page.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+PG_MODULE_MAGIC;
+
+extern PGDLLEXPORT void _PG_init(void);
+
+static bool keep_plan = false;
+static char *kept_text = NULL;
+static PlannedStmt *kept_plan = NULL;
+static planner_hook_type prev_planner_hook = NULL;
+
+static PlannedStmt *
+keeping_planner(COMPAT_PLANNER_PARAMS)
+{
+	PlannedStmt *stmt;
+	MemoryContext old;
+
+	if (keep_plan && kept_text != NULL && strcmp(kept_text, query_string) == 0)
+		return kept_plan;
+	stmt = prev_planner_hook != NULL ? prev_planner_hook(COMPAT_PLANNER_ARGS) :
+		standard_planner(COMPAT_PLANNER_ARGS);
+	if (!keep_plan)
+		return stmt;
+	/* a session of a test has few */
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	kept_text = pstrdup(query_string);
+	kept_plan = copyObject(stmt);
+	MemoryContextSwitchTo(old);
+	return kept_plan;
+}
+
+void
+_PG_init(void)
+{
+	DefineCustomBoolVariable("gpusort_test.keep_plan", "Hands out the last plan again.", NULL,
+							 &keep_plan, false, PGC_USERSET, 0, NULL, NULL, NULL);
+	prev_planner_hook = planner_hook;
+	planner_hook = keeping_planner;
+}
+
+/* Makes something of a scan at the first row of a page other than it should be. */
+static void
+forge(HeapScanDesc heap, const char *what)
+{
+	if (strcmp(what, "too many rows") == 0)
+		heap->rs_ntuples = MaxHeapTuplesPerPage + 1;
+	else if (strcmp(what, "no row left") == 0)
+		heap->rs_cindex = heap->rs_ntuples;
+	else if (strcmp(what, "behind the last row") == 0)
+		heap->rs_cindex = heap->rs_ntuples + 5;
+	else if (strcmp(what, "before the first row") == 0)
+		heap->rs_cindex = -1;
+	else if (strcmp(what, "at another row") == 0)
+		heap->rs_cindex++;
+	else if (strcmp(what, "offset 0") == 0)
+		heap->rs_vistuples[3] = InvalidOffsetNumber;
+	else if (strcmp(what, "an offset twice") == 0)
+		heap->rs_vistuples[3] = heap->rs_vistuples[2];
+	else if (strcmp(what, "offset behind the page's last") == 0)
+		heap->rs_vistuples[heap->rs_ntuples - 1] = MaxHeapTuplesPerPage;
+	else if (strcmp(what, "a line pointer without a row") == 0)
+		heap->rs_vistuples[3]--;
+	else if (strcmp(what, "another page") == 0)
+		heap->rs_cblock++;
+	else if (strcmp(what, "no page") == 0)
+		heap->rs_cbuf = InvalidBuffer;
+	else if (strcmp(what, "another kind of scan") == 0)
+		heap->rs_base.rs_flags &= ~SO_TYPE_SEQSCAN;
+	else if (strcmp(what, "row by row") == 0)
+		heap->rs_base.rs_flags &= ~SO_ALLOW_PAGEMODE;
+	else if (strcmp(what, "scan keys") == 0)
+		heap->rs_base.rs_nkeys = 1;
+	else if (strcmp(what, "nothing") != 0)
+		elog(ERROR, "unknown: %s", what);
+}
+
+/* forged_page(regclass, text): rows taken of the table's first page when so forged. */
+PG_FUNCTION_INFO_V1(forged_page);
+Datum
+forged_page(PG_FUNCTION_ARGS)
+{
+	Relation	rel = table_open(PG_GETARG_OID(0), AccessShareLock);
+	TupleTableSlot *slot = table_slot_create(rel, NULL);
+	TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
+	HeapScanDesc heap = (HeapScanDesc) scan;
+	HeapScanDescData saved;
+	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
+	uint16		lens[MaxHeapTuplesPerPage];
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+	int			n;
+
+	if (!table_scan_getnextslot(scan, ForwardScanDirection, slot))
+		elog(ERROR, "the table is empty");
+	saved = *heap;
+	forge(heap, text_to_cstring(PG_GETARG_TEXT_PP(1)));
+	n = heap_page_take(heap, tuples, lens, offsets);
+	*heap = saved;
+
+	ExecDropSingleTupleTableSlot(slot);
+	table_endscan(scan);
+	table_close(rel, AccessShareLock);
+	PG_RETURN_INT32(n);
+}
