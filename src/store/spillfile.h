@@ -1,6 +1,6 @@
 /*
  * spillfile.h
- *	  The temporary file of a sort, in extents that are used again.
+ *	  The temporary files of a sort, in extents that are used again.
  */
 #ifndef GPUSORT_SPILLFILE_H
 #define GPUSORT_SPILLFILE_H
@@ -8,18 +8,22 @@
 #include "postgres.h"
 
 #include "storage/fd.h"
+#include "utils/resowner.h"
 
 typedef struct SpillFile
 {
-	File		file;
+	File	   *segments;
+	uint32		nsegments;
+	uint32		segment_extents;	/* extents of each */
+	ResourceOwner resowner;		/* of all segments */
 	Size		extent;			/* bytes, a multiple of BLCKSZ */
-	uint32		nextents;		/* the file's size */
+	uint32		nextents;		/* the size of all segments */
 	uint32	   *free;			/* extents to use again */
 	uint32		nfree;
 	uint32		free_capacity;
 } SpillFile;
 
-/* A sequence of bytes in extents of a file. */
+/* A sequence of bytes in extents. */
 typedef struct SpillRun
 {
 	uint64		bytes;
@@ -29,8 +33,8 @@ typedef struct SpillRun
 } SpillRun;
 
 /*
- * Opens a file in the temporary tablespaces for a sort that may use so many bytes
- * of memory; in the current memory context and resource owner.
+ * Begins with no file yet, for a sort that may use so many bytes of memory; in the
+ * current memory context and, all files that come, in the current resource owner.
  */
 extern SpillFile *spill_open(Size memory);
 extern void spill_close(SpillFile *file);
