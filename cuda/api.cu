@@ -24,6 +24,17 @@ key_width_bit(int32_t key_bits)
 		key_bits == 128 ? GPUSORT_KEYS_128 : 0;
 }
 
+/* Are the bounds of the keys' ordering bits in order, and of that many bits? */
+static bool
+is_range(const GpusortJob *job)
+{
+	int			bits = job->end_bit - job->begin_bit;
+	Key128		least = narrow_key<Key128>(job->key_min);
+	Key128		most = narrow_key<Key128>(job->key_max);
+
+	return least <= most && (bits == 128 || most >> bits == 0);
+}
+
 /* Does the job make sense, and is it one this algorithm takes? */
 static GpusortStatus
 check_job(GpusortContext *ctx, int32_t index, const GpusortJob *job,
@@ -41,6 +52,9 @@ check_job(GpusortContext *ctx, int32_t index, const GpusortJob *job,
 		job->end_bit > job->key_bits)
 		FAIL(GPUSORT_BAD_CALL, "key bits [%d, %d) of %d", (int) job->begin_bit,
 			 (int) job->end_bit, (int) job->key_bits);
+	if ((job->facts & GPUSORT_FACT_KEY_RANGE) && !is_range(job))
+		FAIL(GPUSORT_BAD_CALL, "the key range is none of %d bits",
+			 (int) (job->end_bit - job->begin_bit));
 	if ((job->output & (GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS)) == 0)
 		FAIL(GPUSORT_BAD_CALL, "nothing is to be written");
 	if (wants_rids(job) && job->n > UINT64_C(1) << 32)

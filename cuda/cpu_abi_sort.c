@@ -76,6 +76,28 @@ cpu_abi_algorithm(int32_t index)
 	return index >= 0 && index < ALGORITHMS ? &algorithms[index] : NULL;
 }
 
+static unsigned __int128
+join(GpusortKey128 key)
+{
+	return ((unsigned __int128) key.hi << 64) | key.lo;
+}
+
+/* The job's own words, whatever the arrays hold. */
+static GpusortStatus
+check_words(const GpusortJob *job, GpusortError *err)
+{
+	int			bits = job->end_bit - job->begin_bit;
+
+	if (job->begin_bit < 0 || bits <= 0 || job->end_bit > job->key_bits)
+		FAIL(GPUSORT_BAD_CALL, "key bits [%d, %d) of %d", (int) job->begin_bit,
+			 (int) job->end_bit, (int) job->key_bits);
+	if ((job->facts & GPUSORT_FACT_KEY_RANGE) &&
+		(join(job->key_min) > join(job->key_max) ||
+		 (bits < 128 && join(job->key_max) >> bits != 0)))
+		FAIL(GPUSORT_BAD_CALL, "the key range is none of %d bits", bits);
+	return GPUSORT_OK;
+}
+
 static uint64_t
 sort_bytes(const GpusortJob *job)
 {
@@ -86,21 +108,20 @@ GpusortStatus
 cpu_abi_sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortJob *job,
 			 uint64_t *bytes, const char **why, GpusortError *err)
 {
+	GpusortStatus status;
+
 	(void) ctx;
 	*bytes = sort_bytes(job);
 	*why = NULL;
 	if (!cpu_abi_algorithm(algorithm))
 		FAIL(GPUSORT_BAD_CALL, "there is no algorithm %d", (int) algorithm);
+	status = check_words(job, err);
+	if (status != GPUSORT_OK)
+		return status;
 	*why = why_not(algorithm, job);
 	if (*why)
 		FAIL(GPUSORT_UNSUPPORTED, "%s: %s", algorithms[algorithm].name, *why);
 	return GPUSORT_OK;
-}
-
-static unsigned __int128
-join(GpusortKey128 key)
-{
-	return ((unsigned __int128) key.hi << 64) | key.lo;
 }
 
 static unsigned __int128
@@ -111,6 +132,15 @@ key_at(const GpusortJob *job, uint64_t i)
 	if (job->key_bits == 64)
 		return ((const uint64_t *) job->keys)[i];
 	return join(((const GpusortKey128 *) job->keys)[i]);
+}
+
+/* The bits of a key that order. */
+static unsigned __int128
+order_bits(const GpusortJob *job, uint64_t i)
+{
+	int			above = 128 - job->end_bit;
+
+	return key_at(job, i) << above >> above >> job->begin_bit;
 }
 
 /* Eight bits of a key from bit on, as far as they are below end_bit. */
@@ -135,9 +165,6 @@ check_arrays(const GpusortContext *ctx, const GpusortJob *job, GpusortError *err
 		!cpu_abi_in_block(ctx, job->scratch, sort_bytes(job)) ||
 		job->scratch_bytes < sort_bytes(job))
 		FAIL(GPUSORT_BAD_CALL, "an array of the job is not device memory");
-	if (job->begin_bit < 0 || job->begin_bit >= job->end_bit || job->end_bit > job->key_bits)
-		FAIL(GPUSORT_BAD_CALL, "key bits [%d, %d) of %d", (int) job->begin_bit,
-			 (int) job->end_bit, (int) job->key_bits);
 	return GPUSORT_OK;
 }
 
@@ -148,8 +175,10 @@ cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortJob *job
 	uint32_t   *order = job->scratch;
 	uint32_t   *other = order + job->n;
 	int			passes = 0;
-	GpusortStatus status = check_arrays(stream->ctx, job, err);
+	GpusortStatus status = check_words(job, err);
 
+	if (status == GPUSORT_OK)
+		status = check_arrays(stream->ctx, job, err);
 	if (status != GPUSORT_OK)
 		return status;
 	if (why_not(algorithm, job))
@@ -158,7 +187,7 @@ cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortJob *job
 	{
 		for (uint64_t i = 0; i < job->n; i++)
 		{
-			if (key_at(job, i) < join(job->key_min) || key_at(job, i) > join(job->key_max))
+			if (order_bits(job, i) < join(job->key_min) || order_bits(job, i) > join(job->key_max))
 				FAIL(GPUSORT_BAD_CALL, "a key is not within the range that was told");
 		}
 	}

@@ -121,7 +121,10 @@ typedef struct GpusortKey128
 } GpusortKey128;
 
 /* What is known of a job's keys, and what its arrays may be used for. */
-#define GPUSORT_FACT_KEY_RANGE			0x01	/* key_min, key_max hold */
+#define GPUSORT_FACT_KEY_RANGE			0x01	/* key_min, key_max hold: bounds that
+												 * contradict each other or the bits
+												 * are a GPUSORT_BAD_CALL; keys outside
+												 * them make a wrong result, no more */
 #define GPUSORT_FACT_RIDS_ASCENDING		0x02	/* rids[] ascends strictly, and
 												 * ends below 2^32 - 1 */
 #define GPUSORT_FACT_DISTINCT_KEYS		0x04	/* no two keys are equal */

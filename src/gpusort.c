@@ -10,6 +10,7 @@
 #include "node/gpusort_node.h"
 #include "plan/replace.h"
 #include "settings.h"
+#include "sqlapi/model_store.h"
 #include "stat.h"
 
 PG_MODULE_MAGIC;
@@ -21,6 +22,7 @@ _PG_init(void)
 {
 	gpusort_settings_init();
 	gpusort_stat_init();
+	gpusort_model_store_init();
 	if (device_service_init())
 		device_pause_init();
 	gpusort_node_init();

@@ -26,8 +26,12 @@ typedef enum DeviceFault
 	DEVICE_FAULT_HANG_DOWN,
 	DEVICE_FAULT_STALL,			/* the device never gets on; and little patience */
 	DEVICE_FAULT_FREEZE,		/* the process is stuck in a call, likewise */
-	DEVICE_FAULT_CORRUPT,		/* the result is wrong */
+	DEVICE_FAULT_CORRUPT,		/* the result is wrong: a rid comes twice, or a bit is */
 	DEVICE_FAULT_CORRUPT_SIZE,	/* a row of it says that it is longer than memory */
+	DEVICE_FAULT_CORRUPT_BIT,	/* the highest bit of a rid or key, a row's t_hoff */
+	DEVICE_FAULT_CORRUPT_PLACE, /* a chunk's content is said to be outside of it */
+	DEVICE_FAULT_CORRUPT_COUNT, /* a chunk is said to have a row too many */
+	DEVICE_FAULT_CORRUPT_LATE,	/* in the second chunk a row or key comes twice */
 	DEVICE_FAULT_PATIENT,		/* none: waits for room, however long */
 	DEVICE_FAULT_HOLD_LOCK		/* the backend never lets go of the service's lock */
 } DeviceFault;

@@ -83,6 +83,22 @@ ok($node->poll_query_until('postgres', "SELECT current_setting('gpusort.enable')
 ok($node->log_contains(qr/invalid value for parameter "gpusort.algorithm": "bogo"/, $offset), 'an unknown algorithm in postgresql.conf is reported');
 ok($node->log_contains(qr/HINT:  Available values: auto, cpu_radix/, $offset), 'with the names that there are');
 
+# constants of another machine, and none at all: one line for each file, not for each session
+for my $case ([ "gpusort model 1\nno such processor\n", qr/ignores constants that were measured on another machine/, 'another machine' ],
+	[ "nonsense\n", qr/cannot use file "gpusort.model"/, 'nonsense' ])
+{
+	my ($text, $pattern, $name) = @$case;
+	my $model = $node->data_dir . '/gpusort.model';
+
+	unlink $model;
+	$offset = -s $node->logfile;
+	append_to_file($model, $text);
+	$node->safe_psql('postgres', 'SET gpusort.min_rows = 0; SELECT i FROM generate_series(1, 70000) i ORDER BY -i LIMIT 1 OFFSET 60000') for 1 .. 3;
+	my @lines = slurp_file($node->logfile, $offset) =~ /$pattern/g;
+	is(scalar @lines, 1, "$name: one line for all sessions");
+	unlink $model;
+}
+
 # drop and create; dump and restore
 $node->safe_psql('postgres', 'DROP EXTENSION gpusort CASCADE');
 like($node->safe_psql('postgres', "SET gpusort.min_rows = 0; $plan"), qr/Custom Scan \(GpuSort\)/, 'the node does not need the extension');

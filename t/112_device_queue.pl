@@ -12,6 +12,7 @@ use Test::More;
 my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
 my $node = new_node('device_queue', conf => <<CONF);
 gpusort.device_library = '$library'
+gpusort.device = 0
 gpusort.staging_memory = 8MB
 gpusort.device_memory = 24MB
 shared_buffers = 64MB

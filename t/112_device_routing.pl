@@ -13,6 +13,7 @@ use Test::More;
 my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
 my $node = new_node('device_routing', conf => <<CONF);
 gpusort.device_library = '$library'
+gpusort.device = 0
 gpusort.staging_memory = 8MB
 gpusort.device_memory = 512MB
 shared_buffers = 128MB
@@ -132,6 +133,18 @@ for my $f ('error_sort', 'memory_start')
 	$node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()") if $f =~ /error/;
 	device_ready($node, $f);
 }
+# the whole range of a type, and one value less at either end
+is($node->safe_psql('postgres', <<'SQL'), '', 'gpusort_array(): both extremes');
+SELECT string_agg(concat_ws(' ', g, lo, hi, r), ', ') FROM (SELECT g, lo, hi, try_array(array[hi, 0, lo, 7, hi, -7, lo, hi], g) AS r
+	FROM unnest('{gpu_radix,gpu_bucket,gpu_merge}'::text[]) g, unnest('{-9223372036854775808,-9223372036854775807}'::int8[]) lo, unnest('{9223372036854775807,9223372036854775806}'::int8[]) hi) v
+WHERE r <> 'same';
+SQL
+is($node->safe_psql('postgres', <<'SQL'), '', 'gpusort_array(): both extremes, narrower types');
+SELECT string_agg(concat_ws(' ', g, r), ', ') FROM unnest('{gpu_radix,gpu_bucket,gpu_merge}'::text[]) g,
+	LATERAL (VALUES (try_array(array[2147483647, 0, -2147483648, 7, 2147483647], g)), (try_array(array[32767, 0, -32768, 7]::int2[], g)),
+		(try_array(array['Infinity', 0, 'NaN', '-Infinity', 7]::float8[], g))) v (r)
+WHERE r <> 'same';
+SQL
 # auto does not care: large enough for a GPU, and it fails
 is($node->safe_psql('postgres', "SET gpusort.device_fault = memory_sort; SELECT try_array(array_agg(k), 'auto') FROM t"), 'same', 'gpusort_array(): auto goes on');
 device_unused($node, 'gpusort_array()');
@@ -171,15 +184,16 @@ like(route('SELECT k FROM t WHERE id < 200000 ORDER BY k'), qr/^keys: gpu bucket
 device_unused($node, 'early');
 
 #
-# Rows are given out while others are under way; the device fails meanwhile.
+# Rows are given out while others are under way; the device fails meanwhile.  More rows are
+# then still to be read than a job's chunks hold, so that not all of them can be here.
 #
 gate_make($node);
 for my $case ([ 'forward', "SELECT *, row_number() OVER () AS n FROM ($fixed ORDER BY k, id OFFSET 0) s" ],
 	[ 'forward, its first rows', "SELECT *, row_number() OVER () AS n FROM ($fixed ORDER BY k, id OFFSET 0) s", 1 ],
 	[ 'rows', "SELECT *, row_number() OVER () AS n FROM (SELECT * FROM t ORDER BY k, id OFFSET 0) s", 77000, "SET work_mem = '1MB';" ],
 	[ 'keys only', 'SELECT *, row_number() OVER () AS n FROM (SELECT w, k FROM t ORDER BY w, k OFFSET 0) s' ],
-	[ 'read again', 'SELECT a.id, b.id AS bid, a.vals, row_number() OVER () AS n FROM t a JOIN t b ON a.vals = b.vals WHERE a.id <= 20000' ],
-	[ 'keys only, read again', 'SELECT a.vals, row_number() OVER () AS n FROM t a JOIN t b ON a.vals = b.vals WHERE a.id <= 20000' ])
+	[ 'read again', 'SELECT a.id, b.id AS bid, a.vals, row_number() OVER () AS n FROM t a JOIN t b ON a.vals = b.vals WHERE a.id <= 20000', 20000 ],
+	[ 'keys only, read again', 'SELECT a.vals, row_number() OVER () AS n FROM t a JOIN t b ON a.vals = b.vals WHERE a.id <= 20000', 20000 ])
 {
 	my ($name, $q, $at, $set) = @$case;
 	# a join of equal keys has no order of its own
@@ -206,7 +220,8 @@ for my $case ([ 'forward', "SELECT *, row_number() OVER () AS n FROM ($fixed ORD
 			my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
 			die "no process" unless $pid =~ /^\d\d+$/;
 			kill 'KILL', $pid;
-			device_ready($node, $name) if $fails =~ /another/ && $node->poll_query_until('postgres', "SELECT max(process_pid) <> $pid FROM gpusort_devices()");
+			ok($node->poll_query_until('postgres', "SELECT bool_and(process_pid IS DISTINCT FROM $pid) FROM gpusort_devices()"), "$name: the process has ended");
+			device_ready($node, $name) if $fails =~ /another/;
 		}
 		gate_open();
 		is($s->query('SELECT 1'), "$want\n1", "$name: the same rows" . ($fails eq 'no' ? '' : ', of which the CPU sorted the last'));

@@ -227,9 +227,19 @@ typedef struct DeviceWaiter
 	uint64		devices;		/* that could hold it: a bit per CUDA number */
 } DeviceWaiter;
 
+/* A reason for failures that has been logged (failure_log.c). */
+#define DEVICE_LOGGED			8
+
+typedef struct DeviceFailure
+{
+	uint32		reason;			/* a hash; 0: none */
+	uint32		others;			/* sorts that it met since */
+	uint64		logged_us;		/* device_now_us() */
+} DeviceFailure;
+
 typedef struct DeviceShared
 {
-	LWLock	   *lock;			/* of slots, chunks and queue, among backends */
+	LWLock	   *lock;			/* of slots, chunks, queue and log, among backends */
 	int			staging_chunks;
 	Size		chunk_size;
 
@@ -238,6 +248,8 @@ typedef struct DeviceShared
 	uint64		last_ticket;
 	DeviceWaiter queue[DEVICE_QUEUE];
 	Latch	   *volatile first_waiting; /* read without the lock */
+
+	DeviceFailure logged[DEVICE_LOGGED];	/* under the lock */
 
 	/* the supervisor's */
 	pg_atomic_uint32 generation;
@@ -316,6 +328,16 @@ static inline uint32
 device_part(uint32 bytes)
 {
 	return (bytes + DEVICE_PART_ALIGN - 1) & ~(uint32) (DEVICE_PART_ALIGN - 1);
+}
+
+/* DEVICE_KEYS: rows of the result in each of its chunks but the last. */
+static inline uint32
+device_chunk_rows(const DeviceJobSpec *spec)
+{
+	Size		row = (spec->no_rids ? 0 : sizeof(uint32)) +
+		(spec->want_keys ? spec->key_width / 8 : 0);
+
+	return (uint32) ((device_shared->chunk_size - DEVICE_PART_ALIGN) / row);
 }
 
 #endif							/* GPUSORT_PROTOCOL_H */

@@ -17,8 +17,10 @@
  * Written whole to a temporary file and renamed durably, so a reader sees the
  * old or the new constants and a crash loses neither.  Readers notice a new
  * file by its inode and modification time.  A file that cannot be read or
- * understood is logged once per version and ignored: a sort must not fail for
- * want of a prediction.
+ * understood is logged and ignored: a sort must not fail for want of a prediction.
+ * It is logged once for each version of the file, not by each process that looks
+ * at it: which was logged stands in shared memory.  A session that loaded the library by
+ * itself has none, and says so where only those who look for it read it (DEBUG1).
  */
 #include "postgres.h"
 
@@ -26,8 +28,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/hashfn.h"
 #include "miscadmin.h"
+#include "port/atomics.h"
 #include "storage/fd.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
 
 #include "route/model_store.h"
 
@@ -46,6 +53,55 @@ static struct
 
 static RouteModel stored;
 
+/* A hash of the version that was logged last; NULL without shared memory. */
+static pg_atomic_uint64 *logged = NULL;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+static void
+model_shmem_request(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	RequestAddinShmemSpace(MAXALIGN(sizeof(*logged)));
+}
+
+static void
+model_shmem_startup(void)
+{
+	bool		found;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	logged = ShmemInitStruct("gpusort_model", sizeof(*logged), &found);
+	if (!found)
+		pg_atomic_init_u64(logged, 0);
+	LWLockRelease(AddinShmemInitLock);
+}
+
+void
+gpusort_model_store_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = model_shmem_request;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = model_shmem_startup;
+}
+
+/* The level at which to say something of the version that was seen: once for all. */
+static int
+log_level(void)
+{
+	uint64		parts[3] = {seen.inode, seen.mtime.tv_sec, seen.mtime.tv_nsec};
+	uint64		version = hash_bytes_extended((unsigned char *) parts, sizeof(parts), 0) | 1;
+
+	return logged != NULL && pg_atomic_exchange_u64(logged, version) != version ? LOG : DEBUG1;
+}
+
 static bool
 read_model(RouteModel *model)
 {
@@ -55,7 +111,7 @@ read_model(RouteModel *model)
 
 	if (file == NULL)
 	{
-		ereport(LOG,
+		ereport(log_level(),
 				(errcode_for_file_access(),
 				 errmsg("could not open file \"%s\": %m", MODEL_FILE)));
 		return false;
@@ -69,14 +125,14 @@ read_model(RouteModel *model)
 		case MODEL_TEXT_OK:
 			return true;
 		case MODEL_TEXT_OTHER_MACHINE:
-			ereport(LOG,
+			ereport(log_level(),
 					(errmsg("gpusort ignores constants that were measured on another machine"),
 					 errhint("Run gpusort_calibrate() to measure this one.")));
 			return false;
 		case MODEL_TEXT_BAD:
 			break;
 	}
-	ereport(LOG,
+	ereport(log_level(),
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("gpusort cannot use file \"%s\"", MODEL_FILE),
 			 errhint("Run gpusort_calibrate() to write it anew.")));

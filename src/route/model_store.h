@@ -7,6 +7,9 @@
 
 #include "route/model.h"
 
+/* Hooks for shared memory; to be called while libraries are preloaded. */
+extern void gpusort_model_store_init(void);
+
 /*
  * Makes the model's constants those that gpusort_calibrate() stored last, if it
  * ever ran on this machine.  Called before routing n records: inputs too small

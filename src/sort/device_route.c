@@ -18,6 +18,7 @@
 #include <math.h>
 
 #include "device/client.h"
+#include "device/failure_log.h"
 #include "port/pg_bitutils.h"
 #include "route/gpu_model.h"
 #include "route/model_store.h"
@@ -215,7 +216,8 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 	spec->no_rids = !facts->gpu.rids;
 	spec->want_keys = facts->gpu.keys_back;
 	spec->distinct = facts->gpu.distinct;
-	if (facts->key_range != 0)
+	/* saturated, it may be one more: then it tells no more than the key's width */
+	if (facts->key_range != 0 && facts->key_range != PG_UINT64_MAX)
 	{
 		spec->have_range = true;
 		spec->key_max.lo = facts->key_range - 1;
@@ -229,8 +231,7 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 void
 device_note_failure(Sorter *sorter, const Algorithm *algorithm, const char *why)
 {
-	ereport(LOG,
-			(errmsg("a sort goes on without the GPU: %s", why)));
+	device_log_failure(why);
 	sorter->report.device_failed = true;
 	gpusort_stat_fallback(algorithm);
 }
