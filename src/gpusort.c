@@ -9,8 +9,8 @@
 #include "node/device_pause.h"
 #include "node/gpusort_node.h"
 #include "plan/replace.h"
+#include "route/model_store.h"
 #include "settings.h"
-#include "sqlapi/model_store.h"
 #include "stat.h"
 
 PG_MODULE_MAGIC;

@@ -50,6 +50,10 @@ static const struct config_enum_entry device_fault_options[] = {
 	{"freeze", DEVICE_FAULT_FREEZE, false},
 	{"corrupt", DEVICE_FAULT_CORRUPT, false},
 	{"corrupt_size", DEVICE_FAULT_CORRUPT_SIZE, false},
+	{"corrupt_bit", DEVICE_FAULT_CORRUPT_BIT, false},
+	{"corrupt_place", DEVICE_FAULT_CORRUPT_PLACE, false},
+	{"corrupt_count", DEVICE_FAULT_CORRUPT_COUNT, false},
+	{"corrupt_late", DEVICE_FAULT_CORRUPT_LATE, false},
 	{"patient", DEVICE_FAULT_PATIENT, false},
 	{"hold_lock", DEVICE_FAULT_HOLD_LOCK, false},
 	{NULL, 0, false}

@@ -184,7 +184,7 @@ sub script
 my @faults = qw(memory_start memory_sort error_up error_sort error_down kill_up kill_sort kill_down);
 my @hangs = qw(hang_up hang_sort hang_down);
 my @rare = qw(stall freeze);
-my @wrong = qw(corrupt corrupt_size);
+my @wrong = qw(corrupt corrupt_size corrupt_bit corrupt_place corrupt_count corrupt_late);
 my @algorithms = ('gpu_radix') x 5;
 push @algorithms, 'auto', 'auto', 'gpu_merge', 'gpu_bucket', 'gpu_counting', 'gpu_hp', 'gpu_hp0', 'gpu_hp1', 'cpu_radix';
 

@@ -270,6 +270,22 @@ device_job_sort(DeviceJob *job)
 	wake_device_process();
 }
 
+/* Does what a chunk is said to hold lie in the chunk? */
+static bool
+chunk_is_sound(const DeviceJobSpec *spec, const DeviceChunkDesc *desc)
+{
+	Size		keys = spec->want_keys ? (Size) desc->rows * (spec->key_width / 8) : 0;
+	Size		words = spec->no_rids ? 0 : (Size) desc->rows * sizeof(uint32);
+
+	if (desc->rows == 0 ||
+		(Size) desc->rows_at + desc->row_bytes > device_shared->chunk_size)
+		return false;
+	if (spec->mode == DEVICE_ROWS)
+		return desc->rows_at % MAXIMUM_ALIGNOF == 0;
+	return desc->words_at % sizeof(uint32) == 0 && keys <= desc->words_at &&
+		desc->words_at + words <= device_shared->chunk_size;
+}
+
 char *
 device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 {
@@ -280,18 +296,28 @@ device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 	{
 		DeviceSlot *slot = job->slot;
 		uint32		status;
+		uint32		made;
 
 		if (job_failed(job))
 			return NULL;
 		/* the status first: chunks made after it was read are not missed */
 		status = pg_atomic_read_u32(&slot->status);
 		pg_read_barrier();
-		if (pg_atomic_read_u32(&slot->made) != job->read)
+		made = pg_atomic_read_u32(&slot->made);
+		if (made != job->read)
 		{
 			pg_memory_barrier();
 			if (job->read == 0)
+			{
 				job->cost = slot->cost;
+				job->cost.algorithm[sizeof(job->cost.algorithm) - 1] = '\0';
+			}
 			*desc = slot->down[job->read % slot->nchunks];
+			if (made - job->read > (uint32) slot->nchunks || !chunk_is_sound(&slot->spec, desc))
+			{
+				device_job_lose(job, "a chunk of the result is not what it could be");
+				return NULL;
+			}
 			job->bytes_down += desc->rows_at + desc->row_bytes;
 			return device_chunk(slot, job->read);
 		}

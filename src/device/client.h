@@ -68,7 +68,8 @@ extern void device_job_sort(DeviceJob *job);
 
 /*
  * The next chunk of the result; NULL at its end, or if the job is lost.  It is
- * ours until released.
+ * ours until released.  What it is said to hold lies in it; whether that is right
+ * is the caller's to see.
  */
 extern char *device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc);
 extern void device_job_release(DeviceJob *job);

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "device/process_job.h"
 
 static GpusortStatus
@@ -47,25 +48,81 @@ copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Gpusort
 	return GPUSORT_OK;
 }
 
-/* A test's order: the first chunk of the result is made wrong. */
+/* A test's order: keys and rids of a chunk are made wrong. */
 static void
-corrupt_chunk(const DeviceSlot *slot)
+corrupt_keys(const DeviceSlot *slot, uint32 counter)
 {
-	char	   *chunk = device_chunk(slot, 0);
-	const DeviceChunkDesc *desc = &slot->down[0];
+	DeviceFault fault = slot->spec.fault;
+	const DeviceChunkDesc *desc = &slot->down[counter % slot->nchunks];
+	char	   *keys = device_chunk(slot, counter);
+	uint32	   *rids = (uint32 *) (keys + desc->words_at);
+	Size		width = slot->spec.key_width / 8;
 
-	if (slot->spec.no_rids)
-		chunk[0] ^= 1;
-	else if (slot->spec.mode == DEVICE_KEYS)
-	{
-		uint32	   *rids = (uint32 *) (chunk + desc->words_at);
-
-		rids[0] = rids[desc->rows - 1];
-	}
-	else if (slot->spec.fault == DEVICE_FAULT_CORRUPT)
-		chunk[16] ^= 1;			/* past a row's header */
+	if (slot->spec.no_rids && fault == DEVICE_FAULT_CORRUPT_LATE)
+		memcpy(keys + width, keys, width);
+	else if (slot->spec.no_rids)
+		keys[fault == DEVICE_FAULT_CORRUPT_BIT ? width - 1 : 0] ^=
+			fault == DEVICE_FAULT_CORRUPT_BIT ? 0x80 : 1;
+	else if (fault == DEVICE_FAULT_CORRUPT_LATE)
+		rids[0] = 0;			/* the input's first row */
+	else if (fault == DEVICE_FAULT_CORRUPT_BIT)
+		rids[0] ^= 0x80000000;
 	else
-		*(uint32 *) chunk = PG_UINT32_MAX;
+		rids[0] = rids[desc->rows - 1];
+}
+
+/* Likewise a row; one that comes twice is the first chunk's first. */
+static void
+corrupt_row(const DeviceSlot *slot, uint32 counter)
+{
+	static char first[64];
+	char	   *row = device_chunk(slot, counter);
+
+	switch (slot->spec.fault)
+	{
+		case DEVICE_FAULT_CORRUPT_LATE:
+			if (counter == 0)
+				memcpy(first, row, sizeof(first));
+			else if (memcmp(first, row, sizeof(uint32)) == 0)
+				memcpy(row, first, Min(sizeof(first), *(uint32 *) row));
+			break;
+		case DEVICE_FAULT_CORRUPT_BIT:
+			((MinimalTuple) row)->t_hoff ^= 0x80;
+			break;
+		case DEVICE_FAULT_CORRUPT_SIZE:
+			((MinimalTuple) row)->t_len = PG_UINT32_MAX;
+			break;
+		default:
+			row[16] ^= 1;		/* past its header */
+			break;
+	}
+}
+
+/* A test's order: a chunk of the result is made wrong. */
+static void
+corrupt_chunk(DeviceSlot *slot, uint32 counter)
+{
+	DeviceFault fault = slot->spec.fault;
+	DeviceChunkDesc *desc = &slot->down[counter % slot->nchunks];
+	bool		late = fault == DEVICE_FAULT_CORRUPT_LATE;
+
+	if (fault < DEVICE_FAULT_CORRUPT || fault > DEVICE_FAULT_CORRUPT_LATE)
+		return;
+	if (slot->spec.mode == DEVICE_ROWS && late && counter == 0)
+		corrupt_row(slot, counter);
+	if (counter != (late ? 1 : 0))
+		return;
+	if (fault == DEVICE_FAULT_CORRUPT_PLACE)
+	{
+		desc->words_at = (uint32) device_shared->chunk_size - sizeof(uint32);
+		desc->rows_at = (uint32) device_shared->chunk_size + MAXIMUM_ALIGNOF;
+	}
+	else if (fault == DEVICE_FAULT_CORRUPT_COUNT)
+		desc->rows++;
+	else if (slot->spec.mode == DEVICE_KEYS)
+		corrupt_keys(slot, counter);
+	else
+		corrupt_row(slot, counter);
 }
 
 GpusortStatus
@@ -92,12 +149,8 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *foun
 			break;
 		TRY(status);
 		if (job->finished == 0)
-		{
 			TRY(cuda->event_elapsed(job->sort_begin, job->sort_end, &slot->cost.sort_us, err));
-			if (slot->spec.fault == DEVICE_FAULT_CORRUPT ||
-				slot->spec.fault == DEVICE_FAULT_CORRUPT_SIZE)
-				corrupt_chunk(slot);
-		}
+		corrupt_chunk(slot, job->finished);
 		job->finished++;
 		through = true;
 	}

@@ -73,10 +73,7 @@ start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 	}
 	else
 	{
-		uint32		row = (spec->no_rids ? 0 : sizeof(uint32)) +
-			(spec->want_keys ? spec->key_width / 8 : 0);
-
-		job->rows_per_chunk = (uint32) ((device_shared->chunk_size - DEVICE_PART_ALIGN) / row);
+		job->rows_per_chunk = device_chunk_rows(spec);
 		job->total_down = (uint32) ((job->n + job->rows_per_chunk - 1) / job->rows_per_chunk);
 	}
 	strlcpy(slot->cost.algorithm, device_shared->algorithms[job->algorithm].name,

@@ -16,6 +16,7 @@
 #include "miscadmin.h"
 #include "node/gpusort_node.h"
 #include "node/rerun.h"
+#include "sort/device_check.h"
 #include "sort/keys_only.h"
 #include "sort/sorter_page.h"
 #include "stat.h"
@@ -154,11 +155,14 @@ gpusort_take_rows(GpuSortState *node)
 	return !sorter->lost;
 }
 
-/* The same once more, on the CPU; returns how many rows were given out before. */
+/*
+ * The same once more, on the CPU; returns how many rows were given out before, and their
+ * sum.
+ */
 static uint64
-gpusort_take_rows_again(GpuSortState *node)
+gpusort_take_rows_again(GpuSortState *node, uint64 *sum)
 {
-	uint64		given = sorter_begin_again(node->sorter);
+	uint64		given = sorter_begin_again(node->sorter, sum);
 
 	ExecReScan(outerPlanState(node));
 	(void) gpusort_take_rows(node);
@@ -191,6 +195,7 @@ gpusort_run(GpuSortState *node)
 	PlanState  *outer = outerPlanState(node);
 	ScanDirection direction = estate->es_direction;
 	Sorter	   *sorter;
+	uint64		sum;
 
 	if (node->sorter == NULL)
 	{
@@ -217,7 +222,7 @@ gpusort_run(GpuSortState *node)
 	sorter_begin(sorter, node->bound, outer->plan->plan_rows);
 
 	if (!gpusort_take_rows(node))
-		(void) gpusort_take_rows_again(node);
+		(void) gpusort_take_rows_again(node, &sum);
 	estate->es_direction = direction;
 	gpusort_count(&sorter->report);
 	node->sort_done = true;
@@ -225,22 +230,29 @@ gpusort_run(GpuSortState *node)
 
 /*
  * The device failed while rows were given out: goes on with the first that was
- * not, from a sort on the CPU.
+ * not, from a sort on the CPU.  Those before it are now the same, or the result that was
+ * begun cannot be completed.
  */
 static bool
 gpusort_recover(GpuSortState *node, TupleTableSlot *slot)
 {
+	MinimalTuple row;
 	uint64		given;
+	uint64		sum;
 
 	ExecClearTuple(slot);
-	given = gpusort_take_rows_again(node);
+	given = gpusort_take_rows_again(node, &sum);
 	for (uint64 i = 0; i < given; i++)
 	{
 		if (i % 4096 == 0)
 			CHECK_FOR_INTERRUPTS();
 		if (!sorter_next(node->sorter, true, slot))
-			return false;
+			device_wrong_beginning();
+		row = ((MinimalTupleTableSlot *) slot)->mintuple;
+		sum -= row_sum((const char *) row, row->t_len);
 	}
+	if (given > 0 && sum != 0)
+		device_wrong_beginning();
 	return sorter_next(node->sorter, true, slot);
 }
 

@@ -27,7 +27,7 @@
 
 #include "miscadmin.h"
 #include "settings.h"
-#include "sort/device_keys.h"
+#include "sort/device_check.h"
 
 /* Keys of so many rows are waited for before some are sent. */
 #define STREAM_AFTER_ROWS	((size_t) 1 << 18)
@@ -67,19 +67,9 @@ device_keys_end(Sorter *sorter)
 	if (sorter->device_keys == NULL)
 		return;
 	device_job_close(sorter->device_keys->job);
+	bulk_free(sorter->bulk, &sorter->device_keys->pending);
 	pfree(sorter->device_keys);
 	sorter->device_keys = NULL;
-}
-
-/* The sum of n keys, by which gpusort.verify knows them again. */
-static Key128
-sum_keys(const char *keys, int width, size_t n)
-{
-	Key128		sum = 0;
-
-	for (size_t i = 0; i < n; i++)
-		sum += device_key_at(keys, width, i);
-	return sum;
 }
 
 /* Sends the next n staged rows' keys, no more than a chunk's worth. */
@@ -102,8 +92,8 @@ send_chunk(Sorter *sorter, size_t n)
 	pack_keys(stage, &dk->layout.layout, width, dk->sent, n, chunk);
 	if (rids)
 		memcpy(chunk + desc.words_at, stage->rids + dk->sent, n * sizeof(uint32));
-	else if (gpusort_verify)
-		dk->sum += sum_keys(chunk, width, n);
+	if (dk->spec.want_keys)
+		dk->keys.sum += device_check_sum(chunk, width, n);
 	device_job_post(dk->job, &desc);
 	dk->sent += n;
 	return true;
@@ -244,9 +234,16 @@ send_rest(Sorter *sorter)
 bool
 device_keys_sort(Sorter *sorter, const KeyLayout *layout, uint64 key_range)
 {
-	char		why[DEVICE_WHY_SIZE] = "";
 	DeviceKeys *dk;
 
+	if (!device_check_fits(sorter))
+	{
+		device_keys_end(sorter);
+		sorter->report.facts.device = sorter->report.device_failed ?
+			ROUTE_DEVICE_FAILED : device_state();
+		sorter->report.facts.gpu.why_not = "work_mem has no room to check what comes back";
+		return false;
+	}
 	if (sorter->device_keys != NULL && !stream_fits(sorter))
 		device_keys_end(sorter);
 	if (sorter->device_keys == NULL && !begin_whole(sorter, layout, key_range))
@@ -254,13 +251,13 @@ device_keys_sort(Sorter *sorter, const KeyLayout *layout, uint64 key_range)
 
 	sorter->report.early_rows += sorter->device_keys->sent;
 	sorter->send_at = device_keys_after(sorter);
-	if (send_rest(sorter) && device_keys_receive(sorter, why))
+	if (send_rest(sorter) && device_keys_receive(sorter))
 		return true;
 
 	dk = sorter->device_keys;
 	sorter->report.ties = dk->ties;
 	sorter->report.facts.device = ROUTE_DEVICE_FAILED;
-	device_note_failure(sorter, dk->decision.algorithm, dk->job->lost ? dk->job->why : why);
+	device_note_failure(sorter, dk->decision.algorithm, dk->job->why);
 	device_keys_end(sorter);
 	return false;
 }

@@ -9,8 +9,12 @@
 #include "key/device_layout.h"
 #include "sort/device_sort.h"
 
-/* Room for the words on what is wrong with a result. */
-#define DEVICE_WHY_SIZE	128
+/* Keys that come back: device_check.c. */
+typedef struct KeyCheck
+{
+	uint64		sum;			/* of those that are still to come */
+	Key128		last;			/* that came */
+} KeyCheck;
 
 /* A sort whose keys are on the device. */
 typedef struct DeviceKeys
@@ -22,10 +26,12 @@ typedef struct DeviceKeys
 	DeviceLayout layout;		/* its ranges are only set where keys travel early */
 	size_t		sent;			/* staged rows whose keys are up */
 	size_t		per_chunk;
-	Key128		sum;			/* of keys only, with gpusort.verify */
+	KeyCheck	keys;
 	uint64		ties;			/* as reported before */
 
-	/* on the way back */
+	/* on the way back; device_check.c */
+	BulkBuf		pending;		/* a bit for each rid that is still to come */
+	uint32		max_rid;
 	bool		keep;			/* chunks add up; otherwise each replaces the one
 								 * before */
 	size_t		down_per_chunk; /* rows */
@@ -35,8 +41,8 @@ typedef struct DeviceKeys
 
 /*
  * Takes the result: all of it, or if it may stream its first chunk.  False if the job
- * is lost, or the result wrong: why.
+ * is lost, also for a wrong result.
  */
-extern bool device_keys_receive(Sorter *sorter, char *why);
+extern bool device_keys_receive(Sorter *sorter);
 
 #endif							/* GPUSORT_DEVICE_KEYS_H */

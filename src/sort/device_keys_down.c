@@ -12,15 +12,17 @@
  * gpusort.verify looks at it first, and where keys are not exact: then sorted keys
  * come along, and runs of equal ones are settled by comparison.
  *
- * On error: a device that fails in the middle has given the right beginning.  The
- * CPU sorts the staged keys again and the rows go on where they stopped: both
- * orders are the stable one.
+ * Each chunk is checked before anything of it is used (device_check.c).
+ *
+ * On error: the CPU sorts the staged keys again and the rows go on where they stopped:
+ * both orders are the stable one.  A device that fails in the middle has given the
+ * right beginning; one that is found to be wrong may not have, which is checked.
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
 #include "settings.h"
-#include "sort/device_keys.h"
+#include "sort/device_check.h"
 #include "sort/verify.h"
 
 static void
@@ -54,26 +56,6 @@ settle_chunk(Sorter *sorter, uint32 *rids, size_t first, size_t count,
 		run->start = first + i;
 		run->key = key;
 	}
-}
-
-/* gpusort.verify for keys alone: ascending, and in sum what was sent. */
-static bool
-check_keys(DeviceKeys *dk, const char *chunk, uint32 rows, Key128 *last, char *why)
-{
-	for (uint32 i = 0; i < rows; i++)
-	{
-		Key128		key = device_key_at(chunk, dk->spec.key_width, i);
-
-		if (key < *last)
-		{
-			snprintf(why, DEVICE_WHY_SIZE, "row %zu of the result is out of order",
-					 dk->received + i);
-			return false;
-		}
-		*last = key;
-		dk->sum -= key;
-	}
-	return true;
 }
 
 /* Keys as the records of a sort that is nothing but keys, from place at on. */
@@ -116,7 +98,7 @@ report_sort(Sorter *sorter)
 	report->key_bits = dk->facts.gpu.key_bits;
 	report->bytes_up += dk->job->bytes_up;
 	report->device_sort_us += dk->job->cost.sort_us;
-	sorter_note_memory(sorter, sorter->recs.size);
+	sorter_note_memory(sorter, sorter->recs.size + dk->pending.size);
 }
 
 /* Room for the result, or for a chunk of it. */
@@ -124,11 +106,9 @@ static void
 make_room(Sorter *sorter)
 {
 	DeviceKeys *dk = sorter->device_keys;
-	Size		row = (dk->spec.no_rids ? 0 : sizeof(uint32)) +
-		(dk->spec.want_keys ? dk->spec.key_width / 8 : 0);
 	size_t		n = sorter->stage.n;
 
-	dk->down_per_chunk = device_shared->chunk_size / row;
+	dk->down_per_chunk = device_chunk_rows(&dk->spec);
 	if (!dk->keep)
 		n = Min(n, dk->down_per_chunk);
 	if (dk->spec.no_rids)
@@ -146,19 +126,44 @@ make_room(Sorter *sorter)
 	sorter->pos = sorter->n = 0;
 }
 
+/* Copies a chunk's rids, or keys, to the place at on; false if they are wrong. */
+static bool
+take_content(Sorter *sorter, const char *chunk, const DeviceChunkDesc *desc, size_t at,
+			 TieRun *run)
+{
+	DeviceKeys *dk = sorter->device_keys;
+	bool		last = dk->received + desc->rows == sorter->stage.n;
+	uint32	   *rids = (uint32 *) sorter->recs.ptr + at;
+
+	if (dk->spec.want_keys &&
+		!device_check_keys(&dk->keys, chunk, dk->spec.key_width, desc->rows, last))
+		return false;
+	if (dk->spec.no_rids)
+	{
+		take_keys(sorter, chunk, dk->spec.key_width, desc->rows, at);
+		return true;
+	}
+	/* what is checked is the copy: the chunk is in the device's reach */
+	memcpy(rids, chunk + desc->words_at, desc->rows * sizeof(uint32));
+	if (!device_check_rids(dk, rids, desc->rows))
+		return false;
+	if (dk->spec.want_keys)
+		settle_chunk(sorter, sorter->recs.ptr, at, desc->rows, chunk, dk->spec.key_width, run);
+	return true;
+}
+
 /*
  * Takes the next chunk: its rows are then the sorter's, or are added to those.
- * False at the end, if the job is lost, and if the chunk is wrong: why.
+ * False at the end, and if the job is lost, also for a wrong chunk.
  */
 static bool
-take_chunk(Sorter *sorter, TieRun *run, Key128 *last, char *why)
+take_chunk(Sorter *sorter, TieRun *run)
 {
 	DeviceKeys *dk = sorter->device_keys;
 	DeviceJob  *job = dk->job;
 	size_t		n = sorter->stage.n;
 	DeviceChunkDesc desc;
 	char	   *chunk = device_job_next_down(job, &desc);
-	size_t		at;
 
 	if (chunk == NULL)
 	{
@@ -166,9 +171,9 @@ take_chunk(Sorter *sorter, TieRun *run, Key128 *last, char *why)
 			device_job_lose(job, "the device sent too few rows");
 		return false;
 	}
-	if (desc.rows > n - dk->received || (!dk->keep && desc.rows > dk->down_per_chunk))
+	if (desc.rows != Min(n - dk->received, dk->down_per_chunk))
 	{
-		device_job_lose(job, "the device sent too many rows");
+		device_job_lose(job, "the device sent another number of rows");
 		return false;
 	}
 	if (dk->received == 0)
@@ -178,20 +183,12 @@ take_chunk(Sorter *sorter, TieRun *run, Key128 *last, char *why)
 		dk->given = dk->received;
 		sorter->pos = sorter->n = sorter->batch_n = 0;
 	}
-	at = sorter->n;
-	if (dk->spec.no_rids)
+	if (!take_content(sorter, chunk, &desc, sorter->n, run))
 	{
-		take_keys(sorter, chunk, dk->spec.key_width, desc.rows, at);
-		if (gpusort_verify && !check_keys(dk, chunk, desc.rows, last, why))
-			return false;
-	}
-	else
-	{
-		uint32	   *rids = sorter->recs.ptr;
-
-		memcpy(rids + at, chunk + desc.words_at, desc.rows * sizeof(uint32));
-		if (dk->spec.want_keys)
-			settle_chunk(sorter, rids, at, desc.rows, chunk, dk->spec.key_width, run);
+		device_job_lose(job, dk->spec.no_rids ?
+						"the result's keys are out of order, or not the input's" :
+						"a row of the result is not one of the input, or comes twice");
+		return false;
 	}
 	dk->received += desc.rows;
 	sorter->n += desc.rows;
@@ -200,62 +197,66 @@ take_chunk(Sorter *sorter, TieRun *run, Key128 *last, char *why)
 	return true;
 }
 
-/* All rows have been taken: is the whole right? */
+/* gpusort.verify: the rids' order, too; keys alone have been checked. */
 static bool
-check_whole(Sorter *sorter, char *why)
+verify_whole(Sorter *sorter)
 {
 	DeviceKeys *dk = sorter->device_keys;
+	char		why[sizeof(dk->job->why)];
 
-	if (!gpusort_verify)
+	if (!gpusort_verify || dk->spec.no_rids ||
+		verify_rids(sorter, &dk->layout.layout, sorter->rids, sorter->n, why))
 		return true;
-	if (!dk->spec.no_rids)
-		return verify_rids(sorter, &dk->layout.layout, sorter->rids, sorter->n, why);
-	if (dk->sum == 0)
-		return true;
-	snprintf(why, DEVICE_WHY_SIZE, "the result's keys are not the input's");
+	device_job_lose(dk->job, why);
 	return false;
 }
 
 bool
-device_keys_receive(Sorter *sorter, char *why)
+device_keys_receive(Sorter *sorter)
 {
 	DeviceKeys *dk = sorter->device_keys;
 	bool		streams = sorter->result_streams && !gpusort_verify &&
 		(dk->spec.no_rids || !dk->spec.want_keys);
 	TieRun		run = {0, 0};
-	Key128		last = 0;
 
 	dk->keep = !streams || sorter->spec.random_access;
 	make_room(sorter);
+	device_check_begin(sorter);
 	if (streams)
 	{
 		/* the first chunk is part of the sort's time, and so is its failure */
-		return take_chunk(sorter, &run, &last, why);
+		return take_chunk(sorter, &run);
 	}
-	while (take_chunk(sorter, &run, &last, why))
+	while (take_chunk(sorter, &run))
 		CHECK_FOR_INTERRUPTS();
-	if (dk->job->lost || why[0] != '\0')
+	if (dk->job->lost)
 		return false;
 	if (!dk->spec.no_rids && dk->spec.want_keys && sorter->n - run.start > 1)
 		settle_ties(sorter, (uint32 *) sorter->recs.ptr + run.start, sorter->n - run.start);
-	if (!check_whole(sorter, why))
+	if (!verify_whole(sorter))
 		return false;
 	device_keys_end(sorter);
 	return true;
 }
 
-/* The device failed: the rest comes from the CPU. */
+/*
+ * The device failed: the rest comes from the CPU.  What the check knows of the rows given
+ * out must outlive the job.
+ */
 static void
 recover(Sorter *sorter)
 {
-	DeviceKeys *dk = sorter->device_keys;
-	size_t		given = dk->given + sorter->pos;
+	DeviceKeys	dk = *sorter->device_keys;
+	size_t		given = dk.given + sorter->pos;
 	size_t		mark_pos = sorter->mark_pos;
 
-	device_note_failure(sorter, dk->decision.algorithm, dk->job->why);
+	device_note_failure(sorter, dk.decision.algorithm, dk.job->why);
+	memset(&sorter->device_keys->pending, 0, sizeof(BulkBuf));
 	device_keys_end(sorter);
 	sorter->result_streams = false;
 	sorter_sort_staged(sorter);
+	device_check_given(sorter, &dk, given);
+	bulk_free(sorter->bulk, &dk.pending);
 	sorter->pos = given;
 	sorter->mark_pos = mark_pos;
 }
@@ -265,8 +266,8 @@ device_keys_more(Sorter *sorter)
 {
 	DeviceKeys *dk = sorter->device_keys;
 
-	/* neither ties nor checks where the result streams */
-	if (!take_chunk(sorter, NULL, NULL, NULL))
+	/* no ties where the result streams */
+	if (!take_chunk(sorter, NULL))
 	{
 		if (dk->job->lost)
 			recover(sorter);

@@ -30,14 +30,11 @@
  * (sorter->lost), and the node runs its child again and sorts on the CPU,
  * skipping the rows that were given out already.
  *
- * Verification (gpusort.verify): the sealed result is checked while it is
- * brought back to a run, before its first row is given out: keys in order, and
- * a sum over all rows' hashes the same as on the way in.  Equal rows' order cannot
- * be checked from the rows alone.
+ * Each row travels with a checksum of its own (store/row_sum.h), which is checked when it
+ * comes back, before anything of it is used; device_rows_down.c.
  */
 #include "postgres.h"
 
-#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "settings.h"
 #include "sort/device_rows.h"
@@ -155,9 +152,7 @@ row_is_in(DeviceRows *dev, Key128 key, Size size)
 {
 	put_key(dev->chunk, dev->spec.key_width, dev->chunk_rows, key);
 	((uint32 *) (dev->chunk + dev->words_at))[dev->chunk_rows] = (uint32) dev->units;
-	if (unlikely(gpusort_verify))
-		dev->checksum += hash_bytes_extended((unsigned char *) dev->next,
-											 ((MinimalTuple) dev->next)->t_len, 0);
+	dev->sum += row_seal(dev->next);
 	dev->chunk_rows++;
 	dev->rows++;
 	dev->units += size >> 3;

@@ -29,7 +29,7 @@ typedef struct DeviceRows
 
 	uint64		rows;			/* all so far */
 	uint64		units;			/* of 8 bytes, all so far */
-	uint64		checksum;		/* with gpusort.verify */
+	uint64		sum;			/* row_sum() of all so far */
 
 	/* on the way back */
 	bool		holding;		/* a chunk is being read */

@@ -2,14 +2,19 @@
  * device_rows_down.c
  *	  Record mode's way back: sorted rows, chunk by chunk.
  *
- * Verification (gpusort.verify): the result is checked while it is brought back to
- * a run, before its first row is given out: keys in order, and a sum over all rows'
- * hashes the same as on the way in.  Equal rows' order cannot be checked from the
- * rows alone.
+ * Always checked: a row's own checksum, before anything of it is used, so that what is
+ * given out is a row that went in, whatever the device; and at the end the sum of all
+ * rows against those that went in, so that none came twice in another's place.  By
+ * then, where the result streams, rows were given out.  The child is then run again, as
+ * after any failure, and if the rows that come first now are not those that were given
+ * out, the query ends with an ERROR (gpusort_node.c).
+ *
+ * Verification (gpusort.verify): the result is brought back to a run before its first row
+ * is given out, and its keys are looked at: are they in order?  Equal rows' order cannot
+ * be checked from the rows alone.
  */
 #include "postgres.h"
 
-#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "node/device_pause.h"
 #include "settings.h"
@@ -66,16 +71,21 @@ next_result(Sorter *sorter)
 		device_job_release(dev->job);
 	}
 	chunk = device_job_next_down(dev->job, &desc);
-	if (chunk == NULL)
-	{
-		if (!dev->job->lost && dev->given != dev->rows)
-			device_job_lose(dev->job, "the device sent too few rows");
-		if (dev->job->lost)
-			device_rows_lost(sorter);
+	if (chunk == NULL && !dev->job->lost && dev->given != dev->rows)
+		device_job_lose(dev->job, "the device sent too few rows");
+	else if (chunk == NULL && !dev->job->lost && sorter->stream_sum != dev->sum)
+		device_job_lose(dev->job, "the result's rows are not the input's");
+	else if (chunk != NULL && desc.rows > dev->rows - dev->given)
+		device_job_lose(dev->job, "the device sent too many rows");
+	if (dev->job->lost)
+		device_rows_lost(sorter);
+	if (dev->job->lost || chunk == NULL)
 		return false;
-	}
 	if (dev->given == 0)
+	{
+		sorter->stream_sum = 0;
 		report_sort(sorter);
+	}
 	dev->holding = true;
 	dev->holding_rows = desc.rows;
 	sorter->stream_next = chunk + desc.rows_at;
@@ -99,7 +109,7 @@ device_rows_next(Sorter *sorter)
 	row = sorter_stream_row(sorter);
 	if (row == NULL)
 	{
-		device_job_lose(sorter->device_rows->job, "a row of the result has an impossible length");
+		device_job_lose(sorter->device_rows->job, "a row of the result is none of the input's");
 		device_rows_lost(sorter);
 	}
 	return row;
@@ -116,7 +126,6 @@ device_rows_given(const Sorter *sorter)
 /* A row of the result under gpusort.verify. */
 typedef struct VerifyRows
 {
-	uint64		checksum;
 	Key128		prev;
 	TupleTableSlot *slot;
 } VerifyRows;
@@ -128,7 +137,6 @@ verify_row(Sorter *sorter, VerifyRows *verify, MinimalTuple row)
 	const Stage *stage = &sorter->stage;
 	Key128		key;
 
-	verify->checksum += hash_bytes_extended((unsigned char *) row, row->t_len, 0);
 	row_to_slot(verify->slot, row);
 	slot_getsomeattrs(verify->slot, stage->last_att);
 	if (!device_row_key(&dev->layout, stage, verify->slot->tts_values, verify->slot->tts_isnull, &key) ||
@@ -146,7 +154,7 @@ static bool
 rows_to_run(Sorter *sorter)
 {
 	DeviceRows *dev = sorter->device_rows;
-	VerifyRows	verify = {0, 0, NULL};
+	VerifyRows	verify = {0, NULL};
 	RunWriter	writer;
 	MemoryContext old;
 	MinimalTuple row;
@@ -165,11 +173,6 @@ rows_to_run(Sorter *sorter)
 			break;
 		}
 		run_writer_row(&writer, row);
-	}
-	if (!sorter->lost && verify.slot != NULL && verify.checksum != dev->checksum)
-	{
-		device_job_lose(dev->job, "the result's rows are not the input's");
-		device_rows_lost(sorter);
 	}
 	sorter_finish_run(sorter, &writer, old);
 	if (verify.slot != NULL)

@@ -20,7 +20,7 @@
 
 #include "key/decode.h"
 #include "miscadmin.h"
-#include "sort/device_sort.h"
+#include "sort/device_check.h"
 #include "sort/keys_only.h"
 
 bool
@@ -167,6 +167,30 @@ keys_only_write_run(Sorter *sorter, RunWriter *writer)
 		row_write_values(desc, values, isnull, &form, &buf.row);
 		run_writer_row(writer, &buf.row);
 	}
+}
+
+uint64
+keys_only_sum(Sorter *sorter, const KeyLayout *layout, size_t from)
+{
+	uint64		sum = 0;
+
+	for (size_t i = from; i < sorter->n; i++)
+	{
+		Datum		values[STAGE_MAX_COLUMNS];
+		bool		isnull[STAGE_MAX_COLUMNS];
+		Key128		key = 0;
+
+		if ((i - from) % KEYS_BATCH == 0)
+		{
+			CHECK_FOR_INTERRUPTS();
+			decode_batch(sorter, i, (int) Min(KEYS_BATCH, sorter->n - i));
+		}
+		keys_batch_row(sorter, i, values, isnull);
+		if (layout->total_bits > 0)
+			key = pack_row(&sorter->stage, layout, values, isnull) >> (128 - layout->total_bits);
+		sum += device_check_sum((const char *) &key, 128, 1);
+	}
+	return sum;
 }
 
 void

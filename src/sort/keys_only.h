@@ -21,6 +21,9 @@ extern void keys_only_write_run(Sorter *sorter, RunWriter *writer);
 /* Puts the i-th key's row into a virtual slot. */
 extern void keys_only_to_slot(Sorter *sorter, size_t i, TupleTableSlot *slot);
 
+/* The sum of the keys from that on, in a layout: device_check_sum(). */
+extern uint64 keys_only_sum(Sorter *sorter, const KeyLayout *layout, size_t from);
+
 /* Copies a stored row into a virtual slot. */
 extern void keys_only_copy_row(Sorter *sorter, MinimalTuple row, TupleTableSlot *slot);
 

@@ -358,10 +358,11 @@ sorter_end(Sorter *sorter)
 }
 
 uint64
-sorter_begin_again(Sorter *sorter)
+sorter_begin_again(Sorter *sorter, uint64 *sum)
 {
 	uint64		given = device_rows_given(sorter);
 
+	*sum = sorter->stream_sum;
 	Assert(sorter->lost);
 	sorter_end(sorter);
 	sorter_begin(sorter, 0, sorter->rows_expected);

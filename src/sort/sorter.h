@@ -22,6 +22,7 @@
 #include "store/bulk.h"
 #include "store/merge.h"
 #include "store/row.h"
+#include "store/row_sum.h"
 #include "store/run.h"
 
 typedef enum SorterState
@@ -99,6 +100,7 @@ typedef struct Sorter
 	char	   *stream_next;
 	char	   *stream_end;
 	uint32		stream_left;
+	uint64		stream_sum;		/* row_sum() of those given out */
 	bool		lost;			/* the rows are gone: run the child again */
 	struct DeviceRows *device_rows; /* NULL unless the rows are there */
 	bool		device_rows_allowed;
@@ -160,9 +162,9 @@ extern void sorter_begin(Sorter *sorter, size_t bound, double rows_expected);
 
 /*
  * Begins it again after its rows were lost with a device (sorter->lost), on the
- * CPU.  Returns how many rows were given out before.
+ * CPU.  Returns how many rows were given out before, whose row_sum() is in *sum.
  */
-extern uint64 sorter_begin_again(Sorter *sorter);
+extern uint64 sorter_begin_again(Sorter *sorter, uint64 *sum);
 
 extern void sorter_put(Sorter *sorter, TupleTableSlot *slot);
 
@@ -246,16 +248,17 @@ keys_batch_to_slot(const Sorter *sorter, size_t i, TupleTableSlot *slot)
 
 /*
  * The next row of the chunk that came from the device, which has one; NULL if what
- * came cannot be a row.
+ * came is none of the rows that went there.
  */
 static inline MinimalTuple
 sorter_stream_row(Sorter *sorter)
 {
 	MinimalTuple row = (MinimalTuple) sorter->stream_next;
+	uint64		sum;
 
-	if (unlikely(row->t_len < SizeofMinimalTupleHeader ||
-				 row->t_len > (Size) (sorter->stream_end - sorter->stream_next)))
+	if (unlikely(!row_is_whole(sorter->stream_next, sorter->stream_end - sorter->stream_next, &sum)))
 		return NULL;
+	sorter->stream_sum += sum;
 	sorter->stream_next += MAXALIGN(row->t_len);
 	sorter->stream_left--;
 	return row;

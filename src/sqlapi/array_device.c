@@ -5,17 +5,21 @@
  * A job as any sort's: keys go up in chunks, narrowed to the range of the array's
  * images, with the elements' positions as rids; the rids come back and the elements are
  * gathered.  The algorithms that sort keys only send no rids: an integer is made from
- * its key again.  A float could not be (-0, NaN).
+ * its key again.  A float could not be (-0, NaN).  What comes back is checked as in any
+ * sort (sort/device_check.c): places are the array's, each once; keys ascend and have the
+ * sum of those that were sent.
  *
  * On error: the job is closed with the function's memory context.
  */
 #include "postgres.h"
 
 #include "device/client.h"
+#include "device/failure_log.h"
 #include "miscadmin.h"
 #include "route/gpu_model.h"
-#include "sort/device_sort.h"
+#include "sort/device_check.h"
 #include "sqlapi/array_device.h"
+#include "stat.h"
 
 /* Is no value there twice?  The range is known and fits gpu_hp1. */
 static bool
@@ -69,7 +73,7 @@ array_device_facts(const ArrayValues *values, const Algorithm *asked, RouteFacts
 }
 
 static bool
-send_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec)
+send_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec, KeyCheck *check)
 {
 	Size		row = spec->key_width / 8 + sizeof(uint32);
 	size_t		per_chunk = (device_shared->chunk_size - DEVICE_PART_ALIGN) / row;
@@ -98,6 +102,8 @@ send_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec
 			if (!spec->no_rids)
 				rids[i] = (uint32) (start + i);
 		}
+		if (spec->want_keys)
+			check->sum += device_check_sum(chunk, spec->key_width, count);
 		device_job_post(job, &desc);
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -118,10 +124,22 @@ put_integer(const ArrayValues *values, uint64 key, char *out, size_t i)
 		((int16 *) out)[i] = (int16) (int32) ((uint32) image ^ 0x80000000U);
 }
 
+/* Is it a place in the array, and the first time that it comes? */
+static inline bool
+is_new_place(const ArrayValues *values, uint8 *seen, uint32 rid)
+{
+	uint8		bit = (uint8) (1 << (rid % 8));
+
+	if (rid >= values->n || (seen[rid / 8] & bit) != 0)
+		return false;
+	seen[rid / 8] |= bit;
+	return true;
+}
+
 /* Writes a chunk's values from the place at on; false if a rid is none of ours. */
 static bool
 take_chunk(const ArrayValues *values, const DeviceJobSpec *spec, const DeviceChunkDesc *desc,
-		   const char *chunk, size_t at, char *out)
+		   const char *chunk, size_t at, uint8 *seen, char *out)
 {
 	const uint32 *rids = (const uint32 *) (chunk + desc->words_at);
 
@@ -130,7 +148,7 @@ take_chunk(const ArrayValues *values, const DeviceJobSpec *spec, const DeviceChu
 		if (spec->no_rids)
 			put_integer(values, spec->key_width == 32 ? ((const uint32 *) chunk)[i] :
 						((const uint64 *) chunk)[i], out, at + i);
-		else if (rids[i] >= values->n)
+		else if (!is_new_place(values, seen, rids[i]))
 			return false;
 		else if (values->width == sizeof(int64))
 			((int64 *) out)[at + i] = ((const int64 *) values->data)[rids[i]];
@@ -143,16 +161,21 @@ take_chunk(const ArrayValues *values, const DeviceJobSpec *spec, const DeviceChu
 }
 
 static void
-receive_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec, char *out)
+receive_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec,
+			   KeyCheck *check, char *out)
 {
 	size_t		done = 0;
 	DeviceChunkDesc desc;
 	char	   *chunk;
+	uint8	   *seen = spec->no_rids ? NULL :
+		palloc_extended(values->n / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 
 	while ((chunk = device_job_next_down(job, &desc)) != NULL)
 	{
-		if (desc.rows > values->n - done ||
-			!take_chunk(values, spec, &desc, chunk, done, out))
+		if (desc.rows != Min(values->n - done, device_chunk_rows(spec)) ||
+			(spec->want_keys && !device_check_keys(check, chunk, spec->key_width, desc.rows,
+												   done + desc.rows == values->n)) ||
+			!take_chunk(values, spec, &desc, chunk, done, seen, out))
 		{
 			device_job_lose(job, "the device sent what is not the array's");
 			return;
@@ -170,6 +193,7 @@ array_device_sort(const ArrayValues *values, RouteFacts *facts,
 				  const RouteDecision *decision, char *out)
 {
 	DeviceJobSpec spec = {0};
+	KeyCheck	check = {0};
 	DeviceJob  *job;
 	const char *why = NULL;
 
@@ -184,10 +208,14 @@ array_device_sort(const ArrayValues *values, RouteFacts *facts,
 		(void) gpu_fits(decision->algorithm, facts, &why);
 		return why;
 	}
-	if (send_values(values, job, &spec))
-		receive_values(values, job, &spec, out);
+	if (send_values(values, job, &spec, &check))
+		receive_values(values, job, &spec, &check, out);
 	if (job->lost)
+	{
 		why = pstrdup(job->why);
+		device_log_failure(why);
+		gpusort_stat_fallback(decision->algorithm);
+	}
 	device_job_close(job);
 	return why;
 }
