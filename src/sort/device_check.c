@@ -28,6 +28,9 @@
 #include "sort/device_check.h"
 #include "sort/keys_only.h"
 
+/* Rids whose word is asked for before its turn. */
+#define RIDS_AHEAD		32
+
 /* Any odd number: a sum must not take a key's halves for each other. */
 #define HIGH_FACTOR		UINT64CONST(0x9E3779B97F4A7C15)
 
@@ -80,6 +83,9 @@ device_check_rids(DeviceKeys *dk, const uint32 *rids, size_t n)
 		uint32		rid = rids[i];
 		uint64		bit = UINT64CONST(1) << (rid % 64);
 
+		/* a rid that is none does no harm here */
+		if (likely(i + RIDS_AHEAD < n))
+			__builtin_prefetch(&pending[rids[i + RIDS_AHEAD] / 64], 1);
 		if (unlikely(rid > max_rid || (pending[rid / 64] & bit) == 0))
 			break;
 		pending[rid / 64] ^= bit;
