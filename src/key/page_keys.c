@@ -97,15 +97,21 @@ page_keys_stage(const PageKeys *keys, Stage *stage, size_t at, const char *const
 }
 
 void
-page_keys_stage_values(const PageKeys *keys, Stage *stage, size_t i, const Datum *values,
-					   const bool *isnull)
+page_keys_stage_column(Stage *stage, int c, size_t at, const char *const *where, int count)
 {
-	for (int c = 0; c < stage->ncols; c++)
-	{
-		StageColumn *col = &stage->cols[c];
+	StageColumn *col = &stage->cols[c];
+	int			done = 0;
 
-		if (col->nulls != NULL)
-			col->nulls[i] = 0;
-		stage_image(stage, col, i, values[keys->att[c]], isnull[keys->att[c]]);
+	if (col->nulls != NULL)
+		memset(col->nulls + at, 0, count);
+	for (int i = 0; i <= count; i++)
+	{
+		if (i < count && likely(where[i] != NULL))
+			continue;
+		if (i > done)
+			stage_column(col, at + done, 0, where + done, i - done);
+		if (i < count)
+			stage_null(stage, col, at + i);
+		done = i + 1;
 	}
 }

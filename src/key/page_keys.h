@@ -38,9 +38,12 @@ extern void page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc,
 extern void page_keys_stage(const PageKeys *keys, Stage *stage, size_t at,
 							const char *const *data, int count);
 
-/* Stages one row's keys, from the tuple's columns, as row i. */
-extern void page_keys_stage_values(const PageKeys *keys, Stage *stage, size_t i,
-								   const Datum *values, const bool *isnull);
+/*
+ * Stages column c of count rows from place at on, each value where it lies; NULL
+ * is one.
+ */
+extern void page_keys_stage_column(Stage *stage, int c, size_t at, const char *const *where,
+								   int count);
 
 /* Do this tuple's keys lie at fixed places? */
 static inline bool

@@ -63,29 +63,33 @@ static PageScan *
 page_scan_create(PlanState *ps, const Stage *stage)
 {
 	SeqScanState *child = (SeqScanState *) ps;
+	TupleDesc	desc;
 	PageScan   *scan;
 
 	if (!IsA(ps, SeqScanState) || ps->state->es_epq_active != NULL ||
 		child->ss.ss_currentRelation->rd_tableam != GetHeapamTableAmRoutine())
 		return NULL;
 
+	desc = RelationGetDescr(child->ss.ss_currentRelation);
 	scan = palloc0(sizeof(PageScan));
 	scan->child = child;
 	scan->whole = (ps->ps_ProjInfo == NULL);
 	scan->atts = palloc(Max(1, list_length(ps->plan->targetlist)) * sizeof(AttrNumber));
-	if (!map_columns(child, scan->atts))
+	if (map_columns(child, scan->atts))
+	{
+		page_keys_init(&scan->keys, stage, desc, scan->atts);
+		scan->nkeys = stage->ncols;
+		scan->key_walk = tuple_walk_create(desc, scan->keys.att, stage->ncols, false);
+	}
+	if (scan->key_walk == NULL)
 	{
 		pfree(scan->atts);
 		pfree(scan);
 		return NULL;
 	}
-	page_keys_init(&scan->keys, stage, RelationGetDescr(child->ss.ss_currentRelation),
-				   scan->atts);
 	if (!scan->whole)
-		scan->shape = row_shape_create(RelationGetDescr(child->ss.ss_currentRelation),
-									   scan->atts, list_length(ps->plan->targetlist));
-	scan->tuple_slot = MakeSingleTupleTableSlot(RelationGetDescr(child->ss.ss_currentRelation),
-												&TTSOpsHeapTuple);
+		scan->pick = row_pick_create(desc, ExecGetResultType(ps), scan->atts);
+	scan->tuple_slot = MakeSingleTupleTableSlot(desc, &TTSOpsHeapTuple);
 	scan->row_slot = scan->whole ? scan->tuple_slot :
 		MakeSingleTupleTableSlot(ExecGetResultType(ps), &TTSOpsVirtual);
 	return scan;
@@ -133,23 +137,14 @@ filter_page(PageScan *scan)
 	scan->n = kept;
 }
 
-/* What all rows of the page will take, and whether they can be written directly. */
+/* Whether the page's rows can be written directly, and the room that they need. */
 static void
 measure_page(PageScan *scan)
 {
-	scan->direct = scan->whole || scan->shape != NULL;
+	scan->direct = scan->whole || scan->pick != NULL;
 	scan->bytes = 0;
-	if (scan->whole)
-	{
-		for (int i = 0; i < scan->n; i++)
-			scan->bytes += MAXALIGN(scan->lens[i] - MINIMAL_TUPLE_OFFSET);
-	}
-	else if (scan->shape != NULL)
-	{
-		for (int i = 0; i < scan->n; i++)
-			scan->direct &= row_shape_fits(scan->shape, scan->tuples[i]);
-		scan->bytes = scan->n * MAXALIGN(scan->shape->len);
-	}
+	for (int i = 0; i < scan->n && scan->direct; i++)
+		scan->bytes += page_scan_room(scan, i);
 }
 
 /* The rows of the page where the scan is, from the one it gave out last. */
@@ -196,27 +191,47 @@ page_scan_row(PageScan *scan, int i)
 	return row;
 }
 
+/* Where tuple i's keys lie, or NULL. */
+static inline void
+find_keys(const PageScan *scan, int i, const char *(*where)[MaxHeapTuplesPerPage])
+{
+	const TupleWalk *walk = scan->key_walk;
+	WalkAt		at[WALK_MAX_STEPS];
+	const char *cols[MaxTupleAttributeNumber];
+
+	if (likely(tuple_walk(walk, scan->tuples[i], scan->lens[i], at)))
+	{
+		for (int c = 0; c < scan->nkeys; c++)
+		{
+			const WalkColumn *col = &walk->cols[scan->keys.att[c]];
+
+			where[c][i] = at[col->step].begin + col->offset;
+		}
+		return;
+	}
+	tuple_walk_columns(walk, scan->tuples[i], scan->lens[i], cols);
+	for (int c = 0; c < scan->nkeys; c++)
+		where[c][i] = cols[scan->keys.att[c]];
+}
+
 void
 page_scan_stage(PageScan *scan, Stage *stage, size_t at)
 {
 	const char *data[MaxHeapTuplesPerPage];
-	int			done = 0;
+	const char *where[STAGE_MAX_COLUMNS][MaxHeapTuplesPerPage];
+	int			i;
 
-	for (int i = 0; i < scan->n; i++)
+	for (i = 0; i < scan->n && page_keys_fixed(&scan->keys, scan->tuples[i]); i++)
+		data[i] = page_scan_data(scan, i);
+	if (likely(i == scan->n))
 	{
-		if (likely(page_keys_fixed(&scan->keys, scan->tuples[i])))
-		{
-			data[i] = page_scan_data(scan, i);
-			continue;
-		}
-		page_keys_stage(&scan->keys, stage, at + done, data + done, i - done);
-		tuple_to_slot(scan, i);
-		slot_getsomeattrs(scan->tuple_slot, scan->keys.last_att);
-		page_keys_stage_values(&scan->keys, stage, at + i, scan->tuple_slot->tts_values,
-							   scan->tuple_slot->tts_isnull);
-		done = i + 1;
+		page_keys_stage(&scan->keys, stage, at, data, i);
+		return;
 	}
-	page_keys_stage(&scan->keys, stage, at + done, data + done, scan->n - done);
+	for (i = 0; i < scan->n; i++)
+		find_keys(scan, i, where);
+	for (int c = 0; c < stage->ncols; c++)
+		page_keys_stage_column(stage, c, at, where[c], scan->n);
 }
 
 static void
@@ -224,8 +239,9 @@ page_scan_end(PageScan *scan)
 {
 	if (!scan->whole)
 		ExecDropSingleTupleTableSlot(scan->row_slot);
-	if (scan->shape != NULL)
-		pfree(scan->shape);
+	if (scan->pick != NULL)
+		row_pick_free(scan->pick);
+	tuple_walk_free(scan->key_walk);
 	ExecDropSingleTupleTableSlot(scan->tuple_slot);
 	pfree(scan->atts);
 	pfree(scan);

@@ -11,14 +11,16 @@
 #include "executor/executor.h"
 #include "key/page_keys.h"
 #include "store/row.h"
-#include "store/row_shape.h"
+#include "store/row_pick.h"
 
 typedef struct PageScan
 {
 	SeqScanState *child;
 	bool		whole;			/* the child's rows are the tuples as they lie */
-	RowShape   *shape;			/* or they have this one; or NULL */
+	RowPick    *pick;			/* or made so; or NULL */
 	PageKeys	keys;
+	int			nkeys;
+	TupleWalk  *key_walk;		/* to keys in other than fixed places */
 	AttrNumber *atts;			/* the child's columns in the tuple, from 0 */
 	TupleTableSlot *tuple_slot;
 	TupleTableSlot *row_slot;	/* the child's row; tuple_slot if whole */
@@ -27,7 +29,7 @@ typedef struct PageScan
 	BlockNumber block;
 	int			n;
 	bool		direct;			/* page_scan_write() can be used */
-	Size		bytes;			/* as stored MinimalTuples, if so */
+	Size		bytes;			/* for which there has to be room, if so */
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	uint16		lens[MaxHeapTuplesPerPage];
 	OffsetNumber offsets[MaxHeapTuplesPerPage];
@@ -72,22 +74,22 @@ page_scan_data(const PageScan *scan, int i)
 	return (const char *) scan->tuples[i] + scan->tuples[i]->t_hoff;
 }
 
-/* Bytes of row i as MinimalTuple, of a direct page. */
+/* Room that row i of a direct page needs: at least what it will take. */
 static inline Size
-page_scan_len(const PageScan *scan, int i)
+page_scan_room(const PageScan *scan, int i)
 {
-	return scan->whole ? (Size) scan->lens[i] - MINIMAL_TUPLE_OFFSET : scan->shape->len;
+	return scan->whole ? MAXALIGN(scan->lens[i] - MINIMAL_TUPLE_OFFSET) :
+		row_pick_room(scan->pick, scan->tuples[i], scan->lens[i]);
 }
 
-/* Writes it to row, which has MAXALIGN of so many bytes. */
-static inline void
+/* Writes it as a MinimalTuple; returns how many bytes it takes, MAXALIGN'ed. */
+static inline Size
 page_scan_write(const PageScan *scan, int i, char *row)
 {
 	if (scan->whole)
-		row_copy(row, (const char *) scan->tuples[i] + MINIMAL_TUPLE_OFFSET,
-				 (Size) scan->lens[i] - MINIMAL_TUPLE_OFFSET);
-	else
-		row_shape_write(scan->shape, page_scan_data(scan, i), row);
+		return row_copy(row, (const char *) scan->tuples[i] + MINIMAL_TUPLE_OFFSET,
+						(Size) scan->lens[i] - MINIMAL_TUPLE_OFFSET);
+	return row_pick(scan->pick, scan->tuples[i], scan->lens[i], row);
 }
 
 #endif							/* GPUSORT_PAGE_SCAN_H */

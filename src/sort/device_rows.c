@@ -165,13 +165,11 @@ device_rows_put(Sorter *sorter, TupleTableSlot *slot)
 	DeviceRows *dev = sorter->device_rows;
 	RowForm		form;
 	PutResult	room;
-	Size		size;
 	Key128		key;
 
 	if (unlikely(sorter->lost))
 		return true;
-	row_measure(slot, &form);
-	size = MAXALIGN(form.len);
+	row_measure(sorter->writer, slot, &form);
 	if (dev->spec.key_width == 64)
 	{
 		uint64		key64;
@@ -182,7 +180,7 @@ device_rows_put(Sorter *sorter, TupleTableSlot *slot)
 	}
 	else if (unlikely(!device_row_key(&dev->layout, &sorter->stage, slot->tts_values, slot->tts_isnull, &key)))
 		return device_rows_seal(sorter);
-	room = make_room(sorter, size);
+	room = make_room(sorter, form.room);
 	if (unlikely(room == PUT_LOST))
 	{
 		device_rows_lost(sorter);
@@ -190,8 +188,7 @@ device_rows_put(Sorter *sorter, TupleTableSlot *slot)
 	}
 	if (unlikely(room == PUT_FULL))
 		return device_rows_seal(sorter);
-	row_write(slot, &form, (MinimalTuple) dev->next);
-	row_is_in(dev, key, size);
+	row_is_in(dev, key, row_write(sorter->writer, slot, &form, dev->next));
 	return true;
 }
 
@@ -214,15 +211,13 @@ device_rows_put_page(Sorter *sorter, PageScan *scan)
 		for (; done < scan->n; done++)
 		{
 			Key128		key = wide ? ((Key128 *) keys)[done] : ((uint64 *) keys)[done];
-			Size		size = MAXALIGN(page_scan_len(scan, done));
-			PutResult	room = make_room(sorter, size);
+			PutResult	room = make_room(sorter, page_scan_room(scan, done));
 
 			if (unlikely(room == PUT_LOST))
 				device_rows_lost(sorter);
 			if (unlikely(room != PUT_DONE))
 				break;
-			page_scan_write(scan, done, dev->next);
-			row_is_in(dev, key, size);
+			row_is_in(dev, key, page_scan_write(scan, done, dev->next));
 		}
 	}
 	stage_forget(stage, scan->n);

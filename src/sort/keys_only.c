@@ -143,8 +143,6 @@ keys_only_to_slot(Sorter *sorter, size_t i, TupleTableSlot *slot)
 void
 keys_only_write_run(Sorter *sorter, RunWriter *writer)
 {
-	TupleDesc	desc = sorter->spec.desc;
-
 	for (size_t i = 0; i < sorter->n; i++)
 	{
 		Datum		values[STAGE_MAX_COLUMNS];
@@ -152,9 +150,9 @@ keys_only_write_run(Sorter *sorter, RunWriter *writer)
 		union
 		{
 			MinimalTupleData row;
-			char		room[MAXALIGN(SizeofMinimalTupleHeader + 8) + STAGE_MAX_COLUMNS * 8];
+			/* a value and its padding, and what a writer wants beyond them */
+			char		room[MAXALIGN(SizeofMinimalTupleHeader + 8) + STAGE_MAX_COLUMNS * 16 + 16];
 		}			buf;
-		RowForm		form;
 
 		if (i % KEYS_BATCH == 0)
 		{
@@ -162,9 +160,8 @@ keys_only_write_run(Sorter *sorter, RunWriter *writer)
 			decode_batch(sorter, i, (int) Min(KEYS_BATCH, sorter->n - i));
 		}
 		keys_batch_row(sorter, i, values, isnull);
-		row_measure_values(desc, values, isnull, &form);
-		Assert(MAXALIGN(form.len) <= sizeof(buf));
-		row_write_values(desc, values, isnull, &form, &buf.row);
+		Assert(row_writer_room(sorter->writer, values, isnull) <= sizeof(buf));
+		(void) row_writer_write(sorter->writer, values, isnull, (char *) &buf);
 		run_writer_row(writer, &buf.row);
 	}
 }

@@ -42,7 +42,7 @@ limit_cut(Sorter *sorter)
 
 		row_to_slot(slot, (MinimalTuple) arena_at(&sorter->arena, sorter->rids[i]));
 		slot_getsomeattrs(slot, stage->last_att);
-		if (row_store(&sorter->spare, slot, &rid) == NULL)
+		if (!row_store(sorter->writer, &sorter->spare, slot, &rid))
 			elog(ERROR, "a bounded sort's rows do not fit its arena");
 		stage_row(stage, slot->tts_values, slot->tts_isnull, rid);
 	}

@@ -40,7 +40,8 @@ sorter_create(const SortSpec *spec)
 {
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort",
 											  ALLOCSET_DEFAULT_SIZES);
-	Sorter	   *sorter = MemoryContextAllocZero(cxt, sizeof(Sorter));
+	MemoryContext old = MemoryContextSwitchTo(cxt);
+	Sorter	   *sorter = palloc0(sizeof(Sorter));
 
 	sorter->cxt = cxt;
 	sorter->spec = *spec;
@@ -50,6 +51,8 @@ sorter_create(const SortSpec *spec)
 	stage_init(&sorter->stage, sorter->bulk, spec->keys, spec->nkeys, !spec->keys_only);
 	sorter->tiebreak = tiebreak_create(cxt, spec->desc, spec->keys, spec->nkeys);
 	sorter->key_cost = sorter_key_cost(&sorter->stage);
+	sorter->writer = row_writer_create(spec->desc);
+	MemoryContextSwitchTo(old);
 	return sorter;
 }
 
@@ -103,11 +106,11 @@ sorter_put(Sorter *sorter, TupleTableSlot *slot)
 	if (sorter->device_rows != NULL && device_rows_put(sorter, slot))
 		return;
 
-	if (unlikely(row_store(&sorter->arena, slot, &rid) == NULL))
+	if (unlikely(!row_store(sorter->writer, &sorter->arena, slot, &rid)))
 	{
 		/* as many rows as rids can name */
 		sorter_write_run(sorter);
-		if (row_store(&sorter->arena, slot, &rid) == NULL)
+		if (!row_store(sorter->writer, &sorter->arena, slot, &rid))
 			elog(ERROR, "a row does not fit an empty sort arena");
 	}
 	if (unlikely(stage->n == stage->capacity))

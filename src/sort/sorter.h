@@ -114,6 +114,7 @@ typedef struct Sorter
 	MemoryContext cxt;
 	BulkOwner  *bulk;
 	Stage		stage;
+	RowWriter  *writer;
 	TieBreak   *tiebreak;
 	Size		limit;			/* bytes that rows and keys may take */
 	Size		put_limit;		/* ... until something else is tried */

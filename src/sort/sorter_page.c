@@ -38,10 +38,8 @@ put_rows(Sorter *sorter, PageScan *scan)
 	page_scan_stage(scan, stage, stage->n);
 	for (int i = 0; i < scan->n; i++)
 	{
-		char	   *row = arena_alloc(arena, MAXALIGN(page_scan_len(scan, i)),
-									  &stage->rids[stage->n + i]);
-
-		page_scan_write(scan, i, row);
+		(void) arena_reserve(arena, page_scan_room(scan, i));
+		stage->rids[stage->n + i] = arena_take(arena, page_scan_write(scan, i, arena->next));
 	}
 	count_staged(sorter, scan->n);
 	return true;

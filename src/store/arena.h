@@ -77,26 +77,36 @@ arena_at(const Arena *arena, uint32 rid)
 		((Size) (rid & (ARENA_CHUNK_UNITS - 1)) << ARENA_UNIT_SHIFT);
 }
 
-/*
- * Room for a row of size bytes (MAXALIGN'ed by the caller) and its rid; NULL if
- * the arena is full.
- */
+/* Room for a row of at most size bytes, at arena->next; false if the arena is full. */
+static inline bool
+arena_reserve(Arena *arena, Size size)
+{
+	return likely(size <= (Size) (arena->end - arena->next)) || arena_make_room(arena, size);
+}
+
+/* Takes the size bytes (MAXALIGN'ed by the caller) that the row has; returns its rid. */
+static inline uint32
+arena_take(Arena *arena, Size size)
+{
+	uint32		rid = arena->next_rid;
+
+	Assert(size == MAXALIGN(size) && size <= (Size) (arena->end - arena->next));
+	arena->next += size;
+	arena->next_rid += size >> ARENA_UNIT_SHIFT;
+	return rid;
+}
+
+/* A row of size bytes (MAXALIGN'ed by the caller) and its rid; NULL if the arena is full. */
 static inline char *
 arena_alloc(Arena *arena, Size size, uint32 *rid)
 {
-	char	   *p;
+	char	   *row;
 
-	Assert(size == MAXALIGN(size));
-	if (unlikely(size > (Size) (arena->end - arena->next)))
-	{
-		if (!arena_make_room(arena, size))
-			return NULL;
-	}
-	p = arena->next;
-	*rid = arena->next_rid;
-	arena->next += size;
-	arena->next_rid += size >> ARENA_UNIT_SHIFT;
-	return p;
+	if (unlikely(!arena_reserve(arena, size)))
+		return NULL;
+	row = arena->next;
+	*rid = arena_take(arena, size);
+	return row;
 }
 
 #endif							/* GPUSORT_ARENA_H */

@@ -11,61 +11,26 @@
 #include "executor/tuptable.h"
 #include "port/atomics.h"
 #include "store/arena.h"
+#include "store/row_writer.h"
 #include "utils/memutils.h"
 
-/* How a slot's row will be stored, and in how many bytes. */
+/* How a slot's row will be stored, and the room that it takes at most. */
 typedef struct RowForm
 {
-	Size		len;
+	Size		room;			/* MAXALIGN'ed */
 	const char *image;			/* the MinimalTuple's bytes; NULL: form them */
-	Size		data_len;
-	Size		hoff;
-	bool		hasnull;
+	Size		len;			/* of the image */
 } RowForm;
-
-/* A row of values. */
-static inline void
-row_measure_values(TupleDesc desc, Datum *values, bool *isnull, RowForm *form)
-{
-	form->image = NULL;
-	form->hasnull = false;
-	for (int i = 0; i < desc->natts; i++)
-		form->hasnull |= isnull[i];
-	form->hoff = SizeofMinimalTupleHeader;
-	if (form->hasnull)
-		form->hoff += BITMAPLEN(desc->natts);
-	form->hoff = MAXALIGN(form->hoff);
-	form->data_len = heap_compute_data_size(desc, values, isnull);
-	form->len = form->hoff + form->data_len;
-	if (!AllocSizeIsValid(form->len))
-		elog(ERROR, "invalid memory alloc request size %zu", form->len);
-}
-
-/* Writes it: MAXALIGN(form->len) bytes at row. */
-static inline void
-row_write_values(TupleDesc desc, Datum *values, bool *isnull, const RowForm *form,
-				 MinimalTuple row)
-{
-	/* padding must be zero: a reader tells short varlenas by it */
-	memset(row, 0, MAXALIGN(form->len));
-	row->t_len = form->len;
-	HeapTupleHeaderSetNatts(row, desc->natts);
-	row->t_hoff = form->hoff + MINIMAL_TUPLE_OFFSET;
-	heap_fill_tuple(desc, values, isnull, (char *) row + form->hoff, form->data_len,
-					&row->t_infomask, form->hasnull ? row->t_bits : NULL);
-}
 
 /*
  * Rows from a scan without projection are in heap format already and are copied
  * as they are; others are formed in place.
  */
 static inline void
-row_measure(TupleTableSlot *slot, RowForm *form)
+row_measure(RowWriter *writer, TupleTableSlot *slot, RowForm *form)
 {
 	const TupleTableSlotOps *ops = slot->tts_ops;
 
-	form->data_len = form->hoff = 0;
-	form->hasnull = false;
 	if (ops == &TTSOpsBufferHeapTuple || ops == &TTSOpsHeapTuple)
 	{
 		HeapTuple	tuple = ((HeapTupleTableSlot *) slot)->tuple;
@@ -74,6 +39,7 @@ row_measure(TupleTableSlot *slot, RowForm *form)
 		{
 			form->len = tuple->t_len - MINIMAL_TUPLE_OFFSET;
 			form->image = (char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
+			form->room = MAXALIGN(form->len);
 			return;
 		}
 	}
@@ -85,13 +51,21 @@ row_measure(TupleTableSlot *slot, RowForm *form)
 		{
 			form->len = tuple->t_len;
 			form->image = (char *) tuple;
+			form->room = MAXALIGN(form->len);
 			return;
 		}
 	}
 
 	/* a virtual row */
 	slot_getallattrs(slot);
-	row_measure_values(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull, form);
+	if (unlikely(slot->tts_tupleDescriptor != writer->desc &&
+				 slot->tts_tupleDescriptor != writer->alike))
+		row_writer_adapt(writer, slot->tts_tupleDescriptor);
+	form->image = NULL;
+	form->len = 0;
+	form->room = row_writer_room(writer, slot->tts_values, slot->tts_isnull);
+	if (unlikely(!AllocSizeIsValid(form->room)))
+		row_writer_check(writer, slot->tts_values, slot->tts_isnull);
 }
 
 /* Rows up to this length are copied in words, without a call. */
@@ -99,9 +73,9 @@ row_measure(TupleTableSlot *slot, RowForm *form)
 
 /*
  * A MinimalTuple of len bytes copied from a heap page, where it has MAXALIGN(len)
- * bytes to itself, as it has at row.
+ * bytes to itself, as it has at row.  Returns MAXALIGN(len).
  */
-static inline void
+static inline Size
 row_copy(char *row, const char *image, Size len)
 {
 	if (likely(len <= ROW_COPY_WORDS))
@@ -116,34 +90,31 @@ row_copy(char *row, const char *image, Size len)
 	else
 		memcpy(row, image, len);
 	((MinimalTuple) row)->t_len = len;
+	return MAXALIGN(len);
 }
 
-/* Writes it: MAXALIGN(form->len) bytes at row. */
-static inline void
-row_write(TupleTableSlot *slot, const RowForm *form, MinimalTuple row)
+/* Writes it; returns how many bytes it takes, MAXALIGN'ed. */
+static inline Size
+row_write(const RowWriter *writer, TupleTableSlot *slot, const RowForm *form, char *row)
 {
-	if (likely(form->image != NULL))
-	{
-		memcpy(row, form->image, form->len);
-		row->t_len = form->len;
-		return;
-	}
-	row_write_values(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull, form, row);
+	if (form->image == NULL)
+		return row_writer_write(writer, slot->tts_values, slot->tts_isnull, row);
+	memcpy(row, form->image, form->len);
+	((MinimalTuple) row)->t_len = form->len;
+	return form->room;
 }
 
-/* Stores the slot's row; NULL if the arena is full. */
-static inline MinimalTuple
-row_store(Arena *arena, TupleTableSlot *slot, uint32 *rid)
+/* Stores the slot's row; false if the arena is full. */
+static inline bool
+row_store(RowWriter *writer, Arena *arena, TupleTableSlot *slot, uint32 *rid)
 {
 	RowForm		form;
-	MinimalTuple row;
 
-	row_measure(slot, &form);
-	row = (MinimalTuple) arena_alloc(arena, MAXALIGN(form.len), rid);
-	if (unlikely(row == NULL))
-		return NULL;
-	row_write(slot, &form, row);
-	return row;
+	row_measure(writer, slot, &form);
+	if (unlikely(!arena_reserve(arena, form.room)))
+		return false;
+	*rid = arena_take(arena, row_write(writer, slot, &form, arena->next));
+	return true;
 }
 
 /*

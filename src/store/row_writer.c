@@ -1,0 +1,231 @@
+/*
+ * row_writer.c
+ *	  Rows made of a slot's values.
+ */
+#include "postgres.h"
+
+#include "access/tupmacs.h"
+#include "store/copy.h"
+#include "store/row_writer.h"
+#include "utils/expandeddatum.h"
+#include "utils/memutils.h"
+
+static WriterColumn
+describe_column(Form_pg_attribute attr)
+{
+	WriterColumn col = {0};
+
+	col.len = attr->attlen;
+	col.align = att_align_nominal(1, attr->attalign) - 1;
+	col.packable = attr->attlen == -1 && attr->attstorage != TYPSTORAGE_PLAIN;
+	if (attr->attlen == -1)
+		col.kind = WRITER_VARLENA;
+	else if (attr->attlen == -2)
+		col.kind = WRITER_CSTRING;
+	else if (!attr->attbyval)
+		col.kind = WRITER_FIXED;
+	else
+		col.kind = attr->attlen == 1 ? WRITER_1 : attr->attlen == 2 ? WRITER_2 :
+			attr->attlen == 4 ? WRITER_4 : WRITER_8;
+	return col;
+}
+
+static void
+describe_row(RowWriter *writer, TupleDesc desc)
+{
+	writer->desc = writer->alike = desc;
+	writer->natts = desc->natts;
+	writer->nvaried = 0;
+	writer->room = MAXALIGN(SizeofMinimalTupleHeader + BITMAPLEN(desc->natts));
+	for (int att = 0; att < desc->natts; att++)
+	{
+		WriterColumn *col = &writer->cols[att];
+
+		*col = describe_column(TupleDescAttr(desc, att));
+		writer->room += col->align + Max(col->len, 0);
+		if (col->len < 0)
+			writer->varied[writer->nvaried++] = att;
+	}
+	/* what copy_align() may overwrite */
+	writer->room += 2 * sizeof(uint64);
+}
+
+RowWriter *
+row_writer_create(TupleDesc desc)
+{
+	RowWriter  *writer = palloc0(sizeof(RowWriter));
+
+	writer->cxt = CurrentMemoryContext;
+	writer->cols = palloc(Max(1, desc->natts) * sizeof(WriterColumn));
+	writer->varied = palloc(Max(1, desc->natts) * sizeof(AttrNumber));
+	describe_row(writer, desc);
+	return writer;
+}
+
+void
+row_writer_adapt(RowWriter *writer, TupleDesc desc)
+{
+	bool		same = desc->natts == writer->natts;
+
+	for (int att = 0; same && att < desc->natts; att++)
+	{
+		WriterColumn col = describe_column(TupleDescAttr(desc, att));
+		const WriterColumn *mine = &writer->cols[att];
+
+		same = col.kind == mine->kind && col.align == mine->align &&
+			col.packable == mine->packable && col.len == mine->len;
+	}
+	if (same)
+	{
+		writer->alike = desc;
+		return;
+	}
+	if (desc->natts > writer->natts)
+	{
+		pfree(writer->cols);
+		pfree(writer->varied);
+		writer->cols = MemoryContextAlloc(writer->cxt, desc->natts * sizeof(WriterColumn));
+		writer->varied = MemoryContextAlloc(writer->cxt, desc->natts * sizeof(AttrNumber));
+	}
+	describe_row(writer, desc);
+}
+
+Size
+row_writer_room(const RowWriter *writer, const Datum *values, const bool *isnull)
+{
+	Size		room = writer->room;
+
+	for (int i = 0; i < writer->nvaried; i++)
+	{
+		AttrNumber	att = writer->varied[i];
+		const char *value = DatumGetPointer(values[att]);
+
+		if (isnull[att])
+			continue;
+		if (unlikely(writer->cols[att].kind == WRITER_CSTRING))
+			room += strlen(value) + 1;
+		else if (unlikely(VARATT_IS_EXTERNAL_EXPANDED(value)))
+			room += EOH_get_flat_size(DatumGetEOHP(values[att]));
+		else
+			room += VARSIZE_ANY(value);
+	}
+	return MAXALIGN(room);
+}
+
+void
+row_writer_check(const RowWriter *writer, Datum *values, bool *isnull)
+{
+	Size		len = SizeofMinimalTupleHeader;
+	bool		hasnull = false;
+
+	for (int att = 0; att < writer->natts; att++)
+		hasnull |= isnull[att];
+	if (hasnull)
+		len += BITMAPLEN(writer->natts);
+	len = MAXALIGN(len) + heap_compute_data_size(writer->desc, values, isnull);
+	if (!AllocSizeIsValid(len))
+		elog(ERROR, "invalid memory alloc request size %zu", len);
+}
+
+static char *
+write_varlena(const WriterColumn *col, Datum value, char *to, uint16 *infomask)
+{
+	ExpandedObjectHeader *eoh;
+	Size		size;
+
+	if (likely(!VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(value))))
+		return copy_varlena(to, DatumGetPointer(value), col->align, col->packable, infomask);
+	*infomask |= HEAP_HASVARWIDTH;
+	eoh = DatumGetEOHP(value);
+	to = copy_align(to, col->align);
+	size = EOH_get_flat_size(eoh);
+	EOH_flatten_into(eoh, to, size);
+	return to + size;
+}
+
+/* A type may ask for any alignment, also of what is passed by value. */
+#define WRITE_VALUE(type, from_datum) \
+	do { \
+		type		bytes = from_datum; \
+		to = copy_align(to, col->align); \
+		memcpy(to, &bytes, sizeof(bytes)); \
+		to += sizeof(bytes); \
+	} while (0)
+
+/* The columns' values, from to on; returns where they end. */
+static inline char *
+write_values(const RowWriter *writer, const Datum *values, const bool *isnull, bool hasnull,
+			 MinimalTuple row, char *to)
+{
+	uint16		infomask = hasnull ? HEAP_HASNULL : 0;
+
+	for (int att = 0; att < writer->natts; att++)
+	{
+		const WriterColumn *col = &writer->cols[att];
+		Datum		value = values[att];
+
+		if (hasnull)
+		{
+			if (isnull[att])
+				continue;
+			row->t_bits[att / 8] |= 1 << att % 8;
+		}
+		switch ((WriterKind) col->kind)
+		{
+			case WRITER_1:
+				WRITE_VALUE(char, DatumGetChar(value));
+				break;
+			case WRITER_2:
+				WRITE_VALUE(int16, DatumGetInt16(value));
+				break;
+			case WRITER_4:
+				WRITE_VALUE(int32, DatumGetInt32(value));
+				break;
+			case WRITER_8:
+				WRITE_VALUE(Datum, value);
+				break;
+			case WRITER_FIXED:
+				to = copy_align(to, col->align);
+				copy_bytes(to, DatumGetPointer(value), col->len);
+				to += col->len;
+				break;
+			case WRITER_VARLENA:
+				to = write_varlena(col, value, to, &infomask);
+				break;
+			case WRITER_CSTRING:
+				{
+					Size		size = strlen(DatumGetCString(value)) + 1;
+
+					infomask |= HEAP_HASVARWIDTH;
+					memcpy(to, DatumGetCString(value), size);
+					to += size;
+					break;
+				}
+		}
+	}
+	row->t_infomask = infomask;
+	return to;
+}
+
+Size
+row_writer_write(const RowWriter *writer, const Datum *values, const bool *isnull, char *row)
+{
+	MinimalTuple header = (MinimalTuple) row;
+	Size		hoff = MAXALIGN(SizeofMinimalTupleHeader);
+	bool		hasnull = false;
+	char	   *to;
+
+	for (int att = 0; att < writer->natts; att++)
+		hasnull |= isnull[att];
+	if (hasnull)
+		hoff = MAXALIGN(SizeofMinimalTupleHeader + BITMAPLEN(writer->natts));
+	memset(row, 0, hoff);
+	HeapTupleHeaderSetNatts(header, writer->natts);
+	header->t_hoff = hoff + MINIMAL_TUPLE_OFFSET;
+	if (hasnull)
+		to = write_values(writer, values, isnull, true, header, row + hoff);
+	else
+		to = write_values(writer, values, isnull, false, header, row + hoff);
+	header->t_len = to - row;
+	return copy_align(to, MAXIMUM_ALIGNOF - 1) - row;
+}
