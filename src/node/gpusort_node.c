@@ -20,6 +20,7 @@
 #include "sort/keys_only.h"
 #include "sort/sorter_page.h"
 #include "stat.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 
 static Node *gpusort_create_state(CustomScan *cscan);
@@ -157,15 +158,22 @@ gpusort_take_rows(GpuSortState *node)
 
 /*
  * The same once more, on the CPU; returns how many rows were given out before, and their
- * sum.
+ * sum.  The child's order may depend on the memory that it has (rerun.c).
  */
 static uint64
 gpusort_take_rows_again(GpuSortState *node, uint64 *sum)
 {
-	uint64		given = sorter_begin_again(node->sorter, sum);
+	int			nest = NewGUCNestLevel();
+	uint64		given;
 
+	set_config_option("work_mem", psprintf("%d", node->work_mem), PGC_USERSET,
+					  PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	set_config_option("hash_mem_multiplier", psprintf("%.17g", node->hash_mem_multiplier),
+					  PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+	given = sorter_begin_again(node->sorter, sum);
 	ExecReScan(outerPlanState(node));
 	(void) gpusort_take_rows(node);
+	AtEOXact_GUC(true, nest);
 	return given;
 }
 
@@ -208,7 +216,7 @@ gpusort_run(GpuSortState *node)
 		spec.random_access = node->random_access;
 		spec.keys_only = node->keys_only;
 		spec.can_rerun = gpusort_can_rerun;
-		spec.can_rerun_arg = outer->plan;
+		spec.can_rerun_arg = outer;
 		/* a clock is dear to a sort of ten rows */
 		spec.timing = compat_node_timed(&node->css.ss.ps);
 		node->sorter = sorter_create(&spec);
@@ -219,6 +227,8 @@ gpusort_run(GpuSortState *node)
 	/* the child runs forward, whichever way we are asked to go */
 	estate->es_direction = ForwardScanDirection;
 	node->bound = gpusort_bound(node);
+	node->work_mem = work_mem;
+	node->hash_mem_multiplier = hash_mem_multiplier;
 	sorter_begin(sorter, node->bound, outer->plan->plan_rows);
 
 	if (!gpusort_take_rows(node))

@@ -38,6 +38,8 @@ typedef struct GpuSortState
 	size_t		bound;			/* of the sort that is done; 0: none */
 	ExprState  *limit_count;	/* of the Limit above, if one bounds this node */
 	ExprState  *limit_offset;
+	int			work_mem;		/* of the sort that was begun */
+	double		hash_mem_multiplier;
 	Sorter	   *sorter;			/* NULL until the first row is wanted */
 	PageSource	pages;			/* of the child */
 } GpuSortState;

@@ -2,36 +2,88 @@
  * rerun.c
  *	  Can a plan be run again with the same rows in the same order?
  *
- * A sort whose rows were lost with a device starts over from its child.  That is
- * right only if the child's second run gives what its first gave: no volatile
- * function, nothing written, no rows shared with other processes, no source that
- * reads once.  A scan under one snapshot qualifies, also a synchronized one (a
- * rescan keeps its starting block).  Nodes are allowed by name; all others are
- * taken for not repeatable.
+ * A sort whose rows were lost with a device starts over from its child, and goes on
+ * behind the rows that it has given out.  That is right only if the child's second
+ * run gives what its first gave, ties included, although other sessions may have
+ * written, vacuumed and analyzed in between, and this one may have changed settings
+ * (set_config() above the sort).  Nodes are allowed by name; all others are taken
+ * for not repeatable.  Both runs have one snapshot, so the rows are the same; what
+ * there is to say of their order:
+ *
+ * - Sequential scan of a heap: by line pointer.  A visible tuple keeps its own, new
+ *	 ones and pruning do not matter, and the locks held keep the file from being
+ *	 rewritten or truncated.  A synchronized scan keeps its starting block.
+ * - B-tree scan of a heap: by key and then by place, of the equal ones too.  A visible
+ *	 row keeps its entry; insertions, page splits, deduplication and deletions leave
+ *	 the order of the others alone.
+ * - Hash, GiST, SP-GiST and unknown access methods: no.  Where an entry lies depends
+ *	 on splits, and what is below a split moves.
+ * - Bitmap heap scan: no, whatever the index.  A page of which the bitmap knows the
+ *	 rows gives them by the line pointers that their HOT chains begin with, a lossy
+ *	 page by their own; which pages are lossy depends on how many entries others have
+ *	 added.
+ * - Other table access methods and foreign scans: no, nothing is known of them.
+ * - Function scan: if it is not evaluated anew; its rows lie in a tuplestore, which
+ *	 is read again.  With parameters that change it is evaluated anew.
+ * - CTE and worktable scans, sampled scans, Sorts, Memoize, parallel nodes: no; some
+ *	 could be, but little is gained.
+ * - Hash join: by outer row and then by the order in the hash table, which either is
+ *	 used again or, if it had several batches, built again from the same rows.  Where
+ *	 several batches are expected common values are set apart by the statistics, which
+ *	 may have changed: not then.  How a table is divided depends on work_mem and
+ *	 hash_mem_multiplier, so these must be those of the first run.
+ *
+ * Expressions must be immutable: a stable function may depend on settings.
  */
 #include "postgres.h"
 
+#include "access/heapam.h"
+#include "catalog/pg_am.h"
 #include "miscadmin.h"
 #include "node/rerun.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "utils/rel.h"
+
+/* More than a hash table takes for a row beside its columns. */
+#define HASH_ROW_OVERHEAD	128
 
 static bool
 expr_can_rerun(void *expr)
 {
 	return expr == NULL ||
-		(!contain_volatile_functions((Node *) expr) && !contain_subplans((Node *) expr));
+		(!contain_mutable_functions((Node *) expr) && !contain_subplans((Node *) expr));
 }
 
 static bool
-list_can_rerun(List *plans)
+heap_can_rerun(ScanState *scan)
 {
-	ListCell   *lc;
+	return scan->ss_currentRelation->rd_tableam == GetHeapamTableAmRoutine();
+}
 
-	foreach(lc, plans)
+static bool
+index_can_rerun(ScanState *scan, Relation index, List *qual)
+{
+	return heap_can_rerun(scan) && index != NULL && index->rd_rel->relam == BTREE_AM_OID &&
+		expr_can_rerun(qual);
+}
+
+/* Sure to be planned with one batch, or not to look at the statistics? */
+static bool
+hash_can_rerun(Hash *hash)
+{
+	return !OidIsValid(hash->skewTable) ||
+		hash->plan.plan_rows * (hash->plan.plan_width + HASH_ROW_OVERHEAD) <
+		get_hash_memory_limit() / 2.0;
+}
+
+static bool
+append_can_rerun(AppendState *append)
+{
+	for (int i = 0; i < append->as_nplans; i++)
 	{
-		if (!plan_can_rerun(lfirst(lc)))
+		if (!plan_can_rerun(append->appendplans[i]))
 			return false;
 	}
 	return true;
@@ -39,26 +91,28 @@ list_can_rerun(List *plans)
 
 /* What is particular to the node's kind; its children come after. */
 static bool
-node_can_rerun(Plan *plan)
+node_can_rerun(PlanState *ps)
 {
+	Plan	   *plan = ps->plan;
+
 	switch (nodeTag(plan))
 	{
-		case T_SeqScan:
-		case T_Hash:
 		case T_Material:
 			return true;
+		case T_Hash:
+			return hash_can_rerun((Hash *) plan) && expr_can_rerun(((Hash *) plan)->hashkeys);
+		case T_SeqScan:
+			return heap_can_rerun((ScanState *) ps);
 		case T_Result:
 			return expr_can_rerun(((Result *) plan)->resconstantqual);
 		case T_IndexScan:
-			return expr_can_rerun(((IndexScan *) plan)->indexqual);
+			return index_can_rerun((ScanState *) ps, ((IndexScanState *) ps)->iss_RelationDesc,
+								   ((IndexScan *) plan)->indexqual);
 		case T_IndexOnlyScan:
-			return expr_can_rerun(((IndexOnlyScan *) plan)->indexqual);
-		case T_BitmapIndexScan:
-			return expr_can_rerun(((BitmapIndexScan *) plan)->indexqual);
-		case T_BitmapHeapScan:
-			return expr_can_rerun(((BitmapHeapScan *) plan)->bitmapqualorig);
+			return index_can_rerun((ScanState *) ps, ((IndexOnlyScanState *) ps)->ioss_RelationDesc,
+								   ((IndexOnlyScan *) plan)->indexqual);
 		case T_FunctionScan:
-			return expr_can_rerun(((FunctionScan *) plan)->functions);
+			return bms_is_empty(plan->extParam) || expr_can_rerun(((FunctionScan *) plan)->functions);
 		case T_ValuesScan:
 			return expr_can_rerun(((ValuesScan *) plan)->values_lists);
 		case T_NestLoop:
@@ -70,22 +124,22 @@ node_can_rerun(Plan *plan)
 			return expr_can_rerun(((HashJoin *) plan)->join.joinqual) &&
 				expr_can_rerun(((HashJoin *) plan)->hashclauses);
 		case T_SubqueryScan:
-			return plan_can_rerun(((SubqueryScan *) plan)->subplan);
+			return plan_can_rerun(((SubqueryScanState *) ps)->subplan);
 		case T_Append:
-			return list_can_rerun(((Append *) plan)->appendplans);
+			return append_can_rerun((AppendState *) ps);
 		default:
 			return false;
 	}
 }
 
 bool
-plan_can_rerun(Plan *plan)
+plan_can_rerun(PlanState *ps)
 {
-	if (plan == NULL)
+	if (ps == NULL)
 		return true;
 	check_stack_depth();
-	return !plan->parallel_aware &&
-		expr_can_rerun(plan->targetlist) && expr_can_rerun(plan->qual) &&
-		node_can_rerun(plan) &&
-		plan_can_rerun(plan->lefttree) && plan_can_rerun(plan->righttree);
+	return !ps->plan->parallel_aware &&
+		expr_can_rerun(ps->plan->targetlist) && expr_can_rerun(ps->plan->qual) &&
+		node_can_rerun(ps) &&
+		plan_can_rerun(outerPlanState(ps)) && plan_can_rerun(innerPlanState(ps));
 }

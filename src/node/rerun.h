@@ -7,8 +7,12 @@
 
 #include "postgres.h"
 
-#include "nodes/plannodes.h"
+#include "nodes/execnodes.h"
 
-extern bool plan_can_rerun(Plan *plan);
+/*
+ * After ExecReScan(), under the same work_mem and hash_mem_multiplier, whatever other
+ * sessions do meanwhile.
+ */
+extern bool plan_can_rerun(PlanState *ps);
 
 #endif							/* GPUSORT_RERUN_H */
