@@ -143,7 +143,7 @@ static const GpusortCudaApi api = {
 	gpusort_device_alloc,
 	gpusort_device_free,
 	gpusort_device_trim,
-	gpusort_device_available,
+	gpusort_device_memory,
 	gpusort_host_alloc,
 	gpusort_host_free,
 	gpusort_host_register,

@@ -5,7 +5,8 @@
  * Memory policy: cudaMalloc and cudaFree wait for the device and cost far more
  * than a sort of a million rows, so freed blocks are kept and handed out again
  * when they fit without much waste.  Kept and used blocks together stay within
- * the context's budget.
+ * the context's budget.  Other programs use the device, too: how much is free is
+ * asked whenever a new block is to be made, and nothing is remembered of it.
  *
  * On error nothing is half done: what a function began to make is released
  * before it returns.
@@ -138,12 +139,27 @@ gpusort_enter(const GpusortContext *ctx, GpusortError *err)
 	return GPUSORT_OK;
 }
 
+/* What the context may have is what is free and what it has already. */
+static GpusortStatus
+read_budget(GpusortContext *ctx, GpusortError *err)
+{
+	size_t		free_bytes,
+				total_bytes;
+	uint64_t	reach;
+
+	CUDA_TRY(cudaMemGetInfo(&free_bytes, &total_bytes));
+	reach = free_bytes + ctx->held;
+	if (ctx->limit != 0)
+		ctx->budget = reach < ctx->limit ? reach : ctx->limit;
+	else
+		ctx->budget = reach > 2 * RESERVE_BYTES ? reach - RESERVE_BYTES : reach / 2;
+	return GPUSORT_OK;
+}
+
 static GpusortStatus
 read_traits(GpusortContext *ctx, int device, uint64_t budget, GpusortError *err)
 {
 	cudaDeviceProp prop;
-	size_t		free_bytes,
-				total_bytes;
 
 	CUDA_TRY(cudaSetDevice(device));
 	CUDA_TRY(cudaGetDeviceProperties(&prop, device));
@@ -155,12 +171,8 @@ read_traits(GpusortContext *ctx, int device, uint64_t budget, GpusortError *err)
 	ctx->traits.multiprocessors = prop.multiProcessorCount;
 	ctx->traits.max_shared = (int) prop.sharedMemPerBlockOptin;
 	ctx->traits.l2_bytes = prop.l2CacheSize;
-	CUDA_TRY(cudaMemGetInfo(&free_bytes, &total_bytes));
-	if (budget == 0)
-		budget = free_bytes > 2 * RESERVE_BYTES ? free_bytes - RESERVE_BYTES
-			: free_bytes / 2;
-	ctx->budget = budget;
-	return GPUSORT_OK;
+	ctx->limit = budget;
+	return read_budget(ctx, err);
 }
 
 GpusortStatus
@@ -280,14 +292,17 @@ gpusort_device_trim(GpusortContext *ctx)
 		release_block(ctx, ctx->kept);
 }
 
-uint64_t
-gpusort_device_available(const GpusortContext *ctx)
+/* If the device cannot be asked, the budget is the last one, too. */
+void
+gpusort_device_memory(GpusortContext *ctx, int32_t look, GpusortMemory *out)
 {
-	uint64_t	in_use = 0;
-
+	if (look && gpusort_enter(ctx, NULL) == GPUSORT_OK)
+		(void) read_budget(ctx, NULL);
+	out->budget = ctx->budget;
+	out->used = 0;
 	for (const Owned *b = ctx->used; b; b = b->next)
-		in_use += b->bytes;
-	return ctx->budget > in_use ? ctx->budget - in_use : 0;
+		out->used += b->bytes;
+	out->kept = ctx->held - out->used;
 }
 
 /* The kept block that wastes least, if it wastes little enough. */
@@ -312,7 +327,7 @@ gpusort_device_alloc(GpusortContext *ctx, uint64_t bytes, void **out,
 
 	*out = NULL;
 	TRY(gpusort_enter(ctx, err));
-	if (bytes <= ctx->budget)	/* so that rounding up cannot wrap */
+	if (bytes <= UINT64_MAX / 2)	/* so that rounding up cannot wrap */
 		bytes = bytes == 0 ? BLOCK_BYTES : div_up(bytes, BLOCK_BYTES) * BLOCK_BYTES;
 	if ((block = best_kept(ctx, bytes)) != NULL)
 	{
@@ -321,6 +336,7 @@ gpusort_device_alloc(GpusortContext *ctx, uint64_t bytes, void **out,
 		*out = block->p;
 		return GPUSORT_OK;
 	}
+	TRY(read_budget(ctx, err));
 	while (ctx->kept && bytes <= ctx->budget && ctx->held > ctx->budget - bytes)
 		release_block(ctx, ctx->kept);
 	if (bytes > ctx->budget || ctx->held > ctx->budget - bytes)

@@ -22,7 +22,8 @@ struct Owned
 struct GpusortContext
 {
 	DeviceTraits traits;
-	uint64_t	budget;			/* bytes */
+	uint64_t	limit;			/* bytes that the caller allows; 0: all that is free */
+	uint64_t	budget;			/* bytes, as of the last look */
 	uint64_t	held;			/* bytes of used and kept blocks */
 	Owned	   *used;			/* device blocks handed out */
 	Owned	   *kept;			/* device blocks for the next allocation */
@@ -51,7 +52,7 @@ extern GpusortStatus gpusort_device_alloc(GpusortContext *ctx, uint64_t bytes,
 										  void **out, GpusortError *err);
 extern void gpusort_device_free(GpusortContext *ctx, void *p);
 extern void gpusort_device_trim(GpusortContext *ctx);
-extern uint64_t gpusort_device_available(const GpusortContext *ctx);
+extern void gpusort_device_memory(GpusortContext *ctx, int32_t look, GpusortMemory *out);
 extern GpusortStatus gpusort_host_alloc(GpusortContext *ctx, uint64_t bytes,
 										void **out, GpusortError *err);
 extern void gpusort_host_free(GpusortContext *ctx, void *p);

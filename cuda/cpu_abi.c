@@ -13,7 +13,10 @@
  * Environment: GPUSORT_CPU_ABI_DEVICES (default 1), GPUSORT_CPU_ABI_MEMORY (MB per
  * device, default 1024), GPUSORT_CPU_ABI_LOST (the number of a device of which no
  * context can be made), GPUSORT_CPU_ABI_WASTE (percent that blocks take beyond
- * their size until device_trim, as kept blocks of the GPU library do).
+ * their size until device_trim, as kept blocks of the GPU library do),
+ * GPUSORT_CPU_ABI_OTHERS (MB of each device that other programs have taken; no context
+ * can be made where they leave less than CONTEXT_MB).  GPUSORT_CPU_ABI_FILE names a file
+ * of such lines, NAME=VALUE, that is read each time, so that they can be changed.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,6 +27,7 @@
 
 #define GARBAGE			0xA5
 #define MAX_DEVICES		8
+#define CONTEXT_MB		16
 
 GpusortStatus
 cpu_abi_fail(GpusortError *err, GpusortStatus status, const char *file, int line,
@@ -49,8 +53,38 @@ static uint64_t
 setting(const char *name, uint64_t otherwise)
 {
 	const char *value = getenv(name);
+	const char *path = getenv("GPUSORT_CPU_ABI_FILE");
+	FILE	   *file = path ? fopen(path, "r") : NULL;
+	uint64_t	found = value ? strtoull(value, NULL, 10) : otherwise;
+	size_t		length = strlen(name);
+	char		line[200];
 
-	return value ? strtoull(value, NULL, 10) : otherwise;
+	while (file && fgets(line, sizeof(line), file))
+	{
+		if (strncmp(line, name, length) == 0 && line[length] == '=')
+			found = strtoull(line + length + 1, NULL, 10);
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* What other programs leave. */
+static uint64_t
+left_by_others(void)
+{
+	uint64_t	total = setting("GPUSORT_CPU_ABI_MEMORY", 1024);
+	uint64_t	others = setting("GPUSORT_CPU_ABI_OTHERS", 0);
+
+	return others < total ? (total - others) << 20 : 0;
+}
+
+static uint64_t
+budget_now(const GpusortContext *ctx)
+{
+	uint64_t	reach = left_by_others();
+
+	return ctx->limit != 0 && ctx->limit < reach ? ctx->limit : reach;
 }
 
 /* ------------------------------------------------------------------------
@@ -72,7 +106,7 @@ devices(GpusortDeviceInfo *out, int32_t max, int32_t *count, GpusortError *err)
 		out[i].usable = 1;
 		snprintf(out[i].name, sizeof(out[i].name), "CPU stand-in %d", (int) i);
 		out[i].memory_total = setting("GPUSORT_CPU_ABI_MEMORY", 1024) << 20;
-		out[i].memory_free = out[i].memory_total;
+		out[i].memory_free = left_by_others();
 	}
 	return GPUSORT_OK;
 }
@@ -90,8 +124,13 @@ context_create(int32_t device, uint64_t budget, GpusortContext **out, GpusortErr
 		free(ctx);
 		FAIL(GPUSORT_CUDA_ERROR, "the device is lost");
 	}
+	if (left_by_others() < (uint64_t) CONTEXT_MB << 20)
+	{
+		free(ctx);
+		FAIL(GPUSORT_NO_MEMORY, "out of memory");
+	}
 	ctx->device = device;
-	ctx->budget = budget ? budget : setting("GPUSORT_CPU_ABI_MEMORY", 1024) << 20;
+	ctx->limit = budget;
 	ctx->waste = setting("GPUSORT_CPU_ABI_WASTE", 0);
 	*out = ctx;
 	return GPUSORT_OK;
@@ -151,10 +190,11 @@ static GpusortStatus
 device_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError *err)
 {
 	uint64_t	taken = bytes + bytes * ctx->waste / 100;
+	uint64_t	budget = budget_now(ctx);
 	GpusortStatus status;
 
 	*out = NULL;
-	if (taken > ctx->budget || ctx->used > ctx->budget - taken)
+	if (taken > budget || ctx->used > budget - taken)
 		FAIL(GPUSORT_NO_MEMORY, "%llu bytes are over the device memory budget",
 			 (unsigned long long) taken);
 	status = block_alloc(&ctx->blocks, bytes, out, err);
@@ -162,6 +202,7 @@ device_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError *err)
 	{
 		ctx->blocks->taken = taken;
 		ctx->used += taken;
+		ctx->kept -= taken < ctx->kept ? taken : ctx->kept;
 		memset(*out, GARBAGE, bytes < 1 << 20 ? bytes : 1 << 20);
 	}
 	return status;
@@ -170,7 +211,10 @@ device_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError *err)
 static void
 device_free(GpusortContext *ctx, void *p)
 {
-	ctx->used -= block_free(&ctx->blocks, p);
+	uint64_t	taken = block_free(&ctx->blocks, p);
+
+	ctx->used -= taken;
+	ctx->kept += taken;
 	ctx->waste = setting("GPUSORT_CPU_ABI_WASTE", 0);
 }
 
@@ -178,12 +222,16 @@ static void
 device_trim(GpusortContext *ctx)
 {
 	ctx->waste = 0;
+	ctx->kept = 0;
 }
 
-static uint64_t
-device_available(const GpusortContext *ctx)
+static void
+device_memory(GpusortContext *ctx, int32_t look, GpusortMemory *out)
 {
-	return ctx->budget - ctx->used;
+	(void) look;
+	out->budget = budget_now(ctx);
+	out->used = ctx->used;
+	out->kept = ctx->kept;
 }
 
 static GpusortStatus
@@ -238,7 +286,7 @@ static const GpusortCudaApi api = {
 	device_alloc,
 	device_free,
 	device_trim,
-	device_available,
+	device_memory,
 	host_alloc,
 	host_free,
 	host_register,

@@ -18,8 +18,9 @@ typedef struct Block
 struct GpusortContext
 {
 	int32_t		device;
-	uint64_t	budget;
+	uint64_t	limit;			/* 0: all that others leave */
 	uint64_t	used;
+	uint64_t	kept;			/* freed since the last device_trim: a figure only */
 	uint64_t	waste;			/* percent */
 	Block	   *blocks;
 	Block	   *host;

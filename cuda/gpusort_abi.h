@@ -38,7 +38,7 @@ extern "C"
 #endif
 
 /* Raised with every incompatible change of anything below. */
-#define GPUSORT_ABI_VERSION		1
+#define GPUSORT_ABI_VERSION		2
 
 /* ------------------------------------------------------------------------
  * Status
@@ -107,6 +107,16 @@ typedef struct GpusortDeviceInfo
 								 * cpu_abi.c */
 	int32_t		runtime_version;
 } GpusortDeviceInfo;
+
+/* What a context may have of its device's memory, and has. */
+typedef struct GpusortMemory
+{
+	uint64_t	budget;			/* that may be used in all, now: what was told, but no
+								 * more than others leave.  They come and go, so
+								 * that it is less or more when asked again */
+	uint64_t	used;			/* of it, by device_alloc */
+	uint64_t	kept;			/* freed blocks that device_trim would give back */
+} GpusortMemory;
 
 /* ------------------------------------------------------------------------
  * Sorts
@@ -260,7 +270,7 @@ typedef struct GpusortCudaApi
 
 	/*
 	 * Context.  memory_budget bounds the sum of device_alloc; 0 means what is
-	 * free on the device now, less a reserve.  Destroying frees everything
+	 * free on the device whenever something is allocated, less a reserve.  Destroying frees everything
 	 * that was made with the context, also after a CUDA error.
 	 */
 	GpusortStatus (*context_create) (int32_t device, uint64_t memory_budget,
@@ -276,7 +286,8 @@ typedef struct GpusortCudaApi
 								   void **out, GpusortError *err);
 	void		(*device_free) (GpusortContext *ctx, void *p);
 	void		(*device_trim) (GpusortContext *ctx);
-	uint64_t	(*device_available) (const GpusortContext *ctx);	/* of the budget */
+	/* look: asks the device what is free; otherwise the budget is as of the last look */
+	void		(*device_memory) (GpusortContext *ctx, int32_t look, GpusortMemory *out);
 
 	/*
 	 * Host memory that copies run from and to at full speed: either allocated

@@ -22,6 +22,8 @@ bool		gpusort_verify = false;
 char	   *gpusort_device = NULL;
 uint64		gpusort_device_mask = 0;
 int			gpusort_device_memory = 0;
+int			gpusort_device_idle_blocks = 10;
+int			gpusort_device_idle_context = 300;
 int			gpusort_staging_memory = -1;
 char	   *gpusort_device_library = NULL;
 int			gpusort_device_fault = DEVICE_FAULT_NONE;
@@ -173,14 +175,24 @@ gpusort_settings_init(void)
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomStringVariable("gpusort.device",
 							   "Sets the GPUs that sorts may use: auto, off, or a list of numbers.",
-							   "The server's own value decides which GPUs are opened at its start.",
+							   "The server's own value decides which GPUs are opened.",
 							   &gpusort_device, "auto",
 							   PGC_USERSET, GUC_EXPLAIN, check_device, assign_device, NULL);
 	DefineCustomIntVariable("gpusort.device_memory",
 							"Sets the memory that sorts may take on each GPU.",
-							"0 is all that is free at the server's start, less a reserve.",
+							"0 is all that other programs leave free, less a reserve.",
 							&gpusort_device_memory, 0, 0, INT_MAX / 2,
 							server_start, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.device_idle_blocks",
+							"Sets for how long a GPU without sorts keeps memory for the next.",
+							"0 keeps it.",
+							&gpusort_device_idle_blocks, 10, 0, INT_MAX / 2000,
+							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.device_idle_context",
+							"Sets after how long without sorts the GPUs are given back.",
+							"The next sort that is to gain from one has them back.  0 keeps them.",
+							&gpusort_device_idle_context, 300, 0, INT_MAX / 2000,
+							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.staging_memory",
 							"Sets the shared memory that rows pass through on their way to GPUs.",
 							"-1 is 256MB where there is a GPU driver; 0 does without GPUs.",

@@ -45,6 +45,8 @@ extern bool gpusort_verify;
 extern char *gpusort_device;
 extern uint64 gpusort_device_mask;	/* a bit per device that may be used */
 extern int	gpusort_device_memory;	/* MB on each device; 0: what is free */
+extern int	gpusort_device_idle_blocks; /* seconds; 0: never */
+extern int	gpusort_device_idle_context;
 extern int	gpusort_staging_memory; /* MB; -1: the default where there is a driver */
 extern char *gpusort_device_library;
 extern int	gpusort_device_fault;	/* a DeviceFault */

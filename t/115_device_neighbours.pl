@@ -9,6 +9,12 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
+# what the device is like just now
+my $state_file = PostgreSQL::Test::Utils::tempdir . '/device';
+sub device_is { PostgreSQL::Test::Utils::append_to_file($state_file, join('', map { "GPUSORT_CPU_ABI_$_\n" } @_)) }
+$ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
+device_is('OTHERS=0');
+
 my $node = new_node('neighbours', conf => <<CONF);
 gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
 gpusort.staging_memory = 8MB
@@ -75,8 +81,136 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	$node->{_pid} = undef;
 	$node->start;
 	device_ready($node, 'killed');
+	gate_make($node);
 	is(value("$set SELECT result FROM check_sort('SELECT * FROM t ORDER BY k, id')"), 'same', 'the next start finds nothing of it');
 	device_unused($node, 'killed');
+}
+
+# what no sort uses is given back: blocks first, then everything
+my $sort = "SELECT sort_route('SELECT id, k, pad FROM t ORDER BY k')";
+my $gpu = qr/^gpu radix: .*device ready/;
+{
+	my $process = process();
+
+	$node->append_conf('postgresql.conf', "gpusort.device_idle_blocks = 1s\ngpusort.device_idle_context = 3s");
+	like(value("$set $sort"), $gpu, 'a sort');
+	ok($node->poll_query_until('postgres', "SELECT sum(memory_kept) > 1000000 $devices"), 'its blocks are kept');
+	$node->reload;
+	ok($node->poll_query_until('postgres', "SELECT sum(memory_kept) = 0 $devices"), 'and given back');
+	is(process(), $process, 'by the same process');
+	ok($node->poll_query_until('postgres', "SELECT state = 'idle' AND process_pid IS NULL $devices"), 'then everything is given back');
+	ok(process_ends($process), 'the process has ended');
+	is(value("SET work_mem = '64MB'; SELECT result FROM check_sort('SELECT * FROM t WHERE id < 100 ORDER BY k, id')"), 'same', 'a small sort');
+	is(value("SELECT state $devices"), 'idle', 'does not bring it back');
+	like(value("SELECT string_agg(reason, ' ') FROM gpusort_route(10000000, 32)"), qr/^(?!.*no device)/, 'the router reckons with it');
+	like(value("$set $sort"), $gpu, 'the next sort that wants it has it back');
+	isnt(process(), $process, 'from another process');
+	is(value("SELECT max(restarts) $devices"), 0, 'which is no restart');
+
+	# one that is not told where to go
+	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'idle again');
+	is(value("SET work_mem = '64MB'; SELECT result FROM check_sort('SELECT * FROM (SELECT mix(i) AS k, i FROM generate_series(1, 300000) i OFFSET 0) s ORDER BY k')"), 'same', 'a large sort');
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') $devices"), 'brings it back');
+
+	# jobs keep it
+	my $s = new_session($node);
+	gate_shut();
+	begin_query($s, "$set SELECT $sum FROM (SELECT gate(n, 10) AS n, k FROM ($query) q0) q");
+	gate_reached($node, 'a sort is not read on');
+	$process = process();
+	sleep 5;
+	is(process(), $process, 'the process stays');
+	gate_open();
+	is($s->query('SELECT 1'), "$right\n1", 'it is read on');
+	$s->quit;
+	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'then it goes');
+	$node->append_conf('postgresql.conf', "gpusort.device_idle_blocks = 10s\ngpusort.device_idle_context = 0");
+	$node->reload;
+}
+
+# many sessions while it comes and goes
+{
+	my $script = $node->basedir . '/script.sql';
+	append_to_file($script, <<SQL);
+$set
+SELECT must_be_same('SELECT * FROM t WHERE id <= 20000 ORDER BY k, id');
+\\sleep 300 ms
+SQL
+	my ($out, $err) = ('', '');
+	my $h = IPC::Run::start([ 'pgbench', '-n', '-c', '4', '-j', '2', '-T', '6', '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ], '>', \$out, '2>', \$err);
+	for (1 .. 12)
+	{
+		$node->append_conf('postgresql.conf', 'gpusort.device = ' . ($_ % 2 ? 'off' : 'auto'));
+		$node->reload;
+		select undef, undef, undef, 0.5;
+	}
+	ok($h->finish, 'no session notices that the device comes and goes') or diag $err;
+	unlike(slurp_file($node->logfile), qr/device process .PID \d+. exited/, 'nor fails the process');
+}
+
+# off by reload gives it back, when its jobs are through
+{
+	like(value("$set $sort"), $gpu, 'it is there');
+	my $process = process();
+	my $s = new_session($node);
+	gate_shut();
+	begin_query($s, "$set SELECT $sum FROM (SELECT gate(n, 10) AS n, k FROM ($query) q0) q");
+	gate_reached($node, 'a sort is not read on');
+	$node->append_conf('postgresql.conf', 'gpusort.device = off');
+	$node->reload;
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'leaving') $devices"), 'off: the process lets its job end');
+	like(value("$set SET gpusort.device = auto; $sort"), qr/^cpu/, 'and takes no other');
+	gate_open();
+	is($s->query('SELECT 1'), "$right\n1", 'the sort is read on');
+	$s->quit;
+	ok($node->poll_query_until('postgres', "SELECT state = 'off' AND process_pid IS NULL $devices"), 'nothing is held');
+	ok(process_ends($process), 'the process has ended');
+	like(value("$set SET gpusort.device = auto; $sort"), qr/^cpu .*gpusort.device is off/, 'a session cannot bring it back');
+	$node->append_conf('postgresql.conf', 'gpusort.device = auto');
+	$node->reload;
+	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'on again');
+	like(value("$set $sort"), $gpu, 'the next sort has it back');
+}
+
+# other programs take memory, and free it
+{
+	$node->append_conf('postgresql.conf', "gpusort.device_memory = 0");
+	$node->restart;
+	device_ready($node, 'all that is free');
+	is(value("SELECT memory_budget >> 20 $devices"), 1024, 'all of it');
+	device_is('OTHERS=1012');
+	ok($node->poll_query_until('postgres', "SELECT memory_budget >> 20 = 12 $devices"), 'another program takes most of it');
+	like(value("SET work_mem = '64MB'; SET gpusort.algorithm = gpu_radix; SELECT sort_route('SELECT mix(i) AS k FROM generate_series(1, 400000) i ORDER BY k')"),
+		qr/^cpu .*it does not fit the device memory/, 'what is left does not do');
+	device_is('OTHERS=200');
+	ok($node->poll_query_until('postgres', "SELECT memory_budget >> 20 = 824 $devices"), 'and frees it');
+	like(value("SET work_mem = '64MB'; SET gpusort.algorithm = gpu_radix; SELECT sort_route('SELECT mix(i) AS k FROM generate_series(1, 400000) i ORDER BY k')"),
+		$gpu, 'then it does');
+}
+
+# a device that is full, or not there yet, at the server's start
+for my $case ([ 'full', 'OTHERS=1020', 'OTHERS=0', qr/^none: no usable device: out of memory; tried again when a sort asks/ ],
+	[ 'not there', 'DEVICES=0', 'DEVICES=1', qr/^none: no device: no device; tried again when a sort asks/ ])
+{
+	my ($name, $not, $now, $state) = @$case;
+
+	device_is($not);
+	my $offset = -s $node->logfile;
+	$node->restart;
+	ok($node->poll_query_until('postgres', "SELECT state ~ 'none' $devices"), "$name: no device");
+	like(value("SELECT state $devices"), $state, "$name: the state says why");
+	for my $try (1 .. 2)
+	{
+		ok($node->poll_query_until('postgres', "SELECT state ~ 'asks\$' $devices"), "$name: it may be tried again");
+		like(value("$set $sort"), qr/^cpu/, "$name: a sort asks in vain");
+		like(value("SELECT state $devices"), qr/asks in \d+ s or later$/, "$name: not at once again");
+		like(value("$set $sort"), qr/^cpu .*no device/, "$name: the next does not ask");
+	}
+	is(() = slurp_file($node->logfile, $offset) =~ /found no GPU/g, 1, "$name: logged once");
+	device_is($now);
+	ok($node->poll_query_until('postgres', "SELECT state ~ 'asks\$' $devices"), "$name: it may be tried again");
+	like(value("$set $sort"), $gpu, "$name: now it is there");
+	device_unused($node, $name);
 }
 
 $node->stop;

@@ -334,6 +334,7 @@ check_memory(void)
 {
 	GpusortContext *small;
 	GpusortError err = {};
+	GpusortMemory memory;
 	void	   *a,
 			   *b;
 
@@ -345,8 +346,9 @@ check_memory(void)
 	api->device_free(small, a);
 	if (api->device_alloc(small, 60 << 20, &b, &err) != GPUSORT_OK)
 		fail("device_alloc", "keeps freed memory in the way");
-	if (api->device_available(small) != 4 << 20)
-		fail("device_available", "is wrong");
+	api->device_memory(small, 1, &memory);
+	if (memory.budget != 64 << 20 || memory.used != 60 << 20 || memory.kept != 0)
+		fail("device_memory", "is wrong");
 	api->context_destroy(small);
 }
 

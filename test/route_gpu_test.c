@@ -153,6 +153,7 @@ test_gpu_reasons(void)
 		{ROUTE_DEVICE_BUSY, "too many sorts are using the device"},
 		{ROUTE_DEVICE_FULL, "it does not fit the device memory"},
 		{ROUTE_DEVICE_FAILED, "the device failed"},
+		{ROUTE_DEVICE_IDLE, "the device was idle, and is not back yet"},
 	};
 	RouteFacts	facts = facts_of(10000000, 32);
 	RouteDecision decision;

@@ -182,6 +182,23 @@ take_chunks(const Room *room, int want, int ahead, uint32 *chunks)
 	return n;
 }
 
+void
+device_close_slot(DeviceSlot *slot, uint32 generation)
+{
+	uint32		closing = device_slot_word(generation, DEVICE_SLOT_CLOSING);
+
+	pg_atomic_write_u32(&slot->state, closing);
+	pg_memory_barrier();
+	if (pg_atomic_read_u32(&device_shared->generation) != generation)
+	{
+		/* the supervisor may have been here before us, or may come after */
+		(void) pg_atomic_compare_exchange_u32(&slot->state, &closing, 0);
+		device_wake_first();
+	}
+	else
+		device_wake_process();
+}
+
 /* One attempt to open a slot, with so many others ahead. */
 static DeviceSlot *
 try_open(const DeviceJobSpec *spec, const Request *request, int ahead,
@@ -225,6 +242,14 @@ try_open(const DeviceJobSpec *spec, const Request *request, int ahead,
 	*word = device_slot_word(generation, DEVICE_SLOT_OPEN);
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->state, *word);
+	pg_memory_barrier();
+	if (pg_atomic_read_u32(&device_shared->state) != DEVICE_SERVICE_READY)
+	{
+		/* the process leaves, and may not have seen us (process_idle.c) */
+		device_close_slot(slot, generation);
+		*why = ROUTE_DEVICE_NONE;
+		return NULL;
+	}
 	return slot;
 }
 
@@ -425,6 +450,15 @@ device_wake_first(void)
 	latch = device_shared->first_waiting;
 	if (latch != NULL)
 		SetLatch(latch);
+}
+
+void
+device_wake_process(void)
+{
+	pg_memory_barrier();
+	if (pg_atomic_read_u32(&device_shared->sleeping) != 0 &&
+		pg_atomic_exchange_u32(&device_shared->sleeping, 0) != 0)
+		sem_post(&device_shared->wake);
 }
 
 /* Waits for room, in the queue, and leaves it. */

@@ -17,6 +17,9 @@ extern DeviceSlot *device_admit(const DeviceJobSpec *spec, uint64 device_bytes,
 								int want_chunks, double patience_us,
 								uint32 *word, RouteDevice *why);
 
+/* Gives a slot back that was opened for this generation. */
+extern void device_close_slot(DeviceSlot *slot, uint32 generation);
+
 /* For a backend that ends: it no longer waits. */
 extern void device_leave_queue(void);
 
@@ -25,6 +28,9 @@ extern void device_wake_queue(void);
 
 /* A slot has become free: the first who waits looks again.  For any process. */
 extern void device_wake_first(void);
+
+/* There is something new for the device process. */
+extern void device_wake_process(void);
 
 /* The monotonic clock that all processes share, in microseconds. */
 extern uint64 device_now_us(void);

@@ -20,6 +20,8 @@
 /* A lost wake-up costs no more than this. */
 #define WAIT_TIMEOUT_MS		200
 
+/* Between two looks whether the device process has started. */
+#define START_LOOK_MS		2
 
 static DeviceJob *open_jobs = NULL;
 
@@ -33,25 +35,70 @@ wait_event(void)
 	return event;
 }
 
-static void
-wake_device_process(void)
-{
-	pg_memory_barrier();
-	if (pg_atomic_read_u32(&device_shared->sleeping) != 0 &&
-		pg_atomic_exchange_u32(&device_shared->sleeping, 0) != 0)
-		sem_post(&device_shared->wake);
-}
-
 RouteDevice
 device_state(void)
 {
 	if (gpusort_device_mask == 0)
 		return ROUTE_DEVICE_OFF;
-	if (device_shared == NULL ||
-		pg_atomic_read_u32(&device_shared->state) != DEVICE_SERVICE_READY)
+	if (device_shared == NULL)
 		return ROUTE_DEVICE_NONE;
-	pg_read_barrier();
-	return ROUTE_DEVICE_READY;
+	switch ((DeviceServiceState) pg_atomic_read_u32(&device_shared->state))
+	{
+		case DEVICE_SERVICE_READY:
+			pg_read_barrier();
+			return ROUTE_DEVICE_READY;
+		case DEVICE_SERVICE_STARTING:
+		case DEVICE_SERVICE_IDLE:
+			return ROUTE_DEVICE_IDLE;
+		case DEVICE_SERVICE_LEAVING:
+			/* what an idle process leaves can be had back at once */
+			return device_shared->leave ? ROUTE_DEVICE_NONE : ROUTE_DEVICE_IDLE;
+		case DEVICE_SERVICE_OFF:
+			return ROUTE_DEVICE_OFF;
+		case DEVICE_SERVICE_NONE:
+			if (device_shared->retry_us != 0 && device_now_us() >= device_shared->retry_us)
+				return ROUTE_DEVICE_IDLE;
+			break;
+		case DEVICE_SERVICE_DOWN:
+			break;
+	}
+	return ROUTE_DEVICE_NONE;
+}
+
+/* The supervisor shall start a device process. */
+static void
+ask_supervisor(void)
+{
+	Latch	   *supervisor = device_shared->supervisor;
+
+	if (supervisor == NULL)
+		return;
+	pg_atomic_write_u32(&device_shared->asked, 1);
+	pg_memory_barrier();
+	SetLatch(supervisor);
+}
+
+RouteDevice
+device_bring_back(double patience_us)
+{
+	uint64		start = device_now_us();
+	RouteDevice state = device_state();
+
+	if (state != ROUTE_DEVICE_IDLE)
+		return state;
+	if (pg_atomic_read_u32(&device_shared->state) != DEVICE_SERVICE_STARTING)
+		ask_supervisor();
+	if (patience_us < device_shared->start_us)
+		return state;
+	while (state == ROUTE_DEVICE_IDLE && (double) (device_now_us() - start) < patience_us)
+	{
+		CHECK_FOR_INTERRUPTS();
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 START_LOOK_MS, wait_event());
+		ResetLatch(MyLatch);
+		state = device_state();
+	}
+	return state;
 }
 
 int
@@ -68,7 +115,7 @@ device_algorithm(const char *name)
 unsigned
 device_algorithms(void)
 {
-	unsigned	mask = 0;
+	unsigned	mask = device_shared->nalgorithms == 0 ? ~0u : 0;
 
 	for (int i = 0; i < device_shared->nalgorithms; i++)
 	{
@@ -108,8 +155,6 @@ static void
 job_detach(DeviceJob *job)
 {
 	DeviceSlot *slot = job->slot;
-	uint32		generation = job->word >> 2;
-	uint32		closing = device_slot_word(generation, DEVICE_SLOT_CLOSING);
 
 	if (slot == NULL)
 		return;
@@ -124,16 +169,7 @@ job_detach(DeviceJob *job)
 	}
 	slot->cancel = 1;
 	pg_memory_barrier();
-	pg_atomic_write_u32(&slot->state, closing);
-	pg_memory_barrier();
-	if (pg_atomic_read_u32(&device_shared->generation) != generation)
-	{
-		/* the supervisor may have been here before us, or may come after */
-		(void) pg_atomic_compare_exchange_u32(&slot->state, &closing, 0);
-		device_wake_first();
-	}
-	else
-		wake_device_process();
+	device_close_slot(slot, job->word >> 2);
 }
 
 static void
@@ -177,7 +213,7 @@ device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, uint64 device_byte
 	}
 	job->next = open_jobs;
 	open_jobs = job;
-	wake_device_process();
+	device_wake_process();
 	return job;
 }
 
@@ -257,7 +293,7 @@ device_job_post(DeviceJob *job, const DeviceChunkDesc *desc)
 	job->bytes_up += desc->rows_at + desc->row_bytes;
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->posted, ++job->posted);
-	wake_device_process();
+	device_wake_process();
 }
 
 void
@@ -267,7 +303,7 @@ device_job_sort(DeviceJob *job)
 		return;
 	pg_write_barrier();
 	pg_atomic_write_u32(&job->slot->command, DEVICE_SORT);
-	wake_device_process();
+	device_wake_process();
 }
 
 /* Does what a chunk is said to hold lie in the chunk? */
@@ -334,5 +370,5 @@ device_job_release(DeviceJob *job)
 		return;
 	pg_memory_barrier();
 	pg_atomic_write_u32(&job->slot->read, ++job->read);
-	wake_device_process();
+	device_wake_process();
 }

@@ -43,10 +43,17 @@ typedef struct DeviceJob
  */
 extern RouteDevice device_state(void);
 
+/*
+ * Of a device in state IDLE: it is had back.  Waits for that if it must be expected to
+ * take less than patience_us, and no longer; the state then.  Otherwise later sorts
+ * will have it.
+ */
+extern RouteDevice device_bring_back(double patience_us);
+
 /* The ABI's index of an algorithm by name; -1 if the library has none such. */
 extern int	device_algorithm(const char *name);
 
-/* Which algorithms the library has: a bit per AlgorithmId. */
+/* Which algorithms the library has: a bit per AlgorithmId.  All, until it has told. */
 extern unsigned device_algorithms(void);
 
 /*

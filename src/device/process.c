@@ -13,7 +13,8 @@
  * CUDA error nothing in this process can be trusted: it ends, the supervisor
  * starts another, and the backends finish on the CPU.  A device that fails again
  * and again is left out by later processes if there are others, since with each
- * of its errors all lose their jobs.
+ * of its errors all lose their jobs.  Where there is no device, or none that can be opened
+ * (it is full, busy, not ready yet), the process ends too: another looks later.
  *
  * This process is not a backend: no locks, no palloc in the loop, no ERROR.
  */
@@ -25,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "device/admission.h"
 #include "device/service.h"
 #include "device/staging.h"
 #include "miscadmin.h"
@@ -120,7 +122,7 @@ open_devices(void)
 	memset(&err, 0, sizeof(err));
 	status = cuda->devices(info, DEVICE_MAX, &count, &err);
 	if (status != GPUSORT_OK)
-		give_up(gpusort_use_cpu(status) ? DEVICE_EXIT_NOTHING : 1, "no device", err.message);
+		give_up(gpusort_use_cpu(status) ? DEVICE_EXIT_LATER : 1, "no device", err.message);
 	device_shared->ndevices = 0;
 	count = Min(count, DEVICE_MAX);
 	for (int i = 0; i < count; i++)
@@ -146,11 +148,11 @@ open_devices(void)
 		entry->index = info[i].index;
 		memcpy(entry->name, info[i].name, sizeof(entry->name));
 		entry->memory_total = info[i].memory_total;
-		entry->budget = cuda->device_available(*context);
-		device_shared->ndevices++;
+		entry->last_used_us = device_now_us();
+		device_read_memory(&device_api, device_shared->ndevices++);
 	}
 	if (device_shared->ndevices == 0)
-		give_up(gpusort_is_broken(status) ? 1 : DEVICE_EXIT_NOTHING, "no usable device", err.message);
+		give_up(gpusort_is_broken(status) ? 1 : DEVICE_EXIT_LATER, "no usable device", err.message);
 
 	/* copies from memory that is not pinned work, slowly */
 	device_shared->pinned =
@@ -217,15 +219,18 @@ void
 device_process_main(void)
 {
 	pid_t		supervisor = getppid();
+	uint64		start;
 	sigset_t	none;
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 
-	device_shared->why_not[0] = '\0';
+	start = device_now_us();
 	load_library();
 	open_devices();
 	list_algorithms();
+	device_shared->why_not[0] = '\0';
+	device_shared->start_us = (double) (device_now_us() - start);
 	pg_write_barrier();
 	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_READY);
 
@@ -236,6 +241,7 @@ device_process_main(void)
 		pg_atomic_fetch_add_u32(&device_shared->heartbeat, 1);
 		if (getppid() != supervisor)
 			_exit(0);
+		device_process_house(&device_api);
 		if (found & DEVICE_STEP_PROGRESS)
 			continue;
 		if (found & DEVICE_STEP_IN_FLIGHT)

@@ -97,11 +97,13 @@ static GpusortStatus
 begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
 	GpusortContext *context = api->contexts[slot->device];
-	uint64		available = api->cuda->device_available(context);
+	GpusortMemory before;
+	GpusortMemory after;
 	GpusortStatus status;
 
 	TRY(job_fault(slot, DEVICE_FAULT_MEMORY_START, GPUSORT_NO_MEMORY, err));
 	TRY(prepare_slot(api, job, slot->device, err));
+	api->cuda->device_memory(context, 0, &before);
 	status = job_allocate(api, slot, job, err);
 	if (status == GPUSORT_NO_MEMORY)
 	{
@@ -110,7 +112,8 @@ begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 		api->cuda->device_trim(context);
 		status = job_allocate(api, slot, job, err);
 	}
-	slot->allocated = available - api->cuda->device_available(context);
+	api->cuda->device_memory(context, 0, &after);
+	slot->allocated = after.used - before.used;
 	return status;
 }
 
@@ -166,6 +169,7 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 		job->phase = JOB_NONE;
 	}
 	note_hold(slot);
+	device_shared->devices[slot->device].last_used_us = device_now_us();
 	pg_memory_barrier();
 	pg_atomic_write_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
 	device_wake_first();

@@ -5,7 +5,8 @@
  * Three kinds of process take part.
  *
  *	The supervisor is a background worker.  It never touches CUDA; it forks the
- *	device process, sees it end, and forks the next.
+ *	device process, sees it end, and forks the next: at once, or if the process has
+ *	given an idle device back or found none, when a sort asks for it.
  *	The device process owns CUDA: contexts, streams, device memory.  It is not a
  *	child of the postmaster, because the postmaster answers the death of any
  *	child that is attached to shared memory with a restart of the whole server;
@@ -179,7 +180,10 @@ typedef enum DeviceServiceState
 	DEVICE_SERVICE_DOWN,		/* between two device processes */
 	DEVICE_SERVICE_STARTING,
 	DEVICE_SERVICE_READY,
-	DEVICE_SERVICE_NONE			/* there is nothing to serve with: why_not */
+	DEVICE_SERVICE_LEAVING,		/* the process ends after the jobs that it has */
+	DEVICE_SERVICE_IDLE,		/* everything was given back; whoever asks has it again */
+	DEVICE_SERVICE_OFF,			/* gpusort.device = off by reload */
+	DEVICE_SERVICE_NONE			/* there is nothing to serve with: why_not, retry_us */
 } DeviceServiceState;
 
 /*
@@ -192,6 +196,9 @@ typedef enum DeviceServiceState
 #define DEVICE_CALL_PATIENCE	4	/* times that */
 #define DEVICE_TEST_PATIENCE_MS	1000	/* when a test orders it */
 
+/* For so long jobs may end when the GPUs are to be given back; then they are lost. */
+#define DEVICE_LEAVE_PATIENCE_MS	60000
+
 /* Numbers that a device may have with CUDA, and failures until it is left out. */
 #define DEVICE_NUMBERS			64
 #define DEVICE_MAX_FAILURES		3
@@ -202,8 +209,9 @@ typedef struct DeviceEntry
 	int32		index;			/* CUDA's */
 	char		name[64];
 	uint64		memory_total;
-	uint64		budget;
-	int32		nalgorithms;
+	volatile uint64 budget;		/* changes with what other programs take */
+	volatile uint64 kept;		/* blocks for the next jobs */
+	uint64		last_used_us;	/* device_now_us() */
 } DeviceEntry;
 
 #define DEVICE_MAX_ALGORITHMS	16
@@ -253,7 +261,8 @@ typedef struct DeviceShared
 
 	/* the supervisor's */
 	pg_atomic_uint32 generation;
-	pg_atomic_uint32 state;		/* DeviceServiceState; READY is set by the process */
+	pg_atomic_uint32 state;		/* DeviceServiceState; READY and LEAVING are set by the
+								 * process */
 	pg_atomic_uint32 process_pid;	/* 0: none */
 	pg_atomic_uint32 restarts;
 	pg_atomic_uint32 finished;	/* jobs that went through, by the process */
@@ -263,6 +272,15 @@ typedef struct DeviceShared
 	 * counted by the process, and by the supervisor for one that hangs.
 	 */
 	volatile uint32 failures[DEVICE_NUMBERS];
+
+	/* giving GPUs back, and having them again: by the supervisor, but for asked */
+	Latch	   *volatile supervisor;	/* NULL: none, and no process will come */
+	pg_atomic_uint32 asked;		/* a sort wants a process to be started */
+	volatile bool leave;		/* the process shall let its jobs end, and end */
+	volatile uint64 retry_us;	/* NONE: not before; 0: never */
+	volatile double start_us;	/* that the last start took */
+	volatile int idle_blocks_s; /* gpusort.device_idle_blocks, _context */
+	volatile int idle_context_s;
 
 	/* signs of life, by the process */
 	pg_atomic_uint32 heartbeat; /* counts on while it is not stuck in a call */

@@ -7,9 +7,13 @@
  * lost, the slots that they have closed meanwhile are freed, everybody waiting is
  * woken, and after a pause the next process starts.  The pause doubles, to ten
  * minutes at last, while processes die without having finished a job: with a device
- * that always hangs, each process costs some sorts half a minute.  A process that finds nothing to
- * serve with (no library, no driver, no device) says so by its exit code: then there
- * is no next.
+ * that always hangs, each process costs some sorts half a minute.  A process that finds no library
+ * says so by its exit code: then there is no next.  One that finds no device, or none that
+ * can be opened, is followed by another when a sort asks, after a pause of its own; one
+ * that was idle and gave everything back (process_idle.c), without a pause.
+ *
+ * The server's own gpusort.device decides what a process opens.  When a reload changes
+ * it, the process is to let its jobs end, and to end.
  *
  * A process that hangs is ended.  It says itself when a device does not get on with
  * its work (process_job.c); when it is stuck in a call, its heartbeat stands still.
@@ -41,11 +45,17 @@
 #include "storage/latch.h"
 #include "storage/pg_shmem.h"
 #include "storage/proc.h"
+#include "settings.h"
+#include "utils/guc.h"
 #include "utils/ps_status.h"
 #include "utils/timestamp.h"
 
 #define RESTART_PAUSE_MS		1000
 #define RESTART_PAUSE_MAX_MS	600000
+
+/* Between two looks for a device where there was none, if sorts ask. */
+#define RETRY_PAUSE_MS			1000
+#define RETRY_PAUSE_MAX_MS		300000
 
 /* What the supervisor waits for a process to end by itself, and when killed. */
 #define STOP_PATIENCE_MS		2000
@@ -59,6 +69,14 @@ static bool child_given_up = false; /* its jobs are lost already */
 static uint32 last_heartbeat;
 static TimestampTz last_look;
 static int	silent_looks;
+static uint64 opened_mask;		/* gpusort.device, when it was started */
+
+/* When the next is started. */
+static bool when_asked = false; /* only if a sort asks for it */
+static TimestampTz pause_from = 0;	/* the last start, or end */
+static int	error_pause = RESTART_PAUSE_MS;	/* after a process that ended with an error */
+static int	retry_pause = 0;	/* ... that found no device */
+static char logged[sizeof(device_shared->why_not)]; /* why, as logged */
 
 extern PGDLLEXPORT void device_supervisor_main(Datum arg);
 
@@ -123,6 +141,8 @@ start_device_process(void)
 	device_shared->patience_ms = DEVICE_PATIENCE_MS;
 	child_given_up = false;
 	silent_looks = 0;
+	opened_mask = gpusort_device_mask;
+	device_shared->leave = false;
 	last_look = GetCurrentTimestamp();
 	fflush(stdout);
 	fflush(stderr);
@@ -197,16 +217,32 @@ stop_device_process(int code, Datum arg)
 static void
 log_end(pid_t pid, int status)
 {
+	bool		exited = WIFEXITED(status);
+
 	if (WIFSIGNALED(status))
 		ereport(LOG,
 				(errmsg("gpusort device process (PID %d) was terminated by signal %d: %s",
 						(int) pid, WTERMSIG(status), pg_strsignal(WTERMSIG(status))),
 				 errdetail("Sorts go on without it.")));
+	else if (exited && WEXITSTATUS(status) == DEVICE_EXIT_IDLE)
+		ereport(DEBUG1,
+				(errmsg_internal("gpusort device process (PID %d) has given the GPUs back", (int) pid)));
+	else if (exited && WEXITSTATUS(status) == DEVICE_EXIT_LATER)
+	{
+		/* once, not each time that it is tried */
+		if (strcmp(logged, device_shared->why_not) != 0)
+			ereport(LOG,
+					(errmsg("gpusort found no GPU to sort on: %s", device_shared->why_not),
+					 errdetail("It is looked for again when a sort asks.")));
+		strlcpy(logged, device_shared->why_not, sizeof(logged));
+		return;
+	}
 	else
 		ereport(LOG,
 				(errmsg("gpusort device process (PID %d) exited with exit code %d",
 						(int) pid, WEXITSTATUS(status)),
 				 errdetail("%s", device_shared->why_not)));
+	logged[0] = '\0';
 }
 
 /*
@@ -266,11 +302,104 @@ log_failing_devices(void)
 	}
 }
 
+/* What the others need to know of the settings, at the start and after a reload. */
+static void
+tell_settings(void)
+{
+	device_shared->idle_blocks_s = gpusort_device_idle_blocks;
+	device_shared->idle_context_s = gpusort_device_idle_context;
+	if (child != 0)
+	{
+		device_shared->leave = gpusort_device_mask != opened_mask;
+		device_wake_process();
+	}
+	else if (gpusort_device_mask == 0)
+		pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_OFF);
+	else if (pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_OFF)
+	{
+		device_shared->why_not[0] = '\0';
+		pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_IDLE);
+		when_asked = true;
+	}
+}
+
+/* It has given everything back. */
+static void
+process_left(void)
+{
+	retry_pause = 0;
+	pause_from = 0;
+	/* who changes the devices wants to see the others */
+	when_asked = gpusort_device_mask == opened_mask || gpusort_device_mask == 0;
+	device_shared->why_not[0] = '\0';
+	bury_device_process(gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_IDLE);
+}
+
+/* It has found no device that it could open. */
+static void
+process_found_none(void)
+{
+	retry_pause = Min(Max(2 * retry_pause, RETRY_PAUSE_MS), RETRY_PAUSE_MAX_MS);
+	pause_from = GetCurrentTimestamp();
+	when_asked = true;
+	device_shared->retry_us = device_now_us() + (uint64) retry_pause * 1000;
+	bury_device_process(gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_NONE);
+}
+
+/* The process has ended; finished: jobs, when it was started. */
+static void
+process_ended(int status, uint32 finished)
+{
+	int			code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+
+	log_end(child, status);
+	child = 0;
+	if (code == DEVICE_EXIT_IDLE && !child_given_up)
+		process_left();
+	else if (code == DEVICE_EXIT_LATER && !child_given_up)
+		process_found_none();
+	else
+	{
+		if (code == DEVICE_EXIT_NOTHING)
+		{
+			device_shared->retry_us = 0;
+			device_shared->supervisor = NULL;
+		}
+		if (!child_given_up)
+			bury_device_process(code == DEVICE_EXIT_NOTHING ? DEVICE_SERVICE_NONE :
+								gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_DOWN);
+		if (code == DEVICE_EXIT_NOTHING)
+			proc_exit(0);		/* and no other is started */
+		log_failing_devices();
+		when_asked = false;
+		retry_pause = 0;
+		if (pg_atomic_read_u32(&device_shared->finished) != finished)
+			error_pause = RESTART_PAUSE_MS;	/* from its start */
+		else
+		{
+			error_pause = Min(error_pause * 2, RESTART_PAUSE_MAX_MS);
+			pause_from = GetCurrentTimestamp();
+		}
+	}
+}
+
+/* Is it time for the next? */
+static bool
+start_is_due(void)
+{
+	int			wait_ms = when_asked ? retry_pause : error_pause;
+
+	if (child != 0 || gpusort_device_mask == 0 ||
+		(when_asked && pg_atomic_read_u32(&device_shared->asked) == 0))
+		return false;
+	return pause_from == 0 ||
+		TimestampDifferenceExceeds(pause_from, GetCurrentTimestamp(), wait_ms);
+}
+
 void
 device_supervisor_main(Datum arg)
 {
-	int			pause = RESTART_PAUSE_MS;
-	TimestampTz pause_from = 0;
+	bool		first = true;
 	uint32		finished = 0;	/* jobs, when the process was started */
 	uint32		wait_event = compat_wait_event("GpuSortSupervisor");
 
@@ -279,49 +408,38 @@ device_supervisor_main(Datum arg)
 	pqsignal(SIGCHLD, handle_sigchld);
 	BackgroundWorkerUnblockSignals();
 	before_shmem_exit(stop_device_process, (Datum) 0);
+	device_shared->supervisor = MyLatch;
+	tell_settings();
 
 	while (!ShutdownRequestPending)
 	{
 		int			status;
 		int			timeout;
 
-		if (child != 0 && waitpid(child, &status, WNOHANG) == child)
+		if (ConfigReloadPending)
 		{
-			bool		nothing = WIFEXITED(status) &&
-				WEXITSTATUS(status) == DEVICE_EXIT_NOTHING;
-
-			log_end(child, status);
-			child = 0;
-			if (!child_given_up)
-				bury_device_process(nothing ? DEVICE_SERVICE_NONE : DEVICE_SERVICE_DOWN);
-			if (nothing)
-				proc_exit(0);	/* and no other is started */
-			log_failing_devices();
-			if (pg_atomic_read_u32(&device_shared->finished) != finished)
-				pause = RESTART_PAUSE_MS;	/* from its start */
-			else
-			{
-				pause = Min(pause * 2, RESTART_PAUSE_MAX_MS);
-				pause_from = GetCurrentTimestamp();
-			}
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+			tell_settings();
 		}
-		if (child == 0 &&
-			(pause_from == 0 || TimestampDifferenceExceeds(pause_from, GetCurrentTimestamp(), pause)))
+		if (child != 0 && waitpid(child, &status, WNOHANG) == child)
+			process_ended(status, finished);
+		if (start_is_due())
 		{
-			if (pause_from != 0)
+			if (!first && !when_asked)
 				pg_atomic_fetch_add_u32(&device_shared->restarts, 1);
+			first = false;
 			pause_from = GetCurrentTimestamp();
 			finished = pg_atomic_read_u32(&device_shared->finished);
 			child = start_device_process();
+			pg_atomic_write_u32(&device_shared->asked, 0);
 		}
-		timeout = pause / 4;
+		timeout = child == 0 && when_asked ? RETRY_PAUSE_MS : error_pause / 4;
 		if (child != 0 && device_process_hung(&timeout) && !child_given_up)
 			give_up_device_process();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 timeout, wait_event);
 		ResetLatch(MyLatch);
-		if (ConfigReloadPending)
-			ConfigReloadPending = false;
 	}
 	proc_exit(1);
 }

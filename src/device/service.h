@@ -29,8 +29,10 @@ typedef struct DeviceApi
 	GpusortContext *contexts[DEVICE_MAX];	/* as DeviceShared.devices */
 } DeviceApi;
 
-/* Exit code of a process that found nothing to serve with. */
-#define DEVICE_EXIT_NOTHING		3
+/* Exit codes of a process. */
+#define DEVICE_EXIT_NOTHING		3	/* there is nothing to serve with */
+#define DEVICE_EXIT_LATER		4	/* there may be, later */
+#define DEVICE_EXIT_IDLE		5	/* everything was given back */
 
 /* What a step found; a set of these. */
 #define DEVICE_STEP_PROGRESS	1	/* something was done */
@@ -38,5 +40,14 @@ typedef struct DeviceApi
 
 /* process_job.c: what can be done for the job in a slot now. */
 extern int	device_job_step(const DeviceApi *api, int slot_no);
+
+/*
+ * process_idle.c: gives back what no job uses; ends the process when that is
+ * everything.  Called all the time.
+ */
+extern void device_process_house(const DeviceApi *api);
+
+/* Looks how much memory there is for jobs now. */
+extern void device_read_memory(const DeviceApi *api, int device);
 
 #endif							/* GPUSORT_SERVICE_H */

@@ -26,6 +26,9 @@
 #define STAGING_CHUNKS		64	/* aimed at */
 #define STAGING_ALIGN		((Size) 2 * 1024 * 1024)
 
+/* What a device process takes to start, until one has told. */
+#define START_US			500000
+
 DeviceShared *device_shared = NULL;
 char	   *device_staging = NULL;
 
@@ -113,6 +116,7 @@ staging_startup(void)
 		memset(device_shared, 0, sizeof(DeviceShared));
 		device_shared->lock = &GetNamedLWLockTranche("gpusort_device")->lock;
 		device_shared->chunk_size = staging_chunk_size();
+		device_shared->start_us = START_US;
 		device_shared->staging_chunks = (int) (staging_bytes() / staging_chunk_size());
 		Assert(device_shared->staging_chunks <= DEVICE_MAX_CHUNKS);
 		pg_atomic_init_u32(&device_shared->generation, 0);
@@ -122,6 +126,7 @@ staging_startup(void)
 		pg_atomic_init_u32(&device_shared->finished, 0);
 		pg_atomic_init_u32(&device_shared->heartbeat, 0);
 		pg_atomic_init_u32(&device_shared->sleeping, 0);
+		pg_atomic_init_u32(&device_shared->asked, 0);
 		if (sem_init(&device_shared->wake, 1, 0) != 0)
 			elog(FATAL, "could not create a semaphore: %m");
 		for (int i = 0; i < DEVICE_SLOTS; i++)

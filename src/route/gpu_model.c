@@ -91,6 +91,9 @@ gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
 		case ROUTE_DEVICE_FAILED:
 			*why = "the device failed";
 			break;
+		case ROUTE_DEVICE_IDLE:
+			*why = "the device was idle, and is not back yet";
+			break;
 		case ROUTE_DEVICE_READY:
 			if (facts->gpu.key_width == 0)
 				*why = facts->gpu.why_not ? facts->gpu.why_not : "these rows are not for a device";

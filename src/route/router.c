@@ -253,6 +253,8 @@ device_words(RouteDevice device)
 			return "device memory full";
 		case ROUTE_DEVICE_FAILED:
 			return "device failed";
+		case ROUTE_DEVICE_IDLE:
+			return "device idle";
 		case ROUTE_DEVICE_READY:
 			return "device ready";
 	}

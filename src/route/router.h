@@ -47,6 +47,7 @@ typedef enum RouteDevice
 	ROUTE_DEVICE_BUSY,			/* its queue is full */
 	ROUTE_DEVICE_FULL,			/* the job does not fit the memory budget */
 	ROUTE_DEVICE_FAILED,		/* it was tried for this sort and failed */
+	ROUTE_DEVICE_IDLE,			/* it was given back; it can be had again */
 	ROUTE_DEVICE_READY
 } RouteDevice;
 

@@ -108,12 +108,31 @@ device_keys_ordered(const Stage *stage, const KeyLayout *layout)
 	return ordered;
 }
 
+/* Would a device that is ready get the keys? */
+static bool
+keys_gain(const Sorter *sorter, const KeyLayout *layout, int key_width, RouteFacts *facts,
+		  RouteDecision *decision)
+{
+	bool		ordered;
+
+	fill_gpu_facts(sorter, layout, key_width, facts);
+	gpusort_route_decide(facts, decision);
+	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
+	{
+		sample_keys(&sorter->stage, layout, &ordered, &facts->gpu.skewed);
+		if (ordered)
+			return false;
+		gpusort_route_decide(facts, decision);
+	}
+	facts->gpu.why_not = decision->forced_why_not;
+	return algorithm_on_gpu(decision->algorithm);
+}
+
 bool
 device_route_keys(const Sorter *sorter, const KeyLayout *layout, int key_width,
 				  uint64 key_range, size_t n, RouteFacts *facts, RouteDecision *decision)
 {
 	const Stage *stage = &sorter->stage;
-	bool		ordered;
 	int			rid_bits = 0;
 
 	if (!sorter->spec.keys_only && stage->rids[stage->n - 1] != 0)
@@ -122,23 +141,23 @@ device_route_keys(const Sorter *sorter, const KeyLayout *layout, int key_width,
 	facts->n = n;
 	facts->key_range = key_range;
 	facts->device = sorter->report.device_failed ? ROUTE_DEVICE_FAILED : device_state();
-	if (facts->device != ROUTE_DEVICE_READY)
+	if (facts->device != ROUTE_DEVICE_READY && facts->device != ROUTE_DEVICE_IDLE)
 		return false;
 	gpusort_model_refresh(n);
 	gpusort_route_decide(facts, decision);
 	if (facts->forced == NULL && decision->predicted_us <= gpu_model_builtin.job_us)
 		return false;
-	fill_gpu_facts(sorter, layout, key_width, facts);
-	gpusort_route_decide(facts, decision);
-	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
+	if (facts->device == ROUTE_DEVICE_IDLE)
 	{
-		sample_keys(stage, layout, &ordered, &facts->gpu.skewed);
-		if (ordered)
+		/* is it worth to have it back, and to wait for that? */
+		facts->device = ROUTE_DEVICE_READY;
+		facts->device = !keys_gain(sorter, layout, key_width, facts, decision) ? ROUTE_DEVICE_IDLE :
+			device_bring_back(facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US :
+							  decision->cpu_us - decision->predicted_us);
+		if (facts->device != ROUTE_DEVICE_READY)
 			return false;
-		gpusort_route_decide(facts, decision);
 	}
-	facts->gpu.why_not = decision->forced_why_not;
-	return algorithm_on_gpu(decision->algorithm);
+	return keys_gain(sorter, layout, key_width, facts, decision);
 }
 
 /* The GPU's best algorithm, whatever the CPU's time. */

@@ -49,7 +49,8 @@ array_device_facts(const ArrayValues *values, const Algorithm *asked, RouteFacts
 	bool		keys_only = asked != NULL && asked->keys_only;
 	const char *why;
 
-	facts->device = device_state();
+	facts->device = asked != NULL && algorithm_on_gpu(asked) ?
+		device_bring_back(DEVICE_FORCED_PATIENCE_US) : device_state();
 	if (facts->device != ROUTE_DEVICE_READY)
 		return;
 	if (keys_only && floats)

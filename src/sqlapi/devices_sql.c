@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "device/protocol.h"
+#include "device/admission.h"
 #include "device/staging.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -15,7 +15,7 @@
 
 PG_FUNCTION_INFO_V1(gpusort_devices);
 
-#define DEVICES_COLS	13
+#define DEVICES_COLS	14
 
 typedef struct DeviceUse
 {
@@ -57,6 +57,12 @@ service_state(DeviceServiceState state)
 			return "starting";
 		case DEVICE_SERVICE_READY:
 			return "ready";
+		case DEVICE_SERVICE_LEAVING:
+			return "leaving";
+		case DEVICE_SERVICE_IDLE:
+			return "idle";
+		case DEVICE_SERVICE_OFF:
+			return "off";
 		case DEVICE_SERVICE_NONE:
 			return "none";
 	}
@@ -76,6 +82,20 @@ no_service_state(void)
 	return "none: gpusort is not in shared_preload_libraries";
 }
 
+/* When is a device looked for again? */
+static const char *
+retry_words(void)
+{
+	uint64		now = device_now_us();
+
+	if (device_shared->retry_us == 0)
+		return "";
+	if (device_shared->retry_us <= now)
+		return "; tried again when a sort asks";
+	return psprintf("; tried again when a sort asks in " INT64_FORMAT " s or later",
+					(int64) ((device_shared->retry_us - now + 999999) / 1000000));
+}
+
 const char *
 gpusort_device_words(void)
 {
@@ -86,8 +106,9 @@ gpusort_device_words(void)
 	state = (DeviceServiceState) pg_atomic_read_u32(&device_shared->state);
 	if (state == DEVICE_SERVICE_READY || device_shared->why_not[0] == '\0')
 		return service_state(state);
-	return psprintf("%s: %.*s", service_state(state),
-					(int) sizeof(device_shared->why_not) - 1, device_shared->why_not);
+	return psprintf("%s: %.*s%s", service_state(state),
+					(int) sizeof(device_shared->why_not) - 1, device_shared->why_not,
+					state == DEVICE_SERVICE_NONE ? retry_words() : "");
 }
 
 Datum
@@ -121,12 +142,12 @@ gpusort_devices(PG_FUNCTION_ARGS)
 	values[12] = Int32GetDatum(use.waiting);
 	nulls[2] = nulls[7] = nulls[8] = nulls[9] = nulls[11] = nulls[12] = false;
 	nulls[10] = pg_atomic_read_u32(&device_shared->process_pid) == 0;
-	if (state != DEVICE_SERVICE_READY)
+	if (state != DEVICE_SERVICE_READY && state != DEVICE_SERVICE_LEAVING)
 	{
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 		return (Datum) 0;
 	}
-	nulls[0] = nulls[1] = nulls[3] = nulls[4] = nulls[5] = nulls[6] = false;
+	nulls[0] = nulls[1] = nulls[3] = nulls[4] = nulls[5] = nulls[6] = nulls[13] = false;
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
 		const DeviceEntry *entry = &device_shared->devices[d];
@@ -137,6 +158,7 @@ gpusort_devices(PG_FUNCTION_ARGS)
 		values[4] = Int64GetDatum((int64) entry->budget);
 		values[5] = Int64GetDatum((int64) use.device_bytes[d]);
 		values[6] = Int32GetDatum(use.device_jobs[d]);
+		values[13] = Int64GetDatum((int64) entry->kept);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

@@ -126,6 +126,9 @@ static void
 set_gpu(RouteFacts *facts, int key_bits)
 {
 	facts->device = device_state();
+	/* one that was given back can be had again */
+	if (facts->device == ROUTE_DEVICE_IDLE && device_shared->nalgorithms > 0)
+		facts->device = ROUTE_DEVICE_READY;
 	if (facts->device != ROUTE_DEVICE_READY)
 		return;
 	facts->gpu.key_width = key_bits <= 32 ? 32 : key_bits <= 64 ? 64 : 128;

@@ -155,7 +155,7 @@ sub gate_make
 	my ($node) = @_;
 
 	$node->safe_psql('postgres', <<'SQL');
-CREATE FUNCTION gate(n bigint, at bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION gate(n bigint, at bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
 	IF n = at THEN
 		PERFORM pg_advisory_xact_lock_shared(1);
