@@ -8,6 +8,7 @@
 #	set		settings beside work_mem, which is --memory's where there is none here
 #	sql		the statement; child: the same without its sort, where there is one such statement
 #	loops	a short statement, run many times in the server
+#	before	a statement that makes what sql needs
 use strict;
 use warnings;
 
@@ -93,5 +94,22 @@ my @queries = (
 
 	query('short', 'prepared BY k over 100 rows', 'small', 'SELECT * FROM small ORDER BY k', undef, loops => 1, set => "work_mem = '4MB'"),
 	query('short', 'prepared BY k over 10 rows', 'small', 'SELECT * FROM small WHERE id <= 10 ORDER BY k', undef, loops => 1, set => "work_mem = '4MB'"));
+
+# a few rows, however many are expected
+for my $expected (10, 100_000, 10_000_000, 1_000_000_000)
+{
+	my $few = "few_of_$expected";
+
+	for my $n (3, 10, 100)
+	{
+		for my $null ('i', 'NULLIF(i, 2)')
+		{
+			push @queries, query('short', "prepared, $n rows, $expected expected" . ($null eq 'i' ? '' : ', a NULL'), 'small',
+				"SELECT * FROM $few($n) f (i) ORDER BY " . $null, undef, loops => 1,
+				before => "CREATE OR REPLACE FUNCTION $few(n int) RETURNS SETOF int LANGUAGE sql VOLATILE ROWS $expected AS "
+				  . "'SELECT i FROM generate_series(1, n) i'");
+		}
+	}
+}
 
 return { tables => \%tables, sizes => \%sizes, queries => \@queries };

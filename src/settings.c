@@ -19,6 +19,7 @@ bool		gpusort_enable = true;
 int			gpusort_min_rows = 32;
 int			gpusort_threads = 1;
 bool		gpusort_verify = false;
+int			gpusort_run_rows = 0;
 char	   *gpusort_device = NULL;
 uint64		gpusort_device_mask = 0;
 int			gpusort_device_memory = 0;
@@ -204,6 +205,11 @@ gpusort_settings_init(void)
 							   &gpusort_device_library, DEVICE_LIBRARY_DEFAULT,
 							   server_start, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE,
 							   NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.run_rows",
+							"Sets how many rows are sorted at once, the others in runs, for tests.",
+							"0 is as many as can be counted.",
+							&gpusort_run_rows, 0, 0, INT_MAX,
+							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomEnumVariable("gpusort.device_fault",
 							 "Orders a fault of the GPU service, for tests.",
 							 NULL,

@@ -40,6 +40,7 @@ extern bool gpusort_enable;
 extern int	gpusort_min_rows;
 extern int	gpusort_threads;
 extern bool gpusort_verify;
+extern int	gpusort_run_rows;
 
 /* the device and its service */
 extern char *gpusort_device;

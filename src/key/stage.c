@@ -2,8 +2,10 @@
  * stage.c
  *	  Sort keys as they come in: memory of the staged columns.
  *
- * Memory policy: arrays double, from a few rows; the flags of NULLs exist only
- * in columns that have met one.
+ * Memory policy: arrays grow from a few rows with what came.  An estimate of what
+ * will come only makes the steps longer, for it may be wrong by any factor.  The
+ * flags of NULLs exist only in columns that have met one; those of rows not
+ * staged yet are clear, and only those of rows that were are ever cleared.
  */
 #include "postgres.h"
 
@@ -59,34 +61,42 @@ stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, int nkeys,
 void
 stage_reserve(Stage *stage, size_t n)
 {
-	size_t		capacity = Max(STAGE_FIRST_ROWS, stage->capacity);
-
 	if (n <= stage->capacity)
 		return;
-	while (capacity < n)
-		capacity *= 2;
 
+	stage->bytes = n * stage->row_bytes;
 	for (int c = 0; c < stage->ncols; c++)
 	{
 		StageColumn *col = &stage->cols[c];
 		Size		width = col->wide ? sizeof(uint64) : sizeof(uint32);
 
-		bulk_reserve(stage->owner, &col->images_buf, capacity * width, stage->n * width);
+		bulk_reserve(stage->owner, &col->images_buf, n * width, stage->n * width);
 		col->images = col->images_buf.ptr;
 		if (col->nulls != NULL)
 		{
-			bulk_reserve(stage->owner, &col->nulls_buf, capacity, stage->n);
+			bulk_reserve(stage->owner, &col->nulls_buf, n, stage->n);
 			col->nulls = col->nulls_buf.ptr;
-			memset(col->nulls + stage->n, 0, capacity - stage->n);
+			memset(col->nulls + stage->n, 0, n - stage->n);
+			stage->bytes += n;
 		}
 	}
 	if (stage->has_rids)
 	{
-		bulk_reserve(stage->owner, &stage->rids_buf, capacity * sizeof(uint32),
+		bulk_reserve(stage->owner, &stage->rids_buf, n * sizeof(uint32),
 					 stage->n * sizeof(uint32));
 		stage->rids = stage->rids_buf.ptr;
 	}
-	stage->capacity = capacity;
+	stage->capacity = n;
+}
+
+void
+stage_grow(Stage *stage, size_t n, size_t expected, size_t most)
+{
+	size_t		grown = Max(2 * stage->capacity, STAGE_FIRST_ROWS);
+
+	if (expected > grown)
+		grown = Min(expected, Max(8 * stage->capacity, STAGE_FIRST_ROWS));
+	stage_reserve(stage, Max(n, Min(grown, most)));
 }
 
 void
@@ -97,6 +107,7 @@ stage_null(Stage *stage, StageColumn *col, size_t i)
 		bulk_reserve(stage->owner, &col->nulls_buf, stage->capacity, 0);
 		col->nulls = col->nulls_buf.ptr;
 		memset(col->nulls, 0, stage->capacity);
+		stage->bytes += stage->capacity;
 	}
 	col->nulls[i] = 1;
 	col->range.has_null = true;
@@ -110,15 +121,57 @@ stage_null(Stage *stage, StageColumn *col, size_t i)
 void
 stage_reset(Stage *stage)
 {
+	stage_forget(stage, stage->n);
 	stage->n = 0;
+	for (int c = 0; c < stage->ncols; c++)
+		key_range_init(&stage->cols[c].range);
+}
+
+void
+stage_keep_begin(Stage *stage)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		KeyRange   *range = &stage->cols[c].range;
+		bool		inexact = range->inexact;
+
+		/* whose images are is not known any more */
+		key_range_init(range);
+		range->inexact = inexact;
+	}
+}
+
+void
+stage_keep(Stage *stage, size_t i, size_t to, uint32 rid)
+{
 	for (int c = 0; c < stage->ncols; c++)
 	{
 		StageColumn *col = &stage->cols[c];
+		bool		null = col->nulls != NULL && col->nulls[i];
 
-		key_range_init(&col->range);
 		if (col->nulls != NULL)
-			memset(col->nulls, 0, stage->capacity);
+			col->nulls[to] = null;
+		if (col->wide)
+			((uint64 *) col->images)[to] = ((uint64 *) col->images)[i];
+		else
+			((uint32 *) col->images)[to] = ((uint32 *) col->images)[i];
+		if (null)
+			col->range.has_null = true;
+		else
+			key_range_add(&col->range, stage_image_at(col, to));
 	}
+	stage->rids[to] = rid;
+}
+
+void
+stage_keep_end(Stage *stage, size_t n)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		if (stage->cols[c].nulls != NULL)
+			memset(stage->cols[c].nulls + n, 0, stage->n - n);
+	}
+	stage->n = n;
 }
 
 void
@@ -146,5 +199,6 @@ stage_free(Stage *stage)
 	bulk_free(stage->owner, &stage->rids_buf);
 	stage->rids = NULL;
 	stage->capacity = 0;
+	stage->bytes = 0;
 	stage->n = 0;
 }

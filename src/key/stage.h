@@ -59,6 +59,7 @@ typedef struct Stage
 	int			row_bytes;		/* staged bytes per row */
 	size_t		n;
 	size_t		capacity;
+	Size		bytes;			/* of all arrays, at their capacity */
 	bool		has_rids;
 	uint32	   *rids;			/* NULL unless has_rids */
 	BulkBuf		rids_buf;
@@ -72,6 +73,21 @@ extern void stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, in
 
 /* Room for at least n rows in all. */
 extern void stage_reserve(Stage *stage, size_t n);
+
+/*
+ * The same, and for some of those that will follow: as many as came so far, or up
+ * to eight times as many if that many are expected, but most at the most.
+ */
+extern void stage_grow(Stage *stage, size_t n, size_t expected, size_t most);
+
+/* Some rows stay, in their order: forgets the ranges, */
+extern void stage_keep_begin(Stage *stage);
+
+/* then row i becomes row to <= i, */
+extern void stage_keep(Stage *stage, size_t i, size_t to, uint32 rid);
+
+/* and in the end n are left. */
+extern void stage_keep_end(Stage *stage, size_t n);
 
 /* Forgets the rows and the ranges, keeps the memory. */
 extern void stage_reset(Stage *stage);
@@ -110,6 +126,13 @@ key_range_union(KeyRange *range, const KeyRange *other)
 	range->max = Max(range->max, other->max);
 	range->has_null |= other->has_null;
 	range->inexact |= other->inexact;
+}
+
+/* Row i's staged image; of no meaning for a NULL. */
+static inline uint64
+stage_image_at(const StageColumn *col, size_t i)
+{
+	return col->wide ? ((const uint64 *) col->images)[i] : ((const uint32 *) col->images)[i];
 }
 
 /*

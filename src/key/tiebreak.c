@@ -70,16 +70,13 @@ tiebreak_prepare(TieBreak *tb)
 }
 
 int
-tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b)
+tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *sa, MinimalTuple b)
 {
-	TupleTableSlot *sa;
 	TupleTableSlot *sb;
 
 	if (tb->ssup == NULL)
 		tiebreak_prepare(tb);
-	sa = tb->slot_a;
 	sb = tb->slot_b;
-	row_to_slot(sa, a);
 	row_to_slot(sb, b);
 	slot_getsomeattrs(sa, tb->last_att);
 	slot_getsomeattrs(sb, tb->last_att);
@@ -94,6 +91,15 @@ tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b)
 			return cmp;
 	}
 	return 0;
+}
+
+int
+tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b)
+{
+	if (tb->ssup == NULL)
+		tiebreak_prepare(tb);
+	row_to_slot(tb->slot_a, a);
+	return tiebreak_compare_slot(tb, tb->slot_a, b);
 }
 
 static inline int

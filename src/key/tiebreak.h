@@ -9,6 +9,7 @@
 
 #include "access/htup_details.h"
 #include "access/tupdesc.h"
+#include "executor/tuptable.h"
 #include "key/keytype.h"
 #include "store/arena.h"
 
@@ -20,6 +21,9 @@ extern TieBreak *tiebreak_create(MemoryContext cxt, TupleDesc desc,
 
 /* < 0, 0, > 0 as a sorts before, with or after b. */
 extern int	tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b);
+
+/* The same of the row in a slot and a stored one. */
+extern int	tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b);
 
 /* Orders n rids of rows of the arena whose keys are equal; stable. */
 extern void tiebreak_sort(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n);

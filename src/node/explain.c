@@ -198,7 +198,11 @@ gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	explain_method(&node->sorter->report, es);
 	explain_route(&node->sorter->report, node->keys_only, es);
 	if (es->verbose)
+	{
 		ExplainPropertyUInteger("Sort Rows by Page", NULL, node->sorter->report.page_rows, es);
+		ExplainPropertyUInteger("Sort Peak Memory", "kB",
+								(node->sorter->report.memory_peak + 1023) / 1024, es);
+	}
 	if (es->timing && css->ss.ps.instrument != NULL)
 	{
 		explain_phases(node, es);

@@ -98,7 +98,7 @@ report_sort(Sorter *sorter)
 	report->key_bits = dk->facts.gpu.key_bits;
 	report->bytes_up += dk->job->bytes_up;
 	report->device_sort_us += dk->job->cost.sort_us;
-	sorter_note_memory(sorter, sorter->recs.size + dk->pending.size);
+	sorter_note_memory(sorter, dk->pending.size);
 }
 
 /* Room for the result, or for a chunk of it. */

@@ -188,7 +188,7 @@ fit_memory(const Sorter *sorter)
 	Size		bytes = (Size) dev->units << 3;
 
 	return sorter->nruns == 0 && !gpusort_verify &&
-		bytes + dev->rows * sorter->key_cost <= sorter->limit &&
+		bytes + dev->rows * sorter->key_cost <= sorter->limit && dev->rows <= sorter->max_rows &&
 		arena_has_rids(&sorter->arena, bytes);
 }
 

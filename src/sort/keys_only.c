@@ -57,12 +57,12 @@ keys_only_put(Sorter *sorter, TupleTableSlot *slot)
 {
 	Stage	   *stage = &sorter->stage;
 
-	if (unlikely(stage->n == stage->capacity))
-		stage_reserve(stage, stage->n + 1);
+	if (unlikely(stage->n == stage->capacity) && !sorter_stage_room(sorter, 1))
+		sorter_write_run(sorter);
 	stage_row(stage, slot->tts_values, slot->tts_isnull, 0);
 	if (unlikely(stage->n >= sorter->send_at))
 		device_keys_stream(sorter);
-	if (unlikely(stage->n * sorter->key_cost > sorter->limit))
+	if (unlikely(sorter_taken(sorter) > sorter->limit))
 		sorter_write_run(sorter);
 }
 
@@ -91,7 +91,7 @@ keys_only_sort(Sorter *sorter)
 		pack_words(stage, layout, layout->total_bits, 0, sorter->recs.ptr, &order);
 	else
 		pack_wide(stage, layout, format, sorter->recs.ptr, &order);
-	sorter->keys = sorter_run_kernel(sorter, format, 0, layout->total_bits,
+	sorter->keys = sorter_run_kernel(sorter, stage->n, format, 0, layout->total_bits,
 									 key_layout_range(stage, layout), &order, true);
 	sorter->keys_format = format;
 	sorter->n = stage->n;

@@ -2,16 +2,18 @@
  * sorter.c
  *	  One sort: rows in, rows out in order.
  *
- * Memory policy: rows, staged keys and the arrays that sorting them will need
- * are counted row by row against work_mem, before they are allocated; when the
- * next row would not fit, what is there is sorted and written as a run.  One row
- * is always taken, however large.  Small sorts keep their few kilobytes for the
+ * Memory policy: rows, the stage's arrays and those that sorting will need are
+ * counted row by row against work_mem; when it is full, what is there is sorted
+ * and written as a run.  The stage's arrays grow with what came, not by the
+ * planner's estimate.  One row is always taken, however large.  Regions are
+ * rounded up to 2 MB, the rows' to 16 MB; their untouched rest is not counted.  Small sorts keep their few kilobytes for the
  * next execution of the node, large ones give their regions back (bulk.c).
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
 #include "node/device_pause.h"
+#include "settings.h"
 #include "sort/device_sort.h"
 #include "sort/keys_only.h"
 #include "sort/limit.h"
@@ -21,18 +23,34 @@
 /* Staged rows up to which memory is kept for the node's next execution. */
 #define SORTER_SMALL_ROWS	4096
 
+/* Memory of which less than one part in so many is left is full. */
+#define MEMORY_PARTS		64
+
 /*
- * Bytes per row that staging a key and sorting it take at the most: staged
- * images and rid beside the records, or the records beside as much scratch.
+ * Bytes per row that sorting takes beside the stage: records, and as much scratch,
+ * of which one algorithm wants a bit more.  Whole keys of more than a word are
+ * tried only after words were, and without the stage, unless somebody needs it
+ * once more (sorter_sort_staged).
  */
 static Size
-sorter_key_cost(const Stage *stage)
+sorter_sort_cost(const Stage *stage, bool bounded)
 {
 	int			natural = (stage->row_bytes - (stage->has_rids ? (int) sizeof(uint32) : 0)) * 8;
-	Size		rec = natural <= 32 ? sizeof(uint64) :
-		natural <= 64 ? sizeof(SortRec64) : sizeof(SortRec128);
+	Size		words = 2 * sizeof(uint64) + 3;
+	Size		rec = natural <= 64 ? sizeof(SortRec64) : sizeof(SortRec128);
 
-	return Max(stage->row_bytes + rec, 2 * rec);
+	if (!stage->has_rids)
+		return natural <= 64 ? words : 2 * rec;
+	if (natural <= 32)
+		return words;
+	return Max(words, bounded ? 2 * rec : Max(rec, 2 * rec - Min(2 * rec, (Size) stage->row_bytes)));
+}
+
+/* How many rows may be staged at once: what kernels and the GPU can count. */
+static size_t
+sorter_max_rows(void)
+{
+	return gpusort_run_rows > 0 ? (size_t) gpusort_run_rows : PG_UINT32_MAX - 1;
 }
 
 Sorter *
@@ -47,20 +65,39 @@ sorter_create(const SortSpec *spec)
 	sorter->spec = *spec;
 	sorter->bulk = bulk_owner_create(cxt);
 	arena_init(&sorter->arena, sorter->bulk, cxt);
-	arena_init(&sorter->spare, sorter->bulk, cxt);
 	stage_init(&sorter->stage, sorter->bulk, spec->keys, spec->nkeys, !spec->keys_only);
 	sorter->tiebreak = tiebreak_create(cxt, spec->desc, spec->keys, spec->nkeys);
-	sorter->key_cost = sorter_key_cost(&sorter->stage);
 	sorter->writer = row_writer_create(spec->desc);
 	MemoryContextSwitchTo(old);
 	return sorter;
+}
+
+/* Gives up all memory of rows and keys. */
+static void
+sorter_free_all(Sorter *sorter)
+{
+	arena_free(&sorter->arena);
+	stage_free(&sorter->stage);
+	bulk_free(sorter->bulk, &sorter->recs);
+	bulk_free(sorter->bulk, &sorter->scratch);
+	bulk_free(sorter->bulk, &sorter->threshold_row);
 }
 
 void
 sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 {
 	sorter->state = SORTER_INGEST;
+	bulk_trim();
+	/* what was kept for this execution had more work_mem */
+	if ((Size) work_mem * 1024 < sorter->limit)
+		sorter_free_all(sorter);
 	sorter->limit = (Size) work_mem * 1024;
+	sorter->sort_cost = sorter_sort_cost(&sorter->stage, bound > 0);
+	sorter->key_cost = sorter->stage.row_bytes + sorter->sort_cost;
+	sorter->max_rows = sorter_max_rows();
+	/* rather a bit more room than another step for the last few rows */
+	sorter->expected = bound > 0 || rows_expected <= SORTER_SMALL_ROWS ? 0 :
+		(size_t) (Min(rows_expected, PG_UINT32_MAX) * (1 + 1.0 / 16));
 	sorter->lost = false;
 	sorter->rows_expected = rows_expected;
 	sorter->device_rows_allowed = bound == 0 && !sorter->spec.random_access &&
@@ -78,14 +115,68 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	for (int c = 0; c < sorter->stage.ncols; c++)
 		key_range_init(&sorter->ranges[c]);
 	stage_reset(&sorter->stage);
+}
 
-	/* spare large sorts the doubling, as far as the estimate can be trusted */
-	if (bound == 0 && rows_expected > SORTER_SMALL_ROWS)
+bool
+sorter_stage_room(Sorter *sorter, size_t rows)
+{
+	Stage	   *stage = &sorter->stage;
+	size_t		n = stage->n;
+	Size		taken = sorter_taken(sorter);
+	Size		row = sorter->key_cost + (n > 0 ? arena_used(&sorter->arena) / n : 0);
+	size_t		most = n + (sorter->limit - Min(taken, sorter->limit)) / row;
+
+	most = Min(most, sorter->max_rows);
+	/* smaller steps would cost more than they gain */
+	if (n + rows > sorter->max_rows || (n > 0 && most < n + rows + n / MEMORY_PARTS))
+		return false;
+	stage_grow(stage, n + rows, sorter->expected, most);
+	return true;
+}
+
+/*
+ * Makes room: a bounded sort throws away rows that cannot be wanted any more;
+ * otherwise, or if that was too little, the rows become a run.
+ */
+static void
+sorter_relieve(Sorter *sorter)
+{
+	if (sorter->bound > 0 && sorter->stage.n > sorter->bound)
 	{
-		double		fits = sorter->limit / (double) (sorter->key_cost + MAXALIGN(SizeofMinimalTupleHeader));
+		Stage	   *stage = &sorter->stage;
 
-		stage_reserve(&sorter->stage, (size_t) Min(rows_expected, fits));
+		limit_cut(sorter);
+		/* too little, and every few rows would cost a sort of all */
+		if (sorter_taken(sorter) <= sorter->limit - sorter->limit / MEMORY_PARTS &&
+			stage->capacity - stage->n > stage->n / MEMORY_PARTS)
+			return;
 	}
+	sorter_write_run(sorter);
+	/* rows of the front that do not fit the memory: all are as good as wanted */
+	if (!sorter->have_threshold)
+		sorter->bound = 0;
+}
+
+/* Memory is full: the rows go to the device (true), or are fewer now. */
+static bool
+sorter_full(Sorter *sorter)
+{
+	if (sorter->put_limit < sorter->limit || sorter->device_rows_allowed)
+	{
+		/* put_limit is limit if it will not be */
+		if (device_rows_begin(sorter))
+			return true;
+	}
+	sorter_relieve(sorter);
+	return false;
+}
+
+/* The row that could not be put, once more. */
+static void
+sorter_put_again(Sorter *sorter, TupleTableSlot *slot)
+{
+	sorter->report.rows--;
+	sorter_put(sorter, slot);
 }
 
 void
@@ -106,30 +197,31 @@ sorter_put(Sorter *sorter, TupleTableSlot *slot)
 	if (sorter->device_rows != NULL && device_rows_put(sorter, slot))
 		return;
 
+	if (unlikely(stage->n == stage->capacity) && !sorter_stage_room(sorter, 1))
+	{
+		(void) sorter_full(sorter);
+		sorter_put_again(sorter, slot);
+		return;
+	}
 	if (unlikely(!row_store(sorter->writer, &sorter->arena, slot, &rid)))
 	{
 		/* as many rows as rids can name */
-		sorter_write_run(sorter);
-		if (!row_store(sorter->writer, &sorter->arena, slot, &rid))
+		if (stage->n == 0)
 			elog(ERROR, "a row does not fit an empty sort arena");
+		sorter_relieve(sorter);
+		sorter_put_again(sorter, slot);
+		return;
 	}
-	if (unlikely(stage->n == stage->capacity))
-		stage_reserve(stage, stage->n + 1);
 	stage_row(stage, slot->tts_values, slot->tts_isnull, rid);
 	if (unlikely(stage->n >= sorter->send_at))
 		device_keys_stream(sorter);
 
-	if (unlikely(arena_used(&sorter->arena) + stage->n * sorter->key_cost > sorter->put_limit))
+	if (unlikely(sorter_taken(sorter) > sorter->put_limit))
 	{
-		if (sorter->put_limit < sorter->limit || sorter->device_rows_allowed)
-		{
-			/* put_limit is limit if it will not be */
-			if (device_rows_begin(sorter) ||
-				arena_used(&sorter->arena) + stage->n * sorter->key_cost <= sorter->limit)
-				return;
-		}
-		sorter->bound = 0;		/* too many wanted to keep them in memory */
-		sorter_write_run(sorter);
+		if (sorter->put_limit < sorter->limit && sorter_taken(sorter) <= sorter->limit)
+			(void) device_rows_begin(sorter);
+		else
+			(void) sorter_full(sorter);
 	}
 	else if (unlikely(sorter->bound > 0 && stage->n >= limit_trigger(sorter->bound)))
 		limit_cut(sorter);
@@ -138,8 +230,8 @@ sorter_put(Sorter *sorter, TupleTableSlot *slot)
 void
 sorter_note_memory(Sorter *sorter, Size more)
 {
-	Size		used = arena_used(&sorter->arena) + arena_used(&sorter->spare) +
-		sorter->stage.n * sorter->stage.row_bytes + more;
+	Size		used = arena_used(&sorter->arena) + sorter->stage.bytes + sorter->recs.asked +
+		sorter->scratch.asked + sorter->threshold_row.asked + more;
 
 	sorter->report.memory_peak = Max(sorter->report.memory_peak, used);
 }
@@ -177,11 +269,7 @@ sorter_perform(Sorter *sorter)
 	{
 		if (sorter->stage.n > 0)
 			sorter_write_run(sorter);
-		arena_free(&sorter->arena);
-		arena_free(&sorter->spare);
-		stage_free(&sorter->stage);
-		bulk_free(sorter->bulk, &sorter->recs);
-		bulk_free(sorter->bulk, &sorter->scratch);
+		sorter_free_all(sorter);
 		sorter_merge_runs(sorter);
 	}
 	sorter_clock(sorter, &end);
@@ -348,12 +436,13 @@ sorter_end(Sorter *sorter)
 		sorter->nruns = sorter->runs_capacity = 0;
 	}
 	sorter_clear_arena(&sorter->arena);
-	sorter_clear_arena(&sorter->spare);
 	sorter_free_stage(sorter);
 	if (sorter->recs.mapped)
 		bulk_free(sorter->bulk, &sorter->recs);
 	if (sorter->scratch.mapped)
 		bulk_free(sorter->bulk, &sorter->scratch);
+	if (sorter->threshold_row.mapped)
+		bulk_free(sorter->bulk, &sorter->threshold_row);
 	sorter->rids = NULL;
 	sorter->keys = NULL;
 	sorter->n = 0;

@@ -119,12 +119,15 @@ typedef struct Sorter
 	Size		limit;			/* bytes that rows and keys may take */
 	Size		put_limit;		/* ... until something else is tried */
 	Size		key_cost;		/* bytes per row to stage and sort its key */
+	Size		sort_cost;		/* of them, beside what is staged */
+	size_t		max_rows;		/* to stage and sort at once */
+	size_t		expected;		/* to come; 0: a few */
 	size_t		bound;			/* rows wanted; 0: all */
-	bool		have_threshold; /* of a bounded sort: see sorter_reject() */
+	bool		have_threshold; /* of a bounded sort: see limit.c */
 	uint64		threshold[STAGE_MAX_COLUMNS];
 	bool		threshold_null[STAGE_MAX_COLUMNS];
 	bool		threshold_inexact[STAGE_MAX_COLUMNS];	/* it may be */
-	Arena		spare;			/* the other arena of a bounded sort */
+	BulkBuf		threshold_row;	/* if images do not tell all */
 
 	/* a result of keys only; of them, [batch_start, batch_start + batch_n) decoded */
 	KeysBatch  *keys_batch;
@@ -185,11 +188,25 @@ extern void sorter_end(Sorter *sorter);
 /* Gives up the staged keys of a large sort. */
 extern void sorter_free_stage(Sorter *sorter);
 
+/*
+ * Room in the stage for some more rows; false if the rows that are there have to
+ * be sorted before.
+ */
+extern bool sorter_stage_room(Sorter *sorter, size_t rows);
+
+/* The memory that is taken, and that sorting what is there will take. */
+static inline Size
+sorter_taken(const Sorter *sorter)
+{
+	return arena_used(&sorter->arena) + sorter->stage.bytes +
+		sorter->stage.n * sorter->sort_cost;
+}
+
 /* sorter_sort.c: the staged rows' rids, in order, into rids[0 .. n). */
 extern void sorter_sort_staged(Sorter *sorter);
 
 /* Lets a kernel sort the records in recs, and returns where they lie then. */
-extern void *sorter_run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit,
+extern void *sorter_run_kernel(Sorter *sorter, size_t n, SortRecFormat format, int begin_bit,
 							   int end_bit, uint64 key_range, const KeyOrder *order,
 							   bool exact);
 
@@ -206,6 +223,8 @@ extern void sorter_write_run(Sorter *sorter);
 extern MemoryContext sorter_begin_run(Sorter *sorter, RunWriter *writer);
 extern void sorter_finish_run(Sorter *sorter, RunWriter *writer, MemoryContext old);
 extern void sorter_merge_runs(Sorter *sorter);
+
+/* Notes the memory that there is now, and so much more elsewhere. */
 extern void sorter_note_memory(Sorter *sorter, Size more);
 
 /* The time if phases are timed, otherwise nothing. */

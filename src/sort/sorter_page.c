@@ -31,10 +31,11 @@ put_rows(Sorter *sorter, PageScan *scan)
 	Stage	   *stage = &sorter->stage;
 	Arena	   *arena = &sorter->arena;
 
-	if (arena_used(arena) + scan->bytes + (stage->n + scan->n) * sorter->key_cost >
+	if (sorter_taken(sorter) + scan->bytes + scan->n * sorter->sort_cost >
 		sorter->put_limit || !arena_has_rids(arena, scan->bytes))
 		return false;
-	stage_reserve(stage, stage->n + scan->n);
+	if (stage->n + scan->n > stage->capacity && !sorter_stage_room(sorter, scan->n))
+		return false;
 	page_scan_stage(scan, stage, stage->n);
 	for (int i = 0; i < scan->n; i++)
 	{
@@ -51,9 +52,10 @@ put_keys(Sorter *sorter, PageScan *scan)
 {
 	Stage	   *stage = &sorter->stage;
 
-	if ((stage->n + scan->n) * sorter->key_cost > sorter->limit)
+	if (sorter_taken(sorter) + scan->n * sorter->sort_cost > sorter->limit)
 		return false;
-	stage_reserve(stage, stage->n + scan->n);
+	if (stage->n + scan->n > stage->capacity && !sorter_stage_room(sorter, scan->n))
+		return false;
 	page_scan_stage(scan, stage, stage->n);
 	count_staged(sorter, scan->n);
 	return true;

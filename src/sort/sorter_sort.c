@@ -39,19 +39,26 @@ run_job(Sorter *sorter, const SortKernel *kernel, SortJob *job)
 
 	bulk_reserve(sorter->bulk, &sorter->scratch, scratch, 0);
 	job->scratch = sorter->scratch.ptr;
-	sorter_note_memory(sorter, job->n * sort_rec_size(job->format) + scratch);
+	sorter_note_memory(sorter, 0);
 	return kernel->run(job);
 }
 
+/* Is there memory for the scratch that an algorithm wants? */
+static bool
+scratch_fits(const Sorter *sorter, const SortKernel *kernel, const SortJob *job)
+{
+	return arena_used(&sorter->arena) + sorter->stage.bytes + sorter->recs.asked +
+		kernel->scratch_bytes(job) <= sorter->limit;
+}
+
 void *
-sorter_run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_bit,
+sorter_run_kernel(Sorter *sorter, size_t n, SortRecFormat format, int begin_bit, int end_bit,
 				  uint64 key_range, const KeyOrder *order, bool exact)
 {
 	RouteFacts *facts = &sorter->report.facts;
 	RouteDecision *decision = &sorter->report.decision;
 	RouteDevice device = facts->device; /* as device_keys_sort() found it */
 	const char *why_not = facts->gpu.why_not;
-	size_t		n = sorter->stage.n;
 	SortTeam   *team = sort_threads(n);
 	SortJob		job;
 	SortStatus	status;
@@ -75,6 +82,8 @@ sorter_run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_b
 	gpusort_model_refresh(n);
 	gpusort_route_sample(facts, sorter->recs.ptr);
 	gpusort_route_decide(facts, decision);
+	if (decision->algorithm == NULL)
+		elog(ERROR, "no algorithm sorts %zu rows at once", n);
 	sorter->report.sorted = true;
 	sorter->report.key_bits = end_bit - begin_bit;
 
@@ -84,6 +93,9 @@ sorter_run_kernel(Sorter *sorter, SortRecFormat format, int begin_bit, int end_b
 	job.interrupted = sort_threads_interrupted;
 	job.interrupted_arg = team;
 
+	/* some want more than what rows were counted with; that much is kept for one */
+	if (facts->forced == NULL && !scratch_fits(sorter, decision->algorithm->kernel, &job))
+		decision->algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
 	status = run_job(sorter, decision->algorithm->kernel, &job);
 	if (status == SORT_NOT_APPLICABLE)
 	{
@@ -205,9 +217,8 @@ queue_ties(Sorter *sorter, TieQueue *queue, uint32 *rids, size_t n)
 }
 
 static void
-extract_rids(Sorter *sorter, SortRecFormat format, void *result, int rid_bits, bool exact)
+extract_rids(Sorter *sorter, size_t n, SortRecFormat format, void *result, int rid_bits, bool exact)
 {
-	size_t		n = sorter->stage.n;
 	uint32	   *rids = result;
 	const uint64 rid_mask = (UINT64CONST(1) << rid_bits) - 1;
 	TieQueue	queue = {0};
@@ -286,6 +297,7 @@ sorter_sort_staged(Sorter *sorter)
 	key_layout(&layout, stage, ranges);
 	if (device_keys_sort(sorter, &layout, key_layout_range(stage, &layout)))
 		return;
+	arena_trim(&sorter->arena);
 	rid_bits = stage->rids[n - 1] == 0 ? 0 :
 		1 + pg_leftmost_one_pos32(stage->rids[n - 1]);
 	key_bits = Min(layout.total_bits, 64 - rid_bits);
@@ -298,22 +310,26 @@ sorter_sort_staged(Sorter *sorter)
 		!sample_has_ties(sorter->recs.ptr, n, rid_bits))
 	{
 		uint64		range = key_bits == layout.total_bits ? key_layout_range(stage, &layout) : 0;
-		uint64	   *words = sorter_run_kernel(sorter, SORT_REC_PACKED, rid_bits,
+		uint64	   *words = sorter_run_kernel(sorter, n, SORT_REC_PACKED, rid_bits,
 											  rid_bits + key_bits, range, &order, exact);
 
 		if (key_bits == layout.total_bits ||
 			count_ties(words, n, rid_bits) <= n / TIES_MAX_FRACTION)
 		{
-			extract_rids(sorter, SORT_REC_PACKED, words, rid_bits, exact);
+			extract_rids(sorter, n, SORT_REC_PACKED, words, rid_bits, exact);
 			return;
 		}
 	}
 
 	wide = layout.total_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
+	bulk_free(sorter->bulk, &sorter->scratch);
 	bulk_reserve(sorter->bulk, &sorter->recs, n * sort_rec_size(wide), 0);
 	pack_wide(stage, &layout, wide, sorter->recs.ptr, &order);
-	extract_rids(sorter, wide,
-				 sorter_run_kernel(sorter, wide, 0, Min(layout.total_bits, 128), 0,
+	sorter_note_memory(sorter, 0);
+	if (sorter->bound == 0 && !gpusort_verify)
+		sorter_free_stage(sorter);
+	extract_rids(sorter, n, wide,
+				 sorter_run_kernel(sorter, n, wide, 0, Min(layout.total_bits, 128), 0,
 								   &order, layout.exact),
 				 0, layout.exact);
 }

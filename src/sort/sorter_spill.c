@@ -16,6 +16,7 @@
 
 #include "miscadmin.h"
 #include "sort/keys_only.h"
+#include "sort/limit.h"
 #include "sort/sorter.h"
 #include "utils/memutils.h"
 
@@ -88,6 +89,11 @@ sorter_write_run(Sorter *sorter)
 
 	sorter_clock(sorter, &start);
 	sorter_sort_staged(sorter);
+	if (sorter->bound > 0 && sorter->n >= sorter->bound)
+	{
+		limit_set_threshold(sorter);
+		sorter->n = sorter->bound;
+	}
 	for (int c = 0; c < sorter->stage.ncols; c++)
 		key_range_union(&sorter->ranges[c], &sorter->stage.cols[c].range);
 
@@ -100,8 +106,12 @@ sorter_write_run(Sorter *sorter)
 
 	sorter->rids = NULL;
 	sorter->n = 0;
+	sorter->keys = NULL;
 	arena_reset(&sorter->arena);
 	stage_reset(&sorter->stage);
+	/* while rows come in there is nothing else */
+	bulk_free(sorter->bulk, &sorter->recs);
+	bulk_free(sorter->bulk, &sorter->scratch);
 	sorter_clock(sorter, &end);
 	INSTR_TIME_ACCUM_DIFF(sorter->report.sort_time, end, start);
 	/* it passed while rows were being taken in */
@@ -131,6 +141,7 @@ sorter_merge_begin(Sorter *sorter, SpillRun **runs, int n, const MergeOrder *ord
 {
 	bulk_reserve(sorter->bulk, &sorter->scratch,
 				 n * run_reader_buffer_size(sorter->file), 0);
+	sorter_note_memory(sorter, sorter->file->extent);
 	return merge_begin(sorter->file, runs, n, sorter->scratch.ptr, order);
 }
 

@@ -146,6 +146,51 @@ arena_reset(Arena *arena)
 }
 
 void
+arena_trim(Arena *arena)
+{
+	for (uint32 i = Max(arena->nchunks, 1); i < arena->nowned; i++)
+		bulk_free(arena->owner, &arena->chunks[i].buf);
+	arena->nowned = Min(arena->nowned, Max(arena->nchunks, 1));
+}
+
+/*
+ * Rows are moved down within their chunks.  A row longer than a chunk has memory
+ * of its own, at chunk numbers that others may then need: with one of those all
+ * rows go to another arena, and for that time there are both.
+ */
+void
+arena_compact_begin(Arena *arena, Arena *from)
+{
+	bool		huge = false;
+
+	for (uint32 i = 0; i < arena->nchunks; i++)
+		huge |= arena->chunks[i].buf.size > ARENA_CHUNK_SIZE;
+	*from = *arena;
+	if (huge)
+		arena_init(arena, from->owner, from->cxt);
+	else
+	{
+		/* the first chunk may still be exchanged for a larger one */
+		from->base = MemoryContextAlloc(arena->cxt, Max(arena->nchunks, 1) * sizeof(char *));
+		memcpy(from->base, arena->base, arena->nchunks * sizeof(char *));
+		from->chunks = NULL;
+		arena_reset(arena);
+	}
+}
+
+void
+arena_compact_end(Arena *arena, Arena *from)
+{
+	if (from->chunks != NULL)
+	{
+		arena_free(from);
+		pfree(from->chunks);
+	}
+	pfree(from->base);
+	from->base = NULL;
+}
+
+void
 arena_free(Arena *arena)
 {
 	for (uint32 i = 0; i < arena->nowned; i++)

@@ -52,6 +52,17 @@ extern void arena_reset(Arena *arena);
 /* Makes room for a row of size bytes; false if 32 bits of rid cannot name it. */
 extern bool arena_make_room(Arena *arena, Size size);
 
+/* Gives back chunks that have no rows. */
+extern void arena_trim(Arena *arena);
+
+/*
+ * Some rows stay: forgets all rows, but *from remembers where they are.  Those to
+ * stay are then allocated again in the order of their rids and moved (they never
+ * go where a later one still is), and arena_compact_end() forgets the others.
+ */
+extern void arena_compact_begin(Arena *arena, Arena *from);
+extern void arena_compact_end(Arena *arena, Arena *from);
+
 /* Gives back everything. */
 extern void arena_free(Arena *arena);
 

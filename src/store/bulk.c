@@ -9,7 +9,8 @@
  * kept in the process for the next sort.
  *
  * Memory policy: a process keeps at most the smaller of work_mem and
- * BULK_KEEP_MAX.  What is kept is marked MADV_FREE: the kernel takes the pages
+ * BULK_KEEP_MAX, of which a sort that needs new memory gives up what would make
+ * it more together with the memory in use.  What is kept is marked MADV_FREE: the kernel takes the pages
  * when it is short of memory, without swapping, and otherwise the next sort
  * finds them already mapped.  Requests below BULK_THRESHOLD are palloc'd, so
  * small sorts never see any of this.
@@ -52,12 +53,43 @@ static Region kept[BULK_KEEP_SLOTS];
 static int	nkept = 0;
 static Size kept_bytes = 0;
 
+/* Bytes of all regions in use. */
+static Size live_bytes = 0;
+
+static inline Size
+keep_limit(void)
+{
+	return Min((Size) work_mem * 1024, BULK_KEEP_MAX);
+}
+
+/* Unmaps kept regions, the oldest first, until no more than so many bytes are left. */
+static void
+region_drop_kept(Size left)
+{
+	int			n = 0;
+
+	while (n < nkept && kept_bytes > left)
+	{
+		munmap(kept[n].ptr, kept[n].size);
+		kept_bytes -= kept[n++].size;
+	}
+	nkept -= n;
+	memmove(kept, kept + n, nkept * sizeof(Region));
+}
+
+void
+bulk_trim(void)
+{
+	if (unlikely(kept_bytes > keep_limit()))
+		region_drop_kept(keep_limit());
+}
+
 static void
 region_give_back(Region r)
 {
-	Size		limit = Min((Size) work_mem * 1024, BULK_KEEP_MAX);
-
-	if (nkept == BULK_KEEP_SLOTS || kept_bytes + r.size > limit)
+	live_bytes -= r.size;
+	bulk_trim();
+	if (nkept == BULK_KEEP_SLOTS || kept_bytes + r.size > keep_limit())
 	{
 		munmap(r.ptr, r.size);
 		return;
@@ -70,8 +102,9 @@ region_give_back(Region r)
 }
 
 /*
- * A kept region that fits without wasting half of itself, the most recently
- * given back first (its pages are the likeliest to be still there).
+ * A kept region that fits without losing half of itself, the most recently
+ * given back first (its pages are the likeliest to be still there).  What is
+ * beyond size stays kept, so that nobody has more than was asked for.
  */
 static bool
 region_take_kept(Size size, Region *r)
@@ -80,25 +113,17 @@ region_take_kept(Size size, Region *r)
 	{
 		if (kept[i].size >= size && kept[i].size / 2 <= size)
 		{
-			*r = kept[i];
-			kept[i] = kept[--nkept];
-			kept_bytes -= r->size;
+			r->ptr = kept[i].ptr;
+			r->size = size;
+			kept[i].ptr = (char *) kept[i].ptr + size;
+			kept[i].size -= size;
+			kept_bytes -= size;
+			if (kept[i].size == 0)
+				kept[i] = kept[--nkept];
 			return true;
 		}
 	}
 	return false;
-}
-
-/* Kept regions of the wrong size are no use to a sort that needs memory. */
-static void
-region_drop_kept(void)
-{
-	while (nkept > 0)
-	{
-		nkept--;
-		munmap(kept[nkept].ptr, kept[nkept].size);
-	}
-	kept_bytes = 0;
 }
 
 static void *
@@ -147,11 +172,15 @@ region_new(BulkOwner *owner, Size size)
 	size = TYPEALIGN(BULK_GRAIN, size);
 	if (!region_take_kept(size, &r))
 	{
+		Size		used = live_bytes + size;
+
+		/* regions of the wrong size are no use to a sort that needs memory */
+		region_drop_kept(used < keep_limit() ? keep_limit() - used : 0);
 		r.size = size;
 		r.ptr = region_map(size);
 		if (r.ptr == NULL && nkept > 0)
 		{
-			region_drop_kept();
+			region_drop_kept(0);
 			r.ptr = region_map(size);
 		}
 		if (r.ptr == NULL)
@@ -160,6 +189,7 @@ region_new(BulkOwner *owner, Size size)
 					 errmsg("out of memory"),
 					 errdetail("Failed on request of size %zu for a sort.", size)));
 	}
+	live_bytes += r.size;
 	owner->regions[owner->nregions++] = r;
 	return r;
 }
@@ -208,7 +238,12 @@ bulk_reserve(BulkOwner *owner, BulkBuf *buf, Size size, Size keep)
 	BulkBuf		fresh;
 
 	if (size <= buf->size)
+	{
+		buf->asked = Max(buf->asked, size);
 		return;
+	}
+	if (keep == 0)
+		bulk_free(owner, buf);
 
 	if (size < BULK_THRESHOLD)
 	{
@@ -229,9 +264,12 @@ bulk_reserve(BulkOwner *owner, BulkBuf *buf, Size size, Size keep)
 		fresh.size = r.size;
 		fresh.mapped = true;
 	}
+	fresh.asked = size;
 	if (keep > 0)
+	{
 		memcpy(fresh.ptr, buf->ptr, keep);
-	bulk_free(owner, buf);
+		bulk_free(owner, buf);
+	}
 	*buf = fresh;
 }
 
@@ -245,5 +283,5 @@ bulk_free(BulkOwner *owner, BulkBuf *buf)
 	else
 		pfree((char *) buf->ptr - ((uint8 *) buf->ptr)[-1]);
 	buf->ptr = NULL;
-	buf->size = 0;
+	buf->size = buf->asked = 0;
 }

@@ -21,17 +21,21 @@ typedef struct BulkBuf
 {
 	void	   *ptr;
 	Size		size;			/* usable bytes */
+	Size		asked;			/* of them, those that were asked for */
 	bool		mapped;			/* a region, not palloc'd */
 } BulkBuf;
 
 extern BulkOwner *bulk_owner_create(MemoryContext cxt);
 
 /*
- * Makes buf at least size bytes large; its first "keep" bytes survive.  New
- * memory is not zeroed.  Regions are 64-byte aligned (in fact page aligned),
+ * Makes buf at least size bytes large; its first "keep" bytes survive (0: the old
+ * memory is given back before).  New memory is not zeroed.  Regions are 64-byte aligned (in fact page aligned),
  * and so are palloc'd ones.
  */
 extern void bulk_reserve(BulkOwner *owner, BulkBuf *buf, Size size, Size keep);
 extern void bulk_free(BulkOwner *owner, BulkBuf *buf);
+
+/* Memory kept for later sorts shrinks to what work_mem now allows. */
+extern void bulk_trim(void);
 
 #endif							/* GPUSORT_BULK_H */
