@@ -6,8 +6,9 @@
  * counted row by row against work_mem; when it is full, what is there is sorted
  * and written as a run.  The stage's arrays grow with what came, not by the
  * planner's estimate.  One row is always taken, however large.  Regions are
- * rounded up to 2 MB, the rows' to 16 MB; their untouched rest is not counted.  Small sorts keep their few kilobytes for the
- * next execution of the node, large ones give their regions back (bulk.c).
+ * rounded up to 2 MB, the rows' to 16 MB; their untouched rest is not counted.
+ * Small sorts keep their few kilobytes for the next execution of the node, large
+ * ones give their regions back (bulk.c).
  */
 #include "postgres.h"
 

@@ -9,11 +9,11 @@
  * kept in the process for the next sort.
  *
  * Memory policy: a process keeps at most the smaller of work_mem and
- * BULK_KEEP_MAX, of which a sort that needs new memory gives up what would make
- * it more together with the memory in use.  What is kept is marked MADV_FREE: the kernel takes the pages
- * when it is short of memory, without swapping, and otherwise the next sort
- * finds them already mapped.  Requests below BULK_THRESHOLD are palloc'd, so
- * small sorts never see any of this.
+ * BULK_KEEP_MAX.  Of that, a sort that needs new memory gives up what would be
+ * more than work_mem together with the memory in use.  What is kept is marked
+ * MADV_FREE: the kernel takes the pages when it is short of memory, without
+ * swapping, and otherwise the next sort finds them already mapped.  Requests below
+ * BULK_THRESHOLD are palloc'd, so small sorts never see any of this.
  *
  * Errors: an allocation that the system refuses is ERRCODE_OUT_OF_MEMORY.  All
  * memory of a BulkOwner is given back by a reset callback of the memory context
@@ -172,10 +172,10 @@ region_new(BulkOwner *owner, Size size)
 	size = TYPEALIGN(BULK_GRAIN, size);
 	if (!region_take_kept(size, &r))
 	{
-		Size		used = live_bytes + size;
+		Size		limit = (Size) work_mem * 1024;
 
 		/* regions of the wrong size are no use to a sort that needs memory */
-		region_drop_kept(used < keep_limit() ? keep_limit() - used : 0);
+		region_drop_kept(limit - Min(limit, live_bytes + size));
 		r.size = size;
 		r.ptr = region_map(size);
 		if (r.ptr == NULL && nkept > 0)
