@@ -67,7 +67,7 @@ SET enable_hashjoin = off;
 SET enable_nestloop = off;
 SET enable_material = off;
 SELECT kb, s.peak BETWEEN 1 AND kb + 64 AS within, s.disk > 0 AS spilled
-FROM unnest('{512,1024,2048,3000,8192}'::int[]) kb,
+FROM unnest('{256,512,4096,8192}'::int[]) kb,
 	sort_space('SELECT count(*) FROM (SELECT few, seq, p FROM mem ORDER BY few) x JOIN (SELECT k / 1000000 AS few, seq, p FROM mem OFFSET 0) y USING (few)',
 		'work_mem', kb || 'kB') s (method text, peak int, disk int, pages bool, runs int, ties int) ORDER BY kb;
 RESET enable_hashjoin;
