@@ -6,6 +6,7 @@
 
 #include "context.cuh"
 #include "gather.cuh"
+#include "key.cuh"
 
 static const GpusortAlgorithm *
 algorithm_info(int32_t index)
