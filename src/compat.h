@@ -144,6 +144,18 @@ compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
 /* How a heap scan keeps its page's rows: the same in all versions that we have tested. */
 #define COMPAT_HEAP_PAGES	(PG_VERSION_NUM < 200000)
 
+/* Does the server itself compare strings of this collation by bytes? */
+#include "utils/pg_locale.h"
+static inline bool
+compat_collate_is_c(Oid collation)
+{
+#if PG_VERSION_NUM >= 180000
+	return pg_newlocale_from_collation(collation)->collate_is_c;
+#else
+	return lc_collate_is_c(collation);
+#endif
+}
+
 /* Rows of a table that a scan gave out, for the table's statistics. */
 #include "pgstat.h"
 #include "utils/rel.h"

@@ -35,7 +35,16 @@ my %types = (
 		[ qw(infinity -infinity 2000-01-01), '4713-01-01 BC', '294276-12-31 23:59:59.999999' ] ],
 	timestamptz => [ "'2000-01-01'::timestamptz + (r - 0.5) * interval '5000 years'",
 		[ qw(infinity -infinity 2000-01-01), '294276-12-31 23:59:59.999999+00' ] ]);
-my @names = sort keys %types;
+
+# strings: type => value, from a string s of rstr() below
+my %strings = (
+	text => 's',
+	'varchar(40)' => 'left(s, 40)',
+	'char(12)' => 'left(s, 12)',
+	name => 'left(s, 20)',
+	bytea => q(convert_to(s, 'UTF8') || decode(repeat('00', floor(random() * 1.5)::int), 'hex')));
+my @collations = ('', '', '', 'C', 'POSIX', 'default');
+my @names = ((sort keys %types), (sort keys %strings) x 2);
 
 # how a column takes its values
 my @shapes = (
@@ -51,21 +60,69 @@ my @shapes = (
 		$f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f },
 	sub { my ($full) = @_; my $v = rand; my $f = $full =~ s/\br\b/$v/gr; $f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f });    # one value
 
+# of what shape; i of n rows
+sub string_column
+{
+	my ($type, $n) = @_;
+	my $shape = pick(0 .. ($n < 5000 ? 9 : 7));
+	my $s = "rstr($shape, i::float8 / ($n + 1))";
+
+	return "(SELECT ($strings{$type}) FROM (SELECT $s AS s OFFSET 0 * i) s)";
+}
+
 sub column
 {
 	my ($name, $type, $n) = @_;
+	return nullable(string_column($type, $n), $type) . " AS $name" if $strings{$type};
 	my ($full, $edges) = @{ $types{$type} };
 	my $value = pick(@shapes)->($full, $edges, $n);
 
 	$value =~ s/\br\b/random()/g;
+	return nullable($value, $type) . " AS $name";
+}
+
+sub nullable
+{
+	my ($value, $type) = @_;
 	my $nulls = pick(0, 0, 0, 0.01, 0.5, 0.99, 1);
+
 	$value = "($value)::$type";
-	$value = "CASE WHEN random() >= $nulls THEN $value END" if $nulls > 0;
-	return "$value AS $name";
+	return $nulls > 0 ? "CASE WHEN random() >= $nulls THEN $value END" : $value;
+}
+
+sub collate
+{
+	my ($type) = @_;
+	my $collation = $strings{$type} && $type ne 'bytea' ? pick(@collations) : '';
+
+	return $collation eq '' ? '' : " COLLATE \"$collation\"";
 }
 
 my $node = new_node('oracle', conf => "work_mem = 64MB\nshared_buffers = 64MB\n");
 
+$node->safe_psql('postgres', <<'SQL');
+-- a random string of some shape; r is the row's place among all
+CREATE FUNCTION rstr(shape int, r float8) RETURNS text VOLATILE LANGUAGE sql AS $$
+SELECT CASE shape
+	WHEN 0 THEN (SELECT coalesce(string_agg(chr(97 + floor(random() * 2)::int), ''), '') FROM generate_series(1, floor(random() * 20)::int))
+	WHEN 1 THEN md5(random()::text)
+	WHEN 2 THEN 'customer#' || floor(random() * 300)
+	WHEN 3 THEN 'common12byte' || left(md5(random()::text), 8)
+	WHEN 4 THEN repeat('x', floor(random() * 40)::int)
+	WHEN 5 THEN (ARRAY['', ' ', '  ', 'a', 'A', 'a ', 'a  ', 'b', 'ab', E'ab\t', 'ab ', 'á', 'Á', 'ä', 'a' || U&'\0301', 'e', 'é', 'e' || U&'\0301', 'ß', 'ss', 'SS',
+		U&'\FB01', 'fi', '日本', '日', E'\x7f', '~', U&'\+10FFFF', U&'\FFFD', 'cote', 'coté', 'côte', 'côté', 'co-op', 'coop', 'CO-OP'])[1 + floor(random() * 36)]
+		|| (ARRAY['', '', 'a', 'longer than a word'])[1 + floor(random() * 4)]
+	WHEN 6 THEN CASE WHEN r > 0.95 THEN left('prefix of so', floor(random() * 13)::int) ELSE 'prefix of some length ' || floor(random() * 50) END
+	WHEN 7 THEN substr('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 1, 7 + floor(random() * 3)::int * 8) || left(md5(random()::text), floor(random() * 3)::int)
+	WHEN 8 THEN CASE WHEN random() < 0.5 THEN repeat('long', 800) || floor(random() * 20) ELSE 'long' || floor(random() * 20) END
+	ELSE (SELECT string_agg(md5(g::text), '') FROM generate_series(1, 100) g) || floor(random() * 30)
+END $$;
+SQL
+if ($node->safe_psql('postgres', q(SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu')))
+{
+	$node->safe_psql('postgres', q(CREATE COLLATION nondeterministic (provider = icu, locale = 'und-u-ks-level1', deterministic = false)));
+	push @collations, 'en-x-icu', 'nondeterministic';
+}
 my @algorithms = split /\n/, $node->safe_psql('postgres', "SELECT algorithm FROM gpusort_algorithms() WHERE runs_on = 'cpu'");
 
 for my $round (1 .. $rounds)
@@ -82,14 +139,14 @@ for my $round (1 .. $rounds)
 	for (1 .. 4)
 	{
 		my $mem = pick('64kB', '64kB', '200kB', '1MB', '4MB', '64MB');
-		my @order = map { "c" . (1 + int rand $ncols) . pick('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST', ' ASC') }
+		my @order = map { my $c = 1 + int rand $ncols; "c$c" . collate($cols[ $c - 1 ]) . pick('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST', ' ASC') }
 		  1 .. 1 + int rand 4;
 		my $order = join ', ', @order;
 		# the columns that are keys, and no other
 		my %named = map { /^(c\d+)/ => 1 } @order;
 		push @checks,
 		  [ $mem, pick(
-			"check_sort('SELECT * FROM o ORDER BY $order, seq" . pick('', ' DESC') . "')",
+			"check_sort('SELECT * FROM o ORDER BY $order, seq" . pick('', ' DESC') . pick('', '', ' LIMIT ' . int(10 ** rand 4)) . "')",
 			"check_stable('o', '$order')",
 			"check_keys('o', '" . join(', ', sort keys %named) . "', '$order')") ];
 	}
@@ -101,7 +158,7 @@ for my $round (1 .. $rounds)
 	  . "DROP TABLE o;\n";
 	my ($rc, $out, $err) = $node->psql('postgres', $sql, on_error_stop => 1);
 	$out =~ s/^\n//;
-	my $want = join "\n", ("GpuSort $n same") x @checks;
+	my $want = join "\n", map { my ($limit) = $_->[1] =~ /LIMIT (\d+)/; 'GpuSort ' . (defined $limit && $limit < $n ? $limit : $n) . ' same' } @checks;
 	my $name = "round $round: $n rows, " . join(', ', @cols);
 	if ($rc == 0 && $out eq $want)
 	{

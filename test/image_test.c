@@ -5,10 +5,12 @@
  * Every pair of edge values and of random ones is compared twice, by the image
  * and by a plain statement of PostgreSQL's btree order of the type.
  */
+#include "../src/key/bytes.h"
 #include "../src/key/image.h"
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define NRANDOM		2000
 #define NMAX		(NRANDOM + 64)
@@ -188,9 +190,163 @@ test_float8(void)
 		}
 }
 
+/* ------------------------------------------------------------------------
+ * Strings of bytes
+ * ------------------------------------------------------------------------
+ */
+#define STRING_MAX	80
+
+typedef struct String
+{
+	size_t		len;
+	char		bytes[STRING_MAX];
+} String;
+
+/* memcmp's order, the shorter first */
+static int
+order_strings(const String *a, const String *b)
+{
+	int			cmp = memcmp(a->bytes, b->bytes, a->len < b->len ? a->len : b->len);
+
+	return cmp != 0 ? sign_of(cmp < 0, cmp > 0) : sign_of(a->len < b->len, a->len > b->len);
+}
+
+/* A string of few different bytes, none of them zero, that likely has the prefix. */
+static void
+random_string(String *s, const String *prefix)
+{
+	static const uint8_t bytes[] = {1, 'a', 'b', 0x7f, 0x80, 0xff};
+	size_t		common = random64() % 8 > 0 ? prefix->len : random64() % (prefix->len + 1);
+
+	memcpy(s->bytes, prefix->bytes, common);
+	s->len = common + random64() % (random64() % 2 ? 3 : 20);
+	for (size_t i = common; i < s->len; i++)
+		s->bytes[i] = (char) bytes[random64() % sizeof(bytes)];
+}
+
+/* A string that ends where memory does: a reader beyond it would be found out. */
+static uint64_t
+image_at_end(const BytesPrefix *prefix, const String *s, bool *inexact)
+{
+	char	   *copy = malloc(s->len + 1);
+	uint64_t	image;
+
+	memcpy(copy + 1, s->bytes, s->len);
+	image = bytes_image(prefix, copy + 1, s->len, inexact);
+	free(copy);
+	return image;
+}
+
+/* Smaller and larger are right, and so is equal where both are exact. */
+static void
+check_image(const char *what, const String *a, const String *b, uint64_t x, uint64_t y, bool exact)
+{
+	int			want = order_strings(a, b);
+	int			got = sign_of(x < y, x > y);
+
+	if (got == 0 && !exact)
+		want = 0;
+	check(what, want, got, x, y);
+}
+
+/*
+ * Images behind a prefix, those of strings without it included; then behind less of
+ * it, where those that have it must come out as if made anew.
+ */
+static void
+test_bytes(void)
+{
+	enum
+	{
+		N = 300
+	};
+	static String v[N];
+	uint64_t	x[N];
+	bool		inexact[N];
+
+	for (int round = 0; round < 200; round++)
+	{
+		String		front;
+		BytesPrefix prefix = {0};
+		uint64_t	any = 0;
+		bool		lost = false;
+		bool		must_lose = false;
+		int			from = (int) (random64() % 30);
+		int			to = (int) (random64() % (from + 1));
+
+		front.len = (size_t) from;
+		for (int i = 0; i < from; i++)
+			front.bytes[i] = prefix.bytes[i] = (char) (1 + random64() % 3);
+		prefix.len = from;
+		for (int i = 0; i < N; i++)
+		{
+			inexact[i] = false;
+			random_string(&v[i], &front);
+			x[i] = image_at_end(&prefix, &v[i], &inexact[i]);
+		}
+		for (int i = 0; i < N; i++)
+			for (int j = 0; j < N; j++)
+				check_image("bytes", &v[i], &v[j], x[i], x[j], !inexact[i] && !inexact[j]);
+
+		for (int i = 0; i < N; i++)
+		{
+			bool		anew = false;
+			uint64_t	image;
+
+			if (v[i].len < front.len || memcmp(v[i].bytes, front.bytes, front.len) != 0)
+				continue;
+			any |= x[i];
+			prefix.len = to;
+			image = image_at_end(&prefix, &v[i], &anew);
+			prefix.len = from;
+			check("bytes shifted", 0, image != bytes_shift(&prefix, from, to, x[i]), x[i], image);
+			must_lose |= anew && !inexact[i];
+		}
+		lost = bytes_shift_loses(from, to, any);
+		check("bytes lost", 0, must_lose && !lost, any, 0);
+	}
+}
+
+/* Bits that all numbers share, left out one by one, as the six steps do at once. */
+static void
+test_squeeze(void)
+{
+	for (int round = 0; round < 2000; round++)
+	{
+		BitSqueeze	squeeze;
+		uint64_t	mask = random64() | (random64() & random64() & random64());
+		uint64_t	common = random64() & ~mask;
+		uint64_t	prev = 0;
+		uint64_t	prev_got = 0;
+
+		mask &= round % 3 == 0 ? random64() & random64() : UINT64_MAX;
+		bit_squeeze_init(&squeeze, mask);
+		for (int i = 0; i < 200; i++)
+		{
+			uint64_t	v = (random64() & mask) | common;
+			uint64_t	want = 0;
+			uint64_t	got = bit_squeeze(&squeeze, v);
+
+			for (int bit = 63; bit >= 0; bit--)
+			{
+				if ((mask >> bit & 1) != 0)
+					want = want << 1 | (v >> bit & 1);
+			}
+			check("squeezed", 0, want != got, v, got);
+			if (i > 0)
+				check("squeezed order", sign_of(v < prev, v > prev),
+					  sign_of(got < prev_got, got > prev_got), v, prev);
+			prev = v;
+			prev_got = got;
+		}
+	}
+}
+
 int
 main(void)
 {
+	test_bytes();
+	test_squeeze();
 	test_int32();
 	test_int64();
 	test_float4();

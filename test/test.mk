@@ -2,7 +2,7 @@
 # cluster; only installcheck uses a running server.
 
 # the order matters: setup makes the extension and the functions of the tests
-REGRESS = setup plan ints floats dates nulls multi_column keys_only pages stability limit \
+REGRESS = setup plan ints floats dates text nulls multi_column keys_only pages stability limit \
 	limit_bound rescan cursor window_merge_join rows nested settings spill explain functions array route memory
 
 # C unit tests that need no more than a compiler: targets that run one each.
@@ -15,11 +15,11 @@ include test/kernel.mk test/gpu_emulation.mk test/module.mk
 
 IMAGE_TEST_CFLAGS = -std=gnu99 -O2 -Wall -Wextra -Werror
 
-test/bin/image_test: test/image_test.c src/key/image.h
+test/bin/image_test: test/image_test.c src/key/image.h src/key/bytes.h
 	@mkdir -p $(@D)
 	$(CC) $(IMAGE_TEST_CFLAGS) -o $@ $<
 
-test/bin/image_test_asan: test/image_test.c src/key/image.h
+test/bin/image_test_asan: test/image_test.c src/key/image.h src/key/bytes.h
 	@mkdir -p $(@D)
 	$(CC) $(IMAGE_TEST_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $<
 

@@ -11,16 +11,23 @@
 
 #include "catalog/pg_type.h"
 #include "compat.h"
+#include "key/abbreviated.h"
+#include "key/collation.h"
 #include "key/keytype.h"
 
 /* OIDs of pg_opfamily.dat, not all of which the headers name. */
 #define FAMILY_BOOL			424
+#define FAMILY_BPCHAR		426
+#define FAMILY_BYTEA		428
 #define FAMILY_CHAR			429
 #define FAMILY_DATETIME		434
 #define FAMILY_FLOAT		1970
 #define FAMILY_INTEGER		1976
 #define FAMILY_OID			1989
+#define FAMILY_TEXT			1994
 #define FAMILY_TIME			1996
+#define FAMILY_TEXT_PATTERN	2095
+#define FAMILY_BPCHAR_PATTERN	2097
 #define FAMILY_MONEY		2099
 
 typedef struct KeyType
@@ -44,7 +51,29 @@ static const KeyType key_types[] = {
 	{FAMILY_OID, OIDOID, KEY_UINT4},
 	{FAMILY_BOOL, BOOLOID, KEY_UINT8},
 	{FAMILY_CHAR, CHAROID, KEY_UINT8},
+	{FAMILY_TEXT, TEXTOID, KEY_TEXT},
+	{FAMILY_TEXT, NAMEOID, KEY_NAME},
+	{FAMILY_BPCHAR, BPCHAROID, KEY_BPCHAR},
+	{FAMILY_BYTEA, BYTEAOID, KEY_BYTEA},
+	{FAMILY_TEXT_PATTERN, TEXTOID, KEY_TEXT},
+	{FAMILY_BPCHAR_PATTERN, BPCHAROID, KEY_BPCHAR},
 };
+
+/* The order of strings is their collation's. */
+static bool
+choose_string_kind(KeyColumn *key, Oid opfamily, const char **why)
+{
+	if (opfamily != FAMILY_TEXT && opfamily != FAMILY_BPCHAR)
+		return true;
+	if (!OidIsValid(key->collation))
+	{
+		*why = "its collation is not known";
+		return false;
+	}
+	if (!collation_by_bytes(key->collation))
+		key->kind = abbreviated_kind(key);
+	return true;
+}
 
 bool
 key_type_lookup(KeyColumn *key, Oid type, const char **why)
@@ -62,7 +91,7 @@ key_type_lookup(KeyColumn *key, Oid type, const char **why)
 		if (key_types[i].opfamily == opfamily && key_types[i].type == opcintype)
 		{
 			key->kind = key_types[i].kind;
-			return true;
+			return choose_string_kind(key, opfamily, why);
 		}
 	}
 	*why = "its type or operator class has no fixed-width encoding";

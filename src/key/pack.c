@@ -9,6 +9,9 @@
  * crossed.  The columns' values stand side by side, the first uppermost: the
  * numbers' order is the ORDER BY's.
  *
+ * Images of strings take eight bits a byte, of which letters or digits need five or
+ * four: bits that are the same in all of them are squeezed out first.
+ *
  * Packing goes column by column through batches that stay in the L1 cache: each
  * inner loop is a shift and a subtraction over one array and vectorises.  The
  * same loop counts ascents and descents, so a sorted, reversed or flat input is
@@ -40,6 +43,31 @@ key_stage_ranges(const Stage *stage, KeyRange *ranges)
 		ranges[c] = stage->cols[c].range;
 }
 
+/* Squeezes a column's images if they become narrower. */
+static void
+layout_squeeze(LayoutColumn *lc, const StageColumn *col, const KeyRange *r,
+			   uint64 *min, uint64 *max)
+{
+	BitSqueeze	squeeze;
+
+	bit_squeeze_init(&squeeze, r->set & ~r->common);
+	*min = r->min;
+	*max = r->max;
+	if (!col->called || bit_length(bit_squeeze(&squeeze, r->max) -
+								   bit_squeeze(&squeeze, r->min)) >= bit_length(r->max - r->min))
+		return;
+	lc->squeeze = squeeze;
+	*min = bit_squeeze(&squeeze, r->min);
+	*max = bit_squeeze(&squeeze, r->max);
+}
+
+/* An image as the layout wants it. */
+static inline uint64
+squeezed(const LayoutColumn *lc, uint64 image)
+{
+	return lc->squeeze.mask != 0 ? bit_squeeze(&lc->squeeze, image) : image;
+}
+
 void
 key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
 {
@@ -53,7 +81,10 @@ key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
 		LayoutColumn *lc = &layout->cols[c];
 		const KeyRange *r = &ranges[c];
 		Key128		largest;
+		uint64		min;
+		uint64		max;
 
+		lc->squeeze.mask = 0;
 		lc->base = 0;
 		lc->add = 0;
 		lc->null_value = 0;
@@ -63,8 +94,9 @@ key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
 		if (r->min > r->max)
 			continue;			/* nothing, or nothing but NULLs */
 
-		lc->base = r->min;
-		largest = r->max - r->min;
+		layout_squeeze(lc, &stage->cols[c], r, &min, &max);
+		lc->base = min;
+		largest = max - min;
 		if (r->has_null)
 		{
 			largest += 1;
@@ -89,7 +121,7 @@ key_layout_range(const Stage *stage, const KeyLayout *layout)
 		if (layout->cols[c].bits == 0)
 			continue;
 		if (layout->cols[c].bits == layout->total_bits && layout->total_bits < 64)
-			return r->max - r->min + 1 + r->has_null;
+			return squeezed(&layout->cols[c], r->max) - layout->cols[c].base + 1 + r->has_null;
 		break;
 	}
 	return layout->total_bits < 64 ? UINT64CONST(1) << layout->total_bits : 0;
@@ -102,10 +134,37 @@ column_has_nulls(const StageColumn *col)
 	return col->range.has_null && col->nulls != NULL;
 }
 
+/*
+ * A column's images of rows [start, start + count), as the layout wants them: where
+ * they lie, or, if they have to be squeezed, in squeezed.
+ */
+static const void *
+batch_images(const StageColumn *col, const LayoutColumn *lc, size_t start, int count,
+			 uint64 *squeezed)
+{
+	if (lc->squeeze.mask == 0)
+		return (const char *) col->images + start * (col->wide ? sizeof(uint64) : sizeof(uint32));
+	if (col->wide)
+	{
+		const uint64 *images = (const uint64 *) col->images + start;
+
+		for (int i = 0; i < count; i++)
+			squeezed[i] = bit_squeeze(&lc->squeeze, images[i]);
+	}
+	else
+	{
+		const uint32 *images = (const uint32 *) col->images + start;
+
+		for (int i = 0; i < count; i++)
+			((uint32 *) squeezed)[i] = (uint32) bit_squeeze(&lc->squeeze, images[i]);
+	}
+	return squeezed;
+}
+
 /* acc = acc << keep | value's upper keep bits, over one column of a batch. */
 #define FOLD_COLUMN(image_t) \
 	do { \
-		const image_t *images = (const image_t *) col->images + start; \
+		const image_t *images = batch; \
 		const uint64 base = lc->base - lc->add; \
 		if (column_has_nulls(col)) \
 		{ \
@@ -129,11 +188,9 @@ column_has_nulls(const StageColumn *col)
  * value not fit a word.
  */
 static void
-fold_full_column(const StageColumn *col, const LayoutColumn *lc,
+fold_full_column(const StageColumn *col, const LayoutColumn *lc, const uint64 *images,
 				 size_t start, int count, int keep, int cut, uint64 *acc)
 {
-	const uint64 *images = (const uint64 *) col->images + start;
-
 	for (int i = 0; i < count; i++)
 	{
 		Key128		v = (Key128) (images[i] - lc->base) + lc->add;
@@ -152,8 +209,10 @@ static void
 fold64(const Stage *stage, const KeyLayout *layout, int key_bits,
 	   size_t start, int count, uint64 *acc)
 {
+	uint64		buf[BATCH];
 	int			room = key_bits;
 
+	Assert(count <= BATCH);
 	memset(acc, 0, count * sizeof(uint64));
 	for (int c = 0; c < layout->ncols && room > 0; c++)
 	{
@@ -161,11 +220,13 @@ fold64(const Stage *stage, const KeyLayout *layout, int key_bits,
 		const LayoutColumn *lc = &layout->cols[c];
 		int			keep = Min(lc->bits, room);
 		int			cut = lc->bits - keep;
+		const void *batch;
 
 		if (keep == 0)
 			continue;
+		batch = batch_images(col, lc, start, count, buf);
 		if (lc->bits >= 64)
-			fold_full_column(col, lc, start, count, keep, cut, acc);
+			fold_full_column(col, lc, batch, start, count, keep, cut, acc);
 		else if (col->wide)
 			FOLD_COLUMN(uint64);
 		else
@@ -181,8 +242,10 @@ fold64(const Stage *stage, const KeyLayout *layout, int key_bits,
 static void
 fold128(const Stage *stage, const KeyLayout *layout, size_t start, int count, Key128 *acc)
 {
+	uint64		buf[BATCH];
 	int			room = 128;
 
+	Assert(count <= BATCH);
 	memset(acc, 0, count * sizeof(Key128));
 	for (int c = 0; c < layout->ncols; c++)
 	{
@@ -190,13 +253,15 @@ fold128(const Stage *stage, const KeyLayout *layout, size_t start, int count, Ke
 		const LayoutColumn *lc = &layout->cols[c];
 		bool		cut = lc->bits > room;
 		int			shift = cut ? lc->bits - room : room - lc->bits;
+		const void *batch;
 
 		if (lc->bits == 0)
 			continue;
+		batch = batch_images(col, lc, start, count, buf);
 		for (int i = 0; i < count; i++)
 		{
-			uint64		image = col->wide ? ((const uint64 *) col->images)[start + i] :
-				((const uint32 *) col->images)[start + i];
+			uint64		image = col->wide ? ((const uint64 *) batch)[i] :
+				((const uint32 *) batch)[i];
 			Key128		v = (Key128) (image - lc->base) + lc->add;
 
 			if (column_has_nulls(col) && col->nulls[start + i])
@@ -359,7 +424,8 @@ pack_row(const Stage *stage, const KeyLayout *layout,
 		if (isnull[col->att])
 			v = lc->null_value;
 		else
-			v = (Key128) (key_image(col, values[col->att], &inexact) - lc->base) + lc->add;
+			v = (Key128) (squeezed(lc, key_image(col, values[col->att], &inexact)) - lc->base) +
+				lc->add;
 		if (lc->bits > room)
 			key |= v >> (lc->bits - room);
 		else

@@ -20,6 +20,7 @@ typedef uint128 Key128;
 /* Where a column's values stand in the key. */
 typedef struct LayoutColumn
 {
+	BitSqueeze	squeeze;		/* of its images first, if it has a mask */
 	uint64		base;			/* a value is image - base + add */
 	uint64		add;			/* 1 if NULLs come first, at 0 */
 	Key128		null_value;

@@ -55,7 +55,7 @@ page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc, const AttrNum
 			image_t		max = 0; \
 			for (int i = 0; i < count; i++) \
 			{ \
-				image_t		image = (image_t) key_image_at(col, kind, flip, data[i] + offset, &inexact); \
+				image_t		image = (image_t) key_image_at(col, kind, flip, data[i] + offset, NULL); \
 				min = Min(min, image); \
 				max = Max(max, image); \
 				images[i] = image; \
@@ -66,18 +66,26 @@ page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc, const AttrNum
 		}
 #define STAGE_VALUES(kind, image, type, from_datum, make, back)	STAGE_LOOP(kind, image)
 #define STAGE_PLACES(kind, image, make, words)	STAGE_LOOP(kind, image)
-#define STAGE_CALLS(kind, image, make, words, exact)	STAGE_LOOP(kind, image)
+#define STAGE_CALLS(kind, image, make, words, exact) \
+		case kind: stage_calls(stage, col, at, offset, data, count); break;
+
+/* A column whose images are made by a function. */
+static void
+stage_calls(Stage *stage, StageColumn *col, size_t at, int offset, const char *const *data,
+			int count)
+{
+	for (int i = 0; i < count; i++)
+		stage_image(stage, col, at + i, PointerGetDatum(data[i] + offset), false);
+}
 
 static void
-stage_column(StageColumn *col, size_t at, int offset, const char *const *data, int count)
+stage_column(Stage *stage, StageColumn *col, size_t at, int offset, const char *const *data,
+			 int count)
 {
-	bool		inexact = false;
-
 	switch (col->kind)
 	{
 		KEY_KINDS(STAGE_VALUES, STAGE_PLACES, STAGE_CALLS)
 	}
-	col->range.inexact |= inexact;
 }
 
 void
@@ -92,7 +100,7 @@ page_keys_stage(const PageKeys *keys, Stage *stage, size_t at, const char *const
 
 		if (col->nulls != NULL)
 			memset(col->nulls + at, 0, count);
-		stage_column(col, at, keys->offset[c], data, count);
+		stage_column(stage, col, at, keys->offset[c], data, count);
 	}
 }
 
@@ -109,7 +117,7 @@ page_keys_stage_column(Stage *stage, int c, size_t at, const char *const *where,
 		if (i < count && likely(where[i] != NULL))
 			continue;
 		if (i > done)
-			stage_column(col, at + done, 0, where + done, i - done);
+			stage_column(stage, col, at + done, 0, where + done, i - done);
 		if (i < count)
 			stage_null(stage, col, at + i);
 		done = i + 1;

@@ -9,18 +9,23 @@
  */
 #include "postgres.h"
 
-#include "key/stage.h"
+#include "key/abbreviated.h"
+#include "key/strings.h"
 
 #define STAGE_FIRST_ROWS	64
 
 static void
-add_column(Stage *stage, const KeyColumn *key, KeyKind kind)
+add_column(Stage *stage, MemoryContext cxt, const KeyColumn *key, KeyKind kind)
 {
 	StageColumn *col = &stage->cols[stage->ncols++];
 
 	col->kind = kind;
 	col->att = key->attno - 1;
 	col->wide = key_wide(kind);
+	col->called = key_called(kind);
+	col->by_bytes = key_by_bytes(kind);
+	if (kind == KEY_ABBREVIATED)
+		col->ssup = abbreviated_support(cxt, key, true);
 	col->nulls_first = key->nulls_first;
 	col->flip = key->descending ? ~UINT64_C(0) : 0;
 	key_range_init(&col->range);
@@ -28,8 +33,8 @@ add_column(Stage *stage, const KeyColumn *key, KeyKind kind)
 }
 
 void
-stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, int nkeys,
-		   bool has_rids)
+stage_init(Stage *stage, BulkOwner *owner, MemoryContext cxt,
+		   const KeyColumn *keys, int nkeys, bool has_rids)
 {
 	int			bits = 0;
 	bool		exact = true;
@@ -49,7 +54,7 @@ stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, int nkeys,
 
 			if (bits >= STAGE_MAX_BITS || stage->ncols == STAGE_MAX_COLUMNS)
 				return;
-			add_column(stage, &keys[k], kind);
+			add_column(stage, cxt, &keys[k], kind);
 			bits += key_wide(kind) ? 64 : 32;
 			exact &= key_exact(kind);
 		}
@@ -118,6 +123,58 @@ stage_null(Stage *stage, StageColumn *col, size_t i)
 		((uint32 *) col->images)[i] = 0;
 }
 
+uint64
+stage_called(Stage *stage, StageColumn *col, size_t i, Datum value)
+{
+	bool		inexact = false;
+	uint64		image = key_image(col, value, &inexact);
+
+	/* the first string, or an image that one without the prefix gets */
+	if (col->by_bytes && col->prefix.len != 0 &&
+		(col->prefix.len < 0 || image == 0 || image == PG_UINT64_MAX))
+		image = string_stage(stage, col, i, value, &inexact);
+	col->range.inexact |= inexact;
+	key_range_add_bits(&col->range, image);
+	return image;
+}
+
+void
+stage_begin(Stage *stage)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		stage->cols[c].prefix.len = -1;
+		stage->cols[c].prefix.frozen = false;
+	}
+	stage_reset(stage);
+}
+
+void
+stage_freeze(Stage *stage)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		BytesPrefix *prefix = &stage->cols[c].prefix;
+
+		prefix->len = Max(prefix->len, 0);
+		prefix->frozen = true;
+	}
+}
+
+void
+stage_unite_ranges(const Stage *stage, KeyRange *ranges)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+
+		if (col->by_bytes && ranges[c].min <= ranges[c].max)
+			string_shift_range(col, ranges[c].skip, col->prefix.len, &ranges[c]);
+		key_range_union(&ranges[c], &col->range);
+		ranges[c].skip = col->prefix.len;
+	}
+}
+
 void
 stage_reset(Stage *stage)
 {
@@ -158,7 +215,10 @@ stage_keep(Stage *stage, size_t i, size_t to, uint32 rid)
 		if (null)
 			col->range.has_null = true;
 		else
+		{
 			key_range_add(&col->range, stage_image_at(col, to));
+			key_range_add_bits(&col->range, stage_image_at(col, to));
+		}
 	}
 	stage->rids[to] = rid;
 }

@@ -16,6 +16,7 @@
 
 #include "postgres.h"
 
+#include "key/bytes.h"
 #include "key/image.h"
 #include "key/keytype.h"
 #include "store/bulk.h"
@@ -34,6 +35,9 @@ typedef struct KeyRange
 	uint64		max;
 	bool		has_null;
 	bool		inexact;		/* equal ones may be of different values */
+	int			skip;			/* of ranges united: bytes of the prefix that they are behind */
+	uint64		set;			/* of images made by a function: bits set in any ... */
+	uint64		common;			/* ... and in all */
 } KeyRange;
 
 typedef struct StageColumn
@@ -42,7 +46,11 @@ typedef struct StageColumn
 	int			att;			/* column of the input row, from 0 */
 	bool		wide;			/* 8-byte images, otherwise 4 */
 	bool		nulls_first;
+	bool		called;			/* its images are made by a function */
+	bool		by_bytes;		/* ... and stand behind the prefix */
 	uint64		flip;			/* all ones for a descending column */
+	BytesPrefix prefix;
+	struct SortSupportData *ssup;	/* of KEY_ABBREVIATED */
 	KeyRange	range;
 	void	   *images;			/* uint32 or uint64, one per row */
 	uint8	   *nulls;			/* 1 where NULL; NULL until the first one */
@@ -67,9 +75,12 @@ typedef struct Stage
 	StageColumn cols[STAGE_MAX_COLUMNS];
 } Stage;
 
-/* Sets up a zeroed stage for the leading key columns. */
-extern void stage_init(Stage *stage, BulkOwner *owner, const KeyColumn *keys, int nkeys,
-					   bool has_rids);
+/* Sets up a zeroed stage for the leading key columns; what they need besides is cxt's. */
+extern void stage_init(Stage *stage, BulkOwner *owner, MemoryContext cxt,
+					   const KeyColumn *keys, int nkeys, bool has_rids);
+
+/* Rows of another sort will come. */
+extern void stage_begin(Stage *stage);
 
 /* Room for at least n rows in all. */
 extern void stage_reserve(Stage *stage, size_t n);
@@ -89,8 +100,17 @@ extern void stage_keep(Stage *stage, size_t i, size_t to, uint32 rid);
 /* and in the end n are left. */
 extern void stage_keep_end(Stage *stage, size_t n);
 
-/* Forgets the rows and the ranges, keeps the memory. */
+/* Forgets the rows and the ranges, keeps the memory; the same sort goes on. */
 extern void stage_reset(Stage *stage);
+
+/*
+ * From here on the sort's images are compared with some that are not in the stage, so
+ * that prefixes must stay: strings without them get the smallest or largest image.
+ */
+extern void stage_freeze(Stage *stage);
+
+/* Unites the staged rows' ranges with those of the sort's earlier rows. */
+extern void stage_unite_ranges(const Stage *stage, KeyRange *ranges);
 
 /* Rows [0, n) were staged, but not counted, and are not needed any more. */
 extern void stage_forget(Stage *stage, size_t n);
@@ -108,6 +128,9 @@ key_range_init(KeyRange *range)
 	range->max = 0;
 	range->has_null = false;
 	range->inexact = false;
+	range->skip = 0;
+	range->set = 0;
+	range->common = PG_UINT64_MAX;
 }
 
 static inline void
@@ -120,12 +143,21 @@ key_range_add(KeyRange *range, uint64 image)
 }
 
 static inline void
+key_range_add_bits(KeyRange *range, uint64 image)
+{
+	range->set |= image;
+	range->common &= image;
+}
+
+static inline void
 key_range_union(KeyRange *range, const KeyRange *other)
 {
 	range->min = Min(range->min, other->min);
 	range->max = Max(range->max, other->max);
 	range->has_null |= other->has_null;
 	range->inexact |= other->inexact;
+	range->set |= other->set;
+	range->common &= other->common;
 }
 
 /* Row i's staged image; of no meaning for a NULL. */
@@ -155,6 +187,9 @@ key_image(const StageColumn *col, Datum datum, bool *inexact)
 	pg_unreachable();
 }
 
+/* A value's image for row i, where a function makes it. */
+extern uint64 stage_called(Stage *stage, StageColumn *col, size_t i, Datum value);
+
 /* Stages a column of row i. */
 static inline void
 stage_image(Stage *stage, StageColumn *col, size_t i, Datum value, bool isnull)
@@ -166,7 +201,10 @@ stage_image(Stage *stage, StageColumn *col, size_t i, Datum value, bool isnull)
 		stage_null(stage, col, i);
 		return;
 	}
-	image = key_image(col, value, &col->range.inexact);
+	if (col->called)
+		image = stage_called(stage, col, i, value);
+	else
+		image = key_image(col, value, NULL);
 	key_range_add(&col->range, image);
 	if (col->wide)
 		((uint64 *) col->images)[i] = image;

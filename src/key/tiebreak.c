@@ -1,91 +1,115 @@
 /*
  * tiebreak.c
- *	  The authoritative order of two rows, by their types' own comparators.
+ *	  The order of rows whose keys do not tell it.
  *
- * A key that had to be cut says "before" and "after" truly, but "equal" only as
- * far as it goes.  Rows with equal cut keys are compared here, all columns from
- * the first, with the SortSupport comparators that a stock Sort would use.
- * Equal rows keep their rids' order, which is the input's.
+ * A key that had to be cut, or an inexact image, says "before" and "after" truly, but
+ * "equal" only as far as it goes.  Rows with equal such keys are told apart here,
+ * all columns from the first: by images where these are exact, by bytes where the
+ * order is theirs, otherwise by the SortSupport comparators that a stock Sort would
+ * use.  Equal rows keep their rids' order, which is the input's.
  *
- * Memory policy: comparators are looked up on the first use, for most sorts
- * never have a tie to break; short runs are sorted in place by insertion, long
- * ones by the server's qsort.  An ERROR in a comparator passes through: nothing
- * is held here.
+ * A few rows are compared with each other; how many are ordered, tie_rounds.c says.
+ *
+ * Memory policy: comparators are looked up on the first use, for most sorts never
+ * need one; rounds take 16 bytes a row and as much scratch from the sort's own
+ * memory.  An ERROR in a comparator passes through: nothing is held here.
  */
 #include "postgres.h"
 
-#include "executor/tuptable.h"
-#include "key/tiebreak.h"
-#include "miscadmin.h"
-#include "store/row.h"
-#include "utils/sortsupport.h"
-
-#define TIE_INSERTION_MAX	8
-
-struct TieBreak
-{
-	MemoryContext cxt;
-	TupleDesc	desc;
-	const KeyColumn *keys;
-	int			nkeys;
-	int			last_att;
-	SortSupportData *ssup;		/* NULL until needed */
-	TupleTableSlot *slot_a;
-	TupleTableSlot *slot_b;
-	const Arena *arena;			/* of the sort in progress */
-};
+#include "key/abbreviated.h"
+#include "key/tie_rows.h"
 
 TieBreak *
-tiebreak_create(MemoryContext cxt, TupleDesc desc, const KeyColumn *keys, int nkeys)
+tiebreak_create(MemoryContext cxt, BulkOwner *owner, TupleDesc desc,
+				const KeyColumn *keys, int nkeys)
 {
-	TieBreak   *tb = MemoryContextAllocZero(cxt, sizeof(TieBreak));
+	TieBreak   *tb = MemoryContextAllocZero(cxt, offsetof(TieBreak, cols) +
+											nkeys * sizeof(TieColumn));
 
 	tb->cxt = cxt;
+	tb->owner = owner;
 	tb->desc = desc;
 	tb->keys = keys;
 	tb->nkeys = nkeys;
+	for (int k = 0; k < nkeys; k++)
+	{
+		TieColumn  *col = &tb->cols[k];
+
+		col->attno = keys[k].attno;
+		col->kind = keys[k].kind;
+		col->by_bytes = key_by_bytes(keys[k].kind);
+		col->exact = key_exact(keys[k].kind);
+		col->nulls_first = keys[k].nulls_first;
+		col->flip = keys[k].descending ? ~UINT64_C(0) : 0;
+		for (int word = 0; word < key_words(keys[k].kind); word++)
+		{
+			col->image[word].kind = keys[k].kind + word;
+			col->image[word].flip = col->flip;
+		}
+	}
 	return tb;
 }
 
-static void
-tiebreak_prepare(TieBreak *tb)
+SortSupport
+tie_comparator(TieBreak *tb, TieColumn *col)
 {
-	MemoryContext old = MemoryContextSwitchTo(tb->cxt);
-	SortSupportData *ssup = palloc0(tb->nkeys * sizeof(SortSupportData));
-
-	for (int k = 0; k < tb->nkeys; k++)
-	{
-		ssup[k].ssup_cxt = tb->cxt;
-		ssup[k].ssup_collation = tb->keys[k].collation;
-		ssup[k].ssup_nulls_first = tb->keys[k].nulls_first;
-		ssup[k].ssup_attno = tb->keys[k].attno;
-		ssup[k].abbreviate = false;
-		PrepareSortSupportFromOrderingOp(tb->keys[k].sortop, &ssup[k]);
-		tb->last_att = Max(tb->last_att, tb->keys[k].attno);
-	}
-	tb->slot_a = MakeSingleTupleTableSlot(tb->desc, &TTSOpsMinimalTuple);
-	tb->slot_b = MakeSingleTupleTableSlot(tb->desc, &TTSOpsMinimalTuple);
-	tb->ssup = ssup;
-	MemoryContextSwitchTo(old);
+	if (col->ssup == NULL)
+		col->ssup = abbreviated_support(tb->cxt, &tb->keys[col - tb->cols], false);
+	return col->ssup;
 }
 
-int
-tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *sa, MinimalTuple b)
+/* By bytes, direction folded in. */
+static inline int
+compare_strings(const TieColumn *col, Datum a, Datum b)
 {
-	TupleTableSlot *sb;
+	KeyString	x = string_of(col->kind, a);
+	KeyString	y = string_of(col->kind, b);
+	int			cmp = memcmp(x.p, y.p, Min(x.len, y.len));
 
-	if (tb->ssup == NULL)
-		tiebreak_prepare(tb);
-	sb = tb->slot_b;
-	row_to_slot(sb, b);
-	slot_getsomeattrs(sa, tb->last_att);
-	slot_getsomeattrs(sb, tb->last_att);
-	for (int k = 0; k < tb->nkeys; k++)
+	if (cmp == 0)
+		cmp = (x.len > y.len) - (x.len < y.len);
+	return col->flip != 0 ? -cmp : cmp;
+}
+
+static inline int
+compare_images(const TieColumn *col, Datum a, Datum b)
+{
+	bool		inexact;
+
+	for (int word = 0; word < key_words(col->kind); word++)
 	{
-		int			att = tb->keys[k].attno - 1;
-		int			cmp = ApplySortComparator(sa->tts_values[att], sa->tts_isnull[att],
-											  sb->tts_values[att], sb->tts_isnull[att],
-											  &tb->ssup[k]);
+		uint64		x = key_image(&col->image[word], a, &inexact);
+		uint64		y = key_image(&col->image[word], b, &inexact);
+
+		if (x != y)
+			return x < y ? -1 : 1;
+	}
+	return 0;
+}
+
+static int
+compare_values(TieBreak *tb, TieColumn *col, Datum a, bool anull, Datum b, bool bnull)
+{
+	if (anull || bnull)
+		return anull == bnull ? 0 : anull == col->nulls_first ? -1 : 1;
+	if (col->exact)
+		return compare_images(col, a, b);
+	if (col->by_bytes && !string_is_toasted(col->kind, a) && !string_is_toasted(col->kind, b))
+		return compare_strings(col, a, b);
+	return ApplySortComparator(a, false, b, false, tie_comparator(tb, col));
+}
+
+static inline int
+compare_from(TieBreak *tb, int from, MinimalTuple a, MinimalTuple b)
+{
+	for (int k = from; k < tb->nkeys; k++)
+	{
+		TieColumn  *col = &tb->cols[k];
+		bool		anull;
+		bool		bnull;
+		Datum		x = tie_value(tb, col, a, &anull);
+		Datum		y = tie_value(tb, col, b, &bnull);
+		int			cmp = compare_values(tb, col, x, anull, y, bnull);
 
 		if (cmp != 0)
 			return cmp;
@@ -96,35 +120,50 @@ tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *sa, MinimalTuple b)
 int
 tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b)
 {
-	if (tb->ssup == NULL)
-		tiebreak_prepare(tb);
-	row_to_slot(tb->slot_a, a);
-	return tiebreak_compare_slot(tb, tb->slot_a, b);
+	return compare_from(tb, 0, a, b);
 }
 
-static inline int
-compare_rids(TieBreak *tb, uint32 a, uint32 b)
+int
+tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b)
 {
-	int			cmp = tiebreak_compare(tb, (MinimalTuple) arena_at(tb->arena, a),
-									   (MinimalTuple) arena_at(tb->arena, b));
+	for (int k = 0; k < tb->nkeys; k++)
+	{
+		TieColumn  *col = &tb->cols[k];
+		bool		anull;
+		bool		bnull;
+		Datum		x = slot_getattr(slot, col->attno, &anull);
+		Datum		y = tie_value(tb, col, b, &bnull);
+		int			cmp = compare_values(tb, col, x, anull, y, bnull);
+
+		if (cmp != 0)
+			return cmp;
+	}
+	return 0;
+}
+
+int
+tie_compare_rows(TieBreak *tb, int from, uint32 a, uint32 b)
+{
+	int			cmp = compare_from(tb, from, tie_row(tb, a), tie_row(tb, b));
 
 	return cmp != 0 ? cmp : (a > b) - (a < b);
-}
-
-static int
-qsort_compare(const void *a, const void *b, void *arg)
-{
-	CHECK_FOR_INTERRUPTS();
-	return compare_rids(arg, *(const uint32 *) a, *(const uint32 *) b);
 }
 
 void
 tiebreak_sort(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n)
 {
+	SortRec64  *recs;
+
 	tb->arena = arena;
 	if (n > TIE_INSERTION_MAX)
 	{
-		qsort_arg(rids, n, sizeof(uint32), qsort_compare, tb);
+		bulk_reserve(tb->owner, &tb->recs, n * sizeof(SortRec64), 0);
+		recs = tb->recs.ptr;
+		for (size_t i = 0; i < n; i++)
+			recs[i].rid = rids[i];
+		tie_rounds(tb, recs, n);
+		for (size_t i = 0; i < n; i++)
+			rids[i] = recs[i].rid;
 		return;
 	}
 	for (size_t i = 1; i < n; i++)
@@ -132,8 +171,17 @@ tiebreak_sort(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n)
 		uint32		rid = rids[i];
 		size_t		j = i;
 
-		for (; j > 0 && compare_rids(tb, rids[j - 1], rid) > 0; j--)
+		for (; j > 0 && tie_compare_rows(tb, 0, rids[j - 1], rid) > 0; j--)
 			rids[j] = rids[j - 1];
 		rids[j] = rid;
 	}
+}
+
+void
+tiebreak_release(TieBreak *tb)
+{
+	if (tb->recs.mapped)
+		bulk_free(tb->owner, &tb->recs);
+	if (tb->scratch.mapped)
+		bulk_free(tb->owner, &tb->scratch);
 }

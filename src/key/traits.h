@@ -43,7 +43,13 @@
 	VALUE(KEY_UINT4,  uint32, uint32, DatumGetUInt32, image_uint32, datum_of_uint4) \
 	VALUE(KEY_FLOAT4, uint32, float4, DatumGetFloat4, image_float4, key_not_back) \
 	VALUE(KEY_INT8,   uint64, int64,  DatumGetInt64,  image_int64,  datum_of_int8) \
-	VALUE(KEY_FLOAT8, uint64, float8, DatumGetFloat8, image_float8, key_not_back)
+	VALUE(KEY_FLOAT8, uint64, float8, DatumGetFloat8, image_float8, key_not_back) \
+	CALL(KEY_TEXT,   uint64, string_image, 1, false) \
+	CALL(KEY_BPCHAR, uint64, string_image, 1, false) \
+	CALL(KEY_NAME,   uint64, string_image, 1, false) \
+	CALL(KEY_BYTEA,  uint64, string_image, 1, false) \
+	CALL(KEY_ABBREVIATED, uint64, abbreviated_image, 1, false) \
+	CALL(KEY_COMPARED, uint32, compared_image, 1, false)
 
 #define VALUE_ENUM(kind, image, type, from_datum, make, back)	kind,
 #define PLACE_ENUM(kind, image, make, words)	kind,
@@ -52,6 +58,42 @@ typedef enum KeyKind
 {
 	KEY_KINDS(VALUE_ENUM, PLACE_ENUM, CALL_ENUM)
 } KeyKind;
+
+struct StageColumn;
+
+/* strings.c: strings whose order is that of their bytes */
+extern uint64 string_image(const struct StageColumn *col, Datum value, bool *inexact);
+
+/* abbreviated.c: what the type's own abbreviation makes of a value, and nothing */
+extern uint64 abbreviated_image(const struct StageColumn *col, Datum value, bool *inexact);
+
+static inline uint32
+compared_image(const struct StageColumn *col, Datum value, bool *inexact)
+{
+	*inexact = true;
+	return 0;
+}
+
+/* Are its images those of bytes.h? */
+static inline bool
+key_by_bytes(KeyKind kind)
+{
+	return kind >= KEY_TEXT && kind <= KEY_BYTEA;
+}
+
+/* Are its images made by a function, by row? */
+static inline bool
+key_called(KeyKind kind)
+{
+	switch (kind)
+	{
+#define VALUE_CALLED(kind, image, type, from_datum, make, back)	case kind: return false;
+#define PLACE_CALLED(kind, image, make, words)	case kind: return false;
+#define CALL_CALLED(kind, image, make, words, exact)	case kind: return true;
+		KEY_KINDS(VALUE_CALLED, PLACE_CALLED, CALL_CALLED)
+	}
+	pg_unreachable();
+}
 
 /* Does an image take 8 bytes, or else 4? */
 static inline bool

@@ -66,10 +66,12 @@ find_rid(const Stage *stage, uint32 rid)
 void
 limit_set_threshold(Sorter *sorter)
 {
-	const Stage *stage = &sorter->stage;
+	Stage	   *stage = &sorter->stage;
 	uint32		last = sorter->rids[sorter->bound - 1];
 	size_t		i = find_rid(stage, last);
 
+	/* images of rows to come are compared with these */
+	stage_freeze(stage);
 	for (int c = 0; c < stage->ncols; c++)
 	{
 		const StageColumn *col = &stage->cols[c];

@@ -31,7 +31,8 @@
  * Bytes per row that sorting takes beside the stage: records, and as much scratch,
  * of which one algorithm wants a bit more.  Whole keys of more than a word are
  * tried only after words were, and without the stage, unless somebody needs it
- * once more (sorter_sort_staged).
+ * once more (sorter_sort_staged).  Inexact keys may all tie, and are then sorted by
+ * their next words, beside the words.
  */
 static Size
 sorter_sort_cost(const Stage *stage, bool bounded)
@@ -42,6 +43,8 @@ sorter_sort_cost(const Stage *stage, bool bounded)
 
 	if (!stage->has_rids)
 		return natural <= 64 ? words : 2 * rec;
+	if (!stage->exact)
+		words = sizeof(uint64) + 2 * sizeof(SortRec64);
 	if (natural <= 32)
 		return words;
 	return Max(words, bounded ? 2 * rec : Max(rec, 2 * rec - Min(2 * rec, (Size) stage->row_bytes)));
@@ -66,8 +69,8 @@ sorter_create(const SortSpec *spec)
 	sorter->spec = *spec;
 	sorter->bulk = bulk_owner_create(cxt);
 	arena_init(&sorter->arena, sorter->bulk, cxt);
-	stage_init(&sorter->stage, sorter->bulk, spec->keys, spec->nkeys, !spec->keys_only);
-	sorter->tiebreak = tiebreak_create(cxt, spec->desc, spec->keys, spec->nkeys);
+	stage_init(&sorter->stage, sorter->bulk, cxt, spec->keys, spec->nkeys, !spec->keys_only);
+	sorter->tiebreak = tiebreak_create(cxt, sorter->bulk, spec->desc, spec->keys, spec->nkeys);
 	sorter->writer = row_writer_create(spec->desc);
 	MemoryContextSwitchTo(old);
 	return sorter;
@@ -115,7 +118,7 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	sorter->result_streams = false;
 	for (int c = 0; c < sorter->stage.ncols; c++)
 		key_range_init(&sorter->ranges[c]);
-	stage_reset(&sorter->stage);
+	stage_begin(&sorter->stage);
 }
 
 bool
@@ -242,6 +245,7 @@ sorter_free_stage(Sorter *sorter)
 {
 	if (sorter->stage.capacity > SORTER_SMALL_ROWS)
 		stage_free(&sorter->stage);
+	tiebreak_release(sorter->tiebreak);
 }
 
 void

@@ -94,8 +94,7 @@ sorter_write_run(Sorter *sorter)
 		limit_set_threshold(sorter);
 		sorter->n = sorter->bound;
 	}
-	for (int c = 0; c < sorter->stage.ncols; c++)
-		key_range_union(&sorter->ranges[c], &sorter->stage.cols[c].range);
+	stage_unite_ranges(&sorter->stage, sorter->ranges);
 
 	old = sorter_begin_run(sorter, &writer);
 	if (sorter->spec.keys_only)
