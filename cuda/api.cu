@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "context.cuh"
+#include "costs_h200.h"
 #include "gather.cuh"
 #include "key.cuh"
 
@@ -15,6 +16,13 @@ algorithm_info(int32_t index)
 		if (i == index)
 			return &gpusort_algorithms[i]->info;
 	return NULL;
+}
+
+/* One device was measured so far. */
+static void
+costs(const GpusortContext *, GpusortCosts *out)
+{
+	*out = gpusort_costs_h200;
 }
 
 static uint32_t
@@ -163,6 +171,7 @@ static const GpusortCudaApi api = {
 	gpusort_copy_in,
 	gpusort_copy_out,
 	algorithm_info,
+	costs,
 	sort_scratch,
 	sort_run,
 	gpusort_gather_scratch,

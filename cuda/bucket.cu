@@ -71,8 +71,6 @@ run(SortRun *run)
 const SortAlgorithm gpu_bucket_algorithm = {
 	{
 		"gpu_bucket",
-		"",
-		"Chen et al. 2009",
 		GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128,
 		1,
 		1

@@ -29,12 +29,7 @@ extern GpusortStatus gpusort_fail_cuda(GpusortError *err, cudaError_t error,
 #define FAIL(status, ...) \
 	return gpusort_fail(err, (status), __FILE__, __LINE__, __VA_ARGS__)
 
-#define TRY(call) \
-	do { \
-		GpusortStatus try_status_ = (call); \
-		if (try_status_ != GPUSORT_OK) \
-			return try_status_; \
-	} while (0)
+#define TRY		GPUSORT_TRY
 
 #define CUDA_TRY(call) \
 	do { \

@@ -274,8 +274,6 @@ run(SortRun *run)
 const SortAlgorithm gpu_counting_algorithm = {
 	{
 		"gpu_counting",
-		"keys whose range is known and at most 16 times the rows",
-		"Abdel-hafeez et al. 2018",
 		GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128,
 		1,
 		1

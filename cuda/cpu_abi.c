@@ -14,6 +14,7 @@
  * device, default 1024), GPUSORT_CPU_ABI_LOST (the number of a device of which no
  * context can be made), GPUSORT_CPU_ABI_WASTE (percent that blocks take beyond
  * their size until device_trim, as kept blocks of the GPU library do),
+ * GPUSORT_CPU_ABI_JOB_TIMES (how many times longer a job takes to hand over, as told),
  * GPUSORT_CPU_ABI_OTHERS (MB of each device that other programs have taken; no context
  * can be made where they leave less than CONTEXT_MB).  GPUSORT_CPU_ABI_FILE names a file
  * of such lines, NAME=VALUE, that is read each time, so that they can be changed.
@@ -23,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "costs_h200.h"
 #include "cpu_abi.h"
 
 #define GARBAGE			0xA5
@@ -277,6 +279,15 @@ cpu_abi_in_block(const GpusortContext *ctx, const void *p, uint64_t bytes)
 	return 0;
 }
 
+/* The library's, so that who chooses does as with a GPU. */
+static void
+costs(const GpusortContext *ctx, GpusortCosts *out)
+{
+	(void) ctx;
+	*out = gpusort_costs_h200;
+	out->job_us *= (double) setting("GPUSORT_CPU_ABI_JOB_TIMES", 1);
+}
+
 static const GpusortCudaApi api = {
 	GPUSORT_ABI_VERSION,
 	sizeof(GpusortCudaApi),
@@ -305,6 +316,7 @@ static const GpusortCudaApi api = {
 	cpu_abi_copy_in,
 	cpu_abi_copy_out,
 	cpu_abi_algorithm,
+	costs,
 	cpu_abi_sort_scratch,
 	cpu_abi_queue_sort,
 	cpu_abi_gather_scratch,

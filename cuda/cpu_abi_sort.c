@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cpu_abi.h"
+#include "value_limits.h"
 
 /* ------------------------------------------------------------------------
  * Sorts
@@ -21,14 +22,14 @@
 #define HP_KEYS		(GPUSORT_KEYS_32 | GPUSORT_KEYS_64)
 
 static const GpusortAlgorithm algorithms[] = {
-	{"gpu_radix", "", "a stand-in on the CPU", ALL_KEYS, 1, 1},
-	{"gpu_merge", "", "a stand-in on the CPU", ALL_KEYS, 1, 1},
-	{"gpu_bucket", "", "a stand-in on the CPU", ALL_KEYS, 1, 1},
-	{"gpu_counting", "a known range", "a stand-in on the CPU", ALL_KEYS, 1, 1},
-	{"gpu_onehot", "a known range, few rows", "a stand-in on the CPU", ALL_KEYS, 1, 1},
-	{"gpu_hp", "keys alone, a known range", "a stand-in on the CPU", HP_KEYS, 0, 0},
-	{"gpu_hp1", "distinct keys alone, a known range", "a stand-in on the CPU", HP_KEYS, 0, 0},
-	{"gpu_hp0", "keys alone, a known range", "a stand-in on the CPU", HP_KEYS, 0, 0}
+	{"gpu_radix", ALL_KEYS, 1, 1},
+	{"gpu_merge", ALL_KEYS, 1, 1},
+	{"gpu_bucket", ALL_KEYS, 1, 1},
+	{"gpu_counting", ALL_KEYS, 1, 1},
+	{"gpu_onehot", ALL_KEYS, 1, 1},
+	{"gpu_hp", HP_KEYS, 0, 0},
+	{"gpu_hp1", HP_KEYS, 0, 0},
+	{"gpu_hp0", HP_KEYS, 0, 0}
 };
 
 /* The first of those that index by value, and those that make keys from values. */
@@ -57,9 +58,10 @@ why_not(int32_t algorithm, const GpusortJob *job)
 			job->key_max.lo - job->key_min.lo + 1 : 0;
 	if (range == 0 || range > UINT32_MAX)
 		return "the keys' range is unknown or too large";
-	if (range > 65536 && range / 16 > job->n)
+	if (range > GPUSORT_VALUES_ALWAYS && range / GPUSORT_VALUES_PER_KEY > job->n)
 		return "the keys' range is too large for so few rows";
-	if (algorithm == ONEHOT && (job->n > 4096 || range * ((job->n + 31) / 32 + 1) > 32768))
+	if (algorithm == ONEHOT && (job->n > GPUSORT_ONEHOT_KEYS ||
+								range * ((job->n + 31) / 32 + 1) > GPUSORT_ONEHOT_WORDS))
 		return "rows times values are too many";
 	if (algorithm >= FROM_VALUES && bits != job->key_bits)
 		return "it makes keys from their values: all their bits must order";

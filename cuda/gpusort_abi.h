@@ -38,7 +38,7 @@ extern "C"
 #endif
 
 /* Raised with every incompatible change of anything below. */
-#define GPUSORT_ABI_VERSION		2
+#define GPUSORT_ABI_VERSION		3
 
 /* ------------------------------------------------------------------------
  * Status
@@ -74,6 +74,14 @@ gpusort_is_broken(GpusortStatus s)
 {
 	return s >= GPUSORT_CUDA_ERROR;
 }
+
+/* Leaves the function with any other status than GPUSORT_OK. */
+#define GPUSORT_TRY(call) \
+	do { \
+		GpusortStatus try_status_ = (call); \
+		if (try_status_ != GPUSORT_OK) \
+			return try_status_; \
+	} while (0)
 
 typedef struct GpusortError
 {
@@ -203,13 +211,71 @@ typedef struct GpusortResult
 
 typedef struct GpusortAlgorithm
 {
-	const char *name;			/* as in gpusort.algorithm */
-	const char *needs;			/* what input it needs, for users; "" if none */
-	const char *paper;
+	const char *name;			/* as in gpusort.algorithm, whose users read of it in
+								 * src/kernel/algorithms.c */
 	uint32_t	key_widths;		/* GPUSORT_KEYS_* */
 	int32_t		stable;
 	int32_t		rids;			/* 0: keys only */
 } GpusortAlgorithm;
+
+/* ------------------------------------------------------------------------
+ * Costs and limits
+ * ------------------------------------------------------------------------
+ *
+ * What whoever chooses between this device and a CPU has to know of its sorts, as
+ * measured on it or on one like it.  Every number is finite and above 0.
+ */
+
+/* Curves are over 2^10, 2^12, ... 2^28 rows. */
+#define GPUSORT_COST_KNOTS		10
+#define GPUSORT_COST_KNOT_FIRST	10
+#define GPUSORT_COST_KNOT_STEP	2
+
+/* Ranges of values for which counting keys alone was measured. */
+#define GPUSORT_COST_RANGES		4
+
+typedef struct GpusortCosts
+{
+	/* microseconds of a sort of uniform keys with rids, by key width 32, 64, 128 */
+	double		radix[3][GPUSORT_COST_KNOTS];
+	double		merge[3][GPUSORT_COST_KNOTS];
+	double		bucket[3][GPUSORT_COST_KNOTS];
+
+	/* gpu_counting: keys of up to 8, 16 and more bits with rids; keys alone, of these
+	 * ranges; gpu_hp1 */
+	double		counting_rids[3][GPUSORT_COST_KNOTS];
+	double		range_log2[GPUSORT_COST_RANGES];
+	double		counting_keys[GPUSORT_COST_RANGES][GPUSORT_COST_KNOTS];
+	double		hp1[GPUSORT_COST_KNOTS];
+
+	double		beyond_ns;		/* per key alone, where the range outgrows the last */
+	double		count_width[3]; /* counted keys of 32, 64 and 128 bits, times those of 32 */
+	double		radix_fixed[3]; /* share of gpu_radix's time that no pass takes */
+	double		bucket_skew;	/* how many times longer gpu_bucket takes over */
+	double		radix_skew;		/* uneven keys, and gpu_radix */
+
+	/* the way there and back */
+	double		job_us;			/* opening, wake-ups, first launches */
+	double		copy_ns;		/* per byte */
+
+	/* device memory of a sort: so many copies of keys and rids, and what tables take */
+	uint64_t	copies;
+	uint64_t	job_bytes;
+
+	/* what can be sorted by value: any input's keys may have so many, or so many times
+	 * the rows; gpu_onehot's rows, and words of its matrix */
+	uint64_t	values_always;
+	uint64_t	values_per_key;
+	uint64_t	onehot_rows;
+	uint64_t	onehot_words;
+} GpusortCosts;
+
+/* Device memory that a sort of n keys and rids takes, roughly; not that of rows. */
+static inline uint64_t
+gpusort_keys_bytes(const GpusortCosts *costs, uint64_t n, int32_t key_bits)
+{
+	return n * costs->copies * ((uint64_t) key_bits / 8 + sizeof(uint32_t)) + costs->job_bytes;
+}
 
 /* ------------------------------------------------------------------------
  * Rows: bring the rows themselves into sorted order (record mode)
@@ -341,6 +407,9 @@ typedef struct GpusortCudaApi
 
 	/* Algorithms: index from 0; NULL past the last. */
 	const GpusortAlgorithm *(*algorithm) (int32_t index);
+
+	/* What they cost on the context's device. */
+	void		(*costs) (const GpusortContext *ctx, GpusortCosts *out);
 
 	/*
 	 * Can it run this job (arrays and scratch need not be set yet)?  GPUSORT_OK

@@ -324,28 +324,24 @@ run_hp1(SortRun *run)
 		: run_bitmap<uint64_t>(run);
 }
 
-#define HP_PAPER	"Kozakai et al. 2021"
 #define HP_WIDTHS	(GPUSORT_KEYS_32 | GPUSORT_KEYS_64)
 
 const SortAlgorithm gpu_hp_algorithm = {
-	{"gpu_hp", "keys alone, whose range is known and at most 16 times the rows",
-	HP_PAPER, HP_WIDTHS, 0, 0},
+	{"gpu_hp", HP_WIDTHS, 0, 0},
 	why_not_hp,
 	scratch_hp,
 	run_hp
 };
 
 const SortAlgorithm gpu_hp1_algorithm = {
-	{"gpu_hp1", "distinct keys alone, whose range is known and at most 16 times the rows",
-	HP_PAPER, HP_WIDTHS, 0, 0},
+	{"gpu_hp1", HP_WIDTHS, 0, 0},
 	why_not_hp1,
 	scratch_hp1,
 	run_hp1
 };
 
 const SortAlgorithm gpu_hp0_algorithm = {
-	{"gpu_hp0", "keys alone, whose range is known and at most 16 times the rows",
-	HP_PAPER, HP_WIDTHS, 0, 0},
+	{"gpu_hp0", HP_WIDTHS, 0, 0},
 	why_not_hp,
 	scratch_hp0,
 	run_hp0

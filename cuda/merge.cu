@@ -216,8 +216,6 @@ run(SortRun *run)
 const SortAlgorithm gpu_merge_algorithm = {
 	{
 		"gpu_merge",
-		"",
-		"Satish et al. 2010; Chen et al. 2009",
 		GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128,
 		1,
 		1

@@ -17,8 +17,6 @@
 #include "value_range.cuh"
 
 #define ONEHOT_THREADS	1024
-#define ONEHOT_KEYS		4096
-#define ONEHOT_WORDS	(1u << 15)	/* of shared memory */
 
 /* Words of the matrix and of the rows' starts. */
 static uint64_t
@@ -82,9 +80,9 @@ why_not(const DeviceTraits *device, const GpusortJob *job)
 
 	if (why)
 		return why;
-	if (job->n > ONEHOT_KEYS || onehot_words(job) > ONEHOT_WORDS)
+	if (job->n > GPUSORT_ONEHOT_KEYS || onehot_words(job) > GPUSORT_ONEHOT_WORDS)
 		return "rows times values are too many for one block's shared memory";
-	if ((size_t) device->max_shared < ONEHOT_WORDS * sizeof(uint32_t) + 1024)
+	if ((size_t) device->max_shared < GPUSORT_ONEHOT_WORDS * sizeof(uint32_t) + 1024)
 		return "the device's shared memory is too small";
 	return NULL;
 }
@@ -118,8 +116,6 @@ run(SortRun *run)
 const SortAlgorithm gpu_onehot_algorithm = {
 	{
 		"gpu_onehot",
-		"at most 4096 rows; rows times range at most about a million",
-		"Abdel-hafeez et al. 2018",
 		GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128,
 		1,
 		1

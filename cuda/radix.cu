@@ -151,8 +151,6 @@ run(SortRun *run)
 const SortAlgorithm gpu_radix_algorithm = {
 	{
 		"gpu_radix",
-		"",
-		"Satish et al. 2010; Pirjan and Petrosanu 2012",
 		GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128,
 		1,
 		1

@@ -10,10 +10,7 @@
 #define GPUSORT_VALUE_RANGE_CUH
 
 #include "key.cuh"
-
-/* Any input may have this many values; larger ones this many times n. */
-#define VALUES_ALWAYS	65536
-#define VALUES_PER_KEY	16
+#include "value_limits.h"
 
 /* Number of values of the job's keys; 0 if it is unknown, or over 2^32 - 1. */
 static inline uint64_t
@@ -42,7 +39,7 @@ why_not_by_value(const GpusortJob *job)
 		return "more than 2^32 - 1 rows";
 	if (range == 0)
 		return "the keys' range is unknown or too large";
-	if (range > VALUES_ALWAYS && range / VALUES_PER_KEY > job->n)
+	if (range > GPUSORT_VALUES_ALWAYS && range / GPUSORT_VALUES_PER_KEY > job->n)
 		return "the keys' range is too large for so few rows";
 	return NULL;
 }

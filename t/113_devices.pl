@@ -164,9 +164,18 @@ if ($pretend)
 	$ENV{GPUSORT_CPU_ABI_LOST} = 0;
 	$node->restart;
 	device_ready($node, 'lost');
+	my $predicted = "SELECT round(predicted_ms) FROM gpusort_route(1000, 32) WHERE algorithm = 'gpu_bucket'";
+	is($node->safe_psql('postgres', $predicted), '0', 'handing over a job costs little');
 	is($node->safe_psql('postgres', $devices), '1 ready 24 0', 'a lost device leaves the other');
 	like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'which works');
 	device_unused($node, 'lost');
+
+	# what the library says of its devices' costs is what sorts are told
+	$ENV{GPUSORT_CPU_ABI_JOB_TIMES} = 10000;
+	$node->restart;
+	device_ready($node, 'costs');
+	is($node->safe_psql('postgres', $predicted), '3000', 'handing over a job costs much');
+	delete $ENV{GPUSORT_CPU_ABI_JOB_TIMES};
 
 	# blocks that take more than was asked for: of half the budget they make too much
 	$ENV{GPUSORT_CPU_ABI_WASTE} = 400;

@@ -14,7 +14,7 @@ EMULATION_FLAGS = -std=c++17 -O1 -g -Wall -Wextra -Wno-unused-function -Wno-unkn
 	-include test/gpu_emulation/cuda_runtime.h -Itest/gpu_emulation -I$(EMULATED)/cuda -Itest -Isrc -I.
 
 emulated_headers = $(patsubst %,$(EMULATED)/%,$(wildcard cuda/*.cuh)) \
-	$(EMULATED)/cuda/gpusort_abi.h $(wildcard test/gpu_emulation/*.h test/gpu_emulation/*/*/*)
+	$(patsubst %,$(EMULATED)/%,$(wildcard cuda/*.h)) $(wildcard test/gpu_emulation/*.h test/gpu_emulation/*/*/*)
 emulated_library = $(patsubst %.cu,$(EMULATED)/%.o,$(wildcard cuda/*.cu)) \
 	$(EMULATED)/emulation.o
 

@@ -84,7 +84,7 @@ test_gpu_crossover(void)
 			set_gpu(&facts, bits);
 			gpusort_route_decide(&facts, &decision);
 			on_gpu = algorithm_on_gpu(decision.algorithm);
-			CHECK(!on_gpu || decision.cpu_us > gpu_model_builtin.job_us);
+			CHECK(!on_gpu || decision.cpu_us > gpusort_costs_h200.job_us);
 			if (on_gpu && crossover == 0)
 				crossover = n;
 			CHECK(on_gpu == (crossover != 0));
@@ -126,7 +126,7 @@ test_gpu_fits(void)
 			if (algorithm->place != ALGORITHM_ON_GPU || p[i].us < 0)
 				continue;
 			CHECK(!algorithm->only_forced);
-			CHECK(p[i].us > gpu_model_builtin.job_us);
+			CHECK(p[i].us > gpusort_costs_h200.job_us);
 			CHECK(!facts.gpu.rids || algorithm->stable);
 			if (algorithm->by_value)
 				CHECK(facts.key_range != 0 ? facts.key_range <= 65536 + 16 * facts.n + 16 :
@@ -194,6 +194,38 @@ test_gpu_reasons(void)
 		CHECK_STR(decision.forced_why_not, states[i].why);
 		CHECK(strncmp(decision.algorithm->name, "cpu", 3) == 0);
 	}
+}
+
+/* Costs and limits are the device's own. */
+static void
+test_gpu_costs(void)
+{
+	RouteFacts	facts = facts_of(1 << 24, 32);
+	GpusortCosts costs = gpusort_costs_h200;
+	RouteDecision before;
+	RouteDecision decision;
+
+	set_gpu(&facts, 32);
+	facts.gpu.costs = &costs;
+	gpusort_route_decide(&facts, &before);
+	costs.job_us += 1000;
+	gpusort_route_decide(&facts, &decision);
+	CHECK(fabs(decision.predicted_us - before.predicted_us - 1000) < 1);
+	for (int k = 0; k < GPUSORT_COST_KNOTS; k++)
+		costs.merge[0][k] = 1;
+	CHECK_STR(chosen(&facts), "gpu_merge");
+	costs.job_us = 1e9;
+	CHECK(strncmp(chosen(&facts), "cpu", 3) == 0);
+
+	costs = gpusort_costs_h200;
+	facts.key_range = 1 << 20;
+	facts.forced = &sort_algorithms[ALGORITHM_GPU_COUNTING];
+	CHECK_STR(chosen(&facts), "gpu_counting");
+	costs.values_per_key = 1;
+	facts.n = 100000;
+	gpusort_route_decide(&facts, &decision);
+	CHECK_STR(decision.forced_why_not, "the keys' range is too large for so few rows");
+	CHECK(gpusort_keys_bytes(&costs, 1000, 64) == 36000 + (UINT64_C(8) << 20));
 }
 
 static void
@@ -266,6 +298,7 @@ route_gpu_tests(void)
 	test_gpu_crossover();
 	test_gpu_fits();
 	test_gpu_reasons();
+	test_gpu_costs();
 	test_gpu_skew();
 	test_gpu_rows();
 }

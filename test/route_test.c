@@ -48,6 +48,7 @@ set_gpu(RouteFacts *facts, int key_bits)
 	facts->gpu.key_bits = key_bits;
 	facts->gpu.rids = true;
 	facts->gpu.algorithms = ~0u;
+	facts->gpu.costs = &gpusort_costs_h200;
 }
 
 void

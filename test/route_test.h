@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../cuda/costs_h200.h"
 #include "route/gpu_model.h"
 #include "route/machine.h"
 #include "route/model.h"

@@ -7,9 +7,9 @@ REGRESS = setup plan ints floats dates text nulls multi_column keys_only pages s
 
 # C unit tests that need no more than a compiler: targets that run one each.
 # Others add themselves as prerequisites of unit and print "ok NAME" likewise.
-UNIT_CHECKS = image-check image-check-asan kernel-check kernel-check-asan
+UNIT_CHECKS = arrows-check image-check image-check-asan kernel-check kernel-check-asan
 # those that take seconds
-UNIT_QUICK_CHECKS = image-check kernel-check
+UNIT_QUICK_CHECKS = arrows-check image-check kernel-check
 
 include test/kernel.mk test/gpu_emulation.mk test/module.mk
 
@@ -23,7 +23,11 @@ test/bin/image_test_asan: test/image_test.c src/key/image.h src/key/bytes.h
 	@mkdir -p $(@D)
 	$(CC) $(IMAGE_TEST_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $<
 
-.PHONY: test test-quick unit unit-quick demo bench-queries print-regress image-check image-check-asan
+.PHONY: test test-quick unit unit-quick demo bench-queries print-regress arrows-check image-check image-check-asan
+# which room includes which
+arrows-check:
+	test/arrows
+
 image-check: test/bin/image_test
 	test/bin/image_test
 image-check-asan: test/bin/image_test_asan

@@ -6,7 +6,7 @@
 #define GPUSORT_ADMISSION_H
 
 #include "device/protocol.h"
-#include "route/router.h"
+#include "device/state.h"
 
 /*
  * A slot for the job, with device_bytes of a device's budget and up to

@@ -11,8 +11,8 @@
 #include "compat.h"
 #include "device/admission.h"
 #include "device/client.h"
+#include "kernel/algorithm.h"
 #include "miscadmin.h"
-#include "route/gpu_model.h"
 #include "settings.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
@@ -112,6 +112,13 @@ device_algorithm(const char *name)
 	return -1;
 }
 
+/* Which of several devices a job will get is not known before it is admitted. */
+const GpusortCosts *
+device_costs(void)
+{
+	return &device_shared->devices[0].costs;
+}
+
 unsigned
 device_algorithms(void)
 {
@@ -136,7 +143,7 @@ device_fault_ordered(void)
 uint64
 device_job_bytes(const DeviceJobSpec *spec)
 {
-	uint64		bytes = gpu_keys_bytes(spec->max_rows, spec->key_width);
+	uint64		bytes = gpusort_keys_bytes(device_costs(), spec->max_rows, spec->key_width);
 
 	/* rows and their places */
 	if (spec->mode == DEVICE_ROWS)

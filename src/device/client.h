@@ -19,7 +19,7 @@
 #define GPUSORT_CLIENT_H
 
 #include "device/protocol.h"
-#include "route/router.h"
+#include "device/state.h"
 
 typedef struct DeviceJob
 {
@@ -52,6 +52,12 @@ extern RouteDevice device_bring_back(double patience_us);
 
 /* The ABI's index of an algorithm by name; -1 if the library has none such. */
 extern int	device_algorithm(const char *name);
+
+/*
+ * What sorts cost on the devices: as the library reported of the first, or an assumption
+ * while none has been opened.  It stays where it is.
+ */
+extern const GpusortCosts *device_costs(void);
 
 /* Which algorithms the library has: a bit per AlgorithmId.  All, until it has told. */
 extern unsigned device_algorithms(void);

@@ -38,6 +38,10 @@
 /* Between two looks at work under way on the device. */
 #define POLL_PAUSE_US		10
 
+/* No cost of a device is as much (hours, in microseconds); a job has not so many copies. */
+#define DEVICE_COST_MAX		1e10
+#define DEVICE_COPIES_MAX	16
+
 static DeviceApi device_api;
 
 /* Ends the process; the supervisor logs the reason. */
@@ -109,6 +113,38 @@ fails_often(const GpusortDeviceInfo *info)
 	return device_shared->failures[info->index] >= DEVICE_MAX_FAILURES;
 }
 
+/*
+ * Takes over what the library says of a device's costs, unless that cannot be; then what
+ * is assumed stays.
+ */
+static void
+read_costs(const GpusortContext *context, DeviceEntry *entry)
+{
+	GpusortCosts costs;
+	const double *numbers = (const double *) &costs;
+	bool		ascending = true;
+
+	device_api.cuda->costs(context, &costs);
+	for (size_t i = 0; i < offsetof(GpusortCosts, copies) / sizeof(double); i++)
+	{
+		if (!(numbers[i] > 0 && numbers[i] <= DEVICE_COST_MAX))
+		{
+			fprintf(stderr, "gpusort: the device library says nonsense of the costs of device %d\n",
+					(int) entry->index);
+			return;
+		}
+	}
+	for (int r = 1; r < GPUSORT_COST_RANGES; r++)
+		ascending &= costs.range_log2[r] > costs.range_log2[r - 1];
+	if (!ascending || costs.copies == 0 || costs.copies > DEVICE_COPIES_MAX || costs.values_per_key == 0)
+	{
+		fprintf(stderr, "gpusort: the device library says nonsense of the limits of device %d\n",
+				(int) entry->index);
+		return;
+	}
+	entry->costs = costs;
+}
+
 static void
 open_devices(void)
 {
@@ -147,6 +183,7 @@ open_devices(void)
 		}
 		entry->index = info[i].index;
 		memcpy(entry->name, info[i].name, sizeof(entry->name));
+		read_costs(*context, entry);
 		entry->memory_total = info[i].memory_total;
 		entry->last_used_us = device_now_us();
 		device_read_memory(&device_api, device_shared->ndevices++);
@@ -174,8 +211,6 @@ list_algorithms(void)
 		DeviceAlgorithm *out = &device_shared->algorithms[n++];
 
 		strlcpy(out->name, a->name, sizeof(out->name));
-		strlcpy(out->needs, a->needs, sizeof(out->needs));
-		strlcpy(out->paper, a->paper, sizeof(out->paper));
 		out->key_widths = a->key_widths;
 		out->stable = a->stable != 0;
 		out->rids = a->rids != 0;

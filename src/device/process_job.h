@@ -56,12 +56,7 @@ typedef struct ProcessJob
 	uint64		waiting_since;	/* device_now_us(); 0: not for the device */
 } ProcessJob;
 
-#define TRY(call) \
-	do { \
-		GpusortStatus try_status = (call); \
-		if (try_status != GPUSORT_OK) \
-			return try_status; \
-	} while (0)
+#define TRY		GPUSORT_TRY
 
 /* process_job.c: faults that tests order */
 extern GpusortStatus job_fault(const DeviceSlot *slot, DeviceFault which,

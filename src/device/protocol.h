@@ -206,6 +206,7 @@ typedef enum DeviceServiceState
 /* A device in use. */
 typedef struct DeviceEntry
 {
+	GpusortCosts costs;			/* set at the server's start, too */
 	int32		index;			/* CUDA's */
 	char		name[64];
 	uint64		memory_total;
@@ -219,8 +220,6 @@ typedef struct DeviceEntry
 typedef struct DeviceAlgorithm
 {
 	char		name[24];
-	char		needs[96];
-	char		paper[128];
 	uint32		key_widths;		/* GPUSORT_KEYS_* */
 	bool		stable;
 	bool		rids;

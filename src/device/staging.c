@@ -14,6 +14,7 @@
 
 #include <unistd.h>
 
+#include "../cuda/costs_h200.h"
 #include "device/staging.h"
 #include "miscadmin.h"
 #include "settings.h"
@@ -129,6 +130,8 @@ staging_startup(void)
 		pg_atomic_init_u32(&device_shared->asked, 0);
 		if (sem_init(&device_shared->wake, 1, 0) != 0)
 			elog(FATAL, "could not create a semaphore: %m");
+		for (int i = 0; i < DEVICE_MAX; i++)
+			device_shared->devices[i].costs = gpusort_costs_h200;
 		for (int i = 0; i < DEVICE_SLOTS; i++)
 		{
 			DeviceSlot *slot = &device_shared->slots[i];

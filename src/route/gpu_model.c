@@ -23,14 +23,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The GPU library's conditions (cuda/value_range.cuh, onehot.cu). */
-#define VALUES_ALWAYS		65536
-#define VALUES_PER_KEY		16
-#define ONEHOT_MAX_ROWS		4096
-#define ONEHOT_MAX_WORDS	(1 << 15)
-
-/* What tables and rounding take of a device's memory. */
-#define DEVICE_JOB_OVERHEAD	(UINT64_C(8) << 20)
+/*
+ * Costs of rows in the host's memory, in nanoseconds: see gpu_rows_gain_us().  They are
+ * what bench/results/queries-h200.md leaves to them: 50M rows of 32 bytes and 10M of 88,
+ * CPU's time less GPU's and less what the built-in model says of the CPU's sort; spilling
+ * from its work_mem of 4 and 64 MB.  They contain what that model takes the H200's host,
+ * whose sorts are slower, for too fast; its later phases put misses at 1 to 6 ns a row
+ * and no cost to faults.
+ */
+#define HOST_RIDS_NS	0.6		/* per row: rids copied to and from staging */
+#define FAULT_NS		0.09	/* per byte of memory touched for the first time */
+#define MISS_NS			6.3		/* per row given back from a random place */
+#define SPILL_NS		1.2		/* per byte written to a run and merged */
+#define MOVE_NS			0.15	/* per byte moved from there to staging */
 
 /* 0, 1, 2 for keys of 32, 64, 128 bits: also their SortRecFormat. */
 static inline SortRecFormat
@@ -55,15 +60,16 @@ value_range(const RouteFacts *facts)
 static bool
 range_fits(AlgorithmId id, const RouteFacts *facts, const char **why)
 {
+	const GpusortCosts *limits = facts->gpu.costs;
 	uint64_t	range = value_range(facts);
 
 	if (range == 0)
 		*why = "the keys' range is unknown or too large";
-	else if (range > VALUES_ALWAYS && range / VALUES_PER_KEY > facts->n)
+	else if (range > limits->values_always && range / limits->values_per_key > facts->n)
 		*why = "the keys' range is too large for so few rows";
 	else if (id == ALGORITHM_GPU_ONEHOT &&
-			 (facts->n > ONEHOT_MAX_ROWS ||
-			  range * ((facts->n + 31) / 32 + 1) > ONEHOT_MAX_WORDS))
+			 (facts->n > limits->onehot_rows ||
+			  range * ((facts->n + 31) / 32 + 1) > limits->onehot_words))
 		*why = "rows times values are too many";
 	else if (id == ALGORITHM_GPU_HP1 && !facts->gpu.distinct)
 		*why = "the keys are not known to be distinct";
@@ -116,19 +122,20 @@ gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
 static double
 curve_at(const double *curve, double n)
 {
-	double		x = (log2(fmax(n, 1)) - GPU_KNOT_FIRST) / GPU_KNOT_STEP;
+	double		x = (log2(fmax(n, 1)) - GPUSORT_COST_KNOT_FIRST) / GPUSORT_COST_KNOT_STEP;
 	int			knot = (int) x;
+	const int	last = GPUSORT_COST_KNOTS - 1;
 
 	if (x <= 0)
 		return curve[0];
-	if (knot >= GPU_KNOTS - 1)
-		return curve[GPU_KNOTS - 1] * n / ldexp(1, GPU_KNOT_FIRST + GPU_KNOT_STEP * (GPU_KNOTS - 1));
+	if (knot >= last)
+		return curve[last] * n / ldexp(1, GPUSORT_COST_KNOT_FIRST + GPUSORT_COST_KNOT_STEP * last);
 	return curve[knot] * pow(curve[knot + 1] / curve[knot], x - knot);
 }
 
 /* gpu_counting of keys alone, between the ranges that were measured. */
 static double
-counting_keys_us(const GpuModel *m, double n, uint64_t range)
+counting_keys_us(const GpusortCosts *costs, double n, uint64_t range)
 {
 	double		bits = log2((double) range);
 	int			r = 0;
@@ -136,49 +143,49 @@ counting_keys_us(const GpuModel *m, double n, uint64_t range)
 	double		above;
 	double		part;
 
-	if (bits > m->range_log2[GPU_RANGES - 1])
-		return fmax(n * m->beyond_ns / 1000,
-					curve_at(m->counting_keys[GPU_RANGES - 1], n));
-	while (r < GPU_RANGES - 2 && bits > m->range_log2[r + 1])
+	if (bits > costs->range_log2[GPUSORT_COST_RANGES - 1])
+		return fmax(n * costs->beyond_ns / 1000,
+					curve_at(costs->counting_keys[GPUSORT_COST_RANGES - 1], n));
+	while (r < GPUSORT_COST_RANGES - 2 && bits > costs->range_log2[r + 1])
 		r++;
-	below = curve_at(m->counting_keys[r], n);
-	above = curve_at(m->counting_keys[r + 1], n);
-	part = (bits - m->range_log2[r]) / (m->range_log2[r + 1] - m->range_log2[r]);
+	below = curve_at(costs->counting_keys[r], n);
+	above = curve_at(costs->counting_keys[r + 1], n);
+	part = (bits - costs->range_log2[r]) / (costs->range_log2[r + 1] - costs->range_log2[r]);
 	return below + (above - below) * fmax(part, 0);
 }
 
 static double
-counting_us(const GpuModel *m, const RouteFacts *facts)
+counting_us(const GpusortCosts *costs, const RouteFacts *facts)
 {
 	uint64_t	range = value_range(facts);
 	double		bits = ceil(log2((double) range));
 	double		us;
 
 	if (!facts->gpu.rids)
-		us = counting_keys_us(m, facts->n, range);
+		us = counting_keys_us(costs, facts->n, range);
 	else
 	{
-		us = curve_at(m->counting_rids[bits <= 8 ? 0 : bits <= 16 ? 1 : 2], facts->n);
+		us = curve_at(costs->counting_rids[bits <= 8 ? 0 : bits <= 16 ? 1 : 2], facts->n);
 		if (bits > 24)
 			us *= 4.0 / 3;
 	}
-	return us * m->count_width[width_index(facts)];
+	return us * costs->count_width[width_index(facts)];
 }
 
 static double
-radix_us(const GpuModel *m, const RouteFacts *facts)
+radix_us(const GpusortCosts *costs, const RouteFacts *facts)
 {
 	int			w = width_index(facts);
 	int			passes = (facts->gpu.key_bits + 7) / 8;
-	double		share = m->radix_fixed[w] +
-		(1 - m->radix_fixed[w]) * passes / (facts->gpu.key_width / 8);
+	double		share = costs->radix_fixed[w] +
+		(1 - costs->radix_fixed[w]) * passes / (facts->gpu.key_width / 8);
 
-	return curve_at(m->radix[w], facts->n) * share * (facts->gpu.skewed ? m->radix_skew : 1);
+	return curve_at(costs->radix[w], facts->n) * share * (facts->gpu.skewed ? costs->radix_skew : 1);
 }
 
 /* Device-resident. */
 static double
-sort_us(const GpuModel *m, AlgorithmId id, const RouteFacts *facts)
+sort_us(const GpusortCosts *costs, AlgorithmId id, const RouteFacts *facts)
 {
 	double		n = facts->n;
 	int			w = width_index(facts);
@@ -186,15 +193,15 @@ sort_us(const GpuModel *m, AlgorithmId id, const RouteFacts *facts)
 	switch (id)
 	{
 		case ALGORITHM_GPU_RADIX:
-			return radix_us(m, facts);
+			return radix_us(costs, facts);
 		case ALGORITHM_GPU_MERGE:
-			return curve_at(m->merge[w], n);
+			return curve_at(costs->merge[w], n);
 		case ALGORITHM_GPU_BUCKET:
-			return curve_at(m->bucket[w], n) * (facts->gpu.skewed ? m->bucket_skew : 1);
+			return curve_at(costs->bucket[w], n) * (facts->gpu.skewed ? costs->bucket_skew : 1);
 		case ALGORITHM_GPU_COUNTING:
-			return counting_us(m, facts);
+			return counting_us(costs, facts);
 		case ALGORITHM_GPU_HP1:
-			return curve_at(m->hp1, n);
+			return curve_at(costs->hp1, n);
 		case ALGORITHM_GPU_ONEHOT:
 		case ALGORITHM_GPU_HP:
 		case ALGORITHM_GPU_HP0:
@@ -211,14 +218,14 @@ sort_us(const GpuModel *m, AlgorithmId id, const RouteFacts *facts)
 double
 gpu_predict_us(const Algorithm *algorithm, const RouteFacts *facts)
 {
-	const GpuModel *m = &gpu_model_builtin;
+	const GpusortCosts *costs = facts->gpu.costs;
 	double		key_bytes = facts->gpu.key_width / 8;
 	double		rid_bytes = facts->gpu.rids ? sizeof(uint32_t) : 0;
 	double		bytes = key_bytes + rid_bytes +	/* up */
 		rid_bytes + (facts->gpu.keys_back ? key_bytes : 0);
 
-	return m->job_us + sort_us(m, algorithm->id, facts) +
-		facts->n * (bytes * m->copy_ns + m->host_ns) / 1000;
+	return costs->job_us + sort_us(costs, algorithm->id, facts) +
+		facts->n * (bytes * costs->copy_ns + HOST_RIDS_NS) / 1000;
 }
 
 const Algorithm *
@@ -229,7 +236,7 @@ gpu_choose(const RouteFacts *facts, double *us)
 
 	/* nothing is quicker than handing the job over */
 	if (facts->device != ROUTE_DEVICE_READY || facts->gpu.key_width == 0 ||
-		*us <= gpu_model_builtin.job_us)
+		*us <= facts->gpu.costs->job_us)
 		return NULL;
 	FOR_EACH_ALGORITHM(a)
 	{
@@ -245,13 +252,6 @@ gpu_choose(const RouteFacts *facts, double *us)
 		}
 	}
 	return best;
-}
-
-uint64_t
-gpu_keys_bytes(uint64_t n, int key_width)
-{
-	/* keys in, out and in scratch; as many rids */
-	return n * (3 * (uint64_t) (key_width / 8) + 3 * sizeof(uint32_t)) + DEVICE_JOB_OVERHEAD;
 }
 
 /* Slices of equal width between the sample's ends, and when one is too full. */
@@ -297,14 +297,13 @@ gpu_keys_skewed(uint64_t *sample, size_t n)
 double
 gpu_rows_gain_us(const GpuRowsFacts *facts)
 {
-	const GpuModel *m = &gpu_model_builtin;
 	double		rows = facts->rows;
 	double		to_come = fmax(rows - facts->rows_here, 0);
 	double		bytes = rows * facts->row_bytes;
-	double		ns = (facts->ordered ? 0 : rows * m->miss_ns) + to_come * facts->row_bytes * m->fault_ns -
-		facts->rows_here * facts->row_bytes * m->move_ns;
+	double		ns = (facts->ordered ? 0 : rows * MISS_NS) + to_come * facts->row_bytes * FAULT_NS -
+		facts->rows_here * facts->row_bytes * MOVE_NS;
 
 	if (bytes + rows * facts->key_cost > facts->memory)
-		ns += bytes * m->spill_ns;
+		ns += bytes * SPILL_NS;
 	return ns / 1000 + facts->cpu_sort_us - facts->gpu_sort_us;
 }

@@ -209,7 +209,7 @@ gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COU
 			else
 			{
 				p.us = gpu_predict_us(a, facts);
-				p.scratch = gpu_keys_bytes(facts->n, facts->gpu.key_width);
+				p.scratch = gpusort_keys_bytes(facts->gpu.costs, facts->n, facts->gpu.key_width);
 			}
 		}
 		insert_prediction(out, n++, &p);

@@ -31,6 +31,8 @@
 #ifndef GPUSORT_ROUTER_H
 #define GPUSORT_ROUTER_H
 
+#include "../cuda/gpusort_abi.h"
+#include "device/state.h"
 #include "kernel/algorithm.h"
 
 /* Below this many records the choice of algorithm is not modelled. */
@@ -38,18 +40,6 @@
 
 /* Room for the words of a reason. */
 #define ROUTE_REASON_SIZE	256
-
-/* What is known of the GPU when the sort begins. */
-typedef enum RouteDevice
-{
-	ROUTE_DEVICE_NONE,			/* no device, or no service */
-	ROUTE_DEVICE_OFF,			/* gpusort.device = off */
-	ROUTE_DEVICE_BUSY,			/* its queue is full */
-	ROUTE_DEVICE_FULL,			/* the job does not fit the memory budget */
-	ROUTE_DEVICE_FAILED,		/* it was tried for this sort and failed */
-	ROUTE_DEVICE_IDLE,			/* it was given back; it can be had again */
-	ROUTE_DEVICE_READY
-} RouteDevice;
 
 /* The keys as a GPU would be given them. */
 typedef struct RouteGpu
@@ -62,6 +52,7 @@ typedef struct RouteGpu
 	bool		distinct;		/* no two keys are equal */
 	bool		skewed;			/* see gpu_keys_skewed() */
 	unsigned	algorithms;		/* that the library has: a bit per AlgorithmId */
+	const GpusortCosts *costs;	/* of its sorts; needed with key_width */
 } RouteGpu;
 
 typedef struct RouteFacts

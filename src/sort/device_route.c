@@ -62,6 +62,7 @@ fill_gpu_facts(const Sorter *sorter, const KeyLayout *layout, int key_width, Rou
 	facts->gpu.rids = !sorter->spec.keys_only;
 	facts->gpu.keys_back = sorter->spec.keys_only || !layout->exact;
 	facts->gpu.algorithms = device_algorithms();
+	facts->gpu.costs = device_costs();
 }
 
 /* Looks at some keys: are they in order, are they skewed? */
@@ -145,7 +146,7 @@ device_route_keys(const Sorter *sorter, const KeyLayout *layout, int key_width,
 		return false;
 	gpusort_model_refresh(n);
 	gpusort_route_decide(facts, decision);
-	if (facts->forced == NULL && decision->predicted_us <= gpu_model_builtin.job_us)
+	if (facts->forced == NULL && decision->predicted_us <= device_costs()->job_us)
 		return false;
 	if (facts->device == ROUTE_DEVICE_IDLE)
 	{

@@ -63,6 +63,7 @@ array_device_facts(const ArrayValues *values, const Algorithm *asked, RouteFacts
 	facts->gpu.rids = !keys_only;
 	facts->gpu.keys_back = keys_only;
 	facts->gpu.algorithms = device_algorithms();
+	facts->gpu.costs = device_costs();
 	if (keys_only)
 	{
 		/* whether keys are distinct is a question where nothing else is against it */

@@ -135,6 +135,7 @@ set_gpu(RouteFacts *facts, int key_bits)
 	facts->gpu.key_bits = key_bits;
 	facts->gpu.rids = true;
 	facts->gpu.algorithms = device_algorithms();
+	facts->gpu.costs = device_costs();
 }
 
 /* Why an algorithm cannot sort this; of a device that is not there, what it says. */
