@@ -170,6 +170,7 @@ static const GpusortCudaApi api = {
 	gpusort_event_elapsed,
 	gpusort_copy_in,
 	gpusort_copy_out,
+	gpusort_copy_within,
 	algorithm_info,
 	costs,
 	sort_scratch,

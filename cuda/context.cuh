@@ -81,5 +81,8 @@ extern GpusortStatus gpusort_copy_in(GpusortStream *stream, void *device_dst,
 extern GpusortStatus gpusort_copy_out(GpusortStream *stream, void *host_dst,
 									  const void *device_src, uint64_t bytes,
 									  GpusortError *err);
+extern GpusortStatus gpusort_copy_within(GpusortStream *stream, void *device_dst,
+										 const void *device_src, uint64_t bytes,
+										 GpusortError *err);
 
 #endif							/* GPUSORT_CONTEXT_CUH */

@@ -315,6 +315,7 @@ static const GpusortCudaApi api = {
 	cpu_abi_event_elapsed,
 	cpu_abi_copy_in,
 	cpu_abi_copy_out,
+	cpu_abi_copy_within,
 	cpu_abi_algorithm,
 	costs,
 	cpu_abi_sort_scratch,

@@ -82,6 +82,9 @@ extern GpusortStatus cpu_abi_copy_in(GpusortStream *stream, void *device_dst,
 extern GpusortStatus cpu_abi_copy_out(GpusortStream *stream, void *host_dst,
 									  const void *device_src, uint64_t bytes,
 									  GpusortError *err);
+extern GpusortStatus cpu_abi_copy_within(GpusortStream *stream, void *device_dst,
+										 const void *device_src, uint64_t bytes,
+										 GpusortError *err);
 extern GpusortStatus cpu_abi_queue_sort(GpusortStream *stream, int32_t algorithm,
 										const GpusortJob *job, GpusortResult *result,
 										GpusortError *err);

@@ -276,6 +276,15 @@ cpu_abi_copy_out(GpusortStream *stream, void *host_dst, const void *device_src, 
 }
 
 GpusortStatus
+cpu_abi_copy_within(GpusortStream *stream, void *device_dst, const void *device_src,
+					uint64_t bytes, GpusortError *err)
+{
+	if (!cpu_abi_in_block(stream->ctx, device_dst, bytes))
+		FAIL(GPUSORT_CUDA_ERROR, "copy outside of device memory");
+	return queue_copy(stream, device_dst, device_src, device_src, bytes, err);
+}
+
+GpusortStatus
 cpu_abi_queue_sort(GpusortStream *stream, int32_t algorithm, const GpusortJob *job,
 				   GpusortResult *result, GpusortError *err)
 {

@@ -405,6 +405,11 @@ typedef struct GpusortCudaApi
 							   const void *device_src, uint64_t bytes,
 							   GpusortError *err);
 
+	/* ... and from one place of device memory to another that does not overlap */
+	GpusortStatus (*copy_within) (GpusortStream *stream, void *device_dst,
+								  const void *device_src, uint64_t bytes,
+								  GpusortError *err);
+
 	/* Algorithms: index from 0; NULL past the last. */
 	const GpusortAlgorithm *(*algorithm) (int32_t index);
 

@@ -184,3 +184,12 @@ gpusort_copy_out(GpusortStream *stream, void *host_dst, const void *device_src,
 							 stream->cuda));
 	return GPUSORT_OK;
 }
+
+GpusortStatus
+gpusort_copy_within(GpusortStream *stream, void *device_dst, const void *device_src,
+					uint64_t bytes, GpusortError *err)
+{
+	CUDA_TRY(cudaMemcpyAsync(device_dst, device_src, bytes, cudaMemcpyDeviceToDevice,
+							 stream->cuda));
+	return GPUSORT_OK;
+}

@@ -22,6 +22,8 @@ bool		gpusort_verify = false;
 int			gpusort_run_rows = 0;
 char	   *gpusort_device = NULL;
 uint64		gpusort_device_mask = 0;
+bool		gpusort_device_allowed = true;
+int			gpusort_device_share = 50;
 int			gpusort_device_memory = 0;
 int			gpusort_device_idle_blocks = 10;
 int			gpusort_device_idle_context = 300;
@@ -179,6 +181,16 @@ gpusort_settings_init(void)
 							   "The server's own value decides which GPUs are opened.",
 							   &gpusort_device, "auto",
 							   PGC_USERSET, GUC_EXPLAIN, check_device, assign_device, NULL);
+	DefineCustomBoolVariable("gpusort.device_allowed",
+							 "Lets sorts use the GPUs that gpusort.device names.",
+							 "For administrators: a role cannot undo it.",
+							 &gpusort_device_allowed, true,
+							 PGC_SUSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.device_share",
+							"Sets how much of a GPU's memory one session may have, in percent.",
+							NULL,
+							&gpusort_device_share, 50, 1, 100,
+							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.device_memory",
 							"Sets the memory that sorts may take on each GPU.",
 							"0 is all that other programs leave free, less a reserve.",

@@ -45,6 +45,8 @@ extern int	gpusort_run_rows;
 /* the device and its service */
 extern char *gpusort_device;
 extern uint64 gpusort_device_mask;	/* a bit per device that may be used */
+extern bool gpusort_device_allowed; /* an administrator's word on it */
+extern int	gpusort_device_share;	/* percent of a device's memory for one backend */
 extern int	gpusort_device_memory;	/* MB on each device; 0: what is free */
 extern int	gpusort_device_idle_blocks; /* seconds; 0: never */
 extern int	gpusort_device_idle_context;

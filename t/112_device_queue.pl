@@ -15,6 +15,7 @@ gpusort.device_library = '$library'
 gpusort.device = 0
 gpusort.staging_memory = 8MB
 gpusort.device_memory = 24MB
+gpusort.device_share = 100
 shared_buffers = 64MB
 log_min_messages = log
 CONF

@@ -18,7 +18,7 @@ device_is('OTHERS=0');
 my $node = new_node('neighbours', conf => <<CONF);
 gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
 gpusort.staging_memory = 8MB
-gpusort.device_memory = 64MB
+gpusort.device_memory = 256MB
 shared_buffers = 64MB
 log_min_messages = log
 CONF
@@ -27,6 +27,8 @@ my $set = "SET work_mem = '256kB'; SET gpusort.algorithm = gpu_radix;";
 my $rows = 40_000;
 my $sum = "count(*), sum(n * k)";
 my $query = 'SELECT row_number() OVER () AS n, k FROM (SELECT id, k, pad FROM t ORDER BY k, id OFFSET 0) s';
+my $sort = "SELECT sort_route('SELECT id, k, pad FROM t ORDER BY k')";
+my $gpu = qr/^gpu radix: .*device ready/;
 
 sub value { return $node->safe_psql('postgres', @_) }
 sub process { return value("SELECT max(process_pid) $devices") }
@@ -86,9 +88,54 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	device_unused($node, 'killed');
 }
 
+# what a job has follows what has come, not what is expected
+{
+	value("CREATE FUNCTION many() RETURNS TABLE (id bigint, k int8, pad text) ROWS 100000000 LANGUAGE sql STABLE AS 'SELECT i, mix(i) % 90000, repeat(''y'', (i % 40)::int) FROM generate_series(1, 150000) i'");
+	value("CREATE TABLE m AS SELECT * FROM many(); ANALYZE m; UPDATE pg_class SET reltuples = 1e8 WHERE relname = 'm'");
+	value("CREATE TABLE few AS SELECT * FROM many(); ANALYZE few");
+
+	my $mem = "SET work_mem = '256kB'; SET gpusort.algorithm = gpu_radix; SET gpusort.verify = on;";
+	my $same = sub { value("$mem SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$_[0]')") };
+
+	# from far too high an estimate, and from far too low
+	for my $case ([ 'high', 'SELECT id, k, pad FROM m ORDER BY k, id' ], [ 'low', 'SELECT id, k, pad FROM few WHERE id % 1 = 0 AND k % 1 = 0 AND id % 3 < 5 ORDER BY k, id' ])
+	{
+		is($same->($case->[1]), 'GpuSort 150000 same', "estimate too $case->[0]: rows");
+		like(value("$mem SET gpusort.verify = off; SELECT sort_route('$case->[1]')"), qr/$gpu(?!.*merged)/, "estimate too $case->[0]: it grows, and nothing is spilled");
+	}
+	is(value("$mem SELECT result FROM check_stable('(SELECT *, row_number() OVER () AS seq FROM few) f2', 'k')"), 'same', 'equal rows keep their order');
+	is(value("SET work_mem = '256MB'; SET gpusort.algorithm = gpu_radix; SET gpusort.verify = on; SELECT result FROM check_sort('SELECT id, k, pad FROM few WHERE id % 1 = 0 AND k % 1 = 0 ORDER BY k, id')"), 'same', 'keys that grow');
+
+	my $s = new_session($node);
+	gate_shut();
+	begin_query($s, "$mem SET gpusort.verify = off; SELECT count(*) FROM (SELECT gate(row_number() OVER (), 10) FROM (SELECT id, k, pad FROM m ORDER BY k, id OFFSET 0) q0) q");
+	gate_reached($node, 'high');
+	# 150,000 rows of 64 bytes, with places and scratch
+	my $used = value("SELECT sum(memory_used) $devices");
+	cmp_ok($used, '>', 8_000_000, 'they are there');
+	cmp_ok($used, '<', 64_000_000, "an estimate of a hundred million rows holds $used bytes for them");
+	gate_open();
+	is($s->query('SELECT 1'), "150000\n1", 'all rows');
+	$s->quit;
+
+	# one backend's share, and no more: what is there by then is a run
+	is(value("$mem SET gpusort.device_share = 4; SELECT result FROM check_sort('SELECT id, k, pad FROM few ORDER BY k, id')"), 'same', 'a small share: rows');
+	like(value("$mem SET gpusort.verify = off; SET gpusort.device_share = 4; SELECT sort_route('SELECT id, k, pad FROM few ORDER BY k')"), qr/merged/, 'a small share: runs');
+	like(value("$mem SET gpusort.device_share = 1; SELECT sort_route('SELECT id, k, pad FROM few ORDER BY k')"), qr/^cpu .*device memory/, 'hardly any share');
+	device_unused($node, 'shares');
+
+	# what an administrator says stands
+	value("CREATE ROLE plain; ALTER ROLE plain SET gpusort.device_allowed = off");
+	for my $setting ('device_allowed = on', 'device_share = 100')
+	{
+		fails_like($node, "SET ROLE plain; SET gpusort.$setting", qr/permission denied to set parameter "gpusort.device_/, "a role cannot set $setting");
+	}
+	value("ALTER ROLE plain LOGIN; GRANT SELECT ON t TO plain");
+	my $plain = $node->safe_psql('postgres', "RESET ALL; SET gpusort.device = auto; $set $sort", extra_params => [ '-U', 'plain' ]);
+	like($plain, qr/^cpu .*gpusort.device is off/, 'nor reset it');
+}
+
 # what no sort uses is given back: blocks first, then everything
-my $sort = "SELECT sort_route('SELECT id, k, pad FROM t ORDER BY k')";
-my $gpu = qr/^gpu radix: .*device ready/;
 {
 	my $process = process();
 

@@ -265,6 +265,7 @@ make_everything(GpusortContext **context, GpusortError *err)
 	TRY(api->host_alloc(*context, 1000, &blocks[2], err));
 	TRY(api->host_register(*context, mine, sizeof(mine), err));
 	TRY(api->copy_in(streams[0], blocks[0], mine, 1000, err));
+	TRY(api->copy_within(streams[0], blocks[1], blocks[0], 1000, err));
 	TRY(api->copy_out(streams[0], mine, blocks[0], 1000, err));
 	TRY(api->event_record(events[0], streams[0], err));
 	TRY(api->event_record(events[1], streams[0], err));

@@ -18,6 +18,9 @@
  * For an algorithm that a user forces only the latter count, until a session has
  * waited in vain.
  *
+ * No backend gets more than gpusort.device_share of a device; a job that asks for more
+ * than it has is not put into the queue, since it can do with what it has.
+ *
  * Wake-ups: whoever frees a slot sets the latch of the first in the queue, without
  * a lock, since it may be the device process; the first takes what it needs or
  * not, and wakes those behind it for whom there is room.
@@ -119,18 +122,69 @@ look_around(Room *room)
 	}
 }
 
-/* The devices on which so much fits, if they were empty. */
+/* What this backend has of each device. */
+static void
+look_at_mine(uint64 *mine)
+{
+	memset(mine, 0, DEVICE_MAX * sizeof(uint64));
+	for (int i = 0; i < DEVICE_SLOTS; i++)
+	{
+		const DeviceSlot *slot = &device_shared->slots[i];
+
+		if (in_use(slot) && slot->pid == MyProcPid)
+			mine[slot->device] += device_slot_memory(slot);
+	}
+}
+
+/* What one backend may have of a device. */
+static inline uint64
+share_of(int device)
+{
+	return device_shared->devices[device].budget / 100 * gpusort_device_share;
+}
+
+/*
+ * The devices on which so much fits, if the others had nothing of them.  What we have
+ * stays while we ask.
+ */
 static uint64
 devices_for(uint64 bytes)
 {
 	uint64		devices = 0;
+	uint64		mine[DEVICE_MAX];
 
+	look_at_mine(mine);
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
-		if (device_shared->devices[d].budget >= bytes)
+		if (share_of(d) >= bytes + mine[d])
 			devices |= device_bit(d);
 	}
 	return devices & gpusort_device_mask;
+}
+
+bool
+device_reserve(DeviceSlot *slot, uint64 bytes)
+{
+	bool		fits = false;
+
+	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	if (pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_READY &&
+		device_slot_is_current(slot))
+	{
+		uint64		has = device_slot_memory(slot);
+		uint64		mine[DEVICE_MAX];
+		Room		room;
+
+		look_around(&room);
+		look_at_mine(mine);
+		fits = bytes <= has ||
+			(room.memory[slot->device] >= bytes - has &&
+			 share_of(slot->device) >= mine[slot->device] - has + bytes);
+		if (fits)
+			slot->device_bytes = bytes;
+	}
+	LWLockRelease(device_shared->lock);
+	return fits;
 }
 
 /*
@@ -234,6 +288,8 @@ try_open(const DeviceJobSpec *spec, const Request *request, int ahead,
 	pg_atomic_write_u32(&slot->read, 0);
 	pg_atomic_write_u32(&slot->taken, 0);
 	pg_atomic_write_u32(&slot->made, 0);
+	pg_atomic_write_u32(&slot->growths, 0);
+	pg_atomic_write_u32(&slot->grown, 0);
 	pg_atomic_write_u32(&slot->command, DEVICE_LOAD);
 	pg_atomic_write_u32(&slot->status, DEVICE_LOADING);
 	slot->allocated = 0;
@@ -502,6 +558,18 @@ hold_lock(void)
 		pg_usleep(1000000L);
 }
 
+/* Is there a device that we may use at all? */
+static bool
+any_device(void)
+{
+	for (int d = 0; d < device_shared->ndevices; d++)
+	{
+		if ((gpusort_device_mask & device_bit(d)) != 0)
+			return true;
+	}
+	return false;
+}
+
 DeviceSlot *
 device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 			 double patience_us, uint32 *word, RouteDevice *why)
@@ -515,7 +583,7 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 		hold_lock();
 	request.devices = devices_for(device_bytes);
 	slot = try_open(spec, &request, device_shared->nwaiting, word, why);
-	if (slot == NULL && devices_for(0) == 0)
+	if (slot == NULL && !any_device())
 		*why = ROUTE_DEVICE_NONE;
 	if (slot == NULL && *why != ROUTE_DEVICE_NONE &&
 		worth_waiting(&request, patience_us, &expected_us))

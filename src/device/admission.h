@@ -17,6 +17,12 @@ extern DeviceSlot *device_admit(const DeviceJobSpec *spec, uint64 device_bytes,
 								int want_chunks, double patience_us,
 								uint32 *word, RouteDevice *why);
 
+/*
+ * The job in the slot shall have so much of its device's memory; false if there is not
+ * so much left for it.  What it has can be given back at any time, by the backend.
+ */
+extern bool device_reserve(DeviceSlot *slot, uint64 bytes);
+
 /* Gives a slot back that was opened for this generation. */
 extern void device_close_slot(DeviceSlot *slot, uint32 generation);
 

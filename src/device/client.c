@@ -38,7 +38,7 @@ wait_event(void)
 RouteDevice
 device_state(void)
 {
-	if (gpusort_device_mask == 0)
+	if (gpusort_device_mask == 0 || !gpusort_device_allowed)
 		return ROUTE_DEVICE_OFF;
 	if (device_shared == NULL)
 		return ROUTE_DEVICE_NONE;
@@ -301,6 +301,38 @@ device_job_post(DeviceJob *job, const DeviceChunkDesc *desc)
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->posted, ++job->posted);
 	device_wake_process();
+}
+
+bool
+device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows, uint64 max_row_bytes)
+{
+	DeviceSlot *slot = job->slot;
+	DeviceJobSpec grown = *spec;
+	uint64		moved = spec->max_rows * (spec->key_width / 8 + sizeof(uint32)) + spec->max_row_bytes;
+	uint32		growth;
+	bool		ok;
+
+	grown.max_rows = max_rows;
+	grown.max_row_bytes = max_row_bytes;
+	/* both places are there while it moves */
+	if (job_failed(job) || !device_reserve(slot, device_job_bytes(&grown) + moved))
+		return false;
+	slot->grow_rows = max_rows;
+	slot->grow_row_bytes = max_row_bytes;
+	pg_write_barrier();
+	growth = pg_atomic_add_fetch_u32(&slot->growths, 1);
+	device_wake_process();
+	while (!job_failed(job) && pg_atomic_read_u32(&slot->grown) != growth)
+		job_wait();
+	if (job->lost)
+		return false;
+	pg_read_barrier();
+	ok = slot->grow_ok;
+	if (ok)
+		*spec = grown;
+	slot->device_bytes = device_job_bytes(spec);
+	device_wake_first();
+	return ok;
 }
 
 void

@@ -76,6 +76,14 @@ extern DeviceJob *device_job_open(MemoryContext cxt, const DeviceJobSpec *spec,
 extern char *device_job_next_up(DeviceJob *job);
 extern void device_job_post(DeviceJob *job, const DeviceChunkDesc *desc);
 
+/*
+ * Room on the device for more rows than *spec, by which the job was opened or has
+ * grown, says: sets max_rows and max_row_bytes of *spec.  False if there is none, or the
+ * job is lost; what it has it keeps.
+ */
+extern bool device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows,
+							uint64 max_row_bytes);
+
 /* Everything is posted. */
 extern void device_job_sort(DeviceJob *job);
 

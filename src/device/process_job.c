@@ -88,11 +88,7 @@ prepare_slot(const DeviceApi *api, ProcessJob *job, int device, GpusortError *er
 	return GPUSORT_OK;
 }
 
-/*
- * Blocks that the library has kept from other jobs may be larger than what is asked
- * for.  Where that makes a job exceed the budget, it gets blocks of its own; what a job
- * really has is told to those who come later.
- */
+/* What a job really has is told to those who come later. */
 static GpusortStatus
 begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
@@ -105,13 +101,6 @@ begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 	TRY(prepare_slot(api, job, slot->device, err));
 	api->cuda->device_memory(context, 0, &before);
 	status = job_allocate(api, slot, job, err);
-	if (status == GPUSORT_NO_MEMORY)
-	{
-		job_release(api, job);
-		job->phase = JOB_UP;
-		api->cuda->device_trim(context);
-		status = job_allocate(api, slot, job, err);
-	}
 	api->cuda->device_memory(context, 0, &after);
 	slot->allocated = after.used - before.used;
 	return status;

@@ -44,6 +44,8 @@ typedef struct ProcessJob
 	uint64		scratch_bytes;
 	char	   *gathered[GATHER_BUFFERS];
 
+	uint64		max_rows;		/* that there is room for */
+	uint64		max_row_bytes;
 	int			algorithm;
 	uint64		n;				/* rows up so far */
 	uint64		row_bytes;
@@ -73,6 +75,13 @@ extern void job_describe_gather(const DeviceSlot *slot, ProcessJob *job, uint64 
 extern GpusortStatus job_allocate(const DeviceApi *api, const DeviceSlot *slot,
 								  ProcessJob *job, GpusortError *err);
 extern void job_release(const DeviceApi *api, ProcessJob *job);
+
+/*
+ * More room, as the slot says, if there is memory for it (*ok).  An error only if the
+ * job cannot go on with what it had, either.  Nothing of it is under way.
+ */
+extern GpusortStatus job_grow(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, bool *ok,
+							  GpusortError *err);
 
 /* process_up.c, process_down.c: what can be done now; *found is a DEVICE_STEP_* set */
 extern GpusortStatus job_step_up(const DeviceApi *api, DeviceSlot *slot,

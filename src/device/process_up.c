@@ -15,8 +15,8 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortEr
 	char	   *chunk = device_chunk(slot, job->started);
 	uint64		width = spec->key_width / 8;
 
-	if (job->n + desc.rows > spec->max_rows ||
-		job->row_bytes + desc.row_bytes > spec->max_row_bytes ||
+	if (job->n + desc.rows > job->max_rows ||
+		job->row_bytes + desc.row_bytes > job->max_row_bytes ||
 		(Size) desc.rows_at + desc.row_bytes > device_shared->chunk_size)
 	{
 		strlcpy(err->message, "more rows than the job was opened for", sizeof(err->message));
@@ -83,6 +83,20 @@ start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 	return GPUSORT_OK;
 }
 
+/* The backend waits for more room; what it has posted is on the device. */
+static GpusortStatus
+answer_growth(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	bool		ok;
+
+	TRY(job_grow(api, slot, job, &ok, err));
+	slot->grow_ok = ok;
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->grown, pg_atomic_read_u32(&slot->growths));
+	SetLatch(slot->latch);
+	return GPUSORT_OK;
+}
+
 GpusortStatus
 job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found, GpusortError *err)
 {
@@ -111,6 +125,13 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found,
 		TRY(status);
 		job->finished++;
 		through = true;
+	}
+	if (job->finished == job->started &&
+		pg_atomic_read_u32(&slot->growths) != pg_atomic_read_u32(&slot->grown))
+	{
+		pg_read_barrier();
+		*found |= DEVICE_STEP_PROGRESS;
+		TRY(answer_growth(api, slot, job, err));
 	}
 	/* rows: their end travels through the first chunk, which must be free */
 	if (command == DEVICE_SORT &&

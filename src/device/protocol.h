@@ -34,7 +34,9 @@
  *					counter ever decreases, except that each way down starts at 0.
  *
  * Chunks and device memory are given to a job when it is opened and stay its own:
- * a job never waits for another, so jobs cannot block each other.  Those for
+ * a job never waits for another, so jobs cannot block each other.  A job whose rows are
+ * still to be counted begins with a little memory and asks for more; it gets that at
+ * once or not at all, and can do with what it has.  Those for
  * whom there is no room wait in a queue (admission.c).  A query that is not read on
  * holds what it was given; a cursor holds nothing (node/device_pause.c).
  *
@@ -134,7 +136,7 @@ typedef struct DeviceJobSpec
 	bool		distinct;		/* no two keys are equal */
 	bool		have_range;		/* key_max holds, key_min is 0 */
 	GpusortKey128 key_max;
-	uint64		max_rows;		/* room to make on the device */
+	uint64		max_rows;		/* room to make on the device at first */
 	uint64		max_row_bytes;	/* DEVICE_ROWS: likewise */
 	DeviceFault fault;
 } DeviceJobSpec;
@@ -163,6 +165,9 @@ typedef struct DeviceSlot
 	pg_atomic_uint32 read;
 	pg_atomic_uint32 command;	/* DeviceCommand */
 	volatile int32 cancel;		/* GpusortJob.cancel */
+	uint64		grow_rows;		/* the room wanted, before growths is counted on */
+	uint64		grow_row_bytes;
+	pg_atomic_uint32 growths;	/* asked for */
 
 	/* the device process's, in lines of their own */
 	char		pad[PG_CACHE_LINE_SIZE];
@@ -170,6 +175,8 @@ typedef struct DeviceSlot
 	pg_atomic_uint32 taken;
 	pg_atomic_uint32 made;
 	pg_atomic_uint32 status;	/* DeviceStatus */
+	pg_atomic_uint32 grown;		/* growths that were answered */
+	volatile bool grow_ok;		/* the last one's answer */
 	volatile uint64 allocated;	/* of the device's memory, when it has begun */
 	DeviceJobCost cost;
 	GpusortError error;

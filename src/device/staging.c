@@ -142,6 +142,8 @@ staging_startup(void)
 			pg_atomic_init_u32(&slot->command, DEVICE_LOAD);
 			pg_atomic_init_u32(&slot->taken, 0);
 			pg_atomic_init_u32(&slot->made, 0);
+			pg_atomic_init_u32(&slot->growths, 0);
+			pg_atomic_init_u32(&slot->grown, 0);
 			pg_atomic_init_u32(&slot->status, DEVICE_LOADING);
 		}
 	}

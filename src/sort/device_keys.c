@@ -13,7 +13,7 @@
  * then, and at the end of the scan only the last chunk is missing.  The ranges
  * are not known yet, so these keys have the bits of their types
  * (device_layout.h).  Should that turn out not to do (a NULL without a place, more
- * rows than expected, all of them in order) the job is dropped, and what is right for
+ * rows than there is room for, all of them in order) the job is dropped, and what is right for
  * the whole input is done at the end: the staged keys are all here.
  *
  * A sort whose rows are its keys (keys_only.h) sends no rids and gets the keys back.
@@ -138,10 +138,19 @@ begin_stream(Sorter *sorter)
 	if (device_layout_choose(&dk->layout, &sorter->stage, 32) &&
 		device_route_keys(sorter, &dk->layout.layout, dk->layout.key_width, 0,
 						  (size_t) (rows / STREAM_MARGIN), &dk->facts, &dk->decision) &&
-		open_job(sorter, dk, (uint64) rows, 0))
+		open_job(sorter, dk, (uint64) Min(rows, 2.0 * sorter->stage.n), 0))
 		return true;
 	pfree(dk);
 	return false;
+}
+
+/* Room on the device for so many keys; some more, if they are still coming. */
+static bool
+room_for(DeviceKeys *dk, size_t n, bool more)
+{
+	return n <= dk->spec.max_rows ||
+		(more && 2 * n < PG_UINT32_MAX && device_job_grow(dk->job, &dk->spec, 2 * n, 0)) ||
+		(n < PG_UINT32_MAX && !dk->job->lost && device_job_grow(dk->job, &dk->spec, n, 0));
 }
 
 void
@@ -159,7 +168,7 @@ device_keys_stream(Sorter *sorter)
 	while (sorter->stage.n - dk->sent >= dk->per_chunk)
 	{
 		if (!device_layout_holds(&dk->layout, &sorter->stage) ||
-			dk->sent + dk->per_chunk > dk->spec.max_rows ||
+			!room_for(dk, dk->sent + dk->per_chunk, true) ||
 			!send_chunk(sorter, dk->per_chunk))
 		{
 			if (dk->job->lost)
@@ -184,8 +193,9 @@ stream_fits(Sorter *sorter)
 	DeviceKeys *dk = sorter->device_keys;
 	const Stage *stage = &sorter->stage;
 
-	return device_layout_holds(&dk->layout, stage) && stage->n <= dk->spec.max_rows &&
-		(dk->facts.forced != NULL || !device_keys_ordered(stage, &dk->layout.layout));
+	return device_layout_holds(&dk->layout, stage) &&
+		(dk->facts.forced != NULL || !device_keys_ordered(stage, &dk->layout.layout)) &&
+		room_for(dk, stage->n, false);
 }
 
 /* What waiting for room may cost. */
@@ -245,7 +255,12 @@ device_keys_sort(Sorter *sorter, const KeyLayout *layout, uint64 key_range)
 		return false;
 	}
 	if (sorter->device_keys != NULL && !stream_fits(sorter))
+	{
+		dk = sorter->device_keys;
+		if (dk->job->lost)
+			device_note_failure(sorter, dk->decision.algorithm, dk->job->why);
 		device_keys_end(sorter);
+	}
 	if (sorter->device_keys == NULL && !begin_whole(sorter, layout, key_range))
 		return false;
 

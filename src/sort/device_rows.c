@@ -17,7 +17,8 @@
  * known, so a column gets the bits of its type, and a place for NULL where one
  * has been seen or where it costs nothing.
  *
- * The device's part of a sort ends early ("sealed": sorted, and brought back) when its
+ * The job's memory grows with what comes (device_job_grow); an estimate may be far off, and
+ * others need the device, too.  The device's part of a sort ends early ("sealed": sorted, and brought back) when its
  * memory is full, when a row is longer than a chunk, or when a NULL has no place in the
  * keys.  If work_mem holds the rows, they are then as if they had just come in;
  * otherwise they are written as a run like any other, and the sort goes on as one that
@@ -42,7 +43,12 @@
 /* Rows of a sort stay on the host up to this many bytes. */
 #define DEVICE_ROWS_AFTER		((Size) 32 * 1024 * 1024)
 
-/* Room beyond what is expected, so that an estimate may be a bit off. */
+/*
+ * What a job has of the device follows what has come: at first so many bytes more, or
+ * as many again, and so on.  An estimate only makes that less, with some room
+ * beyond it, as it may be a bit off.
+ */
+#define DEVICE_ROWS_STEP		((Size) 8 * 1024 * 1024)
 #define DEVICE_ROWS_MARGIN		1.25
 
 static inline void
@@ -130,6 +136,63 @@ start_chunk(Sorter *sorter, Size size)
 	return next_chunk(dev) ? PUT_DONE : PUT_LOST;
 }
 
+/* A size that many sorts share, so that the device's memory can be used again. */
+static uint64
+round_size(double size)
+{
+	uint64		step = UINT64CONST(1) << 16;
+
+	while (step * 8 < size)
+		step *= 2;
+	return ((uint64) size + step - 1) / step * step;
+}
+
+/*
+ * The room that n rows make the job ask for, in spec's max_rows and max_row_bytes.  Row
+ * places are 32-bit numbers of 8-byte units.
+ */
+static void
+room_for(DeviceJobSpec *spec, double n, double row_bytes)
+{
+	spec->max_rows = Min(round_size(n), PG_UINT32_MAX - 1);
+	spec->max_row_bytes = Min(round_size(n * row_bytes), (UINT64CONST(8) << 32) - 8);
+}
+
+/* Rows to make room for when n have come. */
+static double
+rows_ahead(const DeviceRows *dev, double n, double row_bytes)
+{
+	double		ahead = n + Max(n, DEVICE_ROWS_STEP / row_bytes);
+
+	return n < dev->expected ? Min(ahead, dev->expected * DEVICE_ROWS_MARGIN) : ahead;
+}
+
+/* The job is full: asks for more room, for a row of this size at least. */
+static pg_noinline PutResult
+more_room(DeviceRows *dev, Size size)
+{
+	double		n = dev->rows + 1;
+	double		row_bytes = ((dev->units << 3) + size) / n;
+	double		ahead = rows_ahead(dev, n, row_bytes);
+
+	for (int i = 0; i < 2; i++)
+	{
+		DeviceJobSpec wanted = dev->spec;
+
+		room_for(&wanted, ahead, row_bytes);
+		wanted.max_rows = Max(wanted.max_rows, dev->spec.max_rows);
+		wanted.max_row_bytes = Max(wanted.max_row_bytes, dev->spec.max_row_bytes);
+		if (wanted.max_rows < n || wanted.max_row_bytes < (dev->units << 3) + size)
+			return PUT_FULL;
+		if (device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
+			return PUT_DONE;
+		if (dev->job->lost)
+			return PUT_LOST;
+		ahead = Min(ahead, n * DEVICE_ROWS_MARGIN);
+	}
+	return PUT_FULL;
+}
+
 /* Makes room for a row of size bytes in the chunk. */
 static inline PutResult
 make_room(Sorter *sorter, Size size)
@@ -143,7 +206,7 @@ make_room(Sorter *sorter, Size size)
 		if (result != PUT_DONE)
 			return result;
 	}
-	return unlikely(job_is_full(dev, size)) ? PUT_FULL : PUT_DONE;
+	return unlikely(job_is_full(dev, size)) ? more_room(dev, size) : PUT_DONE;
 }
 
 /* The row was written at dev->next; counts it in. */
@@ -258,17 +321,6 @@ move_rows(Sorter *sorter)
  * ------------------------------------------------------------------------
  */
 
-/* A size that many sorts share, so that the device's memory can be used again. */
-static uint64
-round_size(double size)
-{
-	uint64		step = UINT64CONST(1) << 16;
-
-	while (step * 8 < size)
-		step *= 2;
-	return ((uint64) size + step - 1) / step * step;
-}
-
 /* Can rows be moved at all? */
 static bool
 rows_can_move(Sorter *sorter)
@@ -294,25 +346,22 @@ device_rows_after(const Sorter *sorter)
 }
 
 /*
- * Opens the job, for as many rows as are expected or, if that is more than the
- * device has room for, fewer.  NULL if it has none.
+ * Opens the job, for the rows that are here and some more or, if the device has no room
+ * for so many, fewer.  NULL if it has none.
  */
 static DeviceJob *
-open_job(Sorter *sorter, DeviceRows *dev, double rows)
+open_job(Sorter *sorter, DeviceRows *dev)
 {
 	double		n = sorter->stage.n;
 	double		row_bytes = (double) arena_used(&sorter->arena) / n;
+	double		rows = rows_ahead(dev, n, row_bytes);
 	RouteDevice why;
 
-	/* row places are 32-bit numbers of 8-byte units */
-	rows = Min(rows * DEVICE_ROWS_MARGIN,
-			   Min(32.0 * 1024 * 1024 * 1024 / row_bytes, PG_UINT32_MAX - 1));
 	for (;;)
 	{
 		DeviceJob  *job;
 
-		dev->spec.max_rows = Min(round_size(rows), PG_UINT32_MAX - 1);
-		dev->spec.max_row_bytes = Min(round_size(rows * row_bytes), (UINT64CONST(8) << 32) - 8);
+		room_for(&dev->spec, rows, row_bytes);
 		job = device_job_open(sorter->cxt, &dev->spec, device_job_bytes(&dev->spec),
 							  DEVICE_JOB_CHUNKS, 0, &why);
 		if (job != NULL || why != ROUTE_DEVICE_FULL || rows < 3 * n)
@@ -356,7 +405,8 @@ begin(Sorter *sorter)
 	}
 	dev->spec.mode = DEVICE_ROWS;
 	device_route_job(&dev->facts, &dev->decision, &dev->spec);
-	dev->job = open_job(sorter, dev, rows);
+	dev->expected = rows;
+	dev->job = open_job(sorter, dev);
 	if (dev->job == NULL)
 	{
 		pfree(dev);

@@ -27,6 +27,7 @@ typedef struct DeviceRows
 	char	   *next;			/* the row to come goes here */
 	char	   *end;
 
+	double		expected;		/* rows that may come, so far */
 	uint64		rows;			/* all so far */
 	uint64		units;			/* of 8 bytes, all so far */
 	uint64		sum;			/* row_sum() of all so far */
