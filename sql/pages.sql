@@ -121,11 +121,40 @@ FROM (SELECT array_agg(line ORDER BY n) AS lines
 	WHERE line ~ 'Append|Scan on|Removed' GROUP BY on_off) p;
 SET gpusort.enable = on;
 
--- not by the page: what is more than a scan's columns
+-- rows that are computed, each with its condition before the next, as volatile functions see
+CREATE FUNCTION tick() RETURNS int LANGUAGE plpgsql COST 1000 AS $$
+BEGIN
+	PERFORM set_config('pages.tick', (current_setting('pages.tick')::int + 1)::text, false);
+	RETURN current_setting('pages.tick');
+END $$;
+CREATE FUNCTION no_tick() RETURNS bool LANGUAGE sql AS $$SELECT set_config('pages.tick', '0', false) = '0'$$;
+CREATE FUNCTION not_at(seq int, bad int, what text) RETURNS int LANGUAGE plpgsql COST 1000 AS $$
+BEGIN
+	IF seq >= bad THEN RAISE 'the % at %', what, seq; END IF;
+	RETURN seq;
+END $$;
+SELECT q, c.nodes, c.rows, c.result, p.child, p.scanned = c.rows AND p.scanned - p.by_page < 900 AS by_page
+FROM unnest(ARRAY[
+	'SELECT k + 0 AS k, seq FROM paged ORDER BY k, seq',
+	'SELECT k + 0 AS k FROM paged ORDER BY k',
+	'SELECT seq, t || k AS t, ctid, late FROM paged WHERE k % 3 > 0 ORDER BY late, seq',
+	'SELECT seq, -f AS f FROM paged WHERE few > 1 ORDER BY f DESC, seq',
+	'SELECT tick() AS tick, seq FROM paged WHERE seq > (SELECT -no_tick()::int) AND tick() % 3 > 0 ORDER BY tick DESC',
+	'SELECT seq, t || late AS t, k FROM parts ORDER BY k, seq']) q,
+	check_sort(q) c, page_rows(q) p;
+SELECT count(*) AS plans, count(DISTINCT lines) AS differing, max(cardinality(lines)) AS lines
+FROM (SELECT array_agg(line ORDER BY n) AS lines
+	FROM unnest('{on,off}'::text[]) on_off, set_config('gpusort.enable', on_off, false),
+		explain_analyze('SELECT seq, -k AS k FROM parts WHERE k % 10 <> 3 ORDER BY k') WITH ORDINALITY AS e (line, n)
+	WHERE line ~ 'Append|Scan on|Removed' GROUP BY on_off) p;
+SET gpusort.enable = on;
+SELECT not_at(seq, 9000, 'column'), k FROM paged WHERE not_at(seq, 9010, 'condition') > 0 ORDER BY 1;
+SELECT not_at(seq, 9010, 'column'), k FROM paged WHERE not_at(seq, 9000, 'condition') > 0 ORDER BY 1;
+
+-- not by the page: other plans than scans
 SELECT q, c.nodes, c.result, p.child, p.by_page
 FROM unnest(ARRAY[
 	'SELECT * FROM shaped WHERE seq IN (SELECT seq FROM holed WHERE k < 20) ORDER BY small, seq',
-	'SELECT k + 0 AS k, seq FROM paged ORDER BY k, seq',
 	'SELECT ctid, k FROM paged ORDER BY k, ctid',
 	'SELECT * FROM paged TABLESAMPLE system (100) ORDER BY k, seq',
 	'SELECT * FROM (SELECT * FROM paged OFFSET 1) p ORDER BY k, seq',
@@ -138,10 +167,14 @@ BEGIN;
 SELECT pg_stat_get_xact_tuples_returned('paged'::regclass) AS before \gset
 SELECT count(*) AS total FROM (SELECT * FROM paged ORDER BY k OFFSET 0) p \gset
 SELECT pg_stat_get_xact_tuples_returned('paged'::regclass) = :before + :total AS counted;
+SELECT count(*) FROM (SELECT -k AS k FROM paged ORDER BY k OFFSET 0) p;
+SELECT pg_stat_get_xact_tuples_returned('paged'::regclass) = :before + 2 * :total AS counted;
 ROLLBACK;
 SET enable_material = off;
 SELECT c.* FROM check_sort('SELECT o, p.* FROM generate_series(1, 3) o,
 	LATERAL (SELECT * FROM paged ORDER BY k, seq LIMIT 10000 + o) p ORDER BY o, k, seq') c;
+SELECT c.* FROM check_sort('SELECT o, p.* FROM generate_series(1, 3) o,
+	LATERAL (SELECT seq, k * o AS k FROM paged ORDER BY 2, seq LIMIT 10000 + o) p ORDER BY o, k, seq') c;
 RESET enable_material;
 
 -- an empty table, a page whose rows are all dead
@@ -158,4 +191,4 @@ SELECT c.result, p.scanned - p.by_page < 300 AS by_page
 FROM (VALUES ('SELECT * FROM wide ORDER BY k, seq'), ('SELECT t, k FROM wide ORDER BY k, seq')) v (q),
 	check_sort(q) c, page_rows(q) p;
 DROP TABLE parts, paged, holed, shaped, scanned, hollow, wide;
-DROP FUNCTION page_rows;
+DROP FUNCTION page_rows, tick, no_tick, not_at;

@@ -138,8 +138,15 @@ gpusort_take_rows(GpuSortState *node)
 	sorter_clock(sorter, &start);
 	for (;;)
 	{
-		TupleTableSlot *slot = ExecProcNode(outer);
+		TupleTableSlot *slot = page_source_next(&node->pages);
 
+		if (slot != NULL)
+		{
+			sorter->report.page_rows++;
+			sorter_put(sorter, slot);
+			continue;
+		}
+		slot = ExecProcNode(outer);
 		if (TupIsNull(slot) || unlikely(sorter->lost))
 			break;
 		pages = !node->pages.possible ? NULL :

@@ -18,8 +18,8 @@
  * Only its time, where EXPLAIN measures that, contains less: the rows of a page
  * are fetched in our own.
  *
- * Only scans of columns alone: a row is then its tuple, or some of its columns.  A
- * scan's conditions are evaluated here as the scan node would, in the same order.
+ * Only scans of columns alone: a row is then its tuple, or some of its columns.  Rows
+ * that have expressions are computed one by one, by scan_rows.c.  A scan's conditions are evaluated here as the scan node would, in the same order.
  * The scans may be those below an Append, the partitions of a table: it runs one
  * after the other and tells which.
  *
@@ -301,13 +301,29 @@ page_source_take(PageSource *source, const Stage *stage, MemoryContext cxt)
 			return NULL;
 		old = MemoryContextSwitchTo(cxt);
 		source->scan = page_scan_create(giver, stage);
+		if (source->scan == NULL)
+			source->computed = scan_rows_create(giver);
 		source->known = true;
 		MemoryContextSwitchTo(old);
 	}
+	if (source->computed != NULL)
+		scan_rows_take(source->computed);
 	if (source->scan == NULL || !page_scan_take(source->scan))
 		return NULL;
 	count_appended(source->top, source->scan->n - 1);
 	return source->scan;
+}
+
+TupleTableSlot *
+page_source_next(PageSource *source)
+{
+	TupleTableSlot *row = NULL;
+
+	if (source->computed != NULL)
+		row = scan_rows_next(source->computed);
+	if (row != NULL)
+		count_appended(source->top, 1);
+	return row;
 }
 
 void
@@ -315,5 +331,7 @@ page_source_end(PageSource *source)
 {
 	if (source->scan != NULL)
 		page_scan_end(source->scan);
+	if (source->computed != NULL)
+		scan_rows_end(source->computed);
 	page_source_init(source, source->top);
 }

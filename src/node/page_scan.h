@@ -10,6 +10,7 @@
 #include "access/htup_details.h"
 #include "executor/executor.h"
 #include "key/page_keys.h"
+#include "node/scan_rows.h"
 #include "store/row.h"
 #include "store/row_pick.h"
 
@@ -43,7 +44,8 @@ typedef struct PageSource
 	PlanState  *current;		/* the plan that gave the last row */
 	int			rows;			/* that came one by one from it */
 	bool		known;			/* scan was looked for */
-	PageScan   *scan;			/* of current; NULL: rows come one by one */
+	PageScan   *scan;			/* of current; NULL: rows come one by one, */
+	ScanRows   *computed;		/* unless they are computed from a page's tuples */
 } PageSource;
 
 extern void page_source_init(PageSource *source, PlanState *top);
@@ -55,6 +57,12 @@ extern void page_source_init(PageSource *source, PlanState *top);
  * from cxt; stage is that of the sort.
  */
 extern PageScan *page_source_take(PageSource *source, const Stage *stage, MemoryContext cxt);
+
+/*
+ * The plan's next row, where it is computed from a page of which a row has been
+ * given out; NULL: ask the plan.
+ */
+extern TupleTableSlot *page_source_next(PageSource *source);
 
 extern void page_source_end(PageSource *source);
 
