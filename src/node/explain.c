@@ -7,8 +7,8 @@
  */
 #include "postgres.h"
 
-#include "compat.h"
 #include "catalog/pg_collation.h"
+#include "compat.h"
 #include "node/gpusort_node.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
@@ -79,7 +79,7 @@ explain_keys(GpuSortState *node, List *ancestors, ExplainState *es)
 }
 
 static void
-explain_method(const SorterReport *report, ExplainState *es)
+explain_method(const SortReport *report, ExplainState *es)
 {
 	char		method[64];
 	const char *prefix = report->bounded ? "top-N " : "";
@@ -112,7 +112,7 @@ explain_method(const SorterReport *report, ExplainState *es)
 }
 
 static void
-explain_route(const SorterReport *report, bool keys_only, ExplainState *es)
+explain_route(const SortReport *report, bool keys_only, ExplainState *es)
 {
 	StringInfoData buf;
 	char		reason[ROUTE_REASON_SIZE];
@@ -136,7 +136,7 @@ explain_route(const SorterReport *report, bool keys_only, ExplainState *es)
 static void
 explain_phases(GpuSortState *node, ExplainState *es)
 {
-	const SorterReport *report = &node->sorter->report;
+	const SortReport *report = sorter_report(node->sorter);
 	PlanState  *ps = &node->css.ss.ps;
 	double		nloops = ps->instrument->nloops;
 	double		ingest = INSTR_TIME_GET_MILLISEC(report->ingest_time);
@@ -162,7 +162,7 @@ explain_phases(GpuSortState *node, ExplainState *es)
 
 /* What the GPU had to do with it. */
 static void
-explain_device(const SorterReport *report, ExplainState *es)
+explain_device(const SortReport *report, ExplainState *es)
 {
 	int64		up = (int64) (report->bytes_up / 1024);
 	int64		down = (int64) (report->bytes_down / 1024);
@@ -195,18 +195,18 @@ gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	explain_keys(node, ancestors, es);
 	if (!es->analyze || !node->sort_done)
 		return;
-	explain_method(&node->sorter->report, es);
-	explain_route(&node->sorter->report, node->keys_only, es);
+	explain_method(sorter_report(node->sorter), es);
+	explain_route(sorter_report(node->sorter), node->keys_only, es);
 	if (es->verbose)
 	{
-		ExplainPropertyUInteger("Sort Rows by Page", NULL, node->sorter->report.page_rows, es);
+		ExplainPropertyUInteger("Sort Rows by Page", NULL, sorter_report(node->sorter)->page_rows, es);
 		ExplainPropertyUInteger("Sort Peak Memory", "kB",
-								(node->sorter->report.memory_peak + 1023) / 1024, es);
+								(sorter_report(node->sorter)->memory_peak + 1023) / 1024, es);
 	}
 	if (es->timing && css->ss.ps.instrument != NULL)
 	{
 		explain_phases(node, es);
-		if (node->sorter->report.bytes_up > 0)
-			explain_device(&node->sorter->report, es);
+		if (sorter_report(node->sorter)->bytes_up > 0)
+			explain_device(sorter_report(node->sorter), es);
 	}
 }

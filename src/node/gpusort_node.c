@@ -6,19 +6,19 @@
  * Like nodeSort.c it is thin: it pulls the child's rows into a sorter on the
  * first call, then hands rows out.  Two liberties are taken with the custom scan
  * interface, both for the sake of a cheap row: the result slot holds the stored
- * MinimalTuple itself instead of a copy of its values, and the executor calls
- * gpusort_exec() directly instead of through nodeCustom.c.
+ * MinimalTuple itself instead of a copy of its values, and the executor calls our
+ * function directly instead of through nodeCustom.c: gpusort_exec_first(), and
+ * once the rows are sorted the one that is made for the result's kind.
  */
 #include "postgres.h"
 
 #include "compat.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "node/device_pause.h"
 #include "node/gpusort_node.h"
+#include "node/plan_format.h"
 #include "node/rerun.h"
-#include "sort/device_check.h"
-#include "sort/keys_only.h"
-#include "sort/sorter_page.h"
 #include "stat.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -31,7 +31,7 @@ static void gpusort_rescan(CustomScanState *css);
 static void gpusort_mark(CustomScanState *css);
 static void gpusort_restore(CustomScanState *css);
 
-static const CustomScanMethods gpusort_scan_methods = {
+const CustomScanMethods gpusort_scan_methods = {
 	.CustomName = "GpuSort",
 	.CreateCustomScanState = gpusort_create_state
 };
@@ -53,41 +53,12 @@ gpusort_node_init(void)
 	RegisterCustomScanMethods(&gpusort_scan_methods);
 }
 
-void
-gpusort_node_fill_plan(CustomScan *cscan, const KeyColumn *keys, int nkeys, Limit *limit)
-{
-	List	   *lists[GPUSORT_PRIVATE_COUNT] = {NIL};
-
-	for (int i = 0; i < nkeys; i++)
-	{
-		lists[GPUSORT_PRIVATE_ATTNO] =
-			lappend_int(lists[GPUSORT_PRIVATE_ATTNO], keys[i].attno);
-		lists[GPUSORT_PRIVATE_SORTOP] =
-			lappend_oid(lists[GPUSORT_PRIVATE_SORTOP], keys[i].sortop);
-		lists[GPUSORT_PRIVATE_COLLATION] =
-			lappend_oid(lists[GPUSORT_PRIVATE_COLLATION], keys[i].collation);
-		lists[GPUSORT_PRIVATE_NULLS_FIRST] =
-			lappend_int(lists[GPUSORT_PRIVATE_NULLS_FIRST], keys[i].nulls_first);
-		lists[GPUSORT_PRIVATE_DESCENDING] =
-			lappend_int(lists[GPUSORT_PRIVATE_DESCENDING], keys[i].descending);
-		lists[GPUSORT_PRIVATE_KIND] =
-			lappend_int(lists[GPUSORT_PRIVATE_KIND], keys[i].kind);
-	}
-	cscan->custom_private = NIL;
-	for (int i = 0; i < GPUSORT_PRIVATE_COUNT; i++)
-		cscan->custom_private = lappend(cscan->custom_private, lists[i]);
-	if (limit != NULL)
-		cscan->custom_exprs = list_make2(limit->limitCount, limit->limitOffset);
-	cscan->methods = &gpusort_scan_methods;
-}
-
 static Node *
 gpusort_create_state(CustomScan *cscan)
 {
 	GpuSortState *node = (GpuSortState *) newNode(sizeof(GpuSortState), T_CustomScanState);
 
 	node->css.methods = &gpusort_exec_methods;
-	node->nkeys = list_length(linitial(cscan->custom_private));
 	return (Node *) node;
 }
 
@@ -131,61 +102,53 @@ gpusort_take_rows(GpuSortState *node)
 	PlanState  *outer = outerPlanState(node);
 	Sorter	   *sorter = node->sorter;
 	MemoryContext cxt = node->css.ss.ps.state->es_query_cxt;
-	PageScan   *pages;
-	instr_time	start;
-	instr_time	end;
 
-	sorter_clock(sorter, &start);
 	for (;;)
 	{
 		TupleTableSlot *slot = page_source_next(&node->pages);
+		RowPage    *page;
 
 		if (slot != NULL)
 		{
-			sorter->report.page_rows++;
-			sorter_put(sorter, slot);
+			sorter_put_page_row(sorter, slot);
 			continue;
 		}
 		slot = ExecProcNode(outer);
-		if (TupIsNull(slot) || unlikely(sorter->lost))
+		if (TupIsNull(slot) || unlikely(sorter_lost(sorter)))
 			break;
-		pages = !node->pages.possible ? NULL :
-			page_source_take(&node->pages, &sorter->stage, cxt);
-		if (pages != NULL)
-			sorter_put_page(sorter, pages);
+		page = !node->pages.possible ? NULL :
+			page_source_take(&node->pages, sorter_stage(sorter), cxt);
+		if (page != NULL)
+			sorter_put_page(sorter, page);
 		else
 			sorter_put(sorter, slot);
 	}
-	sorter_clock(sorter, &end);
-	INSTR_TIME_ACCUM_DIFF(sorter->report.ingest_time, end, start);
-	if (!sorter->lost)
-		sorter_perform(sorter);
-	return !sorter->lost;
+	node->result = sorter_perform(sorter, device_may_pause());
+	return node->result != NULL;
 }
 
 /*
- * The same once more, on the CPU; returns how many rows were given out before, and their
- * sum.  The child's order may depend on the memory that it has (rerun.c).
+ * The same once more, on the CPU.  The child's order may depend on the memory that it
+ * has (rerun.c).
  */
-static uint64
-gpusort_take_rows_again(GpuSortState *node, uint64 *sum)
+static void
+gpusort_take_rows_again(GpuSortState *node)
 {
 	int			nest = NewGUCNestLevel();
-	uint64		given;
 
 	set_config_option("work_mem", psprintf("%d", node->work_mem), PGC_USERSET,
 					  PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 	set_config_option("hash_mem_multiplier", psprintf("%.17g", node->hash_mem_multiplier),
 					  PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-	given = sorter_begin_again(node->sorter, sum);
+	sorter_begin_again(node->sorter);
 	ExecReScan(outerPlanState(node));
 	(void) gpusort_take_rows(node);
 	AtEOXact_GUC(true, nest);
-	return given;
 }
 
+/* For the view gpusort_stat. */
 static void
-gpusort_count(const SorterReport *report)
+gpusort_count(const SortReport *report)
 {
 	SortCount	count = {0};
 
@@ -209,8 +172,6 @@ gpusort_run(GpuSortState *node)
 	EState	   *estate = node->css.ss.ps.state;
 	PlanState  *outer = outerPlanState(node);
 	ScanDirection direction = estate->es_direction;
-	Sorter	   *sorter;
-	uint64		sum;
 
 	if (node->sorter == NULL)
 	{
@@ -229,70 +190,113 @@ gpusort_run(GpuSortState *node)
 		node->sorter = sorter_create(&spec);
 		MemoryContextSwitchTo(old);
 	}
-	sorter = node->sorter;
 
 	/* the child runs forward, whichever way we are asked to go */
 	estate->es_direction = ForwardScanDirection;
 	node->bound = gpusort_bound(node);
 	node->work_mem = work_mem;
 	node->hash_mem_multiplier = hash_mem_multiplier;
-	sorter_begin(sorter, node->bound, outer->plan->plan_rows);
+	sorter_begin(node->sorter, node->bound, outer->plan->plan_rows);
 
 	if (!gpusort_take_rows(node))
-		(void) gpusort_take_rows_again(node, &sum);
+		gpusort_take_rows_again(node);
 	estate->es_direction = direction;
-	gpusort_count(&sorter->report);
+	gpusort_count(sorter_report(node->sorter));
 	node->sort_done = true;
 }
 
-/*
- * The device failed while rows were given out: goes on with the first that was
- * not, from a sort on the CPU.  Those before it are now the same, or the result that was
- * begun cannot be completed.
+/* ------------------------------------------------------------------------
+ * Rows out
+ * ------------------------------------------------------------------------
  */
-static bool
-gpusort_recover(GpuSortState *node, TupleTableSlot *slot)
-{
-	MinimalTuple row;
-	uint64		given;
-	uint64		sum;
+static void gpusort_pick_exec(GpuSortState *node);
 
+/*
+ * There is no next row, or it was lost with a device while rows were given out:
+ * goes on with the first that was not, from a sort on the CPU.
+ */
+static pg_noinline TupleTableSlot *
+gpusort_no_next(GpuSortState *node, TupleTableSlot *slot)
+{
 	ExecClearTuple(slot);
-	given = gpusort_take_rows_again(node, &sum);
-	for (uint64 i = 0; i < given; i++)
-	{
-		if (i % 4096 == 0)
-			CHECK_FOR_INTERRUPTS();
-		if (!sorter_next(node->sorter, true, slot))
-			device_wrong_beginning();
-		row = ((MinimalTupleTableSlot *) slot)->mintuple;
-		sum -= row_sum((const char *) row, row->t_len);
-	}
-	if (given > 0 && sum != 0)
-		device_wrong_beginning();
-	return sorter_next(node->sorter, true, slot);
+	if (!sorter_lost(node->sorter))
+		return slot;
+	gpusort_take_rows_again(node);
+	gpusort_pick_exec(node);
+	sorter_skip_given(node->sorter, slot);
+	return result_next(node->result, RESULT_PLAIN, true, slot) ? slot : ExecClearTuple(slot);
 }
 
-static TupleTableSlot *
-gpusort_exec(PlanState *pstate)
+static pg_attribute_always_inline TupleTableSlot *
+gpusort_exec_as(PlanState *pstate, ResultKind kind)
 {
 	GpuSortState *node = (GpuSortState *) pstate;
 	TupleTableSlot *slot = pstate->ps_ResultTupleSlot;
+	bool		forward = ScanDirectionIsForward(pstate->state->es_direction);
 
 	CHECK_FOR_INTERRUPTS();
-	if (unlikely(!node->sort_done))
+	if (likely(result_next(node->result, kind, forward, slot)))
+		return slot;
+	return gpusort_no_next(node, slot);
+}
+
+static TupleTableSlot *
+gpusort_exec_rows(PlanState *pstate)
+{
+	return gpusort_exec_as(pstate, RESULT_ROWS);
+}
+
+static TupleTableSlot *
+gpusort_exec_keys(PlanState *pstate)
+{
+	return gpusort_exec_as(pstate, RESULT_KEYS);
+}
+
+static TupleTableSlot *
+gpusort_exec_stream(PlanState *pstate)
+{
+	return gpusort_exec_as(pstate, RESULT_STREAM);
+}
+
+static TupleTableSlot *
+gpusort_exec_plain(PlanState *pstate)
+{
+	return gpusort_exec_as(pstate, RESULT_PLAIN);
+}
+
+/* The first row is wanted. */
+static TupleTableSlot *
+gpusort_exec_first(PlanState *pstate)
+{
+	GpuSortState *node = (GpuSortState *) pstate;
+
+	CHECK_FOR_INTERRUPTS();
+	if (!node->sort_done)
+	{
 		gpusort_run(node);
-	if (sorter_next(node->sorter, ScanDirectionIsForward(pstate->state->es_direction), slot))
-		return slot;
-	if (unlikely(node->sorter->lost) && gpusort_recover(node, slot))
-		return slot;
-	return ExecClearTuple(slot);
+		gpusort_pick_exec(node);
+	}
+	return gpusort_exec_plain(pstate);
+}
+
+/* From now on the executor calls the function for this result; under its instrumentation, if any. */
+static void
+gpusort_pick_exec(GpuSortState *node)
+{
+	static const ExecProcNodeMtd functions[] = {
+		[RESULT_ROWS] = gpusort_exec_rows,
+		[RESULT_KEYS] = gpusort_exec_keys,
+		[RESULT_STREAM] = gpusort_exec_stream,
+		[RESULT_PLAIN] = gpusort_exec_plain
+	};
+
+	ExecSetExecProcNode(&node->css.ss.ps, functions[node->result->methods->kind]);
 }
 
 static TupleTableSlot *
 gpusort_exec_custom(CustomScanState *css)
 {
-	return gpusort_exec(&css->ss.ps);
+	return gpusort_exec_first(&css->ss.ps);
 }
 
 static void
@@ -300,27 +304,14 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	GpuSortState *node = (GpuSortState *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
-	List	   *lists[GPUSORT_PRIVATE_COUNT];
+	Expr	   *limit_count;
+	Expr	   *limit_offset;
 
-	for (int i = 0; i < GPUSORT_PRIVATE_COUNT; i++)
-		lists[i] = list_nth(cscan->custom_private, i);
-	node->keys = palloc(node->nkeys * sizeof(KeyColumn));
-	for (int i = 0; i < node->nkeys; i++)
+	node->keys = gpusort_plan_keys(cscan, &node->nkeys);
+	if (gpusort_plan_limit(cscan, &limit_count, &limit_offset))
 	{
-		KeyColumn  *key = &node->keys[i];
-
-		key->attno = list_nth_int(lists[GPUSORT_PRIVATE_ATTNO], i);
-		key->sortop = list_nth_oid(lists[GPUSORT_PRIVATE_SORTOP], i);
-		key->collation = list_nth_oid(lists[GPUSORT_PRIVATE_COLLATION], i);
-		key->nulls_first = list_nth_int(lists[GPUSORT_PRIVATE_NULLS_FIRST], i);
-		key->descending = list_nth_int(lists[GPUSORT_PRIVATE_DESCENDING], i);
-		key->kind = (KeyKind) list_nth_int(lists[GPUSORT_PRIVATE_KIND], i);
-	}
-
-	if (cscan->custom_exprs != NIL)
-	{
-		node->limit_count = ExecInitExpr(linitial(cscan->custom_exprs), &css->ss.ps);
-		node->limit_offset = ExecInitExpr(lsecond(cscan->custom_exprs), &css->ss.ps);
+		node->limit_count = ExecInitExpr(limit_count, &css->ss.ps);
+		node->limit_offset = ExecInitExpr(limit_offset, &css->ss.ps);
 	}
 
 	node->random_access =
@@ -331,11 +322,11 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 
 	/* rows are given as they are stored (see the file's header), or as values */
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
-	node->keys_only = cscan->custom_exprs == NIL &&
+	node->keys_only = node->limit_count == NULL && node->limit_offset == NULL &&
 		keys_only_possible(ExecGetResultType(outerPlanState(css)), node->keys, node->nkeys);
 	if (!node->keys_only)
 		ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
-	css->ss.ps.ExecProcNode = gpusort_exec;
+	css->ss.ps.ExecProcNode = gpusort_exec_first;
 }
 
 static void
@@ -347,8 +338,7 @@ gpusort_end(CustomScanState *css)
 	page_source_end(&node->pages);
 	if (node->sorter != NULL)
 	{
-		sorter_end(node->sorter);
-		MemoryContextDelete(node->sorter->cxt);
+		sorter_destroy(node->sorter);
 		node->sorter = NULL;
 	}
 	ExecEndNode(outerPlanState(css));
@@ -369,12 +359,14 @@ gpusort_rescan(CustomScanState *css)
 		node->bound != gpusort_bound(node))
 	{
 		node->sort_done = false;
+		node->result = NULL;
 		sorter_end(node->sorter);
+		ExecSetExecProcNode(&css->ss.ps, gpusort_exec_first);
 		if (outer->chgParam == NULL)
 			ExecReScan(outer);
 	}
 	else
-		sorter_rewind(node->sorter);
+		node->result->methods->rewind(node->result);
 }
 
 static void
@@ -383,7 +375,7 @@ gpusort_mark(CustomScanState *css)
 	GpuSortState *node = (GpuSortState *) css;
 
 	if (node->sort_done)
-		sorter_mark(node->sorter);
+		node->result->methods->mark(node->result);
 }
 
 static void
@@ -392,5 +384,5 @@ gpusort_restore(CustomScanState *css)
 	GpuSortState *node = (GpuSortState *) css;
 
 	if (node->sort_done)
-		sorter_restore(node->sorter);
+		node->result->methods->restore(node->result);
 }

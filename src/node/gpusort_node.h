@@ -12,20 +12,7 @@
 #include "node/page_scan.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
-#include "nodes/plannodes.h"
 #include "sort/sorter.h"
-
-/* custom_private: lists with one element per key column. */
-typedef enum GpuSortPrivate
-{
-	GPUSORT_PRIVATE_ATTNO,
-	GPUSORT_PRIVATE_SORTOP,
-	GPUSORT_PRIVATE_COLLATION,
-	GPUSORT_PRIVATE_NULLS_FIRST,
-	GPUSORT_PRIVATE_DESCENDING,
-	GPUSORT_PRIVATE_KIND,
-	GPUSORT_PRIVATE_COUNT
-} GpuSortPrivate;
 
 typedef struct GpuSortState
 {
@@ -41,14 +28,14 @@ typedef struct GpuSortState
 	int			work_mem;		/* of the sort that was begun */
 	double		hash_mem_multiplier;
 	Sorter	   *sorter;			/* NULL until the first row is wanted */
+	SortResult *result;			/* of the sort that is done */
 	PageSource	pages;			/* of the child */
 } GpuSortState;
 
-extern void gpusort_node_init(void);
+/* The methods of the plan's node, which are to be registered when the module is loaded. */
+extern const CustomScanMethods gpusort_scan_methods;
 
-/* Fills in what the node will need to know; limit may be NULL. */
-extern void gpusort_node_fill_plan(CustomScan *cscan, const KeyColumn *keys,
-								   int nkeys, Limit *limit);
+extern void gpusort_node_init(void);
 
 /* explain.c */
 extern void gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es);

@@ -58,6 +58,43 @@ map_columns(const SeqScanState *child, AttrNumber *atts)
 	return true;
 }
 
+/* Row i's tuple, in tuple_slot. */
+static void
+tuple_to_slot(PageScan *scan, int i)
+{
+	HeapTupleTableSlot *slot = (HeapTupleTableSlot *) scan->tuple_slot;
+	HeapTupleData tuple;
+
+	tuple.t_len = scan->page.lens[i];
+	tuple.t_data = scan->page.tuples[i];
+	tuple.t_tableOid = RelationGetRelid(scan->child->ss.ss_currentRelation);
+	/* conditions may ask for it */
+	ItemPointerSet(&tuple.t_self, scan->block, scan->offsets[i]);
+	slot->tupdata = tuple;
+	ExecStoreHeapTuple(&slot->tupdata, scan->tuple_slot, false);
+}
+
+/* RowPage.row: row i as the child would give it out */
+static TupleTableSlot *
+page_row(RowPage *page, int i)
+{
+	PageScan   *scan = (PageScan *) page;
+	TupleTableSlot *row = scan->row_slot;
+	TupleTableSlot *tuple = scan->tuple_slot;
+
+	tuple_to_slot(scan, i);
+	if (page->whole)
+		return row;
+	slot_getallattrs(tuple);
+	ExecClearTuple(row);
+	for (int att = 0; att < row->tts_tupleDescriptor->natts; att++)
+	{
+		row->tts_values[att] = tuple->tts_values[scan->atts[att]];
+		row->tts_isnull[att] = tuple->tts_isnull[scan->atts[att]];
+	}
+	return ExecStoreVirtualTuple(row);
+}
+
 /* For a scan of a heap that gives out columns; NULL for any other plan. */
 static PageScan *
 page_scan_create(PlanState *ps, const Stage *stage)
@@ -73,42 +110,27 @@ page_scan_create(PlanState *ps, const Stage *stage)
 	desc = RelationGetDescr(child->ss.ss_currentRelation);
 	scan = palloc0(sizeof(PageScan));
 	scan->child = child;
-	scan->whole = (ps->ps_ProjInfo == NULL);
+	scan->page.row = page_row;
+	scan->page.whole = (ps->ps_ProjInfo == NULL);
 	scan->atts = palloc(Max(1, list_length(ps->plan->targetlist)) * sizeof(AttrNumber));
 	if (map_columns(child, scan->atts))
 	{
-		page_keys_init(&scan->keys, stage, desc, scan->atts);
-		scan->nkeys = stage->ncols;
-		scan->key_walk = tuple_walk_create(desc, scan->keys.att, stage->ncols, false);
+		page_keys_init(&scan->page.keys, stage, desc, scan->atts);
+		scan->page.nkeys = stage->ncols;
+		scan->page.key_walk = tuple_walk_create(desc, scan->page.keys.att, stage->ncols, false);
 	}
-	if (scan->key_walk == NULL)
+	if (scan->page.key_walk == NULL)
 	{
 		pfree(scan->atts);
 		pfree(scan);
 		return NULL;
 	}
-	if (!scan->whole)
-		scan->pick = row_pick_create(desc, ExecGetResultType(ps), scan->atts);
+	if (!scan->page.whole)
+		scan->page.pick = row_pick_create(desc, ExecGetResultType(ps), scan->atts);
 	scan->tuple_slot = MakeSingleTupleTableSlot(desc, &TTSOpsHeapTuple);
-	scan->row_slot = scan->whole ? scan->tuple_slot :
+	scan->row_slot = scan->page.whole ? scan->tuple_slot :
 		MakeSingleTupleTableSlot(ExecGetResultType(ps), &TTSOpsVirtual);
 	return scan;
-}
-
-/* Row i's tuple, in tuple_slot. */
-static void
-tuple_to_slot(PageScan *scan, int i)
-{
-	HeapTupleTableSlot *slot = (HeapTupleTableSlot *) scan->tuple_slot;
-	HeapTupleData tuple;
-
-	tuple.t_len = scan->lens[i];
-	tuple.t_data = scan->tuples[i];
-	tuple.t_tableOid = RelationGetRelid(scan->child->ss.ss_currentRelation);
-	/* conditions may ask for it */
-	ItemPointerSet(&tuple.t_self, scan->block, scan->offsets[i]);
-	slot->tupdata = tuple;
-	ExecStoreHeapTuple(&slot->tupdata, scan->tuple_slot, false);
 }
 
 /* Leaves of the page the rows that the scan's conditions let pass. */
@@ -120,31 +142,31 @@ filter_page(PageScan *scan)
 	int			kept = 1;		/* the first has passed in the child */
 
 	econtext->ecxt_scantuple = scan->tuple_slot;
-	for (int i = 1; i < scan->n; i++)
+	for (int i = 1; i < scan->page.n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);
 		tuple_to_slot(scan, i);
 		if (!ExecQual(ps->qual, econtext))
 			continue;
-		scan->tuples[kept] = scan->tuples[i];
-		scan->lens[kept] = scan->lens[i];
+		scan->page.tuples[kept] = scan->page.tuples[i];
+		scan->page.lens[kept] = scan->page.lens[i];
 		scan->offsets[kept] = scan->offsets[i];
 		kept++;
 	}
 	ExecClearTuple(scan->tuple_slot);
-	InstrCountFiltered1(ps, scan->n - kept);
-	scan->n = kept;
+	InstrCountFiltered1(ps, scan->page.n - kept);
+	scan->page.n = kept;
 }
 
 /* Whether the page's rows can be written directly, and the room that they need. */
 static void
 measure_page(PageScan *scan)
 {
-	scan->direct = scan->whole || scan->pick != NULL;
-	scan->bytes = 0;
-	for (int i = 0; i < scan->n && scan->direct; i++)
-		scan->bytes += page_scan_room(scan, i);
+	scan->page.direct = scan->page.whole || scan->page.pick != NULL;
+	scan->page.bytes = 0;
+	for (int i = 0; i < scan->page.n && scan->page.direct; i++)
+		scan->page.bytes += row_page_room(&scan->page, i);
 }
 
 /* The rows of the page where the scan is, from the one it gave out last. */
@@ -153,12 +175,12 @@ page_scan_take(PageScan *scan)
 {
 	HeapScanDesc heap = (HeapScanDesc) scan->child->ss.ss_currentScanDesc;
 	Relation	rel = scan->child->ss.ss_currentRelation;
-	int			n = heap_page_take(heap, scan->tuples, scan->lens, scan->offsets);
+	int			n = heap_page_take(heap, scan->page.tuples, scan->page.lens, scan->offsets);
 
 	if (n == 0)
 		return false;
 	scan->block = ItemPointerGetBlockNumber(&scan->child->ss.ss_ScanTupleSlot->tts_tid);
-	scan->n = n;
+	scan->page.n = n;
 	if (scan->child->ss.ps.qual != NULL)
 		filter_page(scan);
 	measure_page(scan);
@@ -166,82 +188,18 @@ page_scan_take(PageScan *scan)
 	/* the first was counted when it was given out */
 	compat_count_heap_rows(rel, n - 1);
 	if (scan->child->ss.ps.instrument != NULL)
-		InstrUpdateTupleCount(scan->child->ss.ps.instrument, scan->n - 1);
+		InstrUpdateTupleCount(scan->child->ss.ps.instrument, scan->page.n - 1);
 	return true;
-}
-
-TupleTableSlot *
-page_scan_row(PageScan *scan, int i)
-{
-	TupleTableSlot *row = scan->row_slot;
-	TupleTableSlot *tuple = scan->tuple_slot;
-
-	tuple_to_slot(scan, i);
-	if (!scan->whole)
-	{
-		slot_getallattrs(tuple);
-		ExecClearTuple(row);
-		for (int att = 0; att < row->tts_tupleDescriptor->natts; att++)
-		{
-			row->tts_values[att] = tuple->tts_values[scan->atts[att]];
-			row->tts_isnull[att] = tuple->tts_isnull[scan->atts[att]];
-		}
-		ExecStoreVirtualTuple(row);
-	}
-	return row;
-}
-
-/* Where tuple i's keys lie, or NULL. */
-static inline void
-find_keys(const PageScan *scan, int i, const char *(*where)[MaxHeapTuplesPerPage])
-{
-	const TupleWalk *walk = scan->key_walk;
-	WalkAt		at[WALK_MAX_STEPS];
-	const char *cols[MaxTupleAttributeNumber];
-
-	if (likely(tuple_walk(walk, scan->tuples[i], scan->lens[i], at)))
-	{
-		for (int c = 0; c < scan->nkeys; c++)
-		{
-			const WalkColumn *col = &walk->cols[scan->keys.att[c]];
-
-			where[c][i] = at[col->step].begin + col->offset;
-		}
-		return;
-	}
-	tuple_walk_columns(walk, scan->tuples[i], scan->lens[i], cols);
-	for (int c = 0; c < scan->nkeys; c++)
-		where[c][i] = cols[scan->keys.att[c]];
-}
-
-void
-page_scan_stage(PageScan *scan, Stage *stage, size_t at)
-{
-	const char *data[MaxHeapTuplesPerPage];
-	const char *where[STAGE_MAX_COLUMNS][MaxHeapTuplesPerPage];
-	int			i;
-
-	for (i = 0; i < scan->n && page_keys_fixed(&scan->keys, scan->tuples[i]); i++)
-		data[i] = page_scan_data(scan, i);
-	if (likely(i == scan->n))
-	{
-		page_keys_stage(&scan->keys, stage, at, data, i);
-		return;
-	}
-	for (i = 0; i < scan->n; i++)
-		find_keys(scan, i, where);
-	for (int c = 0; c < stage->ncols; c++)
-		page_keys_stage_column(stage, c, at, where[c], scan->n);
 }
 
 static void
 page_scan_end(PageScan *scan)
 {
-	if (!scan->whole)
+	if (!scan->page.whole)
 		ExecDropSingleTupleTableSlot(scan->row_slot);
-	if (scan->pick != NULL)
-		row_pick_free(scan->pick);
-	tuple_walk_free(scan->key_walk);
+	if (scan->page.pick != NULL)
+		row_pick_free(scan->page.pick);
+	tuple_walk_free(scan->page.key_walk);
 	ExecDropSingleTupleTableSlot(scan->tuple_slot);
 	pfree(scan->atts);
 	pfree(scan);
@@ -283,7 +241,7 @@ count_appended(PlanState *ps, int rows)
 	}
 }
 
-PageScan *
+RowPage *
 page_source_take(PageSource *source, const Stage *stage, MemoryContext cxt)
 {
 	PlanState  *giver = row_giver(source->top);
@@ -310,8 +268,8 @@ page_source_take(PageSource *source, const Stage *stage, MemoryContext cxt)
 		scan_rows_take(source->computed);
 	if (source->scan == NULL || !page_scan_take(source->scan))
 		return NULL;
-	count_appended(source->top, source->scan->n - 1);
-	return source->scan;
+	count_appended(source->top, source->scan->page.n - 1);
+	return &source->scan->page;
 }
 
 TupleTableSlot *

@@ -26,10 +26,11 @@
 #include "catalog/pg_proc.h"
 #include "compat.h"
 #include "miscadmin.h"
+#include "node/gpusort_node.h"
+#include "node/plan_format.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/plannodes.h"
-#include "node/gpusort_node.h"
 #include "optimizer/planner.h"
 #include "parser/parsetree.h"
 #include "plan/replace.h"
@@ -148,7 +149,8 @@ make_gpusort(Sort *sort, const KeyColumn *keys, Limit *limit)
 	cscan->custom_scan_tlist = sort->plan.targetlist;
 	cscan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	compat_count_disabled(cscan);
-	gpusort_node_fill_plan(cscan, keys, sort->numCols, limit);
+	cscan->methods = &gpusort_scan_methods;
+	gpusort_plan_fill(cscan, keys, sort->numCols, limit);
 	return (Plan *) cscan;
 }
 

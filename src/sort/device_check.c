@@ -26,7 +26,6 @@
 
 #include "miscadmin.h"
 #include "sort/device_check.h"
-#include "sort/keys_only.h"
 
 /* Rids whose word is asked for before its turn. */
 #define RIDS_AHEAD		32
@@ -35,35 +34,32 @@
 #define HIGH_FACTOR		UINT64CONST(0x9E3779B97F4A7C15)
 
 static Size
-bitmap_bytes(const Sorter *sorter)
+bitmap_bytes(const SortEnv *env, const Stage *stage)
 {
-	const Stage *stage = &sorter->stage;
-
-	return sorter->spec.keys_only || stage->n == 0 ? 0 :
+	return env->spec.keys_only || stage->n == 0 ? 0 :
 		((Size) stage->rids[stage->n - 1] / 64 + 1) * sizeof(uint64);
 }
 
 bool
-device_check_fits(const Sorter *sorter)
+device_check_fits(const SortEnv *env, const Batch *batch)
 {
-	const Stage *stage = &sorter->stage;
-	Size		result = sorter->spec.keys_only ? 0 : sizeof(uint32);
+	const Stage *stage = &batch->stage;
+	Size		result = env->spec.keys_only ? 0 : sizeof(uint32);
 
-	return arena_used(&sorter->arena) + stage->n * (stage->row_bytes + result) +
-		bitmap_bytes(sorter) <= sorter->limit;
+	return arena_used(&batch->arena) + stage->n * (stage->row_bytes + result) +
+		bitmap_bytes(env, stage) <= env->limit;
 }
 
 void
-device_check_begin(Sorter *sorter)
+device_check_begin(DeviceKeys *dk)
 {
-	DeviceKeys *dk = sorter->device_keys;
-	const Stage *stage = &sorter->stage;
-	Size		bytes = bitmap_bytes(sorter);
+	const Stage *stage = &dk->batch->stage;
+	Size		bytes = bitmap_bytes(dk->env, stage);
 	uint64	   *pending;
 
 	if (bytes == 0)
 		return;
-	bulk_reserve(sorter->bulk, &dk->pending, bytes, 0);
+	bulk_reserve(dk->env->bulk, &dk->pending, bytes, 0);
 	dk->max_rid = stage->rids[stage->n - 1];
 	pending = dk->pending.ptr;
 	memset(pending, 0, bytes);
@@ -166,21 +162,50 @@ device_wrong_beginning(void)
 					 "or gpusort.device to off.")));
 }
 
+/* The sum of the sorted keys from that on, as they were sent. */
+static uint64
+sum_from(const DeviceKeys *dk, const Sorted *sorted, size_t from)
+{
+	const Stage *stage = &dk->batch->stage;
+	const KeyLayout *layout = &dk->layout.layout;
+	KeyReader	reader;
+	uint64		sum = 0;
+
+	key_reader_begin(&reader, dk->env, stage, sorted);
+	for (size_t i = from; i < sorted->n; i++)
+	{
+		Datum		values[STAGE_MAX_COLUMNS];
+		bool		isnull[STAGE_MAX_COLUMNS];
+		Key128		key = 0;
+
+		if (!key_reader_has(&reader, i))
+		{
+			CHECK_FOR_INTERRUPTS();
+			key_reader_decode(&reader, i, sorted->n);
+		}
+		key_reader_row(&reader, i, values, isnull);
+		if (layout->total_bits > 0)
+			key = pack_row(stage, layout, values, isnull) >> (128 - layout->total_bits);
+		sum += device_check_sum((const char *) &key, 128, 1);
+	}
+	return sum;
+}
+
 void
-device_check_given(Sorter *sorter, const DeviceKeys *dk, size_t given)
+device_check_given(const DeviceKeys *dk, const Sorted *sorted, size_t given)
 {
 	const uint64 *pending = dk->pending.ptr;
 
-	if (sorter->spec.keys_only)
+	if (dk->env->spec.keys_only)
 	{
 		/* those that are still to come must make up what is left of the sum */
-		if (given > 0 && keys_only_sum(sorter, &dk->layout.layout, given) != dk->keys.sum)
+		if (given > 0 && sum_from(dk, sorted, given) != dk->keys.sum)
 			device_wrong_beginning();
 		return;
 	}
 	for (size_t i = 0; i < given; i++)
 	{
-		uint32		rid = sorter->rids[i];
+		uint32		rid = sorted->rids[i];
 
 		if (i % (1 << 18) == 0)
 			CHECK_FOR_INTERRUPTS();

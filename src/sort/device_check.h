@@ -9,10 +9,10 @@
 #include "sort/device_keys.h"
 
 /* Is there memory, beside all else that the sort has, to check its rids? */
-extern bool device_check_fits(const Sorter *sorter);
+extern bool device_check_fits(const SortEnv *env, const Batch *batch);
 
 /* All rows are staged: their rids are those that may come. */
-extern void device_check_begin(Sorter *sorter);
+extern void device_check_begin(DeviceKeys *dk);
 
 /*
  * Rids that came: is each that of a row, and the first time?  If not, none of them
@@ -33,7 +33,7 @@ extern bool device_check_keys(KeyCheck *check, const char *keys, int width, size
  * The device failed when so many rows had been given out, and the CPU has sorted them
  * all: are they its first rows?  An ERROR if not.
  */
-extern void device_check_given(Sorter *sorter, const DeviceKeys *dk, size_t given);
+extern void device_check_given(const DeviceKeys *dk, const Sorted *sorted, size_t given);
 
 /* Rows were given out that are not the beginning of the right result. */
 pg_noreturn extern void device_wrong_beginning(void);

@@ -23,7 +23,7 @@
 #include "route/gpu_model.h"
 #include "route/model_store.h"
 #include "settings.h"
-#include "sort/device_sort.h"
+#include "sort/device_route.h"
 #include "stat.h"
 
 /* Pairs of neighbours looked at. */
@@ -31,11 +31,12 @@
 
 /* The facts as the CPU's routing will see them. */
 static void
-fill_cpu_facts(const Sorter *sorter, const KeyLayout *layout, int rid_bits, RouteFacts *facts)
+fill_cpu_facts(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int rid_bits,
+			   RouteFacts *facts)
 {
 	memset(facts, 0, sizeof(*facts));
-	facts->n = sorter->stage.n;
-	if (sorter->spec.keys_only && layout->total_bits > 64)
+	facts->n = stage->n;
+	if (env->spec.keys_only && layout->total_bits > 64)
 	{
 		facts->format = SORT_REC_128;
 		facts->end_bit = layout->total_bits;
@@ -49,18 +50,18 @@ fill_cpu_facts(const Sorter *sorter, const KeyLayout *layout, int rid_bits, Rout
 	}
 	facts->rids_ascending = true;
 	facts->inexact = !layout->exact;
-	facts->bound = sorter->bound;
+	facts->bound = env->bound;
 	facts->threads = gpusort_threads;
 	facts->forced = gpusort_forced_algorithm();
 }
 
 static void
-fill_gpu_facts(const Sorter *sorter, const KeyLayout *layout, int key_width, RouteFacts *facts)
+fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, RouteFacts *facts)
 {
 	facts->gpu.key_width = key_width;
 	facts->gpu.key_bits = Max(1, Min(layout->total_bits, 128));
-	facts->gpu.rids = !sorter->spec.keys_only;
-	facts->gpu.keys_back = sorter->spec.keys_only || !layout->exact;
+	facts->gpu.rids = !env->spec.keys_only;
+	facts->gpu.keys_back = env->spec.keys_only || !layout->exact;
 	facts->gpu.algorithms = device_algorithms();
 	facts->gpu.costs = device_costs();
 }
@@ -111,16 +112,16 @@ device_keys_ordered(const Stage *stage, const KeyLayout *layout)
 
 /* Would a device that is ready get the keys? */
 static bool
-keys_gain(const Sorter *sorter, const KeyLayout *layout, int key_width, RouteFacts *facts,
-		  RouteDecision *decision)
+keys_gain(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int key_width,
+		  RouteFacts *facts, RouteDecision *decision)
 {
 	bool		ordered;
 
-	fill_gpu_facts(sorter, layout, key_width, facts);
+	fill_gpu_facts(env, layout, key_width, facts);
 	gpusort_route_decide(facts, decision);
 	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
 	{
-		sample_keys(&sorter->stage, layout, &ordered, &facts->gpu.skewed);
+		sample_keys(stage, layout, &ordered, &facts->gpu.skewed);
 		if (ordered)
 			return false;
 		gpusort_route_decide(facts, decision);
@@ -130,18 +131,18 @@ keys_gain(const Sorter *sorter, const KeyLayout *layout, int key_width, RouteFac
 }
 
 bool
-device_route_keys(const Sorter *sorter, const KeyLayout *layout, int key_width,
-				  uint64 key_range, size_t n, RouteFacts *facts, RouteDecision *decision)
+device_route_keys(const SortEnv *env, const Stage *stage, const KeyLayout *layout,
+				  int key_width, uint64 key_range, size_t n, RouteFacts *facts,
+				  RouteDecision *decision)
 {
-	const Stage *stage = &sorter->stage;
 	int			rid_bits = 0;
 
-	if (!sorter->spec.keys_only && stage->rids[stage->n - 1] != 0)
+	if (!env->spec.keys_only && stage->rids[stage->n - 1] != 0)
 		rid_bits = 1 + pg_leftmost_one_pos32(stage->rids[stage->n - 1]);
-	fill_cpu_facts(sorter, layout, rid_bits, facts);
+	fill_cpu_facts(env, stage, layout, rid_bits, facts);
 	facts->n = n;
 	facts->key_range = key_range;
-	facts->device = sorter->report.device_failed ? ROUTE_DEVICE_FAILED : device_state();
+	facts->device = env->device_failed ? ROUTE_DEVICE_FAILED : device_state();
 	if (facts->device != ROUTE_DEVICE_READY && facts->device != ROUTE_DEVICE_IDLE)
 		return false;
 	gpusort_model_refresh(n);
@@ -152,13 +153,14 @@ device_route_keys(const Sorter *sorter, const KeyLayout *layout, int key_width,
 	{
 		/* is it worth to have it back, and to wait for that? */
 		facts->device = ROUTE_DEVICE_READY;
-		facts->device = !keys_gain(sorter, layout, key_width, facts, decision) ? ROUTE_DEVICE_IDLE :
+		facts->device = !keys_gain(env, stage, layout, key_width, facts, decision) ?
+			ROUTE_DEVICE_IDLE :
 			device_bring_back(facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US :
 							  decision->cpu_us - decision->predicted_us);
 		if (facts->device != ROUTE_DEVICE_READY)
 			return false;
 	}
-	return keys_gain(sorter, layout, key_width, facts, decision);
+	return keys_gain(env, stage, layout, key_width, facts, decision);
 }
 
 /* The GPU's best algorithm, whatever the CPU's time. */
@@ -171,38 +173,38 @@ choose_for_rows(const RouteFacts *facts, GpuRowsFacts *gain, RouteDecision *deci
 }
 
 double
-device_rows_expected(const Sorter *sorter)
+device_rows_expected(const SortEnv *env, const Stage *stage)
 {
-	double		gone = (double) (sorter->report.rows - sorter->stage.n);
+	double		gone = (double) (env->rows_in - stage->n);
 
-	return Max(sorter->rows_expected, 2.0 * sorter->report.rows) - gone;
+	return Max(env->rows_expected, 2.0 * env->rows_in) - gone;
 }
 
 bool
-device_route_rows(const Sorter *sorter, const KeyLayout *layout, int key_width,
-				  double rows, RouteFacts *facts, RouteDecision *decision)
+device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layout,
+				  int key_width, double rows, RouteFacts *facts, RouteDecision *decision)
 {
-	const Stage *stage = &sorter->stage;
+	const Stage *stage = &batch->stage;
 	GpuRowsFacts gain;
 	KeyRange	ranges[STAGE_MAX_COLUMNS];
 	KeyLayout	narrow;
 
 	gain.rows = rows;
 	gain.rows_here = stage->n;
-	gain.row_bytes = (double) arena_used(&sorter->arena) / stage->n;
-	gain.key_cost = sorter->key_cost;
-	gain.memory = sorter->limit;
+	gain.row_bytes = (double) arena_used(&batch->arena) / stage->n;
+	gain.key_cost = batch_key_cost(batch);
+	gain.memory = env->limit;
 	gain.ordered = false;
 
 	/* the CPU would sort what these rows' ranges need, beside rids of that size */
 	key_stage_ranges(stage, ranges);
 	key_layout(&narrow, stage, ranges);
-	fill_cpu_facts(sorter, &narrow,
+	fill_cpu_facts(env, stage, &narrow,
 				   Min(32, 1 + pg_leftmost_one_pos64((uint64) (rows * gain.row_bytes / 8) | 1)),
 				   facts);
 	facts->n = (size_t) rows;
 	facts->device = device_state();
-	fill_gpu_facts(sorter, layout, key_width, facts);
+	fill_gpu_facts(env, layout, key_width, facts);
 	if (facts->forced != NULL)
 	{
 		gpusort_route_decide(facts, decision);
@@ -249,9 +251,9 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 }
 
 void
-device_note_failure(Sorter *sorter, const Algorithm *algorithm, const char *why)
+device_note_failure(SortEnv *env, const Algorithm *algorithm, const char *why)
 {
 	device_log_failure(why);
-	sorter->report.device_failed = true;
+	env->device_failed = env->report.device_failed = true;
 	gpusort_stat_fallback(algorithm);
 }

@@ -1,22 +1,29 @@
 /*
  * device_rows.h
- *	  Record mode's two halves: up (device_rows.c) and down (device_rows_down.c).
+ *	  Record mode: the rows themselves go to a device, and come back in order.
+ *
+ * Up: sink_device_rows.c.  Down: result_device_rows.c.
  */
 #ifndef GPUSORT_DEVICE_ROWS_H
 #define GPUSORT_DEVICE_ROWS_H
 
 #include "device/client.h"
 #include "key/device_layout.h"
-#include "sort/device_sort.h"
+#include "sort/device_route.h"
+#include "sort/runs.h"
+#include "sort/sink.h"
 
 /* A sort whose rows are on the device. */
 typedef struct DeviceRows
 {
+	SortEnv    *env;
+	Batch	   *batch;			/* empty: it only lends its arrays */
 	DeviceJob  *job;
 	DeviceJobSpec spec;
 	RouteFacts	facts;
 	RouteDecision decision;
 	DeviceLayout layout;
+	bool		lost;			/* with its rows; noted */
 
 	/* the chunk being filled */
 	char	   *chunk;			/* NULL: none yet */
@@ -41,7 +48,15 @@ typedef struct DeviceRows
 /* Sends what has not been sent. */
 extern void device_rows_post(DeviceRows *dev);
 
-/* The rows went with the device: the sort is lost. */
-extern void device_rows_lost(Sorter *sorter);
+/* The rows went with the device. */
+extern void device_rows_lost(DeviceRows *dev);
+
+extern void device_rows_end(DeviceRows *dev);
+
+/*
+ * Ends the device's part: the rows become a run, or the batch's.  FULL is not
+ * answered.
+ */
+extern SinkAnswer device_rows_seal(DeviceRows *dev, Runs *runs);
 
 #endif							/* GPUSORT_DEVICE_ROWS_H */

@@ -2,60 +2,46 @@
  * sorter.c
  *	  One sort: rows in, rows out in order.
  *
- * Memory policy: rows, the stage's arrays and those that sorting will need are
- * counted row by row against work_mem; when it is full, what is there is sorted
- * and written as a run.  The stage's arrays grow with what came, not by the
- * planner's estimate.  One row is always taken, however large.  Regions are
- * rounded up to 2 MB, the rows' to 16 MB; their untouched rest is not counted.
- * Small sorts keep their few kilobytes for the next execution of the node, large
- * ones give their regions back (bulk.c).
+ * Rows go to a sink (sink.h); when it can take no more, or when what it had is
+ * lost, it is decided here what follows:
+ *
+ *		memory is full to where rows may be worth moving to a device: it is
+ *		asked whether they are
+ *		so many keys that some might travel while others come: likewise
+ *		memory is full: a run is written
+ *		a device has no more room: its rows become a run, or come back to memory
+ *		a device is lost with rows: the sort is lost, the node begins it again
+ *
+ * When all rows are in, the sink makes its result, or the runs are merged.
+ *
+ * Memory policy: as the sinks'; small sorts keep their few kilobytes for the next
+ * execution of the node, large ones give their regions back.
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "node/device_pause.h"
 #include "settings.h"
-#include "sort/device_sort.h"
-#include "sort/keys_only.h"
-#include "sort/limit.h"
+#include "sort/device_check.h"
+#include "sort/sink.h"
 #include "sort/sorter.h"
 #include "utils/memutils.h"
 
-/* Staged rows up to which memory is kept for the node's next execution. */
-#define SORTER_SMALL_ROWS	4096
-
-/* Memory of which less than one part in so many is left is full. */
-#define MEMORY_PARTS		64
-
-/*
- * Bytes per row that sorting takes beside the stage: records, and as much scratch,
- * of which one algorithm wants a bit more.  Whole keys of more than a word are
- * tried only after words were, and without the stage, unless somebody needs it
- * once more (sorter_sort_staged).  Inexact keys may all tie, and are then sorted by
- * their next words, beside the words.
- */
-static Size
-sorter_sort_cost(const Stage *stage, bool bounded)
+struct Sorter
 {
-	int			natural = (stage->row_bytes - (stage->has_rids ? (int) sizeof(uint32) : 0)) * 8;
-	Size		words = 2 * sizeof(uint64) + 3;
-	Size		rec = natural <= 64 ? sizeof(SortRec64) : sizeof(SortRec128);
-
-	if (!stage->has_rids)
-		return natural <= 64 ? words : 2 * rec;
-	if (!stage->exact)
-		words = sizeof(uint64) + 2 * sizeof(SortRec64);
-	if (natural <= 32)
-		return words;
-	return Max(words, bounded ? 2 * rec : Max(rec, 2 * rec - Min(2 * rec, (Size) stage->row_bytes)));
-}
-
-/* How many rows may be staged at once: what kernels and the GPU can count. */
-static size_t
-sorter_max_rows(void)
-{
-	return gpusort_run_rows > 0 ? (size_t) gpusort_run_rows : PG_UINT32_MAX - 1;
-}
+	SortEnv		env;
+	Batch		batch;			/* the rows that are in memory */
+	Sink	   *sink;			/* where rows go now: one of these two, or a device's */
+	HostSink	host;
+	BoundedSink bounded;
+	bool		rows_allowed;	/* rows may go to a device */
+	bool		lost;			/* they went with it: run the child again, */
+	uint64		given;			/* after so many rows were given out */
+	uint64		given_sum;		/* with this row_sum() */
+	Runs		runs;
+	SortResult *result;			/* NULL while rows come in; in space */
+	ResultSpace space;
+	instr_time	began;			/* taking rows in */
+};
 
 Sorter *
 sorter_create(const SortSpec *spec)
@@ -64,408 +50,384 @@ sorter_create(const SortSpec *spec)
 											  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
 	Sorter	   *sorter = palloc0(sizeof(Sorter));
+	SortEnv    *env = &sorter->env;
 
-	sorter->cxt = cxt;
-	sorter->spec = *spec;
-	sorter->bulk = bulk_owner_create(cxt);
-	arena_init(&sorter->arena, sorter->bulk, cxt);
-	stage_init(&sorter->stage, sorter->bulk, cxt, spec->keys, spec->nkeys, !spec->keys_only);
-	sorter->tiebreak = tiebreak_create(cxt, sorter->bulk, spec->desc, spec->keys, spec->nkeys);
-	sorter->writer = row_writer_create(spec->desc);
+	env->spec = *spec;
+	env->cxt = cxt;
+	env->bulk = bulk_owner_create(cxt);
+	env->writer = row_writer_create(spec->desc);
+	env->tiebreak = tiebreak_create(cxt, env->bulk, spec->desc, spec->keys, spec->nkeys);
+	batch_init(&sorter->batch, env->bulk, cxt, spec->keys, spec->nkeys, spec->keys_only);
+	if (spec->keys_only)
+		sink_keys_init(&sorter->host, env, &sorter->batch);
+	else
+		sink_host_init(&sorter->host, env, &sorter->batch);
+	sink_bounded_init(&sorter->bounded, env, &sorter->batch);
 	MemoryContextSwitchTo(old);
 	return sorter;
 }
 
+void
+sorter_destroy(Sorter *sorter)
+{
+	sorter_end(sorter);
+	MemoryContextDelete(sorter->env.cxt);
+}
+
+bool
+sorter_lost(const Sorter *sorter)
+{
+	return sorter->lost || (sorter->result != NULL && sorter->result->lost);
+}
+
+const SortReport *
+sorter_report(const Sorter *sorter)
+{
+	return &sorter->env.report;
+}
+
+const Stage *
+sorter_stage(const Sorter *sorter)
+{
+	return &sorter->batch.stage;
+}
+
+/* Rows go into the host's memory, until it is time to ask for more. */
+static void
+use_host(Sorter *sorter)
+{
+	HostSink   *host = &sorter->host;
+
+	if (sorter->rows_allowed)
+	{
+		host->limit = sink_device_rows_after(&sorter->env);
+		host->ask_rows = SIZE_MAX;
+	}
+	else
+	{
+		host->limit = sorter->env.limit;
+		host->ask_rows = device_keys_after(&sorter->env, &sorter->batch.stage);
+	}
+	sorter->sink = &host->base;
+}
+
 /* Gives up all memory of rows and keys. */
 static void
-sorter_free_all(Sorter *sorter)
+free_all(Sorter *sorter)
 {
-	arena_free(&sorter->arena);
-	stage_free(&sorter->stage);
-	bulk_free(sorter->bulk, &sorter->recs);
-	bulk_free(sorter->bulk, &sorter->scratch);
-	bulk_free(sorter->bulk, &sorter->threshold_row);
+	SortEnv    *env = &sorter->env;
+
+	batch_free(&sorter->batch);
+	bulk_free(env->bulk, &env->recs);
+	bulk_free(env->bulk, &env->scratch);
 }
 
 void
 sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 {
-	sorter->state = SORTER_INGEST;
+	SortEnv    *env = &sorter->env;
+	Size		limit = (Size) work_mem * 1024;
+
+	Assert(bound == 0 || !env->spec.keys_only);
 	bulk_trim();
 	/* what was kept for this execution had more work_mem */
-	if ((Size) work_mem * 1024 < sorter->limit)
-		sorter_free_all(sorter);
-	sorter->limit = (Size) work_mem * 1024;
-	sorter->sort_cost = sorter_sort_cost(&sorter->stage, bound > 0);
-	sorter->key_cost = sorter->stage.row_bytes + sorter->sort_cost;
-	sorter->max_rows = sorter_max_rows();
-	/* rather a bit more room than another step for the last few rows */
-	sorter->expected = bound > 0 || rows_expected <= SORTER_SMALL_ROWS ? 0 :
-		(size_t) (Min(rows_expected, PG_UINT32_MAX) * (1 + 1.0 / 16));
+	if (limit < env->limit)
+		free_all(sorter);
+	env->limit = limit;
+	env->bound = bound;
+	env->rows_expected = rows_expected;
+	env->rows_in = 0;
+	env->beside = 0;
+	env->device_failed = false;
+	memset(&env->report, 0, sizeof(SortReport));
+	env->report.bounded = (bound > 0);
 	sorter->lost = false;
-	sorter->rows_expected = rows_expected;
-	sorter->device_rows_allowed = bound == 0 && !sorter->spec.random_access &&
-		!sorter->spec.keys_only;
-	sorter->put_limit = device_rows_after(sorter);
-	sorter->bound = bound;
-	sorter->have_threshold = false;
-	sorter->rids = NULL;
-	sorter->n = sorter->pos = sorter->mark_pos = 0;
-	sorter->eof = sorter->mark_eof = false;
-	memset(&sorter->report, 0, sizeof(SorterReport));
-	sorter->report.bounded = (bound > 0);
-	sorter->send_at = sorter->device_rows_allowed ? SIZE_MAX : device_keys_after(sorter);
-	sorter->result_streams = false;
-	for (int c = 0; c < sorter->stage.ncols; c++)
-		key_range_init(&sorter->ranges[c]);
-	stage_begin(&sorter->stage);
+	sorter->given = sorter->given_sum = 0;
+	sorter->result = NULL;
+	batch_begin(&sorter->batch, limit, bound > 0, rows_expected);
+	runs_begin(&sorter->runs, env, &sorter->batch.stage);
+
+	sorter->rows_allowed = bound == 0 && !env->spec.random_access && !env->spec.keys_only;
+	if (bound > 0)
+	{
+		sink_bounded_begin(&sorter->bounded);
+		sorter->sink = &sorter->bounded.base;
+	}
+	else
+		use_host(sorter);
+	sort_env_clock(env, &sorter->began);
 }
 
-bool
-sorter_stage_room(Sorter *sorter, size_t rows)
+void
+sorter_begin_again(Sorter *sorter)
 {
-	Stage	   *stage = &sorter->stage;
-	size_t		n = stage->n;
-	Size		taken = sorter_taken(sorter);
-	Size		row = sorter->key_cost + (n > 0 ? arena_used(&sorter->arena) / n : 0);
-	size_t		most = n + (sorter->limit - Min(taken, sorter->limit)) / row;
+	SortResult *result = sorter->result;
+	uint64		given = result == NULL ? 0 : result->given;
+	uint64		sum = result == NULL ? 0 : result->given_sum;
 
-	most = Min(most, sorter->max_rows);
-	/* smaller steps would cost more than they gain */
-	if (n + rows > sorter->max_rows || (n > 0 && most < n + rows + n / MEMORY_PARTS))
-		return false;
-	stage_grow(stage, n + rows, sorter->expected, most);
-	return true;
+	Assert(sorter_lost(sorter));
+	sorter_end(sorter);
+	sorter_begin(sorter, 0, sorter->env.rows_expected);
+	sorter->env.device_failed = sorter->env.report.device_failed = true;
+	sorter->rows_allowed = false;
+	use_host(sorter);
+	sorter->given = given;
+	sorter->given_sum = sum;
+}
+
+void
+sorter_skip_given(Sorter *sorter, TupleTableSlot *slot)
+{
+	uint64		sum = sorter->given_sum;
+
+	for (uint64 i = 0; i < sorter->given; i++)
+	{
+		MinimalTuple row;
+
+		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (!result_next(sorter->result, RESULT_PLAIN, true, slot))
+			device_wrong_beginning();
+		row = ((MinimalTupleTableSlot *) slot)->mintuple;
+		sum -= row_sum((const char *) row, row->t_len);
+	}
+	if (sorter->given > 0 && sum != 0)
+		device_wrong_beginning();
+}
+
+/* ------------------------------------------------------------------------
+ * When a sink has had enough
+ * ------------------------------------------------------------------------
+ */
+
+/* Makes a run of what the sink has. */
+static void
+spill(Sorter *sorter)
+{
+	if (sorter->sink->methods->spill(sorter->sink, &sorter->runs) == SINK_LOST)
+		sorter->lost = true;
+}
+
+/* The device's rows become a run, or come back to memory. */
+static void
+seal(Sorter *sorter)
+{
+	spill(sorter);
+	if (sorter->lost)
+		return;
+	/* what came back once would do so again */
+	if (sorter->batch.stage.n > 0)
+		sorter->rows_allowed = false;
+	sorter->sink->methods->end(sorter->sink);
+	use_host(sorter);
+}
+
+/* Memory is full: a run is written, and the next one begins. */
+static void
+spill_batch(Sorter *sorter)
+{
+	if (sorter->batch.stage.n == 0)
+		elog(ERROR, "a row does not fit an empty sort arena");
+	spill(sorter);
+	if (sorter->sink == &sorter->bounded.base)
+		return;
+	sorter->sink->methods->end(sorter->sink);
+	sorter->sink = &sorter->host.base;
+	sorter->host.ask_rows = device_keys_after(&sorter->env, &sorter->batch.stage);
+}
+
+/* So many keys are there that some might go to a device while others come. */
+static void
+offer_keys(Sorter *sorter)
+{
+	Sink	   *sink = sink_device_keys_begin(&sorter->env, &sorter->batch);
+
+	if (sink != NULL)
+		sorter->sink = sink;
+	else
+		/* more rows may make it worth it */
+		sorter->host.ask_rows = 2 * sorter->batch.stage.n;
 }
 
 /*
- * Makes room: a bounded sort throws away rows that cannot be wanted any more;
- * otherwise, or if that was too little, the rows become a run.
+ * Memory is full to the point that was set: rows move to a device, or more memory
+ * may be used.  False if neither is possible.
  */
-static void
-sorter_relieve(Sorter *sorter)
-{
-	if (sorter->bound > 0 && sorter->stage.n > sorter->bound)
-	{
-		Stage	   *stage = &sorter->stage;
-
-		limit_cut(sorter);
-		/* too little, and every few rows would cost a sort of all */
-		if (sorter_taken(sorter) <= sorter->limit - sorter->limit / MEMORY_PARTS &&
-			stage->capacity - stage->n > stage->n / MEMORY_PARTS)
-			return;
-	}
-	sorter_write_run(sorter);
-	/* rows of the front that do not fit the memory: all are as good as wanted */
-	if (!sorter->have_threshold)
-		sorter->bound = 0;
-}
-
-/* Memory is full: the rows go to the device (true), or are fewer now. */
 static bool
-sorter_full(Sorter *sorter)
+offer_rows(Sorter *sorter)
 {
-	if (sorter->put_limit < sorter->limit || sorter->device_rows_allowed)
+	SortEnv    *env = &sorter->env;
+	HostSink   *host = &sorter->host;
+	Size		limit = host->limit;
+	Sink	   *sink;
+
+	if (!sorter->rows_allowed)
+		return false;
+	sink = sink_device_rows_begin(env, &sorter->batch, &sorter->rows_allowed);
+	if (sink != NULL)
 	{
-		/* put_limit is limit if it will not be */
-		if (device_rows_begin(sorter))
-			return true;
+		/* keys may have gone ahead of their rows */
+		sorter->sink->methods->end(sorter->sink);
+		sorter->sink = sink;
+		return true;
 	}
-	sorter_relieve(sorter);
-	return false;
+	if (limit == env->limit)
+		return false;
+	host->limit = env->limit;
+	/* their keys may go */
+	host->ask_rows = device_keys_after(env, &sorter->batch.stage);
+	return batch_taken(&sorter->batch) <= env->limit;
 }
 
-/* The row that could not be put, once more. */
+/* The sink did not take a row: makes it possible. */
 static void
-sorter_put_again(Sorter *sorter, TupleTableSlot *slot)
+make_room(Sorter *sorter)
 {
-	sorter->report.rows--;
-	sorter_put(sorter, slot);
+	SortEnv    *env = &sorter->env;
+	Sink	   *sink = sorter->sink;
+	bool		on_host = (sink == &sorter->host.base);
+	instr_time	start;
+	instr_time	end;
+
+	CHECK_FOR_INTERRUPTS();
+	if (on_host && sorter->batch.stage.n >= sorter->host.ask_rows)
+	{
+		offer_keys(sorter);
+		return;
+	}
+	if (sink_device_keys_dropped(sink))
+	{
+		/* the rest of this run goes without it */
+		sink->methods->end(sink);
+		sorter->sink = &sorter->host.base;
+		sorter->host.ask_rows = SIZE_MAX;
+		return;
+	}
+	if (!sink_is_device_rows(sink) && offer_rows(sorter))
+		return;
+
+	/* that is sorting, and no part of the time in which rows are taken in */
+	sort_env_clock(env, &start);
+	if (sink_is_device_rows(sink))
+		seal(sorter);
+	else
+		spill_batch(sorter);
+	sort_env_clock(env, &end);
+	INSTR_TIME_ACCUM_DIFF(env->report.sort_time, end, start);
+	INSTR_TIME_ACCUM_DIFF(env->report.ingest_time, start, end);
 }
 
 void
 sorter_put(Sorter *sorter, TupleTableSlot *slot)
 {
-	Stage	   *stage = &sorter->stage;
-	uint32		rid;
+	SinkAnswer	answer;
 
-	slot_getsomeattrs(slot, stage->last_att);
-	sorter->report.rows++;
-	if (sorter->spec.keys_only)
+	if (unlikely(sorter->lost))
+		return;
+	slot_getsomeattrs(slot, sorter->batch.stage.last_att);
+	sorter->env.rows_in++;
+	while (unlikely((answer = sorter->sink->methods->put_slot(sorter->sink, slot)) != SINK_TAKEN))
 	{
-		keys_only_put(sorter, slot);
-		return;
-	}
-	if (sorter->have_threshold && limit_rejects(sorter, slot))
-		return;
-	if (sorter->device_rows != NULL && device_rows_put(sorter, slot))
-		return;
-
-	if (unlikely(stage->n == stage->capacity) && !sorter_stage_room(sorter, 1))
-	{
-		(void) sorter_full(sorter);
-		sorter_put_again(sorter, slot);
-		return;
-	}
-	if (unlikely(!row_store(sorter->writer, &sorter->arena, slot, &rid)))
-	{
-		/* as many rows as rids can name */
-		if (stage->n == 0)
-			elog(ERROR, "a row does not fit an empty sort arena");
-		sorter_relieve(sorter);
-		sorter_put_again(sorter, slot);
-		return;
-	}
-	stage_row(stage, slot->tts_values, slot->tts_isnull, rid);
-	if (unlikely(stage->n >= sorter->send_at))
-		device_keys_stream(sorter);
-
-	if (unlikely(sorter_taken(sorter) > sorter->put_limit))
-	{
-		if (sorter->put_limit < sorter->limit && sorter_taken(sorter) <= sorter->limit)
-			(void) device_rows_begin(sorter);
+		if (answer == SINK_LOST)
+			sorter->lost = true;
 		else
-			(void) sorter_full(sorter);
+			make_room(sorter);
+		if (sorter->lost)
+			return;
 	}
-	else if (unlikely(sorter->bound > 0 && stage->n >= limit_trigger(sorter->bound)))
-		limit_cut(sorter);
 }
 
 void
-sorter_note_memory(Sorter *sorter, Size more)
+sorter_put_page_row(Sorter *sorter, TupleTableSlot *slot)
 {
-	Size		used = arena_used(&sorter->arena) + sorter->stage.bytes + sorter->recs.asked +
-		sorter->scratch.asked + sorter->threshold_row.asked + more;
-
-	sorter->report.memory_peak = Max(sorter->report.memory_peak, used);
+	sorter->env.report.page_rows++;
+	sorter_put(sorter, slot);
 }
 
 void
-sorter_free_stage(Sorter *sorter)
+sorter_put_page(Sorter *sorter, RowPage *page)
 {
-	if (sorter->stage.capacity > SORTER_SMALL_ROWS)
-		stage_free(&sorter->stage);
-	tiebreak_release(sorter->tiebreak);
+	int			done = 0;
+
+	sorter->env.report.page_rows += page->n;
+	while (!sorter->lost)
+	{
+		int			before = done;
+		SinkAnswer	answer = sorter->sink->methods->put_page(sorter->sink, page, &done);
+
+		sorter->env.rows_in += done - before;
+		if (likely(answer == SINK_TAKEN))
+			return;
+		if (answer == SINK_LOST)
+			sorter->lost = true;
+		else
+			make_room(sorter);
+	}
 }
 
-void
-sorter_perform(Sorter *sorter)
+/* ------------------------------------------------------------------------
+ * When all rows are in
+ * ------------------------------------------------------------------------
+ */
+static void
+merge(Sorter *sorter)
 {
+	SortEnv    *env = &sorter->env;
+
+	if (sorter->batch.stage.n > 0)
+		spill(sorter);
+	sorter->sink->methods->end(sorter->sink);
+	sorter->sink = &sorter->host.base;
+	free_all(sorter);
+	env->beside = 0;
+	sorter->result = runs_result(&sorter->runs, &sorter->space);
+}
+
+SortResult *
+sorter_perform(Sorter *sorter, bool may_pause)
+{
+	SortEnv    *env = &sorter->env;
 	instr_time	start;
 	instr_time	end;
 
-	sorter_clock(sorter, &start);
-	if (sorter->device_rows != NULL)
-		device_rows_perform(sorter);
-	if (sorter->state == SORTER_STREAM || sorter->lost)
-		;						/* nothing to do here */
-	else if (sorter->nruns == 0)
-	{
-		sorter->result_streams = sorter->bound == 0 && !device_may_pause();
-		sorter_sort_staged(sorter);
-		if (sorter->bound > 0)
-			sorter->n = Min(sorter->n, sorter->bound);
-		sorter->state = sorter->spec.keys_only ? SORTER_KEYS : SORTER_MEMORY;
-		/* a device that fails midway leaves the rest to us */
-		if (sorter->device_keys == NULL)
-			sorter_free_stage(sorter);
-	}
+	if (sorter->lost)
+		return NULL;
+	sort_env_clock(env, &start);
+	INSTR_TIME_ACCUM_DIFF(env->report.ingest_time, start, sorter->began);
+	env->report.rows = env->rows_in;
+
+	/* rows of a device are given out from there if they are all, and nothing is against it */
+	if (sink_is_device_rows(sorter->sink) &&
+		(sorter->runs.n > 0 || gpusort_verify || may_pause))
+		seal(sorter);
+	if (sorter->lost)
+		return NULL;
+	if (sorter->runs.n == 0)
+		sorter->result = sorter->sink->methods->finish(sorter->sink, may_pause, &sorter->space);
 	else
-	{
-		if (sorter->stage.n > 0)
-			sorter_write_run(sorter);
-		sorter_free_all(sorter);
-		sorter_merge_runs(sorter);
-	}
-	sorter_clock(sorter, &end);
-	INSTR_TIME_ACCUM_DIFF(sorter->report.sort_time, end, start);
-}
+		merge(sorter);
 
-/*
- * The number of the next row in memory, either way, with a Sort's manners at the
- * ends; false if there is none.
- */
-static bool
-sorter_step(Sorter *sorter, bool forward, size_t *i)
-{
-	if (forward)
-	{
-		if (sorter->pos >= sorter->n)
-		{
-			sorter->eof = true;
-			return false;
-		}
-		*i = sorter->pos++;
-		return true;
-	}
-
-	if (sorter->pos == 0)
-		return false;
-	if (sorter->eof)
-		sorter->eof = false;	/* the last row comes again */
-	else
-	{
-		sorter->pos--;
-		if (sorter->pos == 0)
-			return false;
-	}
-	*i = sorter->pos - 1;
-	return true;
-}
-
-bool
-sorter_next_slow(Sorter *sorter, bool forward, TupleTableSlot *slot)
-{
-	MemoryContext old;
-	MinimalTuple row;
-	size_t		i;
-
-	if (sorter->device_keys != NULL && forward && sorter->pos >= sorter->n)
-		(void) device_keys_more(sorter);
-	if (sorter->state == SORTER_KEYS)
-	{
-		if (!sorter_step(sorter, forward, &i))
-			return false;
-		keys_only_to_slot(sorter, i, slot);
-		return true;
-	}
-	if (sorter->state == SORTER_MEMORY)
-	{
-		if (!sorter_step(sorter, forward, &i))
-			return false;
-		row_to_slot(slot, (MinimalTuple) arena_at(&sorter->arena, sorter->rids[i]));
-		return true;
-	}
-	if (sorter->state == SORTER_STREAM)
-	{
-		Assert(forward);
-		row = sorter->device_rows == NULL ? NULL : device_rows_next(sorter);
-		if (row == NULL)
-		{
-			/* what it had is others' again */
-			if (!sorter->lost)
-				device_rows_end(sorter);
-			return false;
-		}
-		row_to_slot(slot, row);
-		return true;
-	}
-
-	old = MemoryContextSwitchTo(sorter->merge_cxt);
-	if (sorter->state == SORTER_MERGE)
-	{
-		Assert(forward);
-		row = merge_next(sorter->merge);
-	}
-	else
-		row = result_next(&sorter->result, forward);
-	MemoryContextSwitchTo(old);
-
-	if (row == NULL)
-		return false;
-	if (sorter->spec.keys_only)
-		keys_only_copy_row(sorter, row, slot);
-	else
-		row_to_slot(slot, row);
-	return true;
-}
-
-TupleTableSlot *
-sorter_merge_slot(Sorter *sorter)
-{
-	if (sorter->merge_slot == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(sorter->cxt);
-
-		sorter->merge_slot = MakeSingleTupleTableSlot(sorter->spec.desc, &TTSOpsMinimalTuple);
-		MemoryContextSwitchTo(old);
-	}
-	return sorter->merge_slot;
-}
-
-void
-sorter_rewind(Sorter *sorter)
-{
-	Assert(sorter->spec.random_access);
-	sorter->pos = sorter->mark_pos = 0;
-	sorter->eof = sorter->mark_eof = false;
-	if (sorter->state == SORTER_RUN)
-		result_rewind(&sorter->result);
-}
-
-void
-sorter_mark(Sorter *sorter)
-{
-	Assert(sorter->spec.random_access);
-	sorter->mark_pos = sorter->pos;
-	sorter->mark_eof = sorter->eof;
-	if (sorter->state == SORTER_RUN)
-		result_mark(&sorter->result);
-}
-
-void
-sorter_restore(Sorter *sorter)
-{
-	Assert(sorter->spec.random_access);
-	sorter->pos = sorter->mark_pos;
-	sorter->eof = sorter->mark_eof;
-	if (sorter->state == SORTER_RUN)
-		result_restore(&sorter->result);
-}
-
-/* Keeps a small arena for the next execution, gives a large one back. */
-static void
-sorter_clear_arena(Arena *arena)
-{
-	if (arena->nowned > 1 || arena_used(arena) > SORTER_SMALL_ROWS * 64)
-		arena_free(arena);
-	else
-		arena_reset(arena);
+	sort_env_clock(env, &end);
+	INSTR_TIME_ACCUM_DIFF(env->report.sort_time, end, start);
+	return sorter->result->lost ? NULL : sorter->result;
 }
 
 void
 sorter_end(Sorter *sorter)
 {
-	device_rows_end(sorter);
-	device_keys_end(sorter);
-	if (sorter->merge_cxt != NULL)
-	{
-		if (sorter->file != NULL)
-			spill_close(sorter->file);
-		if (sorter->merge_slot != NULL)
-			ExecClearTuple(sorter->merge_slot);
-		MemoryContextReset(sorter->merge_cxt);
-		sorter->file = NULL;
-		sorter->runs = NULL;
-		sorter->merge = NULL;
-		sorter->nruns = sorter->runs_capacity = 0;
-	}
-	sorter_clear_arena(&sorter->arena);
-	sorter_free_stage(sorter);
-	if (sorter->recs.mapped)
-		bulk_free(sorter->bulk, &sorter->recs);
-	if (sorter->scratch.mapped)
-		bulk_free(sorter->bulk, &sorter->scratch);
-	if (sorter->threshold_row.mapped)
-		bulk_free(sorter->bulk, &sorter->threshold_row);
-	sorter->rids = NULL;
-	sorter->keys = NULL;
-	sorter->n = 0;
-	sorter->batch_n = 0;
-}
+	SortEnv    *env = &sorter->env;
 
-uint64
-sorter_begin_again(Sorter *sorter, uint64 *sum)
-{
-	uint64		given = device_rows_given(sorter);
-
-	*sum = sorter->stream_sum;
-	Assert(sorter->lost);
-	sorter_end(sorter);
-	sorter_begin(sorter, 0, sorter->rows_expected);
-	sorter->report.device_failed = true;
-	sorter->device_rows_allowed = false;
-	sorter->put_limit = sorter->limit;
-	sorter->send_at = SIZE_MAX;
-	return given;
+	if (sorter->result != NULL)
+		sorter->result->methods->end(sorter->result);
+	sorter->result = NULL;
+	if (sorter->sink != NULL)
+		sorter->sink->methods->end(sorter->sink);
+	sorter->sink = NULL;
+	runs_end(&sorter->runs);
+	batch_trim(&sorter->batch);
+	tiebreak_release(env->tiebreak);
+	if (env->recs.mapped)
+		bulk_free(env->bulk, &env->recs);
+	if (env->scratch.mapped)
+		bulk_free(env->bulk, &env->scratch);
 }

@@ -82,7 +82,7 @@ checksum(const SortJob *job)
 
 /* Records without rids: the order, and a checksum against the input's. */
 static void
-verify_keys(Sorter *sorter, const SortJob *job, const char *kernel)
+verify_keys(const Stage *stage, const KeyLayout *layout, const SortJob *job, const char *kernel)
 {
 	SortJob		input = *job;
 	KeyOrder	order;
@@ -96,25 +96,25 @@ verify_keys(Sorter *sorter, const SortJob *job, const char *kernel)
 	}
 	input.result = palloc_extended(job->n * sort_rec_size(job->format), MCXT_ALLOC_HUGE);
 	if (job->format == SORT_REC_PACKED)
-		pack_words(&sorter->stage, &sorter->keys_layout, job->end_bit, 0, input.result, &order);
+		pack_words(stage, layout, job->end_bit, 0, input.result, &order);
 	else
-		pack_wide(&sorter->stage, &sorter->keys_layout, job->format, input.result, &order);
+		pack_wide(stage, layout, job->format, input.result, &order);
 	if (checksum(job) != checksum(&input))
 		verify_failed(kernel, job->n - 1, "is the last of keys that are not the input's");
 	pfree(input.result);
 }
 
 void
-verify_result(Sorter *sorter, const SortJob *job, const char *kernel)
+verify_job(const Batch *batch, const KeyLayout *layout, const SortJob *job, const char *kernel)
 {
-	const Stage *stage = &sorter->stage;
+	const Stage *stage = &batch->stage;
 	uint32		max_rid;
 	uint8	   *expected;
 	VerifyKey	prev = {0, 0};
 
 	if (stage->rids == NULL)
 	{
-		verify_keys(sorter, job, kernel);
+		verify_keys(stage, layout, job, kernel);
 		return;
 	}
 	max_rid = stage->rids[job->n - 1];
@@ -146,13 +146,14 @@ verify_result(Sorter *sorter, const SortJob *job, const char *kernel)
  * rids is found out, too.
  */
 bool
-verify_rids(Sorter *sorter, const KeyLayout *layout, const uint32 *rids, size_t n, char *why)
+verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uint32 *rids,
+			size_t n, char *why)
 {
-	const Stage *stage = &sorter->stage;
+	const Stage *stage = &batch->stage;
 	uint32		max_rid = stage->rids[n - 1];
 	uint8	   *expected = palloc_extended(max_rid / 8 + 1,
 										   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	TupleTableSlot *slot = MakeSingleTupleTableSlot(sorter->spec.desc, &TTSOpsMinimalTuple);
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(env->spec.desc, &TTSOpsMinimalTuple);
 	Key128		prev = 0;
 	const char *what = NULL;
 	size_t		i;
@@ -173,7 +174,7 @@ verify_rids(Sorter *sorter, const KeyLayout *layout, const uint32 *rids, size_t 
 			break;
 		}
 		expected[rid / 8] &= (uint8) ~(1 << (rid % 8));
-		row = (MinimalTuple) arena_at(&sorter->arena, rid);
+		row = (MinimalTuple) arena_at(&batch->arena, rid);
 		row_to_slot(slot, row);
 		slot_getsomeattrs(slot, stage->last_att);
 		key = pack_row(stage, layout, slot->tts_values, slot->tts_isnull);
@@ -182,8 +183,8 @@ verify_rids(Sorter *sorter, const KeyLayout *layout, const uint32 *rids, size_t 
 		else if (i > 0 && key == prev)
 		{
 			int			cmp = layout->exact ? 0 :
-				tiebreak_compare(sorter->tiebreak,
-								 (MinimalTuple) arena_at(&sorter->arena, rids[i - 1]), row);
+				tiebreak_compare(env->tiebreak,
+								 (MinimalTuple) arena_at(&batch->arena, rids[i - 1]), row);
 
 			if (cmp > 0)
 				what = "sorts before the row before it";

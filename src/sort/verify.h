@@ -5,19 +5,22 @@
 #ifndef GPUSORT_VERIFY_H
 #define GPUSORT_VERIFY_H
 
-#include "sort/sorter.h"
+#include "key/pack.h"
+#include "sort/batch.h"
+#include "sort/sort_env.h"
 
 /*
  * Raises an error that says what was found unless the job's result is in order,
- * stable, and a permutation of the staged rows.
+ * stable, and a permutation of the batch's rows, whose keys have this layout.
  */
-extern void verify_result(Sorter *sorter, const SortJob *job, const char *kernel);
+extern void verify_job(const Batch *batch, const KeyLayout *layout, const SortJob *job,
+					   const char *kernel);
 
 /*
  * The same for rids that a device has sorted, and settled ties; false, and the
  * reason in why[128], if they are wrong.
  */
-extern bool verify_rids(Sorter *sorter, const KeyLayout *layout,
+extern bool verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout,
 						const uint32 *rids, size_t n, char *why);
 
 #endif							/* GPUSORT_VERIFY_H */

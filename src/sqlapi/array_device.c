@@ -13,8 +13,8 @@
  */
 #include "postgres.h"
 
-#include "device/client.h"
 #include "device/failure_log.h"
+#include "device/key_chunks.h"
 #include "miscadmin.h"
 #include "route/gpu_model.h"
 #include "sort/device_check.h"
@@ -77,36 +77,28 @@ array_device_facts(const ArrayValues *values, const Algorithm *asked, RouteFacts
 static bool
 send_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec, KeyCheck *check)
 {
-	Size		row = spec->key_width / 8 + sizeof(uint32);
-	size_t		per_chunk = (device_shared->chunk_size - DEVICE_PART_ALIGN) / row;
+	size_t		per_chunk = key_chunk_rows(spec);
 
 	for (size_t start = 0; start < values->n; start += per_chunk)
 	{
-		char	   *chunk = device_job_next_up(job);
-		size_t		count = Min(per_chunk, values->n - start);
-		DeviceChunkDesc desc = {0};
-		uint32	   *rids;
+		KeyChunk	chunk;
 
-		if (chunk == NULL)
+		if (!key_chunk_next_up(job, spec, Min(per_chunk, values->n - start), &chunk))
 			return false;
-		desc.rows = (uint32) count;
-		desc.words_at = device_part(desc.rows * (spec->key_width / 8));
-		desc.rows_at = desc.words_at + (spec->no_rids ? 0 : desc.rows * sizeof(uint32));
-		rids = (uint32 *) (chunk + desc.words_at);
-		for (size_t i = 0; i < count; i++)
+		for (uint32 i = 0; i < chunk.rows; i++)
 		{
 			uint64		key = array_image_at(values->data, values->type, start + i) - values->min;
 
 			if (spec->key_width == 32)
-				((uint32 *) chunk)[i] = (uint32) key;
+				((uint32 *) chunk.keys)[i] = (uint32) key;
 			else
-				((uint64 *) chunk)[i] = key;
-			if (!spec->no_rids)
-				rids[i] = (uint32) (start + i);
+				((uint64 *) chunk.keys)[i] = key;
+			if (chunk.rids != NULL)
+				chunk.rids[i] = (uint32) (start + i);
 		}
 		if (spec->want_keys)
-			check->sum += device_check_sum(chunk, spec->key_width, count);
-		device_job_post(job, &desc);
+			check->sum += device_check_sum(chunk.keys, spec->key_width, chunk.rows);
+		key_chunk_post(job, spec, &chunk);
 		CHECK_FOR_INTERRUPTS();
 	}
 	device_job_sort(job);
@@ -140,16 +132,16 @@ is_new_place(const ArrayValues *values, uint8 *seen, uint32 rid)
 
 /* Writes a chunk's values from the place at on; false if a rid is none of ours. */
 static bool
-take_chunk(const ArrayValues *values, const DeviceJobSpec *spec, const DeviceChunkDesc *desc,
-		   const char *chunk, size_t at, uint8 *seen, char *out)
+take_chunk(const ArrayValues *values, const DeviceJobSpec *spec, const KeyChunk *chunk,
+		   size_t at, uint8 *seen, char *out)
 {
-	const uint32 *rids = (const uint32 *) (chunk + desc->words_at);
+	const uint32 *rids = chunk->rids;
 
-	for (uint32 i = 0; i < desc->rows; i++)
+	for (uint32 i = 0; i < chunk->rows; i++)
 	{
-		if (spec->no_rids)
-			put_integer(values, spec->key_width == 32 ? ((const uint32 *) chunk)[i] :
-						((const uint64 *) chunk)[i], out, at + i);
+		if (rids == NULL)
+			put_integer(values, spec->key_width == 32 ? ((const uint32 *) chunk->keys)[i] :
+						((const uint64 *) chunk->keys)[i], out, at + i);
 		else if (!is_new_place(values, seen, rids[i]))
 			return false;
 		else if (values->width == sizeof(int64))
@@ -167,27 +159,23 @@ receive_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *s
 			   KeyCheck *check, char *out)
 {
 	size_t		done = 0;
-	DeviceChunkDesc desc;
-	char	   *chunk;
+	KeyChunk	chunk;
 	uint8	   *seen = spec->no_rids ? NULL :
 		palloc_extended(values->n / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 
-	while ((chunk = device_job_next_down(job, &desc)) != NULL)
+	while (key_chunk_next_down(job, spec, values->n - done, &chunk))
 	{
-		if (desc.rows != Min(values->n - done, device_chunk_rows(spec)) ||
-			(spec->want_keys && !device_check_keys(check, chunk, spec->key_width, desc.rows,
-												   done + desc.rows == values->n)) ||
-			!take_chunk(values, spec, &desc, chunk, done, seen, out))
+		if ((spec->want_keys && !device_check_keys(check, chunk.keys, spec->key_width, chunk.rows,
+												   done + chunk.rows == values->n)) ||
+			!take_chunk(values, spec, &chunk, done, seen, out))
 		{
 			device_job_lose(job, "the device sent what is not the array's");
 			return;
 		}
-		done += desc.rows;
+		done += chunk.rows;
 		device_job_release(job);
 		CHECK_FOR_INTERRUPTS();
 	}
-	if (!job->lost && done != values->n)
-		device_job_lose(job, "the device sent too few values");
 }
 
 const char *

@@ -135,7 +135,7 @@ run_reader_close(RunReader *reader)
 }
 
 void
-result_write_row(RunWriter *writer, MinimalTuple row)
+run_cursor_write_row(RunWriter *writer, MinimalTuple row)
 {
 	uint64		size = MAXALIGN(row->t_len);
 
@@ -144,22 +144,22 @@ result_write_row(RunWriter *writer, MinimalTuple row)
 }
 
 void
-result_open(ResultRun *result, SpillFile *file, SpillRun *run)
+run_cursor_open(RunCursor *cursor, SpillFile *file, SpillRun *run)
 {
-	memset(result, 0, sizeof(ResultRun));
-	result->file = file;
-	result->run = run;
-	result->buf = palloc(file->extent);
-	result->buffered = PG_UINT32_MAX;
+	memset(cursor, 0, sizeof(RunCursor));
+	cursor->file = file;
+	cursor->run = run;
+	cursor->buf = palloc(file->extent);
+	cursor->buffered = PG_UINT32_MAX;
 }
 
 /* Reads size bytes at a position of the run. */
 static void
-result_read(ResultRun *result, uint64 pos, void *to, Size size)
+run_cursor_read(RunCursor *cursor, uint64 pos, void *to, Size size)
 {
-	Size		extent_size = result->file->extent;
+	Size		extent_size = cursor->file->extent;
 
-	if (pos + size > result->run->bytes)
+	if (pos + size > cursor->run->bytes)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("unexpected end of a sort's temporary file")));
@@ -169,13 +169,13 @@ result_read(ResultRun *result, uint64 pos, void *to, Size size)
 		Size		offset = pos % extent_size;
 		Size		part = Min(size, extent_size - offset);
 
-		if (extent != result->buffered)
+		if (extent != cursor->buffered)
 		{
-			result->buffered = PG_UINT32_MAX;
-			spill_read(result->file, result->run, extent, result->buf);
-			result->buffered = extent;
+			cursor->buffered = PG_UINT32_MAX;
+			spill_read(cursor->file, cursor->run, extent, cursor->buf);
+			cursor->buffered = extent;
 		}
-		memcpy(to, result->buf + offset, part);
+		memcpy(to, cursor->buf + offset, part);
 		to = (char *) to + part;
 		pos += part;
 		size -= part;
@@ -184,39 +184,39 @@ result_read(ResultRun *result, uint64 pos, void *to, Size size)
 
 /* Reads the row at pos and steps over it; NULL at the end. */
 static MinimalTuple
-result_read_row(ResultRun *result)
+run_cursor_read_row(RunCursor *cursor)
 {
 	uint32		len;
 	Size		size;
 
-	if (result->pos == result->run->bytes)
+	if (cursor->pos == cursor->run->bytes)
 		return NULL;
-	result_read(result, result->pos, &len, sizeof(len));
+	run_cursor_read(cursor, cursor->pos, &len, sizeof(len));
 	size = MAXALIGN(len);
-	if (size > result->row_size)
+	if (size > cursor->row_size)
 	{
-		if (result->row != NULL)
-			pfree(result->row);
-		result->row = NULL;
-		result->row_size = 0;
-		result->row = palloc_extended(Max(size, 1024), MCXT_ALLOC_HUGE);
-		result->row_size = Max(size, 1024);
+		if (cursor->row != NULL)
+			pfree(cursor->row);
+		cursor->row = NULL;
+		cursor->row_size = 0;
+		cursor->row = palloc_extended(Max(size, 1024), MCXT_ALLOC_HUGE);
+		cursor->row_size = Max(size, 1024);
 	}
-	result_read(result, result->pos, result->row, size);
-	result->pos += size + sizeof(uint64);
-	return result->row;
+	run_cursor_read(cursor, cursor->pos, cursor->row, size);
+	cursor->pos += size + sizeof(uint64);
+	return cursor->row;
 }
 
 /* Steps back over one row; false if there is none. */
 static bool
-result_step_back(ResultRun *result)
+run_cursor_step_back(RunCursor *cursor)
 {
 	uint64		size;
 
-	if (result->pos == 0)
+	if (cursor->pos == 0)
 		return false;
-	result_read(result, result->pos - sizeof(size), &size, sizeof(size));
-	result->pos -= size + sizeof(size);
+	run_cursor_read(cursor, cursor->pos - sizeof(size), &size, sizeof(size));
+	cursor->pos -= size + sizeof(size);
 	return true;
 }
 
@@ -226,42 +226,42 @@ result_step_back(ResultRun *result)
  * the row last given.
  */
 MinimalTuple
-result_next(ResultRun *result, bool forward)
+run_cursor_next(RunCursor *cursor, bool forward)
 {
 	if (forward)
 	{
-		MinimalTuple row = result_read_row(result);
+		MinimalTuple row = run_cursor_read_row(cursor);
 
-		result->eof = (row == NULL);
+		cursor->eof = (row == NULL);
 		return row;
 	}
 
-	if (result->eof)
-		result->eof = false;
-	else if (!result_step_back(result))
+	if (cursor->eof)
+		cursor->eof = false;
+	else if (!run_cursor_step_back(cursor))
 		return NULL;
-	if (!result_step_back(result))
+	if (!run_cursor_step_back(cursor))
 		return NULL;
-	return result_read_row(result);
+	return run_cursor_read_row(cursor);
 }
 
 void
-result_rewind(ResultRun *result)
+run_cursor_rewind(RunCursor *cursor)
 {
-	result->pos = result->mark_pos = 0;
-	result->eof = result->mark_eof = false;
+	cursor->pos = cursor->mark_pos = 0;
+	cursor->eof = cursor->mark_eof = false;
 }
 
 void
-result_mark(ResultRun *result)
+run_cursor_mark(RunCursor *cursor)
 {
-	result->mark_pos = result->pos;
-	result->mark_eof = result->eof;
+	cursor->mark_pos = cursor->pos;
+	cursor->mark_eof = cursor->eof;
 }
 
 void
-result_restore(ResultRun *result)
+run_cursor_restore(RunCursor *cursor)
 {
-	result->pos = result->mark_pos;
-	result->eof = result->mark_eof;
+	cursor->pos = cursor->mark_pos;
+	cursor->eof = cursor->mark_eof;
 }

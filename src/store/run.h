@@ -90,7 +90,7 @@ run_reader_next(RunReader *reader)
  * The sorted result as one run that can be read both ways: each row is followed
  * by its padded length, 8 bytes.
  */
-typedef struct ResultRun
+typedef struct RunCursor
 {
 	SpillFile  *file;
 	SpillRun   *run;
@@ -102,13 +102,13 @@ typedef struct ResultRun
 	bool		mark_eof;
 	MinimalTuple row;			/* the row last read, palloc'd */
 	Size		row_size;
-} ResultRun;
+} RunCursor;
 
-extern void result_write_row(RunWriter *writer, MinimalTuple row);
-extern void result_open(ResultRun *result, SpillFile *file, SpillRun *run);
-extern MinimalTuple result_next(ResultRun *result, bool forward);
-extern void result_rewind(ResultRun *result);
-extern void result_mark(ResultRun *result);
-extern void result_restore(ResultRun *result);
+extern void run_cursor_write_row(RunWriter *writer, MinimalTuple row);
+extern void run_cursor_open(RunCursor *cursor, SpillFile *file, SpillRun *run);
+extern MinimalTuple run_cursor_next(RunCursor *cursor, bool forward);
+extern void run_cursor_rewind(RunCursor *cursor);
+extern void run_cursor_mark(RunCursor *cursor);
+extern void run_cursor_restore(RunCursor *cursor);
 
 #endif							/* GPUSORT_RUN_H */

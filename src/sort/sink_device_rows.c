@@ -1,5 +1,5 @@
 /*
- * device_rows.c
+ * sink_device_rows.c
  *	  Record mode: the rows themselves go to the device, and come back in order.
  *
  * A large sort's time is not in the sorting: it is in memory that is touched for
@@ -23,16 +23,16 @@
  * keys.  If work_mem holds the rows, they are then as if they had just come in;
  * otherwise they are written as a run like any other, and the sort goes on as one that
  * has spilled.  A result that may be read with pauses comes back in the same way
- * (device_pause.c).
+ * (node/device_pause.c).
  *
  * On error: the rows exist only on the device, so a device that fails takes them
  * with it.  Record mode is therefore used only above plans that can be run again
- * with the same rows in the same order (node/rerun.c): the sort is then lost
- * (sorter->lost), and the node runs its child again and sorts on the CPU,
- * skipping the rows that were given out already.
+ * with the same rows in the same order (SortSpec.can_rerun): the sort is then
+ * lost, and the node runs its child again and sorts on the CPU, skipping the rows that
+ * were given out already.
  *
  * Each row travels with a checksum of its own (store/row_sum.h), which is checked when it
- * comes back, before anything of it is used; device_rows_down.c.
+ * comes back, before anything of it is used; result_device_rows.c.
  */
 #include "postgres.h"
 
@@ -60,18 +60,23 @@ put_key(char *chunk, int width, uint32 i, Key128 key)
 		((Key128 *) chunk)[i] = key;
 }
 
+typedef struct DeviceRowsSink
+{
+	Sink		base;
+	DeviceRows *dev;			/* NULL: handed on */
+} DeviceRowsSink;
+
 /* ------------------------------------------------------------------------
  * Up
  * ------------------------------------------------------------------------
  */
 void
-device_rows_lost(Sorter *sorter)
+device_rows_lost(DeviceRows *dev)
 {
-	if (!sorter->lost)
+	if (!dev->lost)
 	{
-		device_note_failure(sorter, sorter->device_rows->decision.algorithm,
-							sorter->device_rows->job->why);
-		sorter->lost = true;
+		device_note_failure(dev->env, dev->decision.algorithm, dev->job->why);
+		dev->lost = true;
 	}
 }
 
@@ -103,13 +108,6 @@ device_rows_post(DeviceRows *dev)
 	device_job_post(dev->job, &desc);
 }
 
-typedef enum PutResult
-{
-	PUT_DONE,
-	PUT_FULL,					/* no place for it on the device */
-	PUT_LOST
-} PutResult;
-
 static inline bool
 chunk_is_full(const DeviceRows *dev, Size size)
 {
@@ -125,15 +123,15 @@ job_is_full(const DeviceRows *dev, Size size)
 }
 
 /* Room for a row of size bytes in a new chunk. */
-static pg_noinline PutResult
-start_chunk(Sorter *sorter, Size size)
+static pg_noinline SinkAnswer
+start_chunk(DeviceRows *dev, Size size)
 {
-	DeviceRows *dev = sorter->device_rows;
-
 	if (size > device_shared->chunk_size - dev->rows_at)
-		return PUT_FULL;
+		return SINK_FULL;
 	device_rows_post(dev);
-	return next_chunk(dev) ? PUT_DONE : PUT_LOST;
+	if (next_chunk(dev))
+		return SINK_TAKEN;
+	return SINK_LOST;
 }
 
 /* A size that many sorts share, so that the device's memory can be used again. */
@@ -168,7 +166,7 @@ rows_ahead(const DeviceRows *dev, double n, double row_bytes)
 }
 
 /* The job is full: asks for more room, for a row of this size at least. */
-static pg_noinline PutResult
+static pg_noinline SinkAnswer
 more_room(DeviceRows *dev, Size size)
 {
 	double		n = dev->rows + 1;
@@ -183,30 +181,28 @@ more_room(DeviceRows *dev, Size size)
 		wanted.max_rows = Max(wanted.max_rows, dev->spec.max_rows);
 		wanted.max_row_bytes = Max(wanted.max_row_bytes, dev->spec.max_row_bytes);
 		if (wanted.max_rows < n || wanted.max_row_bytes < (dev->units << 3) + size)
-			return PUT_FULL;
+			return SINK_FULL;
 		if (device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
-			return PUT_DONE;
+			return SINK_TAKEN;
 		if (dev->job->lost)
-			return PUT_LOST;
+			return SINK_LOST;
 		ahead = Min(ahead, n * DEVICE_ROWS_MARGIN);
 	}
-	return PUT_FULL;
+	return SINK_FULL;
 }
 
 /* Makes room for a row of size bytes in the chunk. */
-static inline PutResult
-make_room(Sorter *sorter, Size size)
+static inline SinkAnswer
+make_room(DeviceRows *dev, Size size)
 {
-	DeviceRows *dev = sorter->device_rows;
-
 	if (unlikely(chunk_is_full(dev, size)))
 	{
-		PutResult	result = start_chunk(sorter, size);
+		SinkAnswer	result = start_chunk(dev, size);
 
-		if (result != PUT_DONE)
+		if (result != SINK_TAKEN)
 			return result;
 	}
-	return unlikely(job_is_full(dev, size)) ? more_room(dev, size) : PUT_DONE;
+	return unlikely(job_is_full(dev, size)) ? more_room(dev, size) : SINK_TAKEN;
 }
 
 /* The row was written at dev->next; counts it in. */
@@ -222,77 +218,89 @@ row_is_in(DeviceRows *dev, Key128 key, Size size)
 	dev->next += size;
 }
 
-bool
-device_rows_put(Sorter *sorter, TupleTableSlot *slot)
+static SinkAnswer
+device_rows_put_slot(Sink *sink, TupleTableSlot *slot)
 {
-	DeviceRows *dev = sorter->device_rows;
+	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
+	const Stage *stage = &sink->batch->stage;
 	RowForm		form;
-	PutResult	room;
+	SinkAnswer	room;
 	Key128		key;
 
-	if (unlikely(sorter->lost))
-		return true;
-	row_measure(sorter->writer, slot, &form);
+	row_measure(sink->env->writer, slot, &form);
 	if (dev->spec.key_width == 64)
 	{
 		uint64		key64;
 
-		if (unlikely(!device_row_key64(&dev->layout, &sorter->stage, slot->tts_values, slot->tts_isnull, &key64)))
-			return device_rows_seal(sorter);
+		if (unlikely(!device_row_key64(&dev->layout, stage, slot->tts_values, slot->tts_isnull, &key64)))
+			return SINK_FULL;
 		key = key64;
 	}
-	else if (unlikely(!device_row_key(&dev->layout, &sorter->stage, slot->tts_values, slot->tts_isnull, &key)))
-		return device_rows_seal(sorter);
-	room = make_room(sorter, form.room);
-	if (unlikely(room == PUT_LOST))
+	else if (unlikely(!device_row_key(&dev->layout, stage, slot->tts_values, slot->tts_isnull, &key)))
+		return SINK_FULL;
+	room = make_room(dev, form.room);
+	if (unlikely(room != SINK_TAKEN))
 	{
-		device_rows_lost(sorter);
-		return true;
+		if (room == SINK_LOST)
+			device_rows_lost(dev);
+		return room;
 	}
-	if (unlikely(room == PUT_FULL))
-		return device_rows_seal(sorter);
-	row_is_in(dev, key, row_write(sorter->writer, slot, &form, dev->next));
-	return true;
+	row_is_in(dev, key, row_write(sink->env->writer, slot, &form, dev->next));
+	return SINK_TAKEN;
 }
 
-int
-device_rows_put_page(Sorter *sorter, PageScan *scan)
+/* Takes rows of a direct page as far as there is room for them. */
+static SinkAnswer
+put_direct(DeviceRows *dev, RowPage *page, int *done)
 {
-	DeviceRows *dev = sorter->device_rows;
-	Stage	   *stage = &sorter->stage;
+	Stage	   *stage = &dev->batch->stage;
 	bool		wide = dev->spec.key_width == 128;
 	char		keys[MaxHeapTuplesPerPage * sizeof(Key128)] pg_attribute_aligned(16);
-	int			done = 0;
+	SinkAnswer	room = SINK_TAKEN;
 
 	/* the stage is empty: it only lends its arrays */
 	Assert(stage->n == 0);
-	stage_reserve(stage, scan->n);
-	page_scan_stage(scan, stage, 0);
+	stage_reserve(stage, page->n);
+	row_page_stage(page, 0, stage, 0);
 	if (device_layout_holds(&dev->layout, stage))
 	{
-		pack_keys(stage, &dev->layout.layout, dev->spec.key_width, 0, scan->n, keys);
-		for (; done < scan->n; done++)
+		pack_keys(stage, &dev->layout.layout, dev->spec.key_width, 0, page->n, keys);
+		for (; *done < page->n; (*done)++)
 		{
-			Key128		key = wide ? ((Key128 *) keys)[done] : ((uint64 *) keys)[done];
-			PutResult	room = make_room(sorter, page_scan_room(scan, done));
+			Key128		key = wide ? ((Key128 *) keys)[*done] : ((uint64 *) keys)[*done];
 
-			if (unlikely(room == PUT_LOST))
-				device_rows_lost(sorter);
-			if (unlikely(room != PUT_DONE))
+			room = make_room(dev, row_page_room(page, *done));
+			if (unlikely(room != SINK_TAKEN))
 				break;
-			row_is_in(dev, key, page_scan_write(scan, done, dev->next));
+			row_is_in(dev, key, row_page_write(page, *done, dev->next));
 		}
 	}
-	stage_forget(stage, scan->n);
-	return done;
+	stage_forget(stage, page->n);
+	return room;
+}
+
+static SinkAnswer
+device_rows_put_page(Sink *sink, RowPage *page, int *done)
+{
+	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
+
+	if (*done == 0 && page->direct)
+	{
+		SinkAnswer	answer = put_direct(dev, page, done);
+
+		if (unlikely(answer == SINK_LOST))
+			device_rows_lost(dev);
+		if (unlikely(answer != SINK_TAKEN))
+			return answer;
+	}
+	return sink_put_rows(sink, page, done);
 }
 
 /* The rows that the host has, in their order; false if the job fails. */
 static bool
-move_rows(Sorter *sorter)
+move_rows(DeviceRows *dev)
 {
-	DeviceRows *dev = sorter->device_rows;
-	Stage	   *stage = &sorter->stage;
+	const Stage *stage = &dev->batch->stage;
 	int			width = dev->spec.key_width;
 	char		keys[256 * sizeof(Key128)] pg_attribute_aligned(16);
 
@@ -304,10 +312,10 @@ move_rows(Sorter *sorter)
 		CHECK_FOR_INTERRUPTS();
 		for (size_t i = 0; i < count; i++)
 		{
-			MinimalTuple row = (MinimalTuple) arena_at(&sorter->arena, stage->rids[start + i]);
+			MinimalTuple row = (MinimalTuple) arena_at(&dev->batch->arena, stage->rids[start + i]);
 			Size		size = MAXALIGN(row->t_len);
 
-			if (make_room(sorter, size) != PUT_DONE)
+			if (make_room(dev, size) != SINK_TAKEN)
 				return false;
 			memcpy(dev->next, row, size);
 			row_is_in(dev, width == 64 ? ((uint64 *) keys)[i] : ((Key128 *) keys)[i], size);
@@ -317,32 +325,82 @@ move_rows(Sorter *sorter)
 }
 
 /* ------------------------------------------------------------------------
+ * The end
+ * ------------------------------------------------------------------------
+ */
+void
+device_rows_end(DeviceRows *dev)
+{
+	device_job_close(dev->job);
+	pfree(dev);
+}
+
+static SinkAnswer
+device_rows_spill(Sink *sink, Runs *runs)
+{
+	return device_rows_seal(((DeviceRowsSink *) sink)->dev, runs);
+}
+
+static SortResult *
+device_rows_finish(Sink *sink, bool may_pause, ResultSpace *space)
+{
+	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
+
+	((DeviceRowsSink *) sink)->dev = NULL;
+	return result_device_rows_begin(&space->stream, sink->env, dev);
+}
+
+static void
+device_rows_sink_end(Sink *sink)
+{
+	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
+
+	if (dev != NULL)
+		device_rows_end(dev);
+	pfree(sink);
+}
+
+static const SinkMethods device_rows_methods = {
+	.put_slot = device_rows_put_slot,
+	.put_page = device_rows_put_page,
+	.spill = device_rows_spill,
+	.finish = device_rows_finish,
+	.end = device_rows_sink_end
+};
+
+bool
+sink_is_device_rows(const Sink *sink)
+{
+	return sink->methods == &device_rows_methods;
+}
+
+/* ------------------------------------------------------------------------
  * Beginning
  * ------------------------------------------------------------------------
  */
 
 /* Can rows be moved at all? */
 static bool
-rows_can_move(Sorter *sorter)
+rows_can_move(const SortEnv *env, const Batch *batch)
 {
-	if (!sorter->device_rows_allowed || sorter->report.device_failed ||
-		device_state() != ROUTE_DEVICE_READY || sorter->stage.n == 0 || sorter->bound > 0)
+	const Arena *arena = &batch->arena;
+
+	if (env->device_failed || device_state() != ROUTE_DEVICE_READY || batch->stage.n == 0)
 		return false;
 	/* the longest row must find room in a chunk beside its key */
-	for (uint32 c = 0; c < sorter->arena.nowned; c++)
+	for (uint32 c = 0; c < arena->nowned; c++)
 	{
-		if (sorter->arena.chunks[c].buf.size > device_shared->chunk_size / 2 &&
-			sorter->arena.chunks[c].buf.size > ARENA_CHUNK_SIZE)
+		if (arena->chunks[c].buf.size > device_shared->chunk_size / 2 &&
+			arena->chunks[c].buf.size > ARENA_CHUNK_SIZE)
 			return false;
 	}
-	return sorter->spec.can_rerun != NULL && sorter->spec.can_rerun(sorter->spec.can_rerun_arg);
+	return env->spec.can_rerun(env->spec.can_rerun_arg);
 }
 
 Size
-device_rows_after(const Sorter *sorter)
+sink_device_rows_after(const SortEnv *env)
 {
-	return sorter->device_rows_allowed && device_state() == ROUTE_DEVICE_READY ?
-		Min(sorter->limit, DEVICE_ROWS_AFTER) : sorter->limit;
+	return device_state() == ROUTE_DEVICE_READY ? Min(env->limit, DEVICE_ROWS_AFTER) : env->limit;
 }
 
 /*
@@ -350,10 +408,10 @@ device_rows_after(const Sorter *sorter)
  * for so many, fewer.  NULL if it has none.
  */
 static DeviceJob *
-open_job(Sorter *sorter, DeviceRows *dev)
+open_job(DeviceRows *dev)
 {
-	double		n = sorter->stage.n;
-	double		row_bytes = (double) arena_used(&sorter->arena) / n;
+	double		n = dev->batch->stage.n;
+	double		row_bytes = (double) arena_used(&dev->batch->arena) / n;
 	double		rows = rows_ahead(dev, n, row_bytes);
 	RouteDevice why;
 
@@ -362,13 +420,10 @@ open_job(Sorter *sorter, DeviceRows *dev)
 		DeviceJob  *job;
 
 		room_for(&dev->spec, rows, row_bytes);
-		job = device_job_open(sorter->cxt, &dev->spec, device_job_bytes(&dev->spec),
+		job = device_job_open(dev->env->cxt, &dev->spec, device_job_bytes(&dev->spec),
 							  DEVICE_JOB_CHUNKS, 0, &why);
 		if (job != NULL || why != ROUTE_DEVICE_FULL || rows < 3 * n)
-		{
-			sorter->report.facts.device = why;
 			return job;
-		}
 		rows /= 2;
 	}
 }
@@ -384,67 +439,57 @@ divide_chunk(DeviceRows *dev, double row_bytes)
 	dev->rows_at = device_part(dev->words_at + dev->max_chunk_rows * sizeof(uint32));
 }
 
-/* Tries it. */
-static bool
-begin(Sorter *sorter)
+/* Opens a job if that pays. */
+static DeviceRows *
+open_rows(SortEnv *env, Batch *batch)
 {
-	Stage	   *stage = &sorter->stage;
-	double		rows = device_rows_expected(sorter);
-	DeviceRows *dev;
+	Stage	   *stage = &batch->stage;
+	double		rows = device_rows_expected(env, stage);
+	DeviceRows *dev = MemoryContextAllocZero(env->cxt, sizeof(DeviceRows));
 
-	if (!rows_can_move(sorter))
-		return false;
-	dev = MemoryContextAllocZero(sorter->cxt, sizeof(DeviceRows));
+	dev->env = env;
+	dev->batch = batch;
 	/* 4-byte keys may as well take 8, and a place for NULL */
-	if (!device_layout_choose(&dev->layout, stage, 64) ||
-		!device_route_rows(sorter, &dev->layout.layout, dev->layout.key_width, rows,
-						   &dev->facts, &dev->decision))
+	if (device_layout_choose(&dev->layout, stage, 64) &&
+		device_route_rows(env, batch, &dev->layout.layout, dev->layout.key_width, rows,
+						  &dev->facts, &dev->decision))
 	{
-		pfree(dev);
-		return false;
+		dev->spec.mode = DEVICE_ROWS;
+		device_route_job(&dev->facts, &dev->decision, &dev->spec);
+		dev->expected = rows;
+		dev->job = open_job(dev);
 	}
-	dev->spec.mode = DEVICE_ROWS;
-	device_route_job(&dev->facts, &dev->decision, &dev->spec);
-	dev->expected = rows;
-	dev->job = open_job(sorter, dev);
-	if (dev->job == NULL)
-	{
-		pfree(dev);
-		return false;
-	}
+	if (dev->job != NULL)
+		return dev;
+	pfree(dev);
+	return NULL;
+}
 
-	divide_chunk(dev, (double) arena_used(&sorter->arena) / stage->n);
-	sorter->device_rows = dev;
-	sorter_note_memory(sorter, 0);
-	if (!move_rows(sorter))
+Sink *
+sink_device_rows_begin(SortEnv *env, Batch *batch, bool *allowed)
+{
+	DeviceRows *dev = rows_can_move(env, batch) ? open_rows(env, batch) : NULL;
+	DeviceRowsSink *sink;
+
+	if (dev == NULL)
+		return NULL;
+	divide_chunk(dev, (double) arena_used(&batch->arena) / batch->stage.n);
+	sort_env_note_memory(env, batch_held(batch));
+	if (!move_rows(dev))
 	{
 		/* the host has them still, and key mode may do better */
 		ereport(DEBUG1,
 				(errmsg_internal("gpusort: rows stay on the host: %s",
 								 dev->job->lost ? dev->job->why : "one is longer than a chunk")));
-		device_rows_end(sorter);
-		sorter->device_rows_allowed = false;
-		return false;
+		device_rows_end(dev);
+		*allowed = false;
+		return NULL;
 	}
-	arena_free(&sorter->arena);
-	stage_free(stage);
-	for (int c = 0; c < stage->ncols; c++)
-		key_range_union(&sorter->ranges[c], &dev->layout.ranges[c]);
-	return true;
-}
-
-bool
-device_rows_begin(Sorter *sorter)
-{
-	if (begin(sorter))
-	{
-		/* keys that went ahead of their rows */
-		device_keys_end(sorter);
-		sorter->send_at = SIZE_MAX;
-		return true;
-	}
-	sorter->put_limit = sorter->limit;
-	/* their keys may go */
-	sorter->send_at = device_keys_after(sorter);
-	return false;
+	batch_free(batch);
+	sink = MemoryContextAllocZero(env->cxt, sizeof(DeviceRowsSink));
+	sink->base.methods = &device_rows_methods;
+	sink->base.env = env;
+	sink->base.batch = batch;
+	sink->dev = dev;
+	return &sink->base;
 }

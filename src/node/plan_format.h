@@ -1,0 +1,22 @@
+/*
+ * plan_format.h
+ *	  A GpuSort in a finished plan: who makes one and who runs it agree here.
+ */
+#ifndef GPUSORT_PLAN_FORMAT_H
+#define GPUSORT_PLAN_FORMAT_H
+
+#include "postgres.h"
+
+#include "key/keytype.h"
+#include "nodes/plannodes.h"
+
+/* Fills in what the node will need to know; limit may be NULL. */
+extern void gpusort_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, Limit *limit);
+
+/* The key columns, palloc'd, and how many there are. */
+extern KeyColumn *gpusort_plan_keys(const CustomScan *cscan, int *nkeys);
+
+/* The LIMIT and OFFSET of the Limit above; false if there is none. */
+extern bool gpusort_plan_limit(const CustomScan *cscan, Expr **count, Expr **offset);
+
+#endif							/* GPUSORT_PLAN_FORMAT_H */

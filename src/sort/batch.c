@@ -1,0 +1,142 @@
+/*
+ * batch.c
+ *	  Rows and their staged keys.
+ *
+ * Memory policy: rows, the stage's arrays and those that sorting will need are
+ * counted.  The stage's arrays grow with what came, not by the planner's estimate.
+ * Regions are rounded up to 2 MB, the rows' to 16 MB; their untouched rest is not
+ * counted.  A small batch keeps its few kilobytes for the next execution of the node, a
+ * large one gives its regions back (bulk.c).
+ */
+#include "postgres.h"
+
+#include "kernel/sort_kernel.h"
+#include "settings.h"
+#include "sort/batch.h"
+#include "sort/sort_env.h"
+
+/* Memory of which less than one part in so many is left is full. */
+#define MEMORY_PARTS		64
+
+/*
+ * Bytes per row that sorting takes beside the stage: records, and as much scratch,
+ * of which one algorithm wants a bit more.  Whole keys of more than a word are
+ * tried only after words were, and without the stage, unless somebody needs it
+ * once more (order.c).  Inexact keys may all tie, and are then sorted by their next
+ * words, beside the words.
+ */
+static Size
+sort_cost(const Stage *stage, bool bounded)
+{
+	int			natural = (stage->row_bytes - (stage->has_rids ? (int) sizeof(uint32) : 0)) * 8;
+	Size		words = 2 * sizeof(uint64) + 3;
+	Size		rec = natural <= 64 ? sizeof(SortRec64) : sizeof(SortRec128);
+
+	if (!stage->has_rids)
+		return natural <= 64 ? words : 2 * rec;
+	if (!stage->exact)
+		words = sizeof(uint64) + 2 * sizeof(SortRec64);
+	if (natural <= 32)
+		return words;
+	return Max(words, bounded ? 2 * rec : Max(rec, 2 * rec - Min(2 * rec, (Size) stage->row_bytes)));
+}
+
+void
+batch_init(Batch *batch, BulkOwner *bulk, MemoryContext cxt, const KeyColumn *keys, int nkeys,
+		   bool keys_only)
+{
+	arena_init(&batch->arena, bulk, cxt);
+	stage_init(&batch->stage, bulk, cxt, keys, nkeys, !keys_only);
+}
+
+void
+batch_begin(Batch *batch, Size limit, bool bounded, double rows_expected)
+{
+	batch->limit = limit;
+	batch->sort_cost = sort_cost(&batch->stage, bounded);
+	/* what kernels and the GPU can count */
+	batch->max_rows = gpusort_run_rows > 0 ? (size_t) gpusort_run_rows : PG_UINT32_MAX - 1;
+	/* rather a bit more room than another step for the last few rows */
+	batch->expected = bounded || rows_expected <= SORT_SMALL_ROWS ? 0 :
+		(size_t) (Min(rows_expected, PG_UINT32_MAX) * (1 + 1.0 / 16));
+	stage_begin(&batch->stage);
+}
+
+bool
+batch_stage_room(Batch *batch, size_t rows)
+{
+	Stage	   *stage = &batch->stage;
+	size_t		n = stage->n;
+	Size		taken = batch_taken(batch);
+	Size		row = batch_key_cost(batch) + (n > 0 ? arena_used(&batch->arena) / n : 0);
+	size_t		most = n + (batch->limit - Min(taken, batch->limit)) / row;
+
+	most = Min(most, batch->max_rows);
+	/* smaller steps would cost more than they gain */
+	if (n + rows > batch->max_rows || (n > 0 && most < n + rows + n / MEMORY_PARTS))
+		return false;
+	stage_grow(stage, n + rows, batch->expected, most);
+	return true;
+}
+
+void
+batch_reset(Batch *batch)
+{
+	arena_reset(&batch->arena);
+	stage_reset(&batch->stage);
+}
+
+void
+batch_free(Batch *batch)
+{
+	arena_free(&batch->arena);
+	stage_free(&batch->stage);
+}
+
+void
+batch_free_keys(Batch *batch)
+{
+	if (batch->stage.capacity > SORT_SMALL_ROWS)
+		stage_free(&batch->stage);
+}
+
+void
+batch_trim(Batch *batch)
+{
+	if (batch->arena.nowned > 1 || arena_used(&batch->arena) > SORT_SMALL_ROWS * 64)
+		arena_free(&batch->arena);
+	else
+		arena_reset(&batch->arena);
+	batch_free_keys(batch);
+}
+
+bool
+batch_put_page(Batch *batch, RowPage *page)
+{
+	Stage	   *stage = &batch->stage;
+	Arena	   *arena = &batch->arena;
+
+	if (stage->n + page->n > stage->capacity && !batch_stage_room(batch, page->n))
+		return false;
+	row_page_stage(page, 0, stage, stage->n);
+	for (int i = 0; i < page->n; i++)
+	{
+		(void) arena_reserve(arena, row_page_room(page, i));
+		stage->rids[stage->n + i] = arena_take(arena, row_page_write(page, i, arena->next));
+	}
+	stage->n += page->n;
+	return true;
+}
+
+bool
+batch_put_page_keys(Batch *batch, RowPage *page, int first)
+{
+	Stage	   *stage = &batch->stage;
+	int			rows = page->n - first;
+
+	if (stage->n + rows > stage->capacity && !batch_stage_room(batch, rows))
+		return false;
+	row_page_stage(page, first, stage, stage->n);
+	stage->n += rows;
+	return true;
+}

@@ -1,0 +1,416 @@
+/*
+ * order.c
+ *	  A batch in order: pack, route, run a kernel or ask the device, break ties.
+ *
+ * Most keys, narrowed, fit one 64-bit word beside their rid; the word is then
+ * the whole record.  A key that does not fit is cut to the word first: its
+ * leading 36 bits or so tell nearly all rows apart if the keys are anywhere near
+ * uniform, and the few equal ones are settled by comparison, which is far
+ * cheaper than moving records of twice or three times the size.  If a sample of
+ * the words, or a count after the sort, says that too many are equal, the rows
+ * are sorted again with their whole key.
+ *
+ * 10M rows by random(), a float8: the 37 bits that fit leave 7805 of them tied.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "route/model_store.h"
+#include "settings.h"
+#include "sort/device_keys.h"
+#include "sort/order.h"
+#include "sort/threads.h"
+#include "sort/verify.h"
+
+/* A sample of this many cut keys, this many equal pairs: use the whole key. */
+#define SAMPLE_SIZE			1024
+#define SAMPLE_MAX_EQUAL	16
+#define SAMPLE_MIN_ROWS		(SAMPLE_SIZE * 16)
+
+/* More than one row in so many tied after the sort: use the whole key. */
+#define TIES_MAX_FRACTION	16
+
+/* The records that a kernel is to sort, in env->recs. */
+typedef struct Records
+{
+	size_t		n;
+	SortRecFormat format;
+	int			begin_bit;		/* key bits */
+	int			end_bit;
+	uint64		key_range;		/* 0: not known */
+	KeyOrder	order;
+	bool		exact;
+	const KeyLayout *layout;
+} Records;
+
+static SortStatus
+run_job(SortEnv *env, const Batch *batch, const SortKernel *kernel, SortJob *job)
+{
+	Size		scratch = kernel->scratch_bytes(job);
+
+	bulk_reserve(env->bulk, &env->scratch, scratch, 0);
+	job->scratch = env->scratch.ptr;
+	sort_env_note_memory(env, batch_held(batch));
+	return kernel->run(job);
+}
+
+/* Is there memory for the scratch that an algorithm wants? */
+static bool
+scratch_fits(const SortEnv *env, const Batch *batch, const SortKernel *kernel,
+			 const SortJob *job)
+{
+	return batch_held(batch) + env->recs.asked + kernel->scratch_bytes(job) <= env->limit;
+}
+
+/*
+ * Lets a kernel sort the records, and returns where they lie then.  refusal: why it
+ * was not the device.
+ */
+static void *
+run_kernel(SortEnv *env, Batch *batch, const Records *records, const DeviceRefusal *refusal)
+{
+	size_t		n = records->n;
+	SortTeam   *team = sort_threads(n);
+	RouteFacts	facts = {0};
+	RouteDecision decision;
+	SortJob		job;
+	SortStatus	status;
+
+	facts.n = n;
+	facts.format = records->format;
+	facts.begin_bit = records->begin_bit;
+	facts.end_bit = records->end_bit;
+	facts.rids_ascending = true;
+	facts.key_range = records->key_range;
+	facts.order_known = true;
+	facts.descents = records->order.descents;
+	facts.ascents = records->order.ascents;
+	facts.inexact = !records->exact;
+	facts.bound = env->bound;
+	facts.threads = sort_team_size(team);
+	facts.device = refusal->device;
+	facts.gpu.why_not = refusal->why_not;
+	facts.forced = gpusort_forced_algorithm();
+	gpusort_model_refresh(n);
+	gpusort_route_sample(&facts, env->recs.ptr);
+	gpusort_route_decide(&facts, &decision);
+	if (decision.algorithm == NULL)
+		elog(ERROR, "no algorithm sorts %zu rows at once", n);
+
+	gpusort_route_job(&facts, &job);
+	job.recs = env->recs.ptr;
+	job.team = team;
+	job.interrupted = sort_threads_interrupted;
+	job.interrupted_arg = team;
+
+	/* some want more than what rows were counted with; that much is kept for one */
+	if (facts.forced == NULL && !scratch_fits(env, batch, decision.algorithm->kernel, &job))
+		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
+	status = run_job(env, batch, decision.algorithm->kernel, &job);
+	if (status == SORT_NOT_APPLICABLE)
+	{
+		/* it looked at the records and found them not to be what it needs */
+		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
+		status = run_job(env, batch, decision.algorithm->kernel, &job);
+	}
+	if (status == SORT_STOPPED)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ereport(ERROR,
+				(errcode(ERRCODE_QUERY_CANCELED),
+				 errmsg("canceling statement due to user request")));
+	}
+	if (status != SORT_OK)
+		elog(ERROR, "algorithm \"%s\" cannot sort its input", decision.algorithm->name);
+	if (gpusort_verify)
+		verify_job(batch, records->layout, &job, decision.algorithm->name);
+
+	env->report.facts = facts;
+	env->report.decision = decision;
+	env->report.sorted = true;
+	env->report.key_bits = records->end_bit - records->begin_bit;
+	return job.result;
+}
+
+static int
+compare_words(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* Do many of these cut keys look equal? */
+static bool
+sample_has_ties(const uint64 *words, size_t n, int rid_bits)
+{
+	uint64		sample[SAMPLE_SIZE];
+	int			equal = 0;
+
+	if (n < SAMPLE_MIN_ROWS)
+		return false;
+	for (size_t i = 0; i < SAMPLE_SIZE; i++)
+		sample[i] = words[i * (n / SAMPLE_SIZE)] >> rid_bits;
+	qsort(sample, SAMPLE_SIZE, sizeof(uint64), compare_words);
+	for (int i = 1; i < SAMPLE_SIZE; i++)
+		equal += (sample[i] == sample[i - 1]);
+	return equal >= SAMPLE_MAX_EQUAL;
+}
+
+/*
+ * Rids out of sorted records, in place at their front: a rid is at most half a
+ * record, so writing never overtakes reading.  Unless exact, the rids of every
+ * run of equal keys go to the tie-break.
+ */
+#define EXTRACT_RIDS(rec_t, rid_of, equal_keys) \
+	do { \
+		const rec_t *recs = result; \
+		rec_t		prev = recs[0]; \
+		size_t		start = 0; \
+		if (exact) \
+		{ \
+			for (size_t i = 0; i < n; i++) \
+				rids[i] = rid_of(recs[i]); \
+			break; \
+		} \
+		rids[0] = rid_of(prev); \
+		for (size_t i = 1; i < n; i++) \
+		{ \
+			rec_t		rec = recs[i]; \
+			rids[i] = rid_of(rec); \
+			if (!(equal_keys(rec, prev))) \
+			{ \
+				if (i - start > 1) \
+					queue_ties(env, batch, &queue, rids + start, i - start); \
+				start = i; \
+			} \
+			prev = rec; \
+		} \
+		if (n - start > 1) \
+			queue_ties(env, batch, &queue, rids + start, n - start); \
+		settle_ties(env, batch, &queue); \
+	} while (0)
+
+/*
+ * Ties wait in a queue while their rows are on the way from memory: two rows that
+ * nobody has touched since they were stored cost half a microsecond otherwise.
+ */
+#define TIE_QUEUE_SIZE		32
+
+typedef struct TieQueue
+{
+	int			n;
+	struct
+	{
+		uint32	   *rids;
+		size_t		n;
+	}			runs[TIE_QUEUE_SIZE];
+} TieQueue;
+
+static void
+settle_ties(SortEnv *env, const Batch *batch, TieQueue *queue)
+{
+	CHECK_FOR_INTERRUPTS();
+	for (int i = 0; i < queue->n; i++)
+	{
+		env->report.ties += queue->runs[i].n;
+		tiebreak_sort(env->tiebreak, &batch->arena, queue->runs[i].rids, queue->runs[i].n);
+	}
+	queue->n = 0;
+}
+
+static void
+queue_ties(SortEnv *env, const Batch *batch, TieQueue *queue, uint32 *rids, size_t n)
+{
+	for (size_t i = 0; i < Min(n, 4); i++)
+		__builtin_prefetch(arena_at(&batch->arena, rids[i]));
+	queue->runs[queue->n].rids = rids;
+	queue->runs[queue->n].n = n;
+	if (++queue->n == TIE_QUEUE_SIZE)
+		settle_ties(env, batch, queue);
+}
+
+/* Of recs and scratch, frees that in which the result is not. */
+static void
+free_other(SortEnv *env, const void *result)
+{
+	if (result == env->recs.ptr)
+	{
+		if (env->scratch.mapped)
+			bulk_free(env->bulk, &env->scratch);
+	}
+	else if (env->recs.mapped)
+		bulk_free(env->bulk, &env->recs);
+}
+
+/* The sorted records' rids, ties settled. */
+static void
+extract_rids(SortEnv *env, const Batch *batch, const Records *records, void *result,
+			 Sorted *sorted)
+{
+	size_t		n = records->n;
+	uint32	   *rids = result;
+	bool		exact = records->exact;
+	int			rid_bits = records->begin_bit;
+	const uint64 rid_mask = (UINT64CONST(1) << rid_bits) - 1;
+	TieQueue	queue = {0};
+
+#define WORD_RID(w)			((uint32) ((w) & rid_mask))
+#define WORD_EQUAL(a, b)	((((a) ^ (b)) >> rid_bits) == 0)
+#define REC_RID(r)			((r).rid)
+#define REC64_EQUAL(a, b)	((a).key == (b).key)
+#define REC128_EQUAL(a, b)	((a).hi == (b).hi && (a).lo == (b).lo)
+
+	switch (records->format)
+	{
+		case SORT_REC_PACKED:
+			EXTRACT_RIDS(uint64, WORD_RID, WORD_EQUAL);
+			break;
+		case SORT_REC_64:
+			EXTRACT_RIDS(SortRec64, REC_RID, REC64_EQUAL);
+			break;
+		case SORT_REC_128:
+			EXTRACT_RIDS(SortRec128, REC_RID, REC128_EQUAL);
+			break;
+	}
+	sorted->rids = rids;
+	sorted->n = n;
+	free_other(env, rids);
+}
+
+static size_t
+count_ties(const uint64 *words, size_t n, int rid_bits)
+{
+	size_t		ties = 0;
+
+	for (size_t i = 1; i < n; i++)
+		ties += ((words[i] ^ words[i - 1]) >> rid_bits) == 0;
+	return ties;
+}
+
+/* Rows by their rids, on the CPU. */
+static void
+order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefusal *refusal,
+		   Sorted *sorted)
+{
+	Stage	   *stage = &batch->stage;
+	size_t		n = stage->n;
+	int			rid_bits = stage->rids[n - 1] == 0 ? 0 :
+		1 + pg_leftmost_one_pos32(stage->rids[n - 1]);
+	int			key_bits = Min(layout->total_bits, 64 - rid_bits);
+	bool		whole = (key_bits == layout->total_bits);
+	Records		records = {0};
+	void	   *result;
+
+	arena_trim(&batch->arena);
+	records.n = n;
+	records.layout = layout;
+	records.format = SORT_REC_PACKED;
+	records.begin_bit = rid_bits;
+	records.end_bit = rid_bits + key_bits;
+	records.key_range = whole ? key_layout_range(stage, layout) : 0;
+	records.exact = layout->exact && whole;
+	bulk_reserve(env->bulk, &env->recs, n * sizeof(uint64), 0);
+	pack_words(stage, layout, key_bits, rid_bits, env->recs.ptr, &records.order);
+	if (whole || !sample_has_ties(env->recs.ptr, n, rid_bits))
+	{
+		result = run_kernel(env, batch, &records, refusal);
+		if (whole || count_ties(result, n, rid_bits) <= n / TIES_MAX_FRACTION)
+		{
+			extract_rids(env, batch, &records, result, sorted);
+			return;
+		}
+	}
+
+	records.format = layout->total_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
+	records.begin_bit = 0;
+	records.end_bit = Min(layout->total_bits, 128);
+	records.key_range = 0;
+	records.exact = layout->exact;
+	bulk_free(env->bulk, &env->scratch);
+	bulk_reserve(env->bulk, &env->recs, n * sort_rec_size(records.format), 0);
+	pack_wide(stage, layout, records.format, env->recs.ptr, &records.order);
+	sort_env_note_memory(env, batch_held(batch));
+	/* a bounded sort and a check need them once more */
+	if (env->bound == 0 && !gpusort_verify)
+		batch_free_keys(batch);
+	result = run_kernel(env, batch, &records, refusal);
+	extract_rids(env, batch, &records, result, sorted);
+}
+
+/* Keys that are all there is, on the CPU. */
+static void
+order_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefusal *refusal,
+		   Sorted *sorted)
+{
+	Stage	   *stage = &batch->stage;
+	Records		records = {0};
+
+	records.n = stage->n;
+	records.layout = layout;
+	records.format = layout->total_bits <= 64 ? SORT_REC_PACKED : SORT_REC_128;
+	records.end_bit = layout->total_bits;
+	records.key_range = key_layout_range(stage, layout);
+	records.exact = true;
+	bulk_reserve(env->bulk, &env->recs, stage->n * sort_rec_size(records.format), 0);
+	if (records.format == SORT_REC_PACKED)
+		pack_words(stage, layout, layout->total_bits, 0, env->recs.ptr, &records.order);
+	else
+		pack_wide(stage, layout, records.format, env->recs.ptr, &records.order);
+	sorted->keys = run_kernel(env, batch, &records, refusal);
+	sorted->format = records.format;
+	sorted->layout = *layout;
+	sorted->n = stage->n;
+	free_other(env, sorted->keys);
+}
+
+DeviceKeys *
+order_batch(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Sorted *sorted)
+{
+	Stage	   *stage = &batch->stage;
+	KeyRange	ranges[STAGE_MAX_COLUMNS];
+	KeyLayout	layout;
+	DeviceRefusal refusal = {0};
+	DeviceKeys *streaming;
+
+	sorted->n = 0;
+	sorted->rids = NULL;
+	sorted->keys = NULL;
+	if (stage->n == 0)
+		return NULL;
+
+	key_stage_ranges(stage, ranges);
+	key_layout(&layout, stage, ranges);
+	if (device_keys_sort(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
+		return streaming;
+	if (env->spec.keys_only)
+		order_keys(env, batch, &layout, &refusal, sorted);
+	else
+		order_rows(env, batch, &layout, &refusal, sorted);
+	return NULL;
+}
+
+SortResult *
+order_result(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, ResultSpace *space)
+{
+	Sorted		sorted;
+	DeviceKeys *streaming = order_batch(env, batch, early, may_stream, &sorted);
+	SortResult *result;
+
+	if (env->bound > 0)
+		sorted.n = Min(sorted.n, env->bound);
+	result = env->spec.keys_only ?
+		result_keys_begin(&space->keys, env, &batch->stage, &sorted) :
+		result_rows_begin(&space->memory, env, &batch->arena, &sorted);
+	/* a device that fails midway leaves the rest to us */
+	if (streaming != NULL)
+		result_device_keys_begin(result, streaming);
+	else
+	{
+		batch_free_keys(batch);
+		tiebreak_release(env->tiebreak);
+	}
+	return result;
+}

@@ -1,0 +1,72 @@
+/*
+ * row_page.h
+ *	  The rows of a heap page, as a sort takes them all at once.
+ *
+ * Filled by whoever has such pages (node/page_scan.c).  The rows lie as tuples
+ * on their page and stay there until the sort has taken them.
+ */
+#ifndef GPUSORT_ROW_PAGE_H
+#define GPUSORT_ROW_PAGE_H
+
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "executor/tuptable.h"
+#include "key/page_keys.h"
+#include "store/row.h"
+#include "store/row_pick.h"
+
+typedef struct RowPage RowPage;
+
+struct RowPage
+{
+	/* of every page */
+	bool		whole;			/* rows are the tuples as they lie */
+	RowPick    *pick;			/* or made so; or NULL */
+	PageKeys	keys;
+	int			nkeys;
+	TupleWalk  *key_walk;		/* to keys in other than fixed places */
+
+	/* Row i in a slot, until the next call. */
+	TupleTableSlot *(*row) (RowPage *page, int i);
+
+	/* of this one */
+	int			n;
+	bool		direct;			/* row_page_write() can be used */
+	Size		bytes;			/* for which there has to be room, if so */
+	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
+	uint16		lens[MaxHeapTuplesPerPage];
+};
+
+/*
+ * Stages the keys of rows [first, page->n) as the stage's from place at on, for
+ * which there is room, and does not count them.
+ */
+extern void row_page_stage(RowPage *page, int first, Stage *stage, size_t at);
+
+/* Where a tuple's columns begin. */
+static inline const char *
+row_page_data(const RowPage *page, int i)
+{
+	return (const char *) page->tuples[i] + page->tuples[i]->t_hoff;
+}
+
+/* Room that row i of a direct page needs: at least what it will take. */
+static inline Size
+row_page_room(const RowPage *page, int i)
+{
+	return page->whole ? MAXALIGN(page->lens[i] - MINIMAL_TUPLE_OFFSET) :
+		row_pick_room(page->pick, page->tuples[i], page->lens[i]);
+}
+
+/* Writes it as a MinimalTuple; returns how many bytes it takes, MAXALIGN'ed. */
+static inline Size
+row_page_write(const RowPage *page, int i, char *row)
+{
+	if (page->whole)
+		return row_copy(row, (const char *) page->tuples[i] + MINIMAL_TUPLE_OFFSET,
+						(Size) page->lens[i] - MINIMAL_TUPLE_OFFSET);
+	return row_pick(page->pick, page->tuples[i], page->lens[i], row);
+}
+
+#endif							/* GPUSORT_ROW_PAGE_H */

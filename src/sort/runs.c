@@ -1,0 +1,247 @@
+/*
+ * runs.c
+ *	  Sorts larger than work_mem: runs are written, then merged.
+ *
+ * Each time memory is full the staged rows are sorted and written as a run.  At
+ * the end, if there are more runs than can be merged at once, just so many
+ * neighbouring ones are merged first that the rest fits; neighbours, because
+ * among equal rows the earlier run must win.  The last merge is streamed to the
+ * node, or, if it will be read more than once or backward, written as one run.
+ *
+ * The merge compares 128-bit keys under one layout, made of the ranges of all
+ * rows: narrow, so that 128 bits hold more, and the same for every run.  They are
+ * encoded again as rows are read; storing them would cost more I/O than that.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "sort/runs.h"
+#include "utils/memutils.h"
+
+void
+runs_begin(Runs *runs, SortEnv *env, const Stage *stage)
+{
+	runs->env = env;
+	runs->stage = stage;
+	for (int c = 0; c < stage->ncols; c++)
+		key_range_init(&runs->ranges[c]);
+}
+
+static void
+add_run(Runs *runs, SpillRun *run)
+{
+	if (runs->n == runs->capacity)
+	{
+		int			capacity = Max(16, runs->capacity * 2);
+
+		if (runs->runs == NULL)
+			runs->runs = palloc(capacity * sizeof(SpillRun *));
+		else
+			runs->runs = repalloc(runs->runs, capacity * sizeof(SpillRun *));
+		runs->capacity = capacity;
+	}
+	runs->runs[runs->n++] = run;
+}
+
+MemoryContext
+runs_open(Runs *runs, RunWriter *writer)
+{
+	MemoryContext old;
+
+	if (runs->cxt == NULL)
+		runs->cxt = AllocSetContextCreate(runs->env->cxt, "GpuSort runs", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(runs->cxt);
+	if (runs->file == NULL)
+		runs->file = spill_open(runs->env->limit);
+	run_writer_open(writer, runs->file);
+	return old;
+}
+
+void
+runs_close(Runs *runs, RunWriter *writer, MemoryContext old)
+{
+	add_run(runs, run_writer_close(writer));
+	runs->env->report.runs++;
+	MemoryContextSwitchTo(old);
+}
+
+static void
+write_rows(RunWriter *writer, const Arena *arena, const Sorted *sorted)
+{
+	for (size_t i = 0; i < sorted->n; i++)
+	{
+		if (i + RESULT_PREFETCH < sorted->n)
+		{
+			char	   *ahead = arena_at(arena, sorted->rids[i + RESULT_PREFETCH]);
+
+			__builtin_prefetch(ahead);
+			__builtin_prefetch(ahead + 64);
+		}
+		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
+			CHECK_FOR_INTERRUPTS();
+		run_writer_row(writer, (MinimalTuple) arena_at(arena, sorted->rids[i]));
+	}
+}
+
+/* Keys that are the rows are written as rows, so that the merge knows no difference. */
+static void
+write_keys(RunWriter *writer, SortEnv *env, const Stage *stage, const Sorted *sorted)
+{
+	RowWriter  *row_writer = env->writer;
+	KeyReader	reader;
+
+	key_reader_begin(&reader, env, stage, sorted);
+	for (size_t i = 0; i < sorted->n; i++)
+	{
+		Datum		values[STAGE_MAX_COLUMNS];
+		bool		isnull[STAGE_MAX_COLUMNS];
+		union
+		{
+			MinimalTupleData row;
+			/* a value and its padding, and what a writer wants beyond them */
+			char		room[MAXALIGN(SizeofMinimalTupleHeader + 8) + STAGE_MAX_COLUMNS * 16 + 16];
+		}			buf;
+
+		if (!key_reader_has(&reader, i))
+		{
+			CHECK_FOR_INTERRUPTS();
+			key_reader_decode(&reader, i, sorted->n);
+		}
+		key_reader_row(&reader, i, values, isnull);
+		Assert(row_writer_room(row_writer, values, isnull) <= sizeof(buf));
+		(void) row_writer_write(row_writer, values, isnull, (char *) &buf);
+		run_writer_row(writer, &buf.row);
+	}
+}
+
+void
+runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
+{
+	RunWriter	writer;
+	MemoryContext old;
+
+	stage_unite_ranges(&batch->stage, runs->ranges);
+	old = runs_open(runs, &writer);
+	if (runs->env->spec.keys_only)
+		write_keys(&writer, runs->env, &batch->stage, sorted);
+	else
+		write_rows(&writer, &batch->arena, sorted);
+	runs_close(runs, &writer, old);
+}
+
+static MergeKey
+row_key(void *arg, MinimalTuple row)
+{
+	Runs	   *runs = arg;
+	TupleTableSlot *slot = runs->slot;
+
+	row_to_slot(slot, row);
+	slot_getsomeattrs(slot, runs->stage->last_att);
+	return pack_row(runs->stage, &runs->layout, slot->tts_values, slot->tts_isnull);
+}
+
+static int
+compare_rows(void *arg, MinimalTuple a, MinimalTuple b)
+{
+	return tiebreak_compare(((Runs *) arg)->env->tiebreak, a, b);
+}
+
+/* Read buffers come from what the sort's own arrays have given back. */
+static Merge *
+begin_merge(Runs *runs, SpillRun **some, int n, const MergeOrder *order)
+{
+	SortEnv    *env = runs->env;
+
+	bulk_reserve(env->bulk, &env->scratch, n * run_reader_buffer_size(runs->file), 0);
+	sort_env_note_memory(env, runs->file->extent);
+	return merge_begin(runs->file, some, n, env->scratch.ptr, order);
+}
+
+/* Merges n neighbouring runs into one. */
+static SpillRun *
+merge_some(Runs *runs, SpillRun **some, int n, const MergeOrder *order,
+		   void (*write_row) (RunWriter *writer, MinimalTuple row))
+{
+	Merge	   *merge = begin_merge(runs, some, n, order);
+	RunWriter	writer;
+	MinimalTuple row;
+
+	run_writer_open(&writer, runs->file);
+	for (uint64 i = 0; (row = merge_next(merge)) != NULL; i++)
+	{
+		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
+			CHECK_FOR_INTERRUPTS();
+		write_row(&writer, row);
+	}
+	merge_end(merge);
+	return run_writer_close(&writer);
+}
+
+/* Merges just enough neighbouring runs for the rest to be merged at once. */
+static void
+reduce_runs(Runs *runs, int fan_in, const MergeOrder *order)
+{
+	while (runs->n > fan_in)
+	{
+		int			excess = runs->n - fan_in;
+		int			in = 0;
+		int			out = 0;
+
+		while (in < runs->n)
+		{
+			int			group = Max(1, Min(Min(fan_in, excess + 1), runs->n - in));
+
+			if (group > 1)
+				runs->runs[out++] = merge_some(runs, runs->runs + in, group, order,
+											   run_writer_row);
+			else
+				runs->runs[out++] = runs->runs[in];
+			excess -= group - 1;
+			in += group;
+		}
+		runs->n = out;
+	}
+}
+
+SortResult *
+runs_result(Runs *runs, ResultSpace *space)
+{
+	SortEnv    *env = runs->env;
+	MemoryContext old = MemoryContextSwitchTo(runs->cxt);
+	MergeOrder	order;
+	SortResult *result;
+
+	runs->slot = sort_env_slot(env);
+	key_layout(&runs->layout, runs->stage, runs->ranges);
+	order.key = row_key;
+	order.compare = compare_rows;
+	order.arg = runs;
+	order.exact = runs->layout.exact;
+
+	reduce_runs(runs, merge_fan_in(runs->file, env->limit), &order);
+	if (env->spec.random_access)
+		result = result_run_begin(&space->run, env, runs->file,
+								  merge_some(runs, runs->runs, runs->n, &order,
+											 run_cursor_write_row), runs->cxt);
+	else
+		result = result_merge_begin(&space->merge, env,
+									begin_merge(runs, runs->runs, runs->n, &order), runs->cxt);
+	env->report.disk_bytes = (uint64) runs->file->nextents * runs->file->extent;
+	MemoryContextSwitchTo(old);
+	return result;
+}
+
+void
+runs_end(Runs *runs)
+{
+	if (runs->cxt == NULL)
+		return;
+	if (runs->file != NULL)
+		spill_close(runs->file);
+	if (runs->env->row_slot != NULL)
+		ExecClearTuple(runs->env->row_slot);
+	MemoryContextReset(runs->cxt);
+	runs->file = NULL;
+	runs->runs = NULL;
+	runs->n = runs->capacity = 0;
+}

@@ -1,0 +1,49 @@
+/*
+ * runs.h
+ *	  Sorts larger than work_mem: runs on disk.
+ */
+#ifndef GPUSORT_RUNS_H
+#define GPUSORT_RUNS_H
+
+#include "postgres.h"
+
+#include "sort/order.h"
+#include "sort/sort_env.h"
+#include "store/run.h"
+
+typedef struct Runs
+{
+	MemoryContext cxt;			/* of the file and all that belongs to it */
+	SpillFile  *file;			/* NULL: nothing has been written */
+	SpillRun  **runs;			/* in the order of their rows' input */
+	int			n;
+	int			capacity;
+	KeyRange	ranges[STAGE_MAX_COLUMNS];	/* of all rows in them */
+
+	/* for the merge */
+	SortEnv    *env;
+	const Stage *stage;
+	KeyLayout	layout;
+	TupleTableSlot *slot;
+} Runs;
+
+/* Before the first run of a sort. */
+extern void runs_begin(Runs *runs, SortEnv *env, const Stage *stage);
+
+/* Writes what order_batch() made of the batch as the next run. */
+extern void runs_write(Runs *runs, const Batch *batch, const Sorted *sorted);
+
+/*
+ * A run of rows from elsewhere; the caller adds their keys' ranges, and keeps the old
+ * memory context.
+ */
+extern MemoryContext runs_open(Runs *runs, RunWriter *writer);
+extern void runs_close(Runs *runs, RunWriter *writer, MemoryContext old);
+
+/* The merge of them all. */
+extern SortResult *runs_result(Runs *runs, ResultSpace *space);
+
+/* Gives up file and memory. */
+extern void runs_end(Runs *runs);
+
+#endif							/* GPUSORT_RUNS_H */

@@ -1,0 +1,342 @@
+/*
+ * sink_bounded.c
+ *	  Bounded sorts: only the first rows are wanted.
+ *
+ * Rows are collected until there are twice as many as wanted, or memory is full;
+ * these are sorted, and the last row that is wanted becomes the threshold: what
+ * sorts behind it is thrown away, and from then on a row that does is not even
+ * stored.  In an input without order nearly every row falls to that one comparison
+ * of images.  In the worst case, an input in reverse, every row is sorted once
+ * among 2 * bound others, where a heap would sift it down.
+ *
+ * An equal row is behind the threshold too, because it came later: stability
+ * comes for free.  Where images cannot tell that rows are equal, because not all key
+ * columns are staged or a column's images are equal but may be inexact, what follows
+ * decides nothing, and the row is compared with the threshold's row itself.  An inexact
+ * image that is larger is that of a row strictly behind, so such rows fall as any.
+ *
+ * Memory policy: the rows that stay are moved together where they are, so a bound
+ * whose rows fit work_mem writes no file.  If they do not fit, runs are written;
+ * one that has as many rows as are wanted gives a threshold, too, and ends there.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "sort/sink.h"
+
+/* Memory of which less than one part in so many becomes free is still full. */
+#define MEMORY_PARTS		64
+
+/* Staged rows at which, at the latest, what cannot be wanted is thrown away. */
+static inline size_t
+trigger(size_t bound)
+{
+	return Max(2 * bound, 1024);
+}
+
+/*
+ * Column c of a row against the threshold's: > 0 if it goes behind it, whatever
+ * follows.
+ */
+static inline int
+compare_threshold(const BoundedSink *sink, int c, bool null, uint64 image)
+{
+	if (unlikely(null || sink->threshold_null[c]))
+	{
+		if (null && sink->threshold_null[c])
+			return 0;
+		return null != sink->base.batch->stage.cols[c].nulls_first ? 1 : -1;
+	}
+	if (image == sink->threshold[c])
+		return 0;
+	return image > sink->threshold[c] ? 1 : -1;
+}
+
+/* The staged row with this rid. */
+static size_t
+find_rid(const Stage *stage, uint32 rid)
+{
+	size_t		from = 0;
+	size_t		to = stage->n;
+
+	while (to - from > 1)
+	{
+		size_t		mid = from + (to - from) / 2;
+
+		if (stage->rids[mid] <= rid)
+			from = mid;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+/* The row with this rid, the last that is wanted, is the threshold. */
+static void
+set_threshold(BoundedSink *sink, uint32 last)
+{
+	SortEnv    *env = sink->base.env;
+	Stage	   *stage = &sink->base.batch->stage;
+	size_t		i = find_rid(stage, last);
+
+	/* images of rows to come are compared with these */
+	stage_freeze(stage);
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+
+		sink->threshold_inexact[c] = col->range.inexact;
+		sink->threshold_null[c] = col->nulls != NULL && col->nulls[i];
+		sink->threshold[c] = stage_image_at(col, i);
+	}
+	if (!stage->exact)
+	{
+		MinimalTuple row = (MinimalTuple) arena_at(&sink->base.batch->arena, last);
+
+		bulk_reserve(env->bulk, &sink->threshold_row, row->t_len, 0);
+		memcpy(sink->threshold_row.ptr, row, row->t_len);
+		env->beside = sink->threshold_row.asked;
+	}
+	sink->have_threshold = true;
+}
+
+/*
+ * Is staged row i, which is this one, among those that are wanted?  last is the rid of
+ * the last that is; equal rows are wanted in the order in which they came.
+ */
+static bool
+keeps(const BoundedSink *sink, size_t i, MinimalTuple row, uint32 last)
+{
+	const Stage *stage = &sink->base.batch->stage;
+	bool		equal = stage->complete;
+
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		bool		null = col->nulls != NULL && col->nulls[i];
+		int			cmp = compare_threshold(sink, c, null, stage_image_at(col, i));
+
+		if (cmp != 0)
+			return cmp < 0;
+		if (sink->threshold_inexact[c] && !null)
+		{
+			equal = false;
+			break;
+		}
+	}
+	if (!equal)
+	{
+		int			cmp = tiebreak_compare(sink->base.env->tiebreak, row, sink->threshold_row.ptr);
+
+		if (cmp != 0)
+			return cmp < 0;
+	}
+	return stage->rids[i] <= last;
+}
+
+/* Sorts what is there, more rows than wanted; keeps the first, and sets the threshold. */
+static void
+cut(BoundedSink *sink)
+{
+	SortEnv    *env = sink->base.env;
+	Batch	   *batch = sink->base.batch;
+	Stage	   *stage = &batch->stage;
+	size_t		n = stage->n;
+	size_t		kept = 0;
+	Sorted		sorted;
+	Arena		from;
+	uint32		last;
+
+	Assert(n > env->bound);
+	(void) order_batch(env, batch, NULL, false, &sorted);
+	last = sorted.rids[env->bound - 1];
+	set_threshold(sink, last);
+
+	arena_compact_begin(&batch->arena, &from);
+	stage_keep_begin(stage);
+	for (size_t i = 0; i < n; i++)
+	{
+		MinimalTuple row = (MinimalTuple) arena_at(&from, stage->rids[i]);
+		uint32		rid;
+		char	   *to;
+
+		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
+			CHECK_FOR_INTERRUPTS();
+		if (!keeps(sink, i, row, last))
+			continue;
+		to = arena_alloc(&batch->arena, MAXALIGN(row->t_len), &rid);
+		if (to == NULL)
+			elog(ERROR, "a bounded sort's rows do not fit its arena");
+		memmove(to, row, MAXALIGN(row->t_len));
+		stage_keep(stage, i, kept++, rid);
+	}
+	stage_keep_end(stage, kept);
+	arena_compact_end(&batch->arena, &from);
+	if (kept != env->bound)
+		elog(ERROR, "a bounded sort kept %zu rows of %zu", kept, env->bound);
+}
+
+/* Does the row in the slot go behind all rows that are wanted? */
+static inline bool
+rejects(const BoundedSink *sink, TupleTableSlot *slot)
+{
+	const Stage *stage = &sink->base.batch->stage;
+	bool		equal = stage->complete;
+
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		bool		null = slot->tts_isnull[col->att];
+		bool		inexact = sink->threshold_inexact[c];
+		int			cmp = compare_threshold(sink, c, null, null ? 0 :
+											key_image(col, slot->tts_values[col->att], &inexact));
+
+		if (cmp != 0)
+			return cmp > 0;
+		if (inexact && !null)
+		{
+			equal = false;
+			break;
+		}
+	}
+	return equal ||
+		tiebreak_compare_slot(sink->base.env->tiebreak, slot, sink->threshold_row.ptr) >= 0;
+}
+
+/*
+ * The same of a tuple whose keys lie at fixed places in its data, as far as staged
+ * columns tell: false may still be true.
+ */
+static inline bool
+rejects_at(const BoundedSink *sink, const PageKeys *keys, const char *data)
+{
+	const Stage *stage = &sink->base.batch->stage;
+
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		bool		inexact = sink->threshold_inexact[c];
+		int			cmp = compare_threshold(sink, c, false,
+											key_image_at(col, col->kind, col->flip,
+														 data + keys->offset[c], &inexact));
+
+		if (cmp != 0)
+			return cmp > 0;
+		if (inexact)
+			return false;
+	}
+	return stage->complete;
+}
+
+/* Memory is full: throws rows away that cannot be wanted; false if that is too little. */
+static pg_noinline bool
+make_room(BoundedSink *sink)
+{
+	Batch	   *batch = sink->base.batch;
+	Stage	   *stage = &batch->stage;
+
+	if (sink->base.env->bound == 0 || stage->n <= sink->base.env->bound)
+		return false;
+	cut(sink);
+	/* too little, and every few rows would cost a sort of all */
+	return batch_taken(batch) <= batch->limit - batch->limit / MEMORY_PARTS &&
+		stage->capacity - stage->n > stage->n / MEMORY_PARTS;
+}
+
+static SinkAnswer
+bounded_put_slot(Sink *sink, TupleTableSlot *slot)
+{
+	BoundedSink *bounded = (BoundedSink *) sink;
+	Batch	   *batch = sink->batch;
+
+	if (bounded->have_threshold && rejects(bounded, slot))
+		return SINK_TAKEN;
+	if (unlikely(batch_taken(batch) > batch->limit) && !make_room(bounded))
+		return SINK_FULL;
+	if (unlikely(!batch_put_row(batch, sink->env->writer, slot)) &&
+		!(make_room(bounded) && batch_put_row(batch, sink->env->writer, slot)))
+		return SINK_FULL;
+	if (unlikely(sink->env->bound > 0 && batch->stage.n >= trigger(sink->env->bound)))
+		cut(bounded);
+	return SINK_TAKEN;
+}
+
+/* Once there is a threshold most rows go no further. */
+static SinkAnswer
+bounded_put_page(Sink *sink, RowPage *page, int *done)
+{
+	BoundedSink *bounded = (BoundedSink *) sink;
+	int			last_att = sink->batch->stage.last_att;
+
+	for (; *done < page->n; (*done)++)
+	{
+		TupleTableSlot *slot;
+		SinkAnswer	answer;
+
+		if (likely(bounded->have_threshold) &&
+			page_keys_fixed(&page->keys, page->tuples[*done]) &&
+			rejects_at(bounded, &page->keys, row_page_data(page, *done)))
+			continue;
+		slot = page->row(page, *done);
+		slot_getsomeattrs(slot, last_att);
+		answer = bounded_put_slot(sink, slot);
+		if (unlikely(answer != SINK_TAKEN))
+			return answer;
+	}
+	return SINK_TAKEN;
+}
+
+static SinkAnswer
+bounded_spill(Sink *sink, Runs *runs)
+{
+	BoundedSink *bounded = (BoundedSink *) sink;
+	SortEnv    *env = sink->env;
+	Sorted		sorted;
+
+	(void) order_batch(env, sink->batch, NULL, false, &sorted);
+	if (env->bound > 0 && sorted.n >= env->bound)
+	{
+		set_threshold(bounded, sorted.rids[env->bound - 1]);
+		sorted.n = env->bound;
+	}
+	runs_write(runs, sink->batch, &sorted);
+	sink_batch_spilled(sink);
+	/* rows of the front that do not fit the memory: all are as good as wanted */
+	if (!bounded->have_threshold)
+		env->bound = 0;
+	return SINK_TAKEN;
+}
+
+static SortResult *
+bounded_finish(Sink *sink, bool may_pause, ResultSpace *space)
+{
+	return order_result(sink->env, sink->batch, NULL, false, space);
+}
+
+static void
+bounded_end(Sink *sink)
+{
+	bulk_free(sink->env->bulk, &((BoundedSink *) sink)->threshold_row);
+}
+
+static const SinkMethods bounded_methods = {
+	.put_slot = bounded_put_slot,
+	.put_page = bounded_put_page,
+	.spill = bounded_spill,
+	.finish = bounded_finish,
+	.end = bounded_end
+};
+
+void
+sink_bounded_init(BoundedSink *sink, SortEnv *env, Batch *batch)
+{
+	sink->base.methods = &bounded_methods;
+	sink->base.env = env;
+	sink->base.batch = batch;
+}
+
+void
+sink_bounded_begin(BoundedSink *sink)
+{
+	sink->have_threshold = false;
+}
