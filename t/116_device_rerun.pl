@@ -12,6 +12,7 @@ use Test::More;
 my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
 my $node = new_node('device_rerun', conf => <<CONF);
 gpusort.device_library = '$library'
+gpusort.device = 0
 gpusort.staging_memory = 8MB
 gpusort.algorithm = gpu_radix
 work_mem = 256kB
@@ -100,12 +101,13 @@ for my $case ([ 'seq', 'id > 0' ], [ 'index', 'id > 0' ], [ 'index', "p <@ $ever
 	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
 	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
 	kill 'KILL', $pid;
+	ok(process_ends($pid), "$scans, $where: the process is gone");
 	gate_open();
 	is($s->query('SELECT 1'), "$want\n1", "$scans, $where: the same rows, though others came");
 	is($s->{stderr}, '', "$scans, $where: no error");
 	$s->quit;
 	$node->safe_psql('postgres', q(DELETE FROM t WHERE r LIKE 'new%'; VACUUM t));
-	device_ready($node, "$scans, $where: after");
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"), "$scans, $where: another process");
 	device_unused($node, "$scans, $where");
 }
 $node->stop;

@@ -23,7 +23,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <memory>			/* says __noinline__, which is a macro below */
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -38,7 +37,7 @@
 #define __shared__				static	/* one block at a time */
 #define __launch_bounds__(...)
 #define __forceinline__			inline
-#define __noinline__			__attribute__((noinline))
+#define __noinline__				/* nothing: the C++ library has it in attributes */
 #define __align__(n)			__attribute__((aligned(n)))
 
 struct uint3
