@@ -49,7 +49,7 @@ test_gpu_choice(void)
 
 		set_gpu(&facts, cases[i].key_bits);
 		facts.key_range = cases[i].range;
-		facts.gpu.rids = cases[i].rids;
+		facts.gpu.keys_only = !cases[i].rids;
 		facts.gpu.keys_back = !cases[i].rids;
 		facts.gpu.skewed = cases[i].skewed;
 		got = chosen(&facts);
@@ -116,7 +116,7 @@ test_gpu_fits(void)
 
 		set_gpu(&facts, facts.end_bit - facts.begin_bit);
 		facts.key_range = next_random() % 4 ? 1 + (next_random() >> (next_random() % 64)) : 0;
-		facts.gpu.rids = next_random() % 2;
+		facts.gpu.keys_only = next_random() % 2;
 		facts.gpu.distinct = next_random() % 2;
 		gpusort_route_predict(&facts, p);
 		for (int i = 0; i < ALGORITHM_COUNT; i++)
@@ -127,7 +127,7 @@ test_gpu_fits(void)
 				continue;
 			CHECK(!algorithm->only_forced);
 			CHECK(p[i].us > gpusort_costs_h200.job_us);
-			CHECK(!facts.gpu.rids || algorithm->stable);
+			CHECK(facts.gpu.keys_only || algorithm->stable);
 			if (algorithm->by_value)
 				CHECK(facts.key_range != 0 ? facts.key_range <= 65536 + 16 * facts.n + 16 :
 					  facts.gpu.key_bits < 32);
@@ -172,13 +172,13 @@ test_gpu_reasons(void)
 	CHECK_STR(decision.algorithm->name, "gpu_bucket");
 	CHECK_STR(decision.forced_why_not, "it sorts keys only");
 	/* what auto never takes runs if it is set, without a prediction */
-	facts.gpu.rids = false;
+	facts.gpu.keys_only = true;
 	facts.key_range = 1000000;
 	gpusort_route_decide(&facts, &decision);
 	CHECK_STR(decision.algorithm->name, "gpu_hp");
 	CHECK(decision.forced_why_not == NULL && decision.predicted_us == 0);
 	facts.key_range = 0;
-	facts.gpu.rids = true;
+	facts.gpu.keys_only = false;
 	facts.gpu.algorithms = 1u << ALGORITHM_GPU_RADIX;
 	facts.forced = &sort_algorithms[ALGORITHM_GPU_BUCKET];
 	gpusort_route_decide(&facts, &decision);

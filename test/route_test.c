@@ -46,7 +46,6 @@ set_gpu(RouteFacts *facts, int key_bits)
 	facts->device = ROUTE_DEVICE_READY;
 	facts->gpu.key_width = key_bits <= 32 ? 32 : key_bits <= 64 ? 64 : 128;
 	facts->gpu.key_bits = key_bits;
-	facts->gpu.rids = true;
 	facts->gpu.algorithms = ~0u;
 	facts->gpu.costs = &gpusort_costs_h200;
 }
@@ -187,7 +186,7 @@ test_properties(void)
 			set_gpu(&facts, facts.end_bit - facts.begin_bit);
 		if (next_random() % 2)
 			facts.key_range = 1 + (next_random() >> (next_random() % 64));
-		facts.gpu.rids = next_random() % 2;
+		facts.gpu.keys_only = next_random() % 2;
 		facts.gpu.skewed = next_random() % 2;
 		facts.gpu.distinct = next_random() % 2;
 		facts.gpu.algorithms &= next_random() | next_random();

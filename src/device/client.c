@@ -350,7 +350,7 @@ static bool
 chunk_is_sound(const DeviceJobSpec *spec, const DeviceChunkDesc *desc)
 {
 	Size		keys = spec->want_keys ? (Size) desc->rows * (spec->key_width / 8) : 0;
-	Size		words = spec->no_rids ? 0 : (Size) desc->rows * sizeof(uint32);
+	Size		words = spec->keys_only ? 0 : (Size) desc->rows * sizeof(uint32);
 
 	if (desc->rows == 0 ||
 		(Size) desc->rows_at + desc->row_bytes > device_shared->chunk_size)

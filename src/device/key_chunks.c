@@ -9,7 +9,7 @@
 size_t
 key_chunk_rows(const DeviceJobSpec *spec)
 {
-	Size		row = spec->key_width / 8 + (spec->no_rids ? 0 : sizeof(uint32));
+	Size		row = spec->key_width / 8 + (spec->keys_only ? 0 : sizeof(uint32));
 
 	return (device_shared->chunk_size - DEVICE_PART_ALIGN) / row;
 }
@@ -28,7 +28,7 @@ key_chunk_next_up(DeviceJob *job, const DeviceJobSpec *spec, size_t rows, KeyChu
 	if (chunk->keys == NULL)
 		return false;
 	chunk->rows = (uint32) rows;
-	chunk->rids = spec->no_rids ? NULL : (uint32 *) (chunk->keys + rids_at(spec, rows));
+	chunk->rids = spec->keys_only ? NULL : (uint32 *) (chunk->keys + rids_at(spec, rows));
 	return true;
 }
 
@@ -39,7 +39,7 @@ key_chunk_post(DeviceJob *job, const DeviceJobSpec *spec, const KeyChunk *chunk)
 
 	desc.rows = chunk->rows;
 	desc.words_at = rids_at(spec, chunk->rows);
-	desc.rows_at = desc.words_at + (spec->no_rids ? 0 : chunk->rows * sizeof(uint32));
+	desc.rows_at = desc.words_at + (spec->keys_only ? 0 : chunk->rows * sizeof(uint32));
 	device_job_post(job, &desc);
 }
 
@@ -62,7 +62,7 @@ key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t left, KeyC
 	}
 	chunk->rows = desc.rows;
 	chunk->keys = start;
-	chunk->rids = spec->no_rids ? NULL : (uint32 *) (start + desc.words_at);
+	chunk->rids = spec->keys_only ? NULL : (uint32 *) (start + desc.words_at);
 	chunk->bytes = desc.rows_at + desc.row_bytes;
 	return true;
 }

@@ -13,49 +13,11 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include "device/admission.h"
+#include "device/fault.h"
 #include "device/process_job.h"
 
 static ProcessJob jobs[DEVICE_SLOTS];
-
-/* ------------------------------------------------------------------------
- * Faults
- * ------------------------------------------------------------------------
- */
-GpusortStatus
-job_fault(const DeviceSlot *slot, DeviceFault which, GpusortStatus status, GpusortError *err)
-{
-	if (slot->spec.fault != which)
-		return GPUSORT_OK;
-	err->status = status;
-	strlcpy(err->message, "fault injected by gpusort.device_fault", sizeof(err->message));
-	return status;
-}
-
-bool
-job_stops(const DeviceSlot *slot, ProcessJob *job, DeviceFault kill_fault, DeviceFault hang_fault)
-{
-	DeviceFault fault = slot->spec.fault;
-
-	if (fault == kill_fault)
-		kill(getpid(), SIGKILL);
-	if (kill_fault == DEVICE_FAULT_KILL_SORT &&
-		(fault == DEVICE_FAULT_STALL || fault == DEVICE_FAULT_FREEZE))
-	{
-		device_shared->patience_ms = DEVICE_TEST_PATIENCE_MS;
-		kill(getppid(), SIGCHLD);	/* it looks at its clock */
-		while (fault == DEVICE_FAULT_FREEZE)
-			pause();
-		hang_fault = fault;
-	}
-	if (fault != hang_fault)
-		return false;
-	job->phase = JOB_HANGS;
-	return true;
-}
 
 /* ------------------------------------------------------------------------
  * Beginning and end
@@ -97,7 +59,7 @@ begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 	GpusortMemory after;
 	GpusortStatus status;
 
-	TRY(job_fault(slot, DEVICE_FAULT_MEMORY_START, GPUSORT_NO_MEMORY, err));
+	TRY(fault_error(slot, FAULT_START, err));
 	TRY(prepare_slot(api, job, slot->device, err));
 	api->cuda->device_memory(context, 0, &before);
 	status = job_allocate(api, slot, job, err);
@@ -218,7 +180,7 @@ device_job_step(const DeviceApi *api, int slot_no)
 			found |= DEVICE_STEP_PROGRESS;
 		}
 		if (job->phase == JOB_HANGS)
-			found = slot->spec.fault == DEVICE_FAULT_STALL ? DEVICE_STEP_IN_FLIGHT : 0;
+			found = fault_stalls(slot) ? DEVICE_STEP_IN_FLIGHT : 0;
 	}
 	device_shared->at_device = -1;
 	if (found == DEVICE_STEP_IN_FLIGHT)

@@ -60,14 +60,6 @@ typedef struct ProcessJob
 
 #define TRY		GPUSORT_TRY
 
-/* process_job.c: faults that tests order */
-extern GpusortStatus job_fault(const DeviceSlot *slot, DeviceFault which,
-							   GpusortStatus status, GpusortError *err);
-
-/* Does the process end here, or the job hang?  True for the latter. */
-extern bool job_stops(const DeviceSlot *slot, ProcessJob *job,
-					  DeviceFault kill_fault, DeviceFault hang_fault);
-
 /* process_memory.c */
 extern void job_describe_sort(const DeviceSlot *slot, const ProcessJob *job,
 							  uint64 n, GpusortJob *sort);

@@ -28,7 +28,7 @@ job_describe_sort(const DeviceSlot *slot, const ProcessJob *job, uint64 n, Gpuso
 	sort->begin_bit = 0;
 	sort->end_bit = spec->key_bits;
 	sort->facts = GPUSORT_JOB_CLOBBER_INPUT;
-	if (spec->mode == DEVICE_KEYS && !spec->no_rids)
+	if (spec->mode == DEVICE_KEYS && !spec->keys_only)
 		sort->facts |= GPUSORT_FACT_RIDS_ASCENDING;
 	if (spec->distinct)
 		sort->facts |= GPUSORT_FACT_DISTINCT_KEYS;
@@ -37,10 +37,10 @@ job_describe_sort(const DeviceSlot *slot, const ProcessJob *job, uint64 n, Gpuso
 		sort->facts |= GPUSORT_FACT_KEY_RANGE;
 		sort->key_max = spec->key_max;
 	}
-	sort->output = (spec->no_rids ? 0 : GPUSORT_OUT_RIDS) |
+	sort->output = (spec->keys_only ? 0 : GPUSORT_OUT_RIDS) |
 		(spec->want_keys ? GPUSORT_OUT_KEYS : 0);
 	sort->keys = job->keys;
-	sort->rids = spec->mode == DEVICE_KEYS && !spec->no_rids ? job->words : NULL;
+	sort->rids = spec->mode == DEVICE_KEYS && !spec->keys_only ? job->words : NULL;
 	sort->keys_out = spec->want_keys ? job->keys_out : NULL;
 	sort->rids_out = job->order;
 	sort->scratch = job->scratch;
@@ -90,7 +90,7 @@ plan_scratch(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, Gpus
 	{
 		int			a = i < 0 ? asked : i;
 
-		if (!slot->spec.no_rids &&
+		if (!slot->spec.keys_only &&
 			(!device_shared->algorithms[a].stable || !device_shared->algorithms[a].rids))
 			continue;
 		job->algorithm = a;
@@ -136,7 +136,7 @@ allocate(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortE
 
 	TRY(plan_scratch(api, slot, job, err));
 	ALLOC(job->keys, key_bytes);
-	if (!spec->no_rids)
+	if (!spec->keys_only)
 	{
 		ALLOC(job->words, (n + 1) * sizeof(uint32));
 		ALLOC(job->order, n * sizeof(uint32));

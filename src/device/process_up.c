@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "device/fault.h"
 #include "device/process_job.h"
 
 static GpusortStatus
@@ -23,10 +24,10 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortEr
 		return GPUSORT_BAD_CALL;
 	}
 	if (job->started > 0)
-		TRY(job_fault(slot, DEVICE_FAULT_ERROR_UP, GPUSORT_CUDA_ERROR, err));
+		TRY(fault_error(slot, FAULT_UP, err));
 	TRY(cuda->copy_in(job->stream, job->keys + job->n * width, chunk,
 					  desc.rows * width, err));
-	if (!spec->no_rids)
+	if (!spec->keys_only)
 		TRY(cuda->copy_in(job->stream, job->words + job->n, chunk + desc.words_at,
 						  desc.rows * sizeof(uint32), err));
 	if (desc.row_bytes > 0)
@@ -56,8 +57,7 @@ start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 	const DeviceJobSpec *spec = &slot->spec;
 	GpusortJob	sort;
 
-	TRY(job_fault(slot, DEVICE_FAULT_MEMORY_SORT, GPUSORT_NO_MEMORY, err));
-	TRY(job_fault(slot, DEVICE_FAULT_ERROR_SORT, GPUSORT_CUDA_ERROR, err));
+	TRY(fault_error(slot, FAULT_SORT, err));
 	if (spec->mode == DEVICE_ROWS)
 		TRY(close_rows(api, slot, job, err));
 	job_describe_sort(slot, job, job->n, &sort);
@@ -112,7 +112,7 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found,
 	{
 		TRY(copy_chunk_up(api, slot, job, err));
 		*found |= DEVICE_STEP_PROGRESS;
-		if (job_stops(slot, job, DEVICE_FAULT_KILL_UP, DEVICE_FAULT_HANG_UP))
+		if (fault_stops(slot, job, FAULT_UP))
 			return GPUSORT_OK;
 	}
 	while (job->finished != job->started)
@@ -138,7 +138,7 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found,
 		(slot->spec.mode == DEVICE_KEYS || job->finished == job->started))
 	{
 		*found |= DEVICE_STEP_PROGRESS;
-		if (job_stops(slot, job, DEVICE_FAULT_KILL_SORT, DEVICE_FAULT_HANG_SORT))
+		if (fault_stops(slot, job, FAULT_SORT))
 			return GPUSORT_OK;
 		return start_sort(api, slot, job, err);
 	}

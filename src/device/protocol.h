@@ -132,7 +132,7 @@ typedef struct DeviceJobSpec
 								 * can */
 	bool		no_other;		/* if it cannot, none shall */
 	bool		want_keys;		/* DEVICE_KEYS: send the keys down too */
-	bool		no_rids;		/* DEVICE_KEYS: keys are all there is */
+	bool		keys_only;		/* DEVICE_KEYS: keys are all there is */
 	bool		distinct;		/* no two keys are equal */
 	bool		have_range;		/* key_max holds, key_min is 0 */
 	GpusortKey128 key_max;
@@ -358,7 +358,7 @@ device_part(uint32 bytes)
 static inline uint32
 device_chunk_rows(const DeviceJobSpec *spec)
 {
-	Size		row = (spec->no_rids ? 0 : sizeof(uint32)) +
+	Size		row = (spec->keys_only ? 0 : sizeof(uint32)) +
 		(spec->want_keys ? spec->key_width / 8 : 0);
 
 	return (uint32) ((device_shared->chunk_size - DEVICE_PART_ALIGN) / row);

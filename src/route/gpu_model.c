@@ -107,7 +107,7 @@ gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
 				*why = "the device has no such algorithm";
 			else if (!algorithm_takes(algorithm, width_index(facts)))
 				*why = "it does not take keys of this width";
-			else if (facts->gpu.rids && algorithm->keys_only)
+			else if (!facts->gpu.keys_only && algorithm->keys_only)
 				*why = "it sorts keys only";
 			else if (facts->n > UINT32_MAX)
 				*why = "more than 2^32 - 1 rows";
@@ -161,7 +161,7 @@ counting_us(const GpusortCosts *costs, const RouteFacts *facts)
 	double		bits = ceil(log2((double) range));
 	double		us;
 
-	if (!facts->gpu.rids)
+	if (facts->gpu.keys_only)
 		us = counting_keys_us(costs, facts->n, range);
 	else
 	{
@@ -220,7 +220,7 @@ gpu_predict_us(const Algorithm *algorithm, const RouteFacts *facts)
 {
 	const GpusortCosts *costs = facts->gpu.costs;
 	double		key_bytes = facts->gpu.key_width / 8;
-	double		rid_bytes = facts->gpu.rids ? sizeof(uint32_t) : 0;
+	double		rid_bytes = facts->gpu.keys_only ? 0 : sizeof(uint32_t);
 	double		bytes = key_bytes + rid_bytes +	/* up */
 		rid_bytes + (facts->gpu.keys_back ? key_bytes : 0);
 

@@ -47,7 +47,7 @@ typedef struct RouteGpu
 	int			key_width;		/* 32, 64, 128; 0: GPUs are out of the question, */
 	const char *why_not;		/* for this reason, if the device is ready */
 	int			key_bits;		/* of them, that order, from bit 0 */
-	bool		rids;			/* rids go along and come back */
+	bool		keys_only;		/* no rids go along and come back */
 	bool		keys_back;		/* keys come back */
 	bool		distinct;		/* no two keys are equal */
 	bool		skewed;			/* see gpu_keys_skewed() */

@@ -93,7 +93,7 @@ size_t
 device_keys_after(const SortEnv *env, const Stage *stage)
 {
 	const Algorithm *forced = gpusort_forced_algorithm();
-	DeviceJobSpec widest = {.key_width = 128, .no_rids = env->spec.keys_only};
+	DeviceJobSpec widest = {.key_width = 128, .keys_only = env->spec.keys_only};
 
 	if (env->bound > 0 || env->device_failed || !stage->exact ||
 		device_state() != ROUTE_DEVICE_READY)

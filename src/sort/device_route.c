@@ -60,7 +60,7 @@ fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, Route
 {
 	facts->gpu.key_width = key_width;
 	facts->gpu.key_bits = Max(1, Min(layout->total_bits, 128));
-	facts->gpu.rids = !env->spec.keys_only;
+	facts->gpu.keys_only = env->spec.keys_only;
 	facts->gpu.keys_back = env->spec.keys_only || !layout->exact;
 	facts->gpu.algorithms = device_algorithms();
 	facts->gpu.costs = device_costs();
@@ -235,7 +235,7 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 	spec->key_bits = facts->gpu.key_bits;
 	spec->algorithm = device_algorithm(decision->algorithm->name);
 	spec->no_other = facts->forced != NULL && decision->forced_why_not == NULL;
-	spec->no_rids = !facts->gpu.rids;
+	spec->keys_only = facts->gpu.keys_only;
 	spec->want_keys = facts->gpu.keys_back;
 	spec->distinct = facts->gpu.distinct;
 	/* saturated, it may be one more: then it tells no more than the key's width */
@@ -245,7 +245,7 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 		spec->key_max.lo = facts->key_range - 1;
 	}
 	/* the bits above are zero */
-	if (spec->no_rids && decision->algorithm->by_value)
+	if (spec->keys_only && decision->algorithm->by_value)
 		spec->key_bits = spec->key_width;
 	spec->fault = device_fault_ordered();
 }

@@ -103,7 +103,7 @@ make_room(DeviceKeys *dk, Sorted *sorted)
 	dk->down_per_chunk = device_chunk_rows(&dk->spec);
 	if (!dk->keep)
 		n = Min(n, dk->down_per_chunk);
-	if (dk->spec.no_rids)
+	if (dk->spec.keys_only)
 	{
 		sorted->format = dk->spec.key_width <= 64 ? SORT_REC_PACKED : SORT_REC_128;
 		sorted->layout = dk->layout.layout;
@@ -128,7 +128,7 @@ take_content(DeviceKeys *dk, const KeyChunk *chunk, size_t at)
 	if (dk->spec.want_keys &&
 		!device_check_keys(&dk->keys, chunk->keys, dk->spec.key_width, chunk->rows, last))
 		return false;
-	if (dk->spec.no_rids)
+	if (dk->spec.keys_only)
 	{
 		take_keys(chunk, dk->spec.key_width, dk->env->recs.ptr, at);
 		return true;
@@ -162,7 +162,7 @@ take_chunk(DeviceKeys *dk, size_t *n)
 	}
 	if (!take_content(dk, &chunk, *n))
 	{
-		device_job_lose(dk->job, dk->spec.no_rids ?
+		device_job_lose(dk->job, dk->spec.keys_only ?
 						"the result's keys are out of order, or not the input's" :
 						"a row of the result is not one of the input, or comes twice");
 		return false;
@@ -180,7 +180,7 @@ verify_whole(DeviceKeys *dk, const Sorted *sorted)
 {
 	char		why[sizeof(dk->job->why)];
 
-	if (!gpusort_verify || dk->spec.no_rids ||
+	if (!gpusort_verify || dk->spec.keys_only ||
 		verify_rids(dk->env, dk->batch, &dk->layout.layout, sorted->rids, sorted->n, why))
 		return true;
 	device_job_lose(dk->job, why);
@@ -190,7 +190,7 @@ verify_whole(DeviceKeys *dk, const Sorted *sorted)
 bool
 device_keys_receive(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *streams)
 {
-	*streams = may_stream && !gpusort_verify && (dk->spec.no_rids || !dk->spec.want_keys);
+	*streams = may_stream && !gpusort_verify && (dk->spec.keys_only || !dk->spec.want_keys);
 	dk->keep = !*streams || dk->env->spec.random_access;
 	make_room(dk, sorted);
 	device_check_begin(dk);
@@ -203,7 +203,7 @@ device_keys_receive(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *strea
 		CHECK_FOR_INTERRUPTS();
 	if (dk->job->lost)
 		return false;
-	if (!dk->spec.no_rids && dk->spec.want_keys && sorted->n - dk->run.start > 1)
+	if (!dk->spec.keys_only && dk->spec.want_keys && sorted->n - dk->run.start > 1)
 		settle_ties(dk, (uint32 *) dk->env->recs.ptr + dk->run.start, sorted->n - dk->run.start);
 	if (!verify_whole(dk, sorted))
 		return false;

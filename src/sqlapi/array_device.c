@@ -60,7 +60,7 @@ array_device_facts(const ArrayValues *values, const Algorithm *asked, RouteFacts
 	}
 	facts->gpu.key_width = bits <= 32 ? 32 : 64;
 	facts->gpu.key_bits = bits;
-	facts->gpu.rids = !keys_only;
+	facts->gpu.keys_only = keys_only;
 	facts->gpu.keys_back = keys_only;
 	facts->gpu.algorithms = device_algorithms();
 	facts->gpu.costs = device_costs();
@@ -160,7 +160,7 @@ receive_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *s
 {
 	size_t		done = 0;
 	KeyChunk	chunk;
-	uint8	   *seen = spec->no_rids ? NULL :
+	uint8	   *seen = spec->keys_only ? NULL :
 		palloc_extended(values->n / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 
 	while (key_chunk_next_down(job, spec, values->n - done, &chunk))

@@ -133,7 +133,6 @@ set_gpu(RouteFacts *facts, int key_bits)
 		return;
 	facts->gpu.key_width = key_bits <= 32 ? 32 : key_bits <= 64 ? 64 : 128;
 	facts->gpu.key_bits = key_bits;
-	facts->gpu.rids = true;
 	facts->gpu.algorithms = device_algorithms();
 	facts->gpu.costs = device_costs();
 }

@@ -1,0 +1,34 @@
+/*
+ * fault.h
+ *	  Faults of the device process that tests order: gpusort.device_fault.
+ *
+ * A fault happens at a place in a job's way, and is of a kind; the process asks at
+ * each place, and what follows is here.
+ */
+#ifndef GPUSORT_FAULT_H
+#define GPUSORT_FAULT_H
+
+#include "device/process_job.h"
+
+typedef enum FaultPlace
+{
+	FAULT_NOWHERE,
+	FAULT_START,				/* the job begins */
+	FAULT_UP,					/* the first chunk is up */
+	FAULT_SORT,					/* all are, and it is to be sorted */
+	FAULT_DOWN					/* the first chunk is down */
+} FaultPlace;
+
+/* No memory or an error of CUDA's, if that is ordered for the place. */
+extern GpusortStatus fault_error(const DeviceSlot *slot, FaultPlace place, GpusortError *err);
+
+/* Does the process end or get stuck here, or the job hang?  True for the latter. */
+extern bool fault_stops(const DeviceSlot *slot, ProcessJob *job, FaultPlace place);
+
+/* Does a job that hangs look as if the device did? */
+extern bool fault_stalls(const DeviceSlot *slot);
+
+/* A chunk of the result has come: it is made wrong, if that is ordered. */
+extern void fault_corrupt(DeviceSlot *slot, uint32 counter);
+
+#endif							/* GPUSORT_FAULT_H */
