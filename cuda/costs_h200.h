@@ -16,7 +16,7 @@
 #define GPUSORT_COSTS_H200_H
 
 #include "gpusort_abi.h"
-#include "value_limits.h"
+#include "value/value_limits.h"
 
 static const GpusortCosts gpusort_costs_h200 = {
 	/* radix */

@@ -23,8 +23,8 @@ GPU_NVCCFLAGS = -O3 -std=c++17 $(gpu_gencode) -cudart static -Werror all-warning
 	-Xcompiler -Wall,-Wextra,-Werror,-fPIC,-fvisibility=hidden \
 	-Icuda -Isrc -I.
 
-gpu_headers = $(wildcard cuda/*.h cuda/*.cuh)
-gpu_objects = $(patsubst cuda/%.cu,$(GPU_BUILD)/%.o,$(wildcard cuda/*.cu))
+gpu_headers = $(wildcard cuda/*.h cuda/*.cuh cuda/*/*.h cuda/*/*.cuh)
+gpu_objects = $(patsubst cuda/%.cu,$(GPU_BUILD)/%.o,$(wildcard cuda/*.cu cuda/*/*.cu))
 gpu_tests = $(patsubst test/%.cu,$(GPU_BUILD)/%,$(wildcard test/gpu_*_test.cu))
 
 .PHONY: gpu gpu-tests gpu-check gpu-bench gpu-clean
@@ -39,7 +39,7 @@ else
 gpu: $(GPU_BUILD)/libgpusort_cuda.so
 
 $(GPU_BUILD)/%.o: cuda/%.cu $(gpu_headers)
-	@mkdir -p $(GPU_BUILD)
+	@mkdir -p $(@D)
 	$(NVCC) $(GPU_NVCCFLAGS) -Xcompiler -fno-exceptions -c $< -o $@
 
 $(GPU_BUILD)/libgpusort_cuda.so: $(gpu_objects)

@@ -13,9 +13,9 @@ EMULATION_FLAGS = -std=c++17 -O1 -g -Wall -Wextra -Wno-unused-function -Wno-unkn
 	-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
 	-include test/gpu_emulation/cuda_runtime.h -Itest/gpu_emulation -I$(EMULATED)/cuda -Itest -Isrc -I.
 
-emulated_headers = $(patsubst %,$(EMULATED)/%,$(wildcard cuda/*.cuh)) \
+emulated_headers = $(patsubst %,$(EMULATED)/%,$(wildcard cuda/*.cuh cuda/*/*.cuh cuda/*/*.h)) \
 	$(patsubst %,$(EMULATED)/%,$(wildcard cuda/*.h)) $(wildcard test/gpu_emulation/*.h test/gpu_emulation/*/*/*)
-emulated_library = $(patsubst %.cu,$(EMULATED)/%.o,$(wildcard cuda/*.cu)) \
+emulated_library = $(patsubst %.cu,$(EMULATED)/%.o,$(wildcard cuda/*.cu cuda/*/*.cu)) \
 	$(EMULATED)/emulation.o
 
 $(EMULATED)/cuda/%: cuda/%

@@ -2,7 +2,7 @@
  * bucket_64.cu
  *	  gpu_bucket for keys of 64 bits.
  */
-#include "bucket_sort.cuh"
+#include "bucket/bucket_sort.cuh"
 
 template uint64_t bucket_scratch<uint64_t>(const DeviceTraits *, const GpusortJob *);
 template bool bucket_fits<uint64_t>(const DeviceTraits *);

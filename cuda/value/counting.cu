@@ -21,9 +21,9 @@
  *
  * Errors: nothing but a status; outputs are undefined then.
  */
-#include "counting_place.cuh"
+#include "value/counting_place.cuh"
 #include "prefix_sum.cuh"
-#include "value_emit.cuh"
+#include "value/value_emit.cuh"
 
 #define FINISH_THREADS	256
 

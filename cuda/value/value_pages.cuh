@@ -10,7 +10,7 @@
 #ifndef GPUSORT_VALUE_PAGES_CUH
 #define GPUSORT_VALUE_PAGES_CUH
 
-#include "value_plan.cuh"
+#include "value/value_plan.cuh"
 
 /* Of a tile's run in one bucket: up to split on one page, from there on another. */
 struct DealRun

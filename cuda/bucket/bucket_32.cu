@@ -2,7 +2,7 @@
  * bucket_32.cu
  *	  gpu_bucket for keys of 32 bits.
  */
-#include "bucket_sort.cuh"
+#include "bucket/bucket_sort.cuh"
 
 template uint64_t bucket_scratch<uint32_t>(const DeviceTraits *, const GpusortJob *);
 template bool bucket_fits<uint32_t>(const DeviceTraits *);

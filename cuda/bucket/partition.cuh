@@ -18,9 +18,9 @@
 #ifndef GPUSORT_PARTITION_CUH
 #define GPUSORT_PARTITION_CUH
 
-#include "block_scan.cuh"
+#include "block/block_scan.cuh"
 #include "key.cuh"
-#include "quantile_map.cuh"
+#include "block/quantile_map.cuh"
 
 /* What names the bucket of a key. */
 enum PartitionMap

@@ -34,7 +34,7 @@
  *
  * Errors: nothing but a status; outputs are undefined then.
  */
-#include "bucket.cuh"
+#include "bucket/bucket.cuh"
 #include "key.cuh"
 
 static const char *

@@ -21,7 +21,7 @@
  *
  * Errors: nothing but a status; outputs are undefined then.
  */
-#include "radix_pass.cuh"
+#include "radix/radix_pass.cuh"
 
 /* Room for the kernels' static shared memory beside the dynamic. */
 #define RESERVED_SHARED		(18 * 1024)

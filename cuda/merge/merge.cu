@@ -27,7 +27,7 @@
  *
  * Errors: nothing but a status; outputs are undefined then.
  */
-#include "merge_block.cuh"
+#include "merge/merge_block.cuh"
 
 /* Room for the kernels' static shared memory beside the dynamic. */
 #define RESERVED_SHARED		1024

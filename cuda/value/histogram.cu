@@ -29,7 +29,7 @@
  * Errors: nothing but a status; outputs are undefined then.
  */
 #include "prefix_sum.cuh"
-#include "value_count.cuh"
+#include "value/value_count.cuh"
 
 #define STEP_THREADS	256
 

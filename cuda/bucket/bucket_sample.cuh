@@ -11,8 +11,8 @@
 #ifndef GPUSORT_BUCKET_SAMPLE_CUH
 #define GPUSORT_BUCKET_SAMPLE_CUH
 
-#include "bucket_plan.cuh"
-#include "merge_block.cuh"
+#include "bucket/bucket_plan.cuh"
+#include "merge/merge_block.cuh"
 
 #define SAMPLE_THREADS		1024
 #define SAMPLE_ITEMS		15	/* of a thread; odd: no bank conflicts in blocked order */

@@ -8,9 +8,9 @@
 
 #include <math.h>
 
-#include "block_scan.cuh"
+#include "block/block_scan.cuh"
 #include "buffer.cuh"
-#include "value_range.cuh"
+#include "value/value_range.cuh"
 
 /* Threads that a multiprocessor holds: launch bounds must not ask for more. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cpu_abi.h"
-#include "value_limits.h"
+#include "value/value_limits.h"
 
 /* ------------------------------------------------------------------------
  * Sorts

@@ -26,7 +26,7 @@
 #ifndef GPUSORT_VALUE_COUNT_CUH
 #define GPUSORT_VALUE_COUNT_CUH
 
-#include "value_pages.cuh"
+#include "value/value_pages.cuh"
 
 /* Counts to their sums before each, by one block; size is padded to SUM_STEP. */
 __device__ __forceinline__ void

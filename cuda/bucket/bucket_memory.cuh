@@ -5,9 +5,9 @@
 #ifndef GPUSORT_BUCKET_MEMORY_CUH
 #define GPUSORT_BUCKET_MEMORY_CUH
 
-#include "bucket_pieces.cuh"
-#include "bucket_rounds.cuh"
-#include "bucket_sample.cuh"
+#include "bucket/bucket_pieces.cuh"
+#include "bucket/bucket_rounds.cuh"
+#include "bucket/bucket_sample.cuh"
 
 /* Room for the kernels' static shared memory beside the dynamic. */
 #define RESERVED_SHARED		(23 * 1024)

@@ -10,7 +10,7 @@
 #ifndef GPUSORT_BUCKET_ROUNDS_CUH
 #define GPUSORT_BUCKET_ROUNDS_CUH
 
-#include "bucket_plan.cuh"
+#include "bucket/bucket_plan.cuh"
 
 #define SEGMENT_SAMPLE		1024	/* a power of two */
 #define HEAVY_SAMPLE		8		/* so many equal samples: a bucket of their own */

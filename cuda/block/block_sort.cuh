@@ -25,9 +25,9 @@
 #ifndef GPUSORT_BLOCK_SORT_CUH
 #define GPUSORT_BLOCK_SORT_CUH
 
-#include "block_refine.cuh"
-#include "place_map.cuh"
-#include "quantile_map.cuh"
+#include "block/block_refine.cuh"
+#include "block/place_map.cuh"
+#include "block/quantile_map.cuh"
 
 /* The usual block, and a large one for inputs that it can sort all alone. */
 #define BLOCK_SORT_THREADS		512

@@ -13,8 +13,8 @@
  *
  * Memory: none beyond shared memory.  Errors: nothing but a status.
  */
-#include "block_scan.cuh"
-#include "value_range.cuh"
+#include "block/block_scan.cuh"
+#include "value/value_range.cuh"
 
 #define ONEHOT_THREADS	1024
 

@@ -10,7 +10,7 @@
 #define GPUSORT_VALUE_RANGE_CUH
 
 #include "key.cuh"
-#include "value_limits.h"
+#include "value/value_limits.h"
 
 /* Number of values of the job's keys; 0 if it is unknown, or over 2^32 - 1. */
 static inline uint64_t

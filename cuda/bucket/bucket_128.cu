@@ -2,7 +2,7 @@
  * bucket_128.cu
  *	  gpu_bucket for keys of 128 bits.
  */
-#include "bucket_sort.cuh"
+#include "bucket/bucket_sort.cuh"
 
 template uint64_t bucket_scratch<Key128>(const DeviceTraits *, const GpusortJob *);
 template bool bucket_fits<Key128>(const DeviceTraits *);

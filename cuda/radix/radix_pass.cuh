@@ -13,9 +13,9 @@
 #ifndef GPUSORT_RADIX_PASS_CUH
 #define GPUSORT_RADIX_PASS_CUH
 
-#include "block_scan.cuh"
+#include "block/block_scan.cuh"
 #include "key.cuh"
-#include "warp_rank.cuh"
+#include "block/warp_rank.cuh"
 
 #define RADIX_BITS			8
 #define RADIX_DIGITS		(1 << RADIX_BITS)

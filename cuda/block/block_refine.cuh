@@ -13,8 +13,8 @@
 #ifndef GPUSORT_BLOCK_REFINE_CUH
 #define GPUSORT_BLOCK_REFINE_CUH
 
-#include "block_items.cuh"
-#include "block_scan.cuh"
+#include "block/block_items.cuh"
+#include "block/block_scan.cuh"
 
 #define MOST_LEVELS			12
 

@@ -12,7 +12,7 @@
 #ifndef GPUSORT_BUCKET_PIECES_CUH
 #define GPUSORT_BUCKET_PIECES_CUH
 
-#include "bucket_plan.cuh"
+#include "bucket/bucket_plan.cuh"
 
 #define CUT_THREADS		128		/* a warp finds a cut */
 #define CUT_PER_LANE	16

@@ -17,8 +17,8 @@
 #ifndef GPUSORT_COUNTING_PLACE_CUH
 #define GPUSORT_COUNTING_PLACE_CUH
 
-#include "value_count.cuh"
-#include "warp_rank.cuh"
+#include "value/value_count.cuh"
+#include "block/warp_rank.cuh"
 
 #define PLACE_THREADS		512
 #define PLACE_WARPS			(PLACE_THREADS / 32)

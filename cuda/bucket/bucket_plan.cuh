@@ -17,8 +17,8 @@
 #ifndef GPUSORT_BUCKET_PLAN_CUH
 #define GPUSORT_BUCKET_PLAN_CUH
 
-#include "block_sort.cuh"
-#include "partition.cuh"
+#include "block/block_sort.cuh"
+#include "bucket/partition.cuh"
 
 #define HISTOGRAM_THREADS	1024
 #define HISTOGRAM_UNROLL	4

@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-#include "bucket.cuh"
-#include "bucket_memory.cuh"
+#include "bucket/bucket.cuh"
+#include "bucket/bucket_memory.cuh"
 
 /* No input needs so many: a round divides a bucket by two at the very least. */
 #define MAX_ROUNDS			40
