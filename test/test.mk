@@ -2,7 +2,7 @@
 # cluster; only installcheck uses a running server.
 
 # the order matters: setup makes the extension and the functions of the tests
-REGRESS = setup plan ints floats dates text nulls multi_column keys_only pages row_bytes stability limit \
+REGRESS = setup plan ints floats dates text types nulls multi_column keys_only pages row_bytes stability limit \
 	limit_bound rescan cursor window_merge_join rows nested settings spill explain functions array route memory
 
 # C unit tests that need no more than a compiler: targets that run one each.

@@ -11,7 +11,7 @@
  *				gets its sign bit set, a negative one is complemented.  Before
  *				that -0 becomes +0 and every NaN becomes the one quiet NaN, which
  *				then is larger than +infinity: PostgreSQL's order.
- *	unsigned	bool, "char" and oid are unsigned already.
+ *	unsigned	bool, "char", oid, xid8 and pg_lsn are unsigned already.
  *
  * Plain C: the unit tests and the kernels' callers share these.
  */
@@ -34,6 +34,12 @@ static inline uint32_t
 image_int32(int32_t v)
 {
 	return (uint32_t) v ^ IMAGE_SIGN32;
+}
+
+static inline uint64_t
+image_uint64(uint64_t v)
+{
+	return v;
 }
 
 static inline uint64_t

@@ -5,7 +5,8 @@
  * The table goes by the ordering operator's family and input type, not by the
  * column's type: a domain, or a type that merely sorts through another one's
  * operators (regclass through oid's), then works by itself, and a column sorted
- * by somebody else's operator class is never mistaken for the default order.
+ * by somebody else's operator class is never mistaken for the default order.  What is
+ * not in the table sorts by the operator class's own abbreviation or comparator.
  */
 #include "postgres.h"
 
@@ -16,19 +17,32 @@
 #include "key/keytype.h"
 
 /* OIDs of pg_opfamily.dat, not all of which the headers name. */
-#define FAMILY_BOOL			424
-#define FAMILY_BPCHAR		426
-#define FAMILY_BYTEA		428
-#define FAMILY_CHAR			429
-#define FAMILY_DATETIME		434
-#define FAMILY_FLOAT		1970
-#define FAMILY_INTEGER		1976
-#define FAMILY_OID			1989
-#define FAMILY_TEXT			1994
-#define FAMILY_TIME			1996
-#define FAMILY_TEXT_PATTERN	2095
+#define FAMILY_BIT				423
+#define FAMILY_BOOL				424
+#define FAMILY_BPCHAR			426
+#define FAMILY_BYTEA			428
+#define FAMILY_CHAR				429
+#define FAMILY_DATETIME			434
+#define FAMILY_FLOAT			1970
+#define FAMILY_NETWORK			1974
+#define FAMILY_INTEGER			1976
+#define FAMILY_INTERVAL			1982
+#define FAMILY_MACADDR			1984
+#define FAMILY_NUMERIC			1988
+#define FAMILY_OID				1989
+#define FAMILY_TEXT				1994
+#define FAMILY_TIME				1996
+#define FAMILY_TIMETZ			2000
+#define FAMILY_VARBIT			2002
+#define FAMILY_TEXT_PATTERN		2095
 #define FAMILY_BPCHAR_PATTERN	2097
-#define FAMILY_MONEY		2099
+#define FAMILY_MONEY			2099
+#define FAMILY_TID				2789
+#define FAMILY_UUID				2968
+#define FAMILY_PG_LSN			3253
+#define FAMILY_MACADDR8			3371
+#define FAMILY_ENUM				3522
+#define FAMILY_XID8				5067
 
 typedef struct KeyType
 {
@@ -55,6 +69,19 @@ static const KeyType key_types[] = {
 	{FAMILY_TEXT, NAMEOID, KEY_NAME},
 	{FAMILY_BPCHAR, BPCHAROID, KEY_BPCHAR},
 	{FAMILY_BYTEA, BYTEAOID, KEY_BYTEA},
+	{FAMILY_NUMERIC, NUMERICOID, KEY_NUMERIC},
+	{FAMILY_UUID, UUIDOID, KEY_UUID},
+	{FAMILY_INTERVAL, INTERVALOID, KEY_INTERVAL},
+	{FAMILY_ENUM, ANYENUMOID, KEY_ENUM},
+	{FAMILY_NETWORK, INETOID, KEY_INET},
+	{FAMILY_TIMETZ, TIMETZOID, KEY_TIMETZ},
+	{FAMILY_MACADDR, MACADDROID, KEY_MACADDR},
+	{FAMILY_MACADDR8, MACADDR8OID, KEY_MACADDR8},
+	{FAMILY_BIT, BITOID, KEY_BITS},
+	{FAMILY_VARBIT, VARBITOID, KEY_BITS},
+	{FAMILY_TID, TIDOID, KEY_TID},
+	{FAMILY_XID8, XID8OID, KEY_UINT64},
+	{FAMILY_PG_LSN, PG_LSNOID, KEY_UINT64},
 	{FAMILY_TEXT_PATTERN, TEXTOID, KEY_TEXT},
 	{FAMILY_BPCHAR_PATTERN, BPCHAROID, KEY_BPCHAR},
 };
@@ -94,6 +121,6 @@ key_type_lookup(KeyColumn *key, Oid type, const char **why)
 			return choose_string_kind(key, opfamily, why);
 		}
 	}
-	*why = "its type or operator class has no fixed-width encoding";
-	return false;
+	key->kind = abbreviated_kind(key);
+	return true;
 }

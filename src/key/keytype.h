@@ -24,7 +24,7 @@ typedef struct KeyColumn
 /*
  * Encoding for a column of this type by its ordering operator and collation, which
  * key has: sets its kind and direction.  False, and the reason in *why, if the
- * operator is not one of the default btree ordering of a type we know.
+ * operator is not a btree ordering, or does not say how to order.
  */
 extern bool key_type_lookup(KeyColumn *key, Oid type, const char **why);
 

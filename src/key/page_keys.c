@@ -8,7 +8,6 @@
  */
 #include "postgres.h"
 
-#include "access/tupmacs.h"
 #include "key/page_keys.h"
 
 void
@@ -22,6 +21,8 @@ page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc, const AttrNum
 	{
 		keys->att[c] = atts[stage->cols[c].att];
 		keys->offset[c] = 0;
+		keys->byval_len[c] = TupleDescAttr(desc, keys->att[c])->attbyval ?
+			TupleDescAttr(desc, keys->att[c])->attlen : 0;
 		keys->last_att = Max(keys->last_att, keys->att[c] + 1);
 	}
 
@@ -55,7 +56,7 @@ page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc, const AttrNum
 			image_t		max = 0; \
 			for (int i = 0; i < count; i++) \
 			{ \
-				image_t		image = (image_t) key_image_at(col, kind, flip, data[i] + offset, NULL); \
+				image_t		image = (image_t) key_image_at(col, kind, flip, data[i] + offset, 0, NULL); \
 				min = Min(min, image); \
 				max = Max(max, image); \
 				images[i] = image; \
@@ -67,20 +68,20 @@ page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc, const AttrNum
 #define STAGE_VALUES(kind, image, type, from_datum, make, back)	STAGE_LOOP(kind, image)
 #define STAGE_PLACES(kind, image, make, words)	STAGE_LOOP(kind, image)
 #define STAGE_CALLS(kind, image, make, words, exact) \
-		case kind: stage_calls(stage, col, at, offset, data, count); break;
+		case kind: stage_calls(stage, col, at, offset, byval_len, data, count); break;
 
 /* A column whose images are made by a function. */
 static void
-stage_calls(Stage *stage, StageColumn *col, size_t at, int offset, const char *const *data,
-			int count)
+stage_calls(Stage *stage, StageColumn *col, size_t at, int offset, int byval_len,
+			const char *const *data, int count)
 {
 	for (int i = 0; i < count; i++)
-		stage_image(stage, col, at + i, PointerGetDatum(data[i] + offset), false);
+		stage_image(stage, col, at + i, page_datum(data[i] + offset, byval_len), false);
 }
 
 static void
-stage_column(Stage *stage, StageColumn *col, size_t at, int offset, const char *const *data,
-			 int count)
+stage_column(Stage *stage, StageColumn *col, size_t at, int offset, int byval_len,
+			 const char *const *data, int count)
 {
 	switch (col->kind)
 	{
@@ -100,12 +101,13 @@ page_keys_stage(const PageKeys *keys, Stage *stage, size_t at, const char *const
 
 		if (col->nulls != NULL)
 			memset(col->nulls + at, 0, count);
-		stage_column(stage, col, at, keys->offset[c], data, count);
+		stage_column(stage, col, at, keys->offset[c], keys->byval_len[c], data, count);
 	}
 }
 
 void
-page_keys_stage_column(Stage *stage, int c, size_t at, const char *const *where, int count)
+page_keys_stage_column(const PageKeys *keys, Stage *stage, int c, size_t at,
+					   const char *const *where, int count)
 {
 	StageColumn *col = &stage->cols[c];
 	int			done = 0;
@@ -117,7 +119,7 @@ page_keys_stage_column(Stage *stage, int c, size_t at, const char *const *where,
 		if (i < count && likely(where[i] != NULL))
 			continue;
 		if (i > done)
-			stage_column(stage, col, at + done, 0, where + done, i - done);
+			stage_column(stage, col, at + done, 0, keys->byval_len[c], where + done, i - done);
 		if (i < count)
 			stage_null(stage, col, at + i);
 		done = i + 1;

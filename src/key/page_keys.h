@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/tupmacs.h"
 #include "key/stage.h"
 
 /* Where the staged columns lie. */
@@ -21,6 +22,7 @@ typedef struct PageKeys
 	bool		fixed;			/* they lie at fixed places */
 	AttrNumber	att[STAGE_MAX_COLUMNS]; /* in the tuple, from 0 */
 	int			offset[STAGE_MAX_COLUMNS];	/* from its data, if fixed */
+	int			byval_len[STAGE_MAX_COLUMNS];	/* of types passed by value, or 0 */
 } PageKeys;
 
 /*
@@ -42,8 +44,8 @@ extern void page_keys_stage(const PageKeys *keys, Stage *stage, size_t at,
  * Stages column c of count rows from place at on, each value where it lies; NULL
  * is one.
  */
-extern void page_keys_stage_column(Stage *stage, int c, size_t at, const char *const *where,
-								   int count);
+extern void page_keys_stage_column(const PageKeys *keys, Stage *stage, int c, size_t at,
+								   const char *const *where, int count);
 
 /* Do this tuple's keys lie at fixed places? */
 static inline bool
@@ -61,9 +63,17 @@ page_keys_fixed(const PageKeys *keys, const HeapTupleHeaderData *tuple)
 	return true;
 }
 
+/* The value that lies at p. */
+static inline Datum
+page_datum(const char *p, int byval_len)
+{
+	return byval_len == 0 ? PointerGetDatum(p) : fetch_att(p, true, byval_len);
+}
+
 /* key_image() of the value that lies at p. */
 static inline uint64
-key_image_at(const StageColumn *col, KeyKind kind, uint64 flip, const char *p, bool *inexact)
+key_image_at(const StageColumn *col, KeyKind kind, uint64 flip, const char *p, int byval_len,
+			 bool *inexact)
 {
 	switch (kind)
 	{
@@ -72,7 +82,7 @@ key_image_at(const StageColumn *col, KeyKind kind, uint64 flip, const char *p, b
 #define PLACE_IMAGE_AT(kind, image, make, words) \
 		case kind: return (image) (make(p) ^ flip);
 #define CALL_IMAGE_AT(kind, image, make, words, exact) \
-		case kind: return (image) (make(col, PointerGetDatum(p), inexact) ^ flip);
+		case kind: return (image) (make(col, page_datum(p, byval_len), inexact) ^ flip);
 		KEY_KINDS(VALUE_IMAGE_AT, PLACE_IMAGE_AT, CALL_IMAGE_AT)
 	}
 	pg_unreachable();

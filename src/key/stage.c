@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "key/abbreviated.h"
+#include "key/enums.h"
 #include "key/strings.h"
 
 #define STAGE_FIRST_ROWS	64
@@ -26,6 +27,8 @@ add_column(Stage *stage, MemoryContext cxt, const KeyColumn *key, KeyKind kind)
 	col->by_bytes = key_by_bytes(kind);
 	if (kind == KEY_ABBREVIATED)
 		col->ssup = abbreviated_support(cxt, key, true);
+	if (kind == KEY_ENUM)
+		col->enum_order = enum_order_create(cxt);
 	col->nulls_first = key->nulls_first;
 	col->flip = key->descending ? ~UINT64_C(0) : 0;
 	key_range_init(&col->range);

@@ -51,6 +51,7 @@ typedef struct StageColumn
 	uint64		flip;			/* all ones for a descending column */
 	BytesPrefix prefix;
 	struct SortSupportData *ssup;	/* of KEY_ABBREVIATED */
+	struct EnumOrder *enum_order;	/* of KEY_ENUM */
 	KeyRange	range;
 	void	   *images;			/* uint32 or uint64, one per row */
 	uint8	   *nulls;			/* 1 where NULL; NULL until the first one */

@@ -59,7 +59,7 @@ place_of_column(const TieBreak *tb, int k)
 
 /* The place behind the words of this one, which has more of its column or not. */
 static Place
-place_behind(const TieBreak *tb, Place place, bool more)
+place_behind(const TieBreak *tb, Place place, const Round *round, bool more)
 {
 	const TieColumn *col = &tb->cols[place.k];
 
@@ -67,8 +67,8 @@ place_behind(const TieBreak *tb, Place place, bool more)
 		return place_of_column(tb, place.k + 1);
 	if (!col->by_bytes)
 	{
-		place.compared = !col->exact;
 		place.at++;
+		place.compared = round->inexact;
 	}
 	else
 	{
@@ -108,7 +108,7 @@ word_has_more(const TieColumn *col, const Round *round, Place place, uint64 word
 	if (place.compared)
 		return false;
 	if (!col->by_bytes)
-		return col->exact ? place.at + 1 < key_words(col->kind) : round->inexact;
+		return place.at + 1 < (size_t) key_words(col->kind) || round->inexact;
 	/* a string that has ended ends with a zero, or has few bytes */
 	word = (word ^ col->flip) & 0xff;
 	return col->kind == KEY_BYTEA ? word > COUNTED_BYTES : word != 0;
@@ -312,7 +312,7 @@ order_runs(TieBreak *tb, Run run, const Round *round)
 		start = i;
 		if (part.n == 1)
 			continue;
-		part.place = place_behind(tb, run.place,
+		part.place = place_behind(tb, run.place, round,
 								  word_has_more(col, round, run.place, part.recs[0].key));
 		if (part.n > longest.n)
 		{
@@ -376,7 +376,7 @@ order_run(TieBreak *tb, Run run)
 			run = order_runs(tb, run, &round);
 		}
 		else if (round.same)
-			run.place = place_behind(tb, run.place,
+			run.place = place_behind(tb, run.place, &round,
 									 word_has_more(col, &round, run.place, run.recs[0].key));
 		else
 		{

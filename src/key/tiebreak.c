@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "key/abbreviated.h"
+#include "key/enums.h"
 #include "key/tie_rows.h"
 
 TieBreak *
@@ -46,6 +47,8 @@ tiebreak_create(MemoryContext cxt, BulkOwner *owner, TupleDesc desc,
 			col->image[word].kind = keys[k].kind + word;
 			col->image[word].flip = col->flip;
 		}
+		if (keys[k].kind == KEY_ENUM)
+			col->image[0].enum_order = enum_order_create(cxt);
 	}
 	return tb;
 }

@@ -26,7 +26,7 @@
  * An image of VALUE and PLACE rows is exact: equal images are equal values (two of
  * 128 bits: where both words are equal).  One of CALL rows may be inexact: it says
  * "before" and "after" truly, but "equal" only as far as it goes; make() then sets
- * *inexact.  What stands behind an inexact image must not decide anything.
+ * *inexact (of two words the one that cannot tell does).  What stands behind an inexact image must not decide anything.
  */
 #ifndef GPUSORT_TRAITS_H
 #define GPUSORT_TRAITS_H
@@ -34,6 +34,7 @@
 #include "postgres.h"
 
 #include "key/image.h"
+#include "key/places.h"
 
 /*        kind        image   type    from_datum      make          back */
 #define KEY_KINDS(VALUE, PLACE, CALL) \
@@ -49,7 +50,23 @@
 	CALL(KEY_NAME,   uint64, string_image, 1, false) \
 	CALL(KEY_BYTEA,  uint64, string_image, 1, false) \
 	CALL(KEY_ABBREVIATED, uint64, abbreviated_image, 1, false) \
-	CALL(KEY_COMPARED, uint32, compared_image, 1, false)
+	CALL(KEY_COMPARED, uint32, compared_image, 1, false) \
+	VALUE(KEY_UINT64, uint64, uint64, DatumGetUInt64, image_uint64, datum_of_uint64) \
+	PLACE(KEY_UUID,          uint64, place_uuid, 2) \
+	PLACE(KEY_UUID_LOW,      uint64, place_uuid_low, 0) \
+	PLACE(KEY_MACADDR,       uint64, place_macaddr, 1) \
+	PLACE(KEY_MACADDR8,      uint64, place_macaddr8, 1) \
+	PLACE(KEY_TID,           uint64, place_tid, 1) \
+	PLACE(KEY_TIMETZ,        uint64, place_timetz, 2) \
+	PLACE(KEY_TIMETZ_ZONE,   uint32, place_timetz_zone, 0) \
+	PLACE(KEY_INTERVAL,      uint32, place_interval, 2) \
+	PLACE(KEY_INTERVAL_LOW,  uint64, place_interval_low, 0) \
+	CALL(KEY_NUMERIC,     uint64, numeric_image, 2, false) \
+	CALL(KEY_NUMERIC_LOW, uint64, numeric_low_image, 0, false) \
+	CALL(KEY_INET,        uint64, inet_image, 2, false) \
+	CALL(KEY_INET_LOW,    uint64, inet_low_image, 0, false) \
+	CALL(KEY_BITS,        uint64, bits_image, 1, false) \
+	CALL(KEY_ENUM,        uint32, enum_image, 1, false)
 
 #define VALUE_ENUM(kind, image, type, from_datum, make, back)	kind,
 #define PLACE_ENUM(kind, image, make, words)	kind,
@@ -66,6 +83,18 @@ extern uint64 string_image(const struct StageColumn *col, Datum value, bool *ine
 
 /* abbreviated.c: what the type's own abbreviation makes of a value, and nothing */
 extern uint64 abbreviated_image(const struct StageColumn *col, Datum value, bool *inexact);
+
+/* numerics.c: two words */
+extern uint64 numeric_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint64 numeric_low_image(const struct StageColumn *col, Datum value, bool *inexact);
+
+/* addresses.c: two words */
+extern uint64 inet_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint64 inet_low_image(const struct StageColumn *col, Datum value, bool *inexact);
+
+/* bitstrings.c, enums.c */
+extern uint64 bits_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint32 enum_image(const struct StageColumn *col, Datum value, bool *inexact);
 
 static inline uint32
 compared_image(const struct StageColumn *col, Datum value, bool *inexact)
@@ -173,6 +202,12 @@ static inline Datum
 datum_of_int8(uint64 image)
 {
 	return Int64GetDatum((int64) (image ^ IMAGE_SIGN64));
+}
+
+static inline Datum
+datum_of_uint64(uint64 image)
+{
+	return UInt64GetDatum(image);
 }
 
 /* A float's value is not known from its image: -0 and NaNs. */

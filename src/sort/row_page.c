@@ -46,5 +46,5 @@ row_page_stage(RowPage *page, int first, Stage *stage, size_t at)
 	for (i = first; i < page->n; i++)
 		find_keys(page, i, where);
 	for (int c = 0; c < stage->ncols; c++)
-		page_keys_stage_column(stage, c, at, where[c] + first, page->n - first);
+		page_keys_stage_column(&page->keys, stage, c, at, where[c] + first, page->n - first);
 }

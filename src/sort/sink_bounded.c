@@ -218,7 +218,8 @@ rejects_at(const BoundedSink *sink, const PageKeys *keys, const char *data)
 		bool		inexact = sink->threshold_inexact[c];
 		int			cmp = compare_threshold(sink, c, false,
 											key_image_at(col, col->kind, col->flip,
-														 data + keys->offset[c], &inexact));
+														 data + keys->offset[c],
+														 keys->byval_len[c], &inexact));
 
 		if (cmp != 0)
 			return cmp > 0;
