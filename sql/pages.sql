@@ -138,6 +138,7 @@ FROM unnest(ARRAY[
 	'SELECT k + 0 AS k, seq FROM paged ORDER BY k, seq',
 	'SELECT k + 0 AS k FROM paged ORDER BY k',
 	'SELECT seq, t || k AS t, ctid, late FROM paged WHERE k % 3 > 0 ORDER BY late, seq',
+	'SELECT ctid, k FROM paged ORDER BY k, ctid',
 	'SELECT seq, -f AS f FROM paged WHERE few > 1 ORDER BY f DESC, seq',
 	'SELECT tick() AS tick, seq FROM paged WHERE seq > (SELECT -no_tick()::int) AND tick() % 3 > 0 ORDER BY tick DESC',
 	'SELECT seq, t || late AS t, k FROM parts ORDER BY k, seq']) q,
@@ -155,7 +156,6 @@ SELECT not_at(seq, 9010, 'column'), k FROM paged WHERE not_at(seq, 9000, 'condit
 SELECT q, c.nodes, c.result, p.child, p.by_page
 FROM unnest(ARRAY[
 	'SELECT * FROM shaped WHERE seq IN (SELECT seq FROM holed WHERE k < 20) ORDER BY small, seq',
-	'SELECT ctid, k FROM paged ORDER BY k, ctid',
 	'SELECT * FROM paged TABLESAMPLE system (100) ORDER BY k, seq',
 	'SELECT * FROM (SELECT * FROM paged OFFSET 1) p ORDER BY k, seq',
 	'SELECT * FROM generate_series(1, 1000) s ORDER BY s DESC',
