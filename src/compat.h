@@ -144,8 +144,18 @@ compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
 /* How a heap scan keeps its page's rows: the same in all versions that we have tested. */
 #define COMPAT_HEAP_PAGES	(PG_VERSION_NUM < 200000)
 
-/* Does the server itself compare strings of this collation by bytes? */
+/*
+ * Does the server itself compare strings of this collation by bytes?  Its header wants
+ * ICU's where the server has ICU, which a machine that builds extensions need not have.
+ */
+#if PG_VERSION_NUM >= 180000
+#pragma push_macro("USE_ICU")
+#undef USE_ICU
 #include "utils/pg_locale.h"
+#pragma pop_macro("USE_ICU")
+#else
+extern bool lc_collate_is_c(Oid collation);
+#endif
 static inline bool
 compat_collate_is_c(Oid collation)
 {
