@@ -155,17 +155,17 @@ take_chunk(DeviceKeys *dk, size_t *n)
 		return false;
 	if (dk->received == 0)
 		report_sort(dk);
-	if (!dk->keep)
-	{
-		dk->given = dk->received;
-		*n = 0;
-	}
-	if (!take_content(dk, &chunk, *n))
+	if (!take_content(dk, &chunk, dk->keep ? *n : 0))
 	{
 		device_job_lose(dk->job, dk->spec.keys_only ?
 						"the result's keys are out of order, or not the input's" :
 						"a row of the result is not one of the input, or comes twice");
 		return false;
+	}
+	if (!dk->keep)
+	{
+		dk->given = dk->received;
+		*n = 0;
 	}
 	dk->received += chunk.rows;
 	*n += chunk.rows;
