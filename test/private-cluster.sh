@@ -14,7 +14,7 @@
 #	pc_install			the installation, with the extension; sets PC_BIN
 #	pc_own PATH...		hand files to the user who runs the server
 #	pc_as COMMAND...	run a command as that user
-#	pc_start < CONF		make and start a cluster with these settings; sets PGHOST
+#	pc_start [NAME PORT] < CONF	make and start a cluster with these settings; sets PGHOST and PGPORT
 #	pc_keep				keep PC_DIR on exit (to look into a failure)
 #
 # PostgreSQL refuses to run as root: as root, the server's user is postgres if
@@ -57,12 +57,12 @@ pc_keep()
 
 pc_end()
 {
-	local rc=$?
+	local rc=$? name
 
 	trap - EXIT INT TERM HUP
-	if [ -n "$PC_RUNNING" ]; then
-		pc_as "$PC_BIN/pg_ctl" -D "$PC_DIR/data" -m immediate -w stop >/dev/null 2>&1
-	fi
+	for name in $PC_RUNNING; do
+		pc_as "$PC_BIN/pg_ctl" -D "$PC_DIR/$name" -m immediate -w stop >/dev/null 2>&1
+	done
 	if [ -n "$PC_KEEP" ]; then
 		echo "kept: $PC_DIR"
 	elif [ -n "$PC_DIR" ]; then
@@ -113,18 +113,23 @@ pc_install()
 
 pc_start()
 {
-	pc_as "$PC_BIN/initdb" -D "$PC_DIR/data" -U "$PC_USER" -A trust -E UTF8 \
+	local name=${1:-data} port=${2:-5432}
+	local log=$PC_DIR/server.log
+
+	[ "$name" = data ] || log=$PC_DIR/$name.log
+	pc_as "$PC_BIN/initdb" -D "$PC_DIR/$name" -U "$PC_USER" -A trust -E UTF8 \
 		--locale=C.UTF-8 -N >"$PC_DIR/initdb.log" 2>&1 ||
 		{ cat "$PC_DIR/initdb.log"; pc_die "initdb failed"; }
 	{
 		echo "listen_addresses = ''"
 		echo "unix_socket_directories = '$PC_DIR'"
+		echo "port = $port"
 		echo "fsync = off"
 		cat
-	} >>"$PC_DIR/data/postgresql.conf"
-	pc_as "$PC_BIN/pg_ctl" -D "$PC_DIR/data" -l "$PC_DIR/server.log" -w start \
-		>/dev/null || { cat "$PC_DIR/server.log"; pc_die "the server did not start"; }
-	PC_RUNNING=1
-	export PGHOST=$PC_DIR PGPORT=5432 PGUSER=$PC_USER PGDATABASE=postgres
+	} >>"$PC_DIR/$name/postgresql.conf"
+	pc_as "$PC_BIN/pg_ctl" -D "$PC_DIR/$name" -l "$log" -w start \
+		>/dev/null || { cat "$log"; pc_die "the server did not start"; }
+	PC_RUNNING="$PC_RUNNING $name"
+	export PGHOST=$PC_DIR PGPORT=$port PGUSER=$PC_USER PGDATABASE=postgres
 	export PATH=$PC_BIN:$PATH
 }
