@@ -123,6 +123,15 @@ SELECT col, substring(sort_route(format('SELECT * FROM exact ORDER BY %I', col))
 FROM unnest('{n,s,h,net,tz,e,b}'::text[]) WITH ORDINALITY k (col, n) ORDER BY n;
 DROP TABLE exact;
 
+-- Values that lie compressed.
+CREATE TABLE toasted_kinds AS SELECT i::int AS seq, CASE WHEN i % 4 > 0 THEN (repeat('1234', 2500 + (mix(i) % 2)::int) || '.' || mix(i) % 5)::numeric ELSE mix(i) % 5 END AS n,
+	CASE WHEN i % 4 > 0 THEN repeat('1', 40000 + (mix(i) % 4)::int)::varbit ELSE repeat('1', (i % 60))::varbit END AS b FROM generate_series(1, 300) i;
+ANALYZE toasted_kinds;
+SELECT min(pg_column_size(n)) AS least, max(pg_column_size(n)) < 1000 AND max(pg_column_size(b)) < 1000 AS compressed FROM toasted_kinds;
+SELECT * FROM check_stable('toasted_kinds', 'n, b DESC');
+SELECT * FROM check_stable('toasted_kinds', 'b');
+DROP TABLE toasted_kinds;
+
 -- An operator class of somebody's.
 CREATE TABLE near AS SELECT i::int AS seq, CASE WHEN i % 50 > 0 THEN (mix(i) % 200)::int END AS v FROM generate_series(1, 3000) i;
 ANALYZE near;

@@ -34,7 +34,26 @@ my %types = (
 	timestamp => [ "'2000-01-01'::timestamp + (r - 0.5) * interval '5000 years'",
 		[ qw(infinity -infinity 2000-01-01), '4713-01-01 BC', '294276-12-31 23:59:59.999999' ] ],
 	timestamptz => [ "'2000-01-01'::timestamptz + (r - 0.5) * interval '5000 years'",
-		[ qw(infinity -infinity 2000-01-01), '294276-12-31 23:59:59.999999+00' ] ]);
+		[ qw(infinity -infinity 2000-01-01), '294276-12-31 23:59:59.999999+00' ] ],
+	timetz => [ "('00:00'::time + r * interval '86399 s') AT TIME ZONE (ARRAY['UTC', 'Asia/Kolkata', 'Etc/GMT+12'])[1 + floor(random() * 3)]",
+		[qw(00:00+14 24:00-15:59 12:00+02 11:00+01 10:00+00)] ],
+	interval => [ "(r - 0.5) * 10 ^ (random() * 9) * interval '1 day' + (r - 0.5) * interval '60 month'",
+		[ '0', '1 month', '30 days', '720:00', '29 days 24:00', '-1 month', '-30 days', '178000000 years', '-178000000 years', '106751 days', '106752 days', '-106752 days' ] ],
+	numeric => [ '((r - 0.5) * 10 ^ (random() * 60 - 25))::numeric',
+		[qw(NaN Infinity -Infinity 0 0.00 1.1 1.10 -1.1 -1.10 9999 10000 1e131071 -1e131071 1e-16383 400000000000000 399999999999999.99999 100000000000000000000000000000001 1e32)] ],
+	'numeric(12,2)' => [ '((r - 0.5) * 1e10)::numeric(12,2)', [qw(NaN 0 9999999999.99 -9999999999.99)] ],
+	uuid => [ 'md5((r * 1e9)::int8::text)::uuid', [qw(00000000-0000-0000-0000-000000000000 80000000-0000-0000-0000-000000000000 80000000-0000-0000-0000-000000000001 ffffffff-ffff-ffff-ffff-ffffffffffff)] ],
+	inet => [ "set_masklen('0.0.0.0'::inet + (r * 4294967295)::int8, floor(random() * 33)::int)",
+		[qw(0.0.0.0/0 128.0.0.0/0 10.0.0.0/8 10.0.0.1/8 10.0.0.0/9 10.0.0.0 255.255.255.255 :: ::1 ::/0 2001:db8:: 2001:db8::/32 2001:db8::1/32 2001:db8::1 0:0:40::)] ],
+	macaddr => [ "lpad(to_hex((r * 281474976710655)::int8), 12, '0')::macaddr", [qw(00:00:00:00:00:00 ff:ff:ff:ff:ff:ff)] ],
+	pg_lsn => [ "'0/0'::pg_lsn + (r * 1.8e19)::numeric", [qw(0/0 FFFFFFFF/FFFFFFFF 7FFFFFFF/FFFFFFFF 80000000/0)] ],
+	xid8 => [ '(r * 1.8e19)::numeric(20)::text::xid8', [qw(0 18446744073709551615 9223372036854775808)] ],
+	tid => [ "format('(%s,%s)', (r * 4294967295)::int8, floor(random() * 5))::tid", [ '(0,0)', '(4294967295,65535)', '(1,1)' ] ],
+	varbit => [ '(r * 9e18)::int8::bit(64)::varbit::text || left(\'0011\', floor(random() * 5)::int)', [ '', '0', '00', '1', '10', '11111111' ] ],
+	shade => [ '(enum_range(NULL::shade))[1 + floor(r * 5)]', [qw(red green blue)] ],
+	'int4[]' => [ 'ARRAY[floor(r * 9), NULL, (r * 1e9)]::int4[]', [ '{}', '{1}', '{1,2}', '{NULL}' ] ],
+	jsonb => [ 'jsonb_build_array(floor(r * 9), (r * 1e6)::int)', [ '1', '\\"a\\"', 'null', '[]', '{}' ] ],
+	pair => [ "ROW(floor(r * 5), 'x' || floor(r * 1000))::pair", [ '(,)', '(1,)', '(,a)' ] ]);
 
 # strings: type => value, from a string s of rstr() below
 my %strings = (
@@ -101,6 +120,10 @@ sub collate
 my $node = new_node('oracle', conf => "work_mem = 64MB\nshared_buffers = 64MB\n");
 
 $node->safe_psql('postgres', <<'SQL');
+CREATE TYPE pair AS (a int, b text);
+CREATE TYPE shade AS ENUM ('red', 'green', 'blue');
+ALTER TYPE shade ADD VALUE 'orange' AFTER 'red';
+ALTER TYPE shade ADD VALUE 'violet' AFTER 'blue';
 -- a random string of some shape; r is the row's place among all
 CREATE FUNCTION rstr(shape int, r float8) RETURNS text VOLATILE LANGUAGE sql AS $$
 SELECT CASE shape

@@ -4,9 +4,12 @@
 
 TEST_MODULE = build/gpusort_test.so
 
-$(TEST_MODULE): test/module/gpusort_test.c src/compat.h src/node/heap_page.h
+# what it tests of the extension's insides, which the extension itself may hide
+TEST_MODULE_OBJS = $(patsubst %,src/key/%.o,keytype abbreviated collation strings numerics addresses bitstrings enums)
+
+$(TEST_MODULE): $(wildcard test/module/*.c) src/compat.h src/node/heap_page.h $(TEST_MODULE_OBJS)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(CFLAGS_SL) $(CPPFLAGS) -shared -o $@ $<
+	$(CC) $(CFLAGS) $(CFLAGS_SL) $(CPPFLAGS) -shared -o $@ $(filter %.c %.o,$^)
 
 .PHONY: install-test-module
 install-test-module: $(TEST_MODULE)

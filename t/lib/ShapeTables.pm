@@ -29,7 +29,18 @@ my %key_types = (
 	timestamp => q('2001-01-01'::timestamp + d * interval '17 minutes'),
 	timestamptz => q('2001-01-01 00:00+00'::timestamptz + d * interval '1 hour'),
 	regclass => '((d * 65537) % 4294967296)::oid::regclass',
-	whole => '(d * 3 - 40)::whole');
+	whole => '(d * 3 - 40)::whole',
+	numeric => '((d * 7919) % 100000 / 8.0 - 5000)::numeric(12,3)',
+	uuid => 'md5(d::text)::uuid',
+	interval => q((d - 100) * interval '17 minutes'),
+	timetz => q(('00:00'::time + (d % 86400) * interval '1 second')::timetz),
+	inet => q('10.0.0.0'::inet + d * 1000),
+	macaddr => q(lpad(to_hex(d), 12, '0')::macaddr),
+	pg_lsn => q('0/0'::pg_lsn + d),
+	xid8 => 'd::text::xid8',
+	varbit => '(d % 100000)::int::bit(17)::varbit',
+	shade => '(enum_range(NULL::shade))[(1 + d % 5)::int]',
+	'int4[]' => 'ARRAY[(d % 7)::int4, (d % 1000)::int4]');
 
 # Other columns: type => value, from the row's number i.
 my %pad_types = (
@@ -178,7 +189,7 @@ sub shape_tables
 {
 	my ($most) = @_;
 	my @tables;
-	my @sql = ('CREATE DOMAIN whole AS int8 CHECK (VALUE > -100);');
+	my @sql = ('CREATE DOMAIN whole AS int8 CHECK (VALUE > -100);', "CREATE TYPE shade AS ENUM ('red', 'orange', 'green', 'blue', 'violet');");
 
 	for my $name (qw(ta tb))
 	{

@@ -1,0 +1,100 @@
+# Images of keys against the comparators of their types, in pairs of edge values and of
+# random ones; and an enum that grows while it is sorted.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use GpuSortTest;
+use Test::More;
+
+my $seed = $ENV{GPUSORT_SEED} || time();
+srand($seed);
+note "seed $seed";
+my $values = $ENV{GPUSORT_QUICK} ? 700 : 2000;
+
+my $node = new_node('key_images');
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION check_images(anyarray, regoperator) RETURNS text AS 'gpusort_test' LANGUAGE C;
+CREATE TYPE mood AS ENUM ('b', 'd', 'f');
+ALTER TYPE mood ADD VALUE 'a' BEFORE 'b';
+ALTER TYPE mood ADD VALUE 'c' BEFORE 'd';
+ALTER TYPE mood ADD VALUE 'e' AFTER 'd';
+-- digits, of which many are zeros or nines
+CREATE FUNCTION digits(n int) RETURNS text VOLATILE LANGUAGE sql AS
+$$ SELECT coalesce(string_agg(substr('0000999123456789', 1 + floor(random() * 16)::int, 1), ''), '') FROM generate_series(1, n) $$;
+CREATE FUNCTION rnum(whole int, behind int) RETURNS numeric VOLATILE LANGUAGE sql AS
+$$ SELECT ((ARRAY['', '-'])[1 + floor(random() * 2)] || '0' || digits(floor(random() * whole)::int) || '.' || digits(floor(random() * behind)::int) || '0')::numeric $$;
+CREATE FUNCTION rbits(n int) RETURNS varbit VOLATILE LANGUAGE sql AS
+$$ SELECT coalesce(string_agg(substr('0001', 1 + floor(random() * 4)::int, 1), ''), '')::varbit FROM generate_series(1, floor(random() * n)::int) $$;
+-- few numbers, of few bits
+CREATE FUNCTION few(bytes int) RETURNS text VOLATILE LANGUAGE sql AS
+$$ SELECT string_agg((ARRAY['00', '00', '00', '01', '7f', '80', 'ff', 'ff'])[1 + floor(random() * 8)], '') FROM generate_series(1, bytes) $$;
+SQL
+
+# type, a random value, and whether images tell all pairs apart
+my @checks = (
+	[ 'uuid', 'few(16)::uuid', 1 ],
+	[ 'macaddr', 'few(6)::macaddr', 1 ],
+	[ 'macaddr8', 'few(8)::macaddr8', 1 ],
+	[ 'pg_lsn', q((left(few(4), 8) || '/' || few(4))::pg_lsn), 1 ],
+	[ 'tid', q(format('(%s,%s)', floor(random() * 10 ^ (random() * 9)), floor(random() * 65536))::tid), 1 ],
+	[ 'timetz', q((format('%s:%s:00', floor(random() * 24), floor(random() * 3)) || (ARRAY['+00', '+00:01', '-00:01', '+05', '-15:59', '+01'])[1 + floor(random() * 6)])::timetz), 1 ],
+	[ 'interval', q(make_interval(months => floor((random() - 0.5) * 10 ^ (random() * 9))::int, days => floor((random() - 0.5) * 10 ^ (random() * 9))::int,
+		secs => (random() - 0.5) * 10 ^ (random() * 12))), 1 ],
+	[ 'interval', q(make_interval(months => floor(random() * 3)::int, days => floor(random() * 61)::int - 30, hours => 24 * floor(random() * 61)::int - 720)), 1 ],
+	[ 'mood', '(enum_range(NULL::mood))[1 + floor(random() * 6)]', 1 ],
+	[ 'numeric', 'rnum(8, 4)', 1 ],
+	[ 'numeric', 'rnum(3, 19)', 1 ],
+	[ 'numeric', 'rnum(17, 6)', 0 ],
+	[ 'numeric', 'rnum(40, 30)', 0 ],
+	[ 'numeric', 'rnum(3, 26)', 0 ],
+	[ 'numeric', q(((ARRAY['', '-'])[1 + floor(random() * 2)] || '1' || digits(floor(random() * 5)::int) || 'e' || floor((random() - 0.5) * 10 ^ (random() * 4)))::numeric), 0 ],
+	[ 'numeric', q((ARRAY['NaN', 'Infinity', '-Infinity', '0', '0.00', '1e131071', '-1e131071', '1e-16383', '-1e-16383', '399999999999999.9999', '400000000000000',
+		'-399999999999999.9999', '-400000000000000', '1.1', '1.10', '-1.1', '-1.10', '9999', '10000', '-0.0001', '-0.00010000000000000001'])[1 + floor(random() * 21)]::numeric + floor(random() * 2)::numeric), 0 ],
+	[ 'inet', q((format('%s.%s.%s.%s/%s', floor(random() * 2) * 255, floor(random() * 3) * 127, floor(random() * 2) * 128, floor(random() * 3), floor(random() * 33)))::inet), 1 ],
+	[ 'inet', q((floor(random() * 256) || '.' || floor(random() * 256) || '.' || floor(random() * 256) || '.' || floor(random() * 256))::inet), 1 ],
+	[ 'inet', q(set_masklen((SELECT string_agg(substr(f, 4 * g - 3, 4), ':') FROM generate_series(1, 8) g, few((16 + 0 * i)::int) f)::inet, floor(random() * 129)::int)), 0 ],
+	[ 'inet', q(CASE WHEN random() < 0.5 THEN ('::' || floor(random() * 3))::inet WHEN random() < 0.5 THEN '10.0.0.0'::inet + floor(random() * 3)::int
+		ELSE (format('0:0:%s:%s::%s', (ARRAY['3f', '40', '41', '0'])[1 + floor(random() * 4)], (ARRAY['ffff', '0', '1', '2'])[1 + floor(random() * 4)], floor(random() * 2)))::inet END), 0 ],
+	[ 'varbit', 'rbits(57)', 1 ],
+	[ 'varbit', 'rbits(90)', 0 ],
+	[ 'bit(64)', 'rbits(70)::bit(64)', 0 ]);
+
+for my $check (@checks)
+{
+	my ($type, $value, $all) = @$check;
+	for my $op ('<', '>')
+	{
+		(my $base = $type) =~ s/\(.*//;
+		$base = 'anyenum' if $base eq 'mood';
+		my $sql = sprintf("SELECT setseed(%.6f); SELECT check_images(array_agg((SELECT %s WHERE i > 0)), '%s(%s,%s)') FROM generate_series(1, %d) i",
+			rand, $value, $op, $base, $base, $values);
+		my ($rc, $out, $err) = $node->psql('postgres', $sql);
+		my ($told) = ($out // '') =~ /^\d+ pairs, (\d+) not told$/m;
+		ok($rc == 0 && defined $told && (!$all || $told == 0), "$type $op: " . ($told // "wrong") . ' pairs not told')
+		  or diag substr("seed $seed\n$sql\n$out\n$err", 0, 2000);
+	}
+}
+
+# Values come to a type while the sort's rows come in, between those that are there: the
+# catalog numbers all of them anew when it runs out of numbers between two.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TYPE growing AS ENUM ('b', 'z');
+CREATE FUNCTION grown(i int, by text) RETURNS growing VOLATILE LANGUAGE plpgsql AS $$
+BEGIN
+	IF i % 100 = 0 AND i < 5000 THEN
+		EXECUTE format('COPY (SELECT 1) TO PROGRAM %L', format(by, 'ALTER TYPE growing ADD VALUE ''b' || lpad((i / 100)::text, 2, '0') || ''' BEFORE ''z'''));
+	END IF;
+	RETURN (enum_range(NULL::growing))[1 + (i * 7919) % cardinality(enum_range(NULL::growing))];
+END $$;
+SQL
+my $by = sprintf(q(cat > /dev/null; psql -X -q -h '%s' -p %d -d postgres -c "%%s"), $node->host, $node->port);
+$by =~ s/'/''/g;
+is($node->safe_psql('postgres', qq(
+	CREATE TABLE sorted AS SELECT row_number() OVER () AS n, seq, r FROM (SELECT seq, grown(seq, '$by') AS r FROM generate_series(1, 8000) seq ORDER BY r OFFSET 0) x;
+	SELECT count(*), count(DISTINCT r), count(*) FILTER (WHERE (r, seq) < (before, before_seq))
+	FROM (SELECT *, lag(r) OVER (ORDER BY n) AS before, lag(seq) OVER (ORDER BY n) AS before_seq FROM sorted) x)),
+	'8000|51|0', 'an enum that grows');
+$node->stop;
+done_testing();

@@ -1,0 +1,104 @@
+/*
+ * key_images.c
+ *	  For t/: images of keys against the order that PostgreSQL itself gives values.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "key/abbreviated.h"
+#include "key/enums.h"
+#include "key/stage.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+
+#define WORDS_MAX	2
+
+typedef struct Imaged
+{
+	uint64		word[WORDS_MAX];
+	bool		inexact[WORDS_MAX];
+} Imaged;
+
+/* Says less (-1), more (1), equal (0) or that it cannot tell (2). */
+static int
+compare_images(const Imaged *a, const Imaged *b, int words)
+{
+	for (int w = 0; w < words; w++)
+	{
+		if (a->word[w] != b->word[w])
+			return a->word[w] < b->word[w] ? -1 : 1;
+		if (a->inexact[w] || b->inexact[w])
+			return 2;
+	}
+	return 0;
+}
+
+static void
+set_up_column(StageColumn *col, const KeyColumn *key, int word)
+{
+	memset(col, 0, sizeof(*col));
+	col->kind = key->kind + word;
+	col->flip = key->descending ? ~UINT64CONST(0) : 0;
+	col->prefix.len = -1;
+	if (key->kind == KEY_ABBREVIATED)
+		col->ssup = abbreviated_support(CurrentMemoryContext, key, true);
+	if (key->kind == KEY_ENUM)
+		col->enum_order = enum_order_create(CurrentMemoryContext);
+}
+
+/*
+ * check_images(values anyarray, op regoperator): what is wrong between images and
+ * comparator in any pair, or 'N pairs, N not told'.
+ */
+PG_FUNCTION_INFO_V1(check_images);
+Datum
+check_images(PG_FUNCTION_ARGS)
+{
+	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
+	KeyColumn	key = {.attno = 1, .sortop = PG_GETARG_OID(1), .collation = PG_GET_COLLATION()};
+	const char *why;
+	SortSupport ssup;
+	StageColumn cols[WORDS_MAX];
+	Datum	   *values;
+	bool	   *nulls;
+	Imaged	   *images;
+	int			n;
+	int			words;
+	int64		pairs = 0;
+	int64		untold = 0;
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+
+	if (!key_type_lookup(&key, ARR_ELEMTYPE(array), &why))
+		elog(ERROR, "%s", why);
+	words = key_words(key.kind);
+	for (int w = 0; w < words; w++)
+		set_up_column(&cols[w], &key, w);
+	ssup = abbreviated_support(CurrentMemoryContext, &key, false);
+
+	get_typlenbyvalalign(ARR_ELEMTYPE(array), &typlen, &typbyval, &typalign);
+	deconstruct_array(array, ARR_ELEMTYPE(array), typlen, typbyval, typalign, &values, &nulls, &n);
+	images = palloc0(n * sizeof(Imaged));
+	for (int i = 0; i < n; i++)
+	{
+		for (int w = 0; w < words; w++)
+			images[i].word[w] = key_image(&cols[w], values[i], &images[i].inexact[w]);
+		CHECK_FOR_INTERRUPTS();
+		for (int j = 0; j <= i; j++)
+		{
+			int			told = compare_images(&images[i], &images[j], words);
+			int			want = ApplySortComparator(values[i], false, values[j], false, ssup);
+
+			pairs++;
+			if (told == 2)
+				untold++;
+			else if (told != (want > 0) - (want < 0))
+				PG_RETURN_TEXT_P(cstring_to_text(psprintf("values %d and %d: told %d, is %d", i + 1, j + 1, told, want)));
+		}
+	}
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%lld pairs, %lld not told",
+											  (long long) pairs, (long long) untold)));
+}
