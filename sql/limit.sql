@@ -39,6 +39,23 @@ SELECT keys, n, c.rows, c.result
 FROM unnest('{seq,seq DESC,NULLIF(k % 2\, 0)\, seq,NULLIF(k % 2\, 0) DESC\, seq,NULLIF(k % 2\, 0) NULLS FIRST\, seq DESC}'::text[]) WITH ORDINALITY AS a (keys, i),
 	unnest('{3,2600}'::int[]) n, check_sort(format('SELECT seq, k FROM lim ORDER BY %s LIMIT %s', keys, n)) c
 ORDER BY i, n;
+-- keys behind columns of any length, NULLs among them, and a column that came later
+CREATE TABLE lim_v AS
+SELECT repeat('x', (mix(i) % 150)::int) AS p, NULLIF(mix(i + 7) % 300, 5)::int AS k, CASE WHEN i % 9 > 0 THEN (mix(i * 5) % 40) / 8.0 END::float8 AS f, i AS seq
+FROM generate_series(1, 4000) i;
+ALTER TABLE lim_v ADD COLUMN d date DEFAULT '2026-01-01';
+INSERT INTO lim_v SELECT p, k, f, seq + 4000, date '2026-01-01' + (mix(seq) % 5)::int - 2 FROM lim_v;
+ANALYZE lim_v;
+SELECT keys, n, c.rows, c.result
+FROM unnest('{k DESC\, f\, seq,k\, f DESC NULLS LAST\, seq,f NULLS FIRST\, k\, seq DESC,d DESC\, seq,d\, f\, seq,p DESC\, k\, seq}'::text[]) WITH ORDINALITY AS a (keys, i),
+	unnest('{1,10,1500}'::int[]) n, check_sort(format('SELECT * FROM lim_v ORDER BY %s LIMIT %s', keys, n)) c
+ORDER BY i, n;
+SELECT check_sort('SELECT seq, p, k + 1 AS k1 FROM lim_v WHERE seq % 3 > 0 ORDER BY d, k DESC, seq LIMIT 20');
+-- the rows' order is that of the input where they are equal
+SELECT compare_rows(
+	(rows_of('SELECT * FROM lim_v ORDER BY d DESC, k, ctid LIMIT 900', false)).r,
+	(rows_of('SELECT * FROM lim_v ORDER BY d DESC, k LIMIT 900', true)).r);
+SELECT line FROM explain_analyze('SELECT * FROM lim_v ORDER BY d DESC, k LIMIT 9') line WHERE line ~ 'Sort Method';
 -- a bound that the plan computes
 SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq LIMIT 2 + 3 OFFSET length(''ab'')');
 SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq LIMIT (SELECT 4)');
@@ -114,5 +131,5 @@ MOVE 4990 FROM c;
 FETCH ALL FROM c;
 COMMIT;
 
-DROP TABLE lim, lim_p;
+DROP TABLE lim, lim_p, lim_v;
 DROP FUNCTION first_of_ties;

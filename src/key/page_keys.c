@@ -125,3 +125,32 @@ page_keys_stage_column(const PageKeys *keys, Stage *stage, int c, size_t at,
 		done = i + 1;
 	}
 }
+
+#define LEFT_LOOP(kind, image_t) \
+		case kind: \
+			for (int i = first; i < n; i++) \
+			{ \
+				bool		inexact; \
+				left[nleft] = i; \
+				nleft += where[i] == NULL || \
+					key_image_at(col, kind, (image_t) col->flip, where[i], byval_len, &inexact) <= image; \
+			} \
+			break;
+#define LEFT_VALUES(kind, image, type, from_datum, make, back)	LEFT_LOOP(kind, image)
+#define LEFT_PLACES(kind, image, make, words)	LEFT_LOOP(kind, image)
+#define LEFT_CALLS(kind, image, make, words, exact)	LEFT_LOOP(kind, image)
+
+int
+page_keys_not_behind(const PageKeys *keys, const Stage *stage, uint64 image,
+					 const char *const *where, int first, int n, uint16 *left)
+{
+	const StageColumn *col = &stage->cols[0];
+	const int	byval_len = keys->byval_len[0];
+	int			nleft = 0;
+
+	switch (col->kind)
+	{
+		KEY_KINDS(LEFT_VALUES, LEFT_PLACES, LEFT_CALLS)
+	}
+	return nleft;
+}

@@ -47,6 +47,14 @@ extern void page_keys_stage(const PageKeys *keys, Stage *stage, size_t at,
 extern void page_keys_stage_column(const PageKeys *keys, Stage *stage, int c, size_t at,
 								   const char *const *where, int count);
 
+/*
+ * Which of the first column's values, those of rows [first, n), do not sort behind one
+ * that has this image, as far as images tell; a NULL is always one of them.  Writes their
+ * numbers to left, and returns how many there are.
+ */
+extern int	page_keys_not_behind(const PageKeys *keys, const Stage *stage, uint64 image,
+								 const char *const *where, int first, int n, uint16 *left);
+
 /* Do this tuple's keys lie at fixed places? */
 static inline bool
 page_keys_fixed(const PageKeys *keys, const HeapTupleHeaderData *tuple)

@@ -111,11 +111,14 @@ batch_trim(Batch *batch)
 }
 
 bool
-batch_put_page(Batch *batch, RowPage *page)
+batch_put_page(Batch *batch, RowPage *page, Size limit)
 {
 	Stage	   *stage = &batch->stage;
 	Arena	   *arena = &batch->arena;
 
+	if (batch_taken(batch) + page->bytes + page->n * batch->sort_cost > limit ||
+		!arena_has_rids(arena, page->bytes))
+		return false;
 	if (stage->n + page->n > stage->capacity && !batch_stage_room(batch, page->n))
 		return false;
 	row_page_stage(page, 0, stage, stage->n);
@@ -125,6 +128,23 @@ batch_put_page(Batch *batch, RowPage *page)
 		stage->rids[stage->n + i] = arena_take(arena, row_page_write(page, i, arena->next));
 	}
 	stage->n += page->n;
+	return true;
+}
+
+bool
+batch_put_page_row(Batch *batch, RowPage *page, int i, PageKeyPlaces where)
+{
+	Stage	   *stage = &batch->stage;
+	Arena	   *arena = &batch->arena;
+
+	if (unlikely(stage->n == stage->capacity) && !batch_stage_room(batch, 1))
+		return false;
+	if (unlikely(!arena_reserve(arena, row_page_room(page, i))))
+		return false;
+	for (int c = 0; c < stage->ncols; c++)
+		page_keys_stage_column(&page->keys, stage, c, stage->n, &where[c][i], 1);
+	stage->rids[stage->n] = arena_take(arena, row_page_write(page, i, arena->next));
+	stage->n++;
 	return true;
 }
 

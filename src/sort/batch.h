@@ -54,8 +54,11 @@ extern void batch_trim(Batch *batch);
 /* Gives up the staged keys of a large sort. */
 extern void batch_free_keys(Batch *batch);
 
-/* Takes all rows of a direct page; false, and none, if there is no room. */
-extern bool batch_put_page(Batch *batch, RowPage *page);
+/* Takes all rows of a direct page; false, and none, if they may go beyond the limit. */
+extern bool batch_put_page(Batch *batch, RowPage *page, Size limit);
+
+/* Takes row i of a direct page, whose keys lie there; false if there is no room. */
+extern bool batch_put_page_row(Batch *batch, RowPage *page, int i, PageKeyPlaces where);
 
 /* Takes the keys of the page's rows from first on; likewise. */
 extern bool batch_put_page_keys(Batch *batch, RowPage *page, int first);

@@ -6,9 +6,9 @@
 
 #include "sort/row_page.h"
 
-/* Where tuple i's keys lie, or NULL. */
+/* Where the keys of a tuple lie that has them in other than fixed places. */
 static inline void
-find_keys(const RowPage *page, int i, const char *(*where)[MaxHeapTuplesPerPage])
+walk_keys(const RowPage *page, int i, PageKeyPlaces where)
 {
 	const TupleWalk *walk = page->key_walk;
 	WalkAt		at[WALK_MAX_STEPS];
@@ -30,10 +30,25 @@ find_keys(const RowPage *page, int i, const char *(*where)[MaxHeapTuplesPerPage]
 }
 
 void
+row_page_find_keys(const RowPage *page, int first, PageKeyPlaces where)
+{
+	for (int i = first; i < page->n; i++)
+	{
+		if (page_keys_fixed(&page->keys, page->tuples[i]))
+		{
+			for (int c = 0; c < page->nkeys; c++)
+				where[c][i] = row_page_data(page, i) + page->keys.offset[c];
+		}
+		else
+			walk_keys(page, i, where);
+	}
+}
+
+void
 row_page_stage(RowPage *page, int first, Stage *stage, size_t at)
 {
 	const char *data[MaxHeapTuplesPerPage];
-	const char *where[STAGE_MAX_COLUMNS][MaxHeapTuplesPerPage];
+	PageKeyPlaces where;
 	int			i;
 
 	for (i = first; i < page->n && page_keys_fixed(&page->keys, page->tuples[i]); i++)
@@ -44,7 +59,7 @@ row_page_stage(RowPage *page, int first, Stage *stage, size_t at)
 		return;
 	}
 	for (i = first; i < page->n; i++)
-		find_keys(page, i, where);
+		walk_keys(page, i, where);
 	for (int c = 0; c < stage->ncols; c++)
 		page_keys_stage_column(&page->keys, stage, c, at, where[c] + first, page->n - first);
 }

@@ -38,6 +38,12 @@ struct RowPage
 	uint16		lens[MaxHeapTuplesPerPage];
 };
 
+/* Where the keys of a page's rows lie, by column; NULL is one. */
+typedef const char *PageKeyPlaces[STAGE_MAX_COLUMNS][MaxHeapTuplesPerPage];
+
+/* Finds those of rows [first, page->n). */
+extern void row_page_find_keys(const RowPage *page, int first, PageKeyPlaces where);
+
 /*
  * Stages the keys of rows [first, page->n) as the stage's from place at on, for
  * which there is room, and does not count them.

@@ -204,29 +204,29 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 }
 
 /*
- * The same of a tuple whose keys lie at fixed places in its data, as far as staged
- * columns tell: false may still be true.
+ * Row i of a page, whose keys lie there: > 0 if it goes behind all rows that are wanted,
+ * < 0 if not, 0 if staged columns do not tell.
  */
-static inline bool
-rejects_at(const BoundedSink *sink, const PageKeys *keys, const char *data)
+static inline int
+compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPlaces where, int i)
 {
 	const Stage *stage = &sink->base.batch->stage;
 
 	for (int c = 0; c < stage->ncols; c++)
 	{
 		const StageColumn *col = &stage->cols[c];
+		const char *p = where[c][i];
 		bool		inexact = sink->threshold_inexact[c];
-		int			cmp = compare_threshold(sink, c, false,
-											key_image_at(col, col->kind, col->flip,
-														 data + keys->offset[c],
+		int			cmp = compare_threshold(sink, c, p == NULL, p == NULL ? 0 :
+											key_image_at(col, col->kind, col->flip, p,
 														 keys->byval_len[c], &inexact));
 
 		if (cmp != 0)
-			return cmp > 0;
-		if (inexact)
-			return false;
+			return cmp;
+		if (inexact && p != NULL)
+			return 0;
 	}
-	return stage->complete;
+	return stage->complete ? 1 : 0;
 }
 
 /* Memory is full: throws rows away that cannot be wanted; false if that is too little. */
@@ -244,6 +244,23 @@ make_room(BoundedSink *sink)
 		stage->capacity - stage->n > stage->n / MEMORY_PARTS;
 }
 
+/* Is there memory for another row? */
+static inline bool
+has_memory(BoundedSink *sink)
+{
+	return likely(batch_taken(sink->base.batch) <= sink->base.batch->limit) || make_room(sink);
+}
+
+/* Rows were taken: throws some away if there are many more than wanted. */
+static inline void
+cut_if_many(BoundedSink *sink)
+{
+	size_t		bound = sink->base.env->bound;
+
+	if (unlikely(bound > 0 && sink->base.batch->stage.n >= trigger(bound)))
+		cut(sink);
+}
+
 static SinkAnswer
 bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 {
@@ -252,38 +269,88 @@ bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 
 	if (bounded->have_threshold && rejects(bounded, slot))
 		return SINK_TAKEN;
-	if (unlikely(batch_taken(batch) > batch->limit) && !make_room(bounded))
+	if (!has_memory(bounded))
 		return SINK_FULL;
 	if (unlikely(!batch_put_row(batch, sink->env->writer, slot)) &&
 		!(make_room(bounded) && batch_put_row(batch, sink->env->writer, slot)))
 		return SINK_FULL;
-	if (unlikely(sink->env->bound > 0 && batch->stage.n >= trigger(sink->env->bound)))
-		cut(bounded);
+	cut_if_many(bounded);
 	return SINK_TAKEN;
 }
 
-/* Once there is a threshold most rows go no further. */
+static SinkAnswer
+put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPlaces where)
+{
+	Batch	   *batch = sink->base.batch;
+	int			cmp = sink->have_threshold ? compare_on_page(sink, &page->keys, where, i) : -1;
+
+	if (cmp > 0)
+		return SINK_TAKEN;
+	if (cmp == 0 || !page->direct)
+	{
+		TupleTableSlot *slot = page->row(page, i);
+
+		slot_getsomeattrs(slot, batch->stage.last_att);
+		return bounded_put_slot(&sink->base, slot);
+	}
+	if (!has_memory(sink))
+		return SINK_FULL;
+	if (unlikely(!batch_put_page_row(batch, page, i, where)) &&
+		!(make_room(sink) && batch_put_page_row(batch, page, i, where)))
+		return SINK_FULL;
+	cut_if_many(sink);
+	return SINK_TAKEN;
+}
+
+/* Takes the page at once, if all of its rows may be wanted. */
+static bool
+take_page(BoundedSink *sink, RowPage *page)
+{
+	Batch	   *batch = sink->base.batch;
+	size_t		bound = sink->base.env->bound;
+
+	return !sink->have_threshold && page->direct &&
+		(bound == 0 || batch->stage.n + page->n < trigger(bound)) &&
+		batch_put_page(batch, page, batch->limit);
+}
+
+/*
+ * Once there is a threshold most rows go no further than the comparison of their
+ * first column's images, where they lie on the page.
+ */
 static SinkAnswer
 bounded_put_page(Sink *sink, RowPage *page, int *done)
 {
 	BoundedSink *bounded = (BoundedSink *) sink;
-	int			last_att = sink->batch->stage.last_att;
+	PageKeyPlaces where;
+	uint16		left[MaxHeapTuplesPerPage];
+	int			nleft = 0;
 
-	for (; *done < page->n; (*done)++)
+	if (*done == 0 && take_page(bounded, page))
 	{
-		TupleTableSlot *slot;
-		SinkAnswer	answer;
-
-		if (likely(bounded->have_threshold) &&
-			page_keys_fixed(&page->keys, page->tuples[*done]) &&
-			rejects_at(bounded, &page->keys, row_page_data(page, *done)))
-			continue;
-		slot = page->row(page, *done);
-		slot_getsomeattrs(slot, last_att);
-		answer = bounded_put_slot(sink, slot);
-		if (unlikely(answer != SINK_TAKEN))
-			return answer;
+		*done = page->n;
+		return SINK_TAKEN;
 	}
+	row_page_find_keys(page, *done, where);
+	if (bounded->have_threshold && !bounded->threshold_null[0])
+		nleft = page_keys_not_behind(&page->keys, &sink->batch->stage, bounded->threshold[0],
+									 where[0], *done, page->n, left);
+	else
+	{
+		for (int i = *done; i < page->n; i++)
+			left[nleft++] = i;
+	}
+	for (int k = 0; k < nleft; k++)
+	{
+		SinkAnswer	answer = put_page_row(bounded, page, left[k], where);
+
+		if (unlikely(answer != SINK_TAKEN))
+		{
+			*done = left[k];
+			return answer;
+		}
+	}
+	*done = page->n;
 	return SINK_TAKEN;
 }
 

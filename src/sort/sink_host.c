@@ -39,11 +39,7 @@ sink_put_rows(Sink *sink, RowPage *page, int *done)
 bool
 sink_host_take_page(HostSink *sink, RowPage *page, int *done)
 {
-	Batch	   *batch = sink->base.batch;
-
-	if (*done > 0 || !page->direct ||
-		batch_taken(batch) + page->bytes + page->n * batch->sort_cost > sink->limit ||
-		!arena_has_rids(&batch->arena, page->bytes) || !batch_put_page(batch, page))
+	if (*done > 0 || !page->direct || !batch_put_page(sink->base.batch, page, sink->limit))
 		return false;
 	*done = page->n;
 	return true;
