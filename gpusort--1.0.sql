@@ -67,7 +67,7 @@ REVOKE ALL ON FUNCTION gpusort_calibrate() FROM PUBLIC;
 CREATE FUNCTION gpusort_devices(
 	OUT device int,				-- CUDA's number
 	OUT name text,
-	OUT state text,				-- of the service: ready, idle, starting, leaving, down, none, off
+	OUT state text,				-- of the service: ready, starting, down, none, off
 	OUT memory_total bigint,	-- bytes of the device
 	OUT memory_budget bigint,	-- ... that sorts may take
 	OUT memory_used bigint,		-- ... and have taken
@@ -77,8 +77,7 @@ CREATE FUNCTION gpusort_devices(
 	OUT staging_free bigint,
 	OUT process_pid int,
 	OUT restarts int,			-- of the device process
-	OUT waiting int,			-- sorts that wait for room
-	OUT memory_kept bigint)		-- bytes of the device that the next sorts will take
+	OUT waiting int)			-- sorts that wait for room
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 

@@ -108,7 +108,7 @@ my $dump = $node->basedir . '/dump.sql';
 $node->command_ok([ 'pg_dump', '-f', $dump, 'postgres' ], 'pg_dump');
 $node->safe_psql('postgres', 'CREATE DATABASE restored');
 $node->command_ok([ 'psql', '-X', '-v', 'ON_ERROR_STOP=1', '-q', '-f', $dump, 'restored' ], 'restore');
-is($node->safe_psql('restored', "SELECT extversion FROM pg_extension WHERE extname = 'gpusort'"), '1.0', 'the extension is restored');
+is($node->safe_psql('restored', "SELECT extversion FROM pg_extension WHERE extname = 'gpusort'"), '1.1', 'the extension is restored');
 
 $node->stop;
 done_testing();
