@@ -23,3 +23,28 @@ CREATE FUNCTION gpusort_devices(
 	OUT memory_kept bigint)		-- bytes of the device that the next sorts will take
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+-- Sorts that are under way.  Of other roles' sorts only process and database are
+-- told, but to members of pg_read_all_stats.
+CREATE FUNCTION gpusort_progress_get(
+	OUT pid int,
+	OUT datid oid,
+	OUT leader_pid int,			-- of a parallel worker
+	OUT node int,				-- the plan's number of it
+	OUT phase text,				-- ingest, sort, spill, merge, emit
+	OUT algorithm text,			-- NULL: not known yet
+	OUT rows bigint,			-- that came in
+	OUT rows_estimated bigint,	-- by the planner
+	OUT rows_written bigint,	-- in the phases spill and merge: of this run
+	OUT runs int,				-- written
+	OUT memory_bytes bigint,
+	OUT disk_bytes bigint,
+	OUT device_bytes bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE VIEW gpusort_progress AS
+	SELECT p.pid, p.datid, d.datname, p.leader_pid, p.node, p.phase, p.algorithm, p.rows, p.rows_estimated,
+		p.rows_written, p.runs, p.memory_bytes, p.disk_bytes, p.device_bytes
+	FROM gpusort_progress_get() p LEFT JOIN pg_catalog.pg_database d ON d.oid = p.datid;
+GRANT SELECT ON gpusort_progress TO PUBLIC;

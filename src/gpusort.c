@@ -9,6 +9,7 @@
 #include "node/device_pause.h"
 #include "node/gpusort_node.h"
 #include "plan/replace.h"
+#include "progress.h"
 #include "route/model_store.h"
 #include "settings.h"
 #include "stat.h"
@@ -22,6 +23,7 @@ _PG_init(void)
 {
 	gpusort_settings_init();
 	gpusort_stat_init();
+	gpusort_progress_init();
 	gpusort_model_store_init();
 	if (device_service_init())
 		device_pause_init();

@@ -27,6 +27,8 @@ is($out, '32', 'and not taken') or diag $err;
 	is($node->safe_psql('postgres', "SELECT nodes || ' ' || result FROM check_sort('SELECT mix(i) AS k FROM generate_series(1, 5000) i ORDER BY 1')"),
 		'GpuSort same', 'session_preload_libraries: sorts');
 	is($node->safe_psql('postgres', 'SELECT count(*) >= 0 FROM gpusort_stat'), 't', 'gpusort_stat without shared memory');
+	is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT i FROM generate_series(1, 10) i ORDER BY i; MOVE 1 FROM c; SELECT phase, rows FROM gpusort_progress'),
+		'emit|10', 'gpusort_progress without shared memory shows the session its own sorts');
 }
 
 # ALTER ROLE, and a superuser's settings for one database

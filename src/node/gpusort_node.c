@@ -181,6 +181,7 @@ gpusort_run(GpuSortState *node)
 		spec.desc = ExecGetResultType(outer);
 		spec.keys = node->keys;
 		spec.nkeys = node->nkeys;
+		spec.node = node->css.ss.ps.plan->plan_node_id;
 		spec.random_access = node->random_access;
 		spec.keys_only = node->keys_only;
 		spec.can_rerun = gpusort_can_rerun;

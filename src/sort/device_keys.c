@@ -53,7 +53,10 @@ open_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
 	dk->job = device_job_open(dk->env->cxt, &dk->spec, device_job_bytes(&dk->spec),
 							  (int) (max_rows / dk->per_chunk) + 1,
 							  patience_us, &dk->facts.device);
-	return dk->job != NULL;
+	if (dk->job == NULL)
+		return false;
+	device_show_job(dk->env, &dk->decision, &dk->spec);
+	return true;
 }
 
 void
@@ -61,6 +64,7 @@ device_keys_end(DeviceKeys *dk)
 {
 	if (dk->job != NULL)
 		device_job_close(dk->job);
+	dk->env->progress.now->device = 0;
 	bulk_free(dk->env->bulk, &dk->pending);
 	pfree(dk);
 }
@@ -133,9 +137,13 @@ device_keys_open_early(SortEnv *env, Batch *batch)
 bool
 device_keys_room(DeviceKeys *dk, size_t n, bool more)
 {
-	return n <= dk->spec.max_rows ||
-		(more && 2 * n < PG_UINT32_MAX && device_job_grow(dk->job, &dk->spec, 2 * n, 0)) ||
-		(n < PG_UINT32_MAX && !dk->job->lost && device_job_grow(dk->job, &dk->spec, n, 0));
+	if (n <= dk->spec.max_rows)
+		return true;
+	if (!(more && 2 * n < PG_UINT32_MAX && device_job_grow(dk->job, &dk->spec, 2 * n, 0)) &&
+		!(n < PG_UINT32_MAX && !dk->job->lost && device_job_grow(dk->job, &dk->spec, n, 0)))
+		return false;
+	device_show_job(dk->env, &dk->decision, &dk->spec);
+	return true;
 }
 
 /* ------------------------------------------------------------------------

@@ -175,9 +175,9 @@ choose_for_rows(const RouteFacts *facts, GpuRowsFacts *gain, RouteDecision *deci
 double
 device_rows_expected(const SortEnv *env, const Stage *stage)
 {
-	double		gone = (double) (env->rows_in - stage->n);
+	double		rows_in = (double) env->progress.now->rows_in;
 
-	return Max(env->rows_expected, 2.0 * env->rows_in) - gone;
+	return Max(env->rows_expected, 2.0 * rows_in) - (rows_in - (double) stage->n);
 }
 
 bool
@@ -248,6 +248,13 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 	if (spec->keys_only && decision->algorithm->by_value)
 		spec->key_bits = spec->key_width;
 	spec->fault = device_fault_ordered();
+}
+
+void
+device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec *spec)
+{
+	env->progress.now->algorithm = decision->algorithm->id;
+	env->progress.now->device = device_job_bytes(spec);
 }
 
 void

@@ -32,6 +32,9 @@ extern bool device_route_rows(const SortEnv *env, const Batch *batch, const KeyL
 extern void device_route_job(const RouteFacts *facts, const RouteDecision *decision,
 							 DeviceJobSpec *spec);
 
+/* The job has been opened, or has grown: for others to see. */
+extern void device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec *spec);
+
 /* How many the staged rows and those after them will be. */
 extern double device_rows_expected(const SortEnv *env, const Stage *stage);
 

@@ -45,10 +45,12 @@ typedef struct Records
 } Records;
 
 static SortStatus
-run_job(SortEnv *env, const Batch *batch, const SortKernel *kernel, SortJob *job)
+run_job(SortEnv *env, const Batch *batch, const Algorithm *algorithm, SortJob *job)
 {
+	const SortKernel *kernel = algorithm->kernel;
 	Size		scratch = kernel->scratch_bytes(job);
 
+	env->progress.now->algorithm = algorithm->id;
 	bulk_reserve(env->bulk, &env->scratch, scratch, 0);
 	job->scratch = env->scratch.ptr;
 	sort_env_note_memory(env, batch_held(batch));
@@ -107,12 +109,12 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const DeviceRefus
 	/* some want more than what rows were counted with; that much is kept for one */
 	if (facts.forced == NULL && !scratch_fits(env, batch, decision.algorithm->kernel, &job))
 		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
-	status = run_job(env, batch, decision.algorithm->kernel, &job);
+	status = run_job(env, batch, decision.algorithm, &job);
 	if (status == SORT_NOT_APPLICABLE)
 	{
 		/* it looked at the records and found them not to be what it needs */
 		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
-		status = run_job(env, batch, decision.algorithm->kernel, &job);
+		status = run_job(env, batch, decision.algorithm, &job);
 	}
 	if (status == SORT_STOPPED)
 	{
@@ -381,6 +383,7 @@ order_batch(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Sort
 	if (stage->n == 0)
 		return NULL;
 
+	progress_phase(&env->progress, PROGRESS_SORT);
 	key_stage_ranges(stage, ranges);
 	key_layout(&layout, stage, ranges);
 	if (device_keys_sort(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))

@@ -231,8 +231,10 @@ recover(ArrayResult *array, DeviceKeys *dk)
 	array->pos += dk->given;
 	device_note_failure(env, dk->decision.algorithm, dk->job->why);
 	device_job_close(dk->job);
+	dk->env->progress.now->device = 0;
 	dk->job = NULL;
 	(void) order_batch(env, batch, NULL, false, &sorted);
+	progress_phase(&env->progress, PROGRESS_EMIT);
 	device_check_given(dk, &sorted, array->pos);
 	device_keys_end(dk);
 

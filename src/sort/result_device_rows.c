@@ -24,6 +24,7 @@
 static void
 ask_sort(DeviceRows *dev)
 {
+	progress_phase(&dev->env->progress, PROGRESS_SORT);
 	device_rows_post(dev);
 	device_job_sort(dev->job);
 }
@@ -156,7 +157,7 @@ rows_to_run(DeviceRows *dev, Runs *runs)
 	for (uint64 i = 0; (row = next_row(dev, &stream)) != NULL; i++)
 	{
 		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
-			CHECK_FOR_INTERRUPTS();
+			runs_pause(runs, i);
 		if (verify.slot != NULL && !verify_row(dev, &verify, row))
 		{
 			device_job_lose(dev->job, "a row of the result is out of order");

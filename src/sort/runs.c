@@ -54,7 +54,24 @@ runs_open(Runs *runs, RunWriter *writer)
 	if (runs->file == NULL)
 		runs->file = spill_open(runs->env->limit);
 	run_writer_open(writer, runs->file);
+	progress_phase(&runs->env->progress, PROGRESS_SPILL);
 	return old;
+}
+
+static uint64
+disk_bytes(const Runs *runs)
+{
+	return (uint64) runs->file->nextents * runs->file->extent;
+}
+
+void
+runs_pause(Runs *runs, uint64 rows)
+{
+	ProgressCounters *now = runs->env->progress.now;
+
+	CHECK_FOR_INTERRUPTS();
+	now->rows_written = rows;
+	now->disk = disk_bytes(runs);
 }
 
 void
@@ -62,11 +79,13 @@ runs_close(Runs *runs, RunWriter *writer, MemoryContext old)
 {
 	add_run(runs, run_writer_close(writer));
 	runs->env->report.runs++;
+	runs->env->progress.now->runs = runs->env->report.runs;
+	runs->env->progress.now->disk = disk_bytes(runs);
 	MemoryContextSwitchTo(old);
 }
 
 static void
-write_rows(RunWriter *writer, const Arena *arena, const Sorted *sorted)
+write_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sorted)
 {
 	for (size_t i = 0; i < sorted->n; i++)
 	{
@@ -78,15 +97,16 @@ write_rows(RunWriter *writer, const Arena *arena, const Sorted *sorted)
 			__builtin_prefetch(ahead + 64);
 		}
 		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
-			CHECK_FOR_INTERRUPTS();
+			runs_pause(runs, i);
 		run_writer_row(writer, (MinimalTuple) arena_at(arena, sorted->rids[i]));
 	}
 }
 
 /* Keys that are the rows are written as rows, so that the merge knows no difference. */
 static void
-write_keys(RunWriter *writer, SortEnv *env, const Stage *stage, const Sorted *sorted)
+write_keys(Runs *runs, RunWriter *writer, const Stage *stage, const Sorted *sorted)
 {
+	SortEnv    *env = runs->env;
 	RowWriter  *row_writer = env->writer;
 	KeyReader	reader;
 
@@ -104,7 +124,7 @@ write_keys(RunWriter *writer, SortEnv *env, const Stage *stage, const Sorted *so
 
 		if (!key_reader_has(&reader, i))
 		{
-			CHECK_FOR_INTERRUPTS();
+			runs_pause(runs, i);
 			key_reader_decode(&reader, i, sorted->n);
 		}
 		key_reader_row(&reader, i, values, isnull);
@@ -123,9 +143,9 @@ runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
 	stage_unite_ranges(&batch->stage, runs->ranges);
 	old = runs_open(runs, &writer);
 	if (runs->env->spec.keys_only)
-		write_keys(&writer, runs->env, &batch->stage, sorted);
+		write_keys(runs, &writer, &batch->stage, sorted);
 	else
-		write_rows(&writer, &batch->arena, sorted);
+		write_rows(runs, &writer, &batch->arena, sorted);
 	runs_close(runs, &writer, old);
 }
 
@@ -170,7 +190,7 @@ merge_some(Runs *runs, SpillRun **some, int n, const MergeOrder *order,
 	for (uint64 i = 0; (row = merge_next(merge)) != NULL; i++)
 	{
 		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
-			CHECK_FOR_INTERRUPTS();
+			runs_pause(runs, i);
 		write_row(&writer, row);
 	}
 	merge_end(merge);
@@ -226,7 +246,7 @@ runs_result(Runs *runs, ResultSpace *space)
 	else
 		result = result_merge_begin(&space->merge, env,
 									begin_merge(runs, runs->runs, runs->n, &order), runs->cxt);
-	env->report.disk_bytes = (uint64) runs->file->nextents * runs->file->extent;
+	env->report.disk_bytes = env->progress.now->disk = disk_bytes(runs);
 	MemoryContextSwitchTo(old);
 	return result;
 }

@@ -40,6 +40,9 @@ extern void runs_write(Runs *runs, const Batch *batch, const Sorted *sorted);
 extern MemoryContext runs_open(Runs *runs, RunWriter *writer);
 extern void runs_close(Runs *runs, RunWriter *writer, MemoryContext old);
 
+/* After each ROWS_PER_INTERRUPT_CHECK of a run's rows: may be interrupted, says how many. */
+extern void runs_pause(Runs *runs, uint64 rows);
+
 /* The merge of them all. */
 extern SortResult *runs_result(Runs *runs, ResultSpace *space);
 

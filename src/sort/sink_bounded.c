@@ -172,6 +172,7 @@ cut(BoundedSink *sink)
 	}
 	stage_keep_end(stage, kept);
 	arena_compact_end(&batch->arena, &from);
+	progress_phase(&env->progress, PROGRESS_INGEST);
 	if (kept != env->bound)
 		elog(ERROR, "a bounded sort kept %zu rows of %zu", kept, env->bound);
 }

@@ -183,7 +183,10 @@ more_room(DeviceRows *dev, Size size)
 		if (wanted.max_rows < n || wanted.max_row_bytes < (dev->units << 3) + size)
 			return SINK_FULL;
 		if (device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
+		{
+			device_show_job(dev->env, &dev->decision, &dev->spec);
 			return SINK_TAKEN;
+		}
 		if (dev->job->lost)
 			return SINK_LOST;
 		ahead = Min(ahead, n * DEVICE_ROWS_MARGIN);
@@ -332,6 +335,7 @@ void
 device_rows_end(DeviceRows *dev)
 {
 	device_job_close(dev->job);
+	dev->env->progress.now->device = 0;
 	pfree(dev);
 }
 
@@ -460,7 +464,10 @@ open_rows(SortEnv *env, Batch *batch)
 		dev->job = open_job(dev);
 	}
 	if (dev->job != NULL)
+	{
+		device_show_job(env, &dev->decision, &dev->spec);
 		return dev;
+	}
 	pfree(dev);
 	return NULL;
 }

@@ -11,6 +11,7 @@
 
 #include "executor/tuptable.h"
 #include "key/tiebreak.h"
+#include "progress.h"
 #include "sort/key_reader.h"
 #include "sort/report.h"
 #include "sort/sorter.h"
@@ -30,13 +31,13 @@ typedef struct SortEnv
 	BulkOwner  *bulk;
 	RowWriter  *writer;
 	TieBreak   *tiebreak;
+	Progress	progress;		/* for others to see; counts the rows that came in */
 
 	/* of the sort that is under way */
 	Size		limit;			/* bytes that rows and keys may take */
 	size_t		bound;			/* rows wanted; 0: all, also where the wanted ones are
 								 * too many to be kept in memory */
 	double		rows_expected;
-	uint64		rows_in;		/* so far */
 	Size		beside;			/* bytes that a sink has beside the batch */
 	bool		device_failed;	/* the GPU is not tried again */
 

@@ -54,7 +54,8 @@ sorter_create(const SortSpec *spec)
 
 	env->spec = *spec;
 	env->cxt = cxt;
-	env->bulk = bulk_owner_create(cxt);
+	progress_create(&env->progress, cxt);
+	env->bulk = bulk_owner_create(cxt, &env->progress);
 	env->writer = row_writer_create(spec->desc);
 	env->tiebreak = tiebreak_create(cxt, env->bulk, spec->desc, spec->keys, spec->nkeys);
 	batch_init(&sorter->batch, env->bulk, cxt, spec->keys, spec->nkeys, spec->keys_only);
@@ -136,7 +137,7 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	env->limit = limit;
 	env->bound = bound;
 	env->rows_expected = rows_expected;
-	env->rows_in = 0;
+	progress_begin(&env->progress, env->spec.node, rows_expected);
 	env->beside = 0;
 	env->device_failed = false;
 	memset(&env->report, 0, sizeof(SortReport));
@@ -312,6 +313,7 @@ make_room(Sorter *sorter)
 		seal(sorter);
 	else
 		spill_batch(sorter);
+	progress_phase(&env->progress, PROGRESS_INGEST);
 	sort_env_clock(env, &end);
 	INSTR_TIME_ACCUM_DIFF(env->report.sort_time, end, start);
 	INSTR_TIME_ACCUM_DIFF(env->report.ingest_time, start, end);
@@ -325,7 +327,7 @@ sorter_put(Sorter *sorter, TupleTableSlot *slot)
 	if (unlikely(sorter->lost))
 		return;
 	slot_getsomeattrs(slot, sorter->batch.stage.last_att);
-	sorter->env.rows_in++;
+	sorter->env.progress.now->rows_in++;
 	while (unlikely((answer = sorter->sink->methods->put_slot(sorter->sink, slot)) != SINK_TAKEN))
 	{
 		if (answer == SINK_LOST)
@@ -355,7 +357,7 @@ sorter_put_page(Sorter *sorter, RowPage *page)
 		int			before = done;
 		SinkAnswer	answer = sorter->sink->methods->put_page(sorter->sink, page, &done);
 
-		sorter->env.rows_in += done - before;
+		sorter->env.progress.now->rows_in += done - before;
 		if (likely(answer == SINK_TAKEN))
 			return;
 		if (answer == SINK_LOST)
@@ -380,6 +382,7 @@ merge(Sorter *sorter)
 	sorter->sink = &sorter->host.base;
 	free_all(sorter);
 	env->beside = 0;
+	progress_phase(&env->progress, PROGRESS_MERGE);
 	sorter->result = runs_result(&sorter->runs, &sorter->space);
 }
 
@@ -394,7 +397,7 @@ sorter_perform(Sorter *sorter, bool may_pause)
 		return NULL;
 	sort_env_clock(env, &start);
 	INSTR_TIME_ACCUM_DIFF(env->report.ingest_time, start, sorter->began);
-	env->report.rows = env->rows_in;
+	env->report.rows = env->progress.now->rows_in;
 
 	/* rows of a device are given out from there if they are all, and nothing is against it */
 	if (sink_is_device_rows(sorter->sink) &&
@@ -406,6 +409,7 @@ sorter_perform(Sorter *sorter, bool may_pause)
 		sorter->result = sorter->sink->methods->finish(sorter->sink, may_pause, &sorter->space);
 	else
 		merge(sorter);
+	progress_phase(&env->progress, PROGRESS_EMIT);
 
 	sort_env_clock(env, &end);
 	INSTR_TIME_ACCUM_DIFF(env->report.sort_time, end, start);
@@ -430,4 +434,5 @@ sorter_end(Sorter *sorter)
 		bulk_free(env->bulk, &env->recs);
 	if (env->scratch.mapped)
 		bulk_free(env->bulk, &env->scratch);
+	progress_end(&env->progress);
 }

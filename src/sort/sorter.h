@@ -28,6 +28,7 @@ typedef struct SortSpec
 	/* Would the same rows come again, in the same order? */
 	bool		(*can_rerun) (void *arg);
 	void	   *can_rerun_arg;
+	int			node;			/* the plan node's number */
 	bool		timing;			/* phases are timed */
 	bool		keys_only;		/* rows are given out in a virtual slot */
 } SortSpec;

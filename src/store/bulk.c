@@ -46,6 +46,7 @@ struct BulkOwner
 	Region	   *regions;
 	int			nregions;
 	int			capacity;
+	Progress   *progress;		/* NULL: nobody wants to know */
 };
 
 /* Regions kept for the next sort of this process. */
@@ -221,11 +222,12 @@ bulk_owner_release(void *arg)
 }
 
 BulkOwner *
-bulk_owner_create(MemoryContext cxt)
+bulk_owner_create(MemoryContext cxt, Progress *progress)
 {
 	BulkOwner  *owner = MemoryContextAllocZero(cxt, sizeof(BulkOwner));
 
 	owner->cxt = cxt;
+	owner->progress = progress;
 	owner->callback.func = bulk_owner_release;
 	owner->callback.arg = owner;
 	MemoryContextRegisterResetCallback(cxt, &owner->callback);
@@ -265,6 +267,8 @@ bulk_reserve(BulkOwner *owner, BulkBuf *buf, Size size, Size keep)
 		fresh.mapped = true;
 	}
 	fresh.asked = size;
+	if (owner->progress != NULL)
+		owner->progress->now->memory += fresh.size;
 	if (keep > 0)
 	{
 		memcpy(fresh.ptr, buf->ptr, keep);
@@ -278,6 +282,8 @@ bulk_free(BulkOwner *owner, BulkBuf *buf)
 {
 	if (buf->ptr == NULL)
 		return;
+	if (owner->progress != NULL)
+		owner->progress->now->memory -= buf->size;
 	if (buf->mapped)
 		region_release(owner, buf->ptr);
 	else

@@ -7,6 +7,8 @@
 
 #include "postgres.h"
 
+#include "progress.h"
+
 /* Regions are multiples of this, so that huge pages can back them. */
 #define BULK_GRAIN		((Size) 2 * 1024 * 1024)
 
@@ -25,7 +27,8 @@ typedef struct BulkBuf
 	bool		mapped;			/* a region, not palloc'd */
 } BulkBuf;
 
-extern BulkOwner *bulk_owner_create(MemoryContext cxt);
+/* progress: where what it has is counted; NULL: nowhere. */
+extern BulkOwner *bulk_owner_create(MemoryContext cxt, Progress *progress);
 
 /*
  * Makes buf at least size bytes large; its first "keep" bytes survive (0: the old
