@@ -48,3 +48,24 @@ CREATE VIEW gpusort_progress AS
 		p.rows_written, p.runs, p.memory_bytes, p.disk_bytes, p.device_bytes
 	FROM gpusort_progress_get() p LEFT JOIN pg_catalog.pg_database d ON d.oid = p.datid;
 GRANT SELECT ON gpusort_progress TO PUBLIC;
+
+-- The counters, now with times.  The view is replaced, so that others that use it stay.
+CREATE FUNCTION gpusort_stat_counters(
+	OUT algorithm text,
+	OUT sorts bigint,
+	OUT rows bigint,
+	OUT bytes bigint,
+	OUT spills bigint,
+	OUT fallbacks bigint,
+	OUT timed_sorts bigint,				-- of which the times are
+	OUT ingest_seconds double precision,	-- the plan below included
+	OUT sort_seconds double precision,
+	OUT spill_seconds double precision,	-- writing and merging runs
+	OUT predicted_seconds double precision,	-- of the algorithm, where there was a prediction
+	OUT measured_seconds double precision)	-- what that took
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpusort_stat_get'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE OR REPLACE VIEW gpusort_stat AS SELECT * FROM gpusort_stat_counters();
+DROP FUNCTION gpusort_stat_get();

@@ -66,6 +66,15 @@ SET work_mem = '64kB';
 SELECT count(*) FROM (SELECT * FROM stat_t ORDER BY k OFFSET 0) s;
 SELECT sorts, rows, bytes > 0 AS bytes, spills FROM gpusort_stat WHERE algorithm = 'cpu_radix';
 RESET work_mem;
+-- the times of those that were expected to be large, and of the rest of one that was not
+SELECT timed_sorts, ingest_seconds > 0 AS ingest, sort_seconds > 0 AS sort, spill_seconds > 0 AS spill,
+	predicted_seconds > 0 AS predicted, measured_seconds > 0 AS measured, measured_seconds <= sort_seconds AS part_of_it
+FROM gpusort_stat WHERE algorithm = 'cpu_radix';
+SELECT gpusort_stat_reset();
+SELECT sum(timed_sorts), sum(ingest_seconds + sort_seconds + spill_seconds + predicted_seconds + measured_seconds) AS seconds FROM gpusort_stat;
+SELECT count(*) FROM (SELECT * FROM stat_t WHERE id % 2 = 0 ORDER BY k OFFSET 0) s;
+SELECT sorts, rows, timed_sorts, ingest_seconds > 0 AS ingest, sort_seconds > 0 AS sort, spill_seconds > 0 AS spill
+FROM gpusort_stat WHERE algorithm = 'cpu_radix';
 -- an algorithm that cannot run (the range of k is far too wide for this one) is a fallback
 SET gpusort.algorithm = 'gpu_onehot';
 SELECT count(*) FROM (SELECT * FROM stat_t ORDER BY k OFFSET 0) s;

@@ -20,21 +20,35 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
+/* The counters, in the order of the view's columns; times in microseconds. */
+typedef enum StatCounter
+{
+	STAT_SORTS,
+	STAT_ROWS,
+	STAT_BYTES,					/* memory at the peak, or written to disk */
+	STAT_SPILLS,				/* sorts that wrote runs */
+	STAT_FALLBACKS,				/* forced or chosen first, but could not run */
+	STAT_TIMED,					/* sorts that the times are of */
+	STAT_INGEST_US,
+	STAT_SORT_US,
+	STAT_SPILL_US,
+	STAT_PREDICTED_US,
+	STAT_MEASURED_US,
+	STAT_COUNTERS
+} StatCounter;
+
+#define STAT_FIRST_TIME	STAT_INGEST_US
+
 typedef struct AlgorithmStat
 {
-	pg_atomic_uint64 sorts;
-	pg_atomic_uint64 rows;
-	pg_atomic_uint64 bytes;		/* memory at the peak, or written to disk */
-	pg_atomic_uint64 spills;	/* sorts that wrote runs */
-	pg_atomic_uint64 fallbacks; /* forced or chosen first, but could not run */
+	pg_atomic_uint64 counters[STAT_COUNTERS];
 } AlgorithmStat;
 
-/* A counter for each AlgorithmId, and one for sorts that none had to run. */
-#define STAT_NONE	ALGORITHM_COUNT
-#define STAT_COUNTERS	(STAT_NONE + 1)
-#define STAT_COLS	6
+/* One for each AlgorithmId, and one for sorts that none had to run. */
+#define STAT_NONE		ALGORITHM_COUNT
+#define STAT_ALGORITHMS	(STAT_NONE + 1)
 
-static AlgorithmStat session_stats[STAT_COUNTERS];
+static AlgorithmStat session_stats[STAT_ALGORITHMS];
 static AlgorithmStat *stats = NULL;
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
@@ -46,13 +60,10 @@ PG_FUNCTION_INFO_V1(gpusort_stat_reset);
 static void
 stat_clear(AlgorithmStat *s)
 {
-	for (int i = 0; i < STAT_COUNTERS; i++)
+	for (int i = 0; i < STAT_ALGORITHMS; i++)
 	{
-		pg_atomic_init_u64(&s[i].sorts, 0);
-		pg_atomic_init_u64(&s[i].rows, 0);
-		pg_atomic_init_u64(&s[i].bytes, 0);
-		pg_atomic_init_u64(&s[i].spills, 0);
-		pg_atomic_init_u64(&s[i].fallbacks, 0);
+		for (int c = 0; c < STAT_COUNTERS; c++)
+			pg_atomic_init_u64(&s[i].counters[c], 0);
 	}
 }
 
@@ -100,26 +111,42 @@ stat_counters(void)
 	return stats;
 }
 
+static inline void
+stat_add(AlgorithmStat *s, StatCounter counter, uint64 n)
+{
+	pg_atomic_fetch_add_u64(&s->counters[counter], n);
+}
+
 void
 gpusort_stat_count(const SortCount *sort)
 {
 	AlgorithmStat *s = &stat_counters()[sort->algorithm ? (int) sort->algorithm->id : STAT_NONE];
 
-	pg_atomic_fetch_add_u64(&s->sorts, 1);
-	pg_atomic_fetch_add_u64(&s->rows, sort->rows);
-	pg_atomic_fetch_add_u64(&s->bytes, sort->bytes);
+	stat_add(s, STAT_SORTS, 1);
+	stat_add(s, STAT_ROWS, sort->rows);
+	stat_add(s, STAT_BYTES, sort->bytes);
 	if (sort->spilled)
-		pg_atomic_fetch_add_u64(&s->spills, 1);
+		stat_add(s, STAT_SPILLS, 1);
 	if (sort->passed_over)
 		gpusort_stat_fallback(sort->passed_over);
+	if (sort->timed)
+	{
+		stat_add(s, STAT_TIMED, 1);
+		stat_add(s, STAT_INGEST_US, (uint64) Max(sort->ingest_us, 0));
+		stat_add(s, STAT_SORT_US, (uint64) Max(sort->sort_us, 0));
+		stat_add(s, STAT_SPILL_US, (uint64) Max(sort->spill_us, 0));
+		stat_add(s, STAT_PREDICTED_US, (uint64) Max(sort->predicted_us, 0));
+		stat_add(s, STAT_MEASURED_US, (uint64) Max(sort->measured_us, 0));
+	}
 }
 
 void
 gpusort_stat_fallback(const Algorithm *algorithm)
 {
-	pg_atomic_fetch_add_u64(&stat_counters()[algorithm->id].fallbacks, 1);
+	stat_add(&stat_counters()[algorithm->id], STAT_FALLBACKS, 1);
 }
 
+/* The SQL of version 1.0 declares the columns up to the fallbacks, and gets no more. */
 Datum
 gpusort_stat_get(PG_FUNCTION_ARGS)
 {
@@ -127,17 +154,19 @@ gpusort_stat_get(PG_FUNCTION_ARGS)
 	AlgorithmStat *s = stat_counters();
 
 	InitMaterializedSRF(fcinfo, 0);
-	for (int i = 0; i < STAT_COUNTERS; i++)
+	for (int i = 0; i < STAT_ALGORITHMS; i++)
 	{
-		Datum		values[STAT_COLS];
-		bool		nulls[STAT_COLS] = {false};
+		Datum		values[1 + STAT_COUNTERS];
+		bool		nulls[1 + STAT_COUNTERS] = {false};
 
 		values[0] = CStringGetTextDatum(i == STAT_NONE ? "none" : sort_algorithms[i].name);
-		values[1] = Int64GetDatum((int64) pg_atomic_read_u64(&s[i].sorts));
-		values[2] = Int64GetDatum((int64) pg_atomic_read_u64(&s[i].rows));
-		values[3] = Int64GetDatum((int64) pg_atomic_read_u64(&s[i].bytes));
-		values[4] = Int64GetDatum((int64) pg_atomic_read_u64(&s[i].spills));
-		values[5] = Int64GetDatum((int64) pg_atomic_read_u64(&s[i].fallbacks));
+		for (int c = 0; c < STAT_COUNTERS; c++)
+		{
+			uint64		n = pg_atomic_read_u64(&s[i].counters[c]);
+
+			values[1 + c] = c < STAT_FIRST_TIME ? Int64GetDatum((int64) n) :
+				Float8GetDatum((double) n / 1e6);
+		}
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
@@ -148,13 +177,10 @@ gpusort_stat_reset(PG_FUNCTION_ARGS)
 {
 	AlgorithmStat *s = stat_counters();
 
-	for (int i = 0; i < STAT_COUNTERS; i++)
+	for (int i = 0; i < STAT_ALGORITHMS; i++)
 	{
-		pg_atomic_write_u64(&s[i].sorts, 0);
-		pg_atomic_write_u64(&s[i].rows, 0);
-		pg_atomic_write_u64(&s[i].bytes, 0);
-		pg_atomic_write_u64(&s[i].spills, 0);
-		pg_atomic_write_u64(&s[i].fallbacks, 0);
+		for (int c = 0; c < STAT_COUNTERS; c++)
+			pg_atomic_write_u64(&s[i].counters[c], 0);
 	}
 	PG_RETURN_VOID();
 }

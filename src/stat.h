@@ -17,6 +17,12 @@ typedef struct SortCount
 	uint64		rows;
 	uint64		bytes;			/* memory at the peak, or written to disk */
 	bool		spilled;		/* it wrote runs */
+	bool		timed;			/* there are times: */
+	double		ingest_us;		/* the plan's below included */
+	double		sort_us;
+	double		spill_us;		/* runs were written and merged */
+	double		predicted_us;	/* of kernels' runs for which there was a prediction, */
+	double		measured_us;	/* and what they took */
 } SortCount;
 
 /* Hooks for shared memory; to be called while libraries are preloaded. */

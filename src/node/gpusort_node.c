@@ -162,6 +162,15 @@ gpusort_count(const SortReport *report)
 	count.rows = report->rows;
 	count.spilled = report->runs > 0;
 	count.bytes = count.spilled ? report->disk_bytes : report->memory_peak;
+	count.timed = report->timed;
+	if (count.timed)
+	{
+		count.ingest_us = INSTR_TIME_GET_MICROSEC(report->ingest_time);
+		count.spill_us = INSTR_TIME_GET_MICROSEC(report->spill_time);
+		count.sort_us = INSTR_TIME_GET_MICROSEC(report->sort_time) - count.spill_us;
+		count.predicted_us = report->predicted_us;
+		count.measured_us = INSTR_TIME_GET_MICROSEC(report->predicted_time);
+	}
 	gpusort_stat_count(&count);
 }
 

@@ -214,6 +214,8 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 	bool		room = device_check_fits(env, batch);
 	bool		streams = false;
 	bool		ok;
+	instr_time	start;
+	instr_time	end;
 
 	*streaming = NULL;
 	if (dk != NULL && !(room && early_fits(dk)))
@@ -235,7 +237,15 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 		return false;
 
 	env->report.early_rows += dk->sent;
+	sort_env_clock(env, &start);
 	ok = send_rest(dk) && device_keys_receive(dk, may_stream, sorted, &streams);
+	sort_env_clock(env, &end);
+	/* where nothing of it was done before or is still to be done */
+	if (ok && dk != early && !streams && env->report.timed)
+	{
+		env->report.predicted_us += dk->decision.predicted_us;
+		INSTR_TIME_ACCUM_DIFF(env->report.predicted_time, end, start);
+	}
 	if (!ok)
 	{
 		refusal->device = ROUTE_DEVICE_FAILED;

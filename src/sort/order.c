@@ -45,16 +45,26 @@ typedef struct Records
 } Records;
 
 static SortStatus
-run_job(SortEnv *env, const Batch *batch, const Algorithm *algorithm, SortJob *job)
+run_job(SortEnv *env, const Batch *batch, const Algorithm *algorithm, double predicted_us,
+		SortJob *job)
 {
 	const SortKernel *kernel = algorithm->kernel;
 	Size		scratch = kernel->scratch_bytes(job);
+
+	instr_time	start;
+	instr_time	end;
+	SortStatus	status;
 
 	env->progress.now->algorithm = algorithm->id;
 	bulk_reserve(env->bulk, &env->scratch, scratch, 0);
 	job->scratch = env->scratch.ptr;
 	sort_env_note_memory(env, batch_held(batch));
-	return kernel->run(job);
+	sort_env_clock(env, &start);
+	status = kernel->run(job);
+	sort_env_clock(env, &end);
+	if (predicted_us > 0)
+		INSTR_TIME_ACCUM_DIFF(env->report.predicted_time, end, start);
+	return status;
 }
 
 /* Is there memory for the scratch that an algorithm wants? */
@@ -109,12 +119,14 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const DeviceRefus
 	/* some want more than what rows were counted with; that much is kept for one */
 	if (facts.forced == NULL && !scratch_fits(env, batch, decision.algorithm->kernel, &job))
 		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
-	status = run_job(env, batch, decision.algorithm, &job);
+	if (env->report.timed)
+		env->report.predicted_us += decision.predicted_us;
+	status = run_job(env, batch, decision.algorithm, decision.predicted_us, &job);
 	if (status == SORT_NOT_APPLICABLE)
 	{
 		/* it looked at the records and found them not to be what it needs */
 		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
-		status = run_job(env, batch, decision.algorithm, &job);
+		status = run_job(env, batch, decision.algorithm, decision.predicted_us, &job);
 	}
 	if (status == SORT_STOPPED)
 	{

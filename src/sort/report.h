@@ -33,6 +33,10 @@ typedef struct SortReport
 	RouteDecision decision;
 	instr_time	ingest_time;	/* the child's time included */
 	instr_time	sort_time;		/* kernels, ties, writing and merging runs */
+	instr_time	spill_time;		/* of it, writing and merging runs */
+	double		predicted_us;	/* kernels' runs for which there was a prediction, */
+	instr_time	predicted_time; /* and the time that they took */
+	bool		timed;			/* these times are set */
 } SortReport;
 
 #endif							/* GPUSORT_REPORT_H */

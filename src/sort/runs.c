@@ -55,6 +55,7 @@ runs_open(Runs *runs, RunWriter *writer)
 		runs->file = spill_open(runs->env->limit);
 	run_writer_open(writer, runs->file);
 	progress_phase(&runs->env->progress, PROGRESS_SPILL);
+	sort_env_clock(runs->env, &runs->opened);
 	return old;
 }
 
@@ -77,9 +78,14 @@ runs_pause(Runs *runs, uint64 rows)
 void
 runs_close(Runs *runs, RunWriter *writer, MemoryContext old)
 {
+	SortReport *report = &runs->env->report;
+	instr_time	closed;
+
 	add_run(runs, run_writer_close(writer));
-	runs->env->report.runs++;
-	runs->env->progress.now->runs = runs->env->report.runs;
+	sort_env_clock(runs->env, &closed);
+	INSTR_TIME_ACCUM_DIFF(report->spill_time, closed, runs->opened);
+	report->runs++;
+	runs->env->progress.now->runs = report->runs;
 	runs->env->progress.now->disk = disk_bytes(runs);
 	MemoryContextSwitchTo(old);
 }
@@ -230,7 +236,10 @@ runs_result(Runs *runs, ResultSpace *space)
 	MemoryContext old = MemoryContextSwitchTo(runs->cxt);
 	MergeOrder	order;
 	SortResult *result;
+	instr_time	start;
+	instr_time	end;
 
+	sort_env_clock(env, &start);
 	runs->slot = sort_env_slot(env);
 	key_layout(&runs->layout, runs->stage, runs->ranges);
 	order.key = row_key;
@@ -247,6 +256,8 @@ runs_result(Runs *runs, ResultSpace *space)
 		result = result_merge_begin(&space->merge, env,
 									begin_merge(runs, runs->runs, runs->n, &order), runs->cxt);
 	env->report.disk_bytes = env->progress.now->disk = disk_bytes(runs);
+	sort_env_clock(env, &end);
+	INSTR_TIME_ACCUM_DIFF(env->report.spill_time, end, start);
 	MemoryContextSwitchTo(old);
 	return result;
 }

@@ -19,6 +19,7 @@ typedef struct Runs
 	int			n;
 	int			capacity;
 	KeyRange	ranges[STAGE_MAX_COLUMNS];	/* of all rows in them */
+	instr_time	opened;			/* the run that is being written */
 
 	/* for the merge */
 	SortEnv    *env;

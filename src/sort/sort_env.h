@@ -21,6 +21,9 @@
 /* Rows between two looks at interrupts where rows are written or read in bulk. */
 #define ROWS_PER_INTERRUPT_CHECK	4096
 
+/* Up to so many rows a sort reads no clock, which it could not afford, but for EXPLAIN. */
+#define SORT_TIMED_ROWS	1000
+
 /* Staged rows up to which memory is kept for the node's next execution. */
 #define SORT_SMALL_ROWS	4096
 
@@ -77,7 +80,7 @@ sort_env_note_memory(SortEnv *env, Size bytes)
 static inline void
 sort_env_clock(const SortEnv *env, instr_time *t)
 {
-	if (env->spec.timing)
+	if (env->report.timed)
 		INSTR_TIME_SET_CURRENT(*t);
 	else
 		INSTR_TIME_SET_ZERO(*t);

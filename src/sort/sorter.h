@@ -29,7 +29,7 @@ typedef struct SortSpec
 	bool		(*can_rerun) (void *arg);
 	void	   *can_rerun_arg;
 	int			node;			/* the plan node's number */
-	bool		timing;			/* phases are timed */
+	bool		timing;			/* phases are timed, however few the rows */
 	bool		keys_only;		/* rows are given out in a virtual slot */
 } SortSpec;
 
