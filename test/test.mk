@@ -2,8 +2,8 @@
 # cluster; only installcheck uses a running server.
 
 # the order matters: setup makes the extension and the functions of the tests
-REGRESS = setup plan ints floats dates text types nulls multi_column keys_only pages row_bytes stability limit \
-	limit_bound rescan cursor window_merge_join rows nested settings spill explain functions upgrade array route memory
+REGRESS = setup plan plan_versions ints floats dates text types nulls multi_column keys_only pages row_bytes stability \
+	limit limit_bound rescan cursor window_merge_join rows nested settings spill explain functions upgrade array route memory
 
 # C unit tests that need no more than a compiler: targets that run one each.
 # Others add themselves as prerequisites of unit and print "ok NAME" likewise.
@@ -23,7 +23,7 @@ test/bin/image_test_asan: test/image_test.c src/key/image.h src/key/bytes.h
 	@mkdir -p $(@D)
 	$(CC) $(IMAGE_TEST_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $<
 
-.PHONY: test test-quick unit unit-quick demo bench-queries print-regress arrows-check image-check image-check-asan
+.PHONY: test test-quick test-versions unit unit-quick demo bench-queries print-regress arrows-check image-check image-check-asan
 # which room includes which
 arrows-check:
 	test/arrows
@@ -43,6 +43,10 @@ test:
 # a few minutes; check is PGXS's
 test-quick:
 	@test/run-tests quick
+
+# on the PostgreSQL versions that Debian's suites have, each in a root of its own
+test-versions:
+	@test/versions $(VERSIONS)
 
 unit: $(UNIT_CHECKS:%=unit-run-%)
 

@@ -1,0 +1,32 @@
+-- Sorts in plans that versions of the server make or print differently: one
+-- expected file for each of 15 and 16, 17, 18, 19.
+LOAD 'gpusort';
+SET gpusort.min_rows = 0;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+SET enable_hashagg = off;
+SET enable_material = off;
+
+CREATE TABLE plan_v (a int, b int8);
+INSERT INTO plan_v SELECT (mix(i) % 100)::int, mix(i * 3) % 50 FROM generate_series(1, 1000) i;
+ANALYZE plan_v;
+
+-- WindowAgg: 18 prints its window
+EXPLAIN (COSTS OFF) SELECT sum(a) OVER (PARTITION BY b) FROM plan_v;
+-- set operations: UNION sorts each side from 17 on, INTERSECT and EXCEPT from 18 on
+EXPLAIN (COSTS OFF) SELECT a FROM plan_v INTERSECT SELECT b::int FROM plan_v;
+EXPLAIN (COSTS OFF) SELECT a FROM plan_v UNION SELECT b::int FROM plan_v;
+-- subplans, uncorrelated and correlated, are called by other names in 17 and 19
+EXPLAIN (COSTS OFF) SELECT ARRAY(SELECT a FROM plan_v ORDER BY a);
+EXPLAIN (COSTS OFF) SELECT (SELECT array_agg(s.b) FROM (SELECT y.b FROM plan_v y WHERE y.a = x.a ORDER BY y.b) s) FROM plan_v x;
+
+-- results; 18 sorts grouping sets once more
+SELECT q, c.*
+FROM unnest(ARRAY[
+	'SELECT a FROM plan_v INTERSECT SELECT b::int FROM plan_v ORDER BY 1',
+	'SELECT a FROM plan_v EXCEPT ALL SELECT b::int FROM plan_v ORDER BY 1',
+	'SELECT b::int FROM plan_v UNION SELECT a FROM plan_v ORDER BY 1 DESC',
+	'SELECT a, b, count(*) FROM plan_v GROUP BY ROLLUP (a, b) ORDER BY 1, 2']) WITH ORDINALITY AS u (q, n), check_sort(q) c
+ORDER BY n;
+
+DROP TABLE plan_v;
