@@ -11,6 +11,11 @@
 #error "gpusort needs PostgreSQL 15 or later"
 #endif
 
+/* The insides of varlena have a header of their own from 16 on. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
 /* Before 18 the attribute came after the declaration; this place does for both. */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn pg_attribute_noreturn()
@@ -144,27 +149,25 @@ compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
 /* How a heap scan keeps its page's rows: the same in all versions that we have tested. */
 #define COMPAT_HEAP_PAGES	(PG_VERSION_NUM < 200000)
 
-/*
- * Does the server itself compare strings of this collation by bytes?  Its header wants
- * ICU's where the server has ICU, which a machine that builds extensions need not have.
- */
-#if PG_VERSION_NUM >= 180000
-#pragma push_macro("USE_ICU")
-#undef USE_ICU
-#include "utils/pg_locale.h"
-#pragma pop_macro("USE_ICU")
-#else
-extern bool lc_collate_is_c(Oid collation);
-#endif
-static inline bool
-compat_collate_is_c(Oid collation)
+/* A scan of a whole table as the executor begins it; from 19 on it is told what may come of it. */
+#include "access/tableam.h"
+static inline TableScanDesc
+compat_beginscan(Relation rel, Snapshot snapshot)
 {
-#if PG_VERSION_NUM >= 180000
-	return pg_newlocale_from_collation(collation)->collate_is_c;
+#if PG_VERSION_NUM >= 190000
+	return table_beginscan(rel, snapshot, 0, NULL, SO_NONE);
 #else
-	return lc_collate_is_c(collation);
+	return table_beginscan(rel, snapshot, 0, NULL);
 #endif
 }
+
+/* PostgreSQL's own provider of collations came in 17; no provider before has its letter. */
+#include "catalog/pg_collation.h"
+#if PG_VERSION_NUM >= 170000
+#define COMPAT_COLLPROVIDER_BUILTIN		COLLPROVIDER_BUILTIN
+#else
+#define COMPAT_COLLPROVIDER_BUILTIN		'b'
+#endif
 
 /* Rows of a table that a scan gave out, for the table's statistics. */
 #include "pgstat.h"

@@ -2,12 +2,15 @@
  * collation.c
  *	  Does a collation compare strings by their bytes?
  *
- * PostgreSQL knows of "C" and "POSIX", and of its own provider's.  C.UTF-8 of the C
- * library it takes for a language like any other, and asks strcoll() for every pair,
- * although its order is that of code points, which in UTF-8 is that of bytes.  The C
- * library tells: glibc's locales with no rules of collation compare as strcmp() does,
+ * "C" and "POSIX" do, and what PostgreSQL's own provider has.  C.UTF-8 of the C
+ * library PostgreSQL takes for a language like any other, and asks strcoll() for every
+ * pair, although its order is that of code points, which in UTF-8 is that of bytes.  The
+ * C library tells: glibc's locales with no rules of collation compare as strcmp() does,
  * and only those have none.  (Where C.UTF-8 has rules, as before glibc 2.35, it is
  * left to the comparator.)  PostgreSQL settles what strcoll() finds equal by bytes.
+ *
+ * All of it stands in the catalogs.  PostgreSQL's pg_locale.h would say the same of a
+ * part, but includes ICU's headers, which server packages do not bring along.
  */
 #include "postgres.h"
 
@@ -27,9 +30,14 @@ static bool
 locale_has_no_rules(const char *name)
 {
 #ifdef __GLIBC__
-	locale_t	locale = newlocale(LC_COLLATE_MASK, name, (locale_t) 0);
+	locale_t	locale;
 	bool		none;
+#endif
 
+	if (strcmp(name, "C") == 0 || strcmp(name, "POSIX") == 0)
+		return true;
+#ifdef __GLIBC__
+	locale = newlocale(LC_COLLATE_MASK, name, (locale_t) 0);
 	if (locale == (locale_t) 0)
 		return false;
 	/* a number in a pointer's place */
@@ -41,44 +49,41 @@ locale_has_no_rules(const char *name)
 #endif
 }
 
-/* The name of a locale of the C library's in a catalog's column; NULL if there is none. */
-static char *
-locale_name(int cache, Oid oid, AttrNumber provider_att, AttrNumber name_att, char libc)
+/* What a row of a catalog says: who compares, and for the C library by which locale. */
+static bool
+provider_by_bytes(int cache, Oid oid, AttrNumber provider_att, AttrNumber name_att)
 {
 	HeapTuple	tuple = SearchSysCache1(cache, ObjectIdGetDatum(oid));
-	char	   *name = NULL;
-	Datum		value;
+	bool		by_bytes = false;
 	bool		isnull;
+	char		provider;
+	Datum		value;
+	char	   *name;
 
 	if (!HeapTupleIsValid(tuple))
-		return NULL;
-	value = SysCacheGetAttr(cache, tuple, provider_att, &isnull);
-	if (!isnull && DatumGetChar(value) == libc)
+		return false;
+	provider = DatumGetChar(SysCacheGetAttr(cache, tuple, provider_att, &isnull));
+	if (provider == COMPAT_COLLPROVIDER_BUILTIN)
+		by_bytes = true;
+	else if (provider == COLLPROVIDER_LIBC)
 	{
 		value = SysCacheGetAttr(cache, tuple, name_att, &isnull);
 		if (!isnull)
+		{
 			name = TextDatumGetCString(value);
+			by_bytes = locale_has_no_rules(name);
+			pfree(name);
+		}
 	}
 	ReleaseSysCache(tuple);
-	return name;
+	return by_bytes;
 }
 
 bool
 collation_by_bytes(Oid collation)
 {
-	char	   *name;
-	bool		by_bytes;
-
-	if (compat_collate_is_c(collation))
-		return true;
-	name = collation == DEFAULT_COLLATION_OID ?
-		locale_name(DATABASEOID, MyDatabaseId, Anum_pg_database_datlocprovider,
-					Anum_pg_database_datcollate, COLLPROVIDER_LIBC) :
-		locale_name(COLLOID, collation, Anum_pg_collation_collprovider,
-					Anum_pg_collation_collcollate, COLLPROVIDER_LIBC);
-	if (name == NULL)
-		return false;
-	by_bytes = locale_has_no_rules(name);
-	pfree(name);
-	return by_bytes;
+	if (collation == DEFAULT_COLLATION_OID)
+		return provider_by_bytes(DATABASEOID, MyDatabaseId, Anum_pg_database_datlocprovider,
+								 Anum_pg_database_datcollate);
+	return provider_by_bytes(COLLOID, collation, Anum_pg_collation_collprovider, Anum_pg_collation_collcollate);
 }

@@ -7,6 +7,7 @@
 
 #include "postgres.h"
 
+#include "compat.h"
 #include "key/stage.h"
 
 /* Where a value's bytes lie. */

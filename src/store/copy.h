@@ -77,6 +77,9 @@ copy_varlena(char *to, const char *from, uint8 align, bool packable, uint16 *inf
 	else if (packable && VARATT_CAN_MAKE_SHORT(from))
 	{
 		size = VARATT_CONVERTED_SHORT_SIZE(from);
+		/* compilers reckon with a varlena shorter than its header */
+		if (size < VARHDRSZ_SHORT)
+			pg_unreachable();
 		SET_VARSIZE_SHORT(to, size);
 		copy_bytes(to + VARHDRSZ_SHORT, from + VARHDRSZ, size - VARHDRSZ_SHORT);
 		return to + size;

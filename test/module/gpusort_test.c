@@ -98,7 +98,7 @@ forged_page(PG_FUNCTION_ARGS)
 {
 	Relation	rel = table_open(PG_GETARG_OID(0), AccessShareLock);
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
-	TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0, NULL);
+	TableScanDesc scan = compat_beginscan(rel, GetActiveSnapshot());
 	HeapScanDesc heap = (HeapScanDesc) scan;
 	HeapScanDescData saved;
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
