@@ -81,7 +81,7 @@ FROM unnest(ARRAY[
 	check_sort(q) c
 ORDER BY i;
 RESET enable_incremental_sort;
--- a bound over a Gather Merge is not ours
+-- a bound over a sort of many workers
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;

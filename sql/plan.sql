@@ -95,7 +95,7 @@ RESET gpusort.enable;
 SELECT * FROM check_sort('SELECT a, b, count(*) FROM plan_t GROUP BY GROUPING SETS ((a, b), (a), (b), ()) ORDER BY 1, 2, 3');
 EXPLAIN (COSTS OFF) SELECT a, b, count(*) FROM plan_t GROUP BY ROLLUP (a, b);
 
--- Gather Merge: the workers sort
+-- in place of Gather Merge: the workers sort, and the node above merges
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;

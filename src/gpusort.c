@@ -7,6 +7,7 @@
 #include "fmgr.h"
 #include "device/service.h"
 #include "node/device_pause.h"
+#include "node/feed.h"
 #include "node/gpusort_node.h"
 #include "plan/replace.h"
 #include "progress.h"
@@ -28,5 +29,6 @@ _PG_init(void)
 	if (device_service_init())
 		device_pause_init();
 	gpusort_node_init();
+	feed_node_init();
 	gpusort_planner_init();
 }

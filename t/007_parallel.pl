@@ -1,4 +1,4 @@
-# Sorts in parallel workers, under Gather Merge.
+# Sorts of many workers, instead of Gather Merge.
 use strict;
 use warnings;
 
@@ -25,7 +25,7 @@ VACUUM ANALYZE t;
 SQL
 
 my $plan = $node->safe_psql('postgres', 'EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY k');
-like($plan, qr/Gather Merge.*Custom Scan \(GpuSort\).*Parallel Seq Scan/s, 'GpuSort under Gather Merge');
+like($plan, qr/^Custom Scan \(GpuSort\)\n  Sort Key: k\n  ->  Gather\n.*Parallel Custom Scan \(GpuSort Feed\)\n.*Parallel Seq Scan/s, 'a Feed in place of Gather Merge');
 
 for my $leader ('on', 'off')
 {
@@ -60,18 +60,19 @@ SELECT result FROM check_sort('$query');
 SQL
 }
 
-# a Gather Merge that is scanned again
-is( $node->safe_psql('postgres', <<'SQL'), 'same', 'rescans of Gather Merge');
+# a parallel sort that is scanned again
+is( $node->safe_psql('postgres', <<'SQL'), 'same', 'rescans');
 SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
 SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g LEFT JOIN (SELECT id, ten FROM t ORDER BY k, id OFFSET 0) s ON s.id = g * 7 ORDER BY 1');
 SQL
 
-# EXPLAIN tells of the leader's sort, and of none where the leader has none
+# EXPLAIN tells of each participant's sort
 my $explain = 'EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM t ORDER BY k';
 # if workers come, they may have taken all pages before the leader looks
 like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain"), qr/^ *Sort Method: [cg]pu \w+  /m, 'EXPLAIN ANALYZE with the leader');
 my $none = $node->safe_psql('postgres', "SET parallel_leader_participation = off; $explain");
-like($none, qr/Custom Scan \(GpuSort\) \(actual .* loops=2\)/, 'EXPLAIN ANALYZE without the leader');
+like($none, qr/Custom Scan \(GpuSort Feed\) \(actual .* rows=50000 loops=2\)/, 'EXPLAIN ANALYZE without the leader');
+like($none, qr/^ *Worker $_:  Sort Method: /m, "EXPLAIN ANALYZE: worker $_") for 0, 1;
 note $none;
 
 # an error in a worker, and a cancel

@@ -9,7 +9,9 @@
 
 #include "catalog/pg_collation.h"
 #include "compat.h"
+#include "node/feed.h"
 #include "node/gpusort_node.h"
+#include "node/parallel_sort.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/builtins.h"
@@ -55,72 +57,47 @@ append_sort_order(StringInfo buf, Node *expr, const KeyColumn *key)
 }
 
 static void
-explain_keys(GpuSortState *node, List *ancestors, ExplainState *es)
+explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, List *ancestors,
+			 ExplainState *es)
 {
-	Plan	   *plan = node->css.ss.ps.plan;
+	Plan	   *plan = css->ss.ps.plan;
+	/* what was sorted, whatever is made of it */
+	List	   *tlist = ((CustomScan *) plan)->custom_scan_tlist;
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
 	bool		useprefix = (compat_explain_tables(es) > 1 || es->verbose);
 	List	   *result = NIL;
 
-	for (int i = 0; i < node->nkeys; i++)
+	for (int i = 0; i < nkeys; i++)
 	{
-		TargetEntry *tle = get_tle_by_resno(plan->targetlist, node->keys[i].attno);
+		TargetEntry *tle = get_tle_by_resno(tlist, keys[i].attno);
 		StringInfoData buf;
 
 		if (tle == NULL)
-			elog(ERROR, "no tlist entry for key %d", node->keys[i].attno);
+			elog(ERROR, "no tlist entry for key %d", keys[i].attno);
 		initStringInfo(&buf);
 		appendStringInfoString(&buf, deparse_expression((Node *) tle->expr, context,
 														useprefix, true));
-		append_sort_order(&buf, (Node *) tle->expr, &node->keys[i]);
+		append_sort_order(&buf, (Node *) tle->expr, &keys[i]);
 		result = lappend(result, buf.data);
 	}
 	ExplainPropertyList("Sort Key", result, es);
 }
 
-static void
-explain_method(const SortReport *report, ExplainState *es)
+void
+participant_report_fill(ParticipantReport *to, const SortReport *report, bool keys_only)
 {
-	char		method[64];
 	const char *prefix = report->bounded ? "top-N " : "";
-	bool		disk = report->runs > 0;
-	int64		kb = disk ? (int64) (report->disk_bytes / 1024) :
-		(int64) ((report->memory_peak + 1023) / 1024);
-
-	if (report->sorted)
-	{
-		char		name[64];
-
-		gpusort_route_display_name(report->decision.algorithm->name, name, sizeof(name));
-		snprintf(method, sizeof(method), "%s%s", prefix, name);
-	}
-	else
-		snprintf(method, sizeof(method), "%snone", prefix);
-
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-	{
-		appendStringInfoSpaces(es->str, es->indent * 2);
-		appendStringInfo(es->str, "Sort Method: %s  %s: " INT64_FORMAT "kB\n",
-						 method, disk ? "Disk" : "Memory", kb);
-	}
-	else
-	{
-		ExplainPropertyText("Sort Method", method, es);
-		ExplainPropertyInteger("Sort Space Used", "kB", kb, es);
-		ExplainPropertyText("Sort Space Type", disk ? "Disk" : "Memory", es);
-	}
-}
-
-static void
-explain_route(const SortReport *report, bool keys_only, ExplainState *es)
-{
 	StringInfoData buf;
 	char		reason[ROUTE_REASON_SIZE];
+	char		name[64] = "none";
 
 	initStringInfo(&buf);
 	if (report->sorted)
+	{
+		gpusort_route_display_name(report->decision.algorithm->name, name, sizeof(name));
 		appendStringInfoString(&buf, gpusort_route_reason(&report->facts, &report->decision,
 														  reason));
+	}
 	else
 		appendStringInfoString(&buf, "no rows");
 	if (keys_only)
@@ -130,17 +107,72 @@ explain_route(const SortReport *report, bool keys_only, ExplainState *es)
 						 report->runs == 1 ? "run" : "runs");
 	if (report->ties > 0)
 		appendStringInfo(&buf, ", " UINT64_FORMAT " ties compared", report->ties);
-	ExplainPropertyText("Sort Route", buf.data, es);
+	strlcpy(to->route, buf.data, sizeof(to->route));
+	pfree(buf.data);
+	snprintf(to->method, sizeof(to->method), "%s%s", prefix, name);
+
+	to->rows = report->rows;
+	to->page_rows = report->page_rows;
+	to->peak_kb = (int64) ((report->memory_peak + 1023) / 1024);
+	to->spilled = report->runs > 0;
+	to->space_kb = to->spilled ? (int64) (report->disk_bytes / 1024) : to->peak_kb;
+	to->ingest_ms = INSTR_TIME_GET_MILLISEC(report->ingest_time);
+	to->sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
+	to->valid = true;
+}
+
+/* A sort's report; in text each line stands behind a prefix. */
+static void
+explain_report(const ParticipantReport *report, const char *prefix, ExplainState *es)
+{
+	const char *type = report->spilled ? "Disk" : "Memory";
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "%sSort Method: %s  %s: " INT64_FORMAT "kB\n",
+						 prefix, report->method, type, report->space_kb);
+	}
+	else
+	{
+		ExplainPropertyText("Sort Method", report->method, es);
+		ExplainPropertyInteger("Sort Space Used", "kB", report->space_kb, es);
+		ExplainPropertyText("Sort Space Type", type, es);
+	}
+	ExplainPropertyText(psprintf("%sSort Route", prefix), report->route, es);
+	if (es->verbose)
+	{
+		ExplainPropertyUInteger(psprintf("%sSort Rows by Page", prefix), NULL,
+								report->page_rows, es);
+		ExplainPropertyUInteger(psprintf("%sSort Peak Memory", prefix), "kB",
+								report->peak_kb, es);
+	}
+}
+
+/* A participant's phases; its rows are given out beside the others'. */
+static void
+explain_participant_phases(const ParticipantReport *report, const char *prefix, ExplainState *es)
+{
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "%sSort Phases: rows=" UINT64_FORMAT " ingest=%.3f sort=%.3f ms\n",
+						 prefix, report->rows, report->ingest_ms, report->sort_ms);
+	}
+	else
+	{
+		ExplainPropertyUInteger("Sort Rows", NULL, report->rows, es);
+		ExplainPropertyFloat("Sort Ingest Time", "ms", report->ingest_ms, 3, es);
+		ExplainPropertyFloat("Sort Time", "ms", report->sort_ms, 3, es);
+	}
 }
 
 static void
-explain_phases(GpuSortState *node, ExplainState *es)
+explain_phases(const PlanState *ps, const ParticipantReport *report, ExplainState *es)
 {
-	const SortReport *report = sorter_report(node->sorter);
-	PlanState  *ps = &node->css.ss.ps;
 	double		nloops = ps->instrument->nloops;
-	double		ingest = INSTR_TIME_GET_MILLISEC(report->ingest_time);
-	double		sort = INSTR_TIME_GET_MILLISEC(report->sort_time);
+	double		ingest = report->ingest_ms;
+	double		sort = report->sort_ms;
 	double		emit = compat_node_total_ms(ps) / Max(nloops, 1) - ingest - sort;
 
 	/* the phases are the last loop's; only a single loop tells emission */
@@ -191,22 +223,82 @@ void
 gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	GpuSortState *node = (GpuSortState *) css;
+	ParticipantReport report;
 
-	explain_keys(node, ancestors, es);
+	explain_keys(css, node->keys, node->nkeys, ancestors, es);
 	if (!es->analyze || !node->sort_done)
 		return;
-	explain_method(sorter_report(node->sorter), es);
-	explain_route(sorter_report(node->sorter), node->keys_only, es);
-	if (es->verbose)
-	{
-		ExplainPropertyUInteger("Sort Rows by Page", NULL, sorter_report(node->sorter)->page_rows, es);
-		ExplainPropertyUInteger("Sort Peak Memory", "kB",
-								(sorter_report(node->sorter)->memory_peak + 1023) / 1024, es);
-	}
+	participant_report_fill(&report, sorter_report(node->sorter), node->keys_only);
+	explain_report(&report, "", es);
 	if (es->timing && css->ss.ps.instrument != NULL)
 	{
-		explain_phases(node, es);
+		explain_phases(&css->ss.ps, &report, es);
 		if (sorter_report(node->sorter)->bytes_up > 0)
 			explain_device(sorter_report(node->sorter), es);
+	}
+}
+
+void
+parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	ParallelSortState *node = (ParallelSortState *) css;
+
+	explain_keys(css, node->keys, node->nkeys, ancestors, es);
+	if (es->analyze && node->phase != PARALLEL_SORT_NEW)
+		ExplainPropertyInteger("Sort Streams", NULL, node->nstreams, es);
+}
+
+static void
+explain_participant(const ParticipantReport *report, const char *prefix, ExplainState *es)
+{
+	if (!report->valid)
+		return;
+	explain_report(report, prefix, es);
+	if (es->timing)
+		explain_participant_phases(report, prefix, es);
+}
+
+static void
+explain_workers(const ParticipantReport *reports, int n, ExplainState *es)
+{
+	bool		text = (es->format == EXPLAIN_FORMAT_TEXT);
+
+	if (!text)
+		ExplainOpenGroup("Sort Workers", "Sort Workers", false, es);
+	for (int w = 0; w < n; w++)
+	{
+		if (text)
+			explain_participant(&reports[w], psprintf("Worker %d:  ", w), es);
+		else
+		{
+			ExplainOpenGroup("Sort Worker", NULL, true, es);
+			ExplainPropertyInteger("Worker Number", NULL, w, es);
+			explain_participant(&reports[w], "", es);
+			ExplainCloseGroup("Sort Worker", NULL, true, es);
+		}
+	}
+	if (!text)
+		ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);
+}
+
+/* The leader's sort, and the workers'. */
+void
+feed_explain(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	FeedState  *feed = (FeedState *) css;
+	ParticipantReport own;
+
+	explain_keys(css, feed->keys, feed->nkeys, ancestors, es);
+	if (!es->analyze)
+		return;
+	if (feed->nreports > 0)
+	{
+		explain_participant(&feed->reports[feed->nreports - 1], "", es);
+		explain_workers(feed->reports, feed->nreports - 1, es);
+	}
+	else if (feed->done)
+	{
+		participant_report_fill(&own, sorter_report(feed->sorter), false);
+		explain_participant(&own, "", es);
 	}
 }

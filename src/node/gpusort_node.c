@@ -16,10 +16,12 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "node/device_pause.h"
+#include "node/feed.h"
 #include "node/gpusort_node.h"
+#include "node/parallel_sort.h"
 #include "node/plan_format.h"
 #include "node/rerun.h"
-#include "stat.h"
+#include "node/sort_node.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
@@ -56,37 +58,19 @@ gpusort_node_init(void)
 static Node *
 gpusort_create_state(CustomScan *cscan)
 {
-	GpuSortState *node = (GpuSortState *) newNode(sizeof(GpuSortState), T_CustomScanState);
+	GpuSortState *node;
 
+	if (plan_above_feeds(cscan))
+		return parallel_sort_create_state();
+	node = (GpuSortState *) newNode(sizeof(GpuSortState), T_CustomScanState);
 	node->css.methods = &gpusort_exec_methods;
 	return (Node *) node;
 }
 
-/* How many rows of the front are wanted; 0: all.  The Limit reports errors. */
 static size_t
 gpusort_bound(GpuSortState *node)
 {
-	ExprContext *econtext = node->css.ss.ps.ps_ExprContext;
-	int64		count;
-	int64		offset = 0;
-	Datum		value;
-	bool		isnull;
-
-	if (node->limit_count == NULL)
-		return 0;
-	value = ExecEvalExprSwitchContext(node->limit_count, econtext, &isnull);
-	if (isnull)
-		return 0;
-	count = DatumGetInt64(value);
-	if (node->limit_offset != NULL)
-	{
-		value = ExecEvalExprSwitchContext(node->limit_offset, econtext, &isnull);
-		offset = isnull ? 0 : DatumGetInt64(value);
-	}
-	if (count < 0 || offset < 0 || count > PG_INT32_MAX || offset > PG_INT32_MAX)
-		return 0;
-	/* a LIMIT 0 does not ask for rows at all; if it did, one would do */
-	return Max(1, (size_t) (count + offset));
+	return sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count, node->limit_offset);
 }
 
 static bool
@@ -99,31 +83,8 @@ gpusort_can_rerun(void *arg)
 static bool
 gpusort_take_rows(GpuSortState *node)
 {
-	PlanState  *outer = outerPlanState(node);
-	Sorter	   *sorter = node->sorter;
-	MemoryContext cxt = node->css.ss.ps.state->es_query_cxt;
-
-	for (;;)
-	{
-		TupleTableSlot *slot = page_source_next(&node->pages);
-		RowPage    *page;
-
-		if (slot != NULL)
-		{
-			sorter_put_page_row(sorter, slot);
-			continue;
-		}
-		slot = ExecProcNode(outer);
-		if (TupIsNull(slot) || unlikely(sorter_lost(sorter)))
-			break;
-		page = !node->pages.possible ? NULL :
-			page_source_take(&node->pages, sorter_stage(sorter), cxt);
-		if (page != NULL)
-			sorter_put_page(sorter, page);
-		else
-			sorter_put(sorter, slot);
-	}
-	node->result = sorter_perform(sorter, device_may_pause());
+	sort_node_take_rows(node->sorter, outerPlanState(node), &node->pages, NULL);
+	node->result = sorter_perform(node->sorter, device_may_pause());
 	return node->result != NULL;
 }
 
@@ -144,34 +105,6 @@ gpusort_take_rows_again(GpuSortState *node)
 	ExecReScan(outerPlanState(node));
 	(void) gpusort_take_rows(node);
 	AtEOXact_GUC(true, nest);
-}
-
-/* For the view gpusort_stat. */
-static void
-gpusort_count(const SortReport *report)
-{
-	SortCount	count = {0};
-
-	if (report->sorted)
-	{
-		count.algorithm = report->decision.algorithm;
-		/* a failure of the device has been counted when it happened */
-		if (report->decision.forced_why_not != NULL && !report->device_failed)
-			count.passed_over = report->facts.forced;
-	}
-	count.rows = report->rows;
-	count.spilled = report->runs > 0;
-	count.bytes = count.spilled ? report->disk_bytes : report->memory_peak;
-	count.timed = report->timed;
-	if (count.timed)
-	{
-		count.ingest_us = INSTR_TIME_GET_MICROSEC(report->ingest_time);
-		count.spill_us = INSTR_TIME_GET_MICROSEC(report->spill_time);
-		count.sort_us = INSTR_TIME_GET_MICROSEC(report->sort_time) - count.spill_us;
-		count.predicted_us = report->predicted_us;
-		count.measured_us = INSTR_TIME_GET_MICROSEC(report->predicted_time);
-	}
-	gpusort_stat_count(&count);
 }
 
 /* Takes all rows of the child and sorts them. */
@@ -211,7 +144,7 @@ gpusort_run(GpuSortState *node)
 	if (!gpusort_take_rows(node))
 		gpusort_take_rows_again(node);
 	estate->es_direction = direction;
-	gpusort_count(sorter_report(node->sorter));
+	sort_node_count(sorter_report(node->sorter));
 	node->sort_done = true;
 }
 

@@ -14,8 +14,9 @@
  * That is once more than the Limit does, and maybe later: it must not be noticed,
  * so only constants, Params and what is immutable and built in may be in them.
  * A Param stays as it is until the Limit is told to begin anew.  Where that is not
- * so, or the Limit's bound would come to a parallel worker, the stock node stays: a
- * sort without the bound could be far slower.
+ * so, or the Limit's bound would come to a parallel worker otherwise than by our own
+ * sort of many workers (parallel.c), the stock node stays: a sort without the bound
+ * could be far slower.
  *
  * A finished plan that another hook hands us may be its own, to be handed out
  * again: it is copied before it is changed.
@@ -33,6 +34,7 @@
 #include "nodes/plannodes.h"
 #include "optimizer/planner.h"
 #include "parser/parsetree.h"
+#include "plan/parallel.h"
 #include "plan/replace.h"
 #include "settings.h"
 #include "utils/lsyscache.h"
@@ -44,6 +46,7 @@ typedef struct Above
 {
 	Limit	   *limit;			/* bounds the node's output; or NULL */
 	bool		gather;			/* ... from another process */
+	bool		rewind;			/* the node's rows may be wanted again, or backwards */
 } Above;
 
 static Plan *replace_walk(Plan *plan, Above above);
@@ -127,18 +130,18 @@ sort_refusal(Sort *sort, Above above, KeyColumn *keys)
 	return NULL;
 }
 
-static Plan *
-make_gpusort(Sort *sort, const KeyColumn *keys, Limit *limit)
+CustomScan *
+plan_scan_of_input(const Plan *like, List *input)
 {
 	CustomScan *cscan = makeNode(CustomScan);
 	List	   *tlist = NIL;
 	ListCell   *lc;
 
-	/* costs, rows, parameters, initplans and all else is the Sort's */
-	cscan->scan.plan = sort->plan;
+	/* costs, rows, parameters, initplans and all else */
+	cscan->scan.plan = *like;
 	cscan->scan.plan.type = T_CustomScan;
 
-	foreach(lc, sort->plan.targetlist)
+	foreach(lc, input)
 	{
 		TargetEntry *tle = flatCopyTargetEntry(lfirst_node(TargetEntry, lc));
 
@@ -146,7 +149,15 @@ make_gpusort(Sort *sort, const KeyColumn *keys, Limit *limit)
 		tlist = lappend(tlist, tle);
 	}
 	cscan->scan.plan.targetlist = tlist;
-	cscan->custom_scan_tlist = sort->plan.targetlist;
+	cscan->custom_scan_tlist = input;
+	return cscan;
+}
+
+static Plan *
+make_gpusort(Sort *sort, const KeyColumn *keys, Limit *limit)
+{
+	CustomScan *cscan = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
+
 	cscan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	compat_count_disabled(cscan);
 	cscan->methods = &gpusort_scan_methods;
@@ -154,36 +165,62 @@ make_gpusort(Sort *sort, const KeyColumn *keys, Limit *limit)
 	return (Plan *) cscan;
 }
 
+static void
+log_refusal(const Sort *sort, const char *refusal)
+{
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: the Sort of plan node %d stays: %s",
+							 sort->plan.plan_node_id, refusal)));
+}
+
 static Plan *
 replace_sort(Sort *sort, Above above)
+{
+	KeyColumn  *keys = palloc(sort->numCols * sizeof(KeyColumn));
+	Plan	   *child = sort->plan.lefttree;
+	const char *refusal = sort_refusal(sort, above, keys);
+
+	if (refusal != NULL)
+	{
+		log_refusal(sort, refusal);
+		return &sort->plan;
+	}
+	if (IsA(child, Gather) && !above.rewind && parallel_possible((Gather *) child))
+		return parallel_from_gather(sort, (Gather *) child, keys, above.limit);
+	return make_gpusort(sort, keys, above.limit);
+}
+
+/* A Gather Merge whose child has been replaced, but for this Sort. */
+static Plan *
+replace_gather_merge(GatherMerge *merge, Sort *sort, Above above)
 {
 	KeyColumn  *keys = palloc(sort->numCols * sizeof(KeyColumn));
 	const char *refusal = sort_refusal(sort, above, keys);
 
 	if (refusal == NULL)
-		return make_gpusort(sort, keys, above.limit);
-
-	ereport(DEBUG1,
-			(errmsg_internal("gpusort: the Sort of plan node %d stays: %s",
-							 sort->plan.plan_node_id, refusal)));
-	return (Plan *) sort;
+		return parallel_from_gather_merge(merge, sort, keys, above.limit);
+	log_refusal(sort, refusal);
+	return &merge->plan;
 }
 
 static Plan *
 replace_walk(Plan *plan, Above above)
 {
-	Above		none = {NULL, false};
+	Above		none = {NULL, false, false};
+	Above		rows;
 
 	if (plan == NULL)
 		return NULL;
 	check_stack_depth();
+	rows = none;
+	rows.rewind = above.rewind;
 
 	switch (nodeTag(plan))
 	{
 		case T_Limit:
 			{
 				Limit	   *limit = (Limit *) plan;
-				Above		below = none;
+				Above		below = rows;
 
 				if (limit->limitCount != NULL &&
 					limit->limitOption != LIMIT_OPTION_WITH_TIES)
@@ -199,7 +236,7 @@ replace_walk(Plan *plan, Above above)
 				SubqueryScan *sub = (SubqueryScan *) plan;
 
 				sub->subplan = replace_walk(sub->subplan,
-											plan->qual == NIL ? above : none);
+											plan->qual == NIL ? above : rows);
 				return plan;
 			}
 		case T_Append:
@@ -208,22 +245,55 @@ replace_walk(Plan *plan, Above above)
 		case T_MergeAppend:
 			replace_list(((MergeAppend *) plan)->mergeplans, above);
 			return plan;
-		case T_Gather:
 		case T_GatherMerge:
+			if (IsA(plan->lefttree, Sort))
+			{
+				Sort	   *sort = (Sort *) plan->lefttree;
+
+				sort->plan.lefttree = replace_walk(sort->plan.lefttree, none);
+				return replace_gather_merge((GatherMerge *) plan, sort, above);
+			}
+			/* FALLTHROUGH */
+		case T_Gather:
 			above.gather = true;
 			plan->lefttree = replace_walk(plan->lefttree, above);
 			return plan;
 		case T_Sort:
 			plan->lefttree = replace_walk(plan->lefttree, none);
 			return replace_sort((Sort *) plan, above);
+		case T_Material:
+		case T_Hash:
+			/* they keep the rows */
+			plan->lefttree = replace_walk(plan->lefttree, none);
+			return plan;
+		case T_NestLoop:
+		case T_MergeJoin:
+			plan->lefttree = replace_walk(plan->lefttree, rows);
+			rows.rewind = true;
+			plan->righttree = replace_walk(plan->righttree, rows);
+			return plan;
 		case T_CustomScan:
 			/* somebody else's node: it may know its children by their kind */
 			return plan;
 		default:
 			/* an Agg's chain of grouping sets is not walked: it is never run */
-			plan->lefttree = replace_walk(plan->lefttree, none);
-			plan->righttree = replace_walk(plan->righttree, none);
+			plan->lefttree = replace_walk(plan->lefttree, rows);
+			plan->righttree = replace_walk(plan->righttree, rows);
 			return plan;
+	}
+}
+
+static void
+replace_plans(PlannedStmt *stmt, bool scroll)
+{
+	Above		above = {NULL, false, scroll};
+	ListCell   *lc;
+
+	stmt->planTree = replace_walk(stmt->planTree, above);
+	foreach(lc, stmt->subplans)
+	{
+		above.rewind = bms_is_member(foreach_current_index(lc) + 1, stmt->rewindPlanIDs);
+		lfirst(lc) = replace_walk(lfirst(lc), above);
 	}
 }
 
@@ -231,7 +301,6 @@ static PlannedStmt *
 gpusort_planner(COMPAT_PLANNER_PARAMS)
 {
 	PlannedStmt *stmt;
-	Above		none = {NULL, false};
 
 	if (prev_planner_hook)
 		stmt = prev_planner_hook(COMPAT_PLANNER_ARGS);
@@ -242,8 +311,7 @@ gpusort_planner(COMPAT_PLANNER_PARAMS)
 	{
 		if (prev_planner_hook)
 			stmt = copyObject(stmt);
-		stmt->planTree = replace_walk(stmt->planTree, none);
-		replace_list(stmt->subplans, none);
+		replace_plans(stmt, (cursorOptions & CURSOR_OPT_SCROLL) != 0);
 	}
 	return stmt;
 }

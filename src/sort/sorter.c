@@ -387,6 +387,18 @@ merge(Sorter *sorter)
 	sorter->result = runs_result(&sorter->runs, &sorter->space);
 }
 
+void
+sorter_key_frame(const Sorter *sorter, KeyFrame *frame)
+{
+	const Stage *stage = &sorter->batch.stage;
+
+	Assert(!sink_is_device_rows(sorter->sink));
+	memcpy(frame->ranges, sorter->runs.ranges, sizeof(frame->ranges));
+	stage_unite_ranges(stage, frame->ranges);
+	for (int c = 0; c < stage->ncols; c++)
+		frame->prefixes[c] = stage->cols[c].prefix;
+}
+
 SortResult *
 sorter_perform(Sorter *sorter, bool may_pause)
 {

@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "executor/tuptable.h"
+#include "key/key_frame.h"
 #include "key/stage.h"
 #include "sort/report.h"
 #include "sort/result.h"
@@ -70,6 +71,9 @@ extern SortResult *sorter_perform(Sorter *sorter, bool may_pause);
 extern void sorter_end(Sorter *sorter);
 
 extern const SortReport *sorter_report(const Sorter *sorter);
+
+/* All rows are in, none of them is on a device: where their keys lie. */
+extern void sorter_key_frame(const Sorter *sorter, KeyFrame *frame);
 
 /* The key columns, for pages to find them. */
 extern const Stage *sorter_stage(const Sorter *sorter);

@@ -1,14 +1,10 @@
 /*
  * merge.c
- *	  k-way merge of sorted runs with a tree of losers.
+ *	  k-way merge of sorted runs with a tree of losers (loser_tree.h).
  *
- * An inner node of the tree holds the run that lost the match there, with its
- * key; the root's parent holds the winner.  The next row of the winner's run plays
- * its way up again: log2(k) comparisons of 128-bit numbers whose outcome nobody
- * can predict, so winner and loser change places without a branch.  Only equal keys
- * branch, to the end of a run (whose key is the largest), to a comparator where keys
- * are cut, and between rows that are equal the run with the smaller number wins:
- * runs are numbered in input order, the merge is stable.
+ * Rows with equal keys go to a comparator where keys are cut, and between rows that
+ * are equal the run with the smaller number wins: runs are numbered in input order,
+ * the merge is stable.
  *
  * A run's next row is some k rows away from its turn when the one before it is
  * taken, in a buffer that has left the cache since: its memory is asked for then.
@@ -26,20 +22,12 @@
 /* Longer rows gain nothing from having more of them asked for. */
 #define MERGE_PREFETCH			64
 
-/* A run in the tree. */
-typedef struct MergeNode
-{
-	MergeKey	key;			/* of its current row; the largest if it has ended */
-	uint64		run;
-} MergeNode;
-
 struct Merge
 {
 	MergeOrder	order;
 	int			nruns;
 	bool		started;
-	MergeNode	winner;
-	MergeNode  *losers;			/* inner nodes 1 .. nruns - 1 */
+	LoserTree	tree;
 	MinimalTuple *rows;			/* NULL: the run has ended */
 	RunReader  *readers;
 };
@@ -54,15 +42,16 @@ merge_fan_in(const SpillFile *file, Size memory)
 
 /* Fetches run r's next row; returns its key. */
 static inline MergeKey
-merge_advance(Merge *merge, int r)
+merge_advance(void *arg, int r)
 {
+	Merge	   *merge = arg;
 	MinimalTuple row = run_reader_next(&merge->readers[r]);
 
 	merge->rows[r] = row;
 	if (unlikely(row == NULL))
 	{
 		run_reader_close(&merge->readers[r]);
-		return ~(MergeKey) 0;
+		return MERGE_KEY_END;
 	}
 	__builtin_prefetch((char *) row + MAXALIGN(row->t_len));
 	__builtin_prefetch((char *) row + MAXALIGN(row->t_len) + MERGE_PREFETCH);
@@ -71,8 +60,9 @@ merge_advance(Merge *merge, int r)
 
 /* Does run a's row go before run b's, whose key is the same? */
 static pg_noinline bool
-merge_equal_before(Merge *merge, int a, int b)
+merge_equal_before(void *arg, int a, int b)
 {
+	Merge	   *merge = arg;
 	int			cmp;
 
 	if (merge->rows[a] == NULL || merge->rows[b] == NULL)
@@ -86,48 +76,6 @@ merge_equal_before(Merge *merge, int a, int b)
 	return a < b;
 }
 
-static inline bool
-merge_before(Merge *merge, const MergeNode *a, const MergeNode *b)
-{
-	if (unlikely(a->key == b->key))
-		return merge_equal_before(merge, (int) a->run, (int) b->run);
-	return a->key < b->key;
-}
-
-/* Lets a and b change places if so, without a branch. */
-static inline void
-swap_if(bool so, MergeNode *a, MergeNode *b)
-{
-	uint64		mask = -(uint64) so;
-	MergeKey	key = (a->key ^ b->key) & ((MergeKey) mask << 64 | mask);
-	uint64		run = (a->run ^ b->run) & mask;
-
-	a->key ^= key;
-	b->key ^= key;
-	a->run ^= run;
-	b->run ^= run;
-}
-
-/* Plays the tree below node; leaf r is node nruns + r.  Returns the winner. */
-static MergeNode
-merge_play(Merge *merge, int node)
-{
-	MergeNode	a;
-	MergeNode	b;
-
-	if (node >= merge->nruns)
-	{
-		a.run = node - merge->nruns;
-		a.key = merge_advance(merge, (int) a.run);
-		return a;
-	}
-	a = merge_play(merge, 2 * node);
-	b = merge_play(merge, 2 * node + 1);
-	swap_if(merge_before(merge, &b, &a), &a, &b);
-	merge->losers[node] = b;
-	return a;
-}
-
 Merge *
 merge_begin(SpillFile *file, SpillRun **runs, int nruns, char *buffers,
 			const MergeOrder *order)
@@ -136,7 +84,6 @@ merge_begin(SpillFile *file, SpillRun **runs, int nruns, char *buffers,
 
 	merge->order = *order;
 	merge->nruns = nruns;
-	merge->losers = palloc(nruns * sizeof(MergeNode));
 	merge->rows = palloc0(nruns * sizeof(MinimalTuple));
 	merge->readers = palloc0(nruns * sizeof(RunReader));
 	for (int r = 0; r < nruns; r++)
@@ -148,28 +95,18 @@ merge_begin(SpillFile *file, SpillRun **runs, int nruns, char *buffers,
 MinimalTuple
 merge_next(Merge *merge)
 {
-	MergeNode	w;
-
 	if (unlikely(!merge->started))
 	{
-		w = merge_play(merge, 1);
+		loser_tree_begin(&merge->tree, merge->nruns, merge_advance, merge_equal_before, merge);
 		merge->started = true;
 	}
 	else
 	{
-		w = merge->winner;
-		if (merge->rows[w.run] == NULL)
+		if (merge->rows[merge->tree.winner.source] == NULL)
 			return NULL;
-		w.key = merge_advance(merge, (int) w.run);
-		for (int node = (int) (merge->nruns + w.run) / 2; node > 0; node /= 2)
-		{
-			MergeNode  *l = &merge->losers[node];
-
-			swap_if(merge_before(merge, l, &w), l, &w);
-		}
+		loser_tree_next(&merge->tree, merge_advance, merge_equal_before, merge);
 	}
-	merge->winner = w;
-	return merge->rows[w.run];
+	return merge->rows[merge->tree.winner.source];
 }
 
 void
@@ -180,7 +117,8 @@ merge_end(Merge *merge)
 		if (merge->readers[r].run != NULL)
 			run_reader_close(&merge->readers[r]);
 	}
-	pfree(merge->losers);
+	if (merge->started)
+		pfree(merge->tree.losers);
 	pfree(merge->rows);
 	pfree(merge->readers);
 	pfree(merge);

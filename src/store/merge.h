@@ -7,9 +7,8 @@
 
 #include "postgres.h"
 
+#include "store/loser_tree.h"
 #include "store/run.h"
-
-typedef uint128 MergeKey;
 
 /*
  * How rows compare: key() gives a row's key; rows with equal keys go to

@@ -1,0 +1,68 @@
+/*
+ * feed.h
+ *	  The executor node "Custom Scan (GpuSort Feed)": a participant of a parallel sort.
+ */
+#ifndef GPUSORT_FEED_H
+#define GPUSORT_FEED_H
+
+#include "postgres.h"
+
+#include "compat.h"
+#include "key/keytype.h"
+#include "node/page_scan.h"
+#include "nodes/execnodes.h"
+#include "nodes/extensible.h"
+#include "sort/exchange.h"
+#include "sort/participant.h"
+#include "sort/sorter.h"
+
+/*
+ * A sort of many workers is a node more than what it replaces.  A Feed's number, which
+ * names its shared memory and its figures, is the Sort's and this; the planner counts its
+ * nodes from 0.
+ */
+#define FEED_NODE_ID	(1 << 30)
+
+typedef struct FeedState
+{
+	CustomScanState css;
+	KeyColumn  *keys;
+	int			nkeys;
+	bool		done;			/* all rows are in, and sorted */
+	size_t		bound;			/* the leader's: rows wanted; 0: all */
+	Sorter	   *sorter;
+	SortResult *result;			/* of the sort that is done */
+	PageSource	pages;			/* of the child */
+	SortSpec	spec;
+
+	Exchange   *exchange;		/* NULL: there is nobody else */
+	bool		stopped;		/* ... any more, since the node was shut down */
+	int			ring;			/* a worker's; -1 in the leader */
+
+	/* the leader's, for EXPLAIN */
+	int			nreports;		/* workers planned, and the leader last */
+	ParticipantReport *reports;
+} FeedState;
+
+extern void feed_node_init(void);
+
+/* Does this plan stand above a Gather of Feeds? */
+extern bool plan_above_feeds(const CustomScan *cscan);
+
+/* The Feed below a parallel sort's Gather. */
+extern FeedState *feed_of_gather(GatherState *gather);
+
+/* In the leader, in place of the node's function: a row that says nothing. */
+extern TupleTableSlot *feed_announce(PlanState *pstate);
+
+/* In the leader: nobody waits for it any more. */
+extern void feed_stop(FeedState *feed);
+
+extern const CustomScanMethods feed_scan_methods;
+
+/* explain.c */
+extern void feed_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+extern void participant_report_fill(ParticipantReport *to, const SortReport *report,
+									bool keys_only);
+
+#endif							/* GPUSORT_FEED_H */

@@ -1,0 +1,394 @@
+/*
+ * parallel_sort.c
+ *	  The executor node "Custom Scan (GpuSort)" above a Gather of GpuSort Feeds.
+ *
+ * The Feeds sort, in the workers and maybe in the leader; this node merges what they
+ * have sorted.  The Gather launches the workers when it is first asked for a row, and
+ * has none for us but one that says nothing (launch()).  The leader's own
+ * share is then run directly, and the streams are merged (block_merge.h).  When they have
+ * ended the Gather is read to its end, so that workers' errors and figures
+ * arrive as under any Gather.
+ *
+ * Without workers there is one stream, the leader's, and nothing to merge: its rows
+ * come straight from its sort.
+ *
+ * The node reads forward, once: plans that ask for more keep a Sort (plan/parallel.c).
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "compat.h"
+#include "executor/execParallel.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "node/feed.h"
+#include "node/parallel_sort.h"
+#include "node/plan_format.h"
+#include "node/sort_node.h"
+#include "optimizer/optimizer.h"
+#include "postmaster/bgworker.h"
+#include "sort/block_merge.h"
+#include "sort/block_writer.h"
+#include "utils/memutils.h"
+
+/* A worker's blocks. */
+typedef struct RingSource
+{
+	BlockSource base;
+	ParallelSortState *node;
+	int			ring;
+	bool		had_one;
+} RingSource;
+
+/* The leader's. */
+typedef struct OwnSource
+{
+	BlockSource base;
+	FeedState  *feed;
+	BlockWriter *writer;
+	RowBlock   *block;
+} OwnSource;
+
+static void parallel_sort_begin(CustomScanState *css, EState *estate, int eflags);
+static TupleTableSlot *parallel_sort_exec_custom(CustomScanState *css);
+static void parallel_sort_end(CustomScanState *css);
+static void parallel_sort_rescan(CustomScanState *css);
+static void parallel_sort_shutdown(CustomScanState *css);
+
+static const CustomExecMethods parallel_sort_exec_methods = {
+	.CustomName = "GpuSort",
+	.BeginCustomScan = parallel_sort_begin,
+	.ExecCustomScan = parallel_sort_exec_custom,
+	.EndCustomScan = parallel_sort_end,
+	.ReScanCustomScan = parallel_sort_rescan,
+	.ShutdownCustomScan = parallel_sort_shutdown,
+	.ExplainCustomScan = parallel_sort_explain
+};
+
+Node *
+parallel_sort_create_state(void)
+{
+	ParallelSortState *node = (ParallelSortState *) newNode(sizeof(ParallelSortState),
+															T_CustomScanState);
+
+	node->css.methods = &parallel_sort_exec_methods;
+	return (Node *) node;
+}
+
+/* ------------------------------------------------------------------------
+ * Streams
+ * ------------------------------------------------------------------------
+ */
+
+/* Has the worker of this ring ended without a word? */
+static bool
+worker_gone(void *arg, int ring)
+{
+	ParallelSortState *node = arg;
+	BackgroundWorkerHandle *handle = node->gather->pei->pcxt->worker[ring].bgwhandle;
+	pid_t		pid;
+
+	if (GetBackgroundWorkerPid(handle, &pid) != BGWH_STOPPED)
+		return false;
+	/* why, it may have told */
+	CHECK_FOR_INTERRUPTS();
+	if (pg_atomic_read_u32(&node->feed->exchange->rings[ring].state) == RING_OPEN)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("lost connection to parallel worker")));
+	/* it never came, and has no rows; the Gather will complain in the end */
+	return true;
+}
+
+static RowBlock *
+ring_source_next(BlockSource *source)
+{
+	RingSource *ring = (RingSource *) source;
+	RowBlock   *block = exchange_next_block(ring->node->feed->exchange, ring->ring,
+											ring->had_one, worker_gone, ring->node);
+
+	ring->had_one = (block != NULL);
+	return block;
+}
+
+static RowBlock *
+own_source_next(BlockSource *source)
+{
+	OwnSource  *own = (OwnSource *) source;
+
+	return block_writer_fill(own->writer, own->feed->result, own->block) ? own->block : NULL;
+}
+
+/*
+ * The workers' streams that have rows, in the current memory context; returns how many.
+ * sources has room for one of each worker.
+ */
+static int
+open_rings(ParallelSortState *node, BlockSource **sources)
+{
+	int			n = 0;
+
+	for (int r = 0; r < node->gather->nworkers_launched; r++)
+	{
+		RingSource *ring;
+
+		/* not taken yet: it will be the first */
+		if (exchange_next_block(node->feed->exchange, r, false, worker_gone, node) == NULL)
+			continue;
+		ring = palloc0(sizeof(RingSource));
+		ring->base.next = ring_source_next;
+		ring->node = node;
+		ring->ring = r;
+		sources[n++] = &ring->base;
+	}
+	return n;
+}
+
+static BlockSource *
+open_own(ParallelSortState *node, const KeyFrame *frame)
+{
+	OwnSource  *own = palloc0(sizeof(OwnSource));
+	char	   *block = palloc(ROW_BLOCK_SIZE + ROW_BLOCK_KEY_ALIGN);
+
+	own->base.next = own_source_next;
+	own->feed = node->feed;
+	own->writer = block_writer_create(&node->feed->spec, frame);
+	own->block = (RowBlock *) TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block);
+	return &own->base;
+}
+
+/* Runs the leader's share; true if it has rows. */
+static bool
+run_own_share(ParallelSortState *node)
+{
+	EState	   *estate = node->css.ss.ps.state;
+	GatherState *gather = node->gather;
+
+	if (!gather->need_to_scan_locally)
+		return false;
+	/* as the Gather itself would have it */
+	estate->es_query_dsa = gather->pei != NULL ? gather->pei->area : NULL;
+	(void) ExecProcNode(&node->feed->css.ss.ps);
+	estate->es_query_dsa = NULL;
+	return sorter_report(node->feed->sorter)->rows > 0;
+}
+
+/*
+ * Launches the workers.  A Gather gives the first row that there is, and is not to wait
+ * for a worker's, for there is none: the leader's own Feed gives it one, whether its
+ * share is to be run or not.
+ */
+static void
+launch(ParallelSortState *node)
+{
+	GatherState *gather = node->gather;
+	PlanState  *feed = &node->feed->css.ss.ps;
+	ExecProcNodeMtd feed_exec = feed->ExecProcNode;
+	bool		participation = parallel_leader_participation;
+
+	feed->ExecProcNode = feed_announce;
+	PG_TRY();
+	{
+		parallel_leader_participation = true;
+		(void) ExecProcNode(&gather->ps);
+	}
+	PG_FINALLY();
+	{
+		parallel_leader_participation = participation;
+	}
+	PG_END_TRY();
+	feed->ExecProcNode = feed_exec;
+	if (!participation && gather->nreaders > 0)
+		gather->need_to_scan_locally = false;
+}
+
+/* Starts the workers, and gets all streams to their first rows. */
+static void
+parallel_sort_start(ParallelSortState *node)
+{
+	MemoryContext old;
+	BlockSource **sources;
+	bool		own;
+
+	node->feed->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
+										node->limit_offset);
+	node->given = 0;
+	launch(node);
+	own = run_own_share(node);
+
+	old = MemoryContextSwitchTo(node->cxt);
+	sources = palloc((node->gather->nworkers_launched + 1) * sizeof(BlockSource *));
+	node->nstreams = open_rings(node, sources);
+	if (node->nstreams > 0)
+	{
+		/* who has rows to give knows it */
+		const KeyFrame *frame = exchange_frame(node->feed->exchange);
+
+		if (own)
+			sources[node->nstreams++] = open_own(node, frame);
+		node->merge = block_merge_create(&node->feed->spec, frame, sources, node->nstreams);
+		node->phase = PARALLEL_SORT_MERGE;
+	}
+	else
+	{
+		node->nstreams = own ? 1 : 0;
+		node->phase = PARALLEL_SORT_ALONE;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* All rows were given out: the workers end. */
+static void
+parallel_sort_finish(ParallelSortState *node)
+{
+	PlanState  *gather = &node->gather->ps;
+
+	node->phase = PARALLEL_SORT_END;
+	while (!TupIsNull(ExecProcNode(gather)))
+		;						/* there is none */
+	/* what it would have given out; one it has */
+	if (gather->instrument != NULL)
+		InstrUpdateTupleCount(gather->instrument, node->given - 1);
+}
+
+/* Puts the next row into the slot; false at the end. */
+static inline bool
+parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot)
+{
+	MinimalTuple row;
+
+	if (unlikely(node->phase != PARALLEL_SORT_MERGE))
+	{
+		if (node->phase == PARALLEL_SORT_NEW)
+			parallel_sort_start(node);
+		if (node->phase == PARALLEL_SORT_END)
+			return false;
+		if (node->phase == PARALLEL_SORT_ALONE)
+			return node->nstreams > 0 && result_next(node->feed->result, RESULT_PLAIN, true, slot);
+		row = block_merge_first(node->merge);
+	}
+	else
+		row = block_merge_next(node->merge);
+	if (row == NULL)
+		return false;
+	row_to_slot(slot, row);
+	return true;
+}
+
+static TupleTableSlot *
+parallel_sort_exec(PlanState *pstate)
+{
+	ParallelSortState *node = (ParallelSortState *) pstate;
+	TupleTableSlot *slot = node->row_slot;
+
+	CHECK_FOR_INTERRUPTS();
+	if (likely(parallel_sort_next(node, slot)))
+	{
+		node->given++;
+		return slot;
+	}
+	ExecClearTuple(slot);
+	if (node->phase != PARALLEL_SORT_END)
+		parallel_sort_finish(node);
+	return slot;
+}
+
+/* The same where the Gather Merge in our place computed something. */
+static TupleTableSlot *
+parallel_sort_exec_project(PlanState *pstate)
+{
+	ExprContext *econtext = pstate->ps_ExprContext;
+	TupleTableSlot *slot = parallel_sort_exec(pstate);
+
+	if (TupIsNull(slot))
+		return ExecClearTuple(pstate->ps_ResultTupleSlot);
+	ResetExprContext(econtext);
+	econtext->ecxt_scantuple = slot;
+	return ExecProject(pstate->ps_ProjInfo);
+}
+
+static TupleTableSlot *
+parallel_sort_exec_custom(CustomScanState *css)
+{
+	return css->ss.ps.ExecProcNode(&css->ss.ps);
+}
+
+static void
+parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
+{
+	ParallelSortState *node = (ParallelSortState *) css;
+	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
+	TupleDesc	desc;
+	Expr	   *limit_count;
+	Expr	   *limit_offset;
+
+	node->keys = gpusort_plan_keys(cscan, &node->nkeys);
+	if (gpusort_plan_limit(cscan, &limit_count, &limit_offset))
+	{
+		node->limit_count = ExecInitExpr(limit_count, &css->ss.ps);
+		node->limit_offset = ExecInitExpr(limit_offset, &css->ss.ps);
+	}
+
+	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
+	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
+	node->gather = castNode(GatherState, outerPlanState(css));
+	node->feed = feed_of_gather(node->gather);
+	desc = ExecGetResultType(outerPlanState(css));
+	node->cxt = AllocSetContextCreate(estate->es_query_cxt, "GpuSort merge",
+									  ALLOCSET_DEFAULT_SIZES);
+
+	/* rows are given as they lie */
+	if (css->ss.ps.ps_ProjInfo == NULL)
+	{
+		ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
+		node->row_slot = css->ss.ps.ps_ResultTupleSlot;
+		css->ss.ps.ExecProcNode = parallel_sort_exec;
+	}
+	else
+	{
+		ExecInitScanTupleSlot(estate, &css->ss, desc, &TTSOpsMinimalTuple);
+		ExecAssignScanProjectionInfoWithVarno(&css->ss, INDEX_VAR);
+		node->row_slot = css->ss.ss_ScanTupleSlot;
+		css->ss.ps.ExecProcNode = parallel_sort_exec_project;
+	}
+}
+
+static void
+parallel_sort_end(CustomScanState *css)
+{
+	ParallelSortState *node = (ParallelSortState *) css;
+
+	ExecClearTuple(node->row_slot);
+	ExecEndNode(outerPlanState(css));
+}
+
+static void
+parallel_sort_rescan(CustomScanState *css)
+{
+	ParallelSortState *node = (ParallelSortState *) css;
+	PlanState  *outer = outerPlanState(css);
+
+	/* not begun: the Gather, if it must, is rescanned on its first call */
+	if (node->phase == PARALLEL_SORT_NEW)
+		return;
+	ExecClearTuple(node->row_slot);
+	feed_stop(node->feed);
+	MemoryContextReset(node->cxt);
+	node->merge = NULL;
+	node->phase = PARALLEL_SORT_NEW;
+	if (outer->chgParam == NULL)
+		ExecReScan(outer);
+}
+
+/* The Gather has been shut down, and its memory is gone. */
+static void
+parallel_sort_shutdown(CustomScanState *css)
+{
+	ParallelSortState *node = (ParallelSortState *) css;
+
+	if (node->phase == PARALLEL_SORT_MERGE)
+	{
+		ExecClearTuple(node->row_slot);
+		node->phase = PARALLEL_SORT_END;
+	}
+}

@@ -1,0 +1,46 @@
+/*
+ * parallel_sort.h
+ *	  The executor node "Custom Scan (GpuSort)" above a Gather of GpuSort Feeds.
+ */
+#ifndef GPUSORT_PARALLEL_SORT_H
+#define GPUSORT_PARALLEL_SORT_H
+
+#include "postgres.h"
+
+#include "compat.h"
+#include "key/keytype.h"
+#include "nodes/execnodes.h"
+#include "nodes/extensible.h"
+#include "nodes/plannodes.h"
+
+typedef enum ParallelSortPhase
+{
+	PARALLEL_SORT_NEW,
+	PARALLEL_SORT_ALONE,		/* the leader's rows are all, if there are any */
+	PARALLEL_SORT_MERGE,
+	PARALLEL_SORT_END
+} ParallelSortPhase;
+
+typedef struct ParallelSortState
+{
+	CustomScanState css;
+	KeyColumn  *keys;
+	int			nkeys;
+	ExprState  *limit_count;	/* of the Limit above, if one bounds this node */
+	ExprState  *limit_offset;
+	GatherState *gather;
+	struct FeedState *feed;
+	ParallelSortPhase phase;
+	MemoryContext cxt;			/* of the merge */
+	struct BlockMerge *merge;
+	int			nstreams;
+	double		given;			/* rows */
+	TupleTableSlot *row_slot;	/* a row as it lies */
+} ParallelSortState;
+
+extern Node *parallel_sort_create_state(void);
+
+/* explain.c */
+extern void parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+
+#endif							/* GPUSORT_PARALLEL_SORT_H */

@@ -1,0 +1,36 @@
+/*
+ * row_block.h
+ *	  Sorted rows and their keys side by side, as one process hands them to another.
+ *
+ * A block is a header, MinimalTuples each padded to 8 bytes, and behind them the
+ * rows' keys, uint64 or uint128, in the rows' order.  There are no pointers in it.
+ * A row that is larger than a block comes in pieces: its first block has one row, its
+ * key and the row's full length, those that follow have no rows.
+ */
+#ifndef GPUSORT_ROW_BLOCK_H
+#define GPUSORT_ROW_BLOCK_H
+
+#include "postgres.h"
+
+#define ROW_BLOCK_SIZE		((Size) 64 * 1024)
+
+typedef struct RowBlock
+{
+	uint32		n;				/* rows */
+	uint32		bytes;			/* of rows */
+	uint32		keys_at;		/* from rows; 16-byte aligned */
+	uint32		pad;
+	uint64		whole;			/* length of a row in pieces; 0: none */
+	uint64		pad2;
+	char		rows[FLEXIBLE_ARRAY_MEMBER];
+} RowBlock;
+
+/* Bytes for rows and keys. */
+#define ROW_BLOCK_ROOM		(ROW_BLOCK_SIZE - offsetof(RowBlock, rows))
+
+#define ROW_BLOCK_KEY_ALIGN	16
+
+/* No block has more rows: the least row is two words, the least key is one. */
+#define ROW_BLOCK_MAX_ROWS	(ROW_BLOCK_ROOM / (16 + sizeof(uint64)))
+
+#endif							/* GPUSORT_ROW_BLOCK_H */
