@@ -16,8 +16,8 @@
 
 #include "executor/tuptable.h"
 #include "sort/key_reader.h"
+#include "sort/merge.h"
 #include "store/arena.h"
-#include "store/merge.h"
 #include "store/row.h"
 #include "store/row_sum.h"
 
@@ -108,8 +108,7 @@ typedef struct StreamResult
 typedef struct MergeResult
 {
 	SortResult	base;
-	Merge	   *merge;
-	MemoryContext cxt;
+	Merge		merge;
 } MergeResult;
 
 /* One run on disk, both ways. */
@@ -155,9 +154,11 @@ extern void result_device_keys_begin(SortResult *result, struct DeviceKeys *dk);
 extern SortResult *result_device_rows_begin(StreamResult *result, struct SortEnv *env,
 										struct DeviceRows *dev);
 
-/* result_runs.c: the file's runs are down to what can be merged at once. */
-extern SortResult *result_merge_begin(MergeResult *result, struct SortEnv *env, Merge *merge,
-								  MemoryContext cxt);
+/*
+ * result_runs.c: the file's runs are down to what can be merged at once; the caller begins
+ * the merge.
+ */
+extern SortResult *result_merge_begin(MergeResult *result, struct SortEnv *env);
 extern SortResult *result_run_begin(RunResult *result, struct SortEnv *env, SpillFile *file,
 								SpillRun *run, MemoryContext cxt);
 

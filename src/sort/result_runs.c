@@ -39,13 +39,8 @@ give(SortResult *result, MinimalTuple row, TupleTableSlot *slot)
 static bool
 merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
 {
-	MergeResult *merge = (MergeResult *) result;
-	MemoryContext old = MemoryContextSwitchTo(merge->cxt);
-	MinimalTuple row = merge_next(merge->merge);
-
 	Assert(forward);
-	MemoryContextSwitchTo(old);
-	return give(result, row, slot);
+	return give(result, merge_next(&((MergeResult *) result)->merge), slot);
 }
 
 static const ResultMethods merge_methods = {
@@ -96,13 +91,11 @@ static const ResultMethods run_methods = {
 };
 
 SortResult *
-result_merge_begin(MergeResult *result, SortEnv *env, Merge *merge, MemoryContext cxt)
+result_merge_begin(MergeResult *result, SortEnv *env)
 {
 	memset(result, 0, sizeof(*result));
 	result->base.methods = &merge_methods;
 	result->base.env = env;
-	result->merge = merge;
-	result->cxt = cxt;
 	return &result->base;
 }
 

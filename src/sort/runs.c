@@ -8,18 +8,19 @@
  * among equal rows the earlier run must win.  The last merge is streamed to the
  * node, or, if it will be read more than once or backward, written as one run.
  *
- * The merge compares 128-bit keys under one layout, made of the ranges of all
- * rows: narrow, so that 128 bits hold more, and the same for every run.  They are
- * encoded again as rows are read; storing them would cost more I/O than that.
+ * The merge has keys of one layout, made of the ranges of all rows: narrow, so that
+ * 128 bits hold more, and the same for every run.  They are made again as rows are
+ * read; storing them would cost more I/O than that.
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "sort/merge.h"
 #include "sort/runs.h"
 #include "utils/memutils.h"
 
 void
-runs_begin(Runs *runs, SortEnv *env, const Stage *stage)
+runs_begin(Runs *runs, SortEnv *env, Stage *stage)
 {
 	runs->env = env;
 	runs->stage = stage;
@@ -155,57 +156,30 @@ runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
 	runs_close(runs, &writer, old);
 }
 
-static MergeKey
-row_key(void *arg, MinimalTuple row)
-{
-	Runs	   *runs = arg;
-	TupleTableSlot *slot = runs->slot;
-
-	row_to_slot(slot, row);
-	slot_getsomeattrs(slot, runs->stage->last_att);
-	return pack_row(runs->stage, &runs->layout, slot->tts_values, slot->tts_isnull);
-}
-
-static int
-compare_rows(void *arg, MinimalTuple a, MinimalTuple b)
-{
-	return tiebreak_compare(((Runs *) arg)->env->tiebreak, a, b);
-}
-
-/* Read buffers come from what the sort's own arrays have given back. */
-static Merge *
-begin_merge(Runs *runs, SpillRun **some, int n, const MergeOrder *order)
-{
-	SortEnv    *env = runs->env;
-
-	bulk_reserve(env->bulk, &env->scratch, n * run_reader_buffer_size(runs->file), 0);
-	sort_env_note_memory(env, runs->file->extent);
-	return merge_begin(runs->file, some, n, env->scratch.ptr, order);
-}
-
 /* Merges n neighbouring runs into one. */
 static SpillRun *
-merge_some(Runs *runs, SpillRun **some, int n, const MergeOrder *order,
+merge_some(Runs *runs, SpillRun **some, int n,
 		   void (*write_row) (RunWriter *writer, MinimalTuple row))
 {
-	Merge	   *merge = begin_merge(runs, some, n, order);
+	Merge		merge;
 	RunWriter	writer;
 	MinimalTuple row;
 
+	merge_begin(&merge, runs->env, runs->stage, &runs->layout, runs->file, some, n);
 	run_writer_open(&writer, runs->file);
-	for (uint64 i = 0; (row = merge_next(merge)) != NULL; i++)
+	for (uint64 i = 0; (row = merge_next(&merge)) != NULL; i++)
 	{
 		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
 			runs_pause(runs, i);
 		write_row(&writer, row);
 	}
-	merge_end(merge);
+	merge_end(&merge);
 	return run_writer_close(&writer);
 }
 
 /* Merges just enough neighbouring runs for the rest to be merged at once. */
 static void
-reduce_runs(Runs *runs, int fan_in, const MergeOrder *order)
+reduce_runs(Runs *runs, int fan_in)
 {
 	while (runs->n > fan_in)
 	{
@@ -218,7 +192,7 @@ reduce_runs(Runs *runs, int fan_in, const MergeOrder *order)
 			int			group = Max(1, Min(Min(fan_in, excess + 1), runs->n - in));
 
 			if (group > 1)
-				runs->runs[out++] = merge_some(runs, runs->runs + in, group, order,
+				runs->runs[out++] = merge_some(runs, runs->runs + in, group,
 											   run_writer_row);
 			else
 				runs->runs[out++] = runs->runs[in];
@@ -234,27 +208,23 @@ runs_result(Runs *runs, ResultSpace *space)
 {
 	SortEnv    *env = runs->env;
 	MemoryContext old = MemoryContextSwitchTo(runs->cxt);
-	MergeOrder	order;
 	SortResult *result;
 	instr_time	start;
 	instr_time	end;
 
 	sort_env_clock(env, &start);
-	runs->slot = sort_env_slot(env);
 	key_layout(&runs->layout, runs->stage, runs->ranges);
-	order.key = row_key;
-	order.compare = compare_rows;
-	order.arg = runs;
-	order.exact = runs->layout.exact;
-
-	reduce_runs(runs, merge_fan_in(runs->file, env->limit), &order);
+	reduce_runs(runs, merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n));
 	if (env->spec.random_access)
 		result = result_run_begin(&space->run, env, runs->file,
-								  merge_some(runs, runs->runs, runs->n, &order,
-											 run_cursor_write_row), runs->cxt);
+								  merge_some(runs, runs->runs, runs->n, run_cursor_write_row),
+								  runs->cxt);
 	else
-		result = result_merge_begin(&space->merge, env,
-									begin_merge(runs, runs->runs, runs->n, &order), runs->cxt);
+	{
+		result = result_merge_begin(&space->merge, env);
+		merge_begin(&space->merge.merge, env, runs->stage, &runs->layout, runs->file, runs->runs,
+					runs->n);
+	}
 	env->report.disk_bytes = env->progress.now->disk = disk_bytes(runs);
 	sort_env_clock(env, &end);
 	INSTR_TIME_ACCUM_DIFF(env->report.spill_time, end, start);

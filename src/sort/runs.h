@@ -21,15 +21,13 @@ typedef struct Runs
 	KeyRange	ranges[STAGE_MAX_COLUMNS];	/* of all rows in them */
 	instr_time	opened;			/* the run that is being written */
 
-	/* for the merge */
 	SortEnv    *env;
-	const Stage *stage;
-	KeyLayout	layout;
-	TupleTableSlot *slot;
+	Stage	   *stage;			/* the batch's */
+	KeyLayout	layout;			/* of the merge's keys */
 } Runs;
 
 /* Before the first run of a sort. */
-extern void runs_begin(Runs *runs, SortEnv *env, const Stage *stage);
+extern void runs_begin(Runs *runs, SortEnv *env, Stage *stage);
 
 /* Writes what order_batch() made of the batch as the next run. */
 extern void runs_write(Runs *runs, const Batch *batch, const Sorted *sorted);

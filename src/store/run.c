@@ -11,9 +11,6 @@
 #include "store/run.h"
 #include "utils/memutils.h"
 
-/* Room before an extent for the beginning of a row that ends in it. */
-#define READER_HEADROOM		BLCKSZ
-
 void
 run_writer_open(RunWriter *writer, SpillFile *file)
 {
@@ -54,69 +51,64 @@ run_writer_close(RunWriter *writer)
 }
 
 Size
-run_reader_buffer_size(const SpillFile *file)
+run_reader_buffer_size(const SpillFile *file, Size headroom)
 {
-	return READER_HEADROOM + file->extent;
+	return headroom + file->extent;
 }
 
 void
-run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf)
+run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf, Size headroom)
 {
 	reader->file = file;
 	reader->run = run;
 	reader->buf = buf;
-	reader->buf_size = run_reader_buffer_size(file);
+	reader->buf_size = run_reader_buffer_size(file, headroom);
+	reader->headroom = headroom;
 	reader->own_buf = false;
 	reader->pos = reader->len = 0;
 	reader->next_extent = 0;
 }
 
-MinimalTuple
+void
 run_reader_fill(RunReader *reader)
 {
-	Size		left = reader->len - reader->pos;
-
-	/* what is left moves to the front, extents follow until the row is whole */
-	if (left > 0)
-		memmove(reader->buf, reader->buf + reader->pos, left);
-	reader->pos = 0;
-	reader->len = left;
 	for (;;)
 	{
-		Size		size = 0;
+		Size		left = reader->len - reader->pos;
+		bool		whole = run_reader_row_size(reader, reader->pos) > 0;
 
-		if (reader->len >= sizeof(uint64))
-		{
-			size = MAXALIGN(((MinimalTuple) reader->buf)->t_len);
-			if (size <= reader->len)
-			{
-				reader->pos = size;
-				return (MinimalTuple) reader->buf;
-			}
-		}
 		if (reader->next_extent == reader->run->nextents)
 		{
-			if (reader->len > 0)
+			if (left > 0 && !whole)
 				ereport(ERROR,
 						(errcode(ERRCODE_DATA_CORRUPTED),
 						 errmsg("unexpected end of a sort's temporary file")));
-			return NULL;
+			return;
 		}
-		if (reader->len + reader->file->extent > reader->buf_size)
+		if (whole && left > reader->headroom)
+			return;
+
+		/* what is left moves to the front, an extent follows */
+		if (left + reader->file->extent > reader->buf_size)
 		{
 			/* a row larger than the buffer was made for */
-			Size		grown = Max(size, reader->len) + reader->file->extent;
+			Size		row = left < sizeof(uint64) ? 0 :
+				MAXALIGN(((MinimalTuple) (reader->buf + reader->pos))->t_len);
+			Size		grown = Max(row, left) + reader->file->extent;
 			char	   *buf = palloc_extended(grown, MCXT_ALLOC_HUGE);
 
-			memcpy(buf, reader->buf, reader->len);
+			memcpy(buf, reader->buf + reader->pos, left);
 			if (reader->own_buf)
 				pfree(reader->buf);
 			reader->buf = buf;
 			reader->buf_size = grown;
 			reader->own_buf = true;
 		}
-		reader->len += spill_read(reader->file, reader->run, reader->next_extent,
-								  reader->buf + reader->len);
+		else if (reader->pos > 0)
+			memmove(reader->buf, reader->buf + reader->pos, left);
+		reader->pos = 0;
+		reader->len = left + spill_read(reader->file, reader->run, reader->next_extent,
+										reader->buf + left);
 		spill_release(reader->file, reader->run, reader->next_extent);
 		reader->next_extent++;
 	}

@@ -42,48 +42,57 @@ run_writer_row(RunWriter *writer, MinimalTuple row)
 		run_writer_bytes(writer, row, size);
 }
 
-/* Reads a run forward, an extent at a time, giving each back once it is read. */
+/*
+ * Reads a run forward, an extent at a time, giving each back once it is read.  What is
+ * in the buffer, from pos to len, is the reader's owner's until run_reader_fill().
+ */
 typedef struct RunReader
 {
 	SpillFile  *file;
 	SpillRun   *run;
 	char	   *buf;
 	Size		buf_size;
+	Size		headroom;
 	bool		own_buf;		/* palloc'd for a row larger than the one given */
-	Size		pos;			/* next row, from buf */
+	Size		pos;			/* the first row that is still needed, from buf */
 	Size		len;			/* bytes in buf */
 	uint32		next_extent;
 } RunReader;
 
-/* Bytes of a reader's buffer: an extent behind what is left of the one before. */
-extern Size run_reader_buffer_size(const SpillFile *file);
+/* Bytes of a reader's buffer: an extent behind what is left of those before. */
+extern Size run_reader_buffer_size(const SpillFile *file, Size headroom);
 
-extern void run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf);
+extern void run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf,
+							Size headroom);
 
-/* The next row by way of the file; NULL at the end. */
-extern MinimalTuple run_reader_fill(RunReader *reader);
+/*
+ * What lies before pos is not needed any more.  Makes sure that, unless the run ends,
+ * more than headroom bytes follow, and a whole row: may move them and change pos, buf
+ * and len.
+ */
+extern void run_reader_fill(RunReader *reader);
 
 /* Frees the run. */
 extern void run_reader_close(RunReader *reader);
 
-/* The next row, valid until the next call; NULL at the end. */
-static inline MinimalTuple
-run_reader_next(RunReader *reader)
+/* The size of the row that begins at a place in the buffer; 0 if it does not end there. */
+static inline Size
+run_reader_row_size(const RunReader *reader, Size at)
 {
-	Size		left = reader->len - reader->pos;
+	Size		left = reader->len - at;
+	Size		size;
 
-	if (likely(left >= sizeof(uint64)))
-	{
-		MinimalTuple row = (MinimalTuple) (reader->buf + reader->pos);
-		Size		size = MAXALIGN(row->t_len);
+	if (left < sizeof(uint64))
+		return 0;
+	size = MAXALIGN(((MinimalTuple) (reader->buf + at))->t_len);
+	return size <= left ? size : 0;
+}
 
-		if (likely(size <= left))
-		{
-			reader->pos += size;
-			return row;
-		}
-	}
-	return run_reader_fill(reader);
+/* Is there anything behind that place? */
+static inline bool
+run_reader_more(const RunReader *reader, Size at)
+{
+	return at < reader->len || reader->next_extent < reader->run->nextents;
 }
 
 /*

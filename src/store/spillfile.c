@@ -41,8 +41,8 @@ spill_extent_size(Size memory)
 {
 	Size		extent = EXTENT_MAX;
 
-	/* a merge of sixteen runs should fit */
-	while (extent > BLCKSZ && extent * 16 > memory)
+	/* some eighty runs should be merged at once, for what does not fit is written twice */
+	while (extent > BLCKSZ && extent * 128 > memory)
 		extent /= 2;
 	return extent;
 }
