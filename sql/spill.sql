@@ -37,6 +37,26 @@ ANALYZE large;
 SELECT * FROM check_sort($$SELECT k, seq, md5(p) FROM (SELECT k, seq, repeat(chr(65 + seq % 26), len) AS p FROM large ORDER BY k, seq) s$$);
 SELECT * FROM check_sort($$SELECT k, seq, length(p) FROM (SELECT k, seq, repeat(chr(65 + seq % 26), len) AS p FROM large WHERE len > 10 ORDER BY k DESC, seq) s$$);
 
+-- keys that lie behind values of any length, more than 64 kB too, with NULLs among them, and a column that came later
+CREATE TABLE behind AS
+SELECT repeat(chr(97 + (i % 26)), CASE WHEN i % 400 = 0 THEN 90000 ELSE (mix(i) % 90)::int END) AS p, NULLIF(mix(i) % 40, 3)::int AS k, mix(i * 5) % 3 AS b, i AS seq
+FROM generate_series(1, 8000) i;
+ALTER TABLE behind ADD COLUMN d date DEFAULT '2026-01-01';
+INSERT INTO behind SELECT p, k, b, seq + 8000, date '2026-01-01' + (mix(seq) % 9)::int - 4 FROM behind;
+ANALYZE behind;
+SELECT keys, mem, check_sort(format('SELECT * FROM behind ORDER BY %s, seq', keys))
+FROM unnest('{k,k DESC NULLS LAST\, b,d\, k,b DESC\, d DESC\, k,left(p\, 3),left(p\, 12) DESC\, k,b::numeric\, k}'::text[]) WITH ORDINALITY AS a (keys, i),
+	unnest('{64kB,500kB}'::text[]) mem, set_config('work_mem', mem, false)
+ORDER BY i, mem;
+SET work_mem = '64kB';
+SELECT check_sort('SELECT seq, k, md5(p) FROM (SELECT p || '' AS p, k, d, seq FROM behind ORDER BY d DESC, k, seq) s');
+
+-- in order, in reverse, and flat
+SELECT keys, check_sort(format('SELECT * FROM spill ORDER BY %s', keys))
+FROM unnest('{seq,seq DESC,seq / 5000\, seq}'::text[]) keys;
+SELECT keys, check_stable('spill', keys)
+FROM unnest('{(seq * 0),p,left(p\, 1) DESC\, k / 10000,left(p\, 20)\, left(p\, 30) DESC}'::text[]) keys;
+
 -- backwards over what was spilled
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT k, seq FROM spill ORDER BY v;
@@ -47,4 +67,4 @@ FETCH FIRST FROM c;
 ROLLBACK;
 
 RESET work_mem;
-DROP TABLE spill, large;
+DROP TABLE spill, large, behind;
