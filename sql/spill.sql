@@ -49,7 +49,7 @@ FROM unnest('{k,k DESC NULLS LAST\, b,d\, k,b DESC\, d DESC\, k,left(p\, 3),left
 	unnest('{64kB,500kB}'::text[]) mem, set_config('work_mem', mem, false)
 ORDER BY i, mem;
 SET work_mem = '64kB';
-SELECT check_sort('SELECT seq, k, md5(p) FROM (SELECT p || '' AS p, k, d, seq FROM behind ORDER BY d DESC, k, seq) s');
+SELECT check_sort($$SELECT seq, k, md5(p) FROM (SELECT p || '' AS p, k, d, seq FROM behind ORDER BY d DESC, k, seq) s$$);
 
 -- in order, in reverse, and flat
 SELECT keys, check_sort(format('SELECT * FROM spill ORDER BY %s', keys))
