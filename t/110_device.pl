@@ -45,7 +45,8 @@ is($node->safe_psql('postgres', "SELECT runs_on FROM gpusort_algorithms() WHERE 
 my $rows = 40_000;
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) * 1000003 - 2000000000000000 AS w,
-	CASE WHEN i % 11 = 0 THEN NULL ELSE i % 100 END AS nk, (mix(i * 3) - 2e9) / 7::float8 AS f, repeat('x', (i % 50)::int) AS pad
+	CASE WHEN i % 11 = 0 THEN NULL ELSE i % 100 END AS nk, (mix(i * 3) - 2e9) / 7::float8 AS f, repeat('x', (i % 50)::int) AS pad,
+	'customer#' || mix(i) % 500 AS s, CASE WHEN i % 9 > 0 THEN md5((i % 30000)::text) END AS h
 FROM generate_series(1, $rows) i;
 VACUUM ANALYZE t;
 CREATE FUNCTION route(q text) RETURNS text LANGUAGE plpgsql AS \$\$
@@ -61,7 +62,8 @@ SQL
 
 my %orders = (
 	'int4' => 'k', 'int4 desc' => 'k DESC', 'int8' => 'w', 'float8' => 'f DESC', 'NULLs' => 'nk NULLS FIRST, k, id',
-	'NULLs last, 97 bits' => 'nk, w', 'more than 128 bits' => 'w, f, k, id', 'few values' => 'nk DESC, id', 'expression' => '-k, id');
+	'NULLs last, 97 bits' => 'nk, w', 'more than 128 bits' => 'w, f, k, id', 'few values' => 'nk DESC, id', 'expression' => '-k, id',
+	'strings' => 's COLLATE "C", id', 'long strings' => 'h COLLATE "C" DESC, s, id');
 my %modes = (keys => '64MB', rows => '256kB');
 
 # the server has the answers
@@ -78,8 +80,8 @@ for my $mode (sort keys %modes)
 				"GpuSort $rows same", "$mode: $name, verify $verify");
 		}
 		my $route = $node->safe_psql('postgres', "$set SELECT route('$q')");
-		# a key that does not fit 128 bits needs its rows at hand
-		my $want = $name eq 'more than 128 bits' ? 'keys' : $mode;
+		# a key that does not fit 128 bits, or may not, needs its rows at hand
+		my $want = $name =~ /more than 128 bits|strings/ ? 'keys' : $mode;
 		like($route, qr/^$want: gpu radix: .*device ready, as set/, "$mode: $name went there");
 	}
 	is($node->safe_psql('postgres', "$set SELECT result FROM check_stable('(SELECT *, row_number() OVER () AS seq FROM t) t2', 'nk')"), 'same', "$mode: equal rows keep their order");

@@ -48,7 +48,7 @@ $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i::int AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) * 1000003 - 2000000000000000 AS w,
 	CASE WHEN i % 11 = 0 THEN NULL ELSE (mix(i) % 100)::int4 END AS nk, (mix(i * 3) - 2e9) / 7::float8 AS f,
 	(mix(i * 5) % 7)::int2 AS few, CASE WHEN i = 29000 THEN NULL ELSE mix(i * 11) * 2147483648 END AS late,
-	repeat('x', (mix(i * 13) % 60)::int) AS pad
+	repeat('x', (mix(i * 13) % 60)::int) AS pad, 'customer#' || mix(i * 17) % 900 AS s, CASE WHEN i % 13 > 0 THEN md5((mix(i) % 20000)::text) END AS h
 FROM generate_series(1, $rows) i;
 CREATE UNIQUE INDEX ON t (id);
 VACUUM ANALYZE t;
@@ -109,7 +109,7 @@ sub some_rows
 }
 
 # total orders, since a stock Sort does not keep equal rows in order
-my @orders = ('k', 'k DESC', 'w', 'w DESC', 'f, id', 'nk NULLS FIRST, k', 'nk DESC, w', 'few, id DESC', 'few, nk, f, k', 'w, f, k, id', 'late', 'late DESC NULLS LAST', '-k', 'few DESC, w');
+my @orders = ('k', 'k DESC', 'w', 'w DESC', 'f, id', 'nk NULLS FIRST, k', 'nk DESC, w', 'few, id DESC', 'few, nk, f, k', 'w, f, k, id', 'late', 'late DESC NULLS LAST', '-k', 'few DESC, w', 's, id', 'h, few, id DESC', 'few, h DESC, s, id', 's DESC, w');
 # rows that are no more than their keys
 my @only = ('k', 'nk', 'w', 'few', 'late', 'nk, k', 'w, k', 'k, few', 'id');
 
@@ -124,7 +124,7 @@ sub simple
 		my $cols = pick(@only);
 		return "SELECT $cols FROM t WHERE id <= $n ORDER BY " . join(', ', map { $_ . pick('', ' DESC', ' NULLS FIRST') } split /, /, $cols);
 	}
-	return 'SELECT ' . pick('*', 'id, k, f', 'id, pad') . " FROM t WHERE id <= $n ORDER BY $order";
+	return 'SELECT ' . pick('*', 'id, k, f', 'id, pad', 'id, h') . " FROM t WHERE id <= $n ORDER BY $order";
 }
 
 sub quoted { return "'" . ($_[0] =~ s/'/''/gr) . "'" }

@@ -21,10 +21,14 @@
  */
 #include "postgres.h"
 
+#include "key/alphabet.h"
 #include "key/pack.h"
 #include "port/pg_bitutils.h"
 
 #define BATCH	1024
+
+/* Fewer rows are sorted before a closer look at their images would pay. */
+#define NARROW_MIN_ROWS	1024
 
 static int
 bit_length(Key128 v)
@@ -43,29 +47,49 @@ key_stage_ranges(const Stage *stage, KeyRange *ranges)
 		ranges[c] = stage->cols[c].range;
 }
 
-/* Squeezes a column's images if they become narrower. */
-static void
-layout_squeeze(LayoutColumn *lc, const StageColumn *col, const KeyRange *r,
-			   uint64 *min, uint64 *max)
-{
-	BitSqueeze	squeeze;
-
-	bit_squeeze_init(&squeeze, r->set & ~r->common);
-	*min = r->min;
-	*max = r->max;
-	if (!col->called || bit_length(bit_squeeze(&squeeze, r->max) -
-								   bit_squeeze(&squeeze, r->min)) >= bit_length(r->max - r->min))
-		return;
-	lc->squeeze = squeeze;
-	*min = bit_squeeze(&squeeze, r->min);
-	*max = bit_squeeze(&squeeze, r->max);
-}
-
 /* An image as the layout wants it. */
 static inline uint64
-squeezed(const LayoutColumn *lc, uint64 image)
+narrowed(const LayoutColumn *lc, uint64 image)
 {
+	if (lc->alphabets != NULL)
+		return alphabets_number(lc->alphabets, image);
 	return lc->squeeze.mask != 0 ? bit_squeeze(&lc->squeeze, image) : image;
+}
+
+/* Squeezes a column's images if they become narrower. */
+static void
+layout_squeeze(LayoutColumn *lc, const KeyRange *r)
+{
+	bit_squeeze_init(&lc->squeeze, r->set & ~r->common);
+	if (bit_length(narrowed(lc, r->max) - narrowed(lc, r->min)) >= bit_length(r->max - r->min))
+		lc->squeeze.mask = 0;
+}
+
+/* The column's place in the key, for images in this range. */
+static void
+layout_column(KeyLayout *layout, LayoutColumn *lc, const StageColumn *col, const KeyRange *r)
+{
+	Key128		largest;
+
+	lc->base = 0;
+	lc->add = 0;
+	lc->null_value = 0;
+	lc->bits = 0;
+	if (r->min > r->max)
+		return;					/* nothing, or nothing but NULLs */
+
+	lc->base = narrowed(lc, r->min);
+	largest = narrowed(lc, r->max) - lc->base;
+	if (r->has_null)
+	{
+		largest += 1;
+		if (col->nulls_first)
+			lc->add = 1;
+		else
+			lc->null_value = largest;
+	}
+	lc->bits = bit_length(largest);
+	layout->total_bits += lc->bits;
 }
 
 void
@@ -79,36 +103,40 @@ key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
 	for (int c = 0; c < stage->ncols && !inexact; c++)
 	{
 		LayoutColumn *lc = &layout->cols[c];
-		const KeyRange *r = &ranges[c];
-		Key128		largest;
-		uint64		min;
-		uint64		max;
 
 		lc->squeeze.mask = 0;
-		lc->base = 0;
-		lc->add = 0;
-		lc->null_value = 0;
-		lc->bits = 0;
+		lc->alphabets = NULL;
+		if (stage->cols[c].called && ranges[c].min <= ranges[c].max)
+			layout_squeeze(lc, &ranges[c]);
+		layout_column(layout, lc, &stage->cols[c], &ranges[c]);
+		inexact = ranges[c].inexact;
 		layout->ncols++;
-		inexact = r->inexact;
-		if (r->min > r->max)
-			continue;			/* nothing, or nothing but NULLs */
-
-		layout_squeeze(lc, &stage->cols[c], r, &min, &max);
-		lc->base = min;
-		largest = max - min;
-		if (r->has_null)
-		{
-			largest += 1;
-			if (stage->cols[c].nulls_first)
-				lc->add = 1;
-			else
-				lc->null_value = largest;
-		}
-		lc->bits = bit_length(largest);
-		layout->total_bits += lc->bits;
 	}
-	layout->exact = stage->complete && !inexact && layout->total_bits <= 128;
+	layout->may_be_exact = stage->complete && !inexact;
+	layout->exact = layout->may_be_exact && layout->total_bits <= 128;
+}
+
+void
+key_layout_narrow(KeyLayout *layout, Stage *stage, int bits)
+{
+	if (layout->total_bits <= bits || stage->n < NARROW_MIN_ROWS)
+		return;
+	for (int c = 0; c < layout->ncols; c++)
+	{
+		LayoutColumn *lc = &layout->cols[c];
+		StageColumn *col = &stage->cols[c];
+
+		if (!col->by_bytes || lc->bits == 0)
+			continue;
+		if (col->alphabets == NULL)
+			col->alphabets = MemoryContextAlloc(stage->cxt, sizeof(Alphabets));
+		if (!alphabets_make(col->alphabets, col, stage->n, lc->bits))
+			continue;
+		lc->alphabets = col->alphabets;
+		layout->total_bits -= lc->bits;
+		layout_column(layout, lc, col, &col->range);
+	}
+	layout->exact = layout->may_be_exact && layout->total_bits <= 128;
 }
 
 uint64
@@ -121,7 +149,7 @@ key_layout_range(const Stage *stage, const KeyLayout *layout)
 		if (layout->cols[c].bits == 0)
 			continue;
 		if (layout->cols[c].bits == layout->total_bits && layout->total_bits < 64)
-			return squeezed(&layout->cols[c], r->max) - layout->cols[c].base + 1 + r->has_null;
+			return narrowed(&layout->cols[c], r->max) - layout->cols[c].base + 1 + r->has_null;
 		break;
 	}
 	return layout->total_bits < 64 ? UINT64CONST(1) << layout->total_bits : 0;
@@ -136,29 +164,36 @@ column_has_nulls(const StageColumn *col)
 
 /*
  * A column's images of rows [start, start + count), as the layout wants them: where
- * they lie, or, if they have to be squeezed, in squeezed.
+ * they lie, or, if they have to become narrower, in buf.
  */
 static const void *
 batch_images(const StageColumn *col, const LayoutColumn *lc, size_t start, int count,
-			 uint64 *squeezed)
+			 uint64 *buf)
 {
-	if (lc->squeeze.mask == 0)
-		return (const char *) col->images + start * (col->wide ? sizeof(uint64) : sizeof(uint32));
-	if (col->wide)
+	if (lc->alphabets != NULL)
 	{
 		const uint64 *images = (const uint64 *) col->images + start;
 
 		for (int i = 0; i < count; i++)
-			squeezed[i] = bit_squeeze(&lc->squeeze, images[i]);
+			buf[i] = alphabets_number(lc->alphabets, images[i]);
+	}
+	else if (lc->squeeze.mask == 0)
+		return (const char *) col->images + start * (col->wide ? sizeof(uint64) : sizeof(uint32));
+	else if (col->wide)
+	{
+		const uint64 *images = (const uint64 *) col->images + start;
+
+		for (int i = 0; i < count; i++)
+			buf[i] = bit_squeeze(&lc->squeeze, images[i]);
 	}
 	else
 	{
 		const uint32 *images = (const uint32 *) col->images + start;
 
 		for (int i = 0; i < count; i++)
-			((uint32 *) squeezed)[i] = (uint32) bit_squeeze(&lc->squeeze, images[i]);
+			((uint32 *) buf)[i] = (uint32) bit_squeeze(&lc->squeeze, images[i]);
 	}
-	return squeezed;
+	return buf;
 }
 
 /* acc = acc << keep | value's upper keep bits, over one column of a batch. */
@@ -424,7 +459,7 @@ pack_row(const Stage *stage, const KeyLayout *layout,
 		if (isnull[col->att])
 			v = lc->null_value;
 		else
-			v = (Key128) (squeezed(lc, key_image(col, values[col->att], &inexact)) - lc->base) +
+			v = (Key128) (narrowed(lc, key_image(col, values[col->att], &inexact)) - lc->base) +
 				lc->add;
 		if (lc->bits > room)
 			key |= v >> (lc->bits - room);

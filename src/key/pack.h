@@ -20,7 +20,8 @@ typedef uint128 Key128;
 /* Where a column's values stand in the key. */
 typedef struct LayoutColumn
 {
-	BitSqueeze	squeeze;		/* of its images first, if it has a mask */
+	BitSqueeze	squeeze;		/* of its images first, if it has a mask, */
+	const struct Alphabets *alphabets;	/* or these; the stage's */
 	uint64		base;			/* a value is image - base + add */
 	uint64		add;			/* 1 if NULLs come first, at 0 */
 	Key128		null_value;
@@ -32,6 +33,7 @@ typedef struct KeyLayout
 {
 	int			ncols;			/* of the stage's, up to the first inexact one */
 	int			total_bits;
+	bool		may_be_exact;	/* if no bit is cut off */
 	bool		exact;			/* equal keys are equal rows in the ORDER BY */
 	LayoutColumn cols[STAGE_MAX_COLUMNS];
 } KeyLayout;
@@ -48,6 +50,13 @@ typedef struct KeyOrder
 
 /* The narrowest layout for columns of the stage whose images lie in ranges[]. */
 extern void key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges);
+
+/*
+ * If a layout of the stage's own ranges has more bits than this: makes it narrower, as
+ * far as a look at all images allows.  For packing; the stage's next layout of this
+ * kind ends it.
+ */
+extern void key_layout_narrow(KeyLayout *layout, Stage *stage, int bits);
 
 /*
  * The key's number of values if it has less than 64 bits, as closely as it can be

@@ -16,7 +16,7 @@
 #define STAGE_FIRST_ROWS	64
 
 static void
-add_column(Stage *stage, MemoryContext cxt, const KeyColumn *key, KeyKind kind)
+add_column(Stage *stage, const KeyColumn *key, KeyKind kind)
 {
 	StageColumn *col = &stage->cols[stage->ncols++];
 
@@ -26,9 +26,9 @@ add_column(Stage *stage, MemoryContext cxt, const KeyColumn *key, KeyKind kind)
 	col->called = key_called(kind);
 	col->by_bytes = key_by_bytes(kind);
 	if (kind == KEY_ABBREVIATED)
-		col->ssup = abbreviated_support(cxt, key, true);
+		col->ssup = abbreviated_support(stage->cxt, key, true);
 	if (kind == KEY_ENUM)
-		col->enum_order = enum_order_create(cxt);
+		col->enum_order = enum_order_create(stage->cxt);
 	col->nulls_first = key->nulls_first;
 	col->flip = key->descending ? ~UINT64_C(0) : 0;
 	key_range_init(&col->range);
@@ -43,6 +43,7 @@ stage_init(Stage *stage, BulkOwner *owner, MemoryContext cxt,
 	bool		exact = true;
 
 	stage->owner = owner;
+	stage->cxt = cxt;
 	stage->has_rids = has_rids;
 	stage->row_bytes = has_rids ? sizeof(uint32) : 0;
 
@@ -57,7 +58,7 @@ stage_init(Stage *stage, BulkOwner *owner, MemoryContext cxt,
 
 			if (bits >= STAGE_MAX_BITS || stage->ncols == STAGE_MAX_COLUMNS)
 				return;
-			add_column(stage, cxt, &keys[k], kind);
+			add_column(stage, &keys[k], kind);
 			bits += key_wide(kind) ? 64 : 32;
 			exact &= key_exact(kind);
 		}

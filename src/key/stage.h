@@ -52,6 +52,7 @@ typedef struct StageColumn
 	BytesPrefix prefix;
 	struct SortSupportData *ssup;	/* of KEY_ABBREVIATED */
 	struct EnumOrder *enum_order;	/* of KEY_ENUM */
+	struct Alphabets *alphabets;	/* key_layout_narrow()'s; NULL until needed */
 	KeyRange	range;
 	void	   *images;			/* uint32 or uint64, one per row */
 	uint8	   *nulls;			/* 1 where NULL; NULL until the first one */
@@ -73,6 +74,7 @@ typedef struct Stage
 	uint32	   *rids;			/* NULL unless has_rids */
 	BulkBuf		rids_buf;
 	BulkOwner  *owner;
+	MemoryContext cxt;
 	StageColumn cols[STAGE_MAX_COLUMNS];
 } Stage;
 

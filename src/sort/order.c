@@ -304,6 +304,15 @@ count_ties(const uint64 *words, size_t n, int rid_bits)
 	return ties;
 }
 
+/* Bits that the rows' rids take. */
+static int
+rid_bits_of(const Stage *stage)
+{
+	uint32		last = stage->rids[stage->n - 1];
+
+	return last == 0 ? 0 : 1 + pg_leftmost_one_pos32(last);
+}
+
 /* Rows by their rids, on the CPU. */
 static void
 order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefusal *refusal,
@@ -311,8 +320,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefu
 {
 	Stage	   *stage = &batch->stage;
 	size_t		n = stage->n;
-	int			rid_bits = stage->rids[n - 1] == 0 ? 0 :
-		1 + pg_leftmost_one_pos32(stage->rids[n - 1]);
+	int			rid_bits = rid_bits_of(stage);
 	int			key_bits = Min(layout->total_bits, 64 - rid_bits);
 	bool		whole = (key_bits == layout->total_bits);
 	Records		records = {0};
@@ -398,6 +406,9 @@ order_batch(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Sort
 	progress_phase(&env->progress, PROGRESS_SORT);
 	key_stage_ranges(stage, ranges);
 	key_layout(&layout, stage, ranges);
+	/* so that a word holds them, beside the rid */
+	if (!env->spec.keys_only)
+		key_layout_narrow(&layout, stage, 64 - rid_bits_of(stage));
 	if (device_keys_sort(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
 		return streaming;
 	if (env->spec.keys_only)

@@ -57,6 +57,7 @@ sub order_keys
 		$expr = pick("$c + 1.0", "abs($c)") if $type =~ /^float/ && chance(0.2);
 		$expr = pick("NOT $c", "$c IS NULL") if $type eq 'bool' && chance(0.3);
 		$expr = pick("$c + 3", "$c\::timestamp") if $type eq 'date' && chance(0.2);
+		$expr = pick("$c COLLATE \"C\"", "$c COLLATE \"POSIX\"", "upper($c)", "$c || 'x'") if $type =~ /char\(|text/ && chance(0.3);
 		$expr = "CASE WHEN $c IS NULL THEN $alias.seq % 3 ELSE 5 END" if chance(0.05);
 		push @order, $expr . pick('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST', ' ASC');
 	}
