@@ -25,7 +25,8 @@ END $$;
 SELECT q, sort_keys(q, true) AS ours, sort_keys(q, true) = sort_keys(q, false) AS same
 FROM unnest(ARRAY['SELECT * FROM ex ORDER BY k', 'SELECT * FROM ex x ORDER BY x.k + 1 DESC, x.id',
 	'SELECT x.k FROM ex x, ex y WHERE x.id = y.v ORDER BY y.k, x.id NULLS FIRST',
-	'SELECT k, count(*) FROM ex GROUP BY k ORDER BY count(*) DESC, k']) q;
+	'SELECT k, count(*) FROM ex GROUP BY k ORDER BY count(*) DESC, k',
+	'SELECT relname FROM pg_class ORDER BY relname DESC, reltype, relname COLLATE "POSIX"']) q;
 
 -- ANALYZE
 SELECT * FROM explain_analyze('SELECT * FROM ex ORDER BY v');

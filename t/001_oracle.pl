@@ -52,7 +52,7 @@ my %types = (
 	varbit => [ '(r * 9e18)::int8::bit(64)::varbit::text || left(\'0011\', floor(random() * 5)::int)', [ '', '0', '00', '1', '10', '11111111' ] ],
 	shade => [ '(enum_range(NULL::shade))[1 + floor(r * 5)]', [qw(red green blue)] ],
 	'int4[]' => [ 'ARRAY[floor(r * 9), NULL, (r * 1e9)]::int4[]', [ '{}', '{1}', '{1,2}', '{NULL}' ] ],
-	jsonb => [ 'jsonb_build_array(floor(r * 9), (r * 1e6)::int)', [ '1', '\\"a\\"', 'null', '[]', '{}' ] ],
+	jsonb => [ 'jsonb_build_array(floor(r * 9), (r * 1e6)::int)', [ '1', 'true', 'null', '[]', '{}' ] ],
 	pair => [ "ROW(floor(r * 5), 'x' || floor(r * 1000))::pair", [ '(,)', '(1,)', '(,a)' ] ]);
 
 # strings: type => value, from a string s of rstr() below

@@ -7,7 +7,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_collation.h"
 #include "compat.h"
 #include "node/feed.h"
 #include "node/gpusort_node.h"
@@ -15,6 +14,7 @@
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
 #include "utils/typcache.h"
 
@@ -26,7 +26,7 @@ append_sort_order(StringInfo buf, Node *expr, const KeyColumn *key)
 	TypeCacheEntry *typentry = lookup_type_cache(type, TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
 	bool		reverse = false;
 
-	if (OidIsValid(key->collation) && key->collation != DEFAULT_COLLATION_OID)
+	if (OidIsValid(key->collation) && key->collation != get_typcollation(type))
 	{
 		char	   *name = get_collation_name(key->collation);
 
