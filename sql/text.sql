@@ -1,4 +1,5 @@
 -- Strings as keys: their own order in every collation, exact and inexact images.
+LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET max_parallel_workers_per_gather = 0;
 

@@ -1,4 +1,5 @@
 -- Keys of all other types: their edges, equal values that look different, NULLs, on every route.
+LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET max_parallel_workers_per_gather = 0;
 

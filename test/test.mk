@@ -7,11 +7,11 @@ REGRESS = setup plan plan_versions ints floats dates text types nulls multi_colu
 
 # C unit tests that need no more than a compiler: targets that run one each.
 # Others add themselves as prerequisites of unit and print "ok NAME" likewise.
-UNIT_CHECKS = arrows-check image-check image-check-asan kernel-check kernel-check-asan
+UNIT_CHECKS = arrows-check version-check image-check image-check-asan kernel-check kernel-check-asan
 # those that take seconds
-UNIT_QUICK_CHECKS = arrows-check image-check kernel-check
+UNIT_QUICK_CHECKS = arrows-check version-check image-check kernel-check
 
-include test/kernel.mk test/gpu_emulation.mk test/module.mk
+include test/kernel.mk test/gpu_emulation.mk test/module.mk test/package.mk
 
 IMAGE_TEST_CFLAGS = -std=gnu99 -O2 -Wall -Wextra -Werror
 
