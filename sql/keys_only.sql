@@ -97,6 +97,23 @@ SELECT count(*), bool_and(record_image_eq(ROW(x.c, x.o, x.b), ROW(y.c, y.o, y.b)
 FROM (SELECT c, o, b, row_number() OVER () AS n FROM (SELECT c, o, b FROM bare ORDER BY c, o, b OFFSET 0) s) x
 JOIN (SELECT c, o, b, row_number() OVER (ORDER BY c, o, b) AS n FROM bare) y USING (n);
 
+-- copies of such rows: as they are stored in a table, kept by a node, and made a value of
+CREATE TABLE copied AS SELECT c, o, b FROM bare ORDER BY c, o, b;
+SELECT count(*), bool_and(record_image_eq(ROW(x.c, x.o, x.b), ROW(y.c, y.o, y.b))) AS same_image, count(*) FILTER (WHERE x.c IS NULL OR x.o IS NULL OR x.b IS NULL) > 0 AS nulls
+FROM (SELECT c, o, b, row_number() OVER () AS n FROM copied) x
+JOIN (SELECT c, o, b, row_number() OVER (ORDER BY c, o, b) AS n FROM bare) y USING (n);
+SET enable_hashagg = off;
+SELECT q, c.*
+FROM unnest(ARRAY[
+	'SELECT DISTINCT c, o, b FROM bare ORDER BY c, o, b',
+	'SELECT c, o, count(*), min(c), max(o) FROM bare GROUP BY c, o ORDER BY c, o',
+	'SELECT c, lag(c, 3) OVER (ORDER BY c) FROM bare',
+	'SELECT s, s::text FROM (SELECT c, b FROM bare ORDER BY c, b OFFSET 0) s']) WITH ORDINALITY AS x (q, i),
+	check_sort(q) c
+ORDER BY i;
+RESET enable_hashagg;
+DROP TABLE copied;
+
 -- a word has no rid then, so that equal keys are equal words, and a team cuts its
 -- work among them
 SET gpusort.threads = 2;

@@ -208,4 +208,15 @@ compat_wait_event(const char *name)
 #endif
 }
 
+/* From 18 on whoever copies a slot's row may want bytes before it. */
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_COPY_EXTRA_PARAM	, Size extra
+#define COMPAT_COPY_EXTRA_ARG	, extra
+#define COMPAT_COPY_EXTRA		extra
+#else
+#define COMPAT_COPY_EXTRA_PARAM
+#define COMPAT_COPY_EXTRA_ARG
+#define COMPAT_COPY_EXTRA		((Size) 0)
+#endif
+
 #endif							/* GPUSORT_COMPAT_H */

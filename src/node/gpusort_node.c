@@ -18,6 +18,7 @@
 #include "node/device_pause.h"
 #include "node/feed.h"
 #include "node/gpusort_node.h"
+#include "node/keys_slot.h"
 #include "node/parallel_sort.h"
 #include "node/plan_format.h"
 #include "node/rerun.h"
@@ -53,6 +54,7 @@ void
 gpusort_node_init(void)
 {
 	RegisterCustomScanMethods(&gpusort_scan_methods);
+	keys_slot_init();
 }
 
 static Node *
@@ -202,6 +204,12 @@ gpusort_exec_stream(PlanState *pstate)
 }
 
 static TupleTableSlot *
+gpusort_exec_merge(PlanState *pstate)
+{
+	return gpusort_exec_as(pstate, RESULT_MERGE);
+}
+
+static TupleTableSlot *
 gpusort_exec_plain(PlanState *pstate)
 {
 	return gpusort_exec_as(pstate, RESULT_PLAIN);
@@ -230,6 +238,7 @@ gpusort_pick_exec(GpuSortState *node)
 		[RESULT_ROWS] = gpusort_exec_rows,
 		[RESULT_KEYS] = gpusort_exec_keys,
 		[RESULT_STREAM] = gpusort_exec_stream,
+		[RESULT_MERGE] = gpusort_exec_merge,
 		[RESULT_PLAIN] = gpusort_exec_plain
 	};
 
@@ -267,8 +276,9 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
 	node->keys_only = node->limit_count == NULL && node->limit_offset == NULL &&
 		keys_only_possible(ExecGetResultType(outerPlanState(css)), node->keys, node->nkeys);
-	if (!node->keys_only)
-		ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
+	ExecInitResultSlot(&css->ss.ps, node->keys_only ? &keys_slot_ops : &TTSOpsMinimalTuple);
+	if (node->keys_only)
+		keys_slot_prepare(css->ss.ps.ps_ResultTupleSlot);
 	css->ss.ps.ExecProcNode = gpusort_exec_first;
 }
 

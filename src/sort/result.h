@@ -30,6 +30,7 @@ typedef enum ResultKind
 	RESULT_ROWS,				/* MemoryResult */
 	RESULT_KEYS,				/* KeysResult */
 	RESULT_STREAM,				/* StreamResult */
+	RESULT_MERGE,				/* MergeResult, of rows that are not their keys */
 	RESULT_PLAIN,				/* none */
 } ResultKind;
 
@@ -231,6 +232,16 @@ result_next(SortResult *result, ResultKind kind, bool forward, TupleTableSlot *s
 				row_to_slot(slot, row);
 				return true;
 			}
+		}
+	}
+	if (kind == RESULT_MERGE)
+	{
+		Merge	   *merge = &((MergeResult *) result)->merge;
+
+		if (likely(merge->next < merge->n))
+		{
+			row_to_slot(slot, merge_next(merge));
+			return true;
 		}
 	}
 	return result->methods->next(result, forward, slot);

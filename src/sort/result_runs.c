@@ -44,6 +44,16 @@ merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
 }
 
 static const ResultMethods merge_methods = {
+	.kind = RESULT_MERGE,
+	.next = merge_result_next,
+	.rewind = result_once,
+	.mark = result_once,
+	.restore = result_once,
+	.end = result_holds_nothing
+};
+
+/* Of rows that are their keys. */
+static const ResultMethods merge_keys_methods = {
 	.kind = RESULT_PLAIN,
 	.next = merge_result_next,
 	.rewind = result_once,
@@ -94,7 +104,7 @@ SortResult *
 result_merge_begin(MergeResult *result, SortEnv *env)
 {
 	memset(result, 0, sizeof(*result));
-	result->base.methods = &merge_methods;
+	result->base.methods = env->spec.keys_only ? &merge_keys_methods : &merge_methods;
 	result->base.env = env;
 	return &result->base;
 }
