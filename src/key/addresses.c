@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 
 #include "access/detoast.h"
+#include "compat.h"
 #include "key/bytes.h"
 #include "key/traits.h"
 #include "utils/inet.h"

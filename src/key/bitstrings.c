@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "access/detoast.h"
+#include "compat.h"
 #include "key/bytes.h"
 #include "key/traits.h"
 

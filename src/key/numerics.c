@@ -20,6 +20,7 @@
 #include "postgres.h"
 
 #include "access/detoast.h"
+#include "compat.h"
 #include "key/traits.h"
 
 /* The header. */

@@ -21,6 +21,7 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/array.h"

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "compat.h"
 #include "port/atomics.h"
 
 /* More than so many bytes are worth a call. */

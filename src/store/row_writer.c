@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "access/tupmacs.h"
+#include "compat.h"
 #include "store/copy.h"
 #include "store/row_writer.h"
 #include "utils/expandeddatum.h"

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "access/tupmacs.h"
+#include "compat.h"
 #include "store/tuple_walk.h"
 #include "utils/datum.h"
 

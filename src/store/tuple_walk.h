@@ -14,6 +14,7 @@
 
 #include "access/htup_details.h"
 #include "access/tupdesc.h"
+#include "compat.h"
 
 /* Walks of more steps are taken column by column. */
 #define WALK_MAX_STEPS	64
