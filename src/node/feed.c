@@ -140,6 +140,7 @@ feed_run(FeedState *feed)
 	{
 		MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
 
+		feed->spec.participants = ex != NULL ? ex->nrings + 1 : 0;
 		feed->spec.timing = compat_node_timed(&feed->css.ss.ps);
 		feed->sorter = sorter_create(&feed->spec);
 		MemoryContextSwitchTo(old);

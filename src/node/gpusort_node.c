@@ -120,7 +120,7 @@ gpusort_run(GpuSortState *node)
 	if (node->sorter == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
-		SortSpec	spec;
+		SortSpec	spec = {0};
 
 		spec.desc = ExecGetResultType(outer);
 		spec.keys = node->keys;

@@ -19,6 +19,9 @@
 #include "sort/block_writer.h"
 #include "utils/memutils.h"
 
+/* Bytes ahead of a stream's rows that are asked for: another processor wrote them. */
+#define MERGE_AHEAD		256
+
 /* A row in pieces, of which the first has come, is put together. */
 static void
 assemble(BlockMerge *merge, BlockStream *stream, const RowBlock *block)
@@ -91,6 +94,7 @@ advance(BlockMerge *merge, int s, bool wide)
 		stream->keys += sizeof(uint64);
 	}
 	stream->row = stream->next;
+	__builtin_prefetch(stream->row + MERGE_AHEAD);
 	stream->next += MAXALIGN(((MinimalTuple) stream->row)->t_len);
 	stream->left--;
 	return key;

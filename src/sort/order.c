@@ -83,7 +83,7 @@ static void *
 run_kernel(SortEnv *env, Batch *batch, const Records *records, const DeviceRefusal *refusal)
 {
 	size_t		n = records->n;
-	SortTeam   *team = sort_threads(n);
+	SortTeam   *team = sort_threads(n, env->spec.participants);
 	RouteFacts	facts = {0};
 	RouteDecision decision;
 	SortJob		job;

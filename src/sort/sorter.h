@@ -30,6 +30,7 @@ typedef struct SortSpec
 	bool		(*can_rerun) (void *arg);
 	void	   *can_rerun_arg;
 	int			node;			/* the plan node's number */
+	int			participants;	/* processes that sort for it; 0 and 1: this one */
 	bool		timing;			/* phases are timed, however few the rows */
 	bool		keys_only;		/* rows are given out in a virtual slot */
 } SortSpec;

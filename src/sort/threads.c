@@ -9,6 +9,8 @@
  */
 #include "postgres.h"
 
+#include <unistd.h>
+
 #include "miscadmin.h"
 #include "settings.h"
 #include "sort/threads.h"
@@ -18,18 +20,36 @@
 
 static SortTeam *team = NULL;
 
-SortTeam *
-sort_threads(size_t n)
+/* Those of all participants together are no more than the machine has processors. */
+static int
+team_size(int participants)
 {
+	static long processors = 0;
+
+	if (participants <= 1)
+		return gpusort_threads;
+	if (processors == 0)
+		processors = sysconf(_SC_NPROCESSORS_ONLN);
+	return Max(1, Min(gpusort_threads, (int) processors / participants));
+}
+
+SortTeam *
+sort_threads(size_t n, int participants)
+{
+	int			size;
+
 	if (gpusort_threads == 1 || n < THREADS_MIN_ROWS)
 		return NULL;
-	if (team != NULL && team->size != gpusort_threads)
+	size = team_size(participants);
+	if (size == 1)
+		return NULL;
+	if (team != NULL && team->size != size)
 	{
 		sort_thread_team_destroy(team);
 		team = NULL;
 	}
 	if (team == NULL)
-		team = sort_thread_team_create(gpusort_threads);
+		team = sort_thread_team_create(size);
 	return team;
 }
 

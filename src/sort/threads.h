@@ -7,8 +7,11 @@
 
 #include "kernel/team.h"
 
-/* The team for a sort of n records; NULL: the backend alone. */
-extern SortTeam *sort_threads(size_t n);
+/*
+ * The team for a sort of n records, which is one of so many at the same time (0: the
+ * only one); NULL: the backend alone.
+ */
+extern SortTeam *sort_threads(size_t n, int participants);
 
 /*
  * SortJob.interrupted for a job of the team that is given as its argument.  The

@@ -1,0 +1,166 @@
+# Sorts of many workers: rows of all sizes and kinds, and all the ways in which they end early or fail.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $seed = $ENV{GPUSORT_SEED} || time % 1_000_000;
+srand $seed;
+note "GPUSORT_SEED=$seed";
+
+my $node = new_node('parallel_ends', conf => <<CONF);
+max_worker_processes = 16
+max_parallel_workers = 8
+max_parallel_workers_per_gather = 2
+parallel_setup_cost = 0
+parallel_tuple_cost = 0
+min_parallel_table_scan_size = 0
+min_parallel_index_scan_size = 0
+shared_buffers = 64MB
+CONF
+
+# what is compared must come from the plan that this is about
+my $feed = sub {
+	my ($sql, $query, $name) = @_;
+	my $plan = $node->safe_psql('postgres', "$sql; EXPLAIN (COSTS OFF) $query");
+	like($plan, qr/Custom Scan \(GpuSort\)\n.*->  Gather\n.*\(GpuSort Feed\)/s, "$name: plan");
+	is($node->safe_psql('postgres', "$sql; SELECT result FROM check_sort(\$q\$$query\$q\$)"), 'same', "$name: rows");
+};
+
+# random tables: few and many rows, ranges, NULLs, texts with and without a common prefix
+for my $round (1 .. ($ENV{GPUSORT_ROUNDS} || 12))
+{
+	my $n = pick(1, 2, 50, 1000, 20000, 60000);
+	my $range = pick(2, 1000, 2_000_000_000);
+	my $prefix = pick('', 'customer#', 'a');
+	my $part = pick(0, 1);
+
+	$node->safe_psql('postgres', 'DROP TABLE IF EXISTS r; CREATE TABLE r (id int, a int, b bigint, f float8, s text COLLATE "C", p text) '
+		  . ($part ? 'PARTITION BY HASH (id); ' . join('', map { "CREATE TABLE r$_ PARTITION OF r FOR VALUES WITH (MODULUS 3, REMAINDER $_);" } 0 .. 2) : ''));
+	$node->safe_psql('postgres', <<SQL);
+INSERT INTO r SELECT i, (mix(i) % $range)::int, (mix(i * 3) << 24) # mix(i * 5), CASE mix(i) % 50 WHEN 0 THEN 'NaN'::float8 WHEN 1 THEN '-0'::float8 ELSE (mix(i * 7) - 1e9::float8) / 1e3 END,
+  '$prefix' || (mix(i * 11) % $range), repeat('x', (mix(i) % 60)::int) FROM generate_series(1, $n) i;
+UPDATE r SET a = NULL WHERE id % 17 = 0; UPDATE r SET s = NULL WHERE id % 23 = 0; UPDATE r SET b = NULL WHERE id % 19 = 0;
+ANALYZE r;
+SQL
+	for (1 .. 4)
+	{
+		my @cols = ('a', 'b', 'f', 's', 'a % 10', 'a, b', 's, f', 'f, b, a', 'b, s');
+		my $order = join ', ', map { $_ . pick('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST') } split /, /, pick(@cols);
+		my $what = pick('*', 'id, a, b, f, s', 'id, s, a, b, f, length(p) AS l');
+		my $where = pick('', '', 'WHERE a > 1000000', 'WHERE id % 3 = 1', 'WHERE false');
+		my $limit = pick('', '', 'LIMIT 7', 'LIMIT 1000 OFFSET 20');
+		my $workers = pick(1, 2, 4);
+		my $set = "SET work_mem = '" . pick('64kB', '1MB', '64MB') . "'; SET max_parallel_workers_per_gather = $workers; SET parallel_leader_participation = "
+		  . pick('on', 'on', 'off') . '; SET max_parallel_workers = ' . pick(8, 8, 1, 0);
+		my $query = "SELECT $what FROM r $where ORDER BY $order, id $limit";
+		my $got = $node->safe_psql('postgres', "$set; SELECT nodes || ' ' || result FROM check_sort(\$q\$$query\$q\$)");
+		# nothing to sort where the condition is false
+		like($got, qr/^(GpuSort|no sort) same$/, "round $round: $n rows, $set: $query");
+	}
+}
+
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE t AS SELECT i AS id, mix(i) AS k, (mix(i) % 10)::int AS ten, 'customer#' || mix(i * 3) AS s FROM generate_series(1, 50000) i;
+CREATE TABLE big AS SELECT i AS id, mix(i) AS k, CASE WHEN i % 100 = 0 THEN repeat(md5(i::text), 2000 + i % 8000) ELSE 'x' || i END AS p FROM generate_series(1, 3000) i;
+ALTER TABLE big ALTER p SET STORAGE EXTERNAL;
+CREATE TABLE fat (id int, k bigint, p text);
+ALTER TABLE fat ALTER p SET STORAGE PLAIN;
+INSERT INTO fat SELECT i, mix(i), repeat('y', (7000 + i % 900)::int) FROM generate_series(1, 2000) i;
+VACUUM ANALYZE;
+SQL
+
+# rows around and beyond a block's size: computed values are rows' own, toasted ones are not
+for my $mem ('64kB', '64MB')
+{
+	$feed->("SET work_mem = '$mem'", 'SELECT id, k, md5(p) FROM fat ORDER BY k', "fat rows, $mem");
+	$feed->("SET work_mem = '$mem'", 'SELECT id, p FROM fat ORDER BY k', "fat rows whole, $mem");
+	$feed->("SET work_mem = '$mem'", q(SELECT id, p || '' AS q FROM big ORDER BY k), "rows in pieces, $mem");
+	$feed->("SET work_mem = '$mem'; SET parallel_leader_participation = off", q(SELECT id, p || '' AS q FROM big ORDER BY k DESC), "rows in pieces without the leader, $mem");
+}
+
+# equal rows may come in any order, but each once
+is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), bool_and(ten >= last) FROM (SELECT id, ten, lag(ten, 1, 0) OVER () AS last FROM (SELECT * FROM t ORDER BY ten OFFSET 0) x) y'),
+	'50000|50000|t', 'many ties');
+
+# the Gather computes something above the sort
+$feed->('', 'SELECT id, k, id + 0 * pg_backend_pid() AS x FROM t ORDER BY k, id', 'a projection above');
+
+# joins below and above, windows, merge joins
+$feed->('SET enable_mergejoin = off', 'SELECT a.id, b.s FROM t a JOIN t b ON a.k = b.k ORDER BY b.s, a.id', 'a hash join below');
+for my $query ('SELECT id, rank() OVER (PARTITION BY ten ORDER BY k, id) AS r FROM t ORDER BY id', 'SELECT a.id, b.id AS bid FROM t a JOIN t b ON a.s = b.s ORDER BY a.s, 1, 2',
+	'SELECT DISTINCT ON (ten) ten, id FROM t ORDER BY ten, k, id', 'SELECT ten, string_agg(id::text, $$,$$ ORDER BY id) AS x FROM t WHERE id < 1000 GROUP BY ten ORDER BY ten',
+	'SELECT id FROM t WHERE k > (SELECT avg(k) FROM t) ORDER BY s, id', 'SELECT id, s FROM t ORDER BY s, id LIMIT (SELECT 5) OFFSET (SELECT 3)')
+{
+	is($node->safe_psql('postgres', "SET enable_hashjoin = off; SELECT result FROM check_sort(\$q\$$query\$q\$)"), 'same', $query);
+}
+
+# loops, with parameters and without
+is($node->safe_psql('postgres', <<'SQL'), 'same', 'rescans that stop early');
+SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
+SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 12) g LEFT JOIN LATERAL (SELECT id FROM (SELECT id, k FROM t ORDER BY k, id OFFSET 0) x WHERE x.id % 5 = g % 5 LIMIT 3) s ON true ORDER BY 1, 2');
+SQL
+
+# prepared plans, with parallelism and where it cannot be
+is($node->safe_psql('postgres', <<'SQL'), "2\n10\n50000\n50000\n10", 'prepared plans and cursors');
+PREPARE p (int) AS SELECT id FROM t ORDER BY k, id LIMIT $1;
+SET plan_cache_mode = force_generic_plan;
+CREATE TEMP TABLE c2 AS EXECUTE p(2); SELECT count(*) FROM c2;
+CREATE TEMP TABLE c10 AS EXECUTE p(10); SELECT count(*) FROM c10;
+CREATE TEMP TABLE c AS EXECUTE p(NULL); SELECT count(*) FROM c;
+CREATE TEMP TABLE cc AS EXECUTE p(1000000); SELECT count(*) FROM cc;
+BEGIN; DECLARE d SCROLL CURSOR FOR SELECT id FROM t ORDER BY k, id; FETCH 10 FROM d \g /dev/null
+FETCH BACKWARD 5 FROM d \g /dev/null
+SELECT 10; COMMIT;
+SQL
+my $portal = $node->safe_psql('postgres', <<'SQL');
+DO $$ DECLARE c CURSOR FOR SELECT id FROM t ORDER BY k, id; x int; n int := 0; BEGIN
+OPEN c; FOR i IN 1 .. 7 LOOP FETCH c INTO x; n := n + 1; END LOOP; CLOSE c; RAISE NOTICE '%', n; END $$;
+SELECT 'done';
+SQL
+is($portal, 'done', 'a cursor that is closed early');
+
+# a session that reads some rows and goes
+my $session = new_session($node);
+for my $mem ('64kB', '64MB')
+{
+	for my $leader ('on', 'off')
+	{
+		$session->query("SET work_mem = '$mem'; SET parallel_leader_participation = $leader");
+		$session->query('SELECT sum(x) FROM (SELECT 1 / (id - 40000) AS x FROM t ORDER BY k OFFSET 0) s');
+		like($session->{stderr}, qr/division by zero/, "$mem, leader $leader: error in one participant");
+		session_ok($session, "$mem, leader $leader: error in one participant");
+		$session->query('SELECT sum(1 / (n - 30000)) FROM (SELECT row_number() OVER () AS n FROM (SELECT * FROM t ORDER BY k OFFSET 0) x) s');
+		like($session->{stderr}, qr/division by zero/, "$mem, leader $leader: error above while workers wait");
+		session_ok($session, "$mem, leader $leader: error above while workers wait");
+		is($session->query('SELECT count(*) FROM (SELECT 1 FROM (SELECT * FROM t ORDER BY s OFFSET 0) x LIMIT 100) s'), '100', "$mem, leader $leader: stopped early");
+		$session->query("SET statement_timeout = '20ms'");
+		$session->query('SELECT pg_sleep(0.001) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
+		like($session->{stderr}, qr/canceling statement due to statement timeout/, "$mem, leader $leader: timeout");
+		no_timeout($session);
+		session_ok($session, "$mem, leader $leader: timeout");
+	}
+}
+
+# a worker is terminated while it waits for room
+my $victim = new_session($node);
+# or the leader may have taken all rows before they came
+$victim->query('SET parallel_leader_participation = off');
+begin_query($victim, 'SELECT count(pg_sleep(0.002)) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
+ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND wait_event_type = 'Extension'"), 'workers wait for room');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' LIMIT 1");
+$victim->query('SELECT 1');
+like($victim->{stderr}, qr/terminating (connection|background worker|parallel worker)|lost connection to parallel worker/, 'a terminated worker ends the query');
+session_ok($victim, 'a terminated worker');
+$victim->quit;
+$session->quit;
+
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
+is(scalar(temp_files($node)), 0, 'no file is left');
+$node->stop;
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC|was terminated by signal|after its end/, 'the log');
+done_testing();
