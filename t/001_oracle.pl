@@ -146,6 +146,15 @@ if ($node->safe_psql('postgres', q(SELECT count(*) FROM pg_collation WHERE colln
 	$node->safe_psql('postgres', q(CREATE COLLATION nondeterministic (provider = icu, locale = 'und-u-ks-level1', deterministic = false)));
 	push @collations, 'en-x-icu', 'nondeterministic';
 }
+# a locale of the C library's that has rules, where there is one
+for my $locale (qw(en_US.utf8 de_DE.utf8 en_GB.utf8))
+{
+	my ($rc) = $node->psql('postgres', qq(CREATE COLLATION "rules" (provider = libc, locale = '$locale')));
+	next if $rc != 0;
+	push @collations, 'rules';
+	last;
+}
+note 'collations: ' . join ' ', @collations;
 my @algorithms = split /\n/, $node->safe_psql('postgres', "SELECT algorithm FROM gpusort_algorithms() WHERE runs_on = 'cpu'");
 
 for my $round (1 .. $rounds)

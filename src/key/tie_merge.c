@@ -1,6 +1,6 @@
 /*
  * tie_merge.c
- *	  Values in the order of their comparator.
+ *	  Values in the order of their comparator, and their ranks in it.
  *
  * Where only a comparator knows the order, and it may take a microsecond, what
  * counts is to ask it rarely: a merge sort is within a few per cent of the least
@@ -63,6 +63,21 @@ merge_runs(SortSupport ssup, const SortRec64 *a, size_t na, const SortRec64 *b, 
 	memcpy(out + na, b, nb * sizeof(SortRec64));
 }
 
+/* The values become their ranks. */
+static void
+rank(SortSupport ssup, SortRec64 *recs, size_t n)
+{
+	uint64		rank = 0;
+
+	for (size_t i = 1; i <= n; i++)
+	{
+		bool		next = i < n && compare(ssup, &recs[i - 1], &recs[i]) != 0;
+
+		recs[i - 1].key = rank;
+		rank += next;
+	}
+}
+
 void
 tie_merge_sort(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n)
 {
@@ -88,4 +103,5 @@ tie_merge_sort(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n)
 	}
 	if (from != recs)
 		memcpy(recs, from, n * sizeof(SortRec64));
+	rank(ssup, recs, n);
 }

@@ -8,7 +8,8 @@
  * rid by radix.  Rows whose words are equal go into a round of their own, with the
  * word behind that one, or the next column's first.  All columns take part alike: one
  * of fixed width behind a text is one round.  Where nothing but a comparator tells,
- * the round's words are the values, and a merge sort asks it (tie_merge.c).
+ * the round's words are the values, and become their ranks (tie_dictionary.c,
+ * tie_merge.c).
  *
  * What rows have in common is not gone through word by word: where a round's words
  * are all the same, the next begins behind the longest common prefix, and strings found
@@ -293,7 +294,7 @@ static void order_run(TieBreak *tb, Run run);
 static Run
 order_runs(TieBreak *tb, Run run, const Round *round)
 {
-	TieColumn  *col = &tb->cols[run.place.k];
+	const TieColumn *col = &tb->cols[run.place.k];
 	SortRec64  *recs = run.recs;
 	Run			longest = {NULL, 0};
 	size_t		start = 0;
@@ -302,10 +303,7 @@ order_runs(TieBreak *tb, Run run, const Round *round)
 	{
 		Run			part;
 
-		if (i < run.n &&
-			(run.place.compared ?
-			 ApplySortComparator((Datum) recs[i].key, false, (Datum) recs[i - 1].key, false,
-								 col->ssup) == 0 : recs[i].key == recs[i - 1].key))
+		if (i < run.n && recs[i].key == recs[i - 1].key)
 			continue;
 		part.recs = recs + start;
 		part.n = i - start;
@@ -370,9 +368,11 @@ order_run(TieBreak *tb, Run run)
 		}
 		else if (run.place.compared)
 		{
-			SortSupport ssup = tie_comparator(tb, col);
-
-			tie_merge_sort(ssup, run.recs, round_scratch(tb, run.n * sizeof(SortRec64)), run.n);
+			if (tie_dictionary(tb, col, run.recs, run.n))
+				sort_words(tb, run.recs, run.n);
+			else
+				tie_merge_sort(tie_comparator(tb, col), run.recs,
+							   round_scratch(tb, run.n * sizeof(SortRec64)), run.n);
 			run = order_runs(tb, run, &round);
 		}
 		else if (round.same)

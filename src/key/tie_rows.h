@@ -79,7 +79,16 @@ extern int	tie_compare_rows(TieBreak *tb, int from, uint32 a, uint32 b);
 /* tie_rounds.c: n records with rids of rows whose keys are equal. */
 extern void tie_rounds(TieBreak *tb, SortRec64 *recs, size_t n);
 
-/* tie_merge.c: records whose keys are Datums, by the comparator; stable. */
+/*
+ * tie_dictionary.c: records' values become their ranks, if few are different;
+ * otherwise false.
+ */
+extern bool tie_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+
+/*
+ * tie_merge.c: records whose keys are Datums, by the comparator, stable; their keys
+ * are then the values' ranks, equal for equal ones.
+ */
 extern void tie_merge_sort(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n);
 
 #endif							/* GPUSORT_TIE_ROWS_H */
