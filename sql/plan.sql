@@ -102,6 +102,11 @@ SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 EXPLAIN (COSTS OFF) SELECT * FROM plan_t ORDER BY a;
 SELECT * FROM check_sort('SELECT a, b FROM plan_t ORDER BY a, b');
+-- and of a Sort above Gather
+SET enable_gathermerge = off;
+EXPLAIN (COSTS OFF) SELECT * FROM plan_t ORDER BY a;
+SELECT * FROM check_sort('SELECT a FROM plan_t ORDER BY a');
+RESET enable_gathermerge;
 SET max_parallel_workers_per_gather = 0;
 
 -- results of the queries above

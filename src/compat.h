@@ -119,6 +119,17 @@ compat_node_total_ms(const PlanState *ps)
 #endif
 }
 
+/* Slots have flags from 19 on. */
+static inline void
+compat_init_scan_slot(EState *estate, ScanState *ss, TupleDesc desc, const TupleTableSlotOps *ops)
+{
+#if PG_VERSION_NUM >= 190000
+	ExecInitScanTupleSlot(estate, ss, desc, ops, 0);
+#else
+	ExecInitScanTupleSlot(estate, ss, desc, ops);
+#endif
+}
+
 /* What tells the direction of an ordering operator became a CompareType in 18. */
 #include "utils/lsyscache.h"
 #if PG_VERSION_NUM >= 180000

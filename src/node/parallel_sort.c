@@ -346,7 +346,7 @@ parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	}
 	else
 	{
-		ExecInitScanTupleSlot(estate, &css->ss, desc, &TTSOpsMinimalTuple);
+		compat_init_scan_slot(estate, &css->ss, desc, &TTSOpsMinimalTuple);
 		ExecAssignScanProjectionInfoWithVarno(&css->ss, INDEX_VAR);
 		node->row_slot = css->ss.ss_ScanTupleSlot;
 		css->ss.ps.ExecProcNode = parallel_sort_exec_project;
