@@ -97,7 +97,6 @@ size_t
 device_keys_after(const SortEnv *env, const Stage *stage)
 {
 	const Algorithm *forced = gpusort_forced_algorithm();
-	DeviceJobSpec widest = {.key_width = 128, .keys_only = env->spec.keys_only};
 
 	if (env->bound > 0 || env->device_failed || !stage->exact ||
 		device_state() != ROUTE_DEVICE_READY)
@@ -105,7 +104,10 @@ device_keys_after(const SortEnv *env, const Stage *stage)
 	if (forced == NULL)
 		return STREAM_AFTER_ROWS;
 	/* some want a range, which only the end tells */
-	return !algorithm_on_gpu(forced) || forced->by_value ? SIZE_MAX : key_chunk_rows(&widest);
+	if (!algorithm_on_gpu(forced) || forced->by_value)
+		return SIZE_MAX;
+	/* a chunk's worth of the widest keys */
+	return key_chunk_rows(&(DeviceJobSpec) {.key_width = 128, .keys_only = env->spec.keys_only});
 }
 
 /* Rows that the sort, or the run that is being made, may come to. */

@@ -78,7 +78,7 @@ typedef struct MemoryResult
 {
 	ArrayResult array;
 	const uint32 *rids;			/* [0, n) */
-	const Arena *arena;
+	Arena		arena;			/* a copy, to be read: one step less to each row */
 } MemoryResult;
 
 /* Sorted keys that are the rows. */
@@ -202,8 +202,8 @@ result_next(SortResult *result, ResultKind kind, bool forward, TupleTableSlot *s
 			const uint32 *rid = memory->rids + array->pos;
 
 			if (likely(array->pos + RESULT_PREFETCH < array->n))
-				__builtin_prefetch(arena_at(memory->arena, rid[RESULT_PREFETCH]));
-			row_to_slot(slot, (MinimalTuple) arena_at(memory->arena, *rid));
+				__builtin_prefetch(arena_at(&memory->arena, rid[RESULT_PREFETCH]));
+			row_to_slot(slot, (MinimalTuple) arena_at(&memory->arena, *rid));
 			array->pos++;
 			return true;
 		}

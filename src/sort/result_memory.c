@@ -74,7 +74,7 @@ result_rows_next(SortResult *result, bool forward, TupleTableSlot *slot)
 
 	if (!step(&memory->array, forward, &i))
 		return false;
-	row_to_slot(slot, (MinimalTuple) arena_at(memory->arena, memory->rids[i]));
+	row_to_slot(slot, (MinimalTuple) arena_at(&memory->arena, memory->rids[i]));
 	return true;
 }
 
@@ -124,7 +124,7 @@ result_rows_begin(MemoryResult *result, SortEnv *env, const Arena *arena, const 
 {
 	array_begin(&result->array, &rows_methods, env, sorted->n);
 	result->rids = sorted->rids;
-	result->arena = arena;
+	result->arena = *arena;
 	return &result->array.base;
 }
 
