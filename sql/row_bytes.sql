@@ -139,6 +139,8 @@ INSERT INTO checks VALUES
 	('SELECT s, k, id FROM late ORDER BY k, id'),
 	('SELECT s2, k, id, s1 FROM large ORDER BY k, id'),
 	('SELECT s1, id FROM large ORDER BY id'),
+	-- the same bytes by another name
+	('SELECT v::text AS vt, id, s COLLATE "C" AS sc, v FROM kinds ORDER BY s COLLATE "C", id'),
 	-- rows that are computed
 	('SELECT id, upper(s) AS s, f * 2 AS f, k + 1 AS k, r, a || 5 AS a FROM kinds ORDER BY k, id'),
 	('SELECT kinds AS row, id, ctid AS at, tableoid AS tab FROM kinds ORDER BY id DESC'),

@@ -50,6 +50,9 @@ map_columns(const SeqScanState *child, AttrNumber *atts)
 	{
 		Var		   *var = (Var *) lfirst_node(TargetEntry, lc)->expr;
 
+		/* another type's or collation's name for the same bytes */
+		while (IsA(var, RelabelType))
+			var = (Var *) ((RelabelType *) var)->arg;
 		if (!IsA(var, Var) || var->varno != plan->scanrelid || var->varattno <= 0 ||
 			var->varattno > natts)
 			return false;
