@@ -281,7 +281,7 @@ sub count_sorts
 for my $round (1 .. $rounds)
 {
 	# faults end the device process, and the pause before the next one grows
-	if ($round % 10 == 0 && $node->safe_psql('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()") ne 't')
+	if ($round % 3 == 0 && $node->safe_psql('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()") ne 't')
 	{
 		count_sorts();
 		$node->restart;

@@ -15,6 +15,7 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "key/tie_rows.h"
 
 #define TABLE_MAX			((uint32) 1 << 16)
