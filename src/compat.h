@@ -21,6 +21,11 @@
 #define pg_noreturn pg_attribute_noreturn()
 #endif
 
+/* 19 does not take a comment's word for it. */
+#ifndef pg_fallthrough
+#define pg_fallthrough __attribute__((fallthrough))
+#endif
+
 /* 19 has its own type of signal handlers and casts the system's two. */
 #if PG_VERSION_NUM < 190000
 #define PG_SIG_DFL SIG_DFL
@@ -93,6 +98,17 @@ compat_count_disabled(CustomScan *cscan)
 #define COMPAT_RUN_ARGS		queryDesc, direction, count, execute_once
 #define COMPAT_RUN_ONCE		execute_once
 #endif
+
+/* The slot of a node's input; from 19 on it may have flags. */
+static inline void
+compat_init_scan_slot(EState *estate, ScanState *ss, TupleDesc desc, const TupleTableSlotOps *ops)
+{
+#if PG_VERSION_NUM >= 190000
+	ExecInitScanTupleSlot(estate, ss, desc, ops, 0);
+#else
+	ExecInitScanTupleSlot(estate, ss, desc, ops);
+#endif
+}
 
 /*
  * A plan node's clock: is it running, and what does it say (all loops together,

@@ -253,7 +253,7 @@ replace_walk(Plan *plan, Above above)
 				sort->plan.lefttree = replace_walk(sort->plan.lefttree, none);
 				return replace_gather_merge((GatherMerge *) plan, sort, above);
 			}
-			/* FALLTHROUGH */
+			pg_fallthrough;
 		case T_Gather:
 			above.gather = true;
 			plan->lefttree = replace_walk(plan->lefttree, above);
