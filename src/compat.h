@@ -99,17 +99,6 @@ compat_count_disabled(CustomScan *cscan)
 #define COMPAT_RUN_ONCE		execute_once
 #endif
 
-/* The slot of a node's input; from 19 on it may have flags. */
-static inline void
-compat_init_scan_slot(EState *estate, ScanState *ss, TupleDesc desc, const TupleTableSlotOps *ops)
-{
-#if PG_VERSION_NUM >= 190000
-	ExecInitScanTupleSlot(estate, ss, desc, ops, 0);
-#else
-	ExecInitScanTupleSlot(estate, ss, desc, ops);
-#endif
-}
-
 /*
  * A plan node's clock: is it running, and what does it say (all loops together,
  * after InstrEndLoop)?  19 wraps the measurement in the node's record of it.
