@@ -29,6 +29,7 @@ my $node = new_node('device_oracle', conf => <<CONF);
 gpusort.device_library = '$library'
 gpusort.staging_memory = ${staging}MB
 gpusort.device_memory = ${memory}MB
+gpusort.device_share = 100
 shared_buffers = 64MB
 max_connections = 40
 max_worker_processes = 24
