@@ -213,7 +213,7 @@ library_job(const BenchCase *c, bool rids)
 
 	bit_range(c, &begin, &end);
 	job.n = c->shape.n;
-	job.key_bits = c->key_bits;
+	job.key_width = c->key_bits;
 	job.begin_bit = begin;
 	job.end_bit = end;
 	job.output = rids ? GPUSORT_OUT_RIDS : GPUSORT_OUT_KEYS;

@@ -212,11 +212,11 @@ run_library(const Case<K> &c, const char *name)
 	while (api->algorithm(a) && strcmp(api->algorithm(a)->name, name) != 0)
 		a++;
 	job.n = c.n;
-	job.key_bits = (int) sizeof(K) * 8;
+	job.key_width = (int) sizeof(K) * 8;
 	job.output = c.rids ? GPUSORT_OUT_RIDS : GPUSORT_OUT_KEYS;
 
 	/* keys are made from values only if all their bits order */
-	job.end_bit = c.rids ? varying_bits(c) : job.key_bits;
+	job.end_bit = c.rids ? varying_bits(c) : job.key_width;
 	if (c.range)
 	{
 		job.facts = GPUSORT_FACT_KEY_RANGE;

@@ -207,8 +207,8 @@ run_library(int algorithm, const char *distribution, const Arrays<K> &a)
 	std::vector<double> us;
 
 	job.n = a.n;
-	job.key_bits = sizeof(K) * 8;
-	job.end_bit = job.key_bits;
+	job.key_width = sizeof(K) * 8;
+	job.end_bit = job.key_width;
 	job.output = GPUSORT_OUT_RIDS;
 	if (api->sort_scratch(ctx, algorithm, &job, &bytes, NULL, &err) != GPUSORT_OK)
 		return;

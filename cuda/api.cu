@@ -55,12 +55,12 @@ check_job(GpusortContext *ctx, int32_t index, const GpusortJob *job,
 	if (!algorithm_info(index))
 		FAIL(GPUSORT_BAD_CALL, "there is no algorithm %d", (int) index);
 	algorithm = gpusort_algorithms[index];
-	if (key_width_bit(job->key_bits) == 0)
-		FAIL(GPUSORT_BAD_CALL, "keys of %d bits", (int) job->key_bits);
+	if (key_width_bit(job->key_width) == 0)
+		FAIL(GPUSORT_BAD_CALL, "keys of %d bits", (int) job->key_width);
 	if (job->begin_bit < 0 || job->begin_bit >= job->end_bit ||
-		job->end_bit > job->key_bits)
+		job->end_bit > job->key_width)
 		FAIL(GPUSORT_BAD_CALL, "key bits [%d, %d) of %d", (int) job->begin_bit,
-			 (int) job->end_bit, (int) job->key_bits);
+			 (int) job->end_bit, (int) job->key_width);
 	if ((job->facts & GPUSORT_FACT_KEY_RANGE) && !is_range(job))
 		FAIL(GPUSORT_BAD_CALL, "the key range is none of %d bits",
 			 (int) (job->end_bit - job->begin_bit));
@@ -70,7 +70,7 @@ check_job(GpusortContext *ctx, int32_t index, const GpusortJob *job,
 		*why = "more rows than 32-bit rids";
 	else if (wants_rids(job) && !algorithm->info.rids)
 		*why = "it sorts keys only";
-	else if ((algorithm->info.key_widths & key_width_bit(job->key_bits)) == 0)
+	else if ((algorithm->info.key_widths & key_width_bit(job->key_width)) == 0)
 		*why = "it does not take keys of this width";
 	else
 		*why = algorithm->why_not(&ctx->traits, job);
@@ -103,7 +103,7 @@ copy_single(GpusortStream *stream, const GpusortJob *job, GpusortError *err)
 	if (job->n == 0)
 		return GPUSORT_OK;
 	if (wants_keys(job))
-		CUDA_TRY(cudaMemcpyAsync(job->keys_out, job->keys, job->key_bits / 8,
+		CUDA_TRY(cudaMemcpyAsync(job->keys_out, job->keys, job->key_width / 8,
 								 cudaMemcpyDeviceToDevice, stream->cuda));
 	if (wants_rids(job) && job->rids)
 		CUDA_TRY(cudaMemcpyAsync(job->rids_out, job->rids, sizeof(uint32_t),

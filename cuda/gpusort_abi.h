@@ -164,9 +164,9 @@ typedef struct GpusortJob
 {
 	/* what */
 	uint64_t	n;				/* keys; at most 2^32 when rids are wanted */
-	int32_t		key_bits;		/* 32, 64 (uint32_t, uint64_t) or 128
+	int32_t		key_width;		/* 32, 64 (uint32_t, uint64_t) or 128
 								 * (GpusortKey128) */
-	int32_t		begin_bit;		/* 0 <= begin_bit < end_bit <= key_bits */
+	int32_t		begin_bit;		/* 0 <= begin_bit < end_bit <= key_width */
 	int32_t		end_bit;
 	uint32_t	facts;			/* GPUSORT_FACT_*, GPUSORT_JOB_* */
 	uint32_t	output;			/* GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS */

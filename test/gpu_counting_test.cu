@@ -141,7 +141,7 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 			 (unsigned long long) input.range, input.distribution, output,
 			 (int) given_rids, clobber ? " clobber" : "");
 	job.n = n;
-	job.key_bits = input.key_bits;
+	job.key_width = input.key_bits;
 	job.begin_bit = input.begin_bit;
 	job.end_bit = input.end_bit;
 	job.output = output;

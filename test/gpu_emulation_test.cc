@@ -83,7 +83,7 @@ check_launches(int arch, int multiprocessors)
 					GpusortStatus status;
 
 					job.n = n;
-					job.key_bits = kind.key_bits;
+					job.key_width = kind.key_bits;
 					job.begin_bit = kind.begin_bit;
 					job.end_bit = kind.end_bit;
 					job.output = 1 + flags % 3;
@@ -141,7 +141,7 @@ make_small(int algorithm, Small &small)
 
 	job = {};
 	job.n = n;
-	job.key_bits = 64;
+	job.key_width = 64;
 	job.end_bit = 64;
 	job.output = info->rids ? GPUSORT_OUT_RIDS : GPUSORT_OUT_KEYS;
 	job.facts = GPUSORT_FACT_DISTINCT_KEYS;

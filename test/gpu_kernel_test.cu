@@ -182,7 +182,7 @@ check_sort(int algorithm, const Input &input, uint32_t output, Rids rids, bool c
 			 info->name, input.key_bits, input.begin_bit, input.end_bit, n,
 			 input.distribution, output, (int) rids, (int) clobber);
 	job.n = n;
-	job.key_bits = input.key_bits;
+	job.key_width = input.key_bits;
 	job.begin_bit = input.begin_bit;
 	job.end_bit = input.end_bit;
 	job.output = output;
@@ -299,7 +299,7 @@ check_refusals(void)
 
 		checks += 4;
 		job.n = 100000;
-		job.key_bits = 32;
+		job.key_width = 32;
 		job.begin_bit = 8;
 		job.end_bit = 8;
 		job.output = GPUSORT_OUT_KEYS;

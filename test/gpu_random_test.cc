@@ -116,7 +116,7 @@ check_random(std::mt19937_64 &random)
 						 return values[a] < values[b];
 					 });
 	job.n = n;
-	job.key_bits = key_bits;
+	job.key_width = key_bits;
 	job.begin_bit = begin;
 	job.end_bit = end;
 	job.output = 1 + (uint32_t) (random() % 3);

@@ -40,7 +40,7 @@
 static const char *
 why_not(const DeviceTraits *device, const GpusortJob *job)
 {
-	bool		fits = for_key_width(job->key_bits, [&] (auto key)
+	bool		fits = for_key_width(job->key_width, [&] (auto key)
 									 {
 										 return bucket_fits<decltype(key)>(device);
 									 });
@@ -53,7 +53,7 @@ why_not(const DeviceTraits *device, const GpusortJob *job)
 static uint64_t
 scratch(const DeviceTraits *device, const GpusortJob *job)
 {
-	return for_key_width(job->key_bits, [&] (auto key)
+	return for_key_width(job->key_width, [&] (auto key)
 						 {
 							 return bucket_scratch<decltype(key)>(device, job);
 						 });
@@ -62,7 +62,7 @@ scratch(const DeviceTraits *device, const GpusortJob *job)
 static GpusortStatus
 run(SortRun *run)
 {
-	return for_key_width(run->job->key_bits, [&] (auto key)
+	return for_key_width(run->job->key_width, [&] (auto key)
 						 {
 							 return bucket_run<decltype(key)>(run);
 						 });

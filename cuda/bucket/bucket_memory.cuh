@@ -99,7 +99,7 @@ bucket_shape(const DeviceTraits *device, uint64_t n)
 static bool
 carries_rids(const GpusortJob *job)
 {
-	return wants_rids(job) || job->begin_bit > 0 || job->end_bit < job->key_bits;
+	return wants_rids(job) || job->begin_bit > 0 || job->end_bit < job->key_width;
 }
 
 template <class K> static BucketMemory<K>

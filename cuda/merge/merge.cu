@@ -110,7 +110,7 @@ scratch_for(const DeviceTraits *device, const GpusortJob *job)
 static uint64_t
 scratch(const DeviceTraits *device, const GpusortJob *job)
 {
-	return for_key_width(job->key_bits, [&] (auto key)
+	return for_key_width(job->key_width, [&] (auto key)
 						 {
 							 return scratch_for<decltype(key)>(device, job);
 						 });
@@ -207,7 +207,7 @@ run_for(SortRun *run)
 static GpusortStatus
 run(SortRun *run)
 {
-	return for_key_width(run->job->key_bits, [&] (auto key)
+	return for_key_width(run->job->key_width, [&] (auto key)
 						 {
 							 return run_for<decltype(key)>(run);
 						 });

@@ -55,7 +55,7 @@ cut_memory(const GpusortJob *job, void *scratch)
 static const char *
 why_not(const DeviceTraits *device, const GpusortJob *job)
 {
-	size_t		most = for_key_width(job->key_bits, [] (auto key)
+	size_t		most = for_key_width(job->key_width, [] (auto key)
 									 {
 										 return radix_pass_shared<decltype(key), true>();
 									 });
@@ -70,7 +70,7 @@ why_not(const DeviceTraits *device, const GpusortJob *job)
 static uint64_t
 scratch(const DeviceTraits *, const GpusortJob *job)
 {
-	return for_key_width(job->key_bits, [&] (auto key)
+	return for_key_width(job->key_width, [&] (auto key)
 						 {
 							 return cut_memory<decltype(key)>(job, NULL).bytes;
 						 });
@@ -139,7 +139,7 @@ run_for(SortRun *run)
 static GpusortStatus
 run(SortRun *run)
 {
-	return for_key_width(run->job->key_bits, [&] (auto key)
+	return for_key_width(run->job->key_width, [&] (auto key)
 						 {
 							 typedef decltype(key) K;
 

@@ -265,7 +265,7 @@ run_for(SortRun *run)
 static GpusortStatus
 run(SortRun *run)
 {
-	return for_key_width(run->job->key_bits, [&] (auto key)
+	return for_key_width(run->job->key_width, [&] (auto key)
 						 {
 							 return run_for<decltype(key)>(run);
 						 });

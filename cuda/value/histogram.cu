@@ -151,7 +151,7 @@ run_histogram(SortRun *run, bool compressed)
 	}
 	TRY(gpusort_running_key(run, memory.sum_scratch, memory.sum_bytes, memory.steps,
 							(uint64_t) value_map<K>(job).least, job->keys_out,
-							job->key_bits, n));
+							job->key_width, n));
 	run->result->passes = plan.method == COUNT_PAGES ? 3 : 2;
 	return GPUSORT_OK;
 }
@@ -306,21 +306,21 @@ scratch_hp1(const DeviceTraits *, const GpusortJob *job)
 static GpusortStatus
 run_hp(SortRun *run)
 {
-	return run->job->key_bits == 32 ? run_histogram<uint32_t>(run, false)
+	return run->job->key_width == 32 ? run_histogram<uint32_t>(run, false)
 		: run_histogram<uint64_t>(run, false);
 }
 
 static GpusortStatus
 run_hp0(SortRun *run)
 {
-	return run->job->key_bits == 32 ? run_histogram<uint32_t>(run, true)
+	return run->job->key_width == 32 ? run_histogram<uint32_t>(run, true)
 		: run_histogram<uint64_t>(run, true);
 }
 
 static GpusortStatus
 run_hp1(SortRun *run)
 {
-	return run->job->key_bits == 32 ? run_bitmap<uint32_t>(run)
+	return run->job->key_width == 32 ? run_bitmap<uint32_t>(run)
 		: run_bitmap<uint64_t>(run);
 }
 

@@ -109,8 +109,8 @@ run_for(SortRun *run)
 static GpusortStatus
 run(SortRun *run)
 {
-	return run->job->key_bits == 32 ? run_for<uint32_t>(run) :
-		run->job->key_bits == 64 ? run_for<uint64_t>(run) : run_for<Key128>(run);
+	return run->job->key_width == 32 ? run_for<uint32_t>(run) :
+		run->job->key_width == 64 ? run_for<uint64_t>(run) : run_for<Key128>(run);
 }
 
 const SortAlgorithm gpu_onehot_algorithm = {

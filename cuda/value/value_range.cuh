@@ -48,7 +48,7 @@ why_not_by_value(const GpusortJob *job)
 static inline bool
 keys_are_values(const GpusortJob *job)
 {
-	return job->begin_bit == 0 && job->end_bit == job->key_bits;
+	return job->begin_bit == 0 && job->end_bit == job->key_width;
 }
 
 /* Keys to values. */

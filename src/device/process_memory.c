@@ -24,7 +24,7 @@ job_describe_sort(const DeviceSlot *slot, const ProcessJob *job, uint64 n, Gpuso
 
 	memset(sort, 0, sizeof(*sort));
 	sort->n = n;
-	sort->key_bits = spec->key_width;
+	sort->key_width = spec->key_width;
 	sort->begin_bit = 0;
 	sort->end_bit = spec->key_bits;
 	sort->facts = GPUSORT_JOB_CLOBBER_INPUT;

@@ -37,15 +37,15 @@ add_column(Stage *stage, const KeyColumn *key, KeyKind kind)
 
 void
 stage_init(Stage *stage, BulkOwner *owner, MemoryContext cxt,
-		   const KeyColumn *keys, int nkeys, bool has_rids)
+		   const KeyColumn *keys, int nkeys, bool keys_only)
 {
 	int			bits = 0;
 	bool		exact = true;
 
 	stage->owner = owner;
 	stage->cxt = cxt;
-	stage->has_rids = has_rids;
-	stage->row_bytes = has_rids ? sizeof(uint32) : 0;
+	stage->keys_only = keys_only;
+	stage->row_bytes = keys_only ? 0 : sizeof(uint32);
 
 	for (int k = 0; k < nkeys; k++)
 		stage->last_att = Max(stage->last_att, keys[k].attno);
@@ -89,7 +89,7 @@ stage_reserve(Stage *stage, size_t n)
 			stage->bytes += n;
 		}
 	}
-	if (stage->has_rids)
+	if (!stage->keys_only)
 	{
 		bulk_reserve(stage->owner, &stage->rids_buf, n * sizeof(uint32),
 					 stage->n * sizeof(uint32));

@@ -70,8 +70,8 @@ typedef struct Stage
 	size_t		n;
 	size_t		capacity;
 	Size		bytes;			/* of all arrays, at their capacity */
-	bool		has_rids;
-	uint32	   *rids;			/* NULL unless has_rids */
+	bool		keys_only;		/* rows are their keys, and have no rids */
+	uint32	   *rids;			/* NULL if keys_only */
 	BulkBuf		rids_buf;
 	BulkOwner  *owner;
 	MemoryContext cxt;
@@ -80,7 +80,7 @@ typedef struct Stage
 
 /* Sets up a zeroed stage for the leading key columns; what they need besides is cxt's. */
 extern void stage_init(Stage *stage, BulkOwner *owner, MemoryContext cxt,
-					   const KeyColumn *keys, int nkeys, bool has_rids);
+					   const KeyColumn *keys, int nkeys, bool keys_only);
 
 /* Rows of another sort will come. */
 extern void stage_begin(Stage *stage);

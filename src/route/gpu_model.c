@@ -258,8 +258,8 @@ gpu_choose(const RouteFacts *facts, double *us)
 #define SKEW_SLICES			16
 #define SKEW_FULL			3 / 2
 
-static int
-compare_words(const void *a, const void *b)
+int
+sample_compare(const void *a, const void *b)
 {
 	uint64_t	x = *(const uint64_t *) a;
 	uint64_t	y = *(const uint64_t *) b;
@@ -280,7 +280,7 @@ gpu_keys_skewed(uint64_t *sample, size_t n)
 
 	if (n < SKEW_SLICES * 8)
 		return false;
-	qsort(sample, n, sizeof(uint64_t), compare_words);
+	qsort(sample, n, sizeof(uint64_t), sample_compare);
 	least = sample[n / 100];
 	width = (sample[n - 1 - n / 100] - least) / SKEW_SLICES + 1;
 	/* so few values that a slice is one: that is another thing */

@@ -26,6 +26,9 @@ extern const Algorithm *gpu_choose(const RouteFacts *facts, double *us);
  */
 extern bool gpu_keys_skewed(uint64_t *sample, size_t n);
 
+/* Two words of a sample, for qsort(). */
+extern int	sample_compare(const void *a, const void *b);
+
 /* What is known when a sort could move its rows to a GPU. */
 typedef struct GpuRowsFacts
 {

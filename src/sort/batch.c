@@ -28,11 +28,11 @@
 static Size
 sort_cost(const Stage *stage, bool bounded)
 {
-	int			natural = (stage->row_bytes - (stage->has_rids ? (int) sizeof(uint32) : 0)) * 8;
+	int			natural = (stage->row_bytes - (stage->keys_only ? 0 : (int) sizeof(uint32))) * 8;
 	Size		words = 2 * sizeof(uint64) + 3;
 	Size		rec = natural <= 64 ? sizeof(SortRec64) : sizeof(SortRec128);
 
-	if (!stage->has_rids)
+	if (stage->keys_only)
 		return natural <= 64 ? words : 2 * rec;
 	if (!stage->exact)
 		words = sizeof(uint64) + 2 * sizeof(SortRec64);
@@ -46,7 +46,7 @@ batch_init(Batch *batch, BulkOwner *bulk, MemoryContext cxt, const KeyColumn *ke
 		   bool keys_only)
 {
 	arena_init(&batch->arena, bulk, cxt);
-	stage_init(&batch->stage, bulk, cxt, keys, nkeys, !keys_only);
+	stage_init(&batch->stage, bulk, cxt, keys, nkeys, keys_only);
 }
 
 void

@@ -40,7 +40,7 @@ block_writer_create(const SortSpec *spec, const KeyFrame *frame)
 	writer->bulk = bulk_owner_create(CurrentMemoryContext, NULL);
 	writer->frame = *frame;
 	stage_init(&writer->stage, writer->bulk, CurrentMemoryContext, spec->keys, spec->nkeys,
-			   false);
+			   true);
 	stage_begin(&writer->stage);
 	key_frame_apply(frame, &writer->stage);
 	stage_reserve(&writer->stage, ROW_BLOCK_MAX_ROWS);

@@ -16,6 +16,7 @@
 
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
+#include "route/gpu_model.h"
 #include "route/model_store.h"
 #include "settings.h"
 #include "sort/device_keys.h"
@@ -147,15 +148,6 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const DeviceRefus
 	return job.result;
 }
 
-static int
-compare_words(const void *a, const void *b)
-{
-	uint64		x = *(const uint64 *) a;
-	uint64		y = *(const uint64 *) b;
-
-	return (x > y) - (x < y);
-}
-
 /* Do many of these cut keys look equal? */
 static bool
 sample_has_ties(const uint64 *words, size_t n, int rid_bits)
@@ -167,7 +159,7 @@ sample_has_ties(const uint64 *words, size_t n, int rid_bits)
 		return false;
 	for (size_t i = 0; i < SAMPLE_SIZE; i++)
 		sample[i] = words[i * (n / SAMPLE_SIZE)] >> rid_bits;
-	qsort(sample, SAMPLE_SIZE, sizeof(uint64), compare_words);
+	qsort(sample, SAMPLE_SIZE, sizeof(uint64), sample_compare);
 	for (int i = 1; i < SAMPLE_SIZE; i++)
 		equal += (sample[i] == sample[i - 1]);
 	return equal >= SAMPLE_MAX_EQUAL;

@@ -44,8 +44,8 @@ why_not(int32_t algorithm, const GpusortJob *job)
 {
 	int			bits = job->end_bit - job->begin_bit;
 	uint64_t	range = bits < 32 ? UINT64_C(1) << bits : 0;
-	unsigned	width = job->key_bits == 32 ? GPUSORT_KEYS_32 :
-		job->key_bits == 64 ? GPUSORT_KEYS_64 : GPUSORT_KEYS_128;
+	unsigned	width = job->key_width == 32 ? GPUSORT_KEYS_32 :
+		job->key_width == 64 ? GPUSORT_KEYS_64 : GPUSORT_KEYS_128;
 
 	if ((algorithms[algorithm].key_widths & width) == 0)
 		return "it does not take keys of this width";
@@ -63,7 +63,7 @@ why_not(int32_t algorithm, const GpusortJob *job)
 	if (algorithm == ONEHOT && (job->n > GPUSORT_ONEHOT_KEYS ||
 								range * ((job->n + 31) / 32 + 1) > GPUSORT_ONEHOT_WORDS))
 		return "rows times values are too many";
-	if (algorithm >= FROM_VALUES && bits != job->key_bits)
+	if (algorithm >= FROM_VALUES && bits != job->key_width)
 		return "it makes keys from their values: all their bits must order";
 	if (algorithm == DISTINCT && !(job->facts & GPUSORT_FACT_DISTINCT_KEYS))
 		return "the keys are not known to be distinct";
@@ -90,9 +90,9 @@ check_words(const GpusortJob *job, GpusortError *err)
 {
 	int			bits = job->end_bit - job->begin_bit;
 
-	if (job->begin_bit < 0 || bits <= 0 || job->end_bit > job->key_bits)
+	if (job->begin_bit < 0 || bits <= 0 || job->end_bit > job->key_width)
 		FAIL(GPUSORT_BAD_CALL, "key bits [%d, %d) of %d", (int) job->begin_bit,
-			 (int) job->end_bit, (int) job->key_bits);
+			 (int) job->end_bit, (int) job->key_width);
 	if ((job->facts & GPUSORT_FACT_KEY_RANGE) &&
 		(join(job->key_min) > join(job->key_max) ||
 		 (bits < 128 && join(job->key_max) >> bits != 0)))
@@ -129,9 +129,9 @@ cpu_abi_sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortJob *j
 static unsigned __int128
 key_at(const GpusortJob *job, uint64_t i)
 {
-	if (job->key_bits == 32)
+	if (job->key_width == 32)
 		return ((const uint32_t *) job->keys)[i];
-	if (job->key_bits == 64)
+	if (job->key_width == 64)
 		return ((const uint64_t *) job->keys)[i];
 	return join(((const GpusortKey128 *) job->keys)[i]);
 }
@@ -157,7 +157,7 @@ digit(const GpusortJob *job, uint32_t i, int bit)
 static GpusortStatus
 check_arrays(const GpusortContext *ctx, const GpusortJob *job, GpusortError *err)
 {
-	uint64_t	key_bytes = job->n * (uint64_t) (job->key_bits / 8);
+	uint64_t	key_bytes = job->n * (uint64_t) (job->key_width / 8);
 	uint64_t	rid_bytes = job->n * sizeof(uint32_t);
 
 	if (!cpu_abi_in_block(ctx, job->keys, key_bytes) ||
@@ -213,7 +213,7 @@ cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortJob *job
 	}
 	for (uint64_t i = 0; i < job->n; i++)
 	{
-		uint64_t	width = job->key_bits / 8;
+		uint64_t	width = job->key_width / 8;
 
 		if (job->output & GPUSORT_OUT_KEYS)
 			memcpy((char *) job->keys_out + i * width,
