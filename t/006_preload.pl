@@ -37,14 +37,14 @@ like($node->safe_psql('postgres', $plan), qr/Custom Scan \(GpuSort\)/, 'ALTER RO
 $node->safe_psql('postgres', 'ALTER ROLE CURRENT_USER RESET session_preload_libraries');
 
 # parallel workers load the library of the session that loaded it
-is( $node->safe_psql('postgres', <<'SQL'), 'Gather Merge, GpuSort, same', 'LOAD: parallel workers find the node');
+is( $node->safe_psql('postgres', <<'SQL'), 'Feed, GpuSort, same', 'LOAD: parallel workers find the node');
 CREATE TABLE par AS SELECT mix(i) AS k, i FROM generate_series(1, 20000) i;
 ANALYZE par;
 LOAD 'gpusort';
 SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off;
 CREATE FUNCTION has_gather(q text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE l text; BEGIN FOR l IN EXECUTE 'EXPLAIN ' || q LOOP IF l ~ 'Gather Merge' THEN RETURN 'Gather Merge'; END IF; END LOOP; RETURN 'no gather'; END $$;
+DECLARE l text; BEGIN FOR l IN EXECUTE 'EXPLAIN ' || q LOOP IF l ~ 'GpuSort Feed' THEN RETURN 'Feed'; END IF; END LOOP; RETURN 'no gather'; END $$;
 SELECT has_gather('SELECT k, i FROM par ORDER BY k, i') || ', ' || nodes || ', ' || result FROM check_sort('SELECT k, i FROM par ORDER BY k, i');
 SQL
 
@@ -59,7 +59,7 @@ SQL
 	my $parallel = "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off;";
 	$node->safe_psql('postgres', 'GRANT SELECT ON par TO plain');
 	is( $node->safe_psql('postgres', "LOAD '$plugin'; $parallel SELECT has_gather('SELECT k, i FROM par ORDER BY k, i'), nodes, result FROM check_sort('SELECT k, i FROM par ORDER BY k, i')",
-			extra_params => [ '-U', 'plain' ]), 'Gather Merge|GpuSort|same', 'and its workers');
+			extra_params => [ '-U', 'plain' ]), 'Feed|GpuSort|same', 'and its workers');
 	# one module under two names
 	is($node->safe_psql('postgres', "LOAD '$plugin'; LOAD 'gpusort'; SELECT count(*) > 0 FROM gpusort_algorithms(); $plan"), "t\n" . $node->safe_psql('postgres', "LOAD 'gpusort'; $plan"), 'loaded by either name, it is loaded once');
 	local $ENV{PGOPTIONS} = '-c local_preload_libraries=gpusort -c gpusort.min_rows=0';
