@@ -1,6 +1,6 @@
 /*
  * collation.c
- *	  Does a collation compare strings by their bytes?
+ *	  How a collation compares strings: by their bytes?
  *
  * "C" and "POSIX" do, and what PostgreSQL's own provider has.  C.UTF-8 of the C
  * library PostgreSQL takes for a language like any other, and asks strcoll() for every
@@ -49,41 +49,59 @@ locale_has_no_rules(const char *name)
 #endif
 }
 
-/* What a row of a catalog says: who compares, and for the C library by which locale. */
-static bool
-provider_by_bytes(int cache, Oid oid, AttrNumber provider_att, AttrNumber name_att)
+/* Who compares, by a row of a catalog, and for the C library by which locale, palloc'd. */
+static char
+read_provider(int cache, Oid oid, AttrNumber provider_att, AttrNumber name_att, char **name)
 {
 	HeapTuple	tuple = SearchSysCache1(cache, ObjectIdGetDatum(oid));
-	bool		by_bytes = false;
 	bool		isnull;
 	char		provider;
 	Datum		value;
-	char	   *name;
 
+	*name = NULL;
 	if (!HeapTupleIsValid(tuple))
-		return false;
+		return '\0';
 	provider = DatumGetChar(SysCacheGetAttr(cache, tuple, provider_att, &isnull));
-	if (provider == COMPAT_COLLPROVIDER_BUILTIN)
-		by_bytes = true;
-	else if (provider == COLLPROVIDER_LIBC)
+	if (provider == COLLPROVIDER_LIBC)
 	{
 		value = SysCacheGetAttr(cache, tuple, name_att, &isnull);
 		if (!isnull)
-		{
-			name = TextDatumGetCString(value);
-			by_bytes = locale_has_no_rules(name);
-			pfree(name);
-		}
+			*name = TextDatumGetCString(value);
 	}
 	ReleaseSysCache(tuple);
-	return by_bytes;
+	return provider;
+}
+
+static char
+provider_of(Oid collation, char **name)
+{
+	if (collation == DEFAULT_COLLATION_OID)
+		return read_provider(DATABASEOID, MyDatabaseId, Anum_pg_database_datlocprovider,
+							 Anum_pg_database_datcollate, name);
+	return read_provider(COLLOID, collation, Anum_pg_collation_collprovider,
+						 Anum_pg_collation_collcollate, name);
 }
 
 bool
 collation_by_bytes(Oid collation)
 {
-	if (collation == DEFAULT_COLLATION_OID)
-		return provider_by_bytes(DATABASEOID, MyDatabaseId, Anum_pg_database_datlocprovider,
-								 Anum_pg_database_datcollate);
-	return provider_by_bytes(COLLOID, collation, Anum_pg_collation_collprovider, Anum_pg_collation_collcollate);
+	char	   *name;
+	char		provider = provider_of(collation, &name);
+	bool		by_bytes = provider == COMPAT_COLLPROVIDER_BUILTIN;
+
+	if (name != NULL)
+	{
+		by_bytes = locale_has_no_rules(name);
+		pfree(name);
+	}
+	return by_bytes;
+}
+
+char *
+collation_libc_locale(Oid collation)
+{
+	char	   *name;
+
+	(void) provider_of(collation, &name);
+	return name;
 }

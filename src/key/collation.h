@@ -1,6 +1,6 @@
 /*
  * collation.h
- *	  Does a collation compare strings by their bytes?
+ *	  How a collation compares strings.
  */
 #ifndef GPUSORT_COLLATION_H
 #define GPUSORT_COLLATION_H
@@ -8,5 +8,8 @@
 #include "postgres.h"
 
 extern bool collation_by_bytes(Oid collation);
+
+/* The name of the C library's locale that it is, palloc'd; NULL if it is none. */
+extern char *collation_libc_locale(Oid collation);
 
 #endif							/* GPUSORT_COLLATION_H */

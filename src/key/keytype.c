@@ -124,3 +124,15 @@ key_type_lookup(KeyColumn *key, Oid type, const char **why)
 	key->kind = abbreviated_kind(key);
 	return true;
 }
+
+bool
+key_sorts_strings(const KeyColumn *key)
+{
+	Oid			opfamily;
+	Oid			opcintype;
+	bool		descending;
+
+	return OidIsValid(key->collation) &&
+		compat_ordering_op(key->sortop, &opfamily, &opcintype, &descending) &&
+		(opfamily == FAMILY_TEXT || opfamily == FAMILY_BPCHAR);
+}

@@ -28,4 +28,7 @@ typedef struct KeyColumn
  */
 extern bool key_type_lookup(KeyColumn *key, Oid type, const char **why);
 
+/* Is the column's order one of strings by their collation? */
+extern bool key_sorts_strings(const KeyColumn *key);
+
 #endif							/* GPUSORT_KEYTYPE_H */

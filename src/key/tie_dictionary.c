@@ -106,6 +106,7 @@ rank_values(Dictionary *dict, SortSupport ssup)
 	uint32	   *ranks = palloc(dict->n * sizeof(uint32));
 
 	tie_merge_sort(ssup, dict->values, scratch, dict->n);
+	(void) tie_rank(ssup, dict->values, dict->n, true);
 	for (uint32 i = 0; i < dict->n; i++)
 		ranks[dict->values[i].rid] = (uint32) dict->values[i].key;
 	pfree(scratch);

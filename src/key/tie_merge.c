@@ -15,6 +15,8 @@
 
 #define MERGE_FIRST_RUN		6
 
+#define RANKS_PER_INTERRUPT_CHECK	1024
+
 static inline int
 compare(SortSupport ssup, const SortRec64 *a, const SortRec64 *b)
 {
@@ -63,21 +65,6 @@ merge_runs(SortSupport ssup, const SortRec64 *a, size_t na, const SortRec64 *b, 
 	memcpy(out + na, b, nb * sizeof(SortRec64));
 }
 
-/* The values become their ranks. */
-static void
-rank(SortSupport ssup, SortRec64 *recs, size_t n)
-{
-	uint64		rank = 0;
-
-	for (size_t i = 1; i <= n; i++)
-	{
-		bool		next = i < n && compare(ssup, &recs[i - 1], &recs[i]) != 0;
-
-		recs[i - 1].key = rank;
-		rank += next;
-	}
-}
-
 void
 tie_merge_sort(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n)
 {
@@ -103,5 +90,28 @@ tie_merge_sort(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n)
 	}
 	if (from != recs)
 		memcpy(recs, from, n * sizeof(SortRec64));
-	rank(ssup, recs, n);
+}
+
+bool
+tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered)
+{
+	uint32		rank = 0;
+
+	recs[0].pad = 0;
+	for (size_t i = 1; i < n; i++)
+	{
+		int			cmp;
+
+		if (i % RANKS_PER_INTERRUPT_CHECK == 0)
+			CHECK_FOR_INTERRUPTS();
+		cmp = compare(ssup, &recs[i - 1], &recs[i]);
+		/* some contradict themselves */
+		if (cmp > 0 && !ordered)
+			return false;
+		rank += cmp != 0;
+		recs[i].pad = rank;
+	}
+	for (size_t i = 0; i < n; i++)
+		recs[i].key = recs[i].pad;
+	return true;
 }

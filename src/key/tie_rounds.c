@@ -9,7 +9,7 @@
  * word behind that one, or the next column's first.  All columns take part alike: one
  * of fixed width behind a text is one round.  Where nothing but a comparator tells,
  * the round's words are the values, and become their ranks (tie_dictionary.c,
- * tie_merge.c).
+ * tie_hints.c, tie_merge.c).
  *
  * What rows have in common is not gone through word by word: where a round's words
  * are all the same, the next begins behind the longest common prefix, and strings found
@@ -54,7 +54,7 @@ place_of_column(const TieBreak *tb, int k)
 	Place		place = {k, 0, false, k == 0};
 
 	if (k < tb->nkeys)
-		place.compared = tb->cols[k].kind == KEY_ABBREVIATED || tb->cols[k].kind == KEY_COMPARED;
+		place.compared = key_dear(tb->cols[k].kind);
 	return place;
 }
 
@@ -206,9 +206,8 @@ round_scratch(TieBreak *tb, Size size)
 	return tb->scratch.ptr;
 }
 
-/* By their words; stable. */
-static void
-sort_words(TieBreak *tb, SortRec64 *recs, size_t n)
+void
+tie_sort_words(TieBreak *tb, SortRec64 *recs, size_t n)
 {
 	/* records must begin at a cache line, which a run's need not */
 	bool		aligned = ((uintptr_t) recs % 64 == 0);
@@ -246,6 +245,29 @@ sort_words(TieBreak *tb, SortRec64 *recs, size_t n)
 		elog(ERROR, "rows with equal keys cannot be sorted by their next words");
 	if (job.result != recs)
 		memcpy(recs, job.result, n * sizeof(SortRec64));
+}
+
+void
+tie_compare_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
+{
+	tie_merge_sort(tie_comparator(tb, col), recs, round_scratch(tb, n * sizeof(SortRec64)), n);
+}
+
+/* Records with values by the comparator; their words are then its ranks. */
+static void
+rank_by_comparator(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
+{
+	SortSupport ssup = tie_comparator(tb, col);
+
+	if (tie_dictionary(tb, col, recs, n))
+	{
+		tie_sort_words(tb, recs, n);
+		return;
+	}
+	if (tie_hints(tb, col, recs, n) && tie_rank(ssup, recs, n, false))
+		return;
+	tie_compare_sort(tb, col, recs, n);
+	(void) tie_rank(ssup, recs, n, true);
 }
 
 /* NULLs, whose pad is set, to their end, in their order; returns where the values begin. */
@@ -368,11 +390,7 @@ order_run(TieBreak *tb, Run run)
 		}
 		else if (run.place.compared)
 		{
-			if (tie_dictionary(tb, col, run.recs, run.n))
-				sort_words(tb, run.recs, run.n);
-			else
-				tie_merge_sort(tie_comparator(tb, col), run.recs,
-							   round_scratch(tb, run.n * sizeof(SortRec64)), run.n);
+			rank_by_comparator(tb, col, run.recs, run.n);
 			run = order_runs(tb, run, &round);
 		}
 		else if (round.same)
@@ -380,7 +398,7 @@ order_run(TieBreak *tb, Run run)
 									 word_has_more(col, &round, run.place, run.recs[0].key));
 		else
 		{
-			sort_words(tb, run.recs, run.n);
+			tie_sort_words(tb, run.recs, run.n);
 			run = order_runs(tb, run, &round);
 		}
 	}

@@ -18,6 +18,8 @@
 /* Rows whose memory is asked for so far ahead of their turn. */
 #define TIE_PREFETCH		16
 
+typedef struct TieHints TieHints;
+
 /* How a key column tells two rows apart. */
 typedef struct TieColumn
 {
@@ -28,6 +30,7 @@ typedef struct TieColumn
 	bool		nulls_first;
 	uint64		flip;
 	SortSupport ssup;			/* NULL until needed */
+	TieHints   *hints;			/* likewise */
 	StageColumn image[2];		/* the kind and direction of each word */
 } TieColumn;
 
@@ -79,6 +82,12 @@ extern int	tie_compare_rows(TieBreak *tb, int from, uint32 a, uint32 b);
 /* tie_rounds.c: n records with rids of rows whose keys are equal. */
 extern void tie_rounds(TieBreak *tb, SortRec64 *recs, size_t n);
 
+/* Records by their words; stable. */
+extern void tie_sort_words(TieBreak *tb, SortRec64 *recs, size_t n);
+
+/* tie_merge_sort() in the rounds' own memory. */
+extern void tie_compare_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+
 /*
  * tie_dictionary.c: records' values become their ranks, if few are different;
  * otherwise false.
@@ -86,9 +95,18 @@ extern void tie_rounds(TieBreak *tb, SortRec64 *recs, size_t n);
 extern bool tie_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
 
 /*
- * tie_merge.c: records whose keys are Datums, by the comparator, stable; their keys
- * are then the values' ranks, equal for equal ones.
+ * tie_hints.c: records' values nearly in their order, the equal ones in their records';
+ * false if there is no knowing.
  */
+extern bool tie_hints(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+
+/* tie_merge.c: records whose keys are Datums, by the comparator, stable. */
 extern void tie_merge_sort(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n);
+
+/*
+ * The values become their ranks, equal ones for equal values.  False, and nothing is
+ * changed, if they are not in order; unless the comparator itself has ordered them.
+ */
+extern bool tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered);
 
 #endif							/* GPUSORT_TIE_ROWS_H */

@@ -110,6 +110,13 @@ key_by_bytes(KeyKind kind)
 	return kind >= KEY_TEXT && kind <= KEY_BYTEA;
 }
 
+/* Does an image take longer than to compare two values, or tell nothing? */
+static inline bool
+key_dear(KeyKind kind)
+{
+	return kind == KEY_ABBREVIATED || kind == KEY_COMPARED;
+}
+
 /* Are its images made by a function, by row? */
 static inline bool
 key_called(KeyKind kind)

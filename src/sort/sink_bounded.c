@@ -13,7 +13,8 @@
  * comes for free.  Where images cannot tell that rows are equal, because not all key
  * columns are staged or a column's images are equal but may be inexact, what follows
  * decides nothing, and the row is compared with the threshold's row itself.  An inexact
- * image that is larger is that of a row strictly behind, so such rows fall as any.
+ * image that is larger is that of a row strictly behind, so such rows fall as any.  An
+ * image that takes longer than a comparison is made only for rows that stay.
  *
  * Memory policy: the rows that stay are moved together where they are, so a bound
  * whose rows fit work_mem writes no file.  If they do not fit, runs are written;
@@ -189,9 +190,15 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 		const StageColumn *col = &stage->cols[c];
 		bool		null = slot->tts_isnull[col->att];
 		bool		inexact = sink->threshold_inexact[c];
-		int			cmp = compare_threshold(sink, c, null, null ? 0 :
-											key_image(col, slot->tts_values[col->att], &inexact));
+		int			cmp;
 
+		if (key_dear(col->kind))
+		{
+			equal = false;
+			break;
+		}
+		cmp = compare_threshold(sink, c, null, null ? 0 :
+								key_image(col, slot->tts_values[col->att], &inexact));
 		if (cmp != 0)
 			return cmp > 0;
 		if (inexact && !null)
@@ -218,10 +225,13 @@ compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPlaces whe
 		const StageColumn *col = &stage->cols[c];
 		const char *p = where[c][i];
 		bool		inexact = sink->threshold_inexact[c];
-		int			cmp = compare_threshold(sink, c, p == NULL, p == NULL ? 0 :
-											key_image_at(col, col->kind, col->flip, p,
-														 keys->byval_len[c], &inexact));
+		int			cmp;
 
+		if (key_dear(col->kind))
+			return 0;
+		cmp = compare_threshold(sink, c, p == NULL, p == NULL ? 0 :
+								key_image_at(col, col->kind, col->flip, p,
+											 keys->byval_len[c], &inexact));
 		if (cmp != 0)
 			return cmp;
 		if (inexact && p != NULL)
@@ -333,7 +343,8 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 		return SINK_TAKEN;
 	}
 	row_page_find_keys(page, *done, where);
-	if (bounded->have_threshold && !bounded->threshold_null[0])
+	if (bounded->have_threshold && !bounded->threshold_null[0] &&
+		!key_dear(sink->batch->stage.cols[0].kind))
 		nleft = page_keys_not_behind(&page->keys, &sink->batch->stage, bounded->threshold[0],
 									 where[0], *done, page->n, left);
 	else
