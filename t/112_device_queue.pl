@@ -45,11 +45,25 @@ sub session
 	return $s;
 }
 
-# Jobs and sorts that wait.
+# Jobs and sorts that wait.  A job grows while its table is read, past those who wait: it
+# is the holder only when it has all that it will need.
 sub wait_for
 {
-	my ($jobs, $waiting, $name) = @_;
-	ok($node->poll_query_until('postgres', "SELECT (sum(jobs), max(waiting)) = ($jobs, $waiting) FROM gpusort_devices()"), $name);
+	my ($jobs, $waiting, $name, $memory) = @_;
+	$memory //= 0;
+	ok($node->poll_query_until('postgres',
+			"SELECT (sum(jobs), max(waiting)) = ($jobs, $waiting) AND sum(memory_used) >= $memory"
+			. " FROM gpusort_devices()"), $name);
+}
+
+# A job that keeps most of the memory.
+sub holder
+{
+	my ($name) = @_;
+	my $s = session('holder', 'hang_sort');
+
+	wait_for(1, 0, $name, 24 * $rows{holder} + 8 * 1024 * 1024);
+	return $s;
 }
 
 sub end_query { my ($s, $how) = @_; $node->safe_psql('postgres', 'SELECT pg_' . ($how // 'cancel') . "_backend($s->{device_pid})") }
@@ -65,8 +79,7 @@ my $gpu = qr/gpu \w+: .*device ready/;
 
 # in turn
 {
-	my $holder = session('holder', 'hang_sort');
-	wait_for(1, 0, 'a job holds most of the memory');
+	my $holder = holder('a job holds most of the memory');
 	my $large = session('large', 'hang_sort');
 	wait_for(1, 1, 'a large sort waits');
 	# there would be room for it
@@ -85,8 +98,7 @@ my $gpu = qr/gpu \w+: .*device ready/;
 # who no longer waits is not waited for
 for my $how ('cancel', 'terminate')
 {
-	my $holder = session('holder', 'hang_sort');
-	wait_for(1, 0, "$how: a job holds most of the memory");
+	my $holder = holder("$how: a job holds most of the memory");
 	my $large = session('large');
 	wait_for(1, 1, "$how: a large sort waits");
 	my @small = map { session('small') } 1 .. 3;
@@ -117,8 +129,7 @@ for my $how ('cancel', 'terminate')
 
 # the service ends: nobody waits for it
 {
-	my $holder = session('holder', 'hang_sort');
-	wait_for(1, 0, 'killed: a job holds most of the memory');
+	my $holder = holder('killed: a job holds most of the memory');
 	my @waiting = map { session('large') } 1 .. 3;
 	wait_for(1, 3, 'killed: others wait');
 	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
@@ -133,8 +144,7 @@ for my $how ('cancel', 'terminate')
 
 # a sort that does not have to be on the device does not wait for a job that stays
 {
-	my $holder = session('holder', 'hang_sort');
-	wait_for(1, 0, 'a job stays');
+	my $holder = holder('a job stays');
 	select undef, undef, undef, 0.5;
 	my ($out, $err) = ('', '');
 	my $q = "SET work_mem = '256MB'; SET client_min_messages = debug1; SELECT sort_route('$query{large}')";
@@ -167,8 +177,7 @@ like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t
 
 # the server is restarted while one holds and others wait
 {
-	my $holder = session('holder', 'hang_sort');
-	wait_for(1, 0, 'restart: a job holds most of the memory');
+	my $holder = holder('restart: a job holds most of the memory');
 	my @waiting = map { session('large') } 1 .. 2;
 	wait_for(1, 2, 'restart: others wait');
 	$node->restart;
