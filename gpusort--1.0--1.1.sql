@@ -3,11 +3,13 @@
 -- complain if script is sourced in psql, rather than via ALTER EXTENSION
 \echo Use "ALTER EXTENSION gpusort UPDATE TO '1.1'" to load this file. \quit
 
--- The GPUs in use, and what sorts have of them at this moment.  One row without a
--- device number where there is none; state says why.
-DROP FUNCTION gpusort_devices();
-CREATE FUNCTION gpusort_devices(
-	OUT device int,				-- CUDA's number
+-- Functions of 1.0 keep the rows that they return, and stay: what others have made of
+-- them would hinder their replacement.  What is new in such a row is in a view, which a
+-- later version can give more columns.
+
+-- The GPUs in use, as gpusort_devices() has them, and more.
+CREATE FUNCTION gpusort_device_counters(
+	OUT device int,				-- CUDA's number; NULL: there is none
 	OUT name text,
 	OUT state text,				-- of the service: ready, idle, starting, leaving, down, none, off
 	OUT memory_total bigint,	-- bytes of the device
@@ -22,7 +24,11 @@ CREATE FUNCTION gpusort_devices(
 	OUT waiting int,			-- sorts that wait for room
 	OUT memory_kept bigint)		-- bytes of the device that the next sorts will take
 RETURNS SETOF record
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+AS 'MODULE_PATHNAME', 'gpusort_devices'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+CREATE VIEW gpusort_device_stat AS SELECT * FROM gpusort_device_counters();
+GRANT SELECT ON gpusort_device_stat TO PUBLIC;
 
 -- Sorts that are under way.  Of other roles' sorts only process and database are
 -- told, but to members of pg_read_all_stats.
@@ -49,7 +55,7 @@ CREATE VIEW gpusort_progress AS
 	FROM gpusort_progress_get() p LEFT JOIN pg_catalog.pg_database d ON d.oid = p.datid;
 GRANT SELECT ON gpusort_progress TO PUBLIC;
 
--- The counters, now with times.  The view is replaced, so that others that use it stay.
+-- The counters, now with times.
 CREATE FUNCTION gpusort_stat_counters(
 	OUT algorithm text,
 	OUT sorts bigint,
@@ -68,4 +74,3 @@ AS 'MODULE_PATHNAME', 'gpusort_stat_get'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 CREATE OR REPLACE VIEW gpusort_stat AS SELECT * FROM gpusort_stat_counters();
-DROP FUNCTION gpusort_stat_get();

@@ -20,10 +20,25 @@ CREATE EXTENSION gpusort VERSION '1.0';
 SELECT count(*) > 0 AS works FROM gpusort_stat;
 SELECT count(*) > 0 AS works FROM gpusort_devices();
 SELECT count(*) > 0 AS works FROM gpusort_algorithms();
-CREATE VIEW uses_stat AS SELECT algorithm, sorts FROM gpusort_stat;
+-- nothing that others have made of 1.0's functions and views stands in the way
+CREATE VIEW uses_stat AS SELECT * FROM gpusort_stat;
+CREATE VIEW uses_counters AS SELECT * FROM gpusort_stat_get();
+CREATE VIEW uses_devices AS SELECT * FROM gpusort_devices();
+CREATE VIEW uses_algorithms AS SELECT * FROM gpusort_algorithms();
+CREATE VIEW uses_route AS SELECT * FROM gpusort_route(1000, 32);
+CREATE VIEW uses_calibrate AS SELECT * FROM gpusort_calibrate() LIMIT 0;
+CREATE VIEW uses_array AS SELECT gpusort_array(ARRAY[2, 1]);
 ALTER EXTENSION gpusort UPDATE;
 SELECT extversion FROM pg_extension WHERE extname = 'gpusort';
-SELECT count(*) > 0 AS still_works FROM uses_stat;
+SELECT (SELECT count(*) > 0 FROM uses_stat) AS stat, (SELECT count(*) > 0 FROM uses_counters) AS counters,
+	(SELECT count(*) > 0 FROM uses_devices) AS devices, (SELECT count(*) > 0 FROM uses_algorithms) AS algorithms,
+	(SELECT count(*) > 0 FROM uses_route) AS route, (SELECT gpusort_array FROM uses_array) AS an_array;
+-- what the view has beside the function
+SELECT d.attname FROM pg_attribute d
+WHERE d.attrelid = 'gpusort_device_stat'::regclass AND d.attnum > 0
+	AND d.attname NOT IN (SELECT u.attname FROM pg_attribute u WHERE u.attrelid = 'uses_devices'::regclass);
+SELECT count(*) AS differ FROM (SELECT device, name, memory_total, jobs FROM gpusort_device_stat
+	EXCEPT SELECT device, name, memory_total, jobs FROM uses_devices) x;
 SELECT count(*) > 0 AS objects, count(*) - (SELECT count(*) FROM fresh) AS more FROM extension_objects('gpusort');
 (SELECT 'updated: ' || o AS differs FROM (SELECT extension_objects('gpusort') o EXCEPT SELECT o FROM fresh) u)
 UNION ALL

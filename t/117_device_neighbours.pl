@@ -22,7 +22,7 @@ gpusort.device_memory = 256MB
 shared_buffers = 64MB
 log_min_messages = log
 CONF
-my $devices = 'FROM gpusort_devices()';
+my $devices = 'FROM gpusort_device_stat';
 my $set = "SET work_mem = '256kB'; SET gpusort.algorithm = gpu_radix;";
 my $rows = 40_000;
 my $sum = "count(*), sum(n * k)";

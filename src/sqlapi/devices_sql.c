@@ -1,6 +1,6 @@
 /*
  * devices_sql.c
- *	  gpusort_devices(): the GPUs in use, and what sorts have of them.
+ *	  gpusort_devices() and gpusort_device_stat: the GPUs in use, and what sorts have of them.
  */
 #include "postgres.h"
 
@@ -15,6 +15,7 @@
 
 PG_FUNCTION_INFO_V1(gpusort_devices);
 
+/* The view's; the function has the first 13. */
 #define DEVICES_COLS	14
 
 typedef struct DeviceUse
