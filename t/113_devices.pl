@@ -192,6 +192,41 @@ if ($pretend)
 	device_unused($node, 'waste');
 	like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'a large job gets blocks of its own');
 	device_unused($node, 'waste, large');
+	delete $ENV{GPUSORT_CPU_ABI_WASTE};
+	delete $ENV{GPUSORT_CPU_ABI_LOST};
+
+	# as many as there can be, and their numbers; what a driver compiles for them is kept
+	$ENV{GPUSORT_CPU_ABI_DEVICES} = 64;
+	$ENV{GPUSORT_CPU_ABI_COMPILES} = 1;
+	my $cache = $node->data_dir . '/gpusort.cache';
+	my $offset = -s $node->logfile;
+	$node->append_conf('postgresql.conf', "gpusort.device = '9, 40, 63'");
+	$node->restart;
+	device_ready($node, 'high numbers');
+	is($node->safe_psql('postgres', $devices), '9 ready 24 0, 40 ready 24 0, 63 ready 24 0', 'high numbers');
+	is($node->safe_psql('postgres', "$set SET gpusort.device = '63'; SET gpusort.device_fault = memory_start; SELECT result FROM check_sort('$query')"), 'same', 'the last one fails a sort');
+	for my $device (40, 63)
+	{
+		my $on = session($device, 'hang_sort');
+		jobs_are(join(' ', map { $_ == $device ? 1 : 0 } 9, 40, 63), 0, "a job on device $device");
+		cancel($on);
+		like($node->safe_psql('postgres', "$set SET gpusort.device = '$device'; SELECT sort_route('$query')"), $gpu, "device $device sorts");
+	}
+	like($node->safe_psql('postgres', "$set SET gpusort.device = '8'; SELECT sort_route('$query')"), qr/^cpu/, 'one that was not opened');
+	fails_like($node, "SET gpusort.device = '64'", qr/invalid value for parameter "gpusort.device"/, 'one number too far');
+	device_unused($node, 'high numbers');
+	$node->append_conf('postgresql.conf', 'gpusort.device = auto');
+	$node->restart;
+	device_ready($node, 'all of them');
+	is($node->safe_psql('postgres', 'SELECT count(*), min(device), max(device) FROM gpusort_devices()'), '64|0|63', 'all of them');
+	like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'all of them sort');
+	is(scalar(() = slurp_file($node->logfile, $offset) =~ /stand-in: compiles; keeps at most 268435456 bytes in \Q$cache\E$/mg), 1, 'compiled once, in all processes');
+	is((stat $cache)[2] & 07777, 0700, 'what was compiled is the server\'s alone');
+	$ENV{CUDA_CACHE_PATH} = $node->basedir . '/elsewhere';
+	$node->restart;
+	device_ready($node, 'another place');
+	like(slurp_file($node->logfile, $offset), qr/stand-in: compiles; keeps at most \? bytes in \Q$ENV{CUDA_CACHE_PATH}\E$/m, 'a place that was set is left alone');
+	delete $ENV{CUDA_CACHE_PATH};
 }
 
 $node->stop;

@@ -103,7 +103,7 @@ load_library(void)
 static bool
 is_wanted(const GpusortDeviceInfo *info)
 {
-	return info->usable && info->index < DEVICE_NUMBERS &&
+	return info->usable && info->index >= 0 && info->index < DEVICE_MAX &&
 		(gpusort_device_mask & (UINT64CONST(1) << info->index)) != 0;
 }
 
@@ -261,6 +261,7 @@ device_process_main(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 
 	start = device_now_us();
+	device_process_keep_code();
 	load_library();
 	open_devices();
 	list_algorithms();

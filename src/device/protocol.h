@@ -57,7 +57,7 @@
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 
-#define DEVICE_MAX			8	/* devices in use */
+#define DEVICE_MAX			64	/* devices in use, and numbers that they may have with CUDA */
 #define DEVICE_SLOTS		64	/* jobs at once */
 #define DEVICE_JOB_CHUNKS	8	/* of one job, at most */
 #define DEVICE_MIN_CHUNKS	2	/* ... and at least */
@@ -206,8 +206,7 @@ typedef enum DeviceServiceState
 /* For so long jobs may end when the GPUs are to be given back; then they are lost. */
 #define DEVICE_LEAVE_PATIENCE_MS	60000
 
-/* Numbers that a device may have with CUDA, and failures until it is left out. */
-#define DEVICE_NUMBERS			64
+/* Failures until a device is left out. */
 #define DEVICE_MAX_FAILURES		3
 
 /* A device in use. */
@@ -277,7 +276,7 @@ typedef struct DeviceShared
 	 * Jobs in a row that ended with an error of the device, by CUDA's number:
 	 * counted by the process, and by the supervisor for one that hangs.
 	 */
-	volatile uint32 failures[DEVICE_NUMBERS];
+	volatile uint32 failures[DEVICE_MAX];
 
 	/* giving GPUs back, and having them again: by the supervisor, but for asked */
 	Latch	   *volatile supervisor;	/* NULL: none, and no process will come */

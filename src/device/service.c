@@ -279,7 +279,7 @@ give_up_device_process(void)
 		strlcpy(device_shared->why_not, "a call of the driver does not return",
 				sizeof(device_shared->why_not));
 	kill(child, SIGKILL);
-	if (device >= 0 && device < DEVICE_NUMBERS)
+	if (device >= 0 && device < DEVICE_MAX)
 		device_shared->failures[device]++;
 	child_given_up = true;
 	bury_device_process(DEVICE_SERVICE_DOWN);
@@ -292,7 +292,7 @@ give_up_device_process(void)
 static void
 log_failing_devices(void)
 {
-	for (int d = 0; d < DEVICE_NUMBERS; d++)
+	for (int d = 0; d < DEVICE_MAX; d++)
 	{
 		if (device_shared->failures[d] == DEVICE_MAX_FAILURES)
 			ereport(LOG,

@@ -38,6 +38,9 @@ typedef struct DeviceApi
 #define DEVICE_STEP_PROGRESS	1	/* something was done */
 #define DEVICE_STEP_IN_FLIGHT	2	/* the device is at work: ask again soon */
 
+/* process_cache.c: before the driver starts: it shall compile once, not in each process. */
+extern void device_process_keep_code(void);
+
 /* process_job.c: what can be done for the job in a slot now. */
 extern int	device_job_step(const DeviceApi *api, int slot_no);
 

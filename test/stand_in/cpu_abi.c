@@ -16,7 +16,9 @@
  * their size until device_trim, as kept blocks of the GPU library do),
  * GPUSORT_CPU_ABI_JOB_TIMES (how many times longer a job takes to hand over, as told),
  * GPUSORT_CPU_ABI_OTHERS (MB of each device that other programs have taken; no context
- * can be made where they leave less than CONTEXT_MB).  GPUSORT_CPU_ABI_FILE names a file
+ * can be made where they leave less than CONTEXT_MB), GPUSORT_CPU_ABI_COMPILES (its code is
+ * not there yet: it is "compiled", said on stderr, and kept where CUDA would keep
+ * it).  GPUSORT_CPU_ABI_FILE names a file
  * of such lines, NAME=VALUE, that is read each time, so that they can be changed.
  */
 #include <stdarg.h>
@@ -28,7 +30,7 @@
 #include "cpu_abi.h"
 
 #define GARBAGE			0xA5
-#define MAX_DEVICES		8
+#define MAX_DEVICES		64
 #define CONTEXT_MB		16
 
 GpusortStatus
@@ -113,6 +115,27 @@ devices(GpusortDeviceInfo *out, int32_t max, int32_t *count, GpusortError *err)
 	return GPUSORT_OK;
 }
 
+/* As a driver does for a device that is newer than the library. */
+static void
+compile_once(void)
+{
+	const char *directory = getenv("CUDA_CACHE_PATH");
+	const char *size = getenv("CUDA_CACHE_MAXSIZE");
+	char		path[1024];
+	FILE	   *kept;
+
+	snprintf(path, sizeof(path), "%s/code", directory ? directory : "");
+	kept = directory ? fopen(path, "r") : NULL;
+	if (!kept)
+	{
+		fprintf(stderr, "stand-in: compiles; keeps at most %s bytes in %s\n", size ? size : "?",
+				directory ? directory : "no place");
+		kept = directory ? fopen(path, "w") : NULL;
+	}
+	if (kept)
+		fclose(kept);
+}
+
 static GpusortStatus
 context_create(int32_t device, uint64_t budget, GpusortContext **out, GpusortError *err)
 {
@@ -131,6 +154,8 @@ context_create(int32_t device, uint64_t budget, GpusortContext **out, GpusortErr
 		free(ctx);
 		FAIL(GPUSORT_NO_MEMORY, "out of memory");
 	}
+	if (setting("GPUSORT_CPU_ABI_COMPILES", 0) != 0)
+		compile_once();
 	ctx->device = device;
 	ctx->limit = budget;
 	ctx->waste = setting("GPUSORT_CPU_ABI_WASTE", 0);
