@@ -90,12 +90,12 @@ test_gpu_crossover(void)
 			CHECK(on_gpu == (crossover != 0));
 
 			/* nothing the device is not asked for */
-			for (int d = ROUTE_DEVICE_NONE; d < ROUTE_DEVICE_READY; d++)
+			for (int d = DEVICE_STATE_NONE; d < DEVICE_STATE_READY; d++)
 			{
-				facts.device = (RouteDevice) d;
+				facts.device = (DeviceState) d;
 				CHECK(strncmp(chosen(&facts), "cpu", 3) == 0);
 			}
-			facts.device = ROUTE_DEVICE_READY;
+			facts.device = DEVICE_STATE_READY;
 			facts.order_known = true;
 			facts.ascents = n - 1;
 			CHECK_STR(chosen(&facts), "presorted");
@@ -145,15 +145,15 @@ test_gpu_reasons(void)
 {
 	static const struct
 	{
-		RouteDevice device;
+		DeviceState device;
 		const char *why;
 	}			states[] = {
-		{ROUTE_DEVICE_NONE, "there is no device"},
-		{ROUTE_DEVICE_OFF, "gpusort.device is off"},
-		{ROUTE_DEVICE_BUSY, "too many sorts are using the device"},
-		{ROUTE_DEVICE_FULL, "it does not fit the device memory"},
-		{ROUTE_DEVICE_FAILED, "the device failed"},
-		{ROUTE_DEVICE_IDLE, "the device was idle, and is not back yet"},
+		{DEVICE_STATE_NONE, "there is no device"},
+		{DEVICE_STATE_OFF, "gpusort.device is off"},
+		{DEVICE_STATE_BUSY, "too many sorts are using the device"},
+		{DEVICE_STATE_FULL, "it does not fit the device memory"},
+		{DEVICE_STATE_FAILED, "the device failed"},
+		{DEVICE_STATE_IDLE, "the device was idle, and is not back yet"},
 	};
 	RouteFacts	facts = facts_of(10000000, 32);
 	RouteDecision decision;

@@ -43,7 +43,7 @@ facts_of(size_t n, int key_bits)
 void
 set_gpu(RouteFacts *facts, int key_bits)
 {
-	facts->device = ROUTE_DEVICE_READY;
+	facts->device = DEVICE_STATE_READY;
 	facts->gpu.key_width = key_bits <= 32 ? 32 : key_bits <= 64 ? 64 : 128;
 	facts->gpu.key_bits = key_bits;
 	facts->gpu.algorithms = ~0u;
@@ -283,19 +283,19 @@ test_reason(void)
 {
 	static const struct
 	{
-		RouteDevice device;
+		DeviceState device;
 		bool		inexact;
 		size_t		bound;
 		int			order;
 		const char *want;
 	}			cases[] = {
-		{ROUTE_DEVICE_NONE, false, 0, 0, "cpu radix: 32-bit keys, 20 rows, no device"},
-		{ROUTE_DEVICE_OFF, false, 0, 0, "cpu radix: 32-bit keys, 20 rows, device off"},
-		{ROUTE_DEVICE_BUSY, true, 0, 0, "cpu radix: 32-bit keys (prefix), 20 rows, device busy"},
-		{ROUTE_DEVICE_FULL, false, 10, 0, "cpu radix: 32-bit keys, 20 rows, first 10 wanted, device memory full"},
-		{ROUTE_DEVICE_FAILED, false, 0, 1, "presorted: 32-bit keys, 20 rows, in order, device failed"},
-		{ROUTE_DEVICE_READY, false, 0, -1, "cpu radix: 32-bit keys, 20 rows, reversed, device ready"},
-		{ROUTE_DEVICE_NONE, false, 0, 2, "presorted: 32-bit keys, 20 rows, all equal, no device"},
+		{DEVICE_STATE_NONE, false, 0, 0, "cpu radix: 32-bit keys, 20 rows, no device"},
+		{DEVICE_STATE_OFF, false, 0, 0, "cpu radix: 32-bit keys, 20 rows, device off"},
+		{DEVICE_STATE_BUSY, true, 0, 0, "cpu radix: 32-bit keys (prefix), 20 rows, device busy"},
+		{DEVICE_STATE_FULL, false, 10, 0, "cpu radix: 32-bit keys, 20 rows, first 10 wanted, device memory full"},
+		{DEVICE_STATE_FAILED, false, 0, 1, "presorted: 32-bit keys, 20 rows, in order, device failed"},
+		{DEVICE_STATE_READY, false, 0, -1, "cpu radix: 32-bit keys, 20 rows, reversed, device ready"},
+		{DEVICE_STATE_NONE, false, 0, 2, "presorted: 32-bit keys, 20 rows, all equal, no device"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

@@ -1,6 +1,6 @@
 /*
  * admission.h
- *	  Who gets on the device, and who waits: slots, chunks, device memory.
+ *	  Who gets on the device, and who waits.
  */
 #ifndef GPUSORT_ADMISSION_H
 #define GPUSORT_ADMISSION_H
@@ -15,25 +15,10 @@
  */
 extern DeviceSlot *device_admit(const DeviceJobSpec *spec, uint64 device_bytes,
 								int want_chunks, double patience_us,
-								uint32 *word, RouteDevice *why);
-
-/*
- * The job in the slot shall have so much of its device's memory; false if there is not
- * so much left for it.  What it has can be given back at any time, by the backend.
- */
-extern bool device_reserve(DeviceSlot *slot, uint64 bytes);
+								uint32 *word, DeviceState *why);
 
 /* Gives a slot back that was opened for this generation. */
 extern void device_close_slot(DeviceSlot *slot, uint32 generation);
-
-/* For a backend that ends: it no longer waits. */
-extern void device_leave_queue(void);
-
-/* The service is gone or there is another one: everybody who waits looks again. */
-extern void device_wake_queue(void);
-
-/* A slot has become free: the first who waits looks again.  For any process. */
-extern void device_wake_first(void);
 
 /* There is something new for the device process. */
 extern void device_wake_process(void);

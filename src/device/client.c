@@ -11,6 +11,7 @@
 #include "compat.h"
 #include "device/admission.h"
 #include "device/client.h"
+#include "device/queue.h"
 #include "kernel/algorithm.h"
 #include "miscadmin.h"
 #include "settings.h"
@@ -35,34 +36,34 @@ wait_event(void)
 	return event;
 }
 
-RouteDevice
+DeviceState
 device_state(void)
 {
 	if (gpusort_device_mask == 0 || !gpusort_device_allowed)
-		return ROUTE_DEVICE_OFF;
+		return DEVICE_STATE_OFF;
 	if (device_shared == NULL)
-		return ROUTE_DEVICE_NONE;
+		return DEVICE_STATE_NONE;
 	switch ((DeviceServiceState) pg_atomic_read_u32(&device_shared->state))
 	{
 		case DEVICE_SERVICE_READY:
 			pg_read_barrier();
-			return ROUTE_DEVICE_READY;
+			return DEVICE_STATE_READY;
 		case DEVICE_SERVICE_STARTING:
 		case DEVICE_SERVICE_IDLE:
-			return ROUTE_DEVICE_IDLE;
+			return DEVICE_STATE_IDLE;
 		case DEVICE_SERVICE_LEAVING:
 			/* what an idle process leaves can be had back at once */
-			return device_shared->leave ? ROUTE_DEVICE_NONE : ROUTE_DEVICE_IDLE;
+			return device_shared->leave ? DEVICE_STATE_NONE : DEVICE_STATE_IDLE;
 		case DEVICE_SERVICE_OFF:
-			return ROUTE_DEVICE_OFF;
+			return DEVICE_STATE_OFF;
 		case DEVICE_SERVICE_NONE:
 			if (device_shared->retry_us != 0 && device_now_us() >= device_shared->retry_us)
-				return ROUTE_DEVICE_IDLE;
+				return DEVICE_STATE_IDLE;
 			break;
 		case DEVICE_SERVICE_DOWN:
 			break;
 	}
-	return ROUTE_DEVICE_NONE;
+	return DEVICE_STATE_NONE;
 }
 
 /* The supervisor shall start a device process. */
@@ -78,19 +79,19 @@ ask_supervisor(void)
 	SetLatch(supervisor);
 }
 
-RouteDevice
+DeviceState
 device_bring_back(double patience_us)
 {
 	uint64		start = device_now_us();
-	RouteDevice state = device_state();
+	DeviceState state = device_state();
 
-	if (state != ROUTE_DEVICE_IDLE)
+	if (state != DEVICE_STATE_IDLE)
 		return state;
 	if (pg_atomic_read_u32(&device_shared->state) != DEVICE_SERVICE_STARTING)
 		ask_supervisor();
 	if (patience_us < device_shared->start_us)
 		return state;
-	while (state == ROUTE_DEVICE_IDLE && (double) (device_now_us() - start) < patience_us)
+	while (state == DEVICE_STATE_IDLE && (double) (device_now_us() - start) < patience_us)
 	{
 		CHECK_FOR_INTERRUPTS();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
@@ -132,12 +133,6 @@ device_algorithms(void)
 			mask |= 1u << algorithm->id;
 	}
 	return mask;
-}
-
-DeviceFault
-device_fault_ordered(void)
-{
-	return (DeviceFault) gpusort_device_fault;
 }
 
 uint64
@@ -195,7 +190,7 @@ leave_all(int code, Datum arg)
 
 DeviceJob *
 device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, uint64 device_bytes,
-				int want_chunks, double patience_us, RouteDevice *why)
+				int want_chunks, double patience_us, DeviceState *why)
 {
 	static bool registered = false;
 	MemoryContext own = AllocSetContextCreate(cxt, "GpuSort device job", ALLOCSET_SMALL_SIZES);

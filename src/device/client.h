@@ -41,14 +41,14 @@ typedef struct DeviceJob
  * Can the device be asked at all?  A few loads; also notices
  * gpusort.device = off.
  */
-extern RouteDevice device_state(void);
+extern DeviceState device_state(void);
 
 /*
  * Of a device in state IDLE: it is had back.  Waits for that if it must be expected to
  * take less than patience_us, and no longer; the state then.  Otherwise later sorts
  * will have it.
  */
-extern RouteDevice device_bring_back(double patience_us);
+extern DeviceState device_bring_back(double patience_us);
 
 /* The ABI's index of an algorithm by name; -1 if the library has none such. */
 extern int	device_algorithm(const char *name);
@@ -70,7 +70,7 @@ extern unsigned device_algorithms(void);
  */
 extern DeviceJob *device_job_open(MemoryContext cxt, const DeviceJobSpec *spec,
 								  uint64 device_bytes, int want_chunks,
-								  double patience_us, RouteDevice *why);
+								  double patience_us, DeviceState *why);
 
 /* An empty chunk to fill, of device_shared->chunk_size bytes. */
 extern char *device_job_next_up(DeviceJob *job);
@@ -100,9 +100,6 @@ extern void device_job_close(DeviceJob *job);
 
 /* A backend's result was found wrong: counts as a failed job. */
 extern void device_job_lose(DeviceJob *job, const char *why);
-
-/* The faults that tests order, gpusort.device_fault. */
-extern DeviceFault device_fault_ordered(void);
 
 /* Device memory that a job of this shape takes, roughly. */
 extern uint64 device_job_bytes(const DeviceJobSpec *spec);

@@ -1,6 +1,6 @@
 /*
  * fault.c
- *	  Faults of the device process that tests order.
+ *	  Faults that tests order, of the device process and of the backends it serves.
  */
 #include "postgres.h"
 
@@ -9,17 +9,25 @@
 
 #include "access/htup_details.h"
 #include "device/fault.h"
+#include "device/process_job.h"
+#include "device/queue.h"
+#include "settings.h"
+#include "utils/wait_event.h"
+
+/* That of a patient sort; in practice for ever. */
+#define PATIENT_US		1e12
 
 typedef enum FaultKind
 {
-	FAULT_NONE,					/* of the process; others are the backend's */
+	FAULT_NONE,
 	FAULT_MEMORY,
 	FAULT_ERROR,
 	FAULT_KILL,
 	FAULT_HANG,					/* the job stops as if it had no more to do */
 	FAULT_STALL,				/* ... as if the device did not get on */
-	FAULT_FREEZE,				/* the process is stuck in a call */
-	FAULT_CORRUPT
+	FAULT_FREEZE,				/* the process is stuck in a call, or the backend */
+	FAULT_CORRUPT,
+	FAULT_PATIENT				/* no fault: it waits, whatever that costs */
 } FaultKind;
 
 static const struct
@@ -46,13 +54,42 @@ static const struct
 	[DEVICE_FAULT_CORRUPT_PLACE] = {FAULT_DOWN, FAULT_CORRUPT},
 	[DEVICE_FAULT_CORRUPT_COUNT] = {FAULT_DOWN, FAULT_CORRUPT},
 	[DEVICE_FAULT_CORRUPT_LATE] = {FAULT_DOWN, FAULT_CORRUPT},
-	[DEVICE_FAULT_HOLD_LOCK] = {FAULT_NOWHERE, FAULT_NONE}
+	[DEVICE_FAULT_PATIENT] = {FAULT_ADMISSION, FAULT_PATIENT},
+	[DEVICE_FAULT_HOLD_LOCK] = {FAULT_ADMISSION, FAULT_FREEZE}
 };
+
+DeviceFault
+fault_ordered(void)
+{
+	return (DeviceFault) gpusort_device_fault;
+}
+
+static FaultKind
+kind_at(DeviceFault fault, FaultPlace place)
+{
+	return faults[fault].place == place ? faults[fault].kind : FAULT_NONE;
+}
 
 static FaultKind
 fault_kind(const DeviceSlot *slot, FaultPlace place)
 {
-	return faults[slot->spec.fault].place == place ? faults[slot->spec.fault].kind : FAULT_NONE;
+	return kind_at(slot->spec.fault, place);
+}
+
+double
+fault_patience_us(double patience_us)
+{
+	return kind_at(fault_ordered(), FAULT_ADMISSION) == FAULT_PATIENT ? PATIENT_US : patience_us;
+}
+
+void
+fault_admission(DeviceFault fault)
+{
+	if (kind_at(fault, FAULT_ADMISSION) != FAULT_FREEZE)
+		return;
+	pgstat_report_wait_start(queue_wait_event());
+	for (;;)
+		pg_usleep(1000000L);
 }
 
 GpusortStatus

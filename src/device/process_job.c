@@ -16,6 +16,7 @@
 #include "device/admission.h"
 #include "device/fault.h"
 #include "device/process_job.h"
+#include "device/queue.h"
 
 static ProcessJob jobs[DEVICE_SLOTS];
 

@@ -35,6 +35,7 @@
 
 #include "compat.h"
 #include "device/admission.h"
+#include "device/queue.h"
 #include "device/service.h"
 #include "device/staging.h"
 #include "libpq/pqsignal.h"

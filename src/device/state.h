@@ -8,15 +8,15 @@
 #define GPUSORT_STATE_H
 
 /* What is known of the GPU when the sort begins. */
-typedef enum RouteDevice
+typedef enum DeviceState
 {
-	ROUTE_DEVICE_NONE,			/* no device, or no service */
-	ROUTE_DEVICE_OFF,			/* gpusort.device = off */
-	ROUTE_DEVICE_BUSY,			/* its queue is full */
-	ROUTE_DEVICE_FULL,			/* the job does not fit the memory budget */
-	ROUTE_DEVICE_FAILED,		/* it was tried for this sort and failed */
-	ROUTE_DEVICE_IDLE,			/* it was given back; it can be had again */
-	ROUTE_DEVICE_READY
-} RouteDevice;
+	DEVICE_STATE_NONE,			/* no device, or no service */
+	DEVICE_STATE_OFF,			/* gpusort.device = off */
+	DEVICE_STATE_BUSY,			/* its queue is full */
+	DEVICE_STATE_FULL,			/* the job does not fit the memory budget */
+	DEVICE_STATE_FAILED,		/* it was tried for this sort and failed */
+	DEVICE_STATE_IDLE,			/* it was given back; it can be had again */
+	DEVICE_STATE_READY
+} DeviceState;
 
 #endif							/* GPUSORT_STATE_H */

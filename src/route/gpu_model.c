@@ -82,25 +82,25 @@ gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
 	*why = NULL;
 	switch (facts->device)
 	{
-		case ROUTE_DEVICE_NONE:
+		case DEVICE_STATE_NONE:
 			*why = "there is no device";
 			break;
-		case ROUTE_DEVICE_OFF:
+		case DEVICE_STATE_OFF:
 			*why = "gpusort.device is off";
 			break;
-		case ROUTE_DEVICE_BUSY:
+		case DEVICE_STATE_BUSY:
 			*why = "too many sorts are using the device";
 			break;
-		case ROUTE_DEVICE_FULL:
+		case DEVICE_STATE_FULL:
 			*why = "it does not fit the device memory";
 			break;
-		case ROUTE_DEVICE_FAILED:
+		case DEVICE_STATE_FAILED:
 			*why = "the device failed";
 			break;
-		case ROUTE_DEVICE_IDLE:
+		case DEVICE_STATE_IDLE:
 			*why = "the device was idle, and is not back yet";
 			break;
-		case ROUTE_DEVICE_READY:
+		case DEVICE_STATE_READY:
 			if (facts->gpu.key_width == 0)
 				*why = facts->gpu.why_not ? facts->gpu.why_not : "these rows are not for a device";
 			else if ((facts->gpu.algorithms & (1u << algorithm->id)) == 0)
@@ -235,7 +235,7 @@ gpu_choose(const RouteFacts *facts, double *us)
 	const char *why;
 
 	/* nothing is quicker than handing the job over */
-	if (facts->device != ROUTE_DEVICE_READY || facts->gpu.key_width == 0 ||
+	if (facts->device != DEVICE_STATE_READY || facts->gpu.key_width == 0 ||
 		*us <= facts->gpu.costs->job_us)
 		return NULL;
 	FOR_EACH_ALGORITHM(a)

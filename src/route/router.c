@@ -239,23 +239,23 @@ append(char *buf, const char *fmt,...)
 }
 
 static const char *
-device_words(RouteDevice device)
+device_words(DeviceState device)
 {
 	switch (device)
 	{
-		case ROUTE_DEVICE_NONE:
+		case DEVICE_STATE_NONE:
 			return "no device";
-		case ROUTE_DEVICE_OFF:
+		case DEVICE_STATE_OFF:
 			return "device off";
-		case ROUTE_DEVICE_BUSY:
+		case DEVICE_STATE_BUSY:
 			return "device busy";
-		case ROUTE_DEVICE_FULL:
+		case DEVICE_STATE_FULL:
 			return "device memory full";
-		case ROUTE_DEVICE_FAILED:
+		case DEVICE_STATE_FAILED:
 			return "device failed";
-		case ROUTE_DEVICE_IDLE:
+		case DEVICE_STATE_IDLE:
 			return "device idle";
-		case ROUTE_DEVICE_READY:
+		case DEVICE_STATE_READY:
 			return "device ready";
 	}
 	return "device unknown";

@@ -84,7 +84,7 @@ typedef struct RouteFacts
 	/* the means */
 	size_t		memory;			/* bytes left for scratch; 0: no limit */
 	int			threads;		/* team size; 0 and 1: the caller alone */
-	RouteDevice device;
+	DeviceState device;
 	RouteGpu	gpu;
 
 	/* gpusort.algorithm: forced where it applies; NULL is auto */

@@ -21,6 +21,7 @@
  */
 #include "postgres.h"
 
+#include "device/fault.h"
 #include "miscadmin.h"
 #include "settings.h"
 #include "sort/device_check.h"
@@ -99,7 +100,7 @@ device_keys_after(const SortEnv *env, const Stage *stage)
 	const Algorithm *forced = gpusort_forced_algorithm();
 
 	if (env->bound > 0 || env->device_failed || !stage->exact ||
-		device_state() != ROUTE_DEVICE_READY)
+		device_state() != DEVICE_STATE_READY)
 		return SIZE_MAX;
 	if (forced == NULL)
 		return STREAM_AFTER_ROWS;
@@ -168,10 +169,8 @@ early_fits(DeviceKeys *dk)
 static double
 patience_us(const DeviceKeys *dk)
 {
-	if (device_fault_ordered() == DEVICE_FAULT_PATIENT)
-		return DEVICE_TEST_PATIENCE_US;
-	return dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US :
-		dk->decision.cpu_us - dk->decision.predicted_us;
+	return fault_patience_us(dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US :
+							 dk->decision.cpu_us - dk->decision.predicted_us);
 }
 
 /* Opens a job for what is known now; NULL, and why, if not. */
@@ -229,7 +228,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 	}
 	if (!room)
 	{
-		refusal->device = env->device_failed ? ROUTE_DEVICE_FAILED : device_state();
+		refusal->device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
 		refusal->why_not = "work_mem has no room to check what comes back";
 		return false;
 	}
@@ -250,7 +249,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 	}
 	if (!ok)
 	{
-		refusal->device = ROUTE_DEVICE_FAILED;
+		refusal->device = DEVICE_STATE_FAILED;
 		device_note_failure(env, dk->decision.algorithm, dk->job->why);
 	}
 	if (ok && streams)

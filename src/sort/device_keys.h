@@ -13,7 +13,7 @@
 /* Why a sort did not go there. */
 typedef struct DeviceRefusal
 {
-	RouteDevice device;
+	DeviceState device;
 	const char *why_not;
 } DeviceRefusal;
 

@@ -19,6 +19,7 @@
 
 #include "device/client.h"
 #include "device/failure_log.h"
+#include "device/fault.h"
 #include "port/pg_bitutils.h"
 #include "route/gpu_model.h"
 #include "route/model_store.h"
@@ -142,22 +143,22 @@ device_route_keys(const SortEnv *env, const Stage *stage, const KeyLayout *layou
 	fill_cpu_facts(env, stage, layout, rid_bits, facts);
 	facts->n = n;
 	facts->key_range = key_range;
-	facts->device = env->device_failed ? ROUTE_DEVICE_FAILED : device_state();
-	if (facts->device != ROUTE_DEVICE_READY && facts->device != ROUTE_DEVICE_IDLE)
+	facts->device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
+	if (facts->device != DEVICE_STATE_READY && facts->device != DEVICE_STATE_IDLE)
 		return false;
 	gpusort_model_refresh(n);
 	gpusort_route_decide(facts, decision);
 	if (facts->forced == NULL && decision->predicted_us <= device_costs()->job_us)
 		return false;
-	if (facts->device == ROUTE_DEVICE_IDLE)
+	if (facts->device == DEVICE_STATE_IDLE)
 	{
 		/* is it worth to have it back, and to wait for that? */
-		facts->device = ROUTE_DEVICE_READY;
+		facts->device = DEVICE_STATE_READY;
 		facts->device = !keys_gain(env, stage, layout, key_width, facts, decision) ?
-			ROUTE_DEVICE_IDLE :
+			DEVICE_STATE_IDLE :
 			device_bring_back(facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US :
 							  decision->cpu_us - decision->predicted_us);
-		if (facts->device != ROUTE_DEVICE_READY)
+		if (facts->device != DEVICE_STATE_READY)
 			return false;
 	}
 	return keys_gain(env, stage, layout, key_width, facts, decision);
@@ -211,7 +212,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 		return algorithm_on_gpu(decision->algorithm);
 	}
 
-	facts->device = ROUTE_DEVICE_NONE;
+	facts->device = DEVICE_STATE_NONE;
 	gpusort_model_refresh(facts->n);
 	gpusort_route_decide(facts, decision);
 	gain.cpu_sort_us = decision->predicted_us;
@@ -247,7 +248,7 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 	/* the bits above are zero */
 	if (spec->keys_only && decision->algorithm->by_value)
 		spec->key_bits = spec->key_width;
-	spec->fault = device_fault_ordered();
+	spec->fault = fault_ordered();
 }
 
 void

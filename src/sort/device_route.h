@@ -14,7 +14,6 @@
 
 /* A sort that was told to go to the device waits for room there at most so long. */
 #define DEVICE_FORCED_PATIENCE_US	1e7
-#define DEVICE_TEST_PATIENCE_US		1e12	/* when a test orders it */
 
 /*
  * device_route_keys: for n rows with keys like the staged ones, whose keys (and

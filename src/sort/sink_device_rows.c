@@ -389,7 +389,7 @@ rows_can_move(const SortEnv *env, const Batch *batch)
 {
 	const Arena *arena = &batch->arena;
 
-	if (env->device_failed || device_state() != ROUTE_DEVICE_READY || batch->stage.n == 0)
+	if (env->device_failed || device_state() != DEVICE_STATE_READY || batch->stage.n == 0)
 		return false;
 	/* the longest row must find room in a chunk beside its key */
 	for (uint32 c = 0; c < arena->nowned; c++)
@@ -404,7 +404,7 @@ rows_can_move(const SortEnv *env, const Batch *batch)
 Size
 sink_device_rows_after(const SortEnv *env)
 {
-	return device_state() == ROUTE_DEVICE_READY ? Min(env->limit, DEVICE_ROWS_AFTER) : env->limit;
+	return device_state() == DEVICE_STATE_READY ? Min(env->limit, DEVICE_ROWS_AFTER) : env->limit;
 }
 
 /*
@@ -417,7 +417,7 @@ open_job(DeviceRows *dev)
 	double		n = dev->batch->stage.n;
 	double		row_bytes = (double) arena_used(&dev->batch->arena) / n;
 	double		rows = rows_ahead(dev, n, row_bytes);
-	RouteDevice why;
+	DeviceState why;
 
 	for (;;)
 	{
@@ -426,7 +426,7 @@ open_job(DeviceRows *dev)
 		room_for(&dev->spec, rows, row_bytes);
 		job = device_job_open(dev->env->cxt, &dev->spec, device_job_bytes(&dev->spec),
 							  DEVICE_JOB_CHUNKS, 0, &why);
-		if (job != NULL || why != ROUTE_DEVICE_FULL || rows < 3 * n)
+		if (job != NULL || why != DEVICE_STATE_FULL || rows < 3 * n)
 			return job;
 		rows /= 2;
 	}

@@ -51,7 +51,7 @@ array_device_facts(const ArrayValues *values, const Algorithm *asked, RouteFacts
 
 	facts->device = asked != NULL && algorithm_on_gpu(asked) ?
 		device_bring_back(DEVICE_FORCED_PATIENCE_US) : device_state();
-	if (facts->device != ROUTE_DEVICE_READY)
+	if (facts->device != DEVICE_STATE_READY)
 		return;
 	if (keys_only && floats)
 	{

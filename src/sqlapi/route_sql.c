@@ -127,9 +127,9 @@ set_gpu(RouteFacts *facts, int key_bits)
 {
 	facts->device = device_state();
 	/* one that was given back can be had again */
-	if (facts->device == ROUTE_DEVICE_IDLE && device_shared->nalgorithms > 0)
-		facts->device = ROUTE_DEVICE_READY;
-	if (facts->device != ROUTE_DEVICE_READY)
+	if (facts->device == DEVICE_STATE_IDLE && device_shared->nalgorithms > 0)
+		facts->device = DEVICE_STATE_READY;
+	if (facts->device != DEVICE_STATE_READY)
 		return;
 	facts->gpu.key_width = key_bits <= 32 ? 32 : key_bits <= 64 ? 64 : 128;
 	facts->gpu.key_bits = key_bits;
@@ -143,7 +143,7 @@ why_not_words(const RouteFacts *facts, const RoutePrediction *p)
 {
 	const char *words;
 
-	if (facts->device != ROUTE_DEVICE_NONE || !algorithm_on_gpu(p->algorithm))
+	if (facts->device != DEVICE_STATE_NONE || !algorithm_on_gpu(p->algorithm))
 		return p->why_not;
 	words = gpusort_device_words();
 	return psprintf("%s: %s", p->why_not,
