@@ -2,7 +2,7 @@
  * device_rows.h
  *	  Record mode: the rows themselves go to a device, and come back in order.
  *
- * Up: sink_device_rows.c.  Down: result_device_rows.c.
+ * Up: sink_device_rows.c, into chunks of device_rows.c.  Down: result_device_rows.c.
  */
 #ifndef GPUSORT_DEVICE_ROWS_H
 #define GPUSORT_DEVICE_ROWS_H
@@ -44,6 +44,13 @@ typedef struct DeviceRows
 	uint64		given;			/* rows of chunks before it */
 	uint32		holding_rows;
 } DeviceRows;
+
+/* Opens a job for the batch's rows and those to come, if that pays; NULL if not. */
+extern DeviceRows *device_rows_open(SortEnv *env, Batch *batch);
+
+/* A new chunk, for a row of size bytes; more room in a job that is full, for such a row at least. */
+extern SinkAnswer device_rows_start_chunk(DeviceRows *dev, Size size);
+extern SinkAnswer device_rows_more_room(DeviceRows *dev, Size size);
 
 /* Sends what has not been sent. */
 extern void device_rows_post(DeviceRows *dev);
