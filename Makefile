@@ -14,8 +14,7 @@ DATA = gpusort--1.0.sql gpusort--1.0--1.1.sql
 MODULE_big = gpusort
 PGFILEDESC = "gpusort - sorts in place of Sort"
 
-OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/plan/*.c src/node/*.c src/sort/*.c src/key/*.c \
-	src/store/*.c src/route/*.c src/kernel/*.c src/device/*.c src/sqlapi/*.c)))
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/*/*.c src/*/*/*.c)))
 
 PG_CPPFLAGS = -I$(CURDIR)/src
 # what PostgreSQL's own headers are not clean of
@@ -58,4 +57,4 @@ uninstall-plugin:
 	rm -f '$(DESTDIR)$(pkglibdir)/plugins/gpusort$(DLSUFFIX)'
 
 # every header is small and near everything; finer dependencies are not worth it
-$(OBJS): $(wildcard src/*.h src/*/*.h)
+$(OBJS): $(wildcard src/*.h src/*/*.h src/*/*/*.h)

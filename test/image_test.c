@@ -5,8 +5,8 @@
  * Every pair of edge values and of random ones is compared twice, by the image
  * and by a plain statement of PostgreSQL's btree order of the type.
  */
-#include "../src/key/bytes.h"
-#include "../src/key/image.h"
+#include "../src/key/type/bytes.h"
+#include "../src/key/type/image.h"
 
 #include <stdbool.h>
 #include <stdio.h>

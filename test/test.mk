@@ -15,11 +15,11 @@ include test/kernel.mk test/gpu_emulation.mk test/module.mk test/package.mk
 
 IMAGE_TEST_CFLAGS = -std=gnu99 -O2 -Wall -Wextra -Werror
 
-test/bin/image_test: test/image_test.c src/key/image.h src/key/bytes.h
+test/bin/image_test: test/image_test.c src/key/type/image.h src/key/type/bytes.h
 	@mkdir -p $(@D)
 	$(CC) $(IMAGE_TEST_CFLAGS) -o $@ $<
 
-test/bin/image_test_asan: test/image_test.c src/key/image.h src/key/bytes.h
+test/bin/image_test_asan: test/image_test.c src/key/type/image.h src/key/type/bytes.h
 	@mkdir -p $(@D)
 	$(CC) $(IMAGE_TEST_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $<
 

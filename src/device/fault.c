@@ -9,7 +9,7 @@
 
 #include "access/htup_details.h"
 #include "device/fault.h"
-#include "device/process_job.h"
+#include "device/process/process_job.h"
 #include "device/queue.h"
 #include "settings.h"
 #include "utils/wait_event.h"

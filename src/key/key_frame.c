@@ -5,7 +5,7 @@
 #include "postgres.h"
 
 #include "key/key_frame.h"
-#include "key/strings.h"
+#include "key/type/strings.h"
 
 void
 key_frame_init(KeyFrame *frame)

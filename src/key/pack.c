@@ -21,7 +21,7 @@
  */
 #include "postgres.h"
 
-#include "key/alphabet.h"
+#include "key/type/alphabet.h"
 #include "key/pack.h"
 #include "port/pg_bitutils.h"
 

@@ -18,8 +18,8 @@
 #include "postgres.h"
 
 #include "datatype/timestamp.h"
-#include "key/bytes.h"
-#include "key/image.h"
+#include "key/type/bytes.h"
+#include "key/type/image.h"
 #include "storage/itemptr.h"
 #include "utils/date.h"
 

@@ -9,9 +9,9 @@
  */
 #include "postgres.h"
 
-#include "key/abbreviated.h"
-#include "key/enums.h"
-#include "key/strings.h"
+#include "key/type/abbreviated.h"
+#include "key/type/enums.h"
+#include "key/type/strings.h"
 
 #define STAGE_FIRST_ROWS	64
 

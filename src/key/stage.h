@@ -16,9 +16,9 @@
 
 #include "postgres.h"
 
-#include "key/bytes.h"
-#include "key/image.h"
-#include "key/keytype.h"
+#include "key/type/bytes.h"
+#include "key/type/image.h"
+#include "key/type/keytype.h"
 #include "store/bulk.h"
 
 /*

@@ -27,7 +27,7 @@
 #include "node/parallel_sort.h"
 #include "node/plan_format.h"
 #include "node/sort_node.h"
-#include "sort/block_writer.h"
+#include "sort/parallel/block_writer.h"
 #include "utils/memutils.h"
 
 static Node *feed_create_state(CustomScan *cscan);

@@ -8,12 +8,12 @@
 #include "postgres.h"
 
 #include "compat.h"
-#include "key/keytype.h"
+#include "key/type/keytype.h"
 #include "node/page_scan.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
-#include "sort/exchange.h"
-#include "sort/participant.h"
+#include "sort/parallel/exchange.h"
+#include "sort/parallel/participant.h"
 #include "sort/sorter.h"
 
 /*

@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "compat.h"
-#include "key/keytype.h"
+#include "key/type/keytype.h"
 #include "node/page_scan.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"

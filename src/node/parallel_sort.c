@@ -27,8 +27,8 @@
 #include "node/sort_node.h"
 #include "optimizer/optimizer.h"
 #include "postmaster/bgworker.h"
-#include "sort/block_merge.h"
-#include "sort/block_writer.h"
+#include "sort/parallel/block_merge.h"
+#include "sort/parallel/block_writer.h"
 #include "utils/memutils.h"
 
 /* A worker's blocks. */

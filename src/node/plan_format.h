@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "key/keytype.h"
+#include "key/type/keytype.h"
 #include "nodes/plannodes.h"
 
 /* Fills in what the node will need to know; limit may be NULL. */

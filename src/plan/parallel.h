@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "key/keytype.h"
+#include "key/type/keytype.h"
 #include "nodes/plannodes.h"
 
 /*

@@ -16,7 +16,7 @@
 
 #include "executor/tuptable.h"
 #include "sort/key_reader.h"
-#include "sort/merge.h"
+#include "sort/runs/merge.h"
 #include "store/arena.h"
 #include "store/row.h"
 #include "store/row_sum.h"

@@ -13,7 +13,7 @@
 
 #include "sort/batch.h"
 #include "sort/result.h"
-#include "sort/runs.h"
+#include "sort/runs/runs.h"
 #include "sort/sort_env.h"
 
 typedef enum SinkAnswer

@@ -10,7 +10,7 @@
 #include "postgres.h"
 
 #include "executor/tuptable.h"
-#include "key/tiebreak.h"
+#include "key/tie/tiebreak.h"
 #include "progress.h"
 #include "sort/key_reader.h"
 #include "sort/report.h"

@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "key/image.h"
+#include "key/type/image.h"
 #include "route/router.h"
 
 /* What is to be sorted: n values of a type of this width, images from min on. */

@@ -5,8 +5,8 @@
 #include "postgres.h"
 
 #include "fmgr.h"
-#include "key/abbreviated.h"
-#include "key/enums.h"
+#include "key/type/abbreviated.h"
+#include "key/type/enums.h"
 #include "key/stage.h"
 #include "miscadmin.h"
 #include "utils/array.h"

@@ -1,0 +1,192 @@
+/*
+ * process_job.c
+ *	  One job's steps in the device process.
+ *
+ * Everything that a job does on the device happens on one stream in this order:
+ * copies up, sort, (gather,) copies down; events tell when a chunk of the staging
+ * pool is free again on the way up, and full on the way down.  Streams and events
+ * belong to the slot and are kept for its next job.
+ *
+ * A device that does not get on with what it was given is not waited for without
+ * end: after a time that no work takes, the process says so to the supervisor, which
+ * ends it.
+ */
+#include "postgres.h"
+
+#include "device/admission.h"
+#include "device/fault.h"
+#include "device/process/process_job.h"
+#include "device/queue.h"
+
+static ProcessJob jobs[DEVICE_SLOTS];
+
+/* ------------------------------------------------------------------------
+ * Beginning and end
+ * ------------------------------------------------------------------------
+ */
+static GpusortStatus
+prepare_slot(const DeviceApi *api, ProcessJob *job, int device, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+	GpusortContext *context = api->contexts[device];
+
+	if (job->prepared && job->device == device)
+		return GPUSORT_OK;
+	if (job->prepared)
+	{
+		cuda->stream_destroy(job->stream);
+		for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
+			cuda->event_destroy(job->chunk_event[c]);
+		cuda->event_destroy(job->sort_begin);
+		cuda->event_destroy(job->sort_end);
+		job->prepared = false;
+	}
+	TRY(cuda->stream_create(context, &job->stream, err));
+	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
+		TRY(cuda->event_create(context, &job->chunk_event[c], err));
+	TRY(cuda->event_create(context, &job->sort_begin, err));
+	TRY(cuda->event_create(context, &job->sort_end, err));
+	job->device = device;
+	job->prepared = true;
+	return GPUSORT_OK;
+}
+
+/* What a job really has is told to those who come later. */
+static GpusortStatus
+begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	GpusortContext *context = api->contexts[slot->device];
+	GpusortMemory before;
+	GpusortMemory after;
+	GpusortStatus status;
+
+	TRY(fault_error(slot, FAULT_START, err));
+	TRY(prepare_slot(api, job, slot->device, err));
+	api->cuda->device_memory(context, 0, &before);
+	status = job_allocate(api, slot, job, err);
+	api->cuda->device_memory(context, 0, &after);
+	slot->allocated = after.used - before.used;
+	return status;
+}
+
+/* Says so to the backend; ends the process if the device can no longer be used. */
+static void
+fail_job(DeviceSlot *slot, ProcessJob *job, GpusortStatus status, const GpusortError *err)
+{
+	slot->error = *err;
+	if (slot->error.message[0] == '\0')
+		snprintf(slot->error.message, sizeof(slot->error.message), "status %d", (int) status);
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->status, DEVICE_ERROR);
+	SetLatch(slot->latch);
+	job->phase = JOB_OVER;
+	if (status == GPUSORT_CUDA_ERROR || status == GPUSORT_NO_DEVICE)
+		device_process_fails("CUDA error on device %d: %s (%s:%d)",
+							 device_shared->devices[slot->device].index,
+							 err->message, err->file, (int) err->line);
+}
+
+/*
+ * For how long jobs hold what they have, by job and by byte, the last ones
+ * counting most: by this backends tell how long they would wait (admission.c).
+ */
+static void
+note_hold(const DeviceSlot *slot)
+{
+	static double bytes = 0;
+	static double byte_us = 0;
+	double		hold_us = (double) (device_now_us() - slot->opened_us);
+
+	bytes = bytes * 7 / 8 + (double) slot->device_bytes;
+	byte_us = byte_us * 7 / 8 + (double) slot->device_bytes * hold_us;
+	device_shared->byte_hold_us = byte_us / bytes;
+	device_shared->hold_us += (hold_us - device_shared->hold_us) / 8;
+}
+
+/* The slot goes back when the device is through with its memory. */
+static int
+close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	GpusortStatus status = GPUSORT_OK;
+
+	if (job->phase != JOB_NONE)
+	{
+		if (job->prepared)
+			status = api->cuda->stream_poll(job->stream, err);
+		if (status == GPUSORT_NOT_READY)
+			return DEVICE_STEP_IN_FLIGHT;
+		job_release(api, job);
+		if (status != GPUSORT_OK)
+			fail_job(slot, job, status, err);
+		job->phase = JOB_NONE;
+	}
+	note_hold(slot);
+	device_shared->devices[slot->device].last_used_us = device_now_us();
+	pg_memory_barrier();
+	pg_atomic_write_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
+	device_wake_first();
+	return DEVICE_STEP_PROGRESS;
+}
+
+/* The job waits for the device; for how long already? */
+static void
+check_patience(const DeviceSlot *slot, ProcessJob *job)
+{
+	uint64		now = device_now_us();
+
+	if (job->waiting_since == 0)
+		job->waiting_since = now;
+	else if (now - job->waiting_since > (uint64) device_shared->patience_ms * 1000)
+		device_process_hangs(slot->device);
+}
+
+int
+device_job_step(const DeviceApi *api, int slot_no)
+{
+	DeviceSlot *slot = &device_shared->slots[slot_no];
+	ProcessJob *job = &jobs[slot_no];
+	uint32		word = pg_atomic_read_u32(&slot->state);
+	GpusortStatus status = GPUSORT_OK;
+	GpusortError err;
+	int			found = 0;
+
+	/* a slot of an older generation is not for us */
+	if (word >> 2 != pg_atomic_read_u32(&device_shared->generation) ||
+		device_slot_state(word) == DEVICE_SLOT_FREE)
+		return 0;
+	pg_read_barrier();
+	err.status = 0;
+	err.message[0] = '\0';
+	err.file[0] = '\0';
+	err.line = 0;
+	device_shared->at_device = device_shared->devices[slot->device].index;
+
+	if (device_slot_state(word) == DEVICE_SLOT_CLOSING)
+		found = close_job(api, slot, job, &err);
+	else
+	{
+		if (job->phase == JOB_NONE)
+		{
+			found = DEVICE_STEP_PROGRESS;
+			job->phase = JOB_UP;
+			status = begin_job(api, slot, job, &err);
+		}
+		if (status == GPUSORT_OK && job->phase == JOB_UP)
+			status = job_step_up(api, slot, job, &found, &err);
+		if (status == GPUSORT_OK && job->phase == JOB_DOWN)
+			status = job_step_down(api, slot, job, &found, &err);
+		if (status != GPUSORT_OK)
+		{
+			fail_job(slot, job, status, &err);
+			found |= DEVICE_STEP_PROGRESS;
+		}
+		if (job->phase == JOB_HANGS)
+			found = fault_stalls(slot) ? DEVICE_STEP_IN_FLIGHT : 0;
+	}
+	device_shared->at_device = -1;
+	if (found == DEVICE_STEP_IN_FLIGHT)
+		check_patience(slot, job);
+	else
+		job->waiting_since = 0;
+	return found;
+}

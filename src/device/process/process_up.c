@@ -1,0 +1,155 @@
+/*
+ * process_up.c
+ *	  A job's input: chunks go up as they are posted; when all are, the sort starts.
+ */
+#include "postgres.h"
+
+#include "device/fault.h"
+#include "device/process/process_job.h"
+
+static GpusortStatus
+copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+	const DeviceJobSpec *spec = &slot->spec;
+	DeviceChunkDesc desc = slot->up[job->started % slot->nchunks];
+	char	   *chunk = device_chunk(slot, job->started);
+	uint64		width = spec->key_width / 8;
+
+	if (job->n + desc.rows > job->max_rows ||
+		job->row_bytes + desc.row_bytes > job->max_row_bytes ||
+		(Size) desc.rows_at + desc.row_bytes > device_shared->chunk_size)
+	{
+		strlcpy(err->message, "more rows than the job was opened for", sizeof(err->message));
+		return GPUSORT_BAD_CALL;
+	}
+	if (job->started > 0)
+		TRY(fault_error(slot, FAULT_UP, err));
+	TRY(cuda->copy_in(job->stream, job->keys + job->n * width, chunk,
+					  desc.rows * width, err));
+	if (!spec->keys_only)
+		TRY(cuda->copy_in(job->stream, job->words + job->n, chunk + desc.words_at,
+						  desc.rows * sizeof(uint32), err));
+	if (desc.row_bytes > 0)
+		TRY(cuda->copy_in(job->stream, job->rows + job->row_bytes, chunk + desc.rows_at,
+						  desc.row_bytes, err));
+	TRY(cuda->event_record(job->chunk_event[job->started % slot->nchunks], job->stream, err));
+	job->n += desc.rows;
+	job->row_bytes += desc.row_bytes;
+	job->started++;
+	return GPUSORT_OK;
+}
+
+/* The row after the last starts where the rows end; the first chunk is free. */
+static GpusortStatus
+close_rows(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	uint32	   *end = (uint32 *) device_chunk(slot, 0);
+
+	*end = (uint32) (job->row_bytes / 8);
+	return api->cuda->copy_in(job->stream, job->words + job->n, end, sizeof(uint32), err);
+}
+
+static GpusortStatus
+start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+	const DeviceJobSpec *spec = &slot->spec;
+	GpusortJob	sort;
+
+	TRY(fault_error(slot, FAULT_SORT, err));
+	if (spec->mode == DEVICE_ROWS)
+		TRY(close_rows(api, slot, job, err));
+	job_describe_sort(slot, job, job->n, &sort);
+	TRY(cuda->event_record(job->sort_begin, job->stream, err));
+	TRY(cuda->sort_run(job->stream, job->algorithm, &sort, NULL, err));
+	TRY(cuda->event_record(job->sort_end, job->stream, err));
+
+	job->started = job->finished = 0;
+	if (spec->mode == DEVICE_ROWS)
+	{
+		job_describe_gather(slot, job, job->n);
+		TRY(cuda->gather_plan(job->stream, &job->gather, &job->total_down, err));
+	}
+	else
+	{
+		job->rows_per_chunk = device_chunk_rows(spec);
+		job->total_down = (uint32) ((job->n + job->rows_per_chunk - 1) / job->rows_per_chunk);
+	}
+	strlcpy(slot->cost.algorithm, device_shared->algorithms[job->algorithm].name,
+			sizeof(slot->cost.algorithm));
+	job->phase = JOB_DOWN;
+	pg_atomic_write_u32(&slot->status, DEVICE_SENDING);
+	return GPUSORT_OK;
+}
+
+/* The backend waits for more room; what it has posted is on the device. */
+static GpusortStatus
+answer_growth(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	bool		ok;
+
+	TRY(job_grow(api, slot, job, &ok, err));
+	slot->grow_ok = ok;
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->grown, pg_atomic_read_u32(&slot->growths));
+	SetLatch(slot->latch);
+	return GPUSORT_OK;
+}
+
+GpusortStatus
+job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found, GpusortError *err)
+{
+	/* the command first: it comes after all that was posted */
+	uint32		command = pg_atomic_read_u32(&slot->command);
+	uint32		posted;
+	bool		through = false;
+
+	pg_read_barrier();
+	posted = pg_atomic_read_u32(&slot->posted);
+	pg_read_barrier();
+	while (job->started != posted)
+	{
+		TRY(copy_chunk_up(api, slot, job, err));
+		*found |= DEVICE_STEP_PROGRESS;
+		if (fault_stops(slot, job, FAULT_UP))
+			return GPUSORT_OK;
+	}
+	while (job->finished != job->started)
+	{
+		GpusortStatus status =
+			api->cuda->event_poll(job->chunk_event[job->finished % slot->nchunks], err);
+
+		if (status == GPUSORT_NOT_READY)
+			break;
+		TRY(status);
+		job->finished++;
+		through = true;
+	}
+	if (job->finished == job->started &&
+		pg_atomic_read_u32(&slot->growths) != pg_atomic_read_u32(&slot->grown))
+	{
+		pg_read_barrier();
+		*found |= DEVICE_STEP_PROGRESS;
+		TRY(answer_growth(api, slot, job, err));
+	}
+	/* rows: their end travels through the first chunk, which must be free */
+	if (command == DEVICE_SORT &&
+		(slot->spec.mode == DEVICE_KEYS || job->finished == job->started))
+	{
+		*found |= DEVICE_STEP_PROGRESS;
+		if (fault_stops(slot, job, FAULT_SORT))
+			return GPUSORT_OK;
+		return start_sort(api, slot, job, err);
+	}
+	if (through)
+	{
+		pg_memory_barrier();
+		pg_atomic_write_u32(&slot->taken, job->finished);
+		SetLatch(slot->latch);
+		*found |= DEVICE_STEP_PROGRESS;
+	}
+	if (job->finished != job->started)
+		*found |= DEVICE_STEP_IN_FLIGHT;
+	return GPUSORT_OK;
+}

@@ -1,0 +1,112 @@
+/*
+ * tie_rows.h
+ *	  What the tie-break's files share: columns, and their values in stored rows.
+ */
+#ifndef GPUSORT_TIE_ROWS_H
+#define GPUSORT_TIE_ROWS_H
+
+#include "postgres.h"
+
+#include "kernel/sort_kernel.h"
+#include "key/type/strings.h"
+#include "key/tie/tiebreak.h"
+#include "utils/sortsupport.h"
+
+/* Rows up to this number are sorted by insertion. */
+#define TIE_INSERTION_MAX	8
+
+/* Rows whose memory is asked for so far ahead of their turn. */
+#define TIE_PREFETCH		16
+
+typedef struct TieHints TieHints;
+
+/* How a key column tells two rows apart. */
+typedef struct TieColumn
+{
+	AttrNumber	attno;
+	KeyKind		kind;
+	bool		by_bytes;
+	bool		exact;			/* images tell */
+	bool		nulls_first;
+	uint64		flip;
+	SortSupport ssup;			/* NULL until needed */
+	TieHints   *hints;			/* likewise */
+	StageColumn image[2];		/* the kind and direction of each word */
+} TieColumn;
+
+struct TieBreak
+{
+	MemoryContext cxt;
+	BulkOwner  *owner;
+	TupleDesc	desc;
+	const KeyColumn *keys;
+	int			nkeys;
+	const Arena *arena;			/* of the sort in progress */
+	BulkBuf		recs;
+	BulkBuf		scratch;		/* a kernel's */
+	TieColumn	cols[FLEXIBLE_ARRAY_MEMBER];
+};
+
+/* The column's value in a row. */
+static inline Datum
+tie_value(const TieBreak *tb, const TieColumn *col, MinimalTuple row, bool *isnull)
+{
+	HeapTupleData tuple;
+
+	tuple.t_len = row->t_len + MINIMAL_TUPLE_OFFSET;
+	tuple.t_data = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
+	return heap_getattr(&tuple, col->attno, tb->desc, isnull);
+}
+
+static inline MinimalTuple
+tie_row(const TieBreak *tb, uint32 rid)
+{
+	return (MinimalTuple) arena_at(tb->arena, rid);
+}
+
+static inline void
+tie_prefetch(const TieBreak *tb, uint32 rid)
+{
+	const char *row = arena_at(tb->arena, rid);
+
+	__builtin_prefetch(row);
+	__builtin_prefetch(row + 64);
+}
+
+/* tiebreak.c: the column's comparator. */
+extern SortSupport tie_comparator(TieBreak *tb, TieColumn *col);
+
+/* The order of two rows equal in the columns before from, and of their rids. */
+extern int	tie_compare_rows(TieBreak *tb, int from, uint32 a, uint32 b);
+
+/* tie_rounds.c: n records with rids of rows whose keys are equal. */
+extern void tie_rounds(TieBreak *tb, SortRec64 *recs, size_t n);
+
+/* Records by their words; stable. */
+extern void tie_sort_words(TieBreak *tb, SortRec64 *recs, size_t n);
+
+/* tie_merge_sort() in the rounds' own memory. */
+extern void tie_compare_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+
+/*
+ * tie_dictionary.c: records' values become their ranks, if few are different;
+ * otherwise false.
+ */
+extern bool tie_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+
+/*
+ * tie_hints.c: records' values nearly in their order, the equal ones in their records';
+ * false if there is no knowing.
+ */
+extern bool tie_hints(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+
+/* tie_merge.c: records whose keys are Datums, by the comparator, stable. */
+extern void tie_merge_sort(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n);
+
+/*
+ * The values become their ranks, equal ones for equal values.  False, and nothing is
+ * changed, if they are not in order; unless the comparator itself has ordered them.
+ */
+extern bool tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered);
+
+#endif							/* GPUSORT_TIE_ROWS_H */

@@ -1,0 +1,202 @@
+/*
+ * numerics.c
+ *	  Keys that are numerics.
+ *
+ * Two words, which together are a decimal number without its point.  For magnitudes
+ * below 4 * 10^14 the point stands still: the first word counts ten-thousandths, the
+ * second what is behind them, 16 decimals more.  Amounts of money then have nothing in
+ * the second word, and in the first no bit more than they need.  Beyond, the first word
+ * is the weight and twelve digits or so, the second sixteen more.  Numbers with more
+ * digits than that are cut, and inexact.
+ *
+ * A negative number is the negative of its magnitude's, with the second word counting
+ * up from the next lower first one.  NaN is above infinity.  What scale a number
+ * is shown with does not matter: trailing zeros are no digits.
+ *
+ * The format read here is that on disk, the same since PostgreSQL 9.1, infinities
+ * since 14: a header of 16 bits, in the long form with 16 bits of weight behind it,
+ * then digits of base 10000, whose first counts 10000^weight.
+ */
+#include "postgres.h"
+
+#include "access/detoast.h"
+#include "compat.h"
+#include "key/type/traits.h"
+
+/* The header. */
+#define HEADER_FORM			0xC000
+#define FORM_LONG_NEGATIVE	0x4000
+#define FORM_SHORT			0x8000
+#define FORM_SPECIAL		0xC000
+#define SPECIAL_NAN			0xC000
+#define SPECIAL_INFINITY	0xD000	/* 0xF000: the negative one */
+#define SHORT_NEGATIVE		0x2000
+#define SHORT_WEIGHT_SIGN	0x0040
+#define SHORT_WEIGHT		0x003F
+
+#define DIGIT_BASE			10000
+#define LOW_DIGITS			4	/* of a second word */
+#define LOW_BASE			INT64CONST(10000000000000000)
+#define FIXED_DIGITS		5	/* of a first word whose point stands still: weights 3 to -1 */
+#define FIXED_TOP			400 /* its largest first digit, so that it stays below ... */
+#define OUTER				(INT64CONST(1) << 62)	/* ... those that have a weight, */
+#define OUTER_DIGITS		3
+#define OUTER_SHIFT			40	/* above so many bits, */
+#define SPECIAL				(OUTER + (INT64CONST(1) << 61))	/* and those the special values */
+
+typedef struct Numeral
+{
+	const char *digits;			/* not aligned */
+	int			ndigits;
+	int			weight;
+	bool		negative;
+	int64		special;		/* the first word, or 0 */
+	void	   *copy;			/* to free, or NULL */
+} Numeral;
+
+static inline uint16
+load16(const char *p)
+{
+	uint16		v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* Digit i, the first being 0; zero where there is none. */
+static inline uint64
+digit_at(const Numeral *n, int i)
+{
+	return (unsigned) i < (unsigned) n->ndigits ? load16(n->digits + 2 * i) : 0;
+}
+
+static inline uint64
+digits_from(const Numeral *n, int first, int count)
+{
+	uint64		v = 0;
+
+	for (int i = first; i < first + count; i++)
+		v = v * DIGIT_BASE + digit_at(n, i);
+	return v;
+}
+
+static void
+open_special(Numeral *n, uint16 header)
+{
+	n->ndigits = 0;
+	n->weight = 0;
+	n->negative = header != SPECIAL_NAN && header != SPECIAL_INFINITY;
+	n->special = header == SPECIAL_NAN ? SPECIAL + 1 : SPECIAL;
+}
+
+static inline void
+numeral_open(Datum value, Numeral *n)
+{
+	const char *p = (const char *) DatumGetPointer(value);
+	const char *end;
+	uint16		header;
+
+	n->copy = NULL;
+	n->special = 0;
+	if (unlikely(VARATT_IS_EXTERNAL(p) || VARATT_IS_4B_C(p)))
+		p = n->copy = detoast_attr((struct varlena *) p);
+	end = p + VARSIZE_ANY(p);
+	p = VARDATA_ANY(p);
+	header = load16(p);
+	p += sizeof(uint16);
+	if ((header & HEADER_FORM) == FORM_SHORT)
+	{
+		n->negative = (header & SHORT_NEGATIVE) != 0;
+		n->weight = (header & SHORT_WEIGHT) - (header & SHORT_WEIGHT_SIGN);
+	}
+	else if (unlikely((header & HEADER_FORM) == FORM_SPECIAL))
+	{
+		open_special(n, header);
+		return;
+	}
+	else
+	{
+		n->negative = (header & HEADER_FORM) == FORM_LONG_NEGATIVE;
+		n->weight = (int16) load16(p);
+		p += sizeof(uint16);
+	}
+	n->digits = p;
+	n->ndigits = (end - p) / 2;
+	/* the server strips them; if there are some nevertheless, they mean nothing */
+	while (n->ndigits > 0 && unlikely(digit_at(n, 0) == 0))
+	{
+		n->digits += 2;
+		n->ndigits--;
+		n->weight--;
+	}
+	while (n->ndigits > 0 && unlikely(digit_at(n, n->ndigits - 1) == 0))
+		n->ndigits--;
+}
+
+static inline void
+numeral_close(Numeral *n)
+{
+	if (unlikely(n->copy != NULL))
+		pfree(n->copy);
+}
+
+static inline bool
+point_is_fixed(const Numeral *n)
+{
+	return n->ndigits == 0 || n->weight < 3 || (n->weight == 3 && digit_at(n, 0) < FIXED_TOP);
+}
+
+/* The first digit of the second word. */
+static inline int
+low_begin(const Numeral *n)
+{
+	return point_is_fixed(n) ? n->weight + 2 : OUTER_DIGITS;
+}
+
+static inline int64
+high_of(const Numeral *n)
+{
+	if (unlikely(n->special != 0))
+		return n->special;
+	if (likely(point_is_fixed(n)))
+		return (int64) digits_from(n, n->weight - 3, FIXED_DIGITS);
+	return OUTER + ((int64) n->weight << OUTER_SHIFT) + (int64) digits_from(n, 0, OUTER_DIGITS);
+}
+
+static inline int64
+low_of(const Numeral *n)
+{
+	int			begin = low_begin(n);
+
+	return begin >= n->ndigits ? 0 : (int64) digits_from(n, begin, LOW_DIGITS);
+}
+
+uint64
+numeric_image(const struct StageColumn *col, Datum value, bool *inexact)
+{
+	Numeral		n;
+	int64		high;
+
+	numeral_open(value, &n);
+	high = high_of(&n);
+	if (n.negative)
+		high = low_of(&n) > 0 ? -high - 1 : -high;
+	numeral_close(&n);
+	return image_int64(high);
+}
+
+uint64
+numeric_low_image(const struct StageColumn *col, Datum value, bool *inexact)
+{
+	Numeral		n;
+	int64		low;
+
+	numeral_open(value, &n);
+	low = low_of(&n);
+	if (n.negative && low > 0)
+		low = LOW_BASE - low;
+	if (n.ndigits > low_begin(&n) + LOW_DIGITS)
+		*inexact = true;
+	numeral_close(&n);
+	return (uint64) low;
+}

@@ -1,0 +1,242 @@
+/*
+ * traits.h
+ *	  What there is to know about each kind of key, in one table.
+ *
+ * A kind is a way to make an unsigned image of a value.  Each has one row here,
+ * from which the enum and the switches over it are made; with a constant kind
+ * nothing of a switch remains, so that loops over rows call no function that is
+ * not inline.
+ *
+ * VALUE rows: types passed by value; PLACE rows: fixed-width types passed by
+ * reference, whose image is made of the bytes at a pointer; CALL rows: whatever
+ * takes a function, variable-length types above all.
+ *
+ *	kind		its name; stored in plans, so: append only
+ *	image		uint32 or uint64
+ *	type		VALUE: as it lies in a tuple
+ *	from_datum	VALUE: a Datum's value
+ *	make		the image: VALUE: make(value); PLACE: make(const char *place);
+ *				CALL: make(const StageColumn *col, Datum value, bool *inexact).
+ *				It does not know of DESC.
+ *	words		stage columns that one SQL column takes: 2 for images of 128 bits.
+ *				The kind of the second is the next one, whose own number is 0.
+ *	exact		CALL: false if make() may ever say that an image is not
+ *	back		VALUE: the Datum that has this image, or key_not_back
+ *
+ * An image of VALUE and PLACE rows is exact: equal images are equal values (two of
+ * 128 bits: where both words are equal).  One of CALL rows may be inexact: it says
+ * "before" and "after" truly, but "equal" only as far as it goes; make() then sets
+ * *inexact (of two words the one that cannot tell does).  What stands behind an inexact image must not decide anything.
+ */
+#ifndef GPUSORT_TRAITS_H
+#define GPUSORT_TRAITS_H
+
+#include "postgres.h"
+
+#include "key/type/image.h"
+#include "key/places.h"
+
+/*        kind        image   type    from_datum      make          back */
+#define KEY_KINDS(VALUE, PLACE, CALL) \
+	VALUE(KEY_UINT8,  uint32, uint8,  DatumGetUInt8,  image_uint32, datum_of_uint8) \
+	VALUE(KEY_INT2,   uint32, int16,  DatumGetInt16,  image_int32,  datum_of_int2) \
+	VALUE(KEY_INT4,   uint32, int32,  DatumGetInt32,  image_int32,  datum_of_int4) \
+	VALUE(KEY_UINT4,  uint32, uint32, DatumGetUInt32, image_uint32, datum_of_uint4) \
+	VALUE(KEY_FLOAT4, uint32, float4, DatumGetFloat4, image_float4, key_not_back) \
+	VALUE(KEY_INT8,   uint64, int64,  DatumGetInt64,  image_int64,  datum_of_int8) \
+	VALUE(KEY_FLOAT8, uint64, float8, DatumGetFloat8, image_float8, key_not_back) \
+	CALL(KEY_TEXT,   uint64, string_image, 1, false) \
+	CALL(KEY_BPCHAR, uint64, string_image, 1, false) \
+	CALL(KEY_NAME,   uint64, string_image, 1, false) \
+	CALL(KEY_BYTEA,  uint64, string_image, 1, false) \
+	CALL(KEY_ABBREVIATED, uint64, abbreviated_image, 1, false) \
+	CALL(KEY_COMPARED, uint32, compared_image, 1, false) \
+	VALUE(KEY_UINT64, uint64, uint64, DatumGetUInt64, image_uint64, datum_of_uint64) \
+	PLACE(KEY_UUID,          uint64, place_uuid, 2) \
+	PLACE(KEY_UUID_LOW,      uint64, place_uuid_low, 0) \
+	PLACE(KEY_MACADDR,       uint64, place_macaddr, 1) \
+	PLACE(KEY_MACADDR8,      uint64, place_macaddr8, 1) \
+	PLACE(KEY_TID,           uint64, place_tid, 1) \
+	PLACE(KEY_TIMETZ,        uint64, place_timetz, 2) \
+	PLACE(KEY_TIMETZ_ZONE,   uint32, place_timetz_zone, 0) \
+	PLACE(KEY_INTERVAL,      uint32, place_interval, 2) \
+	PLACE(KEY_INTERVAL_LOW,  uint64, place_interval_low, 0) \
+	CALL(KEY_NUMERIC,     uint64, numeric_image, 2, false) \
+	CALL(KEY_NUMERIC_LOW, uint64, numeric_low_image, 0, false) \
+	CALL(KEY_INET,        uint64, inet_image, 2, false) \
+	CALL(KEY_INET_LOW,    uint64, inet_low_image, 0, false) \
+	CALL(KEY_BITS,        uint64, bits_image, 1, false) \
+	CALL(KEY_ENUM,        uint32, enum_image, 1, false)
+
+#define VALUE_ENUM(kind, image, type, from_datum, make, back)	kind,
+#define PLACE_ENUM(kind, image, make, words)	kind,
+#define CALL_ENUM(kind, image, make, words, exact)	kind,
+typedef enum KeyKind
+{
+	KEY_KINDS(VALUE_ENUM, PLACE_ENUM, CALL_ENUM)
+} KeyKind;
+
+struct StageColumn;
+
+/* strings.c: strings whose order is that of their bytes */
+extern uint64 string_image(const struct StageColumn *col, Datum value, bool *inexact);
+
+/* abbreviated.c: what the type's own abbreviation makes of a value, and nothing */
+extern uint64 abbreviated_image(const struct StageColumn *col, Datum value, bool *inexact);
+
+/* numerics.c: two words */
+extern uint64 numeric_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint64 numeric_low_image(const struct StageColumn *col, Datum value, bool *inexact);
+
+/* addresses.c: two words */
+extern uint64 inet_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint64 inet_low_image(const struct StageColumn *col, Datum value, bool *inexact);
+
+/* bitstrings.c, enums.c */
+extern uint64 bits_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint32 enum_image(const struct StageColumn *col, Datum value, bool *inexact);
+
+static inline uint32
+compared_image(const struct StageColumn *col, Datum value, bool *inexact)
+{
+	*inexact = true;
+	return 0;
+}
+
+/* Are its images those of bytes.h? */
+static inline bool
+key_by_bytes(KeyKind kind)
+{
+	return kind >= KEY_TEXT && kind <= KEY_BYTEA;
+}
+
+/* Does an image take longer than to compare two values, or tell nothing? */
+static inline bool
+key_dear(KeyKind kind)
+{
+	return kind == KEY_ABBREVIATED || kind == KEY_COMPARED;
+}
+
+/* Are its images made by a function, by row? */
+static inline bool
+key_called(KeyKind kind)
+{
+	switch (kind)
+	{
+#define VALUE_CALLED(kind, image, type, from_datum, make, back)	case kind: return false;
+#define PLACE_CALLED(kind, image, make, words)	case kind: return false;
+#define CALL_CALLED(kind, image, make, words, exact)	case kind: return true;
+		KEY_KINDS(VALUE_CALLED, PLACE_CALLED, CALL_CALLED)
+	}
+	pg_unreachable();
+}
+
+/* Does an image take 8 bytes, or else 4? */
+static inline bool
+key_wide(KeyKind kind)
+{
+	switch (kind)
+	{
+#define VALUE_WIDE(kind, image, type, from_datum, make, back) \
+		case kind: return sizeof(image) == sizeof(uint64);
+#define PLACE_WIDE(kind, image, make, words) \
+		case kind: return sizeof(image) == sizeof(uint64);
+#define CALL_WIDE(kind, image, make, words, exact) \
+		case kind: return sizeof(image) == sizeof(uint64);
+		KEY_KINDS(VALUE_WIDE, PLACE_WIDE, CALL_WIDE)
+	}
+	pg_unreachable();
+}
+
+/* Stage columns of one SQL column. */
+static inline int
+key_words(KeyKind kind)
+{
+	switch (kind)
+	{
+#define VALUE_WORDS(kind, image, type, from_datum, make, back)	case kind: return 1;
+#define PLACE_WORDS(kind, image, make, words)	case kind: return words;
+#define CALL_WORDS(kind, image, make, words, exact)	case kind: return words;
+		KEY_KINDS(VALUE_WORDS, PLACE_WORDS, CALL_WORDS)
+	}
+	pg_unreachable();
+}
+
+/* Are its images exact, whatever the values? */
+static inline bool
+key_exact(KeyKind kind)
+{
+	switch (kind)
+	{
+#define VALUE_EXACT(kind, image, type, from_datum, make, back)	case kind: return true;
+#define PLACE_EXACT(kind, image, make, words)	case kind: return true;
+#define CALL_EXACT(kind, image, make, words, exact)	case kind: return exact;
+		KEY_KINDS(VALUE_EXACT, PLACE_EXACT, CALL_EXACT)
+	}
+	pg_unreachable();
+}
+
+/* ------------------------------------------------------------------------
+ * Back from the image
+ * ------------------------------------------------------------------------
+ */
+static inline Datum
+datum_of_uint8(uint64 image)
+{
+	return CharGetDatum((char) (uint8) image);
+}
+
+static inline Datum
+datum_of_int2(uint64 image)
+{
+	return Int16GetDatum((int16) (int32) ((uint32) image ^ IMAGE_SIGN32));
+}
+
+static inline Datum
+datum_of_int4(uint64 image)
+{
+	return Int32GetDatum((int32) ((uint32) image ^ IMAGE_SIGN32));
+}
+
+static inline Datum
+datum_of_uint4(uint64 image)
+{
+	/* signed, as fetch_att() would: datums are also compared as words */
+	return Int32GetDatum((int32) (uint32) image);
+}
+
+static inline Datum
+datum_of_int8(uint64 image)
+{
+	return Int64GetDatum((int64) (image ^ IMAGE_SIGN64));
+}
+
+static inline Datum
+datum_of_uint64(uint64 image)
+{
+	return UInt64GetDatum(image);
+}
+
+/* A float's value is not known from its image: -0 and NaNs. */
+static inline Datum
+key_not_back(uint64 image)
+{
+	pg_unreachable();
+}
+
+/* Is a column's value known from its image? */
+static inline bool
+key_decodable(KeyKind kind)
+{
+	switch (kind)
+	{
+#define VALUE_DECODABLE(kind, image, type, from_datum, make, back) \
+		case kind: return back != key_not_back;
+#define PLACE_DECODABLE(kind, image, make, words)	case kind: return false;
+#define CALL_DECODABLE(kind, image, make, words, exact)	case kind: return false;
+		KEY_KINDS(VALUE_DECODABLE, PLACE_DECODABLE, CALL_DECODABLE)
+	}
+	pg_unreachable();
+}
+
+#endif							/* GPUSORT_TRAITS_H */

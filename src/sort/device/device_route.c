@@ -1,0 +1,267 @@
+/*
+ * device_route.c
+ *	  Whether a sort goes to the device: the router's facts, and what it says.
+ *
+ * The router itself knows nothing of stages and layouts; here its facts are
+ * filled.  The question is asked in three places: in key mode when all rows are
+ * there, in key mode when so many are there that keys might travel while the rest
+ * comes, and in record mode when the rows might.
+ *
+ * A sort that is too small to gain anything pays for a look at the device's state
+ * and a prediction of what the CPU needs: if that is no more than handing a job over
+ * and back takes, nothing else is asked.  Only if the device would be chosen are
+ * keys looked at: an input in order is the CPU's, which need not move it, and
+ * unevenly spread keys want another algorithm.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "device/client.h"
+#include "device/failure_log.h"
+#include "device/fault.h"
+#include "port/pg_bitutils.h"
+#include "route/gpu_model.h"
+#include "route/model_store.h"
+#include "settings.h"
+#include "sort/device/device_route.h"
+#include "stat.h"
+
+/* Pairs of neighbours looked at. */
+#define SAMPLE_PAIRS	512
+
+/* The facts as the CPU's routing will see them. */
+static void
+fill_cpu_facts(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int rid_bits,
+			   RouteFacts *facts)
+{
+	memset(facts, 0, sizeof(*facts));
+	facts->n = stage->n;
+	if (env->spec.keys_only && layout->total_bits > 64)
+	{
+		facts->format = SORT_REC_128;
+		facts->end_bit = layout->total_bits;
+	}
+	else
+	{
+		/* cut to a word beside the rid, which mostly does */
+		facts->format = SORT_REC_PACKED;
+		facts->begin_bit = rid_bits;
+		facts->end_bit = Max(rid_bits + 1, Min(rid_bits + layout->total_bits, 64));
+	}
+	facts->rids_ascending = true;
+	facts->inexact = !layout->exact;
+	facts->bound = env->bound;
+	facts->threads = gpusort_threads;
+	facts->forced = gpusort_forced_algorithm();
+}
+
+static void
+fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, RouteFacts *facts)
+{
+	facts->gpu.key_width = key_width;
+	facts->gpu.key_bits = Max(1, Min(layout->total_bits, 128));
+	facts->gpu.keys_only = env->spec.keys_only;
+	facts->gpu.keys_back = env->spec.keys_only || !layout->exact;
+	facts->gpu.algorithms = device_algorithms();
+	facts->gpu.costs = device_costs();
+}
+
+/* Looks at some keys: are they in order, are they skewed? */
+static void
+sample_keys(const Stage *stage, const KeyLayout *layout, bool *ordered, bool *skewed)
+{
+	uint64		sample[2 * SAMPLE_PAIRS];
+	size_t		step = Max(1, stage->n / SAMPLE_PAIRS);
+	size_t		n = 0;
+	size_t		descents = 0;
+	size_t		ascents = 0;
+
+	for (size_t i = 0; i + 1 < stage->n && n < 2 * SAMPLE_PAIRS; i += step)
+	{
+		Key128		keys[2];
+
+		/* 128 bits hold any key; wide layouts are left-aligned either way */
+		if (layout->total_bits <= 64)
+		{
+			uint64		k[2];
+
+			pack_keys(stage, layout, 64, i, 2, k);
+			keys[0] = k[0];
+			keys[1] = k[1];
+		}
+		else
+			pack_keys(stage, layout, 128, i, 2, keys);
+		descents += keys[1] < keys[0];
+		ascents += keys[1] > keys[0];
+		for (int k = 0; k < 2; k++)
+			sample[n++] = (uint64) (keys[k] >> Max(0, Min(layout->total_bits, 128) - 64));
+	}
+	*ordered = descents == 0 || ascents == 0;
+	*skewed = gpu_keys_skewed(sample, n);
+}
+
+bool
+device_keys_ordered(const Stage *stage, const KeyLayout *layout)
+{
+	bool		ordered;
+	bool		skewed;
+
+	sample_keys(stage, layout, &ordered, &skewed);
+	return ordered;
+}
+
+/* Would a device that is ready get the keys? */
+static bool
+keys_gain(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int key_width,
+		  RouteFacts *facts, RouteDecision *decision)
+{
+	bool		ordered;
+
+	fill_gpu_facts(env, layout, key_width, facts);
+	gpusort_route_decide(facts, decision);
+	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
+	{
+		sample_keys(stage, layout, &ordered, &facts->gpu.skewed);
+		if (ordered)
+			return false;
+		gpusort_route_decide(facts, decision);
+	}
+	facts->gpu.why_not = decision->forced_why_not;
+	return algorithm_on_gpu(decision->algorithm);
+}
+
+bool
+device_route_keys(const SortEnv *env, const Stage *stage, const KeyLayout *layout,
+				  int key_width, uint64 key_range, size_t n, RouteFacts *facts,
+				  RouteDecision *decision)
+{
+	int			rid_bits = 0;
+
+	if (!env->spec.keys_only && stage->rids[stage->n - 1] != 0)
+		rid_bits = 1 + pg_leftmost_one_pos32(stage->rids[stage->n - 1]);
+	fill_cpu_facts(env, stage, layout, rid_bits, facts);
+	facts->n = n;
+	facts->key_range = key_range;
+	facts->device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
+	if (facts->device != DEVICE_STATE_READY && facts->device != DEVICE_STATE_IDLE)
+		return false;
+	gpusort_model_refresh(n);
+	gpusort_route_decide(facts, decision);
+	if (facts->forced == NULL && decision->predicted_us <= device_costs()->job_us)
+		return false;
+	if (facts->device == DEVICE_STATE_IDLE)
+	{
+		/* is it worth to have it back, and to wait for that? */
+		facts->device = DEVICE_STATE_READY;
+		facts->device = !keys_gain(env, stage, layout, key_width, facts, decision) ?
+			DEVICE_STATE_IDLE :
+			device_bring_back(facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US :
+							  decision->cpu_us - decision->predicted_us);
+		if (facts->device != DEVICE_STATE_READY)
+			return false;
+	}
+	return keys_gain(env, stage, layout, key_width, facts, decision);
+}
+
+/* The GPU's best algorithm, whatever the CPU's time. */
+static void
+choose_for_rows(const RouteFacts *facts, GpuRowsFacts *gain, RouteDecision *decision)
+{
+	gain->gpu_sort_us = HUGE_VAL;
+	decision->algorithm = gpu_choose(facts, &gain->gpu_sort_us);
+	decision->predicted_us = gain->gpu_sort_us;
+}
+
+double
+device_rows_expected(const SortEnv *env, const Stage *stage)
+{
+	double		rows_in = (double) env->progress.now->rows_in;
+
+	return Max(env->rows_expected, 2.0 * rows_in) - (rows_in - (double) stage->n);
+}
+
+bool
+device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layout,
+				  int key_width, double rows, RouteFacts *facts, RouteDecision *decision)
+{
+	const Stage *stage = &batch->stage;
+	GpuRowsFacts gain;
+	KeyRange	ranges[STAGE_MAX_COLUMNS];
+	KeyLayout	narrow;
+
+	gain.rows = rows;
+	gain.rows_here = stage->n;
+	gain.row_bytes = (double) arena_used(&batch->arena) / stage->n;
+	gain.key_cost = batch_key_cost(batch);
+	gain.memory = env->limit;
+	gain.ordered = false;
+
+	/* the CPU would sort what these rows' ranges need, beside rids of that size */
+	key_stage_ranges(stage, ranges);
+	key_layout(&narrow, stage, ranges);
+	fill_cpu_facts(env, stage, &narrow,
+				   Min(32, 1 + pg_leftmost_one_pos64((uint64) (rows * gain.row_bytes / 8) | 1)),
+				   facts);
+	facts->n = (size_t) rows;
+	facts->device = device_state();
+	fill_gpu_facts(env, layout, key_width, facts);
+	if (facts->forced != NULL)
+	{
+		gpusort_route_decide(facts, decision);
+		return algorithm_on_gpu(decision->algorithm);
+	}
+
+	facts->device = DEVICE_STATE_NONE;
+	gpusort_model_refresh(facts->n);
+	gpusort_route_decide(facts, decision);
+	gain.cpu_sort_us = decision->predicted_us;
+	facts->device = device_state();
+	choose_for_rows(facts, &gain, decision);
+	if (decision->algorithm == NULL || gpu_rows_gain_us(&gain) <= 0)
+		return false;
+
+	/* now it is worth a look at the keys */
+	sample_keys(stage, &narrow, &gain.ordered, &facts->gpu.skewed);
+	if (gain.ordered)
+		gain.cpu_sort_us = 0;
+	choose_for_rows(facts, &gain, decision);
+	return gpu_rows_gain_us(&gain) > 0;
+}
+
+void
+device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJobSpec *spec)
+{
+	spec->key_width = facts->gpu.key_width;
+	spec->key_bits = facts->gpu.key_bits;
+	spec->algorithm = device_algorithm(decision->algorithm->name);
+	spec->no_other = facts->forced != NULL && decision->forced_why_not == NULL;
+	spec->keys_only = facts->gpu.keys_only;
+	spec->want_keys = facts->gpu.keys_back;
+	spec->distinct = facts->gpu.distinct;
+	/* saturated, it may be one more: then it tells no more than the key's width */
+	if (facts->key_range != 0 && facts->key_range != PG_UINT64_MAX)
+	{
+		spec->have_range = true;
+		spec->key_max.lo = facts->key_range - 1;
+	}
+	/* the bits above are zero */
+	if (spec->keys_only && decision->algorithm->by_value)
+		spec->key_bits = spec->key_width;
+	spec->fault = fault_ordered();
+}
+
+void
+device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec *spec)
+{
+	env->progress.now->algorithm = decision->algorithm->id;
+	env->progress.now->device = device_job_bytes(spec);
+}
+
+void
+device_note_failure(SortEnv *env, const Algorithm *algorithm, const char *why)
+{
+	device_log_failure(why);
+	env->device_failed = env->report.device_failed = true;
+	gpusort_stat_fallback(algorithm);
+}

@@ -1,0 +1,69 @@
+/*
+ * device_rows.h
+ *	  Record mode: the rows themselves go to a device, and come back in order.
+ *
+ * Up: sink_device_rows.c, into chunks of device_rows.c.  Down: result_device_rows.c.
+ */
+#ifndef GPUSORT_DEVICE_ROWS_H
+#define GPUSORT_DEVICE_ROWS_H
+
+#include "device/client.h"
+#include "key/device_layout.h"
+#include "sort/device/device_route.h"
+#include "sort/runs/runs.h"
+#include "sort/sink.h"
+
+/* A sort whose rows are on the device. */
+typedef struct DeviceRows
+{
+	SortEnv    *env;
+	Batch	   *batch;			/* empty: it only lends its arrays */
+	DeviceJob  *job;
+	DeviceJobSpec spec;
+	RouteFacts	facts;
+	RouteDecision decision;
+	DeviceLayout layout;
+	bool		lost;			/* with its rows; noted */
+
+	/* the chunk being filled */
+	char	   *chunk;			/* NULL: none yet */
+	uint32		chunk_rows;		/* in it so far */
+	uint32		max_chunk_rows;
+	uint32		words_at;
+	uint32		rows_at;
+	char	   *next;			/* the row to come goes here */
+	char	   *end;
+
+	double		expected;		/* rows that may come, so far */
+	uint64		rows;			/* all so far */
+	uint64		units;			/* of 8 bytes, all so far */
+	uint64		sum;			/* row_sum() of all so far */
+
+	/* on the way back */
+	bool		holding;		/* a chunk is being read */
+	uint64		given;			/* rows of chunks before it */
+	uint32		holding_rows;
+} DeviceRows;
+
+/* Opens a job for the batch's rows and those to come, if that pays; NULL if not. */
+extern DeviceRows *device_rows_open(SortEnv *env, Batch *batch);
+
+/* A new chunk, for a row of size bytes; more room in a job that is full, for such a row at least. */
+extern SinkAnswer device_rows_start_chunk(DeviceRows *dev, Size size);
+extern SinkAnswer device_rows_more_room(DeviceRows *dev, Size size);
+
+/* Sends what has not been sent. */
+extern void device_rows_post(DeviceRows *dev);
+
+/* The rows went with the device. */
+extern void device_rows_lost(DeviceRows *dev);
+
+extern void device_rows_end(DeviceRows *dev);
+
+/*
+ * Ends the device's part: the rows become a run, or the batch's.  FULL is not
+ * answered.
+ */
+extern SinkAnswer device_rows_seal(DeviceRows *dev, Runs *runs);
+
+#endif							/* GPUSORT_DEVICE_ROWS_H */

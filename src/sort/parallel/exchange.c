@@ -1,0 +1,284 @@
+/*
+ * exchange.c
+ *	  What the participants of a parallel sort share, and how rows come to the leader.
+ *
+ * Rows could cross a Gather's tuple queue, one message each, as under Gather Merge;
+ * but there a row costs the leader 100 ns and more.  A block of a thousand rows costs
+ * as much as one such message.
+ *
+ * A worker that has found its ring full goes on when half of it is empty, so that it is
+ * not woken for every block.  Counters are written by one side only, and a barrier
+ * stands between a block's bytes and its counter.
+ *
+ * Memory: the ring is all that there is of a worker's rows outside of its work_mem.
+ *
+ * On error: the leader's ends the query, workers are terminated, and wake; a worker's
+ * is sent to the leader, which wakes as of any message.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "miscadmin.h"
+#include "sort/parallel/exchange.h"
+
+/* How long the leader waits before it asks what has become of a worker. */
+#define GONE_LOOK_MS	200
+
+static uint32
+wait_event(void)
+{
+	static uint32 event = 0;
+
+	if (event == 0)
+		event = compat_wait_event("GpuSortExchange");
+	return event;
+}
+
+static Size
+head_size(int workers)
+{
+	return TYPEALIGN(PG_CACHE_LINE_SIZE, offsetof(Exchange, rings) + workers * sizeof(ExchangeRing));
+}
+
+static Size
+blocks_size(int workers)
+{
+	return (Size) workers * EXCHANGE_RING_BLOCKS * ROW_BLOCK_SIZE;
+}
+
+Size
+exchange_size(int workers)
+{
+	return PG_CACHE_LINE_SIZE + head_size(workers) + blocks_size(workers) +
+		(workers + 1) * sizeof(ExchangeSlot);
+}
+
+void
+exchange_init(Exchange *ex, int workers)
+{
+	/* blocks are aligned wherever the exchange lies */
+	char	   *blocks = (char *) TYPEALIGN(PG_CACHE_LINE_SIZE, (char *) ex + head_size(workers));
+
+	ex->nrings = workers;
+	ex->blocks_at = blocks - (char *) ex;
+	ex->slots_at = ex->blocks_at + blocks_size(workers);
+	pg_atomic_init_u32(&ex->stopped, 0);
+	ConditionVariableInit(&ex->may_read);
+	ConditionVariableInit(&ex->agreed_cv);
+	SpinLockInit(&ex->lock);
+	for (int r = 0; r < workers; r++)
+	{
+		pg_atomic_init_u32(&ex->rings[r].state, RING_UNUSED);
+		pg_atomic_init_u32(&ex->rings[r].written, 0);
+		pg_atomic_init_u32(&ex->rings[r].read, 0);
+		ConditionVariableInit(&ex->rings[r].may_write);
+	}
+}
+
+void
+exchange_reset(Exchange *ex, size_t bound)
+{
+	ex->bound = bound;
+	ex->attached = ex->arrived = 0;
+	ex->closed = ex->agreed = false;
+	pg_atomic_write_u32(&ex->stopped, 0);
+	for (int r = 0; r < ex->nrings; r++)
+	{
+		pg_atomic_write_u32(&ex->rings[r].state, RING_UNUSED);
+		pg_atomic_write_u32(&ex->rings[r].written, 0);
+		pg_atomic_write_u32(&ex->rings[r].read, 0);
+	}
+	for (int p = 0; p <= ex->nrings; p++)
+		exchange_slot(ex, p)->arrived = exchange_slot(ex, p)->report.valid = false;
+}
+
+ExchangeSlot *
+exchange_slot(Exchange *ex, int participant)
+{
+	return (ExchangeSlot *) ((char *) ex + ex->slots_at) + participant;
+}
+
+void
+exchange_attach(Exchange *ex)
+{
+	SpinLockAcquire(&ex->lock);
+	ex->attached++;
+	SpinLockRelease(&ex->lock);
+}
+
+/* Of all that have arrived. */
+static void
+make_frame(Exchange *ex, const Stage *stage)
+{
+	key_frame_init(&ex->frame);
+	for (int p = 0; p <= ex->nrings; p++)
+	{
+		if (exchange_slot(ex, p)->arrived)
+			key_frame_unite(&ex->frame, &exchange_slot(ex, p)->frame, stage);
+	}
+}
+
+void
+exchange_arrive(Exchange *ex, int participant, const Stage *stage)
+{
+	bool		last;
+
+	SpinLockAcquire(&ex->lock);
+	if (!ex->closed)
+	{
+		exchange_slot(ex, participant)->arrived = true;
+		ex->arrived++;
+	}
+	last = !ex->closed && ex->arrived == ex->attached;
+	if (last)
+		ex->closed = true;
+	SpinLockRelease(&ex->lock);
+	if (!last)
+		return;
+
+	make_frame(ex, stage);
+	SpinLockAcquire(&ex->lock);
+	ex->agreed = true;
+	SpinLockRelease(&ex->lock);
+	ConditionVariableBroadcast(&ex->agreed_cv);
+}
+
+static bool
+has_agreed(Exchange *ex)
+{
+	bool		agreed;
+
+	SpinLockAcquire(&ex->lock);
+	agreed = ex->agreed;
+	SpinLockRelease(&ex->lock);
+	return agreed;
+}
+
+bool
+exchange_wait_agreed(Exchange *ex)
+{
+	bool		agreed;
+
+	ConditionVariablePrepareToSleep(&ex->agreed_cv);
+	while (!(agreed = has_agreed(ex)) && !exchange_stopped(ex))
+		ConditionVariableSleep(&ex->agreed_cv, wait_event());
+	ConditionVariableCancelSleep();
+	return agreed && !exchange_stopped(ex);
+}
+
+const KeyFrame *
+exchange_frame(Exchange *ex)
+{
+	bool		agreed = has_agreed(ex);
+
+	Assert(agreed);
+	(void) agreed;
+	return &ex->frame;
+}
+
+void
+exchange_open_ring(Exchange *ex, int ring)
+{
+	pg_atomic_write_u32(&ex->rings[ring].state, RING_OPEN);
+}
+
+static RowBlock *
+ring_block(Exchange *ex, int ring, uint32 number)
+{
+	return (RowBlock *) ((char *) ex + ex->blocks_at +
+						 ((Size) ring * EXCHANGE_RING_BLOCKS + number % EXCHANGE_RING_BLOCKS) *
+						 ROW_BLOCK_SIZE);
+}
+
+/* Blocks that the leader has yet to read. */
+static inline uint32
+ring_full(ExchangeRing *ring)
+{
+	return pg_atomic_read_u32(&ring->written) - pg_atomic_read_u32(&ring->read);
+}
+
+RowBlock *
+exchange_block_to_write(Exchange *ex, int ring)
+{
+	ExchangeRing *r = &ex->rings[ring];
+
+	if (ring_full(r) == EXCHANGE_RING_BLOCKS)
+	{
+		ConditionVariablePrepareToSleep(&r->may_write);
+		while (ring_full(r) > EXCHANGE_RING_BLOCKS / 2 && !exchange_stopped(ex))
+			ConditionVariableSleep(&r->may_write, wait_event());
+		ConditionVariableCancelSleep();
+	}
+	if (exchange_stopped(ex))
+		return NULL;
+	/* the leader has read it before it said so */
+	pg_memory_barrier();
+	return ring_block(ex, ring, pg_atomic_read_u32(&r->written));
+}
+
+void
+exchange_block_written(Exchange *ex, int ring)
+{
+	ExchangeRing *r = &ex->rings[ring];
+
+	pg_memory_barrier();
+	pg_atomic_write_u32(&r->written, pg_atomic_read_u32(&r->written) + 1);
+	ConditionVariableSignal(&ex->may_read);
+}
+
+void
+exchange_end_ring(Exchange *ex, int ring)
+{
+	pg_memory_barrier();
+	pg_atomic_write_u32(&ex->rings[ring].state, RING_ENDED);
+	ConditionVariableSignal(&ex->may_read);
+}
+
+/* A block has come, or will never. */
+static bool
+ring_ready(ExchangeRing *ring)
+{
+	if (pg_atomic_read_u32(&ring->state) == RING_ENDED)
+		return true;
+	return ring_full(ring) > 0;
+}
+
+RowBlock *
+exchange_next_block(Exchange *ex, int ring, bool had_one,
+					bool (*gone) (void *arg, int ring), void *arg)
+{
+	ExchangeRing *r = &ex->rings[ring];
+
+	if (had_one)
+	{
+		pg_memory_barrier();
+		pg_atomic_write_u32(&r->read, pg_atomic_read_u32(&r->read) + 1);
+		if (ring_full(r) <= EXCHANGE_RING_BLOCKS / 2)
+			ConditionVariableSignal(&r->may_write);
+	}
+	if (!ring_ready(r))
+	{
+		ConditionVariablePrepareToSleep(&ex->may_read);
+		while (!ring_ready(r))
+		{
+			if (!ConditionVariableTimedSleep(&ex->may_read, GONE_LOOK_MS, wait_event()))
+				continue;
+			/* its last word may have come while we asked */
+			if (gone(arg, ring) && !ring_ready(r))
+				break;
+		}
+		ConditionVariableCancelSleep();
+	}
+	pg_memory_barrier();
+	return ring_full(r) > 0 ? ring_block(ex, ring, pg_atomic_read_u32(&r->read)) : NULL;
+}
+
+void
+exchange_stop(Exchange *ex)
+{
+	pg_atomic_write_u32(&ex->stopped, 1);
+	pg_memory_barrier();
+	ConditionVariableBroadcast(&ex->agreed_cv);
+	for (int r = 0; r < ex->nrings; r++)
+		ConditionVariableBroadcast(&ex->rings[r].may_write);
+}

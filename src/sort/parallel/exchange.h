@@ -1,0 +1,123 @@
+/*
+ * exchange.h
+ *	  What the participants of a parallel sort share, and how rows come to the leader.
+ *
+ * An exchange lies in the Gather's shared memory, one for all participants.  They
+ * meet once: when each has all its rows it tells where its keys lie, and when all
+ * have, a frame is made of that (key/key_frame.h), so that keys made by one compare with
+ * any other's.
+ * A participant that comes later than that has no rows.
+ *
+ * Each worker has a ring of blocks (store/row_block.h), which it fills and the leader
+ * empties.  The leader may stop the exchange at any time; nobody waits any more then.
+ */
+#ifndef GPUSORT_EXCHANGE_H
+#define GPUSORT_EXCHANGE_H
+
+#include "postgres.h"
+
+#include "key/key_frame.h"
+#include "port/atomics.h"
+#include "sort/parallel/participant.h"
+#include "storage/condition_variable.h"
+#include "storage/spin.h"
+#include "store/row_block.h"
+
+#define EXCHANGE_RING_BLOCKS	4
+
+/* How far a worker is. */
+typedef enum RingState
+{
+	RING_UNUSED,				/* its worker has not come */
+	RING_OPEN,
+	RING_ENDED					/* no more blocks will come */
+} RingState;
+
+/* One worker's blocks: [read, written) are full. */
+typedef struct ExchangeRing
+{
+	pg_atomic_uint32 state;		/* a RingState */
+	pg_atomic_uint32 written;
+	pg_atomic_uint32 read;
+	ConditionVariable may_write;
+	char		pad[PG_CACHE_LINE_SIZE];
+} ExchangeRing;
+
+/* What a participant tells: a worker's by its ring, the leader's behind them. */
+typedef struct ExchangeSlot
+{
+	bool		arrived;
+	KeyFrame	frame;
+	ParticipantReport report;
+} ExchangeSlot;
+
+typedef struct Exchange
+{
+	int			nrings;
+	size_t		bound;			/* rows wanted; 0: all */
+	pg_atomic_uint32 stopped;
+	ConditionVariable may_read; /* the leader's: a ring has a block, or has ended */
+	ConditionVariable agreed_cv;
+
+	slock_t		lock;			/* of what follows */
+	int			attached;		/* participants that take rows, or have */
+	int			arrived;		/* of them, those that have all theirs */
+	bool		closed;			/* all that had attached have arrived */
+	bool		agreed;			/* ... and the frame is everybody's */
+	KeyFrame	frame;
+	Size		blocks_at;		/* of the first ring, from here */
+	Size		slots_at;
+	ExchangeRing rings[FLEXIBLE_ARRAY_MEMBER];
+} Exchange;
+
+extern Size exchange_size(int workers);
+
+/* Sets up an exchange in this memory; for the leader, before there are workers. */
+extern void exchange_init(Exchange *ex, int workers);
+
+/* The same for another execution; nobody uses it. */
+extern void exchange_reset(Exchange *ex, size_t bound);
+
+extern ExchangeSlot *exchange_slot(Exchange *ex, int participant);
+
+/* A participant comes, before it takes its first row; */
+extern void exchange_attach(Exchange *ex);
+
+/* has all its rows, and has noted where their keys lie in its slot; */
+extern void exchange_arrive(Exchange *ex, int participant, const Stage *stage);
+
+/* and waits for the others: false if the exchange was stopped. */
+extern bool exchange_wait_agreed(Exchange *ex);
+
+/* The frame of all rows' keys, once that is agreed. */
+extern const KeyFrame *exchange_frame(Exchange *ex);
+
+/* A worker opens its ring, */
+extern void exchange_open_ring(Exchange *ex, int ring);
+
+/* has a block to fill; NULL if the exchange was stopped; */
+extern RowBlock *exchange_block_to_write(Exchange *ex, int ring);
+
+/* hands it over; */
+extern void exchange_block_written(Exchange *ex, int ring);
+
+/* and says that there are no more. */
+extern void exchange_end_ring(Exchange *ex, int ring);
+
+/*
+ * The leader gives the ring's block back that it had, if it had one, and gets the
+ * next: NULL at the end.  While it waits it asks now and then whether the worker is gone.
+ */
+extern RowBlock *exchange_next_block(Exchange *ex, int ring, bool had_one,
+									 bool (*gone) (void *arg, int ring), void *arg);
+
+/* Nobody is to wait any more. */
+extern void exchange_stop(Exchange *ex);
+
+static inline bool
+exchange_stopped(Exchange *ex)
+{
+	return pg_atomic_read_u32(&ex->stopped) != 0;
+}
+
+#endif							/* GPUSORT_EXCHANGE_H */

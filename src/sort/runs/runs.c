@@ -1,0 +1,248 @@
+/*
+ * runs.c
+ *	  Sorts larger than work_mem: runs are written, then merged.
+ *
+ * Each time memory is full the staged rows are sorted and written as a run.  At
+ * the end, if there are more runs than can be merged at once, just so many
+ * neighbouring ones are merged first that the rest fits; neighbours, because
+ * among equal rows the earlier run must win.  The last merge is streamed to the
+ * node, or, if it will be read more than once or backward, written as one run.
+ *
+ * The merge has keys of one layout, made of the ranges of all rows: narrow, so that
+ * 128 bits hold more, and the same for every run.  They are made again as rows are
+ * read; storing them would cost more I/O than that.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "sort/runs/merge.h"
+#include "sort/runs/runs.h"
+#include "utils/memutils.h"
+
+void
+runs_begin(Runs *runs, SortEnv *env, Stage *stage)
+{
+	runs->env = env;
+	runs->stage = stage;
+	for (int c = 0; c < stage->ncols; c++)
+		key_range_init(&runs->ranges[c]);
+}
+
+static void
+add_run(Runs *runs, SpillRun *run)
+{
+	if (runs->n == runs->capacity)
+	{
+		int			capacity = Max(16, runs->capacity * 2);
+
+		if (runs->runs == NULL)
+			runs->runs = palloc(capacity * sizeof(SpillRun *));
+		else
+			runs->runs = repalloc(runs->runs, capacity * sizeof(SpillRun *));
+		runs->capacity = capacity;
+	}
+	runs->runs[runs->n++] = run;
+}
+
+MemoryContext
+runs_open(Runs *runs, RunWriter *writer)
+{
+	MemoryContext old;
+
+	if (runs->cxt == NULL)
+		runs->cxt = AllocSetContextCreate(runs->env->cxt, "GpuSort runs", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(runs->cxt);
+	if (runs->file == NULL)
+		runs->file = spill_open(runs->env->limit);
+	run_writer_open(writer, runs->file);
+	progress_phase(&runs->env->progress, PROGRESS_SPILL);
+	sort_env_clock(runs->env, &runs->opened);
+	return old;
+}
+
+static uint64
+disk_bytes(const Runs *runs)
+{
+	return (uint64) runs->file->nextents * runs->file->extent;
+}
+
+void
+runs_pause(Runs *runs, uint64 rows)
+{
+	ProgressCounters *now = runs->env->progress.now;
+
+	CHECK_FOR_INTERRUPTS();
+	now->rows_written = rows;
+	now->disk = disk_bytes(runs);
+}
+
+void
+runs_close(Runs *runs, RunWriter *writer, MemoryContext old)
+{
+	SortReport *report = &runs->env->report;
+	instr_time	closed;
+
+	add_run(runs, run_writer_close(writer));
+	sort_env_clock(runs->env, &closed);
+	INSTR_TIME_ACCUM_DIFF(report->spill_time, closed, runs->opened);
+	report->runs++;
+	runs->env->progress.now->runs = report->runs;
+	runs->env->progress.now->disk = disk_bytes(runs);
+	MemoryContextSwitchTo(old);
+}
+
+static void
+write_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sorted)
+{
+	for (size_t i = 0; i < sorted->n; i++)
+	{
+		if (i + RESULT_PREFETCH < sorted->n)
+		{
+			char	   *ahead = arena_at(arena, sorted->rids[i + RESULT_PREFETCH]);
+
+			__builtin_prefetch(ahead);
+			__builtin_prefetch(ahead + 64);
+		}
+		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
+			runs_pause(runs, i);
+		run_writer_row(writer, (MinimalTuple) arena_at(arena, sorted->rids[i]));
+	}
+}
+
+/* Keys that are the rows are written as rows, so that the merge knows no difference. */
+static void
+write_keys(Runs *runs, RunWriter *writer, const Stage *stage, const Sorted *sorted)
+{
+	SortEnv    *env = runs->env;
+	RowWriter  *row_writer = env->writer;
+	KeyReader	reader;
+
+	key_reader_begin(&reader, env, stage, sorted);
+	for (size_t i = 0; i < sorted->n; i++)
+	{
+		Datum		values[STAGE_MAX_COLUMNS];
+		bool		isnull[STAGE_MAX_COLUMNS];
+		union
+		{
+			MinimalTupleData row;
+			/* a value and its padding, and what a writer wants beyond them */
+			char		room[MAXALIGN(SizeofMinimalTupleHeader + 8) + STAGE_MAX_COLUMNS * 16 + 16];
+		}			buf;
+
+		if (!key_reader_has(&reader, i))
+		{
+			runs_pause(runs, i);
+			key_reader_decode(&reader, i, sorted->n);
+		}
+		key_reader_row(&reader, i, values, isnull);
+		Assert(row_writer_room(row_writer, values, isnull) <= sizeof(buf));
+		(void) row_writer_write(row_writer, values, isnull, (char *) &buf);
+		run_writer_row(writer, &buf.row);
+	}
+}
+
+void
+runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
+{
+	RunWriter	writer;
+	MemoryContext old;
+
+	stage_unite_ranges(&batch->stage, runs->ranges);
+	old = runs_open(runs, &writer);
+	if (runs->env->spec.keys_only)
+		write_keys(runs, &writer, &batch->stage, sorted);
+	else
+		write_rows(runs, &writer, &batch->arena, sorted);
+	runs_close(runs, &writer, old);
+}
+
+/* Merges n neighbouring runs into one. */
+static SpillRun *
+merge_some(Runs *runs, SpillRun **some, int n,
+		   void (*write_row) (RunWriter *writer, MinimalTuple row))
+{
+	Merge		merge;
+	RunWriter	writer;
+	MinimalTuple row;
+
+	merge_begin(&merge, runs->env, runs->stage, &runs->layout, runs->file, some, n);
+	run_writer_open(&writer, runs->file);
+	for (uint64 i = 0; (row = merge_next(&merge)) != NULL; i++)
+	{
+		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
+			runs_pause(runs, i);
+		write_row(&writer, row);
+	}
+	merge_end(&merge);
+	return run_writer_close(&writer);
+}
+
+/* Merges just enough neighbouring runs for the rest to be merged at once. */
+static void
+reduce_runs(Runs *runs, int fan_in)
+{
+	while (runs->n > fan_in)
+	{
+		int			excess = runs->n - fan_in;
+		int			in = 0;
+		int			out = 0;
+
+		while (in < runs->n)
+		{
+			int			group = Max(1, Min(Min(fan_in, excess + 1), runs->n - in));
+
+			if (group > 1)
+				runs->runs[out++] = merge_some(runs, runs->runs + in, group,
+											   run_writer_row);
+			else
+				runs->runs[out++] = runs->runs[in];
+			excess -= group - 1;
+			in += group;
+		}
+		runs->n = out;
+	}
+}
+
+SortResult *
+runs_result(Runs *runs, ResultSpace *space)
+{
+	SortEnv    *env = runs->env;
+	MemoryContext old = MemoryContextSwitchTo(runs->cxt);
+	SortResult *result;
+	instr_time	start;
+	instr_time	end;
+
+	sort_env_clock(env, &start);
+	key_layout(&runs->layout, runs->stage, runs->ranges);
+	reduce_runs(runs, merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n));
+	if (env->spec.random_access)
+		result = result_run_begin(&space->run, env, runs->file,
+								  merge_some(runs, runs->runs, runs->n, run_cursor_write_row),
+								  runs->cxt);
+	else
+	{
+		result = result_merge_begin(&space->merge, env);
+		merge_begin(&space->merge.merge, env, runs->stage, &runs->layout, runs->file, runs->runs,
+					runs->n);
+	}
+	env->report.disk_bytes = env->progress.now->disk = disk_bytes(runs);
+	sort_env_clock(env, &end);
+	INSTR_TIME_ACCUM_DIFF(env->report.spill_time, end, start);
+	MemoryContextSwitchTo(old);
+	return result;
+}
+
+void
+runs_end(Runs *runs)
+{
+	if (runs->cxt == NULL)
+		return;
+	if (runs->file != NULL)
+		spill_close(runs->file);
+	if (runs->env->row_slot != NULL)
+		ExecClearTuple(runs->env->row_slot);
+	MemoryContextReset(runs->cxt);
+	runs->file = NULL;
+	runs->runs = NULL;
+	runs->n = runs->capacity = 0;
+}
