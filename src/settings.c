@@ -60,6 +60,7 @@ static const struct config_enum_entry device_fault_options[] = {
 	{"corrupt_count", DEVICE_FAULT_CORRUPT_COUNT, false},
 	{"corrupt_late", DEVICE_FAULT_CORRUPT_LATE, false},
 	{"patient", DEVICE_FAULT_PATIENT, false},
+	{"linger", DEVICE_FAULT_LINGER, false},
 	{"hold_lock", DEVICE_FAULT_HOLD_LOCK, false},
 	{NULL, 0, false}
 };

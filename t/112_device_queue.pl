@@ -95,6 +95,18 @@ my $gpu = qr/gpu \w+: .*device ready/;
 	device_unused($node, 'in turn');
 }
 
+# A sort whose job cannot grow as it has to drops it and waits for a larger one: what the
+# old one still has is not held against it.
+{
+	my $holder = holder('linger: a job holds most of the memory');
+	my $large = session('large', 'linger');
+	wait_for(1, 1, 'linger: a sort waits whose first job is hardly over');
+	end_query($holder);
+	went($large, $gpu, 'linger: it gets another');
+	$holder->quit;
+	device_unused($node, 'linger');
+}
+
 # who no longer waits is not waited for
 for my $how ('cancel', 'terminate')
 {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "access/htup_details.h"
+#include "device/admission.h"
 #include "device/fault.h"
 #include "device/process/process_job.h"
 #include "device/queue.h"
@@ -16,6 +17,9 @@
 
 /* That of a patient sort; in practice for ever. */
 #define PATIENT_US		1e12
+
+/* What the end of a job that lingers takes. */
+#define LINGER_US		300000
 
 typedef enum FaultKind
 {
@@ -55,6 +59,7 @@ static const struct
 	[DEVICE_FAULT_CORRUPT_COUNT] = {FAULT_DOWN, FAULT_CORRUPT},
 	[DEVICE_FAULT_CORRUPT_LATE] = {FAULT_DOWN, FAULT_CORRUPT},
 	[DEVICE_FAULT_PATIENT] = {FAULT_ADMISSION, FAULT_PATIENT},
+	[DEVICE_FAULT_LINGER] = {FAULT_CLOSE, FAULT_PATIENT},
 	[DEVICE_FAULT_HOLD_LOCK] = {FAULT_ADMISSION, FAULT_FREEZE}
 };
 
@@ -79,7 +84,7 @@ fault_kind(const DeviceSlot *slot, FaultPlace place)
 double
 fault_patience_us(double patience_us)
 {
-	return kind_at(fault_ordered(), FAULT_ADMISSION) == FAULT_PATIENT ? PATIENT_US : patience_us;
+	return faults[fault_ordered()].kind == FAULT_PATIENT ? PATIENT_US : patience_us;
 }
 
 void
@@ -128,6 +133,13 @@ bool
 fault_stalls(const DeviceSlot *slot)
 {
 	return slot->spec.fault == DEVICE_FAULT_STALL;
+}
+
+bool
+fault_lingers(const DeviceSlot *slot, const ProcessJob *job)
+{
+	return fault_kind(slot, FAULT_CLOSE) != FAULT_NONE &&
+		(job->waiting_since == 0 || device_now_us() - job->waiting_since < LINGER_US);
 }
 
 /* Keys and rids of a chunk are made wrong. */

@@ -19,7 +19,8 @@ typedef enum FaultPlace
 	FAULT_START,				/* the job begins */
 	FAULT_UP,					/* the first chunk is up */
 	FAULT_SORT,					/* all are, and it is to be sorted */
-	FAULT_DOWN					/* the first chunk is down */
+	FAULT_DOWN,					/* the first chunk is down */
+	FAULT_CLOSE					/* the job is over */
 } FaultPlace;
 
 /* What is ordered now; a job's own is in its description. */
@@ -39,6 +40,9 @@ extern bool fault_stops(const DeviceSlot *slot, struct ProcessJob *job, FaultPla
 
 /* Does a job that hangs look as if the device did? */
 extern bool fault_stalls(const DeviceSlot *slot);
+
+/* Is a job that is over kept a while yet? */
+extern bool fault_lingers(const DeviceSlot *slot, const struct ProcessJob *job);
 
 /* A chunk of the result has come: it is made wrong, if that is ordered. */
 extern void fault_corrupt(DeviceSlot *slot, uint32 counter);

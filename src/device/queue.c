@@ -63,7 +63,7 @@ expected_wait_us(const Request *request, int ahead, bool any_age)
 		const DeviceSlot *slot = &device_shared->slots[i];
 
 		if (!room_in_use(slot) ||
-			(slot->pid != MyProcPid && (any_age || (double) (now - slot->opened_us) < staying_us)))
+			(!room_is_mine(slot) && (any_age || (double) (now - slot->opened_us) < staying_us)))
 			continue;
 		staying[slot->device] += (double) device_slot_memory(slot);
 		staying_chunks += slot->nchunks;

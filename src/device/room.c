@@ -7,7 +7,6 @@
 #include "postgres.h"
 
 #include "device/room.h"
-#include "miscadmin.h"
 #include "settings.h"
 
 void
@@ -45,7 +44,7 @@ look_at_mine(uint64 *mine)
 	{
 		const DeviceSlot *slot = &device_shared->slots[i];
 
-		if (room_in_use(slot) && slot->pid == MyProcPid)
+		if (room_is_mine(slot))
 			mine[slot->device] += device_slot_memory(slot);
 	}
 }

@@ -9,6 +9,7 @@
 
 #include "device/protocol.h"
 #include "device/state.h"
+#include "miscadmin.h"
 
 /* What a job asks for. */
 typedef struct Request
@@ -39,6 +40,14 @@ room_in_use(const DeviceSlot *slot)
 {
 	return pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state) !=
 		device_slot_word(0, DEVICE_SLOT_FREE);
+}
+
+/* This backend's job?  One that is closing is as good as gone, and need not be asked for. */
+static inline bool
+room_is_mine(const DeviceSlot *slot)
+{
+	return slot->pid == MyProcPid &&
+		device_slot_state(pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state)) == DEVICE_SLOT_OPEN;
 }
 
 extern void room_look(Room *room);

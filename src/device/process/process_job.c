@@ -162,7 +162,7 @@ device_job_step(const DeviceApi *api, int slot_no)
 	device_shared->at_device = device_shared->devices[slot->device].index;
 
 	if (device_slot_state(word) == DEVICE_SLOT_CLOSING)
-		found = close_job(api, slot, job, &err);
+		found = fault_lingers(slot, job) ? DEVICE_STEP_IN_FLIGHT : close_job(api, slot, job, &err);
 	else
 	{
 		if (job->phase == JOB_NONE)
