@@ -85,6 +85,12 @@ SET gpusort.min_rows = 1000000;
 SELECT refusals('SELECT * FROM plan_t ORDER BY a');
 SELECT sort_nodes('SELECT * FROM plan_t ORDER BY a');
 SET gpusort.min_rows = 0;
+-- an operator class without a function to compare with can be planned, not run
+CREATE OPERATOR <|< (LEFTARG = int, RIGHTARG = int, FUNCTION = backwards_lt);
+CREATE OPERATOR >|> (LEFTARG = int, RIGHTARG = int, FUNCTION = backwards_gt);
+CREATE OPERATOR CLASS bare_ops FOR TYPE int USING btree AS OPERATOR 1 <|<, OPERATOR 3 =, OPERATOR 5 >|>;
+SELECT refusals('SELECT * FROM plan_t ORDER BY a USING <|<');
+SELECT sort_nodes('SELECT * FROM plan_t ORDER BY a USING <|<');
 -- turned off: no word
 SET gpusort.enable = off;
 SELECT refusals('SELECT * FROM plan_t ORDER BY a');

@@ -119,7 +119,8 @@ for my $fault ('corrupt', 'corrupt_bit', 'corrupt_place', 'corrupt_count')
 		fails_like($node, "SET gpusort.device_fault = $fault; SELECT gpusort_array(array_agg(k % 1000), '$algorithm') FROM t", qr/"$algorithm" cannot sort this array/, "gpusort_array(), $algorithm: $fault");
 		is(fallbacks(), $before + 1, "gpusort_array(), $algorithm: $fault: counted");
 	}
-	is($node->safe_psql('postgres', "SET gpusort.device_fault = $fault; SELECT gpusort_array(array_agg(k), 'auto') = (SELECT array_agg(k ORDER BY k) FROM t) FROM t"), 't', "gpusort_array(), auto: $fault");
+	# from 16 on the aggregate's order is a Sort in the plan
+	is($node->safe_psql('postgres', "SET gpusort.enable = off; SET gpusort.device_fault = $fault; SELECT gpusort_array(array_agg(k), 'auto') = (SELECT array_agg(k ORDER BY k) FROM t) FROM t"), 't', "gpusort_array(), auto: $fault");
 }
 is($node->safe_psql('postgres', "SELECT gpusort_array(array_agg(k), 'gpu_radix') = (SELECT array_agg(k ORDER BY k) FROM t) FROM t"), 't', 'gpusort_array()');
 device_unused($node, 'arrays');

@@ -97,7 +97,8 @@ for my $case ([ 'seq', 'id > 0' ], [ 'index', 'id > 0' ], [ 'index', "p <@ $ever
 	gate_shut();
 	begin_query($s, "SELECT $sum FROM (SELECT r, gate(n, 25000) AS n FROM $q q OFFSET 0) s");
 	gate_reached($node, "$scans, $where");
-	is($node->safe_psql('postgres', 'SELECT phase, algorithm, runs, device_bytes > 1000000 FROM gpusort_progress'), 'emit|gpu_radix|0|t', "$scans, $where: rows come from the device")
+	# from 16 on the aggregate has a sort as well, above this one
+	is($node->safe_psql('postgres', 'SELECT phase, algorithm, runs, device_bytes > 1000000 FROM gpusort_progress ORDER BY node DESC LIMIT 1'), 'emit|gpu_radix|0|t', "$scans, $where: rows come from the device")
 	  if $scans eq 'seq';
 	$node->safe_psql('postgres', q(INSERT INTO t SELECT 20000 + i % 5, 1, point(mix(i * 3) % 1000, mix(i * 7) % 1000), 'new ' || i FROM generate_series(1, 60000) i));
 	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');

@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "access/nbtree.h"
 #include "catalog/pg_type.h"
 #include "compat.h"
 #include "key/type/abbreviated.h"
@@ -120,6 +121,13 @@ key_type_lookup(KeyColumn *key, Oid type, const char **why)
 			key->kind = key_types[i].kind;
 			return choose_string_kind(key, opfamily, why);
 		}
+	}
+	/* such a class fails only where a value is compared, which an EXPLAIN never does */
+	if (!OidIsValid(get_opfamily_proc(opfamily, opcintype, opcintype, BTORDER_PROC)) &&
+		!OidIsValid(get_opfamily_proc(opfamily, opcintype, opcintype, BTSORTSUPPORT_PROC)))
+	{
+		*why = "the operator class has no comparison function";
+		return false;
 	}
 	key->kind = abbreviated_kind(key);
 	return true;
