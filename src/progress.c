@@ -26,10 +26,9 @@
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "progress.h"
+#include "shared_memory.h"
 #include "storage/ipc.h"
-#include "storage/lwlock.h"
 #include "storage/proc.h"
-#include "storage/shmem.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
@@ -55,9 +54,6 @@ static ProgressSlot session_slots[PROGRESS_SLOTS];
 static ProgressSlot *shared_slots = NULL;	/* PROGRESS_SLOTS for each backend */
 static ProgressSlot *own_slots = NULL;	/* this backend's; NULL: it has not sorted yet */
 
-static shmem_request_hook_type prev_shmem_request_hook = NULL;
-static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
-
 PG_FUNCTION_INFO_V1(gpusort_progress_get);
 
 /* Only backends sort: auxiliary processes, which come after them, have no slots. */
@@ -68,38 +64,19 @@ slots_size(void)
 }
 
 static void
-progress_shmem_request(void)
+start_slots(void *memory, bool found)
 {
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-	RequestAddinShmemSpace(slots_size());
-}
-
-static void
-progress_shmem_startup(void)
-{
-	bool		found;
-	char	   *raw;
-
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	raw = ShmemInitStruct("gpusort_progress", slots_size(), &found);
-	shared_slots = (ProgressSlot *) TYPEALIGN(PG_CACHE_LINE_SIZE, raw);
+	shared_slots = (ProgressSlot *) TYPEALIGN(PG_CACHE_LINE_SIZE, memory);
 	if (!found)
-		memset(raw, 0, slots_size());
-	LWLockRelease(AddinShmemInitLock);
+		memset(memory, 0, slots_size());
 }
 
 void
 gpusort_progress_init(void)
 {
-	if (!process_shared_preload_libraries_in_progress)
-		return;
-	prev_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = progress_shmem_request;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = progress_shmem_startup;
+	static const SharedMemory wanted = {"gpusort_progress", slots_size, start_slots};
+
+	gpusort_shared_memory(&wanted);
 }
 
 /* ------------------------------------------------------------------------

@@ -13,10 +13,8 @@
 #include "kernel/algorithm.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
+#include "shared_memory.h"
 #include "stat.h"
-#include "storage/ipc.h"
-#include "storage/lwlock.h"
-#include "storage/shmem.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
@@ -51,9 +49,6 @@ typedef struct AlgorithmStat
 static AlgorithmStat session_stats[STAT_ALGORITHMS];
 static AlgorithmStat *stats = NULL;
 
-static shmem_request_hook_type prev_shmem_request_hook = NULL;
-static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
-
 PG_FUNCTION_INFO_V1(gpusort_stat_get);
 PG_FUNCTION_INFO_V1(gpusort_stat_reset);
 
@@ -67,37 +62,26 @@ stat_clear(AlgorithmStat *s)
 	}
 }
 
-static void
-stat_shmem_request(void)
+static Size
+stats_size(void)
 {
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-	RequestAddinShmemSpace(MAXALIGN(sizeof(session_stats)));
+	return sizeof(session_stats);
 }
 
 static void
-stat_shmem_startup(void)
+start_stats(void *memory, bool found)
 {
-	bool		found;
-
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	stats = ShmemInitStruct("gpusort_stat", sizeof(session_stats), &found);
+	stats = memory;
 	if (!found)
 		stat_clear(stats);
-	LWLockRelease(AddinShmemInitLock);
 }
 
 void
 gpusort_stat_init(void)
 {
-	if (!process_shared_preload_libraries_in_progress)
-		return;
-	prev_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = stat_shmem_request;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = stat_shmem_startup;
+	static const SharedMemory wanted = {"gpusort_stat", stats_size, start_stats};
+
+	gpusort_shared_memory(&wanted);
 }
 
 static AlgorithmStat *

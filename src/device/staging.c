@@ -5,10 +5,10 @@
  * Memory policy: a machine without a GPU must not pay for one.  With
  * gpusort.device = auto nothing at all is reserved unless a driver is there, nor
  * ever where the library that drives GPUs was not installed, and without an own
- * value of gpusort.staging_memory the pool is STAGING_DEFAULT_MB.  The pool is cut into chunks of equal size: large ones
- * (4 MB cross PCIe in 75 us, far above the cost of asking for it), but small
- * enough that a small pool still serves several jobs.  Its pages are touched, and
- * pinned, by the device process alone.
+ * value of gpusort.staging_memory the pool is STAGING_DEFAULT_MB.  The pool is cut into
+ * chunks of equal size: large ones (4 MB cross PCIe in 75 us, far above the cost of
+ * asking for it), but small enough that a small pool still serves several jobs.  Its
+ * pages are touched, and pinned, by the device process alone.
  */
 #include "postgres.h"
 
@@ -18,8 +18,7 @@
 #include "device/staging.h"
 #include "miscadmin.h"
 #include "settings.h"
-#include "storage/ipc.h"
-#include "storage/shmem.h"
+#include "shared_memory.h"
 
 #define STAGING_DEFAULT_MB	256
 #define STAGING_MAX_CHUNK	((Size) 4 * 1024 * 1024)
@@ -32,9 +31,6 @@
 
 DeviceShared *device_shared = NULL;
 char	   *device_staging = NULL;
-
-static shmem_request_hook_type prev_shmem_request_hook = NULL;
-static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
 bool
 device_driver_present(void)
@@ -92,26 +88,16 @@ staging_chunk_size(void)
 	return size & ~(STAGING_MIN_CHUNK - 1);
 }
 
-static void
-staging_request(void)
+static Size
+shared_size(void)
 {
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-	RequestAddinShmemSpace(MAXALIGN(sizeof(DeviceShared)));
-	RequestAddinShmemSpace(staging_bytes() + STAGING_ALIGN);
-	RequestNamedLWLockTranche("gpusort_device", 1);
+	return sizeof(DeviceShared);
 }
 
 static void
-staging_startup(void)
+start_shared(void *memory, bool found)
 {
-	bool		found;
-	char	   *pool;
-
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	device_shared = ShmemInitStruct("gpusort_device", sizeof(DeviceShared), &found);
+	device_shared = memory;
 	if (!found)
 	{
 		memset(device_shared, 0, sizeof(DeviceShared));
@@ -147,14 +133,26 @@ staging_startup(void)
 			pg_atomic_init_u32(&slot->status, DEVICE_LOADING);
 		}
 	}
-	pool = ShmemInitStruct("gpusort_staging", staging_bytes() + STAGING_ALIGN, &found);
-	device_staging = (char *) TYPEALIGN(STAGING_ALIGN, pool);
-	LWLockRelease(AddinShmemInitLock);
+}
+
+static Size
+pool_size(void)
+{
+	return staging_bytes() + STAGING_ALIGN;
+}
+
+static void
+start_pool(void *memory, bool found)
+{
+	device_staging = (char *) TYPEALIGN(STAGING_ALIGN, memory);
 }
 
 bool
 device_staging_init(void)
 {
+	static const SharedMemory shared = {"gpusort_device", shared_size, start_shared, true};
+	static const SharedMemory pool = {"gpusort_staging", pool_size, start_pool};
+
 	if (!process_shared_preload_libraries_in_progress ||
 		gpusort_staging_memory == 0 ||
 		strcmp(gpusort_device, "off") == 0)
@@ -164,9 +162,5 @@ device_staging_init(void)
 		return false;
 	if (!device_library_present())
 		return false;
-	prev_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = staging_request;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = staging_startup;
-	return true;
+	return gpusort_shared_memory(&shared) && gpusort_shared_memory(&pool);
 }

@@ -31,10 +31,8 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
+#include "shared_memory.h"
 #include "storage/fd.h"
-#include "storage/ipc.h"
-#include "storage/lwlock.h"
-#include "storage/shmem.h"
 
 #include "route/model_store.h"
 
@@ -56,40 +54,26 @@ static RouteModel stored;
 /* A hash of the version that was logged last; NULL without shared memory. */
 static pg_atomic_uint64 *logged = NULL;
 
-static shmem_request_hook_type prev_shmem_request_hook = NULL;
-static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
-
-static void
-model_shmem_request(void)
+static Size
+logged_size(void)
 {
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-	RequestAddinShmemSpace(MAXALIGN(sizeof(*logged)));
+	return sizeof(*logged);
 }
 
 static void
-model_shmem_startup(void)
+start_logged(void *memory, bool found)
 {
-	bool		found;
-
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	logged = ShmemInitStruct("gpusort_model", sizeof(*logged), &found);
+	logged = memory;
 	if (!found)
 		pg_atomic_init_u64(logged, 0);
-	LWLockRelease(AddinShmemInitLock);
 }
 
 void
 gpusort_model_store_init(void)
 {
-	if (!process_shared_preload_libraries_in_progress)
-		return;
-	prev_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = model_shmem_request;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = model_shmem_startup;
+	static const SharedMemory wanted = {"gpusort_model", logged_size, start_logged};
+
+	gpusort_shared_memory(&wanted);
 }
 
 /* The level at which to say something of the version that was seen: once for all. */
