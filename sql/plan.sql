@@ -105,6 +105,7 @@ EXPLAIN (COSTS OFF) SELECT a, b, count(*) FROM plan_t GROUP BY ROLLUP (a, b);
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
+SET cpu_tuple_cost = 1;
 SET min_parallel_table_scan_size = 0;
 EXPLAIN (COSTS OFF) SELECT * FROM plan_t ORDER BY a;
 SELECT * FROM check_sort('SELECT a, b FROM plan_t ORDER BY a, b');

@@ -9,6 +9,7 @@
 #include "node/device_pause.h"
 #include "node/feed.h"
 #include "node/gpusort_node.h"
+#include "plan/ordered.h"
 #include "plan/replace.h"
 #include "progress.h"
 #include "route/model_store.h"
@@ -31,4 +32,5 @@ _PG_init(void)
 	gpusort_node_init();
 	feed_node_init();
 	gpusort_planner_init();
+	gpusort_ordered_init();
 }

@@ -18,6 +18,7 @@ max_parallel_workers = 8
 max_parallel_workers_per_gather = 2
 parallel_setup_cost = 0
 parallel_tuple_cost = 0
+cpu_tuple_cost = 1
 min_parallel_table_scan_size = 0
 min_parallel_index_scan_size = 0
 shared_buffers = 64MB

@@ -36,6 +36,7 @@ max_worker_processes = 24
 max_parallel_workers = 16
 parallel_setup_cost = 0
 parallel_tuple_cost = 0
+cpu_tuple_cost = 1
 min_parallel_table_scan_size = 0
 dynamic_shared_memory_type = mmap
 restart_after_crash = on

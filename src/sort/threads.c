@@ -20,17 +20,23 @@
 
 static SortTeam *team = NULL;
 
+int
+sort_processors(void)
+{
+	static long processors = 0;
+
+	if (processors == 0)
+		processors = Max(1, sysconf(_SC_NPROCESSORS_ONLN));
+	return (int) processors;
+}
+
 /* Those of all participants together are no more than the machine has processors. */
 static int
 team_size(int participants)
 {
-	static long processors = 0;
-
 	if (participants <= 1)
 		return gpusort_threads;
-	if (processors == 0)
-		processors = sysconf(_SC_NPROCESSORS_ONLN);
-	return Max(1, Min(gpusort_threads, (int) processors / participants));
+	return Max(1, Min(gpusort_threads, sort_processors() / participants));
 }
 
 SortTeam *

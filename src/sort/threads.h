@@ -7,6 +7,9 @@
 
 #include "kernel/team.h"
 
+/* The machine's. */
+extern int	sort_processors(void);
+
 /*
  * The team for a sort of n records, which is one of so many at the same time (0: the
  * only one); NULL: the backend alone.

@@ -33,8 +33,8 @@ sub shape_settings
 
 	if (chance(0.15))
 	{
-		@set{qw(max_parallel_workers_per_gather parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size)} =
-		  (2, 0, 0, 0);
+		@set{qw(max_parallel_workers_per_gather parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size cpu_tuple_cost)} =
+		  (2, 0, 0, 0, 1);
 	}
 	return map { "SET $_ = '$set{$_}';" } sort keys %set;
 }

@@ -1,0 +1,83 @@
+-- ORDER BY in one process or by workers: who decides, and where nothing is offered
+CREATE TABLE workers_t AS SELECT mix(i) AS k, (mix(i * 3) % 1000)::int AS a, i AS id, 'text ' || mix(i * 7) AS s FROM generate_series(1, 3000) i;
+CREATE FUNCTION workers_unsafe(bigint) RETURNS bigint PARALLEL UNSAFE LANGUAGE sql AS 'SELECT $1';
+ANALYZE workers_t;
+-- the nodes that sort, from the top, and what merges
+CREATE FUNCTION who_sorts(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	who text := '';
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		who := who || CASE WHEN line ~ 'GpuSort Feed' THEN ' feeds' WHEN line ~ 'GpuSort' THEN ' ours' WHEN line ~ '->  Sort|^Sort$' THEN ' stock'
+			WHEN line ~ 'Gather Merge' THEN ' merge' ELSE '' END;
+	END LOOP;
+	RETURN ltrim(who);
+END $$;
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+
+-- so few rows are not worth a worker
+SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
+-- nor are they if PostgreSQL thinks so because of its own Sort's cost
+SET parallel_setup_cost = 100;
+SET parallel_tuple_cost = 0;
+SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
+SET gpusort.enable = off;
+SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
+RESET gpusort.enable;
+
+-- rows that are dear to read are; that they would be dear to hand over does not matter
+SET cpu_tuple_cost = 1;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 10;
+SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
+SELECT who_sorts('SELECT id, s FROM workers_t ORDER BY s COLLATE "C" DESC, a');
+SET gpusort.enable = off;
+SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
+RESET gpusort.enable;
+
+-- rows of a plan that is kept, and of a view, of a sub-select, of a join
+SELECT * FROM check_sort('SELECT * FROM workers_t ORDER BY a, id');
+SELECT * FROM check_sort('SELECT s.id, s.k FROM (SELECT * FROM workers_t ORDER BY k OFFSET 0) s WHERE s.a < 500');
+SELECT * FROM check_sort('SELECT x.id, y.s FROM workers_t x JOIN workers_t y USING (id) ORDER BY y.s, x.id');
+SELECT * FROM check_sort('SELECT id + 1 AS more, k FROM workers_t WHERE a > 10 ORDER BY k DESC');
+PREPARE kept (int) AS SELECT array_agg(id) FROM (SELECT id FROM workers_t WHERE a < $1 ORDER BY k OFFSET 3) s;
+SET plan_cache_mode = force_generic_plan;
+SELECT who_sorts('EXECUTE kept (3)');
+CREATE TABLE workers_kept AS EXECUTE kept (20);
+SET gpusort.enable = off;
+SELECT w.array_agg = (SELECT array_agg(id) FROM (SELECT id FROM workers_t WHERE a < 20 ORDER BY k OFFSET 3) s) AS same FROM workers_kept w;
+RESET gpusort.enable;
+RESET plan_cache_mode;
+DEALLOCATE kept;
+
+-- a LIMIT leaves the choice as it was, an OFFSET does not
+SELECT who_sorts('SELECT * FROM workers_t ORDER BY k LIMIT 10');
+SELECT who_sorts('SELECT * FROM workers_t ORDER BY k OFFSET 10');
+-- no plan of workers: a cursor, what they must not run, what writes, rows that are locked
+EXPLAIN (COSTS OFF) DECLARE c CURSOR FOR SELECT * FROM workers_t ORDER BY k;
+SELECT who_sorts('SELECT workers_unsafe(id), k FROM workers_t ORDER BY k');
+SELECT who_sorts('SELECT * FROM workers_t ORDER BY k FOR UPDATE');
+-- what settings forbid
+SET enable_sort = off;
+SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
+RESET enable_sort;
+SET enable_gathermerge = off;
+SELECT who_sorts('SELECT * FROM workers_t ORDER BY k') <> '' AS planned;
+RESET enable_gathermerge;
+SET gpusort.min_rows = 100000;
+SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
+RESET gpusort.min_rows;
+-- an index in order needs no sort
+CREATE INDEX ON workers_t (id);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT who_sorts('SELECT * FROM workers_t ORDER BY id');
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+-- computed after the sort
+SELECT who_sorts('SELECT id, generate_series(1, 2) FROM workers_t ORDER BY k');
+
+DROP TABLE workers_t, workers_kept;
+DROP FUNCTION workers_unsafe, who_sorts;

@@ -1,0 +1,182 @@
+/*
+ * ordered.c
+ *	  ORDER BY: one process or many workers, by what our sorts cost.
+ *
+ * PostgreSQL weighs a Sort against a Gather Merge above Sorts by what its own cost,
+ * the Gather Merge by every row's way through a queue.  Ours cost a tenth of that, and
+ * their rows take no queue, so that either choice may be wrong.  Where an ORDER BY may be
+ * parallel both paths are therefore offered once more, at our costs (sort_cost.h); which
+ * of them all is cheapest add_path() says.  They are paths of PostgreSQL's own, and
+ * become ours with any other Sort when the plan is finished (replace.c): so they are only
+ * offered where nothing will be against that.
+ *
+ * Nothing is offered below a LIMIT: its bound is all that such a sort costs, and
+ * few rows take the queue, so that PostgreSQL's costs say enough.
+ *
+ * Costs are counted in pages and operators, ours are times.  By its own estimate of a
+ * quicksort PostgreSQL takes the machine to do a cpu_operator_cost in about six
+ * nanoseconds (10M rows: 23 levels, two operators each; 2.6 seconds), and scans agree.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "optimizer/tlist.h"
+#include "plan/ordered.h"
+#include "settings.h"
+#include "sort/sort_cost.h"
+#include "sort/threads.h"
+
+/* What one process does in a cpu_operator_cost. */
+#define OPERATOR_US		0.00625
+
+/* A scan that we take page by page: parts of its costs that remain, if it is in memory. */
+#define PAGES_ROW_PART	0.4		/* of cpu_tuple_cost */
+#define PAGES_READ_PART	0.2		/* of seq_page_cost */
+
+static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
+
+static Cost
+cost_of_us(double us)
+{
+	return us / OPERATOR_US * cpu_operator_cost;
+}
+
+/* The sort's key columns; false if there is one that we cannot sort by. */
+static bool
+sort_keys(PlannerInfo *root, SortCostFacts *facts)
+{
+	List	   *clauses = root->parse->sortClause;
+	KeyColumn  *keys = palloc0(list_length(clauses) * sizeof(KeyColumn));
+	ListCell   *lc;
+
+	facts->keys = keys;
+	facts->nkeys = 0;
+	foreach(lc, clauses)
+	{
+		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+		Node	   *expr = get_sortgroupclause_expr(clause, root->processed_tlist);
+		KeyColumn  *key = &keys[facts->nkeys++];
+		const char *why;
+
+		key->sortop = clause->sortop;
+		key->collation = exprCollation(expr);
+		key->nulls_first = clause->nulls_first;
+		if (!key_type_lookup(key, exprType(expr), &why))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What a path's cost contains that will not be spent.  A whole table in memory is
+ * taken by pages; and of one that workers share, each reads only its part, which
+ * PostgreSQL does not reckon with, as the pages might all come from one disk.
+ */
+static Cost
+scan_saves(const Path *path, double shares)
+{
+	const RelOptInfo *rel = path->parent;
+
+	if (path->pathtype != T_SeqScan || rel->baserestrictinfo != NIL ||
+		rel->pages > (BlockNumber) effective_cache_size)
+		return 0;
+	return path->rows * cpu_tuple_cost * (1 - PAGES_ROW_PART) +
+		seq_page_cost * rel->pages * (1 - PAGES_READ_PART / shares);
+}
+
+/* A sort in this process. */
+static void
+offer_alone(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Path *input)
+{
+	Path	   *path = (Path *) create_sort_path(root, rel, input, root->sort_pathkeys, -1.0);
+	SortCost	cost;
+
+	sort_cost_alone(facts, &cost);
+	path->startup_cost = input->total_cost + cost_of_us(cost.sort_us);
+	path->total_cost = path->startup_cost + cost_of_us(cost.rows_us);
+	add_path(rel, path);
+}
+
+/*
+ * The same by workers, each of which runs the path, and the leader.  alone_saves is
+ * what a single process's cost has too much: so has this.
+ */
+static void
+offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Path *input,
+			  Cost alone_saves)
+{
+	int			workers = input->parallel_workers;
+	double		rows = facts->rows;
+	double		shares = workers;
+	double		abreast;
+	Path	   *sort;
+	Path	   *path;
+	SortCost	cost;
+
+	/* as PostgreSQL counts them, but no more than there are processors; who has one should allow no workers */
+	if (parallel_leader_participation)
+		shares += Max(0, 1.0 - 0.3 * workers);
+	abreast = Min(shares, Max(2, sort_processors()));
+	sort_cost_workers(facts, workers, abreast, &cost);
+
+	sort = (Path *) create_sort_path(root, rel, input, root->sort_pathkeys, -1.0);
+	path = (Path *) create_gather_merge_path(root, rel, sort, sort->pathtarget,
+											 root->sort_pathkeys, NULL, &rows);
+	sort->startup_cost = alone_saves + cost_of_us(cost.sort_us) +
+		(input->total_cost - scan_saves(input, shares)) * shares / abreast;
+	sort->total_cost = sort->startup_cost + cost_of_us(cost.rows_us);
+	path->startup_cost = parallel_setup_cost + sort->startup_cost;
+	path->total_cost = parallel_setup_cost + sort->total_cost;
+	add_path(rel, path);
+}
+
+static void
+offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
+{
+	Path	   *input = input_rel->cheapest_total_path;
+	Path	   *partial;
+	PathTarget *target;
+	SortCostFacts facts;
+
+	if (!gpusort_enable || !enable_sort || !enable_gathermerge || !rel->consider_parallel ||
+		root->sort_pathkeys == NIL || input_rel->partial_pathlist == NIL ||
+		root->parse->limitCount != NULL)
+		return;
+	/* what is computed after the sort would come below the Gather Merge */
+	partial = linitial(input_rel->partial_pathlist);
+	target = root->upper_targets[UPPERREL_ORDERED];
+	if (partial->rows < gpusort_min_rows ||
+		!equal(target->exprs, input->pathtarget->exprs) ||
+		!equal(target->exprs, partial->pathtarget->exprs) ||
+		pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||
+		pathkeys_contained_in(root->sort_pathkeys, partial->pathkeys) ||
+		!sort_keys(root, &facts))
+		return;
+	facts.rows = input->rows;
+	facts.row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(input->pathtarget->width);
+	offer_alone(root, rel, &facts, input);
+	offer_workers(root, rel, &facts, partial, scan_saves(input, 1));
+}
+
+static void
+gpusort_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
+					RelOptInfo *output_rel, void *extra)
+{
+	if (prev_upper_paths_hook)
+		prev_upper_paths_hook(root, stage, input_rel, output_rel, extra);
+	if (stage == UPPERREL_ORDERED)
+		offer_sorts(root, input_rel, output_rel);
+}
+
+void
+gpusort_ordered_init(void)
+{
+	prev_upper_paths_hook = create_upper_paths_hook;
+	create_upper_paths_hook = gpusort_upper_paths;
+}

@@ -1,0 +1,151 @@
+/*
+ * sort_cost.c
+ *	  What a sort is expected to take, for the planner.
+ *
+ * The kernel's part is the router's prediction; what rows cost beside it are constants,
+ * in nanoseconds, and few, for what they are compared with (the cost of reading the rows)
+ * is known no better.  They come from 10M and 50M rows of 32 bytes and 10M of
+ * 110 on the machines of bench/RESULTS.md: the query's time less its scan's and less the
+ * kernel's; a participant's and the leader's from profiles of the same sorts with workers.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "device/client.h"
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "route/gpu_model.h"
+#include "route/model_store.h"
+#include "settings.h"
+#include "sort/sort_cost.h"
+
+#define IN_NS			8.0		/* a row that comes in, and its keys */
+#define IN_BYTE_NS		0.1		/* a byte of it: copied, to memory that is new */
+#define CALL_NS			15.0	/* an image that a function makes */
+#define COMPARE_NS		50.0	/* two values that have no image, or one that tells little */
+#define OUT_NS			15.0	/* a row that is given out from wherever it lies */
+#define SPILL_BYTE_NS	1.2		/* a byte written to a run, read and merged */
+#define WRITE_NS		12.0	/* a row copied to a block, and its key made once more */
+#define WRITE_BYTE_NS	0.2		/* a byte of it; and a worker's memory is always new */
+#define MERGE_NS		12.0	/* a row of a block in the leader's hands, */
+#define MERGE_MATCH_NS	2.0		/* ... and each match that it plays */
+
+/* What the keys of a row are like. */
+typedef struct CostKeys
+{
+	int			bits;
+	int			called;			/* columns whose images a function makes */
+	bool		dear;			/* values are compared */
+} CostKeys;
+
+static void
+sum_keys(const SortCostFacts *facts, CostKeys *sum)
+{
+	memset(sum, 0, sizeof(*sum));
+	for (int i = 0; i < facts->nkeys; i++)
+	{
+		KeyKind		kind = facts->keys[i].kind;
+
+		sum->bits += key_words(kind) * (key_wide(kind) ? 64 : 32);
+		sum->called += key_called(kind) ? 1 : 0;
+		sum->dear |= key_dear(kind);
+	}
+}
+
+/* n rows in one process's memory, as the router would have its CPU sort them. */
+static void
+cpu_facts(const CostKeys *keys, double n, double row_bytes, RouteFacts *facts)
+{
+	int			rid_bits = Min(32, 1 + pg_leftmost_one_pos64((uint64) (n * row_bytes / 8) | 1));
+
+	memset(facts, 0, sizeof(*facts));
+	facts->n = (size_t) n;
+	facts->format = SORT_REC_PACKED;
+	facts->begin_bit = rid_bits;
+	facts->end_bit = Min(rid_bits + keys->bits, 64);
+	facts->rids_ascending = true;
+	facts->threads = gpusort_threads;
+	facts->device = DEVICE_STATE_NONE;
+}
+
+/* n rows in one process, on its CPU.  The kernel's part is returned as well. */
+static double
+cost_on_cpu(const CostKeys *keys, double n, double row_bytes, SortCost *cost)
+{
+	RouteFacts	facts;
+	RouteDecision decision;
+	double		bytes = n * (row_bytes + keys->bits / 8);
+	double		spill = 0;
+
+	cpu_facts(keys, n, row_bytes, &facts);
+	gpusort_model_refresh(facts.n);
+	gpusort_route_decide(&facts, &decision);
+	if (bytes > work_mem * 1024.0)
+		spill = bytes * SPILL_BYTE_NS;
+	cost->sort_us = decision.predicted_us +
+		(n * (IN_NS + keys->called * CALL_NS) + bytes * IN_BYTE_NS + spill / 2) / 1000;
+	if (keys->dear)
+		cost->sort_us += n * log2(n) * COMPARE_NS / 1000;
+	cost->rows_us = (n * OUT_NS + spill / 2) / 1000;
+	return decision.predicted_us;
+}
+
+/* What a GPU is expected to save of that; 0 if there is none, or nothing. */
+static double
+gpu_saves_us(const CostKeys *keys, double n, double row_bytes, double kernel_us)
+{
+	RouteFacts	facts;
+	GpuRowsFacts gain = {0};
+	DeviceState device = device_state();
+
+	if (device != DEVICE_STATE_READY && device != DEVICE_STATE_IDLE)
+		return 0;
+	cpu_facts(keys, n, row_bytes, &facts);
+	facts.device = DEVICE_STATE_READY;
+	facts.gpu.key_width = keys->bits <= 32 ? 32 : keys->bits <= 64 ? 64 : 128;
+	facts.gpu.key_bits = Min(keys->bits, 128);
+	facts.gpu.keys_back = keys->called > 0;
+	facts.gpu.algorithms = device_algorithms();
+	facts.gpu.costs = device_costs();
+	gain.rows = n;
+	gain.row_bytes = row_bytes;
+	gain.key_cost = keys->bits / 8;
+	gain.memory = work_mem * 1024.0;
+	gain.cpu_sort_us = kernel_us;
+	gain.gpu_sort_us = HUGE_VAL;
+	if (gpu_choose(&facts, &gain.gpu_sort_us) == NULL)
+		return 0;
+	return Max(0, gpu_rows_gain_us(&gain));
+}
+
+void
+sort_cost_alone(const SortCostFacts *facts, SortCost *cost)
+{
+	double		n = Max(facts->rows, 2);
+	CostKeys	keys;
+	double		kernel_us;
+	double		saves;
+
+	sum_keys(facts, &keys);
+	kernel_us = cost_on_cpu(&keys, n, facts->row_bytes, cost);
+	saves = gpu_saves_us(&keys, n, facts->row_bytes, kernel_us);
+	/* whatever it is that it saves, rows come in and go out */
+	cost->sort_us = Max(cost->sort_us - saves, n * IN_NS / 1000);
+}
+
+void
+sort_cost_workers(const SortCostFacts *facts, int workers, double shares, SortCost *cost)
+{
+	double		n = Max(facts->rows, 2);
+	CostKeys	keys;
+	double		matches = log2(workers + 1);
+	double		merge_ns = MERGE_NS + matches * MERGE_MATCH_NS;
+
+	sum_keys(facts, &keys);
+	(void) cost_on_cpu(&keys, Max(n / shares, 2), facts->row_bytes, cost);
+	if (keys.dear)
+		merge_ns += matches * COMPARE_NS;
+	cost->rows_us += n * (WRITE_NS + facts->row_bytes * WRITE_BYTE_NS) / shares / 1000 +
+		n * merge_ns / 1000;
+}

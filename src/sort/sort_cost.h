@@ -1,0 +1,38 @@
+/*
+ * sort_cost.h
+ *	  What a sort is expected to take, for the planner.
+ */
+#ifndef GPUSORT_SORT_COST_H
+#define GPUSORT_SORT_COST_H
+
+#include "postgres.h"
+
+#include "key/type/keytype.h"
+
+typedef struct SortCostFacts
+{
+	double		rows;			/* of all participants */
+	double		row_bytes;		/* as stored */
+	const KeyColumn *keys;
+	int			nkeys;
+} SortCostFacts;
+
+/* In microseconds, without the input's own cost. */
+typedef struct SortCost
+{
+	double		sort_us;		/* until the first row */
+	double		rows_us;		/* all rows, given out */
+} SortCost;
+
+/* One process sorts, with a GPU if there is one that pays. */
+extern void sort_cost_alone(const SortCostFacts *facts, SortCost *cost);
+
+/*
+ * So many workers sort, and the leader merges what they have sorted.  shares is the number
+ * of participants as the planner counts them, the leader by a part, and no more than
+ * the machine can run at once.
+ */
+extern void sort_cost_workers(const SortCostFacts *facts, int workers, double shares,
+							  SortCost *cost);
+
+#endif							/* GPUSORT_SORT_COST_H */
