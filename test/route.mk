@@ -7,7 +7,7 @@
 include src/kernel/kernel.mk
 
 ROUTE_SRCS = src/route/router.c src/route/model.c src/route/model_builtin.c \
-	src/route/gpu_model.c \
+	src/route/gpu_model.c src/route/gpu_learn.c \
 	src/route/distinct.c src/route/machine.c src/route/sample.c src/route/calibrate.c
 ROUTE_HDRS = $(wildcard src/route/*.h)
 ROUTE_GRID ?= --calibrate --format worst
@@ -24,7 +24,8 @@ unit-route: test/bin/route_test test/bin/route_test_asan
 bench-route: bench/route_grid
 	bench/route_grid $(ROUTE_GRID)
 
-ROUTE_TEST_SRCS = test/route_test.c test/route_gpu_test.c test/route_model_test.c
+ROUTE_TEST_SRCS = test/route_test.c test/route_gpu_test.c test/route_model_test.c \
+	test/route_learn_test.c
 ROUTE_DEPS = $(ROUTE_SRCS) $(KERNEL_SRCS) $(ROUTE_HDRS) $(KERNEL_HDRS)
 
 test/bin/route_test: $(ROUTE_TEST_SRCS) test/route_test.h $(ROUTE_DEPS)

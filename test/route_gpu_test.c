@@ -289,6 +289,31 @@ test_gpu_rows(void)
 	gain = gpu_rows_gain_us(&rows);
 	rows.gpu_sort_us += 1000;
 	CHECK(fabs(gain - gpu_rows_gain_us(&rows) - 1000) < 1);
+
+	/* a slow bus: 10 GB of long rows there and back are not worth what the CPU loses */
+	rows = (GpuRowsFacts) {.rows = 20e6,.rows_here = 1e5,.row_bytes = 500,.key_cost = 16,
+		.memory = 16e9,.cpu_sort_us = 150e3,.gpu_sort_us = 20e3
+	};
+	CHECK(gpu_rows_gain_us(&rows) > 500e3);
+	rows.up_ns = rows.down_ns = gpusort_costs_h200.copy_ns;
+	CHECK(gpu_rows_gain_us(&rows) > 500e3);
+	rows.up_ns = rows.down_ns = 1 / 6.3;
+	CHECK(gpu_rows_gain_us(&rows) < 0);
+	/* unless the CPU would write them to disk, too */
+	rows.memory = 1e9;
+	CHECK(gpu_rows_gain_us(&rows) > 0);
+	/* ... and the device has memory enough, so that it would not */
+	rows.device_bytes = 12e9;
+	rows.device_memory = 24e9;
+	CHECK(gpu_rows_gain_us(&rows) > 0);
+	gain = gpu_rows_gain_us(&rows);
+	rows.device_memory = 6e9;
+	CHECK(gpu_rows_gain_us(&rows) < 0 && gain > 0);
+	/* which on a quick bus and where both do may still be right: the sort is quicker */
+	rows.up_ns = rows.down_ns = gpusort_costs_h200.copy_ns;
+	CHECK(gpu_rows_gain_us(&rows) > 0);
+	rows.memory = 16e9;
+	CHECK(gpu_rows_gain_us(&rows) < 0);
 }
 
 void

@@ -36,6 +36,9 @@ extern int	failures;
 /* route_gpu_test.c */
 extern void route_gpu_tests(void);
 
+/* route_learn_test.c */
+extern void route_learn_tests(void);
+
 /* route_model_test.c */
 extern void route_model_tests(void);
 

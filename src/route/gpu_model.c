@@ -36,6 +36,7 @@
 #define MISS_NS			6.3		/* per row given back from a random place */
 #define SPILL_NS		1.2		/* per byte written to a run and merged */
 #define MOVE_NS			0.15	/* per byte moved from there to staging */
+#define BUS_HIDDEN_NS	0.018	/* per byte of rows on that machine's bus, each way */
 
 /* 0, 1, 2 for keys of 32, 64, 128 bits: also their SortRecFormat. */
 static inline SortRecFormat
@@ -183,10 +184,10 @@ radix_us(const GpusortCosts *costs, const RouteFacts *facts)
 	return curve_at(costs->radix[w], facts->n) * share * (facts->gpu.skewed ? costs->radix_skew : 1);
 }
 
-/* Device-resident. */
-static double
-sort_us(const GpusortCosts *costs, AlgorithmId id, const RouteFacts *facts)
+double
+gpu_sort_us(AlgorithmId id, const RouteFacts *facts)
 {
+	const GpusortCosts *costs = facts->gpu.costs;
 	double		n = facts->n;
 	int			w = width_index(facts);
 
@@ -215,17 +216,56 @@ sort_us(const GpusortCosts *costs, AlgorithmId id, const RouteFacts *facts)
 	return HUGE_VAL;
 }
 
+void
+gpu_copy_ns(const RouteFacts *facts, double *up_ns, double *down_ns)
+{
+	const GpuFactors *factors = facts->gpu.factors;
+
+	*up_ns = *down_ns = facts->gpu.costs->copy_ns;
+	if (factors == NULL)
+		return;
+	*up_ns *= exp(factors->log[GPU_PART_UP]) * factors->busy;
+	*down_ns *= exp(factors->log[GPU_PART_DOWN]) * factors->busy;
+}
+
+void
+gpu_predict_terms(const Algorithm *algorithm, const RouteFacts *facts, GpuTerms *terms)
+{
+	const GpusortCosts *costs = facts->gpu.costs;
+	const GpuFactors *factors = facts->gpu.factors;
+	double		key_bytes = facts->gpu.key_width / 8;
+	double		rid_bytes = facts->gpu.keys_only ? 0 : sizeof(uint32_t);
+	double		up_bytes = facts->n * (key_bytes + rid_bytes);
+	double		down_bytes = facts->n * (rid_bytes + (facts->gpu.keys_back ? key_bytes : 0));
+	double		up_ns;
+	double		down_ns;
+
+	terms->library_us[GPU_TERM_HAND_OVER] = costs->job_us;
+	terms->library_us[GPU_TERM_UP] = up_bytes * costs->copy_ns / 1000;
+	terms->library_us[GPU_TERM_SORT] = gpu_sort_us(algorithm->id, facts);
+	terms->library_us[GPU_TERM_DOWN] = down_bytes * costs->copy_ns / 1000;
+	terms->library_us[GPU_TERM_HOST] = facts->n * HOST_RIDS_NS / 1000;
+	memcpy(terms->us, terms->library_us, sizeof(terms->us));
+	if (factors == NULL)
+		return;
+	gpu_copy_ns(facts, &up_ns, &down_ns);
+	terms->us[GPU_TERM_HAND_OVER] *= exp(factors->log[GPU_PART_HAND_OVER]);
+	terms->us[GPU_TERM_UP] = up_bytes * up_ns / 1000;
+	terms->us[GPU_TERM_SORT] *= exp(gpu_sort_factor(factors, facts->gpu.key_width, facts->n)) *
+		factors->busy;
+	terms->us[GPU_TERM_DOWN] = down_bytes * down_ns / 1000;
+}
+
 double
 gpu_predict_us(const Algorithm *algorithm, const RouteFacts *facts)
 {
-	const GpusortCosts *costs = facts->gpu.costs;
-	double		key_bytes = facts->gpu.key_width / 8;
-	double		rid_bytes = facts->gpu.keys_only ? 0 : sizeof(uint32_t);
-	double		bytes = key_bytes + rid_bytes +	/* up */
-		rid_bytes + (facts->gpu.keys_back ? key_bytes : 0);
+	GpuTerms	terms;
+	double		us = 0;
 
-	return costs->job_us + sort_us(costs, algorithm->id, facts) +
-		facts->n * (bytes * costs->copy_ns + HOST_RIDS_NS) / 1000;
+	gpu_predict_terms(algorithm, facts, &terms);
+	for (int t = 0; t < GPU_TERMS; t++)
+		us += terms.us[t];
+	return us;
 }
 
 const Algorithm *
@@ -236,7 +276,7 @@ gpu_choose(const RouteFacts *facts, double *us)
 
 	/* nothing is quicker than handing the job over */
 	if (facts->device != DEVICE_STATE_READY || facts->gpu.key_width == 0 ||
-		*us <= facts->gpu.costs->job_us)
+		*us <= facts->gpu.costs->job_us * GPU_LEAST_HAND_OVER)
 		return NULL;
 	FOR_EACH_ALGORITHM(a)
 	{
@@ -294,16 +334,28 @@ gpu_keys_skewed(uint64_t *sample, size_t n)
 	return false;
 }
 
+/*
+ * What the bus takes for the rows' bytes counts as far as it is more than where the constants
+ * are from, for there it is in them: hidden behind the rows' coming in and going out.
+ *
+ * Rows for which the device has not memory enough become runs there, too, or where the host
+ * has the memory come back to it: then there is nothing to win but by sorting.
+ */
 double
 gpu_rows_gain_us(const GpuRowsFacts *facts)
 {
 	double		rows = facts->rows;
 	double		to_come = fmax(rows - facts->rows_here, 0);
 	double		bytes = rows * facts->row_bytes;
-	double		ns = (facts->ordered ? 0 : rows * MISS_NS) + to_come * facts->row_bytes * FAULT_NS -
-		facts->rows_here * facts->row_bytes * MOVE_NS;
+	double		bus_ns = fmax(facts->up_ns - BUS_HIDDEN_NS, 0) + fmax(facts->down_ns - BUS_HIDDEN_NS, 0);
+	bool		spills = bytes + rows * facts->key_cost > facts->memory;
+	bool		in_parts = facts->device_memory > 0 && facts->device_bytes > facts->device_memory;
+	double		ns = -facts->rows_here * facts->row_bytes * MOVE_NS - bytes * bus_ns;
 
-	if (bytes + rows * facts->key_cost > facts->memory)
-		ns += bytes * SPILL_NS;
+	if (!in_parts)
+		ns += (facts->ordered ? 0 : rows * MISS_NS) + to_come * facts->row_bytes * FAULT_NS +
+			(spills ? bytes * SPILL_NS : 0);
+	else if (!spills)
+		ns -= fmin(facts->device_memory, bytes) * (MOVE_NS + FAULT_NS);
 	return ns / 1000 + facts->cpu_sort_us - facts->gpu_sort_us;
 }

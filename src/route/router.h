@@ -53,6 +53,7 @@ typedef struct RouteGpu
 	bool		skewed;			/* see gpu_keys_skewed() */
 	unsigned	algorithms;		/* that the library has: a bit per AlgorithmId */
 	const GpusortCosts *costs;	/* of its sorts; needed with key_width */
+	const struct GpuFactors *factors;	/* gpu_learn.h; NULL: the costs are right */
 } RouteGpu;
 
 typedef struct RouteFacts
