@@ -161,6 +161,45 @@ test_distinct(void)
 	free(recs);
 }
 
+/* Runs that begin anywhere are not taken for a sorted input with records out of place. */
+static void
+test_scattered(void)
+{
+	static const size_t runs[] = {20, 256, 1000, 4000};
+	const size_t n = 100000;
+	uint64_t   *recs = aligned_alloc(64, n * sizeof(uint64_t));
+	RouteDecision decision;
+	RouteFacts	facts;
+
+	for (size_t r = 0; r < sizeof(runs) / sizeof(runs[0]); r++)
+	{
+		facts = facts_of(n, 28);
+		for (size_t i = 0; i < n; i++)
+			recs[i] = (i % runs[r] << 12 | next_random() % 4096) << 32 | i;
+		facts.order_known = true;
+		facts.descents = n / runs[r];
+		facts.ascents = n - 1 - facts.descents;
+		gpusort_route_sample(&facts, recs);
+		CHECK(facts.scattered);
+		gpusort_route_decide(&facts, &decision);
+		CHECK(decision.algorithm->id != ALGORITHM_PRESORTED);
+	}
+
+	/* one in ten is out of place, one in a hundred: it may be */
+	for (size_t part = 10; part <= 100; part *= 10)
+	{
+		for (size_t i = 0; i < n; i++)
+			recs[i] = (i % part == 0 ? next_random() % n : i) << 32 | i;
+		facts = facts_of(n, 28);
+		facts.order_known = true;
+		facts.descents = n / 20;
+		facts.ascents = n - 1 - facts.descents;
+		gpusort_route_sample(&facts, recs);
+		CHECK(!facts.scattered);
+	}
+	free(recs);
+}
+
 static int	polls_left;
 
 static bool
@@ -261,5 +300,6 @@ route_model_tests(void)
 	test_text();
 	test_sample();
 	test_distinct();
+	test_scattered();
 	test_calibrate();
 }

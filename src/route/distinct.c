@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "route/router.h"
+#include "route/scattered.h"
 
 #define SAMPLE_MIN_ROWS		4096	/* no sample of less */
 #define SAMPLE_LARGE_ROWS	65536	/* the larger sample from here on */
@@ -81,6 +82,7 @@ gpusort_route_sample(RouteFacts *facts, const void *recs)
 	double		low = -9;		/* of log2(D / m) */
 	double		high = 6;
 
+	facts->scattered = route_scattered(facts, recs);
 	if (facts->n < SAMPLE_MIN_ROWS || bits < SAMPLE_MIN_BITS || bits > SAMPLE_MAX_BITS)
 		return;
 	distinct = distinct_in_sample(facts, recs, m);

@@ -31,6 +31,7 @@
 #include <string.h>
 
 #include "route/machine.h"
+#include "route/scattered.h"
 
 const RouteModel *route_model = &route_model_builtin;
 
@@ -39,9 +40,6 @@ const RouteModel *route_model = &route_model_builtin;
 
 /* Calling a kernel. */
 #define START_NS			30
-
-/* An input with at most one descent for so many records is nearly in order. */
-#define ORDERED_PER_DESCENT	16
 
 /* Kernels wake a team for so many records. */
 #define TEAM_MIN_ROWS		65536
@@ -142,7 +140,8 @@ chain_ns(const RouteModel *model, const RouteFacts *facts, double log2_run,
 {
 	double		felt = (log2_run - short_run) / (long_run - short_run);
 
-	if (!facts->order_known || facts->descents > facts->n / ORDERED_PER_DESCENT)
+	if (!facts->order_known || facts->scattered ||
+		facts->descents > facts->n / ORDERED_PER_DESCENT)
 		return 0;
 	return model->scalar[MODEL_CHAIN_NS] * fmin(1, fmax(0, felt));
 }
@@ -160,6 +159,9 @@ presorted_ns(const RouteModel *model, const RouteFacts *facts)
 	if (facts->descents < 4)
 		return n * model_curve_at(model->curve[MODEL_RUNS + format], n) *
 			(facts->descents > 1 ? 2 : 1);
+	/* it would look for what is out of place, and give up */
+	if (facts->scattered)
+		return HUGE_VAL;
 	return n * model_curve_at(model->curve[MODEL_NEARLY + format], n) +
 		facts->descents * model->scalar[MODEL_DROP_NS];
 }

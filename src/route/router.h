@@ -77,6 +77,7 @@ typedef struct RouteFacts
 	bool		order_known;
 	size_t		descents;
 	size_t		ascents;
+	bool		scattered;		/* though few descend: runs that begin anywhere */
 
 	/* what the result is for; only explained, no CPU kernel depends on it */
 	bool		inexact;		/* equal keys are settled by comparison after */
@@ -110,9 +111,9 @@ typedef struct RouteDecision
 } RouteDecision;
 
 /*
- * Sets facts->distinct from a sample of the records that they describe, where
- * the choice may depend on it; leaves it alone otherwise, and where the sample
- * hardly repeats a key.  Costs a small fraction of the sort.
+ * Sets facts->distinct and facts->scattered from a sample of the records that they
+ * describe, where the choice may depend on it; leaves them alone otherwise, distinct
+ * also where the sample hardly repeats a key.  Costs a small fraction of the sort.
  */
 extern void gpusort_route_sample(RouteFacts *facts, const void *recs);
 
