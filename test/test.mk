@@ -3,7 +3,7 @@
 
 # the order matters: setup makes the extension and the functions of the tests
 REGRESS = setup plan plan_versions presorted ints floats dates text types nulls multi_column keys_only pages row_bytes \
-	stability limit limit_bound rescan cursor window_merge_join rows nested settings spill explain functions upgrade \
+	stability limit limit_bound arrival rescan cursor window_merge_join rows nested settings spill explain functions upgrade \
 	array route memory
 
 # C unit tests that need no more than a compiler: targets that run one each.

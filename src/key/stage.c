@@ -184,13 +184,45 @@ stage_reset(Stage *stage)
 {
 	stage_forget(stage, stage->n);
 	stage->n = 0;
+	arrival_begin(stage);
 	for (int c = 0; c < stage->ncols; c++)
 		key_range_init(&stage->cols[c].range);
+}
+
+bool
+stage_compare(const Stage *stage, size_t i, size_t j, int *cmp)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		bool		null_i = col->nulls != NULL && col->nulls[i];
+		bool		null_j = col->nulls != NULL && col->nulls[j];
+		uint64		a = stage_image_at(col, i);
+		uint64		b = stage_image_at(col, j);
+
+		if (null_i != null_j)
+		{
+			*cmp = null_i == col->nulls_first ? -1 : 1;
+			return true;
+		}
+		/* a NULL's images are equal, too */
+		if (a != b)
+		{
+			*cmp = a < b ? -1 : 1;
+			return true;
+		}
+		if (col->range.inexact && !null_i)
+			return false;
+	}
+	*cmp = 0;
+	return stage->complete;
 }
 
 void
 stage_keep_begin(Stage *stage)
 {
+	/* what is true of all rows is true of those that stay */
+	arrival_look(stage);
 	for (int c = 0; c < stage->ncols; c++)
 	{
 		KeyRange   *range = &stage->cols[c].range;
@@ -236,6 +268,7 @@ stage_keep_end(Stage *stage, size_t n)
 			memset(stage->cols[c].nulls + n, 0, stage->n - n);
 	}
 	stage->n = n;
+	stage->arrival.seen = n;
 }
 
 void

@@ -16,6 +16,7 @@
 
 #include "postgres.h"
 
+#include "key/arrival.h"
 #include "key/type/bytes.h"
 #include "key/type/image.h"
 #include "key/type/keytype.h"
@@ -70,6 +71,7 @@ typedef struct Stage
 	size_t		n;
 	size_t		capacity;
 	Size		bytes;			/* of all arrays, at their capacity */
+	Arrival		arrival;		/* the order in which the n rows came */
 	bool		keys_only;		/* rows are their keys, and have no rids */
 	uint32	   *rids;			/* NULL if keys_only */
 	BulkBuf		rids_buf;
@@ -190,6 +192,21 @@ key_image(const StageColumn *col, Datum datum, bool *inexact)
 	pg_unreachable();
 }
 
+/*
+ * *cmp is < 0, 0 or > 0 as staged row i goes before, with or after row j; false if images
+ * do not tell.
+ */
+extern bool stage_compare(const Stage *stage, size_t i, size_t j, int *cmp);
+
+/* The next n rows have been staged. */
+static inline void
+stage_count(Stage *stage, size_t n)
+{
+	stage->n += n;
+	if (unlikely(stage->arrival.ways != 0) && stage->n - stage->arrival.seen >= ARRIVAL_ROWS)
+		arrival_look(stage);
+}
+
 /* A value's image for row i, where a function makes it. */
 extern uint64 stage_called(Stage *stage, StageColumn *col, size_t i, Datum value);
 
@@ -230,7 +247,7 @@ stage_row(Stage *stage, const Datum *values, const bool *isnull, uint32 rid)
 	}
 	if (stage->rids != NULL)
 		stage->rids[i] = rid;
-	stage->n = i + 1;
+	stage_count(stage, 1);
 }
 
 #endif							/* GPUSORT_STAGE_H */

@@ -127,7 +127,7 @@ batch_put_page(Batch *batch, RowPage *page, Size limit)
 		(void) arena_reserve(arena, row_page_room(page, i));
 		stage->rids[stage->n + i] = arena_take(arena, row_page_write(page, i, arena->next));
 	}
-	stage->n += page->n;
+	stage_count(stage, page->n);
 	return true;
 }
 
@@ -144,7 +144,7 @@ batch_put_page_row(Batch *batch, RowPage *page, int i, PageKeyPlaces where)
 	for (int c = 0; c < stage->ncols; c++)
 		page_keys_stage_column(&page->keys, stage, c, stage->n, &where[c][i], 1);
 	stage->rids[stage->n] = arena_take(arena, row_page_write(page, i, arena->next));
-	stage->n++;
+	stage_count(stage, 1);
 	return true;
 }
 
@@ -157,6 +157,6 @@ batch_put_page_keys(Batch *batch, RowPage *page, int first)
 	if (stage->n + rows > stage->capacity && !batch_stage_room(batch, rows))
 		return false;
 	row_page_stage(page, first, stage, stage->n);
-	stage->n += rows;
+	stage_count(stage, rows);
 	return true;
 }

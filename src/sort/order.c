@@ -19,6 +19,7 @@
 #include "route/gpu_model.h"
 #include "route/model_store.h"
 #include "settings.h"
+#include "sort/arrived.h"
 #include "sort/device/device_keys.h"
 #include "sort/order.h"
 #include "sort/threads.h"
@@ -328,6 +329,8 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefu
 	records.exact = layout->exact && whole;
 	bulk_reserve(env->bulk, &env->recs, n * sizeof(uint64), 0);
 	pack_words(stage, layout, key_bits, rid_bits, env->recs.ptr, &records.order);
+	if (gpusort_verify)
+		verify_arrival(stage, &records.order);
 	if (whole || !sample_has_ties(env->recs.ptr, n, rid_bits))
 	{
 		result = run_kernel(env, batch, &records, refusal);
@@ -396,6 +399,8 @@ order_batch(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Sort
 		return NULL;
 
 	progress_phase(&env->progress, PROGRESS_SORT);
+	if (arrived_in_order(env, batch, early, sorted))
+		return NULL;
 	key_stage_ranges(stage, ranges);
 	key_layout(&layout, stage, ranges);
 	/* so that a word holds them, beside the rid */

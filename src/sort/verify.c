@@ -141,6 +141,15 @@ verify_job(const Batch *batch, const KeyLayout *layout, const SortJob *job, cons
 	pfree(expected);
 }
 
+void
+verify_arrival(const Stage *stage, const KeyOrder *order)
+{
+	if (((stage->arrival.ways & ARRIVAL_UP) && order->descents > 0) ||
+		((stage->arrival.ways & ARRIVAL_DOWN) && order->ascents > 0))
+		elog(ERROR, "%zu rows were seen to come in order, but %zu keys descend and %zu ascend",
+			 stage->n, order->descents, order->ascents);
+}
+
 /*
  * The keys are made again from the rows, so that a device that mixes up keys and
  * rids is found out, too.

@@ -9,6 +9,9 @@
 #include "sort/batch.h"
 #include "sort/sort_env.h"
 
+/* Raises an error if the rows' packed keys are not in the order in which they were seen to come. */
+extern void verify_arrival(const Stage *stage, const KeyOrder *order);
+
 /*
  * Raises an error that says what was found unless the job's result is in order,
  * stable, and a permutation of the batch's rows, whose keys have this layout.

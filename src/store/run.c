@@ -21,6 +21,18 @@ run_writer_open(RunWriter *writer, SpillFile *file)
 }
 
 void
+run_writer_reopen(RunWriter *writer, SpillFile *file, SpillRun *run)
+{
+	writer->file = file;
+	writer->run = run;
+	writer->buf = palloc(file->extent);
+	writer->used = run->bytes % file->extent;
+	/* all extents but the last are full */
+	if (writer->used > 0)
+		spill_take_back(file, run, writer->buf);
+}
+
+void
 run_writer_bytes(RunWriter *writer, const void *data, Size size)
 {
 	const char *from = data;

@@ -23,6 +23,10 @@ typedef struct RunWriter
 } RunWriter;
 
 extern void run_writer_open(RunWriter *writer, SpillFile *file);
+
+/* More will be written to the end of a run that has been closed, but not been read. */
+extern void run_writer_reopen(RunWriter *writer, SpillFile *file, SpillRun *run);
+
 extern void run_writer_bytes(RunWriter *writer, const void *data, Size size);
 
 /* Ends the run, which is then the caller's. */

@@ -179,3 +179,11 @@ spill_release(SpillFile *file, const SpillRun *run, uint32 i)
 {
 	extent_list_add(&file->free, &file->nfree, &file->free_capacity, run->extents[i]);
 }
+
+void
+spill_take_back(SpillFile *file, SpillRun *run, char *buf)
+{
+	run->bytes -= spill_read(file, run, run->nextents - 1, buf);
+	spill_release(file, run, run->nextents - 1);
+	run->nextents--;
+}

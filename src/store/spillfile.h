@@ -45,6 +45,9 @@ extern void spill_write(SpillFile *file, SpillRun *run, const char *data, Size s
 /* Reads the run's i-th extent into buf; returns its length. */
 extern Size spill_read(SpillFile *file, const SpillRun *run, uint32 i, char *buf);
 
+/* Takes the run's last extent off it, into buf. */
+extern void spill_take_back(SpillFile *file, SpillRun *run, char *buf);
+
 /* The run's i-th extent will not be read again. */
 extern void spill_release(SpillFile *file, const SpillRun *run, uint32 i);
 

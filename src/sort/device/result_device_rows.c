@@ -153,7 +153,7 @@ rows_to_run(DeviceRows *dev, Runs *runs)
 
 	if (gpusort_verify)
 		verify.slot = MakeSingleTupleTableSlot(dev->env->spec.desc, &TTSOpsMinimalTuple);
-	old = runs_open(runs, &writer);
+	old = runs_open(runs, &writer, false);
 	for (uint64 i = 0; (row = next_row(dev, &stream)) != NULL; i++)
 	{
 		if (i % ROWS_PER_INTERRUPT_CHECK == 0)

@@ -235,7 +235,9 @@ refill(MergeState *state, int r)
 		offsets[run->n++] = (uint32) (run->end >> 3);
 		run->end += size;
 	}
-	make_keys(state, first + left, run->n - left);
+	/* a single run is in order as it is */
+	if (state->nruns > 1)
+		make_keys(state, first + left, run->n - left);
 	run->more = run_reader_more(reader, run->end);
 	if (run->n == 0)
 		run_reader_close(reader);
@@ -342,7 +344,7 @@ merge_round(Merge *merge)
 {
 	MergeState *state = merge->state;
 	MemoryContext old = MemoryContextSwitchTo(state->cxt);
-	uint64	   *words;
+	uint64	   *words = state->env->recs.ptr;
 	uint64		id_mask = (UINT64CONST(1) << state->id_bits) - 1;
 
 	CHECK_FOR_INTERRUPTS();
@@ -356,7 +358,13 @@ merge_round(Merge *merge)
 		return false;
 	}
 
-	words = merge_order_words(state, merge->n);
+	if (state->nruns == 1)
+	{
+		for (size_t i = 0; i < merge->n; i++)
+			words[i] = i;
+	}
+	else
+		words = merge_order_words(state, merge->n);
 	for (size_t i = 0; i < merge->n; i++)
 		words[i] = (uint64) row_at(state, (uint32) (words[i] & id_mask));
 	merge->rows = words;

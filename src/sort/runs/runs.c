@@ -26,6 +26,7 @@ runs_begin(Runs *runs, SortEnv *env, Stage *stage)
 	runs->stage = stage;
 	for (int c = 0; c < stage->ncols; c++)
 		key_range_init(&runs->ranges[c]);
+	runs->goes_on = false;
 }
 
 static void
@@ -45,7 +46,7 @@ add_run(Runs *runs, SpillRun *run)
 }
 
 MemoryContext
-runs_open(Runs *runs, RunWriter *writer)
+runs_open(Runs *runs, RunWriter *writer, bool last)
 {
 	MemoryContext old;
 
@@ -54,7 +55,11 @@ runs_open(Runs *runs, RunWriter *writer)
 	old = MemoryContextSwitchTo(runs->cxt);
 	if (runs->file == NULL)
 		runs->file = spill_open(runs->env->limit);
-	run_writer_open(writer, runs->file);
+	if (last)
+		run_writer_reopen(writer, runs->file, runs->runs[runs->n - 1]);
+	else
+		run_writer_open(writer, runs->file);
+	runs->goes_on = false;
 	progress_phase(&runs->env->progress, PROGRESS_SPILL);
 	sort_env_clock(runs->env, &runs->opened);
 	return old;
@@ -80,12 +85,16 @@ void
 runs_close(Runs *runs, RunWriter *writer, MemoryContext old)
 {
 	SortReport *report = &runs->env->report;
+	SpillRun   *run = run_writer_close(writer);
 	instr_time	closed;
 
-	add_run(runs, run_writer_close(writer));
+	if (runs->n == 0 || run != runs->runs[runs->n - 1])
+	{
+		add_run(runs, run);
+		report->runs++;
+	}
 	sort_env_clock(runs->env, &closed);
 	INSTR_TIME_ACCUM_DIFF(report->spill_time, closed, runs->opened);
-	report->runs++;
 	runs->env->progress.now->runs = report->runs;
 	runs->env->progress.now->disk = disk_bytes(runs);
 	MemoryContextSwitchTo(old);
@@ -141,19 +150,58 @@ write_keys(Runs *runs, RunWriter *writer, const Stage *stage, const Sorted *sort
 	}
 }
 
+/*
+ * Did the batch's rows come in order, and go behind the last run's?  Of columns whose
+ * images do not change with the rows that come.
+ */
+static bool
+goes_behind_last(const Runs *runs, const Stage *stage)
+{
+	if (!runs->goes_on || (stage->arrival.ways & ARRIVAL_UP) == 0)
+		return false;
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		bool		null = col->nulls != NULL && col->nulls[0];
+
+		if (null != runs->last_null[c])
+			return null != col->nulls_first;
+		if (!null && stage_image_at(col, 0) != runs->last[c])
+			return stage_image_at(col, 0) > runs->last[c];
+	}
+	return true;
+}
+
+/* Notes the row behind which others may be added to the run. */
+static void
+note_last(Runs *runs, const Stage *stage)
+{
+	runs->goes_on = stage->exact && (stage->arrival.ways & ARRIVAL_UP) != 0;
+	for (int c = 0; c < stage->ncols && runs->goes_on; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+
+		runs->last_null[c] = col->nulls != NULL && col->nulls[stage->n - 1];
+		runs->last[c] = stage_image_at(col, stage->n - 1);
+	}
+}
+
 void
 runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
 {
+	const Stage *stage = &batch->stage;
 	RunWriter	writer;
 	MemoryContext old;
 
-	stage_unite_ranges(&batch->stage, runs->ranges);
-	old = runs_open(runs, &writer);
+	stage_unite_ranges(stage, runs->ranges);
+	old = runs_open(runs, &writer, sorted->n == stage->n && goes_behind_last(runs, stage));
 	if (runs->env->spec.keys_only)
 		write_keys(runs, &writer, &batch->stage, sorted);
 	else
 		write_rows(runs, &writer, &batch->arena, sorted);
 	runs_close(runs, &writer, old);
+	if (sorted->n == stage->n)
+		note_last(runs, stage);
 }
 
 /* Merges n neighbouring runs into one. */

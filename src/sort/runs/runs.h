@@ -19,6 +19,9 @@ typedef struct Runs
 	int			n;
 	int			capacity;
 	KeyRange	ranges[STAGE_MAX_COLUMNS];	/* of all rows in them */
+	bool		goes_on;		/* rows that come in order behind the last may be added to it: */
+	uint64		last[STAGE_MAX_COLUMNS];	/* its last row's images, */
+	bool		last_null[STAGE_MAX_COLUMNS];	/* or NULL */
 	instr_time	opened;			/* the run that is being written */
 
 	SortEnv    *env;
@@ -29,14 +32,17 @@ typedef struct Runs
 /* Before the first run of a sort. */
 extern void runs_begin(Runs *runs, SortEnv *env, Stage *stage);
 
-/* Writes what order_batch() made of the batch as the next run. */
+/*
+ * Writes what order_batch() made of the batch as the next run, or, where the input is in
+ * order, behind the rows of the last.
+ */
 extern void runs_write(Runs *runs, const Batch *batch, const Sorted *sorted);
 
 /*
- * A run of rows from elsewhere; the caller adds their keys' ranges, and keeps the old
- * memory context.
+ * A run of rows from elsewhere, or the last one once more; the caller adds their keys'
+ * ranges, and keeps the old memory context.
  */
-extern MemoryContext runs_open(Runs *runs, RunWriter *writer);
+extern MemoryContext runs_open(Runs *runs, RunWriter *writer, bool last);
 extern void runs_close(Runs *runs, RunWriter *writer, MemoryContext old);
 
 /* After each ROWS_PER_INTERRUPT_CHECK of a run's rows: may be interrupted, says how many. */
