@@ -7,7 +7,7 @@
 include src/kernel/kernel.mk
 
 ROUTE_SRCS = src/route/router.c src/route/model.c src/route/model_builtin.c \
-	src/route/gpu_model.c src/route/gpu_learn.c \
+	src/route/gpu_model.c src/route/gpu_learn.c src/route/gpu_parts.c \
 	src/route/distinct.c src/route/scattered.c src/route/machine.c src/route/sample.c src/route/calibrate.c
 ROUTE_HDRS = $(wildcard src/route/*.h)
 ROUTE_GRID ?= --calibrate --format worst

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "route/gpu_parts.h"
 #include "route_test.h"
 
 /* Which of a GPU's algorithms, among themselves and against the CPU. */
@@ -316,6 +317,54 @@ test_gpu_rows(void)
 	CHECK(gpu_rows_gain_us(&rows) < 0);
 }
 
+/* Keys in parts: what they cost, and when several devices are quicker than one. */
+static void
+test_gpu_parts(void)
+{
+	const Algorithm *radix = &sort_algorithms[ALGORITHM_GPU_RADIX];
+	GpusortCosts slow = gpusort_costs_h200;
+
+	for (size_t n = 1 << 16; n <= (size_t) 1 << 30; n *= 4)
+	{
+		RouteFacts	facts = facts_of(n, 64);
+		double		whole;
+
+		set_gpu(&facts, 64);
+		whole = gpu_predict_us(radix, &facts);
+		/* a few nanoseconds a key, and a job for each part */
+		CHECK(gpu_parts_us(radix, &facts, 10, 1) > whole + n * 0.002 + 9 * slow.job_us);
+		CHECK(gpu_parts_us(radix, &facts, 10, 1) < whole + n * 0.01 + 10 * slow.job_us);
+		CHECK(gpu_parts_us(radix, &facts, 10, 4) < gpu_parts_us(radix, &facts, 10, 2));
+		CHECK(gpu_parts_us(radix, &facts, 1, 4) == gpu_parts_us(radix, &facts, 1, 1));
+		/* one such device is quicker than several at any number of rows */
+		for (int devices = 2; devices <= 8; devices *= 2)
+			CHECK(gpu_parts_us(radix, &facts, devices, devices) > whole);
+	}
+	/* not where a device sorts slower than the host splits: from some rows on, and from there always */
+	for (int w = 0; w < 3; w++)
+	{
+		for (int k = 0; k < GPUSORT_COST_KNOTS; k++)
+			slow.radix[w][k] *= 300;
+	}
+	for (int devices = 2; devices <= 8; devices *= 2)
+	{
+		bool		worth = false;
+
+		for (size_t n = 1 << 10; n <= (size_t) 1 << 30; n *= 2)
+		{
+			RouteFacts	facts = facts_of(n, 64);
+			bool		now;
+
+			set_gpu(&facts, 64);
+			facts.gpu.costs = &slow;
+			now = gpu_parts_us(radix, &facts, devices, devices) < gpu_predict_us(radix, &facts);
+			CHECK(now || !worth);
+			worth = now;
+		}
+		CHECK(worth);
+	}
+}
+
 void
 route_gpu_tests(void)
 {
@@ -326,4 +375,5 @@ route_gpu_tests(void)
 	test_gpu_costs();
 	test_gpu_skew();
 	test_gpu_rows();
+	test_gpu_parts();
 }

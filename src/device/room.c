@@ -75,6 +75,26 @@ room_devices_for(uint64 bytes)
 	return devices & gpusort_device_mask;
 }
 
+uint64
+device_largest_job(int *devices)
+{
+	uint64		most = 0;
+	uint64		mine[DEVICE_MAX];
+
+	*devices = 0;
+	LWLockAcquire(device_shared->lock, LW_SHARED);
+	look_at_mine(mine);
+	for (int d = 0; d < device_shared->ndevices; d++)
+	{
+		if ((gpusort_device_mask & room_device_bit(d)) == 0)
+			continue;
+		(*devices)++;
+		most = Max(most, share_of(d) - Min(share_of(d), mine[d]));
+	}
+	LWLockRelease(device_shared->lock);
+	return most;
+}
+
 bool
 device_reserve(DeviceSlot *slot, uint64 bytes)
 {

@@ -2,7 +2,7 @@
  * room.h
  *	  What is free of slots, chunks and device memory, and for whom.
  *
- * All but device_reserve() is asked under the lock.
+ * All but device_reserve() and device_largest_job() is asked under the lock.
  */
 #ifndef GPUSORT_ROOM_H
 #define GPUSORT_ROOM_H
@@ -64,6 +64,12 @@ extern int	room_find(const Room *room, const Request *request, int ahead, Device
 
 /* Up to want chunks, no more than an eighth of what is free, that many get some. */
 extern int	room_take_chunks(const Room *room, int want, int ahead, uint32 *chunks);
+
+/*
+ * Bytes of the largest job that a device would take of this backend, beside what it has, if
+ * the others had nothing; and on how many devices it may have jobs.  Takes the lock.
+ */
+extern uint64 device_largest_job(int *devices);
 
 /*
  * The job in the slot shall have so much of its device's memory; false if there is not

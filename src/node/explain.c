@@ -102,6 +102,10 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 		appendStringInfoString(&buf, "no rows");
 	if (keys_only)
 		appendStringInfoString(&buf, ", keys only");
+	if (report->parts > 0)
+		appendStringInfo(&buf, ", %d parts", report->parts);
+	if (report->parts_here > 0)
+		appendStringInfo(&buf, ", %d of them on the CPU", report->parts_here);
 	if (report->runs > 0)
 		appendStringInfo(&buf, ", %d %s merged", report->runs,
 						 report->runs == 1 ? "run" : "runs");
@@ -192,6 +196,34 @@ explain_phases(const PlanState *ps, const ParticipantReport *report, ExplainStat
 	}
 }
 
+/* Keys in parts: which device sorted how many. */
+static void
+explain_parts(const SortReport *report, ExplainState *es)
+{
+	bool		text = (es->format == EXPLAIN_FORMAT_TEXT);
+
+	for (int d = 0; d < REPORT_DEVICES; d++)
+	{
+		const ReportDevice *device = &report->devices[d];
+
+		if (device->parts == 0)
+			continue;
+		if (text)
+		{
+			appendStringInfoSpaces(es->str, es->indent * 2);
+			appendStringInfo(es->str, "Sort Device %d: parts=%d rows=" UINT64_FORMAT " sort=%.3f ms\n",
+							 device->index, device->parts, device->rows, device->sort_us / 1000);
+			continue;
+		}
+		ExplainOpenGroup("Sort Device", NULL, true, es);
+		ExplainPropertyInteger("Device Number", NULL, device->index, es);
+		ExplainPropertyInteger("Sort Parts", NULL, device->parts, es);
+		ExplainPropertyUInteger("Sort Rows", NULL, device->rows, es);
+		ExplainPropertyFloat("Sort Device Time", "ms", device->sort_us / 1000, 3, es);
+		ExplainCloseGroup("Sort Device", NULL, true, es);
+	}
+}
+
 /* What the GPU had to do with it. */
 static void
 explain_device(const SortReport *report, ExplainState *es)
@@ -217,6 +249,13 @@ explain_device(const SortReport *report, ExplainState *es)
 		ExplainPropertyInteger("Sort Device Down", "kB", down, es);
 		ExplainPropertyInteger("Sort Device Early Rows", NULL, (int64) report->early_rows, es);
 	}
+	if (report->parts == 0)
+		return;
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainOpenGroup("Sort Devices", "Sort Devices", false, es);
+	explain_parts(report, es);
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainCloseGroup("Sort Devices", "Sort Devices", false, es);
 }
 
 void

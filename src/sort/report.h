@@ -12,6 +12,17 @@
 #include "portability/instr_time.h"
 #include "route/router.h"
 
+/* A device's share of a sort in parts. */
+typedef struct ReportDevice
+{
+	int			index;			/* CUDA's */
+	int			parts;
+	uint64		rows;
+	double		sort_us;
+} ReportDevice;
+
+#define REPORT_DEVICES	16		/* shown, at most */
+
 typedef struct SortReport
 {
 	uint64		rows;			/* rows that came in */
@@ -28,6 +39,9 @@ typedef struct SortReport
 	uint64		bytes_up;		/* to the GPU and back */
 	uint64		bytes_down;
 	double		device_sort_us; /* of its kernels */
+	ReportDevice devices[REPORT_DEVICES];	/* of keys in parts, in the order of their first */
+	int			parts;			/* of keys that went in parts */
+	int			parts_here;		/* of them, those that the CPU sorted */
 	bool		sorted;			/* facts and decision are set */
 	RouteFacts	facts;			/* of the last kernel run */
 	RouteDecision decision;

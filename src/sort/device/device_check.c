@@ -40,14 +40,20 @@ bitmap_bytes(const SortEnv *env, const Stage *stage)
 		((Size) stage->rids[stage->n - 1] / 64 + 1) * sizeof(uint64);
 }
 
-bool
-device_check_fits(const SortEnv *env, const Batch *batch)
+Size
+device_check_bytes(const SortEnv *env, const Batch *batch)
 {
 	const Stage *stage = &batch->stage;
 	Size		result = env->spec.keys_only ? 0 : sizeof(uint32);
 
 	return arena_used(&batch->arena) + stage->n * (stage->row_bytes + result) +
-		bitmap_bytes(env, stage) <= env->limit;
+		bitmap_bytes(env, stage);
+}
+
+bool
+device_check_fits(const SortEnv *env, const Batch *batch)
+{
+	return device_check_bytes(env, batch) <= env->limit;
 }
 
 void

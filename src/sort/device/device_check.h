@@ -8,7 +8,8 @@
 #include "compat.h"
 #include "sort/device/device_keys.h"
 
-/* Is there memory, beside all else that the sort has, to check its rids? */
+/* What the batch, its result and checking its rids take; and is there memory for that? */
+extern Size device_check_bytes(const SortEnv *env, const Batch *batch);
 extern bool device_check_fits(const SortEnv *env, const Batch *batch);
 
 /* All rows are staged: their rids are those that may come. */

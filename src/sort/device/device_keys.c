@@ -25,6 +25,7 @@
 #include "miscadmin.h"
 #include "settings.h"
 #include "sort/device/device_check.h"
+#include "sort/device/device_parts.h"
 
 /* Keys of so many rows are waited for before some are sent. */
 #define STREAM_AFTER_ROWS	((size_t) 1 << 18)
@@ -61,11 +62,20 @@ open_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
 }
 
 void
-device_keys_end(DeviceKeys *dk)
+device_keys_close(DeviceKeys *dk)
 {
 	if (dk->job != NULL)
 		device_job_close(dk->job);
+	if (dk->parts != NULL)
+		device_parts_end(dk);
+	dk->job = NULL;
 	dk->env->progress.now->device = 0;
+}
+
+void
+device_keys_end(DeviceKeys *dk)
+{
+	device_keys_close(dk);
 	bulk_free(dk->env->bulk, &dk->pending);
 	pfree(dk);
 }
@@ -173,6 +183,18 @@ patience_us(const DeviceKeys *dk)
 							 dk->decision.cpu_us - dk->decision.predicted_us);
 }
 
+/* One job, or several if that is quicker, or if one cannot hold the keys; false if none. */
+static bool
+open_jobs(DeviceKeys *dk)
+{
+	int			quicker = device_parts_quicker(dk);
+
+	if (quicker > 0 && device_parts_begin(dk, quicker, 0))
+		return true;
+	return open_job(dk, dk->batch->stage.n, patience_us(dk)) ||
+		(dk->facts.device == DEVICE_STATE_FULL && device_parts_begin(dk, 0, patience_us(dk)));
+}
+
 /* Opens a job for what is known now; NULL, and why, if not. */
 static DeviceKeys *
 open_whole(SortEnv *env, Batch *batch, const KeyLayout *layout, DeviceRefusal *refusal)
@@ -184,7 +206,7 @@ open_whole(SortEnv *env, Batch *batch, const KeyLayout *layout, DeviceRefusal *r
 	if (device_route_keys(env, stage, layout, device_key_width(layout->total_bits),
 						  key_layout_range(stage, layout), stage->n, &dk->facts,
 						  &dk->decision) &&
-		open_job(dk, stage->n, patience_us(dk)))
+		open_jobs(dk))
 		return dk;
 	refusal->device = dk->facts.device;
 	refusal->why_not = dk->facts.gpu.why_not;
@@ -197,13 +219,20 @@ send_rest(DeviceKeys *dk)
 {
 	size_t		n = dk->batch->stage.n;
 
+	if (dk->parts != NULL)
+	{
+		device_parts_send(dk);
+		return true;
+	}
 	while (dk->sent < n)
 	{
 		if (!device_keys_send(dk, Min(dk->per_chunk, n - dk->sent)))
-			return false;
+			break;
 	}
 	device_job_sort(dk->job);
-	return !dk->job->lost;
+	if (dk->job->lost)
+		device_keys_lose(dk, dk->job->why);
+	return !dk->lost;
 }
 
 bool
@@ -250,7 +279,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 	if (!ok)
 	{
 		refusal->device = DEVICE_STATE_FAILED;
-		device_note_failure(env, dk->decision.algorithm, dk->job->why);
+		device_note_failure(env, dk->decision.algorithm, dk->why);
 	}
 	if (ok && streams)
 		*streaming = dk;

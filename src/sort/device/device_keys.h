@@ -36,7 +36,7 @@ typedef struct DeviceKeys
 {
 	SortEnv    *env;
 	Batch	   *batch;
-	DeviceJob  *job;
+	DeviceJob  *job;			/* NULL in parts */
 	DeviceJobSpec spec;
 	RouteFacts	facts;
 	RouteDecision decision;
@@ -44,8 +44,11 @@ typedef struct DeviceKeys
 	size_t		sent;			/* staged rows whose keys are up */
 	size_t		per_chunk;
 	KeyCheck	keys;
+	struct DeviceParts *parts;	/* the jobs, if there are several (device_parts.c); NULL */
 
 	/* on the way back; device_check.c */
+	bool		lost;			/* what is still to come cannot be had, */
+	char		why[128];		/* for this reason */
 	BulkBuf		pending;		/* a bit for each rid that is still to come */
 	uint32		max_rid;
 	bool		keep;			/* chunks add up; otherwise each replaces the one
@@ -74,6 +77,15 @@ extern bool device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early,
 							 const KeyLayout *layout, bool may_stream, Sorted *sorted,
 							 DeviceKeys **streaming, DeviceRefusal *refusal);
 extern void device_keys_end(DeviceKeys *dk);
+
+/* Gives the device back; what the check knows stays. */
+extern void device_keys_close(DeviceKeys *dk);
+
+/* The result cannot be had from the device. */
+extern void device_keys_lose(DeviceKeys *dk, const char *why);
+
+/* What a job of this sort did, for EXPLAIN; its first chunk is here. */
+extern void device_keys_report(DeviceKeys *dk, const DeviceJob *job);
 
 /*
  * result_device_keys.c: takes the result: all of it, or if it may stream its first

@@ -21,6 +21,7 @@
 #include "miscadmin.h"
 #include "settings.h"
 #include "sort/device/device_check.h"
+#include "sort/device/device_parts.h"
 #include "sort/verify.h"
 
 static void
@@ -75,9 +76,8 @@ take_keys(const KeyChunk *chunk, int width, void *recs, size_t at)
 	}
 }
 
-/* What EXPLAIN and the statistics will say; the first chunk brings it. */
-static void
-report_sort(DeviceKeys *dk)
+void
+device_keys_report(DeviceKeys *dk, const DeviceJob *job)
 {
 	SortEnv    *env = dk->env;
 	SortReport *report = &env->report;
@@ -85,12 +85,47 @@ report_sort(DeviceKeys *dk)
 	report->facts = dk->facts;
 	report->facts.n = dk->batch->stage.n;
 	report->decision = dk->decision;
-	report->decision.algorithm = algorithm_by_name(dk->job->cost.algorithm);
+	report->decision.algorithm = algorithm_by_name(job->cost.algorithm);
 	report->sorted = report->decision.algorithm != NULL;
 	report->key_bits = dk->facts.gpu.key_bits;
-	report->bytes_up += dk->job->bytes_up;
-	report->device_sort_us += dk->job->cost.sort_us;
+	report->bytes_up += job->bytes_up;
+	report->device_sort_us += job->cost.sort_us;
 	sort_env_note_memory(env, batch_held(dk->batch) + dk->pending.size);
+}
+
+void
+device_keys_lose(DeviceKeys *dk, const char *why)
+{
+	if (!dk->lost)
+		strlcpy(dk->why, why, sizeof(dk->why));
+	dk->lost = true;
+	if (dk->job != NULL)
+		device_job_lose(dk->job, why);
+}
+
+/* The next chunk, until release_chunk(); false at the end, and if what is to come is lost. */
+static bool
+next_chunk(DeviceKeys *dk, KeyChunk *chunk)
+{
+	bool		come;
+
+	if (dk->parts != NULL)
+		return device_parts_next(dk, chunk);
+	come = key_chunk_next_down(dk->job, &dk->spec, dk->batch->stage.n - dk->received, chunk);
+	if (dk->job->lost)
+		device_keys_lose(dk, dk->job->why);
+	else if (come && dk->received == 0)
+		device_keys_report(dk, dk->job);
+	return come;
+}
+
+static void
+release_chunk(DeviceKeys *dk)
+{
+	if (dk->parts != NULL)
+		device_parts_release(dk);
+	else
+		device_job_release(dk->job);
 }
 
 /* Room for the result, or for a chunk of it. */
@@ -151,15 +186,13 @@ take_chunk(DeviceKeys *dk, size_t *n)
 {
 	KeyChunk	chunk;
 
-	if (!key_chunk_next_down(dk->job, &dk->spec, dk->batch->stage.n - dk->received, &chunk))
+	if (!next_chunk(dk, &chunk))
 		return false;
-	if (dk->received == 0)
-		report_sort(dk);
 	if (!take_content(dk, &chunk, dk->keep ? *n : 0))
 	{
-		device_job_lose(dk->job, dk->spec.keys_only ?
-						"the result's keys are out of order, or not the input's" :
-						"a row of the result is not one of the input, or comes twice");
+		device_keys_lose(dk, dk->spec.keys_only ?
+						 "the result's keys are out of order, or not the input's" :
+						 "a row of the result is not one of the input, or comes twice");
 		return false;
 	}
 	if (!dk->keep)
@@ -170,7 +203,7 @@ take_chunk(DeviceKeys *dk, size_t *n)
 	dk->received += chunk.rows;
 	*n += chunk.rows;
 	dk->env->report.bytes_down += chunk.bytes;
-	device_job_release(dk->job);
+	release_chunk(dk);
 	return true;
 }
 
@@ -178,12 +211,12 @@ take_chunk(DeviceKeys *dk, size_t *n)
 static bool
 verify_whole(DeviceKeys *dk, const Sorted *sorted)
 {
-	char		why[sizeof(dk->job->why)];
+	char		why[sizeof(dk->why)];
 
 	if (!gpusort_verify || dk->spec.keys_only ||
 		verify_rids(dk->env, dk->batch, &dk->layout.layout, sorted->rids, sorted->n, why))
 		return true;
-	device_job_lose(dk->job, why);
+	device_keys_lose(dk, why);
 	return false;
 }
 
@@ -201,7 +234,7 @@ device_keys_receive(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *strea
 	}
 	while (take_chunk(dk, &sorted->n))
 		CHECK_FOR_INTERRUPTS();
-	if (dk->job->lost)
+	if (dk->lost)
 		return false;
 	if (!dk->spec.keys_only && dk->spec.want_keys && sorted->n - dk->run.start > 1)
 		settle_ties(dk, (uint32 *) dk->env->recs.ptr + dk->run.start, sorted->n - dk->run.start);
@@ -229,10 +262,8 @@ recover(ArrayResult *array, DeviceKeys *dk)
 
 	array->more = NULL;
 	array->pos += dk->given;
-	device_note_failure(env, dk->decision.algorithm, dk->job->why);
-	device_job_close(dk->job);
-	dk->env->progress.now->device = 0;
-	dk->job = NULL;
+	device_note_failure(env, dk->decision.algorithm, dk->why);
+	device_keys_close(dk);
 	(void) order_batch(env, batch, NULL, false, &sorted);
 	progress_phase(&env->progress, PROGRESS_EMIT);
 	device_check_given(dk, &sorted, array->pos);
@@ -262,7 +293,7 @@ get_more(ArrayResult *array)
 			((KeysResult *) array)->reader.count = 0;
 		return;
 	}
-	if (dk->job->lost)
+	if (dk->lost)
 		recover(array, dk);
 	else
 	{
