@@ -8,16 +8,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('parallel', conf => <<CONF);
-max_worker_processes = 16
-max_parallel_workers = 8
-max_parallel_workers_per_gather = 2
-parallel_setup_cost = 0
-parallel_tuple_cost = 0
-cpu_tuple_cost = 1
-min_parallel_table_scan_size = 0
-shared_buffers = 64MB
-CONF
+my $node = new_node('parallel', parallel => 1, conf => 'shared_buffers = 64MB');
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i AS id, mix(i) AS k, (mix(i) % 10)::int AS ten, (mix(i * 3) / 1e3)::float8 AS f, repeat('x', (i % 50)::int) AS p
 FROM generate_series(1, 100000) i;

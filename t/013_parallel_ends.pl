@@ -12,14 +12,7 @@ my $seed = $ENV{GPUSORT_SEED} || time % 1_000_000;
 srand $seed;
 note "GPUSORT_SEED=$seed";
 
-my $node = new_node('parallel_ends', conf => <<CONF);
-max_worker_processes = 16
-max_parallel_workers = 8
-max_parallel_workers_per_gather = 2
-parallel_setup_cost = 0
-parallel_tuple_cost = 0
-cpu_tuple_cost = 1
-min_parallel_table_scan_size = 0
+my $node = new_node('parallel_ends', parallel => 1, conf => <<CONF);
 min_parallel_index_scan_size = 0
 shared_buffers = 64MB
 CONF

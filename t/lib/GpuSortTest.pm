@@ -16,7 +16,8 @@ our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file 
 sub pick { return $_[ int rand @_ ] }
 
 # A running server with the extension and the functions of sql/setup.sql.
-# Options: preload (default 1), conf (lines of postgresql.conf).
+# Options: preload (default 1), parallel (plans of two workers and more wherever there can be any), conf (lines of
+# postgresql.conf).
 sub new_node
 {
 	my ($name, %opt) = @_;
@@ -27,6 +28,15 @@ sub new_node
 jit = off
 max_parallel_workers_per_gather = 0
 autovacuum = off
+CONF
+	$node->append_conf('postgresql.conf', <<CONF) if $opt{parallel};
+max_worker_processes = 16
+max_parallel_workers = 8
+max_parallel_workers_per_gather = 2
+parallel_setup_cost = 0
+parallel_tuple_cost = 0
+cpu_tuple_cost = 1
+min_parallel_table_scan_size = 0
 CONF
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpusort'\ngpusort.min_rows = 0\n")
 	  if $opt{preload} // 1;
