@@ -111,12 +111,12 @@ batch_trim(Batch *batch)
 }
 
 bool
-batch_put_page(Batch *batch, RowPage *page, Size limit)
+batch_put_page(Batch *batch, RowPage *page)
 {
 	Stage	   *stage = &batch->stage;
 	Arena	   *arena = &batch->arena;
 
-	if (batch_taken(batch) + page->bytes + page->n * batch->sort_cost > limit ||
+	if (batch_taken(batch) + page->bytes + page->n * batch->sort_cost > batch->limit ||
 		!arena_has_rids(arena, page->bytes))
 		return false;
 	if (stage->n + page->n > stage->capacity && !batch_stage_room(batch, page->n))

@@ -55,7 +55,7 @@ extern void batch_trim(Batch *batch);
 extern void batch_free_keys(Batch *batch);
 
 /* Takes all rows of a direct page; false, and none, if they may go beyond the limit. */
-extern bool batch_put_page(Batch *batch, RowPage *page, Size limit);
+extern bool batch_put_page(Batch *batch, RowPage *page);
 
 /* Takes row i of a direct page, whose keys lie there; false if there is no room. */
 extern bool batch_put_page_row(Batch *batch, RowPage *page, int i, PageKeyPlaces where);

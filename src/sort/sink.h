@@ -57,7 +57,6 @@ struct Sink
 typedef struct HostSink
 {
 	Sink		base;
-	Size		limit;			/* bytes; FULL beyond that, at the latest */
 	size_t		ask_rows;		/* FULL at so many, that a device may be asked */
 } HostSink;
 
@@ -70,7 +69,7 @@ sink_host_full(const HostSink *sink)
 {
 	const Batch *batch = sink->base.batch;
 
-	return batch->stage.n >= sink->ask_rows || batch_taken(batch) > sink->limit;
+	return batch->stage.n >= sink->ask_rows || batch_taken(batch) > batch->limit;
 }
 
 /*

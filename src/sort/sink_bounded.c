@@ -322,7 +322,7 @@ take_page(BoundedSink *sink, RowPage *page)
 
 	return !sink->have_threshold && page->direct &&
 		(bound == 0 || batch->stage.n + page->n < trigger(bound)) &&
-		batch_put_page(batch, page, batch->limit);
+		batch_put_page(batch, page);
 }
 
 /*

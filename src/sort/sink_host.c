@@ -39,7 +39,7 @@ sink_put_rows(Sink *sink, RowPage *page, int *done)
 bool
 sink_host_take_page(HostSink *sink, RowPage *page, int *done)
 {
-	if (*done > 0 || !page->direct || !batch_put_page(sink->base.batch, page, sink->limit))
+	if (*done > 0 || !page->direct || !batch_put_page(sink->base.batch, page))
 		return false;
 	*done = page->n;
 	return true;

@@ -21,7 +21,7 @@ sink_keys_take_page(HostSink *sink, RowPage *page, int *done)
 {
 	Batch	   *batch = sink->base.batch;
 
-	if (batch_taken(batch) + (page->n - *done) * batch->sort_cost > sink->limit ||
+	if (batch_taken(batch) + (page->n - *done) * batch->sort_cost > batch->limit ||
 		!batch_put_page_keys(batch, page, *done))
 		return false;
 	*done = page->n;

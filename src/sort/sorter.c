@@ -101,12 +101,12 @@ use_host(Sorter *sorter)
 
 	if (sorter->rows_allowed)
 	{
-		host->limit = sink_device_rows_after(&sorter->env);
+		sorter->batch.limit = sink_device_rows_after(&sorter->env);
 		host->ask_rows = SIZE_MAX;
 	}
 	else
 	{
-		host->limit = sorter->env.limit;
+		sorter->batch.limit = sorter->env.limit;
 		host->ask_rows = device_keys_after(&sorter->env, &sorter->batch.stage);
 	}
 	sorter->sink = &host->base;
@@ -259,13 +259,14 @@ static bool
 offer_rows(Sorter *sorter)
 {
 	SortEnv    *env = &sorter->env;
-	HostSink   *host = &sorter->host;
-	Size		limit = host->limit;
+	Batch	   *batch = &sorter->batch;
+	bool		more = batch->limit < env->limit;
 	Sink	   *sink;
 
 	if (!sorter->rows_allowed)
 		return false;
-	sink = sink_device_rows_begin(env, &sorter->batch, &sorter->rows_allowed);
+	sink = sink_device_rows_begin(env, batch, &sorter->rows_allowed);
+	batch->limit = env->limit;
 	if (sink != NULL)
 	{
 		/* keys may have gone ahead of their rows */
@@ -273,12 +274,11 @@ offer_rows(Sorter *sorter)
 		sorter->sink = sink;
 		return true;
 	}
-	if (limit == env->limit)
+	if (!more)
 		return false;
-	host->limit = env->limit;
 	/* their keys may go */
-	host->ask_rows = device_keys_after(env, &sorter->batch.stage);
-	return batch_taken(&sorter->batch) <= env->limit;
+	sorter->host.ask_rows = device_keys_after(env, &batch->stage);
+	return batch_taken(batch) <= env->limit;
 }
 
 /* The sink did not take a row: makes it possible. */

@@ -56,7 +56,7 @@ has_room(DeviceKeysSink *sink)
 
 	if (unlikely(batch->stage.n >= sink->host.ask_rows) && !send_chunks(sink))
 		return false;
-	return batch_taken(batch) <= sink->host.limit;
+	return batch_taken(batch) <= batch->limit;
 }
 
 static SinkAnswer
@@ -161,7 +161,6 @@ sink_device_keys_begin(SortEnv *env, Batch *batch)
 		&device_keys_only_methods : &device_keys_methods;
 	sink->host.base.env = env;
 	sink->host.base.batch = batch;
-	sink->host.limit = env->limit;
 	sink->keys = dk;
 	return &sink->host.base;
 }
