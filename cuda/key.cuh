@@ -24,6 +24,13 @@ key_width()
 	return (int) sizeof(K) * 8;
 }
 
+/* That a thread holds in registers, with their rids and ranks, where keys are put in bins. */
+template <class K> __host__ __device__ constexpr int
+keys_per_thread()
+{
+	return sizeof(K) == 16 ? 8 : sizeof(K) == 8 ? 12 : 16;
+}
+
 template <class K> __host__ __device__ constexpr K
 all_ones()
 {

@@ -138,7 +138,7 @@ segment_histogram_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
 		bins[threadIdx.x] = 0;
 	__syncthreads();
 #pragma unroll
-	for (int i = 0; i < partition_items<K>(); i++)
+	for (int i = 0; i < keys_per_thread<K>(); i++)
 	{
 		uint32_t	at = i * PARTITION_THREADS + threadIdx.x;
 		uint32_t	bin = SEGMENT_THREADS;

@@ -33,16 +33,10 @@ enum PartitionMap
 #define PARTITION_THREADS		512
 #define PARTITION_MAX_BINS		1024
 
-template <class K> __host__ __device__ constexpr int
-partition_items()
-{
-	return sizeof(K) == 16 ? 8 : sizeof(K) == 8 ? 12 : 16;
-}
-
 template <class K> __host__ __device__ constexpr uint32_t
 partition_tile()
 {
-	return PARTITION_THREADS * partition_items<K>();
+	return PARTITION_THREADS * keys_per_thread<K>();
 }
 
 /*
@@ -196,7 +190,7 @@ template <class K, bool RIDS, PartitionMap MAP>
 __global__ void __launch_bounds__(PARTITION_THREADS, 2)
 partition_kernel(const PartitionArgs<K> args)
 {
-	constexpr int ITEMS = partition_items<K>();
+	constexpr int ITEMS = keys_per_thread<K>();
 	constexpr uint32_t TILE = partition_tile<K>();
 	constexpr int BINS_PER_THREAD = PARTITION_MAX_BINS / PARTITION_THREADS;
 

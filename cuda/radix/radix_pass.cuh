@@ -28,16 +28,10 @@
 #define RADIX_MAIL_TICKET	0
 #define RADIX_MAIL_PASSES	1		/* bit p: digit p is not the same in all keys */
 
-template <class K> __host__ __device__ constexpr int
-radix_items()
-{
-	return sizeof(K) == 16 ? 8 : sizeof(K) == 8 ? 12 : 16;
-}
-
 template <class K> __host__ __device__ constexpr uint32_t
 radix_tile()
 {
-	return RADIX_THREADS * radix_items<K>();
+	return RADIX_THREADS * keys_per_thread<K>();
 }
 
 /* What the passes share; zeroed before the count. */
@@ -210,7 +204,7 @@ template <class K, bool RIDS>
 __global__ void __launch_bounds__(RADIX_THREADS, 2)
 radix_pass_kernel(const RadixPassArgs<K> args)
 {
-	constexpr int ITEMS = radix_items<K>();
+	constexpr int ITEMS = keys_per_thread<K>();
 	constexpr uint32_t TILE = radix_tile<K>();
 
 	extern __shared__ __align__(16) unsigned char shared[];
