@@ -33,6 +33,10 @@ SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 10;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 SELECT who_sorts('SELECT id, s FROM workers_t ORDER BY s COLLATE "C" DESC, a');
+-- nor do rows that workers could as well bring unsorted
+SET parallel_tuple_cost = 0;
+SELECT who_sorts('SELECT count(a) FROM (SELECT * FROM workers_t ORDER BY k OFFSET 0) s');
+SET parallel_tuple_cost = 10;
 SET gpusort.enable = off;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 RESET gpusort.enable;

@@ -48,7 +48,7 @@ SQL
 		my $what = pick('*', 'id, a, b, f, s', 'id, s, a, b, f, length(p) AS l');
 		my $where = pick('', '', 'WHERE a > 1000000', 'WHERE id % 3 = 1', 'WHERE false');
 		my $limit = pick('', '', 'LIMIT 7', 'LIMIT 1000 OFFSET 20');
-		my $workers = pick(1, 2, 4);
+		my $workers = pick(1, 2, 4, 6);
 		my $set = "SET work_mem = '" . pick('64kB', '1MB', '64MB') . "'; SET max_parallel_workers_per_gather = $workers; SET parallel_leader_participation = "
 		  . pick('on', 'on', 'off') . '; SET max_parallel_workers = ' . pick(8, 8, 1, 0);
 		my $query = "SELECT $what FROM r $where ORDER BY $order, id $limit";

@@ -5,7 +5,8 @@
  * It runs below a Gather, in each worker and, if it takes part, in the leader.  It takes
  * all rows of its share of the plan below into a sorter of its own, sorts them, and,
  * in a worker, writes them in order into its ring of the exchange; the GpuSort above the
- * Gather merges them (parallel_sort.c).  So no row goes through the Gather.
+ * Gather merges them (parallel_sort.c).  So no row goes through the Gather.  Of many workers
+ * two have another task: each merges its group's rings and its own rows into its ring.
  *
  * But the Gather has to be got going without waiting for anybody's last row: it is
  * given one at once by feed_announce(), which is for nobody.
@@ -27,6 +28,8 @@
 #include "node/parallel_sort.h"
 #include "node/plan_format.h"
 #include "node/sort_node.h"
+#include "sort/parallel/block_refill.h"
+#include "sort/parallel/block_sources.h"
 #include "sort/parallel/block_writer.h"
 #include "utils/memutils.h"
 
@@ -100,28 +103,67 @@ feed_cannot_rerun(void *arg)
 	return false;
 }
 
-/* A worker's rows go into its ring. */
+/* A worker's own rows go into its ring, */
 static void
-feed_write(FeedState *feed)
+write_own(FeedState *feed)
 {
 	Exchange   *ex = feed->exchange;
-	MemoryContext cxt;
-	MemoryContext old;
-	BlockWriter *writer;
+	BlockWriter *writer = block_writer_create(&feed->spec, exchange_frame(ex));
 	RowBlock   *block;
 
-	if (sorter_report(feed->sorter)->rows == 0 || !exchange_wait_agreed(ex))
-		return;
-	cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort blocks", ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(cxt);
-	writer = block_writer_create(&feed->spec, exchange_frame(ex));
-	MemoryContextSwitchTo(old);
 	while ((block = exchange_block_to_write(ex, feed->ring)) != NULL &&
 		   block_writer_fill(writer, feed->result, block))
 	{
 		exchange_block_written(ex, feed->ring);
 		CHECK_FOR_INTERRUPTS();
 	}
+}
+
+/* or together with those of n other rings, merged. */
+static void
+write_merged(FeedState *feed, const int *rings, int n)
+{
+	Exchange   *ex = feed->exchange;
+	const KeyFrame *frame = exchange_frame(ex);
+	BlockSource **sources = palloc((n + 1) * sizeof(BlockSource *));
+	BlockRefill *refill;
+	RowBlock   *block;
+	int			nsources = 0;
+
+	if (sorter_report(feed->sorter)->rows > 0)
+		sources[nsources++] = block_source_own(&feed->spec, frame, feed->result);
+	for (int i = 0; i < n; i++)
+		sources[nsources++] = block_source_ring(ex, rings[i], feed->ring, NULL, NULL);
+	refill = block_refill_create(block_merge_create(&feed->spec, frame, sources, nsources));
+	while ((block = exchange_block_to_write(ex, feed->ring)) != NULL &&
+		   block_refill_fill(refill, block))
+	{
+		exchange_block_written(ex, feed->ring);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+static void
+feed_write(FeedState *feed)
+{
+	Exchange   *ex = feed->exchange;
+	MemoryContext cxt;
+	MemoryContext old;
+	int		   *rings;
+	int			n;
+
+	/* who has no rows may have others' to merge */
+	if (!exchange_wait_agreed(ex))
+		return;
+	cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort blocks", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(cxt);
+	rings = palloc(ex->nrings * sizeof(int));
+	n = exchange_rings_of(ex, feed->ring, rings);
+	if (n > 0)
+		write_merged(feed, rings, n);
+	else if (sorter_report(feed->sorter)->rows > 0)
+		write_own(feed);
+	MemoryContextSwitchTo(old);
 	MemoryContextDelete(cxt);
 }
 
@@ -149,9 +191,10 @@ feed_run(FeedState *feed)
 	{
 		me = feed->ring >= 0 ? feed->ring : ex->nrings;
 		slot = exchange_slot(ex, me);
-		exchange_attach(ex);
+		/* first, for who attaches is waited for */
 		if (feed->ring >= 0)
 			exchange_open_ring(ex, feed->ring);
+		exchange_attach(ex);
 	}
 	sorter_begin(feed->sorter, ex != NULL ? ex->bound : feed->bound, outer->plan->plan_rows);
 	sort_node_take_rows(feed->sorter, outer, &feed->pages, ex != NULL ? &ex->stopped : NULL);

@@ -5,7 +5,9 @@
  * The Feeds sort, in the workers and maybe in the leader; this node merges what they
  * have sorted.  The Gather launches the workers when it is first asked for a row, and
  * has none for us but one that says nothing (launch()).  The leader's own
- * share is then run directly, and the streams are merged (block_merge.h).  When they have
+ * share is then run directly, and the streams are merged (block_merge.h).  If there are
+ * many workers the leader takes no share, as PostgreSQL reckons with, and has the streams of
+ * two that merge the others' (exchange.h).  When they have
  * ended the Gather is read to its end, so that workers' errors and figures
  * arrive as under any Gather.
  *
@@ -28,26 +30,8 @@
 #include "optimizer/optimizer.h"
 #include "postmaster/bgworker.h"
 #include "sort/parallel/block_merge.h"
-#include "sort/parallel/block_writer.h"
+#include "sort/parallel/block_sources.h"
 #include "utils/memutils.h"
-
-/* A worker's blocks. */
-typedef struct RingSource
-{
-	BlockSource base;
-	ParallelSortState *node;
-	int			ring;
-	bool		had_one;
-} RingSource;
-
-/* The leader's. */
-typedef struct OwnSource
-{
-	BlockSource base;
-	FeedState  *feed;
-	BlockWriter *writer;
-	RowBlock   *block;
-} OwnSource;
 
 static void parallel_sort_begin(CustomScanState *css, EState *estate, int eflags);
 static TupleTableSlot *parallel_sort_exec_custom(CustomScanState *css);
@@ -80,43 +64,29 @@ parallel_sort_create_state(void)
  * ------------------------------------------------------------------------
  */
 
-/* Has the worker of this ring ended without a word? */
+/* Has the worker of this ring ended, or another that it may wait for, without a word? */
 static bool
 worker_gone(void *arg, int ring)
 {
 	ParallelSortState *node = arg;
-	BackgroundWorkerHandle *handle = node->gather->pei->pcxt->worker[ring].bgwhandle;
+	GatherState *gather = node->gather;
+	bool		gone = false;
 	pid_t		pid;
 
-	if (GetBackgroundWorkerPid(handle, &pid) != BGWH_STOPPED)
-		return false;
-	/* why, it may have told */
-	CHECK_FOR_INTERRUPTS();
-	if (pg_atomic_read_u32(&node->feed->exchange->rings[ring].state) == RING_OPEN)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("lost connection to parallel worker")));
-	/* it never came, and has no rows; the Gather will complain in the end */
-	return true;
-}
-
-static RowBlock *
-ring_source_next(BlockSource *source)
-{
-	RingSource *ring = (RingSource *) source;
-	RowBlock   *block = exchange_next_block(ring->node->feed->exchange, ring->ring,
-											ring->had_one, worker_gone, ring->node);
-
-	ring->had_one = (block != NULL);
-	return block;
-}
-
-static RowBlock *
-own_source_next(BlockSource *source)
-{
-	OwnSource  *own = (OwnSource *) source;
-
-	return block_writer_fill(own->writer, own->feed->result, own->block) ? own->block : NULL;
+	for (int r = 0; r < gather->nworkers_launched; r++)
+	{
+		if (GetBackgroundWorkerPid(gather->pei->pcxt->worker[r].bgwhandle, &pid) != BGWH_STOPPED)
+			continue;
+		/* why, it may have told */
+		CHECK_FOR_INTERRUPTS();
+		if (pg_atomic_read_u32(&node->feed->exchange->rings[r].state) == RING_OPEN)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("lost connection to parallel worker")));
+		/* it never came, or has ended: if it has no rows, the Gather will complain in the end */
+		gone = gone || r == ring;
+	}
+	return gone;
 }
 
 /*
@@ -130,31 +100,13 @@ open_rings(ParallelSortState *node, BlockSource **sources)
 
 	for (int r = 0; r < node->gather->nworkers_launched; r++)
 	{
-		RingSource *ring;
-
 		/* not taken yet: it will be the first */
-		if (exchange_next_block(node->feed->exchange, r, false, worker_gone, node) == NULL)
-			continue;
-		ring = palloc0(sizeof(RingSource));
-		ring->base.next = ring_source_next;
-		ring->node = node;
-		ring->ring = r;
-		sources[n++] = &ring->base;
+		if (exchange_next_block(node->feed->exchange, r, EXCHANGE_LEADER, false, worker_gone,
+								node) != NULL)
+			sources[n++] = block_source_ring(node->feed->exchange, r, EXCHANGE_LEADER,
+											 worker_gone, node);
 	}
 	return n;
-}
-
-static BlockSource *
-open_own(ParallelSortState *node, const KeyFrame *frame)
-{
-	OwnSource  *own = palloc0(sizeof(OwnSource));
-	char	   *block = palloc(ROW_BLOCK_SIZE + ROW_BLOCK_KEY_ALIGN);
-
-	own->base.next = own_source_next;
-	own->feed = node->feed;
-	own->writer = block_writer_create(&node->feed->spec, frame);
-	own->block = (RowBlock *) TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block);
-	return &own->base;
 }
 
 /* Runs the leader's share; true if it has rows. */
@@ -198,7 +150,7 @@ launch(ParallelSortState *node)
 	}
 	PG_END_TRY();
 	feed->ExecProcNode = feed_exec;
-	if (!participation && gather->nreaders > 0)
+	if (gather->nreaders > 0 && (!participation || gather->nworkers_launched >= EXCHANGE_MANY))
 		gather->need_to_scan_locally = false;
 }
 
@@ -225,7 +177,8 @@ parallel_sort_start(ParallelSortState *node)
 		const KeyFrame *frame = exchange_frame(node->feed->exchange);
 
 		if (own)
-			sources[node->nstreams++] = open_own(node, frame);
+			sources[node->nstreams++] = block_source_own(&node->feed->spec, frame,
+														 node->feed->result);
 		node->merge = block_merge_create(&node->feed->spec, frame, sources, node->nstreams);
 		node->phase = PARALLEL_SORT_MERGE;
 	}
@@ -265,10 +218,8 @@ parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot)
 			return false;
 		if (node->phase == PARALLEL_SORT_ALONE)
 			return node->nstreams > 0 && result_next(node->feed->result, RESULT_PLAIN, true, slot);
-		row = block_merge_first(node->merge);
 	}
-	else
-		row = block_merge_next(node->merge);
+	row = block_merge_next(node->merge);
 	if (row == NULL)
 		return false;
 	row_to_slot(slot, row);

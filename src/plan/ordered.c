@@ -81,8 +81,11 @@ sort_keys(PlannerInfo *root, SortCostFacts *facts)
 static Cost
 scan_saves(const Path *path, double shares)
 {
-	const RelOptInfo *rel = path->parent;
+	const RelOptInfo *rel;
 
+	if (IsA(path, ProjectionPath))
+		path = ((const ProjectionPath *) path)->subpath;
+	rel = path->parent;
 	if (path->pathtype != T_SeqScan || rel->baserestrictinfo != NIL ||
 		rel->pages > (BlockNumber) effective_cache_size)
 		return 0;
@@ -136,6 +139,15 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 	add_path(rel, path);
 }
 
+/* Do its rows come from workers? */
+static bool
+gathers(const Path *path)
+{
+	if (IsA(path, ProjectionPath))
+		path = ((const ProjectionPath *) path)->subpath;
+	return IsA(path, GatherPath) || IsA(path, GatherMergePath);
+}
+
 static void
 offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 {
@@ -148,7 +160,11 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 		root->sort_pathkeys == NIL || input_rel->partial_pathlist == NIL ||
 		root->parse->limitCount != NULL)
 		return;
-	/* what is computed after the sort would come below the Gather Merge */
+
+	/*
+	 * What is computed after the sort would come below the Gather Merge.  The input's
+	 * other paths may be gone: those in order were offered themselves.
+	 */
 	partial = linitial(input_rel->partial_pathlist);
 	target = root->upper_targets[UPPERREL_ORDERED];
 	if (partial->rows < gpusort_min_rows ||
@@ -160,7 +176,11 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 		return;
 	facts.rows = input->rows;
 	facts.row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(input->pathtarget->width);
-	offer_alone(root, rel, &facts, input);
+	/* if workers bring the rows they may as well sort them */
+	if (gathers(input))
+		input = partial;
+	else
+		offer_alone(root, rel, &facts, input);
 	offer_workers(root, rel, &facts, partial, scan_saves(input, 1));
 }
 

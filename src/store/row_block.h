@@ -30,6 +30,9 @@ typedef struct RowBlock
 
 #define ROW_BLOCK_KEY_ALIGN	16
 
+/* Most bytes of a row that comes in pieces. */
+#define ROW_BLOCK_PIECE		(ROW_BLOCK_ROOM - 2 * ROW_BLOCK_KEY_ALIGN)
+
 /* No block has more rows: the least row is two words, the least key is one. */
 #define ROW_BLOCK_MAX_ROWS	(ROW_BLOCK_ROOM / (16 + sizeof(uint64)))
 

@@ -2,19 +2,22 @@
  * block_merge.c
  *	  Merge of sorted streams of rows that come in blocks with their keys.
  *
- * Rows are given out where they lie: a stream goes on to its next row, and maybe
- * gives its block back, only when the merge is asked for the row after.  A row is
+ * Rows are given out where they lie.  They are merged some way ahead of those that are asked
+ * for, in one tight loop: of a row the caller then has to take a pointer.  A stream
+ * gives its block back only when all rows from there have been asked for.  A row is
  * found by the length of the one before it, and its key beside that one's, so that
  * a step of a stream is two loads from places that are read in sequence.
  *
  * Rows that are equal come in the order of their streams' numbers: what a parallel
  * plan promises of them is nothing.
  *
- * Memory: one row of each stream, if they come in pieces.
+ * Memory: pointers and keys of the rows ahead, and one row of each stream, if they
+ * come in pieces.
  */
 #include "postgres.h"
 
 #include "key/pack.h"
+#include "key/tie/tiebreak.h"
 #include "sort/parallel/block_merge.h"
 #include "sort/parallel/block_writer.h"
 #include "utils/memutils.h"
@@ -22,8 +25,21 @@
 /* Bytes ahead of a stream's rows that are asked for: another processor wrote them. */
 #define MERGE_AHEAD		256
 
-/* A row in pieces, of which the first has come, is put together. */
-static void
+/* A stream, and where it is. */
+typedef struct BlockStream
+{
+	BlockSource *source;
+	char	   *row;			/* the current row; NULL: at the end */
+	char	   *next;			/* the next, of left in the block */
+	const char *keys;			/* its key */
+	uint32		left;
+	char	   *whole;			/* palloc'd: a row that came in pieces, */
+	Size		whole_size;
+	uint128		whole_key;		/* and its key */
+} BlockStream;
+
+/* A row in pieces, of which the first has come, is put together; false if its rest will not come. */
+static bool
 assemble(BlockMerge *merge, BlockStream *stream, const RowBlock *block)
 {
 	Size		whole = block->whole;
@@ -43,80 +59,44 @@ assemble(BlockMerge *merge, BlockStream *stream, const RowBlock *block)
 		if (at >= whole)
 			break;
 		block = stream->source->next(stream->source);
+		if (block == NULL && stream->source->stopped)
+			return false;
 		if (block == NULL)
 			elog(ERROR, "a row of a parallel sort is not complete");
 	}
 	stream->next = stream->whole;
+	return true;
 }
 
-/* The stream's next block; returns its first row's key. */
-static pg_noinline MergeKey
+/* The stream's next block comes to hand; false at the end. */
+static bool
 next_block(BlockMerge *merge, BlockStream *stream)
 {
 	RowBlock   *block = stream->source->next(stream->source);
-	MergeKey	key;
 
+	stream->row = NULL;
+	stream->left = 0;
 	if (block == NULL)
-	{
-		stream->row = NULL;
-		stream->left = 0;
-		return MERGE_KEY_END;
-	}
+		return false;
 	stream->keys = block->rows + block->keys_at;
-	stream->left = block->n;
 	stream->next = block->rows;
-	key = merge->wide ? *(const uint128 *) stream->keys : *(const uint64 *) stream->keys;
 	if (unlikely(block->whole > 0))
-		assemble(merge, stream, block);
-	stream->row = stream->next;
-	stream->next += MAXALIGN(((MinimalTuple) stream->row)->t_len);
-	stream->left--;
-	stream->keys += merge->wide ? sizeof(uint128) : sizeof(uint64);
-	return key;
-}
-
-static pg_attribute_always_inline MergeKey
-advance(BlockMerge *merge, int s, bool wide)
-{
-	BlockStream *stream = &merge->streams[s];
-	MergeKey	key;
-
-	if (unlikely(stream->left == 0))
-		return next_block(merge, stream);
-	if (wide)
 	{
-		key = *(const uint128 *) stream->keys;
-		stream->keys += sizeof(uint128);
+		memcpy(&stream->whole_key, stream->keys, merge->wide ? sizeof(uint128) : sizeof(uint64));
+		stream->keys = (const char *) &stream->whole_key;
+		if (!assemble(merge, stream, block))
+			return false;
+		stream->left = 1;
 	}
 	else
-	{
-		key = *(const uint64 *) stream->keys;
-		stream->keys += sizeof(uint64);
-	}
-	stream->row = stream->next;
-	__builtin_prefetch(stream->row + MERGE_AHEAD);
-	stream->next += MAXALIGN(((MinimalTuple) stream->row)->t_len);
-	stream->left--;
-	return key;
-}
-
-static MergeKey
-advance_narrow(void *arg, int s)
-{
-	return advance(arg, s, false);
-}
-
-static MergeKey
-advance_wide(void *arg, int s)
-{
-	return advance(arg, s, true);
+		stream->left = block->n;
+	return true;
 }
 
 /* Does stream a's row go before stream b's, whose key is the same? */
 static pg_noinline bool
-equal_before(void *arg, int a, int b)
+equal_before(BlockMerge *merge, int a, int b)
 {
-	BlockMerge *merge = arg;
 	MinimalTuple row_a = (MinimalTuple) merge->streams[a].row;
 	MinimalTuple row_b = (MinimalTuple) merge->streams[b].row;
 
@@ -132,10 +112,18 @@ equal_before(void *arg, int a, int b)
 	return a < b;
 }
 
+#define MERGE_KEY		uint64
+#define MERGE(name)		narrow_##name
+#include "sort/parallel/block_merge_template.h"
+
+#define MERGE_KEY		uint128
+#define MERGE(name)		wide_##name
+#include "sort/parallel/block_merge_template.h"
+
 BlockMerge *
 block_merge_create(const SortSpec *spec, const KeyFrame *frame, BlockSource **sources, int n)
 {
-	BlockMerge *merge = palloc0(offsetof(BlockMerge, streams) + n * sizeof(BlockStream));
+	BlockMerge *merge = palloc0(sizeof(BlockMerge));
 	Stage	   *stage = palloc0(sizeof(Stage));
 	KeyLayout	layout;
 
@@ -145,37 +133,26 @@ block_merge_create(const SortSpec *spec, const KeyFrame *frame, BlockSource **so
 	merge->wide = block_key_bits(&layout) > 64;
 	merge->exact = layout.exact;
 	merge->tiebreak = tiebreak_create(CurrentMemoryContext,
-									  bulk_owner_create(CurrentMemoryContext, NULL), spec->desc, spec->keys, spec->nkeys);
+									  bulk_owner_create(CurrentMemoryContext, NULL), spec->desc,
+									  spec->keys, spec->nkeys);
 	merge->cxt = CurrentMemoryContext;
-	merge->n = n;
+	merge->keys = palloc(MERGE_BATCH * (merge->wide ? sizeof(uint128) : sizeof(uint64)));
+	merge->nstreams = n;
+	merge->streams = palloc0(n * sizeof(BlockStream));
 	for (int s = 0; s < n; s++)
 		merge->streams[s].source = sources[s];
 	pfree(stage);
 	return merge;
 }
 
-static inline MinimalTuple
-winner_row(const BlockMerge *merge)
+bool
+block_merge_more(BlockMerge *merge)
 {
-	return (MinimalTuple) merge->streams[merge->tree.winner.source].row;
-}
-
-MinimalTuple
-block_merge_first(BlockMerge *merge)
-{
-	if (merge->n == 0)
-		return NULL;
-	loser_tree_begin(&merge->tree, merge->n, merge->wide ? advance_wide : advance_narrow,
-					 equal_before, merge);
-	return winner_row(merge);
-}
-
-MinimalTuple
-block_merge_next(BlockMerge *merge)
-{
+	if (merge->nstreams == 0)
+		return false;
 	if (merge->wide)
-		loser_tree_next(&merge->tree, advance_wide, equal_before, merge);
+		wide_more(merge);
 	else
-		loser_tree_next(&merge->tree, advance_narrow, equal_before, merge);
-	return winner_row(merge);
+		narrow_more(merge);
+	return merge->n > 0;
 }

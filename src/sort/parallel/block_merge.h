@@ -7,39 +7,37 @@
 
 #include "postgres.h"
 
-#include "key/tie/tiebreak.h"
 #include "sort/sorter.h"
-#include "store/loser_tree.h"
 #include "store/row_block.h"
 
 /* Where a stream's blocks come from. */
 typedef struct BlockSource
 {
-	/* The next; the one before it is not needed any more.  NULL at the end. */
+	/*
+	 * The next; the one before it is not needed any more.  NULL at the end, or, with
+	 * stopped, because nobody wants the rest.
+	 */
 	RowBlock   *(*next) (struct BlockSource *source);
+	bool		stopped;
 } BlockSource;
 
-/* A stream, and where it is. */
-typedef struct BlockStream
-{
-	BlockSource *source;
-	char	   *row;			/* the current row; NULL: at the end */
-	char	   *next;			/* the next, of left in the block */
-	const char *keys;			/* its key */
-	uint32		left;
-	char	   *whole;			/* palloc'd: a row that came in pieces */
-	Size		whole_size;
-} BlockStream;
+/* Rows that are merged ahead of those that are asked for. */
+#define MERGE_BATCH		128
 
 typedef struct BlockMerge
 {
-	LoserTree	tree;
+	uint32		at;				/* of rows: the next that is asked for, */
+	uint32		n;				/* of so many */
+	MinimalTuple rows[MERGE_BATCH];
+
 	bool		wide;			/* keys of 128 bits, not 64 */
+	void	   *keys;			/* the rows' */
+	void	   *tree;			/* NULL: not begun */
 	bool		exact;			/* equal keys are equal rows */
-	TieBreak   *tiebreak;
+	struct TieBreak *tiebreak;
 	MemoryContext cxt;
-	int			n;
-	BlockStream streams[FLEXIBLE_ARRAY_MEMBER];
+	int			nstreams;
+	struct BlockStream *streams;
 } BlockMerge;
 
 /*
@@ -49,10 +47,24 @@ typedef struct BlockMerge
 extern BlockMerge *block_merge_create(const SortSpec *spec, const KeyFrame *frame,
 									  BlockSource **sources, int n);
 
-/* The first row, or NULL. */
-extern MinimalTuple block_merge_first(BlockMerge *merge);
+/* Merges more; false if there are none left. */
+extern bool block_merge_more(BlockMerge *merge);
 
-/* The next; the one before is not valid any more. */
-extern MinimalTuple block_merge_next(BlockMerge *merge);
+/* The next row, or NULL; the one before is not valid any more. */
+static inline MinimalTuple
+block_merge_next(BlockMerge *merge)
+{
+	if (unlikely(merge->at == merge->n) && !block_merge_more(merge))
+		return NULL;
+	return merge->rows[merge->at++];
+}
+
+/* The key of the row that was given last, uint64 or uint128. */
+static inline const char *
+block_merge_key(const BlockMerge *merge)
+{
+	return (const char *) merge->keys +
+		(merge->at - 1) * (merge->wide ? sizeof(uint128) : sizeof(uint64));
+}
 
 #endif							/* GPUSORT_BLOCK_MERGE_H */

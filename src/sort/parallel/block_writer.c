@@ -110,11 +110,10 @@ write_piece(BlockWriter *writer, RowBlock *block)
 {
 	const char *row = (const char *) writer->pending;
 	Size		whole = MAXALIGN(writer->pending->t_len);
-	Size		room = ROW_BLOCK_ROOM - 2 * ROW_BLOCK_KEY_ALIGN;
 
 	block->n = writer->pending_at == 0 ? 1 : 0;
 	block->whole = whole;
-	block->bytes = Min(room, whole - writer->pending_at);
+	block->bytes = Min(ROW_BLOCK_PIECE, whole - writer->pending_at);
 	memcpy(block->rows, row + writer->pending_at, block->bytes);
 	if (block->n > 0)
 		write_keys(writer, block, row);

@@ -7,8 +7,24 @@
  * as much as one such message.
  *
  * A worker that has found its ring full goes on when half of it is empty, so that it is
- * not woken for every block.  Counters are written by one side only, and a barrier
- * stands between a block's bytes and its counter.
+ * not woken for every block.
+ *
+ * Why nobody sleeps for ever.  Each counter and state has one writer, which changes
+ * it and then signals; who sleeps has put itself on the condition variable's list
+ * before it looks.  Both take the variable's lock, so that either the change is seen or the
+ * sleeper is.  What is waited for comes: blocks go from a worker to another of its
+ * group or to the leader and from there to the leader, never in a circle, and who reads
+ * frees a block whenever it asks for the next.  A writer sleeps while more than half
+ * of its ring is full; then its reader has a block, does not sleep for this ring, and
+ * signals when half is reached.  All wait for the agreement of those that have come, which
+ * need nobody for it: they take rows, and arrive or fail.
+ *
+ * Who may be gone: a worker that fails or is killed is told of by the Gather's error
+ * queue, which wakes the leader, and ends the query; one that never came holds up the
+ * leader alone, which looks for it now and then (gone()); a worker that merges others'
+ * rings was told by the agreement who they are, and that they have come.  The leader
+ * stops the exchange before it waits for workers' ends (feed.c), whatever it is that
+ * ends the query early; a plan that is only explained has no exchange.
  *
  * Memory: the ring is all that there is of a worker's rows outside of its work_mem.
  *
@@ -63,7 +79,6 @@ exchange_init(Exchange *ex, int workers)
 	ex->blocks_at = blocks - (char *) ex;
 	ex->slots_at = ex->blocks_at + blocks_size(workers);
 	pg_atomic_init_u32(&ex->stopped, 0);
-	ConditionVariableInit(&ex->may_read);
 	ConditionVariableInit(&ex->agreed_cv);
 	SpinLockInit(&ex->lock);
 	for (int r = 0; r < workers; r++)
@@ -71,6 +86,7 @@ exchange_init(Exchange *ex, int workers)
 		pg_atomic_init_u32(&ex->rings[r].state, RING_UNUSED);
 		pg_atomic_init_u32(&ex->rings[r].written, 0);
 		pg_atomic_init_u32(&ex->rings[r].read, 0);
+		ConditionVariableInit(&ex->rings[r].may_read);
 		ConditionVariableInit(&ex->rings[r].may_write);
 	}
 }
@@ -87,6 +103,7 @@ exchange_reset(Exchange *ex, size_t bound)
 		pg_atomic_write_u32(&ex->rings[r].state, RING_UNUSED);
 		pg_atomic_write_u32(&ex->rings[r].written, 0);
 		pg_atomic_write_u32(&ex->rings[r].read, 0);
+		ex->rings[r].reader = EXCHANGE_LEADER;
 	}
 	for (int p = 0; p <= ex->nrings; p++)
 		exchange_slot(ex, p)->arrived = exchange_slot(ex, p)->report.valid = false;
@@ -118,6 +135,48 @@ make_frame(Exchange *ex, const Stage *stage)
 	}
 }
 
+/*
+ * Of many workers that have arrived one half's rings are read by its first, the other's by
+ * its first.  Who comes later has no rows.
+ */
+static void
+assign_readers(Exchange *ex)
+{
+	int			workers = 0;
+	int			half;
+	int			i = 0;
+	int			first = 0;
+
+	for (int r = 0; r < ex->nrings; r++)
+		workers += exchange_slot(ex, r)->arrived;
+	if (workers < EXCHANGE_MANY)
+		return;
+	half = (workers + 1) / 2;
+	for (int r = 0; r < ex->nrings; r++)
+	{
+		if (!exchange_slot(ex, r)->arrived)
+			continue;
+		if (i % half == 0)
+			first = r;
+		else
+			ex->rings[r].reader = first;
+		i++;
+	}
+}
+
+int
+exchange_rings_of(Exchange *ex, int reader, int *rings)
+{
+	int			n = 0;
+
+	for (int r = 0; r < ex->nrings; r++)
+	{
+		if (ex->rings[r].reader == reader)
+			rings[n++] = r;
+	}
+	return n;
+}
+
 void
 exchange_arrive(Exchange *ex, int participant, const Stage *stage)
 {
@@ -137,10 +196,14 @@ exchange_arrive(Exchange *ex, int participant, const Stage *stage)
 		return;
 
 	make_frame(ex, stage);
+	assign_readers(ex);
 	SpinLockAcquire(&ex->lock);
 	ex->agreed = true;
 	SpinLockRelease(&ex->lock);
 	ConditionVariableBroadcast(&ex->agreed_cv);
+	/* the leader may wait for a block that is not to come to it */
+	for (int r = 0; r < ex->nrings; r++)
+		ConditionVariableBroadcast(&ex->rings[r].may_read);
 }
 
 static bool
@@ -223,7 +286,7 @@ exchange_block_written(Exchange *ex, int ring)
 
 	pg_memory_barrier();
 	pg_atomic_write_u32(&r->written, pg_atomic_read_u32(&r->written) + 1);
-	ConditionVariableSignal(&ex->may_read);
+	ConditionVariableSignal(&r->may_read);
 }
 
 void
@@ -231,46 +294,57 @@ exchange_end_ring(Exchange *ex, int ring)
 {
 	pg_memory_barrier();
 	pg_atomic_write_u32(&ex->rings[ring].state, RING_ENDED);
-	ConditionVariableSignal(&ex->may_read);
+	ConditionVariableSignal(&ex->rings[ring].may_read);
 }
 
-/* A block has come, or will never. */
+/* There is nothing to wait for: a block has come, or will never come to this reader. */
 static bool
-ring_ready(ExchangeRing *ring)
+ring_ready(Exchange *ex, int ring, int reader)
 {
-	if (pg_atomic_read_u32(&ring->state) == RING_ENDED)
+	ExchangeRing *r = &ex->rings[ring];
+
+	if (ring_full(r) > 0 || pg_atomic_read_u32(&r->state) == RING_ENDED || exchange_stopped(ex))
 		return true;
-	return ring_full(ring) > 0;
+	return has_agreed(ex) && r->reader != reader;
+}
+
+static void
+wait_ready(Exchange *ex, int ring, int reader, ExchangeGone gone, void *arg)
+{
+	ExchangeRing *r = &ex->rings[ring];
+
+	ConditionVariablePrepareToSleep(&r->may_read);
+	while (!ring_ready(ex, ring, reader))
+	{
+		if (gone == NULL)
+			ConditionVariableSleep(&r->may_read, wait_event());
+		else if (ConditionVariableTimedSleep(&r->may_read, GONE_LOOK_MS, wait_event()) &&
+				 gone(arg, ring))
+			break;
+	}
+	ConditionVariableCancelSleep();
 }
 
 RowBlock *
-exchange_next_block(Exchange *ex, int ring, bool had_one,
-					bool (*gone) (void *arg, int ring), void *arg)
+exchange_next_block(Exchange *ex, int ring, int reader, bool had_one, ExchangeGone gone, void *arg)
 {
 	ExchangeRing *r = &ex->rings[ring];
 
 	if (had_one)
 	{
+		/* it has been read before this says so */
 		pg_memory_barrier();
 		pg_atomic_write_u32(&r->read, pg_atomic_read_u32(&r->read) + 1);
 		if (ring_full(r) <= EXCHANGE_RING_BLOCKS / 2)
 			ConditionVariableSignal(&r->may_write);
 	}
-	if (!ring_ready(r))
-	{
-		ConditionVariablePrepareToSleep(&ex->may_read);
-		while (!ring_ready(r))
-		{
-			if (!ConditionVariableTimedSleep(&ex->may_read, GONE_LOOK_MS, wait_event()))
-				continue;
-			/* its last word may have come while we asked */
-			if (gone(arg, ring) && !ring_ready(r))
-				break;
-		}
-		ConditionVariableCancelSleep();
-	}
+	if (ring_full(r) == 0 && !ring_ready(ex, ring, reader))
+		wait_ready(ex, ring, reader, gone, arg);
+	/* its last block was written before it ended */
 	pg_memory_barrier();
-	return ring_full(r) > 0 ? ring_block(ex, ring, pg_atomic_read_u32(&r->read)) : NULL;
+	if (ring_full(r) == 0 || r->reader != reader || exchange_stopped(ex))
+		return NULL;
+	return ring_block(ex, ring, pg_atomic_read_u32(&r->read));
 }
 
 void
@@ -280,5 +354,8 @@ exchange_stop(Exchange *ex)
 	pg_memory_barrier();
 	ConditionVariableBroadcast(&ex->agreed_cv);
 	for (int r = 0; r < ex->nrings; r++)
+	{
+		ConditionVariableBroadcast(&ex->rings[r].may_read);
 		ConditionVariableBroadcast(&ex->rings[r].may_write);
+	}
 }

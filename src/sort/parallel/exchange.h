@@ -8,8 +8,9 @@
  * any other's.
  * A participant that comes later than that has no rows.
  *
- * Each worker has a ring of blocks (store/row_block.h), which it fills and the leader
- * empties.  The leader may stop the exchange at any time; nobody waits any more then.
+ * Each worker has a ring of blocks (store/row_block.h), which it fills and its reader
+ * empties: the leader, or, where there are many, a worker that merges several into its
+ * own ring.  The leader may stop the exchange at any time; nobody waits any more then.
  */
 #ifndef GPUSORT_EXCHANGE_H
 #define GPUSORT_EXCHANGE_H
@@ -25,6 +26,15 @@
 
 #define EXCHANGE_RING_BLOCKS	4
 
+/* Who reads what workers do not. */
+#define EXCHANGE_LEADER			(-1)
+
+/*
+ * So many workers take all rows among them, and merge in two groups: the leader's time
+ * is then the longest, and it is spared whatever others can do.
+ */
+#define EXCHANGE_MANY			4
+
 /* How far a worker is. */
 typedef enum RingState
 {
@@ -39,6 +49,8 @@ typedef struct ExchangeRing
 	pg_atomic_uint32 state;		/* a RingState */
 	pg_atomic_uint32 written;
 	pg_atomic_uint32 read;
+	int			reader;			/* the ring whose worker merges this; or EXCHANGE_LEADER */
+	ConditionVariable may_read;
 	ConditionVariable may_write;
 	char		pad[PG_CACHE_LINE_SIZE];
 } ExchangeRing;
@@ -56,7 +68,6 @@ typedef struct Exchange
 	int			nrings;
 	size_t		bound;			/* rows wanted; 0: all */
 	pg_atomic_uint32 stopped;
-	ConditionVariable may_read; /* the leader's: a ring has a block, or has ended */
 	ConditionVariable agreed_cv;
 
 	slock_t		lock;			/* of what follows */
@@ -104,12 +115,19 @@ extern void exchange_block_written(Exchange *ex, int ring);
 /* and says that there are no more. */
 extern void exchange_end_ring(Exchange *ex, int ring);
 
+/* The rings, of others, that this worker is to read, once that is agreed; returns how many. */
+extern int	exchange_rings_of(Exchange *ex, int reader, int *rings);
+
+/* Will nothing come any more from this ring, whose worker is gone? */
+typedef bool (*ExchangeGone) (void *arg, int ring);
+
 /*
- * The leader gives the ring's block back that it had, if it had one, and gets the
- * next: NULL at the end.  While it waits it asks now and then whether the worker is gone.
+ * The reader gives the ring's block back that it had, if it had one, and gets the
+ * next: NULL at the end, if the ring is not its to read, or if the exchange was stopped.
+ * The leader, while it waits, asks now and then whether a worker is gone; others have NULL.
  */
-extern RowBlock *exchange_next_block(Exchange *ex, int ring, bool had_one,
-									 bool (*gone) (void *arg, int ring), void *arg);
+extern RowBlock *exchange_next_block(Exchange *ex, int ring, int reader, bool had_one,
+									 ExchangeGone gone, void *arg);
 
 /* Nobody is to wait any more. */
 extern void exchange_stop(Exchange *ex);
