@@ -21,8 +21,9 @@
 #include "store/row.h"
 #include "store/row_sum.h"
 
-/* Rows whose memory is asked for this far ahead of their turn. */
+/* Rows whose memory is asked for this far ahead of their turn, so much of it at most. */
 #define RESULT_PREFETCH		64
+#define RESULT_PREFETCH_MAX	256
 
 /* The fast path that a result has. */
 typedef enum ResultKind
@@ -78,6 +79,7 @@ typedef struct MemoryResult
 {
 	ArrayResult array;
 	const uint32 *rids;			/* [0, n) */
+	int			row_bytes;		/* of an average row, to be prefetched */
 	Arena		arena;			/* a copy, to be read: one step less to each row */
 } MemoryResult;
 
@@ -202,7 +204,7 @@ result_next(SortResult *result, ResultKind kind, bool forward, TupleTableSlot *s
 			const uint32 *rid = memory->rids + array->pos;
 
 			if (likely(array->pos + RESULT_PREFETCH < array->n))
-				__builtin_prefetch(arena_at(&memory->arena, rid[RESULT_PREFETCH]));
+				row_prefetch(arena_at(&memory->arena, rid[RESULT_PREFETCH]), memory->row_bytes);
 			row_to_slot(slot, (MinimalTuple) arena_at(&memory->arena, *rid));
 			array->pos++;
 			return true;

@@ -118,6 +118,19 @@ row_store(RowWriter *writer, Arena *arena, TupleTableSlot *slot, uint32 *rid)
 }
 
 /*
+ * Asks for the memory of a row, some of about so many bytes: whoever reads its columns
+ * waits for the second line as long as for the first.
+ */
+static inline void
+row_prefetch(const char *row, int bytes)
+{
+	__builtin_prefetch(row);
+	/* it may begin anywhere in its first line */
+	for (int at = 64; at < bytes + 32; at += 64)
+		__builtin_prefetch(row + at);
+}
+
+/*
  * Puts a stored row into a slot of TTSOpsMinimalTuple that never owns its
  * tuple: ExecStoreMinimalTuple without the questions that cannot arise here.
  */
