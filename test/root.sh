@@ -3,7 +3,8 @@
 # Sourced by scripts that run as root.
 #
 #	within ROOT COMMAND...	run a command there, in mount and process namespaces of its own:
-#							nothing stays mounted or running when it ends
+#							nothing stays mounted or running when it ends; WITHIN_BIND names a
+#							directory of this machine that is seen there as well
 #	debian_mirror			where this machine's apt has Debian from
 
 within()
@@ -26,6 +27,10 @@ within()
 		mount -t tmpfs -o mode=1777 none "$root/dev/shm"
 		mount -t proc none "$root/proc"
 		mount -t tmpfs -o mode=1777 none "$root/tmp"
+		if [ -n "${WITHIN_BIND:-}" ]; then
+			mkdir -p "$root$WITHIN_BIND"
+			mount --bind "$WITHIN_BIND" "$root$WITHIN_BIND"
+		fi
 		exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 HOME=/root \
 			DEBIAN_FRONTEND=noninteractive "$@"' - "$root" "$@"
 }

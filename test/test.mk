@@ -56,9 +56,13 @@ unit-quick: $(UNIT_QUICK_CHECKS:%=unit-run-%)
 unit-run-%:
 	@if $(MAKE) -s $*; then echo "ok $*"; else echo "not ok $*"; exit 1; fi
 
-# rows per table: make bench-queries ROWS=1000000
+# rows per table: make bench-queries ROWS=1000000; its figures and their picture stay in build/bench
 bench-queries:
-	@bench/queries --phases $(if $(ROWS),--rows=$(ROWS))
+	@mkdir -p build/bench
+	@rm -f build/bench/queries.csv
+	@bench/queries --phases --csv=build/bench/queries.csv $(if $(ROWS),--rows=$(ROWS))
+	@bench/draw queries build/bench/queries.csv >build/bench/queries.svg
+	@echo 'figures and picture: build/bench/queries.csv, build/bench/queries.svg'
 
 print-regress:
 	@echo $(REGRESS)
