@@ -23,10 +23,11 @@ bench-kernels: bench/kernels
 
 # some minutes: figures and pictures in build/bench
 BENCH_DRAWN = cpu_radix,cpu_merge,vqsort,std_sort
+BENCH_DRAWN_N = 1024,4096,16384,65536,262144,1048576,4194304
 bench-kernels-draw: bench/kernels
 	@mkdir -p build/bench
 	bench/kernels --least --cpu-time --algorithms $(BENCH_DRAWN) --key-bits 32,64,128 --distributions uniform \
-		--n 1024,4096,16384,65536,262144,1048576,4194304 --format csv >build/bench/kernels.csv
+		--n $(BENCH_DRAWN_N) --format csv >build/bench/kernels.csv
 	@for bits in 32 64 128; do \
 		bench/draw kernels build/bench/kernels.csv $$bits >build/bench/kernels-$$bits.svg || exit 1; done
 	@echo 'figures and pictures: build/bench/kernels.csv, build/bench/kernels-*.svg'
