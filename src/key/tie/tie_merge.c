@@ -104,6 +104,7 @@ tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered)
 
 		if (i % RANKS_PER_INTERRUPT_CHECK == 0)
 			CHECK_FOR_INTERRUPTS();
+		tie_prefetch_value(recs, i, n);
 		cmp = compare(ssup, &recs[i - 1], &recs[i]);
 		/* some contradict themselves */
 		if (cmp > 0 && !ordered)

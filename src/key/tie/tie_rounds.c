@@ -8,8 +8,8 @@
  * rid by radix.  Rows whose words are equal go into a round of their own, with the
  * word behind that one, or the next column's first.  All columns take part alike: one
  * of fixed width behind a text is one round.  Where nothing but a comparator tells,
- * the round's words are the values, and become their ranks (tie_dictionary.c,
- * tie_hints.c, tie_merge.c).
+ * the round's words are the values, and become their ranks (tie_dictionary.c, tie_hints.c,
+ * tie_abbreviated.c, tie_merge.c).
  *
  * What rows have in common is not gone through word by word: where a round's words
  * are all the same, the next begins behind the longest common prefix, and strings found
@@ -264,7 +264,17 @@ rank_by_comparator(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 		tie_sort_words(tb, recs, n);
 		return;
 	}
-	if (tie_hints(tb, col, recs, n) && tie_rank(ssup, recs, n, false))
+	if (tie_hints(tb, col, recs, n))
+	{
+		if (tie_rank(ssup, recs, n, false))
+			return;
+		if (tie_repair(ssup, recs, round_scratch(tb, n * sizeof(SortRec64)), n))
+		{
+			(void) tie_rank(ssup, recs, n, true);
+			return;
+		}
+	}
+	if (tie_abbreviated(tb, col, recs, n))
 		return;
 	tie_compare_sort(tb, col, recs, n);
 	(void) tie_rank(ssup, recs, n, true);

@@ -19,6 +19,7 @@
 #define TIE_PREFETCH		16
 
 typedef struct TieHints TieHints;
+typedef struct TieLetters TieLetters;
 
 /* How a key column tells two rows apart. */
 typedef struct TieColumn
@@ -31,6 +32,7 @@ typedef struct TieColumn
 	uint64		flip;
 	SortSupport ssup;			/* NULL until needed */
 	TieHints   *hints;			/* likewise */
+	StageColumn *abbreviated;	/* likewise */
 	StageColumn image[2];		/* the kind and direction of each word */
 } TieColumn;
 
@@ -73,6 +75,14 @@ tie_prefetch(const TieBreak *tb, uint32 rid)
 	__builtin_prefetch(row + 64);
 }
 
+/* The same of a value that is not in its record. */
+static inline void
+tie_prefetch_value(const SortRec64 *recs, size_t i, size_t n)
+{
+	if (i + TIE_PREFETCH < n)
+		__builtin_prefetch(DatumGetPointer((Datum) recs[i + TIE_PREFETCH].key));
+}
+
 /* tiebreak.c: the column's comparator. */
 extern SortSupport tie_comparator(TieBreak *tb, TieColumn *col);
 
@@ -99,6 +109,31 @@ extern bool tie_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t
  * false if there is no knowing.
  */
 extern bool tie_hints(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+
+/*
+ * tie_letters.c: hints that comparisons of single characters make, by their places.
+ */
+extern TieLetters *tie_letters_create(MemoryContext cxt, SortSupport ssup, KeyKind kind);
+extern uint64 tie_letters_hint(TieLetters *letters, const char *p, size_t len);
+
+/*
+ * tie_abbreviated.c: records' values become their ranks, with the help of what the type
+ * makes to abbreviate them; false if it makes nothing.
+ */
+extern bool tie_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+
+/*
+ * Records that have words for keys in the order of these, with their values again; their
+ * pads tell where others begin.
+ */
+extern void tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+
+/*
+ * tie_repair.c: puts values that are nearly in order, the equal ones in their records',
+ * wholly so; false if too many are out of place.  The scratch has room for an eighth of
+ * them twice.
+ */
+extern bool tie_repair(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n);
 
 /* tie_merge.c: records whose keys are Datums, by the comparator, stable. */
 extern void tie_merge_sort(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n);

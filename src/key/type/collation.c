@@ -17,10 +17,12 @@
 #include <langinfo.h>
 #include <locale.h>
 
+#include "access/htup_details.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
 #include "compat.h"
 #include "key/type/collation.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/syscache.h"
@@ -95,6 +97,34 @@ collation_by_bytes(Oid collation)
 		pfree(name);
 	}
 	return by_bytes;
+}
+
+static bool
+is_deterministic(Oid collation)
+{
+	HeapTuple	tuple;
+	bool		deterministic;
+
+	if (collation == DEFAULT_COLLATION_OID)
+		return true;
+	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	deterministic = ((Form_pg_collation) GETSTRUCT(tuple))->collisdeterministic;
+	ReleaseSysCache(tuple);
+	return deterministic;
+}
+
+bool
+collation_by_letters(Oid collation)
+{
+	char	   *name;
+	char		provider = provider_of(collation, &name);
+
+	if (name != NULL)
+		pfree(name);
+	return provider == COLLPROVIDER_ICU && GetDatabaseEncoding() == PG_UTF8 &&
+		is_deterministic(collation);
 }
 
 char *

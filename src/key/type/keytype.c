@@ -98,9 +98,21 @@ choose_string_kind(KeyColumn *key, Oid opfamily, const char **why)
 		*why = "its collation is not known";
 		return false;
 	}
+	/* to abbreviate strings takes ICU longer than to compare each once (tie_hints.c) */
 	if (!collation_by_bytes(key->collation))
-		key->kind = abbreviated_kind(key);
+		key->kind = collation_by_letters(key->collation) ? KEY_COMPARED : abbreviated_kind(key);
 	return true;
+}
+
+static const KeyType *
+find_type(Oid opfamily, Oid type)
+{
+	for (int i = 0; i < (int) lengthof(key_types); i++)
+	{
+		if (key_types[i].opfamily == opfamily && key_types[i].type == type)
+			return &key_types[i];
+	}
+	return NULL;
 }
 
 bool
@@ -108,19 +120,18 @@ key_type_lookup(KeyColumn *key, Oid type, const char **why)
 {
 	Oid			opfamily;
 	Oid			opcintype;
+	const KeyType *found;
 
 	if (!compat_ordering_op(key->sortop, &opfamily, &opcintype, &key->descending))
 	{
 		*why = "the operator is not a btree ordering operator";
 		return false;
 	}
-	for (int i = 0; i < (int) lengthof(key_types); i++)
+	found = find_type(opfamily, opcintype);
+	if (found != NULL)
 	{
-		if (key_types[i].opfamily == opfamily && key_types[i].type == opcintype)
-		{
-			key->kind = key_types[i].kind;
-			return choose_string_kind(key, opfamily, why);
-		}
+		key->kind = found->kind;
+		return choose_string_kind(key, opfamily, why);
 	}
 	/* such a class fails only where a value is compared, which an EXPLAIN never does */
 	if (!OidIsValid(get_opfamily_proc(opfamily, opcintype, opcintype, BTORDER_PROC)) &&
@@ -134,13 +145,19 @@ key_type_lookup(KeyColumn *key, Oid type, const char **why)
 }
 
 bool
-key_sorts_strings(const KeyColumn *key)
+key_sorts_strings(const KeyColumn *key, KeyKind *kind)
 {
 	Oid			opfamily;
 	Oid			opcintype;
 	bool		descending;
+	const KeyType *found;
 
-	return OidIsValid(key->collation) &&
-		compat_ordering_op(key->sortop, &opfamily, &opcintype, &descending) &&
-		(opfamily == FAMILY_TEXT || opfamily == FAMILY_BPCHAR);
+	if (!OidIsValid(key->collation) ||
+		!compat_ordering_op(key->sortop, &opfamily, &opcintype, &descending) ||
+		(opfamily != FAMILY_TEXT && opfamily != FAMILY_BPCHAR))
+		return false;
+	found = find_type(opfamily, opcintype);
+	if (found != NULL)
+		*kind = found->kind;
+	return found != NULL;
 }

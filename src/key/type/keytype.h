@@ -28,7 +28,10 @@ typedef struct KeyColumn
  */
 extern bool key_type_lookup(KeyColumn *key, Oid type, const char **why);
 
-/* Is the column's order one of strings by their collation? */
-extern bool key_sorts_strings(const KeyColumn *key);
+/*
+ * Is the column's order one of strings by their collation?  Then *kind is how strings of
+ * the operator's type lie.
+ */
+extern bool key_sorts_strings(const KeyColumn *key, KeyKind *kind);
 
 #endif							/* GPUSORT_KEYTYPE_H */
