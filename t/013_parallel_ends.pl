@@ -140,6 +140,18 @@ for my $mem ('64kB', '64MB')
 	}
 }
 
+# many short executions, explained, whole or ended early, of few workers or many: nobody waits for ever
+$session->query("SET statement_timeout = '100s'");
+for (1 .. ($ENV{GPUSORT_STRESS} || 40))
+{
+	$session->query("SET work_mem = '" . pick('64kB', '64MB') . "'; SET max_parallel_workers_per_gather = " . pick(1 .. 8) . '; SET max_parallel_workers = ' . pick(8, 8, 3));
+	$session->query(pick('EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM t ORDER BY k', 'EXPLAIN SELECT * FROM t ORDER BY k', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY s OFFSET 0) x',
+			'SELECT count(*) FROM (SELECT 1 FROM (SELECT * FROM t ORDER BY k OFFSET 0) x LIMIT 3) y', 'SELECT id FROM t ORDER BY s, id LIMIT 5', 'SELECT * FROM t WHERE id < 5 ORDER BY k'));
+}
+is($session->{stderr}, '', 'many short executions');
+$session->query('RESET ALL');
+no_timeout($session);
+
 # a worker is terminated while it waits for room
 my $victim = new_session($node);
 # or the leader may have taken all rows before they came
@@ -156,5 +168,20 @@ $session->quit;
 ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
 is(scalar(temp_files($node)), 0, 'no file is left');
 $node->stop;
+
+# a small /dev/shm, in a name space of the server's own: no workers, and no error
+my $small = q(mount -t tmpfs -o size=3M tmpfs /dev/shm && exec unshare -U --map-user=1000 --map-group=1000 "$@");
+SKIP:
+{
+	my @start = ('pg_ctl', '-D', $node->data_dir, '-l', $node->logfile, '-w', 'start');
+
+	skip 'no private name space', 2 if system('unshare', '-rm', 'sh', '-c', "$small >/dev/null 2>&1", '-', 'true') != 0;
+	system_or_bail('unshare', '-rm', 'sh', '-c', $small, '-', @start);
+	my ($rc, $out, $err) = $node->psql('postgres', 'SET max_parallel_workers_per_gather = 4; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT * FROM t ORDER BY k');
+	like($out, qr/Workers Planned: 4\n *Workers Launched: 0\n.*Feed\) \(actual rows=50000/s, 'a small /dev/shm: no workers') or diag $err;
+	my $rows = 'SELECT count(*), md5(string_agg(id::text, $$,$$)) FROM (SELECT id FROM t ORDER BY k, id OFFSET 0) s';
+	is($node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 4; $rows"), $node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; $rows"), 'a small /dev/shm: rows');
+	system_or_bail('pg_ctl', '-D', $node->data_dir, '-m', 'fast', '-w', 'stop');
+}
 unlike(slurp_file($node->logfile), qr/TRAP|PANIC|was terminated by signal|after its end/, 'the log');
 done_testing();

@@ -197,6 +197,8 @@ feed_run(FeedState *feed)
 		exchange_attach(ex);
 	}
 	sorter_begin(feed->sorter, ex != NULL ? ex->bound : feed->bound, outer->plan->plan_rows);
+	if (ex != NULL)
+		sorter_share_bound(feed->sorter, &ex->first_bound);
 	sort_node_take_rows(feed->sorter, outer, &feed->pages, ex != NULL ? &ex->stopped : NULL);
 	if (ex != NULL)
 	{

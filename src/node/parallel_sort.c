@@ -18,6 +18,8 @@
  */
 #include "postgres.h"
 
+#include <sys/statvfs.h>
+
 #include "access/parallel.h"
 #include "compat.h"
 #include "executor/execParallel.h"
@@ -31,7 +33,14 @@
 #include "postmaster/bgworker.h"
 #include "sort/parallel/block_merge.h"
 #include "sort/parallel/block_sources.h"
+#include "storage/dsm_impl.h"
 #include "utils/memutils.h"
+
+/* Where POSIX shared memory lies, on systems that say so. */
+#define POSIX_SHARED_MEMORY		"/dev/shm"
+
+/* What a Gather has of it for a worker: queues, plan, snapshots; and some room. */
+#define GATHER_WORKER_BYTES		(256 * 1024)
 
 static void parallel_sort_begin(CustomScanState *css, EState *estate, int eflags);
 static TupleTableSlot *parallel_sort_exec_custom(CustomScanState *css);
@@ -126,6 +135,23 @@ run_own_share(ParallelSortState *node)
 }
 
 /*
+ * Is there room for what the workers would share?  Containers may have little, and to
+ * find out by trying would be an error.
+ */
+static bool
+enough_shared_memory(const GatherState *gather)
+{
+	int			workers = ((const Gather *) gather->ps.plan)->num_workers;
+	struct statvfs room;
+
+	if (gather->pei != NULL || dynamic_shared_memory_type != DSM_IMPL_POSIX ||
+		statvfs(POSIX_SHARED_MEMORY, &room) != 0)
+		return true;
+	return (uint64) room.f_bavail * room.f_frsize >
+		exchange_size(workers) + (workers + 1) * GATHER_WORKER_BYTES;
+}
+
+/*
  * Launches the workers.  A Gather gives the first row that there is, and is not to wait
  * for a worker's, for there is none: the leader's own Feed gives it one, whether its
  * share is to be run or not.
@@ -137,16 +163,20 @@ launch(ParallelSortState *node)
 	PlanState  *feed = &node->feed->css.ss.ps;
 	ExecProcNodeMtd feed_exec = feed->ExecProcNode;
 	bool		participation = parallel_leader_participation;
+	EState	   *estate = gather->ps.state;
+	bool		parallel = estate->es_use_parallel_mode;
 
 	feed->ExecProcNode = feed_announce;
 	PG_TRY();
 	{
 		parallel_leader_participation = true;
+		estate->es_use_parallel_mode = parallel && enough_shared_memory(gather);
 		(void) ExecProcNode(&gather->ps);
 	}
 	PG_FINALLY();
 	{
 		parallel_leader_participation = participation;
+		estate->es_use_parallel_mode = parallel;
 	}
 	PG_END_TRY();
 	feed->ExecProcNode = feed_exec;

@@ -102,12 +102,13 @@ typedef struct BoundedSink
 	bool		threshold_null[STAGE_MAX_COLUMNS];
 	bool		threshold_inexact[STAGE_MAX_COLUMNS];	/* it may be */
 	BulkBuf		threshold_row;	/* if images do not tell all */
+	pg_atomic_uint64 *others;	/* the least threshold[0] of any participant; NULL */
 } BoundedSink;
 
 extern void sink_bounded_init(BoundedSink *sink, SortEnv *env, Batch *batch);
 
-/* Begins a sort that has env->bound. */
-extern void sink_bounded_begin(BoundedSink *sink);
+/* Begins a sort that has env->bound; others is what participants share, or NULL. */
+extern void sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *others);
 
 /* sink_device_keys.c: as the host's sinks, while keys go to a device's job; NULL: it cannot be. */
 extern Sink *sink_device_keys_begin(SortEnv *env, Batch *batch);

@@ -16,6 +16,9 @@
  * image that is larger is that of a row strictly behind, so such rows fall as any.  An
  * image that takes longer than a comparison is made only for rows that stay.
  *
+ * Participants that sort together share the least of their thresholds' first images: a
+ * row beyond it is strictly behind as many rows as are wanted, whoever has them.
+ *
  * Memory policy: the rows that stay are moved together where they are, so a bound
  * whose rows fit work_mem writes no file.  If they do not fit, runs are written;
  * one that has as many rows as are wanted gives a threshold, too, and ends there.
@@ -72,6 +75,44 @@ find_rid(const Stage *stage, uint32 rid)
 	return from;
 }
 
+/* Participants that sort together hear of the threshold's first column. */
+static void
+tell_others(BoundedSink *sink)
+{
+	uint64		least;
+
+	if (sink->others == NULL || sink->threshold_null[0])
+		return;
+	least = pg_atomic_read_u64(sink->others);
+	while (sink->threshold[0] < least &&
+		   !pg_atomic_compare_exchange_u64(sink->others, &least, sink->threshold[0]))
+		;
+}
+
+/* A first column's image beyond this one is behind all rows that are wanted. */
+static inline uint64
+first_limit(const BoundedSink *sink)
+{
+	uint64		limit = PG_UINT64_MAX;
+
+	if (sink->have_threshold && !sink->threshold_null[0])
+		limit = sink->threshold[0];
+	if (sink->others != NULL)
+		limit = Min(limit, pg_atomic_read_u64(sink->others));
+	return limit;
+}
+
+/* Does the row in the slot go behind all rows that some participant wants? */
+static inline bool
+others_reject(const BoundedSink *sink, TupleTableSlot *slot)
+{
+	const StageColumn *col = &sink->base.batch->stage.cols[0];
+	bool		inexact = false;
+
+	return !slot->tts_isnull[col->att] &&
+		key_image(col, slot->tts_values[col->att], &inexact) > pg_atomic_read_u64(sink->others);
+}
+
 /* The row with this rid, the last that is wanted, is the threshold. */
 static void
 set_threshold(BoundedSink *sink, uint32 last)
@@ -99,6 +140,7 @@ set_threshold(BoundedSink *sink, uint32 last)
 		env->beside = sink->threshold_row.asked;
 	}
 	sink->have_threshold = true;
+	tell_others(sink);
 }
 
 /*
@@ -278,6 +320,8 @@ bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 	BoundedSink *bounded = (BoundedSink *) sink;
 	Batch	   *batch = sink->batch;
 
+	if (bounded->others != NULL && others_reject(bounded, slot))
+		return SINK_TAKEN;
 	if (bounded->have_threshold && rejects(bounded, slot))
 		return SINK_TAKEN;
 	if (!has_memory(bounded))
@@ -336,16 +380,18 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 	PageKeyPlaces where;
 	uint16		left[MaxHeapTuplesPerPage];
 	int			nleft = 0;
+	uint64		limit = PG_UINT64_MAX;
 
-	if (*done == 0 && take_page(bounded, page))
+	if (!key_dear(sink->batch->stage.cols[0].kind))
+		limit = first_limit(bounded);
+	if (*done == 0 && limit == PG_UINT64_MAX && take_page(bounded, page))
 	{
 		*done = page->n;
 		return SINK_TAKEN;
 	}
 	row_page_find_keys(page, *done, where);
-	if (bounded->have_threshold && !bounded->threshold_null[0] &&
-		!key_dear(sink->batch->stage.cols[0].kind))
-		nleft = page_keys_not_behind(&page->keys, &sink->batch->stage, bounded->threshold[0],
+	if (limit < PG_UINT64_MAX)
+		nleft = page_keys_not_behind(&page->keys, &sink->batch->stage, limit,
 									 where[0], *done, page->n, left);
 	else
 	{
@@ -416,7 +462,9 @@ sink_bounded_init(BoundedSink *sink, SortEnv *env, Batch *batch)
 }
 
 void
-sink_bounded_begin(BoundedSink *sink)
+sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *others)
 {
 	sink->have_threshold = false;
+	/* images that a function makes may mean another thing in another process */
+	sink->others = key_called(sink->base.batch->stage.cols[0].kind) ? NULL : others;
 }

@@ -18,6 +18,7 @@
 #include "route/gpu_model.h"
 #include "route/model_store.h"
 #include "settings.h"
+#include "sort/parallel/exchange.h"
 #include "sort/sort_cost.h"
 
 #define IN_NS			8.0		/* a row that comes in, and its keys */
@@ -26,9 +27,9 @@
 #define COMPARE_NS		50.0	/* two values that have no image, or one that tells little */
 #define OUT_NS			15.0	/* a row that is given out from wherever it lies */
 #define SPILL_BYTE_NS	1.2		/* a byte written to a run, read and merged */
-#define WRITE_NS		12.0	/* a row copied to a block, and its key made once more */
-#define WRITE_BYTE_NS	0.2		/* a byte of it; and a worker's memory is always new */
-#define MERGE_NS		12.0	/* a row of a block in the leader's hands, */
+#define WRITE_NS		20.0	/* a row copied to a block, and its key made once more */
+#define WRITE_BYTE_NS	0.4		/* a byte of it; and a worker's memory is always new */
+#define MERGE_NS		12.0	/* a row of a block in the reader's hands, */
 #define MERGE_MATCH_NS	2.0		/* ... and each match that it plays */
 
 /* What the keys of a row are like. */
@@ -139,13 +140,18 @@ sort_cost_workers(const SortCostFacts *facts, int workers, double shares, SortCo
 {
 	double		n = Max(facts->rows, 2);
 	CostKeys	keys;
-	double		matches = log2(workers + 1);
+	bool		many = workers >= EXCHANGE_MANY;
+	double		matches = many ? 1 : log2(workers + 1);
 	double		merge_ns = MERGE_NS + matches * MERGE_MATCH_NS;
+	double		write_ns = WRITE_NS + facts->row_bytes * WRITE_BYTE_NS;
 
 	sum_keys(facts, &keys);
 	(void) cost_on_cpu(&keys, Max(n / shares, 2), facts->row_bytes, cost);
+	write_ns += keys.called * CALL_NS;
+	/* merged and copied twice */
+	if (many)
+		write_ns += MERGE_NS + log2(workers / 2) * MERGE_MATCH_NS + facts->row_bytes * IN_BYTE_NS;
 	if (keys.dear)
 		merge_ns += matches * COMPARE_NS;
-	cost->rows_us += n * (WRITE_NS + facts->row_bytes * WRITE_BYTE_NS) / shares / 1000 +
-		n * merge_ns / 1000;
+	cost->rows_us += n * (write_ns / shares + merge_ns) / 1000;
 }

@@ -152,12 +152,19 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	sorter->rows_allowed = bound == 0 && !env->spec.random_access && !env->spec.keys_only;
 	if (bound > 0)
 	{
-		sink_bounded_begin(&sorter->bounded);
+		sink_bounded_begin(&sorter->bounded, NULL);
 		sorter->sink = &sorter->bounded.base;
 	}
 	else
 		use_host(sorter);
 	sort_env_clock(env, &sorter->began);
+}
+
+void
+sorter_share_bound(Sorter *sorter, pg_atomic_uint64 *others)
+{
+	if (sorter->env.bound > 0)
+		sink_bounded_begin(&sorter->bounded, others);
 }
 
 void

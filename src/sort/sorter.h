@@ -14,6 +14,7 @@
 #include "executor/tuptable.h"
 #include "key/key_frame.h"
 #include "key/stage.h"
+#include "port/atomics.h"
 #include "sort/report.h"
 #include "sort/result.h"
 #include "sort/row_page.h"
@@ -43,6 +44,12 @@ extern void sorter_destroy(Sorter *sorter);
 
 /* Begins a sort; bound > 0 if only so many rows of the front are wanted. */
 extern void sorter_begin(Sorter *sorter, size_t bound, double rows_expected);
+
+/*
+ * The sort that has begun, and has a bound, is one of several: they share this, at first
+ * PG_UINT64_MAX.
+ */
+extern void sorter_share_bound(Sorter *sorter, pg_atomic_uint64 *others);
 
 /* Begins it again after its rows were lost with a device, on the CPU. */
 extern void sorter_begin_again(Sorter *sorter);

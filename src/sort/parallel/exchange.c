@@ -79,6 +79,7 @@ exchange_init(Exchange *ex, int workers)
 	ex->blocks_at = blocks - (char *) ex;
 	ex->slots_at = ex->blocks_at + blocks_size(workers);
 	pg_atomic_init_u32(&ex->stopped, 0);
+	pg_atomic_init_u64(&ex->first_bound, PG_UINT64_MAX);
 	ConditionVariableInit(&ex->agreed_cv);
 	SpinLockInit(&ex->lock);
 	for (int r = 0; r < workers; r++)
@@ -95,6 +96,7 @@ void
 exchange_reset(Exchange *ex, size_t bound)
 {
 	ex->bound = bound;
+	pg_atomic_write_u64(&ex->first_bound, PG_UINT64_MAX);
 	ex->attached = ex->arrived = 0;
 	ex->closed = ex->agreed = false;
 	pg_atomic_write_u32(&ex->stopped, 0);

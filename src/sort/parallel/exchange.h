@@ -67,6 +67,7 @@ typedef struct Exchange
 {
 	int			nrings;
 	size_t		bound;			/* rows wanted; 0: all */
+	pg_atomic_uint64 first_bound;	/* sorter_share_bound() */
 	pg_atomic_uint32 stopped;
 	ConditionVariable agreed_cv;
 
