@@ -1,4 +1,4 @@
-# The kernel benchmark: make -f bench/bench.mk bench-kernels
+# The kernel benchmark: make -f bench/bench.mk bench-kernels; and bench-devices, of several GPUs.
 #
 # Peers that are not installed are left out and say so.  The GPU algorithms are
 # linked in where BENCH_GPU_OBJS names their objects and BENCH_GPU_LIBS what those
@@ -37,6 +37,12 @@ bench/gpu_absent.o: bench/gpu_absent.c $(BENCH_HDRS) $(KERNEL_HDRS)
 
 bench/peers.o: bench/peers.cc $(BENCH_HDRS) $(KERNEL_HDRS)
 	$(BENCH_CXX) -std=c++17 -O3 -Wall -Wextra -Werror $(BENCH_PEER_FLAGS) -c -o $@ $<
+
+.PHONY: bench-devices
+bench-devices: bench/gpu_devices
+
+bench/gpu_devices: bench/gpu_devices.c cuda/gpusort_abi.h
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -Icuda -o $@ $< -ldl
 
 bench/kernels: $(BENCH_SRCS) $(BENCH_HDRS) $(KERNEL_SRCS) $(KERNEL_HDRS) bench/peers.o $(BENCH_GPU_OBJS)
 	$(CC) $(KERNEL_CFLAGS) -o $@ $(BENCH_SRCS) $(KERNEL_SRCS) bench/peers.o $(BENCH_GPU_OBJS) \

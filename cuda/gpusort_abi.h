@@ -16,9 +16,11 @@
  *	  "use the CPU instead" from "something is broken": gpusort_use_cpu(),
  *	  gpusort_is_broken().
  *	* Sizes and offsets are bytes unless a name says otherwise.
- *	* One context belongs to one process and one device.  A context, its
- *	  streams and its memory may be used by one thread at a time, by different
- *	  streams' jobs in turn.  It does not survive fork.
+ *	* One context belongs to one process and one device; it does not survive fork.
+ *	  Its memory, streams and events are made and destroyed, and its memory is asked
+ *	  about, by one thread at a time.  Each stream is used by one thread at a time: sorts,
+ *	  gathers and copies of different streams may be run by different threads,
+ *	  beside each other and beside that.
  *	* "Device memory" comes from device_alloc.  Under cpu_abi.c it is host
  *	  memory; callers must not look into it.
  *	* Work on one stream happens in the order it was asked for.  Work on
@@ -38,7 +40,7 @@ extern "C"
 #endif
 
 /* Raised with every incompatible change of anything below. */
-#define GPUSORT_ABI_VERSION		3
+#define GPUSORT_ABI_VERSION		4
 
 /* ------------------------------------------------------------------------
  * Status

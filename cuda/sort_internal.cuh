@@ -10,6 +10,8 @@
 #ifndef GPUSORT_SORT_INTERNAL_CUH
 #define GPUSORT_SORT_INTERNAL_CUH
 
+#include <time.h>
+
 #include "buffer.cuh"
 #include "check.cuh"
 #include "gpusort_abi.h"
@@ -135,9 +137,14 @@ next_ticket(SortRun *run)
 	return ++run->stream->ticket;
 }
 
+/* Looks for mail until its reader no longer takes a processor all the time. */
+#define MAIL_PATIENCE		(1u << 17)	/* a tenth of a millisecond, or two */
+#define MAIL_PAUSE_NS		20000
+
 /*
  * Waits until a kernel has written the ticket, or a later one, while what was started
- * after it goes on.  A stream that ends without it has failed.
+ * after it goes on.  A stream that ends without it has failed.  What is before it may take
+ * long, copies or others' sorts: then it pauses between looks.
  */
 static inline GpusortStatus
 wait_for_mail(SortRun *run, uint32_t ticket)
@@ -148,7 +155,13 @@ wait_for_mail(SortRun *run, uint32_t ticket)
 	{
 		cudaError_t error;
 
-		if (spins % 4096 != 0)
+		if (spins > MAIL_PATIENCE)
+		{
+			struct timespec pause = {0, MAIL_PAUSE_NS};
+
+			nanosleep(&pause, NULL);
+		}
+		else if (spins % 4096 != 0)
 			continue;
 		error = cudaStreamQuery(run->stream->cuda);
 		if (error == cudaSuccess && (int32_t) (*word - ticket) < 0)

@@ -2,7 +2,9 @@
  * stream.cu
  *	  Streams, events and copies; described in gpusort_abi.h.
  *
- * Each belongs to a context, which destroys what is left of them when it goes.
+ * Each belongs to a context, which destroys what is left of them when it goes.  A thread's
+ * first call may be any of these: with no device of its own it would make a context of
+ * device 0, whatever the stream's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +85,7 @@ gpusort_stream_poll(GpusortStream *stream, GpusortError *err)
 GpusortStatus
 gpusort_stream_wait(GpusortStream *stream, GpusortError *err)
 {
+	TRY(gpusort_enter(stream->ctx, err));
 	CUDA_TRY(cudaStreamSynchronize(stream->cuda));
 	return GPUSORT_OK;
 }
@@ -128,6 +131,7 @@ gpusort_event_destroy(GpusortEvent *event)
 GpusortStatus
 gpusort_event_record(GpusortEvent *event, GpusortStream *stream, GpusortError *err)
 {
+	TRY(gpusort_enter(stream->ctx, err));
 	CUDA_TRY(cudaEventRecord(event->cuda, stream->cuda));
 	return GPUSORT_OK;
 }
@@ -171,6 +175,7 @@ GpusortStatus
 gpusort_copy_in(GpusortStream *stream, void *device_dst, const void *host_src,
 				uint64_t bytes, GpusortError *err)
 {
+	TRY(gpusort_enter(stream->ctx, err));
 	CUDA_TRY(cudaMemcpyAsync(device_dst, host_src, bytes, cudaMemcpyHostToDevice,
 							 stream->cuda));
 	return GPUSORT_OK;
@@ -180,6 +185,7 @@ GpusortStatus
 gpusort_copy_out(GpusortStream *stream, void *host_dst, const void *device_src,
 				 uint64_t bytes, GpusortError *err)
 {
+	TRY(gpusort_enter(stream->ctx, err));
 	CUDA_TRY(cudaMemcpyAsync(host_dst, device_src, bytes, cudaMemcpyDeviceToHost,
 							 stream->cuda));
 	return GPUSORT_OK;
@@ -189,6 +195,7 @@ GpusortStatus
 gpusort_copy_within(GpusortStream *stream, void *device_dst, const void *device_src,
 					uint64_t bytes, GpusortError *err)
 {
+	TRY(gpusort_enter(stream->ctx, err));
 	CUDA_TRY(cudaMemcpyAsync(device_dst, device_src, bytes, cudaMemcpyDeviceToDevice,
 							 stream->cuda));
 	return GPUSORT_OK;

@@ -50,8 +50,14 @@ my $gpu = qr/Sort Route: gpu radix: .*device ready, as set/;
 
 sub value { return $node->safe_psql('postgres', @_) }
 
-# A checksum of a query's rows in their order.
-sub rows_in_order { return "SELECT count(*), sum(n * hashtext(q::text)::numeric) FROM (SELECT row_number() OVER () AS n, * FROM ($_[0] OFFSET 0) s) q" }
+# A checksum of a query's rows in their order, by the first column, which tells them apart or is the key.
+sub rows_in_order
+{
+	my ($query) = @_;
+	my ($first) = $query =~ /^SELECT (?:\* FROM \(SELECT )?(\w+)/;
+
+	return "SELECT count(*), sum(n * ($first % 1000003)::bigint) FROM (SELECT row_number() OVER () AS n, $first FROM ($query OFFSET 0) s) q";
+}
 
 # The same rows in the same order as the stock Sort's, which is told of the input's order.
 sub same
@@ -148,24 +154,28 @@ like(value("SET gpusort.device_fault = memory_sort; SELECT device_lines('SELECT 
 
 # the device is killed in the middle of the result: the first part has been given out
 gate_make($node);
+sub killed_in_the_middle
 {
+	my ($name, @rows) = @_;
 	my $s = new_session($node);
 	my $want = value("SET gpusort.enable = off; SELECT count(*), sum(n * id) FROM (SELECT row_number() OVER () AS n, id FROM (SELECT id, k FROM t ORDER BY k, id OFFSET 0) s) q");
 
-	for my $at (10, 200_000, 390_000)
+	for my $at (@rows)
 	{
 		gate_shut();
 		begin_query($s, "SELECT count(*), sum(gate(n, $at) * id) FROM (SELECT row_number() OVER () AS n, id FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) s) q");
-		gate_reached($node, "killed at row $at");
-		my $pid = value('SELECT process_pid FROM gpusort_devices()');
-		is(kill('KILL', $pid), 1, "killed at row $at");
-		ok($node->poll_query_until('postgres', "SELECT state = 'ready' AND process_pid <> $pid FROM gpusort_devices()"), "killed at row $at: there is another");
+		gate_reached($node, "$name, killed at row $at");
+		my $pid = value('SELECT max(process_pid) FROM gpusort_devices()');
+		is(kill('KILL', $pid), 1, "$name, killed at row $at");
+		ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
+			"$name, killed at row $at: there is another");
 		gate_open();
-		is($s->query('SELECT 1'), "$want\n1", "killed at row $at: all rows");
-		device_unused($node, "killed at row $at");
+		is($s->query('SELECT 1'), "$want\n1", "$name, killed at row $at: all rows");
+		device_unused($node, "$name, killed at row $at");
 	}
 	$s->quit;
 }
+killed_in_the_middle('a device', 10, 200_000, 390_000);
 
 # cancel, and errors above
 for my $f ('hang_up', 'hang_sort', 'hang_down')
@@ -204,6 +214,8 @@ if ($pretend)
 		same("$name: several devices", $orders{$name}[0], $orders{$name}[1]) unless $name eq 'keys only';
 	}
 	device_unused($node, 'three');
+	gate_make($node);
+	killed_in_the_middle('three devices', 200_000);
 
 	# one has no room left for them: the others do it
 	my $s = new_session($node);
@@ -216,6 +228,24 @@ if ($pretend)
 	$s->query('SELECT 1');
 	$s->quit;
 	device_unused($node, 'a device is taken');
+}
+
+# keys that one device has room for go to several only if these are so slow, as they say, that it pays
+if ($pretend)
+{
+	for my $case ([ 1, 0 ], [ 3000, 3 ])
+	{
+		my ($times, $devices) = @$case;
+
+		$node->append_conf('postgresql.conf', 'gpusort.device_memory = 256MB');
+		$ENV{GPUSORT_CPU_ABI_RADIX_TIMES} = $times;
+		$node->restart;
+		device_ready($node, "$times times");
+		my $lines = value("SELECT device_lines('SELECT k FROM t WHERE id % 1 = 0 ORDER BY k')");
+		my @on = $lines =~ /Sort Device (\d): parts/g;
+		is(scalar @on, $devices, "devices that are $times times slower: on so many") or diag($lines);
+		device_unused($node, "$times times");
+	}
 }
 
 $node->stop;

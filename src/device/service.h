@@ -41,7 +41,10 @@ typedef struct DeviceApi
 /* process_cache.c: before the driver starts: it shall compile once, not in each process. */
 extern void device_process_keep_code(void);
 
-/* process_job.c: what can be done for the job in a slot now. */
+/* process_job.c: once, before the first step. */
+extern void device_jobs_init(const DeviceApi *api);
+
+/* What can be done for the job in a slot now. */
 extern int	device_job_step(const DeviceApi *api, int slot_no);
 
 /*
@@ -50,7 +53,15 @@ extern int	device_job_step(const DeviceApi *api, int slot_no);
  */
 extern void device_process_house(const DeviceApi *api);
 
-/* Looks how much memory there is for jobs now. */
+/* Looks how much memory there is for jobs now; not while a call is getting some. */
 extern void device_read_memory(const DeviceApi *api, int device);
+
+/*
+ * process_calls.c: whoever makes or gives back a context's memory, streams and events has
+ * its device's lock; the loop never waits for it.
+ */
+extern void process_memory_lock(int device);
+extern bool process_memory_trylock(int device);
+extern void process_memory_unlock(int device);
 
 #endif							/* GPUSORT_SERVICE_H */

@@ -14,7 +14,8 @@
  * device, default 1024), GPUSORT_CPU_ABI_LOST (the number of a device of which no
  * context can be made), GPUSORT_CPU_ABI_WASTE (percent that blocks take beyond
  * their size until device_trim, as kept blocks of the GPU library do),
- * GPUSORT_CPU_ABI_JOB_TIMES (how many times longer a job takes to hand over, as told),
+ * GPUSORT_CPU_ABI_JOB_TIMES and GPUSORT_CPU_ABI_RADIX_TIMES (how many times longer a job
+ * takes to hand over, and gpu_radix to sort, as told),
  * GPUSORT_CPU_ABI_OTHERS (MB of each device that other programs have taken; no context
  * can be made where they leave less than CONTEXT_MB), GPUSORT_CPU_ABI_COMPILES (its code is
  * not there yet: it is "compiled", said on stderr, and kept where CUDA would keep
@@ -25,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "costs_h200.h"
 #include "cpu_abi.h"
@@ -53,8 +55,8 @@ cpu_abi_fail(GpusortError *err, GpusortStatus status, const char *file, int line
 	return status;
 }
 
-static uint64_t
-setting(const char *name, uint64_t otherwise)
+uint64_t
+cpu_abi_setting(const char *name, uint64_t otherwise)
 {
 	const char *value = getenv(name);
 	const char *path = getenv("GPUSORT_CPU_ABI_FILE");
@@ -77,8 +79,8 @@ setting(const char *name, uint64_t otherwise)
 static uint64_t
 left_by_others(void)
 {
-	uint64_t	total = setting("GPUSORT_CPU_ABI_MEMORY", 1024);
-	uint64_t	others = setting("GPUSORT_CPU_ABI_OTHERS", 0);
+	uint64_t	total = cpu_abi_setting("GPUSORT_CPU_ABI_MEMORY", 1024);
+	uint64_t	others = cpu_abi_setting("GPUSORT_CPU_ABI_OTHERS", 0);
 
 	return others < total ? (total - others) << 20 : 0;
 }
@@ -98,7 +100,7 @@ budget_now(const GpusortContext *ctx)
 static GpusortStatus
 devices(GpusortDeviceInfo *out, int32_t max, int32_t *count, GpusortError *err)
 {
-	int32_t		n = (int32_t) setting("GPUSORT_CPU_ABI_DEVICES", 1);
+	int32_t		n = (int32_t) cpu_abi_setting("GPUSORT_CPU_ABI_DEVICES", 1);
 
 	*count = n < MAX_DEVICES ? n : MAX_DEVICES;
 	if (*count == 0)
@@ -109,7 +111,7 @@ devices(GpusortDeviceInfo *out, int32_t max, int32_t *count, GpusortError *err)
 		out[i].index = i;
 		out[i].usable = 1;
 		snprintf(out[i].name, sizeof(out[i].name), "CPU stand-in %d", (int) i);
-		out[i].memory_total = setting("GPUSORT_CPU_ABI_MEMORY", 1024) << 20;
+		out[i].memory_total = cpu_abi_setting("GPUSORT_CPU_ABI_MEMORY", 1024) << 20;
 		out[i].memory_free = left_by_others();
 	}
 	return GPUSORT_OK;
@@ -144,7 +146,7 @@ context_create(int32_t device, uint64_t budget, GpusortContext **out, GpusortErr
 	*out = NULL;
 	if (!ctx)
 		FAIL(GPUSORT_NO_MEMORY, "no host memory for a context");
-	if (setting("GPUSORT_CPU_ABI_LOST", MAX_DEVICES) == (uint64_t) device)
+	if (cpu_abi_setting("GPUSORT_CPU_ABI_LOST", MAX_DEVICES) == (uint64_t) device)
 	{
 		free(ctx);
 		FAIL(GPUSORT_CUDA_ERROR, "the device is lost");
@@ -154,11 +156,12 @@ context_create(int32_t device, uint64_t budget, GpusortContext **out, GpusortErr
 		free(ctx);
 		FAIL(GPUSORT_NO_MEMORY, "out of memory");
 	}
-	if (setting("GPUSORT_CPU_ABI_COMPILES", 0) != 0)
+	if (cpu_abi_setting("GPUSORT_CPU_ABI_COMPILES", 0) != 0)
 		compile_once();
+	pthread_mutex_init(&ctx->lock, NULL);
 	ctx->device = device;
 	ctx->limit = budget;
-	ctx->waste = setting("GPUSORT_CPU_ABI_WASTE", 0);
+	ctx->waste = cpu_abi_setting("GPUSORT_CPU_ABI_WASTE", 0);
 	*out = ctx;
 	return GPUSORT_OK;
 }
@@ -221,10 +224,14 @@ device_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError *err)
 	GpusortStatus status;
 
 	*out = NULL;
+	while (bytes >= cpu_abi_setting("GPUSORT_CPU_ABI_STUCK_KB", UINT64_MAX >> 10) << 10)
+		usleep(1000);
 	if (taken > budget || ctx->used > budget - taken)
 		FAIL(GPUSORT_NO_MEMORY, "%llu bytes are over the device memory budget",
 			 (unsigned long long) taken);
+	pthread_mutex_lock(&ctx->lock);
 	status = block_alloc(&ctx->blocks, bytes, out, err);
+	pthread_mutex_unlock(&ctx->lock);
 	if (status == GPUSORT_OK)
 	{
 		ctx->blocks->taken = taken;
@@ -238,11 +245,14 @@ device_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError *err)
 static void
 device_free(GpusortContext *ctx, void *p)
 {
-	uint64_t	taken = block_free(&ctx->blocks, p);
+	uint64_t	taken;
 
+	pthread_mutex_lock(&ctx->lock);
+	taken = block_free(&ctx->blocks, p);
+	pthread_mutex_unlock(&ctx->lock);
 	ctx->used -= taken;
 	ctx->kept += taken;
-	ctx->waste = setting("GPUSORT_CPU_ABI_WASTE", 0);
+	ctx->waste = cpu_abi_setting("GPUSORT_CPU_ABI_WASTE", 0);
 }
 
 static void
@@ -294,14 +304,16 @@ host_unregister(GpusortContext *ctx, void *p)
 int
 cpu_abi_in_block(const GpusortContext *ctx, const void *p, uint64_t bytes)
 {
-	for (const Block *b = ctx->blocks; b; b = b->next)
-	{
-		if ((const char *) p >= b->p &&
+	pthread_mutex_t *lock = (pthread_mutex_t *) &ctx->lock;
+	int			found = 0;
+
+	pthread_mutex_lock(lock);
+	for (const Block *b = ctx->blocks; b && !found; b = b->next)
+		found = (const char *) p >= b->p &&
 			(uint64_t) ((const char *) p - b->p) <= b->bytes &&
-			bytes <= b->bytes - (uint64_t) ((const char *) p - b->p))
-			return 1;
-	}
-	return 0;
+			bytes <= b->bytes - (uint64_t) ((const char *) p - b->p);
+	pthread_mutex_unlock(lock);
+	return found;
 }
 
 /* The library's, so that who chooses does as with a GPU. */
@@ -310,7 +322,12 @@ costs(const GpusortContext *ctx, GpusortCosts *out)
 {
 	(void) ctx;
 	*out = gpusort_costs_h200;
-	out->job_us *= (double) setting("GPUSORT_CPU_ABI_JOB_TIMES", 1);
+	out->job_us *= (double) cpu_abi_setting("GPUSORT_CPU_ABI_JOB_TIMES", 1);
+	for (int w = 0; w < 3; w++)
+	{
+		for (int k = 0; k < GPUSORT_COST_KNOTS; k++)
+			out->radix[w][k] *= (double) cpu_abi_setting("GPUSORT_CPU_ABI_RADIX_TIMES", 1);
+	}
 }
 
 static const GpusortCudaApi api = {

@@ -5,6 +5,8 @@
 #ifndef GPUSORT_CPU_ABI_H
 #define GPUSORT_CPU_ABI_H
 
+#include <pthread.h>
+
 #include "gpusort_abi.h"
 
 typedef struct Block
@@ -17,6 +19,7 @@ typedef struct Block
 
 struct GpusortContext
 {
+	pthread_mutex_t lock;		/* of the lists, for sorts run beside all else */
 	int32_t		device;
 	uint64_t	limit;			/* 0: all that others leave */
 	uint64_t	used;
@@ -43,6 +46,9 @@ extern GpusortStatus cpu_abi_fail(GpusortError *err, GpusortStatus status, const
 
 /* Do these bytes lie in one block of device memory? */
 extern int	cpu_abi_in_block(const GpusortContext *ctx, const void *p, uint64_t bytes);
+
+/* A number of the environment or of the file, as it is now; see cpu_abi.c. */
+extern uint64_t cpu_abi_setting(const char *name, uint64_t otherwise);
 
 /* cpu_abi_sort.c; described in gpusort_abi.h */
 extern const GpusortAlgorithm *cpu_abi_algorithm(int32_t index);

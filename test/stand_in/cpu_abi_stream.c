@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cpu_abi.h"
 
@@ -188,7 +189,7 @@ cpu_abi_event_destroy(GpusortEvent *event)
 GpusortStatus
 cpu_abi_event_record(GpusortEvent *event, GpusortStream *stream, GpusortError *err)
 {
-	static unsigned records = 0;
+	static _Atomic unsigned records = 0;
 	StreamOp   *op = add_op(stream, OP_EVENT);
 
 	if (!op)
@@ -291,6 +292,9 @@ cpu_abi_queue_sort(GpusortStream *stream, int32_t algorithm, const GpusortJob *j
 	GpusortStatus status;
 	StreamOp   *op;
 
+	while (job->n >= cpu_abi_setting("GPUSORT_CPU_ABI_STUCK_ROWS", UINT64_MAX) &&
+		   !(job->cancel && *job->cancel))
+		usleep(1000);
 	if (result)
 	{
 		status = cpu_abi_stream_wait(stream, err);

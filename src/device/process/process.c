@@ -5,7 +5,8 @@
  * One thread goes round the slots; each job takes one step at a time (start the
  * copies of what is posted, look which are finished, start the sort, start the way
  * down), so jobs progress chunk by chunk beside each other and the device always
- * has several streams to choose from.  While something is under way on the
+ * has several streams to choose from.  It waits for no device: calls that may are
+ * made by other threads (process_calls.c).  While something is under way on the
  * device the loop looks again after some microseconds, because no event of CUDA can
  * be waited for together with a semaphore; otherwise it sleeps.
  *
@@ -263,6 +264,7 @@ device_process_main(void)
 	start = device_now_us();
 	device_process_keep_code();
 	load_library();
+	device_jobs_init(&device_api);
 	open_devices();
 	list_algorithms();
 	device_shared->why_not[0] = '\0';

@@ -28,7 +28,10 @@ device_read_memory(const DeviceApi *api, int device)
 {
 	GpusortMemory memory;
 
+	if (!process_memory_trylock(device))
+		return;
 	api->cuda->device_memory(api->contexts[device], 1, &memory);
+	process_memory_unlock(device);
 	device_shared->devices[device].budget = memory.budget;
 	device_shared->devices[device].kept = memory.kept;
 }
@@ -98,8 +101,12 @@ device_process_house(const DeviceApi *api)
 		if (jobs[d] > 0)
 			entry->last_used_us = now;
 		else if (entry->kept > 0 &&
-				 idle_for(entry->last_used_us, now, device_shared->idle_blocks_s))
+				 idle_for(entry->last_used_us, now, device_shared->idle_blocks_s) &&
+				 process_memory_trylock(d))
+		{
 			api->cuda->device_trim(api->contexts[d]);
+			process_memory_unlock(d);
+		}
 		last_used = Max(last_used, entry->last_used_us);
 		device_read_memory(api, d);
 	}

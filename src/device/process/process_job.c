@@ -24,23 +24,31 @@ static ProcessJob jobs[DEVICE_SLOTS];
  * Beginning and end
  * ------------------------------------------------------------------------
  */
+
+/* The slot's last job was on another device. */
+static void
+forget_device(const DeviceApi *api, ProcessJob *job)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+
+	process_memory_lock(job->device);
+	cuda->stream_destroy(job->stream);
+	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
+		cuda->event_destroy(job->chunk_event[c]);
+	cuda->event_destroy(job->sort_begin);
+	cuda->event_destroy(job->sort_end);
+	process_memory_unlock(job->device);
+	job->prepared = false;
+}
+
 static GpusortStatus
 prepare_slot(const DeviceApi *api, ProcessJob *job, int device, GpusortError *err)
 {
 	const GpusortCudaApi *cuda = api->cuda;
 	GpusortContext *context = api->contexts[device];
 
-	if (job->prepared && job->device == device)
-		return GPUSORT_OK;
 	if (job->prepared)
-	{
-		cuda->stream_destroy(job->stream);
-		for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
-			cuda->event_destroy(job->chunk_event[c]);
-		cuda->event_destroy(job->sort_begin);
-		cuda->event_destroy(job->sort_end);
-		job->prepared = false;
-	}
+		return GPUSORT_OK;
 	TRY(cuda->stream_create(context, &job->stream, err));
 	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
 		TRY(cuda->event_create(context, &job->chunk_event[c], err));
@@ -61,11 +69,18 @@ begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 	GpusortStatus status;
 
 	TRY(fault_error(slot, FAULT_START, err));
-	TRY(prepare_slot(api, job, slot->device, err));
-	api->cuda->device_memory(context, 0, &before);
-	status = job_allocate(api, slot, job, err);
-	api->cuda->device_memory(context, 0, &after);
-	slot->allocated = after.used - before.used;
+	if (job->prepared && job->device != slot->device)
+		forget_device(api, job);
+	process_memory_lock(slot->device);
+	status = prepare_slot(api, job, slot->device, err);
+	if (status == GPUSORT_OK)
+	{
+		api->cuda->device_memory(context, 0, &before);
+		status = job_allocate(api, slot, job, err);
+		api->cuda->device_memory(context, 0, &after);
+		slot->allocated = after.used - before.used;
+	}
+	process_memory_unlock(slot->device);
 	return status;
 }
 
@@ -113,9 +128,10 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 	{
 		if (job->prepared)
 			status = api->cuda->stream_poll(job->stream, err);
-		if (status == GPUSORT_NOT_READY)
+		if (status == GPUSORT_NOT_READY || !process_memory_trylock(slot->device))
 			return DEVICE_STEP_IN_FLIGHT;
 		job_release(api, job);
+		process_memory_unlock(slot->device);
 		if (status != GPUSORT_OK)
 			fail_job(slot, job, status, err);
 		job->phase = JOB_NONE;
@@ -128,6 +144,18 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 	return DEVICE_STEP_PROGRESS;
 }
 
+/* A call is under way; for how long already?  It may have to compile kernels. */
+static void
+check_call_patience(const DeviceSlot *slot, const ProcessJob *job)
+{
+	uint64		patience_us = (uint64) device_shared->patience_ms * 1000;
+
+	if (device_shared->patience_ms == DEVICE_PATIENCE_MS)
+		patience_us *= DEVICE_CALL_PATIENCE;
+	if (device_now_us() - job->call_since > patience_us)
+		device_process_hangs(slot->device);
+}
+
 /* The job waits for the device; for how long already? */
 static void
 check_patience(const DeviceSlot *slot, ProcessJob *job)
@@ -138,6 +166,12 @@ check_patience(const DeviceSlot *slot, ProcessJob *job)
 		job->waiting_since = now;
 	else if (now - job->waiting_since > (uint64) device_shared->patience_ms * 1000)
 		device_process_hangs(slot->device);
+}
+
+void
+device_jobs_init(const DeviceApi *api)
+{
+	process_calls_init(api, jobs);
 }
 
 int
@@ -155,13 +189,25 @@ device_job_step(const DeviceApi *api, int slot_no)
 		device_slot_state(word) == DEVICE_SLOT_FREE)
 		return 0;
 	pg_read_barrier();
+	if (job->call != NULL && !job_call_over(job))
+	{
+		check_call_patience(slot, job);
+		return DEVICE_STEP_IN_FLIGHT;
+	}
 	err.status = 0;
 	err.message[0] = '\0';
 	err.file[0] = '\0';
 	err.line = 0;
 	device_shared->at_device = device_shared->devices[slot->device].index;
+	if (job->call != NULL)
+	{
+		found = DEVICE_STEP_PROGRESS;
+		job->call = NULL;
+		status = job->call_status;
+		err = job->call_error;
+	}
 
-	if (device_slot_state(word) == DEVICE_SLOT_CLOSING)
+	if (device_slot_state(word) == DEVICE_SLOT_CLOSING && !gpusort_is_broken(status))
 		found = fault_lingers(slot, job) ? DEVICE_STEP_IN_FLIGHT : close_job(api, slot, job, &err);
 	else
 	{
@@ -169,18 +215,18 @@ device_job_step(const DeviceApi *api, int slot_no)
 		{
 			found = DEVICE_STEP_PROGRESS;
 			job->phase = JOB_UP;
-			status = begin_job(api, slot, job, &err);
+			job_call(slot_no, begin_job);
 		}
-		if (status == GPUSORT_OK && job->phase == JOB_UP)
+		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP)
 			status = job_step_up(api, slot, job, &found, &err);
-		if (status == GPUSORT_OK && job->phase == JOB_DOWN)
+		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_DOWN)
 			status = job_step_down(api, slot, job, &found, &err);
 		if (status != GPUSORT_OK)
 		{
 			fail_job(slot, job, status, &err);
 			found |= DEVICE_STEP_PROGRESS;
 		}
-		if (job->phase == JOB_HANGS)
+		if (job->call == NULL && job->phase == JOB_HANGS)
 			found = fault_stalls(slot) ? DEVICE_STEP_IN_FLIGHT : 0;
 	}
 	device_shared->at_device = -1;

@@ -2,6 +2,7 @@
  * process_job.h
  *	  A job as the device process knows it; private to process_*.c.
  *
+ * process_calls.c makes the calls that wait, in threads;
  * process_job.c begins, steps and ends jobs, process_memory.c plans them and gets
  * their device memory, process_up.c takes their input and starts the sort,
  * process_down.c sends the result.
@@ -23,6 +24,12 @@ typedef enum JobPhase
 /* Buffers that gathered rows wait in for their copy. */
 #define GATHER_BUFFERS		2
 
+struct ProcessJob;
+
+/* A call that may wait for the device: made by a thread, which has the job until it is over. */
+typedef GpusortStatus (*JobCall) (const DeviceApi *api, DeviceSlot *slot, struct ProcessJob *job,
+								  GpusortError *err);
+
 typedef struct ProcessJob
 {
 	JobPhase	phase;
@@ -32,6 +39,12 @@ typedef struct ProcessJob
 	GpusortEvent *chunk_event[DEVICE_JOB_CHUNKS];
 	GpusortEvent *sort_begin;
 	GpusortEvent *sort_end;
+
+	JobCall		call;			/* under way, or over and not looked at; NULL: none */
+	uint64		call_since;		/* device_now_us() */
+	pg_atomic_uint32 call_over;
+	GpusortStatus call_status;	/* of one that is over */
+	GpusortError call_error;
 
 	/* device memory; from here on all is cleared when the job ends */
 	char	   *keys;
@@ -59,6 +72,11 @@ typedef struct ProcessJob
 } ProcessJob;
 
 #define TRY		GPUSORT_TRY
+
+/* process_calls.c */
+extern void process_calls_init(const DeviceApi *api, ProcessJob *jobs);
+extern void job_call(int slot_no, JobCall call);
+extern bool job_call_over(const ProcessJob *job);
 
 /* process_memory.c */
 extern void job_describe_sort(const DeviceSlot *slot, const ProcessJob *job,

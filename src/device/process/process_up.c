@@ -88,8 +88,12 @@ static GpusortStatus
 answer_growth(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
 	bool		ok;
+	GpusortStatus status;
 
-	TRY(job_grow(api, slot, job, &ok, err));
+	process_memory_lock(slot->device);
+	status = job_grow(api, slot, job, &ok, err);
+	process_memory_unlock(slot->device);
+	TRY(status);
 	slot->grow_ok = ok;
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->grown, pg_atomic_read_u32(&slot->growths));
@@ -102,6 +106,7 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found,
 {
 	/* the command first: it comes after all that was posted */
 	uint32		command = pg_atomic_read_u32(&slot->command);
+	int			slot_no = (int) (slot - device_shared->slots);
 	uint32		posted;
 	bool		through = false;
 
@@ -126,12 +131,20 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found,
 		job->finished++;
 		through = true;
 	}
+	if (through)
+	{
+		pg_memory_barrier();
+		pg_atomic_write_u32(&slot->taken, job->finished);
+		SetLatch(slot->latch);
+		*found |= DEVICE_STEP_PROGRESS;
+	}
 	if (job->finished == job->started &&
 		pg_atomic_read_u32(&slot->growths) != pg_atomic_read_u32(&slot->grown))
 	{
 		pg_read_barrier();
 		*found |= DEVICE_STEP_PROGRESS;
-		TRY(answer_growth(api, slot, job, err));
+		job_call(slot_no, answer_growth);
+		return GPUSORT_OK;
 	}
 	/* rows: their end travels through the first chunk, which must be free */
 	if (command == DEVICE_SORT &&
@@ -140,14 +153,8 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found,
 		*found |= DEVICE_STEP_PROGRESS;
 		if (fault_stops(slot, job, FAULT_SORT))
 			return GPUSORT_OK;
-		return start_sort(api, slot, job, err);
-	}
-	if (through)
-	{
-		pg_memory_barrier();
-		pg_atomic_write_u32(&slot->taken, job->finished);
-		SetLatch(slot->latch);
-		*found |= DEVICE_STEP_PROGRESS;
+		job_call(slot_no, start_sort);
+		return GPUSORT_OK;
 	}
 	if (job->finished != job->started)
 		*found |= DEVICE_STEP_IN_FLIGHT;

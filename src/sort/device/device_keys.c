@@ -141,6 +141,7 @@ device_keys_open_early(SortEnv *env, Batch *batch)
 	if (device_layout_choose(&dk->layout, &batch->stage, 32) &&
 		device_route_keys(env, &batch->stage, &dk->layout.layout, dk->layout.key_width, 0,
 						  (size_t) (rows / STREAM_MARGIN), &dk->facts, &dk->decision) &&
+		device_parts_quicker(dk) == 0 &&
 		open_job(dk, (uint64) Min(rows, 2.0 * batch->stage.n), 0))
 		return dk;
 	pfree(dk);

@@ -39,7 +39,7 @@
 /* Jobs that a sort has open at once, for each device. */
 #define PARTS_AHEAD			2
 
-/* Parts lost until no device is asked any more. */
+/* Times that parts were lost until no device is asked any more. */
 #define PARTS_MAX_LOST		2
 
 typedef struct PartJob
@@ -60,7 +60,8 @@ typedef struct DeviceParts
 	int			now;			/* the part whose rows come */
 	size_t		come;			/* of them */
 	size_t		in_chunk;		/* of the chunk that is being read */
-	int			lost;			/* parts */
+	int			lost;			/* times that a part was, */
+	uint32		lost_with;		/* the last time with this generation of the device process */
 } DeviceParts;
 
 /* ------------------------------------------------------------------------
@@ -326,10 +327,17 @@ static void
 part_lost(DeviceKeys *dk, int p)
 {
 	DeviceParts *parts = dk->parts;
+	const DeviceJob *job = parts->parts[p].job;
+	uint32		generation = job->word >> 2;
+	bool		ended = generation != pg_atomic_read_u32(&device_shared->generation);
 
 	/* a sort is counted once */
-	if (parts->lost++ == 0)
-		device_note_failure(dk->env, dk->decision.algorithm, parts->parts[p].job->why);
+	if (parts->lost == 0)
+		device_note_failure(dk->env, dk->decision.algorithm, job->why);
+	/* a process takes all parts with it that it has */
+	if (parts->lost == 0 || !ended || parts->lost_with != generation)
+		parts->lost++;
+	parts->lost_with = generation;
 	close_job(dk, &parts->parts[p].job);
 	if (open_part(dk, p))
 		send_part(dk, p);
