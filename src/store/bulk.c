@@ -63,19 +63,28 @@ keep_limit(void)
 	return Min((Size) work_mem * 1024, BULK_KEEP_MAX);
 }
 
-/* Unmaps kept regions, the oldest first, until no more than so many bytes are left. */
+/* Region i is no longer kept. */
+static void
+forget_kept(int i)
+{
+	kept_bytes -= kept[i].size;
+	memmove(kept + i, kept + i + 1, (--nkept - i) * sizeof(Region));
+}
+
+/* Unmaps what is kept, the oldest first, until no more than so many bytes are left. */
 static void
 region_drop_kept(Size left)
 {
-	int			n = 0;
-
-	while (n < nkept && kept_bytes > left)
+	while (kept_bytes > left)
 	{
-		munmap(kept[n].ptr, kept[n].size);
-		kept_bytes -= kept[n++].size;
+		Size		size = Min(kept[0].size, TYPEALIGN(BULK_GRAIN, kept_bytes - left));
+
+		munmap((char *) kept[0].ptr + kept[0].size - size, size);
+		kept[0].size -= size;
+		kept_bytes -= size;
+		if (kept[0].size == 0)
+			forget_kept(0);
 	}
-	nkept -= n;
-	memmove(kept, kept + n, nkept * sizeof(Region));
 }
 
 void
@@ -90,7 +99,7 @@ region_give_back(Region r)
 {
 	live_bytes -= r.size;
 	bulk_trim();
-	if (nkept == BULK_KEEP_SLOTS || kept_bytes + r.size > keep_limit())
+	if (kept_bytes + r.size > keep_limit())
 	{
 		munmap(r.ptr, r.size);
 		return;
@@ -98,33 +107,58 @@ region_give_back(Region r)
 #ifdef MADV_FREE
 	(void) madvise(r.ptr, r.size, MADV_FREE);
 #endif
+	/* with what is kept before and behind it, of which it may have been a part */
+	for (int i = nkept - 1; i >= 0; i--)
+	{
+		char	   *ptr = kept[i].ptr;
+		Size		size = kept[i].size;
+
+		if (ptr + size != r.ptr && (char *) r.ptr + r.size != ptr)
+			continue;
+		r.ptr = Min(ptr, (char *) r.ptr);
+		r.size += size;
+		forget_kept(i);
+	}
+	if (nkept == BULK_KEEP_SLOTS)
+	{
+		munmap(r.ptr, r.size);
+		return;
+	}
 	kept[nkept++] = r;
 	kept_bytes += r.size;
 }
 
 /*
- * A kept region that fits without losing half of itself, the most recently
- * given back first (its pages are the likeliest to be still there).  What is
- * beyond size stays kept, so that nobody has more than was asked for.
+ * The smallest kept region that fits, of several the most recently given back (its pages
+ * are the likeliest to be still there).  What is beyond size stays kept, so that nobody
+ * has more than was asked for; it comes together again in region_give_back(), or the
+ * sorts that follow would find pieces that none of them can use.
  */
 static bool
 region_take_kept(Size size, Region *r)
 {
+	int			best = -1;
+
 	for (int i = nkept - 1; i >= 0; i--)
 	{
-		if (kept[i].size >= size && kept[i].size / 2 <= size)
-		{
-			r->ptr = kept[i].ptr;
-			r->size = size;
-			kept[i].ptr = (char *) kept[i].ptr + size;
-			kept[i].size -= size;
-			kept_bytes -= size;
-			if (kept[i].size == 0)
-				kept[i] = kept[--nkept];
-			return true;
-		}
+		if (kept[i].size >= size && (best < 0 || kept[i].size < kept[best].size))
+			best = i;
 	}
-	return false;
+	if (best < 0)
+		return false;
+	r->ptr = kept[best].ptr;
+	r->size = size;
+	kept[best].ptr = (char *) kept[best].ptr + size;
+	kept[best].size -= size;
+	kept_bytes -= size;
+	if (kept[best].size == 0)
+		forget_kept(best);
+#ifdef MADV_HUGEPAGE
+	/* it may be made of smaller ones */
+	if (size >= BULK_HUGE_MIN)
+		(void) madvise(r->ptr, size, MADV_HUGEPAGE);
+#endif
+	return true;
 }
 
 static void *
