@@ -8,8 +8,9 @@
  * anew for each repetition, or branch predictors would learn them by heart.
  * --least reports the least disturbed repetition instead of the median, and
  * --cpu-time the processor's time instead of the clock's, which is the same for
- * one thread on the CPU; both are for machines that others use too.  All buffers are huge pages where the system grants them, touched
- * before the first repetition, for every algorithm alike.
+ * one thread on the CPU; both are for machines that others use too.  All buffers
+ * are huge pages where the system grants them, touched before the first repetition,
+ * for every algorithm alike.
  */
 #include "bench_algorithm.h"
 #include "distributions.h"

@@ -57,7 +57,8 @@ $(GPU_BUILD)/distributions.o: bench/distributions.c bench/distributions.h
 $(GPU_BUILD)/gpu_%_test: $(GPU_BUILD)/gpu_%_test.o $(GPU_BUILD)/distributions.o $(gpu_objects)
 	$(NVCC) -cudart static $^ -o $@ -lm
 
-$(GPU_BUILD)/bench_gpu_algorithms.o: bench/gpu_algorithms.cu bench/bench_algorithm.h bench/gpu_bench.cuh cuda/gpusort_abi.h
+$(GPU_BUILD)/bench_gpu_algorithms.o: bench/gpu_algorithms.cu bench/bench_algorithm.h bench/gpu_bench.cuh \
+		cuda/gpusort_abi.h
 	@mkdir -p $(GPU_BUILD)
 	$(NVCC) $(GPU_NVCCFLAGS) --default-stream per-thread -c $< -o $@
 

@@ -20,8 +20,8 @@ emulated_library = $(patsubst %.cu,$(EMULATED)/%.o,$(wildcard cuda/*.cu cuda/*/*
 
 $(EMULATED)/cuda/%: cuda/%
 	@mkdir -p $(@D)
-	sed 's/extern __shared__ __align__(16) \(.*\) \(.*\)\[\];/\1 *\2 = static_cast<\1 *>(emulation_dynamic_shared());/' \
-		$< >$@
+	sed -e 's/extern __shared__ __align__(16) \(.*\) \(.*\)\[\];/\1 *\2 = SHARED(\1);/' \
+		-e 's/SHARED(\(.*\));/static_cast<\1 *>(emulation_dynamic_shared());/' $< >$@
 
 $(EMULATED)/cuda/%.o: $(EMULATED)/cuda/%.cu $(emulated_headers)
 	$(CXX) $(EMULATION_FLAGS) -x c++ -c $< -o $@

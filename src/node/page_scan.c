@@ -19,7 +19,8 @@
  * are fetched in our own.
  *
  * Only scans of columns alone: a row is then its tuple, or some of its columns.  Rows
- * that have expressions are computed one by one, by scan_rows.c.  A scan's conditions are evaluated here as the scan node would, in the same order.
+ * that have expressions are computed one by one, by scan_rows.c.  A scan's conditions
+ * are evaluated here as the scan node would, in the same order.
  * The scans may be those below an Append, the partitions of a table: it runs one
  * after the other and tells which.
  *

@@ -96,7 +96,8 @@ check_images(PG_FUNCTION_ARGS)
 			if (told == 2)
 				untold++;
 			else if (told != (want > 0) - (want < 0))
-				PG_RETURN_TEXT_P(cstring_to_text(psprintf("values %d and %d: told %d, is %d", i + 1, j + 1, told, want)));
+				PG_RETURN_TEXT_P(cstring_to_text(psprintf("values %d and %d: told %d, is %d", i + 1, j + 1,
+														  told, want)));
 		}
 	}
 	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%lld pairs, %lld not told",
