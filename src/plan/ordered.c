@@ -10,8 +10,8 @@
  * become ours with any other Sort when the plan is finished (replace.c): so they are only
  * offered where nothing will be against that.
  *
- * Nothing is offered below a LIMIT: its bound is all that such a sort costs, and
- * few rows take the queue, so that PostgreSQL's costs say enough.
+ * Nothing is offered below a LIMIT that is no constant: how many rows it wants is not
+ * known, and the Sort may stay one (replace.c).
  *
  * Costs are counted in pages and operators, ours are times.  By its own estimate of a
  * quicksort PostgreSQL takes the machine to do a cpu_operator_cost in about six
@@ -37,7 +37,8 @@
 
 /* A scan that we take page by page: parts of its costs that remain, if it is in memory. */
 #define PAGES_ROW_PART	0.4		/* of cpu_tuple_cost */
-#define PAGES_READ_PART	0.2		/* of seq_page_cost */
+#define PAGES_READ_PART	0.2		/* of seq_page_cost, */
+#define PAGES_NEW_PART	0.6		/* in a process that has never seen them */
 
 static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
 
@@ -79,7 +80,7 @@ sort_keys(PlannerInfo *root, SortCostFacts *facts)
  * PostgreSQL does not reckon with, as the pages might all come from one disk.
  */
 static Cost
-scan_saves(const Path *path, double shares)
+scan_saves(const Path *path, double read_part)
 {
 	const RelOptInfo *rel;
 
@@ -90,14 +91,15 @@ scan_saves(const Path *path, double shares)
 		rel->pages > (BlockNumber) effective_cache_size)
 		return 0;
 	return path->rows * cpu_tuple_cost * (1 - PAGES_ROW_PART) +
-		seq_page_cost * rel->pages * (1 - PAGES_READ_PART / shares);
+		seq_page_cost * rel->pages * (1 - read_part);
 }
 
 /* A sort in this process. */
 static void
 offer_alone(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Path *input)
 {
-	Path	   *path = (Path *) create_sort_path(root, rel, input, root->sort_pathkeys, -1.0);
+	Path	   *path = (Path *) create_sort_path(root, rel, input, root->sort_pathkeys,
+												 root->limit_tuples);
 	SortCost	cost;
 
 	sort_cost_alone(facts, &cost);
@@ -118,6 +120,8 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 	double		rows = facts->rows;
 	double		shares = workers;
 	double		abreast;
+	/* to start a worker takes some milliseconds: as much as PostgreSQL takes for all */
+	Cost		setup = parallel_setup_cost * (1 + workers);
 	Path	   *sort;
 	Path	   *path;
 	SortCost	cost;
@@ -126,16 +130,16 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 	if (parallel_leader_participation)
 		shares += Max(0, 1.0 - 0.3 * workers);
 	abreast = Min(shares, Max(2, sort_processors()));
-	sort_cost_workers(facts, workers, abreast, &cost);
+	sort_cost_workers(facts, workers, parallel_leader_participation, abreast, &cost);
 
-	sort = (Path *) create_sort_path(root, rel, input, root->sort_pathkeys, -1.0);
+	sort = (Path *) create_sort_path(root, rel, input, root->sort_pathkeys, root->limit_tuples);
 	path = (Path *) create_gather_merge_path(root, rel, sort, sort->pathtarget,
 											 root->sort_pathkeys, NULL, &rows);
 	sort->startup_cost = alone_saves + cost_of_us(cost.sort_us) +
-		(input->total_cost - scan_saves(input, shares)) * shares / abreast;
+		(input->total_cost - scan_saves(input, PAGES_NEW_PART / shares)) * shares / abreast;
 	sort->total_cost = sort->startup_cost + cost_of_us(cost.rows_us);
-	path->startup_cost = parallel_setup_cost + sort->startup_cost;
-	path->total_cost = parallel_setup_cost + sort->total_cost;
+	path->startup_cost = setup + sort->startup_cost;
+	path->total_cost = setup + sort->total_cost;
 	add_path(rel, path);
 }
 
@@ -148,6 +152,16 @@ gathers(const Path *path)
 	return IsA(path, GatherPath) || IsA(path, GatherMergePath);
 }
 
+/* There is no LIMIT, or one that will be the sort's bound. */
+static bool
+limit_known(const Query *query)
+{
+	if (query->limitCount == NULL)
+		return true;
+	return query->limitOption == LIMIT_OPTION_COUNT && IsA(query->limitCount, Const) &&
+		(query->limitOffset == NULL || IsA(query->limitOffset, Const));
+}
+
 static void
 offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 {
@@ -158,7 +172,7 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 
 	if (!gpusort_enable || !enable_sort || !enable_gathermerge || !rel->consider_parallel ||
 		root->sort_pathkeys == NIL || input_rel->partial_pathlist == NIL ||
-		root->parse->limitCount != NULL)
+		!limit_known(root->parse))
 		return;
 
 	/*
@@ -175,13 +189,14 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 		!sort_keys(root, &facts))
 		return;
 	facts.rows = input->rows;
+	facts.bound = Max(root->limit_tuples, 0);
 	facts.row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(input->pathtarget->width);
 	/* if workers bring the rows they may as well sort them */
 	if (gathers(input))
 		input = partial;
 	else
 		offer_alone(root, rel, &facts, input);
-	offer_workers(root, rel, &facts, partial, scan_saves(input, 1));
+	offer_workers(root, rel, &facts, partial, scan_saves(input, PAGES_READ_PART));
 }
 
 static void

@@ -21,14 +21,15 @@
 #include "sort/parallel/exchange.h"
 #include "sort/sort_cost.h"
 
-#define IN_NS			8.0		/* a row that comes in, and its keys */
+#define LOOK_NS			3.0		/* a row's keys */
+#define IN_NS			5.0		/* a row that comes in, besides */
 #define IN_BYTE_NS		0.1		/* a byte of it: copied, to memory that is new */
 #define CALL_NS			15.0	/* an image that a function makes */
 #define COMPARE_NS		50.0	/* two values that have no image, or one that tells little */
 #define OUT_NS			15.0	/* a row that is given out from wherever it lies */
 #define SPILL_BYTE_NS	1.2		/* a byte written to a run, read and merged */
-#define WRITE_NS		20.0	/* a row copied to a block, and its key made once more */
-#define WRITE_BYTE_NS	0.4		/* a byte of it; and a worker's memory is always new */
+#define WRITE_NS		25.0	/* a row copied to a block, and its key made once more */
+#define WRITE_BYTE_NS	0.3		/* a byte of it; and a worker's memory is always new */
 #define MERGE_NS		12.0	/* a row of a block in the reader's hands, */
 #define MERGE_MATCH_NS	2.0		/* ... and each match that it plays */
 
@@ -70,24 +71,32 @@ cpu_facts(const CostKeys *keys, double n, double row_bytes, RouteFacts *facts)
 	facts->device = DEVICE_STATE_NONE;
 }
 
-/* n rows in one process, on its CPU.  The kernel's part is returned as well. */
+/*
+ * n rows in one process, on its CPU.  The kernel's part is returned as well.
+ *
+ * With a bound most rows are only looked at.  In an input without order as many stay,
+ * for a while, as are wanted, and then every so many-th: the sum of a harmonic series.
+ */
 static double
-cost_on_cpu(const CostKeys *keys, double n, double row_bytes, SortCost *cost)
+cost_on_cpu(const CostKeys *keys, double n, double row_bytes, double bound, SortCost *cost)
 {
 	RouteFacts	facts;
 	RouteDecision decision;
-	double		bytes = n * (row_bytes + keys->bits / 8);
+	bool		bounded = bound > 0 && 2 * bound < n;
+	double		stay = bounded ? bound * (1 + log(n / bound)) : n;
+	double		row_ns = IN_NS + (row_bytes + keys->bits / 8) * IN_BYTE_NS;
+	double		bytes = (bounded ? 2 * bound : n) * (row_bytes + keys->bits / 8);
 	double		spill = 0;
 
-	cpu_facts(keys, n, row_bytes, &facts);
+	cpu_facts(keys, stay, row_bytes, &facts);
 	gpusort_model_refresh(facts.n);
 	gpusort_route_decide(&facts, &decision);
 	if (bytes > work_mem * 1024.0)
 		spill = bytes * SPILL_BYTE_NS;
 	cost->sort_us = decision.predicted_us +
-		(n * (IN_NS + keys->called * CALL_NS) + bytes * IN_BYTE_NS + spill / 2) / 1000;
+		(n * (LOOK_NS + keys->called * CALL_NS) + stay * row_ns + spill / 2) / 1000;
 	if (keys->dear)
-		cost->sort_us += n * log2(n) * COMPARE_NS / 1000;
+		cost->sort_us += stay * log2(stay) * COMPARE_NS / 1000;
 	cost->rows_us = (n * OUT_NS + spill / 2) / 1000;
 	return decision.predicted_us;
 }
@@ -126,32 +135,37 @@ sort_cost_alone(const SortCostFacts *facts, SortCost *cost)
 	double		n = Max(facts->rows, 2);
 	CostKeys	keys;
 	double		kernel_us;
-	double		saves;
+	double		saves = 0;
 
 	sum_keys(facts, &keys);
-	kernel_us = cost_on_cpu(&keys, n, facts->row_bytes, cost);
-	saves = gpu_saves_us(&keys, n, facts->row_bytes, kernel_us);
+	kernel_us = cost_on_cpu(&keys, n, facts->row_bytes, facts->bound, cost);
+	if (facts->bound == 0)
+		saves = gpu_saves_us(&keys, n, facts->row_bytes, kernel_us);
 	/* whatever it is that it saves, rows come in and go out */
 	cost->sort_us = Max(cost->sort_us - saves, n * IN_NS / 1000);
 }
 
 void
-sort_cost_workers(const SortCostFacts *facts, int workers, double shares, SortCost *cost)
+sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, double abreast,
+				  SortCost *cost)
 {
 	double		n = Max(facts->rows, 2);
 	CostKeys	keys;
 	bool		many = workers >= EXCHANGE_MANY;
+	int			participants = workers + (leader && !many ? 1 : 0);
+	double		crowd = participants / abreast;
 	double		matches = many ? 1 : log2(workers + 1);
 	double		merge_ns = MERGE_NS + matches * MERGE_MATCH_NS;
 	double		write_ns = WRITE_NS + facts->row_bytes * WRITE_BYTE_NS;
 
 	sum_keys(facts, &keys);
-	(void) cost_on_cpu(&keys, Max(n / shares, 2), facts->row_bytes, cost);
+	(void) cost_on_cpu(&keys, Max(n / participants, 2), facts->row_bytes, facts->bound, cost);
 	write_ns += keys.called * CALL_NS;
 	/* merged and copied twice */
 	if (many)
 		write_ns += MERGE_NS + log2(workers / 2) * MERGE_MATCH_NS + facts->row_bytes * IN_BYTE_NS;
 	if (keys.dear)
 		merge_ns += matches * COMPARE_NS;
-	cost->rows_us += n * (write_ns / shares + merge_ns) / 1000;
+	cost->sort_us *= crowd;
+	cost->rows_us = cost->rows_us * crowd + n * (write_ns / abreast + merge_ns) / 1000;
 }

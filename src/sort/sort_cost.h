@@ -13,6 +13,7 @@ typedef struct SortCostFacts
 {
 	double		rows;			/* of all participants */
 	double		row_bytes;		/* as stored */
+	double		bound;			/* so many are wanted; 0: all */
 	const KeyColumn *keys;
 	int			nkeys;
 } SortCostFacts;
@@ -21,18 +22,17 @@ typedef struct SortCostFacts
 typedef struct SortCost
 {
 	double		sort_us;		/* until the first row */
-	double		rows_us;		/* all rows, given out */
+	double		rows_us;		/* all rows given out, as if they were wanted */
 } SortCost;
 
 /* One process sorts, with a GPU if there is one that pays. */
 extern void sort_cost_alone(const SortCostFacts *facts, SortCost *cost);
 
 /*
- * So many workers sort, and the leader merges what they have sorted.  shares is the number
- * of participants as the planner counts them, the leader by a part, and no more than
- * the machine can run at once.
+ * So many workers sort, and the leader merges what they have sorted; leader: it takes a
+ * share, too, if they are few.  abreast is how many of them the machine runs at once.
  */
-extern void sort_cost_workers(const SortCostFacts *facts, int workers, double shares,
-							  SortCost *cost);
+extern void sort_cost_workers(const SortCostFacts *facts, int workers, bool leader,
+							  double abreast, SortCost *cost);
 
 #endif							/* GPUSORT_SORT_COST_H */
