@@ -29,4 +29,29 @@ FROM unnest(ARRAY[
 	'SELECT a, b, count(*) FROM plan_v GROUP BY ROLLUP (a, b) ORDER BY 1, 2']) WITH ORDINALITY AS u (q, n), check_sort(q) c
 ORDER BY n;
 
+-- what is disabled is called so from 18 on, of ours as of the stock server's plans
+CREATE FUNCTION disabled(query text, enable boolean, OUT lines int) LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	PERFORM set_config('gpusort.enable', enable::text, true);
+	lines := 0;
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		lines := lines + (line ~ 'Disabled: true')::int;
+	END LOOP;
+END $$;
+SET enable_sort = off;
+SELECT sort_nodes('SELECT * FROM plan_v ORDER BY a'),
+	disabled('SELECT * FROM plan_v ORDER BY a', true) = disabled('SELECT * FROM plan_v ORDER BY a', false) AS same,
+	disabled('SELECT * FROM plan_v ORDER BY a', true) =
+		(current_setting('server_version_num')::int >= 180000)::int AS one;
+SET enable_seqscan = off;
+SELECT disabled(q, true) = disabled(q, false) AS same
+FROM unnest(ARRAY['SELECT * FROM plan_v ORDER BY a',
+	'SELECT a, count(*) FROM (SELECT * FROM plan_v ORDER BY b OFFSET 0) x GROUP BY a',
+	'SELECT * FROM plan_v x JOIN (SELECT * FROM plan_v ORDER BY b LIMIT 10) y USING (a) ORDER BY 1, 2']) q;
+RESET enable_sort;
+RESET enable_seqscan;
+
 DROP TABLE plan_v;
+DROP FUNCTION disabled;
