@@ -39,6 +39,11 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 ifneq ($(wildcard $(PGXS)),)
 include $(PGXS)
+
+# one server's objects are no other's: they are made anew when PG_CONFIG names another
+$(shell mkdir -p build; echo '$(VERSION) $(includedir_server)' >build/server.now; \
+	cmp -s build/server.now build/server || mv build/server.now build/server; rm -f build/server.now)
+$(OBJS): build/server
 else
 all install installcheck:
 	@echo 'gpusort needs the server headers of PostgreSQL 15 or later (Debian: postgresql-server-dev-15)' >&2
