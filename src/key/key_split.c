@@ -130,7 +130,6 @@ key_split_plan(KeySplit *split, const Stage *stage, const KeyLayout *layout, int
 {
 	double		parts = (double) stage->n / part_rows;
 	size_t		n = (size_t) Min(Max(parts * SAMPLE_PER_PART, SAMPLE_MIN), SAMPLE_MAX);
-	char	   *room;
 	Key128	   *sample;
 	bool		fits;
 
@@ -139,13 +138,22 @@ key_split_plan(KeySplit *split, const Stage *stage, const KeyLayout *layout, int
 	split->rids = !stage->keys_only;
 	if (parts > KEY_SPLIT_MAX)
 		return false;
-	/* palloc aligns to 8 bytes only */
-	room = palloc((n + 1) * sizeof(Key128));
-	sample = (Key128 *) TYPEALIGN(sizeof(Key128), room);
+	sample = palloc(n * sizeof(Key128));
 	sample_keys(stage, layout, sample, n);
 	fits = choose_ranges(split, sample, n, n / parts);
-	pfree(room);
+	pfree(sample);
 	return fits;
+}
+
+bool
+key_split_sorts(const KeySplit *split)
+{
+	for (int p = 0; p < split->nparts; p++)
+	{
+		if (!split->parts[p].flat)
+			return true;
+	}
+	return false;
 }
 
 Size

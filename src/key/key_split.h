@@ -50,6 +50,9 @@ typedef struct KeySpan
 extern bool key_split_plan(KeySplit *split, const Stage *stage, const KeyLayout *layout,
 						   int key_width, size_t part_rows);
 
+/* Is there a part in which anything is left to be sorted? */
+extern bool key_split_sorts(const KeySplit *split);
+
 /* Bytes that splitting n keys takes, in blocks of up to block_rows. */
 extern Size key_split_bytes(KeySplit *split, size_t n, size_t block_rows);
 

@@ -95,6 +95,13 @@ parts_us(const DeviceKeys *dk, int parts, int devices)
 	return gpu_parts_us(dk->decision.algorithm, &dk->facts, parts, devices);
 }
 
+/* Would so many parts be quicker than the CPU, or shall they be in any case? */
+static bool
+pays(const DeviceKeys *dk, int parts)
+{
+	return dk->facts.forced != NULL || parts_us(dk, parts, dk->parts->ndevices) < dk->decision.cpu_us;
+}
+
 int
 device_parts_quicker(const DeviceKeys *dk)
 {
@@ -151,7 +158,6 @@ device_parts_begin(DeviceKeys *dk, int at_least, double patience_us)
 	DeviceParts *parts = MemoryContextAllocZero(env->cxt, sizeof(DeviceParts));
 	uint64		rows = rows_of_job(dk, device_largest_job(&parts->ndevices));
 	uint64		part_rows = rows * PART_FILL;
-	bool		work = false;
 
 	if (at_least > 0)
 	{
@@ -159,29 +165,23 @@ device_parts_begin(DeviceKeys *dk, int at_least, double patience_us)
 		rows = Min(rows, part_rows * 9 / 8);
 	}
 	dk->parts = parts;
+	device_route_job(&dk->facts, &dk->decision, &dk->spec);
+	dk->spec.mode = DEVICE_KEYS;
+	dk->layout.key_width = dk->spec.key_width;
+	dk->per_chunk = key_chunk_rows(&dk->spec);
 	if (part_rows >= PART_MIN_ROWS && part_rows < stage->n &&
-		key_split_plan(&parts->split, stage, &dk->layout.layout, dk->facts.gpu.key_width, part_rows))
+		pays(dk, (int) (stage->n / part_rows) + 1) &&
+		key_split_plan(&parts->split, stage, &dk->layout.layout, dk->spec.key_width, part_rows) &&
+		key_split_sorts(&parts->split) && memory_fits(dk, &parts->split))
 	{
-		double		us = parts_us(dk, parts->split.nparts, parts->ndevices);
-
-		for (int p = 0; p < parts->split.nparts; p++)
-			work |= !parts->split.parts[p].flat;
-		device_route_job(&dk->facts, &dk->decision, &dk->spec);
-		dk->spec.mode = DEVICE_KEYS;
-		dk->layout.key_width = dk->spec.key_width;
-		dk->per_chunk = key_chunk_rows(&dk->spec);
-		if (work && memory_fits(dk, &parts->split) &&
-			(dk->facts.forced != NULL || us < dk->decision.cpu_us))
-		{
-			parts->spare = open_job(dk, rows, patience_us, &dk->facts.device);
-			parts->spare_rows = rows;
-		}
-		if (parts->spare != NULL)
-		{
-			dk->decision.predicted_us = us;
-			env->progress.now->algorithm = dk->decision.algorithm->id;
-			return true;
-		}
+		parts->spare = open_job(dk, rows, patience_us, &dk->facts.device);
+		parts->spare_rows = rows;
+	}
+	if (parts->spare != NULL)
+	{
+		dk->decision.predicted_us = parts_us(dk, parts->split.nparts, parts->ndevices);
+		env->progress.now->algorithm = dk->decision.algorithm->id;
+		return true;
 	}
 	dk->parts = NULL;
 	pfree(parts);
