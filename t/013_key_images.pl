@@ -27,6 +27,18 @@ CREATE FUNCTION rnum(whole int, behind int) RETURNS numeric VOLATILE LANGUAGE sq
 $$ SELECT ((ARRAY['', '-'])[1 + floor(random() * 2)] || '0' || digits(floor(random() * whole)::int) || '.' || digits(floor(random() * behind)::int) || '0')::numeric $$;
 CREATE FUNCTION rbits(n int) RETURNS varbit VOLATILE LANGUAGE sql AS
 $$ SELECT coalesce(string_agg(substr('0001', 1 + floor(random() * 4)::int, 1), ''), '')::varbit FROM generate_series(1, floor(random() * n)::int) $$;
+-- an array of arrays is one of a domain's values
+CREATE DOMAIN ints AS int[];
+CREATE DOMAIN texts AS text[] COLLATE "C";
+CREATE DOMAIN numerics AS numeric[];
+CREATE DOMAIN moods AS mood[];
+CREATE TYPE pair AS (a int8, b text);
+CREATE TYPE named AS (a text COLLATE "C", b int);
+CREATE TYPE textrange AS RANGE (subtype = text, collation = "C");
+CREATE TYPE backward AS RANGE (subtype = text, subtype_opclass = text_pattern_ops);
+CREATE FUNCTION bounds() RETURNS text VOLATILE LANGUAGE sql AS $$ SELECT (ARRAY['()', '[]', '(]', '[)'])[1 + floor(random() * 4)] $$;
+CREATE FUNCTION rrange() RETURNS int4range VOLATILE LANGUAGE sql AS
+$$ SELECT CASE WHEN random() < 0.1 THEN 'empty' ELSE int4range(nullif(floor(random() * 5)::int * 1000000 - 2000000, 0), nullif(5000000 + floor(random() * 3)::int, 5000001), bounds()) END $$;
 -- few numbers, of few bits
 CREATE FUNCTION few(bytes int) RETURNS text VOLATILE LANGUAGE sql AS
 $$ SELECT string_agg((ARRAY['00', '00', '00', '01', '7f', '80', 'ff', 'ff'])[1 + floor(random() * 8)], '') FROM generate_series(1, bytes) $$;
@@ -59,17 +71,30 @@ my @checks = (
 		ELSE (format('0:0:%s:%s::%s', (ARRAY['3f', '40', '41', '0'])[1 + floor(random() * 4)], (ARRAY['ffff', '0', '1', '2'])[1 + floor(random() * 4)], floor(random() * 2)))::inet END), 0 ],
 	[ 'varbit', 'rbits(57)', 1 ],
 	[ 'varbit', 'rbits(90)', 0 ],
-	[ 'bit(64)', 'rbits(70)::bit(64)', 0 ]);
+	[ 'bit(64)', 'rbits(70)::bit(64)', 0 ],
+	[ 'ints', q((ARRAY['{}', '{NULL}', '{NULL,1}', '{NULL,NULL}', '{0}', '{0,1}', '[0:1]={0,1}', '{{0,1},{2,3}}', '{{0},{1}}', '{-1}', '{-1,NULL}',
+		'{2147483647}', '{-2147483648}', '{-2147483648,5}'])[1 + floor(random() * 14)::int]), 0, 'anyarray' ],
+	[ 'ints', q(ARRAY[floor((random() - 0.5) * 4e9), random() * 3]::int[]), 0, 'anyarray' ],
+	[ 'texts', q(ARRAY[(ARRAY['', 'a', 'aaaaaaaa', 'aaaaaaaab', 'aaaaaaaac', E'\u00ff', NULL])[1 + floor(random() * 7)], 'b']), 0, 'anyarray' ],
+	[ 'numerics', 'ARRAY[rnum(4, 3), 1]', 0, 'anyarray' ],
+	[ 'moods', q(ARRAY[(enum_range(NULL::mood))[1 + floor(random() * 7)]]), 0, 'anyarray' ],
+	[ 'int4range', 'rrange()', 0, 'anyrange' ],
+	[ 'numrange', q(numrange(nullif(least(n, 5), 3), nullif(greatest(n, 5), 7), bounds()) FROM (SELECT rnum(2, 2) n WHERE i > 0) x), 0, 'anyrange' ],
+	[ 'textrange', q(textrange((ARRAY['', 'a', 'aaaaaaaa', 'aaaaaaaab', NULL])[1 + floor(random() * 5)], 'b', bounds())), 0, 'anyrange' ],
+	[ 'backward', q(backward((ARRAY['', 'a', 'B', 'b', NULL])[1 + floor(random() * 5)], 'c', bounds())), 0, 'anyrange' ],
+	[ 'int4multirange', q((ARRAY[int4multirange(), int4multirange(rrange()), int4multirange(rrange(), rrange())])[1 + floor(random() * 3)::int]), 0, 'anymultirange' ],
+	[ 'pair', q(ROW(nullif(floor((random() - 0.5) * 5), 0), 'x' || floor(random() * 2))::pair), 0, 'record' ],
+	[ 'named', q(ROW((ARRAY['', 'a', 'aaaaaaaa', 'aaaaaaaab', NULL])[1 + floor(random() * 5)], floor(random() * 3))::named), 0, 'record' ],
+	[ 'record', q(ROW(nullif(floor(random() * 5), 2), 'a')), 0, 'record' ]);
 
 for my $check (@checks)
 {
-	my ($type, $value, $all) = @$check;
+	my ($type, $value, $all, $base) = @$check;
 	for my $op ('<', '>')
 	{
-		(my $base = $type) =~ s/\(.*//;
-		$base = 'anyenum' if $base eq 'mood';
-		my $sql = sprintf("SELECT setseed(%.6f); SELECT check_images(array_agg((SELECT %s WHERE i > 0)), '%s(%s,%s)') FROM generate_series(1, %d) i",
-			rand, $value, $op, $base, $base, $values);
+		$base //= $type eq 'mood' ? 'anyenum' : $type =~ s/\(.*//r;
+		my $sql = sprintf("SELECT setseed(%.6f); SELECT check_images(array_agg((SELECT %s WHERE i > 0)::%s), '%s(%s,%s)') FROM generate_series(1, %d) i",
+			rand, $value, $type, $op, $base, $base, $values);
 		my ($rc, $out, $err) = $node->psql('postgres', $sql);
 		my ($told) = ($out // '') =~ /^\d+ pairs, (\d+) not told$/m;
 		ok($rc == 0 && defined $told && (!$all || $told == 0), "$type $op: " . ($told // "wrong") . ' pairs not told')

@@ -11,6 +11,7 @@
 
 #include "key/type/abbreviated.h"
 #include "key/type/enums.h"
+#include "key/type/nested.h"
 #include "key/type/strings.h"
 
 #define STAGE_FIRST_ROWS	64
@@ -29,6 +30,8 @@ add_column(Stage *stage, const KeyColumn *key, KeyKind kind)
 		col->ssup = abbreviated_support(stage->cxt, key, true);
 	if (kind == KEY_ENUM)
 		col->enum_order = enum_order_create(stage->cxt);
+	if (key_nested(kind))
+		col->first_part = first_part_create(stage->cxt, key->collation);
 	col->nulls_first = key->nulls_first;
 	col->flip = key->descending ? ~UINT64_C(0) : 0;
 	key_range_init(&col->range);

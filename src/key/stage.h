@@ -53,6 +53,7 @@ typedef struct StageColumn
 	BytesPrefix prefix;
 	struct SortSupportData *ssup;	/* of KEY_ABBREVIATED */
 	struct EnumOrder *enum_order;	/* of KEY_ENUM */
+	struct FirstPart *first_part;	/* of what key_nested() is true */
 	struct Alphabets *alphabets;	/* key_layout_narrow()'s; NULL until needed */
 	KeyRange	range;
 	void	   *images;			/* uint32 or uint64, one per row */

@@ -5,9 +5,10 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "key/stage.h"
 #include "key/type/abbreviated.h"
 #include "key/type/enums.h"
-#include "key/stage.h"
+#include "key/type/nested.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -46,6 +47,8 @@ set_up_column(StageColumn *col, const KeyColumn *key, int word)
 		col->ssup = abbreviated_support(CurrentMemoryContext, key, true);
 	if (key->kind == KEY_ENUM)
 		col->enum_order = enum_order_create(CurrentMemoryContext);
+	if (key_nested(key->kind))
+		col->first_part = first_part_create(CurrentMemoryContext, key->collation);
 }
 
 /*

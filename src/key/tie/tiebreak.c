@@ -18,6 +18,7 @@
 
 #include "key/type/abbreviated.h"
 #include "key/type/enums.h"
+#include "key/type/nested.h"
 #include "key/tie/tie_rows.h"
 
 TieBreak *
@@ -49,6 +50,8 @@ tiebreak_create(MemoryContext cxt, BulkOwner *owner, TupleDesc desc,
 		}
 		if (keys[k].kind == KEY_ENUM)
 			col->image[0].enum_order = enum_order_create(cxt);
+		if (key_nested(keys[k].kind))
+			col->image[0].first_part = first_part_create(cxt, keys[k].collation);
 	}
 	return tb;
 }

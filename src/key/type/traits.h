@@ -66,7 +66,11 @@
 	CALL(KEY_INET,        uint64, inet_image, 2, false) \
 	CALL(KEY_INET_LOW,    uint64, inet_low_image, 0, false) \
 	CALL(KEY_BITS,        uint64, bits_image, 1, false) \
-	CALL(KEY_ENUM,        uint32, enum_image, 1, false)
+	CALL(KEY_ENUM,        uint32, enum_image, 1, false) \
+	CALL(KEY_ARRAY,      uint64, array_image, 1, false) \
+	CALL(KEY_RANGE,      uint64, range_image, 1, false) \
+	CALL(KEY_MULTIRANGE, uint64, multirange_image, 1, false) \
+	CALL(KEY_RECORD,     uint64, record_image, 1, false)
 
 #define VALUE_ENUM(kind, image, type, from_datum, make, back)	kind,
 #define PLACE_ENUM(kind, image, make, words)	kind,
@@ -96,6 +100,12 @@ extern uint64 inet_low_image(const struct StageColumn *col, Datum value, bool *i
 extern uint64 bits_image(const struct StageColumn *col, Datum value, bool *inexact);
 extern uint32 enum_image(const struct StageColumn *col, Datum value, bool *inexact);
 
+/* nested.c: never exact */
+extern uint64 array_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint64 range_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint64 multirange_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint64 record_image(const struct StageColumn *col, Datum value, bool *inexact);
+
 static inline uint32
 compared_image(const struct StageColumn *col, Datum value, bool *inexact)
 {
@@ -108,6 +118,13 @@ static inline bool
 key_by_bytes(KeyKind kind)
 {
 	return kind >= KEY_TEXT && kind <= KEY_BYTEA;
+}
+
+/* Are its images those of the values' first parts? */
+static inline bool
+key_nested(KeyKind kind)
+{
+	return kind >= KEY_ARRAY && kind <= KEY_RECORD;
 }
 
 /* Does an image take longer than to compare two values, or tell nothing? */

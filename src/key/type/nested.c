@@ -1,0 +1,259 @@
+/*
+ * nested.c
+ *	  Keys that are of types made of others: arrays, ranges, multiranges and rows.
+ *
+ * PostgreSQL compares the first elements, the lower bounds, the first columns, and goes on
+ * only where these are equal.  So the image of the first part, which its own type makes,
+ * tells most values apart; it is never exact.  Beside it there are an array or range
+ * that is empty, before all others, a range without a lower bound, which comes next, and
+ * a part that is NULL, behind all others.
+ *
+ * The parts' type is known when the first value comes.  It is the same in all of a column,
+ * but for rows of no named type: PostgreSQL refuses to compare those that differ, and so
+ * does this.
+ *
+ * Memory policy: what is known lives as long as the sort's node.
+ */
+#include "postgres.h"
+
+#include "access/detoast.h"
+#include "access/htup_details.h"
+#include "access/tupmacs.h"
+#include "catalog/pg_type.h"
+#include "key/stage.h"
+#include "key/type/abbreviated.h"
+#include "key/type/enums.h"
+#include "key/type/nested.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/multirangetypes.h"
+#include "utils/rangetypes.h"
+#include "utils/typcache.h"
+
+#define IMAGE_EMPTY		UINT64CONST(0)
+#define IMAGE_UNBOUND	UINT64CONST(1)
+#define IMAGE_FIRST		UINT64CONST(2)	/* of those that parts have */
+#define IMAGE_NULL		PG_UINT64_MAX
+
+struct FirstPart
+{
+	MemoryContext cxt;
+	Oid			collation;		/* the sort's */
+	Oid			type;			/* of the parts; 0: not known yet */
+	bool		has_image;
+	StageColumn image;
+	TypeCacheEntry *entry;		/* of an array's elements; of the range */
+	TupleDesc	desc;			/* of rows: the last one's */
+	int			att;			/* their first column, from 0; -1: none */
+};
+
+FirstPart *
+first_part_create(MemoryContext cxt, Oid collation)
+{
+	FirstPart  *part = MemoryContextAllocZero(cxt, sizeof(FirstPart));
+
+	part->cxt = cxt;
+	part->collation = collation;
+	return part;
+}
+
+/* How parts of this type are compared, and whether there are images for that. */
+static void
+learn_part(FirstPart *part, Oid type, Oid collation, Oid cmp_proc)
+{
+	TypeCacheEntry *entry = lookup_type_cache(type, TYPECACHE_LT_OPR | TYPECACHE_CMP_PROC);
+	KeyColumn	key = {.attno = 1,.sortop = entry->lt_opr,.collation = collation};
+	const char *why;
+
+	part->type = type;
+	part->has_image = false;
+	if (!OidIsValid(key.sortop) || (OidIsValid(cmp_proc) && cmp_proc != entry->cmp_proc) ||
+		!key_type_lookup(&key, type, &why))
+		return;
+	/* the comparator of the whole takes longer than that of a part */
+	if (key.kind == KEY_COMPARED)
+		key.kind = abbreviated_kind(&key);
+	if (key.kind == KEY_COMPARED || key_nested(key.kind) || key.descending)
+		return;
+	part->image.kind = key.kind;
+	if (key.kind == KEY_ABBREVIATED)
+		part->image.ssup = abbreviated_support(part->cxt, &key, true);
+	if (key.kind == KEY_ENUM)
+		part->image.enum_order = enum_order_create(part->cxt);
+	part->has_image = true;
+}
+
+static uint64
+part_image(const FirstPart *part, Datum value)
+{
+	bool		inexact;
+	uint64		image;
+
+	if (!part->has_image)
+		return IMAGE_FIRST;
+	image = key_image(&part->image, value, &inexact);
+	return IMAGE_FIRST + (key_wide(part->image.kind) ? image >> 1 : image);
+}
+
+static inline struct varlena *
+open_value(Datum value)
+{
+	return pg_detoast_datum((struct varlena *) DatumGetPointer(value));
+}
+
+static inline void
+close_value(Datum value, struct varlena *opened)
+{
+	if ((Pointer) opened != DatumGetPointer(value))
+		pfree(opened);
+}
+
+uint64
+array_image(const StageColumn *col, Datum value, bool *inexact)
+{
+	FirstPart  *part = col->first_part;
+	struct varlena *opened = open_value(value);
+	ArrayType  *array = (ArrayType *) opened;
+	uint64		image;
+
+	*inexact = true;
+	if (unlikely(part->type != ARR_ELEMTYPE(array)))
+	{
+		learn_part(part, ARR_ELEMTYPE(array), part->collation, InvalidOid);
+		part->entry = lookup_type_cache(part->type, 0);
+	}
+	if (ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) == 0)
+		image = IMAGE_EMPTY;
+	else if (ARR_HASNULL(array) && (*ARR_NULLBITMAP(array) & 1) == 0)
+		image = IMAGE_NULL;
+	else
+		image = part_image(part, fetch_att(ARR_DATA_PTR(array), part->entry->typbyval,
+										   part->entry->typlen));
+	close_value(value, opened);
+	return image;
+}
+
+static void
+learn_range(FirstPart *part, TypeCacheEntry *range)
+{
+	part->entry = range;
+	learn_part(part, range->rngelemtype->type_id, range->rng_collation,
+			   range->rng_cmp_proc_finfo.fn_oid);
+}
+
+static uint64
+bound_image(const FirstPart *part, const RangeBound *lower)
+{
+	return lower->infinite ? IMAGE_UNBOUND : part_image(part, lower->val);
+}
+
+uint64
+range_image(const StageColumn *col, Datum value, bool *inexact)
+{
+	FirstPart  *part = col->first_part;
+	struct varlena *opened = open_value(value);
+	RangeType  *range = (RangeType *) opened;
+	RangeBound	lower;
+	RangeBound	upper;
+	bool		empty;
+	uint64		image;
+
+	*inexact = true;
+	if (unlikely(!OidIsValid(part->type)))
+		learn_range(part, lookup_type_cache(RangeTypeGetOid(range), TYPECACHE_RANGE_INFO));
+	range_deserialize(part->entry, range, &lower, &upper, &empty);
+	image = empty ? IMAGE_EMPTY : bound_image(part, &lower);
+	close_value(value, opened);
+	return image;
+}
+
+uint64
+multirange_image(const StageColumn *col, Datum value, bool *inexact)
+{
+	FirstPart  *part = col->first_part;
+	struct varlena *opened = open_value(value);
+	MultirangeType *ranges = (MultirangeType *) opened;
+	RangeBound	lower;
+	RangeBound	upper;
+	uint64		image = IMAGE_EMPTY;
+
+	*inexact = true;
+	if (unlikely(!OidIsValid(part->type)))
+		learn_range(part, lookup_type_cache(MultirangeTypeGetOid(ranges),
+											TYPECACHE_MULTIRANGE_INFO)->rngtype);
+	if (!MultirangeIsEmpty(ranges))
+	{
+		multirange_get_bounds(part->entry, ranges, 0, &lower, &upper);
+		image = bound_image(part, &lower);
+	}
+	close_value(value, opened);
+	return image;
+}
+
+/* Rows of another type than the last one. */
+static void
+learn_row(FirstPart *part, Oid type, int32 typmod)
+{
+	TupleDesc	desc = lookup_rowtype_tupdesc(type, typmod);
+	MemoryContext old = MemoryContextSwitchTo(part->cxt);
+	Form_pg_attribute attr;
+
+	if (part->desc != NULL)
+		FreeTupleDesc(part->desc);
+	part->desc = CreateTupleDescCopy(desc);
+	MemoryContextSwitchTo(old);
+	ReleaseTupleDesc(desc);
+
+	part->att = 0;
+	while (part->att < part->desc->natts && TupleDescAttr(part->desc, part->att)->attisdropped)
+		part->att++;
+	if (part->att == part->desc->natts)
+	{
+		part->att = -1;
+		return;
+	}
+	attr = TupleDescAttr(part->desc, part->att);
+	if (OidIsValid(part->type) && part->type != attr->atttypid)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("cannot compare dissimilar column types %s and %s at record column %d",
+						format_type_be(part->type), format_type_be(attr->atttypid), 1)));
+	/* of another collation they would have other images */
+	if (part->type != attr->atttypid)
+		learn_part(part, attr->atttypid, attr->attcollation, InvalidOid);
+	else if (part->collation != attr->attcollation)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDETERMINATE_COLLATION),
+				 errmsg("could not determine which collation to use for string comparison")));
+	part->collation = attr->attcollation;
+}
+
+uint64
+record_image(const StageColumn *col, Datum value, bool *inexact)
+{
+	FirstPart  *part = col->first_part;
+	struct varlena *opened = open_value(value);
+	HeapTupleHeader row = (HeapTupleHeader) opened;
+	Oid			type = HeapTupleHeaderGetTypeId(row);
+	int32		typmod = HeapTupleHeaderGetTypMod(row);
+	uint64		image = IMAGE_FIRST;
+
+	*inexact = true;
+	if (unlikely(part->desc == NULL || part->desc->tdtypeid != type || part->desc->tdtypmod != typmod))
+		learn_row(part, type, typmod);
+	if (part->att >= 0)
+	{
+		HeapTupleData tuple;
+		bool		isnull;
+		Datum		first;
+
+		tuple.t_len = HeapTupleHeaderGetDatumLength(row);
+		ItemPointerSetInvalid(&tuple.t_self);
+		tuple.t_tableOid = InvalidOid;
+		tuple.t_data = row;
+		first = heap_getattr(&tuple, part->att + 1, part->desc, &isnull);
+		image = isnull ? IMAGE_NULL : part_image(part, first);
+	}
+	close_value(value, opened);
+	return image;
+}
