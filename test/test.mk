@@ -12,7 +12,7 @@ UNIT_CHECKS = arrows-check columns-check version-check image-check image-check-a
 # those that take seconds
 UNIT_QUICK_CHECKS = arrows-check columns-check version-check image-check kernel-check
 
-include test/kernel.mk test/gpu_emulation.mk test/module.mk test/package.mk
+include test/kernel.mk test/gpu_emulation.mk test/module.mk test/package.mk test/fuzz.mk
 
 IMAGE_TEST_CFLAGS = -std=gnu99 -O2 -Wall -Wextra -Werror
 

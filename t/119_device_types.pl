@@ -1,0 +1,73 @@
+# Keys of every kind on a device: exact ones with their rows and alone, others alone, and what they do not tell apart by
+# the tie-break.  Against the library's stand-in, or the one that GPUSORT_TEST_LIBRARY names.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use GpuSortTest;
+use Test::More;
+
+my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
+my $node = new_node('device_types', conf => <<CONF);
+gpusort.device_library = '$library'
+gpusort.device = 0
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 512MB
+CONF
+device_ready($node, 'start');
+
+my $rows = 20_000;
+$node->safe_psql('postgres', <<SQL);
+CREATE TYPE mood AS ENUM ('sad', 'so so', 'glad', 'happy');
+CREATE TABLE t AS SELECT i AS id, md5((mix(i) % 9000)::text)::uuid AS u, right(md5((mix(i) % 9000)::text), 16)::macaddr8 AS mac,
+	make_interval(months => (mix(i) % 5)::int - 2, days => (mix(i * 3) % 61)::int, secs => mix(i * 5) % 3) AS s,
+	(time '00:00' + (mix(i) % 86400) * interval '1 second')::text::timetz AS z, (mix(i) % 7000 || '/' || mix(i) % 3)::pg_lsn AS lsn,
+	repeat('long common prefix ', 4) || mix(i) % 5000 AS p, md5((mix(i) % 9000)::text) || mix(i * 3) % 2 AS x,
+	decode(md5((mix(i) % 9000)::text), 'hex') || '\\x0000'::bytea AS b,
+	CASE WHEN i % 9 > 0 THEN (mix(i) % 5000 - 2500)::numeric / 100 * CASE WHEN i % 7 = 0 THEN 1e30 + 1e-20 ELSE 1 END END AS n,
+	CASE WHEN i % 3 = 0 THEN ('10.0.' || mix(i) % 9 || '.' || mix(i * 3) % 256)::inet ELSE ('fe80::' || mix(i) % 500 || '/' || 100 + i % 29)::inet END AS h,
+	(enum_range(NULL::mood))[1 + i % 5] AS e, substr(md5((mix(i) % 9000)::text), 1, 4)::text COLLATE "C" AS few, mix(i)::bit(32) || mix(i)::bit(40) AS bits,
+	ARRAY[mix(i) % 100, mix(i * 3) % 100] AS a, int8range(mix(i) % 3000, 3000 + mix(i * 3) % 5) AS r, ROW(mix(i) % 50, mix(i * 3) % 2000)::text AS rec
+FROM generate_series(1, $rows) i;
+VACUUM ANALYZE t;
+CREATE FUNCTION route(q text) RETURNS text LANGUAGE plpgsql AS \$\$
+DECLARE l text; r text; m text;
+BEGIN
+	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
+		r := coalesce(substring(l FROM 'Sort Route: (.*)'), r);
+		m := coalesce(substring(l FROM 'Sort Device: (\\w+)'), m);
+	END LOOP;
+	RETURN coalesce(m, 'host') || ': ' || r;
+END \$\$;
+ALTER DATABASE postgres SET gpusort.algorithm = 'gpu_radix';
+SQL
+
+# what goes with its rows where these are more than memory holds; of the others keys go
+my %exact = map { $_ => 1 } qw(u mac s z lsn);
+my %orders = ((map { $_ => $_ } qw(u mac s z lsn b n h e bits a r)), (map { $_ => "$_ COLLATE \"C\"" } qw(p x few rec)));
+my %modes = (keys => '64MB', rows => '256kB');
+
+for my $mode (sort keys %modes)
+{
+	for my $col (sort keys %orders)
+	{
+		for my $by ($orders{$col}, "$orders{$col} DESC NULLS LAST, id", "e, $orders{$col}")
+		{
+			my $q = "SELECT id, $col, e FROM t ORDER BY $by";
+
+			is($node->safe_psql('postgres', "SET work_mem = '$modes{$mode}'; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
+				"GpuSort $rows same", "$mode: $by");
+		}
+		my $route = $node->safe_psql('postgres', "SET work_mem = '$modes{$mode}'; SELECT route('SELECT id, $col FROM t ORDER BY $orders{$col}')");
+		my $want = $exact{$col} ? $mode : 'keys';
+		like($route, qr/^$want: gpu radix: /, "$mode: $col went there");
+		# the first word of many is that of others
+		like($route, qr/\(prefix\).*[1-9]\d* ties compared/, "$mode: $col, ties") if $col =~ /^(p|x|b|h|bits|a|r)$/ && $mode eq 'keys';
+	}
+	is($node->safe_psql('postgres', "SET work_mem = '$modes{$mode}'; SELECT result FROM check_stable('(SELECT *, row_number() OVER () AS seq FROM t) t2', '$_')"),
+		'same', "$mode: equal rows keep their order: $_") for qw(u s n x a);
+	device_unused($node, $mode);
+}
+$node->stop;
+done_testing();

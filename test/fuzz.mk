@@ -1,0 +1,20 @@
+# fuzz.mk: libFuzzer over the images of keys; needs clang and its compiler-rt, and no server.
+#
+#	make fuzz FUZZ_SECONDS=300		ends with "ok", or with the input that was wrong
+
+FUZZ_SECONDS ?= 60
+FUZZ_CC ?= clang
+FUZZ_OBJS = numerics addresses bitstrings strings
+FUZZ_CFLAGS = -std=gnu99 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -fno-sanitize=alignment \
+	-fwrapv -Wall -Wno-ignored-attributes -D_GNU_SOURCE -Isrc -I$(shell $(PG_CONFIG) --includedir-server)
+
+test/bin/fuzz_images: test/fuzz/fuzz_images.c $(FUZZ_OBJS:%=src/key/type/%.c) $(wildcard src/key/*.h src/key/type/*.h)
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(FUZZ_CFLAGS) -o $@ $(filter %.c,$^)
+
+.PHONY: fuzz
+fuzz: test/bin/fuzz_images
+	@mkdir -p build/fuzz
+	test/bin/fuzz_images -max_total_time=$(FUZZ_SECONDS) -max_len=256 -timeout=10 -print_final_stats=1 \
+		-artifact_prefix=build/fuzz/ build/fuzz
+	@echo "ok fuzz"
