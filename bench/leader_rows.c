@@ -9,7 +9,7 @@
  * 32-byte rows with 64-bit keys, equal numbers in each stream; blocks of 64 kB.  One process:
  * what another one's caches hold comes on top, alike for all.
  *
- * usage: leader_rows [rows in millions]
+ * usage: cc -O2 -o leader_rows bench/leader_rows.c && ./leader_rows [rows in millions]
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -194,7 +194,7 @@ parallel_sort_start(ParallelSortState *node)
 
 	node->feed->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
 										node->limit_offset);
-	node->given = 0;
+	node->given_alone = 0;
 	launch(node);
 	own = run_own_share(node);
 
@@ -225,13 +225,15 @@ static void
 parallel_sort_finish(ParallelSortState *node)
 {
 	PlanState  *gather = &node->gather->ps;
+	double		given = node->phase == PARALLEL_SORT_MERGE ? (double) node->merge->total :
+		node->given_alone;
 
 	node->phase = PARALLEL_SORT_END;
 	while (!TupIsNull(ExecProcNode(gather)))
 		;						/* there is none */
 	/* what it would have given out; one it has */
 	if (gather->instrument != NULL)
-		InstrUpdateTupleCount(gather->instrument, node->given - 1);
+		InstrUpdateTupleCount(gather->instrument, given - 1);
 }
 
 /* Puts the next row into the slot; false at the end. */
@@ -247,7 +249,12 @@ parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot)
 		if (node->phase == PARALLEL_SORT_END)
 			return false;
 		if (node->phase == PARALLEL_SORT_ALONE)
-			return node->nstreams > 0 && result_next(node->feed->result, RESULT_PLAIN, true, slot);
+		{
+			if (node->nstreams == 0 || !result_next(node->feed->result, RESULT_PLAIN, true, slot))
+				return false;
+			node->given_alone++;
+			return true;
+		}
 	}
 	row = block_merge_next(node->merge);
 	if (row == NULL)
@@ -264,10 +271,7 @@ parallel_sort_exec(PlanState *pstate)
 
 	CHECK_FOR_INTERRUPTS();
 	if (likely(parallel_sort_next(node, slot)))
-	{
-		node->given++;
 		return slot;
-	}
 	ExecClearTuple(slot);
 	if (node->phase != PARALLEL_SORT_END)
 		parallel_sort_finish(node);

@@ -34,7 +34,7 @@ typedef struct ParallelSortState
 	MemoryContext cxt;			/* of the merge */
 	struct BlockMerge *merge;
 	int			nstreams;
-	double		given;			/* rows */
+	double		given_alone;	/* rows, without a merge */
 	TupleTableSlot *row_slot;	/* a row as it lies */
 } ParallelSortState;
 

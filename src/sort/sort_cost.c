@@ -20,6 +20,7 @@
 #include "settings.h"
 #include "sort/parallel/exchange.h"
 #include "sort/sort_cost.h"
+#include "sort/threads.h"
 
 #define LOOK_NS			3.0		/* a row's keys */
 #define IN_NS			5.0		/* a row that comes in, besides */
@@ -57,7 +58,7 @@ sum_keys(const SortCostFacts *facts, CostKeys *sum)
 
 /* n rows in one process's memory, as the router would have its CPU sort them. */
 static void
-cpu_facts(const CostKeys *keys, double n, double row_bytes, RouteFacts *facts)
+cpu_facts(const CostKeys *keys, double n, double row_bytes, int participants, RouteFacts *facts)
 {
 	int			rid_bits = Min(32, 1 + pg_leftmost_one_pos64((uint64) (n * row_bytes / 8) | 1));
 
@@ -67,7 +68,7 @@ cpu_facts(const CostKeys *keys, double n, double row_bytes, RouteFacts *facts)
 	facts->begin_bit = rid_bits;
 	facts->end_bit = Min(rid_bits + keys->bits, 64);
 	facts->rids_ascending = true;
-	facts->threads = gpusort_threads;
+	facts->threads = sort_threads_most(participants);
 	facts->device = DEVICE_STATE_NONE;
 }
 
@@ -78,7 +79,8 @@ cpu_facts(const CostKeys *keys, double n, double row_bytes, RouteFacts *facts)
  * for a while, as are wanted, and then every so many-th: the sum of a harmonic series.
  */
 static double
-cost_on_cpu(const CostKeys *keys, double n, double row_bytes, double bound, SortCost *cost)
+cost_on_cpu(const CostKeys *keys, double n, double row_bytes, double bound, int participants,
+			SortCost *cost)
 {
 	RouteFacts	facts;
 	RouteDecision decision;
@@ -88,7 +90,7 @@ cost_on_cpu(const CostKeys *keys, double n, double row_bytes, double bound, Sort
 	double		bytes = (bounded ? 2 * bound : n) * (row_bytes + keys->bits / 8);
 	double		spill = 0;
 
-	cpu_facts(keys, stay, row_bytes, &facts);
+	cpu_facts(keys, stay, row_bytes, participants, &facts);
 	gpusort_model_refresh(facts.n);
 	gpusort_route_decide(&facts, &decision);
 	if (bytes > work_mem * 1024.0)
@@ -111,7 +113,7 @@ gpu_saves_us(const CostKeys *keys, double n, double row_bytes, double kernel_us)
 
 	if (device != DEVICE_STATE_READY && device != DEVICE_STATE_IDLE)
 		return 0;
-	cpu_facts(keys, n, row_bytes, &facts);
+	cpu_facts(keys, n, row_bytes, 0, &facts);
 	facts.device = DEVICE_STATE_READY;
 	facts.gpu.key_width = keys->bits <= 32 ? 32 : keys->bits <= 64 ? 64 : 128;
 	facts.gpu.key_bits = Min(keys->bits, 128);
@@ -138,7 +140,7 @@ sort_cost_alone(const SortCostFacts *facts, SortCost *cost)
 	double		saves = 0;
 
 	sum_keys(facts, &keys);
-	kernel_us = cost_on_cpu(&keys, n, facts->row_bytes, facts->bound, cost);
+	kernel_us = cost_on_cpu(&keys, n, facts->row_bytes, facts->bound, 0, cost);
 	if (facts->bound == 0)
 		saves = gpu_saves_us(&keys, n, facts->row_bytes, kernel_us);
 	/* whatever it is that it saves, rows come in and go out */
@@ -159,7 +161,8 @@ sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, double a
 	double		write_ns = WRITE_NS + facts->row_bytes * WRITE_BYTE_NS;
 
 	sum_keys(facts, &keys);
-	(void) cost_on_cpu(&keys, Max(n / participants, 2), facts->row_bytes, facts->bound, cost);
+	(void) cost_on_cpu(&keys, Max(n / participants, 2), facts->row_bytes, facts->bound,
+					   participants, cost);
 	write_ns += keys.called * CALL_NS;
 	/* merged and copied twice */
 	if (many)

@@ -30,13 +30,14 @@ sort_processors(void)
 	return (int) processors;
 }
 
-/* Those of all participants together are no more than the machine has processors. */
-static int
-team_size(int participants)
+int
+sort_threads_most(int participants)
 {
-	if (participants <= 1)
-		return gpusort_threads;
-	return Max(1, Min(gpusort_threads, sort_processors() / participants));
+	int			most = max_worker_processes;
+
+	if (participants > 1)
+		most = Min(most, sort_processors()) / participants;
+	return Max(1, Min(gpusort_threads, most));
 }
 
 SortTeam *
@@ -46,7 +47,7 @@ sort_threads(size_t n, int participants)
 
 	if (gpusort_threads == 1 || n < THREADS_MIN_ROWS)
 		return NULL;
-	size = team_size(participants);
+	size = sort_threads_most(participants);
 	if (size == 1)
 		return NULL;
 	if (team != NULL && team->size != size)

@@ -11,6 +11,12 @@
 extern int	sort_processors(void);
 
 /*
+ * Threads that each of so many participants (0: the only one) may have: all together no
+ * more than the machine has processors, and the server may have worker processes.
+ */
+extern int	sort_threads_most(int participants);
+
+/*
  * The team for a sort of n records, which is one of so many at the same time (0: the
  * only one); NULL: the backend alone.
  */

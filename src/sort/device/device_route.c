@@ -25,6 +25,7 @@
 #include "route/model_store.h"
 #include "settings.h"
 #include "sort/device/device_route.h"
+#include "sort/threads.h"
 #include "stat.h"
 
 /* Pairs of neighbours looked at. */
@@ -52,7 +53,7 @@ fill_cpu_facts(const SortEnv *env, const Stage *stage, const KeyLayout *layout, 
 	facts->rids_ascending = true;
 	facts->inexact = !layout->exact;
 	facts->bound = env->bound;
-	facts->threads = gpusort_threads;
+	facts->threads = sort_threads_most(env->spec.participants);
 	facts->forced = gpusort_forced_algorithm();
 }
 

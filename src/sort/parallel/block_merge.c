@@ -154,5 +154,6 @@ block_merge_more(BlockMerge *merge)
 		wide_more(merge);
 	else
 		narrow_more(merge);
+	merge->total += merge->n;
 	return merge->n > 0;
 }

@@ -28,6 +28,7 @@ typedef struct BlockMerge
 {
 	uint32		at;				/* of rows: the next that is asked for, */
 	uint32		n;				/* of so many */
+	uint64		total;			/* rows that were merged, these included */
 	MinimalTuple rows[MERGE_BATCH];
 
 	bool		wide;			/* keys of 128 bits, not 64 */
