@@ -137,14 +137,18 @@ sort_cost_alone(const SortCostFacts *facts, SortCost *cost)
 	double		n = Max(facts->rows, 2);
 	CostKeys	keys;
 	double		kernel_us;
-	double		saves = 0;
+	double		saves;
+	double		saves_sort;
 
 	sum_keys(facts, &keys);
 	kernel_us = cost_on_cpu(&keys, n, facts->row_bytes, facts->bound, 0, cost);
-	if (facts->bound == 0)
-		saves = gpu_saves_us(&keys, n, facts->row_bytes, kernel_us);
-	/* whatever it is that it saves, rows come in and go out */
-	cost->sort_us = Max(cost->sort_us - saves, n * IN_NS / 1000);
+	if (facts->bound > 0)
+		return;
+	/* whatever it is that it saves, rows come in and go out; what was spilled comes out, too */
+	saves = gpu_saves_us(&keys, n, facts->row_bytes, kernel_us);
+	saves_sort = Min(saves, cost->sort_us - n * IN_NS / 1000);
+	cost->sort_us -= saves_sort;
+	cost->rows_us = Max(cost->rows_us - (saves - saves_sort), n * IN_NS / 1000);
 }
 
 void
