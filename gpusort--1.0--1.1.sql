@@ -30,6 +30,18 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 CREATE VIEW gpusort_device_stat AS SELECT * FROM gpusort_device_counters();
 GRANT SELECT ON gpusort_device_stat TO PUBLIC;
 
+-- What is known of each GPU beside what its library says: by part of a sort, how many times
+-- longer it takes than the library's costs.
+CREATE FUNCTION gpusort_device_model(
+	OUT device int,				-- CUDA's number
+	OUT part text,				-- hand_over, up, down (a byte each way), sort_32, _64, _128, load
+	OUT log2_rows int,			-- of a sort; between these, straight
+	OUT measured double precision,	-- by the service, at its start; load: NULL
+	OUT factor double precision,	-- that predictions go by; load: of each other job under way
+	OUT jobs bigint)			-- that have moved it
+RETURNS SETOF record
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
 -- Sorts that are under way.  Of other roles' sorts only process and database are
 -- told, but to members of pg_read_all_stats.
 CREATE FUNCTION gpusort_progress_get(

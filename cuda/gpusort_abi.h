@@ -31,6 +31,7 @@
 #ifndef GPUSORT_ABI_H
 #define GPUSORT_ABI_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -271,6 +272,21 @@ typedef struct GpusortCosts
 	uint64_t	onehot_rows;
 	uint64_t	onehot_words;
 } GpusortCosts;
+
+/* A curve at n rows; constant below its first knot, in proportion above the last. */
+static inline double
+gpusort_cost_at(const double *curve, double n)
+{
+	double		x = (log2(n > 1 ? n : 1) - GPUSORT_COST_KNOT_FIRST) / GPUSORT_COST_KNOT_STEP;
+	int			knot = (int) x;
+	const int	last = GPUSORT_COST_KNOTS - 1;
+
+	if (x <= 0)
+		return curve[0];
+	if (knot >= last)
+		return curve[last] * n / ldexp(1, GPUSORT_COST_KNOT_FIRST + GPUSORT_COST_KNOT_STEP * last);
+	return curve[knot] * pow(curve[knot + 1] / curve[knot], x - knot);
+}
 
 /* Device memory that a sort of n keys and rids takes, roughly; not that of rows. */
 static inline uint64_t

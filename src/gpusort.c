@@ -12,6 +12,7 @@
 #include "plan/ordered.h"
 #include "plan/replace.h"
 #include "progress.h"
+#include "route/learn_store.h"
 #include "route/model_store.h"
 #include "settings.h"
 #include "stat.h"
@@ -28,7 +29,11 @@ _PG_init(void)
 	gpusort_progress_init();
 	gpusort_model_store_init();
 	if (device_service_init())
+	{
 		device_pause_init();
+		gpusort_learn_store_init();
+		device_supervisor_saves = gpusort_learn_save;
+	}
 	gpusort_node_init();
 	feed_node_init();
 	gpusort_planner_init();

@@ -25,6 +25,7 @@ uint64		gpusort_device_mask = 0;
 bool		gpusort_device_allowed = true;
 int			gpusort_device_share = 50;
 int			gpusort_device_memory = 0;
+bool		gpusort_device_learn = true;
 int			gpusort_device_idle_blocks = 10;
 int			gpusort_device_idle_context = 300;
 int			gpusort_staging_memory = -1;
@@ -197,6 +198,11 @@ gpusort_settings_init(void)
 							"0 is all that other programs leave free, less a reserve.",
 							&gpusort_device_memory, 0, 0, INT_MAX / 2,
 							server_start, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.device_learn",
+							 "Measures the GPUs, and lets every sort on one correct what is predicted of it.",
+							 "Otherwise what the library says of GPUs holds.",
+							 &gpusort_device_learn, true,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.device_idle_blocks",
 							"Sets for how long a GPU without sorts keeps memory for the next.",
 							"0 keeps it.",

@@ -49,6 +49,7 @@ extern uint64 gpusort_device_mask;	/* a bit per device that may be used */
 extern bool gpusort_device_allowed; /* an administrator's word on it */
 extern int	gpusort_device_share;	/* percent of a device's memory for one backend */
 extern int	gpusort_device_memory;	/* MB on each device; 0: what is free */
+extern bool gpusort_device_learn;
 extern int	gpusort_device_idle_blocks; /* seconds; 0: never */
 extern int	gpusort_device_idle_context;
 extern int	gpusort_staging_memory; /* MB; -1: the default where there is a driver */

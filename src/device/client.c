@@ -280,6 +280,7 @@ device_job_next_up(DeviceJob *job)
 		if (job->posted - pg_atomic_read_u32(&job->slot->taken) < job->slot->nchunks)
 		{
 			pg_memory_barrier();
+			job->filling_since = device_now_us();
 			return device_chunk(job->slot, job->posted);
 		}
 		job_wait();
@@ -292,6 +293,8 @@ device_job_post(DeviceJob *job, const DeviceChunkDesc *desc)
 	DeviceSlot *slot = job->slot;
 
 	slot->up[job->posted % slot->nchunks] = *desc;
+	job->fill_us += (double) (device_now_us() - job->filling_since);
+	job->rows_up += desc->rows;
 	job->bytes_up += desc->rows_at + desc->row_bytes;
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->posted, ++job->posted);
@@ -381,6 +384,7 @@ device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 			{
 				job->cost = slot->cost;
 				job->cost.algorithm[sizeof(job->cost.algorithm) - 1] = '\0';
+				job->first_us = (double) (device_now_us() - slot->opened_us);
 			}
 			*desc = slot->down[job->read % slot->nchunks];
 			if (made - job->read > (uint32) slot->nchunks || !chunk_is_sound(&slot->spec, desc))

@@ -29,9 +29,13 @@ typedef struct DeviceJob
 	char		why[128];		/* why it is lost, for EXPLAIN and the log */
 	uint32		posted;
 	uint32		read;
+	uint64		rows_up;
 	uint64		bytes_up;
 	uint64		bytes_down;
 	DeviceJobCost cost;			/* set when the first chunk comes down */
+	uint64		filling_since;	/* a chunk; device_now_us() */
+	double		fill_us;		/* that chunks were filled for */
+	double		first_us;		/* from the opening until the first chunk came down */
 	MemoryContext cxt;			/* its own */
 	MemoryContextCallback callback;
 	struct DeviceJob *next;		/* of this backend's open jobs */
@@ -55,7 +59,8 @@ extern int	device_algorithm(const char *name);
 
 /*
  * What sorts cost on the devices: as the library reported of the first, or an assumption
- * while none has been opened.  It stays where it is.
+ * while none has been opened.  It stays where it is.  For a sort's prediction:
+ * sort/device/device_learn.h.
  */
 extern const GpusortCosts *device_costs(void);
 

@@ -52,6 +52,7 @@
 #include <semaphore.h>
 
 #include "../cuda/gpusort_abi.h"
+#include "device/measured.h"
 #include "port/atomics.h"
 #include "settings.h"
 #include "storage/latch.h"
@@ -145,6 +146,10 @@ typedef struct DeviceJobSpec
 typedef struct DeviceJobCost
 {
 	double		sort_us;		/* kernels of the sort, by the device's clock */
+	double		up_us;			/* the first chunk's copies, likewise, */
+	double		up_bytes;		/* and what they copied */
+	double		down_us;		/* ... of the result */
+	double		down_bytes;
 	char		algorithm[24];
 } DeviceJobCost;
 
@@ -219,6 +224,8 @@ typedef struct DeviceEntry
 	volatile uint64 budget;		/* changes with what other programs take */
 	volatile uint64 kept;		/* blocks for the next jobs */
 	uint64		last_used_us;	/* device_now_us() */
+	volatile DeviceMeasured measured;
+	volatile uint32 measurements;	/* which of all it is: 0 none, odd while it is written */
 } DeviceEntry;
 
 #define DEVICE_MAX_ALGORITHMS	16
@@ -281,6 +288,7 @@ typedef struct DeviceShared
 	/* giving GPUs back, and having them again: by the supervisor, but for asked */
 	Latch	   *volatile supervisor;	/* NULL: none, and no process will come */
 	pg_atomic_uint32 asked;		/* a sort wants a process to be started */
+	pg_atomic_uint32 measure_asked; /* counts who wants the devices measured anew */
 	volatile bool leave;		/* the process shall let its jobs end, and end */
 	volatile uint64 retry_us;	/* NONE: not before; 0: never */
 	volatile double start_us;	/* that the last start took */
@@ -296,6 +304,7 @@ typedef struct DeviceShared
 	/* the device process's, valid while READY */
 	int			ndevices;
 	DeviceEntry devices[DEVICE_MAX];
+	uint32		measurements;	/* of all devices, times two */
 	int			nalgorithms;
 	DeviceAlgorithm algorithms[DEVICE_MAX_ALGORITHMS];
 	bool		pinned;

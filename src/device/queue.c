@@ -39,13 +39,19 @@ time_for(double needed, double free, double total, double staying, double least,
 	return needed <= free ? 0 : (needed - free) / turning * hold_us;
 }
 
+double
+queue_staying_us(void)
+{
+	return Max(STAYING_HOLDS * Max(device_shared->hold_us, device_shared->byte_hold_us), STAYING_MIN_US);
+}
+
 /* DBL_MAX: there never will be room.  any_age: only our own jobs stay. */
 static double
 expected_wait_us(const Request *request, int ahead, bool any_age)
 {
 	double		hold_us = device_shared->hold_us;
 	double		byte_hold_us = device_shared->byte_hold_us;
-	double		staying_us = Max(STAYING_HOLDS * Max(hold_us, byte_hold_us), STAYING_MIN_US);
+	double		staying_us = queue_staying_us();
 	uint64		now = device_now_us();
 	double		staying[DEVICE_MAX] = {0};
 	int			staying_slots = 0;

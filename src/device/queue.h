@@ -16,6 +16,9 @@ extern void device_wake_queue(void);
 /* A slot has become free: the first who waits looks again.  For any process. */
 extern void device_wake_first(void);
 
+/* A job that has lasted so long is taken to stay. */
+extern double queue_staying_us(void);
+
 /* ------------------------------------------------------------------------
  * For admission.c, under the lock
  * ------------------------------------------------------------------------

@@ -79,6 +79,8 @@ static int	error_pause = RESTART_PAUSE_MS;	/* after a process that ended with an
 static int	retry_pause = 0;	/* ... that found no device */
 static char logged[sizeof(device_shared->why_not)]; /* why, as logged */
 
+void		(*device_supervisor_saves) (bool at_once) = NULL;
+
 extern PGDLLEXPORT void device_supervisor_main(Datum arg);
 
 static void
@@ -203,6 +205,8 @@ await_end(int ms)
 static void
 stop_device_process(int code, Datum arg)
 {
+	if (device_supervisor_saves != NULL)
+		device_supervisor_saves(true);
 	if (child == 0)
 		return;
 	kill(child, SIGTERM);
@@ -435,6 +439,8 @@ device_supervisor_main(Datum arg)
 			child = start_device_process();
 			pg_atomic_write_u32(&device_shared->asked, 0);
 		}
+		if (device_supervisor_saves != NULL)
+			device_supervisor_saves(false);
 		timeout = child == 0 && when_asked ? RETRY_PAUSE_MS : error_pause / 4;
 		if (child != 0 && device_process_hung(&timeout) && !child_given_up)
 			give_up_device_process();

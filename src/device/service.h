@@ -14,6 +14,12 @@
  */
 extern bool device_service_init(void);
 
+/*
+ * What the supervisor shall do now and then, and at_once when it ends; to be set while
+ * libraries are preloaded.
+ */
+extern void (*device_supervisor_saves) (bool at_once);
+
 /* process.c: the device process; never returns. */
 pg_noreturn extern void device_process_main(void);
 
@@ -52,6 +58,12 @@ extern int	device_job_step(const DeviceApi *api, int slot_no);
  * everything.  Called all the time.
  */
 extern void device_process_house(const DeviceApi *api);
+
+/*
+ * process_measure.c: a step of measuring a device, if there is one to be done; for when
+ * there is no job.
+ */
+extern bool device_measure_step(const DeviceApi *api, int device);
 
 /* Looks how much memory there is for jobs now; not while a call is getting some. */
 extern void device_read_memory(const DeviceApi *api, int device);

@@ -114,6 +114,7 @@ start_shared(void *memory, bool found)
 		pg_atomic_init_u32(&device_shared->heartbeat, 0);
 		pg_atomic_init_u32(&device_shared->sleeping, 0);
 		pg_atomic_init_u32(&device_shared->asked, 0);
+		pg_atomic_init_u32(&device_shared->measure_asked, 0);
 		if (sem_init(&device_shared->wake, 1, 0) != 0)
 			elog(FATAL, "could not create a semaphore: %m");
 		for (int i = 0; i < DEVICE_MAX; i++)

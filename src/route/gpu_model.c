@@ -119,21 +119,6 @@ gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
 	return *why == NULL;
 }
 
-/* A curve at n rows; constant below its first knot, in proportion above the last. */
-static double
-curve_at(const double *curve, double n)
-{
-	double		x = (log2(fmax(n, 1)) - GPUSORT_COST_KNOT_FIRST) / GPUSORT_COST_KNOT_STEP;
-	int			knot = (int) x;
-	const int	last = GPUSORT_COST_KNOTS - 1;
-
-	if (x <= 0)
-		return curve[0];
-	if (knot >= last)
-		return curve[last] * n / ldexp(1, GPUSORT_COST_KNOT_FIRST + GPUSORT_COST_KNOT_STEP * last);
-	return curve[knot] * pow(curve[knot + 1] / curve[knot], x - knot);
-}
-
 /* gpu_counting of keys alone, between the ranges that were measured. */
 static double
 counting_keys_us(const GpusortCosts *costs, double n, uint64_t range)
@@ -146,11 +131,11 @@ counting_keys_us(const GpusortCosts *costs, double n, uint64_t range)
 
 	if (bits > costs->range_log2[GPUSORT_COST_RANGES - 1])
 		return fmax(n * costs->beyond_ns / 1000,
-					curve_at(costs->counting_keys[GPUSORT_COST_RANGES - 1], n));
+					gpusort_cost_at(costs->counting_keys[GPUSORT_COST_RANGES - 1], n));
 	while (r < GPUSORT_COST_RANGES - 2 && bits > costs->range_log2[r + 1])
 		r++;
-	below = curve_at(costs->counting_keys[r], n);
-	above = curve_at(costs->counting_keys[r + 1], n);
+	below = gpusort_cost_at(costs->counting_keys[r], n);
+	above = gpusort_cost_at(costs->counting_keys[r + 1], n);
 	part = (bits - costs->range_log2[r]) / (costs->range_log2[r + 1] - costs->range_log2[r]);
 	return below + (above - below) * fmax(part, 0);
 }
@@ -166,7 +151,7 @@ counting_us(const GpusortCosts *costs, const RouteFacts *facts)
 		us = counting_keys_us(costs, facts->n, range);
 	else
 	{
-		us = curve_at(costs->counting_rids[bits <= 8 ? 0 : bits <= 16 ? 1 : 2], facts->n);
+		us = gpusort_cost_at(costs->counting_rids[bits <= 8 ? 0 : bits <= 16 ? 1 : 2], facts->n);
 		if (bits > 24)
 			us *= 4.0 / 3;
 	}
@@ -181,7 +166,7 @@ radix_us(const GpusortCosts *costs, const RouteFacts *facts)
 	double		share = costs->radix_fixed[w] +
 		(1 - costs->radix_fixed[w]) * passes / (facts->gpu.key_width / 8);
 
-	return curve_at(costs->radix[w], facts->n) * share * (facts->gpu.skewed ? costs->radix_skew : 1);
+	return gpusort_cost_at(costs->radix[w], facts->n) * share * (facts->gpu.skewed ? costs->radix_skew : 1);
 }
 
 double
@@ -196,13 +181,13 @@ gpu_sort_us(AlgorithmId id, const RouteFacts *facts)
 		case ALGORITHM_GPU_RADIX:
 			return radix_us(costs, facts);
 		case ALGORITHM_GPU_MERGE:
-			return curve_at(costs->merge[w], n);
+			return gpusort_cost_at(costs->merge[w], n);
 		case ALGORITHM_GPU_BUCKET:
-			return curve_at(costs->bucket[w], n) * (facts->gpu.skewed ? costs->bucket_skew : 1);
+			return gpusort_cost_at(costs->bucket[w], n) * (facts->gpu.skewed ? costs->bucket_skew : 1);
 		case ALGORITHM_GPU_COUNTING:
 			return counting_us(costs, facts);
 		case ALGORITHM_GPU_HP1:
-			return curve_at(costs->hp1, n);
+			return gpusort_cost_at(costs->hp1, n);
 		case ALGORITHM_GPU_ONEHOT:
 		case ALGORITHM_GPU_HP:
 		case ALGORITHM_GPU_HP0:

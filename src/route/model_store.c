@@ -2,8 +2,7 @@
  * model_store.c
  *	  Keeps the model's measured constants over restarts.
  *
- * Of this room it is the one file that knows the server; the router and the model only
- * see what route_model points to.
+ * The router and the model know no server, and only see what route_model points to.
  *
  * They lie in a small text file, gpusort.model, in the data directory.  A file
  * and not a table, because the constants belong to the machine and not to a
@@ -14,9 +13,7 @@
  * on: a data directory that moved to another one goes back to the built-in
  * constants until gpusort_calibrate() runs there.
  *
- * Written whole to a temporary file and renamed durably, so a reader sees the
- * old or the new constants and a crash loses neither.  Readers notice a new
- * file by its inode and modification time.  A file that cannot be read or
+ * Readers notice a new file by its inode and modification time.  A file that cannot be read or
  * understood is logged and ignored: a sort must not fail for want of a prediction.
  * It is logged once for each version of the file, not by each process that looks
  * at it: which was logged stands in shared memory.  A session that loaded the library by
@@ -24,17 +21,13 @@
  */
 #include "postgres.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/hashfn.h"
-#include "miscadmin.h"
 #include "port/atomics.h"
-#include "shared_memory.h"
-#include "storage/fd.h"
-
 #include "route/model_store.h"
+#include "route/text_file.h"
+#include "shared_memory.h"
 
 #define MODEL_FILE		"gpusort.model"
 
@@ -89,34 +82,27 @@ log_level(void)
 static bool
 read_model(RouteModel *model)
 {
-	char		text[MODEL_TEXT_SIZE];
-	FILE	   *file = AllocateFile(MODEL_FILE, "r");
-	size_t		len;
+	int			level = log_level();
+	char	   *text = gpusort_read_text(MODEL_FILE, MODEL_TEXT_SIZE, level);
+	ModelTextStatus status;
 
-	if (file == NULL)
-	{
-		ereport(log_level(),
-				(errcode_for_file_access(),
-				 errmsg("could not open file \"%s\": %m", MODEL_FILE)));
+	if (text == NULL)
 		return false;
-	}
-	len = fread(text, 1, sizeof(text) - 1, file);
-	text[len] = '\0';
-	FreeFile(file);
-
-	switch (model_parse(text, model))
+	status = model_parse(text, model);
+	pfree(text);
+	switch (status)
 	{
 		case MODEL_TEXT_OK:
 			return true;
 		case MODEL_TEXT_OTHER_MACHINE:
-			ereport(log_level(),
+			ereport(level,
 					(errmsg("gpusort ignores constants that were measured on another machine"),
 					 errhint("Run gpusort_calibrate() to measure this one.")));
 			return false;
 		case MODEL_TEXT_BAD:
 			break;
 	}
-	ereport(log_level(),
+	ereport(level,
 			(errcode(ERRCODE_DATA_CORRUPTED),
 			 errmsg("gpusort cannot use file \"%s\"", MODEL_FILE),
 			 errhint("Run gpusort_calibrate() to write it anew.")));
@@ -152,33 +138,7 @@ void
 gpusort_model_store(const RouteModel *model)
 {
 	char		text[MODEL_TEXT_SIZE];
-	char		path[MAXPGPATH];
 	size_t		len = model_format(model, text);
-	int			fd;
 
-	snprintf(path, sizeof(path), "%s.%d.tmp", MODEL_FILE, MyProcPid);
-	fd = OpenTransientFile(path, O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY);
-	if (fd < 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not create file \"%s\": %m", path)));
-
-	errno = 0;
-	if (write(fd, text, len) != (ssize_t) len || pg_fsync(fd) != 0)
-	{
-		int			save_errno = errno ? errno : ENOSPC;
-
-		CloseTransientFile(fd);
-		unlink(path);
-		errno = save_errno;
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not write file \"%s\": %m", path)));
-	}
-	if (CloseTransientFile(fd) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not close file \"%s\": %m", path)));
-
-	durable_rename(path, MODEL_FILE, ERROR);
+	(void) gpusort_write_text(MODEL_FILE, text, len, ERROR);
 }

@@ -18,6 +18,7 @@
 #include "route/gpu_model.h"
 #include "route/model_store.h"
 #include "settings.h"
+#include "sort/device/device_learn.h"
 #include "sort/parallel/exchange.h"
 #include "sort/sort_cost.h"
 #include "sort/threads.h"
@@ -119,7 +120,8 @@ gpu_saves_us(const CostKeys *keys, double n, double row_bytes, double kernel_us)
 	facts.gpu.key_bits = Min(keys->bits, 128);
 	facts.gpu.keys_back = keys->called > 0;
 	facts.gpu.algorithms = device_algorithms();
-	facts.gpu.costs = device_costs();
+	(void) device_learn_facts(&facts);
+	gpu_copy_ns(&facts, &gain.up_ns, &gain.down_ns);
 	gain.rows = n;
 	gain.row_bytes = row_bytes;
 	gain.key_cost = keys->bits / 8;

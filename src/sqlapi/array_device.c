@@ -18,6 +18,7 @@
 #include "miscadmin.h"
 #include "route/gpu_model.h"
 #include "sort/device/device_check.h"
+#include "sort/device/device_learn.h"
 #include "sqlapi/array_device.h"
 #include "stat.h"
 
@@ -63,7 +64,7 @@ array_device_facts(const ArrayValues *values, const Algorithm *asked, RouteFacts
 	facts->gpu.keys_only = keys_only;
 	facts->gpu.keys_back = keys_only;
 	facts->gpu.algorithms = device_algorithms();
-	facts->gpu.costs = device_costs();
+	(void) device_learn_facts(facts);
 	if (keys_only)
 	{
 		/* whether keys are distinct is a question where nothing else is against it */
@@ -200,7 +201,9 @@ array_device_sort(const ArrayValues *values, RouteFacts *facts,
 	}
 	if (send_values(values, job, &spec, &check))
 		receive_values(values, job, &spec, &check, out);
-	if (job->lost)
+	if (!job->lost)
+		device_learn_job(job, facts, algorithm_by_name(job->cost.algorithm), true);
+	else
 	{
 		why = pstrdup(job->why);
 		device_log_failure(why);

@@ -20,6 +20,8 @@
 #include "route/gpu_model.h"
 #include "route/model_store.h"
 #include "route/router.h"
+#include "sort/device/device_learn.h"
+#include "sqlapi/device_model.h"
 #include "sqlapi/sqlapi.h"
 
 PG_FUNCTION_INFO_V1(gpusort_algorithms);
@@ -134,7 +136,7 @@ set_gpu(RouteFacts *facts, int key_bits)
 	facts->gpu.key_width = key_bits <= 32 ? 32 : key_bits <= 64 ? 64 : 128;
 	facts->gpu.key_bits = key_bits;
 	facts->gpu.algorithms = device_algorithms();
-	facts->gpu.costs = device_costs();
+	(void) device_learn_facts(facts);
 }
 
 /* Why an algorithm cannot sort this; of a device that is not there, what it says. */
@@ -150,6 +152,41 @@ why_not_words(const RouteFacts *facts, const RoutePrediction *p)
 					strncmp(words, "none: ", 6) == 0 ? words + 6 : words);
 }
 
+/* What a GPU's prediction is made of, and what it rests on. */
+static const char *
+terms_words(const RouteFacts *facts, const RoutePrediction *p)
+{
+	const GpuFactors *factors = facts->gpu.factors;
+	GpuTerms	terms;
+	double		library_us = 0;
+
+	gpu_predict_terms(p->algorithm, facts, &terms);
+	for (int t = 0; t < GPU_TERMS; t++)
+		library_us += terms.library_us[t];
+	return psprintf("hand-over %.2f ms, up %.2f, sort %.2f, down %.2f, host %.2f: "
+					"%.2f times the library's costs, by %llu jobs",
+					terms.us[GPU_TERM_HAND_OVER] / 1000, terms.us[GPU_TERM_UP] / 1000,
+					terms.us[GPU_TERM_SORT] / 1000, terms.us[GPU_TERM_DOWN] / 1000,
+					terms.us[GPU_TERM_HOST] / 1000, p->us / library_us,
+					(unsigned long long) (factors == NULL ? 0 : factors->jobs));
+}
+
+/* Why it was chosen, or why it cannot, and what a GPU's prediction rests on; NULL: nothing. */
+static const char *
+reason_of(const RouteFacts *facts, const RoutePrediction *p, const RouteDecision *decision)
+{
+	const char *reason = NULL;
+	const char *terms = p->us >= 0 && algorithm_on_gpu(p->algorithm) && facts->gpu.factors != NULL ?
+		terms_words(facts, p) : NULL;
+
+	if (p->algorithm == decision->algorithm)
+		reason = gpusort_route_reason(facts, decision, palloc(ROUTE_REASON_SIZE));
+	else if (p->why_not != NULL)
+		reason = why_not_words(facts, p);
+	return reason != NULL && terms != NULL ? psprintf("%s; %s", reason, terms) :
+		reason != NULL ? reason : terms;
+}
+
 /*
  * gpusort_route(rows bigint, key_bits int, key_range numeric DEFAULT NULL,
  *				 input_order text DEFAULT NULL, threads int DEFAULT 1,
@@ -158,8 +195,8 @@ why_not_words(const RouteFacts *facts, const RoutePrediction *p)
  *
  * One row for each algorithm, the chosen one first, then by predicted time; an
  * algorithm that cannot sort such an input, or that auto never takes, comes last, with
- * NULL as its time and the reason why.  A GPU's time contains the transfers; its scratch_bytes are
- * of the device's memory.
+ * NULL as its time and the reason why.  A GPU's time contains the transfers, and the reason has
+ * what it is made of; its scratch_bytes are of the device's memory.
  */
 Datum
 gpusort_route(PG_FUNCTION_ARGS)
@@ -168,7 +205,6 @@ gpusort_route(PG_FUNCTION_ARGS)
 	RouteFacts	facts = {0};
 	RouteDecision decision;
 	RoutePrediction predictions[ALGORITHM_COUNT];
-	char		reason[ROUTE_REASON_SIZE];
 	int64		rows;
 	int			key_bits;
 
@@ -231,6 +267,7 @@ gpusort_route(PG_FUNCTION_ARGS)
 			bool		chosen = p->algorithm == decision.algorithm;
 			Datum		values[5];
 			bool		nulls[5] = {false};
+			const char *reason = reason_of(&facts, p, &decision);
 
 			if (chosen != (pass == 0))
 				continue;
@@ -239,12 +276,9 @@ gpusort_route(PG_FUNCTION_ARGS)
 			values[2] = Float8GetDatum(p->us / 1000);
 			values[3] = Int64GetDatum((int64) p->scratch);
 			nulls[2] = nulls[3] = p->why_not != NULL;
-			if (chosen)
-				values[4] = CStringGetTextDatum(gpusort_route_reason(&facts, &decision, reason));
-			else if (p->why_not != NULL)
-				values[4] = CStringGetTextDatum(why_not_words(&facts, p));
-			else
-				nulls[4] = true;
+			nulls[4] = reason == NULL;
+			if (reason != NULL)
+				values[4] = CStringGetTextDatum(reason);
 			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 		}
 	}
@@ -258,9 +292,9 @@ check_interrupts(void *arg)
 	return false;
 }
 
-/* A row of gpusort_calibrate(); log2_rows < 0 is NULL. */
-static void
-put_constant(ReturnSetInfo *rsinfo, const char *name, int log2_rows,
+/* log2_rows < 0 is NULL. */
+void
+gpusort_put_constant(ReturnSetInfo *rsinfo, const char *name, int log2_rows,
 			 double builtin, double measured)
 {
 	Datum		values[4];
@@ -278,7 +312,7 @@ put_constant(ReturnSetInfo *rsinfo, const char *name, int log2_rows,
  *					 OUT measured float8)
  *
  * Measures this machine, stores the constants and returns them beside the
- * built-in ones.
+ * built-in ones; then has its GPUs measured.
  */
 Datum
 gpusort_calibrate(PG_FUNCTION_ARGS)
@@ -299,11 +333,12 @@ gpusort_calibrate(PG_FUNCTION_ARGS)
 
 	for (int curve = 0; curve < MODEL_CURVES; curve++)
 		for (int knot = 0; knot < MODEL_KNOTS; knot++)
-			put_constant(rsinfo, model_curve_names[curve], model_knot_log2(knot),
-						 route_model_builtin.curve[curve][knot],
-						 model.curve[curve][knot]);
+			gpusort_put_constant(rsinfo, model_curve_names[curve], model_knot_log2(knot),
+								 route_model_builtin.curve[curve][knot],
+								 model.curve[curve][knot]);
 	for (int i = 0; i < MODEL_SCALARS; i++)
-		put_constant(rsinfo, model_scalar_names[i], -1,
-					 route_model_builtin.scalar[i], model.scalar[i]);
+		gpusort_put_constant(rsinfo, model_scalar_names[i], -1,
+							 route_model_builtin.scalar[i], model.scalar[i]);
+	gpusort_calibrate_devices(rsinfo);
 	return (Datum) 0;
 }

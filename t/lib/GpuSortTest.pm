@@ -17,7 +17,8 @@ sub pick { return $_[ int rand @_ ] }
 
 # A running server with the extension and the functions of sql/setup.sql.
 # Options: preload (default 1), parallel (plans of two workers and more wherever there can be any), conf (lines of
-# postgresql.conf).
+# postgresql.conf). What a GPU is expected to take does not depend on how busy the machine is, unless conf
+# has gpusort.device_learn = on.
 sub new_node
 {
 	my ($name, %opt) = @_;
@@ -38,7 +39,7 @@ parallel_tuple_cost = 0
 cpu_tuple_cost = 1
 min_parallel_table_scan_size = 0
 CONF
-	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpusort'\ngpusort.min_rows = 0\n")
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpusort'\ngpusort.min_rows = 0\ngpusort.device_learn = off\n")
 	  if $opt{preload} // 1;
 	$node->append_conf('postgresql.conf', $ENV{GPUSORT_CONF}) if $ENV{GPUSORT_CONF} && ($opt{preload} // 1);
 	$node->append_conf('postgresql.conf', $opt{conf}) if defined $opt{conf};

@@ -6,6 +6,9 @@
  * do beside it: so everything above gpusort_abi.h (jobs, chunks, budgets,
  * faults) can be tested on any machine.  It is not meant to be fast.
  *
+ * Its clock shows what was told of copies and sorts, and not what they take here: so what is
+ * concluded from it does not depend on the machine.
+ *
  * To be strict where a GPU would be silent, device memory is filled with garbage
  * when it is given out, copies and sorts check that they stay inside a block, and
  * nothing is done before somebody has asked about it (cpu_abi_stream.c).
@@ -16,6 +19,8 @@
  * their size until device_trim, as kept blocks of the GPU library do),
  * GPUSORT_CPU_ABI_JOB_TIMES and GPUSORT_CPU_ABI_RADIX_TIMES (how many times longer a job
  * takes to hand over, and gpu_radix to sort, as told),
+ * GPUSORT_CPU_ABI_COPY_TIMES and GPUSORT_CPU_ABI_SORT_TIMES (how many times longer than told
+ * copies and sorts take, by the device's clock),
  * GPUSORT_CPU_ABI_OTHERS (MB of each device that other programs have taken; no context
  * can be made where they leave less than CONTEXT_MB), GPUSORT_CPU_ABI_COMPILES (its code is
  * not there yet: it is "compiled", said on stderr, and kept where CUDA would keep

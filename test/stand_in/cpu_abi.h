@@ -35,6 +35,7 @@ struct GpusortStream
 {
 	GpusortContext *ctx;
 	StreamOp   *ops;			/* still to be done, in order */
+	double		clock_us;		/* how long what is done would have taken */
 };
 
 /* Fills *err and returns the status. */
@@ -43,6 +44,9 @@ extern GpusortStatus cpu_abi_fail(GpusortError *err, GpusortStatus status, const
 	__attribute__((format(printf, 5, 6)));
 
 #define FAIL(status, ...) return cpu_abi_fail(err, (status), __FILE__, __LINE__, __VA_ARGS__)
+
+/* A setting of the stand-in's, see cpu_abi.c. */
+extern uint64_t cpu_abi_setting(const char *name, uint64_t otherwise);
 
 /* Do these bytes lie in one block of device memory? */
 extern int	cpu_abi_in_block(const GpusortContext *ctx, const void *p, uint64_t bytes);
@@ -65,6 +69,9 @@ extern GpusortStatus cpu_abi_gather_plan(GpusortStream *stream, const GpusortGat
 extern GpusortStatus cpu_abi_gather_rows(GpusortStream *stream, const GpusortGather *job,
 										 uint64_t first, uint64_t last, void *dst,
 										 GpusortError *err);
+
+/* Microseconds that a sort would take on the device that the costs are from. */
+extern double cpu_abi_sort_us(int32_t algorithm, const GpusortJob *job);
 
 /* cpu_abi_stream.c; likewise */
 extern GpusortStatus cpu_abi_stream_create(GpusortContext *ctx, GpusortStream **out,

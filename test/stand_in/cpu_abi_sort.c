@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "costs_h200.h"
 #include "cpu_abi.h"
 #include "value/value_limits.h"
 
@@ -76,6 +77,16 @@ const GpusortAlgorithm *
 cpu_abi_algorithm(int32_t index)
 {
 	return index >= 0 && index < ALGORITHMS ? &algorithms[index] : NULL;
+}
+
+double
+cpu_abi_sort_us(int32_t algorithm, const GpusortJob *job)
+{
+	const GpusortCosts *costs = &gpusort_costs_h200;
+	int			w = job->key_width == 32 ? 0 : job->key_width == 64 ? 1 : 2;
+	const double *curves[] = {costs->radix[w], costs->merge[w], costs->bucket[w]};
+
+	return gpusort_cost_at(algorithm < BY_VALUE ? curves[algorithm] : costs->counting_rids[2], (double) job->n);
 }
 
 static unsigned __int128

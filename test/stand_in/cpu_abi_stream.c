@@ -9,9 +9,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "costs_h200.h"
 #include "cpu_abi.h"
 
 typedef enum OpKind
@@ -51,13 +51,12 @@ struct GpusortEvent
  * The queue
  * ------------------------------------------------------------------------
  */
+/* How long a copy takes by the device's clock. */
 static double
-now_us(void)
+copy_us(uint64_t bytes)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+	return (double) bytes * gpusort_costs_h200.copy_ns / 1000 *
+		(double) cpu_abi_setting("GPUSORT_CPU_ABI_COPY_TIMES", 1);
 }
 
 static StreamOp *
@@ -102,13 +101,16 @@ run_op(GpusortStream *stream, GpusortError *err)
 	{
 		case OP_COPY:
 			memcpy(op->dst, op->src, op->bytes);
+			stream->clock_us += copy_us(op->bytes);
 			break;
 		case OP_EVENT:
-			op->event->time_us = now_us();
+			op->event->time_us = stream->clock_us;
 			op->event->reached = op->record;
 			break;
 		case OP_SORT:
 			status = cpu_abi_sort_run(stream, op->algorithm, &op->sort, NULL, err);
+			stream->clock_us += cpu_abi_sort_us(op->algorithm, &op->sort) *
+				(double) cpu_abi_setting("GPUSORT_CPU_ABI_SORT_TIMES", 1);
 			break;
 		case OP_GATHER:
 			status = cpu_abi_gather_rows(stream, op->gather, op->first, op->last, op->dst, err);

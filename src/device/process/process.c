@@ -182,6 +182,8 @@ open_devices(void)
 			fprintf(stderr, "gpusort: device %d is left out: %s\n", (int) info[i].index, err.message);
 			continue;
 		}
+		if (entry->index != info[i].index || strcmp(entry->name, info[i].name) != 0)
+			entry->measurements = 0;
 		entry->index = info[i].index;
 		memcpy(entry->name, info[i].name, sizeof(entry->name));
 		read_costs(*context, entry);
@@ -251,6 +253,23 @@ sleep_idle(void)
 		;
 }
 
+/* A step of what devices are measured by, while nobody wants anything else of them. */
+static bool
+measure(void)
+{
+	for (int i = 0; i < DEVICE_SLOTS; i++)
+	{
+		if (device_slot_is_current(&device_shared->slots[i]))
+			return false;
+	}
+	for (int d = 0; d < device_shared->ndevices; d++)
+	{
+		if (device_measure_step(&device_api, d))
+			return true;
+	}
+	return false;
+}
+
 void
 device_process_main(void)
 {
@@ -288,7 +307,7 @@ device_process_main(void)
 
 			nanosleep(&pause, NULL);
 		}
-		else
+		else if (!measure())
 			sleep_idle();
 	}
 }

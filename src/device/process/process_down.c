@@ -23,6 +23,8 @@ copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Gpusort
 		char	   *gathered = job->gathered[job->started % GATHER_BUFFERS];
 
 		TRY(cuda->gather_rows(job->stream, &job->gather, first, last, gathered, err));
+		if (job->started == 0)
+			TRY(cuda->event_record(job->down_begin, job->stream, err));
 		/* how long the rows are only the device knows: nearly a whole chunk */
 		TRY(cuda->copy_out(job->stream, chunk, gathered, device_shared->chunk_size, err));
 		desc->rows = last - first;
@@ -36,6 +38,8 @@ copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Gpusort
 		desc->rows = (uint32) Min(job->rows_per_chunk, job->n - first);
 		desc->words_at = device_part(desc->rows * width);
 		desc->rows_at = desc->words_at + (spec->keys_only ? 0 : desc->rows * sizeof(uint32));
+		if (job->started == 0)
+			TRY(cuda->event_record(job->down_begin, job->stream, err));
 		if (width > 0)
 			TRY(cuda->copy_out(job->stream, chunk, job->keys_out + first * width,
 							   desc->rows * width, err));
@@ -44,8 +48,21 @@ copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Gpusort
 							   desc->rows * sizeof(uint32), err));
 	}
 	TRY(cuda->event_record(job->chunk_event[job->started % slot->nchunks], job->stream, err));
+	if (job->started == 0)
+		slot->cost.down_bytes = (double) desc->rows_at + desc->row_bytes;
 	job->started++;
 	return GPUSORT_OK;
+}
+
+/* What the job took, when its first chunk is through. */
+static GpusortStatus
+read_times(const DeviceApi *api, const ProcessJob *job, DeviceJobCost *cost, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+
+	TRY(cuda->event_elapsed(job->up_begin, job->up_end, &cost->up_us, err));
+	TRY(cuda->event_elapsed(job->sort_begin, job->sort_end, &cost->sort_us, err));
+	return cuda->event_elapsed(job->down_begin, job->chunk_event[0], &cost->down_us, err);
 }
 
 GpusortStatus
@@ -72,7 +89,7 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *foun
 			break;
 		TRY(status);
 		if (job->finished == 0)
-			TRY(cuda->event_elapsed(job->sort_begin, job->sort_end, &slot->cost.sort_us, err));
+			TRY(read_times(api, job, &slot->cost, err));
 		fault_corrupt(slot, job->finished);
 		job->finished++;
 		through = true;

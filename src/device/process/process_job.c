@@ -35,8 +35,11 @@ forget_device(const DeviceApi *api, ProcessJob *job)
 	cuda->stream_destroy(job->stream);
 	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
 		cuda->event_destroy(job->chunk_event[c]);
+	cuda->event_destroy(job->up_begin);
+	cuda->event_destroy(job->up_end);
 	cuda->event_destroy(job->sort_begin);
 	cuda->event_destroy(job->sort_end);
+	cuda->event_destroy(job->down_begin);
 	process_memory_unlock(job->device);
 	job->prepared = false;
 }
@@ -52,8 +55,11 @@ prepare_slot(const DeviceApi *api, ProcessJob *job, int device, GpusortError *er
 	TRY(cuda->stream_create(context, &job->stream, err));
 	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
 		TRY(cuda->event_create(context, &job->chunk_event[c], err));
+	TRY(cuda->event_create(context, &job->up_begin, err));
+	TRY(cuda->event_create(context, &job->up_end, err));
 	TRY(cuda->event_create(context, &job->sort_begin, err));
 	TRY(cuda->event_create(context, &job->sort_end, err));
+	TRY(cuda->event_create(context, &job->down_begin, err));
 	job->device = device;
 	job->prepared = true;
 	return GPUSORT_OK;

@@ -37,8 +37,11 @@ typedef struct ProcessJob
 	int			device;
 	GpusortStream *stream;
 	GpusortEvent *chunk_event[DEVICE_JOB_CHUNKS];
+	GpusortEvent *up_begin;		/* the first chunk's copies */
+	GpusortEvent *up_end;
 	GpusortEvent *sort_begin;
 	GpusortEvent *sort_end;
+	GpusortEvent *down_begin;	/* the first chunk's, until its chunk_event */
 
 	JobCall		call;			/* under way, or over and not looked at; NULL: none */
 	uint64		call_since;		/* device_now_us() */

@@ -25,6 +25,8 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortEr
 	}
 	if (job->started > 0)
 		TRY(fault_error(slot, FAULT_UP, err));
+	else
+		TRY(cuda->event_record(job->up_begin, job->stream, err));
 	TRY(cuda->copy_in(job->stream, job->keys + job->n * width, chunk,
 					  desc.rows * width, err));
 	if (!spec->keys_only)
@@ -34,6 +36,12 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortEr
 		TRY(cuda->copy_in(job->stream, job->rows + job->row_bytes, chunk + desc.rows_at,
 						  desc.row_bytes, err));
 	TRY(cuda->event_record(job->chunk_event[job->started % slot->nchunks], job->stream, err));
+	if (job->started == 0)
+	{
+		TRY(cuda->event_record(job->up_end, job->stream, err));
+		slot->cost.up_bytes = (double) desc.rows * (width + (spec->keys_only ? 0 : sizeof(uint32))) +
+			desc.row_bytes;
+	}
 	job->n += desc.rows;
 	job->row_bytes += desc.row_bytes;
 	job->started++;

@@ -208,7 +208,10 @@ open_whole(SortEnv *env, Batch *batch, const KeyLayout *layout, DeviceRefusal *r
 						  key_layout_range(stage, layout), stage->n, &dk->facts,
 						  &dk->decision) &&
 		open_jobs(dk))
+	{
+		dk->at_once = dk->parts == NULL;
 		return dk;
+	}
 	refusal->device = dk->facts.device;
 	refusal->why_not = dk->facts.gpu.why_not;
 	pfree(dk);

@@ -45,6 +45,7 @@ typedef struct DeviceKeys
 	size_t		per_chunk;
 	KeyCheck	keys;
 	struct DeviceParts *parts;	/* the jobs, if there are several (device_parts.c); NULL */
+	bool		at_once;		/* all were there when the job was opened */
 
 	/* on the way back; device_check.c */
 	bool		lost;			/* what is still to come cannot be had, */

@@ -24,6 +24,7 @@
 #include "route/gpu_model.h"
 #include "route/model_store.h"
 #include "settings.h"
+#include "sort/device/device_learn.h"
 #include "sort/device/device_route.h"
 #include "sort/threads.h"
 #include "stat.h"
@@ -57,7 +58,8 @@ fill_cpu_facts(const SortEnv *env, const Stage *stage, const KeyLayout *layout, 
 	facts->forced = gpusort_forced_algorithm();
 }
 
-static void
+/* Returns the memory of a device that the sort could have, if it is known. */
+static double
 fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, RouteFacts *facts)
 {
 	facts->gpu.key_width = key_width;
@@ -65,7 +67,7 @@ fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, Route
 	facts->gpu.keys_only = env->spec.keys_only;
 	facts->gpu.keys_back = env->spec.keys_only || !layout->exact;
 	facts->gpu.algorithms = device_algorithms();
-	facts->gpu.costs = device_costs();
+	return device_learn_facts(facts);
 }
 
 /* Looks at some keys: are they in order, are they skewed? */
@@ -119,7 +121,7 @@ keys_gain(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int k
 {
 	bool		ordered;
 
-	fill_gpu_facts(env, layout, key_width, facts);
+	(void) fill_gpu_facts(env, layout, key_width, facts);
 	gpusort_route_decide(facts, decision);
 	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
 	{
@@ -149,7 +151,7 @@ device_route_keys(const SortEnv *env, const Stage *stage, const KeyLayout *layou
 		return false;
 	gpusort_model_refresh(n);
 	gpusort_route_decide(facts, decision);
-	if (facts->forced == NULL && decision->predicted_us <= device_costs()->job_us)
+	if (facts->forced == NULL && decision->predicted_us <= device_costs()->job_us * GPU_LEAST_HAND_OVER)
 		return false;
 	if (facts->device == DEVICE_STATE_IDLE)
 	{
@@ -187,7 +189,8 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 				  int key_width, double rows, RouteFacts *facts, RouteDecision *decision)
 {
 	const Stage *stage = &batch->stage;
-	GpuRowsFacts gain;
+	DeviceJobSpec rows_spec = {.mode = DEVICE_ROWS};
+	GpuRowsFacts gain = {0};
 	KeyRange	ranges[STAGE_MAX_COLUMNS];
 	KeyLayout	narrow;
 
@@ -197,6 +200,10 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	gain.key_cost = batch_key_cost(batch);
 	gain.memory = env->limit;
 	gain.ordered = false;
+	rows_spec.max_rows = (uint64) rows;
+	rows_spec.max_row_bytes = (uint64) (rows * gain.row_bytes);
+	rows_spec.key_width = key_width;
+	gain.device_bytes = (double) device_job_bytes(&rows_spec);
 
 	/* the CPU would sort what these rows' ranges need, beside rids of that size */
 	key_stage_ranges(stage, ranges);
@@ -206,7 +213,8 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 				   facts);
 	facts->n = (size_t) rows;
 	facts->device = device_state();
-	fill_gpu_facts(env, layout, key_width, facts);
+	gain.device_memory = fill_gpu_facts(env, layout, key_width, facts);
+	gpu_copy_ns(facts, &gain.up_ns, &gain.down_ns);
 	if (facts->forced != NULL)
 	{
 		gpusort_route_decide(facts, decision);

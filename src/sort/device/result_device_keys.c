@@ -21,6 +21,7 @@
 #include "miscadmin.h"
 #include "settings.h"
 #include "sort/device/device_check.h"
+#include "sort/device/device_learn.h"
 #include "sort/device/device_parts.h"
 #include "sort/verify.h"
 
@@ -90,6 +91,7 @@ device_keys_report(DeviceKeys *dk, const DeviceJob *job)
 	report->key_bits = dk->facts.gpu.key_bits;
 	report->bytes_up += job->bytes_up;
 	report->device_sort_us += job->cost.sort_us;
+	device_learn_job(job, &dk->facts, report->decision.algorithm, dk->at_once);
 	sort_env_note_memory(env, batch_held(dk->batch) + dk->pending.size);
 }
 

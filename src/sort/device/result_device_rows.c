@@ -18,6 +18,7 @@
 #include "miscadmin.h"
 #include "settings.h"
 #include "sort/device/device_keys.h"
+#include "sort/device/device_learn.h"
 #include "sort/device/device_rows.h"
 
 /* Everything is up: asks for the sort. */
@@ -44,6 +45,7 @@ report_sort(DeviceRows *dev)
 	report->key_bits = dev->spec.key_bits;
 	report->device_rows += dev->rows;
 	report->device_sort_us += dev->job->cost.sort_us;
+	device_learn_job(dev->job, &dev->facts, report->decision.algorithm, false);
 	sort_env_note_memory(env, batch_held(dev->batch) +
 						 (dev->job->slot == NULL ? 0 :
 						  dev->job->slot->nchunks * device_shared->chunk_size));

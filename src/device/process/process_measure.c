@@ -1,0 +1,364 @@
+/*
+ * process_measure.c
+ *	  The device process measures its devices: the bus, a job's launches, some sorts.
+ *
+ * The library's costs are those of one kind of GPU on one kind of bus.  What this device takes
+ * is measured when a process has opened it, and when somebody asks (measure_asked), in
+ * steps of some milliseconds, all of them in well under a second.  No step begins
+ * while there is a job, and none is begun for which the last one of its kind says that it
+ * would take long; so no sort waits for more than a step, and until all are done
+ * the library's costs hold.
+ *
+ * Memory policy: each step has device memory of its own while it runs, in all no more than
+ * an eighth of what jobs may take; 20 MB of pinned host memory last from the first step to the
+ * last.
+ *
+ * On error: a device without memory is measured as far as it goes; after an error of CUDA
+ * the process ends, as with a job.
+ */
+#include "postgres.h"
+
+#include "device/admission.h"
+#include "device/process/process_job.h"
+#include "kernel/algorithm.h"
+#include "settings.h"
+
+#define COPY_SMALL		((uint64) 1 << 20)
+#define COPY_LARGE		((uint64) 64 << 20)
+#define HOST_BYTES		((uint64) 16 << 20)
+#define HOST_RIDS_BYTES	((uint64) 4 << 20)
+#define LAUNCH_ROWS		1024
+#define REPEATS			4
+
+/* What took longer is not repeated often, and eight times as many rows are not sorted. */
+#define LONG_US			20000
+
+/* No step takes more than this share of what jobs may have. */
+#define MEMORY_SHARE	8
+
+typedef enum MeasureStep
+{
+	MEASURE_BEGIN,
+	MEASURE_LAUNCH,
+	MEASURE_COPY_SMALL,
+	MEASURE_COPY_LARGE,
+	MEASURE_SORT,				/* + width * DEVICE_MEASURED_SIZES + size */
+	MEASURE_END = MEASURE_SORT + 3 * DEVICE_MEASURED_SIZES
+} MeasureStep;
+
+typedef struct Measuring
+{
+	bool		begun;
+	uint32		asked;			/* measure_asked, when it began */
+	int			step;
+	GpusortStream *stream;
+	GpusortEvent *from;
+	GpusortEvent *to;
+	char	   *host;
+	DeviceMeasured measured;
+} Measuring;
+
+/* What a sort to be measured works with. */
+typedef struct SortRoom
+{
+	char	   *keys;
+	uint32	   *rids;
+	char	   *scratch;
+} SortRoom;
+
+static Measuring all[DEVICE_MAX];
+
+/* The library's name for what most sorts are sorted with, or else its first. */
+static int
+measured_algorithm(void)
+{
+	for (int i = 0; i < device_shared->nalgorithms; i++)
+	{
+		if (strcmp(device_shared->algorithms[i].name, sort_algorithms[ALGORITHM_GPU_BUCKET].name) == 0)
+			return i;
+	}
+	return 0;
+}
+
+static bool
+is_affordable(const DeviceApi *api, int device, uint64 bytes)
+{
+	GpusortMemory memory;
+
+	api->cuda->device_memory(api->contexts[device], 1, &memory);
+	return memory.budget > memory.used && bytes <= (memory.budget - memory.used) / MEMORY_SHARE;
+}
+
+static GpusortStatus
+begin(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+	GpusortContext *context = api->contexts[device];
+	uint64		x = UINT64CONST(88172645463325252);
+
+	memset(&m->measured, 0, sizeof(m->measured));
+	TRY(cuda->host_alloc(context, HOST_BYTES + HOST_RIDS_BYTES, (void **) &m->host, err));
+	TRY(cuda->stream_create(context, &m->stream, err));
+	TRY(cuda->event_create(context, &m->from, err));
+	TRY(cuda->event_create(context, &m->to, err));
+	for (uint64 i = 0; i < HOST_BYTES / sizeof(uint64); i++)
+	{
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		((uint64 *) m->host)[i] = x;
+	}
+	return GPUSORT_OK;
+}
+
+static void
+end(const DeviceApi *api, int device, Measuring *m)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+
+	if (m->from != NULL)
+		cuda->event_destroy(m->from);
+	if (m->to != NULL)
+		cuda->event_destroy(m->to);
+	if (m->stream != NULL)
+		cuda->stream_destroy(m->stream);
+	if (m->host != NULL)
+		cuda->host_free(api->contexts[device], m->host);
+	cuda->device_trim(api->contexts[device]);
+	m->from = m->to = NULL;
+	m->stream = NULL;
+	m->host = NULL;
+}
+
+/* So many bytes, in pieces of host memory; microseconds by the device's clock. */
+static GpusortStatus
+time_copy(const DeviceApi *api, Measuring *m, char *there, bool up, uint64 bytes, double *us,
+		  GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+
+	TRY(cuda->event_record(m->from, m->stream, err));
+	for (uint64 at = 0; at < bytes; at += HOST_BYTES)
+	{
+		uint64		piece = Min(HOST_BYTES, bytes - at);
+
+		if (up)
+			TRY(cuda->copy_in(m->stream, there + at, m->host, piece, err));
+		else
+			TRY(cuda->copy_out(m->stream, m->host, there + at, piece, err));
+	}
+	TRY(cuda->event_record(m->to, m->stream, err));
+	TRY(cuda->stream_wait(m->stream, err));
+	return cuda->event_elapsed(m->from, m->to, us, err);
+}
+
+/* Both ways, the least of some times, in nanoseconds a byte. */
+static GpusortStatus
+measure_copies(const DeviceApi *api, int device, Measuring *m, uint64 bytes, double *up_ns,
+			   double *down_ns, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+	GpusortContext *context = api->contexts[device];
+	GpusortStatus status = GPUSORT_OK;
+	double		least[2] = {0, 0};
+	char	   *there;
+
+	if (!is_affordable(api, device, bytes))
+		return GPUSORT_OK;
+	TRY(cuda->device_alloc(context, bytes, (void **) &there, err));
+	for (int i = 0; i < 2 * REPEATS && status == GPUSORT_OK; i++)
+	{
+		double		us = 0;
+		double	   *l = &least[i % 2];
+
+		status = time_copy(api, m, there, i % 2 == 0, bytes, &us, err);
+		if (status == GPUSORT_OK)
+			*l = *l == 0 ? us : Min(*l, us);
+		/* one each way is enough of what takes long */
+		if (i % 2 != 0 && us > LONG_US)
+			break;
+	}
+	cuda->device_free(context, there);
+	*up_ns = least[0] * 1000 / (double) bytes;
+	*down_ns = least[1] * 1000 / (double) bytes;
+	return status;
+}
+
+/* Device memory for a sort; what there is when it fails is to be freed, too. */
+static GpusortStatus
+get_room(const DeviceApi *api, int device, GpusortJob *sort, SortRoom *room, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+	GpusortContext *context = api->contexts[device];
+	const char *why;
+
+	TRY(cuda->sort_scratch(context, measured_algorithm(), sort, &sort->scratch_bytes, &why, err));
+	if (!is_affordable(api, device, sort->n * (sort->key_width / 8 + sizeof(uint32)) + sort->scratch_bytes))
+		return GPUSORT_NO_MEMORY;
+	TRY(cuda->device_alloc(context, sort->n * (sort->key_width / 8), (void **) &room->keys, err));
+	TRY(cuda->device_alloc(context, sort->n * sizeof(uint32), (void **) &room->rids, err));
+	TRY(cuda->device_alloc(context, sort->scratch_bytes, (void **) &room->scratch, err));
+	sort->keys = room->keys;
+	sort->rids_out = room->rids;
+	sort->scratch = room->scratch;
+	return GPUSORT_OK;
+}
+
+static void
+give_room(const DeviceApi *api, int device, const SortRoom *room)
+{
+	void	   *mine[] = {room->keys, room->rids, room->scratch};
+
+	for (int i = 0; i < (int) lengthof(mine); i++)
+	{
+		if (mine[i] != NULL)
+			api->cuda->device_free(api->contexts[device], mine[i]);
+	}
+}
+
+/*
+ * A job's way: keys there, sorted, rids back; by our clock, and of the sort by the
+ * device's.
+ */
+static GpusortStatus
+time_sort(const DeviceApi *api, Measuring *m, const GpusortJob *sort, const SortRoom *room,
+		  double *all_us, double *sort_us, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+	uint64		start = device_now_us();
+
+	TRY(cuda->copy_in(m->stream, room->keys, m->host, sort->n * (sort->key_width / 8), err));
+	TRY(cuda->event_record(m->from, m->stream, err));
+	TRY(cuda->sort_run(m->stream, measured_algorithm(), sort, NULL, err));
+	TRY(cuda->event_record(m->to, m->stream, err));
+	TRY(cuda->copy_out(m->stream, m->host + HOST_BYTES, room->rids, sort->n * sizeof(uint32), err));
+	TRY(cuda->stream_wait(m->stream, err));
+	*all_us = (double) (device_now_us() - start);
+	return cuda->event_elapsed(m->from, m->to, sort_us, err);
+}
+
+/* The least times of some sorts. */
+static GpusortStatus
+measure_sort(const DeviceApi *api, int device, Measuring *m, int key_width, uint64 rows,
+			 double *least_all_us, double *least_sort_us, GpusortError *err)
+{
+	GpusortJob	sort;
+	SortRoom	room = {NULL, NULL, NULL};
+	GpusortStatus status;
+
+	memset(&sort, 0, sizeof(sort));
+	sort.n = rows;
+	sort.key_width = sort.end_bit = key_width;
+	sort.output = GPUSORT_OUT_RIDS;
+	status = get_room(api, device, &sort, &room, err);
+	*least_all_us = *least_sort_us = 0;
+	for (int i = 0; i < REPEATS && status == GPUSORT_OK; i++)
+	{
+		double		all_us;
+		double		sort_us;
+
+		status = time_sort(api, m, &sort, &room, &all_us, &sort_us, err);
+		if (status != GPUSORT_OK)
+			break;
+		*least_all_us = i == 0 ? all_us : Min(*least_all_us, all_us);
+		*least_sort_us = i == 0 ? sort_us : Min(*least_sort_us, sort_us);
+		/* twice is enough of what takes long */
+		if (all_us > LONG_US && i > 0)
+			break;
+	}
+	give_room(api, device, &room);
+	return status == GPUSORT_NO_MEMORY || status == GPUSORT_UNSUPPORTED ? GPUSORT_OK : status;
+}
+
+static GpusortStatus
+measure_size(const DeviceApi *api, int device, Measuring *m, int width, int size, GpusortError *err)
+{
+	static double smaller_us;	/* by our clock, of the size before */
+
+	if (size > 0 && (m->measured.sort_us[width][size - 1] == 0 || smaller_us > LONG_US))
+		return GPUSORT_OK;
+	return measure_sort(api, device, m, 32 << width,
+						UINT64CONST(1) << (DEVICE_MEASURED_FIRST + DEVICE_MEASURED_STEP * size),
+						&smaller_us, &m->measured.sort_us[width][size], err);
+}
+
+static GpusortStatus
+take_step(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
+{
+	DeviceMeasured *to = &m->measured;
+	double		unused;
+
+	switch (m->step)
+	{
+		case MEASURE_BEGIN:
+			TRY(begin(api, device, m, err));
+			to->algorithm = algorithm_by_name(device_shared->algorithms[measured_algorithm()].name)->id;
+			return GPUSORT_OK;
+		case MEASURE_LAUNCH:
+			return measure_sort(api, device, m, 64, LAUNCH_ROWS, &to->launch_us, &unused, err);
+		case MEASURE_COPY_SMALL:
+			return measure_copies(api, device, m, COPY_SMALL, &to->up_small_ns, &to->down_small_ns, err);
+		case MEASURE_COPY_LARGE:
+			return measure_copies(api, device, m, COPY_LARGE, &to->up_ns, &to->down_ns, err);
+		default:
+			return measure_size(api, device, m, (m->step - MEASURE_SORT) / DEVICE_MEASURED_SIZES,
+								(m->step - MEASURE_SORT) % DEVICE_MEASURED_SIZES, err);
+	}
+}
+
+static void
+publish(int device, const DeviceMeasured *measured)
+{
+	DeviceEntry *entry = &device_shared->devices[device];
+
+	entry->measurements++;
+	pg_memory_barrier();
+	entry->measured = *measured;
+	pg_memory_barrier();
+	/* whatever device had this entry before */
+	entry->measurements = (device_shared->measurements += 2);
+}
+
+bool
+device_measure_step(const DeviceApi *api, int device)
+{
+	Measuring  *m = &all[device];
+	uint32		asked = pg_atomic_read_u32(&device_shared->measure_asked);
+	GpusortError err;
+	GpusortStatus status;
+
+	if (!m->begun)
+	{
+		/* without learning only who asks wants to know */
+		m->begun = true;
+		m->step = gpusort_device_learn ? MEASURE_BEGIN : MEASURE_END;
+		m->asked = asked;
+	}
+	if (m->step == MEASURE_END && m->asked != asked)
+		m->step = MEASURE_BEGIN;
+	if (m->step == MEASURE_END ||
+		algorithm_by_name(device_shared->algorithms[measured_algorithm()].name) == NULL)
+		return false;
+
+	/* a thread is still at it */
+	if (!process_memory_trylock(device))
+		return false;
+	memset(&err, 0, sizeof(err));
+	if (m->step == MEASURE_BEGIN)
+		m->asked = asked;
+	device_shared->at_device = device_shared->devices[device].index;
+	status = take_step(api, device, m, &err);
+	if (gpusort_is_broken(status))
+		device_process_fails("CUDA error on device %d: %s (%s:%d)", device_shared->at_device,
+							 err.message, err.file, (int) err.line);
+	device_shared->at_device = -1;
+	/* of a device without memory for this there is nothing to learn but by jobs */
+	m->step = status == GPUSORT_OK ? m->step + 1 : MEASURE_END;
+	if (m->step == MEASURE_END)
+	{
+		end(api, device, m);
+		publish(device, &m->measured);
+	}
+	process_memory_unlock(device);
+	return true;
+}

@@ -1,0 +1,30 @@
+/*
+ * device_learn.h
+ *	  A sort's predictions rest on what jobs have taught of the device, and teach it.
+ */
+#ifndef GPUSORT_DEVICE_LEARN_H
+#define GPUSORT_DEVICE_LEARN_H
+
+#include "device/client.h"
+#include "route/learn_store.h"
+
+/*
+ * A device by its place in the service's list; false if there is none there, or the service
+ * is just making the list.
+ */
+extern bool device_learn_who(int device, LearnDevice *who);
+
+/*
+ * Sets the costs, and what corrects them, of the device that a sort would get now.  Returns
+ * how much of its memory that is; 0: not known.
+ */
+extern double device_learn_facts(RouteFacts *facts);
+
+/*
+ * The first chunk of a job's result has come; this algorithm sorted it.  at_once: its keys were
+ * all there when it was opened.
+ */
+extern void device_learn_job(const DeviceJob *job, const RouteFacts *facts,
+							 const Algorithm *algorithm, bool at_once);
+
+#endif							/* GPUSORT_DEVICE_LEARN_H */
