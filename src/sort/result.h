@@ -35,6 +35,13 @@ typedef enum ResultKind
 	RESULT_PLAIN,				/* none */
 } ResultKind;
 
+/* How much of a row to prefetch: an average one's bytes. */
+static inline int
+result_row_bytes(const Arena *arena, size_t rows)
+{
+	return (int) Min(arena_used(arena) / Max(rows, 1), RESULT_PREFETCH_MAX);
+}
+
 typedef struct SortResult SortResult;
 
 typedef struct ResultMethods

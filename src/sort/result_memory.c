@@ -124,7 +124,7 @@ result_rows_begin(MemoryResult *result, SortEnv *env, const Arena *arena, const 
 {
 	array_begin(&result->array, &rows_methods, env, sorted->n);
 	result->rids = sorted->rids;
-	result->row_bytes = (int) Min(arena_used(arena) / Max(sorted->n, 1), RESULT_PREFETCH_MAX);
+	result->row_bytes = result_row_bytes(arena, sorted->n);
 	result->arena = *arena;
 	return &result->array.base;
 }

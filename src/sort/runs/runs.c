@@ -103,15 +103,12 @@ runs_close(Runs *runs, RunWriter *writer, MemoryContext old)
 static void
 write_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sorted)
 {
+	int			row_bytes = result_row_bytes(arena, sorted->n);
+
 	for (size_t i = 0; i < sorted->n; i++)
 	{
 		if (i + RESULT_PREFETCH < sorted->n)
-		{
-			char	   *ahead = arena_at(arena, sorted->rids[i + RESULT_PREFETCH]);
-
-			__builtin_prefetch(ahead);
-			__builtin_prefetch(ahead + 64);
-		}
+			row_prefetch(arena_at(arena, sorted->rids[i + RESULT_PREFETCH]), row_bytes);
 		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
 			runs_pause(runs, i);
 		run_writer_row(writer, (MinimalTuple) arena_at(arena, sorted->rids[i]));
