@@ -39,6 +39,10 @@ CREATE TYPE backward AS RANGE (subtype = text, subtype_opclass = text_pattern_op
 CREATE FUNCTION bounds() RETURNS text VOLATILE LANGUAGE sql AS $$ SELECT (ARRAY['()', '[]', '(]', '[)'])[1 + floor(random() * 4)] $$;
 CREATE FUNCTION rrange() RETURNS int4range VOLATILE LANGUAGE sql AS
 $$ SELECT CASE WHEN random() < 0.1 THEN 'empty' ELSE int4range(nullif(floor(random() * 5)::int * 1000000 - 2000000, 0), nullif(5000000 + floor(random() * 3)::int, 5000001), bounds()) END $$;
+-- strings: empty ones, blanks at their ends, bytes above 127, combining marks
+CREATE FUNCTION rtext(n int) RETURNS text VOLATILE LANGUAGE sql AS
+$$ SELECT coalesce(string_agg((ARRAY['a', 'A', 'b', 'é', E'e\u0301', E'\u0301', ' ', '  ', 'ÿ', 'ß', 'ss', '語', E'\U0001F600', E'\u0001', '-', 'same text '])[1 + floor(random() * 16)::int], ''), '')
+	FROM generate_series(1, floor(random() * n)::int) $$;
 -- few numbers, of few bits
 CREATE FUNCTION few(bytes int) RETURNS text VOLATILE LANGUAGE sql AS
 $$ SELECT string_agg((ARRAY['00', '00', '00', '01', '7f', '80', 'ff', 'ff'])[1 + floor(random() * 8)], '') FROM generate_series(1, bytes) $$;
@@ -86,6 +90,17 @@ my @checks = (
 	[ 'pair', q(ROW(nullif(floor((random() - 0.5) * 5), 0), 'x' || floor(random() * 2))::pair), 0, 'record' ],
 	[ 'named', q(ROW((ARRAY['', 'a', 'aaaaaaaa', 'aaaaaaaab', NULL])[1 + floor(random() * 5)], floor(random() * 3))::named), 0, 'record' ],
 	[ 'record', q(ROW(nullif(floor(random() * 5), 2), 'a'::text)), 0, 'record' ]);
+
+# strings by each provider that there is
+push @checks, [ 'bpchar COLLATE "C"', 'rtext(6)', 0, 'bpchar' ], [ 'name COLLATE "C"', 'left(rtext(6), 15)', 0, 'name' ],
+  [ 'bytea', q(decode(few(1 + floor(random() * 12)::int), 'hex')), 0 ];
+for my $collation (split /\n/, $node->safe_psql('postgres', q(SELECT collname FROM pg_collation WHERE collname IN ('C', 'C.utf8', 'pg_c_utf8', 'en-x-icu'))))
+{
+	push @checks, [ "text COLLATE \"$collation\"", 'rtext(6)', 0, 'text' ];
+	next unless $collation =~ /icu/;
+	$node->safe_psql('postgres', q(CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false)));
+	push @checks, [ 'text COLLATE loose', 'rtext(6)', 0, 'text' ];
+}
 
 for my $check (@checks)
 {
