@@ -35,8 +35,8 @@ SELECT keys, a.* FROM unnest('{thirds,blocks,one,one DESC,thirds DESC,blocks DES
 -- rows that come through a slot
 SELECT keys, a.* FROM unnest('{at,wide DESC,serial,thirds\, seq,first_null NULLS FIRST\, seq}'::text[]) WITH ORDINALITY AS k (keys, n),
 	arrives('(SELECT * FROM grown OFFSET 0) g', keys) a ORDER BY k.n;
--- what images do not tell is compared; where they do, rows are not
-SELECT keys, a.route ~ 'ties compared' AS compared, a.result FROM unnest('{(at\, seq),ARRAY[seq],digit\, t}'::text[]) WITH ORDINALITY AS k (keys, n),
+-- keys that images may not tell, and some that they do
+SELECT keys, a.result FROM unnest('{(at\, seq),ARRAY[seq],digit\, t}'::text[]) WITH ORDINALITY AS k (keys, n),
 	arrives('grown', keys) a ORDER BY k.n;
 -- some of the columns
 SELECT q, sort_route(q) ~ '^presorted' AS presorted, (check_sort(q)).result FROM unnest('{SELECT seq\, t FROM grown ORDER BY at,SELECT t\, late_null FROM grown ORDER BY wide DESC,
