@@ -147,7 +147,8 @@ make_numeric(Input *in, Value *v)
 		v->negative = false;
 	}
 	if (v->weight >= -64 && v->weight <= 63 && (form & 4) == 0)
-		put16(&p, 0x8000 | (v->negative ? 0x2000 : 0) | (form & 8 ? 5 << 7 : 0) | (v->weight < 0 ? 0x40 : 0) | (v->weight & 0x3F));
+		put16(&p, 0x8000 | (v->negative ? 0x2000 : 0) | (form & 8 ? 5 << 7 : 0) |
+			  (v->weight < 0 ? 0x40 : 0) | (v->weight & 0x3F));
 	else
 	{
 		put16(&p, (v->negative ? 0x4000 : 0) | (form & 8 ? 77 : 0));
