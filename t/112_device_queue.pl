@@ -45,24 +45,29 @@ sub session
 	return $s;
 }
 
-# Jobs and sorts that wait.  A job grows while its table is read, past those who wait: it
-# is the holder only when it has all that it will need.
+# Jobs and sorts that wait; what else is to be.
 sub wait_for
 {
-	my ($jobs, $waiting, $name, $memory) = @_;
-	$memory //= 0;
+	my ($jobs, $waiting, $name, $and) = @_;
+	$and //= 'true';
 	ok($node->poll_query_until('postgres',
-			"SELECT (sum(jobs), max(waiting)) = ($jobs, $waiting) AND sum(memory_used) >= $memory"
-			. " FROM gpusort_devices()"), $name);
+			"SELECT (sum(jobs), max(waiting)) = ($jobs, $waiting) AND $and FROM gpusort_devices()"), $name);
 }
 
-# A job that keeps most of the memory.
+# A job that keeps most of the memory.  A job grows while its table is read, past those who
+# wait, and is left for another if its keys turn out to be wider than they looked: it is the
+# holder when it has all that it needs, its rows are all there, and it waits for their order.
 sub holder
 {
 	my ($name) = @_;
 	my $s = session('holder', 'hang_sort');
+	my $needs = 24 * $rows{holder} + 8 * 1024 * 1024;
 
-	wait_for(1, 0, $name, 24 * $rows{holder} + 8 * 1024 * 1024);
+	wait_for(1, 0, $name, <<SQL);
+sum(memory_used) >= $needs
+AND (SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $s->{device_pid})
+AND EXISTS (SELECT FROM gpusort_progress WHERE pid = $s->{device_pid} AND phase = 'sort')
+SQL
 	return $s;
 }
 
