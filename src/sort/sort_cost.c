@@ -57,6 +57,20 @@ sum_keys(const SortCostFacts *facts, CostKeys *sum)
 	}
 }
 
+/* A look at a row's keys. */
+static double
+look_ns(const CostKeys *keys)
+{
+	return LOOK_NS + keys->called * CALL_NS;
+}
+
+/* What a row costs besides that comes in. */
+static double
+in_ns(const CostKeys *keys, double row_bytes)
+{
+	return IN_NS + (row_bytes + keys->bits / 8) * IN_BYTE_NS;
+}
+
 /* n rows in one process's memory, as the router would have its CPU sort them. */
 static void
 cpu_facts(const CostKeys *keys, double n, double row_bytes, int participants, RouteFacts *facts)
@@ -87,7 +101,6 @@ cost_on_cpu(const CostKeys *keys, double n, double row_bytes, double bound, int 
 	RouteDecision decision;
 	bool		bounded = bound > 0 && 2 * bound < n;
 	double		stay = bounded ? bound * (1 + log(n / bound)) : n;
-	double		row_ns = IN_NS + (row_bytes + keys->bits / 8) * IN_BYTE_NS;
 	double		bytes = (bounded ? 2 * bound : n) * (row_bytes + keys->bits / 8);
 	double		spill = 0;
 
@@ -97,7 +110,7 @@ cost_on_cpu(const CostKeys *keys, double n, double row_bytes, double bound, int 
 	if (bytes > work_mem * 1024.0)
 		spill = bytes * SPILL_BYTE_NS;
 	cost->sort_us = decision.predicted_us +
-		(n * (LOOK_NS + keys->called * CALL_NS) + stay * row_ns + spill / 2) / 1000;
+		(n * look_ns(keys) + stay * in_ns(keys, row_bytes) + spill / 2) / 1000;
 	if (keys->dear)
 		cost->sort_us += stay * log2(stay) * COMPARE_NS / 1000;
 	cost->rows_us = (n * OUT_NS + spill / 2) / 1000;
@@ -141,16 +154,18 @@ sort_cost_alone(const SortCostFacts *facts, SortCost *cost)
 	double		kernel_us;
 	double		saves;
 	double		saves_sort;
+	double		least_us;
 
 	sum_keys(facts, &keys);
+	least_us = n * (look_ns(&keys) + in_ns(&keys, facts->row_bytes)) / 1000;
 	kernel_us = cost_on_cpu(&keys, n, facts->row_bytes, facts->bound, 0, cost);
 	if (facts->bound > 0)
 		return;
 	/* whatever it is that it saves, rows come in and go out; what was spilled comes out, too */
 	saves = gpu_saves_us(&keys, n, facts->row_bytes, kernel_us);
-	saves_sort = Min(saves, cost->sort_us - n * IN_NS / 1000);
+	saves_sort = Max(0, Min(saves, cost->sort_us - least_us));
 	cost->sort_us -= saves_sort;
-	cost->rows_us = Max(cost->rows_us - (saves - saves_sort), n * IN_NS / 1000);
+	cost->rows_us = Max(cost->rows_us - (saves - saves_sort), n * OUT_NS / 1000);
 }
 
 void
