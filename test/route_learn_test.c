@@ -39,6 +39,12 @@ static const Machine machines[] = {
 	{"busy and slow", 6.3, 6.3, 400, 1.5, 8, 3, 0.7},
 };
 
+/* Of jobs by chance, for each machine: nearly all are to end near the best, and none far off. */
+#define ROUNDS			100
+#define NEAR_BEST		1.25
+#define FAR_OFF			1.35
+#define MAY_MISS		1			/* percent of the rounds */
+
 #define MACHINES	(sizeof(machines) / sizeof(machines[0]))
 
 static double
@@ -199,6 +205,7 @@ static void
 test_machines(void)
 {
 	size_t		wrong = 0;
+	size_t		missed = 0;
 
 	for (size_t m = 0; m < MACHINES; m++)
 	{
@@ -210,9 +217,9 @@ test_machines(void)
 
 		/* what this is about: the library's costs alone are no good elsewhere */
 		CHECK(m != 0 || before < 1.01);
-		wrong += before > 1.25;
+		wrong += before > NEAR_BEST;
 		measure(machines[m], &measured);
-		for (int seed = 0; seed < 20; seed++)
+		for (int round = 0; round < ROUNDS; round++)
 		{
 			GpuLearned	learned;
 			double		worst;
@@ -222,17 +229,19 @@ test_machines(void)
 			run_jobs(&machines[m], &learned, 20, 1000);
 			gpu_learn_factors(&learned, machines[m].others, 1020, &factors);
 			worst = worst_choice(&machines[m], &factors, &n, &bits);
-			if (getenv("ROUTE_LEARN_SHOW") && seed == 0)
+			if (getenv("ROUTE_LEARN_SHOW") && round == 0)
 				printf("%-20s before %.2f, after %.2f (%.0f rows, %d bits)\n", machines[m].name,
 					   before, worst, n, bits);
-			if (worst > 1.25)
+			missed += worst > NEAR_BEST;
+			if (worst > FAR_OFF)
 			{
 				failures++;
 				fprintf(stderr, "%s, round %d: %.2f times the best at %.0f rows of %d bits\n",
-						machines[m].name, seed, worst, n, bits);
+						machines[m].name, round, worst, n, bits);
 			}
 		}
 	}
+	CHECK(missed * 100 <= MAY_MISS * ROUNDS * MACHINES);
 	CHECK(wrong >= MACHINES - 2);
 }
 
