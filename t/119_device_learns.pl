@@ -102,7 +102,9 @@ ok($node->poll_query_until('postgres', "SELECT setting = 'on' FROM pg_settings W
 is($node->safe_psql('postgres', $force . $sort), 'same', 'a job');
 is($node->safe_psql('postgres', 'SELECT max(jobs) FROM gpusort_device_model()'), '1', 'on: something is learned');
 is($node->safe_psql('postgres', "SELECT gpusort_array(array_agg(k), 'gpu_bucket') = array_agg(k ORDER BY k) FROM t"), 't', 'an array');
-is($node->safe_psql('postgres', "SELECT max(jobs) FROM gpusort_device_model() WHERE part IN ('up', 'hand_over')"), '2', 'it teaches, too');
+# since 16 the aggregate's own sort may be another
+cmp_ok($node->safe_psql('postgres', "SELECT max(jobs) FROM gpusort_device_model() WHERE part IN ('up', 'hand_over')"),
+	'>=', 2, 'it teaches, too');
 is($node->safe_psql('postgres', "SET work_mem = '1MB'; SET gpusort.algorithm = gpu_bucket; SELECT result FROM check_sort('SELECT k, k + 1 AS l, k - 1 AS m FROM t ORDER BY k')"), 'same', 'record mode');
 cmp_ok($node->safe_psql('postgres', "SELECT sum(jobs) FROM gpusort_device_model() WHERE part = 'sort_64'"), '>=', 1, 'so does record mode');
 

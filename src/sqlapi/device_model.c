@@ -5,6 +5,8 @@
  */
 #include "postgres.h"
 
+#include <time.h>
+
 #include <math.h>
 
 #include "device/admission.h"
