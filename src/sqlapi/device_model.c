@@ -5,9 +5,8 @@
  */
 #include "postgres.h"
 
-#include <time.h>
-
 #include <math.h>
+#include <time.h>
 
 #include "device/admission.h"
 #include "device/queue.h"
