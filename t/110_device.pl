@@ -42,6 +42,7 @@ SKIP: {
 }
 is($node->safe_psql('postgres', "SELECT runs_on FROM gpusort_algorithms() WHERE algorithm = 'gpu_radix'"), 'gpu', 'its algorithms are listed');
 
+device_route_function($node);
 my $rows = 40_000;
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) * 1000003 - 2000000000000000 AS w,
@@ -49,15 +50,6 @@ CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) *
 	'customer#' || mix(i) % 500 AS s, CASE WHEN i % 9 > 0 THEN md5((i % 30000)::text) END AS h
 FROM generate_series(1, $rows) i;
 VACUUM ANALYZE t;
-CREATE FUNCTION route(q text) RETURNS text LANGUAGE plpgsql AS \$\$
-DECLARE l text; r text; m text;
-BEGIN
-	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
-		r := coalesce(substring(l FROM 'Sort Route: (.*)'), r);
-		m := coalesce(substring(l FROM 'Sort Device: (\\w+)'), m);
-	END LOOP;
-	RETURN coalesce(m, 'host') || ': ' || r;
-END \$\$;
 SQL
 
 my %orders = (

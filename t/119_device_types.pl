@@ -17,6 +17,7 @@ gpusort.device_memory = 512MB
 CONF
 device_ready($node, 'start');
 
+device_route_function($node);
 my $rows = 20_000;
 $node->safe_psql('postgres', <<SQL);
 CREATE TYPE mood AS ENUM ('sad', 'so so', 'glad', 'happy');
@@ -31,15 +32,6 @@ CREATE TABLE t AS SELECT i AS id, md5((mix(i) % 9000)::text)::uuid AS u, right(m
 	ARRAY[mix(i) % 100, mix(i * 3) % 100] AS a, int8range(mix(i) % 3000, 3000 + mix(i * 3) % 5) AS r, ROW(mix(i) % 50, mix(i * 3) % 2000)::text AS rec
 FROM generate_series(1, $rows) i;
 VACUUM ANALYZE t;
-CREATE FUNCTION route(q text) RETURNS text LANGUAGE plpgsql AS \$\$
-DECLARE l text; r text; m text;
-BEGIN
-	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
-		r := coalesce(substring(l FROM 'Sort Route: (.*)'), r);
-		m := coalesce(substring(l FROM 'Sort Device: (\\w+)'), m);
-	END LOOP;
-	RETURN coalesce(m, 'host') || ': ' || r;
-END \$\$;
 ALTER DATABASE postgres SET gpusort.algorithm = 'gpu_radix';
 SQL
 

@@ -5,6 +5,7 @@
 #	within ROOT COMMAND...	run a command there, in mount and process namespaces of its own:
 #							nothing stays mounted or running when it ends; WITHIN_BIND names a
 #							directory of this machine that is seen there as well
+#	quiet_root ROOT			in a new root: packages start no servers, and make no cluster that nobody asked for
 #	debian_mirror			where this machine's apt has Debian from
 
 within()
@@ -33,6 +34,17 @@ within()
 		fi
 		exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 HOME=/root \
 			DEBIAN_FRONTEND=noninteractive "$@"' - "$root" "$@"
+}
+
+quiet_root()
+{
+	local root=$1
+
+	echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
+	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+	chmod 755 "$root/usr/sbin/policy-rc.d"
+	mkdir -p "$root/etc/postgresql-common"
+	echo 'create_main_cluster = false' >"$root/etc/postgresql-common/createcluster.conf"
 }
 
 debian_mirror()

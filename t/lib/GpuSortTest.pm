@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused begin_query process_ends new_session no_timeout gate_make gate_shut gate_reached gate_open pick);
+our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused device_route_function begin_query process_ends new_session no_timeout gate_make gate_shut gate_reached gate_open pick);
 
 # One of the arguments, by chance.
 sub pick { return $_[ int rand @_ ] }
@@ -99,6 +99,24 @@ sub device_ready
 	my ($node, $name) = @_;
 
 	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()"), "$name: the service is ready");
+}
+
+# route(query): how its keys or rows went to the device, or that they did not, and the route.
+sub device_route_function
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', <<SQL);
+CREATE FUNCTION route(q text) RETURNS text LANGUAGE plpgsql AS \$\$
+DECLARE l text; r text; m text;
+BEGIN
+	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
+		r := coalesce(substring(l FROM 'Sort Route: (.*)'), r);
+		m := coalesce(substring(l FROM 'Sort Device: (\\w+)'), m);
+	END LOOP;
+	RETURN coalesce(m, 'host') || ': ' || r;
+END \$\$;
+SQL
 }
 
 # What jobs have must be back when all is over.
