@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "common/pg_prng.h"
 #include "key/key_split.h"
 #include "miscadmin.h"
 
@@ -66,15 +67,11 @@ key_at(const Stage *stage, const KeyLayout *layout, size_t i)
 static void
 sample_keys(const Stage *stage, const KeyLayout *layout, Key128 *sample, size_t n)
 {
-	uint64		state = UINT64CONST(0x9E3779B97F4A7C15);
+	pg_prng_state state;
 
+	pg_prng_seed(&state, 0);
 	for (size_t i = 0; i < n; i++)
-	{
-		state ^= state << 13;
-		state ^= state >> 7;
-		state ^= state << 17;
-		sample[i] = key_at(stage, layout, (size_t) (((uint128) state * stage->n) >> 64));
-	}
+		sample[i] = key_at(stage, layout, (size_t) pg_prng_uint64_range(&state, 0, stage->n - 1));
 	qsort(sample, n, sizeof(Key128), compare_keys);
 }
 

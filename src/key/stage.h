@@ -20,6 +20,7 @@
 #include "key/type/bytes.h"
 #include "key/type/image.h"
 #include "key/type/keytype.h"
+#include "port/pg_bitutils.h"
 #include "store/bulk.h"
 
 /*
@@ -198,6 +199,15 @@ key_image(const StageColumn *col, Datum datum, bool *inexact)
  * do not tell.
  */
 extern bool stage_compare(const Stage *stage, size_t i, size_t j, int *cmp);
+
+/* Bits that the rids of its rows take; there are some. */
+static inline int
+stage_rid_bits(const Stage *stage)
+{
+	uint32		last = stage->rids[stage->n - 1];
+
+	return last == 0 ? 0 : 1 + pg_leftmost_one_pos32(last);
+}
 
 /* The next n rows have been staged. */
 static inline void

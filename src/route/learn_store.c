@@ -198,12 +198,18 @@ entry_of(const LearnDevice *device)
 	return &shared->entries[device->number];
 }
 
+/* Is it this device's, and not one's that had its number before? */
+static bool
+is_of(const LearnEntry *entry, const LearnDevice *device)
+{
+	return entry->used && entry->memory == device->memory &&
+		strncmp(entry->name, device->name, LEARN_NAME - 1) == 0;
+}
+
 static bool
 is_up_to_date(const LearnEntry *entry, const LearnDevice *device)
 {
-	return entry->used && entry->memory == device->memory &&
-		strncmp(entry->name, device->name, LEARN_NAME - 1) == 0 &&
-		entry->measurements == (*device->measurements & ~1u);
+	return is_of(entry, device) && entry->measurements == (*device->measurements & ~1u);
 }
 
 /* Under the exclusive lock: drops what was another device's, takes in what was measured. */
@@ -213,8 +219,7 @@ bring_up_to_date(LearnEntry *entry, const LearnDevice *device)
 	uint32		before = *device->measurements;
 	DeviceMeasured measured;
 
-	if (!entry->used || entry->memory != device->memory ||
-		strncmp(entry->name, device->name, LEARN_NAME - 1) != 0)
+	if (!is_of(entry, device))
 	{
 		memset(entry, 0, sizeof(*entry));
 		gpu_learn_begin(&entry->learned);

@@ -15,7 +15,6 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
 #include "route/gpu_model.h"
 #include "route/model_store.h"
 #include "settings.h"
@@ -130,15 +129,7 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const DeviceRefus
 		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
 		status = run_job(env, batch, decision.algorithm, decision.predicted_us, &job);
 	}
-	if (status == SORT_STOPPED)
-	{
-		CHECK_FOR_INTERRUPTS();
-		ereport(ERROR,
-				(errcode(ERRCODE_QUERY_CANCELED),
-				 errmsg("canceling statement due to user request")));
-	}
-	if (status != SORT_OK)
-		elog(ERROR, "algorithm \"%s\" cannot sort its input", decision.algorithm->name);
+	sort_threads_ended(status, decision.algorithm->name);
 	if (gpusort_verify)
 		verify_job(batch, records->layout, &job, decision.algorithm->name);
 
@@ -297,15 +288,6 @@ count_ties(const uint64 *words, size_t n, int rid_bits)
 	return ties;
 }
 
-/* Bits that the rows' rids take. */
-static int
-rid_bits_of(const Stage *stage)
-{
-	uint32		last = stage->rids[stage->n - 1];
-
-	return last == 0 ? 0 : 1 + pg_leftmost_one_pos32(last);
-}
-
 /* Rows by their rids, on the CPU. */
 static void
 order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefusal *refusal,
@@ -313,7 +295,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefu
 {
 	Stage	   *stage = &batch->stage;
 	size_t		n = stage->n;
-	int			rid_bits = rid_bits_of(stage);
+	int			rid_bits = stage_rid_bits(stage);
 	int			key_bits = Min(layout->total_bits, 64 - rid_bits);
 	bool		whole = (key_bits == layout->total_bits);
 	Records		records = {0};
@@ -405,7 +387,7 @@ order_batch(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Sort
 	key_layout(&layout, stage, ranges);
 	/* so that a word holds them, beside the rid */
 	if (!env->spec.keys_only)
-		key_layout_narrow(&layout, stage, 64 - rid_bits_of(stage));
+		key_layout_narrow(&layout, stage, 64 - stage_rid_bits(stage));
 	if (device_keys_sort(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
 		return streaming;
 	if (env->spec.keys_only)

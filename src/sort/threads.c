@@ -68,3 +68,17 @@ sort_threads_interrupted(void *arg)
 	CHECK_FOR_INTERRUPTS();
 	return false;
 }
+
+void
+sort_threads_ended(SortStatus status, const char *algorithm)
+{
+	if (status == SORT_STOPPED)
+	{
+		CHECK_FOR_INTERRUPTS();
+		ereport(ERROR,
+				(errcode(ERRCODE_QUERY_CANCELED),
+				 errmsg("canceling statement due to user request")));
+	}
+	if (status != SORT_OK)
+		elog(ERROR, "algorithm \"%s\" cannot sort its input", algorithm);
+}

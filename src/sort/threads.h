@@ -5,6 +5,7 @@
 #ifndef GPUSORT_THREADS_H
 #define GPUSORT_THREADS_H
 
+#include "kernel/sort_kernel.h"
 #include "kernel/team.h"
 
 /* The machine's. */
@@ -28,5 +29,8 @@ extern SortTeam *sort_threads(size_t n, int participants);
  * termination is answered with true, and raised by the caller afterwards.
  */
 extern bool sort_threads_interrupted(void *team);
+
+/* Raises what made a job other than SORT_OK. */
+extern void sort_threads_ended(SortStatus status, const char *algorithm);
 
 #endif							/* GPUSORT_THREADS_H */

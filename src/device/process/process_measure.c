@@ -18,6 +18,7 @@
  */
 #include "postgres.h"
 
+#include "common/pg_prng.h"
 #include "device/admission.h"
 #include "device/process/process_job.h"
 #include "kernel/algorithm.h"
@@ -94,20 +95,16 @@ begin(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
 {
 	const GpusortCudaApi *cuda = api->cuda;
 	GpusortContext *context = api->contexts[device];
-	uint64		x = UINT64CONST(88172645463325252);
+	pg_prng_state state;
 
 	memset(&m->measured, 0, sizeof(m->measured));
 	TRY(cuda->host_alloc(context, HOST_BYTES + HOST_RIDS_BYTES, (void **) &m->host, err));
 	TRY(cuda->stream_create(context, &m->stream, err));
 	TRY(cuda->event_create(context, &m->from, err));
 	TRY(cuda->event_create(context, &m->to, err));
+	pg_prng_seed(&state, 0);
 	for (uint64 i = 0; i < HOST_BYTES / sizeof(uint64); i++)
-	{
-		x ^= x << 13;
-		x ^= x >> 7;
-		x ^= x << 17;
-		((uint64 *) m->host)[i] = x;
-	}
+		((uint64 *) m->host)[i] = pg_prng_uint64(&state);
 	return GPUSORT_OK;
 }
 

@@ -8,7 +8,6 @@
 
 #include "kernel/algorithm.h"
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
 #include "sort/device/device_parts.h"
 #include "sort/threads.h"
 
@@ -76,10 +75,8 @@ copy_records(const KeySplit *split, int part, const SortJob *job, void *recs, bo
 bool
 device_part_sort_here(SortEnv *env, Batch *batch, const KeySplit *split, int part, int key_bits)
 {
-	const Stage *stage = &batch->stage;
 	const SortKernel *kernel = sort_algorithms[ALGORITHM_CPU_RADIX].kernel;
-	uint32		last = split->rids ? stage->rids[stage->n - 1] : 0;
-	int			rid_bits = last == 0 ? 0 : 1 + pg_leftmost_one_pos32(last);
+	int			rid_bits = split->rids ? stage_rid_bits(&batch->stage) : 0;
 	BulkBuf		recs = {0};
 	SortJob		job = {0};
 	Size		bytes;
@@ -106,15 +103,7 @@ device_part_sort_here(SortEnv *env, Batch *batch, const KeySplit *split, int par
 	sort_env_note_memory(env, batch_held(batch) + split->blocks.asked + bytes);
 	copy_records(split, part, &job, job.recs, false);
 	status = kernel->run(&job);
-	if (status == SORT_STOPPED)
-	{
-		CHECK_FOR_INTERRUPTS();
-		ereport(ERROR,
-				(errcode(ERRCODE_QUERY_CANCELED),
-				 errmsg("canceling statement due to user request")));
-	}
-	if (status != SORT_OK)
-		elog(ERROR, "algorithm \"cpu_radix\" cannot sort its input");
+	sort_threads_ended(status, sort_algorithms[ALGORITHM_CPU_RADIX].name);
 	copy_records(split, part, &job, job.result, true);
 	bulk_free(env->bulk, &recs);
 	bulk_free(env->bulk, &env->scratch);

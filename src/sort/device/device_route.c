@@ -139,11 +139,7 @@ device_route_keys(const SortEnv *env, const Stage *stage, const KeyLayout *layou
 				  int key_width, uint64 key_range, size_t n, RouteFacts *facts,
 				  RouteDecision *decision)
 {
-	int			rid_bits = 0;
-
-	if (!env->spec.keys_only && stage->rids[stage->n - 1] != 0)
-		rid_bits = 1 + pg_leftmost_one_pos32(stage->rids[stage->n - 1]);
-	fill_cpu_facts(env, stage, layout, rid_bits, facts);
+	fill_cpu_facts(env, stage, layout, env->spec.keys_only ? 0 : stage_rid_bits(stage), facts);
 	facts->n = n;
 	facts->key_range = key_range;
 	facts->device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
