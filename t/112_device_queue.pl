@@ -54,20 +54,14 @@ sub wait_for
 			"SELECT (sum(jobs), max(waiting)) = ($jobs, $waiting) AND $and FROM gpusort_devices()"), $name);
 }
 
-# A job that keeps most of the memory.  A job grows while its table is read, past those who
-# wait, and is left for another if its keys turn out to be wider than they looked: it is the
-# holder when it has all that it needs, its rows are all there, and it waits for their order.
+# A job that keeps most of the memory.
 sub holder
 {
 	my ($name) = @_;
 	my $s = session('holder', 'hang_sort');
 	my $needs = 24 * $rows{holder} + 8 * 1024 * 1024;
 
-	wait_for(1, 0, $name, <<SQL);
-sum(memory_used) >= $needs
-AND (SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $s->{device_pid})
-AND EXISTS (SELECT FROM gpusort_progress WHERE pid = $s->{device_pid} AND phase = 'sort')
-SQL
+	wait_for(1, 0, $name, "sum(memory_used) >= $needs AND " . device_awaited($s));
 	return $s;
 }
 

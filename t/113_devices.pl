@@ -74,14 +74,14 @@ sub jobs_are
 			. ' FROM gpusort_devices()'), $name);
 }
 
-# Who holds a device holds all that its job will need: it grows past those who wait.
+# These sessions hold devices, with all that their jobs need.
 sub jobs_hold
 {
-	my ($jobs, $name) = @_;
+	my ($jobs, $name, @holders) = @_;
 	my $needs = 24 * 350_000 + 8 * 1024 * 1024;
 	ok($node->poll_query_until('postgres',
 			"SELECT string_agg(CASE WHEN jobs = 1 AND memory_used < $needs THEN 'grows' ELSE jobs::text END, ' ' ORDER BY device)"
-			. " = '$jobs' FROM gpusort_devices()"), $name);
+			. join(' AND ', " = '$jobs'", map { device_awaited($_) } @holders) . ' FROM gpusort_devices()'), $name);
 }
 
 sub cancel
@@ -114,9 +114,9 @@ for my $case ([ 'auto', '1 0' ], [ '0', '1 0' ], [ '1', '0 1' ], [ '1,0', '1 0' 
 # jobs spread, and who may use one device only does not keep others from another
 {
 	my $first = session('auto', 'hang_sort');
-	jobs_hold('1 0', 'the first job');
+	jobs_hold('1 0', 'the first job', $first);
 	my $second = session('auto', 'hang_sort');
-	jobs_hold('1 1', 'the second is on the other device');
+	jobs_hold('1 1', 'the second is on the other device', $first, $second);
 	my $waits = session('0');
 	jobs_are('1 1', 1, 'a sort waits for the first');
 	my @others = map { session('auto') } 1 .. 2;

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused device_route_function begin_query process_ends new_session no_timeout gate_make gate_shut gate_reached gate_open pick);
+our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused device_awaited device_route_function begin_query process_ends new_session no_timeout gate_make gate_shut gate_reached gate_open pick);
 
 # One of the arguments, by chance.
 sub pick { return $_[ int rand @_ ] }
@@ -99,6 +99,17 @@ sub device_ready
 	my ($node, $name) = @_;
 
 	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()"), "$name: the service is ready");
+}
+
+# SQL: the session's rows are all there, and it waits for their order.  A job grows while its
+# table is read, past those who wait, and is left for another if its keys turn out to be
+# wider than they looked: only then has it what it will keep.
+sub device_awaited
+{
+	my ($session) = @_;
+
+	return "EXISTS (SELECT FROM pg_stat_activity JOIN gpusort_progress USING (pid) WHERE pid = $session->{device_pid}"
+		. " AND wait_event_type = 'Extension' AND phase = 'sort')";
 }
 
 # route(query): how its keys or rows went to the device, or that they did not, and the route.
