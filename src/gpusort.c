@@ -4,16 +4,16 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "device/service.h"
+#include "fmgr.h"
 #include "node/device_pause.h"
 #include "node/feed.h"
 #include "node/gpusort_node.h"
 #include "plan/ordered.h"
 #include "plan/replace.h"
 #include "progress.h"
-#include "route/learn_store.h"
-#include "route/model_store.h"
+#include "route/files/learn_store.h"
+#include "route/files/model_store.h"
 #include "settings.h"
 #include "stat.h"
 

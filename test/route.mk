@@ -30,12 +30,12 @@ ROUTE_DEPS = $(ROUTE_SRCS) $(KERNEL_SRCS) $(ROUTE_HDRS) $(KERNEL_HDRS)
 
 test/bin/route_test: $(ROUTE_TEST_SRCS) test/route_test.h $(ROUTE_DEPS)
 	@mkdir -p test/bin
-	$(CC) $(KERNEL_CFLAGS) -Isrc -Itest -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
+	$(CC) $(KERNEL_CFLAGS) -Itest -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
 
 test/bin/route_test_asan: $(ROUTE_TEST_SRCS) test/route_test.h $(ROUTE_DEPS)
 	@mkdir -p test/bin
 	$(CC) $(KERNEL_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all \
-		-Isrc -Itest -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
+		-Itest -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
 
 bench/route_grid: bench/route_grid.c $(ROUTE_DEPS)
-	$(CC) $(KERNEL_CFLAGS) -Isrc -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
+	$(CC) $(KERNEL_CFLAGS) -o $@ $(filter %.c,$^) $(KERNEL_LIBS)

@@ -15,8 +15,8 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "route/files/model_store.h"
 #include "route/gpu_model.h"
-#include "route/model_store.h"
 #include "settings.h"
 #include "sort/arrived.h"
 #include "sort/device/device_keys.h"

@@ -16,7 +16,7 @@
 #include "key/stage.h"
 #include "port/atomics.h"
 #include "sort/report.h"
-#include "sort/result.h"
+#include "sort/result/result.h"
 #include "sort/row_page.h"
 
 /* What to sort; the arrays belong to the caller and live as long. */

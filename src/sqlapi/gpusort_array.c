@@ -28,7 +28,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
-#include "route/model_store.h"
+#include "route/files/model_store.h"
 #include "route/router.h"
 #include "sqlapi/array_device.h"
 #include "sqlapi/sqlapi.h"

@@ -17,8 +17,8 @@
 #include "utils/tuplestore.h"
 
 #include "device/client.h"
+#include "route/files/model_store.h"
 #include "route/gpu_model.h"
-#include "route/model_store.h"
 #include "route/router.h"
 #include "sort/device/device_learn.h"
 #include "sqlapi/device_model.h"

@@ -6,7 +6,7 @@
 #define GPUSORT_DEVICE_LEARN_H
 
 #include "device/client.h"
-#include "route/learn_store.h"
+#include "route/files/learn_store.h"
 
 /*
  * A device by its place in the service's list; false if there is none there, or the service

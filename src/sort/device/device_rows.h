@@ -11,7 +11,7 @@
 #include "key/device_layout.h"
 #include "sort/device/device_route.h"
 #include "sort/runs/runs.h"
-#include "sort/sink.h"
+#include "sort/sink/sink.h"
 
 /* A sort whose rows are on the device. */
 typedef struct DeviceRows

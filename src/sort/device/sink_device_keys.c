@@ -14,7 +14,7 @@
 #include "postgres.h"
 
 #include "sort/device/device_keys.h"
-#include "sort/sink.h"
+#include "sort/sink/sink.h"
 
 typedef struct DeviceKeysSink
 {

@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "sort/result.h"
+#include "sort/result/result.h"
 #include "sort/sort_env.h"
 
 /* Rows that are their keys are given out in a virtual slot. */

@@ -5,7 +5,7 @@
 #include "postgres.h"
 
 #include "sort/order.h"
-#include "sort/result.h"
+#include "sort/result/result.h"
 
 /*
  * The number of the next row, either way, with a Sort's manners at the ends; false

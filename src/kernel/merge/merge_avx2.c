@@ -7,12 +7,12 @@
  */
 #ifdef __x86_64__
 
-#include "merge_words.h"
+#include "kernel/merge/merge_words.h"
 
 #include <immintrin.h>
 #include <string.h>
 
-#include "rec.h"
+#include "kernel/rec.h"
 
 /* From here on, functions may use these instructions. */
 #ifdef __clang__
@@ -96,7 +96,7 @@ vsort_columns(vec *r)
 	r[3] = _mm256_permute2x128_si256(b, d, 0x31);
 }
 
-#include "merge_template.h"
+#include "kernel/merge/merge_template.h"
 
 const MergeOps merge_ops_avx2 = {sort_chunk, tree_start, tree_next};
 

@@ -4,12 +4,12 @@
  */
 #ifdef __x86_64__
 
-#include "merge_words.h"
+#include "kernel/merge/merge_words.h"
 
 #include <immintrin.h>
 #include <string.h>
 
-#include "rec.h"
+#include "kernel/rec.h"
 
 /* From here on, functions may use these instructions. */
 #ifdef __clang__
@@ -118,7 +118,7 @@ vsort_columns(vec *r)
 		r[j] = t[j];
 }
 
-#include "merge_template.h"
+#include "kernel/merge/merge_template.h"
 
 const MergeOps merge_ops_avx512 = {sort_chunk, tree_start, tree_next};
 

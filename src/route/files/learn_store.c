@@ -17,9 +17,9 @@
 
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "route/learn_store.h"
+#include "route/files/learn_store.h"
+#include "route/files/text_file.h"
 #include "route/machine.h"
-#include "route/text_file.h"
 #include "settings.h"
 #include "shared_memory.h"
 #include "storage/lwlock.h"

@@ -30,11 +30,11 @@
  * record; and for each member up to 2.5 MB of run buffers and merge tree.  On an
  * interrupt packed words are lost; other records are untouched until the finish.
  */
-#include "isa.h"
-#include "member.h"
-#include "merge_rounds.h"
-#include "radix_finish.h"
-#include "rec.h"
+#include "kernel/isa.h"
+#include "kernel/member.h"
+#include "kernel/merge/merge_rounds.h"
+#include "kernel/radix/radix_finish.h"
+#include "kernel/rec.h"
 
 #define MERGE_TEAM_MIN	((size_t) 1 << 16)	/* records worth waking a team for */
 #define GATHER_AHEAD	24		/* records prefetched */

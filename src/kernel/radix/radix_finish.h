@@ -5,7 +5,7 @@
 #ifndef GPUSORT_RADIX_FINISH_H
 #define GPUSORT_RADIX_FINISH_H
 
-#include "member.h"
+#include "kernel/member.h"
 
 /*
  * n records, in order on the job's key bits from low_bit upwards and stably so:

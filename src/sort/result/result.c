@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "sort/result.h"
+#include "sort/result/result.h"
 
 void
 result_once(SortResult *result)

@@ -6,8 +6,8 @@
 #ifndef GPUSORT_MERGE_ROUNDS_H
 #define GPUSORT_MERGE_ROUNDS_H
 
-#include "member.h"
-#include "merge_words.h"
+#include "kernel/member.h"
+#include "kernel/merge/merge_words.h"
 
 typedef struct MergePlan
 {

@@ -15,7 +15,7 @@
 #include "postgres.h"
 
 #include "executor/tuptable.h"
-#include "sort/key_reader.h"
+#include "sort/result/key_reader.h"
 #include "sort/runs/merge.h"
 #include "store/arena.h"
 #include "store/row.h"

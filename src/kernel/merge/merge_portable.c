@@ -2,11 +2,11 @@
  * merge_portable.c
  *	  Merging of 64-bit words in portable C: vectors are arrays of four.
  */
-#include "merge_words.h"
+#include "kernel/merge/merge_words.h"
 
 #include <string.h>
 
-#include "rec.h"
+#include "kernel/rec.h"
 
 #define LANES	4
 
@@ -94,6 +94,6 @@ vsort_columns(vec *r)
 	memcpy(r, t, sizeof(t));
 }
 
-#include "merge_template.h"
+#include "kernel/merge/merge_template.h"
 
 const MergeOps merge_ops_portable = {sort_chunk, tree_start, tree_next};

@@ -12,7 +12,7 @@
 #include "postgres.h"
 
 #include "sort/batch.h"
-#include "sort/result.h"
+#include "sort/result/result.h"
 #include "sort/runs/runs.h"
 #include "sort/sort_env.h"
 

@@ -61,9 +61,9 @@
  */
 #include <string.h>
 
-#include "member.h"
-#include "radix_finish.h"
-#include "rec.h"
+#include "kernel/member.h"
+#include "kernel/radix/radix_finish.h"
+#include "kernel/rec.h"
 
 #define RADIX_TINY			24	/* records: insertion sort */
 #define RADIX_MAX_BITS		11	/* of a digit, in a part of RADIX_WIDE_BYTES */
@@ -203,24 +203,24 @@ plan_leading(DigitPlan *plan, size_t n, size_t rec_size, int begin_bit, int high
 #define REC_WINDOW	PACKED_WINDOW
 #define REC_LESS	PACKED_LESS
 #define REC_DIFFER	PACKED_DIFFER
-#include "radix_template.h"
-#include "radix_parts_template.h"
+#include "kernel/radix/radix_template.h"
+#include "kernel/radix/radix_parts_template.h"
 
 #define RADIX(name)	rec64_##name
 #define REC			SortRec64
 #define REC_WINDOW	REC64_WINDOW
 #define REC_LESS	REC64_LESS
 #define REC_DIFFER	REC64_DIFFER
-#include "radix_template.h"
-#include "radix_parts_template.h"
+#include "kernel/radix/radix_template.h"
+#include "kernel/radix/radix_parts_template.h"
 
 #define RADIX(name)	rec128_##name
 #define REC			SortRec128
 #define REC_WINDOW	REC128_WINDOW
 #define REC_LESS	REC128_LESS
 #define REC_DIFFER	REC128_DIFFER
-#include "radix_template.h"
-#include "radix_parts_template.h"
+#include "kernel/radix/radix_template.h"
+#include "kernel/radix/radix_parts_template.h"
 
 /* Twice the average part, so that ordinary variation fits. */
 static size_t

@@ -10,8 +10,8 @@
  */
 #include <string.h>
 
-#include "merge_rounds.h"
-#include "rec.h"
+#include "kernel/merge/merge_rounds.h"
+#include "kernel/rec.h"
 
 #define MERGE_CHUNK_WORDS	((size_t) 1 << 15)	/* with its copy, half of L2 */
 #define MERGE_BIG_CHUNK_WORDS	((size_t) 1 << 16)	/* rather than two rounds */

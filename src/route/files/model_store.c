@@ -25,8 +25,8 @@
 
 #include "common/hashfn.h"
 #include "port/atomics.h"
-#include "route/model_store.h"
-#include "route/text_file.h"
+#include "route/files/model_store.h"
+#include "route/files/text_file.h"
 #include "shared_memory.h"
 
 #define MODEL_FILE		"gpusort.model"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "miscadmin.h"
-#include "route/text_file.h"
+#include "route/files/text_file.h"
 #include "storage/fd.h"
 
 bool

@@ -26,7 +26,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "sort/sink.h"
+#include "sort/sink/sink.h"
 
 /* Memory of which less than one part in so many becomes free is still full. */
 #define MEMORY_PARTS		64

@@ -18,8 +18,8 @@
 #include "postgres.h"
 
 #include "key/decode.h"
-#include "sort/key_reader.h"
 #include "sort/order.h"
+#include "sort/result/key_reader.h"
 #include "sort/sort_env.h"
 
 bool

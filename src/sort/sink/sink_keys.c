@@ -6,7 +6,7 @@
  */
 #include "postgres.h"
 
-#include "sort/sink.h"
+#include "sort/sink/sink.h"
 
 static SinkAnswer
 keys_put_slot(Sink *sink, TupleTableSlot *slot)

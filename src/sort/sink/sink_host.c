@@ -8,7 +8,7 @@
  */
 #include "postgres.h"
 
-#include "sort/sink.h"
+#include "sort/sink/sink.h"
 
 static SinkAnswer
 host_put_slot(Sink *sink, TupleTableSlot *slot)
