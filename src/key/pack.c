@@ -117,7 +117,7 @@ key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
 }
 
 void
-key_layout_narrow(KeyLayout *layout, Stage *stage, int bits)
+key_layout_narrow(KeyLayout *layout, Stage *stage, MemoryContext cxt, int bits)
 {
 	if (layout->total_bits <= bits || stage->n < NARROW_MIN_ROWS)
 		return;
@@ -129,7 +129,7 @@ key_layout_narrow(KeyLayout *layout, Stage *stage, int bits)
 		if (!col->by_bytes || lc->bits == 0)
 			continue;
 		if (col->alphabets == NULL)
-			col->alphabets = MemoryContextAlloc(stage->cxt, sizeof(Alphabets));
+			col->alphabets = MemoryContextAlloc(cxt, sizeof(Alphabets));
 		if (!alphabets_make(col->alphabets, col, stage->n, lc->bits))
 			continue;
 		lc->alphabets = col->alphabets;

@@ -56,7 +56,7 @@ extern void key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ra
  * far as a look at all images allows.  For packing; the stage's next layout of this
  * kind ends it.
  */
-extern void key_layout_narrow(KeyLayout *layout, Stage *stage, int bits);
+extern void key_layout_narrow(KeyLayout *layout, Stage *stage, MemoryContext cxt, int bits);
 
 /*
  * The key's number of values if it has less than 64 bits, as closely as it can be

@@ -76,7 +76,7 @@ stage_calls(Stage *stage, StageColumn *col, size_t at, int offset, int byval_len
 			const char *const *data, int count)
 {
 	for (int i = 0; i < count; i++)
-		stage_image(stage, col, at + i, page_datum(data[i] + offset, byval_len), false);
+		stage_value(stage, col, at + i, page_datum(data[i] + offset, byval_len));
 }
 
 static void
@@ -106,7 +106,7 @@ page_keys_stage(const PageKeys *keys, Stage *stage, size_t at, const char *const
 }
 
 void
-page_keys_stage_column(const PageKeys *keys, Stage *stage, int c, size_t at,
+page_keys_stage_column(const PageKeys *keys, Stage *stage, BulkOwner *owner, int c, size_t at,
 					   const char *const *where, int count)
 {
 	StageColumn *col = &stage->cols[c];
@@ -121,7 +121,7 @@ page_keys_stage_column(const PageKeys *keys, Stage *stage, int c, size_t at,
 		if (i > done)
 			stage_column(stage, col, at + done, 0, keys->byval_len[c], where + done, i - done);
 		if (i < count)
-			stage_null(stage, col, at + i);
+			stage_null(stage, owner, col, at + i);
 		done = i + 1;
 	}
 }

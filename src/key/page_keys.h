@@ -44,7 +44,7 @@ extern void page_keys_stage(const PageKeys *keys, Stage *stage, size_t at,
  * Stages column c of count rows from place at on, each value where it lies; NULL
  * is one.
  */
-extern void page_keys_stage_column(const PageKeys *keys, Stage *stage, int c, size_t at,
+extern void page_keys_stage_column(const PageKeys *keys, Stage *stage, BulkOwner *owner, int c, size_t at,
 								   const char *const *where, int count);
 
 /*

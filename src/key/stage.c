@@ -17,7 +17,7 @@
 #define STAGE_FIRST_ROWS	64
 
 static void
-add_column(Stage *stage, const KeyColumn *key, KeyKind kind)
+add_column(Stage *stage, MemoryContext cxt, const KeyColumn *key, KeyKind kind)
 {
 	StageColumn *col = &stage->cols[stage->ncols++];
 
@@ -27,11 +27,11 @@ add_column(Stage *stage, const KeyColumn *key, KeyKind kind)
 	col->called = key_called(kind);
 	col->by_bytes = key_by_bytes(kind);
 	if (kind == KEY_ABBREVIATED)
-		col->ssup = abbreviated_support(stage->cxt, key, true);
+		col->ssup = abbreviated_support(cxt, key, true);
 	if (kind == KEY_ENUM)
-		col->enum_order = enum_order_create(stage->cxt);
+		col->enum_order = enum_order_create(cxt);
 	if (key_nested(kind))
-		col->first_part = first_part_create(stage->cxt, key->collation);
+		col->first_part = first_part_create(cxt, key->collation);
 	col->nulls_first = key->nulls_first;
 	col->flip = key->descending ? ~UINT64_C(0) : 0;
 	key_range_init(&col->range);
@@ -39,14 +39,11 @@ add_column(Stage *stage, const KeyColumn *key, KeyKind kind)
 }
 
 void
-stage_init(Stage *stage, BulkOwner *owner, MemoryContext cxt,
-		   const KeyColumn *keys, int nkeys, bool keys_only)
+stage_init(Stage *stage, MemoryContext cxt, const KeyColumn *keys, int nkeys, bool keys_only)
 {
 	int			bits = 0;
 	bool		exact = true;
 
-	stage->owner = owner;
-	stage->cxt = cxt;
 	stage->keys_only = keys_only;
 	stage->row_bytes = keys_only ? 0 : sizeof(uint32);
 
@@ -61,7 +58,7 @@ stage_init(Stage *stage, BulkOwner *owner, MemoryContext cxt,
 
 			if (bits >= STAGE_MAX_BITS || stage->ncols == STAGE_MAX_COLUMNS)
 				return;
-			add_column(stage, &keys[k], kind);
+			add_column(stage, cxt, &keys[k], kind);
 			bits += key_wide(kind) ? 64 : 32;
 			exact &= key_exact(kind);
 		}
@@ -71,7 +68,7 @@ stage_init(Stage *stage, BulkOwner *owner, MemoryContext cxt,
 }
 
 void
-stage_reserve(Stage *stage, size_t n)
+stage_reserve(Stage *stage, BulkOwner *owner, size_t n)
 {
 	if (n <= stage->capacity)
 		return;
@@ -82,11 +79,11 @@ stage_reserve(Stage *stage, size_t n)
 		StageColumn *col = &stage->cols[c];
 		Size		width = col->wide ? sizeof(uint64) : sizeof(uint32);
 
-		bulk_reserve(stage->owner, &col->images_buf, n * width, stage->n * width);
+		bulk_reserve(owner, &col->images_buf, n * width, stage->n * width);
 		col->images = col->images_buf.ptr;
 		if (col->nulls != NULL)
 		{
-			bulk_reserve(stage->owner, &col->nulls_buf, n, stage->n);
+			bulk_reserve(owner, &col->nulls_buf, n, stage->n);
 			col->nulls = col->nulls_buf.ptr;
 			memset(col->nulls + stage->n, 0, n - stage->n);
 			stage->bytes += n;
@@ -94,7 +91,7 @@ stage_reserve(Stage *stage, size_t n)
 	}
 	if (!stage->keys_only)
 	{
-		bulk_reserve(stage->owner, &stage->rids_buf, n * sizeof(uint32),
+		bulk_reserve(owner, &stage->rids_buf, n * sizeof(uint32),
 					 stage->n * sizeof(uint32));
 		stage->rids = stage->rids_buf.ptr;
 	}
@@ -102,21 +99,21 @@ stage_reserve(Stage *stage, size_t n)
 }
 
 void
-stage_grow(Stage *stage, size_t n, size_t expected, size_t most)
+stage_grow(Stage *stage, BulkOwner *owner, size_t n, size_t expected, size_t most)
 {
 	size_t		grown = Max(2 * stage->capacity, STAGE_FIRST_ROWS);
 
 	if (expected > grown)
 		grown = Min(expected, Max(8 * stage->capacity, STAGE_FIRST_ROWS));
-	stage_reserve(stage, Max(n, Min(grown, most)));
+	stage_reserve(stage, owner, Max(n, Min(grown, most)));
 }
 
 void
-stage_null(Stage *stage, StageColumn *col, size_t i)
+stage_null(Stage *stage, BulkOwner *owner, StageColumn *col, size_t i)
 {
 	if (col->nulls == NULL)
 	{
-		bulk_reserve(stage->owner, &col->nulls_buf, stage->capacity, 0);
+		bulk_reserve(owner, &col->nulls_buf, stage->capacity, 0);
 		col->nulls = col->nulls_buf.ptr;
 		memset(col->nulls, 0, stage->capacity);
 		stage->bytes += stage->capacity;
@@ -285,18 +282,18 @@ stage_forget(Stage *stage, size_t n)
 }
 
 void
-stage_free(Stage *stage)
+stage_free(Stage *stage, BulkOwner *owner)
 {
 	for (int c = 0; c < stage->ncols; c++)
 	{
 		StageColumn *col = &stage->cols[c];
 
-		bulk_free(stage->owner, &col->images_buf);
-		bulk_free(stage->owner, &col->nulls_buf);
+		bulk_free(owner, &col->images_buf);
+		bulk_free(owner, &col->nulls_buf);
 		col->images = NULL;
 		col->nulls = NULL;
 	}
-	bulk_free(stage->owner, &stage->rids_buf);
+	bulk_free(owner, &stage->rids_buf);
 	stage->rids = NULL;
 	stage->capacity = 0;
 	stage->bytes = 0;

@@ -52,6 +52,7 @@ typedef struct StageColumn
 	bool		by_bytes;		/* ... and stand behind the prefix */
 	uint64		flip;			/* all ones for a descending column */
 	BytesPrefix prefix;
+	/* what the writer makes images with; who reads images needs none of it */
 	struct SortSupportData *ssup;	/* of KEY_ABBREVIATED */
 	struct EnumOrder *enum_order;	/* of KEY_ENUM */
 	struct FirstPart *first_part;	/* of what key_nested() is true */
@@ -77,26 +78,26 @@ typedef struct Stage
 	bool		keys_only;		/* rows are their keys, and have no rids */
 	uint32	   *rids;			/* NULL if keys_only */
 	BulkBuf		rids_buf;
-	BulkOwner  *owner;
-	MemoryContext cxt;
 	StageColumn cols[STAGE_MAX_COLUMNS];
 } Stage;
 
-/* Sets up a zeroed stage for the leading key columns; what they need besides is cxt's. */
-extern void stage_init(Stage *stage, BulkOwner *owner, MemoryContext cxt,
-					   const KeyColumn *keys, int nkeys, bool keys_only);
+/*
+ * Sets up a zeroed stage for the leading key columns; what images are made with is cxt's.
+ * Its arrays are of the owner that its writer brings along.
+ */
+extern void stage_init(Stage *stage, MemoryContext cxt, const KeyColumn *keys, int nkeys, bool keys_only);
 
 /* Rows of another sort will come. */
 extern void stage_begin(Stage *stage);
 
 /* Room for at least n rows in all. */
-extern void stage_reserve(Stage *stage, size_t n);
+extern void stage_reserve(Stage *stage, BulkOwner *owner, size_t n);
 
 /*
  * The same, and for some of those that will follow: as many as came so far, or up
  * to eight times as many if that many are expected, but most at the most.
  */
-extern void stage_grow(Stage *stage, size_t n, size_t expected, size_t most);
+extern void stage_grow(Stage *stage, BulkOwner *owner, size_t n, size_t expected, size_t most);
 
 /* Some rows stay, in their order: forgets the ranges, */
 extern void stage_keep_begin(Stage *stage);
@@ -123,10 +124,10 @@ extern void stage_unite_ranges(const Stage *stage, KeyRange *ranges);
 extern void stage_forget(Stage *stage, size_t n);
 
 /* Gives the memory back; ranges stay. */
-extern void stage_free(Stage *stage);
+extern void stage_free(Stage *stage, BulkOwner *owner);
 
 /* Row i's column is NULL; its first NULL allocates the flags. */
-extern void stage_null(Stage *stage, StageColumn *col, size_t i);
+extern void stage_null(Stage *stage, BulkOwner *owner, StageColumn *col, size_t i);
 
 static inline void
 key_range_init(KeyRange *range)
@@ -221,17 +222,12 @@ stage_count(Stage *stage, size_t n)
 /* A value's image for row i, where a function makes it. */
 extern uint64 stage_called(Stage *stage, StageColumn *col, size_t i, Datum value);
 
-/* Stages a column of row i. */
+/* Stages a column of row i that is not NULL. */
 static inline void
-stage_image(Stage *stage, StageColumn *col, size_t i, Datum value, bool isnull)
+stage_value(Stage *stage, StageColumn *col, size_t i, Datum value)
 {
 	uint64		image;
 
-	if (unlikely(isnull))
-	{
-		stage_null(stage, col, i);
-		return;
-	}
 	if (col->called)
 		image = stage_called(stage, col, i, value);
 	else
@@ -245,7 +241,7 @@ stage_image(Stage *stage, StageColumn *col, size_t i, Datum value, bool isnull)
 
 /* Stages one row's keys.  The caller has made sure of room. */
 static inline void
-stage_row(Stage *stage, const Datum *values, const bool *isnull, uint32 rid)
+stage_row(Stage *stage, BulkOwner *owner, const Datum *values, const bool *isnull, uint32 rid)
 {
 	size_t		i = stage->n;
 
@@ -254,7 +250,10 @@ stage_row(Stage *stage, const Datum *values, const bool *isnull, uint32 rid)
 	{
 		StageColumn *col = &stage->cols[c];
 
-		stage_image(stage, col, i, values[col->att], isnull[col->att]);
+		if (unlikely(isnull[col->att]))
+			stage_null(stage, owner, col, i);
+		else
+			stage_value(stage, col, i, values[col->att]);
 	}
 	if (stage->rids != NULL)
 		stage->rids[i] = rid;

@@ -55,7 +55,7 @@ arrived_in_order(SortEnv *env, Batch *batch, DeviceKeys *early, Sorted *sorted)
 		return false;
 	if (early != NULL)
 		device_keys_end(early);
-	arena_trim(&batch->arena);
+	arena_trim(&batch->arena, env->bulk);
 	bulk_reserve(env->bulk, &env->recs, n * sizeof(uint32), 0);
 	sort_env_note_memory(env, batch_held(batch));
 	rids = env->recs.ptr;

@@ -42,11 +42,10 @@ sort_cost(const Stage *stage, bool bounded)
 }
 
 void
-batch_init(Batch *batch, BulkOwner *bulk, MemoryContext cxt, const KeyColumn *keys, int nkeys,
+batch_init(Batch *batch, MemoryContext cxt, const KeyColumn *keys, int nkeys,
 		   bool keys_only)
 {
-	arena_init(&batch->arena, bulk, cxt);
-	stage_init(&batch->stage, bulk, cxt, keys, nkeys, keys_only);
+	stage_init(&batch->stage, cxt, keys, nkeys, keys_only);
 }
 
 void
@@ -63,7 +62,7 @@ batch_begin(Batch *batch, Size limit, bool bounded, double rows_expected)
 }
 
 bool
-batch_stage_room(Batch *batch, size_t rows)
+batch_stage_room(Batch *batch, BulkOwner *owner, size_t rows)
 {
 	Stage	   *stage = &batch->stage;
 	size_t		n = stage->n;
@@ -75,43 +74,43 @@ batch_stage_room(Batch *batch, size_t rows)
 	/* smaller steps would cost more than they gain */
 	if (n + rows > batch->max_rows || (n > 0 && most < n + rows + n / MEMORY_PARTS))
 		return false;
-	stage_grow(stage, n + rows, batch->expected, most);
+	stage_grow(stage, owner, n + rows, batch->expected, most);
 	return true;
 }
 
 void
-batch_reset(Batch *batch)
+batch_reset(Batch *batch, BulkOwner *owner)
 {
-	arena_reset(&batch->arena);
+	arena_reset(&batch->arena, owner);
 	stage_reset(&batch->stage);
 }
 
 void
-batch_free(Batch *batch)
+batch_free(Batch *batch, BulkOwner *owner)
 {
-	arena_free(&batch->arena);
-	stage_free(&batch->stage);
+	arena_free(&batch->arena, owner);
+	stage_free(&batch->stage, owner);
 }
 
 void
-batch_free_keys(Batch *batch)
+batch_free_keys(Batch *batch, BulkOwner *owner)
 {
 	if (batch->stage.capacity > SORT_SMALL_ROWS)
-		stage_free(&batch->stage);
+		stage_free(&batch->stage, owner);
 }
 
 void
-batch_trim(Batch *batch)
+batch_trim(Batch *batch, BulkOwner *owner)
 {
 	if (batch->arena.nowned > 1 || arena_used(&batch->arena) > SORT_SMALL_ROWS * 64)
-		arena_free(&batch->arena);
+		arena_free(&batch->arena, owner);
 	else
-		arena_reset(&batch->arena);
-	batch_free_keys(batch);
+		arena_reset(&batch->arena, owner);
+	batch_free_keys(batch, owner);
 }
 
 bool
-batch_put_page(Batch *batch, RowPage *page)
+batch_put_page(Batch *batch, BulkOwner *owner, RowPage *page)
 {
 	Stage	   *stage = &batch->stage;
 	Arena	   *arena = &batch->arena;
@@ -119,12 +118,12 @@ batch_put_page(Batch *batch, RowPage *page)
 	if (batch_taken(batch) + page->bytes + page->n * batch->sort_cost > batch->limit ||
 		!arena_has_rids(arena, page->bytes))
 		return false;
-	if (stage->n + page->n > stage->capacity && !batch_stage_room(batch, page->n))
+	if (stage->n + page->n > stage->capacity && !batch_stage_room(batch, owner, page->n))
 		return false;
-	row_page_stage(page, 0, stage, stage->n);
+	row_page_stage(page, 0, stage, owner, stage->n);
 	for (int i = 0; i < page->n; i++)
 	{
-		(void) arena_reserve(arena, row_page_room(page, i));
+		(void) arena_reserve(arena, owner, row_page_room(page, i));
 		stage->rids[stage->n + i] = arena_take(arena, row_page_write(page, i, arena->next));
 	}
 	stage_count(stage, page->n);
@@ -132,31 +131,31 @@ batch_put_page(Batch *batch, RowPage *page)
 }
 
 bool
-batch_put_page_row(Batch *batch, RowPage *page, int i, PageKeyPlaces where)
+batch_put_page_row(Batch *batch, BulkOwner *owner, RowPage *page, int i, PageKeyPlaces where)
 {
 	Stage	   *stage = &batch->stage;
 	Arena	   *arena = &batch->arena;
 
-	if (unlikely(stage->n == stage->capacity) && !batch_stage_room(batch, 1))
+	if (unlikely(stage->n == stage->capacity) && !batch_stage_room(batch, owner, 1))
 		return false;
-	if (unlikely(!arena_reserve(arena, row_page_room(page, i))))
+	if (unlikely(!arena_reserve(arena, owner, row_page_room(page, i))))
 		return false;
 	for (int c = 0; c < stage->ncols; c++)
-		page_keys_stage_column(&page->keys, stage, c, stage->n, &where[c][i], 1);
+		page_keys_stage_column(&page->keys, stage, owner, c, stage->n, &where[c][i], 1);
 	stage->rids[stage->n] = arena_take(arena, row_page_write(page, i, arena->next));
 	stage_count(stage, 1);
 	return true;
 }
 
 bool
-batch_put_page_keys(Batch *batch, RowPage *page, int first)
+batch_put_page_keys(Batch *batch, BulkOwner *owner, RowPage *page, int first)
 {
 	Stage	   *stage = &batch->stage;
 	int			rows = page->n - first;
 
-	if (stage->n + rows > stage->capacity && !batch_stage_room(batch, rows))
+	if (stage->n + rows > stage->capacity && !batch_stage_room(batch, owner, rows))
 		return false;
-	row_page_stage(page, first, stage, stage->n);
+	row_page_stage(page, first, stage, owner, stage->n);
 	stage_count(stage, rows);
 	return true;
 }

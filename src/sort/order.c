@@ -301,7 +301,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefu
 	Records		records = {0};
 	void	   *result;
 
-	arena_trim(&batch->arena);
+	arena_trim(&batch->arena, env->bulk);
 	records.n = n;
 	records.layout = layout;
 	records.format = SORT_REC_PACKED;
@@ -334,7 +334,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefu
 	sort_env_note_memory(env, batch_held(batch));
 	/* a bounded sort and a check need them once more */
 	if (env->bound == 0 && !gpusort_verify)
-		batch_free_keys(batch);
+		batch_free_keys(batch, env->bulk);
 	result = run_kernel(env, batch, &records, refusal);
 	extract_rids(env, batch, &records, result, sorted);
 }
@@ -387,7 +387,7 @@ order_batch(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Sort
 	key_layout(&layout, stage, ranges);
 	/* so that a word holds them, beside the rid */
 	if (!env->spec.keys_only)
-		key_layout_narrow(&layout, stage, 64 - stage_rid_bits(stage));
+		key_layout_narrow(&layout, stage, env->cxt, 64 - stage_rid_bits(stage));
 	if (device_keys_sort(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
 		return streaming;
 	if (env->spec.keys_only)
@@ -414,7 +414,7 @@ order_result(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Res
 		result_device_keys_begin(result, streaming);
 	else
 	{
-		batch_free_keys(batch);
+		batch_free_keys(batch, env->bulk);
 		tiebreak_release(env->tiebreak);
 	}
 	return result;

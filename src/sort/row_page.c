@@ -45,7 +45,7 @@ row_page_find_keys(const RowPage *page, int first, PageKeyPlaces where)
 }
 
 void
-row_page_stage(RowPage *page, int first, Stage *stage, size_t at)
+row_page_stage(RowPage *page, int first, Stage *stage, BulkOwner *owner, size_t at)
 {
 	const char *data[MaxHeapTuplesPerPage];
 	PageKeyPlaces where;
@@ -61,5 +61,5 @@ row_page_stage(RowPage *page, int first, Stage *stage, size_t at)
 	for (i = first; i < page->n; i++)
 		walk_keys(page, i, where);
 	for (int c = 0; c < stage->ncols; c++)
-		page_keys_stage_column(&page->keys, stage, c, at, where[c] + first, page->n - first);
+		page_keys_stage_column(&page->keys, stage, owner, c, at, where[c] + first, page->n - first);
 }

@@ -48,7 +48,7 @@ extern void row_page_find_keys(const RowPage *page, int first, PageKeyPlaces whe
  * Stages the keys of rows [first, page->n) as the stage's from place at on, for
  * which there is room, and does not count them.
  */
-extern void row_page_stage(RowPage *page, int first, Stage *stage, size_t at);
+extern void row_page_stage(RowPage *page, int first, Stage *stage, BulkOwner *owner, size_t at);
 
 /* Where a tuple's columns begin. */
 static inline const char *

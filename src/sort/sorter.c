@@ -58,7 +58,7 @@ sorter_create(const SortSpec *spec)
 	env->bulk = bulk_owner_create(cxt, &env->progress);
 	env->writer = row_writer_create(spec->desc);
 	env->tiebreak = tiebreak_create(cxt, env->bulk, spec->desc, spec->keys, spec->nkeys);
-	batch_init(&sorter->batch, env->bulk, cxt, spec->keys, spec->nkeys, spec->keys_only);
+	batch_init(&sorter->batch, cxt, spec->keys, spec->nkeys, spec->keys_only);
 	if (spec->keys_only)
 		sink_keys_init(&sorter->host, env, &sorter->batch);
 	else
@@ -118,7 +118,7 @@ free_all(Sorter *sorter)
 {
 	SortEnv    *env = &sorter->env;
 
-	batch_free(&sorter->batch);
+	batch_free(&sorter->batch, env->bulk);
 	bulk_free(env->bulk, &env->recs);
 	bulk_free(env->bulk, &env->scratch);
 }
@@ -454,7 +454,7 @@ sorter_end(Sorter *sorter)
 		sorter->sink->methods->end(sorter->sink);
 	sorter->sink = NULL;
 	runs_end(&sorter->runs);
-	batch_trim(&sorter->batch);
+	batch_trim(&sorter->batch, env->bulk);
 	tiebreak_release(env->tiebreak);
 	if (env->recs.mapped)
 		bulk_free(env->bulk, &env->recs);

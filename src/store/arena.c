@@ -14,17 +14,10 @@
 
 #define ARENA_FIRST_SIZE	((Size) 1024)
 
-void
-arena_init(Arena *arena, BulkOwner *owner, MemoryContext cxt)
-{
-	memset(arena, 0, sizeof(Arena));
-	arena->owner = owner;
-	arena->cxt = cxt;
-}
-
 static void
-arena_grow_table(Arena *arena, uint32 need)
+arena_grow_table(Arena *arena, BulkOwner *owner, uint32 need)
 {
+	MemoryContext cxt = bulk_owner_context(owner);
 	uint32		capacity = Max(8, arena->capacity);
 
 	if (need <= arena->capacity)
@@ -33,8 +26,8 @@ arena_grow_table(Arena *arena, uint32 need)
 		capacity *= 2;
 	if (arena->capacity == 0)
 	{
-		arena->base = MemoryContextAlloc(arena->cxt, capacity * sizeof(char *));
-		arena->chunks = MemoryContextAllocZero(arena->cxt, capacity * sizeof(ArenaChunk));
+		arena->base = MemoryContextAlloc(cxt, capacity * sizeof(char *));
+		arena->chunks = MemoryContextAllocZero(cxt, capacity * sizeof(ArenaChunk));
 	}
 	else
 	{
@@ -64,7 +57,7 @@ arena_start_chunk(Arena *arena, uint32 chunk)
 }
 
 bool
-arena_make_room(Arena *arena, Size size)
+arena_make_room(Arena *arena, BulkOwner *owner, Size size)
 {
 	uint32		span = (size + ARENA_CHUNK_SIZE - 1) / ARENA_CHUNK_SIZE;
 
@@ -77,7 +70,7 @@ arena_make_room(Arena *arena, Size size)
 		Size		used = arena->nchunks == 0 ? 0 : arena->next - arena->base[0];
 		Size		want = used + size;
 
-		arena_grow_table(arena, 1);
+		arena_grow_table(arena, owner, 1);
 		if (want <= ARENA_CHUNK_SIZE)
 		{
 			BulkBuf    *buf = &arena->chunks[0].buf;
@@ -85,7 +78,7 @@ arena_make_room(Arena *arena, Size size)
 
 			if (grown >= BULK_THRESHOLD / 2)
 				grown = ARENA_CHUNK_SIZE;
-			bulk_reserve(arena->owner, buf, grown, used);
+			bulk_reserve(owner, buf, grown, used);
 			arena->nowned = Max(arena->nowned, 1);
 			arena_start_chunk(arena, 0);
 			arena->next += used;
@@ -97,12 +90,12 @@ arena_make_room(Arena *arena, Size size)
 	/* Close the current chunk and start the next, or several for a huge row. */
 	if (arena->nchunks > 0)
 		arena->closed += arena->next - arena->base[arena->nchunks - 1];
-	arena_grow_table(arena, arena->nchunks + span);
+	arena_grow_table(arena, owner, arena->nchunks + span);
 	if (span == 1)
 	{
 		uint32		chunk = arena->nchunks;
 
-		bulk_reserve(arena->owner, &arena->chunks[chunk].buf, ARENA_CHUNK_SIZE, 0);
+		bulk_reserve(owner, &arena->chunks[chunk].buf, ARENA_CHUNK_SIZE, 0);
 		arena->nowned = Max(arena->nowned, chunk + 1);
 		arena_start_chunk(arena, chunk);
 	}
@@ -113,8 +106,8 @@ arena_make_room(Arena *arena, Size size)
 
 		/* memory that a reset kept for these chunks is of no use now */
 		for (uint32 i = chunk; i < Min(chunk + span, arena->nowned); i++)
-			bulk_free(arena->owner, &arena->chunks[i].buf);
-		bulk_reserve(arena->owner, &arena->chunks[chunk].buf, span * ARENA_CHUNK_SIZE, 0);
+			bulk_free(owner, &arena->chunks[i].buf);
+		bulk_reserve(owner, &arena->chunks[chunk].buf, span * ARENA_CHUNK_SIZE, 0);
 		base = arena->chunks[chunk].buf.ptr;
 		for (uint32 i = 0; i < span; i++)
 			arena->base[chunk + i] = base + i * ARENA_CHUNK_SIZE;
@@ -130,12 +123,12 @@ arena_make_room(Arena *arena, Size size)
 }
 
 void
-arena_reset(Arena *arena)
+arena_reset(Arena *arena, BulkOwner *owner)
 {
 	for (uint32 i = 0; i < arena->nowned; i++)
 	{
 		if (arena->chunks[i].buf.size > ARENA_CHUNK_SIZE)
-			bulk_free(arena->owner, &arena->chunks[i].buf);
+			bulk_free(owner, &arena->chunks[i].buf);
 	}
 	arena->nchunks = 0;
 	arena->closed = 0;
@@ -146,10 +139,10 @@ arena_reset(Arena *arena)
 }
 
 void
-arena_trim(Arena *arena)
+arena_trim(Arena *arena, BulkOwner *owner)
 {
 	for (uint32 i = Max(arena->nchunks, 1); i < arena->nowned; i++)
-		bulk_free(arena->owner, &arena->chunks[i].buf);
+		bulk_free(owner, &arena->chunks[i].buf);
 	arena->nowned = Min(arena->nowned, Max(arena->nchunks, 1));
 }
 
@@ -159,7 +152,7 @@ arena_trim(Arena *arena)
  * rows go to another arena, and for that time there are both.
  */
 void
-arena_compact_begin(Arena *arena, Arena *from)
+arena_compact_begin(Arena *arena, BulkOwner *owner, Arena *from)
 {
 	bool		huge = false;
 
@@ -167,23 +160,24 @@ arena_compact_begin(Arena *arena, Arena *from)
 		huge |= arena->chunks[i].buf.size > ARENA_CHUNK_SIZE;
 	*from = *arena;
 	if (huge)
-		arena_init(arena, from->owner, from->cxt);
+		memset(arena, 0, sizeof(Arena));
 	else
 	{
 		/* the first chunk may still be exchanged for a larger one */
-		from->base = MemoryContextAlloc(arena->cxt, Max(arena->nchunks, 1) * sizeof(char *));
+		from->base = MemoryContextAlloc(bulk_owner_context(owner),
+										Max(arena->nchunks, 1) * sizeof(char *));
 		memcpy(from->base, arena->base, arena->nchunks * sizeof(char *));
 		from->chunks = NULL;
-		arena_reset(arena);
+		arena_reset(arena, owner);
 	}
 }
 
 void
-arena_compact_end(Arena *arena, Arena *from)
+arena_compact_end(Arena *arena, BulkOwner *owner, Arena *from)
 {
 	if (from->chunks != NULL)
 	{
-		arena_free(from);
+		arena_free(from, owner);
 		pfree(from->chunks);
 	}
 	pfree(from->base);
@@ -191,10 +185,10 @@ arena_compact_end(Arena *arena, Arena *from)
 }
 
 void
-arena_free(Arena *arena)
+arena_free(Arena *arena, BulkOwner *owner)
 {
 	for (uint32 i = 0; i < arena->nowned; i++)
-		bulk_free(arena->owner, &arena->chunks[i].buf);
+		bulk_free(owner, &arena->chunks[i].buf);
 	arena->nowned = 0;
 	arena->nchunks = 0;
 	arena->closed = 0;

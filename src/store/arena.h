@@ -7,7 +7,8 @@
  * address 32 GB, no table of row offsets is needed, and rids ascend in the order
  * in which rows came, which is what makes "key, then rid" the stable order.
  * There are no pointers inside a chunk, so chunks may be moved, shared between
- * processes or copied to a device.
+ * processes or copied to a device.  Nor does the arena say whose its memory is: the one
+ * writer brings the owner along where the arena may grow or shrink.
  */
 #ifndef GPUSORT_ARENA_H
 #define GPUSORT_ARENA_H
@@ -40,31 +41,27 @@ typedef struct Arena
 	uint32		nowned;			/* chunks with memory; >= nchunks after a reset */
 	uint32		capacity;
 	Size		closed;			/* bytes in chunks before the current one */
-	BulkOwner  *owner;
-	MemoryContext cxt;
 } Arena;
 
-extern void arena_init(Arena *arena, BulkOwner *owner, MemoryContext cxt);
-
 /* Forgets all rows, keeps the memory. */
-extern void arena_reset(Arena *arena);
+extern void arena_reset(Arena *arena, BulkOwner *owner);
 
 /* Makes room for a row of size bytes; false if 32 bits of rid cannot name it. */
-extern bool arena_make_room(Arena *arena, Size size);
+extern bool arena_make_room(Arena *arena, BulkOwner *owner, Size size);
 
 /* Gives back chunks that have no rows. */
-extern void arena_trim(Arena *arena);
+extern void arena_trim(Arena *arena, BulkOwner *owner);
 
 /*
  * Some rows stay: forgets all rows, but *from remembers where they are.  Those to
  * stay are then allocated again in the order of their rids and moved (they never
  * go where a later one still is), and arena_compact_end() forgets the others.
  */
-extern void arena_compact_begin(Arena *arena, Arena *from);
-extern void arena_compact_end(Arena *arena, Arena *from);
+extern void arena_compact_begin(Arena *arena, BulkOwner *owner, Arena *from);
+extern void arena_compact_end(Arena *arena, BulkOwner *owner, Arena *from);
 
 /* Gives back everything. */
-extern void arena_free(Arena *arena);
+extern void arena_free(Arena *arena, BulkOwner *owner);
 
 /* Are there rids for rows of so many bytes, none of them huge? */
 static inline bool
@@ -90,9 +87,9 @@ arena_at(const Arena *arena, uint32 rid)
 
 /* Room for a row of at most size bytes, at arena->next; false if the arena is full. */
 static inline bool
-arena_reserve(Arena *arena, Size size)
+arena_reserve(Arena *arena, BulkOwner *owner, Size size)
 {
-	return likely(size <= (Size) (arena->end - arena->next)) || arena_make_room(arena, size);
+	return likely(size <= (Size) (arena->end - arena->next)) || arena_make_room(arena, owner, size);
 }
 
 /* Takes the size bytes (MAXALIGN'ed by the caller) that the row has; returns its rid. */
@@ -109,11 +106,11 @@ arena_take(Arena *arena, Size size)
 
 /* A row of size bytes (MAXALIGN'ed by the caller) and its rid; NULL if the arena is full. */
 static inline char *
-arena_alloc(Arena *arena, Size size, uint32 *rid)
+arena_alloc(Arena *arena, BulkOwner *owner, Size size, uint32 *rid)
 {
 	char	   *row;
 
-	if (unlikely(!arena_reserve(arena, size)))
+	if (unlikely(!arena_reserve(arena, owner, size)))
 		return NULL;
 	row = arena->next;
 	*rid = arena_take(arena, size);

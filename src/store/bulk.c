@@ -268,6 +268,12 @@ bulk_owner_create(MemoryContext cxt, Progress *progress)
 	return owner;
 }
 
+MemoryContext
+bulk_owner_context(const BulkOwner *owner)
+{
+	return owner->cxt;
+}
+
 void
 bulk_reserve(BulkOwner *owner, BulkBuf *buf, Size size, Size keep)
 {

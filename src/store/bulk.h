@@ -30,6 +30,9 @@ typedef struct BulkBuf
 /* progress: where what it has is counted; NULL: nowhere. */
 extern BulkOwner *bulk_owner_create(MemoryContext cxt, Progress *progress);
 
+/* The context that it lives in. */
+extern MemoryContext bulk_owner_context(const BulkOwner *owner);
+
 /*
  * Makes buf at least size bytes large; its first "keep" bytes survive (0: the old
  * memory is given back before).  New memory is not zeroed.  Regions are 64-byte aligned (in fact page aligned),

@@ -106,12 +106,12 @@ row_write(const RowWriter *writer, TupleTableSlot *slot, const RowForm *form, ch
 
 /* Stores the slot's row; false if the arena is full. */
 static inline bool
-row_store(RowWriter *writer, Arena *arena, TupleTableSlot *slot, uint32 *rid)
+row_store(RowWriter *writer, Arena *arena, BulkOwner *owner, TupleTableSlot *slot, uint32 *rid)
 {
 	RowForm		form;
 
 	row_measure(writer, slot, &form);
-	if (unlikely(!arena_reserve(arena, form.room)))
+	if (unlikely(!arena_reserve(arena, owner, form.room)))
 		return false;
 	*rid = arena_take(arena, row_write(writer, slot, &form, arena->next));
 	return true;

@@ -303,7 +303,7 @@ get_more(ArrayResult *array)
 		array->more = NULL;
 	}
 	/* they were kept for recover() */
-	batch_free_keys(batch);
+	batch_free_keys(batch, array->base.env->bulk);
 	tiebreak_release(array->base.env->tiebreak);
 }
 

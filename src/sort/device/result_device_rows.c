@@ -196,15 +196,16 @@ rows_to_memory(DeviceRows *dev)
 {
 	Batch	   *batch = dev->batch;
 	Stage	   *stage = &batch->stage;
+	BulkOwner  *bulk = dev->env->bulk;
 	TupleTableSlot *slot = sort_env_slot(dev->env);
 	RowStream	stream = {0};
 	MinimalTuple row;
 
-	stage_reserve(stage, dev->rows);
+	stage_reserve(stage, bulk, dev->rows);
 	while ((row = next_row(dev, &stream)) != NULL)
 	{
 		uint32		rid;
-		char	   *copy = arena_alloc(&batch->arena, MAXALIGN(row->t_len), &rid);
+		char	   *copy = arena_alloc(&batch->arena, bulk, MAXALIGN(row->t_len), &rid);
 
 		if (copy == NULL || stage->n == stage->capacity)
 			elog(ERROR, "gpusort: rows from the device are more than went there");
@@ -213,7 +214,7 @@ rows_to_memory(DeviceRows *dev)
 		memcpy(copy, row, row->t_len);
 		row_to_slot(slot, (MinimalTuple) copy);
 		slot_getsomeattrs(slot, stage->last_att);
-		stage_row(stage, slot->tts_values, slot->tts_isnull, rid);
+		stage_row(stage, bulk, slot->tts_values, slot->tts_isnull, rid);
 	}
 	ExecClearTuple(slot);
 }

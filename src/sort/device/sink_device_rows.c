@@ -144,8 +144,8 @@ put_direct(DeviceRows *dev, RowPage *page, int *done)
 
 	/* the stage is empty: it only lends its arrays */
 	Assert(stage->n == 0);
-	stage_reserve(stage, page->n);
-	row_page_stage(page, 0, stage, 0);
+	stage_reserve(stage, dev->env->bulk, page->n);
+	row_page_stage(page, 0, stage, dev->env->bulk, 0);
 	if (device_layout_holds(&dev->layout, stage))
 	{
 		pack_keys(stage, &dev->layout.layout, dev->spec.key_width, 0, page->n, keys);
@@ -299,7 +299,7 @@ sink_device_rows_begin(SortEnv *env, Batch *batch, bool *allowed)
 		*allowed = false;
 		return NULL;
 	}
-	batch_free(batch);
+	batch_free(batch, env->bulk);
 	sink = MemoryContextAllocZero(env->cxt, sizeof(DeviceRowsSink));
 	sink->base.methods = &device_rows_methods;
 	sink->base.env = env;

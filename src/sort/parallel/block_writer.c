@@ -39,11 +39,11 @@ block_writer_create(const SortSpec *spec, const KeyFrame *frame)
 
 	writer->bulk = bulk_owner_create(CurrentMemoryContext, NULL);
 	writer->frame = *frame;
-	stage_init(&writer->stage, writer->bulk, CurrentMemoryContext, spec->keys, spec->nkeys,
+	stage_init(&writer->stage, CurrentMemoryContext, spec->keys, spec->nkeys,
 			   true);
 	stage_begin(&writer->stage);
 	key_frame_apply(frame, &writer->stage);
-	stage_reserve(&writer->stage, ROW_BLOCK_MAX_ROWS);
+	stage_reserve(&writer->stage, writer->bulk, ROW_BLOCK_MAX_ROWS);
 	key_layout(&writer->layout, &writer->stage, frame->ranges);
 	writer->key_bits = block_key_bits(&writer->layout);
 	for (int att = 0; att < spec->desc->natts; att++)
@@ -86,7 +86,7 @@ stage_rows(BlockWriter *writer, const char *row, int n)
 	{
 		row_to_slot(slot, (MinimalTuple) row);
 		slot_getsomeattrs(slot, stage->last_att);
-		stage_row(stage, slot->tts_values, slot->tts_isnull, 0);
+		stage_row(stage, writer->bulk, slot->tts_values, slot->tts_isnull, 0);
 		row += MAXALIGN(((MinimalTuple) row)->t_len);
 	}
 }

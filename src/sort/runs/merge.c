@@ -124,7 +124,7 @@ merge_begin(Merge *merge, SortEnv *env, Stage *stage, const KeyLayout *layout, S
 		run_reader_open(&state->runs[r].reader, file, runs[r], p + r * buf_size, headroom(file));
 
 	stage_freeze(stage);
-	stage_reserve(stage, MaxHeapTuplesPerPage);
+	stage_reserve(stage, env->bulk, MaxHeapTuplesPerPage);
 	sort_env_note_memory(env, file->extent + stage->bytes);
 }
 
@@ -160,7 +160,7 @@ stage_by_slot(MergeState *state, MinimalTuple row)
 
 	row_to_slot(slot, row);
 	slot_getsomeattrs(slot, state->stage->last_att);
-	stage_row(state->stage, slot->tts_values, slot->tts_isnull, 0);
+	stage_row(state->stage, state->env->bulk, slot->tts_values, slot->tts_isnull, 0);
 	ExecClearTuple(slot);
 }
 
@@ -188,7 +188,7 @@ make_keys(MergeState *state, uint32 id, uint32 n)
 		}
 		if (page->n > 0)
 		{
-			row_page_stage(page, 0, stage, 0);
+			row_page_stage(page, 0, stage, state->env->bulk, 0);
 			stage->n = page->n;
 		}
 		else

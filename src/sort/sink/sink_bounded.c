@@ -195,7 +195,7 @@ cut(BoundedSink *sink)
 	last = sorted.rids[env->bound - 1];
 	set_threshold(sink, last);
 
-	arena_compact_begin(&batch->arena, &from);
+	arena_compact_begin(&batch->arena, env->bulk, &from);
 	stage_keep_begin(stage);
 	for (size_t i = 0; i < n; i++)
 	{
@@ -207,14 +207,14 @@ cut(BoundedSink *sink)
 			CHECK_FOR_INTERRUPTS();
 		if (!keeps(sink, i, row, last))
 			continue;
-		to = arena_alloc(&batch->arena, MAXALIGN(row->t_len), &rid);
+		to = arena_alloc(&batch->arena, env->bulk, MAXALIGN(row->t_len), &rid);
 		if (to == NULL)
 			elog(ERROR, "a bounded sort's rows do not fit its arena");
 		memmove(to, row, MAXALIGN(row->t_len));
 		stage_keep(stage, i, kept++, rid);
 	}
 	stage_keep_end(stage, kept);
-	arena_compact_end(&batch->arena, &from);
+	arena_compact_end(&batch->arena, env->bulk, &from);
 	progress_phase(&env->progress, PROGRESS_INGEST);
 	if (kept != env->bound)
 		elog(ERROR, "a bounded sort kept %zu rows of %zu", kept, env->bound);
@@ -326,8 +326,8 @@ bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 		return SINK_TAKEN;
 	if (!has_memory(bounded))
 		return SINK_FULL;
-	if (unlikely(!batch_put_row(batch, sink->env->writer, slot)) &&
-		!(make_room(bounded) && batch_put_row(batch, sink->env->writer, slot)))
+	if (unlikely(!batch_put_row(batch, sink->env->bulk, sink->env->writer, slot)) &&
+		!(make_room(bounded) && batch_put_row(batch, sink->env->bulk, sink->env->writer, slot)))
 		return SINK_FULL;
 	cut_if_many(bounded);
 	return SINK_TAKEN;
@@ -350,8 +350,8 @@ put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPlaces where)
 	}
 	if (!has_memory(sink))
 		return SINK_FULL;
-	if (unlikely(!batch_put_page_row(batch, page, i, where)) &&
-		!(make_room(sink) && batch_put_page_row(batch, page, i, where)))
+	if (unlikely(!batch_put_page_row(batch, sink->base.env->bulk, page, i, where)) &&
+		!(make_room(sink) && batch_put_page_row(batch, sink->base.env->bulk, page, i, where)))
 		return SINK_FULL;
 	cut_if_many(sink);
 	return SINK_TAKEN;
@@ -366,7 +366,7 @@ take_page(BoundedSink *sink, RowPage *page)
 
 	return !sink->have_threshold && page->direct &&
 		(bound == 0 || batch->stage.n + page->n < trigger(bound)) &&
-		batch_put_page(batch, page);
+		batch_put_page(batch, sink->base.env->bulk, page);
 }
 
 /*

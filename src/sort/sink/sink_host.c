@@ -15,7 +15,7 @@ host_put_slot(Sink *sink, TupleTableSlot *slot)
 {
 	if (unlikely(sink_host_full((HostSink *) sink)))
 		return SINK_FULL;
-	return likely(batch_put_row(sink->batch, sink->env->writer, slot)) ? SINK_TAKEN : SINK_FULL;
+	return likely(batch_put_row(sink->batch, sink->env->bulk, sink->env->writer, slot)) ? SINK_TAKEN : SINK_FULL;
 }
 
 SinkAnswer
@@ -39,7 +39,7 @@ sink_put_rows(Sink *sink, RowPage *page, int *done)
 bool
 sink_host_take_page(HostSink *sink, RowPage *page, int *done)
 {
-	if (*done > 0 || !page->direct || !batch_put_page(sink->base.batch, page))
+	if (*done > 0 || !page->direct || !batch_put_page(sink->base.batch, sink->base.env->bulk, page))
 		return false;
 	*done = page->n;
 	return true;
@@ -60,7 +60,7 @@ sink_batch_spilled(Sink *sink)
 {
 	SortEnv    *env = sink->env;
 
-	batch_reset(sink->batch);
+	batch_reset(sink->batch, env->bulk);
 	/* while rows come in there is nothing else */
 	bulk_free(env->bulk, &env->recs);
 	bulk_free(env->bulk, &env->scratch);
