@@ -417,11 +417,18 @@ test_team(void)
 static void
 test_registry(void)
 {
+	/* to a GPU's algorithm it is no kernel's */
+	SortJob		job = {.format = SORT_REC_PACKED,.end_bit = 32};
+	const char *why = NULL;
+
 	FOR_EACH_ALGORITHM(a)
 	{
 		if (a->name == NULL || algorithm_by_name(a->name) != a || &sort_algorithms[a->id] != a ||
-			a->formats == 0 || a->needs == NULL || a->paper == NULL ||
-			(a->kernel != NULL) != (a->place == ALGORITHM_ON_CPU) || a->stable == a->keys_only)
+			a->formats == 0 || a->needs == NULL || a->paper == NULL || a->kernel == NULL ||
+			(a->distinct && !a->by_value) || a->stable == a->keys_only ||
+			(a->place == ALGORITHM_ON_GPU &&
+			 (a->kernel->applies(&job, &why) || why == NULL || a->kernel->scratch_bytes(&job) != 0 ||
+			  a->kernel->run(&job) != SORT_NOT_APPLICABLE)))
 		{
 			fprintf(stderr, "FAILED: the description of algorithm %d\n", (int) (a - sort_algorithms));
 			nfailures++;

@@ -3,41 +3,46 @@
  *	  Every algorithm that can sort, described once.
  *
  * What the setting gpusort.algorithm offers, gpusort_stat counts, gpusort_algorithms()
- * lists and the router chooses from is this table; to add an algorithm is to add a row
- * and to say in the model (route/model.c, route/gpu_model.c: switches over AlgorithmId,
- * which the compiler wants complete) what it costs.
- *
- * The descriptions lie below everything that asks for them.  That is why a prediction
- * is not one of their functions: kernels do not know the router's facts.
+ * lists and the router chooses from is this table.  To add an algorithm is to add it to
+ * ALGORITHMS and a row to the table (algorithms.c); what it costs is said by a function of
+ * its name in the model, without which that does not compile (route/model.c,
+ * route/gpu_model.c).  It is not a field here, for the descriptions lie below everything
+ * that asks for them: kernels do not know the router's facts.
  */
 #ifndef GPUSORT_ALGORITHM_H
 #define GPUSORT_ALGORITHM_H
 
 #include "sort_kernel.h"
 
-/* Who it is, wherever algorithms are counted or set; the order is only that of lists. */
+/* All of them, for tables that have a row for each; the order is only that of lists. */
+#define ALGORITHMS(CPU, GPU) \
+	CPU(CPU_RADIX, cpu_radix) \
+	CPU(CPU_MERGE, cpu_merge) \
+	CPU(CPU_COUNTING, cpu_counting) \
+	CPU(PRESORTED, presorted) \
+	GPU(GPU_RADIX, gpu_radix) \
+	GPU(GPU_MERGE, gpu_merge) \
+	GPU(GPU_BUCKET, gpu_bucket) \
+	GPU(GPU_COUNTING, gpu_counting) \
+	GPU(GPU_ONEHOT, gpu_onehot) \
+	GPU(GPU_HP, gpu_hp) \
+	GPU(GPU_HP1, gpu_hp1) \
+	GPU(GPU_HP0, gpu_hp0)
+
+/* Who it is, wherever algorithms are counted or set. */
 typedef enum AlgorithmId
 {
-	ALGORITHM_CPU_RADIX,
-	ALGORITHM_CPU_MERGE,
-	ALGORITHM_CPU_COUNTING,
-	ALGORITHM_PRESORTED,
-	ALGORITHM_GPU_RADIX,
-	ALGORITHM_GPU_MERGE,
-	ALGORITHM_GPU_BUCKET,
-	ALGORITHM_GPU_COUNTING,
-	ALGORITHM_GPU_ONEHOT,
-	ALGORITHM_GPU_HP,
-	ALGORITHM_GPU_HP1,
-	ALGORITHM_GPU_HP0
+#define ALGORITHM_ID(id, name)	ALGORITHM_##id,
+	ALGORITHMS(ALGORITHM_ID, ALGORITHM_ID)
 } AlgorithmId;
 
-#define ALGORITHM_COUNT		(ALGORITHM_GPU_HP0 + 1)
+#define ALGORITHM_ONE(id, name)	+ 1
+#define ALGORITHM_COUNT		(0 ALGORITHMS(ALGORITHM_ONE, ALGORITHM_ONE))
 
 typedef enum AlgorithmPlace
 {
 	ALGORITHM_ON_CPU,			/* its kernel runs it */
-	ALGORITHM_ON_GPU			/* the GPU library runs it, by its name; it has no kernel */
+	ALGORITHM_ON_GPU			/* the GPU library runs it, by its name; no job is its kernel's */
 } AlgorithmPlace;
 
 typedef struct Algorithm
@@ -56,10 +61,11 @@ typedef struct Algorithm
 	 * which changes nothing but that.
 	 */
 	bool		by_value;
+	bool		distinct;		/* no two keys may be equal */
 	bool		only_forced;	/* another is never slower, so auto does not ask */
 	const char *needs;			/* what input it needs, for users; "" if none */
 	const char *paper;			/* source */
-	const SortKernel *kernel;	/* ALGORITHM_ON_CPU */
+	const SortKernel *kernel;
 } Algorithm;
 
 /* By their AlgorithmId. */

@@ -9,79 +9,102 @@
 #define ALL_FORMATS		(1u << SORT_REC_PACKED | 1u << SORT_REC_64 | 1u << SORT_REC_128)
 #define HP_FORMATS		(1u << SORT_REC_PACKED | 1u << SORT_REC_64)
 
+/* What the GPU library runs no kernel does. */
+static bool
+library_applies(const SortJob *job, const char **why)
+{
+	(void) job;
+	*why = "the GPU library runs it";
+	return false;
+}
+
+static size_t
+library_scratch_bytes(const SortJob *job)
+{
+	(void) job;
+	return 0;
+}
+
+static SortStatus
+library_run(SortJob *job)
+{
+	(void) job;
+	return SORT_NOT_APPLICABLE;
+}
+
+static double
+library_bytes_per_record(const SortJob *job)
+{
+	(void) job;
+	return 0;
+}
+
+static const SortKernel library_kernel = {
+	.applies = library_applies,
+	.scratch_bytes = library_scratch_bytes,
+	.run = library_run,
+	.bytes_per_record = library_bytes_per_record
+};
+
+/* Of the row of ALGORITHMS, what follows from it. */
+#define ON_CPU(ID, NAME) \
+	.id = ALGORITHM_##ID, .name = #NAME, .place = ALGORITHM_ON_CPU, .kernel = &NAME##_kernel
+#define ON_GPU(ID, NAME) \
+	.id = ALGORITHM_##ID, .name = #NAME, .place = ALGORITHM_ON_GPU, .kernel = &library_kernel
+
 const Algorithm sort_algorithms[ALGORITHM_COUNT] = {
 	[ALGORITHM_CPU_RADIX] = {
-		.id = ALGORITHM_CPU_RADIX,
-		.name = "cpu_radix",
-		.place = ALGORITHM_ON_CPU,
+		ON_CPU(CPU_RADIX, cpu_radix),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.needs = "",
-		.paper = "Satish 2010, 4.2.1 and 4.3",
-		.kernel = &cpu_radix_kernel
+		.paper = "Satish 2010, 4.2.1 and 4.3"
 	},
 	[ALGORITHM_CPU_MERGE] = {
-		.id = ALGORITHM_CPU_MERGE,
-		.name = "cpu_merge",
-		.place = ALGORITHM_ON_CPU,
+		ON_CPU(CPU_MERGE, cpu_merge),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.needs = "",
-		.paper = "Satish 2010, 5.2",
-		.kernel = &cpu_merge_kernel
+		.paper = "Satish 2010, 5.2"
 	},
 	[ALGORITHM_CPU_COUNTING] = {
-		.id = ALGORITHM_CPU_COUNTING,
-		.name = "cpu_counting",
-		.place = ALGORITHM_ON_CPU,
+		ON_CPU(CPU_COUNTING, cpu_counting),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.by_value = true,
 		.needs = "key range at most 4 times the rows, and 24 bits",
-		.paper = "Abdel-hafeez 2018, 4.1-4.2",
-		.kernel = &cpu_counting_kernel
+		.paper = "Abdel-hafeez 2018, 4.1-4.2"
 	},
 	[ALGORITHM_PRESORTED] = {
-		.id = ALGORITHM_PRESORTED,
-		.name = "presorted",
-		.place = ALGORITHM_ON_CPU,
+		ON_CPU(PRESORTED, presorted),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.needs = "input sorted, reversed, of few runs, or nearly in order",
-		.paper = "Chen 2009, III (disorder)",
-		.kernel = &presorted_kernel
+		.paper = "Chen 2009, III (disorder)"
 	},
 	[ALGORITHM_GPU_RADIX] = {
-		.id = ALGORITHM_GPU_RADIX,
-		.name = "gpu_radix",
-		.place = ALGORITHM_ON_GPU,
+		ON_GPU(GPU_RADIX, gpu_radix),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.needs = "",
 		.paper = "Satish et al. 2010; Pirjan 2012"
 	},
 	[ALGORITHM_GPU_MERGE] = {
-		.id = ALGORITHM_GPU_MERGE,
-		.name = "gpu_merge",
-		.place = ALGORITHM_ON_GPU,
+		ON_GPU(GPU_MERGE, gpu_merge),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.needs = "",
 		.paper = "Satish et al. 2010; Chen et al. 2009"
 	},
 	[ALGORITHM_GPU_BUCKET] = {
-		.id = ALGORITHM_GPU_BUCKET,
-		.name = "gpu_bucket",
-		.place = ALGORITHM_ON_GPU,
+		ON_GPU(GPU_BUCKET, gpu_bucket),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.needs = "",
 		.paper = "Chen et al. 2009"
 	},
 	[ALGORITHM_GPU_COUNTING] = {
-		.id = ALGORITHM_GPU_COUNTING,
-		.name = "gpu_counting",
-		.place = ALGORITHM_ON_GPU,
+		ON_GPU(GPU_COUNTING, gpu_counting),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.by_value = true,
@@ -89,9 +112,7 @@ const Algorithm sort_algorithms[ALGORITHM_COUNT] = {
 		.paper = "Abdel-hafeez et al. 2018"
 	},
 	[ALGORITHM_GPU_ONEHOT] = {
-		.id = ALGORITHM_GPU_ONEHOT,
-		.name = "gpu_onehot",
-		.place = ALGORITHM_ON_GPU,
+		ON_GPU(GPU_ONEHOT, gpu_onehot),
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.by_value = true,
@@ -100,9 +121,7 @@ const Algorithm sort_algorithms[ALGORITHM_COUNT] = {
 		.paper = "Abdel-hafeez et al. 2018"
 	},
 	[ALGORITHM_GPU_HP] = {
-		.id = ALGORITHM_GPU_HP,
-		.name = "gpu_hp",
-		.place = ALGORITHM_ON_GPU,
+		ON_GPU(GPU_HP, gpu_hp),
 		.formats = HP_FORMATS,
 		.keys_only = true,
 		.by_value = true,
@@ -111,19 +130,16 @@ const Algorithm sort_algorithms[ALGORITHM_COUNT] = {
 		.paper = "Kozakai et al. 2021"
 	},
 	[ALGORITHM_GPU_HP1] = {
-		.id = ALGORITHM_GPU_HP1,
-		.name = "gpu_hp1",
-		.place = ALGORITHM_ON_GPU,
+		ON_GPU(GPU_HP1, gpu_hp1),
 		.formats = HP_FORMATS,
 		.keys_only = true,
 		.by_value = true,
+		.distinct = true,
 		.needs = "distinct keys alone, whose range is known and at most 16 times the rows",
 		.paper = "Kozakai et al. 2021"
 	},
 	[ALGORITHM_GPU_HP0] = {
-		.id = ALGORITHM_GPU_HP0,
-		.name = "gpu_hp0",
-		.place = ALGORITHM_ON_GPU,
+		ON_GPU(GPU_HP0, gpu_hp0),
 		.formats = HP_FORMATS,
 		.keys_only = true,
 		.by_value = true,

@@ -59,7 +59,7 @@ value_range(const RouteFacts *facts)
 
 /* Can an algorithm that indexes by value take the keys? */
 static bool
-range_fits(AlgorithmId id, const RouteFacts *facts, const char **why)
+range_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
 {
 	const GpusortCosts *limits = facts->gpu.costs;
 	uint64_t	range = value_range(facts);
@@ -68,11 +68,11 @@ range_fits(AlgorithmId id, const RouteFacts *facts, const char **why)
 		*why = "the keys' range is unknown or too large";
 	else if (range > limits->values_always && range / limits->values_per_key > facts->n)
 		*why = "the keys' range is too large for so few rows";
-	else if (id == ALGORITHM_GPU_ONEHOT &&
+	else if (algorithm->id == ALGORITHM_GPU_ONEHOT &&
 			 (facts->n > limits->onehot_rows ||
 			  range * ((facts->n + 31) / 32 + 1) > limits->onehot_words))
 		*why = "rows times values are too many";
-	else if (id == ALGORITHM_GPU_HP1 && !facts->gpu.distinct)
+	else if (algorithm->distinct && !facts->gpu.distinct)
 		*why = "the keys are not known to be distinct";
 	return *why == NULL;
 }
@@ -113,7 +113,7 @@ gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
 			else if (facts->n > UINT32_MAX)
 				*why = "more than 2^32 - 1 rows";
 			else if (algorithm->by_value)
-				(void) range_fits(algorithm->id, facts, why);
+				(void) range_fits(algorithm, facts, why);
 			break;
 	}
 	return *why == NULL;
@@ -141,7 +141,7 @@ counting_keys_us(const GpusortCosts *costs, double n, uint64_t range)
 }
 
 static double
-counting_us(const GpusortCosts *costs, const RouteFacts *facts)
+gpu_counting_us(const GpusortCosts *costs, const RouteFacts *facts)
 {
 	uint64_t	range = value_range(facts);
 	double		bits = ceil(log2((double) range));
@@ -159,7 +159,7 @@ counting_us(const GpusortCosts *costs, const RouteFacts *facts)
 }
 
 static double
-radix_us(const GpusortCosts *costs, const RouteFacts *facts)
+gpu_radix_us(const GpusortCosts *costs, const RouteFacts *facts)
 {
 	int			w = width_index(facts);
 	int			passes = (facts->gpu.key_bits + 7) / 8;
@@ -169,36 +169,48 @@ radix_us(const GpusortCosts *costs, const RouteFacts *facts)
 	return gpusort_cost_at(costs->radix[w], facts->n) * share * (facts->gpu.skewed ? costs->radix_skew : 1);
 }
 
+static double
+gpu_merge_us(const GpusortCosts *costs, const RouteFacts *facts)
+{
+	return gpusort_cost_at(costs->merge[width_index(facts)], facts->n);
+}
+
+static double
+gpu_bucket_us(const GpusortCosts *costs, const RouteFacts *facts)
+{
+	return gpusort_cost_at(costs->bucket[width_index(facts)], facts->n) *
+		(facts->gpu.skewed ? costs->bucket_skew : 1);
+}
+
+static double
+gpu_hp1_us(const GpusortCosts *costs, const RouteFacts *facts)
+{
+	return gpusort_cost_at(costs->hp1, facts->n);
+}
+
+/* Of what is only forced there are no curves, and a kernel's time model_predict_us() knows. */
+static double
+unknown_us(const GpusortCosts *costs, const RouteFacts *facts)
+{
+	(void) costs;
+	(void) facts;
+	return HUGE_VAL;
+}
+
+#define gpu_onehot_us	unknown_us
+#define gpu_hp_us		unknown_us
+#define gpu_hp0_us		unknown_us
+
 double
 gpu_sort_us(AlgorithmId id, const RouteFacts *facts)
 {
-	const GpusortCosts *costs = facts->gpu.costs;
-	double		n = facts->n;
-	int			w = width_index(facts);
+#define KERNELS(id, name)	[ALGORITHM_##id] = unknown_us,
+#define LIBRARYS(id, name)	[ALGORITHM_##id] = name##_us,
+	static double (*const predict[ALGORITHM_COUNT]) (const GpusortCosts *, const RouteFacts *) = {
+		ALGORITHMS(KERNELS, LIBRARYS)
+	};
 
-	switch (id)
-	{
-		case ALGORITHM_GPU_RADIX:
-			return radix_us(costs, facts);
-		case ALGORITHM_GPU_MERGE:
-			return gpusort_cost_at(costs->merge[w], n);
-		case ALGORITHM_GPU_BUCKET:
-			return gpusort_cost_at(costs->bucket[w], n) * (facts->gpu.skewed ? costs->bucket_skew : 1);
-		case ALGORITHM_GPU_COUNTING:
-			return counting_us(costs, facts);
-		case ALGORITHM_GPU_HP1:
-			return gpusort_cost_at(costs->hp1, n);
-		case ALGORITHM_GPU_ONEHOT:
-		case ALGORITHM_GPU_HP:
-		case ALGORITHM_GPU_HP0:
-			break;				/* only forced */
-		case ALGORITHM_CPU_RADIX:
-		case ALGORITHM_CPU_MERGE:
-		case ALGORITHM_CPU_COUNTING:
-		case ALGORITHM_PRESORTED:
-			break;				/* model_predict_us() knows */
-	}
-	return HUGE_VAL;
+	return predict[id] (facts->gpu.costs, facts);
 }
 
 void

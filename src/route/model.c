@@ -166,52 +166,83 @@ presorted_ns(const RouteModel *model, const RouteFacts *facts)
 		facts->descents * model->scalar[MODEL_DROP_NS];
 }
 
+/* What a team of this size, or one alone, makes of a kernel's nanoseconds: microseconds. */
+static double
+team_us(const RouteModel *model, double ns, int team)
+{
+	double		share = model->scalar[MODEL_TEAM_SHARE];
+
+	ns *= 1 - share + share / team;
+	return (ns + START_NS) / 1000;
+}
+
+static int
+team_size(const RouteFacts *facts)
+{
+	return facts->n >= TEAM_MIN_ROWS && facts->threads > 1 ? facts->threads : 1;
+}
+
+static double
+cpu_radix_us(const RouteModel *model, const RouteFacts *facts)
+{
+	const size_t n = facts->n;
+	double		ns = radix_ns(model, facts->format, facts->end_bit - facts->begin_bit, n);
+
+	/* of several digits only the leading ones repeat: late, but soon fully */
+	ns += chain_ns(model, facts, rough_log2(n), 11, 16);
+	return team_us(model, n * ns, team_size(facts));
+}
+
+static double
+cpu_merge_us(const RouteModel *model, const RouteFacts *facts)
+{
+	double		ns = model_curve_at(model->curve[MODEL_MERGE + facts->format], facts->n);
+
+	return team_us(model, facts->n * ns, team_size(facts));
+}
+
+static double
+cpu_counting_us(const RouteModel *model, const RouteFacts *facts)
+{
+	const size_t n = facts->n;
+	const int	bits = facts->end_bit - facts->begin_bit;
+	int			team = team_size(facts);
+	double		ns;
+
+	ns = n * counting_ns(model, bits, facts->distinct, n) *
+		sort_rec_size(facts->format) / sort_rec_size(SORT_REC_PACKED) +
+		ldexp(model->scalar[MODEL_CELL_NS], bits);
+	ns += n * chain_ns(model, facts, rough_log2(n) - bits, 2, 9);
+	/* a table for each member must be worth it */
+	return team_us(model, ns, ldexp(team, bits) > n ? 1 : team);
+}
+
+static double
+presorted_us(const RouteModel *model, const RouteFacts *facts)
+{
+	return team_us(model, presorted_ns(model, facts), 1);
+}
+
+/* gpu_predict_us() knows. */
+static double
+library_us(const RouteModel *model, const RouteFacts *facts)
+{
+	(void) model;
+	(void) facts;
+	return HUGE_VAL;
+}
+
 double
 model_predict_us(const RouteModel *model, const Algorithm *algorithm,
 				 const RouteFacts *facts)
 {
-	const size_t n = facts->n;
-	const int	bits = facts->end_bit - facts->begin_bit;
-	const SortRecFormat format = facts->format;
-	int			team = n >= TEAM_MIN_ROWS && facts->threads > 1 ? facts->threads : 1;
-	double		share = model->scalar[MODEL_TEAM_SHARE];
-	double		ns = 0;
+#define KERNELS(id, name)	[ALGORITHM_##id] = name##_us,
+#define LIBRARYS(id, name)	[ALGORITHM_##id] = library_us,
+	static double (*const predict[ALGORITHM_COUNT]) (const RouteModel *, const RouteFacts *) = {
+		ALGORITHMS(KERNELS, LIBRARYS)
+	};
 
-	switch (algorithm->id)
-	{
-		case ALGORITHM_CPU_RADIX:
-			/* of several digits only the leading ones repeat: late, but soon fully */
-			ns = n * (radix_ns(model, format, bits, n) +
-					  chain_ns(model, facts, rough_log2(n), 11, 16));
-			break;
-		case ALGORITHM_CPU_MERGE:
-			ns = n * model_curve_at(model->curve[MODEL_MERGE + format], n);
-			break;
-		case ALGORITHM_CPU_COUNTING:
-			ns = n * counting_ns(model, bits, facts->distinct, n) *
-				sort_rec_size(format) / sort_rec_size(SORT_REC_PACKED) +
-				ldexp(model->scalar[MODEL_CELL_NS], bits);
-			ns += n * chain_ns(model, facts, rough_log2(n) - bits, 2, 9);
-			/* a table for each member must be worth it */
-			if (ldexp(team, bits) > n)
-				team = 1;
-			break;
-		case ALGORITHM_PRESORTED:
-			ns = presorted_ns(model, facts);
-			team = 1;
-			break;
-		case ALGORITHM_GPU_RADIX:
-		case ALGORITHM_GPU_MERGE:
-		case ALGORITHM_GPU_BUCKET:
-		case ALGORITHM_GPU_COUNTING:
-		case ALGORITHM_GPU_ONEHOT:
-		case ALGORITHM_GPU_HP:
-		case ALGORITHM_GPU_HP1:
-		case ALGORITHM_GPU_HP0:
-			return HUGE_VAL;	/* gpu_predict_us() knows */
-	}
-	ns *= 1 - share + share / team;
-	return (ns + START_NS) / 1000;
+	return predict[algorithm->id] (model, facts);
 }
 
 const char *const model_curve_names[MODEL_CURVES] = {

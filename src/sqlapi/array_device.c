@@ -70,7 +70,7 @@ array_device_facts(const ArrayValues *values, const Algorithm *asked, RouteFacts
 		/* whether keys are distinct is a question where nothing else is against it */
 		facts->gpu.distinct = true;
 		if (gpu_fits(asked, facts, &why))
-			facts->gpu.distinct = asked->id == ALGORITHM_GPU_HP1 &&
+			facts->gpu.distinct = asked->distinct &&
 				all_distinct(values, facts->key_range);
 	}
 }
