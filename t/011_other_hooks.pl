@@ -15,12 +15,13 @@ for my $q ('SELECT * FROM t ORDER BY k', 'SELECT *, (SELECT sum(s.id) FROM (SELE
 	'SELECT * FROM ((SELECT id FROM t ORDER BY k) UNION ALL (SELECT id FROM t ORDER BY k DESC)) u LIMIT 5')
 {
 	my $explain = "EXPLAIN (COSTS OFF) $q";
-	my $run = $node->safe_psql('postgres', "$load $explain; $explain; SET gpusort.enable = off; $explain");
+	my ($rc, $run, $notices) = $node->psql('postgres', "$load $explain; $explain; SET gpusort.enable = off; $explain;");
 	my $ours = $node->safe_psql('postgres', "LOAD 'gpusort'; SET gpusort.min_rows = 0; $explain");
 	my $stock = $node->safe_psql('postgres', $explain);
 
 	like($ours, qr/GpuSort/, 'it is sorted here');
 	is($run, "$ours\n$ours\n$stock", "the plan handed out again is the one that was kept: $q");
+	is(scalar(() = $notices =~ /handed out again/g), 2, 'it was handed out again');
 	is($node->safe_psql('postgres', "$load $q; $q"), $node->safe_psql('postgres', "$q; $q"), 'its rows');
 }
 $node->stop;

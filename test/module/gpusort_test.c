@@ -33,7 +33,10 @@ keeping_planner(COMPAT_PLANNER_PARAMS)
 	MemoryContext old;
 
 	if (keep_plan && kept_text != NULL && strcmp(kept_text, query_string) == 0)
+	{
+		ereport(NOTICE, (errmsg("the plan is handed out again")));
 		return kept_plan;
+	}
 	stmt = prev_planner_hook != NULL ? prev_planner_hook(COMPAT_PLANNER_ARGS) :
 		standard_planner(COMPAT_PLANNER_ARGS);
 	if (!keep_plan)
