@@ -188,6 +188,7 @@ page_scan_take(PageScan *scan)
 	if (scan->child->ss.ps.qual != NULL)
 		filter_page(scan);
 	measure_page(scan);
+	heap_page_look_ahead(heap, rel, scan->page.n, &scan->page.ahead);
 
 	/* the first was counted when it was given out */
 	compat_count_heap_rows(rel, n - 1);

@@ -46,6 +46,8 @@ scan_rows_take(ScanRows *rows)
 	if (rows->n == 0)
 		return;
 	rows->block = ItemPointerGetBlockNumber(&child->ss.ss_ScanTupleSlot->tts_tid);
+	heap_page_look_ahead((HeapScanDesc) child->ss.ss_currentScanDesc, child->ss.ss_currentRelation,
+						 rows->n, &rows->ahead);
 	compat_count_heap_rows(child->ss.ss_currentRelation, rows->n - 1);
 }
 
@@ -72,6 +74,7 @@ scan_rows_next(ScanRows *rows)
 	{
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);
+		page_ahead_ask(&rows->ahead, rows->next);
 		tuple_to_slot(rows, rows->next++);
 		econtext->ecxt_scantuple = rows->slot;
 		if (ps->qual == NULL || ExecQual(ps->qual, econtext))

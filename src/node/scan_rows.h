@@ -9,6 +9,7 @@
 
 #include "access/htup_details.h"
 #include "executor/executor.h"
+#include "sort/row_page.h"
 
 typedef struct ScanRows
 {
@@ -22,6 +23,7 @@ typedef struct ScanRows
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	uint16		lens[MaxHeapTuplesPerPage];
 	OffsetNumber offsets[MaxHeapTuplesPerPage];
+	PageAhead	ahead;
 } ScanRows;
 
 /* For a scan of a heap that computes its rows; NULL for any other plan. */

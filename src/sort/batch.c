@@ -155,6 +155,8 @@ batch_put_page_keys(Batch *batch, BulkOwner *owner, RowPage *page, int first)
 
 	if (stage->n + rows > stage->capacity && !batch_stage_room(batch, owner, rows))
 		return false;
+	for (int i = first; i < page->n; i++)
+		page_ahead_ask(&page->ahead, i);
 	row_page_stage(page, first, stage, owner, stage->n);
 	stage_count(stage, rows);
 	return true;

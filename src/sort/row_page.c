@@ -34,6 +34,7 @@ row_page_find_keys(const RowPage *page, int first, PageKeyPlaces where)
 {
 	for (int i = first; i < page->n; i++)
 	{
+		page_ahead_ask(&page->ahead, i);
 		if (page_keys_fixed(&page->keys, page->tuples[i]))
 		{
 			for (int c = 0; c < page->nkeys; c++)
