@@ -2,16 +2,16 @@
  * check.cuh
  *	  Statuses instead of exceptions: how an error is noticed and described.
  *
- * TRY() leaves the function with any status other than GPUSORT_OK.  CUDA_TRY()
- * turns a CUDA error into a status first.  Both need a GpusortError *err in scope
- * (NULL is allowed).
+ * TRY() (gpusort_try.h) leaves the function with any status other than GPUSORT_OK;
+ * CUDA_TRY() turns a CUDA error into a status first.  It needs a GpusortError *err in
+ * scope (NULL is allowed).
  */
 #ifndef GPUSORT_CHECK_CUH
 #define GPUSORT_CHECK_CUH
 
 #include <cuda_runtime.h>
 
-#include "gpusort_abi.h"
+#include "gpusort_try.h"
 
 /* Fills *err (which may be NULL) and returns the status. */
 extern GpusortStatus gpusort_fail(GpusortError *err, GpusortStatus status,
@@ -28,8 +28,6 @@ extern GpusortStatus gpusort_fail_cuda(GpusortError *err, cudaError_t error,
 
 #define FAIL(status, ...) \
 	return gpusort_fail(err, (status), __FILE__, __LINE__, __VA_ARGS__)
-
-#define TRY		GPUSORT_TRY
 
 #define CUDA_TRY(call) \
 	do { \

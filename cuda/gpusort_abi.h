@@ -78,14 +78,6 @@ gpusort_is_broken(GpusortStatus s)
 	return s >= GPUSORT_CUDA_ERROR;
 }
 
-/* Leaves the function with any other status than GPUSORT_OK. */
-#define GPUSORT_TRY(call) \
-	do { \
-		GpusortStatus try_status_ = (call); \
-		if (try_status_ != GPUSORT_OK) \
-			return try_status_; \
-	} while (0)
-
 typedef struct GpusortError
 {
 	int32_t		status;			/* GpusortStatus */

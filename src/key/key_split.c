@@ -48,21 +48,6 @@ compare_keys(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static Key128
-key_at(const Stage *stage, const KeyLayout *layout, size_t i)
-{
-	uint64		key64;
-	Key128		key;
-
-	if (layout->total_bits > 64)
-	{
-		pack_keys(stage, layout, 128, i, 1, &key);
-		return key;
-	}
-	pack_keys(stage, layout, 64, i, 1, &key64);
-	return key64;
-}
-
 /* A sorted sample; places are random, for inputs may have a period. */
 static void
 sample_keys(const Stage *stage, const KeyLayout *layout, Key128 *sample, size_t n)
@@ -71,7 +56,7 @@ sample_keys(const Stage *stage, const KeyLayout *layout, Key128 *sample, size_t 
 
 	pg_prng_seed(&state, 0);
 	for (size_t i = 0; i < n; i++)
-		sample[i] = key_at(stage, layout, (size_t) pg_prng_uint64_range(&state, 0, stage->n - 1));
+		sample[i] = pack_key(stage, layout, (size_t) pg_prng_uint64_range(&state, 0, stage->n - 1));
 	qsort(sample, n, sizeof(Key128), compare_keys);
 }
 

@@ -441,6 +441,21 @@ pack_keys(const Stage *stage, const KeyLayout *layout, int key_width,
 }
 
 Key128
+pack_key(const Stage *stage, const KeyLayout *layout, size_t i)
+{
+	uint64		key64;
+	Key128		key;
+
+	if (layout->total_bits > 64)
+	{
+		pack_keys(stage, layout, 128, i, 1, &key);
+		return key;
+	}
+	pack_keys(stage, layout, 64, i, 1, &key64);
+	return key64;
+}
+
+Key128
 pack_row(const Stage *stage, const KeyLayout *layout,
 		 const Datum *values, const bool *isnull)
 {

@@ -88,6 +88,9 @@ extern void pack_wide(const Stage *stage, const KeyLayout *layout,
 extern void pack_keys(const Stage *stage, const KeyLayout *layout, int key_width,
 					  size_t start, size_t count, void *keys);
 
+/* Row i's key, as it would be in 128 bits. */
+extern Key128 pack_key(const Stage *stage, const KeyLayout *layout, size_t i);
+
 /*
  * One row's key from its values, left-aligned in 128 bits: keys of one layout
  * compare as numbers.

@@ -10,6 +10,7 @@
 #ifndef GPUSORT_PROCESS_JOB_H
 #define GPUSORT_PROCESS_JOB_H
 
+#include "../cuda/gpusort_try.h"
 #include "device/service.h"
 
 typedef enum JobPhase
@@ -73,8 +74,6 @@ typedef struct ProcessJob
 	GpusortGather gather;
 	uint64		waiting_since;	/* device_now_us(); 0: not for the device */
 } ProcessJob;
-
-#define TRY		GPUSORT_TRY
 
 /* process_calls.c */
 extern void process_calls_init(const DeviceApi *api, ProcessJob *jobs);

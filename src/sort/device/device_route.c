@@ -82,19 +82,8 @@ sample_keys(const Stage *stage, const KeyLayout *layout, bool *ordered, bool *sk
 
 	for (size_t i = 0; i + 1 < stage->n && n < 2 * SAMPLE_PAIRS; i += step)
 	{
-		Key128		keys[2];
+		Key128		keys[2] = {pack_key(stage, layout, i), pack_key(stage, layout, i + 1)};
 
-		/* 128 bits hold any key; wide layouts are left-aligned either way */
-		if (layout->total_bits <= 64)
-		{
-			uint64		k[2];
-
-			pack_keys(stage, layout, 64, i, 2, k);
-			keys[0] = k[0];
-			keys[1] = k[1];
-		}
-		else
-			pack_keys(stage, layout, 128, i, 2, keys);
 		descents += keys[1] < keys[0];
 		ascents += keys[1] > keys[0];
 		for (int k = 0; k < 2; k++)
