@@ -13,6 +13,7 @@ const char *const distribution_names[] = {
 	"repeated70", "repeated100", "zipf", "fewvalues", "smallrange",
 	"range256", "range65536", "tail", "sawtooth", "tworuns",
 	"entropy1", "entropy2", "entropy3", "entropy4", "entropy5",
+	"crowded",
 	NULL
 };
 
@@ -203,6 +204,30 @@ distribution_generate(const char *name, unsigned bits, size_t n, uint64_t seed,
 
 		for (size_t i = 0; i < n; i++)
 			emit(arg, i, ascending(i % tooth, tooth, bits));
+	}
+	else if (strcmp(name, "crowded") == 0)
+	{
+		DistKey		middle = uniform(&s, bits);
+
+		for (size_t i = 0; i < n; i++)
+		{
+			DistKey		k = uniform(&s, bits);
+			unsigned	alike = uniform(&s, 64).lo % bits;
+
+			if (alike >= 64)
+			{
+				k.lo = k.hi >> (alike - 64);
+				k.hi = 0;
+			}
+			else if (alike > 0)
+			{
+				k.lo = k.lo >> alike | k.hi << (64 - alike);
+				k.hi >>= alike;
+			}
+			k.hi ^= middle.hi;
+			k.lo ^= middle.lo;
+			emit(arg, i, k);
+		}
 	}
 	else if (strncmp(name, "entropy", 7) == 0 && name[7] >= '1' &&
 			 name[7] <= '5' && name[8] == '\0')

@@ -11,6 +11,7 @@
 #include "../bench/cases.h"
 #include "../bench/distributions.h"
 #include "../src/kernel/isa.h"
+#include "../src/kernel/radix/radix_pivot.h"
 #include "../src/kernel/team.h"
 
 #include <pthread.h>
@@ -254,6 +255,69 @@ random_below(uint64_t *state, uint64_t limit)
 	return (z ^ (z >> 31)) % limit;
 }
 
+/* Parts large enough for a digit around a frequent key; that digit itself. */
+static void
+test_frequent_keys(const Algorithm *algorithm)
+{
+	static const int wide[] = {0, 1, 4, 6, 7, 10, 14};
+
+	for (int s = 0; s < 7; s++)
+	{
+		SortCase	c = shape_case(wide[s], ((size_t) 1 << 19) + 77, s % 2);
+
+		run_case(algorithm, &c, "crowded");
+		run_case(algorithm, &c, "entropy5");
+	}
+}
+
+static int
+compare_words(const void *a, const void *b)
+{
+	uint64_t	x = *(const uint64_t *) a;
+	uint64_t	y = *(const uint64_t *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* Classes ascend as the keys do, and within one all bits are alike that it says. */
+static void
+test_pivot_digit(void)
+{
+	uint64_t	state = seed;
+
+	for (int turn = 0; turn < 2000; turn++)
+	{
+		int			high_bit = 1 + (int) random_below(&state, 64);
+		int			low_bit = (int) random_below(&state, high_bit);
+		int			left = 64 - (high_bit - low_bit);
+		uint64_t	middle = random_below(&state, UINT64_MAX) << left;
+		uint64_t	keys[200];
+		PivotDigit	p;
+		unsigned	before = 0;
+
+		for (int i = 0; i < 200; i++)
+			keys[i] = middle ^ (random_below(&state, UINT64_MAX) >> random_below(&state, 64) >> left << left);
+		qsort(keys, 200, sizeof(keys[0]), compare_words);
+		pivot_make(&p, turn % 2 ? middle : frequent_key(keys, 200), low_bit, high_bit,
+				   turn % 3 ? 1024 : 300);
+		for (int i = 0; i < 200; i++)
+		{
+			unsigned	class = pivot_class(&p, keys[i]);
+			int			below = pivot_below(&p, class) - low_bit;
+
+			if (class >= p.classes || p.classes > 1024 || class < before || below < 0 || below > high_bit - low_bit ||
+				(i > 0 && class == before && below + left < 64 && (keys[i] ^ keys[i - 1]) >> (below + left) != 0))
+			{
+				fprintf(stderr, "FAILED: the digit around %#llx of bits %d to %d, turn %d\n",
+						(unsigned long long) p.key, low_bit, high_bit, turn);
+				nfailures++;
+				return;
+			}
+			before = class;
+		}
+	}
+}
+
 /* A size of any magnitude, any bits, any distribution, any team. */
 static void
 test_random(const Algorithm *algorithm, int cases)
@@ -450,6 +514,7 @@ main(int argc, char **argv)
 	seed = seed_given && *seed_given ? strtoull(seed_given, NULL, 10) : (uint64_t) time(NULL);
 	test_registry();
 	test_team();
+	test_pivot_digit();
 	FOR_EACH_ALGORITHM(algorithm)
 	{
 		unsigned long cases = ncases;
@@ -465,6 +530,7 @@ main(int argc, char **argv)
 			continue;
 		test_small_sizes(algorithm, 4100);
 		test_shapes(algorithm, 70001);
+		test_frequent_keys(algorithm);
 		test_boundaries(algorithm, 13, 20);
 		test_interrupt(algorithm);
 
@@ -476,6 +542,7 @@ main(int argc, char **argv)
 				sort_isa_force(isa);
 				test_small_sizes(algorithm, 1100);
 				test_shapes(algorithm, 70001);
+		test_frequent_keys(algorithm);
 			}
 			sort_isa_force(sort_isa_best());
 		}
@@ -485,6 +552,7 @@ main(int argc, char **argv)
 			team = sort_thread_team_create(size);
 			test_small_sizes(algorithm, 200);
 			test_shapes(algorithm, 70001);
+		test_frequent_keys(algorithm);
 			test_boundaries(algorithm, 16, 19);
 			test_interrupt(algorithm);
 			sort_thread_team_destroy(team);

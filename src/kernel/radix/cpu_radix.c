@@ -17,9 +17,11 @@
  *	   passes than narrow ones, and no input costs more than its bits.
  *	3. All digits of a part are counted in one read; constant ones are skipped.
  *
- *	4. Where leading digits part badly, because one value takes a fifth of a narrow
- *	   key's records or half of a wide one's, and not because one key is that
- *	   frequent, all bits are sorted, least significant digit first.
+ *	4. Where a part's leading digit comes out uneven, a sample says how many leading
+ *	   bits it takes to tell its records apart, and so many are sorted.
+ *	5. Where the leading digit of all puts two fifths into one part, it is replaced
+ *	   by a digit around the most frequent key (radix_pivot.h), if a sample says
+ *	   that this parts better.
  *
  * Members of a team count and scatter slices of the input together, with a
  * counter table each, and then take parts as they come free.
@@ -44,14 +46,13 @@
  *	  all, (64, rid) 8.6 to 5.6.
  *	- A member's own room for a part's passes instead of the part's old place:
  *	  (64, rid) at 50M 11.2 to 5.9 ns, when the part fits it.
- *	- Skewed keys (entropy5, 2^20): answer 4 took (32, rid) from 17.7 to 11.7 ns,
- *	  (64, rid) from 30 to 23, (128, rid) from 72 to 43.  From a fifth upwards
- *	  for wide keys as well it made entropy2 worse: (128, rid) 26 to 58.
- *	- Parting by 127 sampled keys in place of answer 4, keys that equal one of them in
- *	  classes of their own, a class found without a branch and twice, to count and to
- *	  move: (64, rid) at 2^20 entropy3 34 to 41 ns, entropy5 24 to 26; (128, rid) 46 to
- *	  170.  What then lies in a class is a few hundred records of which every bit still
- *	  tells little, and they take the passes that the whole took, with a histogram each.
+ *	- Skewed keys were sorted on all bits before where one part got half of them: now,
+ *	  on one core of a Zen 4 EPYC at 8M, (64, rid) entropy3 28 to 23 ns, entropy5 25 to
+ *	  17; (128, rid) 63 to 41 and 47 to 44.  The sample's number of bits alone: 23 and
+ *	  29; 44 and 61.  The digit around a frequent key everywhere: entropy2 24 to 28.
+ *	- Parting by 127 sampled keys instead, keys that equal one of them in classes of
+ *	  their own: entropy3 34 to 41 ns, for what then lies in a class is a few hundred
+ *	  records of which every bit still tells little.
  *	- Plain LSD over all bits, the start of all this: 6.7 and 6.9 ns for (32, rid)
  *	  at 2^20 and 50M, 27 and 18 for (64, rid), 65 and 103 for (128, rid).
  *
@@ -63,6 +64,7 @@
 
 #include "kernel/member.h"
 #include "kernel/radix/radix_finish.h"
+#include "kernel/radix/radix_pivot.h"
 #include "kernel/rec.h"
 
 #define RADIX_TINY			24	/* records: insertion sort */
@@ -73,8 +75,11 @@
 #define RADIX_MAX_DIGITS	4	/* sorted in one go */
 #define RADIX_SLACK_BITS	3	/* sorted beyond log2(n) */
 #define RADIX_FINISH_MOVES	16	/* a record moves this far by insertion */
-#define RADIX_SKEW_MIN		256	/* records worth looking for skew */
+#define RADIX_UNEVEN_MIN	1024	/* records worth looking for uneven digits */
+#define RADIX_UNEVEN		4		/* times what even digits have in common */
+#define RADIX_PIVOT_PARTS	128	/* of which one gets two fifths: a digit around its keys */
 #define RADIX_SAMPLE		64
+#define RADIX_SAMPLE_BITS	6.5		/* that tell a sample of even keys apart */
 #define RADIX_PART_BITS		10	/* of the leading digit */
 #define RADIX_MAX_PARTS		(1 << RADIX_PART_BITS)
 #define RADIX_WASTED_BITS	2	/* constant bits put up with in the leading digit */

@@ -22,6 +22,72 @@ RADIX(count_part) (const REC *src, size_t n, REC like, int shift, uint32_t mask,
 	*differ = d;
 }
 
+/* Does one part of the leading digit, as all members count it, get most records? */
+static bool
+RADIX(one_part) (const Member *m, const RadixWork *work, size_t n, unsigned nparts, uint32_t *counts)
+{
+	uint32_t	largest = 0;
+
+	if (nparts < RADIX_PIVOT_PARTS)
+		return false;
+	memcpy(counts, work->shared_hist, nparts * sizeof(uint32_t));
+	for (int r = 1; r < m->size; r++)
+		for (unsigned d = 0; d < nparts; d++)
+			counts[d] += work->shared_hist[(size_t) r * RADIX_MAX_PARTS + d];
+	for (unsigned d = 0; d < nparts; d++)
+		if (counts[d] > largest)
+			largest = counts[d];
+	return largest > n / 5 * 2;
+}
+
+/*
+ * The digit around a frequent key, if a sample says that it tells the records
+ * apart better than the nbits leading bits do.
+ */
+static bool
+RADIX(find_pivot) (const RadixWork *work, const REC *src, size_t n, int high_bit, int nbits,
+				   PivotDigit *pivot)
+{
+	uint64_t	sample[RADIX_SAMPLE];
+	int			low_bit = RADIX(sample) (work, src, n, high_bit, sample);
+	int			plain = 0;
+	int			around = 0;
+
+	pivot_make(pivot, frequent_key(sample, RADIX_SAMPLE), low_bit, high_bit, RADIX_MAX_PARTS);
+	for (int i = 0, leading = 0, same = 0; i < RADIX_SAMPLE; i++)
+	{
+		bool		first = i == 0;
+
+		leading = first || (sample[i] ^ sample[i - 1]) >> (64 - nbits) ? 1 : leading + 1;
+		same = first || pivot_class(pivot, sample[i]) != pivot_class(pivot, sample[i - 1]) ? 1 : same + 1;
+		plain += leading;
+		if (high_bit - pivot->depth > low_bit || pivot_class(pivot, sample[i]) != pivot->middle)
+			around += same;
+	}
+	return around < plain / 2;
+}
+
+static void
+RADIX(count_pivot) (const REC *src, size_t n, const PivotDigit *restrict pivot, uint32_t *restrict hist)
+{
+	int			low_bit = pivot->low_bit;
+	int			left = pivot->left;
+
+	for (size_t i = 0; i < n; i++)
+		hist[pivot_class(pivot, REC_WINDOW(src[i], low_bit) << left)]++;
+}
+
+static void
+RADIX(scatter_pivot) (const REC *restrict src, size_t n, REC *restrict dst,
+					  const PivotDigit *restrict pivot, uint32_t *restrict offset)
+{
+	int			low_bit = pivot->low_bit;
+	int			left = pivot->left;
+
+	for (size_t i = 0; i < n; i++)
+		dst[offset[pivot_class(pivot, REC_WINDOW(src[i], low_bit) << left)]++] = src[i];
+}
+
 /*
  * Sorts n records on the key bits below high_bit: the team together parts them by
  * their leading digit from src to other, then each part is one member's, or the
@@ -36,6 +102,8 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 	size_t		last = member_slice(m, n, m->rank + 1);
 	uint32_t	start[RADIX_MAX_PARTS + 1];
 	uint32_t	offset[RADIX_MAX_PARTS];
+	PivotDigit	pivot;
+	bool		around = false;
 	KeyMask		differ;
 	size_t		big;
 	int			bits;
@@ -83,10 +151,24 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 			return false;
 	}
 
-	/* A lone member has an answer to skew; a team shares the parts anyway. */
-	if (m->size == 1 && low_bit > work->begin_bit &&
-		RADIX(skewed) (work, src, n, high_bit, mine, nparts))
-		return RADIX(all_bits) (m, work, src, into_other ? other : src, other, n, high_bit);
+	/* Leading bits that tell little: their place goes to those around a frequent key. */
+	if (low_bit > work->begin_bit && RADIX(one_part) (m, work, n, nparts, offset) &&
+		RADIX(find_pivot) (work, src, n, high_bit, bits, &pivot))
+	{
+		around = true;
+		if (!member_barrier(m))
+			return false;
+		nparts = pivot.classes;
+		memset(mine, 0, nparts * sizeof(uint32_t));
+		for (size_t i = first; i < last; i += MEMBER_POLL)
+		{
+			if (member_stopped(m))
+				break;
+			RADIX(count_pivot) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, &pivot, mine);
+		}
+		if (!member_barrier(m))
+			return false;
+	}
 
 	/* Where each part starts, and within it each member's share. */
 	for (unsigned d = 0, sum = 0; d < nparts; d++)
@@ -107,8 +189,12 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 	{
 		if (member_stopped(m))
 			break;
-		RADIX(scatter) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, other,
-						low_bit, nparts - 1, offset);
+		if (around)
+			RADIX(scatter_pivot) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, other,
+								  &pivot, offset);
+		else
+			RADIX(scatter) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, other,
+							low_bit, nparts - 1, offset);
 	}
 	if (!member_barrier(m))
 		return false;
@@ -136,7 +222,7 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 		tmp = len * sizeof(REC) <= work->tmp_bytes ? (REC *) work->tmp : src + start[d];
 		if (tmp == to)
 			tmp = from;
-		if (!RADIX(leaf) (m, work, from, to, tmp, len, low_bit))
+		if (!RADIX(leaf) (m, work, from, to, tmp, len, around ? pivot_below(&pivot, d) : low_bit))
 			break;
 	}
 	if (!member_barrier(m))
@@ -147,7 +233,7 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 
 		if (len > big &&
 			!RADIX(team_sort) (m, work, other + start[d], src + start[d], !into_other,
-							   len, low_bit))
+							   len, around ? pivot_below(&pivot, d) : low_bit))
 			return false;
 	}
 	return true;

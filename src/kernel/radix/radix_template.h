@@ -199,72 +199,86 @@ RADIX(pass) (Member *m, RadixWork *work, const REC *src, REC *dst, size_t n,
 }
 
 /*
- * Do so many records share one value of the leading digit that sorting on all
- * bits is cheaper?  With few key bits a fifth is enough; else it takes half, and
- * not because most have one key, for that key is parted from the others soon.
+ * Are the leading digit's counts so uneven that leading bits tell less than their
+ * number says?
  */
 static bool
-RADIX(skewed) (const RadixWork *work, const REC *recs, size_t n, int high_bit,
-			   const uint32_t *counts, size_t ncounts)
+RADIX(uneven) (size_t n, const uint32_t *counts, size_t ncounts)
 {
-	REC			candidate = recs[0];
-	int			votes = 0;
-	int			same = 0;
-	uint32_t	largest = 0;
+	uint64_t	squares = 0;
 
-	if (n < RADIX_SKEW_MIN)
+	if (n < RADIX_UNEVEN_MIN)
 		return false;
 	for (size_t d = 0; d < ncounts; d++)
-		if (counts[d] > largest)
-			largest = counts[d];
-	if (largest <= n / 5)
-		return false;
-	if (high_bit - work->begin_bit <= RADIX_MAX_DIGITS * RADIX_FAR_BITS)
-		return true;
-	if (largest <= n / 2)
-		return false;
-
-	/* The majority of a sample, if it has one (Boyer and Moore). */
-	for (int i = 0; i < RADIX_SAMPLE; i++)
-	{
-		REC			r = recs[n / RADIX_SAMPLE * i];
-
-		if (votes == 0)
-			candidate = r;
-		votes += REC_LESS(r, candidate, &work->mask) || REC_LESS(candidate, r, &work->mask) ? -1 : 1;
-		if (votes < 0)
-		{
-			candidate = r;
-			votes = 1;
-		}
-	}
-	for (int i = 0; i < RADIX_SAMPLE; i++)
-	{
-		REC			r = recs[n / RADIX_SAMPLE * i];
-
-		same += !REC_LESS(r, candidate, &work->mask) && !REC_LESS(candidate, r, &work->mask);
-	}
-	return same <= RADIX_SAMPLE / 2;
+		squares += (uint64_t) counts[d] * counts[d];
+	return squares / n > RADIX_UNEVEN * (n / ncounts + 1);
 }
 
 /*
- * Sorts n records on all key bits below high_bit, least significant digit first:
- * the answer to skew, for its time does not depend on the keys.  Arguments as
- * leaf()'s.
+ * RADIX_SAMPLE of n records, by the key bits below high_bit, at most 64, as the
+ * upper bits of a word, in order.  Returns the lowest of those bits.
+ */
+static int
+RADIX(sample) (const RadixWork *work, const REC *recs, size_t n, int high_bit, uint64_t *sample)
+{
+	int			low = high_bit - 64 > work->begin_bit ? high_bit - 64 : work->begin_bit;
+
+	for (int i = 0; i < RADIX_SAMPLE; i++)
+	{
+		uint64_t	w = REC_WINDOW(recs[n / RADIX_SAMPLE * i], low) << (64 - (high_bit - low));
+		int			j = i;
+
+		for (; j > 0 && sample[j - 1] > w; j--)
+			sample[j] = sample[j - 1];
+		sample[j] = w;
+	}
+	return low;
+}
+
+/*
+ * The lowest bit of those that tell most of n records apart, as far as a sample
+ * says: its neighbours in order differ within so many leading bits, and each
+ * doubling of the number of records takes its share of that again.
+ */
+static int
+RADIX(telling_bit) (const RadixWork *work, const REC *recs, size_t n, int high_bit)
+{
+	uint64_t	sample[RADIX_SAMPLE];
+	int			bits = 0;
+	int			pairs = 0;
+	int			low = RADIX(sample) (work, recs, n, high_bit, sample);
+
+	for (int i = 1; i < RADIX_SAMPLE; i++)
+	{
+		if (sample[i] == sample[i - 1])
+			continue;
+		bits += 1 + __builtin_clzll(sample[i] ^ sample[i - 1]);
+		pairs++;
+	}
+	if (pairs == 0)
+		return high_bit;
+	bits = bits * (ceil_log2(n) + RADIX_SLACK_BITS) / (pairs * RADIX_SAMPLE_BITS);
+	return high_bit - bits > low ? high_bit - bits : low;
+}
+
+/*
+ * Sorts n records on the key bits from low_bit up to high_bit, least significant
+ * digit first, in as many rounds as it takes, and on the others as finish() does.
+ * Arguments as leaf()'s.
  */
 static bool
-RADIX(all_bits) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
-				 size_t n, int high_bit)
+RADIX(many_bits) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
+				  size_t n, int low_bit, int high_bit)
 {
 	REC		   *cur = src;
 	REC		   *other = dst == NULL || dst == src ? tmp : dst;
 	DigitPlan	plan;
 
-	for (int low_bit = work->begin_bit; low_bit < high_bit; low_bit += plan.nbits)
+	for (int bit = low_bit; bit < high_bit; bit += plan.nbits)
 	{
 		bool		constant[RADIX_MAX_DIGITS];
 
-		plan_digits(&plan, low_bit, high_bit, digit_bits(n, sizeof(REC)));
+		plan_digits(&plan, bit, high_bit, digit_bits(n, sizeof(REC)));
 		if (RADIX(count_plan) (m, work, cur, n, &plan, constant) < 0)
 			return false;
 		for (int p = 0; p < plan.ndigits; p++)
@@ -280,8 +294,11 @@ RADIX(all_bits) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
 		}
 	}
 	if (dst == NULL)
-		work->result = cur;
-	else if (cur != dst)
+		work->result = dst = cur;
+	if (low_bit > work->begin_bit)
+		return RADIX(finish) (m, work, cur, dst, cur != dst ? cur : other,
+							  n, low_bit, high_bit);
+	if (cur != dst)
 		memcpy(dst, cur, n * sizeof(REC));
 	return true;
 }
@@ -327,9 +344,13 @@ RADIX(leaf) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
 	high_bit = plan.low_bit + plan.nbits;
 
 	if (plan.low_bit > work->begin_bit &&
-		RADIX(skewed) (work, src, n, high_bit, work->hist[plan.ndigits - 1],
-					   plan.mask[plan.ndigits - 1] + 1))
-		return RADIX(all_bits) (m, work, src, dst, tmp, n, high_bit);
+		RADIX(uneven) (n, work->hist[plan.ndigits - 1], plan.mask[plan.ndigits - 1] + 1))
+	{
+		int			low_bit = RADIX(telling_bit) (work, src, n, high_bit);
+
+		if (low_bit < plan.low_bit)
+			return RADIX(many_bits) (m, work, src, dst, tmp, n, low_bit, high_bit);
+	}
 
 	if (dst == NULL)
 		work->result = dst = passes % 2 == 0 ? src : tmp;
