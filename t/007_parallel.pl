@@ -67,6 +67,34 @@ like($none, qr/Custom Scan \(GpuSort Feed\) \(actual .* rows=50000(?:\.00)? loop
 like($none, qr/^ *Worker $_:  Sort Method: /m, "EXPLAIN ANALYZE: worker $_") for 0, 1;
 note $none;
 
+# The first rows: one participant's threshold is everybody's.  Who has the large keys waits until another has had
+# all the small ones: then none of its rows is kept, neither of pages nor of those that come one by one.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE small_keys AS SELECT i AS k FROM generate_series(1, 20000) i;
+CREATE TABLE large_keys AS SELECT 1000000 + i AS k FROM generate_series(1, 30000) i;
+ALTER TABLE small_keys SET (parallel_workers = 0);
+ALTER TABLE large_keys SET (parallel_workers = 0);
+VACUUM ANALYZE small_keys, large_keys;
+CREATE FUNCTION others_have(n bigint) RETURNS bool LANGUAGE plpgsql VOLATILE PARALLEL SAFE AS $$
+BEGIN
+	FOR i IN 1 .. 18000 LOOP
+		PERFORM pg_stat_clear_snapshot();
+		IF EXISTS (SELECT FROM gpusort_progress WHERE pid <> pg_backend_pid() AND "rows" >= n) THEN RETURN true; END IF;
+		PERFORM pg_sleep(0.01);
+	END LOOP;
+	RETURN NULL;
+END $$;
+SQL
+for my $k ('k', 'k + 0 AS k')
+{
+	my $shared = $node->safe_psql('postgres', <<SQL);
+SET parallel_leader_participation = off;
+EXPLAIN (ANALYZE, COSTS OFF) SELECT k FROM (SELECT $k FROM small_keys UNION ALL SELECT $k FROM large_keys WHERE k > 1000001 OR others_have(20000)) u ORDER BY k LIMIT 10
+SQL
+	like($shared, qr/Worker (\d):  Sort Method: top-N.*\n *Worker \1:  Sort Route: no rows\n *Worker \1:  Sort Phases: rows=30000 /, "$k: of the large keys none is kept");
+	like($shared, qr/Worker (\d):  Sort Method: top-N.*\n *Worker \1:  Sort Route: (?!no rows).*\n *Worker \1:  Sort Phases: rows=20000 /, "$k: of the small ones some are");
+}
+
 # an error in a worker, and a cancel
 my $session = new_session($node);
 for my $mem ('64kB', '64MB')

@@ -69,6 +69,49 @@ device_close_slot(DeviceSlot *slot, uint32 generation)
 		device_wake_process();
 }
 
+/* The free slot, for a job on this device. */
+static DeviceSlot *
+fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chunks, int ahead)
+{
+	DeviceSlot *slot = &device_shared->slots[room->slot];
+
+	slot->latch = MyLatch;
+	slot->pid = MyProcPid;
+	slot->opened_us = device_now_us();
+	slot->device = device;
+	slot->device_bytes = 0;
+	slot->nchunks = room_take_chunks(room, want_chunks, ahead, slot->chunks);
+	slot->spec = *spec;
+	slot->feeds = false;
+	pg_atomic_write_u32(&slot->posted, 0);
+	pg_atomic_write_u32(&slot->read, 0);
+	pg_atomic_write_u32(&slot->taken, 0);
+	pg_atomic_write_u32(&slot->made, 0);
+	pg_atomic_write_u32(&slot->growths, 0);
+	pg_atomic_write_u32(&slot->grown, 0);
+	pg_atomic_write_u32(&slot->command, DEVICE_LOAD);
+	pg_atomic_write_u32(&slot->status, DEVICE_LOADING);
+	slot->allocated = 0;
+	slot->want_rows = slot->want_row_bytes = 0;
+	slot->cancel = 0;
+	return slot;
+}
+
+/* The process sees it; NULL if that leaves. */
+static DeviceSlot *
+open_slot(DeviceSlot *slot, uint32 word, DeviceState *why)
+{
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->state, word);
+	pg_memory_barrier();
+	if (pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_READY)
+		return slot;
+	/* it may not have seen us (process_idle.c) */
+	device_close_slot(slot, word >> 2);
+	*why = DEVICE_STATE_NONE;
+	return NULL;
+}
+
 /* One attempt to open a slot, with so many others ahead. */
 static DeviceSlot *
 try_open(const DeviceJobSpec *spec, const Request *request, int ahead,
@@ -92,37 +135,11 @@ try_open(const DeviceJobSpec *spec, const Request *request, int ahead,
 	if (device < 0)
 		return NULL;
 
-	slot = &device_shared->slots[room.slot];
-	slot->latch = MyLatch;
-	slot->pid = MyProcPid;
-	slot->opened_us = device_now_us();
-	slot->device = device;
+	slot = fill_slot(&room, spec, device, request->want_chunks, ahead);
 	slot->device_bytes = request->bytes;
-	slot->nchunks = room_take_chunks(&room, request->want_chunks, ahead, slot->chunks);
-	slot->spec = *spec;
-	pg_atomic_write_u32(&slot->posted, 0);
-	pg_atomic_write_u32(&slot->read, 0);
-	pg_atomic_write_u32(&slot->taken, 0);
-	pg_atomic_write_u32(&slot->made, 0);
-	pg_atomic_write_u32(&slot->growths, 0);
-	pg_atomic_write_u32(&slot->grown, 0);
-	pg_atomic_write_u32(&slot->command, DEVICE_LOAD);
-	pg_atomic_write_u32(&slot->status, DEVICE_LOADING);
-	slot->allocated = 0;
-	slot->cancel = 0;
-	waited_in_vain = false;
 	*word = device_slot_word(generation, DEVICE_SLOT_OPEN);
-	pg_write_barrier();
-	pg_atomic_write_u32(&slot->state, *word);
-	pg_memory_barrier();
-	if (pg_atomic_read_u32(&device_shared->state) != DEVICE_SERVICE_READY)
-	{
-		/* the process leaves, and may not have seen us (process_idle.c) */
-		device_close_slot(slot, generation);
-		*why = DEVICE_STATE_NONE;
-		return NULL;
-	}
-	return slot;
+	waited_in_vain = false;
+	return open_slot(slot, *word, why);
 }
 
 void
@@ -203,4 +220,40 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 	}
 	PG_END_TRY();
 	return slot;
+}
+
+DeviceSlot *
+device_admit_feeder(const DeviceJobName *into, const DeviceJobSpec *spec, int want_chunks,
+					uint32 *word)
+{
+	const DeviceSlot *job = &device_shared->slots[into->slot];
+	DeviceSlot *slot = NULL;
+	DeviceState why;
+	Room		room;
+
+	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	room_look(&room);
+	if (pg_atomic_read_u32((pg_atomic_uint32 *) &job->state) == into->word &&
+		device_slot_is_current(job) && room.slots > 0 && room.chunks >= DEVICE_MIN_CHUNKS)
+	{
+		slot = fill_slot(&room, spec, job->device, want_chunks, 0);
+		slot->feeds = true;
+		slot->into = *into;
+		/* of the job's generation: if that is over, so is this */
+		*word = into->word;
+		slot = open_slot(slot, *word, &why);
+	}
+	LWLockRelease(device_shared->lock);
+	return slot;
+}
+
+bool
+device_room_for_feeders(int feeders)
+{
+	Room		room;
+
+	LWLockAcquire(device_shared->lock, LW_SHARED);
+	room_look(&room);
+	LWLockRelease(device_shared->lock);
+	return room.slots >= feeders && room.chunks >= feeders * DEVICE_MIN_CHUNKS;
 }

@@ -17,6 +17,16 @@ extern DeviceSlot *device_admit(const DeviceJobSpec *spec, uint64 device_bytes,
 								int want_chunks, double patience_us,
 								uint32 *word, DeviceState *why);
 
+/*
+ * A slot for a feeder of this job, with up to want_chunks of the pool.  NULL if there is none,
+ * or no such job; it does not wait.
+ */
+extern DeviceSlot *device_admit_feeder(const DeviceJobName *into, const DeviceJobSpec *spec,
+									   int want_chunks, uint32 *word);
+
+/* Is there room for so many feeders now? */
+extern bool device_room_for_feeders(int feeders);
+
 /* Gives a slot back that was opened for this generation. */
 extern void device_close_slot(DeviceSlot *slot, uint32 generation);
 

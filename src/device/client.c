@@ -188,9 +188,9 @@ leave_all(int code, Datum arg)
 		job_detach(open_jobs);
 }
 
-DeviceJob *
-device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, uint64 device_bytes,
-				int want_chunks, double patience_us, DeviceState *why)
+/* A job without a slot; its memory context will give back the one that it gets. */
+static DeviceJob *
+job_create(MemoryContext cxt)
 {
 	static bool registered = false;
 	MemoryContext own = AllocSetContextCreate(cxt, "GpuSort device job", ALLOCSET_SMALL_SIZES);
@@ -206,17 +206,48 @@ device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, uint64 device_byte
 	job->callback.arg = job;
 	job->cxt = own;
 	MemoryContextRegisterResetCallback(own, &job->callback);
+	return job;
+}
 
-	job->slot = device_admit(spec, device_bytes, want_chunks, patience_us, &job->word, why);
+/* It has got one, or not. */
+static DeviceJob *
+job_begin(DeviceJob *job)
+{
 	if (job->slot == NULL)
 	{
-		MemoryContextDelete(own);
+		MemoryContextDelete(job->cxt);
 		return NULL;
 	}
 	job->next = open_jobs;
 	open_jobs = job;
 	device_wake_process();
 	return job;
+}
+
+DeviceJob *
+device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, uint64 device_bytes,
+				int want_chunks, double patience_us, DeviceState *why)
+{
+	DeviceJob  *job = job_create(cxt);
+
+	job->slot = device_admit(spec, device_bytes, want_chunks, patience_us, &job->word, why);
+	return job_begin(job);
+}
+
+void
+device_job_name(const DeviceJob *job, DeviceJobName *name)
+{
+	name->slot = (int) (job->slot - device_shared->slots);
+	name->word = job->word;
+}
+
+DeviceJob *
+device_job_feed(MemoryContext cxt, const DeviceJobName *into, const DeviceJobSpec *spec)
+{
+	DeviceJob  *job = job_create(cxt);
+
+	job->slot = device_admit_feeder(into, spec, DEVICE_JOB_CHUNKS, &job->word);
+	return job_begin(job);
 }
 
 void
@@ -227,7 +258,9 @@ device_job_lose(DeviceJob *job, const char *why)
 		job->lost = true;
 		strlcpy(job->why, why, sizeof(job->why));
 	}
-	job_detach(job);
+	/* what is being read is released first */
+	if (job->got == job->read)
+		job_detach(job);
 }
 
 void
@@ -333,6 +366,24 @@ device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows, uint64 max
 	return ok;
 }
 
+bool
+device_job_drain(DeviceJob *job)
+{
+	while (!job_failed(job) && pg_atomic_read_u32(&job->slot->taken) != job->posted)
+		job_wait();
+	return !job->lost;
+}
+
+bool
+device_job_wants(DeviceJob *job, uint64 *rows, uint64 *row_bytes)
+{
+	if (job_failed(job))
+		return false;
+	*rows = job->slot->want_rows;
+	*row_bytes = job->slot->want_row_bytes;
+	return true;
+}
+
 void
 device_job_sort(DeviceJob *job)
 {
@@ -377,23 +428,23 @@ device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 		status = pg_atomic_read_u32(&slot->status);
 		pg_read_barrier();
 		made = pg_atomic_read_u32(&slot->made);
-		if (made != job->read)
+		if (made != job->got)
 		{
 			pg_memory_barrier();
-			if (job->read == 0)
+			if (job->got == 0)
 			{
 				job->cost = slot->cost;
 				job->cost.algorithm[sizeof(job->cost.algorithm) - 1] = '\0';
 				job->first_us = (double) (device_now_us() - slot->opened_us);
 			}
-			*desc = slot->down[job->read % slot->nchunks];
+			*desc = slot->down[job->got % slot->nchunks];
 			if (made - job->read > (uint32) slot->nchunks || !chunk_is_sound(&slot->spec, desc))
 			{
 				device_job_lose(job, "a chunk of the result is not what it could be");
 				return NULL;
 			}
 			job->bytes_down += desc->rows_at + desc->row_bytes;
-			return device_chunk(slot, job->read);
+			return device_chunk(slot, job->got++);
 		}
 		if (status == DEVICE_DONE)
 			return NULL;
@@ -404,9 +455,12 @@ device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 void
 device_job_release(DeviceJob *job)
 {
+	job->read++;
+	if (job->lost)
+		job_detach(job);
 	if (job_failed(job))
 		return;
 	pg_memory_barrier();
-	pg_atomic_write_u32(&job->slot->read, ++job->read);
+	pg_atomic_write_u32(&job->slot->read, job->read);
 	device_wake_process();
 }

@@ -28,7 +28,8 @@ typedef struct DeviceJob
 	bool		lost;
 	char		why[128];		/* why it is lost, for EXPLAIN and the log */
 	uint32		posted;
-	uint32		read;
+	uint32		got;			/* chunks of the result, */
+	uint32		read;			/* and those of them that were released */
 	uint64		rows_up;
 	uint64		bytes_up;
 	uint64		bytes_down;
@@ -94,11 +95,25 @@ extern void device_job_sort(DeviceJob *job);
 
 /*
  * The next chunk of the result; NULL at its end, or if the job is lost.  It is
- * ours until released.  What it is said to hold lies in it; whether that is right
- * is the caller's to see.
+ * ours until released, also if the job is lost then.  What it is said to hold lies in it;
+ * whether that is right is the caller's to see.  The next may be had before this is
+ * released.
  */
 extern char *device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc);
 extern void device_job_release(DeviceJob *job);
+
+/*
+ * Several backends may fill a job of DEVICE_ROWS: its owner names it to the others, which open
+ * feeders of it.  A feeder is filled as a job is, but that a row's place is counted from
+ * its chunk; device_job_drain() waits until all that was posted is on the device, false if it is lost.
+ * There it goes on while the owner is asked for more room, now and then:
+ * device_job_wants() says for how much.
+ */
+extern void device_job_name(const DeviceJob *job, DeviceJobName *name);
+extern DeviceJob *device_job_feed(MemoryContext cxt, const DeviceJobName *into,
+								  const DeviceJobSpec *spec);
+extern bool device_job_drain(DeviceJob *job);
+extern bool device_job_wants(DeviceJob *job, uint64 *rows, uint64 *row_bytes);
 
 /* Gives the job back, whatever its state. */
 extern void device_job_close(DeviceJob *job);

@@ -33,6 +33,12 @@
  *					fills chunks and counts "made", the backend counts "read".  No
  *					counter ever decreases, except that each way down starts at 0.
  *
+ * Several backends may fill one job: others than its owner open feeders, slots with
+ * chunks of their own, whose rows go up into the job's memory, in the order in which
+ * chunks are posted by any.  A feeder has neither a sort nor a result.  When all of its
+ * chunks have been taken, the job has its rows; the owner asks for the sort when all
+ * feeders have said so to each other (sort/parallel/exchange.h).
+ *
  * Chunks and device memory are given to a job when it is opened and stay its own:
  * a job never waits for another, so jobs cannot block each other.  A job whose rows are
  * still to be counted begins with a little memory and asks for more; it gets that at
@@ -153,6 +159,13 @@ typedef struct DeviceJobCost
 	char		algorithm[24];
 } DeviceJobCost;
 
+/* A job, as its owner names it to other backends. */
+typedef struct DeviceJobName
+{
+	int			slot;
+	uint32		word;			/* the slot's state while it is this job */
+} DeviceJobName;
+
 typedef struct DeviceSlot
 {
 	/* the backend's */
@@ -165,6 +178,8 @@ typedef struct DeviceSlot
 	int			nchunks;
 	uint32		chunks[DEVICE_JOB_CHUNKS];	/* of the pool */
 	DeviceJobSpec spec;
+	bool		feeds;			/* a feeder: its rows are those of */
+	DeviceJobName into;			/* this job */
 	DeviceChunkDesc up[DEVICE_JOB_CHUNKS];
 	pg_atomic_uint32 posted;
 	pg_atomic_uint32 read;
@@ -183,6 +198,8 @@ typedef struct DeviceSlot
 	pg_atomic_uint32 grown;		/* growths that were answered */
 	volatile bool grow_ok;		/* the last one's answer */
 	volatile uint64 allocated;	/* of the device's memory, when it has begun */
+	volatile uint64 want_rows;	/* room that feeders' rows need, in all */
+	volatile uint64 want_row_bytes;
 	DeviceJobCost cost;
 	GpusortError error;
 } DeviceSlot;

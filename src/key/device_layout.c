@@ -40,6 +40,21 @@ device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width)
 }
 
 bool
+device_layout_for_any(DeviceLayout *dl, const Stage *stage, int least_width)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		type_range(&stage->cols[c], &dl->ranges[c]);
+		dl->ranges[c].has_null = true;
+	}
+	key_layout(&dl->layout, stage, dl->ranges);
+	if (!dl->layout.exact)
+		return device_layout_choose(dl, stage, least_width);
+	dl->key_width = Max(least_width, device_key_width(dl->layout.total_bits));
+	return true;
+}
+
+bool
 device_layout_holds(const DeviceLayout *dl, const Stage *stage)
 {
 	for (int c = 0; c < stage->ncols; c++)

@@ -23,6 +23,12 @@ typedef struct DeviceLayout
 /* False if 128 bits do not hold the key, or an image may be inexact.  least_width is a key_width. */
 extern bool device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width);
 
+/*
+ * The same for rows of which none is known, also in other processes: there is a place for a
+ * NULL if 128 bits have room for that.
+ */
+extern bool device_layout_for_any(DeviceLayout *dl, const Stage *stage, int least_width);
+
 /* Has every staged row a place in it, or is there a NULL where none was meant to be? */
 extern bool device_layout_holds(const DeviceLayout *dl, const Stage *stage);
 

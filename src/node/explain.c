@@ -92,6 +92,8 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 	char		name[64] = "none";
 
 	initStringInfo(&buf);
+	if (report->fed)
+		strlcpy(name, "gpu", sizeof(name));
 	if (report->sorted)
 	{
 		gpusort_route_display_name(report->decision.algorithm->name, name, sizeof(name));
@@ -99,7 +101,8 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 														  reason));
 	}
 	else
-		appendStringInfoString(&buf, "no rows");
+		appendStringInfoString(&buf, report->fed ? "sent to one GPU with all participants' rows" :
+							   "no rows");
 	if (keys_only)
 		appendStringInfoString(&buf, ", keys only");
 	if (report->parts > 0)
@@ -283,7 +286,22 @@ parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	ParallelSortState *node = (ParallelSortState *) css;
 
 	explain_keys(css, node->keys, node->nkeys, ancestors, es);
-	if (es->analyze && node->phase != PARALLEL_SORT_NEW)
+	if (!es->analyze || node->phase == PARALLEL_SORT_NEW)
+		return;
+	if (node->on_device)
+	{
+		const SortReport *report = sorter_report(node->feed->sorter);
+		ParticipantReport shown;
+
+		participant_report_fill(&shown, report, false);
+		explain_report(&shown, "", es);
+		if (es->timing && css->ss.ps.instrument != NULL)
+		{
+			explain_phases(&css->ss.ps, &shown, es);
+			explain_device(report, es);
+		}
+	}
+	else
 		ExplainPropertyInteger("Sort Streams", NULL, node->nstreams, es);
 }
 

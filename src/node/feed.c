@@ -11,6 +11,9 @@
  * But the Gather has to be got going without waiting for anybody's last row: it is
  * given one at once by feed_announce(), which is for nobody.
  *
+ * Where the leader has got a job on a device for all of them (sort/device/device_feed.c) the workers'
+ * Feeds send their rows there, and have none to write.
+ *
  * Memory: that of a sort, in each participant.
  *
  * On error: a worker's goes to the leader as any.  Before the Gather waits for its
@@ -167,26 +170,70 @@ feed_write(FeedState *feed)
 	MemoryContextDelete(cxt);
 }
 
+/* Begins a sort, one of so many participants'. */
+static void
+begin_sort(FeedState *feed, int participants, size_t bound, double rows)
+{
+	if (feed->sorter == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(feed->css.ss.ps.state->es_query_cxt);
+
+		feed->spec.participants = participants;
+		feed->spec.timing = compat_node_timed(&feed->css.ss.ps);
+		feed->sorter = sorter_create(&feed->spec);
+		MemoryContextSwitchTo(old);
+	}
+	sorter_begin(feed->sorter, bound, rows);
+}
+
+static Sink *
+make_join(SortEnv *env, Batch *batch, void *arg)
+{
+	return device_feed_join(env, batch, arg);
+}
+
+/* A worker's rows go to the leader's job. */
+static void
+feed_run_device(FeedState *feed)
+{
+	Exchange   *ex = feed->exchange;
+	ExchangeSlot *slot = exchange_slot(ex, feed->ring);
+	PlanState  *outer = outerPlanState(feed);
+	const SortReport *report;
+	Sink	   *sink;
+	bool		sent;
+
+	exchange_open_ring(ex, feed->ring);
+	exchange_attach(ex);
+	begin_sort(feed, ex->nrings + 1, 0, outer->plan->plan_rows);
+	sink = sorter_use_sink(feed->sorter, make_join, &ex->device);
+	sort_node_take_rows(feed->sorter, outer, &feed->pages, &ex->stopped);
+	sent = sorter_perform(feed->sorter, false) != NULL;
+	device_feed_sent(sink, &slot->fed);
+	report = sorter_report(feed->sorter);
+	participant_report_fill(&slot->report, report, false);
+	if (!sent)
+		exchange_lose_device(ex);
+	/* where others have given up there may be more, which nobody wants */
+	if (!exchange_arrive(ex, feed->ring, NULL) && slot->fed.rows > 0 &&
+		pg_atomic_read_u32(&ex->device_lost) == 0 && !exchange_stopped(ex))
+		elog(ERROR, "a row has come to a parallel sort after its end");
+	if (feed->css.ss.ps.instrument != NULL)
+		InstrUpdateTupleCount(feed->css.ss.ps.instrument, (double) report->rows);
+	exchange_end_ring(ex, feed->ring);
+	sorter_end(feed->sorter);
+}
+
 /* Takes and sorts all rows. */
 static void
 feed_run(FeedState *feed)
 {
-	EState	   *estate = feed->css.ss.ps.state;
 	PlanState  *outer = outerPlanState(feed);
 	Exchange   *ex = feed->exchange;
 	const SortReport *report;
 	ExchangeSlot *slot = NULL;
 	int			me = 0;
 
-	if (feed->sorter == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
-
-		feed->spec.participants = ex != NULL ? ex->nrings + 1 : 0;
-		feed->spec.timing = compat_node_timed(&feed->css.ss.ps);
-		feed->sorter = sorter_create(&feed->spec);
-		MemoryContextSwitchTo(old);
-	}
 	if (ex != NULL)
 	{
 		me = feed->ring >= 0 ? feed->ring : ex->nrings;
@@ -196,14 +243,15 @@ feed_run(FeedState *feed)
 			exchange_open_ring(ex, feed->ring);
 		exchange_attach(ex);
 	}
-	sorter_begin(feed->sorter, ex != NULL ? ex->bound : feed->bound, outer->plan->plan_rows);
+	begin_sort(feed, ex != NULL ? ex->nrings + 1 : 0, ex != NULL ? ex->bound : feed->bound,
+			   outer->plan->plan_rows);
 	if (ex != NULL)
 		sorter_share_bound(feed->sorter, &ex->first_bound);
 	sort_node_take_rows(feed->sorter, outer, &feed->pages, ex != NULL ? &ex->stopped : NULL);
 	if (ex != NULL)
 	{
 		sorter_key_frame(feed->sorter, &slot->frame);
-		exchange_arrive(ex, me, sorter_stage(feed->sorter));
+		(void) exchange_arrive(ex, me, sorter_stage(feed->sorter));
 	}
 	feed->result = sorter_perform(feed->sorter, device_may_pause());
 	report = sorter_report(feed->sorter);
@@ -235,7 +283,10 @@ feed_exec(PlanState *pstate)
 	CHECK_FOR_INTERRUPTS();
 	if (!feed->done)
 	{
-		feed_run(feed);
+		if (feed->ring >= 0 && feed->exchange->device.on)
+			feed_run_device(feed);
+		else
+			feed_run(feed);
 		feed->done = true;
 	}
 	return ExecClearTuple(slot);
@@ -256,7 +307,7 @@ feed_begin(CustomScanState *css, EState *estate, int eflags)
 	feed->keys = gpusort_plan_keys(cscan, &feed->nkeys);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	page_source_init(&feed->pages, outerPlanState(css));
-	/* rows do not go to a device, for a partial plan cannot give them again */
+	/* a participant's rows do not go to a device by themselves: it would not get the same ones again */
 	feed->spec.desc = ExecGetResultType(outerPlanState(css));
 	feed->spec.keys = feed->keys;
 	feed->spec.nkeys = feed->nkeys;
@@ -264,6 +315,59 @@ feed_begin(CustomScanState *css, EState *estate, int eflags)
 	feed->spec.can_rerun = feed_cannot_rerun;
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
 	css->ss.ps.ExecProcNode = feed_exec;
+}
+
+/* What feed_lead() hands to its sink's maker. */
+typedef struct LeadJob
+{
+	double		rows;
+	double		row_bytes;
+	int			workers;
+	GivenRows  *given;
+	DeviceFeed *device;
+} LeadJob;
+
+static Sink *
+make_lead(SortEnv *env, Batch *batch, void *arg)
+{
+	LeadJob    *job = arg;
+
+	return device_feed_lead(env, batch, job->rows, job->row_bytes, job->workers, job->given,
+							job->device);
+}
+
+bool
+feed_lead(FeedState *feed, double rows, double row_bytes, int workers, GivenRows *given)
+{
+	LeadJob		job = {rows, row_bytes, workers, given, &feed->device};
+
+	begin_sort(feed, workers + 1, 0, rows);
+	feed->lead = sorter_use_sink(feed->sorter, make_lead, &job);
+	if (feed->lead == NULL)
+		feed_lead_end(feed);
+	return feed->lead != NULL;
+}
+
+bool
+feed_lead_sort(FeedState *feed)
+{
+	DeviceFed	fed;
+
+	exchange_fed(feed->exchange, &fed);
+	device_feed_collect(feed->lead, &fed);
+	feed->result = sorter_perform(feed->sorter, false);
+	if (feed->result == NULL)
+		return false;
+	sort_node_count(sorter_report(feed->sorter));
+	return true;
+}
+
+void
+feed_lead_end(FeedState *feed)
+{
+	sorter_end(feed->sorter);
+	feed->lead = NULL;
+	feed->device.on = false;
 }
 
 void
@@ -318,7 +422,7 @@ feed_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
 
 	feed->exchange = coordinate;
 	feed->stopped = false;
-	exchange_reset(feed->exchange, feed->bound);
+	exchange_reset(feed->exchange, feed->bound, &feed->device);
 }
 
 static void

@@ -39,7 +39,11 @@ typedef struct FeedState
 	bool		stopped;		/* ... any more, since the node was shut down */
 	int			ring;			/* a worker's; -1 in the leader */
 
-	/* the leader's, for EXPLAIN */
+	/* the leader's */
+	DeviceFeed	device;			/* its job that workers send rows to, if it is on, */
+	Sink	   *lead;			/* and what gives them out: its sorter's; NULL: none */
+
+	/* and for EXPLAIN */
 	int			nreports;		/* workers planned, and the leader last */
 	ParticipantReport *reports;
 } FeedState;
@@ -54,6 +58,19 @@ extern FeedState *feed_of_gather(GatherState *gather);
 
 /* In the leader, in place of the node's function: a row that says nothing. */
 extern TupleTableSlot *feed_announce(PlanState *pstate);
+
+/*
+ * In the leader, before there are workers: they are to send their rows into a job on a device,
+ * if there is one to be had.  given is where it is noted which rows were given out.
+ */
+extern bool feed_lead(FeedState *feed, double rows, double row_bytes, int workers,
+					  GivenRows *given);
+
+/* The rows are on the device: sorts them; false if they are lost. */
+extern bool feed_lead_sort(FeedState *feed);
+
+/* No job any more; what it was is still told. */
+extern void feed_lead_end(FeedState *feed);
 
 /* In the leader: nobody waits for it any more. */
 extern void feed_stop(FeedState *feed);

@@ -11,6 +11,10 @@
  * ended the Gather is read to its end, so that workers' errors and figures
  * arrive as under any Gather.
  *
+ * With a GPU that is worth it workers send their rows there, and the leader, which takes no share
+ * then, gives out what comes back (sort/device/device_feed.c).  Should rows be lost with it the
+ * Gather is run again without, and those that had been given are passed over.
+ *
  * Without workers there is one stream, the leader's, and nothing to merge: its rows
  * come straight from its sort.
  *
@@ -26,11 +30,15 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "node/feed.h"
+#include "node/gather_workers.h"
+#include "node/parallel_device.h"
 #include "node/parallel_sort.h"
 #include "node/plan_format.h"
 #include "node/sort_node.h"
 #include "optimizer/optimizer.h"
 #include "postmaster/bgworker.h"
+#include "sort/device/device_check.h"
+#include "sort/device/given_rows.h"
 #include "sort/parallel/block_merge.h"
 #include "sort/parallel/block_sources.h"
 #include "storage/dsm_impl.h"
@@ -47,6 +55,7 @@ static TupleTableSlot *parallel_sort_exec_custom(CustomScanState *css);
 static void parallel_sort_end(CustomScanState *css);
 static void parallel_sort_rescan(CustomScanState *css);
 static void parallel_sort_shutdown(CustomScanState *css);
+static bool parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot);
 
 static const CustomExecMethods parallel_sort_exec_methods = {
 	.CustomName = "GpuSort",
@@ -73,31 +82,6 @@ parallel_sort_create_state(void)
  * ------------------------------------------------------------------------
  */
 
-/* Has the worker of this ring ended, or another that it may wait for, without a word? */
-static bool
-worker_gone(void *arg, int ring)
-{
-	ParallelSortState *node = arg;
-	GatherState *gather = node->gather;
-	bool		gone = false;
-	pid_t		pid;
-
-	for (int r = 0; r < gather->nworkers_launched; r++)
-	{
-		if (GetBackgroundWorkerPid(gather->pei->pcxt->worker[r].bgwhandle, &pid) != BGWH_STOPPED)
-			continue;
-		/* why, it may have told */
-		CHECK_FOR_INTERRUPTS();
-		if (pg_atomic_read_u32(&node->feed->exchange->rings[r].state) == RING_OPEN)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("lost connection to parallel worker")));
-		/* it never came, or has ended: if it has no rows, the Gather will complain in the end */
-		gone = gone || r == ring;
-	}
-	return gone;
-}
-
 /*
  * The workers' streams that have rows, in the current memory context; returns how many.
  * sources has room for one of each worker.
@@ -110,10 +94,10 @@ open_rings(ParallelSortState *node, BlockSource **sources)
 	for (int r = 0; r < node->gather->nworkers_launched; r++)
 	{
 		/* not taken yet: it will be the first */
-		if (exchange_next_block(node->feed->exchange, r, EXCHANGE_LEADER, false, worker_gone,
+		if (exchange_next_block(node->feed->exchange, r, EXCHANGE_LEADER, false, gather_worker_gone,
 								node) != NULL)
 			sources[n++] = block_source_ring(node->feed->exchange, r, EXCHANGE_LEADER,
-											 worker_gone, node);
+											 gather_worker_gone, node);
 	}
 	return n;
 }
@@ -180,8 +164,19 @@ launch(ParallelSortState *node)
 	}
 	PG_END_TRY();
 	feed->ExecProcNode = feed_exec;
-	if (gather->nreaders > 0 && (!participation || gather->nworkers_launched >= EXCHANGE_MANY))
+	if (gather->nreaders > 0 && (!participation || gather->nworkers_launched >= EXCHANGE_MANY ||
+								 node->feed->lead != NULL))
 		gather->need_to_scan_locally = false;
+}
+
+/* The rows were lost with the device: all is begun once more, without it. */
+static void
+begin_again(ParallelSortState *node)
+{
+	node->device_failed = true;
+	feed_lead_end(node->feed);
+	feed_stop(node->feed);
+	ExecReScan(&node->gather->ps);
 }
 
 /* Starts the workers, and gets all streams to their first rows. */
@@ -195,7 +190,26 @@ parallel_sort_start(ParallelSortState *node)
 	node->feed->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
 										node->limit_offset);
 	node->given_alone = 0;
-	launch(node);
+	node->on_device = false;
+	if (parallel_device_lead(node))
+	{
+		launch(node);
+		if (node->gather->nreaders > 0 && parallel_device_sort(node))
+			return;
+		if (node->gather->nreaders > 0)
+		{
+			begin_again(node);
+			launch(node);
+		}
+		else
+		{
+			feed_lead_end(node->feed);
+			if (node->feed->exchange != NULL)
+				node->feed->exchange->device.on = false;
+		}
+	}
+	else
+		launch(node);
 	own = run_own_share(node);
 
 	old = MemoryContextSwitchTo(node->cxt);
@@ -236,8 +250,47 @@ parallel_sort_finish(ParallelSortState *node)
 		InstrUpdateTupleCount(gather->instrument, given - 1);
 }
 
+/* Puts the next row that was not given before into the slot; false at the end. */
+static bool
+next_again(ParallelSortState *node, TupleTableSlot *slot)
+{
+	for (uint64 i = 0;; i++)
+	{
+		bool		was;
+
+		if (i % MERGE_BATCH == 0)
+			CHECK_FOR_INTERRUPTS();
+		node->phase = node->resumed;
+		if (!given_rows_left(node->given))
+			return parallel_sort_next(node, slot);
+		if (!parallel_sort_next(node, slot))
+			device_wrong_beginning();
+		node->phase = PARALLEL_SORT_AGAIN;
+		was = given_rows_was(node->given, ((MinimalTupleTableSlot *) slot)->mintuple);
+		if (!was)
+			return true;
+	}
+}
+
+/* There is no next row, or it was lost with the device: then the rest comes from a sort without it. */
+static bool
+after_device(ParallelSortState *node, TupleTableSlot *slot)
+{
+	bool		lost = sorter_lost(node->feed->sorter);
+
+	node->given_alone = (double) sorter_report(node->feed->sorter)->rows;
+	if (!lost)
+		return false;
+	ExecClearTuple(slot);
+	given_rows_begin(node->given);
+	begin_again(node);
+	parallel_sort_start(node);
+	node->resumed = node->phase;
+	return next_again(node, slot);
+}
+
 /* Puts the next row into the slot; false at the end. */
-static inline bool
+static bool
 parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot)
 {
 	MinimalTuple row;
@@ -248,6 +301,11 @@ parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot)
 			parallel_sort_start(node);
 		if (node->phase == PARALLEL_SORT_END)
 			return false;
+		if (node->phase == PARALLEL_SORT_DEVICE)
+			return likely(result_next(node->feed->result, RESULT_STREAM, true, slot)) ||
+				after_device(node, slot);
+		if (node->phase == PARALLEL_SORT_AGAIN)
+			return next_again(node, slot);
 		if (node->phase == PARALLEL_SORT_ALONE)
 		{
 			if (node->nstreams == 0 || !result_next(node->feed->result, RESULT_PLAIN, true, slot))
@@ -322,6 +380,7 @@ parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	node->cxt = AllocSetContextCreate(estate->es_query_cxt, "GpuSort merge",
 									  ALLOCSET_DEFAULT_SIZES);
 
+	node->given = given_rows_create();
 	/* rows are given as they lie */
 	if (css->ss.ps.ps_ProjInfo == NULL)
 	{
@@ -358,6 +417,9 @@ parallel_sort_rescan(CustomScanState *css)
 		return;
 	ExecClearTuple(node->row_slot);
 	feed_stop(node->feed);
+	if (node->feed->lead != NULL)
+		feed_lead_end(node->feed);
+	given_rows_reset(node->given);
 	MemoryContextReset(node->cxt);
 	node->merge = NULL;
 	node->phase = PARALLEL_SORT_NEW;
@@ -371,7 +433,8 @@ parallel_sort_shutdown(CustomScanState *css)
 {
 	ParallelSortState *node = (ParallelSortState *) css;
 
-	if (node->phase == PARALLEL_SORT_MERGE)
+	if (node->phase == PARALLEL_SORT_MERGE || node->phase == PARALLEL_SORT_AGAIN ||
+		node->phase == PARALLEL_SORT_DEVICE)
 	{
 		ExecClearTuple(node->row_slot);
 		node->phase = PARALLEL_SORT_END;

@@ -18,6 +18,8 @@ typedef enum ParallelSortPhase
 	PARALLEL_SORT_NEW,
 	PARALLEL_SORT_ALONE,		/* the leader's rows are all, if there are any */
 	PARALLEL_SORT_MERGE,
+	PARALLEL_SORT_DEVICE,		/* the workers' rows come from a device */
+	PARALLEL_SORT_AGAIN,		/* they were lost with it: to those that had not been given */
 	PARALLEL_SORT_END
 } ParallelSortPhase;
 
@@ -35,6 +37,10 @@ typedef struct ParallelSortState
 	struct BlockMerge *merge;
 	int			nstreams;
 	double		given_alone;	/* rows, without a merge */
+	bool		device_failed;	/* it is not tried again */
+	bool		on_device;		/* the last execution's rows came from there */
+	struct GivenRows *given;	/* when a device is lost */
+	ParallelSortPhase resumed;	/* after PARALLEL_SORT_AGAIN */
 	TupleTableSlot *row_slot;	/* a row as it lies */
 } ParallelSortState;
 

@@ -33,6 +33,9 @@
  *	 may have changed: not then.  How a table is divided depends on work_mem and
  *	 hash_mem_multiplier, so these must be those of the first run.
  *
+ * Where workers share the rows no order is asked for, and a node may be parallel-aware: which of
+ * them has a row changes, which rows there are does not.
+ *
  * Expressions must be immutable: a stable function may depend on settings.
  */
 #include "postgres.h"
@@ -48,6 +51,8 @@
 
 /* More than a hash table takes for a row beside its columns. */
 #define HASH_ROW_OVERHEAD	128
+
+static bool can_rerun(PlanState *ps, bool shared);
 
 static bool
 expr_can_rerun(void *expr)
@@ -79,11 +84,11 @@ hash_can_rerun(Hash *hash)
 }
 
 static bool
-append_can_rerun(AppendState *append)
+append_can_rerun(AppendState *append, bool shared)
 {
 	for (int i = 0; i < append->as_nplans; i++)
 	{
-		if (!plan_can_rerun(append->appendplans[i]))
+		if (!can_rerun(append->appendplans[i], shared))
 			return false;
 	}
 	return true;
@@ -91,7 +96,7 @@ append_can_rerun(AppendState *append)
 
 /* What is particular to the node's kind; its children come after. */
 static bool
-node_can_rerun(PlanState *ps)
+node_can_rerun(PlanState *ps, bool shared)
 {
 	Plan	   *plan = ps->plan;
 
@@ -124,22 +129,34 @@ node_can_rerun(PlanState *ps)
 			return expr_can_rerun(((HashJoin *) plan)->join.joinqual) &&
 				expr_can_rerun(((HashJoin *) plan)->hashclauses);
 		case T_SubqueryScan:
-			return plan_can_rerun(((SubqueryScanState *) ps)->subplan);
+			return can_rerun(((SubqueryScanState *) ps)->subplan, shared);
 		case T_Append:
-			return append_can_rerun((AppendState *) ps);
+			return append_can_rerun((AppendState *) ps, shared);
 		default:
 			return false;
 	}
 }
 
-bool
-plan_can_rerun(PlanState *ps)
+static bool
+can_rerun(PlanState *ps, bool shared)
 {
 	if (ps == NULL)
 		return true;
 	check_stack_depth();
-	return !ps->plan->parallel_aware &&
+	return (shared || !ps->plan->parallel_aware) &&
 		expr_can_rerun(ps->plan->targetlist) && expr_can_rerun(ps->plan->qual) &&
-		node_can_rerun(ps) &&
-		plan_can_rerun(outerPlanState(ps)) && plan_can_rerun(innerPlanState(ps));
+		node_can_rerun(ps, shared) &&
+		can_rerun(outerPlanState(ps), shared) && can_rerun(innerPlanState(ps), shared);
+}
+
+bool
+plan_can_rerun(PlanState *ps)
+{
+	return can_rerun(ps, false);
+}
+
+bool
+plan_can_rerun_shared(PlanState *ps)
+{
+	return can_rerun(ps, true);
 }

@@ -15,4 +15,7 @@
  */
 extern bool plan_can_rerun(PlanState *ps);
 
+/* The same rows in whatever order, and shared by workers in whatever way. */
+extern bool plan_can_rerun_shared(PlanState *ps);
+
 #endif							/* GPUSORT_RERUN_H */

@@ -35,6 +35,7 @@ typedef struct SortReport
 	uint64		ties;			/* rows whose order took a comparison */
 	bool		device_failed;	/* the GPU was tried and failed */
 	uint64		device_rows;	/* rows that were on the GPU themselves */
+	bool		fed;			/* ... and sorted there with other participants' */
 	uint64		early_rows;		/* whose keys went there while others came in */
 	uint64		bytes_up;		/* to the GPU and back */
 	uint64		bytes_down;

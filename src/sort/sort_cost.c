@@ -14,6 +14,7 @@
 
 #include "device/client.h"
 #include "miscadmin.h"
+#include "optimizer/optimizer.h"
 #include "port/pg_bitutils.h"
 #include "route/files/model_store.h"
 #include "route/gpu_model.h"
@@ -34,6 +35,12 @@
 #define WRITE_BYTE_NS	0.3		/* a byte of it; and a worker's memory is always new */
 #define MERGE_NS		12.0	/* a row of a block in the reader's hands, */
 #define MERGE_MATCH_NS	2.0		/* ... and each match that it plays */
+
+#define FEED_NS			8.0		/* a row copied to a chunk for a device, and its key made */
+#define FEED_BYTE_NS	0.1		/* a byte of it */
+#define STREAM_NS		10.0	/* a row that came from there and is given out, */
+#define STREAM_BYTE_NS	0.1		/* ... and a byte of it */
+#define FEED_US			5000.0	/* for a job's memory, and for one another */
 
 /* What the keys of a row are like. */
 typedef struct CostKeys
@@ -117,23 +124,33 @@ cost_on_cpu(const CostKeys *keys, double n, double row_bytes, double bound, int 
 	return decision.predicted_us;
 }
 
+/* n rows whose keys a GPU would sort; false if there is none. */
+static bool
+gpu_facts(const CostKeys *keys, double n, double row_bytes, RouteFacts *facts)
+{
+	DeviceState device = device_state();
+
+	if (device != DEVICE_STATE_READY && device != DEVICE_STATE_IDLE)
+		return false;
+	cpu_facts(keys, n, row_bytes, 0, facts);
+	facts->device = DEVICE_STATE_READY;
+	facts->gpu.key_width = keys->bits <= 32 ? 32 : keys->bits <= 64 ? 64 : 128;
+	facts->gpu.key_bits = Min(keys->bits, 128);
+	facts->gpu.keys_back = keys->called > 0;
+	facts->gpu.algorithms = device_algorithms();
+	(void) device_learn_facts(facts);
+	return true;
+}
+
 /* What a GPU is expected to save of that; 0 if there is none, or nothing. */
 static double
 gpu_saves_us(const CostKeys *keys, double n, double row_bytes, double kernel_us)
 {
 	RouteFacts	facts;
 	GpuRowsFacts gain = {0};
-	DeviceState device = device_state();
 
-	if (device != DEVICE_STATE_READY && device != DEVICE_STATE_IDLE)
+	if (!gpu_facts(keys, n, row_bytes, &facts))
 		return 0;
-	cpu_facts(keys, n, row_bytes, 0, &facts);
-	facts.device = DEVICE_STATE_READY;
-	facts.gpu.key_width = keys->bits <= 32 ? 32 : keys->bits <= 64 ? 64 : 128;
-	facts.gpu.key_bits = Min(keys->bits, 128);
-	facts.gpu.keys_back = keys->called > 0;
-	facts.gpu.algorithms = device_algorithms();
-	(void) device_learn_facts(&facts);
 	gpu_copy_ns(&facts, &gain.up_ns, &gain.down_ns);
 	gain.rows = n;
 	gain.row_bytes = row_bytes;
@@ -168,9 +185,9 @@ sort_cost_alone(const SortCostFacts *facts, SortCost *cost)
 	cost->rows_us = Max(cost->rows_us - (saves - saves_sort), n * OUT_NS / 1000);
 }
 
-void
-sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, double abreast,
-				  SortCost *cost)
+/* Workers merge what they have sorted, and the leader what they have merged. */
+static void
+cost_of_merge(const SortCostFacts *facts, int workers, bool leader, double abreast, SortCost *cost)
 {
 	double		n = Max(facts->rows, 2);
 	CostKeys	keys;
@@ -192,4 +209,57 @@ sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, double a
 		merge_ns += matches * COMPARE_NS;
 	cost->sort_us *= crowd;
 	cost->rows_us = cost->rows_us * crowd + n * (write_ns / abreast + merge_ns) / 1000;
+}
+
+/* Workers send their rows to a device, and the leader gives out what comes back; false if that cannot be. */
+static bool
+cost_of_feed(const SortCostFacts *facts, double abreast, SortCost *cost)
+{
+	double		n = Max(facts->rows, 2);
+	double		gpu_us = HUGE_VAL;
+	double		up_ns;
+	double		down_ns;
+	double		bus_ns;
+	RouteFacts	gpu;
+	CostKeys	keys;
+
+	sum_keys(facts, &keys);
+	/* as they stand in rows, in 128 bits */
+	if (facts->bound > 0 || keys.dear || keys.called > 0 || keys.bits > 128 ||
+		!gpu_facts(&keys, n, facts->row_bytes, &gpu) || gpu_choose(&gpu, &gpu_us) == NULL)
+		return false;
+	gpu_copy_ns(&gpu, &up_ns, &down_ns);
+	/* copies go on while rows come in, and while they are given out, but take their time */
+	bus_ns = facts->row_bytes * up_ns;
+	cost->sort_us = FEED_US + gpu_us +
+		n * Max(bus_ns, (look_ns(&keys) + FEED_NS + facts->row_bytes * FEED_BYTE_NS) / abreast) / 1000;
+	cost->rows_us = n * Max(facts->row_bytes * down_ns,
+							STREAM_NS + facts->row_bytes * STREAM_BYTE_NS) / 1000;
+	return true;
+}
+
+void
+sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, double abreast,
+				  SortCost *cost)
+{
+	SortCost	feed;
+
+	cost_of_merge(facts, workers, leader, abreast, cost);
+	/* the leader takes no share then */
+	if (cost_of_feed(facts, Min(workers, abreast), &feed) &&
+		feed.sort_us + feed.rows_us < cost->sort_us + cost->rows_us)
+		*cost = feed;
+}
+
+bool
+sort_cost_feeds(const SortCostFacts *facts, int workers, bool forced)
+{
+	double		abreast = Min(workers + 1, Max(2, sort_processors()));
+	SortCost	merge;
+	SortCost	feed;
+
+	if (!cost_of_feed(facts, Min(workers, abreast), &feed))
+		return false;
+	cost_of_merge(facts, workers, parallel_leader_participation, abreast, &merge);
+	return forced || feed.sort_us + feed.rows_us < merge.sort_us + merge.rows_us;
 }

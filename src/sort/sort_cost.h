@@ -30,9 +30,13 @@ extern void sort_cost_alone(const SortCostFacts *facts, SortCost *cost);
 
 /*
  * So many workers sort, and the leader merges what they have sorted; leader: it takes a
- * share, too, if they are few.  abreast is how many of them the machine runs at once.
+ * share, too, if they are few.  abreast is how many of them the machine runs at once.  Or they
+ * send their rows to a device, if there is one and that takes less.
  */
 extern void sort_cost_workers(const SortCostFacts *facts, int workers, bool leader,
 							  double abreast, SortCost *cost);
+
+/* Do workers send their rows to a device?  If that can be, also where it takes longer: forced. */
+extern bool sort_cost_feeds(const SortCostFacts *facts, int workers, bool forced);
 
 #endif							/* GPUSORT_SORT_COST_H */

@@ -167,6 +167,18 @@ sorter_share_bound(Sorter *sorter, pg_atomic_uint64 *others)
 		sink_bounded_begin(&sorter->bounded, others);
 }
 
+Sink *
+sorter_use_sink(Sorter *sorter, SinkMaker make, void *arg)
+{
+	Sink	   *sink = make(&sorter->env, &sorter->batch, arg);
+
+	if (sink == NULL)
+		return NULL;
+	sorter->rows_allowed = false;
+	sorter->sink = sink;
+	return sink;
+}
+
 void
 sorter_begin_again(Sorter *sorter)
 {

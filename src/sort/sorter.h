@@ -51,6 +51,15 @@ extern void sorter_begin(Sorter *sorter, size_t bound, double rows_expected);
  */
 extern void sorter_share_bound(Sorter *sorter, pg_atomic_uint64 *others);
 
+/*
+ * The sort that has begun takes its rows to the sink that make() makes, if it makes one, and to no
+ * other: NULL if not.
+ */
+struct Batch;
+struct SortEnv;
+typedef struct Sink *(*SinkMaker) (struct SortEnv *env, struct Batch *batch, void *arg);
+extern struct Sink *sorter_use_sink(Sorter *sorter, SinkMaker make, void *arg);
+
 /* Begins it again after its rows were lost with a device, on the CPU. */
 extern void sorter_begin_again(Sorter *sorter);
 

@@ -79,7 +79,7 @@ begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 		forget_device(api, job);
 	process_memory_lock(slot->device);
 	status = prepare_slot(api, job, slot->device, err);
-	if (status == GPUSORT_OK)
+	if (status == GPUSORT_OK && !slot->feeds)
 	{
 		api->cuda->device_memory(context, 0, &before);
 		status = job_allocate(api, slot, job, err);
@@ -132,7 +132,14 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 
 	if (job->phase != JOB_NONE)
 	{
-		if (job->prepared)
+		bool		through;
+
+		/* a feeder's copies are on another's stream */
+		if (slot->feeds)
+			status = job_look_up(api, slot, job, &through, err);
+		if (status == GPUSORT_OK && slot->feeds && job->finished != job->started)
+			return DEVICE_STEP_IN_FLIGHT;
+		if (status == GPUSORT_OK && job->prepared)
 			status = api->cuda->stream_poll(job->stream, err);
 		if (status == GPUSORT_NOT_READY || !process_memory_trylock(slot->device))
 			return DEVICE_STEP_IN_FLIGHT;
@@ -142,7 +149,8 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 			fail_job(slot, job, status, err);
 		job->phase = JOB_NONE;
 	}
-	note_hold(slot);
+	if (!slot->feeds)
+		note_hold(slot);
 	device_shared->devices[slot->device].last_used_us = device_now_us();
 	pg_memory_barrier();
 	pg_atomic_write_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
@@ -223,7 +231,10 @@ device_job_step(const DeviceApi *api, int slot_no)
 			job->phase = JOB_UP;
 			job_call(slot_no, begin_job);
 		}
-		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP)
+		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP && slot->feeds)
+			status = job_step_feed(api, slot, job, &device_shared->slots[slot->into.slot],
+								   &jobs[slot->into.slot], &found, &err);
+		else if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP)
 			status = job_step_up(api, slot, job, &found, &err);
 		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_DOWN)
 			status = job_step_down(api, slot, job, &found, &err);

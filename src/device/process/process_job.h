@@ -95,6 +95,15 @@ extern void job_release(const DeviceApi *api, ProcessJob *job);
 extern GpusortStatus job_grow(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, bool *ok,
 							  GpusortError *err);
 
+/* process_up.c: a feeder's chunks go up into another job, whose slot is into_slot */
+extern GpusortStatus job_step_feed(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job,
+								   DeviceSlot *into_slot, ProcessJob *into, int *found,
+								   GpusortError *err);
+
+/* Which of the chunks whose copies were asked for are through; *through if some are now. */
+extern GpusortStatus job_look_up(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job,
+								 bool *through, GpusortError *err);
+
 /* process_up.c, process_down.c: what can be done now; *found is a DEVICE_STEP_* set */
 extern GpusortStatus job_step_up(const DeviceApi *api, DeviceSlot *slot,
 								 ProcessJob *job, int *found, GpusortError *err);

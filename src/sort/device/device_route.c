@@ -223,6 +223,26 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	return gpu_rows_gain_us(&gain) > 0;
 }
 
+bool
+device_route_feed(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int key_width,
+				  double rows, RouteFacts *facts, RouteDecision *decision)
+{
+	GpuRowsFacts gain = {0};
+
+	fill_cpu_facts(env, stage, layout, 32, facts);
+	facts->n = (size_t) rows;
+	facts->device = DEVICE_STATE_READY;
+	(void) fill_gpu_facts(env, layout, key_width, facts);
+	memset(decision, 0, sizeof(*decision));
+	if (facts->forced != NULL)
+	{
+		gpusort_route_decide(facts, decision);
+		return algorithm_on_gpu(decision->algorithm);
+	}
+	choose_for_rows(facts, &gain, decision);
+	return decision->algorithm != NULL;
+}
+
 void
 device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJobSpec *spec)
 {

@@ -28,6 +28,14 @@ extern bool device_route_keys(const SortEnv *env, const Stage *stage, const KeyL
 extern bool device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layout,
 							  int key_width, double rows, RouteFacts *facts,
 							  RouteDecision *decision);
+
+/*
+ * The same where nothing is known but how many rows are expected, and that a device shall have them:
+ * false if it has no algorithm for them, or another is set.
+ */
+extern bool device_route_feed(const SortEnv *env, const Stage *stage, const KeyLayout *layout,
+							  int key_width, double rows, RouteFacts *facts,
+							  RouteDecision *decision);
 extern void device_route_job(const RouteFacts *facts, const RouteDecision *decision,
 							 DeviceJobSpec *spec);
 

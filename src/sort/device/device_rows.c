@@ -9,20 +9,14 @@
 
 #include "sort/device/device_rows.h"
 
-/*
- * What a job has of the device follows what has come: at first so many bytes more, or
- * as many again, and so on.  An estimate only makes that less, with some room
- * beyond it, as it may be a bit off.
- */
-#define DEVICE_ROWS_STEP		((Size) 8 * 1024 * 1024)
-#define DEVICE_ROWS_MARGIN		1.25
-
 void
 device_rows_lost(DeviceRows *dev)
 {
 	if (!dev->lost)
 	{
-		device_note_failure(dev->env, dev->decision.algorithm, dev->job->why);
+		/* of several backends' rows the owner of the job notes it */
+		if (!dev->feeds)
+			device_note_failure(dev->env, dev->decision.algorithm, dev->job->why);
 		dev->lost = true;
 	}
 }
@@ -35,6 +29,7 @@ next_chunk(DeviceRows *dev)
 	if (dev->chunk == NULL)
 		return false;
 	dev->chunk_rows = 0;
+	dev->base = dev->feeds ? dev->units : 0;
 	dev->next = dev->chunk + dev->rows_at;
 	dev->end = dev->chunk + device_shared->chunk_size;
 	return true;
@@ -77,12 +72,9 @@ round_size(double size)
 	return ((uint64) size + step - 1) / step * step;
 }
 
-/*
- * The room that n rows make the job ask for, in spec's max_rows and max_row_bytes.  Row
- * places are 32-bit numbers of 8-byte units.
- */
-static void
-room_for(DeviceJobSpec *spec, double n, double row_bytes)
+/* Row places are 32-bit numbers of 8-byte units. */
+void
+device_rows_room_for(DeviceJobSpec *spec, double n, double row_bytes)
 {
 	spec->max_rows = Min(round_size(n), PG_UINT32_MAX - 1);
 	spec->max_row_bytes = Min(round_size(n * row_bytes), (UINT64CONST(8) << 32) - 8);
@@ -108,7 +100,7 @@ device_rows_more_room(DeviceRows *dev, Size size)
 	{
 		DeviceJobSpec wanted = dev->spec;
 
-		room_for(&wanted, ahead, row_bytes);
+		device_rows_room_for(&wanted, ahead, row_bytes);
 		wanted.max_rows = Max(wanted.max_rows, dev->spec.max_rows);
 		wanted.max_row_bytes = Max(wanted.max_row_bytes, dev->spec.max_row_bytes);
 		if (wanted.max_rows < n || wanted.max_row_bytes < (dev->units << 3) + size)
@@ -141,7 +133,7 @@ open_job(DeviceRows *dev)
 	{
 		DeviceJob  *job;
 
-		room_for(&dev->spec, rows, row_bytes);
+		device_rows_room_for(&dev->spec, rows, row_bytes);
 		job = device_job_open(dev->env->cxt, &dev->spec, device_job_bytes(&dev->spec),
 							  DEVICE_JOB_CHUNKS, 0, &why);
 		if (job != NULL || why != DEVICE_STATE_FULL || rows < 3 * n)
@@ -150,9 +142,8 @@ open_job(DeviceRows *dev)
 	}
 }
 
-/* Where a chunk's parts are. */
-static void
-divide_chunk(DeviceRows *dev, double row_bytes)
+void
+device_rows_divide_chunk(DeviceRows *dev, double row_bytes)
 {
 	dev->max_chunk_rows = (uint32) ((device_shared->chunk_size - 2 * DEVICE_PART_ALIGN) /
 									(row_bytes + dev->spec.key_width / 8 + sizeof(uint32)));
@@ -182,7 +173,7 @@ device_rows_open(SortEnv *env, Batch *batch)
 	}
 	if (dev->job != NULL)
 	{
-		divide_chunk(dev, (double) arena_used(&batch->arena) / stage->n);
+		device_rows_divide_chunk(dev, (double) arena_used(&batch->arena) / stage->n);
 		device_show_job(env, &dev->decision, &dev->spec);
 		return dev;
 	}

@@ -24,6 +24,7 @@ typedef struct DeviceRows
 	RouteDecision decision;
 	DeviceLayout layout;
 	bool		lost;			/* with its rows; noted */
+	bool		feeds;			/* others' rows are in the job, too (device_feed.c) */
 
 	/* the chunk being filled */
 	char	   *chunk;			/* NULL: none yet */
@@ -37,13 +38,44 @@ typedef struct DeviceRows
 	double		expected;		/* rows that may come, so far */
 	uint64		rows;			/* all so far */
 	uint64		units;			/* of 8 bytes, all so far */
+	uint64		base;			/* from where rows' places are counted */
 	uint64		sum;			/* row_sum() of all so far */
 
 	/* on the way back */
 	bool		holding;		/* a chunk is being read */
 	uint64		given;			/* rows of chunks before it */
 	uint32		holding_rows;
+	const char *held;			/* the chunk's rows, if given_rows is set */
+	uint64		held_sum;		/* of all rows before them */
+	struct GivenRows *given_rows;	/* what would be wanted to go on if it is lost; NULL */
+	uint64		fed_bytes;		/* that feeders have sent */
 } DeviceRows;
+
+/* Rows that come are written to the job's chunks. */
+typedef struct DeviceRowsSink
+{
+	Sink		base;
+	DeviceRows *dev;			/* NULL: handed on */
+} DeviceRowsSink;
+
+/*
+ * What a job has of the device follows what has come: at first so many bytes more, or
+ * as many again, and so on.  An estimate only makes that less, with some room
+ * beyond it, as it may be a bit off.
+ */
+#define DEVICE_ROWS_STEP		((Size) 8 * 1024 * 1024)
+#define DEVICE_ROWS_MARGIN		1.25
+
+/* The room that n rows make the job ask for: spec's max_rows and max_row_bytes. */
+extern void device_rows_room_for(DeviceJobSpec *spec, double n, double row_bytes);
+
+/* Where a chunk's parts are. */
+extern void device_rows_divide_chunk(DeviceRows *dev, double row_bytes);
+
+/* sink_device_rows.c: a sink for the job, and its methods that take rows. */
+extern Sink *sink_device_rows_create(SortEnv *env, Batch *batch, DeviceRows *dev);
+extern SinkAnswer sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot);
+extern SinkAnswer sink_device_rows_put_page(Sink *sink, RowPage *page, int *done);
 
 /* Opens a job for the batch's rows and those to come, if that pays; NULL if not. */
 extern DeviceRows *device_rows_open(SortEnv *env, Batch *batch);

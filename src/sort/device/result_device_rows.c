@@ -20,6 +20,7 @@
 #include "sort/device/device_keys.h"
 #include "sort/device/device_learn.h"
 #include "sort/device/device_rows.h"
+#include "sort/device/given_rows.h"
 
 /* Everything is up: asks for the sort. */
 static void
@@ -52,8 +53,56 @@ report_sort(DeviceRows *dev)
 }
 
 /*
+ * Of the chunk that is held all rows that are not left have been given: which they are is noted,
+ * if the next chunk begins with an equal one, or if there is none because the rest is lost.
+ */
+static void
+note_given(DeviceRows *dev, const RowStream *stream, const char *next_first)
+{
+	GivenChunk	chunk = {dev->held, dev->holding_rows - stream->left, dev->given, dev->held_sum};
+	bool		more = next_first != NULL &&
+		tiebreak_compare(dev->env->tiebreak, (MinimalTuple) stream->last,
+						 (MinimalTuple) next_first) == 0;
+
+	if (more || dev->job->lost)
+		given_rows_note(dev->given_rows, dev->env->tiebreak, &chunk, more);
+	else
+		given_rows_apart(dev->given_rows);
+}
+
+/* The chunk that was read goes back. */
+static void
+release_chunk(DeviceRows *dev)
+{
+	dev->given += dev->holding_rows;
+	dev->holding = false;
+	device_job_release(dev->job);
+}
+
+/* The next chunk of the job, which is to hold its rows; NULL at the end, or if it is lost. */
+static char *
+next_chunk(DeviceRows *dev, const RowStream *stream, DeviceChunkDesc *desc)
+{
+	uint64		given = dev->given + (dev->holding ? dev->holding_rows : 0);
+	char	   *chunk = device_job_next_down(dev->job, desc);
+	uint64		sum;
+
+	if (chunk == NULL && !dev->job->lost && given != dev->rows)
+		device_job_lose(dev->job, "the device sent too few rows");
+	else if (chunk == NULL && !dev->job->lost && stream->sum != dev->sum)
+		device_job_lose(dev->job, "the result's rows are not the input's");
+	else if (chunk != NULL && desc->rows > dev->rows - given)
+		device_job_lose(dev->job, "the device sent too many rows");
+	else if (chunk != NULL && dev->holding &&
+			 !row_is_whole(chunk + desc->rows_at, device_shared->chunk_size - desc->rows_at, &sum))
+		device_job_lose(dev->job, "a row of the result is none of the input's");
+	return chunk;
+}
+
+/*
  * Makes the next chunk of the result the one that is read; false at the end, or
- * if the job is lost.
+ * if the job is lost.  The one before goes back first, unless it is needed to know which rows
+ * were given.
  */
 static bool
 next_result(DeviceRows *dev, RowStream *stream)
@@ -64,19 +113,15 @@ next_result(DeviceRows *dev, RowStream *stream)
 
 	if (dev->lost)
 		return false;
+	if (dev->holding && dev->given_rows == NULL)
+		release_chunk(dev);
+	chunk = next_chunk(dev, stream, &desc);
 	if (dev->holding)
 	{
-		dev->given += dev->holding_rows;
-		dev->holding = false;
-		device_job_release(dev->job);
+		note_given(dev, stream, chunk == NULL || dev->job->lost ? NULL : chunk + desc.rows_at);
+		if (!dev->job->lost)
+			release_chunk(dev);
 	}
-	chunk = device_job_next_down(dev->job, &desc);
-	if (chunk == NULL && !dev->job->lost && dev->given != dev->rows)
-		device_job_lose(dev->job, "the device sent too few rows");
-	else if (chunk == NULL && !dev->job->lost && stream->sum != dev->sum)
-		device_job_lose(dev->job, "the result's rows are not the input's");
-	else if (chunk != NULL && desc.rows > dev->rows - dev->given)
-		device_job_lose(dev->job, "the device sent too many rows");
 	if (dev->job->lost)
 		device_rows_lost(dev);
 	if (dev->job->lost || chunk == NULL)
@@ -85,10 +130,11 @@ next_result(DeviceRows *dev, RowStream *stream)
 		report_sort(dev);
 	dev->holding = true;
 	dev->holding_rows = desc.rows;
-	stream->next = chunk + desc.rows_at;
+	dev->held = stream->next = chunk + desc.rows_at;
+	dev->held_sum = stream->sum;
 	stream->end = chunk + device_shared->chunk_size;
 	stream->left = desc.rows;
-	report->bytes_up = dev->job->bytes_up;
+	report->bytes_up = dev->job->bytes_up + dev->fed_bytes;
 	report->bytes_down = dev->job->bytes_down;
 	return true;
 }
@@ -108,6 +154,8 @@ next_row(DeviceRows *dev, RowStream *stream)
 	if (row == NULL)
 	{
 		device_job_lose(dev->job, "a row of the result is none of the input's");
+		if (dev->given_rows != NULL)
+			note_given(dev, stream, NULL);
 		device_rows_lost(dev);
 	}
 	return row;
@@ -293,5 +341,15 @@ result_device_rows_begin(StreamResult *result, SortEnv *env, DeviceRows *dev)
 	/* the first chunk is part of the sort's time, and so is its failure */
 	(void) next_result(dev, &result->stream);
 	result->base.lost = dev->lost;
+	return &result->base;
+}
+
+SortResult *
+result_device_rows_none(StreamResult *result, SortEnv *env, bool lost)
+{
+	memset(result, 0, sizeof(*result));
+	result->base.methods = &stream_methods;
+	result->base.env = env;
+	result->base.lost = lost;
 	return &result->base;
 }

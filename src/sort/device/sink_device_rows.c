@@ -51,12 +51,6 @@ put_key(char *chunk, int width, uint32 i, Key128 key)
 		((Key128 *) chunk)[i] = key;
 }
 
-typedef struct DeviceRowsSink
-{
-	Sink		base;
-	DeviceRows *dev;			/* NULL: handed on */
-} DeviceRowsSink;
-
 /* ------------------------------------------------------------------------
  * Up
  * ------------------------------------------------------------------------
@@ -94,7 +88,8 @@ static inline void
 row_is_in(DeviceRows *dev, Key128 key, Size size)
 {
 	put_key(dev->chunk, dev->spec.key_width, dev->chunk_rows, key);
-	((uint32 *) (dev->chunk + dev->words_at))[dev->chunk_rows] = (uint32) dev->units;
+	((uint32 *) (dev->chunk + dev->words_at))[dev->chunk_rows] =
+		(uint32) (dev->units - dev->base);
 	dev->sum += row_seal(dev->next);
 	dev->chunk_rows++;
 	dev->rows++;
@@ -102,8 +97,8 @@ row_is_in(DeviceRows *dev, Key128 key, Size size)
 	dev->next += size;
 }
 
-static SinkAnswer
-device_rows_put_slot(Sink *sink, TupleTableSlot *slot)
+SinkAnswer
+sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
 	const Stage *stage = &sink->batch->stage;
@@ -163,8 +158,8 @@ put_direct(DeviceRows *dev, RowPage *page, int *done)
 	return room;
 }
 
-static SinkAnswer
-device_rows_put_page(Sink *sink, RowPage *page, int *done)
+SinkAnswer
+sink_device_rows_put_page(Sink *sink, RowPage *page, int *done)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
 
@@ -238,8 +233,8 @@ device_rows_sink_end(Sink *sink)
 }
 
 static const SinkMethods device_rows_methods = {
-	.put_slot = device_rows_put_slot,
-	.put_page = device_rows_put_page,
+	.put_slot = sink_device_rows_put_slot,
+	.put_page = sink_device_rows_put_page,
 	.spill = device_rows_spill,
 	.finish = device_rows_finish,
 	.end = device_rows_sink_end
@@ -281,10 +276,21 @@ sink_device_rows_after(const SortEnv *env)
 }
 
 Sink *
+sink_device_rows_create(SortEnv *env, Batch *batch, DeviceRows *dev)
+{
+	DeviceRowsSink *sink = MemoryContextAllocZero(env->cxt, sizeof(DeviceRowsSink));
+
+	sink->base.methods = &device_rows_methods;
+	sink->base.env = env;
+	sink->base.batch = batch;
+	sink->dev = dev;
+	return &sink->base;
+}
+
+Sink *
 sink_device_rows_begin(SortEnv *env, Batch *batch, bool *allowed)
 {
 	DeviceRows *dev = rows_can_move(env, batch) ? device_rows_open(env, batch) : NULL;
-	DeviceRowsSink *sink;
 
 	if (dev == NULL)
 		return NULL;
@@ -300,10 +306,5 @@ sink_device_rows_begin(SortEnv *env, Batch *batch, bool *allowed)
 		return NULL;
 	}
 	batch_free(batch, env->bulk);
-	sink = MemoryContextAllocZero(env->cxt, sizeof(DeviceRowsSink));
-	sink->base.methods = &device_rows_methods;
-	sink->base.env = env;
-	sink->base.batch = batch;
-	sink->dev = dev;
-	return &sink->base;
+	return sink_device_rows_create(env, batch, dev);
 }

@@ -36,6 +36,7 @@
 #include "compat.h"
 #include "miscadmin.h"
 #include "sort/parallel/exchange.h"
+#include "storage/latch.h"
 
 /* How long the leader waits before it asks what has become of a worker. */
 #define GONE_LOOK_MS	200
@@ -79,6 +80,7 @@ exchange_init(Exchange *ex, int workers)
 	ex->blocks_at = blocks - (char *) ex;
 	ex->slots_at = ex->blocks_at + blocks_size(workers);
 	pg_atomic_init_u32(&ex->stopped, 0);
+	pg_atomic_init_u32(&ex->device_lost, 0);
 	pg_atomic_init_u64(&ex->first_bound, PG_UINT64_MAX);
 	ConditionVariableInit(&ex->agreed_cv);
 	SpinLockInit(&ex->lock);
@@ -93,9 +95,11 @@ exchange_init(Exchange *ex, int workers)
 }
 
 void
-exchange_reset(Exchange *ex, size_t bound)
+exchange_reset(Exchange *ex, size_t bound, const DeviceFeed *device)
 {
 	ex->bound = bound;
+	ex->device = *device;
+	pg_atomic_write_u32(&ex->device_lost, 0);
 	pg_atomic_write_u64(&ex->first_bound, PG_UINT64_MAX);
 	ex->attached = ex->arrived = 0;
 	ex->closed = ex->agreed = false;
@@ -179,26 +183,31 @@ exchange_rings_of(Exchange *ex, int reader, int *rings)
 	return n;
 }
 
-void
+bool
 exchange_arrive(Exchange *ex, int participant, const Stage *stage)
 {
+	bool		in_time;
 	bool		last;
 
 	SpinLockAcquire(&ex->lock);
-	if (!ex->closed)
+	in_time = !ex->closed;
+	if (in_time)
 	{
 		exchange_slot(ex, participant)->arrived = true;
 		ex->arrived++;
 	}
-	last = !ex->closed && ex->arrived == ex->attached;
+	last = in_time && ex->arrived == ex->attached;
 	if (last)
 		ex->closed = true;
 	SpinLockRelease(&ex->lock);
 	if (!last)
-		return;
+		return in_time;
 
-	make_frame(ex, stage);
-	assign_readers(ex);
+	if (!ex->device.on)
+	{
+		make_frame(ex, stage);
+		assign_readers(ex);
+	}
 	SpinLockAcquire(&ex->lock);
 	ex->agreed = true;
 	SpinLockRelease(&ex->lock);
@@ -206,6 +215,7 @@ exchange_arrive(Exchange *ex, int participant, const Stage *stage)
 	/* the leader may wait for a block that is not to come to it */
 	for (int r = 0; r < ex->nrings; r++)
 		ConditionVariableBroadcast(&ex->rings[r].may_read);
+	return true;
 }
 
 static bool
@@ -229,6 +239,50 @@ exchange_wait_agreed(Exchange *ex)
 		ConditionVariableSleep(&ex->agreed_cv, wait_event());
 	ConditionVariableCancelSleep();
 	return agreed && !exchange_stopped(ex);
+}
+
+bool
+exchange_wait_fed(Exchange *ex, ExchangeAttend attend, void *arg)
+{
+	bool		agreed;
+
+	/* who is on the list has its latch set, as by all else that it waits for */
+	ConditionVariablePrepareToSleep(&ex->agreed_cv);
+	while (!(agreed = has_agreed(ex)) && pg_atomic_read_u32(&ex->device_lost) == 0 &&
+		   !exchange_stopped(ex) && attend(arg))
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, GONE_LOOK_MS,
+						 wait_event());
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	ConditionVariableCancelSleep();
+	return agreed && pg_atomic_read_u32(&ex->device_lost) == 0;
+}
+
+void
+exchange_fed(Exchange *ex, DeviceFed *fed)
+{
+	memset(fed, 0, sizeof(*fed));
+	for (int p = 0; p <= ex->nrings; p++)
+	{
+		const ExchangeSlot *slot = exchange_slot(ex, p);
+
+		if (!slot->arrived)
+			continue;
+		fed->rows += slot->fed.rows;
+		fed->units += slot->fed.units;
+		fed->sum += slot->fed.sum;
+		fed->bytes += slot->fed.bytes;
+	}
+}
+
+void
+exchange_lose_device(Exchange *ex)
+{
+	pg_atomic_write_u32(&ex->device_lost, 1);
+	pg_memory_barrier();
+	ConditionVariableBroadcast(&ex->agreed_cv);
 }
 
 const KeyFrame *

@@ -19,6 +19,7 @@
 
 #include "key/key_frame.h"
 #include "port/atomics.h"
+#include "sort/device/device_feed.h"
 #include "sort/parallel/participant.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
@@ -60,6 +61,7 @@ typedef struct ExchangeSlot
 {
 	bool		arrived;
 	KeyFrame	frame;
+	DeviceFed	fed;			/* instead, where rows go to the leader's job */
 	ParticipantReport report;
 } ExchangeSlot;
 
@@ -67,6 +69,8 @@ typedef struct Exchange
 {
 	int			nrings;
 	size_t		bound;			/* rows wanted; 0: all */
+	DeviceFeed	device;			/* the leader's job that rows go to, if there is one */
+	pg_atomic_uint32 device_lost;	/* they, or some of them, are lost */
 	pg_atomic_uint64 first_bound;	/* sorter_share_bound() */
 	pg_atomic_uint32 stopped;
 	ConditionVariable agreed_cv;
@@ -88,18 +92,32 @@ extern Size exchange_size(int workers);
 extern void exchange_init(Exchange *ex, int workers);
 
 /* The same for another execution; nobody uses it. */
-extern void exchange_reset(Exchange *ex, size_t bound);
+extern void exchange_reset(Exchange *ex, size_t bound, const DeviceFeed *device);
 
 extern ExchangeSlot *exchange_slot(Exchange *ex, int participant);
 
 /* A participant comes, before it takes its first row; */
 extern void exchange_attach(Exchange *ex);
 
-/* has all its rows, and has noted where their keys lie in its slot; */
-extern void exchange_arrive(Exchange *ex, int participant, const Stage *stage);
+/* has all its rows, and has noted where their keys lie in its slot; false if it has come too late; */
+extern bool exchange_arrive(Exchange *ex, int participant, const Stage *stage);
 
 /* and waits for the others: false if the exchange was stopped. */
 extern bool exchange_wait_agreed(Exchange *ex);
+
+/*
+ * The leader, whose job workers feed, waits likewise, but does something now and then, as its
+ * latch is set: true when all that have come have sent their rows, false if attend() says so,
+ * rows are lost or the exchange was stopped.
+ */
+typedef bool (*ExchangeAttend) (void *arg);
+extern bool exchange_wait_fed(Exchange *ex, ExchangeAttend attend, void *arg);
+
+/* What they have sent, in all. */
+extern void exchange_fed(Exchange *ex, DeviceFed *fed);
+
+/* A worker's rows are lost with the leader's job. */
+extern void exchange_lose_device(Exchange *ex);
 
 /* The frame of all rows' keys, once that is agreed. */
 extern const KeyFrame *exchange_frame(Exchange *ex);

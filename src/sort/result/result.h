@@ -102,6 +102,7 @@ typedef struct RowStream
 {
 	char	   *next;
 	char	   *end;
+	const char *last;			/* the row that was read last */
 	uint32		left;			/* rows */
 	uint64		sum;			/* row_sum() of those that were read */
 } RowStream;
@@ -164,6 +165,9 @@ extern void result_device_keys_begin(SortResult *result, struct DeviceKeys *dk);
 extern SortResult *result_device_rows_begin(StreamResult *result, struct SortEnv *env,
 										struct DeviceRows *dev);
 
+/* No row: they went to another backend's result, or are lost. */
+extern SortResult *result_device_rows_none(StreamResult *result, struct SortEnv *env, bool lost);
+
 /*
  * result_runs.c: the file's runs are down to what can be merged at once; the caller begins
  * the merge.
@@ -189,6 +193,7 @@ row_stream_next(RowStream *stream)
 	if (unlikely(!row_is_whole(stream->next, stream->end - stream->next, &sum)))
 		return NULL;
 	stream->sum += sum;
+	stream->last = stream->next;
 	stream->next += MAXALIGN(row->t_len);
 	stream->left--;
 	return row;

@@ -102,17 +102,6 @@ first_limit(const BoundedSink *sink)
 	return limit;
 }
 
-/* Does the row in the slot go behind all rows that some participant wants? */
-static inline bool
-others_reject(const BoundedSink *sink, TupleTableSlot *slot)
-{
-	const StageColumn *col = &sink->base.batch->stage.cols[0];
-	bool		inexact = false;
-
-	return !slot->tts_isnull[col->att] &&
-		key_image(col, slot->tts_values[col->att], &inexact) > pg_atomic_read_u64(sink->others);
-}
-
 /* The row with this rid, the last that is wanted, is the threshold. */
 static void
 set_threshold(BoundedSink *sink, uint32 last)
@@ -220,7 +209,10 @@ cut(BoundedSink *sink)
 		elog(ERROR, "a bounded sort kept %zu rows of %zu", kept, env->bound);
 }
 
-/* Does the row in the slot go behind all rows that are wanted? */
+/*
+ * Does the row in the slot go behind all rows that are wanted, or its first column behind
+ * all that some participant wants?
+ */
 static inline bool
 rejects(const BoundedSink *sink, TupleTableSlot *slot)
 {
@@ -232,6 +224,7 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 		const StageColumn *col = &stage->cols[c];
 		bool		null = slot->tts_isnull[col->att];
 		bool		inexact = sink->threshold_inexact[c];
+		uint64		image;
 		int			cmp;
 
 		if (key_dear(col->kind))
@@ -239,8 +232,12 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 			equal = false;
 			break;
 		}
-		cmp = compare_threshold(sink, c, null, null ? 0 :
-								key_image(col, slot->tts_values[col->att], &inexact));
+		image = null ? 0 : key_image(col, slot->tts_values[col->att], &inexact);
+		if (c == 0 && sink->others != NULL && !null && image > pg_atomic_read_u64(sink->others))
+			return true;
+		if (!sink->have_threshold)
+			return false;
+		cmp = compare_threshold(sink, c, null, image);
 		if (cmp != 0)
 			return cmp > 0;
 		if (inexact && !null)
@@ -249,6 +246,8 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 			break;
 		}
 	}
+	if (!sink->have_threshold)
+		return false;
 	return equal ||
 		tiebreak_compare_slot(sink->base.env->tiebreak, slot, sink->threshold_row.ptr) >= 0;
 }
@@ -320,9 +319,7 @@ bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 	BoundedSink *bounded = (BoundedSink *) sink;
 	Batch	   *batch = sink->batch;
 
-	if (bounded->others != NULL && others_reject(bounded, slot))
-		return SINK_TAKEN;
-	if (bounded->have_threshold && rejects(bounded, slot))
+	if ((bounded->have_threshold || bounded->others != NULL) && rejects(bounded, slot))
 		return SINK_TAKEN;
 	if (!has_memory(bounded))
 		return SINK_FULL;

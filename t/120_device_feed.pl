@@ -1,0 +1,179 @@
+# Sorts of many workers who all send their rows into one job of a device: the leader gives out what
+# comes back.  On a machine without a GPU against the library's stand-in on the CPU:
+# GPUSORT_TEST_LIBRARY names the library to use.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $seed = $ENV{GPUSORT_SEED} || time % 1_000_000;
+srand $seed;
+note "GPUSORT_SEED=$seed";
+
+my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
+my $node = new_node('device_feed', parallel => 1, conf => <<CONF);
+gpusort.device_library = '$library'
+gpusort.device = 0
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 512MB
+gpusort.algorithm = gpu_radix
+shared_buffers = 64MB
+work_mem = 64MB
+CONF
+
+# k has many ties, n NULLs; the rows of few are not known to be many, one of long's is longer than a chunk
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE t AS SELECT i AS id, (mix(i) % 5000)::int AS k, (mix(i) % 3)::int AS three, (mix(i * 3) / 1e3)::float8 AS f, NULLIF(mix(i * 5) % 100, 7)::int8 AS n,
+	repeat('x', (mix(i * 7) % 50)::int) AS p, 'customer#' || mix(i * 11) AS s FROM generate_series(1, 60000) i;
+CREATE TABLE few AS SELECT i AS id, mix(i)::int8 AS k, repeat('y', (i % 30)::int) AS p FROM generate_series(1, 100) i;
+ANALYZE few;
+INSERT INTO few SELECT i, mix(i)::int8, repeat('y', (i % 30)::int) FROM generate_series(101, 60000) i;
+CREATE TABLE long AS SELECT i AS id, mix(i) AS k, repeat('z', CASE WHEN i = 19000 THEN 200000 ELSE 10 END) AS p FROM generate_series(1, 20000) i;
+CREATE TABLE nine AS SELECT i AS id, mix(i)::int8 AS a, NULLIF(mix(i * 3)::int8, mix(57000)::int8) AS b FROM generate_series(1, 20000) i;
+VACUUM ANALYZE t, long, nine;
+CREATE FUNCTION same(x bigint) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS 'SELECT x + 0 * length(current_setting($$my.n$$, true))';
+SQL
+device_ready($node, 'start');
+
+my $explain = 'EXPLAIN (ANALYZE, COSTS OFF)';
+sub fed { return $node->safe_psql('postgres', ($_[1] // '') . "; $explain $_[0]") =~ /^Custom Scan \(GpuSort\).*?\n(?:  Sort.*\n)*  Sort Device: rows/ ? 1 : 0 }
+sub same_rows
+{
+	my ($query, $name, $set) = @_;
+	is($node->safe_psql('postgres', ($set // 'SELECT') . "; SELECT nodes || ' ' || result FROM check_sort(\$q\$$query\$q\$)") =~ s/^\n//r, 'GpuSort same', "$name: rows");
+}
+
+# What EXPLAIN says
+my $plan = $node->safe_psql('postgres', "$explain SELECT * FROM t ORDER BY k");
+like($plan, qr/^Custom Scan \(GpuSort\) \(actual .*rows=60000.*\n  Sort Key: k\n  Sort Method: gpu radix  Memory: \d+kB\n  Sort Route: gpu radix: .*60000 rows.*\n  Sort Phases: .*\n  Sort Device: rows .*up=\d+kB down=\d+kB\n  ->  Gather/,
+	'EXPLAIN: the sort of all');
+like($plan, qr/Worker 0:  Sort Method: gpu  .*\n.*Worker 0:  Sort Route: sent to one GPU with all participants' rows/, 'EXPLAIN: a worker');
+my ($total, $loops) = (0, 0);
+$total += $1 while $plan =~ /Worker \d:  Sort Phases: rows=(\d+)/g;
+is($total, 60000, 'EXPLAIN: the workers have sent all rows');
+unlike($plan, qr/Sort Streams/, 'EXPLAIN: nothing is merged');
+note $plan;
+
+# Rows, by kinds of keys, workers, and what the leader does beside
+for my $order ('k, id', 'f DESC, id', 'n NULLS FIRST, id', 'n DESC, id', 'three, k, id')
+{
+	my $workers = pick(2, 3, 4, 7);
+	my $set = "SET max_parallel_workers_per_gather = $workers; SET parallel_leader_participation = " . pick('on', 'off') . "; SET work_mem = '" . pick('64kB', '64MB') . "'";
+	is(fed("SELECT * FROM t ORDER BY $order", $set), 1, "$set: $order: on the device");
+	same_rows("SELECT * FROM t ORDER BY $order", "$set: $order", $set);
+	same_rows("SELECT id, k, three, f, n, length(p) AS p FROM t WHERE id % 3 = 0 ORDER BY $order", "$set: some rows by $order", $set);
+}
+same_rows('SELECT * FROM t WHERE id < 0 ORDER BY k', 'no rows');
+is(fed('SELECT * FROM few ORDER BY k'), 1, 'more than expected: on the device');
+same_rows('SELECT * FROM few ORDER BY k, id', 'more than expected');
+like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain SELECT * FROM t ORDER BY k"), qr/Workers Launched: 0\n.*Feed\) \(actual .*rows=60000/s, 'no worker: the leader alone');
+same_rows('SELECT * FROM t ORDER BY k, id', 'no worker', 'SET max_parallel_workers = 0');
+same_rows('SELECT * FROM t ORDER BY k, id', 'fewer than planned', 'SET max_parallel_workers = 1; SET max_parallel_workers_per_gather = 4');
+is($node->safe_psql('postgres', <<'SQL'), 'same', 'run again and again, also not to the end');
+SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
+SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g LEFT JOIN LATERAL (SELECT id FROM (SELECT id, k FROM t ORDER BY k, id OFFSET 0) x WHERE x.id % 5 = g % 5 LIMIT 3) s ON true ORDER BY 1, 2');
+SQL
+device_unused($node, 'rows');
+
+# What is not for it
+for my $case ([ 'SELECT * FROM t ORDER BY k LIMIT 10', 'a LIMIT' ], [ 'SELECT * FROM t ORDER BY s', 'strings' ], [ 'SELECT * FROM t ORDER BY k', 'verification', 'SET gpusort.verify = on' ],
+	[ 'SELECT * FROM t ORDER BY k', "the CPU's algorithm", 'SET gpusort.algorithm = cpu_radix' ], [ 'SELECT * FROM t WHERE same(id) > 0 ORDER BY k', 'rows that may be others' ])
+{
+	my ($query, $name, $set) = @$case;
+	is(fed($query, $set), 0, "$name: not on the device");
+	same_rows($query =~ s/(BY \w+)/$1, id/r, $name, $set);
+}
+is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY k, id; MOVE 10 FROM c; SELECT sum(jobs) FROM gpusort_devices(); COMMIT'), '0', 'a cursor holds nothing');
+
+# A row that has no place there: once more, without the device
+for my $query (q(SELECT id, p || '' AS q FROM long ORDER BY k), 'SELECT * FROM nine ORDER BY a, b')
+{
+	is(fed($query), 0, "$query: not on the device in the end");
+	same_rows($query, $query);
+}
+device_unused($node, 'no place');
+
+# Faults, before rows are given out and after: each row once, in order
+my $sums = 'count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT *, lag(o) OVER () AS last FROM (SELECT id, KEY AS o FROM t ORDER BY KEY OFFSET 0) x) y';
+for my $fault ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down', 'kill_up', 'kill_sort', 'kill_down', 'stall', 'freeze',
+	'corrupt', 'corrupt_size', 'corrupt_bit', 'corrupt_place', 'corrupt_count')
+{
+	my $key = pick('k', 'three', 'id');
+	my $fallbacks = $node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat');
+	device_ready($node, $fault);
+	# a process that did nothing well is not followed by another at once
+	$node->safe_psql('postgres', 'SELECT count(*) FROM (SELECT id FROM t ORDER BY k OFFSET 0) x');
+	is($node->safe_psql('postgres', "SET gpusort.device_fault = $fault; SET max_parallel_workers_per_gather = " . pick(1, 2, 5) . '; SELECT ' . $sums =~ s/KEY/$key/gr), '60000|60000|1800030000|t', "$fault, by $key");
+	cmp_ok($node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat'), '>', $fallbacks, "$fault: counted");
+	device_ready($node, "after $fault");
+	device_unused($node, $fault);
+}
+
+# The process is killed with so many rows given: the same rows still come, ties among them
+gate_make($node);
+for my $key ('k', 'three', '7', 'id')
+{
+	my $s = new_session($node);
+	my $at = int rand(50000) + 5000;
+	my $q = 'SELECT count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT id, o, lag(o) OVER () AS last, gate(row_number() OVER (), ' . "$at) AS n "
+	  . "FROM (SELECT id, KEY AS o, p FROM t ORDER BY KEY OFFSET 0) x OFFSET 0) y" =~ s/KEY/$key eq '7' ? 'id * 0' : $key/ger;
+
+	gate_shut();
+	begin_query($s, $q);
+	gate_reached($node, "$key at $at");
+	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
+	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
+	kill 'KILL', $pid;
+	ok(process_ends($pid), "$key: the process is gone");
+	gate_open();
+	is($s->query('SELECT 1'), "60000|60000|1800030000|t\n1", "killed at row $at by $key: the same rows");
+	is($s->{stderr}, '', "$key: no error");
+	$s->quit;
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"), "$key: another process");
+	device_unused($node, $key);
+}
+
+# Ends that come early: errors in a worker and above, a timeout, with and without a job that hangs
+my $session = new_session($node);
+for my $fault ('none', 'hang_up', 'hang_sort', 'hang_down')
+{
+	$session->query("SET gpusort.device_fault = $fault");
+	if ($fault eq 'none')
+	{
+		$session->query('SELECT sum(x) FROM (SELECT 1 / (id - 40000) AS x FROM t ORDER BY k OFFSET 0) s');
+		like($session->{stderr}, qr/division by zero/, 'error in a worker');
+		session_ok($session, 'error in a worker');
+		$session->query('SELECT sum(1 / (n - 30000)) FROM (SELECT row_number() OVER () AS n FROM (SELECT * FROM t ORDER BY k OFFSET 0) x) s');
+		like($session->{stderr}, qr/division by zero/, 'error above');
+		session_ok($session, 'error above');
+		is($session->query('SELECT count(*) FROM (SELECT 1 FROM (SELECT * FROM t ORDER BY k OFFSET 0) x LIMIT 100) s'), '100', 'stopped early');
+	}
+	$session->query("SET statement_timeout = '500ms'");
+	$session->query('SELECT count(pg_sleep(0.01)) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
+	like($session->{stderr}, qr/canceling statement due to statement timeout/, "$fault: timeout");
+	no_timeout($session);
+	$session->query('SET gpusort.device_fault = none');
+	session_ok($session, "$fault: timeout");
+	device_unused($node, "$fault: timeout");
+}
+
+# A worker is terminated while its rows go up
+$session->query('SET gpusort.device_fault = hang_up; SET gpusort.algorithm = gpu_radix');
+begin_query($session, 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
+ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND wait_event_type = 'Extension'"), 'workers wait for the device');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' LIMIT 1");
+$session->query('SET gpusort.device_fault = none');
+like($session->{stderr}, qr/terminating (connection|background worker|parallel worker)|lost connection to parallel worker/, 'a terminated worker ends the query');
+session_ok($session, 'a terminated worker');
+device_unused($node, 'a terminated worker');
+$session->quit;
+
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
+is(scalar(temp_files($node)), 0, 'no file is left');
+$node->stop;
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal 11|after its end/, 'the log');
+done_testing();
