@@ -55,7 +55,7 @@ static TupleTableSlot *parallel_sort_exec_custom(CustomScanState *css);
 static void parallel_sort_end(CustomScanState *css);
 static void parallel_sort_rescan(CustomScanState *css);
 static void parallel_sort_shutdown(CustomScanState *css);
-static bool parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot);
+static bool next_elsewhere(ParallelSortState *node, TupleTableSlot *slot);
 
 static const CustomExecMethods parallel_sort_exec_methods = {
 	.CustomName = "GpuSort",
@@ -250,6 +250,25 @@ parallel_sort_finish(ParallelSortState *node)
 		InstrUpdateTupleCount(gather->instrument, given - 1);
 }
 
+/* Puts the next row into the slot; false at the end. */
+static inline bool
+parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot)
+{
+	if (likely(node->phase == PARALLEL_SORT_MERGE))
+	{
+		MinimalTuple row = block_merge_next(node->merge);
+
+		if (unlikely(row == NULL))
+			return false;
+		row_to_slot(slot, row);
+		return true;
+	}
+	if (likely(node->phase == PARALLEL_SORT_DEVICE) &&
+		likely(result_next(node->feed->result, RESULT_STREAM, true, slot)))
+		return true;
+	return next_elsewhere(node, slot);
+}
+
 /* Puts the next row that was not given before into the slot; false at the end. */
 static bool
 next_again(ParallelSortState *node, TupleTableSlot *slot)
@@ -289,36 +308,29 @@ after_device(ParallelSortState *node, TupleTableSlot *slot)
 	return next_again(node, slot);
 }
 
-/* Puts the next row into the slot; false at the end. */
-static bool
-parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot)
+/* The same where there is more to it. */
+static pg_noinline bool
+next_elsewhere(ParallelSortState *node, TupleTableSlot *slot)
 {
-	MinimalTuple row;
-
-	if (unlikely(node->phase != PARALLEL_SORT_MERGE))
+	switch (node->phase)
 	{
-		if (node->phase == PARALLEL_SORT_NEW)
+		case PARALLEL_SORT_NEW:
 			parallel_sort_start(node);
-		if (node->phase == PARALLEL_SORT_END)
-			return false;
-		if (node->phase == PARALLEL_SORT_DEVICE)
-			return likely(result_next(node->feed->result, RESULT_STREAM, true, slot)) ||
-				after_device(node, slot);
-		if (node->phase == PARALLEL_SORT_AGAIN)
-			return next_again(node, slot);
-		if (node->phase == PARALLEL_SORT_ALONE)
-		{
+			return parallel_sort_next(node, slot);
+		case PARALLEL_SORT_ALONE:
 			if (node->nstreams == 0 || !result_next(node->feed->result, RESULT_PLAIN, true, slot))
 				return false;
 			node->given_alone++;
 			return true;
-		}
+		case PARALLEL_SORT_DEVICE:
+			return after_device(node, slot);
+		case PARALLEL_SORT_AGAIN:
+			return next_again(node, slot);
+		case PARALLEL_SORT_MERGE:
+		case PARALLEL_SORT_END:
+			break;
 	}
-	row = block_merge_next(node->merge);
-	if (row == NULL)
-		return false;
-	row_to_slot(slot, row);
-	return true;
+	return false;
 }
 
 static TupleTableSlot *
