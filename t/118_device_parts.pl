@@ -180,7 +180,7 @@ killed_in_the_middle('a device', 10, 200_000, 390_000);
 # cancel, and errors above
 for my $f ('hang_up', 'hang_sort', 'hang_down')
 {
-	fails_like($node, "SET gpusort.device_fault = $f; SET statement_timeout = '3s'; SELECT count(*) FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) s",
+	fails_like($node, "SET gpusort.device_fault = $f; SET statement_timeout = '3s'; EXPLAIN (ANALYZE, COSTS OFF) SELECT id, k FROM t ORDER BY k",
 		qr/canceling statement due to statement timeout/, "cancelled in $f");
 	device_unused($node, "cancelled in $f");
 }

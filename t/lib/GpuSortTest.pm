@@ -61,7 +61,7 @@ sub fails_like
 	my ($node, $sql, $pattern, $name) = @_;
 	my ($rc, $out, $err) = $node->psql('postgres', $sql);
 
-	isnt($rc, 0, "$name: fails");
+	isnt($rc, 0, "$name: fails") or diag($out);
 	like($err, $pattern, "$name: message");
 }
 
