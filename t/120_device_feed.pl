@@ -21,6 +21,7 @@ gpusort.device = 0
 gpusort.staging_memory = 8MB
 gpusort.device_memory = 512MB
 gpusort.algorithm = gpu_radix
+gpusort.device_learn = on
 shared_buffers = 64MB
 work_mem = 64MB
 CONF
@@ -57,6 +58,12 @@ $total += $1 while $plan =~ /Worker \d:  Sort Phases: rows=(\d+)/g;
 is($total, 60000, 'EXPLAIN: the workers have sent all rows');
 unlike($plan, qr/Sort Streams/, 'EXPLAIN: nothing is merged');
 note $plan;
+my $learned = q(SELECT string_agg(part || coalesce(log2_rows::text, ''), ' ' ORDER BY part, log2_rows) FROM gpusort_device_model() WHERE jobs > 0);
+my $by_all = $node->safe_psql('postgres', $learned);
+like($by_all, qr/sort_64\d+/, 'the device is learned from');
+# rows go to a device where memory is full
+$node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; SET work_mem = '1MB'; $explain SELECT * FROM t ORDER BY k");
+is($node->safe_psql('postgres', $learned), $by_all, '... as from the same rows of one process');
 
 # Rows, by kinds of keys, workers, and what the leader does beside
 for my $order ('k, id', 'f DESC, id', 'n NULLS FIRST, id', 'n DESC, id', 'three, k, id')

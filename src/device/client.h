@@ -30,7 +30,7 @@ typedef struct DeviceJob
 	uint32		posted;
 	uint32		got;			/* chunks of the result, */
 	uint32		read;			/* and those of them that were released */
-	uint64		rows_up;
+	uint64		rows_up;		/* feeders' are added by who knows them */
 	uint64		bytes_up;
 	uint64		bytes_down;
 	DeviceJobCost cost;			/* set when the first chunk comes down */

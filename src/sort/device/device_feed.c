@@ -130,7 +130,8 @@ device_feed_collect(Sink *sink, const DeviceFed *fed)
 	dev->rows = fed->rows;
 	dev->units = fed->units;
 	dev->sum = fed->sum;
-	dev->fed_bytes = fed->bytes;
+	dev->job->rows_up = fed->rows;
+	dev->job->bytes_up = fed->bytes;
 	dev->env->progress.now->rows_in = fed->rows;
 }
 

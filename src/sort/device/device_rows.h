@@ -48,7 +48,6 @@ typedef struct DeviceRows
 	const char *held;			/* the chunk's rows, if given_rows is set */
 	uint64		held_sum;		/* of all rows before them */
 	struct GivenRows *given_rows;	/* what would be wanted to go on if it is lost; NULL */
-	uint64		fed_bytes;		/* that feeders have sent */
 } DeviceRows;
 
 /* Rows that come are written to the job's chunks. */

@@ -134,7 +134,7 @@ next_result(DeviceRows *dev, RowStream *stream)
 	dev->held_sum = stream->sum;
 	stream->end = chunk + device_shared->chunk_size;
 	stream->left = desc.rows;
-	report->bytes_up = dev->job->bytes_up + dev->fed_bytes;
+	report->bytes_up = dev->job->bytes_up;
 	report->bytes_down = dev->job->bytes_down;
 	return true;
 }
