@@ -33,6 +33,7 @@ ORDER BY n, m;
 SET timezone = 'Asia/Kathmandu';
 SELECT * FROM check_sort('SELECT tz, seq FROM dates ORDER BY tz DESC, seq');
 -- comparison between the types
-SELECT * FROM check_sort('SELECT d::timestamp AS k, seq FROM dates WHERE d < ''294000-01-01'' OR d = ''infinity'' ORDER BY k, seq');
+SELECT * FROM check_sort('SELECT d::timestamp AS k, seq FROM dates WHERE d < ''294000-01-01'' OR d = ''infinity''
+	ORDER BY k, seq');
 
 DROP TABLE dates;

@@ -12,7 +12,8 @@ SELECT i::int AS seq,
 FROM generate_series(1, 4000) i;
 INSERT INTO floats
 SELECT 4000 + row_number() OVER (), v::float4, v::float8
-FROM unnest('{0,-0,NaN,Infinity,-Infinity,1e-38,-1e-38,1.17549435e-38,-1.17549435e-38,3.4028235e38,-3.4028235e38,NaN,-0,0,1.4e-45,-1.4e-45,Infinity,-Infinity}'::text[]) v;
+FROM unnest('{0,-0,NaN,Infinity,-Infinity,1e-38,-1e-38,1.17549435e-38,-1.17549435e-38,3.4028235e38,-3.4028235e38,NaN,-0,
+	0,1.4e-45,-1.4e-45,Infinity,-Infinity}'::text[]) v;
 INSERT INTO floats (seq, f4, f8) VALUES
 	(4101, NULL, NULL), (4102, 1, 1.7976931348623157e308),
 	(4103, -1, -1.7976931348623157e308), (4104, 1, 4.9e-324),

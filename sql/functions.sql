@@ -21,13 +21,16 @@ EXCEPTION WHEN feature_not_supported OR invalid_parameter_value THEN
 	RETURN 'same';
 END $$;
 SELECT r, count(*) >= 100 AS many FROM
-	(SELECT n FROM (SELECT DISTINCT greatest(1, 2 ^ p + d)::int AS n FROM generate_series(0, 13) p, generate_series(-1, 1) d) s) s,
+	(SELECT n FROM (SELECT DISTINCT greatest(1, 2 ^ p + d)::int AS n
+		FROM generate_series(0, 13) p, generate_series(-1, 1) d) s) s,
 	(SELECT algorithm FROM gpusort_algorithms() UNION SELECT 'auto') a,
 	LATERAL (VALUES
 		(try_array((SELECT array_agg((mix(i) - 2147483646)::int4) FROM generate_series(1, n) i), algorithm)),
 		(try_array((SELECT array_agg((mix(i) % 10)::int2) FROM generate_series(1, n) i), algorithm)),
-		(try_array((SELECT array_agg((mix(i) - 2147483646) * 2147483648 + mix(i * 3)) FROM generate_series(1, n) i), algorithm)),
-		(try_array((SELECT array_agg((mix(i) - 2147483646) / 7.0::float8) FROM generate_series(1, n) i), algorithm))) v (r)
+		(try_array((SELECT array_agg((mix(i) - 2147483646) * 2147483648 + mix(i * 3)) FROM generate_series(1, n) i),
+			algorithm)),
+		(try_array((SELECT array_agg((mix(i) - 2147483646) / 7.0::float8) FROM generate_series(1, n) i), algorithm)))
+			v (r)
 GROUP BY r;
 -- bad input
 SELECT gpusort_array(ARRAY['b', 'a']);
@@ -71,7 +74,8 @@ SELECT timed_sorts, ingest_seconds > 0 AS ingest, sort_seconds > 0 AS sort, spil
 	predicted_seconds > 0 AS predicted, measured_seconds > 0 AS measured, measured_seconds <= sort_seconds AS part_of_it
 FROM gpusort_stat WHERE algorithm = 'cpu_radix';
 SELECT gpusort_stat_reset();
-SELECT sum(timed_sorts), sum(ingest_seconds + sort_seconds + spill_seconds + predicted_seconds + measured_seconds) AS seconds FROM gpusort_stat;
+SELECT sum(timed_sorts), sum(ingest_seconds + sort_seconds + spill_seconds + predicted_seconds + measured_seconds)
+	AS seconds FROM gpusort_stat;
 SELECT count(*) FROM (SELECT * FROM stat_t WHERE id % 2 = 0 ORDER BY k OFFSET 0) s;
 SELECT sorts, rows, timed_sorts, ingest_seconds > 0 AS ingest, sort_seconds > 0 AS sort, spill_seconds > 0 AS spill
 FROM gpusort_stat WHERE algorithm = 'cpu_radix';

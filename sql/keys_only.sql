@@ -26,8 +26,10 @@ SELECT i::int AS seq,
 	7::int8 AS seven
 FROM generate_series(1, 3000) i;
 INSERT INTO bare (seq, i2, i4, i8, b, c, o, m, d, t, ts, tz) VALUES
-	(3001, -32768, -2147483648, -9223372036854775808, false, '', 0, '-92233720368547758.08', '-infinity', '00:00', '-infinity', '-infinity'),
-	(3002, 32767, 2147483647, 9223372036854775807, true, '\377', 4294967295, '92233720368547758.07', 'infinity', '24:00', 'infinity', 'infinity'),
+	(3001, -32768, -2147483648, -9223372036854775808, false, '', 0, '-92233720368547758.08', '-infinity', '00:00',
+		'-infinity', '-infinity'),
+	(3002, 32767, 2147483647, 9223372036854775807, true, '\377', 4294967295, '92233720368547758.07', 'infinity',
+		'24:00', 'infinity', 'infinity'),
 	(3003, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
 	(3004, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 ANALYZE bare;
@@ -41,10 +43,14 @@ FROM unnest('{i2,i4,i8,b,c,o,m,d,t,ts,tz,f4,f8,nothing,seven}'::text[]) WITH ORD
 WHERE c.result <> 'same' OR c.nodes <> 'GpuSort';
 -- columns together, in another order than the keys, twice, with constants
 SELECT cols, keys, mem, c.*
-FROM (VALUES ('i2, i4', 'i2, i4'), ('i4, i2', 'i2 DESC, i4 NULLS FIRST'), ('b, c, i2', 'c, b DESC, i2'), ('i8, o', 'o, i8'),
-	('i8, tz', 'i8 DESC, tz'), ('i8, i8', 'i8'), ('b, b, c, c', 'c, b'), ('1 AS one, b', 'b'), ('nothing, b', 'nothing, b'),
-	('b, seven', 'seven, b DESC'), ('i8, tz, ts, m', 'i8, tz, ts, m'), ('i8, ts, b', 'b DESC, ts, i8'), ('i4', 'i4, i4 DESC'),
-	('f8, b', 'b, f8'), ('b, f4', 'f4 DESC, b'), ('b', 'b NULLS FIRST, f8'), ('i2 + i4 AS x', 'i2 + i4'), ('i4', 'i2, i4'), ('d, t, b, c, i2', 'd, t, b, c, i2'),
+FROM (VALUES ('i2, i4', 'i2, i4'), ('i4, i2', 'i2 DESC, i4 NULLS FIRST'), ('b, c, i2', 'c, b DESC, i2'),
+	('i8, o', 'o, i8'),
+	('i8, tz', 'i8 DESC, tz'), ('i8, i8', 'i8'), ('b, b, c, c', 'c, b'), ('1 AS one, b', 'b'),
+		('nothing, b', 'nothing, b'),
+	('b, seven', 'seven, b DESC'), ('i8, tz, ts, m', 'i8, tz, ts, m'), ('i8, ts, b', 'b DESC, ts, i8'),
+		('i4', 'i4, i4 DESC'),
+	('f8, b', 'b, f8'), ('b, f4', 'f4 DESC, b'), ('b', 'b NULLS FIRST, f8'), ('i2 + i4 AS x', 'i2 + i4'),
+		('i4', 'i2, i4'), ('d, t, b, c, i2', 'd, t, b, c, i2'),
 	('d, t, ts, tz, b, c, i2, i4, i8, o', 'd, t, ts, tz, b, c, i2, i4, i8, o')) v (cols, keys),
 	unnest('{64kB,64MB}'::text[]) mem, set_config('work_mem', mem, false),
 	check_keys('bare WHERE i2 IS NULL OR abs(i2::int) < 32000', cols, keys) c
@@ -64,11 +70,15 @@ FROM unnest(ARRAY[
 	'SELECT DISTINCT c, b, i2 % 3 FROM bare ORDER BY 1, 2, 3',
 	'SELECT b, c, count(*) FROM bare GROUP BY b, c ORDER BY b, c',
 	'SELECT count(*), sum(x.i2::int8 * y.i2) FROM (SELECT i2 FROM bare) x JOIN (SELECT i2 FROM bare) y ON x.i2 = y.i2',
-	'SELECT x.c, y.b FROM (SELECT c FROM bare WHERE seq < 400) x JOIN (SELECT c, b FROM bare WHERE seq < 300) y ON x.c = y.c ORDER BY x.c, y.b',
-	'SELECT g, s.i4 FROM generate_series(1, 4) g, LATERAL (SELECT i4 FROM bare WHERE i2 % 4 = g ORDER BY i4 OFFSET 1) s ORDER BY 1, 2',
-	'SELECT g, s.b, s.c FROM generate_series(1, 4) g, (SELECT b, c FROM bare ORDER BY c, b OFFSET 2990) s ORDER BY 1, 3, 2',
+	'SELECT x.c, y.b FROM (SELECT c FROM bare WHERE seq < 400) x
+		JOIN (SELECT c, b FROM bare WHERE seq < 300) y ON x.c = y.c ORDER BY x.c, y.b',
+	'SELECT g, s.i4 FROM generate_series(1, 4) g, LATERAL (SELECT i4 FROM bare WHERE i2 % 4 = g ORDER BY i4 OFFSET 1) s
+		ORDER BY 1, 2',
+	'SELECT g, s.b, s.c FROM generate_series(1, 4) g, (SELECT b, c FROM bare ORDER BY c, b OFFSET 2990) s
+		ORDER BY 1, 3, 2',
 	'SELECT c, row_number() OVER (ORDER BY c) FROM bare',
-	'SELECT s.c::text || s.o::text AS x FROM (SELECT c, o FROM bare ORDER BY o, c OFFSET 0) s']) WITH ORDINALITY AS u (q, n),
+	'SELECT s.c::text || s.o::text AS x FROM (SELECT c, o FROM bare ORDER BY o, c OFFSET 0) s'])
+		WITH ORDINALITY AS u (q, n),
 	check_sort(q) c
 ORDER BY n;
 -- from PostgreSQL 18 on each side of it has a sort
@@ -99,7 +109,8 @@ JOIN (SELECT c, o, b, row_number() OVER (ORDER BY c, o, b) AS n FROM bare) y USI
 
 -- copies of such rows: as they are stored in a table, kept by a node, and made a value of
 CREATE TABLE copied AS SELECT c, o, b FROM bare ORDER BY c, o, b;
-SELECT count(*), bool_and(record_image_eq(ROW(x.c, x.o, x.b), ROW(y.c, y.o, y.b))) AS same_image, count(*) FILTER (WHERE x.c IS NULL OR x.o IS NULL OR x.b IS NULL) > 0 AS nulls
+SELECT count(*), bool_and(record_image_eq(ROW(x.c, x.o, x.b), ROW(y.c, y.o, y.b))) AS same_image,
+	count(*) FILTER (WHERE x.c IS NULL OR x.o IS NULL OR x.b IS NULL) > 0 AS nulls
 FROM (SELECT c, o, b, row_number() OVER () AS n FROM copied) x
 JOIN (SELECT c, o, b, row_number() OVER (ORDER BY c, o, b) AS n FROM bare) y USING (n);
 SET enable_hashagg = off;

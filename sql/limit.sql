@@ -30,24 +30,28 @@ BEGIN
 		(rows_of(format('SELECT * FROM lim ORDER BY %s LIMIT %s', keys, n), true)).r);
 END $$;
 SELECT keys, n, mem, first_of_ties(keys, n, mem)
-FROM unnest('{k,k DESC,k % 3,k / 100 DESC,seq * 0}'::text[]) WITH ORDINALITY AS a (keys, i), unnest('{1,7,1000,4999}'::int[]) n,
+FROM unnest('{k,k DESC,k % 3,k / 100 DESC,seq * 0}'::text[])
+	WITH ORDINALITY AS a (keys, i), unnest('{1,7,1000,4999}'::int[]) n,
 	unnest('{64kB,4MB}'::text[]) mem
 ORDER BY i, n, mem;
 RESET work_mem;
 -- sorted and reversed input, NULLs at either end
 SELECT keys, n, c.rows, c.result
-FROM unnest('{seq,seq DESC,NULLIF(k % 2\, 0)\, seq,NULLIF(k % 2\, 0) DESC\, seq,NULLIF(k % 2\, 0) NULLS FIRST\, seq DESC}'::text[]) WITH ORDINALITY AS a (keys, i),
+FROM unnest('{seq,seq DESC,NULLIF(k % 2\, 0)\, seq,NULLIF(k % 2\, 0) DESC\, seq,
+	NULLIF(k % 2\, 0) NULLS FIRST\, seq DESC}'::text[]) WITH ORDINALITY AS a (keys, i),
 	unnest('{3,2600}'::int[]) n, check_sort(format('SELECT seq, k FROM lim ORDER BY %s LIMIT %s', keys, n)) c
 ORDER BY i, n;
 -- keys behind columns of any length, NULLs among them, and a column that came later
 CREATE TABLE lim_v AS
-SELECT repeat('x', (mix(i) % 150)::int) AS p, NULLIF(mix(i + 7) % 300, 5)::int AS k, CASE WHEN i % 9 > 0 THEN (mix(i * 5) % 40) / 8.0 END::float8 AS f, i AS seq
+SELECT repeat('x', (mix(i) % 150)::int) AS p, NULLIF(mix(i + 7) % 300, 5)::int AS k, CASE WHEN i % 9 > 0
+	THEN (mix(i * 5) % 40) / 8.0 END::float8 AS f, i AS seq
 FROM generate_series(1, 4000) i;
 ALTER TABLE lim_v ADD COLUMN d date DEFAULT '2026-01-01';
 INSERT INTO lim_v SELECT p, k, f, seq + 4000, date '2026-01-01' + (mix(seq) % 5)::int - 2 FROM lim_v;
 ANALYZE lim_v;
 SELECT keys, n, c.rows, c.result
-FROM unnest('{k DESC\, f\, seq,k\, f DESC NULLS LAST\, seq,f NULLS FIRST\, k\, seq DESC,d DESC\, seq,d\, f\, seq,p DESC\, k\, seq}'::text[]) WITH ORDINALITY AS a (keys, i),
+FROM unnest('{k DESC\, f\, seq,k\, f DESC NULLS LAST\, seq,f NULLS FIRST\, k\, seq DESC,d DESC\, seq,d\, f\, seq,
+	p DESC\, k\, seq}'::text[]) WITH ORDINALITY AS a (keys, i),
 	unnest('{1,10,1500}'::int[]) n, check_sort(format('SELECT * FROM lim_v ORDER BY %s LIMIT %s', keys, n)) c
 ORDER BY i, n;
 SELECT check_sort('SELECT seq, p, k + 1 AS k1 FROM lim_v WHERE seq % 3 > 0 ORDER BY d, k DESC, seq LIMIT 20');
@@ -59,7 +63,8 @@ SELECT line FROM explain_analyze('SELECT * FROM lim_v ORDER BY d DESC, k LIMIT 9
 -- a bound that the plan computes
 SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq LIMIT 2 + 3 OFFSET length(''ab'')');
 SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq LIMIT (SELECT 4)');
-SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq LIMIT (SELECT count(*) FROM lim WHERE k = 7) OFFSET (SELECT min(k) FROM lim)');
+SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq
+	LIMIT (SELECT count(*) FROM lim WHERE k = 7) OFFSET (SELECT min(k) FROM lim)');
 SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq LIMIT (3 + random() * 0)::int');
 -- through what hands a bound down, and what does not
 CREATE TABLE lim_p (seq int, k int, u int8) PARTITION BY RANGE (seq);
@@ -77,7 +82,8 @@ FROM unnest(ARRAY[
 	'SELECT u FROM (SELECT u, seq FROM lim_p ORDER BY u DESC) s WHERE seq % 50 = 3 LIMIT 9',
 	'SELECT u FROM (SELECT u, seq FROM lim_p ORDER BY u DESC LIMIT 100) s ORDER BY seq LIMIT 5',
 	'SELECT u FROM (SELECT u, seq FROM lim_p ORDER BY u DESC LIMIT 20 OFFSET 15) s LIMIT 5',
-	'SELECT u FROM (SELECT u FROM lim_p ORDER BY u LIMIT 3) s, generate_series(1, 3) g ORDER BY u, g LIMIT 5']) WITH ORDINALITY AS x (q, i),
+	'SELECT u FROM (SELECT u FROM lim_p ORDER BY u LIMIT 3) s, generate_series(1, 3) g ORDER BY u, g LIMIT 5'])
+		WITH ORDINALITY AS x (q, i),
 	check_sort(q) c
 ORDER BY i;
 RESET enable_incremental_sort;

@@ -12,7 +12,8 @@ ANALYZE bound1, bound2;
 -- it changes while the cursor is open: stock has evaluated it
 BEGIN;
 SET LOCAL my.n = '100';
-DECLARE c CURSOR FOR SELECT id FROM ((SELECT id FROM bound1 WHERE id <= 50 ORDER BY k) UNION ALL (SELECT id FROM bound2 ORDER BY k)) u
+DECLARE c CURSOR FOR SELECT id FROM ((SELECT id FROM bound1 WHERE id <= 50 ORDER BY k)
+	UNION ALL (SELECT id FROM bound2 ORDER BY k)) u
 	LIMIT current_setting('my.n')::int;
 MOVE 1 FROM c;
 \echo :ROW_COUNT
@@ -31,7 +32,8 @@ SELECT count(*), min(changed) FROM (
 CREATE FUNCTION bound_says(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
 $$ BEGIN RAISE NOTICE 'bound %', n; RETURN n; END $$;
 SET plan_cache_mode = force_generic_plan;
-PREPARE says (int) AS SELECT count(*) FROM (SELECT id FROM bound1 ORDER BY k LIMIT bound_says($1) OFFSET bound_says(1)) s;
+PREPARE says (int) AS SELECT count(*) FROM (SELECT id FROM bound1 ORDER BY k
+	LIMIT bound_says($1) OFFSET bound_says(1)) s;
 EXECUTE says (5);
 CREATE DOMAIN bound_domain AS int CHECK (bound_says(VALUE) > 0);
 PREPARE domain_says (int) AS SELECT count(*) FROM (SELECT id FROM bound1 ORDER BY k LIMIT $1::bound_domain) s;
@@ -44,12 +46,14 @@ DECLARE
 	got bigint[];
 	want bigint[];
 BEGIN
-	EXECUTE format('PREPARE taken (int) AS SELECT array_agg(id) FROM (SELECT id FROM bound1 ORDER BY k, id LIMIT %s) s', expr);
+	EXECUTE format('PREPARE taken (int) AS SELECT array_agg(id) FROM (SELECT id FROM bound1 ORDER BY k, id LIMIT %s) s',
+		expr);
 	nodes := sort_nodes('EXECUTE taken (7)');
 	EXECUTE 'EXECUTE taken (7)' INTO got;
 	DEALLOCATE taken;
 	SET gpusort.enable = off;
-	EXECUTE format('PREPARE taken (int) AS SELECT array_agg(id) FROM (SELECT id FROM bound1 ORDER BY k, id LIMIT %s) s', expr);
+	EXECUTE format('PREPARE taken (int) AS SELECT array_agg(id) FROM (SELECT id FROM bound1 ORDER BY k, id LIMIT %s) s',
+		expr);
 	EXECUTE 'EXECUTE taken (7)' INTO want;
 	DEALLOCATE taken;
 	RESET gpusort.enable;
@@ -58,7 +62,8 @@ END $$;
 SELECT expr, bound_taken(expr)
 FROM unnest(ARRAY[
 	'3', '$1', '$1 + 3', '$1::bigint * 2', 'abs(-$1)', 'coalesce($1, 10)', 'least($1, 4)', 'NULL',
-	'CASE WHEN $1 > 5 THEN 2 ELSE $1 END', 'CASE $1 WHEN 7 THEN 1 END', 'CASE WHEN $1 IS NULL OR NOT $1 < 9 THEN 5 END', '(SELECT count(*) FROM bound2 WHERE id < 5009)',
+	'CASE WHEN $1 > 5 THEN 2 ELSE $1 END', 'CASE $1 WHEN 7 THEN 1 END', 'CASE WHEN $1 IS NULL OR NOT $1 < 9 THEN 5 END',
+		'(SELECT count(*) FROM bound2 WHERE id < 5009)',
 	'current_setting(''my.n'')::int', '$1 + (random() * 0)::int', 'bound_says($1)', '$1::bound_domain',
 	'extract(year FROM now())::int - 2000', 'length($1::text)']) WITH ORDINALITY AS u (expr, i)
 ORDER BY i;

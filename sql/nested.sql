@@ -23,7 +23,8 @@ BEGIN
 		c := 'turns_' || j;
 		IF n[j] IS NULL THEN
 			-- the remainder tells the cursors apart
-			OPEN c SCROLL FOR EXECUTE format('SELECT k, id FROM nest WHERE id %% %s = %s ORDER BY k, id', cursors, j - 1);
+			OPEN c SCROLL FOR EXECUTE format('SELECT k, id FROM nest WHERE id %% %s = %s ORDER BY k, id', cursors,
+				j - 1);
 			n[j] := 0;
 			last[j] := -1;
 		ELSIF mix(step * 3) % 17 = 0 THEN
@@ -61,7 +62,8 @@ BEGIN
 	END LOOP;
 	RETURN 'in order, complete';
 END $$;
-SELECT n, mem, in_turns(n, mem) FROM unnest('{1,2,7,40}'::int[]) n, unnest('{64kB,1MB,64MB}'::text[]) mem ORDER BY n, mem COLLATE "C";
+SELECT n, mem, in_turns(n, mem) FROM unnest('{1,2,7,40}'::int[]) n, unnest('{64kB,1MB,64MB}'::text[]) mem
+	ORDER BY n, mem COLLATE "C";
 
 -- sorts in functions that the rows and the keys of a sort call
 CREATE FUNCTION sorting(bucket int) RETURNS int8 LANGUAGE plpgsql AS $$
@@ -83,9 +85,11 @@ SELECT * FROM check_sort('SELECT id, sorting(h) AS s FROM nest WHERE id <= 150 O
 SELECT * FROM check_sort('SELECT id, h FROM nest WHERE id <= 150 ORDER BY sorting(h) DESC, sorting((h + 1) % 100), id');
 SELECT * FROM check_sort('SELECT sorting(h) AS s FROM (SELECT h, id FROM nest WHERE id <= 150 ORDER BY id DESC) x');
 -- a sort over sorts over sorts
-SELECT * FROM check_sort('SELECT id FROM (SELECT id, h, row_number() OVER (ORDER BY k DESC) AS r FROM (SELECT *, rank() OVER (PARTITION BY h ORDER BY k) AS q FROM nest) a WHERE q < 20) b ORDER BY r % 10, h, id');
+SELECT * FROM check_sort('SELECT id FROM (SELECT id, h, row_number() OVER (ORDER BY k DESC) AS r
+	FROM (SELECT *, rank() OVER (PARTITION BY h ORDER BY k) AS q FROM nest) a WHERE q < 20) b ORDER BY r % 10, h, id');
 SET work_mem = '64kB';
-SELECT * FROM check_sort('SELECT id FROM (SELECT id, h, row_number() OVER (ORDER BY k DESC) AS r FROM (SELECT *, rank() OVER (PARTITION BY h ORDER BY k) AS q FROM nest) a WHERE q < 20) b ORDER BY r % 10, h, id');
+SELECT * FROM check_sort('SELECT id FROM (SELECT id, h, row_number() OVER (ORDER BY k DESC) AS r
+	FROM (SELECT *, rank() OVER (PARTITION BY h ORDER BY k) AS q FROM nest) a WHERE q < 20) b ORDER BY r % 10, h, id');
 SELECT * FROM check_sort('SELECT id, sorting(h) AS s FROM nest WHERE id <= 150 ORDER BY s, id');
 RESET work_mem;
 

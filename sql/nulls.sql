@@ -29,9 +29,13 @@ ORDER BY n, m;
 
 -- a NULL is neither the least nor the greatest value of its type
 SELECT * FROM check_sort($$SELECT x FROM (VALUES (NULL), (-2147483648), (2147483647), (0), (NULL)) v(x) ORDER BY x$$);
-SELECT * FROM check_sort($$SELECT x FROM (VALUES (NULL), (-2147483648), (2147483647), (0), (NULL)) v(x) ORDER BY x NULLS FIRST$$);
-SELECT * FROM check_sort($$SELECT x FROM (VALUES (NULL), ('-9223372036854775808'::int8), (9223372036854775807), (0), (NULL)) v(x) ORDER BY x DESC$$);
-SELECT * FROM check_sort($$SELECT x FROM (VALUES (NULL), ('-9223372036854775808'::int8), (9223372036854775807), (0), (NULL)) v(x) ORDER BY x DESC NULLS LAST$$);
+SELECT * FROM check_sort($$SELECT x FROM (VALUES (NULL), (-2147483648), (2147483647), (0), (NULL)) v(x)
+	ORDER BY x NULLS FIRST$$);
+SELECT * FROM check_sort($$SELECT x
+	FROM (VALUES (NULL), ('-9223372036854775808'::int8), (9223372036854775807), (0), (NULL)) v(x) ORDER BY x DESC$$);
+SELECT * FROM check_sort($$SELECT x
+	FROM (VALUES (NULL), ('-9223372036854775808'::int8), (9223372036854775807), (0), (NULL)) v(x)
+	ORDER BY x DESC NULLS LAST$$);
 SELECT x FROM (VALUES (3), (NULL), (1), (2)) v(x) ORDER BY x DESC;
 -- a range of nearly 64 bits: with its NULLs it takes all of them, or one more
 CREATE TABLE full_range AS
@@ -51,6 +55,7 @@ ORDER BY col, m;
 CREATE TABLE strict (k int NOT NULL, v int NOT NULL);
 INSERT INTO strict SELECT i, i % 7 FROM generate_series(1, 100) i;
 SELECT * FROM check_sort('SELECT n.seq, s.v FROM nulls n LEFT JOIN strict s ON s.k = n.seq ORDER BY s.v, n.seq');
-SELECT * FROM check_sort('SELECT n.seq, s.v FROM nulls n LEFT JOIN strict s ON s.k = n.seq ORDER BY s.v NULLS FIRST, n.seq');
+SELECT * FROM check_sort('SELECT n.seq, s.v FROM nulls n LEFT JOIN strict s ON s.k = n.seq
+	ORDER BY s.v NULLS FIRST, n.seq');
 
 DROP TABLE nulls, strict, full_range;

@@ -85,7 +85,8 @@ FROM unnest(ARRAY[
 	'SELECT * FROM paged WHERE k >= 0 ORDER BY k, seq',
 	'SELECT seq, t FROM paged WHERE k % 3 = 1 AND length(t) > 5 ORDER BY late, seq',
 	'SELECT small, f FROM shaped WHERE few IS NULL OR late = (SELECT max(late) FROM paged) ORDER BY small, f',
-	'SELECT seq, k FROM paged WHERE ctid > ''(1,2)'' IS TRUE AND tableoid = ''paged''::regclass AND xmin::text <> ''0'' ORDER BY k, seq',
+	'SELECT seq, k FROM paged WHERE ctid > ''(1,2)'' IS TRUE AND tableoid = ''paged''::regclass AND xmin::text <> ''0''
+		ORDER BY k, seq',
 	'SELECT * FROM temporary WHERE temporary::text ~ ''1'' ORDER BY k, seq',
 	'SELECT k FROM paged WHERE seq > 20000 OR seq < 3 ORDER BY k',
 	'SELECT * FROM paged WHERE t || ''x'' <> ''x'' ORDER BY late, seq LIMIT 20000']) q,

@@ -98,7 +98,8 @@ SELECT sort_nodes('SELECT * FROM plan_t ORDER BY a');
 RESET gpusort.enable;
 
 -- grouping sets sort inside the aggregate; the Sort below is ours
-SELECT * FROM check_sort('SELECT a, b, count(*) FROM plan_t GROUP BY GROUPING SETS ((a, b), (a), (b), ()) ORDER BY 1, 2, 3');
+SELECT * FROM check_sort('SELECT a, b, count(*) FROM plan_t GROUP BY GROUPING SETS ((a, b), (a), (b), ())
+	ORDER BY 1, 2, 3');
 EXPLAIN (COSTS OFF) SELECT a, b, count(*) FROM plan_t GROUP BY ROLLUP (a, b);
 
 -- in place of Gather Merge: the workers sort, and the node above merges

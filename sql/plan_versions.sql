@@ -18,7 +18,8 @@ EXPLAIN (COSTS OFF) SELECT a FROM plan_v INTERSECT SELECT b::int FROM plan_v;
 EXPLAIN (COSTS OFF) SELECT a FROM plan_v UNION SELECT b::int FROM plan_v;
 -- subplans, uncorrelated and correlated, are called by other names in 17 and 19
 EXPLAIN (COSTS OFF) SELECT ARRAY(SELECT a FROM plan_v ORDER BY a);
-EXPLAIN (COSTS OFF) SELECT (SELECT array_agg(s.b) FROM (SELECT y.b FROM plan_v y WHERE y.a = x.a ORDER BY y.b) s) FROM plan_v x;
+EXPLAIN (COSTS OFF) SELECT (SELECT array_agg(s.b) FROM (SELECT y.b FROM plan_v y WHERE y.a = x.a ORDER BY y.b) s)
+	FROM plan_v x;
 
 -- results; 18 sorts grouping sets once more
 SELECT q, c.*
@@ -26,7 +27,8 @@ FROM unnest(ARRAY[
 	'SELECT a FROM plan_v INTERSECT SELECT b::int FROM plan_v ORDER BY 1',
 	'SELECT a FROM plan_v EXCEPT ALL SELECT b::int FROM plan_v ORDER BY 1',
 	'SELECT b::int FROM plan_v UNION SELECT a FROM plan_v ORDER BY 1 DESC',
-	'SELECT a, b, count(*) FROM plan_v GROUP BY ROLLUP (a, b) ORDER BY 1, 2']) WITH ORDINALITY AS u (q, n), check_sort(q) c
+	'SELECT a, b, count(*) FROM plan_v GROUP BY ROLLUP (a, b) ORDER BY 1, 2'])
+		WITH ORDINALITY AS u (q, n), check_sort(q) c
 ORDER BY n;
 
 -- what is disabled is called so from 18 on, of ours as of the stock server's plans

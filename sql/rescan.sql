@@ -17,7 +17,8 @@ SELECT * FROM check_sort($$SELECT o.id, s.a FROM outer_t o,
 	LATERAL (SELECT array_agg(v) AS a FROM (SELECT v FROM inner_t i WHERE i.id < (o.id - 20) * 5 ORDER BY v DESC) x) s
 	ORDER BY o.id$$);
 SELECT * FROM check_sort($$SELECT o.id, s.v, s.n FROM outer_t o LEFT JOIN
-	LATERAL (SELECT v, row_number() OVER (ORDER BY v) AS n FROM inner_t i WHERE i.k = o.k AND i.id % 50 = o.id) s ON true
+	LATERAL (SELECT v, row_number() OVER (ORDER BY v) AS n FROM inner_t i
+		WHERE i.k = o.k AND i.id % 50 = o.id) s ON true
 	ORDER BY 1, 2$$);
 -- a parameter in the sort key itself
 SELECT * FROM check_sort($$SELECT o.id, s.a FROM outer_t o,
@@ -30,7 +31,8 @@ SELECT * FROM check_sort($$SELECT id, (SELECT v FROM inner_t i WHERE i.k = o.k O
 	FROM outer_t o ORDER BY id$$);
 -- stops early, starts again
 SELECT * FROM check_sort($$SELECT id FROM outer_t o
-	WHERE EXISTS (SELECT 1 FROM (SELECT v FROM inner_t i WHERE i.k <= o.k ORDER BY v OFFSET 3) s WHERE v % 3 = 0) ORDER BY id$$);
+	WHERE EXISTS (SELECT 1 FROM (SELECT v FROM inner_t i WHERE i.k <= o.k ORDER BY v OFFSET 3) s WHERE v % 3 = 0)
+		ORDER BY id$$);
 -- recursion
 SELECT * FROM check_sort($$WITH RECURSIVE r (n, a) AS (
 	SELECT 1, ARRAY(SELECT v FROM inner_t WHERE k = 1 ORDER BY v)
@@ -54,14 +56,16 @@ SELECT sort_nodes(q), scans(q, true) AS ours, scans(q, false) AS stock, (check_s
 FROM (VALUES ($$SELECT o.id, s.v FROM outer_t o, (SELECT seen(v) AS v FROM inner_t ORDER BY 1 OFFSET 0) s
 	WHERE s.v % 50 = o.id ORDER BY o.id, s.v$$)) u (q);
 SELECT sort_nodes(q), scans(q, true) AS ours, scans(q, false) AS stock, (check_sort(q)).result
-FROM (VALUES ($$SELECT id, (SELECT count(*) FROM (SELECT seen(v) AS v FROM inner_t ORDER BY 1 OFFSET 990) s WHERE s.v > 0) FROM outer_t ORDER BY id$$)) u (q);
+FROM (VALUES ($$SELECT id, (SELECT count(*) FROM (SELECT seen(v) AS v FROM inner_t ORDER BY 1 OFFSET 990) s
+	WHERE s.v > 0) FROM outer_t ORDER BY id$$)) u (q);
 
 -- the same past work_mem
 SET work_mem = '64kB';
 CREATE TABLE big_t AS SELECT i AS id, (mix(i * 3) % 10)::int AS k, mix(i * 7) AS v FROM generate_series(1, 20000) i;
 ANALYZE big_t;
 SELECT * FROM check_sort($$SELECT o.id, s.c, s.m FROM outer_t o,
-	LATERAL (SELECT count(*) AS c, md5(string_agg(v::text, ',')) AS m FROM (SELECT v FROM big_t i WHERE i.k = o.k ORDER BY v) x) s
+	LATERAL (SELECT count(*) AS c, md5(string_agg(v::text, ',')) AS m
+		FROM (SELECT v FROM big_t i WHERE i.k = o.k ORDER BY v) x) s
 	ORDER BY o.id$$);
 SELECT * FROM check_sort($$SELECT o.id, s.v FROM outer_t o, (SELECT v FROM big_t ORDER BY 1 OFFSET 0) s
 	WHERE s.v % 50000 = o.id ORDER BY o.id, s.v$$);

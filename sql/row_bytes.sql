@@ -24,7 +24,8 @@ BEGIN
 			item := page + 24 + i * 4;
 			tup := substring(file FROM page + 1 + (get_byte(file, item) + get_byte(file, item + 1) * 256) % 32768
 				FOR get_byte(file, item + 3) * 128 + get_byte(file, item + 2) / 2);
-			r := r || (set_byte(set_byte(substring(tup FROM 19 FOR 3), 1, get_byte(tup, 19) & 7), 2, get_byte(tup, 20) & 7)
+			r := r || (set_byte(set_byte(substring(tup FROM 19 FOR 3), 1, get_byte(tup, 19) & 7), 2,
+				get_byte(tup, 20) & 7)
 				|| CASE WHEN get_byte(tup, 20) & 4 > 0 THEN int4send(length(tup)) ELSE substring(tup FROM 23) END);
 		END LOOP;
 		page := page + size;
@@ -33,7 +34,8 @@ BEGIN
 END $$;
 
 -- A query's rows, how many of them came from pages, and how many differ.
-CREATE FUNCTION check_bytes(query text, OUT nodes text, OUT "rows" bigint, OUT by_page boolean, OUT differ bigint, OUT first text)
+CREATE FUNCTION check_bytes(query text, OUT nodes text, OUT "rows" bigint, OUT by_page boolean, OUT differ bigint,
+	OUT first text)
 LANGUAGE plpgsql AS $$
 DECLARE
 	plan jsonb;
@@ -75,17 +77,25 @@ CREATE FUNCTION some_text(i int4) RETURNS text LANGUAGE sql IMMUTABLE AS $$
 		WHEN 7 THEN (SELECT string_agg(md5((i + g)::text), '') FROM generate_series(1, 90) g)
 		ELSE repeat('ab', i % 11) END $$;
 INSERT INTO kinds SELECT i, i % 2 = 1, some_text(i), i / 7.0, chr(65 + i % 26)::"char", i * 1.25, md5(i::text)::uuid,
-	('n' || i)::name, ROW(i % 100, 'y' || i)::pair, ARRAY[i, NULL, i % 5], '2000-01-01'::date + i, mix(i) % 1000, 'v' || i,
-	jsonb_build_object('i', i, 's', some_text(i / 3)), i * interval '1 min', (ARRAY['sad', 'ok', 'happy'])[1 + i % 3]::mood,
+	('n' || i)::name, ROW(i % 100, 'y' || i)::pair, ARRAY[i, NULL, i % 5], '2000-01-01'::date + i, mix(i) % 1000,
+		'v' || i,
+	jsonb_build_object('i', i, 's', some_text(i / 3)), i * interval '1 min',
+		(ARRAY['sad', 'ok', 'happy'])[1 + i % 3]::mood,
 	time '00:00' + i * interval '1 s', decode(md5(i::text), 'hex'), mix(i * 7), (i % 256)::bit(8)::varbit,
 	timestamptz '2020-01-01 00:00+00' + i * interval '1 h', some_text(i + 3)
 FROM generate_series(1, 1500) i;
-INSERT INTO kinds SELECT i, CASE WHEN i % 2 > 0 THEN true END, CASE WHEN i % 3 > 0 THEN some_text(i) END, CASE WHEN i % 4 > 0 THEN i END,
-	CASE WHEN i % 5 > 0 THEN 'c'::"char" END, CASE WHEN i % 6 > 0 THEN i END, CASE WHEN i % 7 > 0 THEN md5(i::text)::uuid END,
-	CASE WHEN i % 8 > 0 THEN 'n'::name END, CASE WHEN i % 9 > 0 THEN ROW(i % 9, NULL)::pair END, CASE WHEN i % 10 > 0 THEN '{}'::int4[] END,
-	CASE WHEN i % 11 > 0 THEN date '2000-01-01' + i END, CASE WHEN i % 12 > 0 THEN i END, CASE WHEN i % 13 > 0 THEN 'v' END,
-	CASE WHEN i % 14 > 0 THEN '{}'::jsonb END, CASE WHEN i % 15 > 0 THEN interval '1 s' END, CASE WHEN i % 16 > 0 THEN 'ok'::mood END,
-	CASE WHEN i % 17 > 0 THEN time '12:00' END, CASE WHEN i % 18 > 0 THEN '\x01'::bytea END, CASE WHEN i % 19 > 0 THEN i END
+INSERT INTO kinds SELECT i, CASE WHEN i % 2 > 0 THEN true END, CASE WHEN i % 3 > 0 THEN some_text(i) END, CASE
+	WHEN i % 4 > 0 THEN i END,
+	CASE WHEN i % 5 > 0 THEN 'c'::"char" END, CASE WHEN i % 6 > 0 THEN i END, CASE WHEN i % 7 > 0
+		THEN md5(i::text)::uuid END,
+	CASE WHEN i % 8 > 0 THEN 'n'::name END, CASE WHEN i % 9 > 0 THEN ROW(i % 9, NULL)::pair END, CASE WHEN i % 10 > 0
+		THEN '{}'::int4[] END,
+	CASE WHEN i % 11 > 0 THEN date '2000-01-01' + i END, CASE WHEN i % 12 > 0 THEN i END, CASE WHEN i % 13 > 0
+		THEN 'v' END,
+	CASE WHEN i % 14 > 0 THEN '{}'::jsonb END, CASE WHEN i % 15 > 0 THEN interval '1 s' END, CASE WHEN i % 16 > 0
+		THEN 'ok'::mood END,
+	CASE WHEN i % 17 > 0 THEN time '12:00' END, CASE WHEN i % 18 > 0 THEN '\x01'::bytea END, CASE WHEN i % 19 > 0
+		THEN i END
 FROM generate_series(2001, 2600) i;
 INSERT INTO kinds (id) SELECT i FROM generate_series(3001, 3100) i;
 ANALYZE kinds;
@@ -103,8 +113,10 @@ CREATE TABLE late (gone text, id int4, gone2 int8, k int4, s text);
 INSERT INTO late SELECT 'gone', i, i, mix(i) % 100, 's' || i FROM generate_series(1, 400) i;
 ALTER TABLE late DROP COLUMN gone;
 INSERT INTO late SELECT i, i, mix(i) % 100, 's' || i FROM generate_series(401, 800) i;
-ALTER TABLE late ADD COLUMN l1 int8 DEFAULT 7, ADD COLUMN l2 text DEFAULT 'late', ADD COLUMN l3 text, ADD COLUMN l4 text DEFAULT repeat('z', 200),
-	ADD COLUMN l5 bool DEFAULT true, ADD COLUMN l6 int4[] DEFAULT '{1,2}', ADD COLUMN l7 int2, ADD COLUMN l8 numeric DEFAULT 1.5;
+ALTER TABLE late ADD COLUMN l1 int8 DEFAULT 7, ADD COLUMN l2 text DEFAULT 'late', ADD COLUMN l3 text,
+	ADD COLUMN l4 text DEFAULT repeat('z', 200),
+	ADD COLUMN l5 bool DEFAULT true, ADD COLUMN l6 int4[] DEFAULT '{1,2}', ADD COLUMN l7 int2,
+		ADD COLUMN l8 numeric DEFAULT 1.5;
 ALTER TABLE late DROP COLUMN gone2;
 INSERT INTO late SELECT i, mix(i) % 100, 's', i, NULL, 'l3', 'l4', NULL, NULL, 3, i FROM generate_series(801, 1200) i;
 ANALYZE late;
@@ -112,7 +124,8 @@ ANALYZE late;
 -- few rows to a page, and one
 CREATE TABLE large (id int4, s1 text, k int4, s2 text);
 ALTER TABLE large ALTER COLUMN s1 SET STORAGE PLAIN, ALTER COLUMN s2 SET STORAGE PLAIN;
-INSERT INTO large SELECT i, repeat('1', (mix(i) % 4000)::int), mix(i) % 40, repeat('2', (mix(i * 3) % 4000)::int) FROM generate_series(1, 300) i;
+INSERT INTO large SELECT i, repeat('1', (mix(i) % 4000)::int), mix(i) % 40, repeat('2', (mix(i * 3) % 4000)::int)
+	FROM generate_series(1, 300) i;
 ANALYZE large;
 
 CREATE TABLE checks (q text);
@@ -144,9 +157,11 @@ INSERT INTO checks VALUES
 	-- rows that are computed
 	('SELECT id, upper(s) AS s, f * 2 AS f, k + 1 AS k, r, a || 5 AS a FROM kinds ORDER BY k, id'),
 	('SELECT kinds AS row, id, ctid AS at, tableoid AS tab FROM kinds ORDER BY id DESC'),
-	('SELECT id % 7 AS key, s || v AS sv, NULL::text AS nothing, 5 AS five, id FROM kinds WHERE id % 3 > 0 ORDER BY 1, id'),
+	('SELECT id % 7 AS key, s || v AS sv, NULL::text AS nothing, 5 AS five, id FROM kinds WHERE id % 3 > 0
+		ORDER BY 1, id'),
 	('SELECT l2 || id AS l2, l1, coalesce(l7, 3::int2) AS l7, id FROM late ORDER BY l7, id'),
-	('SELECT (r).x, (r).y, id, (SELECT count(*) FROM plain_then p WHERE p.id < kinds.id % 10) AS n FROM kinds ORDER BY id');
+	('SELECT (r).x, (r).y, id, (SELECT count(*) FROM plain_then p WHERE p.id < kinds.id % 10) AS n FROM kinds
+		ORDER BY id');
 
 SELECT q, c.nodes, c.rows, c.by_page, c.differ, c.first FROM checks, check_bytes(q) c;
 
@@ -164,13 +179,18 @@ END $$;
 CREATE TABLE checks_slot (q text);
 INSERT INTO checks_slot VALUES
 	('SELECT a.id, a.s, b.v, b.k, a.r, b.n FROM kinds a JOIN kinds b ON a.id = b.id ORDER BY b.k, a.id'),
-	('SELECT a.id, a.p, b.q, b.e, b.b, b.c FROM plain_then a LEFT JOIN (SELECT k::int4 AS k, id, v AS q, e, b, c FROM kinds) b ON a.id = b.id ORDER BY a.id'),
-	('SELECT k, count(*) AS n, max(s) AS s, bool_and(b) AS b, min(c::text)::"char" AS c FROM kinds GROUP BY k ORDER BY n, k'),
+	('SELECT a.id, a.p, b.q, b.e, b.b, b.c FROM plain_then a LEFT
+		JOIN (SELECT k::int4 AS k, id, v AS q, e, b, c FROM kinds) b ON a.id = b.id ORDER BY a.id'),
+	('SELECT k, count(*) AS n, max(s) AS s, bool_and(b) AS b, min(c::text)::"char" AS c FROM kinds GROUP BY k
+		ORDER BY n, k'),
 	('SELECT n, a, s FROM some_rows() ORDER BY n, cardinality(a)'),
-	('SELECT id, s FROM kinds UNION ALL SELECT -id, p FROM plain_then UNION ALL SELECT n, s FROM (SELECT cardinality(a) + 5000 AS n, s FROM some_rows()) f ORDER BY 1'),
-	('SELECT * FROM (SELECT id, p FROM plain_then UNION ALL SELECT i, ''v'' FROM generate_series(1000, 1100) i) u ORDER BY id'),
+	('SELECT id, s FROM kinds UNION ALL SELECT -id, p FROM plain_then UNION ALL SELECT n, s
+		FROM (SELECT cardinality(a) + 5000 AS n, s FROM some_rows()) f ORDER BY 1'),
+	('SELECT * FROM (SELECT id, p FROM plain_then UNION ALL SELECT i, ''v'' FROM generate_series(1000, 1100) i) u
+		ORDER BY id'),
 	('WITH c AS MATERIALIZED (SELECT id, s, u, b FROM kinds) SELECT * FROM c ORDER BY id DESC'),
-	('SELECT i % 10 AS k, i, ''text''::cstring::text AS t, NULL::int4 AS x FROM generate_series(1, 500) i ORDER BY 1, 2');
+	('SELECT i % 10 AS k, i, ''text''::cstring::text AS t, NULL::int4 AS x FROM generate_series(1, 500) i
+		ORDER BY 1, 2');
 SELECT q, c.nodes, c.rows, c.differ, c.first FROM checks_slot, check_bytes(q) c;
 
 -- the same from runs on disk
@@ -180,24 +200,29 @@ FROM (SELECT * FROM checks UNION ALL SELECT * FROM checks_slot) q, check_bytes(q
 SET work_mem = '64MB';
 
 -- many columns: NULLs here and there, the columns in reverse; one column more than fits a byte of the bitmap
-CREATE FUNCTION check_columns(n int, OUT columns int, OUT nodes text, OUT "rows" bigint, OUT by_page boolean, OUT differ bigint, OUT first text)
+CREATE FUNCTION check_columns(n int, OUT columns int, OUT nodes text, OUT "rows" bigint, OUT by_page boolean,
+	OUT differ bigint, OUT first text)
 LANGUAGE plpgsql AS $$
 DECLARE
-	types text[] := CASE WHEN n > 200 THEN '{int2,text,bool,"char",int4,int2}' ELSE '{int4,text,int2,int8,"char",float8}' END;
+	types text[] := CASE WHEN n > 200 THEN '{int2,text,bool,"char",int4,int2}'
+		ELSE '{int4,text,int2,int8,"char",float8}' END;
 	cols text;
 	vals text;
 	back text;
 BEGIN
 	columns := n;
 	SELECT string_agg(format('c%s %s', i, types[1 + mix(i + n) % 6]), ', ' ORDER BY i),
-		string_agg(format('CASE WHEN i %% %s > 0 THEN (i %% 2)::text::%s END', 2 + i % 7, types[1 + mix(i + n) % 6]), ', ' ORDER BY i),
+		string_agg(format('CASE WHEN i %% %s > 0 THEN (i %% 2)::text::%s END', 2 + i % 7, types[1 + mix(i + n) % 6]),
+			', ' ORDER BY i),
 		string_agg('c' || i, ', ' ORDER BY -i)
 	INTO cols, vals, back FROM generate_series(1, n - 1) i;
 	EXECUTE format('CREATE TABLE many (id int4%s)', coalesce(', ' || cols, ''));
 	EXECUTE format('INSERT INTO many SELECT i%s FROM generate_series(1, 300) i', coalesce(', ' || vals, ''));
-	EXECUTE format('INSERT INTO many SELECT i%s FROM generate_series(301, 600) i', coalesce(', ' || regexp_replace(vals, 'CASE WHEN i % \d+ > 0', 'CASE WHEN true', 'g'), ''));
+	EXECUTE format('INSERT INTO many SELECT i%s FROM generate_series(301, 600) i',
+		coalesce(', ' || regexp_replace(vals, 'CASE WHEN i % \d+ > 0', 'CASE WHEN true', 'g'), ''));
 	ANALYZE many;
-	SELECT c.* INTO nodes, "rows", by_page, differ, first FROM check_bytes(format('SELECT id%s FROM many ORDER BY id', coalesce(', ' || back, ''))) c;
+	SELECT c.* INTO nodes, "rows", by_page, differ, first
+		FROM check_bytes(format('SELECT id%s FROM many ORDER BY id', coalesce(', ' || back, ''))) c;
 	DROP TABLE many;
 END $$;
 SELECT c.* FROM unnest('{1,2,3,7,8,9,10,63,64,65,66,200,1600}'::int[]) n, check_columns(n) c;

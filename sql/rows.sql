@@ -36,7 +36,8 @@ SELECT * FROM check_sort('SELECT i, i::text AS t FROM generate_series(1, 1000) i
 SELECT * FROM check_sort('SELECT (e).* FROM (SELECT row_t AS e FROM row_t ORDER BY k, id) s');
 -- many columns, most of them NULL
 DO $$ BEGIN
-	EXECUTE 'CREATE TABLE columns_t (id int, ' || (SELECT string_agg(format('c%s int8', i), ', ') FROM generate_series(1, 800) i) || ')';
+	EXECUTE 'CREATE TABLE columns_t (id int, ' || (SELECT string_agg(format('c%s int8', i), ', ')
+		FROM generate_series(1, 800) i) || ')';
 	EXECUTE 'INSERT INTO columns_t (id, c1, c77, c800) SELECT i, i % 5, i, -i FROM generate_series(1, 200) i';
 END $$;
 ANALYZE columns_t;
@@ -55,7 +56,9 @@ END $$;
 SELECT * FROM check_sort('SELECT n, a, a[1:3] AS s FROM row_arrays() ORDER BY n DESC, cardinality(a)');
 -- large rows among small ones, past work_mem
 SET work_mem = '64kB';
-SELECT * FROM check_sort('SELECT i, md5(p) FROM (SELECT i, repeat(chr(64 + i), CASE WHEN i % 4 = 0 THEN 20000000 ELSE 3 END) AS p FROM generate_series(1, 12) i ORDER BY -i) s');
+SELECT * FROM check_sort('SELECT i, md5(p)
+	FROM (SELECT i, repeat(chr(64 + i), CASE WHEN i % 4 = 0 THEN 20000000 ELSE 3 END) AS p FROM generate_series(1, 12) i
+	ORDER BY -i) s');
 RESET work_mem;
 -- views
 CREATE VIEW row_v AS SELECT k, id FROM row_t ORDER BY k, id;

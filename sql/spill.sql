@@ -5,7 +5,8 @@ SET jit = off;
 SET max_parallel_workers_per_gather = 0;
 
 CREATE TABLE spill AS
-SELECT i AS seq, (mix(i) % 100000)::int AS k, mix(i * 3) - 2147483646 AS v, repeat(chr(97 + (i % 26)), (mix(i) % 60)::int) AS p
+SELECT i AS seq, (mix(i) % 100000)::int AS k, mix(i * 3) - 2147483646 AS v,
+	repeat(chr(97 + (i % 26)), (mix(i) % 60)::int) AS p
 FROM generate_series(1, 60000) i;
 ANALYZE spill;
 
@@ -32,24 +33,30 @@ SELECT line ~ 'Disk' AS disk FROM explain_analyze('SELECT * FROM spill ORDER BY 
 -- rows larger than work_mem, between small ones
 SET work_mem = '64kB';
 CREATE TABLE large AS
-SELECT i AS seq, (mix(i) % 50)::int AS k, CASE WHEN i % 10 = 0 THEN 200000 ELSE 10 END AS len FROM generate_series(1, 200) i;
+SELECT i AS seq, (mix(i) % 50)::int AS k, CASE WHEN i % 10 = 0 THEN 200000 ELSE 10 END AS len
+	FROM generate_series(1, 200) i;
 ANALYZE large;
-SELECT * FROM check_sort($$SELECT k, seq, md5(p) FROM (SELECT k, seq, repeat(chr(65 + seq % 26), len) AS p FROM large ORDER BY k, seq) s$$);
-SELECT * FROM check_sort($$SELECT k, seq, length(p) FROM (SELECT k, seq, repeat(chr(65 + seq % 26), len) AS p FROM large WHERE len > 10 ORDER BY k DESC, seq) s$$);
+SELECT * FROM check_sort($$SELECT k, seq, md5(p) FROM (SELECT k, seq, repeat(chr(65 + seq % 26), len) AS p FROM large
+	ORDER BY k, seq) s$$);
+SELECT * FROM check_sort($$SELECT k, seq, length(p)
+	FROM (SELECT k, seq, repeat(chr(65 + seq % 26), len) AS p FROM large WHERE len > 10 ORDER BY k DESC, seq) s$$);
 
 -- keys that lie behind values of any length, more than 64 kB too, with NULLs among them, and a column that came later
 CREATE TABLE behind AS
-SELECT repeat(chr(97 + (i % 26)), CASE WHEN i % 400 = 0 THEN 90000 ELSE (mix(i) % 90)::int END) AS p, NULLIF(mix(i) % 40, 3)::int AS k, mix(i * 5) % 3 AS b, i AS seq
+SELECT repeat(chr(97 + (i % 26)), CASE WHEN i % 400 = 0 THEN 90000 ELSE (mix(i) % 90)::int END) AS p,
+	NULLIF(mix(i) % 40, 3)::int AS k, mix(i * 5) % 3 AS b, i AS seq
 FROM generate_series(1, 8000) i;
 ALTER TABLE behind ADD COLUMN d date DEFAULT '2026-01-01';
 INSERT INTO behind SELECT p, k, b, seq + 8000, date '2026-01-01' + (mix(seq) % 9)::int - 4 FROM behind;
 ANALYZE behind;
 SELECT keys, mem, check_sort(format('SELECT * FROM behind ORDER BY %s, seq', keys))
-FROM unnest('{k,k DESC NULLS LAST\, b,d\, k,b DESC\, d DESC\, k,left(p\, 3),left(p\, 12) DESC\, k,b::numeric\, k}'::text[]) WITH ORDINALITY AS a (keys, i),
+FROM unnest('{k,k DESC NULLS LAST\, b,d\, k,b DESC\, d DESC\, k,left(p\, 3),left(p\, 12) DESC\, k,
+	b::numeric\, k}'::text[]) WITH ORDINALITY AS a (keys, i),
 	unnest('{64kB,500kB}'::text[]) mem, set_config('work_mem', mem, false)
 ORDER BY i, mem;
 SET work_mem = '64kB';
-SELECT check_sort($$SELECT seq, k, md5(p) FROM (SELECT p || '' AS p, k, d, seq FROM behind ORDER BY d DESC, k, seq) s$$);
+SELECT check_sort($$SELECT seq, k, md5(p) FROM (SELECT p || '' AS p, k, d, seq FROM behind
+	ORDER BY d DESC, k, seq) s$$);
 
 -- in order, in reverse, and flat
 SELECT keys, check_sort(format('SELECT * FROM spill ORDER BY %s', keys))

@@ -39,7 +39,8 @@ SELECT * FROM check_stable('(SELECT seq, CASE WHEN seq % 1000 = 0 THEN 0 ELSE se
 -- past work_mem
 SET work_mem = '64kB';
 SELECT keys, c.*
-FROM unnest(ARRAY['two', 'thousand DESC', 'zero', 'n', 'f', 'wide, wide + 1, wide + 2, two DESC']) WITH ORDINALITY AS k (keys, n),
+FROM unnest(ARRAY['two', 'thousand DESC', 'zero', 'n', 'f', 'wide, wide + 1, wide + 2, two DESC'])
+	WITH ORDINALITY AS k (keys, n),
 	check_stable('ties', keys) c
 ORDER BY n;
 RESET work_mem;

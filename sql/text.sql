@@ -6,11 +6,14 @@ SET max_parallel_workers_per_gather = 0;
 -- what strings differ in, around the eight and sixteen bytes of a word and two
 CREATE TABLE edges AS
 SELECT row_number() OVER () AS seq, s AS t, s::varchar(40) AS v, s::char(30) AS c, left(s, 40)::name AS n,
-	convert_to(s, 'UTF8') || decode(repeat('00', (row_number() OVER () % 3)::int), 'hex') AS b, (mix(row_number() OVER ()) % 5)::int AS k
+	convert_to(s, 'UTF8') || decode(repeat('00', (row_number() OVER () % 3)::int), 'hex') AS b,
+		(mix(row_number() OVER ()) % 5)::int AS k
 FROM (SELECT s FROM (
-		SELECT repeat('a', l) || e AS s FROM generate_series(0, 20) l, unnest(ARRAY['', ' ', '  ', 'a', 'b', 'B', E'\x01', '~', 'á', '日', U&'\+10FFFF']) e
+		SELECT repeat('a', l) || e AS s FROM generate_series(0, 20) l,
+			unnest(ARRAY['', ' ', '  ', 'a', 'b', 'B', E'\x01', '~', 'á', '日', U&'\+10FFFF']) e
 		UNION ALL SELECT e || repeat('z', l) FROM generate_series(0, 9) l,
-			unnest(ARRAY['cote', 'côte', 'coté', 'co-op', 'coop', 'CO-OP', 'e' || U&'\0301', 'é', 'ss', 'ß', 'a' || chr(127), ' a', NULL]) e
+			unnest(ARRAY['cote', 'côte', 'coté', 'co-op', 'coop', 'CO-OP', 'e' || U&'\0301', 'é', 'ss', 'ß',
+				'a' || chr(127), ' a', NULL]) e
 		UNION ALL SELECT NULL FROM generate_series(1, 7)) x, generate_series(1, 3)
 	ORDER BY md5(coalesce(s, '')), 1) y;
 ANALYZE edges;
@@ -24,7 +27,8 @@ BEGIN
 		SELECT c.col || coalesce(' COLLATE ' || quote_ident(l.collname), '') || d.direction AS keys, m.mem, c.col
 		FROM unnest(ARRAY['t', 'v', 'c', 'n', 'b']) c(col)
 			JOIN (SELECT NULL UNION ALL SELECT collname FROM pg_collation
-				WHERE collname IN ('C', 'C.utf8', 'en_US.utf8', 'en-x-icu', 'loose')) l(collname) ON c.col <> 'b' OR l.collname IS NULL,
+				WHERE collname IN ('C', 'C.utf8', 'en_US.utf8', 'en-x-icu', 'loose')) l(collname) ON c.col <> 'b'
+					OR l.collname IS NULL,
 			unnest(ARRAY['', ' DESC', ' DESC NULLS LAST']) d(direction), unnest(ARRAY['64kB', '4MB']) m(mem)
 	LOOP
 		PERFORM set_config('work_mem', r.mem, false);
@@ -42,7 +46,8 @@ BEGIN
 		IF result <> 'GpuSort same' THEN
 			RETURN NEXT;
 		END IF;
-		result := (SELECT nodes || ' ' || x.result FROM check_sort('SELECT * FROM ' || tab || ' ORDER BY ' || r.keys || ', seq LIMIT 20 OFFSET 10') x);
+		result := (SELECT nodes || ' ' || x.result
+			FROM check_sort('SELECT * FROM ' || tab || ' ORDER BY ' || r.keys || ', seq LIMIT 20 OFFSET 10') x);
 		IF result <> 'GpuSort same' THEN
 			RETURN NEXT;
 		END IF;
@@ -60,7 +65,8 @@ END $$;
 SELECT * FROM check_strings('edges');
 
 -- The prefix that all have is left out of the key; what is left is all of the string.
-CREATE TABLE prefixed AS SELECT i AS seq, 'customer#' || mix(i) % 1000 AS t, (mix(i) % 7)::int AS k FROM generate_series(1, 6000) i;
+CREATE TABLE prefixed AS SELECT i AS seq, 'customer#' || mix(i) % 1000 AS t, (mix(i) % 7)::int AS k
+	FROM generate_series(1, 6000) i;
 ANALYZE prefixed;
 SELECT sort_route('SELECT * FROM prefixed ORDER BY t COLLATE "C"') ~ '\d+-bit keys, 6000 rows' AS exact;
 SELECT * FROM check_stable('prefixed', 't COLLATE "C"');
@@ -68,7 +74,8 @@ SELECT sort_route('SELECT * FROM prefixed ORDER BY t COLLATE "C", k DESC') ~ '\d
 SELECT * FROM check_stable('prefixed', 't COLLATE "C", k DESC');
 -- C.UTF-8 is as good as C
 SELECT count(*) FILTER (WHERE sort_route(format('SELECT * FROM prefixed ORDER BY t COLLATE %I', collname)) <>
-	sort_route('SELECT * FROM prefixed ORDER BY t COLLATE "C"')) AS different FROM pg_collation WHERE collname IN ('POSIX', 'C.utf8', 'C.UTF-8');
+	sort_route('SELECT * FROM prefixed ORDER BY t COLLATE "C"')) AS different FROM pg_collation
+		WHERE collname IN ('POSIX', 'C.utf8', 'C.UTF-8');
 -- a row in the middle has another one, then none
 INSERT INTO prefixed VALUES (6001, 'customer', 1), (6002, 'custom-made', 2), (6003, NULL, 3);
 INSERT INTO prefixed SELECT i, 'customer#' || mix(i) % 1000, 4 FROM generate_series(6004, 9000) i;
@@ -91,22 +98,26 @@ SELECT * FROM check_sort('SELECT * FROM prefixed ORDER BY t COLLATE "C" DESC NUL
 RESET work_mem;
 
 -- A key that stops in a string: what stands behind it must not decide.
-CREATE TABLE long_common AS SELECT i AS seq, 'eight...eight and more ' || mix(i) % 40 AS t, (mix(i * 3) % 11)::int AS k, 'x' || mix(i) % 3 AS u,
+CREATE TABLE long_common AS SELECT i AS seq, 'eight...eight and more ' || mix(i) % 40 AS t, (mix(i * 3) % 11)::int AS k,
+	'x' || mix(i) % 3 AS u,
 	CASE WHEN i % 5 > 0 THEN md5((i % 50)::text) END AS h FROM generate_series(1, 5000) i;
 INSERT INTO long_common VALUES (5001, 'another', 1, 'y', '');
 ANALYZE long_common;
-SELECT sort_route('SELECT * FROM long_common ORDER BY t COLLATE "C", k') ~ 'keys \(prefix\), 5001 rows.* 5000 ties compared' AS inexact;
+SELECT sort_route('SELECT * FROM long_common ORDER BY t COLLATE "C", k') ~
+	'keys \(prefix\), 5001 rows.* 5000 ties compared' AS inexact;
 SELECT * FROM check_stable('long_common', 't COLLATE "C", k');
 SELECT * FROM check_stable('long_common', 't COLLATE "C" DESC, k DESC');
 SELECT * FROM check_stable('long_common', 'k, t COLLATE "C", h DESC');
 SELECT * FROM check_stable('long_common', 'h COLLATE "C", t COLLATE "C" DESC, u');
 SELECT * FROM check_stable('long_common', 'h COLLATE "C" NULLS FIRST, u COLLATE "C", k');
-SELECT * FROM check_sort('SELECT h, t, k, seq FROM long_common ORDER BY h COLLATE "C" DESC, t COLLATE "C", k, seq LIMIT 100');
+SELECT * FROM check_sort('SELECT h, t, k, seq FROM long_common ORDER BY h COLLATE "C" DESC, t COLLATE "C", k, seq
+	LIMIT 100');
 
 -- Strings that lie compressed, or in a table of their own.
 CREATE TABLE toasted AS SELECT i AS seq, CASE i % 4 WHEN 0 THEN repeat('compressed ', 1000) || mix(i) % 5
 	WHEN 1 THEN (SELECT string_agg(md5(g::text), '') FROM generate_series(1, 150) g) || mix(i) % 5
-	WHEN 2 THEN repeat('compressed ', (mix(i) % 3)::int) ELSE 'c' || mix(i) % 9 END AS t, (mix(i) % 3)::int AS k FROM generate_series(1, 400) i;
+	WHEN 2 THEN repeat('compressed ', (mix(i) % 3)::int) ELSE 'c' || mix(i) % 9 END AS t, (mix(i) % 3)::int AS k
+		FROM generate_series(1, 400) i;
 ANALYZE toasted;
 SELECT * FROM check_stable('toasted', 't COLLATE "C", k');
 SELECT * FROM check_stable('toasted', 'k, t COLLATE "C" DESC');
@@ -114,8 +125,10 @@ SELECT * FROM check_stable('toasted', 'convert_to(t, ''UTF8'') DESC, k');
 SELECT * FROM check_sort('SELECT * FROM toasted ORDER BY t COLLATE "C", seq LIMIT 7');
 
 -- Zeros of a string's own.
-CREATE TABLE zeros AS SELECT i AS seq, CASE WHEN i % 10 > 0 THEN decode(repeat('61', (mix(i) % 10)::int) || repeat('00', (mix(i * 7) % 5)::int) ||
-	(ARRAY['', '', '61', '0061', 'ff'])[1 + mix(i * 3) % 5], 'hex') END AS b, (mix(i) % 3)::int AS k FROM generate_series(1, 3000) i;
+CREATE TABLE zeros AS SELECT i AS seq, CASE WHEN i % 10 > 0
+	THEN decode(repeat('61', (mix(i) % 10)::int) || repeat('00', (mix(i * 7) % 5)::int) ||
+	(ARRAY['', '', '61', '0061', 'ff'])[1 + mix(i * 3) % 5], 'hex') END AS b, (mix(i) % 3)::int AS k
+		FROM generate_series(1, 3000) i;
 ANALYZE zeros;
 SELECT * FROM check_stable('zeros', 'b, k');
 SELECT * FROM check_stable('zeros', 'b DESC NULLS LAST, k');
@@ -130,11 +143,13 @@ SELECT * FROM check_stable('edges', 'c USING ~<~');
 SET enable_hashjoin = off;
 SET enable_nestloop = off;
 SET enable_material = off;
-SELECT * FROM check_sort('SELECT a.seq, b.seq FROM prefixed a JOIN prefixed b ON a.t = b.t AND a.k = b.k WHERE a.seq < 2000 AND b.seq < 3000 ORDER BY 1, 2');
+SELECT * FROM check_sort('SELECT a.seq, b.seq FROM prefixed a JOIN prefixed b ON a.t = b.t AND a.k = b.k
+	WHERE a.seq < 2000 AND b.seq < 3000 ORDER BY 1, 2');
 RESET enable_hashjoin;
 RESET enable_nestloop;
 RESET enable_material;
-CREATE TABLE behind AS SELECT i AS seq, repeat('v', (mix(i) % 300)::int) AS v, CASE WHEN i % 6 > 0 THEN i::numeric END AS m, md5(i::text) AS t,
+CREATE TABLE behind AS SELECT i AS seq, repeat('v', (mix(i) % 300)::int) AS v, CASE WHEN i % 6 > 0
+	THEN i::numeric END AS m, md5(i::text) AS t,
 	mix(i)::int8 AS k FROM generate_series(1, 3000) i;
 ANALYZE behind;
 SELECT * FROM check_stable('behind', 't COLLATE "C"');

@@ -1,5 +1,6 @@
 -- ORDER BY in one process or by workers: who decides, and where nothing is offered
-CREATE TABLE workers_t AS SELECT mix(i) AS k, (mix(i * 3) % 1000)::int AS a, i AS id, 'text ' || mix(i * 7) AS s FROM generate_series(1, 3000) i;
+CREATE TABLE workers_t AS SELECT mix(i) AS k, (mix(i * 3) % 1000)::int AS a, i AS id, 'text ' || mix(i * 7) AS s
+	FROM generate_series(1, 3000) i;
 CREATE FUNCTION workers_unsafe(bigint) RETURNS bigint PARALLEL UNSAFE LANGUAGE sql AS 'SELECT $1';
 ANALYZE workers_t;
 -- the nodes that sort, from the top, and what merges
@@ -9,7 +10,8 @@ DECLARE
 	who text := '';
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		who := who || CASE WHEN line ~ 'GpuSort Feed' THEN ' feeds' WHEN line ~ 'GpuSort' THEN ' ours' WHEN line ~ '->  Sort|^Sort$' THEN ' stock'
+		who := who || CASE WHEN line ~ 'GpuSort Feed' THEN ' feeds' WHEN line ~ 'GpuSort' THEN ' ours'
+			WHEN line ~ '->  Sort|^Sort$' THEN ' stock'
 			WHEN line ~ 'Gather Merge' THEN ' merge' ELSE '' END;
 	END LOOP;
 	RETURN ltrim(who);
@@ -51,7 +53,8 @@ SET plan_cache_mode = force_generic_plan;
 SELECT who_sorts('EXECUTE kept (3)');
 CREATE TABLE workers_kept AS EXECUTE kept (20);
 SET gpusort.enable = off;
-SELECT w.array_agg = (SELECT array_agg(id) FROM (SELECT id FROM workers_t WHERE a < 20 ORDER BY k OFFSET 3) s) AS same FROM workers_kept w;
+SELECT w.array_agg = (SELECT array_agg(id) FROM (SELECT id FROM workers_t WHERE a < 20 ORDER BY k OFFSET 3) s) AS same
+	FROM workers_kept w;
 RESET gpusort.enable;
 RESET plan_cache_mode;
 DEALLOCATE kept;

@@ -3,7 +3,8 @@
 -- psql variables: host, the shards' host; ports, theirs ('{5433,5434,5435}'); rows.
 CREATE EXTENSION gpusort;
 CREATE EXTENSION postgres_fdw;
-CREATE TABLE events (id bigint NOT NULL, at timestamptz NOT NULL, device int NOT NULL, value double precision, note text)
+CREATE TABLE events (id bigint NOT NULL, at timestamptz NOT NULL, device int NOT NULL, value double precision,
+	note text)
 	PARTITION BY HASH (id);
 
 SET shards.host = :'host';
@@ -30,7 +31,8 @@ END $$;
 
 -- the same rows on one server, to compare with
 CREATE TABLE events_here AS
-SELECT i AS id, timestamptz '2026-01-01' + i * 618033 % 1000003 * interval '1 second' AS at, (i * 104729 % 1009)::int AS device,
+SELECT i AS id, timestamptz '2026-01-01' + i * 618033 % 1000003 * interval '1 second' AS at,
+	(i * 104729 % 1009)::int AS device,
 	   (i * 15485863 % 1000003)::double precision / 7 AS value, 'event ' || i AS note
 FROM generate_series(1, (:rows)::bigint) i;
 INSERT INTO events SELECT * FROM events_here;
