@@ -367,12 +367,12 @@ stop_at_zero(void *arg)
 
 /* Stopped at the first, second, ... poll: says so, and stays in its buffers. */
 static void
-test_interrupt(const Algorithm *algorithm)
+test_interrupt(const Algorithm *algorithm, int stride)
 {
 	static const int wide_and_narrow[] = {0, 6, 10, 3, 9, 13};
 
 	for (int s = 0; s < 6; s++)
-		for (int polls = 0; polls < 200; polls += polls < 6 ? 1 : 13)
+		for (int polls = 0; polls < 200; polls += polls < 6 ? 1 : stride)
 		{
 			SortCase	c = shape_case(wide_and_narrow[s], ((size_t) 1 << 20) + 77, true);
 			SortJob		job;
@@ -510,6 +510,9 @@ main(int argc, char **argv)
 {
 	const char *seed_given = getenv("GPUSORT_SEED");
 	const char *cases_wanted = getenv("GPUSORT_CASES");
+	/* fewer sizes, all shapes: for a first look, and under sanitizers, which see each access */
+	const char *quick_wanted = getenv("GPUSORT_QUICK");
+	bool		quick = quick_wanted && *quick_wanted;
 
 	seed = seed_given && *seed_given ? strtoull(seed_given, NULL, 10) : (uint64_t) time(NULL);
 	test_registry();
@@ -528,11 +531,11 @@ main(int argc, char **argv)
 			wanted |= strcmp(argv[a], algorithm->name) == 0;
 		if (!wanted)
 			continue;
-		test_small_sizes(algorithm, 4100);
-		test_shapes(algorithm, 70001);
+		test_small_sizes(algorithm, quick ? 300 : 4100);
+		test_shapes(algorithm, quick ? 7001 : 70001);
 		test_frequent_keys(algorithm);
-		test_boundaries(algorithm, 13, 20);
-		test_interrupt(algorithm);
+		test_boundaries(algorithm, quick ? 9 : 13, quick ? 17 : 20);
+		test_interrupt(algorithm, quick ? 97 : 13);
 
 		/* The other instruction sets, where they make a difference. */
 		if (algorithm->id == ALGORITHM_CPU_MERGE)
@@ -540,9 +543,9 @@ main(int argc, char **argv)
 			for (int isa = SORT_ISA_PORTABLE; isa < (int) sort_isa_best(); isa++)
 			{
 				sort_isa_force(isa);
-				test_small_sizes(algorithm, 1100);
-				test_shapes(algorithm, 70001);
-		test_frequent_keys(algorithm);
+				test_small_sizes(algorithm, quick ? 300 : 1100);
+				test_shapes(algorithm, quick ? 7001 : 70001);
+				test_frequent_keys(algorithm);
 			}
 			sort_isa_force(sort_isa_best());
 		}
@@ -550,11 +553,11 @@ main(int argc, char **argv)
 		for (int size = 2; size <= 5; size += 3)
 		{
 			team = sort_thread_team_create(size);
-			test_small_sizes(algorithm, 200);
+			test_small_sizes(algorithm, quick ? 20 : 200);
 			test_shapes(algorithm, 70001);
-		test_frequent_keys(algorithm);
-			test_boundaries(algorithm, 16, 19);
-			test_interrupt(algorithm);
+			test_frequent_keys(algorithm);
+			test_boundaries(algorithm, 16, quick ? 17 : 19);
+			test_interrupt(algorithm, quick ? 97 : 13);
 			sort_thread_team_destroy(team);
 			team = NULL;
 		}
