@@ -166,6 +166,17 @@ like($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('SELECT 
 is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT md5(r), w FROM (SELECT repeat(''y'', CASE WHEN id = 25000 THEN 500000 ELSE 1 END) r, w FROM odd ORDER BY w OFFSET 0) s')"),
 	'same', 'a row longer than a chunk');
 like($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('SELECT * FROM late_null ORDER BY w')"), qr/merged/, 'a late NULL in 64 bits: what was there is a run');
+
+# more rows than can be sorted at once: a run is written before, wherever they are
+for my $case ([ 'rows', '256kB', 'SELECT id, k, pad FROM t ORDER BY k, id' ], [ 'keys', '64MB', 'SELECT id, k, pad FROM t WHERE random() >= 0 ORDER BY k, id' ],
+	[ 'keys', '64MB', 'SELECT k FROM t WHERE random() >= 0 ORDER BY k' ])
+{
+	my ($mode, $mem, $q) = @$case;
+	my $few = "SET work_mem = '$mem'; SET gpusort.run_rows = 9000;";
+
+	is($node->safe_psql('postgres', "$few SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"), "GpuSort $rows same", "rows to be counted, $mode: $q");
+	like($node->safe_psql('postgres', "$few SELECT route('$q')"), qr/^$mode: gpu radix: .*merged/, "rows to be counted, $mode: runs");
+}
 is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT * FROM late_null ORDER BY w, id')"), 'same', 'a late NULL');
 # the planner thinks of few rows
 is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT id, k FROM many WHERE id % 1 = 0 AND k % 1 = 0 ORDER BY k, id')"), 'same', 'far more rows than estimated');

@@ -80,6 +80,14 @@ device_rows_room_for(DeviceJobSpec *spec, double n, double row_bytes)
 	spec->max_row_bytes = Min(round_size(n * row_bytes), (UINT64CONST(8) << 32) - 8);
 }
 
+/* ... which is no more than one run has anywhere. */
+static void
+room_for(const DeviceRows *dev, DeviceJobSpec *spec, double n, double row_bytes)
+{
+	device_rows_room_for(spec, n, row_bytes);
+	spec->max_rows = Min(spec->max_rows, dev->batch->max_rows);
+}
+
 /* Rows to make room for when n have come. */
 static double
 rows_ahead(const DeviceRows *dev, double n, double row_bytes)
@@ -100,7 +108,7 @@ device_rows_more_room(DeviceRows *dev, Size size)
 	{
 		DeviceJobSpec wanted = dev->spec;
 
-		device_rows_room_for(&wanted, ahead, row_bytes);
+		room_for(dev, &wanted, ahead, row_bytes);
 		wanted.max_rows = Max(wanted.max_rows, dev->spec.max_rows);
 		wanted.max_row_bytes = Max(wanted.max_row_bytes, dev->spec.max_row_bytes);
 		if (wanted.max_rows < n || wanted.max_row_bytes < (dev->units << 3) + size)
@@ -133,7 +141,7 @@ open_job(DeviceRows *dev)
 	{
 		DeviceJob  *job;
 
-		device_rows_room_for(&dev->spec, rows, row_bytes);
+		room_for(dev, &dev->spec, rows, row_bytes);
 		job = device_job_open(dev->env->cxt, &dev->spec, device_job_bytes(&dev->spec),
 							  DEVICE_JOB_CHUNKS, 0, &why);
 		if (job != NULL || why != DEVICE_STATE_FULL || rows < 3 * n)
