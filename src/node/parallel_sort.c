@@ -415,6 +415,7 @@ parallel_sort_end(CustomScanState *css)
 	ParallelSortState *node = (ParallelSortState *) css;
 
 	ExecClearTuple(node->row_slot);
+	given_rows_reset(node->given);
 	ExecEndNode(outerPlanState(css));
 }
 

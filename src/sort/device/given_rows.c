@@ -12,8 +12,8 @@
  * a row that is equal to them, which is seldom, or the rest is lost; the chunk is still there then.
  * Where the rows equal begin is found by halving, as they are in order.
  *
- * Memory: of given rows that are equal by their keys 16 bytes each; they are less than the
- * rows would be.  Equal contents share theirs when there are many.
+ * Memory: of given rows that are equal by their keys 8 bytes each, up to work_mem; more go to a
+ * temporary file, and come back if the device is lost.
  */
 #include "postgres.h"
 
@@ -23,7 +23,7 @@
 #include "store/row_sum.h"
 #include "utils/memutils.h"
 
-/* Room at first, and rows up to which equal contents are kept apart. */
+/* Room at first. */
 #define GIVEN_ROOM		1024
 
 GivenRows *
@@ -35,40 +35,85 @@ given_rows_create(void)
 	return given;
 }
 
+static void
+close_file(GivenRows *given)
+{
+	if (given->file == NULL)
+		return;
+	spill_close(given->file);
+	if (given->run.extents != NULL)
+		pfree(given->run.extents);
+	given->file = NULL;
+}
+
+/* None that are equal to the last. */
+static void
+forget_last(GivenRows *given)
+{
+	given->nlast = 0;
+	close_file(given);
+	if (given->counts != NULL)
+		pfree(given->counts);
+	given->counts = NULL;
+}
+
 void
 given_rows_reset(GivenRows *given)
 {
 	given->before = given->before_sum = given->left = 0;
-	given->nlast = 0;
 	given->more = false;
+	forget_last(given);
 }
 
-static int
-by_sum(const void *a, const void *b)
-{
-	uint64		x = ((const GivenRow *) a)->sum;
-	uint64		y = ((const GivenRow *) b)->sum;
-
-	return (x > y) - (x < y);
-}
-
-/* In the sums' order, equal ones together. */
 static void
-unite(GivenRows *given)
+reserve_last(GivenRows *given, size_t room)
 {
-	size_t		n = 0;
+	if (given->last == NULL)
+		given->last = MemoryContextAllocHuge(given->cxt, room * sizeof(uint64));
+	else if (room > given->room)
+		given->last = repalloc_huge(given->last, room * sizeof(uint64));
+	given->room = Max(room, given->room);
+}
 
-	if (given->nlast == 0)
-		return;
-	qsort(given->last, given->nlast, sizeof(GivenRow), by_sum);
-	for (size_t i = 1; i < given->nlast; i++)
+/* What is in memory goes to the file, but for the rest of an extent. */
+static void
+write_last(GivenRows *given)
+{
+	MemoryContext old = MemoryContextSwitchTo(given->cxt);
+	size_t		step;
+	size_t		at;
+
+	if (given->file == NULL)
 	{
-		if (given->last[i].sum == given->last[n].sum)
-			given->last[n].count += given->last[i].count;
-		else
-			given->last[++n] = given->last[i];
+		given->file = spill_open((Size) work_mem * 1024);
+		memset(&given->run, 0, sizeof(given->run));
 	}
-	given->nlast = n + 1;
+	step = given->file->extent / sizeof(uint64);
+	for (at = 0; at + step <= given->nlast; at += step)
+		spill_write(given->file, &given->run, (const char *) (given->last + at),
+					step * sizeof(uint64));
+	given->nlast -= at;
+	memmove(given->last, given->last + at, given->nlast * sizeof(uint64));
+	MemoryContextSwitchTo(old);
+}
+
+/* ... and comes back. */
+static void
+read_last(GivenRows *given)
+{
+	size_t		step;
+
+	if (given->file == NULL)
+		return;
+	step = given->file->extent / sizeof(uint64);
+	for (uint32 i = 0; i < given->run.nextents; i++)
+	{
+		reserve_last(given, given->nlast + step);
+		given->nlast += spill_read(given->file, &given->run, i, (char *) (given->last + given->nlast)) /
+			sizeof(uint64);
+		CHECK_FOR_INTERRUPTS();
+	}
+	close_file(given);
 }
 
 static void
@@ -76,20 +121,12 @@ add_last(GivenRows *given, uint64 sum)
 {
 	if (given->nlast == given->room)
 	{
-		unite(given);
-		if (given->last == NULL)
-		{
-			given->room = GIVEN_ROOM;
-			given->last = MemoryContextAlloc(given->cxt, given->room * sizeof(GivenRow));
-		}
-		else if (given->nlast > given->room / 2)
-		{
-			given->room *= 2;
-			given->last = repalloc_huge(given->last, given->room * sizeof(GivenRow));
-		}
+		if (2 * given->room * sizeof(uint64) > (Size) work_mem * 1024)
+			write_last(given);
+		if (given->nlast == given->room)
+			reserve_last(given, Max(2 * given->room, GIVEN_ROOM));
 	}
-	given->last[given->nlast].sum = sum;
-	given->last[given->nlast++].count = 1;
+	given->last[given->nlast++] = sum;
 }
 
 /* The first of a chunk's rows that is equal to its last. */
@@ -118,7 +155,7 @@ begin_after(GivenRows *given, const GivenChunk *chunk)
 {
 	given->before = chunk->before;
 	given->before_sum = chunk->before_sum;
-	given->nlast = 0;
+	forget_last(given);
 }
 
 void
@@ -167,33 +204,57 @@ given_rows_apart(GivenRows *given)
 	given->more = false;
 }
 
+static int
+by_value(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return (x > y) - (x < y);
+}
+
 void
 given_rows_begin(GivenRows *given)
 {
-	unite(given);
-	given->left = 0;
+	size_t		n = 0;
+
+	read_last(given);
+	given->left = given->nlast;
+	if (given->nlast == 0)
+		return;
+	qsort(given->last, given->nlast, sizeof(uint64), by_value);
+	given->counts = MemoryContextAllocHuge(given->cxt, given->nlast * sizeof(uint64));
 	for (size_t i = 0; i < given->nlast; i++)
-		given->left += given->last[i].count;
+	{
+		if (i > 0 && given->last[i] == given->last[n - 1])
+			given->counts[n - 1]++;
+		else
+		{
+			given->last[n] = given->last[i];
+			given->counts[n++] = 1;
+		}
+	}
+	given->nlast = n;
 }
 
 bool
 given_rows_was(GivenRows *given, MinimalTuple row)
 {
-	GivenRow	key = {row_sum((const char *) row, row->t_len), 0};
-	GivenRow   *found;
+	uint64		sum = row_sum((const char *) row, row->t_len);
+	const uint64 *found;
 
 	if (given->before > 0)
 	{
-		given->before_sum -= key.sum;
+		given->before_sum -= sum;
 		if (--given->before == 0 && given->before_sum != 0)
 			device_wrong_beginning();
 		return true;
 	}
 	found = given->left == 0 ? NULL :
-		bsearch(&key, given->last, given->nlast, sizeof(GivenRow), by_sum);
-	if (found == NULL || found->count == 0)
+		bsearch(&sum, given->last, given->nlast, sizeof(uint64), by_value);
+	if (found == NULL || given->counts[found - given->last] == 0)
 		return false;
-	found->count--;
+	given->counts[found - given->last]--;
 	given->left--;
 	return true;
 }

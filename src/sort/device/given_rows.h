@@ -7,24 +7,23 @@
 
 #include "access/htup_details.h"
 #include "key/tie/tiebreak.h"
-
-/* Equal rows, by all that is in them, and how many of them were given. */
-typedef struct GivenRow
-{
-	uint64		sum;			/* row_sum() */
-	uint64		count;
-} GivenRow;
+#include "store/spillfile.h"
 
 typedef struct GivenRows
 {
 	MemoryContext cxt;
 	uint64		before;			/* rows that go before the last ones: */
 	uint64		before_sum;		/* their row_sum()s */
-	GivenRow   *last;			/* given, and equal by their keys */
+	uint64	   *last;			/* row_sum()s of those, equal by their keys */
 	size_t		nlast;
 	size_t		room;
+	SpillFile  *file;			/* more of them, when there are too many; NULL */
+	SpillRun	run;			/* in the file */
 	bool		more;			/* the next chunk begins with more of these */
-	uint64		left;			/* of last, when they are looked for */
+
+	/* when they are looked for: last has each sum once, in order */
+	uint64	   *counts;			/* rows with this sum that have not come again, */
+	uint64		left;			/* all together */
 } GivenRows;
 
 /* The rows that one chunk of the result has given. */
