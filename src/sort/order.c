@@ -120,7 +120,7 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const DeviceRefus
 	/* some want more than what rows were counted with; that much is kept for one */
 	if (facts.forced == NULL && !scratch_fits(env, batch, decision.algorithm->kernel, &job))
 		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
-	if (env->report.timed)
+	if (env->timed)
 		env->report.predicted_us += decision.predicted_us;
 	status = run_job(env, batch, decision.algorithm, decision.predicted_us, &job);
 	if (status == SORT_NOT_APPLICABLE)

@@ -43,6 +43,7 @@ typedef struct SortEnv
 	double		rows_expected;
 	Size		beside;			/* bytes that a sink has beside the batch */
 	bool		device_failed;	/* the GPU is not tried again */
+	bool		timed;			/* the clock is read */
 
 	/* records and kernels' scratch; a result may lie in either */
 	BulkBuf		recs;
@@ -80,7 +81,7 @@ sort_env_note_memory(SortEnv *env, Size bytes)
 static inline void
 sort_env_clock(const SortEnv *env, instr_time *t)
 {
-	if (env->report.timed)
+	if (env->timed)
 		INSTR_TIME_SET_CURRENT(*t);
 	else
 		INSTR_TIME_SET_ZERO(*t);

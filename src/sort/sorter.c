@@ -142,7 +142,7 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	env->device_failed = false;
 	memset(&env->report, 0, sizeof(SortReport));
 	env->report.bounded = (bound > 0);
-	env->report.timed = env->spec.timing || rows_expected > SORT_TIMED_ROWS;
+	env->timed = env->report.timed = env->spec.timing || rows_expected > SORT_TIMED_ROWS;
 	sorter->lost = false;
 	sorter->given = sorter->given_sum = 0;
 	sorter->result = NULL;
@@ -430,10 +430,10 @@ sorter_perform(Sorter *sorter, bool may_pause)
 	env->report.rows = env->progress.now->rows_in;
 	sort_env_clock(env, &start);
 	INSTR_TIME_ACCUM_DIFF(env->report.ingest_time, start, sorter->began);
-	if (!env->report.timed && env->report.rows > SORT_TIMED_ROWS)
+	if (!env->timed && env->progress.now->rows_in > SORT_TIMED_ROWS)
 	{
 		/* more rows than were expected: at least the rest */
-		env->report.timed = true;
+		env->timed = env->report.timed = true;
 		sort_env_clock(env, &start);
 	}
 

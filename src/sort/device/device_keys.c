@@ -275,7 +275,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 	ok = send_rest(dk) && device_keys_receive(dk, may_stream, sorted, &streams);
 	sort_env_clock(env, &end);
 	/* where nothing of it was done before or is still to be done */
-	if (ok && dk != early && !streams && env->report.timed)
+	if (ok && dk != early && !streams && env->timed)
 	{
 		env->report.predicted_us += dk->decision.predicted_us;
 		INSTR_TIME_ACCUM_DIFF(env->report.predicted_time, end, start);
