@@ -32,7 +32,7 @@ dry_run(int algorithm, GpusortJob &job, const char *what)
 	GpusortError err = {};
 
 	for (uint32_t word : first_words)
-		for (int uneven = 0; uneven < 2; uneven++)
+		for (int uneven = 0; uneven < 3; uneven++)
 		{
 			GpusortStatus status;
 

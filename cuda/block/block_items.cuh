@@ -4,8 +4,8 @@
  *
  * Few items in a bin are put in order by insertion, more by a thread for each of them,
  * which counts those before it.  A crowded bin would make that quadratic; a bucket
- * that has one is refined (block_refine.cuh) or sorted by merging: each thread sorts
- * its items in registers, then runs are merged pairwise in shared memory,
+ * that has one is sorted as pairs (pair_sort.cuh) or by merging its items: each thread
+ * sorts its own in registers, then runs are merged pairwise in shared memory,
  * every thread finding its share by binary search along the merge path (Green,
  * McColl and Bader 2012).
  */
@@ -19,6 +19,7 @@
 
 /* so many by one thread for each item; a bin with more is crowded. */
 #define BLOCK_SORT_CROWDED		128
+#define UNEVEN_SORT_CROWDED		40		/* where sorting as pairs is the other way */
 
 /* A key in shared memory: compared as one number. */
 typedef unsigned long long Item;

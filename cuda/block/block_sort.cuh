@@ -8,9 +8,9 @@
  * ranking per digit, so the cost does not grow with the width of the key.  The few
  * bins that got more than one key (there are twice as many bins as keys) are
  * then put in order by the thread that counted them, denser ones by a thread for each
- * key.  A bucket with a crowded bin is spread again (block_refine.cuh) if it comes from
- * an uneven distribution, where that is common, or else merged: the code for the
- * former costs registers that the usual case has better use for.
+ * key.  A bucket with a crowded bin is sorted as pairs (pair_sort.cuh) if it comes from
+ * an uneven distribution, where that is common, or else merged where it lies: the former's
+ * registers and shared memory are better used for other things in the usual case.
  *
  * A place is made from 32 bits of the key.  Where these hold all that differs
  * within the bucket, the place is exact, and what is left of it is filled with
@@ -25,7 +25,9 @@
 #ifndef GPUSORT_BLOCK_SORT_CUH
 #define GPUSORT_BLOCK_SORT_CUH
 
-#include "block/block_refine.cuh"
+#include "block/block_items.cuh"
+#include "block/block_scan.cuh"
+#include "block/pair_sort.cuh"
 #include "block/place_map.cuh"
 #include "block/quantile_map.cuh"
 
@@ -70,7 +72,7 @@ template <class K> struct BlockSortArgs
 								 * greatest value */
 };
 
-/* The bins' counters and one more; dense bins are refined in the same place. */
+/* The bins' counters and one more. */
 template <int BIN_BITS> __host__ __device__ constexpr size_t
 bins_bytes()
 {
@@ -102,6 +104,37 @@ copy_ordered(const BlockSortArgs<K> &args, bool reversed)
 	}
 }
 
+/* Sorts a bucket whose values are its keys, or whose keys are not wanted, as pairs. */
+template <class K, bool RIDS, int THREADS, int ITEMS> __device__ __noinline__ static void
+sort_as_pairs(const BlockSortArgs<K> args, uint32_t start, uint32_t count,
+			  unsigned char *shared)
+{
+	const PairRoom<K> room(shared, THREADS * ITEMS);
+	uint32_t	threads = pair_threads<THREADS, ITEMS>(count);
+	Pair<K>		pairs[ITEMS];
+
+#pragma unroll
+	for (int i = 0; i < ITEMS; i++)
+	{
+		uint32_t	at = i * threads + threadIdx.x;
+
+		pairs[i] = last_pair<K>();
+		if (threadIdx.x < threads && at < count)
+			pairs[i] = make_pair<K>(args.bits(args.keys[start + at]),
+									RIDS && args.rids ? args.rids[start + at] : start + at);
+	}
+	block_sort_pairs<K, ITEMS>(pairs, room, threads);
+	for (uint32_t at = threadIdx.x; at < count; at += THREADS)
+	{
+		Pair<K>		pair = room.get(at);
+
+		if (args.keys_out)
+			args.keys_out[start + at] = pair.value;
+		if (RIDS && args.rids_out)
+			args.rids_out[start + at] = args.rid_table ? args.rid_table[pair.rid] : pair.rid;
+	}
+}
+
 /* One block per bucket. */
 template <class K, bool RIDS, int THREADS, int ITEMS, int BIN_BITS, int BLOCKS,
 		  bool UNEVEN>
@@ -115,8 +148,6 @@ block_sort_kernel(const BlockSortArgs<K> args)
 	constexpr bool STAGE = ITEMS == BLOCK_SORT_ITEMS;	/* else never in place */
 
 	static_assert(BINS_PER_THREAD == 16, "a thread scans two vectors of counters");
-	static_assert(!UNEVEN || sizeof(RefineRoom<CAPACITY>) <= bins_bytes<BIN_BITS>(),
-				  "there is room to refine");
 
 	/* sizeof(Item) * CAPACITY is a multiple of 16: counters are aligned */
 	extern __shared__ __align__(16) unsigned char shared[];
@@ -157,7 +188,6 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		return;					/* too large: goes round again */
 
 	const K    *keys = args.keys + start;
-
 	/* Which 32 bits?  Those below the bucket's map, or the uppermost. */
 	if (sizeof(K) > 4)
 	{
@@ -353,7 +383,17 @@ block_sort_kernel(const BlockSortArgs<K> args)
 			bin_start[BINS] = (uint16_t) count;
 		most = max(most & 0xffff, most >> 16);
 		dense = __syncthreads_or(most > BLOCK_SORT_FEW);
-		crowded = dense && __syncthreads_or(most > BLOCK_SORT_CROWDED);
+		crowded = dense &&
+			__syncthreads_or(most > (UNEVEN ? UNEVEN_SORT_CROWDED : BLOCK_SORT_CROWDED));
+	}
+	if constexpr (UNEVEN)
+	{
+		if (crowded && (!args.keys_out || (args.bits.shift == 0 &&
+										   args.bits.mask == all_ones<K>())))
+		{
+			sort_as_pairs<K, RIDS, THREADS, ITEMS>(args, start, count, shared);
+			return;
+		}
 	}
 
 	const bool	need_from = args.keys_out || args.edges || !exact || crowded;
@@ -380,26 +420,12 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		if (dense && !crowded)
 			sort_dense_bins<K, THREADS, ITEMS, BIN_BITS>(order, bin_start, items, from,
 														 count, need_from);
-		if (crowded && !UNEVEN)
+		if (crowded)
 			block_merge_sort<K, THREADS, ITEMS>(order, items, from, count);
 		else if (need_from)
 			sort_bins<K, true>(order, bin_mask, starts, items, from);
 		else
 			sort_bins<K, false>(order, bin_mask, starts, items, from);
-		if constexpr (UNEVEN)
-		{
-			const LowerBits<K> lower = {base, shift};
-
-			if (crowded)
-			{
-				__syncthreads();
-				if (!refine_dense_bins<K, THREADS, ITEMS, BIN_BITS>
-					(order, lower, bin_start,
-					 reinterpret_cast<RefineRoom<CAPACITY> *>(bins), items, from, count,
-					 room))
-					block_merge_sort<K, THREADS, ITEMS>(order, items, from, count);
-			}
-		}
 	}
 	__syncthreads();
 

@@ -27,6 +27,10 @@
 #define SPAN_LEVELS		10
 #define MAX_SPANS		(1 << SPAN_LEVELS)
 
+/* What becomes of an input whose keys are uneven; 0: they are not. */
+#define UNEVEN_MAPPED	1		/* its buckets are by quantiles */
+#define UNEVEN_FLAT		2		/* it is dealt otherwise (bucket_flat.cuh) */
+
 /* What is told of a bucket: its span, and whether its keys are all equal. */
 #define BUCKET_SPAN(tag)	((tag) & 0x7fff)
 #define BUCKET_EQUAL		0x8000
@@ -92,7 +96,7 @@ template <class K> struct QuantileMap
 {
 	K			origin;			/* of the codes */
 	uint32_t	rid_lo;			/* the least rid */
-	uint32_t	uneven;			/* 0: equal slices do, and nothing else here is set */
+	uint32_t	uneven;			/* UNEVEN_*; nothing else here is set but if it is MAPPED */
 	uint32_t	pad[2];
 	SpanTable	table;
 	K			only[MAX_SPANS];	/* value of a span of one value */

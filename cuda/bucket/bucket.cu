@@ -13,6 +13,9 @@
  *	- The counts of up to 98304 buckets come from one pass over the keys, so that
  *	  buckets need no joining; keys move to them in one pass, or in two
  *	  (coarse bucket, fine bucket) where one would write runs too short.
+ *	- Up to a quarter million keys, or a million that are uneven, positions are dealt by the
+ *	  splitters of a sample into buckets that are merged (bucket_flat.cuh): no launch but
+ *	  two, and no distribution that is slow.
  *	- A bucket that is too large goes round again with splitters from a sample
  *	  of its own instead of slices (bucket_rounds.cuh).
  *	- Inside a bucket the same idea is applied once more, with a bin for every
@@ -30,7 +33,8 @@
  *
  * Memory: one more copy of keys and rids in scratch, another of the keys if
  * they are not wanted as output, and 14 bytes for each of at most 98304
- * buckets.  Later rounds may need about a twentieth of the input more.
+ * buckets.  Later rounds may need about a twentieth of the input more.  Up to a million keys,
+ * 16 or 24 bytes a key if that is more.
  *
  * Errors: nothing but a status; outputs are undefined then.
  */

@@ -62,7 +62,7 @@ struct BucketPlan
 #define MAIL_SEGMENTS		2
 #define MAIL_TILES			3
 #define MAIL_BUCKETS		4
-#define MAIL_UNEVEN			5		/* round one's buckets are by quantiles */
+#define MAIL_UNEVEN			5		/* UNEVEN_* */
 
 __device__ static void
 publish(volatile uint32_t *mailbox, uint32_t ticket, uint32_t order,
@@ -337,6 +337,8 @@ histogram_kernel(const HistogramArgs<K> args)
 	uint32_t	words = PACKED ? (args.buckets + 1) / 2 : args.buckets;
 	uint32_t	falls;
 
+	if (args.quantiles->uneven == UNEVEN_FLAT)
+		return;
 	for (uint32_t i = threadIdx.x; i < words; i += HISTOGRAM_THREADS)
 		shared_counts[i] = 0;
 	if (args.quantiles->uneven)

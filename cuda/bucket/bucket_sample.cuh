@@ -51,6 +51,7 @@ template <class K> struct SampleArgs
 	uint32_t	quantiles;		/* the most to be used */
 	uint32_t	equal_samples;	/* of one code: a span of its own */
 	bool		split_equal;	/* rids decide between equal keys */
+	bool		may_be_flat;	/* no map is wanted if slices are uneven and values differ */
 	Segment<K> *segment;		/* takes the map of equal slices */
 	uint32_t   *first_tile;
 	QuantileMap<K> *map;
@@ -354,7 +355,7 @@ sample_kernel(const SampleArgs<K> args)
 				most;
 	uint32_t	code[ITEMS];
 	uint32_t	count;
-	bool		uneven;
+	uint32_t	uneven;
 
 	for (uint32_t i = threadIdx.x; i < args.counts_size / 4; i += SAMPLE_THREADS)
 		reinterpret_cast<uint4 *>(args.counts)[i] = make_uint4(0, 0, 0, 0);
@@ -379,7 +380,8 @@ sample_kernel(const SampleArgs<K> args)
 		hi = most;
 		widen_range(lo, hi, args.bits.mask, highest_bit(samples<ITEMS>()));
 	}
-	uneven = sample_is_uneven<K, ITEMS>(sample, lo, hi, args.even_buckets, codes, room);
+	uneven = !sample_is_uneven<K, ITEMS>(sample, lo, hi, args.even_buckets, codes, room) ? 0 :
+		args.may_be_flat && origin < most ? UNEVEN_FLAT : UNEVEN_MAPPED;
 	if (threadIdx.x == 0)
 	{
 		args.segment->map = make_map<K>(lo, hi, args.even_buckets);
@@ -393,7 +395,7 @@ sample_kernel(const SampleArgs<K> args)
 		__threadfence_system();
 		*(volatile uint32_t *) &args.mailbox[MAIL_TICKET] = args.ticket;
 	}
-	if (!uneven)
+	if (uneven != UNEVEN_MAPPED)
 		return;
 
 #pragma unroll

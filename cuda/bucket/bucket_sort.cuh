@@ -11,10 +11,16 @@
 #include <string.h>
 
 #include "bucket/bucket.cuh"
+#include "bucket/bucket_flat_run.cuh"
 #include "bucket/bucket_memory.cuh"
 
 /* No input needs so many: a round divides a bucket by two at the very least. */
 #define MAX_ROUNDS			40
+
+/* Up to so many keys one block is quickest, if they are even. */
+#define ONE_BLOCK_MOST		(1u << 13)
+
+static_assert(ONE_BLOCK_MOST <= LARGE_SORT_CAPACITY, "they fit");
 
 /* What every block sort of the job has in common. */
 template <class K> static BlockSortArgs<K>
@@ -38,10 +44,13 @@ block_sort_args(const GpusortJob *job)
 template <class K, bool RIDS, bool UNEVEN> static GpusortStatus
 sort_buckets(SortRun *run, const BlockSortArgs<K> &sort, uint32_t count)
 {
+	size_t		shared = block_sort_shared<BLOCK_SORT_THREADS, BLOCK_SORT_ITEMS,
+		BLOCK_SORT_BIN_BITS>();
+
+	if (UNEVEN && shared < pair_room_bytes<K>(BLOCK_SORT_CAPACITY))
+		shared = pair_room_bytes<K>(BLOCK_SORT_CAPACITY);
 	LAUNCH(run, (block_sort_kernel<K, RIDS, BLOCK_SORT_THREADS, BLOCK_SORT_ITEMS,
-				 BLOCK_SORT_BIN_BITS, 2, UNEVEN>), count, BLOCK_SORT_THREADS,
-		   (block_sort_shared<BLOCK_SORT_THREADS, BLOCK_SORT_ITEMS,
-			BLOCK_SORT_BIN_BITS>()), sort);
+				 BLOCK_SORT_BIN_BITS, 2, UNEVEN>), count, BLOCK_SORT_THREADS, shared, sort);
 	return GPUSORT_OK;
 }
 
@@ -238,8 +247,9 @@ finish_buckets(SortRun *run, const BucketShape &shape, const BucketMemory<K> &me
 	return run_later_rounds<K, RIDS>(run, memory, memory.round_one);
 }
 
+/* may_be_flat: an uneven input is sorted not by quantiles but by sort_flat(). */
 template <class K, bool RIDS> static GpusortStatus
-run_buckets(SortRun *run)
+run_buckets(SortRun *run, bool may_be_flat)
 {
 	const GpusortJob *job = run->job;
 	uint32_t	n = (uint32_t) job->n;
@@ -251,6 +261,8 @@ run_buckets(SortRun *run)
 		: shape.buckets * sizeof(uint32_t);
 	uint32_t	blocks = (uint32_t) div_up(n, HISTOGRAM_THREADS * 16 / sizeof(K) *
 											 HISTOGRAM_UNROLL);
+	uint32_t	uneven;
+	bool		done;
 
 	if (blocks > (uint32_t) run->device->multiprocessors)
 		blocks = run->device->multiprocessors;
@@ -299,6 +311,7 @@ run_buckets(SortRun *run)
 	if (sample.equal_samples < EQUAL_SAMPLES)
 		sample.equal_samples = EQUAL_SAMPLES;
 	sample.split_equal = RIDS;
+	sample.may_be_flat = may_be_flat;
 	sample.segment = memory.segments[1];
 	sample.first_tile = memory.first_tile[1];
 	sample.map = memory.quantiles;
@@ -323,8 +336,13 @@ run_buckets(SortRun *run)
 
 	/* what the sample told decides which kernels follow; the histogram runs meanwhile */
 	TRY(wait_for_mail(run, sample.ticket));
-	return run->stream->mailbox[MAIL_UNEVEN]
-		? finish_buckets<K, RIDS, true>(run, shape, memory, histogram.ticket)
+	uneven = run->stream->mailbox[MAIL_UNEVEN];
+	if (uneven == UNEVEN_FLAT && may_be_flat)
+	{
+		TRY(sort_flat<K>(run, &done));
+		return done ? GPUSORT_OK : run_buckets<K, RIDS>(run, false);
+	}
+	return uneven ? finish_buckets<K, RIDS, true>(run, shape, memory, histogram.ticket)
 		: finish_buckets<K, RIDS, false>(run, shape, memory, histogram.ticket);
 }
 
@@ -333,7 +351,7 @@ run_for(SortRun *run)
 {
 	const GpusortJob *job = run->job;
 
-	if (job->n <= LARGE_SORT_CAPACITY)
+	if (job->n <= ONE_BLOCK_MOST)
 	{
 		BlockSortArgs<K> sort = block_sort_args<K>(job);
 
@@ -352,13 +370,24 @@ run_for(SortRun *run)
 			return GPUSORT_OK;
 		}
 	}
-	return run_buckets<K, RIDS>(run);
+	if (job->n <= FLAT_ONCE_MOST)
+	{
+		bool		done;
+
+		TRY(sort_flat<K>(run, &done));
+		return done ? GPUSORT_OK : run_buckets<K, RIDS>(run, false);
+	}
+	return run_buckets<K, RIDS>(run, job->n <= flat_most<K>(job));
 }
 
 template <class K> uint64_t
 bucket_scratch(const DeviceTraits *device, const GpusortJob *job)
 {
-	return cut_memory<K>(job, bucket_shape(device, job->n), NULL).bytes;
+	uint64_t	n = job->n < flat_most<K>(job) ? job->n : flat_most<K>(job);
+	uint64_t	bytes = cut_memory<K>(job, bucket_shape(device, job->n), NULL).bytes;
+	uint64_t	flat_bytes = cut_flat_memory(n, NULL).bytes;
+
+	return bytes > flat_bytes ? bytes : flat_bytes;
 }
 
 template <class K> bool
