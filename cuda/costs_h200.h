@@ -4,10 +4,12 @@
  *
  * Measured with CUDA 13.0, device-resident, keys uniform, with 32-bit rids:
  * bench/results/gpu-h200-model.csv; sorts by value: -ranges.csv, interpolated
- * between the sizes and ranges measured.  Skew: -distributions.csv, the mean of
- * gaussian, exponential, zipf and entropy1 over 2^20 to 2^26 rows.  copy_ns is what
- * the transfers take in -model.csv; job_us is meant to be more than a sort of few keys
- * takes from one process to the other and back (70 to 90 without a device).
+ * between the sizes and ranges measured.  Uneven keys: the mean of gaussian, exponential,
+ * zipf and entropy1, gpu_bucket on an H100 (gpu-h100-distributions.csv; 2^10, 2^12 and
+ * 2^28 by proportion), gpu_radix from gpu-h200-distributions.csv over 2^20 to 2^26 rows.
+ * copy_ns is what the transfers take in -model.csv; job_us is meant to be more than a
+ * sort of few keys takes from one process to the other and back (70 to 90 without a
+ * device).
  *
  * The library reports them for every device today, and so does its stand-in; they are
  * also what is assumed of a device before a library has spoken.
@@ -37,6 +39,12 @@ static const GpusortCosts gpusort_costs_h200 = {
 		{9.2, 13.1, 28.6, 37.2, 37.2, 58.7, 180.4, 520.1, 1843.2, 7881.5},
 		{9.2, 14.5, 31.6, 40.3, 45.4, 74.4, 260.0, 805.3, 2936.5, 12352.8}
 	},
+	/* bucket_uneven */
+	{
+		{25, 31, 32, 37, 54, 183, 427, 1083, 3781, 15500},
+		{26, 37, 38.4, 41, 67, 150, 495, 1344, 4797, 19700},
+		{26, 41, 49, 54, 101, 256, 637, 1930, 7000, 28700}
+	},
 	/* counting_rids */
 	{
 		{22.2, 24.2, 25, 26.8, 27, 27.7, 55, 163, 510, 1953.8},
@@ -57,7 +65,6 @@ static const GpusortCosts gpusort_costs_h200 = {
 	0.07,						/* beyond_ns */
 	{1, 1.16, 2.5},				/* count_width; the last by its bytes */
 	{0.43, 0.15, 0.06},			/* radix_fixed */
-	2.8,						/* bucket_skew */
 	1.04,						/* radix_skew */
 	300,						/* job_us */
 	0.018,						/* copy_ns */

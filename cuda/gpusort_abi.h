@@ -41,7 +41,7 @@ extern "C"
 #endif
 
 /* Raised with every incompatible change of anything below. */
-#define GPUSORT_ABI_VERSION		4
+#define GPUSORT_ABI_VERSION		5
 
 /* ------------------------------------------------------------------------
  * Status
@@ -235,6 +235,7 @@ typedef struct GpusortCosts
 	double		radix[3][GPUSORT_COST_KNOTS];
 	double		merge[3][GPUSORT_COST_KNOTS];
 	double		bucket[3][GPUSORT_COST_KNOTS];
+	double		bucket_uneven[3][GPUSORT_COST_KNOTS];	/* of keys that are not uniform */
 
 	/* gpu_counting: keys of up to 8, 16 and more bits with rids; keys alone, of these
 	 * ranges; gpu_hp1 */
@@ -246,8 +247,7 @@ typedef struct GpusortCosts
 	double		beyond_ns;		/* per key alone, where the range outgrows the last */
 	double		count_width[3]; /* counted keys of 32, 64 and 128 bits, times those of 32 */
 	double		radix_fixed[3]; /* share of gpu_radix's time that no pass takes */
-	double		bucket_skew;	/* how many times longer gpu_bucket takes over */
-	double		radix_skew;		/* uneven keys, and gpu_radix */
+	double		radix_skew;		/* how many times longer gpu_radix takes over uneven keys */
 
 	/* the way there and back */
 	double		job_us;			/* opening, wake-ups, first launches */

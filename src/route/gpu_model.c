@@ -178,8 +178,8 @@ gpu_merge_us(const GpusortCosts *costs, const RouteFacts *facts)
 static double
 gpu_bucket_us(const GpusortCosts *costs, const RouteFacts *facts)
 {
-	return gpusort_cost_at(costs->bucket[width_index(facts)], facts->n) *
-		(facts->gpu.skewed ? costs->bucket_skew : 1);
+	return gpusort_cost_at((facts->gpu.skewed ? costs->bucket_uneven : costs->bucket)[width_index(facts)],
+						   facts->n);
 }
 
 static double
