@@ -82,6 +82,7 @@ fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chun
 	slot->device_bytes = 0;
 	slot->nchunks = room_take_chunks(room, want_chunks, ahead, slot->chunks);
 	slot->spec = *spec;
+	slot->number = ++device_shared->last_number;
 	slot->feeds = false;
 	pg_atomic_write_u32(&slot->posted, 0);
 	pg_atomic_write_u32(&slot->read, 0);
@@ -233,8 +234,7 @@ device_admit_feeder(const DeviceJobName *into, const DeviceJobSpec *spec, int wa
 
 	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
 	room_look(&room);
-	if (pg_atomic_read_u32((pg_atomic_uint32 *) &job->state) == into->word &&
-		device_slot_is_current(job) && room.slots > 0 && room.chunks >= DEVICE_MIN_CHUNKS)
+	if (device_job_is_open(into) && device_slot_is_current(job) && room.slots > 0 && room.chunks >= DEVICE_MIN_CHUNKS)
 	{
 		slot = fill_slot(&room, spec, job->device, want_chunks, 0);
 		slot->feeds = true;

@@ -239,6 +239,7 @@ device_job_name(const DeviceJob *job, DeviceJobName *name)
 {
 	name->slot = (int) (job->slot - device_shared->slots);
 	name->word = job->word;
+	name->number = job->slot->number;
 }
 
 DeviceJob *

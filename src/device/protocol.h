@@ -163,7 +163,8 @@ typedef struct DeviceJobCost
 typedef struct DeviceJobName
 {
 	int			slot;
-	uint32		word;			/* the slot's state while it is this job */
+	uint32		word;			/* the slot's state while there is a job, */
+	uint64		number;			/* and which it is of all */
 } DeviceJobName;
 
 typedef struct DeviceSlot
@@ -178,6 +179,7 @@ typedef struct DeviceSlot
 	int			nchunks;
 	uint32		chunks[DEVICE_JOB_CHUNKS];	/* of the pool */
 	DeviceJobSpec spec;
+	volatile uint64 number;		/* of all jobs */
 	bool		feeds;			/* a feeder: its rows are those of */
 	DeviceJobName into;			/* this job */
 	DeviceChunkDesc up[DEVICE_JOB_CHUNKS];
@@ -279,6 +281,7 @@ typedef struct DeviceShared
 	LWLock	   *lock;			/* of slots, chunks, queue and log, among backends */
 	int			staging_chunks;
 	Size		chunk_size;
+	uint64		last_number;	/* of a job */
 
 	/* the queue, in order */
 	int			nwaiting;
@@ -350,6 +353,18 @@ device_slot_is_current(const DeviceSlot *slot)
 
 	return device_slot_state(word) != DEVICE_SLOT_FREE &&
 		word >> 2 == pg_atomic_read_u32(&device_shared->generation);
+}
+
+/* Is this job, of one owner or another, still open? */
+static inline bool
+device_job_is_open(const DeviceJobName *name)
+{
+	const DeviceSlot *slot = &device_shared->slots[name->slot];
+
+	if (pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state) != name->word)
+		return false;
+	pg_read_barrier();
+	return slot->number == name->number;
 }
 
 /*

@@ -228,7 +228,7 @@ job_step_feed(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 			  ProcessJob *into, int *found, GpusortError *err)
 {
 	uint32		posted = pg_atomic_read_u32(&slot->posted);
-	bool		there = pg_atomic_read_u32(&into_slot->state) == slot->into.word;
+	bool		there = device_job_is_open(&slot->into);
 
 	pg_read_barrier();
 	/* until it has begun, and while it grows, its memory is not to be touched */
