@@ -23,6 +23,7 @@
  */
 #include "postgres.h"
 
+#include "device/admission.h"
 #include "device/room.h"
 #include "miscadmin.h"
 #include "route/gpu_parts.h"
@@ -279,9 +280,13 @@ device_parts_send(DeviceKeys *dk)
 	DeviceParts *parts = dk->parts;
 	KeySplit   *split = &parts->split;
 	MemoryContext old = MemoryContextSwitchTo(dk->env->cxt);
+	uint64		start = device_now_us();
 
 	key_split_run(split, dk->env->bulk, &dk->batch->stage, &dk->layout.layout);
 	MemoryContextSwitchTo(old);
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: %zu keys were split into %d parts in %.1f ms", dk->batch->stage.n,
+							 split->nparts, (device_now_us() - start) / 1000.0)));
 	sort_env_note_memory(dk->env, batch_held(dk->batch) + split->blocks.asked);
 	for (int p = 0; dk->spec.want_keys && p < split->nparts; p++)
 	{
