@@ -311,13 +311,31 @@ test_gpu_rows(void)
 	rows.device_memory = 24e9;
 	CHECK(gpu_rows_gain_us(&rows) > 0);
 	gain = gpu_rows_gain_us(&rows);
+	/* half of them stay there, and the other half is a run on disk, as all are of the CPU */
 	rows.device_memory = 6e9;
-	CHECK(gpu_rows_gain_us(&rows) < 0 && gain > 0);
-	/* which on a quick bus and where both do may still be right: the sort is quicker */
+	CHECK(gpu_rows_gain_us(&rows) > 0 && gpu_rows_gain_us(&rows) < gain);
+	/* two such devices have room for all, which costs no more than a merge */
+	rows.all_memory = 12e9;
+	CHECK(gpu_rows_gain_us(&rows) > gain - 20e6 * 0.02 && gpu_rows_gain_us(&rows) < gain);
+	/* a tenth is not worth that bus */
+	rows.device_memory = rows.all_memory = 1.2e9;
+	CHECK(gpu_rows_gain_us(&rows) < 0);
+	/* on a quick one it is: the sort is quicker, too */
 	rows.up_ns = rows.down_ns = gpusort_costs_h200.copy_ns;
 	CHECK(gpu_rows_gain_us(&rows) > 0);
+	/* the host has room for all: what the device has not would come back to it */
 	rows.memory = 16e9;
+	rows.device_memory = rows.all_memory = 6e9;
 	CHECK(gpu_rows_gain_us(&rows) < 0);
+	/* several devices that have save the host's memory for a merge: of long rows, not of short ones */
+	rows.all_memory = 12e9;
+	CHECK(gpu_rows_gain_us(&rows) > 0);
+	rows = (GpuRowsFacts) {.rows = 200e6,.rows_here = 1e6,.row_bytes = 32,.key_cost = 16,
+		.memory = 16e9,.device_bytes = 15e9,.device_memory = 8e9,.all_memory = 16e9
+	};
+	CHECK(gpu_rows_gain_us(&rows) < 0);
+	rows.memory = 1e9;
+	CHECK(gpu_rows_gain_us(&rows) > 0);
 }
 
 /* Keys in parts: what they cost, and when several devices are quicker than one. */

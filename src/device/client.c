@@ -24,6 +24,10 @@
 /* Between two looks whether the device process has started. */
 #define START_LOOK_MS		2
 
+/* For so long a job's room may take to be free again, and so often it is looked for. */
+#define RETURN_PATIENCE_US		1000000
+#define RETURN_LOOK_MS			1
+
 static DeviceJob *open_jobs = NULL;
 
 static uint32
@@ -268,6 +272,24 @@ void
 device_job_close(DeviceJob *job)
 {
 	MemoryContextDelete(job->cxt);
+}
+
+void
+device_job_return(DeviceJob *job)
+{
+	DeviceSlot *slot = job->slot;
+	uint32		closing = device_slot_word(job->word >> 2, DEVICE_SLOT_CLOSING);
+	uint64		start = device_now_us();
+
+	device_job_close(job);
+	while (slot != NULL && pg_atomic_read_u32(&slot->state) == closing &&
+		   device_now_us() - start < RETURN_PATIENCE_US)
+	{
+		CHECK_FOR_INTERRUPTS();
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 RETURN_LOOK_MS, wait_event());
+		ResetLatch(MyLatch);
+	}
 }
 
 /* ------------------------------------------------------------------------

@@ -118,6 +118,9 @@ extern bool device_job_wants(DeviceJob *job, uint64 *rows, uint64 *row_bytes);
 /* Gives the job back, whatever its state. */
 extern void device_job_close(DeviceJob *job);
 
+/* The same, and what it had is free again, unless that takes too long. */
+extern void device_job_return(DeviceJob *job);
+
 /* A backend's result was found wrong: counts as a failed job. */
 extern void device_job_lose(DeviceJob *job, const char *why);
 

@@ -54,7 +54,10 @@ device_outlook(DeviceOutlook *outlook)
 		uint64		share = device_shared->devices[d].budget / 100 * gpusort_device_share;
 		uint64		memory = Min(room.memory[d], share);
 
-		if ((gpusort_device_mask & room_device_bit(d)) != 0 && memory > outlook->memory)
+		if ((gpusort_device_mask & room_device_bit(d)) == 0)
+			continue;
+		outlook->all_memory += memory;
+		if (memory > outlook->memory)
 		{
 			outlook->device = d;
 			outlook->memory = memory;

@@ -11,6 +11,7 @@ typedef struct DeviceOutlook
 {
 	int			device;			/* index into DeviceShared.devices */
 	uint64		memory;			/* of it that we could have more; 0: none, or not known */
+	uint64		all_memory;		/* ... of all devices that we may use */
 	double		others;			/* other backends' jobs that are under way there */
 } DeviceOutlook;
 

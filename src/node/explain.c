@@ -199,7 +199,7 @@ explain_phases(const PlanState *ps, const ParticipantReport *report, ExplainStat
 	}
 }
 
-/* Keys in parts: which device sorted how many. */
+/* Keys or rows in parts: which device sorted how many. */
 static void
 explain_parts(const SortReport *report, ExplainState *es)
 {

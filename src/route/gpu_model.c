@@ -37,6 +37,7 @@
 #define SPILL_NS		1.2		/* per byte written to a run and merged */
 #define MOVE_NS			0.15	/* per byte moved from there to staging */
 #define BUS_HIDDEN_NS	0.018	/* per byte of rows on that machine's bus, each way */
+#define ROW_MERGE_NS	13.0	/* per row of several parts that are merged, beyond one part's */
 
 /* 0, 1, 2 for keys of 32, 64, 128 bits: also their SortRecFormat. */
 static inline SortRecFormat
@@ -335,8 +336,9 @@ gpu_keys_skewed(uint64_t *sample, size_t n)
  * What the bus takes for the rows' bytes counts as far as it is more than where the constants
  * are from, for there it is in them: hidden behind the rows' coming in and going out.
  *
- * Rows for which the device has not memory enough become runs there, too, or where the host
- * has the memory come back to it: then there is nothing to win but by sorting.
+ * Rows for which one device has not memory enough are merged from several.  Those for which all
+ * have not become runs there, too, or where the host has the memory come back to it: then there
+ * is nothing to win but by sorting.
  */
 double
 gpu_rows_gain_us(const GpuRowsFacts *facts)
@@ -346,13 +348,16 @@ gpu_rows_gain_us(const GpuRowsFacts *facts)
 	double		bytes = rows * facts->row_bytes;
 	double		bus_ns = fmax(facts->up_ns - BUS_HIDDEN_NS, 0) + fmax(facts->down_ns - BUS_HIDDEN_NS, 0);
 	bool		spills = bytes + rows * facts->key_cost > facts->memory;
-	bool		in_parts = facts->device_memory > 0 && facts->device_bytes > facts->device_memory;
+	bool		known = facts->device_memory > 0;
+	bool		in_parts = known && facts->device_bytes > facts->device_memory;
+	double		all_memory = fmax(facts->all_memory, facts->device_memory);
+	double		stay = known ? fmin(all_memory / facts->device_bytes, 1) : 1;
 	double		ns = -facts->rows_here * facts->row_bytes * MOVE_NS - bytes * bus_ns;
 
-	if (!in_parts)
-		ns += (facts->ordered ? 0 : rows * MISS_NS) + to_come * facts->row_bytes * FAULT_NS +
-			(spills ? bytes * SPILL_NS : 0);
-	else if (!spills)
+	if (in_parts && !spills && stay < 1)
 		ns -= fmin(facts->device_memory, bytes) * (MOVE_NS + FAULT_NS);
+	else
+		ns += stay * ((facts->ordered ? 0 : rows * MISS_NS) + to_come * facts->row_bytes * FAULT_NS +
+					  (spills ? bytes * SPILL_NS : 0) - (in_parts ? rows * ROW_MERGE_NS : 0));
 	return ns / 1000 + facts->cpu_sort_us - facts->gpu_sort_us;
 }

@@ -48,6 +48,7 @@ typedef struct GpuRowsFacts
 	double		down_ns;		/* machine that the model's other constants are from */
 	double		device_bytes;	/* of a device's memory that they would take */
 	double		device_memory;	/* ... and that they can have; 0: enough */
+	double		all_memory;		/* ... of all devices */
 } GpuRowsFacts;
 
 /* Predicted nanoseconds of a byte on the bus, there and back. */

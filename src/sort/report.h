@@ -40,8 +40,8 @@ typedef struct SortReport
 	uint64		bytes_up;		/* to the GPU and back */
 	uint64		bytes_down;
 	double		device_sort_us; /* of its kernels */
-	ReportDevice devices[REPORT_DEVICES];	/* of keys in parts, in the order of their first */
-	int			parts;			/* of keys that went in parts */
+	ReportDevice devices[REPORT_DEVICES];	/* of sorts in parts, in the order of their first */
+	int			parts;			/* of keys, or rows, that went in parts */
 	int			parts_here;		/* of them, those that the CPU sorted */
 	bool		sorted;			/* facts and decision are set */
 	RouteFacts	facts;			/* of the last kernel run */

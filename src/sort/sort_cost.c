@@ -138,7 +138,7 @@ gpu_facts(const CostKeys *keys, double n, double row_bytes, RouteFacts *facts)
 	facts->gpu.key_bits = Min(keys->bits, 128);
 	facts->gpu.keys_back = keys->called > 0;
 	facts->gpu.algorithms = device_algorithms();
-	(void) device_learn_facts(facts);
+	device_learn_facts(facts, NULL, NULL);
 	return true;
 }
 

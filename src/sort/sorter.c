@@ -9,7 +9,8 @@
  *		asked whether they are
  *		so many keys that some might travel while others come: likewise
  *		memory is full: a run is written
- *		a device has no more room: its rows become a run, or come back to memory
+ *		a device has no more room: rows go to another, or to the same when one of its
+ *			parts has become a run; or all become runs, or come back to memory
  *		a device is lost with rows: the sort is lost, the node begins it again
  *
  * When all rows are in, the sink makes its result, or the runs are merged.
@@ -229,7 +230,7 @@ spill(Sorter *sorter)
 		sorter->lost = true;
 }
 
-/* The device's rows become a run, or come back to memory. */
+/* The device's rows become runs, or come back to memory. */
 static void
 seal(Sorter *sorter)
 {
@@ -329,10 +330,16 @@ make_room(Sorter *sorter)
 
 	/* that is sorting, and no part of the time in which rows are taken in */
 	sort_env_clock(env, &start);
-	if (sink_is_device_rows(sink))
-		seal(sorter);
-	else
+	if (!sink_is_device_rows(sink))
 		spill_batch(sorter);
+	else
+	{
+		SinkAnswer	answer = sink_device_rows_next_part(sink, &sorter->runs);
+
+		if (answer == SINK_FULL)
+			seal(sorter);
+		sorter->lost = sorter->lost || answer == SINK_LOST;
+	}
 	progress_phase(&env->progress, PROGRESS_INGEST);
 	sort_env_clock(env, &end);
 	INSTR_TIME_ACCUM_DIFF(env->report.sort_time, end, start);
@@ -437,10 +444,14 @@ sorter_perform(Sorter *sorter, bool may_pause)
 		sort_env_clock(env, &start);
 	}
 
-	/* rows of a device are given out from there if they are all, and nothing is against it */
-	if (sink_is_device_rows(sorter->sink) &&
-		(sorter->runs.n > 0 || gpusort_verify || may_pause))
-		seal(sorter);
+	/* rows of a device are given out, or merged, from there if nothing is against it */
+	if (sink_is_device_rows(sorter->sink))
+	{
+		if (gpusort_verify || may_pause)
+			seal(sorter);
+		else
+			sink_device_rows_merge(sorter->sink, &sorter->runs);
+	}
 	if (sorter->lost)
 		return NULL;
 	if (sorter->runs.n == 0)

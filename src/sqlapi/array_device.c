@@ -64,7 +64,7 @@ array_device_facts(const ArrayValues *values, const Algorithm *asked, RouteFacts
 	facts->gpu.keys_only = keys_only;
 	facts->gpu.keys_back = keys_only;
 	facts->gpu.algorithms = device_algorithms();
-	(void) device_learn_facts(facts);
+	device_learn_facts(facts, NULL, NULL);
 	if (keys_only)
 	{
 		/* whether keys are distinct is a question where nothing else is against it */

@@ -136,7 +136,7 @@ set_gpu(RouteFacts *facts, int key_bits)
 	facts->gpu.key_width = key_bits <= 32 ? 32 : key_bits <= 64 ? 64 : 128;
 	facts->gpu.key_bits = key_bits;
 	facts->gpu.algorithms = device_algorithms();
-	(void) device_learn_facts(facts);
+	device_learn_facts(facts, NULL, NULL);
 }
 
 /* Why an algorithm cannot sort this; of a device that is not there, what it says. */

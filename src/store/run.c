@@ -62,6 +62,16 @@ run_writer_close(RunWriter *writer)
 	return writer->run;
 }
 
+SpillRun *
+run_of_source(RunSource *source, uint64 bytes)
+{
+	SpillRun   *run = palloc0(sizeof(SpillRun));
+
+	run->source = source;
+	run->bytes = bytes;
+	return run;
+}
+
 Size
 run_reader_buffer_size(const SpillFile *file, Size headroom)
 {
@@ -81,6 +91,20 @@ run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf, Si
 	reader->next_extent = 0;
 }
 
+/* The run's next bytes, an extent of them at most. */
+static Size
+read_next(RunReader *reader, char *to)
+{
+	Size		size;
+
+	if (reader->run->source != NULL)
+		return reader->run->source->read(reader->run->source, to, reader->file->extent);
+	size = spill_read(reader->file, reader->run, reader->next_extent, to);
+	spill_release(reader->file, reader->run, reader->next_extent);
+	reader->next_extent++;
+	return size;
+}
+
 void
 run_reader_fill(RunReader *reader)
 {
@@ -89,9 +113,9 @@ run_reader_fill(RunReader *reader)
 		Size		left = reader->len - reader->pos;
 		bool		whole = run_reader_row_size(reader, reader->pos) > 0;
 
-		if (reader->next_extent == reader->run->nextents)
+		if (!run_reader_more(reader, reader->len))
 		{
-			if (left > 0 && !whole)
+			if (left > 0 && !whole && !run_reader_lost(reader))
 				ereport(ERROR,
 						(errcode(ERRCODE_DATA_CORRUPTED),
 						 errmsg("unexpected end of a sort's temporary file")));
@@ -119,10 +143,7 @@ run_reader_fill(RunReader *reader)
 		else if (reader->pos > 0)
 			memmove(reader->buf, reader->buf + reader->pos, left);
 		reader->pos = 0;
-		reader->len = left + spill_read(reader->file, reader->run, reader->next_extent,
-										reader->buf + left);
-		spill_release(reader->file, reader->run, reader->next_extent);
-		reader->next_extent++;
+		reader->len = left + read_next(reader, reader->buf + left);
 	}
 }
 
@@ -133,6 +154,8 @@ run_reader_close(RunReader *reader)
 		pfree(reader->buf);
 	if (reader->run->extents != NULL)
 		pfree(reader->run->extents);
+	if (reader->run->source != NULL)
+		reader->run->source->end(reader->run->source);
 	pfree(reader->run);
 	reader->run = NULL;
 	reader->buf = NULL;

@@ -4,6 +4,8 @@
  *
  * A run is a sequence of MinimalTuples, each padded to 8 bytes; its key is not
  * stored, for it is cheap to make again from a row that is being read anyway.
+ *
+ * A run may also lie elsewhere, in order, and come as it is read.
  */
 #ifndef GPUSORT_RUN_H
 #define GPUSORT_RUN_H
@@ -11,7 +13,25 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "lib/ilist.h"
 #include "store/spillfile.h"
+
+/* A run's source that is not the file.  Whoever makes one says what it is. */
+typedef struct RunSource
+{
+	/* Up to size bytes that come next; 0 if they are lost: then more is false, and lost holds. */
+	Size		(*read) (struct RunSource *source, char *to, Size size);
+
+	/* Gives it up, read to the end or not, and its memory. */
+	void		(*end) (struct RunSource *source);
+
+	bool		more;
+	bool		lost;
+	dlist_node	node;			/* its owner's, who ends those that nobody has ended; taken off by end */
+} RunSource;
+
+/* A run that is the source's so many bytes. */
+extern SpillRun *run_of_source(RunSource *source, uint64 bytes);
 
 /* Writes one run through a buffer of one extent. */
 typedef struct RunWriter
@@ -76,7 +96,7 @@ extern void run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, c
  */
 extern void run_reader_fill(RunReader *reader);
 
-/* Frees the run. */
+/* Frees the run, and ends its source. */
 extern void run_reader_close(RunReader *reader);
 
 /* The size of the row that begins at a place in the buffer; 0 if it does not end there. */
@@ -96,7 +116,16 @@ run_reader_row_size(const RunReader *reader, Size at)
 static inline bool
 run_reader_more(const RunReader *reader, Size at)
 {
-	return at < reader->len || reader->next_extent < reader->run->nextents;
+	return at < reader->len ||
+		(reader->run->source != NULL ? reader->run->source->more :
+		 reader->next_extent < reader->run->nextents);
+}
+
+/* Are the rows that should follow lost?  Then what is in the buffer may not be used, either. */
+static inline bool
+run_reader_lost(const RunReader *reader)
+{
+	return reader->run->source != NULL && reader->run->source->lost;
 }
 
 /*

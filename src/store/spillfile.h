@@ -23,10 +23,13 @@ typedef struct SpillFile
 	uint32		free_capacity;
 } SpillFile;
 
-/* A sequence of bytes in extents. */
+struct RunSource;
+
+/* A sequence of bytes in extents, or one that is not here yet. */
 typedef struct SpillRun
 {
 	uint64		bytes;
+	struct RunSource *source;	/* where it comes from (run.h); NULL: extents */
 	uint32	   *extents;
 	uint32		nextents;
 	uint32		capacity;

@@ -74,7 +74,7 @@ device_feed_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int 
 		pfree(dev);
 		return NULL;
 	}
-	device_show_job(env, &dev->decision, &dev->spec);
+	device_rows_show(dev);
 	feed->on = true;
 	device_job_name(dev->job, &feed->job);
 	feed->spec = dev->spec;
@@ -112,7 +112,7 @@ device_feed_attend(Sink *sink)
 		if (wanted.max_rows >= rows && wanted.max_row_bytes >= bytes &&
 			device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
 		{
-			device_show_job(dev->env, &dev->decision, &dev->spec);
+			device_rows_show(dev);
 			return true;
 		}
 		if (dev->job->lost)

@@ -35,8 +35,8 @@ device_learn_who(int device, LearnDevice *who)
 		pg_atomic_read_u32(&device_shared->generation) == generation;
 }
 
-double
-device_learn_facts(RouteFacts *facts)
+void
+device_learn_facts(RouteFacts *facts, double *memory, double *all_memory)
 {
 	DeviceOutlook outlook;
 	LearnDevice who;
@@ -45,7 +45,10 @@ device_learn_facts(RouteFacts *facts)
 	facts->gpu.costs = &device_shared->devices[outlook.device].costs;
 	facts->gpu.factors = device_learn_who(outlook.device, &who) ?
 		gpusort_learn_factors(&who, outlook.others) : NULL;
-	return (double) outlook.memory;
+	if (memory != NULL)
+		*memory = (double) outlook.memory;
+	if (all_memory != NULL)
+		*all_memory = (double) outlook.all_memory;
 }
 
 void

@@ -15,10 +15,10 @@
 extern bool device_learn_who(int device, LearnDevice *who);
 
 /*
- * Sets the costs, and what corrects them, of the device that a sort would get now.  Returns
- * how much of its memory that is; 0: not known.
+ * Sets the costs, and what corrects them, of the device that a sort would get now, and how much
+ * memory of it, and of all devices (NULL: does not matter), it could have; 0: not known.
  */
-extern double device_learn_facts(RouteFacts *facts);
+extern void device_learn_facts(RouteFacts *facts, double *memory, double *all_memory);
 
 /*
  * The first chunk of a job's result has come; this algorithm sorted it.  at_once: its keys were

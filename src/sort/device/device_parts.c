@@ -311,20 +311,8 @@ device_parts_send(DeviceKeys *dk)
 static void
 report_job(DeviceKeys *dk, const DeviceJob *job)
 {
-	SortReport *report = &dk->env->report;
-	int			index = device_shared->devices[job->slot->device].index;
-	ReportDevice *device = report->devices;
-
 	device_keys_report(dk, job);
-	while (device->parts > 0 && device->index != index)
-	{
-		if (++device == report->devices + REPORT_DEVICES)
-			return;
-	}
-	device->index = index;
-	device->parts++;
-	device->rows += dk->parts->split.parts[dk->parts->now].n;
-	device->sort_us += job->cost.sort_us;
+	device_report_part(dk->env, job, dk->parts->split.parts[dk->parts->now].n);
 }
 
 /* The part's job is lost: it is sent once more, or sorted here. */

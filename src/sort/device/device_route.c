@@ -58,16 +58,16 @@ fill_cpu_facts(const SortEnv *env, const Stage *stage, const KeyLayout *layout, 
 	facts->forced = gpusort_forced_algorithm();
 }
 
-/* Returns the memory of a device that the sort could have, if it is known. */
-static double
-fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, RouteFacts *facts)
+static void
+fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, RouteFacts *facts,
+			   double *memory, double *all_memory)
 {
 	facts->gpu.key_width = key_width;
 	facts->gpu.key_bits = Max(1, Min(layout->total_bits, 128));
 	facts->gpu.keys_only = env->spec.keys_only;
 	facts->gpu.keys_back = env->spec.keys_only || !layout->exact;
 	facts->gpu.algorithms = device_algorithms();
-	return device_learn_facts(facts);
+	device_learn_facts(facts, memory, all_memory);
 }
 
 /* Looks at some keys: are they in order, are they skewed? */
@@ -110,7 +110,7 @@ keys_gain(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int k
 {
 	bool		ordered;
 
-	(void) fill_gpu_facts(env, layout, key_width, facts);
+	fill_gpu_facts(env, layout, key_width, facts, NULL, NULL);
 	gpusort_route_decide(facts, decision);
 	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
 	{
@@ -198,7 +198,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 				   facts);
 	facts->n = (size_t) rows;
 	facts->device = device_state();
-	gain.device_memory = fill_gpu_facts(env, layout, key_width, facts);
+	fill_gpu_facts(env, layout, key_width, facts, &gain.device_memory, &gain.all_memory);
 	gpu_copy_ns(facts, &gain.up_ns, &gain.down_ns);
 	if (facts->forced != NULL)
 	{
@@ -232,7 +232,7 @@ device_route_feed(const SortEnv *env, const Stage *stage, const KeyLayout *layou
 	fill_cpu_facts(env, stage, layout, 32, facts);
 	facts->n = (size_t) rows;
 	facts->device = DEVICE_STATE_READY;
-	(void) fill_gpu_facts(env, layout, key_width, facts);
+	fill_gpu_facts(env, layout, key_width, facts, NULL, NULL);
 	memset(decision, 0, sizeof(*decision));
 	if (facts->forced != NULL)
 	{
@@ -270,6 +270,23 @@ device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec
 {
 	env->progress.now->algorithm = decision->algorithm->id;
 	env->progress.now->device = device_job_bytes(spec);
+}
+
+void
+device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows)
+{
+	ReportDevice *device = env->report.devices;
+	int			index = device_shared->devices[job->slot->device].index;
+
+	while (device->parts > 0 && device->index != index)
+	{
+		if (++device == env->report.devices + REPORT_DEVICES)
+			return;
+	}
+	device->index = index;
+	device->parts++;
+	device->rows += rows;
+	device->sort_us += job->cost.sort_us;
 }
 
 void

@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "device/protocol.h"
+#include "device/client.h"
 #include "key/pack.h"
 #include "sort/batch.h"
 #include "sort/sort_env.h"
@@ -41,6 +41,9 @@ extern void device_route_job(const RouteFacts *facts, const RouteDecision *decis
 
 /* The job has been opened, or has grown: for others to see. */
 extern void device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec *spec);
+
+/* What a job's device did, with so many rows, for EXPLAIN; its first chunk is here. */
+extern void device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows);
 
 /* How many the staged rows and those after them will be. */
 extern double device_rows_expected(const SortEnv *env, const Stage *stage);

@@ -61,6 +61,33 @@ device_rows_start_chunk(DeviceRows *dev, Size size)
 	return SINK_LOST;
 }
 
+void
+device_rows_ask(DeviceRows *dev)
+{
+	if (!dev->asked)
+	{
+		device_rows_post(dev);
+		device_job_sort(dev->job);
+	}
+	dev->asked = true;
+}
+
+static void
+show(DeviceRows *dev, uint64 bytes)
+{
+	ProgressCounters *now = dev->env->progress.now;
+
+	now->device += bytes - dev->shown;
+	dev->shown = bytes;
+}
+
+void
+device_rows_show(DeviceRows *dev)
+{
+	dev->env->progress.now->algorithm = dev->decision.algorithm->id;
+	show(dev, device_job_bytes(&dev->spec));
+}
+
 /* A size that many sorts share, so that the device's memory can be used again. */
 static uint64
 round_size(double size)
@@ -104,6 +131,7 @@ device_rows_more_room(DeviceRows *dev, Size size)
 	double		row_bytes = ((dev->units << 3) + size) / n;
 	double		ahead = rows_ahead(dev, n, row_bytes);
 
+	dev->full = true;
 	for (int i = 0; i < 2; i++)
 	{
 		DeviceJobSpec wanted = dev->spec;
@@ -115,7 +143,8 @@ device_rows_more_room(DeviceRows *dev, Size size)
 			return SINK_FULL;
 		if (device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
 		{
-			device_show_job(dev->env, &dev->decision, &dev->spec);
+			device_rows_show(dev);
+			dev->full = false;
 			return SINK_TAKEN;
 		}
 		if (dev->job->lost)
@@ -123,31 +152,6 @@ device_rows_more_room(DeviceRows *dev, Size size)
 		ahead = Min(ahead, n * DEVICE_ROWS_MARGIN);
 	}
 	return SINK_FULL;
-}
-
-/*
- * Opens the job, for the rows that are here and some more or, if the device has no room
- * for so many, fewer.  NULL if it has none.
- */
-static DeviceJob *
-open_job(DeviceRows *dev)
-{
-	double		n = dev->batch->stage.n;
-	double		row_bytes = (double) arena_used(&dev->batch->arena) / n;
-	double		rows = rows_ahead(dev, n, row_bytes);
-	DeviceState why;
-
-	for (;;)
-	{
-		DeviceJob  *job;
-
-		room_for(dev, &dev->spec, rows, row_bytes);
-		job = device_job_open(dev->env->cxt, &dev->spec, device_job_bytes(&dev->spec),
-							  DEVICE_JOB_CHUNKS, 0, &why);
-		if (job != NULL || why != DEVICE_STATE_FULL || rows < 3 * n)
-			return job;
-		rows /= 2;
-	}
 }
 
 void
@@ -158,6 +162,41 @@ device_rows_divide_chunk(DeviceRows *dev, double row_bytes)
 	dev->max_chunk_rows = Max(dev->max_chunk_rows, 1);
 	dev->words_at = device_part(dev->max_chunk_rows * (dev->spec.key_width / 8));
 	dev->rows_at = device_part(dev->words_at + dev->max_chunk_rows * sizeof(uint32));
+}
+
+bool
+device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, DeviceState *why)
+{
+	room_for(dev, &dev->spec, rows, row_bytes);
+	dev->job = device_job_open(dev->env->cxt, &dev->spec, device_job_bytes(&dev->spec),
+							   DEVICE_JOB_CHUNKS, 0, why);
+	if (dev->job == NULL)
+		return false;
+	device_rows_divide_chunk(dev, row_bytes);
+	device_rows_show(dev);
+	return true;
+}
+
+/*
+ * Opens the job, for the rows that are here and some more or, if the device has no room
+ * for so many, fewer; false if it has none.
+ */
+static bool
+open_first(DeviceRows *dev)
+{
+	double		n = dev->batch->stage.n;
+	double		row_bytes = (double) arena_used(&dev->batch->arena) / n;
+	double		rows = rows_ahead(dev, n, row_bytes);
+	DeviceState why;
+
+	for (;;)
+	{
+		if (device_rows_open_job(dev, rows, row_bytes, &why))
+			return true;
+		if (why != DEVICE_STATE_FULL || rows < 3 * n)
+			return false;
+		rows /= 2;
+	}
 }
 
 DeviceRows *
@@ -177,22 +216,25 @@ device_rows_open(SortEnv *env, Batch *batch)
 		dev->spec.mode = DEVICE_ROWS;
 		device_route_job(&dev->facts, &dev->decision, &dev->spec);
 		dev->expected = rows;
-		dev->job = open_job(dev);
-	}
-	if (dev->job != NULL)
-	{
-		device_rows_divide_chunk(dev, (double) arena_used(&batch->arena) / stage->n);
-		device_show_job(env, &dev->decision, &dev->spec);
-		return dev;
+		if (open_first(dev))
+			return dev;
 	}
 	pfree(dev);
 	return NULL;
 }
 
 void
+device_rows_return(DeviceRows *dev)
+{
+	device_job_return(dev->job);
+	show(dev, 0);
+	pfree(dev);
+}
+
+void
 device_rows_end(DeviceRows *dev)
 {
 	device_job_close(dev->job);
-	dev->env->progress.now->device = 0;
+	show(dev, 0);
 	pfree(dev);
 }

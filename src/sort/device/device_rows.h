@@ -2,7 +2,8 @@
  * device_rows.h
  *	  Record mode: the rows themselves go to a device, and come back in order.
  *
- * Up: sink_device_rows.c, into chunks of device_rows.c.  Down: result_device_rows.c.
+ * Up: sink_device_rows.c, into chunks of device_rows.c.  Down: result_device_rows.c.  More
+ * than one job: device_rows_parts.c.
  */
 #ifndef GPUSORT_DEVICE_ROWS_H
 #define GPUSORT_DEVICE_ROWS_H
@@ -16,6 +17,12 @@
 /* A sort whose rows are on the device. */
 typedef struct DeviceRows
 {
+	RunSource	source;			/* a part as a run: read from stream's chunk, */
+	RowStream	stream;
+	const char *copy;			/* whose bytes from here on */
+	Size		copy_left;		/* are still to be copied */
+	dlist_node	part;			/* DeviceRowsSink.closed */
+
 	SortEnv    *env;
 	Batch	   *batch;			/* empty: it only lends its arrays */
 	DeviceJob  *job;
@@ -23,7 +30,10 @@ typedef struct DeviceRows
 	RouteFacts	facts;
 	RouteDecision decision;
 	DeviceLayout layout;
+	bool		full;			/* there is no room for more */
+	bool		asked;			/* for the sort */
 	bool		lost;			/* with its rows; noted */
+	uint64		shown;			/* of the device's memory, in env->progress */
 	bool		feeds;			/* others' rows are in the job, too (device_feed.c) */
 
 	/* the chunk being filled */
@@ -54,7 +64,9 @@ typedef struct DeviceRows
 typedef struct DeviceRowsSink
 {
 	Sink		base;
-	DeviceRows *dev;			/* NULL: handed on */
+	DeviceRows *dev;			/* NULL: handed on, or there is none */
+	dlist_head	closed;			/* parts before it, in order: sorted, or about to be */
+	int			nclosed;
 } DeviceRowsSink;
 
 /*
@@ -79,6 +91,12 @@ extern SinkAnswer sink_device_rows_put_page(Sink *sink, RowPage *page, int *done
 /* Opens a job for the batch's rows and those to come, if that pays; NULL if not. */
 extern DeviceRows *device_rows_open(SortEnv *env, Batch *batch);
 
+/* Opens the job, with room for so many rows of that size; false if there is none. */
+extern bool device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, DeviceState *why);
+
+/* The job has been opened, or has grown: for others to see. */
+extern void device_rows_show(DeviceRows *dev);
+
 /* A new chunk, for a row of size bytes; more room in a job that is full, for such a row at least. */
 extern SinkAnswer device_rows_start_chunk(DeviceRows *dev, Size size);
 extern SinkAnswer device_rows_more_room(DeviceRows *dev, Size size);
@@ -86,15 +104,35 @@ extern SinkAnswer device_rows_more_room(DeviceRows *dev, Size size);
 /* Sends what has not been sent. */
 extern void device_rows_post(DeviceRows *dev);
 
+/* No more rows come: asks for the sort, and does not wait for it. */
+extern void device_rows_ask(DeviceRows *dev);
+
 /* The rows went with the device. */
 extern void device_rows_lost(DeviceRows *dev);
 
 extern void device_rows_end(DeviceRows *dev);
+extern void device_rows_return(DeviceRows *dev);	/* as device_job_return() */
 
 /*
- * Ends the device's part: the rows become a run, or the batch's.  FULL is not
- * answered.
+ * result_device_rows.c, waiting for the sort: the rows become a run, or the batch's, as if
+ * they came in now; or a run that is read from the device.  Not waiting: would they fit
+ * memory, so that there need not be a run?
  */
-extern SinkAnswer device_rows_seal(DeviceRows *dev, Runs *runs);
+extern void device_rows_to_run(DeviceRows *dev, Runs *runs);
+extern void device_rows_to_memory(DeviceRows *dev);
+extern void device_rows_stay(DeviceRows *dev, Runs *runs);
+extern bool device_rows_fit_memory(const DeviceRows *dev, const Runs *runs);
+
+/* device_rows_parts.c: rows go on to another part; FULL: to none, what there is must be sealed. */
+extern SinkAnswer device_rows_next_part(DeviceRowsSink *sink, Runs *runs);
+
+/* The devices' part ends: all become runs, or a single part's rows the batch's.  Not FULL. */
+extern SinkAnswer device_rows_seal(DeviceRowsSink *sink, Runs *runs);
+
+/* All rows are in: parts, if there are several or runs before them, are runs where they lie. */
+extern void device_rows_merge(DeviceRowsSink *sink, Runs *runs);
+
+/* Ends those that have not been handed on. */
+extern void device_rows_parts_end(DeviceRowsSink *sink);
 
 #endif							/* GPUSORT_DEVICE_ROWS_H */

@@ -22,15 +22,6 @@
 #include "sort/device/device_rows.h"
 #include "sort/device/given_rows.h"
 
-/* Everything is up: asks for the sort. */
-static void
-ask_sort(DeviceRows *dev)
-{
-	progress_phase(&dev->env->progress, PROGRESS_SORT);
-	device_rows_post(dev);
-	device_job_sort(dev->job);
-}
-
 /* What EXPLAIN and the statistics will say. */
 static void
 report_sort(DeviceRows *dev)
@@ -46,6 +37,8 @@ report_sort(DeviceRows *dev)
 	report->key_bits = dev->spec.key_bits;
 	report->device_rows += dev->rows;
 	report->device_sort_us += dev->job->cost.sort_us;
+	report->bytes_up += dev->job->bytes_up;
+	device_report_part(env, dev->job, dev->rows);
 	device_learn_job(dev->job, &dev->facts, report->decision.algorithm, false);
 	sort_env_note_memory(env, batch_held(dev->batch) +
 						 (dev->job->slot == NULL ? 0 :
@@ -134,8 +127,7 @@ next_result(DeviceRows *dev, RowStream *stream)
 	dev->held_sum = stream->sum;
 	stream->end = chunk + device_shared->chunk_size;
 	stream->left = desc.rows;
-	report->bytes_up = dev->job->bytes_up;
-	report->bytes_down = dev->job->bytes_down;
+	report->bytes_down += desc.rows_at + desc.row_bytes;
 	return true;
 }
 
@@ -188,12 +180,20 @@ verify_row(DeviceRows *dev, VerifyRows *verify, MinimalTuple row)
 	return true;
 }
 
+/* Their keys are those of a run. */
+static void
+add_ranges(const DeviceRows *dev, Runs *runs)
+{
+	for (int c = 0; c < dev->batch->stage.ncols; c++)
+		key_range_union(&runs->ranges[c], &dev->layout.ranges[c]);
+}
+
 /*
  * Brings the sorted rows back into a run on disk; they are lost if, under
  * gpusort.verify, they are found wrong.
  */
-static void
-rows_to_run(DeviceRows *dev, Runs *runs)
+void
+device_rows_to_run(DeviceRows *dev, Runs *runs)
 {
 	VerifyRows	verify = {0, NULL};
 	RowStream	stream = {0};
@@ -201,6 +201,8 @@ rows_to_run(DeviceRows *dev, Runs *runs)
 	MemoryContext old;
 	MinimalTuple row;
 
+	progress_phase(&dev->env->progress, PROGRESS_SORT);
+	device_rows_ask(dev);
 	if (gpusort_verify)
 		verify.slot = MakeSingleTupleTableSlot(dev->env->spec.desc, &TTSOpsMinimalTuple);
 	old = runs_open(runs, &writer, false);
@@ -216,16 +218,14 @@ rows_to_run(DeviceRows *dev, Runs *runs)
 		}
 		run_writer_row(&writer, row);
 	}
-	for (int c = 0; c < dev->batch->stage.ncols; c++)
-		key_range_union(&runs->ranges[c], &dev->layout.ranges[c]);
+	add_ranges(dev, runs);
 	runs_close(runs, &writer, old);
 	if (verify.slot != NULL)
 		ExecDropSingleTupleTableSlot(verify.slot);
 }
 
-/* Is there room in the host's memory, so that there need not be a run? */
-static bool
-fit_memory(const DeviceRows *dev, const Runs *runs)
+bool
+device_rows_fit_memory(const DeviceRows *dev, const Runs *runs)
 {
 	Size		bytes = (Size) dev->units << 3;
 
@@ -239,8 +239,8 @@ fit_memory(const DeviceRows *dev, const Runs *runs)
  * Brings the sorted rows back as if they came in now, so that others may follow: sorted
  * with those, equal ones stay in their order.
  */
-static void
-rows_to_memory(DeviceRows *dev)
+void
+device_rows_to_memory(DeviceRows *dev)
 {
 	Batch	   *batch = dev->batch;
 	Stage	   *stage = &batch->stage;
@@ -249,6 +249,8 @@ rows_to_memory(DeviceRows *dev)
 	RowStream	stream = {0};
 	MinimalTuple row;
 
+	progress_phase(&dev->env->progress, PROGRESS_SORT);
+	device_rows_ask(dev);
 	stage_reserve(stage, bulk, dev->rows);
 	while ((row = next_row(dev, &stream)) != NULL)
 	{
@@ -267,15 +269,71 @@ rows_to_memory(DeviceRows *dev)
 	ExecClearTuple(slot);
 }
 
-SinkAnswer
-device_rows_seal(DeviceRows *dev, Runs *runs)
+/* ------------------------------------------------------------------------
+ * As a run that stays on the device until it is read
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * The next chunk, if all that it is said to hold are rows that went in, and if there are no more
+ * than those.
+ */
+static bool
+next_sound_chunk(DeviceRows *dev)
 {
-	ask_sort(dev);
-	if (fit_memory(dev, runs))
-		rows_to_memory(dev);
-	else
-		rows_to_run(dev, runs);
-	return dev->lost ? SINK_LOST : SINK_TAKEN;
+	RowStream  *stream = &dev->stream;
+
+	if (!next_result(dev, stream))
+		return false;
+	dev->copy = stream->next;
+	while (stream->left > 0 && row_stream_next(stream) != NULL)
+		;
+	dev->copy_left = stream->next - dev->copy;
+	if (stream->left > 0)
+		device_job_lose(dev->job, "a row of the result is none of the input's");
+	else if (dev->given + dev->holding_rows == dev->rows && stream->sum != dev->sum)
+		device_job_lose(dev->job, "the result's rows are not the input's");
+	if (dev->job->lost)
+		device_rows_lost(dev);
+	return !dev->lost;
+}
+
+static Size
+source_read(RunSource *source, char *to, Size size)
+{
+	DeviceRows *dev = (DeviceRows *) source;
+
+	if (dev->copy_left == 0 && !next_sound_chunk(dev))
+	{
+		source->lost = true;
+		source->more = false;
+		return 0;
+	}
+	size = Min(size, dev->copy_left);
+	memcpy(to, dev->copy, size);
+	dev->copy += size;
+	dev->copy_left -= size;
+	source->more = dev->copy_left > 0 || dev->given + dev->holding_rows < dev->rows;
+	return size;
+}
+
+static void
+source_end(RunSource *source)
+{
+	dlist_delete(&source->node);
+	device_rows_end((DeviceRows *) source);
+}
+
+void
+device_rows_stay(DeviceRows *dev, Runs *runs)
+{
+	StaticAssertStmt(offsetof(DeviceRows, source) == 0, "a source is not its rows");
+	dev->source.read = source_read;
+	dev->source.end = source_end;
+	dev->source.more = true;
+	device_rows_ask(dev);
+	add_ranges(dev, runs);
+	runs_add_source(runs, &dev->source, dev->units << 3);
 }
 
 /* ------------------------------------------------------------------------
@@ -337,7 +395,8 @@ result_device_rows_begin(StreamResult *result, SortEnv *env, DeviceRows *dev)
 	result->base.methods = &stream_methods;
 	result->base.env = env;
 	result->device_rows = dev;
-	ask_sort(dev);
+	progress_phase(&env->progress, PROGRESS_SORT);
+	device_rows_ask(dev);
 	/* the first chunk is part of the sort's time, and so is its failure */
 	(void) next_result(dev, &result->stream);
 	result->base.lost = dev->lost;

@@ -17,8 +17,9 @@
  * known, so a column gets the bits of its type, and a place for NULL where one
  * has been seen or where it costs nothing.
  *
- * The device's part of a sort ends early ("sealed": sorted, and brought back) when
- * its memory is full, when a row is longer than a chunk, or when a NULL has no place in
+ * When its room on the device is full, rows go on to another job (device_rows_parts.c).
+ * The devices' part of a sort ends early ("sealed": sorted, and brought back) when there
+ * is no room anywhere, when a row is longer than a chunk, or when a NULL has no place in
  * the keys.  If work_mem holds the rows, they are then as if they had just come in;
  * otherwise they are written as a run like any other, and the sort goes on as one that
  * has spilled.  A result that may be read with pauses comes back in the same way
@@ -210,7 +211,19 @@ move_rows(DeviceRows *dev)
 static SinkAnswer
 device_rows_spill(Sink *sink, Runs *runs)
 {
-	return device_rows_seal(((DeviceRowsSink *) sink)->dev, runs);
+	return device_rows_seal((DeviceRowsSink *) sink, runs);
+}
+
+SinkAnswer
+sink_device_rows_next_part(Sink *sink, Runs *runs)
+{
+	return device_rows_next_part((DeviceRowsSink *) sink, runs);
+}
+
+void
+sink_device_rows_merge(Sink *sink, Runs *runs)
+{
+	device_rows_merge((DeviceRowsSink *) sink, runs);
 }
 
 static SortResult *
@@ -225,10 +238,7 @@ device_rows_finish(Sink *sink, bool may_pause, ResultSpace *space)
 static void
 device_rows_sink_end(Sink *sink)
 {
-	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
-
-	if (dev != NULL)
-		device_rows_end(dev);
+	device_rows_parts_end((DeviceRowsSink *) sink);
 	pfree(sink);
 }
 
@@ -284,6 +294,7 @@ sink_device_rows_create(SortEnv *env, Batch *batch, DeviceRows *dev)
 	sink->base.env = env;
 	sink->base.batch = batch;
 	sink->dev = dev;
+	dlist_init(&sink->closed);
 	return &sink->base;
 }
 

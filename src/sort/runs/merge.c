@@ -121,7 +121,10 @@ merge_begin(Merge *merge, SortEnv *env, Stage *stage, const KeyLayout *layout, S
 	state->offsets = (uint32 *) p;
 	p += rows * sizeof(uint32);
 	for (int r = 0; r < nruns; r++)
+	{
+		merge->sources = merge->sources || runs[r]->source != NULL;
 		run_reader_open(&state->runs[r].reader, file, runs[r], p + r * buf_size, headroom(file));
+	}
 
 	stage_freeze(stage);
 	stage_reserve(stage, env->bulk, MaxHeapTuplesPerPage);
@@ -200,8 +203,8 @@ make_keys(MergeState *state, uint32 id, uint32 n)
 	}
 }
 
-/* The rows that were taken leave run r's window, others come in. */
-static void
+/* The rows that were taken leave run r's window, others come in; false if those are lost. */
+static bool
 refill(MergeState *state, int r)
 {
 	MergeRun   *run = &state->runs[r];
@@ -214,9 +217,11 @@ refill(MergeState *state, int r)
 	Size		moved;
 
 	if (reader->run == NULL || (run->n > 0 && run->taken == 0))
-		return;
+		return true;
 	moved = reader->pos = left > 0 ? (Size) offsets[run->taken] << 3 : run->end;
 	run_reader_fill(reader);
+	if (unlikely(run_reader_lost(reader)))
+		return false;
 	moved -= reader->pos;
 	run->end -= moved;
 	state->bufs[r] = reader->buf;
@@ -241,6 +246,7 @@ refill(MergeState *state, int r)
 	run->more = run_reader_more(reader, run->end);
 	if (run->n == 0)
 		run_reader_close(reader);
+	return true;
 }
 
 /* ------------------------------------------------------------------------
@@ -349,9 +355,9 @@ merge_round(Merge *merge)
 
 	CHECK_FOR_INTERRUPTS();
 	for (int r = 0; r < state->nruns; r++)
-		refill(state, r);
+		merge->lost = merge->lost || !refill(state, r);
 	merge->next = 0;
-	merge->n = take_rows(state);
+	merge->n = merge->lost ? 0 : take_rows(state);
 	if (merge->n == 0)
 	{
 		MemoryContextSwitchTo(old);

@@ -21,6 +21,8 @@ typedef struct Merge
 	const uint64 *rows;			/* addresses of this round's rows, in order */
 	size_t		next;
 	size_t		n;
+	bool		sources;		/* of runs that are not in the file; */
+	bool		lost;			/* rows of such a run are lost */
 	MergeState *state;
 } Merge;
 
@@ -38,10 +40,10 @@ extern void merge_end(Merge *merge);
 extern int	merge_fan_in(const struct SortEnv *env, const KeyLayout *layout, const SpillFile *file,
 						 SpillRun *const *runs, int nruns);
 
-/* Puts the next rows in order; false at the end. */
+/* Puts the next rows in order; false at the end, and if some are lost. */
 extern bool merge_round(Merge *merge);
 
-/* The next row, valid until the next call; NULL at the end. */
+/* The next row, valid until the next call; NULL at the end, or if rows are lost. */
 static inline MinimalTuple
 merge_next(Merge *merge)
 {

@@ -1,6 +1,9 @@
 /*
  * result_runs.c
  *	  Results on disk: the last merge of runs as it goes on, or one run.
+ *
+ * A run that is not in the file may be lost in the midst.  What has been given out by then is
+ * counted, as where rows come from a device alone (result_device_rows.c).
  */
 #include "postgres.h"
 
@@ -36,11 +39,31 @@ give(SortResult *result, MinimalTuple row, TupleTableSlot *slot)
 	return true;
 }
 
+/* All rows of the round have been given out, and those behind them may be lost. */
+static void
+count_given(SortResult *result, const Merge *merge)
+{
+	for (size_t i = 0; i < merge->n; i++)
+	{
+		const char *row = (const char *) merge->rows[i];
+
+		result->given_sum += row_sum(row, ((const MinimalTupleData *) row)->t_len);
+	}
+	result->given += merge->n;
+}
+
 static bool
 merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
 {
+	Merge	   *merge = &((MergeResult *) result)->merge;
+	MinimalTuple row;
+
 	Assert(forward);
-	return give(result, merge_next(&((MergeResult *) result)->merge), slot);
+	if (merge->sources && merge->next == merge->n)
+		count_given(result, merge);
+	row = merge_next(merge);
+	result->lost = merge->lost;
+	return give(result, row, slot);
 }
 
 static const ResultMethods merge_methods = {

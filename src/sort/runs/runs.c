@@ -27,6 +27,8 @@ runs_begin(Runs *runs, SortEnv *env, Stage *stage)
 	for (int c = 0; c < stage->ncols; c++)
 		key_range_init(&runs->ranges[c]);
 	runs->goes_on = false;
+	dlist_init(&runs->sources);
+	runs->lost = false;
 }
 
 static void
@@ -45,8 +47,9 @@ add_run(Runs *runs, SpillRun *run)
 	runs->runs[runs->n++] = run;
 }
 
-MemoryContext
-runs_open(Runs *runs, RunWriter *writer, bool last)
+/* Switches to the memory context of all that belongs to runs. */
+static MemoryContext
+enter(Runs *runs)
 {
 	MemoryContext old;
 
@@ -55,6 +58,27 @@ runs_open(Runs *runs, RunWriter *writer, bool last)
 	old = MemoryContextSwitchTo(runs->cxt);
 	if (runs->file == NULL)
 		runs->file = spill_open(runs->env->limit);
+	return old;
+}
+
+void
+runs_add_source(Runs *runs, RunSource *source, uint64 bytes)
+{
+	MemoryContext old;
+
+	/* the first: an ERROR must not leave it to nobody */
+	dlist_push_tail(&runs->sources, &source->node);
+	old = enter(runs);
+	add_run(runs, run_of_source(source, bytes));
+	runs->goes_on = false;
+	MemoryContextSwitchTo(old);
+}
+
+MemoryContext
+runs_open(Runs *runs, RunWriter *writer, bool last)
+{
+	MemoryContext old = enter(runs);
+
 	if (last)
 		run_writer_reopen(writer, runs->file, runs->runs[runs->n - 1]);
 	else
@@ -218,6 +242,7 @@ merge_some(Runs *runs, SpillRun **some, int n,
 			runs_pause(runs, i);
 		write_row(&writer, row);
 	}
+	runs->lost = runs->lost || merge.lost;
 	merge_end(&merge);
 	return run_writer_close(&writer);
 }
@@ -270,6 +295,7 @@ runs_result(Runs *runs, ResultSpace *space)
 		merge_begin(&space->merge.merge, env, runs->stage, &runs->layout, runs->file, runs->runs,
 					runs->n);
 	}
+	result->lost = runs->lost;
 	env->report.disk_bytes = env->progress.now->disk = disk_bytes(runs);
 	sort_env_clock(env, &end);
 	INSTR_TIME_ACCUM_DIFF(env->report.spill_time, end, start);
@@ -282,6 +308,12 @@ runs_end(Runs *runs)
 {
 	if (runs->cxt == NULL)
 		return;
+	while (!dlist_is_empty(&runs->sources))
+	{
+		RunSource  *source = dlist_head_element(RunSource, node, &runs->sources);
+
+		source->end(source);
+	}
 	if (runs->file != NULL)
 		spill_close(runs->file);
 	if (runs->env->row_slot != NULL)

@@ -23,6 +23,8 @@ typedef struct Runs
 	uint64		last[STAGE_MAX_COLUMNS];	/* its last row's images, */
 	bool		last_null[STAGE_MAX_COLUMNS];	/* or NULL */
 	instr_time	opened;			/* the run that is being written */
+	dlist_head	sources;		/* of runs that are not in the file */
+	bool		lost;			/* one of them is */
 
 	SortEnv    *env;
 	Stage	   *stage;			/* the batch's */
@@ -45,10 +47,13 @@ extern void runs_write(Runs *runs, const Batch *batch, const Sorted *sorted);
 extern MemoryContext runs_open(Runs *runs, RunWriter *writer, bool last);
 extern void runs_close(Runs *runs, RunWriter *writer, MemoryContext old);
 
+/* A source's rows, of so many bytes, are the next run, and the source is ours; the ranges as above. */
+extern void runs_add_source(Runs *runs, RunSource *source, uint64 bytes);
+
 /* After each ROWS_PER_INTERRUPT_CHECK of a run's rows: may be interrupted, says how many. */
 extern void runs_pause(Runs *runs, uint64 rows);
 
-/* The merge of them all. */
+/* The merge of them all; its result may be lost at once. */
 extern SortResult *runs_result(Runs *runs, ResultSpace *space);
 
 /* Gives up file and memory. */

@@ -123,6 +123,14 @@ extern bool sink_device_keys_dropped(const Sink *sink);
 extern Sink *sink_device_rows_begin(SortEnv *env, Batch *batch, bool *allowed);
 extern bool sink_is_device_rows(const Sink *sink);
 
+/*
+ * It is FULL: can rows go on to another of its parts?  FULL: it has to be spilled.  When all
+ * rows are in: its parts, if there are more than one or runs before it, become runs where
+ * they are; a single one is left to finish.
+ */
+extern SinkAnswer sink_device_rows_next_part(Sink *sink, Runs *runs);
+extern void sink_device_rows_merge(Sink *sink, Runs *runs);
+
 /* Bytes of rows from which on that is worth asking. */
 extern Size sink_device_rows_after(const SortEnv *env);
 
