@@ -86,6 +86,10 @@ SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g LEFT 
 SQL
 device_unused($node, 'rows');
 
+# By what it is expected to take
+$node->safe_psql('postgres', 'CREATE TABLE more AS SELECT i AS id, mix(i) AS k FROM generate_series(1, 1000000) i; VACUUM ANALYZE more');
+is(fed("SELECT * FROM $_->[0] ORDER BY k", 'SET gpusort.algorithm = auto'), $_->[1], "$_->[0]: " . ($_->[1] ? 'enough rows' : 'too few rows')) for [ 't', 0 ], [ 'more', 1 ];
+
 # What is not for it
 for my $case ([ 'SELECT * FROM t ORDER BY k LIMIT 10', 'a LIMIT' ], [ 'SELECT * FROM t ORDER BY s', 'strings' ], [ 'SELECT * FROM t ORDER BY k', 'verification', 'SET gpusort.verify = on' ],
 	[ 'SELECT * FROM t ORDER BY k', "the CPU's algorithm", 'SET gpusort.algorithm = cpu_radix' ], [ 'SELECT * FROM t WHERE same(id) > 0 ORDER BY k', 'rows that may be others' ])

@@ -298,7 +298,8 @@ parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		if (es->timing && css->ss.ps.instrument != NULL)
 		{
 			explain_phases(&css->ss.ps, &shown, es);
-			explain_device(report, es);
+			if (report->bytes_up > 0)
+				explain_device(report, es);
 		}
 	}
 	else

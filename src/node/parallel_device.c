@@ -59,7 +59,10 @@ parallel_device_sort(ParallelSortState *node)
 	node->nstreams = 0;
 	node->on_device = true;
 	if (fed.rows == 0)
+	{
+		feed_lead_end(node->feed);
 		node->phase = PARALLEL_SORT_ALONE;
+	}
 	else if (feed_lead_sort(node->feed))
 		node->phase = PARALLEL_SORT_DEVICE;
 	else
