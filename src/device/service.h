@@ -23,6 +23,9 @@ extern void (*device_supervisor_saves) (bool at_once);
 /* process.c: the device process; never returns. */
 pg_noreturn extern void device_process_main(void);
 
+/* process_end.c: the process ends with one of DEVICE_EXIT_; detail may be empty. */
+pg_noreturn extern void device_process_gives_up(int code, const char *what, const char *detail);
+
 /* The process ends, after an error of the device; in words for the log. */
 pg_noreturn extern void device_process_fails(const char *format,...) pg_attribute_printf(1, 2);
 

@@ -45,45 +45,6 @@
 
 static DeviceApi device_api;
 
-/* Ends the process; the supervisor logs the reason. */
-pg_noreturn static void
-give_up(int code, const char *what, const char *detail)
-{
-	snprintf(device_shared->why_not, sizeof(device_shared->why_not), "%s%s%s",
-			 what, detail[0] ? ": " : "", detail);
-	_exit(code);
-}
-
-void
-device_process_fails(const char *format,...)
-{
-	va_list		args;
-
-	va_start(args, format);
-	vsnprintf(device_shared->why_not, sizeof(device_shared->why_not), format, args);
-	va_end(args);
-	if (device_shared->at_device >= 0)
-		device_shared->failures[device_shared->at_device]++;
-	_exit(1);
-}
-
-/*
- * With work under way on a device that does not answer, the end of a process may
- * take for ever: the backends must not wait for it.
- */
-void
-device_process_hangs(int device)
-{
-	snprintf(device_shared->why_not, sizeof(device_shared->why_not),
-			 "device %d does not get on with a sort", device_shared->devices[device].index);
-	device_shared->at_device = device_shared->devices[device].index;
-	pg_write_barrier();
-	device_shared->hangs = 1;
-	kill(getppid(), SIGCHLD);	/* it looks */
-	for (;;)
-		pause();
-}
-
 static void
 load_library(void)
 {
@@ -94,11 +55,11 @@ load_library(void)
 	device_library_path(path, sizeof(path));
 	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (handle == NULL)
-		give_up(DEVICE_EXIT_NOTHING, "no device library", dlerror());
+		device_process_gives_up(DEVICE_EXIT_NOTHING, "no device library", dlerror());
 	get_api = (gpusort_cuda_api_fn) dlsym(handle, "gpusort_cuda_api");
 	device_api.cuda = get_api == NULL ? NULL : get_api(GPUSORT_ABI_VERSION);
 	if (device_api.cuda == NULL || device_api.cuda->api_size != sizeof(GpusortCudaApi))
-		give_up(DEVICE_EXIT_NOTHING, "the device library is of another version", path);
+		device_process_gives_up(DEVICE_EXIT_NOTHING, "the device library is of another version", path);
 }
 
 static bool
@@ -159,7 +120,7 @@ open_devices(void)
 	memset(&err, 0, sizeof(err));
 	status = cuda->devices(info, DEVICE_MAX, &count, &err);
 	if (status != GPUSORT_OK)
-		give_up(gpusort_use_cpu(status) ? DEVICE_EXIT_LATER : 1, "no device", err.message);
+		device_process_gives_up(gpusort_use_cpu(status) ? DEVICE_EXIT_LATER : 1, "no device", err.message);
 	device_shared->ndevices = 0;
 	count = Min(count, DEVICE_MAX);
 	for (int i = 0; i < count; i++)
@@ -192,7 +153,7 @@ open_devices(void)
 		device_read_memory(&device_api, device_shared->ndevices++);
 	}
 	if (device_shared->ndevices == 0)
-		give_up(gpusort_is_broken(status) ? 1 : DEVICE_EXIT_LATER, "no usable device", err.message);
+		device_process_gives_up(gpusort_is_broken(status) ? 1 : DEVICE_EXIT_LATER, "no usable device", err.message);
 
 	/* copies from memory that is not pinned work, slowly */
 	device_shared->pinned =

@@ -1,0 +1,51 @@
+/*
+ * process_end.c
+ *	  How the device process ends: there is nothing to serve with, a device failed, or one hangs.
+ *
+ * The reason stands in shared memory, where the supervisor finds it to be logged.  Beside
+ * process.c, as what the loop calls ends the process, too.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "device/service.h"
+
+void
+device_process_gives_up(int code, const char *what, const char *detail)
+{
+	snprintf(device_shared->why_not, sizeof(device_shared->why_not), "%s%s%s",
+			 what, detail[0] ? ": " : "", detail);
+	_exit(code);
+}
+
+void
+device_process_fails(const char *format,...)
+{
+	va_list		args;
+
+	va_start(args, format);
+	vsnprintf(device_shared->why_not, sizeof(device_shared->why_not), format, args);
+	va_end(args);
+	if (device_shared->at_device >= 0)
+		device_shared->failures[device_shared->at_device]++;
+	_exit(1);
+}
+
+/*
+ * With work under way on a device that does not answer, the end of a process may
+ * take for ever: the backends must not wait for it.
+ */
+void
+device_process_hangs(int device)
+{
+	snprintf(device_shared->why_not, sizeof(device_shared->why_not),
+			 "device %d does not get on with a sort", device_shared->devices[device].index);
+	device_shared->at_device = device_shared->devices[device].index;
+	pg_write_barrier();
+	device_shared->hangs = 1;
+	kill(getppid(), SIGCHLD);	/* it looks */
+	for (;;)
+		pause();
+}
