@@ -68,15 +68,36 @@ page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc, const AttrNum
 #define STAGE_VALUES(kind, image, type, from_datum, make, back)	STAGE_LOOP(kind, image)
 #define STAGE_PLACES(kind, image, make, words)	STAGE_LOOP(kind, image)
 #define STAGE_CALLS(kind, image, make, words, exact) \
-		case kind: stage_calls(stage, col, at, offset, byval_len, data, count); break;
+		case kind: stage_calls(stage, col, kind, at, offset, byval_len, data, count); break;
 
 /* A column whose images are made by a function. */
-static void
-stage_calls(Stage *stage, StageColumn *col, size_t at, int offset, int byval_len,
+static pg_attribute_always_inline void
+stage_calls(Stage *stage, StageColumn *col, KeyKind kind, size_t at, int offset, int byval_len,
 			const char *const *data, int count)
 {
+	KeyRange	seen;
+
+	if (key_by_bytes(kind))
+	{
+		/* each may shorten the prefix, and so change what is known of those before it */
+		for (int i = 0; i < count; i++)
+			stage_value(stage, col, at + i, page_datum(data[i] + offset, byval_len));
+		return;
+	}
+	key_range_init(&seen);
 	for (int i = 0; i < count; i++)
-		stage_value(stage, col, at + i, page_datum(data[i] + offset, byval_len));
+	{
+		uint64		image = key_image_at(col, kind, col->flip, data[i] + offset, byval_len,
+										 &seen.inexact);
+
+		key_range_add(&seen, image);
+		key_range_add_bits(&seen, image);
+		if (key_wide(kind))
+			((uint64 *) col->images)[at + i] = image;
+		else
+			((uint32 *) col->images)[at + i] = (uint32) image;
+	}
+	key_range_union(&col->range, &seen);
 }
 
 static void
