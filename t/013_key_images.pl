@@ -1,5 +1,5 @@
-# Images of keys against the comparators of their types, in pairs of edge values and of
-# random ones; and an enum that grows while it is sorted.
+# Images of keys against the comparators of their types, in pairs of edge values, of random ones and of values mutated
+# from those; and an enum that grows while it is sorted.  GPUSORT_FUZZ_SECONDS=300 mutates for so long (make fuzz).
 use strict;
 use warnings;
 
@@ -16,6 +16,7 @@ my $values = $ENV{GPUSORT_QUICK} ? 700 : 2000;
 my $node = new_node('key_images');
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION check_images(anyarray, regoperator) RETURNS text AS 'gpusort_test' LANGUAGE C;
+CREATE FUNCTION mutated(anyarray, int, bigint) RETURNS anyarray AS 'gpusort_test' LANGUAGE C;
 CREATE TYPE mood AS ENUM ('b', 'd', 'f');
 ALTER TYPE mood ADD VALUE 'a' BEFORE 'b';
 ALTER TYPE mood ADD VALUE 'c' BEFORE 'd';
@@ -102,22 +103,57 @@ for my $collation (split /\n/, $node->safe_psql('postgres', q(SELECT collname FR
 	push @checks, [ 'text COLLATE loose', 'rtext(6)', 0, 'text' ];
 }
 
+# What check_images() says of values of a type, by an operator: pairs compared, those that images do not tell, and what
+# is wrong, or undef.
+sub images
+{
+	my ($check, $op, $n, $mutated) = @_;
+	my ($type, $value, $all, $base) = @$check;
+	$base //= $type eq 'mood' ? 'anyenum' : $type =~ s/\(.*//r;
+	# array_agg() of arrays is one of more dimensions
+	my $values = "array_agg((SELECT $value WHERE i > 0)" . ($base eq 'anyarray' ? "::text)::$type\[]" : "::$type)");
+	$values = sprintf 'mutated(%s, %d, %d)', $values, $mutated, rand(1 << 31) if $mutated;
+	my $sql = sprintf q(SELECT setseed(%.6f); SELECT check_images(%s, '%s(%s,%s)') FROM generate_series(1, %d) i),
+	  rand, $values, $op, $base, $base, $n;
+	my ($rc, $out, $err) = $node->psql('postgres', $sql);
+	my ($pairs, $untold) = ($out // '') =~ /^(\d+) pairs, (\d+) not told$/m;
+	return ($pairs // 0, $untold // 'wrong', $rc == 0 && defined $untold ? undef : substr("seed $seed\n$sql\n$out\n$err", 0, 2000));
+}
+
 for my $check (@checks)
 {
-	my ($type, $value, $all, $base) = @$check;
 	for my $op ('<', '>')
 	{
-		$base //= $type eq 'mood' ? 'anyenum' : $type =~ s/\(.*//r;
-		# array_agg() of arrays is one of more dimensions
-		my $cast = $base eq 'anyarray' ? "::text)::$type\[]" : "::$type)";
-		my $sql = sprintf("SELECT setseed(%.6f); SELECT check_images(array_agg((SELECT %s WHERE i > 0)%s, '%s(%s,%s)') FROM generate_series(1, %d) i",
-			rand, $value, $cast, $op, $base, $base, $values);
-		my ($rc, $out, $err) = $node->psql('postgres', $sql);
-		my ($told) = ($out // '') =~ /^\d+ pairs, (\d+) not told$/m;
-		ok($rc == 0 && defined $told && (!$all || $told == 0), "$type $op: " . ($told // "wrong") . ' pairs not told')
-		  or diag substr("seed $seed\n$sql\n$out\n$err", 0, 2000);
+		my (undef, $untold, $wrong) = images($check, $op, $values);
+		ok(!defined $wrong && (!$check->[2] || $untold == 0), "$check->[0] $op: $untold pairs not told") or diag $wrong // "seed $seed";
 	}
 }
+
+# Mutated values: of these types and of those whose images are their bytes or numbers, and strings in some collations of
+# all that the machine has.
+my @plain = map { [ $_, q((random() * 1000 - 500)::int::) . $_, 1 ] } qw(int2 int4 int8 float4 float8 money);
+push @plain, [ 'oid', 'i::oid', 1 ], [ 'bool', 'i % 2 = 0', 1 ], [ '"char"', q('x'::"char"), 1 ], [ 'xid8', 'i::text::xid8', 1 ],
+  [ 'date', q(date '2020-01-01' + i), 1 ], map { [ $_, "'2020-01-01'::$_ + i * interval '1 hour'", 1 ] } qw(timestamp timestamptz);
+push @plain, [ 'time', q(time '00:00' + i * interval '1 hour'), 1 ];
+my @collations = split /\n/, $node->safe_psql('postgres',
+	q(SELECT format('%I.%I', collnamespace::regnamespace, collname) FROM pg_collation WHERE collprovider <> 'd' AND collencoding IN (-1, pg_char_to_encoding(getdatabaseencoding()))));
+my $seconds = $ENV{GPUSORT_FUZZ_SECONDS} || 0;
+my $until = time() + $seconds;
+my ($rounds, $compared, @wrong) = (0, 0);
+do
+{
+	my @strings = map { my $collation = pick(@collations); [ "text COLLATE $collation", 'rtext(6)', 0, 'text' ] } 1 .. ($seconds ? 24 : 6);
+	for my $check (@checks, @plain, @strings)
+	{
+		my ($pairs, undef, $wrong) = images($check, pick('<', '>'), 60, 240);
+		$compared += $pairs;
+		push @wrong, $wrong if defined $wrong;
+	}
+	$rounds++;
+} while (time() < $until && !@wrong);
+ok(!@wrong, 'mutated values') or diag join "\n", @wrong;
+cmp_ok($compared, '>', 30_000 * $rounds * @plain, 'most are values');
+note "$rounds rounds of mutated values, $compared pairs, " . @collations . ' collations to choose from';
 
 # Values come to a type while the sort's rows come in, between those that are there: the
 # catalog numbers all of them anew when it runs out of numbers between two.

@@ -1,6 +1,8 @@
-# fuzz.mk: libFuzzer over the images of keys; needs clang and its compiler-rt, and no server.
+# fuzz.mk: fuzzing of the images of keys, in two ways, each for so long:
 #
-#	make fuzz FUZZ_SECONDS=300		ends with "ok", or with the input that was wrong
+#	make fuzz FUZZ_SECONDS=300		both; each ends with "ok", or with the input that was wrong
+#	make fuzz-images				libFuzzer, against comparisons of its own: needs clang and its compiler-rt
+#	make fuzz-server				mutated values in a server, against its comparators, in all its collations
 
 FUZZ_SECONDS ?= 60
 FUZZ_CC ?= clang
@@ -12,9 +14,15 @@ test/bin/fuzz_images: test/fuzz/fuzz_images.c $(FUZZ_OBJS:%=src/key/type/%.c) $(
 	@mkdir -p $(@D)
 	$(FUZZ_CC) $(FUZZ_CFLAGS) -o $@ $(filter %.c,$^)
 
-.PHONY: fuzz
-fuzz: test/bin/fuzz_images
+.PHONY: fuzz fuzz-images fuzz-server
+fuzz: fuzz-images fuzz-server
+
+fuzz-images: test/bin/fuzz_images
 	@mkdir -p build/fuzz
 	test/bin/fuzz_images -max_total_time=$(FUZZ_SECONDS) -max_len=256 -timeout=10 -print_final_stats=1 \
 		-artifact_prefix=build/fuzz/ build/fuzz
-	@echo "ok fuzz"
+	@echo "ok fuzz-images"
+
+fuzz-server:
+	GPUSORT_FUZZ_SECONDS=$(FUZZ_SECONDS) test/run-tests 013_key_images.pl
+	@echo "ok fuzz-server"

@@ -1,0 +1,181 @@
+/*
+ * mutated.c
+ *	  For t/: values made of others by chance, as a fuzzer makes its inputs.
+ *
+ * A value's binary form is changed in some bytes, shortened, lengthened or joined with
+ * another's, and goes through its type's receive function; what that takes is a value,
+ * and one that further ones are made of.  So values come that no text of ours would be.
+ *
+ * On error: what a receive function says no to is rolled back.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "common/pg_prng.h"
+#include "fmgr.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+
+#define FORM_MAX		512		/* bytes of a binary form */
+#define TRIES_PER_VALUE	6
+#define CHANGES_MAX		4
+
+typedef struct Form
+{
+	int			len;
+	char	   *bytes;
+} Form;
+
+static pg_prng_state prng;
+
+static int
+below(int n)
+{
+	return n <= 0 ? 0 : (int) pg_prng_uint64_range(&prng, 0, n - 1);
+}
+
+static char
+some_byte(void)
+{
+	static const unsigned char often[] = {0, 1, 0x7f, 0x80, 0xff, ' ', 'a', '0'};
+
+	return below(2) == 0 ? (char) often[below(lengthof(often))] : (char) below(256);
+}
+
+/* Changes a form in one place. */
+static void
+change(StringInfo form, const Form *other)
+{
+	int			at = below(form->len);
+	int			n = 1 + below(4);
+
+	switch (below(6))
+	{
+		case 0:
+			if (form->len > 0)
+				form->data[at] ^= (char) (1 << below(8));
+			break;
+		case 1:
+			if (form->len > 0)
+				form->data[at] = some_byte();
+			break;
+		case 2:					/* the next number or the one before, of the last byte's */
+			if (form->len > 0)
+				form->data[form->len - 1] += below(2) == 0 ? 1 : -1;
+			break;
+		case 3:
+			n = Min(n, form->len - at);
+			memmove(form->data + at, form->data + at + n, form->len - at - n);
+			form->len -= n;
+			break;
+		case 4:
+			for (int i = 0; i < n && form->len < FORM_MAX; i++)
+				appendStringInfoChar(form, some_byte());
+			break;
+		case 5:					/* ends as the other does */
+			form->len = at;
+			at = Min(at, other->len);
+			appendBinaryStringInfo(form, other->bytes + at, Min(other->len - at, FORM_MAX));
+			break;
+	}
+	form->data[form->len] = '\0';
+}
+
+/* The value of a form, in the current memory context; false if it has none. */
+static bool
+receive(Oid function, Oid param, StringInfo form, Datum *value)
+{
+	MemoryContext cxt = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	volatile bool good = false;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(cxt);
+	PG_TRY();
+	{
+		*value = OidReceiveFunctionCall(function, form, param, -1);
+		good = form->cursor == form->len;
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(cxt);
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(cxt);
+	CurrentResourceOwner = owner;
+	return good;
+}
+
+/*
+ * mutated(values anyarray, n int, seed int8): up to n values made of these by chance, and
+ * these.
+ */
+PG_FUNCTION_INFO_V1(mutated);
+Datum
+mutated(PG_FUNCTION_ARGS)
+{
+	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
+	int			wanted = PG_GETARG_INT32(1);
+	Oid			type = ARR_ELEMTYPE(array);
+	ArrayBuildState *result = NULL;
+	StringInfoData form;
+	Oid			send;
+	Oid			recv;
+	Oid			param;
+	bool		varlena;
+	Datum	   *values;
+	bool	   *nulls;
+	Form	   *forms;
+	int			n;
+	int			nforms = 0;
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+
+	pg_prng_seed(&prng, (uint64) PG_GETARG_INT64(2));
+	getTypeBinaryOutputInfo(type, &send, &varlena);
+	getTypeBinaryInputInfo(type, &recv, &param);
+	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
+	deconstruct_array(array, type, typlen, typbyval, typalign, &values, &nulls, &n);
+	forms = palloc((n + wanted) * sizeof(Form));
+	for (int i = 0; i < n; i++)
+	{
+		bytea	   *sent;
+
+		result = accumArrayResult(result, values[i], nulls[i], type, CurrentMemoryContext);
+		if (nulls[i])
+			continue;
+		sent = OidSendFunctionCall(send, values[i]);
+		forms[nforms].len = Min(VARSIZE(sent) - VARHDRSZ, FORM_MAX);
+		forms[nforms++].bytes = VARDATA(sent);
+	}
+
+	initStringInfo(&form);
+	for (int tries = 0; nforms > 0 && nforms < n + wanted && tries < TRIES_PER_VALUE * wanted; tries++)
+	{
+		const Form *from = &forms[below(nforms)];
+		Datum		value;
+
+		CHECK_FOR_INTERRUPTS();
+		resetStringInfo(&form);
+		appendBinaryStringInfo(&form, from->bytes, from->len);
+		for (int changes = 1 + below(CHANGES_MAX); changes > 0; changes--)
+			change(&form, &forms[below(nforms)]);
+		if (!receive(recv, param, &form, &value))
+			continue;
+		result = accumArrayResult(result, value, false, type, CurrentMemoryContext);
+		forms[nforms].len = form.len;
+		forms[nforms].bytes = memcpy(palloc(form.len + 1), form.data, form.len);
+		nforms++;
+	}
+	if (result == NULL)
+		PG_RETURN_ARRAYTYPE_P(array);
+	PG_RETURN_DATUM(makeArrayResult(result, CurrentMemoryContext));
+}
