@@ -1,5 +1,6 @@
 # Keys of every kind on a device: exact ones with their rows and alone, others alone, and what they do not tell apart by
-# the tie-break.  Against the library's stand-in, or the one that GPUSORT_TEST_LIBRARY names.
+# the tie-break; and ahead of rows that then are not as those before them.  Against the library's stand-in, or the one
+# that GPUSORT_TEST_LIBRARY names.
 use strict;
 use warnings;
 
@@ -35,6 +36,21 @@ VACUUM ANALYZE t;
 ALTER DATABASE postgres SET gpusort.algorithm = 'gpu_radix';
 SQL
 
+# rows whose keys went ahead of others
+sub early { return $node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT early('$_[0]')") }
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION early(q text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	l text;
+	n int := 0;
+BEGIN
+	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
+		n := coalesce(substring(l FROM 'early=(\d+)')::int, n);
+	END LOOP;
+	RETURN n;
+END $$;
+SQL
+
 # what goes with its rows where these are more than memory holds; of the others keys go
 my %exact = map { $_ => 1 } qw(u mac s z lsn);
 my %orders = ((map { $_ => $_ } qw(u mac s z lsn b n h e bits a r)), (map { $_ => "$_ COLLATE \"C\"" } qw(p x few rec)));
@@ -55,6 +71,7 @@ for my $mode (sort keys %modes)
 		my $route = $node->safe_psql('postgres', "SET work_mem = '$modes{$mode}'; SELECT route('SELECT id, $col FROM t ORDER BY $orders{$col}')");
 		my $want = $exact{$col} ? $mode : 'keys';
 		like($route, qr/^$want: gpu radix: /, "$mode: $col went there");
+		cmp_ok(early("SELECT id, $col FROM t ORDER BY $orders{$col}"), '>', 0, "$col, some before all rows were in") if $mode eq 'keys' && !$exact{$col};
 		# the first word of many is that of others
 		like($route, qr/\(prefix\).*[1-9]\d* ties compared/, "$mode: $col, ties") if $col =~ /^(p|x|b|h|bits|a|r)$/ && $mode eq 'keys';
 	}
@@ -62,5 +79,29 @@ for my $mode (sort keys %modes)
 		'same', "$mode: equal rows keep their order: $_") for qw(u s n x a);
 	device_unused($node, $mode);
 }
+
+# What the last rows are like was not reckoned with: another prefix, a string that is longer than its image,
+# decimals, a NULL, addresses of the other family.  All keys go once more then.
+my $late = $rows - 1000;
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE late AS SELECT i AS id, i >= $late AS of_late, CASE WHEN i < $late THEN 'common ' ELSE 'other ' END || mix(i) % 3000 AS p,
+	CASE WHEN i < $late THEN 'k' ELSE repeat('k', 12) END || mix(i) % 3000 AS more,
+	(mix(i) % 3000)::numeric / CASE WHEN i < $late THEN 100 ELSE 1000003 END AS n, CASE WHEN i <> $late THEN md5(mix(i)::text) END AS x,
+	CASE WHEN i < $late THEN inet '10.0.0.0' ELSE inet 'fe80::' END + mix(i) % 3000 AS h
+FROM generate_series(1, $rows) i;
+VACUUM ANALYZE late;
+SQL
+for my $col (map { $_ . (/^[nh]$/ ? '' : ' COLLATE "C"') } qw(p more n x h))
+{
+	for my $order ("$col, id", "$col DESC, id DESC")
+	{
+		is($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT nodes || ' ' || result FROM check_sort('SELECT * FROM late ORDER BY $order')"),
+			'GpuSort same', "late: $order");
+	}
+	is(early("SELECT * FROM late ORDER BY $col"), 0, "late: $col, none ahead");
+	cmp_ok(early("SELECT * FROM late WHERE NOT of_late ORDER BY $col"), '>', 0, "late: $col, some ahead without those");
+	like($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT route('SELECT * FROM late ORDER BY $col')"), qr/^keys: gpu radix: /, "late: $col went there");
+}
+device_unused($node, 'late');
 $node->stop;
 done_testing();

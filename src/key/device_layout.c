@@ -14,6 +14,24 @@ type_range(const StageColumn *col, KeyRange *range)
 	range->max = col->wide ? PG_UINT64_MAX : PG_UINT32_MAX;
 	range->has_null = col->range.has_null;
 	range->inexact = !key_exact(col->kind);
+	range->set = PG_UINT64_MAX;
+	range->common = 0;
+}
+
+/* A bit for NULL where it costs nothing. */
+static void
+add_null_bits(DeviceLayout *dl, const Stage *stage, int least_width)
+{
+	dl->key_width = Max(least_width, device_key_width(dl->layout.total_bits));
+	for (int c = 0; c < dl->layout.ncols; c++)
+	{
+		if (!dl->ranges[c].has_null && dl->layout.total_bits < dl->key_width)
+		{
+			dl->ranges[c].has_null = true;
+			key_layout(&dl->layout, stage, dl->ranges);
+		}
+	}
+	Assert(dl->layout.total_bits <= dl->key_width);
 }
 
 bool
@@ -25,17 +43,7 @@ device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width)
 	if (!dl->layout.exact)
 		return false;
 
-	/* a bit for NULL where it costs nothing */
-	dl->key_width = Max(least_width, device_key_width(dl->layout.total_bits));
-	for (int c = 0; c < stage->ncols; c++)
-	{
-		if (!dl->ranges[c].has_null && dl->layout.total_bits < dl->key_width)
-		{
-			dl->ranges[c].has_null = true;
-			key_layout(&dl->layout, stage, dl->ranges);
-		}
-	}
-	Assert(dl->layout.total_bits <= dl->key_width);
+	add_null_bits(dl, stage, least_width);
 	return true;
 }
 
@@ -55,11 +63,42 @@ device_layout_for_any(DeviceLayout *dl, const Stage *stage, int least_width)
 }
 
 bool
-device_layout_holds(const DeviceLayout *dl, const Stage *stage)
+device_layout_guess(DeviceLayout *dl, const Stage *stage)
 {
 	for (int c = 0; c < stage->ncols; c++)
 	{
-		if (stage->cols[c].range.has_null && !dl->ranges[c].has_null)
+		const StageColumn *col = &stage->cols[c];
+
+		type_range(col, &dl->ranges[c]);
+		dl->ranges[c].inexact = col->range.inexact;
+		/* such as what numerics have behind four decimals */
+		if ((key_words(col->kind) == 0 || col->kind == KEY_COMPARED) &&
+			col->range.min == col->range.max)
+			dl->ranges[c].min = dl->ranges[c].max = col->range.min;
+		dl->prefix_len[c] = col->prefix.len;
+	}
+	key_layout(&dl->layout, stage, dl->ranges);
+	/* of more, those that are known in the end may be fewer */
+	if (dl->layout.total_bits == 0 || dl->layout.total_bits > 128)
+		return false;
+	add_null_bits(dl, stage, 32);
+	return true;
+}
+
+bool
+device_layout_holds(const DeviceLayout *dl, const Stage *stage)
+{
+	for (int c = 0; c < dl->layout.ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		const KeyRange *range = &dl->ranges[c];
+
+		if ((col->range.has_null && !range->has_null) || (col->range.inexact && !range->inexact))
+			return false;
+		if (col->range.min <= col->range.max &&
+			(col->range.min < range->min || col->range.max > range->max))
+			return false;
+		if (col->by_bytes && col->prefix.len != dl->prefix_len[c])
 			return false;
 	}
 	return true;

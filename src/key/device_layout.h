@@ -5,8 +5,15 @@
  * A column then gets the bits of its type, and a place for NULL where one has been
  * seen or where it costs nothing.  (key/pack.h has the layout of known ranges.)
  *
- * Only for kinds whose images are always exact: what makes an image inexact may be
- * in a row that is yet to come, and the columns behind it have then gone up already.
+ * Rows go by device_layout_choose() and device_layout_for_any(), for kinds whose images are
+ * always exact alone.  What makes an image inexact may be in a row that is yet to come, and the
+ * columns behind it have then gone up already; and as rows are given out as they come back,
+ * equal keys would have to be told apart in a part of them that fits memory.
+ *
+ * Keys alone go by device_layout_guess(), of any kind: of what has been seen it is guessed that
+ * it stays so: that images are exact, second words all the same, and strings' prefix.  Where a
+ * later row is otherwise (device_layout_holds()) they are sent again when all are known, which
+ * costs the bus some milliseconds and nothing else.
  */
 #ifndef GPUSORT_DEVICE_LAYOUT_H
 #define GPUSORT_DEVICE_LAYOUT_H
@@ -17,6 +24,7 @@ typedef struct DeviceLayout
 {
 	KeyLayout	layout;
 	KeyRange	ranges[STAGE_MAX_COLUMNS];	/* that it was made for */
+	int			prefix_len[STAGE_MAX_COLUMNS];	/* of strings, likewise */
 	int			key_width;		/* 32, 64, 128: in which it travels */
 } DeviceLayout;
 
@@ -29,7 +37,13 @@ extern bool device_layout_choose(DeviceLayout *dl, const Stage *stage, int least
  */
 extern bool device_layout_for_any(DeviceLayout *dl, const Stage *stage, int least_width);
 
-/* Has every staged row a place in it, or is there a NULL where none was meant to be? */
+/*
+ * For keys alone, of rows of which many are staged.  False if 128 bits do not hold the key, or
+ * there would be nothing in it; not exact if an image is not.
+ */
+extern bool device_layout_guess(DeviceLayout *dl, const Stage *stage);
+
+/* Has every staged row a place in it, or is there one that was not reckoned with? */
 extern bool device_layout_holds(const DeviceLayout *dl, const Stage *stage);
 
 /* The narrowest key_width for so many bits. */

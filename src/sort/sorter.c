@@ -150,7 +150,8 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	batch_begin(&sorter->batch, limit, bound > 0, rows_expected);
 	runs_begin(&sorter->runs, env, &sorter->batch.stage);
 
-	sorter->rows_allowed = bound == 0 && !env->spec.random_access && !env->spec.keys_only;
+	sorter->rows_allowed = bound == 0 && !env->spec.random_access && !env->spec.keys_only &&
+		sorter->batch.stage.exact;
 	if (bound > 0)
 	{
 		sink_bounded_begin(&sorter->bounded, NULL);

@@ -8,8 +8,8 @@
  * mapping positions back to rids here would be a cache miss per row.
  *
  * Keys of a large sort go up while its rows still come in (sink_device_keys.c).  Should
- * that turn out not to do (a NULL without a place, more rows than there is room for, all of
- * them in order) the job is dropped, and what is right for the whole input is done
+ * that turn out not to do (a NULL without a place, a string without the others' prefix, more
+ * rows than there is room for, all of them in order) the job is dropped, and what is right for the whole input is done
  * at the end: the staged keys are all here.
  *
  * A sort whose rows are its keys (key_reader.c) sends no rids and gets the keys back.
@@ -109,7 +109,7 @@ device_keys_after(const SortEnv *env, const Stage *stage)
 {
 	const Algorithm *forced = gpusort_forced_algorithm();
 
-	if (env->bound > 0 || env->device_failed || !stage->exact ||
+	if (env->bound > 0 || env->device_failed || key_dear(stage->cols[0].kind) ||
 		device_state() != DEVICE_STATE_READY)
 		return SIZE_MAX;
 	if (forced == NULL)
@@ -138,7 +138,7 @@ device_keys_open_early(SortEnv *env, Batch *batch)
 	DeviceKeys *dk = create(env, batch);
 	double		rows = Min(rows_to_expect(env, batch), PG_UINT32_MAX - 1);
 
-	if (device_layout_choose(&dk->layout, &batch->stage, 32) &&
+	if (device_layout_guess(&dk->layout, &batch->stage) &&
 		device_route_keys(env, &batch->stage, &dk->layout.layout, dk->layout.key_width, 0,
 						  (size_t) (rows / STREAM_MARGIN), &dk->facts, &dk->decision) &&
 		device_parts_quicker(dk) == 0 &&
