@@ -11,6 +11,11 @@
  * blocks, taken from one region as they are needed: the keys are packed and compared
  * with the splitters once.
  *
+ * A key's leading bits tell nearly always which part it is in, so that a table of them is asked
+ * first.  On a Zen 5, 8M keys: of 32 bits, in 11 and 64 parts, 3.8 and 3.3 ns each, where a
+ * search among the splitters takes 6.4 and 8.7; of 64 bits 5.0 and 6.4 (7.8 and 9.8), of 128
+ * bits 7.5 and 8.3 (11 and 15).
+ *
  * Memory policy: the region has room for all rows, and a block for each part besides;
  * what is not used of it is not touched.
  */
@@ -30,6 +35,20 @@
 
 /* Batches between two looks at interrupts. */
 #define INTERRUPT_BATCHES	256
+
+/* Cells of equal width into which leading bits divide the keys, */
+#define SPLIT_CELL_BITS		12
+#define SPLIT_CELLS			(1 << SPLIT_CELL_BITS)
+
+/* and splitters in one of them up to which that is quicker than a search among all. */
+#define SPLIT_CELL_MOST		2
+
+typedef struct SplitCells
+{
+	int			shift;			/* a key's cell, or the last, is what is left of it */
+	int			most;			/* splitters in one cell */
+	uint8		part[SPLIT_CELLS];	/* of the cell's least key */
+} SplitCells;
 
 /* Where a part's next row goes. */
 typedef struct PartEnd
@@ -178,15 +197,44 @@ next_block(KeySplit *split, KeyPart *part, PartEnd *end, uint32 *used)
 	end->left = span.n;
 }
 
+static void
+fill_cells(SplitCells *cells, const KeySplit *split, const KeyLayout *layout)
+{
+	int			bits = Min(layout->total_bits, split->key_width);
+	int			p = 0;
+
+	cells->shift = Max(bits - SPLIT_CELL_BITS, 0);
+	cells->most = 0;
+	for (int c = 0; c < SPLIT_CELLS; c++)
+	{
+		int			before = p;
+
+		while (p + 1 < split->nparts &&
+			   (c == SPLIT_CELLS - 1 || split->low[p + 1] < (Key128) (c + 1) << cells->shift))
+			p++;
+		/* one at its very beginning is counted, too: it does no harm */
+		cells->part[c] = (uint8) before;
+		cells->most = Max(cells->most, p - before);
+	}
+}
+
 /*
- * Puts a batch's keys into their parts: of steps comparisons with splitters each, without a
- * branch.  Splitters are filled up to a power of two with the largest key.
+ * Puts a batch's keys into their parts, without a branch: by their cells and the splitters in
+ * there, or if these are many by steps comparisons with splitters each.  Splitters are filled
+ * up to a power of two with the largest key.
  */
 #define SPLIT_KEYS(key_t, splitters) \
 	do { \
 		const key_t *k = (const key_t *) keys; \
 		uint8		part_of[SPLIT_BATCH]; \
-		for (size_t i = 0; i < count; i++) \
+		for (size_t i = 0; i < count && cells.most <= SPLIT_CELL_MOST; i++) \
+		{ \
+			int			p = cells.part[Min((size_t) (k[i] >> cells.shift), SPLIT_CELLS - 1)]; \
+			for (int s = 0; s < cells.most; s++) \
+				p += k[i] >= (splitters)[p]; \
+			part_of[i] = (uint8) Min(p, last); \
+		} \
+		for (size_t i = 0; i < count && cells.most > SPLIT_CELL_MOST; i++) \
 		{ \
 			int			p = 0; \
 			for (int step = 1 << steps >> 1; step > 0; step >>= 1) \
@@ -212,6 +260,7 @@ key_split_run(KeySplit *split, BulkOwner *owner, const Stage *stage, const KeyLa
 	PartEnd		ends[KEY_SPLIT_MAX] = {0};
 	Key128		wide[KEY_SPLIT_MAX];
 	uint64		narrow[KEY_SPLIT_MAX];
+	SplitCells	cells;
 	char		keys[SPLIT_BATCH * sizeof(Key128)] pg_attribute_aligned(16);
 	int			last = split->nparts - 1;
 	int			steps = 0;
@@ -219,6 +268,7 @@ key_split_run(KeySplit *split, BulkOwner *owner, const Stage *stage, const KeyLa
 
 	while (1 << steps < split->nparts)
 		steps++;
+	fill_cells(&cells, split, layout);
 	for (int p = 0; p < KEY_SPLIT_MAX; p++)
 	{
 		wide[p] = p < last ? split->low[p + 1] : ~(Key128) 0;
