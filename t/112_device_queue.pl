@@ -81,6 +81,14 @@ my $gpu = qr/gpu \w+: .*device ready/;
 	my $holder = holder('a job holds most of the memory');
 	my $large = session('large', 'hang_sort');
 	wait_for(1, 1, 'a large sort waits');
+	# extensions name their wait events from 17 on
+	my $named = $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000;
+	for my $w ([ $holder, 'GpuSortDevice' ], [ $large, 'GpuSortQueue' ])
+	{
+		my ($s, $event) = ($w->[0], $named ? $w->[1] : 'Extension');
+		ok($node->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' AND wait_event = '$event' FROM pg_stat_activity WHERE pid = $s->{device_pid}"),
+			"it is seen for what: $w->[1]");
+	}
 	# there would be room for it
 	my $small = session('small');
 	wait_for(1, 2, 'a small one does not overtake it');
