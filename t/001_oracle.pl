@@ -29,27 +29,33 @@ my %types = (
 	'"char"' => [ '(r * 255 - 128)::int::"char"', [ 'a', '\\377', '\\200', '\\001' ] ],
 	oid => [ '(r * 4294967295)::int8::oid', [qw(0 1 4294967295 2147483648)] ],
 	money => [ '((r - 0.5) * 1e15)::numeric::money', [qw(0 -0.01 0.01 92233720368547758.07 -92233720368547758.08)] ],
-	date => [ "'2000-01-01'::date + (r * 2e6 - 7e5)::int", [qw(infinity -infinity 2000-01-01 5874897-12-31), '4713-01-01 BC'] ],
+	date => [ "'2000-01-01'::date + (r * 2e6 - 7e5)::int",
+		[qw(infinity -infinity 2000-01-01 5874897-12-31), '4713-01-01 BC'] ],
 	time => [ "'00:00'::time + r * interval '86399 s'", [qw(00:00 24:00 23:59:59.999999)] ],
 	timestamp => [ "'2000-01-01'::timestamp + (r - 0.5) * interval '5000 years'",
 		[ qw(infinity -infinity 2000-01-01), '4713-01-01 BC', '294276-12-31 23:59:59.999999' ] ],
 	timestamptz => [ "'2000-01-01'::timestamptz + (r - 0.5) * interval '5000 years'",
 		[ qw(infinity -infinity 2000-01-01), '294276-12-31 23:59:59.999999+00' ] ],
-	timetz => [ "('00:00'::time + r * interval '86399 s') AT TIME ZONE (ARRAY['UTC', 'Asia/Kolkata', 'Etc/GMT+12'])[1 + floor(random() * 3)]",
+	timetz => [ "('00:00'::time + r * interval '86399 s') AT TIME ZONE (ARRAY['UTC', 'Asia/Kolkata', 'Etc/GMT+12'])[1 "
+		. "+ floor(random() * 3)]",
 		[qw(00:00+14 24:00-15:59 12:00+02 11:00+01 10:00+00)] ],
 	interval => [ "(r - 0.5) * 10 ^ (random() * 9) * interval '1 day' + (r - 0.5) * interval '60 month'",
-		[ '0', '1 month', '30 days', '720:00', '29 days 24:00', '-1 month', '-30 days', '178000000 years', '-178000000 years', '106751 days', '106752 days', '-106752 days' ] ],
+		[ '0', '1 month', '30 days', '720:00', '29 days 24:00', '-1 month', '-30 days', '178000000 years',
+			'-178000000 years', '106751 days', '106752 days', '-106752 days' ] ],
 	numeric => [ '((r - 0.5) * 10 ^ (random() * 60 - 25))::numeric',
 		[qw(NaN Infinity -Infinity 0 0.00 1.1 1.10 -1.1 -1.10 9999 10000 1e131071 -1e131071 1e-16383 400000000000000 399999999999999.99999 100000000000000000000000000000001 1e32)] ],
 	'numeric(12,2)' => [ '((r - 0.5) * 1e10)::numeric(12,2)', [qw(NaN 0 9999999999.99 -9999999999.99)] ],
 	uuid => [ 'md5((r * 1e9)::int8::text)::uuid', [qw(00000000-0000-0000-0000-000000000000 80000000-0000-0000-0000-000000000000 80000000-0000-0000-0000-000000000001 ffffffff-ffff-ffff-ffff-ffffffffffff)] ],
 	inet => [ "set_masklen('0.0.0.0'::inet + (r * 4294967295)::int8, floor(random() * 33)::int)",
 		[qw(0.0.0.0/0 128.0.0.0/0 10.0.0.0/8 10.0.0.1/8 10.0.0.0/9 10.0.0.0 255.255.255.255 :: ::1 ::/0 2001:db8:: 2001:db8::/32 2001:db8::1/32 2001:db8::1 0:0:40::)] ],
-	macaddr => [ "lpad(to_hex((r * 281474976710655)::int8), 12, '0')::macaddr", [qw(00:00:00:00:00:00 ff:ff:ff:ff:ff:ff)] ],
+	macaddr => [ "lpad(to_hex((r * 281474976710655)::int8), 12, '0')::macaddr",
+		[qw(00:00:00:00:00:00 ff:ff:ff:ff:ff:ff)] ],
 	pg_lsn => [ "'0/0'::pg_lsn + (r * 1.8e19)::numeric", [qw(0/0 FFFFFFFF/FFFFFFFF 7FFFFFFF/FFFFFFFF 80000000/0)] ],
 	xid8 => [ '(r * 1.8e19)::numeric(20)::text::xid8', [qw(0 18446744073709551615 9223372036854775808)] ],
-	tid => [ "format('(%s,%s)', (r * 4294967295)::int8, floor(random() * 5))::tid", [ '(0,0)', '(4294967295,65535)', '(1,1)' ] ],
-	varbit => [ '(r * 9e18)::int8::bit(64)::varbit::text || left(\'0011\', floor(random() * 5)::int)', [ '', '0', '00', '1', '10', '11111111' ] ],
+	tid => [ "format('(%s,%s)', (r * 4294967295)::int8, floor(random() * 5))::tid",
+		[ '(0,0)', '(4294967295,65535)', '(1,1)' ] ],
+	varbit => [ '(r * 9e18)::int8::bit(64)::varbit::text || left(\'0011\', floor(random() * 5)::int)',
+		[ '', '0', '00', '1', '10', '11111111' ] ],
 	shade => [ '(enum_range(NULL::shade))[1 + floor(r * 5)]', [qw(red green blue)] ],
 	'int4[]' => [ 'ARRAY[floor(r * 9), NULL, (r * 1e9)]::int4[]', [ '{}', '{1}', '{1,2}', '{NULL}' ] ],
 	jsonb => [ 'jsonb_build_array(floor(r * 9), (r * 1e6)::int)', [ '1', 'true', 'null', '[]', '{}' ] ],
@@ -70,15 +76,20 @@ my @shapes = (
 	sub { $_[0] },                              # all over the range
 	sub { my ($full, $edges, $n) = @_;          # the edges alone; of many rows, not the longest, whose text is compared
 		$edges = [ grep { $n < 10000 || !/131071/ } @$edges ];
-		"('{" . join(',', map { s/\\/\\\\\\\\/gr =~ s/^(.*)$/"$1"/r } @$edges) . "}'::text[])[1 + floor(random() * " . @$edges . ')]' },
+		"('{" . join(',', map { s/\\/\\\\\\\\/gr =~ s/^(.*)$/"$1"/r } @$edges) . "}'::text[])[1 + floor(random() * "
+			. @$edges . ')]' },
 	sub { my ($full) = @_; my $d = 1 + int(10 ** rand 4);
-		my $f = $full =~ s/\br\b/(floor(random() * $d) \/ $d)/gr; $f =~ s/10 \^ \(random\(\)[^)]*\)/1/; $f },    # few distinct values
-	sub { my ($full, $edges, $n) = @_; my $f = $full =~ s/\br\b/(i::float8 \/ ($n + 1))/gr; $f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f },    # sorted
-	sub { my ($full, $edges, $n) = @_; my $f = $full =~ s/\br\b/(1 - i::float8 \/ ($n + 1))/gr; $f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f },  # reversed
+		my $f = $full =~ s/\br\b/(floor(random() * $d) \/ $d)/gr; $f =~ s/10 \^ \(random\(\)[^)]*\)/1/; $f },
+			# few distinct values
+	sub { my ($full, $edges, $n) = @_; my $f = $full =~ s/\br\b/(i::float8 \/ ($n + 1))/gr;
+		$f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f },    # sorted
+	sub { my ($full, $edges, $n) = @_; my $f = $full =~ s/\br\b/(1 - i::float8 \/ ($n + 1))/gr;
+		$f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f },  # reversed
 	sub { my ($full, $edges, $n) = @_;          # sorted but for one row in a hundred
 		my $f = $full =~ s/\br\b/(CASE WHEN random() < 0.01 THEN random() ELSE i::float8 \/ ($n + 1) END)/gr;
 		$f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f },
-	sub { my ($full) = @_; my $v = rand; my $f = $full =~ s/\br\b/$v/gr; $f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f });    # one value
+	sub { my ($full) = @_; my $v = rand; my $f = $full =~ s/\br\b/$v/gr; $f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f });
+		  # one value
 
 # of what shape; i of n rows
 sub string_column
@@ -156,7 +167,8 @@ for my $locale (qw(en_US.utf8 de_DE.utf8 en_GB.utf8))
 	last;
 }
 note 'collations: ' . join ' ', @collations;
-my @algorithms = split /\n/, $node->safe_psql('postgres', "SELECT algorithm FROM gpusort_algorithms() WHERE runs_on = 'cpu'");
+my @algorithms = split /\n/, $node->safe_psql('postgres',
+	"SELECT algorithm FROM gpusort_algorithms() WHERE runs_on = 'cpu'");
 
 for my $round (1 .. $rounds)
 {
@@ -172,14 +184,16 @@ for my $round (1 .. $rounds)
 	for (1 .. 4)
 	{
 		my $mem = pick('64kB', '64kB', '200kB', '1MB', '4MB', '64MB');
-		my @order = map { my $c = 1 + int rand $ncols; "c$c" . collate($cols[ $c - 1 ]) . pick('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST', ' ASC') }
+		my @order = map { my $c = 1 + int rand $ncols; "c$c" . collate($cols[ $c - 1 ])
+			. pick('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST', ' ASC') }
 		  1 .. 1 + int rand 4;
 		my $order = join ', ', @order;
 		# the columns that are keys, and no other
 		my %named = map { /^(c\d+)/ => 1 } @order;
 		push @checks,
 		  [ $mem, pick(
-			"check_sort('SELECT * FROM o ORDER BY $order, seq" . pick('', ' DESC') . pick('', '', ' LIMIT ' . int(10 ** rand 4)) . "')",
+			"check_sort('SELECT * FROM o ORDER BY $order, seq" . pick('', ' DESC')
+				. pick('', '', ' LIMIT ' . int(10 ** rand 4)) . "')",
 			"check_stable('o', '$order')",
 			"check_keys('o', '" . join(', ', sort keys %named) . "', '$order')") ];
 	}
@@ -187,11 +201,13 @@ for my $round (1 .. $rounds)
 	my $settings = sprintf "SET gpusort.algorithm = '%s'; SET gpusort.threads = %d; SET gpusort.verify = %s;\n",
 	  pick('auto', @algorithms), $n >= 65536 ? pick(1, 2, 3, 5) : pick(1, 1, 2, 3), pick('on', 'off');
 	my $sql = $settings . sprintf("SELECT setseed(%.6f);\n", rand) . "$table;\nANALYZE o;\n"
-	  . join('', map { "SET work_mem = '$_->[0]';\nSELECT nodes || ' ' || rows || ' ' || result FROM $_->[1];\n" } @checks)
+	  . join('', map { "SET work_mem = '$_->[0]';\nSELECT nodes || ' ' || rows || ' ' || result FROM $_->[1];\n" }
+	  	@checks)
 	  . "DROP TABLE o;\n";
 	my ($rc, $out, $err) = $node->psql('postgres', $sql, on_error_stop => 1);
 	$out =~ s/^\n//;
-	my $want = join "\n", map { my ($limit) = $_->[1] =~ /LIMIT (\d+)/; 'GpuSort ' . (defined $limit && $limit < $n ? $limit : $n) . ' same' } @checks;
+	my $want = join "\n", map { my ($limit) = $_->[1] =~ /LIMIT (\d+)/;
+		'GpuSort ' . (defined $limit && $limit < $n ? $limit : $n) . ' same' } @checks;
 	my $name = "round $round: $n rows, " . join(', ', @cols);
 	if ($rc == 0 && $out eq $want)
 	{

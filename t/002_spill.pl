@@ -30,8 +30,10 @@ is(scalar(temp_files($node)), 0, 'no file is left');
 # log_temp_files and the statistics see the files
 my $offset = -s $node->logfile;
 $node->safe_psql('postgres', "SET work_mem = '1MB'; SELECT count(*) FROM ($query OFFSET 0) s");
-ok($node->log_contains(qr/LOG:  temporary file: path "base\/pgsql_tmp\/.*", size \d{7,}/, $offset), 'log_temp_files reports the file');
-ok( $node->poll_query_until('postgres', "SELECT temp_files > 0 AND temp_bytes > 10000000 FROM pg_stat_database WHERE datname = 'postgres'"),
+ok($node->log_contains(qr/LOG:  temporary file: path "base\/pgsql_tmp\/.*", size \d{7,}/, $offset),
+	'log_temp_files reports the file');
+ok( $node->poll_query_until('postgres',
+	"SELECT temp_files > 0 AND temp_bytes > 10000000 FROM pg_stat_database WHERE datname = 'postgres'"),
 	'pg_stat_database counts it');
 
 # temp_file_limit: the stock server's words
@@ -90,7 +92,8 @@ my $space = PostgreSQL::Test::Utils::tempdir();
 $node->safe_psql('postgres', "CREATE TABLESPACE elsewhere LOCATION '$space'");
 $session->query("SET temp_tablespaces = 'elsewhere'; BEGIN; DECLARE c CURSOR FOR $query; FETCH 1 FROM c;");
 is(scalar(temp_files($node)), 0, 'temp_tablespaces: not in the default place');
-is($node->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_ls_tmpdir((SELECT oid FROM pg_tablespace WHERE spcname = 'elsewhere'))"), 't', 'but there');
+is($node->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_ls_tmpdir((SELECT oid FROM pg_tablespace WHERE spcname = "
+	. "'elsewhere'))"), 't', 'but there');
 $session->query("ROLLBACK; RESET temp_tablespaces;");
 
 # files of 1 GB, each in the next tablespace, and counted as a Sort's
@@ -105,12 +108,15 @@ for my $enable ('off', 'on')
 	my $where = q(SELECT string_agg(n::text, ' ' ORDER BY spcname) FROM (SELECT spcname, (SELECT count(*) FROM pg_ls_tmpdir(oid)) AS n FROM pg_tablespace WHERE spcname IN ('elsewhere', 'further')) s);
 
 	$s->query("SET gpusort.enable = $enable; SET work_mem = '64MB'; SET temp_tablespaces = 'elsewhere', 'further'");
-	$s->query("BEGIN; DECLARE c CURSOR FOR SELECT i, length(p) FROM (SELECT i, repeat('x', 7600) AS p FROM generate_series(1, 150000) i ORDER BY -i OFFSET 0) s; FETCH 1 FROM c;");
+	$s->query("BEGIN; DECLARE c CURSOR FOR SELECT i, length(p) FROM (SELECT i, repeat('x', 7600) AS p FROM "
+		. "generate_series(1, 150000) i ORDER BY -i OFFSET 0) s; FETCH 1 FROM c;");
 	$files{$enable} = join ' ', sort split / /, $s->query($where);
-	is($s->query("SAVEPOINT p; MOVE 99999 FROM c; RELEASE p; FETCH 1 FROM c; MOVE 49998 FROM c; FETCH 2 FROM c"), "50000|7600\n1|7600", "two segments, enable $enable: read");
+	is($s->query("SAVEPOINT p; MOVE 99999 FROM c; RELEASE p; FETCH 1 FROM c; MOVE 49998 FROM c; FETCH 2 FROM c"),
+		"50000|7600\n1|7600", "two segments, enable $enable: read");
 	$s->query('COMMIT');
 	$s->quit;
-	ok($node->poll_query_until('postgres', "SELECT ($counted) >= $before + 2"), "two segments, enable $enable: counted");
+	ok($node->poll_query_until('postgres', "SELECT ($counted) >= $before + 2"),
+		"two segments, enable $enable: counted");
 }
 is($files{on}, $files{off}, 'a sort of more than 1 GB is spread over temp_tablespaces as in the stock server');
 

@@ -83,12 +83,14 @@ my %phase = (
 	scan => 'SELECT count(*) FROM (SELECT a.k FROM t a, generate_series(1, 1000) ORDER BY a.k OFFSET 0) s',
 	'slow child' => 'SELECT count(*) FROM (SELECT pg_sleep(0.001 * (id % 2)), k FROM t ORDER BY k OFFSET 0) s',
 	emit => 'SELECT count(pg_sleep(0.001)) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s',
-	join => 'SELECT count(*) FROM (SELECT k % 3 AS k FROM t ORDER BY 1 OFFSET 0) a JOIN (SELECT k % 3 AS k FROM t ORDER BY 1 OFFSET 0) b USING (k)');
+	join => 'SELECT count(*) FROM (SELECT k % 3 AS k FROM t ORDER BY 1 OFFSET 0) a JOIN (SELECT k % 3 AS k FROM t '
+		. 'ORDER BY 1 OFFSET 0) b USING (k)');
 $session->query("SET work_mem = '512MB'; SET enable_hashjoin = off; SET enable_nestloop = off");
 for my $name (sort keys %phase)
 {
 	$session->query_until(qr/begun/, "\\echo begun\n$phase{$name};\n");
-	ok($node->poll_query_until('postgres', "SELECT state = 'active' AND query ~ 'count' FROM pg_stat_activity WHERE pid = $pid"), "$name: runs");
+	ok($node->poll_query_until('postgres',
+		"SELECT state = 'active' AND query ~ 'count' FROM pg_stat_activity WHERE pid = $pid"), "$name: runs");
 	# into its phase, or not yet, on a slow machine
 	$node->safe_psql('postgres', 'SELECT pg_sleep(1)');
 	my $start = time;

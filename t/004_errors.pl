@@ -83,7 +83,8 @@ SKIP:
 		$s->query("SELECT count(*) FROM (SELECT k FROM t WHERE id < 100 ORDER BY k OFFSET 0) s");
 		my $limit = (memory_of($pid, 'VmSize') + 60_000) * 1024;
 		system_or_bail('prlimit', "--pid=$pid", "--as=$limit:unlimited");
-		my $got = $s->query("SELECT count(*) FROM (SELECT a.k, a.id, 'a row of some bytes' AS p FROM t a, generate_series(1, 20) ORDER BY a.k OFFSET 0) s");
+		my $got = $s->query("SELECT count(*) FROM (SELECT a.k, a.id, 'a row of some bytes' AS p FROM t a, "
+			. "generate_series(1, 20) ORDER BY a.k OFFSET 0) s");
 		if ($enable eq 'off')
 		{
 			like($s->{stderr}, qr/out of memory/, 'stock: out of memory');
@@ -99,7 +100,8 @@ SKIP:
 		}
 		system_or_bail('prlimit', "--pid=$pid", '--as=unlimited:unlimited');
 		$s->{stderr} = '';
-		is($s->query("SELECT count(*) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s"), $rows, "enable = $enable: sorts again");
+		is($s->query("SELECT count(*) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s"), $rows,
+			"enable = $enable: sorts again");
 		$s->quit;
 	}
 }

@@ -17,15 +17,21 @@ VACUUM ANALYZE;
 SQL
 
 my %statements = (
-	'prepared ORDER BY' => [ 10_000, 'PREPARE p (int) AS SELECT count(*) FROM (SELECT * FROM small WHERE id > $1 ORDER BY k OFFSET 0) s', 'EXECUTE p (0)' ],
-	'ties' => [ 2000, 'PREPARE p AS SELECT count(*) FROM (SELECT * FROM small ORDER BY three::int8, (three + 1)::int8, (three + 2)::int8, k OFFSET 0) s', 'EXECUTE p' ],
+	'prepared ORDER BY' => [ 10_000,
+		'PREPARE p (int) AS SELECT count(*) FROM (SELECT * FROM small WHERE id > $1 ORDER BY k OFFSET 0) s',
+		'EXECUTE p (0)' ],
+	'ties' => [ 2000, 'PREPARE p AS SELECT count(*) FROM (SELECT * FROM small ORDER BY three::int8, (three + 1)::int8, '
+		. '(three + 2)::int8, k OFFSET 0) s', 'EXECUTE p' ],
 	'unprepared' => [ 2000, 'SELECT 1', 'SELECT count(*) FROM (SELECT * FROM small ORDER BY k, id DESC OFFSET 0) s' ],
-	'rescans' => [ 200, 'PREPARE p AS SELECT count(*) FROM small o, LATERAL (SELECT k FROM small i WHERE i.three = o.three ORDER BY i.k OFFSET 0) s', 'EXECUTE p' ],
+	'rescans' => [ 200, 'PREPARE p AS SELECT count(*) FROM small o, LATERAL (SELECT k FROM small i WHERE i.three = '
+		. 'o.three ORDER BY i.k OFFSET 0) s', 'EXECUTE p' ],
 	'stopped early' => [ 2000, 'PREPARE p AS SELECT k FROM small ORDER BY k OFFSET 3 LIMIT 1', 'EXECUTE p' ],
-	'errors' => [ 2000, 'PREPARE p AS SELECT sum(x) FROM (SELECT 1 / (id - 90) AS x FROM small ORDER BY k OFFSET 0) s', 'EXECUTE p' ],
+	'errors' => [ 2000, 'PREPARE p AS SELECT sum(x) FROM (SELECT 1 / (id - 90) AS x FROM small ORDER BY k OFFSET 0) s',
+		'EXECUTE p' ],
 	'spills' => [ 200, "SET work_mem = '64kB'", 'SELECT count(*) FROM (SELECT * FROM large ORDER BY k OFFSET 0) s' ],
 	'large' => [ 300, "SET work_mem = '64MB'", 'SELECT count(*) FROM (SELECT * FROM large ORDER BY k OFFSET 0) s' ],
-	'merge joins' => [ 500, "SET enable_hashjoin = off; SET enable_nestloop = off", 'SELECT count(*) FROM small a JOIN small b ON a.three = b.three' ]);
+	'merge joins' => [ 500, "SET enable_hashjoin = off; SET enable_nestloop = off",
+		'SELECT count(*) FROM small a JOIN small b ON a.three = b.three' ]);
 
 my $contexts = 'SELECT sum(total_bytes) FROM pg_backend_memory_contexts';
 

@@ -43,7 +43,8 @@ for my $query (
 	'SELECT a.id, b.id AS bid FROM t a JOIN t b ON a.k = b.k ORDER BY 1, 2',
 	'SELECT id, k FROM t ORDER BY k, id LIMIT 20',
 	'SELECT id, k FROM t ORDER BY k, id OFFSET 99990',
-	'SELECT o.ten, s.id FROM (SELECT DISTINCT ten FROM t) o, LATERAL (SELECT id FROM t WHERE t.ten = o.ten ORDER BY f, id LIMIT 3) s ORDER BY 1, 2')
+	'SELECT o.ten, s.id FROM (SELECT DISTINCT ten FROM t) o, LATERAL (SELECT id FROM t WHERE t.ten = o.ten ORDER BY f, '
+		. 'id LIMIT 3) s ORDER BY 1, 2')
 {
 	like(
 		$node->safe_psql('postgres', <<SQL), qr/^same$/, $query);
@@ -61,9 +62,11 @@ SQL
 # EXPLAIN tells of each participant's sort
 my $explain = 'EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM t ORDER BY k';
 # if workers come, they may have taken all pages before the leader looks
-like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain"), qr/^ *Sort Method: [cg]pu \w+  /m, 'EXPLAIN ANALYZE with the leader');
+like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain"), qr/^ *Sort Method: [cg]pu \w+  /m,
+	'EXPLAIN ANALYZE with the leader');
 my $none = $node->safe_psql('postgres', "SET parallel_leader_participation = off; $explain");
-like($none, qr/Custom Scan \(GpuSort Feed\) \(actual .* rows=50000(?:\.00)? loops=2\)/, 'EXPLAIN ANALYZE without the leader');
+like($none, qr/Custom Scan \(GpuSort Feed\) \(actual .* rows=50000(?:\.00)? loops=2\)/,
+	'EXPLAIN ANALYZE without the leader');
 like($none, qr/^ *Worker $_:  Sort Method: /m, "EXPLAIN ANALYZE: worker $_") for 0, 1;
 note $none;
 
@@ -109,12 +112,14 @@ for my $mem ('64kB', '64MB')
 	no_timeout($session);
 	session_ok($session, "work_mem $mem: timeout");
 }
-ok( $node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
+ok( $node->poll_query_until('postgres',
+	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
 is(scalar(temp_files($node)), 0, 'no file is left');
 $session->quit;
 
 # force_parallel_mode: the whole plan in a worker
-my $force = $node->safe_psql('postgres', "SELECT count(*) FROM pg_settings WHERE name = 'debug_parallel_query'") ? 'debug_parallel_query' : 'force_parallel_mode';
+my $force = $node->safe_psql('postgres', "SELECT count(*) FROM pg_settings WHERE name = 'debug_parallel_query'")
+	? 'debug_parallel_query' : 'force_parallel_mode';
 is( $node->safe_psql('postgres', "SET $force = on; SET max_parallel_workers_per_gather = 2; SELECT result FROM check_sort('SELECT mix(i) AS k, i FROM generate_series(1, 3000) i ORDER BY 1, 2')"),
 	'same', $force);
 

@@ -14,8 +14,10 @@ my %waiting = (
 	'FOR UPDATE with LIMIT' => 'SELECT id, k, v FROM t ORDER BY k, id LIMIT 4 FOR UPDATE',
 	'FOR UPDATE of a join' => 'SELECT t.id, t.k, u.w FROM t JOIN u ON t.k = u.k ORDER BY u.w, t.id FOR UPDATE OF t',
 	'UPDATE FROM a sorted subquery' =>
-	  'UPDATE t SET v = t.v + 100 FROM (SELECT k, max(w) AS w FROM u GROUP BY k ORDER BY w OFFSET 0) s WHERE s.k = t.k RETURNING t.id, t.k, t.v',
-	'DELETE with a sorted subplan' => 'DELETE FROM t WHERE v < (SELECT w FROM u WHERE u.k <= t.k ORDER BY w DESC OFFSET 0 LIMIT 1) RETURNING id, k, v');
+	  'UPDATE t SET v = t.v + 100 FROM (SELECT k, max(w) AS w FROM u GROUP BY k ORDER BY w OFFSET 0) s WHERE s.k = t.k '
+	  	. 'RETURNING t.id, t.k, t.v',
+	'DELETE with a sorted subplan' => 'DELETE FROM t WHERE v < (SELECT w FROM u WHERE u.k <= t.k ORDER BY w DESC '
+		. 'OFFSET 0 LIMIT 1) RETURNING id, k, v');
 
 for my $name (sort keys %waiting)
 {

@@ -30,10 +30,12 @@ SQL
 # -C: a session for each transaction
 for my $how ('-M simple', '-M simple -C')
 {
-	$node->command_ok([ 'pgbench', '-n', split(/ /, $how), '-c', '12', '-j', '2', '-t', '15', '-f', $script, 'postgres' ],
+	$node->command_ok([ 'pgbench', '-n', split(/ /, $how), '-c', '12', '-j', '2', '-t', '15', '-f', $script,
+		'postgres' ],
 		"12 sessions, $how");
 }
-is($node->safe_psql('postgres', 'SELECT sum(sorts) FROM gpusort_stat WHERE sorts > 0') >= 3 * 2 * 12 * 15 ? 'all' : 'some', 'all', 'every sort is counted');
+is($node->safe_psql('postgres', 'SELECT sum(sorts) FROM gpusort_stat WHERE sorts > 0') >= 3 * 2 * 12 * 15 ? 'all'
+	: 'some', 'all', 'every sort is counted');
 
 # sessions that are cancelled or die next to sessions that must not notice
 my @sessions = map { new_session($node) } 1 .. 4;
@@ -42,7 +44,8 @@ for my $i (1 .. 20)
 	for my $s (@sessions)
 	{
 		my $ms = 1 + int rand 20;
-		$s->query("SET work_mem = '" . (64 + int rand 3000) . "kB'; SET gpusort.threads = " . (1 + int rand 3) . "; SET statement_timeout = $ms");
+		$s->query("SET work_mem = '" . (64 + int rand 3000) . "kB'; SET gpusort.threads = " . (1 + int rand 3)
+			. "; SET statement_timeout = $ms");
 		$s->query('SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
 		no_timeout($s);
 	}
@@ -50,7 +53,8 @@ for my $i (1 .. 20)
 session_ok($_, 'cancelled many times') for @sessions;
 my $pid = $sessions[0]->query('SELECT pg_backend_pid()');
 $sessions[0]->query('BEGIN; DECLARE c CURSOR FOR SELECT * FROM t ORDER BY k; FETCH 5 FROM c;');
-is($node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 180000)"), 't', 'a session with an open sort is terminated');
+is($node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 180000)"), 't',
+	'a session with an open sort is terminated');
 session_ok($_, 'after another was terminated') for @sessions[ 1 .. 3 ];
 is(scalar(temp_files($node)), 0, 'no file is left');
 

@@ -20,7 +20,8 @@ my $cases = 40;
 note "seed $seed";
 
 my $node = new_node('query_oracle', conf => "shared_buffers = 64MB\nsynchronize_seqscans = off\nlog_temp_files = -1\n");
-my @algorithms = split /\n/, $node->safe_psql('postgres', "SELECT algorithm FROM gpusort_algorithms() WHERE runs_on = 'cpu'");
+my @algorithms = split /\n/, $node->safe_psql('postgres',
+	"SELECT algorithm FROM gpusort_algorithms() WHERE runs_on = 'cpu'");
 my $session = "RESET ALL; SET search_path = shapes, public; SET timezone = 'UTC';";
 my %sorted;
 
@@ -42,7 +43,8 @@ sub plan_of
 	my ($case) = @_;
 	my ($query) = grep { /^(SELECT|WITH)/ } @{ $case->[3] };
 
-	return defined $query ? join("\n", "\\echo === $case->[0] plan", "EXPLAIN (COSTS OFF) $query", '\echo === end') : '';
+	return defined $query ? join("\n", "\\echo === $case->[0] plan", "EXPLAIN (COSTS OFF) $query", '\echo === end')
+		: '';
 }
 
 # What EXPLAIN (ANALYZE) says of both kinds of Sort.  Heap fetches become fewer from run to
@@ -69,7 +71,8 @@ for my $round (1 .. $rounds)
 		push @cases, [ $c, sprintf('%.6f', rand), [ shape_settings(@algorithms) ], \@statements, $kind ];
 	}
 	my $sql = join "\n", '\set QUIET 1', '\pset format unaligned', '\pset tuples_only on', '\set VERBOSITY terse',
-	  $session, 'SET client_min_messages = warning; DROP SCHEMA IF EXISTS shapes CASCADE; CREATE SCHEMA shapes;', sprintf('SELECT setseed(%.6f) \g /dev/null', rand), @make,
+	  $session, 'SET client_min_messages = warning; DROP SCHEMA IF EXISTS shapes CASCADE; CREATE SCHEMA shapes;',
+	  	sprintf('SELECT setseed(%.6f) \g /dev/null', rand), @make,
 	  '\echo === 0 made', '\echo === end', map({ (script($_, 'off'), script($_, 'on'), plan_of($_)) } @cases), '';
 	my $output = run_script($node, $sql);
 
@@ -83,7 +86,8 @@ for my $round (1 .. $rounds)
 		$sorted{$kind}++ if ($output->{"$c plan"} // '') =~ /GpuSort/;
 		next if $want eq $got && $want ne 'no output';
 		$kinds{$kind}++;
-		diag join "\n", "seed $seed, round $round, case $c: $kind", @make, @$settings, @$statements, first_difference($want, $got),
+		diag join "\n", "seed $seed, round $round, case $c: $kind", @make, @$settings, @$statements,
+			first_difference($want, $got),
 		  $output->{"$c plan"} // '';
 	}
 	is(join(' ', sort keys %kinds), '', "round $round: as the stock server");
@@ -124,7 +128,8 @@ sub first_difference
 	my $n = 0;
 
 	$n++ while ($lines[0][$n] // '') eq ($lines[1][$n] // '') && ($n < @{ $lines[0] } || $n < @{ $lines[1] });
-	return (map { sprintf '%s, line %d of %d: %s', $_->[0], $n + 1, scalar @{ $_->[1] }, substr($_->[1][$n] // '', 0, 300) }
+	return (map { sprintf '%s, line %d of %d: %s', $_->[0], $n + 1, scalar @{ $_->[1] },
+		substr($_->[1][$n] // '', 0, 300) }
 		  [ 'want', $lines[0] ], [ 'got', $lines[1] ]);
 }
 

@@ -66,16 +66,19 @@ SKIP:
 	$s->query("SET work_mem = '4GB'; SELECT must_be_same('SELECT k, id FROM f10(5, true) ORDER BY k, id')");
 	my $limit = (memory_of($pid, 'VmSize') + 50_000) * 1024;
 	system("prlimit --pid=$pid --as=$limit:unlimited") == 0 or die 'prlimit';
-	is($s->query('SELECT count(*) FROM (SELECT k, id FROM f1000000000(3, true) ORDER BY k OFFSET 0) s'), '3', 'a small sort in a small address space');
+	is($s->query('SELECT count(*) FROM (SELECT k, id FROM f1000000000(3, true) ORDER BY k OFFSET 0) s'), '3',
+		'a small sort in a small address space');
 	is($s->{stderr}, '', 'without an error');
 	$s->quit;
 }
 
 # what is kept for later sorts is no more than work_mem, also after that was lowered
-$node->safe_psql('postgres', "CREATE TABLE big AS SELECT i AS id, mix(i) AS k FROM generate_series(1, 700000) i; ANALYZE big");
+$node->safe_psql('postgres', "CREATE TABLE big AS SELECT i AS id, mix(i) AS k FROM generate_series(1, 700000) i; "
+	. "ANALYZE big");
 my $s = new_session($node);
 my $pid = $s->query('SELECT pg_backend_pid()');
-$s->query("SELECT count(*) FROM (SELECT * FROM big OFFSET 0) s; SELECT count(*) FROM (SELECT k FROM big WHERE id < 10 ORDER BY k OFFSET 0) s");
+$s->query("SELECT count(*) FROM (SELECT * FROM big OFFSET 0) s; SELECT count(*) FROM (SELECT k FROM big WHERE id < 10 "
+	. "ORDER BY k OFFSET 0) s");
 my $before = memory_of($pid, 'VmSize');
 $s->query("SET work_mem = '256MB'; SELECT count(*) FROM (SELECT * FROM big ORDER BY k OFFSET 0) s");
 my $kept = memory_of($pid, 'VmSize') - $before;

@@ -8,10 +8,13 @@ use GpuSortTest;
 use Test::More;
 
 my $node = new_node('other_hooks', preload => 0);
-$node->safe_psql('postgres', 'CREATE TABLE t AS SELECT i AS id, mix(i) AS k FROM generate_series(1, 1000) i; ANALYZE t');
+$node->safe_psql('postgres', 'CREATE TABLE t AS SELECT i AS id, mix(i) AS k FROM generate_series(1, 1000) i; ANALYZE '
+	. 't');
 
 my $load = "LOAD 'gpusort_test'; LOAD 'gpusort'; SET gpusort.min_rows = 0; SET gpusort_test.keep_plan = on;";
-for my $q ('SELECT * FROM t ORDER BY k', 'SELECT *, (SELECT sum(s.id) FROM (SELECT id FROM t x WHERE x.id < t.id ORDER BY k OFFSET 1) s) FROM t WHERE id < 5 ORDER BY k',
+for my $q ('SELECT * FROM t ORDER BY k',
+	'SELECT *, (SELECT sum(s.id) FROM (SELECT id FROM t x WHERE x.id < t.id ORDER BY k OFFSET 1) s) FROM t WHERE id < '
+	. '5 ORDER BY k',
 	'SELECT * FROM ((SELECT id FROM t ORDER BY k) UNION ALL (SELECT id FROM t ORDER BY k DESC)) u LIMIT 5')
 {
 	my $explain = "EXPLAIN (COSTS OFF) $q";

@@ -19,7 +19,8 @@ SQL
 my $rows = $node->safe_psql('postgres', "SELECT count(*) FROM t WHERE ctid < '(1,0)'");
 cmp_ok($rows, '>', 10, 'rows of a page');
 is($node->safe_psql('postgres', "SELECT forged_page('t', 'nothing')"), $rows, 'all are taken');
-for my $what ('too many rows', 'no row left', 'behind the last row', 'before the first row', 'at another row', 'offset 0', 'an offset twice',
+for my $what ('too many rows', 'no row left', 'behind the last row', 'before the first row', 'at another row',
+	'offset 0', 'an offset twice',
 	q(offset behind the page's last), 'another page', 'no page', 'another kind of scan', 'row by row', 'scan keys')
 {
 	(my $quoted = $what) =~ s/'/''/g;
@@ -27,6 +28,7 @@ for my $what ('too many rows', 'no row left', 'behind the last row', 'before the
 }
 # rows 1, 2, 4, 5: the one at 4 is told to be at 3
 $node->safe_psql('postgres', "CREATE TABLE gap AS SELECT * FROM t; DELETE FROM gap WHERE ctid = '(0,4)'; VACUUM gap");
-is($node->safe_psql('postgres', "SELECT forged_page('gap', 'a line pointer without a row')"), 0, 'none: a line pointer without a row');
+is($node->safe_psql('postgres', "SELECT forged_page('gap', 'a line pointer without a row')"), 0,
+	'none: a line pointer without a row');
 $node->stop;
 done_testing();

@@ -86,16 +86,19 @@ my @checks = (
 	[ 'int4range', 'rrange()', 0, 'anyrange' ],
 	[ 'numrange', q(numrange(nullif(least(n, 5), 3), nullif(greatest(n, 5), 7), bounds()) FROM (SELECT rnum(2, 2) n WHERE i > 0) x), 0, 'anyrange' ],
 	[ 'textrange', q(textrange((ARRAY['', 'a', 'aaaaaaaa', 'aaaaaaaab', NULL])[1 + floor(random() * 5)], 'b', bounds())), 0, 'anyrange' ],
-	[ 'backward', q(backward((ARRAY['', 'a', 'B', 'b', NULL])[1 + floor(random() * 5)], 'c', bounds())), 0, 'anyrange' ],
+	[ 'backward', q(backward((ARRAY['', 'a', 'B', 'b', NULL])[1 + floor(random() * 5)], 'c', bounds())), 0,
+		'anyrange' ],
 	[ 'int4multirange', q((ARRAY[int4multirange(), int4multirange(rrange()), int4multirange(rrange(), rrange())])[1 + floor(random() * 3)::int]), 0, 'anymultirange' ],
 	[ 'pair', q(ROW(nullif(floor((random() - 0.5) * 5), 0), 'x' || floor(random() * 2))::pair), 0, 'record' ],
 	[ 'named', q(ROW((ARRAY['', 'a', 'aaaaaaaa', 'aaaaaaaab', NULL])[1 + floor(random() * 5)], floor(random() * 3))::named), 0, 'record' ],
 	[ 'record', q(ROW(nullif(floor(random() * 5), 2), 'a'::text)), 0, 'record' ]);
 
 # strings by each provider that there is
-push @checks, [ 'bpchar COLLATE "C"', 'rtext(6)', 0, 'bpchar' ], [ 'name COLLATE "C"', 'left(rtext(6), 15)', 0, 'name' ],
+push @checks, [ 'bpchar COLLATE "C"', 'rtext(6)', 0, 'bpchar' ],
+	[ 'name COLLATE "C"', 'left(rtext(6), 15)', 0, 'name' ],
   [ 'bytea', q(decode(few(1 + floor(random() * 12)::int), 'hex')), 0 ];
-for my $collation (split /\n/, $node->safe_psql('postgres', q(SELECT collname FROM pg_collation WHERE collname IN ('C', 'C.utf8', 'pg_c_utf8', 'en-x-icu'))))
+for my $collation (split /\n/, $node->safe_psql('postgres',
+	q(SELECT collname FROM pg_collation WHERE collname IN ('C', 'C.utf8', 'pg_c_utf8', 'en-x-icu'))))
 {
 	push @checks, [ "text COLLATE \"$collation\"", 'rtext(6)', 0, 'text' ];
 	next unless $collation =~ /icu/;
@@ -117,7 +120,8 @@ sub images
 	  rand, $values, $op, $base, $base, $n;
 	my ($rc, $out, $err) = $node->psql('postgres', $sql);
 	my ($pairs, $untold) = ($out // '') =~ /^(\d+) pairs, (\d+) not told$/m;
-	return ($pairs // 0, $untold // 'wrong', $rc == 0 && defined $untold ? undef : substr("seed $seed\n$sql\n$out\n$err", 0, 2000));
+	return ($pairs // 0, $untold // 'wrong', $rc == 0 && defined $untold ? undef
+		: substr("seed $seed\n$sql\n$out\n$err", 0, 2000));
 }
 
 for my $check (@checks)
@@ -125,15 +129,18 @@ for my $check (@checks)
 	for my $op ('<', '>')
 	{
 		my (undef, $untold, $wrong) = images($check, $op, $values);
-		ok(!defined $wrong && (!$check->[2] || $untold == 0), "$check->[0] $op: $untold pairs not told") or diag $wrong // "seed $seed";
+		ok(!defined $wrong && (!$check->[2] || $untold == 0), "$check->[0] $op: $untold pairs not told")
+			or diag $wrong // "seed $seed";
 	}
 }
 
 # Mutated values: of these types and of those whose images are their bytes or numbers, and strings in some collations of
 # all that the machine has.
 my @plain = map { [ $_, q((random() * 1000 - 500)::int::) . $_, 1 ] } qw(int2 int4 int8 float4 float8 money);
-push @plain, [ 'oid', 'i::oid', 1 ], [ 'bool', 'i % 2 = 0', 1 ], [ '"char"', q('x'::"char"), 1 ], [ 'xid8', 'i::text::xid8', 1 ],
-  [ 'date', q(date '2020-01-01' + i), 1 ], map { [ $_, "'2020-01-01'::$_ + i * interval '1 hour'", 1 ] } qw(timestamp timestamptz);
+push @plain, [ 'oid', 'i::oid', 1 ], [ 'bool', 'i % 2 = 0', 1 ], [ '"char"', q('x'::"char"), 1 ],
+	[ 'xid8', 'i::text::xid8', 1 ],
+  [ 'date', q(date '2020-01-01' + i), 1 ],
+  	map { [ $_, "'2020-01-01'::$_ + i * interval '1 hour'", 1 ] } qw(timestamp timestamptz);
 push @plain, [ 'time', q(time '00:00' + i * interval '1 hour'), 1 ];
 my @collations = split /\n/, $node->safe_psql('postgres',
 	q(SELECT format('%I.%I', collnamespace::regnamespace, collname) FROM pg_collation WHERE collprovider <> 'd' AND collencoding IN (-1, pg_char_to_encoding(getdatabaseencoding()))));
@@ -142,7 +149,8 @@ my $until = time() + $seconds;
 my ($rounds, $compared, @wrong) = (0, 0);
 do
 {
-	my @strings = map { my $collation = pick(@collations); [ "text COLLATE $collation", 'rtext(6)', 0, 'text' ] } 1 .. ($seconds ? 24 : 6);
+	my @strings = map { my $collation = pick(@collations);
+		[ "text COLLATE $collation", 'rtext(6)', 0, 'text' ] } 1 .. ($seconds ? 24 : 6);
 	for my $check (@checks, @plain, @strings)
 	{
 		my ($pairs, undef, $wrong) = images($check, pick('<', '>'), 60, 240);

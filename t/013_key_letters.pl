@@ -13,7 +13,8 @@ srand($seed);
 note "seed $seed";
 
 my $node = new_node('key_letters');
-plan skip_all => 'a server without ICU' unless $node->safe_psql('postgres', q(SELECT count(*) FROM pg_collation WHERE collname = 'hu-x-icu'));
+plan skip_all => 'a server without ICU' unless $node->safe_psql('postgres',
+	q(SELECT count(*) FROM pg_collation WHERE collname = 'hu-x-icu'));
 
 my $tables = <<'SQL';
 CREATE COLLATION numbers (provider = icu, locale = 'en-u-kn-true');
@@ -55,7 +56,8 @@ for my $coll ('en-x-icu', 'hu-x-icu', 'numbers', 'shifted', 'upper', 'loose')
 		}
 	}
 }
-like($node->safe_psql('postgres', 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM words ORDER BY plain COLLATE "en-x-icu"'),
+like($node->safe_psql('postgres', 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM words ORDER BY '
+	. 'plain COLLATE "en-x-icu"'),
 	qr/GpuSort.*1-bit keys \(prefix\), 12100 rows.*, 12100 ties compared/s, 'letters are no key');
 $node->stop;
 done_testing();

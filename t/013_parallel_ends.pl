@@ -33,8 +33,11 @@ for my $round (1 .. ($ENV{GPUSORT_ROUNDS} || 12))
 	my $prefix = pick('', 'customer#', 'a');
 	my $part = pick(0, 1);
 
-	$node->safe_psql('postgres', 'DROP TABLE IF EXISTS r; CREATE TABLE r (id int, a int, b bigint, f float8, s text COLLATE "C", p text) '
-		  . ($part ? 'PARTITION BY HASH (id); ' . join('', map { "CREATE TABLE r$_ PARTITION OF r FOR VALUES WITH (MODULUS 3, REMAINDER $_);" } 0 .. 2) : ''));
+	$node->safe_psql('postgres', 'DROP TABLE IF EXISTS r; CREATE TABLE r (id int, a int, b bigint, f float8, s text '
+		. 'COLLATE "C", p text) '
+		  . ($part ? 'PARTITION BY HASH (id); '
+		  	. join('', map { "CREATE TABLE r$_ PARTITION OF r FOR VALUES WITH (MODULUS 3, REMAINDER $_);" } 0 .. 2)
+		  	: ''));
 	$node->safe_psql('postgres', <<SQL);
 INSERT INTO r SELECT i, (mix(i) % $range)::int, (mix(i * 3) << 24) # mix(i * 5), CASE mix(i) % 50 WHEN 0 THEN 'NaN'::float8 WHEN 1 THEN '-0'::float8 ELSE (mix(i * 7) - 1e9::float8) / 1e3 END,
   '$prefix' || (mix(i * 11) % $range), repeat('x', (mix(i) % 60)::int) FROM generate_series(1, $n) i;
@@ -44,12 +47,14 @@ SQL
 	for (1 .. 4)
 	{
 		my @cols = ('a', 'b', 'f', 's', 'a % 10', 'a, b', 's, f', 'f, b, a', 'b, s');
-		my $order = join ', ', map { $_ . pick('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST') } split /, /, pick(@cols);
+		my $order = join ', ', map { $_ . pick('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST') } split /, /,
+			pick(@cols);
 		my $what = pick('*', 'id, a, b, f, s', 'id, s, a, b, f, length(p) AS l');
 		my $where = pick('', '', 'WHERE a > 1000000', 'WHERE id % 3 = 1', 'WHERE false');
 		my $limit = pick('', '', 'LIMIT 7', 'LIMIT 1000 OFFSET 20');
 		my $workers = pick(1, 2, 4, 6);
-		my $set = "SET work_mem = '" . pick('64kB', '1MB', '64MB') . "'; SET max_parallel_workers_per_gather = $workers; SET parallel_leader_participation = "
+		my $set = "SET work_mem = '" . pick('64kB', '1MB', '64MB')
+			. "'; SET max_parallel_workers_per_gather = $workers; SET parallel_leader_participation = "
 		  . pick('on', 'on', 'off') . '; SET max_parallel_workers = ' . pick(8, 8, 1, 0);
 		my $query = "SELECT $what FROM r $where ORDER BY $order, id $limit";
 		my $got = $node->safe_psql('postgres', "$set; SELECT nodes || ' ' || result FROM check_sort(\$q\$$query\$q\$)");
@@ -74,23 +79,30 @@ for my $mem ('64kB', '64MB')
 	$feed->("SET work_mem = '$mem'", 'SELECT id, k, md5(p) FROM fat ORDER BY k', "fat rows, $mem");
 	$feed->("SET work_mem = '$mem'", 'SELECT id, p FROM fat ORDER BY k', "fat rows whole, $mem");
 	$feed->("SET work_mem = '$mem'", q(SELECT id, p || '' AS q FROM big ORDER BY k), "rows in pieces, $mem");
-	$feed->("SET work_mem = '$mem'; SET parallel_leader_participation = off", q(SELECT id, p || '' AS q FROM big ORDER BY k DESC), "rows in pieces without the leader, $mem");
+	$feed->("SET work_mem = '$mem'; SET parallel_leader_participation = off",
+		q(SELECT id, p || '' AS q FROM big ORDER BY k DESC), "rows in pieces without the leader, $mem");
 }
 
 # equal rows may come in any order, but each once
-is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), bool_and(ten >= last) FROM (SELECT id, ten, lag(ten, 1, 0) OVER () AS last FROM (SELECT * FROM t ORDER BY ten OFFSET 0) x) y'),
+is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), bool_and(ten >= last) FROM (SELECT id, ten, '
+	. 'lag(ten, 1, 0) OVER () AS last FROM (SELECT * FROM t ORDER BY ten OFFSET 0) x) y'),
 	'50000|50000|t', 'many ties');
 
 # the Gather computes something above the sort
 $feed->('', 'SELECT id, k, id + 0 * pg_backend_pid() AS x FROM t ORDER BY k, id', 'a projection above');
 
 # joins below and above, windows, merge joins
-$feed->('SET enable_mergejoin = off', 'SELECT a.id, b.s FROM t a JOIN t b ON a.k = b.k ORDER BY b.s, a.id', 'a hash join below');
-for my $query ('SELECT id, rank() OVER (PARTITION BY ten ORDER BY k, id) AS r FROM t ORDER BY id', 'SELECT a.id, b.id AS bid FROM t a JOIN t b ON a.s = b.s ORDER BY a.s, 1, 2',
-	'SELECT DISTINCT ON (ten) ten, id FROM t ORDER BY ten, k, id', 'SELECT ten, string_agg(id::text, $$,$$ ORDER BY id) AS x FROM t WHERE id < 1000 GROUP BY ten ORDER BY ten',
-	'SELECT id FROM t WHERE k > (SELECT avg(k) FROM t) ORDER BY s, id', 'SELECT id, s FROM t ORDER BY s, id LIMIT (SELECT 5) OFFSET (SELECT 3)')
+$feed->('SET enable_mergejoin = off', 'SELECT a.id, b.s FROM t a JOIN t b ON a.k = b.k ORDER BY b.s, a.id',
+	'a hash join below');
+for my $query ('SELECT id, rank() OVER (PARTITION BY ten ORDER BY k, id) AS r FROM t ORDER BY id',
+	'SELECT a.id, b.id AS bid FROM t a JOIN t b ON a.s = b.s ORDER BY a.s, 1, 2',
+	'SELECT DISTINCT ON (ten) ten, id FROM t ORDER BY ten, k, id',
+		'SELECT ten, string_agg(id::text, $$,$$ ORDER BY id) AS x FROM t WHERE id < 1000 GROUP BY ten ORDER BY ten',
+	'SELECT id FROM t WHERE k > (SELECT avg(k) FROM t) ORDER BY s, id',
+		'SELECT id, s FROM t ORDER BY s, id LIMIT (SELECT 5) OFFSET (SELECT 3)')
 {
-	is($node->safe_psql('postgres', "SET enable_hashjoin = off; SELECT result FROM check_sort(\$q\$$query\$q\$)"), 'same', $query);
+	is($node->safe_psql('postgres', "SET enable_hashjoin = off; SELECT result FROM check_sort(\$q\$$query\$q\$)"),
+		'same', $query);
 }
 
 # loops, with parameters and without
@@ -128,10 +140,12 @@ for my $mem ('64kB', '64MB')
 		$session->query('SELECT sum(x) FROM (SELECT 1 / (id - 40000) AS x FROM t ORDER BY k OFFSET 0) s');
 		like($session->{stderr}, qr/division by zero/, "$mem, leader $leader: error in one participant");
 		session_ok($session, "$mem, leader $leader: error in one participant");
-		$session->query('SELECT sum(1 / (n - 30000)) FROM (SELECT row_number() OVER () AS n FROM (SELECT * FROM t ORDER BY k OFFSET 0) x) s');
+		$session->query('SELECT sum(1 / (n - 30000)) FROM (SELECT row_number() OVER () AS n FROM (SELECT * FROM t '
+			. 'ORDER BY k OFFSET 0) x) s');
 		like($session->{stderr}, qr/division by zero/, "$mem, leader $leader: error above while workers wait");
 		session_ok($session, "$mem, leader $leader: error above while workers wait");
-		is($session->query('SELECT count(*) FROM (SELECT 1 FROM (SELECT * FROM t ORDER BY s OFFSET 0) x LIMIT 100) s'), '100', "$mem, leader $leader: stopped early");
+		is($session->query('SELECT count(*) FROM (SELECT 1 FROM (SELECT * FROM t ORDER BY s OFFSET 0) x LIMIT 100) s'),
+			'100', "$mem, leader $leader: stopped early");
 		$session->query("SET statement_timeout = '20ms'");
 		$session->query('SELECT pg_sleep(0.001) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
 		like($session->{stderr}, qr/canceling statement due to statement timeout/, "$mem, leader $leader: timeout");
@@ -144,9 +158,12 @@ for my $mem ('64kB', '64MB')
 $session->query("SET statement_timeout = '100s'");
 for (1 .. ($ENV{GPUSORT_STRESS} || 40))
 {
-	$session->query("SET work_mem = '" . pick('64kB', '64MB') . "'; SET max_parallel_workers_per_gather = " . pick(1 .. 8) . '; SET max_parallel_workers = ' . pick(8, 8, 3));
-	$session->query(pick('EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM t ORDER BY k', 'EXPLAIN SELECT * FROM t ORDER BY k', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY s OFFSET 0) x',
-			'SELECT count(*) FROM (SELECT 1 FROM (SELECT * FROM t ORDER BY k OFFSET 0) x LIMIT 3) y', 'SELECT id FROM t ORDER BY s, id LIMIT 5', 'SELECT * FROM t WHERE id < 5 ORDER BY k'));
+	$session->query("SET work_mem = '" . pick('64kB', '64MB') . "'; SET max_parallel_workers_per_gather = "
+		. pick(1 .. 8) . '; SET max_parallel_workers = ' . pick(8, 8, 3));
+	$session->query(pick('EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM t ORDER BY k',
+		'EXPLAIN SELECT * FROM t ORDER BY k', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY s OFFSET 0) x',
+			'SELECT count(*) FROM (SELECT 1 FROM (SELECT * FROM t ORDER BY k OFFSET 0) x LIMIT 3) y',
+				'SELECT id FROM t ORDER BY s, id LIMIT 5', 'SELECT * FROM t WHERE id < 5 ORDER BY k'));
 }
 is($session->{stderr}, '', 'many short executions');
 $session->query('RESET ALL');
@@ -157,15 +174,19 @@ my $victim = new_session($node);
 # or the leader may have taken all rows before they came
 $victim->query('SET parallel_leader_participation = off');
 begin_query($victim, 'SELECT count(pg_sleep(0.002)) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
-ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND wait_event_type = 'Extension'"), 'workers wait for room');
-$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' LIMIT 1");
+ok($node->poll_query_until('postgres',
+	"SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND wait_event_type = "
+	. "'Extension'"), 'workers wait for room');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel "
+	. "worker' LIMIT 1");
 $victim->query('SELECT 1');
 like($victim->{stderr}, qr/terminating (connection|background worker|parallel worker)|lost connection to parallel worker/, 'a terminated worker ends the query');
 session_ok($victim, 'a terminated worker');
 $victim->quit;
 $session->quit;
 
-ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
+ok($node->poll_query_until('postgres',
+	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
 is(scalar(temp_files($node)), 0, 'no file is left');
 $node->stop;
 
@@ -177,10 +198,13 @@ SKIP:
 
 	skip 'no private name space', 2 if system('unshare', '-rm', 'sh', '-c', "$small >/dev/null 2>&1", '-', 'true') != 0;
 	system_or_bail('unshare', '-rm', 'sh', '-c', $small, '-', @start);
-	my ($rc, $out, $err) = $node->psql('postgres', 'SET max_parallel_workers_per_gather = 4; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT * FROM t ORDER BY k');
-	like($out, qr/Workers Planned: 4\n *Workers Launched: 0\n.*Feed\) \(actual rows=50000/s, 'a small /dev/shm: no workers') or diag $err;
+	my ($rc, $out, $err) = $node->psql('postgres',
+		'SET max_parallel_workers_per_gather = 4; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT * FROM t ORDER BY k');
+	like($out, qr/Workers Planned: 4\n *Workers Launched: 0\n.*Feed\) \(actual rows=50000/s,
+		'a small /dev/shm: no workers') or diag $err;
 	my $rows = 'SELECT count(*), md5(string_agg(id::text, $$,$$)) FROM (SELECT id FROM t ORDER BY k, id OFFSET 0) s';
-	is($node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 4; $rows"), $node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; $rows"), 'a small /dev/shm: rows');
+	is($node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 4; $rows"),
+		$node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; $rows"), 'a small /dev/shm: rows');
 	system_or_bail('pg_ctl', '-D', $node->data_dir, '-m', 'fast', '-w', 'stop');
 }
 unlike(slurp_file($node->logfile), qr/TRAP|PANIC|was terminated by signal|after its end/, 'the log');

@@ -44,8 +44,10 @@ sub gated
 my $session = new_session($node);
 my $pid = $session->query('SELECT pg_backend_pid()');
 
-sub seen { my ($what) = @_; return $node->safe_psql('postgres', "SELECT $what FROM gpusort_progress WHERE pid = $pid ORDER BY node") }
-sub gone { my ($name) = @_; return is($node->safe_psql('postgres', 'SELECT count(*) FROM gpusort_progress'), 0, "$name: nothing is left") }
+sub seen { my ($what) = @_; return $node->safe_psql('postgres',
+	"SELECT $what FROM gpusort_progress WHERE pid = $pid ORDER BY node") }
+sub gone { my ($name) = @_; return is($node->safe_psql('postgres', 'SELECT count(*) FROM gpusort_progress'), 0,
+	"$name: nothing is left") }
 
 # --- rows come in; runs are written; rows are given out
 $session->query("SET work_mem = '64MB'");
@@ -53,7 +55,8 @@ gate_shut();
 $second->query('SELECT pg_advisory_lock(2)');
 begin_query($session, 'SELECT count(g) FROM (' . gated('second_gate(gate(id, 20000), 70000)') . ') s');
 gate_reached($node, 'ingest');
-is(seen('datname, leader_pid IS NULL, node, phase, algorithm IS NULL, rows, rows_estimated, rows_written IS NULL, runs, memory_bytes > 500000, disk_bytes, device_bytes'),
+is(seen('datname, leader_pid IS NULL, node, phase, algorithm IS NULL, rows, rows_estimated, rows_written IS NULL, '
+	. 'runs, memory_bytes > 500000, disk_bytes, device_bytes'),
 	'postgres|t|2|ingest|t|19999|100000|t|0|t|0|0', 'rows come in');
 my $memory = seen('memory_bytes');
 gate_open();
@@ -68,7 +71,8 @@ $session->query("SET work_mem = '64kB'");
 gate_shut();
 begin_query($session, 'SELECT count(g) FROM (' . gated('gate(id, 70000)') . ') s');
 gate_reached($node, 'runs');
-is(seen('phase, algorithm, rows, runs > 5, disk_bytes > 1000000, memory_bytes < 20000000'), 'ingest|cpu_radix|69999|t|t|t', 'rows come in after runs');
+is(seen('phase, algorithm, rows, runs > 5, disk_bytes > 1000000, memory_bytes < 20000000'),
+	'ingest|cpu_radix|69999|t|t|t', 'rows come in after runs');
 gate_open();
 $session->query('SELECT 1');
 gone('a sort with runs');
@@ -78,7 +82,8 @@ for my $mem ('64kB', '64MB')
 	$session->query("SET work_mem = '$mem'; BEGIN; DECLARE c CURSOR FOR SELECT * FROM t ORDER BY k");
 	gone('a cursor that was not read');
 	is($session->query('FETCH 3 FROM c') =~ tr/\n//, 2, "$mem: rows are given out");
-	is(seen('phase, algorithm, rows, runs > 0, disk_bytes > 0'), 'emit|cpu_radix|100000|' . ($mem eq '64kB' ? 't|t' : 'f|f'), "$mem: and the sort is seen");
+	is(seen('phase, algorithm, rows, runs > 0, disk_bytes > 0'),
+		'emit|cpu_radix|100000|' . ($mem eq '64kB' ? 't|t' : 'f|f'), "$mem: and the sort is seen");
 	$session->query('FETCH ALL FROM c');
 	is(seen('phase'), 'emit', "$mem: a cursor at its end is still there");
 	$session->query('CLOSE c');
@@ -124,23 +129,28 @@ $session->query('SELECT 1');
 gone('sorts that were watched');
 
 # --- several sorts at a time
-$session->query("SET work_mem = '4MB'; SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off");
+$session->query("SET work_mem = '4MB'; SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = "
+	. "off");
 gate_shut();
-begin_query($session, 'SELECT count(*) FROM (SELECT k, id FROM t WHERE id < 1000 ORDER BY k OFFSET 0) a JOIN (' . gated('gate(id, 500)', 'WHERE id < 1000') . ') b USING (k)');
+begin_query($session, 'SELECT count(*) FROM (SELECT k, id FROM t WHERE id < 1000 ORDER BY k OFFSET 0) a JOIN ('
+	. gated('gate(id, 500)', 'WHERE id < 1000') . ') b USING (k)');
 gate_reached($node, 'merge join');
 is(seen('phase, rows'), "emit|999\ningest|499", 'both sorts of a merge join');
-is($node->safe_psql('postgres', "SELECT count(DISTINCT node) FROM gpusort_progress WHERE pid = $pid"), 2, 'are two nodes');
+is($node->safe_psql('postgres', "SELECT count(DISTINCT node) FROM gpusort_progress WHERE pid = $pid"), 2,
+	'are two nodes');
 gate_open();
 $session->query('SELECT 1');
 gone('a merge join');
 
 $session->query('BEGIN');
 $session->query("DECLARE c$_ CURSOR FOR SELECT * FROM t WHERE id <= $_ * 100 ORDER BY k; FETCH c$_") for 1 .. 10;
-is($node->safe_psql('postgres', "SELECT count(*), min(rows), max(rows) FROM gpusort_progress WHERE pid = $pid"), '8|100|800', 'eight sorts of a session are shown');
+is($node->safe_psql('postgres', "SELECT count(*), min(rows), max(rows) FROM gpusort_progress WHERE pid = $pid"),
+	'8|100|800', 'eight sorts of a session are shown');
 $session->query('CLOSE c1');
 $session->query('FETCH ALL FROM c9; FETCH ALL FROM c10');
 $session->query('DECLARE d CURSOR FOR SELECT * FROM t WHERE id <= 50 ORDER BY k; FETCH d');
-is($node->safe_psql('postgres', "SELECT count(*), min(rows), max(rows) FROM gpusort_progress WHERE pid = $pid"), '8|50|800', 'a place is used again');
+is($node->safe_psql('postgres', "SELECT count(*), min(rows), max(rows) FROM gpusort_progress WHERE pid = $pid"),
+	'8|50|800', 'a place is used again');
 $session->query('ROLLBACK');
 gone('many cursors');
 
@@ -189,8 +199,10 @@ $session->query('COMMIT');
 
 # --- workers
 $node->safe_psql('postgres', q(CREATE FUNCTION nap(n bigint) RETURNS bigint PARALLEL SAFE LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.002); RETURN n; END $$));
-$session->query('SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0');
-like($session->query('EXPLAIN (COSTS OFF) SELECT * FROM t WHERE nap(id) > 0 ORDER BY k'), qr/Gather.*GpuSort/s, 'a parallel plan');
+$session->query('SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; '
+	. 'SET min_parallel_table_scan_size = 0');
+like($session->query('EXPLAIN (COSTS OFF) SELECT * FROM t WHERE nap(id) > 0 ORDER BY k'), qr/Gather.*GpuSort/s,
+	'a parallel plan');
 begin_query($session, 'SELECT * FROM t WHERE nap(id) > 0 ORDER BY k');
 ok($node->poll_query_until('postgres', "SELECT count(*) > 0 AND bool_and(pid <> leader_pid AND phase = 'ingest') FROM gpusort_progress WHERE leader_pid = $pid AND rows > 0"), 'workers have rows of their own');
 is($node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)"), 't', 'cancelled');

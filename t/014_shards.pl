@@ -13,7 +13,8 @@ my $shards = 3;
 my $rows = 3000;
 
 my $coordinator = new_node('coordinator');
-if ($coordinator->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw'") eq '0')
+if ($coordinator->safe_psql('postgres',
+	"SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw'") eq '0')
 {
 	$coordinator->stop;
 	plan skip_all => 'postgres_fdw is not installed';
@@ -30,7 +31,8 @@ for my $s (1 .. $shards)
 	push @shard, $node;
 }
 $coordinator->psql('postgres', slurp_file("$dir/coordinator.sql"), on_error_die => 1,
-	extra_params => [ '-v', 'host=' . $coordinator->host, '-v', 'ports={' . join(',', map { $_->port } @shard) . '}', '-v', "rows=$rows" ]);
+	extra_params => [ '-v', 'host=' . $coordinator->host, '-v', 'ports={' . join(',', map { $_->port } @shard) . '}',
+		'-v', "rows=$rows" ]);
 $_->safe_psql('postgres', 'ANALYZE events') for @shard;
 
 # The rows that a server has sorted.
@@ -51,7 +53,8 @@ for my $by ('at, id', 'device DESC, id', 'note DESC', 'value, id')
 	is(scalar(grep { / ORDER BY / } @remote), $shards, "$by: the order goes to all shards");
 	for my $s (0 .. $#shard)
 	{
-		like($shard[$s]->safe_psql('postgres', "EXPLAIN (COSTS OFF) $remote[$s]"), qr/^Custom Scan \(GpuSort\)\n/, "$by: a shard sorts");
+		like($shard[$s]->safe_psql('postgres', "EXPLAIN (COSTS OFF) $remote[$s]"), qr/^Custom Scan \(GpuSort\)\n/,
+			"$by: a shard sorts");
 	}
 
 	my @before = rows_sorted($coordinator, @shard);
@@ -59,7 +62,8 @@ for my $by ('at, id', 'device DESC, id', 'note DESC', 'value, id')
 	my @after = rows_sorted($coordinator, @shard);
 
 	ok($got eq $want, "$by: the rows of one server in the same order");
-	is(join(' ', map { $after[$_] - $before[$_] } 0 .. $shards), join(' ', 0, @part), "$by: each shard sorted its rows, the coordinator none");
+	is(join(' ', map { $after[$_] - $before[$_] } 0 .. $shards), join(' ', 0, @part),
+		"$by: each shard sorted its rows, the coordinator none");
 
 	# without the order, shards send at once, and the coordinator sorts
 	my $gather = "SELECT * FROM (SELECT * FROM events OFFSET 0) e ORDER BY $by";
@@ -72,7 +76,8 @@ for my $by ('at, id', 'device DESC, id', 'note DESC', 'value, id')
 	$got = $coordinator->safe_psql('postgres', $gather);
 	@after = rows_sorted($coordinator, @shard);
 	ok($got eq $want, "$by: the rows of one server in the same order, sorted by the coordinator");
-	is(join(' ', map { $after[$_] - $before[$_] } 0 .. $shards), join(' ', $rows, (0) x $shards), "$by: the coordinator sorted all rows");
+	is(join(' ', map { $after[$_] - $before[$_] } 0 .. $shards), join(' ', $rows, (0) x $shards),
+		"$by: the coordinator sorted all rows");
 }
 $_->stop for $coordinator, @shard;
 done_testing();

@@ -37,10 +37,13 @@ sub kill_hard
 wait_ready('start');
 is($node->safe_psql('postgres', $use), '0|0|64|0', 'nothing is used at the start');
 SKIP: {
-	skip 'other segments are of System V too', 1 if $node->safe_psql('postgres', 'SHOW dynamic_shared_memory_type') eq 'sysv';
-	unlike(slurp_file('/proc/' . $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()') . '/maps'), qr/SYSV/, 'the device process has no hold on the data directory');
+	skip 'other segments are of System V too', 1 if $node->safe_psql('postgres',
+		'SHOW dynamic_shared_memory_type') eq 'sysv';
+	unlike(slurp_file('/proc/' . $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()') . '/maps'),
+		qr/SYSV/, 'the device process has no hold on the data directory');
 }
-is($node->safe_psql('postgres', "SELECT runs_on FROM gpusort_algorithms() WHERE algorithm = 'gpu_radix'"), 'gpu', 'its algorithms are listed');
+is($node->safe_psql('postgres', "SELECT runs_on FROM gpusort_algorithms() WHERE algorithm = 'gpu_radix'"), 'gpu',
+	'its algorithms are listed');
 
 device_route_function($node);
 my $rows = 40_000;
@@ -54,7 +57,8 @@ SQL
 
 my %orders = (
 	'int4' => 'k', 'int4 desc' => 'k DESC', 'int8' => 'w', 'float8' => 'f DESC', 'NULLs' => 'nk NULLS FIRST, k, id',
-	'NULLs last, 97 bits' => 'nk, w', 'more than 128 bits' => 'w, f, k, id', 'few values' => 'nk DESC, id', 'expression' => '-k, id',
+	'NULLs last, 97 bits' => 'nk, w', 'more than 128 bits' => 'w, f, k, id', 'few values' => 'nk DESC, id',
+		'expression' => '-k, id',
 	'strings' => 's COLLATE "C", id', 'long strings' => 'h COLLATE "C" DESC, s, id');
 my %modes = (keys => '64MB', rows => '256kB');
 
@@ -93,8 +97,10 @@ SQL2
 }
 
 # rows that are nothing but their keys
-my %only = ('32 bits' => 'SELECT k FROM t ORDER BY k', '32 bits, NULLs' => 'SELECT nk FROM t ORDER BY nk DESC', '64 bits' => 'SELECT w FROM t ORDER BY w DESC',
-	'two columns' => 'SELECT nk, k FROM t ORDER BY k, nk NULLS FIRST', '128 bits' => 'SELECT w, k FROM t ORDER BY w DESC, k');
+my %only = ('32 bits' => 'SELECT k FROM t ORDER BY k', '32 bits, NULLs' => 'SELECT nk FROM t ORDER BY nk DESC',
+	'64 bits' => 'SELECT w FROM t ORDER BY w DESC',
+	'two columns' => 'SELECT nk, k FROM t ORDER BY k, nk NULLS FIRST',
+		'128 bits' => 'SELECT w, k FROM t ORDER BY w DESC, k');
 for my $name (sort keys %only)
 {
 	for my $verify ('off', 'on')
@@ -102,8 +108,10 @@ for my $name (sort keys %only)
 		is($node->safe_psql('postgres', "SET work_mem = '64MB'; SET gpusort.verify = $verify; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$only{$name}')"),
 			"GpuSort $rows same", "keys only: $name, verify $verify");
 	}
-	like($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT route('$only{$name}')"), qr/^keys: gpu radix: .*keys only/, "keys only: $name went there");
-	is($node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT result FROM check_sort('$only{$name}')"), 'same', "keys only: $name, in runs");
+	like($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT route('$only{$name}')"),
+		qr/^keys: gpu radix: .*keys only/, "keys only: $name went there");
+	is($node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT result FROM check_sort('$only{$name}')"), 'same',
+		"keys only: $name, in runs");
 }
 nothing_used('keys only');
 
@@ -127,13 +135,17 @@ BEGIN
 	RETURN n || CASE WHEN held THEN ' held' ELSE ' free' END;
 END $$;
 SQL
-for my $case ([ 'rows', '256kB', 'SELECT id, k, pad FROM t ORDER BY k' ], [ 'rows, back in memory', '33MB', 'SELECT t.id, k, pad, repeat(chr(65), 800) AS more FROM t ORDER BY k' ], [ 'keys', '64MB', 'SELECT id, k FROM t ORDER BY k' ], [ 'keys only', '64MB', 'SELECT k FROM t ORDER BY k' ])
+for my $case ([ 'rows', '256kB', 'SELECT id, k, pad FROM t ORDER BY k' ],
+	[ 'rows, back in memory', '33MB', 'SELECT t.id, k, pad, repeat(chr(65), 800) AS more FROM t ORDER BY k' ],
+	[ 'keys', '64MB', 'SELECT id, k FROM t ORDER BY k' ], [ 'keys only', '64MB', 'SELECT k FROM t ORDER BY k' ])
 {
 	my ($name, $mem, $q) = @$case;
 
 	for my $kind ('NO SCROLL', 'SCROLL')
 	{
-		my $moves = 'FETCH 3 c; MOVE 30000 c; FETCH 3 c;' . ($kind eq 'SCROLL' ? ' FETCH BACKWARD 2 c; FETCH ABSOLUTE 7 c; FETCH LAST c;' : ' MOVE ALL c; FETCH 1 c;') . ' COMMIT';
+		my $moves = 'FETCH 3 c; MOVE 30000 c; FETCH 3 c;'
+			. ($kind eq 'SCROLL' ? ' FETCH BACKWARD 2 c; FETCH ABSOLUTE 7 c; FETCH LAST c;' : ' MOVE ALL c; FETCH 1 c;')
+			. ' COMMIT';
 		my $declare = "BEGIN; DECLARE c $kind CURSOR FOR $q; FETCH 2 c";
 		my $want = $node->safe_psql('postgres', "SET gpusort.enable = off; $declare; $moves");
 		my $sorts = $node->safe_psql('postgres', "SELECT sorts FROM gpusort_stat WHERE algorithm = 'gpu_radix'");
@@ -145,14 +157,18 @@ for my $case ([ 'rows', '256kB', 'SELECT id, k, pad FROM t ORDER BY k' ], [ 'row
 		is("$got\n" . $s->query($moves), $want, "$name, $kind cursor: rows");
 		is($s->{stderr}, '', "$name, $kind cursor: no error");
 		$s->quit;
-		ok($node->poll_query_until('postgres', "SELECT sorts > $sorts FROM gpusort_stat WHERE algorithm = 'gpu_radix'"), "$name, $kind cursor: it was sorted there");
+		ok($node->poll_query_until('postgres', "SELECT sorts > $sorts FROM gpusort_stat WHERE algorithm = 'gpu_radix'"),
+			"$name, $kind cursor: it was sorted there");
 	}
 	is($node->safe_psql('postgres', "SET work_mem = '$mem'; SELECT jobs_in_loop('$q')"), "$rows free", "$name, loop");
 }
 # which costs no file where the rows fit
-is($node->safe_psql('postgres', "SET work_mem = '64MB'; SET temp_file_limit = '100kB'; BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT t.id, k, pad, repeat(chr(65), 800) AS more FROM t ORDER BY k; MOVE 30000 c; SELECT 'ok'"), 'ok', 'rows of a cursor, back in memory');
+is($node->safe_psql('postgres', "SET work_mem = '64MB'; SET temp_file_limit = '100kB'; BEGIN; DECLARE c NO SCROLL "
+	. "CURSOR FOR SELECT t.id, k, pad, repeat(chr(65), 800) AS more FROM t ORDER BY k; MOVE 30000 c; SELECT 'ok'"),
+	'ok', 'rows of a cursor, back in memory');
 # and a query that is read at once none in any case
-is($node->safe_psql('postgres', "SET work_mem = '64kB'; SET temp_file_limit = '100kB'; SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s"), $rows, 'rows on the device are not spilled');
+is($node->safe_psql('postgres', "SET work_mem = '64kB'; SET temp_file_limit = '100kB'; SELECT count(*) FROM (SELECT * "
+	. "FROM t ORDER BY k OFFSET 0) s"), $rows, 'rows on the device are not spilled');
 nothing_used('cursors');
 
 # rows that do not fit, late: longer than a chunk, NULL without a place, budget
@@ -161,48 +177,65 @@ CREATE TABLE odd AS SELECT i AS id, (mix(i) - 2147483648) * 4294967296 + i AS w 
 CREATE TABLE late_null AS SELECT i AS id, CASE WHEN i IN (20000, 20001, 27500) THEN NULL ELSE (mix(i) - 2147483648) * 4294967296 + i END AS w FROM generate_series(1, $rows) i;
 CREATE TABLE many AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k FROM generate_series(1, 200000) i;
 SQL
-like($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('SELECT repeat(''y'', CASE WHEN id = 25000 THEN 500000 ELSE 1 END), w FROM odd ORDER BY w')"),
+like($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('SELECT repeat(''y'', CASE WHEN id = 25000 "
+	. "THEN 500000 ELSE 1 END), w FROM odd ORDER BY w')"),
 	qr/merged/, 'a row longer than a chunk: what was there is a run');
-is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT md5(r), w FROM (SELECT repeat(''y'', CASE WHEN id = 25000 THEN 500000 ELSE 1 END) r, w FROM odd ORDER BY w OFFSET 0) s')"),
+is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT md5(r), w FROM (SELECT "
+	. "repeat(''y'', CASE WHEN id = 25000 THEN 500000 ELSE 1 END) r, w FROM odd ORDER BY w OFFSET 0) s')"),
 	'same', 'a row longer than a chunk');
-like($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('SELECT * FROM late_null ORDER BY w')"), qr/merged/, 'a late NULL in 64 bits: what was there is a run');
+like($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('SELECT * FROM late_null ORDER BY w')"),
+	qr/merged/, 'a late NULL in 64 bits: what was there is a run');
 
 # more rows than can be sorted at once: a run is written before, wherever they are
-for my $case ([ 'rows', '256kB', 'SELECT id, k, pad FROM t ORDER BY k, id' ], [ 'keys', '64MB', 'SELECT id, k, pad FROM t WHERE random() >= 0 ORDER BY k, id' ],
+for my $case ([ 'rows', '256kB', 'SELECT id, k, pad FROM t ORDER BY k, id' ],
+	[ 'keys', '64MB', 'SELECT id, k, pad FROM t WHERE random() >= 0 ORDER BY k, id' ],
 	[ 'keys', '64MB', 'SELECT k FROM t WHERE random() >= 0 ORDER BY k' ])
 {
 	my ($mode, $mem, $q) = @$case;
 	my $few = "SET work_mem = '$mem'; SET gpusort.run_rows = 9000;";
 
-	is($node->safe_psql('postgres', "$few SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"), "GpuSort $rows same", "rows to be counted, $mode: $q");
-	like($node->safe_psql('postgres', "$few SELECT route('$q')"), qr/^$mode: gpu radix: .*(?:merged|, \d+ parts)/, "rows to be counted, $mode: runs");
+	is($node->safe_psql('postgres', "$few SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
+		"GpuSort $rows same", "rows to be counted, $mode: $q");
+	like($node->safe_psql('postgres', "$few SELECT route('$q')"), qr/^$mode: gpu radix: .*(?:merged|, \d+ parts)/,
+		"rows to be counted, $mode: runs");
 }
-is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT * FROM late_null ORDER BY w, id')"), 'same', 'a late NULL');
+is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT * FROM late_null ORDER "
+	. "BY w, id')"), 'same', 'a late NULL');
 # the planner thinks of few rows
-is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT id, k FROM many WHERE id % 1 = 0 AND k % 1 = 0 ORDER BY k, id')"), 'same', 'far more rows than estimated');
+is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT id, k FROM many WHERE "
+	. "id % 1 = 0 AND k % 1 = 0 ORDER BY k, id')"), 'same', 'far more rows than estimated');
 nothing_used('rows that do not fit');
 
 # not repeatable: rows must not go where they could be lost
 for my $q ('SELECT k FROM t ORDER BY random()', 'WITH c AS MATERIALIZED (SELECT k FROM t) SELECT * FROM c ORDER BY k')
 {
-	unlike($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('$q')"), qr/^rows/, "not repeatable, not in record mode: $q");
+	unlike($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('$q')"), qr/^rows/,
+		"not repeatable, not in record mode: $q");
 }
 
 # settings
-like($node->safe_psql('postgres', "SET gpusort.device = off; SELECT route('SELECT k FROM t ORDER BY k')"), qr/^host: cpu .*device off, not gpu radix: gpusort.device is off/, 'gpusort.device = off');
-like($node->safe_psql('postgres', "SET gpusort.device = '5'; SELECT route('SELECT k FROM t ORDER BY k')"), qr/^host: cpu .*not gpu radix: there is no device/, 'a device that is not there');
-like($node->safe_psql('postgres', "SET gpusort.device = '0'; SELECT route('SELECT k FROM t ORDER BY k')"), qr/^\w+: gpu/, 'a device by number');
+like($node->safe_psql('postgres', "SET gpusort.device = off; SELECT route('SELECT k FROM t ORDER BY k')"),
+	qr/^host: cpu .*device off, not gpu radix: gpusort.device is off/, 'gpusort.device = off');
+like($node->safe_psql('postgres', "SET gpusort.device = '5'; SELECT route('SELECT k FROM t ORDER BY k')"),
+	qr/^host: cpu .*not gpu radix: there is no device/, 'a device that is not there');
+like($node->safe_psql('postgres', "SET gpusort.device = '0'; SELECT route('SELECT k FROM t ORDER BY k')"),
+	qr/^\w+: gpu/, 'a device by number');
 my ($rc, $out, $err) = $node->psql('postgres', "SET gpusort.device = 'all'");
 like($err, qr/invalid value for parameter "gpusort.device".*\n.*list of device numbers/, 'a wrong list');
-like($node->safe_psql('postgres', "SET gpusort.algorithm = auto; SELECT route('SELECT id FROM t WHERE id < 1000 ORDER BY k')"), qr/^host: cpu/, 'small sorts stay');
-like($node->safe_psql('postgres', "SET gpusort.algorithm = auto; SET work_mem = '1GB'; SELECT route('SELECT id FROM many ORDER BY id')"), qr/^host: /, 'sorted input stays');
+like($node->safe_psql('postgres', "SET gpusort.algorithm = auto; SELECT route('SELECT id FROM t WHERE id < 1000 ORDER "
+	. "BY k')"), qr/^host: cpu/, 'small sorts stay');
+like($node->safe_psql('postgres', "SET gpusort.algorithm = auto; SET work_mem = '1GB'; SELECT route('SELECT id FROM "
+	. "many ORDER BY id')"), qr/^host: /, 'sorted input stays');
 
 # faults: same rows, and everything back
 my $said = -s $node->logfile;
 my %fault = (
-	memory_start => qr/fault injected/, memory_sort => qr/fault injected/, error_up => qr/fault injected|the device process ended/,
-	error_sort => qr/fault injected|the device process ended/, error_down => qr/fault injected|the device process ended/,
-	kill_up => qr/the device process ended/, kill_sort => qr/the device process ended/, kill_down => qr/the device process ended/,
+	memory_start => qr/fault injected/, memory_sort => qr/fault injected/,
+		error_up => qr/fault injected|the device process ended/,
+	error_sort => qr/fault injected|the device process ended/,
+		error_down => qr/fault injected|the device process ended/,
+	kill_up => qr/the device process ended/, kill_sort => qr/the device process ended/,
+		kill_down => qr/the device process ended/,
 	stall => qr/the device process ended/, freeze => qr/the device process ended/,
 	corrupt => qr/a row of the result is n|the result's keys are out of order, or not the input's/);
 $modes{only} = '64MB';
@@ -218,17 +251,22 @@ for my $mode (sort keys %modes)
 		my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
 		my $before = $node->safe_psql('postgres', "SELECT sum(fallbacks) FROM gpusort_stat");
 		my $offset = -s $node->logfile;
-		is($node->safe_psql('postgres', "$set SET gpusort.device_fault = $f; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
+		is($node->safe_psql('postgres',
+			"$set SET gpusort.device_fault = $f; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
 			"GpuSort $rows same", "$mode: $f");
 		# what a process has said is not said again at once
 		$offset = $said if $f =~ /memory|corrupt/;
-		ok($node->log_contains(qr/goes on without the GPU: $fault{$f}/, $offset) || ($mode eq 'rows' && $f =~ /start|_up/), "$mode: $f is logged");
-		cmp_ok($node->safe_psql('postgres', "SELECT sum(fallbacks) FROM gpusort_stat"), '>', $before, "$mode: $f is counted");
+		ok($node->log_contains(qr/goes on without the GPU: $fault{$f}/, $offset)
+			|| ($mode eq 'rows' && $f =~ /start|_up/), "$mode: $f is logged");
+		cmp_ok($node->safe_psql('postgres', "SELECT sum(fallbacks) FROM gpusort_stat"), '>', $before,
+			"$mode: $f is counted");
 		# an error or a kill ends the process, in its own time
-		ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), "$mode: after $f: a new process")
+		ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"),
+			"$mode: after $f: a new process")
 		  if $f =~ /error|kill|stall|freeze/;
 		# who hangs is ended
-		ok($node->log_contains($f eq 'stall' ? qr/hangs and is killed\n.*device 0 does not get on with a sort/ : qr/hangs and is killed\n.*a call of the driver does not return/, $offset),
+		ok($node->log_contains($f eq 'stall' ? qr/hangs and is killed\n.*device 0 does not get on with a sort/
+			: qr/hangs and is killed\n.*a call of the driver does not return/, $offset),
 			"$mode: $f is noticed")
 		  if $f =~ /stall|freeze/;
 		wait_ready("$mode: after $f");
@@ -298,7 +336,8 @@ for my $mode (sort keys %modes)
 	like($s->query('SELECT 1'), qr/^$rows\|.*\n1$/s, 'the supervisor ends: the sort goes on');
 	$s->quit;
 	wait_ready('after the supervisor');
-	isnt($node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()'), $process, 'there is another process');
+	isnt($node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()'), $process,
+		'there is another process');
 	nothing_used('after the supervisor');
 }
 # errors above and below while a job is open
@@ -313,8 +352,10 @@ nothing_used('errors');
 $node->append_conf('postgresql.conf', "gpusort.device_memory = 10MB");
 $node->restart;
 wait_ready('small budget');
-like($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT route('SELECT * FROM many ORDER BY k')"), qr/^host: .*device memory full, not gpu radix: it does not fit the device memory/, 'over the budget');
-is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT * FROM many ORDER BY k, id')"), 'same', 'over the budget: rows');
+like($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT route('SELECT * FROM many ORDER BY k')"),
+	qr/^host: .*device memory full, not gpu radix: it does not fit the device memory/, 'over the budget');
+is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT * FROM many ORDER BY k, "
+	. "id')"), 'same', 'over the budget: rows');
 nothing_used('small budget');
 
 # crash of a backend: everything starts anew
@@ -348,7 +389,8 @@ for my $case ([ 'a missing library', "gpusort.device_library = '/nonexistent'", 
 	$node->start;
 	ok($node->poll_query_until('postgres', "SELECT state ~ 'none|off' FROM gpusort_devices()"), "$name: known");
 	like($node->safe_psql('postgres', 'SELECT state FROM gpusort_devices()'), $state, "$name: state");
-	is($node->safe_psql('postgres', "SELECT result FROM check_sort('SELECT * FROM t ORDER BY k, id')"), 'same', "$name: the CPU sorts");
+	is($node->safe_psql('postgres', "SELECT result FROM check_sort('SELECT * FROM t ORDER BY k, id')"), 'same',
+		"$name: the CPU sorts");
 	$node->append_conf('postgresql.conf', "gpusort.device_library = '$library'") if $conf =~ /library/;
 	$node->stop;
 }

@@ -45,10 +45,12 @@ sub nothing_used
 for my $clients (1, 8, 32)
 {
 	my $t = $clients == 32 ? 4 : 10;
-	$node->command_ok([ 'pgbench', '-n', '-M', 'simple', '-c', $clients, '-j', '2', '-t', $t, '-f', $script, 'postgres' ], "$clients sessions");
+	$node->command_ok([ 'pgbench', '-n', '-M', 'simple', '-c', $clients, '-j', '2', '-t', $t, '-f', $script,
+		'postgres' ], "$clients sessions");
 	nothing_used("$clients sessions");
 }
-cmp_ok($node->safe_psql('postgres', "SELECT sorts FROM gpusort_stat WHERE algorithm = 'gpu_radix'"), '>', 100, 'the device was used');
+cmp_ok($node->safe_psql('postgres', "SELECT sorts FROM gpusort_stat WHERE algorithm = 'gpu_radix'"), '>', 100,
+	'the device was used');
 
 # the service is killed again and again while they go on
 {
@@ -91,7 +93,8 @@ for my $i (1 .. 20)
 	my $pids = join ',', map { $_->query('SELECT pg_backend_pid()') } @doomed;
 	for my $s (@doomed)
 	{
-		begin_query($s, "SET work_mem = '" . (64 + int rand 3000) . "kB'; SELECT count(must_be_same('SELECT * FROM t ORDER BY k')) FROM generate_series(1, 100)");
+		begin_query($s, "SET work_mem = '" . (64 + int rand 3000)
+			. "kB'; SELECT count(must_be_same('SELECT * FROM t ORDER BY k')) FROM generate_series(1, 100)");
 	}
 	select undef, undef, undef, rand 0.3;
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend(p) FROM unnest('{$pids}'::int[]) p");
@@ -101,10 +104,12 @@ nothing_used('ended at any point');
 # cursors that are open: the others need not wait for them
 for my $s (@sessions)
 {
-	$s->query("SET work_mem = '64kB'; BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT * FROM t ORDER BY k; FETCH 1 FROM c");
+	$s->query("SET work_mem = '64kB'; BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT * FROM t ORDER BY k; FETCH 1 FROM "
+		. "c");
 }
 nothing_used('open cursors');
-is($node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT result FROM check_sort('SELECT * FROM t ORDER BY k')"), 'same', 'beside six open cursors');
+is($node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT result FROM check_sort('SELECT * FROM t ORDER BY k')"),
+	'same', 'beside six open cursors');
 for my $s (@sessions)
 {
 	is($s->query("SELECT count(*) FROM (SELECT 1) s; MOVE ALL c; COMMIT"), '1', 'a cursor is read on');

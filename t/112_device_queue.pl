@@ -65,7 +65,8 @@ sub holder
 	return $s;
 }
 
-sub end_query { my ($s, $how) = @_; $node->safe_psql('postgres', 'SELECT pg_' . ($how // 'cancel') . "_backend($s->{device_pid})") }
+sub end_query { my ($s, $how) = @_; $node->safe_psql('postgres',
+	'SELECT pg_' . ($how // 'cancel') . "_backend($s->{device_pid})") }
 
 sub went
 {
@@ -92,10 +93,12 @@ my $gpu = qr/gpu \w+: .*device ready/;
 	# there would be room for it
 	my $small = session('small');
 	wait_for(1, 2, 'a small one does not overtake it');
-	cmp_ok($node->safe_psql('postgres', 'SELECT sum(memory_budget - memory_used) FROM gpusort_devices()'), '>', 10_000_000, 'though it would fit');
+	cmp_ok($node->safe_psql('postgres', 'SELECT sum(memory_budget - memory_used) FROM gpusort_devices()'), '>',
+		10_000_000, 'though it would fit');
 	end_query($holder);
 	wait_for(1, 1, 'the large one is first');
-	cmp_ok($node->safe_psql('postgres', 'SELECT sum(memory_used) FROM gpusort_devices()'), '>', 16_000_000, 'it has the memory');
+	cmp_ok($node->safe_psql('postgres', 'SELECT sum(memory_used) FROM gpusort_devices()'), '>', 16_000_000,
+		'it has the memory');
 	end_query($large);
 	went($small, $gpu, 'and the small one is next');
 	$_->quit for $holder, $large;
@@ -184,10 +187,12 @@ like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t
 	my $script = $node->basedir . '/small.sql';
 	append_to_file($script, "$set\nSELECT must_be_same('$query{small}');\n");
 	my ($out, $err) = ('', '');
-	my $h = IPC::Run::start([ 'pgbench', '-n', '-c', '6', '-j', '2', '-T', '30', '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ],
+	my $h = IPC::Run::start([ 'pgbench', '-n', '-c', '6', '-j', '2', '-T', '30', '-f', $script, '-h', $node->host, '-p',
+		$node->port, 'postgres' ],
 		'>', \$out, '2>', \$err);
 	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) > 0 FROM gpusort_devices()'), 'small sorts run');
-	like($node->safe_psql('postgres', "$set SET gpusort.device_fault = patient; SELECT sort_route('$query{large}')"), $gpu, "among many small ones, large sort $_ gets its turn") for 1 .. 10;
+	like($node->safe_psql('postgres', "$set SET gpusort.device_fault = patient; SELECT sort_route('$query{large}')"),
+		$gpu, "among many small ones, large sort $_ gets its turn") for 1 .. 10;
 	$h->signal('INT');
 	$h->finish;
 	is($err, '', 'no error') or diag $out;
@@ -213,20 +218,24 @@ device_ready($node, 'many jobs');
 	my $s = new_session($node);
 	my $n = 100;
 	# a merge join reads all its inputs in step
-	my $join = 'FROM (SELECT k FROM t WHERE id <= 3000) t1' . join '', map { " JOIN (SELECT k FROM t WHERE id <= 3000) t$_ USING (k)" } 2 .. $n;
+	my $join = 'FROM (SELECT k FROM t WHERE id <= 3000) t1' . join '',
+		map { " JOIN (SELECT k FROM t WHERE id <= 3000) t$_ USING (k)" } 2 .. $n;
 
 	gate_make($node);
 	gate_shut();
-	$s->query("SET work_mem = '4MB'; SET gpusort.algorithm = gpu_radix; SET enable_hashjoin = off; SET enable_nestloop = off; SET join_collapse_limit = 1; SET from_collapse_limit = 1");
+	$s->query("SET work_mem = '4MB'; SET gpusort.algorithm = gpu_radix; SET enable_hashjoin = off; SET enable_nestloop "
+		. "= off; SET join_collapse_limit = 1; SET from_collapse_limit = 1");
 	begin_query($s, "SELECT count(gate(n, 1000)), sum(k) FROM (SELECT row_number() OVER () AS n, k $join) q");
 	gate_reached($node, 'many jobs');
 	my ($jobs, $free) = split /\|/, $node->safe_psql('postgres', 'SELECT jobs, staging_free FROM gpusort_devices()');
 	cmp_ok($jobs, '>', 16, "$jobs of $n sorts have a job");
 	cmp_ok($free, '<', 2 * 32 * 1024 * 1024 / 64, 'all chunks are in use');
-	is($node->safe_psql('postgres', "SET gpusort.algorithm = gpu_radix; SET work_mem = '64kB'; SELECT result FROM check_sort('SELECT * FROM t WHERE id <= 3000 ORDER BY k')"),
+	is($node->safe_psql('postgres', "SET gpusort.algorithm = gpu_radix; SET work_mem = '64kB'; SELECT result FROM "
+		. "check_sort('SELECT * FROM t WHERE id <= 3000 ORDER BY k')"),
 		'same', 'the next is sorted too');
 	gate_open();
-	is($s->query('SELECT 1'), $node->safe_psql('postgres', 'SELECT count(*), sum(k) FROM t WHERE id <= 3000') . "\n1", 'all are read to the end');
+	is($s->query('SELECT 1'), $node->safe_psql('postgres', 'SELECT count(*), sum(k) FROM t WHERE id <= 3000') . "\n1",
+		'all are read to the end');
 	is($s->{stderr}, '', 'without an error');
 	session_ok($s, 'many jobs');
 	$s->quit;
@@ -234,7 +243,8 @@ device_ready($node, 'many jobs');
 }
 
 # as little as can be set
-for my $case ([ 'gpusort.staging_memory = 1MB', qr/^gpu radix/ ], [ 'gpusort.device_memory = 1MB', qr/^cpu .*does not fit the device memory/ ])
+for my $case ([ 'gpusort.staging_memory = 1MB', qr/^gpu radix/ ],
+	[ 'gpusort.device_memory = 1MB', qr/^cpu .*does not fit the device memory/ ])
 {
 	my ($conf, $where) = @$case;
 	$node->append_conf('postgresql.conf', $conf);

@@ -24,7 +24,8 @@ shared_buffers = 64MB
 log_min_messages = log
 CONF
 
-my $devices = "SELECT string_agg(device || ' ' || state || ' ' || memory_budget / 1048576 || ' ' || memory_used, ', ' ORDER BY device) FROM gpusort_devices()";
+my $devices = "SELECT string_agg(device || ' ' || state || ' ' || memory_budget / 1048576 || ' ' || memory_used, ', ' "
+	. "ORDER BY device) FROM gpusort_devices()";
 
 if ($pretend)
 {
@@ -37,7 +38,8 @@ $node->restart;
 if (!$pretend)
 {
 	$node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()");
-	plan skip_all => 'there is one device' if $node->safe_psql('postgres', 'SELECT count(*) FROM gpusort_devices()') < 2;
+	plan skip_all => 'there is one device' if $node->safe_psql('postgres',
+		'SELECT count(*) FROM gpusort_devices()') < 2;
 }
 device_ready($node, 'two');
 is($node->safe_psql('postgres', $devices), '0 ready 24 0, 1 ready 24 0', 'all devices');
@@ -149,16 +151,20 @@ for my $n (1 .. 3)
 {
 	device_ready($node, "failure $n");
 	# a job on the other device that goes well makes the next start quick
-	like($node->safe_psql('postgres', "$set SET gpusort.device = '0'; SELECT sort_route('$query')"), $gpu, 'the first device works');
+	like($node->safe_psql('postgres', "$set SET gpusort.device = '0'; SELECT sort_route('$query')"), $gpu,
+		'the first device works');
 	my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
-	is($node->safe_psql('postgres', "$set SET gpusort.device = '1'; SET gpusort.device_fault = " . ($n == 2 ? 'freeze' : 'error_sort') . "; SELECT result FROM check_sort('$query')"), 'same', "the second fails: $n");
+	is($node->safe_psql('postgres', "$set SET gpusort.device = '1'; SET gpusort.device_fault = "
+		. ($n == 2 ? 'freeze' : 'error_sort') . "; SELECT result FROM check_sort('$query')"), 'same',
+		"the second fails: $n");
 	ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), 'a new process');
 }
 device_ready($node, 'one fails');
 is($node->safe_psql('postgres', $devices), '0 ready 24 0', 'it is left out');
 ok($node->log_contains(qr/gpusort: device 1 failed 3 times in a row/), 'and the log says so');
 like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'the other goes on');
-like($node->safe_psql('postgres', "$set SET gpusort.device = '1'; SELECT sort_route('$query')"), qr/^cpu/, 'nothing waits for it');
+like($node->safe_psql('postgres', "$set SET gpusort.device = '1'; SELECT sort_route('$query')"), qr/^cpu/,
+	'nothing waits for it');
 # when the last one fails too, all are tried
 for my $n (1 .. 3)
 {
@@ -198,7 +204,8 @@ if ($pretend)
 	$s->query("$set SET gpusort.device_fault = hang_sort");
 	begin_query($s, "SELECT sort_route('SELECT k FROM t WHERE id <= 200000 ORDER BY k')");
 	jobs_are('1', 0, 'waste: a job');
-	ok($node->poll_query_until('postgres', 'SELECT memory_used > 16000000 FROM gpusort_devices()'), 'what it has is known');
+	ok($node->poll_query_until('postgres', 'SELECT memory_used > 16000000 FROM gpusort_devices()'),
+		'what it has is known');
 	cancel($s);
 	device_unused($node, 'waste');
 	like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'a large job gets blocks of its own');
@@ -221,22 +228,30 @@ if ($pretend)
 		my $on = session($device, 'hang_sort');
 		jobs_are(join(' ', map { $_ == $device ? 1 : 0 } 9, 40, 63), 0, "a job on device $device");
 		cancel($on);
-		like($node->safe_psql('postgres', "$set SET gpusort.device = '$device'; SELECT sort_route('$query')"), $gpu, "device $device sorts");
+		like($node->safe_psql('postgres', "$set SET gpusort.device = '$device'; SELECT sort_route('$query')"), $gpu,
+			"device $device sorts");
 	}
-	like($node->safe_psql('postgres', "$set SET gpusort.device = '8'; SELECT sort_route('$query')"), qr/^cpu/, 'one that was not opened');
-	fails_like($node, "SET gpusort.device = '64'", qr/invalid value for parameter "gpusort.device"/, 'one number too far');
+	like($node->safe_psql('postgres', "$set SET gpusort.device = '8'; SELECT sort_route('$query')"), qr/^cpu/,
+		'one that was not opened');
+	fails_like($node, "SET gpusort.device = '64'", qr/invalid value for parameter "gpusort.device"/,
+		'one number too far');
 	device_unused($node, 'high numbers');
 	$node->append_conf('postgresql.conf', 'gpusort.device = auto');
 	$node->restart;
 	device_ready($node, 'all of them');
-	is($node->safe_psql('postgres', 'SELECT count(*), min(device), max(device) FROM gpusort_devices()'), '64|0|63', 'all of them');
+	is($node->safe_psql('postgres', 'SELECT count(*), min(device), max(device) FROM gpusort_devices()'), '64|0|63',
+		'all of them');
 	like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'all of them sort');
-	is(scalar(() = slurp_file($node->logfile, $offset) =~ /stand-in: compiles; keeps at most 268435456 bytes in \Q$cache\E$/mg), 1, 'compiled once, in all processes');
+	is(scalar(() = slurp_file($node->logfile,
+		$offset) =~ /stand-in: compiles; keeps at most 268435456 bytes in \Q$cache\E$/mg), 1,
+		'compiled once, in all processes');
 	is((stat $cache)[2] & 07777, 0700, 'what was compiled is the server\'s alone');
 	$ENV{CUDA_CACHE_PATH} = $node->basedir . '/elsewhere';
 	$node->restart;
 	device_ready($node, 'another place');
-	like(slurp_file($node->logfile, $offset), qr/stand-in: compiles; keeps at most \? bytes in \Q$ENV{CUDA_CACHE_PATH}\E$/m, 'a place that was set is left alone');
+	like(slurp_file($node->logfile, $offset),
+		qr/stand-in: compiles; keeps at most \? bytes in \Q$ENV{CUDA_CACHE_PATH}\E$/m,
+		'a place that was set is left alone');
 	delete $ENV{CUDA_CACHE_PATH};
 }
 

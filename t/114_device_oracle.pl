@@ -111,7 +111,9 @@ sub some_rows
 }
 
 # total orders, since a stock Sort does not keep equal rows in order
-my @orders = ('k', 'k DESC', 'w', 'w DESC', 'f, id', 'nk NULLS FIRST, k', 'nk DESC, w', 'few, id DESC', 'few, nk, f, k', 'w, f, k, id', 'late', 'late DESC NULLS LAST', '-k', 'few DESC, w', 's, id', 'h, few, id DESC', 'few, h DESC, s, id', 's DESC, w');
+my @orders = ('k', 'k DESC', 'w', 'w DESC', 'f, id', 'nk NULLS FIRST, k', 'nk DESC, w', 'few, id DESC', 'few, nk, f, k',
+	'w, f, k, id', 'late', 'late DESC NULLS LAST', '-k', 'few DESC, w', 's, id', 'h, few, id DESC',
+	'few, h DESC, s, id', 's DESC, w');
 # rows that are no more than their keys
 my @only = ('k', 'nk', 'w', 'few', 'late', 'nk, k', 'w, k', 'k, few', 'id');
 
@@ -124,7 +126,8 @@ sub simple
 	if (rand() < 0.3)
 	{
 		my $cols = pick(@only);
-		return "SELECT $cols FROM t WHERE id <= $n ORDER BY " . join(', ', map { $_ . pick('', ' DESC', ' NULLS FIRST') } split /, /, $cols);
+		return "SELECT $cols FROM t WHERE id <= $n ORDER BY "
+			. join(', ', map { $_ . pick('', ' DESC', ' NULLS FIRST') } split /, /, $cols);
 	}
 	return 'SELECT ' . pick('*', 'id, k, f', 'id, pad', 'id, h') . " FROM t WHERE id <= $n ORDER BY $order";
 }
@@ -142,7 +145,9 @@ sub cursor
 	push @sql, 'SAVEPOINT a' if $savepoint;
 	push @sql, 'DECLARE c ' . ($scroll ? 'SCROLL' : 'NO SCROLL') . ' CURSOR ' . ($hold ? 'WITH HOLD ' : '') . "FOR $q";
 	push @sql, 'DECLARE d CURSOR FOR ' . simple(), 'FETCH 2 d' if rand() < 0.3;
-	push @sql, pick('FETCH 3 c', 'MOVE 5000 c', 'FETCH 1 c', 'MOVE 100 c', $scroll ? ('FETCH LAST c', 'FETCH BACKWARD 2 c', 'FETCH ABSOLUTE 77 c', 'MOVE BACKWARD 1000 c') : 'FETCH 20 c') for 1 .. int rand 6;
+	push @sql, pick('FETCH 3 c', 'MOVE 5000 c', 'FETCH 1 c', 'MOVE 100 c',
+		$scroll ? ('FETCH LAST c', 'FETCH BACKWARD 2 c', 'FETCH ABSOLUTE 77 c', 'MOVE BACKWARD 1000 c') : 'FETCH 20 c')
+		for 1 .. int rand 6;
 	push @sql, 'SET LOCAL work_mem = ' . quoted(pick('64kB', '4MB')) if rand() < 0.2;
 	if ($savepoint)
 	{
@@ -167,7 +172,8 @@ sub script
 	my $n = some_rows();
 
 	return 'SELECT all_of(' . quoted(simple()) . ')' if $kind <= 2;
-	return 'SELECT all_of(' . quoted(simple() . ' LIMIT ' . pick(1, 10, 5000) . ' OFFSET ' . pick(0, 7, 9000)) . ')' if $kind == 3;
+	return 'SELECT all_of(' . quoted(simple() . ' LIMIT ' . pick(1, 10, 5000) . ' OFFSET ' . pick(0, 7, 9000)) . ')'
+		if $kind == 3;
 	return cursor() if $kind <= 5;
 	return "SELECT count(*), sum(s.id), max(s.f) FROM generate_series(1, 7) g, LATERAL (SELECT * FROM t WHERE t.few = g % 7 AND id <= $n ORDER BY " . pick('k', 'f, id') . ' OFFSET g) s' if $kind == 6;
 	return ('SET enable_hashjoin = off', 'SET enable_nestloop = off', 'SET enable_material = ' . pick('on', 'off'),
@@ -176,11 +182,19 @@ sub script
 			"SELECT count(*), sum(a.id::int8 * b.id) FROM t a FULL JOIN t b ON a.w = b.w AND a.k = b.k")) if $kind == 7;
 	# several sorts at a time
 	return "SELECT md5(string_agg(a || ' ' || b || ' ' || c, '')) FROM (SELECT row_number() OVER (ORDER BY k) a, rank() OVER (PARTITION BY nk ORDER BY w) b, sum(few) OVER (ORDER BY f, id ROWS 3 PRECEDING) c FROM t WHERE id <= $n ORDER BY w DESC OFFSET 0) q" if $kind == 8;
-	return "SELECT sum(x.id), sum(x.n) FROM (" . join(' UNION ALL ', map { '(SELECT id, row_number() OVER () AS n FROM (SELECT id FROM t WHERE id <= ' . some_rows() . ' ORDER BY ' . pick(@orders) . ' OFFSET 0) s)' } 1 .. 5) . ') x' if $kind == 9;
-	return pick("SELECT by_loop($n)", "SELECT by_exception($n)", "SELECT count(*), md5(string_agg(q::text, '')) FROM (SELECT by_row($n) AS q LIMIT " . pick(1, 700, 20000) . ') s') if $kind == 10;
-	return ('SET max_parallel_workers_per_gather = ' . pick(1, 2, 4), 'SELECT all_of(' . quoted(simple()) . ')') if $kind == 11;
-	return pick("SELECT md5(gpusort_array(array_agg(k ORDER BY id))::text) FROM t WHERE id <= $n AND id > 0", "SELECT sum(1 / (id - $rows)) FROM (SELECT id FROM t ORDER BY k OFFSET 0) s",
-		'SELECT sum(x) FROM (SELECT 1 / (id - 25000) AS x FROM t ORDER BY k OFFSET 0) s', 'CREATE TEMP TABLE tt AS ' . simple() . '; SELECT count(*) || md5(string_agg(tt::text, \'\')) FROM tt; DROP TABLE tt');
+	return "SELECT sum(x.id), sum(x.n) FROM (" . join(' UNION ALL ',
+		map { '(SELECT id, row_number() OVER () AS n FROM (SELECT id FROM t WHERE id <= ' . some_rows() . ' ORDER BY '
+		. pick(@orders) . ' OFFSET 0) s)' } 1 .. 5) . ') x' if $kind == 9;
+	return pick("SELECT by_loop($n)", "SELECT by_exception($n)",
+		"SELECT count(*), md5(string_agg(q::text, '')) FROM (SELECT by_row($n) AS q LIMIT " . pick(1, 700, 20000)
+		. ') s') if $kind == 10;
+	return ('SET max_parallel_workers_per_gather = ' . pick(1, 2, 4), 'SELECT all_of(' . quoted(simple()) . ')')
+		if $kind == 11;
+	return pick("SELECT md5(gpusort_array(array_agg(k ORDER BY id))::text) FROM t WHERE id <= $n AND id > 0",
+		"SELECT sum(1 / (id - $rows)) FROM (SELECT id FROM t ORDER BY k OFFSET 0) s",
+		'SELECT sum(x) FROM (SELECT 1 / (id - 25000) AS x FROM t ORDER BY k OFFSET 0) s',
+			'CREATE TEMP TABLE tt AS ' . simple()
+			. '; SELECT count(*) || md5(string_agg(tt::text, \'\')) FROM tt; DROP TABLE tt');
 }
 
 my @faults = qw(memory_start memory_sort error_up error_sort error_down kill_up kill_sort kill_down);
@@ -188,7 +202,8 @@ my @hangs = qw(hang_up hang_sort hang_down);
 my @rare = qw(stall freeze);
 my @wrong = qw(corrupt corrupt_size corrupt_bit corrupt_place corrupt_count corrupt_late);
 my @algorithms = ('gpu_radix') x 5;
-push @algorithms, 'auto', 'auto', 'gpu_merge', 'gpu_bucket', 'gpu_counting', 'gpu_hp', 'gpu_hp0', 'gpu_hp1', 'cpu_radix';
+push @algorithms, 'auto', 'auto', 'gpu_merge', 'gpu_bucket', 'gpu_counting', 'gpu_hp', 'gpu_hp0', 'gpu_hp1',
+	'cpu_radix';
 
 sub settings
 {
@@ -204,8 +219,10 @@ sub settings
 		$verify = 'on' if $fault =~ /corrupt/;
 		$timeout = 20 + int rand 300 if $fault =~ /hang/;
 	}
-	return ($timeout, join '', map { "SET $_;\n" } "gpusort.device_fault = $fault", "gpusort.verify = $verify", 'gpusort.algorithm = ' . pick(@algorithms),
-		'work_mem = ' . quoted(pick('64kB', '64kB', '256kB', '1MB', '4MB', '64MB')), 'gpusort.threads = ' . pick(1, 1, 2), "statement_timeout = $timeout");
+	return ($timeout, join '', map { "SET $_;\n" } "gpusort.device_fault = $fault", "gpusort.verify = $verify",
+		'gpusort.algorithm = ' . pick(@algorithms),
+		'work_mem = ' . quoted(pick('64kB', '64kB', '256kB', '1MB', '4MB', '64MB')),
+			'gpusort.threads = ' . pick(1, 1, 2), "statement_timeout = $timeout");
 }
 
 # ------------------------------------------------------------------------
@@ -236,7 +253,9 @@ sub psql_file
 	open my $f, '>', $file or die "$file: $!";
 	print $f $sql;
 	close $f;
-	IPC::Run::run([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') . " application_name=$app", '-f', $file ], '<', '/dev/null', '>', \$out, '2>', \$err);
+	IPC::Run::run([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d',
+		$node->connstr('postgres') . " application_name=$app", '-f', $file ], '<', '/dev/null', '>', \$out, '2>',
+		\$err);
 	$err =~ s/^psql:\S+?:\d+: //mg;
 	$err =~ s/^(?:DETAIL|HINT|CONTEXT|LINE \d+|SQL statement|SQL function|PL\/pgSQL|parallel worker)\b.*\n?//mg;
 	return ($? >> 8, $out, $err);
@@ -254,7 +273,8 @@ sub new_case
 {
 	my $case = { sql => join(";\n", script()) . ";\n" };
 
-	(undef, @$case{qw(out err)}) = psql_file('stock', "SET gpusort.enable = off; SET gpusort.device = off;\n$case->{sql}");
+	(undef, @$case{qw(out err)}) = psql_file('stock',
+		"SET gpusort.enable = off; SET gpusort.device = off;\n$case->{sql}");
 	return $case;
 }
 
@@ -275,7 +295,8 @@ my ($gpu, $fallbacks) = (0, 0);
 
 sub count_sorts
 {
-	my ($sorts, $failed) = split /\|/, $node->safe_psql('postgres', "SELECT coalesce(sum(sorts), 0), coalesce(sum(fallbacks), 0) FROM gpusort_stat WHERE algorithm ~ 'gpu'");
+	my ($sorts, $failed) = split /\|/, $node->safe_psql('postgres',
+		"SELECT coalesce(sum(sorts), 0), coalesce(sum(fallbacks), 0) FROM gpusort_stat WHERE algorithm ~ 'gpu'");
 	$gpu += $sorts;
 	$fallbacks += $failed;
 }
@@ -283,7 +304,8 @@ sub count_sorts
 for my $round (1 .. $rounds)
 {
 	# faults end the device process, and the pause before the next one grows
-	if ($round % 3 == 0 && $node->safe_psql('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()") ne 't')
+	if ($round % 3 == 0 && $node->safe_psql('postgres',
+		"SELECT bool_and(state = 'ready') FROM gpusort_devices()") ne 't')
 	{
 		count_sorts();
 		$node->restart;
@@ -386,10 +408,12 @@ for my $how ('go on', 'stop fast', 'stop immediate', 'crash')
 		if ($how eq 'crash')
 		{
 			my $offset = -s $node->logfile;
-			my $pid = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'victim' LIMIT 1");
+			my $pid = $node->safe_psql('postgres',
+				"SELECT pid FROM pg_stat_activity WHERE application_name = 'victim' LIMIT 1");
 
 			# whoever it is; it may end by itself at any moment
-			if ($pid =~ /^\d\d+$/ && (eval { slurp_file("/proc/$pid/cmdline") } // '') =~ /^postgres: / && kill 'KILL', $pid)
+			if ($pid =~ /^\d\d+$/ && (eval { slurp_file("/proc/$pid/cmdline") } // '') =~ /^postgres: / && kill 'KILL',
+				$pid)
 			{
 				eval { $node->wait_for_log(qr/all server processes terminated; reinitializing|exited with/, $offset) };
 				$node->poll_query_until('postgres', 'SELECT true');
@@ -402,9 +426,14 @@ for my $how ('go on', 'stop fast', 'stop immediate', 'crash')
 	my $done = 0;
 	$done += /^done (\d+)/m ? $1 : 0 for @logs;
 	is(scalar(@wrong), 0, "many sessions, $how: $done scripts are right") or diag "seed $seed\n@wrong";
-	ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'victim' OR backend_type = 'parallel worker'"), "$how: nobody is left");
+	ok($node->poll_query_until('postgres',
+		"SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'victim' OR backend_type = 'parallel "
+		. "worker'"), "$how: nobody is left");
 	# the pause after processes that ended before they had done a job may be long
-	if ($how eq 'go on' && !$node->poll_query_until('postgres', "SELECT bool_and(memory_used = 0 AND jobs = 0 AND free_jobs = 64 AND staging_total = staging_free AND waiting = 0 OR memory_used IS NULL AND free_jobs = 64 AND staging_total = staging_free AND waiting = 0) FROM gpusort_devices()"))
+	if ($how eq 'go on' && !$node->poll_query_until('postgres',
+		"SELECT bool_and(memory_used = 0 AND jobs = 0 AND free_jobs = 64 AND staging_total = staging_free AND waiting "
+		. "= 0 OR memory_used IS NULL AND free_jobs = 64 AND staging_total = staging_free AND waiting = 0) FROM "
+		. "gpusort_devices()"))
 	{
 		fail("$how: slots, staging and device memory are back");
 	}
@@ -416,7 +445,8 @@ for my $how ('go on', 'stop fast', 'stop immediate', 'crash')
 }
 
 # who is terminated says so; a process of the device that is killed is no server process
-my @odd = grep { /WARNING:(?!  terminating connection)|PANIC:|TRAP:|was terminated by signal (?!9)|leak/ } split /\n/, slurp_file($node->logfile);
+my @odd = grep { /WARNING:(?!  terminating connection)|PANIC:|TRAP:|was terminated by signal (?!9)|leak/ } split /\n/,
+	slurp_file($node->logfile);
 is(scalar(@odd), 0, 'nothing odd in the log') or diag join "\n", @odd[ 0 .. ($#odd < 20 ? $#odd : 20) ];
 $node->stop;
 done_testing();

@@ -35,7 +35,8 @@ SQL
 
 my %set = (keys => "SET work_mem = '256MB';", rows => "SET work_mem = '256kB';", only => "SET work_mem = '256MB';");
 # what a sort of this mode reads
-my %from = (keys => 'SELECT * FROM t ORDER BY', rows => 'SELECT * FROM t ORDER BY', only => 'SELECT w, k FROM t ORDER BY');
+my %from = (keys => 'SELECT * FROM t ORDER BY', rows => 'SELECT * FROM t ORDER BY',
+	only => 'SELECT w, k FROM t ORDER BY');
 my $route = "SELECT sort_route('%s')";
 
 sub fallbacks { return $node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat') }
@@ -48,13 +49,16 @@ sub noticed
 	my $before = fallbacks();
 
 	$set = $set{$mode} . ($set // '') . "SET gpusort.device_fault = $fault;";
-	is($node->safe_psql('postgres', "$set SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"), "GpuSort $rows same", $name);
+	is($node->safe_psql('postgres', "$set SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
+		"GpuSort $rows same", $name);
 	cmp_ok(fallbacks(), '>', $before, "$name: counted");
-	like($node->safe_psql('postgres', "$set SELECT sort_route('$q')"), qr/^(?:cpu|presorted).*device failed/, "$name: Sort Route says so");
+	like($node->safe_psql('postgres', "$set SELECT sort_route('$q')"), qr/^(?:cpu|presorted).*device failed/,
+		"$name: Sort Route says so");
 }
 
 my %said = (
-	keys => qr/a row of the result is not one of the input, or comes twice/, rows => qr/a row of the result is none of the input's/,
+	keys => qr/a row of the result is not one of the input, or comes twice/,
+		rows => qr/a row of the result is none of the input's/,
 	only => qr/the result's keys are out of order, or not the input's/);
 my $place = qr/a chunk of the result is not what it could be/;
 my $count = qr/the device sent another number of rows/;
@@ -94,14 +98,18 @@ for my $mode (sort keys %wrong)
 {
 	my $q = "$from{$mode} $wrong{$mode}";
 	my $fault = 'SET gpusort.device_fault = corrupt_late;';
-	my $want = $node->safe_psql('postgres', "SET gpusort.enable = off; SELECT md5(string_agg(s::text, ',')) FROM ($q OFFSET 0) s");
+	my $want = $node->safe_psql('postgres',
+		"SET gpusort.enable = off; SELECT md5(string_agg(s::text, ',')) FROM ($q OFFSET 0) s");
 	my $s = new_session($node);
 
-	fails_like($node, "$set{$mode} $fault SELECT count(*) FROM ($q OFFSET 0) s", qr/a GPU returned a wrong sort result, of which rows were given out already/, "$mode: wrong rows were given out");
+	fails_like($node, "$set{$mode} $fault SELECT count(*) FROM ($q OFFSET 0) s",
+		qr/a GPU returned a wrong sort result, of which rows were given out already/,
+		"$mode: wrong rows were given out");
 	# unless nothing was given out before all was here
 	is($node->safe_psql('postgres', "$set{$mode} $fault SET gpusort.verify = on; SELECT md5(string_agg(s::text, ',')) FROM ($q OFFSET 0) s"), $want, "$mode: with verify none were");
 	$s->query("$set{$mode} $fault");
-	is($s->query("BEGIN; DECLARE c CURSOR FOR $q; FETCH 1 c; MOVE ALL c; COMMIT; SELECT 1") =~ s/.*\n//sr, '1', "$mode: nor with a cursor");
+	is($s->query("BEGIN; DECLARE c CURSOR FOR $q; FETCH 1 c; MOVE ALL c; COMMIT; SELECT 1") =~ s/.*\n//sr, '1',
+		"$mode: nor with a cursor");
 	is($s->{stderr}, '', "$mode: no error");
 	$s->query('SET gpusort.device_fault = none');
 	session_ok($s, "$mode: after it");
@@ -122,7 +130,8 @@ for my $fault ('corrupt', 'corrupt_bit', 'corrupt_place', 'corrupt_count')
 	# from 16 on the aggregate's order is a Sort in the plan
 	is($node->safe_psql('postgres', "SET gpusort.enable = off; SET gpusort.device_fault = $fault; SELECT gpusort_array(array_agg(k), 'auto') = (SELECT array_agg(k ORDER BY k) FROM t) FROM t"), 't', "gpusort_array(), auto: $fault");
 }
-is($node->safe_psql('postgres', "SELECT gpusort_array(array_agg(k), 'gpu_radix') = (SELECT array_agg(k ORDER BY k) FROM t) FROM t"), 't', 'gpusort_array()');
+is($node->safe_psql('postgres', "SELECT gpusort_array(array_agg(k), 'gpu_radix') = (SELECT array_agg(k ORDER BY k) "
+	. "FROM t) FROM t"), 't', 'gpusort_array()');
 device_unused($node, 'arrays');
 
 # rows of every length, with NULLs or without, and of one long column: sealed and whole
@@ -130,9 +139,11 @@ $node->safe_psql('postgres', <<SQL);
 CREATE TABLE lengths AS SELECT mix(i) AS k, CASE WHEN i % 3 > 0 THEN i END AS a, repeat('y', (i % 700)::int) AS b, CASE WHEN i % 5 = 0 THEN NULL ELSE (i % 2)::int::bool END AS c
 FROM generate_series(1, 8000) i;
 SQL
-for my $q ('SELECT * FROM lengths ORDER BY k', 'SELECT b, k FROM lengths ORDER BY k', 'SELECT k, c FROM lengths ORDER BY k DESC', 'SELECT k, repeat(b, 20) FROM lengths ORDER BY k')
+for my $q ('SELECT * FROM lengths ORDER BY k', 'SELECT b, k FROM lengths ORDER BY k',
+	'SELECT k, c FROM lengths ORDER BY k DESC', 'SELECT k, repeat(b, 20) FROM lengths ORDER BY k')
 {
-	is($node->safe_psql('postgres', "$set{rows} SELECT nodes || ' ' || result FROM check_sort('$q')"), 'GpuSort same', "lengths: $q");
+	is($node->safe_psql('postgres', "$set{rows} SELECT nodes || ' ' || result FROM check_sort('$q')"), 'GpuSort same',
+		"lengths: $q");
 	like($node->safe_psql('postgres', "$set{rows} SELECT sort_route('$q')"), qr/^gpu radix/, "lengths: $q: went there");
 }
 

@@ -49,8 +49,10 @@ SQL
 device_ready($node, 'start');
 
 my %only = map { $_ => join ' ', map { "SET enable_$_ = off;" } @{ {
-	seq => [qw(indexscan indexonlyscan bitmapscan)], index => [qw(seqscan bitmapscan indexonlyscan)], indexonly => [qw(seqscan bitmapscan)], bitmap => [qw(seqscan indexscan indexonlyscan)],
-	hashjoin => [qw(nestloop mergejoin)], nestloop => [qw(hashjoin mergejoin seqscan bitmapscan)], mergejoin => [qw(hashjoin nestloop seqscan bitmapscan)] }->{$_} } }
+	seq => [qw(indexscan indexonlyscan bitmapscan)], index => [qw(seqscan bitmapscan indexonlyscan)],
+		indexonly => [qw(seqscan bitmapscan)], bitmap => [qw(seqscan indexscan indexonlyscan)],
+	hashjoin => [qw(nestloop mergejoin)], nestloop => [qw(hashjoin mergejoin seqscan bitmapscan)],
+		mergejoin => [qw(hashjoin nestloop seqscan bitmapscan)] }->{$_} } }
 	qw(seq index indexonly bitmap hashjoin nestloop mergejoin);
 my $everywhere = "box '(0,0),(1000,1000)'";
 for my $case ([ 'seq', 'SELECT * FROM t', 'Seq Scan: rows' ], [ 'seq', 'SELECT * FROM parts', 'Append: rows' ],
@@ -62,17 +64,22 @@ for my $case ([ 'seq', 'SELECT * FROM t', 'Seq Scan: rows' ], [ 'seq', 'SELECT *
 	[ 'index', 'SELECT * FROM t WHERE k = 1', 'Index Scan: keys', 'DROP INDEX t_k' ],
 	[ 'bitmap', 'SELECT * FROM t WHERE id > 0', 'Bitmap Heap Scan: keys', 'DROP INDEX t_brin' ],
 	[ 'bitmap', 'SELECT * FROM t WHERE id > 0', 'Bitmap Heap Scan: keys', 'DROP INDEX t_btree' ],
-	[ 'hashjoin', 'SELECT t.* FROM t JOIN few USING (id)', 'Hash Join: rows', "SET work_mem = '500kB'; SET hash_mem_multiplier = 20" ],
+	[ 'hashjoin', 'SELECT t.* FROM t JOIN few USING (id)', 'Hash Join: rows',
+		"SET work_mem = '500kB'; SET hash_mem_multiplier = 20" ],
 	[ 'hashjoin', 'SELECT t.* FROM t JOIN few USING (id)', 'Hash Join: keys' ],
-	[ 'nestloop', 'SELECT t.* FROM few JOIN t USING (id)', 'Nested Loop: rows', 'SET enable_seqscan = on; SET enable_material = off; SET enable_memoize = off' ],
-	[ 'seq', q(SELECT *, current_setting('work_mem') FROM t), 'Seq Scan: keys' ], [ 'seq', q(SELECT * FROM t WHERE id > coalesce(current_setting('my.n', true), '0')::int), 'Seq Scan: keys' ],
-	[ 'seq', 'SELECT i FROM generate_series(1, 40000) i', 'Function Scan: rows', undef, 'i % 3' ], [ 'seq', 'SELECT i FROM stable_set(40000) i', 'Function Scan: rows', undef, 'i % 3' ])
+	[ 'nestloop', 'SELECT t.* FROM few JOIN t USING (id)', 'Nested Loop: rows',
+		'SET enable_seqscan = on; SET enable_material = off; SET enable_memoize = off' ],
+	[ 'seq', q(SELECT *, current_setting('work_mem') FROM t), 'Seq Scan: keys' ],
+		[ 'seq', q(SELECT * FROM t WHERE id > coalesce(current_setting('my.n', true), '0')::int), 'Seq Scan: keys' ],
+	[ 'seq', 'SELECT i FROM generate_series(1, 40000) i', 'Function Scan: rows', undef, 'i % 3' ],
+		[ 'seq', 'SELECT i FROM stable_set(40000) i', 'Function Scan: rows', undef, 'i % 3' ])
 {
 	my ($scans, $q, $want, $first, $key) = @$case;
 	$key //= 'k + 0';
 	my $mode = "SELECT child_and_mode('" . ("$q ORDER BY $key" =~ s/'/''/gr) . "')";
 	$first //= 'SELECT';
-	is($node->safe_psql('postgres', "BEGIN; $only{$scans} $first; $mode; ROLLBACK") =~ s/^\n//r, $want, ($scans eq 'seq' ? '' : "$scans, ") . "$q" . ($first eq 'SELECT' ? '' : " ($first)"));
+	is($node->safe_psql('postgres', "BEGIN; $only{$scans} $first; $mode; ROLLBACK") =~ s/^\n//r, $want,
+		($scans eq 'seq' ? '' : "$scans, ") . "$q" . ($first eq 'SELECT' ? '' : " ($first)"));
 }
 device_unused($node, 'modes');
 
@@ -98,7 +105,8 @@ for my $case ([ 'seq', 'id > 0' ], [ 'index', 'id > 0' ], [ 'index', "p <@ $ever
 	begin_query($s, "SELECT $sum FROM (SELECT r, gate(n, 25000) AS n FROM $q q OFFSET 0) s");
 	gate_reached($node, "$scans, $where");
 	# from 16 on the aggregate has a sort as well, above this one
-	is($node->safe_psql('postgres', 'SELECT phase, algorithm, runs, device_bytes > 1000000 FROM gpusort_progress ORDER BY node DESC LIMIT 1'), 'emit|gpu_radix|0|t', "$scans, $where: rows come from the device")
+	is($node->safe_psql('postgres', 'SELECT phase, algorithm, runs, device_bytes > 1000000 FROM gpusort_progress ORDER '
+		. 'BY node DESC LIMIT 1'), 'emit|gpu_radix|0|t', "$scans, $where: rows come from the device")
 	  if $scans eq 'seq';
 	$node->safe_psql('postgres', q(INSERT INTO t SELECT 20000 + i % 5, 1, point(mix(i * 3) % 1000, mix(i * 7) % 1000), 'new ' || i FROM generate_series(1, 60000) i));
 	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
@@ -110,7 +118,9 @@ for my $case ([ 'seq', 'id > 0' ], [ 'index', 'id > 0' ], [ 'index', "p <@ $ever
 	is($s->{stderr}, '', "$scans, $where: no error");
 	$s->quit;
 	$node->safe_psql('postgres', q(DELETE FROM t WHERE r LIKE 'new%'; VACUUM t));
-	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"), "$scans, $where: another process");
+	ok($node->poll_query_until('postgres',
+		"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
+		"$scans, $where: another process");
 	device_unused($node, "$scans, $where");
 }
 $node->stop;

@@ -47,13 +47,17 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 
 	gate_shut();
 	begin_query($_, "$set SELECT $sum FROM (SELECT gate(n, 10) AS n, k FROM ($query) q0) q") for @unread;
-	ok($node->poll_query_until('postgres', "SELECT count(*) = 3 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), 'three sorts are not read on');
+	ok($node->poll_query_until('postgres',
+		"SELECT count(*) = 3 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
+		'three sorts are not read on');
 	cmp_ok(value("SELECT sum(memory_used) $devices"), '>', 3_000_000, 'they hold memory');
 	my $process = process();
 	kill 'KILL', $process;
-	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready' AND process_pid <> $process) $devices"), 'there is another process');
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready' AND process_pid <> $process) $devices"),
+		'there is another process');
 	is(value("SELECT sum(memory_used), sum(jobs) $devices"), '0|0', 'none of its memory is taken');
-	is(value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), 3, 'and they have not read on');
+	is(value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), 3,
+		'and they have not read on');
 	gate_open();
 	is($_->query('SELECT 1'), "$right\n1", 'they read on, and get all rows') for @unread;
 	$_->quit for @unread;
@@ -69,7 +73,8 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 
 	$s->query("$set SET gpusort.device_fault = hold_lock");
 	begin_query($s, 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
-	ok($node->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid"), 'a backend has the lock');
+	ok($node->poll_query_until('postgres',
+		"SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid"), 'a backend has the lock');
 	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
 	is(kill('KILL', $postmaster, $pid), 2, 'both are killed');
 	eval { $s->{run}->finish };
@@ -84,13 +89,15 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	$node->start;
 	device_ready($node, 'killed');
 	gate_make($node);
-	is(value("$set SELECT result FROM check_sort('SELECT * FROM t ORDER BY k, id')"), 'same', 'the next start finds nothing of it');
+	is(value("$set SELECT result FROM check_sort('SELECT * FROM t ORDER BY k, id')"), 'same',
+		'the next start finds nothing of it');
 	device_unused($node, 'killed');
 }
 
 # what a job has follows what has come, not what is expected
 {
-	value("CREATE FUNCTION many() RETURNS TABLE (id bigint, k int8, pad text) ROWS 100000000 LANGUAGE sql STABLE AS 'SELECT i, mix(i) % 90000, repeat(''y'', (i % 40)::int) FROM generate_series(1, 150000) i'");
+	value("CREATE FUNCTION many() RETURNS TABLE (id bigint, k int8, pad text) ROWS 100000000 LANGUAGE sql STABLE AS "
+		. "'SELECT i, mix(i) % 90000, repeat(''y'', (i % 40)::int) FROM generate_series(1, 150000) i'");
 	value("CREATE TABLE m AS SELECT * FROM many(); ANALYZE m; UPDATE pg_class SET reltuples = 1e8 WHERE relname = 'm'");
 	value("CREATE TABLE few AS SELECT * FROM many(); ANALYZE few");
 
@@ -98,13 +105,18 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	my $same = sub { value("$mem SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$_[0]')") };
 
 	# from far too high an estimate, and from far too low
-	for my $case ([ 'high', 'SELECT id, k, pad FROM m ORDER BY k, id' ], [ 'low', 'SELECT id, k, pad FROM few WHERE id % 1 = 0 AND k % 1 = 0 AND id % 3 < 5 ORDER BY k, id' ])
+	for my $case ([ 'high', 'SELECT id, k, pad FROM m ORDER BY k, id' ],
+		[ 'low', 'SELECT id, k, pad FROM few WHERE id % 1 = 0 AND k % 1 = 0 AND id % 3 < 5 ORDER BY k, id' ])
 	{
 		is($same->($case->[1]), 'GpuSort 150000 same', "estimate too $case->[0]: rows");
-		like(value("$mem SET gpusort.verify = off; SELECT sort_route('$case->[1]')"), qr/$gpu(?!.*merged)/, "estimate too $case->[0]: it grows, and nothing is spilled");
+		like(value("$mem SET gpusort.verify = off; SELECT sort_route('$case->[1]')"), qr/$gpu(?!.*merged)/,
+			"estimate too $case->[0]: it grows, and nothing is spilled");
 	}
-	is(value("$mem SELECT result FROM check_stable('(SELECT *, row_number() OVER () AS seq FROM few) f2', 'k')"), 'same', 'equal rows keep their order');
-	is(value("SET work_mem = '256MB'; SET gpusort.algorithm = gpu_radix; SET gpusort.verify = on; SELECT result FROM check_sort('SELECT id, k, pad FROM few WHERE id % 1 = 0 AND k % 1 = 0 ORDER BY k, id')"), 'same', 'keys that grow');
+	is(value("$mem SELECT result FROM check_stable('(SELECT *, row_number() OVER () AS seq FROM few) f2', 'k')"),
+		'same', 'equal rows keep their order');
+	is(value("SET work_mem = '256MB'; SET gpusort.algorithm = gpu_radix; SET gpusort.verify = on; SELECT result FROM "
+		. "check_sort('SELECT id, k, pad FROM few WHERE id % 1 = 0 AND k % 1 = 0 ORDER BY k, id')"), 'same',
+		'keys that grow');
 
 	my $s = new_session($node);
 	gate_shut();
@@ -121,17 +133,20 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	# one backend's share, and no more: what is there by then is a run
 	is(value("$mem SET gpusort.device_share = 4; SELECT result FROM check_sort('SELECT id, k, pad FROM few ORDER BY k, id')"), 'same', 'a small share: rows');
 	like(value("$mem SET gpusort.verify = off; SET gpusort.device_share = 4; SELECT sort_route('SELECT id, k, pad FROM few ORDER BY k')"), qr/merged/, 'a small share: runs');
-	like(value("$mem SET gpusort.device_share = 1; SELECT sort_route('SELECT id, k, pad FROM few ORDER BY k')"), qr/^cpu .*device memory/, 'hardly any share');
+	like(value("$mem SET gpusort.device_share = 1; SELECT sort_route('SELECT id, k, pad FROM few ORDER BY k')"),
+		qr/^cpu .*device memory/, 'hardly any share');
 	device_unused($node, 'shares');
 
 	# what an administrator says stands
 	value("CREATE ROLE plain; ALTER ROLE plain SET gpusort.device_allowed = off");
 	for my $setting ('device_allowed = on', 'device_share = 100')
 	{
-		fails_like($node, "SET ROLE plain; SET gpusort.$setting", qr/permission denied to set parameter "gpusort.device_/, "a role cannot set $setting");
+		fails_like($node, "SET ROLE plain; SET gpusort.$setting",
+			qr/permission denied to set parameter "gpusort.device_/, "a role cannot set $setting");
 	}
 	value("ALTER ROLE plain LOGIN; GRANT SELECT ON t TO plain");
-	my $plain = $node->safe_psql('postgres', "RESET ALL; SET gpusort.device = auto; $set $sort", extra_params => [ '-U', 'plain' ]);
+	my $plain = $node->safe_psql('postgres', "RESET ALL; SET gpusort.device = auto; $set $sort",
+		extra_params => [ '-U', 'plain' ]);
 	like($plain, qr/^cpu .*gpusort.device is off/, 'nor reset it');
 }
 
@@ -145,18 +160,22 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	$node->reload;
 	ok($node->poll_query_until('postgres', "SELECT sum(memory_kept) = 0 $devices"), 'and given back');
 	is(process(), $process, 'by the same process');
-	ok($node->poll_query_until('postgres', "SELECT state = 'idle' AND process_pid IS NULL $devices"), 'then everything is given back');
+	ok($node->poll_query_until('postgres', "SELECT state = 'idle' AND process_pid IS NULL $devices"),
+		'then everything is given back');
 	ok(process_ends($process), 'the process has ended');
-	is(value("SET work_mem = '64MB'; SELECT result FROM check_sort('SELECT * FROM t WHERE id < 100 ORDER BY k, id')"), 'same', 'a small sort');
+	is(value("SET work_mem = '64MB'; SELECT result FROM check_sort('SELECT * FROM t WHERE id < 100 ORDER BY k, id')"),
+		'same', 'a small sort');
 	is(value("SELECT state $devices"), 'idle', 'does not bring it back');
-	like(value("SELECT string_agg(reason, ' ') FROM gpusort_route(10000000, 32)"), qr/^(?!.*no device)/, 'the router reckons with it');
+	like(value("SELECT string_agg(reason, ' ') FROM gpusort_route(10000000, 32)"), qr/^(?!.*no device)/,
+		'the router reckons with it');
 	like(value("$set $sort"), $gpu, 'the next sort that wants it has it back');
 	isnt(process(), $process, 'from another process');
 	is(value("SELECT max(restarts) $devices"), 0, 'which is no restart');
 
 	# one that is not told where to go
 	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'idle again');
-	is(value("SET work_mem = '64MB'; SELECT result FROM check_sort('SELECT * FROM (SELECT mix(i) AS k, i FROM generate_series(1, 300000) i OFFSET 0) s ORDER BY k')"), 'same', 'a large sort');
+	is(value("SET work_mem = '64MB'; SELECT result FROM check_sort('SELECT * FROM (SELECT mix(i) AS k, i FROM "
+		. "generate_series(1, 300000) i OFFSET 0) s ORDER BY k')"), 'same', 'a large sort');
 	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') $devices"), 'brings it back');
 
 	# jobs keep it
@@ -184,7 +203,8 @@ SELECT must_be_same('SELECT * FROM t WHERE id <= 20000 ORDER BY k, id');
 \\sleep 300 ms
 SQL
 	my ($out, $err) = ('', '');
-	my $h = IPC::Run::start([ 'pgbench', '-n', '-c', '4', '-j', '2', '-T', '6', '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ], '>', \$out, '2>', \$err);
+	my $h = IPC::Run::start([ 'pgbench', '-n', '-c', '4', '-j', '2', '-T', '6', '-f', $script, '-h', $node->host, '-p',
+		$node->port, 'postgres' ], '>', \$out, '2>', \$err);
 	for (1 .. 12)
 	{
 		$node->append_conf('postgresql.conf', 'gpusort.device = ' . ($_ % 2 ? 'off' : 'auto'));
@@ -205,14 +225,16 @@ SQL
 	gate_reached($node, 'a sort is not read on');
 	$node->append_conf('postgresql.conf', 'gpusort.device = off');
 	$node->reload;
-	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'leaving') $devices"), 'off: the process lets its job end');
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'leaving') $devices"),
+		'off: the process lets its job end');
 	like(value("$set SET gpusort.device = auto; $sort"), qr/^cpu/, 'and takes no other');
 	gate_open();
 	is($s->query('SELECT 1'), "$right\n1", 'the sort is read on');
 	$s->quit;
 	ok($node->poll_query_until('postgres', "SELECT state = 'off' AND process_pid IS NULL $devices"), 'nothing is held');
 	ok(process_ends($process), 'the process has ended');
-	like(value("$set SET gpusort.device = auto; $sort"), qr/^cpu .*gpusort.device is off/, 'a session cannot bring it back');
+	like(value("$set SET gpusort.device = auto; $sort"), qr/^cpu .*gpusort.device is off/,
+		'a session cannot bring it back');
 	$node->append_conf('postgresql.conf', 'gpusort.device = auto');
 	$node->reload;
 	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'on again');
@@ -226,17 +248,21 @@ SQL
 	device_ready($node, 'all that is free');
 	is(value("SELECT memory_budget >> 20 $devices"), 1024, 'all of it');
 	device_is('OTHERS=1012');
-	ok($node->poll_query_until('postgres', "SELECT memory_budget >> 20 = 12 $devices"), 'another program takes most of it');
-	like(value("SET work_mem = '64MB'; SET gpusort.algorithm = gpu_radix; SELECT sort_route('SELECT mix(i) AS k FROM generate_series(1, 400000) i ORDER BY k')"),
+	ok($node->poll_query_until('postgres', "SELECT memory_budget >> 20 = 12 $devices"),
+		'another program takes most of it');
+	like(value("SET work_mem = '64MB'; SET gpusort.algorithm = gpu_radix; SELECT sort_route('SELECT mix(i) AS k FROM "
+		. "generate_series(1, 400000) i ORDER BY k')"),
 		qr/^cpu .*it does not fit the device memory/, 'what is left does not do');
 	device_is('OTHERS=200');
 	ok($node->poll_query_until('postgres', "SELECT memory_budget >> 20 = 824 $devices"), 'and frees it');
-	like(value("SET work_mem = '64MB'; SET gpusort.algorithm = gpu_radix; SELECT sort_route('SELECT mix(i) AS k FROM generate_series(1, 400000) i ORDER BY k')"),
+	like(value("SET work_mem = '64MB'; SET gpusort.algorithm = gpu_radix; SELECT sort_route('SELECT mix(i) AS k FROM "
+		. "generate_series(1, 400000) i ORDER BY k')"),
 		$gpu, 'then it does');
 }
 
 # a device that is full, or not there yet, at the server's start
-for my $case ([ 'full', 'OTHERS=1020', 'OTHERS=0', qr/^none: no usable device: out of memory; tried again when a sort asks/ ],
+for my $case ([ 'full', 'OTHERS=1020', 'OTHERS=0',
+	qr/^none: no usable device: out of memory; tried again when a sort asks/ ],
 	[ 'not there', 'DEVICES=0', 'DEVICES=1', qr/^none: no device: no device; tried again when a sort asks/ ])
 {
 	my ($name, $not, $now, $state) = @$case;

@@ -71,11 +71,15 @@ sub same
 
 # Keys, or where so few columns are wanted keys alone.
 my %orders = (
-	'int4' => [ 'SELECT id, k FROM t', 'k' ], 'int4 desc' => [ 'SELECT id, k FROM t', 'k DESC' ], 'int8' => [ 'SELECT id, w FROM t', 'w' ],
-	'float8' => [ 'SELECT id, f FROM t', 'f DESC' ], 'NULLs, 97 bits' => [ 'SELECT id, nk, w FROM t', 'nk NULLS FIRST, w' ],
+	'int4' => [ 'SELECT id, k FROM t', 'k' ], 'int4 desc' => [ 'SELECT id, k FROM t', 'k DESC' ],
+		'int8' => [ 'SELECT id, w FROM t', 'w' ],
+	'float8' => [ 'SELECT id, f FROM t', 'f DESC' ],
+		'NULLs, 97 bits' => [ 'SELECT id, nk, w FROM t', 'nk NULLS FIRST, w' ],
 	'more than 128 bits' => [ 'SELECT id, w, f FROM t', 'w, f, k' ], 'equal ones' => [ 'SELECT id, dup FROM t', 'dup' ],
-	'one value in most rows' => [ 'SELECT id, heavy FROM t', 'heavy' ], 'few values' => [ 'SELECT id, nk, k FROM t', 'nk, dup' ],
-	'keys only' => [ 'SELECT k FROM t', 'k' ], 'keys only, 64 bits' => [ 'SELECT w FROM t', 'w DESC' ], 'keys only, one value in most rows' => [ 'SELECT heavy FROM t', 'heavy' ],
+	'one value in most rows' => [ 'SELECT id, heavy FROM t', 'heavy' ],
+		'few values' => [ 'SELECT id, nk, k FROM t', 'nk, dup' ],
+	'keys only' => [ 'SELECT k FROM t', 'k' ], 'keys only, 64 bits' => [ 'SELECT w FROM t', 'w DESC' ],
+		'keys only, one value in most rows' => [ 'SELECT heavy FROM t', 'heavy' ],
 	'strings' => [ 'SELECT id, s FROM t', 's COLLATE "C"' ]);
 for my $name (sort keys %orders)
 {
@@ -86,7 +90,8 @@ for my $name (sort keys %orders)
 		if ($name =~ /keys only/)
 		{
 			my $want = value("SET gpusort.enable = off; " . rows_in_order("$select ORDER BY $order"));
-			is(value("SET gpusort.verify = $verify; " . rows_in_order("$select ORDER BY $order")), $want, "$name, verify $verify: rows");
+			is(value("SET gpusort.verify = $verify; " . rows_in_order("$select ORDER BY $order")), $want,
+				"$name, verify $verify: rows");
 		}
 		else
 		{
@@ -109,34 +114,43 @@ device_unused($node, 'orders');
 	$lines = value("SELECT device_lines('SELECT id, heavy FROM t ORDER BY heavy')");
 	($on) = $lines =~ /Sort Device 0: parts=\d+ rows=(\d+)/;
 	cmp_ok($on, '<', $rows / 2, 'a value in most rows: they do not go there') or diag($lines);
-	unlike(value("SELECT device_lines('SELECT id, nk FROM t WHERE id <= 100 ORDER BY nk')"), qr/parts/, 'what fits is one job');
+	unlike(value("SELECT device_lines('SELECT id, nk FROM t WHERE id <= 100 ORDER BY nk')"), qr/parts/,
+		'what fits is one job');
 }
-like(value("EXPLAIN (ANALYZE, COSTS OFF, FORMAT JSON) SELECT id, k FROM t ORDER BY k"), qr/"Sort Devices": \[\s*\{\s*"Device Number": 0,\s*"Sort Parts": \d/, 'JSON');
+like(value("EXPLAIN (ANALYZE, COSTS OFF, FORMAT JSON) SELECT id, k FROM t ORDER BY k"),
+	qr/"Sort Devices": \[\s*\{\s*"Device Number": 0,\s*"Sort Parts": \d/, 'JSON');
 
 # read in part, read twice, read backward, cursors: nothing is left behind
 same('LIMIT behind an OFFSET', 'SELECT * FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) q', 'k, id');
-is(value("SELECT string_agg(id::text, ' ') FROM (SELECT id FROM (SELECT id, k FROM t ORDER BY k OFFSET 150000) q LIMIT 30) r"),
-	value("SET gpusort.enable = off; SELECT string_agg(id::text, ' ') FROM (SELECT id FROM (SELECT id, k FROM t ORDER BY k, id OFFSET 150000) q LIMIT 30) r"), 'LIMIT');
+is(value("SELECT string_agg(id::text, ' ') FROM (SELECT id FROM (SELECT id, k FROM t ORDER BY k OFFSET 150000) q LIMIT "
+	. "30) r"),
+	value("SET gpusort.enable = off; SELECT string_agg(id::text, ' ') FROM (SELECT id FROM (SELECT id, k FROM t ORDER "
+		. "BY k, id OFFSET 150000) q LIMIT 30) r"), 'LIMIT');
 device_unused($node, 'LIMIT');
 for my $kind ('NO SCROLL', 'SCROLL')
 {
-	my $moves = 'FETCH 3 c; MOVE 200000 c; FETCH 3 c;' . ($kind eq 'SCROLL' ? ' FETCH BACKWARD 2 c; FETCH ABSOLUTE 7 c; FETCH LAST c;' : '') . ' CLOSE c; COMMIT';
+	my $moves = 'FETCH 3 c; MOVE 200000 c; FETCH 3 c;'
+		. ($kind eq 'SCROLL' ? ' FETCH BACKWARD 2 c; FETCH ABSOLUTE 7 c; FETCH LAST c;' : '') . ' CLOSE c; COMMIT';
 	my $declare = "BEGIN; DECLARE c $kind CURSOR FOR SELECT id, k FROM t ORDER BY k, id";
 
 	is(value("$declare; $moves"), value("SET gpusort.enable = off; $declare; $moves"), "$kind cursor");
 	device_unused($node, "$kind cursor");
 }
-is(value("SELECT count(*), sum(a.id::bigint * b.id) FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) a JOIN (SELECT id, w FROM t ORDER BY w OFFSET 0) b USING (id)"),
-	value("SET gpusort.enable = off; SELECT count(*), sum(a.id::bigint * b.id) FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) a JOIN (SELECT id, w FROM t ORDER BY w OFFSET 0) b USING (id)"), 'two of them in a query');
+is(value("SELECT count(*), sum(a.id::bigint * b.id) FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) a JOIN (SELECT id, "
+	. "w FROM t ORDER BY w OFFSET 0) b USING (id)"),
+	value("SET gpusort.enable = off; SELECT count(*), sum(a.id::bigint * b.id) FROM (SELECT id, k FROM t ORDER BY k "
+		. "OFFSET 0) a JOIN (SELECT id, w FROM t ORDER BY w OFFSET 0) b USING (id)"), 'two of them in a query');
 device_unused($node, 'two');
 
 # less work_mem than all rows take: each run's keys go in parts
 same('runs', 'SELECT id, k FROM t', 'k', "SET work_mem = '16MB'; ");
-like(value("SET work_mem = '16MB'; SELECT device_lines('SELECT id, k FROM t ORDER BY k')"), qr/parts, \d+ runs merged/, 'runs, of parts');
+like(value("SET work_mem = '16MB'; SELECT device_lines('SELECT id, k FROM t ORDER BY k')"), qr/parts, \d+ runs merged/,
+	'runs, of parts');
 
 # faults: the part goes elsewhere or to the CPU, and the others go on
 my $fallbacks = 'SELECT sum(fallbacks) FROM gpusort_stat';
-for my $f ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down', 'kill_up', 'kill_sort', 'kill_down', 'corrupt')
+for my $f ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down', 'kill_up', 'kill_sort', 'kill_down',
+	'corrupt')
 {
 	device_ready($node, $f);
 	value('SELECT count(*) FROM (SELECT k, id FROM t WHERE id < 5000 ORDER BY k OFFSET 0) s');
@@ -146,11 +160,13 @@ for my $f ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down'
 
 	same($f, 'SELECT id, k FROM t', 'k', "$set SET gpusort.device_fault = $f; ");
 	cmp_ok(value($fallbacks), '>', $before, "$f: is counted");
-	ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), "$f: a new process") if $f =~ /error|kill/;
+	ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"),
+		"$f: a new process") if $f =~ /error|kill/;
 	device_ready($node, "after $f");
 	device_unused($node, "after $f");
 }
-like(value("SET gpusort.device_fault = memory_sort; SELECT device_lines('SELECT id, k FROM t ORDER BY k')"), qr/parts, (\d+) of them on the CPU/, 'a part that the device does not take is sorted by the CPU');
+like(value("SET gpusort.device_fault = memory_sort; SELECT device_lines('SELECT id, k FROM t ORDER BY k')"),
+	qr/parts, (\d+) of them on the CPU/, 'a part that the device does not take is sorted by the CPU');
 
 # the device is killed in the middle of the result: the first part has been given out
 gate_make($node);
@@ -158,7 +174,8 @@ sub killed_in_the_middle
 {
 	my ($name, @rows) = @_;
 	my $s = new_session($node);
-	my $want = value("SET gpusort.enable = off; SELECT count(*), sum(n * id) FROM (SELECT row_number() OVER () AS n, id FROM (SELECT id, k FROM t ORDER BY k, id OFFSET 0) s) q");
+	my $want = value("SET gpusort.enable = off; SELECT count(*), sum(n * id) FROM (SELECT row_number() OVER () AS n, "
+		. "id FROM (SELECT id, k FROM t ORDER BY k, id OFFSET 0) s) q");
 
 	for my $at (@rows)
 	{
@@ -167,7 +184,8 @@ sub killed_in_the_middle
 		gate_reached($node, "$name, killed at row $at");
 		my $pid = value('SELECT max(process_pid) FROM gpusort_devices()');
 		is(kill('KILL', $pid), 1, "$name, killed at row $at");
-		ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
+		ok($node->poll_query_until('postgres',
+			"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
 			"$name, killed at row $at: there is another");
 		gate_open();
 		is($s->query('SELECT 1'), "$want\n1", "$name, killed at row $at: all rows");
@@ -184,7 +202,8 @@ for my $f ('hang_up', 'hang_sort', 'hang_down')
 		qr/canceling statement due to statement timeout/, "cancelled in $f");
 	device_unused($node, "cancelled in $f");
 }
-fails_like($node, 'SELECT sum(1 / (id - 500)) FROM (SELECT id FROM t ORDER BY k OFFSET 0) s', qr/division by zero/, 'error above');
+fails_like($node, 'SELECT sum(1 / (id - 500)) FROM (SELECT id FROM t ORDER BY k OFFSET 0) s', qr/division by zero/,
+	'error above');
 device_unused($node, 'error above');
 
 # many sessions share what one has no room for: none waits for ever

@@ -47,8 +47,12 @@ sub others_go
 		{
 			my $set = "SET work_mem = '$modes{$mode}'; SET gpusort.device = '$device'; SET statement_timeout = '120s';";
 
-			is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')"), 'same', "$name: another on device $device, $mode");
-			like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')"), $gpu, "$name: and it went there");
+			is($node->safe_psql('postgres',
+				"$set SELECT result FROM check_sort('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')"), 'same',
+				"$name: another on device $device, $mode");
+			like($node->safe_psql('postgres',
+				"$set SELECT sort_route('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')"), $gpu,
+				"$name: and it went there");
 		}
 	}
 }
@@ -70,7 +74,9 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 		if ($call eq 'memory')
 		{
 			# what is small enough not to wait; on the same device it waits for the lock
-			$node->safe_psql('postgres', "SET work_mem = '64MB'; SET gpusort.device = '1'; SET statement_timeout = '120s'; SELECT result FROM check_sort('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')");
+			$node->safe_psql('postgres',
+				"SET work_mem = '64MB'; SET gpusort.device = '1'; SET statement_timeout = '120s'; SELECT result FROM "
+				. "check_sort('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')");
 		}
 		else
 		{

@@ -53,27 +53,34 @@ SQL
 
 # what goes with its rows where these are more than memory holds; of the others keys go
 my %exact = map { $_ => 1 } qw(u mac s z lsn);
-my %orders = ((map { $_ => $_ } qw(u mac s z lsn b n h e bits a r)), (map { $_ => "$_ COLLATE \"C\"" } qw(p x few rec)));
+my %orders = ((map { $_ => $_ } qw(u mac s z lsn b n h e bits a r)),
+	(map { $_ => "$_ COLLATE \"C\"" } qw(p x few rec)));
 my %modes = (keys => '64MB', rows => '256kB');
 
 for my $mode (sort keys %modes)
 {
 	for my $col (sort keys %orders)
 	{
-		my @queries = map { "SELECT id, $col, e FROM t ORDER BY $_" } ("$orders{$col}, id", "$orders{$col} DESC NULLS LAST, id", "e, $orders{$col}, id");
+		my @queries = map { "SELECT id, $col, e FROM t ORDER BY $_" } ("$orders{$col}, id",
+			"$orders{$col} DESC NULLS LAST, id", "e, $orders{$col}, id");
 		# equal values are the same, so that any order of them is
-		push @queries, "SELECT $col FROM t ORDER BY $col", "SELECT $col FROM t ORDER BY $col DESC" if $exact{$col} && $col ne 's';
+		push @queries, "SELECT $col FROM t ORDER BY $col", "SELECT $col FROM t ORDER BY $col DESC"
+			if $exact{$col} && $col ne 's';
 		for my $q (@queries)
 		{
-			is($node->safe_psql('postgres', "SET work_mem = '$modes{$mode}'; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
+			is($node->safe_psql('postgres',
+				"SET work_mem = '$modes{$mode}'; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
 				"GpuSort $rows same", "$mode: $q");
 		}
-		my $route = $node->safe_psql('postgres', "SET work_mem = '$modes{$mode}'; SELECT route('SELECT id, $col FROM t ORDER BY $orders{$col}')");
+		my $route = $node->safe_psql('postgres',
+			"SET work_mem = '$modes{$mode}'; SELECT route('SELECT id, $col FROM t ORDER BY $orders{$col}')");
 		my $want = $exact{$col} ? $mode : 'keys';
 		like($route, qr/^$want: gpu radix: /, "$mode: $col went there");
-		cmp_ok(early("SELECT id, $col FROM t ORDER BY $orders{$col}"), '>', 0, "$col, some before all rows were in") if $mode eq 'keys' && !$exact{$col};
+		cmp_ok(early("SELECT id, $col FROM t ORDER BY $orders{$col}"), '>', 0, "$col, some before all rows were in")
+			if $mode eq 'keys' && !$exact{$col};
 		# the first word of many is that of others
-		like($route, qr/\(prefix\).*[1-9]\d* ties compared/, "$mode: $col, ties") if $col =~ /^(p|x|b|h|bits|a|r)$/ && $mode eq 'keys';
+		like($route, qr/\(prefix\).*[1-9]\d* ties compared/, "$mode: $col, ties")
+			if $col =~ /^(p|x|b|h|bits|a|r)$/ && $mode eq 'keys';
 	}
 	is($node->safe_psql('postgres', "SET work_mem = '$modes{$mode}'; SELECT result FROM check_stable('(SELECT *, row_number() OVER () AS seq FROM t) t2', '$_')"),
 		'same', "$mode: equal rows keep their order: $_") for qw(u s n x a);
@@ -100,7 +107,8 @@ for my $col (map { $_ . (/^[nh]$/ ? '' : ' COLLATE "C"') } qw(p more n x h))
 	}
 	is(early("SELECT * FROM late ORDER BY $col"), 0, "late: $col, none ahead");
 	cmp_ok(early("SELECT * FROM late WHERE NOT of_late ORDER BY $col"), '>', 0, "late: $col, some ahead without those");
-	like($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT route('SELECT * FROM late ORDER BY $col')"), qr/^keys: gpu radix: /, "late: $col went there");
+	like($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT route('SELECT * FROM late ORDER BY $col')"),
+		qr/^keys: gpu radix: /, "late: $col went there");
 }
 device_unused($node, 'late');
 $node->stop;

@@ -41,18 +41,22 @@ SQL
 device_ready($node, 'start');
 
 my $explain = 'EXPLAIN (ANALYZE, COSTS OFF)';
-sub fed { return $node->safe_psql('postgres', ($_[1] // '') . "; $explain $_[0]") =~ /^Custom Scan \(GpuSort\).*?\n(?:  Sort.*\n)*  Sort Device: rows/ ? 1 : 0 }
+sub fed { return $node->safe_psql('postgres', ($_[1] // '')
+	. "; $explain $_[0]") =~ /^Custom Scan \(GpuSort\).*?\n(?:  Sort.*\n)*  Sort Device: rows/ ? 1 : 0 }
 sub same_rows
 {
 	my ($query, $name, $set) = @_;
-	is($node->safe_psql('postgres', ($set // 'SELECT') . "; SELECT nodes || ' ' || result FROM check_sort(\$q\$$query\$q\$)") =~ s/^\n//r, 'GpuSort same', "$name: rows");
+	is($node->safe_psql('postgres', ($set // 'SELECT')
+		. "; SELECT nodes || ' ' || result FROM check_sort(\$q\$$query\$q\$)") =~ s/^\n//r, 'GpuSort same',
+		"$name: rows");
 }
 
 # What EXPLAIN says
 my $plan = $node->safe_psql('postgres', "$explain SELECT * FROM t ORDER BY k");
 like($plan, qr/^Custom Scan \(GpuSort\) \(actual .*rows=60000.*\n  Sort Key: k\n  Sort Method: gpu radix  Memory: \d+kB\n  Sort Route: gpu radix: .*60000 rows.*\n  Sort Phases: .*\n  Sort Device: rows .*up=\d+kB down=\d+kB\n  ->  Gather/,
 	'EXPLAIN: the sort of all');
-like($plan, qr/Worker 0:  Sort Method: gpu  .*\n.*Worker 0:  Sort Route: sent to one GPU with all participants' rows/, 'EXPLAIN: a worker');
+like($plan, qr/Worker 0:  Sort Method: gpu  .*\n.*Worker 0:  Sort Route: sent to one GPU with all participants' rows/,
+	'EXPLAIN: a worker');
 my ($total, $loops) = (0, 0);
 $total += $1 while $plan =~ /Worker \d:  Sort Phases: rows=(\d+)/g;
 is($total, 60000, 'EXPLAIN: the workers have sent all rows');
@@ -69,17 +73,21 @@ is($node->safe_psql('postgres', $learned), $by_all, '... as from the same rows o
 for my $order ('k, id', 'f DESC, id', 'n NULLS FIRST, id', 'n DESC, id', 'three, k, id')
 {
 	my $workers = pick(2, 3, 4, 7);
-	my $set = "SET max_parallel_workers_per_gather = $workers; SET parallel_leader_participation = " . pick('on', 'off') . "; SET work_mem = '" . pick('64kB', '64MB') . "'";
+	my $set = "SET max_parallel_workers_per_gather = $workers; SET parallel_leader_participation = " . pick('on', 'off')
+		. "; SET work_mem = '" . pick('64kB', '64MB') . "'";
 	is(fed("SELECT * FROM t ORDER BY $order", $set), 1, "$set: $order: on the device");
 	same_rows("SELECT * FROM t ORDER BY $order", "$set: $order", $set);
-	same_rows("SELECT id, k, three, f, n, length(p) AS p FROM t WHERE id % 3 = 0 ORDER BY $order", "$set: some rows by $order", $set);
+	same_rows("SELECT id, k, three, f, n, length(p) AS p FROM t WHERE id % 3 = 0 ORDER BY $order",
+		"$set: some rows by $order", $set);
 }
 same_rows('SELECT * FROM t WHERE id < 0 ORDER BY k', 'no rows');
 is(fed('SELECT * FROM few ORDER BY k'), 1, 'more than expected: on the device');
 same_rows('SELECT * FROM few ORDER BY k, id', 'more than expected');
-like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain SELECT * FROM t ORDER BY k"), qr/Workers Launched: 0\n.*Feed\) \(actual .*rows=60000/s, 'no worker: the leader alone');
+like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain SELECT * FROM t ORDER BY k"),
+	qr/Workers Launched: 0\n.*Feed\) \(actual .*rows=60000/s, 'no worker: the leader alone');
 same_rows('SELECT * FROM t ORDER BY k, id', 'no worker', 'SET max_parallel_workers = 0');
-same_rows('SELECT * FROM t ORDER BY k, id', 'fewer than planned', 'SET max_parallel_workers = 1; SET max_parallel_workers_per_gather = 4');
+same_rows('SELECT * FROM t ORDER BY k, id', 'fewer than planned',
+	'SET max_parallel_workers = 1; SET max_parallel_workers_per_gather = 4');
 is($node->safe_psql('postgres', <<'SQL'), 'same', 'run again and again, also not to the end');
 SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
 SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g LEFT JOIN LATERAL (SELECT id FROM (SELECT id, k FROM t ORDER BY k, id OFFSET 0) x WHERE x.id % 5 = g % 5 LIMIT 3) s ON true ORDER BY 1, 2');
@@ -87,18 +95,23 @@ SQL
 device_unused($node, 'rows');
 
 # By what it is expected to take
-$node->safe_psql('postgres', 'CREATE TABLE more AS SELECT i AS id, mix(i) AS k FROM generate_series(1, 1000000) i; VACUUM ANALYZE more');
-is(fed("SELECT * FROM $_->[0] ORDER BY k", 'SET gpusort.algorithm = auto'), $_->[1], "$_->[0]: " . ($_->[1] ? 'enough rows' : 'too few rows')) for [ 't', 0 ], [ 'more', 1 ];
+$node->safe_psql('postgres', 'CREATE TABLE more AS SELECT i AS id, mix(i) AS k FROM generate_series(1, 1000000) i; '
+	. 'VACUUM ANALYZE more');
+is(fed("SELECT * FROM $_->[0] ORDER BY k", 'SET gpusort.algorithm = auto'), $_->[1],
+	"$_->[0]: " . ($_->[1] ? 'enough rows' : 'too few rows')) for [ 't', 0 ], [ 'more', 1 ];
 
 # What is not for it
-for my $case ([ 'SELECT * FROM t ORDER BY k LIMIT 10', 'a LIMIT' ], [ 'SELECT * FROM t ORDER BY s', 'strings' ], [ 'SELECT * FROM t ORDER BY k', 'verification', 'SET gpusort.verify = on' ],
-	[ 'SELECT * FROM t ORDER BY k', "the CPU's algorithm", 'SET gpusort.algorithm = cpu_radix' ], [ 'SELECT * FROM t WHERE same(id) > 0 ORDER BY k', 'rows that may be others' ])
+for my $case ([ 'SELECT * FROM t ORDER BY k LIMIT 10', 'a LIMIT' ], [ 'SELECT * FROM t ORDER BY s', 'strings' ],
+	[ 'SELECT * FROM t ORDER BY k', 'verification', 'SET gpusort.verify = on' ],
+	[ 'SELECT * FROM t ORDER BY k', "the CPU's algorithm", 'SET gpusort.algorithm = cpu_radix' ],
+		[ 'SELECT * FROM t WHERE same(id) > 0 ORDER BY k', 'rows that may be others' ])
 {
 	my ($query, $name, $set) = @$case;
 	is(fed($query, $set), 0, "$name: not on the device");
 	same_rows($query =~ s/(BY \w+)/$1, id/r, $name, $set);
 }
-is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY k, id; MOVE 10 FROM c; SELECT sum(jobs) FROM gpusort_devices(); COMMIT'), '0', 'a cursor holds nothing');
+is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY k, id; MOVE 10 FROM c; SELECT '
+	. 'sum(jobs) FROM gpusort_devices(); COMMIT'), '0', 'a cursor holds nothing');
 
 # A row that has no place there: once more, without the device
 for my $query (q(SELECT id, p || '' AS q FROM long ORDER BY k), 'SELECT * FROM nine ORDER BY a, b')
@@ -109,8 +122,10 @@ for my $query (q(SELECT id, p || '' AS q FROM long ORDER BY k), 'SELECT * FROM n
 device_unused($node, 'no place');
 
 # Faults, before rows are given out and after: each row once, in order
-my $sums = 'count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT *, lag(o) OVER () AS last FROM (SELECT id, KEY AS o FROM t ORDER BY KEY OFFSET 0) x) y';
-for my $fault ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down', 'kill_up', 'kill_sort', 'kill_down', 'stall', 'freeze',
+my $sums = 'count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT *, lag(o) OVER () AS last FROM '
+	. '(SELECT id, KEY AS o FROM t ORDER BY KEY OFFSET 0) x) y';
+for my $fault ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down', 'kill_up', 'kill_sort',
+	'kill_down', 'stall', 'freeze',
 	'corrupt', 'corrupt_size', 'corrupt_bit', 'corrupt_place', 'corrupt_count')
 {
 	my $key = pick('k', 'three', 'id');
@@ -118,14 +133,16 @@ for my $fault ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_d
 	device_ready($node, $fault);
 	# a process that did nothing well is not followed by another at once
 	$node->safe_psql('postgres', 'SELECT count(*) FROM (SELECT id FROM t ORDER BY k OFFSET 0) x');
-	is($node->safe_psql('postgres', "SET gpusort.device_fault = $fault; SET max_parallel_workers_per_gather = " . pick(1, 2, 5) . '; SELECT ' . $sums =~ s/KEY/$key/gr), '60000|60000|1800030000|t', "$fault, by $key");
+	is($node->safe_psql('postgres', "SET gpusort.device_fault = $fault; SET max_parallel_workers_per_gather = "
+		. pick(1, 2, 5) . '; SELECT ' . $sums =~ s/KEY/$key/gr), '60000|60000|1800030000|t', "$fault, by $key");
 	cmp_ok($node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat'), '>', $fallbacks, "$fault: counted");
 	device_ready($node, "after $fault");
 	device_unused($node, $fault);
 }
 
 # Found wrong when all rows were given
-fails_like($node, 'SET gpusort.device_fault = corrupt_late; SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) x', qr/a GPU returned a wrong sort result, of which rows were given out already/, 'corrupt_late');
+fails_like($node, 'SET gpusort.device_fault = corrupt_late; SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) '
+	. 'x', qr/a GPU returned a wrong sort result, of which rows were given out already/, 'corrupt_late');
 device_unused($node, 'corrupt_late');
 
 # The process is killed with so many rows given: the same rows still come, ties among them
@@ -134,8 +151,10 @@ for my $key ('k', 'three', '7', 'id')
 {
 	my $s = new_session($node);
 	my $at = int rand(50000) + 5000;
-	my $q = 'SELECT count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT id, o, lag(o) OVER () AS last, gate(row_number() OVER (), ' . "$at) AS n "
-	  . "FROM (SELECT id, KEY AS o, p FROM t ORDER BY KEY OFFSET 0) x OFFSET 0) y" =~ s/KEY/$key eq '7' ? 'id * 0' : $key/ger;
+	my $q = 'SELECT count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT id, o, lag(o) OVER () AS '
+		. 'last, gate(row_number() OVER (), ' . "$at) AS n "
+	  . "FROM (SELECT id, KEY AS o, p FROM t ORDER BY KEY OFFSET 0) x OFFSET 0) y"
+	  	=~ s/KEY/$key eq '7' ? 'id * 0' : $key/ger;
 
 	# what is known of equal rows that were given may be more than memory
 	$s->query("SET work_mem = '" . pick('64kB', '64MB') . "'");
@@ -150,7 +169,8 @@ for my $key ('k', 'three', '7', 'id')
 	is($s->query('SELECT 1'), "60000|60000|1800030000|t\n1", "killed at row $at by $key: the same rows");
 	is($s->{stderr}, '', "$key: no error");
 	$s->quit;
-	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"), "$key: another process");
+	ok($node->poll_query_until('postgres',
+		"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"), "$key: another process");
 	device_unused($node, $key);
 }
 
@@ -164,10 +184,12 @@ for my $fault ('none', 'hang_up', 'hang_sort', 'hang_down')
 		$session->query('SELECT sum(x) FROM (SELECT 1 / (id - 40000) AS x FROM t ORDER BY k OFFSET 0) s');
 		like($session->{stderr}, qr/division by zero/, 'error in a worker');
 		session_ok($session, 'error in a worker');
-		$session->query('SELECT sum(1 / (n - 30000)) FROM (SELECT row_number() OVER () AS n FROM (SELECT * FROM t ORDER BY k OFFSET 0) x) s');
+		$session->query('SELECT sum(1 / (n - 30000)) FROM (SELECT row_number() OVER () AS n FROM (SELECT * FROM t '
+			. 'ORDER BY k OFFSET 0) x) s');
 		like($session->{stderr}, qr/division by zero/, 'error above');
 		session_ok($session, 'error above');
-		is($session->query('SELECT count(*) FROM (SELECT 1 FROM (SELECT * FROM t ORDER BY k OFFSET 0) x LIMIT 100) s'), '100', 'stopped early');
+		is($session->query('SELECT count(*) FROM (SELECT 1 FROM (SELECT * FROM t ORDER BY k OFFSET 0) x LIMIT 100) s'),
+			'100', 'stopped early');
 	}
 	$session->query("SET statement_timeout = '500ms'");
 	$session->query('SELECT count(pg_sleep(0.01)) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
@@ -181,15 +203,19 @@ for my $fault ('none', 'hang_up', 'hang_sort', 'hang_down')
 # A worker is terminated while its rows go up
 $session->query('SET gpusort.device_fault = hang_up; SET gpusort.algorithm = gpu_radix');
 begin_query($session, 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
-ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND wait_event_type = 'Extension'"), 'workers wait for the device');
-$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker' LIMIT 1");
+ok($node->poll_query_until('postgres',
+	"SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND wait_event_type = "
+	. "'Extension'"), 'workers wait for the device');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel "
+	. "worker' LIMIT 1");
 $session->query('SET gpusort.device_fault = none');
 like($session->{stderr}, qr/terminating (connection|background worker|parallel worker)|lost connection to parallel worker/, 'a terminated worker ends the query');
 session_ok($session, 'a terminated worker');
 device_unused($node, 'a terminated worker');
 $session->quit;
 
-ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
+ok($node->poll_query_until('postgres',
+	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
 is(scalar(temp_files($node)), 0, 'no file is left');
 $node->stop;
 unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal 11|after its end/, 'the log');

@@ -53,11 +53,13 @@ sub order_keys
 		my $type = $col->{type};
 		my $expr = $c;
 
-		$expr = pick("$c / 2", "$c % 7::$type", "-(($c) / 3)", "coalesce($c, 7::$type)") if $type =~ /^int/ && chance(0.25);
+		$expr = pick("$c / 2", "$c % 7::$type", "-(($c) / 3)", "coalesce($c, 7::$type)")
+			if $type =~ /^int/ && chance(0.25);
 		$expr = pick("$c + 1.0", "abs($c)") if $type =~ /^float/ && chance(0.2);
 		$expr = pick("NOT $c", "$c IS NULL") if $type eq 'bool' && chance(0.3);
 		$expr = pick("$c + 3", "$c\::timestamp") if $type eq 'date' && chance(0.2);
-		$expr = pick("$c COLLATE \"C\"", "$c COLLATE \"POSIX\"", "upper($c)", "$c || 'x'") if $type =~ /char\(|text/ && chance(0.3);
+		$expr = pick("$c COLLATE \"C\"", "$c COLLATE \"POSIX\"", "upper($c)", "$c || 'x'")
+			if $type =~ /char\(|text/ && chance(0.3);
 		$expr = "CASE WHEN $c IS NULL THEN $alias.seq % 3 ELSE 5 END" if chance(0.05);
 		push @order, $expr . pick('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST', ' ASC');
 	}
@@ -78,14 +80,17 @@ sub condition
 	my $col = pick(@{ $table->{cols} });
 	my $at = int rand($n + 1);
 	my @all = (
-		"$alias.seq % 3 = 1", "$alias.seq > $at", "$alias.$col->{name} IS NOT NULL", "$alias.$col->{name} IS NULL OR $alias.seq < $at",
+		"$alias.seq % 3 = 1", "$alias.seq > $at", "$alias.$col->{name} IS NOT NULL",
+			"$alias.$col->{name} IS NULL OR $alias.seq < $at",
 		"$alias.$col->{name} = (SELECT $col->{name} FROM $table->{name} ORDER BY seq LIMIT 1 OFFSET $at)",
 		"dear($alias.seq)", "dear($alias.seq) AND random() < 0.7", "random() < 0.5", "sorts($alias.seq) % 2 = 0",
 		"($alias.seq % 2 = 0 OR EXISTS (SELECT 1 FROM $other->{name} x WHERE x.seq = $alias.seq))",
 		"$alias.seq IN (SELECT x.seq FROM $other->{name} x ORDER BY x.seq LIMIT $at)",
 		"$alias.seq = ANY (ARRAY(SELECT x.seq / 2 FROM $other->{name} x))",
-		"$alias.ctid > '(0,3)'", "$alias.ctid::text LIKE '%2)'", "$alias.tableoid <> 0", "$alias.xmin::text <> '0'", "$alias IS NOT NULL OR $alias.seq % 2 = 0",
-		"$alias\::text LIKE '%1%'", "$alias.seq < 0", 'false', "$alias.seq <= (SELECT max(seq) / 2 FROM $other->{name})",
+		"$alias.ctid > '(0,3)'", "$alias.ctid::text LIKE '%2)'", "$alias.tableoid <> 0", "$alias.xmin::text <> '0'",
+			"$alias IS NOT NULL OR $alias.seq % 2 = 0",
+		"$alias\::text LIKE '%1%'", "$alias.seq < 0", 'false',
+			"$alias.seq <= (SELECT max(seq) / 2 FROM $other->{name})",
 		"octet_length($alias\::text) % 2 = 0");
 
 	return pick(@all) . (chance(0.2) ? ' AND ' . pick(@all) : '');
@@ -100,8 +105,10 @@ sub outputs
 	my $some = join ', ', "$alias.seq", grep { chance(0.5) } @names;
 
 	return pick('*', '*', '*', '*', "$alias.*", $alias, $some, $some, $some, "$alias.seq", join(', ', shuffle(@names)),
-		"$alias.ctid, $alias.seq", "$alias.tableoid::regclass, $some", "$some, (SELECT count(*) FROM $other->{name} x WHERE x.seq < $alias.seq)",
-		"md5($alias\::text), $alias.seq + 1", "ROW($some)", "$some, $alias.seq AS again", "sorts($alias.seq), $alias.seq", "$some, NULL, 'const'");
+		"$alias.ctid, $alias.seq", "$alias.tableoid::regclass, $some",
+			"$some, (SELECT count(*) FROM $other->{name} x WHERE x.seq < $alias.seq)",
+		"md5($alias\::text), $alias.seq + 1", "ROW($some)", "$some, $alias.seq AS again",
+			"sorts($alias.seq), $alias.seq", "$some, NULL, 'const'");
 }
 
 sub limit
@@ -110,7 +117,8 @@ sub limit
 	my $k = pick(0, 1, 2, 10, 40, 700, $n, int rand($n + 1));
 	my $o = pick(0, 1, 5, int rand($n + 1));
 
-	return pick('', '', " LIMIT $k", " LIMIT $k", " LIMIT $k OFFSET $o", " OFFSET $o", " LIMIT NULL", " LIMIT ALL OFFSET $o",
+	return pick('', '', " LIMIT $k", " LIMIT $k", " LIMIT $k OFFSET $o", " OFFSET $o", " LIMIT NULL",
+		" LIMIT ALL OFFSET $o",
 		" LIMIT (SELECT $k)", " LIMIT (SELECT $k) OFFSET (SELECT $o)", " FETCH FIRST $k ROWS WITH TIES",
 		" LIMIT (random() * 0)::int + $k", " LIMIT abs(-$k)");
 }
@@ -130,13 +138,15 @@ sub join_of
 {
 	my ($a, $b) = @_;
 	my $kind = pick('JOIN', 'LEFT JOIN', 'RIGHT JOIN', 'FULL JOIN');
-	my $by = pick('x.seq = y.seq', 'x.seq % 10 = y.seq % 10', 'x.seq / 3 = y.seq / 3', 'x.seq / 3 = y.seq / 3 AND x.seq % 2 = y.seq % 2');
+	my $by = pick('x.seq = y.seq', 'x.seq % 10 = y.seq % 10', 'x.seq / 3 = y.seq / 3',
+		'x.seq / 3 = y.seq / 3 AND x.seq % 2 = y.seq % 2');
 	my @pairs;
 
 	for my $p (grep { $_->{key} } @{ $a->{cols} })
 	{
 		push @pairs, map { "x.$p->{name} = y.$_->{name}" }
-		  grep { $_->{key} && ($_->{type} eq $p->{type} || ($_->{type} =~ /^int/ && $p->{type} =~ /^int/)) } @{ $b->{cols} };
+		  grep { $_->{key} && ($_->{type} eq $p->{type} || ($_->{type} =~ /^int/ && $p->{type} =~ /^int/)) } @{
+		  	$b->{cols} };
 	}
 	$by = pick(@pairs) if @pairs && chance(0.4);
 	return "(SELECT * FROM $a->{name} ORDER BY seq LIMIT 150) x $kind (SELECT * FROM $b->{name} ORDER BY seq DESC LIMIT 150) y ON $by"
@@ -146,14 +156,18 @@ sub join_of
 
 sub frame
 {
-	return pick('', ' ROWS BETWEEN 3 PRECEDING AND 2 FOLLOWING', ' ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING',
-		' RANGE UNBOUNDED PRECEDING', ' GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW', ' ROWS BETWEEN CURRENT ROW AND 5 FOLLOWING EXCLUDE CURRENT ROW');
+	return pick('', ' ROWS BETWEEN 3 PRECEDING AND 2 FOLLOWING',
+		' ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING',
+		' RANGE UNBOUNDED PRECEDING', ' GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW',
+			' ROWS BETWEEN CURRENT ROW AND 5 FOLLOWING EXCLUDE CURRENT ROW');
 }
 
 sub fetches
 {
-	my @how = ('FETCH 1', 'FETCH 7', 'FETCH ALL', 'FETCH 0', 'MOVE 11', 'FETCH FIRST', 'FETCH RELATIVE 2', 'FETCH NEXT', 'FETCH FORWARD 300');
-	my @back = ('FETCH BACKWARD 3', 'FETCH PRIOR', 'FETCH LAST', 'FETCH ABSOLUTE 5', 'FETCH ABSOLUTE -2', 'FETCH BACKWARD ALL', 'MOVE BACKWARD 4', 'FETCH RELATIVE -3', 'MOVE LAST', 'FETCH ABSOLUTE 0');
+	my @how = ('FETCH 1', 'FETCH 7', 'FETCH ALL', 'FETCH 0', 'MOVE 11', 'FETCH FIRST', 'FETCH RELATIVE 2', 'FETCH NEXT',
+		'FETCH FORWARD 300');
+	my @back = ('FETCH BACKWARD 3', 'FETCH PRIOR', 'FETCH LAST', 'FETCH ABSOLUTE 5', 'FETCH ABSOLUTE -2',
+		'FETCH BACKWARD ALL', 'MOVE BACKWARD 4', 'FETCH RELATIVE -3', 'MOVE LAST', 'FETCH ABSOLUTE 0');
 	my ($scroll) = @_;
 
 	@how = ('FETCH 1', 'FETCH 7', 'FETCH 60', 'MOVE 11', 'FETCH NEXT', 'FETCH FORWARD 300') if !$scroll;
@@ -166,7 +180,8 @@ my %cases = (
 	explain => sub {
 		my ($t, $o) = @_;
 		# workers do not always take the same share
-		('SET max_parallel_workers_per_gather = 0;', 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' . select_sorted($t, $o) . ';');
+		('SET max_parallel_workers_per_gather = 0;',
+			'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' . select_sorted($t, $o) . ';');
 	},
 	stable => sub {
 		my ($t, $o) = @_;
@@ -181,7 +196,8 @@ my %cases = (
 		my @order = grep { !/[(%\/+:-]|CASE|NOT|IS/ } order_keys($t, 't');
 		@order = ('t.seq') if !@order;
 		/^(t\.\w+)/ and $used{$1} = 1 for @order;
-		('SELECT ' . join(', ', shuffle(sort keys %used)) . " FROM $t->{name} t ORDER BY " . join(', ', @order) . limit($t->{n}) =~ s/FETCH.*//r . ';');
+		('SELECT ' . join(', ', shuffle(sort keys %used)) . " FROM $t->{name} t ORDER BY " . join(', ', @order)
+			. limit($t->{n}) =~ s/FETCH.*//r . ';');
 	},
 	distinct => sub {
 		my ($t, $o) = @_;
@@ -189,7 +205,8 @@ my %cases = (
 		my %seen;
 		@order = grep { !$seen{$_}++ } @order;
 		my $list = join ', ', @order;
-		(pick("SELECT DISTINCT $list FROM $t->{name} t ORDER BY $list;", "SELECT $list, count(*), min(seq), sum(seq) FROM $t->{name} t GROUP BY $list ORDER BY $list;",
+		(pick("SELECT DISTINCT $list FROM $t->{name} t ORDER BY $list;",
+			"SELECT $list, count(*), min(seq), sum(seq) FROM $t->{name} t GROUP BY $list ORDER BY $list;",
 				"SELECT DISTINCT ON ($list) t.seq, $list FROM $t->{name} t ORDER BY $list, t.seq DESC;",
 				"SELECT count(*) FROM (SELECT DISTINCT $list FROM $t->{name} t" . where($t, $o, 't') . ") s;",
 				"SELECT $list, count(*) FROM $t->{name} t GROUP BY GROUPING SETS (($list), ()) ORDER BY $list, 2;",
@@ -198,9 +215,13 @@ my %cases = (
 	window => sub {
 		my ($t, $o) = @_;
 		my $part = (order_keys($t, 't', 1))[0] =~ s/ (ASC|DESC|NULLS).*//r;
-		my $w = '(' . (chance(0.6) ? "PARTITION BY $part " : '') . 'ORDER BY ' . total_order($t, 't', 1 + int rand 3) . frame() . ')';
-		my $f = pick('row_number()', 'lag(t.seq, 2)', 'sum(t.seq)', 'first_value(t.seq)', 'nth_value(t.seq, 3)', 'ntile(4)', 'count(*)', 'last_value(t)');
-		("SELECT t.seq, $f OVER $w FROM $t->{name} t" . where($t, $o, 't') . pick('', ' ORDER BY t.seq', ' ORDER BY 2, 1') =~ s/^$/ ORDER BY 1/r . limit($t->{n}) =~ s/ WITH TIES/ ONLY/r . ';');
+		my $w = '(' . (chance(0.6) ? "PARTITION BY $part " : '') . 'ORDER BY ' . total_order($t, 't', 1 + int rand 3)
+			. frame() . ')';
+		my $f = pick('row_number()', 'lag(t.seq, 2)', 'sum(t.seq)', 'first_value(t.seq)', 'nth_value(t.seq, 3)',
+			'ntile(4)', 'count(*)', 'last_value(t)');
+		("SELECT t.seq, $f OVER $w FROM $t->{name} t" . where($t, $o, 't')
+			. pick('', ' ORDER BY t.seq', ' ORDER BY 2, 1') =~ s/^$/ ORDER BY 1/r
+			. limit($t->{n}) =~ s/ WITH TIES/ ONLY/r . ';');
 	},
 	joins => sub {
 		my ($t, $o) = @_;
@@ -212,22 +233,27 @@ my %cases = (
 	semi => sub {
 		my ($t, $o) = @_;
 		my $not = pick('', 'NOT ');
-		my $by = pick('x.seq = t.seq', 'x.seq = t.seq / 2', 'x.seq % 50 = t.seq % 60', 'x.seq / 3 = t.seq / 3 AND x.seq > 20');
-		("SELECT t.seq FROM $t->{name} t WHERE ${not}EXISTS (SELECT 1 FROM $o->{name} x WHERE $by) ORDER BY " . total_order($t, 't') . limit($t->{n}) . ';');
+		my $by = pick('x.seq = t.seq', 'x.seq = t.seq / 2', 'x.seq % 50 = t.seq % 60',
+			'x.seq / 3 = t.seq / 3 AND x.seq > 20');
+		("SELECT t.seq FROM $t->{name} t WHERE ${not}EXISTS (SELECT 1 FROM $o->{name} x WHERE $by) ORDER BY "
+			. total_order($t, 't') . limit($t->{n}) . ';');
 	},
 	lateral => sub {
 		my ($t, $o) = @_;
 		my $inner = pick("WHERE x.seq % 7 = t.seq % 7", 'WHERE x.seq > t.seq', '', 'WHERE x.seq <> t.seq');
-		my $lim = pick('LIMIT 3', 'LIMIT t.seq % 4', 'LIMIT 2 OFFSET t.seq % 3', 'OFFSET 5 LIMIT 1', 'LIMIT (SELECT t.seq % 5)', 'LIMIT coalesce(t.seq % 6, 2)');
+		my $lim = pick('LIMIT 3', 'LIMIT t.seq % 4', 'LIMIT 2 OFFSET t.seq % 3', 'OFFSET 5 LIMIT 1',
+			'LIMIT (SELECT t.seq % 5)', 'LIMIT coalesce(t.seq % 6, 2)');
 		# a worker's sort keeps the first bound it was given, the stock one, too
 		("SET max_parallel_workers_per_gather = 0;",
 			"SELECT t.seq, s.* FROM (SELECT * FROM $t->{name} ORDER BY seq LIMIT 60) t " . pick('JOIN', 'LEFT JOIN')
-			  . " LATERAL (SELECT x.seq AS y FROM $o->{name} x $inner ORDER BY " . total_order($o, 'x', 2) . " $lim) s ON true ORDER BY 1, 2;");
+			  . " LATERAL (SELECT x.seq AS y FROM $o->{name} x $inner ORDER BY " . total_order($o, 'x', 2)
+			  	. " $lim) s ON true ORDER BY 1, 2;");
 	},
 	correlated => sub {
 		my ($t, $o) = @_;
 		my $keys = total_order($o, 'x', 2);
-		("SET max_parallel_workers_per_gather = 0;", "SELECT t.seq, " . pick("(SELECT x.seq FROM $o->{name} x WHERE x.seq >= t.seq ORDER BY $keys LIMIT 1)",
+		("SET max_parallel_workers_per_gather = 0;", "SELECT t.seq, "
+			. pick("(SELECT x.seq FROM $o->{name} x WHERE x.seq >= t.seq ORDER BY $keys LIMIT 1)",
 				"ARRAY(SELECT x.seq FROM $o->{name} x WHERE x.seq % 9 = t.seq % 9 ORDER BY $keys LIMIT 5)",
 				"ARRAY(SELECT x.seq FROM $o->{name} x ORDER BY $keys LIMIT 4 OFFSET t.seq % 3)",
 				"(SELECT sum(s.seq) FROM (SELECT x.seq FROM $o->{name} x ORDER BY $keys LIMIT t.seq % 8) s)",
@@ -240,7 +266,8 @@ my %cases = (
 		my $e = pick('seq', 'seq % 50', 'seq / 3');
 		("SELECT $e AS e FROM $t->{name} $op SELECT $e FROM $o->{name} ORDER BY 1" . limit(50) . ';');
 	},
-	view => sub { my ($t) = @_; ('SELECT ' . pick('seq, src', 'seq', 'v.*, v') . ' FROM vu v' . pick('', ' WHERE seq % 2 = 0') . ' ORDER BY seq' . pick('', ' DESC') . ', src' . limit($t->{n}) . ';') },
+	view => sub { my ($t) = @_; ('SELECT ' . pick('seq, src', 'seq', 'v.*, v') . ' FROM vu v'
+		. pick('', ' WHERE seq % 2 = 0') . ' ORDER BY seq' . pick('', ' DESC') . ', src' . limit($t->{n}) . ';') },
 	cte => sub {
 		my ($t, $o) = @_;
 		my $q = select_sorted($t, $o, out => 't.seq', limit => pick('', ' LIMIT 50'));
@@ -257,16 +284,22 @@ my %cases = (
 		my $q = select_sorted($t, $o);
 		my $hold = $kind ne '' && chance(0.2);
 		$kind = 'NO SCROLL' if $kind eq '' && chance(0.5);
-		my @steps = map { chance(0.25) ? ($_, 'SAVEPOINT s;', fetches($scroll), pick('ROLLBACK TO s;', 'RELEASE s;')) : $_ } fetches($scroll);
+		my @steps = map { chance(0.25) ? ($_, 'SAVEPOINT s;', fetches($scroll), pick('ROLLBACK TO s;', 'RELEASE s;'))
+			: $_ } fetches($scroll);
 		('BEGIN;', "DECLARE c $kind CURSOR " . ($hold ? 'WITH HOLD ' : '') . "FOR $q;", @steps,
-			(!$hold && chance(0.3) ? ("DELETE FROM $t->{name} WHERE seq % 2 = 0;", "UPDATE $t->{name} SET seq = seq WHERE seq % 3 = 0;", fetches($scroll)) : ()),
-			$hold ? ('COMMIT;', fetches($scroll), pick('CLOSE c;', 'CLOSE ALL;')) : pick('ROLLBACK;', 'CLOSE c; ROLLBACK;', 'COMMIT;') =~ s/COMMIT/ROLLBACK/r);
+			(!$hold && chance(0.3) ? ("DELETE FROM $t->{name} WHERE seq % 2 = 0;",
+				"UPDATE $t->{name} SET seq = seq WHERE seq % 3 = 0;", fetches($scroll)) : ()),
+			$hold ? ('COMMIT;', fetches($scroll), pick('CLOSE c;', 'CLOSE ALL;'))
+				: pick('ROLLBACK;', 'CLOSE c; ROLLBACK;', 'COMMIT;') =~ s/COMMIT/ROLLBACK/r);
 	},
 	prepared => sub {
 		my ($t, $o) = @_;
 		my $at = int rand $t->{n} + 1;
-		my $q = "SELECT t.seq FROM $t->{name} t WHERE t.seq > \$1 ORDER BY " . total_order($t, 't') . ' LIMIT $2 OFFSET $3';
-		("PREPARE p(int8, int8, int8) AS $q;", (map { "EXECUTE p(" . int(rand $t->{n}) . ', ' . pick(0, 1, 3, 'NULL', 50, 2000) . ', ' . pick(0, 2, 'NULL') . ');' } 1 .. 3 + int rand 5),
+		my $q = "SELECT t.seq FROM $t->{name} t WHERE t.seq > \$1 ORDER BY " . total_order($t, 't')
+			. ' LIMIT $2 OFFSET $3';
+		("PREPARE p(int8, int8, int8) AS $q;",
+			(map { "EXECUTE p(" . int(rand $t->{n}) . ', ' . pick(0, 1, 3, 'NULL', 50, 2000) . ', ' . pick(0, 2, 'NULL')
+			. ');' } 1 .. 3 + int rand 5),
 			'EXECUTE p(0, -1, 0);', 'DEALLOCATE p;');
 	},
 	plpgsql => sub {
@@ -301,18 +334,23 @@ SQL
 				"INSERT INTO $name (seq) $q; SELECT count(*), sum(seq) FROM $name;",
 				"MERGE INTO $name u USING (SELECT DISTINCT seq FROM $o->{name}) s ON u.seq = s.seq WHEN MATCHED AND s.seq % 2 = 0 THEN DELETE "
 				  . "WHEN MATCHED THEN UPDATE SET seq = u.seq WHEN NOT MATCHED THEN INSERT (seq) VALUES (s.seq); SELECT count(*), sum(seq) FROM $name;",
-				"WITH d AS (DELETE FROM $name WHERE seq % 4 = 0 RETURNING *) SELECT seq FROM d ORDER BY seq;"), 'ROLLBACK;');
+				"WITH d AS (DELETE FROM $name WHERE seq % 4 = 0 RETURNING *) SELECT seq FROM d ORDER BY seq;"),
+					'ROLLBACK;');
 	},
 	locks => sub {
 		my ($t, $o) = @_;
-		my $q = 'SELECT t.seq, t FROM ' . $t->{name} . ' t' . where($t, $o, 't') . ' ORDER BY ' . total_order($t, 't') . pick('', ' LIMIT 20', ' LIMIT 5 OFFSET 2');
-		('BEGIN;', "$q FOR " . pick('UPDATE', 'SHARE', 'NO KEY UPDATE', 'KEY SHARE SKIP LOCKED', 'UPDATE NOWAIT') . ';', 'ROLLBACK;');
+		my $q = 'SELECT t.seq, t FROM ' . $t->{name} . ' t' . where($t, $o, 't') . ' ORDER BY ' . total_order($t, 't')
+			. pick('', ' LIMIT 20', ' LIMIT 5 OFFSET 2');
+		('BEGIN;', "$q FOR " . pick('UPDATE', 'SHARE', 'NO KEY UPDATE', 'KEY SHARE SKIP LOCKED', 'UPDATE NOWAIT') . ';',
+			'ROLLBACK;');
 	},
 	copy => sub { my ($t, $o) = @_; ('COPY (' . select_sorted($t, $o) . ') TO STDOUT;') },
 	# what other sessions and statistics see of it
 	traces => sub {
 		my ($t, $o) = @_;
-		("SET max_parallel_workers_per_gather = 0; SELECT pg_stat_force_next_flush();", "BEGIN ISOLATION LEVEL " . pick('SERIALIZABLE', 'REPEATABLE READ') . ';', select_sorted($t, $o, limit => '', plain => 1) . ';',
+		("SET max_parallel_workers_per_gather = 0; SELECT pg_stat_force_next_flush();",
+			"BEGIN ISOLATION LEVEL " . pick('SERIALIZABLE', 'REPEATABLE READ') . ';',
+			select_sorted($t, $o, limit => '', plain => 1) . ';',
 			q(SELECT relname, seq_scan, seq_tup_read, idx_scan, idx_tup_fetch FROM pg_stat_xact_user_tables WHERE seq_tup_read > 0 ORDER BY 1;),
 			q(SELECT locktype, relation::regclass, page, tuple FROM pg_locks WHERE mode = 'SIReadLock' AND pid = pg_backend_pid() ORDER BY locktype, relation, page, tuple;), 'ROLLBACK;');
 	},
@@ -325,21 +363,25 @@ SQL
 			"(SELECT seq % 9 AS k, seq, array_append(ARRAY[seq], seq + 1) AS m FROM $t->{name}) s",
 			"(SELECT count(*) AS k, seq % 50 AS seq, array_agg(seq ORDER BY seq) AS m FROM $t->{name} GROUP BY 2) s",
 			"(SELECT x % 3 AS k, x AS seq, y AS m FROM unnest(ARRAY(SELECT seq FROM $t->{name} ORDER BY seq), ARRAY[1, 2, NULL]) u(x, y)) s",
-			"(SELECT * FROM (VALUES (1, 2, 'a'), (3, 1, 'b'), (1, 1, NULL), (NULL, 9, 'c'), (2, 7, 'd')) v(k, seq, m)) s",
+			"(SELECT * FROM (VALUES (1, 2, 'a'), (3, 1, 'b'), (1, 1, NULL), (NULL, 9, 'c'), (2, 7, 'd')) v(k, seq, "
+				. "m)) s",
 			"(SELECT 1 AS k, seq, t AS m FROM $t->{name} t UNION ALL SELECT seq % 2, -seq, NULL FROM $t->{name}) s",
 			"(SELECT seq % 5 AS k, seq, md5(seq::text) AS m FROM $t->{name} UNION ALL SELECT seq, -seq, NULL FROM $o->{name} WHERE seq % 2 = 0) s",
 			"(SELECT seq % 5 AS k, seq, generate_series(1, 3) AS m FROM $t->{name}) s",
 			"(SELECT seq % 5 AS k, seq, lag(seq, 2) OVER (ORDER BY seq) AS m FROM $t->{name}) s");
-		('SELECT ' . pick('*', 's', 'seq', 'm, seq, m') . " FROM $from WHERE " . pick('true', 'seq % 4 <> 1', 'k > 0') . ' ORDER BY k' . pick('', ' DESC', ' NULLS FIRST')
+		('SELECT ' . pick('*', 's', 'seq', 'm, seq, m') . " FROM $from WHERE " . pick('true', 'seq % 4 <> 1', 'k > 0')
+			. ' ORDER BY k' . pick('', ' DESC', ' NULLS FIRST')
 			  . ', seq' . pick('', ' DESC') . ($from =~ /generate_series\(1, 3/ ? ', m' : '') . limit($n) . ';');
 	},
 	nested => sub {
 		my ($t, $o) = @_;
 		my $q = select_sorted($t, $o, out => 't.seq', limit => pick(' LIMIT 200', ' OFFSET 3', ' LIMIT 30 OFFSET 30'));
-		(pick("SELECT s.seq FROM ($q) s ORDER BY s.seq % 10, s.seq LIMIT 20;", "SELECT s.seq, row_number() OVER () FROM ($q) s;",
+		(pick("SELECT s.seq FROM ($q) s ORDER BY s.seq % 10, s.seq LIMIT 20;",
+			"SELECT s.seq, row_number() OVER () FROM ($q) s;",
 				"SELECT sum(s.seq), count(*) FROM ($q) s;", "SELECT * FROM ($q) s WHERE s.seq % 2 = 0 LIMIT 10;",
 				"SELECT string_agg(s.seq::text, ',') FROM ($q) s;", "SELECT * FROM ($q) a, generate_series(1, 2) g;",
-				"SELECT generate_series(1, 2), s.seq FROM ($q) s LIMIT 15;", "SELECT * FROM ($q) a FULL JOIN ($q) b USING (seq) ORDER BY 1;"));
+				"SELECT generate_series(1, 2), s.seq FROM ($q) s LIMIT 15;",
+					"SELECT * FROM ($q) a FULL JOIN ($q) b USING (seq) ORDER BY 1;"));
 	});
 
 # A random case over these tables: its kind and statements.

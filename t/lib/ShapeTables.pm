@@ -159,10 +159,12 @@ sub shape_table
 		my @late = grep { $_->{name} ne 'seq' && chance(0.4) } @cols;
 		my %late = map { $_->{name} => 1 } @late;
 		my @early = grep { !$late{ $_->{name} } } @cols;
-		push @sql, "CREATE TABLE $name (d1 int8 DEFAULT 1, " . definition(@early) . ', d2 ' . pick("text DEFAULT 'gone'", 'int4 DEFAULT 3') . ');',
+		push @sql, "CREATE TABLE $name (d1 int8 DEFAULT 1, " . definition(@early) . ', d2 '
+			. pick("text DEFAULT 'gone'", 'int4 DEFAULT 3') . ');',
 		  fill($name, 1, $half, @early), "ALTER TABLE $name DROP COLUMN d1;",
 		  (map { "ALTER TABLE $name ADD COLUMN $_->{name} $_->{type}"
-			  . ($_->{key} && chance(0.5) ? " DEFAULT (" . ($key_types{ $_->{type} } =~ s/\bd\b/5::int8/gr) . ")" : '') . ';' } @late),
+			  . ($_->{key} && chance(0.5) ? " DEFAULT (" . ($key_types{ $_->{type} } =~ s/\bd\b/5::int8/gr) . ")" : '')
+			  	. ';' } @late),
 		  fill($name, $half + 1, $n, @early, @late), "ALTER TABLE $name DROP COLUMN d2;";
 		if (chance(0.5))
 		{
@@ -193,7 +195,8 @@ sub shape_tables
 {
 	my ($most) = @_;
 	my @tables;
-	my @sql = ('CREATE DOMAIN whole AS int8 CHECK (VALUE > -100);', "CREATE TYPE shade AS ENUM ('red', 'orange', 'green', 'blue', 'violet');");
+	my @sql = ('CREATE DOMAIN whole AS int8 CHECK (VALUE > -100);',
+		"CREATE TYPE shade AS ENUM ('red', 'orange', 'green', 'blue', 'violet');");
 
 	for my $name (qw(ta tb))
 	{
