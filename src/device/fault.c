@@ -110,6 +110,14 @@ fault_error(const DeviceSlot *slot, FaultPlace place, GpusortError *err)
 }
 
 bool
+fault_will_stop(const DeviceSlot *slot, FaultPlace place)
+{
+	FaultKind	kind = fault_kind(slot, place);
+
+	return kind == FAULT_KILL || kind == FAULT_HANG || kind == FAULT_STALL || kind == FAULT_FREEZE;
+}
+
+bool
 fault_stops(const DeviceSlot *slot, ProcessJob *job, FaultPlace place)
 {
 	FaultKind	kind = fault_kind(slot, place);

@@ -35,6 +35,9 @@ extern void fault_admission(DeviceFault fault);
 /* No memory or an error of CUDA's, if that is ordered for the place. */
 extern GpusortStatus fault_error(const DeviceSlot *slot, FaultPlace place, GpusortError *err);
 
+/* Is a stop ordered for the place? */
+extern bool fault_will_stop(const DeviceSlot *slot, FaultPlace place);
+
 /* Does the process end or get stuck here, or the job hang?  True for the latter. */
 extern bool fault_stops(const DeviceSlot *slot, struct ProcessJob *job, FaultPlace place);
 

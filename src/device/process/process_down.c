@@ -96,8 +96,11 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *foun
 	}
 	if (through)
 	{
+		/* who has seen all chunks would not miss what a fault stops */
+		uint32		unseen = job->finished == job->total_down && fault_will_stop(slot, FAULT_DOWN);
+
 		pg_memory_barrier();
-		pg_atomic_write_u32(&slot->made, job->finished);
+		pg_atomic_write_u32(&slot->made, job->finished - unseen);
 		SetLatch(slot->latch);
 		*found |= DEVICE_STEP_PROGRESS;
 		if (fault_stops(slot, job, FAULT_DOWN))
