@@ -5,8 +5,9 @@
  * Measured with CUDA 13.0, device-resident, keys uniform, with 32-bit rids:
  * bench/results/gpu-h200-model.csv; sorts by value: -ranges.csv, interpolated
  * between the sizes and ranges measured.  Uneven keys: the mean of gaussian, exponential,
- * zipf and entropy1, gpu_bucket on an H100 (gpu-h100-distributions.csv; 2^10, 2^12 and
- * 2^28 by proportion), gpu_radix from gpu-h200-distributions.csv over 2^20 to 2^26 rows.
+ * zipf and entropy1, gpu_bucket on an H100 (gpu-h100-distributions.csv; 2^10 and 2^12 by
+ * proportion, 2^28 without exponential, 128 bits at 2^20 from trials), gpu_radix from
+ * gpu-h200-distributions.csv over 2^20 to 2^26 rows.
  * copy_ns is what the transfers take in -model.csv; job_us is meant to be more than a
  * sort of few keys takes from one process to the other and back (70 to 90 without a
  * device).
@@ -41,9 +42,9 @@ static const GpusortCosts gpusort_costs_h200 = {
 	},
 	/* bucket_uneven */
 	{
-		{25, 31, 32, 37, 54, 183, 427, 1083, 3781, 15500},
-		{26, 37, 38.4, 41, 67, 150, 495, 1344, 4797, 19700},
-		{26, 41, 49, 54, 101, 256, 637, 1930, 7000, 28700}
+		{25, 31, 32.3, 36.2, 53.8, 178.6, 419.8, 1090, 3859, 16400},
+		{26, 35, 36.2, 41.4, 64.1, 148.8, 482.1, 1341, 4752, 20900},
+		{26, 37, 43.6, 53.3, 93.9, 265, 636.1, 1897, 6963, 31100}
 	},
 	/* counting_rids */
 	{

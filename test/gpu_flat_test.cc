@@ -199,6 +199,7 @@ main(int argc, char **argv)
 						 "two values, dealt twice");
 	check_sort<uint64_t>(make_keys(SKEWED, 400000), GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS, TWICE,
 						 "dealt twice");
+	check_sort<unsigned __int128>(make_keys(SKEWED, 300000), GPUSORT_OUT_RIDS, TWICE, "u128 dealt twice");
 	check_sort<uint64_t>(make_keys(EQUAL, FLAT_ONCE_MOST + 1), GPUSORT_OUT_RIDS, MAPPED, "equal");
 	check_sort<uint32_t>(make_keys(TWO_VALUES, FLAT_ONCE_MOST + 1), GPUSORT_OUT_RIDS, MAPPED,
 						 "u32 not");

@@ -7,7 +7,7 @@
  * input into even buckets, equal values too.  Every block draws the same sample and
  * sorts it for itself, which is quicker than to be told by another.  Where the sample falls
  * evenly into slices of equal width, it need not be sorted.  Beyond FLAT_ONCE_MOST keys
- * the buckets are dealt once more, if at all.
+ * the buckets are dealt once more.
  *
  * What is dealt are positions; who needs a key fetches it, from the L2 cache.  Each bucket
  * has a slot of scratch, several times what an even share is, so that positions can be
@@ -39,6 +39,7 @@
 #define FLAT_SORT_MANY			512
 #define FLAT_SORT_ITEMS			9
 #define FLAT_RANK_MOST			256			/* keys of which all pairs are compared */
+#define FLAT_LIGHT_ITEMS		3			/* of each of many threads, where those are enough */
 
 #define FLAT_MAIL_TICKET		0
 #define FLAT_MAIL_OVERFLOW		1
@@ -358,6 +359,8 @@ flat_sort_kernel(const FlatArgs<K> args)
 	(void) block_exclusive_sum<THREADS>(before, sums, &start);
 	if (count <= FLAT_RANK_MOST)
 		rank_pairs(slot, count, args, room);
+	else if (THREADS == FLAT_SORT_MANY && count <= THREADS * FLAT_LIGHT_ITEMS)
+		merge_pairs<K, THREADS, FLAT_LIGHT_ITEMS>(slot, count, args, room);
 	else
 		merge_pairs<K, THREADS, FLAT_SORT_ITEMS>(slot, count, args, room);
 	for (uint32_t at = threadIdx.x; at < count; at += THREADS)
