@@ -261,6 +261,10 @@ test_gpu_skew(void)
 	for (int i = 0; i < N; i++)
 		sample[i] = i % 10 < 7 ? 12345 : next_random();
 	CHECK(gpu_keys_skewed(sample, N));
+	/* a value that is one key of 28, the others anywhere */
+	for (int i = 0; i < N; i++)
+		sample[i] = i % 28 == 0 ? UINT64_C(5) << 61 : next_random() << 1;
+	CHECK(gpu_keys_skewed(sample, N));
 	for (int i = 0; i < N; i++)
 		sample[i] = i < 5 ? UINT64_MAX : next_random() >> 20;
 	CHECK(!gpu_keys_skewed(sample, N));

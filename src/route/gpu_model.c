@@ -292,9 +292,13 @@ gpu_choose(const RouteFacts *facts, double *us)
 	return best;
 }
 
-/* Slices of equal width between the sample's ends, and when one is too full. */
+/*
+ * Slices of equal width between the sample's ends, and when one is too full.  And of how many
+ * keys one value may have one: by Zipf's law the first of 2^28 has one of 28.
+ */
 #define SKEW_SLICES			16
 #define SKEW_FULL			3 / 2
+#define SKEW_EQUAL			40
 
 int
 sample_compare(const void *a, const void *b)
@@ -315,6 +319,7 @@ gpu_keys_skewed(uint64_t *sample, size_t n)
 	size_t		counts[SKEW_SLICES] = {0};
 	uint64_t	least;
 	uint64_t	width;
+	size_t		most_equal = n / SKEW_EQUAL;
 
 	if (n < SKEW_SLICES * 8)
 		return false;
@@ -324,6 +329,11 @@ gpu_keys_skewed(uint64_t *sample, size_t n)
 	/* so few values that a slice is one: that is another thing */
 	if (width == 1)
 		return false;
+	for (size_t i = most_equal; i < n; i++)
+	{
+		if (sample[i] == sample[i - most_equal])
+			return true;
+	}
 	for (size_t i = n / 100; i < n - n / 100; i++)
 	{
 		if (++counts[(sample[i] - least) / width] > n / SKEW_SLICES * SKEW_FULL)
