@@ -32,6 +32,7 @@ test_gpu_choice(void)
 		{1 << 24, 128, 0, true, true, "gpu_bucket"},
 		/* nor does gpu_bucket where there are few */
 		{1 << 18, 32, 0, true, true, "gpu_bucket"},
+		{400000, 32, 0, true, true, "gpu_radix"},
 		{1 << 18, 64, 0, true, true, "gpu_bucket"},
 		/* few values */
 		{1 << 24, 8, 200, true, false, "gpu_counting"},
