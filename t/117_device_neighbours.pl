@@ -135,7 +135,7 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 		. "UPDATE pg_class SET reltuples = 1e8 WHERE relname = 'k'");
 	$s = new_session($node);
 	gate_shut();
-	begin_query($s, "SET work_mem = '64MB'; SET gpusort.algorithm = gpu_bucket; SELECT count(*), sum(g - id) FROM "
+	begin_query($s, "SET work_mem = '512MB'; SET gpusort.algorithm = gpu_bucket; SELECT count(*), sum(g - id) FROM "
 		. "(SELECT * FROM (SELECT id, k, gate(id, 490000) AS g FROM k OFFSET 0) q0 ORDER BY k OFFSET 0) q");
 	gate_reached($node, 'high, keys');
 	$used = value("SELECT sum(memory_used) $devices");
