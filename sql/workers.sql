@@ -1,4 +1,5 @@
 -- ORDER BY in one process or by workers: who decides, and where nothing is offered
+LOAD 'gpusort';
 CREATE TABLE workers_t AS SELECT mix(i) AS k, (mix(i * 3) % 1000)::int AS a, i AS id, 'text ' || mix(i * 7) AS s
 	FROM generate_series(1, 3000) i;
 CREATE FUNCTION workers_unsafe(bigint) RETURNS bigint PARALLEL UNSAFE LANGUAGE sql AS 'SELECT $1';
