@@ -129,7 +129,7 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 	/* as PostgreSQL counts them, but no more than there are processors; who has one should allow no workers */
 	if (parallel_leader_participation)
 		shares += Max(0, 1.0 - 0.3 * workers);
-	abreast = Min(shares, Max(2, sort_processors()));
+	abreast = sort_abreast(shares);
 	sort_cost_workers(facts, workers, parallel_leader_participation, abreast, &cost);
 
 	sort = (Path *) create_sort_path(root, rel, input, root->sort_pathkeys, root->limit_tuples);

@@ -254,7 +254,7 @@ sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, double a
 bool
 sort_cost_feeds(const SortCostFacts *facts, int workers, bool forced)
 {
-	double		abreast = Min(workers + 1, Max(2, sort_processors()));
+	double		abreast = sort_abreast(workers + 1);
 	SortCost	merge;
 	SortCost	feed;
 

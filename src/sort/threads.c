@@ -30,6 +30,12 @@ sort_processors(void)
 	return (int) processors;
 }
 
+double
+sort_abreast(double processes)
+{
+	return Min(processes, Max(2, sort_processors()));
+}
+
 int
 sort_threads_most(int participants)
 {

@@ -11,6 +11,9 @@
 /* The machine's. */
 extern int	sort_processors(void);
 
+/* How many of so many processes run at once, as costs have it: two processors at least. */
+extern double sort_abreast(double processes);
+
 /*
  * Threads that each of so many participants (0: the only one) may have: all together no
  * more than the machine has processors, and the server may have worker processes.

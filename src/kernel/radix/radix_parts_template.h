@@ -24,20 +24,20 @@ RADIX(count_part) (const REC *src, size_t n, REC like, int shift, uint32_t mask,
 
 /* Does one part of the leading digit, as all members count it, get most records? */
 static bool
-RADIX(one_part) (const Member *m, const RadixWork *work, size_t n, unsigned nparts, uint32_t *counts)
+RADIX(one_part) (const Member *m, const RadixWork *work, size_t n, unsigned nparts)
 {
-	uint32_t	largest = 0;
-
 	if (nparts < RADIX_PIVOT_PARTS)
 		return false;
-	memcpy(counts, work->shared_hist, nparts * sizeof(uint32_t));
-	for (int r = 1; r < m->size; r++)
-		for (unsigned d = 0; d < nparts; d++)
-			counts[d] += work->shared_hist[(size_t) r * RADIX_MAX_PARTS + d];
 	for (unsigned d = 0; d < nparts; d++)
-		if (counts[d] > largest)
-			largest = counts[d];
-	return largest > n / 5 * 2;
+	{
+		uint32_t	count = 0;
+
+		for (int r = 0; r < m->size; r++)
+			count += work->shared_hist[(size_t) r * RADIX_MAX_PARTS + d];
+		if (count > n / 5 * 2)
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -50,18 +50,21 @@ RADIX(find_pivot) (const RadixWork *work, const REC *src, size_t n, int high_bit
 {
 	uint64_t	sample[RADIX_SAMPLE];
 	int			low_bit = RADIX(sample) (work, src, n, high_bit, sample);
+	unsigned	before = 0;
 	int			plain = 0;
 	int			around = 0;
 
 	pivot_make(pivot, frequent_key(sample, RADIX_SAMPLE), low_bit, high_bit, RADIX_MAX_PARTS);
 	for (int i = 0, leading = 0, same = 0; i < RADIX_SAMPLE; i++)
 	{
-		bool		first = i == 0;
+		unsigned	class = pivot_class(pivot, sample[i]);
 
-		leading = first || (sample[i] ^ sample[i - 1]) >> (64 - nbits) ? 1 : leading + 1;
-		same = first || pivot_class(pivot, sample[i]) != pivot_class(pivot, sample[i - 1]) ? 1 : same + 1;
+		leading = i > 0 && (sample[i] ^ sample[i - 1]) >> (64 - nbits) == 0 ? leading + 1 : 1;
+		same = i > 0 && class == before ? same + 1 : 1;
+		before = class;
 		plain += leading;
-		if (high_bit - pivot->depth > low_bit || pivot_class(pivot, sample[i]) != pivot->middle)
+		/* what equals the key needs no more sorting */
+		if (high_bit - pivot->depth > low_bit || class != pivot->middle)
 			around += same;
 	}
 	return around < plain / 2;
@@ -152,7 +155,7 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 	}
 
 	/* Leading bits that tell little: their place goes to those around a frequent key. */
-	if (low_bit > work->begin_bit && RADIX(one_part) (m, work, n, nparts, offset) &&
+	if (low_bit > work->begin_bit && RADIX(one_part) (m, work, n, nparts) &&
 		RADIX(find_pivot) (work, src, n, high_bit, bits, &pivot))
 	{
 		around = true;
