@@ -287,8 +287,8 @@ test_pivot_digit(void)
 
 	for (int turn = 0; turn < 2000; turn++)
 	{
-		int			high_bit = 1 + (int) random_below(&state, 64);
-		int			low_bit = (int) random_below(&state, high_bit);
+		int			high_bit = turn % 8 == 0 ? 64 : 1 + (int) random_below(&state, 64);
+		int			low_bit = turn % 8 == 0 ? 0 : (int) random_below(&state, high_bit);
 		int			left = 64 - (high_bit - low_bit);
 		uint64_t	middle = random_below(&state, UINT64_MAX) << left;
 		uint64_t	keys[200];
@@ -297,6 +297,8 @@ test_pivot_digit(void)
 
 		for (int i = 0; i < 200; i++)
 			keys[i] = middle ^ (random_below(&state, UINT64_MAX) >> random_below(&state, 64) >> left << left);
+		keys[0] = middle;
+		keys[1] = middle ^ (uint64_t) 1 << left;
 		qsort(keys, 200, sizeof(keys[0]), compare_words);
 		pivot_make(&p, turn % 2 ? middle : frequent_key(keys, 200), low_bit, high_bit,
 				   turn % 3 ? 1024 : 300);

@@ -73,6 +73,9 @@ pivot_make(PivotDigit *p, uint64_t key, int low_bit, int high_bit, unsigned max_
 	p->depth = (max_classes - 1) >> (fine_bits + 1);
 	if (p->depth > nbits)
 		p->depth = nbits;
+	/* pivot_class tells the key from the one that differs in bit 63 alone by none */
+	if (p->depth > 63)
+		p->depth = 63;
 	p->middle = (unsigned) p->depth << fine_bits;
 	p->classes = 2 * p->middle + 1;
 	p->fine_shift = 63 - fine_bits;
