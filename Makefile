@@ -14,7 +14,7 @@ DATA = gpusort--1.0.sql gpusort--1.0--1.1.sql
 MODULE_big = gpusort
 PGFILEDESC = "gpusort - sorts in place of Sort"
 
-OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/*/*.c src/*/*/*.c)))
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/*/*.c src/*/*/*.c src/*/*/*/*.c)))
 
 PG_CPPFLAGS = -I$(CURDIR)/src
 # what PostgreSQL's own headers are not clean of
@@ -62,4 +62,4 @@ uninstall-plugin:
 	rm -f '$(DESTDIR)$(pkglibdir)/plugins/gpusort$(DLSUFFIX)'
 
 # every header is small and near everything; finer dependencies are not worth it
-$(OBJS): $(wildcard src/*.h src/*/*.h src/*/*/*.h)
+$(OBJS): $(wildcard src/*.h src/*/*.h src/*/*/*.h src/*/*/*/*.h)

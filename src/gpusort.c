@@ -4,11 +4,11 @@
  */
 #include "postgres.h"
 
-#include "device/service.h"
+#include "device/service/service.h"
 #include "fmgr.h"
 #include "node/device_pause.h"
-#include "node/feed.h"
 #include "node/gpusort_node.h"
+#include "node/parallel/feed.h"
 #include "plan/ordered.h"
 #include "plan/replace.h"
 #include "progress.h"

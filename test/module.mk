@@ -8,7 +8,7 @@ TEST_MODULE = build/gpusort_test.so
 TEST_MODULE_OBJS = $(patsubst %,src/key/type/%.o,keytype abbreviated collation strings numerics \
 	addresses bitstrings enums nested)
 
-$(TEST_MODULE): $(wildcard test/module/*.c) src/compat.h src/node/heap_page.h $(TEST_MODULE_OBJS)
+$(TEST_MODULE): $(wildcard test/module/*.c) src/compat.h src/node/scan/heap_page.h $(TEST_MODULE_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CFLAGS_SL) $(CPPFLAGS) -shared -o $@ $(filter %.c %.o,$^)
 

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "access/htup_details.h"
-#include "device/admission.h"
+#include "device/admission/admission.h"
+#include "device/admission/queue.h"
 #include "device/fault.h"
 #include "device/process/process_job.h"
-#include "device/queue.h"
 #include "settings.h"
 #include "utils/wait_event.h"
 

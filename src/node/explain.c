@@ -8,9 +8,9 @@
 #include "postgres.h"
 
 #include "compat.h"
-#include "node/feed.h"
 #include "node/gpusort_node.h"
-#include "node/parallel_sort.h"
+#include "node/parallel/feed.h"
+#include "node/parallel/parallel_sort.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/builtins.h"

@@ -9,7 +9,7 @@
 
 #include "compat.h"
 #include "key/type/keytype.h"
-#include "node/page_scan.h"
+#include "node/scan/page_scan.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "sort/sorter.h"

@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "node/page_scan.h"
+#include "node/scan/page_scan.h"
 #include "nodes/execnodes.h"
 #include "port/atomics.h"
 #include "sort/sorter.h"

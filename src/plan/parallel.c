@@ -17,8 +17,8 @@
 #include "postgres.h"
 
 #include "compat.h"
-#include "node/feed.h"
 #include "node/gpusort_node.h"
+#include "node/parallel/feed.h"
 #include "node/plan_format.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"

@@ -9,10 +9,10 @@
  */
 #include "postgres.h"
 
-#include "device/client.h"
+#include "device/client/client.h"
 #include "settings.h"
 #include "sort/arrived.h"
-#include "sort/device/device_keys.h"
+#include "sort/device/keys/device_keys.h"
 
 /* What EXPLAIN and statistics will say. */
 static void

@@ -19,7 +19,7 @@
 #include "route/gpu_model.h"
 #include "settings.h"
 #include "sort/arrived.h"
-#include "sort/device/device_keys.h"
+#include "sort/device/keys/device_keys.h"
 #include "sort/order.h"
 #include "sort/threads.h"
 #include "sort/verify.h"

@@ -2,7 +2,7 @@
  * row_page.h
  *	  The rows of a heap page, as a sort takes them all at once.
  *
- * Filled by whoever has such pages (node/page_scan.c).  The rows lie as tuples
+ * Filled by whoever has such pages (node/scan/page_scan.c).  The rows lie as tuples
  * on their page and stay there until the sort has taken them.
  */
 #ifndef GPUSORT_ROW_PAGE_H

@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-#include "device/client.h"
+#include "device/client/client.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "port/pg_bitutils.h"

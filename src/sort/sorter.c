@@ -22,7 +22,7 @@
 
 #include "miscadmin.h"
 #include "settings.h"
-#include "sort/device/device_check.h"
+#include "sort/device/keys/device_check.h"
 #include "sort/sink/sink.h"
 #include "sort/sorter.h"
 #include "utils/memutils.h"

@@ -6,19 +6,19 @@
  * images, with the elements' positions as rids; the rids come back and the elements are
  * gathered.  The algorithms that sort keys only send no rids: an integer is made from
  * its key again.  A float could not be (-0, NaN).  What comes back is checked as in any
- * sort (sort/device/device_check.c): places are the array's, each once; keys ascend and have the
+ * sort (sort/device/keys/device_check.c): places are the array's, each once; keys ascend and have the
  * sum of those that were sent.
  *
  * On error: the job is closed with the function's memory context.
  */
 #include "postgres.h"
 
-#include "device/failure_log.h"
-#include "device/key_chunks.h"
+#include "device/client/failure_log.h"
+#include "device/client/key_chunks.h"
 #include "miscadmin.h"
 #include "route/gpu_model.h"
-#include "sort/device/device_check.h"
 #include "sort/device/device_learn.h"
+#include "sort/device/keys/device_check.h"
 #include "sqlapi/array_device.h"
 #include "stat.h"
 

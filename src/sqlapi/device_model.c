@@ -8,8 +8,8 @@
 #include <math.h>
 #include <time.h>
 
-#include "device/admission.h"
-#include "device/queue.h"
+#include "device/admission/admission.h"
+#include "device/admission/queue.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"

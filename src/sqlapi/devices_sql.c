@@ -4,8 +4,8 @@
  */
 #include "postgres.h"
 
-#include "device/admission.h"
-#include "device/staging.h"
+#include "device/admission/admission.h"
+#include "device/service/staging.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "settings.h"

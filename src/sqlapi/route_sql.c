@@ -16,7 +16,7 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
-#include "device/client.h"
+#include "device/client/client.h"
 #include "route/files/model_store.h"
 #include "route/gpu_model.h"
 #include "route/router.h"

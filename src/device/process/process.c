@@ -27,9 +27,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "device/admission.h"
-#include "device/service.h"
-#include "device/staging.h"
+#include "device/admission/admission.h"
+#include "device/service/service.h"
+#include "device/service/staging.h"
 #include "miscadmin.h"
 #include "settings.h"
 

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "common/file_perm.h"
-#include "device/service.h"
+#include "device/service/service.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 

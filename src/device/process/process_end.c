@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "device/service.h"
+#include "device/service/service.h"
 
 void
 device_process_gives_up(int code, const char *what, const char *detail)

@@ -17,8 +17,8 @@
 
 #include <unistd.h>
 
-#include "device/admission.h"
-#include "device/service.h"
+#include "device/admission/admission.h"
+#include "device/service/service.h"
 
 /* Jobs' memory, and that of other programs, is looked at so often, if anything happens. */
 #define LOOK_EVERY_US		20000

@@ -13,10 +13,10 @@
  */
 #include "postgres.h"
 
-#include "device/admission.h"
+#include "device/admission/admission.h"
+#include "device/admission/queue.h"
 #include "device/fault.h"
 #include "device/process/process_job.h"
-#include "device/queue.h"
 
 static ProcessJob jobs[DEVICE_SLOTS];
 

@@ -11,7 +11,7 @@
 #define GPUSORT_PROCESS_JOB_H
 
 #include "../cuda/gpusort_try.h"
-#include "device/service.h"
+#include "device/service/service.h"
 
 typedef enum JobPhase
 {

@@ -9,8 +9,8 @@
  */
 #include "postgres.h"
 
-#include "device/admission.h"
-#include "device/outlook.h"
+#include "device/admission/admission.h"
+#include "device/admission/outlook.h"
 #include "sort/device/device_learn.h"
 
 bool

@@ -5,7 +5,7 @@
 #ifndef GPUSORT_DEVICE_LEARN_H
 #define GPUSORT_DEVICE_LEARN_H
 
-#include "device/client.h"
+#include "device/client/client.h"
 #include "route/files/learn_store.h"
 
 /*

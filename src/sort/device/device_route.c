@@ -17,8 +17,8 @@
 
 #include <math.h>
 
-#include "device/client.h"
-#include "device/failure_log.h"
+#include "device/client/client.h"
+#include "device/client/failure_log.h"
 #include "device/fault.h"
 #include "port/pg_bitutils.h"
 #include "route/files/model_store.h"

@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "device/client.h"
+#include "device/client/client.h"
 #include "key/pack.h"
 #include "sort/batch.h"
 #include "sort/sort_env.h"

@@ -19,7 +19,7 @@
 
 #include "key/key_frame.h"
 #include "port/atomics.h"
-#include "sort/device/device_feed.h"
+#include "sort/device/rows/device_feed.h"
 #include "sort/parallel/participant.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"

@@ -1,0 +1,471 @@
+/*
+ * service.c
+ *	  The supervisor: a background worker that keeps a device process running.
+ *
+ * It forks the device process and waits.  When the process ends, however it
+ * ends, the generation is raised, which is how backends see that their jobs are
+ * lost, the slots that they have closed meanwhile are freed, everybody waiting is
+ * woken, and after a pause the next process starts.  The pause doubles, to ten
+ * minutes at last, while processes die without having finished a job: with a device
+ * that always hangs, each process costs some sorts half a minute.  A process that finds no library
+ * says so by its exit code: then there is no next.  One that finds no device, or none that
+ * can be opened, is followed by another when a sort asks, after a pause of its own; one
+ * that was idle and gave everything back (process_idle.c), without a pause.
+ *
+ * The server's own gpusort.device decides what a process opens.  When a reload changes
+ * it, the process is to let its jobs end, and to end.
+ *
+ * A process that hangs is ended.  It says itself when a device does not get on with
+ * its work (process_job.c); when it is stuck in a call, its heartbeat stands still.
+ * Its end may then take long, because the driver first has to get rid of what is
+ * under way, so jobs are given up at once; but there is no next process, and with it
+ * nobody who is given a chunk of the pool, before this one is gone.
+ *
+ * If the supervisor dies, the kernel kills the device process with it.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+#include <sys/shm.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#include "compat.h"
+#include "device/admission/admission.h"
+#include "device/admission/queue.h"
+#include "device/service/service.h"
+#include "device/service/staging.h"
+#include "libpq/pqsignal.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/pg_shmem.h"
+#include "storage/proc.h"
+#include "settings.h"
+#include "utils/guc.h"
+#include "utils/ps_status.h"
+#include "utils/timestamp.h"
+
+#define RESTART_PAUSE_MS		1000
+#define RESTART_PAUSE_MAX_MS	600000
+
+/* Between two looks for a device where there was none, if sorts ask. */
+#define RETRY_PAUSE_MS			1000
+#define RETRY_PAUSE_MAX_MS		300000
+
+/* What the supervisor waits for a process to end by itself, and when killed. */
+#define STOP_PATIENCE_MS		2000
+
+/* Looks at a process's heartbeat within the time that it may be silent. */
+#define HEARTBEAT_LOOKS			10
+
+/* The process, as the supervisor knows it. */
+static pid_t child = 0;			/* not yet waited for; 0: none */
+static bool child_given_up = false; /* its jobs are lost already */
+static uint32 last_heartbeat;
+static TimestampTz last_look;
+static int	silent_looks;
+static uint64 opened_mask;		/* gpusort.device, when it was started */
+
+/* When the next is started. */
+static bool when_asked = false; /* only if a sort asks for it */
+static TimestampTz pause_from = 0;	/* the last start, or end */
+static int	error_pause = RESTART_PAUSE_MS;	/* after a process that ended with an error */
+static int	retry_pause = 0;	/* ... that found no device */
+static char logged[sizeof(device_shared->why_not)]; /* why, as logged */
+
+void		(*device_supervisor_saves) (bool at_once) = NULL;
+
+extern PGDLLEXPORT void device_supervisor_main(Datum arg);
+
+static void
+handle_sigchld(SIGNAL_ARGS)
+{
+	int			save_errno = errno;
+
+	SetLatch(MyLatch);
+	errno = save_errno;
+}
+
+/* An immediate shutdown reaches our process group: no core file for that. */
+static void
+handle_sigquit(SIGNAL_ARGS)
+{
+	_exit(2);
+}
+
+/*
+ * In the forked child: nothing of the worker's identity may stay.
+ *
+ * Nor its hold on the data directory, which is the attachment to a small segment of
+ * System V shared memory where the large one is of another kind.  The driver may take
+ * long to end this process, which touches no file of the directory: the next
+ * server need not wait for it.
+ */
+static void
+become_device_process(pid_t supervisor)
+{
+#ifdef __linux__
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+	if (getppid() != supervisor)
+		_exit(1);
+	MyProcPid = getpid();
+	MyProc = NULL;
+	on_exit_reset();
+	if (shared_memory_type == SHMEM_TYPE_MMAP && UsedShmemSegAddr != NULL)
+		(void) shmdt(UsedShmemSegAddr);
+	pqsignal(SIGTERM, PG_SIG_DFL);
+	pqsignal(SIGQUIT, handle_sigquit);
+	pqsignal(SIGCHLD, PG_SIG_DFL);
+	pqsignal(SIGHUP, PG_SIG_IGN);
+	pqsignal(SIGINT, PG_SIG_IGN);
+	pqsignal(SIGUSR1, PG_SIG_IGN);
+	pqsignal(SIGUSR2, PG_SIG_IGN);
+	pqsignal(SIGURG, PG_SIG_IGN);
+	set_ps_display("device process");
+	device_process_main();
+}
+
+static pid_t
+start_device_process(void)
+{
+	pid_t		supervisor = getpid();
+	pid_t		pid;
+
+	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_STARTING);
+	device_shared->hangs = 0;
+	device_shared->at_device = -1;
+	device_shared->patience_ms = DEVICE_PATIENCE_MS;
+	child_given_up = false;
+	silent_looks = 0;
+	opened_mask = gpusort_device_mask;
+	device_shared->leave = false;
+	last_look = GetCurrentTimestamp();
+	fflush(stdout);
+	fflush(stderr);
+	pid = fork();
+	if (pid == 0)
+		become_device_process(supervisor);
+	if (pid < 0)
+	{
+		ereport(LOG, (errmsg("could not fork the gpusort device process: %m")));
+		pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_DOWN);
+		return 0;
+	}
+	pg_atomic_write_u32(&device_shared->process_pid, (uint32) pid);
+	return pid;
+}
+
+/* The process is gone, or given up: its jobs are lost, its slots free. */
+static void
+bury_device_process(DeviceServiceState state)
+{
+	uint32		generation;
+
+	pg_atomic_write_u32(&device_shared->process_pid, 0);
+	pg_atomic_write_u32(&device_shared->state, state);
+	generation = pg_atomic_fetch_add_u32(&device_shared->generation, 1);
+	for (int i = 0; i < DEVICE_SLOTS; i++)
+	{
+		DeviceSlot *slot = &device_shared->slots[i];
+		uint32		word = pg_atomic_read_u32(&slot->state);
+		uint32		closing = device_slot_word(generation, DEVICE_SLOT_CLOSING);
+
+		if (device_slot_state(word) == DEVICE_SLOT_OPEN)
+			SetLatch(slot->latch);
+		else if (word == closing)
+			(void) pg_atomic_compare_exchange_u32(&slot->state, &closing, 0);
+	}
+	device_wake_queue();
+}
+
+/* Waits so long for the process to end; did it? */
+static bool
+await_end(int ms)
+{
+	for (; ms > 0; ms -= 10)
+	{
+		if (waitpid(child, NULL, WNOHANG) != 0)
+		{
+			child = 0;
+			return true;
+		}
+		pg_usleep(10 * 1000L);
+	}
+	return false;
+}
+
+/* The supervisor ends, whatever the reason: the device process goes first. */
+static void
+stop_device_process(int code, Datum arg)
+{
+	if (device_supervisor_saves != NULL)
+		device_supervisor_saves(true);
+	if (child == 0)
+		return;
+	kill(child, SIGTERM);
+	if (!await_end(STOP_PATIENCE_MS))
+	{
+		kill(child, SIGKILL);
+		(void) await_end(STOP_PATIENCE_MS);
+	}
+	if (!child_given_up)
+		bury_device_process(DEVICE_SERVICE_DOWN);
+}
+
+static void
+log_end(pid_t pid, int status)
+{
+	bool		exited = WIFEXITED(status);
+
+	if (WIFSIGNALED(status))
+		ereport(LOG,
+				(errmsg("gpusort device process (PID %d) was terminated by signal %d: %s",
+						(int) pid, WTERMSIG(status), pg_strsignal(WTERMSIG(status))),
+				 errdetail("Sorts go on without it.")));
+	else if (exited && WEXITSTATUS(status) == DEVICE_EXIT_IDLE)
+		ereport(DEBUG1,
+				(errmsg_internal("gpusort device process (PID %d) has given the GPUs back", (int) pid)));
+	else if (exited && WEXITSTATUS(status) == DEVICE_EXIT_LATER)
+	{
+		/* once, not each time that it is tried */
+		if (strcmp(logged, device_shared->why_not) != 0)
+			ereport(LOG,
+					(errmsg("gpusort found no GPU to sort on: %s", device_shared->why_not),
+					 errdetail("It is looked for again when a sort asks.")));
+		strlcpy(logged, device_shared->why_not, sizeof(logged));
+		return;
+	}
+	else
+		ereport(LOG,
+				(errmsg("gpusort device process (PID %d) exited with exit code %d",
+						(int) pid, WEXITSTATUS(status)),
+				 errdetail("%s", device_shared->why_not)));
+	logged[0] = '\0';
+}
+
+/*
+ * Does the process hang?  Looks are counted, not time, so that a machine that was
+ * stopped for a while is no reason.  *look_ms is when to look again.
+ */
+static bool
+device_process_hung(int *look_ms)
+{
+	uint32		heartbeat = pg_atomic_read_u32(&device_shared->heartbeat);
+	TimestampTz now = GetCurrentTimestamp();
+
+	*look_ms = device_shared->patience_ms / HEARTBEAT_LOOKS;
+	if (device_shared->patience_ms == DEVICE_PATIENCE_MS)
+		*look_ms *= DEVICE_CALL_PATIENCE;
+	if (heartbeat != last_heartbeat)
+		silent_looks = 0;
+	else if (TimestampDifferenceExceeds(last_look, now, *look_ms))
+		silent_looks++;
+	else
+		return device_shared->hangs;
+	last_heartbeat = heartbeat;
+	last_look = now;
+	return silent_looks > HEARTBEAT_LOOKS || device_shared->hangs;
+}
+
+/* A process that hangs: no job waits for its end. */
+static void
+give_up_device_process(void)
+{
+	int			device = device_shared->at_device;
+
+	if (!device_shared->hangs)
+		strlcpy(device_shared->why_not, "a call of the driver does not return",
+				sizeof(device_shared->why_not));
+	kill(child, SIGKILL);
+	if (device >= 0 && device < DEVICE_MAX)
+		device_shared->failures[device]++;
+	child_given_up = true;
+	bury_device_process(DEVICE_SERVICE_DOWN);
+	ereport(LOG,
+			(errmsg("gpusort device process (PID %d) hangs and is killed", (int) child),
+			 errdetail("%s", device_shared->why_not)));
+}
+
+/* Devices that the next process will leave out are worth a word. */
+static void
+log_failing_devices(void)
+{
+	for (int d = 0; d < DEVICE_MAX; d++)
+	{
+		if (device_shared->failures[d] == DEVICE_MAX_FAILURES)
+			ereport(LOG,
+					(errmsg("gpusort: device %d failed %d times in a row", d, DEVICE_MAX_FAILURES),
+					 errdetail("It is left out if there are other devices."),
+					 errhint("Restart the server to have it tried again.")));
+	}
+}
+
+/* What the others need to know of the settings, at the start and after a reload. */
+static void
+tell_settings(void)
+{
+	device_shared->idle_blocks_s = gpusort_device_idle_blocks;
+	device_shared->idle_context_s = gpusort_device_idle_context;
+	if (child != 0)
+	{
+		device_shared->leave = gpusort_device_mask != opened_mask;
+		device_wake_process();
+	}
+	else if (gpusort_device_mask == 0)
+		pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_OFF);
+	else if (pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_OFF)
+	{
+		device_shared->why_not[0] = '\0';
+		pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_IDLE);
+		when_asked = true;
+	}
+}
+
+/* It has given everything back. */
+static void
+process_left(void)
+{
+	retry_pause = 0;
+	pause_from = 0;
+	/* who changes the devices wants to see the others */
+	when_asked = gpusort_device_mask == opened_mask || gpusort_device_mask == 0;
+	device_shared->why_not[0] = '\0';
+	bury_device_process(gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_IDLE);
+}
+
+/* It has found no device that it could open. */
+static void
+process_found_none(void)
+{
+	retry_pause = Min(Max(2 * retry_pause, RETRY_PAUSE_MS), RETRY_PAUSE_MAX_MS);
+	pause_from = GetCurrentTimestamp();
+	when_asked = true;
+	device_shared->retry_us = device_now_us() + (uint64) retry_pause * 1000;
+	bury_device_process(gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_NONE);
+}
+
+/* The process has ended; finished: jobs, when it was started. */
+static void
+process_ended(int status, uint32 finished)
+{
+	int			code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+
+	log_end(child, status);
+	child = 0;
+	if (code == DEVICE_EXIT_IDLE && !child_given_up)
+		process_left();
+	else if (code == DEVICE_EXIT_LATER && !child_given_up)
+		process_found_none();
+	else
+	{
+		if (code == DEVICE_EXIT_NOTHING)
+		{
+			device_shared->retry_us = 0;
+			device_shared->supervisor = NULL;
+		}
+		if (!child_given_up)
+			bury_device_process(code == DEVICE_EXIT_NOTHING ? DEVICE_SERVICE_NONE :
+								gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_DOWN);
+		if (code == DEVICE_EXIT_NOTHING)
+			proc_exit(0);		/* and no other is started */
+		log_failing_devices();
+		when_asked = false;
+		retry_pause = 0;
+		if (pg_atomic_read_u32(&device_shared->finished) != finished)
+			error_pause = RESTART_PAUSE_MS;	/* from its start */
+		else
+		{
+			error_pause = Min(error_pause * 2, RESTART_PAUSE_MAX_MS);
+			pause_from = GetCurrentTimestamp();
+		}
+	}
+}
+
+/* Is it time for the next? */
+static bool
+start_is_due(void)
+{
+	int			wait_ms = when_asked ? retry_pause : error_pause;
+
+	if (child != 0 || gpusort_device_mask == 0 ||
+		(when_asked && pg_atomic_read_u32(&device_shared->asked) == 0))
+		return false;
+	return pause_from == 0 ||
+		TimestampDifferenceExceeds(pause_from, GetCurrentTimestamp(), wait_ms);
+}
+
+void
+device_supervisor_main(Datum arg)
+{
+	bool		first = true;
+	uint32		finished = 0;	/* jobs, when the process was started */
+	uint32		wait_event = compat_wait_event("GpuSortSupervisor");
+
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGCHLD, handle_sigchld);
+	BackgroundWorkerUnblockSignals();
+	before_shmem_exit(stop_device_process, (Datum) 0);
+	device_shared->supervisor = MyLatch;
+	tell_settings();
+
+	while (!ShutdownRequestPending)
+	{
+		int			status;
+		int			timeout;
+
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+			tell_settings();
+		}
+		if (child != 0 && waitpid(child, &status, WNOHANG) == child)
+			process_ended(status, finished);
+		if (start_is_due())
+		{
+			if (!first && !when_asked)
+				pg_atomic_fetch_add_u32(&device_shared->restarts, 1);
+			first = false;
+			pause_from = GetCurrentTimestamp();
+			finished = pg_atomic_read_u32(&device_shared->finished);
+			child = start_device_process();
+			pg_atomic_write_u32(&device_shared->asked, 0);
+		}
+		if (device_supervisor_saves != NULL)
+			device_supervisor_saves(false);
+		timeout = child == 0 && when_asked ? RETRY_PAUSE_MS : error_pause / 4;
+		if (child != 0 && device_process_hung(&timeout) && !child_given_up)
+			give_up_device_process();
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 timeout, wait_event);
+		ResetLatch(MyLatch);
+	}
+	proc_exit(1);
+}
+
+bool
+device_service_init(void)
+{
+	BackgroundWorker worker;
+
+	if (!device_staging_init())
+		return false;
+	memset(&worker, 0, sizeof(worker));
+	snprintf(worker.bgw_name, BGW_MAXLEN, "gpusort device supervisor");
+	snprintf(worker.bgw_type, BGW_MAXLEN, "gpusort device supervisor");
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker.bgw_start_time = BgWorkerStart_PostmasterStart;
+	worker.bgw_restart_time = 5;
+	snprintf(worker.bgw_library_name, BGW_MAXLEN, "gpusort");
+	snprintf(worker.bgw_function_name, BGW_MAXLEN, "device_supervisor_main");
+	RegisterBackgroundWorker(&worker);
+	return true;
+}

@@ -1,0 +1,167 @@
+/*
+ * staging.c
+ *	  Shared memory of the device service: job slots and the staging pool.
+ *
+ * Memory policy: a machine without a GPU must not pay for one.  With
+ * gpusort.device = auto nothing at all is reserved unless a driver is there, nor
+ * ever where the library that drives GPUs was not installed, and without an own
+ * value of gpusort.staging_memory the pool is STAGING_DEFAULT_MB.  The pool is cut into
+ * chunks of equal size: large ones (4 MB cross PCIe in 75 us, far above the cost of
+ * asking for it), but small enough that a small pool still serves several jobs.  Its
+ * pages are touched, and pinned, by the device process alone.
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "../cuda/costs_h200.h"
+#include "device/service/staging.h"
+#include "miscadmin.h"
+#include "settings.h"
+#include "shared_memory.h"
+
+#define STAGING_DEFAULT_MB	256
+#define STAGING_MAX_CHUNK	((Size) 4 * 1024 * 1024)
+#define STAGING_MIN_CHUNK	((Size) 64 * 1024)
+#define STAGING_CHUNKS		64	/* aimed at */
+#define STAGING_ALIGN		((Size) 2 * 1024 * 1024)
+
+/* What a device process takes to start, until one has told. */
+#define START_US			500000
+
+DeviceShared *device_shared = NULL;
+char	   *device_staging = NULL;
+
+bool
+device_driver_present(void)
+{
+	static const char *const signs[] = {
+		"/dev/nvidiactl", "/dev/nvidia0", "/proc/driver/nvidia/version", "/dev/dxg"
+	};
+
+	for (int i = 0; i < (int) lengthof(signs); i++)
+	{
+		if (access(signs[i], F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+void
+device_library_path(char *path, size_t size)
+{
+	const char *name = gpusort_device_library;
+	const char *suffix = "";
+
+	if (strlen(name) < strlen(DLSUFFIX) ||
+		strcmp(name + strlen(name) - strlen(DLSUFFIX), DLSUFFIX) != 0)
+		suffix = DLSUFFIX;
+	if (strncmp(name, "$libdir", 7) == 0)
+		snprintf(path, size, "%s%s%s", pkglib_path, name + 7, suffix);
+	else
+		snprintf(path, size, "%s%s", name, suffix);
+}
+
+bool
+device_library_present(void)
+{
+	char		path[MAXPGPATH];
+
+	device_library_path(path, sizeof(path));
+	return access(path, R_OK) == 0;
+}
+
+static Size
+staging_bytes(void)
+{
+	int			mb = gpusort_staging_memory < 0 ? STAGING_DEFAULT_MB : gpusort_staging_memory;
+
+	return (Size) mb * 1024 * 1024;
+}
+
+static Size
+staging_chunk_size(void)
+{
+	Size		size = staging_bytes() / STAGING_CHUNKS;
+
+	size = Max(STAGING_MIN_CHUNK, Min(size, STAGING_MAX_CHUNK));
+	return size & ~(STAGING_MIN_CHUNK - 1);
+}
+
+static Size
+shared_size(void)
+{
+	return sizeof(DeviceShared);
+}
+
+static void
+start_shared(void *memory, bool found)
+{
+	device_shared = memory;
+	if (!found)
+	{
+		memset(device_shared, 0, sizeof(DeviceShared));
+		device_shared->lock = &GetNamedLWLockTranche("gpusort_device")->lock;
+		device_shared->chunk_size = staging_chunk_size();
+		device_shared->start_us = START_US;
+		device_shared->staging_chunks = (int) (staging_bytes() / staging_chunk_size());
+		Assert(device_shared->staging_chunks <= DEVICE_MAX_CHUNKS);
+		pg_atomic_init_u32(&device_shared->generation, 0);
+		pg_atomic_init_u32(&device_shared->state, DEVICE_SERVICE_DOWN);
+		pg_atomic_init_u32(&device_shared->process_pid, 0);
+		pg_atomic_init_u32(&device_shared->restarts, 0);
+		pg_atomic_init_u32(&device_shared->finished, 0);
+		pg_atomic_init_u32(&device_shared->heartbeat, 0);
+		pg_atomic_init_u32(&device_shared->sleeping, 0);
+		pg_atomic_init_u32(&device_shared->asked, 0);
+		pg_atomic_init_u32(&device_shared->measure_asked, 0);
+		if (sem_init(&device_shared->wake, 1, 0) != 0)
+			elog(FATAL, "could not create a semaphore: %m");
+		for (int i = 0; i < DEVICE_MAX; i++)
+			device_shared->devices[i].costs = gpusort_costs_h200;
+		for (int i = 0; i < DEVICE_SLOTS; i++)
+		{
+			DeviceSlot *slot = &device_shared->slots[i];
+
+			pg_atomic_init_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
+			pg_atomic_init_u32(&slot->posted, 0);
+			pg_atomic_init_u32(&slot->read, 0);
+			pg_atomic_init_u32(&slot->command, DEVICE_LOAD);
+			pg_atomic_init_u32(&slot->taken, 0);
+			pg_atomic_init_u32(&slot->made, 0);
+			pg_atomic_init_u32(&slot->growths, 0);
+			pg_atomic_init_u32(&slot->grown, 0);
+			pg_atomic_init_u32(&slot->status, DEVICE_LOADING);
+		}
+	}
+}
+
+static Size
+pool_size(void)
+{
+	return staging_bytes() + STAGING_ALIGN;
+}
+
+static void
+start_pool(void *memory, bool found)
+{
+	device_staging = (char *) TYPEALIGN(STAGING_ALIGN, memory);
+}
+
+bool
+device_staging_init(void)
+{
+	static const SharedMemory shared = {"gpusort_device", shared_size, start_shared, true};
+	static const SharedMemory pool = {"gpusort_staging", pool_size, start_pool};
+
+	if (!process_shared_preload_libraries_in_progress ||
+		gpusort_staging_memory == 0 ||
+		strcmp(gpusort_device, "off") == 0)
+		return false;
+	if (strcmp(gpusort_device, "auto") == 0 && !gpusort_device_library_set() &&
+		!device_driver_present())
+		return false;
+	if (!device_library_present())
+		return false;
+	return gpusort_shared_memory(&shared) && gpusort_shared_memory(&pool);
+}

@@ -1,0 +1,71 @@
+/*
+ * parallel_device.c
+ *	  A parallel sort whose rows are all in one job on a device: the leader's part.
+ *
+ * It opens the job (sort/device/rows/device_feed.c), waits for the workers' rows and gives the
+ * job more room if they need it; parallel_sort.c gives the rows out, or has the Gather run again if
+ * they are lost.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "miscadmin.h"
+#include "node/device_pause.h"
+#include "node/parallel/feed.h"
+#include "node/parallel/gather_workers.h"
+#include "node/parallel/parallel_device.h"
+#include "node/rerun.h"
+#include "settings.h"
+#include "sort/sort_cost.h"
+
+bool
+parallel_device_lead(ParallelSortState *node)
+{
+	const Gather *gather = (const Gather *) node->gather->ps.plan;
+	const Algorithm *forced = gpusort_forced_algorithm();
+	SortCostFacts facts = {0};
+
+	facts.rows = Max(gather->plan.plan_rows, 2);
+	facts.row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(gather->plan.plan_width);
+	facts.bound = node->feed->bound;
+	facts.keys = node->keys;
+	facts.nkeys = node->nkeys;
+	/* what is lost with the device must come once more; and a pause would hold it */
+	if (node->device_failed || !node->gather->ps.state->es_use_parallel_mode || gpusort_verify ||
+		device_may_pause() || !sort_cost_feeds(&facts, gather->num_workers, forced != NULL) ||
+		!plan_can_rerun_shared(outerPlanState(&node->feed->css.ss.ps)))
+		return false;
+	return feed_lead(node->feed, facts.rows, facts.row_bytes, gather->num_workers, node->given);
+}
+
+static bool
+attend_device(void *arg)
+{
+	ParallelSortState *node = arg;
+
+	(void) gather_worker_gone(node, 0);
+	return !gather_workers_ended(node->gather) && device_feed_attend(node->feed->lead);
+}
+
+bool
+parallel_device_sort(ParallelSortState *node)
+{
+	Exchange   *ex = node->feed->exchange;
+	DeviceFed	fed;
+
+	if (!exchange_wait_fed(ex, attend_device, node))
+		return false;
+	exchange_fed(ex, &fed);
+	node->nstreams = 0;
+	node->on_device = true;
+	if (fed.rows == 0)
+	{
+		feed_lead_end(node->feed);
+		node->phase = PARALLEL_SORT_ALONE;
+	}
+	else if (feed_lead_sort(node->feed))
+		node->phase = PARALLEL_SORT_DEVICE;
+	else
+		return false;
+	return true;
+}

@@ -1,0 +1,455 @@
+/*
+ * parallel_sort.c
+ *	  The executor node "Custom Scan (GpuSort)" above a Gather of GpuSort Feeds.
+ *
+ * The Feeds sort, in the workers and maybe in the leader; this node merges what they
+ * have sorted.  The Gather launches the workers when it is first asked for a row, and
+ * has none for us but one that says nothing (launch()).  The leader's own
+ * share is then run directly, and the streams are merged (block_merge.h).  If there are
+ * many workers the leader takes no share, as PostgreSQL reckons with, and has the streams of
+ * two that merge the others' (exchange.h).  When they have
+ * ended the Gather is read to its end, so that workers' errors and figures
+ * arrive as under any Gather.
+ *
+ * With a GPU that is worth it workers send their rows there, and the leader, which takes no share
+ * then, gives out what comes back (sort/device/rows/device_feed.c).  Should rows be lost with it the
+ * Gather is run again without, and those that had been given are passed over.
+ *
+ * Without workers there is one stream, the leader's, and nothing to merge: its rows
+ * come straight from its sort.
+ *
+ * The node reads forward, once: plans that ask for more keep a Sort (plan/parallel.c).
+ */
+#include "postgres.h"
+
+#include <sys/statvfs.h>
+
+#include "access/parallel.h"
+#include "compat.h"
+#include "executor/execParallel.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "node/parallel/feed.h"
+#include "node/parallel/gather_workers.h"
+#include "node/parallel/parallel_device.h"
+#include "node/parallel/parallel_sort.h"
+#include "node/plan_format.h"
+#include "node/sort_node.h"
+#include "optimizer/optimizer.h"
+#include "postmaster/bgworker.h"
+#include "sort/device/keys/device_check.h"
+#include "sort/device/rows/given_rows.h"
+#include "sort/parallel/block_merge.h"
+#include "sort/parallel/block_sources.h"
+#include "storage/dsm_impl.h"
+#include "utils/memutils.h"
+
+/* Where POSIX shared memory lies, on systems that say so. */
+#define POSIX_SHARED_MEMORY		"/dev/shm"
+
+/* What a Gather has of it for a worker: queues, plan, snapshots; and some room. */
+#define GATHER_WORKER_BYTES		(256 * 1024)
+
+static void parallel_sort_begin(CustomScanState *css, EState *estate, int eflags);
+static TupleTableSlot *parallel_sort_exec_custom(CustomScanState *css);
+static void parallel_sort_end(CustomScanState *css);
+static void parallel_sort_rescan(CustomScanState *css);
+static void parallel_sort_shutdown(CustomScanState *css);
+static bool next_elsewhere(ParallelSortState *node, TupleTableSlot *slot);
+
+static const CustomExecMethods parallel_sort_exec_methods = {
+	.CustomName = "GpuSort",
+	.BeginCustomScan = parallel_sort_begin,
+	.ExecCustomScan = parallel_sort_exec_custom,
+	.EndCustomScan = parallel_sort_end,
+	.ReScanCustomScan = parallel_sort_rescan,
+	.ShutdownCustomScan = parallel_sort_shutdown,
+	.ExplainCustomScan = parallel_sort_explain
+};
+
+Node *
+parallel_sort_create_state(void)
+{
+	ParallelSortState *node = (ParallelSortState *) newNode(sizeof(ParallelSortState),
+															T_CustomScanState);
+
+	node->css.methods = &parallel_sort_exec_methods;
+	return (Node *) node;
+}
+
+/* ------------------------------------------------------------------------
+ * Streams
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * The workers' streams that have rows, in the current memory context; returns how many.
+ * sources has room for one of each worker.
+ */
+static int
+open_rings(ParallelSortState *node, BlockSource **sources)
+{
+	int			n = 0;
+
+	for (int r = 0; r < node->gather->nworkers_launched; r++)
+	{
+		/* not taken yet: it will be the first */
+		if (exchange_next_block(node->feed->exchange, r, EXCHANGE_LEADER, false, gather_worker_gone,
+								node) != NULL)
+			sources[n++] = block_source_ring(node->feed->exchange, r, EXCHANGE_LEADER,
+											 gather_worker_gone, node);
+	}
+	return n;
+}
+
+/* Runs the leader's share; true if it has rows. */
+static bool
+run_own_share(ParallelSortState *node)
+{
+	EState	   *estate = node->css.ss.ps.state;
+	GatherState *gather = node->gather;
+
+	if (!gather->need_to_scan_locally)
+		return false;
+	/* as the Gather itself would have it */
+	estate->es_query_dsa = gather->pei != NULL ? gather->pei->area : NULL;
+	(void) ExecProcNode(&node->feed->css.ss.ps);
+	estate->es_query_dsa = NULL;
+	return sorter_report(node->feed->sorter)->rows > 0;
+}
+
+/*
+ * Is there room for what the workers would share?  Containers may have little, and to
+ * find out by trying would be an error.
+ */
+static bool
+enough_shared_memory(const GatherState *gather)
+{
+	int			workers = ((const Gather *) gather->ps.plan)->num_workers;
+	struct statvfs room;
+
+	if (gather->pei != NULL || dynamic_shared_memory_type != DSM_IMPL_POSIX ||
+		statvfs(POSIX_SHARED_MEMORY, &room) != 0)
+		return true;
+	return (uint64) room.f_bavail * room.f_frsize >
+		exchange_size(workers) + (workers + 1) * GATHER_WORKER_BYTES;
+}
+
+/*
+ * Launches the workers.  A Gather gives the first row that there is, and is not to wait
+ * for a worker's, for there is none: the leader's own Feed gives it one, whether its
+ * share is to be run or not.
+ */
+static void
+launch(ParallelSortState *node)
+{
+	GatherState *gather = node->gather;
+	PlanState  *feed = &node->feed->css.ss.ps;
+	ExecProcNodeMtd feed_exec = feed->ExecProcNode;
+	bool		participation = parallel_leader_participation;
+	EState	   *estate = gather->ps.state;
+	bool		parallel = estate->es_use_parallel_mode;
+
+	feed->ExecProcNode = feed_announce;
+	PG_TRY();
+	{
+		parallel_leader_participation = true;
+		estate->es_use_parallel_mode = parallel && enough_shared_memory(gather);
+		(void) ExecProcNode(&gather->ps);
+	}
+	PG_FINALLY();
+	{
+		parallel_leader_participation = participation;
+		estate->es_use_parallel_mode = parallel;
+	}
+	PG_END_TRY();
+	feed->ExecProcNode = feed_exec;
+	if (gather->nreaders > 0 && (!participation || gather->nworkers_launched >= EXCHANGE_MANY ||
+								 node->feed->lead != NULL))
+		gather->need_to_scan_locally = false;
+}
+
+/* The rows were lost with the device: all is begun once more, without it. */
+static void
+begin_again(ParallelSortState *node)
+{
+	node->device_failed = true;
+	feed_lead_end(node->feed);
+	feed_stop(node->feed);
+	ExecReScan(&node->gather->ps);
+}
+
+/* Starts the workers, and gets all streams to their first rows. */
+static void
+parallel_sort_start(ParallelSortState *node)
+{
+	MemoryContext old;
+	BlockSource **sources;
+	bool		own;
+
+	node->feed->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
+										node->limit_offset);
+	node->given_alone = 0;
+	node->on_device = false;
+	if (parallel_device_lead(node))
+	{
+		launch(node);
+		if (node->gather->nreaders > 0 && parallel_device_sort(node))
+			return;
+		if (node->gather->nreaders > 0)
+		{
+			begin_again(node);
+			launch(node);
+		}
+		else
+		{
+			feed_lead_end(node->feed);
+			if (node->feed->exchange != NULL)
+				node->feed->exchange->device.on = false;
+		}
+	}
+	else
+		launch(node);
+	own = run_own_share(node);
+
+	old = MemoryContextSwitchTo(node->cxt);
+	sources = palloc((node->gather->nworkers_launched + 1) * sizeof(BlockSource *));
+	node->nstreams = open_rings(node, sources);
+	if (node->nstreams > 0)
+	{
+		/* who has rows to give knows it */
+		const KeyFrame *frame = exchange_frame(node->feed->exchange);
+
+		if (own)
+			sources[node->nstreams++] = block_source_own(&node->feed->spec, frame,
+														 node->feed->result);
+		node->merge = block_merge_create(&node->feed->spec, frame, sources, node->nstreams);
+		node->phase = PARALLEL_SORT_MERGE;
+	}
+	else
+	{
+		node->nstreams = own ? 1 : 0;
+		node->phase = PARALLEL_SORT_ALONE;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* All rows were given out: the workers end. */
+static void
+parallel_sort_finish(ParallelSortState *node)
+{
+	PlanState  *gather = &node->gather->ps;
+	double		given = node->phase == PARALLEL_SORT_MERGE ? (double) node->merge->total :
+		node->given_alone;
+
+	node->phase = PARALLEL_SORT_END;
+	while (!TupIsNull(ExecProcNode(gather)))
+		;						/* there is none */
+	/* what it would have given out; one it has */
+	if (gather->instrument != NULL)
+		InstrUpdateTupleCount(gather->instrument, given - 1);
+}
+
+/* Puts the next row into the slot; false at the end. */
+static inline bool
+parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot)
+{
+	if (likely(node->phase == PARALLEL_SORT_MERGE))
+	{
+		MinimalTuple row = block_merge_next(node->merge);
+
+		if (unlikely(row == NULL))
+			return false;
+		row_to_slot(slot, row);
+		return true;
+	}
+	if (likely(node->phase == PARALLEL_SORT_DEVICE) &&
+		likely(result_next(node->feed->result, RESULT_STREAM, true, slot)))
+		return true;
+	return next_elsewhere(node, slot);
+}
+
+/* Puts the next row that was not given before into the slot; false at the end. */
+static bool
+next_again(ParallelSortState *node, TupleTableSlot *slot)
+{
+	for (uint64 i = 0;; i++)
+	{
+		bool		was;
+
+		if (i % MERGE_BATCH == 0)
+			CHECK_FOR_INTERRUPTS();
+		node->phase = node->resumed;
+		if (!given_rows_left(node->given))
+			return parallel_sort_next(node, slot);
+		if (!parallel_sort_next(node, slot))
+			device_wrong_beginning();
+		node->phase = PARALLEL_SORT_AGAIN;
+		was = given_rows_was(node->given, ((MinimalTupleTableSlot *) slot)->mintuple);
+		if (!was)
+			return true;
+	}
+}
+
+/* There is no next row, or it was lost with the device: then the rest comes from a sort without it. */
+static bool
+after_device(ParallelSortState *node, TupleTableSlot *slot)
+{
+	bool		lost = sorter_lost(node->feed->sorter);
+
+	node->given_alone = (double) sorter_report(node->feed->sorter)->rows;
+	if (!lost)
+		return false;
+	ExecClearTuple(slot);
+	given_rows_begin(node->given);
+	begin_again(node);
+	parallel_sort_start(node);
+	node->resumed = node->phase;
+	return next_again(node, slot);
+}
+
+/* The same where there is more to it. */
+static pg_noinline bool
+next_elsewhere(ParallelSortState *node, TupleTableSlot *slot)
+{
+	switch (node->phase)
+	{
+		case PARALLEL_SORT_NEW:
+			parallel_sort_start(node);
+			return parallel_sort_next(node, slot);
+		case PARALLEL_SORT_ALONE:
+			if (node->nstreams == 0 || !result_next(node->feed->result, RESULT_PLAIN, true, slot))
+				return false;
+			node->given_alone++;
+			return true;
+		case PARALLEL_SORT_DEVICE:
+			return after_device(node, slot);
+		case PARALLEL_SORT_AGAIN:
+			return next_again(node, slot);
+		case PARALLEL_SORT_MERGE:
+		case PARALLEL_SORT_END:
+			break;
+	}
+	return false;
+}
+
+static TupleTableSlot *
+parallel_sort_exec(PlanState *pstate)
+{
+	ParallelSortState *node = (ParallelSortState *) pstate;
+	TupleTableSlot *slot = node->row_slot;
+
+	CHECK_FOR_INTERRUPTS();
+	if (likely(parallel_sort_next(node, slot)))
+		return slot;
+	ExecClearTuple(slot);
+	if (node->phase != PARALLEL_SORT_END)
+		parallel_sort_finish(node);
+	return slot;
+}
+
+/* The same where the Gather Merge in our place computed something. */
+static TupleTableSlot *
+parallel_sort_exec_project(PlanState *pstate)
+{
+	ExprContext *econtext = pstate->ps_ExprContext;
+	TupleTableSlot *slot = parallel_sort_exec(pstate);
+
+	if (TupIsNull(slot))
+		return ExecClearTuple(pstate->ps_ResultTupleSlot);
+	ResetExprContext(econtext);
+	econtext->ecxt_scantuple = slot;
+	return ExecProject(pstate->ps_ProjInfo);
+}
+
+static TupleTableSlot *
+parallel_sort_exec_custom(CustomScanState *css)
+{
+	return css->ss.ps.ExecProcNode(&css->ss.ps);
+}
+
+static void
+parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
+{
+	ParallelSortState *node = (ParallelSortState *) css;
+	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
+	TupleDesc	desc;
+	Expr	   *limit_count;
+	Expr	   *limit_offset;
+
+	node->keys = gpusort_plan_keys(cscan, &node->nkeys);
+	if (gpusort_plan_limit(cscan, &limit_count, &limit_offset))
+	{
+		node->limit_count = ExecInitExpr(limit_count, &css->ss.ps);
+		node->limit_offset = ExecInitExpr(limit_offset, &css->ss.ps);
+	}
+
+	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
+	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
+	node->gather = castNode(GatherState, outerPlanState(css));
+	node->feed = feed_of_gather(node->gather);
+	desc = ExecGetResultType(outerPlanState(css));
+	node->cxt = AllocSetContextCreate(estate->es_query_cxt, "GpuSort merge",
+									  ALLOCSET_DEFAULT_SIZES);
+
+	node->given = given_rows_create();
+	/* rows are given as they lie */
+	if (css->ss.ps.ps_ProjInfo == NULL)
+	{
+		ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
+		node->row_slot = css->ss.ps.ps_ResultTupleSlot;
+		css->ss.ps.ExecProcNode = parallel_sort_exec;
+	}
+	else
+	{
+		compat_init_scan_slot(estate, &css->ss, desc, &TTSOpsMinimalTuple);
+		ExecAssignScanProjectionInfoWithVarno(&css->ss, INDEX_VAR);
+		node->row_slot = css->ss.ss_ScanTupleSlot;
+		css->ss.ps.ExecProcNode = parallel_sort_exec_project;
+	}
+}
+
+static void
+parallel_sort_end(CustomScanState *css)
+{
+	ParallelSortState *node = (ParallelSortState *) css;
+
+	ExecClearTuple(node->row_slot);
+	given_rows_reset(node->given);
+	ExecEndNode(outerPlanState(css));
+}
+
+static void
+parallel_sort_rescan(CustomScanState *css)
+{
+	ParallelSortState *node = (ParallelSortState *) css;
+	PlanState  *outer = outerPlanState(css);
+
+	/* not begun: the Gather, if it must, is rescanned on its first call */
+	if (node->phase == PARALLEL_SORT_NEW)
+		return;
+	ExecClearTuple(node->row_slot);
+	feed_stop(node->feed);
+	if (node->feed->lead != NULL)
+		feed_lead_end(node->feed);
+	given_rows_reset(node->given);
+	MemoryContextReset(node->cxt);
+	node->merge = NULL;
+	node->phase = PARALLEL_SORT_NEW;
+	if (outer->chgParam == NULL)
+		ExecReScan(outer);
+}
+
+/* The Gather has been shut down, and its memory is gone. */
+static void
+parallel_sort_shutdown(CustomScanState *css)
+{
+	ParallelSortState *node = (ParallelSortState *) css;
+
+	if (node->phase == PARALLEL_SORT_MERGE || node->phase == PARALLEL_SORT_AGAIN ||
+		node->phase == PARALLEL_SORT_DEVICE)
+	{
+		ExecClearTuple(node->row_slot);
+		node->phase = PARALLEL_SORT_END;
+	}
+}

@@ -1,0 +1,138 @@
+/*
+ * device_rows.h
+ *	  Record mode: the rows themselves go to a device, and come back in order.
+ *
+ * Up: sink_device_rows.c, into chunks of device_rows.c.  Down: result_device_rows.c.  More
+ * than one job: device_rows_parts.c.
+ */
+#ifndef GPUSORT_DEVICE_ROWS_H
+#define GPUSORT_DEVICE_ROWS_H
+
+#include "device/client/client.h"
+#include "key/device_layout.h"
+#include "sort/device/device_route.h"
+#include "sort/runs/runs.h"
+#include "sort/sink/sink.h"
+
+/* A sort whose rows are on the device. */
+typedef struct DeviceRows
+{
+	RunSource	source;			/* a part as a run: read from stream's chunk, */
+	RowStream	stream;
+	const char *copy;			/* whose bytes from here on */
+	Size		copy_left;		/* are still to be copied */
+	dlist_node	part;			/* DeviceRowsSink.closed */
+
+	SortEnv    *env;
+	Batch	   *batch;			/* empty: it only lends its arrays */
+	DeviceJob  *job;
+	DeviceJobSpec spec;
+	RouteFacts	facts;
+	RouteDecision decision;
+	DeviceLayout layout;
+	bool		full;			/* there is no room for more */
+	bool		asked;			/* for the sort */
+	bool		lost;			/* with its rows; noted */
+	uint64		shown;			/* of the device's memory, in env->progress */
+	bool		feeds;			/* others' rows are in the job, too (device_feed.c) */
+
+	/* the chunk being filled */
+	char	   *chunk;			/* NULL: none yet */
+	uint32		chunk_rows;		/* in it so far */
+	uint32		max_chunk_rows;
+	uint32		words_at;
+	uint32		rows_at;
+	char	   *next;			/* the row to come goes here */
+	char	   *end;
+
+	double		expected;		/* rows that may come, so far */
+	uint64		rows;			/* all so far */
+	uint64		units;			/* of 8 bytes, all so far */
+	uint64		base;			/* from where rows' places are counted */
+	uint64		sum;			/* row_sum() of all so far */
+
+	/* on the way back */
+	bool		holding;		/* a chunk is being read */
+	uint64		given;			/* rows of chunks before it */
+	uint32		holding_rows;
+	const char *held;			/* the chunk's rows, if given_rows is set */
+	uint64		held_sum;		/* of all rows before them */
+	struct GivenRows *given_rows;	/* what would be wanted to go on if it is lost; NULL */
+} DeviceRows;
+
+/* Rows that come are written to the job's chunks. */
+typedef struct DeviceRowsSink
+{
+	Sink		base;
+	DeviceRows *dev;			/* NULL: handed on, or there is none */
+	dlist_head	closed;			/* parts before it, in order: sorted, or about to be */
+	int			nclosed;
+} DeviceRowsSink;
+
+/*
+ * What a job has of the device follows what has come: at first so many bytes more, or
+ * as many again, and so on.  An estimate only makes that less, with some room
+ * beyond it, as it may be a bit off.
+ */
+#define DEVICE_ROWS_STEP		((Size) 8 * 1024 * 1024)
+#define DEVICE_ROWS_MARGIN		1.25
+
+/* The room that n rows make the job ask for: spec's max_rows and max_row_bytes. */
+extern void device_rows_room_for(DeviceJobSpec *spec, double n, double row_bytes);
+
+/* Where a chunk's parts are. */
+extern void device_rows_divide_chunk(DeviceRows *dev, double row_bytes);
+
+/* sink_device_rows.c: a sink for the job, and its methods that take rows. */
+extern Sink *sink_device_rows_create(SortEnv *env, Batch *batch, DeviceRows *dev);
+extern SinkAnswer sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot);
+extern SinkAnswer sink_device_rows_put_page(Sink *sink, RowPage *page, int *done);
+
+/* Opens a job for the batch's rows and those to come, if that pays; NULL if not. */
+extern DeviceRows *device_rows_open(SortEnv *env, Batch *batch);
+
+/* Opens the job, with room for so many rows of that size; false if there is none. */
+extern bool device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, DeviceState *why);
+
+/* The job has been opened, or has grown: for others to see. */
+extern void device_rows_show(DeviceRows *dev);
+
+/* A new chunk, for a row of size bytes; more room in a job that is full, for such a row at least. */
+extern SinkAnswer device_rows_start_chunk(DeviceRows *dev, Size size);
+extern SinkAnswer device_rows_more_room(DeviceRows *dev, Size size);
+
+/* Sends what has not been sent. */
+extern void device_rows_post(DeviceRows *dev);
+
+/* No more rows come: asks for the sort, and does not wait for it. */
+extern void device_rows_ask(DeviceRows *dev);
+
+/* The rows went with the device. */
+extern void device_rows_lost(DeviceRows *dev);
+
+extern void device_rows_end(DeviceRows *dev);
+extern void device_rows_return(DeviceRows *dev);	/* as device_job_return() */
+
+/*
+ * result_device_rows.c, waiting for the sort: the rows become a run, or the batch's, as if
+ * they came in now; or a run that is read from the device.  Not waiting: would they fit
+ * memory, so that there need not be a run?
+ */
+extern void device_rows_to_run(DeviceRows *dev, Runs *runs);
+extern void device_rows_to_memory(DeviceRows *dev);
+extern void device_rows_stay(DeviceRows *dev, Runs *runs);
+extern bool device_rows_fit_memory(const DeviceRows *dev, const Runs *runs);
+
+/* device_rows_parts.c: rows go on to another part; FULL: to none, what there is must be sealed. */
+extern SinkAnswer device_rows_next_part(DeviceRowsSink *sink, Runs *runs);
+
+/* The devices' part ends: all become runs, or a single part's rows the batch's.  Not FULL. */
+extern SinkAnswer device_rows_seal(DeviceRowsSink *sink, Runs *runs);
+
+/* All rows are in: parts, if there are several or runs before them, are runs where they lie. */
+extern void device_rows_merge(DeviceRowsSink *sink, Runs *runs);
+
+/* Ends those that have not been handed on. */
+extern void device_rows_parts_end(DeviceRowsSink *sink);
+
+#endif							/* GPUSORT_DEVICE_ROWS_H */
