@@ -44,6 +44,35 @@ SET gpusort.enable = off;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 RESET gpusort.enable;
 
+-- workers must promise a tenth: the dearest ones that are taken, compared with none
+CREATE FUNCTION total_cost(query text) RETURNS float8 LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	EXECUTE 'EXPLAIN ' || query INTO line;
+	RETURN substring(line FROM '\.\.([0-9.]+) rows')::float8;
+END $$;
+CREATE FUNCTION promise(query text) RETURNS float8 LANGUAGE plpgsql AS $$
+DECLARE
+	setup float8 := 1;
+	workers float8;
+BEGIN
+	LOOP
+		PERFORM set_config('parallel_setup_cost', setup::text, true);
+		EXIT WHEN who_sorts(query) <> 'ours feeds';
+		workers := total_cost(query);
+		setup := setup * 1.05;
+	END LOOP;
+	RETURN workers / total_cost(query);
+END $$;
+SELECT promise AS not_a_tenth FROM promise('SELECT * FROM workers_t WHERE a >= 0 ORDER BY k')
+	WHERE promise NOT BETWEEN 0.8 AND 0.91;
+-- rows that lie in order, or in reverse, are sorted for less
+SET parallel_setup_cost = 1e9;
+SELECT total_cost('SELECT * FROM workers_t ORDER BY id') < total_cost('SELECT * FROM workers_t ORDER BY a') AS less,
+	total_cost('SELECT * FROM workers_t ORDER BY id') = total_cost('SELECT * FROM workers_t ORDER BY id DESC') AS same;
+SET parallel_setup_cost = 0;
+
 -- rows of a plan that is kept, and of a view, of a sub-select, of a join
 SELECT * FROM check_sort('SELECT * FROM workers_t ORDER BY a, id');
 SELECT * FROM check_sort('SELECT s.id, s.k FROM (SELECT * FROM workers_t ORDER BY k OFFSET 0) s WHERE s.a < 500');
@@ -88,4 +117,4 @@ RESET enable_bitmapscan;
 SELECT who_sorts('SELECT id, generate_series(1, 2) FROM workers_t ORDER BY k');
 
 DROP TABLE workers_t, workers_kept;
-DROP FUNCTION workers_unsafe, who_sorts;
+DROP FUNCTION workers_unsafe, who_sorts, total_cost, promise;

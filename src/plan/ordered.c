@@ -13,13 +13,19 @@
  * Nothing is offered below a LIMIT that is no constant: how many rows it wants is not
  * known, and the Sort may stay one (replace.c).
  *
+ * Workers are taken if they promise to save a tenth of the time: the promise is no better than
+ * that, and they keep all processors busy for it.
+ *
  * Costs are counted in pages and operators, ours are times.  By its own estimate of a
  * quicksort PostgreSQL takes the machine to do a cpu_operator_cost in about six
  * nanoseconds (10M rows: 23 levels, two operators each; 2.6 seconds), and scans agree.
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/htup_details.h"
+#include "catalog/pg_statistic.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -30,10 +36,17 @@
 #include "plan/ordered.h"
 #include "settings.h"
 #include "sort/sort_cost.h"
-#include "sort/threads.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
 
 /* What one process does in a cpu_operator_cost. */
 #define OPERATOR_US		0.00625
+
+/* Of one process's time, that workers may take. */
+#define WORKERS_MOST		0.9
+
+/* A column that correlates so with its place in the table comes in order, but for a few rows. */
+#define IN_ORDER			0.99
 
 /* A scan that we take page by page: parts of its costs that remain, if it is in memory. */
 #define PAGES_ROW_PART	0.4		/* of cpu_tuple_cost */
@@ -74,6 +87,35 @@ sort_keys(PlannerInfo *root, SortCostFacts *facts)
 	return true;
 }
 
+static const Path *
+without_projection(const Path *path)
+{
+	return IsA(path, ProjectionPath) ? ((const ProjectionPath *) path)->subpath : path;
+}
+
+/* Do a table's rows lie in order of the first key, or in reverse, as far as statistics know? */
+static bool
+lie_in_order(PlannerInfo *root, const Path *input)
+{
+	SortGroupClause *first = linitial_node(SortGroupClause, root->parse->sortClause);
+	VariableStatData var;
+	AttStatsSlot slot;
+	bool		in_order = false;
+
+	if (without_projection(input)->pathtype != T_SeqScan)
+		return false;
+	examine_variable(root, get_sortgroupclause_expr(first, root->processed_tlist), 0, &var);
+	if (HeapTupleIsValid(var.statsTuple) &&
+		get_attstatsslot(&slot, var.statsTuple, STATISTIC_KIND_CORRELATION, InvalidOid,
+						 ATTSTATSSLOT_NUMBERS))
+	{
+		in_order = slot.nnumbers == 1 && fabs(slot.numbers[0]) > IN_ORDER;
+		free_attstatsslot(&slot);
+	}
+	ReleaseVariableStats(var);
+	return in_order;
+}
+
 /*
  * What a path's cost contains that will not be spent.  A whole table in memory is
  * taken by pages; and of one that workers share, each reads only its part, which
@@ -84,8 +126,7 @@ scan_saves(const Path *path, double read_part)
 {
 	const RelOptInfo *rel;
 
-	if (IsA(path, ProjectionPath))
-		path = ((const ProjectionPath *) path)->subpath;
+	path = without_projection(path);
 	rel = path->parent;
 	if (path->pathtype != T_SeqScan || rel->baserestrictinfo != NIL ||
 		rel->pages > (BlockNumber) effective_cache_size)
@@ -94,8 +135,17 @@ scan_saves(const Path *path, double read_part)
 		seq_page_cost * rel->pages * (1 - read_part);
 }
 
-/* A sort in this process. */
-static void
+/* What of the sort is spent if no more rows are fetched than are wanted. */
+static Cost
+cost_spent(const SortCostFacts *facts, const SortCost *cost)
+{
+	double		wanted = facts->bound > 0 ? Min(1, facts->bound / facts->rows) : 1;
+
+	return cost_of_us(cost->sort_us + cost->rows_us * wanted);
+}
+
+/* A sort in this process; returns what is spent with it. */
+static Cost
 offer_alone(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Path *input)
 {
 	Path	   *path = (Path *) create_sort_path(root, rel, input, root->sort_pathkeys,
@@ -106,37 +156,40 @@ offer_alone(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Path
 	path->startup_cost = input->total_cost + cost_of_us(cost.sort_us);
 	path->total_cost = path->startup_cost + cost_of_us(cost.rows_us);
 	add_path(rel, path);
+	return input->total_cost + cost_spent(facts, &cost);
 }
 
 /*
- * The same by workers, each of which runs the path, and the leader.  alone_saves is
- * what a single process's cost has too much: so has this.
+ * The same by workers, each of which runs the path, and the leader, if at most so much is spent.
+ * alone_saves is what a single process's cost has too much: so has this.
  */
 static void
 offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Path *input,
-			  Cost alone_saves)
+			  Cost alone_saves, Cost most)
 {
 	int			workers = input->parallel_workers;
 	double		rows = facts->rows;
 	double		shares = workers;
-	double		abreast;
 	/* to start a worker takes some milliseconds: as much as PostgreSQL takes for all */
 	Cost		setup = parallel_setup_cost * (1 + workers);
+	Cost		read;
 	Path	   *sort;
 	Path	   *path;
 	SortCost	cost;
 
-	/* as PostgreSQL counts them, but no more than there are processors; who has one should allow no workers */
+	/* as PostgreSQL divided the rows; who has one processor should allow no workers */
 	if (parallel_leader_participation)
 		shares += Max(0, 1.0 - 0.3 * workers);
-	abreast = sort_abreast(shares);
-	sort_cost_workers(facts, workers, parallel_leader_participation, abreast, &cost);
+	sort_cost_workers(facts, workers, parallel_leader_participation, &cost);
+	read = (input->total_cost - scan_saves(input, PAGES_NEW_PART / shares)) * shares /
+		sort_cost_abreast(workers, parallel_leader_participation);
+	if (setup + read + cost_spent(facts, &cost) > most)
+		return;
 
 	sort = (Path *) create_sort_path(root, rel, input, root->sort_pathkeys, root->limit_tuples);
 	path = (Path *) create_gather_merge_path(root, rel, sort, sort->pathtarget,
 											 root->sort_pathkeys, NULL, &rows);
-	sort->startup_cost = alone_saves + cost_of_us(cost.sort_us) +
-		(input->total_cost - scan_saves(input, PAGES_NEW_PART / shares)) * shares / abreast;
+	sort->startup_cost = alone_saves + read + cost_of_us(cost.sort_us);
 	sort->total_cost = sort->startup_cost + cost_of_us(cost.rows_us);
 	path->startup_cost = setup + sort->startup_cost;
 	path->total_cost = setup + sort->total_cost;
@@ -147,8 +200,7 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 static bool
 gathers(const Path *path)
 {
-	if (IsA(path, ProjectionPath))
-		path = ((const ProjectionPath *) path)->subpath;
+	path = without_projection(path);
 	return IsA(path, GatherPath) || IsA(path, GatherMergePath);
 }
 
@@ -169,6 +221,8 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 	Path	   *partial;
 	PathTarget *target;
 	SortCostFacts facts;
+	Cost		alone = HUGE_VAL;
+	Cost		saves;
 
 	if (!gpusort_enable || !enable_sort || !enable_gathermerge || !rel->consider_parallel ||
 		root->sort_pathkeys == NIL || input_rel->partial_pathlist == NIL ||
@@ -191,12 +245,14 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 	facts.rows = input->rows;
 	facts.bound = Max(root->limit_tuples, 0);
 	facts.row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(input->pathtarget->width);
+	facts.in_order = lie_in_order(root, partial);
 	/* if workers bring the rows they may as well sort them */
 	if (gathers(input))
 		input = partial;
 	else
-		offer_alone(root, rel, &facts, input);
-	offer_workers(root, rel, &facts, partial, scan_saves(input, PAGES_READ_PART));
+		alone = offer_alone(root, rel, &facts, input);
+	saves = scan_saves(input, PAGES_READ_PART);
+	offer_workers(root, rel, &facts, partial, saves, WORKERS_MOST * (alone - saves));
 }
 
 static void

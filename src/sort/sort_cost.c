@@ -30,7 +30,10 @@
 #define CALL_NS			15.0	/* an image that a function makes */
 #define COMPARE_NS		50.0	/* two values that have no image, or one that tells little */
 #define OUT_NS			15.0	/* a row that is given out from wherever it lies */
-#define SPILL_BYTE_NS	1.2		/* a byte written to a run, read and merged */
+#define SPILL_BYTE_NS	1.2		/* a byte written to a run, read and merged, */
+#define FOLLOW_BYTE_NS	0.8		/* ... or read behind the run before */
+#define SPILL_RUNS		10		/* so many are merged in the cache; */
+#define SPILL_TWICE_NS	25.0	/* a row, for each time that there are twice as many */
 #define WRITE_NS		25.0	/* a row copied to a block, and its key made once more */
 #define WRITE_BYTE_NS	0.3		/* a byte of it; and a worker's memory is always new */
 #define MERGE_NS		12.0	/* a row of a block in the reader's hands, */
@@ -80,7 +83,8 @@ in_ns(const CostKeys *keys, double row_bytes)
 
 /* n rows in one process's memory, as the router would have its CPU sort them. */
 static void
-cpu_facts(const CostKeys *keys, double n, double row_bytes, int participants, RouteFacts *facts)
+cpu_facts(const CostKeys *keys, double n, double row_bytes, bool in_order, int participants,
+		  RouteFacts *facts)
 {
 	int			rid_bits = Min(32, 1 + pg_leftmost_one_pos64((uint64) (n * row_bytes / 8) | 1));
 
@@ -90,32 +94,47 @@ cpu_facts(const CostKeys *keys, double n, double row_bytes, int participants, Ro
 	facts->begin_bit = rid_bits;
 	facts->end_bit = Min(rid_bits + keys->bits, 64);
 	facts->rids_ascending = true;
+	facts->order_known = in_order;
+	facts->ascents = in_order ? facts->n - 1 : 0;
 	facts->threads = sort_threads_most(participants);
 	facts->device = DEVICE_STATE_NONE;
 }
 
+/* What is written to runs and merged: some memory's worth of bytes. */
+static double
+spill_ns(double n, double bytes, bool in_order)
+{
+	double		runs = bytes / (work_mem * 1024.0);
+
+	if (runs <= 1)
+		return 0;
+	if (in_order)
+		return bytes * FOLLOW_BYTE_NS;
+	return bytes * SPILL_BYTE_NS + n * SPILL_TWICE_NS * Max(0, log2(runs / SPILL_RUNS));
+}
+
 /*
- * n rows in one process, on its CPU.  The kernel's part is returned as well.
+ * n of the rows in one process, on its CPU.  The kernel's part is returned as well.
  *
  * With a bound most rows are only looked at.  In an input without order as many stay,
  * for a while, as are wanted, and then every so many-th: the sum of a harmonic series.
  */
 static double
-cost_on_cpu(const CostKeys *keys, double n, double row_bytes, double bound, int participants,
+cost_on_cpu(const SortCostFacts *sort, const CostKeys *keys, double n, int participants,
 			SortCost *cost)
 {
 	RouteFacts	facts;
 	RouteDecision decision;
+	double		row_bytes = sort->row_bytes;
+	double		bound = sort->bound;
 	bool		bounded = bound > 0 && 2 * bound < n;
 	double		stay = bounded ? bound * (1 + log(n / bound)) : n;
-	double		bytes = (bounded ? 2 * bound : n) * (row_bytes + keys->bits / 8);
-	double		spill = 0;
+	double		kept = bounded ? 2 * bound : n;
+	double		spill = spill_ns(kept, kept * (row_bytes + keys->bits / 8), sort->in_order);
 
-	cpu_facts(keys, stay, row_bytes, participants, &facts);
+	cpu_facts(keys, stay, row_bytes, sort->in_order, participants, &facts);
 	gpusort_model_refresh(facts.n);
 	gpusort_route_decide(&facts, &decision);
-	if (bytes > work_mem * 1024.0)
-		spill = bytes * SPILL_BYTE_NS;
 	cost->sort_us = decision.predicted_us +
 		(n * look_ns(keys) + stay * in_ns(keys, row_bytes) + spill / 2) / 1000;
 	if (keys->dear)
@@ -132,7 +151,7 @@ gpu_facts(const CostKeys *keys, double n, double row_bytes, RouteFacts *facts)
 
 	if (device != DEVICE_STATE_READY && device != DEVICE_STATE_IDLE)
 		return false;
-	cpu_facts(keys, n, row_bytes, 0, facts);
+	cpu_facts(keys, n, row_bytes, false, 0, facts);
 	facts->device = DEVICE_STATE_READY;
 	facts->gpu.key_width = keys->bits <= 32 ? 32 : keys->bits <= 64 ? 64 : 128;
 	facts->gpu.key_bits = Min(keys->bits, 128);
@@ -175,7 +194,7 @@ sort_cost_alone(const SortCostFacts *facts, SortCost *cost)
 
 	sum_keys(facts, &keys);
 	least_us = n * (look_ns(&keys) + in_ns(&keys, facts->row_bytes)) / 1000;
-	kernel_us = cost_on_cpu(&keys, n, facts->row_bytes, facts->bound, 0, cost);
+	kernel_us = cost_on_cpu(facts, &keys, n, 0, cost);
 	if (facts->bound > 0)
 		return;
 	/* whatever it is that it saves, rows come in and go out; what was spilled comes out, too */
@@ -185,22 +204,35 @@ sort_cost_alone(const SortCostFacts *facts, SortCost *cost)
 	cost->rows_us = Max(cost->rows_us - (saves - saves_sort), n * OUT_NS / 1000);
 }
 
+/* Who sorts. */
+static int
+participants_of(int workers, bool leader)
+{
+	return workers + (leader && workers < EXCHANGE_MANY ? 1 : 0);
+}
+
+double
+sort_cost_abreast(int workers, bool leader)
+{
+	return sort_abreast(participants_of(workers, leader));
+}
+
 /* Workers merge what they have sorted, and the leader what they have merged. */
 static void
-cost_of_merge(const SortCostFacts *facts, int workers, bool leader, double abreast, SortCost *cost)
+cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
 {
 	double		n = Max(facts->rows, 2);
 	CostKeys	keys;
 	bool		many = workers >= EXCHANGE_MANY;
-	int			participants = workers + (leader && !many ? 1 : 0);
+	int			participants = participants_of(workers, leader);
+	double		abreast = sort_abreast(participants);
 	double		crowd = participants / abreast;
 	double		matches = many ? 1 : log2(workers + 1);
 	double		merge_ns = MERGE_NS + matches * MERGE_MATCH_NS;
 	double		write_ns = WRITE_NS + facts->row_bytes * WRITE_BYTE_NS;
 
 	sum_keys(facts, &keys);
-	(void) cost_on_cpu(&keys, Max(n / participants, 2), facts->row_bytes, facts->bound,
-					   participants, cost);
+	(void) cost_on_cpu(facts, &keys, Max(n / participants, 2), participants, cost);
 	write_ns += keys.called * CALL_NS;
 	/* merged and copied twice */
 	if (many)
@@ -213,9 +245,11 @@ cost_of_merge(const SortCostFacts *facts, int workers, bool leader, double abrea
 
 /* Workers send their rows to a device, and the leader gives out what comes back; false if that cannot be. */
 static bool
-cost_of_feed(const SortCostFacts *facts, double abreast, SortCost *cost)
+cost_of_feed(const SortCostFacts *facts, int workers, SortCost *cost)
 {
 	double		n = Max(facts->rows, 2);
+	/* the leader takes no share */
+	double		abreast = sort_abreast(workers);
 	double		gpu_us = HUGE_VAL;
 	double		up_ns;
 	double		down_ns;
@@ -239,14 +273,12 @@ cost_of_feed(const SortCostFacts *facts, double abreast, SortCost *cost)
 }
 
 void
-sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, double abreast,
-				  SortCost *cost)
+sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
 {
 	SortCost	feed;
 
-	cost_of_merge(facts, workers, leader, abreast, cost);
-	/* the leader takes no share then */
-	if (cost_of_feed(facts, Min(workers, abreast), &feed) &&
+	cost_of_merge(facts, workers, leader, cost);
+	if (cost_of_feed(facts, workers, &feed) &&
 		feed.sort_us + feed.rows_us < cost->sort_us + cost->rows_us)
 		*cost = feed;
 }
@@ -254,12 +286,11 @@ sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, double a
 bool
 sort_cost_feeds(const SortCostFacts *facts, int workers, bool forced)
 {
-	double		abreast = sort_abreast(workers + 1);
 	SortCost	merge;
 	SortCost	feed;
 
-	if (!cost_of_feed(facts, Min(workers, abreast), &feed))
+	if (!cost_of_feed(facts, workers, &feed))
 		return false;
-	cost_of_merge(facts, workers, parallel_leader_participation, abreast, &merge);
+	cost_of_merge(facts, workers, parallel_leader_participation, &merge);
 	return forced || feed.sort_us + feed.rows_us < merge.sort_us + merge.rows_us;
 }

@@ -14,6 +14,7 @@ typedef struct SortCostFacts
 	double		rows;			/* of all participants */
 	double		row_bytes;		/* as stored */
 	double		bound;			/* so many are wanted; 0: all */
+	bool		in_order;		/* they come in order already, or in reverse */
 	const KeyColumn *keys;
 	int			nkeys;
 } SortCostFacts;
@@ -29,12 +30,16 @@ typedef struct SortCost
 extern void sort_cost_alone(const SortCostFacts *facts, SortCost *cost);
 
 /*
- * So many workers sort, and the leader merges what they have sorted; leader: it takes a
- * share, too, if they are few.  abreast is how many of them the machine runs at once.  Or they
- * send their rows to a device, if there is one and that takes less.
+ * How many of a parallel sort's participants the machine runs at once; leader: it takes a share,
+ * too, if the workers are few.  That is a whole one: it has no queues to read meanwhile.
  */
-extern void sort_cost_workers(const SortCostFacts *facts, int workers, bool leader,
-							  double abreast, SortCost *cost);
+extern double sort_cost_abreast(int workers, bool leader);
+
+/*
+ * So many workers sort, and the leader merges what they have sorted.  Or they send their rows to a
+ * device, if there is one and that takes less.
+ */
+extern void sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, SortCost *cost);
 
 /* Do workers send their rows to a device?  If that can be, also where it takes longer: forced. */
 extern bool sort_cost_feeds(const SortCostFacts *facts, int workers, bool forced);
