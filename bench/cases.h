@@ -17,7 +17,7 @@ typedef struct SortCase
 {
 	SortRecFormat format;
 	size_t		n;
-	int			begin_bit;		/* as in SortJob; a packed record's rid has begin_bit bits */
+	int			begin_bit;		/* as in SortProblem; a packed record's rid has begin_bit bits */
 	int			end_bit;
 	bool		rids_ascending; /* rid i is i, else a permutation of that */
 } SortCase;
@@ -40,7 +40,7 @@ extern int	case_fill(const SortCase *c, const char *distribution,
 
 /*
  * What a caller finds out while it builds the records: the neighbours' order
- * (SortJob.descents, ascents), and the highest key bit in which records differ,
+ * (SortProblem.descents, ascents), and the highest key bit in which records differ,
  * plus one (begin_bit if none does).
  */
 typedef struct CaseFacts

@@ -204,37 +204,37 @@ library_algorithm(const char *name)
 	return -1;
 }
 
-static GpusortJob
-library_job(const BenchCase *c, bool rids)
+static GpusortProblem
+library_problem(const BenchCase *c, bool rids)
 {
-	GpusortJob	job = {};
+	GpusortProblem problem = {};
 	int			begin,
 				end;
 
 	bit_range(c, &begin, &end);
-	job.n = c->shape.n;
-	job.key_width = c->key_bits;
-	job.begin_bit = begin;
-	job.end_bit = end;
-	job.output = rids ? GPUSORT_OUT_RIDS : GPUSORT_OUT_KEYS;
+	problem.n = c->shape.n;
+	problem.key_width = c->key_bits;
+	problem.begin_bit = begin;
+	problem.end_bit = end;
+	problem.output = rids ? GPUSORT_OUT_RIDS : GPUSORT_OUT_KEYS;
 
 	/* what a caller that looked at the keys knows: leading bits are zero */
-	job.facts = GPUSORT_FACT_KEY_RANGE;
+	problem.facts = GPUSORT_FACT_KEY_RANGE;
 	if (end - begin <= 64)
-		job.key_max.lo = ~UINT64_C(0) >> (64 - (end - begin));
+		problem.key_max.lo = ~UINT64_C(0) >> (64 - (end - begin));
 	else
 	{
-		job.key_max.lo = ~UINT64_C(0);
-		job.key_max.hi = ~UINT64_C(0) >> (128 - (end - begin));
+		problem.key_max.lo = ~UINT64_C(0);
+		problem.key_max.hi = ~UINT64_C(0) >> (128 - (end - begin));
 	}
-	return job;
+	return problem;
 }
 
 static const char *
 library_refuses(const BenchCase *c, const char *name, bool rids)
 {
 	const char *why = no_device(c);
-	GpusortJob	job = library_job(c, rids);
+	GpusortProblem problem = library_problem(c, rids);
 	GpusortError err;
 	GpusortContext *ctx;
 	uint64_t	bytes;
@@ -247,7 +247,7 @@ library_refuses(const BenchCase *c, const char *name, bool rids)
 		ctx = device.ctx;
 	else if (api()->context_create(0, 0, &ctx, &err) != GPUSORT_OK)
 		return "no CUDA device";
-	if (api()->sort_scratch(ctx, library_algorithm(name), &job, &bytes, &why, &err)
+	if (api()->sort_scratch(ctx, library_algorithm(name), &problem, &bytes, &why, &err)
 		== GPUSORT_OK)
 		why = NULL;
 	else if (!why)
@@ -262,26 +262,26 @@ library_run(BenchCase *c, const void **output, const char *name, bool rids,
 			bool transfer)
 {
 	int			algorithm = library_algorithm(name);
-	GpusortJob	job = library_job(c, rids);
+	GpusortProblem problem = library_problem(c, rids);
 	size_t		key_bytes = c->shape.n * c->key_bits / 8;
 	uint64_t	bytes;
 	double		us;
 
 	load_case(c);
-	MUST(api()->sort_scratch(device.ctx, algorithm, &job, &bytes, NULL, &must_err));
+	MUST(api()->sort_scratch(device.ctx, algorithm, &problem, &bytes, NULL, &must_err));
 	want_scratch(bytes);
-	job.keys = device.keys;
-	job.keys_out = device.keys_out;
-	job.rids_out = device.rids_out;
-	job.scratch = device.scratch;
-	job.scratch_bytes = device.scratch_bytes;
+	problem.keys = device.keys;
+	problem.keys_out = device.keys_out;
+	problem.rids_out = device.rids_out;
+	problem.scratch = device.scratch;
+	problem.scratch_bytes = device.scratch_bytes;
 	if (transfer)
 	{
 		double		start = bench_now();
 
 		MUST(api()->copy_in(device.stream, device.keys, device.host_keys, key_bytes,
 							&must_err));
-		MUST(api()->sort_run(device.stream, algorithm, &job, NULL, &must_err));
+		MUST(api()->sort_run(device.stream, algorithm, &problem, NULL, &must_err));
 		if (rids)
 			MUST(api()->copy_out(device.stream, device.host_rids, device.rids_out,
 								 c->shape.n * 4, &must_err));
@@ -294,7 +294,7 @@ library_run(BenchCase *c, const void **output, const char *name, bool rids,
 	else
 	{
 		MUST(api()->event_record(device.begin, device.stream, &must_err));
-		MUST(api()->sort_run(device.stream, algorithm, &job, NULL, &must_err));
+		MUST(api()->sort_run(device.stream, algorithm, &problem, NULL, &must_err));
 		MUST(api()->event_record(device.end, device.stream, &must_err));
 		MUST(api()->stream_wait(device.stream, &must_err));
 		MUST(api()->event_elapsed(device.begin, device.end, &us, &must_err));

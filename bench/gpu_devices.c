@@ -27,7 +27,7 @@ typedef struct Device
 	const GpusortCudaApi *api;
 	GpusortContext *ctx;
 	GpusortStream *stream;
-	GpusortJob	job;
+	GpusortProblem problem;
 	int			algorithm;
 	void	   *host;			/* n keys */
 	int			copies;			/* both ways, too */
@@ -68,23 +68,24 @@ prepare(Device *d, const GpusortCudaApi *api, int device, uint64_t n)
 	const char *why;
 	uint64_t	state = 88172645463325252u + device;
 
-	memset(&d->job, 0, sizeof(d->job));
+	memset(&d->problem, 0, sizeof(d->problem));
 	d->api = api;
 	d->algorithm = algorithm_named(api, "gpu_bucket");
 	check(api->context_create(device, 0, &d->ctx, &err), &err, "context");
 	check(api->stream_create(d->ctx, &d->stream, &err), &err, "stream");
-	d->job.n = n;
-	d->job.key_width = d->job.end_bit = 64;
-	d->job.output = GPUSORT_OUT_KEYS;
-	d->job.facts = GPUSORT_JOB_CLOBBER_INPUT;
-	if (api->sort_scratch(d->ctx, d->algorithm, &d->job, &d->job.scratch_bytes, &why, &err) != GPUSORT_OK)
+	d->problem.n = n;
+	d->problem.key_width = d->problem.end_bit = 64;
+	d->problem.output = GPUSORT_OUT_KEYS;
+	d->problem.facts = GPUSORT_MAY_CLOBBER_INPUT;
+	if (api->sort_scratch(d->ctx, d->algorithm, &d->problem, &d->problem.scratch_bytes, &why, &err) != GPUSORT_OK)
 	{
 		d->algorithm = algorithm_named(api, "gpu_radix");
-		check(api->sort_scratch(d->ctx, d->algorithm, &d->job, &d->job.scratch_bytes, &why, &err), &err, "scratch");
+		check(api->sort_scratch(d->ctx, d->algorithm, &d->problem, &d->problem.scratch_bytes, &why, &err), &err,
+			  "scratch");
 	}
-	check(api->device_alloc(d->ctx, n * 8, (void **) &d->job.keys, &err), &err, "memory");
-	check(api->device_alloc(d->ctx, n * 8, &d->job.keys_out, &err), &err, "memory");
-	check(api->device_alloc(d->ctx, d->job.scratch_bytes, &d->job.scratch, &err), &err, "memory");
+	check(api->device_alloc(d->ctx, n * 8, (void **) &d->problem.keys, &err), &err, "memory");
+	check(api->device_alloc(d->ctx, n * 8, &d->problem.keys_out, &err), &err, "memory");
+	check(api->device_alloc(d->ctx, d->problem.scratch_bytes, &d->problem.scratch, &err), &err, "memory");
 	check(api->host_alloc(d->ctx, n * 8, &d->host, &err), &err, "pinned memory");
 	for (uint64_t i = 0; i < n; i++)
 	{
@@ -100,14 +101,14 @@ run(void *arg)
 {
 	Device	   *d = arg;
 	GpusortError err = {0};
-	uint64_t	bytes = d->job.n * 8;
+	uint64_t	bytes = d->problem.n * 8;
 
 	pthread_barrier_wait(d->start);
 	if (d->copies)
-		check(d->api->copy_in(d->stream, (void *) d->job.keys, d->host, bytes, &err), &err, "copy in");
-	check(d->api->sort_run(d->stream, d->algorithm, &d->job, NULL, &err), &err, "sort");
+		check(d->api->copy_in(d->stream, (void *) d->problem.keys, d->host, bytes, &err), &err, "copy in");
+	check(d->api->sort_run(d->stream, d->algorithm, &d->problem, NULL, &err), &err, "sort");
 	if (d->copies)
-		check(d->api->copy_out(d->stream, d->host, d->job.keys_out, bytes, &err), &err, "copy out");
+		check(d->api->copy_out(d->stream, d->host, d->problem.keys_out, bytes, &err), &err, "copy out");
 	check(d->api->stream_wait(d->stream, &err), &err, "wait");
 	return NULL;
 }
@@ -130,12 +131,12 @@ best_ms(Device *devices, int n, int copies)
 			GpusortError err = {0};
 			uint64_t   *keys = devices[d].host;
 
-			for (uint64_t i = 0; copies && i < devices[d].job.n; i++)
+			for (uint64_t i = 0; copies && i < devices[d].problem.n; i++)
 				keys[i] *= UINT64_C(0x9E3779B97F4A7C15);
 			if (!copies)
 			{
-				check(devices[d].api->copy_in(devices[d].stream, (void *) devices[d].job.keys, keys,
-											  devices[d].job.n * 8, &err), &err, "copy in");
+				check(devices[d].api->copy_in(devices[d].stream, (void *) devices[d].problem.keys, keys,
+											  devices[d].problem.n * 8, &err), &err, "copy in");
 				check(devices[d].api->stream_wait(devices[d].stream, &err), &err, "wait");
 			}
 			devices[d].copies = copies;

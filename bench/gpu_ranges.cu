@@ -203,7 +203,7 @@ run_cub(const Case<K> &c, bool merge)
 template <class K> static double
 run_library(const Case<K> &c, const char *name)
 {
-	GpusortJob	job = {};
+	GpusortProblem problem = {};
 	GpusortError err = {};
 	int			a = 0;
 	uint64_t	bytes;
@@ -211,32 +211,32 @@ run_library(const Case<K> &c, const char *name)
 
 	while (api->algorithm(a) && strcmp(api->algorithm(a)->name, name) != 0)
 		a++;
-	job.n = c.n;
-	job.key_width = (int) sizeof(K) * 8;
-	job.output = c.rids ? GPUSORT_OUT_RIDS : GPUSORT_OUT_KEYS;
+	problem.n = c.n;
+	problem.key_width = (int) sizeof(K) * 8;
+	problem.output = c.rids ? GPUSORT_OUT_RIDS : GPUSORT_OUT_KEYS;
 
 	/* keys are made from values only if all their bits order */
-	job.end_bit = c.rids ? varying_bits(c) : job.key_width;
+	problem.end_bit = c.rids ? varying_bits(c) : problem.key_width;
 	if (c.range)
 	{
-		job.facts = GPUSORT_FACT_KEY_RANGE;
-		job.key_max.lo = c.range - 1;
+		problem.facts = GPUSORT_FACT_KEY_RANGE;
+		problem.key_max.lo = c.range - 1;
 	}
 	if (c.distribution == DISTINCT)
-		job.facts |= GPUSORT_FACT_DISTINCT_KEYS;
-	if (api->sort_scratch(ctx, a, &job, &bytes, NULL, &err) != GPUSORT_OK)
+		problem.facts |= GPUSORT_FACT_DISTINCT_KEYS;
+	if (api->sort_scratch(ctx, a, &problem, &bytes, NULL, &err) != GPUSORT_OK)
 		return -1;
-	job.keys = c.keys;
-	job.keys_out = c.keys_out;
-	job.rids_out = c.rids_out;
-	job.scratch = device_memory(bytes);
-	job.scratch_bytes = bytes;
+	problem.keys = c.keys;
+	problem.keys_out = c.keys_out;
+	problem.rids_out = c.rids_out;
+	problem.scratch = device_memory(bytes);
+	problem.scratch_bytes = bytes;
 	MUST(api->event_record(events[0], stream, &must_err));
-	MUST(api->sort_run(stream, a, &job, NULL, &must_err));
+	MUST(api->sort_run(stream, a, &problem, NULL, &must_err));
 	MUST(api->event_record(events[1], stream, &must_err));
 	MUST(api->stream_wait(stream, &must_err));
 	MUST(api->event_elapsed(events[0], events[1], &us, &must_err));
-	api->device_free(ctx, job.scratch);
+	api->device_free(ctx, problem.scratch);
 	return us;
 }
 

@@ -199,23 +199,23 @@ report(const char *name, const char *distribution, const Arrays<K> &a,
 template <class K> static void
 run_library(int algorithm, const char *distribution, const Arrays<K> &a)
 {
-	GpusortJob	job = {};
+	GpusortProblem problem = {};
 	GpusortError err = {};
 	uint64_t	bytes;
 	GpusortEvent *begin,
 			   *end;
 	std::vector<double> us;
 
-	job.n = a.n;
-	job.key_width = sizeof(K) * 8;
-	job.end_bit = job.key_width;
-	job.output = GPUSORT_OUT_RIDS;
-	if (api->sort_scratch(ctx, algorithm, &job, &bytes, NULL, &err) != GPUSORT_OK)
+	problem.n = a.n;
+	problem.key_width = sizeof(K) * 8;
+	problem.end_bit = problem.key_width;
+	problem.output = GPUSORT_OUT_RIDS;
+	if (api->sort_scratch(ctx, algorithm, &problem, &bytes, NULL, &err) != GPUSORT_OK)
 		return;
-	job.keys = a.keys;
-	job.rids_out = a.rids_out;
-	job.scratch = device_memory(bytes);
-	job.scratch_bytes = bytes;
+	problem.keys = a.keys;
+	problem.rids_out = a.rids_out;
+	problem.scratch = device_memory(bytes);
+	problem.scratch_bytes = bytes;
 	MUST(api->event_create(ctx, &begin, &must_err));
 	MUST(api->event_create(ctx, &end, &must_err));
 	CUDA_MUST(cudaMemset(a.rids_out, 0xa5, a.n * 4));
@@ -225,7 +225,7 @@ run_library(int algorithm, const char *distribution, const Arrays<K> &a)
 		double		t;
 
 		MUST(api->event_record(begin, stream, &must_err));
-		MUST(api->sort_run(stream, algorithm, &job, NULL, &must_err));
+		MUST(api->sort_run(stream, algorithm, &problem, NULL, &must_err));
 		MUST(api->event_record(end, stream, &must_err));
 		MUST(api->stream_wait(stream, &must_err));
 		MUST(api->event_elapsed(begin, end, &t, &must_err));
@@ -235,7 +235,7 @@ run_library(int algorithm, const char *distribution, const Arrays<K> &a)
 	report(api->algorithm(algorithm)->name, distribution, a, us);
 	api->event_destroy(begin);
 	api->event_destroy(end);
-	api->device_free(ctx, job.scratch);
+	api->device_free(ctx, problem.scratch);
 }
 
 template <class K> static void

@@ -49,53 +49,53 @@ bench_now(void)
  * the neighbours' order, and, unless --declared-width was given, that leading
  * key bits do not vary.
  */
-static SortJob
-kernel_job(const BenchCase *c)
+static SortProblem
+kernel_problem(const BenchCase *c)
 {
-	SortJob		job;
+	SortProblem problem;
 
-	memset(&job, 0, sizeof(job));
-	job.format = c->shape.format;
-	job.recs = c->recs;
-	job.scratch = c->work;
-	job.n = c->shape.n;
-	job.begin_bit = c->shape.begin_bit;
-	job.end_bit = declared_width ? c->shape.end_bit : c->facts.end_bit;
+	memset(&problem, 0, sizeof(problem));
+	problem.format = c->shape.format;
+	problem.recs = c->recs;
+	problem.scratch = c->work;
+	problem.n = c->shape.n;
+	problem.begin_bit = c->shape.begin_bit;
+	problem.end_bit = declared_width ? c->shape.end_bit : c->facts.end_bit;
 	/* at least one bit, so that no input is declared flat for free */
-	if (job.end_bit == job.begin_bit)
-		job.end_bit++;
-	job.rids_ascending = c->shape.rids_ascending;
-	job.order_known = true;
-	job.descents = c->facts.descents;
-	job.ascents = c->facts.ascents;
-	job.team = c->team;
-	return job;
+	if (problem.end_bit == problem.begin_bit)
+		problem.end_bit++;
+	problem.rids_ascending = c->shape.rids_ascending;
+	problem.order_known = true;
+	problem.descents = c->facts.descents;
+	problem.ascents = c->facts.ascents;
+	problem.team = c->team;
+	return problem;
 }
 
 static const char *
 kernel_refuses(const Algorithm *algorithm, const BenchCase *c)
 {
-	SortJob		job = kernel_job(c);
+	SortProblem problem = kernel_problem(c);
 	const char *why;
 
 	if (!algorithm_takes(algorithm, c->shape.format))
 		return "does not take records of this format";
-	return algorithm->kernel->applies(&job, &why) ? NULL : why;
+	return algorithm->kernel->applies(&problem, &why) ? NULL : why;
 }
 
 static double
 kernel_run(const SortKernel *kernel, BenchCase *c, const void **output)
 {
-	SortJob		job = kernel_job(c);
+	SortProblem problem = kernel_problem(c);
 	double		start;
 	double		seconds;
 
 	memcpy(c->recs, c->input, c->shape.n * sort_rec_size(c->shape.format));
 	start = bench_now();
-	if (kernel->run(&job) != SORT_OK)
+	if (kernel->run(&problem) != SORT_OK)
 		return -1;
 	seconds = bench_now() - start;
-	*output = job.result;
+	*output = problem.result;
 	return seconds;
 }
 
@@ -183,14 +183,14 @@ measure(const Algorithm *algorithm, const BenchAlgorithm *peer, BenchCase *c,
 	int			n = repetitions_for(c->shape.n);
 	double		seconds[MAX_REPETITIONS];
 	uint64_t	checksum;
-	SortJob		job = kernel_job(c);
+	SortProblem problem = kernel_problem(c);
 
 	if (why != NULL)
 	{
 		report(name, c, rid_bits, distribution, -1, why);
 		return;
 	}
-	buffer_reserve(work, algorithm ? algorithm->kernel->scratch_bytes(&job) : peer->work_bytes(c));
+	buffer_reserve(work, algorithm ? algorithm->kernel->scratch_bytes(&problem) : peer->work_bytes(c));
 	c->work = work->data;
 	checksum = case_checksum(&c->shape, c->input, check);
 	for (int i = 0; i < n; i++)

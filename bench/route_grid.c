@@ -172,7 +172,7 @@ decide_inputs(void)
 static double
 measure(const Algorithm *algorithm)
 {
-	static SortJob jobs[MAX_COPIES];
+	static SortProblem problems[MAX_COPIES];
 	double		us;
 
 	fill_inputs();
@@ -180,11 +180,11 @@ measure(const Algorithm *algorithm)
 	{
 		const char *why;
 
-		gpusort_route_job(&inputs.facts[c], &jobs[c]);
-		jobs[c].recs = inputs.recs + c * inputs.stride;
-		jobs[c].scratch = inputs.scratch;
-		jobs[c].team = inputs.team;
-		if (algorithm != NULL && !algorithm->kernel->applies(&jobs[c], &why))
+		gpusort_route_problem(&inputs.facts[c], &problems[c]);
+		problems[c].recs = inputs.recs + c * inputs.stride;
+		problems[c].scratch = inputs.scratch;
+		problems[c].team = inputs.team;
+		if (algorithm != NULL && !algorithm->kernel->applies(&problems[c], &why))
 			return -1;
 	}
 
@@ -193,13 +193,13 @@ measure(const Algorithm *algorithm)
 	{
 		const Algorithm *a = algorithm ? algorithm : inputs.chosen[c];
 
-		if (a->kernel->run(&jobs[c]) != SORT_OK)
+		if (a->kernel->run(&problems[c]) != SORT_OK)
 			die("a kernel failed", a->name);
 	}
 	us = (now_us() - us) / inputs.copies;
 
 	/* the last input's: results may lie in the scratch, which all share */
-	if (!sample_verify(jobs[inputs.copies - 1].result, inputs.n, inputs.key_bits,
+	if (!sample_verify(problems[inputs.copies - 1].result, inputs.n, inputs.key_bits,
 					   inputs.order, SEED + inputs.copies - 1))
 	{
 		fprintf(stderr, "route_grid: %s sorted wrongly: %zu rows, %d bits, %s\n",

@@ -35,19 +35,19 @@ key_width_bit(int32_t key_bits)
 
 /* Are the bounds of the keys' ordering bits in order, and of that many bits? */
 static bool
-is_range(const GpusortJob *job)
+is_range(const GpusortProblem *problem)
 {
-	int			bits = job->end_bit - job->begin_bit;
-	Key128		least = narrow_key<Key128>(job->key_min);
-	Key128		most = narrow_key<Key128>(job->key_max);
+	int			bits = problem->end_bit - problem->begin_bit;
+	Key128		least = narrow_key<Key128>(problem->key_min);
+	Key128		most = narrow_key<Key128>(problem->key_max);
 
 	return least <= most && (bits == 128 || most >> bits == 0);
 }
 
-/* Does the job make sense, and is it one this algorithm takes? */
+/* Does the problem make sense, and is it one this algorithm takes? */
 static GpusortStatus
-check_job(GpusortContext *ctx, int32_t index, const GpusortJob *job,
-		  const char **why, GpusortError *err)
+check_problem(GpusortContext *ctx, int32_t index, const GpusortProblem *problem,
+			  const char **why, GpusortError *err)
 {
 	const SortAlgorithm *algorithm;
 
@@ -55,66 +55,66 @@ check_job(GpusortContext *ctx, int32_t index, const GpusortJob *job,
 	if (!algorithm_info(index))
 		FAIL(GPUSORT_BAD_CALL, "there is no algorithm %d", (int) index);
 	algorithm = gpusort_algorithms[index];
-	if (key_width_bit(job->key_width) == 0)
-		FAIL(GPUSORT_BAD_CALL, "keys of %d bits", (int) job->key_width);
-	if (job->begin_bit < 0 || job->begin_bit >= job->end_bit ||
-		job->end_bit > job->key_width)
-		FAIL(GPUSORT_BAD_CALL, "key bits [%d, %d) of %d", (int) job->begin_bit,
-			 (int) job->end_bit, (int) job->key_width);
-	if ((job->facts & GPUSORT_FACT_KEY_RANGE) && !is_range(job))
+	if (key_width_bit(problem->key_width) == 0)
+		FAIL(GPUSORT_BAD_CALL, "keys of %d bits", (int) problem->key_width);
+	if (problem->begin_bit < 0 || problem->begin_bit >= problem->end_bit ||
+		problem->end_bit > problem->key_width)
+		FAIL(GPUSORT_BAD_CALL, "key bits [%d, %d) of %d", (int) problem->begin_bit,
+			 (int) problem->end_bit, (int) problem->key_width);
+	if ((problem->facts & GPUSORT_FACT_KEY_RANGE) && !is_range(problem))
 		FAIL(GPUSORT_BAD_CALL, "the key range is none of %d bits",
-			 (int) (job->end_bit - job->begin_bit));
-	if ((job->output & (GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS)) == 0)
+			 (int) (problem->end_bit - problem->begin_bit));
+	if ((problem->output & (GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS)) == 0)
 		FAIL(GPUSORT_BAD_CALL, "nothing is to be written");
-	if (wants_rids(job) && job->n > UINT64_C(1) << 32)
+	if (wants_rids(problem) && problem->n > UINT64_C(1) << 32)
 		*why = "more rows than 32-bit rids";
-	else if (wants_rids(job) && !algorithm->info.rids)
+	else if (wants_rids(problem) && !algorithm->info.rids)
 		*why = "it sorts keys only";
-	else if ((algorithm->info.key_widths & key_width_bit(job->key_width)) == 0)
+	else if ((algorithm->info.key_widths & key_width_bit(problem->key_width)) == 0)
 		*why = "it does not take keys of this width";
 	else
-		*why = algorithm->why_not(&ctx->traits, job);
+		*why = algorithm->why_not(&ctx->traits, problem);
 	if (*why)
 		FAIL(GPUSORT_UNSUPPORTED, "%s: %s", algorithm->info.name, *why);
 	return GPUSORT_OK;
 }
 
 static GpusortStatus
-sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortJob *job,
+sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortProblem *problem,
 			 uint64_t *bytes, const char **why, GpusortError *err)
 {
 	const char *reason;
-	GpusortStatus status = check_job(ctx, algorithm, job, &reason, err);
+	GpusortStatus status = check_problem(ctx, algorithm, problem, &reason, err);
 
 	*bytes = 0;
 	if (why)
 		*why = reason;
 	TRY(status);
 	TRY(gpusort_enter(ctx, err));	/* CUB's sums want what the current device does */
-	if (job->n > 1)				/* else it is not asked to run */
-		*bytes = gpusort_algorithms[algorithm]->scratch(&ctx->traits, job);
+	if (problem->n > 1)			/* else it is not asked to run */
+		*bytes = gpusort_algorithms[algorithm]->scratch(&ctx->traits, problem);
 	return GPUSORT_OK;
 }
 
 /* Nothing to order: outputs are the inputs. */
 static GpusortStatus
-copy_single(GpusortStream *stream, const GpusortJob *job, GpusortError *err)
+copy_single(GpusortStream *stream, const GpusortProblem *problem, GpusortError *err)
 {
-	if (job->n == 0)
+	if (problem->n == 0)
 		return GPUSORT_OK;
-	if (wants_keys(job))
-		CUDA_TRY(cudaMemcpyAsync(job->keys_out, job->keys, job->key_width / 8,
+	if (wants_keys(problem))
+		CUDA_TRY(cudaMemcpyAsync(problem->keys_out, problem->keys, problem->key_width / 8,
 								 cudaMemcpyDeviceToDevice, stream->cuda));
-	if (wants_rids(job) && job->rids)
-		CUDA_TRY(cudaMemcpyAsync(job->rids_out, job->rids, sizeof(uint32_t),
+	if (wants_rids(problem) && problem->rids)
+		CUDA_TRY(cudaMemcpyAsync(problem->rids_out, problem->rids, sizeof(uint32_t),
 								 cudaMemcpyDeviceToDevice, stream->cuda));
-	if (wants_rids(job) && !job->rids)
-		CUDA_TRY(cudaMemsetAsync(job->rids_out, 0, sizeof(uint32_t), stream->cuda));
+	if (wants_rids(problem) && !problem->rids)
+		CUDA_TRY(cudaMemsetAsync(problem->rids_out, 0, sizeof(uint32_t), stream->cuda));
 	return GPUSORT_OK;
 }
 
 static GpusortStatus
-sort_run(GpusortStream *stream, int32_t algorithm, const GpusortJob *job,
+sort_run(GpusortStream *stream, int32_t algorithm, const GpusortProblem *problem,
 		 GpusortResult *result, GpusortError *err)
 {
 	GpusortResult unwanted;
@@ -124,18 +124,18 @@ sort_run(GpusortStream *stream, int32_t algorithm, const GpusortJob *job,
 	if (!result)
 		result = &unwanted;
 	memset(result, 0, sizeof(*result));
-	TRY(check_job(stream->ctx, algorithm, job, &why, err));
+	TRY(check_problem(stream->ctx, algorithm, problem, &why, err));
 	result->stable = gpusort_algorithms[algorithm]->info.stable;
 	CUDA_TRY(cudaSetDevice(stream->ctx->traits.device));
-	if (job->n <= 1)
-		return copy_single(stream, job, err);
-	if (!job->keys || (wants_keys(job) && !job->keys_out) ||
-		(wants_rids(job) && !job->rids_out))
-		FAIL(GPUSORT_BAD_CALL, "an array of the job is missing");
-	if (job->scratch_bytes < gpusort_algorithms[algorithm]->scratch(&stream->ctx->traits, job))
+	if (problem->n <= 1)
+		return copy_single(stream, problem, err);
+	if (!problem->keys || (wants_keys(problem) && !problem->keys_out) ||
+		(wants_rids(problem) && !problem->rids_out))
+		FAIL(GPUSORT_BAD_CALL, "an array of the problem is missing");
+	if (problem->scratch_bytes < gpusort_algorithms[algorithm]->scratch(&stream->ctx->traits, problem))
 		FAIL(GPUSORT_BAD_CALL, "%llu bytes of scratch are too few",
-			 (unsigned long long) job->scratch_bytes);
-	run.job = job;
+			 (unsigned long long) problem->scratch_bytes);
+	run.problem = problem;
 	run.device = &stream->ctx->traits;
 	run.stream = stream;
 	run.result = result;

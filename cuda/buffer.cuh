@@ -1,6 +1,6 @@
 /*
  * buffer.cuh
- *	  Cuts a job's scratch memory into arrays.
+ *	  Cuts a problem's scratch memory into arrays.
  *
  * The same code runs twice: with base NULL it only adds up, so that the size
  * query and the run cannot disagree.

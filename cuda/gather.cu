@@ -56,9 +56,9 @@ typedef thrust::transform_iterator<SortedUnits, thrust::counting_iterator<uint64
 	SortedUnitsIterator;
 
 static SortedUnitsIterator
-sorted_units(const GpusortGather *job)
+sorted_units(const GpusortGather *gather)
 {
-	SortedUnits units = {job->order, job->row_offset, job->row_units, job->n};
+	SortedUnits units = {gather->order, gather->row_offset, gather->row_units, gather->n};
 
 	return SortedUnitsIterator(thrust::counting_iterator<uint64_t>(0), units);
 }
@@ -73,16 +73,16 @@ struct GatherMemory
 };
 
 static GpusortStatus
-cut_memory(const GpusortGather *job, void *scratch, GatherMemory *memory,
+cut_memory(const GpusortGather *gather, void *scratch, GatherMemory *memory,
 		   GpusortError *err)
 {
 	ScratchCutter cutter(scratch);
 
 	memory->scan_bytes = 0;
-	CUDA_TRY(cub::DeviceScan::ExclusiveSum(NULL, memory->scan_bytes, sorted_units(job),
-										   job->out_offset, job->n + 1));
+	CUDA_TRY(cub::DeviceScan::ExclusiveSum(NULL, memory->scan_bytes, sorted_units(gather),
+										   gather->out_offset, gather->n + 1));
 	memory->plan = cutter.take<GatherPlan>(1);
-	memory->chunk_row = cutter.take<uint32_t>((uint64_t) job->max_chunks + 1);
+	memory->chunk_row = cutter.take<uint32_t>((uint64_t) gather->max_chunks + 1);
 	memory->scan = cutter.take<char>(memory->scan_bytes);
 	memory->bytes = cutter.used;
 	return GPUSORT_OK;
@@ -161,75 +161,75 @@ gather_kernel(const uint64_t *rows, const uint32_t *row_offset, const uint32_t *
 }
 
 static GpusortStatus
-check_gather(const GpusortGather *job, GpusortError *err)
+check_gather(const GpusortGather *gather, GpusortError *err)
 {
-	if (job->n >= UINT32_MAX)
+	if (gather->n >= UINT32_MAX)
 		FAIL(GPUSORT_UNSUPPORTED, "more than 2^32 - 2 rows");
-	if (job->chunk_units == 0 || job->max_chunks == 0)
+	if (gather->chunk_units == 0 || gather->max_chunks == 0)
 		FAIL(GPUSORT_BAD_CALL, "no room for a chunk");
 	return GPUSORT_OK;
 }
 
 GpusortStatus
-gpusort_gather_scratch(GpusortContext *ctx, const GpusortGather *job, uint64_t *bytes,
+gpusort_gather_scratch(GpusortContext *ctx, const GpusortGather *gather, uint64_t *bytes,
 					   GpusortError *err)
 {
 	GatherMemory memory;
 
 	*bytes = 0;
-	TRY(check_gather(job, err));
+	TRY(check_gather(gather, err));
 	CUDA_TRY(cudaSetDevice(ctx->traits.device));
-	TRY(cut_memory(job, NULL, &memory, err));
+	TRY(cut_memory(gather, NULL, &memory, err));
 	*bytes = memory.bytes;
 	return GPUSORT_OK;
 }
 
 static GpusortStatus
-poll_gather(const GpusortGather *job, GpusortError *err)
+poll_gather(const GpusortGather *gather, GpusortError *err)
 {
-	if (job->cancel && *job->cancel)
+	if (gather->cancel && *gather->cancel)
 		FAIL(GPUSORT_STOPPED, "the gathering was cancelled");
 	return GPUSORT_OK;
 }
 
 GpusortStatus
-gpusort_gather_plan(GpusortStream *stream, const GpusortGather *job, uint32_t *chunks,
+gpusort_gather_plan(GpusortStream *stream, const GpusortGather *gather, uint32_t *chunks,
 					GpusortError *err)
 {
 	GatherMemory memory;
 	GatherPlan	plan;
 
 	*chunks = 0;
-	TRY(check_gather(job, err));
+	TRY(check_gather(gather, err));
 	CUDA_TRY(cudaSetDevice(stream->ctx->traits.device));
-	TRY(cut_memory(job, job->scratch, &memory, err));
-	if (job->scratch_bytes < memory.bytes)
+	TRY(cut_memory(gather, gather->scratch, &memory, err));
+	if (gather->scratch_bytes < memory.bytes)
 		FAIL(GPUSORT_BAD_CALL, "%llu bytes of scratch are too few",
-			 (unsigned long long) job->scratch_bytes);
-	TRY(poll_gather(job, err));
+			 (unsigned long long) gather->scratch_bytes);
+	TRY(poll_gather(gather, err));
 	CUDA_TRY(cub::DeviceScan::ExclusiveSum(memory.scan, memory.scan_bytes,
-										   sorted_units(job), job->out_offset,
-										   job->n + 1, stream->cuda));
+										   sorted_units(gather), gather->out_offset,
+										   gather->n + 1, stream->cuda));
 	CUDA_TRY(start_kernel(cut_chunks_kernel, 1, 32, 0, stream->cuda,
-						  job->out_offset, (uint32_t) job->n,
-						  job->chunk_units, job->max_chunks, memory.chunk_row, memory.plan));
+						  gather->out_offset, (uint32_t) gather->n,
+						  gather->chunk_units, gather->max_chunks, memory.chunk_row, memory.plan));
 	CUDA_TRY(cudaMemcpyAsync(&plan, memory.plan, sizeof(plan), cudaMemcpyDeviceToHost,
 							 stream->cuda));
-	CUDA_TRY(cudaMemcpyAsync(job->chunk_row, memory.chunk_row,
-							 ((size_t) job->max_chunks + 1) * sizeof(uint32_t),
+	CUDA_TRY(cudaMemcpyAsync(gather->chunk_row, memory.chunk_row,
+							 ((size_t) gather->max_chunks + 1) * sizeof(uint32_t),
 							 cudaMemcpyDeviceToHost, stream->cuda));
 	CUDA_TRY(cudaStreamSynchronize(stream->cuda));
 	if (plan.too_long)
 		FAIL(GPUSORT_UNSUPPORTED, "a row is longer than a chunk");
 	if (plan.too_many)
 		FAIL(GPUSORT_UNSUPPORTED, "the rows need more than %u chunks",
-			 (unsigned) job->max_chunks);
+			 (unsigned) gather->max_chunks);
 	*chunks = plan.chunks;
 	return GPUSORT_OK;
 }
 
 GpusortStatus
-gpusort_gather_rows(GpusortStream *stream, const GpusortGather *job, uint64_t first,
+gpusort_gather_rows(GpusortStream *stream, const GpusortGather *gather, uint64_t first,
 					uint64_t last, void *dst, GpusortError *err)
 {
 	static void (*const kernels[]) (const uint64_t *, const uint32_t *, const uint32_t *,
@@ -239,19 +239,19 @@ gpusort_gather_rows(GpusortStream *stream, const GpusortGather *job, uint64_t fi
 	};
 	int			k = 0;			/* of 1 << k lanes */
 
-	if (first > last || last > job->n)
+	if (first > last || last > gather->n)
 		FAIL(GPUSORT_BAD_CALL, "rows %llu to %llu of %llu", (unsigned long long) first,
-			 (unsigned long long) last, (unsigned long long) job->n);
+			 (unsigned long long) last, (unsigned long long) gather->n);
 	if (first == last)
 		return GPUSORT_OK;
-	TRY(poll_gather(job, err));
+	TRY(poll_gather(gather, err));
 	CUDA_TRY(cudaSetDevice(stream->ctx->traits.device));
-	while (k < 5 && UINT64_C(1) << k < job->rows_units / job->n)
+	while (k < 5 && UINT64_C(1) << k < gather->rows_units / gather->n)
 		k++;
 	CUDA_TRY(start_kernel(kernels[k], div_up((last - first) << k, GATHER_THREADS),
 						  GATHER_THREADS, 0, stream->cuda,
-						  static_cast<const uint64_t *>(job->rows), job->row_offset,
-						  job->order, job->out_offset, first, last,
+						  static_cast<const uint64_t *>(gather->rows), gather->row_offset,
+						  gather->order, gather->out_offset, first, last,
 						  static_cast<uint64_t *>(dst)));
 	return GPUSORT_OK;
 }

@@ -7,11 +7,11 @@
 
 #include "gpusort_abi.h"
 
-extern GpusortStatus gpusort_gather_scratch(GpusortContext *ctx, const GpusortGather *job,
+extern GpusortStatus gpusort_gather_scratch(GpusortContext *ctx, const GpusortGather *gather,
 											uint64_t *bytes, GpusortError *err);
-extern GpusortStatus gpusort_gather_plan(GpusortStream *stream, const GpusortGather *job,
+extern GpusortStatus gpusort_gather_plan(GpusortStream *stream, const GpusortGather *gather,
 										 uint32_t *chunks, GpusortError *err);
-extern GpusortStatus gpusort_gather_rows(GpusortStream *stream, const GpusortGather *job,
+extern GpusortStatus gpusort_gather_rows(GpusortStream *stream, const GpusortGather *gather,
 										 uint64_t first, uint64_t last, void *dst,
 										 GpusortError *err);
 

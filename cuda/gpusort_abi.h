@@ -25,7 +25,7 @@
  *	  memory; callers must not look into it.
  *	* Work on one stream happens in the order it was asked for.  Work on
  *	  different streams is ordered by events only.
- *	* A sort allocates nothing.  It uses the memory of its job: ask scratch_bytes,
+ *	* A sort allocates nothing.  It uses the memory of its problem: ask scratch_bytes,
  *	  then run.
  */
 #ifndef GPUSORT_ABI_H
@@ -51,13 +51,13 @@ typedef enum GpusortStatus
 {
 	GPUSORT_OK = 0,
 	GPUSORT_NOT_READY = 1,		/* poll: the work asked about is not done yet */
-	GPUSORT_STOPPED = 2,		/* the job's cancel flag was seen; outputs are
+	GPUSORT_STOPPED = 2,		/* the problem's cancel flag was seen; outputs are
 								 * undefined, the context is fine */
 
 	/* 16..31: nothing is wrong, but this is work for the CPU */
 	GPUSORT_NO_DEVICE = 16,		/* no driver, no device, or an unusable one */
 	GPUSORT_NO_MEMORY = 17,		/* over the budget, or the device is full */
-	GPUSORT_UNSUPPORTED = 18,	/* this algorithm cannot run this job */
+	GPUSORT_UNSUPPORTED = 18,	/* this algorithm cannot sort this problem */
 
 	/* 32..: broken; the error says where.  The work's outputs are undefined. */
 	GPUSORT_CUDA_ERROR = 32,	/* cuda_error and message are set.  The context
@@ -133,7 +133,7 @@ typedef struct GpusortKey128
 	uint64_t	hi;
 } GpusortKey128;
 
-/* What is known of a job's keys, and what its arrays may be used for. */
+/* What is known of a problem's keys, and what its arrays may be used for. */
 #define GPUSORT_FACT_KEY_RANGE			0x01	/* key_min, key_max hold: bounds that
 												 * contradict each other or the bits
 												 * are a GPUSORT_BAD_CALL; keys outside
@@ -141,10 +141,10 @@ typedef struct GpusortKey128
 #define GPUSORT_FACT_RIDS_ASCENDING		0x02	/* rids[] ascends strictly, and
 												 * ends below 2^32 - 1 */
 #define GPUSORT_FACT_DISTINCT_KEYS		0x04	/* no two keys are equal */
-#define GPUSORT_JOB_CLOBBER_INPUT		0x08	/* keys[], rids[] may be used as
+#define GPUSORT_MAY_CLOBBER_INPUT		0x08	/* keys[], rids[] may be used as
 												 * scratch: less of it is needed */
 
-/* What a job is to write. */
+/* What a problem is to write. */
 #define GPUSORT_OUT_KEYS				0x01	/* keys_out */
 #define GPUSORT_OUT_RIDS				0x02	/* rids_out */
 
@@ -155,7 +155,7 @@ typedef struct GpusortKey128
  * other bits may hold anything and travel with their key.  Equal keys keep
  * their input order if the algorithm is stable.
  */
-typedef struct GpusortJob
+typedef struct GpusortProblem
 {
 	/* what */
 	uint64_t	n;				/* keys; at most 2^32 when rids are wanted */
@@ -163,7 +163,7 @@ typedef struct GpusortJob
 								 * (GpusortKey128) */
 	int32_t		begin_bit;		/* 0 <= begin_bit < end_bit <= key_width */
 	int32_t		end_bit;
-	uint32_t	facts;			/* GPUSORT_FACT_*, GPUSORT_JOB_* */
+	uint32_t	facts;			/* GPUSORT_FACT_*, GPUSORT_MAY_* */
 	uint32_t	output;			/* GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS */
 	uint32_t	reserved;		/* 0 */
 	GpusortKey128 key_min;		/* with GPUSORT_FACT_KEY_RANGE: bounds of the */
@@ -183,7 +183,7 @@ typedef struct GpusortJob
 	 * thread or process may set it at any time.
 	 */
 	const volatile int32_t *cancel;
-} GpusortJob;
+} GpusortProblem;
 
 /* What a sort did, for EXPLAIN and the statistics. */
 typedef struct GpusortResult
@@ -427,22 +427,22 @@ typedef struct GpusortCudaApi
 	void		(*costs) (const GpusortContext *ctx, GpusortCosts *out);
 
 	/*
-	 * Can it run this job (arrays and scratch need not be set yet)?  GPUSORT_OK
+	 * Can it sort this problem (arrays and scratch need not be set yet)?  GPUSORT_OK
 	 * and the scratch it needs, or GPUSORT_UNSUPPORTED and *why, a few words.
 	 * What n rows need is enough for fewer, but for keys alone that are sorted by
 	 * their values: fewer of those may be counted another way, so ask again.
 	 */
 	GpusortStatus (*sort_scratch) (GpusortContext *ctx, int32_t algorithm,
-								   const GpusortJob *job, uint64_t *bytes,
+								   const GpusortProblem *problem, uint64_t *bytes,
 								   const char **why, GpusortError *err);
 
 	/*
-	 * Runs it.  May wait for its own intermediate results, so that on return
+	 * Sorts it.  May wait for its own intermediate results, so that on return
 	 * the work may or may not be finished: the outputs are there when the
 	 * stream is done.  result may be NULL.
 	 */
 	GpusortStatus (*sort_run) (GpusortStream *stream, int32_t algorithm,
-							   const GpusortJob *job, GpusortResult *result,
+							   const GpusortProblem *problem, GpusortResult *result,
 							   GpusortError *err);
 
 	/*
@@ -451,11 +451,11 @@ typedef struct GpusortCudaApi
 	 * chunk_units or max_chunks do not suffice.  gather_rows is asynchronous: it
 	 * writes the sorted rows [first, last) at dst, the row first at dst itself.
 	 */
-	GpusortStatus (*gather_scratch) (GpusortContext *ctx, const GpusortGather *job,
+	GpusortStatus (*gather_scratch) (GpusortContext *ctx, const GpusortGather *gather,
 									 uint64_t *bytes, GpusortError *err);
-	GpusortStatus (*gather_plan) (GpusortStream *stream, const GpusortGather *job,
+	GpusortStatus (*gather_plan) (GpusortStream *stream, const GpusortGather *gather,
 								  uint32_t *chunks, GpusortError *err);
-	GpusortStatus (*gather_rows) (GpusortStream *stream, const GpusortGather *job,
+	GpusortStatus (*gather_rows) (GpusortStream *stream, const GpusortGather *gather,
 								  uint64_t first, uint64_t last, void *dst,
 								  GpusortError *err);
 } GpusortCudaApi;

@@ -50,12 +50,12 @@ template <class K> struct KeyBits
 };
 
 template <class K> static KeyBits<K>
-key_bits(const GpusortJob *job)
+key_bits(const GpusortProblem *problem)
 {
 	KeyBits<K> bits;
-	int			width = job->end_bit - job->begin_bit;
+	int			width = problem->end_bit - problem->begin_bit;
 
-	bits.shift = job->begin_bit;
+	bits.shift = problem->begin_bit;
 	bits.mask = all_ones<K>() >> (key_width<K>() - width);
 	return bits;
 }

@@ -4,7 +4,7 @@
  *	  a run is given, how it starts kernels.
  *
  * An algorithm is one SortAlgorithm, listed in algorithms.cu.  Its functions are
- * called with a job that has been checked (check_job in api.cu), n > 1, and
+ * called with a problem that has been checked (check_problem in api.cu), n > 1, and
  * scratch of the size it asked for.
  */
 #ifndef GPUSORT_SORT_INTERNAL_CUH
@@ -46,7 +46,7 @@ struct GpusortStream
 /* One run of one algorithm. */
 struct SortRun
 {
-	const GpusortJob *job;
+	const GpusortProblem *problem;
 	const DeviceTraits *device;
 	GpusortStream *stream;
 	GpusortResult *result;		/* never NULL; zeroed before the run */
@@ -57,11 +57,11 @@ struct SortAlgorithm
 {
 	GpusortAlgorithm info;
 
-	/* NULL if it can run the job, else a few words that say why not. */
-	const char *(*why_not) (const DeviceTraits *device, const GpusortJob *job);
+	/* NULL if it can sort the problem, else a few words that say why not. */
+	const char *(*why_not) (const DeviceTraits *device, const GpusortProblem *problem);
 
-	/* Bytes of scratch for the job, which may not have its arrays yet. */
-	uint64_t	(*scratch) (const DeviceTraits *device, const GpusortJob *job);
+	/* Bytes of scratch for the problem, which may not have its arrays yet. */
+	uint64_t	(*scratch) (const DeviceTraits *device, const GpusortProblem *problem);
 
 	GpusortStatus (*run) (SortRun *run);
 };
@@ -79,15 +79,15 @@ extern const SortAlgorithm gpu_hp0_algorithm;
 extern const SortAlgorithm *const gpusort_algorithms[];
 
 static inline bool
-wants_keys(const GpusortJob *job)
+wants_keys(const GpusortProblem *problem)
 {
-	return (job->output & GPUSORT_OUT_KEYS) != 0;
+	return (problem->output & GPUSORT_OUT_KEYS) != 0;
 }
 
 static inline bool
-wants_rids(const GpusortJob *job)
+wants_rids(const GpusortProblem *problem)
 {
-	return (job->output & GPUSORT_OUT_RIDS) != 0;
+	return (problem->output & GPUSORT_OUT_RIDS) != 0;
 }
 
 /*
@@ -95,13 +95,13 @@ wants_rids(const GpusortJob *job)
  * input if it may be overwritten, or else scratch.
  */
 template <class K> static K *
-take_sorted_keys(const GpusortJob *job, ScratchCutter *cutter)
+take_sorted_keys(const GpusortProblem *problem, ScratchCutter *cutter)
 {
-	if (wants_keys(job))
-		return static_cast<K *>(job->keys_out);
-	if (job->facts & GPUSORT_JOB_CLOBBER_INPUT)
-		return static_cast<K *>(const_cast<void *>(job->keys));
-	return cutter->take<K>(job->n);
+	if (wants_keys(problem))
+		return static_cast<K *>(problem->keys_out);
+	if (problem->facts & GPUSORT_MAY_CLOBBER_INPUT)
+		return static_cast<K *>(const_cast<void *>(problem->keys));
+	return cutter->take<K>(problem->n);
 }
 
 static inline uint64_t
@@ -110,11 +110,11 @@ div_up(uint64_t a, uint64_t b)
 	return (a + b - 1) / b;
 }
 
-/* GPUSORT_STOPPED if somebody wants the job to end. */
+/* GPUSORT_STOPPED if somebody wants the sort to end. */
 static inline GpusortStatus
 poll_cancel(SortRun *run)
 {
-	if (run->job->cancel && *run->job->cancel)
+	if (run->problem->cancel && *run->problem->cancel)
 		return gpusort_fail(run->err, GPUSORT_STOPPED, __FILE__, __LINE__,
 							"the sort was cancelled");
 	return GPUSORT_OK;

@@ -5,8 +5,8 @@
  *
  * usage: gpu_counting_test [quick | tiny]
  *
- * Everything a job may touch lies in one piece of device memory with gaps between
- * the arrays: outputs and scratch are poisoned, and after the job the gaps and
+ * Everything a problem may touch lies in one piece of device memory with gaps between
+ * the arrays: outputs and scratch are poisoned, and after the sort the gaps and
  * inputs must be what they were.  "quick" is small enough for compute-sanitizer's
  * memcheck, "tiny" for its racecheck.
  */
@@ -108,7 +108,7 @@ algorithm_by_name(const char *name)
 }
 
 /*
- * Runs one job; returns false where the algorithm does not take it.  Where the
+ * Runs one problem; returns false where the algorithm does not take it.  Where the
  * facts are false the outputs may hold anything.
  */
 static bool
@@ -128,7 +128,7 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 	uint64_t	end = GAP;
 	std::vector<unsigned char> image,
 				before;
-	GpusortJob	job = {};
+	GpusortProblem problem = {};
 	GpusortResult result;
 	GpusortError err = {};
 	GpusortStatus status;
@@ -140,22 +140,22 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 			 name, input.key_bits, input.begin_bit, input.end_bit, n,
 			 (unsigned long long) input.range, input.distribution, output,
 			 (int) given_rids, clobber ? " clobber" : "");
-	job.n = n;
-	job.key_width = input.key_bits;
-	job.begin_bit = input.begin_bit;
-	job.end_bit = input.end_bit;
-	job.output = output;
+	problem.n = n;
+	problem.key_width = input.key_bits;
+	problem.begin_bit = input.begin_bit;
+	problem.end_bit = input.end_bit;
+	problem.output = output;
 	if (input.range)
 	{
-		job.facts |= GPUSORT_FACT_KEY_RANGE;
-		job.key_min.lo = input.least;
-		job.key_max.lo = input.least + input.range - 1;
+		problem.facts |= GPUSORT_FACT_KEY_RANGE;
+		problem.key_min.lo = input.least;
+		problem.key_max.lo = input.least + input.range - 1;
 	}
 	if (input.distinct)
-		job.facts |= GPUSORT_FACT_DISTINCT_KEYS;
+		problem.facts |= GPUSORT_FACT_DISTINCT_KEYS;
 	if (clobber)
-		job.facts |= GPUSORT_JOB_CLOBBER_INPUT;
-	status = api->sort_scratch(ctx, algorithm, &job, &sizes[SCRATCH], &why, &err);
+		problem.facts |= GPUSORT_MAY_CLOBBER_INPUT;
+	status = api->sort_scratch(ctx, algorithm, &problem, &sizes[SCRATCH], &why, &err);
 	if (status == GPUSORT_UNSUPPORTED)
 		return false;
 	if (status != GPUSORT_OK)
@@ -182,13 +182,13 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 	before = image;
 	MUST(api->device_alloc(ctx, end, &memory, &must_err));
 	MUST(api->copy_in(stream, memory, image.data(), end, &must_err));
-	job.keys = (char *) memory + offset[KEYS];
-	job.rids = given_rids ? (uint32_t *) ((char *) memory + offset[RIDS]) : NULL;
-	job.keys_out = (char *) memory + offset[KEYS_OUT];
-	job.rids_out = (uint32_t *) ((char *) memory + offset[RIDS_OUT]);
-	job.scratch = (char *) memory + offset[SCRATCH];
-	job.scratch_bytes = sizes[SCRATCH];
-	if (api->sort_run(stream, algorithm, &job, &result, &err) != GPUSORT_OK ||
+	problem.keys = (char *) memory + offset[KEYS];
+	problem.rids = given_rids ? (uint32_t *) ((char *) memory + offset[RIDS]) : NULL;
+	problem.keys_out = (char *) memory + offset[KEYS_OUT];
+	problem.rids_out = (uint32_t *) ((char *) memory + offset[RIDS_OUT]);
+	problem.scratch = (char *) memory + offset[SCRATCH];
+	problem.scratch_bytes = sizes[SCRATCH];
+	if (api->sort_run(stream, algorithm, &problem, &result, &err) != GPUSORT_OK ||
 		api->stream_wait(stream, &err) != GPUSORT_OK)
 	{
 		fail(what, err.message);
@@ -198,7 +198,7 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 	MUST(api->stream_wait(stream, &must_err));
 	api->device_free(ctx, memory);
 
-	/* what the job should have written, in an image of its own */
+	/* what the problem should have written, in an image of its own */
 	for (size_t i = 0; i < n; i++)
 	{
 		uint32_t	from = input.order[i];

@@ -2,7 +2,7 @@
  * gpu_emulation_test.cc
  *	  What only an emulated device can be asked (gpu_emulation/cuda_runtime.h): calls that
  *	  fail at any point, sorts that are stopped at any launch, devices of other kinds,
- *	  and the launches of jobs that no test machine holds.
+ *	  and the launches of problems that no test machine holds.
  */
 #include <vector>
 
@@ -24,9 +24,9 @@ struct KeyKind
 	uint64_t	range;			/* 0: not told */
 };
 
-/* One job on every path that the kernels' mail can send it. */
+/* One problem on every path that the kernels' mail can send it. */
 static void
-dry_run(int algorithm, GpusortJob &job, const char *what)
+dry_run(int algorithm, GpusortProblem &problem, const char *what)
 {
 	static const uint32_t first_words[] = {0, 1, 2, 3, 0x15555, 0x1ffff};
 	GpusortError err = {};
@@ -44,7 +44,7 @@ dry_run(int algorithm, GpusortJob &job, const char *what)
 				uneven;
 			emulation.mail[5] = uneven;
 			emulation.dry = true;
-			status = api->sort_run(stream, algorithm, &job, NULL, &err);
+			status = api->sort_run(stream, algorithm, &problem, NULL, &err);
 			emulation.dry = false;
 			expect(status == GPUSORT_OK, what, err.message);
 		}
@@ -76,41 +76,41 @@ check_launches(int arch, int multiprocessors)
 
 				for (uint64_t n : sizes)
 				{
-					GpusortJob	job = {};
+					GpusortProblem problem = {};
 					GpusortError err = {};
 					uint64_t	bytes;
 					char		what[160];
 					GpusortStatus status;
 
-					job.n = n;
-					job.key_width = kind.key_bits;
-					job.begin_bit = kind.begin_bit;
-					job.end_bit = kind.end_bit;
-					job.output = 1 + flags % 3;
-					job.facts = GPUSORT_FACT_DISTINCT_KEYS |
-						(flags / 3 % 2 ? GPUSORT_JOB_CLOBBER_INPUT : 0) |
+					problem.n = n;
+					problem.key_width = kind.key_bits;
+					problem.begin_bit = kind.begin_bit;
+					problem.end_bit = kind.end_bit;
+					problem.output = 1 + flags % 3;
+					problem.facts = GPUSORT_FACT_DISTINCT_KEYS |
+						(flags / 3 % 2 ? GPUSORT_MAY_CLOBBER_INPUT : 0) |
 						(kind.range ? GPUSORT_FACT_KEY_RANGE : 0);
-					job.key_max.lo = kind.range - 1;
+					problem.key_max.lo = kind.range - 1;
 					snprintf(what, sizeof(what), "sm_%d x %d: %s u%d [%d, %d) range=%llu "
 							 "n=%llu flags=%d", arch, multiprocessors,
 							 api->algorithm(a)->name, kind.key_bits, kind.begin_bit,
 							 kind.end_bit, (unsigned long long) kind.range,
 							 (unsigned long long) n, flags);
-					status = api->sort_scratch(ctx, a, &job, &bytes, NULL, &err);
+					status = api->sort_scratch(ctx, a, &problem, &bytes, NULL, &err);
 					expect(status == GPUSORT_OK || status == GPUSORT_UNSUPPORTED, what,
 						   "it is not said whether it can be run");
 					if (status != GPUSORT_OK)
 						continue;
 					expect(by_value || bytes >= least, what, "fewer rows need more scratch");
 					least = bytes;
-					job.keys = FAR_AWAY(1);
-					job.rids = flags / 6 ? (const uint32_t *) FAR_AWAY(2) : NULL;
-					job.keys_out = FAR_AWAY(3);
-					job.rids_out = (uint32_t *) FAR_AWAY(4);
-					job.scratch = FAR_AWAY(5);
-					job.scratch_bytes = bytes;
-					emulation_bounds(job.scratch, bytes);
-					dry_run(a, job, what);
+					problem.keys = FAR_AWAY(1);
+					problem.rids = flags / 6 ? (const uint32_t *) FAR_AWAY(2) : NULL;
+					problem.keys_out = FAR_AWAY(3);
+					problem.rids_out = (uint32_t *) FAR_AWAY(4);
+					problem.scratch = FAR_AWAY(5);
+					problem.scratch_bytes = bytes;
+					emulation_bounds(problem.scratch, bytes);
+					dry_run(a, problem, what);
 				}
 			}
 	end_context("launches");
@@ -125,7 +125,7 @@ check_launches(int arch, int multiprocessors)
 
 struct Small
 {
-	GpusortJob	job;
+	GpusortProblem problem;
 	std::vector<uint64_t> memory;	/* the device's memory is the host's here */
 	std::vector<uint64_t> scratch;
 };
@@ -134,43 +134,43 @@ static void
 make_small(int algorithm, Small &small)
 {
 	const GpusortAlgorithm *info = api->algorithm(algorithm);
-	GpusortJob &job = small.job;
+	GpusortProblem &problem = small.problem;
 	uint64_t	bytes;
 	uint64_t	n = strcmp(info->name, "gpu_onehot") == 0 ? FEW_ROWS : ROWS;
 	uint64_t   *keys;
 
-	job = {};
-	job.n = n;
-	job.key_width = 64;
-	job.end_bit = 64;
-	job.output = info->rids ? GPUSORT_OUT_RIDS : GPUSORT_OUT_KEYS;
-	job.facts = GPUSORT_FACT_DISTINCT_KEYS;
+	problem = {};
+	problem.n = n;
+	problem.key_width = 64;
+	problem.end_bit = 64;
+	problem.output = info->rids ? GPUSORT_OUT_RIDS : GPUSORT_OUT_KEYS;
+	problem.facts = GPUSORT_FACT_DISTINCT_KEYS;
 	if (algorithm >= 3)
 	{
-		job.facts |= GPUSORT_FACT_KEY_RANGE;
-		job.key_max.lo = n - 1;
+		problem.facts |= GPUSORT_FACT_KEY_RANGE;
+		problem.key_max.lo = n - 1;
 	}
-	MUST(api->sort_scratch(ctx, algorithm, &job, &bytes, NULL, &must_err));
+	MUST(api->sort_scratch(ctx, algorithm, &problem, &bytes, NULL, &must_err));
 	small.memory.resize(3 * n);
 	small.scratch.resize(bytes / 8 + 32);
 	keys = small.memory.data();
 	for (uint64_t i = 0; i < n; i++)
 		keys[i] = i * 7919 % n;	/* each once: 7919 is prime */
-	job.keys = keys;
-	job.keys_out = keys + n;
-	job.rids_out = (uint32_t *) (keys + 2 * n);
-	job.scratch = (void *) (((uintptr_t) small.scratch.data() + 255) & ~(uintptr_t) 255);
-	job.scratch_bytes = bytes;
+	problem.keys = keys;
+	problem.keys_out = keys + n;
+	problem.rids_out = (uint32_t *) (keys + 2 * n);
+	problem.scratch = (void *) (((uintptr_t) small.scratch.data() + 255) & ~(uintptr_t) 255);
+	problem.scratch_bytes = bytes;
 }
 
 static bool
 is_sorted(const Small &small)
 {
 	const uint64_t *keys = small.memory.data();
-	uint64_t	n = small.job.n;
+	uint64_t	n = small.problem.n;
 
 	for (uint64_t i = 0; i < n; i++)
-		if ((small.job.output & GPUSORT_OUT_RIDS ? keys[small.job.rids_out[i]]
+		if ((small.problem.output & GPUSORT_OUT_RIDS ? keys[small.problem.rids_out[i]]
 			 : keys[n + i]) != i)
 			return false;
 	return true;
@@ -179,8 +179,8 @@ is_sorted(const Small &small)
 static GpusortStatus
 run_small(int algorithm, Small &small, GpusortError *err)
 {
-	memset(small.memory.data() + small.job.n, 0, 2 * small.job.n * sizeof(uint64_t));
-	return api->sort_run(stream, algorithm, &small.job, NULL, err);
+	memset(small.memory.data() + small.problem.n, 0, 2 * small.problem.n * sizeof(uint64_t));
+	return api->sort_run(stream, algorithm, &small.problem, NULL, err);
 }
 
 /* Every call of a sort fails once, every sort is stopped at every launch; it goes on. */
@@ -221,7 +221,7 @@ check_interrupted(int algorithm)
 			emulation.fail_in = 0;
 			expect(cudaGetLastError() == cudaSuccess, name, "leaves an error behind");
 		}
-	small.job.cancel = &stop;
+	small.problem.cancel = &stop;
 	for (uint64_t k = 1; k < launches; k++)
 	{
 		emulation.stop = &stop;

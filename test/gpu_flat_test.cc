@@ -90,7 +90,7 @@ check_sort(const std::vector<Key> &keys, uint32_t output, int launches, const ch
 {
 	uint64_t	n = keys.size();
 	std::vector<uint32_t> order(n);
-	GpusortJob	job = {};
+	GpusortProblem problem = {};
 	GpusortResult result;
 	GpusortError err = {};
 	K		   *input,
@@ -101,18 +101,18 @@ check_sort(const std::vector<Key> &keys, uint32_t output, int launches, const ch
 
 	snprintf(name, sizeof(name), "%s, n=%llu, u%d, output=%u", what, (unsigned long long) n,
 			 (int) sizeof(K) * 8, output);
-	job.n = n;
-	job.key_width = job.end_bit = sizeof(K) * 8;
-	job.output = output;
-	MUST(api->sort_scratch(ctx, bucket_algorithm, &job, &job.scratch_bytes, NULL, &must_err));
+	problem.n = n;
+	problem.key_width = problem.end_bit = sizeof(K) * 8;
+	problem.output = output;
+	MUST(api->sort_scratch(ctx, bucket_algorithm, &problem, &problem.scratch_bytes, NULL, &must_err));
 	MUST(api->device_alloc(ctx, n * sizeof(K), &p, &must_err));
-	job.keys = input = static_cast<K *>(p);
+	problem.keys = input = static_cast<K *>(p);
 	MUST(api->device_alloc(ctx, n * sizeof(K), &p, &must_err));
-	job.keys_out = keys_out = static_cast<K *>(p);
+	problem.keys_out = keys_out = static_cast<K *>(p);
 	MUST(api->device_alloc(ctx, n * 4, &p, &must_err));
-	job.rids_out = static_cast<uint32_t *>(p);
-	MUST(api->device_alloc(ctx, job.scratch_bytes, &job.scratch, &must_err));
-	memset(job.scratch, 0xa5, job.scratch_bytes);
+	problem.rids_out = static_cast<uint32_t *>(p);
+	MUST(api->device_alloc(ctx, problem.scratch_bytes, &problem.scratch, &must_err));
+	memset(problem.scratch, 0xa5, problem.scratch_bytes);
 	for (uint64_t i = 0; i < n; i++)
 	{
 		input[i] = (K) keys[i];
@@ -124,12 +124,12 @@ check_sort(const std::vector<Key> &keys, uint32_t output, int launches, const ch
 					 {
 						 return input[a] < input[b];
 					 });
-	if (api->sort_run(stream, bucket_algorithm, &job, &result, &err) != GPUSORT_OK)
+	if (api->sort_run(stream, bucket_algorithm, &problem, &result, &err) != GPUSORT_OK)
 		fail(name, err.message);
 	for (uint64_t i = 0; i < n && right; i++)
 	{
 		if (output & GPUSORT_OUT_RIDS)
-			right = job.rids_out[i] == order[i];
+			right = problem.rids_out[i] == order[i];
 		if (output & GPUSORT_OUT_KEYS)
 			right = right && keys_out[i] == input[order[i]];
 	}
@@ -139,11 +139,11 @@ check_sort(const std::vector<Key> &keys, uint32_t output, int launches, const ch
 		   err.message);
 	api->device_free(ctx, input);
 	api->device_free(ctx, keys_out);
-	api->device_free(ctx, job.rids_out);
-	api->device_free(ctx, job.scratch);
+	api->device_free(ctx, problem.rids_out);
+	api->device_free(ctx, problem.scratch);
 }
 
-/* More scratch than for fewer keys: a job is measured by the most that it may have. */
+/* More scratch than for fewer keys: a problem is measured by the most that it may have. */
 static void
 check_scratch(int key_bits, uint32_t output)
 {
@@ -155,14 +155,14 @@ check_scratch(int key_bits, uint32_t output)
 
 	for (uint64_t n : sizes)
 	{
-		GpusortJob	job = {};
+		GpusortProblem problem = {};
 		uint64_t	bytes;
 
-		job.n = n;
-		job.key_width = job.end_bit = key_bits;
-		job.output = output;
-		job.facts = GPUSORT_JOB_CLOBBER_INPUT;
-		MUST(api->sort_scratch(ctx, bucket_algorithm, &job, &bytes, NULL, &must_err));
+		problem.n = n;
+		problem.key_width = problem.end_bit = key_bits;
+		problem.output = output;
+		problem.facts = GPUSORT_MAY_CLOBBER_INPUT;
+		MUST(api->sort_scratch(ctx, bucket_algorithm, &problem, &bytes, NULL, &must_err));
 		expect(bytes >= least, "scratch", "fewer keys need more");
 		least = bytes;
 	}

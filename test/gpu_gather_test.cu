@@ -49,7 +49,7 @@ check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps)
 	std::vector<uint64_t> rows,
 				expected,
 				got;
-	GpusortGather job = {};
+	GpusortGather gather = {};
 	GpusortError err = {};
 	uint64_t	bytes;
 	uint32_t	chunks;
@@ -76,23 +76,23 @@ check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps)
 		expected.insert(expected.end(), &rows[offset[order[i]]],
 						&rows[offset[order[i]]] + units[order[i]]);
 
-	job.n = n;
-	job.rows = to_device(rows);
-	job.rows_units = rows.size();
-	job.row_offset = to_device(offset);
-	job.row_units = gaps ? to_device(units) : NULL;
-	job.order = to_device(order);
-	job.chunk_units = chunk_units;
-	job.max_chunks = (uint32_t) n + 1;
-	job.chunk_row = chunk_row.data();
+	gather.n = n;
+	gather.rows = to_device(rows);
+	gather.rows_units = rows.size();
+	gather.row_offset = to_device(offset);
+	gather.row_units = gaps ? to_device(units) : NULL;
+	gather.order = to_device(order);
+	gather.chunk_units = chunk_units;
+	gather.max_chunks = (uint32_t) n + 1;
+	gather.chunk_row = chunk_row.data();
 	MUST(api->device_alloc(ctx, (n + 1) * 8, &out_offset, &must_err));
 	MUST(api->device_alloc(ctx, expected.size() * 8 + 8, &out, &must_err));
-	job.out_offset = static_cast<uint64_t *>(out_offset);
-	MUST(api->gather_scratch(ctx, &job, &bytes, &must_err));
+	gather.out_offset = static_cast<uint64_t *>(out_offset);
+	MUST(api->gather_scratch(ctx, &gather, &bytes, &must_err));
 	MUST(api->device_alloc(ctx, bytes, &scratch, &must_err));
-	job.scratch = scratch;
-	job.scratch_bytes = bytes;
-	MUST(api->gather_plan(stream, &job, &chunks, &must_err));
+	gather.scratch = scratch;
+	gather.scratch_bytes = bytes;
+	MUST(api->gather_plan(stream, &gather, &chunks, &must_err));
 
 	got.assign(expected.size(), ~UINT64_C(0));
 	for (uint32_t c = 0; c < chunks; c++)
@@ -109,7 +109,7 @@ check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps)
 			fail_gather(n, longest, "a chunk is empty or too large");
 		if (chunk_row[c + 1] < n && end - begin + units[order[chunk_row[c + 1]]] <= chunk_units)
 			fail_gather(n, longest, "a chunk leaves room for a row");
-		MUST(api->gather_rows(stream, &job, chunk_row[c], chunk_row[c + 1], out, &must_err));
+		MUST(api->gather_rows(stream, &gather, chunk_row[c], chunk_row[c + 1], out, &must_err));
 		MUST(api->copy_out(stream, &got[begin], out, (end - begin) * 8, &must_err));
 	}
 	MUST(api->stream_wait(stream, &must_err));
@@ -121,22 +121,22 @@ check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps)
 	/* too little room, and a row longer than a chunk */
 	if (chunks > 1)
 	{
-		job.max_chunks = chunks - 1;
-		if (api->gather_plan(stream, &job, &chunks, &err) != GPUSORT_UNSUPPORTED)
+		gather.max_chunks = chunks - 1;
+		if (api->gather_plan(stream, &gather, &chunks, &err) != GPUSORT_UNSUPPORTED)
 			fail_gather(n, longest, "takes more chunks than there is room for");
-		job.max_chunks = (uint32_t) n + 1;
+		gather.max_chunks = (uint32_t) n + 1;
 	}
 	if (n > 100 && longest > 1)
 	{
-		job.chunk_units = longest / 2;
-		if (api->gather_plan(stream, &job, &chunks, &err) != GPUSORT_UNSUPPORTED)
+		gather.chunk_units = longest / 2;
+		if (api->gather_plan(stream, &gather, &chunks, &err) != GPUSORT_UNSUPPORTED)
 			fail_gather(n, longest, "takes a row longer than a chunk");
 	}
-	api->device_free(ctx, const_cast<void *>(job.rows));
-	api->device_free(ctx, const_cast<uint32_t *>(job.row_offset));
-	if (job.row_units)
-		api->device_free(ctx, const_cast<uint32_t *>(job.row_units));
-	api->device_free(ctx, const_cast<uint32_t *>(job.order));
+	api->device_free(ctx, const_cast<void *>(gather.rows));
+	api->device_free(ctx, const_cast<uint32_t *>(gather.row_offset));
+	if (gather.row_units)
+		api->device_free(ctx, const_cast<uint32_t *>(gather.row_units));
+	api->device_free(ctx, const_cast<uint32_t *>(gather.order));
 	api->device_free(ctx, out_offset);
 	api->device_free(ctx, out);
 	api->device_free(ctx, scratch);

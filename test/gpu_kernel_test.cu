@@ -155,7 +155,7 @@ enum Rids
 	RIDS_POSITIONS, RIDS_ASCENDING, RIDS_ANY
 };
 
-/* Runs one job; compares everything it may and may not have written. */
+/* Runs one problem; compares everything it may and may not have written. */
 static void
 check_sort(int algorithm, const Input &input, uint32_t output, Rids rids, bool clobber)
 {
@@ -165,7 +165,7 @@ check_sort(int algorithm, const Input &input, uint32_t output, Rids rids, bool c
 	std::vector<unsigned char> packed,
 				got;
 	std::vector<uint32_t> given(n);
-	GpusortJob	job = {};
+	GpusortProblem problem = {};
 	GpusortResult result;
 	GpusortError err = {};
 	Guarded		keys,
@@ -181,16 +181,16 @@ check_sort(int algorithm, const Input &input, uint32_t output, Rids rids, bool c
 	snprintf(what, sizeof(what), "%s u%d [%d, %d) n=%zu %s output=%u rids=%d clobber=%d",
 			 info->name, input.key_bits, input.begin_bit, input.end_bit, n,
 			 input.distribution, output, (int) rids, (int) clobber);
-	job.n = n;
-	job.key_width = input.key_bits;
-	job.begin_bit = input.begin_bit;
-	job.end_bit = input.end_bit;
-	job.output = output;
+	problem.n = n;
+	problem.key_width = input.key_bits;
+	problem.begin_bit = input.begin_bit;
+	problem.end_bit = input.end_bit;
+	problem.output = output;
 	if (rids == RIDS_ASCENDING)
-		job.facts |= GPUSORT_FACT_RIDS_ASCENDING;
+		problem.facts |= GPUSORT_FACT_RIDS_ASCENDING;
 	if (clobber)
-		job.facts |= GPUSORT_JOB_CLOBBER_INPUT;
-	switch (api->sort_scratch(ctx, algorithm, &job, &scratch_bytes, &why, &err))
+		problem.facts |= GPUSORT_MAY_CLOBBER_INPUT;
+	switch (api->sort_scratch(ctx, algorithm, &problem, &scratch_bytes, &why, &err))
 	{
 		case GPUSORT_OK:
 			break;
@@ -213,13 +213,13 @@ check_sort(int algorithm, const Input &input, uint32_t output, Rids rids, bool c
 	scratch = guarded(scratch_bytes, POISON);
 	MUST(api->copy_in(stream, keys.data(), packed.data(), packed.size(), &must_err));
 	MUST(api->copy_in(stream, rid_array.data(), given.data(), n * 4, &must_err));
-	job.keys = keys.data();
-	job.rids = rids == RIDS_POSITIONS ? NULL : (const uint32_t *) rid_array.data();
-	job.keys_out = output & GPUSORT_OUT_KEYS ? keys_out.data() : NULL;
-	job.rids_out = output & GPUSORT_OUT_RIDS ? (uint32_t *) rids_out.data() : NULL;
-	job.scratch = scratch.data();
-	job.scratch_bytes = scratch_bytes;
-	if (api->sort_run(stream, algorithm, &job, &result, &err) != GPUSORT_OK ||
+	problem.keys = keys.data();
+	problem.rids = rids == RIDS_POSITIONS ? NULL : (const uint32_t *) rid_array.data();
+	problem.keys_out = output & GPUSORT_OUT_KEYS ? keys_out.data() : NULL;
+	problem.rids_out = output & GPUSORT_OUT_RIDS ? (uint32_t *) rids_out.data() : NULL;
+	problem.scratch = scratch.data();
+	problem.scratch_bytes = scratch_bytes;
+	if (api->sort_run(stream, algorithm, &problem, &result, &err) != GPUSORT_OK ||
 		api->stream_wait(stream, &err) != GPUSORT_OK)
 	{
 		fail(what, err.message);
@@ -263,7 +263,7 @@ check_sort(int algorithm, const Input &input, uint32_t output, Rids rids, bool c
 	drop(scratch);
 }
 
-/* Every kind of job over one input, for every algorithm that takes it. */
+/* Every kind of problem over one input, for every algorithm that takes it. */
 static void
 check_input(const Input &input, bool all_kinds)
 {
@@ -290,7 +290,7 @@ check_refusals(void)
 {
 	for (int a = 0; api->algorithm(a); a++)
 	{
-		GpusortJob	job = {};
+		GpusortProblem problem = {};
 		GpusortError err = {};
 		uint64_t	bytes;
 		const char *why;
@@ -298,31 +298,31 @@ check_refusals(void)
 		void	   *p;
 
 		checks += 4;
-		job.n = 100000;
-		job.key_width = 32;
-		job.begin_bit = 8;
-		job.end_bit = 8;
-		job.output = GPUSORT_OUT_KEYS;
-		if (api->sort_scratch(ctx, a, &job, &bytes, &why, &err) != GPUSORT_BAD_CALL)
+		problem.n = 100000;
+		problem.key_width = 32;
+		problem.begin_bit = 8;
+		problem.end_bit = 8;
+		problem.output = GPUSORT_OUT_KEYS;
+		if (api->sort_scratch(ctx, a, &problem, &bytes, &why, &err) != GPUSORT_BAD_CALL)
 			fail(api->algorithm(a)->name, "takes an empty bit range");
-		job.begin_bit = 0;
-		job.end_bit = 16;
-		job.output = 0;
-		if (api->sort_scratch(ctx, a, &job, &bytes, &why, &err) != GPUSORT_BAD_CALL)
-			fail(api->algorithm(a)->name, "takes a job without output");
-		job.output = GPUSORT_OUT_RIDS;
-		if (api->sort_scratch(ctx, a, &job, &bytes, &why, &err) != GPUSORT_OK)
+		problem.begin_bit = 0;
+		problem.end_bit = 16;
+		problem.output = 0;
+		if (api->sort_scratch(ctx, a, &problem, &bytes, &why, &err) != GPUSORT_BAD_CALL)
+			fail(api->algorithm(a)->name, "takes a problem without output");
+		problem.output = GPUSORT_OUT_RIDS;
+		if (api->sort_scratch(ctx, a, &problem, &bytes, &why, &err) != GPUSORT_OK)
 			continue;
-		MUST(api->device_alloc(ctx, job.n * 12 + bytes + 4096, &p, &must_err));
-		job.keys = p;
-		job.rids_out = (uint32_t *) ((char *) p + 400128);
-		job.scratch = (char *) p + 800256;
-		job.scratch_bytes = bytes - 1;
-		if (api->sort_run(stream, a, &job, NULL, &err) != GPUSORT_BAD_CALL)
+		MUST(api->device_alloc(ctx, problem.n * 12 + bytes + 4096, &p, &must_err));
+		problem.keys = p;
+		problem.rids_out = (uint32_t *) ((char *) p + 400128);
+		problem.scratch = (char *) p + 800256;
+		problem.scratch_bytes = bytes - 1;
+		if (api->sort_run(stream, a, &problem, NULL, &err) != GPUSORT_BAD_CALL)
 			fail(api->algorithm(a)->name, "takes too little scratch");
-		job.scratch_bytes = bytes;
-		job.cancel = &cancel;
-		if (api->sort_run(stream, a, &job, NULL, &err) != GPUSORT_STOPPED)
+		problem.scratch_bytes = bytes;
+		problem.cancel = &cancel;
+		if (api->sort_run(stream, a, &problem, NULL, &err) != GPUSORT_STOPPED)
 			fail(api->algorithm(a)->name, "is not to be stopped");
 		MUST(api->stream_wait(stream, &must_err));
 		api->device_free(ctx, p);
@@ -404,7 +404,7 @@ main(int argc, char **argv)
 				bool		odd_digits = input.begin_bit == 0 && d == 0;
 				bool		one_pass = n == 3000001;
 
-				/* every kind of job also where buckets are by quantiles */
+				/* every kind of problem also where buckets are by quantiles */
 				bool		uneven = strcmp(input.distribution, "zipf") == 0 &&
 					input.key_bits == 64;
 

@@ -1,9 +1,9 @@
 /*
  * gpu_random_test.cc
- *	  Random jobs for every algorithm, on emulated devices of four architectures, against a
+ *	  Random problems for every algorithm, on emulated devices of four architectures, against a
  *	  stable sort.  Arrays are as long as they must be and watched by the address sanitizer.
  *
- * usage: gpu_random_test [jobs [seed]]
+ * usage: gpu_random_test [problems [seed]]
  */
 #include <algorithm>
 #include <memory>
@@ -94,7 +94,7 @@ check_random(std::mt19937_64 &random)
 	size_t		width = key_bits / 8;
 	std::vector<Key> values = random_keys(random, n, end - begin);
 	std::vector<uint32_t> order(n);
-	GpusortJob	job = {};
+	GpusortProblem problem = {};
 	Key			least = 0,
 				greatest = 0;
 	Exact		keys(n * width),
@@ -115,28 +115,28 @@ check_random(std::mt19937_64 &random)
 					 {
 						 return values[a] < values[b];
 					 });
-	job.n = n;
-	job.key_width = key_bits;
-	job.begin_bit = begin;
-	job.end_bit = end;
-	job.output = 1 + (uint32_t) (random() % 3);
-	job.facts = random() % 2 ? GPUSORT_JOB_CLOBBER_INPUT : 0;
+	problem.n = n;
+	problem.key_width = key_bits;
+	problem.begin_bit = begin;
+	problem.end_bit = end;
+	problem.output = 1 + (uint32_t) (random() % 3);
+	problem.facts = random() % 2 ? GPUSORT_MAY_CLOBBER_INPUT : 0;
 	if (random() % 2)
 	{
-		job.facts |= GPUSORT_FACT_KEY_RANGE;
-		job.key_min = {(uint64_t) least, (uint64_t) (least >> 64)};
-		job.key_max = {(uint64_t) greatest, (uint64_t) (greatest >> 64)};
+		problem.facts |= GPUSORT_FACT_KEY_RANGE;
+		problem.key_min = {(uint64_t) least, (uint64_t) (least >> 64)};
+		problem.key_max = {(uint64_t) greatest, (uint64_t) (greatest >> 64)};
 	}
 	if (std::adjacent_find(order.begin(), order.end(), [&] (uint32_t a, uint32_t b)
 						   {
 							   return values[a] == values[b];
 						   }) == order.end())
-		job.facts |= GPUSORT_FACT_DISTINCT_KEYS;
+		problem.facts |= GPUSORT_FACT_DISTINCT_KEYS;
 	if (random() % 2)
 	{
 		bool		ascending = random() % 2;
 
-		job.facts |= ascending ? GPUSORT_FACT_RIDS_ASCENDING : 0;
+		problem.facts |= ascending ? GPUSORT_FACT_RIDS_ASCENDING : 0;
 		for (uint64_t i = 0; i < n; i++)
 		{
 			uint32_t	rid = (uint32_t) (ascending ? UINT32_MAX - 1 - 5 * (n - 1 - i)
@@ -144,7 +144,7 @@ check_random(std::mt19937_64 &random)
 
 			memcpy(rids.p.get() + 4 * i, &rid, 4);
 		}
-		job.rids = (const uint32_t *) rids.p.get();
+		problem.rids = (const uint32_t *) rids.p.get();
 	}
 	for (int a = 0; api->algorithm(a); a++)
 	{
@@ -156,35 +156,35 @@ check_random(std::mt19937_64 &random)
 		char		what[160];
 		bool		right;
 
-		if (api->sort_scratch(ctx, a, &job, &bytes, NULL, &err) != GPUSORT_OK)
+		if (api->sort_scratch(ctx, a, &problem, &bytes, NULL, &err) != GPUSORT_OK)
 			continue;
 
 		Exact		scratch(bytes);
 
 		memcpy(input.p.get(), keys.p.get(), n * width);
-		job.keys = input.p.get();
-		job.keys_out = keys_out.p.get();
-		job.rids_out = (uint32_t *) rids_out.p.get();
-		job.scratch = scratch.p.get();
-		job.scratch_bytes = bytes;
-		right = api->sort_run(stream, a, &job, NULL, &err) == GPUSORT_OK;
+		problem.keys = input.p.get();
+		problem.keys_out = keys_out.p.get();
+		problem.rids_out = (uint32_t *) rids_out.p.get();
+		problem.scratch = scratch.p.get();
+		problem.scratch_bytes = bytes;
+		right = api->sort_run(stream, a, &problem, NULL, &err) == GPUSORT_OK;
 		for (uint64_t i = 0; i < n && right; i++)
 		{
 			uint32_t	from = order[i];
 
 			/* other bits travel with a key; which of two equal ones it was may be lost */
-			if (job.output & GPUSORT_OUT_KEYS)
+			if (problem.output & GPUSORT_OUT_KEYS)
 				right = memcmp(keys_out.p.get() + i * width, keys.p.get() + from * width,
 							   width) == 0;
-			if (right && (job.output & GPUSORT_OUT_RIDS))
-				right = job.rids_out[i] == (job.rids ? job.rids[from] : from);
+			if (right && (problem.output & GPUSORT_OUT_RIDS))
+				right = problem.rids_out[i] == (problem.rids ? problem.rids[from] : from);
 		}
-		if (right && !(job.facts & GPUSORT_JOB_CLOBBER_INPUT))
+		if (right && !(problem.facts & GPUSORT_MAY_CLOBBER_INPUT))
 			right = memcmp(input.p.get(), keys.p.get(), n * width) == 0;
-		snprintf(what, sizeof(what), "random job %llu, sm_%d: %s u%d [%d, %d) n=%llu facts=%x "
+		snprintf(what, sizeof(what), "random problem %llu, sm_%d: %s u%d [%d, %d) n=%llu facts=%x "
 				 "output=%u", (unsigned long long) checks, emulation.arch,
 				 api->algorithm(a)->name, key_bits, begin, end, (unsigned long long) n,
-				 job.facts, job.output);
+				 problem.facts, problem.output);
 		expect(right, what, err.message[0] ? err.message : "is wrong");
 	}
 }
@@ -193,17 +193,17 @@ int
 main(int argc, char **argv)
 {
 	static const int archs[] = {75, 80, 86, 90};
-	int			jobs = argc > 1 ? atoi(argv[1]) : 100;
+	int			problems = argc > 1 ? atoi(argv[1]) : 100;
 	std::mt19937_64 random(argc > 2 ? strtoull(argv[2], NULL, 10) : 1);
 
 	open_library();
 	end_context("the first context");
-	for (int i = 0; i < jobs; i++)
+	for (int i = 0; i < problems; i++)
 	{
 		begin_context(archs[random() % 4], 1 + (int) (random() % 40));
 		check_random(random);
-		end_context("random jobs");
+		end_context("random problems");
 	}
 	begin_context(90, 132);
-	return close_library("gpu random jobs");
+	return close_library("gpu random problems");
 }

@@ -40,7 +40,7 @@ typedef struct Area
 	size_t		size;
 } Area;
 
-static SortTeam *team;			/* of the jobs; NULL for one thread */
+static SortTeam *team;			/* of the problems; NULL for one thread */
 static unsigned long ncases;
 static unsigned long nfailures;
 static uint64_t seed;			/* of the random cases */
@@ -95,7 +95,7 @@ area_intact(const Area *a)
 static void
 run_case(const Algorithm *algorithm, const SortCase *c, const char *distribution)
 {
-	SortJob		job;
+	SortProblem problem;
 	Area		recs;
 	Area		scratch;
 	uint64_t	checksum;
@@ -113,38 +113,38 @@ run_case(const Algorithm *algorithm, const SortCase *c, const char *distribution
 		fprintf(stderr, "unknown distribution %s\n", distribution);
 		exit(1);
 	}
-	memset(&job, 0, sizeof(job));
-	job.format = c->format;
-	job.recs = area_data(&recs);
-	job.n = c->n;
-	job.begin_bit = c->begin_bit;
-	job.end_bit = c->end_bit;
-	job.rids_ascending = c->rids_ascending;
-	job.team = team;
-	facts = case_facts(c, job.recs);
-	job.order_known = true;
-	job.descents = facts.descents;
-	job.ascents = facts.ascents;
+	memset(&problem, 0, sizeof(problem));
+	problem.format = c->format;
+	problem.recs = area_data(&recs);
+	problem.n = c->n;
+	problem.begin_bit = c->begin_bit;
+	problem.end_bit = c->end_bit;
+	problem.rids_ascending = c->rids_ascending;
+	problem.team = team;
+	facts = case_facts(c, problem.recs);
+	problem.order_known = true;
+	problem.descents = facts.descents;
+	problem.ascents = facts.ascents;
 
-	if (algorithm->kernel->applies(&job, &why))
+	if (algorithm->kernel->applies(&problem, &why))
 	{
 		ncases++;
-		checksum = case_checksum(c, job.recs, check);
-		scratch = area_make(algorithm->kernel->scratch_bytes(&job));
+		checksum = case_checksum(c, problem.recs, check);
+		scratch = area_make(algorithm->kernel->scratch_bytes(&problem));
 		if (scratch.size % 64 != 0)
 			fail(algorithm->name, c, distribution, "scratch_bytes is not a multiple of 64");
-		job.scratch = area_data(&scratch);
+		problem.scratch = area_data(&scratch);
 
-		status = algorithm->kernel->run(&job);
+		status = algorithm->kernel->run(&problem);
 		if (status != SORT_OK)
 			fail(algorithm->name, c, distribution, "run did not return SORT_OK");
-		else if (job.result != job.recs &&
-				 ((unsigned char *) job.result < (unsigned char *) job.scratch ||
-				  (unsigned char *) job.result + recs.size > (unsigned char *) job.scratch + scratch.size))
+		else if (problem.result != problem.recs &&
+				 ((unsigned char *) problem.result < (unsigned char *) problem.scratch ||
+				  (unsigned char *) problem.result + recs.size > (unsigned char *) problem.scratch + scratch.size))
 			fail(algorithm->name, c, distribution, "result lies in neither buffer");
-		else if (case_first_fault(c, job.result, check) != c->n)
+		else if (case_first_fault(c, problem.result, check) != c->n)
 			fail(algorithm->name, c, distribution, "wrong order");
-		else if (case_checksum(c, job.result, check) != checksum)
+		else if (case_checksum(c, problem.result, check) != checksum)
 			fail(algorithm->name, c, distribution, "records lost or changed");
 		if (!area_intact(&recs))
 			fail(algorithm->name, c, distribution, "wrote beyond the records");
@@ -377,7 +377,7 @@ test_interrupt(const Algorithm *algorithm, int stride)
 		for (int polls = 0; polls < 200; polls += polls < 6 ? 1 : stride)
 		{
 			SortCase	c = shape_case(wide_and_narrow[s], ((size_t) 1 << 20) + 77, true);
-			SortJob		job;
+			SortProblem problem;
 			Area		recs = area_make(c.n * sort_rec_size(c.format));
 			Area		scratch;
 			const char *why;
@@ -385,22 +385,22 @@ test_interrupt(const Algorithm *algorithm, int stride)
 			SortStatus	status;
 
 			case_fill(&c, "smallrange", 1, area_data(&recs));
-			memset(&job, 0, sizeof(job));
-			job.format = c.format;
-			job.recs = area_data(&recs);
-			job.n = c.n;
-			job.begin_bit = c.begin_bit;
-			job.end_bit = c.end_bit;
-			job.rids_ascending = true;
-			job.team = team;
-			job.interrupted = stop_at_zero;
-			job.interrupted_arg = &left;
-			if (algorithm_takes(algorithm, c.format) && algorithm->kernel->applies(&job, &why))
+			memset(&problem, 0, sizeof(problem));
+			problem.format = c.format;
+			problem.recs = area_data(&recs);
+			problem.n = c.n;
+			problem.begin_bit = c.begin_bit;
+			problem.end_bit = c.end_bit;
+			problem.rids_ascending = true;
+			problem.team = team;
+			problem.interrupted = stop_at_zero;
+			problem.interrupted_arg = &left;
+			if (algorithm_takes(algorithm, c.format) && algorithm->kernel->applies(&problem, &why))
 			{
 				ncases++;
-				scratch = area_make(algorithm->kernel->scratch_bytes(&job));
-				job.scratch = area_data(&scratch);
-				status = algorithm->kernel->run(&job);
+				scratch = area_make(algorithm->kernel->scratch_bytes(&problem));
+				problem.scratch = area_data(&scratch);
+				status = algorithm->kernel->run(&problem);
 				if (left < 0 && status != SORT_STOPPED)
 					fail(algorithm->name, &c, "smallrange", "did not stop when told to");
 				if (left >= 0 && status != SORT_OK)
@@ -484,7 +484,7 @@ static void
 test_registry(void)
 {
 	/* to a GPU's algorithm it is no kernel's */
-	SortJob		job = {.format = SORT_REC_PACKED,.end_bit = 32};
+	SortProblem problem = {.format = SORT_REC_PACKED,.end_bit = 32};
 	const char *why = NULL;
 
 	FOR_EACH_ALGORITHM(a)
@@ -493,8 +493,8 @@ test_registry(void)
 			a->formats == 0 || a->needs == NULL || a->paper == NULL || a->kernel == NULL ||
 			(a->distinct && !a->by_value) || a->stable == a->keys_only ||
 			(a->place == ALGORITHM_ON_GPU &&
-			 (a->kernel->applies(&job, &why) || why == NULL || a->kernel->scratch_bytes(&job) != 0 ||
-			  a->kernel->run(&job) != SORT_NOT_APPLICABLE)))
+			 (a->kernel->applies(&problem, &why) || why == NULL || a->kernel->scratch_bytes(&problem) != 0 ||
+			  a->kernel->run(&problem) != SORT_NOT_APPLICABLE)))
 		{
 			fprintf(stderr, "FAILED: the description of algorithm %d\n", (int) (a - sort_algorithms));
 			nfailures++;

@@ -42,31 +42,31 @@
 #include "key.cuh"
 
 static const char *
-why_not(const DeviceTraits *device, const GpusortJob *job)
+why_not(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	bool		fits = for_key_width(job->key_width, [&] (auto key)
+	bool		fits = for_key_width(problem->key_width, [&] (auto key)
 									 {
 										 return bucket_fits<decltype(key)>(device);
 									 });
 
-	if (job->n > UINT32_MAX)
+	if (problem->n > UINT32_MAX)
 		return "more than 2^32 - 1 rows";
 	return fits ? NULL : "the device's shared memory is too small";
 }
 
 static uint64_t
-scratch(const DeviceTraits *device, const GpusortJob *job)
+scratch(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	return for_key_width(job->key_width, [&] (auto key)
+	return for_key_width(problem->key_width, [&] (auto key)
 						 {
-							 return bucket_scratch<decltype(key)>(device, job);
+							 return bucket_scratch<decltype(key)>(device, problem);
 						 });
 }
 
 static GpusortStatus
 run(SortRun *run)
 {
-	return for_key_width(run->job->key_width, [&] (auto key)
+	return for_key_width(run->problem->key_width, [&] (auto key)
 						 {
 							 return bucket_run<decltype(key)>(run);
 						 });

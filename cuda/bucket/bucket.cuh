@@ -8,7 +8,7 @@
 #include "sort_internal.cuh"
 
 template <class K> extern uint64_t bucket_scratch(const DeviceTraits *device,
-												  const GpusortJob *job);
+												  const GpusortProblem *problem);
 template <class K> extern bool bucket_fits(const DeviceTraits *device);
 template <class K> extern GpusortStatus bucket_run(SortRun *run);
 

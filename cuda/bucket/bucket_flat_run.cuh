@@ -24,9 +24,9 @@ flat_twice()
 
 /* The most keys that may be dealt.  Keys alone have not as much memory reserved for them. */
 template <class K> static uint64_t
-flat_most(const GpusortJob *job)
+flat_most(const GpusortProblem *problem)
 {
-	return flat_twice<K>() && wants_rids(job) ? FLAT_MOST : FLAT_ONCE_MOST;
+	return flat_twice<K>() && wants_rids(problem) ? FLAT_MOST : FLAT_ONCE_MOST;
 }
 
 struct FlatMemory
@@ -93,20 +93,20 @@ flat_share(uint64_t n, uint64_t blocks)
 	return (uint32_t) (share < FLAT_THREADS / 4 ? FLAT_THREADS / 4 : share);
 }
 
-/* Sorts the job, or says with *done that a slot was too small; n is at most flat_most(). */
+/* Sorts the problem, or says with *done that a slot was too small; n is at most flat_most(). */
 template <class K> static GpusortStatus
 sort_flat(SortRun *run, bool *done)
 {
-	const GpusortJob *job = run->job;
-	FlatMemory	memory = cut_flat_memory(job->n, job->scratch);
+	const GpusortProblem *problem = run->problem;
+	FlatMemory	memory = cut_flat_memory(problem->n, problem->scratch);
 	FlatArgs<K> args = {};
 	uint32_t	segments = 1;
 
-	args.keys = static_cast<const K *>(job->keys);
-	args.n = (uint32_t) job->n;
-	args.bits = key_bits<K>(job);
-	args.share = flat_share<K>(job->n, run->device->multiprocessors);
-	args.parts = (uint32_t) div_up(job->n, args.share);
+	args.keys = static_cast<const K *>(problem->keys);
+	args.n = (uint32_t) problem->n;
+	args.bits = key_bits<K>(problem);
+	args.share = flat_share<K>(problem->n, run->device->multiprocessors);
+	args.parts = (uint32_t) div_up(problem->n, args.share);
 	args.state = memory.state;
 	TRY(clear_device(run, args.state, sizeof(FlatState)));
 	if constexpr (flat_twice<K>())
@@ -130,9 +130,9 @@ sort_flat(SortRun *run, bool *done)
 	args.capacity = memory.capacity;
 	args.slots = memory.slots;
 	args.counts = args.state->counts;
-	args.rids = job->rids;
-	args.keys_out = wants_keys(job) ? static_cast<K *>(job->keys_out) : NULL;
-	args.rids_out = wants_rids(job) ? job->rids_out : NULL;
+	args.rids = problem->rids;
+	args.keys_out = wants_keys(problem) ? static_cast<K *>(problem->keys_out) : NULL;
+	args.rids_out = wants_rids(problem) ? problem->rids_out : NULL;
 	args.whole = args.bits.shift == 0 && args.bits.mask == all_ones<K>();
 	args.mailbox = run->stream->mailbox;
 	args.ticket = next_ticket(run);

@@ -1,6 +1,6 @@
 /*
  * bucket_memory.cuh
- *	  How many buckets gpu_bucket makes of n keys, and how a job lies in memory.
+ *	  How many buckets gpu_bucket makes of n keys, and how a problem lies in memory.
  */
 #ifndef GPUSORT_BUCKET_MEMORY_CUH
 #define GPUSORT_BUCKET_MEMORY_CUH
@@ -15,7 +15,7 @@
 /* Keys to a bucket by quantiles, which fill them less evenly than slices of even keys. */
 #define TWO_THIRDS_FULL		(BLOCK_SORT_CAPACITY / 3 * 2)
 
-/* How the sort of one job is laid out in memory. */
+/* How the sort of one problem is laid out in memory. */
 template <class K> struct BucketMemory
 {
 	K		   *keys[2];		/* 0: the outputs or what stands for them; 1: scratch */
@@ -97,31 +97,31 @@ bucket_shape(const DeviceTraits *device, uint64_t n)
 
 /* Equal keys are told apart unless they are equal in every bit and rids unwanted. */
 static bool
-carries_rids(const GpusortJob *job)
+carries_rids(const GpusortProblem *problem)
 {
-	return wants_rids(job) || job->begin_bit > 0 || job->end_bit < job->key_width;
+	return wants_rids(problem) || problem->begin_bit > 0 || problem->end_bit < problem->key_width;
 }
 
 template <class K> static BucketMemory<K>
-cut_memory(const GpusortJob *job, const BucketShape &shape, void *scratch)
+cut_memory(const GpusortProblem *problem, const BucketShape &shape, void *scratch)
 {
 	BucketMemory<K> memory;
 	ScratchCutter cutter(scratch);
-	uint64_t	segments = job->n / BLOCK_SORT_CAPACITY + 1;
+	uint64_t	segments = problem->n / BLOCK_SORT_CAPACITY + 1;
 	uint64_t	later_buckets = segments * segment_bins(BLOCK_SORT_CAPACITY);
 	uint64_t	buckets = later_buckets;
-	bool		rids = carries_rids(job);
+	bool		rids = carries_rids(problem);
 
 	if (buckets < shape.counts_size)
 		buckets = shape.counts_size;
-	memory.keys[1] = cutter.take<K>(job->n);
-	memory.rids[1] = rids ? cutter.take<uint32_t>(job->n) : NULL;
-	memory.keys[0] = take_sorted_keys<K>(job, &cutter);
-	memory.rids[0] = wants_rids(job) ? job->rids_out :
-		rids ? cutter.take<uint32_t>(job->n) : NULL;
+	memory.keys[1] = cutter.take<K>(problem->n);
+	memory.rids[1] = rids ? cutter.take<uint32_t>(problem->n) : NULL;
+	memory.keys[0] = take_sorted_keys<K>(problem, &cutter);
+	memory.rids[0] = wants_rids(problem) ? problem->rids_out :
+		rids ? cutter.take<uint32_t>(problem->n) : NULL;
 
 	/* a single pass cannot write where its tiles still read */
-	memory.round_one = shape.fine_bits < 0 && memory.keys[0] == job->keys;
+	memory.round_one = shape.fine_bits < 0 && memory.keys[0] == problem->keys;
 	memory.plan = cutter.take<BucketPlan>(1);
 	memory.counts = cutter.take<uint32_t>(buckets);
 	memory.bucket_start = cutter.take<uint32_t>(buckets + 1);
@@ -130,8 +130,8 @@ cut_memory(const GpusortJob *job, const BucketShape &shape, void *scratch)
 	memory.coarse_cursor = cutter.take<uint32_t>(MAX_COARSE);
 	memory.coarse_first_tile = cutter.take<uint32_t>(MAX_COARSE);
 	memory.coarse_segments = cutter.take<Segment<K>>(MAX_COARSE);
-	memory.piece_start = cutter.take<uint32_t>(job->n / PIECE + 2);
-	memory.edges = cutter.take<K>(2 * (job->n / PIECE + 1));
+	memory.piece_start = cutter.take<uint32_t>(problem->n / PIECE + 2);
+	memory.edges = cutter.take<K>(2 * (problem->n / PIECE + 1));
 	memory.bounds = cutter.take<K>(2 * later_buckets);
 	memory.splitters = cutter.take<Splitters<K>>(segments);
 	for (int i = 0; i < 2; i++)

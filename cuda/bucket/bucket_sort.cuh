@@ -22,21 +22,21 @@
 
 static_assert(ONE_BLOCK_MOST <= LARGE_SORT_CAPACITY, "they fit");
 
-/* What every block sort of the job has in common. */
+/* What every block sort of the problem has in common. */
 template <class K> static BlockSortArgs<K>
-block_sort_args(const GpusortJob *job)
+block_sort_args(const GpusortProblem *problem)
 {
 	BlockSortArgs<K> args;
-	bool		ascending = job->rids && (job->facts & GPUSORT_FACT_RIDS_ASCENDING);
+	bool		ascending = problem->rids && (problem->facts & GPUSORT_FACT_RIDS_ASCENDING);
 
 	memset(&args, 0, sizeof(args));
-	args.keys_out = wants_keys(job) ? static_cast<K *>(job->keys_out) : NULL;
-	args.rids_out = wants_rids(job) ? job->rids_out : NULL;
-	args.rid_table = ascending ? NULL : job->rids;
-	args.bits = key_bits<K>(job);
-	args.n = (uint32_t) job->n;
-	args.input_keys = static_cast<const K *>(job->keys);
-	args.input_rids = job->rids;
+	args.keys_out = wants_keys(problem) ? static_cast<K *>(problem->keys_out) : NULL;
+	args.rids_out = wants_rids(problem) ? problem->rids_out : NULL;
+	args.rid_table = ascending ? NULL : problem->rids;
+	args.bits = key_bits<K>(problem);
+	args.n = (uint32_t) problem->n;
+	args.input_keys = static_cast<const K *>(problem->keys);
+	args.input_rids = problem->rids;
 	return args;
 }
 
@@ -57,10 +57,10 @@ sort_buckets(SortRun *run, const BlockSortArgs<K> &sort, uint32_t count)
 template <class K, bool RIDS> static GpusortStatus
 run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 {
-	const GpusortJob *job = run->job;
+	const GpusortProblem *problem = run->problem;
 	const volatile uint32_t *mailbox = run->stream->mailbox;
-	KeyBits<K>	bits = key_bits<K>(job);
-	BlockSortArgs<K> sort = block_sort_args<K>(job);
+	KeyBits<K>	bits = key_bits<K>(problem);
+	BlockSortArgs<K> sort = block_sort_args<K>(problem);
 
 	for (int round = 0; mailbox[MAIL_SEGMENTS] > 0; round++)
 	{
@@ -125,20 +125,20 @@ move_and_sort(SortRun *run, const BucketShape &shape, const BucketMemory<K> &mem
 			  const uint32_t *order)
 {
 	constexpr PartitionMap MAP = UNEVEN ? BY_QUANTILES : BY_SLICES;
-	const GpusortJob *job = run->job;
-	BlockSortArgs<K> sort = block_sort_args<K>(job);
+	const GpusortProblem *problem = run->problem;
+	BlockSortArgs<K> sort = block_sort_args<K>(problem);
 	PartitionArgs<K> move = {};
 
-	move.keys = static_cast<const K *>(job->keys);
-	if (job->rids && (job->facts & GPUSORT_FACT_RIDS_ASCENDING))
-		move.rids = job->rids;
+	move.keys = static_cast<const K *>(problem->keys);
+	if (problem->rids && (problem->facts & GPUSORT_FACT_RIDS_ASCENDING))
+		move.rids = problem->rids;
 	move.keys_out = memory.keys[memory.round_one];
 	move.rids_out = memory.rids[memory.round_one];
-	move.bits = key_bits<K>(job);
+	move.bits = key_bits<K>(problem);
 	move.segments = memory.segments[1];
 	move.first_tile = memory.first_tile[1];
 	move.segment_count = 1;
-	move.tiles = (uint32_t) div_up(job->n, partition_tile<K>());
+	move.tiles = (uint32_t) div_up(problem->n, partition_tile<K>());
 	move.cursor = memory.counts;
 	move.bins = shape.buckets;
 	move.digit_mask = ~0u;
@@ -189,10 +189,10 @@ move_and_sort(SortRun *run, const BucketShape &shape, const BucketMemory<K> &mem
 template <class K, bool RIDS> static GpusortStatus
 sort_pieces(SortRun *run, const BucketMemory<K> &memory, bool *done)
 {
-	const GpusortJob *job = run->job;
+	const GpusortProblem *problem = run->problem;
 	const volatile uint32_t *mailbox = run->stream->mailbox;
-	BlockSortArgs<K> sort = block_sort_args<K>(job);
-	uint32_t	n = (uint32_t) job->n;
+	BlockSortArgs<K> sort = block_sort_args<K>(problem);
+	uint32_t	n = (uint32_t) problem->n;
 	uint32_t	pieces = (uint32_t) div_up(n, PIECE);
 	uint32_t	ticket = next_ticket(run);
 
@@ -204,7 +204,7 @@ sort_pieces(SortRun *run, const BucketMemory<K> &memory, bool *done)
 	if (mailbox[MAIL_ORDER] != INPUT_NEARLY_SORTED)
 		return GPUSORT_OK;
 	sort.keys = sort.input_keys;
-	sort.rids = sort.rid_table ? NULL : job->rids;
+	sort.rids = sort.rid_table ? NULL : problem->rids;
 	sort.bucket_start = memory.piece_start;
 	sort.bucket_end = memory.piece_start + 1;
 	sort.edges = memory.edges;
@@ -251,10 +251,10 @@ finish_buckets(SortRun *run, const BucketShape &shape, const BucketMemory<K> &me
 template <class K, bool RIDS> static GpusortStatus
 run_buckets(SortRun *run, bool may_be_flat)
 {
-	const GpusortJob *job = run->job;
-	uint32_t	n = (uint32_t) job->n;
+	const GpusortProblem *problem = run->problem;
+	uint32_t	n = (uint32_t) problem->n;
 	BucketShape shape = bucket_shape(run->device, n);
-	BucketMemory<K> memory = cut_memory<K>(job, shape, job->scratch);
+	BucketMemory<K> memory = cut_memory<K>(problem, shape, problem->scratch);
 	SampleArgs<K> sample = {};
 	HistogramArgs<K> histogram = {};
 	size_t		shared = shape.packed ? (shape.buckets + 1) / 2 * sizeof(uint32_t)
@@ -266,11 +266,11 @@ run_buckets(SortRun *run, bool may_be_flat)
 
 	if (blocks > (uint32_t) run->device->multiprocessors)
 		blocks = run->device->multiprocessors;
-	histogram.keys = static_cast<const K *>(job->keys);
+	histogram.keys = static_cast<const K *>(problem->keys);
 	histogram.n = n;
-	histogram.bits = key_bits<K>(job);
-	if (job->rids && (job->facts & GPUSORT_FACT_RIDS_ASCENDING))
-		histogram.rids = job->rids;
+	histogram.bits = key_bits<K>(problem);
+	if (problem->rids && (problem->facts & GPUSORT_FACT_RIDS_ASCENDING))
+		histogram.rids = problem->rids;
 	histogram.segment = memory.segments[1];
 	histogram.quantiles = memory.quantiles;
 	histogram.tags = memory.tags;
@@ -295,11 +295,11 @@ run_buckets(SortRun *run, bool may_be_flat)
 	sample.rids = histogram.rids;
 	sample.n = n;
 	sample.bits = histogram.bits;
-	sample.range_known = (job->facts & GPUSORT_FACT_KEY_RANGE) != 0;
+	sample.range_known = (problem->facts & GPUSORT_FACT_KEY_RANGE) != 0;
 	if (sample.range_known)
 	{
-		sample.lo = narrow_key<K>(job->key_min);
-		sample.hi = narrow_key<K>(job->key_max);
+		sample.lo = narrow_key<K>(problem->key_min);
+		sample.hi = narrow_key<K>(problem->key_max);
 	}
 	sample.even_buckets = shape.even_buckets;
 	sample.buckets = shape.buckets;
@@ -349,16 +349,16 @@ run_buckets(SortRun *run, bool may_be_flat)
 template <class K, bool RIDS> static GpusortStatus
 run_for(SortRun *run)
 {
-	const GpusortJob *job = run->job;
+	const GpusortProblem *problem = run->problem;
 
-	if (job->n <= ONE_BLOCK_MOST)
+	if (problem->n <= ONE_BLOCK_MOST)
 	{
-		BlockSortArgs<K> sort = block_sort_args<K>(job);
+		BlockSortArgs<K> sort = block_sort_args<K>(problem);
 
 		sort.keys = sort.input_keys;
-		sort.rids = sort.rid_table ? NULL : job->rids;
+		sort.rids = sort.rid_table ? NULL : problem->rids;
 		run->result->passes = 1;
-		if (job->n <= BLOCK_SORT_CAPACITY)
+		if (problem->n <= BLOCK_SORT_CAPACITY)
 			return sort_buckets<K, RIDS, false>(run, sort, 1);
 		if (block_sort_shared<LARGE_SORT_THREADS, LARGE_SORT_ITEMS,
 			LARGE_SORT_BIN_BITS>() + RESERVED_SHARED <= (size_t) run->device->max_shared)
@@ -370,21 +370,21 @@ run_for(SortRun *run)
 			return GPUSORT_OK;
 		}
 	}
-	if (job->n <= FLAT_ONCE_MOST)
+	if (problem->n <= FLAT_ONCE_MOST)
 	{
 		bool		done;
 
 		TRY(sort_flat<K>(run, &done));
 		return done ? GPUSORT_OK : run_buckets<K, RIDS>(run, false);
 	}
-	return run_buckets<K, RIDS>(run, job->n <= flat_most<K>(job));
+	return run_buckets<K, RIDS>(run, problem->n <= flat_most<K>(problem));
 }
 
 template <class K> uint64_t
-bucket_scratch(const DeviceTraits *device, const GpusortJob *job)
+bucket_scratch(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	uint64_t	n = job->n < flat_most<K>(job) ? job->n : flat_most<K>(job);
-	uint64_t	bytes = cut_memory<K>(job, bucket_shape(device, job->n), NULL).bytes;
+	uint64_t	n = problem->n < flat_most<K>(problem) ? problem->n : flat_most<K>(problem);
+	uint64_t	bytes = cut_memory<K>(problem, bucket_shape(device, problem->n), NULL).bytes;
 	uint64_t	flat_bytes = cut_flat_memory(n, NULL).bytes;
 
 	return bytes > flat_bytes ? bytes : flat_bytes;
@@ -400,7 +400,7 @@ bucket_fits(const DeviceTraits *device)
 template <class K> GpusortStatus
 bucket_run(SortRun *run)
 {
-	return carries_rids(run->job) ? run_for<K, true>(run) : run_for<K, false>(run);
+	return carries_rids(run->problem) ? run_for<K, true>(run) : run_for<K, false>(run);
 }
 
 #endif							/* GPUSORT_BUCKET_SORT_CUH */

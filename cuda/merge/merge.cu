@@ -71,29 +71,29 @@ merge_shape(const DeviceTraits *device, uint64_t n)
 }
 
 template <class K> static MergeMemory<K>
-cut_memory(const GpusortJob *job, const MergeShape &shape, void *scratch)
+cut_memory(const GpusortProblem *problem, const MergeShape &shape, void *scratch)
 {
 	MergeMemory<K> memory = {};
 	ScratchCutter cutter(scratch);
 
 	if (shape.levels > 0)
 	{
-		memory.keys[1] = cutter.take<K>(job->n);
-		memory.rids[1] = wants_rids(job) ? cutter.take<uint32_t>(job->n) : NULL;
+		memory.keys[1] = cutter.take<K>(problem->n);
+		memory.rids[1] = wants_rids(problem) ? cutter.take<uint32_t>(problem->n) : NULL;
 	}
-	memory.keys[0] = take_sorted_keys<K>(job, &cutter);
-	memory.rids[0] = wants_rids(job) ? job->rids_out : NULL;
+	memory.keys[0] = take_sorted_keys<K>(problem, &cutter);
+	memory.rids[0] = wants_rids(problem) ? problem->rids_out : NULL;
 	/* for the smallest tiles, so that fewer keys never need more */
-	memory.overlaps = cutter.take<uint32_t>(job->n / (LEAST_TILE_THREADS * merge_items<K>()) + 2);
+	memory.overlaps = cutter.take<uint32_t>(problem->n / (LEAST_TILE_THREADS * merge_items<K>()) + 2);
 	memory.state = cutter.take<SeamState>(1);
 	memory.bytes = cutter.used;
 	return memory;
 }
 
 static const char *
-why_not(const DeviceTraits *device, const GpusortJob *job)
+why_not(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	if (job->n > UINT32_MAX)
+	if (problem->n > UINT32_MAX)
 		return "more than 2^32 - 1 rows";
 	if ((size_t) device->max_shared < merge_shared<uint64_t, MERGE_THREADS>() +
 		RESERVED_SHARED)
@@ -102,17 +102,17 @@ why_not(const DeviceTraits *device, const GpusortJob *job)
 }
 
 template <class K> static uint64_t
-scratch_for(const DeviceTraits *device, const GpusortJob *job)
+scratch_for(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	return cut_memory<K>(job, merge_shape<K>(device, job->n), NULL).bytes;
+	return cut_memory<K>(problem, merge_shape<K>(device, problem->n), NULL).bytes;
 }
 
 static uint64_t
-scratch(const DeviceTraits *device, const GpusortJob *job)
+scratch(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	return for_key_width(job->key_width, [&] (auto key)
+	return for_key_width(problem->key_width, [&] (auto key)
 						 {
-							 return scratch_for<decltype(key)>(device, job);
+							 return scratch_for<decltype(key)>(device, problem);
 						 });
 }
 
@@ -120,15 +120,15 @@ scratch(const DeviceTraits *device, const GpusortJob *job)
 template <class K> static GpusortStatus
 mend_seams(SortRun *run, const MergeMemory<K> &memory, const MergeShape &shape, bool *done)
 {
-	const GpusortJob *job = run->job;
+	const GpusortProblem *problem = run->problem;
 	const volatile uint32_t *mailbox = run->stream->mailbox;
 	uint32_t	ticket = next_ticket(run);
 	MergeArgs<K> merge = {};
 
 	TRY(clear_device(run, memory.state, sizeof(SeamState)));
 	LAUNCH(run, look_at_seams_kernel<K>, div_up(shape.tiles - 1, MERGE_THREADS),
-		   MERGE_THREADS, 0, memory.keys[0], (uint32_t) job->n, shape.tile, shape.tiles,
-		   key_bits<K>(job), memory.overlaps, memory.state, run->stream->mailbox, ticket);
+		   MERGE_THREADS, 0, memory.keys[0], (uint32_t) problem->n, shape.tile, shape.tiles,
+		   key_bits<K>(problem), memory.overlaps, memory.state, run->stream->mailbox, ticket);
 	TRY(wait_for_mail(run, ticket));
 	*done = mailbox[MERGE_MAIL_FAR] == 0;
 	if (!*done || mailbox[MERGE_MAIL_OVERLAPS] == 0)
@@ -137,8 +137,8 @@ mend_seams(SortRun *run, const MergeMemory<K> &memory, const MergeShape &shape, 
 	merge.rids = memory.rids[0];
 	merge.keys_out = memory.keys[0];
 	merge.rids_out = memory.rids[0];
-	merge.bits = key_bits<K>(job);
-	merge.n = (uint32_t) job->n;
+	merge.bits = key_bits<K>(problem);
+	merge.n = (uint32_t) problem->n;
 	LAUNCH(run, mend_seam_kernel<K>, shape.tiles - 1, MERGE_THREADS,
 		   (merge_shared<K, MERGE_THREADS>()), merge, shape.tile, memory.overlaps);
 	return GPUSORT_OK;
@@ -155,19 +155,19 @@ sort_tiles(SortRun *run, const TileArgs<K> &args, uint32_t tiles)
 template <class K> static GpusortStatus
 run_for(SortRun *run)
 {
-	const GpusortJob *job = run->job;
-	MergeShape	shape = merge_shape<K>(run->device, job->n);
-	MergeMemory<K> memory = cut_memory<K>(job, shape, job->scratch);
+	const GpusortProblem *problem = run->problem;
+	MergeShape	shape = merge_shape<K>(run->device, problem->n);
+	MergeMemory<K> memory = cut_memory<K>(problem, shape, problem->scratch);
 	TileArgs<K> tiles = {};
 	MergeArgs<K> merge = {};
 	bool		done = false;
 
-	tiles.keys = static_cast<const K *>(job->keys);
-	tiles.rids = job->rids;
+	tiles.keys = static_cast<const K *>(problem->keys);
+	tiles.rids = problem->rids;
 	tiles.keys_out = memory.keys[0];
 	tiles.rids_out = memory.rids[0];
-	tiles.bits = key_bits<K>(job);
-	tiles.n = (uint32_t) job->n;
+	tiles.bits = key_bits<K>(problem);
+	tiles.n = (uint32_t) problem->n;
 	switch (shape.threads)
 	{
 		case TILE_THREADS:
@@ -193,10 +193,10 @@ run_for(SortRun *run)
 	{
 		merge.keys = memory.keys[level % 2];
 		merge.rids = memory.rids[level % 2];
-		merge.keys_out = level < shape.levels - 1 || wants_keys(job)
+		merge.keys_out = level < shape.levels - 1 || wants_keys(problem)
 			? memory.keys[1 - level % 2] : NULL;
 		merge.rids_out = memory.rids[1 - level % 2];
-		LAUNCH(run, merge_runs_kernel<K>, div_up(job->n, merge_share<K>()), MERGE_THREADS,
+		LAUNCH(run, merge_runs_kernel<K>, div_up(problem->n, merge_share<K>()), MERGE_THREADS,
 			   (merge_shared<K, MERGE_THREADS>()), merge);
 		merge.width *= 2;
 		run->result->passes++;
@@ -207,7 +207,7 @@ run_for(SortRun *run)
 static GpusortStatus
 run(SortRun *run)
 {
-	return for_key_width(run->job->key_width, [&] (auto key)
+	return for_key_width(run->problem->key_width, [&] (auto key)
 						 {
 							 return run_for<decltype(key)>(run);
 						 });

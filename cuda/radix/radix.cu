@@ -36,16 +36,16 @@ template <class K> struct RadixMemory
 };
 
 template <class K> static RadixMemory<K>
-cut_memory(const GpusortJob *job, void *scratch)
+cut_memory(const GpusortProblem *problem, void *scratch)
 {
 	RadixMemory<K> memory;
 	ScratchCutter cutter(scratch);
-	uint64_t	tiles = div_up(job->n, radix_tile<K>());
+	uint64_t	tiles = div_up(problem->n, radix_tile<K>());
 
-	memory.keys[1] = cutter.take<K>(job->n);
-	memory.rids[1] = wants_rids(job) ? cutter.take<uint32_t>(job->n) : NULL;
-	memory.keys[0] = take_sorted_keys<K>(job, &cutter);
-	memory.rids[0] = wants_rids(job) ? job->rids_out : NULL;
+	memory.keys[1] = cutter.take<K>(problem->n);
+	memory.rids[1] = wants_rids(problem) ? cutter.take<uint32_t>(problem->n) : NULL;
+	memory.keys[0] = take_sorted_keys<K>(problem, &cutter);
+	memory.rids[0] = wants_rids(problem) ? problem->rids_out : NULL;
 	memory.state = cutter.take<RadixState>(1);
 	memory.tiles = cutter.take<unsigned long long>(tiles * RADIX_DIGITS);
 	memory.bytes = cutter.used;
@@ -53,14 +53,14 @@ cut_memory(const GpusortJob *job, void *scratch)
 }
 
 static const char *
-why_not(const DeviceTraits *device, const GpusortJob *job)
+why_not(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	size_t		most = for_key_width(job->key_width, [] (auto key)
+	size_t		most = for_key_width(problem->key_width, [] (auto key)
 									 {
 										 return radix_pass_shared<decltype(key), true>();
 									 });
 
-	if (job->n > UINT32_MAX)
+	if (problem->n > UINT32_MAX)
 		return "more than 2^32 - 1 rows";
 	if ((size_t) device->max_shared < most + RESERVED_SHARED)
 		return "the device's shared memory is too small";
@@ -68,22 +68,22 @@ why_not(const DeviceTraits *device, const GpusortJob *job)
 }
 
 static uint64_t
-scratch(const DeviceTraits *, const GpusortJob *job)
+scratch(const DeviceTraits *, const GpusortProblem *problem)
 {
-	return for_key_width(job->key_width, [&] (auto key)
+	return for_key_width(problem->key_width, [&] (auto key)
 						 {
-							 return cut_memory<decltype(key)>(job, NULL).bytes;
+							 return cut_memory<decltype(key)>(problem, NULL).bytes;
 						 });
 }
 
 template <class K, bool RIDS> static GpusortStatus
 run_for(SortRun *run)
 {
-	const GpusortJob *job = run->job;
-	RadixMemory<K> memory = cut_memory<K>(job, job->scratch);
+	const GpusortProblem *problem = run->problem;
+	RadixMemory<K> memory = cut_memory<K>(problem, problem->scratch);
 	RadixPassArgs<K> args = {};
-	uint32_t	n = (uint32_t) job->n;
-	int			digits = (job->end_bit - job->begin_bit + RADIX_BITS - 1) / RADIX_BITS;
+	uint32_t	n = (uint32_t) problem->n;
+	int			digits = (problem->end_bit - problem->begin_bit + RADIX_BITS - 1) / RADIX_BITS;
 	uint64_t	tiles = div_up(n, radix_tile<K>());
 	uint64_t	blocks = div_up(n, RADIX_COUNT_THREADS * 16 / sizeof(K) * 4);
 	uint32_t	ticket = next_ticket(run);
@@ -96,7 +96,7 @@ run_for(SortRun *run)
 	TRY(clear_device(run, memory.tiles,
 					 tiles * RADIX_DIGITS * sizeof(unsigned long long)));
 	LAUNCH(run, radix_count_kernel<K>, blocks, RADIX_COUNT_THREADS, 0,
-		   static_cast<const K *>(job->keys), n, key_bits<K>(job), digits,
+		   static_cast<const K *>(problem->keys), n, key_bits<K>(problem), digits,
 		   memory.state, run->stream->mailbox, ticket);
 	TRY(wait_for_mail(run, ticket));
 	differ = run->stream->mailbox[RADIX_MAIL_PASSES];
@@ -106,9 +106,9 @@ run_for(SortRun *run)
 		run->result->shortcut = GPUSORT_SHORTCUT_FLAT;
 	}
 
-	args.keys = static_cast<const K *>(job->keys);
-	args.rids = job->rids;
-	args.bits = key_bits<K>(job);
+	args.keys = static_cast<const K *>(problem->keys);
+	args.rids = problem->rids;
+	args.bits = key_bits<K>(problem);
 	args.n = n;
 	args.state = memory.state;
 	args.tiles = memory.tiles;
@@ -122,7 +122,7 @@ run_for(SortRun *run)
 		args.pass++;
 
 		/* no pass writes where it reads: the first leaves the input alone */
-		if (wants_keys(job))
+		if (wants_keys(problem))
 			args.keys_out = memory.keys[left % 2];
 		else
 			args.keys_out = left > 0 ? memory.keys[args.pass % 2] : NULL;
@@ -139,11 +139,11 @@ run_for(SortRun *run)
 static GpusortStatus
 run(SortRun *run)
 {
-	return for_key_width(run->job->key_width, [&] (auto key)
+	return for_key_width(run->problem->key_width, [&] (auto key)
 						 {
 							 typedef decltype(key) K;
 
-							 return wants_rids(run->job) ? run_for<K, true>(run)
+							 return wants_rids(run->problem) ? run_for<K, true>(run)
 								 : run_for<K, false>(run);
 						 });
 }

@@ -57,19 +57,19 @@ cut_keys_memory(const CountPlan &plan, void *scratch)
 template <class K> static GpusortStatus
 sort_keys(SortRun *run)
 {
-	const GpusortJob *job = run->job;
-	CountPlan	plan = count_plan(run->device, job->n, value_range(job));
-	KeysMemory	memory = cut_keys_memory(plan, job->scratch);
-	int			vectors = emit_vectors<K>(run->device, job->n, plan.range);
+	const GpusortProblem *problem = run->problem;
+	CountPlan	plan = count_plan(run->device, problem->n, value_range(problem));
+	KeysMemory	memory = cut_keys_memory(plan, problem->scratch);
+	int			vectors = emit_vectors<K>(run->device, problem->n, plan.range);
 	bool		sums;
 
 	TRY(count_values<K>(run, plan, memory.count, memory.counts, &sums));
 	if (!sums)
 		TRY(gpusort_exclusive_sum(run, memory.sum_scratch, memory.sum_bytes,
 								  memory.counts, memory.counts, plan.range));
-	LAUNCH(run, emit_kernel<K>, div_up(job->n, emit_tile<K>(vectors)), EMIT_THREADS, 0,
-		   memory.counts, plan.range, (uint32_t) job->n, value_map<K>(job).least,
-		   static_cast<K *>(job->keys_out), vectors);
+	LAUNCH(run, emit_kernel<K>, div_up(problem->n, emit_tile<K>(vectors)), EMIT_THREADS, 0,
+		   memory.counts, plan.range, (uint32_t) problem->n, value_map<K>(problem).least,
+		   static_cast<K *>(problem->keys_out), vectors);
 	run->result->passes = plan.method == COUNT_PAGES ? 2 : 1;
 	return GPUSORT_OK;
 }
@@ -79,9 +79,9 @@ sort_keys(SortRun *run)
  * ------------------------------------------------------------------------
  */
 static int
-value_bits(const GpusortJob *job)
+value_bits(const GpusortProblem *problem)
 {
-	uint64_t	last = value_range(job) - 1;
+	uint64_t	last = value_range(problem) - 1;
 	int			bits = 1;
 
 	while (last >> bits)
@@ -100,23 +100,23 @@ struct RidsMemory
 };
 
 static RidsMemory
-cut_rids_memory(const GpusortJob *job, int passes, void *scratch)
+cut_rids_memory(const GpusortProblem *problem, int passes, void *scratch)
 {
 	RidsMemory	memory = {};
 	ScratchCutter cutter(scratch);
 
-	memory.positions[0] = wants_rids(job) ? job->rids_out : cutter.take<uint32_t>(job->n);
+	memory.positions[0] = wants_rids(problem) ? problem->rids_out : cutter.take<uint32_t>(problem->n);
 	if (passes > 1)
-		memory.positions[1] = cutter.take<uint32_t>(job->n);
+		memory.positions[1] = cutter.take<uint32_t>(problem->n);
 	for (int i = 0; i < passes - 1 && i < 2; i++)
 	{
 		/* what is left after pass i: at most 24 bits, then 16 */
 		int			left = passes - 1 - i;
 
-		memory.rest[i] = cutter.take<char>(job->n * (left == 3 ? 4 : left));
+		memory.rest[i] = cutter.take<char>(problem->n * (left == 3 ? 4 : left));
 	}
-	memory.counts = cutter.take<uint32_t>(div_up(job->n, PLACE_TILE) * PLACE_MAX_DIGITS);
-	memory.sum_bytes = gpusort_sum_scratch(div_up(job->n, PLACE_TILE) * PLACE_MAX_DIGITS);
+	memory.counts = cutter.take<uint32_t>(div_up(problem->n, PLACE_TILE) * PLACE_MAX_DIGITS);
+	memory.sum_bytes = gpusort_sum_scratch(div_up(problem->n, PLACE_TILE) * PLACE_MAX_DIGITS);
 	memory.sum_scratch = cutter.take<char>(memory.sum_bytes);
 	memory.bytes = cutter.used;
 	return memory;
@@ -147,14 +147,14 @@ place(SortRun *run, const RidsMemory &memory, const Source &source, int passes,
 	  uint32_t pass, int digit_bits)
 {
 	uint32_t	left = passes - 1 - pass;
-	uint64_t	tiles = div_up(run->job->n, PLACE_TILE);
+	uint64_t	tiles = div_up(run->problem->n, PLACE_TILE);
 	PlaceArgs<Source, Rest> args = {};
 
 	args.source = source;
 	args.positions = FIRST ? NULL : memory.positions[(left + 1) % 2];
 	args.rest_out = left > 0 ? static_cast<Rest *>(memory.rest[pass % 2]) : NULL;
 	args.positions_out = memory.positions[left % 2];
-	args.n = (uint32_t) run->job->n;
+	args.n = (uint32_t) run->problem->n;
 	args.digit_bits = digit_bits;
 	args.starts = memory.counts;
 	LAUNCH(run, count_tile_kernel<Source>, tiles, PLACE_THREADS, 0, source, args.n,
@@ -182,8 +182,8 @@ place_rest(SortRun *run, const RidsMemory &memory, int passes, uint32_t pass,
 template <class K, class Word, class Rest> static GpusortStatus
 place_keys(SortRun *run, const RidsMemory &memory, int passes, int digit_bits)
 {
-	KeySource<K, Word> source = {static_cast<const K *>(run->job->keys),
-	value_map<K>(run->job)};
+	KeySource<K, Word> source = {static_cast<const K *>(run->problem->keys),
+	value_map<K>(run->problem)};
 
 	return place<KeySource<K, Word>, Rest, true>(run, memory, source, passes, 0,
 												 digit_bits);
@@ -192,11 +192,11 @@ place_keys(SortRun *run, const RidsMemory &memory, int passes, int digit_bits)
 template <class K> static GpusortStatus
 sort_rids(SortRun *run)
 {
-	const GpusortJob *job = run->job;
-	int			bits = value_bits(job);
+	const GpusortProblem *problem = run->problem;
+	int			bits = value_bits(problem);
 	int			passes = (bits + 7) / 8;
 	int			digit_bits = (bits + passes - 1) / passes;
-	RidsMemory	memory = cut_rids_memory(job, passes, job->scratch);
+	RidsMemory	memory = cut_rids_memory(problem, passes, problem->scratch);
 
 	switch (passes)
 	{
@@ -215,12 +215,12 @@ sort_rids(SortRun *run)
 		TRY((place_rest<uint16_t, uint8_t>(run, memory, passes, passes - 2, digit_bits)));
 	if (passes >= 2)
 		TRY((place_rest<uint8_t, uint8_t>(run, memory, passes, passes - 1, digit_bits)));
-	if (wants_keys(job) || job->rids)
-		LAUNCH(run, finish_kernel<K>, div_up(job->n, FINISH_THREADS), FINISH_THREADS, 0,
-			   memory.positions[0], (uint32_t) job->n, static_cast<const K *>(job->keys),
-			   job->rids,
-			   wants_keys(job) ? static_cast<K *>(job->keys_out) : NULL,
-			   wants_rids(job) ? job->rids_out : NULL);
+	if (wants_keys(problem) || problem->rids)
+		LAUNCH(run, finish_kernel<K>, div_up(problem->n, FINISH_THREADS), FINISH_THREADS, 0,
+			   memory.positions[0], (uint32_t) problem->n, static_cast<const K *>(problem->keys),
+			   problem->rids,
+			   wants_keys(problem) ? static_cast<K *>(problem->keys_out) : NULL,
+			   wants_rids(problem) ? problem->rids_out : NULL);
 	return GPUSORT_OK;
 }
 
@@ -231,15 +231,15 @@ sort_rids(SortRun *run)
 
 /* Keys alone can be made from counts; anything else moves by position. */
 static bool
-by_counts(const GpusortJob *job)
+by_counts(const GpusortProblem *problem)
 {
-	return !wants_rids(job) && keys_are_values(job);
+	return !wants_rids(problem) && keys_are_values(problem);
 }
 
 static const char *
-why_not(const DeviceTraits *device, const GpusortJob *job)
+why_not(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	const char *why = why_not_by_value(job);
+	const char *why = why_not_by_value(problem);
 
 	if (why)
 		return why;
@@ -249,23 +249,23 @@ why_not(const DeviceTraits *device, const GpusortJob *job)
 }
 
 static uint64_t
-scratch(const DeviceTraits *device, const GpusortJob *job)
+scratch(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	if (by_counts(job))
-		return cut_keys_memory(count_plan(device, job->n, value_range(job)), NULL).bytes;
-	return cut_rids_memory(job, (value_bits(job) + 7) / 8, NULL).bytes;
+	if (by_counts(problem))
+		return cut_keys_memory(count_plan(device, problem->n, value_range(problem)), NULL).bytes;
+	return cut_rids_memory(problem, (value_bits(problem) + 7) / 8, NULL).bytes;
 }
 
 template <class K> static GpusortStatus
 run_for(SortRun *run)
 {
-	return by_counts(run->job) ? sort_keys<K>(run) : sort_rids<K>(run);
+	return by_counts(run->problem) ? sort_keys<K>(run) : sort_rids<K>(run);
 }
 
 static GpusortStatus
 run(SortRun *run)
 {
-	return for_key_width(run->job->key_width, [&] (auto key)
+	return for_key_width(run->problem->key_width, [&] (auto key)
 						 {
 							 return run_for<decltype(key)>(run);
 						 });

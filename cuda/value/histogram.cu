@@ -51,11 +51,11 @@ struct HistogramMemory
 };
 
 static HistogramMemory
-cut_memory(const GpusortJob *job, const CountPlan &plan, bool compressed, void *scratch)
+cut_memory(const GpusortProblem *problem, const CountPlan &plan, bool compressed, void *scratch)
 {
 	HistogramMemory memory = {};
 	ScratchCutter cutter(scratch);
-	uint64_t	values = plan.range < job->n ? plan.range : job->n;
+	uint64_t	values = plan.range < problem->n ? plan.range : problem->n;
 
 	memory.counts = cutter.take<uint32_t>(counts_size(plan));
 	memory.count = cut_count_memory(&cutter, plan);
@@ -65,8 +65,8 @@ cut_memory(const GpusortJob *job, const CountPlan &plan, bool compressed, void *
 		memory.values = cutter.take<uint32_t>(values);
 		memory.starts = cutter.take<uint32_t>(values);
 	}
-	memory.steps = cutter.take<uint32_t>(job->n);
-	memory.sum_bytes = gpusort_sum_scratch(plan.range > job->n ? plan.range : job->n);
+	memory.steps = cutter.take<uint32_t>(problem->n);
+	memory.sum_bytes = gpusort_sum_scratch(plan.range > problem->n ? plan.range : problem->n);
 	memory.sum_scratch = cutter.take<char>(memory.sum_bytes);
 	memory.bytes = cutter.used;
 	return memory;
@@ -120,15 +120,15 @@ steps_kernel(const uint32_t *counts, const uint64_t *sums, uint32_t range,
 template <class K> static GpusortStatus
 run_histogram(SortRun *run, bool compressed)
 {
-	const GpusortJob *job = run->job;
-	CountPlan	plan = count_plan(run->device, job->n, value_range(job));
-	HistogramMemory memory = cut_memory(job, plan, compressed, job->scratch);
-	uint32_t	n = (uint32_t) job->n;
+	const GpusortProblem *problem = run->problem;
+	CountPlan	plan = count_plan(run->device, problem->n, value_range(problem));
+	HistogramMemory memory = cut_memory(problem, plan, compressed, problem->scratch);
+	uint32_t	n = (uint32_t) problem->n;
 
 	bool		sums;
 
 	TRY(count_values<K>(run, plan, memory.count, memory.counts, compressed ? NULL : &sums));
-	TRY(clear_device(run, memory.steps, job->n * sizeof(uint32_t)));
+	TRY(clear_device(run, memory.steps, problem->n * sizeof(uint32_t)));
 	if (compressed)
 	{
 		uint32_t	values = plan.range < n ? plan.range : n;
@@ -150,8 +150,8 @@ run_histogram(SortRun *run, bool compressed)
 			   STEP_THREADS, 0, memory.counts, plan.range, n, memory.steps);
 	}
 	TRY(gpusort_running_key(run, memory.sum_scratch, memory.sum_bytes, memory.steps,
-							(uint64_t) value_map<K>(job).least, job->keys_out,
-							job->key_width, n));
+							(uint64_t) value_map<K>(problem).least, problem->keys_out,
+							problem->key_width, n));
 	run->result->passes = plan.method == COUNT_PAGES ? 3 : 2;
 	return GPUSORT_OK;
 }
@@ -171,12 +171,12 @@ struct BitmapMemory
 };
 
 static BitmapMemory
-cut_bitmap_memory(const GpusortJob *job, void *scratch)
+cut_bitmap_memory(const GpusortProblem *problem, void *scratch)
 {
 	BitmapMemory memory;
 	ScratchCutter cutter(scratch);
 
-	memory.words = div_up(value_range(job), 32);
+	memory.words = div_up(value_range(problem), 32);
 	memory.bitmap = cutter.take<uint32_t>(memory.words);
 	memory.starts = cutter.take<uint32_t>(memory.words);
 	memory.sum_bytes = gpusort_sum_scratch(memory.words);
@@ -247,18 +247,18 @@ emit_bits_kernel(const uint32_t *bitmap, const uint32_t *starts, uint64_t words,
 template <class K> static GpusortStatus
 run_bitmap(SortRun *run)
 {
-	const GpusortJob *job = run->job;
-	BitmapMemory memory = cut_bitmap_memory(job, job->scratch);
-	ValueMap<K> map = value_map<K>(job);
+	const GpusortProblem *problem = run->problem;
+	BitmapMemory memory = cut_bitmap_memory(problem, problem->scratch);
+	ValueMap<K> map = value_map<K>(problem);
 
 	TRY(clear_device(run, memory.bitmap, memory.words * sizeof(uint32_t)));
-	LAUNCH(run, set_bits_kernel<K>, div_up(job->n, STEP_THREADS), STEP_THREADS, 0,
-		   static_cast<const K *>(job->keys), (uint32_t) job->n, map, memory.bitmap);
+	LAUNCH(run, set_bits_kernel<K>, div_up(problem->n, STEP_THREADS), STEP_THREADS, 0,
+		   static_cast<const K *>(problem->keys), (uint32_t) problem->n, map, memory.bitmap);
 	TRY(gpusort_sum_bits(run, memory.sum_scratch, memory.sum_bytes, memory.bitmap,
 						 memory.starts, memory.words));
 	LAUNCH(run, emit_bits_kernel<K>, div_up(memory.words, STEP_THREADS), STEP_THREADS, 0,
 		   memory.bitmap, memory.starts, memory.words, map.least,
-		   static_cast<K *>(job->keys_out));
+		   static_cast<K *>(problem->keys_out));
 	run->result->passes = 1;
 	return GPUSORT_OK;
 }
@@ -268,59 +268,59 @@ run_bitmap(SortRun *run)
  * ------------------------------------------------------------------------
  */
 static const char *
-why_not_hp(const DeviceTraits *device, const GpusortJob *job)
+why_not_hp(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	if (!keys_are_values(job))
+	if (!keys_are_values(problem))
 		return "it makes keys from their values: all their bits must order";
 	if ((size_t) device->max_shared < sizeof(DealShared))
 		return "the device's shared memory is too small";
-	return why_not_by_value(job);
+	return why_not_by_value(problem);
 }
 
 static const char *
-why_not_hp1(const DeviceTraits *device, const GpusortJob *job)
+why_not_hp1(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	if (!(job->facts & GPUSORT_FACT_DISTINCT_KEYS))
+	if (!(problem->facts & GPUSORT_FACT_DISTINCT_KEYS))
 		return "the keys are not known to be distinct";
-	return why_not_hp(device, job);
+	return why_not_hp(device, problem);
 }
 
 static uint64_t
-scratch_hp(const DeviceTraits *device, const GpusortJob *job)
+scratch_hp(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	return cut_memory(job, count_plan(device, job->n, value_range(job)), false, NULL).bytes;
+	return cut_memory(problem, count_plan(device, problem->n, value_range(problem)), false, NULL).bytes;
 }
 
 static uint64_t
-scratch_hp0(const DeviceTraits *device, const GpusortJob *job)
+scratch_hp0(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	return cut_memory(job, count_plan(device, job->n, value_range(job)), true, NULL).bytes;
+	return cut_memory(problem, count_plan(device, problem->n, value_range(problem)), true, NULL).bytes;
 }
 
 static uint64_t
-scratch_hp1(const DeviceTraits *, const GpusortJob *job)
+scratch_hp1(const DeviceTraits *, const GpusortProblem *problem)
 {
-	return cut_bitmap_memory(job, NULL).bytes;
+	return cut_bitmap_memory(problem, NULL).bytes;
 }
 
 static GpusortStatus
 run_hp(SortRun *run)
 {
-	return run->job->key_width == 32 ? run_histogram<uint32_t>(run, false)
+	return run->problem->key_width == 32 ? run_histogram<uint32_t>(run, false)
 		: run_histogram<uint64_t>(run, false);
 }
 
 static GpusortStatus
 run_hp0(SortRun *run)
 {
-	return run->job->key_width == 32 ? run_histogram<uint32_t>(run, true)
+	return run->problem->key_width == 32 ? run_histogram<uint32_t>(run, true)
 		: run_histogram<uint64_t>(run, true);
 }
 
 static GpusortStatus
 run_hp1(SortRun *run)
 {
-	return run->job->key_width == 32 ? run_bitmap<uint32_t>(run)
+	return run->problem->key_width == 32 ? run_bitmap<uint32_t>(run)
 		: run_bitmap<uint64_t>(run);
 }
 

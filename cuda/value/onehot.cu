@@ -20,9 +20,9 @@
 
 /* Words of the matrix and of the rows' starts. */
 static uint64_t
-onehot_words(const GpusortJob *job)
+onehot_words(const GpusortProblem *problem)
 {
-	return value_range(job) * (div_up(job->n, 32) + 1);
+	return value_range(problem) * (div_up(problem->n, 32) + 1);
 }
 
 template <class K>
@@ -74,13 +74,13 @@ onehot_kernel(const K *keys, const uint32_t *rids, uint32_t n, const ValueMap<K>
 }
 
 static const char *
-why_not(const DeviceTraits *device, const GpusortJob *job)
+why_not(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	const char *why = why_not_by_value(job);
+	const char *why = why_not_by_value(problem);
 
 	if (why)
 		return why;
-	if (job->n > GPUSORT_ONEHOT_KEYS || onehot_words(job) > GPUSORT_ONEHOT_WORDS)
+	if (problem->n > GPUSORT_ONEHOT_KEYS || onehot_words(problem) > GPUSORT_ONEHOT_WORDS)
 		return "rows times values are too many for one block's shared memory";
 	if ((size_t) device->max_shared < GPUSORT_ONEHOT_WORDS * sizeof(uint32_t) + 1024)
 		return "the device's shared memory is too small";
@@ -88,7 +88,7 @@ why_not(const DeviceTraits *device, const GpusortJob *job)
 }
 
 static uint64_t
-scratch(const DeviceTraits *, const GpusortJob *)
+scratch(const DeviceTraits *, const GpusortProblem *)
 {
 	return 0;
 }
@@ -96,12 +96,12 @@ scratch(const DeviceTraits *, const GpusortJob *)
 template <class K> static GpusortStatus
 run_for(SortRun *run)
 {
-	const GpusortJob *job = run->job;
+	const GpusortProblem *problem = run->problem;
 
-	LAUNCH(run, onehot_kernel<K>, 1, ONEHOT_THREADS, onehot_words(job) * sizeof(uint32_t),
-		   static_cast<const K *>(job->keys), job->rids, (uint32_t) job->n,
-		   value_map<K>(job), wants_keys(job) ? static_cast<K *>(job->keys_out) : NULL,
-		   wants_rids(job) ? job->rids_out : NULL);
+	LAUNCH(run, onehot_kernel<K>, 1, ONEHOT_THREADS, onehot_words(problem) * sizeof(uint32_t),
+		   static_cast<const K *>(problem->keys), problem->rids, (uint32_t) problem->n,
+		   value_map<K>(problem), wants_keys(problem) ? static_cast<K *>(problem->keys_out) : NULL,
+		   wants_rids(problem) ? problem->rids_out : NULL);
 	run->result->passes = 1;
 	return GPUSORT_OK;
 }
@@ -109,8 +109,8 @@ run_for(SortRun *run)
 static GpusortStatus
 run(SortRun *run)
 {
-	return run->job->key_width == 32 ? run_for<uint32_t>(run) :
-		run->job->key_width == 64 ? run_for<uint64_t>(run) : run_for<Key128>(run);
+	return run->problem->key_width == 32 ? run_for<uint32_t>(run) :
+		run->problem->key_width == 64 ? run_for<uint64_t>(run) : run_for<Key128>(run);
 }
 
 const SortAlgorithm gpu_onehot_algorithm = {

@@ -167,10 +167,10 @@ template <class K> static GpusortStatus
 count_values(SortRun *run, const CountPlan &plan, const CountMemory &memory,
 			 uint32_t *counts, bool *sums)
 {
-	const GpusortJob *job = run->job;
-	const K    *keys = static_cast<const K *>(job->keys);
-	uint32_t	n = (uint32_t) job->n;
-	ValueMap<K> map = value_map<K>(job);
+	const GpusortProblem *problem = run->problem;
+	const K    *keys = static_cast<const K *>(problem->keys);
+	uint32_t	n = (uint32_t) problem->n;
+	ValueMap<K> map = value_map<K>(problem);
 	uint64_t	processors = run->device->multiprocessors;
 	bool		sum = sums && plan.method == COUNT_WINDOWS && plan.range <= MOST_SUMMED;
 

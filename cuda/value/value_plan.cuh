@@ -1,6 +1,6 @@
 /*
  * value_plan.cuh
- *	  Which way of counting values suits a job (value_count.cuh says which there
+ *	  Which way of counting values suits a problem (value_count.cuh says which there
  *	  are), what memory it takes, and what its kernels share.
  */
 #ifndef GPUSORT_VALUE_PLAN_CUH

@@ -12,16 +12,16 @@
 #include "key.cuh"
 #include "value/value_limits.h"
 
-/* Number of values of the job's keys; 0 if it is unknown, or over 2^32 - 1. */
+/* Number of values of the problem's keys; 0 if it is unknown, or over 2^32 - 1. */
 static inline uint64_t
-value_range(const GpusortJob *job)
+value_range(const GpusortProblem *problem)
 {
-	int			width = job->end_bit - job->begin_bit;
+	int			width = problem->end_bit - problem->begin_bit;
 
-	if (job->facts & GPUSORT_FACT_KEY_RANGE)
+	if (problem->facts & GPUSORT_FACT_KEY_RANGE)
 	{
-		Key128		least = narrow_key<Key128>(job->key_min);
-		Key128		most = narrow_key<Key128>(job->key_max);
+		Key128		least = narrow_key<Key128>(problem->key_min);
+		Key128		most = narrow_key<Key128>(problem->key_max);
 
 		return most >= least && most - least < UINT32_MAX
 			? (uint64_t) (most - least) + 1 : 0;
@@ -31,24 +31,24 @@ value_range(const GpusortJob *job)
 
 /* NULL if indexing by the keys' values makes sense, else why not. */
 static inline const char *
-why_not_by_value(const GpusortJob *job)
+why_not_by_value(const GpusortProblem *problem)
 {
-	uint64_t	range = value_range(job);
+	uint64_t	range = value_range(problem);
 
-	if (job->n > UINT32_MAX)
+	if (problem->n > UINT32_MAX)
 		return "more than 2^32 - 1 rows";
 	if (range == 0)
 		return "the keys' range is unknown or too large";
-	if (range > GPUSORT_VALUES_ALWAYS && range / GPUSORT_VALUES_PER_KEY > job->n)
+	if (range > GPUSORT_VALUES_ALWAYS && range / GPUSORT_VALUES_PER_KEY > problem->n)
 		return "the keys' range is too large for so few rows";
 	return NULL;
 }
 
 /* Do the ordering bits make up the whole key, so that it can be made from them? */
 static inline bool
-keys_are_values(const GpusortJob *job)
+keys_are_values(const GpusortProblem *problem)
 {
-	return job->begin_bit == 0 && job->end_bit == job->key_width;
+	return problem->begin_bit == 0 && problem->end_bit == problem->key_width;
 }
 
 /* Keys to values. */
@@ -67,13 +67,13 @@ template <class K> struct ValueMap
 };
 
 template <class K> static ValueMap<K>
-value_map(const GpusortJob *job)
+value_map(const GpusortProblem *problem)
 {
 	ValueMap<K> map;
 
-	map.bits = key_bits<K>(job);
-	map.least = job->facts & GPUSORT_FACT_KEY_RANGE ? narrow_key<K>(job->key_min) : K(0);
-	map.last = (uint32_t) (value_range(job) - 1);
+	map.bits = key_bits<K>(problem);
+	map.least = problem->facts & GPUSORT_FACT_KEY_RANGE ? narrow_key<K>(problem->key_min) : K(0);
+	map.last = (uint32_t) (value_range(problem) - 1);
 	return map;
 }
 

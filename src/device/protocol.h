@@ -129,6 +129,11 @@ typedef struct DeviceChunkDesc
 	uint32		row_bytes;
 } DeviceChunkDesc;
 
+/*
+ * A job is a sort that was given to the service.  Both sides see its slot; a backend holds
+ * it as a DeviceJob (client.h), the device process as a ProcessJob.
+ */
+
 /* What is to be sorted; written by the backend before the slot is open. */
 typedef struct DeviceJobSpec
 {
@@ -149,7 +154,7 @@ typedef struct DeviceJobSpec
 } DeviceJobSpec;
 
 /* What it took; written by the device process before the first chunk down. */
-typedef struct DeviceJobCost
+typedef struct DeviceJobTimes
 {
 	double		sort_us;		/* kernels of the sort, by the device's clock */
 	double		up_us;			/* the first chunk's copies, likewise, */
@@ -157,7 +162,7 @@ typedef struct DeviceJobCost
 	double		down_us;		/* ... of the result */
 	double		down_bytes;
 	char		algorithm[24];
-} DeviceJobCost;
+} DeviceJobTimes;
 
 /* A job, as its owner names it to other backends. */
 typedef struct DeviceJobName
@@ -186,7 +191,7 @@ typedef struct DeviceSlot
 	pg_atomic_uint32 posted;
 	pg_atomic_uint32 read;
 	pg_atomic_uint32 command;	/* DeviceCommand */
-	volatile int32 cancel;		/* GpusortJob.cancel */
+	volatile int32 cancel;		/* GpusortProblem.cancel */
 	uint64		grow_rows;		/* the room wanted, before growths is counted on */
 	uint64		grow_row_bytes;
 	pg_atomic_uint32 growths;	/* asked for */
@@ -202,7 +207,7 @@ typedef struct DeviceSlot
 	volatile uint64 allocated;	/* of the device's memory, when it has begun */
 	volatile uint64 want_rows;	/* room that feeders' rows need, in all */
 	volatile uint64 want_row_bytes;
-	DeviceJobCost cost;
+	DeviceJobTimes times;
 	GpusortError error;
 } DeviceSlot;
 

@@ -42,7 +42,7 @@ typedef enum AlgorithmId
 typedef enum AlgorithmPlace
 {
 	ALGORITHM_ON_CPU,			/* its kernel runs it */
-	ALGORITHM_ON_GPU			/* the GPU library runs it, by its name; no job is its kernel's */
+	ALGORITHM_ON_GPU			/* the GPU library runs it, by its name; its kernel sorts no problem */
 } AlgorithmPlace;
 
 typedef struct Algorithm
@@ -57,7 +57,7 @@ typedef struct Algorithm
 
 	/*
 	 * It indexes by the keys' values, so that it wants to know their range.  A GPU's
-	 * job of keys alone is faster if told that all bits of their width order,
+	 * problem of keys alone is faster if told that all bits of their width order,
 	 * which changes nothing but that.
 	 */
 	bool		by_value;

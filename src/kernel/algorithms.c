@@ -11,31 +11,31 @@
 
 /* What the GPU library runs no kernel does. */
 static bool
-library_applies(const SortJob *job, const char **why)
+library_applies(const SortProblem *problem, const char **why)
 {
-	(void) job;
+	(void) problem;
 	*why = "the GPU library runs it";
 	return false;
 }
 
 static size_t
-library_scratch_bytes(const SortJob *job)
+library_scratch_bytes(const SortProblem *problem)
 {
-	(void) job;
+	(void) problem;
 	return 0;
 }
 
 static SortStatus
-library_run(SortJob *job)
+library_run(SortProblem *problem)
 {
-	(void) job;
+	(void) problem;
 	return SORT_NOT_APPLICABLE;
 }
 
 static double
-library_bytes_per_record(const SortJob *job)
+library_bytes_per_record(const SortProblem *problem)
 {
-	(void) job;
+	(void) problem;
 	return 0;
 }
 

@@ -16,13 +16,13 @@
 static bool
 COUNTING(sort) (Member *m, uint32_t *tables, uint32_t *totals)
 {
-	SortJob    *job = m->job;
-	const REC  *src = job->recs;
-	REC		   *dst = job->scratch;
-	size_t		first = member_slice(m, job->n, m->rank);
-	size_t		last = member_slice(m, job->n, m->rank + 1);
-	int			shift = job->begin_bit;
-	size_t		range = counting_range(job);
+	SortProblem *problem = m->problem;
+	const REC  *src = problem->recs;
+	REC		   *dst = problem->scratch;
+	size_t		first = member_slice(m, problem->n, m->rank);
+	size_t		last = member_slice(m, problem->n, m->rank + 1);
+	int			shift = problem->begin_bit;
+	size_t		range = counting_range(problem);
 	uint32_t	mask = (uint32_t) (range - 1);
 	uint32_t   *mine = tables + m->rank * range;
 	size_t		from = member_share(m, range, m->rank);

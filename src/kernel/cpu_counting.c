@@ -22,17 +22,17 @@
 #define COUNTING_TEAM_MIN	((size_t) 1 << 16)
 
 static inline size_t
-counting_range(const SortJob *job)
+counting_range(const SortProblem *problem)
 {
-	return (size_t) 1 << (job->end_bit - job->begin_bit);
+	return (size_t) 1 << (problem->end_bit - problem->begin_bit);
 }
 
 /* Only as many members as have a table's worth of records to count. */
 static bool
-counting_by_team(const SortJob *job)
+counting_by_team(const SortProblem *problem)
 {
-	return job->team != NULL && job->team->size > 1 &&
-		job->n >= COUNTING_TEAM_MIN && job->n / job->team->size >= counting_range(job);
+	return problem->team != NULL && problem->team->size > 1 &&
+		problem->n >= COUNTING_TEAM_MIN && problem->n / problem->team->size >= counting_range(problem);
 }
 
 static inline size_t
@@ -57,13 +57,13 @@ member_share(const Member *m, size_t n, int rank)
 #include "counting_template.h"
 
 static bool
-counting_applies(const SortJob *job, const char **why)
+counting_applies(const SortProblem *problem, const char **why)
 {
-	if (job->n > UINT32_MAX)
+	if (problem->n > UINT32_MAX)
 		*why = "more than 2^32 - 1 records";
-	else if (job->end_bit - job->begin_bit > COUNTING_MAX_BITS)
+	else if (problem->end_bit - problem->begin_bit > COUNTING_MAX_BITS)
 		*why = "keys of more than 24 bits";
-	else if (counting_range(job) / COUNTING_PER_RECORD > job->n)
+	else if (counting_range(problem) / COUNTING_PER_RECORD > problem->n)
 		*why = "key range above 4 times the rows";
 	else
 		return true;
@@ -72,18 +72,18 @@ counting_applies(const SortJob *job, const char **why)
 
 /* Scratch: the records' copy, MemberShared, the members' totals and tables. */
 static size_t
-counting_scratch_bytes(const SortJob *job)
+counting_scratch_bytes(const SortProblem *problem)
 {
-	size_t		members = counting_by_team(job) ? job->team->size : 1;
+	size_t		members = counting_by_team(problem) ? problem->team->size : 1;
 
-	return align64(job->n * sort_rec_size(job->format)) + sizeof(MemberShared) +
+	return align64(problem->n * sort_rec_size(problem->format)) + sizeof(MemberShared) +
 		align64(members * sizeof(uint32_t)) +
-		align64(members * counting_range(job) * sizeof(uint32_t));
+		align64(members * counting_range(problem) * sizeof(uint32_t));
 }
 
 typedef struct CountingRun
 {
-	SortJob    *job;
+	SortProblem *problem;
 	SortStatus	status;
 } CountingRun;
 
@@ -91,14 +91,14 @@ static void
 counting_member(void *arg, int rank)
 {
 	CountingRun *run = arg;
-	SortJob    *job = run->job;
-	char	   *p = (char *) job->scratch + align64(job->n * sort_rec_size(job->format));
-	Member		m = member_make(job, (MemberShared *) p, rank, counting_by_team(job));
+	SortProblem *problem = run->problem;
+	char	   *p = (char *) problem->scratch + align64(problem->n * sort_rec_size(problem->format));
+	Member		m = member_make(problem, (MemberShared *) p, rank, counting_by_team(problem));
 	uint32_t   *totals = (uint32_t *) (p + sizeof(MemberShared));
 	uint32_t   *tables = (uint32_t *) (p + sizeof(MemberShared) + align64(m.size * sizeof(uint32_t)));
 	bool		ok = false;
 
-	switch (job->format)
+	switch (problem->format)
 	{
 		case SORT_REC_PACKED:
 			ok = packed_sort(&m, tables, totals);
@@ -115,26 +115,26 @@ counting_member(void *arg, int rank)
 }
 
 static SortStatus
-counting_run(SortJob *job)
+counting_run(SortProblem *problem)
 {
-	CountingRun run = {job, SORT_STOPPED};
+	CountingRun run = {problem, SORT_STOPPED};
 	const char *why;
 
-	if (!counting_applies(job, &why))
+	if (!counting_applies(problem, &why))
 		return SORT_NOT_APPLICABLE;
-	if (counting_by_team(job))
-		sort_team_run(job->team, counting_member, &run);
+	if (counting_by_team(problem))
+		sort_team_run(problem->team, counting_member, &run);
 	else
 		counting_member(&run, 0);
-	job->result = job->scratch;
+	problem->result = problem->scratch;
 	return run.status;
 }
 
 /* Counting reads a record, placing reads it and its place and writes it. */
 static double
-counting_bytes_per_record(const SortJob *job)
+counting_bytes_per_record(const SortProblem *problem)
 {
-	return 4.0 * sort_rec_size(job->format);
+	return 4.0 * sort_rec_size(problem->format);
 }
 
 const SortKernel cpu_counting_kernel = {

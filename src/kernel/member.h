@@ -3,7 +3,7 @@
  *	  What every kernel's body needs as one member of a team: which share of the
  *	  work is its own, when to stop, where to meet the others.
  *
- * Rank 0 alone asks job->interrupted.  Members that only looked at a common
+ * Rank 0 alone asks problem->interrupted.  Members that only looked at a common
  * "stop" flag could disagree about it at a barrier, and wait for ever; so rank
  * 0 announces the number of the barrier that it is about to come to, and every
  * member gives up at that barrier, however late it reads the announcement.
@@ -29,7 +29,7 @@ typedef struct MemberShared
 
 typedef struct Member
 {
-	SortJob    *job;
+	SortProblem *problem;
 	MemberShared *shared;
 	int			rank;
 	int			size;
@@ -42,14 +42,14 @@ typedef struct Member
  * they share.
  */
 static inline Member
-member_make(SortJob *job, MemberShared *shared, int rank, bool by_team)
+member_make(SortProblem *problem, MemberShared *shared, int rank, bool by_team)
 {
 	Member		m;
 
-	m.job = job;
+	m.problem = problem;
 	m.shared = shared;
 	m.rank = rank;
-	m.team = by_team ? job->team : NULL;
+	m.team = by_team ? problem->team : NULL;
 	m.size = sort_team_size(m.team);
 	m.barriers = 0;
 	if (rank == 0)
@@ -64,8 +64,8 @@ member_stopped(Member *m)
 {
 	if (m->rank == 0)
 	{
-		if (m->job->interrupted != NULL && m->shared->stop_at == 0 &&
-			m->job->interrupted(m->job->interrupted_arg))
+		if (m->problem->interrupted != NULL && m->shared->stop_at == 0 &&
+			m->problem->interrupted(m->problem->interrupted_arg))
 			__atomic_store_n(&m->shared->stop_at, m->barriers + 1, __ATOMIC_RELAXED);
 	}
 	return __atomic_load_n(&m->shared->stop_at, __ATOMIC_RELAXED) != 0;

@@ -3,7 +3,7 @@
  *	  What inputs deserve that are nearly in order already.
  *
  * The caller has counted, while it built the records, how many keys are smaller
- * and larger than the one before (SortJob.descents and ascents); that costs it
+ * and larger than the one before (SortProblem.descents and ascents); that costs it
  * two additions per record and tells four cases apart:
  *
  *	no descent			sorted, or flat: nothing to do
@@ -83,18 +83,18 @@ bit_is_set(const uint64_t *bits, size_t i)
 #include "presorted_template.h"
 
 static bool
-presorted_applies(const SortJob *job, const char **why)
+presorted_applies(const SortProblem *problem, const char **why)
 {
-	if (!job->order_known)
+	if (!problem->order_known)
 		*why = "the input's order was not counted";
-	else if (job->descents == 0 || job->ascents == 0 ||
-			 job->descents < PRESORTED_MAX_RUNS)
+	else if (problem->descents == 0 || problem->ascents == 0 ||
+			 problem->descents < PRESORTED_MAX_RUNS)
 		return true;
-	else if (job->n > UINT32_MAX)
+	else if (problem->n > UINT32_MAX)
 		*why = "more than 2^32 - 1 records";
-	else if (job->descents > job->n / PRESORTED_PER_DESCENT)
+	else if (problem->descents > problem->n / PRESORTED_PER_DESCENT)
 		*why = "the input is not nearly in order";
-	else if (!job->rids_ascending)
+	else if (!problem->rids_ascending)
 		*why = "rids do not ascend";
 	else
 		return true;
@@ -102,37 +102,37 @@ presorted_applies(const SortJob *job, const char **why)
 }
 
 static size_t
-presorted_scratch_bytes(const SortJob *job)
+presorted_scratch_bytes(const SortProblem *problem)
 {
-	size_t		size = sort_rec_size(job->format);
-	SortJob		rest = *job;
+	size_t		size = sort_rec_size(problem->format);
+	SortProblem rest = *problem;
 	size_t		drop_merge;
 	size_t		radix;
 
-	if (job->descents == 0 || job->ascents == 0)
+	if (problem->descents == 0 || problem->ascents == 0)
 		return 0;
-	if (job->descents < PRESORTED_MAX_RUNS)
-		return align64(job->n * size);
-	radix = cpu_radix_kernel.scratch_bytes(job);
-	rest.n = presorted_max_drops(job->n);
+	if (problem->descents < PRESORTED_MAX_RUNS)
+		return align64(problem->n * size);
+	radix = cpu_radix_kernel.scratch_bytes(problem);
+	rest.n = presorted_max_drops(problem->n);
 	rest.team = NULL;
-	drop_merge = align64(job->n * size) + presorted_bitmap_bytes(job->n) +
+	drop_merge = align64(problem->n * size) + presorted_bitmap_bytes(problem->n) +
 		align64(rest.n * size) + cpu_radix_kernel.scratch_bytes(&rest);
 	return drop_merge > radix ? drop_merge : radix;
 }
 
 static SortStatus
-presorted_run(SortJob *job)
+presorted_run(SortProblem *problem)
 {
 	MemberShared shared;
-	Member		m = member_make(job, &shared, 0, false);
-	KeyMask		mask = job_mask(job);
+	Member		m = member_make(problem, &shared, 0, false);
+	KeyMask		mask = problem_mask(problem);
 	SortStatus	status = SORT_NOT_APPLICABLE;
 	const char *why;
 
-	if (!presorted_applies(job, &why))
+	if (!presorted_applies(problem, &why))
 		return SORT_NOT_APPLICABLE;
-	switch (job->format)
+	switch (problem->format)
 	{
 		case SORT_REC_PACKED:
 			status = packed_sort(&m, &mask);
@@ -146,22 +146,22 @@ presorted_run(SortJob *job)
 	}
 	/* Too much out of place: the records are as they were. */
 	if (status == SORT_NOT_APPLICABLE)
-		status = cpu_radix_kernel.run(job);
+		status = cpu_radix_kernel.run(problem);
 	return status;
 }
 
 /* Reversing reads, writes and looks for equal keys; the others as they say. */
 static double
-presorted_bytes_per_record(const SortJob *job)
+presorted_bytes_per_record(const SortProblem *problem)
 {
-	double		size = sort_rec_size(job->format);
+	double		size = sort_rec_size(problem->format);
 
-	if (job->descents == 0)
+	if (problem->descents == 0)
 		return 0;
-	if (job->ascents == 0)
+	if (problem->ascents == 0)
 		return 3 * size;
-	if (job->descents < PRESORTED_MAX_RUNS)
-		return size + 3 * size * ceil_log2(job->descents + 1);
+	if (problem->descents < PRESORTED_MAX_RUNS)
+		return size + 3 * size * ceil_log2(problem->descents + 1);
 	return 6 * size;
 }
 

@@ -24,8 +24,8 @@ PRESORTED(reverse_range) (REC *recs, size_t from, size_t to)
 static bool
 PRESORTED(reverse) (Member *m, const KeyMask *mask)
 {
-	REC		   *recs = m->job->recs;
-	size_t		n = m->job->n;
+	REC		   *recs = m->problem->recs;
+	size_t		n = m->problem->n;
 
 	for (size_t i = 0; i < n / 2; i += MEMBER_POLL)
 	{
@@ -52,7 +52,7 @@ PRESORTED(reverse) (Member *m, const KeyMask *mask)
 			start = i;
 		}
 	}
-	m->job->result = recs;
+	m->problem->result = recs;
 	return true;
 }
 
@@ -89,9 +89,9 @@ PRESORTED(merge) (Member *m, const KeyMask *mask, const REC *a, const REC *a_end
 static bool
 PRESORTED(merge_runs) (Member *m, const KeyMask *mask)
 {
-	size_t		n = m->job->n;
-	REC		   *src = m->job->recs;
-	REC		   *dst = m->job->scratch;
+	size_t		n = m->problem->n;
+	REC		   *src = m->problem->recs;
+	REC		   *dst = m->problem->scratch;
 	size_t		start[PRESORTED_MAX_RUNS + 2];
 	int			nruns = 0;
 
@@ -123,7 +123,7 @@ PRESORTED(merge_runs) (Member *m, const KeyMask *mask)
 		src = dst;
 		dst = t;
 	}
-	m->job->result = src;
+	m->problem->result = src;
 	return true;
 }
 
@@ -138,14 +138,14 @@ PRESORTED(merge_runs) (Member *m, const KeyMask *mask)
 static SortStatus
 PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
 {
-	SortJob    *job = m->job;
-	size_t		n = job->n;
+	SortProblem *problem = m->problem;
+	size_t		n = problem->n;
 	size_t		max_drops = presorted_max_drops(n);
-	REC		   *recs = job->recs;
-	REC		   *spine = job->scratch;
-	uint64_t   *out = (uint64_t *) ((char *) job->scratch + align64(n * sizeof(REC)));
+	REC		   *recs = problem->recs;
+	REC		   *spine = problem->scratch;
+	uint64_t   *out = (uint64_t *) ((char *) problem->scratch + align64(n * sizeof(REC)));
 	REC		   *drops = (REC *) ((char *) out + presorted_bitmap_bytes(n));
-	SortJob		rest = *job;
+	SortProblem rest = *problem;
 	size_t		nspine = 0;
 	size_t		top = 0;		/* where spine[nspine - 1] came from */
 	size_t		ndrops = 0;
@@ -241,23 +241,23 @@ PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
 		else
 			recs[i] = spine[s++];
 	}
-	job->result = recs;
+	problem->result = recs;
 	return SORT_OK;
 }
 
 static SortStatus
 PRESORTED(sort) (Member *m, const KeyMask *mask)
 {
-	SortJob    *job = m->job;
+	SortProblem *problem = m->problem;
 
-	if (job->descents == 0)
+	if (problem->descents == 0)
 	{
-		job->result = job->recs;
+		problem->result = problem->recs;
 		return SORT_OK;
 	}
-	if (job->ascents == 0)
+	if (problem->ascents == 0)
 		return PRESORTED(reverse) (m, mask) ? SORT_OK : SORT_STOPPED;
-	if (job->descents < PRESORTED_MAX_RUNS)
+	if (problem->descents < PRESORTED_MAX_RUNS)
 		return PRESORTED(merge_runs) (m, mask) ? SORT_OK : SORT_STOPPED;
 	return PRESORTED(drop_merge) (m, mask);
 }

@@ -27,14 +27,14 @@ mask_below(int bit)
 	return bit <= 0 ? 0 : bit >= 64 ? UINT64_MAX : (UINT64_C(1) << bit) - 1;
 }
 
-/* The bits that order a job's records. */
+/* The bits that order a problem's records. */
 static inline KeyMask
-job_mask(const SortJob *job)
+problem_mask(const SortProblem *problem)
 {
 	KeyMask		mask;
 
-	mask.hi = mask_below(job->end_bit - 64) & ~mask_below(job->begin_bit - 64);
-	mask.lo = mask_below(job->end_bit) & ~mask_below(job->begin_bit);
+	mask.hi = mask_below(problem->end_bit - 64) & ~mask_below(problem->begin_bit - 64);
+	mask.lo = mask_below(problem->end_bit) & ~mask_below(problem->begin_bit);
 	return mask;
 }
 

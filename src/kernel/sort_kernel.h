@@ -58,17 +58,18 @@ typedef enum SortStatus
 {
 	SORT_OK,
 	SORT_STOPPED,				/* interrupted() said so; records are lost */
-	SORT_NOT_APPLICABLE			/* this kernel cannot run this job; untouched */
+	SORT_NOT_APPLICABLE			/* this kernel cannot sort this problem; untouched */
 } SortStatus;
 
 struct SortTeam;				/* team.h */
 
-typedef struct SortJob
+/* What a kernel is asked to sort; a job (device/protocol.h) is something else. */
+typedef struct SortProblem
 {
 	/* what to sort */
 	SortRecFormat format;
 	void	   *recs;			/* n records, 64-byte aligned */
-	void	   *scratch;		/* the kernel's scratch_bytes(job), 64-byte aligned */
+	void	   *scratch;		/* the kernel's scratch_bytes(problem), 64-byte aligned */
 	size_t		n;
 	int			begin_bit;		/* key bits that order: [begin_bit, end_bit) */
 	int			end_bit;
@@ -96,25 +97,25 @@ typedef struct SortJob
 
 	/* out: where the sorted records lie, recs or inside scratch */
 	void	   *result;
-} SortJob;
+} SortProblem;
 
 /* What runs an algorithm on the CPU; algorithm.h describes it. */
 typedef struct SortKernel
 {
-	/* Can this job run?  If not, *why says so in a few words. */
-	bool		(*applies) (const SortJob *job, const char **why);
+	/* Can it sort this problem?  If not, *why says so in a few words. */
+	bool		(*applies) (const SortProblem *problem, const char **why);
 
-	/* Bytes of scratch this job needs, a multiple of 64. */
-	size_t		(*scratch_bytes) (const SortJob *job);
+	/* Bytes of scratch this problem needs, a multiple of 64. */
+	size_t		(*scratch_bytes) (const SortProblem *problem);
 
-	SortStatus	(*run) (SortJob *job);
+	SortStatus	(*run) (SortProblem *problem);
 
 	/*
-	 * Memory traffic model: bytes that a job larger than the caches moves
+	 * Memory traffic model: bytes that a problem larger than the caches moves
 	 * between them and memory, per record.  A store to a line that is not
 	 * cached counts twice, as the line is read first.
 	 */
-	double		(*bytes_per_record) (const SortJob *job);
+	double		(*bytes_per_record) (const SortProblem *problem);
 } SortKernel;
 
 /* Each in the file of its name. */

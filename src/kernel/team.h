@@ -4,18 +4,18 @@
  *
  * A kernel that can use several members calls sort_team_run() with a body; each
  * member runs body(arg, rank), and members meet at sort_team_barrier().  What
- * members share lies in the job's records and scratch, found by offset, never
+ * members share lies in the problem's records and scratch, found by offset, never
  * by a pointer that one member left for another.  So the same kernels serve two
  * kinds of team:
  *
  *	threads		sort_thread_team_create(): the caller is rank 0, a pool of
  *				threads the others; sort_team_run() is called once, by the caller
- *	processes	each process maps the job at its own addresses, builds its own
- *				SortJob, and calls the kernel itself; its team's run op calls the
+ *	processes	each process maps the problem at its own addresses, builds its own
+ *				SortProblem, and calls the kernel itself; its team's run op calls the
  *				body with the process's own rank
  *
  * Threads block every signal, so that a server's handlers run in its main
- * thread alone, and touch nothing but the job.
+ * thread alone, and touch nothing but the problem.
  */
 #ifndef GPUSORT_TEAM_H
 #define GPUSORT_TEAM_H

@@ -72,24 +72,24 @@ now_us(const Calibration *cal)
 	return ts.tv_sec * 1e6 + ts.tv_nsec / 1e3;
 }
 
-/* A job on a sample; false if the algorithm cannot run it here. */
+/* A sample as a problem; false if the algorithm cannot sort it here. */
 static bool
-fill_job(const Calibration *cal, const Algorithm *algorithm, size_t n, int key_bits,
-		 SampleOrder order, uint64_t seed, void *recs, SortJob *job)
+fill_problem(const Calibration *cal, const Algorithm *algorithm, size_t n, int key_bits,
+			 SampleOrder order, uint64_t seed, void *recs, SortProblem *problem)
 {
 	RouteFacts	facts;
 	const char *why;
 
 	sample_fill(recs, n, key_bits, order, seed, &facts);
-	gpusort_route_job(&facts, job);
-	job->recs = recs;
-	job->scratch = cal->scratch;
-	job->team = cal->team;
-	job->interrupted = cal->interrupted;
-	job->interrupted_arg = cal->interrupted_arg;
-	return algorithm_takes(algorithm, job->format) &&
-		algorithm->kernel->applies(job, &why) &&
-		algorithm->kernel->scratch_bytes(job) <= cal->scratch_room;
+	gpusort_route_problem(&facts, problem);
+	problem->recs = recs;
+	problem->scratch = cal->scratch;
+	problem->team = cal->team;
+	problem->interrupted = cal->interrupted;
+	problem->interrupted_arg = cal->interrupted_arg;
+	return algorithm_takes(algorithm, problem->format) &&
+		algorithm->kernel->applies(problem, &why) &&
+		algorithm->kernel->scratch_bytes(problem) <= cal->scratch_room;
 }
 
 /*
@@ -107,7 +107,7 @@ measure(Calibration *cal, AlgorithmId id, size_t n, int key_bits,
 	int			min_reps = n < ((size_t) 1 << 21) ? MEASURE_REPS : MEASURE_REPS_LARGE;
 	double		total = 0;
 	double		best = 0;
-	SortJob		jobs[MEASURE_RECORDS >> MODEL_KNOT_FIRST];
+	SortProblem problems[MEASURE_RECORDS >> MODEL_KNOT_FIRST];
 
 	if (stride * copies > cal->room)
 		return UNMEASURED;
@@ -122,12 +122,12 @@ measure(Calibration *cal, AlgorithmId id, size_t n, int key_bits,
 			return UNMEASURED;
 
 		for (size_t c = 0; c < copies; c++)
-			if (!fill_job(cal, algorithm, n, key_bits, order, SEED + rep * copies + c,
-						  cal->recs + c * stride, &jobs[c]))
+			if (!fill_problem(cal, algorithm, n, key_bits, order, SEED + rep * copies + c,
+							  cal->recs + c * stride, &problems[c]))
 				return UNMEASURED;
 		us = now_us(cal);
 		for (size_t c = 0; c < copies && cal->status == SORT_OK; c++)
-			cal->status = algorithm->kernel->run(&jobs[c]);
+			cal->status = algorithm->kernel->run(&problems[c]);
 		us = now_us(cal) - us;
 		total += us;
 		if (rep == 0 || us < best)

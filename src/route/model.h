@@ -96,7 +96,7 @@ extern ModelTextStatus model_parse(const char *text, RouteModel *model);
 /*
  * Measures this machine (calibrate.c).  workspace is 64-byte aligned; inputs
  * grow until they fill it, and what is larger is scaled from the built-in
- * curves.  interrupted() as in SortJob.
+ * curves.  interrupted() as in SortProblem.
  */
 extern SortStatus model_calibrate(RouteModel *model, void *workspace, size_t size,
 								  bool (*interrupted) (void *), void *arg);

@@ -13,28 +13,28 @@
 #include "route/model.h"
 
 void
-gpusort_route_job(const RouteFacts *facts, SortJob *job)
+gpusort_route_problem(const RouteFacts *facts, SortProblem *problem)
 {
-	memset(job, 0, sizeof(*job));
-	job->format = facts->format;
-	job->n = facts->n;
-	job->begin_bit = facts->begin_bit;
-	job->end_bit = facts->end_bit;
-	job->rids_ascending = facts->rids_ascending;
-	job->order_known = facts->order_known;
-	job->descents = facts->descents;
-	job->ascents = facts->ascents;
+	memset(problem, 0, sizeof(*problem));
+	problem->format = facts->format;
+	problem->n = facts->n;
+	problem->begin_bit = facts->begin_bit;
+	problem->end_bit = facts->end_bit;
+	problem->rids_ascending = facts->rids_ascending;
+	problem->order_known = facts->order_known;
+	problem->descents = facts->descents;
+	problem->ascents = facts->ascents;
 }
 
-/* The job as a kernel is asked about it: *team only tells its size. */
+/* The problem as a kernel is asked about it: *team only tells its size. */
 static void
-job_in_question(const RouteFacts *facts, SortJob *job, SortTeam *team)
+problem_in_question(const RouteFacts *facts, SortProblem *problem, SortTeam *team)
 {
-	gpusort_route_job(facts, job);
+	gpusort_route_problem(facts, problem);
 	team->ops = NULL;
 	team->size = facts->threads;
 	if (team->size > 1)
-		job->team = team;
+		problem->team = team;
 }
 
 /* Below this insertion sort, cpu_radix's own, has no rival. */
@@ -46,19 +46,19 @@ job_in_question(const RouteFacts *facts, SortJob *job, SortTeam *team)
  */
 static bool
 cpu_fits(const Algorithm *algorithm, const RouteFacts *facts,
-		 const SortJob *job, size_t *scratch, const char **why)
+		 const SortProblem *problem, size_t *scratch, const char **why)
 {
 	const SortKernel *kernel = algorithm->kernel;
 
 	*scratch = 0;
-	if (!algorithm_takes(algorithm, job->format))
+	if (!algorithm_takes(algorithm, problem->format))
 	{
 		*why = "it does not take keys of this width";
 		return false;
 	}
-	if (!kernel->applies(job, why))
+	if (!kernel->applies(problem, why))
 		return false;
-	*scratch = kernel->scratch_bytes(job);
+	*scratch = kernel->scratch_bytes(problem);
 	if (facts->memory != 0 && *scratch > facts->memory)
 	{
 		*scratch = 0;
@@ -74,7 +74,7 @@ cpu_fits(const Algorithm *algorithm, const RouteFacts *facts,
  * few records only cpu_radix and cpu_merge matter.  NULL: predict.
  */
 static const Algorithm *
-obvious_choice(const RouteFacts *facts, const SortJob *job)
+obvious_choice(const RouteFacts *facts, const SortProblem *problem)
 {
 	const Algorithm *obvious = NULL;
 	size_t		scratch;
@@ -94,16 +94,16 @@ obvious_choice(const RouteFacts *facts, const SortJob *job)
 		else
 			obvious = &sort_algorithms[ALGORITHM_CPU_MERGE];
 	}
-	if (obvious != NULL && cpu_fits(obvious, facts, job, &scratch, &why))
+	if (obvious != NULL && cpu_fits(obvious, facts, problem, &scratch, &why))
 		return obvious;
 	return NULL;
 }
 
-/* The CPU's algorithm for this job; NULL if none fits the memory. */
+/* The CPU's algorithm for this problem; NULL if none fits the memory. */
 static const Algorithm *
-choose_cpu(const RouteFacts *facts, const SortJob *job, double *us)
+choose_cpu(const RouteFacts *facts, const SortProblem *problem, double *us)
 {
-	const Algorithm *best = obvious_choice(facts, job);
+	const Algorithm *best = obvious_choice(facts, problem);
 	size_t		scratch;
 	const char *why;
 
@@ -114,7 +114,7 @@ choose_cpu(const RouteFacts *facts, const SortJob *job, double *us)
 	{
 		double		a_us;
 
-		if (a->place != ALGORITHM_ON_CPU || !cpu_fits(a, facts, job, &scratch, &why))
+		if (a->place != ALGORITHM_ON_CPU || !cpu_fits(a, facts, problem, &scratch, &why))
 			continue;
 		a_us = model_predict_us(route_model, a, facts);
 		if (best == NULL || a_us < *us)
@@ -128,7 +128,7 @@ choose_cpu(const RouteFacts *facts, const SortJob *job, double *us)
 
 /* The forced algorithm, if it can; otherwise decision->forced_why_not is set. */
 static bool
-decide_forced(const RouteFacts *facts, const SortJob *job, RouteDecision *decision)
+decide_forced(const RouteFacts *facts, const SortProblem *problem, RouteDecision *decision)
 {
 	const Algorithm *forced = facts->forced;
 	size_t		scratch;
@@ -142,7 +142,7 @@ decide_forced(const RouteFacts *facts, const SortJob *job, RouteDecision *decisi
 	}
 	else
 	{
-		if (!cpu_fits(forced, facts, job, &scratch, &decision->forced_why_not))
+		if (!cpu_fits(forced, facts, problem, &scratch, &decision->forced_why_not))
 			return false;
 		if (facts->n >= ROUTE_TINY_ROWS)
 			decision->predicted_us = model_predict_us(route_model, forced, facts);
@@ -154,16 +154,16 @@ decide_forced(const RouteFacts *facts, const SortJob *job, RouteDecision *decisi
 void
 gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision)
 {
-	SortJob		job;
+	SortProblem problem;
 	SortTeam	team;
 	const Algorithm *gpu;
 
 	memset(decision, 0, sizeof(*decision));
-	job_in_question(facts, &job, &team);
-	if (facts->forced != NULL && decide_forced(facts, &job, decision))
+	problem_in_question(facts, &problem, &team);
+	if (facts->forced != NULL && decide_forced(facts, &problem, decision))
 		return;
 
-	decision->algorithm = choose_cpu(facts, &job, &decision->predicted_us);
+	decision->algorithm = choose_cpu(facts, &problem, &decision->predicted_us);
 	decision->cpu_us = decision->predicted_us;
 	gpu = gpu_choose(facts, &decision->predicted_us);
 	if (gpu != NULL)
@@ -188,18 +188,18 @@ insert_prediction(RoutePrediction *out, int n, const RoutePrediction *p)
 void
 gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COUNT])
 {
-	SortJob		job;
+	SortProblem problem;
 	SortTeam	team;
 	int			n = 0;
 
-	job_in_question(facts, &job, &team);
+	problem_in_question(facts, &problem, &team);
 	FOR_EACH_ALGORITHM(a)
 	{
 		RoutePrediction p = {.algorithm = a,.us = -1};
 
 		if (a->place == ALGORITHM_ON_CPU)
 		{
-			if (cpu_fits(a, facts, &job, &p.scratch, &p.why_not))
+			if (cpu_fits(a, facts, &problem, &p.scratch, &p.why_not))
 				p.us = model_predict_us(route_model, a, facts);
 		}
 		else if (gpu_fits(a, facts, &p.why_not))

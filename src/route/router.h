@@ -6,7 +6,7 @@
  * (model.h).  It allocates nothing, reads no setting and no clock, and includes
  * no server header, so that tests can call it with tables of facts.
  *
- * Of the algorithms that can run the job, a GPU's included if facts->gpu says how it
+ * Of the algorithms that can sort the problem, a GPU's included if facts->gpu says how it
  * would get the keys, it takes the one with the least predicted time; a GPU's
  * time (gpu_model.h) contains the transfers.  Inputs below ROUTE_TINY_ROWS are not
  * worth a prediction: of the two kernels that come into question one is picked by two
@@ -22,9 +22,9 @@
  *		facts.format = SORT_REC_PACKED;		... and what else is known
  *		gpusort_route_sample(&facts, recs);
  *		gpusort_route_decide(&facts, &decision);
- *		gpusort_route_job(&facts, &job);
- *		job.recs = recs;			... and scratch
- *		decision.algorithm->kernel->run(&job);		... unless it is a GPU's
+ *		gpusort_route_problem(&facts, &problem);
+ *		problem.recs = recs;			... and scratch
+ *		decision.algorithm->kernel->run(&problem);		... unless it is a GPU's
  *
  * A fact that is not known is zero.
  */
@@ -58,12 +58,12 @@ typedef struct RouteGpu
 
 typedef struct RouteFacts
 {
-	/* the job, as in SortJob: these four must be set */
+	/* the problem, as in SortProblem: these four must be set */
 	size_t		n;				/* records */
 	SortRecFormat format;
 	int			begin_bit;		/* key bits that order, after narrowing: */
 	int			end_bit;		/* [begin_bit, end_bit) */
-	bool		rids_ascending; /* as in SortJob */
+	bool		rids_ascending; /* as in SortProblem */
 
 	/* the keys; 0 is "not known" */
 	uint64_t	key_range;		/* largest - smallest + 1, saturating */
@@ -126,10 +126,10 @@ extern void gpusort_route_sample(RouteFacts *facts, const void *recs);
 extern void gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision);
 
 /*
- * Makes the job that the facts describe: everything about the records but where
- * they are; the rest of *job is zero.
+ * Makes the problem that the facts describe: everything about the records but where
+ * they are; the rest of *problem is zero.
  */
-extern void gpusort_route_job(const RouteFacts *facts, SortJob *job);
+extern void gpusort_route_problem(const RouteFacts *facts, SortProblem *problem);
 
 /*
  * Predicts every algorithm for these facts, a GPU's too: applicable ones first, by

@@ -46,11 +46,11 @@ typedef struct Records
 } Records;
 
 static SortStatus
-run_job(SortEnv *env, const Batch *batch, const Algorithm *algorithm, double predicted_us,
-		SortJob *job)
+run_algorithm(SortEnv *env, const Batch *batch, const Algorithm *algorithm, double predicted_us,
+			  SortProblem *problem)
 {
 	const SortKernel *kernel = algorithm->kernel;
-	Size		scratch = kernel->scratch_bytes(job);
+	Size		scratch = kernel->scratch_bytes(problem);
 
 	instr_time	start;
 	instr_time	end;
@@ -58,10 +58,10 @@ run_job(SortEnv *env, const Batch *batch, const Algorithm *algorithm, double pre
 
 	env->progress.now->algorithm = algorithm->id;
 	bulk_reserve(env->bulk, &env->scratch, scratch, 0);
-	job->scratch = env->scratch.ptr;
+	problem->scratch = env->scratch.ptr;
 	sort_env_note_memory(env, batch_held(batch));
 	sort_env_clock(env, &start);
-	status = kernel->run(job);
+	status = kernel->run(problem);
 	sort_env_clock(env, &end);
 	if (predicted_us > 0)
 		INSTR_TIME_ACCUM_DIFF(env->report.predicted_time, end, start);
@@ -71,9 +71,9 @@ run_job(SortEnv *env, const Batch *batch, const Algorithm *algorithm, double pre
 /* Is there memory for the scratch that an algorithm wants? */
 static bool
 scratch_fits(const SortEnv *env, const Batch *batch, const SortKernel *kernel,
-			 const SortJob *job)
+			 const SortProblem *problem)
 {
-	return batch_held(batch) + env->recs.asked + kernel->scratch_bytes(job) <= env->limit;
+	return batch_held(batch) + env->recs.asked + kernel->scratch_bytes(problem) <= env->limit;
 }
 
 /*
@@ -87,7 +87,7 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const DeviceRefus
 	SortTeam   *team = sort_threads(n, env->spec.participants);
 	RouteFacts	facts = {0};
 	RouteDecision decision;
-	SortJob		job;
+	SortProblem problem;
 	SortStatus	status;
 
 	facts.n = n;
@@ -111,33 +111,33 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const DeviceRefus
 	if (decision.algorithm == NULL)
 		elog(ERROR, "no algorithm sorts %zu rows at once", n);
 
-	gpusort_route_job(&facts, &job);
-	job.recs = env->recs.ptr;
-	job.team = team;
-	job.interrupted = sort_threads_interrupted;
-	job.interrupted_arg = team;
+	gpusort_route_problem(&facts, &problem);
+	problem.recs = env->recs.ptr;
+	problem.team = team;
+	problem.interrupted = sort_threads_interrupted;
+	problem.interrupted_arg = team;
 
 	/* some want more than what rows were counted with; that much is kept for one */
-	if (facts.forced == NULL && !scratch_fits(env, batch, decision.algorithm->kernel, &job))
+	if (facts.forced == NULL && !scratch_fits(env, batch, decision.algorithm->kernel, &problem))
 		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
 	if (env->timed)
 		env->report.predicted_us += decision.predicted_us;
-	status = run_job(env, batch, decision.algorithm, decision.predicted_us, &job);
+	status = run_algorithm(env, batch, decision.algorithm, decision.predicted_us, &problem);
 	if (status == SORT_NOT_APPLICABLE)
 	{
 		/* it looked at the records and found them not to be what it needs */
 		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
-		status = run_job(env, batch, decision.algorithm, decision.predicted_us, &job);
+		status = run_algorithm(env, batch, decision.algorithm, decision.predicted_us, &problem);
 	}
 	sort_threads_ended(status, decision.algorithm->name);
 	if (gpusort_verify)
-		verify_job(batch, records->layout, &job, decision.algorithm->name);
+		verify_problem(batch, records->layout, &problem, decision.algorithm->name);
 
 	env->report.facts = facts;
 	env->report.decision = decision;
 	env->report.sorted = true;
 	env->report.key_bits = records->end_bit - records->begin_bit;
-	return job.result;
+	return problem.result;
 }
 
 /* Do many of these cut keys look equal? */

@@ -27,13 +27,13 @@ extern int	sort_threads_most(int participants);
 extern SortTeam *sort_threads(size_t n, int participants);
 
 /*
- * SortJob.interrupted for a job of the team that is given as its argument.  The
+ * SortProblem.interrupted for a problem whose team is given as its argument.  The
  * backend alone raises what is pending at once; while threads run, a cancel or
  * termination is answered with true, and raised by the caller afterwards.
  */
 extern bool sort_threads_interrupted(void *team);
 
-/* Raises what made a job other than SORT_OK. */
+/* Raises what it was that a kernel did not end with SORT_OK for. */
 extern void sort_threads_ended(SortStatus status, const char *algorithm);
 
 #endif							/* GPUSORT_THREADS_H */

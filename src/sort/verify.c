@@ -22,27 +22,27 @@ typedef struct VerifyKey
 } VerifyKey;
 
 static VerifyKey
-record_at(const SortJob *job, size_t i)
+record_at(const SortProblem *problem, size_t i)
 {
 	VerifyKey	k;
 
-	switch (job->format)
+	switch (problem->format)
 	{
 		case SORT_REC_PACKED:
 			{
-				uint64		w = ((const uint64 *) job->result)[i];
+				uint64		w = ((const uint64 *) problem->result)[i];
 
-				k.key = w >> job->begin_bit;
-				k.rid = (uint32) (w & ((UINT64CONST(1) << job->begin_bit) - 1));
+				k.key = w >> problem->begin_bit;
+				k.rid = (uint32) (w & ((UINT64CONST(1) << problem->begin_bit) - 1));
 				return k;
 			}
 		case SORT_REC_64:
-			k.key = ((const SortRec64 *) job->result)[i].key;
-			k.rid = ((const SortRec64 *) job->result)[i].rid;
+			k.key = ((const SortRec64 *) problem->result)[i].key;
+			k.rid = ((const SortRec64 *) problem->result)[i].rid;
 			return k;
 		case SORT_REC_128:
 			{
-				const SortRec128 *r = (const SortRec128 *) job->result + i;
+				const SortRec128 *r = (const SortRec128 *) problem->result + i;
 
 				k.key = ((Key128) r->hi << 64) | r->lo;
 				k.rid = r->rid;
@@ -65,13 +65,13 @@ verify_failed(const char *kernel, size_t i, const char *what)
 
 /* Stands for a set of keys, whatever their order. */
 static uint64
-checksum(const SortJob *job)
+checksum(const SortProblem *problem)
 {
 	uint64		sum = 0;
 
-	for (size_t i = 0; i < job->n; i++)
+	for (size_t i = 0; i < problem->n; i++)
 	{
-		Key128		key = record_at(job, i).key;
+		Key128		key = record_at(problem, i).key;
 		uint64		mixed = (uint64) key * UINT64CONST(0x9E3779B97F4A7C15) ^ (uint64) (key >> 64);
 
 		mixed ^= mixed >> 32;
@@ -82,30 +82,30 @@ checksum(const SortJob *job)
 
 /* Records without rids: the order, and a checksum against the input's. */
 static void
-verify_keys(const Stage *stage, const KeyLayout *layout, const SortJob *job, const char *kernel)
+verify_keys(const Stage *stage, const KeyLayout *layout, const SortProblem *problem, const char *kernel)
 {
-	SortJob		input = *job;
+	SortProblem input = *problem;
 	KeyOrder	order;
 
-	for (size_t i = 1; i < job->n; i++)
+	for (size_t i = 1; i < problem->n; i++)
 	{
 		if (i % (1 << 18) == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (record_at(job, i).key < record_at(job, i - 1).key)
+		if (record_at(problem, i).key < record_at(problem, i - 1).key)
 			verify_failed(kernel, i, "has a smaller key than the record before it");
 	}
-	input.result = palloc_extended(job->n * sort_rec_size(job->format), MCXT_ALLOC_HUGE);
-	if (job->format == SORT_REC_PACKED)
-		pack_words(stage, layout, job->end_bit, 0, input.result, &order);
+	input.result = palloc_extended(problem->n * sort_rec_size(problem->format), MCXT_ALLOC_HUGE);
+	if (problem->format == SORT_REC_PACKED)
+		pack_words(stage, layout, problem->end_bit, 0, input.result, &order);
 	else
-		pack_wide(stage, layout, job->format, input.result, &order);
-	if (checksum(job) != checksum(&input))
-		verify_failed(kernel, job->n - 1, "is the last of keys that are not the input's");
+		pack_wide(stage, layout, problem->format, input.result, &order);
+	if (checksum(problem) != checksum(&input))
+		verify_failed(kernel, problem->n - 1, "is the last of keys that are not the input's");
 	pfree(input.result);
 }
 
 void
-verify_job(const Batch *batch, const KeyLayout *layout, const SortJob *job, const char *kernel)
+verify_problem(const Batch *batch, const KeyLayout *layout, const SortProblem *problem, const char *kernel)
 {
 	const Stage *stage = &batch->stage;
 	uint32		max_rid;
@@ -114,17 +114,17 @@ verify_job(const Batch *batch, const KeyLayout *layout, const SortJob *job, cons
 
 	if (stage->rids == NULL)
 	{
-		verify_keys(stage, layout, job, kernel);
+		verify_keys(stage, layout, problem, kernel);
 		return;
 	}
-	max_rid = stage->rids[job->n - 1];
+	max_rid = stage->rids[problem->n - 1];
 	expected = palloc_extended(max_rid / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	for (size_t i = 0; i < job->n; i++)
+	for (size_t i = 0; i < problem->n; i++)
 		expected[stage->rids[i] / 8] |= (uint8) (1 << (stage->rids[i] % 8));
 
-	for (size_t i = 0; i < job->n; i++)
+	for (size_t i = 0; i < problem->n; i++)
 	{
-		VerifyKey	k = record_at(job, i);
+		VerifyKey	k = record_at(problem, i);
 
 		if (i % (1 << 18) == 0)
 			CHECK_FOR_INTERRUPTS();

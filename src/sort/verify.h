@@ -13,11 +13,11 @@
 extern void verify_arrival(const Stage *stage, const KeyOrder *order);
 
 /*
- * Raises an error that says what was found unless the job's result is in order,
+ * Raises an error that says what was found unless the problem's result is in order,
  * stable, and a permutation of the batch's rows, whose keys have this layout.
  */
-extern void verify_job(const Batch *batch, const KeyLayout *layout, const SortJob *job,
-					   const char *kernel);
+extern void verify_problem(const Batch *batch, const KeyLayout *layout, const SortProblem *problem,
+						   const char *kernel);
 
 /*
  * The same for rids that a device has sorted, and settled ties; false, and the

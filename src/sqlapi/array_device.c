@@ -202,7 +202,7 @@ array_device_sort(const ArrayValues *values, RouteFacts *facts,
 	if (send_values(values, job, &spec, &check))
 		receive_values(values, job, &spec, &check, out);
 	if (!job->lost)
-		device_learn_job(job, facts, algorithm_by_name(job->cost.algorithm), true);
+		device_learn_job(job, facts, algorithm_by_name(job->times.algorithm), true);
 	else
 	{
 		why = pstrdup(job->why);

@@ -109,16 +109,16 @@ widen_as(const char *data, Oid type, size_t from, size_t to, uint64 min,
 
 /* Writes the elements [from, to) of the result. */
 static void
-gather(const char *data, int16 width, const SortJob *job, size_t from, size_t to,
+gather(const char *data, int16 width, const SortProblem *problem, size_t from, size_t to,
 	   char *out)
 {
-	const uint64 rid_mask = job->begin_bit < 64 ? (UINT64CONST(1) << job->begin_bit) - 1 : 0;
+	const uint64 rid_mask = problem->begin_bit < 64 ? (UINT64CONST(1) << problem->begin_bit) - 1 : 0;
 
 	for (size_t i = from; i < to; i++)
 	{
-		uint32		rid = job->format == SORT_REC_PACKED ?
-			(uint32) (((uint64 *) job->result)[i] & rid_mask) :
-			((SortRec64 *) job->result)[i].rid;
+		uint32		rid = problem->format == SORT_REC_PACKED ?
+			(uint32) (((uint64 *) problem->result)[i] & rid_mask) :
+			((SortRec64 *) problem->result)[i].rid;
 
 		switch (width)
 		{
@@ -247,7 +247,7 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 	ArrayValues values = {data, type, width, n, 0};
 	ImageSummary sum = {0};
 	RouteFacts	facts;
-	SortJob		job;
+	SortProblem problem;
 	const Algorithm *algorithm;
 
 	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
@@ -261,30 +261,30 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 	if (sort_on_device(&values, &facts, asked, out))
 		return;
 
-	gpusort_route_job(&facts, &job);
-	job.interrupted = check_interrupts;
-	job.recs = alloc_records(n * sort_rec_size(facts.format));
+	gpusort_route_problem(&facts, &problem);
+	problem.interrupted = check_interrupts;
+	problem.recs = alloc_records(n * sort_rec_size(facts.format));
 	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
 	{
 		size_t		end = Min(n, i + ARRAY_CHUNK);
 
 		CHECK_FOR_INTERRUPTS();
 		if (facts.format == SORT_REC_PACKED)
-			FOR_TYPE(type, pack_as(data, t, i, end, sum.min, facts.begin_bit, job.recs))
+			FOR_TYPE(type, pack_as(data, t, i, end, sum.min, facts.begin_bit, problem.recs))
 		else
-			FOR_TYPE(type, widen_as(data, t, i, end, sum.min, job.recs));
+			FOR_TYPE(type, widen_as(data, t, i, end, sum.min, problem.recs));
 	}
 
-	algorithm = choose_algorithm(&facts, job.recs, asked);
-	job.scratch = alloc_records(algorithm->kernel->scratch_bytes(&job));
-	if (algorithm->kernel->run(&job) != SORT_OK)
-		elog(ERROR, "algorithm \"%s\" refused a job that it had accepted",
+	algorithm = choose_algorithm(&facts, problem.recs, asked);
+	problem.scratch = alloc_records(algorithm->kernel->scratch_bytes(&problem));
+	if (algorithm->kernel->run(&problem) != SORT_OK)
+		elog(ERROR, "algorithm \"%s\" refused a problem that it had accepted",
 			 algorithm->name);
 
 	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
 	{
 		CHECK_FOR_INTERRUPTS();
-		gather(data, width, &job, i, Min(n, i + ARRAY_CHUNK), out);
+		gather(data, width, &problem, i, Min(n, i + ARRAY_CHUNK), out);
 	}
 }
 

@@ -57,21 +57,21 @@ extern uint64_t cpu_abi_setting(const char *name, uint64_t otherwise);
 /* cpu_abi_sort.c; described in gpusort_abi.h */
 extern const GpusortAlgorithm *cpu_abi_algorithm(int32_t index);
 extern GpusortStatus cpu_abi_sort_scratch(GpusortContext *ctx, int32_t algorithm,
-										  const GpusortJob *job, uint64_t *bytes,
+										  const GpusortProblem *problem, uint64_t *bytes,
 										  const char **why, GpusortError *err);
 extern GpusortStatus cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm,
-									  const GpusortJob *job, GpusortResult *result,
+									  const GpusortProblem *problem, GpusortResult *result,
 									  GpusortError *err);
-extern GpusortStatus cpu_abi_gather_scratch(GpusortContext *ctx, const GpusortGather *job,
+extern GpusortStatus cpu_abi_gather_scratch(GpusortContext *ctx, const GpusortGather *gather,
 											uint64_t *bytes, GpusortError *err);
-extern GpusortStatus cpu_abi_gather_plan(GpusortStream *stream, const GpusortGather *job,
+extern GpusortStatus cpu_abi_gather_plan(GpusortStream *stream, const GpusortGather *gather,
 										 uint32_t *chunks, GpusortError *err);
-extern GpusortStatus cpu_abi_gather_rows(GpusortStream *stream, const GpusortGather *job,
+extern GpusortStatus cpu_abi_gather_rows(GpusortStream *stream, const GpusortGather *gather,
 										 uint64_t first, uint64_t last, void *dst,
 										 GpusortError *err);
 
 /* Microseconds that a sort would take on the device that the costs are from. */
-extern double cpu_abi_sort_us(int32_t algorithm, const GpusortJob *job);
+extern double cpu_abi_sort_us(int32_t algorithm, const GpusortProblem *problem);
 
 /* cpu_abi_stream.c; likewise */
 extern GpusortStatus cpu_abi_stream_create(GpusortContext *ctx, GpusortStream **out,
@@ -99,11 +99,11 @@ extern GpusortStatus cpu_abi_copy_within(GpusortStream *stream, void *device_dst
 										 const void *device_src, uint64_t bytes,
 										 GpusortError *err);
 extern GpusortStatus cpu_abi_queue_sort(GpusortStream *stream, int32_t algorithm,
-										const GpusortJob *job, GpusortResult *result,
+										const GpusortProblem *problem, GpusortResult *result,
 										GpusortError *err);
-extern GpusortStatus cpu_abi_wait_gather_plan(GpusortStream *stream, const GpusortGather *job,
+extern GpusortStatus cpu_abi_wait_gather_plan(GpusortStream *stream, const GpusortGather *gather,
 											  uint32_t *chunks, GpusortError *err);
-extern GpusortStatus cpu_abi_queue_gather(GpusortStream *stream, const GpusortGather *job,
+extern GpusortStatus cpu_abi_queue_gather(GpusortStream *stream, const GpusortGather *gather,
 										  uint64_t first, uint64_t last, void *dst,
 										  GpusortError *err);
 

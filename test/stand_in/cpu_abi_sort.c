@@ -16,7 +16,7 @@
  * ------------------------------------------------------------------------
  */
 /*
- * The library's list.  All of them sort alike here; what differs is which jobs they
+ * The library's list.  All of them sort alike here; what differs is which problems they
  * take, so that whoever chooses among them can be tested.
  */
 #define ALL_KEYS	(GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128)
@@ -39,34 +39,34 @@ static const GpusortAlgorithm algorithms[] = {
 #define FROM_VALUES	5
 #define DISTINCT	6
 
-/* NULL if the algorithm takes the job; the conditions are the library's. */
+/* NULL if the algorithm takes the problem; the conditions are the library's. */
 static const char *
-why_not(int32_t algorithm, const GpusortJob *job)
+why_not(int32_t algorithm, const GpusortProblem *problem)
 {
-	int			bits = job->end_bit - job->begin_bit;
+	int			bits = problem->end_bit - problem->begin_bit;
 	uint64_t	range = bits < 32 ? UINT64_C(1) << bits : 0;
-	unsigned	width = job->key_width == 32 ? GPUSORT_KEYS_32 :
-		job->key_width == 64 ? GPUSORT_KEYS_64 : GPUSORT_KEYS_128;
+	unsigned	width = problem->key_width == 32 ? GPUSORT_KEYS_32 :
+		problem->key_width == 64 ? GPUSORT_KEYS_64 : GPUSORT_KEYS_128;
 
 	if ((algorithms[algorithm].key_widths & width) == 0)
 		return "it does not take keys of this width";
-	if ((job->output & GPUSORT_OUT_RIDS) && !algorithms[algorithm].rids)
+	if ((problem->output & GPUSORT_OUT_RIDS) && !algorithms[algorithm].rids)
 		return "it sorts keys only";
 	if (algorithm < BY_VALUE)
 		return NULL;
-	if (job->facts & GPUSORT_FACT_KEY_RANGE)
-		range = job->key_max.hi == 0 && job->key_min.hi == 0 ?
-			job->key_max.lo - job->key_min.lo + 1 : 0;
+	if (problem->facts & GPUSORT_FACT_KEY_RANGE)
+		range = problem->key_max.hi == 0 && problem->key_min.hi == 0 ?
+			problem->key_max.lo - problem->key_min.lo + 1 : 0;
 	if (range == 0 || range > UINT32_MAX)
 		return "the keys' range is unknown or too large";
-	if (range > GPUSORT_VALUES_ALWAYS && range / GPUSORT_VALUES_PER_KEY > job->n)
+	if (range > GPUSORT_VALUES_ALWAYS && range / GPUSORT_VALUES_PER_KEY > problem->n)
 		return "the keys' range is too large for so few rows";
-	if (algorithm == ONEHOT && (job->n > GPUSORT_ONEHOT_KEYS ||
-								range * ((job->n + 31) / 32 + 1) > GPUSORT_ONEHOT_WORDS))
+	if (algorithm == ONEHOT && (problem->n > GPUSORT_ONEHOT_KEYS ||
+								range * ((problem->n + 31) / 32 + 1) > GPUSORT_ONEHOT_WORDS))
 		return "rows times values are too many";
-	if (algorithm >= FROM_VALUES && bits != job->key_width)
+	if (algorithm >= FROM_VALUES && bits != problem->key_width)
 		return "it makes keys from their values: all their bits must order";
-	if (algorithm == DISTINCT && !(job->facts & GPUSORT_FACT_DISTINCT_KEYS))
+	if (algorithm == DISTINCT && !(problem->facts & GPUSORT_FACT_DISTINCT_KEYS))
 		return "the keys are not known to be distinct";
 	return NULL;
 }
@@ -80,13 +80,13 @@ cpu_abi_algorithm(int32_t index)
 }
 
 double
-cpu_abi_sort_us(int32_t algorithm, const GpusortJob *job)
+cpu_abi_sort_us(int32_t algorithm, const GpusortProblem *problem)
 {
 	const GpusortCosts *costs = &gpusort_costs_h200;
-	int			w = job->key_width == 32 ? 0 : job->key_width == 64 ? 1 : 2;
+	int			w = problem->key_width == 32 ? 0 : problem->key_width == 64 ? 1 : 2;
 	const double *curves[] = {costs->radix[w], costs->merge[w], costs->bucket[w]};
 
-	return gpusort_cost_at(algorithm < BY_VALUE ? curves[algorithm] : costs->counting_rids[2], (double) job->n);
+	return gpusort_cost_at(algorithm < BY_VALUE ? curves[algorithm] : costs->counting_rids[2], (double) problem->n);
 }
 
 static unsigned __int128
@@ -95,142 +95,142 @@ join(GpusortKey128 key)
 	return ((unsigned __int128) key.hi << 64) | key.lo;
 }
 
-/* The job's own words, whatever the arrays hold. */
+/* The problem's own words, whatever the arrays hold. */
 static GpusortStatus
-check_words(const GpusortJob *job, GpusortError *err)
+check_words(const GpusortProblem *problem, GpusortError *err)
 {
-	int			bits = job->end_bit - job->begin_bit;
+	int			bits = problem->end_bit - problem->begin_bit;
 
-	if (job->begin_bit < 0 || bits <= 0 || job->end_bit > job->key_width)
-		FAIL(GPUSORT_BAD_CALL, "key bits [%d, %d) of %d", (int) job->begin_bit,
-			 (int) job->end_bit, (int) job->key_width);
-	if ((job->facts & GPUSORT_FACT_KEY_RANGE) &&
-		(join(job->key_min) > join(job->key_max) ||
-		 (bits < 128 && join(job->key_max) >> bits != 0)))
+	if (problem->begin_bit < 0 || bits <= 0 || problem->end_bit > problem->key_width)
+		FAIL(GPUSORT_BAD_CALL, "key bits [%d, %d) of %d", (int) problem->begin_bit,
+			 (int) problem->end_bit, (int) problem->key_width);
+	if ((problem->facts & GPUSORT_FACT_KEY_RANGE) &&
+		(join(problem->key_min) > join(problem->key_max) ||
+		 (bits < 128 && join(problem->key_max) >> bits != 0)))
 		FAIL(GPUSORT_BAD_CALL, "the key range is none of %d bits", bits);
 	return GPUSORT_OK;
 }
 
 static uint64_t
-sort_bytes(const GpusortJob *job)
+sort_bytes(const GpusortProblem *problem)
 {
-	return 2 * job->n * sizeof(uint32_t) + 256;
+	return 2 * problem->n * sizeof(uint32_t) + 256;
 }
 
 GpusortStatus
-cpu_abi_sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortJob *job,
+cpu_abi_sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortProblem *problem,
 			 uint64_t *bytes, const char **why, GpusortError *err)
 {
 	GpusortStatus status;
 
 	(void) ctx;
-	*bytes = sort_bytes(job);
+	*bytes = sort_bytes(problem);
 	*why = NULL;
 	if (!cpu_abi_algorithm(algorithm))
 		FAIL(GPUSORT_BAD_CALL, "there is no algorithm %d", (int) algorithm);
-	status = check_words(job, err);
+	status = check_words(problem, err);
 	if (status != GPUSORT_OK)
 		return status;
-	*why = why_not(algorithm, job);
+	*why = why_not(algorithm, problem);
 	if (*why)
 		FAIL(GPUSORT_UNSUPPORTED, "%s: %s", algorithms[algorithm].name, *why);
 	return GPUSORT_OK;
 }
 
 static unsigned __int128
-key_at(const GpusortJob *job, uint64_t i)
+key_at(const GpusortProblem *problem, uint64_t i)
 {
-	if (job->key_width == 32)
-		return ((const uint32_t *) job->keys)[i];
-	if (job->key_width == 64)
-		return ((const uint64_t *) job->keys)[i];
-	return join(((const GpusortKey128 *) job->keys)[i]);
+	if (problem->key_width == 32)
+		return ((const uint32_t *) problem->keys)[i];
+	if (problem->key_width == 64)
+		return ((const uint64_t *) problem->keys)[i];
+	return join(((const GpusortKey128 *) problem->keys)[i]);
 }
 
 /* The bits of a key that order. */
 static unsigned __int128
-order_bits(const GpusortJob *job, uint64_t i)
+order_bits(const GpusortProblem *problem, uint64_t i)
 {
-	int			above = 128 - job->end_bit;
+	int			above = 128 - problem->end_bit;
 
-	return key_at(job, i) << above >> above >> job->begin_bit;
+	return key_at(problem, i) << above >> above >> problem->begin_bit;
 }
 
 /* Eight bits of a key from bit on, as far as they are below end_bit. */
 static unsigned
-digit(const GpusortJob *job, uint32_t i, int bit)
+digit(const GpusortProblem *problem, uint32_t i, int bit)
 {
-	int			bits = job->end_bit - bit < 8 ? job->end_bit - bit : 8;
+	int			bits = problem->end_bit - bit < 8 ? problem->end_bit - bit : 8;
 
-	return (unsigned) (key_at(job, i) >> bit) & ((1u << bits) - 1);
+	return (unsigned) (key_at(problem, i) >> bit) & ((1u << bits) - 1);
 }
 
 static GpusortStatus
-check_arrays(const GpusortContext *ctx, const GpusortJob *job, GpusortError *err)
+check_arrays(const GpusortContext *ctx, const GpusortProblem *problem, GpusortError *err)
 {
-	uint64_t	key_bytes = job->n * (uint64_t) (job->key_width / 8);
-	uint64_t	rid_bytes = job->n * sizeof(uint32_t);
+	uint64_t	key_bytes = problem->n * (uint64_t) (problem->key_width / 8);
+	uint64_t	rid_bytes = problem->n * sizeof(uint32_t);
 
-	if (!cpu_abi_in_block(ctx, job->keys, key_bytes) ||
-		(job->rids && !cpu_abi_in_block(ctx, job->rids, rid_bytes)) ||
-		((job->output & GPUSORT_OUT_KEYS) && !cpu_abi_in_block(ctx, job->keys_out, key_bytes)) ||
-		((job->output & GPUSORT_OUT_RIDS) && !cpu_abi_in_block(ctx, job->rids_out, rid_bytes)) ||
-		!cpu_abi_in_block(ctx, job->scratch, sort_bytes(job)) ||
-		job->scratch_bytes < sort_bytes(job))
-		FAIL(GPUSORT_BAD_CALL, "an array of the job is not device memory");
+	if (!cpu_abi_in_block(ctx, problem->keys, key_bytes) ||
+		(problem->rids && !cpu_abi_in_block(ctx, problem->rids, rid_bytes)) ||
+		((problem->output & GPUSORT_OUT_KEYS) && !cpu_abi_in_block(ctx, problem->keys_out, key_bytes)) ||
+		((problem->output & GPUSORT_OUT_RIDS) && !cpu_abi_in_block(ctx, problem->rids_out, rid_bytes)) ||
+		!cpu_abi_in_block(ctx, problem->scratch, sort_bytes(problem)) ||
+		problem->scratch_bytes < sort_bytes(problem))
+		FAIL(GPUSORT_BAD_CALL, "an array of the problem is not device memory");
 	return GPUSORT_OK;
 }
 
 GpusortStatus
-cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortJob *job,
+cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortProblem *problem,
 		 GpusortResult *result, GpusortError *err)
 {
-	uint32_t   *order = job->scratch;
-	uint32_t   *other = order + job->n;
+	uint32_t   *order = problem->scratch;
+	uint32_t   *other = order + problem->n;
 	int			passes = 0;
-	GpusortStatus status = check_words(job, err);
+	GpusortStatus status = check_words(problem, err);
 
 	if (status == GPUSORT_OK)
-		status = check_arrays(stream->ctx, job, err);
+		status = check_arrays(stream->ctx, problem, err);
 	if (status != GPUSORT_OK)
 		return status;
-	if (why_not(algorithm, job))
-		FAIL(GPUSORT_UNSUPPORTED, "%s: %s", algorithms[algorithm].name, why_not(algorithm, job));
-	if (job->facts & GPUSORT_FACT_KEY_RANGE)
+	if (why_not(algorithm, problem))
+		FAIL(GPUSORT_UNSUPPORTED, "%s: %s", algorithms[algorithm].name, why_not(algorithm, problem));
+	if (problem->facts & GPUSORT_FACT_KEY_RANGE)
 	{
-		for (uint64_t i = 0; i < job->n; i++)
+		for (uint64_t i = 0; i < problem->n; i++)
 		{
-			if (order_bits(job, i) < join(job->key_min) || order_bits(job, i) > join(job->key_max))
+			if (order_bits(problem, i) < join(problem->key_min) || order_bits(problem, i) > join(problem->key_max))
 				FAIL(GPUSORT_BAD_CALL, "a key is not within the range that was told");
 		}
 	}
-	for (uint64_t i = 0; i < job->n; i++)
+	for (uint64_t i = 0; i < problem->n; i++)
 		order[i] = (uint32_t) i;
-	for (int bit = job->begin_bit; bit < job->end_bit; bit += 8, passes++)
+	for (int bit = problem->begin_bit; bit < problem->end_bit; bit += 8, passes++)
 	{
 		uint64_t	start[257] = {0};
 		uint32_t   *swap = order;
 
-		if (job->cancel && *job->cancel)
+		if (problem->cancel && *problem->cancel)
 			FAIL(GPUSORT_STOPPED, "the sort was cancelled");
-		for (uint64_t i = 0; i < job->n; i++)
-			start[digit(job, order[i], bit) + 1]++;
+		for (uint64_t i = 0; i < problem->n; i++)
+			start[digit(problem, order[i], bit) + 1]++;
 		for (int d = 0; d < 256; d++)
 			start[d + 1] += start[d];
-		for (uint64_t i = 0; i < job->n; i++)
-			other[start[digit(job, order[i], bit)]++] = order[i];
+		for (uint64_t i = 0; i < problem->n; i++)
+			other[start[digit(problem, order[i], bit)]++] = order[i];
 		order = other;
 		other = swap;
 	}
-	for (uint64_t i = 0; i < job->n; i++)
+	for (uint64_t i = 0; i < problem->n; i++)
 	{
-		uint64_t	width = job->key_width / 8;
+		uint64_t	width = problem->key_width / 8;
 
-		if (job->output & GPUSORT_OUT_KEYS)
-			memcpy((char *) job->keys_out + i * width,
-				   (const char *) job->keys + order[i] * width, width);
-		if (job->output & GPUSORT_OUT_RIDS)
-			job->rids_out[i] = job->rids ? job->rids[order[i]] : order[i];
+		if (problem->output & GPUSORT_OUT_KEYS)
+			memcpy((char *) problem->keys_out + i * width,
+				   (const char *) problem->keys + order[i] * width, width);
+		if (problem->output & GPUSORT_OUT_RIDS)
+			problem->rids_out[i] = problem->rids ? problem->rids[order[i]] : order[i];
 	}
 	if (result)
 	{
@@ -246,77 +246,77 @@ cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortJob *job
  * ------------------------------------------------------------------------
  */
 GpusortStatus
-cpu_abi_gather_scratch(GpusortContext *ctx, const GpusortGather *job, uint64_t *bytes,
+cpu_abi_gather_scratch(GpusortContext *ctx, const GpusortGather *gather, uint64_t *bytes,
 			   GpusortError *err)
 {
 	(void) ctx;
-	(void) job;
+	(void) gather;
 	(void) err;
 	*bytes = 256;
 	return GPUSORT_OK;
 }
 
 static uint32_t
-units_of(const GpusortGather *job, uint32_t row)
+units_of(const GpusortGather *gather, uint32_t row)
 {
-	return job->row_units ? job->row_units[row] :
-		job->row_offset[row + 1] - job->row_offset[row];
+	return gather->row_units ? gather->row_units[row] :
+		gather->row_offset[row + 1] - gather->row_offset[row];
 }
 
 GpusortStatus
-cpu_abi_gather_plan(GpusortStream *stream, const GpusortGather *job, uint32_t *chunks,
+cpu_abi_gather_plan(GpusortStream *stream, const GpusortGather *gather, uint32_t *chunks,
 			GpusortError *err)
 {
 	uint64_t	at = 0;
 	uint64_t	chunk_start = 0;
 	uint32_t	c = 0;
 
-	if (!cpu_abi_in_block(stream->ctx, job->rows, job->rows_units * 8) ||
-		!cpu_abi_in_block(stream->ctx, job->out_offset, (job->n + 1) * sizeof(uint64_t)) ||
-		!cpu_abi_in_block(stream->ctx, job->order, job->n * sizeof(uint32_t)) ||
-		!cpu_abi_in_block(stream->ctx, job->row_offset,
-				  (job->n + (job->row_units ? 0 : 1)) * sizeof(uint32_t)))
+	if (!cpu_abi_in_block(stream->ctx, gather->rows, gather->rows_units * 8) ||
+		!cpu_abi_in_block(stream->ctx, gather->out_offset, (gather->n + 1) * sizeof(uint64_t)) ||
+		!cpu_abi_in_block(stream->ctx, gather->order, gather->n * sizeof(uint32_t)) ||
+		!cpu_abi_in_block(stream->ctx, gather->row_offset,
+				  (gather->n + (gather->row_units ? 0 : 1)) * sizeof(uint32_t)))
 		FAIL(GPUSORT_BAD_CALL, "an array of the rows is not device memory");
-	job->chunk_row[0] = 0;
-	for (uint64_t i = 0; i < job->n; i++)
+	gather->chunk_row[0] = 0;
+	for (uint64_t i = 0; i < gather->n; i++)
 	{
-		uint32_t	units = units_of(job, job->order[i]);
+		uint32_t	units = units_of(gather, gather->order[i]);
 
-		if (units > job->chunk_units ||
-			(uint64_t) job->row_offset[job->order[i]] + units > job->rows_units)
+		if (units > gather->chunk_units ||
+			(uint64_t) gather->row_offset[gather->order[i]] + units > gather->rows_units)
 			FAIL(GPUSORT_UNSUPPORTED, "a row is longer than a chunk, or than the rows");
-		if (at + units - chunk_start > job->chunk_units)
+		if (at + units - chunk_start > gather->chunk_units)
 		{
-			if (++c >= job->max_chunks)
+			if (++c >= gather->max_chunks)
 				FAIL(GPUSORT_UNSUPPORTED, "the rows make too many chunks");
-			job->chunk_row[c] = (uint32_t) i;
+			gather->chunk_row[c] = (uint32_t) i;
 			chunk_start = at;
 		}
-		job->out_offset[i] = at;
+		gather->out_offset[i] = at;
 		at += units;
 	}
-	job->out_offset[job->n] = at;
-	job->chunk_row[++c] = (uint32_t) job->n;
+	gather->out_offset[gather->n] = at;
+	gather->chunk_row[++c] = (uint32_t) gather->n;
 	*chunks = c;
 	return GPUSORT_OK;
 }
 
 GpusortStatus
-cpu_abi_gather_rows(GpusortStream *stream, const GpusortGather *job, uint64_t first,
+cpu_abi_gather_rows(GpusortStream *stream, const GpusortGather *gather, uint64_t first,
 			uint64_t last, void *dst, GpusortError *err)
 {
-	uint64_t	base = job->out_offset[first];
+	uint64_t	base = gather->out_offset[first];
 
-	if (last > job->n || first > last ||
-		!cpu_abi_in_block(stream->ctx, dst, (job->out_offset[last] - base) * 8))
+	if (last > gather->n || first > last ||
+		!cpu_abi_in_block(stream->ctx, dst, (gather->out_offset[last] - base) * 8))
 		FAIL(GPUSORT_BAD_CALL, "rows would be written outside of device memory");
 	for (uint64_t i = first; i < last; i++)
 	{
-		uint32_t	row = job->order[i];
+		uint32_t	row = gather->order[i];
 
-		memcpy((char *) dst + (job->out_offset[i] - base) * 8,
-			   (const char *) job->rows + (uint64_t) job->row_offset[row] * 8,
-			   (uint64_t) units_of(job, row) * 8);
+		memcpy((char *) dst + (gather->out_offset[i] - base) * 8,
+			   (const char *) gather->rows + (uint64_t) gather->row_offset[row] * 8,
+			   (uint64_t) units_of(gather, row) * 8);
 	}
 	return GPUSORT_OK;
 }

@@ -32,7 +32,7 @@ struct StreamOp
 	GpusortEvent *event;
 	uint64_t	record;			/* which of the event's */
 	int32_t		algorithm;
-	GpusortJob	sort;
+	GpusortProblem sort;
 	const GpusortGather *gather;
 	uint64_t	first;
 	uint64_t	last;
@@ -288,47 +288,47 @@ cpu_abi_copy_within(GpusortStream *stream, void *device_dst, const void *device_
 }
 
 GpusortStatus
-cpu_abi_queue_sort(GpusortStream *stream, int32_t algorithm, const GpusortJob *job,
+cpu_abi_queue_sort(GpusortStream *stream, int32_t algorithm, const GpusortProblem *problem,
 				   GpusortResult *result, GpusortError *err)
 {
 	GpusortStatus status;
 	StreamOp   *op;
 
-	while (job->n >= cpu_abi_setting("GPUSORT_CPU_ABI_STUCK_ROWS", UINT64_MAX) &&
-		   !(job->cancel && *job->cancel))
+	while (problem->n >= cpu_abi_setting("GPUSORT_CPU_ABI_STUCK_ROWS", UINT64_MAX) &&
+		   !(problem->cancel && *problem->cancel))
 		usleep(1000);
 	if (result)
 	{
 		status = cpu_abi_stream_wait(stream, err);
 		return status != GPUSORT_OK ? status :
-			cpu_abi_sort_run(stream, algorithm, job, result, err);
+			cpu_abi_sort_run(stream, algorithm, problem, result, err);
 	}
 	op = add_op(stream, OP_SORT);
 	if (!op)
 		FAIL(GPUSORT_NO_MEMORY, "no host memory");
 	op->algorithm = algorithm;
-	op->sort = *job;
+	op->sort = *problem;
 	return GPUSORT_OK;
 }
 
 GpusortStatus
-cpu_abi_wait_gather_plan(GpusortStream *stream, const GpusortGather *job, uint32_t *chunks,
+cpu_abi_wait_gather_plan(GpusortStream *stream, const GpusortGather *gather, uint32_t *chunks,
 						 GpusortError *err)
 {
 	GpusortStatus status = cpu_abi_stream_wait(stream, err);
 
-	return status != GPUSORT_OK ? status : cpu_abi_gather_plan(stream, job, chunks, err);
+	return status != GPUSORT_OK ? status : cpu_abi_gather_plan(stream, gather, chunks, err);
 }
 
 GpusortStatus
-cpu_abi_queue_gather(GpusortStream *stream, const GpusortGather *job, uint64_t first,
+cpu_abi_queue_gather(GpusortStream *stream, const GpusortGather *gather, uint64_t first,
 					 uint64_t last, void *dst, GpusortError *err)
 {
 	StreamOp   *op = add_op(stream, OP_GATHER);
 
 	if (!op)
 		FAIL(GPUSORT_NO_MEMORY, "no host memory");
-	op->gather = job;
+	op->gather = gather;
 	op->first = first;
 	op->last = last;
 	op->dst = dst;

@@ -456,8 +456,8 @@ device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 			pg_memory_barrier();
 			if (job->got == 0)
 			{
-				job->cost = slot->cost;
-				job->cost.algorithm[sizeof(job->cost.algorithm) - 1] = '\0';
+				job->times = slot->times;
+				job->times.algorithm[sizeof(job->times.algorithm) - 1] = '\0';
 				job->first_us = (double) (device_now_us() - slot->opened_us);
 			}
 			*desc = slot->down[job->got % slot->nchunks];

@@ -33,7 +33,7 @@ typedef struct DeviceJob
 	uint64		rows_up;		/* feeders' are added by who knows them */
 	uint64		bytes_up;
 	uint64		bytes_down;
-	DeviceJobCost cost;			/* set when the first chunk comes down */
+	DeviceJobTimes times;		/* set when the first chunk comes down */
 	uint64		filling_since;	/* a chunk; device_now_us() */
 	double		fill_us;		/* that chunks were filled for */
 	double		first_us;		/* from the opening until the first chunk came down */

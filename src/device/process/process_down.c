@@ -49,20 +49,20 @@ copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Gpusort
 	}
 	TRY(cuda->event_record(job->chunk_event[job->started % slot->nchunks], job->stream, err));
 	if (job->started == 0)
-		slot->cost.down_bytes = (double) desc->rows_at + desc->row_bytes;
+		slot->times.down_bytes = (double) desc->rows_at + desc->row_bytes;
 	job->started++;
 	return GPUSORT_OK;
 }
 
 /* What the job took, when its first chunk is through. */
 static GpusortStatus
-read_times(const DeviceApi *api, const ProcessJob *job, DeviceJobCost *cost, GpusortError *err)
+read_times(const DeviceApi *api, const ProcessJob *job, DeviceJobTimes *times, GpusortError *err)
 {
 	const GpusortCudaApi *cuda = api->cuda;
 
-	TRY(cuda->event_elapsed(job->up_begin, job->up_end, &cost->up_us, err));
-	TRY(cuda->event_elapsed(job->sort_begin, job->sort_end, &cost->sort_us, err));
-	return cuda->event_elapsed(job->down_begin, job->chunk_event[0], &cost->down_us, err);
+	TRY(cuda->event_elapsed(job->up_begin, job->up_end, &times->up_us, err));
+	TRY(cuda->event_elapsed(job->sort_begin, job->sort_end, &times->sort_us, err));
+	return cuda->event_elapsed(job->down_begin, job->chunk_event[0], &times->down_us, err);
 }
 
 GpusortStatus
@@ -89,7 +89,7 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *foun
 			break;
 		TRY(status);
 		if (job->finished == 0)
-			TRY(read_times(api, job, &slot->cost, err));
+			TRY(read_times(api, job, &slot->times, err));
 		fault_corrupt(slot, job->finished);
 		job->finished++;
 		through = true;

@@ -81,8 +81,8 @@ extern void job_call(int slot_no, JobCall call);
 extern bool job_call_over(const ProcessJob *job);
 
 /* process_memory.c */
-extern void job_describe_sort(const DeviceSlot *slot, const ProcessJob *job,
-							  uint64 n, GpusortJob *sort);
+extern void job_describe_problem(const DeviceSlot *slot, const ProcessJob *job,
+								 uint64 n, GpusortProblem *problem);
 extern void job_describe_gather(const DeviceSlot *slot, ProcessJob *job, uint64 n);
 extern GpusortStatus job_allocate(const DeviceApi *api, const DeviceSlot *slot,
 								  ProcessJob *job, GpusortError *err);

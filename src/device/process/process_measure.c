@@ -183,21 +183,21 @@ measure_copies(const DeviceApi *api, int device, Measuring *m, uint64 bytes, dou
 
 /* Device memory for a sort; what there is when it fails is to be freed, too. */
 static GpusortStatus
-get_room(const DeviceApi *api, int device, GpusortJob *sort, SortRoom *room, GpusortError *err)
+get_room(const DeviceApi *api, int device, GpusortProblem *problem, SortRoom *room, GpusortError *err)
 {
 	const GpusortCudaApi *cuda = api->cuda;
 	GpusortContext *context = api->contexts[device];
 	const char *why;
 
-	TRY(cuda->sort_scratch(context, measured_algorithm(), sort, &sort->scratch_bytes, &why, err));
-	if (!is_affordable(api, device, sort->n * (sort->key_width / 8 + sizeof(uint32)) + sort->scratch_bytes))
+	TRY(cuda->sort_scratch(context, measured_algorithm(), problem, &problem->scratch_bytes, &why, err));
+	if (!is_affordable(api, device, problem->n * (problem->key_width / 8 + sizeof(uint32)) + problem->scratch_bytes))
 		return GPUSORT_NO_MEMORY;
-	TRY(cuda->device_alloc(context, sort->n * (sort->key_width / 8), (void **) &room->keys, err));
-	TRY(cuda->device_alloc(context, sort->n * sizeof(uint32), (void **) &room->rids, err));
-	TRY(cuda->device_alloc(context, sort->scratch_bytes, (void **) &room->scratch, err));
-	sort->keys = room->keys;
-	sort->rids_out = room->rids;
-	sort->scratch = room->scratch;
+	TRY(cuda->device_alloc(context, problem->n * (problem->key_width / 8), (void **) &room->keys, err));
+	TRY(cuda->device_alloc(context, problem->n * sizeof(uint32), (void **) &room->rids, err));
+	TRY(cuda->device_alloc(context, problem->scratch_bytes, (void **) &room->scratch, err));
+	problem->keys = room->keys;
+	problem->rids_out = room->rids;
+	problem->scratch = room->scratch;
 	return GPUSORT_OK;
 }
 
@@ -218,17 +218,17 @@ give_room(const DeviceApi *api, int device, const SortRoom *room)
  * device's.
  */
 static GpusortStatus
-time_sort(const DeviceApi *api, Measuring *m, const GpusortJob *sort, const SortRoom *room,
+time_sort(const DeviceApi *api, Measuring *m, const GpusortProblem *problem, const SortRoom *room,
 		  double *all_us, double *sort_us, GpusortError *err)
 {
 	const GpusortCudaApi *cuda = api->cuda;
 	uint64		start = device_now_us();
 
-	TRY(cuda->copy_in(m->stream, room->keys, m->host, sort->n * (sort->key_width / 8), err));
+	TRY(cuda->copy_in(m->stream, room->keys, m->host, problem->n * (problem->key_width / 8), err));
 	TRY(cuda->event_record(m->from, m->stream, err));
-	TRY(cuda->sort_run(m->stream, measured_algorithm(), sort, NULL, err));
+	TRY(cuda->sort_run(m->stream, measured_algorithm(), problem, NULL, err));
 	TRY(cuda->event_record(m->to, m->stream, err));
-	TRY(cuda->copy_out(m->stream, m->host + HOST_BYTES, room->rids, sort->n * sizeof(uint32), err));
+	TRY(cuda->copy_out(m->stream, m->host + HOST_BYTES, room->rids, problem->n * sizeof(uint32), err));
 	TRY(cuda->stream_wait(m->stream, err));
 	*all_us = (double) (device_now_us() - start);
 	return cuda->event_elapsed(m->from, m->to, sort_us, err);
@@ -239,22 +239,22 @@ static GpusortStatus
 measure_sort(const DeviceApi *api, int device, Measuring *m, int key_width, uint64 rows,
 			 double *least_all_us, double *least_sort_us, GpusortError *err)
 {
-	GpusortJob	sort;
+	GpusortProblem problem;
 	SortRoom	room = {NULL, NULL, NULL};
 	GpusortStatus status;
 
-	memset(&sort, 0, sizeof(sort));
-	sort.n = rows;
-	sort.key_width = sort.end_bit = key_width;
-	sort.output = GPUSORT_OUT_RIDS;
-	status = get_room(api, device, &sort, &room, err);
+	memset(&problem, 0, sizeof(problem));
+	problem.n = rows;
+	problem.key_width = problem.end_bit = key_width;
+	problem.output = GPUSORT_OUT_RIDS;
+	status = get_room(api, device, &problem, &room, err);
 	*least_all_us = *least_sort_us = 0;
 	for (int i = 0; i < REPEATS && status == GPUSORT_OK; i++)
 	{
 		double		all_us;
 		double		sort_us;
 
-		status = time_sort(api, m, &sort, &room, &all_us, &sort_us, err);
+		status = time_sort(api, m, &problem, &room, &all_us, &sort_us, err);
 		if (status != GPUSORT_OK)
 			break;
 		*least_all_us = i == 0 ? all_us : Min(*least_all_us, all_us);

@@ -1,6 +1,6 @@
 /*
  * process_memory.c
- *	  What a job's sort looks like, and the device memory that it takes.
+ *	  What a job's sort is as a problem of the library's, and the device memory that it takes.
  *
  * Memory policy: all device memory of a job is allocated when it begins, for the
  * number of rows that it was opened for, so that a job that begins cannot run
@@ -18,34 +18,34 @@
 #include "device/process/process_job.h"
 
 void
-job_describe_sort(const DeviceSlot *slot, const ProcessJob *job, uint64 n, GpusortJob *sort)
+job_describe_problem(const DeviceSlot *slot, const ProcessJob *job, uint64 n, GpusortProblem *problem)
 {
 	const DeviceJobSpec *spec = &slot->spec;
 
-	memset(sort, 0, sizeof(*sort));
-	sort->n = n;
-	sort->key_width = spec->key_width;
-	sort->begin_bit = 0;
-	sort->end_bit = spec->key_bits;
-	sort->facts = GPUSORT_JOB_CLOBBER_INPUT;
+	memset(problem, 0, sizeof(*problem));
+	problem->n = n;
+	problem->key_width = spec->key_width;
+	problem->begin_bit = 0;
+	problem->end_bit = spec->key_bits;
+	problem->facts = GPUSORT_MAY_CLOBBER_INPUT;
 	if (spec->mode == DEVICE_KEYS && !spec->keys_only)
-		sort->facts |= GPUSORT_FACT_RIDS_ASCENDING;
+		problem->facts |= GPUSORT_FACT_RIDS_ASCENDING;
 	if (spec->distinct)
-		sort->facts |= GPUSORT_FACT_DISTINCT_KEYS;
+		problem->facts |= GPUSORT_FACT_DISTINCT_KEYS;
 	if (spec->have_range)
 	{
-		sort->facts |= GPUSORT_FACT_KEY_RANGE;
-		sort->key_max = spec->key_max;
+		problem->facts |= GPUSORT_FACT_KEY_RANGE;
+		problem->key_max = spec->key_max;
 	}
-	sort->output = (spec->keys_only ? 0 : GPUSORT_OUT_RIDS) |
+	problem->output = (spec->keys_only ? 0 : GPUSORT_OUT_RIDS) |
 		(spec->want_keys ? GPUSORT_OUT_KEYS : 0);
-	sort->keys = job->keys;
-	sort->rids = spec->mode == DEVICE_KEYS && !spec->keys_only ? job->words : NULL;
-	sort->keys_out = spec->want_keys ? job->keys_out : NULL;
-	sort->rids_out = job->order;
-	sort->scratch = job->scratch;
-	sort->scratch_bytes = job->scratch_bytes;
-	sort->cancel = &slot->cancel;
+	problem->keys = job->keys;
+	problem->rids = spec->mode == DEVICE_KEYS && !spec->keys_only ? job->words : NULL;
+	problem->keys_out = spec->want_keys ? job->keys_out : NULL;
+	problem->rids_out = job->order;
+	problem->scratch = job->scratch;
+	problem->scratch_bytes = job->scratch_bytes;
+	problem->cancel = &slot->cancel;
 }
 
 void
@@ -80,12 +80,12 @@ plan_scratch(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, Gpus
 	const GpusortCudaApi *cuda = api->cuda;
 	GpusortContext *context = api->contexts[slot->device];
 	GpusortStatus status = GPUSORT_UNSUPPORTED;
-	GpusortJob	sort;
+	GpusortProblem problem;
 	const char *why;
 	int			asked = slot->spec.algorithm;
 	int			last = slot->spec.no_other ? -1 : device_shared->nalgorithms - 1;
 
-	job_describe_sort(slot, job, job->max_rows, &sort);
+	job_describe_problem(slot, job, job->max_rows, &problem);
 	for (int i = asked < 0 ? 0 : -1; i <= last && status != GPUSORT_OK; i++)
 	{
 		int			a = i < 0 ? asked : i;
@@ -94,7 +94,7 @@ plan_scratch(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, Gpus
 			(!device_shared->algorithms[a].stable || !device_shared->algorithms[a].rids))
 			continue;
 		job->algorithm = a;
-		status = cuda->sort_scratch(context, a, &sort, &job->scratch_bytes, &why, err);
+		status = cuda->sort_scratch(context, a, &problem, &job->scratch_bytes, &why, err);
 		if (status != GPUSORT_OK && status != GPUSORT_UNSUPPORTED)
 			return status;
 	}

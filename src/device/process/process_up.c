@@ -57,7 +57,7 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 	if (first)
 	{
 		TRY(cuda->event_record(into->up_end, into->stream, err));
-		into_slot->cost.up_bytes = desc.row_bytes +
+		into_slot->times.up_bytes = desc.row_bytes +
 			(double) desc.rows * (width + (spec->keys_only ? 0 : sizeof(uint32)));
 	}
 	into->n += desc.rows;
@@ -81,14 +81,14 @@ start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 {
 	const GpusortCudaApi *cuda = api->cuda;
 	const DeviceJobSpec *spec = &slot->spec;
-	GpusortJob	sort;
+	GpusortProblem problem;
 
 	TRY(fault_error(slot, FAULT_SORT, err));
 	if (spec->mode == DEVICE_ROWS)
 		TRY(close_rows(api, slot, job, err));
-	job_describe_sort(slot, job, job->n, &sort);
+	job_describe_problem(slot, job, job->n, &problem);
 	TRY(cuda->event_record(job->sort_begin, job->stream, err));
-	TRY(cuda->sort_run(job->stream, job->algorithm, &sort, NULL, err));
+	TRY(cuda->sort_run(job->stream, job->algorithm, &problem, NULL, err));
 	TRY(cuda->event_record(job->sort_end, job->stream, err));
 
 	job->started = job->finished = 0;
@@ -102,8 +102,8 @@ start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 		job->rows_per_chunk = device_chunk_rows(spec);
 		job->total_down = (uint32) ((job->n + job->rows_per_chunk - 1) / job->rows_per_chunk);
 	}
-	strlcpy(slot->cost.algorithm, device_shared->algorithms[job->algorithm].name,
-			sizeof(slot->cost.algorithm));
+	strlcpy(slot->times.algorithm, device_shared->algorithms[job->algorithm].name,
+			sizeof(slot->times.algorithm));
 	job->phase = JOB_DOWN;
 	pg_atomic_write_u32(&slot->status, DEVICE_SENDING);
 	return GPUSORT_OK;

@@ -39,7 +39,7 @@
 #define MERGE_TEAM_MIN	((size_t) 1 << 16)	/* records worth waking a team for */
 #define GATHER_AHEAD	24		/* records prefetched */
 
-/* How a job is turned into words. */
+/* How a problem is turned into words. */
 typedef struct WordLayout
 {
 	bool		direct;			/* the records are the words */
@@ -48,27 +48,27 @@ typedef struct WordLayout
 } WordLayout;
 
 static WordLayout
-word_layout(const SortJob *job)
+word_layout(const SortProblem *problem)
 {
 	WordLayout	l;
 
-	l.direct = job->format == SORT_REC_PACKED && job->rids_ascending;
-	l.index_bits = ceil_log2(job->n);
-	l.low_bit = job->end_bit - (64 - l.index_bits);
-	if (l.low_bit < job->begin_bit)
-		l.low_bit = job->begin_bit;
+	l.direct = problem->format == SORT_REC_PACKED && problem->rids_ascending;
+	l.index_bits = ceil_log2(problem->n);
+	l.low_bit = problem->end_bit - (64 - l.index_bits);
+	if (l.low_bit < problem->begin_bit)
+		l.low_bit = problem->begin_bit;
 	return l;
 }
 
 static bool
-merge_by_team(const SortJob *job)
+merge_by_team(const SortProblem *problem)
 {
-	return job->team != NULL && job->team->size > 1 && job->n >= MERGE_TEAM_MIN;
+	return problem->team != NULL && problem->team->size > 1 && problem->n >= MERGE_TEAM_MIN;
 }
 
 typedef struct MergeRun
 {
-	SortJob    *job;
+	SortProblem *problem;
 	WordLayout	layout;
 	const MergeOps *ops;
 	SortStatus	status;
@@ -82,27 +82,27 @@ static void
 make_words(void *arg, size_t from, size_t to, uint64_t *out)
 {
 	const MergeRun *run = arg;
-	const SortJob *job = run->job;
+	const SortProblem *problem = run->problem;
 	int			shift = run->layout.low_bit;
 	int			index_bits = run->layout.index_bits;
-	uint64_t	mask = mask_below(job->end_bit - shift);
+	uint64_t	mask = mask_below(problem->end_bit - shift);
 
 	if (run->layout.direct)
-		memcpy(out, (const uint64_t *) job->recs + from, (to - from) * sizeof(uint64_t));
-	else if (job->format == SORT_REC_PACKED)
+		memcpy(out, (const uint64_t *) problem->recs + from, (to - from) * sizeof(uint64_t));
+	else if (problem->format == SORT_REC_PACKED)
 		for (size_t i = from; i < to; i++)
-			*out++ = (PACKED_WINDOW(((const uint64_t *) job->recs)[i], shift) & mask) << index_bits | i;
-	else if (job->format == SORT_REC_64)
+			*out++ = (PACKED_WINDOW(((const uint64_t *) problem->recs)[i], shift) & mask) << index_bits | i;
+	else if (problem->format == SORT_REC_64)
 		for (size_t i = from; i < to; i++)
-			*out++ = (REC64_WINDOW(((const SortRec64 *) job->recs)[i], shift) & mask) << index_bits | i;
+			*out++ = (REC64_WINDOW(((const SortRec64 *) problem->recs)[i], shift) & mask) << index_bits | i;
 	else
 		for (size_t i = from; i < to; i++)
-			*out++ = (REC128_WINDOW(((const SortRec128 *) job->recs)[i], shift) & mask) << index_bits | i;
+			*out++ = (REC128_WINDOW(((const SortRec128 *) problem->recs)[i], shift) & mask) << index_bits | i;
 }
 
 #define GATHER(REC) \
 	do { \
-		const REC  *src = job->recs; \
+		const REC  *src = problem->recs; \
 		REC		   *dst = out; \
 		for (size_t i = from; i < to; i++) \
 		{ \
@@ -113,14 +113,14 @@ make_words(void *arg, size_t from, size_t to, uint64_t *out)
 
 /* The records [from, to) of the output, by their indexes. */
 static void
-gather(const SortJob *job, const uint64_t *words, int index_bits, void *out,
+gather(const SortProblem *problem, const uint64_t *words, int index_bits, void *out,
 	   size_t from, size_t to)
 {
 	uint64_t	mask = mask_below(index_bits);
 
-	if (job->format == SORT_REC_PACKED)
+	if (problem->format == SORT_REC_PACKED)
 		GATHER(uint64_t);
-	else if (job->format == SORT_REC_64)
+	else if (problem->format == SORT_REC_64)
 		GATHER(SortRec64);
 	else
 		GATHER(SortRec128);
@@ -138,25 +138,25 @@ run_start(const uint64_t *words, size_t i, size_t n, int index_bits)
 static bool
 gather_and_finish(Member *m, const WordLayout *layout, const uint64_t *words, void *out)
 {
-	SortJob    *job = m->job;
-	size_t		from = member_slice(m, job->n, m->rank);
-	size_t		to = member_slice(m, job->n, m->rank + 1);
-	size_t		size = sort_rec_size(job->format);
+	SortProblem *problem = m->problem;
+	size_t		from = member_slice(m, problem->n, m->rank);
+	size_t		to = member_slice(m, problem->n, m->rank + 1);
+	size_t		size = sort_rec_size(problem->format);
 
 	for (size_t i = from; i < to; i += MEMBER_POLL)
 	{
 		if (member_stopped(m))
 			break;
-		gather(job, words, layout->index_bits, out, i, to - i < MEMBER_POLL ? to : i + MEMBER_POLL);
+		gather(problem, words, layout->index_bits, out, i, to - i < MEMBER_POLL ? to : i + MEMBER_POLL);
 	}
 	if (!member_barrier(m))
 		return false;
-	if (layout->low_bit > job->begin_bit)
+	if (layout->low_bit > problem->begin_bit)
 	{
-		from = run_start(words, from, job->n, layout->index_bits);
-		to = run_start(words, to, job->n, layout->index_bits);
+		from = run_start(words, from, problem->n, layout->index_bits);
+		to = run_start(words, to, problem->n, layout->index_bits);
 		if (to > from)
-			radix_finish(m, (char *) out + from * size, (char *) job->recs + from * size,
+			radix_finish(m, (char *) out + from * size, (char *) problem->recs + from * size,
 						 to - from, layout->low_bit);
 	}
 	return member_barrier(m);
@@ -171,24 +171,24 @@ static void
 merge_member(void *arg, int rank)
 {
 	MergeRun   *run = arg;
-	SortJob    *job = run->job;
-	char	   *p = job->scratch;
-	Member		m = member_make(job, (MemberShared *) p, rank, merge_by_team(job));
+	SortProblem *problem = run->problem;
+	char	   *p = problem->scratch;
+	Member		m = member_make(problem, (MemberShared *) p, rank, merge_by_team(problem));
 	MergePlan	plan;
 	char	   *room;
 	bool		ok;
 
-	merge_plan(&plan, job->n);
+	merge_plan(&plan, problem->n);
 	p += sizeof(MemberShared);
 	room = p + rank * plan.member_bytes;
 	p += m.size * plan.member_bytes;
 	if (run->layout.direct)
 		ok = merge_rounds(&m, &plan, run->ops, make_words, run,
-						  job->recs, (uint64_t *) p, room);
+						  problem->recs, (uint64_t *) p, room);
 	else
 	{
 		uint64_t   *words = (uint64_t *) p;
-		uint64_t   *output = (uint64_t *) (p + align64(job->n * sizeof(uint64_t)));
+		uint64_t   *output = (uint64_t *) (p + align64(problem->n * sizeof(uint64_t)));
 
 		/* They must end in words. */
 		ok = merge_rounds(&m, &plan, run->ops, make_words, run,
@@ -201,9 +201,9 @@ merge_member(void *arg, int rank)
 }
 
 static bool
-merge_applies(const SortJob *job, const char **why)
+merge_applies(const SortProblem *problem, const char **why)
 {
-	if (job->n > UINT32_MAX)
+	if (problem->n > UINT32_MAX)
 	{
 		*why = "more than 2^32 - 1 records";
 		return false;
@@ -212,35 +212,35 @@ merge_applies(const SortJob *job, const char **why)
 }
 
 static size_t
-merge_scratch_bytes(const SortJob *job)
+merge_scratch_bytes(const SortProblem *problem)
 {
-	WordLayout	layout = word_layout(job);
-	size_t		members = merge_by_team(job) ? job->team->size : 1;
+	WordLayout	layout = word_layout(problem);
+	size_t		members = merge_by_team(problem) ? problem->team->size : 1;
 	MergePlan	plan;
 
-	if (job->n <= 1)
+	if (problem->n <= 1)
 		return 0;
-	merge_plan(&plan, job->n);
+	merge_plan(&plan, problem->n);
 	return sizeof(MemberShared) + members * plan.member_bytes +
-		(layout.direct && plan.rounds == 0 ? 0 : align64(job->n * sizeof(uint64_t))) +
-		(layout.direct ? 0 : align64(job->n * sort_rec_size(job->format)));
+		(layout.direct && plan.rounds == 0 ? 0 : align64(problem->n * sizeof(uint64_t))) +
+		(layout.direct ? 0 : align64(problem->n * sort_rec_size(problem->format)));
 }
 
 static SortStatus
-merge_run(SortJob *job)
+merge_run(SortProblem *problem)
 {
 	MergeRun	run;
 	MergePlan	plan;
 	char	   *output;
 	const char *why;
 
-	if (!merge_applies(job, &why))
+	if (!merge_applies(problem, &why))
 		return SORT_NOT_APPLICABLE;
-	job->result = job->recs;
-	if (job->n <= 1)
+	problem->result = problem->recs;
+	if (problem->n <= 1)
 		return SORT_OK;
-	run.job = job;
-	run.layout = word_layout(job);
+	run.problem = problem;
+	run.layout = word_layout(problem);
 	run.ops = &merge_ops_portable;
 #ifdef __x86_64__
 	if (sort_isa() == SORT_ISA_AVX512)
@@ -248,18 +248,18 @@ merge_run(SortJob *job)
 	else if (sort_isa() == SORT_ISA_AVX2)
 		run.ops = &merge_ops_avx2;
 #endif
-	if (merge_by_team(job))
-		sort_team_run(job->team, merge_member, &run);
+	if (merge_by_team(problem))
+		sort_team_run(problem->team, merge_member, &run);
 	else
 		merge_member(&run, 0);
 
-	merge_plan(&plan, job->n);
-	output = (char *) job->scratch + sizeof(MemberShared) +
-		(merge_by_team(job) ? job->team->size : 1) * plan.member_bytes;
+	merge_plan(&plan, problem->n);
+	output = (char *) problem->scratch + sizeof(MemberShared) +
+		(merge_by_team(problem) ? problem->team->size : 1) * plan.member_bytes;
 	if (!run.layout.direct)
-		job->result = output + align64(job->n * sizeof(uint64_t));
+		problem->result = output + align64(problem->n * sizeof(uint64_t));
 	else if (plan.rounds % 2 == 1)
-		job->result = output;
+		problem->result = output;
 	return run.status;
 }
 
@@ -268,14 +268,14 @@ merge_run(SortJob *job)
  * and writes it.  Gathering reads a word and a record, at random, and writes one.
  */
 static double
-merge_bytes_per_record(const SortJob *job)
+merge_bytes_per_record(const SortProblem *problem)
 {
-	double		size = sort_rec_size(job->format);
+	double		size = sort_rec_size(problem->format);
 	MergePlan	plan;
 
-	merge_plan(&plan, job->n);
+	merge_plan(&plan, problem->n);
 	return size + 8 + 24 * plan.rounds +
-		(word_layout(job).direct ? 0 : 8 + 64 + 2 * size);
+		(word_layout(problem).direct ? 0 : 8 + 64 + 2 * size);
 }
 
 const SortKernel cpu_merge_kernel = {

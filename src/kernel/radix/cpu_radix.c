@@ -140,10 +140,10 @@ radix_big_part(size_t rec_size)
 }
 
 static inline bool
-radix_in_parts(const SortJob *job)
+radix_in_parts(const SortProblem *problem)
 {
-	return job->n * sort_rec_size(job->format) > RADIX_BIG_BYTES ||
-		(job->team != NULL && job->team->size > 1 && job->n >= RADIX_TEAM_MIN);
+	return problem->n * sort_rec_size(problem->format) > RADIX_BIG_BYTES ||
+		(problem->team != NULL && problem->team->size > 1 && problem->n >= RADIX_TEAM_MIN);
 }
 
 /* Width of the leading digit: parts of RADIX_PART_BYTES, and enough for all. */
@@ -229,11 +229,11 @@ plan_leading(DigitPlan *plan, size_t n, size_t rec_size, int begin_bit, int high
 
 /* Twice the average part, so that ordinary variation fits. */
 static size_t
-radix_tmp_bytes(const SortJob *job)
+radix_tmp_bytes(const SortProblem *problem)
 {
-	size_t		bytes = job->n * sort_rec_size(job->format);
+	size_t		bytes = problem->n * sort_rec_size(problem->format);
 
-	bytes = align64((bytes >> radix_part_bits(job->team, job->n, sort_rec_size(job->format))) * 2);
+	bytes = align64((bytes >> radix_part_bits(problem->team, problem->n, sort_rec_size(problem->format))) * 2);
 	return bytes < RADIX_MIN_TMP_BYTES ? RADIX_MIN_TMP_BYTES :
 		bytes > RADIX_MAX_TMP_BYTES ? RADIX_MAX_TMP_BYTES : bytes;
 }
@@ -243,25 +243,25 @@ radix_tmp_bytes(const SortJob *job)
  * histograms, their differ masks, and their tmp.
  */
 static size_t
-radix_scratch_bytes(const SortJob *job)
+radix_scratch_bytes(const SortProblem *problem)
 {
 	size_t		bytes;
-	size_t		members = sort_team_size(job->team);
+	size_t		members = sort_team_size(problem->team);
 
-	if (job->n <= RADIX_TINY)
+	if (problem->n <= RADIX_TINY)
 		return 0;
-	bytes = align64(job->n * sort_rec_size(job->format));
-	if (radix_in_parts(job))
+	bytes = align64(problem->n * sort_rec_size(problem->format));
+	if (radix_in_parts(problem))
 		bytes += sizeof(MemberShared) +
-			members * (RADIX_MAX_PARTS * sizeof(uint32_t) + radix_tmp_bytes(job)) +
+			members * (RADIX_MAX_PARTS * sizeof(uint32_t) + radix_tmp_bytes(problem)) +
 			align64(members * sizeof(KeyMask));
 	return bytes;
 }
 
 static bool
-radix_applies(const SortJob *job, const char **why)
+radix_applies(const SortProblem *problem, const char **why)
 {
-	if (job->n > UINT32_MAX)
+	if (problem->n > UINT32_MAX)
 	{
 		*why = "more than 2^32 - 1 records";
 		return false;
@@ -272,7 +272,7 @@ radix_applies(const SortJob *job, const char **why)
 static bool
 radix_sort(Member *m, RadixWork *work)
 {
-	switch (m->job->format)
+	switch (m->problem->format)
 	{
 		case SORT_REC_PACKED:
 			return packed_sort(m, work);
@@ -289,27 +289,27 @@ radix_finish(Member *m, void *recs, void *tmp, size_t n, int low_bit)
 {
 	RadixWork	work;
 
-	work.begin_bit = m->job->begin_bit;
-	work.mask = job_mask(m->job);
+	work.begin_bit = m->problem->begin_bit;
+	work.mask = problem_mask(m->problem);
 	work.tmp_bytes = 0;
 	if (n == 0 || low_bit <= work.begin_bit)
 		return true;
-	switch (m->job->format)
+	switch (m->problem->format)
 	{
 		case SORT_REC_PACKED:
-			return packed_finish(m, &work, recs, recs, tmp, n, low_bit, m->job->end_bit);
+			return packed_finish(m, &work, recs, recs, tmp, n, low_bit, m->problem->end_bit);
 		case SORT_REC_64:
-			return rec64_finish(m, &work, recs, recs, tmp, n, low_bit, m->job->end_bit);
+			return rec64_finish(m, &work, recs, recs, tmp, n, low_bit, m->problem->end_bit);
 		case SORT_REC_128:
-			return rec128_finish(m, &work, recs, recs, tmp, n, low_bit, m->job->end_bit);
+			return rec128_finish(m, &work, recs, recs, tmp, n, low_bit, m->problem->end_bit);
 	}
 	return false;
 }
 
 typedef struct RadixRun
 {
-	SortJob    *job;
-	MemberShared shared;		/* of a job that is not made into parts */
+	SortProblem *problem;
+	MemberShared shared;		/* of a problem that is not made into parts */
 	SortStatus	status;
 	void	   *result;
 } RadixRun;
@@ -318,16 +318,16 @@ static void
 radix_member(void *arg, int rank)
 {
 	RadixRun   *run = arg;
-	SortJob    *job = run->job;
-	bool		in_parts = radix_in_parts(job);
-	char	   *p = (char *) job->scratch + align64(job->n * sort_rec_size(job->format));
-	Member		m = member_make(job, in_parts ? (MemberShared *) p : &run->shared,
+	SortProblem *problem = run->problem;
+	bool		in_parts = radix_in_parts(problem);
+	char	   *p = (char *) problem->scratch + align64(problem->n * sort_rec_size(problem->format));
+	Member		m = member_make(problem, in_parts ? (MemberShared *) p : &run->shared,
 								rank, in_parts);
 	RadixWork	work;
 	bool		ok;
 
-	work.begin_bit = job->begin_bit;
-	work.mask = job_mask(job);
+	work.begin_bit = problem->begin_bit;
+	work.mask = problem_mask(problem);
 	work.tmp_bytes = 0;
 	if (in_parts)
 	{
@@ -336,7 +336,7 @@ radix_member(void *arg, int rank)
 		p += m.size * RADIX_MAX_PARTS * sizeof(uint32_t);
 		work.shared_differ = (KeyMask *) p;
 		p += align64(m.size * sizeof(KeyMask));
-		work.tmp_bytes = radix_tmp_bytes(job);
+		work.tmp_bytes = radix_tmp_bytes(problem);
 		work.tmp = p + rank * work.tmp_bytes;
 	}
 	ok = radix_sort(&m, &work);
@@ -346,19 +346,19 @@ radix_member(void *arg, int rank)
 }
 
 static SortStatus
-radix_run(SortJob *job)
+radix_run(SortProblem *problem)
 {
 	RadixRun	run;
 	const char *why;
 
-	if (!radix_applies(job, &why))
+	if (!radix_applies(problem, &why))
 		return SORT_NOT_APPLICABLE;
-	run.job = job;
-	if (radix_in_parts(job))
-		sort_team_run(job->team, radix_member, &run);
+	run.problem = problem;
+	if (radix_in_parts(problem))
+		sort_team_run(problem->team, radix_member, &run);
 	else
 		radix_member(&run, 0);
-	job->result = run.result;
+	problem->result = run.result;
 	return run.status;
 }
 
@@ -368,9 +368,9 @@ radix_run(SortJob *job)
  * pay again.
  */
 static double
-radix_bytes_per_record(const SortJob *job)
+radix_bytes_per_record(const SortProblem *problem)
 {
-	return 6.0 * sort_rec_size(job->format);
+	return 6.0 * sort_rec_size(problem->format);
 }
 
 const SortKernel cpu_radix_kernel = {

@@ -8,7 +8,7 @@
 #include "kernel/member.h"
 
 /*
- * n records, in order on the job's key bits from low_bit upwards and stably so:
+ * n records, in order on the problem's key bits from low_bit upwards and stably so:
  * puts them in order on all of them.  tmp is room for n records.  Linear in n,
  * and a comparison per record where few upper bits are equal.  False if the
  * member was stopped.

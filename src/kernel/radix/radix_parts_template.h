@@ -116,7 +116,7 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 	/* Count the leading digit; if hardly a bit of it varies, look lower. */
 	for (;;)
 	{
-		bits = radix_part_bits(m->job->team, n, sizeof(REC));
+		bits = radix_part_bits(m->problem->team, n, sizeof(REC));
 		if (bits > high_bit - work->begin_bit)
 			bits = high_bit - work->begin_bit;
 		low_bit = high_bit - bits;
@@ -242,22 +242,22 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 	return true;
 }
 
-/* The body of a job on this format. */
+/* Sorts a problem in this format. */
 static bool
 RADIX(sort) (Member *m, RadixWork *work)
 {
-	SortJob    *job = m->job;
-	REC		   *recs = job->recs;
-	REC		   *other = job->scratch;
+	SortProblem *problem = m->problem;
+	REC		   *recs = problem->recs;
+	REC		   *other = problem->scratch;
 
-	if (radix_in_parts(job))
+	if (radix_in_parts(problem))
 	{
 		work->result = other;
-		return RADIX(team_sort) (m, work, recs, other, true, job->n, job->end_bit);
+		return RADIX(team_sort) (m, work, recs, other, true, problem->n, problem->end_bit);
 	}
 	if (m->rank > 0)
 		return true;
-	return RADIX(leaf) (m, work, recs, NULL, other, job->n, job->end_bit);
+	return RADIX(leaf) (m, work, recs, NULL, other, problem->n, problem->end_bit);
 }
 
 #undef RADIX

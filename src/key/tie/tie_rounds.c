@@ -213,7 +213,7 @@ tie_sort_words(TieBreak *tb, SortRec64 *recs, size_t n)
 	bool		aligned = ((uintptr_t) recs % 64 == 0);
 	Size		size = TYPEALIGN(64, n * sizeof(SortRec64));
 	char	   *scratch;
-	SortJob		job = {0};
+	SortProblem problem = {0};
 
 	if (n <= WORDS_INSERTION_MAX)
 	{
@@ -228,23 +228,23 @@ tie_sort_words(TieBreak *tb, SortRec64 *recs, size_t n)
 		}
 		return;
 	}
-	job.format = SORT_REC_64;
-	job.n = n;
-	job.end_bit = 64;
-	job.rids_ascending = true;
-	job.interrupted = check_interrupts;
-	scratch = round_scratch(tb, cpu_radix_kernel.scratch_bytes(&job) + (aligned ? 0 : size));
-	job.recs = recs;
+	problem.format = SORT_REC_64;
+	problem.n = n;
+	problem.end_bit = 64;
+	problem.rids_ascending = true;
+	problem.interrupted = check_interrupts;
+	scratch = round_scratch(tb, cpu_radix_kernel.scratch_bytes(&problem) + (aligned ? 0 : size));
+	problem.recs = recs;
 	if (!aligned)
 	{
-		job.recs = memcpy(scratch, recs, n * sizeof(SortRec64));
+		problem.recs = memcpy(scratch, recs, n * sizeof(SortRec64));
 		scratch += size;
 	}
-	job.scratch = scratch;
-	if (cpu_radix_kernel.run(&job) != SORT_OK)
+	problem.scratch = scratch;
+	if (cpu_radix_kernel.run(&problem) != SORT_OK)
 		elog(ERROR, "rows with equal keys cannot be sorted by their next words");
-	if (job.result != recs)
-		memcpy(recs, job.result, n * sizeof(SortRec64));
+	if (problem.result != recs)
+		memcpy(recs, problem.result, n * sizeof(SortRec64));
 }
 
 void

@@ -318,31 +318,31 @@ feed_begin(CustomScanState *css, EState *estate, int eflags)
 }
 
 /* What feed_lead() hands to its sink's maker. */
-typedef struct LeadJob
+typedef struct LeadArgs
 {
 	double		rows;
 	double		row_bytes;
 	int			workers;
 	GivenRows  *given;
 	DeviceFeed *device;
-} LeadJob;
+} LeadArgs;
 
 static Sink *
 make_lead(SortEnv *env, Batch *batch, void *arg)
 {
-	LeadJob    *job = arg;
+	LeadArgs   *args = arg;
 
-	return device_feed_lead(env, batch, job->rows, job->row_bytes, job->workers, job->given,
-							job->device);
+	return device_feed_lead(env, batch, args->rows, args->row_bytes, args->workers, args->given,
+							args->device);
 }
 
 bool
 feed_lead(FeedState *feed, double rows, double row_bytes, int workers, GivenRows *given)
 {
-	LeadJob		job = {rows, row_bytes, workers, given, &feed->device};
+	LeadArgs	args = {rows, row_bytes, workers, given, &feed->device};
 
 	begin_sort(feed, workers + 1, 0, rows);
-	feed->lead = sorter_use_sink(feed->sorter, make_lead, &job);
+	feed->lead = sorter_use_sink(feed->sorter, make_lead, &args);
 	if (feed->lead == NULL)
 		feed_lead_end(feed);
 	return feed->lead != NULL;

@@ -2,7 +2,7 @@
  * device_learn.c
  *	  A sort's predictions rest on what jobs have taught of the device, and teach it.
  *
- * What copies and the sort took the device says (DeviceJobCost).  What handing the job over
+ * What copies and the sort took the device says (DeviceJobTimes).  What handing the job over
  * took is what is left of the time until the first chunk of the result: less that in
  * which this backend filled chunks, the sort and the way back, and less the copies up,
  * of which it is not known how many were waited for.
@@ -55,7 +55,7 @@ void
 device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm *algorithm,
 				 bool at_once)
 {
-	const DeviceJobCost *cost = &job->cost;
+	const DeviceJobTimes *told = &job->times;
 	GpuJobTimes times = {0};
 	RouteFacts	done = *facts;
 	LearnDevice who;
@@ -64,16 +64,16 @@ device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm 
 		return;
 	done.n = job->rows_up;
 	done.gpu.costs = who.costs;
-	times.up_bytes = cost->up_bytes;
-	times.up_us = cost->up_us;
-	times.down_bytes = cost->down_bytes;
-	times.down_us = cost->down_us;
-	times.sort_us = cost->sort_us;
+	times.up_bytes = told->up_bytes;
+	times.up_us = told->up_us;
+	times.down_bytes = told->down_bytes;
+	times.down_us = told->down_us;
+	times.sort_us = told->sort_us;
 	times.others = device_others(job->slot->device);
-	if (at_once && cost->up_bytes > 0)
+	if (at_once && told->up_bytes > 0)
 	{
-		double		left = job->first_us - job->fill_us - cost->sort_us - cost->down_us;
-		double		up_us = cost->up_us * (double) job->bytes_up / cost->up_bytes;
+		double		left = job->first_us - job->fill_us - told->sort_us - told->down_us;
+		double		up_us = told->up_us * (double) job->bytes_up / told->up_bytes;
 
 		times.hand_over_us = Max(left - up_us, 0);
 		times.hand_over_most_us = job->posted == 1 ? times.hand_over_us : Max(left, 0);

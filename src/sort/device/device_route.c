@@ -286,7 +286,7 @@ device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows)
 	device->index = index;
 	device->parts++;
 	device->rows += rows;
-	device->sort_us += job->cost.sort_us;
+	device->sort_us += job->times.sort_us;
 }
 
 void

@@ -19,7 +19,7 @@
 
 /* The rows' words.  base and cut: what is taken off their keys, below and in bits. */
 static pg_attribute_always_inline void
-make_words(const MergeState *state, bool wide, Key128 base, int cut, uint64 *words, SortJob *job)
+make_words(const MergeState *state, bool wide, Key128 base, int cut, uint64 *words, SortProblem *problem)
 {
 	uint64		prev = 0;
 	uint64	   *word = words;
@@ -33,8 +33,8 @@ make_words(const MergeState *state, bool wide, Key128 base, int cut, uint64 *wor
 			uint64		value = wide ? (uint64) ((((const Key128 *) state->keys)[id] - base) >> cut) :
 				(((const uint64 *) state->keys)[id] - (uint64) base) >> cut;
 
-			job->descents += value < prev;
-			job->ascents += value > prev;
+			problem->descents += value < prev;
+			problem->ascents += value > prev;
 			prev = value;
 			*word++ = value << state->id_bits | id;
 		}
@@ -65,22 +65,22 @@ find_range(const MergeState *state, int *bits)
 
 /* Sorts the words; returns where they lie then. */
 static uint64 *
-sort_words(MergeState *state, SortJob *job)
+sort_words(MergeState *state, SortProblem *problem)
 {
 	SortEnv    *env = state->env;
 	const SortKernel *kernel =
-		sort_algorithms[job->n < RADIX_MIN_WORDS ? ALGORITHM_CPU_MERGE : ALGORITHM_CPU_RADIX].kernel;
+		sort_algorithms[problem->n < RADIX_MIN_WORDS ? ALGORITHM_CPU_MERGE : ALGORITHM_CPU_RADIX].kernel;
 
-	job->result = job->recs;
-	if (job->descents == 0)
-		return job->result;
-	bulk_reserve(env->bulk, &env->recs, state->words_size + kernel->scratch_bytes(job),
+	problem->result = problem->recs;
+	if (problem->descents == 0)
+		return problem->result;
+	bulk_reserve(env->bulk, &env->recs, state->words_size + kernel->scratch_bytes(problem),
 				 state->words_size);
-	job->recs = env->recs.ptr;
-	job->scratch = (char *) env->recs.ptr + state->words_size;
-	if (kernel->run(job) != SORT_OK)
+	problem->recs = env->recs.ptr;
+	problem->scratch = (char *) env->recs.ptr + state->words_size;
+	if (kernel->run(problem) != SORT_OK)
 		elog(ERROR, "rows of runs cannot be sorted");
-	return job->result;
+	return problem->result;
 }
 
 /* Merges two sequences of words in the order of their rows; the first's go first among equals. */
@@ -156,7 +156,7 @@ settle_all_ties(MergeState *state, uint64 *words, uint64 *space, size_t n)
 uint64 *
 merge_order_words(MergeState *state, size_t n)
 {
-	SortJob		job = {0};
+	SortProblem problem = {0};
 	uint64	   *words;
 	Key128		base;
 	int			bits;
@@ -164,21 +164,21 @@ merge_order_words(MergeState *state, size_t n)
 
 	base = find_range(state, &bits);
 	cut = Max(0, bits - (64 - state->id_bits));
-	job.n = n;
-	job.format = SORT_REC_PACKED;
-	job.recs = state->env->recs.ptr;
-	job.begin_bit = state->id_bits;
-	job.end_bit = state->id_bits + bits - cut;
-	job.rids_ascending = true;
-	job.order_known = true;
+	problem.n = n;
+	problem.format = SORT_REC_PACKED;
+	problem.recs = state->env->recs.ptr;
+	problem.begin_bit = state->id_bits;
+	problem.end_bit = state->id_bits + bits - cut;
+	problem.rids_ascending = true;
+	problem.order_known = true;
 	if (state->wide)
-		make_words(state, true, base, cut, job.recs, &job);
+		make_words(state, true, base, cut, problem.recs, &problem);
 	else
-		make_words(state, false, base, cut, job.recs, &job);
-	words = sort_words(state, &job);
+		make_words(state, false, base, cut, problem.recs, &problem);
+	words = sort_words(state, &problem);
 	if (cut > 0 || !state->layout->exact)
 		settle_all_ties(state, words,
-						words != job.recs ? job.recs : (uint64 *) ((char *) job.recs + state->words_size),
-						job.n);
+						words != problem.recs ? problem.recs : (uint64 *) ((char *) problem.recs + state->words_size),
+						problem.n);
 	return words;
 }

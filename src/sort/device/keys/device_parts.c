@@ -43,16 +43,16 @@
 /* Times that parts were lost until no device is asked any more. */
 #define PARTS_MAX_LOST		2
 
-typedef struct PartJob
+typedef struct PartPlace
 {
 	DeviceJob  *job;			/* NULL: none */
 	bool		here;			/* it is in order where it lies */
-} PartJob;
+} PartPlace;
 
 typedef struct DeviceParts
 {
 	KeySplit	split;
-	PartJob		parts[KEY_SPLIT_MAX];
+	PartPlace	parts[KEY_SPLIT_MAX];
 	DeviceJob  *spare;			/* opened before the first part is known; NULL: used */
 	uint64		spare_rows;
 	int			ndevices;
@@ -396,7 +396,7 @@ device_parts_next(DeviceKeys *dk, KeyChunk *chunk)
 
 	for (;;)
 	{
-		PartJob    *part = &parts->parts[parts->now];
+		PartPlace  *part = &parts->parts[parts->now];
 
 		CHECK_FOR_INTERRUPTS();
 		if (parts->come == parts->split.parts[parts->now].n)

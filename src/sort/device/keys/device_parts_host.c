@@ -13,9 +13,9 @@
 
 /* The part's keys as records, or records' keys and rids back into the part. */
 static void
-copy_records(const KeySplit *split, int part, const SortJob *job, void *recs, bool back)
+copy_records(const KeySplit *split, int part, const SortProblem *problem, void *recs, bool back)
 {
-	uint64		rid_mask = (UINT64CONST(1) << job->begin_bit) - 1;
+	uint64		rid_mask = (UINT64CONST(1) << problem->begin_bit) - 1;
 	size_t		i = 0;
 
 	while (i < split->parts[part].n)
@@ -28,16 +28,16 @@ copy_records(const KeySplit *split, int part, const SortJob *job, void *recs, bo
 			Key128		key = device_key_at(span.keys, split->key_width, k);
 			uint32		rid = span.rids == NULL ? 0 : span.rids[k];
 
-			switch (job->format)
+			switch (problem->format)
 			{
 				case SORT_REC_PACKED:
 					if (back)
 					{
-						key = ((uint64 *) recs)[i] >> job->begin_bit;
+						key = ((uint64 *) recs)[i] >> problem->begin_bit;
 						rid = (uint32) (((uint64 *) recs)[i] & rid_mask);
 					}
 					else
-						((uint64 *) recs)[i] = (uint64) key << job->begin_bit | rid;
+						((uint64 *) recs)[i] = (uint64) key << problem->begin_bit | rid;
 					break;
 				case SORT_REC_64:
 					if (back)
@@ -78,33 +78,33 @@ device_part_sort_here(SortEnv *env, Batch *batch, const KeySplit *split, int par
 	const SortKernel *kernel = sort_algorithms[ALGORITHM_CPU_RADIX].kernel;
 	int			rid_bits = split->rids ? stage_rid_bits(&batch->stage) : 0;
 	BulkBuf		recs = {0};
-	SortJob		job = {0};
+	SortProblem problem = {0};
 	Size		bytes;
 	Size		scratch;
 	SortStatus	status;
 
-	job.format = key_bits + rid_bits <= 64 ? SORT_REC_PACKED : key_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
-	job.n = split->parts[part].n;
-	job.begin_bit = job.format == SORT_REC_PACKED ? rid_bits : 0;
-	job.end_bit = job.begin_bit + key_bits;
-	job.rids_ascending = split->rids;
-	job.team = sort_threads(job.n, env->spec.participants);
-	job.interrupted = sort_threads_interrupted;
-	job.interrupted_arg = job.team;
-	bytes = job.n * sort_rec_size(job.format);
-	scratch = kernel->scratch_bytes(&job);
+	problem.format = key_bits + rid_bits <= 64 ? SORT_REC_PACKED : key_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
+	problem.n = split->parts[part].n;
+	problem.begin_bit = problem.format == SORT_REC_PACKED ? rid_bits : 0;
+	problem.end_bit = problem.begin_bit + key_bits;
+	problem.rids_ascending = split->rids;
+	problem.team = sort_threads(problem.n, env->spec.participants);
+	problem.interrupted = sort_threads_interrupted;
+	problem.interrupted_arg = problem.team;
+	bytes = problem.n * sort_rec_size(problem.format);
+	scratch = kernel->scratch_bytes(&problem);
 	if (batch_held(batch) + split->blocks.asked + env->recs.asked + bytes + scratch > env->limit)
 		return false;
 
 	bulk_reserve(env->bulk, &recs, bytes, 0);
 	bulk_reserve(env->bulk, &env->scratch, scratch, 0);
-	job.recs = recs.ptr;
-	job.scratch = env->scratch.ptr;
+	problem.recs = recs.ptr;
+	problem.scratch = env->scratch.ptr;
 	sort_env_note_memory(env, batch_held(batch) + split->blocks.asked + bytes);
-	copy_records(split, part, &job, job.recs, false);
-	status = kernel->run(&job);
+	copy_records(split, part, &problem, problem.recs, false);
+	status = kernel->run(&problem);
 	sort_threads_ended(status, sort_algorithms[ALGORITHM_CPU_RADIX].name);
-	copy_records(split, part, &job, job.result, true);
+	copy_records(split, part, &problem, problem.result, true);
 	bulk_free(env->bulk, &recs);
 	bulk_free(env->bulk, &env->scratch);
 	return true;

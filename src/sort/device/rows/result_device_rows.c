@@ -32,11 +32,11 @@ report_sort(DeviceRows *dev)
 	report->facts = dev->facts;
 	report->facts.n = dev->rows;
 	report->decision = dev->decision;
-	report->decision.algorithm = algorithm_by_name(dev->job->cost.algorithm);
+	report->decision.algorithm = algorithm_by_name(dev->job->times.algorithm);
 	report->sorted = report->decision.algorithm != NULL;
 	report->key_bits = dev->spec.key_bits;
 	report->device_rows += dev->rows;
-	report->device_sort_us += dev->job->cost.sort_us;
+	report->device_sort_us += dev->job->times.sort_us;
 	report->bytes_up += dev->job->bytes_up;
 	device_report_part(env, dev->job, dev->rows);
 	device_learn_job(dev->job, &dev->facts, report->decision.algorithm, false);
