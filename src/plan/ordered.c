@@ -45,6 +45,10 @@
 /* Of one process's time, that workers may take. */
 #define WORKERS_MOST		0.9
 
+/* What starts and ends workers, in parallel_setup_cost: 15 ms for two; what they wait for each other is in it. */
+#define SETUP_ANY			4
+#define SETUP_WORKER		1
+
 /* A column that correlates so with its place in the table comes in order, but for a few rows. */
 #define IN_ORDER			0.99
 
@@ -170,8 +174,7 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 	int			workers = input->parallel_workers;
 	double		rows = facts->rows;
 	double		shares = workers;
-	/* to start a worker takes some milliseconds: as much as PostgreSQL takes for all */
-	Cost		setup = parallel_setup_cost * (1 + workers);
+	Cost		setup = parallel_setup_cost * (SETUP_ANY + workers * SETUP_WORKER);
 	Cost		read;
 	Path	   *sort;
 	Path	   *path;

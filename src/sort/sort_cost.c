@@ -30,12 +30,12 @@
 #define CALL_NS			15.0	/* an image that a function makes */
 #define COMPARE_NS		50.0	/* two values that have no image, or one that tells little */
 #define OUT_NS			15.0	/* a row that is given out from wherever it lies */
-#define SPILL_BYTE_NS	1.2		/* a byte written to a run, read and merged, */
+#define SPILL_BYTE_NS	0.9		/* a byte written to a run, read and merged, */
 #define FOLLOW_BYTE_NS	0.8		/* ... or read behind the run before */
 #define SPILL_RUNS		10		/* so many are merged in the cache; */
 #define SPILL_TWICE_NS	25.0	/* a row, for each time that there are twice as many */
-#define WRITE_NS		25.0	/* a row copied to a block, and its key made once more */
-#define WRITE_BYTE_NS	0.3		/* a byte of it; and a worker's memory is always new */
+#define WRITE_NS		30.0	/* a row copied to a block, and its key made once more */
+#define WRITE_BYTE_NS	0.7		/* a byte of it; and a worker's memory is always new */
 #define MERGE_NS		12.0	/* a row of a block in the reader's hands, */
 #define MERGE_MATCH_NS	2.0		/* ... and each match that it plays */
 
