@@ -73,6 +73,14 @@ SELECT total_cost('SELECT * FROM workers_t ORDER BY id') < total_cost('SELECT * 
 	total_cost('SELECT * FROM workers_t ORDER BY id') = total_cost('SELECT * FROM workers_t ORDER BY id DESC') AS same;
 SET parallel_setup_cost = 0;
 
+-- where everything costs the same, what the scan has in order may have been freed
+SET parallel_tuple_cost = 0;
+SET enable_seqscan = off;
+SELECT who_sorts('SELECT id, k FROM workers_t ORDER BY k');
+SELECT * FROM check_sort('SELECT id, k FROM workers_t ORDER BY k');
+RESET enable_seqscan;
+SET parallel_tuple_cost = 10;
+
 -- rows of a plan that is kept, and of a view, of a sub-select, of a join
 SELECT * FROM check_sort('SELECT * FROM workers_t ORDER BY a, id');
 SELECT * FROM check_sort('SELECT s.id, s.k FROM (SELECT * FROM workers_t ORDER BY k OFFSET 0) s WHERE s.a < 500');
@@ -92,6 +100,25 @@ DEALLOCATE kept;
 -- a LIMIT leaves the choice as it was, an OFFSET does not
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k LIMIT 10');
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k OFFSET 10');
+-- a participant's strings that have not what those before them had in common, when most are thrown away
+CREATE TABLE workers_late (part int, id int, s text) PARTITION BY LIST (part);
+CREATE TABLE workers_late1 PARTITION OF workers_late FOR VALUES IN (1);
+CREATE TABLE workers_late2 PARTITION OF workers_late FOR VALUES IN (2);
+CREATE TABLE workers_late3 PARTITION OF workers_late FOR VALUES IN (3);
+INSERT INTO workers_late SELECT p, i, CASE WHEN i <= 9000 THEN repeat(chr(103 + p), 2)
+	WHEN i % 2 = 0 THEN 'aa' ELSE 'zz' END || mix(i) FROM generate_series(1, 3) p, generate_series(1, 9020) i;
+ANALYZE workers_late;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = '1GB';
+SET parallel_leader_participation = off;
+SELECT who_sorts('SELECT * FROM workers_late ORDER BY s COLLATE "C", id, part LIMIT 70');
+SELECT * FROM check_sort('SELECT * FROM workers_late ORDER BY s COLLATE "C", id, part LIMIT 70');
+SELECT * FROM check_sort('SELECT * FROM workers_late ORDER BY s COLLATE "C" DESC, id, part LIMIT 70');
+RESET parallel_leader_participation;
+SET min_parallel_table_scan_size = 0;
+SET parallel_tuple_cost = 10;
+DROP TABLE workers_late;
+
 -- no plan of workers: a cursor, what they must not run, what writes, rows that are locked
 EXPLAIN (COSTS OFF) DECLARE c CURSOR FOR SELECT * FROM workers_t ORDER BY k;
 SELECT who_sorts('SELECT workers_unsafe(id), k FROM workers_t ORDER BY k');

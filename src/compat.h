@@ -72,6 +72,18 @@ compat_count_disabled(CustomScan *cscan)
 #endif
 }
 
+/* Nodes of a path that settings are against: up to 17 they are told by their cost. */
+#include "nodes/pathnodes.h"
+static inline int
+compat_disabled_nodes(const Path *path)
+{
+#if PG_VERSION_NUM >= 180000
+	return path->disabled_nodes;
+#else
+	return 0;
+#endif
+}
+
 /* The planner is told of EXPLAIN from 19 on. */
 #include "optimizer/planner.h"
 #if PG_VERSION_NUM >= 190000

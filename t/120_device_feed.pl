@@ -93,6 +93,12 @@ is($node->safe_psql('postgres', <<'SQL'), 'same', 'run again and again, also not
 SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
 SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g LEFT JOIN LATERAL (SELECT id FROM (SELECT id, k FROM t ORDER BY k, id OFFSET 0) x WHERE x.id % 5 = g % 5 LIMIT 3) s ON true ORDER BY 1, 2');
 SQL
+is($node->safe_psql('postgres', <<'SQL'), "same\n0", 'run again and again without workers');
+SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
+SET max_parallel_workers = 0;
+SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g LEFT JOIN LATERAL (SELECT id FROM (SELECT id, k FROM t ORDER BY k, id OFFSET 0) x WHERE x.id % 5 = g % 5 LIMIT 3) s ON true ORDER BY 1, 2');
+SELECT count(*) FROM gpusort_progress;
+SQL
 device_unused($node, 'rows');
 
 # By what it is expected to take

@@ -21,6 +21,19 @@ has_values(const KeyRange *range)
 	return range->min <= range->max;
 }
 
+void
+key_frame_of_stage(KeyFrame *frame, const Stage *stage)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+
+		frame->prefixes[c] = col->prefix;
+		if (col->by_bytes && has_values(&frame->ranges[c]))
+			string_give_up_prefix(col, &frame->ranges[c], &frame->prefixes[c]);
+	}
+}
+
 /* Two columns of strings: both behind the prefix that they have in common. */
 static void
 unite_prefixes(const StageColumn *like, KeyRange *a, BytesPrefix *ap,

@@ -24,6 +24,9 @@ typedef struct KeyFrame
 /* Of no rows. */
 extern void key_frame_init(KeyFrame *frame);
 
+/* A sort's: its ranges are in the frame, its prefixes come from the stage. */
+extern void key_frame_of_stage(KeyFrame *frame, const Stage *stage);
+
 /* Widens a frame for another's rows; the stage has the columns of both. */
 extern void key_frame_unite(KeyFrame *frame, const KeyFrame *other, const Stage *stage);
 

@@ -26,6 +26,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_statistic.h"
+#include "compat.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -56,6 +57,9 @@
 #define PAGES_ROW_PART	0.4		/* of cpu_tuple_cost */
 #define PAGES_READ_PART	0.2		/* of seq_page_cost, */
 #define PAGES_NEW_PART	0.6		/* in a process that has never seen them */
+
+/* A path that costs this much more is as good as another to add_path(). */
+#define ADD_PATH_FUZZ	1.01
 
 static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
 
@@ -139,6 +143,48 @@ scan_saves(const Path *path, double read_part)
 		seq_page_cost * rel->pages * (1 - read_part);
 }
 
+/* Among so many PostgreSQL divides the rows. */
+static double
+shares_of(int workers)
+{
+	return workers + (parallel_leader_participation ? Max(0, 1.0 - 0.3 * workers) : 0);
+}
+
+/* Does it sort the input? */
+static bool
+sorts(const Path *path, const Path *input)
+{
+	if (IsA(path, ProjectionPath))
+		path = ((const ProjectionPath *) path)->subpath;
+	return (IsA(path, SortPath) || IsA(path, IncrementalSortPath)) &&
+		((const SortPath *) path)->subpath == input;
+}
+
+/*
+ * Is the input's cheapest path still there, to be looked at?  If it was in order it was itself
+ * offered for rel, and add_path() frees a path that another is as good as.  It was not if there
+ * is a sort of it; nor if whatever there is costs more than it does, which is no more than a
+ * Gather of the partial path: that was offered beside it.
+ */
+static bool
+input_remains(const RelOptInfo *input_rel, const RelOptInfo *rel, const Path *partial)
+{
+	Cost		most = (partial->total_cost + parallel_setup_cost + parallel_tuple_cost *
+						partial->rows * shares_of(partial->parallel_workers)) * ADD_PATH_FUZZ;
+	bool		dearer = !IS_UPPER_REL(input_rel) && compat_disabled_nodes(partial) == 0;
+	ListCell   *lc;
+
+	foreach(lc, rel->pathlist)
+	{
+		const Path *path = lfirst(lc);
+
+		if (sorts(path, input_rel->cheapest_total_path))
+			return true;
+		dearer = dearer && path->total_cost > most * ADD_PATH_FUZZ;
+	}
+	return dearer;
+}
+
 /* What of the sort is spent if no more rows are fetched than are wanted. */
 static Cost
 cost_spent(const SortCostFacts *facts, const SortCost *cost)
@@ -173,16 +219,14 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 {
 	int			workers = input->parallel_workers;
 	double		rows = facts->rows;
-	double		shares = workers;
+	double		shares = shares_of(workers);
 	Cost		setup = parallel_setup_cost * (SETUP_ANY + workers * SETUP_WORKER);
 	Cost		read;
 	Path	   *sort;
 	Path	   *path;
 	SortCost	cost;
 
-	/* as PostgreSQL divided the rows; who has one processor should allow no workers */
-	if (parallel_leader_participation)
-		shares += Max(0, 1.0 - 0.3 * workers);
+	/* who has one processor should allow no workers */
 	sort_cost_workers(facts, workers, parallel_leader_participation, &cost);
 	read = (input->total_cost - scan_saves(input, PAGES_NEW_PART / shares)) * shares /
 		sort_cost_abreast(workers, parallel_leader_participation);
@@ -232,13 +276,11 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 		!limit_known(root->parse))
 		return;
 
-	/*
-	 * What is computed after the sort would come below the Gather Merge.  The input's
-	 * other paths may be gone: those in order were offered themselves.
-	 */
+	/* what is computed after the sort would come below the Gather Merge */
 	partial = linitial(input_rel->partial_pathlist);
 	target = root->upper_targets[UPPERREL_ORDERED];
 	if (partial->rows < gpusort_min_rows ||
+		!input_remains(input_rel, rel, partial) ||
 		!equal(target->exprs, input->pathtarget->exprs) ||
 		!equal(target->exprs, partial->pathtarget->exprs) ||
 		pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||

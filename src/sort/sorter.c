@@ -422,8 +422,7 @@ sorter_key_frame(const Sorter *sorter, KeyFrame *frame)
 	Assert(!sink_is_device_rows(sorter->sink));
 	memcpy(frame->ranges, sorter->runs.ranges, sizeof(frame->ranges));
 	stage_unite_ranges(stage, frame->ranges);
-	for (int c = 0; c < stage->ncols; c++)
-		frame->prefixes[c] = stage->cols[c].prefix;
+	key_frame_of_stage(frame, stage);
 }
 
 SortResult *

@@ -78,6 +78,23 @@ string_shift_range(const StageColumn *col, int from, int to, KeyRange *range)
 	range->common = shift_image(col, from, to, range->common);
 }
 
+void
+string_give_up_prefix(const StageColumn *col, KeyRange *range, BytesPrefix *prefix)
+{
+	bool		before = range->min == 0;
+	bool		behind = range->max == PG_UINT64_MAX;
+
+	if (!prefix->frozen || prefix->len == 0 || !(before || behind))
+		return;
+	string_shift_range(col, prefix->len, 0, range);
+	range->min = before ? 0 : range->min;
+	range->max = behind ? PG_UINT64_MAX : range->max;
+	range->inexact = true;
+	range->set = PG_UINT64_MAX;
+	range->common = 0;
+	prefix->len = 0;
+}
+
 static void
 shorten_prefix(StageColumn *col, size_t rows, int len)
 {

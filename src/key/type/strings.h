@@ -58,4 +58,10 @@ extern uint64 string_stage(Stage *stage, StageColumn *col, size_t i, Datum value
 /* What is known of a column behind a prefix of from bytes, for one of to bytes. */
 extern void string_shift_range(const StageColumn *col, int from, int to, KeyRange *range);
 
+/*
+ * A frozen prefix is given up, if there may be strings without it: they are anywhere before or
+ * behind those that have it.
+ */
+extern void string_give_up_prefix(const StageColumn *col, KeyRange *range, BytesPrefix *prefix);
+
 #endif							/* GPUSORT_STRINGS_H */

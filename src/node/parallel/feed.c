@@ -341,6 +341,10 @@ feed_lead(FeedState *feed, double rows, double row_bytes, int workers, GivenRows
 {
 	LeadArgs	args = {rows, row_bytes, workers, given, &feed->device};
 
+	/* what it had as a participant; that it is to be rescanned it hears when it is asked for rows */
+	if (feed->done)
+		sorter_end(feed->sorter);
+	feed->done = false;
 	begin_sort(feed, workers + 1, 0, rows);
 	feed->lead = sorter_use_sink(feed->sorter, make_lead, &args);
 	if (feed->lead == NULL)
