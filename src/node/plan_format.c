@@ -65,6 +65,18 @@ gpusort_plan_keys(const CustomScan *cscan, int *nkeys)
 	return keys;
 }
 
+void
+gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber to)
+{
+	ListCell   *lc;
+
+	foreach(lc, (List *) list_nth(cscan->custom_private, PLAN_ATTNO))
+	{
+		if (lfirst_int(lc) == from)
+			lfirst_int(lc) = to;
+	}
+}
+
 bool
 gpusort_plan_limit(const CustomScan *cscan, Expr **count, Expr **offset)
 {

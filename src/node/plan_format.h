@@ -16,6 +16,9 @@ extern void gpusort_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkey
 /* The key columns, palloc'd, and how many there are. */
 extern KeyColumn *gpusort_plan_keys(const CustomScan *cscan, int *nkeys);
 
+/* Keys that are one column are another one. */
+extern void gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber to);
+
 /* The LIMIT and OFFSET of the Limit above; false if there is none. */
 extern bool gpusort_plan_limit(const CustomScan *cscan, Expr **count, Expr **offset);
 

@@ -36,6 +36,7 @@
 #include "parser/parsetree.h"
 #include "plan/parallel.h"
 #include "plan/replace.h"
+#include "plan/sort_only.h"
 #include "settings.h"
 #include "utils/lsyscache.h"
 
@@ -290,6 +291,7 @@ replace_plans(PlannedStmt *stmt, bool scroll)
 	ListCell   *lc;
 
 	stmt->planTree = replace_walk(stmt->planTree, above);
+	plan_leave_out_twins(stmt);
 	foreach(lc, stmt->subplans)
 	{
 		above.rewind = bms_is_member(foreach_current_index(lc) + 1, stmt->rewindPlanIDs);
