@@ -9,14 +9,18 @@
 
 #include "key/type/abbreviated.h"
 #include "key/tie/tie_rows.h"
+#include "miscadmin.h"
 
 /* Fewer are compared as quickly. */
 #define ABBREVIATED_MIN_ROWS	64
 
+#define RECORDS_PER_INTERRUPT_CHECK	1024
+
 void
-tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
+tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSupport ssup)
 {
 	uint64		prev;
+	bool		alone = false;	/* has the one before a word of its own? */
 
 	tie_sort_words(tb, recs, n);
 	prev = ~recs[0].key;
@@ -25,11 +29,23 @@ tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 		uint64		word = recs[i].key;
 		bool		isnull;
 
+		if (i % RECORDS_PER_INTERRUPT_CHECK == 0)
+			CHECK_FOR_INTERRUPTS();
 		if (i + TIE_PREFETCH < n)
 			tie_prefetch(tb, recs[i + TIE_PREFETCH].rid);
 		recs[i].key = (uint64) tie_value(tb, col, tie_row(tb, recs[i].rid), &isnull);
-		/* does it begin a group? */
-		recs[i].pad = word != prev;
+		recs[i].pad = TIE_SAME_WORD;
+		if (word != prev)
+		{
+			bool		before_alone = alone;
+
+			alone = i + 1 == n || recs[i + 1].key != word;
+			recs[i].pad = TIE_OTHER_WORD;
+			/* both are where they will stay, and at hand */
+			if (ssup != NULL && alone && before_alone &&
+				ApplySortComparator((Datum) recs[i - 1].key, false, (Datum) recs[i].key, false, ssup) < 0)
+				recs[i].pad = TIE_BEHIND;
+		}
 		prev = word;
 	}
 }
@@ -68,12 +84,12 @@ tie_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 		tie_prefetch_value(recs, i, n);
 		recs[i].key = key_image(col->abbreviated, (Datum) recs[i].key, &inexact);
 	}
-	tie_order_words(tb, col, recs, n);
+	tie_order_words(tb, col, recs, n, NULL);
 	for (size_t i = 1; i <= n; i++)
 	{
 		size_t		len = i - start;
 
-		if (i < n && recs[i].pad == 0)
+		if (i < n && recs[i].pad == TIE_SAME_WORD)
 			continue;
 		if (len > 1)
 		{

@@ -130,7 +130,11 @@ number_values(Dictionary *dict, Form_pg_attribute attr, SortRec64 *recs, size_t 
 		recs[i].pad = number_of(dict, recs[i].key, p, len,
 								Min(most, first + i / DIFFERENT_PART));
 		if (recs[i].pad == PG_UINT32_MAX)
+		{
+			for (size_t j = 0; j <= i; j++)
+				recs[j].pad = TIE_SAME_WORD;
 			return false;
+		}
 	}
 	return true;
 }

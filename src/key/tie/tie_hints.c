@@ -5,10 +5,11 @@
  * strcoll() is asked by PostgreSQL for every comparison, because some versions of the C
  * library had strxfrm() disagree with it.  Where it is only a hint it may: strings are
  * sorted by the first bytes of what strxfrm() makes of their next few characters, by
- * radix, and then each is compared with its neighbour.  If all are in order, that was
- * one comparison a row instead of twenty, each of which is two cache misses; if not,
- * those out of place are (tie_repair.c).  strcoll() alone decides.  ICU's hints are made of
- * single characters' places (tie_letters.c).
+ * radix, and then each is compared with its neighbour: as soon as both have been fetched,
+ * if hints tell them apart.  If all are in order, that was one comparison a row instead of
+ * twenty, each of which is two cache misses; if not, those out of place are
+ * (tie_repair.c).  strcoll() alone decides.  ICU's hints are made of single characters'
+ * places (tie_letters.c).
  *
  * The characters that are transformed begin behind what all strings have in common, and
  * strings with equal hints are ordered in the same way by what is behind what those have
@@ -167,10 +168,10 @@ order_strings(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, int nhint
 		tie_prefetch_value(recs, i, n);
 		recs[i].key = col->flip ^ hint_of(hints, string_of(hints->kind, (Datum) recs[i].key), common);
 	}
-	tie_order_words(tb, col, recs, n);
+	tie_order_words(tb, col, recs, n, tie_comparator(tb, col));
 	for (size_t i = 1; i <= n; i++)
 	{
-		if (i < n && recs[i].pad == 0)
+		if (i < n && recs[i].pad == TIE_SAME_WORD)
 			continue;
 		if (i - start > 1 &&
 			!order_strings(tb, col, recs + start, i - start, nhints + 1, common + 1))

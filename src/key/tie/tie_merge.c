@@ -104,7 +104,13 @@ tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered)
 
 		if (i % RANKS_PER_INTERRUPT_CHECK == 0)
 			CHECK_FOR_INTERRUPTS();
-		tie_prefetch_value(recs, i, n);
+		if (ordered || (i + TIE_PREFETCH < n && recs[i + TIE_PREFETCH].pad != TIE_BEHIND))
+			tie_prefetch_value(recs, i, n);
+		if (!ordered && recs[i].pad == TIE_BEHIND)
+		{
+			recs[i].pad = ++rank;
+			continue;
+		}
 		cmp = compare(ssup, &recs[i - 1], &recs[i]);
 		/* some contradict themselves */
 		if (cmp > 0 && !ordered)

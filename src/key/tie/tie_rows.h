@@ -21,6 +21,11 @@
 typedef struct TieHints TieHints;
 typedef struct TieLetters TieLetters;
 
+/* A record's pad, of records in the order of words: what is known of the one before. */
+#define TIE_SAME_WORD	0
+#define TIE_OTHER_WORD	1		/* its value may be any all the same */
+#define TIE_BEHIND		2		/* its value is smaller */
+
 /* How a key column tells two rows apart. */
 typedef struct TieColumn
 {
@@ -105,8 +110,8 @@ extern void tie_compare_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size
 extern bool tie_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
 
 /*
- * tie_hints.c: records' values nearly in their order, the equal ones in their records';
- * false if there is no knowing.
+ * tie_hints.c: records' values nearly in their order, the equal ones in their records', and
+ * pads; false if there is no knowing.
  */
 extern bool tie_hints(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
 
@@ -123,10 +128,11 @@ extern uint64 tie_letters_hint(TieLetters *letters, const char *p, size_t len);
 extern bool tie_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
 
 /*
- * Records that have words for keys in the order of these, with their values again; their
- * pads tell where others begin.
+ * Records that have words for keys in the order of these, with their values again, and
+ * pads: BEHIND only if a comparator is given.
  */
-extern void tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+extern void tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n,
+							SortSupport ssup);
 
 /*
  * tie_repair.c: puts values that are nearly in order, the equal ones in their records',
@@ -139,8 +145,9 @@ extern bool tie_repair(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, si
 extern void tie_merge_sort(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n);
 
 /*
- * The values become their ranks, equal ones for equal values.  False, and nothing is
+ * The values become their ranks, equal ones for equal values.  False, and no value is
  * changed, if they are not in order; unless the comparator itself has ordered them.
+ * Otherwise pads tell what need not be compared.
  */
 extern bool tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered);
 
