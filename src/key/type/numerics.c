@@ -37,7 +37,7 @@
 #define DIGIT_BASE			10000
 #define LOW_DIGITS			4	/* of a second word */
 #define LOW_BASE			INT64CONST(10000000000000000)
-#define FIXED_DIGITS		5	/* of a first word whose point stands still: weights 3 to -1 */
+#define FIXED_WEIGHT		3	/* the largest of a first word whose point stands still; its least is -1 */
 #define FIXED_TOP			400 /* its largest first digit, so that it stays below ... */
 #define OUTER				(INT64CONST(1) << 62)	/* ... those that have a weight, */
 #define OUTER_DIGITS		3
@@ -143,7 +143,8 @@ numeral_close(Numeral *n)
 static inline bool
 point_is_fixed(const Numeral *n)
 {
-	return n->ndigits == 0 || n->weight < 3 || (n->weight == 3 && digit_at(n, 0) < FIXED_TOP);
+	return n->ndigits == 0 || n->weight < FIXED_WEIGHT ||
+		(n->weight == FIXED_WEIGHT && digit_at(n, 0) < FIXED_TOP);
 }
 
 /* The first digit of the second word. */
@@ -153,13 +154,29 @@ low_begin(const Numeral *n)
 	return point_is_fixed(n) ? n->weight + 2 : OUTER_DIGITS;
 }
 
+/* A first word whose point stands still: digits, and zeros for those that are not there. */
+static inline uint64
+fixed_high(const Numeral *n)
+{
+	static const uint32 zeros[] = {1, DIGIT_BASE, DIGIT_BASE * DIGIT_BASE};
+	int			count = Min(n->ndigits, n->weight + 2);
+	int			left = n->weight + 2 - count;
+	uint64		v = 0;
+
+	for (int i = 0; i < count; i++)
+		v = v * DIGIT_BASE + load16(n->digits + 2 * i);
+	for (; unlikely(left > 2); left -= 2)
+		v *= zeros[2];
+	return left > 0 ? v * zeros[left] : v;
+}
+
 static inline int64
 high_of(const Numeral *n)
 {
 	if (unlikely(n->special != 0))
 		return n->special;
 	if (likely(point_is_fixed(n)))
-		return (int64) digits_from(n, n->weight - 3, FIXED_DIGITS);
+		return (int64) fixed_high(n);
 	return OUTER + ((int64) n->weight << OUTER_SHIFT) + (int64) digits_from(n, 0, OUTER_DIGITS);
 }
 
@@ -185,12 +202,30 @@ numeric_image(const struct StageColumn *col, Datum value, bool *inexact)
 	return image_int64(high);
 }
 
+/* Does the header alone tell that there is nothing behind the first word? */
+static inline bool
+has_no_low(Datum value)
+{
+	const char *p = (const char *) DatumGetPointer(value);
+	uint16		header;
+	int			weight;
+
+	if (!VARATT_IS_SHORT(p) || VARATT_IS_EXTERNAL(p))
+		return false;
+	header = load16(VARDATA_SHORT(p));
+	weight = (header & SHORT_WEIGHT) - (header & SHORT_WEIGHT_SIGN);
+	return (header & HEADER_FORM) == FORM_SHORT && weight < FIXED_WEIGHT &&
+		(int) (VARSIZE_SHORT(p) - VARHDRSZ_SHORT - sizeof(header)) / 2 <= weight + 2;
+}
+
 uint64
 numeric_low_image(const struct StageColumn *col, Datum value, bool *inexact)
 {
 	Numeral		n;
 	int64		low;
 
+	if (likely(has_no_low(value)))
+		return 0;
 	numeral_open(value, &n);
 	low = low_of(&n);
 	if (n.negative && low > 0)
