@@ -47,4 +47,27 @@ SELECT * FROM check_stable('nans', 'f8');
 SELECT * FROM check_sort('SELECT seq, 1e300 + f8 AS k FROM floats WHERE f8 < 1e307 ORDER BY 2, 1');
 SELECT * FROM check_sort('SELECT seq, 1 + seq * 1e-12 AS k FROM floats ORDER BY (1 + seq * 1e-12)::float8 DESC');
 
-DROP TABLE floats, specials, nans;
+-- values of a few magnitudes are spread over the bits that are left for them (even.c): a prefix that tells all of these
+-- apart, where the leading bits of their images are those of pairs
+CREATE TABLE spread AS
+SELECT seq, sign * (i / 2 * 29 + i % 2 / 1048576.0)::float8 AS f8,
+	CASE WHEN i % 100 <> 0 THEN sign * (i / 2 * 29 + i % 2 / 1048576.0)::float8 END AS nullable,
+	sign * exp(mix(i) % 1400 - 700)::float8 AS magnitudes,
+	CASE i WHEN 777 THEN 'Infinity' WHEN 7777 THEN 'NaN' ELSE mix(i) / 7.0 END::float8 AS endless,
+	CASE WHEN i % 20 = 0 THEN 0 ELSE mix(i) / 7.0 - 3e8 END::float8 AS zeros
+FROM (SELECT g AS seq, g * 48271::int8 % 70001 AS i,
+	1 - g * 48271::int8 % 70001 / 2 % 2 * 2 AS sign FROM generate_series(1, 70000) g) s;
+SET work_mem = '64MB';
+SELECT key, r ~ '\(prefix\)' AS prefix, coalesce(substring(r FROM '(\d+) ties'), '0') AS ties
+FROM unnest('{f8,f8 DESC,nullable,nullable DESC,"seq % 3, f8"}'::text[]) key,
+	sort_route(format('SELECT * FROM spread ORDER BY %s', key)) r;
+SELECT key, c.*
+FROM unnest('{f8,f8 DESC,nullable,nullable DESC,nullable NULLS FIRST,magnitudes,magnitudes DESC,endless,zeros,
+	zeros DESC,nullable IS NULL DESC,"seq % 3, zeros DESC, f8"}'::text[]) key,
+	check_sort(format('SELECT * FROM spread ORDER BY %s, seq', key)) c;
+SET gpusort.verify = on;
+SELECT key, c.* FROM unnest('{f8 DESC,nullable,zeros}'::text[]) key, check_stable('spread', key) c;
+RESET gpusort.verify;
+RESET work_mem;
+
+DROP TABLE floats, specials, nans, spread;

@@ -106,6 +106,7 @@ key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
 
 		lc->squeeze.mask = 0;
 		lc->alphabets = NULL;
+		lc->even.steps = 0;
 		if (stage->cols[c].called && ranges[c].min <= ranges[c].max)
 			layout_squeeze(lc, &ranges[c]);
 		layout_column(layout, lc, &stage->cols[c], &ranges[c]);
@@ -177,6 +178,8 @@ batch_images(const StageColumn *col, const LayoutColumn *lc, size_t start, int c
 		for (int i = 0; i < count; i++)
 			buf[i] = alphabets_number(lc->alphabets, images[i]);
 	}
+	else if (lc->even.steps != 0)
+		even_numbers(&lc->even, col, start, count, buf);
 	else if (lc->squeeze.mask == 0)
 		return (const char *) col->images + start * (col->wide ? sizeof(uint64) : sizeof(uint32));
 	else if (col->wide)

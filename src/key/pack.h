@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "kernel/sort_kernel.h"
+#include "key/even.h"
 #include "key/stage.h"
 
 #ifndef HAVE_INT128
@@ -22,6 +23,7 @@ typedef struct LayoutColumn
 {
 	BitSqueeze	squeeze;		/* of its images first, if it has a mask, */
 	const struct Alphabets *alphabets;	/* or these; the stage's */
+	EvenScale	even;			/* or this */
 	uint64		base;			/* a value is image - base + add */
 	uint64		add;			/* 1 if NULLs come first, at 0 */
 	Key128		null_value;

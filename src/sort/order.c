@@ -10,7 +10,7 @@
  * the words, or a count after the sort, says that too many are equal, the rows
  * are sorted again with their whole key.
  *
- * 10M rows by random(), a float8: the 37 bits that fit leave 7805 of them tied.
+ * 10M rows by random(), a float8: the 37 bits that fit leave some 700 of them tied (even.h).
  */
 #include "postgres.h"
 
@@ -298,19 +298,20 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefu
 	int			rid_bits = stage_rid_bits(stage);
 	int			key_bits = Min(layout->total_bits, 64 - rid_bits);
 	bool		whole = (key_bits == layout->total_bits);
+	KeyLayout	even;
 	Records		records = {0};
 	void	   *result;
 
 	arena_trim(&batch->arena, env->bulk);
 	records.n = n;
-	records.layout = layout;
+	records.layout = whole || !even_layout(&even, layout, stage, key_bits) ? layout : &even;
 	records.format = SORT_REC_PACKED;
 	records.begin_bit = rid_bits;
 	records.end_bit = rid_bits + key_bits;
 	records.key_range = whole ? key_layout_range(stage, layout) : 0;
 	records.exact = layout->exact && whole;
 	bulk_reserve(env->bulk, &env->recs, n * sizeof(uint64), 0);
-	pack_words(stage, layout, key_bits, rid_bits, env->recs.ptr, &records.order);
+	pack_words(stage, records.layout, key_bits, rid_bits, env->recs.ptr, &records.order);
 	if (gpusort_verify)
 		verify_arrival(stage, &records.order);
 	if (whole || !sample_has_ties(env->recs.ptr, n, rid_bits))
@@ -323,6 +324,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefu
 		}
 	}
 
+	records.layout = layout;
 	records.format = layout->total_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
 	records.begin_bit = 0;
 	records.end_bit = Min(layout->total_bits, 128);
