@@ -1,12 +1,15 @@
 # query_list.pl: the tables and statements of bench/queries.
 #
-# Returns { tables => { NAME => SELECT over generate_series(1, rows) AS i }, sizes, queries => [...] }.  Of a query:
+# Returns { tables => { NAME => SELECT over generate_series(1, rows) AS i }, sizes, ordered, queries => [...] }.  Of a
+# query:
 #
 #	group	shapes, types, memory, limits, plans or short: --group=NAME runs one group
 #	name	as the table of results says it
 #	tables	to be loaded
 #	set		settings beside work_mem, which is --memory's where there is none here
 #	sql		the statement; child: the same without its sort, where there is one such statement
+#	above	where the child lacks what lies above the sort, two statements over a table that lies in order and is read
+#			by its index, without any sort: with what lies above and without it
 #	loops	a short statement, run many times in the server
 #	before	a statement that makes what sql needs
 use strict;
@@ -33,6 +36,12 @@ my %tables = (
 # of so many rows, whatever the others have
 my %sizes = (dim => 10000, small => 100);
 
+# others' rows in order, with an index
+my %ordered = (
+	t10_by_k => { of => 't10', by => 'k' },
+	t10_by_v => { of => 't10', by => 'v' },
+	t10_by_pv => { of => '(SELECT k % 1000 AS p, v FROM t10) x', by => 'p, v' });
+
 sub query
 {
 	my ($group, $name, $tables, $sql, $child, %more) = @_;
@@ -54,11 +63,15 @@ my @queries = (
 	query('shapes', 'hash join: w.id, d.nm, w.k BY w.k', 'w10 dim',
 		'SELECT w.id, d.nm, w.k FROM w10 w JOIN dim d ON d.id = w.id % 10000 ORDER BY w.k',
 		'SELECT w.id, d.nm, w.k FROM w10 w JOIN dim d ON d.id = w.id % 10000'),
-	query('shapes', 'row_number() OVER (PARTITION BY k % 1000 ORDER BY v)', 't10',
-		'SELECT row_number() OVER (PARTITION BY k % 1000 ORDER BY v) FROM t10', 'SELECT k % 1000, v FROM t10'),
-	query('shapes', 'GROUP BY int4', 't10', 'SELECT k, count(*) FROM t10 GROUP BY k', 'SELECT k FROM t10',
+	query('shapes', 'row_number() OVER (PARTITION BY k % 1000 ORDER BY v)', 't10 t10_by_pv',
+		'SELECT row_number() OVER (PARTITION BY k % 1000 ORDER BY v) FROM t10', 'SELECT k % 1000, v FROM t10',
+		above => [ 'SELECT row_number() OVER (PARTITION BY p ORDER BY v) FROM t10_by_pv',
+			'SELECT p, v FROM t10_by_pv ORDER BY p, v' ]),
+	query('shapes', 'GROUP BY int4', 't10 t10_by_k', 'SELECT k, count(*) FROM t10 GROUP BY k', 'SELECT k FROM t10',
+		above => [ 'SELECT k, count(*) FROM t10_by_k GROUP BY k', 'SELECT k FROM t10_by_k ORDER BY k' ],
 		set => 'enable_hashagg = off'),
-	query('shapes', 'DISTINCT int8', 't10', 'SELECT DISTINCT v FROM t10', 'SELECT v FROM t10',
+	query('shapes', 'DISTINCT int8', 't10 t10_by_v', 'SELECT DISTINCT v FROM t10', 'SELECT v FROM t10',
+		above => [ 'SELECT DISTINCT v FROM t10_by_v', 'SELECT v FROM t10_by_v ORDER BY v' ],
 		set => 'enable_hashagg = off'),
 	query('shapes', 'merge join of (int4 k, int8) with itself', 't10',
 		'SELECT count(*) FROM t10 x JOIN t10 y ON x.k = y.k', undef,
@@ -138,4 +151,4 @@ for my $expected (10, 100_000, 10_000_000, 1_000_000_000)
 	}
 }
 
-return { tables => \%tables, sizes => \%sizes, queries => \@queries };
+return { tables => \%tables, sizes => \%sizes, ordered => \%ordered, queries => \@queries };
