@@ -27,7 +27,7 @@ $(EMULATED)/cuda/%.o: $(EMULATED)/cuda/%.cu $(emulated_headers)
 	$(CXX) $(EMULATION_FLAGS) -x c++ -c $< -o $@
 
 $(EMULATED)/emulation.o: test/gpu_emulation/emulation.cc $(emulated_headers)
-	$(CXX) $(EMULATION_FLAGS) -c $< -o $@
+	$(CXX) $(EMULATION_FLAGS) -O2 -c $< -o $@
 
 $(EMULATED)/%_test.o: test/%_test.cu test/gpu_test.cuh $(emulated_headers)
 	$(CXX) $(EMULATION_FLAGS) -x c++ -c $< -o $@

@@ -2,7 +2,9 @@
  * emulation.cc
  *	  Threads of a block as fibers, and the calls of CUDA's runtime.
  *
- * A fiber runs until its warp or its block has to meet, then the next one does.  Warps, and
+ * A fiber runs until its warp or its block has to meet, then the next lane does, and after
+ * the last one the scheduler, which is what most of the time goes to: it is small, not
+ * sanitized, and the stacks do not all fall into the same lines of the caches.  Warps, and
  * lanes of a warp, take turns forwards in one launch and backwards in the next, blocks
  * likewise, so that a barrier that is missing shows in one of them.  A meeting that
  * some threads are late for, because they wait elsewhere or have ended, stops the program.
@@ -20,8 +22,10 @@
 
 #define MOST_THREADS	1024
 #define STACK_BYTES		(256 * 1024)
+#define STACK_STRIDE	(STACK_BYTES + 17 * 64)	/* no multiple of what caches are made of */
 #define USUAL_SHARED	(48 * 1024)		/* what a launch gets without asking for more */
 #define SHARED_FILL		0xa5
+#define NOT_SANITIZED	__attribute__((no_sanitize("address", "undefined")))
 
 Emulation emulation = {90, 132, 0, cudaSuccess, NULL, 0, false, {}, 0, 0, 0, 0, 0, 0, 0};
 
@@ -41,9 +45,7 @@ enum FiberState
 
 struct Fiber
 {
-	void	   *stack;
 	void	   *sp;
-	ucontext_t	context;
 	FiberState	state;
 	EmulatedMeeting meeting;
 	uint64_t	value;
@@ -51,6 +53,8 @@ struct Fiber
 
 static Fiber fibers[MOST_THREADS];
 static Fiber *running;
+static bool backwards;			/* the order of warps and lanes in this launch */
+static unsigned char *stacks;
 static uint64_t warp_values[MOST_THREADS / 32][32];
 static int	block_count;
 static const std::function<void()> *block_body;
@@ -61,6 +65,13 @@ run_fiber()
 {
 	(*block_body) ();
 	running->state = ENDED;
+}
+
+NOT_SANITIZED static void
+run_next(Fiber *fiber)
+{
+	running = fiber;
+	threadIdx.x = (uint32_t) (fiber - fibers);
 }
 
 #ifdef __x86_64__
@@ -78,29 +89,23 @@ asm(".text\n"
 
 static void *scheduler_sp;
 
-static void
-leave()
+NOT_SANITIZED static void
+change(Fiber *from, Fiber *to)
 {
-	emulation_switch(&running->sp, scheduler_sp);
-}
-
-static void
-enter(Fiber *fiber)
-{
-	emulation_switch(&scheduler_sp, fiber->sp);
+	emulation_switch(from ? &from->sp : &scheduler_sp, to ? to->sp : scheduler_sp);
 }
 
 static void
 begin()
 {
 	run_fiber();
-	leave();
+	change(running, NULL);
 }
 
 static void
 prepare(Fiber *fiber)
 {
-	void	  **top = (void **) ((char *) fiber->stack + STACK_BYTES) - 2;
+	void	  **top = (void **) (stacks + (fiber - fibers) * STACK_STRIDE + STACK_BYTES) - 2;
 
 	*top = (void *) begin;		/* the stack is aligned as after a call */
 	fiber->sp = top - 6;
@@ -109,27 +114,30 @@ prepare(Fiber *fiber)
 #else
 
 static ucontext_t scheduler_context;
+static ucontext_t contexts[MOST_THREADS];
 
-static void
-leave()
+static ucontext_t *
+context_of(Fiber *fiber)
 {
-	swapcontext(&running->context, &scheduler_context);
+	return fiber ? &contexts[fiber - fibers] : &scheduler_context;
 }
 
 static void
-enter(Fiber *fiber)
+change(Fiber *from, Fiber *to)
 {
-	swapcontext(&scheduler_context, &fiber->context);
+	swapcontext(context_of(from), context_of(to));
 }
 
 static void
 prepare(Fiber *fiber)
 {
-	getcontext(&fiber->context);
-	fiber->context.uc_stack.ss_sp = fiber->stack;
-	fiber->context.uc_stack.ss_size = STACK_BYTES;
-	fiber->context.uc_link = &scheduler_context;
-	makecontext(&fiber->context, run_fiber, 0);
+	ucontext_t *context = context_of(fiber);
+
+	getcontext(context);
+	context->uc_stack.ss_sp = stacks + (fiber - fibers) * STACK_STRIDE;
+	context->uc_stack.ss_size = STACK_BYTES;
+	context->uc_link = &scheduler_context;
+	makecontext(context, run_fiber, 0);
 }
 
 #endif
@@ -143,19 +151,25 @@ broken(const char *what)
 	_Exit(1);
 }
 
-static void
+/* Hands over to the next lane of the warp, or, if that one waits or has ended, to the scheduler. */
+NOT_SANITIZED static void
 wait_in(FiberState state, EmulatedMeeting what, uint64_t value)
 {
-	uint3		me = threadIdx;
+	Fiber	   *me = running;
+	bool		last = threadIdx.x % 32 == (backwards ? 0 : 31);
+	Fiber	   *next = last ? NULL : backwards ? me - 1 : me + 1;
 
-	running->state = state;
-	running->meeting = what;
-	running->value = value;
-	leave();
-	threadIdx = me;
+	me->state = state;
+	me->meeting = what;
+	me->value = value;
+	if (next && next->state != READY)
+		next = NULL;
+	if (next)
+		run_next(next);
+	change(me, next);
 }
 
-const uint64_t *
+NOT_SANITIZED const uint64_t *
 emulation_meet_warp(EmulatedMeeting what, uint64_t value)
 {
 	const uint64_t *values = warp_values[threadIdx.x / 32];
@@ -164,7 +178,7 @@ emulation_meet_warp(EmulatedMeeting what, uint64_t value)
 	return values;
 }
 
-int
+NOT_SANITIZED int
 emulation_meet_block(EmulatedMeeting what, bool value)
 {
 	wait_in(IN_BLOCK, what, value);
@@ -178,8 +192,8 @@ emulation_dynamic_shared(void)
 }
 
 /* Runs a warp until it waits for the block or has ended. */
-static void
-run_warp(int warp, bool backwards)
+NOT_SANITIZED static void
+run_warp(int warp)
 {
 	Fiber	   *lanes = fibers + 32 * warp;
 
@@ -189,16 +203,16 @@ run_warp(int warp, bool backwards)
 
 		for (int i = 0; i < 32; i++)
 		{
-			int			lane = backwards ? 31 - i : i;
+			Fiber	   *lane = lanes + (backwards ? 31 - i : i);
 
-			running = lanes + lane;
-			if (running->state == READY)
+			if (lane->state == READY)
 			{
-				threadIdx.x = (uint32_t) (32 * warp + lane);
-				enter(running);
+				run_next(lane);
+				change(NULL, lane);
 			}
-			waiting += running->state == IN_WARP;
 		}
+		for (int i = 0; i < 32; i++)
+			waiting += lanes[i].state == IN_WARP;
 		if (waiting == 0)
 			return;
 		for (int i = 0; i < 32; i++)
@@ -212,18 +226,13 @@ run_warp(int warp, bool backwards)
 	}
 }
 
-static void
-run_block(int threads, bool backwards)
+NOT_SANITIZED static void
+run_block(int threads)
 {
 	int			ended;
 
 	for (int i = 0; i < threads; i++)
 	{
-		if (!fibers[i].stack)
-			fibers[i].stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-								   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (fibers[i].stack == MAP_FAILED)
-			abort();
 		fibers[i].state = READY;
 		prepare(&fibers[i]);
 	}
@@ -233,7 +242,7 @@ run_block(int threads, bool backwards)
 
 		ended = 0;
 		for (int w = 0; w < threads / 32; w++)
-			run_warp(backwards ? threads / 32 - 1 - w : w, backwards);
+			run_warp(backwards ? threads / 32 - 1 - w : w);
 		for (int i = 0; i < threads; i++)
 		{
 			running = fibers + i;
@@ -296,8 +305,8 @@ emulation_launch(const void *kernel, dim3 blocks, dim3 threads, size_t shared_by
 {
 	cudaError_t error = emulation_call();
 	auto		allowed = shared_allowed.find(kernel);
-	bool		backwards = emulation.launches++ % 2 == 1;
 
+	backwards = emulation.launches++ % 2 == 1;
 	if (emulation.stop && emulation.launches == emulation.stop_at)
 		*emulation.stop = 1;
 	if (error != cudaSuccess)
@@ -312,13 +321,22 @@ emulation_launch(const void *kernel, dim3 blocks, dim3 threads, size_t shared_by
 	gridDim = blocks;
 	blockDim = threads;
 	block_body = &body;
+	if (!stacks)
+	{
+		void	   *all = mmap(NULL, (size_t) MOST_THREADS * STACK_STRIDE, PROT_READ | PROT_WRITE,
+							   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (all == MAP_FAILED)
+			abort();
+		stacks = static_cast<unsigned char *>(all);
+	}
 	if (posix_memalign((void **) &dynamic_shared, 16, shared_bytes) != 0)
 		abort();
 	for (uint32_t b = 0; b < blocks.x; b++)
 	{
 		blockIdx.x = backwards ? blocks.x - 1 - b : b;
 		memset(dynamic_shared, SHARED_FILL, shared_bytes);
-		run_block((int) threads.x, backwards);
+		run_block((int) threads.x);
 	}
 	free(dynamic_shared);
 	return cudaSuccess;
