@@ -41,6 +41,10 @@ LANGUAGE plpgsql AS $$
 DECLARE
 	bad record;
 BEGIN
+	-- many times quicker than to look for what differs
+	IF want = got THEN
+		RETURN 'same';
+	END IF;
 	IF cardinality(want) <> cardinality(got) THEN
 		RETURN format('DIFFERENT: %s rows, want %s', cardinality(got), cardinality(want));
 	END IF;
