@@ -6,7 +6,7 @@ TEST_MODULE = build/gpusort_test.so
 
 # what it tests of the extension's insides, which the extension itself may hide
 TEST_MODULE_OBJS = $(patsubst %,src/key/type/%.o,keytype abbreviated collation strings numerics \
-	addresses bitstrings enums nested)
+	addresses bitstrings enums nested key_maker)
 
 $(TEST_MODULE): $(wildcard test/module/*.c) src/compat.h src/node/scan/heap_page.h $(TEST_MODULE_OBJS)
 	@mkdir -p $(@D)

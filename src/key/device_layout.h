@@ -59,7 +59,7 @@ device_row_key(const DeviceLayout *dl, const Stage *stage, const Datum *values,
 			   const bool *isnull, Key128 *key)
 {
 	Key128		acc = 0;
-	bool		inexact;		/* not in such a layout */
+	bool		inexact;		/* not in such a layout, nor is a kind that has a maker */
 
 	for (int c = 0; c < dl->layout.ncols; c++)
 	{
@@ -74,7 +74,7 @@ device_row_key(const DeviceLayout *dl, const Stage *stage, const Datum *values,
 		}
 		else
 			acc = (acc << lc->bits) |
-				((Key128) key_image(col, values[col->att], &inexact) + lc->add);
+				((Key128) key_image(col, NO_KEY_MAKER, values[col->att], &inexact) + lc->add);
 	}
 	*key = acc;
 	return true;
@@ -101,7 +101,7 @@ device_row_key64(const DeviceLayout *dl, const Stage *stage, const Datum *values
 			v = (uint64) lc->null_value;
 		}
 		else
-			v = key_image(col, values[col->att], &inexact) + lc->add;
+			v = key_image(col, NO_KEY_MAKER, values[col->att], &inexact) + lc->add;
 		/* a column of 64 bits is the only one */
 		acc = c == 0 ? v : (acc << lc->bits) | v;
 	}

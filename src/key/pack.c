@@ -118,22 +118,23 @@ key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
 }
 
 void
-key_layout_narrow(KeyLayout *layout, Stage *stage, MemoryContext cxt, int bits)
+key_layout_narrow(KeyLayout *layout, const Stage *stage, KeyAlphabets *made, MemoryContext cxt,
+				  int bits)
 {
 	if (layout->total_bits <= bits || stage->n < NARROW_MIN_ROWS)
 		return;
 	for (int c = 0; c < layout->ncols; c++)
 	{
 		LayoutColumn *lc = &layout->cols[c];
-		StageColumn *col = &stage->cols[c];
+		const StageColumn *col = &stage->cols[c];
 
 		if (!col->by_bytes || lc->bits == 0)
 			continue;
-		if (col->alphabets == NULL)
-			col->alphabets = MemoryContextAlloc(cxt, sizeof(Alphabets));
-		if (!alphabets_make(col->alphabets, col, stage->n, lc->bits))
+		if (made->cols[c] == NULL)
+			made->cols[c] = MemoryContextAlloc(cxt, sizeof(Alphabets));
+		if (!alphabets_make(made->cols[c], col, stage->n, lc->bits))
 			continue;
-		lc->alphabets = col->alphabets;
+		lc->alphabets = made->cols[c];
 		layout->total_bits -= lc->bits;
 		layout_column(layout, lc, col, &col->range);
 	}
@@ -459,7 +460,7 @@ pack_key(const Stage *stage, const KeyLayout *layout, size_t i)
 }
 
 Key128
-pack_row(const Stage *stage, const KeyLayout *layout,
+pack_row(const Stage *stage, const StageWriter *writer, const KeyLayout *layout,
 		 const Datum *values, const bool *isnull)
 {
 	Key128		key = 0;
@@ -477,7 +478,7 @@ pack_row(const Stage *stage, const KeyLayout *layout,
 		if (isnull[col->att])
 			v = lc->null_value;
 		else
-			v = (Key128) (narrowed(lc, key_image(col, values[col->att], &inexact)) - lc->base) +
+			v = (Key128) (narrowed(lc, key_image(col, writer->makers[c], values[col->att], &inexact)) - lc->base) +
 				lc->add;
 		if (lc->bits > room)
 			key |= v >> (lc->bits - room);

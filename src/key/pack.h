@@ -22,7 +22,7 @@ typedef uint128 Key128;
 typedef struct LayoutColumn
 {
 	BitSqueeze	squeeze;		/* of its images first, if it has a mask, */
-	const struct Alphabets *alphabets;	/* or these; the stage's */
+	const struct Alphabets *alphabets;	/* or these; the sort's */
 	EvenScale	even;			/* or this */
 	uint64		base;			/* a value is image - base + add */
 	uint64		add;			/* 1 if NULLs come first, at 0 */
@@ -53,12 +53,19 @@ typedef struct KeyOrder
 /* The narrowest layout for columns of the stage whose images lie in ranges[]. */
 extern void key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges);
 
+/* Memory for alphabets of a layout's columns; NULL until needed. */
+typedef struct KeyAlphabets
+{
+	struct Alphabets *cols[STAGE_MAX_COLUMNS];
+} KeyAlphabets;
+
 /*
  * If a layout of the stage's own ranges has more bits than this: makes it narrower, as
- * far as a look at all images allows.  For packing; the stage's next layout of this
- * kind ends it.
+ * far as a look at all images allows.  For packing; the next layout that is made with this
+ * memory, of which there is more in cxt, ends it.
  */
-extern void key_layout_narrow(KeyLayout *layout, Stage *stage, MemoryContext cxt, int bits);
+extern void key_layout_narrow(KeyLayout *layout, const Stage *stage, KeyAlphabets *made,
+							  MemoryContext cxt, int bits);
 
 /*
  * The key's number of values if it has less than 64 bits, as closely as it can be
@@ -97,7 +104,7 @@ extern Key128 pack_key(const Stage *stage, const KeyLayout *layout, size_t i);
  * One row's key from its values, left-aligned in 128 bits: keys of one layout
  * compare as numbers.
  */
-extern Key128 pack_row(const Stage *stage, const KeyLayout *layout,
+extern Key128 pack_row(const Stage *stage, const StageWriter *writer, const KeyLayout *layout,
 					   const Datum *values, const bool *isnull);
 
 #endif							/* GPUSORT_PACK_H */

@@ -56,7 +56,7 @@ page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc, const AttrNum
 			image_t		max = 0; \
 			for (int i = 0; i < count; i++) \
 			{ \
-				image_t		image = (image_t) key_image_at(col, kind, flip, data[i] + offset, 0, NULL); \
+				image_t		image = (image_t) key_image_at(col, NO_KEY_MAKER, kind, flip, data[i] + offset, 0, NULL); \
 				min = Min(min, image); \
 				max = Max(max, image); \
 				images[i] = image; \
@@ -68,12 +68,12 @@ page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc, const AttrNum
 #define STAGE_VALUES(kind, image, type, from_datum, make, back)	STAGE_LOOP(kind, image)
 #define STAGE_PLACES(kind, image, make, words)	STAGE_LOOP(kind, image)
 #define STAGE_CALLS(kind, image, make, words, exact) \
-		case kind: stage_calls(stage, col, kind, at, offset, byval_len, data, count); break;
+		case kind: stage_calls(stage, maker, col, kind, at, offset, byval_len, data, count); break;
 
 /* A column whose images are made by a function. */
 static pg_attribute_always_inline void
-stage_calls(Stage *stage, StageColumn *col, KeyKind kind, size_t at, int offset, int byval_len,
-			const char *const *data, int count)
+stage_calls(Stage *stage, KeyMaker maker, StageColumn *col, KeyKind kind, size_t at, int offset,
+			int byval_len, const char *const *data, int count)
 {
 	KeyRange	seen;
 
@@ -81,13 +81,13 @@ stage_calls(Stage *stage, StageColumn *col, KeyKind kind, size_t at, int offset,
 	{
 		/* each may shorten the prefix, and so change what is known of those before it */
 		for (int i = 0; i < count; i++)
-			stage_value(stage, col, at + i, page_datum(data[i] + offset, byval_len));
+			stage_value(stage, maker, col, at + i, page_datum(data[i] + offset, byval_len));
 		return;
 	}
 	key_range_init(&seen);
 	for (int i = 0; i < count; i++)
 	{
-		uint64		image = key_image_at(col, kind, col->flip, data[i] + offset, byval_len,
+		uint64		image = key_image_at(col, maker, kind, col->flip, data[i] + offset, byval_len,
 										 &seen.inexact);
 
 		key_range_add(&seen, image);
@@ -101,7 +101,7 @@ stage_calls(Stage *stage, StageColumn *col, KeyKind kind, size_t at, int offset,
 }
 
 static void
-stage_column(Stage *stage, StageColumn *col, size_t at, int offset, int byval_len,
+stage_column(Stage *stage, KeyMaker maker, StageColumn *col, size_t at, int offset, int byval_len,
 			 const char *const *data, int count)
 {
 	switch (col->kind)
@@ -111,8 +111,8 @@ stage_column(Stage *stage, StageColumn *col, size_t at, int offset, int byval_le
 }
 
 void
-page_keys_stage(const PageKeys *keys, Stage *stage, size_t at, const char *const *data,
-				int count)
+page_keys_stage(const PageKeys *keys, Stage *stage, const StageWriter *writer, size_t at,
+				const char *const *data, int count)
 {
 	if (count == 0)
 		return;
@@ -122,13 +122,14 @@ page_keys_stage(const PageKeys *keys, Stage *stage, size_t at, const char *const
 
 		if (col->nulls != NULL)
 			memset(col->nulls + at, 0, count);
-		stage_column(stage, col, at, keys->offset[c], keys->byval_len[c], data, count);
+		stage_column(stage, writer->makers[c], col, at, keys->offset[c], keys->byval_len[c], data,
+					 count);
 	}
 }
 
 void
-page_keys_stage_column(const PageKeys *keys, Stage *stage, BulkOwner *owner, int c, size_t at,
-					   const char *const *where, int count)
+page_keys_stage_column(const PageKeys *keys, Stage *stage, const StageWriter *writer, int c,
+					   size_t at, const char *const *where, int count)
 {
 	StageColumn *col = &stage->cols[c];
 	int			done = 0;
@@ -140,9 +141,10 @@ page_keys_stage_column(const PageKeys *keys, Stage *stage, BulkOwner *owner, int
 		if (i < count && likely(where[i] != NULL))
 			continue;
 		if (i > done)
-			stage_column(stage, col, at + done, 0, keys->byval_len[c], where + done, i - done);
+			stage_column(stage, writer->makers[c], col, at + done, 0, keys->byval_len[c], where + done,
+						 i - done);
 		if (i < count)
-			stage_null(stage, owner, col, at + i);
+			stage_null(stage, writer->owner, col, at + i);
 		done = i + 1;
 	}
 }
@@ -154,7 +156,7 @@ page_keys_stage_column(const PageKeys *keys, Stage *stage, BulkOwner *owner, int
 				bool		inexact; \
 				left[nleft] = i; \
 				nleft += where[i] == NULL || \
-					key_image_at(col, kind, (image_t) col->flip, where[i], byval_len, &inexact) <= image; \
+					key_image_at(col, maker, kind, (image_t) col->flip, where[i], byval_len, &inexact) <= image; \
 			} \
 			break;
 #define LEFT_VALUES(kind, image, type, from_datum, make, back)	LEFT_LOOP(kind, image)
@@ -162,10 +164,11 @@ page_keys_stage_column(const PageKeys *keys, Stage *stage, BulkOwner *owner, int
 #define LEFT_CALLS(kind, image, make, words, exact)	LEFT_LOOP(kind, image)
 
 int
-page_keys_not_behind(const PageKeys *keys, const Stage *stage, uint64 image,
-					 const char *const *where, int first, int n, uint16 *left)
+page_keys_not_behind(const PageKeys *keys, const Stage *stage, const StageWriter *writer,
+					 uint64 image, const char *const *where, int first, int n, uint16 *left)
 {
 	const StageColumn *col = &stage->cols[0];
+	const KeyMaker maker = writer->makers[0];
 	const int	byval_len = keys->byval_len[0];
 	int			nleft = 0;
 

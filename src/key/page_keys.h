@@ -37,23 +37,23 @@ extern void page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc,
  * The stage has room for them; they are not counted.  For tuples of which
  * page_keys_fixed() is true.
  */
-extern void page_keys_stage(const PageKeys *keys, Stage *stage, size_t at,
+extern void page_keys_stage(const PageKeys *keys, Stage *stage, const StageWriter *writer, size_t at,
 							const char *const *data, int count);
 
 /*
  * Stages column c of count rows from place at on, each value where it lies; NULL
  * is one.
  */
-extern void page_keys_stage_column(const PageKeys *keys, Stage *stage, BulkOwner *owner, int c, size_t at,
-								   const char *const *where, int count);
+extern void page_keys_stage_column(const PageKeys *keys, Stage *stage, const StageWriter *writer, int c,
+								   size_t at, const char *const *where, int count);
 
 /*
  * Which of the first column's values, those of rows [first, n), do not sort behind one
  * that has this image, as far as images tell; a NULL is always one of them.  Writes their
  * numbers to left, and returns how many there are.
  */
-extern int	page_keys_not_behind(const PageKeys *keys, const Stage *stage, uint64 image,
-								 const char *const *where, int first, int n, uint16 *left);
+extern int	page_keys_not_behind(const PageKeys *keys, const Stage *stage, const StageWriter *writer,
+								 uint64 image, const char *const *where, int first, int n, uint16 *left);
 
 /* Do this tuple's keys lie at fixed places? */
 static inline bool
@@ -80,8 +80,8 @@ page_datum(const char *p, int byval_len)
 
 /* key_image() of the value that lies at p. */
 static inline uint64
-key_image_at(const StageColumn *col, KeyKind kind, uint64 flip, const char *p, int byval_len,
-			 bool *inexact)
+key_image_at(const StageColumn *col, KeyMaker maker, KeyKind kind, uint64 flip, const char *p,
+			 int byval_len, bool *inexact)
 {
 	switch (kind)
 	{
@@ -90,7 +90,7 @@ key_image_at(const StageColumn *col, KeyKind kind, uint64 flip, const char *p, i
 #define PLACE_IMAGE_AT(kind, image, make, words) \
 		case kind: return (image) (make(p) ^ flip);
 #define CALL_IMAGE_AT(kind, image, make, words, exact) \
-		case kind: return (image) (make(col, page_datum(p, byval_len), inexact) ^ flip);
+		case kind: return (image) (make(col, maker, page_datum(p, byval_len), inexact) ^ flip);
 		KEY_KINDS(VALUE_IMAGE_AT, PLACE_IMAGE_AT, CALL_IMAGE_AT)
 	}
 	pg_unreachable();

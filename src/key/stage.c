@@ -9,15 +9,13 @@
  */
 #include "postgres.h"
 
-#include "key/type/abbreviated.h"
-#include "key/type/enums.h"
-#include "key/type/nested.h"
+#include "key/type/key_maker.h"
 #include "key/type/strings.h"
 
 #define STAGE_FIRST_ROWS	64
 
 static void
-add_column(Stage *stage, MemoryContext cxt, const KeyColumn *key, KeyKind kind)
+add_column(Stage *stage, const KeyColumn *key, KeyKind kind)
 {
 	StageColumn *col = &stage->cols[stage->ncols++];
 
@@ -26,12 +24,6 @@ add_column(Stage *stage, MemoryContext cxt, const KeyColumn *key, KeyKind kind)
 	col->wide = key_wide(kind);
 	col->called = key_called(kind);
 	col->by_bytes = key_by_bytes(kind);
-	if (kind == KEY_ABBREVIATED)
-		col->ssup = abbreviated_support(cxt, key, true);
-	if (kind == KEY_ENUM)
-		col->enum_order = enum_order_create(cxt);
-	if (key_nested(kind))
-		col->first_part = first_part_create(cxt, key->collation);
 	col->nulls_first = key->nulls_first;
 	col->flip = key->descending ? ~UINT64_C(0) : 0;
 	key_range_init(&col->range);
@@ -39,7 +31,7 @@ add_column(Stage *stage, MemoryContext cxt, const KeyColumn *key, KeyKind kind)
 }
 
 void
-stage_init(Stage *stage, MemoryContext cxt, const KeyColumn *keys, int nkeys, bool keys_only)
+stage_init(Stage *stage, const KeyColumn *keys, int nkeys, bool keys_only)
 {
 	int			bits = 0;
 	bool		exact = true;
@@ -58,13 +50,27 @@ stage_init(Stage *stage, MemoryContext cxt, const KeyColumn *keys, int nkeys, bo
 
 			if (bits >= STAGE_MAX_BITS || stage->ncols == STAGE_MAX_COLUMNS)
 				return;
-			add_column(stage, cxt, &keys[k], kind);
+			add_column(stage, &keys[k], kind);
 			bits += key_wide(kind) ? 64 : 32;
 			exact &= key_exact(kind);
 		}
 	}
 	stage->complete = true;
 	stage->exact = exact;
+}
+
+void
+stage_writer_init(StageWriter *writer, MemoryContext cxt, BulkOwner *owner, const Stage *stage,
+				  const KeyColumn *keys)
+{
+	int			c = 0;
+
+	writer->owner = owner;
+	for (int k = 0; c < stage->ncols; k++)
+	{
+		for (int word = 0; word < key_words(keys[k].kind) && c < stage->ncols; word++, c++)
+			writer->makers[c] = key_maker_create(cxt, &keys[k], stage->cols[c].kind);
+	}
 }
 
 void
@@ -128,10 +134,10 @@ stage_null(Stage *stage, BulkOwner *owner, StageColumn *col, size_t i)
 }
 
 uint64
-stage_called(Stage *stage, StageColumn *col, size_t i, Datum value)
+stage_called(Stage *stage, KeyMaker maker, StageColumn *col, size_t i, Datum value)
 {
 	bool		inexact = false;
-	uint64		image = key_image(col, value, &inexact);
+	uint64		image = key_image(col, maker, value, &inexact);
 
 	/* the first string, or an image that one without the prefix gets */
 	if (col->by_bytes && col->prefix.len != 0 &&

@@ -52,11 +52,6 @@ typedef struct StageColumn
 	bool		by_bytes;		/* ... and stand behind the prefix */
 	uint64		flip;			/* all ones for a descending column */
 	BytesPrefix prefix;
-	/* what the writer makes images with; who reads images needs none of it */
-	struct SortSupportData *ssup;	/* of KEY_ABBREVIATED */
-	struct EnumOrder *enum_order;	/* of KEY_ENUM */
-	struct FirstPart *first_part;	/* of what key_nested() is true */
-	struct Alphabets *alphabets;	/* key_layout_narrow()'s; NULL until needed */
 	KeyRange	range;
 	void	   *images;			/* uint32 or uint64, one per row */
 	uint8	   *nulls;			/* 1 where NULL; NULL until the first one */
@@ -81,11 +76,19 @@ typedef struct Stage
 	StageColumn cols[STAGE_MAX_COLUMNS];
 } Stage;
 
-/*
- * Sets up a zeroed stage for the leading key columns; what images are made with is cxt's.
- * Its arrays are of the owner that its writer brings along.
- */
-extern void stage_init(Stage *stage, MemoryContext cxt, const KeyColumn *keys, int nkeys, bool keys_only);
+/* What the one who writes a stage brings along; who reads it needs none of this. */
+typedef struct StageWriter
+{
+	BulkOwner  *owner;			/* of the stage's arrays */
+	KeyMaker	makers[STAGE_MAX_COLUMNS];	/* of its images */
+} StageWriter;
+
+/* Sets up a zeroed stage for the leading key columns. */
+extern void stage_init(Stage *stage, const KeyColumn *keys, int nkeys, bool keys_only);
+
+/* A writer of this stage, and of any of the same keys; what it makes images with is cxt's. */
+extern void stage_writer_init(StageWriter *writer, MemoryContext cxt, BulkOwner *owner, const Stage *stage,
+							  const KeyColumn *keys);
 
 /* Rows of another sort will come. */
 extern void stage_begin(Stage *stage);
@@ -176,11 +179,11 @@ stage_image_at(const StageColumn *col, size_t i)
 }
 
 /*
- * A datum's image, direction folded in.  Sets *inexact if it is that (traits.h), and
- * leaves it alone otherwise.
+ * A datum's image, direction folded in, made with the column's maker.  Sets *inexact if it
+ * is that (traits.h), and leaves it alone otherwise.
  */
 static inline uint64
-key_image(const StageColumn *col, Datum datum, bool *inexact)
+key_image(const StageColumn *col, KeyMaker maker, Datum datum, bool *inexact)
 {
 	switch (col->kind)
 	{
@@ -189,7 +192,7 @@ key_image(const StageColumn *col, Datum datum, bool *inexact)
 #define PLACE_IMAGE(kind, image, make, words) \
 		case kind: return (image) (make((const char *) DatumGetPointer(datum)) ^ col->flip);
 #define CALL_IMAGE(kind, image, make, words, exact) \
-		case kind: return (image) (make(col, datum, inexact) ^ col->flip);
+		case kind: return (image) (make(col, maker, datum, inexact) ^ col->flip);
 		KEY_KINDS(VALUE_IMAGE, PLACE_IMAGE, CALL_IMAGE)
 	}
 	pg_unreachable();
@@ -220,18 +223,18 @@ stage_count(Stage *stage, size_t n)
 }
 
 /* A value's image for row i, where a function makes it. */
-extern uint64 stage_called(Stage *stage, StageColumn *col, size_t i, Datum value);
+extern uint64 stage_called(Stage *stage, KeyMaker maker, StageColumn *col, size_t i, Datum value);
 
 /* Stages a column of row i that is not NULL. */
 static inline void
-stage_value(Stage *stage, StageColumn *col, size_t i, Datum value)
+stage_value(Stage *stage, KeyMaker maker, StageColumn *col, size_t i, Datum value)
 {
 	uint64		image;
 
 	if (col->called)
-		image = stage_called(stage, col, i, value);
+		image = stage_called(stage, maker, col, i, value);
 	else
-		image = key_image(col, value, NULL);
+		image = key_image(col, NO_KEY_MAKER, value, NULL);
 	key_range_add(&col->range, image);
 	if (col->wide)
 		((uint64 *) col->images)[i] = image;
@@ -241,7 +244,7 @@ stage_value(Stage *stage, StageColumn *col, size_t i, Datum value)
 
 /* Stages one row's keys.  The caller has made sure of room. */
 static inline void
-stage_row(Stage *stage, BulkOwner *owner, const Datum *values, const bool *isnull, uint32 rid)
+stage_row(Stage *stage, const StageWriter *writer, const Datum *values, const bool *isnull, uint32 rid)
 {
 	size_t		i = stage->n;
 
@@ -251,9 +254,9 @@ stage_row(Stage *stage, BulkOwner *owner, const Datum *values, const bool *isnul
 		StageColumn *col = &stage->cols[c];
 
 		if (unlikely(isnull[col->att]))
-			stage_null(stage, owner, col, i);
+			stage_null(stage, writer->owner, col, i);
 		else
-			stage_value(stage, col, i, values[col->att]);
+			stage_value(stage, writer->makers[c], col, i, values[col->att]);
 	}
 	if (stage->rids != NULL)
 		stage->rids[i] = rid;

@@ -42,10 +42,9 @@ sort_cost(const Stage *stage, bool bounded)
 }
 
 void
-batch_init(Batch *batch, MemoryContext cxt, const KeyColumn *keys, int nkeys,
-		   bool keys_only)
+batch_init(Batch *batch, const KeyColumn *keys, int nkeys, bool keys_only)
 {
-	stage_init(&batch->stage, cxt, keys, nkeys, keys_only);
+	stage_init(&batch->stage, keys, nkeys, keys_only);
 }
 
 void
@@ -110,7 +109,7 @@ batch_trim(Batch *batch, BulkOwner *owner)
 }
 
 bool
-batch_put_page(Batch *batch, BulkOwner *owner, RowPage *page)
+batch_put_page(Batch *batch, const StageWriter *keys, RowPage *page)
 {
 	Stage	   *stage = &batch->stage;
 	Arena	   *arena = &batch->arena;
@@ -118,12 +117,12 @@ batch_put_page(Batch *batch, BulkOwner *owner, RowPage *page)
 	if (batch_taken(batch) + page->bytes + page->n * batch->sort_cost > batch->limit ||
 		!arena_has_rids(arena, page->bytes))
 		return false;
-	if (stage->n + page->n > stage->capacity && !batch_stage_room(batch, owner, page->n))
+	if (stage->n + page->n > stage->capacity && !batch_stage_room(batch, keys->owner, page->n))
 		return false;
-	row_page_stage(page, 0, stage, owner, stage->n);
+	row_page_stage(page, 0, stage, keys, stage->n);
 	for (int i = 0; i < page->n; i++)
 	{
-		(void) arena_reserve(arena, owner, row_page_room(page, i));
+		(void) arena_reserve(arena, keys->owner, row_page_room(page, i));
 		stage->rids[stage->n + i] = arena_take(arena, row_page_write(page, i, arena->next));
 	}
 	stage_count(stage, page->n);
@@ -131,33 +130,33 @@ batch_put_page(Batch *batch, BulkOwner *owner, RowPage *page)
 }
 
 bool
-batch_put_page_row(Batch *batch, BulkOwner *owner, RowPage *page, int i, PageKeyPlaces where)
+batch_put_page_row(Batch *batch, const StageWriter *keys, RowPage *page, int i, PageKeyPlaces where)
 {
 	Stage	   *stage = &batch->stage;
 	Arena	   *arena = &batch->arena;
 
-	if (unlikely(stage->n == stage->capacity) && !batch_stage_room(batch, owner, 1))
+	if (unlikely(stage->n == stage->capacity) && !batch_stage_room(batch, keys->owner, 1))
 		return false;
-	if (unlikely(!arena_reserve(arena, owner, row_page_room(page, i))))
+	if (unlikely(!arena_reserve(arena, keys->owner, row_page_room(page, i))))
 		return false;
 	for (int c = 0; c < stage->ncols; c++)
-		page_keys_stage_column(&page->keys, stage, owner, c, stage->n, &where[c][i], 1);
+		page_keys_stage_column(&page->keys, stage, keys, c, stage->n, &where[c][i], 1);
 	stage->rids[stage->n] = arena_take(arena, row_page_write(page, i, arena->next));
 	stage_count(stage, 1);
 	return true;
 }
 
 bool
-batch_put_page_keys(Batch *batch, BulkOwner *owner, RowPage *page, int first)
+batch_put_page_keys(Batch *batch, const StageWriter *keys, RowPage *page, int first)
 {
 	Stage	   *stage = &batch->stage;
 	int			rows = page->n - first;
 
-	if (stage->n + rows > stage->capacity && !batch_stage_room(batch, owner, rows))
+	if (stage->n + rows > stage->capacity && !batch_stage_room(batch, keys->owner, rows))
 		return false;
 	for (int i = first; i < page->n; i++)
 		page_ahead_ask(&page->ahead, i);
-	row_page_stage(page, first, stage, owner, stage->n);
+	row_page_stage(page, first, stage, keys, stage->n);
 	stage_count(stage, rows);
 	return true;
 }

@@ -4,9 +4,9 @@
  *
  * A batch has one writer.  Rows are named by rids, keys by their place, and what
  * has been seen of the keys' ranges is noted with them, so that a batch means
- * something to whoever can map its memory.  Whose that memory is the batch does not say:
- * its writer brings the owner along.  Nothing points out of it but what the writer makes
- * images with (StageColumn).  Of a sort whose rows are their keys it holds keys alone.
+ * something to whoever can map its memory.  Nothing points out of it: whose that memory is and
+ * what images are made with its writer brings along (StageWriter).  Of a sort whose rows are
+ * their keys it holds keys alone.
  *
  * Memory: what rows and the stage's arrays take, and what sorting will take, is counted
  * row by row (batch_taken); keeping it below a limit is the sink's business.
@@ -31,8 +31,7 @@ typedef struct Batch
 	size_t		expected;		/* to come; 0: a few */
 } Batch;
 
-extern void batch_init(Batch *batch, MemoryContext cxt,
-					   const KeyColumn *keys, int nkeys, bool keys_only);
+extern void batch_init(Batch *batch, const KeyColumn *keys, int nkeys, bool keys_only);
 
 /* Before the rows of a sort. */
 extern void batch_begin(Batch *batch, Size limit, bool bounded, double rows_expected);
@@ -56,13 +55,14 @@ extern void batch_trim(Batch *batch, BulkOwner *owner);
 extern void batch_free_keys(Batch *batch, BulkOwner *owner);
 
 /* Takes all rows of a direct page; false, and none, if they may go beyond the limit. */
-extern bool batch_put_page(Batch *batch, BulkOwner *owner, RowPage *page);
+extern bool batch_put_page(Batch *batch, const StageWriter *keys, RowPage *page);
 
 /* Takes row i of a direct page, whose keys lie there; false if there is no room. */
-extern bool batch_put_page_row(Batch *batch, BulkOwner *owner, RowPage *page, int i, PageKeyPlaces where);
+extern bool batch_put_page_row(Batch *batch, const StageWriter *keys, RowPage *page, int i,
+							   PageKeyPlaces where);
 
 /* Takes the keys of the page's rows from first on; likewise. */
-extern bool batch_put_page_keys(Batch *batch, BulkOwner *owner, RowPage *page, int first);
+extern bool batch_put_page_keys(Batch *batch, const StageWriter *keys, RowPage *page, int first);
 
 /* The memory that is taken, and that sorting what is there will take. */
 static inline Size
@@ -87,28 +87,28 @@ batch_key_cost(const Batch *batch)
 
 /* Takes the slot's row, whose key columns are deformed; false if there is no room. */
 static inline bool
-batch_put_row(Batch *batch, BulkOwner *owner, RowWriter *writer, TupleTableSlot *slot)
+batch_put_row(Batch *batch, const StageWriter *keys, RowWriter *writer, TupleTableSlot *slot)
 {
 	Stage	   *stage = &batch->stage;
 	uint32		rid;
 
-	if (unlikely(stage->n == stage->capacity) && !batch_stage_room(batch, owner, 1))
+	if (unlikely(stage->n == stage->capacity) && !batch_stage_room(batch, keys->owner, 1))
 		return false;
-	if (unlikely(!row_store(writer, &batch->arena, owner, slot, &rid)))
+	if (unlikely(!row_store(writer, &batch->arena, keys->owner, slot, &rid)))
 		return false;
-	stage_row(stage, owner, slot->tts_values, slot->tts_isnull, rid);
+	stage_row(stage, keys, slot->tts_values, slot->tts_isnull, rid);
 	return true;
 }
 
 /* Takes its keys alone; likewise. */
 static inline bool
-batch_put_key(Batch *batch, BulkOwner *owner, TupleTableSlot *slot)
+batch_put_key(Batch *batch, const StageWriter *keys, TupleTableSlot *slot)
 {
 	Stage	   *stage = &batch->stage;
 
-	if (unlikely(stage->n == stage->capacity) && !batch_stage_room(batch, owner, 1))
+	if (unlikely(stage->n == stage->capacity) && !batch_stage_room(batch, keys->owner, 1))
 		return false;
-	stage_row(stage, owner, slot->tts_values, slot->tts_isnull, 0);
+	stage_row(stage, keys, slot->tts_values, slot->tts_isnull, 0);
 	return true;
 }
 

@@ -389,7 +389,7 @@ order_batch(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Sort
 	key_layout(&layout, stage, ranges);
 	/* so that a word holds them, beside the rid */
 	if (!env->spec.keys_only)
-		key_layout_narrow(&layout, stage, env->cxt, 64 - stage_rid_bits(stage));
+		key_layout_narrow(&layout, stage, &env->alphabets, env->cxt, 64 - stage_rid_bits(stage));
 	if (device_keys_sort(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
 		return streaming;
 	if (env->spec.keys_only)

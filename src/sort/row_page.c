@@ -46,7 +46,7 @@ row_page_find_keys(const RowPage *page, int first, PageKeyPlaces where)
 }
 
 void
-row_page_stage(RowPage *page, int first, Stage *stage, BulkOwner *owner, size_t at)
+row_page_stage(RowPage *page, int first, Stage *stage, const StageWriter *writer, size_t at)
 {
 	const char *data[MaxHeapTuplesPerPage];
 	PageKeyPlaces where;
@@ -56,11 +56,11 @@ row_page_stage(RowPage *page, int first, Stage *stage, BulkOwner *owner, size_t 
 		data[i] = row_page_data(page, i);
 	if (likely(i == page->n))
 	{
-		page_keys_stage(&page->keys, stage, at, data + first, i - first);
+		page_keys_stage(&page->keys, stage, writer, at, data + first, i - first);
 		return;
 	}
 	for (i = first; i < page->n; i++)
 		walk_keys(page, i, where);
 	for (int c = 0; c < stage->ncols; c++)
-		page_keys_stage_column(&page->keys, stage, owner, c, at, where[c] + first, page->n - first);
+		page_keys_stage_column(&page->keys, stage, writer, c, at, where[c] + first, page->n - first);
 }

@@ -57,7 +57,7 @@ extern void row_page_find_keys(const RowPage *page, int first, PageKeyPlaces whe
  * Stages the keys of rows [first, page->n) as the stage's from place at on, for
  * which there is room, and does not count them.
  */
-extern void row_page_stage(RowPage *page, int first, Stage *stage, BulkOwner *owner, size_t at);
+extern void row_page_stage(RowPage *page, int first, Stage *stage, const StageWriter *writer, size_t at);
 
 /*
  * Asks for the next page's memory, as much as is row i's share: all at once would wait.  Into

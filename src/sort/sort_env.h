@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "executor/tuptable.h"
+#include "key/pack.h"
 #include "key/tie/tiebreak.h"
 #include "progress.h"
 #include "sort/report.h"
@@ -32,6 +33,7 @@ typedef struct SortEnv
 	SortSpec	spec;
 	MemoryContext cxt;			/* of all that lives as long as the sorter */
 	BulkOwner  *bulk;
+	StageWriter keys;			/* of the batch */
 	RowWriter  *writer;
 	TieBreak   *tiebreak;
 	Progress	progress;		/* for others to see; counts the rows that came in */
@@ -48,6 +50,7 @@ typedef struct SortEnv
 	/* records and kernels' scratch; a result may lie in either */
 	BulkBuf		recs;
 	BulkBuf		scratch;
+	KeyAlphabets alphabets;		/* key_layout_narrow() */
 
 	TupleTableSlot *row_slot;	/* sort_env_slot() */
 	DecodedKeys *decoded;		/* key_reader.c's */

@@ -186,7 +186,7 @@ verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uin
 		row = (MinimalTuple) arena_at(&batch->arena, rid);
 		row_to_slot(slot, row);
 		slot_getsomeattrs(slot, stage->last_att);
-		key = pack_row(stage, layout, slot->tts_values, slot->tts_isnull);
+		key = pack_row(stage, &env->keys, layout, slot->tts_values, slot->tts_isnull);
 		if (i > 0 && key < prev)
 			what = "has a smaller key than the row before it";
 		else if (i > 0 && key == prev)

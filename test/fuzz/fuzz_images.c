@@ -58,12 +58,12 @@ extern void *detoast_attr_slice(struct varlena *attr, int32 offset, int32 length
 UNUSED(void *, detoast_attr(struct varlena *attr))
 UNUSED(void *, detoast_attr_slice(struct varlena *attr, int32 offset, int32 length))
 UNUSED(void, pfree(void *pointer))
-UNUSED(uint64, abbreviated_image(const struct StageColumn *col, Datum value, bool *inexact))
-UNUSED(uint32, enum_image(const struct StageColumn *col, Datum value, bool *inexact))
-UNUSED(uint64, array_image(const struct StageColumn *col, Datum value, bool *inexact))
-UNUSED(uint64, range_image(const struct StageColumn *col, Datum value, bool *inexact))
-UNUSED(uint64, multirange_image(const struct StageColumn *col, Datum value, bool *inexact))
-UNUSED(uint64, record_image(const struct StageColumn *col, Datum value, bool *inexact))
+UNUSED(uint64, abbreviated_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))
+UNUSED(uint32, enum_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))
+UNUSED(uint64, array_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))
+UNUSED(uint64, range_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))
+UNUSED(uint64, multirange_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))
+UNUSED(uint64, record_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))
 
 static uint8
 take(Input *in)
@@ -435,8 +435,8 @@ compare_images(KeyKind kind, const Value *a, const Value *b, const BytesPrefix *
 		StageColumn col = {.kind = kind + word,.flip = flip,.prefix = *prefix};
 		bool		ainexact = false;
 		bool		binexact = false;
-		uint64		x = key_image(&col, datum_of(kind, a), &ainexact);
-		uint64		y = key_image(&col, datum_of(kind, b), &binexact);
+		uint64		x = key_image(&col, NO_KEY_MAKER, datum_of(kind, a), &ainexact);
+		uint64		y = key_image(&col, NO_KEY_MAKER, datum_of(kind, b), &binexact);
 
 		if (x != y)
 			return x < y ? -1 : 1;

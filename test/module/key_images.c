@@ -7,8 +7,7 @@
 #include "fmgr.h"
 #include "key/stage.h"
 #include "key/type/abbreviated.h"
-#include "key/type/enums.h"
-#include "key/type/nested.h"
+#include "key/type/key_maker.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -43,12 +42,6 @@ set_up_column(StageColumn *col, const KeyColumn *key, int word)
 	col->kind = key->kind + word;
 	col->flip = key->descending ? ~UINT64CONST(0) : 0;
 	col->prefix.len = -1;
-	if (key->kind == KEY_ABBREVIATED)
-		col->ssup = abbreviated_support(CurrentMemoryContext, key, true);
-	if (key->kind == KEY_ENUM)
-		col->enum_order = enum_order_create(CurrentMemoryContext);
-	if (key_nested(key->kind))
-		col->first_part = first_part_create(CurrentMemoryContext, key->collation);
 }
 
 /*
@@ -64,6 +57,7 @@ check_images(PG_FUNCTION_ARGS)
 	const char *why;
 	SortSupport ssup;
 	StageColumn cols[WORDS_MAX];
+	KeyMaker	makers[WORDS_MAX];
 	Datum	   *values;
 	bool	   *nulls;
 	Imaged	   *images;
@@ -79,7 +73,10 @@ check_images(PG_FUNCTION_ARGS)
 		elog(ERROR, "%s", why);
 	words = key_words(key.kind);
 	for (int w = 0; w < words; w++)
+	{
 		set_up_column(&cols[w], &key, w);
+		makers[w] = key_maker_create(CurrentMemoryContext, &key, cols[w].kind);
+	}
 	ssup = abbreviated_support(CurrentMemoryContext, &key, false);
 
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &typlen, &typbyval, &typalign);
@@ -88,7 +85,7 @@ check_images(PG_FUNCTION_ARGS)
 	for (int i = 0; i < n; i++)
 	{
 		for (int w = 0; w < words; w++)
-			images[i].word[w] = key_image(&cols[w], values[i], &images[i].inexact[w]);
+			images[i].word[w] = key_image(&cols[w], makers[w], values[i], &images[i].inexact[w]);
 		CHECK_FOR_INTERRUPTS();
 		for (int j = 0; j <= i; j++)
 		{

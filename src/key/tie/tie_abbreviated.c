@@ -7,8 +7,9 @@
  */
 #include "postgres.h"
 
-#include "key/type/abbreviated.h"
 #include "key/tie/tie_rows.h"
+#include "key/type/abbreviated.h"
+#include "key/type/key_maker.h"
 #include "miscadmin.h"
 
 /* Fewer are compared as quickly. */
@@ -52,15 +53,14 @@ tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSup
 
 /* Makes the column's images, if its type abbreviates. */
 static StageColumn *
-find_abbreviation(TieBreak *tb, const TieColumn *col)
+find_abbreviation(TieBreak *tb, TieColumn *col)
 {
 	const KeyColumn *key = &tb->keys[col - tb->cols];
 	StageColumn *image = MemoryContextAllocZero(tb->cxt, sizeof(StageColumn));
 
 	image->kind = abbreviated_kind(key);
 	image->flip = col->flip;
-	if (image->kind == KEY_ABBREVIATED)
-		image->ssup = abbreviated_support(tb->cxt, key, true);
+	col->abbreviator = key_maker_create(tb->cxt, key, image->kind);
 	return image;
 }
 
@@ -82,7 +82,7 @@ tie_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 	for (size_t i = 0; i < n; i++)
 	{
 		tie_prefetch_value(recs, i, n);
-		recs[i].key = key_image(col->abbreviated, (Datum) recs[i].key, &inexact);
+		recs[i].key = key_image(col->abbreviated, col->abbreviator, (Datum) recs[i].key, &inexact);
 	}
 	tie_order_words(tb, col, recs, n, NULL);
 	for (size_t i = 1; i <= n; i++)

@@ -99,7 +99,7 @@ value_word(const TieColumn *col, Place place, Datum value, bool *inexact)
 		return (uint64) value;
 	if (col->by_bytes)
 		return string_word(col, string_of(col->kind, value), place.at);
-	return key_image(&col->image[place.at], value, inexact);
+	return key_image(&col->image[place.at], col->makers[place.at], value, inexact);
 }
 
 /* May values with this word differ in what is behind it? */

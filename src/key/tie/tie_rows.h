@@ -38,7 +38,9 @@ typedef struct TieColumn
 	SortSupport ssup;			/* NULL until needed */
 	TieHints   *hints;			/* likewise */
 	StageColumn *abbreviated;	/* likewise */
-	StageColumn image[2];		/* the kind and direction of each word */
+	KeyMaker	abbreviator;	/* makes its images */
+	StageColumn image[2];		/* the kind and direction of each word, */
+	KeyMaker	makers[2];		/* and what it is made with */
 } TieColumn;
 
 struct TieBreak

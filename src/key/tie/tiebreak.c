@@ -16,10 +16,9 @@
  */
 #include "postgres.h"
 
-#include "key/type/abbreviated.h"
-#include "key/type/enums.h"
-#include "key/type/nested.h"
 #include "key/tie/tie_rows.h"
+#include "key/type/abbreviated.h"
+#include "key/type/key_maker.h"
 
 TieBreak *
 tiebreak_create(MemoryContext cxt, BulkOwner *owner, TupleDesc desc,
@@ -47,11 +46,10 @@ tiebreak_create(MemoryContext cxt, BulkOwner *owner, TupleDesc desc,
 		{
 			col->image[word].kind = keys[k].kind + word;
 			col->image[word].flip = col->flip;
+			/* an abbreviation has had its turn */
+			if (keys[k].kind != KEY_ABBREVIATED)
+				col->makers[word] = key_maker_create(cxt, &keys[k], col->image[word].kind);
 		}
-		if (keys[k].kind == KEY_ENUM)
-			col->image[0].enum_order = enum_order_create(cxt);
-		if (key_nested(keys[k].kind))
-			col->image[0].first_part = first_part_create(cxt, keys[k].collation);
 	}
 	return tb;
 }
@@ -84,8 +82,8 @@ compare_images(const TieColumn *col, Datum a, Datum b)
 
 	for (int word = 0; word < key_words(col->kind); word++)
 	{
-		uint64		x = key_image(&col->image[word], a, &inexact);
-		uint64		y = key_image(&col->image[word], b, &inexact);
+		uint64		x = key_image(&col->image[word], col->makers[word], a, &inexact);
+		uint64		y = key_image(&col->image[word], col->makers[word], b, &inexact);
 
 		if (x != y)
 			return x < y ? -1 : 1;

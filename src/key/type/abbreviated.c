@@ -49,11 +49,11 @@ abbreviated_kind(const KeyColumn *key)
 }
 
 uint64
-abbreviated_image(const StageColumn *col, Datum value, bool *inexact)
+abbreviated_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	*inexact = true;
 	/* the plan may be older than what the type does today */
-	if (unlikely(!abbreviates(col->ssup)))
+	if (unlikely(!abbreviates(maker.ssup)))
 		return 0;
-	return DatumGetUInt64(col->ssup->abbrev_converter(value, col->ssup));
+	return DatumGetUInt64(maker.ssup->abbrev_converter(value, maker.ssup));
 }

@@ -77,7 +77,7 @@ ipv6_net(const inet_struct *a, int byte)
 }
 
 uint64
-inet_image(const struct StageColumn *col, Datum value, bool *inexact)
+inet_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	void	   *copy;
 	const inet_struct *a = address_open(value, &copy);
@@ -101,7 +101,7 @@ inet_image(const struct StageColumn *col, Datum value, bool *inexact)
 }
 
 uint64
-inet_low_image(const struct StageColumn *col, Datum value, bool *inexact)
+inet_low_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	void	   *copy;
 	const inet_struct *a = address_open(value, &copy);

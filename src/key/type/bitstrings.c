@@ -16,7 +16,7 @@
 #define IMAGE_BITS	56
 
 uint64
-bits_image(const struct StageColumn *col, Datum value, bool *inexact)
+bits_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	struct varlena *p = (struct varlena *) DatumGetPointer(value);
 	void	   *copy = NULL;

@@ -136,9 +136,9 @@ learn_type(EnumOrder *order, Oid value)
 }
 
 uint32
-enum_image(const StageColumn *col, Datum value, bool *inexact)
+enum_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
-	EnumOrder  *order = col->enum_order;
+	EnumOrder  *order = maker.enum_order;
 	const EnumPlace *place = find_place(order, DatumGetObjectId(value));
 
 	if (unlikely(place == NULL))

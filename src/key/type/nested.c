@@ -22,7 +22,7 @@
 #include "catalog/pg_type.h"
 #include "key/stage.h"
 #include "key/type/abbreviated.h"
-#include "key/type/enums.h"
+#include "key/type/key_maker.h"
 #include "key/type/nested.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -42,6 +42,7 @@ struct FirstPart
 	Oid			type;			/* of the parts; 0: not known yet */
 	bool		has_image;
 	StageColumn image;
+	KeyMaker	maker;			/* of its */
 	TypeCacheEntry *entry;		/* of an array's elements; of the range */
 	TupleDesc	desc;			/* of rows: the last one's */
 	int			att;			/* their first column, from 0; -1: none */
@@ -76,10 +77,7 @@ learn_part(FirstPart *part, Oid type, Oid collation, Oid cmp_proc)
 	if (key.kind == KEY_COMPARED || key_nested(key.kind) || key.descending)
 		return;
 	part->image.kind = key.kind;
-	if (key.kind == KEY_ABBREVIATED)
-		part->image.ssup = abbreviated_support(part->cxt, &key, true);
-	if (key.kind == KEY_ENUM)
-		part->image.enum_order = enum_order_create(part->cxt);
+	part->maker = key_maker_create(part->cxt, &key, key.kind);
 	part->has_image = true;
 }
 
@@ -91,7 +89,7 @@ part_image(const FirstPart *part, Datum value)
 
 	if (!part->has_image)
 		return IMAGE_FIRST;
-	image = key_image(&part->image, value, &inexact);
+	image = key_image(&part->image, part->maker, value, &inexact);
 	return IMAGE_FIRST + (key_wide(part->image.kind) ? image >> 1 : image);
 }
 
@@ -109,9 +107,9 @@ close_value(Datum value, struct varlena *opened)
 }
 
 uint64
-array_image(const StageColumn *col, Datum value, bool *inexact)
+array_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
-	FirstPart  *part = col->first_part;
+	FirstPart  *part = maker.first_part;
 	struct varlena *opened = open_value(value);
 	ArrayType  *array = (ArrayType *) opened;
 	uint64		image;
@@ -148,9 +146,9 @@ bound_image(const FirstPart *part, const RangeBound *lower)
 }
 
 uint64
-range_image(const StageColumn *col, Datum value, bool *inexact)
+range_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
-	FirstPart  *part = col->first_part;
+	FirstPart  *part = maker.first_part;
 	struct varlena *opened = open_value(value);
 	RangeType  *range = (RangeType *) opened;
 	RangeBound	lower;
@@ -168,9 +166,9 @@ range_image(const StageColumn *col, Datum value, bool *inexact)
 }
 
 uint64
-multirange_image(const StageColumn *col, Datum value, bool *inexact)
+multirange_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
-	FirstPart  *part = col->first_part;
+	FirstPart  *part = maker.first_part;
 	struct varlena *opened = open_value(value);
 	MultirangeType *ranges = (MultirangeType *) opened;
 	RangeBound	lower;
@@ -229,9 +227,9 @@ learn_row(FirstPart *part, Oid type, int32 typmod)
 }
 
 uint64
-record_image(const StageColumn *col, Datum value, bool *inexact)
+record_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
-	FirstPart  *part = col->first_part;
+	FirstPart  *part = maker.first_part;
 	struct varlena *opened = open_value(value);
 	HeapTupleHeader row = (HeapTupleHeader) opened;
 	Oid			type = HeapTupleHeaderGetTypeId(row);

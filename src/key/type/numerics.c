@@ -189,7 +189,7 @@ low_of(const Numeral *n)
 }
 
 uint64
-numeric_image(const struct StageColumn *col, Datum value, bool *inexact)
+numeric_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	Numeral		n;
 	int64		high;
@@ -219,7 +219,7 @@ has_no_low(Datum value)
 }
 
 uint64
-numeric_low_image(const struct StageColumn *col, Datum value, bool *inexact)
+numeric_low_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	Numeral		n;
 	int64		low;

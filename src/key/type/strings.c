@@ -47,7 +47,7 @@ image_of(const StageColumn *col, KeyString s, bool *inexact)
 }
 
 uint64
-string_image(const StageColumn *col, Datum value, bool *inexact)
+string_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	void	   *copy;
 	KeyString	s = string_open(col->kind, value, col->prefix.len, &copy);

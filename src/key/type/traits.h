@@ -16,8 +16,8 @@
  *	type		VALUE: as it lies in a tuple
  *	from_datum	VALUE: a Datum's value
  *	make		the image: VALUE: make(value); PLACE: make(const char *place);
- *				CALL: make(const StageColumn *col, Datum value, bool *inexact).
- *				It does not know of DESC.
+ *				CALL: make(const StageColumn *col, KeyMaker maker, Datum value,
+ *				bool *inexact).  It does not know of DESC.
  *	words		stage columns that one SQL column takes: 2 for images of 128 bits.
  *				The kind of the second is the next one, whose own number is 0.
  *	exact		CALL: false if make() may ever say that an image is not
@@ -82,32 +82,46 @@ typedef enum KeyKind
 
 struct StageColumn;
 
+/*
+ * What images of a column are made with, by its kind; most need nothing.  It is that of the
+ * process that makes them: key_maker.h.
+ */
+typedef union KeyMaker
+{
+	struct SortSupportData *ssup;	/* KEY_ABBREVIATED */
+	struct EnumOrder *enum_order;	/* KEY_ENUM */
+	struct FirstPart *first_part;	/* of what key_nested() is true */
+} KeyMaker;
+
+/* Of kinds that need nothing. */
+#define NO_KEY_MAKER	((KeyMaker) {NULL})
+
 /* strings.c: strings whose order is that of their bytes */
-extern uint64 string_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint64 string_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
 /* abbreviated.c: what the type's own abbreviation makes of a value, and nothing */
-extern uint64 abbreviated_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint64 abbreviated_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
 /* numerics.c: two words */
-extern uint64 numeric_image(const struct StageColumn *col, Datum value, bool *inexact);
-extern uint64 numeric_low_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint64 numeric_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 numeric_low_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
 /* addresses.c: two words */
-extern uint64 inet_image(const struct StageColumn *col, Datum value, bool *inexact);
-extern uint64 inet_low_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint64 inet_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 inet_low_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
 /* bitstrings.c, enums.c */
-extern uint64 bits_image(const struct StageColumn *col, Datum value, bool *inexact);
-extern uint32 enum_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint64 bits_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint32 enum_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
 /* nested.c: never exact */
-extern uint64 array_image(const struct StageColumn *col, Datum value, bool *inexact);
-extern uint64 range_image(const struct StageColumn *col, Datum value, bool *inexact);
-extern uint64 multirange_image(const struct StageColumn *col, Datum value, bool *inexact);
-extern uint64 record_image(const struct StageColumn *col, Datum value, bool *inexact);
+extern uint64 array_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 range_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 multirange_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 record_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
 static inline uint32
-compared_image(const struct StageColumn *col, Datum value, bool *inexact)
+compared_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	*inexact = true;
 	return 0;

@@ -128,7 +128,7 @@ block_merge_create(const SortSpec *spec, const KeyFrame *frame, BlockSource **so
 	KeyLayout	layout;
 
 	/* nothing is staged, but the layout is the writers' */
-	stage_init(stage, CurrentMemoryContext, spec->keys, spec->nkeys, true);
+	stage_init(stage, spec->keys, spec->nkeys, true);
 	key_layout(&layout, stage, frame->ranges);
 	merge->wide = block_key_bits(&layout) > 64;
 	merge->exact = layout.exact;

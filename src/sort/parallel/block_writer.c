@@ -20,6 +20,7 @@ struct BlockWriter
 {
 	BulkOwner  *bulk;
 	Stage		stage;			/* keys of the block's rows */
+	StageWriter keys;
 	KeyFrame	frame;
 	KeyLayout	layout;
 	int			key_bits;		/* 64 or 128 */
@@ -39,8 +40,8 @@ block_writer_create(const SortSpec *spec, const KeyFrame *frame)
 
 	writer->bulk = bulk_owner_create(CurrentMemoryContext, NULL);
 	writer->frame = *frame;
-	stage_init(&writer->stage, CurrentMemoryContext, spec->keys, spec->nkeys,
-			   true);
+	stage_init(&writer->stage, spec->keys, spec->nkeys, true);
+	stage_writer_init(&writer->keys, CurrentMemoryContext, writer->bulk, &writer->stage, spec->keys);
 	stage_begin(&writer->stage);
 	key_frame_apply(frame, &writer->stage);
 	stage_reserve(&writer->stage, writer->bulk, ROW_BLOCK_MAX_ROWS);
@@ -78,7 +79,7 @@ stage_rows(BlockWriter *writer, const char *row, int n)
 	}
 	if (likely(i == n))
 	{
-		page_keys_stage(&writer->page_keys, stage, 0, writer->data, n);
+		page_keys_stage(&writer->page_keys, stage, &writer->keys, 0, writer->data, n);
 		stage->n = n;
 		return;
 	}
@@ -86,7 +87,7 @@ stage_rows(BlockWriter *writer, const char *row, int n)
 	{
 		row_to_slot(slot, (MinimalTuple) row);
 		slot_getsomeattrs(slot, stage->last_att);
-		stage_row(stage, writer->bulk, slot->tts_values, slot->tts_isnull, 0);
+		stage_row(stage, &writer->keys, slot->tts_values, slot->tts_isnull, 0);
 		row += MAXALIGN(((MinimalTuple) row)->t_len);
 	}
 }

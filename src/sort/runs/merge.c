@@ -163,7 +163,7 @@ stage_by_slot(MergeState *state, MinimalTuple row)
 
 	row_to_slot(slot, row);
 	slot_getsomeattrs(slot, state->stage->last_att);
-	stage_row(state->stage, state->env->bulk, slot->tts_values, slot->tts_isnull, 0);
+	stage_row(state->stage, &state->env->keys, slot->tts_values, slot->tts_isnull, 0);
 	ExecClearTuple(slot);
 }
 
@@ -191,7 +191,7 @@ make_keys(MergeState *state, uint32 id, uint32 n)
 		}
 		if (page->n > 0)
 		{
-			row_page_stage(page, 0, stage, state->env->bulk, 0);
+			row_page_stage(page, 0, stage, &state->env->keys, 0);
 			stage->n = page->n;
 		}
 		else

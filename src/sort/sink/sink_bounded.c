@@ -217,6 +217,7 @@ static inline bool
 rejects(const BoundedSink *sink, TupleTableSlot *slot)
 {
 	const Stage *stage = &sink->base.batch->stage;
+	const StageWriter *keys = &sink->base.env->keys;
 	bool		equal = stage->complete;
 
 	for (int c = 0; c < stage->ncols; c++)
@@ -232,7 +233,7 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 			equal = false;
 			break;
 		}
-		image = null ? 0 : key_image(col, slot->tts_values[col->att], &inexact);
+		image = null ? 0 : key_image(col, keys->makers[c], slot->tts_values[col->att], &inexact);
 		if (c == 0 && sink->others != NULL && !null && image > pg_atomic_read_u64(sink->others))
 			return true;
 		if (!sink->have_threshold)
@@ -271,7 +272,7 @@ compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPlaces whe
 		if (key_dear(col->kind))
 			return 0;
 		cmp = compare_threshold(sink, c, p == NULL, p == NULL ? 0 :
-								key_image_at(col, col->kind, col->flip, p,
+								key_image_at(col, sink->base.env->keys.makers[c], col->kind, col->flip, p,
 											 keys->byval_len[c], &inexact));
 		if (cmp != 0)
 			return cmp;
@@ -323,8 +324,8 @@ bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 		return SINK_TAKEN;
 	if (!has_memory(bounded))
 		return SINK_FULL;
-	if (unlikely(!batch_put_row(batch, sink->env->bulk, sink->env->writer, slot)) &&
-		!(make_room(bounded) && batch_put_row(batch, sink->env->bulk, sink->env->writer, slot)))
+	if (unlikely(!batch_put_row(batch, &sink->env->keys, sink->env->writer, slot)) &&
+		!(make_room(bounded) && batch_put_row(batch, &sink->env->keys, sink->env->writer, slot)))
 		return SINK_FULL;
 	cut_if_many(bounded);
 	return SINK_TAKEN;
@@ -347,8 +348,8 @@ put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPlaces where)
 	}
 	if (!has_memory(sink))
 		return SINK_FULL;
-	if (unlikely(!batch_put_page_row(batch, sink->base.env->bulk, page, i, where)) &&
-		!(make_room(sink) && batch_put_page_row(batch, sink->base.env->bulk, page, i, where)))
+	if (unlikely(!batch_put_page_row(batch, &sink->base.env->keys, page, i, where)) &&
+		!(make_room(sink) && batch_put_page_row(batch, &sink->base.env->keys, page, i, where)))
 		return SINK_FULL;
 	cut_if_many(sink);
 	return SINK_TAKEN;
@@ -363,7 +364,7 @@ take_page(BoundedSink *sink, RowPage *page)
 
 	return !sink->have_threshold && page->direct &&
 		(bound == 0 || batch->stage.n + page->n < trigger(bound)) &&
-		batch_put_page(batch, sink->base.env->bulk, page);
+		batch_put_page(batch, &sink->base.env->keys, page);
 }
 
 /*
@@ -388,7 +389,7 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 	}
 	row_page_find_keys(page, *done, where);
 	if (limit < PG_UINT64_MAX)
-		nleft = page_keys_not_behind(&page->keys, &sink->batch->stage, limit,
+		nleft = page_keys_not_behind(&page->keys, &sink->batch->stage, &sink->env->keys, limit,
 									 where[0], *done, page->n, left);
 	else
 	{

@@ -15,7 +15,7 @@ host_put_slot(Sink *sink, TupleTableSlot *slot)
 {
 	if (unlikely(sink_host_full((HostSink *) sink)))
 		return SINK_FULL;
-	return likely(batch_put_row(sink->batch, sink->env->bulk, sink->env->writer, slot)) ? SINK_TAKEN : SINK_FULL;
+	return likely(batch_put_row(sink->batch, &sink->env->keys, sink->env->writer, slot)) ? SINK_TAKEN : SINK_FULL;
 }
 
 SinkAnswer
@@ -39,7 +39,7 @@ sink_put_rows(Sink *sink, RowPage *page, int *done)
 bool
 sink_host_take_page(HostSink *sink, RowPage *page, int *done)
 {
-	if (*done > 0 || !page->direct || !batch_put_page(sink->base.batch, sink->base.env->bulk, page))
+	if (*done > 0 || !page->direct || !batch_put_page(sink->base.batch, &sink->base.env->keys, page))
 		return false;
 	*done = page->n;
 	return true;

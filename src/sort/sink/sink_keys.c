@@ -13,7 +13,7 @@ keys_put_slot(Sink *sink, TupleTableSlot *slot)
 {
 	if (unlikely(sink_host_full((HostSink *) sink)))
 		return SINK_FULL;
-	return likely(batch_put_key(sink->batch, sink->env->bulk, slot)) ? SINK_TAKEN : SINK_FULL;
+	return likely(batch_put_key(sink->batch, &sink->env->keys, slot)) ? SINK_TAKEN : SINK_FULL;
 }
 
 bool
@@ -22,7 +22,7 @@ sink_keys_take_page(HostSink *sink, RowPage *page, int *done)
 	Batch	   *batch = sink->base.batch;
 
 	if (batch_taken(batch) + (page->n - *done) * batch->sort_cost > batch->limit ||
-		!batch_put_page_keys(batch, sink->base.env->bulk, page, *done))
+		!batch_put_page_keys(batch, &sink->base.env->keys, page, *done))
 		return false;
 	*done = page->n;
 	return true;

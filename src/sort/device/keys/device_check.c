@@ -191,7 +191,7 @@ sum_from(const DeviceKeys *dk, const Sorted *sorted, size_t from)
 		}
 		key_reader_row(&reader, i, values, isnull);
 		if (layout->total_bits > 0)
-			key = pack_row(stage, layout, values, isnull) >> (128 - layout->total_bits);
+			key = pack_row(stage, &dk->env->keys, layout, values, isnull) >> (128 - layout->total_bits);
 		sum += device_check_sum((const char *) &key, 128, 1);
 	}
 	return sum;

@@ -64,7 +64,7 @@ device_keys_put_slot(Sink *sink, TupleTableSlot *slot)
 {
 	if (unlikely(!has_room((DeviceKeysSink *) sink)))
 		return SINK_FULL;
-	return likely(batch_put_row(sink->batch, sink->env->bulk, sink->env->writer, slot)) ? SINK_TAKEN : SINK_FULL;
+	return likely(batch_put_row(sink->batch, &sink->env->keys, sink->env->writer, slot)) ? SINK_TAKEN : SINK_FULL;
 }
 
 static SinkAnswer
@@ -82,7 +82,7 @@ device_keys_only_put_slot(Sink *sink, TupleTableSlot *slot)
 {
 	if (unlikely(!has_room((DeviceKeysSink *) sink)))
 		return SINK_FULL;
-	return likely(batch_put_key(sink->batch, sink->env->bulk, slot)) ? SINK_TAKEN : SINK_FULL;
+	return likely(batch_put_key(sink->batch, &sink->env->keys, slot)) ? SINK_TAKEN : SINK_FULL;
 }
 
 static SinkAnswer

@@ -264,7 +264,7 @@ device_rows_to_memory(DeviceRows *dev)
 		memcpy(copy, row, row->t_len);
 		row_to_slot(slot, (MinimalTuple) copy);
 		slot_getsomeattrs(slot, stage->last_att);
-		stage_row(stage, bulk, slot->tts_values, slot->tts_isnull, rid);
+		stage_row(stage, &dev->env->keys, slot->tts_values, slot->tts_isnull, rid);
 	}
 	ExecClearTuple(slot);
 }

@@ -141,7 +141,7 @@ put_direct(DeviceRows *dev, RowPage *page, int *done)
 	/* the stage is empty: it only lends its arrays */
 	Assert(stage->n == 0);
 	stage_reserve(stage, dev->env->bulk, page->n);
-	row_page_stage(page, 0, stage, dev->env->bulk, 0);
+	row_page_stage(page, 0, stage, &dev->env->keys, 0);
 	if (device_layout_holds(&dev->layout, stage))
 	{
 		pack_keys(stage, &dev->layout.layout, dev->spec.key_width, 0, page->n, keys);
