@@ -15,6 +15,8 @@
 #include "miscadmin.h"
 #include "sort/verify.h"
 
+#define SMALLER_KEY		"has a smaller key than the record before it"
+
 typedef struct VerifyKey
 {
 	Key128		key;
@@ -92,7 +94,7 @@ verify_keys(const Stage *stage, const KeyLayout *layout, const SortProblem *prob
 		if (i % (1 << 18) == 0)
 			CHECK_FOR_INTERRUPTS();
 		if (record_at(problem, i).key < record_at(problem, i - 1).key)
-			verify_failed(kernel, i, "has a smaller key than the record before it");
+			verify_failed(kernel, i, SMALLER_KEY);
 	}
 	input.result = palloc_extended(problem->n * sort_rec_size(problem->format), MCXT_ALLOC_HUGE);
 	if (problem->format == SORT_REC_PACKED)
@@ -129,10 +131,10 @@ verify_problem(const Batch *batch, const KeyLayout *layout, const SortProblem *p
 		if (i % (1 << 18) == 0)
 			CHECK_FOR_INTERRUPTS();
 		if (k.rid > max_rid || (expected[k.rid / 8] & (1 << (k.rid % 8))) == 0)
-			verify_failed(kernel, i, "is not one of the input, or comes twice");
+			verify_failed(kernel, i, VERIFY_NOT_FROM_INPUT);
 		expected[k.rid / 8] &= (uint8) ~(1 << (k.rid % 8));
 		if (i > 0 && k.key < prev.key)
-			verify_failed(kernel, i, "has a smaller key than the record before it");
+			verify_failed(kernel, i, SMALLER_KEY);
 		if (i > 0 && k.key == prev.key && k.rid < prev.rid)
 			verify_failed(kernel, i, "has the same key as the record before it "
 						  "but came earlier in the input");
@@ -179,7 +181,7 @@ verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uin
 			CHECK_FOR_INTERRUPTS();
 		if (rid > max_rid || (expected[rid / 8] & (1 << (rid % 8))) == 0)
 		{
-			what = "is not one of the input, or comes twice";
+			what = VERIFY_NOT_FROM_INPUT;
 			break;
 		}
 		expected[rid / 8] &= (uint8) ~(1 << (rid % 8));

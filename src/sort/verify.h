@@ -9,6 +9,9 @@
 #include "sort/batch.h"
 #include "sort/sort_env.h"
 
+/* What a record, or a row, may be found to be. */
+#define VERIFY_NOT_FROM_INPUT	"is not one of the input, or comes twice"
+
 /* Raises an error if the rows' packed keys are not in the order in which they were seen to come. */
 extern void verify_arrival(const Stage *stage, const KeyOrder *order);
 

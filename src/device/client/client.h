@@ -122,6 +122,7 @@ extern void device_job_close(DeviceJob *job);
 extern void device_job_return(DeviceJob *job);
 
 /* A backend's result was found wrong: counts as a failed job. */
+#define DEVICE_TOO_FEW_ROWS		"the device sent too few rows"
 extern void device_job_lose(DeviceJob *job, const char *why);
 
 /* Device memory that a job of this shape takes, roughly. */

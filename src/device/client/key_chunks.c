@@ -52,7 +52,7 @@ key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t left, KeyC
 	if (start == NULL)
 	{
 		if (!job->lost && left > 0)
-			device_job_lose(job, "the device sent too few rows");
+			device_job_lose(job, DEVICE_TOO_FEW_ROWS);
 		return false;
 	}
 	if (desc.rows != Min(left, device_chunk_rows(spec)))

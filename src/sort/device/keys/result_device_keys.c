@@ -194,7 +194,7 @@ take_chunk(DeviceKeys *dk, size_t *n)
 	{
 		device_keys_lose(dk, dk->spec.keys_only ?
 						 "the result's keys are out of order, or not the input's" :
-						 "a row of the result is not one of the input, or comes twice");
+						 "a row of the result " VERIFY_NOT_FROM_INPUT);
 		return false;
 	}
 	if (!dk->keep)

@@ -22,6 +22,10 @@
 #include "sort/device/rows/device_rows.h"
 #include "sort/device/rows/given_rows.h"
 
+/* What a row, or all of them, may be found to be. */
+#define ROW_NOT_FROM_INPUT	"a row of the result is none of the input's"
+#define ROWS_NOT_THE_INPUT	"the result's rows are not the input's"
+
 /* What EXPLAIN and the statistics will say. */
 static void
 report_sort(DeviceRows *dev)
@@ -81,14 +85,14 @@ next_chunk(DeviceRows *dev, const RowStream *stream, DeviceChunkDesc *desc)
 	uint64		sum;
 
 	if (chunk == NULL && !dev->job->lost && given != dev->rows)
-		device_job_lose(dev->job, "the device sent too few rows");
+		device_job_lose(dev->job, DEVICE_TOO_FEW_ROWS);
 	else if (chunk == NULL && !dev->job->lost && stream->sum != dev->sum)
-		device_job_lose(dev->job, "the result's rows are not the input's");
+		device_job_lose(dev->job, ROWS_NOT_THE_INPUT);
 	else if (chunk != NULL && desc->rows > dev->rows - given)
 		device_job_lose(dev->job, "the device sent too many rows");
 	else if (chunk != NULL && dev->holding &&
 			 !row_is_whole(chunk + desc->rows_at, device_shared->chunk_size - desc->rows_at, &sum))
-		device_job_lose(dev->job, "a row of the result is none of the input's");
+		device_job_lose(dev->job, ROW_NOT_FROM_INPUT);
 	return chunk;
 }
 
@@ -145,7 +149,7 @@ next_row(DeviceRows *dev, RowStream *stream)
 	row = row_stream_next(stream);
 	if (row == NULL)
 	{
-		device_job_lose(dev->job, "a row of the result is none of the input's");
+		device_job_lose(dev->job, ROW_NOT_FROM_INPUT);
 		if (dev->given_rows != NULL)
 			note_given(dev, stream, NULL);
 		device_rows_lost(dev);
@@ -290,9 +294,9 @@ next_sound_chunk(DeviceRows *dev)
 		;
 	dev->copy_left = stream->next - dev->copy;
 	if (stream->left > 0)
-		device_job_lose(dev->job, "a row of the result is none of the input's");
+		device_job_lose(dev->job, ROW_NOT_FROM_INPUT);
 	else if (dev->given + dev->holding_rows == dev->rows && stream->sum != dev->sum)
-		device_job_lose(dev->job, "the result's rows are not the input's");
+		device_job_lose(dev->job, ROWS_NOT_THE_INPUT);
 	if (dev->job->lost)
 		device_rows_lost(dev);
 	return !dev->lost;
