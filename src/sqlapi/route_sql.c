@@ -102,25 +102,29 @@ gpusort_algorithms(PG_FUNCTION_ARGS)
 static void
 set_input_order(RouteFacts *facts, const char *order)
 {
+	static const struct
+	{
+		const char *name;
+		int			descents;	/* of a hundred neighbours, */
+		int			differ;		/* and those that are not equal */
+	}			orders[] = {
+		{"random", 50, 100}, {"sorted", 0, 100}, {"reversed", 100, 100}, {"nearly_sorted", 1, 100}, {"flat", 0, 0}
+	};
 	size_t		steps = facts->n > 0 ? facts->n - 1 : 0;
 
-	facts->order_known = true;
-	if (strcmp(order, "random") == 0)
-		facts->descents = facts->ascents = steps / 2;
-	else if (strcmp(order, "sorted") == 0)
-		facts->ascents = steps;
-	else if (strcmp(order, "reversed") == 0)
-		facts->descents = steps;
-	else if (strcmp(order, "nearly_sorted") == 0)
+	for (int i = 0; i < lengthof(orders); i++)
 	{
-		facts->descents = steps / 100;
-		facts->ascents = steps - facts->descents;
+		if (strcmp(order, orders[i].name) != 0)
+			continue;
+		facts->order_known = true;
+		facts->descents = steps * orders[i].descents / 100;
+		facts->ascents = steps * orders[i].differ / 100 - facts->descents;
+		return;
 	}
-	else if (strcmp(order, "flat") != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("unknown input order: \"%s\"", order),
-				 errhint("Input orders are random, sorted, nearly_sorted, reversed and flat.")));
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("unknown input order: \"%s\"", order),
+			 errhint("Input orders are random, sorted, nearly_sorted, reversed and flat.")));
 }
 
 /* The same keys as a GPU would get them, if there is one. */

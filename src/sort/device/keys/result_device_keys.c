@@ -82,16 +82,17 @@ device_keys_report(DeviceKeys *dk, const DeviceJob *job)
 {
 	SortEnv    *env = dk->env;
 	SortReport *report = &env->report;
+	const Algorithm *algorithm = algorithm_by_name(job->times.algorithm);
 
 	report->facts = dk->facts;
 	report->facts.n = dk->batch->stage.n;
 	report->decision = dk->decision;
-	report->decision.algorithm = algorithm_by_name(job->times.algorithm);
-	report->sorted = report->decision.algorithm != NULL;
+	report->decision.algorithm = algorithm;
+	report->sorted = algorithm != NULL;
 	report->key_bits = dk->facts.gpu.key_bits;
 	report->bytes_up += job->bytes_up;
 	report->device_sort_us += job->times.sort_us;
-	device_learn_job(job, &dk->facts, report->decision.algorithm, dk->at_once);
+	device_learn_job(job, &dk->facts, algorithm, dk->at_once);
 	sort_env_note_memory(env, batch_held(dk->batch) + dk->pending.size);
 }
 

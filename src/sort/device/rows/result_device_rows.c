@@ -32,18 +32,19 @@ report_sort(DeviceRows *dev)
 {
 	SortEnv    *env = dev->env;
 	SortReport *report = &env->report;
+	const Algorithm *algorithm = algorithm_by_name(dev->job->times.algorithm);
 
 	report->facts = dev->facts;
 	report->facts.n = dev->rows;
 	report->decision = dev->decision;
-	report->decision.algorithm = algorithm_by_name(dev->job->times.algorithm);
-	report->sorted = report->decision.algorithm != NULL;
+	report->decision.algorithm = algorithm;
+	report->sorted = algorithm != NULL;
 	report->key_bits = dev->spec.key_bits;
 	report->device_rows += dev->rows;
 	report->device_sort_us += dev->job->times.sort_us;
 	report->bytes_up += dev->job->bytes_up;
 	device_report_part(env, dev->job, dev->rows);
-	device_learn_job(dev->job, &dev->facts, report->decision.algorithm, false);
+	device_learn_job(dev->job, &dev->facts, algorithm, false);
 	sort_env_note_memory(env, batch_held(dev->batch) +
 						 (dev->job->slot == NULL ? 0 :
 						  dev->job->slot->nchunks * device_shared->chunk_size));
