@@ -56,7 +56,8 @@ page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc, const AttrNum
 			image_t		max = 0; \
 			for (int i = 0; i < count; i++) \
 			{ \
-				image_t		image = (image_t) key_image_at(col, NO_KEY_MAKER, kind, flip, data[i] + offset, 0, NULL); \
+				image_t		image = (image_t) \
+					key_image_at(col, NO_KEY_MAKER, kind, flip, data[i] + offset, 0, NULL); \
 				min = Min(min, image); \
 				max = Max(max, image); \
 				images[i] = image; \
