@@ -28,6 +28,7 @@ CONF
 # half of 24 MB, less 8: a job has room for 174,762 keys of 32 bits, for 116,508 of 64
 my $rows = 400_000;
 device_ready($node, 'start');
+device_lines_function($node);
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) * 1000003 - 2000000000000000 AS w,
 	CASE WHEN i % 11 = 0 THEN NULL ELSE i % 100 END AS nk, (mix(i * 3) - 2e9) / 7::float8 AS f,
@@ -35,14 +36,6 @@ CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) *
 	(mix(i) % 30000)::int4 AS dup, 'customer#' || mix(i) % 50000 AS s
 FROM generate_series(1, $rows) i;
 VACUUM ANALYZE t;
-CREATE FUNCTION device_lines(q text) RETURNS text LANGUAGE plpgsql AS \$\$
-DECLARE l text; r text := '';
-BEGIN
-	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
-		r := r || coalesce(substring(l FROM 'Sort (?:Route|Device.*):.*'), '');
-	END LOOP;
-	RETURN r;
-END \$\$;
 ALTER DATABASE postgres SET gpusort.algorithm = 'gpu_radix';
 SQL
 
@@ -50,23 +43,13 @@ my $gpu = qr/Sort Route: gpu radix: .*device ready, as set/;
 
 sub value { return $node->safe_psql('postgres', @_) }
 
-# A checksum of a query's rows in their order, by the first column, which tells them apart or is the key.
-sub rows_in_order
-{
-	my ($query) = @_;
-	my ($first) = $query =~ /^SELECT (?:\* FROM \(SELECT )?(\w+)/;
-
-	return "SELECT count(*), sum(n * ($first % 1000003)::bigint) FROM (SELECT row_number() OVER () AS n, $first FROM ($query OFFSET 0) s) q";
-}
-
-# The same rows in the same order as the stock Sort's, which is told of the input's order.
+# The first column tells rows apart, or is the key.
 sub same
 {
 	my ($name, $select, $order, $set) = @_;
-	my $stock = $order =~ /\bid\b/ ? $order : "$order, id";
-	my $want = value("SET gpusort.enable = off; " . rows_in_order("$select ORDER BY $stock"));
+	my ($first) = $select =~ /^SELECT (?:\* FROM \(SELECT )?(\w+)/;
 
-	is(value(($set // '') . rows_in_order("$select ORDER BY $order")), $want, "$name: rows, equal ones in their order");
+	same_order($node, $name, $select, $order, $set, $first);
 }
 
 # Keys, or where so few columns are wanted keys alone.
@@ -85,19 +68,7 @@ for my $name (sort keys %orders)
 {
 	my ($select, $order) = @{ $orders{$name} };
 
-	for my $verify ('off', 'on')
-	{
-		if ($name =~ /keys only/)
-		{
-			my $want = value("SET gpusort.enable = off; " . rows_in_order("$select ORDER BY $order"));
-			is(value("SET gpusort.verify = $verify; " . rows_in_order("$select ORDER BY $order")), $want,
-				"$name, verify $verify: rows");
-		}
-		else
-		{
-			same("$name, verify $verify", $select, $order, "SET gpusort.verify = $verify; ");
-		}
-	}
+	same("$name, verify $_", $select, $order, "SET gpusort.verify = $_; ") for 'off', 'on';
 	my $lines = value("SELECT device_lines('$select ORDER BY $order')");
 	my ($parts) = $lines =~ /$gpu.*?, (\d+) parts/;
 	cmp_ok($parts // 0, '>', 1, "$name: in parts") or diag($lines);
@@ -173,32 +144,19 @@ gate_make($node);
 sub killed_in_the_middle
 {
 	my ($name, @rows) = @_;
-	my $s = new_session($node);
-	my $want = value("SET gpusort.enable = off; SELECT count(*), sum(n * id) FROM (SELECT row_number() OVER () AS n, "
-		. "id FROM (SELECT id, k FROM t ORDER BY k, id OFFSET 0) s) q");
+	my $sum = 'SELECT count(*), sum(%s * id) FROM (SELECT row_number() OVER () AS n, id FROM ('
+	  . 'SELECT id, k FROM t ORDER BY k OFFSET 0) s) q';
+	my $want = value('SET gpusort.enable = off; ' . sprintf($sum, 'n') =~ s/BY k/BY k, id/r);
 
-	for my $at (@rows)
-	{
-		gate_shut();
-		begin_query($s, "SELECT count(*), sum(gate(n, $at) * id) FROM (SELECT row_number() OVER () AS n, id FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) s) q");
-		gate_reached($node, "$name, killed at row $at");
-		my $pid = value('SELECT max(process_pid) FROM gpusort_devices()');
-		is(kill('KILL', $pid), 1, "$name, killed at row $at");
-		ok($node->poll_query_until('postgres',
-			"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
-			"$name, killed at row $at: there is another");
-		gate_open();
-		is($s->query('SELECT 1'), "$want\n1", "$name, killed at row $at: all rows");
-		device_unused($node, "$name, killed at row $at");
-	}
-	$s->quit;
+	killed_at_gate($node, "$name, killed at row $_", sprintf($sum, "gate(n, $_)"), $want) for @rows;
 }
 killed_in_the_middle('a device', 10, 200_000, 390_000);
 
 # cancel, and errors above
 for my $f ('hang_up', 'hang_sort', 'hang_down')
 {
-	fails_like($node, "SET gpusort.device_fault = $f; SET statement_timeout = '3s'; EXPLAIN (ANALYZE, COSTS OFF) SELECT id, k FROM t ORDER BY k",
+	fails_like($node, "SET gpusort.device_fault = $f; SET statement_timeout = '3s'; EXPLAIN (ANALYZE, COSTS OFF) "
+		. "SELECT id, k FROM t ORDER BY k",
 		qr/canceling statement due to statement timeout/, "cancelled in $f");
 	device_unused($node, "cancelled in $f");
 }
@@ -210,7 +168,8 @@ device_unused($node, 'error above');
 {
 	my $script = $node->basedir . '/script.sql';
 
-	append_to_file($script, "\\set n random(150000, 250000)\nSELECT must_be_same('SELECT k FROM t WHERE id <= ' || :n || ' ORDER BY k');\n");
+	append_to_file($script, "\\set n random(150000, 250000)\nSELECT must_be_same('SELECT k FROM t WHERE id <= ' || :n "
+		. "|| ' ORDER BY k');\n");
 	$node->command_ok([ 'pgbench', '-n', '-c', 4, '-t', 2, '-f', $script, 'postgres' ], 'many sessions');
 	device_unused($node, 'many sessions');
 }

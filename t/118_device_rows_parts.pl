@@ -30,7 +30,7 @@ CONF
 my $rows = 150_000;
 my $many = 330_000;
 device_ready($node, 'start');
-device_route_function($node);
+device_lines_function($node);
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE many AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) * 1000003 - 2000000000000000 AS w,
 	CASE WHEN i % 11 = 0 THEN NULL ELSE i % 100 END AS nk, (mix(i * 3) - 2e9) / 7::float8 AS f,
@@ -40,35 +40,16 @@ FROM generate_series(1, $many) i;
 CREATE TABLE t AS SELECT * FROM many WHERE id <= $rows;
 CREATE TABLE few AS SELECT * FROM many WHERE id <= 40000;
 VACUUM ANALYZE many, t, few;
-CREATE FUNCTION device_lines(q text) RETURNS text LANGUAGE plpgsql AS \$\$
-DECLARE l text; r text := '';
-BEGIN
-	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, COSTS OFF) ' || q LOOP
-		r := r || coalesce(substring(l FROM 'Sort (?:Method|Route|Peak|Device).*:.*') || E'\\n', '');
-	END LOOP;
-	RETURN r;
-END \$\$;
 ALTER DATABASE postgres SET gpusort.algorithm = 'gpu_radix';
 SQL
 
 sub value { return $node->safe_psql('postgres', @_) }
 
-# A checksum of a query's rows, all their columns, in their order.
-sub rows_in_order
-{
-	my ($query) = @_;
-
-	return "SELECT count(*), sum(n * (hashtext(s::text)::int8 % 1000003)) FROM ("
-	  . "SELECT row_number() OVER () AS n, s FROM ($query OFFSET 0) s) q";
-}
-
-# The same rows in the same order as the stock Sort's, which is told of the input's order.
 sub same
 {
 	my ($name, $select, $order, $set) = @_;
-	my $want = value("SET gpusort.enable = off; " . rows_in_order("$select ORDER BY $order, id"));
 
-	is(value(($set // '') . rows_in_order("$select ORDER BY $order")), $want, "$name: rows, equal ones in their order");
+	same_order($node, $name, $select, $order, $set);
 }
 
 # How it went: the devices that had parts, how many parts, and how many runs.
@@ -201,26 +182,7 @@ for my $f (qw(memory_start memory_sort error_up error_sort error_down kill_up ki
 gate_make($node);
 value('CREATE FUNCTION gate_below(n int8, at int8) RETURNS int8 LANGUAGE plpgsql IMMUTABLE AS '
 	  . '$$ BEGIN RETURN gate(n, at); END $$');
-sub killed
-{
-	my ($name, $query, $want) = @_;
-	my $s = new_session($node);
-
-	gate_shut();
-	begin_query($s, $query);
-	gate_reached($node, $name);
-	my $pid = value('SELECT max(process_pid) FROM gpusort_devices()');
-	cmp_ok(value('SELECT count(*) FILTER (WHERE jobs > 0) FROM gpusort_devices()'), '>', 1, "$name: several parts");
-	is(kill('KILL', $pid), 1, $name);
-	ok($node->poll_query_until('postgres',
-			"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
-		"$name: there is another");
-	gate_open();
-	is($s->query('SELECT 1'), "$want\n1", "$name: all rows");
-	is($s->{stderr}, '', "$name: no error");
-	device_unused($node, $name);
-	$s->quit;
-}
+my $several = 'SELECT count(*) FILTER (WHERE jobs > 0) > 1 FROM gpusort_devices()';
 for my $case ([ 'from devices', 't', $rows ], [ 'from disk and devices', 'many', $many ])
 {
 	my ($name, $table, $n) = @$case;
@@ -228,9 +190,10 @@ for my $case ([ 'from devices', 't', $rows ], [ 'from disk and devices', 'many',
 	  . "SELECT row_number() OVER () AS n, s FROM (SELECT * FROM $table ORDER BY dup%s OFFSET 0) s) q";
 	my $want = value('SET gpusort.enable = off; ' . sprintf($sum, ', id'));
 
-	killed("$name, killed at row $_", sprintf($sum, '') =~ s/n \* /gate(n, $_) * /r, $want) for 10, $n / 2, $n - 10;
-	killed("$name, killed as row $_ comes in",
-		sprintf($sum, '') =~ s/FROM $table/FROM $table WHERE gate_below(id, $_) > 0/r, $want) for $rows * 0.7;
+	killed_at_gate($node, "$name, killed at row $_", sprintf($sum, '') =~ s/n \* /gate(n, $_) * /r, $want, $several)
+		for 10, $n / 2, $n - 10;
+	killed_at_gate($node, "$name, killed as row $_ comes in",
+		sprintf($sum, '') =~ s/FROM $table/FROM $table WHERE gate_below(id, $_) > 0/r, $want, $several) for $rows * 0.7;
 }
 
 # cancel, and errors above and below

@@ -10,7 +10,9 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused device_awaited device_route_function begin_query process_ends new_session no_timeout gate_make gate_shut gate_reached gate_open pick);
+our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused
+	device_awaited device_route_function device_lines_function begin_query process_ends new_session no_timeout gate_make
+	gate_shut gate_reached gate_open killed_at_gate same_order order_sum ends_early times_out worker_terminated pick);
 
 # One of the arguments, by chance.
 sub pick { return $_[ int rand @_ ] }
@@ -39,7 +41,8 @@ parallel_tuple_cost = 0
 cpu_tuple_cost = 1
 min_parallel_table_scan_size = 0
 CONF
-	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpusort'\ngpusort.min_rows = 0\ngpusort.device_learn = off\n")
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpusort'\ngpusort.min_rows = "
+		. "0\ngpusort.device_learn = off\n")
 	  if $opt{preload} // 1;
 	$node->append_conf('postgresql.conf', $ENV{GPUSORT_CONF}) if $ENV{GPUSORT_CONF} && ($opt{preload} // 1);
 	$node->append_conf('postgresql.conf', $opt{conf}) if defined $opt{conf};
@@ -70,7 +73,8 @@ sub session_ok
 {
 	my ($session, $name) = @_;
 	my $got = $session->query(
-		q(SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('SELECT i % 7 AS k, i FROM generate_series(1, 1000) i ORDER BY 1, 2');));
+		q(SELECT nodes || ' ' || rows || ' ' || result FROM
+			check_sort('SELECT i % 7 AS k, i FROM generate_series(1, 1000) i ORDER BY 1, 2');));
 
 	is($got, 'GpuSort 1000 same', "$name: the session goes on");
 	$session->{stderr} = '';
@@ -98,7 +102,8 @@ sub device_ready
 {
 	my ($node, $name) = @_;
 
-	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()"), "$name: the service is ready");
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()"),
+		"$name: the service is ready");
 }
 
 # SQL: the session's rows are all there, and it waits for their order.  A job grows while its
@@ -130,12 +135,30 @@ END \$\$;
 SQL
 }
 
+# device_lines(query): what EXPLAIN says of its sort's ways.
+sub device_lines_function
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION device_lines(q text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE l text; r text := '';
+BEGIN
+	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, COSTS OFF) ' || q LOOP
+		r := r || coalesce(substring(l FROM 'Sort (?:Method|Route|Peak|Device).*:.*') || E'\n', '');
+	END LOOP;
+	RETURN r;
+END $$;
+SQL
+}
+
 # What jobs have must be back when all is over.
 sub device_unused
 {
 	my ($node, $name) = @_;
 
-	ok($node->poll_query_until('postgres', "SELECT bool_and(memory_used = 0 AND jobs = 0 AND free_jobs = 64 AND staging_total = staging_free AND waiting = 0) FROM gpusort_devices()"),
+	ok($node->poll_query_until('postgres', "SELECT bool_and(memory_used = 0 AND jobs = 0 AND free_jobs = 64 AND "
+		. "staging_total = staging_free AND waiting = 0) FROM gpusort_devices()"),
 		"$name: slots, staging and device memory are back");
 }
 
@@ -212,9 +235,102 @@ sub gate_reached
 {
 	my ($node, $name) = @_;
 
-	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), "$name: at the gate");
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT "
+		. "granted"), "$name: at the gate");
 }
 
 sub gate_open { $gatekeeper->query('SELECT pg_advisory_unlock(1)') }
+
+# A query that comes to the gate, where the device process is killed: its answer is this all the same.  At the
+# gate is to hold what else a query says there.
+sub killed_at_gate
+{
+	my ($node, $name, $query, $want, $at_gate) = @_;
+	my $s = new_session($node);
+
+	gate_shut();
+	begin_query($s, $query);
+	gate_reached($node, $name);
+	my $pid = $node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');
+	is($node->safe_psql('postgres', $at_gate), 't', "$name: $at_gate") if defined $at_gate;
+	is(kill('KILL', $pid), 1, $name);
+	ok($node->poll_query_until('postgres',
+			"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
+		"$name: there is another process");
+	gate_open();
+	is($s->query('SELECT 1'), "$want\n1", "$name: all rows");
+	is($s->{stderr}, '', "$name: no error");
+	device_unused($node, $name);
+	$s->quit;
+}
+
+# A checksum of a query's rows in their order: of this column, or of all.
+sub order_sum
+{
+	my ($query, $column) = @_;
+	my ($value, $number) = defined $column ? ($column, 'v::bigint') : ('s', 'hashtext(v::text)::bigint');
+
+	return "SELECT count(*), sum(n * ($number % 1000003)) FROM ("
+	  . "SELECT row_number() OVER () AS n, $value AS v FROM ($query OFFSET 0) s) q";
+}
+
+# The same rows in the same order as the stock Sort's, which is told of the input's order by id.  What that gives
+# is asked for once: the tables stay as they are.
+my %stock_sums;
+
+sub same_order
+{
+	my ($node, $name, $select, $order, $set, $column) = @_;
+	my $total = $order =~ /\bid\b/ ? $order : "$order, id";
+	my $stock = "SET gpusort.enable = off; " . order_sum("$select ORDER BY $total", $column);
+
+	$stock_sums{ $node->name . $stock } //= $node->safe_psql('postgres', $stock);
+	is($node->safe_psql('postgres', ($set // '') . order_sum("$select ORDER BY $order", $column)),
+		$stock_sums{ $node->name . $stock }, "$name: rows, equal ones in their order");
+}
+
+# Sorts of t (id, k, ...) by many workers that end early: an error in one of them and above, not read to the end.
+sub ends_early
+{
+	my ($session, $name, $key) = @_;
+
+	$session->query('SELECT sum(x) FROM (SELECT 1 / (id - 40000) AS x FROM t ORDER BY k OFFSET 0) s');
+	like($session->{stderr}, qr/division by zero/, "$name: error in a participant");
+	session_ok($session, "$name: error in a participant");
+	$session->query('SELECT sum(1 / (n - 30000)) FROM (SELECT row_number() OVER () AS n FROM ('
+		  . 'SELECT * FROM t ORDER BY k OFFSET 0) x) s');
+	like($session->{stderr}, qr/division by zero/, "$name: error above");
+	session_ok($session, "$name: error above");
+	is($session->query("SELECT count(*) FROM (SELECT 1 FROM (SELECT * FROM t ORDER BY $key OFFSET 0) x LIMIT 100) s"),
+		'100', "$name: stopped early");
+}
+
+# One that ends because it takes too long.
+sub times_out
+{
+	my ($session, $name, $timeout) = @_;
+
+	$session->query("SET statement_timeout = '$timeout'");
+	$session->query('SELECT count(pg_sleep(0.01)) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
+	like($session->{stderr}, qr/canceling statement due to statement timeout/, "$name: timeout");
+	no_timeout($session);
+}
+
+# A session's query whose workers wait: one of them is terminated.  Then follows another statement.
+sub worker_terminated
+{
+	my ($node, $session, $query, $then) = @_;
+	my $workers = "FROM pg_stat_activity WHERE backend_type = 'parallel worker'";
+
+	begin_query($session, $query);
+	ok($node->poll_query_until('postgres', "SELECT count(*) > 0 $workers AND wait_event_type = 'Extension'"),
+		'workers wait');
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) $workers LIMIT 1");
+	$session->query($then);
+	like($session->{stderr},
+		qr/terminating (connection|background worker|parallel worker)|lost connection to parallel worker/,
+		'a terminated worker ends the query');
+	session_ok($session, 'a terminated worker');
+}
 
 1;
