@@ -25,10 +25,11 @@ CONF
 
 device_ready($node, 'start');
 # several chunks of rids: the last row in the order of -id is the input's first
-my $rows = 150_000;
+my $rows = 80_000;
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i::int4 AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) * 1000003 - 2000000000000000 AS w,
-	CASE WHEN i % 11 = 0 THEN NULL ELSE (i % 100)::int4 END AS nk, (mix(i * 3) - 2e9) / 7::float8 AS f, repeat('x', (i % 50)::int) AS pad, md5(i::text) AS t
+	CASE WHEN i % 11 = 0 THEN NULL ELSE (i % 100)::int4 END AS nk, (mix(i * 3) - 2e9) / 7::float8 AS f, repeat('x',
+		(i % 50)::int) AS pad, md5(i::text) AS t
 FROM generate_series(1, $rows) i;
 VACUUM ANALYZE t;
 SQL
@@ -106,7 +107,8 @@ for my $mode (sort keys %wrong)
 		qr/a GPU returned a wrong sort result, of which rows were given out already/,
 		"$mode: wrong rows were given out");
 	# unless nothing was given out before all was here
-	is($node->safe_psql('postgres', "$set{$mode} $fault SET gpusort.verify = on; SELECT md5(string_agg(s::text, ',')) FROM ($q OFFSET 0) s"), $want, "$mode: with verify none were");
+	is($node->safe_psql('postgres', "$set{$mode} $fault SET gpusort.verify = on; SELECT md5(string_agg(s::text, ',')) "
+		. "FROM ($q OFFSET 0) s"), $want, "$mode: with verify none were");
 	$s->query("$set{$mode} $fault");
 	is($s->query("BEGIN; DECLARE c CURSOR FOR $q; FETCH 1 c; MOVE ALL c; COMMIT; SELECT 1") =~ s/.*\n//sr, '1',
 		"$mode: nor with a cursor");
@@ -124,11 +126,14 @@ for my $fault ('corrupt', 'corrupt_bit', 'corrupt_place', 'corrupt_count')
 	{
 		my $before = fallbacks();
 
-		fails_like($node, "SET gpusort.device_fault = $fault; SELECT gpusort_array(array_agg(k % 1000), '$algorithm') FROM t", qr/"$algorithm" cannot sort this array/, "gpusort_array(), $algorithm: $fault");
+		fails_like($node, "SET gpusort.device_fault = $fault; SELECT gpusort_array(array_agg(k % 1000), '$algorithm') "
+			. "FROM t", qr/"$algorithm" cannot sort this array/, "gpusort_array(), $algorithm: $fault");
 		is(fallbacks(), $before + 1, "gpusort_array(), $algorithm: $fault: counted");
 	}
 	# from 16 on the aggregate's order is a Sort in the plan
-	is($node->safe_psql('postgres', "SET gpusort.enable = off; SET gpusort.device_fault = $fault; SELECT gpusort_array(array_agg(k), 'auto') = (SELECT array_agg(k ORDER BY k) FROM t) FROM t"), 't', "gpusort_array(), auto: $fault");
+	is($node->safe_psql('postgres', "SET gpusort.enable = off; SET gpusort.device_fault = $fault; SELECT "
+		. "gpusort_array(array_agg(k), 'auto') = (SELECT array_agg(k ORDER BY k) FROM t) FROM t"), 't',
+		"gpusort_array(), auto: $fault");
 }
 is($node->safe_psql('postgres', "SELECT gpusort_array(array_agg(k), 'gpu_radix') = (SELECT array_agg(k ORDER BY k) "
 	. "FROM t) FROM t"), 't', 'gpusort_array()');
@@ -136,7 +141,8 @@ device_unused($node, 'arrays');
 
 # rows of every length, with NULLs or without, and of one long column: sealed and whole
 $node->safe_psql('postgres', <<SQL);
-CREATE TABLE lengths AS SELECT mix(i) AS k, CASE WHEN i % 3 > 0 THEN i END AS a, repeat('y', (i % 700)::int) AS b, CASE WHEN i % 5 = 0 THEN NULL ELSE (i % 2)::int::bool END AS c
+CREATE TABLE lengths AS SELECT mix(i) AS k, CASE WHEN i % 3 > 0 THEN i END AS a, repeat('y', (i % 700)::int) AS b,
+	CASE WHEN i % 5 = 0 THEN NULL ELSE (i % 2)::int::bool END AS c
 FROM generate_series(1, 8000) i;
 SQL
 for my $q ('SELECT * FROM lengths ORDER BY k', 'SELECT b, k FROM lengths ORDER BY k',
