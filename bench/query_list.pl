@@ -145,7 +145,8 @@ for my $expected (10, 100_000, 10_000_000, 1_000_000_000)
 			push @queries, query('short', "prepared, $n rows, $expected expected" . ($null eq 'i' ? '' : ', a NULL'),
 				'small',
 				"SELECT * FROM $few($n) f (i) ORDER BY " . $null, undef, loops => 1,
-				before => "CREATE OR REPLACE FUNCTION $few(n int) RETURNS SETOF int LANGUAGE sql VOLATILE ROWS $expected AS "
+				before => "CREATE OR REPLACE FUNCTION $few(n int) RETURNS SETOF int LANGUAGE sql VOLATILE ROWS "
+					. "$expected AS "
 				  . "'SELECT i FROM generate_series(1, n) i'");
 		}
 	}

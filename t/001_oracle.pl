@@ -43,11 +43,15 @@ my %types = (
 		[ '0', '1 month', '30 days', '720:00', '29 days 24:00', '-1 month', '-30 days', '178000000 years',
 			'-178000000 years', '106751 days', '106752 days', '-106752 days' ] ],
 	numeric => [ '((r - 0.5) * 10 ^ (random() * 60 - 25))::numeric',
-		[qw(NaN Infinity -Infinity 0 0.00 1.1 1.10 -1.1 -1.10 9999 10000 1e131071 -1e131071 1e-16383 400000000000000 399999999999999.99999 100000000000000000000000000000001 1e32)] ],
+		[qw(NaN Infinity -Infinity 0 0.00 1.1 1.10 -1.1 -1.10 9999 10000 1e131071 -1e131071 1e-16383 400000000000000
+			399999999999999.99999 100000000000000000000000000000001 1e32)] ],
 	'numeric(12,2)' => [ '((r - 0.5) * 1e10)::numeric(12,2)', [qw(NaN 0 9999999999.99 -9999999999.99)] ],
-	uuid => [ 'md5((r * 1e9)::int8::text)::uuid', [qw(00000000-0000-0000-0000-000000000000 80000000-0000-0000-0000-000000000000 80000000-0000-0000-0000-000000000001 ffffffff-ffff-ffff-ffff-ffffffffffff)] ],
+	uuid => [ 'md5((r * 1e9)::int8::text)::uuid',
+		[qw(00000000-0000-0000-0000-000000000000 80000000-0000-0000-0000-000000000000
+			80000000-0000-0000-0000-000000000001 ffffffff-ffff-ffff-ffff-ffffffffffff)] ],
 	inet => [ "set_masklen('0.0.0.0'::inet + (r * 4294967295)::int8, floor(random() * 33)::int)",
-		[qw(0.0.0.0/0 128.0.0.0/0 10.0.0.0/8 10.0.0.1/8 10.0.0.0/9 10.0.0.0 255.255.255.255 :: ::1 ::/0 2001:db8:: 2001:db8::/32 2001:db8::1/32 2001:db8::1 0:0:40::)] ],
+		[qw(0.0.0.0/0 128.0.0.0/0 10.0.0.0/8 10.0.0.1/8 10.0.0.0/9 10.0.0.0 255.255.255.255
+			:: ::1 ::/0 2001:db8:: 2001:db8::/32 2001:db8::1/32 2001:db8::1 0:0:40::)] ],
 	macaddr => [ "lpad(to_hex((r * 281474976710655)::int8), 12, '0')::macaddr",
 		[qw(00:00:00:00:00:00 ff:ff:ff:ff:ff:ff)] ],
 	pg_lsn => [ "'0/0'::pg_lsn + (r * 1.8e19)::numeric", [qw(0/0 FFFFFFFF/FFFFFFFF 7FFFFFFF/FFFFFFFF 80000000/0)] ],
@@ -139,23 +143,30 @@ ALTER TYPE shade ADD VALUE 'violet' AFTER 'blue';
 -- a random string of some shape; r is the row's place among all
 CREATE FUNCTION rstr(shape int, r float8) RETURNS text VOLATILE LANGUAGE sql AS $$
 SELECT CASE shape
-	WHEN 0 THEN (SELECT coalesce(string_agg(chr(97 + floor(random() * 2)::int), ''), '') FROM generate_series(1, floor(random() * 20)::int))
+	WHEN 0 THEN (SELECT coalesce(string_agg(chr(97 + floor(random() * 2)::int), ''), '') FROM generate_series(1,
+		floor(random() * 20)::int))
 	WHEN 1 THEN md5(random()::text)
 	WHEN 2 THEN 'customer#' || floor(random() * 300)
 	WHEN 3 THEN 'common12byte' || left(md5(random()::text), 8)
 	WHEN 4 THEN repeat('x', floor(random() * 40)::int)
-	WHEN 5 THEN (ARRAY['', ' ', '  ', 'a', 'A', 'a ', 'a  ', 'b', 'ab', E'ab\t', 'ab ', 'á', 'Á', 'ä', 'a' || U&'\0301', 'e', 'é', 'e' || U&'\0301', 'ß', 'ss', 'SS',
-		U&'\FB01', 'fi', '日本', '日', E'\x7f', '~', U&'\+10FFFF', U&'\FFFD', 'cote', 'coté', 'côte', 'côté', 'co-op', 'coop', 'CO-OP'])[1 + floor(random() * 36)]
+	WHEN 5 THEN (ARRAY['', ' ', '  ', 'a', 'A', 'a ', 'a  ', 'b', 'ab', E'ab\t', 'ab ', 'á', 'Á', 'ä',
+		'a' || U&'\0301', 'e', 'é', 'e' || U&'\0301', 'ß', 'ss', 'SS',
+		U&'\FB01', 'fi', '日本', '日', E'\x7f', '~', U&'\+10FFFF', U&'\FFFD', 'cote', 'coté', 'côte', 'côté', 'co-op',
+			'coop', 'CO-OP'])[1 + floor(random() * 36)]
 		|| (ARRAY['', '', 'a', 'longer than a word'])[1 + floor(random() * 4)]
-	WHEN 6 THEN CASE WHEN r > 0.95 THEN left('prefix of so', floor(random() * 13)::int) ELSE 'prefix of some length ' || floor(random() * 50) END
-	WHEN 7 THEN substr('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 1, 7 + floor(random() * 3)::int * 8) || left(md5(random()::text), floor(random() * 3)::int)
-	WHEN 8 THEN CASE WHEN random() < 0.5 THEN repeat('long', 800) || floor(random() * 20) ELSE 'long' || floor(random() * 20) END
+	WHEN 6 THEN CASE WHEN r > 0.95 THEN left('prefix of so', floor(random() * 13)::int) ELSE 'prefix of some length '
+		|| floor(random() * 50) END
+	WHEN 7 THEN substr('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 1, 7 + floor(random() * 3)::int * 8) ||
+		left(md5(random()::text), floor(random() * 3)::int)
+	WHEN 8 THEN CASE WHEN random() < 0.5 THEN repeat('long', 800) || floor(random() * 20) ELSE 'long' ||
+		floor(random() * 20) END
 	ELSE (SELECT string_agg(md5(g::text), '') FROM generate_series(1, 100) g) || floor(random() * 30)
 END $$;
 SQL
 if ($node->safe_psql('postgres', q(SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu')))
 {
-	$node->safe_psql('postgres', q(CREATE COLLATION nondeterministic (provider = icu, locale = 'und-u-ks-level1', deterministic = false)));
+	$node->safe_psql('postgres', q(CREATE COLLATION nondeterministic (provider = icu, locale = 'und-u-ks-level1',
+		deterministic = false)));
 	push @collations, 'en-x-icu', 'nondeterministic';
 }
 # a locale of the C library's that has rules, where there is one

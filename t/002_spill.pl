@@ -23,7 +23,8 @@ SQL
 my $query = 'SELECT k, id, p FROM t ORDER BY k, id';
 
 # many runs
-is( $node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$query')"),
+is( $node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT nodes || ' ' || rows || ' ' || result FROM "
+	. "check_sort('$query')"),
 	'GpuSort 300000 same', 'hundreds of runs');
 is(scalar(temp_files($node)), 0, 'no file is left');
 
@@ -41,7 +42,8 @@ my %limit;
 for my $enable ('off', 'on')
 {
 	my ($rc, $out, $err) = $node->psql('postgres',
-		"SET gpusort.enable = $enable; SET work_mem = '1MB'; SET temp_file_limit = '2MB'; SELECT count(*) FROM ($query OFFSET 0) s");
+		"SET gpusort.enable = $enable; SET work_mem = '1MB'; SET temp_file_limit = '2MB'; SELECT count(*) FROM "
+			. "($query OFFSET 0) s");
 	isnt($rc, 0, "temp_file_limit stops enable = $enable");
 	$limit{$enable} = $err;
 }
@@ -105,7 +107,8 @@ for my $enable ('off', 'on')
 	my $counted = "SELECT temp_files FROM pg_stat_database WHERE datname = 'postgres'";
 	my $before = $node->safe_psql('postgres', $counted);
 	my $s = new_session($node);
-	my $where = q(SELECT string_agg(n::text, ' ' ORDER BY spcname) FROM (SELECT spcname, (SELECT count(*) FROM pg_ls_tmpdir(oid)) AS n FROM pg_tablespace WHERE spcname IN ('elsewhere', 'further')) s);
+	my $where = q(SELECT string_agg(n::text, ' ' ORDER BY spcname) FROM (SELECT spcname, (SELECT count(*) FROM
+		pg_ls_tmpdir(oid)) AS n FROM pg_tablespace WHERE spcname IN ('elsewhere', 'further')) s);
 
 	$s->query("SET gpusort.enable = $enable; SET work_mem = '64MB'; SET temp_tablespaces = 'elsewhere', 'further'");
 	$s->query("BEGIN; DECLARE c CURSOR FOR SELECT i, length(p) FROM (SELECT i, repeat('x', 7600) AS p FROM "
@@ -127,7 +130,8 @@ sub peak
 	my $s = new_session($node);
 	my $p = $s->query('SELECT pg_backend_pid()');
 	# plan, catalogs and buffers first
-	$s->query("SET gpusort.enable = $enable; SET work_mem = '$mem'; SELECT count(*) FROM (SELECT * FROM t WHERE id > 0 OFFSET 0) s;");
+	$s->query("SET gpusort.enable = $enable; SET work_mem = '$mem'; SELECT count(*) FROM (SELECT * FROM t WHERE id > "
+		. "0 OFFSET 0) s;");
 	$s->query("SELECT count(*) FROM (SELECT * FROM t WHERE id < 1000 ORDER BY k OFFSET 0) s;");
 	my $before = memory_of($p, 'VmHWM');
 	$s->query($sql);

@@ -48,11 +48,14 @@ is( $node->safe_psql('postgres', <<'SQL'), 'Feed, GpuSort, same', 'LOAD: paralle
 CREATE TABLE par AS SELECT mix(i) AS k, i FROM generate_series(1, 20000) i;
 ANALYZE par;
 LOAD 'gpusort';
-SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET cpu_tuple_cost = 1;
+SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET cpu_tuple_cost
+	= 1;
 SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off;
 CREATE FUNCTION has_gather(q text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE l text; BEGIN FOR l IN EXECUTE 'EXPLAIN ' || q LOOP IF l ~ 'GpuSort Feed' THEN RETURN 'Feed'; END IF; END LOOP; RETURN 'no gather'; END $$;
-SELECT has_gather('SELECT k, i FROM par ORDER BY k, i') || ', ' || nodes || ', ' || result FROM check_sort('SELECT k, i FROM par ORDER BY k, i');
+DECLARE l text; BEGIN FOR l IN EXECUTE 'EXPLAIN ' || q LOOP IF l ~ 'GpuSort Feed' THEN RETURN 'Feed'; END IF; END
+	LOOP; RETURN 'no gather'; END $$;
+SELECT has_gather('SELECT k, i FROM par ORDER BY k, i') || ', ' || nodes || ', ' || result FROM
+	check_sort('SELECT k, i FROM par ORDER BY k, i');
 SQL
 
 # who is no superuser: only what lies in plugins (make install-plugin)
@@ -62,15 +65,19 @@ SQL
 	$node->safe_psql('postgres', 'CREATE ROLE plain LOGIN; GRANT CREATE ON SCHEMA public TO plain');
 	fails_like($node, "SET ROLE plain; LOAD 'gpusort'", qr/access to library "gpusort" is not allowed/,
 		'LOAD as an ordinary user');
-	is( $node->safe_psql('postgres', "LOAD '$plugin'; SET gpusort.min_rows = 0; SELECT current_user, nodes, result FROM check_sort('SELECT mix(i) AS k FROM generate_series(1, 5000) i ORDER BY 1')",
+	is( $node->safe_psql('postgres', "LOAD '$plugin'; SET gpusort.min_rows = 0; SELECT current_user, nodes, result "
+		. "FROM check_sort('SELECT mix(i) AS k FROM generate_series(1, 5000) i ORDER BY 1')",
 			extra_params => [ '-U', 'plain' ]), 'plain|GpuSort|same', 'LOAD of the plugin as an ordinary user');
 	my $parallel = "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; "
 		. "SET cpu_tuple_cost = 1; SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off;";
 	$node->safe_psql('postgres', 'GRANT SELECT ON par TO plain');
-	is( $node->safe_psql('postgres', "LOAD '$plugin'; $parallel SELECT has_gather('SELECT k, i FROM par ORDER BY k, i'), nodes, result FROM check_sort('SELECT k, i FROM par ORDER BY k, i')",
+	is( $node->safe_psql('postgres', "LOAD '$plugin'; $parallel SELECT has_gather('SELECT k, i FROM par ORDER BY k, "
+		. "i'), nodes, result FROM check_sort('SELECT k, i FROM par ORDER BY k, i')",
 			extra_params => [ '-U', 'plain' ]), 'Feed|GpuSort|same', 'and its workers');
 	# one module under two names
-	is($node->safe_psql('postgres', "LOAD '$plugin'; LOAD 'gpusort'; SELECT count(*) > 0 FROM gpusort_algorithms(); $plan"), "t\n" . $node->safe_psql('postgres', "LOAD 'gpusort'; $plan"), 'loaded by either name, it is loaded once');
+	is($node->safe_psql('postgres', "LOAD '$plugin'; LOAD 'gpusort'; SELECT count(*) > 0 FROM gpusort_algorithms(); "
+		. "$plan"), "t\n" . $node->safe_psql('postgres', "LOAD 'gpusort'; $plan"),
+		'loaded by either name, it is loaded once');
 	local $ENV{PGOPTIONS} = '-c local_preload_libraries=gpusort -c gpusort.min_rows=0';
 	like($node->safe_psql('postgres', $plan, extra_params => [ '-U', 'plain' ]), qr/GpuSort/,
 		'local_preload_libraries as an ordinary user');

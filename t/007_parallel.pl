@@ -10,14 +10,16 @@ use Test::More;
 
 my $node = new_node('parallel', parallel => 1, conf => 'shared_buffers = 64MB');
 $node->safe_psql('postgres', <<SQL);
-CREATE TABLE t AS SELECT i AS id, mix(i) AS k, (mix(i) % 10)::int AS ten, (mix(i * 3) / 1e3)::float8 AS f, repeat('x', (i % 50)::int) AS p
+CREATE TABLE t AS SELECT i AS id, mix(i) AS k, (mix(i) % 10)::int AS ten, (mix(i * 3) / 1e3)::float8 AS f, repeat('x',
+	(i % 50)::int) AS p
 FROM generate_series(1, 100000) i;
 UPDATE t SET k = NULL WHERE id % 100 = 0;
 VACUUM ANALYZE t;
 SQL
 
 my $plan = $node->safe_psql('postgres', 'EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY k');
-like($plan, qr/^Custom Scan \(GpuSort\)\n  Sort Key: k\n  ->  Gather\n.*Parallel Custom Scan \(GpuSort Feed\)\n.*Parallel Seq Scan/s, 'a Feed in place of Gather Merge');
+my $feed = qr/Parallel Custom Scan \(GpuSort Feed\)\n.*Parallel Seq Scan/;
+like($plan, qr/^Custom Scan \(GpuSort\)\n  Sort Key: k\n  ->  Gather\n.*$feed/s, 'a Feed in place of Gather Merge');
 
 for my $leader ('on', 'off')
 {
@@ -27,7 +29,8 @@ for my $leader ('on', 'off')
 		{
 			for my $order ('k, id', 'ten DESC, f, id', 'f DESC, id', 'k DESC NULLS LAST, ten, id')
 			{
-				is( $node->safe_psql('postgres', <<SQL), 'GpuSort 100000 same', "leader $leader, $workers workers, work_mem $mem: $order");
+				is( $node->safe_psql('postgres',
+					<<SQL), 'GpuSort 100000 same', "leader $leader, $workers workers, work_mem $mem: $order");
 SET parallel_leader_participation = $leader; SET max_parallel_workers_per_gather = $workers; SET work_mem = '$mem';
 SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('SELECT * FROM t ORDER BY $order');
 SQL
@@ -56,7 +59,8 @@ SQL
 # a parallel sort that is scanned again
 is( $node->safe_psql('postgres', <<'SQL'), 'same', 'rescans');
 SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
-SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g LEFT JOIN (SELECT id, ten FROM t ORDER BY k, id OFFSET 0) s ON s.id = g * 7 ORDER BY 1');
+SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g
+	LEFT JOIN (SELECT id, ten FROM t ORDER BY k, id OFFSET 0) s ON s.id = g * 7 ORDER BY 1');
 SQL
 
 # EXPLAIN tells of each participant's sort
@@ -92,10 +96,14 @@ for my $k ('k', 'k + 0 AS k')
 {
 	my $shared = $node->safe_psql('postgres', <<SQL);
 SET parallel_leader_participation = off;
-EXPLAIN (ANALYZE, COSTS OFF) SELECT k FROM (SELECT $k FROM small_keys UNION ALL SELECT $k FROM large_keys WHERE k > 1000001 OR others_have(20000)) u ORDER BY k LIMIT 10
+EXPLAIN (ANALYZE, COSTS OFF) SELECT k FROM (SELECT $k FROM small_keys UNION ALL SELECT $k FROM large_keys WHERE k >
+	1000001 OR others_have(20000)) u ORDER BY k LIMIT 10
 SQL
-	like($shared, qr/Worker (\d):  Sort Method: top-N.*\n *Worker \1:  Sort Route: no rows\n *Worker \1:  Sort Phases: rows=30000 /, "$k: of the large keys none is kept");
-	like($shared, qr/Worker (\d):  Sort Method: top-N.*\n *Worker \1:  Sort Route: (?!no rows).*\n *Worker \1:  Sort Phases: rows=20000 /, "$k: of the small ones some are");
+	my $top = qr/Worker (\d):  Sort Method: top-N.*\n *Worker \1: /;
+	like($shared, qr/$top Sort Route: no rows\n *Worker \1:  Sort Phases: rows=30000 /,
+		"$k: of the large keys none is kept");
+	like($shared, qr/$top Sort Route: (?!no rows).*\n *Worker \1:  Sort Phases: rows=20000 /,
+		"$k: of the small ones some are");
 }
 
 # an error in a worker, and a cancel
@@ -120,7 +128,8 @@ $session->quit;
 # force_parallel_mode: the whole plan in a worker
 my $force = $node->safe_psql('postgres', "SELECT count(*) FROM pg_settings WHERE name = 'debug_parallel_query'")
 	? 'debug_parallel_query' : 'force_parallel_mode';
-is( $node->safe_psql('postgres', "SET $force = on; SET max_parallel_workers_per_gather = 2; SELECT result FROM check_sort('SELECT mix(i) AS k, i FROM generate_series(1, 3000) i ORDER BY 1, 2')"),
+is( $node->safe_psql('postgres', "SET $force = on; SET max_parallel_workers_per_gather = 2; SELECT result FROM "
+	. "check_sort('SELECT mix(i) AS k, i FROM generate_series(1, 3000) i ORDER BY 1, 2')"),
 	'same', $force);
 
 $node->stop;

@@ -33,7 +33,8 @@ ANALYZE t, u;
 SQL
 		my $writer = new_session($node);
 		my $reader = new_session($node);
-		$reader->query("SET gpusort.enable = $enable; SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_hashagg = off;");
+		$reader->query("SET gpusort.enable = $enable; SET enable_hashjoin = off; SET enable_nestloop = off; SET "
+			. "enable_hashagg = off;");
 		my $plan = $reader->query("EXPLAIN (COSTS OFF) $waiting{$name}");
 		like($plan, $enable eq 'on' ? qr/GpuSort/ : qr/Sort/, "$name: plan, enable = $enable") or diag $plan;
 		$writer->query('BEGIN; UPDATE t SET k = (k + 2) % 5, v = v + 1 WHERE id % 3 = 0; DELETE FROM t WHERE id = 4;');

@@ -22,7 +22,8 @@ for my $rows (10, 10_000, 1_000_000, 1_000_000_000)
 {
 	$node->safe_psql('postgres', <<SQL);
 CREATE FUNCTION f$rows(n int, nulls bool) RETURNS TABLE (k int8, id int, t text) LANGUAGE plpgsql ROWS $rows AS
-\$\$ BEGIN RETURN QUERY SELECT CASE WHEN nulls AND i % 2 = 0 THEN NULL ELSE mix(i) END, i, 'x' || i FROM generate_series(1, n) i; END \$\$;
+\$\$ BEGIN RETURN QUERY SELECT CASE WHEN nulls AND i % 2 = 0 THEN NULL ELSE mix(i) END, i, 'x' || i
+	FROM generate_series(1, n) i; END \$\$;
 SQL
 }
 

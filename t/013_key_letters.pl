@@ -27,7 +27,8 @@ $$ SELECT string_agg(letters[1 + floor(random() * cardinality(letters))::int], '
 -- plain: what the letters tell; odd: what they do not; far: letters without places
 CREATE TABLE words AS SELECT i,
 	(word('{a,b,c,d,e,E,f,A,é,ö,ß," ",-,1,9,x,y,z}', 4 + i % 9)) AS plain,
-	(ARRAY['common, ', '', ''])[1 + i % 3] || word('{c,ch,C,cs,dz,dzs,é,E,æ,aa,å,ll,10,9,-,_,"  ",l,·,日,я,😀}', 1 + i % 7) AS odd,
+	(ARRAY['common, ', '', ''])[1 + i % 3] || word('{c,ch,C,cs,dz,dzs,é,E,æ,aa,å,ll,10,9,-,_,"  ",l,·,日,я,😀}', 1 + i %
+		7) AS odd,
 	(word('{日,本,語,一,二,三,a}', 1 + i % 5)) AS far,
 	word('{a,b,B,ä}', 3)::char(8) AS few
 FROM generate_series(1, 12000) i;
@@ -36,7 +37,9 @@ CREATE FUNCTION sorted(col text, coll text, by text, turned text) RETURNS text L
 DECLARE
 	result text;
 BEGIN
-	EXECUTE format('SELECT md5(string_agg(i::text, %L)) FROM (SELECT i FROM words ORDER BY %I COLLATE %I %s OFFSET 0) x', ',', col, coll, by || turned) INTO result;
+	EXECUTE format(
+		'SELECT md5(string_agg(i::text, %L)) FROM (SELECT i FROM words ORDER BY %I COLLATE %I %s OFFSET 0) x',
+		',', col, coll, by || turned) INTO result;
 	RETURN result;
 END $$;
 SQL

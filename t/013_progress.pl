@@ -115,7 +115,8 @@ DECLARE
 BEGIN
 	FOR i IN 1..10000000 LOOP
 		FOR x IN SELECT * FROM gpusort_progress WHERE pid = process LOOP
-			seen := seen || jsonb_build_object(x.phase, greatest(coalesce(x.rows_written, 0), (seen ->> x.phase)::bigint));
+			seen := seen || jsonb_build_object(x.phase, greatest(coalesce(x.rows_written, 0), (seen ->>
+				x.phase)::bigint));
 		END LOOP;
 		EXIT WHEN seen ?& wanted AND (seen ->> 'spill')::bigint >= 0 AND (seen ->> 'merge')::bigint > 4096;
 	END LOOP;
@@ -123,7 +124,8 @@ BEGIN
 END $$;
 SQL
 begin_query($session, 'SELECT sort_until_stopped()');
-is($node->safe_psql('postgres', "SELECT phases_of($pid, '{ingest,sort,spill,merge,emit}') ?& '{ingest,sort,spill,merge,emit}'"), 't', 'every phase is seen, and rows of merges');
+is($node->safe_psql('postgres', "SELECT phases_of($pid, '{ingest,sort,spill,merge,emit}') ?& "
+	. "'{ingest,sort,spill,merge,emit}'"), 't', 'every phase is seen, and rows of merges');
 $node->safe_psql('postgres', 'INSERT INTO stop VALUES (1)');
 $session->query('SELECT 1');
 gone('sorts that were watched');
@@ -198,13 +200,15 @@ SQL
 $session->query('COMMIT');
 
 # --- workers
-$node->safe_psql('postgres', q(CREATE FUNCTION nap(n bigint) RETURNS bigint PARALLEL SAFE LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.002); RETURN n; END $$));
+$node->safe_psql('postgres', q(CREATE FUNCTION nap(n bigint) RETURNS bigint PARALLEL SAFE LANGUAGE plpgsql AS $$ BEGIN
+	PERFORM pg_sleep(0.002); RETURN n; END $$));
 $session->query('SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; '
 	. 'SET min_parallel_table_scan_size = 0');
 like($session->query('EXPLAIN (COSTS OFF) SELECT * FROM t WHERE nap(id) > 0 ORDER BY k'), qr/Gather.*GpuSort/s,
 	'a parallel plan');
 begin_query($session, 'SELECT * FROM t WHERE nap(id) > 0 ORDER BY k');
-ok($node->poll_query_until('postgres', "SELECT count(*) > 0 AND bool_and(pid <> leader_pid AND phase = 'ingest') FROM gpusort_progress WHERE leader_pid = $pid AND rows > 0"), 'workers have rows of their own');
+ok($node->poll_query_until('postgres', "SELECT count(*) > 0 AND bool_and(pid <> leader_pid AND phase = 'ingest') FROM "
+	. "gpusort_progress WHERE leader_pid = $pid AND rows > 0"), 'workers have rows of their own');
 is($node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)"), 't', 'cancelled');
 $session->query('SELECT 1');
 ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM gpusort_progress'), 'workers: nothing is left');

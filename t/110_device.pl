@@ -49,7 +49,8 @@ device_route_function($node);
 my $rows = 40_000;
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) * 1000003 - 2000000000000000 AS w,
-	CASE WHEN i % 11 = 0 THEN NULL ELSE i % 100 END AS nk, (mix(i * 3) - 2e9) / 7::float8 AS f, repeat('x', (i % 50)::int) AS pad,
+	CASE WHEN i % 11 = 0 THEN NULL ELSE i % 100 END AS nk, (mix(i * 3) - 2e9) / 7::float8 AS f, repeat('x',
+		(i % 50)::int) AS pad,
 	'customer#' || mix(i) % 500 AS s, CASE WHEN i % 9 > 0 THEN md5((i % 30000)::text) END AS h
 FROM generate_series(1, $rows) i;
 VACUUM ANALYZE t;
@@ -72,7 +73,8 @@ for my $mode (sort keys %modes)
 		my $q = "SELECT id, k, w, nk, f FROM t ORDER BY $orders{$name}";
 		for my $verify ('off', 'on')
 		{
-			is($node->safe_psql('postgres', "$set SET gpusort.verify = $verify; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
+			is($node->safe_psql('postgres', "$set SET gpusort.verify = $verify; SELECT nodes || ' ' || rows || ' ' || "
+				. "result FROM check_sort('$q')"),
 				"GpuSort $rows same", "$mode: $name, verify $verify");
 		}
 		my $route = $node->safe_psql('postgres', "$set SELECT route('$q')");
@@ -80,12 +82,20 @@ for my $mode (sort keys %modes)
 		my $want = $name =~ /more than 128 bits|strings/ ? 'keys' : $mode;
 		like($route, qr/^$want: gpu radix: .*device ready, as set/, "$mode: $name went there");
 	}
-	is($node->safe_psql('postgres', "$set SELECT result FROM check_stable('(SELECT *, row_number() OVER () AS seq FROM t) t2', 'nk')"), 'same', "$mode: equal rows keep their order");
-	is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('SELECT count(*), max(k) FROM (SELECT k FROM t ORDER BY k OFFSET 5) s')"), 'same', "$mode: read to the end");
-	is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('SELECT k FROM t ORDER BY k LIMIT 10 OFFSET 25000')"), 'same', "$mode: LIMIT");
-	is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('SELECT a.k, b.id FROM t a JOIN t b ON a.k = b.k WHERE a.id % 2 = 0 ORDER BY a.k, b.id')"), 'same', "$mode: under a join");
-	is($node->safe_psql('postgres', "$set SET enable_hashjoin = off; SET enable_nestloop = off; SELECT result FROM check_sort('SELECT count(*), sum(a.id) FROM t a JOIN t b ON a.nk = b.nk AND a.k = b.k')"), 'same', "$mode: merge join with mark and restore");
-	is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('SELECT x, (SELECT max(k) FROM (SELECT k FROM t WHERE id % 3 = x ORDER BY k OFFSET 1) s) FROM generate_series(0, 5) x ORDER BY x')"), 'same', "$mode: run again and again");
+	is($node->safe_psql('postgres', "$set SELECT result FROM check_stable('(SELECT *, row_number() OVER () AS seq "
+		. "FROM t) t2', 'nk')"), 'same', "$mode: equal rows keep their order");
+	is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('SELECT count(*), max(k) FROM (SELECT k FROM "
+		. "t ORDER BY k OFFSET 5) s')"), 'same', "$mode: read to the end");
+	is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('SELECT k FROM t ORDER BY k LIMIT 10 OFFSET "
+		. "25000')"), 'same', "$mode: LIMIT");
+	is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('SELECT a.k, b.id FROM t a JOIN t b ON a.k = "
+		. "b.k WHERE a.id % 2 = 0 ORDER BY a.k, b.id')"), 'same', "$mode: under a join");
+	is($node->safe_psql('postgres', "$set SET enable_hashjoin = off; SET enable_nestloop = off; SELECT result FROM "
+		. "check_sort('SELECT count(*), sum(a.id) FROM t a JOIN t b ON a.nk = b.nk AND a.k = b.k')"), 'same',
+		"$mode: merge join with mark and restore");
+	is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('SELECT x, (SELECT max(k) FROM (SELECT k FROM "
+		. "t WHERE id % 3 = x ORDER BY k OFFSET 1) s) FROM generate_series(0, 5) x ORDER BY x')"), 'same',
+		"$mode: run again and again");
 	is($node->safe_psql('postgres', <<SQL), $node->safe_psql('postgres', <<SQL2), "$mode: cursor, both ways");
 $set BEGIN; DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY k, id;
 MOVE 15000 c; FETCH 3 c; FETCH BACKWARD 5 c; MOVE ALL c; FETCH BACKWARD 2 c; FETCH ABSOLUTE 7 c; COMMIT;
@@ -105,7 +115,8 @@ for my $name (sort keys %only)
 {
 	for my $verify ('off', 'on')
 	{
-		is($node->safe_psql('postgres', "SET work_mem = '64MB'; SET gpusort.verify = $verify; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$only{$name}')"),
+		is($node->safe_psql('postgres', "SET work_mem = '64MB'; SET gpusort.verify = $verify; SELECT nodes || ' ' || "
+			. "rows || ' ' || result FROM check_sort('$only{$name}')"),
 			"GpuSort $rows same", "keys only: $name, verify $verify");
 	}
 	like($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT route('$only{$name}')"),
@@ -174,7 +185,8 @@ nothing_used('cursors');
 # rows that do not fit, late: longer than a chunk, NULL without a place, budget
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE odd AS SELECT i AS id, (mix(i) - 2147483648) * 4294967296 + i AS w FROM generate_series(1, $rows) i;
-CREATE TABLE late_null AS SELECT i AS id, CASE WHEN i IN (20000, 20001, 27500) THEN NULL ELSE (mix(i) - 2147483648) * 4294967296 + i END AS w FROM generate_series(1, $rows) i;
+CREATE TABLE late_null AS SELECT i AS id, CASE WHEN i IN (20000, 20001, 27500) THEN NULL ELSE (mix(i) - 2147483648) *
+	4294967296 + i END AS w FROM generate_series(1, $rows) i;
 CREATE TABLE many AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k FROM generate_series(1, 200000) i;
 SQL
 like($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('SELECT repeat(''y'', CASE WHEN id = 25000 "
@@ -285,7 +297,8 @@ for my $mode (sort keys %modes)
 	my $before = $node->safe_psql('postgres', $count);
 	my $offset = -s $node->logfile;
 	my $script = $node->basedir . '/fail.sql';
-	append_to_file($script, "SET gpusort.device_fault = memory_start;\nSET work_mem = '64MB';\nSELECT must_be_same('SELECT k, id FROM t WHERE id < 5000 ORDER BY k, id');\n");
+	append_to_file($script, "SET gpusort.device_fault = memory_start;\nSET work_mem = '64MB';\nSELECT "
+		. "must_be_same('SELECT k, id FROM t WHERE id < 5000 ORDER BY k, id');\n");
 	$node->command_ok([ 'pgbench', '-n', '-c', 4, '-t', 10, '-f', $script, 'postgres' ], 'one reason: many sorts');
 	is($node->safe_psql('postgres', $count), $before + 40, 'one reason: each is counted');
 	my @lines = slurp_file($node->logfile, $offset) =~ /goes on without the GPU/g;
@@ -298,7 +311,8 @@ for my $mode (sort keys %modes)
 	for my $f ('hang_up', 'hang_sort', 'hang_down')
 	{
 		my $q = "SET work_mem = '$modes{$mode}'; SET gpusort.device_fault = $f; ";
-		fails_like($node, "$q SET statement_timeout = '500ms'; SELECT count(*) FROM (SELECT k, w FROM t ORDER BY k OFFSET 0) s",
+		fails_like($node, "$q SET statement_timeout = '500ms'; SELECT count(*) FROM (SELECT k, w FROM t ORDER BY k "
+			. "OFFSET 0) s",
 			qr/canceling statement due to statement timeout/, "$mode: cancelled in $f");
 		nothing_used("$mode: cancelled in $f");
 
@@ -343,8 +357,10 @@ for my $mode (sort keys %modes)
 # errors above and below while a job is open
 for my $mode (sort keys %modes)
 {
-	fails_like($node, "SET work_mem = '$modes{$mode}'; SELECT sum(1 / (id - 500)) FROM (SELECT id FROM t ORDER BY k OFFSET 0) s", qr/division by zero/, "$mode: error above");
-	fails_like($node, "SET work_mem = '$modes{$mode}'; SELECT sum(x) FROM (SELECT 1 / (id - $rows) AS x FROM t ORDER BY k OFFSET 0) s", qr/division by zero/, "$mode: error below");
+	fails_like($node, "SET work_mem = '$modes{$mode}'; SELECT sum(1 / (id - 500)) FROM (SELECT id FROM t ORDER BY k "
+		. "OFFSET 0) s", qr/division by zero/, "$mode: error above");
+	fails_like($node, "SET work_mem = '$modes{$mode}'; SELECT sum(x) FROM (SELECT 1 / (id - $rows) AS x FROM t ORDER "
+		. "BY k OFFSET 0) s", qr/division by zero/, "$mode: error below");
 }
 nothing_used('errors');
 

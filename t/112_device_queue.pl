@@ -87,7 +87,8 @@ my $gpu = qr/gpu \w+: .*device ready/;
 	for my $w ([ $holder, 'GpuSortDevice' ], [ $large, 'GpuSortQueue' ])
 	{
 		my ($s, $event) = ($w->[0], $named ? $w->[1] : 'Extension');
-		ok($node->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' AND wait_event = '$event' FROM pg_stat_activity WHERE pid = $s->{device_pid}"),
+		ok($node->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' AND wait_event = '$event' FROM "
+			. "pg_stat_activity WHERE pid = $s->{device_pid}"),
 			"it is seen for what: $w->[1]");
 	}
 	# there would be room for it
@@ -179,7 +180,8 @@ for my $how ('cancel', 'terminate')
 	like($node->safe_psql('postgres', $q), $gpu, 'and to the device when it is free');
 }
 # what can never fit as a whole is not waited for, but goes in parts
-like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t1 WHERE id > 0 UNION ALL SELECT k, id FROM t ORDER BY k')"),
+like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t1 WHERE id > 0 UNION ALL SELECT k, id "
+	. "FROM t ORDER BY k')"),
 	qr/gpu radix: .*device ready, as set, \d+ parts/, 'larger than the device');
 
 # many that come and go, and a large one now and then
@@ -252,7 +254,8 @@ for my $case ([ 'gpusort.staging_memory = 1MB', qr/^gpu radix/ ],
 	device_ready($node, $conf);
 	for my $mem ('64kB', '256MB')
 	{
-		is($node->safe_psql('postgres', "SET work_mem = '$mem'; SET gpusort.algorithm = gpu_radix; SELECT result FROM check_sort('SELECT * FROM t WHERE id <= 50000 ORDER BY k')"),
+		is($node->safe_psql('postgres', "SET work_mem = '$mem'; SET gpusort.algorithm = gpu_radix; SELECT result FROM "
+			. "check_sort('SELECT * FROM t WHERE id <= 50000 ORDER BY k')"),
 			'same', "$conf, $mem");
 	}
 	like($node->safe_psql('postgres', "$set SELECT sort_route('$query{large}')"), $where, "$conf: the route");

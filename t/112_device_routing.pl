@@ -25,7 +25,8 @@ device_ready($node, 'start');
 my $rows = 400_000;
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) * 1000003 - 2000000000000000 AS w,
-	(mix(i) % 200)::int4 AS few, (mix(i * 5) % 50000)::int4 AS vals, floor(100000 * exp(mix(i * 3) / 4294967296.0 * 9))::int4 AS bent,
+	(mix(i) % 200)::int4 AS few, (mix(i * 5) % 50000)::int4 AS vals, floor(100000 * exp(mix(i * 3) / 4294967296.0 *
+		9))::int4 AS bent,
 	CASE WHEN i = 395000 THEN NULL ELSE (mix(i) - 2147483648)::int4 END AS late
 FROM generate_series(1, $rows) i;
 CREATE TABLE long AS SELECT mix(i)::int8 AS k, repeat('x', 7000) AS pad FROM generate_series(1, 5000) i;
@@ -116,21 +117,25 @@ device_unused($node, 'choice');
 # gpusort_array()
 #
 $node->safe_psql('postgres', <<SQL);
-CREATE TABLE arrays AS SELECT n, d, (SELECT array_agg((mix(i) % d) - d / 2 ORDER BY i) FROM generate_series(1, n) i) AS a
+CREATE TABLE arrays AS SELECT n, d, (SELECT array_agg((mix(i) % d) - d / 2 ORDER BY i) FROM generate_series(1,
+	n) i) AS a
 FROM unnest('{2, 100, 4000, 50000}'::int[]) n, unnest('{7, 60000, 4000000000}'::int8[]) d;
 CREATE FUNCTION try_array(a anyarray, alg text) RETURNS text LANGUAGE plpgsql AS \$\$
 DECLARE why text;
 BEGIN
-	RETURN CASE WHEN gpusort_array(a, alg) = (SELECT array_agg(x ORDER BY x) FROM unnest(a) x) THEN 'same' ELSE 'DIFFERENT' END;
+	RETURN CASE WHEN gpusort_array(a, alg) = (SELECT array_agg(x ORDER BY x) FROM unnest(a) x) THEN 'same' ELSE
+		'DIFFERENT' END;
 EXCEPTION WHEN feature_not_supported THEN
 	GET STACKED DIAGNOSTICS why = PG_EXCEPTION_DETAIL;
 	RETURN substring(why FROM ': (.*)');
 END \$\$;
 SQL
-is($node->safe_psql('postgres', <<SQL), "auto\ngpu_bucket\ngpu_merge\ngpu_radix", 'gpusort_array(): what sorts everything');
+is($node->safe_psql('postgres',
+	<<SQL), "auto\ngpu_bucket\ngpu_merge\ngpu_radix", 'gpusort_array(): what sorts everything');
 SELECT algorithm FROM arrays, (SELECT algorithm FROM gpusort_algorithms() WHERE runs_on = 'gpu' UNION SELECT 'auto') g
 GROUP BY 1 HAVING bool_and(try_array(a, algorithm) = 'same' AND try_array(a::float8[], algorithm) = 'same' AND
-	(d > 70000 OR try_array(a::int4[], algorithm) = 'same' AND try_array(a::float4[], algorithm) = 'same') AND (d > 60000 OR try_array(a::int2[], algorithm) = 'same')) ORDER BY 1;
+	(d > 70000 OR try_array(a::int4[], algorithm) = 'same' AND try_array(a::float4[], algorithm) = 'same') AND (d >
+		60000 OR try_array(a::int2[], algorithm) = 'same')) ORDER BY 1;
 SQL
 is($node->safe_psql('postgres', "SELECT string_agg(DISTINCT r, ' ') FROM (SELECT try_array(a::int4[], g) FROM arrays, "
 	. "unnest('{gpu_hp,gpu_hp0,gpu_counting}'::text[]) g WHERE d < 70000) v (r)"), 'same', 'gpusort_array(): by value');
@@ -149,19 +154,24 @@ for my $f ('error_sort', 'memory_start')
 	device_ready($node, $f);
 	$node->safe_psql('postgres', "SELECT gpusort_array(a, 'gpu_bucket') FROM arrays");
 	my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
-	fails_like($node, "SET gpusort.device_fault = $f; SELECT gpusort_array(a, 'gpu_bucket') FROM arrays WHERE n = 50000", qr/"gpu_bucket" cannot sort this array/, "gpusort_array(): $f");
+	fails_like($node, "SET gpusort.device_fault = $f; SELECT gpusort_array(a, 'gpu_bucket') FROM arrays WHERE n = "
+		. "50000", qr/"gpu_bucket" cannot sort this array/, "gpusort_array(): $f");
 	$node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()") if $f =~ /error/;
 	device_ready($node, $f);
 }
 # the whole range of a type, and one value less at either end
 is($node->safe_psql('postgres', <<'SQL'), '', 'gpusort_array(): both extremes');
-SELECT string_agg(concat_ws(' ', g, lo, hi, r), ', ') FROM (SELECT g, lo, hi, try_array(array[hi, 0, lo, 7, hi, -7, lo, hi], g) AS r
-	FROM unnest('{gpu_radix,gpu_bucket,gpu_merge}'::text[]) g, unnest('{-9223372036854775808,-9223372036854775807}'::int8[]) lo, unnest('{9223372036854775807,9223372036854775806}'::int8[]) hi) v
+SELECT string_agg(concat_ws(' ', g, lo, hi, r), ', ') FROM (SELECT g, lo, hi, try_array(array[hi, 0, lo, 7, hi, -7,
+	lo, hi], g) AS r
+	FROM unnest('{gpu_radix,gpu_bucket,gpu_merge}'::text[]) g,
+		unnest('{-9223372036854775808,-9223372036854775807}'::int8[]) lo,
+			unnest('{9223372036854775807,9223372036854775806}'::int8[]) hi) v
 WHERE r <> 'same';
 SQL
 is($node->safe_psql('postgres', <<'SQL'), '', 'gpusort_array(): both extremes, narrower types');
 SELECT string_agg(concat_ws(' ', g, r), ', ') FROM unnest('{gpu_radix,gpu_bucket,gpu_merge}'::text[]) g,
-	LATERAL (VALUES (try_array(array[2147483647, 0, -2147483648, 7, 2147483647], g)), (try_array(array[32767, 0, -32768, 7]::int2[], g)),
+	LATERAL (VALUES (try_array(array[2147483647, 0, -2147483648, 7, 2147483647], g)), (try_array(array[32767, 0,
+		-32768, 7]::int2[], g)),
 		(try_array(array['Infinity', 0, 'NaN', '-Infinity', 7]::float8[], g))) v (r)
 WHERE r <> 'same';
 SQL
@@ -196,8 +206,11 @@ for my $verify ('off', 'on')
 		for ($verify eq 'off' ? ('k, id', 'late NULLS FIRST, id', 'few, bent, vals, id')
 		: ('w DESC, k', 'late DESC, id', 'w, k, few, id'));
 	same("SELECT $_ FROM t ORDER BY $_", "$_ only, verify $verify", $set) for ('k', 'late', 'few', 'w', 'w, k');
-	is($node->safe_psql('postgres', "$set SELECT result FROM check_stable('(SELECT few, id AS seq FROM t OFFSET 0) s', 'few')"), 'same', "equal rows keep their order, verify $verify");
-	is($node->safe_psql('postgres', "$set SET enable_hashjoin = off; SET enable_nestloop = off; SELECT result FROM check_sort('SELECT count(*), sum(a.id) FROM t a JOIN t b ON a.k = b.k AND a.w = b.w')"), 'same', "merge join, verify $verify");
+	is($node->safe_psql('postgres', "$set SELECT result FROM check_stable('(SELECT few, id AS seq FROM t OFFSET 0) "
+		. "s', 'few')"), 'same', "equal rows keep their order, verify $verify");
+	is($node->safe_psql('postgres', "$set SET enable_hashjoin = off; SET enable_nestloop = off; SELECT result FROM "
+		. "check_sort('SELECT count(*), sum(a.id) FROM t a JOIN t b ON a.k = b.k AND a.w = b.w')"), 'same',
+		"merge join, verify $verify");
 	# in runs
 	same("$fixed ORDER BY k, id", "runs, verify $verify", "$set SET work_mem = '6MB';");
 	same("SELECT k FROM t ORDER BY k", "runs of keys, verify $verify", "$set SET work_mem = '2MB';");
@@ -232,7 +245,8 @@ for my $case ([ 'forward', "SELECT *, row_number() OVER () AS n FROM ($fixed ORD
 	$q =~ s/, row_number\(\) OVER \(\) AS n// if $name =~ /again/;
 	my $want = $node->safe_psql('postgres', "SET gpusort.enable = off; $joins SELECT count(*), $sum FROM ($q) q");
 	$at //= 77000;
-	my $gated = $name =~ /again/ ? "SELECT count(gate(n, $at)), $sum FROM (SELECT q, row_number() OVER () AS n FROM ($q) q) g (q, n)" : "SELECT count(gate(n, $at)), $sum FROM ($q) q";
+	my $gated = $name =~ /again/ ? "SELECT count(gate(n, $at)), $sum FROM (SELECT q, row_number() OVER () AS n FROM "
+		. "($q) q) g (q, n)" : "SELECT count(gate(n, $at)), $sum FROM ($q) q";
 	for my $fails ('no', 'in time', 'and there is another')
 	{
 		device_ready($node, $name);

@@ -82,7 +82,8 @@ sub jobs_hold
 	my ($jobs, $name, @holders) = @_;
 	my $needs = 24 * 350_000 + 8 * 1024 * 1024;
 	ok($node->poll_query_until('postgres',
-			"SELECT string_agg(CASE WHEN jobs = 1 AND memory_used < $needs THEN 'grows' ELSE jobs::text END, ' ' ORDER BY device)"
+			"SELECT string_agg(CASE WHEN jobs = 1 AND memory_used < $needs THEN 'grows' ELSE jobs::text END, ' ' "
+				. "ORDER BY device)"
 			. join(' AND ', " = '$jobs'", map { device_awaited($_) } @holders) . ' FROM gpusort_devices()'), $name);
 }
 
@@ -170,7 +171,8 @@ for my $n (1 .. 3)
 {
 	device_ready($node, "last, failure $n");
 	my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
-	is($node->safe_psql('postgres', "$set SET gpusort.device_fault = error_sort; SELECT result FROM check_sort('$query')"), 'same', "the last fails: $n");
+	is($node->safe_psql('postgres', "$set SET gpusort.device_fault = error_sort; SELECT result FROM "
+		. "check_sort('$query')"), 'same', "the last fails: $n");
 	ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), 'a new process');
 }
 device_ready($node, 'all fail');
@@ -222,7 +224,8 @@ if ($pretend)
 	$node->restart;
 	device_ready($node, 'high numbers');
 	is($node->safe_psql('postgres', $devices), '9 ready 24 0, 40 ready 24 0, 63 ready 24 0', 'high numbers');
-	is($node->safe_psql('postgres', "$set SET gpusort.device = '63'; SET gpusort.device_fault = memory_start; SELECT result FROM check_sort('$query')"), 'same', 'the last one fails a sort');
+	is($node->safe_psql('postgres', "$set SET gpusort.device = '63'; SET gpusort.device_fault = memory_start; SELECT "
+		. "result FROM check_sort('$query')"), 'same', 'the last one fails a sort');
 	for my $device (40, 63)
 	{
 		my $on = session($device, 'hang_sort');

@@ -50,11 +50,13 @@ $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i::int AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) * 1000003 - 2000000000000000 AS w,
 	CASE WHEN i % 11 = 0 THEN NULL ELSE (mix(i) % 100)::int4 END AS nk, (mix(i * 3) - 2e9) / 7::float8 AS f,
 	(mix(i * 5) % 7)::int2 AS few, CASE WHEN i = 29000 THEN NULL ELSE mix(i * 11) * 2147483648 END AS late,
-	repeat('x', (mix(i * 13) % 60)::int) AS pad, 'customer#' || mix(i * 17) % 900 AS s, CASE WHEN i % 13 > 0 THEN md5((mix(i) % 20000)::text) END AS h
+	repeat('x', (mix(i * 13) % 60)::int) AS pad, 'customer#' || mix(i * 17) % 900 AS s,
+	CASE WHEN i % 13 > 0 THEN md5((mix(i) % 20000)::text) END AS h
 FROM generate_series(1, $rows) i;
 CREATE UNIQUE INDEX ON t (id);
 VACUUM ANALYZE t;
-CREATE TABLE long AS SELECT i::int AS id, mix(i) AS k, repeat(md5(i::text), CASE WHEN i = 2500 THEN 9000 WHEN i % 50 = 0 THEN 200 ELSE 1 END) AS pad
+CREATE TABLE long AS SELECT i::int AS id, mix(i) AS k,
+	repeat(md5(i::text), CASE WHEN i = 2500 THEN 9000 WHEN i % 50 = 0 THEN 200 ELSE 1 END) AS pad
 FROM generate_series(1, 3000) i;
 VACUUM ANALYZE long;
 -- reads a cursor's worth at a time, with another sort in between
@@ -64,7 +66,8 @@ BEGIN
 	FOR r IN SELECT * FROM t WHERE id <= n ORDER BY k LOOP
 		i := i + 1;
 		IF i % 1000 = 0 THEN
-			s := md5(s || r::text || (SELECT string_agg(x::text, '') FROM (SELECT id FROM t WHERE id < 300 ORDER BY f) x));
+			s := md5(s || r::text || (SELECT string_agg(x::text, '')
+				FROM (SELECT id FROM t WHERE id < 300 ORDER BY f) x));
 		END IF;
 		EXIT WHEN i > 9000;
 	END LOOP;
@@ -175,13 +178,18 @@ sub script
 	return 'SELECT all_of(' . quoted(simple() . ' LIMIT ' . pick(1, 10, 5000) . ' OFFSET ' . pick(0, 7, 9000)) . ')'
 		if $kind == 3;
 	return cursor() if $kind <= 5;
-	return "SELECT count(*), sum(s.id), max(s.f) FROM generate_series(1, 7) g, LATERAL (SELECT * FROM t WHERE t.few = g % 7 AND id <= $n ORDER BY " . pick('k', 'f, id') . ' OFFSET g) s' if $kind == 6;
+	return "SELECT count(*), sum(s.id), max(s.f) FROM generate_series(1, 7) g, LATERAL ("
+	  . "SELECT * FROM t WHERE t.few = g % 7 AND id <= $n ORDER BY " . pick('k', 'f, id') . ' OFFSET g) s'
+	  if $kind == 6;
 	return ('SET enable_hashjoin = off', 'SET enable_nestloop = off', 'SET enable_material = ' . pick('on', 'off'),
-		pick("SELECT count(*), sum(a.id::int8 * b.id) FROM t a JOIN t b ON a.nk = b.nk AND a.few = b.few AND b.id % 3 = 0 WHERE a.id <= $n / 2",
+		pick("SELECT count(*), sum(a.id::int8 * b.id) FROM t a JOIN t b ON a.nk = b.nk AND a.few = b.few "
+			  . "AND b.id % 3 = 0 WHERE a.id <= $n / 2",
 			"SELECT count(*), sum(a.id::int8 * b.id) FROM t a JOIN t b ON a.k = b.k WHERE a.id <= $n",
 			"SELECT count(*), sum(a.id::int8 * b.id) FROM t a FULL JOIN t b ON a.w = b.w AND a.k = b.k")) if $kind == 7;
 	# several sorts at a time
-	return "SELECT md5(string_agg(a || ' ' || b || ' ' || c, '')) FROM (SELECT row_number() OVER (ORDER BY k) a, rank() OVER (PARTITION BY nk ORDER BY w) b, sum(few) OVER (ORDER BY f, id ROWS 3 PRECEDING) c FROM t WHERE id <= $n ORDER BY w DESC OFFSET 0) q" if $kind == 8;
+	return "SELECT md5(string_agg(a || ' ' || b || ' ' || c, '')) FROM (SELECT row_number() OVER (ORDER BY k) a, "
+	  . "rank() OVER (PARTITION BY nk ORDER BY w) b, sum(few) OVER (ORDER BY f, id ROWS 3 PRECEDING) c "
+	  . "FROM t WHERE id <= $n ORDER BY w DESC OFFSET 0) q" if $kind == 8;
 	return "SELECT sum(x.id), sum(x.n) FROM (" . join(' UNION ALL ',
 		map { '(SELECT id, row_number() OVER () AS n FROM (SELECT id FROM t WHERE id <= ' . some_rows() . ' ORDER BY '
 		. pick(@orders) . ' OFFSET 0) s)' } 1 .. 5) . ') x' if $kind == 9;
@@ -238,7 +246,9 @@ sub judge
 	return () if $out eq $case->{out} && $err eq $case->{err};
 	push @allowed, qr/canceling statement due to statement timeout/ if $timeout;
 	push @allowed, qr/canceling statement due to user request/ if $disturbed;
-	push @allowed, qr/terminating connection (?:due to|because of)|server closed the connection|connection to server|could not (?:send|receive) data|the database system is|connection not open|terminating background worker/ if $disturbed;
+	push @allowed, qr/terminating connection (?:due to|because of)|server closed the connection|connection to server/,
+	  qr/could not (?:send|receive) data|the database system is|connection not open|terminating background worker/
+	  if $disturbed;
 	return () if index($case->{out}, $out) == 0 && grep { $err =~ $_ } @allowed;
 	return "status $rc, wanted\n$case->{out}\n$case->{err}\ngot\n$out\n$err";
 }
@@ -376,7 +386,8 @@ sub disturb
 		sleep rand(2 / $rate);
 		$count{$what}++;
 		# several at a time may be on their way out
-		$node->psql('postgres', "SELECT pg_${what}_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'victim' ORDER BY random() LIMIT 1) s", timeout => 60) if $what ne 'kill';
+		$node->psql('postgres', "SELECT pg_${what}_backend(pid) FROM (SELECT pid FROM pg_stat_activity "
+			. "WHERE application_name = 'victim' ORDER BY random() LIMIT 1) s", timeout => 60) if $what ne 'kill';
 		if ($what eq 'kill')
 		{
 			my ($rc, $out) = $node->psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');

@@ -21,7 +21,8 @@ CONF
 # k ties, p and id are found by an index
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE t (id int, k int, p point, r text);
-INSERT INTO t SELECT i, mix(i) % 3, point(mix(i * 3) % 1000, mix(i * 7) % 1000), 'row ' || i FROM generate_series(1, 40000) i;
+INSERT INTO t SELECT i, mix(i) % 3, point(mix(i * 3) % 1000, mix(i * 7) % 1000), 'row ' || i FROM generate_series(1,
+	40000) i;
 CREATE INDEX t_gist ON t USING gist (p);
 CREATE INDEX t_spgist ON t USING spgist (p);
 CREATE INDEX t_btree ON t (id);
@@ -108,7 +109,8 @@ for my $case ([ 'seq', 'id > 0' ], [ 'index', 'id > 0' ], [ 'index', "p <@ $ever
 	is($node->safe_psql('postgres', 'SELECT phase, algorithm, runs, device_bytes > 1000000 FROM gpusort_progress ORDER '
 		. 'BY node DESC LIMIT 1'), 'emit|gpu_radix|0|t', "$scans, $where: rows come from the device")
 	  if $scans eq 'seq';
-	$node->safe_psql('postgres', q(INSERT INTO t SELECT 20000 + i % 5, 1, point(mix(i * 3) % 1000, mix(i * 7) % 1000), 'new ' || i FROM generate_series(1, 60000) i));
+	$node->safe_psql('postgres', q(INSERT INTO t SELECT 20000 + i % 5, 1, point(mix(i * 3) % 1000, mix(i * 7) % 1000),
+		'new ' || i FROM generate_series(1, 60000) i));
 	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
 	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
 	kill 'KILL', $pid;

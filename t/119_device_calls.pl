@@ -112,7 +112,8 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 {
 	my $script = $node->basedir . '/script.sql';
 
-	append_to_file($script, "\\set n random(1000, 20000)\n\\set mem random(64, 3000)\nSET work_mem = :mem;\nSELECT must_be_same('SELECT id, k FROM t WHERE id <= ' || :n || ' ORDER BY k, id');\n");
+	append_to_file($script, "\\set n random(1000, 20000)\n\\set mem random(64, 3000)\nSET work_mem = :mem;\nSELECT "
+		. "must_be_same('SELECT id, k FROM t WHERE id <= ' || :n || ' ORDER BY k, id');\n");
 	$node->command_ok([ 'pgbench', '-n', '-c', 24, '-j', 2, '-t', 3, '-f', $script, 'postgres' ], 'many sessions');
 	device_unused($node, 'many sessions');
 }

@@ -35,7 +35,9 @@ CONF
 device_ready($node, 'start');
 
 my $measured = "SELECT count(measured) >= 6 FROM gpusort_device_model()";
-sub measured_is { my ($what, $times, $name) = @_; is($node->safe_psql('postgres', "SELECT string_agg(DISTINCT round(measured)::text, ' ') FROM gpusort_device_model() WHERE part ~ '$what'"), $times, $name) }
+sub measured_is { my ($what, $times, $name) = @_; is($node->safe_psql('postgres',
+	"SELECT string_agg(DISTINCT round(measured)::text, ' ') FROM gpusort_device_model() WHERE part ~ '$what'"),
+		$times, $name) }
 sub choice { return $node->safe_psql('postgres',
 	"SELECT split_part(algorithm, '_', 1) FROM gpusort_route(100000000, 32) WHERE chosen") }
 sub reason { return $node->safe_psql('postgres',
@@ -51,7 +53,9 @@ measured_is('down', '100', 'the bus, back');
 measured_is('^sort', '100', 'sorts');
 is($node->safe_psql('postgres', 'SELECT max(jobs) FROM gpusort_device_model()'), '0', 'no job has told anything');
 is(choice(), 'cpu', 'such a GPU is left alone');
-like(reason(), qr/^hand-over [\d.]+ ms, up [\d.]+, sort [\d.]+, down [\d.]+, host [\d.]+: [\d.]+ times the library's costs, by 0 jobs$/, 'what the prediction is made of');
+my $ms = qr/[\d.]+/;
+like(reason(), qr/^hand-over $ms ms, up $ms, sort $ms, down $ms, host $ms: $ms times the library's costs, by 0 jobs$/,
+	'what the prediction is made of');
 ok($node->poll_query_until('postgres', 'SELECT memory_used = 0 AND memory_kept = 0 FROM gpusort_device_stat'),
 	'measuring leaves nothing behind');
 

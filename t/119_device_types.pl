@@ -22,15 +22,21 @@ device_route_function($node);
 my $rows = 20_000;
 $node->safe_psql('postgres', <<SQL);
 CREATE TYPE mood AS ENUM ('sad', 'so so', 'glad', 'happy');
-CREATE TABLE t AS SELECT i AS id, md5((mix(i) % 9000)::text)::uuid AS u, right(md5((mix(i) % 9000)::text), 16)::macaddr8 AS mac,
+CREATE TABLE t AS SELECT i AS id, md5((mix(i) % 9000)::text)::uuid AS u, right(md5((mix(i) % 9000)::text),
+	16)::macaddr8 AS mac,
 	make_interval(months => (mix(i) % 5)::int - 2, days => (mix(i * 3) % 61)::int, secs => mix(i * 5) % 3) AS s,
-	(time '00:00' + (mix(i) % 86400) * interval '1 second')::text::timetz AS z, (mix(i) % 7000 || '/' || mix(i) % 3)::pg_lsn AS lsn,
+	(time '00:00' + (mix(i) % 86400) * interval '1 second')::text::timetz AS z, (mix(i) % 7000 || '/' || mix(i) %
+		3)::pg_lsn AS lsn,
 	repeat('long common prefix ', 4) || mix(i) % 5000 AS p, md5((mix(i) % 9000)::text) || mix(i * 3) % 2 AS x,
 	decode(md5((mix(i) % 9000)::text), 'hex') || '\\x0000'::bytea AS b,
-	CASE WHEN i % 9 > 0 THEN (mix(i) % 5000 - 2500)::numeric / 100 * CASE WHEN i % 7 = 0 THEN 1e30 + 1e-20 ELSE 1 END END AS n,
-	CASE WHEN i % 3 = 0 THEN ('10.0.' || mix(i) % 9 || '.' || mix(i * 3) % 256)::inet ELSE ('fe80::' || mix(i) % 500 || '/' || 100 + i % 29)::inet END AS h,
-	(enum_range(NULL::mood))[1 + i % 5] AS e, substr(md5((mix(i) % 9000)::text), 1, 4)::text COLLATE "C" AS few, (mix(i) % 3000)::bit(60) || mix(i * 3)::bit(32) AS bits,
-	ARRAY[mix(i) % 100, mix(i * 3) % 100] AS a, int8range(mix(i) % 3000, 3000 + mix(i * 3) % 5) AS r, ROW(mix(i) % 50, mix(i * 3) % 2000)::text AS rec
+	CASE WHEN i % 9 > 0 THEN (mix(i) % 5000 - 2500)::numeric / 100 * CASE WHEN i % 7 = 0 THEN 1e30 + 1e-20 ELSE 1 END
+		END AS n,
+	CASE WHEN i % 3 = 0 THEN ('10.0.' || mix(i) % 9 || '.' || mix(i * 3) % 256)::inet ELSE ('fe80::' || mix(i) % 500
+		|| '/' || 100 + i % 29)::inet END AS h,
+	(enum_range(NULL::mood))[1 + i % 5] AS e, substr(md5((mix(i) % 9000)::text), 1, 4)::text COLLATE "C" AS few,
+		(mix(i) % 3000)::bit(60) || mix(i * 3)::bit(32) AS bits,
+	ARRAY[mix(i) % 100, mix(i * 3) % 100] AS a, int8range(mix(i) % 3000, 3000 + mix(i * 3) % 5) AS r, ROW(mix(i) % 50,
+		mix(i * 3) % 2000)::text AS rec
 FROM generate_series(1, $rows) i;
 VACUUM ANALYZE t;
 ALTER DATABASE postgres SET gpusort.algorithm = 'gpu_radix';
@@ -82,7 +88,8 @@ for my $mode (sort keys %modes)
 		like($route, qr/\(prefix\).*[1-9]\d* ties compared/, "$mode: $col, ties")
 			if $col =~ /^(p|x|b|h|bits|a|r)$/ && $mode eq 'keys';
 	}
-	is($node->safe_psql('postgres', "SET work_mem = '$modes{$mode}'; SELECT result FROM check_stable('(SELECT *, row_number() OVER () AS seq FROM t) t2', '$_')"),
+	is($node->safe_psql('postgres', "SET work_mem = '$modes{$mode}'; SELECT result FROM check_stable('(SELECT *, "
+		. "row_number() OVER () AS seq FROM t) t2', '$_')"),
 		'same', "$mode: equal rows keep their order: $_") for qw(u s n x a);
 	device_unused($node, $mode);
 }
@@ -91,9 +98,11 @@ for my $mode (sort keys %modes)
 # decimals, a NULL, addresses of the other family.  All keys go once more then.
 my $late = $rows - 1000;
 $node->safe_psql('postgres', <<SQL);
-CREATE TABLE late AS SELECT i AS id, i >= $late AS of_late, CASE WHEN i < $late THEN 'common ' ELSE 'other ' END || mix(i) % 3000 AS p,
+CREATE TABLE late AS SELECT i AS id, i >= $late AS of_late, CASE WHEN i < $late THEN 'common ' ELSE 'other ' END ||
+	mix(i) % 3000 AS p,
 	CASE WHEN i < $late THEN 'k' ELSE repeat('k', 12) END || mix(i) % 3000 AS more,
-	(mix(i) % 3000)::numeric / CASE WHEN i < $late THEN 100 ELSE 1000003 END AS n, CASE WHEN i <> $late THEN md5(mix(i)::text) END AS x,
+	(mix(i) % 3000)::numeric / CASE WHEN i < $late THEN 100 ELSE 1000003 END AS n, CASE WHEN i <> $late THEN
+		md5(mix(i)::text) END AS x,
 	CASE WHEN i < $late THEN inet '10.0.0.0' ELSE inet 'fe80::' END + mix(i) % 3000 AS h
 FROM generate_series(1, $rows) i;
 VACUUM ANALYZE late;
@@ -102,7 +111,8 @@ for my $col (map { $_ . (/^[nh]$/ ? '' : ' COLLATE "C"') } qw(p more n x h))
 {
 	for my $order ("$col, id", "$col DESC, id DESC")
 	{
-		is($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT nodes || ' ' || result FROM check_sort('SELECT * FROM late ORDER BY $order')"),
+		is($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT nodes || ' ' || result FROM check_sort('SELECT "
+			. "* FROM late ORDER BY $order')"),
 			'GpuSort same', "late: $order");
 	}
 	is(early("SELECT * FROM late ORDER BY $col"), 0, "late: $col, none ahead");

@@ -33,7 +33,8 @@ sub shape_settings
 
 	if (chance(0.15))
 	{
-		@set{qw(max_parallel_workers_per_gather parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size cpu_tuple_cost)} =
+		@set{qw(max_parallel_workers_per_gather parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size
+			cpu_tuple_cost)} =
 		  (2, 0, 0, 0, 1);
 	}
 	return map { "SET $_ = '$set{$_}';" } sort keys %set;
@@ -149,9 +150,11 @@ sub join_of
 		  	$b->{cols} };
 	}
 	$by = pick(@pairs) if @pairs && chance(0.4);
-	return "(SELECT * FROM $a->{name} ORDER BY seq LIMIT 150) x $kind (SELECT * FROM $b->{name} ORDER BY seq DESC LIMIT 150) y ON $by"
+	return "(SELECT * FROM $a->{name} ORDER BY seq LIMIT 150) x $kind (SELECT * FROM $b->{name} ORDER BY seq DESC "
+		. "LIMIT 150) y ON $by"
 	  if chance(0.3);
-	return "(SELECT * FROM $a->{name} WHERE seq % 4 <> 2 AND seq < 400) x $kind (SELECT * FROM $b->{name} WHERE seq < 300) y ON $by";
+	return "(SELECT * FROM $a->{name} WHERE seq % 4 <> 2 AND seq < 400) x $kind (SELECT * FROM $b->{name} WHERE seq < "
+		. "300) y ON $by";
 }
 
 sub frame
@@ -210,7 +213,8 @@ my %cases = (
 				"SELECT DISTINCT ON ($list) t.seq, $list FROM $t->{name} t ORDER BY $list, t.seq DESC;",
 				"SELECT count(*) FROM (SELECT DISTINCT $list FROM $t->{name} t" . where($t, $o, 't') . ") s;",
 				"SELECT $list, count(*) FROM $t->{name} t GROUP BY GROUPING SETS (($list), ()) ORDER BY $list, 2;",
-				"SELECT $list, array_agg(t.seq ORDER BY t.seq DESC) FROM $t->{name} t GROUP BY $list HAVING count(*) > 1 ORDER BY $list;"));
+				"SELECT $list, array_agg(t.seq ORDER BY t.seq DESC) FROM $t->{name} t GROUP BY $list HAVING count(*) "
+					. "> 1 ORDER BY $list;"));
 	},
 	window => sub {
 		my ($t, $o) = @_;
@@ -271,10 +275,13 @@ my %cases = (
 	cte => sub {
 		my ($t, $o) = @_;
 		my $q = select_sorted($t, $o, out => 't.seq', limit => pick('', ' LIMIT 50'));
-		(pick("WITH c AS MATERIALIZED ($q) SELECT a.seq, b.seq FROM c a JOIN c b ON a.seq / 2 = b.seq / 2 ORDER BY 1, 2;",
+		(pick("WITH c AS MATERIALIZED ($q) SELECT a.seq, b.seq FROM c a JOIN c b ON a.seq / 2 = b.seq / 2 ORDER BY 1, "
+			. "2;",
 				"WITH c AS MATERIALIZED ($q) SELECT seq FROM c UNION ALL SELECT -seq FROM c ORDER BY 1;",
-				"WITH RECURSIVE r(s, d) AS (SELECT seq::int8, 0 FROM (SELECT seq FROM $t->{name} ORDER BY seq LIMIT 5) z UNION ALL "
-				  . "SELECT y.seq, r.d + 1 FROM r CROSS JOIN LATERAL (SELECT x.seq::int8 FROM $o->{name} x WHERE x.seq > r.s ORDER BY "
+				"WITH RECURSIVE r(s, d) AS (SELECT seq::int8, 0 FROM (SELECT seq FROM $t->{name} ORDER BY seq LIMIT "
+					. "5) z UNION ALL "
+				  . "SELECT y.seq, r.d + 1 FROM r CROSS JOIN LATERAL (SELECT x.seq::int8 FROM $o->{name} x WHERE "
+				  . "x.seq > r.s ORDER BY "
 				  . total_order($o, 'x', 1) . " LIMIT 2) y WHERE r.d < 4) SELECT * FROM r ORDER BY s, d;"));
 	},
 	cursor => sub {
@@ -328,12 +335,16 @@ SQL
 		my $q = select_sorted($t, $o, out => 't.seq', limit => pick('', '', ' LIMIT 100'));
 		my $name = $t->{name};
 		('BEGIN;', pick("CREATE TEMP TABLE made AS $q; SELECT * FROM made;",
-				"CREATE TEMP TABLE made (id serial, seq int8); INSERT INTO made (seq) $q RETURNING id, seq; SELECT * FROM made ORDER BY id;",
-				"UPDATE $name u SET seq = u.seq FROM (SELECT seq FROM $o->{name} ORDER BY seq LIMIT 300) y WHERE u.seq = y.seq; SELECT count(*) FROM $name;",
+				"CREATE TEMP TABLE made (id serial, seq int8); INSERT INTO made (seq) $q RETURNING id, seq; SELECT * "
+					. "FROM made ORDER BY id;",
+				"UPDATE $name u SET seq = u.seq FROM (SELECT seq FROM $o->{name} ORDER BY seq LIMIT 300) y WHERE "
+					. "u.seq = y.seq; SELECT count(*) FROM $name;",
 				"DELETE FROM $name WHERE seq IN ($q); SELECT count(*), sum(seq) FROM $name;",
 				"INSERT INTO $name (seq) $q; SELECT count(*), sum(seq) FROM $name;",
-				"MERGE INTO $name u USING (SELECT DISTINCT seq FROM $o->{name}) s ON u.seq = s.seq WHEN MATCHED AND s.seq % 2 = 0 THEN DELETE "
-				  . "WHEN MATCHED THEN UPDATE SET seq = u.seq WHEN NOT MATCHED THEN INSERT (seq) VALUES (s.seq); SELECT count(*), sum(seq) FROM $name;",
+				"MERGE INTO $name u USING (SELECT DISTINCT seq FROM $o->{name}) s ON u.seq = s.seq WHEN MATCHED AND "
+					. "s.seq % 2 = 0 THEN DELETE "
+				  . "WHEN MATCHED THEN UPDATE SET seq = u.seq WHEN NOT MATCHED THEN INSERT (seq) VALUES (s.seq); "
+				  . "SELECT count(*), sum(seq) FROM $name;",
 				"WITH d AS (DELETE FROM $name WHERE seq % 4 = 0 RETURNING *) SELECT seq FROM d ORDER BY seq;"),
 					'ROLLBACK;');
 	},
@@ -351,8 +362,10 @@ SQL
 		("SET max_parallel_workers_per_gather = 0; SELECT pg_stat_force_next_flush();",
 			"BEGIN ISOLATION LEVEL " . pick('SERIALIZABLE', 'REPEATABLE READ') . ';',
 			select_sorted($t, $o, limit => '', plain => 1) . ';',
-			q(SELECT relname, seq_scan, seq_tup_read, idx_scan, idx_tup_fetch FROM pg_stat_xact_user_tables WHERE seq_tup_read > 0 ORDER BY 1;),
-			q(SELECT locktype, relation::regclass, page, tuple FROM pg_locks WHERE mode = 'SIReadLock' AND pid = pg_backend_pid() ORDER BY locktype, relation, page, tuple;), 'ROLLBACK;');
+			q(SELECT relname, seq_scan, seq_tup_read, idx_scan, idx_tup_fetch FROM pg_stat_xact_user_tables WHERE
+				seq_tup_read > 0 ORDER BY 1;),
+			q(SELECT locktype, relation::regclass, page, tuple FROM pg_locks WHERE mode = 'SIReadLock' AND pid =
+				pg_backend_pid() ORDER BY locktype, relation, page, tuple;), 'ROLLBACK;');
 	},
 	# rows that do not come from a table
 	sources => sub {
@@ -362,11 +375,13 @@ SQL
 			"(SELECT seq % 9 AS k, seq, array_append(ARRAY[seq], seq + 1) AS m FROM $t->{name} OFFSET 0) s",
 			"(SELECT seq % 9 AS k, seq, array_append(ARRAY[seq], seq + 1) AS m FROM $t->{name}) s",
 			"(SELECT count(*) AS k, seq % 50 AS seq, array_agg(seq ORDER BY seq) AS m FROM $t->{name} GROUP BY 2) s",
-			"(SELECT x % 3 AS k, x AS seq, y AS m FROM unnest(ARRAY(SELECT seq FROM $t->{name} ORDER BY seq), ARRAY[1, 2, NULL]) u(x, y)) s",
+			"(SELECT x % 3 AS k, x AS seq, y AS m FROM unnest(ARRAY(SELECT seq FROM $t->{name} ORDER BY seq), "
+				. "ARRAY[1, 2, NULL]) u(x, y)) s",
 			"(SELECT * FROM (VALUES (1, 2, 'a'), (3, 1, 'b'), (1, 1, NULL), (NULL, 9, 'c'), (2, 7, 'd')) v(k, seq, "
 				. "m)) s",
 			"(SELECT 1 AS k, seq, t AS m FROM $t->{name} t UNION ALL SELECT seq % 2, -seq, NULL FROM $t->{name}) s",
-			"(SELECT seq % 5 AS k, seq, md5(seq::text) AS m FROM $t->{name} UNION ALL SELECT seq, -seq, NULL FROM $o->{name} WHERE seq % 2 = 0) s",
+			"(SELECT seq % 5 AS k, seq, md5(seq::text) AS m FROM $t->{name} UNION ALL SELECT seq, -seq, NULL FROM "
+				. "$o->{name} WHERE seq % 2 = 0) s",
 			"(SELECT seq % 5 AS k, seq, generate_series(1, 3) AS m FROM $t->{name}) s",
 			"(SELECT seq % 5 AS k, seq, lag(seq, 2) OVER (ORDER BY seq) AS m FROM $t->{name}) s");
 		('SELECT ' . pick('*', 's', 'seq', 'm, seq, m') . " FROM $from WHERE " . pick('true', 'seq % 4 <> 1', 'k > 0')

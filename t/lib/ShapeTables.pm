@@ -18,8 +18,10 @@ my %key_types = (
 	int2 => '((d * 7919) % 60000 - 30000)::int2',
 	int4 => '((d * 48271) % 4000000000 - 2000000000)::int4',
 	int8 => 'd * 1000000007 - 5000000000',
-	float4 => q((CASE d WHEN 0 THEN 'NaN' WHEN 1 THEN '-0' WHEN 2 THEN '0' WHEN 3 THEN '-Infinity' ELSE (d - 20) / 3.0 END)::float4),
-	float8 => q((CASE d WHEN 0 THEN 'NaN' WHEN 1 THEN '-0' WHEN 2 THEN '0' WHEN 3 THEN 'Infinity' ELSE (d - 20) / 7.0 END)::float8),
+	float4 => q((CASE d WHEN 0 THEN 'NaN' WHEN 1 THEN '-0' WHEN 2 THEN '0' WHEN 3 THEN '-Infinity' ELSE (d - 20) / 3.0
+		END)::float4),
+	float8 => q((CASE d WHEN 0 THEN 'NaN' WHEN 1 THEN '-0' WHEN 2 THEN '0' WHEN 3 THEN 'Infinity' ELSE (d - 20) / 7.0
+		END)::float8),
 	bool => '(d % 2 = 1)',
 	'"char"' => q(chr((33 + d % 90)::int)::"char"),
 	oid => '((d * 65537) % 4294967296)::oid',
@@ -41,7 +43,8 @@ my %key_types = (
 	varbit => '(d % 100000)::int::bit(17)::varbit',
 	shade => '(enum_range(NULL::shade))[(1 + d % 5)::int]',
 	'int4[]' => 'ARRAY[(d % 7)::int4, (d % 1000)::int4]',
-	text => q(substr('a common prefix of some, ', 1, (d % 3 * 12)::int) || chr((97 + d % 26)::int) || repeat('x', (d % 20)::int) || d % 1000),
+	text => q(substr('a common prefix of some, ', 1, (d % 3 * 12)::int) || chr((97 + d % 26)::int) || repeat('x',
+		(d % 20)::int) || d % 1000),
 	'varchar(30)' => q('customer#' || d % 700),
 	'char(12)' => q(chr((97 + d % 26)::int) || repeat(' ', (d % 3)::int) || d % 50),
 	name => q(('n' || d % 5000)::name),
