@@ -40,7 +40,8 @@ my %sizes = (dim => 10000, small => 100);
 my %ordered = (
 	t10_by_k => { of => 't10', by => 'k' },
 	t10_by_v => { of => 't10', by => 'v' },
-	t10_by_pv => { of => '(SELECT k % 1000 AS p, v FROM t10) x', by => 'p, v' });
+	t10_by_pv => { of => '(SELECT k % 1000 AS p, v FROM t10) x', by => 'p, v' },
+	w10_by_k => { of => 'w10', by => 'k' });
 
 sub query
 {
@@ -53,13 +54,16 @@ my @queries = (
 	query('shapes', 'wide: all columns BY float8 k', 'w10', 'SELECT * FROM w10 ORDER BY k', 'SELECT * FROM w10'),
 	query('shapes', 'wide: id, k, a, b, c BY k', 'w10', 'SELECT id, k, a, b, c FROM w10 ORDER BY k',
 		'SELECT id, k, a, b, c FROM w10'),
-	query('shapes', 'wide: a, b BY k', 'w10', 'SELECT a, b FROM w10 ORDER BY k', 'SELECT a, b FROM w10'),
-	query('shapes', 'wide: id, c BY k', 'w10', 'SELECT id, c FROM w10 ORDER BY k', 'SELECT id, c FROM w10'),
+	query('shapes', 'wide: a, b BY k', 'w10 w10_by_k', 'SELECT a, b FROM w10 ORDER BY k', 'SELECT a, b FROM w10',
+		above => [ 'SELECT a, b FROM w10_by_k ORDER BY k', 'SELECT a, b, k FROM w10_by_k ORDER BY k' ]),
+	query('shapes', 'wide: id, c BY k', 'w10 w10_by_k', 'SELECT id, c FROM w10 ORDER BY k', 'SELECT id, c FROM w10',
+		above => [ 'SELECT id, c FROM w10_by_k ORDER BY k', 'SELECT id, c, k FROM w10_by_k ORDER BY k' ]),
 	query('shapes', 'wide: all columns BY c DESC, id', 'w10', 'SELECT * FROM w10 ORDER BY c DESC, id',
 		'SELECT * FROM w10'),
-	query('shapes', 'wide, expressions: id + 1, upper(b) BY k * 2', 'w10',
+	query('shapes', 'wide, expressions: id + 1, upper(b) BY k * 2', 'w10 w10_by_k',
 		'SELECT id + 1, upper(b) FROM w10 ORDER BY k * 2',
-		'SELECT id + 1, upper(b), k * 2 FROM w10'),
+		'SELECT id + 1, upper(b), k * 2 FROM w10',
+		above => [ 'SELECT id, b FROM w10_by_k ORDER BY k', 'SELECT id, b, k FROM w10_by_k ORDER BY k' ]),
 	query('shapes', 'hash join: w.id, d.nm, w.k BY w.k', 'w10 dim',
 		'SELECT w.id, d.nm, w.k FROM w10 w JOIN dim d ON d.id = w.id % 10000 ORDER BY w.k',
 		'SELECT w.id, d.nm, w.k FROM w10 w JOIN dim d ON d.id = w.id % 10000'),
