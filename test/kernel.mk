@@ -3,8 +3,8 @@
 
 include $(dir $(lastword $(MAKEFILE_LIST)))../src/kernel/kernel.mk
 
-KERNEL_TEST_SRCS = test/kernel_test.c bench/cases.c bench/distributions.c
-KERNEL_TEST_HDRS = bench/cases.h bench/distributions.h
+KERNEL_TEST_SRCS = test/kernel_test.c test/kernel_case.c bench/cases.c bench/distributions.c
+KERNEL_TEST_HDRS = test/kernel_case.h bench/cases.h bench/distributions.h
 
 test/bin/kernel_test: $(KERNEL_TEST_SRCS) $(KERNEL_TEST_HDRS) $(KERNEL_SRCS) $(KERNEL_HDRS)
 	@mkdir -p $(@D)

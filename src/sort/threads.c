@@ -20,8 +20,9 @@
 
 static SortTeam *team = NULL;
 
-int
-sort_processors(void)
+/* The machine's. */
+static int
+processors_there_are(void)
 {
 	static long processors = 0;
 
@@ -33,7 +34,7 @@ sort_processors(void)
 double
 sort_abreast(double processes)
 {
-	return Min(processes, Max(2, sort_processors()));
+	return Min(processes, Max(2, processors_there_are()));
 }
 
 int
@@ -42,7 +43,7 @@ sort_threads_most(int participants)
 	int			most = max_worker_processes;
 
 	if (participants > 1)
-		most = Min(most, sort_processors()) / participants;
+		most = Min(most, processors_there_are()) / participants;
 	return Max(1, Min(gpusort_threads, most));
 }
 

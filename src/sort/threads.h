@@ -8,9 +8,6 @@
 #include "kernel/sort_kernel.h"
 #include "kernel/team.h"
 
-/* The machine's. */
-extern int	sort_processors(void);
-
 /* How many of so many processes run at once, as costs have it: two processors at least. */
 extern double sort_abreast(double processes);
 

@@ -36,8 +36,9 @@
 #define EXTENT_MAX		((Size) 64 * 1024)
 #define SEGMENT_SIZE	((Size) 1024 * 1024 * 1024)
 
-Size
-spill_extent_size(Size memory)
+/* For a sort that may use so many bytes of memory. */
+static Size
+extent_size(Size memory)
 {
 	Size		extent = EXTENT_MAX;
 
@@ -54,7 +55,7 @@ spill_open(Size memory)
 
 	PrepareTempTablespaces();
 	file->resowner = CurrentResourceOwner;
-	file->extent = spill_extent_size(memory);
+	file->extent = extent_size(memory);
 	file->segment_extents = SEGMENT_SIZE / file->extent;
 	return file;
 }

@@ -54,7 +54,4 @@ extern void spill_take_back(SpillFile *file, SpillRun *run, char *buf);
 /* The run's i-th extent will not be read again. */
 extern void spill_release(SpillFile *file, const SpillRun *run, uint32 i);
 
-/* Extent size for a sort that may use so many bytes of memory. */
-extern Size spill_extent_size(Size memory);
-
 #endif							/* GPUSORT_SPILLFILE_H */

@@ -1,0 +1,138 @@
+/*
+ * kernel_case.c
+ *	  One case of a kernel's test: records between sentinels, and what is checked of them.
+ */
+#include "kernel_case.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SENTINEL_BYTES	128
+#define SENTINEL		0xa5
+
+/* Under the address sanitizer, even reading a sentinel is an error. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define POISON(p, size)		__asan_poison_memory_region(p, size)
+#define UNPOISON(p, size)	__asan_unpoison_memory_region(p, size)
+#else
+#define POISON(p, size)		((void) 0)
+#define UNPOISON(p, size)	((void) 0)
+#endif
+
+SortTeam   *team;
+unsigned long ncases;
+unsigned long nfailures;
+
+void
+fail(const char *kernel, const SortCase *c, const char *distribution, const char *what)
+{
+	nfailures++;
+	if (nfailures <= 20)
+		fprintf(stderr, "FAILED %s (%s, %d threads): format %d, n %zu, bits [%d, %d), %s, rids %s: %s\n",
+				kernel, sort_isa_name(sort_isa()), sort_team_size(team), (int) c->format, c->n,
+				c->begin_bit, c->end_bit, distribution,
+				c->rids_ascending ? "ascending" : "scrambled", what);
+}
+
+Area
+area_make(size_t size)
+{
+	Area		a;
+
+	a.size = size;
+	if (posix_memalign((void **) &a.base, 64, size + 2 * SENTINEL_BYTES) != 0)
+	{
+		fprintf(stderr, "out of memory\n");
+		exit(1);
+	}
+	memset(a.base, SENTINEL, SENTINEL_BYTES);
+	memset(a.base + SENTINEL_BYTES + size, SENTINEL, SENTINEL_BYTES);
+	POISON(a.base, SENTINEL_BYTES);
+	POISON(a.base + SENTINEL_BYTES + size, SENTINEL_BYTES);
+	return a;
+}
+
+void *
+area_data(const Area *a)
+{
+	return a->base + SENTINEL_BYTES;
+}
+
+bool
+area_intact(const Area *a)
+{
+	UNPOISON(a->base, SENTINEL_BYTES);
+	UNPOISON(a->base + SENTINEL_BYTES + a->size, SENTINEL_BYTES);
+	for (size_t i = 0; i < SENTINEL_BYTES; i++)
+		if (a->base[i] != SENTINEL ||
+			a->base[SENTINEL_BYTES + a->size + i] != SENTINEL)
+			return false;
+	return true;
+}
+
+void
+run_case(const Algorithm *algorithm, const SortCase *c, const char *distribution)
+{
+	SortProblem problem;
+	Area		recs;
+	Area		scratch;
+	uint64_t	checksum;
+	const char *why = NULL;
+	CaseFacts	facts;
+	SortStatus	status;
+	CaseCheck	check = c->format == SORT_REC_PACKED && c->begin_bit == 0 ? CASE_KEYS : CASE_STABLE;
+
+	if (!algorithm_takes(algorithm, c->format))
+		return;
+
+	recs = area_make(c->n * sort_rec_size(c->format));
+	if (case_fill(c, distribution, c->n * 31 + c->begin_bit, area_data(&recs)) != 0)
+	{
+		fprintf(stderr, "unknown distribution %s\n", distribution);
+		exit(1);
+	}
+	memset(&problem, 0, sizeof(problem));
+	problem.format = c->format;
+	problem.recs = area_data(&recs);
+	problem.n = c->n;
+	problem.begin_bit = c->begin_bit;
+	problem.end_bit = c->end_bit;
+	problem.rids_ascending = c->rids_ascending;
+	problem.team = team;
+	facts = case_facts(c, problem.recs);
+	problem.order_known = true;
+	problem.descents = facts.descents;
+	problem.ascents = facts.ascents;
+
+	if (algorithm->kernel->applies(&problem, &why))
+	{
+		ncases++;
+		checksum = case_checksum(c, problem.recs, check);
+		scratch = area_make(algorithm->kernel->scratch_bytes(&problem));
+		if (scratch.size % 64 != 0)
+			fail(algorithm->name, c, distribution, "scratch_bytes is not a multiple of 64");
+		problem.scratch = area_data(&scratch);
+
+		status = algorithm->kernel->run(&problem);
+		if (status != SORT_OK)
+			fail(algorithm->name, c, distribution, "run did not return SORT_OK");
+		else if (problem.result != problem.recs &&
+				 ((unsigned char *) problem.result < (unsigned char *) problem.scratch ||
+				  (unsigned char *) problem.result + recs.size > (unsigned char *) problem.scratch + scratch.size))
+			fail(algorithm->name, c, distribution, "result lies in neither buffer");
+		else if (case_first_fault(c, problem.result, check) != c->n)
+			fail(algorithm->name, c, distribution, "wrong order");
+		else if (case_checksum(c, problem.result, check) != checksum)
+			fail(algorithm->name, c, distribution, "records lost or changed");
+		if (!area_intact(&recs))
+			fail(algorithm->name, c, distribution, "wrote beyond the records");
+		if (!area_intact(&scratch))
+			fail(algorithm->name, c, distribution, "wrote beyond the scratch");
+		free(scratch.base);
+	}
+	else if (why == NULL || why[0] == '\0')
+		fail(algorithm->name, c, distribution, "refused without a reason");
+	free(recs.base);
+}
