@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "access/htup_details.h"
-#include "device/admission/admission.h"
 #include "device/admission/queue.h"
+#include "device/clock.h"
 #include "device/fault.h"
 #include "device/process/process_job.h"
 #include "settings.h"

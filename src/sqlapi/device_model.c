@@ -10,6 +10,7 @@
 
 #include "device/admission/admission.h"
 #include "device/admission/queue.h"
+#include "device/clock.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"

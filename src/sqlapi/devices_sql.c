@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "device/admission/admission.h"
+#include "device/clock.h"
 #include "device/service/staging.h"
 #include "fmgr.h"
 #include "funcapi.h"

@@ -32,9 +32,9 @@
 
 #include "device/admission/admission.h"
 #include "device/admission/queue.h"
+#include "device/clock.h"
 #include "device/fault.h"
 #include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "settings.h"
 
 /* A lost wake-up costs no more than this. */
@@ -42,15 +42,6 @@
 
 /* Since it last got in, it has waited for all its patience. */
 static bool waited_in_vain = false;
-
-uint64
-device_now_us(void)
-{
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	return INSTR_TIME_GET_MICROSEC(now);
-}
 
 void
 device_close_slot(DeviceSlot *slot, uint32 generation)

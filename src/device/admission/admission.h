@@ -33,7 +33,4 @@ extern void device_close_slot(DeviceSlot *slot, uint32 generation);
 /* There is something new for the device process. */
 extern void device_wake_process(void);
 
-/* The monotonic clock that all processes share, in microseconds. */
-extern uint64 device_now_us(void);
-
 #endif							/* GPUSORT_ADMISSION_H */

@@ -7,10 +7,10 @@
  */
 #include "postgres.h"
 
-#include "device/admission/admission.h"
 #include "device/admission/outlook.h"
 #include "device/admission/queue.h"
 #include "device/admission/room.h"
+#include "device/clock.h"
 #include "settings.h"
 
 static double

@@ -9,8 +9,8 @@
 #include <float.h>
 
 #include "compat.h"
-#include "device/admission/admission.h"
 #include "device/admission/queue.h"
+#include "device/clock.h"
 #include "miscadmin.h"
 
 /* A job that has lasted for this many mean times is taken to stay. */

@@ -12,6 +12,7 @@
 #include "device/admission/admission.h"
 #include "device/admission/queue.h"
 #include "device/client/client.h"
+#include "device/clock.h"
 #include "kernel/algorithm.h"
 #include "miscadmin.h"
 #include "settings.h"

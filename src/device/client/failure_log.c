@@ -17,8 +17,8 @@
 #include <ctype.h>
 
 #include "common/hashfn.h"
-#include "device/admission/admission.h"
 #include "device/client/failure_log.h"
+#include "device/clock.h"
 
 #define REPEAT_AFTER_US		(UINT64CONST(60) * 1000 * 1000)
 

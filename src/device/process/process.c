@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "device/admission/admission.h"
+#include "device/clock.h"
 #include "device/service/service.h"
 #include "device/service/staging.h"
 #include "miscadmin.h"

@@ -24,7 +24,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "device/admission/admission.h"
+#include "device/clock.h"
 #include "device/process/process_job.h"
 
 /* Calls that are made at a time; others wait for one to end. */

@@ -17,7 +17,7 @@
 
 #include <unistd.h>
 
-#include "device/admission/admission.h"
+#include "device/clock.h"
 #include "device/service/service.h"
 
 /* Jobs' memory, and that of other programs, is looked at so often, if anything happens. */

@@ -13,8 +13,8 @@
  */
 #include "postgres.h"
 
-#include "device/admission/admission.h"
 #include "device/admission/queue.h"
+#include "device/clock.h"
 #include "device/fault.h"
 #include "device/process/process_job.h"
 

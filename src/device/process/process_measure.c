@@ -19,7 +19,7 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
-#include "device/admission/admission.h"
+#include "device/clock.h"
 #include "device/process/process_job.h"
 #include "kernel/algorithm.h"
 #include "settings.h"

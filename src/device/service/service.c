@@ -36,6 +36,7 @@
 #include "compat.h"
 #include "device/admission/admission.h"
 #include "device/admission/queue.h"
+#include "device/clock.h"
 #include "device/service/service.h"
 #include "device/service/staging.h"
 #include "libpq/pqsignal.h"

@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "device/admission/admission.h"
 #include "device/admission/outlook.h"
 #include "sort/device/device_learn.h"
 

@@ -23,8 +23,8 @@
  */
 #include "postgres.h"
 
-#include "device/admission/admission.h"
 #include "device/admission/room.h"
+#include "device/clock.h"
 #include "miscadmin.h"
 #include "route/gpu_parts.h"
 #include "settings.h"

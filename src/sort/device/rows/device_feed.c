@@ -23,6 +23,7 @@
 #include "postgres.h"
 
 #include "device/admission/admission.h"
+#include "device/clock.h"
 #include "miscadmin.h"
 #include "sort/device/rows/device_feed.h"
 #include "sort/device/rows/device_rows.h"
