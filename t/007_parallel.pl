@@ -18,7 +18,7 @@ VACUUM ANALYZE t;
 SQL
 
 my $plan = $node->safe_psql('postgres', 'EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY k');
-my $feed = qr/Parallel Custom Scan \(GpuSort Feed\)\n.*Parallel Seq Scan/;
+my $feed = qr/Parallel Custom Scan \(GpuSort Feed\)\n.*Parallel Seq Scan/s;
 like($plan, qr/^Custom Scan \(GpuSort\)\n  Sort Key: k\n  ->  Gather\n.*$feed/s, 'a Feed in place of Gather Merge');
 
 for my $leader ('on', 'off')
