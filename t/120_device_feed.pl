@@ -212,6 +212,43 @@ worker_terminated($node, $session, 'SELECT count(*) FROM (SELECT * FROM t ORDER 
 device_unused($node, 'a terminated worker');
 $session->quit;
 
+# Many at once.  A pool of 16 chunks: each sort that is not read on holds two, and one with two workers takes six
+$node->append_conf('postgresql.conf', "gpusort.staging_memory = 1MB\n");
+$node->restart;
+device_ready($node, 'a small pool');
+gate_make($node);
+gate_shut();
+sub jobs_are
+{
+	ok($node->poll_query_until('postgres', "SELECT free_jobs = 64 - $_[0] FROM gpusort_devices()"), $_[1]);
+}
+my @held;
+my $no_leader = 'SET parallel_leader_participation = off';
+for my $n (1 .. 6)
+{
+	my $s = new_session($node);
+	my $q = 'SELECT count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT id, o, lag(o) OVER () AS last, '
+		. 'gate(row_number() OVER (), 10) AS n FROM (SELECT id, k AS o, p FROM t ORDER BY k OFFSET 0) x OFFSET 0) y';
+
+	begin_query($s, $q);
+	ok($node->poll_query_until('postgres',
+		"SELECT count(*) = $n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), "sort $n has begun to give rows");
+	push @held, $s;
+	jobs_are($n, '... and holds a job');
+	is(fed('SELECT * FROM t ORDER BY k', $no_leader), $n < 6 ? 1 : 0,
+		"beside $n: " . ($n < 6 ? 'one more' : 'no room for two workers'));
+	jobs_are($n, "... which is over");
+}
+same_rows('SELECT * FROM t ORDER BY k, id', 'no room for two workers', $no_leader);
+gate_open();
+for my $s (@held)
+{
+	is($s->query('SELECT 1'), "60000|60000|1800030000|t\n1", 'a sort that had to wait');
+	is($s->{stderr}, '', '... without an error');
+	$s->quit;
+}
+device_unused($node, 'many at once');
+
 ok($node->poll_query_until('postgres',
 	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
 is(scalar(temp_files($node)), 0, 'no file is left');

@@ -37,7 +37,9 @@
  * chunks of their own, whose rows go up into the job's memory, in the order in which
  * chunks are posted by any.  A feeder has neither a sort nor a result.  When all of its
  * chunks have been taken, the job has its rows; the owner asks for the sort when all
- * feeders have said so to each other (sort/parallel/exchange.h).
+ * feeders have said so to each other (sort/parallel/exchange.h).  A slot has two chunks at
+ * least, and the pool by default as many chunks as there are slots: of feeders the pool has
+ * room for fewer than the table.
  *
  * Chunks and device memory are given to a job when it is opened and stay its own:
  * a job never waits for another, so jobs cannot block each other.  A job whose rows are
