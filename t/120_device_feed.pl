@@ -229,12 +229,13 @@ my $no_leader = 'SET parallel_leader_participation = off';
 for my $n (1 .. 6)
 {
 	my $s = new_session($node);
-	my $q = 'SELECT count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT id, o, lag(o) OVER () AS last, '
-		. 'gate(row_number() OVER (), 10) AS n FROM (SELECT id, k AS o, p FROM t ORDER BY k OFFSET 0) x OFFSET 0) y';
+	my $q = 'SELECT count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT id, o, '
+		. 'lag(o) OVER () AS last, gate(row_number() OVER (), 10) AS n FROM (SELECT id, k AS o, p FROM t ORDER BY k OFFSET 0) x OFFSET 0) y';
 
 	begin_query($s, $q);
 	ok($node->poll_query_until('postgres',
-		"SELECT count(*) = $n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), "sort $n has begun to give rows");
+		"SELECT count(*) = $n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
+		"sort $n has begun to give rows");
 	push @held, $s;
 	jobs_are($n, '... and holds a job');
 	is(fed('SELECT * FROM t ORDER BY k', $no_leader), $n < 6 ? 1 : 0,
