@@ -230,7 +230,8 @@ for my $n (1 .. 6)
 {
 	my $s = new_session($node);
 	my $q = 'SELECT count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT id, o, '
-		. 'lag(o) OVER () AS last, gate(row_number() OVER (), 10) AS n FROM (SELECT id, k AS o, p FROM t ORDER BY k OFFSET 0) x OFFSET 0) y';
+		. 'lag(o) OVER () AS last, gate(row_number() OVER (), 10) AS n '
+		. 'FROM (SELECT id, k AS o, p FROM t ORDER BY k OFFSET 0) x OFFSET 0) y';
 
 	begin_query($s, $q);
 	ok($node->poll_query_until('postgres',
