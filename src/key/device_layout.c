@@ -34,11 +34,47 @@ add_null_bits(DeviceLayout *dl, const Stage *stage, int least_width)
 	Assert(dl->layout.total_bits <= dl->key_width);
 }
 
+/* ... less what rows so far let hope for: what comes otherwise is noticed, and has no place. */
+static void
+hoped_range(const StageColumn *col, KeyRange *range)
+{
+	type_range(col, range);
+	range->inexact = col->range.inexact;
+	/* such as what numerics have behind four decimals */
+	if ((key_words(col->kind) == 0 || col->kind == KEY_COMPARED) && col->range.min == col->range.max)
+		range->min = range->max = col->range.min;
+}
+
+/* Are the kind's images mostly all of the values, and made of each value alone, without a maker? */
+static bool
+often_exact(KeyKind kind)
+{
+	return kind >= KEY_NUMERIC && kind <= KEY_BITS;
+}
+
+bool
+device_layout_possible(const Stage *stage)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		if (!key_exact(stage->cols[c].kind) && !often_exact(stage->cols[c].kind))
+			return false;
+	}
+	return stage->complete;
+}
+
 bool
 device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width)
 {
 	for (int c = 0; c < stage->ncols; c++)
-		type_range(&stage->cols[c], &dl->ranges[c]);
+	{
+		const StageColumn *col = &stage->cols[c];
+
+		if (!key_exact(col->kind) && often_exact(col->kind) && stage->n > 0)
+			hoped_range(col, &dl->ranges[c]);
+		else
+			type_range(col, &dl->ranges[c]);
+	}
 	key_layout(&dl->layout, stage, dl->ranges);
 	if (!dl->layout.exact)
 		return false;
@@ -69,12 +105,7 @@ device_layout_guess(DeviceLayout *dl, const Stage *stage)
 	{
 		const StageColumn *col = &stage->cols[c];
 
-		type_range(col, &dl->ranges[c]);
-		dl->ranges[c].inexact = col->range.inexact;
-		/* such as what numerics have behind four decimals */
-		if ((key_words(col->kind) == 0 || col->kind == KEY_COMPARED) &&
-			col->range.min == col->range.max)
-			dl->ranges[c].min = dl->ranges[c].max = col->range.min;
+		hoped_range(col, &dl->ranges[c]);
 		dl->prefix_len[c] = col->prefix.len;
 	}
 	key_layout(&dl->layout, stage, dl->ranges);

@@ -5,10 +5,12 @@
  * A column then gets the bits of its type, and a place for NULL where one has been
  * seen or where it costs nothing.  (key/pack.h has the layout of known ranges.)
  *
- * Rows go by device_layout_choose() and device_layout_for_any(), for kinds whose images are
- * always exact alone.  What makes an image inexact may be in a row that is yet to come, and the
- * columns behind it have then gone up already; and as rows are given out as they come back,
- * equal keys would have to be told apart in a part of them that fits memory.
+ * Rows go by device_layout_choose() and device_layout_for_any(), under images that are all of
+ * the values: of kinds whose images always are; by the first, also of those (numeric, inet,
+ * bit) that were so far.  A value that is otherwise has no place then, as a NULL where none was
+ * reckoned with, and ends the device's part of the sort.  Not of text and others, whose equal
+ * images are not equal values: rows are given out as they come back, and equal keys would have to
+ * be told apart in a part of them that fits memory.
  *
  * Keys alone go by device_layout_guess(), of any kind: of what has been seen it is guessed that
  * it stays so: that images are exact, second words all the same, and strings' prefix.  Where a
@@ -28,7 +30,10 @@ typedef struct DeviceLayout
 	int			key_width;		/* 32, 64, 128: in which it travels */
 } DeviceLayout;
 
-/* False if 128 bits do not hold the key, or an image may be inexact.  least_width is a key_width. */
+/* May rows of such columns go by device_layout_choose() at all? */
+extern bool device_layout_possible(const Stage *stage);
+
+/* False if 128 bits do not hold the key, or an image is inexact.  least_width is a key_width. */
 extern bool device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width);
 
 /*
@@ -53,13 +58,24 @@ device_key_width(int total_bits)
 	return total_bits <= 32 ? 32 : total_bits <= 64 ? 64 : 128;
 }
 
+/* A value's part of the key; false if it has no place.  No kind that has a maker is in such a layout. */
+static inline bool
+device_row_part(const DeviceLayout *dl, const StageColumn *col, int c, Datum value, uint64 *part)
+{
+	bool		inexact = false;
+	uint64		image = key_image(col, NO_KEY_MAKER, value, &inexact);
+
+	*part = image - (uint64) dl->layout.cols[c].base;
+	return likely(!inexact && image >= dl->ranges[c].min && image <= dl->ranges[c].max);
+}
+
 /* One row's key; false if it has no place in the layout. */
 static inline bool
 device_row_key(const DeviceLayout *dl, const Stage *stage, const Datum *values,
 			   const bool *isnull, Key128 *key)
 {
 	Key128		acc = 0;
-	bool		inexact;		/* not in such a layout, nor is a kind that has a maker */
+	uint64		part;
 
 	for (int c = 0; c < dl->layout.ncols; c++)
 	{
@@ -72,9 +88,10 @@ device_row_key(const DeviceLayout *dl, const Stage *stage, const Datum *values,
 				return false;
 			acc = (acc << lc->bits) | lc->null_value;
 		}
+		else if (device_row_part(dl, col, c, values[col->att], &part))
+			acc = (acc << lc->bits) | ((Key128) part + lc->add);
 		else
-			acc = (acc << lc->bits) |
-				((Key128) key_image(col, NO_KEY_MAKER, values[col->att], &inexact) + lc->add);
+			return false;
 	}
 	*key = acc;
 	return true;
@@ -86,7 +103,6 @@ device_row_key64(const DeviceLayout *dl, const Stage *stage, const Datum *values
 				 const bool *isnull, uint64 *key)
 {
 	uint64		acc = 0;
-	bool		inexact;
 
 	for (int c = 0; c < dl->layout.ncols; c++)
 	{
@@ -100,8 +116,10 @@ device_row_key64(const DeviceLayout *dl, const Stage *stage, const Datum *values
 				return false;
 			v = (uint64) lc->null_value;
 		}
+		else if (device_row_part(dl, col, c, values[col->att], &v))
+			v += lc->add;
 		else
-			v = key_image(col, NO_KEY_MAKER, values[col->att], &inexact) + lc->add;
+			return false;
 		/* a column of 64 bits is the only one */
 		acc = c == 0 ? v : (acc << lc->bits) | v;
 	}

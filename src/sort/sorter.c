@@ -20,6 +20,7 @@
  */
 #include "postgres.h"
 
+#include "key/device_layout.h"
 #include "miscadmin.h"
 #include "settings.h"
 #include "sort/device/keys/device_check.h"
@@ -152,7 +153,7 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	runs_begin(&sorter->runs, env, &sorter->batch.stage);
 
 	sorter->rows_allowed = bound == 0 && !env->spec.random_access && !env->spec.keys_only &&
-		sorter->batch.stage.exact;
+		device_layout_possible(&sorter->batch.stage);
 	if (bound > 0)
 	{
 		sink_bounded_begin(&sorter->bounded, NULL);
