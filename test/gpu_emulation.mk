@@ -9,7 +9,7 @@
 UNIT_CHECKS += gpu-emulation-check
 
 EMULATED = test/bin/emulated
-EMULATION_FLAGS = -std=c++17 -O1 -g -Wall -Wextra -Wno-unused-function -Wno-unknown-pragmas -Wno-attributes \
+EMULATION_FLAGS = -std=c++17 -O1 -g1 -Wall -Wextra -Wno-unused-function -Wno-unknown-pragmas -Wno-attributes \
 	-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
 	-include test/gpu_emulation/cuda_runtime.h -Itest/gpu_emulation -I$(EMULATED)/cuda -Itest -Isrc -I.
 

@@ -11,16 +11,20 @@
 #define SENTINEL_BYTES	128
 #define SENTINEL		0xa5
 
-/* Under the address sanitizer, even reading a sentinel is an error. */
+/* Under the address sanitizer, even reading a sentinel is an error, or what follows it. */
+#define POISONED_AFTER	4096
+
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #define POISON(p, size)		__asan_poison_memory_region(p, size)
 #define UNPOISON(p, size)	__asan_unpoison_memory_region(p, size)
 #else
-#define POISON(p, size)		((void) 0)
-#define UNPOISON(p, size)	((void) 0)
+#define POISON(p, size)		((void) (p), (void) (size))
+#define UNPOISON(p, size)	((void) (p), (void) (size))
 #endif
 
+Area		recs;
+Area		scratch;
 SortTeam   *team;
 unsigned long ncases;
 unsigned long nfailures;
@@ -36,22 +40,35 @@ fail(const char *kernel, const SortCase *c, const char *distribution, const char
 				c->rids_ascending ? "ascending" : "scrambled", what);
 }
 
-Area
-area_make(size_t size)
+static void
+area_unpoison(Area *a)
 {
-	Area		a;
+	UNPOISON(a->base, SENTINEL_BYTES);
+	UNPOISON(a->base + SENTINEL_BYTES + a->size, SENTINEL_BYTES + POISONED_AFTER);
+}
 
-	a.size = size;
-	if (posix_memalign((void **) &a.base, 64, size + 2 * SENTINEL_BYTES) != 0)
+void
+area_make(Area *a, size_t size)
+{
+	size_t		around = 2 * SENTINEL_BYTES + POISONED_AFTER;
+
+	if (a->base != NULL)
+		area_unpoison(a);
+	if (size + around > a->room)
 	{
-		fprintf(stderr, "out of memory\n");
-		exit(1);
+		free(a->base);
+		a->room = 2 * (size + around);
+		if (posix_memalign((void **) &a->base, 64, a->room) != 0)
+		{
+			fprintf(stderr, "out of memory\n");
+			exit(1);
+		}
 	}
-	memset(a.base, SENTINEL, SENTINEL_BYTES);
-	memset(a.base + SENTINEL_BYTES + size, SENTINEL, SENTINEL_BYTES);
-	POISON(a.base, SENTINEL_BYTES);
-	POISON(a.base + SENTINEL_BYTES + size, SENTINEL_BYTES);
-	return a;
+	a->size = size;
+	memset(a->base, SENTINEL, SENTINEL_BYTES);
+	memset(a->base + SENTINEL_BYTES + size, SENTINEL, SENTINEL_BYTES);
+	POISON(a->base, SENTINEL_BYTES);
+	POISON(a->base + SENTINEL_BYTES + size, SENTINEL_BYTES + POISONED_AFTER);
 }
 
 void *
@@ -61,10 +78,9 @@ area_data(const Area *a)
 }
 
 bool
-area_intact(const Area *a)
+area_intact(Area *a)
 {
-	UNPOISON(a->base, SENTINEL_BYTES);
-	UNPOISON(a->base + SENTINEL_BYTES + a->size, SENTINEL_BYTES);
+	area_unpoison(a);
 	for (size_t i = 0; i < SENTINEL_BYTES; i++)
 		if (a->base[i] != SENTINEL ||
 			a->base[SENTINEL_BYTES + a->size + i] != SENTINEL)
@@ -76,8 +92,6 @@ void
 run_case(const Algorithm *algorithm, const SortCase *c, const char *distribution)
 {
 	SortProblem problem;
-	Area		recs;
-	Area		scratch;
 	uint64_t	checksum;
 	const char *why = NULL;
 	CaseFacts	facts;
@@ -87,7 +101,7 @@ run_case(const Algorithm *algorithm, const SortCase *c, const char *distribution
 	if (!algorithm_takes(algorithm, c->format))
 		return;
 
-	recs = area_make(c->n * sort_rec_size(c->format));
+	area_make(&recs, c->n * sort_rec_size(c->format));
 	if (case_fill(c, distribution, c->n * 31 + c->begin_bit, area_data(&recs)) != 0)
 	{
 		fprintf(stderr, "unknown distribution %s\n", distribution);
@@ -110,7 +124,7 @@ run_case(const Algorithm *algorithm, const SortCase *c, const char *distribution
 	{
 		ncases++;
 		checksum = case_checksum(c, problem.recs, check);
-		scratch = area_make(algorithm->kernel->scratch_bytes(&problem));
+		area_make(&scratch, algorithm->kernel->scratch_bytes(&problem));
 		if (scratch.size % 64 != 0)
 			fail(algorithm->name, c, distribution, "scratch_bytes is not a multiple of 64");
 		problem.scratch = area_data(&scratch);
@@ -130,9 +144,7 @@ run_case(const Algorithm *algorithm, const SortCase *c, const char *distribution
 			fail(algorithm->name, c, distribution, "wrote beyond the records");
 		if (!area_intact(&scratch))
 			fail(algorithm->name, c, distribution, "wrote beyond the scratch");
-		free(scratch.base);
 	}
 	else if (why == NULL || why[0] == '\0')
 		fail(algorithm->name, c, distribution, "refused without a reason");
-	free(recs.base);
 }

@@ -4,7 +4,9 @@
 #	make -f test/route.mk bench-route		choice against measurement: see
 #											bench/route_grid.c; ROUTE_GRID=options
 
-include src/kernel/kernel.mk
+ifndef SANITIZED
+include test/kernel.mk
+endif
 
 ROUTE_SRCS = src/route/router.c src/route/model.c src/route/model_builtin.c \
 	src/route/gpu_model.c src/route/gpu_learn.c src/route/gpu_parts.c \
@@ -28,14 +30,16 @@ ROUTE_TEST_SRCS = test/route_test.c test/route_gpu_test.c test/route_model_test.
 	test/route_learn_test.c
 ROUTE_DEPS = $(ROUTE_SRCS) $(KERNEL_SRCS) $(ROUTE_HDRS) $(KERNEL_HDRS)
 
-test/bin/route_test: $(ROUTE_TEST_SRCS) test/route_test.h $(ROUTE_DEPS)
-	@mkdir -p test/bin
-	$(CC) $(KERNEL_CFLAGS) -Itest -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
+route_test_objects = $(patsubst %.c,test/bin/$(1)/%.o,$(ROUTE_TEST_SRCS) $(ROUTE_SRCS) $(KERNEL_SRCS))
 
-test/bin/route_test_asan: $(ROUTE_TEST_SRCS) test/route_test.h $(ROUTE_DEPS)
-	@mkdir -p test/bin
-	$(CC) $(KERNEL_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all \
-		-Itest -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
+# what takes longer to compile than to run
+test/bin/asan/src/route/%.o test/bin/asan/test/route_%.o: SANITIZED_OPT = -O1
+
+test/bin/route_test: $(call route_test_objects,plain)
+	$(CC) $(KERNEL_CFLAGS) -o $@ $^ $(KERNEL_LIBS)
+
+test/bin/route_test_asan: $(call route_test_objects,asan)
+	$(CC) $(KERNEL_CFLAGS) $(SANITIZED) -o $@ $^ $(KERNEL_LIBS)
 
 bench/route_grid: bench/route_grid.c $(ROUTE_DEPS)
 	$(CC) $(KERNEL_CFLAGS) -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
