@@ -103,8 +103,11 @@ round_size(double size)
 void
 device_rows_room_for(DeviceJobSpec *spec, double n, double row_bytes)
 {
-	spec->max_rows = Min(round_size(n), PG_UINT32_MAX - 1);
-	spec->max_row_bytes = Min(round_size(n * row_bytes), (UINT64CONST(8) << 32) - 8);
+	const uint64 most_bytes = (UINT64CONST(8) << 32) - 8;
+
+	/* a planner may expect more than can be counted */
+	spec->max_rows = Min(round_size(Min(n, PG_UINT32_MAX)), PG_UINT32_MAX - 1);
+	spec->max_row_bytes = Min(round_size(Min(n * row_bytes, most_bytes)), most_bytes);
 }
 
 /* ... which is no more than one run has anywhere. */
