@@ -7,8 +7,8 @@
  * is known no better.  They come from 10M and 50M rows of 32 bytes and 10M of
  * 110 on the machines of bench/RESULTS.md: the query's time less its scan's and less the
  * kernel's; a participant's and the leader's from profiles of the same sorts with workers.
- * What a device costs workers and leader is the processor's time of 1M rows of 32 and of 96
- * bytes that a stand-in sorted, less the scan's, and agrees with 50M and 10M on a GPU.
+ * What a device costs workers and leader is fitted to 50M rows of 32 and 10M of 96 bytes on
+ * a GPU with 32 processors; two processors and a stand-in take twice as long to feed a row.
  */
 #include "postgres.h"
 
@@ -41,6 +41,8 @@
 #define MERGE_NS		12.0	/* a row of a block in the reader's hands, */
 #define MERGE_BYTE_NS	0.1		/* ... a byte of it */
 #define MERGE_MATCH_NS	2.0		/* ... and each match that it plays */
+
+#define ROWS_MOST		1e15	/* that the router is asked about */
 
 #define FEED_NS			20.0	/* a row copied to a chunk for a device, and its key made */
 #define FEED_BYTE_NS	0.2		/* a byte of it */
@@ -89,13 +91,14 @@ static void
 cpu_facts(const CostKeys *keys, double n, double row_bytes, bool in_order, int participants,
 		  RouteFacts *facts)
 {
-	int			rid_bits = Min(32, 1 + pg_leftmost_one_pos64((uint64) (n * row_bytes / 8) | 1));
+	double		rids = Min(n * row_bytes / 8, (double) UINT32_MAX);
 
 	memset(facts, 0, sizeof(*facts));
-	facts->n = (size_t) n;
+	/* an estimate may be of more rows than can be counted */
+	facts->n = (size_t) Min(n, ROWS_MOST);
 	facts->format = SORT_REC_PACKED;
-	facts->begin_bit = rid_bits;
-	facts->end_bit = Min(rid_bits + keys->bits, 64);
+	facts->begin_bit = 1 + pg_leftmost_one_pos64((uint64) rids | 1);
+	facts->end_bit = Min(facts->begin_bit + keys->bits, 64);
 	facts->rids_ascending = true;
 	facts->order_known = in_order;
 	facts->ascents = in_order ? facts->n - 1 : 0;
