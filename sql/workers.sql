@@ -23,7 +23,7 @@ SET min_parallel_table_scan_size = 0;
 -- so few rows are not worth a worker
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 -- nor are they if PostgreSQL thinks so because of its own Sort's cost
-SET parallel_setup_cost = 100;
+SET parallel_setup_cost = 40;
 SET parallel_tuple_cost = 0;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 SET gpusort.enable = off;
