@@ -154,8 +154,7 @@ shares_of(int workers)
 static bool
 sorts(const Path *path, const Path *input)
 {
-	if (IsA(path, ProjectionPath))
-		path = ((const ProjectionPath *) path)->subpath;
+	path = without_projection(path);
 	return (IsA(path, SortPath) || IsA(path, IncrementalSortPath)) &&
 		((const SortPath *) path)->subpath == input;
 }
