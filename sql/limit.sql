@@ -59,7 +59,8 @@ SELECT check_sort('SELECT seq, p, k + 1 AS k1 FROM lim_v WHERE seq % 3 > 0 ORDER
 SELECT compare_rows(
 	(rows_of('SELECT * FROM lim_v ORDER BY d DESC, k, ctid LIMIT 900', false)).r,
 	(rows_of('SELECT * FROM lim_v ORDER BY d DESC, k LIMIT 900', true)).r);
-SELECT line FROM explain_analyze('SELECT * FROM lim_v ORDER BY d DESC, k LIMIT 9') line WHERE line ~ 'Sort Method';
+SELECT line ~ 'top-N' AS bounded
+	FROM explain_analyze('SELECT * FROM lim_v ORDER BY d DESC, k LIMIT 9') line WHERE line ~ 'Sort Method';
 -- a bound that the plan computes
 SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq LIMIT 2 + 3 OFFSET length(''ab'')');
 SELECT * FROM check_sort('SELECT k, seq FROM lim ORDER BY k, seq LIMIT (SELECT 4)');
