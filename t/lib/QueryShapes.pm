@@ -12,33 +12,7 @@ use Exporter 'import';
 use GpuSortTest qw(pick);
 use ShapeTables;
 
-our @EXPORT = qw(shape_case shape_settings);
-
-# Settings of a case: whatever sorts, in whatever memory, below whatever joins.
-sub shape_settings
-{
-	my (@algorithms) = @_;
-	my %set = (
-		work_mem => pick(qw(64kB 64kB 200kB 1MB 4MB 64MB)),
-		'gpusort.algorithm' => pick('auto', 'auto', @algorithms),
-		'gpusort.threads' => pick(1, 1, 2, 3),
-		'gpusort.verify' => pick(qw(on off off)),
-		enable_hashagg => pick(qw(on off off)),
-		enable_hashjoin => pick(qw(on off off)),
-		enable_nestloop => pick(qw(on off off)),
-		enable_material => pick(qw(on off)),
-		enable_indexscan => pick(qw(on off)),
-		enable_incremental_sort => pick(qw(on off off)),
-		plan_cache_mode => pick(qw(auto force_generic_plan force_custom_plan)));
-
-	if (chance(0.15))
-	{
-		@set{qw(max_parallel_workers_per_gather parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size
-			cpu_tuple_cost)} =
-		  (2, 0, 0, 0, 1);
-	}
-	return map { "SET $_ = '$set{$_}';" } sort keys %set;
-}
+our @EXPORT = qw(shape_case);
 
 # What an ORDER BY can have: keys of the table under this alias.
 sub order_keys
@@ -183,7 +157,7 @@ my %cases = (
 	explain => sub {
 		my ($t, $o) = @_;
 		# workers do not always take the same share
-		('SET max_parallel_workers_per_gather = 0;',
+		('SET max_parallel_workers_per_gather = 0; SET jit = off;',
 			'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' . select_sorted($t, $o) . ';');
 	},
 	stable => sub {
@@ -353,6 +327,85 @@ SQL
 		my $q = 'SELECT t.seq, t FROM ' . $t->{name} . ' t' . where($t, $o, 't') . ' ORDER BY ' . total_order($t, 't')
 			. pick('', ' LIMIT 20', ' LIMIT 5 OFFSET 2');
 		('BEGIN;', "$q FOR " . pick('UPDATE', 'SHARE', 'NO KEY UPDATE', 'KEY SHARE SKIP LOCKED', 'UPDATE NOWAIT') . ';',
+			'ROLLBACK;');
+	},
+	# read to its end in spite of a cancel, in a statement, a cursor or a block
+	cancel => sub {
+		my ($t, $o) = @_;
+		my $q;
+		# how many random numbers were drawn is chance
+		do { $q = select_sorted($t, $o) } while $q =~ /random/;
+		my $set = 'SET LOCAL statement_timeout = ' . pick(1, 1, 2, 3, 5, 10) . ';';
+		# the timeout may also strike what ends it, and what comes next
+		my @back = ('ROLLBACK TO s;') x 3;
+
+		(pick("BEGIN; $set $q \\g /dev/null\nROLLBACK; ROLLBACK;",
+				"BEGIN; DECLARE c CURSOR FOR $q; SAVEPOINT s; $set MOVE 3 FROM c; MOVE ALL FROM c; @back $q; COMMIT;",
+				"BEGIN; SAVEPOINT s; $set DO \$do\$ DECLARE n int; r record; BEGIN FOR r IN $q LOOP BEGIN "
+					. "SELECT count(*) INTO n FROM ($q) s; EXCEPTION WHEN query_canceled THEN EXIT; END; END LOOP; END "
+					. "\$do\$; @back $q; ROLLBACK;"),
+			"$q;");
+	},
+	# the loop's rows outlive its transactions
+	commits => sub {
+		my ($t, $o) = @_;
+		my $q = select_sorted($t, $o, out => 't.seq');
+		my ($at, $end) = (pick(1, 2, 60), pick('COMMIT', 'ROLLBACK', 'COMMIT AND CHAIN'));
+
+		"DO \$do\$ DECLARE r record; n int := 0; s int8 := 0; BEGIN FOR r IN $q LOOP n := n + 1; "
+			. "s := (s * 31 + r.seq) % 1000000007; IF n % 100 = $at THEN $end; END IF; END LOOP; "
+			. "RAISE NOTICE 'rows %, sum %', n, s; END \$do\$;";
+	},
+	functions => sub {
+		my ($t, $o) = @_;
+		my $q = select_sorted($t, $o, out => 't.seq::int8');
+		my $inner = "SELECT x.seq::int8 FROM $o->{name} x WHERE x.seq % 5 = n % 5 ORDER BY " . total_order($o, 'x', 2)
+			. pick('', ' LIMIT n');
+		my $as = pick("sql AS 'SELECT * FROM ($inner) s'", "sql STABLE AS '$inner'",
+			"plpgsql AS 'BEGIN RETURN QUERY $inner; END'",
+			"plpgsql STABLE PARALLEL SAFE AS 'DECLARE r int8; BEGIN FOR r IN $inner LOOP "
+			. "RETURN NEXT r; EXIT WHEN r % 17 = 0; END LOOP; END'");
+
+		$as =~ s/'(?=.*')/\$f\$/;
+		$as =~ s/'$/\$f\$/;
+		('BEGIN;', "CREATE FUNCTION some(n int8) RETURNS SETOF int8 LANGUAGE $as;",
+			pick("SELECT * FROM some(7);", "SELECT some(3) LIMIT 4;",
+				"SELECT s.seq, x FROM ($q LIMIT 20) s(seq), some(seq) x ORDER BY 1, 2;",
+				"SELECT seq, (SELECT sum(x) FROM some(seq) x) FROM ($q) s(seq) LIMIT 30;",
+				"SELECT g, some(g) FROM generate_series(1, 9) g;"), 'ROLLBACK;');
+	},
+	aggregates => sub {
+		my ($t, $o) = @_;
+		my @k = map { s/ (ASC|DESC|NULLS).*//r } order_keys($t, 't', 3);
+		my $order = total_order($t, 't', 2);
+		my @agg = shuffle("array_agg(t.seq ORDER BY $order)", "string_agg(t.seq::text, '' ORDER BY $order)",
+			"count(DISTINCT $k[1])", "array_agg(DISTINCT $k[2])",
+			"percentile_disc(0.4) WITHIN GROUP (ORDER BY t.seq)", "rank(5) WITHIN GROUP (ORDER BY t.seq)",
+			"array_agg(t.seq ORDER BY t.seq) FILTER (WHERE t.seq % 2 = 0)");
+
+		"SELECT $k[0], " . join(', ', splice @agg, 0, 1 + int rand 3) . " FROM $t->{name} t" . where($t, $o, 't')
+			. " GROUP BY " . pick('', '', 'ROLLUP') . "($k[0]) ORDER BY 1;";
+	},
+	# which a trigger has sorted
+	changes => sub {
+		my ($t, $o) = @_;
+		my $name = $t->{name};
+
+		('BEGIN;', "CREATE TABLE seen (id serial, seq int8); CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS "
+			. "'BEGIN INSERT INTO seen (seq) SELECT seq FROM changed ORDER BY seq % 10, seq DESC; RETURN NULL; END';",
+			"CREATE TABLE copied (seq int8, x text);",
+			(map { "CREATE TRIGGER t$_->[0] AFTER $_->[0] ON copied REFERENCING $_->[1] TABLE AS changed FOR EACH "
+				. 'STATEMENT EXECUTE FUNCTION see();' } [ 'INSERT', 'NEW' ], [ 'DELETE', 'OLD' ]),
+			"INSERT INTO copied SELECT seq, md5(t::text) FROM $name t ORDER BY seq;",
+			"DELETE FROM copied WHERE seq % 3 = 0;", 'SELECT seq FROM seen ORDER BY id;', 'ROLLBACK;');
+	},
+	current => sub {
+		my ($t, $o) = @_;
+
+		('BEGIN;', "DECLARE c CURSOR FOR SELECT * FROM $t->{name} t ORDER BY " . total_order($t, 't')
+				. pick('', ' FOR UPDATE', ' FOR UPDATE') . ';',
+			(map { ('FETCH ' . pick(1, 2, 5) . ' FROM c;', pick("DELETE FROM $t->{name} WHERE CURRENT OF c;",
+				"UPDATE $t->{name} SET seq = seq WHERE CURRENT OF c;")) } 1 .. 3),
 			'ROLLBACK;');
 	},
 	copy => sub { my ($t, $o) = @_; ('COPY (' . select_sorted($t, $o) . ') TO STDOUT;') },

@@ -1,0 +1,56 @@
+# QuerySettings.pm: random settings that random statements run under.
+package QuerySettings;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use GpuSortTest qw(pick);
+use ShapeTables qw(chance);
+
+our @EXPORT = qw(shape_settings);
+
+# Settings of a case: whatever sorts, in whatever memory, below whatever joins.
+sub shape_settings
+{
+	my (@algorithms) = @_;
+	my %set = (
+		work_mem => pick(qw(64kB 64kB 200kB 1MB 4MB 64MB)),
+		'gpusort.algorithm' => pick('auto', 'auto', @algorithms),
+		'gpusort.threads' => pick(1, 1, 2, 3),
+		'gpusort.verify' => pick(qw(on off off)),
+		enable_hashagg => pick(qw(on off off)),
+		enable_hashjoin => pick(qw(on off off)),
+		enable_nestloop => pick(qw(on off off)),
+		enable_material => pick(qw(on off)),
+		enable_indexscan => pick(qw(on off)),
+		enable_incremental_sort => pick(qw(on off off)),
+		plan_cache_mode => pick(qw(auto force_generic_plan force_custom_plan)));
+
+	parallel(\%set) if chance(0.25);
+	@set{qw(jit jit_above_cost jit_inline_above_cost jit_optimize_above_cost)} = ('on', 0, pick(0, -1), pick(0, -1))
+	  if chance(0.03);
+	return ((map { "SET $_ = '$set{$_}';" } sort keys %set), chance(0.06) ? in_worker() : ());
+}
+
+# Workers wherever there can be any: as many as are asked for, fewer, or none.
+sub parallel
+{
+	my ($set) = @_;
+
+	@$set{qw(parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size min_parallel_index_scan_size
+		cpu_tuple_cost)} = (0, 0, 0, 0, 1);
+	$set->{max_parallel_workers_per_gather} = pick(1, 2, 2, 4);
+	$set->{max_parallel_workers} = pick(0, 1, 8, 8, 8);
+	$set->{$_} = pick(qw(on on off)) for qw(parallel_leader_participation enable_parallel_append);
+	$set->{$_} = pick(qw(on off)) for qw(enable_partitionwise_join enable_partitionwise_aggregate);
+}
+
+# The whole plan in a worker.
+sub in_worker
+{
+	return "SELECT set_config(name, '" . pick(qw(on regress)) . "', false) FROM pg_settings WHERE name IN "
+		. "('force_parallel_mode', 'debug_parallel_query') \\g /dev/null";
+}
+
+1;
