@@ -199,8 +199,8 @@ gpusort_settings_init(void)
 							&gpusort_device_memory, 0, 0, INT_MAX / 2,
 							server_start, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.device_learn",
-							 "Measures the GPUs, and lets every sort on one correct what is predicted of it.",
-							 "Otherwise what the library says of GPUs holds.",
+							 "Measures GPUs and processor, and lets sorts correct what is predicted of them.",
+							 "Otherwise what the library says of GPUs, and the model of the CPU, holds.",
 							 &gpusort_device_learn, true,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.device_idle_blocks",

@@ -9,7 +9,8 @@ include test/kernel.mk
 endif
 
 ROUTE_SRCS = src/route/router.c src/route/model.c src/route/model_builtin.c \
-	src/route/gpu_model.c src/route/gpu_learn.c src/route/gpu_parts.c \
+	src/route/gpu_model.c src/route/factor.c src/route/gpu_learn.c src/route/gpu_parts.c \
+	src/route/cpu_learn.c \
 	src/route/distinct.c src/route/scattered.c src/route/machine.c src/route/sample.c src/route/calibrate.c
 ROUTE_HDRS = $(wildcard src/route/*.h)
 ROUTE_GRID ?= --calibrate --format worst
@@ -27,7 +28,7 @@ bench-route: bench/route_grid
 	bench/route_grid $(ROUTE_GRID)
 
 ROUTE_TEST_SRCS = test/route_test.c test/route_gpu_test.c test/route_model_test.c \
-	test/route_learn_test.c
+	test/route_learn_test.c test/route_learn_cpu_test.c
 ROUTE_DEPS = $(ROUTE_SRCS) $(KERNEL_SRCS) $(ROUTE_HDRS) $(KERNEL_HDRS)
 
 route_test_objects = $(patsubst %.c,test/bin/$(1)/%.o,$(ROUTE_TEST_SRCS) $(ROUTE_SRCS) $(KERNEL_SRCS))

@@ -355,6 +355,7 @@ main(void)
 	test_reason();
 	route_gpu_tests();
 	route_learn_tests();
+	route_learn_cpu_tests();
 	route_model_tests();
 	if (failures > 0)
 		fprintf(stderr, "%d checks failed\n", failures);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../cuda/costs_h200.h"
+#include "route/cpu_learn.h"
 #include "route/gpu_model.h"
 #include "route/machine.h"
 #include "route/model.h"
@@ -38,6 +39,9 @@ extern void route_gpu_tests(void);
 
 /* route_learn_test.c */
 extern void route_learn_tests(void);
+
+/* route_learn_cpu_test.c */
+extern void route_learn_cpu_tests(void);
 
 /* route_model_test.c */
 extern void route_model_tests(void);

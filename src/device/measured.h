@@ -1,6 +1,7 @@
 /*
  * measured.h
- *	  What the device process measures of a device, as the router has it.
+ *	  What the device process measures of a device, and of the processor, as the router
+ *	  has it.
  *
  * It includes nothing, so that the router, which knows no server, can have it.
  */
@@ -23,5 +24,14 @@ typedef struct DeviceMeasured
 	int			algorithm;		/* AlgorithmId of the sorts */
 	double		sort_us[3][DEVICE_MEASURED_SIZES];	/* 32, 64, 128-bit keys, with rids */
 } DeviceMeasured;
+
+/* cpu_radix sorts so many rows with keys of all the bits that they have room for. */
+#define CPU_MEASURED_LOG2_ROWS	17
+
+typedef struct CpuMeasured
+{
+	unsigned	times;			/* counts how often, times two; odd while it is written */
+	double		sort_us[3];		/* 32, 64, 128-bit keys, with rids; as above */
+} CpuMeasured;
 
 #endif							/* GPUSORT_MEASURED_H */

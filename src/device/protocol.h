@@ -332,6 +332,7 @@ typedef struct DeviceShared
 	int			ndevices;
 	DeviceEntry devices[DEVICE_MAX];
 	uint32		measurements;	/* of all devices, times two */
+	volatile CpuMeasured cpu;	/* of this machine; stays when the process ends */
 	int			nalgorithms;
 	DeviceAlgorithm algorithms[DEVICE_MAX_ALGORITHMS];
 	bool		pinned;

@@ -6,13 +6,8 @@
  * The library's costs (GpusortCosts) come from one kind of GPU on one kind of bus.  On
  * another each part of a job has a factor of its own: handing it over and back, the
  * bytes there, the bytes back, and the sort, by key width and number of rows.  A factor
- * begins with what the device process has measured, if it has, and every job moves it.
- *
- * Robust and bounded: a factor is a logarithm; one job moves it by no more than a share of
- * what that job would have it be, and what a job says counts up to a limit, upwards a
- * lower one, so that a job that was held up does little.  A factor that keeps sorts from the device can
- * not be put right by any, so that what jobs have said beyond the measured fades while
- * none comes.
+ * begins with what the device process has measured, if it has, and every job moves it
+ * (factor.h).
  *
  * Pure functions of what they are given, the time included.
  */
@@ -20,13 +15,13 @@
 #define GPUSORT_GPU_LEARN_H
 
 #include "device/measured.h"
+#include "route/factor.h"
 #include "route/router.h"
 
 /* Handing a job over takes at least this much of what the library says. */
 #define GPU_LEAST_HAND_OVER	0.3
 
-/* Sizes for which a sort has factors: 2^14, 2^17, ... rows, straight in between. */
-#define GPU_SORT_SIZES		4
+#define GPU_SORT_SIZES		FACTOR_SIZES
 
 /* The parts of a job that have factors. */
 typedef enum GpuPart
@@ -38,19 +33,9 @@ typedef enum GpuPart
 	GPU_PARTS = GPU_PART_SORT + 3 * GPU_SORT_SIZES
 } GpuPart;
 
-/* A factor, as its logarithm. */
-typedef struct GpuFactor
-{
-	double		log;
-	double		measured;		/* what was measured, if is_measured */
-	bool		is_measured;
-	uint32_t	jobs;			/* that moved it */
-	int64_t		seen;			/* when the last of them did, in seconds */
-} GpuFactor;
-
 typedef struct GpuLearned
 {
-	GpuFactor	part[GPU_PARTS];
+	Factor		part[GPU_PARTS];
 	double		load;			/* by how much each other job that is under way makes one
 								 * longer: 1 is twice as long */
 	uint32_t	load_jobs;

@@ -29,7 +29,8 @@
  * CPU's time less GPU's and less what the built-in model says of the CPU's sort; spilling
  * from its work_mem of 4 and 64 MB.  They contain what that model takes the H200's host,
  * whose sorts are slower, for too fast; its later phases put misses at 1 to 6 ns a row
- * and no cost to faults.
+ * and no cost to faults.  (Sorts teach that by now, cpu_learn.h, so that such a host's rows count as
+ * if they gained some ns too much.)
  */
 #define HOST_RIDS_NS	0.6		/* per row: rids copied to and from staging */
 #define FAULT_NS		0.09	/* per byte of memory touched for the first time */

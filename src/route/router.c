@@ -99,6 +99,13 @@ obvious_choice(const RouteFacts *facts, const SortProblem *problem)
 	return NULL;
 }
 
+/* What the model's time is on this CPU, now. */
+static double
+on_this_cpu(const RouteFacts *facts, double model_us)
+{
+	return facts->cpu_factor > 0 ? model_us * facts->cpu_factor : model_us;
+}
+
 /* The CPU's algorithm for this problem; NULL if none fits the memory. */
 static const Algorithm *
 choose_cpu(const RouteFacts *facts, const SortProblem *problem, double *us)
@@ -123,6 +130,7 @@ choose_cpu(const RouteFacts *facts, const SortProblem *problem, double *us)
 			*us = a_us;
 		}
 	}
+	*us = on_this_cpu(facts, *us);
 	return best;
 }
 
@@ -145,7 +153,7 @@ decide_forced(const RouteFacts *facts, const SortProblem *problem, RouteDecision
 		if (!cpu_fits(forced, facts, problem, &scratch, &decision->forced_why_not))
 			return false;
 		if (facts->n >= ROUTE_TINY_ROWS)
-			decision->predicted_us = model_predict_us(route_model, forced, facts);
+			decision->predicted_us = on_this_cpu(facts, model_predict_us(route_model, forced, facts));
 	}
 	decision->algorithm = forced;
 	return true;
@@ -200,7 +208,7 @@ gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COU
 		if (a->place == ALGORITHM_ON_CPU)
 		{
 			if (cpu_fits(a, facts, &problem, &p.scratch, &p.why_not))
-				p.us = model_predict_us(route_model, a, facts);
+				p.us = on_this_cpu(facts, model_predict_us(route_model, a, facts));
 		}
 		else if (gpu_fits(a, facts, &p.why_not))
 		{

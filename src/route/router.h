@@ -86,6 +86,8 @@ typedef struct RouteFacts
 	/* the means */
 	size_t		memory;			/* bytes left for scratch; 0: no limit */
 	int			threads;		/* team size; 0 and 1: the caller alone */
+	double		cpu_factor;		/* the CPU's kernels take so many times what the model
+								 * says (cpu_learn.h); 0: just that */
 	DeviceState device;
 	RouteGpu	gpu;
 

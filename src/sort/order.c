@@ -19,6 +19,7 @@
 #include "route/gpu_model.h"
 #include "settings.h"
 #include "sort/arrived.h"
+#include "sort/device/device_learn.h"
 #include "sort/device/keys/device_keys.h"
 #include "sort/order.h"
 #include "sort/threads.h"
@@ -45,9 +46,10 @@ typedef struct Records
 	const KeyLayout *layout;
 } Records;
 
+/* *took_us: by the clock; 0 if that is not read. */
 static SortStatus
 run_algorithm(SortEnv *env, const Batch *batch, const Algorithm *algorithm, double predicted_us,
-			  SortProblem *problem)
+			  SortProblem *problem, double *took_us)
 {
 	const SortKernel *kernel = algorithm->kernel;
 	Size		scratch = kernel->scratch_bytes(problem);
@@ -65,6 +67,8 @@ run_algorithm(SortEnv *env, const Batch *batch, const Algorithm *algorithm, doub
 	sort_env_clock(env, &end);
 	if (predicted_us > 0)
 		INSTR_TIME_ACCUM_DIFF(env->report.predicted_time, end, start);
+	INSTR_TIME_SUBTRACT(end, start);
+	*took_us = INSTR_TIME_GET_MICROSEC(end);
 	return status;
 }
 
@@ -89,6 +93,7 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const DeviceRefus
 	RouteDecision decision;
 	SortProblem problem;
 	SortStatus	status;
+	double		took_us;
 
 	facts.n = n;
 	facts.format = records->format;
@@ -106,6 +111,7 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const DeviceRefus
 	facts.gpu.why_not = refusal->why_not;
 	facts.forced = gpusort_forced_algorithm();
 	gpusort_model_refresh(n);
+	device_learn_cpu_facts(&facts);
 	gpusort_route_sample(&facts, env->recs.ptr);
 	gpusort_route_decide(&facts, &decision);
 	if (decision.algorithm == NULL)
@@ -122,14 +128,16 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const DeviceRefus
 		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
 	if (env->timed)
 		env->report.predicted_us += decision.predicted_us;
-	status = run_algorithm(env, batch, decision.algorithm, decision.predicted_us, &problem);
+	status = run_algorithm(env, batch, decision.algorithm, decision.predicted_us, &problem, &took_us);
 	if (status == SORT_NOT_APPLICABLE)
 	{
 		/* it looked at the records and found them not to be what it needs */
 		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
-		status = run_algorithm(env, batch, decision.algorithm, decision.predicted_us, &problem);
+		status = run_algorithm(env, batch, decision.algorithm, decision.predicted_us, &problem,
+							   &took_us);
 	}
 	sort_threads_ended(status, decision.algorithm->name);
+	device_learn_cpu_sort(&facts, decision.algorithm, took_us);
 	if (gpusort_verify)
 		verify_problem(batch, records->layout, &problem, decision.algorithm->name);
 

@@ -7,6 +7,9 @@
  * is known no better.  They come from 10M and 50M rows of 32 bytes and 10M of
  * 110 on the machines of bench/RESULTS.md: the query's time less its scan's and less the
  * kernel's; a participant's and the leader's from profiles of the same sorts with workers.
+ * What sorts have taught of the CPU (cpu_learn.h) is not in it: it has the load of the last
+ * minute, and a plan shall be the same whoever else sorts; nor is it compared with anything
+ * that would have learned the same, a scan or a stock Sort on the same slow processor.
  * What a device costs workers and leader is fitted to 50M rows of 32 and 10M of 96 bytes on
  * a GPU with 32 processors; two processors and a stand-in take twice as long to feed a row.
  */

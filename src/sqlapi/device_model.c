@@ -56,7 +56,7 @@ put_device(ReturnSetInfo *rsinfo, const LearnDevice *who)
 	gpu_learn_factors(&learned, 1, (int64) time(NULL), &factors);
 	for (int p = 0; p < GPU_PARTS; p++)
 	{
-		const GpuFactor *part = &learned.part[p];
+		const Factor *part = &learned.part[p];
 
 		put_part(rsinfo, who->number, gpu_part_name((GpuPart) p),
 				 p < GPU_PART_SORT ? -1 : DEVICE_MEASURED_FIRST +

@@ -30,6 +30,7 @@
 
 #include "route/files/model_store.h"
 #include "route/router.h"
+#include "sort/device/device_learn.h"
 #include "sqlapi/array_device.h"
 #include "sqlapi/sqlapi.h"
 
@@ -258,6 +259,7 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 	values.min = sum.min;
 	fill_facts(n, &sum, &facts);
 	gpusort_model_refresh(n);
+	device_learn_cpu_facts(&facts);
 	if (sort_on_device(&values, &facts, asked, out))
 		return;
 

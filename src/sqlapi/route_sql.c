@@ -175,13 +175,28 @@ terms_words(const RouteFacts *facts, const RoutePrediction *p)
 					(unsigned long long) (factors == NULL ? 0 : factors->jobs));
 }
 
-/* Why it was chosen, or why it cannot, and what a GPU's prediction rests on; NULL: nothing. */
+/* What a prediction is made of, and what it rests on; NULL: on what is built in alone. */
+static const char *
+rests_on(const RouteFacts *facts, const RoutePrediction *p)
+{
+	CpuLearned	learned;
+
+	if (p->us < 0)
+		return NULL;
+	if (algorithm_on_gpu(p->algorithm))
+		return facts->gpu.factors == NULL ? NULL : terms_words(facts, p);
+	if (facts->cpu_factor == 0 || !device_learned_cpu(&learned))
+		return NULL;
+	return psprintf("%.2f times the model's %.2f ms, by %llu sorts", facts->cpu_factor,
+					p->us / facts->cpu_factor / 1000, (unsigned long long) learned.sorts);
+}
+
+/* Why it was chosen, or why it cannot, and what its prediction rests on; NULL: nothing. */
 static const char *
 reason_of(const RouteFacts *facts, const RoutePrediction *p, const RouteDecision *decision)
 {
 	const char *reason = NULL;
-	const char *terms = p->us >= 0 && algorithm_on_gpu(p->algorithm) && facts->gpu.factors != NULL ?
-		terms_words(facts, p) : NULL;
+	const char *terms = rests_on(facts, p);
 
 	if (p->algorithm == decision->algorithm)
 		reason = gpusort_route_reason(facts, decision, palloc(ROUTE_REASON_SIZE));
@@ -199,8 +214,8 @@ reason_of(const RouteFacts *facts, const RoutePrediction *p, const RouteDecision
  *
  * One row for each algorithm, the chosen one first, then by predicted time; an
  * algorithm that cannot sort such an input, or that auto never takes, comes last, with
- * NULL as its time and the reason why.  A GPU's time contains the transfers, and the reason has
- * what it is made of; its scratch_bytes are of the device's memory.
+ * NULL as its time and the reason why.  A GPU's time contains the transfers; its scratch_bytes are
+ * of the device's memory.  The reason has what a time is made of, where something was learned.
  */
 Datum
 gpusort_route(PG_FUNCTION_ARGS)
@@ -257,6 +272,7 @@ gpusort_route(PG_FUNCTION_ARGS)
 		set_input_order(&facts, text_to_cstring(PG_GETARG_TEXT_PP(3)));
 
 	gpusort_model_refresh(SIZE_MAX);
+	device_learn_cpu_facts(&facts);
 	gpusort_route_decide(&facts, &decision);
 	gpusort_route_predict(&facts, predictions);
 
@@ -334,6 +350,7 @@ gpusort_calibrate(PG_FUNCTION_ARGS)
 	pfree(workspace);
 	gpusort_model_store(&model);
 	gpusort_model_refresh(SIZE_MAX);
+	device_learn_cpu_forget();
 
 	for (int curve = 0; curve < MODEL_CURVES; curve++)
 		for (int knot = 0; knot < MODEL_KNOTS; knot++)

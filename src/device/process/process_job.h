@@ -110,4 +110,10 @@ extern GpusortStatus job_step_up(const DeviceApi *api, DeviceSlot *slot,
 extern GpusortStatus job_step_down(const DeviceApi *api, DeviceSlot *slot,
 								   ProcessJob *job, int *found, GpusortError *err);
 
+/*
+ * process_measure_cpu.c: microseconds for a sort on the CPU (CpuMeasured.sort_us[width]), with
+ * enough words at random, in room of so many bytes; 0: they are too few.
+ */
+extern double device_measure_cpu(int width, const uint64 *words, char *room, uint64 size);
+
 #endif							/* GPUSORT_PROCESS_JOB_H */

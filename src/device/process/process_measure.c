@@ -1,6 +1,7 @@
 /*
  * process_measure.c
- *	  The device process measures its devices: the bus, a job's launches, some sorts.
+ *	  The device process measures its devices: the bus, a job's launches, some sorts; and
+ *	  the processor (process_measure_cpu.c), when it measures the first of them.
  *
  * The library's costs are those of one kind of GPU on one kind of bus.  What this device takes
  * is measured when a process has opened it, and when somebody asks (measure_asked), in
@@ -44,7 +45,8 @@ typedef enum MeasureStep
 	MEASURE_COPY_SMALL,
 	MEASURE_COPY_LARGE,
 	MEASURE_SORT,				/* + width * DEVICE_MEASURED_SIZES + size */
-	MEASURE_END = MEASURE_SORT + 3 * DEVICE_MEASURED_SIZES
+	MEASURE_CPU = MEASURE_SORT + 3 * DEVICE_MEASURED_SIZES, /* + width */
+	MEASURE_END = MEASURE_CPU + 3
 } MeasureStep;
 
 typedef struct Measuring
@@ -57,6 +59,7 @@ typedef struct Measuring
 	GpusortEvent *to;
 	char	   *host;
 	DeviceMeasured measured;
+	CpuMeasured cpu;
 } Measuring;
 
 /* What a sort to be measured works with. */
@@ -98,6 +101,7 @@ begin(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
 	pg_prng_state state;
 
 	memset(&m->measured, 0, sizeof(m->measured));
+	memset(&m->cpu, 0, sizeof(m->cpu));
 	TRY(cuda->host_alloc(context, HOST_BYTES + HOST_RIDS_BYTES, (void **) &m->host, err));
 	TRY(cuda->stream_create(context, &m->stream, err));
 	TRY(cuda->event_create(context, &m->from, err));
@@ -234,6 +238,16 @@ time_sort(const DeviceApi *api, Measuring *m, const GpusortProblem *problem, con
 	return cuda->event_elapsed(m->from, m->to, sort_us, err);
 }
 
+/* In what was the devices' host memory: its beginning for the keys, the rest to sort in. */
+static void
+measure_cpu(Measuring *m, int width)
+{
+	const uint64 keys = 2 * sizeof(uint64) << CPU_MEASURED_LOG2_ROWS;
+
+	m->cpu.sort_us[width] = device_measure_cpu(width, (const uint64 *) m->host, m->host + keys,
+											   HOST_BYTES + HOST_RIDS_BYTES - keys);
+}
+
 /* The least times of some sorts. */
 static GpusortStatus
 measure_sort(const DeviceApi *api, int device, Measuring *m, int key_width, uint64 rows,
@@ -297,10 +311,28 @@ take_step(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
 			return measure_copies(api, device, m, COPY_SMALL, &to->up_small_ns, &to->down_small_ns, err);
 		case MEASURE_COPY_LARGE:
 			return measure_copies(api, device, m, COPY_LARGE, &to->up_ns, &to->down_ns, err);
+		case MEASURE_CPU:
+		case MEASURE_CPU + 1:
+		case MEASURE_CPU + 2:
+			if (device == 0)
+				measure_cpu(m, m->step - MEASURE_CPU);
+			return GPUSORT_OK;
 		default:
 			return measure_size(api, device, m, (m->step - MEASURE_SORT) / DEVICE_MEASURED_SIZES,
 								(m->step - MEASURE_SORT) % DEVICE_MEASURED_SIZES, err);
 	}
+}
+
+static void
+publish_cpu(const CpuMeasured *measured)
+{
+	volatile CpuMeasured *cpu = &device_shared->cpu;
+
+	cpu->times++;
+	pg_memory_barrier();
+	memcpy((double *) cpu->sort_us, measured->sort_us, sizeof(measured->sort_us));
+	pg_memory_barrier();
+	cpu->times++;
 }
 
 static void
@@ -354,6 +386,8 @@ device_measure_step(const DeviceApi *api, int device)
 	if (m->step == MEASURE_END)
 	{
 		end(api, device, m);
+		if (m->cpu.sort_us[0] > 0)
+			publish_cpu(&m->cpu);
 		publish(device, &m->measured);
 	}
 	process_memory_unlock(device);

@@ -1,6 +1,7 @@
 /*
  * learn_store.c
- *	  What jobs have taught of each device, for all backends, and over restarts.
+ *	  What jobs have taught of each device, for all backends; and over restarts, with what
+ *	  sorts have taught of the CPU.
  *
  * It lies in shared memory, by CUDA's number, under a lock that is held for a
  * microsecond, and from time to time in a text file, gpusort.learned, in the data
@@ -17,6 +18,7 @@
 
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "route/files/cpu_store.h"
 #include "route/files/learn_store.h"
 #include "route/files/text_file.h"
 #include "route/machine.h"
@@ -28,10 +30,12 @@
 #define LEARN_HEAD			"gpusort learned 1\n"
 #define LEARN_DEVICES		64
 #define LEARN_NAME			64
-#define LEARN_FILE_MAX		(LEARN_DEVICES * (GPU_LEARN_TEXT_SIZE + 2 * LEARN_NAME) + 1024)
+#define LEARN_FILE_MAX		(LEARN_DEVICES * (GPU_LEARN_TEXT_SIZE + 2 * LEARN_NAME) + \
+							 CPU_LEARN_TEXT_SIZE + 1024)
 
-/* Between two writes. */
+/* Between two writes; and if sorts on the CPU, of which there are many, are all that is new. */
 #define SAVE_EVERY_S		10
+#define SAVE_CPU_EVERY_S	60
 
 typedef struct LearnEntry
 {
@@ -97,11 +101,11 @@ read_file(void)
 	else if (strncmp(at += strlen(LEARN_HEAD), machine, strlen(machine)) != 0 ||
 			 at[strlen(machine)] != '\n')
 		ereport(LOG,
-				(errmsg("gpusort ignores what was learned of GPUs in another machine")));
+				(errmsg("gpusort ignores what was learned on another machine")));
 	else
 	{
 		at += strlen(machine) + 1;
-		while (*at != '\0' && parse_device(&at))
+		while (*at != '\0' && (parse_device(&at) || gpusort_cpu_parse(&at)))
 			;
 		if (*at != '\0')
 			at = NULL;
@@ -109,10 +113,11 @@ read_file(void)
 	if (at == NULL)
 	{
 		memset(shared->entries, 0, sizeof(shared->entries));
+		gpusort_cpu_drop();
 		ereport(LOG,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("gpusort cannot use file \"%s\"", LEARN_FILE),
-				 errdetail("What was learned of GPUs is learned anew.")));
+				 errdetail("What was learned of GPUs and of the CPU is learned anew.")));
 	}
 	pfree(text);
 }
@@ -126,6 +131,7 @@ format_all(StringInfo text)
 
 	machine_name(machine);
 	appendStringInfo(text, LEARN_HEAD "%s\n", machine);
+	gpusort_cpu_format(text);
 	for (int d = 0; d < LEARN_DEVICES; d++)
 	{
 		LWLockAcquire(shared->lock, LW_SHARED);
@@ -153,6 +159,8 @@ gpusort_learn_save(bool at_once)
 	changed = shared->changed;
 	shared->changed = false;
 	LWLockRelease(shared->lock);
+	if (at_once || now - last >= SAVE_CPU_EVERY_S || now < last)
+		changed |= gpusort_cpu_changed();
 	if (!changed)
 		return;
 	last = now;
@@ -188,6 +196,8 @@ gpusort_learn_store_init(void)
 {
 	static const SharedMemory wanted = {"gpusort_learn", learn_size, learn_start, true};
 
+	/* first, for the file has it, too */
+	gpusort_cpu_store_init();
 	gpusort_shared_memory(&wanted);
 }
 

@@ -69,12 +69,20 @@ gpusort_model_store_init(void)
 	gpusort_shared_memory(&wanted);
 }
 
+/* Of the file that was seen; never 0. */
+static uint64
+file_version(void)
+{
+	uint64		parts[3] = {seen.inode, seen.mtime.tv_sec, seen.mtime.tv_nsec};
+
+	return hash_bytes_extended((unsigned char *) parts, sizeof(parts), 0) | 1;
+}
+
 /* The level at which to say something of the version that was seen: once for all. */
 static int
 log_level(void)
 {
-	uint64		parts[3] = {seen.inode, seen.mtime.tv_sec, seen.mtime.tv_nsec};
-	uint64		version = hash_bytes_extended((unsigned char *) parts, sizeof(parts), 0) | 1;
+	uint64		version = file_version();
 
 	return logged != NULL && pg_atomic_exchange_u64(logged, version) != version ? LOG : DEBUG1;
 }
@@ -132,6 +140,13 @@ gpusort_model_refresh(size_t n)
 
 	route_model = st.st_ino != 0 && read_model(&stored) ?
 		&stored : &route_model_builtin;
+}
+
+uint64
+gpusort_model_version(void)
+{
+	gpusort_model_refresh(0);
+	return file_version();
 }
 
 void

@@ -17,6 +17,9 @@ extern void gpusort_model_store_init(void);
  */
 extern void gpusort_model_refresh(size_t n);
 
+/* Tells the constants that this process uses from others, also after a restart; never 0. */
+extern uint64 gpusort_model_version(void);
+
 /*
  * Replaces the stored constants; an error if that fails.  Every backend,
  * this one included, takes them up at its next gpusort_model_refresh().

@@ -1,6 +1,7 @@
 /*
  * device_learn.c
- *	  A sort's predictions rest on what jobs have taught of the device, and teach it.
+ *	  A sort's predictions rest on what jobs have taught of the device, and sorts of the CPU,
+ *	  and teach it.
  *
  * What copies and the sort took the device says (DeviceJobTimes).  What handing the job over
  * took is what is left of the time until the first chunk of the result: less that in
@@ -8,6 +9,8 @@
  * of which it is not known how many were waited for.
  */
 #include "postgres.h"
+
+#include <time.h>
 
 #include "device/admission/outlook.h"
 #include "sort/device/device_learn.h"
@@ -78,4 +81,33 @@ device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm 
 		times.hand_over_most_us = job->posted == 1 ? times.hand_over_us : Max(left, 0);
 	}
 	gpusort_learn_job(&who, algorithm, &done, &times);
+}
+
+bool
+device_learned_cpu(CpuLearned *learned)
+{
+	return device_shared != NULL && gpusort_cpu_learned(&device_shared->cpu, learned);
+}
+
+void
+device_learn_cpu_facts(RouteFacts *facts)
+{
+	CpuLearned	learned;
+
+	if (facts->n >= CPU_LEARN_ROWS && device_learned_cpu(&learned))
+		facts->cpu_factor = cpu_learn_factor(&learned, facts, (int64) time(NULL));
+}
+
+void
+device_learn_cpu_sort(const RouteFacts *facts, const Algorithm *algorithm, double took_us)
+{
+	if (facts->n >= CPU_LEARN_ROWS && took_us > 0 && device_shared != NULL)
+		gpusort_cpu_sorted(&device_shared->cpu, algorithm, facts, took_us);
+}
+
+void
+device_learn_cpu_forget(void)
+{
+	if (device_shared != NULL)
+		gpusort_cpu_forget(&device_shared->cpu);
 }

@@ -1,11 +1,13 @@
 /*
  * device_learn.h
- *	  A sort's predictions rest on what jobs have taught of the device, and teach it.
+ *	  A sort's predictions rest on what jobs have taught of the device, and sorts of the CPU,
+ *	  and teach it.
  */
 #ifndef GPUSORT_DEVICE_LEARN_H
 #define GPUSORT_DEVICE_LEARN_H
 
 #include "device/client/client.h"
+#include "route/files/cpu_store.h"
 #include "route/files/learn_store.h"
 
 /*
@@ -26,5 +28,18 @@ extern void device_learn_facts(RouteFacts *facts, double *memory, double *all_me
  */
 extern void device_learn_job(const DeviceJob *job, const RouteFacts *facts,
 							 const Algorithm *algorithm, bool at_once);
+
+/*
+ * Sets what corrects the model of the CPU for facts->n records of this format: nothing for few.
+ * device_learned_cpu: all that is known; false: nothing, the model is right.
+ */
+extern void device_learn_cpu_facts(RouteFacts *facts);
+extern bool device_learned_cpu(CpuLearned *learned);
+
+/* A CPU's algorithm has sorted them. */
+extern void device_learn_cpu_sort(const RouteFacts *facts, const Algorithm *algorithm, double took_us);
+
+/* Another model is to be corrected from now on. */
+extern void device_learn_cpu_forget(void);
 
 #endif							/* GPUSORT_DEVICE_LEARN_H */

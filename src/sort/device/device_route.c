@@ -135,6 +135,7 @@ device_route_keys(const SortEnv *env, const Stage *stage, const KeyLayout *layou
 	if (facts->device != DEVICE_STATE_READY && facts->device != DEVICE_STATE_IDLE)
 		return false;
 	gpusort_model_refresh(n);
+	device_learn_cpu_facts(facts);
 	gpusort_route_decide(facts, decision);
 	if (facts->forced == NULL && decision->predicted_us <= device_costs()->job_us * GPU_LEAST_HAND_OVER)
 		return false;
@@ -208,6 +209,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 
 	facts->device = DEVICE_STATE_NONE;
 	gpusort_model_refresh(facts->n);
+	device_learn_cpu_facts(facts);
 	gpusort_route_decide(facts, decision);
 	gain.cpu_sort_us = decision->predicted_us;
 	facts->device = device_state();

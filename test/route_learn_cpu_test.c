@@ -1,0 +1,230 @@
+/*
+ * route_learn_cpu_test.c
+ *	  What sorts teach of the CPU: bounds, outliers, load that comes and goes, what holds
+ *	  where nothing is known, the text.  Whether choices are right then is in
+ *	  route_learn_test.c.
+ */
+#include <math.h>
+
+#include "route_test.h"
+
+static const Algorithm *const radix = &sort_algorithms[ALGORITHM_CPU_RADIX];
+
+/* So many sorts that take this many times what the model says, one a second. */
+static int64_t
+sorts(CpuLearned *learned, const RouteFacts *facts, double times, int n, int64_t now)
+{
+	double		us = model_predict_us(route_model, radix, facts);
+
+	for (int i = 0; i < n; i++)
+		cpu_learn_sort(learned, radix, facts, us * times, ++now);
+	return now;
+}
+
+static bool
+is_about(double got, double want)
+{
+	return fabs(log(got / want)) < 0.02;
+}
+
+static void
+test_learning(void)
+{
+	RouteFacts	facts = facts_of(1 << 20, 32);
+	RouteFacts	wide = facts_of(1 << 20, 128);
+	RouteFacts	few = facts_of(CPU_LEARN_ROWS, 32);
+	RouteFacts	fewer = facts_of(CPU_LEARN_ROWS - 1, 32);
+	CpuLearned	learned;
+	CpuMeasured measured = {.times = 2};
+	int64_t		now;
+
+	/* nothing is known: the model is right */
+	cpu_learn_begin(&learned);
+	CHECK(cpu_learn_factor(&learned, &facts, 5) == 1);
+	/* one sort, the first, is not believed at once */
+	now = sorts(&learned, &facts, 30, 1, 0);
+	CHECK(cpu_learn_factor(&learned, &facts, now) < 1.25);
+	/* but some are, and hold for other sizes and widths of which nothing is known */
+	now = sorts(&learned, &facts, 2.5, 60, now);
+	CHECK(learned.sorts == 61);
+	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), 2.5));
+	CHECK(is_about(cpu_learn_factor(&learned, &wide, now), 2.5));
+	CHECK(is_about(cpu_learn_factor(&learned, &few, now), 2.5));
+	/* until they are heard of */
+	now = sorts(&learned, &wide, 1.5, 40, now);
+	now = sorts(&learned, &facts, 2.5, 5, now);
+	now = sorts(&learned, &few, 1.2, 40, now);
+	now = sorts(&learned, &facts, 2.5, 5, now);
+	CHECK(is_about(cpu_learn_factor(&learned, &wide, now - 50), 1.5));
+	CHECK(is_about(cpu_learn_factor(&learned, &few, now - 10), 1.2));
+	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), 2.5));
+
+	/* what is too small, is no kernel's of the CPU, or takes the input as it lies teaches nothing */
+	learned.sorts = 0;
+	now = sorts(&learned, &fewer, 9, 1, now);
+	cpu_learn_sort(&learned, &sort_algorithms[ALGORITHM_PRESORTED], &facts, 1e6, now);
+	cpu_learn_sort(&learned, &sort_algorithms[ALGORITHM_GPU_BUCKET], &facts, 1e6, now);
+	cpu_learn_sort(&learned, radix, &facts, NAN, now);
+	cpu_learn_sort(&learned, radix, &facts, 0, now);
+	cpu_learn_sort(&learned, radix, &facts, -1, now);
+	CHECK(learned.sorts == 0);
+
+	/* what was measured is a beginning, of each width by itself */
+	for (int w = 0; w < 3; w++)
+	{
+		RouteFacts	at = facts_of((size_t) 1 << CPU_MEASURED_LOG2_ROWS, 32 << w);
+
+		measured.sort_us[w] = (w + 2) * model_predict_us(route_model, radix, &at);
+	}
+	cpu_learn_begin(&learned);
+	cpu_learn_measured(&learned, &measured);
+	CHECK(learned.sorts == 0);
+	for (int w = 0; w < 3; w++)
+	{
+		RouteFacts	at = facts_of((size_t) 1 << (14 + 5 * w), 32 << w);
+
+		CHECK(is_about(cpu_learn_factor(&learned, &at, 0), w + 2));
+	}
+}
+
+/* Held up, loaded, and left alone. */
+static void
+test_load(void)
+{
+	RouteFacts	facts = facts_of(1 << 20, 64);
+	CpuLearned	learned;
+	int64_t		now;
+	double		before;
+
+	cpu_learn_begin(&learned);
+	now = sorts(&learned, &facts, 1, 40, 1000);
+	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), 1));
+	/* one that waits for a minute moves it by little, and one in ten by little more */
+	now = sorts(&learned, &facts, 1000, 1, now);
+	CHECK(cpu_learn_factor(&learned, &facts, now) < 1.06);
+	for (int i = 0; i < 20; i++)
+	{
+		now = sorts(&learned, &facts, 1, 9, now);
+		now = sorts(&learned, &facts, 1000, 1, now);
+	}
+	CHECK(cpu_learn_factor(&learned, &facts, now) < 1.1);
+	/* also after a while without any */
+	before = cpu_learn_factor(&learned, &facts, now);
+	now = sorts(&learned, &facts, 1000, 1, now + 86400);
+	CHECK(cpu_learn_factor(&learned, &facts, now) < before * 1.06);
+
+	/* twice as many sorts as processors: seen after some, and gone after a minute or so */
+	now = sorts(&learned, &facts, 1, 40, now);
+	now = sorts(&learned, &facts, 2, 40, now);
+	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), 2));
+	CHECK(is_about(cpu_learn_factor(&learned, &facts, now + 60), sqrt(2)));
+	CHECK(cpu_learn_factor(&learned, &facts, now + 600) < 1.01);
+	/* some sorts then, a minute apart, say that it has passed */
+	for (int i = 0; i < 5; i++)
+		now = sorts(&learned, &facts, 1, 1, now + 60);
+	CHECK(cpu_learn_factor(&learned, &facts, now) < 1.1);
+	/* a few sorts a minute are enough: what they say does not fade between them */
+	for (int i = 0; i < 40; i++)
+		now = sorts(&learned, &facts, 2, 1, now + 15);
+	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), 2));
+
+	/* whatever sorts say, within bounds */
+	now = sorts(&learned, &facts, 1e30, 1000, now);
+	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), FACTOR_MAX));
+	now = sorts(&learned, &facts, 1e-30, 1000, now);
+	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), FACTOR_MIN));
+}
+
+/* A factor is all kernels': choices between them are the model's. */
+static void
+test_choice(void)
+{
+	for (int bits = 8; bits <= 128; bits *= 2)
+	{
+		for (size_t n = 100; n < (size_t) 1 << 26; n *= 3)
+		{
+			RouteFacts	facts = facts_of(n, bits);
+			RouteDecision model;
+			RouteDecision learned;
+			RoutePrediction predictions[ALGORITHM_COUNT];
+
+			gpusort_route_decide(&facts, &model);
+			facts.cpu_factor = 3;
+			gpusort_route_decide(&facts, &learned);
+			CHECK(learned.algorithm == model.algorithm);
+			CHECK(fabs(learned.predicted_us - 3 * model.predicted_us) <= 1e-9 * learned.predicted_us);
+			CHECK(learned.cpu_us == learned.predicted_us);
+			gpusort_route_predict(&facts, predictions);
+			if (n >= ROUTE_TINY_ROWS)
+				CHECK(predictions[0].algorithm == learned.algorithm &&
+					  fabs(predictions[0].us - learned.predicted_us) <= 1e-9 * learned.predicted_us);
+			facts.forced = &sort_algorithms[ALGORITHM_CPU_MERGE];
+			gpusort_route_decide(&facts, &learned);
+			facts.cpu_factor = 0;
+			gpusort_route_decide(&facts, &model);
+			CHECK(fabs(learned.predicted_us - 3 * model.predicted_us) <= 1e-9 * learned.predicted_us);
+		}
+	}
+}
+
+static void
+test_text(void)
+{
+	CpuLearned	learned;
+	CpuLearned	again;
+	char		text[CPU_LEARN_TEXT_SIZE];
+	char		other[CPU_LEARN_TEXT_SIZE];
+	const char *at = text;
+	size_t		len;
+	int64_t		now = 1800000000;
+
+	cpu_learn_begin(&learned);
+	for (int i = 0; i < 100; i++)
+	{
+		RouteFacts	facts = facts_of((size_t) 1 << (14 + i % 10), 32 << i % 3);
+
+		now = sorts(&learned, &facts, 0.5 + i % 4, 1, now);
+	}
+	len = cpu_learn_format(&learned, text);
+	CHECK(len < sizeof(text) - 200 && len == strlen(text));
+	CHECK(cpu_learn_parse(&at, &again) && *at == '\0' && again.sorts == learned.sorts);
+	for (int i = 0; i < 30; i++)
+	{
+		RouteFacts	facts = facts_of((size_t) 1 << (14 + i % 10), 32 << i % 3);
+
+		CHECK(fabs(cpu_learn_factor(&again, &facts, now + 30) /
+				   cpu_learn_factor(&learned, &facts, now + 30) - 1) < 1e-4);
+	}
+
+	/* a byte less, or another, is none, or one within bounds; never more */
+	for (size_t i = 0; i < len; i++)
+	{
+		memcpy(other, text, len + 1);
+		other[i] = '\0';
+		at = other;
+		CHECK(!cpu_learn_parse(&at, &again));
+		for (int c = 0; c < 4; c++)
+		{
+			memcpy(other, text, len + 1);
+			other[i] = "9-en"[c];
+			at = other;
+			if (!cpu_learn_parse(&at, &again))
+				continue;
+			for (int f = 0; f < 3 * FACTOR_SIZES; f++)
+			{
+				const Factor *factor = &again.sizes[f / FACTOR_SIZES][f % FACTOR_SIZES];
+
+				CHECK(fabs(factor->log) < 5 && fabs(factor->measured) < 5);
+			}
+		}
+	}
+}
+
+void
+route_learn_cpu_tests(void)
+{
+	test_learning();
+	test_load();
+	test_choice();
+	test_text();
+}
