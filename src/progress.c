@@ -174,7 +174,7 @@ counters_begin(ProgressCounters *counters, uint64 memory)
 void
 progress_begin(Progress *progress, int node, double rows_estimated)
 {
-	ProgressSlot *slot = free_slot();
+	ProgressSlot *slot = node == PROGRESS_UNSEEN ? NULL : free_slot();
 	PGPROC	   *leader = MyProc->lockGroupLeader;
 
 	Assert(progress->slot == NULL);

@@ -49,6 +49,9 @@ extern void gpusort_progress_init(void);
 /* For a sorter in this memory context: what is shown ends with it, at the latest. */
 extern void progress_create(Progress *progress, MemoryContext cxt);
 
+/* The node of a sort that is part of another, and not shown. */
+#define PROGRESS_UNSEEN		(-1)
+
 /* A sort of the query's plan node begins; and it is over. */
 extern void progress_begin(Progress *progress, int node, double rows_estimated);
 extern void progress_end(Progress *progress);

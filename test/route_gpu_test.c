@@ -299,6 +299,19 @@ test_gpu_rows(void)
 	rows.gpu_sort_us += 1000;
 	CHECK(fabs(gain - gpu_rows_gain_us(&rows) - 1000) < 1);
 
+	/* equal keys that are to be settled: a look at each row, and what is kept of them is as on the CPU */
+	rows = (GpuRowsFacts) {.rows = 10e6,.rows_here = 3e5,.row_bytes = 112,.key_cost = 20,
+		.memory = 8e9,.cpu_sort_us = 100e3,.gpu_sort_us = 10e3
+	};
+	gain = gpu_rows_gain_us(&rows);
+	rows.repeated = 1;
+	CHECK(gpu_rows_gain_us(&rows) == gain);
+	rows.repeated = 0;
+	rows.settled = true;
+	CHECK(gpu_rows_gain_us(&rows) < gain && gpu_rows_gain_us(&rows) > gain - 50e3);
+	rows.repeated = 1;
+	CHECK(gpu_rows_gain_us(&rows) < 100e3);
+
 	/* a slow bus: 10 GB of long rows there and back are not worth what the CPU loses */
 	rows = (GpuRowsFacts) {.rows = 20e6,.rows_here = 1e5,.row_bytes = 500,.key_cost = 16,
 		.memory = 16e9,.cpu_sort_us = 150e3,.gpu_sort_us = 20e3

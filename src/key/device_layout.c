@@ -45,24 +45,6 @@ hoped_range(const StageColumn *col, KeyRange *range)
 		range->min = range->max = col->range.min;
 }
 
-/* Are the kind's images mostly all of the values, and made of each value alone, without a maker? */
-static bool
-often_exact(KeyKind kind)
-{
-	return kind >= KEY_NUMERIC && kind <= KEY_BITS;
-}
-
-bool
-device_layout_possible(const Stage *stage)
-{
-	for (int c = 0; c < stage->ncols; c++)
-	{
-		if (!key_exact(stage->cols[c].kind) && !often_exact(stage->cols[c].kind))
-			return false;
-	}
-	return stage->complete;
-}
-
 bool
 device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width)
 {
@@ -70,13 +52,20 @@ device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width)
 	{
 		const StageColumn *col = &stage->cols[c];
 
-		if (!key_exact(col->kind) && often_exact(col->kind) && stage->n > 0)
+		dl->prefix_len[c] = col->prefix.len;
+		if (key_exact(col->kind))
+			type_range(col, &dl->ranges[c]);
+		else if (!col->by_bytes || col->range.min <= col->range.max)
 			hoped_range(col, &dl->ranges[c]);
 		else
-			type_range(col, &dl->ranges[c]);
+		{
+			/* no string, and so no prefix */
+			key_range_init(&dl->ranges[c]);
+			dl->ranges[c].has_null = col->range.has_null;
+		}
 	}
 	key_layout(&dl->layout, stage, dl->ranges);
-	if (!dl->layout.exact)
+	if (dl->layout.total_bits == 0 || dl->layout.total_bits > 128)
 		return false;
 
 	add_null_bits(dl, stage, least_width);
@@ -86,6 +75,8 @@ device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width)
 bool
 device_layout_for_any(DeviceLayout *dl, const Stage *stage, int least_width)
 {
+	if (!stage->exact)
+		return false;
 	for (int c = 0; c < stage->ncols; c++)
 	{
 		type_range(&stage->cols[c], &dl->ranges[c]);
@@ -93,9 +84,27 @@ device_layout_for_any(DeviceLayout *dl, const Stage *stage, int least_width)
 	}
 	key_layout(&dl->layout, stage, dl->ranges);
 	if (!dl->layout.exact)
-		return device_layout_choose(dl, stage, least_width);
+		return device_layout_choose(dl, stage, least_width) && dl->layout.exact;
 	dl->key_width = Max(least_width, device_key_width(dl->layout.total_bits));
 	return true;
+}
+
+void
+device_layout_unite_ranges(const DeviceLayout *dl, const Stage *stage, KeyRange *ranges)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		KeyRange	range = dl->ranges[c];
+
+		if (col->by_bytes)
+		{
+			string_shift_range(col, dl->prefix_len[c], col->prefix.len, &range);
+			string_shift_range(col, ranges[c].skip, col->prefix.len, &ranges[c]);
+		}
+		key_range_union(&ranges[c], &range);
+		ranges[c].skip = col->prefix.len;
+	}
 }
 
 bool

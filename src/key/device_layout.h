@@ -5,12 +5,12 @@
  * A column then gets the bits of its type, and a place for NULL where one has been
  * seen or where it costs nothing.  (key/pack.h has the layout of known ranges.)
  *
- * Rows go by device_layout_choose() and device_layout_for_any(), under images that are all of
- * the values: of kinds whose images always are; by the first, also of those (numeric, inet,
- * bit) that were so far.  A value that is otherwise has no place then, as a NULL where none was
- * reckoned with, and ends the device's part of the sort.  Not of text and others, whose equal
- * images are not equal values: rows are given out as they come back, and equal keys would have to
- * be told apart in a part of them that fits memory.
+ * Rows go by device_layout_choose().  Where all images so far are all of their values it is
+ * hoped that they stay so.  Otherwise the key ends with the first column of which one is not, and
+ * rows with equal keys are settled as they come back (sort/device/rows/settle.c).  What was
+ * not reckoned with has no place, be it a NULL, an image that is not exact, or a string
+ * without the prefix that all had: it ends the device's part of the sort.  By
+ * device_layout_for_any() go rows of which none is known, whose images always are exact.
  *
  * Keys alone go by device_layout_guess(), of any kind: of what has been seen it is guessed that
  * it stays so: that images are exact, second words all the same, and strings' prefix.  Where a
@@ -21,6 +21,7 @@
 #define GPUSORT_DEVICE_LAYOUT_H
 
 #include "key/pack.h"
+#include "key/type/strings.h"
 
 typedef struct DeviceLayout
 {
@@ -30,15 +31,19 @@ typedef struct DeviceLayout
 	int			key_width;		/* 32, 64, 128: in which it travels */
 } DeviceLayout;
 
-/* May rows of such columns go by device_layout_choose() at all? */
-extern bool device_layout_possible(const Stage *stage);
+/* May rows of such columns go by device_layout_choose() at all?  Not if the first tells nothing. */
+static inline bool
+device_layout_possible(const Stage *stage)
+{
+	return stage->cols[0].kind != KEY_COMPARED;
+}
 
-/* False if 128 bits do not hold the key, or an image is inexact.  least_width is a key_width. */
+/* False if 128 bits do not hold the key, or there is nothing in it.  least_width is a key_width. */
 extern bool device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width);
 
 /*
- * The same for rows of which none is known, also in other processes: there is a place for a
- * NULL if 128 bits have room for that.
+ * For rows of which none is known, also in other processes: there is a place for a NULL if 128
+ * bits have room for that.  False if images may be inexact as well.
  */
 extern bool device_layout_for_any(DeviceLayout *dl, const Stage *stage, int least_width);
 
@@ -51,6 +56,12 @@ extern bool device_layout_guess(DeviceLayout *dl, const Stage *stage);
 /* Has every staged row a place in it, or is there one that was not reckoned with? */
 extern bool device_layout_holds(const DeviceLayout *dl, const Stage *stage);
 
+/*
+ * Makes ranges, of rows that the stage's prefixes hold for, those of the layout's rows, too: the stage
+ * may have shorter ones by now.
+ */
+extern void device_layout_unite_ranges(const DeviceLayout *dl, const Stage *stage, KeyRange *ranges);
+
 /* The narrowest key_width for so many bits. */
 static inline int
 device_key_width(int total_bits)
@@ -58,21 +69,35 @@ device_key_width(int total_bits)
 	return total_bits <= 32 ? 32 : total_bits <= 64 ? 64 : 128;
 }
 
-/* A value's part of the key; false if it has no place.  No kind that has a maker is in such a layout. */
+/* Has a string a place behind its column's prefix? */
 static inline bool
-device_row_part(const DeviceLayout *dl, const StageColumn *col, int c, Datum value, uint64 *part)
+device_row_prefix(const DeviceLayout *dl, const StageColumn *col, int c, Datum value, uint64 image)
+{
+	if (unlikely(col->prefix.len != dl->prefix_len[c]))
+		return false;
+	/* images that one without the prefix gets */
+	return likely(image != 0 && image != PG_UINT64_MAX) || string_has_prefix(col, value);
+}
+
+/* A value's part of the key, its image made by the writer; false if it has no place. */
+static inline bool
+device_row_part(const DeviceLayout *dl, const StageColumn *col, int c, KeyMaker maker, Datum value,
+				uint64 *part)
 {
 	bool		inexact = false;
-	uint64		image = key_image(col, NO_KEY_MAKER, value, &inexact);
+	uint64		image = key_image(col, maker, value, &inexact);
 
+	if (col->by_bytes && !device_row_prefix(dl, col, c, value, image))
+		return false;
 	*part = image - (uint64) dl->layout.cols[c].base;
-	return likely(!inexact && image >= dl->ranges[c].min && image <= dl->ranges[c].max);
+	return likely((!inexact || dl->ranges[c].inexact) &&
+				  image >= dl->ranges[c].min && image <= dl->ranges[c].max);
 }
 
 /* One row's key; false if it has no place in the layout. */
 static inline bool
-device_row_key(const DeviceLayout *dl, const Stage *stage, const Datum *values,
-			   const bool *isnull, Key128 *key)
+device_row_key(const DeviceLayout *dl, const Stage *stage, const StageWriter *writer,
+			   const Datum *values, const bool *isnull, Key128 *key)
 {
 	Key128		acc = 0;
 	uint64		part;
@@ -88,7 +113,7 @@ device_row_key(const DeviceLayout *dl, const Stage *stage, const Datum *values,
 				return false;
 			acc = (acc << lc->bits) | lc->null_value;
 		}
-		else if (device_row_part(dl, col, c, values[col->att], &part))
+		else if (device_row_part(dl, col, c, writer->makers[c], values[col->att], &part))
 			acc = (acc << lc->bits) | ((Key128) part + lc->add);
 		else
 			return false;
@@ -99,8 +124,8 @@ device_row_key(const DeviceLayout *dl, const Stage *stage, const Datum *values,
 
 /* The same where 64 bits hold the key. */
 static inline bool
-device_row_key64(const DeviceLayout *dl, const Stage *stage, const Datum *values,
-				 const bool *isnull, uint64 *key)
+device_row_key64(const DeviceLayout *dl, const Stage *stage, const StageWriter *writer,
+				 const Datum *values, const bool *isnull, uint64 *key)
 {
 	uint64		acc = 0;
 
@@ -116,12 +141,12 @@ device_row_key64(const DeviceLayout *dl, const Stage *stage, const Datum *values
 				return false;
 			v = (uint64) lc->null_value;
 		}
-		else if (device_row_part(dl, col, c, values[col->att], &v))
+		else if (device_row_part(dl, col, c, writer->makers[c], values[col->att], &v))
 			v += lc->add;
 		else
 			return false;
-		/* a column of 64 bits is the only one */
-		acc = c == 0 ? v : (acc << lc->bits) | v;
+		/* a column of 64 bits is the only one with any */
+		acc = lc->bits == 64 ? v : (acc << lc->bits) | v;
 	}
 	*key = acc;
 	return true;

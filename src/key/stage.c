@@ -304,4 +304,5 @@ stage_free(Stage *stage, BulkOwner *owner)
 	stage->capacity = 0;
 	stage->bytes = 0;
 	stage->n = 0;
+	arrival_begin(stage);
 }

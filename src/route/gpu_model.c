@@ -38,6 +38,7 @@
 #define SPILL_NS		1.2		/* per byte written to a run and merged */
 #define MOVE_NS			0.15	/* per byte moved from there to staging */
 #define BUS_HIDDEN_NS	0.018	/* per byte of rows on that machine's bus, each way */
+#define SETTLE_NS		2.0		/* per row that is asked whether its key is that of the next */
 #define ROW_MERGE_NS	13.0	/* per row of several parts that are merged, beyond one part's */
 
 /* 0, 1, 2 for keys of 32, 64, 128 bits: also their SortRecFormat. */
@@ -347,6 +348,9 @@ gpu_keys_skewed(uint64_t *sample, size_t n)
  * What the bus takes for the rows' bytes counts as far as it is more than where the constants
  * are from, for there it is in them: hidden behind the rows' coming in and going out.
  *
+ * Rows with equal keys that are to be settled lie together when they come back, but of more than a
+ * chunk they are kept and visited as on the CPU.
+ *
  * Rows for which one device has not memory enough are merged from several.  Those for which all
  * have not become runs there, too, or where the host has the memory come back to it: then there
  * is nothing to win but by sorting.
@@ -363,12 +367,15 @@ gpu_rows_gain_us(const GpuRowsFacts *facts)
 	bool		in_parts = known && facts->device_bytes > facts->device_memory;
 	double		all_memory = fmax(facts->all_memory, facts->device_memory);
 	double		stay = known ? fmin(all_memory / facts->device_bytes, 1) : 1;
-	double		ns = -facts->rows_here * facts->row_bytes * MOVE_NS - bytes * bus_ns;
+	double		alone = facts->settled ? 1 - facts->repeated : 1;
+	double		ns = -facts->rows_here * facts->row_bytes * MOVE_NS - bytes * bus_ns -
+		(facts->settled ? rows * SETTLE_NS : 0);
 
 	if (in_parts && !spills && stay < 1)
 		ns -= fmin(facts->device_memory, bytes) * (MOVE_NS + FAULT_NS);
 	else
-		ns += stay * ((facts->ordered ? 0 : rows * MISS_NS) + to_come * facts->row_bytes * FAULT_NS +
+		ns += stay * ((facts->ordered ? 0 : alone * rows * MISS_NS) +
+					  alone * to_come * facts->row_bytes * FAULT_NS +
 					  (spills ? bytes * SPILL_NS : 0) - (in_parts ? rows * ROW_MERGE_NS : 0));
 	return ns / 1000 + facts->cpu_sort_us - facts->gpu_sort_us;
 }

@@ -42,6 +42,8 @@ typedef struct GpuRowsFacts
 	double		key_cost;		/* bytes per row that the CPU's sort takes besides */
 	double		memory;			/* bytes it may take */
 	bool		ordered;		/* the rows so far are in order, or in reverse */
+	bool		settled;		/* keys do not tell all rows apart; equal ones are settled, there and here */
+	double		repeated;		/* part of the rows of whose keys there are many each */
 	double		cpu_sort_us;	/* predicted for the keys alone */
 	double		gpu_sort_us;	/* there, transfers included */
 	double		up_ns;			/* per byte of rows on the bus, as things are; 0: as on the */

@@ -130,7 +130,7 @@ void
 sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 {
 	SortEnv    *env = &sorter->env;
-	Size		limit = (Size) work_mem * 1024;
+	Size		limit = env->spec.memory != 0 ? env->spec.memory : (Size) work_mem * 1024;
 
 	Assert(bound == 0 || !env->spec.keys_only);
 	bulk_trim();
@@ -140,9 +140,10 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	env->limit = limit;
 	env->bound = bound;
 	env->rows_expected = rows_expected;
-	progress_begin(&env->progress, env->spec.node, rows_expected);
+	progress_begin(&env->progress, env->spec.memory != 0 ? PROGRESS_UNSEEN : env->spec.node,
+				   rows_expected);
 	env->beside = 0;
-	env->device_failed = false;
+	env->device_failed = env->spec.memory != 0;
 	memset(&env->report, 0, sizeof(SortReport));
 	env->report.bounded = (bound > 0);
 	env->timed = env->report.timed = env->spec.timing || rows_expected > SORT_TIMED_ROWS;

@@ -34,6 +34,8 @@ typedef struct SortSpec
 	int			participants;	/* processes that sort for it; 0 and 1: this one */
 	bool		timing;			/* phases are timed, however few the rows */
 	bool		keys_only;		/* rows are given out in a virtual slot */
+	Size		memory;			/* a sort of another's rows, on the host and unseen: bytes that it
+								 * may take; 0: work_mem */
 } SortSpec;
 
 typedef struct Sorter Sorter;

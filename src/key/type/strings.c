@@ -58,6 +58,20 @@ string_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 	return image;
 }
 
+bool
+string_has_prefix(const StageColumn *col, Datum value)
+{
+	const BytesPrefix *prefix = &col->prefix;
+	size_t		len = Max(prefix->len, 0);
+	void	   *copy;
+	KeyString	s = string_open(col->kind, value, prefix->len, &copy);
+	bool		has = s.len >= len && memcmp(s.p, prefix->bytes, len) == 0;
+
+	if (copy != NULL)
+		pfree(copy);
+	return has;
+}
+
 /* DESC images are complements, and so are their bytes. */
 static inline uint64
 shift_image(const StageColumn *col, int from, int to, uint64 image)

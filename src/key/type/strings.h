@@ -49,6 +49,9 @@ string_of(KeyKind kind, Datum value)
 	return s;
 }
 
+/* Has the value its column's prefix, which is not longer than BYTES_PREFIX_MAX? */
+extern bool string_has_prefix(const StageColumn *col, Datum value);
+
 /*
  * Row i's value has not the prefix of its column, or may not have: shortens the
  * prefix and moves the images of rows [0, i).  The row's image is returned.

@@ -70,15 +70,23 @@ fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, Route
 	device_learn_facts(facts, memory, all_memory);
 }
 
-/* Looks at some keys: are they in order, are they skewed? */
+/* What some keys are like. */
+typedef struct KeySample
+{
+	bool		ordered;
+	bool		skewed;
+	double		repeated;		/* part of them that the sample has twice, or more often */
+} KeySample;
+
 static void
-sample_keys(const Stage *stage, const KeyLayout *layout, bool *ordered, bool *skewed)
+sample_keys(const Stage *stage, const KeyLayout *layout, KeySample *found)
 {
 	uint64		sample[2 * SAMPLE_PAIRS];
 	size_t		step = Max(1, stage->n / SAMPLE_PAIRS);
 	size_t		n = 0;
 	size_t		descents = 0;
 	size_t		ascents = 0;
+	size_t		repeated = 0;
 
 	for (size_t i = 0; i + 1 < stage->n && n < 2 * SAMPLE_PAIRS; i += step)
 	{
@@ -89,18 +97,21 @@ sample_keys(const Stage *stage, const KeyLayout *layout, bool *ordered, bool *sk
 		for (int k = 0; k < 2; k++)
 			sample[n++] = (uint64) (keys[k] >> Max(0, Min(layout->total_bits, 128) - 64));
 	}
-	*ordered = descents == 0 || ascents == 0;
-	*skewed = gpu_keys_skewed(sample, n);
+	found->ordered = descents == 0 || ascents == 0;
+	found->skewed = gpu_keys_skewed(sample, n);
+	qsort(sample, n, sizeof(uint64), sample_compare);
+	for (size_t i = 0; i < n; i++)
+		repeated += (i > 0 && sample[i] == sample[i - 1]) || (i + 1 < n && sample[i] == sample[i + 1]);
+	found->repeated = n == 0 ? 0 : (double) repeated / n;
 }
 
 bool
 device_keys_ordered(const Stage *stage, const KeyLayout *layout)
 {
-	bool		ordered;
-	bool		skewed;
+	KeySample	sample;
 
-	sample_keys(stage, layout, &ordered, &skewed);
-	return ordered;
+	sample_keys(stage, layout, &sample);
+	return sample.ordered;
 }
 
 /* Would a device that is ready get the keys? */
@@ -108,15 +119,16 @@ static bool
 keys_gain(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int key_width,
 		  RouteFacts *facts, RouteDecision *decision)
 {
-	bool		ordered;
+	KeySample	sample;
 
 	fill_gpu_facts(env, layout, key_width, facts, NULL, NULL);
 	gpusort_route_decide(facts, decision);
 	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
 	{
-		sample_keys(stage, layout, &ordered, &facts->gpu.skewed);
-		if (ordered)
+		sample_keys(stage, layout, &sample);
+		if (sample.ordered)
 			return false;
+		facts->gpu.skewed = sample.skewed;
 		gpusort_route_decide(facts, decision);
 	}
 	facts->gpu.why_not = decision->forced_why_not;
@@ -179,6 +191,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	GpuRowsFacts gain = {0};
 	KeyRange	ranges[STAGE_MAX_COLUMNS];
 	KeyLayout	narrow;
+	KeySample	sample;
 
 	gain.rows = rows;
 	gain.rows_here = stage->n;
@@ -200,6 +213,9 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	facts->n = (size_t) rows;
 	facts->device = device_state();
 	fill_gpu_facts(env, layout, key_width, facts, &gain.device_memory, &gain.all_memory);
+	/* rows come back without their keys */
+	facts->gpu.keys_back = false;
+	gain.settled = !layout->exact;
 	gpu_copy_ns(facts, &gain.up_ns, &gain.down_ns);
 	if (facts->forced != NULL)
 	{
@@ -218,7 +234,10 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 		return false;
 
 	/* now it is worth a look at the keys */
-	sample_keys(stage, &narrow, &gain.ordered, &facts->gpu.skewed);
+	sample_keys(stage, &narrow, &sample);
+	facts->gpu.skewed = sample.skewed;
+	gain.ordered = sample.ordered;
+	gain.repeated = sample.repeated;
 	if (gain.ordered)
 		gain.cpu_sort_us = 0;
 	choose_for_rows(facts, &gain, decision);

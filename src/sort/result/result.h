@@ -103,7 +103,8 @@ typedef struct RowStream
 	char	   *next;
 	char	   *end;
 	const char *last;			/* the row that was read last */
-	uint32		left;			/* rows */
+	uint32		left;			/* rows to be given as they come */
+	uint32		behind;			/* ... and behind them, which are to be looked at before */
 	uint64		sum;			/* row_sum() of those that were read */
 } RowStream;
 

@@ -7,7 +7,7 @@
  */
 #include "postgres.h"
 
-#include "sort/device/rows/device_rows.h"
+#include "sort/device/rows/settle.h"
 
 void
 device_rows_lost(DeviceRows *dev)
@@ -229,6 +229,7 @@ device_rows_open(SortEnv *env, Batch *batch)
 void
 device_rows_return(DeviceRows *dev)
 {
+	settled_end(dev);
 	device_job_return(dev->job);
 	show(dev, 0);
 	pfree(dev);
@@ -237,6 +238,7 @@ device_rows_return(DeviceRows *dev)
 void
 device_rows_end(DeviceRows *dev)
 {
+	settled_end(dev);
 	device_job_close(dev->job);
 	show(dev, 0);
 	pfree(dev);

@@ -2,8 +2,8 @@
  * device_rows.h
  *	  Record mode: the rows themselves go to a device, and come back in order.
  *
- * Up: sink_device_rows.c, into chunks of device_rows.c.  Down: result_device_rows.c.  More
- * than one job: device_rows_parts.c.
+ * Up: sink_device_rows.c, into chunks of device_rows.c.  Down: result_device_rows.c, where keys
+ * do not tell all rows apart by way of settle.c.  More than one job: device_rows_parts.c.
  */
 #ifndef GPUSORT_DEVICE_ROWS_H
 #define GPUSORT_DEVICE_ROWS_H
@@ -20,7 +20,9 @@ typedef struct DeviceRows
 	RunSource	source;			/* a part as a run: read from stream's chunk, */
 	RowStream	stream;
 	const char *copy;			/* whose bytes from here on */
-	Size		copy_left;		/* are still to be copied */
+	Size		copy_left;		/* are still to be copied, */
+	uint64		copied;			/* after so many rows, where they are settled */
+	int			merged;			/* parts that are read side by side; 0: it is not a run */
 	dlist_node	part;			/* DeviceRowsSink.closed */
 
 	SortEnv    *env;
@@ -57,6 +59,7 @@ typedef struct DeviceRows
 	uint32		holding_rows;
 	const char *held;			/* the chunk's rows, if given_rows is set */
 	uint64		held_sum;		/* of all rows before them */
+	struct SettledRows *settled;	/* where keys do not tell all rows apart; NULL: not yet */
 	struct GivenRows *given_rows;	/* what would be wanted to go on if it is lost; NULL */
 } DeviceRows;
 
@@ -114,7 +117,14 @@ extern void device_rows_end(DeviceRows *dev);
 extern void device_rows_return(DeviceRows *dev);	/* as device_job_return() */
 
 /*
- * result_device_rows.c, waiting for the sort: the rows become a run, or the batch's, as if
+ * result_device_rows.c, for settle.c: makes the next chunk the one that is read, false at the end or if
+ * the job is lost; the next row of a chunk that has one to be given as it comes, NULL if it is lost.
+ */
+extern bool device_rows_next_chunk(DeviceRows *dev, RowStream *stream);
+extern MinimalTuple device_rows_read(DeviceRows *dev, RowStream *stream);
+
+/*
+ * Waiting for the sort: the rows become a run, or the batch's, as if
  * they came in now; or a run that is read from the device.  Not waiting: would they fit
  * memory, so that there need not be a run?
  */

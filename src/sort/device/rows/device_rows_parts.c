@@ -170,11 +170,19 @@ device_rows_seal(DeviceRowsSink *sink, Runs *runs)
 void
 device_rows_merge(DeviceRowsSink *sink, Runs *runs)
 {
+	int			parts;
+
 	if (runs->n == 0 && dlist_is_empty(&sink->closed))
 		return;
 	close_part(sink);
+	parts = sink->nclosed;
 	while (!dlist_is_empty(&sink->closed))
-		device_rows_stay(dlist_container(DeviceRows, part, dlist_pop_head_node(&sink->closed)), runs);
+	{
+		DeviceRows *dev = dlist_container(DeviceRows, part, dlist_pop_head_node(&sink->closed));
+
+		dev->merged = parts;
+		device_rows_stay(dev, runs);
+	}
 }
 
 void

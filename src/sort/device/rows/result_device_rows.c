@@ -9,18 +9,23 @@
  * after any failure, and if the rows that come first now are not those that were given
  * out, the query ends with an ERROR (sorter_skip_given()).
  *
+ * Where keys do not tell all rows apart, whoever wants rows in their order gets them by way of
+ * settle.c.
+ *
  * Verification (gpusort.verify): the result is brought back to a run before its first row
- * is given out, and its keys are looked at: are they in order?  Equal rows' order cannot
+ * is given out, and each row is compared with the one before it.  Equal rows' order cannot
  * be checked from the rows alone.
  */
 #include "postgres.h"
 
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "settings.h"
 #include "sort/device/device_learn.h"
 #include "sort/device/keys/device_keys.h"
 #include "sort/device/rows/device_rows.h"
 #include "sort/device/rows/given_rows.h"
+#include "sort/device/rows/settle.h"
 
 /* What a row, or all of them, may be found to be. */
 #define ROW_NOT_FROM_INPUT	"a row of the result is none of the input's"
@@ -97,13 +102,9 @@ next_chunk(DeviceRows *dev, const RowStream *stream, DeviceChunkDesc *desc)
 	return chunk;
 }
 
-/*
- * Makes the next chunk of the result the one that is read; false at the end, or
- * if the job is lost.  The one before goes back first, unless it is needed to know which rows
- * were given.
- */
-static bool
-next_result(DeviceRows *dev, RowStream *stream)
+/* The chunk before goes back first, unless it is needed to know which rows were given. */
+bool
+device_rows_next_chunk(DeviceRows *dev, RowStream *stream)
 {
 	SortReport *report = &dev->env->report;
 	DeviceChunkDesc desc;
@@ -131,23 +132,17 @@ next_result(DeviceRows *dev, RowStream *stream)
 	dev->held = stream->next = chunk + desc.rows_at;
 	dev->held_sum = stream->sum;
 	stream->end = chunk + device_shared->chunk_size;
-	stream->left = desc.rows;
+	stream->left = dev->layout.layout.exact ? desc.rows : 0;
+	stream->behind = desc.rows - stream->left;
 	report->bytes_down += desc.rows_at + desc.row_bytes;
 	return true;
 }
 
-/* The next row, valid until the next call; NULL at the end, or if the rows are lost. */
-static MinimalTuple
-next_row(DeviceRows *dev, RowStream *stream)
+MinimalTuple
+device_rows_read(DeviceRows *dev, RowStream *stream)
 {
-	MinimalTuple row;
+	MinimalTuple row = row_stream_next(stream);
 
-	while (stream->left == 0)
-	{
-		if (!next_result(dev, stream))
-			return NULL;
-	}
-	row = row_stream_next(stream);
 	if (row == NULL)
 	{
 		device_job_lose(dev->job, ROW_NOT_FROM_INPUT);
@@ -158,39 +153,52 @@ next_row(DeviceRows *dev, RowStream *stream)
 	return row;
 }
 
+/*
+ * The next row in the order of the keys alone, valid until the next call; NULL at the end, or if
+ * the rows are lost.
+ */
+static MinimalTuple
+next_by_key(DeviceRows *dev, RowStream *stream)
+{
+	while (stream->left == 0)
+	{
+		if (stream->behind == 0 && !device_rows_next_chunk(dev, stream))
+			return NULL;
+		stream->left += stream->behind;
+		stream->behind = 0;
+	}
+	return device_rows_read(dev, stream);
+}
+
+/* The next row in order; likewise. */
+static MinimalTuple
+next_row(DeviceRows *dev, RowStream *stream)
+{
+	return dev->layout.layout.exact ? next_by_key(dev, stream) : settled_next(dev, stream);
+}
+
 /* ------------------------------------------------------------------------
  * To the host before anything is given out
  * ------------------------------------------------------------------------
  */
 
-/* A row of the result under gpusort.verify. */
-typedef struct VerifyRows
-{
-	Key128		prev;
-	TupleTableSlot *slot;
-} VerifyRows;
-
+/* Under gpusort.verify: may the row follow the one before it?  Keeps a copy for the next. */
 static bool
-verify_row(DeviceRows *dev, VerifyRows *verify, MinimalTuple row)
+verify_row(DeviceRows *dev, StringInfo before, MinimalTuple row)
 {
-	const Stage *stage = &dev->batch->stage;
-	Key128		key;
+	bool		right = before->len == 0 ||
+		tiebreak_compare(dev->env->tiebreak, (MinimalTuple) before->data, row) <= 0;
 
-	row_to_slot(verify->slot, row);
-	slot_getsomeattrs(verify->slot, stage->last_att);
-	if (!device_row_key(&dev->layout, stage, verify->slot->tts_values, verify->slot->tts_isnull, &key) ||
-		key < verify->prev)
-		return false;
-	verify->prev = key;
-	return true;
+	resetStringInfo(before);
+	appendBinaryStringInfo(before, (const char *) row, row->t_len);
+	return right;
 }
 
 /* Their keys are those of a run. */
-static void
+static inline void
 add_ranges(const DeviceRows *dev, Runs *runs)
 {
-	for (int c = 0; c < dev->batch->stage.ncols; c++)
-		key_range_union(&runs->ranges[c], &dev->layout.ranges[c]);
+	device_layout_unite_ranges(&dev->layout, &dev->batch->stage, runs->ranges);
 }
 
 /*
@@ -200,7 +208,7 @@ add_ranges(const DeviceRows *dev, Runs *runs)
 void
 device_rows_to_run(DeviceRows *dev, Runs *runs)
 {
-	VerifyRows	verify = {0, NULL};
+	StringInfoData before;
 	RowStream	stream = {0};
 	RunWriter	writer;
 	MemoryContext old;
@@ -208,14 +216,13 @@ device_rows_to_run(DeviceRows *dev, Runs *runs)
 
 	progress_phase(&dev->env->progress, PROGRESS_SORT);
 	device_rows_ask(dev);
-	if (gpusort_verify)
-		verify.slot = MakeSingleTupleTableSlot(dev->env->spec.desc, &TTSOpsMinimalTuple);
+	initStringInfo(&before);
 	old = runs_open(runs, &writer, false);
 	for (uint64 i = 0; (row = next_row(dev, &stream)) != NULL; i++)
 	{
 		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
 			runs_pause(runs, i);
-		if (verify.slot != NULL && !verify_row(dev, &verify, row))
+		if (gpusort_verify && !verify_row(dev, &before, row))
 		{
 			device_job_lose(dev->job, "a row of the result is out of order");
 			device_rows_lost(dev);
@@ -225,8 +232,7 @@ device_rows_to_run(DeviceRows *dev, Runs *runs)
 	}
 	add_ranges(dev, runs);
 	runs_close(runs, &writer, old);
-	if (verify.slot != NULL)
-		ExecDropSingleTupleTableSlot(verify.slot);
+	pfree(before.data);
 }
 
 bool
@@ -257,7 +263,7 @@ device_rows_to_memory(DeviceRows *dev)
 	progress_phase(&dev->env->progress, PROGRESS_SORT);
 	device_rows_ask(dev);
 	stage_reserve(stage, bulk, dev->rows);
-	while ((row = next_row(dev, &stream)) != NULL)
+	while ((row = next_by_key(dev, &stream)) != NULL)
 	{
 		uint32		rid;
 		char	   *copy = arena_alloc(&batch->arena, bulk, MAXALIGN(row->t_len), &rid);
@@ -288,7 +294,7 @@ next_sound_chunk(DeviceRows *dev)
 {
 	RowStream  *stream = &dev->stream;
 
-	if (!next_result(dev, stream))
+	if (!device_rows_next_chunk(dev, stream))
 		return false;
 	dev->copy = stream->next;
 	while (stream->left > 0 && row_stream_next(stream) != NULL)
@@ -301,6 +307,47 @@ next_sound_chunk(DeviceRows *dev)
 	if (dev->job->lost)
 		device_rows_lost(dev);
 	return !dev->lost;
+}
+
+/* The next row, where rows are settled. */
+static bool
+next_settled(DeviceRows *dev)
+{
+	MinimalTuple row = settled_next(dev, &dev->stream);
+
+	if (row == NULL)
+		return false;
+	dev->copy = (const char *) row;
+	dev->copy_left = MAXALIGN(row->t_len);
+	dev->copied++;
+	return true;
+}
+
+/* Of rows that are settled as many as are wanted are copied one by one. */
+static Size
+source_read_settled(RunSource *source, char *to, Size size)
+{
+	DeviceRows *dev = (DeviceRows *) source;
+	Size		done = 0;
+
+	while (done < size && (dev->copy_left > 0 || dev->copied < dev->rows))
+	{
+		Size		part;
+
+		if (dev->copy_left == 0 && !next_settled(dev))
+		{
+			source->lost = true;
+			source->more = false;
+			return 0;
+		}
+		part = Min(size - done, dev->copy_left);
+		memcpy(to + done, dev->copy, part);
+		dev->copy += part;
+		dev->copy_left -= part;
+		done += part;
+	}
+	source->more = dev->copy_left > 0 || dev->copied < dev->rows;
+	return done;
 }
 
 static Size
@@ -333,7 +380,7 @@ void
 device_rows_stay(DeviceRows *dev, Runs *runs)
 {
 	StaticAssertStmt(offsetof(DeviceRows, source) == 0, "a source is not its rows");
-	dev->source.read = source_read;
+	dev->source.read = dev->layout.layout.exact ? source_read : source_read_settled;
 	dev->source.end = source_end;
 	dev->source.more = true;
 	device_rows_ask(dev);
@@ -362,9 +409,12 @@ stream_next(SortResult *result, bool forward, TupleTableSlot *slot)
 		return false;
 	if (dev->lost)
 	{
+		uint64		sum;
+
 		result->lost = true;
-		result->given = dev->given + (dev->holding ? dev->holding_rows - stream->stream.left : 0);
-		result->given_sum = stream->stream.sum;
+		result->given = dev->given - settled_waiting(dev, &sum) +
+			(dev->holding ? dev->holding_rows - stream->stream.left - stream->stream.behind : 0);
+		result->given_sum = stream->stream.sum - sum;
 		return false;
 	}
 	/* what it had is others' again */
@@ -381,7 +431,7 @@ stream_end(SortResult *result)
 	if (stream->device_rows != NULL)
 		device_rows_end(stream->device_rows);
 	stream->device_rows = NULL;
-	stream->stream.left = 0;
+	stream->stream.left = stream->stream.behind = 0;
 }
 
 static const ResultMethods stream_methods = {
@@ -403,7 +453,7 @@ result_device_rows_begin(StreamResult *result, SortEnv *env, DeviceRows *dev)
 	progress_phase(&env->progress, PROGRESS_SORT);
 	device_rows_ask(dev);
 	/* the first chunk is part of the sort's time, and so is its failure */
-	(void) next_result(dev, &result->stream);
+	(void) device_rows_next_chunk(dev, &result->stream);
 	result->base.lost = dev->lost;
 	return &result->base;
 }

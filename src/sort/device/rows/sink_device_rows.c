@@ -15,11 +15,12 @@
  * to work_mem, whichever comes first, the rows move over, in their order, and those
  * that follow go straight to staging.  Keys are laid out before all rows are
  * known, so a column gets the bits of its type, and a place for NULL where one
- * has been seen or where it costs nothing.
+ * has been seen or where it costs nothing.  Where keys do not tell all rows apart each goes
+ * marked with its key (store/row_mark.h), and equal ones are settled on their way back (settle.c).
  *
  * When its room on the device is full, rows go on to another job (device_rows_parts.c).
  * The devices' part of a sort ends early ("sealed": sorted, and brought back) when there
- * is no room anywhere, when a row is longer than a chunk, or when a NULL has no place in
+ * is no room anywhere, when a row is longer than a chunk, or when a value has no place in
  * the keys.  If work_mem holds the rows, they are then as if they had just come in;
  * otherwise they are written as a run like any other, and the sort goes on as one that
  * has spilled.  A result that may be read with pauses comes back in the same way
@@ -39,6 +40,7 @@
 #include "miscadmin.h"
 #include "settings.h"
 #include "sort/device/rows/device_rows.h"
+#include "store/row_mark.h"
 
 /* Rows of a sort stay on the host up to this many bytes. */
 #define DEVICE_ROWS_AFTER		((Size) 32 * 1024 * 1024)
@@ -89,6 +91,8 @@ static inline void
 row_is_in(DeviceRows *dev, Key128 key, Size size)
 {
 	put_key(dev->chunk, dev->spec.key_width, dev->chunk_rows, key);
+	if (!dev->layout.layout.exact)
+		row_set_mark(dev->next, (uint64) (key >> 64), (uint64) key);
 	((uint32 *) (dev->chunk + dev->words_at))[dev->chunk_rows] =
 		(uint32) (dev->units - dev->base);
 	dev->sum += row_seal(dev->next);
@@ -112,11 +116,13 @@ sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot)
 	{
 		uint64		key64;
 
-		if (unlikely(!device_row_key64(&dev->layout, stage, slot->tts_values, slot->tts_isnull, &key64)))
+		if (unlikely(!device_row_key64(&dev->layout, stage, &sink->env->keys, slot->tts_values,
+									   slot->tts_isnull, &key64)))
 			return SINK_FULL;
 		key = key64;
 	}
-	else if (unlikely(!device_row_key(&dev->layout, stage, slot->tts_values, slot->tts_isnull, &key)))
+	else if (unlikely(!device_row_key(&dev->layout, stage, &sink->env->keys, slot->tts_values,
+									  slot->tts_isnull, &key)))
 		return SINK_FULL;
 	room = make_room(dev, form.room);
 	if (unlikely(room != SINK_TAKEN))
