@@ -140,3 +140,10 @@ COMMIT;
 
 DROP TABLE lim, lim_p, lim_v;
 DROP FUNCTION first_of_ties;
+
+-- no row is compared with itself: these comparators raise an error at equal rows
+SELECT array_agg(g) FROM (SELECT g FROM generate_series(1, 5000) g ORDER BY ROW(-g, point(1, 2)) LIMIT 3) s;
+SET work_mem = '64kB';
+SELECT array_agg(g), sum(length(p)) FROM (SELECT g, repeat('x', 500) AS p FROM generate_series(1, 5000) g
+	ORDER BY ROW(-g, point(1, 2)) LIMIT 3) s;
+RESET work_mem;

@@ -156,7 +156,8 @@ keeps(const BoundedSink *sink, size_t i, MinimalTuple row, uint32 last)
 			break;
 		}
 	}
-	if (!equal)
+	/* no row is compared with itself: a comparator may raise errors at equal ones */
+	if (!equal && stage->rids[i] != last)
 	{
 		int			cmp = tiebreak_compare(sink->base.env->tiebreak, row, sink->threshold_row.ptr);
 
