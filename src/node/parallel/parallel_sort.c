@@ -52,6 +52,7 @@
 
 static void parallel_sort_begin(CustomScanState *css, EState *estate, int eflags);
 static TupleTableSlot *parallel_sort_exec_custom(CustomScanState *css);
+static void pick_exec(ParallelSortState *node);
 static void parallel_sort_end(CustomScanState *css);
 static void parallel_sort_rescan(CustomScanState *css);
 static void parallel_sort_shutdown(CustomScanState *css);
@@ -243,6 +244,7 @@ parallel_sort_finish(ParallelSortState *node)
 		node->given_alone;
 
 	node->phase = PARALLEL_SORT_END;
+	pick_exec(node);
 	while (!TupIsNull(ExecProcNode(gather)))
 		;						/* there is none */
 	/* what it would have given out; one it has */
@@ -281,7 +283,10 @@ next_again(ParallelSortState *node, TupleTableSlot *slot)
 			CHECK_FOR_INTERRUPTS();
 		node->phase = node->resumed;
 		if (!given_rows_left(node->given))
+		{
+			pick_exec(node);
 			return parallel_sort_next(node, slot);
+		}
 		if (!parallel_sort_next(node, slot))
 			device_wrong_beginning();
 		node->phase = PARALLEL_SORT_AGAIN;
@@ -305,6 +310,8 @@ after_device(ParallelSortState *node, TupleTableSlot *slot)
 	begin_again(node);
 	parallel_sort_start(node);
 	node->resumed = node->phase;
+	node->phase = PARALLEL_SORT_AGAIN;
+	pick_exec(node);
 	return next_again(node, slot);
 }
 
@@ -316,6 +323,7 @@ next_elsewhere(ParallelSortState *node, TupleTableSlot *slot)
 	{
 		case PARALLEL_SORT_NEW:
 			parallel_sort_start(node);
+			pick_exec(node);
 			return parallel_sort_next(node, slot);
 		case PARALLEL_SORT_ALONE:
 			if (node->nstreams == 0 || !result_next(node->feed->result, RESULT_PLAIN, true, slot))
@@ -346,6 +354,45 @@ parallel_sort_exec(PlanState *pstate)
 	if (node->phase != PARALLEL_SORT_END)
 		parallel_sort_finish(node);
 	return slot;
+}
+
+/* The same while rows are merged, or come from a device: those that are ahead take no question. */
+static TupleTableSlot *
+parallel_sort_exec_merge(PlanState *pstate)
+{
+	ParallelSortState *node = (ParallelSortState *) pstate;
+	BlockMerge *merge = node->merge;
+	TupleTableSlot *slot = node->row_slot;
+
+	if (unlikely(merge->at == merge->n))
+		return parallel_sort_exec(pstate);
+	row_to_slot(slot, merge->rows[merge->at++]);
+	return slot;
+}
+
+static TupleTableSlot *
+parallel_sort_exec_device(PlanState *pstate)
+{
+	ParallelSortState *node = (ParallelSortState *) pstate;
+	StreamResult *result = (StreamResult *) node->feed->result;
+	TupleTableSlot *slot = node->row_slot;
+
+	if (unlikely(result->at == result->n))
+		return parallel_sort_exec(pstate);
+	row_to_slot(slot, result->rows[result->at++]);
+	return slot;
+}
+
+/* From now on the executor calls the function for this phase; where rows are projected there is one for all. */
+static void
+pick_exec(ParallelSortState *node)
+{
+	PlanState  *pstate = &node->css.ss.ps;
+
+	if (pstate->ps_ProjInfo == NULL)
+		ExecSetExecProcNode(pstate, node->phase == PARALLEL_SORT_MERGE ? parallel_sort_exec_merge :
+							node->phase == PARALLEL_SORT_DEVICE ? parallel_sort_exec_device :
+							parallel_sort_exec);
 }
 
 /* The same where the Gather Merge in our place computed something. */
@@ -436,6 +483,7 @@ parallel_sort_rescan(CustomScanState *css)
 	MemoryContextReset(node->cxt);
 	node->merge = NULL;
 	node->phase = PARALLEL_SORT_NEW;
+	pick_exec(node);
 	if (outer->chgParam == NULL)
 		ExecReScan(outer);
 }
@@ -451,5 +499,6 @@ parallel_sort_shutdown(CustomScanState *css)
 	{
 		ExecClearTuple(node->row_slot);
 		node->phase = PARALLEL_SORT_END;
+		pick_exec(node);
 	}
 }

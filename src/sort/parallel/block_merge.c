@@ -3,15 +3,20 @@
  *	  Merge of sorted streams of rows that come in blocks with their keys.
  *
  * Rows are given out where they lie.  They are merged some way ahead of those that are asked
- * for, in one tight loop: of a row the caller then has to take a pointer.  A stream
- * gives its block back only when all rows from there have been asked for.  A row is
- * found by the length of the one before it, and its key beside that one's, so that
- * a step of a stream is two loads from places that are read in sequence.
+ * for: of a row the caller then has to take a pointer.  Streams are merged in pairs, and
+ * the pairs' rows again, so that every step chooses between two rows whose keys and
+ * places lie in arrays: it has no branch, its only wait is for a key in the first cache.  (A tree of
+ * losers plays fewer matches where streams are many, but each waits for the one before: of two
+ * streams a row took 7 ns so, and takes 3.)  No row is looked at, but asked for, so that
+ * it is there when the caller looks: another processor wrote it.
+ *
+ * A stream gives its block back only when all rows from there have been asked for: a node is
+ * asked for more when those that it gave are used up, and so are all that were made of them.
  *
  * Rows that are equal come in the order of their streams' numbers: what a parallel
  * plan promises of them is nothing.
  *
- * Memory: pointers and keys of the rows ahead, and one row of each stream, if they
+ * Memory: pointers and keys of the rows ahead in each node, and one row of each stream, if they
  * come in pieces.
  */
 #include "postgres.h"
@@ -22,25 +27,32 @@
 #include "sort/parallel/block_writer.h"
 #include "utils/memutils.h"
 
-/* Bytes ahead of a stream's rows that are asked for: another processor wrote them. */
-#define MERGE_AHEAD		256
-
-/* A stream, and where it is. */
-typedef struct BlockStream
+/* A stream, or two nodes' rows as one. */
+typedef struct MergeNode
 {
+	const char *keys;			/* rows ahead: their keys, */
+	const MinimalTuple *rows;
+	uint32		n;				/* and how many */
+	bool		ended;			/* no more will come */
+	struct MergeNode *a;		/* NULL: a stream */
+	struct MergeNode *b;
+
+	/* of a stream, where its block is read */
 	BlockSource *source;
-	char	   *row;			/* the current row; NULL: at the end */
-	char	   *next;			/* the next, of left in the block */
-	const char *keys;			/* its key */
-	uint32		left;
+	const char *base;
+	const RowPlace *places;
+	const char *block_keys;
+	uint32		left;			/* rows from there */
 	char	   *whole;			/* palloc'd: a row that came in pieces, */
 	Size		whole_size;
-	uint128		whole_key;		/* and its key */
-} BlockStream;
+
+	MinimalTuple row_space[MERGE_BATCH];
+	uint128		key_space[MERGE_BATCH];
+} MergeNode;
 
 /* A row in pieces, of which the first has come, is put together; false if its rest will not come. */
 static bool
-assemble(BlockMerge *merge, BlockStream *stream, const RowBlock *block)
+assemble(BlockMerge *merge, MergeNode *stream, const RowBlock *block)
 {
 	Size		whole = block->whole;
 	Size		at = 0;
@@ -64,52 +76,62 @@ assemble(BlockMerge *merge, BlockStream *stream, const RowBlock *block)
 		if (block == NULL)
 			elog(ERROR, "a row of a parallel sort is not complete");
 	}
-	stream->next = stream->whole;
 	return true;
+}
+
+/* The places of rows to come are asked for. */
+static inline void
+prefetch_rows(const MergeNode *stream)
+{
+	for (uint32 i = 0; i < Min(stream->left, MERGE_BATCH); i++)
+		__builtin_prefetch(stream->base + stream->places[i] * sizeof(uint64));
 }
 
 /* The stream's next block comes to hand; false at the end. */
 static bool
-next_block(BlockMerge *merge, BlockStream *stream)
+next_block(BlockMerge *merge, MergeNode *stream)
 {
+	static const RowPlace first = 0;
 	RowBlock   *block = stream->source->next(stream->source);
 
-	stream->row = NULL;
-	stream->left = 0;
 	if (block == NULL)
 		return false;
-	stream->keys = block->rows + block->keys_at;
-	stream->next = block->rows;
+	stream->base = block->rows;
+	stream->block_keys = block->rows + block->keys_at;
+	stream->places = (const RowPlace *) (block->rows + block->places_at);
+	stream->left = block->n;
 	if (unlikely(block->whole > 0))
 	{
-		memcpy(&stream->whole_key, stream->keys, merge->wide ? sizeof(uint128) : sizeof(uint64));
-		stream->keys = (const char *) &stream->whole_key;
+		memcpy(stream->key_space, stream->block_keys, merge->wide ? sizeof(uint128) : sizeof(uint64));
+		stream->block_keys = (const char *) stream->key_space;
+		stream->places = &first;
+		stream->left = 1;
 		if (!assemble(merge, stream, block))
 			return false;
-		stream->left = 1;
+		stream->base = stream->whole;
 	}
-	else
-		stream->left = block->n;
+	prefetch_rows(stream);
 	return true;
 }
 
-/* Does stream a's row go before stream b's, whose key is the same? */
-static pg_noinline bool
-equal_before(BlockMerge *merge, int a, int b)
+/* The stream's next rows. */
+static void
+stream_more(BlockMerge *merge, MergeNode *stream)
 {
-	MinimalTuple row_a = (MinimalTuple) merge->streams[a].row;
-	MinimalTuple row_b = (MinimalTuple) merge->streams[b].row;
-
-	if (row_a == NULL || row_b == NULL)
-		return row_a != NULL || (row_b == NULL && a < b);
-	if (!merge->exact)
+	if (stream->left == 0 && !next_block(merge, stream))
 	{
-		int			cmp = tiebreak_compare(merge->tiebreak, row_a, row_b);
-
-		if (cmp != 0)
-			return cmp < 0;
+		stream->ended = true;
+		return;
 	}
-	return a < b;
+	stream->n = Min(stream->left, MERGE_BATCH);
+	for (uint32 i = 0; i < stream->n; i++)
+		stream->row_space[i] = (MinimalTuple) (stream->base + stream->places[i] * sizeof(uint64));
+	stream->rows = stream->row_space;
+	stream->keys = stream->block_keys;
+	stream->block_keys += stream->n * (merge->wide ? sizeof(uint128) : sizeof(uint64));
+	stream->places += stream->n;
+	stream->left -= stream->n;
+	prefetch_rows(stream);
 }
 
 #define MERGE_KEY		uint64
@@ -119,6 +141,45 @@ equal_before(BlockMerge *merge, int a, int b)
 #define MERGE_KEY		uint128
 #define MERGE(name)		wide_##name
 #include "sort/parallel/block_merge_template.h"
+
+/* The node, which has none left, gets its next rows: none at the end. */
+static void
+node_more(BlockMerge *merge, MergeNode *node)
+{
+	MergeNode  *a = node->a;
+	MergeNode  *b = node->b;
+
+	if (a == NULL)
+	{
+		stream_more(merge, node);
+		return;
+	}
+	if (a->n == 0 && !a->ended)
+		node_more(merge, a);
+	if (b->n == 0 && !b->ended)
+		node_more(merge, b);
+	if (merge->wide)
+		wide_merge(merge, node);
+	else
+		narrow_merge(merge, node);
+	node->ended = (node->n == 0);
+}
+
+/* A node of these streams. */
+static MergeNode *
+create_node(BlockSource **sources, int n)
+{
+	MergeNode  *node = palloc0(sizeof(MergeNode));
+
+	if (n == 1)
+		node->source = sources[0];
+	else
+	{
+		node->a = create_node(sources, n / 2);
+		node->b = create_node(sources + n / 2, n - n / 2);
+	}
+	return node;
+}
 
 BlockMerge *
 block_merge_create(const SortSpec *spec, const KeyFrame *frame, BlockSource **sources, int n)
@@ -136,11 +197,7 @@ block_merge_create(const SortSpec *spec, const KeyFrame *frame, BlockSource **so
 									  bulk_owner_create(CurrentMemoryContext, NULL), spec->desc,
 									  spec->keys, spec->nkeys);
 	merge->cxt = CurrentMemoryContext;
-	merge->keys = palloc(MERGE_BATCH * (merge->wide ? sizeof(uint128) : sizeof(uint64)));
-	merge->nstreams = n;
-	merge->streams = palloc0(n * sizeof(BlockStream));
-	for (int s = 0; s < n; s++)
-		merge->streams[s].source = sources[s];
+	merge->root = n == 0 ? NULL : create_node(sources, n);
 	pfree(stage);
 	return merge;
 }
@@ -148,12 +205,16 @@ block_merge_create(const SortSpec *spec, const KeyFrame *frame, BlockSource **so
 bool
 block_merge_more(BlockMerge *merge)
 {
-	if (merge->nstreams == 0)
+	MergeNode  *root = merge->root;
+
+	if (root == NULL || root->ended)
 		return false;
-	if (merge->wide)
-		wide_more(merge);
-	else
-		narrow_more(merge);
+	root->n = 0;
+	node_more(merge, root);
+	merge->at = 0;
+	merge->n = root->n;
+	merge->rows = root->rows;
+	merge->keys = root->keys;
 	merge->total += merge->n;
 	return merge->n > 0;
 }

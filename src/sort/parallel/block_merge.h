@@ -28,17 +28,15 @@ typedef struct BlockMerge
 {
 	uint32		at;				/* of rows: the next that is asked for, */
 	uint32		n;				/* of so many */
+	const MinimalTuple *rows;
+	const char *keys;			/* the rows' */
 	uint64		total;			/* rows that were merged, these included */
-	MinimalTuple rows[MERGE_BATCH];
 
 	bool		wide;			/* keys of 128 bits, not 64 */
-	void	   *keys;			/* the rows' */
-	void	   *tree;			/* NULL: not begun */
 	bool		exact;			/* equal keys are equal rows */
 	struct TieBreak *tiebreak;
 	MemoryContext cxt;
-	int			nstreams;
-	struct BlockStream *streams;
+	struct MergeNode *root;		/* NULL: no streams */
 } BlockMerge;
 
 /*
@@ -64,8 +62,7 @@ block_merge_next(BlockMerge *merge)
 static inline const char *
 block_merge_key(const BlockMerge *merge)
 {
-	return (const char *) merge->keys +
-		(merge->at - 1) * (merge->wide ? sizeof(uint128) : sizeof(uint64));
+	return merge->keys + (merge->at - 1) * (merge->wide ? sizeof(uint128) : sizeof(uint64));
 }
 
 #endif							/* GPUSORT_BLOCK_MERGE_H */

@@ -5,7 +5,7 @@
  * Rows and keys are what came, in one order: nothing is made anew.  Keys are
  * collected beside the block until it is known where its rows end.
  *
- * Memory: one block's keys.
+ * Memory: one block's keys and places.
  */
 #include "postgres.h"
 
@@ -19,6 +19,7 @@ struct BlockRefill
 	MinimalTuple row;			/* the next, which no block has yet */
 	Size		row_at;			/* bytes of it that are written: it goes in pieces */
 	Size		key_bytes;
+	RowPlace	places[ROW_BLOCK_MAX_ROWS];
 	char		keys[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -70,8 +71,6 @@ fill_piece(BlockRefill *refill, RowBlock *block)
 bool
 block_refill_fill(BlockRefill *refill, RowBlock *block)
 {
-	/* for rows and keys, less what aligns the keys */
-	Size		room = ROW_BLOCK_ROOM - ROW_BLOCK_KEY_ALIGN;
 	Size		bytes = 0;
 	uint32		n = 0;
 
@@ -80,7 +79,7 @@ block_refill_fill(BlockRefill *refill, RowBlock *block)
 	refill->begun = true;
 	if (refill->row == NULL)
 		return false;
-	if (MAXALIGN(refill->row->t_len) + refill->key_bytes > room)
+	if (!row_block_has_room(MAXALIGN(refill->row->t_len), 1, refill->key_bytes))
 	{
 		fill_piece(refill, block);
 		return true;
@@ -90,19 +89,17 @@ block_refill_fill(BlockRefill *refill, RowBlock *block)
 	{
 		Size		size = MAXALIGN(refill->row->t_len);
 
-		if (bytes + size + (n + 1) * refill->key_bytes > room)
+		if (!row_block_has_room(bytes + size, n + 1, refill->key_bytes))
 			break;
 		row_copy(block->rows + bytes, (const char *) refill->row, refill->row->t_len);
 		put_key(refill, refill->keys, n);
+		refill->places[n] = bytes / sizeof(uint64);
 		bytes += size;
 		n++;
 		refill->row = block_merge_next(refill->merge);
 	} while (refill->row != NULL);
 
-	block->n = n;
-	block->bytes = bytes;
-	block->whole = 0;
-	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, bytes);
+	row_block_divide(block, n, bytes, refill->key_bytes, refill->places);
 	memcpy(block->rows + block->keys_at, refill->keys, n * refill->key_bytes);
 	return true;
 }

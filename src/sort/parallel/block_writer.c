@@ -7,7 +7,7 @@
  * as those of a page are (page_keys.h), and packed under the layout of all
  * participants' rows.  A row whose keys do not lie at fixed places is deformed.
  *
- * Memory: one block's keys.
+ * Memory: one block's keys and places.
  */
 #include "postgres.h"
 
@@ -30,6 +30,7 @@ struct BlockWriter
 	MinimalTuple pending;		/* the sorter gave it, no block has it yet */
 	Size		pending_at;		/* bytes of it that are written: it comes in pieces */
 	const char *data[ROW_BLOCK_MAX_ROWS];	/* the rows' columns */
+	RowPlace	places[ROW_BLOCK_MAX_ROWS];
 };
 
 BlockWriter *
@@ -100,7 +101,6 @@ write_keys(BlockWriter *writer, RowBlock *block, const char *rows)
 	/* or keys would not compare */
 	if (!key_frame_holds(&writer->frame, &writer->stage))
 		elog(ERROR, "a row has come to a parallel sort after its end");
-	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block->bytes);
 	pack_keys(&writer->stage, &writer->layout, writer->key_bits, 0, block->n,
 			  block->rows + block->keys_at);
 }
@@ -116,6 +116,7 @@ write_piece(BlockWriter *writer, RowBlock *block)
 	block->whole = whole;
 	block->bytes = Min(ROW_BLOCK_PIECE, whole - writer->pending_at);
 	memcpy(block->rows, row + writer->pending_at, block->bytes);
+	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block->bytes);
 	if (block->n > 0)
 		write_keys(writer, block, row);
 	writer->pending_at += block->bytes;
@@ -138,8 +139,6 @@ static pg_attribute_always_inline bool
 fill(BlockWriter *writer, SortResult *result, ResultKind kind, RowBlock *block)
 {
 	Size		key_bytes = writer->key_bits / 8;
-	/* for rows and keys, less what aligns the keys */
-	Size		room = ROW_BLOCK_ROOM - ROW_BLOCK_KEY_ALIGN;
 	Size		bytes = 0;
 	uint32		n = 0;
 
@@ -147,7 +146,7 @@ fill(BlockWriter *writer, SortResult *result, ResultKind kind, RowBlock *block)
 		next_row(writer, result, kind);
 	if (writer->pending == NULL)
 		return false;
-	if (MAXALIGN(writer->pending->t_len) + key_bytes > room)
+	if (!row_block_has_room(MAXALIGN(writer->pending->t_len), 1, key_bytes))
 	{
 		write_piece(writer, block);
 		return true;
@@ -157,17 +156,15 @@ fill(BlockWriter *writer, SortResult *result, ResultKind kind, RowBlock *block)
 	{
 		Size		size = MAXALIGN(writer->pending->t_len);
 
-		if (bytes + size + (n + 1) * key_bytes > room)
+		if (!row_block_has_room(bytes + size, n + 1, key_bytes))
 			break;
 		row_copy(block->rows + bytes, (const char *) writer->pending, writer->pending->t_len);
+		writer->places[n++] = bytes / sizeof(uint64);
 		bytes += size;
-		n++;
 		next_row(writer, result, kind);
 	} while (writer->pending != NULL);
 
-	block->n = n;
-	block->bytes = bytes;
-	block->whole = 0;
+	row_block_divide(block, n, bytes, key_bytes, writer->places);
 	write_keys(writer, block, block->rows);
 	return true;
 }
