@@ -20,20 +20,24 @@ sort_node_take_rows(Sorter *sorter, PlanState *outer, PageSource *pages, pg_atom
 	{
 		TupleTableSlot *slot = page_source_next(pages);
 		RowPage    *page;
+		bool		kept;
 
 		if (slot != NULL)
 		{
-			sorter_put_page_row(sorter, slot);
+			if (unlikely(!sorter_put_page_row(sorter, slot)))
+				break;
 			continue;
 		}
 		slot = ExecProcNode(outer);
-		if (TupIsNull(slot) || unlikely(sorter_lost(sorter)))
+		if (TupIsNull(slot))
 			break;
 		page = !pages->possible ? NULL : page_source_take(pages, sorter_stage(sorter), cxt);
 		if (page != NULL)
-			sorter_put_page(sorter, page);
+			kept = sorter_put_page(sorter, page);
 		else
-			sorter_put(sorter, slot);
+			kept = sorter_put(sorter, slot);
+		if (unlikely(!kept))
+			break;
 		if (i % ROWS_PER_LOOK == 0 && stop != NULL && pg_atomic_read_u32(stop) != 0)
 			break;
 	}

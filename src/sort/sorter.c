@@ -350,13 +350,13 @@ make_room(Sorter *sorter)
 	INSTR_TIME_ACCUM_DIFF(env->report.ingest_time, start, end);
 }
 
-void
+bool
 sorter_put(Sorter *sorter, TupleTableSlot *slot)
 {
 	SinkAnswer	answer;
 
 	if (unlikely(sorter->lost))
-		return;
+		return false;
 	slot_getsomeattrs(slot, sorter->batch.stage.last_att);
 	sorter->env.progress.now->rows_in++;
 	while (unlikely((answer = sorter->sink->methods->put_slot(sorter->sink, slot)) != SINK_TAKEN))
@@ -366,18 +366,19 @@ sorter_put(Sorter *sorter, TupleTableSlot *slot)
 		else
 			make_room(sorter);
 		if (sorter->lost)
-			return;
+			return false;
 	}
+	return true;
 }
 
-void
+bool
 sorter_put_page_row(Sorter *sorter, TupleTableSlot *slot)
 {
 	sorter->env.report.page_rows++;
-	sorter_put(sorter, slot);
+	return sorter_put(sorter, slot);
 }
 
-void
+bool
 sorter_put_page(Sorter *sorter, RowPage *page)
 {
 	int			done = 0;
@@ -390,12 +391,13 @@ sorter_put_page(Sorter *sorter, RowPage *page)
 
 		sorter->env.progress.now->rows_in += done - before;
 		if (likely(answer == SINK_TAKEN))
-			return;
+			return true;
 		if (answer == SINK_LOST)
 			sorter->lost = true;
 		else
 			make_room(sorter);
 	}
+	return false;
 }
 
 /* ------------------------------------------------------------------------

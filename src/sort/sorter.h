@@ -72,10 +72,10 @@ extern void sorter_begin_again(Sorter *sorter);
  */
 extern void sorter_skip_given(Sorter *sorter, TupleTableSlot *slot);
 
-/* A row, or those of a page; or one of a page that has to come in a slot. */
-extern void sorter_put(Sorter *sorter, TupleTableSlot *slot);
-extern void sorter_put_page_row(Sorter *sorter, TupleTableSlot *slot);
-extern void sorter_put_page(Sorter *sorter, RowPage *page);
+/* A row, or those of a page; or one of a page that has to come in a slot.  False: the rows are lost. */
+extern bool sorter_put(Sorter *sorter, TupleTableSlot *slot);
+extern bool sorter_put_page_row(Sorter *sorter, TupleTableSlot *slot);
+extern bool sorter_put_page(Sorter *sorter, RowPage *page);
 
 /* Are the rows gone with a device?  Then the child has to be run again. */
 extern bool sorter_lost(const Sorter *sorter);

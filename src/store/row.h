@@ -22,12 +22,9 @@ typedef struct RowForm
 	Size		len;			/* of the image */
 } RowForm;
 
-/*
- * Rows from a scan without projection are in heap format already and are copied
- * as they are; others are formed in place.
- */
-static inline void
-row_measure(RowWriter *writer, TupleTableSlot *slot, RowForm *form)
+/* Is the slot's row in heap format already?  Rows from a scan without projection are. */
+static inline bool
+row_has_image(TupleTableSlot *slot, RowForm *form)
 {
 	const TupleTableSlotOps *ops = slot->tts_ops;
 
@@ -40,7 +37,7 @@ row_measure(RowWriter *writer, TupleTableSlot *slot, RowForm *form)
 			form->len = tuple->t_len - MINIMAL_TUPLE_OFFSET;
 			form->image = (char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
 			form->room = MAXALIGN(form->len);
-			return;
+			return true;
 		}
 	}
 	else if (ops == &TTSOpsMinimalTuple)
@@ -52,20 +49,40 @@ row_measure(RowWriter *writer, TupleTableSlot *slot, RowForm *form)
 			form->len = tuple->t_len;
 			form->image = (char *) tuple;
 			form->room = MAXALIGN(form->len);
-			return;
+			return true;
 		}
 	}
+	return false;
+}
 
-	/* a virtual row */
+/* A virtual row's values, and a writer for them. */
+static inline void
+row_prepare(RowWriter *writer, TupleTableSlot *slot)
+{
 	slot_getallattrs(slot);
 	if (unlikely(slot->tts_tupleDescriptor != writer->desc &&
 				 slot->tts_tupleDescriptor != writer->alike))
 		row_writer_adapt(writer, slot->tts_tupleDescriptor);
+}
+
+static inline void
+row_measure_values(RowWriter *writer, TupleTableSlot *slot, RowForm *form)
+{
 	form->image = NULL;
 	form->len = 0;
 	form->room = row_writer_room(writer, slot->tts_values, slot->tts_isnull);
 	if (unlikely(!AllocSizeIsValid(form->room)))
 		row_writer_check(writer, slot->tts_values, slot->tts_isnull);
+}
+
+/* A row that is in heap format is copied as it is, another is formed in place. */
+static inline void
+row_measure(RowWriter *writer, TupleTableSlot *slot, RowForm *form)
+{
+	if (row_has_image(slot, form))
+		return;
+	row_prepare(writer, slot);
+	row_measure_values(writer, slot, form);
 }
 
 /* Rows up to this length are copied in words, without a call. */
@@ -110,7 +127,19 @@ row_store(RowWriter *writer, Arena *arena, BulkOwner *owner, TupleTableSlot *slo
 {
 	RowForm		form;
 
-	row_measure(writer, slot, &form);
+	if (!row_has_image(slot, &form))
+	{
+		Size		size;
+
+		row_prepare(writer, slot);
+		size = row_writer_try(writer, slot->tts_values, slot->tts_isnull, arena->next, arena->end - arena->next);
+		if (likely(size > 0))
+		{
+			*rid = arena_take(arena, size);
+			return true;
+		}
+		row_measure_values(writer, slot, &form);
+	}
 	if (unlikely(!arena_reserve(arena, owner, form.room)))
 		return false;
 	*rid = arena_take(arena, row_write(writer, slot, &form, arena->next));

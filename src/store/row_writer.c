@@ -34,6 +34,8 @@ describe_column(Form_pg_attribute attr)
 static void
 describe_row(RowWriter *writer, TupleDesc desc)
 {
+	MinimalTuple head = (MinimalTuple) writer->head;
+
 	writer->desc = writer->alike = desc;
 	writer->natts = desc->natts;
 	writer->nvaried = 0;
@@ -49,6 +51,10 @@ describe_row(RowWriter *writer, TupleDesc desc)
 	}
 	/* what copy_align() may overwrite */
 	writer->room += 2 * sizeof(uint64);
+
+	memset(writer->head, 0, sizeof(writer->head));
+	HeapTupleHeaderSetNatts(head, desc->natts);
+	head->t_hoff = sizeof(writer->head) + MINIMAL_TUPLE_OFFSET;
 }
 
 RowWriter *
@@ -128,18 +134,14 @@ row_writer_check(const RowWriter *writer, Datum *values, bool *isnull)
 		elog(ERROR, "invalid memory alloc request size %zu", len);
 }
 
-static char *
-write_varlena(const WriterColumn *col, Datum value, char *to, uint16 *infomask)
+static pg_noinline char *
+write_expanded(const WriterColumn *col, Datum value, char *to, uint16 *infomask)
 {
-	ExpandedObjectHeader *eoh;
-	Size		size;
+	ExpandedObjectHeader *eoh = DatumGetEOHP(value);
+	Size		size = EOH_get_flat_size(eoh);
 
-	if (likely(!VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(value))))
-		return copy_varlena(to, DatumGetPointer(value), col->align, col->packable, infomask);
 	*infomask |= HEAP_HASVARWIDTH;
-	eoh = DatumGetEOHP(value);
 	to = copy_align(to, col->align);
-	size = EOH_get_flat_size(eoh);
 	EOH_flatten_into(eoh, to, size);
 	return to + size;
 }
@@ -153,16 +155,20 @@ write_varlena(const WriterColumn *col, Datum value, char *to, uint16 *infomask)
 		to += sizeof(bytes); \
 	} while (0)
 
-/* The columns' values, from to on; returns where they end. */
-static inline char *
+/*
+ * The columns' values, from to on; returns where they end.  If bounded, NULL where one without a fixed
+ * width would end behind last, or has to be flattened.
+ */
+static pg_attribute_always_inline char *
 write_values(const RowWriter *writer, const Datum *values, const bool *isnull, bool hasnull,
-			 MinimalTuple row, char *to)
+			 bool bounded, const char *last, MinimalTuple row, char *to)
 {
 	uint16		infomask = hasnull ? HEAP_HASNULL : 0;
+	const WriterColumn *col = writer->cols;
+	const int	natts = writer->natts;
 
-	for (int att = 0; att < writer->natts; att++)
+	for (int att = 0; att < natts; att++, col++)
 	{
-		const WriterColumn *col = &writer->cols[att];
 		Datum		value = values[att];
 
 		if (hasnull)
@@ -191,12 +197,23 @@ write_values(const RowWriter *writer, const Datum *values, const bool *isnull, b
 				to += col->len;
 				break;
 			case WRITER_VARLENA:
-				to = write_varlena(col, value, to, &infomask);
+				if (unlikely(VARATT_IS_EXTERNAL_EXPANDED(DatumGetPointer(value))))
+				{
+					if (bounded)
+						return NULL;
+					to = write_expanded(col, value, to, &infomask);
+					break;
+				}
+				if (bounded && unlikely((ssize_t) VARSIZE_ANY(DatumGetPointer(value)) > last - to))
+					return NULL;
+				to = copy_varlena(to, DatumGetPointer(value), col->align, col->packable, &infomask);
 				break;
 			case WRITER_CSTRING:
 				{
 					Size		size = strlen(DatumGetCString(value)) + 1;
 
+					if (bounded && (ssize_t) size > last - to)
+						return NULL;
 					infomask |= HEAP_HASVARWIDTH;
 					memcpy(to, DatumGetCString(value), size);
 					to += size;
@@ -208,25 +225,53 @@ write_values(const RowWriter *writer, const Datum *values, const bool *isnull, b
 	return to;
 }
 
+static inline bool
+has_null(const RowWriter *writer, const bool *isnull)
+{
+	bool		has = false;
+
+	for (int att = 0; att < writer->natts; att++)
+		has |= isnull[att];
+	return has;
+}
+
+static pg_attribute_always_inline Size
+write_row(const RowWriter *writer, const Datum *values, const bool *isnull, bool bounded,
+		  const char *last, char *row)
+{
+	MinimalTuple header = (MinimalTuple) row;
+	char	   *to;
+
+	if (unlikely(has_null(writer, isnull)))
+	{
+		Size		hoff = MAXALIGN(SizeofMinimalTupleHeader + BITMAPLEN(writer->natts));
+
+		memset(row, 0, hoff);
+		HeapTupleHeaderSetNatts(header, writer->natts);
+		header->t_hoff = hoff + MINIMAL_TUPLE_OFFSET;
+		to = write_values(writer, values, isnull, true, bounded, last, header, row + hoff);
+	}
+	else
+	{
+		memcpy(row, writer->head, sizeof(writer->head));
+		to = write_values(writer, values, isnull, false, bounded, last, header, row + sizeof(writer->head));
+	}
+	if (bounded && unlikely(to == NULL))
+		return 0;
+	header->t_len = to - row;
+	return copy_align(to, MAXIMUM_ALIGNOF - 1) - row;
+}
+
 Size
 row_writer_write(const RowWriter *writer, const Datum *values, const bool *isnull, char *row)
 {
-	MinimalTuple header = (MinimalTuple) row;
-	Size		hoff = MAXALIGN(SizeofMinimalTupleHeader);
-	bool		hasnull = false;
-	char	   *to;
+	return write_row(writer, values, isnull, false, NULL, row);
+}
 
-	for (int att = 0; att < writer->natts; att++)
-		hasnull |= isnull[att];
-	if (hasnull)
-		hoff = MAXALIGN(SizeofMinimalTupleHeader + BITMAPLEN(writer->natts));
-	memset(row, 0, hoff);
-	HeapTupleHeaderSetNatts(header, writer->natts);
-	header->t_hoff = hoff + MINIMAL_TUPLE_OFFSET;
-	if (hasnull)
-		to = write_values(writer, values, isnull, true, header, row + hoff);
-	else
-		to = write_values(writer, values, isnull, false, header, row + hoff);
-	header->t_len = to - row;
-	return copy_align(to, MAXIMUM_ALIGNOF - 1) - row;
+Size
+row_writer_try(const RowWriter *writer, const Datum *values, const bool *isnull, char *row, Size room)
+{
+	if (unlikely(room < writer->room))
+		return 0;
+	return write_row(writer, values, isnull, true, row + (room - writer->room), row);
 }

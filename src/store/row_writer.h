@@ -3,8 +3,9 @@
  *	  Rows made of a slot's values.
  *
  * What heap_form_minimal_tuple() makes, byte for byte, for one kind of row after
- * another: what the columns' types say is asked once, and only varlenas are
- * measured beforehand.
+ * another: what the columns' types say is asked once.  Where there is plenty of room the row
+ * is not measured beforehand, but each varlena when its turn comes: that is half as many
+ * instructions.
  */
 #ifndef GPUSORT_ROW_WRITER_H
 #define GPUSORT_ROW_WRITER_H
@@ -43,6 +44,8 @@ typedef struct RowWriter
 	WriterColumn *cols;
 	AttrNumber *varied;			/* from 0 */
 	MemoryContext cxt;
+	/* a row without NULLs begins with it, but for its length and which kinds of values it has */
+	char		head[MAXALIGN(SizeofMinimalTupleHeader)] pg_attribute_aligned(MAXIMUM_ALIGNOF);
 } RowWriter;
 
 /* A writer of rows of desc, in the current memory context. */
@@ -60,5 +63,12 @@ extern void row_writer_check(const RowWriter *writer, Datum *values, bool *isnul
 /* Writes the row; returns how many bytes it takes, MAXALIGN'ed. */
 extern Size row_writer_write(const RowWriter *writer, const Datum *values, const bool *isnull,
 							 char *row);
+
+/*
+ * The same in one pass, for a row that was not measured: 0 if it may need more than room bytes, or
+ * has a value that has to be flattened.
+ */
+extern Size row_writer_try(const RowWriter *writer, const Datum *values, const bool *isnull,
+						   char *row, Size room);
 
 #endif							/* GPUSORT_ROW_WRITER_H */

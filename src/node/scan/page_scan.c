@@ -278,12 +278,10 @@ page_source_take(PageSource *source, const Stage *stage, MemoryContext cxt)
 }
 
 TupleTableSlot *
-page_source_next(PageSource *source)
+page_source_next_computed(PageSource *source)
 {
-	TupleTableSlot *row = NULL;
+	TupleTableSlot *row = scan_rows_next(source->computed);
 
-	if (source->computed != NULL)
-		row = scan_rows_next(source->computed);
 	if (row != NULL)
 		count_appended(source->top, 1);
 	return row;

@@ -45,11 +45,17 @@ extern void page_source_init(PageSource *source, PlanState *top);
  */
 extern RowPage *page_source_take(PageSource *source, const Stage *stage, MemoryContext cxt);
 
+extern TupleTableSlot *page_source_next_computed(PageSource *source);
+
 /*
  * The plan's next row, where it is computed from a page of which a row has been
  * given out; NULL: ask the plan.
  */
-extern TupleTableSlot *page_source_next(PageSource *source);
+static inline TupleTableSlot *
+page_source_next(PageSource *source)
+{
+	return source->computed == NULL ? NULL : page_source_next_computed(source);
+}
 
 extern void page_source_end(PageSource *source);
 
