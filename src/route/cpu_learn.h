@@ -14,13 +14,14 @@
  * processor's own time, and a term for the load beside it, would come to the same with
  * more to go wrong: load averages know of no cgroup's share, none knows of hyperthreads or
  * of the memory's bandwidth, and all are in the clock.  Load passes, so that what sorts have
- * said beyond the measured fades in a minute without any (CPU_FADE_SECONDS), and the next
- * that comes has much to say.  Small sorts mostly end before the processor is taken from
- * them, large ones do not, and so the sizes differ under load.
+ * said beyond the measured fades within minutes without any (CPU_FADE_SECONDS).  Small sorts
+ * mostly end before the processor is taken from them, large ones do not, and so the sizes
+ * differ under load.
  *
- * One factor for all kernels, that of the format and size: a choice between them is by the
- * model, and no factor that only one of them has learned comes in between.  Those
- * teach that move every record, whatever its place: not what takes an input as it lies.
+ * One factor for all kernels and teams of any size, that of the format and rows: a choice
+ * between kernels is by the model, and no factor that only one of them has learned comes in
+ * between.  Those teach that move every record, whatever its place: not what takes an input
+ * as it lies.
  */
 #ifndef GPUSORT_CPU_LEARN_H
 #define GPUSORT_CPU_LEARN_H
