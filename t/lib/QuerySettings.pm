@@ -19,6 +19,7 @@ sub shape_settings
 		'gpusort.algorithm' => pick('auto', 'auto', @algorithms),
 		'gpusort.threads' => pick(1, 1, 2, 3),
 		'gpusort.verify' => pick(qw(on off off)),
+		'gpusort.device_fault' => pick(('none') x 8, 'memory_start', 'memory_sort'),
 		enable_hashagg => pick(qw(on off off)),
 		enable_hashjoin => pick(qw(on off off)),
 		enable_nestloop => pick(qw(on off off)),

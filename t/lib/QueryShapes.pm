@@ -157,7 +157,7 @@ my %cases = (
 	explain => sub {
 		my ($t, $o) = @_;
 		# workers do not always take the same share
-		('SET max_parallel_workers_per_gather = 0; SET jit = off;',
+		('SET max_parallel_workers_per_gather = 0; SET jit = off; SET gpusort.device = off;',
 			'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' . select_sorted($t, $o) . ';');
 	},
 	stable => sub {
@@ -336,15 +336,14 @@ SQL
 		# how many random numbers were drawn is chance
 		do { $q = select_sorted($t, $o) } while $q =~ /random/;
 		my $set = 'SET LOCAL statement_timeout = ' . pick(1, 1, 2, 3, 5, 10) . ';';
-		# the timeout may also strike what ends it, and what comes next
-		my @back = ('ROLLBACK TO s;') x 3;
 
-		(pick("BEGIN; $set $q \\g /dev/null\nROLLBACK; ROLLBACK;",
-				"BEGIN; DECLARE c CURSOR FOR $q; SAVEPOINT s; $set MOVE 3 FROM c; MOVE ALL FROM c; @back $q; COMMIT;",
+		# it may also strike what ends it, and what comes next
+		(pick("BEGIN; $set $q \\g /dev/null\n",
+				"BEGIN; DECLARE c CURSOR FOR $q; SAVEPOINT s; $set MOVE 3 FROM c; MOVE ALL FROM c; ROLLBACK TO s;",
 				"BEGIN; SAVEPOINT s; $set DO \$do\$ DECLARE n int; r record; BEGIN FOR r IN $q LOOP BEGIN "
 					. "SELECT count(*) INTO n FROM ($q) s; EXCEPTION WHEN query_canceled THEN EXIT; END; END LOOP; END "
-					. "\$do\$; @back $q; ROLLBACK;"),
-			"$q;");
+					. "\$do\$; ROLLBACK TO s;"),
+			'ROLLBACK; ' x 3, "$q;");
 	},
 	# the loop's rows outlive its transactions
 	commits => sub {
