@@ -356,7 +356,7 @@ parallel_sort_exec(PlanState *pstate)
 	return slot;
 }
 
-/* The same while rows are merged, or come from a device: those that are ahead take no question. */
+/* The same while rows are merged, or come from a device: those that are there take no question. */
 static TupleTableSlot *
 parallel_sort_exec_merge(PlanState *pstate)
 {
@@ -374,12 +374,14 @@ static TupleTableSlot *
 parallel_sort_exec_device(PlanState *pstate)
 {
 	ParallelSortState *node = (ParallelSortState *) pstate;
-	StreamResult *result = (StreamResult *) node->feed->result;
+	RowStream  *stream = &((StreamResult *) node->feed->result)->stream;
 	TupleTableSlot *slot = node->row_slot;
+	MinimalTuple row;
 
-	if (unlikely(result->at == result->n))
+	/* interrupts are looked for now and then */
+	if (unlikely(stream->left % MERGE_BATCH == 0 || (row = row_stream_next(stream)) == NULL))
 		return parallel_sort_exec(pstate);
-	row_to_slot(slot, result->rows[result->at++]);
+	row_to_slot(slot, row);
 	return slot;
 }
 

@@ -108,16 +108,10 @@ typedef struct RowStream
 	uint64		sum;			/* row_sum() of those that were read */
 } RowStream;
 
-/* Rows of a stream that are checked before the first of them is given. */
-#define STREAM_AHEAD	64
-
 /* Rows from a device, once, forward. */
 typedef struct StreamResult
 {
 	SortResult	base;
-	uint32		at;				/* of rows: the next to be given, */
-	uint32		n;				/* of so many that were found to be whole */
-	MinimalTuple rows[STREAM_AHEAD];
 	RowStream	stream;
 	struct DeviceRows *device_rows; /* NULL at the end */
 } StreamResult;
@@ -244,10 +238,15 @@ result_next(SortResult *result, ResultKind kind, bool forward, TupleTableSlot *s
 	{
 		StreamResult *stream = (StreamResult *) result;
 
-		if (likely(stream->at < stream->n))
+		if (likely(stream->stream.left > 0))
 		{
-			row_to_slot(slot, stream->rows[stream->at++]);
-			return true;
+			MinimalTuple row = row_stream_next(&stream->stream);
+
+			if (likely(row != NULL))
+			{
+				row_to_slot(slot, row);
+				return true;
+			}
 		}
 	}
 	if (kind == RESULT_MERGE)

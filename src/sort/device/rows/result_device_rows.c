@@ -27,9 +27,6 @@
 #include "sort/device/rows/given_rows.h"
 #include "sort/device/rows/settle.h"
 
-/* Bytes ahead of the row that is checked that are asked for. */
-#define STREAM_PREFETCH		512
-
 /* What a row, or all of them, may be found to be. */
 #define ROW_NOT_FROM_INPUT	"a row of the result is none of the input's"
 #define ROWS_NOT_THE_INPUT	"the result's rows are not the input's"
@@ -395,43 +392,17 @@ device_rows_stay(DeviceRows *dev, Runs *runs)
  * The result that streams
  * ------------------------------------------------------------------------
  */
-
-/*
- * Checks the next rows, as many as are in the chunk, with nothing else in between.  One that is not
- * whole ends them, and is found again when those before it have been given.
- */
-static void
-check_ahead(StreamResult *result, MinimalTuple row)
-{
-	RowStream  *stream = &result->stream;
-
-	result->at = 0;
-	result->n = 0;
-	do
-	{
-		result->rows[result->n++] = row;
-		__builtin_prefetch(stream->next + STREAM_PREFETCH);
-	} while (result->n < STREAM_AHEAD && stream->left > 0 && (row = row_stream_next(stream)) != NULL);
-}
-
 static bool
 stream_next(SortResult *result, bool forward, TupleTableSlot *slot)
 {
 	StreamResult *stream = (StreamResult *) result;
 	DeviceRows *dev = stream->device_rows;
-	MinimalTuple row;
+	MinimalTuple row = dev == NULL || dev->lost ? NULL : next_row(dev, &stream->stream);
 
 	Assert(forward);
-	if (stream->at == stream->n)
+	if (row != NULL)
 	{
-		row = dev == NULL || dev->lost ? NULL : next_row(dev, &stream->stream);
-		stream->at = stream->n = 0;
-		if (row != NULL)
-			check_ahead(stream, row);
-	}
-	if (stream->at < stream->n)
-	{
-		row_to_slot(slot, stream->rows[stream->at++]);
+		row_to_slot(slot, row);
 		return true;
 	}
 	if (dev == NULL)
@@ -461,7 +432,6 @@ stream_end(SortResult *result)
 		device_rows_end(stream->device_rows);
 	stream->device_rows = NULL;
 	stream->stream.left = stream->stream.behind = 0;
-	stream->at = stream->n = 0;
 }
 
 static const ResultMethods stream_methods = {
