@@ -239,6 +239,7 @@ cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *co
 	double		matches = many ? 1 : log2(workers + 1);
 	double		merge_ns = MERGE_NS + facts->row_bytes * MERGE_BYTE_NS + matches * MERGE_MATCH_NS;
 	double		write_ns = WRITE_NS + facts->row_bytes * WRITE_BYTE_NS;
+	bool		all_run = sort_abreast(workers + 1) >= workers + 1;
 
 	sum_keys(facts, &keys);
 	(void) cost_on_cpu(facts, &keys, Max(n / participants, 2), participants, cost);
@@ -248,8 +249,11 @@ cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *co
 		write_ns += MERGE_NS + log2(workers / 2) * MERGE_MATCH_NS + facts->row_bytes * IN_BYTE_NS;
 	if (keys.dear)
 		merge_ns += matches * COMPARE_NS;
+	write_ns /= abreast;
 	cost->sort_us *= crowd;
-	cost->rows_us = cost->rows_us * crowd + n * (write_ns / abreast + merge_ns) / 1000;
+	/* where there are processors for all, workers write the next rows while the leader merges these */
+	cost->rows_us = cost->rows_us * crowd +
+		n * (all_run ? Max(write_ns, merge_ns) : write_ns + merge_ns) / 1000;
 }
 
 /* Workers send their rows to a device, and the leader gives out what comes back; false if that cannot be. */
