@@ -256,15 +256,9 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	GpuSortState *node = (GpuSortState *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
-	Expr	   *limit_count;
-	Expr	   *limit_offset;
 
 	node->keys = gpusort_plan_keys(cscan, &node->nkeys);
-	if (gpusort_plan_limit(cscan, &limit_count, &limit_offset))
-	{
-		node->limit_count = ExecInitExpr(limit_count, &css->ss.ps);
-		node->limit_offset = ExecInitExpr(limit_offset, &css->ss.ps);
-	}
+	gpusort_plan_limit(cscan, &css->ss.ps, &node->limit_count, &node->limit_offset);
 
 	node->random_access =
 		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;

@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "executor/executor.h"
 #include "node/plan_format.h"
 #include "nodes/pg_list.h"
 
@@ -77,12 +78,12 @@ gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber to)
 	}
 }
 
-bool
-gpusort_plan_limit(const CustomScan *cscan, Expr **count, Expr **offset)
+void
+gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprState **count, ExprState **offset)
 {
+	*count = *offset = NULL;
 	if (cscan->custom_exprs == NIL)
-		return false;
-	*count = linitial(cscan->custom_exprs);
-	*offset = lsecond(cscan->custom_exprs);
-	return true;
+		return;
+	*count = ExecInitExpr(linitial(cscan->custom_exprs), parent);
+	*offset = ExecInitExpr(lsecond(cscan->custom_exprs), parent);
 }

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "key/type/keytype.h"
+#include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
 /* Fills in what the node will need to know; limit may be NULL. */
@@ -19,7 +20,8 @@ extern KeyColumn *gpusort_plan_keys(const CustomScan *cscan, int *nkeys);
 /* Keys that are one column are another one. */
 extern void gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber to);
 
-/* The LIMIT and OFFSET of the Limit above; false if there is none. */
-extern bool gpusort_plan_limit(const CustomScan *cscan, Expr **count, Expr **offset);
+/* The LIMIT and OFFSET of the Limit above, to be evaluated by the node; NULL where there is none. */
+extern void gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprState **count,
+							   ExprState **offset);
 
 #endif							/* GPUSORT_PLAN_FORMAT_H */

@@ -423,15 +423,9 @@ parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	ParallelSortState *node = (ParallelSortState *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
 	TupleDesc	desc;
-	Expr	   *limit_count;
-	Expr	   *limit_offset;
 
 	node->keys = gpusort_plan_keys(cscan, &node->nkeys);
-	if (gpusort_plan_limit(cscan, &limit_count, &limit_offset))
-	{
-		node->limit_count = ExecInitExpr(limit_count, &css->ss.ps);
-		node->limit_offset = ExecInitExpr(limit_offset, &css->ss.ps);
-	}
+	gpusort_plan_limit(cscan, &css->ss.ps, &node->limit_count, &node->limit_offset);
 
 	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
