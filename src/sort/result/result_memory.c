@@ -66,6 +66,20 @@ result_array_restore(SortResult *result)
 	array->eof = array->mark_eof;
 }
 
+void
+result_rows_ask(const MemoryResult *memory)
+{
+	size_t		pos = memory->array.pos;
+	size_t		n = memory->array.n;
+	size_t		to = Min(pos + 2 * RESULT_PREFETCH, n);
+
+	/* rows of a small sort have not left the caches */
+	if (n <= RESULT_PREFETCH)
+		return;
+	for (size_t i = pos == 0 ? 0 : pos + RESULT_PREFETCH; i < to; i++)
+		row_prefetch(arena_at(&memory->arena, memory->rids[i]), memory->row_bytes);
+}
+
 bool
 result_rows_next(SortResult *result, bool forward, TupleTableSlot *slot)
 {
