@@ -4,7 +4,8 @@
  *
  * Measured with CUDA 13.0, device-resident, keys uniform, with 32-bit rids:
  * bench/results/gpu-h200-model.csv; sorts by value: -ranges.csv, interpolated
- * between the sizes and ranges measured.  Uneven keys: the mean of gaussian, exponential,
+ * between the sizes and ranges measured.  gpu_radix of 32 and 64 bits from 2^20 on, and gpu_merge
+ * to 2^18: gpu-h200-unkind.csv, 2^28 by proportion.  Uneven keys: the mean of gaussian, exponential,
  * zipf and entropy1, gpu_bucket on an H100 (gpu-h100-distributions.csv; 2^10 and 2^12 by
  * proportion, 2^28 without exponential, 128 bits at 2^20 from trials), gpu_radix from
  * gpu-h200-distributions.csv over 2^20 to 2^26 rows.  From 2^18 on, 32-bit keys are no
@@ -25,15 +26,15 @@
 static const GpusortCosts gpusort_costs_h200 = {
 	/* radix */
 	{
-		{57.2, 56.5, 60.8, 66.6, 72.9, 92.3, 230.7, 671.1, 2116.4, 8061.6},
-		{90.3, 89.8, 103.4, 116.1, 139.7, 207.6, 574.6, 1711.3, 6084.4, 23885.2},
+		{57.2, 56.5, 60.8, 66.6, 72.9, 86.2, 195.6, 554.4, 1888.5, 7200},
+		{90.3, 89.8, 103.4, 116.1, 139.7, 169.4, 496.8, 1508.3, 5670.7, 22260},
 		{165.1, 178.6, 197.7, 221.3, 259.3, 522.2, 1895.8, 6794.8, 26425.1, 105094.3}
 	},
 	/* merge */
 	{
-		{30.7, 32.3, 60.9, 76.3, 99.1, 162.5, 461.4, 1644.2, 6726.6, 29700.2},
-		{41.6, 41.5, 74.1, 92.1, 117.4, 195.0, 633.3, 2281.7, 9639.2, 42864.3},
-		{41.8, 56.2, 72.2, 96.5, 142.9, 302.0, 1090.5, 4261.4, 18357.2, 80960.0}
+		{13.1, 18.5, 23.4, 30.9, 63.5, 162.5, 461.4, 1644.2, 6726.6, 29700.2},
+		{14.6, 21.6, 28, 40.4, 73.4, 195.0, 633.3, 2281.7, 9639.2, 42864.3},
+		{18.3, 25.8, 32.6, 57.9, 112.7, 302.0, 1090.5, 4261.4, 18357.2, 80960.0}
 	},
 	/* bucket */
 	{

@@ -403,8 +403,8 @@ main(int argc, char **argv)
 	};
 	static const uint64_t ranges[] = {1, 2, 255, 256, 257, 1000, 4096, 65535, 65536};
 	static const size_t tiles[] = {
-		15, 16, 1791, 1792, 1793, 3583, 3584, 3585, 3839, 3840, 3841, 7167, 7168, 7169,
-		7679, 7680, 7681, 15359, 15360, 15361, 30721, 61441, 122881, 500009
+		15, 16, 511, 512, 513, 1025, 16385, 32768, 32769, 65536, 65537, 70001, 122881, 262144, 262145,
+		500009, 524288, 524289, 1500001
 	};
 	bool		tiny = argc > 1 && strcmp(argv[1], "tiny") == 0;
 	bool		quick = tiny || (argc > 1 && strcmp(argv[1], "quick") == 0);
@@ -457,7 +457,7 @@ main(int argc, char **argv)
 			};
 
 			for (int d = 0; distributions[d]; d++)
-				if (quick ? (n == 7681 || n == 15361) && d < 5 : true)
+				if (quick ? (n == 513 || n == 16385 || n == 32769 || (n == 70001 && d % 2 == 0)) && d < 6 : true)
 					check_merge(width, n, distributions[d], n < 20000 || d == 0);
 		}
 	}

@@ -40,8 +40,9 @@ dry_run(int algorithm, GpusortProblem &problem, const char *what)
 			MUST(api->stream_create(ctx, &stream, &must_err));
 			memset(emulation.mail, 0, sizeof(emulation.mail));
 			emulation.mail[1] = word;
-			emulation.mail[2] = strcmp(api->algorithm(algorithm)->name, "gpu_merge") == 0 &&
-				uneven;
+			emulation.mail[2] = strcmp(api->algorithm(algorithm)->name, "gpu_radix") == 0
+				? (uneven ? 0x5aaaa : 0)
+				: strcmp(api->algorithm(algorithm)->name, "gpu_merge") == 0 && uneven;
 			emulation.mail[5] = uneven;
 			emulation.dry = true;
 			status = api->sort_run(stream, algorithm, &problem, NULL, &err);
@@ -61,7 +62,7 @@ check_launches(int arch, int multiprocessors)
 		{128, 0, 128, 0}, {128, 0, 128, 1000000}, {128, 30, 110, 0}, {128, 127, 128, 0}
 	};
 	static const uint64_t sizes[] = {
-		0, 2, 33, 1920, 1921, 4608, 4609, 17408, 17409, 65537, 1000003, 3928320, 3932160,
+		0, 2, 33, 513, 1921, 4608, 4609, 17408, 17409, 32769, 65537, 262145, 524289, 1000003, 3928320, 3932160,
 		(1 << 23) - 1, 1 << 23, 31457281, 62914560, 62914561, (1 << 28) + 1,
 		UINT64_C(1) << 31, UINT32_MAX - 1, UINT32_MAX
 	};

@@ -30,8 +30,8 @@ test_gpu_choice(void)
 		/* uneven keys: digits do not care */
 		{1 << 24, 32, 0, true, true, "gpu_radix"},
 		{1 << 24, 128, 0, true, true, "gpu_bucket"},
-		/* nor does gpu_bucket where there are few */
-		{1 << 18, 32, 0, true, true, "gpu_bucket"},
+		/* nor do these where there are few */
+		{1 << 18, 32, 0, true, true, "gpu_merge"},
 		{400000, 32, 0, true, true, "gpu_radix"},
 		{1 << 18, 64, 0, true, true, "gpu_bucket"},
 		/* few values */

@@ -193,13 +193,16 @@ block_sort_pairs(Pair<K> mine[ITEMS], const PairRoom<K> &room, uint32_t threads)
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
 		{
-			bool		take_b = b < b_end && (a >= a_end || b_pair < a_pair);
+			/* without a branch: lanes would go separate ways */
+			bool		take_b = (b < b_end) & ((a >= a_end) | (b_pair < a_pair));
+			Pair<K>		next;
 
 			mine[i] = take_b ? b_pair : a_pair;
-			if (take_b)
-				b_pair = room.get(min(++b, b_end - 1));
-			else
-				a_pair = room.get(min(++a, a_end - 1));
+			a += !take_b;
+			b += take_b;
+			next = room.get(take_b ? min(b, b_end - 1) : min(a, a_end - 1));
+			a_pair = take_b ? a_pair : next;
+			b_pair = take_b ? next : b_pair;
 		}
 	}
 }

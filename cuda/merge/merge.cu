@@ -19,15 +19,19 @@
  * at their seams, the seams are merged where they are.
  *
  * The number of levels is made even (by tiles of half the size), so that the
- * tiles are sorted into the outputs and the last level ends there too.  Input that
- * one tile holds gets the smallest that does: a tile's time grows with its size.
+ * tiles are sorted into the outputs and the last level ends there too.
+ *
+ * Few keys do not fill a device, so that what counts is launches and how long one takes:
+ * tiles are smaller, up to RANK_MOST keys four runs are merged per launch, by ranks
+ * (merge_rank.cuh), beyond by smaller shares, and the host waits for no word of seams.
+ * Input in order is then found by the tiles, before they are sorted.
  *
  * Memory: one more copy of keys and rids in scratch, another of the keys if they
  * are not wanted as output.
  *
  * Errors: nothing but a status; outputs are undefined then.
  */
-#include "merge/merge_block.cuh"
+#include "merge/merge_rank.cuh"
 
 /* Room for the kernels' static shared memory beside the dynamic. */
 #define RESERVED_SHARED		1024
@@ -36,7 +40,7 @@ template <class K> struct MergeMemory
 {
 	K		   *keys[2];		/* 0: the output or what stands for it */
 	uint32_t   *rids[2];
-	uint32_t   *overlaps;		/* by tile: at the seam before it */
+	uint32_t   *overlaps;		/* by tile: at the seam before it; of few keys: whether it fell */
 	SeamState  *state;
 	uint64_t	bytes;
 };
@@ -49,6 +53,13 @@ struct MergeShape
 	int			levels;
 };
 
+/* Keys for which that is quicker. */
+template <class K> static constexpr uint64_t
+few_most()
+{
+	return sizeof(K) == 16 ? 1 << 18 : 1 << 19;
+}
+
 template <class K> static MergeShape
 merge_shape(const DeviceTraits *device, uint64_t n)
 {
@@ -56,8 +67,17 @@ merge_shape(const DeviceTraits *device, uint64_t n)
 	bool		full = merge_shared<K, TILE_THREADS>() + RESERVED_SHARED <=
 		(size_t) device->max_shared;
 
-	shape.threads = n <= LEAST_TILE_THREADS * merge_items<K>() ? LEAST_TILE_THREADS :
-		n <= merge_share<K>() || !full ? MERGE_THREADS : TILE_THREADS;
+	if (n <= few_most<K>())
+	{
+		shape.threads = n <= RANK_SMALL_MOST ? RANK_SMALL_THREADS : RANK_TILE_THREADS;
+		shape.tile = n <= RANK_SMALL_MOST ? RANK_SMALL_TILE : RANK_TILE;
+		shape.tiles = (uint32_t) div_up(n, shape.tile);
+		shape.levels = 0;
+		while (UINT64_C(1) << shape.levels < shape.tiles)
+			shape.levels++;
+		return shape;
+	}
+	shape.threads = full ? TILE_THREADS : MERGE_THREADS;
 	for (;; shape.threads /= 2)
 	{
 		shape.tile = shape.threads * merge_items<K>();
@@ -84,7 +104,7 @@ cut_memory(const GpusortProblem *problem, const MergeShape &shape, void *scratch
 	memory.keys[0] = take_sorted_keys<K>(problem, &cutter);
 	memory.rids[0] = wants_rids(problem) ? problem->rids_out : NULL;
 	/* for the smallest tiles, so that fewer keys never need more */
-	memory.overlaps = cutter.take<uint32_t>(problem->n / (LEAST_TILE_THREADS * merge_items<K>()) + 2);
+	memory.overlaps = cutter.take<uint32_t>(problem->n / RANK_SMALL_TILE + 2);
 	memory.state = cutter.take<SeamState>(1);
 	memory.bytes = cutter.used;
 	return memory;
@@ -152,6 +172,92 @@ sort_tiles(SortRun *run, const TileArgs<K> &args, uint32_t tiles)
 	return GPUSORT_OK;
 }
 
+template <class K, int ITEMS> static GpusortStatus
+merge_along_path(SortRun *run, MergeArgs<K> &args)
+{
+	uint64_t	pair = args.width * 2;
+
+	args.blocks = (uint32_t) div_up(pair < args.n ? pair : args.n, MERGE_THREADS * ITEMS);
+	LAUNCH(run, (merge_runs_kernel<K, ITEMS>), div_up(args.n, pair) * args.blocks,
+		   MERGE_THREADS, MERGE_THREADS * ITEMS * (sizeof(K) + sizeof(uint16_t)), args);
+	return GPUSORT_OK;
+}
+
+template <class K, int WAYS> static GpusortStatus
+merge_by_ranks(SortRun *run, const RankArgs<K> &args)
+{
+	LAUNCH(run, (rank_merge_kernel<K, WAYS>), div_up(args.n, RANK_THREADS), RANK_THREADS, 0,
+		   args);
+	return GPUSORT_OK;
+}
+
+template <class K, int THREADS, int ITEMS> static GpusortStatus
+sort_few_tiles(SortRun *run, const MergeMemory<K> &memory, const TileArgs<K> &tiles)
+{
+	LAUNCH(run, (rank_tile_kernel<K, THREADS, ITEMS>), div_up(tiles.n, THREADS * ITEMS),
+		   THREADS, 0, tiles, memory.overlaps);
+	return GPUSORT_OK;
+}
+
+/* Up to few_most keys: every launch takes from where the one before left them. */
+template <class K> static GpusortStatus
+sort_few(SortRun *run, const MergeMemory<K> &memory, TileArgs<K> tiles,
+		 const MergeShape &shape)
+{
+	bool		by_ranks = tiles.n <= RANK_MOST;
+	int			launches = by_ranks ? (int) div_up(shape.levels, RANK_WAYS_BITS) : shape.levels;
+	int			odd = launches % 2;
+	RankArgs<K> ranks = {};
+	MergeArgs<K> path = {};
+
+	tiles.keys_out = launches > 0 || wants_keys(run->problem) ? memory.keys[odd] : NULL;
+	tiles.rids_out = memory.rids[odd];
+	if (shape.tile == RANK_SMALL_TILE)
+		TRY((sort_few_tiles<K, RANK_SMALL_THREADS, RANK_SMALL_ITEMS>(run, memory, tiles)));
+	else
+		TRY((sort_few_tiles<K, RANK_TILE_THREADS, RANK_TILE_ITEMS>(run, memory, tiles)));
+	run->result->passes = 1;
+	ranks.bits = path.bits = tiles.bits;
+	ranks.n = path.n = tiles.n;
+	path.falls = memory.overlaps;
+	path.tiles = shape.tiles;
+	path.width = shape.tile;
+	while (1u << ranks.width_bits < shape.tile)
+		ranks.width_bits++;
+	for (int left = launches; left > 0; left--)
+	{
+		ranks.keys = path.keys = memory.keys[left % 2];
+		ranks.rids = path.rids = memory.rids[left % 2];
+		ranks.keys_out = path.keys_out =
+			left > 1 || wants_keys(run->problem) ? memory.keys[1 - left % 2] : NULL;
+		ranks.rids_out = path.rids_out = memory.rids[1 - left % 2];
+		if (by_ranks)
+		{
+			/* the first one takes what does not come out even */
+			int			ways_bits = left == launches ?
+				shape.levels - (launches - 1) * RANK_WAYS_BITS : RANK_WAYS_BITS;
+
+			if (ways_bits == 1)
+				TRY((merge_by_ranks<K, 2>(run, ranks)));
+			else
+				TRY((merge_by_ranks<K, 1 << RANK_WAYS_BITS>(run, ranks)));
+			ranks.width_bits += ways_bits;
+		}
+		else
+		{
+			if (left == 1 && odd)
+			{
+				path.in_order = path.keys;
+				path.rids_in_order = path.rids;
+			}
+			TRY((merge_along_path<K, few_merge_items<K>()>(run, path)));
+			path.width *= 2;
+		}
+		run->result->passes++;
+	}
+	return GPUSORT_OK;
+}
+
 template <class K> static GpusortStatus
 run_for(SortRun *run)
 {
@@ -164,10 +270,12 @@ run_for(SortRun *run)
 
 	tiles.keys = static_cast<const K *>(problem->keys);
 	tiles.rids = problem->rids;
-	tiles.keys_out = memory.keys[0];
-	tiles.rids_out = memory.rids[0];
 	tiles.bits = key_bits<K>(problem);
 	tiles.n = (uint32_t) problem->n;
+	if (problem->n <= few_most<K>())
+		return sort_few(run, memory, tiles, shape);
+	tiles.keys_out = memory.keys[0];
+	tiles.rids_out = memory.rids[0];
 	switch (shape.threads)
 	{
 		case TILE_THREADS:
@@ -196,8 +304,7 @@ run_for(SortRun *run)
 		merge.keys_out = level < shape.levels - 1 || wants_keys(problem)
 			? memory.keys[1 - level % 2] : NULL;
 		merge.rids_out = memory.rids[1 - level % 2];
-		LAUNCH(run, merge_runs_kernel<K>, div_up(problem->n, merge_share<K>()), MERGE_THREADS,
-			   (merge_shared<K, MERGE_THREADS>()), merge);
+		TRY((merge_along_path<K, merge_items<K>()>(run, merge)));
 		merge.width *= 2;
 		run->result->passes++;
 	}

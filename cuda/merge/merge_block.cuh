@@ -20,11 +20,19 @@
 
 #include "key.cuh"
 
+
 /* Odd, so that threads' keys in blocked order lie in different banks. */
 template <class K> __host__ __device__ constexpr int
 merge_items()
 {
 	return sizeof(K) == 16 ? 7 : 15;
+}
+
+/* The same, where shares of that size would not be enough for all multiprocessors. */
+template <class K> __host__ __device__ constexpr int
+few_merge_items()
+{
+	return sizeof(K) == 16 ? 3 : 5;
 }
 
 #define MERGE_THREADS		256
@@ -75,6 +83,13 @@ template <class K> struct MergeArgs
 	KeyBits<K>	bits;
 	uint32_t	n;
 	uint64_t	width;			/* of the sorted runs */
+	uint32_t	blocks;			/* that merge two of them */
+
+	/* If not NULL: by tile, whether the input fell somewhere.  If it never did: */
+	const uint32_t *falls;
+	uint32_t	tiles;
+	const K    *in_order;		/* this is copied; NULL: nothing is done */
+	const uint32_t *rids_in_order;
 };
 
 /*
@@ -266,17 +281,15 @@ sort_tile_kernel(const TileArgs<K> args)
 }
 
 /*
- * A block merges a[] and b[], at most merge_share keys together, which may be
- * where they are merged to.
+ * A block merges a[] and b[], at most ITEMS keys of each thread, which may be where they
+ * are merged to.
  */
-template <class K> __device__ __forceinline__ void
+template <class K, int ITEMS> __device__ __forceinline__ void
 merge_in_block(const MergeArgs<K> &args, unsigned char *shared, uint32_t a,
 			   uint32_t a_count, uint32_t b, uint32_t b_count, uint32_t to)
 {
-	constexpr int ITEMS = merge_items<K>();
-
 	K		   *share_keys = reinterpret_cast<K *>(shared);
-	uint16_t   *share_from = reinterpret_cast<uint16_t *>(share_keys + merge_share<K>());
+	uint16_t   *share_from = reinterpret_cast<uint16_t *>(share_keys + MERGE_THREADS * ITEMS);
 	uint32_t	count = a_count + b_count;
 	uint32_t	first = min(threadIdx.x * ITEMS, count);
 	uint32_t	taken;
@@ -333,20 +346,23 @@ merge_in_block(const MergeArgs<K> &args, unsigned char *shared, uint32_t a,
 	}
 }
 
-/* Merges neighbouring runs of args.width keys; a block writes merge_share of them. */
-template <class K>
+/* Merges neighbouring runs of args.width keys; a block writes ITEMS for each thread. */
+template <class K, int ITEMS>
 __global__ void __launch_bounds__(MERGE_THREADS)
 merge_runs_kernel(const MergeArgs<K> args)
 {
+	constexpr uint32_t SHARE = MERGE_THREADS * ITEMS;
+
 	extern __shared__ __align__(16) unsigned char shared[];
 	__shared__ uint32_t taken[2];
 
-	uint32_t	to = blockIdx.x * merge_share<K>();
-	uint32_t	a = (uint32_t) (to / (2 * args.width) * (2 * args.width));
+	uint32_t	a = (uint32_t) (blockIdx.x / args.blocks * (2 * args.width));
 	uint32_t	b = (uint32_t) min((uint64_t) args.n, a + args.width);
 	uint32_t	end = (uint32_t) min((uint64_t) args.n, a + 2 * args.width);
-	uint32_t	diagonal = to - a;
-	uint32_t	next = diagonal + min(merge_share<K>(), end - to);
+	uint32_t	diagonal = min(blockIdx.x % args.blocks * SHARE, end - a);
+	uint32_t	next = min(diagonal + SHARE, end - a);
+	uint32_t	to = a + diagonal;
+	bool		falls = args.falls == NULL;
 
 	if (threadIdx.x < 64)
 	{
@@ -357,10 +373,26 @@ merge_runs_kernel(const MergeArgs<K> args)
 		if (threadIdx.x % 32 == 0)
 			taken[warp] = path;
 	}
-	__syncthreads();
-	merge_in_block(args, shared, a + taken[0], taken[1] - taken[0],
-				   b + (diagonal - taken[0]),
-				   (next - taken[1]) - (diagonal - taken[0]), to);
+	else if (args.falls)
+	{
+		for (uint32_t i = threadIdx.x - 64; i < args.tiles; i += MERGE_THREADS - 64)
+			falls |= args.falls[i] != 0;
+	}
+	if (!__syncthreads_or(falls))
+	{
+		for (uint32_t at = to + threadIdx.x; args.in_order && at < a + next;
+			 at += MERGE_THREADS)
+		{
+			if (args.keys_out)
+				args.keys_out[at] = args.in_order[at];
+			if (args.rids_out)
+				args.rids_out[at] = args.rids_in_order[at];
+		}
+		return;
+	}
+	merge_in_block<K, ITEMS>(args, shared, a + taken[0], taken[1] - taken[0],
+							 b + (diagonal - taken[0]),
+							 (next - taken[1]) - (diagonal - taken[0]), to);
 }
 
 /* The keys left of a seam that belong right of it, and the other way round. */
@@ -462,7 +494,7 @@ mend_seam_kernel(const MergeArgs<K> args, uint32_t tile, const uint32_t *overlap
 	uint32_t	at = seam * tile;
 
 	if (left + right > 0)
-		merge_in_block(args, shared, at - left, left, at, right, at - left);
+		merge_in_block<K, merge_items<K>()>(args, shared, at - left, left, at, right, at - left);
 }
 
 #endif							/* GPUSORT_MERGE_BLOCK_CUH */

@@ -87,7 +87,8 @@ run_for(SortRun *run)
 	uint64_t	tiles = div_up(n, radix_tile<K>());
 	uint64_t	blocks = div_up(n, RADIX_COUNT_THREADS * 16 / sizeof(K) * 4);
 	uint32_t	ticket = next_ticket(run);
-	uint32_t	differ;
+	uint32_t	differ,
+				hot;
 	int			left;
 
 	if (blocks > (uint64_t) run->device->multiprocessors * 4)
@@ -100,6 +101,7 @@ run_for(SortRun *run)
 		   memory.state, run->stream->mailbox, ticket);
 	TRY(wait_for_mail(run, ticket));
 	differ = run->stream->mailbox[RADIX_MAIL_PASSES];
+	hot = run->stream->mailbox[RADIX_MAIL_HOT];
 	if (differ == 0)
 	{
 		differ = 1;				/* all equal: one pass that copies */
@@ -127,8 +129,12 @@ run_for(SortRun *run)
 		else
 			args.keys_out = left > 0 ? memory.keys[args.pass % 2] : NULL;
 		args.rids_out = memory.rids[left % 2];
-		LAUNCH(run, (radix_pass_kernel<K, RIDS>), tiles, RADIX_THREADS,
-			   (radix_pass_shared<K, RIDS>()), args);
+		if (hot & 1u << digit)
+			LAUNCH(run, (radix_pass_kernel<K, RIDS, true>), tiles, RADIX_THREADS,
+				   (radix_pass_shared<K, RIDS>()), args);
+		else
+			LAUNCH(run, (radix_pass_kernel<K, RIDS, false>), tiles, RADIX_THREADS,
+				   (radix_pass_shared<K, RIDS>()), args);
 		args.keys = args.keys_out;
 		args.rids = args.rids_out;
 		run->result->passes++;

@@ -27,6 +27,12 @@
 
 #define RADIX_MAIL_TICKET	0
 #define RADIX_MAIL_PASSES	1		/* bit p: digit p is not the same in all keys */
+#define RADIX_MAIL_HOT		2		/* bit p: some digit p is that of a RADIX_HOT_SHARE of them */
+
+/* Lanes with a digit of a quarter of the keys are found by a ballot: they would wait for one word. */
+#define RADIX_HOT_SHARE		4
+
+#define RADIX_LOOK_BACK		4		/* tiles that are asked at once */
 
 template <class K> __host__ __device__ constexpr uint32_t
 radix_tile()
@@ -34,11 +40,28 @@ radix_tile()
 	return RADIX_THREADS * keys_per_thread<K>();
 }
 
+/*
+ * What is kept of a key's rank in its warp.  Kept beside it, a digit need not be made again, and
+ * narrow keys spill no registers; wide ones do, and lose 8 %.
+ */
+template <class K> struct RadixRank
+{
+	typedef uint16_t type;
+	static constexpr bool below_digit = false;
+};
+
+template <> struct RadixRank<uint32_t>
+{
+	typedef uint32_t type;
+	static constexpr bool below_digit = true;
+};
+
 /* What the passes share; zeroed before the count. */
 struct RadixState
 {
 	uint32_t	start[RADIX_MAX_PASSES][RADIX_DIGITS];	/* counts, then sums */
 	uint32_t	next_tile[RADIX_MAX_PASSES];
+	uint32_t	hot[RADIX_MAX_PASSES];	/* the most frequent digit, below its count, if hot */
 	uint32_t	blocks_done;
 };
 
@@ -67,6 +90,7 @@ radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
 	uint64_t	vectors = n / VECTOR;
 	uint64_t	step = (uint64_t) gridDim.x * RADIX_COUNT_THREADS;
 	uint32_t	differ = 0;
+	uint32_t	hot = 0;
 
 	for (int i = threadIdx.x; i < (int) sizeof(K) * RADIX_DIGITS; i += RADIX_COUNT_THREADS)
 		(&counts[0][0])[i] = 0;
@@ -117,12 +141,17 @@ radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
 			state->start[pass][threadIdx.x] = sum;
 		if (!__syncthreads_or(count == n))
 			differ |= 1u << pass;
+		if (__syncthreads_or(count > n / RADIX_HOT_SHARE))
+			hot |= 1u << pass;
+		if (count > n / RADIX_HOT_SHARE)
+			atomicMax(&state->hot[pass], count / RADIX_DIGITS * RADIX_DIGITS + threadIdx.x);
 	}
 	if (threadIdx.x == 0)
 	{
 		volatile uint32_t *mail = mailbox;
 
 		mail[RADIX_MAIL_PASSES] = differ;
+		mail[RADIX_MAIL_HOT] = hot;
 		__threadfence_system();
 		mail[RADIX_MAIL_TICKET] = ticket;
 	}
@@ -164,7 +193,7 @@ radix_pass_shared()
  * Sum of digit's counts in the tiles before this one.  Several tiles are asked at
  * once, since most of the time goes into waiting for answers.
  */
-template <int WINDOW> __device__ __forceinline__ uint32_t
+__device__ __forceinline__ uint32_t
 look_back(const unsigned long long *tiles, uint32_t tile, uint32_t digit, uint32_t pass)
 {
 	uint32_t	sum = 0;
@@ -172,15 +201,15 @@ look_back(const unsigned long long *tiles, uint32_t tile, uint32_t digit, uint32
 
 	while (before > 0)
 	{
-		unsigned long long told[WINDOW];
+		unsigned long long told[RADIX_LOOK_BACK];
 
 #pragma unroll
-		for (int i = 0; i < WINDOW; i++)
+		for (int i = 0; i < RADIX_LOOK_BACK; i++)
 			told[i] = (uint32_t) i < before
 				? *(const volatile unsigned long long *)
 				&tiles[(uint64_t) (before - 1 - i) * RADIX_DIGITS + digit] : 0;
 #pragma unroll
-		for (int i = 0; i < WINDOW; i++)
+		for (int i = 0; i < RADIX_LOOK_BACK; i++)
 		{
 			if (!TILE_TELLS(told[i], pass))
 			{
@@ -190,8 +219,8 @@ look_back(const unsigned long long *tiles, uint32_t tile, uint32_t digit, uint32
 			sum += TILE_COUNT(told[i]);
 			if (TILE_STATE(told[i]) == TILE_SUM)
 				return sum;
-			if (i == WINDOW - 1)
-				before -= WINDOW;
+			if (i == RADIX_LOOK_BACK - 1)
+				before -= RADIX_LOOK_BACK;
 		}
 	}
 	return sum;
@@ -200,7 +229,7 @@ look_back(const unsigned long long *tiles, uint32_t tile, uint32_t digit, uint32
 static_assert(radix_tile<uint32_t>() * sizeof(uint32_t) >=
 			  RADIX_WARPS * RADIX_DIGITS * sizeof(uint32_t), "lanes can meet in a tile");
 
-template <class K, bool RIDS>
+template <class K, bool RIDS, bool HOT>
 __global__ void __launch_bounds__(RADIX_THREADS, 2)
 radix_pass_kernel(const RadixPassArgs<K> args)
 {
@@ -220,11 +249,15 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 
 	K			keys[ITEMS];
 	uint32_t	rids[RIDS ? ITEMS : 1];
-	uint16_t	rank[ITEMS];
+	typename RadixRank<K>::type rank[ITEMS];	/* in the warp, below the digit if kept */
 	int			shift = args.digit * RADIX_BITS;
 	int			warp = threadIdx.x / 32;
 	int			lane = threadIdx.x % 32;
 	uint32_t	first = warp * 32 * ITEMS + lane;	/* in the tile */
+	uint32_t	hot = HOT ? args.state->hot[args.digit] % RADIX_DIGITS : 0;
+	uint32_t	digit = threadIdx.x;	/* that this thread sums up */
+	uint32_t	real = 0,		/* the tile's keys of it */
+				begin;			/* in the tile */
 	uint32_t	tile,
 				start,
 				count;
@@ -248,9 +281,13 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 			: all_ones<K>();
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
-		rank[i] = (uint16_t)
-			rank_in_warp<false>(meet + warp * RADIX_DIGITS, warp_start[warp],
-								radix_digit(args.bits(keys[i]), shift));
+	{
+		uint32_t	key_digit = radix_digit(args.bits(keys[i]), shift);
+		uint32_t	r = rank_in_warp<false, HOT>(meet + warp * RADIX_DIGITS, warp_start[warp],
+												 key_digit, hot);
+
+		rank[i] = (typename RadixRank<K>::type) (RadixRank<K>::below_digit ? key_digit << 16 | r : r);
+	}
 	if (RIDS)
 	{
 #pragma unroll
@@ -261,10 +298,7 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 	}
 	__syncthreads();
 	{
-		uint32_t	digit = threadIdx.x;
 		uint32_t	own = 0,
-					real = 0,
-					begin,
 					total;
 
 		if (digit < RADIX_DIGITS)
@@ -289,14 +323,6 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 		begin = block_exclusive_sum<RADIX_THREADS>(own, room, &total);
 		if (digit < RADIX_DIGITS)
 		{
-			uint32_t	before = look_back<sizeof(K) == 4 ? 4 : 1>(args.tiles, tile, digit,
-																   args.pass);
-
-			if (tile > 0)
-				*(volatile unsigned long long *)
-					&args.tiles[(uint64_t) tile * RADIX_DIGITS + digit] =
-					TILE_WORD(args.pass, TILE_SUM, before + real);
-			target[digit] = args.state->start[args.digit][digit] + before - begin;
 #pragma unroll
 			for (int w = 0; w < RADIX_WARPS; w++)
 				warp_start[w][digit] += begin;
@@ -306,11 +332,25 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
 	{
-		uint32_t	to = warp_start[warp][radix_digit(args.bits(keys[i]), shift)] + rank[i];
+		uint32_t	key_digit = RadixRank<K>::below_digit ? rank[i] >> 16
+			: radix_digit(args.bits(keys[i]), shift);
+		uint32_t	to = warp_start[warp][key_digit] + (rank[i] & 0xffff);
 
 		tile_keys[to] = keys[i];
 		if (RIDS)
 			tile_rids[to] = rids[i];
+	}
+
+	/* Not before: by now all tiles before have told their counts, and registers are free. */
+	if (digit < RADIX_DIGITS)
+	{
+		uint32_t	before = look_back(args.tiles, tile, digit, args.pass);
+
+		if (tile > 0)
+			*(volatile unsigned long long *)
+				&args.tiles[(uint64_t) tile * RADIX_DIGITS + digit] =
+				TILE_WORD(args.pass, TILE_SUM, before + real);
+		target[digit] = args.state->start[args.digit][digit] + before - begin;
 	}
 	__syncthreads();
 

@@ -144,8 +144,8 @@ place_kernel(const PlaceArgs<Source, Rest> args)
 #pragma unroll
 	for (int i = 0; i < PLACE_ITEMS; i++)
 	{
-		uint32_t	rank = rank_in_warp<true>(meet + warp * PLACE_MAX_DIGITS,
-											  warp_start[warp], values[i] & mask);
+		uint32_t	rank = rank_in_warp<true, false>(meet + warp * PLACE_MAX_DIGITS,
+													 warp_start[warp], values[i] & mask);
 
 		if (PACKED)
 			values[i] |= rank << 16;
