@@ -51,7 +51,8 @@ CREATE TABLE t AS SELECT i::int AS id, (mix(i) - 2147483648)::int4 AS k, mix(i *
 	CASE WHEN i % 11 = 0 THEN NULL ELSE (mix(i) % 100)::int4 END AS nk, (mix(i * 3) - 2e9) / 7::float8 AS f,
 	(mix(i * 5) % 7)::int2 AS few, CASE WHEN i = 29000 THEN NULL ELSE mix(i * 11) * 2147483648 END AS late,
 	repeat('x', (mix(i * 13) % 60)::int) AS pad, 'customer#' || mix(i * 17) % 900 AS s,
-	CASE WHEN i % 13 > 0 THEN md5((mix(i) % 20000)::text) END AS h
+	CASE WHEN i % 13 > 0 THEN md5((mix(i) % 20000)::text) END AS h,
+	CASE i WHEN 25000 THEN 'odd' WHEN 27000 THEN NULL ELSE repeat('z', 40) || mix(i * 19) % 3 END AS g
 FROM generate_series(1, $rows) i;
 CREATE UNIQUE INDEX ON t (id);
 VACUUM ANALYZE t;
@@ -116,7 +117,7 @@ sub some_rows
 # total orders, since a stock Sort does not keep equal rows in order
 my @orders = ('k', 'k DESC', 'w', 'w DESC', 'f, id', 'nk NULLS FIRST, k', 'nk DESC, w', 'few, id DESC', 'few, nk, f, k',
 	'w, f, k, id', 'late', 'late DESC NULLS LAST', '-k', 'few DESC, w', 's, id', 'h, few, id DESC',
-	'few, h DESC, s, id', 's DESC, w');
+	'few, h DESC, s, id', 's DESC, w', 'g, id', 'g DESC, w', 'few, g NULLS FIRST, id');
 # rows that are no more than their keys
 my @only = ('k', 'nk', 'w', 'few', 'late', 'nk, k', 'w, k', 'k, few', 'id');
 
