@@ -277,8 +277,6 @@ next_again(ParallelSortState *node, TupleTableSlot *slot)
 {
 	for (uint64 i = 0;; i++)
 	{
-		bool		was;
-
 		if (i % MERGE_BATCH == 0)
 			CHECK_FOR_INTERRUPTS();
 		node->phase = node->resumed;
@@ -290,8 +288,7 @@ next_again(ParallelSortState *node, TupleTableSlot *slot)
 		if (!parallel_sort_next(node, slot))
 			device_wrong_beginning();
 		node->phase = PARALLEL_SORT_AGAIN;
-		was = given_rows_was(node->given, ((MinimalTupleTableSlot *) slot)->mintuple);
-		if (!was)
+		if (!given_rows_was(node->given, ((MinimalTupleTableSlot *) slot)->mintuple))
 			return true;
 	}
 }
