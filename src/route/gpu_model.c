@@ -38,7 +38,7 @@
 #define SPILL_NS		1.2		/* per byte written to a run and merged */
 #define MOVE_NS			0.15	/* per byte moved from there to staging */
 #define BUS_HIDDEN_NS	0.018	/* per byte of rows on that machine's bus, each way */
-#define SETTLE_NS		2.0		/* per row that is asked whether its key is that of the next */
+#define SETTLE_NS		5.0		/* per row that is asked whether its key is that of the next: bench/GPU-NOTES.md */
 #define ROW_MERGE_NS	13.0	/* per row of several parts that are merged, beyond one part's */
 
 /* 0, 1, 2 for keys of 32, 64, 128 bits: also their SortRecFormat. */

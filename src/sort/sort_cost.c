@@ -183,6 +183,7 @@ gpu_saves_us(const CostKeys *keys, double n, double row_bytes, double kernel_us)
 	gain.rows = n;
 	gain.row_bytes = row_bytes;
 	gain.key_cost = keys->bits / 8;
+	gain.settled = keys->called > 0;
 	gain.memory = work_mem * 1024.0;
 	gain.cpu_sort_us = kernel_us;
 	gain.gpu_sort_us = HUGE_VAL;
