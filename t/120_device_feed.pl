@@ -26,11 +26,14 @@ shared_buffers = 64MB
 work_mem = 64MB
 CONF
 
-# k has many ties, n NULLs; the rows of few are not known to be many, one of long's is longer than a chunk
+# k has many ties, n NULLs, of p and q eight bytes tell little; the rows of few are not known to be many, one of
+# long's is longer than a chunk
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE t AS SELECT i AS id, (mix(i) % 5000)::int AS k, (mix(i) % 3)::int AS three, (mix(i * 3) / 1e3)::float8 AS
 	f, NULLIF(mix(i * 5) % 100, 7)::int8 AS n,
-	repeat('x', (mix(i * 7) % 50)::int) AS p, 'customer#' || mix(i * 11) AS s FROM generate_series(1, 60000) i;
+	repeat('x', (mix(i * 7) % 50)::int) AS p, 'customer#' || mix(i * 11) AS s,
+	NULLIF((mix(i * 13) % 40)::numeric * 1e20 + (mix(i * 17) % 3) / 1e12, 7e20) AS m,
+	('q' || mix(i) % 4 || ' goes on' || mix(i * 19) % 900)::char(20) AS q FROM generate_series(1, 60000) i;
 CREATE TABLE few AS SELECT i AS id, mix(i)::int8 AS k, repeat('y', (i % 30)::int) AS p FROM generate_series(1, 100) i;
 ANALYZE few;
 INSERT INTO few SELECT i, mix(i)::int8, repeat('y', (i % 30)::int) FROM generate_series(101, 60000) i;
@@ -79,17 +82,23 @@ $node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; SET work_
 like($node->safe_psql('postgres', $learned), qr/\bsort_6417\b/, '... as from the same rows of one process');
 
 # Rows, by kinds of keys, workers, and what the leader does beside
-for my $order ('k, id', 'f DESC, id', 'n NULLS FIRST, id', 'n DESC, id', 'three, k, id')
+for my $order ('k, id', 'f DESC, id', 'n NULLS FIRST, id', 'n DESC, id', 'three, k, id', 's, id', 's DESC', 'p, id',
+	'p DESC, id DESC', 'three, p, k, id', 'm, id', 'm DESC NULLS LAST, q, id', 'q DESC, m, id')
 {
 	my $workers = pick(2, 3, 4, 7);
 	my $set = "SET max_parallel_workers_per_gather = $workers; SET parallel_leader_participation = " . pick('on', 'off')
 		. "; SET work_mem = '" . pick('64kB', '64MB') . "'";
 	is(fed("SELECT * FROM t ORDER BY $order", $set), 1, "$set: $order: on the device");
 	same_rows("SELECT * FROM t ORDER BY $order", "$set: $order", $set);
-	same_rows("SELECT id, k, three, f, n, length(p) AS p FROM t WHERE id % 3 = 0 ORDER BY $order",
+	same_rows("SELECT id, k, three, f, n, p || '' AS p, s || '' AS s, m, q FROM t WHERE id % 3 = 0 "
+		. "ORDER BY $order",
 		"$set: some rows by $order", $set);
 }
+# what strings have in common is in no key
+unlike($node->safe_psql('postgres', "$explain SELECT $_ FROM t ORDER BY s"), qr/\d{4} ties compared/,
+	"$_: a prefix is left out") for '*', 'id, s', "id, s || '' AS s";
 same_rows('SELECT * FROM t WHERE id < 0 ORDER BY k', 'no rows');
+same_rows("SELECT * FROM t WHERE id % 6000 = $_ ORDER BY s, id", "few rows by s, $_") for 1, 2;
 is(fed('SELECT * FROM few ORDER BY k'), 1, 'more than expected: on the device');
 same_rows('SELECT * FROM few ORDER BY k, id', 'more than expected');
 like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain SELECT * FROM t ORDER BY k"),
@@ -122,9 +131,20 @@ $node->safe_psql('postgres', 'CREATE TABLE more AS SELECT i AS id, mix(i) AS k F
 	. 'VACUUM ANALYZE more');
 is(fed("SELECT * FROM $_->[0] ORDER BY k", 'SET gpusort.algorithm = auto'), $_->[1],
 	"$_->[0]: " . ($_->[1] ? 'enough rows' : 'too few rows')) for [ 't', 0 ], [ 'more', 1 ];
+# strings, if their first ones have different keys; otherwise they would all have to be settled by the leader
+for my $case ([ 'md5(k::text)', 1 ], [ "'one of ten ' || k % 10", 0 ], [ "'one of many ' || k", 1 ])
+{
+	my ($s, $went) = @$case;
+	is(fed("SELECT id, $s AS s FROM more ORDER BY s", 'SET gpusort.algorithm = auto'), $went,
+		"$s: " . ($went ? 'different keys' : 'equal keys'));
+	is($node->safe_psql('postgres', 'SET gpusort.algorithm = auto; SELECT count(*), count(DISTINCT id), '
+		. "bool_and(s >= last) FROM (SELECT id, s, lag(s) OVER () AS last FROM (SELECT id, $s AS s FROM more "
+		. 'ORDER BY s OFFSET 0) x) y'), '1000000|1000000|t', "$s: rows");
+}
 
 # What is not for it
-for my $case ([ 'SELECT * FROM t ORDER BY k LIMIT 10', 'a LIMIT' ], [ 'SELECT * FROM t ORDER BY s', 'strings' ],
+for my $case ([ 'SELECT * FROM t ORDER BY k LIMIT 10', 'a LIMIT' ],
+	[ 'SELECT *, ARRAY[k] AS a FROM t ORDER BY a', 'arrays' ],
 	[ 'SELECT * FROM t ORDER BY k', 'verification', 'SET gpusort.verify = on' ],
 	[ 'SELECT * FROM t ORDER BY k', "the CPU's algorithm", 'SET gpusort.algorithm = cpu_radix' ],
 		[ 'SELECT * FROM t WHERE same(id) > 0 ORDER BY k', 'rows that may be others' ])
@@ -164,7 +184,7 @@ for my $fault ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_d
 	'kill_down', 'stall', 'freeze',
 	'corrupt', 'corrupt_size', 'corrupt_bit', 'corrupt_place', 'corrupt_count')
 {
-	my $key = pick('k', 'three', 'id');
+	my $key = pick('k', 'three', 'id', 's', 'p', 'q');
 	my $fallbacks = $node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat');
 	device_ready($node, $fault);
 	# a process that did nothing well is not followed by another at once
@@ -183,7 +203,7 @@ device_unused($node, 'corrupt_late');
 
 # The process is killed with so many rows given: the same rows still come, ties among them
 gate_make($node);
-for my $key ('k', 'three', '7', 'id')
+for my $key ('k', 'three', '7', 'id', 's', 'p', 'q')
 {
 	my $s = new_session($node);
 	my $at = int rand(50000) + 5000;

@@ -72,20 +72,31 @@ device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width)
 	return true;
 }
 
-bool
-device_layout_for_any(DeviceLayout *dl, const Stage *stage, int least_width)
+/* The layout of types, with places for NULLs or without. */
+static bool
+layout_of_types(DeviceLayout *dl, const Stage *stage, bool nulls)
 {
-	if (!stage->exact)
-		return false;
 	for (int c = 0; c < stage->ncols; c++)
 	{
 		type_range(&stage->cols[c], &dl->ranges[c]);
-		dl->ranges[c].has_null = true;
+		dl->ranges[c].has_null = nulls;
+		dl->prefix_len[c] = stage->cols[c].prefix.len;
 	}
 	key_layout(&dl->layout, stage, dl->ranges);
-	if (!dl->layout.exact)
-		return device_layout_choose(dl, stage, least_width) && dl->layout.exact;
-	dl->key_width = Max(least_width, device_key_width(dl->layout.total_bits));
+	return dl->layout.total_bits <= 128;
+}
+
+bool
+device_layout_for_any(DeviceLayout *dl, const Stage *stage, int least_width)
+{
+	if (!layout_of_types(dl, stage, true) && !layout_of_types(dl, stage, false))
+		return false;
+	for (int c = 0; c < dl->layout.ncols; c++)
+	{
+		if (!device_layout_shared(stage->cols[c].kind))
+			return false;
+	}
+	add_null_bits(dl, stage, least_width);
 	return true;
 }
 

@@ -9,8 +9,10 @@
  * hoped that they stay so.  Otherwise the key ends with the first column of which one is not, and
  * rows with equal keys are settled as they come back (sort/device/rows/settle.c).  What was
  * not reckoned with has no place, be it a NULL, an image that is not exact, or a string
- * without the prefix that all had: it ends the device's part of the sort.  By
- * device_layout_for_any() go rows of which none is known, whose images always are exact.
+ * without the prefix that all had: it ends the device's part of the sort.
+ *
+ * By device_layout_for_any() go rows of several processes, of which none is known.  Nothing is hoped of
+ * them: the key ends with the first column whose images may be inexact.
  *
  * Keys alone go by device_layout_guess(), of any kind: of what has been seen it is guessed that
  * it stays so: that images are exact, second words all the same, and strings' prefix.  Where a
@@ -38,12 +40,20 @@ device_layout_possible(const Stage *stage)
 	return stage->cols[0].kind != KEY_COMPARED;
 }
 
+/* Are a column's images the same whoever makes them, and do they tell much of the values? */
+static inline bool
+device_layout_shared(KeyKind kind)
+{
+	return key_exact(kind) || key_by_bytes(kind) || (kind >= KEY_NUMERIC && kind <= KEY_BITS);
+}
+
 /* False if 128 bits do not hold the key, or there is nothing in it.  least_width is a key_width. */
 extern bool device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width);
 
 /*
  * For rows of which none is known, also in other processes: there is a place for a NULL if 128
- * bits have room for that.  False if images may be inexact as well.
+ * bits have room for that.  Strings' prefixes are what the stage has, and stay.  False, too, if a column of
+ * the key is not one for several processes.
  */
 extern bool device_layout_for_any(DeviceLayout *dl, const Stage *stage, int least_width);
 
@@ -75,8 +85,9 @@ device_row_prefix(const DeviceLayout *dl, const StageColumn *col, int c, Datum v
 {
 	if (unlikely(col->prefix.len != dl->prefix_len[c]))
 		return false;
-	/* images that one without the prefix gets */
-	return likely(image != 0 && image != PG_UINT64_MAX) || string_has_prefix(col, value);
+	/* images that one without the prefix gets; where it stays that is its place */
+	return likely(image != 0 && image != PG_UINT64_MAX) || col->prefix.frozen ||
+		string_has_prefix(col, value);
 }
 
 /* A value's part of the key, its image made by the writer; false if it has no place. */

@@ -18,6 +18,7 @@
 #include <math.h>
 
 #include "device/client/client.h"
+#include "key/device_layout.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "port/pg_bitutils.h"
@@ -51,6 +52,7 @@
 #define FEED_BYTE_NS	0.2		/* a byte of it */
 #define STREAM_NS		10.0	/* a row that came from there and is given out, */
 #define STREAM_BYTE_NS	0.2		/* ... and a byte of it */
+#define SETTLE_NS		5.0		/* ... of which it is asked whether its key is that of the next */
 #define FEED_US			5000.0	/* for a job's memory, and for one another */
 
 /* What the keys of a row are like. */
@@ -257,6 +259,25 @@ cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *co
 		n * (all_run ? Max(write_ns, merge_ns) : write_ns + merge_ns) / 1000;
 }
 
+/* Bits of the key by which rows of several processes go to a device; 0: they do not. */
+static int
+feed_bits(const SortCostFacts *facts, bool *settled)
+{
+	int			bits = 0;
+
+	*settled = false;
+	for (int i = 0; i < facts->nkeys && !*settled; i++)
+	{
+		KeyKind		kind = facts->keys[i].kind;
+
+		if (!device_layout_shared(kind))
+			return 0;
+		*settled = !key_exact(kind);
+		bits += (*settled ? 1 : key_words(kind)) * (key_wide(kind) ? 64 : 32);
+	}
+	return bits <= 128 ? bits : 0;
+}
+
 /* Workers send their rows to a device, and the leader gives out what comes back; false if that cannot be. */
 static bool
 cost_of_feed(const SortCostFacts *facts, int workers, SortCost *cost)
@@ -268,21 +289,26 @@ cost_of_feed(const SortCostFacts *facts, int workers, SortCost *cost)
 	double		up_ns;
 	double		down_ns;
 	double		bus_ns;
+	double		row_ns = STREAM_NS + facts->row_bytes * STREAM_BYTE_NS;
 	RouteFacts	gpu;
 	CostKeys	keys;
+	bool		settled;
 
 	sum_keys(facts, &keys);
-	/* as they stand in rows, in 128 bits */
-	if (facts->bound > 0 || keys.dear || keys.called > 0 || keys.bits > 128 ||
-		!gpu_facts(&keys, n, facts->row_bytes, &gpu) || gpu_choose(&gpu, &gpu_us) == NULL)
+	keys.bits = feed_bits(facts, &settled);
+	if (facts->bound > 0 || keys.bits == 0 || !gpu_facts(&keys, n, facts->row_bytes, &gpu))
 		return false;
+	gpu.gpu.keys_back = false;
+	if (gpu_choose(&gpu, &gpu_us) == NULL)
+		return false;
+	if (settled)
+		row_ns += SETTLE_NS;
 	gpu_copy_ns(&gpu, &up_ns, &down_ns);
 	/* copies go on while rows come in, and while they are given out, but take their time */
 	bus_ns = facts->row_bytes * up_ns;
 	cost->sort_us = FEED_US + gpu_us +
 		n * Max(bus_ns, (look_ns(&keys) + FEED_NS + facts->row_bytes * FEED_BYTE_NS) / abreast) / 1000;
-	cost->rows_us = n * Max(facts->row_bytes * down_ns,
-							STREAM_NS + facts->row_bytes * STREAM_BYTE_NS) / 1000;
+	cost->rows_us = n * Max(facts->row_bytes * down_ns, row_ns) / 1000;
 	return true;
 }
 

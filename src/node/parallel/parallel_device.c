@@ -54,7 +54,11 @@ parallel_device_sort(ParallelSortState *node)
 	DeviceFed	fed;
 
 	if (!exchange_wait_fed(ex, attend_device, node))
+	{
+		/* a worker may have seen before us that the device has failed: it is for us to say so */
+		(void) device_feed_attend(node->feed->lead);
 		return false;
+	}
 	exchange_fed(ex, &fed);
 	node->nstreams = 0;
 	node->on_device = true;

@@ -254,6 +254,7 @@ device_route_feed(const SortEnv *env, const Stage *stage, const KeyLayout *layou
 	facts->n = (size_t) rows;
 	facts->device = DEVICE_STATE_READY;
 	fill_gpu_facts(env, layout, key_width, facts, NULL, NULL);
+	facts->gpu.keys_back = false;
 	memset(decision, 0, sizeof(*decision));
 	if (facts->forced != NULL)
 	{

@@ -13,6 +13,12 @@
  * NULLs where 128 bits have room.  A row that has no place there, is longer than a chunk, or
  * finds no room on the device makes the whole sort begin again without it.
  *
+ * Where keys do not tell all rows apart the leader settles equal ones (settle.c).  The prefix that strings
+ * leave out is that of some rows, the first that came to any worker, and stays: a string without it has
+ * the smallest or the largest image.  As nothing else is known of the rows each worker looks whether
+ * its first ones have different keys.  If many have not the sort begins again: to settle them would
+ * be the leader's work alone.
+ *
  * Memory: the job's chunks and the feeders'.
  *
  * On error: the rows are lost with the device, and the plan below is run again
@@ -25,17 +31,28 @@
 #include "device/admission/admission.h"
 #include "device/clock.h"
 #include "miscadmin.h"
+#include "route/gpu_model.h"
 #include "sort/device/rows/device_feed.h"
 #include "sort/device/rows/device_rows.h"
+#include "store/row_mark.h"
 
 /* How long a worker waits for a feeder; there was room for it when the leader asked. */
 #define FEEDER_PATIENCE_US		UINT64CONST(1000000)
 #define FEEDER_LOOK_US			1000L
 
+/* A worker's first rows whose keys are looked at, and of how many one may have another's. */
+#define LOOK_ROWS				1000
+#define LOOK_EQUAL				32
+
+/* A worker's rows that tell what strings have in common. */
+#define FRAME_ROWS				16
+
 typedef struct FeedSink
 {
 	DeviceRowsSink base;
-	DeviceFeed	feed;
+	DeviceFeed *feed;			/* all workers' */
+	bool		framed;			/* the layout's prefixes are set */
+	bool		looked;			/* at the first keys */
 } FeedSink;
 
 /* ------------------------------------------------------------------------
@@ -54,6 +71,7 @@ device_feed_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int 
 	dev->env = env;
 	dev->batch = batch;
 	dev->given_rows = given;
+	stage_freeze(&batch->stage);
 	if (device_bring_back(patience_us) == DEVICE_STATE_READY &&
 		device_layout_for_any(&dev->layout, &batch->stage, 64) &&
 		device_route_feed(env, &batch->stage, &dev->layout.layout, dev->layout.key_width, rows,
@@ -80,6 +98,7 @@ device_feed_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int 
 	device_job_name(dev->job, &feed->job);
 	feed->spec = dev->spec;
 	feed->row_bytes = row_bytes;
+	SpinLockInit(&feed->lock);
 	return sink_device_rows_create(env, batch, dev);
 }
 
@@ -150,7 +169,7 @@ open_feeder(FeedSink *sink)
 
 	for (;;)
 	{
-		dev->job = device_job_feed(dev->env->cxt, &sink->feed.job, &sink->feed.spec);
+		dev->job = device_job_feed(dev->env->cxt, &sink->feed->job, &sink->feed->spec);
 		if (dev->job != NULL)
 			return true;
 		if (device_now_us() - start > FEEDER_PATIENCE_US)
@@ -167,31 +186,133 @@ can_feed(FeedSink *sink)
 	return likely(sink->base.dev->job != NULL) || open_feeder(sink);
 }
 
+/*
+ * Strings' images are relative to the prefixes that all workers have; if none has said so yet, to what the
+ * staged rows have in common.
+ */
+static void
+agree_on_prefixes(FeedSink *sink)
+{
+	Stage	   *stage = &sink->base.base.batch->stage;
+	DeviceFeed *feed = sink->feed;
+
+	stage_freeze(stage);
+	SpinLockAcquire(&feed->lock);
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		if (feed->framed)
+			stage->cols[c].prefix = feed->prefixes[c];
+		else
+			feed->prefixes[c] = stage->cols[c].prefix;
+	}
+	feed->framed = true;
+	SpinLockRelease(&feed->lock);
+	for (int c = 0; c < stage->ncols; c++)
+		sink->base.dev->layout.prefix_len[c] = stage->cols[c].prefix.len;
+	sink->framed = true;
+}
+
+/* The first rows, which were in the batch, go where the others will go. */
+static SinkAnswer
+send_first(FeedSink *sink)
+{
+	Sink	   *base = &sink->base.base;
+	Batch	   *batch = base->batch;
+	TupleTableSlot *slot = sort_env_slot(base->env);
+	SinkAnswer	answer = SINK_TAKEN;
+	uint32		rids[FRAME_ROWS];
+	size_t		n = batch->stage.n;
+
+	Assert(n <= FRAME_ROWS);
+	memcpy(rids, batch->stage.rids, n * sizeof(uint32));
+	agree_on_prefixes(sink);
+	/* from here on it only lends its arrays */
+	stage_reset(&batch->stage);
+	for (size_t i = 0; i < n && answer == SINK_TAKEN; i++)
+	{
+		row_to_slot(slot, (MinimalTuple) arena_at(&batch->arena, rids[i]));
+		slot_getsomeattrs(slot, batch->stage.last_att);
+		answer = sink_device_rows_put_slot(base, slot);
+	}
+	ExecClearTuple(slot);
+	arena_reset(&batch->arena, base->env->bulk);
+	return answer;
+}
+
+/* Takes one of the first rows. */
+static SinkAnswer
+take_first(FeedSink *sink, TupleTableSlot *slot)
+{
+	SortEnv    *env = sink->base.base.env;
+	Batch	   *batch = sink->base.base.batch;
+
+	if (!batch_put_row(batch, &env->keys, env->writer, slot))
+		return SINK_FULL;
+	return batch->stage.n < FRAME_ROWS ? SINK_TAKEN : send_first(sink);
+}
+
+/* Do the keys in the chunk tell their rows apart, all but a few? */
+static bool
+keys_tell(const DeviceRows *dev)
+{
+	uint64		marks[LOOK_ROWS];
+	uint32		n = Min(dev->chunk_rows, LOOK_ROWS);
+	uint32		equal = 0;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		Key128		key = device_key_at(dev->chunk, dev->spec.key_width, i);
+
+		marks[i] = (uint64) (key >> 64) * ROW_MARK_HIGH ^ (uint64) key;
+	}
+	qsort(marks, n, sizeof(uint64), sample_compare);
+	for (uint32 i = 1; i < n; i++)
+		equal += marks[i] == marks[i - 1];
+	return equal <= n / LOOK_EQUAL;
+}
+
 /* There is nowhere else for a row to go. */
 static inline SinkAnswer
 taken_or_lost(FeedSink *sink, SinkAnswer answer)
 {
-	if (likely(answer == SINK_TAKEN))
+	DeviceRows *dev = sink->base.dev;
+
+	if (likely(answer == SINK_TAKEN) && likely(sink->looked))
 		return answer;
-	if (!sink->base.dev->job->lost)
-		lose(sink->base.dev, "a row has no place among those on the device");
+	if (answer == SINK_TAKEN)
+	{
+		/* enough to look at; rows that are longer than expected fill a chunk with fewer */
+		if (dev->chunk == NULL || dev->chunk_rows < Min(LOOK_ROWS, dev->max_chunk_rows / 2))
+			return answer;
+		sink->looked = true;
+		if (keys_tell(dev))
+			return answer;
+	}
+	if (!dev->job->lost)
+		lose(dev, answer == SINK_TAKEN ? "many rows have equal keys" : "a row has no place among those on the device");
 	return SINK_LOST;
 }
 
 static SinkAnswer
 feed_put_slot(Sink *sink, TupleTableSlot *slot)
 {
-	if (!can_feed((FeedSink *) sink))
+	FeedSink   *feed = (FeedSink *) sink;
+
+	if (!can_feed(feed))
 		return SINK_LOST;
-	return taken_or_lost((FeedSink *) sink, sink_device_rows_put_slot(sink, slot));
+	return taken_or_lost(feed, likely(feed->framed) ? sink_device_rows_put_slot(sink, slot) : take_first(feed, slot));
 }
 
 static SinkAnswer
 feed_put_page(Sink *sink, RowPage *page, int *done)
 {
-	if (!can_feed((FeedSink *) sink))
+	FeedSink   *feed = (FeedSink *) sink;
+
+	if (!can_feed(feed))
 		return SINK_LOST;
-	return taken_or_lost((FeedSink *) sink, sink_device_rows_put_page(sink, page, done));
+	if (unlikely(!feed->framed))
+		return sink_put_rows(sink, page, done);
+	return taken_or_lost(feed, sink_device_rows_put_page(sink, page, done));
 }
 
 static SortResult *
@@ -200,10 +321,13 @@ feed_finish(Sink *sink, bool may_pause, ResultSpace *space)
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
 	bool		lost = false;
 
+	/* they are all that there are */
+	if (sink->batch->stage.n > 0)
+		lost = taken_or_lost((FeedSink *) sink, send_first((FeedSink *) sink)) != SINK_TAKEN;
 	if (dev->job != NULL)
 	{
 		device_rows_post(dev);
-		lost = !device_job_drain(dev->job);
+		lost = !device_job_drain(dev->job) || lost;
 		dev->env->report.bytes_up = dev->job->bytes_up;
 		dev->env->report.device_rows = dev->rows;
 	}
@@ -230,13 +354,13 @@ static const SinkMethods feed_methods = {
 };
 
 Sink *
-device_feed_join(SortEnv *env, Batch *batch, const DeviceFeed *feed)
+device_feed_join(SortEnv *env, Batch *batch, DeviceFeed *feed)
 {
 	FeedSink   *sink = MemoryContextAllocZero(env->cxt, sizeof(FeedSink));
 	DeviceRows *dev = MemoryContextAllocZero(env->cxt, sizeof(DeviceRows));
 	bool		fits;
 
-	sink->feed = *feed;
+	sink->feed = feed;
 	sink->base.base.methods = &feed_methods;
 	sink->base.base.env = env;
 	sink->base.base.batch = batch;
@@ -250,6 +374,9 @@ device_feed_join(SortEnv *env, Batch *batch, const DeviceFeed *feed)
 	fits = device_layout_for_any(&dev->layout, &batch->stage, 64);
 	Assert(fits && dev->layout.key_width == feed->spec.key_width);
 	(void) fits;
+	sink->framed = sink->looked = dev->layout.layout.exact;
+	if (gpusort_forced_algorithm() != NULL)
+		sink->looked = true;
 	device_rows_divide_chunk(dev, feed->row_bytes);
 	return &sink->base.base;
 }

@@ -8,6 +8,7 @@
 #include "device/protocol.h"
 #include "sort/device/rows/given_rows.h"
 #include "sort/sink/sink.h"
+#include "storage/spin.h"
 
 /* What the leader tells the workers of its job, in memory that they share. */
 typedef struct DeviceFeed
@@ -16,6 +17,11 @@ typedef struct DeviceFeed
 	DeviceJobName job;
 	DeviceJobSpec spec;
 	double		row_bytes;		/* expected */
+
+	/* what strings' images are relative to; the first worker with rows says it */
+	slock_t		lock;
+	bool		framed;
+	BytesPrefix prefixes[STAGE_MAX_COLUMNS];
 } DeviceFeed;
 
 /* What a worker has sent; the leader adds them up. */
@@ -45,7 +51,7 @@ extern bool device_feed_attend(Sink *sink);
 extern void device_feed_collect(Sink *sink, const DeviceFed *fed);
 
 /* A worker's sink.  Its result has no rows: they are on the device, when it is finished. */
-extern Sink *device_feed_join(SortEnv *env, Batch *batch, const DeviceFeed *feed);
+extern Sink *device_feed_join(SortEnv *env, Batch *batch, DeviceFeed *feed);
 extern void device_feed_sent(const Sink *sink, DeviceFed *fed);
 
 #endif							/* GPUSORT_DEVICE_FEED_H */

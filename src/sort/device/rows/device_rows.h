@@ -14,6 +14,9 @@
 #include "sort/runs/runs.h"
 #include "sort/sink/sink.h"
 
+/* What a row may be found to be. */
+#define ROW_NOT_FROM_INPUT	"a row of the result is none of the input's"
+
 /* A sort whose rows are on the device. */
 typedef struct DeviceRows
 {

@@ -12,6 +12,9 @@
  * a row that is equal to them, which is seldom, or the rest is lost; the chunk is still there then.
  * Where the rows equal begin is found by halving, as they are in order.
  *
+ * Where rows are settled (settle.c) nothing is noted: a device that is lost is noticed between two
+ * groups of rows with equal keys, and equal rows are of one group.
+ *
  * Memory: of given rows that are equal by their keys 8 bytes each, up to work_mem; more go to a
  * temporary file, and come back if the device is lost.
  */
@@ -196,6 +199,14 @@ given_rows_note(GivenRows *given, TieBreak *tiebreak, const GivenChunk *chunk, b
 	}
 	given->more = more;
 	pfree(at);
+}
+
+void
+given_rows_whole(GivenRows *given, uint64 rows, uint64 sum)
+{
+	given_rows_reset(given);
+	given->before = rows;
+	given->before_sum = sum;
 }
 
 void

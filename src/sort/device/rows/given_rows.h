@@ -48,6 +48,9 @@ extern void given_rows_note(GivenRows *given, TieBreak *tiebreak, const GivenChu
 /* ... with a row that is not. */
 extern void given_rows_apart(GivenRows *given);
 
+/* All that were given, with this sum, and no row to come is equal to one of them. */
+extern void given_rows_whole(GivenRows *given, uint64 rows, uint64 sum);
+
 /* The rows come once more, in order: */
 extern void given_rows_begin(GivenRows *given);
 

@@ -27,8 +27,7 @@
 #include "sort/device/rows/given_rows.h"
 #include "sort/device/rows/settle.h"
 
-/* What a row, or all of them, may be found to be. */
-#define ROW_NOT_FROM_INPUT	"a row of the result is none of the input's"
+/* What all rows may be found to be. */
 #define ROWS_NOT_THE_INPUT	"the result's rows are not the input's"
 
 /* What EXPLAIN and the statistics will say. */
@@ -53,6 +52,13 @@ report_sort(DeviceRows *dev)
 	sort_env_note_memory(env, batch_held(dev->batch) +
 						 (dev->job->slot == NULL ? 0 :
 						  dev->job->slot->nchunks * device_shared->chunk_size));
+}
+
+/* Is it to be known which equal rows were given? */
+static inline bool
+notes_given(const DeviceRows *dev)
+{
+	return dev->given_rows != NULL && dev->layout.layout.exact;
 }
 
 /*
@@ -112,7 +118,7 @@ device_rows_next_chunk(DeviceRows *dev, RowStream *stream)
 
 	if (dev->lost)
 		return false;
-	if (dev->holding && dev->given_rows == NULL)
+	if (dev->holding && !notes_given(dev))
 		release_chunk(dev);
 	chunk = next_chunk(dev, stream, &desc);
 	if (dev->holding)
@@ -146,7 +152,7 @@ device_rows_read(DeviceRows *dev, RowStream *stream)
 	if (row == NULL)
 	{
 		device_job_lose(dev->job, ROW_NOT_FROM_INPUT);
-		if (dev->given_rows != NULL)
+		if (notes_given(dev))
 			note_given(dev, stream, NULL);
 		device_rows_lost(dev);
 	}
@@ -415,6 +421,8 @@ stream_next(SortResult *result, bool forward, TupleTableSlot *slot)
 		result->given = dev->given - settled_waiting(dev, &sum) +
 			(dev->holding ? dev->holding_rows - stream->stream.left - stream->stream.behind : 0);
 		result->given_sum = stream->stream.sum - sum;
+		if (dev->given_rows != NULL && !notes_given(dev))
+			given_rows_whole(dev->given_rows, result->given, result->given_sum);
 		return false;
 	}
 	/* what it had is others' again */

@@ -11,9 +11,10 @@
  *
  * Of most texts nearly every row is alone.  Some marks ahead are looked at, and so many rows as are
  * alone are given by whoever reads the stream, as of any chunk: a row costs one comparison of
- * two marks.  A group is ordered by the tie-break: where it lies, if it lies in one chunk;
- * otherwise its rows are kept, since chunks go back when they have been read.  The last row of a
- * chunk always is, for the next may have its equals.
+ * two marks.  A chunk that is said to have a row too many would have its last one taken for alone, so
+ * what is said to be the last is looked at as a whole before.  A group is ordered by the tie-break:
+ * where it lies, if it lies in one chunk; otherwise its rows are kept, since chunks go back when they
+ * have been read.  The last row of a chunk always is, for the next may have its equals.
  *
  * Memory policy: kept rows and what ordering them takes are a quarter of the memory that there
  * is, which is work_mem, or where several parts are merged their share of its half.  A group that is
@@ -227,9 +228,12 @@ next_has_mark(const RowStream *stream, uint16 mark)
 	return (Size) (stream->end - stream->next) < ROW_SUM_HEADER || row_mark(stream->next) == mark;
 }
 
-/* How many of the rows that come next have not the mark of the one behind them, as far as one looks. */
-static uint32
-count_alone(const RowStream *stream)
+/*
+ * Lets as many of the rows that come next be given as have not the mark of the one behind them, as far
+ * as one looks.  Returns the one behind those.
+ */
+static const char *
+pass_alone(RowStream *stream)
 {
 	const char *row = stream->next;
 	uint32		most = Min(stream->behind, LOOK_AHEAD + 1) - 1;
@@ -245,7 +249,24 @@ count_alone(const RowStream *stream)
 		row += size;
 		n++;
 	}
-	return n;
+	stream->left = n;
+	stream->behind -= n;
+	return row;
+}
+
+/* A row whose mark has been believed: if it is the chunk's last, is it one?  The rows are lost if not. */
+static bool
+last_is_row(DeviceRows *dev, RowStream *stream, const char *row)
+{
+	uint64		sum;
+
+	if (likely(stream->behind != 1) || row_is_whole(row, stream->end - row, &sum))
+		return true;
+	stream->behind += stream->left;
+	stream->left = 0;
+	device_job_lose(dev->job, ROW_NOT_FROM_INPUT);
+	device_rows_lost(dev);
+	return false;
 }
 
 /* Gathers the rows from the next on that have its mark, as far as the chunk goes; false if they are lost. */
@@ -300,19 +321,19 @@ next_rows(DeviceRows *dev, RowStream *stream)
 		if (settled->open)
 		{
 			if (!next_has_mark(stream, settled->mark))
-				return close_group(settled);
+				return last_is_row(dev, stream, stream->next) && close_group(settled);
 		}
 		else
 		{
-			stream->left = count_alone(stream);
-			stream->behind -= stream->left;
+			const char *behind = pass_alone(stream);
+
 			if (stream->left > 0)
-				return true;
+				return last_is_row(dev, stream, behind);
 		}
 		if (!gather(dev, stream))
 			return false;
 		if (stream->behind > 0)
-			return close_group(settled);
+			return last_is_row(dev, stream, stream->next) && close_group(settled);
 		if (!settled->open)
 			keep_group(settled);
 	}
