@@ -9,11 +9,11 @@ SANITIZED = -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
 kernel_test_objects = $(patsubst %.c,test/bin/$(1)/%.o,test/kernel_test.c test/kernel_case.c bench/cases.c \
 	bench/distributions.c $(KERNEL_SRCS))
 
-test/bin/plain/%.o: %.c $(KERNEL_HDRS) $(wildcard bench/*.h src/route/*.h test/*.h)
+test/bin/plain/%.o: %.c $(KERNEL_HDRS) $(wildcard bench/*.h cuda/*.h src/device/*.h src/route/*.h test/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(KERNEL_CFLAGS) -Itest -c -o $@ $<
 
-test/bin/asan/%.o: %.c $(KERNEL_HDRS) $(wildcard bench/*.h src/route/*.h test/*.h)
+test/bin/asan/%.o: %.c $(KERNEL_HDRS) $(wildcard bench/*.h cuda/*.h src/device/*.h src/route/*.h test/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(KERNEL_CFLAGS) $(SANITIZED) $(SANITIZED_OPT) -Itest -c -o $@ $<
 
