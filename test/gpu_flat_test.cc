@@ -4,6 +4,10 @@
  *	  an emulated device: which launches an input takes, and its order, for values that crowd
  *	  where buckets begin, sizes beside every limit, and a sample that is misled.
  *
+ * Launches are counted for keys that are always the same.  With others a slot may be too small
+ * by chance, and the ordinary way is right then: of those, printed with their seed, only the
+ * order is looked at.
+ *
  * usage: gpu_flat_test [seed]
  */
 #include <algorithm>
@@ -23,6 +27,7 @@ static int	bucket_algorithm;
 #define TWICE		5			/* sample, histogram, deal, deal, sort */
 #define MAPPED		4			/* sample, histogram, partition, sort */
 #define AFTER_ALL	-1			/* the ordinary way after a slot was too small: more of them */
+#define ANY			-2
 
 enum Shape
 {
@@ -135,8 +140,8 @@ check_sort(const std::vector<Key> &keys, uint32_t output, int launches, const ch
 	}
 	expect(right, name, "is wrong");
 	snprintf(err.message, sizeof(err.message), "%d launches", (int) result.launches);
-	expect(launches == AFTER_ALL ? result.launches > TWICE : result.launches == launches, name,
-		   err.message);
+	expect(launches == ANY || (launches == AFTER_ALL ? result.launches > TWICE
+							   : result.launches == launches), name, err.message);
 	api->device_free(ctx, input);
 	api->device_free(ctx, keys_out);
 	api->device_free(ctx, problem.rids_out);
@@ -168,20 +173,13 @@ check_scratch(int key_bits, uint32_t output)
 	}
 }
 
-int
-main(int argc, char **argv)
+/* Which way each of these takes: the same keys whenever it runs. */
+static void
+check_ways()
 {
-	uint64_t	seed = argc > 1 ? strtoull(argv[1], NULL, 10) : std::random_device()();
-
-	printf("# seed %llu\n", (unsigned long long) seed);
-	rng.seed(seed);
-	open_library();
-	end_context("the first context");
-	begin_context(90, 6);
-	while (strcmp(api->algorithm(bucket_algorithm)->name, "gpu_bucket") != 0)
-		bucket_algorithm++;
+	rng.seed(1);
 	for (int shape = 0; shape < SHAPES; shape++)
-		for (uint64_t n : {(uint64_t) 8193, (uint64_t) 16384 + rng() % 1000})
+		for (uint64_t n : {8193, 16411})
 		{
 			std::vector<Key> keys = make_keys((Shape) shape, n);
 
@@ -207,6 +205,38 @@ main(int argc, char **argv)
 	/* the ordinary way, after what came of it */
 	check_sort<uint64_t>(mislead(20000, FLAT_MOST_SAMPLES / 2), GPUSORT_OUT_RIDS, AFTER_ALL, "misled");
 	check_sort<uint64_t>(mislead(200000, FLAT_MOST_SAMPLES), GPUSORT_OUT_RIDS, AFTER_ALL, "misled");
+}
+
+/* Other keys and sizes than ever before. */
+static void
+check_order()
+{
+	for (int shape = 0; shape < SHAPES; shape++)
+	{
+		std::vector<Key> keys = make_keys((Shape) shape, 8193 + rng() % 20000);
+
+		check_sort<uint32_t>(keys, GPUSORT_OUT_RIDS, ANY, "random, dealt once");
+		check_sort<uint64_t>(keys, GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS, ANY, "random, dealt once");
+		check_sort<unsigned __int128>(keys, GPUSORT_OUT_RIDS, ANY, "random, dealt once");
+	}
+	check_sort<uint64_t>(make_keys((Shape) (rng() % SHAPES), FLAT_ONCE_MOST + 1 + rng() % 50000),
+						 GPUSORT_OUT_RIDS, ANY, "random, beyond");
+}
+
+int
+main(int argc, char **argv)
+{
+	uint64_t	seed = argc > 1 ? strtoull(argv[1], NULL, 10) : std::random_device()();
+
+	printf("# seed %llu\n", (unsigned long long) seed);
+	open_library();
+	end_context("the first context");
+	begin_context(90, 6);
+	while (strcmp(api->algorithm(bucket_algorithm)->name, "gpu_bucket") != 0)
+		bucket_algorithm++;
+	check_ways();
+	rng.seed(seed);
+	check_order();
 	for (uint32_t output = 1; output <= 3; output++)
 		for (int bits = 32; bits <= 128; bits *= 2)
 			check_scratch(bits, output);
