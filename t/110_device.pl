@@ -291,9 +291,10 @@ for my $mode (sort keys %modes)
 	my $count = "SELECT sum(fallbacks) FROM gpusort_stat";
 
 	wait_ready('one reason');
-	kill_hard($node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()'));
-	$node->poll_query_until('postgres', "SELECT state <> 'ready' FROM gpusort_devices()");
-	wait_ready('one reason, a new process');
+	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
+	kill_hard($pid);
+	ok($node->poll_query_until('postgres',
+		"SELECT state = 'ready' AND process_pid <> $pid FROM gpusort_devices()"), 'one reason: a new process');
 	my $before = $node->safe_psql('postgres', $count);
 	my $offset = -s $node->logfile;
 	my $script = $node->basedir . '/fail.sql';

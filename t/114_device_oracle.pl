@@ -312,6 +312,13 @@ sub count_sorts
 	$fallbacks += $failed;
 }
 
+# a fault for certain, however the dice fall
+{
+	my $sum = 'SELECT all_of(' . quoted('SELECT id, k FROM t WHERE id <= 5000 ORDER BY k') . ')';
+
+	is($node->safe_psql('postgres', "SET gpusort.algorithm = gpu_radix; SET gpusort.device_fault = memory_start; $sum"),
+		$node->safe_psql('postgres', "SET gpusort.enable = off; $sum"), 'one session: a fault');
+}
 for my $round (1 .. $rounds)
 {
 	# faults end the device process, and the pause before the next one grows

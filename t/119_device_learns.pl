@@ -38,8 +38,20 @@ my $measured = "SELECT count(measured) >= 6 FROM gpusort_device_model()";
 sub measured_is { my ($what, $times, $name) = @_; is($node->safe_psql('postgres',
 	"SELECT string_agg(DISTINCT round(measured)::text, ' ') FROM gpusort_device_model() WHERE part ~ '$what'"),
 		$times, $name) }
-sub choice { return $node->safe_psql('postgres',
-	"SELECT split_part(algorithm, '_', 1) FROM gpusort_route(100000000, 32) WHERE chosen") }
+# What the CPU takes is measured of this machine, as busy as it is: the quicker of the two is chosen, whichever it
+# is, and a GPU's times are the stand-in's.
+sub choice
+{
+	my ($name, $least, $most) = @_;
+	my ($ms, $chosen) = split /\|/, $node->safe_psql('postgres', <<'SQL');
+SELECT min(predicted_ms) FILTER (WHERE algorithm ~ '^gpu'), bool_or(chosen AND algorithm ~ '^gpu') =
+	(min(predicted_ms) FILTER (WHERE algorithm ~ '^gpu') < min(predicted_ms) FILTER (WHERE algorithm ~ '^cpu'))
+FROM gpusort_route(100000000, 32)
+SQL
+
+	ok($ms >= $least && $ms <= $most, "$name: $ms ms are $least to $most");
+	is($chosen, 't', "$name: the quicker one is chosen");
+}
 sub reason { return $node->safe_psql('postgres',
 	"SELECT reason FROM gpusort_route(100000000, 32) WHERE algorithm = 'gpu_bucket'") }
 sub model { return $node->safe_psql('postgres',
@@ -52,9 +64,10 @@ measured_is('up', '100', 'the bus, there');
 measured_is('down', '100', 'the bus, back');
 measured_is('^sort', '100', 'sorts');
 is($node->safe_psql('postgres', 'SELECT max(jobs) FROM gpusort_device_model()'), '0', 'no job has told anything');
-is(choice(), 'cpu', 'such a GPU is left alone');
+choice('such a GPU', 2000, 3000);
 my $ms = qr/[\d.]+/;
-like(reason(), qr/^hand-over $ms ms, up $ms, sort $ms, down $ms, host $ms: $ms times the library's costs, by 0 jobs$/,
+like(reason(),
+	qr/(?:^|; )hand-over $ms ms, up $ms, sort $ms, down $ms, host $ms: $ms times the library's costs, by 0 jobs$/,
 	'what the prediction is made of');
 ok($node->poll_query_until('postgres', 'SELECT memory_used = 0 AND memory_kept = 0 FROM gpusort_device_stat'),
 	'measuring leaves nothing behind');
@@ -76,8 +89,8 @@ cmp_ok($_, '>=', 40, 'so many jobs moved it') for $down_jobs, $up_jobs, $sort_jo
 ok(abs($_ / 3 - 1) < 0.25, "the bus is three times slower, and $_ was learned") for $up, $down;
 ok(abs($sort_factor / 2 - 1) < 0.25, "sorts are two times slower, and $sort_factor was learned");
 measured_is('up|down', '100', 'what was measured is still shown');
-is(choice(), 'gpu', 'the GPU is asked again');
-like(reason(), qr/^gpu bucket: .*device ready; hand-over .*by (4|8)\d jobs$/, 'a choice, and what it rests on');
+choice('a quicker GPU', 200, 400);
+like(reason(), qr/(?:^|^gpu bucket: .*device ready; )hand-over .*by (4|8)\d jobs$/, 'a choice, and what it rests on');
 like($node->safe_psql('postgres', 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT k FROM t ORDER BY k'),
 	qr/Sort Route: \w+ \w+: 32-bit keys, 150000 rows, device ready, keys only$/m, 'EXPLAIN is as ever');
 
@@ -90,12 +103,12 @@ ok($node->poll_query_until('postgres',
 (my $after = model()) =~ s/ [\d.]+//g;
 $before =~ s/ [\d.]+//g;
 is($after, $before, 'jobs are remembered');
-is(choice(), 'gpu', 'and what they taught');
+choice('what they taught, and what was measured', 100, 400);
 my $offset = -s $node->logfile;
 $node->stop('immediate');
 $node->start;
 device_ready($node, 'crash');
-is(choice(), 'gpu', 'a crash loses little');
+choice('a crash loses little', 100, 400);
 
 # gpusort_calibrate() measures it, too, and forgets
 $node->safe_psql('postgres', $force . $sort);

@@ -80,6 +80,11 @@ unlike($by_all, qr/\bsort_641[0-6]\b/, '... and not from the rows of each');
 $node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; SET work_mem = '1MB'; $explain SELECT * FROM t "
 	. "ORDER BY k");
 like($node->safe_psql('postgres', $learned), qr/\bsort_6417\b/, '... as from the same rows of one process');
+# what else is expected shall not depend on how busy this machine is
+$node->append_conf('postgresql.conf', 'gpusort.device_learn = off');
+$node->reload;
+ok($node->poll_query_until('postgres', "SELECT setting = 'off' FROM pg_settings WHERE name = 'gpusort.device_learn'"),
+	'learning is off');
 
 # Rows, by kinds of keys, workers, and what the leader does beside
 for my $order ('k, id', 'f DESC, id', 'n NULLS FIRST, id', 'n DESC, id', 'three, k, id', 's, id', 's DESC', 'p, id',
