@@ -153,14 +153,19 @@ ok($node->poll_query_until('postgres', 'SELECT count(measured) >= 6 AND max(jobs
 	'what was known of the other is dropped');
 measured_is('up|down', '7', 'this one is measured');
 
-# a file that is none
-$node->stop;
-append_to_file($node->data_dir . '/gpusort.learned', 'x');
-$offset = -s $node->logfile;
-$node->start;
-device_ready($node, 'a bad file');
-ok($node->log_contains(qr/gpusort cannot use file "gpusort.learned"/, $offset), 'a bad file is not used');
-ok($node->poll_query_until('postgres', $measured), 'and written anew');
+# a file that is none, or one's beginning
+for my $bad ('a bad file', 'a part of a file')
+{
+	$node->stop;
+	my $file = $node->data_dir . '/gpusort.learned';
+	if ($bad eq 'a bad file') { append_to_file($file, 'x'); }
+	else { truncate $file, (-s $file) - 1 or die "$file: $!"; }
+	$offset = -s $node->logfile;
+	$node->start;
+	device_ready($node, $bad);
+	ok($node->log_contains(qr/gpusort cannot use file "gpusort.learned"/, $offset), "$bad is not used");
+	ok($node->poll_query_until('postgres', $measured), "$bad is written anew");
+}
 device_unused($node, 'end');
 
 $node->stop;

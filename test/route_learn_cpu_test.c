@@ -202,7 +202,7 @@ test_text(void)
 		memcpy(other, text, len + 1);
 		other[i] = '\0';
 		at = other;
-		CHECK(!cpu_learn_parse(&at, &again));
+		CHECK(!cpu_learn_parse(&at, &again) && at <= other + i);
 		for (int c = 0; c < 4; c++)
 		{
 			memcpy(other, text, len + 1);

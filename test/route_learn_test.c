@@ -431,7 +431,7 @@ test_text(void)
 		memcpy(other, text, len + 1);
 		other[i] = '\0';
 		at = other;
-		CHECK(!gpu_learn_parse(&at, &again));
+		CHECK(!gpu_learn_parse(&at, &again) && at <= other + i);
 		for (int c = 0; c < 4; c++)
 		{
 			memcpy(other, text, len + 1);

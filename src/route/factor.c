@@ -177,7 +177,10 @@ factor_parse_line(const char **text, const char *name, int n, const double (*bou
 			return false;
 		*text = end;
 	}
-	return *(*text)++ == '\n';
+	if (**text != '\n')
+		return false;
+	(*text)++;
+	return true;
 }
 
 bool

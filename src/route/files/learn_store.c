@@ -105,10 +105,11 @@ read_file(void)
 	else
 	{
 		at += strlen(machine) + 1;
-		while (*at != '\0' && (parse_device(&at) || gpusort_cpu_parse(&at)))
-			;
-		if (*at != '\0')
-			at = NULL;
+		while (at != NULL && *at != '\0')
+		{
+			if (!(strncmp(at, "cpu ", 4) == 0 ? gpusort_cpu_parse(&at) : parse_device(&at)))
+				at = NULL;
+		}
 	}
 	if (at == NULL)
 	{
