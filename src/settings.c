@@ -63,6 +63,7 @@ static const struct config_enum_entry device_fault_options[] = {
 	{"patient", DEVICE_FAULT_PATIENT, false},
 	{"linger", DEVICE_FAULT_LINGER, false},
 	{"hold_lock", DEVICE_FAULT_HOLD_LOCK, false},
+	{"late_leader", DEVICE_FAULT_LATE_LEADER, false},
 	{NULL, 0, false}
 };
 

@@ -34,7 +34,8 @@ typedef enum DeviceFault
 	DEVICE_FAULT_CORRUPT_LATE,	/* in the second chunk a row or key comes twice */
 	DEVICE_FAULT_PATIENT,		/* none: waits for room, however long */
 	DEVICE_FAULT_LINGER,		/* patient, and its jobs' ends take a while */
-	DEVICE_FAULT_HOLD_LOCK		/* the backend never lets go of the service's lock */
+	DEVICE_FAULT_HOLD_LOCK,		/* the backend never lets go of the service's lock */
+	DEVICE_FAULT_LATE_LEADER	/* none: workers have ended when their leader first looks for them */
 } DeviceFault;
 
 extern bool gpusort_enable;

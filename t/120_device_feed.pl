@@ -111,6 +111,13 @@ like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain SELECT
 same_rows('SELECT * FROM t ORDER BY k, id', 'no worker', 'SET max_parallel_workers = 0');
 same_rows('SELECT * FROM t ORDER BY k, id', 'fewer than planned',
 	'SET max_parallel_workers = 1; SET max_parallel_workers_per_gather = 4');
+# workers who have ended before the leader looks for them
+my $late = "SET gpusort.device_fault = 'late_leader'";
+for my $order ('k, id', 's, id')
+{
+	is(fed("SELECT * FROM t ORDER BY $order", $late), 1, "a late leader, $order: on the device");
+	same_rows("SELECT * FROM t ORDER BY $order", "a late leader, $order", $late);
+}
 is($node->safe_psql('postgres', <<'SQL'), 'same', 'run again and again, also not to the end');
 SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
 SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g LEFT JOIN LATERAL (

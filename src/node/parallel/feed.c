@@ -24,6 +24,7 @@
 
 #include "access/parallel.h"
 #include "compat.h"
+#include "device/fault.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "node/device_pause.h"
@@ -271,6 +272,9 @@ feed_run(FeedState *feed)
 TupleTableSlot *
 feed_announce(PlanState *pstate)
 {
+	/* without it the Gather waits for its workers to end */
+	if (fault_ordered() == DEVICE_FAULT_LATE_LEADER && ((FeedState *) pstate)->lead != NULL)
+		return ExecClearTuple(pstate->ps_ResultTupleSlot);
 	return ExecStoreAllNullTuple(pstate->ps_ResultTupleSlot);
 }
 

@@ -165,8 +165,9 @@ launch(ParallelSortState *node)
 	}
 	PG_END_TRY();
 	feed->ExecProcNode = feed_exec;
-	if (gather->nreaders > 0 && (!participation || gather->nworkers_launched >= EXCHANGE_MANY ||
-								 node->feed->lead != NULL))
+	/* they may have ended since, and have no readers any more */
+	if (gather->nworkers_launched > 0 &&
+		(!participation || gather->nworkers_launched >= EXCHANGE_MANY || node->feed->lead != NULL))
 		gather->need_to_scan_locally = false;
 }
 
@@ -195,9 +196,9 @@ parallel_sort_start(ParallelSortState *node)
 	if (parallel_device_lead(node))
 	{
 		launch(node);
-		if (node->gather->nreaders > 0 && parallel_device_sort(node))
+		if (node->gather->nworkers_launched > 0 && parallel_device_sort(node))
 			return;
-		if (node->gather->nreaders > 0)
+		if (node->gather->nworkers_launched > 0)
 		{
 			begin_again(node);
 			launch(node);
