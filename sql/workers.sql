@@ -143,5 +143,54 @@ RESET enable_bitmapscan;
 -- computed after the sort
 SELECT who_sorts('SELECT id, generate_series(1, 2) FROM workers_t ORDER BY k');
 
+-- below and above other nodes it is weighed as well: what each worker would sort as a whole,
+-- or what is quicker sorted than workers are started, is left to one process
+CREATE FUNCTION workers_dear(bigint) RETURNS bool PARALLEL SAFE COST 100000 LANGUAGE plpgsql
+	AS 'BEGIN RETURN true; END';
+CREATE FUNCTION gathers(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	plan text := '';
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		plan := plan || CASE WHEN line ~ 'Gather' THEN ' ' || substring(line FROM 'Gather Merge|Gather') ELSE '' END
+			|| coalesce(' ' || substring(line FROM 'Planned: (\d+)'), '')
+			|| CASE WHEN line ~ 'GpuSort Feed' THEN ' feeds' WHEN line ~ 'GpuSort' THEN ' ours'
+			WHEN line ~ '->  Sort|^Sort$' THEN ' stock' ELSE '' END
+			|| CASE WHEN line ~ 'Parallel Seq' THEN ' parallel' WHEN line ~ 'Seq Scan' THEN ' scan' ELSE '' END;
+	END LOOP;
+	RETURN ltrim(plan);
+END $$;
+RESET cpu_tuple_cost;
+SET parallel_tuple_cost = 0;
+SET parallel_setup_cost = 100;
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SET enable_hashagg = off;
+SET enable_material = off;
+SELECT gathers('SELECT count(*) FROM workers_t x JOIN workers_t y ON x.k = y.k');
+SELECT * FROM check_sort('SELECT count(*), sum(x.id + y.a) FROM workers_t x JOIN workers_t y ON x.a = y.a');
+SELECT gathers('SELECT x.id, y.s FROM workers_t x JOIN workers_t y ON x.k = y.k ORDER BY y.a');
+SELECT * FROM check_sort('SELECT x.id, y.s FROM workers_t x JOIN workers_t y ON x.k = y.k ORDER BY y.a, x.id, y.s');
+SELECT gathers('SELECT a, count(*), sum(id) FROM workers_t GROUP BY a');
+SELECT gathers('SELECT DISTINCT ON (a) a, k FROM workers_t ORDER BY a, k');
+SELECT gathers('SELECT id, rank() OVER (PARTITION BY a ORDER BY k) FROM workers_t');
+SELECT * FROM check_sort('SELECT id, rank() OVER (PARTITION BY a ORDER BY k) FROM workers_t ORDER BY 2, 1');
+SELECT * FROM check_sort('SELECT DISTINCT ON (a) a, k, (SELECT 1) AS one FROM workers_t ORDER BY a, k');
+SET gpusort.enable = off;
+SELECT gathers('SELECT id, rank() OVER (PARTITION BY a ORDER BY k) FROM workers_t');
+RESET gpusort.enable;
+-- not where what is below is dear, each row of which one process has to read
+SELECT gathers('SELECT a, count(*), sum(id) FROM workers_t WHERE workers_dear(id) GROUP BY a');
+SELECT gathers('SELECT DISTINCT ON (a) a, k FROM workers_t WHERE workers_dear(id) ORDER BY a, k');
+SELECT gathers('SELECT count(*) FROM workers_t x JOIN workers_t y ON x.k = y.k WHERE workers_dear(x.id)');
+-- nor where it costs nothing to start workers
+SET parallel_setup_cost = 0;
+SELECT gathers('SELECT count(*) FROM workers_t x JOIN workers_t y ON x.k = y.k');
+RESET enable_hashjoin;
+RESET enable_nestloop;
+RESET enable_hashagg;
+RESET enable_material;
+
 DROP TABLE workers_t, workers_kept;
-DROP FUNCTION workers_unsafe, who_sorts, total_cost, promise;
+DROP FUNCTION workers_unsafe, workers_dear, who_sorts, gathers, total_cost, promise;

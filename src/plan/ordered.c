@@ -15,10 +15,6 @@
  *
  * Workers are taken if they promise to save a tenth of the time: the promise is no better than
  * that, and they keep all processors busy for it.
- *
- * Costs are counted in pages and operators, ours are times.  By its own estimate of a
- * quicksort PostgreSQL takes the machine to do a cpu_operator_cost in about six
- * nanoseconds (10M rows: 23 levels, two operators each; 2.6 seconds), and scans agree.
  */
 #include "postgres.h"
 
@@ -28,46 +24,25 @@
 #include "catalog/pg_statistic.h"
 #include "compat.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
 #include "plan/ordered.h"
+#include "plan/times.h"
 #include "settings.h"
 #include "sort/sort_cost.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
-/* What one process does in a cpu_operator_cost. */
-#define OPERATOR_US		0.00625
-
-/* Of one process's time, that workers may take. */
-#define WORKERS_MOST		0.9
-
-/* What starts and ends workers, in parallel_setup_cost: 15 ms for two; what they wait for each other is in it. */
-#define SETUP_ANY			4
-#define SETUP_WORKER		1
-
 /* A column that correlates so with its place in the table comes in order, but for a few rows. */
 #define IN_ORDER			0.99
-
-/* A scan that we take page by page: parts of its costs that remain, if it is in memory. */
-#define PAGES_ROW_PART	0.4		/* of cpu_tuple_cost */
-#define PAGES_READ_PART	0.2		/* of seq_page_cost, */
-#define PAGES_NEW_PART	0.6		/* in a process that has never seen them */
 
 /* A path that costs this much more is as good as another to add_path(). */
 #define ADD_PATH_FUZZ	1.01
 
 static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
-
-static Cost
-cost_of_us(double us)
-{
-	return us / OPERATOR_US * cpu_operator_cost;
-}
 
 /* The sort's key columns; false if there is one that we cannot sort by. */
 static bool
@@ -143,13 +118,6 @@ scan_saves(const Path *path, double read_part)
 		seq_page_cost * rel->pages * (1 - read_part);
 }
 
-/* Among so many PostgreSQL divides the rows. */
-static double
-shares_of(int workers)
-{
-	return workers + (parallel_leader_participation ? Max(0, 1.0 - 0.3 * workers) : 0);
-}
-
 /* Does it sort the input? */
 static bool
 sorts(const Path *path, const Path *input)
@@ -219,7 +187,7 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 	int			workers = input->parallel_workers;
 	double		rows = facts->rows;
 	double		shares = shares_of(workers);
-	Cost		setup = parallel_setup_cost * (SETUP_ANY + workers * SETUP_WORKER);
+	Cost		setup = cost_of_setup(workers);
 	Cost		read;
 	Path	   *sort;
 	Path	   *path;

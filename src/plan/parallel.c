@@ -91,22 +91,30 @@ parallel_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys
 }
 
 bool
-parallel_possible(const Gather *gather)
+rows_as_they_are(const Plan *gather)
 {
 	ListCell   *lc;
+	ListCell   *below;
 
-	if (gather->single_copy || gather->invisible ||
-		list_length(gather->plan.targetlist) != list_length(gather->plan.lefttree->targetlist))
+	if (list_length(gather->targetlist) != list_length(gather->lefttree->targetlist))
 		return false;
-	foreach(lc, gather->plan.targetlist)
+	forboth(lc, gather->targetlist, below, gather->lefttree->targetlist)
 	{
 		TargetEntry *tle = lfirst_node(TargetEntry, lc);
 		Var		   *var = (Var *) tle->expr;
 
+		if (IsA(var, Const) && equal(var, lfirst_node(TargetEntry, below)->expr))
+			continue;
 		if (!IsA(var, Var) || var->varno != OUTER_VAR || var->varattno != tle->resno)
 			return false;
 	}
 	return true;
+}
+
+bool
+parallel_possible(const Gather *gather)
+{
+	return !gather->single_copy && !gather->invisible && rows_as_they_are(&gather->plan);
 }
 
 Plan *

@@ -10,6 +10,9 @@
 #include "key/type/keytype.h"
 #include "nodes/plannodes.h"
 
+/* Does a Gather or Gather Merge give rows as they come from below? */
+extern bool rows_as_they_are(const Plan *gather);
+
 /*
  * In place of Gather Merge above Sort: a GpuSort above a Gather of Feeds.  limit, which
  * may be NULL, bounds the rows wanted.

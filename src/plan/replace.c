@@ -33,10 +33,13 @@
 #include "nodes/nodeFuncs.h"
 #include "nodes/plannodes.h"
 #include "optimizer/planner.h"
+#include "optimizer/tlist.h"
 #include "parser/parsetree.h"
+#include "plan/alone.h"
 #include "plan/parallel.h"
 #include "plan/replace.h"
 #include "plan/sort_only.h"
+#include "plan/weigh.h"
 #include "settings.h"
 #include "utils/lsyscache.h"
 
@@ -48,6 +51,8 @@ typedef struct Above
 	Limit	   *limit;			/* bounds the node's output; or NULL */
 	bool		gather;			/* ... from another process */
 	bool		rewind;			/* the node's rows may be wanted again, or backwards */
+	bool		order;			/* a node that wants its rows in order: no ORDER BY's */
+	List	   *rtable;
 } Above;
 
 static Plan *replace_walk(Plan *plan, Above above);
@@ -174,6 +179,14 @@ log_refusal(const Sort *sort, const char *refusal)
 							 sort->plan.plan_node_id, refusal)));
 }
 
+/* Is the sort one for workers, who share this plan's rows? */
+static bool
+together_pays(const Sort *sort, const Plan *partial, int workers, const KeyColumn *keys, Above above)
+{
+	return above.limit != NULL ||
+		sort_workers_pay(above.rtable, partial, workers, keys, sort->numCols, !above.order);
+}
+
 static Plan *
 replace_sort(Sort *sort, Above above)
 {
@@ -187,8 +200,24 @@ replace_sort(Sort *sort, Above above)
 		return &sort->plan;
 	}
 	if (IsA(child, Gather) && !above.rewind && parallel_possible((Gather *) child))
-		return parallel_from_gather(sort, (Gather *) child, keys, above.limit);
+	{
+		Gather	   *gather = (Gather *) child;
+
+		if (gather->num_workers > 0 &&
+			together_pays(sort, gather->plan.lefttree, gather->num_workers, keys, above))
+			return parallel_from_gather(sort, gather, keys, above.limit);
+		gather->num_workers = 0;
+	}
 	return make_gpusort(sort, keys, above.limit);
+}
+
+/* A Gather or Gather Merge, of so many workers, below which sorts have been replaced. */
+static Plan *
+replace_workers(Plan *gather, int *workers, Above above)
+{
+	if (!workers_pay(above.rtable, gather, *workers))
+		*workers = 0;
+	return gather;
 }
 
 /* A Gather Merge whose child has been replaced, but for this Sort. */
@@ -198,16 +227,34 @@ replace_gather_merge(GatherMerge *merge, Sort *sort, Above above)
 	KeyColumn  *keys = palloc(sort->numCols * sizeof(KeyColumn));
 	const char *refusal = sort_refusal(sort, above, keys);
 
-	if (refusal == NULL)
+	if (refusal != NULL)
+	{
+		log_refusal(sort, refusal);
+		return replace_workers(&merge->plan, &merge->num_workers, above);
+	}
+	if (together_pays(sort, sort->plan.lefttree, merge->num_workers, keys, above))
 		return parallel_from_gather_merge(merge, sort, keys, above.limit);
-	log_refusal(sort, refusal);
+	/* there is nothing to merge, and nothing to gather */
+	if (rows_as_they_are(&merge->plan) && plan_make_alone(sort->plan.lefttree, merge->num_workers))
+	{
+		Plan	   *alone = make_gpusort(sort, keys, NULL);
+
+		apply_tlist_labeling(alone->targetlist, merge->plan.targetlist);
+		alone->plan_rows = merge->plan.plan_rows;
+		alone->initPlan = merge->plan.initPlan;
+		alone->extParam = merge->plan.extParam;
+		alone->allParam = merge->plan.allParam;
+		return alone;
+	}
+	merge->num_workers = 0;
+	merge->plan.lefttree = make_gpusort(sort, keys, NULL);
 	return &merge->plan;
 }
 
 static Plan *
 replace_walk(Plan *plan, Above above)
 {
-	Above		none = {NULL, false, false};
+	Above		none = {.rtable = above.rtable};
 	Above		rows;
 
 	if (plan == NULL)
@@ -254,11 +301,15 @@ replace_walk(Plan *plan, Above above)
 				sort->plan.lefttree = replace_walk(sort->plan.lefttree, none);
 				return replace_gather_merge((GatherMerge *) plan, sort, above);
 			}
-			pg_fallthrough;
+			above.gather = true;
+			plan->lefttree = replace_walk(plan->lefttree, above);
+			return replace_workers(plan, &((GatherMerge *) plan)->num_workers, above);
 		case T_Gather:
 			above.gather = true;
 			plan->lefttree = replace_walk(plan->lefttree, above);
-			return plan;
+			if (((Gather *) plan)->single_copy)
+				return plan;
+			return replace_workers(plan, &((Gather *) plan)->num_workers, above);
 		case T_Sort:
 			plan->lefttree = replace_walk(plan->lefttree, none);
 			return replace_sort((Sort *) plan, above);
@@ -269,6 +320,7 @@ replace_walk(Plan *plan, Above above)
 			return plan;
 		case T_NestLoop:
 		case T_MergeJoin:
+			rows.order = IsA(plan, MergeJoin);
 			plan->lefttree = replace_walk(plan->lefttree, rows);
 			rows.rewind = true;
 			plan->righttree = replace_walk(plan->righttree, rows);
@@ -278,6 +330,7 @@ replace_walk(Plan *plan, Above above)
 			return plan;
 		default:
 			/* an Agg's chain of grouping sets is not walked: it is never run */
+			rows.order = IsA(plan, WindowAgg) || IsA(plan, Agg) || IsA(plan, Group) || IsA(plan, Unique);
 			plan->lefttree = replace_walk(plan->lefttree, rows);
 			plan->righttree = replace_walk(plan->righttree, rows);
 			return plan;
@@ -287,7 +340,7 @@ replace_walk(Plan *plan, Above above)
 static void
 replace_plans(PlannedStmt *stmt, bool scroll)
 {
-	Above		above = {NULL, false, scroll};
+	Above		above = {.rewind = scroll, .rtable = stmt->rtable};
 	ListCell   *lc;
 
 	stmt->planTree = replace_walk(stmt->planTree, above);

@@ -216,6 +216,15 @@ sort_cost_alone(const SortCostFacts *facts, SortCost *cost)
 	cost->rows_us = Max(cost->rows_us - (saves - saves_sort), n * OUT_NS / 1000);
 }
 
+void
+sort_cost_beside(const SortCostFacts *facts, int participants, SortCost *cost)
+{
+	CostKeys	keys;
+
+	sum_keys(facts, &keys);
+	(void) cost_on_cpu(facts, &keys, Max(facts->rows, 2), participants, cost);
+}
+
 /* Who sorts. */
 static int
 participants_of(int workers, bool leader)

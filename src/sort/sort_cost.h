@@ -29,6 +29,9 @@ typedef struct SortCost
 /* One process sorts, with a GPU if there is one that pays. */
 extern void sort_cost_alone(const SortCostFacts *facts, SortCost *cost);
 
+/* One of so many processes sorts, on its CPU; they all do. */
+extern void sort_cost_beside(const SortCostFacts *facts, int participants, SortCost *cost);
+
 /*
  * How many of a parallel sort's participants the machine runs at once; leader: it takes a share,
  * too, if the workers are few.  That is a whole one: it has no queues to read meanwhile.

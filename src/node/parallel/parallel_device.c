@@ -31,8 +31,9 @@ parallel_device_lead(ParallelSortState *node)
 	facts.keys = node->keys;
 	facts.nkeys = node->nkeys;
 	/* what is lost with the device must come once more; and a pause would hold it */
-	if (node->device_failed || !node->gather->ps.state->es_use_parallel_mode || gpusort_verify ||
-		device_may_pause() || !sort_cost_feeds(&facts, gather->num_workers, forced != NULL) ||
+	if (node->device_failed || gather->num_workers == 0 ||
+		!node->gather->ps.state->es_use_parallel_mode || gpusort_verify || device_may_pause() ||
+		!sort_cost_feeds(&facts, gather->num_workers, forced != NULL) ||
 		!plan_can_rerun_shared(outerPlanState(&node->feed->css.ss.ps)))
 		return false;
 	return feed_lead(node->feed, facts.rows, facts.row_bytes, gather->num_workers, node->given);
