@@ -1,12 +1,12 @@
 /*
  * gpu_inputs.cuh
- *	  For benchmarks whose inputs are made on the device: the library, and numbers
- *	  that look random.
+ *	  For benchmarks whose inputs are made on the device: the library, its memory.
  */
 #ifndef GPUSORT_GPU_INPUTS_CUH
 #define GPUSORT_GPU_INPUTS_CUH
 
 #include "bench/gpu_bench.cuh"
+#include "bench/gpu_keys.h"
 
 static const GpusortCudaApi *api;
 static GpusortContext *ctx;
@@ -36,15 +36,6 @@ device_memory(uint64_t bytes)
 
 	MUST(api->device_alloc(ctx, bytes, &p, &must_err));
 	return p;
-}
-
-__device__ static uint64_t
-mix(uint64_t z)
-{
-	z += UINT64_C(0x9e3779b97f4a7c15);
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
 }
 
 #endif							/* GPUSORT_GPU_INPUTS_CUH */

@@ -23,113 +23,13 @@
 #define BLOCKS		1024
 #define THREADS		256
 
-/* ------------------------------------------------------------------------
- * Inputs, in the manner of bench/distributions.c
- * ------------------------------------------------------------------------
- */
-enum Distribution
-{
-	UNIFORM, GAUSSIAN, SORTED, REVERSED, NEARLY_SORTED, REPEATED70, REPEATED100,
-	FEWVALUES, ZIPF, SMALLRANGE, SAWTOOTH, EXPONENTIAL, ENTROPY1, ENTROPY5, DISTRIBUTIONS
-};
-
-static const char *const distribution_name[DISTRIBUTIONS] = {
-	"uniform", "gaussian", "sorted", "reversed", "nearly_sorted", "repeated70",
-	"repeated100", "fewvalues", "zipf", "smallrange", "sawtooth", "exponential",
-	"entropy1", "entropy5"
-};
-
-/* The i-th value of stream s. */
-template <class K> __device__ static K
-random_key(uint64_t i, uint64_t s)
-{
-	uint64_t	a = mix(i * 64 + s);
-
-	if constexpr (sizeof(K) == 16)
-		return (K) a << 64 | mix(a ^ i);
-	else
-		return (K) (a >> (64 - 8 * sizeof(K)));
-}
-
-/* The i-th of n values evenly spread over the keys. */
-template <class K> __device__ static K
-even_key(uint64_t i, uint64_t n)
-{
-	if constexpr (sizeof(K) == 4)
-		return (K) ((i << 32) / n);
-	else
-		return (K) (((Key128) i << 64) / n) << (8 * sizeof(K) - 64);
-}
-
-__device__ static double
-random_unit(uint64_t i)
-{
-	return ((mix(i) >> 11) + 1) * (1.0 / 9007199254740993.0);
-}
-
-template <class K> __device__ static K
-make_key(int distribution, uint64_t i, uint64_t n)
-{
-	constexpr int BITS = 8 * sizeof(K);
-	K			key = random_key<K>(i, 0);
-
-	switch (distribution)
-	{
-		case GAUSSIAN:
-			{
-				double		sum = 0;
-
-				for (int j = 1; j <= 12; j++)
-					sum += random_unit(i * 64 + j);
-				return even_key<K>((uint64_t) ((int64_t) ((sum - 6) / 8 * 1073741824.0) +
-											   536870912), 1073741824) + (key >> 30);
-			}
-		case SORTED:
-			return even_key<K>(i, n);
-		case REVERSED:
-			return even_key<K>(n - 1 - i, n);
-		case NEARLY_SORTED:
-			{
-				/* in each 128, two keys change places, at most 32 apart */
-				uint64_t	a = mix(i / 128) % 64,
-							b = a + 1 + mix(i / 128 + n) % 32;
-
-				if (i / 128 * 128 + 128 <= n && (i % 128 == a || i % 128 == b))
-					i = i / 128 * 128 + a + b - i % 128;
-				return even_key<K>(i, n);
-			}
-		case REPEATED70:
-			return mix(i + n) % 10 < 7 ? (K) 5 << (BITS - 4) : key;
-		case REPEATED100:
-			return 12345;
-		case FEWVALUES:
-			return random_key<K>(mix(i) % 16, 1);
-		case ZIPF:
-			return random_key<K>((uint64_t) pow((double) n, random_unit(i)), 1);
-		case SMALLRANGE:
-			return mix(i) % (n / 50 + 1);
-		case SAWTOOTH:
-			return even_key<K>(i % (n / 8 + 1) * 8, n + 8);
-		case EXPONENTIAL:
-			return key >> (mix(i + n) % (BITS - 4));
-		case ENTROPY5:
-			for (int j = 2; j <= 5; j++)
-				key &= random_key<K>(i, j);
-			return key & random_key<K>(i, 1);
-		case ENTROPY1:
-			return key & random_key<K>(i, 1);
-		default:
-			return key;
-	}
-}
-
 template <class K> __global__ static void
 fill_kernel(int distribution, K *keys, uint32_t *positions, uint64_t n)
 {
 	for (uint64_t i = (uint64_t) blockIdx.x * THREADS + threadIdx.x; i < n;
 		 i += BLOCKS * THREADS)
 	{
-		keys[i] = make_key<K>(distribution, i, n);
+		keys[i] = (K) sweep_key(distribution, 8 * sizeof(K), i, n);
 		if (positions)
 			positions[i] = (uint32_t) i;
 	}
@@ -312,18 +212,18 @@ sweep(uint64_t n, const char *distributions, const char *algorithms)
 	a.verdict = (Verdict *) device_memory(sizeof(Verdict));
 	for (int d = 0; d < DISTRIBUTIONS; d++)
 	{
-		if (!listed(distributions, distribution_name[d]))
+		if (!listed(distributions, distribution_name(d)))
 			continue;
 		fill_kernel<K><<<BLOCKS, THREADS>>>(d, a.keys, a.positions, n);
 		CUDA_MUST(cudaDeviceSynchronize());
 		for (int i = 0; api->algorithm(i); i++)
 			if (api->algorithm(i)->stable && api->algorithm(i)->rids &&
 				listed(algorithms, api->algorithm(i)->name))
-				run_library<K>(i, distribution_name[d], a);
+				run_library<K>(i, distribution_name(d), a);
 		if (listed(algorithms, "cub_radix"))
-			run_cub<K>(false, distribution_name[d], a);
+			run_cub<K>(false, distribution_name(d), a);
 		if (listed(algorithms, "cub_merge"))
-			run_cub<K>(true, distribution_name[d], a);
+			run_cub<K>(true, distribution_name(d), a);
 	}
 	api->device_free(ctx, a.keys);
 	api->device_free(ctx, a.keys_out);

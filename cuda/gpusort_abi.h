@@ -41,7 +41,7 @@ extern "C"
 #endif
 
 /* Raised with every incompatible change of anything below. */
-#define GPUSORT_ABI_VERSION		5
+#define GPUSORT_ABI_VERSION		6
 
 /* ------------------------------------------------------------------------
  * Status
@@ -221,21 +221,31 @@ typedef struct GpusortAlgorithm
  * measured on it or on one like it.  Every number is finite and above 0.
  */
 
-/* Curves are over 2^10, 2^12, ... 2^28 rows. */
-#define GPUSORT_COST_KNOTS		10
+/* Curves are over 2^10, 2^11, ... 2^28 rows: where kernels change, a size makes a step. */
+#define GPUSORT_COST_KNOTS		19
 #define GPUSORT_COST_KNOT_FIRST	10
-#define GPUSORT_COST_KNOT_STEP	2
 
 /* Ranges of values for which counting keys alone was measured. */
 #define GPUSORT_COST_RANGES		4
 
+/* How keys lie between the least and the greatest. */
+typedef enum GpusortSpread
+{
+	GPUSORT_SPREAD_EVEN,
+	GPUSORT_SPREAD_FREQUENT,	/* but for some values that are frequent, or nothing but those */
+	GPUSORT_SPREAD_UNEVEN,		/* even between a sample's quantiles */
+	GPUSORT_SPREAD_CROWDED		/* not even between those: crowded at any scale, or many values repeat */
+} GpusortSpread;
+
+#define GPUSORT_SPREADS			4
+
 typedef struct GpusortCosts
 {
-	/* microseconds of a sort of uniform keys with rids, by key width 32, 64, 128 */
-	double		radix[3][GPUSORT_COST_KNOTS];
+	/* microseconds of a sort of keys with rids, by key width 32, 64, 128; comparisons do not care how
+	 * keys are spread, digits hardly */
+	double		radix[GPUSORT_SPREADS][3][GPUSORT_COST_KNOTS];
 	double		merge[3][GPUSORT_COST_KNOTS];
-	double		bucket[3][GPUSORT_COST_KNOTS];
-	double		bucket_uneven[3][GPUSORT_COST_KNOTS];	/* of keys that are not uniform */
+	double		bucket[GPUSORT_SPREADS][3][GPUSORT_COST_KNOTS];
 
 	/* gpu_counting: keys of up to 8, 16 and more bits with rids; keys alone, of these
 	 * ranges; gpu_hp1 */
@@ -247,7 +257,6 @@ typedef struct GpusortCosts
 	double		beyond_ns;		/* per key alone, where the range outgrows the last */
 	double		count_width[3]; /* counted keys of 32, 64 and 128 bits, times those of 32 */
 	double		radix_fixed[3]; /* share of gpu_radix's time that no pass takes */
-	double		radix_skew;		/* how many times longer gpu_radix takes over uneven keys */
 
 	/* the way there and back */
 	double		job_us;			/* opening, wake-ups, first launches */
@@ -269,14 +278,14 @@ typedef struct GpusortCosts
 static inline double
 gpusort_cost_at(const double *curve, double n)
 {
-	double		x = (log2(n > 1 ? n : 1) - GPUSORT_COST_KNOT_FIRST) / GPUSORT_COST_KNOT_STEP;
+	double		x = log2(n > 1 ? n : 1) - GPUSORT_COST_KNOT_FIRST;
 	int			knot = (int) x;
 	const int	last = GPUSORT_COST_KNOTS - 1;
 
 	if (x <= 0)
 		return curve[0];
 	if (knot >= last)
-		return curve[last] * n / ldexp(1, GPUSORT_COST_KNOT_FIRST + GPUSORT_COST_KNOT_STEP * last);
+		return curve[last] * n / ldexp(1, GPUSORT_COST_KNOT_FIRST + last);
 	return curve[knot] * pow(curve[knot + 1] / curve[knot], x - knot);
 }
 

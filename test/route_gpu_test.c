@@ -1,7 +1,7 @@
 /*
  * route_gpu_test.c
- *	  The router where there is a GPU: choices, crossovers, reasons, skew, and
- *	  whether rows move there.
+ *	  The router where there is a GPU: choices, crossovers, reasons, and whether rows
+ *	  move there.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -20,31 +20,31 @@ test_gpu_choice(void)
 		int			key_bits;
 		uint64_t	range;
 		bool		rids;
-		bool		skewed;
+		GpusortSpread spread;
 		const char *want;
 	}			cases[] = {
-		{1 << 24, 32, 0, true, false, "gpu_bucket"},
-		{1 << 24, 64, 0, true, false, "gpu_bucket"},
-		{1 << 24, 128, 0, true, false, "gpu_bucket"},
-		{50000000, 33, 0, true, false, "gpu_bucket"},
+		{1 << 24, 32, 0, true, GPUSORT_SPREAD_EVEN, "gpu_bucket"},
+		{1 << 24, 64, 0, true, GPUSORT_SPREAD_EVEN, "gpu_bucket"},
+		{1 << 24, 128, 0, true, GPUSORT_SPREAD_EVEN, "gpu_bucket"},
+		{50000000, 33, 0, true, GPUSORT_SPREAD_EVEN, "gpu_bucket"},
 		/* uneven keys: digits do not care */
-		{1 << 24, 32, 0, true, true, "gpu_radix"},
-		{1 << 24, 128, 0, true, true, "gpu_bucket"},
-		/* nor do these where there are few */
-		{1 << 18, 32, 0, true, true, "gpu_merge"},
-		{400000, 32, 0, true, true, "gpu_radix"},
-		{1 << 18, 64, 0, true, true, "gpu_bucket"},
+		{1 << 24, 32, 0, true, GPUSORT_SPREAD_UNEVEN, "gpu_radix"},
+		{1 << 24, 128, 0, true, GPUSORT_SPREAD_UNEVEN, "gpu_bucket"},
+		/* nor do flat dealings, of few */
+		{1 << 18, 32, 0, true, GPUSORT_SPREAD_UNEVEN, "gpu_bucket"},
+		{400000, 32, 0, true, GPUSORT_SPREAD_UNEVEN, "gpu_radix"},
+		{1 << 18, 64, 0, true, GPUSORT_SPREAD_UNEVEN, "gpu_bucket"},
 		/* few values */
-		{1 << 24, 8, 200, true, false, "gpu_counting"},
-		{1 << 24, 16, 60000, true, false, "gpu_counting"},
-		{1 << 24, 16, 60000, false, false, "gpu_counting"},
-		{1 << 26, 20, 1 << 20, false, false, "gpu_counting"},
-		{1 << 26, 26, 1 << 26, false, false, "gpu_bucket"},
-		{1 << 24, 24, 1 << 24, true, false, "gpu_bucket"},
+		{1 << 24, 8, 200, true, GPUSORT_SPREAD_EVEN, "gpu_counting"},
+		{1 << 24, 16, 60000, true, GPUSORT_SPREAD_EVEN, "gpu_counting"},
+		{1 << 24, 16, 60000, false, GPUSORT_SPREAD_EVEN, "gpu_counting"},
+		{1 << 26, 20, 1 << 20, false, GPUSORT_SPREAD_EVEN, "gpu_counting"},
+		{1 << 26, 26, 1 << 26, false, GPUSORT_SPREAD_EVEN, "gpu_bucket"},
+		{1 << 24, 24, 1 << 24, true, GPUSORT_SPREAD_EVEN, "gpu_bucket"},
 		/* small ones are the CPU's */
-		{1000, 32, 0, true, false, "cpu_radix"},
-		{200, 7, 100, true, false, "cpu_radix"},
-		{20000, 64, 0, true, false, "cpu_radix"},
+		{1000, 32, 0, true, GPUSORT_SPREAD_EVEN, "cpu_radix"},
+		{200, 7, 100, true, GPUSORT_SPREAD_EVEN, "cpu_radix"},
+		{20000, 64, 0, true, GPUSORT_SPREAD_EVEN, "cpu_radix"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -56,7 +56,7 @@ test_gpu_choice(void)
 		facts.key_range = cases[i].range;
 		facts.gpu.keys_only = !cases[i].rids;
 		facts.gpu.keys_back = !cases[i].rids;
-		facts.gpu.skewed = cases[i].skewed;
+		facts.gpu.spread = cases[i].spread;
 		got = chosen(&facts);
 		/* which CPU kernel is not the question here */
 		if (strncmp(cases[i].want, "cpu", 3) == 0 ? strncmp(got, "cpu", 3) != 0 :
@@ -233,44 +233,6 @@ test_gpu_costs(void)
 	CHECK(gpusort_keys_bytes(&costs, 1000, 64) == 36000 + (UINT64_C(8) << 20));
 }
 
-static void
-test_gpu_skew(void)
-{
-	enum {N = 1024};
-	uint64_t	sample[N];
-
-	for (int i = 0; i < N; i++)
-		sample[i] = next_random();
-	CHECK(!gpu_keys_skewed(sample, N));
-	for (int i = 0; i < N; i++)
-		sample[i] = next_random() % 100;
-	CHECK(!gpu_keys_skewed(sample, N));
-	for (int i = 0; i < N; i++)
-		sample[i] = 42;
-	CHECK(!gpu_keys_skewed(sample, N));
-	/* a bell, a tail, one value that is most of all; a few strays are not it */
-	for (int i = 0; i < N; i++)
-	{
-		sample[i] = 0;
-		for (int d = 0; d < 12; d++)
-			sample[i] += next_random() >> 8;
-	}
-	CHECK(gpu_keys_skewed(sample, N));
-	for (int i = 0; i < N; i++)
-		sample[i] = next_random() >> next_random() % 64;
-	CHECK(gpu_keys_skewed(sample, N));
-	for (int i = 0; i < N; i++)
-		sample[i] = i % 10 < 7 ? 12345 : next_random();
-	CHECK(gpu_keys_skewed(sample, N));
-	/* a value that is one key of 28, the others anywhere */
-	for (int i = 0; i < N; i++)
-		sample[i] = i % 28 == 0 ? UINT64_C(5) << 61 : next_random() << 1;
-	CHECK(gpu_keys_skewed(sample, N));
-	for (int i = 0; i < N; i++)
-		sample[i] = i < 5 ? UINT64_MAX : next_random() >> 20;
-	CHECK(!gpu_keys_skewed(sample, N));
-}
-
 /* Rows: what was measured, and what must follow. */
 static void
 test_gpu_rows(void)
@@ -380,11 +342,8 @@ test_gpu_parts(void)
 			CHECK(gpu_parts_us(radix, &facts, devices, devices) > whole);
 	}
 	/* not where a device sorts slower than the host splits: from some rows on, and from there always */
-	for (int w = 0; w < 3; w++)
-	{
-		for (int k = 0; k < GPUSORT_COST_KNOTS; k++)
-			slow.radix[w][k] *= 300;
-	}
+	for (size_t k = 0; k < sizeof(slow.radix) / sizeof(double); k++)
+		(&slow.radix[0][0][0])[k] *= 300;
 	for (int devices = 2; devices <= 8; devices *= 2)
 	{
 		bool		worth = false;
@@ -412,7 +371,6 @@ route_gpu_tests(void)
 	test_gpu_fits();
 	test_gpu_reasons();
 	test_gpu_costs();
-	test_gpu_skew();
 	test_gpu_rows();
 	test_gpu_parts();
 }

@@ -187,7 +187,7 @@ test_properties(void)
 		if (next_random() % 2)
 			facts.key_range = 1 + (next_random() >> (next_random() % 64));
 		facts.gpu.keys_only = next_random() % 2;
-		facts.gpu.skewed = next_random() % 2;
+		facts.gpu.spread = (GpusortSpread) (next_random() % GPUSORT_SPREADS);
 		facts.gpu.distinct = next_random() % 2;
 		facts.gpu.algorithms &= next_random() | next_random();
 		facts.inexact = next_random() % 2;
@@ -354,6 +354,7 @@ main(void)
 	test_memory();
 	test_reason();
 	route_gpu_tests();
+	route_spread_tests();
 	route_learn_tests();
 	route_learn_cpu_tests();
 	route_model_tests();

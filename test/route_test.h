@@ -37,6 +37,9 @@ extern int	failures;
 /* route_gpu_test.c */
 extern void route_gpu_tests(void);
 
+/* route_spread_test.c */
+extern void route_spread_tests(void);
+
 /* route_learn_test.c */
 extern void route_learn_tests(void);
 

@@ -9,7 +9,7 @@
  * model.c.
  *
  *	gpu_radix		passes: one for each 8 bits, beside what is the same for any
- *	gpu_bucket		no digits, but time lost where the keys are spread unevenly
+ *	gpu_bucket		no digits, but a curve for each way that keys can be spread (gpu_sample.h)
  *	gpu_merge		neither
  *	gpu_counting	with rids: passes of 8 bits; keys alone: the range of the values
  *	gpu_hp1			a bitmap for the histogram: hardly any difference by range
@@ -20,7 +20,6 @@
 #include "route/gpu_model.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -169,7 +168,7 @@ gpu_radix_us(const GpusortCosts *costs, const RouteFacts *facts)
 	double		share = costs->radix_fixed[w] +
 		(1 - costs->radix_fixed[w]) * passes / (facts->gpu.key_width / 8);
 
-	return gpusort_cost_at(costs->radix[w], facts->n) * share * (facts->gpu.skewed ? costs->radix_skew : 1);
+	return gpusort_cost_at(costs->radix[facts->gpu.spread][w], facts->n) * share;
 }
 
 static double
@@ -181,8 +180,7 @@ gpu_merge_us(const GpusortCosts *costs, const RouteFacts *facts)
 static double
 gpu_bucket_us(const GpusortCosts *costs, const RouteFacts *facts)
 {
-	return gpusort_cost_at((facts->gpu.skewed ? costs->bucket_uneven : costs->bucket)[width_index(facts)],
-						   facts->n);
+	return gpusort_cost_at(costs->bucket[facts->gpu.spread][width_index(facts)], facts->n);
 }
 
 static double
@@ -292,56 +290,6 @@ gpu_choose(const RouteFacts *facts, double *us)
 		}
 	}
 	return best;
-}
-
-/*
- * Slices of equal width between the sample's ends, and when one is too full.  And of how many
- * keys one value may have one: by Zipf's law the first of 2^28 has one of 28.
- */
-#define SKEW_SLICES			16
-#define SKEW_FULL			3 / 2
-#define SKEW_EQUAL			40
-
-int
-sample_compare(const void *a, const void *b)
-{
-	uint64_t	x = *(const uint64_t *) a;
-	uint64_t	y = *(const uint64_t *) b;
-
-	return (x > y) - (x < y);
-}
-
-/*
- * gpu_bucket's first slices are of equal width, too.  The ends are those of the
- * sample's inner 98 %, so that a few strays do not make all else look crowded.
- */
-bool
-gpu_keys_skewed(uint64_t *sample, size_t n)
-{
-	size_t		counts[SKEW_SLICES] = {0};
-	uint64_t	least;
-	uint64_t	width;
-	size_t		most_equal = n / SKEW_EQUAL;
-
-	if (n < SKEW_SLICES * 8)
-		return false;
-	qsort(sample, n, sizeof(uint64_t), sample_compare);
-	least = sample[n / 100];
-	width = (sample[n - 1 - n / 100] - least) / SKEW_SLICES + 1;
-	/* so few values that a slice is one: that is another thing */
-	if (width == 1)
-		return false;
-	for (size_t i = most_equal; i < n; i++)
-	{
-		if (sample[i] == sample[i - most_equal])
-			return true;
-	}
-	for (size_t i = n / 100; i < n - n / 100; i++)
-	{
-		if (++counts[(sample[i] - least) / width] > n / SKEW_SLICES * SKEW_FULL)
-			return true;
-	}
-	return false;
 }
 
 /*

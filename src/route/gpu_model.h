@@ -24,15 +24,6 @@ extern double gpu_sort_us(AlgorithmId id, const RouteFacts *facts);
  */
 extern const Algorithm *gpu_choose(const RouteFacts *facts, double *us);
 
-/*
- * Are the keys of which this is a sample so unevenly spread that partitioning
- * them by value goes wrong at first?  Sorts the sample.
- */
-extern bool gpu_keys_skewed(uint64_t *sample, size_t n);
-
-/* Two words of a sample, for qsort(). */
-extern int	sample_compare(const void *a, const void *b);
-
 /* What is known when a sort could move its rows to a GPU. */
 typedef struct GpuRowsFacts
 {

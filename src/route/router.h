@@ -50,7 +50,7 @@ typedef struct RouteGpu
 	bool		keys_only;		/* no rids go along and come back */
 	bool		keys_back;		/* keys come back */
 	bool		distinct;		/* no two keys are equal */
-	bool		skewed;			/* see gpu_keys_skewed() */
+	GpusortSpread spread;		/* gpu_sample.h */
 	unsigned	algorithms;		/* that the library has: a bit per AlgorithmId */
 	const GpusortCosts *costs;	/* of its sorts; needed with key_width */
 	const struct GpuFactors *factors;	/* gpu_learn.h; NULL: the costs are right */

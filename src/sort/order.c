@@ -16,7 +16,7 @@
 
 #include "miscadmin.h"
 #include "route/files/model_store.h"
-#include "route/gpu_model.h"
+#include "route/gpu_sample.h"
 #include "settings.h"
 #include "sort/arrived.h"
 #include "sort/device/device_learn.h"

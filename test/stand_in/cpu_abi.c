@@ -328,11 +328,8 @@ costs(const GpusortContext *ctx, GpusortCosts *out)
 	(void) ctx;
 	*out = gpusort_costs_h200;
 	out->job_us *= (double) cpu_abi_setting("GPUSORT_CPU_ABI_JOB_TIMES", 1);
-	for (int w = 0; w < 3; w++)
-	{
-		for (int k = 0; k < GPUSORT_COST_KNOTS; k++)
-			out->radix[w][k] *= (double) cpu_abi_setting("GPUSORT_CPU_ABI_RADIX_TIMES", 1);
-	}
+	for (size_t k = 0; k < sizeof(out->radix) / sizeof(double); k++)
+		(&out->radix[0][0][0])[k] *= (double) cpu_abi_setting("GPUSORT_CPU_ABI_RADIX_TIMES", 1);
 }
 
 static const GpusortCudaApi api = {

@@ -84,7 +84,9 @@ cpu_abi_sort_us(int32_t algorithm, const GpusortProblem *problem)
 {
 	const GpusortCosts *costs = &gpusort_costs_h200;
 	int			w = problem->key_width == 32 ? 0 : problem->key_width == 64 ? 1 : 2;
-	const double *curves[] = {costs->radix[w], costs->merge[w], costs->bucket[w]};
+	const double *curves[] = {
+		costs->radix[GPUSORT_SPREAD_EVEN][w], costs->merge[w], costs->bucket[GPUSORT_SPREAD_EVEN][w]
+	};
 
 	return gpusort_cost_at(algorithm < BY_VALUE ? curves[algorithm] : costs->counting_rids[2], (double) problem->n);
 }

@@ -23,14 +23,12 @@
 #include "port/pg_bitutils.h"
 #include "route/files/model_store.h"
 #include "route/gpu_model.h"
+#include "route/gpu_sample.h"
 #include "settings.h"
 #include "sort/device/device_learn.h"
 #include "sort/device/device_route.h"
 #include "sort/threads.h"
 #include "stat.h"
-
-/* Pairs of neighbours looked at. */
-#define SAMPLE_PAIRS	512
 
 /* The facts as the CPU's routing will see them. */
 static void
@@ -70,48 +68,33 @@ fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, Route
 	device_learn_facts(facts, memory, all_memory);
 }
 
-/* What some keys are like. */
-typedef struct KeySample
+/* Some keys; false if they are in order, or in reverse. */
+static bool
+sample_keys(const Stage *stage, const KeyLayout *layout, GpuSample *sample)
 {
-	bool		ordered;
-	bool		skewed;
-	double		repeated;		/* part of them that the sample has twice, or more often */
-} KeySample;
-
-static void
-sample_keys(const Stage *stage, const KeyLayout *layout, KeySample *found)
-{
-	uint64		sample[2 * SAMPLE_PAIRS];
-	size_t		step = Max(1, stage->n / SAMPLE_PAIRS);
-	size_t		n = 0;
+	size_t		step = gpu_sample_step(stage->n);
 	size_t		descents = 0;
 	size_t		ascents = 0;
-	size_t		repeated = 0;
 
-	for (size_t i = 0; i + 1 < stage->n && n < 2 * SAMPLE_PAIRS; i += step)
+	gpu_sample_begin(sample);
+	for (size_t i = 0; gpu_sample_wants(sample, stage->n, i); i += step)
 	{
 		Key128		keys[2] = {pack_key(stage, layout, i), pack_key(stage, layout, i + 1)};
 
 		descents += keys[1] < keys[0];
 		ascents += keys[1] > keys[0];
 		for (int k = 0; k < 2; k++)
-			sample[n++] = (uint64) (keys[k] >> Max(0, Min(layout->total_bits, 128) - 64));
+			gpu_sample_add(sample, (uint64) (keys[k] >> Max(0, Min(layout->total_bits, 128) - 64)));
 	}
-	found->ordered = descents == 0 || ascents == 0;
-	found->skewed = gpu_keys_skewed(sample, n);
-	qsort(sample, n, sizeof(uint64), sample_compare);
-	for (size_t i = 0; i < n; i++)
-		repeated += (i > 0 && sample[i] == sample[i - 1]) || (i + 1 < n && sample[i] == sample[i + 1]);
-	found->repeated = n == 0 ? 0 : (double) repeated / n;
+	return descents > 0 && ascents > 0;
 }
 
 bool
 device_keys_ordered(const Stage *stage, const KeyLayout *layout)
 {
-	KeySample	sample;
+	GpuSample	sample;
 
-	sample_keys(stage, layout, &sample);
-	return sample.ordered;
+	return !sample_keys(stage, layout, &sample);
 }
 
 /* Would a device that is ready get the keys? */
@@ -119,16 +102,17 @@ static bool
 keys_gain(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int key_width,
 		  RouteFacts *facts, RouteDecision *decision)
 {
-	KeySample	sample;
+	GpuSample	sample;
+	GpuSampleSeen seen;
 
 	fill_gpu_facts(env, layout, key_width, facts, NULL, NULL);
 	gpusort_route_decide(facts, decision);
 	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
 	{
-		sample_keys(stage, layout, &sample);
-		if (sample.ordered)
+		if (!sample_keys(stage, layout, &sample))
 			return false;
-		facts->gpu.skewed = sample.skewed;
+		gpu_sample_look(&sample, &seen);
+		facts->gpu.spread = seen.spread;
 		gpusort_route_decide(facts, decision);
 	}
 	facts->gpu.why_not = decision->forced_why_not;
@@ -191,7 +175,8 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	GpuRowsFacts gain = {0};
 	KeyRange	ranges[STAGE_MAX_COLUMNS];
 	KeyLayout	narrow;
-	KeySample	sample;
+	GpuSample	sample;
+	GpuSampleSeen seen;
 
 	gain.rows = rows;
 	gain.rows_here = stage->n;
@@ -234,10 +219,10 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 		return false;
 
 	/* now it is worth a look at the keys */
-	sample_keys(stage, &narrow, &sample);
-	facts->gpu.skewed = sample.skewed;
-	gain.ordered = sample.ordered;
-	gain.repeated = sample.repeated;
+	gain.ordered = !sample_keys(stage, &narrow, &sample);
+	gpu_sample_look(&sample, &seen);
+	facts->gpu.spread = seen.spread;
+	gain.repeated = seen.repeated;
 	if (gain.ordered)
 		gain.cpu_sort_us = 0;
 	choose_for_rows(facts, &gain, decision);

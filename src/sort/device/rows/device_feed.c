@@ -31,7 +31,7 @@
 #include "device/admission/admission.h"
 #include "device/clock.h"
 #include "miscadmin.h"
-#include "route/gpu_model.h"
+#include "route/gpu_sample.h"
 #include "sort/device/rows/device_feed.h"
 #include "sort/device/rows/device_rows.h"
 #include "store/row_mark.h"

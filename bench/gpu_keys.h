@@ -1,0 +1,132 @@
+/*
+ * gpu_keys.h
+ *	  The keys that gpu_sweep sorts, each by its number alone: made on the device, and
+ *	  looked at by gpu_choices without one.
+ *
+ * In the manner of distributions.c.
+ */
+#ifndef GPUSORT_GPU_KEYS_H
+#define GPUSORT_GPU_KEYS_H
+
+#include <math.h>
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define GPU_KEYS_FUNCTION	__host__ __device__ static inline
+#else
+#define GPU_KEYS_FUNCTION	static inline
+#endif
+
+typedef unsigned __int128 SweepKey;
+
+enum SweepDistribution
+{
+	UNIFORM, GAUSSIAN, SORTED, REVERSED, NEARLY_SORTED, REPEATED70, REPEATED100,
+	FEWVALUES, ZIPF, SMALLRANGE, SAWTOOTH, EXPONENTIAL, ENTROPY1, ENTROPY5, DISTRIBUTIONS
+};
+
+static inline const char *
+distribution_name(int distribution)
+{
+	static const char *const names[DISTRIBUTIONS] = {
+		"uniform", "gaussian", "sorted", "reversed", "nearly_sorted", "repeated70",
+		"repeated100", "fewvalues", "zipf", "smallrange", "sawtooth", "exponential",
+		"entropy1", "entropy5"
+	};
+
+	return names[distribution];
+}
+
+/* A number that looks random, for each number. */
+GPU_KEYS_FUNCTION uint64_t
+mix(uint64_t z)
+{
+	z += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+/* The i-th value of stream s, of 32, 64 or 128 bits. */
+GPU_KEYS_FUNCTION SweepKey
+random_key(int bits, uint64_t i, uint64_t s)
+{
+	uint64_t	a = mix(i * 64 + s);
+
+	if (bits == 128)
+		return (SweepKey) a << 64 | mix(a ^ i);
+	return a >> (64 - bits);
+}
+
+/* The i-th of n values evenly spread over the keys. */
+GPU_KEYS_FUNCTION SweepKey
+even_key(int bits, uint64_t i, uint64_t n)
+{
+	if (bits == 32)
+		return (uint32_t) ((i << 32) / n);
+	return (SweepKey) (uint64_t) (((SweepKey) i << 64) / n) << (bits - 64);
+}
+
+GPU_KEYS_FUNCTION double
+random_unit(uint64_t i)
+{
+	return ((mix(i) >> 11) + 1) * (1.0 / 9007199254740993.0);
+}
+
+/* Bits above the key's may be anything. */
+GPU_KEYS_FUNCTION SweepKey
+sweep_key(int distribution, int bits, uint64_t i, uint64_t n)
+{
+	SweepKey	key = random_key(bits, i, 0);
+
+	switch (distribution)
+	{
+		case GAUSSIAN:
+			{
+				double		sum = 0;
+
+				for (int j = 1; j <= 12; j++)
+					sum += random_unit(i * 64 + j);
+				return even_key(bits, (uint64_t) ((int64_t) ((sum - 6) / 8 * 1073741824.0) +
+												  536870912), 1073741824) + (key >> 30);
+			}
+		case SORTED:
+			return even_key(bits, i, n);
+		case REVERSED:
+			return even_key(bits, n - 1 - i, n);
+		case NEARLY_SORTED:
+			{
+				/* in each 128, two keys change places, at most 32 apart */
+				uint64_t	a = mix(i / 128) % 64,
+							b = a + 1 + mix(i / 128 + n) % 32;
+
+				if (i / 128 * 128 + 128 <= n && (i % 128 == a || i % 128 == b))
+					i = i / 128 * 128 + a + b - i % 128;
+				return even_key(bits, i, n);
+			}
+		case REPEATED70:
+			return mix(i + n) % 10 < 7 ? (SweepKey) 5 << (bits - 4) : key;
+		case REPEATED100:
+			return 12345;
+		case FEWVALUES:
+			return random_key(bits, mix(i) % 16, 1);
+		case ZIPF:
+			return random_key(bits, (uint64_t) pow((double) n, random_unit(i)), 1);
+		case SMALLRANGE:
+			return mix(i) % (n / 50 + 1);
+		case SAWTOOTH:
+			return even_key(bits, i % (n / 8 + 1) * 8, n + 8);
+		case EXPONENTIAL:
+			return key >> (mix(i + n) % (bits - 4));
+		case ENTROPY5:
+			for (int j = 2; j <= 5; j++)
+				key &= random_key(bits, i, j);
+			return key & random_key(bits, i, 1);
+		case ENTROPY1:
+			return key & random_key(bits, i, 1);
+		default:
+			return key;
+	}
+}
+
+#endif							/* GPUSORT_GPU_KEYS_H */

@@ -1,0 +1,271 @@
+/*
+ * route_spread_test.c
+ *	  How keys are spread, by samples of them, and what a GPU's algorithms are chosen by that.
+ */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdlib.h>
+
+#include "route/gpu_sample.h"
+#include "route_test.h"
+
+/* Keys, of which some are looked at; samples of each kind. */
+#define SPREAD_ROWS		1000000
+#define SPREAD_ROUNDS	50
+
+/* How the keys that make(arg, i) returns look. */
+static GpuSampleSeen
+seen_of(uint64_t (*make) (uint64_t arg, size_t i), uint64_t arg)
+{
+	GpuSample	sample;
+	GpuSampleSeen seen;
+
+	gpu_sample_begin(&sample);
+	for (size_t i = 0; gpu_sample_wants(&sample, SPREAD_ROWS, i); i += gpu_sample_step(SPREAD_ROWS))
+	{
+		gpu_sample_add(&sample, make(arg, i));
+		gpu_sample_add(&sample, make(arg, i + 1));
+	}
+	CHECK(sample.n == 2 * GPU_SAMPLE_PAIRS);
+	gpu_sample_look(&sample, &seen);
+	return seen;
+}
+
+/* Uniform over so many numbers. */
+static uint64_t
+up_to(uint64_t most, size_t i)
+{
+	(void) i;
+	return next_random() % most;
+}
+
+static uint64_t
+ascending(uint64_t step, size_t i)
+{
+	return i * step;
+}
+
+/* A bell, so wide. */
+static uint64_t
+bell(uint64_t shift, size_t i)
+{
+	uint64_t	sum = 0;
+
+	(void) i;
+	for (int d = 0; d < 12; d++)
+		sum += next_random() >> (4 + shift);
+	return sum;
+}
+
+/* Of any length, up to 64 bits. */
+static uint64_t
+tail(uint64_t bits, size_t i)
+{
+	(void) i;
+	return next_random() >> next_random() % bits;
+}
+
+/* One value that is so many of ten keys, the others anywhere. */
+static uint64_t
+most_equal(uint64_t of_ten, size_t i)
+{
+	(void) i;
+	return next_random() % 10 < of_ten ? 12345 : next_random();
+}
+
+/* One key of so many has one value. */
+static uint64_t
+one_of(uint64_t many, size_t i)
+{
+	return i / 2 % many == 0 ? UINT64_C(5) << 61 : next_random() << 1;
+}
+
+/* So many values, anywhere. */
+static uint64_t
+scattered(uint64_t values, size_t i)
+{
+	(void) i;
+	return next_random() % values * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/* By Zipf's law, anywhere. */
+static uint64_t
+zipf(uint64_t values, size_t i)
+{
+	double		unit = (double) (next_random() >> 11) * 0x1p-53;
+
+	(void) i;
+	return (uint64_t) pow((double) values, unit) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/* So many numbers' common bits. */
+static uint64_t
+common(uint64_t numbers, size_t i)
+{
+	uint64_t	key = next_random();
+
+	(void) i;
+	while (--numbers > 0)
+		key &= next_random();
+	return key;
+}
+
+/* Texts of so many words out of 26, each 8 bits and not alike in frequency. */
+static uint64_t
+words(uint64_t length, size_t i)
+{
+	uint64_t	key = 0;
+
+	(void) i;
+	while (length-- > 0)
+		key = key << 8 | ('a' + (next_random() % 26) * (next_random() % 26) / 26);
+	return key;
+}
+
+/* A few narrow places, each of a hundred thousandth of what lies between them. */
+static uint64_t
+places(uint64_t count, size_t i)
+{
+	(void) i;
+	return next_random() % count * (UINT64_MAX / count) + next_random() % (UINT64_MAX / count / 100000);
+}
+
+/* Neighbours lie together: what was measured a moment later, in waves. */
+static uint64_t
+waves(uint64_t height, size_t i)
+{
+	return (uint64_t) ((1 + sin((double) i / 3000)) * (double) height) + next_random() % 1000;
+}
+
+static void
+test_gpu_spread(void)
+{
+	static const struct
+	{
+		const char *name;
+		uint64_t	(*make) (uint64_t arg, size_t i);
+		uint64_t	arg;
+		GpusortSpread want;
+	}			cases[] = {
+		{"uniform", up_to, UINT64_MAX, GPUSORT_SPREAD_EVEN},
+		{"100 numbers", up_to, 100, GPUSORT_SPREAD_EVEN},
+		{"one number", up_to, 1, GPUSORT_SPREAD_EVEN},
+		{"in order", ascending, UINT64_C(1) << 40, GPUSORT_SPREAD_EVEN},
+		{"most equal", most_equal, 7, GPUSORT_SPREAD_FREQUENT},
+		{"nearly all equal", most_equal, 9, GPUSORT_SPREAD_FREQUENT},
+		{"one of 28", one_of, 28, GPUSORT_SPREAD_FREQUENT},
+		{"16 values", scattered, 16, GPUSORT_SPREAD_FREQUENT},
+		{"bell", bell, 4, GPUSORT_SPREAD_UNEVEN},
+		{"narrow bell", bell, 30, GPUSORT_SPREAD_UNEVEN},
+		{"tail", tail, 60, GPUSORT_SPREAD_UNEVEN},
+		{"5 places", places, 5, GPUSORT_SPREAD_UNEVEN},
+		{"7 places", places, 7, GPUSORT_SPREAD_UNEVEN},
+		{"waves", waves, UINT64_C(1) << 50, GPUSORT_SPREAD_UNEVEN},
+		{"zipf", zipf, 100000, GPUSORT_SPREAD_CROWDED},
+		{"zipf of many", zipf, 100000000, GPUSORT_SPREAD_CROWDED},
+		{"bits of 2", common, 2, GPUSORT_SPREAD_CROWDED},
+		{"bits of 4", common, 4, GPUSORT_SPREAD_CROWDED},
+		{"bits of 6", common, 6, GPUSORT_SPREAD_CROWDED},
+		{"texts", words, 8, GPUSORT_SPREAD_CROWDED},
+	};
+
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
+	{
+		int			right = 0;
+
+		for (int round = 0; round < SPREAD_ROUNDS; round++)
+			right += seen_of(cases[c].make, cases[c].arg).spread == cases[c].want;
+		if (right < SPREAD_ROUNDS * 4 / 5)
+		{
+			failures++;
+			fprintf(stderr, "%s: %d of %d as they are spread\n", cases[c].name, right, SPREAD_ROUNDS);
+		}
+	}
+	CHECK(seen_of(up_to, UINT64_MAX).repeated == 0);
+	CHECK(seen_of(up_to, 1).repeated == 1);
+	CHECK(fabs(seen_of(most_equal, 7).repeated - 0.7) < 0.1);
+}
+
+/* A few strays and a few keys: neither says anything. */
+static void
+test_gpu_sample(void)
+{
+	GpuSample	sample;
+	GpuSampleSeen seen;
+
+	gpu_sample_begin(&sample);
+	for (int i = 0; i < 1000; i++)
+		gpu_sample_add(&sample, i < 5 ? UINT64_MAX : next_random() >> 20);
+	gpu_sample_look(&sample, &seen);
+	CHECK(seen.spread == GPUSORT_SPREAD_EVEN);
+	for (int n = 0; n < 128; n++)
+	{
+		gpu_sample_begin(&sample);
+		for (int i = 0; i < n; i++)
+			gpu_sample_add(&sample, zipf(1000, i));
+		gpu_sample_look(&sample, &seen);
+		CHECK(seen.spread == GPUSORT_SPREAD_EVEN && seen.repeated >= 0 && seen.repeated <= 1);
+	}
+	/* pairs of all of n keys, and never past them */
+	for (size_t n = 0; n < 5000; n += 1 + n / 7)
+	{
+		size_t		i = 0;
+
+		gpu_sample_begin(&sample);
+		for (; gpu_sample_wants(&sample, n, i); i += gpu_sample_step(n))
+		{
+			CHECK(i + 1 < n);
+			gpu_sample_add(&sample, i);
+			gpu_sample_add(&sample, i + 1);
+		}
+		CHECK(sample.n == 2 * (n > GPU_SAMPLE_PAIRS ? GPU_SAMPLE_PAIRS : n > 0 ? n - 1 : 0));
+	}
+}
+
+/* Which of a GPU's algorithms that makes the quickest: as bench/results/gpu-h200-sweep.csv has them. */
+static void
+test_gpu_spread_choice(void)
+{
+	static const struct
+	{
+		int			log2_rows;
+		int			key_bits;
+		GpusortSpread spread;
+		const char *want;
+	}			cases[] = {
+		{18, 32, GPUSORT_SPREAD_UNEVEN, "gpu_bucket"},
+		{18, 32, GPUSORT_SPREAD_CROWDED, "gpu_bucket"},
+		{20, 32, GPUSORT_SPREAD_FREQUENT, "gpu_bucket"},
+		{20, 32, GPUSORT_SPREAD_UNEVEN, "gpu_radix"},
+		{20, 32, GPUSORT_SPREAD_CROWDED, "gpu_radix"},
+		{24, 32, GPUSORT_SPREAD_FREQUENT, "gpu_radix"},
+		{16, 64, GPUSORT_SPREAD_CROWDED, "gpu_bucket"},
+		{19, 64, GPUSORT_SPREAD_UNEVEN, "gpu_merge"},
+		{20, 64, GPUSORT_SPREAD_CROWDED, "gpu_bucket"},
+		{22, 64, GPUSORT_SPREAD_FREQUENT, "gpu_bucket"},
+		{22, 64, GPUSORT_SPREAD_UNEVEN, "gpu_bucket"},
+		{22, 64, GPUSORT_SPREAD_CROWDED, "gpu_radix"},
+		{26, 64, GPUSORT_SPREAD_CROWDED, "gpu_radix"},
+		{26, 64, GPUSORT_SPREAD_EVEN, "gpu_bucket"},
+		{19, 128, GPUSORT_SPREAD_FREQUENT, "gpu_merge"},
+		{22, 128, GPUSORT_SPREAD_CROWDED, "gpu_bucket"},
+	};
+
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
+	{
+		RouteFacts	facts = facts_of((size_t) 1 << cases[c].log2_rows, cases[c].key_bits);
+		double		us = HUGE_VAL;
+
+		set_gpu(&facts, cases[c].key_bits);
+		facts.gpu.spread = cases[c].spread;
+		CHECK_STR(gpu_choose(&facts, &us)->name, cases[c].want);
+	}
+}
+
+void
+route_spread_tests(void)
+{
+	test_gpu_spread();
+	test_gpu_sample();
+	test_gpu_spread_choice();
+}
