@@ -39,7 +39,7 @@ static const Machine machines[] = {
 	{"slow both", 3, 3, 500, 2.5, 30, 0, 0, 1, 1},
 	{"slow to hand over", 20, 20, 3000, 4, 3, 0, 0, 1, 1},
 	{"busy", 55, 55, 400, 1, 1, 4, 0.9, 1, 1},
-	{"busy and slow", 6.3, 6.3, 400, 1.5, 8, 3, 0.6, 1, 1},
+	{"busy and slow", 6.3, 6.3, 400, 1.5, 8, 3, 0.7, 1, 1},
 	{"quick CPU", 25, 25, 250, 1.1, 2.5, 0, 0, 0.5, 0.5},
 	{"slow CPU", 55, 55, 300, 1, 1, 0, 0, 3, 3},
 	{"slower with many rows", 55, 55, 300, 1, 1, 0, 0, 1.8, 3},
@@ -288,10 +288,14 @@ test_machines(void)
 		}
 	}
 	CHECK(missed * 100 <= MAY_MISS * ROUNDS * MACHINES);
-	CHECK(wrong >= MACHINES - 4);
+	/* but on two that are as the model has them, and two on which both are slower, and their ratio is not */
+	CHECK(wrong == MACHINES - 4);
 }
 
-/* Without measurements jobs alone have to tell, and do if there are some of each kind. */
+/*
+ * Of a device that was not measured jobs alone have to tell, and do if there are some of each kind.  The
+ * processor always is: what is learned of it fades within a minute, and then only that is left.
+ */
 static void
 test_jobs_alone(void)
 {
@@ -303,12 +307,15 @@ test_jobs_alone(void)
 		double		n = 0;
 		int			bits = 0;
 		double		before = worst_choice(&machines[m], NULL, NULL, 0, &n, &bits);
+		CpuMeasured cpu_measured;
 
 		gpu_learn_begin(&learned);
 		cpu_learn_begin(&cpu_learned);
+		measure_cpu(&machines[m], &cpu_measured);
+		cpu_learn_measured(&cpu_learned, &cpu_measured);
 		run_jobs(&machines[m], &learned, &cpu_learned, 400, 1000);
 		gpu_learn_factors(&learned, machines[m].others, 1400, &factors);
-		CHECK(worst_choice(&machines[m], &factors, &cpu_learned, 1400, &n, &bits) <= fmax(before, 1.5));
+		CHECK(worst_choice(&machines[m], &factors, &cpu_learned, 1400, &n, &bits) <= fmax(before, 1.3));
 	}
 }
 
@@ -353,6 +360,22 @@ test_bounds(void)
 	gpu_learn_factors(&learned, 0, 52 + 86400, &after);
 	CHECK(algorithm_on_gpu(algorithm_by_name(chosen(&facts))));
 	facts.gpu.factors = NULL;
+
+	/* with others under way, as assumed: one that is held up says little of the load, and of the device nothing */
+	gpu_learn_begin(&learned);
+	(void) times_of(&machines[8], bucket, &facts, &times);
+	for (int i = 0; i < 100; i++)
+		gpu_learn_job(&learned, bucket, &facts, &times, i);
+	gpu_learn_factors(&learned, times.others, 100, &before);
+	times.up_us = times.sort_us = 60e6;
+	gpu_learn_job(&learned, bucket, &facts, &times, 100);
+	gpu_learn_factors(&learned, times.others, 100, &after);
+	CHECK(after.busy < before.busy * 1.1 && after.busy > before.busy);
+	CHECK(memcmp(after.log, before.log, sizeof(after.log)) == 0);
+	/* factor and load together are what jobs took, though none was seen alone */
+	(void) times_of(&machines[8], bucket, &facts, &times);
+	CHECK(fabs(before.busy * exp(before.log[GPU_PART_UP]) /
+			   (times.up_us / (times.up_bytes * gpusort_costs_h200.copy_ns / 1000)) - 1) < 0.05);
 
 	/* nonsense teaches nothing */
 	gpu_learn_begin(&learned);

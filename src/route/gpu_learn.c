@@ -152,10 +152,13 @@ static bool
 learn_load(GpuLearned *learned, const GpuJobTimes *times, double alone_us)
 {
 	double		took_us = times->up_us + times->down_us + times->sort_us;
+	double		expected_us = alone_us * (1 + learned->load * times->others);
 	double		load;
 
 	if (times->others <= 0 || !factor_is_known(&learned->part[GPU_PART_UP]))
 		return false;
+	/* one that is held up does little, as with factors */
+	took_us = clamp(took_us, expected_us * rule.off_below, expected_us * rule.off_above);
 	load = clamp((took_us / alone_us - 1) / times->others, 0, LOAD_MAX);
 	learned->load += (load - learned->load) *
 		fmax(1.0 / (learned->load_jobs + 2), rule.least_share);
@@ -175,6 +178,7 @@ gpu_learn_job(GpuLearned *learned, const Algorithm *algorithm, const RouteFacts 
 	double		up_us;
 	double		down_us;
 	double		sort_us;
+	double		busy;
 
 	if (told.up_bytes < LEAST_COPY_BYTES || !(told.up_us > 0))
 		told.up_us = told.up_bytes = 0;
@@ -197,12 +201,14 @@ gpu_learn_job(GpuLearned *learned, const Algorithm *algorithm, const RouteFacts 
 				   up_us * exp(part[GPU_PART_UP].log) + down_us * exp(part[GPU_PART_DOWN].log) +
 				   sort_us * exp(gpu_sort_factor(&factors, facts->gpu.key_width, facts->n))))
 		return;
+	/* what nobody has seen alone: less what is assumed of the others, as it will count on top */
+	busy = 1 + learned->load * told.others;
 	if (told.up_us > 0)
-		learn_part(&part[GPU_PART_UP], told.up_us, up_us, now);
+		learn_part(&part[GPU_PART_UP], told.up_us / busy, up_us, now);
 	if (told.down_us > 0)
-		learn_part(&part[GPU_PART_DOWN], told.down_us, down_us, now);
+		learn_part(&part[GPU_PART_DOWN], told.down_us / busy, down_us, now);
 	if (told.sort_us > 0)
-		learn_sort(learned, facts, told.sort_us, sort_us, now);
+		learn_sort(learned, facts, told.sort_us / busy, sort_us, now);
 	if (told.hand_over_most_us > 0)
 		learn_hand_over(&part[GPU_PART_HAND_OVER], costs, &told, now);
 }
