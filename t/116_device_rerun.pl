@@ -84,6 +84,18 @@ for my $case ([ 'seq', 'SELECT * FROM t', 'Seq Scan: rows' ], [ 'seq', 'SELECT *
 }
 device_unused($node, 'modes');
 
+# Lost while rows come in: those that are computed from the page where the scan was then are not the new run's.
+for my $fault ('memory_start', 'error_up')
+{
+	my $count = 'SELECT sum(fallbacks) FROM gpusort_stat';
+
+	device_ready($node, "computed rows, $fault");
+	my $before = $node->safe_psql('postgres', $count);
+	same_order($node, "computed rows, $fault", 'SELECT id, k, r || k AS r FROM t', 'k + 0',
+		"SET gpusort.device_fault = '$fault';");
+	cmp_ok($node->safe_psql('postgres', $count), '>', $before, "computed rows, $fault: a sort fell back");
+}
+
 #
 # The process is killed at a row in the midst; before that another session adds rows to
 # the places where the index has its own.

@@ -16,6 +16,7 @@ sort_node_take_rows(Sorter *sorter, PlanState *outer, PageSource *pages, pg_atom
 {
 	MemoryContext cxt = outer->state->es_query_cxt;
 
+	page_source_begin(pages);
 	for (uint64 i = 1;; i++)
 	{
 		TupleTableSlot *slot = page_source_next(pages);

@@ -218,6 +218,13 @@ page_source_init(PageSource *source, PlanState *top)
 	source->possible = IsA(top, SeqScanState) || IsA(top, AppendState);
 }
 
+void
+page_source_begin(PageSource *source)
+{
+	if (source->computed != NULL)
+		source->computed->n = source->computed->next = 0;
+}
+
 /* The plan that gave the last row, from under Appends. */
 static PlanState *
 row_giver(PlanState *ps)

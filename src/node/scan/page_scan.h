@@ -37,6 +37,9 @@ typedef struct PageSource
 
 extern void page_source_init(PageSource *source, PlanState *top);
 
+/* The plan is about to give its first row, perhaps once more: what is left of a page is of no use to this run. */
+extern void page_source_begin(PageSource *source);
+
 /*
  * The plan has just given out a row: takes that row and those after it on its
  * page.  The plan's next row is the next page's first.  The rows stay where they
