@@ -11,9 +11,12 @@
  *
  * What is dealt are positions; who needs a key fetches it, from the L2 cache.  Each bucket
  * has a slot of scratch, several times what an even share is, so that positions can be
- * dealt before it is known how many the others get.  By its number of samples, one
- * input in 1000 overflows a slot.  Then nothing has been written but scratch, and the
- * input is sorted the ordinary way.
+ * dealt before it is known how many the others get.  A slot that overflows is a matter of
+ * chance: then nothing has been written but scratch, and the input is sorted the ordinary
+ * way.  Counted on a CPU that draws and deals likewise, 3000 inputs of each of ten shapes:
+ * with 2^18 keys, dealt once, 4 of the 30000; with 300000, dealt twice, 96, because the
+ * variations of both dealings multiply.  75 of those are of the shape that has every
+ * scale alike often, one in 40 of its inputs; of any other it is 7 at most, one in 400.
  */
 #ifndef GPUSORT_BUCKET_FLAT_CUH
 #define GPUSORT_BUCKET_FLAT_CUH
