@@ -12,7 +12,8 @@ use Test::More;
 
 our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused
 	device_awaited device_route_function device_lines_function begin_query process_ends new_session no_timeout gate_make
-	gate_shut gate_reached gate_open killed_at_gate same_order order_sum ends_early times_out worker_terminated pick);
+	gate_shut gate_reached gate_open killed_at_gate same_order order_sum ends_early times_out error_and_timeout
+	worker_terminated pick);
 
 # One of the arguments, by chance.
 sub pick { return $_[ int rand @_ ] }
@@ -305,15 +306,27 @@ sub ends_early
 		'100', "$name: stopped early");
 }
 
-# One that ends because it takes too long.
+# One that ends because it takes too long: this query, or a slow sort of t.
 sub times_out
 {
-	my ($session, $name, $timeout) = @_;
+	my ($session, $name, $timeout, $query) = @_;
 
 	$session->query("SET statement_timeout = '$timeout'");
-	$session->query('SELECT count(pg_sleep(0.01)) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
+	$session->query($query // 'SELECT count(pg_sleep(0.01)) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
 	like($session->{stderr}, qr/canceling statement due to statement timeout/, "$name: timeout");
 	no_timeout($session);
+}
+
+# A query that divides by zero, and one that takes too long: after both the session goes on.
+sub error_and_timeout
+{
+	my ($session, $name, $fails, $timeout, $takes_long) = @_;
+
+	$session->query($fails);
+	like($session->{stderr}, qr/division by zero/, "$name: error");
+	session_ok($session, "$name: error");
+	times_out($session, $name, $timeout, $takes_long);
+	session_ok($session, "$name: timeout");
 }
 
 # A session's query whose workers wait: one of them is terminated.  Then follows another statement.
