@@ -388,12 +388,14 @@ main(int argc, char **argv)
 			for (size_t n : sizes)
 			{
 				bool		usual = d == 0 || n % 512 == 1 || n > 17409;
+				/* many of a part of the bits are gpu_random_test's, where it is quick that matters */
+				bool		in_part = range[2] - range[1] < range[0] && n > 4609;
 
-				if (quick ? n > 20000 || (n != 33 && n != 4609 && n != 17409) || (d > 6 && !race) || (race && n == 33)
-					: !usual)
+				if (quick ? n > 20000 || (n != 33 && n != 4609 && n != 17409) || (race && n == 33) ||
+					(d > (in_part ? 1 : 6) && !race) : !usual)
 					continue;
 				make_input(input, n);
-				check_input(input, !quick || (d < 2 && !race));
+				check_input(input, !quick || (d < 2 && !race && !in_part));
 			}
 			for (size_t n : large_sizes)
 			{

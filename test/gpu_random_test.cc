@@ -193,7 +193,7 @@ int
 main(int argc, char **argv)
 {
 	static const int archs[] = {75, 80, 86, 90};
-	int			problems = argc > 1 ? atoi(argv[1]) : 100;
+	int			problems = argc > 1 ? atoi(argv[1]) : 150;
 	std::mt19937_64 random(argc > 2 ? strtoull(argv[2], NULL, 10) : 1);
 
 	open_library();

@@ -61,13 +61,16 @@ shape_case(int shape, size_t n, bool rids_ascending)
 
 /*
  * All sizes up to max; each meets every distribution, the smaller in all formats,
- * the others in each in turn.
+ * the others in each in turn, and the largest a third of the distributions in turn.
  */
 static void
 test_small_sizes(const Algorithm *algorithm, size_t max)
 {
 	for (size_t n = 0; n <= max; n++)
-		for (int d = 0; distribution_names[d] != NULL; d++)
+	{
+		int			step = n <= 1100 ? 1 : 3;
+
+		for (int d = (int) (n + n / 3) % step; distribution_names[d] != NULL; d += step)
 			for (int turn = n <= 512 ? 0 : (n + d) % 3; turn < 3; turn += n <= 512 ? 1 : 3)
 			{
 				/* one shape of each third of the list, so mostly of each format */
@@ -76,21 +79,29 @@ test_small_sizes(const Algorithm *algorithm, size_t max)
 
 				run_case(algorithm, &c, distribution_names[d]);
 			}
+	}
 }
 
-/* Around powers of two, where buffers, tiles and parts end. */
+/*
+ * Around powers of two, where buffers, tiles and parts end; of the largest, a distribution meets
+ * one of three neighbours.
+ */
 static void
 test_boundaries(const Algorithm *algorithm, int from, int to)
 {
 	for (int e = from; e <= to; e++)
 		for (int off = -1; off <= 1; off++)
-			for (int d = 0; distribution_names[d] != NULL; d++)
+		{
+			int			step = e < 18 ? 1 : 3;
+
+			for (int d = (e + off) % step; distribution_names[d] != NULL; d += step)
 			{
 				int			shape = (e * 3 + off + d * 5) % NSHAPES;
 				SortCase	c = shape_case(shape, ((size_t) 1 << e) + off, (d + e) % 3 != 0);
 
 				run_case(algorithm, &c, distribution_names[d]);
 			}
+		}
 }
 
 /* Every shape with every distribution at one size that is no round number. */
