@@ -39,6 +39,20 @@ SQL
 	}
 }
 
+# many streams: keys of 64 and of 128 bits, long values that the key does not tell apart, streams that lie behind one
+# another or far apart, and rows in pieces
+my $streams = 'SET parallel_leader_participation = off; SET max_parallel_workers_per_gather = 5;';
+for my $query (
+	'SELECT * FROM t ORDER BY k, f, id',
+	"SELECT id, 'customer number ' || ten || p AS s FROM t ORDER BY 2, 1",
+	'SELECT ten, id FROM t ORDER BY ten, -id',
+	'SELECT id, (id / 20000) * mix(id)::int8 AS far, f FROM t ORDER BY 2, 1',
+	"SELECT id, k, repeat(p || 'x', CASE WHEN id % 9999 = 0 THEN 9000 ELSE 1 END) AS l FROM t ORDER BY ten, 1")
+{
+	is( $node->safe_psql('postgres', "$streams SELECT nodes || ' ' || rows || ' ' || result FROM "
+		. "check_sort(\$q\$$query\$q\$)") =~ s/^\n//r, 'GpuSort 100000 same', "many streams: $query");
+}
+
 # more than an ORDER BY
 for my $query (
 	'SELECT ten, count(*), sum(f) IS NULL AS x FROM t GROUP BY ten ORDER BY ten',

@@ -362,9 +362,9 @@ parallel_sort_exec_merge(PlanState *pstate)
 	BlockMerge *merge = node->merge;
 	TupleTableSlot *slot = node->row_slot;
 
-	if (unlikely(merge->at == merge->n))
+	if (unlikely(!block_merge_ready(merge)))
 		return parallel_sort_exec(pstate);
-	row_to_slot(slot, merge->rows[merge->at++]);
+	row_to_slot(slot, block_merge_take(merge));
 	return slot;
 }
 

@@ -5,10 +5,10 @@
  * Rows are given out where they lie.  They are merged some way ahead of those that are asked
  * for: of a row the caller then has to take a pointer.  Streams are merged in pairs, and
  * the pairs' rows again, so that every step chooses between two rows whose keys and
- * places lie in arrays: it has no branch, its only wait is for a key in the first cache.  (A tree of
- * losers plays fewer matches where streams are many, but each waits for the one before: of two
- * streams a row took 7 ns so, and takes 3.)  No row is looked at, but asked for, so that
- * it is there when the caller looks: another processor wrote it.
+ * places lie side by side: it has no branch, copies the one that it chose, and its only wait is for
+ * a key in the first cache.  (A tree of losers plays fewer matches where streams are many, but each
+ * waits for the one before: of two streams a row took 7 ns so, and takes 2.)  No row is looked at,
+ * but asked for, so that it is there when the caller looks: another processor wrote it.
  *
  * A stream gives its block back only when all rows from there have been asked for: a node is
  * asked for more when those that it gave are used up, and so are all that were made of them.
@@ -16,7 +16,7 @@
  * Rows that are equal come in the order of their streams' numbers: what a parallel
  * plan promises of them is nothing.
  *
- * Memory: pointers and keys of the rows ahead in each node, and one row of each stream, if they
+ * Memory: places and keys of the rows ahead in each node, and one row of each stream, if they
  * come in pieces.
  */
 #include "postgres.h"
@@ -27,11 +27,13 @@
 #include "sort/parallel/block_writer.h"
 #include "utils/memutils.h"
 
+/* Places in a cache line. */
+#define ROW_PLACES_A_LINE	(64 / sizeof(uint64))
+
 /* A stream, or two nodes' rows as one. */
 typedef struct MergeNode
 {
-	const char *keys;			/* rows ahead: their keys, */
-	const MinimalTuple *rows;
+	const char *items;			/* rows ahead, places and keys, */
 	uint32		n;				/* and how many */
 	bool		ended;			/* no more will come */
 	struct MergeNode *a;		/* NULL: a stream */
@@ -45,9 +47,9 @@ typedef struct MergeNode
 	uint32		left;			/* rows from there */
 	char	   *whole;			/* palloc'd: a row that came in pieces, */
 	Size		whole_size;
+	uint128		whole_key;
 
-	MinimalTuple row_space[MERGE_BATCH];
-	uint128		key_space[MERGE_BATCH];
+	char		space[MERGE_BATCH * (MERGE_KEY_AT + sizeof(uint128))];
 } MergeNode;
 
 /* A row in pieces, of which the first has come, is put together; false if its rest will not come. */
@@ -79,12 +81,26 @@ assemble(BlockMerge *merge, MergeNode *stream, const RowBlock *block)
 	return true;
 }
 
-/* The places of rows to come are asked for. */
+/*
+ * The memory of rows to come is asked for: each line of it where rows are short, for of many such requests
+ * one that is made twice is waited for, too; else where they begin.
+ */
 static inline void
 prefetch_rows(const MergeNode *stream)
 {
-	for (uint32 i = 0; i < Min(stream->left, MERGE_BATCH); i++)
-		__builtin_prefetch(stream->base + stream->places[i] * sizeof(uint64));
+	const RowPlace *places = stream->places;
+	uint32		n = Min(stream->left, MERGE_BATCH);
+
+	if (n == 0)
+		return;
+	if (places[n - 1] - places[0] < n * ROW_PLACES_A_LINE)
+	{
+		for (uint32 place = places[0]; place <= places[n - 1]; place += ROW_PLACES_A_LINE)
+			__builtin_prefetch(stream->base + place * sizeof(uint64));
+		return;
+	}
+	for (uint32 i = 0; i < n; i++)
+		__builtin_prefetch(stream->base + places[i] * sizeof(uint64));
 }
 
 /* The stream's next block comes to hand; false at the end. */
@@ -102,8 +118,8 @@ next_block(BlockMerge *merge, MergeNode *stream)
 	stream->left = block->n;
 	if (unlikely(block->whole > 0))
 	{
-		memcpy(stream->key_space, stream->block_keys, merge->wide ? sizeof(uint128) : sizeof(uint64));
-		stream->block_keys = (const char *) stream->key_space;
+		memcpy(&stream->whole_key, stream->block_keys, merge->wide ? sizeof(uint128) : sizeof(uint64));
+		stream->block_keys = (const char *) &stream->whole_key;
 		stream->places = &first;
 		stream->left = 1;
 		if (!assemble(merge, stream, block))
@@ -113,6 +129,17 @@ next_block(BlockMerge *merge, MergeNode *stream)
 	prefetch_rows(stream);
 	return true;
 }
+
+/* Where the halves of fewer steps meet is not worth finding. */
+#define MERGE_HALVES	32
+
+#define MERGE_KEY		uint64
+#define MERGE(name)		narrow_##name
+#include "sort/parallel/block_merge_template.h"
+
+#define MERGE_KEY		uint128
+#define MERGE(name)		wide_##name
+#include "sort/parallel/block_merge_template.h"
 
 /* The stream's next rows. */
 static void
@@ -124,23 +151,15 @@ stream_more(BlockMerge *merge, MergeNode *stream)
 		return;
 	}
 	stream->n = Min(stream->left, MERGE_BATCH);
-	for (uint32 i = 0; i < stream->n; i++)
-		stream->row_space[i] = (MinimalTuple) (stream->base + stream->places[i] * sizeof(uint64));
-	stream->rows = stream->row_space;
-	stream->keys = stream->block_keys;
-	stream->block_keys += stream->n * (merge->wide ? sizeof(uint128) : sizeof(uint64));
+	stream->items = stream->space;
+	if (merge->wide)
+		wide_take(stream);
+	else
+		narrow_take(stream);
 	stream->places += stream->n;
 	stream->left -= stream->n;
 	prefetch_rows(stream);
 }
-
-#define MERGE_KEY		uint64
-#define MERGE(name)		narrow_##name
-#include "sort/parallel/block_merge_template.h"
-
-#define MERGE_KEY		uint128
-#define MERGE(name)		wide_##name
-#include "sort/parallel/block_merge_template.h"
 
 /* The node, which has none left, gets its next rows: none at the end. */
 static void
@@ -192,6 +211,7 @@ block_merge_create(const SortSpec *spec, const KeyFrame *frame, BlockSource **so
 	stage_init(stage, spec->keys, spec->nkeys, true);
 	key_layout(&layout, stage, frame->ranges);
 	merge->wide = block_key_bits(&layout) > 64;
+	merge->item_bytes = MERGE_KEY_AT + (merge->wide ? sizeof(uint128) : sizeof(uint64));
 	merge->exact = layout.exact;
 	merge->tiebreak = tiebreak_create(CurrentMemoryContext,
 									  bulk_owner_create(CurrentMemoryContext, NULL), spec->desc,
@@ -211,10 +231,8 @@ block_merge_more(BlockMerge *merge)
 		return false;
 	root->n = 0;
 	node_more(merge, root);
-	merge->at = 0;
-	merge->n = root->n;
-	merge->rows = root->rows;
-	merge->keys = root->keys;
-	merge->total += merge->n;
-	return merge->n > 0;
+	merge->next = root->items;
+	merge->end = root->items + (Size) root->n * merge->item_bytes;
+	merge->total += root->n;
+	return root->n > 0;
 }

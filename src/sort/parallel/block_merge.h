@@ -24,12 +24,17 @@ typedef struct BlockSource
 /* Rows that are merged ahead of those that are asked for. */
 #define MERGE_BATCH		128
 
+/*
+ * What is merged: a row's place, and behind it its key, uint64 or uint128, in one piece, so that who has
+ * chosen one of two copies it at once.
+ */
+#define MERGE_KEY_AT	sizeof(MinimalTuple)
+
 typedef struct BlockMerge
 {
-	uint32		at;				/* of rows: the next that is asked for, */
-	uint32		n;				/* of so many */
-	const MinimalTuple *rows;
-	const char *keys;			/* the rows' */
+	const char *next;			/* the row that is asked for next, its place and key, */
+	const char *end;			/* and where those that are merged end */
+	uint32		item_bytes;		/* of such a pair */
 	uint64		total;			/* rows that were merged, these included */
 
 	bool		wide;			/* keys of 128 bits, not 64 */
@@ -49,20 +54,37 @@ extern BlockMerge *block_merge_create(const SortSpec *spec, const KeyFrame *fram
 /* Merges more; false if there are none left. */
 extern bool block_merge_more(BlockMerge *merge);
 
+/* Are there rows that take no more work? */
+static inline bool
+block_merge_ready(const BlockMerge *merge)
+{
+	return merge->next != merge->end;
+}
+
+/* The next of them. */
+static inline MinimalTuple
+block_merge_take(BlockMerge *merge)
+{
+	MinimalTuple row = *(const MinimalTuple *) merge->next;
+
+	merge->next += merge->item_bytes;
+	return row;
+}
+
 /* The next row, or NULL; the one before is not valid any more. */
 static inline MinimalTuple
 block_merge_next(BlockMerge *merge)
 {
-	if (unlikely(merge->at == merge->n) && !block_merge_more(merge))
+	if (unlikely(!block_merge_ready(merge)) && !block_merge_more(merge))
 		return NULL;
-	return merge->rows[merge->at++];
+	return block_merge_take(merge);
 }
 
 /* The key of the row that was given last, uint64 or uint128. */
 static inline const char *
 block_merge_key(const BlockMerge *merge)
 {
-	return merge->keys + (merge->at - 1) * (merge->wide ? sizeof(uint128) : sizeof(uint64));
+	return merge->next - merge->item_bytes + MERGE_KEY_AT;
 }
 
 #endif							/* GPUSORT_BLOCK_MERGE_H */
