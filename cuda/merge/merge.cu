@@ -165,7 +165,7 @@ mend_seams(SortRun *run, const MergeMemory<K> &memory, const MergeShape &shape, 
 }
 
 template <class K, int THREADS> static GpusortStatus
-sort_tiles(SortRun *run, const TileArgs<K> &args, uint32_t tiles)
+sort_tiles(SortRun *run, const PassArgs<K> &args, uint32_t tiles)
 {
 	LAUNCH(run, (sort_tile_kernel<K, THREADS>), tiles, THREADS,
 		   (merge_shared<K, THREADS>()), args);
@@ -192,7 +192,7 @@ merge_by_ranks(SortRun *run, const RankArgs<K> &args)
 }
 
 template <class K, int THREADS, int ITEMS> static GpusortStatus
-sort_few_tiles(SortRun *run, const MergeMemory<K> &memory, const TileArgs<K> &tiles)
+sort_few_tiles(SortRun *run, const MergeMemory<K> &memory, const PassArgs<K> &tiles)
 {
 	LAUNCH(run, (rank_tile_kernel<K, THREADS, ITEMS>), div_up(tiles.n, THREADS * ITEMS),
 		   THREADS, 0, tiles, memory.overlaps);
@@ -201,7 +201,7 @@ sort_few_tiles(SortRun *run, const MergeMemory<K> &memory, const TileArgs<K> &ti
 
 /* Up to few_most keys: every launch takes from where the one before left them. */
 template <class K> static GpusortStatus
-sort_few(SortRun *run, const MergeMemory<K> &memory, TileArgs<K> tiles,
+sort_few(SortRun *run, const MergeMemory<K> &memory, PassArgs<K> tiles,
 		 const MergeShape &shape)
 {
 	bool		by_ranks = tiles.n <= RANK_MOST;
@@ -209,6 +209,7 @@ sort_few(SortRun *run, const MergeMemory<K> &memory, TileArgs<K> tiles,
 	int			odd = launches % 2;
 	RankArgs<K> ranks = {};
 	MergeArgs<K> path = {};
+	PassArgs<K> &pass = by_ranks ? static_cast<PassArgs<K> &>(ranks) : path;
 
 	tiles.keys_out = launches > 0 || wants_keys(run->problem) ? memory.keys[odd] : NULL;
 	tiles.rids_out = memory.rids[odd];
@@ -217,8 +218,8 @@ sort_few(SortRun *run, const MergeMemory<K> &memory, TileArgs<K> tiles,
 	else
 		TRY((sort_few_tiles<K, RANK_TILE_THREADS, RANK_TILE_ITEMS>(run, memory, tiles)));
 	run->result->passes = 1;
-	ranks.bits = path.bits = tiles.bits;
-	ranks.n = path.n = tiles.n;
+	pass.bits = tiles.bits;
+	pass.n = tiles.n;
 	path.falls = memory.overlaps;
 	path.tiles = shape.tiles;
 	path.width = shape.tile;
@@ -226,11 +227,10 @@ sort_few(SortRun *run, const MergeMemory<K> &memory, TileArgs<K> tiles,
 		ranks.width_bits++;
 	for (int left = launches; left > 0; left--)
 	{
-		ranks.keys = path.keys = memory.keys[left % 2];
-		ranks.rids = path.rids = memory.rids[left % 2];
-		ranks.keys_out = path.keys_out =
-			left > 1 || wants_keys(run->problem) ? memory.keys[1 - left % 2] : NULL;
-		ranks.rids_out = path.rids_out = memory.rids[1 - left % 2];
+		pass.keys = memory.keys[left % 2];
+		pass.rids = memory.rids[left % 2];
+		pass.keys_out = left > 1 || wants_keys(run->problem) ? memory.keys[1 - left % 2] : NULL;
+		pass.rids_out = memory.rids[1 - left % 2];
 		if (by_ranks)
 		{
 			/* the first one takes what does not come out even */
@@ -264,7 +264,7 @@ run_for(SortRun *run)
 	const GpusortProblem *problem = run->problem;
 	MergeShape	shape = merge_shape<K>(run->device, problem->n);
 	MergeMemory<K> memory = cut_memory<K>(problem, shape, problem->scratch);
-	TileArgs<K> tiles = {};
+	PassArgs<K> tiles = {};
 	MergeArgs<K> merge = {};
 	bool		done = false;
 

@@ -64,24 +64,19 @@ struct SeamState
 #define MERGE_MAIL_FAR		1
 #define MERGE_MAIL_OVERLAPS 2
 
-template <class K> struct TileArgs
+/* What any launch reads and writes; of tiles that is all. */
+template <class K> struct PassArgs
 {
 	const K    *keys;
-	const uint32_t *rids;		/* NULL: the position */
-	K		   *keys_out;
+	const uint32_t *rids;		/* NULL: the position, of tiles */
+	K		   *keys_out;		/* NULL: not wanted */
 	uint32_t   *rids_out;		/* NULL: not wanted */
 	KeyBits<K>	bits;
 	uint32_t	n;
 };
 
-template <class K> struct MergeArgs
+template <class K> struct MergeArgs : PassArgs<K>
 {
-	const K    *keys;
-	const uint32_t *rids;
-	K		   *keys_out;		/* NULL: not wanted */
-	uint32_t   *rids_out;		/* NULL: not wanted */
-	KeyBits<K>	bits;
-	uint32_t	n;
 	uint64_t	width;			/* of the sorted runs */
 	uint32_t	blocks;			/* that merge two of them */
 
@@ -167,7 +162,7 @@ merge_serial(const K *shared_keys, uint32_t a, uint32_t a_end, uint32_t b, uint3
  */
 template <class K, int THREADS>
 __global__ void __launch_bounds__(THREADS)
-sort_tile_kernel(const TileArgs<K> args)
+sort_tile_kernel(const PassArgs<K> args)
 {
 	constexpr int ITEMS = merge_items<K>();
 	constexpr uint32_t TILE = THREADS * ITEMS;

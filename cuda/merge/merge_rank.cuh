@@ -47,14 +47,8 @@ rank_run()
 static_assert(rank_run<RANK_SMALL_TILE>() == 32 && rank_run<RANK_TILE>() == 16,
 			  "a warp has all keys of a run");
 
-template <class K> struct RankArgs
+template <class K> struct RankArgs : PassArgs<K>
 {
-	const K    *keys;
-	const uint32_t *rids;
-	K		   *keys_out;		/* NULL: not wanted */
-	uint32_t   *rids_out;		/* NULL: not wanted */
-	KeyBits<K>	bits;
-	uint32_t	n;
 	int			width_bits;		/* runs have 2^so many keys, the last may have fewer */
 };
 
@@ -117,7 +111,7 @@ rank_in_others(K mine, uint32_t own, uint32_t base, int width_bits, uint32_t end
  */
 template <class K, int THREADS, int ITEMS>
 __global__ void __launch_bounds__(THREADS)
-rank_tile_kernel(const TileArgs<K> args, uint32_t *tile_falls)
+rank_tile_kernel(const PassArgs<K> args, uint32_t *tile_falls)
 {
 	constexpr uint32_t TILE = THREADS * ITEMS;
 	constexpr uint32_t RUN = rank_run<TILE>();

@@ -25,13 +25,27 @@ typedef struct DeviceMeasured
 	double		sort_us[3][DEVICE_MEASURED_SIZES];	/* 32, 64, 128-bit keys, with rids */
 } DeviceMeasured;
 
-/* cpu_radix sorts so many rows with keys of all the bits that they have room for. */
+/* cpu_radix sorts so many rows with keys of all the bits that they have room for, by SortRecFormat. */
 #define CPU_MEASURED_LOG2_ROWS	17
+#define CPU_MEASURED_FORMATS	3
+
+/* Of those bits the first, and the one after the last: the packed format has a rid below. */
+static inline int
+cpu_measured_begin_bit(int format)
+{
+	return format == 0 ? 32 : 0;
+}
+
+static inline int
+cpu_measured_end_bit(int format)
+{
+	return format == 2 ? 128 : 64;
+}
 
 typedef struct CpuMeasured
 {
 	unsigned	times;			/* counts how often, times two; odd while it is written */
-	double		sort_us[3];		/* 32, 64, 128-bit keys, with rids; as above */
+	double		sort_us[CPU_MEASURED_FORMATS];	/* 32, 64, 128-bit keys, with rids; as above */
 } CpuMeasured;
 
 #endif							/* GPUSORT_MEASURED_H */

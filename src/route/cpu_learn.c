@@ -10,7 +10,7 @@
 
 #include "route/model.h"
 
-#define FORMATS		3
+#define FORMATS		CPU_MEASURED_FORMATS
 
 /*
  * There is a beginning to go by, measured or the model, so that the first sort has no more to say
@@ -70,8 +70,8 @@ cpu_learn_measured(CpuLearned *learned, const CpuMeasured *measured)
 			continue;
 		facts.n = (size_t) 1 << CPU_MEASURED_LOG2_ROWS;
 		facts.format = (SortRecFormat) f;
-		facts.begin_bit = f == SORT_REC_PACKED ? 32 : 0;
-		facts.end_bit = f == SORT_REC_128 ? 128 : 64;
+		facts.begin_bit = cpu_measured_begin_bit(f);
+		facts.end_bit = cpu_measured_end_bit(f);
 		facts.rids_ascending = true;
 		past = factor_size_of(facts.n, &first);
 		factor_measured(&learned->sizes[f][first + (past >= 0.5)],

@@ -49,8 +49,8 @@ device_measure_cpu(int width, const uint64 *words, char *room, uint64 size)
 	memset(&problem, 0, sizeof(problem));
 	problem.format = format;
 	problem.n = ROWS;
-	problem.begin_bit = format == SORT_REC_PACKED ? 32 : 0;
-	problem.end_bit = format == SORT_REC_128 ? 128 : 64;
+	problem.begin_bit = cpu_measured_begin_bit(format);
+	problem.end_bit = cpu_measured_end_bit(format);
 	problem.rids_ascending = true;
 	problem.recs = (void *) TYPEALIGN(64, room);
 	problem.scratch = (char *) problem.recs + TYPEALIGN(64, ROWS * sort_rec_size(format));
