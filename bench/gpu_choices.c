@@ -86,9 +86,9 @@ spread_of(const Cell *cell)
 	GpuSampleSeen seen;
 	int			d = 0;
 
-	while (d < DISTRIBUTIONS && strcmp(cell->distribution, distribution_name(d)) != 0)
+	while (d < SWEEP_DISTRIBUTIONS && strcmp(cell->distribution, distribution_name(d)) != 0)
 		d++;
-	if (d == DISTRIBUTIONS)
+	if (d == SWEEP_DISTRIBUTIONS)
 	{
 		fprintf(stderr, "gpu_choices: no distribution %s\n", cell->distribution);
 		exit(2);

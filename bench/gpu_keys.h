@@ -21,14 +21,15 @@ typedef unsigned __int128 SweepKey;
 
 enum SweepDistribution
 {
-	UNIFORM, GAUSSIAN, SORTED, REVERSED, NEARLY_SORTED, REPEATED70, REPEATED100,
-	FEWVALUES, ZIPF, SMALLRANGE, SAWTOOTH, EXPONENTIAL, ENTROPY1, ENTROPY5, DISTRIBUTIONS
+	SWEEP_UNIFORM, SWEEP_GAUSSIAN, SWEEP_SORTED, SWEEP_REVERSED, SWEEP_NEARLY_SORTED, SWEEP_REPEATED70,
+	SWEEP_REPEATED100, SWEEP_FEWVALUES, SWEEP_ZIPF, SWEEP_SMALLRANGE, SWEEP_SAWTOOTH, SWEEP_EXPONENTIAL,
+	SWEEP_ENTROPY1, SWEEP_ENTROPY5, SWEEP_DISTRIBUTIONS
 };
 
 static inline const char *
 distribution_name(int distribution)
 {
-	static const char *const names[DISTRIBUTIONS] = {
+	static const char *const names[SWEEP_DISTRIBUTIONS] = {
 		"uniform", "gaussian", "sorted", "reversed", "nearly_sorted", "repeated70",
 		"repeated100", "fewvalues", "zipf", "smallrange", "sawtooth", "exponential",
 		"entropy1", "entropy5"
@@ -81,7 +82,7 @@ sweep_key(int distribution, int bits, uint64_t i, uint64_t n)
 
 	switch (distribution)
 	{
-		case GAUSSIAN:
+		case SWEEP_GAUSSIAN:
 			{
 				double		sum = 0;
 
@@ -90,11 +91,11 @@ sweep_key(int distribution, int bits, uint64_t i, uint64_t n)
 				return even_key(bits, (uint64_t) ((int64_t) ((sum - 6) / 8 * 1073741824.0) +
 												  536870912), 1073741824) + (key >> 30);
 			}
-		case SORTED:
+		case SWEEP_SORTED:
 			return even_key(bits, i, n);
-		case REVERSED:
+		case SWEEP_REVERSED:
 			return even_key(bits, n - 1 - i, n);
-		case NEARLY_SORTED:
+		case SWEEP_NEARLY_SORTED:
 			{
 				/* in each 128, two keys change places, at most 32 apart */
 				uint64_t	a = mix(i / 128) % 64,
@@ -104,25 +105,25 @@ sweep_key(int distribution, int bits, uint64_t i, uint64_t n)
 					i = i / 128 * 128 + a + b - i % 128;
 				return even_key(bits, i, n);
 			}
-		case REPEATED70:
+		case SWEEP_REPEATED70:
 			return mix(i + n) % 10 < 7 ? (SweepKey) 5 << (bits - 4) : key;
-		case REPEATED100:
+		case SWEEP_REPEATED100:
 			return 12345;
-		case FEWVALUES:
+		case SWEEP_FEWVALUES:
 			return random_key(bits, mix(i) % 16, 1);
-		case ZIPF:
+		case SWEEP_ZIPF:
 			return random_key(bits, (uint64_t) pow((double) n, random_unit(i)), 1);
-		case SMALLRANGE:
+		case SWEEP_SMALLRANGE:
 			return mix(i) % (n / 50 + 1);
-		case SAWTOOTH:
+		case SWEEP_SAWTOOTH:
 			return even_key(bits, i % (n / 8 + 1) * 8, n + 8);
-		case EXPONENTIAL:
+		case SWEEP_EXPONENTIAL:
 			return key >> (mix(i + n) % (bits - 4));
-		case ENTROPY5:
+		case SWEEP_ENTROPY5:
 			for (int j = 2; j <= 5; j++)
 				key &= random_key(bits, i, j);
 			return key & random_key(bits, i, 1);
-		case ENTROPY1:
+		case SWEEP_ENTROPY1:
 			return key & random_key(bits, i, 1);
 		default:
 			return key;

@@ -210,7 +210,7 @@ sweep(uint64_t n, const char *distributions, const char *algorithms)
 	}
 	a.rids_out = (uint32_t *) device_memory(n * 4);
 	a.verdict = (Verdict *) device_memory(sizeof(Verdict));
-	for (int d = 0; d < DISTRIBUTIONS; d++)
+	for (int d = 0; d < SWEEP_DISTRIBUTIONS; d++)
 	{
 		if (!listed(distributions, distribution_name(d)))
 			continue;
