@@ -8,7 +8,7 @@
  * status 1 if anything failed.  Besides fixed cases there are random ones:
  * GPUSORT_SEED repeats them, GPUSORT_CASES makes them more.
  */
-#include "../src/kernel/radix/radix_pivot.h"
+#include "../src/kernel/radix/radix_split.h"
 #include "kernel_case.h"
 
 #include <pthread.h>
@@ -129,7 +129,7 @@ random_below(uint64_t *state, uint64_t limit)
 	return (z ^ (z >> 31)) % limit;
 }
 
-/* Parts large enough for a digit around a frequent key; that digit itself. */
+/* Parts large enough for a digit of sampled keys; that digit itself. */
 static void
 test_frequent_keys(const Algorithm *algorithm)
 {
@@ -140,6 +140,7 @@ test_frequent_keys(const Algorithm *algorithm)
 		SortCase	c = shape_case(wide[s], ((size_t) 1 << 19) + 77, s % 2);
 
 		run_case(algorithm, &c, "crowded");
+		run_case(algorithm, &c, "entropy3");
 		run_case(algorithm, &c, "entropy5");
 	}
 }
@@ -153,45 +154,62 @@ compare_words(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Classes ascend as the keys do, and within one all bits are alike that it says. */
+/*
+ * Classes ascend as the keys do, frequent keys have one to themselves, and within one
+ * all bits are alike that it says.  With all instruction sets.
+ */
 static void
-test_pivot_digit(void)
+test_split_digit(void)
 {
 	uint64_t	state = seed;
 
-	for (int turn = 0; turn < 2000; turn++)
+	for (int turn = 0; turn < 3000; turn++)
 	{
 		int			high_bit = turn % 8 == 0 ? 64 : 1 + (int) random_below(&state, 64);
 		int			low_bit = turn % 8 == 0 ? 0 : (int) random_below(&state, high_bit);
 		int			left = 64 - (high_bit - low_bit);
-		uint64_t	middle = random_below(&state, UINT64_MAX) << left;
-		uint64_t	keys[200];
-		PivotDigit	p;
-		unsigned	before = 0;
+		int			values = 1 + (int) random_below(&state, 400);
+		uint64_t	value[400];
+		uint64_t	words[SPLIT_SAMPLE];	/* as samples are: moved up, in order */
+		uint8_t		classes[SPLIT_SAMPLE];
+		SplitDigit	s;
 
-		for (int i = 0; i < 200; i++)
-			keys[i] = middle ^ (random_below(&state, UINT64_MAX) >> random_below(&state, 64) >> left << left);
-		keys[0] = middle;
-		keys[1] = middle ^ (uint64_t) 1 << left;
-		qsort(keys, 200, sizeof(keys[0]), compare_words);
-		pivot_make(&p, turn % 2 ? middle : frequent_key(keys, 200), low_bit, high_bit,
-				   turn % 3 ? 1024 : 300);
-		for (int i = 0; i < 200; i++)
+		for (int i = 0; i < values; i++)
+			value[i] = i == 0 ? UINT64_MAX : random_below(&state, UINT64_MAX) >> random_below(&state, 64);
+		for (int i = 0; i < SPLIT_SAMPLE; i++)
+			words[i] = (turn % 2 ? value[random_below(&state, values)] :
+						random_below(&state, UINT64_MAX) >> random_below(&state, 64)) << left;
+		qsort(words, SPLIT_SAMPLE, sizeof(words[0]), compare_words);
+		s.high_bit = high_bit;
+		s.low_bit = low_bit;
+		s.right = low_bit;
+		s.left = left;
+		split_make(&s, words, turn % 3 ? SPLIT_SAMPLE : 64);
+		for (int i = 0; i < SPLIT_SAMPLE; i++)
+			words[i] = words[i] >> left << low_bit;
+		sort_isa_force((SortIsa) random_below(&state, sort_isa_best() + 1));
+		split_classes() (&s, words, SPLIT_SAMPLE, classes);
+		for (int i = 0, run = 0; i < SPLIT_SAMPLE; i++)
 		{
-			unsigned	class = pivot_class(&p, keys[i]);
-			int			below = pivot_below(&p, class) - low_bit;
+			bool		same = i > 0 && words[i] == words[i - 1];
+			int			below = split_below(&s, classes[i]);
 
-			if (class >= p.classes || p.classes > 1024 || class < before || below < 0 || below > high_bit - low_bit ||
-				(i > 0 && class == before && below + left < 64 && (keys[i] ^ keys[i - 1]) >> (below + left) != 0))
+			run = same ? run + 1 : 1;
+			if (classes[i] >= s.classes || below < low_bit || below > high_bit ||
+				(i > 0 && classes[i] < classes[i - 1]) || (same && classes[i] != classes[i - 1]) ||
+				(i > 0 && !same && classes[i] == classes[i - 1] && classes[i] % 2 == 1) ||
+				(i > 0 && classes[i] == classes[i - 1] && below < 64 && (words[i] ^ words[i - 1]) >> below != 0) ||
+				(turn % 3 && run > SPLIT_SAMPLE / SPLIT_MAX_FREQUENT && classes[i] % 2 == 0))
 			{
-				fprintf(stderr, "FAILED: the digit around %#llx of bits %d to %d, turn %d\n",
-						(unsigned long long) p.key, low_bit, high_bit, turn);
+				fprintf(stderr, "FAILED: the digit of keys sampled of bits %d to %d, turn %d\n",
+						low_bit, high_bit, turn);
 				nfailures++;
+				sort_isa_force(sort_isa_best());
 				return;
 			}
-			before = class;
 		}
 	}
+	sort_isa_force(sort_isa_best());
 }
 
 /* A size of any magnitude, any bits, any distribution, any team. */
@@ -404,7 +422,7 @@ main(int argc, char **argv)
 	seed = seed_given && *seed_given ? strtoull(seed_given, NULL, 10) : (uint64_t) time(NULL);
 	test_registry();
 	test_team();
-	test_pivot_digit();
+	test_split_digit();
 	FOR_EACH_ALGORITHM(algorithm)
 	{
 		unsigned long cases = ncases;
@@ -425,7 +443,7 @@ main(int argc, char **argv)
 		test_interrupt(algorithm, quick ? 97 : 13);
 
 		/* The other instruction sets, where they make a difference. */
-		if (algorithm->id == ALGORITHM_CPU_MERGE)
+		if (algorithm->id == ALGORITHM_CPU_MERGE || algorithm->id == ALGORITHM_CPU_RADIX)
 		{
 			for (int isa = SORT_ISA_PORTABLE; isa < (int) sort_isa_best(); isa++)
 			{

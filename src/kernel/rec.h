@@ -86,4 +86,11 @@ window128(uint64_t hi, uint64_t lo, int shift)
 #define likely(x)	__builtin_expect((x) != 0, 1)
 #define unlikely(x) __builtin_expect((x) != 0, 0)
 
+/* Loops over vectors, unrolled so that those stay in registers. */
+#ifdef __clang__
+#define EACH	_Pragma("unroll") for
+#else
+#define EACH	_Pragma("GCC unroll 16") for
+#endif
+
 #endif							/* GPUSORT_REC_H */

@@ -30,7 +30,6 @@
  * record; and for each member up to 2.5 MB of run buffers and merge tree.  On an
  * interrupt packed words are lost; other records are untouched until the finish.
  */
-#include "kernel/isa.h"
 #include "kernel/member.h"
 #include "kernel/merge/merge_rounds.h"
 #include "kernel/radix/radix_finish.h"
@@ -241,13 +240,7 @@ merge_run(SortProblem *problem)
 		return SORT_OK;
 	run.problem = problem;
 	run.layout = word_layout(problem);
-	run.ops = &merge_ops_portable;
-#ifdef __x86_64__
-	if (sort_isa() == SORT_ISA_AVX512)
-		run.ops = &merge_ops_avx512;
-	else if (sort_isa() == SORT_ISA_AVX2)
-		run.ops = &merge_ops_avx2;
-#endif
+	run.ops = merge_ops();
 	if (merge_by_team(problem))
 		sort_team_run(problem->team, merge_member, &run);
 	else

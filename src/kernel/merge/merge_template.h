@@ -18,13 +18,6 @@
 
 #define BLOCK	(2 * LANES)
 
-/* Loops over vectors, unrolled so that those stay in registers. */
-#ifdef __clang__
-#define EACH	_Pragma("unroll") for
-#else
-#define EACH	_Pragma("GCC unroll 8") for
-#endif
-
 /* r[0 .. n/2) and r[n/2 .. n) are ascending sequences; merges them. */
 static inline __attribute__((always_inline)) void
 merge_vectors(vec *r, int n)

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernel/isa.h"
+
 /* Words sorted in one go, before any run is merged; every chunk is padded to it. */
 #define MERGE_PAD_WORDS		64
 
@@ -69,5 +71,23 @@ extern const MergeOps merge_ops_portable;
 extern const MergeOps merge_ops_avx2;
 extern const MergeOps merge_ops_avx512;
 #endif
+
+/* Those of the instructions in use. */
+static inline const MergeOps *
+merge_ops(void)
+{
+#ifdef __x86_64__
+	switch (sort_isa())
+	{
+		case SORT_ISA_AVX512:
+			return &merge_ops_avx512;
+		case SORT_ISA_AVX2:
+			return &merge_ops_avx2;
+		default:
+			break;
+	}
+#endif
+	return &merge_ops_portable;
+}
 
 #endif							/* GPUSORT_MERGE_WORDS_H */

@@ -17,11 +17,10 @@
  *	   passes than narrow ones, and no input costs more than its bits.
  *	3. All digits of a part are counted in one read; constant ones are skipped.
  *
- *	4. Where a part's leading digit comes out uneven, a sample says how many leading
- *	   bits it takes to tell its records apart, and so many are sorted.
- *	5. Where the leading digit of all puts two fifths into one part, it is replaced
- *	   by a digit around the most frequent key (radix_pivot.h), if a sample says
- *	   that this parts better.
+ *	4. Where leading bits tell little, as a sample or a part's uneven leading digit
+ *	   says, records are parted by sampled keys instead (radix_split.h), with a class
+ *	   to itself for each frequent one; up to RADIX_SMALL such records are sorted by
+ *	   cpu_merge's networks.  Where a few bits more tell them apart, those are sorted.
  *
  * Members of a team count and scatter slices of the input together, with a
  * counter table each, and then take parts as they come free.
@@ -46,25 +45,31 @@
  *	  all, (64, rid) 8.6 to 5.6.
  *	- A member's own room for a part's passes instead of the part's old place:
  *	  (64, rid) at 50M 11.2 to 5.9 ns, when the part fits it.
- *	- Skewed keys were sorted on all bits before where one part got half of them: now,
- *	  on one core of a Zen 4 EPYC at 8M, (64, rid) entropy3 28 to 23 ns, entropy5 25 to
- *	  17; (128, rid) 63 to 41 and 47 to 44.  The sample's number of bits alone: 23 and
- *	  29; 44 and 61.  The digit around a frequent key everywhere: entropy2 24 to 28.
- *	- Parting by 127 sampled keys instead, keys that equal one of them in classes of
- *	  their own: entropy3 34 to 41 ns, for what then lies in a class is a few hundred
- *	  records of which every bit still tells little.
+ *	- Skewed keys were sorted on all bits at first, then by a digit around the most
+ *	  frequent key: in which bit a key first differs from it, and the next three.  By
+ *	  sampled keys, on one core of a Zen 4 EPYC with AVX-512 at 2^20, (64, rid)
+ *	  entropy3 20.3 to 15.0 ns, entropy4 18.0 to 11.2, entropy5 15.6 to 7.6; (32, rid)
+ *	  11.1 to 7.7, 11.2 to 5.9, 11.3 to 5.5.  Keys that are even beside one key lose,
+ *	  as that digit was made for them: crowded 10.0 to 11.5.
+ *	- That pays by three things together.  The tree in registers: entropy5 15.3 to 10.8,
+ *	  for the portable walk takes 4 ns a key.  A class kept as a byte from the count to
+ *	  the scatter, and frequent keys chosen first: entropy4 16.4 to 12.0, entropy5 12.3
+ *	  to 7.8.  Networks for small classes instead of digits.
+ *	- Words whose sample says three passes, 16-byte records whose sample says two: the
+ *	  networks and splitters would take 1.4 times as long (entropy1 and 2 at 2^14).
  *	- Plain LSD over all bits, the start of all this: 6.7 and 6.9 ns for (32, rid)
  *	  at 2^20 and 50M, 27 and 18 for (64, rid), 65 and 103 for (128, rid).
  *
- * Memory: a copy of the records; above RADIX_BIG_BYTES also 4 kB of counters and
+ * Memory: a copy of the records and a byte each; above RADIX_BIG_BYTES also 4 kB of counters and
  * 128 kB to 2 MB of room per member.  Nothing is allocated.  On an interrupt the
  * records are lost and SORT_STOPPED is returned.
  */
 #include <string.h>
 
 #include "kernel/member.h"
+#include "kernel/merge/merge_words.h"
 #include "kernel/radix/radix_finish.h"
-#include "kernel/radix/radix_pivot.h"
+#include "kernel/radix/radix_split.h"
 #include "kernel/rec.h"
 
 #define RADIX_TINY			24	/* records: insertion sort */
@@ -77,8 +82,11 @@
 #define RADIX_FINISH_MOVES	16	/* a record moves this far by insertion */
 #define RADIX_UNEVEN_MIN	1024	/* records worth looking for uneven digits */
 #define RADIX_UNEVEN		4		/* times what even digits have in common */
-#define RADIX_PIVOT_PARTS	128	/* of which one gets two fifths: a digit around its keys */
+#define RADIX_SMALL			1024	/* records whose leading bits tell little: networks; a sample */
+#define RADIX_ALIKE			400 /* of a sample's 2016 pairs have equal leading bits: sampled keys */
+#define RADIX_SPLIT_BATCH	128 /* records classified at a time */
 #define RADIX_SAMPLE		64
+#define RADIX_SAMPLE_EQUAL	8	/* of it, before keys count as often equal */
 #define RADIX_SAMPLE_BITS	6.5		/* that tell a sample of even keys apart */
 #define RADIX_PART_BITS		10	/* of the leading digit */
 #define RADIX_MAX_PARTS		(1 << RADIX_PART_BITS)
@@ -109,6 +117,11 @@ typedef struct RadixWork
 	uint32_t   *shared_hist;	/* [member][part] */
 	KeyMask    *shared_differ;	/* [member] */
 	void	   *result;
+	bool		direct;			/* the records may be compared as words */
+	const MergeOps *merge;
+	SplitClasses split_classes;
+	uint8_t    *classes;		/* room for those of as many records as one member splits */
+	uint64_t	words[2][RADIX_SMALL];
 	uint32_t	hist[RADIX_MAX_DIGITS][RADIX_MAX_SIZE];
 } RadixWork;
 
@@ -203,12 +216,24 @@ plan_leading(DigitPlan *plan, size_t n, size_t rec_size, int begin_bit, int high
 	plan_digits(plan, high_bit - nbits, high_bit, widest);
 }
 
+/*
+ * So many bits are sorted digit by digit, sooner than parted by sampled keys: two
+ * passes, or three of words.  Equal keys slow a pass, for they follow each other to
+ * the same place, and parting has done with them.
+ */
+static int
+radix_few_bits(size_t rec_size, int equal)
+{
+	return (rec_size > sizeof(uint64_t) || equal > RADIX_SAMPLE_EQUAL ? 2 : 3) * RADIX_MAX_BITS;
+}
+
 #define RADIX(name)	packed_##name
 #define REC			uint64_t
 #define REC_WINDOW	PACKED_WINDOW
 #define REC_LESS	PACKED_LESS
 #define REC_DIFFER	PACKED_DIFFER
 #include "kernel/radix/radix_template.h"
+#include "kernel/radix/radix_skew_template.h"
 #include "kernel/radix/radix_parts_template.h"
 
 #define RADIX(name)	rec64_##name
@@ -217,6 +242,7 @@ plan_leading(DigitPlan *plan, size_t n, size_t rec_size, int begin_bit, int high
 #define REC_LESS	REC64_LESS
 #define REC_DIFFER	REC64_DIFFER
 #include "kernel/radix/radix_template.h"
+#include "kernel/radix/radix_skew_template.h"
 #include "kernel/radix/radix_parts_template.h"
 
 #define RADIX(name)	rec128_##name
@@ -225,6 +251,7 @@ plan_leading(DigitPlan *plan, size_t n, size_t rec_size, int begin_bit, int high
 #define REC_LESS	REC128_LESS
 #define REC_DIFFER	REC128_DIFFER
 #include "kernel/radix/radix_template.h"
+#include "kernel/radix/radix_skew_template.h"
 #include "kernel/radix/radix_parts_template.h"
 
 /* Twice the average part, so that ordinary variation fits. */
@@ -238,8 +265,23 @@ radix_tmp_bytes(const SortProblem *problem)
 		bytes > RADIX_MAX_TMP_BYTES ? RADIX_MAX_TMP_BYTES : bytes;
 }
 
+/* The most records that one member splits. */
+static size_t
+radix_class_bytes(const SortProblem *problem)
+{
+	size_t		members = sort_team_size(problem->team);
+	size_t		big = radix_big_part(sort_rec_size(problem->format));
+	size_t		slice = problem->n / members + 64 * members;
+
+	if (members == 1)
+		return align64(problem->n);
+	if (big > problem->n)
+		big = problem->n;
+	return align64(slice > big ? slice : big);
+}
+
 /*
- * Scratch: the records' copy; if parts are made, then MemberShared, the members'
+ * Scratch: the records' copy, the members' classes; if parts are made, then MemberShared, the members'
  * histograms, their differ masks, and their tmp.
  */
 static size_t
@@ -250,7 +292,7 @@ radix_scratch_bytes(const SortProblem *problem)
 
 	if (problem->n <= RADIX_TINY)
 		return 0;
-	bytes = align64(problem->n * sort_rec_size(problem->format));
+	bytes = align64(problem->n * sort_rec_size(problem->format)) + members * radix_class_bytes(problem);
 	if (radix_in_parts(problem))
 		bytes += sizeof(MemberShared) +
 			members * (RADIX_MAX_PARTS * sizeof(uint32_t) + radix_tmp_bytes(problem)) +
@@ -284,14 +326,25 @@ radix_sort(Member *m, RadixWork *work)
 	return false;
 }
 
+/* What work is without room shared with others. */
+static void
+radix_work_init(RadixWork *work, const SortProblem *problem)
+{
+	work->begin_bit = problem->begin_bit;
+	work->mask = problem_mask(problem);
+	work->tmp_bytes = 0;
+	work->direct = problem->format == SORT_REC_PACKED && (problem->rids_ascending || problem->begin_bit == 0);
+	work->merge = merge_ops();
+	work->split_classes = split_classes();
+	work->classes = NULL;
+}
+
 bool
 radix_finish(Member *m, void *recs, void *tmp, size_t n, int low_bit)
 {
 	RadixWork	work;
 
-	work.begin_bit = m->problem->begin_bit;
-	work.mask = problem_mask(m->problem);
-	work.tmp_bytes = 0;
+	radix_work_init(&work, m->problem);
 	if (n == 0 || low_bit <= work.begin_bit)
 		return true;
 	switch (m->problem->format)
@@ -321,17 +374,17 @@ radix_member(void *arg, int rank)
 	SortProblem *problem = run->problem;
 	bool		in_parts = radix_in_parts(problem);
 	char	   *p = (char *) problem->scratch + align64(problem->n * sort_rec_size(problem->format));
-	Member		m = member_make(problem, in_parts ? (MemberShared *) p : &run->shared,
+	char	   *shared = p + sort_team_size(problem->team) * radix_class_bytes(problem);
+	Member		m = member_make(problem, in_parts ? (MemberShared *) shared : &run->shared,
 								rank, in_parts);
 	RadixWork	work;
 	bool		ok;
 
-	work.begin_bit = problem->begin_bit;
-	work.mask = problem_mask(problem);
-	work.tmp_bytes = 0;
+	radix_work_init(&work, problem);
+	work.classes = (uint8_t *) p + rank * radix_class_bytes(problem);
 	if (in_parts)
 	{
-		p += sizeof(MemberShared);
+		p = shared + sizeof(MemberShared);
 		work.shared_hist = (uint32_t *) p;
 		p += m.size * RADIX_MAX_PARTS * sizeof(uint32_t);
 		work.shared_differ = (KeyMask *) p;

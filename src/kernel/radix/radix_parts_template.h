@@ -22,101 +22,50 @@ RADIX(count_part) (const REC *src, size_t n, REC like, int shift, uint32_t mask,
 	*differ = d;
 }
 
-/* Does one part of the leading digit, as all members count it, get most records? */
-static bool
-RADIX(one_part) (const Member *m, const RadixWork *work, size_t n, unsigned nparts)
-{
-	if (nparts < RADIX_PIVOT_PARTS)
-		return false;
-	for (unsigned d = 0; d < nparts; d++)
-	{
-		uint32_t	count = 0;
-
-		for (int r = 0; r < m->size; r++)
-			count += work->shared_hist[(size_t) r * RADIX_MAX_PARTS + d];
-		if (count > n / 5 * 2)
-			return true;
-	}
-	return false;
-}
-
-/*
- * The digit around a frequent key, if a sample says that it tells the records
- * apart better than the nbits leading bits do.
- */
-static bool
-RADIX(find_pivot) (const RadixWork *work, const REC *src, size_t n, int high_bit, int nbits,
-				   PivotDigit *pivot)
-{
-	uint64_t	sample[RADIX_SAMPLE];
-	int			low_bit = RADIX(sample) (work, src, n, high_bit, sample);
-	unsigned	before = 0;
-	int			plain = 0;
-	int			around = 0;
-
-	pivot_make(pivot, frequent_key(sample, RADIX_SAMPLE), low_bit, high_bit, RADIX_MAX_PARTS);
-	for (int i = 0, leading = 0, same = 0; i < RADIX_SAMPLE; i++)
-	{
-		unsigned	class = pivot_class(pivot, sample[i]);
-
-		leading = i > 0 && (sample[i] ^ sample[i - 1]) >> (64 - nbits) == 0 ? leading + 1 : 1;
-		same = i > 0 && class == before ? same + 1 : 1;
-		before = class;
-		plain += leading;
-		/* what equals the key needs no more sorting */
-		if (high_bit - pivot->depth > low_bit || class != pivot->middle)
-			around += same;
-	}
-	return around < plain / 2;
-}
-
-static void
-RADIX(count_pivot) (const REC *src, size_t n, const PivotDigit *restrict pivot, uint32_t *restrict hist)
-{
-	int			low_bit = pivot->low_bit;
-	int			left = pivot->left;
-
-	for (size_t i = 0; i < n; i++)
-		hist[pivot_class(pivot, REC_WINDOW(src[i], low_bit) << left)]++;
-}
-
-static void
-RADIX(scatter_pivot) (const REC *restrict src, size_t n, REC *restrict dst,
-					  const PivotDigit *restrict pivot, uint32_t *restrict offset)
-{
-	int			low_bit = pivot->low_bit;
-	int			left = pivot->left;
-
-	for (size_t i = 0; i < n; i++)
-		dst[offset[pivot_class(pivot, REC_WINDOW(src[i], low_bit) << left)]++] = src[i];
-}
-
 /*
  * Sorts n records on the key bits below high_bit: the team together parts them by
- * their leading digit from src to other, then each part is one member's, or the
- * team's again if it is large.  The result lies in other if into_other, else in src.
+ * their leading digit, or by sampled keys if that tells little and may_split, from src
+ * to other; then each part is one member's, or the team's again if it is large.  The
+ * result lies in other if into_other, else in src.
  */
 static bool
 RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_other,
-				  size_t n, int high_bit)
+				  size_t n, int high_bit, bool may_split)
 {
 	uint32_t   *mine = work->shared_hist + (size_t) m->rank * RADIX_MAX_PARTS;
 	size_t		first = member_slice(m, n, m->rank);
 	size_t		last = member_slice(m, n, m->rank + 1);
 	uint32_t	start[RADIX_MAX_PARTS + 1];
 	uint32_t	offset[RADIX_MAX_PARTS];
-	PivotDigit	pivot;
-	bool		around = false;
+	SplitDigit	split;
+	bool		by_split;
 	KeyMask		differ;
 	size_t		big;
 	int			bits;
-	int			low_bit;
+	int			low_bit = high_bit;
 	unsigned	nparts;
 
-	/* Count the leading digit; if hardly a bit of it varies, look lower. */
-	for (;;)
+	bits = radix_part_bits(m->problem->team, n, sizeof(REC));
+	by_split = may_split && high_bit > work->begin_bit && RADIX(is_skewed) (work, src, n, high_bit, bits);
+	if (by_split)
 	{
-		bits = radix_part_bits(m->problem->team, n, sizeof(REC));
+		RADIX(find_split) (work, src, n, high_bit, &split);
+		nparts = split.classes;
+		memset(mine, 0, nparts * sizeof(uint32_t));
+		for (size_t i = first; i < last; i += MEMBER_POLL)
+		{
+			if (member_stopped(m))
+				break;
+			RADIX(count_split) (work, src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, &split,
+								work->classes + (i - first), mine);
+		}
+		if (!member_barrier(m))
+			return false;
+	}
+
+	/* Count the leading digit; if hardly a bit of it varies, look lower. */
+	while (!by_split)
+	{
 		if (bits > high_bit - work->begin_bit)
 			bits = high_bit - work->begin_bit;
 		low_bit = high_bit - bits;
@@ -154,25 +103,6 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 			return false;
 	}
 
-	/* Leading bits that tell little: their place goes to those around a frequent key. */
-	if (low_bit > work->begin_bit && RADIX(one_part) (m, work, n, nparts) &&
-		RADIX(find_pivot) (work, src, n, high_bit, bits, &pivot))
-	{
-		around = true;
-		if (!member_barrier(m))
-			return false;
-		nparts = pivot.classes;
-		memset(mine, 0, nparts * sizeof(uint32_t));
-		for (size_t i = first; i < last; i += MEMBER_POLL)
-		{
-			if (member_stopped(m))
-				break;
-			RADIX(count_pivot) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, &pivot, mine);
-		}
-		if (!member_barrier(m))
-			return false;
-	}
-
 	/* Where each part starts, and within it each member's share. */
 	for (unsigned d = 0, sum = 0; d < nparts; d++)
 	{
@@ -192,9 +122,9 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 	{
 		if (member_stopped(m))
 			break;
-		if (around)
-			RADIX(scatter_pivot) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, other,
-								  &pivot, offset);
+		if (by_split)
+			RADIX(scatter_split) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, other,
+								  work->classes + (i - first), offset);
 		else
 			RADIX(scatter) (src + i, last - i < MEMBER_POLL ? last - i : MEMBER_POLL, other,
 							low_bit, nparts - 1, offset);
@@ -225,7 +155,8 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 		tmp = len * sizeof(REC) <= work->tmp_bytes ? (REC *) work->tmp : src + start[d];
 		if (tmp == to)
 			tmp = from;
-		if (!RADIX(leaf) (m, work, from, to, tmp, len, around ? pivot_below(&pivot, d) : low_bit))
+		if (by_split ? !RADIX(class) (m, work, from, to, tmp, len, split_below(&split, d)) :
+			!RADIX(leaf) (m, work, from, to, tmp, len, low_bit))
 			break;
 	}
 	if (!member_barrier(m))
@@ -236,7 +167,8 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 
 		if (len > big &&
 			!RADIX(team_sort) (m, work, other + start[d], src + start[d], !into_other,
-							   len, around ? pivot_below(&pivot, d) : low_bit))
+							   len, by_split ? split_below(&split, d) : low_bit,
+							   !by_split || d % 2 == 1 || len <= n / 2))
 			return false;
 	}
 	return true;
@@ -253,7 +185,7 @@ RADIX(sort) (Member *m, RadixWork *work)
 	if (radix_in_parts(problem))
 	{
 		work->result = other;
-		return RADIX(team_sort) (m, work, recs, other, true, problem->n, problem->end_bit);
+		return RADIX(team_sort) (m, work, recs, other, true, problem->n, problem->end_bit, true);
 	}
 	if (m->rank > 0)
 		return true;
@@ -265,3 +197,4 @@ RADIX(sort) (Member *m, RadixWork *work)
 #undef REC_WINDOW
 #undef REC_LESS
 #undef REC_DIFFER
+#undef REC_SPLIT_WORD

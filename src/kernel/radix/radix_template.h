@@ -98,6 +98,8 @@ RADIX(scatter) (const REC *restrict src, size_t n, REC *restrict dst,
 
 static bool RADIX(leaf) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
 						 size_t n, int high_bit);
+static bool RADIX(skewed) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
+						   size_t n, int high_bit);
 
 /*
  * The records of src are in order on the bits from low_bit upwards: moves them
@@ -238,10 +240,11 @@ RADIX(sample) (const RadixWork *work, const REC *recs, size_t n, int high_bit, u
 /*
  * The lowest bit of those that tell most of n records apart, as far as a sample
  * says: its neighbours in order differ within so many leading bits, and each
- * doubling of the number of records takes its share of that again.
+ * doubling of the number of records takes its share of that again.  *equal is how
+ * many neighbours do not differ.
  */
 static int
-RADIX(telling_bit) (const RadixWork *work, const REC *recs, size_t n, int high_bit)
+RADIX(telling_bit) (const RadixWork *work, const REC *recs, size_t n, int high_bit, int *equal)
 {
 	uint64_t	sample[RADIX_SAMPLE];
 	int			bits = 0;
@@ -255,6 +258,7 @@ RADIX(telling_bit) (const RadixWork *work, const REC *recs, size_t n, int high_b
 		bits += 1 + __builtin_clzll(sample[i] ^ sample[i - 1]);
 		pairs++;
 	}
+	*equal = RADIX_SAMPLE - 1 - pairs;
 	if (pairs == 0)
 		return high_bit;
 	bits = bits * (ceil_log2(n) + RADIX_SLACK_BITS) / (pairs * RADIX_SAMPLE_BITS);
@@ -346,10 +350,17 @@ RADIX(leaf) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
 	if (plan.low_bit > work->begin_bit &&
 		RADIX(uneven) (n, work->hist[plan.ndigits - 1], plan.mask[plan.ndigits - 1] + 1))
 	{
-		int			low_bit = RADIX(telling_bit) (work, src, n, high_bit);
+		int			equal;
+		int			low_bit = RADIX(telling_bit) (work, src, n, high_bit, &equal);
 
 		if (low_bit < plan.low_bit)
-			return RADIX(many_bits) (m, work, src, dst, tmp, n, low_bit, high_bit);
+		{
+			if (work->classes == NULL || high_bit - low_bit <= radix_few_bits(sizeof(REC), equal))
+				return RADIX(many_bits) (m, work, src, dst, tmp, n, low_bit, high_bit);
+			if (dst == NULL)
+				work->result = dst = src;
+			return RADIX(skewed) (m, work, src, dst, tmp, n, high_bit);
+		}
 	}
 
 	if (dst == NULL)
