@@ -16,7 +16,7 @@ EMULATION_FLAGS = -std=c++17 -O1 -g1 -Wall -Wextra -Wno-unused-function -Wno-unk
 emulated_headers = $(patsubst %,$(EMULATED)/%,$(wildcard cuda/*.cuh cuda/*/*.cuh cuda/*/*.h)) \
 	$(patsubst %,$(EMULATED)/%,$(wildcard cuda/*.h)) $(wildcard test/gpu_emulation/*.h test/gpu_emulation/*/*/*)
 emulated_library = $(patsubst %.cu,$(EMULATED)/%.o,$(wildcard cuda/*.cu cuda/*/*.cu)) \
-	$(EMULATED)/emulation.o
+	$(EMULATED)/emulation.o $(EMULATED)/emulation_runtime.o
 
 $(EMULATED)/cuda/%: cuda/%
 	@mkdir -p $(@D)
@@ -26,7 +26,7 @@ $(EMULATED)/cuda/%: cuda/%
 $(EMULATED)/cuda/%.o: $(EMULATED)/cuda/%.cu $(emulated_headers)
 	$(CXX) $(EMULATION_FLAGS) -x c++ -c $< -o $@
 
-$(EMULATED)/emulation.o: test/gpu_emulation/emulation.cc $(emulated_headers)
+$(EMULATED)/%.o: test/gpu_emulation/%.cc $(emulated_headers)
 	$(CXX) $(EMULATION_FLAGS) -O2 -c $< -o $@
 
 $(EMULATED)/%_test.o: test/%_test.cu test/gpu_test.cuh $(emulated_headers)

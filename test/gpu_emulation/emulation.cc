@@ -1,6 +1,6 @@
 /*
  * emulation.cc
- *	  Threads of a block as fibers, and the calls of CUDA's runtime.
+ *	  Threads of a block as fibers, and launches.
  *
  * A fiber runs until its warp or its block has to meet, then the next lane does, and after
  * the last one the scheduler, which is what most of the time goes to: it is small, not
@@ -8,15 +8,12 @@
  * lanes of a warp, take turns forwards in one launch and backwards in the next, blocks
  * likewise, so that a barrier that is missing shows in one of them.  A meeting that
  * some threads are late for, because they wait elsewhere or have ended, stops the program.
- *
- * Streams are always done: everything happens when it is asked for.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
 #include <map>
-#include <set>
 
 #include "emulation.h"
 
@@ -24,7 +21,6 @@
 #define STACK_BYTES		(256 * 1024)
 #define STACK_STRIDE	(STACK_BYTES + 17 * 64)	/* no multiple of what caches are made of */
 #define USUAL_SHARED	(48 * 1024)		/* what a launch gets without asking for more */
-#define SHARED_FILL		0xa5
 #define NOT_SANITIZED	__attribute__((no_sanitize("address", "undefined")))
 
 Emulation emulation = {90, 132, 0, cudaSuccess, NULL, 0, false, {}, 0, 0, 0, 0, 0, 0, 0};
@@ -266,21 +262,11 @@ run_block(int threads)
  * Launches
  * ------------------------------------------------------------------------
  */
-static cudaError_t last_error;
-
-static cudaError_t
-told(cudaError_t error)
-{
-	if (error != cudaSuccess)
-		last_error = error;
-	return error;
-}
-
 static std::map<const void *, size_t> shared_allowed;
 
 /* As the devices have them; sm_75, 80, 86 and 89, 90. */
-static size_t
-most_shared()
+size_t
+emulation_most_shared()
 {
 	return emulation.arch < 80 ? 64 << 10 :
 		emulation.arch == 80 ? 163 << 10 :
@@ -292,7 +278,7 @@ cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute, int value)
 {
 	cudaError_t error = emulation_call();
 
-	if (error == cudaSuccess && (value < 0 || (size_t) value > most_shared()))
+	if (error == cudaSuccess && (value < 0 || (size_t) value > emulation_most_shared()))
 		error = cudaErrorInvalidValue;
 	if (error == cudaSuccess)
 		shared_allowed[kernel] = (size_t) value;
@@ -312,10 +298,10 @@ emulation_launch(const void *kernel, dim3 blocks, dim3 threads, size_t shared_by
 	if (error != cudaSuccess)
 		return error;
 	if (blocks.x == 0 || blocks.x > INT32_MAX || threads.x == 0 || threads.x > MOST_THREADS ||
-		shared_bytes > most_shared() ||
+		shared_bytes > emulation_most_shared() ||
 		(shared_bytes > USUAL_SHARED &&
 		 (allowed == shared_allowed.end() || shared_bytes > allowed->second)))
-		return told(cudaErrorInvalidValue);
+		return emulation_told(cudaErrorInvalidValue);
 	if (emulation.dry)
 		return cudaSuccess;
 	gridDim = blocks;
@@ -335,323 +321,9 @@ emulation_launch(const void *kernel, dim3 blocks, dim3 threads, size_t shared_by
 	for (uint32_t b = 0; b < blocks.x; b++)
 	{
 		blockIdx.x = backwards ? blocks.x - 1 - b : b;
-		memset(dynamic_shared, SHARED_FILL, shared_bytes);
+		memset(dynamic_shared, EMULATED_FILL, shared_bytes);
 		run_block((int) threads.x);
 	}
 	free(dynamic_shared);
 	return cudaSuccess;
-}
-
-/* ------------------------------------------------------------------------
- * The runtime
- * ------------------------------------------------------------------------
- */
-static int	current_device;
-static std::set<void *> device_blocks;
-static std::set<void *> host_blocks;
-static std::set<void *> registered;
-
-cudaError_t
-emulation_call(void)
-{
-	emulation.calls++;
-	return told(emulation.fail_in > 0 && --emulation.fail_in == 0 ? emulation.fail_with
-				: cudaSuccess);
-}
-
-const char *
-cudaGetErrorString(cudaError_t error)
-{
-	static char text[40];
-
-	snprintf(text, sizeof(text), "emulated error %d", (int) error);
-	return text;
-}
-
-cudaError_t
-cudaGetLastError(void)
-{
-	cudaError_t error = last_error;
-
-	last_error = cudaSuccess;
-	return error;
-}
-
-cudaError_t
-cudaGetDeviceCount(int *count)
-{
-	*count = 2;
-	return emulation_call();
-}
-
-cudaError_t
-cudaGetDeviceProperties(cudaDeviceProp *prop, int device)
-{
-	memset(prop, 0, sizeof(*prop));
-	snprintf(prop->name, sizeof(prop->name), "emulated device %d", device);
-	prop->totalGlobalMem = (size_t) 64 << 30;
-	prop->l2CacheSize = 50 << 20;
-	prop->major = emulation.arch / 10;
-	prop->minor = emulation.arch % 10;
-	prop->multiProcessorCount = emulation.multiprocessors;
-	prop->asyncEngineCount = 2;
-	prop->sharedMemPerBlockOptin = most_shared();
-	return device < 0 || device > 1 ? told(cudaErrorInvalidDevice) : emulation_call();
-}
-
-cudaError_t
-cudaDriverGetVersion(int *version)
-{
-	*version = 13000;
-	return cudaSuccess;
-}
-
-cudaError_t
-cudaRuntimeGetVersion(int *version)
-{
-	*version = 13000;
-	return cudaSuccess;
-}
-
-cudaError_t
-cudaSetDevice(int device)
-{
-	if (device < 0 || device > 1)
-		return told(cudaErrorInvalidDevice);
-	current_device = device;
-	return emulation_call();
-}
-
-cudaError_t
-cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
-{
-	*free_bytes = (size_t) 60 << 30;
-	*total_bytes = (size_t) 64 << 30;
-	return emulation_call();
-}
-
-/* Memory of one kind: counted, and filled with what nobody should rely on. */
-static cudaError_t
-take(void **p, size_t bytes, size_t align, std::set<void *> &blocks, int &count)
-{
-	cudaError_t error = emulation_call();
-
-	*p = NULL;
-	if (error != cudaSuccess)
-		return error;
-	if (posix_memalign(p, align, bytes) != 0)
-		return told(cudaErrorMemoryAllocation);
-	memset(*p, SHARED_FILL, bytes);
-	blocks.insert(*p);
-	count++;
-	return cudaSuccess;
-}
-
-static cudaError_t
-give_back(void *p, std::set<void *> &blocks, int &count)
-{
-	if (blocks.erase(p) == 0)
-		return told(cudaErrorInvalidValue);
-	count--;
-	free(p);
-	return cudaSuccess;
-}
-
-cudaError_t
-cudaMalloc(void **p, size_t bytes)
-{
-	return take(p, bytes, 256, device_blocks, emulation.device_blocks);
-}
-
-cudaError_t
-cudaFree(void *p)
-{
-	return give_back(p, device_blocks, emulation.device_blocks);
-}
-
-cudaError_t
-cudaMallocHost(void **p, size_t bytes)
-{
-	return take(p, bytes, 64, host_blocks, emulation.host_blocks);
-}
-
-cudaError_t
-cudaFreeHost(void *p)
-{
-	return give_back(p, host_blocks, emulation.host_blocks);
-}
-
-cudaError_t
-cudaHostRegister(void *p, size_t, unsigned)
-{
-	cudaError_t error = emulation_call();
-
-	if (error == cudaSuccess && !registered.insert(p).second)
-		error = told(cudaErrorInvalidValue);
-	emulation.registered += error == cudaSuccess;
-	return error;
-}
-
-cudaError_t
-cudaHostUnregister(void *p)
-{
-	if (registered.erase(p) == 0)
-		return told(cudaErrorInvalidValue);
-	emulation.registered--;
-	return cudaSuccess;
-}
-
-struct EmulatedStream
-{
-	int			device;
-};
-
-struct EmulatedEvent
-{
-	int			device;
-};
-
-/* A stream or an event of the current device: counted. */
-template <class T> static cudaError_t
-create(T **thing, int &count)
-{
-	cudaError_t error = emulation_call();
-
-	if (error == cudaSuccess)
-	{
-		*thing = new T{current_device};
-		count++;
-	}
-	return error;
-}
-
-template <class T> static cudaError_t
-destroy(T *thing, int &count)
-{
-	count--;
-	delete thing;
-	return cudaSuccess;
-}
-
-cudaError_t
-cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
-{
-	return create(stream, emulation.streams);
-}
-
-cudaError_t
-cudaStreamDestroy(cudaStream_t stream)
-{
-	return destroy(stream, emulation.streams);
-}
-
-/* A kernel that was not run has not written to the mailbox: the host is told here. */
-cudaError_t
-cudaStreamQuery(cudaStream_t)
-{
-	if (emulation.dry)
-		for (void *p : host_blocks)
-		{
-			memcpy(p, emulation.mail, sizeof(emulation.mail));
-			*(uint32_t *) p = INT32_MAX;
-		}
-	return emulation_call();
-}
-
-cudaError_t
-cudaStreamSynchronize(cudaStream_t)
-{
-	return emulation_call();
-}
-
-cudaError_t
-cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
-{
-	return emulation_call();
-}
-
-cudaError_t
-cudaEventCreate(cudaEvent_t *event)
-{
-	return create(event, emulation.events);
-}
-
-cudaError_t
-cudaEventDestroy(cudaEvent_t event)
-{
-	return destroy(event, emulation.events);
-}
-
-cudaError_t
-cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-	return event->device != stream->device ? told(cudaErrorInvalidValue) : emulation_call();
-}
-
-cudaError_t
-cudaEventQuery(cudaEvent_t)
-{
-	return emulation_call();
-}
-
-cudaError_t
-cudaEventSynchronize(cudaEvent_t)
-{
-	return emulation_call();
-}
-
-cudaError_t
-cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t)
-{
-	*ms = 0;
-	return emulation_call();
-}
-
-static const char *dry_from;
-static uint64_t dry_bytes;
-
-void
-emulation_bounds(const void *from, uint64_t bytes)
-{
-	dry_from = (const char *) from;
-	dry_bytes = bytes;
-}
-
-/* In a dry run nothing is there to be written: is it where it should be? */
-static bool
-within(const void *p, size_t bytes)
-{
-	const char *at = (const char *) p;
-
-	return at >= dry_from && bytes <= dry_bytes &&
-		(uint64_t) (at - dry_from) <= dry_bytes - bytes;
-}
-
-cudaError_t
-cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t)
-{
-	cudaError_t error = emulation_call();
-
-	if (error == cudaSuccess && !emulation.dry && bytes > 0)
-		memcpy(to, from, bytes);
-	return error;
-}
-
-cudaError_t
-cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t)
-{
-	cudaError_t error = emulation_call();
-
-	if (error == cudaSuccess && emulation.dry && !within(p, bytes))
-		return told(cudaErrorInvalidValue);
-	if (error == cudaSuccess && !emulation.dry)
-		memset(p, value, bytes);
-	return error;
-}
-
-/* Like CUB's: by tiles, and by what the device is. */
-size_t
-emulation_scan_bytes(uint64_t n)
-{
-	return (n / 2048 + 33) * (current_device == 0 ? 32 : 16);
 }

@@ -7,6 +7,8 @@
 
 #include "cuda_runtime.h"
 
+#define EMULATED_FILL	0xa5	/* what memory holds that nobody should rely on */
+
 struct Emulation
 {
 	/* the device, for contexts made from now on; there are two of the kind */
@@ -40,6 +42,12 @@ extern Emulation emulation;
 
 /* A call to the runtime that may be told to fail. */
 extern cudaError_t emulation_call(void);
+
+/* Remembers an error for cudaGetLastError(). */
+extern cudaError_t emulation_told(cudaError_t error);
+
+/* Shared memory that a block may have on the device. */
+extern size_t emulation_most_shared();
 
 /* Scratch of a prefix sum over n numbers, on the current device. */
 extern size_t emulation_scan_bytes(uint64_t n);
