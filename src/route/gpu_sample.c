@@ -56,6 +56,9 @@ sample_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* cpu_radix's scratch for a sample, in records: a copy and a byte each, with some to spare. */
+#define SAMPLE_SCRATCH	(2 * GPU_SAMPLE_PAIRS * 5 / 4)
+
 /* Sorted, by a kernel: some five microseconds in place of the C library's eighty. */
 static const SortRec64 *
 sort_sample(GpuSample *sample, SortRec64 *scratch)
@@ -122,7 +125,7 @@ gaps_crowded(const SortRec64 *recs, size_t n)
 void
 gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
 {
-	SortRec64	scratch[2 * GPU_SAMPLE_PAIRS] __attribute__((aligned(64)));
+	SortRec64	scratch[SAMPLE_SCRATCH] __attribute__((aligned(64)));
 	uint64_t	keys[2 * GPU_SAMPLE_PAIRS];
 	uint64_t	left[2 * GPU_SAMPLE_PAIRS]; /* without frequent values */
 	const SortRec64 *recs = sort_sample(sample, scratch);
