@@ -69,8 +69,9 @@ gpu-bench: $(GPU_BUILD)/bench_gpu_algorithms.o $(gpu_objects) $(GPU_BUILD)/gpu_r
 		BENCH_GPU_LIBS="-L$(patsubst %/bin/nvcc,%/lib64,$(NVCC)) -lcudart_static -lrt -ldl -lpthread"
 	mv bench/kernels $(GPU_BUILD)/kernels
 
-$(GPU_BUILD)/gpu_ranges $(GPU_BUILD)/gpu_sweep: $(GPU_BUILD)/%: bench/%.cu $(wildcard bench/gpu_*.cuh) bench/gpu_keys.h $(gpu_objects)
-	$(NVCC) $(GPU_NVCCFLAGS) $(filter-out %.cuh,$^) -o $@
+$(GPU_BUILD)/gpu_ranges $(GPU_BUILD)/gpu_sweep: $(GPU_BUILD)/%: bench/%.cu $(wildcard bench/gpu_*.cuh) \
+		bench/gpu_keys.h $(gpu_objects)
+	$(NVCC) $(GPU_NVCCFLAGS) $(filter-out %.cuh %.h,$^) -o $@
 
 gpu-tests: $(gpu_tests)
 
