@@ -195,6 +195,17 @@ for my $case ([ 'one', 12000 ], [ 'many', 12000 ], [ 'three', 17000 ], [ 'three'
 		$want);
 }
 
+# What the sort of a group takes is seen as the whole sort's.
+{
+	my $q = 'SELECT id, row_number() OVER () AS n FROM (SELECT * FROM t ORDER BY most COLLATE "C" OFFSET 0) s';
+	my $sum = "SELECT md5(string_agg(id::text, ',' ORDER BY n)) FROM";
+
+	killed_at_gate($node, 'a large group', "$sum (SELECT id, gate(n, 12000) AS n FROM ($q) q OFFSET 0) s",
+		value("SET gpusort.enable = off; $sum (SELECT id, row_number() OVER (ORDER BY most COLLATE \"C\", seq) AS n "
+			. 'FROM t) s'),
+		'SELECT memory_bytes > 10000 FROM gpusort_progress ORDER BY node DESC LIMIT 1');
+}
+
 # An error above, a timeout, and what comes after.
 {
 	my $s = new_session($node);

@@ -57,7 +57,7 @@ sorter_create(const SortSpec *spec)
 	env->spec = *spec;
 	env->cxt = cxt;
 	progress_create(&env->progress, cxt);
-	env->bulk = bulk_owner_create(cxt, &env->progress);
+	env->bulk = bulk_owner_create(cxt, spec->within != NULL ? spec->within : &env->progress);
 	env->writer = row_writer_create(spec->desc);
 	env->tiebreak = tiebreak_create(cxt, env->bulk, spec->desc, spec->keys, spec->nkeys);
 	batch_init(&sorter->batch, spec->keys, spec->nkeys, spec->keys_only);

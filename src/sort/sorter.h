@@ -15,6 +15,7 @@
 #include "key/key_frame.h"
 #include "key/stage.h"
 #include "port/atomics.h"
+#include "progress.h"
 #include "sort/report.h"
 #include "sort/result/result.h"
 #include "sort/row_page.h"
@@ -36,6 +37,7 @@ typedef struct SortSpec
 	bool		keys_only;		/* rows are given out in a virtual slot */
 	Size		memory;			/* a sort of another's rows, on the host and unseen: bytes that it
 								 * may take; 0: work_mem */
+	Progress   *within;			/* ... and the other's progress, which shows them */
 } SortSpec;
 
 typedef struct Sorter Sorter;

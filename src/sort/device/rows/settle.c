@@ -103,6 +103,7 @@ begin_sorter(SettledRows *settled)
 		SortSpec	spec = env->spec;
 
 		spec.memory = settled->memory - settled->memory / GROUP_PART;
+		spec.within = &env->progress;
 		settled->sorter = sorter_create(&spec);
 		settled->in = MakeSingleTupleTableSlot(spec.desc, &TTSOpsMinimalTuple);
 		settled->out = MakeSingleTupleTableSlot(spec.desc, &TTSOpsMinimalTuple);
