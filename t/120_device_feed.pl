@@ -47,7 +47,7 @@ CREATE FUNCTION same(x bigint) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE 
 SQL
 device_ready($node, 'start');
 
-my $explain = 'EXPLAIN (ANALYZE, COSTS OFF)';
+my $explain = 'EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF)';
 sub fed { return $node->safe_psql('postgres', ($_[1] // '')
 	. "; $explain $_[0]") =~ /^Custom Scan \(GpuSort\).*?\n(?:  Sort.*\n)*  Sort Device: rows/ ? 1 : 0 }
 sub same_rows

@@ -408,10 +408,10 @@ SQL
 			'ROLLBACK;');
 	},
 	copy => sub { my ($t, $o) = @_; ('COPY (' . select_sorted($t, $o) . ') TO STDOUT;') },
-	# what other sessions and statistics see of it
+	# what other sessions and statistics see of it, unless a device fails, for then it is read twice
 	traces => sub {
 		my ($t, $o) = @_;
-		("SET max_parallel_workers_per_gather = 0; SELECT pg_stat_force_next_flush();",
+		('SET max_parallel_workers_per_gather = 0; SET gpusort.device_fault = none; SELECT pg_stat_force_next_flush();',
 			"BEGIN ISOLATION LEVEL " . pick('SERIALIZABLE', 'REPEATABLE READ') . ';',
 			select_sorted($t, $o, limit => '', plain => 1) . ';',
 			q(SELECT relname, seq_scan, seq_tup_read, idx_scan, idx_tup_fetch FROM pg_stat_xact_user_tables WHERE
