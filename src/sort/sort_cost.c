@@ -10,8 +10,9 @@
  * What sorts have taught of the CPU (cpu_learn.h) is not in it: it has the load of the last
  * minute, and a plan shall be the same whoever else sorts; nor is it compared with anything
  * that would have learned the same, a scan or a stock Sort on the same slow processor.
- * What a device costs workers and leader is fitted to 50M rows of 40 and 10M of 96 bytes on
- * GPUs with 16 and 32 processors; two processors and a stand-in take twice as long to feed a row.
+ * What a device costs workers and leader is fitted to whole queries, less scan and start, with eight
+ * workers: 50M rows of 40 bytes on GPUs with 16 and 32 processors (755 and 811 ms), 10M of 96 with 32
+ * (280); two processors and a stand-in take twice as long to feed a row.
  */
 #include "postgres.h"
 
@@ -50,8 +51,8 @@
 
 #define FEED_NS			20.0	/* a row copied to a chunk for a device, and its key made */
 #define FEED_BYTE_NS	0.2		/* a byte of it */
-#define STREAM_NS		14.0	/* a row that came from there and is given out, */
-#define STREAM_BYTE_NS	0.1		/* ... and a byte of it */
+#define STREAM_NS		4.0		/* a row that came from there and is given out, */
+#define STREAM_BYTE_NS	0.19	/* ... and a byte of it */
 #define SETTLE_NS		5.0		/* ... of which it is asked whether its key is that of the next */
 #define FEED_US			5000.0	/* for a job's memory, and for one another */
 
