@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "executor/executor.h"
+#include "node/gpusort_node.h"
 #include "node/plan_format.h"
 #include "nodes/pg_list.h"
 
@@ -22,6 +23,12 @@ typedef enum PlanList
 	PLAN_KIND,
 	PLAN_LISTS
 } PlanList;
+
+bool
+gpusort_plan_is(const Plan *plan)
+{
+	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &gpusort_scan_methods;
+}
 
 void
 gpusort_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, Limit *limit)

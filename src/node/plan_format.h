@@ -11,6 +11,9 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
+/* Is it a GpuSort?  Also one above Feeds. */
+extern bool gpusort_plan_is(const Plan *plan);
+
 /* Fills in what the node will need to know; limit may be NULL. */
 extern void gpusort_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, Limit *limit);
 

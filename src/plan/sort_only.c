@@ -14,7 +14,6 @@
 #include "postgres.h"
 
 #include "node/parallel/feed.h"
-#include "node/gpusort_node.h"
 #include "node/plan_format.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planmain.h"
@@ -63,7 +62,7 @@ plan_leave_out_twins(PlannedStmt *stmt)
 	if (IsA(plan, Limit) && ((Limit *) plan)->uniqNumCols == 0)
 		plan = plan->lefttree;
 	sort = (CustomScan *) plan;
-	if (!IsA(plan, CustomScan) || sort->methods != &gpusort_scan_methods || plan_above_feeds(sort))
+	if (!gpusort_plan_is(plan) || plan_above_feeds(sort))
 		return;
 	child = plan->lefttree;
 	if (IsA(child, CustomScan) || IsA(child, ForeignScan) || !is_projection_capable_plan(child) ||

@@ -26,7 +26,6 @@
 #include "access/htup_details.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
-#include "node/gpusort_node.h"
 #include "node/plan_format.h"
 #include "parser/parsetree.h"
 #include "plan/times.h"
@@ -58,13 +57,6 @@ typedef struct Weight
 } Weight;
 
 static Weight weigh(Scales *scales, const Plan *plan, bool by_page);
-
-static bool
-is_gpusort(const Plan *plan)
-{
-	return plan != NULL && IsA(plan, CustomScan) &&
-		((const CustomScan *) plan)->methods == &gpusort_scan_methods;
-}
 
 /* Costs of which each participant has its part. */
 static void
@@ -215,7 +207,7 @@ weigh(Scales *scales, const Plan *plan, bool by_page)
 {
 	Weight		sum = {.shared = plan->parallel_aware};
 	Weight		sides[2] = {{0}};
-	bool		sort = is_gpusort(plan);
+	bool		sort = gpusort_plan_is(plan);
 	Cost		own = plan->total_cost;
 	List	   *children = plan_children(plan);
 	ListCell   *lc;
