@@ -8,10 +8,9 @@ use FindBin;
 use List::Util qw(sum0);
 use lib "$FindBin::RealBin/lib";
 use GpuSortTest;
-use IPC::Run;
 use PostgreSQL::Test::Utils;
 use QuerySettings;
-use QueryShapes;
+use ShapeOracle;
 use ShapeTables;
 use Test::More;
 
@@ -34,119 +33,32 @@ gpusort.device_share = 100
 CONF
 device_ready($node, 'start');
 my @algorithms = split /\n/, $node->safe_psql('postgres', 'SELECT algorithm FROM gpusort_algorithms()');
-my $session = "RESET ALL; SET search_path = shapes, public; SET timezone = 'UTC';";
 my %sorted;
 my $gathered = 0;
-
-# One case: its settings and statements, sorted by the stock server or by gpusort.
-sub script
-{
-	my ($case, $enable) = @_;
-	my ($c, $random, $settings, $statements) = @$case;
-	my @sql = @$statements;
-
-	# what gpusort promises, a stock Sort does not: equal rows in input order
-	s{/\* in order \*/}{, t.tableoid, t.ctid} for $enable eq 'off' ? @sql : ();
-	return join "\n", $session, @$settings, "SET gpusort.enable = $enable;",
-	  "SELECT setseed($random) \\g /dev/null", "\\echo === $c $enable", @sql, '\echo === end';
-}
-
-sub plan_of
-{
-	my ($case) = @_;
-	my ($query) = grep { /^(SELECT|WITH)/ } @{ $case->[3] };
-
-	return defined $query ? join("\n", "\\echo === $case->[0] plan", "EXPLAIN (COSTS OFF) $query", '\echo === end')
-		: '';
-}
-
-# What EXPLAIN (ANALYZE) says of both kinds of Sort.  Heap fetches become fewer from run to
-# run, as index scans mark entries of dead rows.
-sub plain_plan
-{
-	my ($plan) = @_;
-
-	$plan =~ s/^ *(Sort (Method|Route)|Disabled|Worker \d|Workers|Buckets|Storage|Window|Heap Fetches).*\n//mg;
-	$plan =~ s/Custom Scan \(GpuSort\)/Sort/g;
-	return $plan =~ s/(Memory|Disk)( Usage)?: \d+kB//gr;
-}
 
 for my $round (1 .. $rounds)
 {
 	# a round is repeated by its own seed
 	srand($seed * 1000 + $round);
 	my ($tables, @make) = shape_tables($round % 6 == 0 ? 20_000 : 2000);
-	my (@cases, %kinds);
+	my @cases = map { oracle_case($tables, settings => [ shape_settings(\@algorithms) ]) } 1 .. $cases;
+	my $output = run_sections($node, oracle_script('shapes', \@make, \@cases));
+	my %kinds;
 
+	is($output->{''} . ($output->{'0 made'} // 'not made'), '', "round $round: its tables are made");
 	for my $c (1 .. $cases)
 	{
-		my ($kind, @statements) = shape_case($tables);
-		push @cases, [ $c, sprintf('%.6f', rand), [ shape_settings(@algorithms) ], \@statements, $kind ];
-	}
-	my $sql = join "\n", '\set QUIET 1', '\pset format unaligned', '\pset tuples_only on', '\set VERBOSITY terse',
-	  $session, 'SET client_min_messages = warning; DROP SCHEMA IF EXISTS shapes CASCADE; CREATE SCHEMA shapes;',
-	  	sprintf('SELECT setseed(%.6f) \g /dev/null', rand), @make,
-	  '\echo === 0 made', '\echo === end', map({ (script($_, 'off'), script($_, 'on'), plan_of($_)) } @cases), '';
-	my $output = run_script($node, $sql);
+		my $case = $cases[ $c - 1 ];
+		my $plan = $output->{"$c plan"} // '';
 
-	ok(exists $output->{'0 made'} && $output->{''} eq '', "round $round: its tables are made") or diag $output->{''};
-	for my $case (@cases)
-	{
-		my ($c, undef, $settings, $statements, $kind) = @$case;
-		my ($want, $got) = map { $output->{"$c $_"} // 'no output' } 'off', 'on';
-
-		($want, $got) = map { plain_plan($_) } $want, $got if $kind eq 'explain';
-		# which row a timeout strikes is chance
-		s/^(ERROR|WARNING):.*\n//mg for $kind eq 'cancel' ? ($want, $got) : ();
-		$sorted{$kind}++ if ($output->{"$c plan"} // '') =~ /GpuSort/;
-		$gathered++ if ($output->{"$c plan"} // '') =~ /Gather.*GpuSort/s;
-		next if $want eq $got && $want ne 'no output';
-		$kinds{$kind}++;
-		diag join "\n", "seed $seed, round $round, case $c: $kind", @make, @$settings, @$statements,
-			first_difference($want, $got),
-		  $output->{"$c plan"} // '';
+		$sorted{ $case->{kind} }++ if $plan =~ /GpuSort/;
+		$gathered++ if $plan =~ /Gather.*GpuSort/s;
+		my $difference = oracle_difference($case, map { $output->{"$c $_"} } qw(off on left)) // next;
+		$kinds{ $case->{kind} }++;
+		diag join "\n", "seed $seed, round $round, case $c: $case->{kind}", @make, @{ $case->{settings} },
+			@{ $case->{statements} }, $difference, $plan;
 	}
 	is(join(' ', sort keys %kinds), '', "round $round: as the stock server");
-}
-
-# The output of a script by its sections; what lies between them is none's.
-sub run_script
-{
-	my ($node, $sql) = @_;
-	my $file = PostgreSQL::Test::Utils::tempdir_short() . '/shapes.sql';
-	my %output = ('' => '');
-	my $section = '';
-
-	append_to_file($file, $sql);
-	for my $line (split /^/, run_both('psql', '-X', '-d', $node->connstr('postgres'), '-f', $file))
-	{
-		$line =~ s/^psql:\S+ //;
-		if ($line =~ /^=== (\d+ \w+)$/) { $output{ $section = $1 } = ''; }
-		elsif ($line =~ /^=== end$/) { $section = ''; }
-		else { $output{$section} .= $line; }
-	}
-	return \%output;
-}
-
-# Standard output and standard error of a command, as they came.
-sub run_both
-{
-	my (@command) = @_;
-	my $both = '';
-
-	IPC::Run::run(\@command, '>&', \$both);
-	return $both;
-}
-
-sub first_difference
-{
-	my @lines = map { [ split /\n/ ] } @_;
-	my $n = 0;
-
-	$n++ while ($lines[0][$n] // '') eq ($lines[1][$n] // '') && ($n < @{ $lines[0] } || $n < @{ $lines[1] });
-	return (map { sprintf '%s, line %d of %d: %s', $_->[0], $n + 1, scalar @{ $_->[1] },
-		substr($_->[1][$n] // '', 0, 300) }
-		  [ 'want', $lines[0] ], [ 'got', $lines[1] ]);
 }
 
 my $on_device = $node->safe_psql('postgres', "SELECT sum(sorts) FROM gpusort_stat WHERE algorithm ~ '^gpu'");

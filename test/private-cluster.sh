@@ -15,6 +15,8 @@
 #	pc_own PATH...		hand files to the user who runs the server
 #	pc_as COMMAND...	run a command as that user
 #	pc_start [NAME PORT] < CONF	make and start a cluster with these settings; sets PGHOST and PGPORT
+#	pc_stage PATH...	copies of this tree's files for that user, in PC_DIR/src
+#	pc_perl [NAME=VALUE...] COMMAND...	run a command as that user with what PostgreSQL's Perl modules and t/lib want
 #	pc_keep				keep PC_DIR on exit (to look into a failure)
 #
 # PostgreSQL refuses to run as root: as root, the server's user is postgres if
@@ -48,6 +50,25 @@ pc_as()
 pc_own()
 {
 	[ "$(id -u)" != 0 ] || chown -R "$PC_USER" "$@"
+}
+
+# The checkout may lie in a directory closed to that user.
+pc_stage()
+{
+	mkdir -p "$PC_DIR/src" "$PC_DIR/out"
+	cp -r --parents "$@" "$PC_DIR/src/"
+	pc_own "$PC_DIR/src" "$PC_DIR/out"
+}
+
+pc_perl()
+{
+	local pgxs
+
+	pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
+	pc_as env PATH="$PC_BIN:$PATH" PERL5LIB="$pgxs/test/perl:$PC_DIR/src/t/lib" \
+		PG_REGRESS="$pgxs/test/regress/pg_regress" \
+		TESTDIR="$PC_DIR/out" TESTDATADIR="$PC_DIR/out/tmp_check" \
+		TESTLOGDIR="$PC_DIR/out/log" TMPDIR="$PC_DIR" LANG=C.UTF-8 "$@"
 }
 
 pc_keep()

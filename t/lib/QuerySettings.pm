@@ -10,16 +10,18 @@ use ShapeTables qw(chance);
 
 our @EXPORT = qw(shape_settings);
 
-# Settings of a case: whatever sorts, in whatever memory, below whatever joins.
+# Settings of a case: whatever sorts, in whatever memory, below whatever joins.  Options: parallel (how often plans
+# may have workers), faults (of a device; in one case of five).
 sub shape_settings
 {
-	my (@algorithms) = @_;
+	my ($algorithms, %opt) = @_;
+	my @faults = @{ $opt{faults} // [qw(memory_start memory_sort)] };
 	my %set = (
 		work_mem => pick(qw(64kB 64kB 200kB 1MB 4MB 64MB)),
-		'gpusort.algorithm' => pick('auto', 'auto', @algorithms),
+		'gpusort.algorithm' => pick('auto', 'auto', @$algorithms),
 		'gpusort.threads' => pick(1, 1, 2, 3),
 		'gpusort.verify' => pick(qw(on off off)),
-		'gpusort.device_fault' => pick(('none') x 8, 'memory_start', 'memory_sort'),
+		'gpusort.device_fault' => pick(('none') x (4 * @faults), @faults),
 		enable_hashagg => pick(qw(on off off)),
 		enable_hashjoin => pick(qw(on off off)),
 		enable_nestloop => pick(qw(on off off)),
@@ -28,7 +30,9 @@ sub shape_settings
 		enable_incremental_sort => pick(qw(on off off)),
 		plan_cache_mode => pick(qw(auto force_generic_plan force_custom_plan)));
 
-	parallel(\%set) if chance(0.25);
+	# a wrong answer is found by those who look for it
+	$set{'gpusort.verify'} = 'on' if $set{'gpusort.device_fault'} =~ /corrupt/;
+	parallel(\%set) if chance($opt{parallel} // 0.25);
 	@set{qw(jit jit_above_cost jit_inline_above_cost jit_optimize_above_cost)} = ('on', 0, pick(0, -1), pick(0, -1))
 	  if chance(0.03);
 	return ((map { "SET $_ = '$set{$_}';" } sort keys %set), chance(0.06) ? in_worker() : ());

@@ -12,7 +12,7 @@ use Exporter 'import';
 use GpuSortTest qw(pick);
 use ShapeTables;
 
-our @EXPORT = qw(shape_case);
+our @EXPORT = qw(shape_case select_sorted);
 
 # What an ORDER BY can have: keys of the table under this alias.
 sub order_keys

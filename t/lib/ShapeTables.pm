@@ -198,7 +198,7 @@ sub shape_tables
 {
 	my ($most) = @_;
 	my @tables;
-	my @sql = ('CREATE DOMAIN whole AS int8 CHECK (VALUE > -100);',
+	my @sql = (sprintf('SELECT setseed(%.6f) \g /dev/null', rand), 'CREATE DOMAIN whole AS int8 CHECK (VALUE > -100);',
 		"CREATE TYPE shade AS ENUM ('red', 'orange', 'green', 'blue', 'violet');");
 
 	for my $name (qw(ta tb))

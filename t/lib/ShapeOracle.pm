@@ -1,0 +1,133 @@
+# ShapeOracle.pm: the cases of QueryShapes in one psql script, each sorted by the stock server and by gpusort, and
+# what differs.
+#
+# A case is its kind, settings and statements, and what its random numbers begin with.  The script prints its output
+# in sections: "0 made" of the tables, and of the case c "c off", "c on", "c left" and "c plan".
+package ShapeOracle;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use GpuSortTest qw(pick);
+use IPC::Run;
+use PostgreSQL::Test::Utils;
+use QueryShapes;
+
+our @EXPORT = qw(oracle_case oracle_script oracle_difference run_sections);
+
+sub oracle_case
+{
+	my ($tables, %case) = @_;
+
+	@case{qw(random kind)} = (sprintf('%.6f', rand), undef);
+	($case{kind}, @{ $case{statements} }) = shape_case($tables);
+	return \%case;
+}
+
+sub section
+{
+	my ($name, @sql) = @_;
+	return "\\echo === $name", @sql, '\echo === end';
+}
+
+# One case: sorted by the stock server or by gpusort.
+sub run_of
+{
+	my ($c, $case, $session, $enable) = @_;
+	my @sql = @{ $case->{statements} };
+
+	# what gpusort promises, a stock Sort does not: equal rows in input order
+	s{/\* in order \*/}{, t.tableoid, t.ctid} for $enable eq 'off' ? @sql : ();
+	return ($session, @{ $case->{settings} }, "SET gpusort.enable = $enable;",
+		"SELECT setseed($case->{random}) \\g /dev/null", section("$c $enable", @sql));
+}
+
+# What should be gone by then.
+my $left = <<'SQL';
+SELECT 'left: ' || name FROM pg_backend_memory_contexts WHERE name ~ 'GpuSort'
+UNION ALL SELECT 'left: progress' FROM gpusort_progress WHERE pid = pg_backend_pid();
+SQL
+
+# These tables in this schema, then the cases.
+sub oracle_script
+{
+	my ($schema, $make, $cases) = @_;
+	my $session = "RESET ALL; SET search_path = $schema, public; SET timezone = 'UTC';";
+	my $c = 0;
+	my @sql = ('\set QUIET 1', '\pset format unaligned', '\pset tuples_only on', '\set VERBOSITY terse', $session,
+		"SET client_min_messages = warning; DROP SCHEMA IF EXISTS $schema CASCADE; CREATE SCHEMA $schema;",
+		@$make, section('0 made'));
+
+	for my $case (@$cases)
+	{
+		my ($query) = grep { /^(SELECT|WITH)/ } @{ $case->{statements} };
+
+		$c++;
+		push @sql, (map { run_of($c, $case, $session, $_) } qw(off on)), section("$c left", $left),
+		  defined $query ? section("$c plan", "EXPLAIN (COSTS OFF) $query") : ();
+	}
+	return join "\n", @sql, '';
+}
+
+# The output of a script by its sections; what lies between them is none's.
+sub run_sections
+{
+	my ($node, $sql, $seconds) = @_;
+	my $file = PostgreSQL::Test::Utils::tempdir_short() . '/script.sql';
+	my %output = ('' => '');
+	my $section = '';
+	my $both = '';
+
+	append_to_file($file, $sql);
+	# what it has said until then is told
+	eval {
+		IPC::Run::run([ 'psql', '-X', '-d', $node->connstr('postgres'), '-f', $file ], '>&', \$both,
+			$seconds ? IPC::Run::timeout($seconds) : ());
+	};
+	$both .= "\nnot done after $seconds s\n" if $@;
+	for my $line (split /^/, $both)
+	{
+		$line =~ s/^psql:\S+ //;
+		if ($line =~ /^=== (\d+ \w+)$/) { $output{ $section = $1 } = ''; }
+		elsif ($line =~ /^=== end$/) { $section = ''; }
+		else { $output{$section} .= $line; }
+	}
+	return \%output;
+}
+
+# What EXPLAIN (ANALYZE) says of both kinds of Sort.  Heap fetches become fewer from run to
+# run, as index scans mark entries of dead rows.
+sub plain_plan
+{
+	my ($plan) = @_;
+
+	$plan =~ s/^ *(Sort (Method|Route)|Disabled|Worker \d|Workers|Buckets|Storage|Window|Heap Fetches).*\n//mg;
+	$plan =~ s/Custom Scan \(GpuSort\)/Sort/g;
+	return $plan =~ s/(Memory|Disk)( Usage)?: \d+kB//gr;
+}
+
+sub first_difference
+{
+	my @lines = map { [ split /\n/ ] } @_;
+	my $n = 0;
+
+	$n++ while ($lines[0][$n] // '') eq ($lines[1][$n] // '') && ($n < @{ $lines[0] } || $n < @{ $lines[1] });
+	return join "\n", map { sprintf '%s, line %d of %d: %s', $_->[0], $n + 1, scalar @{ $_->[1] },
+		substr($_->[1][$n] // '', 0, 300) }
+		  [ 'want', $lines[0] ], [ 'got', $lines[1] ];
+}
+
+# Where what a case should print, what it does and what it has left differ; undefined: they do not.
+sub oracle_difference
+{
+	my ($case, $want, $got, $left) = map { $_ // 'no output' } @_;
+
+	($want, $got) = map { plain_plan($_) } $want, $got if $case->{kind} eq 'explain';
+	# which row a timeout strikes is chance
+	s/^(ERROR|WARNING):.*\n//mg for $case->{kind} eq 'cancel' ? ($want, $got) : ();
+	return first_difference($want, $got) if $want ne $got || $want eq 'no output';
+	return $left eq '' ? undef : $left;
+}
+
+1;
