@@ -222,6 +222,25 @@ test_gpu_sample(void)
 	}
 }
 
+/* The scratch of a sample's sort has room for what the kernel says that it takes. */
+static void
+test_gpu_sample_scratch(void)
+{
+	GpuSample	sample;
+
+	gpu_sample_begin(&sample);
+	for (;;)
+	{
+		SortProblem problem;
+
+		gpu_sample_problem(&sample, &problem);
+		CHECK(cpu_radix_kernel.scratch_bytes(&problem) <= sizeof(GpuSampleScratch));
+		if (sample.n == 2 * GPU_SAMPLE_PAIRS)
+			break;
+		gpu_sample_add(&sample, 0);
+	}
+}
+
 /* Which of a GPU's algorithms that makes the quickest: as bench/results/gpu-h200-sweep.csv has them. */
 static void
 test_gpu_spread_choice(void)
@@ -267,5 +286,6 @@ route_spread_tests(void)
 {
 	test_gpu_spread();
 	test_gpu_sample();
+	test_gpu_sample_scratch();
 	test_gpu_spread_choice();
 }

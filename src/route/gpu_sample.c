@@ -21,6 +21,8 @@
  */
 #include "route/gpu_sample.h"
 
+#include <string.h>
+
 /* Slices of equal width between the sample's ends, half as many of few keys; and when one is too full. */
 #define SLICES			16
 #define FEW_KEYS		512
@@ -56,21 +58,25 @@ sample_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* cpu_radix's scratch for a sample, in records: a copy and a byte each, with some to spare. */
-#define SAMPLE_SCRATCH	(2 * GPU_SAMPLE_PAIRS * 5 / 4)
+void
+gpu_sample_problem(GpuSample *sample, SortProblem *problem)
+{
+	memset(problem, 0, sizeof(*problem));
+	problem->format = SORT_REC_64;
+	problem->recs = sample->recs;
+	problem->n = sample->n;
+	problem->end_bit = 64;
+	problem->rids_ascending = true;
+}
 
 /* Sorted, by a kernel: some five microseconds in place of the C library's eighty. */
 static const SortRec64 *
-sort_sample(GpuSample *sample, SortRec64 *scratch)
+sort_sample(GpuSample *sample, GpuSampleScratch *scratch)
 {
-	SortProblem problem = {0};
+	SortProblem problem;
 
-	problem.format = SORT_REC_64;
-	problem.recs = sample->recs;
+	gpu_sample_problem(sample, &problem);
 	problem.scratch = scratch;
-	problem.n = sample->n;
-	problem.end_bit = 64;
-	problem.rids_ascending = true;
 	cpu_radix_kernel.run(&problem);
 	return problem.result;
 }
@@ -125,10 +131,10 @@ gaps_crowded(const SortRec64 *recs, size_t n)
 void
 gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
 {
-	SortRec64	scratch[SAMPLE_SCRATCH] __attribute__((aligned(64)));
+	GpuSampleScratch scratch;
 	uint64_t	keys[2 * GPU_SAMPLE_PAIRS];
 	uint64_t	left[2 * GPU_SAMPLE_PAIRS]; /* without frequent values */
-	const SortRec64 *recs = sort_sample(sample, scratch);
+	const SortRec64 *recs = sort_sample(sample, &scratch);
 	size_t		n = sample->n;
 	size_t		lefts = 0;
 	size_t		rare = 0;

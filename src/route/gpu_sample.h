@@ -20,6 +20,12 @@ typedef struct GpuSample
 	SortRec64	recs[2 * GPU_SAMPLE_PAIRS] __attribute__((aligned(64)));
 } GpuSample;
 
+/* What its sort takes: a copy and a byte each, with some to spare. */
+typedef struct GpuSampleScratch
+{
+	SortRec64	recs[2 * GPU_SAMPLE_PAIRS * 5 / 4] __attribute__((aligned(64)));
+} GpuSampleScratch;
+
 typedef struct GpuSampleSeen
 {
 	GpusortSpread spread;
@@ -57,6 +63,9 @@ gpu_sample_add(GpuSample *sample, uint64_t key)
 
 /* Looks at them; they are lost. */
 extern void gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen);
+
+/* Its sort, by cpu_radix; the scratch is not there yet. */
+extern void gpu_sample_problem(GpuSample *sample, SortProblem *problem);
 
 /* Two words of a sample, for qsort(). */
 extern int	sample_compare(const void *a, const void *b);
