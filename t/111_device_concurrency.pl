@@ -1,5 +1,6 @@
 # Many sessions at a time on the device: jobs beside jobs, beside cancelled ones,
-# with too little of everything, and while the service dies under them.
+# with too little of everything, and while the service dies under them.  GPUSORT_SEED
+# repeats a run, as far as times allow.
 use strict;
 use warnings;
 
@@ -8,6 +9,10 @@ use lib "$FindBin::RealBin/lib";
 use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
+
+my $seed = $ENV{GPUSORT_SEED} || time % 1_000_000;
+srand $seed;
+note "GPUSORT_SEED=$seed";
 
 my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
 my $node = new_node('device_concurrency', conf => <<CONF);
@@ -46,8 +51,8 @@ sub nothing_used
 for my $clients (1, 8, 32)
 {
 	my $t = $clients == 32 ? 4 : 10;
-	$node->command_ok([ 'pgbench', '-n', '-M', 'simple', '-c', $clients, '-j', '2', '-t', $t, '-f', $script,
-		'postgres' ], "$clients sessions");
+	$node->command_ok([ 'pgbench', '-n', '-M', 'simple', "--random-seed=$seed", '-c', $clients, '-j', '2', '-t', $t,
+		'-f', $script, 'postgres' ], "$clients sessions");
 	nothing_used("$clients sessions");
 }
 cmp_ok($node->safe_psql('postgres', "SELECT sorts FROM gpusort_stat WHERE algorithm = 'gpu_radix'"), '>', 100,
@@ -57,8 +62,8 @@ cmp_ok($node->safe_psql('postgres', "SELECT sorts FROM gpusort_stat WHERE algori
 {
 	my $killer = new_session($node);
 	my ($out, $err) = ('', '');
-	my $h = IPC::Run::start([ 'pgbench', '-n', '-M', 'simple', '-c', '8', '-j', '2', '-T', '8', '-f', $script,
-		'-h', $node->host, '-p', $node->port, 'postgres' ], '>', \$out, '2>', \$err);
+	my $h = IPC::Run::start([ 'pgbench', '-n', '-M', 'simple', "--random-seed=$seed", '-c', '8', '-j', '2', '-T', '8',
+		'-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ], '>', \$out, '2>', \$err);
 	my $kills = 0;
 	# on a busy machine the next process takes its time
 	for (my $i = 0; $i < 25 || $kills < 2 && $i < 4 * $PostgreSQL::Test::Utils::timeout_default; $i++)
