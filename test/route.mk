@@ -33,7 +33,7 @@ bench-gpu-choices: bench/gpu_choices
 	bench/gpu_choices
 
 ROUTE_TEST_SRCS = test/route_test.c test/route_gpu_test.c test/route_spread_test.c test/route_model_test.c \
-	test/route_learn_test.c test/route_learn_cpu_test.c
+	test/route_learn_test.c test/route_learn_of_test.c test/route_learn_cpu_test.c
 ROUTE_DEPS = $(ROUTE_SRCS) $(KERNEL_SRCS) $(ROUTE_HDRS) $(KERNEL_HDRS)
 
 route_test_objects = $(patsubst %.c,test/bin/$(1)/%.o,$(ROUTE_TEST_SRCS) $(ROUTE_SRCS) $(KERNEL_SRCS))

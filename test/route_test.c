@@ -356,6 +356,7 @@ main(void)
 	route_gpu_tests();
 	route_spread_tests();
 	route_learn_tests();
+	route_learn_of_tests();
 	route_learn_cpu_tests();
 	route_model_tests();
 	if (failures > 0)

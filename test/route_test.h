@@ -43,6 +43,9 @@ extern void route_spread_tests(void);
 /* route_learn_test.c */
 extern void route_learn_tests(void);
 
+/* route_learn_of_test.c */
+extern void route_learn_of_tests(void);
+
 /* route_learn_cpu_test.c */
 extern void route_learn_cpu_tests(void);
 

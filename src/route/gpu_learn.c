@@ -226,6 +226,42 @@ gpu_part_name(GpuPart part)
 		names[GPU_PART_SORT + (part - GPU_PART_SORT) / GPU_SORT_SIZES];
 }
 
+void
+gpu_learn_name(const char *name, char kept[GPU_LEARN_NAME])
+{
+	snprintf(kept, GPU_LEARN_NAME, "%s", name);
+	for (char *c = kept; *c != '\0'; c++)
+		*c = *c == '\n' ? ' ' : *c;
+}
+
+size_t
+gpu_learn_format_of(const GpuLearnedOf *of, char text[GPU_LEARN_OF_SIZE])
+{
+	return snprintf(text, GPU_LEARN_OF_SIZE, "device %d %llu %s\n", of->number,
+					(unsigned long long) of->memory, of->name);
+}
+
+/* The name is all behind one space: it may be empty, or begin or end with more of them. */
+bool
+gpu_learn_parse_of(const char **text, GpuLearnedOf *of)
+{
+	unsigned long long memory;
+	int			len;
+	const char *end;
+
+	if (sscanf(*text, "device %d %llu%n", &of->number, &memory, &len) != 2 || (*text)[len] != ' ')
+		return false;
+	of->memory = memory;
+	*text += len + 1;
+	end = strchr(*text, '\n');
+	if (end == NULL || end - *text >= GPU_LEARN_NAME)
+		return false;
+	memcpy(of->name, *text, end - *text);
+	of->name[end - *text] = '\0';
+	*text = end + 1;
+	return true;
+}
+
 size_t
 gpu_learn_format(const GpuLearned *learned, char text[GPU_LEARN_TEXT_SIZE])
 {

@@ -101,6 +101,25 @@ extern void gpu_learn_factors(const GpuLearned *learned, double others, int64_t 
 /* The logarithm of a sort's factor; NULL: 0. */
 extern double gpu_sort_factor(const GpuFactors *factors, int key_width, double rows);
 
+/* Whose it is, in a file. */
+#define GPU_LEARN_NAME		64
+
+typedef struct GpuLearnedOf
+{
+	int			number;
+	uint64_t	memory;
+	char		name[GPU_LEARN_NAME];
+} GpuLearnedOf;
+
+/* A device's name as it is kept: no longer, and one line, whatever else is in it. */
+extern void gpu_learn_name(const char *name, char kept[GPU_LEARN_NAME]);
+
+/* As a line of text, and back; false if it is none.  *text is moved behind it. */
+#define GPU_LEARN_OF_SIZE	(GPU_LEARN_NAME + 64)
+
+extern size_t gpu_learn_format_of(const GpuLearnedOf *of, char text[GPU_LEARN_OF_SIZE]);
+extern bool gpu_learn_parse_of(const char **text, GpuLearnedOf *of);
+
 /*
  * As text, a line for each part, and back; false if it is none, or not one that could
  * have been learned.  *text is moved behind it.

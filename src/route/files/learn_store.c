@@ -29,8 +29,7 @@
 #define LEARN_FILE			"gpusort.learned"
 #define LEARN_HEAD			"gpusort learned 1\n"
 #define LEARN_DEVICES		64
-#define LEARN_NAME			64
-#define LEARN_FILE_MAX		(LEARN_DEVICES * (GPU_LEARN_TEXT_SIZE + 2 * LEARN_NAME) + \
+#define LEARN_FILE_MAX		(LEARN_DEVICES * (GPU_LEARN_TEXT_SIZE + GPU_LEARN_OF_SIZE) + \
 							 CPU_LEARN_TEXT_SIZE + 1024)
 
 /* Between two writes; and if sorts on the CPU, of which there are many, are all that is new. */
@@ -40,8 +39,7 @@
 typedef struct LearnEntry
 {
 	bool		used;
-	char		name[LEARN_NAME];
-	uint64		memory;
+	GpuLearnedOf of;
 	uint32		measurements;	/* the last that was taken in */
 	GpuLearned	learned;
 } LearnEntry;
@@ -64,24 +62,13 @@ static LearnShared *shared = NULL;
 static bool
 parse_device(const char **text)
 {
-	int			number;
-	unsigned long long memory;
-	int			len;
-	const char *end;
+	GpuLearnedOf of;
 	LearnEntry *entry;
 
-	if (sscanf(*text, "device %d %llu %n", &number, &memory, &len) != 2 ||
-		number < 0 || number >= LEARN_DEVICES)
+	if (!gpu_learn_parse_of(text, &of) || of.number < 0 || of.number >= LEARN_DEVICES)
 		return false;
-	*text += len;
-	end = strchr(*text, '\n');
-	if (end == NULL || end - *text >= LEARN_NAME)
-		return false;
-	entry = &shared->entries[number];
-	memcpy(entry->name, *text, end - *text);
-	entry->name[end - *text] = '\0';
-	entry->memory = memory;
-	*text = end + 1;
+	entry = &shared->entries[of.number];
+	entry->of = of;
 	entry->used = gpu_learn_parse(text, &entry->learned);
 	return entry->used;
 }
@@ -127,6 +114,7 @@ static void
 format_all(StringInfo text)
 {
 	char		machine[MACHINE_NAME_SIZE];
+	char		of[GPU_LEARN_OF_SIZE];
 	char		part[GPU_LEARN_TEXT_SIZE];
 	LearnEntry *entry = palloc(sizeof(LearnEntry));
 
@@ -140,8 +128,9 @@ format_all(StringInfo text)
 		LWLockRelease(shared->lock);
 		if (!entry->used)
 			continue;
+		(void) gpu_learn_format_of(&entry->of, of);
 		(void) gpu_learn_format(&entry->learned, part);
-		appendStringInfo(text, "device %d " UINT64_FORMAT " %s\n%s", d, entry->memory, entry->name, part);
+		appendStringInfo(text, "%s%s", of, part);
 	}
 	pfree(entry);
 }
@@ -213,8 +202,10 @@ entry_of(const LearnDevice *device)
 static bool
 is_of(const LearnEntry *entry, const LearnDevice *device)
 {
-	return entry->used && entry->memory == device->memory &&
-		strncmp(entry->name, device->name, LEARN_NAME - 1) == 0;
+	char		name[GPU_LEARN_NAME];
+
+	gpu_learn_name(device->name, name);
+	return entry->used && entry->of.memory == device->memory && strcmp(entry->of.name, name) == 0;
 }
 
 static bool
@@ -234,11 +225,9 @@ bring_up_to_date(LearnEntry *entry, const LearnDevice *device)
 	{
 		memset(entry, 0, sizeof(*entry));
 		gpu_learn_begin(&entry->learned);
-		strlcpy(entry->name, device->name, LEARN_NAME);
-		/* a line of the file */
-		for (char *c = entry->name; *c != '\0'; c++)
-			*c = *c == '\n' ? ' ' : *c;
-		entry->memory = device->memory;
+		entry->of.number = device->number;
+		entry->of.memory = device->memory;
+		gpu_learn_name(device->name, entry->of.name);
 		entry->used = true;
 	}
 	pg_read_barrier();

@@ -1,0 +1,49 @@
+/*
+ * route_learn_of_test.c
+ *	  Whose it is that was learned, as the file has it.
+ */
+#include "route/gpu_learn.h"
+#include "route_test.h"
+
+/* Devices of any name survive the file, and are known again. */
+void
+route_learn_of_tests(void)
+{
+	static const char *const names[] = {"NVIDIA H200", "", " ", "  one", "one ", "two\nlines", "\n", "-1 2",
+		"device 1 2 x", "a name of so many characters that it has to be cut off where a line has no more room for it"};
+	static const char *const none[] = {"", "device", "device 1 2", "device 1 2\n", "device 1 x\n", "device x 2 y\n",
+		"device 1 2 no end", "cpu 1 2 3\n"};
+	GpuLearnedOf of;
+	GpuLearnedOf again;
+	char		name[GPU_LEARN_NAME];
+	char		text[2 * GPU_LEARN_OF_SIZE];
+	const char *too_long = text;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	{
+		const char *at = text;
+
+		of.number = (int) i;
+		of.memory = i == 0 ? UINT64_MAX : i << 30;
+		gpu_learn_name(names[i], of.name);
+		CHECK(strlen(of.name) < GPU_LEARN_NAME);
+		CHECK(gpu_learn_format_of(&of, text) == strlen(text) && strlen(text) < GPU_LEARN_OF_SIZE);
+		/* what follows is not touched, even if it looks like a name */
+		strcat(text, "load 0 0\n");
+		CHECK(gpu_learn_parse_of(&at, &again) && strcmp(at, "load 0 0\n") == 0);
+		CHECK(again.number == of.number && again.memory == of.memory);
+		CHECK_STR(again.name, of.name);
+		gpu_learn_name(again.name, name);
+		CHECK_STR(name, of.name);
+	}
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+	{
+		const char *at = none[i];
+
+		CHECK(!gpu_learn_parse_of(&at, &again));
+	}
+	memset(text, 'x', sizeof(text));
+	memcpy(text, "device 1 2 ", strlen("device 1 2 "));
+	strcpy(text + sizeof(text) - 2, "\n");
+	CHECK(!gpu_learn_parse_of(&too_long, &again));
+}
