@@ -10,6 +10,7 @@
 # installation: binaries copied (the server resolves links to itself), the rest
 # linked, our files installed over it with DESTDIR.
 #
+#	pc_needs			what the tests need is there, or installed (test/needs)
 #	pc_begin NAME		make PC_DIR, clean it up on exit
 #	pc_install			the installation, with the extension; sets PC_BIN
 #	pc_own PATH...		hand files to the user who runs the server
@@ -90,6 +91,23 @@ pc_end()
 		rm -rf "$PC_DIR"
 	fi
 	exit $rc
+}
+
+pc_has_needs()
+{
+	local pgxs
+
+	# of several names command -v is content with one
+	pgxs=$("$PG_CONFIG" --pgxs 2>/dev/null) && [ -f "$pgxs" ] &&
+		command -v cc >/dev/null && command -v g++ >/dev/null &&
+		perl -MIPC::Run -MTest::More -e 1 2>/dev/null
+}
+
+pc_needs()
+{
+	pc_has_needs || test/needs test || pc_die "what the tests need is missing"
+	pc_has_needs ||
+		pc_die "no server headers behind $PG_CONFIG, no compiler, or not the Perl modules IPC::Run and Test::More"
 }
 
 pc_begin()

@@ -186,7 +186,8 @@ my %cases = (
 			"SELECT $list, count(*), min(seq), sum(seq) FROM $t->{name} t GROUP BY $list ORDER BY $list;",
 				"SELECT DISTINCT ON ($list) t.seq, $list FROM $t->{name} t ORDER BY $list, t.seq DESC;",
 				"SELECT count(*) FROM (SELECT DISTINCT $list FROM $t->{name} t" . where($t, $o, 't') . ") s;",
-				"SELECT $list, count(*) FROM $t->{name} t GROUP BY GROUPING SETS (($list), ()) ORDER BY $list, 2;",
+				"SELECT $list, count(*) FROM $t->{name} t GROUP BY GROUPING SETS (($list), ()) ORDER BY $list, "
+					. "count(*);",
 				"SELECT $list, array_agg(t.seq ORDER BY t.seq DESC) FROM $t->{name} t GROUP BY $list HAVING count(*) "
 					. "> 1 ORDER BY $list;"));
 	},
