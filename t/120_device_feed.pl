@@ -117,6 +117,8 @@ for my $order ('k, id', 's, id')
 {
 	is(fed("SELECT * FROM t ORDER BY $order", $late), 1, "a late leader, $order: on the device");
 	same_rows("SELECT * FROM t ORDER BY $order", "a late leader, $order", $late);
+	same_rows("SELECT * FROM t ORDER BY $order", "a late leader without workers, $order",
+		"$late; SET max_parallel_workers = 0");
 }
 is($node->safe_psql('postgres', <<'SQL'), 'same', 'run again and again, also not to the end');
 SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;

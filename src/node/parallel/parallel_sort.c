@@ -165,10 +165,9 @@ launch(ParallelSortState *node)
 	}
 	PG_END_TRY();
 	feed->ExecProcNode = feed_exec;
-	/* they may have ended since, and have no readers any more */
-	if (gather->nworkers_launched > 0 &&
-		(!participation || gather->nworkers_launched >= EXCHANGE_MANY || node->feed->lead != NULL))
-		gather->need_to_scan_locally = false;
+	/* who takes rows: workers may have ended since, and have no readers any more */
+	gather->need_to_scan_locally = gather->nworkers_launched == 0 ||
+		(participation && gather->nworkers_launched < EXCHANGE_MANY && node->feed->lead == NULL);
 }
 
 /* The rows were lost with the device: all is begun once more, without it. */
