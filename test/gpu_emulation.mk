@@ -4,13 +4,15 @@
 #							address and undefined behaviour sanitizers
 #
 # Kernels are taken as they are, but for one thing that C++ cannot say: an array in shared
-# memory whose size is the launch's.
+# memory whose size is the launch's.  gpu_radix asks for leading digits (radix_lead.cuh) in small
+# sorts, too.
 
 UNIT_CHECKS += gpu-emulation-check
 
 EMULATED = test/bin/emulated
 EMULATION_FLAGS = -std=c++17 -O1 -g1 -Wall -Wextra -Wno-unused-function -Wno-unknown-pragmas -Wno-attributes \
 	-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
+	-DLEAD_LEAST_SIZE=0 \
 	-include test/gpu_emulation/cuda_runtime.h -Itest/gpu_emulation -I$(EMULATED)/cuda -Itest -Isrc -I.
 
 emulated_headers = $(patsubst %,$(EMULATED)/%,$(wildcard cuda/*.cuh cuda/*/*.cuh cuda/*/*.h)) \
@@ -43,13 +45,14 @@ $(EMULATED)/%: test/%.cc test/gpu_test.cuh $(emulated_library)
 
 .PHONY: gpu-emulation-check emulated-tests
 emulated-tests: $(EMULATED)/gpu_emulation_test $(EMULATED)/gpu_random_test $(EMULATED)/gpu_flat_test \
-	$(EMULATED)/gpu_kernel_test $(EMULATED)/gpu_counting_test $(EMULATED)/gpu_gather_test
+	$(EMULATED)/gpu_lead_test $(EMULATED)/gpu_kernel_test $(EMULATED)/gpu_counting_test $(EMULATED)/gpu_gather_test
 
 gpu-emulation-check:
 	@$(MAKE) -s -f test/gpu_emulation.mk emulated-tests
 	$(EMULATED)/gpu_emulation_test
 	$(EMULATED)/gpu_random_test
 	$(EMULATED)/gpu_flat_test
+	$(EMULATED)/gpu_lead_test
 	$(EMULATED)/gpu_kernel_test quick
 	$(EMULATED)/gpu_counting_test quick
 	$(EMULATED)/gpu_gather_test

@@ -44,6 +44,7 @@ dry_run(int algorithm, GpusortProblem &problem, const char *what)
 				? (uneven ? 0x5aaaa : 0)
 				: strcmp(api->algorithm(algorithm)->name, "gpu_merge") == 0 && uneven;
 			emulation.mail[5] = uneven;
+			emulation.mail[6] = word & 1;
 			emulation.dry = true;
 			status = api->sort_run(stream, algorithm, &problem, NULL, &err);
 			emulation.dry = false;

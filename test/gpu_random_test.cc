@@ -6,30 +6,12 @@
  * usage: gpu_random_test [problems [seed]]
  */
 #include <algorithm>
-#include <memory>
 #include <random>
 #include <vector>
 
 #include "gpu_emulation/emulated_test.h"
 
 typedef unsigned __int128 Key;
-
-/* Exactly so many bytes, where arrays of the device may begin. */
-struct Exact
-{
-	std::unique_ptr<unsigned char, decltype(&free)> p;
-
-	explicit Exact(size_t bytes)
-		: p(NULL, free)
-	{
-		void	   *memory;
-
-		if (posix_memalign(&memory, 256, bytes) != 0)
-			abort();
-		memset(memory, 0xa5, bytes);
-		p.reset(static_cast<unsigned char *>(memory));
-	}
-};
 
 static std::vector<Key>
 random_keys(std::mt19937_64 &random, uint64_t n, int width)

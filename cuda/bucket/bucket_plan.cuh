@@ -18,6 +18,7 @@
 #define GPUSORT_BUCKET_PLAN_CUH
 
 #include "block/block_sort.cuh"
+#include "block/sample_position.cuh"
 #include "bucket/partition.cuh"
 
 #define HISTOGRAM_THREADS	1024
@@ -112,24 +113,6 @@ add_segment(NextRound *next, Segment<K> *segments, uint32_t *first_tile,
 	segments[s].first_bucket = atomicAdd(&next->buckets, bins);
 	segments[s].buckets = bins;
 	segments[s].by_rid = by_rid;
-}
-
-__device__ __forceinline__ uint32_t
-scatter_bits(uint32_t v)
-{
-	v = (v ^ (v >> 16)) * 0x7feb352du;
-	v = (v ^ (v >> 15)) * 0x846ca68bu;
-	return v ^ (v >> 16);
-}
-
-/* The i-th of samples positions among count, spread evenly with jitter. */
-__device__ __forceinline__ uint32_t
-sample_position(uint32_t i, uint32_t samples, uint32_t count)
-{
-	uint32_t	at = (uint32_t) ((uint64_t) i * count / samples);
-	uint32_t	next = (uint32_t) ((uint64_t) (i + 1) * count / samples);
-
-	return at + __umulhi(scatter_bits(i), next - at);
 }
 
 template <class K> struct HistogramArgs

@@ -7,21 +7,22 @@
  * need four launches per pass: sort, count, sum, copy.  Here a pass is one launch
  * (radix_pass.cuh), a digit has eight bits, and all digits are counted
  * beforehand in one reading of the keys.  Digits that are the same in all keys
- * cost nothing: their passes are left out.
+ * cost nothing: their passes are left out.  So are the last digits where a sample says
+ * that those before tell nearly all keys apart; what is left is mended in one more reading of
+ * the keys (radix_lead.cuh), and what cannot be is sorted by all digits after all.
  *
- * The time does not depend on the distribution: there is no bucket to overflow and
- * no comparison.  It grows with the width of the key, since every pass moves
- * whole keys; gpu_bucket is for wide ones.
+ * There is no bucket to overflow.  The time grows with the digits that keys differ in,
+ * since every pass moves whole keys.
  *
  * The first pass reads no rids where positions are meant, the last writes no keys
- * unless they are wanted.
+ * unless they are wanted or looked at again.
  *
  * Memory: one more copy of keys and rids in scratch, another of the keys if they
  * are not wanted as output, and 2 KiB per tile of at most 8192 keys.
  *
  * Errors: nothing but a status; outputs are undefined then.
  */
-#include "radix/radix_pass.cuh"
+#include "radix/radix_lead.cuh"
 
 /* Room for the kernels' static shared memory beside the dynamic. */
 #define RESERVED_SHARED		(18 * 1024)
@@ -76,70 +77,156 @@ scratch(const DeviceTraits *, const GpusortProblem *problem)
 						 });
 }
 
+/* What the count tells: of digits from cut on, bit by bit, which differ and which are hot. */
+struct RadixPlan
+{
+	uint32_t	differ;
+	uint32_t	hot;
+	int			cut;
+};
+
+/* Counts digits of args.keys: all, or as many of the leading as a sample finds enough. */
+template <class K> static GpusortStatus
+plan_passes(SortRun *run, const RadixPassArgs<K> &args, bool lead, RadixPlan *plan)
+{
+	const GpusortProblem *problem = run->problem;
+	int			width = problem->end_bit - problem->begin_bit;
+	int			digits = (width + RADIX_BITS - 1) / RADIX_BITS;
+	uint64_t	blocks = div_up(args.n, RADIX_COUNT_THREADS * 16 / sizeof(K) * 4);
+	uint32_t	ticket = next_ticket(run);
+
+	if (blocks > (uint64_t) run->device->multiprocessors * 4)
+		blocks = (uint64_t) run->device->multiprocessors * 4;
+	TRY(clear_device(run, args.state, sizeof(RadixState)));
+	if (lead && may_sort_by_lead<K>(args.n, digits))
+		LAUNCH(run, radix_lead_kernel<K>, 1, LEAD_THREADS, 0,
+			   args.keys, args.n, args.bits, width, args.state);
+	LAUNCH(run, radix_count_kernel<K>, blocks, RADIX_COUNT_THREADS, 0,
+		   args.keys, args.n, args.bits, digits, args.state, run->stream->mailbox, ticket);
+	TRY(wait_for_mail(run, ticket));
+	plan->differ = run->stream->mailbox[RADIX_MAIL_PASSES];
+	plan->hot = run->stream->mailbox[RADIX_MAIL_HOT];
+	plan->cut = (int) run->stream->mailbox[RADIX_MAIL_CUT];
+	if (plan->differ == 0)
+	{
+		plan->differ = 1u << plan->cut;	/* all equal: one pass that copies */
+		if (plan->cut == 0)
+			run->result->shortcut = GPUSORT_SHORTCUT_FLAT;
+	}
+	return GPUSORT_OK;
+}
+
+/*
+ * Sorts by the planned digits.  Leaves in args where the keys and rids are; keys only if they
+ * are wanted, by the caller or behind leading digits.
+ */
+template <class K, bool RIDS> static GpusortStatus
+run_passes(SortRun *run, const RadixMemory<K> &memory, const RadixPlan &plan,
+		   RadixPassArgs<K> *args)
+{
+	bool		keep = plan.cut > 0;
+	int			left = __builtin_popcount(plan.differ);
+	uint64_t	tiles = div_up(args->n, radix_tile<K>());
+
+	for (int digit = 0; left > 0; digit++)
+	{
+		if ((plan.differ & 1u << digit) == 0)
+			continue;
+		left--;
+		args->digit = digit;
+		args->pass++;
+
+		/* no pass writes where it reads: the first leaves the input alone */
+		if (wants_keys(run->problem))
+			args->keys_out = memory.keys[left % 2];
+		else
+			args->keys_out = left > 0 || keep ? memory.keys[args->pass % 2] : NULL;
+		args->rids_out = memory.rids[left % 2];
+		if (plan.hot & 1u << digit)
+			LAUNCH(run, (radix_pass_kernel<K, RIDS, true>), tiles, RADIX_THREADS,
+				   (radix_pass_shared<K, RIDS>()), *args);
+		else
+			LAUNCH(run, (radix_pass_kernel<K, RIDS, false>), tiles, RADIX_THREADS,
+				   (radix_pass_shared<K, RIDS>()), *args);
+		args->keys = args->keys_out;
+		args->rids = args->rids_out;
+		run->result->passes++;
+	}
+	return GPUSORT_OK;
+}
+
+/* Puts in order what leading digits have not; is anything left? */
+template <class K> static GpusortStatus
+mend_runs(SortRun *run, const RadixPassArgs<K> &sorted, int cut, bool *left)
+{
+	MendArgs<K> args = {};
+	uint32_t	ticket = next_ticket(run);
+
+	/* what the last pass wrote */
+	args.keys = sorted.keys_out;
+	args.rids = sorted.rids_out;
+	args.bits = sorted.bits;
+	args.n = sorted.n;
+	args.shift = cut * RADIX_BITS;
+	args.state = sorted.state;
+	args.mailbox = run->stream->mailbox;
+	args.ticket = ticket;
+	LAUNCH(run, radix_mend_kernel<K>, div_up(args.n, mend_part<K>()), MEND_THREADS, 0, args);
+	TRY(wait_for_mail(run, ticket));
+	*left = run->stream->mailbox[RADIX_MAIL_LONG] != 0;
+	return GPUSORT_OK;
+}
+
+/* Moves keys and rids that an odd number of passes would leave in the wrong place. */
+template <class K, bool RIDS> static GpusortStatus
+move_to_scratch(SortRun *run, const RadixMemory<K> &memory, RadixPassArgs<K> *args)
+{
+	GpusortError *err = run->err;
+
+	if (wants_keys(run->problem))
+	{
+		CUDA_TRY(cudaMemcpyAsync(memory.keys[1], args->keys, args->n * sizeof(K),
+								 cudaMemcpyDeviceToDevice, run->stream->cuda));
+		args->keys = memory.keys[1];
+	}
+	if (RIDS)
+	{
+		CUDA_TRY(cudaMemcpyAsync(memory.rids[1], args->rids, args->n * sizeof(uint32_t),
+								 cudaMemcpyDeviceToDevice, run->stream->cuda));
+		args->rids = memory.rids[1];
+	}
+	return GPUSORT_OK;
+}
+
 template <class K, bool RIDS> static GpusortStatus
 run_for(SortRun *run)
 {
 	const GpusortProblem *problem = run->problem;
 	RadixMemory<K> memory = cut_memory<K>(problem, problem->scratch);
 	RadixPassArgs<K> args = {};
-	uint32_t	n = (uint32_t) problem->n;
-	int			digits = (problem->end_bit - problem->begin_bit + RADIX_BITS - 1) / RADIX_BITS;
-	uint64_t	tiles = div_up(n, radix_tile<K>());
-	uint64_t	blocks = div_up(n, RADIX_COUNT_THREADS * 16 / sizeof(K) * 4);
-	uint32_t	ticket = next_ticket(run);
-	uint32_t	differ,
-				hot;
-	int			left;
-
-	if (blocks > (uint64_t) run->device->multiprocessors * 4)
-		blocks = (uint64_t) run->device->multiprocessors * 4;
-	TRY(clear_device(run, memory.state, sizeof(RadixState)));
-	TRY(clear_device(run, memory.tiles,
-					 tiles * RADIX_DIGITS * sizeof(unsigned long long)));
-	LAUNCH(run, radix_count_kernel<K>, blocks, RADIX_COUNT_THREADS, 0,
-		   static_cast<const K *>(problem->keys), n, key_bits<K>(problem), digits,
-		   memory.state, run->stream->mailbox, ticket);
-	TRY(wait_for_mail(run, ticket));
-	differ = run->stream->mailbox[RADIX_MAIL_PASSES];
-	hot = run->stream->mailbox[RADIX_MAIL_HOT];
-	if (differ == 0)
-	{
-		differ = 1;				/* all equal: one pass that copies */
-		run->result->shortcut = GPUSORT_SHORTCUT_FLAT;
-	}
+	RadixPlan	plan;
+	bool		left = false;
 
 	args.keys = static_cast<const K *>(problem->keys);
 	args.rids = problem->rids;
 	args.bits = key_bits<K>(problem);
-	args.n = n;
+	args.n = (uint32_t) problem->n;
 	args.state = memory.state;
 	args.tiles = memory.tiles;
-	left = __builtin_popcount(differ);
-	for (int digit = 0; digit < digits; digit++)
-	{
-		if ((differ & 1u << digit) == 0)
-			continue;
-		left--;
-		args.digit = digit;
-		args.pass++;
+	TRY(clear_device(run, memory.tiles, div_up(args.n, radix_tile<K>()) *
+					 RADIX_DIGITS * sizeof(unsigned long long)));
+	TRY(plan_passes(run, args, true, &plan));
+	TRY((run_passes<K, RIDS>(run, memory, plan, &args)));
+	if (plan.cut > 0)
+		TRY(mend_runs(run, args, plan.cut, &left));
+	if (!left)
+		return GPUSORT_OK;
 
-		/* no pass writes where it reads: the first leaves the input alone */
-		if (wants_keys(problem))
-			args.keys_out = memory.keys[left % 2];
-		else
-			args.keys_out = left > 0 ? memory.keys[args.pass % 2] : NULL;
-		args.rids_out = memory.rids[left % 2];
-		if (hot & 1u << digit)
-			LAUNCH(run, (radix_pass_kernel<K, RIDS, true>), tiles, RADIX_THREADS,
-				   (radix_pass_shared<K, RIDS>()), args);
-		else
-			LAUNCH(run, (radix_pass_kernel<K, RIDS, false>), tiles, RADIX_THREADS,
-				   (radix_pass_shared<K, RIDS>()), args);
-		args.keys = args.keys_out;
-		args.rids = args.rids_out;
-		run->result->passes++;
-	}
-	return GPUSORT_OK;
+	/* the guess was wrong: all digits of what is there */
+	TRY(plan_passes(run, args, false, &plan));
+	if (__builtin_popcount(plan.differ) % 2 != 0)
+		TRY((move_to_scratch<K, RIDS>(run, memory, &args)));
+	return run_passes<K, RIDS>(run, memory, plan, &args);
 }
 
 static GpusortStatus

@@ -28,6 +28,8 @@
 #define RADIX_MAIL_TICKET	0
 #define RADIX_MAIL_PASSES	1		/* bit p: digit p is not the same in all keys */
 #define RADIX_MAIL_HOT		2		/* bit p: some digit p is that of a RADIX_HOT_SHARE of them */
+#define RADIX_MAIL_CUT		5		/* digits below are not counted; of both only those above are told */
+#define RADIX_MAIL_LONG		6		/* what is out of order is not mended (radix_lead.cuh) */
 
 /* Lanes with a digit of a quarter of the keys are found by a ballot: they would wait for one word. */
 #define RADIX_HOT_SHARE		4
@@ -56,13 +58,16 @@ template <> struct RadixRank<uint32_t>
 	static constexpr bool below_digit = true;
 };
 
-/* What the passes share; zeroed before the count. */
+/* What the passes share; zeroed before the count, or what tells it the lowest digit to sort by. */
 struct RadixState
 {
 	uint32_t	start[RADIX_MAX_PASSES][RADIX_DIGITS];	/* counts, then sums */
 	uint32_t	next_tile[RADIX_MAX_PASSES];
 	uint32_t	hot[RADIX_MAX_PASSES];	/* the most frequent digit, below its count, if hot */
 	uint32_t	blocks_done;
+	uint32_t	cut;			/* the lowest digit to sort by */
+	uint32_t	blocks_mended;
+	uint32_t	too_long;		/* some block found what it cannot mend */
 };
 
 template <class K> __device__ __forceinline__ uint32_t
@@ -71,7 +76,7 @@ radix_digit(K v, int shift)
 	return (uint32_t) (v >> shift) & (RADIX_DIGITS - 1);
 }
 
-/* Counts every digit of every key; the last block sums up. */
+/* Counts every digit of every key, from the lowest to sort by; the last block sums up. */
 template <class K>
 __global__ void __launch_bounds__(RADIX_COUNT_THREADS)
 radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
@@ -89,6 +94,7 @@ radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
 
 	uint64_t	vectors = n / VECTOR;
 	uint64_t	step = (uint64_t) gridDim.x * RADIX_COUNT_THREADS;
+	int			cut = (int) state->cut;
 	uint32_t	differ = 0;
 	uint32_t	hot = 0;
 
@@ -107,7 +113,7 @@ radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
 
 #pragma unroll
 			for (int pass = 0; pass < (int) sizeof(K); pass++)
-				if (pass < passes)
+				if (pass >= cut && pass < passes)
 					atomicAdd(&counts[pass][radix_digit(v, pass * RADIX_BITS)], 1);
 		}
 	}
@@ -115,7 +121,7 @@ radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
 	{
 		K			v = bits(keys[vectors * VECTOR + threadIdx.x]);
 
-		for (int pass = 0; pass < passes; pass++)
+		for (int pass = cut; pass < passes; pass++)
 			atomicAdd(&counts[pass][radix_digit(v, pass * RADIX_BITS)], 1);
 	}
 	__syncthreads();
@@ -130,7 +136,7 @@ radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
 	if (!last)
 		return;
 	__threadfence();
-	for (int pass = 0; pass < passes; pass++)
+	for (int pass = cut; pass < passes; pass++)
 	{
 		uint32_t	count = threadIdx.x < RADIX_DIGITS
 			? __ldcg(&state->start[pass][threadIdx.x]) : 0;
@@ -152,6 +158,7 @@ radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
 
 		mail[RADIX_MAIL_PASSES] = differ;
 		mail[RADIX_MAIL_HOT] = hot;
+		mail[RADIX_MAIL_CUT] = (uint32_t) cut;
 		__threadfence_system();
 		mail[RADIX_MAIL_TICKET] = ticket;
 	}

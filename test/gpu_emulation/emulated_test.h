@@ -5,8 +5,27 @@
 #ifndef GPUSORT_EMULATED_TEST_H
 #define GPUSORT_EMULATED_TEST_H
 
+#include <memory>
+
 #include "emulation.h"
 #include "gpu_test.cuh"
+
+/* Exactly so many bytes, where arrays of the device may begin. */
+struct Exact
+{
+	std::unique_ptr<unsigned char, decltype(&free)> p;
+
+	explicit Exact(size_t bytes)
+		: p(NULL, free)
+	{
+		void	   *memory;
+
+		if (posix_memalign(&memory, 256, bytes) != 0)
+			abort();
+		memset(memory, 0xa5, bytes);
+		p.reset(static_cast<unsigned char *>(memory));
+	}
+};
 
 static void
 expect(bool holds, const char *what, const char *detail)
