@@ -19,7 +19,7 @@ use Time::HiRes qw(time);
 use WireSession;
 
 my %opt = (seed => time() % 1_000_000, minutes => 10, sessions => 2);
-GetOptions(\%opt, 'seed=i', 'minutes=f', 'sessions=i', 'round=i', 'preload=s', 'late=i') or exit 2;
+GetOptions(\%opt, 'seed=i', 'minutes=f', 'sessions=i', 'round=i', 'preload=s@', 'late=i') or exit 2;
 my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
 my $cases = 25;
 # of one that does not end
@@ -41,7 +41,7 @@ my ($node, $log_read, @algorithms);
 sub with_preload
 {
 	my ($do) = @_;
-	local $ENV{LD_PRELOAD} = $opt{preload} if defined $opt{preload};
+	local $ENV{LD_PRELOAD} = join ':', @{ $opt{preload} // [] };
 
 	return $do->();
 }
@@ -79,7 +79,7 @@ sub server_wrong
 
 	$log_read += length $log;
 	push @wrong, grep {
-		/WARNING:(?!  there is no transaction)|PANIC:|TRAP:|Sanitizer|leak|was terminated by signal (?!9)/
+		/WARNING:(?!  there is no transaction)|PANIC:|TRAP:|Sanitizer|runtime error|leak|was terminated by signal (?!9)/
 	} split /\n/, $log;
 	push @wrong, 'the device has not all back' if !poll('bool_and(coalesce(memory_used, 0) = 0 AND coalesce(jobs, 0) = '
 		. '0 AND free_jobs = 64 AND staging_total = staging_free AND waiting = 0)');
