@@ -45,6 +45,16 @@ VACUUM ANALYZE t, long, nine;
 CREATE FUNCTION same(x bigint) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS
 	'SELECT x + 0 * length(current_setting($$my.n$$, true))';
 SQL
+# Rows of one kind of process alone; the other is slow, so that it has few of them to look at.  Immutable, or the rows
+# would not go to one device.
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION shared_by(whose text, id int) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 10 AS $$
+BEGIN
+	IF (current_setting('my.pid') = pg_backend_pid()::text) = (whose = 'leader') THEN RETURN true; END IF;
+	PERFORM pg_sleep(0.001);
+	RETURN NULL;
+END $$;
+SQL
 device_ready($node, 'start');
 
 my $explain = 'EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF)';
@@ -66,9 +76,14 @@ like($plan, qr/^Custom Scan \(GpuSort\) \(actual .*rows=60000.*\n  Sort Key: k\n
 	'EXPLAIN: the sort of all');
 like($plan, qr/Worker 0:  Sort Method: gpu  .*\n.*Worker 0:  Sort Route: sent to one GPU with all participants' rows/,
 	'EXPLAIN: a worker');
-my ($total, $loops) = (0, 0);
-$total += $1 while $plan =~ /Worker \d:  Sort Phases: rows=(\d+)/g;
-is($total, 60000, 'EXPLAIN: the workers have sent all rows');
+sub sent
+{
+	my ($plan, $who) = @_;
+	my $sum = 0;
+	$sum += $1 while $plan =~ /${who}Sort Phases: rows=(\d+)/g;
+	return $sum;
+}
+is(sent($plan, qr/ /), 60000, 'EXPLAIN: workers and leader have sent all rows');
 unlike($plan, qr/Sort Streams/, 'EXPLAIN: nothing is merged');
 note $plan;
 my $learned = q(SELECT string_agg(part || coalesce(log2_rows::text, ''), ' ' ORDER BY part, log2_rows) FROM
@@ -106,6 +121,25 @@ same_rows('SELECT * FROM t WHERE id < 0 ORDER BY k', 'no rows');
 same_rows("SELECT * FROM t WHERE id % 6000 = $_ ORDER BY s, id", "few rows by s, $_") for 1, 2;
 is(fed('SELECT * FROM few ORDER BY k'), 1, 'more than expected: on the device');
 same_rows('SELECT * FROM few ORDER BY k, id', 'more than expected');
+
+# shares: the leader's, who sees to it that there is room while it waits itself, and the workers', as many as expected
+for my $whose ('leader', 'workers')
+{
+	my $rows = $whose eq 'leader' ? 'few' : 't';
+	my $query = "SELECT * FROM $rows WHERE shared_by('$whose', id) IS NOT NULL ORDER BY k";
+	my $set = "SELECT set_config('my.pid', pg_backend_pid()::text, false)";
+	my $all = $node->safe_psql('postgres', "$set; $explain $query");
+	my ($leaders, $workers) = (sent($all, qr/^ +/m), sent($all, qr/Worker \d:  /));
+	note $all;
+	cmp_ok($whose eq 'leader' ? $leaders : $workers, '>', 1000, "the $whose: rows");
+	is($whose eq 'leader' ? $workers : $leaders, 0, '... and of nobody else');
+	like($all, qr/^Custom Scan \(GpuSort\) \(.*rows=${\($leaders + $workers)} .*\n(?:  Sort.*\n)*  Sort Device: rows/m,
+		'... on the device');
+	is($node->safe_psql('postgres', "$set; SELECT bool_and(k >= last) IS NOT FALSE, count(*) = count(DISTINCT id) FROM "
+		. "(SELECT id, k, lag(k) OVER () AS last FROM ($query OFFSET 0) x) y") =~ s/^\d+\n//r, 't|t', '... in order');
+}
+is(sent($node->safe_psql('postgres', "SET parallel_leader_participation = off; $explain SELECT * FROM few ORDER BY k"),
+	qr/^ +/m), 0, 'a leader that is to have no share has none');
 like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain SELECT * FROM t ORDER BY k"),
 	qr/Workers Launched: 0\n.*Feed\) \(actual .*rows=60000/s, 'no worker: the leader alone');
 same_rows('SELECT * FROM t ORDER BY k, id', 'no worker', 'SET max_parallel_workers = 0');

@@ -52,7 +52,7 @@
 #define FEED_NS			20.0	/* a row copied to a chunk for a device, and its key made */
 #define FEED_BYTE_NS	0.2		/* a byte of it */
 #define STREAM_NS		4.0		/* a row that came from there and is given out, */
-#define STREAM_BYTE_NS	0.19	/* ... and a byte of it */
+#define STREAM_BYTE_NS	0.12	/* ... and a byte of it */
 #define SETTLE_NS		5.0		/* ... of which it is asked whether its key is that of the next */
 #define FEED_US			5000.0	/* for a job's memory, and for one another */
 
@@ -288,13 +288,12 @@ feed_bits(const SortCostFacts *facts, bool *settled)
 	return bits <= 128 ? bits : 0;
 }
 
-/* Workers send their rows to a device, and the leader gives out what comes back; false if that cannot be. */
+/* All send their rows to a device, and the leader gives out what comes back; false if that cannot be. */
 static bool
-cost_of_feed(const SortCostFacts *facts, int workers, SortCost *cost)
+cost_of_feed(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
 {
 	double		n = Max(facts->rows, 2);
-	/* the leader takes no share */
-	double		abreast = sort_abreast(workers);
+	double		abreast = sort_abreast(workers + (leader ? 1 : 0));
 	double		gpu_us = HUGE_VAL;
 	double		up_ns;
 	double		down_ns;
@@ -328,19 +327,19 @@ sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, SortCost
 	SortCost	feed;
 
 	cost_of_merge(facts, workers, leader, cost);
-	if (cost_of_feed(facts, workers, &feed) &&
+	if (cost_of_feed(facts, workers, leader, &feed) &&
 		feed.sort_us + feed.rows_us < cost->sort_us + cost->rows_us)
 		*cost = feed;
 }
 
 bool
-sort_cost_feeds(const SortCostFacts *facts, int workers, bool forced)
+sort_cost_feeds(const SortCostFacts *facts, int workers, bool leader, bool forced)
 {
 	SortCost	merge;
 	SortCost	feed;
 
-	if (!cost_of_feed(facts, workers, &feed))
+	if (!cost_of_feed(facts, workers, leader, &feed))
 		return false;
-	cost_of_merge(facts, workers, parallel_leader_participation, &merge);
+	cost_of_merge(facts, workers, leader, &merge);
 	return forced || feed.sort_us + feed.rows_us < merge.sort_us + merge.rows_us;
 }

@@ -44,7 +44,7 @@ extern double sort_cost_abreast(int workers, bool leader);
  */
 extern void sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, SortCost *cost);
 
-/* Do workers send their rows to a device?  If that can be, also where it takes longer: forced. */
-extern bool sort_cost_feeds(const SortCostFacts *facts, int workers, bool forced);
+/* Do all send their rows to a device?  If that can be, also where it takes longer: forced. */
+extern bool sort_cost_feeds(const SortCostFacts *facts, int workers, bool leader, bool forced);
 
 #endif							/* GPUSORT_SORT_COST_H */

@@ -327,12 +327,20 @@ job_wait(void)
 	CHECK_FOR_INTERRUPTS();
 }
 
+static bool
+job_attended(DeviceJob *job)
+{
+	if (job->attend != NULL && !job->attend(job->attend_arg))
+		device_job_lose(job, "what it feeds is lost");
+	return !job_failed(job);
+}
+
 char *
 device_job_next_up(DeviceJob *job)
 {
 	for (;;)
 	{
-		if (job_failed(job))
+		if (!job_attended(job))
 			return NULL;
 		if (job->posted - pg_atomic_read_u32(&job->slot->taken) < job->slot->nchunks)
 		{
@@ -393,7 +401,7 @@ device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows, uint64 max
 bool
 device_job_drain(DeviceJob *job)
 {
-	while (!job_failed(job) && pg_atomic_read_u32(&job->slot->taken) != job->posted)
+	while (job_attended(job) && pg_atomic_read_u32(&job->slot->taken) != job->posted)
 		job_wait();
 	return !job->lost;
 }

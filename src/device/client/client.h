@@ -40,6 +40,10 @@ typedef struct DeviceJob
 	MemoryContext cxt;			/* its own */
 	MemoryContextCallback callback;
 	struct DeviceJob *next;		/* of this backend's open jobs */
+
+	/* a feeder's: whenever it asks for a chunk or waits; false: all is lost.  NULL: nothing */
+	bool		(*attend) (void *arg);
+	void	   *attend_arg;
 } DeviceJob;
 
 /*

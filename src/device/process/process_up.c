@@ -41,10 +41,10 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 	}
 	if (!first)
 		TRY(fault_error(slot, FAULT_UP, err));
-	else
-		TRY(cuda->event_record(into->up_begin, into->stream, err));
 	if (slot->feeds)
 		move_places((uint32 *) (chunk + desc.words_at), desc.rows, into->row_bytes);
+	if (first)
+		TRY(cuda->event_record(into->up_begin, into->stream, err));
 	TRY(cuda->copy_in(into->stream, into->keys + into->n * width, chunk,
 					  desc.rows * width, err));
 	if (!spec->keys_only)

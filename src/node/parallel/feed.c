@@ -11,7 +11,7 @@
  * But the Gather has to be got going without waiting for anybody's last row: it is
  * given one at once by feed_announce(), which is for nobody.
  *
- * Where the leader has got a job on a device for all of them (sort/device/rows/device_feed.c) the workers'
+ * Where the leader has got a job on a device for all of them (sort/device/rows/device_feed.c) the
  * Feeds send their rows there, and have none to write.
  *
  * Memory: that of a sort, in each participant.
@@ -173,56 +173,70 @@ feed_write(FeedState *feed)
 
 /* Begins a sort, one of so many participants'. */
 static void
-begin_sort(FeedState *feed, int participants, size_t bound, double rows)
+begin_sort(FeedState *feed, Sorter **sorter, int participants, size_t bound, double rows)
 {
-	if (feed->sorter == NULL)
+	if (*sorter == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(feed->css.ss.ps.state->es_query_cxt);
 
 		feed->spec.participants = participants;
 		feed->spec.timing = compat_node_timed(&feed->css.ss.ps);
-		feed->sorter = sorter_create(&feed->spec);
+		*sorter = sorter_create(&feed->spec);
 		MemoryContextSwitchTo(old);
 	}
-	sorter_begin(feed->sorter, bound, rows);
+	sorter_begin(*sorter, bound, rows);
 }
 
 static Sink *
 make_join(SortEnv *env, Batch *batch, void *arg)
 {
-	return device_feed_join(env, batch, arg);
+	FeedState  *feed = arg;
+
+	return device_feed_join(env, batch, &feed->exchange->device, feed->lead);
 }
 
-/* A worker's rows go to the leader's job. */
+/* A participant's rows go to the leader's job. */
 static void
-feed_run_device(FeedState *feed)
+send_rows(FeedState *feed, Sorter **sorter, int me)
 {
 	Exchange   *ex = feed->exchange;
-	ExchangeSlot *slot = exchange_slot(ex, feed->ring);
+	ExchangeSlot *slot = exchange_slot(ex, me);
 	PlanState  *outer = outerPlanState(feed);
 	const SortReport *report;
 	Sink	   *sink;
 	bool		sent;
 
-	exchange_open_ring(ex, feed->ring);
 	exchange_attach(ex);
-	begin_sort(feed, ex->nrings + 1, 0, outer->plan->plan_rows);
-	sink = sorter_use_sink(feed->sorter, make_join, &ex->device);
-	sort_node_take_rows(feed->sorter, outer, &feed->pages, &ex->stopped);
-	sent = sorter_perform(feed->sorter, false) != NULL;
+	begin_sort(feed, sorter, ex->nrings + 1, 0, outer->plan->plan_rows);
+	sink = sorter_use_sink(*sorter, make_join, feed);
+	sort_node_take_rows(*sorter, outer, &feed->pages, &ex->stopped);
+	sent = sorter_perform(*sorter, false) != NULL;
 	device_feed_sent(sink, &slot->fed);
-	report = sorter_report(feed->sorter);
+	report = sorter_report(*sorter);
 	participant_report_fill(&slot->report, report, false);
 	if (!sent)
 		exchange_lose_device(ex);
 	/* where others have given up there may be more, which nobody wants */
-	if (!exchange_arrive(ex, feed->ring, NULL) && slot->fed.rows > 0 &&
+	if (!exchange_arrive(ex, me, NULL) && slot->fed.rows > 0 &&
 		pg_atomic_read_u32(&ex->device_lost) == 0 && !exchange_stopped(ex))
 		elog(ERROR, "a row has come to a parallel sort after its end");
 	if (feed->css.ss.ps.instrument != NULL)
 		InstrUpdateTupleCount(feed->css.ss.ps.instrument, (double) report->rows);
-	exchange_end_ring(ex, feed->ring);
-	sorter_end(feed->sorter);
+	sorter_end(*sorter);
+}
+
+static void
+feed_run_device(FeedState *feed)
+{
+	exchange_open_ring(feed->exchange, feed->ring);
+	send_rows(feed, &feed->sorter, feed->ring);
+	exchange_end_ring(feed->exchange, feed->ring);
+}
+
+void
+feed_lead_share(FeedState *feed)
+{
+	send_rows(feed, &feed->share, feed->exchange->nrings);
 }
 
 /* Takes and sorts all rows. */
@@ -244,7 +258,7 @@ feed_run(FeedState *feed)
 			exchange_open_ring(ex, feed->ring);
 		exchange_attach(ex);
 	}
-	begin_sort(feed, ex != NULL ? ex->nrings + 1 : 0, ex != NULL ? ex->bound : feed->bound,
+	begin_sort(feed, &feed->sorter, ex != NULL ? ex->nrings + 1 : 0, ex != NULL ? ex->bound : feed->bound,
 			   outer->plan->plan_rows);
 	if (ex != NULL)
 		sorter_share_bound(feed->sorter, &ex->first_bound);
@@ -326,7 +340,7 @@ typedef struct LeadArgs
 {
 	double		rows;
 	double		row_bytes;
-	int			workers;
+	int			participants;
 	GivenRows  *given;
 	DeviceFeed *device;
 } LeadArgs;
@@ -336,20 +350,20 @@ make_lead(SortEnv *env, Batch *batch, void *arg)
 {
 	LeadArgs   *args = arg;
 
-	return device_feed_lead(env, batch, args->rows, args->row_bytes, args->workers, args->given,
+	return device_feed_lead(env, batch, args->rows, args->row_bytes, args->participants, args->given,
 							args->device);
 }
 
 bool
-feed_lead(FeedState *feed, double rows, double row_bytes, int workers, GivenRows *given)
+feed_lead(FeedState *feed, double rows, double row_bytes, int participants, GivenRows *given)
 {
-	LeadArgs	args = {rows, row_bytes, workers, given, &feed->device};
+	LeadArgs	args = {rows, row_bytes, participants, given, &feed->device};
 
 	/* what it had as a participant; that it is to be rescanned it hears when it is asked for rows */
 	if (feed->done)
 		sorter_end(feed->sorter);
 	feed->done = false;
-	begin_sort(feed, workers + 1, 0, rows);
+	begin_sort(feed, &feed->sorter, participants, 0, rows);
 	feed->lead = sorter_use_sink(feed->sorter, make_lead, &args);
 	if (feed->lead == NULL)
 		feed_lead_end(feed);
@@ -396,6 +410,11 @@ feed_end(CustomScanState *css)
 	{
 		sorter_destroy(feed->sorter);
 		feed->sorter = NULL;
+	}
+	if (feed->share != NULL)
+	{
+		sorter_destroy(feed->share);
+		feed->share = NULL;
 	}
 	ExecEndNode(outerPlanState(css));
 }

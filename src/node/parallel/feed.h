@@ -40,8 +40,9 @@ typedef struct FeedState
 	int			ring;			/* a worker's; -1 in the leader */
 
 	/* the leader's */
-	DeviceFeed	device;			/* its job that workers send rows to, if it is on, */
-	Sink	   *lead;			/* and what gives them out: its sorter's; NULL: none */
+	DeviceFeed	device;			/* its job that all send rows to, if it is on; */
+	Sink	   *lead;			/* what gives them out: its sorter's; NULL: none; */
+	Sorter	   *share;			/* and what sends its own rows there */
 
 	/* and for EXPLAIN */
 	int			nreports;		/* workers planned, and the leader last */
@@ -60,11 +61,14 @@ extern FeedState *feed_of_gather(GatherState *gather);
 extern TupleTableSlot *feed_announce(PlanState *pstate);
 
 /*
- * In the leader, before there are workers: they are to send their rows into a job on a device,
- * if there is one to be had.  given is where it is noted which rows were given out.
+ * In the leader, before there are workers: all participants are to send their rows into a job on a
+ * device, if there is one to be had.  given is where it is noted which rows were given out.
  */
-extern bool feed_lead(FeedState *feed, double rows, double row_bytes, int workers,
+extern bool feed_lead(FeedState *feed, double rows, double row_bytes, int participants,
 					  GivenRows *given);
+
+/* The leader's own share goes there. */
+extern void feed_lead_share(FeedState *feed);
 
 /* The rows are on the device: sorts them; false if they are lost. */
 extern bool feed_lead_sort(FeedState *feed);

@@ -11,9 +11,9 @@
  * ended the Gather is read to its end, so that workers' errors and figures
  * arrive as under any Gather.
  *
- * With a GPU that is worth it workers send their rows there, and the leader, which takes no share
- * then, gives out what comes back (sort/device/rows/device_feed.c).  Should rows be lost with it the
- * Gather is run again without, and those that had been given are passed over.
+ * With a GPU that is worth it all send their rows there, and the leader gives out what comes back
+ * (parallel_device.c).  Should rows be lost with it the Gather is run again without, and those that had
+ * been given are passed over.
  *
  * Without workers there is one stream, the leader's, and nothing to merge: its rows
  * come straight from its sort.

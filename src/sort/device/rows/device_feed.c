@@ -3,19 +3,20 @@
  *	  Record mode of many workers: all send their rows into one job, the leader reads them.
  *
  * The leader of a parallel sort opens a job for as many rows as the planner expects, before
- * there are workers, and gives it more room if they are more.  A worker's rows go from
+ * there are workers, and gives it more room if they are more.  A participant's rows go from
  * their pages into chunks of its own feeder (device/client/client.h), and are on the device when it has
- * read its share.  The device sorts them all and gathers them, and the leader gives
- * them out as they come, as of any sort in record mode: no row is merged, and none lies on
- * the host.
+ * read its share.  The leader is a participant as well, and looks after the job whenever it has
+ * found some rows: while it finds none, and there are more than expected, the others wait for it.
+ * The device sorts them all and gathers them, and the leader gives them out as they come, as of any
+ * sort in record mode: no row is merged, and none lies on the host.
  *
  * The keys' layout is made before the first row: by the columns' types, with a place for
  * NULLs where 128 bits have room.  A row that has no place there, is longer than a chunk, or
  * finds no room on the device makes the whole sort begin again without it.
  *
  * Where keys do not tell all rows apart the leader settles equal ones (settle.c).  The prefix that strings
- * leave out is that of some rows, the first that came to any worker, and stays: a string without it has
- * the smallest or the largest image.  As nothing else is known of the rows each worker looks whether
+ * leave out is that of some rows, the first that came to anybody, and stays: a string without it has
+ * the smallest or the largest image.  As nothing else is known of the rows each participant looks whether
  * its first ones have different keys.  If many have not the sort begins again: to settle them would
  * be the leader's work alone.
  *
@@ -36,7 +37,7 @@
 #include "sort/device/rows/device_rows.h"
 #include "store/row_mark.h"
 
-/* How long a worker waits for a feeder; there was room for it when the leader asked. */
+/* How long one waits for a feeder; there was room for it when the leader asked. */
 #define FEEDER_PATIENCE_US		UINT64CONST(1000000)
 #define FEEDER_LOOK_US			1000L
 
@@ -44,13 +45,18 @@
 #define LOOK_ROWS				1000
 #define LOOK_EQUAL				32
 
+/* The leader's rows, or pages, between two looks at what others want. */
+#define ATTEND_ROWS				64
+
 /* A worker's rows that tell what strings have in common. */
 #define FRAME_ROWS				16
 
 typedef struct FeedSink
 {
 	DeviceRowsSink base;
-	DeviceFeed *feed;			/* all workers' */
+	DeviceFeed *feed;			/* everybody's */
+	Sink	   *lead;			/* in the leader: device_feed_lead()'s, */
+	uint32		puts;			/* ... rows and pages */
 	bool		framed;			/* the layout's prefixes are set */
 	bool		looked;			/* at the first keys */
 } FeedSink;
@@ -60,7 +66,7 @@ typedef struct FeedSink
  * ------------------------------------------------------------------------
  */
 Sink *
-device_feed_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int workers,
+device_feed_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int participants,
 				 GivenRows *given, DeviceFeed *feed)
 {
 	DeviceRows *dev = MemoryContextAllocZero(env->cxt, sizeof(DeviceRows));
@@ -82,7 +88,7 @@ device_feed_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int 
 		device_rows_room_for(&dev->spec, rows * DEVICE_ROWS_MARGIN, row_bytes);
 		dev->job = device_job_open(env->cxt, &dev->spec, device_job_bytes(&dev->spec),
 								   DEVICE_JOB_CHUNKS, patience_us, &why);
-		if (dev->job != NULL && !device_room_for_feeders(workers))
+		if (dev->job != NULL && !device_room_for_feeders(participants))
 		{
 			device_job_close(dev->job);
 			dev->job = NULL;
@@ -138,7 +144,7 @@ device_feed_attend(Sink *sink)
 		if (dev->job->lost)
 			break;
 	}
-	lose(dev, "there is no room for the rows of all workers");
+	lose(dev, "there is no room for the rows of all participants");
 	return false;
 }
 
@@ -156,9 +162,15 @@ device_feed_collect(Sink *sink, const DeviceFed *fed)
 }
 
 /* ------------------------------------------------------------------------
- * A worker
+ * A participant
  * ------------------------------------------------------------------------
  */
+
+static bool
+attend_lead(void *lead)
+{
+	return device_feed_attend(lead);
+}
 
 /* Its first row has come. */
 static bool
@@ -171,7 +183,14 @@ open_feeder(FeedSink *sink)
 	{
 		dev->job = device_job_feed(dev->env->cxt, &sink->feed->job, &sink->feed->spec);
 		if (dev->job != NULL)
+		{
+			if (sink->lead != NULL)
+			{
+				dev->job->attend = attend_lead;
+				dev->job->attend_arg = sink->lead;
+			}
 			return true;
+		}
 		if (device_now_us() - start > FEEDER_PATIENCE_US)
 			return false;
 		CHECK_FOR_INTERRUPTS();
@@ -183,11 +202,13 @@ open_feeder(FeedSink *sink)
 static inline bool
 can_feed(FeedSink *sink)
 {
+	if (sink->lead != NULL && unlikely(++sink->puts % ATTEND_ROWS == 0) && !device_feed_attend(sink->lead))
+		return false;
 	return likely(sink->base.dev->job != NULL) || open_feeder(sink);
 }
 
 /*
- * Strings' images are relative to the prefixes that all workers have; if none has said so yet, to what the
+ * Strings' images are relative to the prefixes that all participants have; if none has said so yet, to what the
  * staged rows have in common.
  */
 static void
@@ -354,13 +375,14 @@ static const SinkMethods feed_methods = {
 };
 
 Sink *
-device_feed_join(SortEnv *env, Batch *batch, DeviceFeed *feed)
+device_feed_join(SortEnv *env, Batch *batch, DeviceFeed *feed, Sink *lead)
 {
 	FeedSink   *sink = MemoryContextAllocZero(env->cxt, sizeof(FeedSink));
 	DeviceRows *dev = MemoryContextAllocZero(env->cxt, sizeof(DeviceRows));
 	bool		fits;
 
 	sink->feed = feed;
+	sink->lead = lead;
 	sink->base.base.methods = &feed_methods;
 	sink->base.base.env = env;
 	sink->base.base.batch = batch;

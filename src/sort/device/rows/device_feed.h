@@ -18,13 +18,13 @@ typedef struct DeviceFeed
 	DeviceJobSpec spec;
 	double		row_bytes;		/* expected */
 
-	/* what strings' images are relative to; the first worker with rows says it */
+	/* what strings' images are relative to; the first with rows says it */
 	slock_t		lock;
 	bool		framed;
 	BytesPrefix prefixes[STAGE_MAX_COLUMNS];
 } DeviceFeed;
 
-/* What a worker has sent; the leader adds them up. */
+/* What a participant has sent; the leader adds them up. */
 typedef struct DeviceFed
 {
 	uint64		rows;
@@ -35,11 +35,11 @@ typedef struct DeviceFed
 
 /*
  * The leader opens a job for so many rows and tells *feed, or sets feed->on to false if it is not
- * to be: the sink gives out what feeders send, of whom it has workers.  given is where it is
+ * to be: the sink gives out what feeders, the participants, send.  given is where it is
  * noted which rows were given out.
  */
 extern Sink *device_feed_lead(SortEnv *env, Batch *batch, double rows, double row_bytes,
-							  int workers, GivenRows *given, DeviceFeed *feed);
+							  int participants, GivenRows *given, DeviceFeed *feed);
 
 /*
  * The leader, while rows come in: gives the job more room if it wants some; false if the
@@ -50,8 +50,11 @@ extern bool device_feed_attend(Sink *sink);
 /* All rows are there, these. */
 extern void device_feed_collect(Sink *sink, const DeviceFed *fed);
 
-/* A worker's sink.  Its result has no rows: they are on the device, when it is finished. */
-extern Sink *device_feed_join(SortEnv *env, Batch *batch, DeviceFeed *feed);
+/*
+ * A participant's sink; lead is the leader's other one, NULL in a worker.  Its result has no rows: they
+ * are on the device, when it is finished.
+ */
+extern Sink *device_feed_join(SortEnv *env, Batch *batch, DeviceFeed *feed, Sink *lead);
 extern void device_feed_sent(const Sink *sink, DeviceFed *fed);
 
 #endif							/* GPUSORT_DEVICE_FEED_H */
