@@ -15,7 +15,9 @@
  * that wants mending costs less than another pass.  Values that the sample has but once
  * tell how many more there are in all; where there are none, the sample has seen
  * what there is, and its deepest pair decides.  Frequent values make long runs, which
- * cannot be mended, so the chance that another value falls into one has to be small.
+ * cannot be mended, so the chance that another value falls into one has to be small.  So do many
+ * values in one place: how many of the sample share their leading bits at most, and how that
+ * falls, is carried on likewise, to where they are a run that can be mended.
  *
  * The mending (a block for each part of the keys, in place): the keys' part and a margin of
  * LEAD_RUN at both sides are taken into shared memory, where a bit tells of each whether it
@@ -40,11 +42,15 @@
 #define LEAD_THREADS		1024
 #define LEAD_ITEMS			2
 #define LEAD_SAMPLES		(LEAD_THREADS * LEAD_ITEMS)
+#define LEAD_WARPS			(LEAD_THREADS / 32)
 
 #define LEAD_RUN			256		/* keys of a run that can be mended, at most; whole words of bits */
 #define LEAD_OFTEN			4		/* so often in the sample: a long run */
 #define LEAD_SHARE			0.125f	/* of the keys to be mended, about, at most */
 #define LEAD_RISK			0.1f	/* that a long run is not in order, about, at most */
+#define LEAD_CROWD			16		/* values of the sample that share bits: a crowd, */
+#define LEAD_CROWD_FALL		8		/* ... followed from where there were so many times as many, */
+#define LEAD_CROWD_SPARE	1.5f	/* ... and more than it seems */
 #define LEAD_SPARE_BITS		3		/* beyond those that would tell evenly spread keys apart */
 #define LEAD_RARE_BITS		4		/* beyond those that tell all values apart that there seem to be */
 
@@ -87,6 +93,83 @@ struct LeadValues
 	int			once;			/* that it has once, */
 	int			often;			/* and LEAD_OFTEN times or more */
 };
+
+/* Of neighbours with the same value, in place of the bits that they share. */
+#define LEAD_SAME			0xff
+
+/* The sample's entry at a place: a lane reads a stretch of them, and all lanes different words. */
+__device__ __forceinline__ uint32_t
+shared_bits_at(uint32_t at)
+{
+	return at % (LEAD_SAMPLES / 32) * 32 + at / (LEAD_SAMPLES / 32);
+}
+
+/*
+ * How many different values of the sorted sample share so many leading bits, at most.  One
+ * warp; shared_bits: of each and the one before it.
+ */
+__device__ __forceinline__ uint32_t
+largest_crowd(const uint8_t *shared_bits, uint32_t bits)
+{
+	uint32_t	lane = threadIdx.x % 32;
+	uint32_t	before = 0,		/* neighbours that differ, from the stretch's begin on, */
+				most = 0,
+				since = 0;		/* ... and since the last that share too little */
+	bool		parted = false;
+
+	for (uint32_t i = 0; i < LEAD_SAMPLES / 32; i++)
+	{
+		uint32_t	shared = shared_bits[shared_bits_at(lane * (LEAD_SAMPLES / 32) + i)];
+
+		if (shared >= bits)
+			since += shared != LEAD_SAME;
+		else
+		{
+			before = parted ? before : since;
+			parted = true;
+			most = max(most, since);
+			since = 0;
+		}
+	}
+	before = parted ? before : since;
+	for (uint32_t l = 0, run = 0; l < 32; l++)
+	{
+		uint32_t	its_since = __shfl_sync(0xffffffffu, since, l);
+
+		run += __shfl_sync(0xffffffffu, before, l);
+		most = max(most, run);
+		if (__shfl_sync(0xffffffffu, (uint32_t) parted, l))
+			run = its_since;
+	}
+	/* every lane knows of all stretches' ends, but only its own inside */
+	for (int step = 16; step > 0; step /= 2)
+		most = max(most, __shfl_xor_sync(0xffffffffu, most, step));
+	return most + 1;
+}
+
+/* Leading bits by which no crowd is too large; crowds: the largest by 1, 2, ... LEAD_WARPS parts of width bits. */
+__device__ __forceinline__ float
+crowd_bits(const uint32_t *crowds, uint32_t distinct, uint32_t n, int width)
+{
+	float		part = (float) width / LEAD_WARPS;
+	float		keys;
+	float		fall;
+	int			deep = LEAD_WARPS;
+	int			shallow;
+
+	while (deep > 0 && crowds[deep - 1] < LEAD_CROWD)
+		deep--;
+	if (deep == 0)
+		return 0;
+	shallow = deep - 1;
+	while (shallow > 0 && crowds[shallow - 1] < LEAD_CROWD_FALL * crowds[deep - 1])
+		shallow--;
+	/* in a run's measure */
+	keys = LEAD_CROWD_SPARE / LEAD_RUN * crowds[deep - 1] * ((float) n / LEAD_SAMPLES);
+	fall = log2f((float) (shallow > 0 ? crowds[shallow - 1] : distinct) / crowds[deep - 1]) /
+		((deep - shallow) * part);
+	return deep * part + max(log2f(keys), 0.0f) / min(max(fall, 0.05f), 1.0f);
+}
 
 /*
  * How many leading bits tell nearly all of n keys apart.  alike[b]: neighbours in the sample
@@ -132,10 +215,12 @@ radix_lead_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int width, RadixSt
 {
 	__shared__ __align__(16) unsigned char memory[pair_room_bytes<K>(LEAD_SAMPLES)];
 	__shared__ uint32_t alike[LEAD_THREADS];	/* by bit, as far as width */
-	__shared__ uint32_t room[LEAD_THREADS / 32];
+	__shared__ uint32_t room[LEAD_WARPS];
 	__shared__ uint32_t differ;
 
 	const PairRoom<K> sample(memory, LEAD_SAMPLES);
+	uint8_t    *shared_bits = memory;	/* when the sample has been looked at */
+	uint8_t		mine_shared[LEAD_ITEMS];
 	Pair<K>		mine[LEAD_ITEMS];
 	LeadValues	values = {0, 0, 0};
 	int			bit = width - 1 - (int) threadIdx.x;
@@ -166,6 +251,8 @@ radix_lead_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int width, RadixSt
 		bool		often = first && at + LEAD_OFTEN <= LEAD_SAMPLES &&
 			sample.get(at + LEAD_OFTEN - 1).value == v;
 
+		mine_shared[i] = at == 0 ? 0 : difference == 0 ? LEAD_SAME :
+			(uint8_t) (width - 1 - highest_bit(difference));
 		if (difference != 0)
 		{
 			uint32_t	digits = 0;
@@ -174,7 +261,7 @@ radix_lead_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int width, RadixSt
 				digits |= (uint32_t) (radix_digit(difference, digit * RADIX_BITS) != 0) << digit;
 			if (digits & ~*(volatile uint32_t *) &differ)
 				atomicOr(&differ, digits);
-			atomicAdd(&alike[width - 1 - highest_bit(difference)], 1);
+			atomicAdd(&alike[mine_shared[i]], 1);
 		}
 		values.distinct += __syncthreads_count(first);
 		values.once += __syncthreads_count(once);
@@ -197,8 +284,21 @@ radix_lead_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int width, RadixSt
 	if (values.distinct > 1)
 	{
 		float		enough = leading_bits(values, n, alike, beyond);
-		uint32_t	cut = enough < width ? (uint32_t) (width - (int) ceilf(enough)) / RADIX_BITS : 0;
+		uint32_t	cut;
 
+		if (values.once > 0)
+		{
+#pragma unroll
+			for (int i = 0; i < LEAD_ITEMS; i++)
+				shared_bits[shared_bits_at(threadIdx.x * LEAD_ITEMS + i)] = mine_shared[i];
+			__syncthreads();
+			total = largest_crowd(shared_bits, (threadIdx.x / 32 + 1) * width / LEAD_WARPS);
+			if (threadIdx.x % 32 == 0)
+				room[threadIdx.x / 32] = total;
+			__syncthreads();
+			enough = max(enough, crowd_bits(room, values.distinct, n, width));
+		}
+		cut = enough < width ? (uint32_t) (width - (int) ceilf(enough)) / RADIX_BITS : 0;
 		if (threadIdx.x == 0 && __popc(differ & ((1u << cut) - 1)) >= LEAD_LEAST_SAVED)
 			state->cut = cut;
 	}
