@@ -131,6 +131,13 @@ static const GpusortCosts gpusort_costs_h200 = {
 	0.07,						/* beyond_ns */
 	{1, 1.16, 2.5},				/* count_width; the last by its bytes */
 	{0.43, 0.15, 0.06},			/* radix_fixed */
+	{							/* radix_passes: radix_lead.cuh, 2^22 */
+		{4, 4, 4},
+		{3, 3, 3},
+		{4, 6, 7},
+		{4, 6, 7}
+	},
+	{1 << 22, 1 << 20, 1 << 18},	/* radix_passes_from: LEAD_LEAST_SIZE */
 	300,						/* job_us */
 	0.018,						/* copy_ns */
 	3,							/* copies: in, out, scratch */

@@ -41,7 +41,7 @@ extern "C"
 #endif
 
 /* Raised with every incompatible change of anything below. */
-#define GPUSORT_ABI_VERSION		6
+#define GPUSORT_ABI_VERSION		7
 
 /* ------------------------------------------------------------------------
  * Status
@@ -257,6 +257,11 @@ typedef struct GpusortCosts
 	double		beyond_ns;		/* per key alone, where the range outgrows the last */
 	double		count_width[3]; /* counted keys of 32, 64 and 128 bits, times those of 32 */
 	double		radix_fixed[3]; /* share of gpu_radix's time that no pass takes */
+
+	/* passes of 8 bits that gpu_radix takes of keys of a width's bits, so many rows or more; below, one for
+	 * each 8 bits */
+	double		radix_passes[GPUSORT_SPREADS][3];
+	double		radix_passes_from[3];
 
 	/* the way there and back */
 	double		job_us;			/* opening, wake-ups, first launches */

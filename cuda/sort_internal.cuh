@@ -137,8 +137,12 @@ next_ticket(SortRun *run)
 	return ++run->stream->ticket;
 }
 
-/* Looks for mail until its reader no longer takes a processor all the time. */
-#define MAIL_PATIENCE		(1u << 17)	/* a tenth of a millisecond, or two */
+/*
+ * Looks for mail until its reader no longer takes a processor all the time: after what a sort of the
+ * problem's bytes may take alone, and a pause is not noticed among.
+ */
+#define MAIL_PATIENCE		(1u << 17)	/* a tenth of a millisecond, or two, */
+#define MAIL_BYTES			128			/* ... and one more look for so many bytes */
 #define MAIL_PAUSE_NS		20000
 
 /*
@@ -150,12 +154,13 @@ static inline GpusortStatus
 wait_for_mail(SortRun *run, uint32_t ticket)
 {
 	const volatile uint32_t *word = run->stream->mailbox;
+	uint64_t	patience = MAIL_PATIENCE + run->problem->n * (run->problem->key_width / 8) / MAIL_BYTES;
 
-	for (unsigned spins = 1; (int32_t) (*word - ticket) < 0; spins++)
+	for (uint64_t spins = 1; (int32_t) (*word - ticket) < 0; spins++)
 	{
 		cudaError_t error;
 
-		if (spins > MAIL_PATIENCE)
+		if (spins > patience)
 		{
 			struct timespec pause = {0, MAIL_PAUSE_NS};
 

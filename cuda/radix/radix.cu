@@ -165,9 +165,9 @@ mend_runs(SortRun *run, const RadixPassArgs<K> &sorted, int cut, bool *left)
 	/* what the last pass wrote */
 	args.keys = sorted.keys_out;
 	args.rids = sorted.rids_out;
-	args.bits = sorted.bits;
+	args.all = sorted.bits.mask << sorted.bits.shift;
+	args.lead = args.all >> (sorted.bits.shift + cut * RADIX_BITS) << (sorted.bits.shift + cut * RADIX_BITS);
 	args.n = sorted.n;
-	args.shift = cut * RADIX_BITS;
 	args.state = sorted.state;
 	args.mailbox = run->stream->mailbox;
 	args.ticket = ticket;

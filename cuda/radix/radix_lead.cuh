@@ -331,11 +331,11 @@ run_end(const uint32_t *starts, uint32_t at, uint32_t area)
 
 template <class K> struct MendArgs
 {
-	K		   *keys;			/* sorted by what is left of a value when shifted */
+	K		   *keys;
 	uint32_t   *rids;			/* NULL: none */
-	KeyBits<K>	bits;
+	K			all;			/* the bits that order, where they lie in a key, */
+	K			lead;			/* ... and the leading ones, by which keys are sorted */
 	uint32_t	n;
-	int			shift;
 	RadixState *state;
 	uint32_t   *mailbox;
 	uint32_t	ticket;
@@ -343,7 +343,7 @@ template <class K> struct MendArgs
 
 /* Puts runs of equal leading bits in order. */
 template <class K>
-__global__ void __launch_bounds__(MEND_THREADS)
+__global__ void __launch_bounds__(MEND_THREADS, 3)
 radix_mend_kernel(const MendArgs<K> args)
 {
 	constexpr uint32_t AREA = mend_area<K>();
@@ -358,6 +358,9 @@ radix_mend_kernel(const MendArgs<K> args)
 	__shared__ uint32_t moves[AREA / 32];	/* in a run that is to be put in order */
 
 	int64_t		base = (int64_t) blockIdx.x * mend_part<K>() - LEAD_RUN;	/* of the area */
+	uint32_t	first = base < 0 ? LEAD_RUN : 0;	/* key that is there; */
+	uint32_t	end_of_keys = (uint32_t) min((int64_t) AREA, args.n - base);
+	K		   *keys = args.keys + base;
 	uint32_t	to[ITEMS];
 	uint32_t	rids[ITEMS];
 	bool		any = false,
@@ -367,9 +370,8 @@ radix_mend_kernel(const MendArgs<K> args)
 	for (int i = 0; i < ITEMS; i++)
 	{
 		uint32_t	at = i * MEND_THREADS + threadIdx.x;
-		int64_t		global = base + at;
 
-		area[at] = global >= 0 && global < args.n ? args.keys[global] : 0;
+		area[at] = at >= first && at < end_of_keys ? keys[at] : 0;
 	}
 	if (threadIdx.x == 0)
 		starts[AREA / 32] = ~0u;
@@ -378,13 +380,11 @@ radix_mend_kernel(const MendArgs<K> args)
 	for (int i = 0; i < ITEMS; i++)
 	{
 		uint32_t	at = i * MEND_THREADS + threadIdx.x;
-		int64_t		global = base + at;
-		K			v = args.bits(area[at]);
-		K			before = at > 0 ? args.bits(area[at - 1]) : v;
-		bool		start = at == 0 || global <= 0 || global >= args.n ||
-			v >> args.shift != before >> args.shift;
+		K			v = area[at];
+		K			before = at > 0 ? area[at - 1] : v;
+		bool		start = at <= first || at >= end_of_keys || ((v ^ before) & args.lead) != 0;
 		uint32_t	start_word = __ballot_sync(0xffffffffu, start);
-		uint32_t	fall_word = __ballot_sync(0xffffffffu, !start && v < before);
+		uint32_t	fall_word = __ballot_sync(0xffffffffu, !start && (v & args.all) < (before & args.all));
 
 		if (threadIdx.x % 32 == 0)
 		{
@@ -429,12 +429,12 @@ radix_mend_kernel(const MendArgs<K> args)
 			if (moves[at / 32] >> at % 32 & 1)
 			{
 				uint32_t	end = run_end(starts, at, AREA);
-				K			v = args.bits(area[at]);
+				K			v = area[at] & args.all;
 
 				to[i] = run_start(starts, at);
 				for (uint32_t other = to[i]; other < end; other++)
 				{
-					K			w = args.bits(area[other]);
+					K			w = area[other] & args.all;
 
 					to[i] += w < v || (w == v && other < at);
 				}
@@ -450,7 +450,7 @@ radix_mend_kernel(const MendArgs<K> args)
 
 			if (to[i] != at)
 			{
-				args.keys[base + to[i]] = area[at];
+				keys[to[i]] = area[at];
 				if (args.rids)
 					args.rids[base + to[i]] = rids[i];
 			}

@@ -8,7 +8,8 @@
  * routes do alike (packing the keys, reading the rids out) is left out, as in
  * model.c.
  *
- *	gpu_radix		passes: one for each 8 bits, beside what is the same for any
+ *	gpu_radix		passes: one for each 8 bits, or fewer where leading bits tell keys apart, beside what is
+ *					the same for any
  *	gpu_bucket		no digits, but a curve for each way that keys can be spread (gpu_sample.h)
  *	gpu_merge		neither
  *	gpu_counting	with rids: passes of 8 bits; keys alone: the range of the values
@@ -39,6 +40,9 @@
 #define BUS_HIDDEN_NS	0.018	/* per byte of rows on that machine's bus, each way */
 #define SETTLE_NS		5.0		/* per row that is asked whether its key is that of the next: bench/GPU-NOTES.md */
 #define ROW_MERGE_NS	13.0	/* per row of several parts that are merged, beyond one part's */
+
+/* Passes that gpu_radix has to save to leave any out. */
+#define RADIX_LEAST_SAVED	2
 
 /* 0, 1, 2 for keys of 32, 64, 128 bits: also their SortRecFormat. */
 static inline SortRecFormat
@@ -164,9 +168,12 @@ static double
 gpu_radix_us(const GpusortCosts *costs, const RouteFacts *facts)
 {
 	int			w = width_index(facts);
-	int			passes = (facts->gpu.key_bits + 7) / 8;
-	double		share = costs->radix_fixed[w] +
-		(1 - costs->radix_fixed[w]) * passes / (facts->gpu.key_width / 8);
+	double		digits = (facts->gpu.key_bits + 7) / 8;
+	double		all = facts->gpu.key_width / 8;
+	double		whole = facts->n < costs->radix_passes_from[w] ? all :
+		costs->radix_passes[facts->gpu.spread][w];
+	double		passes = digits == all || digits >= whole + RADIX_LEAST_SAVED ? whole : digits;
+	double		share = costs->radix_fixed[w] + (1 - costs->radix_fixed[w]) * passes / whole;
 
 	return gpusort_cost_at(costs->radix[facts->gpu.spread][w], facts->n) * share;
 }
