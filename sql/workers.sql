@@ -36,6 +36,32 @@ SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 10;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 SELECT who_sorts('SELECT id, s FROM workers_t ORDER BY s COLLATE "C" DESC, a');
+-- as many workers as are allowed, also where PostgreSQL would have fewer read the table, but not more than that wants;
+-- without a leader who has a share two of them are two processes, which any machine is taken to have processors for
+CREATE FUNCTION workers_planned(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		IF line ~ 'Workers Planned' THEN RETURN NEXT ltrim(line); END IF;
+	END LOOP;
+END $$;
+SET parallel_leader_participation = off;
+SELECT set_config('min_parallel_table_scan_size', pg_relation_size('workers_t') / 2 / 1024 || 'kB', false) <> '' AS set;
+SELECT workers_planned('SELECT * FROM workers_t ORDER BY k');
+SELECT workers_planned('SELECT id + 1, k FROM workers_t WHERE a > 3 ORDER BY k');
+SELECT * FROM check_sort('SELECT id + 1 AS more, k FROM workers_t WHERE a > 3 ORDER BY k');
+SET gpusort.enable = off;
+SELECT workers_planned('SELECT * FROM workers_t ORDER BY k') AS stock;
+RESET gpusort.enable;
+ALTER TABLE workers_t SET (parallel_workers = 1);
+SELECT workers_planned('SELECT * FROM workers_t ORDER BY k') AS wanted;
+ALTER TABLE workers_t RESET (parallel_workers);
+SET max_parallel_workers = 1;
+SELECT workers_planned('SELECT * FROM workers_t ORDER BY k') AS allowed;
+RESET max_parallel_workers;
+RESET parallel_leader_participation;
+SET min_parallel_table_scan_size = 0;
 -- nor do rows that workers could as well bring unsorted
 SET parallel_tuple_cost = 0;
 SELECT who_sorts('SELECT count(a) FROM (SELECT * FROM workers_t ORDER BY k OFFSET 0) s');

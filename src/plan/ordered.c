@@ -14,7 +14,9 @@
  * known, and the Sort may stay one (replace.c).
  *
  * Workers are taken if they promise to save a tenth of the time: the promise is no better than
- * that, and they keep all processors busy for it.
+ * that, and they keep all processors busy for it.  How many there are PostgreSQL says by the
+ * table's pages alone, as if they were only to be read: as many as are allowed are taken if they
+ * promise a twentieth more, unless the table says how many it wants.
  */
 #include "postgres.h"
 
@@ -33,11 +35,15 @@
 #include "plan/times.h"
 #include "settings.h"
 #include "sort/sort_cost.h"
+#include "sort/threads.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
 /* A column that correlates so with its place in the table comes in order, but for a few rows. */
 #define IN_ORDER			0.99
+
+/* Of the cost with as many workers as a table's pages ask for, that more of them may take. */
+#define MORE_WORKERS_MOST	0.95
 
 /* A path that costs this much more is as good as another to add_path(). */
 #define ADD_PATH_FUZZ	1.01
@@ -177,10 +183,10 @@ offer_alone(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Path
 }
 
 /*
- * The same by workers, each of which runs the path, and the leader, if at most so much is spent.
- * alone_saves is what a single process's cost has too much: so has this.
+ * The same by workers, each of which runs the path, and the leader, if at most so much is spent;
+ * returns what is.  alone_saves is what a single process's cost has too much: so has this.
  */
-static void
+static Cost
 offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Path *input,
 			  Cost alone_saves, Cost most)
 {
@@ -189,6 +195,7 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 	double		shares = shares_of(workers);
 	Cost		setup = cost_of_setup(workers);
 	Cost		read;
+	Cost		spent;
 	Path	   *sort;
 	Path	   *path;
 	SortCost	cost;
@@ -197,8 +204,9 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 	sort_cost_workers(facts, workers, parallel_leader_participation, &cost);
 	read = (input->total_cost - scan_saves(input, PAGES_NEW_PART / shares)) * shares /
 		sort_cost_abreast(workers, parallel_leader_participation);
-	if (setup + read + cost_spent(facts, &cost) > most)
-		return;
+	spent = setup + read + cost_spent(facts, &cost);
+	if (spent > most)
+		return spent;
 
 	sort = (Path *) create_sort_path(root, rel, input, root->sort_pathkeys, root->limit_tuples);
 	path = (Path *) create_gather_merge_path(root, rel, sort, sort->pathtarget,
@@ -208,6 +216,27 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 	path->startup_cost = setup + sort->startup_cost;
 	path->total_cost = setup + sort->total_cost;
 	add_path(rel, path);
+	return spent;
+}
+
+/* A whole table's scan by as many workers as are allowed; NULL if it has no fewer, or is something else. */
+static Path *
+with_all_workers(PlannerInfo *root, Path *partial)
+{
+	int			workers = (int) sort_abreast(Min(max_parallel_workers_per_gather, max_parallel_workers));
+	const Path *scan = without_projection(partial);
+	Path	   *more;
+
+	if (!IsA(scan, Path) || scan->pathtype != T_SeqScan || scan->param_info != NULL ||
+		scan->parent->rel_parallel_workers != -1 || scan->parallel_workers >= workers)
+		return NULL;
+	more = makeNode(Path);
+	*more = *scan;
+	more->parallel_workers = workers;
+	cost_seqscan(more, root, scan->parent, NULL);
+	if (scan == partial)
+		return more;
+	return (Path *) create_projection_path(root, partial->parent, more, partial->pathtarget);
 }
 
 /* Do its rows come from workers? */
@@ -237,6 +266,7 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 	SortCostFacts facts;
 	Cost		alone = HUGE_VAL;
 	Cost		saves;
+	Cost		most;
 
 	if (!gpusort_enable || !enable_sort || !enable_gathermerge || !rel->consider_parallel ||
 		root->sort_pathkeys == NIL || input_rel->partial_pathlist == NIL ||
@@ -264,7 +294,11 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 	else
 		alone = offer_alone(root, rel, &facts, input);
 	saves = scan_saves(input, PAGES_READ_PART);
-	offer_workers(root, rel, &facts, partial, saves, WORKERS_MOST * (alone - saves));
+	most = WORKERS_MOST * (alone - saves);
+	most = Min(most, MORE_WORKERS_MOST * offer_workers(root, rel, &facts, partial, saves, most));
+	partial = with_all_workers(root, partial);
+	if (partial != NULL)
+		(void) offer_workers(root, rel, &facts, partial, saves, most);
 }
 
 static void
