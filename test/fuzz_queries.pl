@@ -49,7 +49,9 @@ sub with_preload
 sub start
 {
 	srand($opt{seed});
-	my ($staging, $memory, $share) = (pick(1, 2, 8), pick(16, 64, 256), pick(50, 100));
+	my ($staging, $memory) = (pick(1, 2, 8), pick(16, 64, 256));
+	# half of the least would do for no sort
+	my $share = $memory > 16 ? pick(50, 100) : 100;
 	@ENV{qw(GPUSORT_CPU_ABI_DEVICES GPUSORT_CPU_ABI_WASTE)} = (pick(1, 1, 2, 3), pick(0, 0, 60));
 
 	report "# --seed=$opt{seed} --sessions=$opt{sessions}: $ENV{GPUSORT_CPU_ABI_DEVICES} devices of $memory MB, "
