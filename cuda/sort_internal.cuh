@@ -142,7 +142,7 @@ next_ticket(SortRun *run)
  * problem's bytes may take alone, and a pause is not noticed among.
  */
 #define MAIL_PATIENCE		(1u << 17)	/* a tenth of a millisecond, or two, */
-#define MAIL_BYTES			128			/* ... and one more look for so many bytes */
+#define MAIL_BYTES			32			/* ... and one more look for so many bytes */
 #define MAIL_PAUSE_NS		20000
 
 /*
