@@ -62,4 +62,4 @@ uninstall-plugin:
 	rm -f '$(DESTDIR)$(pkglibdir)/plugins/gpusort$(DLSUFFIX)'
 
 # every header is small and near everything; finer dependencies are not worth it
-$(OBJS): $(wildcard src/*.h src/*/*.h src/*/*/*.h src/*/*/*/*.h)
+$(OBJS): $(wildcard src/*.h src/*/*.h src/*/*/*.h src/*/*/*/*.h cuda/*.h)

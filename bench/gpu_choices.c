@@ -27,7 +27,7 @@
 
 #define ENOUGH	0.95
 
-static const char *const spread_names[GPUSORT_SPREADS] = {"even", "frequent", "uneven", "crowded"};
+static const char *const spread_names[GPUSORT_SPREADS] = {"even", "frequent", "uneven", "crowded", "deep"};
 
 /* The CSV's columns of times. */
 enum {CUB_RADIX, CUB_MERGE, RADIX, BUCKET, MERGE, TIMES};

@@ -234,15 +234,16 @@ typedef enum GpusortSpread
 	GPUSORT_SPREAD_EVEN,
 	GPUSORT_SPREAD_FREQUENT,	/* but for some values that are frequent, or nothing but those */
 	GPUSORT_SPREAD_UNEVEN,		/* even between a sample's quantiles */
-	GPUSORT_SPREAD_CROWDED		/* not even between those: crowded at any scale, or many values repeat */
+	GPUSORT_SPREAD_CROWDED,		/* not even between those: crowded at any scale, or many values repeat */
+	GPUSORT_SPREAD_DEEP			/* the same, and many differ in late bits only */
 } GpusortSpread;
 
-#define GPUSORT_SPREADS			4
+#define GPUSORT_SPREADS			5
 
 typedef struct GpusortCosts
 {
 	/* microseconds of a sort of keys with rids, by key width 32, 64, 128; comparisons do not care how
-	 * keys are spread, digits hardly */
+	 * keys are spread */
 	double		radix[GPUSORT_SPREADS][3][GPUSORT_COST_KNOTS];
 	double		merge[3][GPUSORT_COST_KNOTS];
 	double		bucket[GPUSORT_SPREADS][3][GPUSORT_COST_KNOTS];

@@ -343,7 +343,7 @@ test_gpu_parts(void)
 	}
 	/* not where a device sorts slower than the host splits: from some rows on, and from there always */
 	for (size_t k = 0; k < sizeof(slow.radix) / sizeof(double); k++)
-		(&slow.radix[0][0][0])[k] *= 300;
+		(&slow.radix[0][0][0])[k] *= 600;
 	for (int devices = 2; devices <= 8; devices *= 2)
 	{
 		bool		worth = false;

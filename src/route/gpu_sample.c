@@ -2,12 +2,12 @@
  * gpu_sample.c
  *	  How keys are spread; see gpu_sample.h.
  *
- * What is asked is what gpu_bucket does with keys (cuda/bucket), as digits and comparisons
- * do not care.  It cuts the range into slices of equal width.  Where those are uneven, it
- * cuts at a sample's quantiles instead, values that are frequent there get slices of
- * their own, and from one quantile to the next slices are of equal width again.  So there are four
- * kinds: equal slices will do; they would but for frequent values; quantiles will do; and keys
- * of which even slices between quantiles are crowded, because
+ * What is asked is what gpu_bucket does with keys (cuda/bucket), as comparisons do not care.
+ * It cuts the range into slices of equal width.  Where those are uneven, it cuts at a sample's
+ * quantiles instead, values that are frequent there get slices of their own, and from one quantile
+ * to the next slices are of equal width again.  So there are four kinds: equal slices will do; they
+ * would but for frequent values; quantiles will do; and keys of which even slices between
+ * quantiles are crowded, because
  *
  *	- they are uneven at any scale (keys whose bits are rarely set, say, or texts with
  *	  prefixes).  Of three neighbours in a sample the middle one lies anywhere between the outer
@@ -15,6 +15,9 @@
  *	  that, next to one of them.  Of keys that are not, more do.  For that only one of each pair
  *	  is taken: what came together may lie together;
  *	- values repeat that are not frequent enough to be seen, beside rare ones (Zipf's law).
+ *
+ * Of those it is also asked what gpu_radix leaves out (cuda/radix/radix_lead.cuh): where many neighbours
+ * in the sample differ only behind more bits than tell most keys apart, it needs all digits.
  *
  * Keys in a hundred narrow places or more look crowded to so small a sample, though quantiles would
  * still tell them apart.
@@ -45,6 +48,10 @@
 /* Repeating but not frequent: one of twelve keys, while one of four does not repeat. */
 #define REPEATING		12
 #define RARE			4
+
+/* Neighbours that share so many bits beyond what all share: late, if one of so many does. */
+#define LATE_BITS		28
+#define MOST_LATE		16
 
 /* What is left beside frequent values need not be even if it is less than one of so many. */
 #define FEW_LEFT		8
@@ -128,6 +135,22 @@ gaps_crowded(const SortRec64 *recs, size_t n)
 	return found >= LEAST_GAPS && next_to > found * GAPS_CROWDED;
 }
 
+/* Do many of the sorted keys differ in late bits only? */
+static bool
+differ_late(const uint64_t *keys, size_t n)
+{
+	uint64_t	all = keys[n - 1] ^ keys[0];
+	size_t		differ = 0;
+	size_t		late = 0;
+
+	for (size_t i = 1; i < n; i++)
+	{
+		differ += keys[i] != keys[i - 1];
+		late += keys[i] != keys[i - 1] && (keys[i] ^ keys[i - 1]) <= all >> LATE_BITS;
+	}
+	return late > differ / MOST_LATE;
+}
+
 void
 gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
 {
@@ -159,7 +182,7 @@ gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
 		(most <= n / MOST_EQUAL && slices_even(keys, n)))
 		seen->spread = GPUSORT_SPREAD_EVEN;
 	else if (gaps_crowded(recs, n) || (lefts - rare > n / REPEATING && rare > n / RARE))
-		seen->spread = GPUSORT_SPREAD_CROWDED;
+		seen->spread = differ_late(keys, n) ? GPUSORT_SPREAD_DEEP : GPUSORT_SPREAD_CROWDED;
 	else if (lefts < n / FEW_LEFT || slices_even(left, lefts))
 		seen->spread = GPUSORT_SPREAD_FREQUENT;
 	else
