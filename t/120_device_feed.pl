@@ -133,7 +133,7 @@ for my $whose ('leader', 'workers')
 	note $all;
 	cmp_ok($whose eq 'leader' ? $leaders : $workers, '>', 1000, "the $whose: rows");
 	is($whose eq 'leader' ? $workers : $leaders, 0, '... and of nobody else');
-	like($all, qr/^Custom Scan \(GpuSort\) \(.*rows=${\($leaders + $workers)} .*\n(?:  Sort.*\n)*  Sort Device: rows/m,
+	like($all, qr/^Custom Scan \(GpuSort\) \(.*rows=${\($leaders + $workers)}\b.*\n(?:  Sort.*\n)*  Sort Device: rows/m,
 		'... on the device');
 	is($node->safe_psql('postgres', "$set; SELECT bool_and(k >= last) IS NOT FALSE, count(*) = count(DISTINCT id) FROM "
 		. "(SELECT id, k, lag(k) OVER () AS last FROM ($query OFFSET 0) x) y") =~ s/^\d+\n//r, 't|t', '... in order');

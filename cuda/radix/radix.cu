@@ -166,7 +166,7 @@ mend_runs(SortRun *run, const RadixPassArgs<K> &sorted, int cut, bool *left)
 	args.keys = sorted.keys_out;
 	args.rids = sorted.rids_out;
 	args.all = sorted.bits.mask << sorted.bits.shift;
-	args.lead = args.all >> (sorted.bits.shift + cut * RADIX_BITS) << (sorted.bits.shift + cut * RADIX_BITS);
+	args.lead = sorted.bits.mask >> cut * RADIX_BITS << cut * RADIX_BITS << sorted.bits.shift;
 	args.n = sorted.n;
 	args.state = sorted.state;
 	args.mailbox = run->stream->mailbox;
