@@ -41,14 +41,14 @@
 #define FEEDER_PATIENCE_US		UINT64CONST(1000000)
 #define FEEDER_LOOK_US			1000L
 
-/* A worker's first rows whose keys are looked at, and of how many one may have another's. */
+/* A participant's first rows whose keys are looked at, and of how many one may have another's. */
 #define LOOK_ROWS				1000
 #define LOOK_EQUAL				32
 
 /* The leader's rows, or pages, between two looks at what others want. */
 #define ATTEND_ROWS				64
 
-/* A worker's rows that tell what strings have in common. */
+/* A participant's rows that tell what strings have in common. */
 #define FRAME_ROWS				16
 
 typedef struct FeedSink
