@@ -24,7 +24,7 @@ test/bin/image_test_asan: test/image_test.c src/key/type/image.h src/key/type/by
 	@mkdir -p $(@D)
 	$(CC) $(IMAGE_TEST_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $<
 
-.PHONY: test test-quick test-versions unit unit-quick demo bench-queries print-regress
+.PHONY: test test-quick test-versions unit unit-quick demo bench-queries print-regress docs
 .PHONY: arrows-check columns-check image-check image-check-asan
 # which room includes which
 arrows-check:
@@ -68,6 +68,10 @@ bench-queries:
 	@bench/queries --phases --csv=build/bench/queries.csv $(if $(ROWS),--rows=$(ROWS))
 	@bench/draw queries build/bench/queries.csv >build/bench/queries.svg
 	@echo 'figures and picture: build/bench/queries.csv, build/bench/queries.svg'
+
+# the pictures of the documentation, from text
+docs:
+	docs/draw
 
 print-regress:
 	@echo $(REGRESS)
