@@ -66,6 +66,11 @@ arrival_look(Stage *stage)
 	arrival->seen = stage->n;
 	if (from >= stage->n || arrival->ways == 0)
 		return;
+	if (unlikely(key_range_unplaced(col, &col->range)))
+	{
+		arrival->ways = 0;
+		return;
+	}
 	if (col->wide)
 		COUNT_STEPS(uint64);
 	else

@@ -12,6 +12,12 @@ type_range(const StageColumn *col, KeyRange *range)
 {
 	range->min = 0;
 	range->max = col->wide ? PG_UINT64_MAX : PG_UINT32_MAX;
+	/* a value without a normalized key has no place */
+	if (key_may_be_unplaced(col->kind))
+	{
+		range->min += (col->flip != 0);
+		range->max -= (col->flip == 0);
+	}
 	range->has_null = col->range.has_null;
 	range->inexact = !key_exact(col->kind);
 	range->set = PG_UINT64_MAX;

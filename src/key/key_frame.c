@@ -31,6 +31,9 @@ key_frame_of_stage(KeyFrame *frame, const Stage *stage)
 		frame->prefixes[c] = col->prefix;
 		if (col->by_bytes && has_values(&frame->ranges[c]))
 			string_give_up_prefix(col, &frame->ranges[c], &frame->prefixes[c]);
+		/* which values have no image depends on which came first, and so on the process */
+		if (key_range_unplaced(col, &frame->ranges[c]))
+			key_range_give_up(&frame->ranges[c]);
 	}
 }
 

@@ -111,6 +111,13 @@ key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
 			layout_squeeze(lc, &ranges[c]);
 		layout_column(layout, lc, &stage->cols[c], &ranges[c]);
 		inexact = ranges[c].inexact;
+		if (unlikely(key_range_unplaced(&stage->cols[c], &ranges[c])))
+		{
+			/* only the comparator tells, NULLs too */
+			layout->total_bits -= lc->bits;
+			lc->bits = 0;
+			inexact = true;
+		}
 		layout->ncols++;
 	}
 	layout->may_be_exact = stage->complete && !inexact;

@@ -211,6 +211,8 @@ stage_compare(const Stage *stage, size_t i, size_t j, int *cmp)
 			*cmp = null_i == col->nulls_first ? -1 : 1;
 			return true;
 		}
+		if (!null_i && unlikely(key_range_unplaced(col, &col->range)))
+			return false;
 		/* a NULL's images are equal, too */
 		if (a != b)
 		{

@@ -40,6 +40,7 @@ typedef struct KeyRange
 	int			skip;			/* of ranges united: bytes of the prefix that they are behind */
 	uint64		set;			/* of images made by a function: bits set in any ... */
 	uint64		common;			/* ... and in all */
+	uint64		parts;			/* key_maker_parts() of the process that made them; 0: any */
 } KeyRange;
 
 typedef struct StageColumn
@@ -142,6 +143,7 @@ key_range_init(KeyRange *range)
 	range->skip = 0;
 	range->set = 0;
 	range->common = PG_UINT64_MAX;
+	range->parts = 0;
 }
 
 static inline void
@@ -160,6 +162,20 @@ key_range_add_bits(KeyRange *range, uint64 image)
 	range->common &= image;
 }
 
+/*
+ * Nothing is known of the images: in either direction they are key_range_unplaced(), and every
+ * image lies within the range.
+ */
+static inline void
+key_range_give_up(KeyRange *range)
+{
+	range->min = 0;
+	range->max = PG_UINT64_MAX;
+	range->inexact = true;
+	range->set = PG_UINT64_MAX;
+	range->common = 0;
+}
+
 static inline void
 key_range_union(KeyRange *range, const KeyRange *other)
 {
@@ -169,6 +185,28 @@ key_range_union(KeyRange *range, const KeyRange *other)
 	range->inexact |= other->inexact;
 	range->set |= other->set;
 	range->common &= other->common;
+	if (unlikely(other->parts != 0 && range->parts != other->parts))
+	{
+		if (range->parts != 0)
+			key_range_give_up(range);
+		range->parts = other->parts;
+	}
+}
+
+/* Does this image, direction folded in, say that its value has none? */
+static inline bool
+key_image_unplaced(const StageColumn *col, uint64 image)
+{
+	return key_may_be_unplaced(col->kind) &&
+		image == (key_wide(col->kind) ? PG_UINT64_MAX ^ col->flip : (uint32) (PG_UINT32_MAX ^ col->flip));
+}
+
+/* Has a value of the range no normalized key?  Then none of the column's decides anything. */
+static inline bool
+key_range_unplaced(const StageColumn *col, const KeyRange *range)
+{
+	return key_may_be_unplaced(col->kind) && range->min <= range->max &&
+		(col->flip != 0 ? range->min == 0 : range->max >= key_unplaced(col->kind));
 }
 
 /* Row i's staged image; of no meaning for a NULL. */

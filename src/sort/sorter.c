@@ -21,6 +21,7 @@
 #include "postgres.h"
 
 #include "key/device_layout.h"
+#include "key/type/key_maker.h"
 #include "miscadmin.h"
 #include "settings.h"
 #include "sort/device/keys/device_check.h"
@@ -427,6 +428,8 @@ sorter_key_frame(const Sorter *sorter, KeyFrame *frame)
 	Assert(!sink_is_device_rows(sorter->sink));
 	memcpy(frame->ranges, sorter->runs.ranges, sizeof(frame->ranges));
 	stage_unite_ranges(stage, frame->ranges);
+	for (int c = 0; c < stage->ncols; c++)
+		frame->ranges[c].parts = key_maker_parts(stage->cols[c].kind, sorter->env.keys.makers[c]);
 	key_frame_of_stage(frame, stage);
 }
 

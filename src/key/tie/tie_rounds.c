@@ -45,7 +45,7 @@ typedef struct Round
 	size_t		nulls;
 	bool		inexact;		/* some image is */
 	bool		same;			/* all words are */
-	bool		toasted;		/* there are none: some value is not in its row */
+	bool		unplaced;		/* there are none: some value is not in its row, or has no image */
 } Round;
 
 static Place
@@ -140,10 +140,16 @@ make_words(TieBreak *tb, SortRec64 *recs, size_t n, Place place, Round *round)
 		}
 		if (col->by_bytes && !place.compared && string_is_toasted(col->kind, value))
 		{
-			round->toasted = true;
+			round->unplaced = true;
 			return;
 		}
 		recs[i].key = value_word(col, place, value, &round->inexact);
+		if (key_may_be_unplaced(col->kind) && !place.compared &&
+			unlikely(key_image_unplaced(&col->image[0], recs[i].key)))
+		{
+			round->unplaced = true;
+			return;
+		}
 		differ |= recs[i].key ^ recs[0].key;
 	}
 	round->same = (differ == 0);
@@ -379,7 +385,7 @@ order_run(TieBreak *tb, Run run)
 				continue;
 		}
 		make_words(tb, run.recs, run.n, run.place, &round);
-		if (round.toasted)
+		if (round.unplaced)
 		{
 			run.place.compared = true;
 			continue;

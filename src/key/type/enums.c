@@ -6,7 +6,8 @@
  * are read when the first value comes.  Other sessions may add values to the type while
  * a sort is under way, and the catalog may then number all anew, in the same order: a
  * value that was not there at first gets the image of the one before it, inexactly, so
- * that what was numbered before stays.
+ * that what was numbered before stays.  A value that the catalog does not have has no image:
+ * PostgreSQL looks for values in the catalog only where it compares two.
  *
  * Memory policy: the numbers live as long as the sort's node.
  */
@@ -82,7 +83,7 @@ by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Reads the values of the type that this one is of. */
+/* Reads the values of the type that this one is of, if the catalog has it. */
 static void
 learn_type(EnumOrder *order, Oid value)
 {
@@ -94,7 +95,7 @@ learn_type(EnumOrder *order, Oid value)
 	int			n;
 
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "enum value %u not found", value);
+		return;
 	type = ((Form_pg_enum) GETSTRUCT(tuple))->enumtypid;
 	ReleaseSysCache(tuple);
 
@@ -146,7 +147,10 @@ enum_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 		learn_type(order, DatumGetObjectId(value));
 		place = find_place(order, DatumGetObjectId(value));
 		if (place == NULL)
-			elog(ERROR, "enum value %u not found among its type's", DatumGetObjectId(value));
+		{
+			*inexact = true;
+			return (uint32) key_unplaced(KEY_ENUM);
+		}
 	}
 	if (unlikely(place->inexact))
 		*inexact = true;

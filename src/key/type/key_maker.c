@@ -26,3 +26,9 @@ key_maker_create(MemoryContext cxt, const KeyColumn *key, KeyKind kind)
 		maker.first_part = first_part_create(cxt, key->collation);
 	return maker;
 }
+
+uint64
+key_maker_parts(KeyKind kind, KeyMaker maker)
+{
+	return key_nested(kind) ? first_part_kind(maker.first_part) : 0;
+}

@@ -9,8 +9,10 @@
  * a part that is NULL, behind all others.
  *
  * The parts' type is known when the first value comes.  It is the same in all of a column,
- * but for rows of no named type: PostgreSQL refuses to compare those that differ, and so
- * does this.
+ * but for rows of no named type, and what has no type but anyarray.  PostgreSQL raises an ERROR
+ * where it compares two values whose parts differ in type, and may raise one where they differ in
+ * collation.  Whether two are ever compared is the sort's affair: such a value has no normalized
+ * key here (key_unplaced()).
  *
  * Memory policy: what is known lives as long as the sort's node.
  */
@@ -25,7 +27,6 @@
 #include "key/type/key_maker.h"
 #include "key/type/nested.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
 #include "utils/multirangetypes.h"
 #include "utils/rangetypes.h"
 #include "utils/typcache.h"
@@ -33,19 +34,23 @@
 #define IMAGE_EMPTY		UINT64CONST(0)
 #define IMAGE_UNBOUND	UINT64CONST(1)
 #define IMAGE_FIRST		UINT64CONST(2)	/* of those that parts have */
-#define IMAGE_NULL		PG_UINT64_MAX
+#define IMAGE_NULL		(PG_UINT64_MAX - 1)
+#define IMAGE_UNPLACED	PG_UINT64_MAX
+
+#define TYPE_NO_COLUMN	VOIDOID	/* the parts' type if rows have no column */
 
 struct FirstPart
 {
 	MemoryContext cxt;
 	Oid			collation;		/* the sort's */
-	Oid			type;			/* of the parts; 0: not known yet */
+	Oid			type;			/* of the first value's part; 0: not known yet */
 	bool		has_image;
 	StageColumn image;
 	KeyMaker	maker;			/* of its */
 	TypeCacheEntry *entry;		/* of an array's elements; of the range */
 	TupleDesc	desc;			/* of rows: the last one's */
 	int			att;			/* their first column, from 0; -1: none */
+	bool		alike;			/* it has the first value's type and collation */
 };
 
 FirstPart *
@@ -56,6 +61,12 @@ first_part_create(MemoryContext cxt, Oid collation)
 	part->cxt = cxt;
 	part->collation = collation;
 	return part;
+}
+
+uint64
+first_part_kind(const FirstPart *part)
+{
+	return (uint64) part->type << 32 | (OidIsValid(part->type) ? part->collation : 0);
 }
 
 /* How parts of this type are compared, and whether there are images for that. */
@@ -90,6 +101,8 @@ part_image(const FirstPart *part, Datum value)
 	if (!part->has_image)
 		return IMAGE_FIRST;
 	image = key_image(&part->image, part->maker, value, &inexact);
+	if (unlikely(key_image_unplaced(&part->image, image)))
+		return IMAGE_UNPLACED;
 	return IMAGE_FIRST + (key_wide(part->image.kind) ? image >> 1 : image);
 }
 
@@ -115,12 +128,14 @@ array_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 	uint64		image;
 
 	*inexact = true;
-	if (unlikely(part->type != ARR_ELEMTYPE(array)))
+	if (unlikely(!OidIsValid(part->type)))
 	{
 		learn_part(part, ARR_ELEMTYPE(array), part->collation, InvalidOid);
 		part->entry = lookup_type_cache(part->type, 0);
 	}
-	if (ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) == 0)
+	if (unlikely(part->type != ARR_ELEMTYPE(array)))
+		image = IMAGE_UNPLACED;
+	else if (ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) == 0)
 		image = IMAGE_EMPTY;
 	else if (ARR_HASNULL(array) && (*ARR_NULLBITMAP(array) & 1) == 0)
 		image = IMAGE_NULL;
@@ -188,16 +203,22 @@ multirange_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inex
 	return image;
 }
 
-/* Rows of another type than the last one. */
+/* Rows of another type than the last one.  A type that is not known has no columns. */
 static void
 learn_row(FirstPart *part, Oid type, int32 typmod)
 {
-	TupleDesc	desc = lookup_rowtype_tupdesc(type, typmod);
-	MemoryContext old = MemoryContextSwitchTo(part->cxt);
-	Form_pg_attribute attr;
+	TupleDesc	desc = lookup_rowtype_tupdesc_noerror(type, typmod, true);
+	MemoryContext old;
+	Oid			part_type = TYPE_NO_COLUMN;
+	Oid			collation = InvalidOid;
 
 	if (part->desc != NULL)
 		FreeTupleDesc(part->desc);
+	part->desc = NULL;
+	part->alike = false;
+	if (desc == NULL)
+		return;
+	old = MemoryContextSwitchTo(part->cxt);
 	part->desc = CreateTupleDescCopy(desc);
 	MemoryContextSwitchTo(old);
 	ReleaseTupleDesc(desc);
@@ -206,24 +227,20 @@ learn_row(FirstPart *part, Oid type, int32 typmod)
 	while (part->att < part->desc->natts && TupleDescAttr(part->desc, part->att)->attisdropped)
 		part->att++;
 	if (part->att == part->desc->natts)
-	{
 		part->att = -1;
-		return;
+	else
+	{
+		part_type = TupleDescAttr(part->desc, part->att)->atttypid;
+		collation = TupleDescAttr(part->desc, part->att)->attcollation;
 	}
-	attr = TupleDescAttr(part->desc, part->att);
-	if (OidIsValid(part->type) && part->type != attr->atttypid)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("cannot compare dissimilar column types %s and %s at record column %d",
-						format_type_be(part->type), format_type_be(attr->atttypid), 1)));
-	/* of another collation they would have other images */
-	if (part->type != attr->atttypid)
-		learn_part(part, attr->atttypid, attr->attcollation, InvalidOid);
-	else if (part->collation != attr->attcollation)
-		ereport(ERROR,
-				(errcode(ERRCODE_INDETERMINATE_COLLATION),
-				 errmsg("could not determine which collation to use for string comparison")));
-	part->collation = attr->attcollation;
+	if (!OidIsValid(part->type))
+	{
+		if (part->att >= 0)
+			learn_part(part, part_type, collation, InvalidOid);
+		part->type = part_type;
+		part->collation = collation;
+	}
+	part->alike = (part->type == part_type && part->collation == collation);
 }
 
 uint64
@@ -239,7 +256,9 @@ record_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 	*inexact = true;
 	if (unlikely(part->desc == NULL || part->desc->tdtypeid != type || part->desc->tdtypmod != typmod))
 		learn_row(part, type, typmod);
-	if (part->att >= 0)
+	if (unlikely(!part->alike))
+		image = IMAGE_UNPLACED;
+	else if (part->att >= 0)
 	{
 		HeapTupleData tuple;
 		bool		isnull;

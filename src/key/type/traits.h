@@ -27,6 +27,10 @@
  * 128 bits: where both words are equal).  One of CALL rows may be inexact: it says
  * "before" and "after" truly, but "equal" only as far as it goes; make() then sets
  * *inexact (of two words the one that cannot tell does).  What stands behind an inexact image must not decide anything.
+ *
+ * make() raises no ERROR that only a comparison of two values would raise.  A value that has no
+ * normalized key beside the other values gets key_unplaced(): a column that has one such value is
+ * ordered by its comparator alone (key_range_unplaced()).
  */
 #ifndef GPUSORT_TRAITS_H
 #define GPUSORT_TRAITS_H
@@ -141,6 +145,13 @@ key_nested(KeyKind kind)
 	return kind >= KEY_ARRAY && kind <= KEY_RECORD;
 }
 
+/* May a value of this kind have no normalized key beside the others of its column? */
+static inline bool
+key_may_be_unplaced(KeyKind kind)
+{
+	return key_nested(kind) || kind == KEY_ENUM;
+}
+
 /* Does an image take longer than to compare two values, or tell nothing? */
 static inline bool
 key_dear(KeyKind kind)
@@ -177,6 +188,13 @@ key_wide(KeyKind kind)
 		KEY_KINDS(VALUE_WIDE, PLACE_WIDE, CALL_WIDE)
 	}
 	pg_unreachable();
+}
+
+/* The normalized key of a value that has none, direction not folded in: no other value has it. */
+static inline uint64
+key_unplaced(KeyKind kind)
+{
+	return key_wide(kind) ? PG_UINT64_MAX : PG_UINT32_MAX;
 }
 
 /* Stage columns of one SQL column. */
