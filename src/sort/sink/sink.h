@@ -101,7 +101,9 @@ typedef struct BoundedSink
 	uint64		threshold[STAGE_MAX_COLUMNS];
 	bool		threshold_null[STAGE_MAX_COLUMNS];
 	bool		threshold_inexact[STAGE_MAX_COLUMNS];	/* it may be */
+	bool		threshold_dear[STAGE_MAX_COLUMNS];	/* the column takes a comparator */
 	BulkBuf		threshold_row;	/* if images do not tell all */
+	BulkBuf		kept;			/* cut(): a bit for each rid that stays */
 	pg_atomic_uint64 *others;	/* the least threshold[0] of any participant; NULL */
 } BoundedSink;
 

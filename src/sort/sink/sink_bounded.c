@@ -116,6 +116,7 @@ set_threshold(BoundedSink *sink, uint32 last)
 	{
 		const StageColumn *col = &stage->cols[c];
 
+		sink->threshold_dear[c] = key_dear(col->kind) || key_range_unplaced(col, &col->range);
 		sink->threshold_inexact[c] = col->range.inexact;
 		sink->threshold_null[c] = col->nulls != NULL && col->nulls[i];
 		sink->threshold[c] = stage_image_at(col, i);
@@ -132,42 +133,24 @@ set_threshold(BoundedSink *sink, uint32 last)
 	tell_others(sink);
 }
 
-/*
- * Is staged row i, which is this one, among those that are wanted?  last is the rid of
- * the last that is; equal rows are wanted in the order in which they came.
- */
-static bool
-keeps(const BoundedSink *sink, size_t i, MinimalTuple row, uint32 last)
+/* A set of rids, as bits. */
+static inline void
+rid_set_add(uint64 *set, uint32 rid)
 {
-	const Stage *stage = &sink->base.batch->stage;
-	bool		equal = stage->complete;
-
-	for (int c = 0; c < stage->ncols; c++)
-	{
-		const StageColumn *col = &stage->cols[c];
-		bool		null = col->nulls != NULL && col->nulls[i];
-		int			cmp = compare_threshold(sink, c, null, stage_image_at(col, i));
-
-		if (cmp != 0)
-			return cmp < 0;
-		if (sink->threshold_inexact[c] && !null)
-		{
-			equal = false;
-			break;
-		}
-	}
-	/* no row is compared with itself: a comparator may raise errors at equal ones */
-	if (!equal && stage->rids[i] != last)
-	{
-		int			cmp = tiebreak_compare(sink->base.env->tiebreak, row, sink->threshold_row.ptr);
-
-		if (cmp != 0)
-			return cmp < 0;
-	}
-	return stage->rids[i] <= last;
+	set[rid / 64] |= UINT64CONST(1) << rid % 64;
 }
 
-/* Sorts what is there, more rows than wanted; keeps the first, and sets the threshold. */
+static inline bool
+rid_set_has(const uint64 *set, uint32 rid)
+{
+	return (set[rid / 64] >> rid % 64 & 1) != 0;
+}
+
+/*
+ * Sorts the rows, of which there are more than wanted; keeps the first, and sets the threshold.
+ * Rows are kept by their places: a comparator that is not transitive would tell another number
+ * of rows if it were asked again.
+ */
 static void
 cut(BoundedSink *sink)
 {
@@ -178,25 +161,30 @@ cut(BoundedSink *sink)
 	size_t		kept = 0;
 	Sorted		sorted;
 	Arena		from;
-	uint32		last;
+	Size		set_size = (batch->arena.next_rid / 64 + 1) * sizeof(uint64);
+	uint64	   *set;
 
 	Assert(n > env->bound);
 	(void) order_batch(env, batch, NULL, false, &sorted);
-	last = sorted.rids[env->bound - 1];
-	set_threshold(sink, last);
+	set_threshold(sink, sorted.rids[env->bound - 1]);
+	bulk_reserve(env->bulk, &sink->kept, set_size, 0);
+	set = memset(sink->kept.ptr, 0, set_size);
+	for (size_t i = 0; i < env->bound; i++)
+		rid_set_add(set, sorted.rids[i]);
 
 	arena_compact_begin(&batch->arena, env->bulk, &from);
 	stage_keep_begin(stage);
 	for (size_t i = 0; i < n; i++)
 	{
-		MinimalTuple row = (MinimalTuple) arena_at(&from, stage->rids[i]);
+		MinimalTuple row;
 		uint32		rid;
 		char	   *to;
 
 		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
 			CHECK_FOR_INTERRUPTS();
-		if (!keeps(sink, i, row, last))
+		if (!rid_set_has(set, stage->rids[i]))
 			continue;
+		row = (MinimalTuple) arena_at(&from, stage->rids[i]);
 		to = arena_alloc(&batch->arena, env->bulk, MAXALIGN(row->t_len), &rid);
 		if (to == NULL)
 			elog(ERROR, "a bounded sort's rows do not fit its arena");
@@ -205,9 +193,10 @@ cut(BoundedSink *sink)
 	}
 	stage_keep_end(stage, kept);
 	arena_compact_end(&batch->arena, env->bulk, &from);
+	if (sink->kept.mapped)
+		bulk_free(env->bulk, &sink->kept);
 	progress_phase(&env->progress, PROGRESS_INGEST);
-	if (kept != env->bound)
-		elog(ERROR, "a bounded sort kept %zu rows of %zu", kept, env->bound);
+	Assert(kept == env->bound);
 }
 
 /*
@@ -229,12 +218,17 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 		uint64		image;
 		int			cmp;
 
-		if (key_dear(col->kind))
+		if (sink->threshold_dear[c])
 		{
 			equal = false;
 			break;
 		}
 		image = null ? 0 : key_image(col, keys->makers[c], slot->tts_values[col->att], &inexact);
+		if (!null && unlikely(key_image_unplaced(col, image)))
+		{
+			equal = false;
+			break;
+		}
 		if (c == 0 && sink->others != NULL && !null && image > pg_atomic_read_u64(sink->others))
 			return true;
 		if (!sink->have_threshold)
@@ -268,13 +262,19 @@ compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPlaces whe
 		const StageColumn *col = &stage->cols[c];
 		const char *p = where[c][i];
 		bool		inexact = sink->threshold_inexact[c];
+		uint64		image = 0;
 		int			cmp;
 
-		if (key_dear(col->kind))
+		if (sink->threshold_dear[c])
 			return 0;
-		cmp = compare_threshold(sink, c, p == NULL, p == NULL ? 0 :
-								key_image_at(col, sink->base.env->keys.makers[c], col->kind, col->flip, p,
-											 keys->byval_len[c], &inexact));
+		if (p != NULL)
+		{
+			image = key_image_at(col, sink->base.env->keys.makers[c], col->kind, col->flip, p,
+								 keys->byval_len[c], &inexact);
+			if (unlikely(key_image_unplaced(col, image)))
+				return 0;
+		}
+		cmp = compare_threshold(sink, c, p == NULL, image);
 		if (cmp != 0)
 			return cmp;
 		if (inexact && p != NULL)
@@ -381,7 +381,8 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 	int			nleft = 0;
 	uint64		limit = PG_UINT64_MAX;
 
-	if (!key_dear(sink->batch->stage.cols[0].kind))
+	/* a row without an image must be compared */
+	if (!key_dear(sink->batch->stage.cols[0].kind) && !key_may_be_unplaced(sink->batch->stage.cols[0].kind))
 		limit = first_limit(bounded);
 	if (*done == 0 && limit == PG_UINT64_MAX && take_page(bounded, page))
 	{
@@ -441,7 +442,10 @@ bounded_finish(Sink *sink, bool may_pause, ResultSpace *space)
 static void
 bounded_end(Sink *sink)
 {
-	bulk_free(sink->env->bulk, &((BoundedSink *) sink)->threshold_row);
+	BoundedSink *bounded = (BoundedSink *) sink;
+
+	bulk_free(sink->env->bulk, &bounded->threshold_row);
+	bulk_free(sink->env->bulk, &bounded->kept);
 }
 
 static const SinkMethods bounded_methods = {
@@ -464,6 +468,8 @@ void
 sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *others)
 {
 	sink->have_threshold = false;
+	for (int c = 0; c < sink->base.batch->stage.ncols; c++)
+		sink->threshold_dear[c] = key_dear(sink->base.batch->stage.cols[c].kind);
 	/* images that a function makes may mean another thing in another process */
 	sink->others = key_called(sink->base.batch->stage.cols[0].kind) ? NULL : others;
 }
