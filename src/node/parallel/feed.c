@@ -112,7 +112,8 @@ static void
 write_own(FeedState *feed)
 {
 	Exchange   *ex = feed->exchange;
-	BlockWriter *writer = block_writer_create(&feed->spec, exchange_frame(ex));
+	BlockWriter *writer = block_writer_create(&feed->spec,
+											  exchange_frame(ex, feed->keys, feed->nkeys));
 	RowBlock   *block;
 
 	while ((block = exchange_block_to_write(ex, feed->ring)) != NULL &&
@@ -128,7 +129,7 @@ static void
 write_merged(FeedState *feed, const int *rings, int n)
 {
 	Exchange   *ex = feed->exchange;
-	const KeyFrame *frame = exchange_frame(ex);
+	const KeyFrame *frame = exchange_frame(ex, feed->keys, feed->nkeys);
 	BlockSource **sources = palloc((n + 1) * sizeof(BlockSource *));
 	BlockRefill *refill;
 	RowBlock   *block;
@@ -206,7 +207,6 @@ send_rows(FeedState *feed, Sorter **sorter, int me)
 	Sink	   *sink;
 	bool		sent;
 
-	exchange_attach(ex);
 	begin_sort(feed, sorter, ex->nrings + 1, 0, outer->plan->plan_rows);
 	sink = sorter_use_sink(*sorter, make_join, feed);
 	sort_node_take_rows(*sorter, outer, &feed->pages, &ex->stopped);
@@ -216,10 +216,7 @@ send_rows(FeedState *feed, Sorter **sorter, int me)
 	participant_report_fill(&slot->report, report, false);
 	if (!sent)
 		exchange_lose_device(ex);
-	/* where others have given up there may be more, which nobody wants */
-	if (!exchange_arrive(ex, me, NULL) && slot->fed.rows > 0 &&
-		pg_atomic_read_u32(&ex->device_lost) == 0 && !exchange_stopped(ex))
-		elog(ERROR, "a row has come to a parallel sort after its end");
+	exchange_arrive(ex, me);
 	if (feed->css.ss.ps.instrument != NULL)
 		InstrUpdateTupleCount(feed->css.ss.ps.instrument, (double) report->rows);
 	sorter_end(*sorter);
@@ -253,10 +250,8 @@ feed_run(FeedState *feed)
 	{
 		me = feed->ring >= 0 ? feed->ring : ex->nrings;
 		slot = exchange_slot(ex, me);
-		/* first, for who attaches is waited for */
 		if (feed->ring >= 0)
 			exchange_open_ring(ex, feed->ring);
-		exchange_attach(ex);
 	}
 	begin_sort(feed, &feed->sorter, ex != NULL ? ex->nrings + 1 : 0, ex != NULL ? ex->bound : feed->bound,
 			   outer->plan->plan_rows);
@@ -266,7 +261,7 @@ feed_run(FeedState *feed)
 	if (ex != NULL)
 	{
 		sorter_key_frame(feed->sorter, &slot->frame);
-		(void) exchange_arrive(ex, me, sorter_stage(feed->sorter));
+		exchange_arrive(ex, me);
 	}
 	feed->result = sorter_perform(feed->sorter, device_may_pause());
 	report = sorter_report(feed->sorter);

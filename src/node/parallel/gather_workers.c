@@ -37,7 +37,10 @@ gather_worker_gone(void *arg, int ring)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("lost connection to parallel worker")));
-		/* it never came, or has ended: if it has no rows, the Gather will complain in the end */
+		/* it never came: the Gather will complain in the end; */
+		if (pg_atomic_read_u32(&node->feed->exchange->rings[r].state) == RING_UNUSED)
+			exchange_absent(node->feed->exchange, r);
+		/* or it has ended */
 		gone = gone || r == ring;
 	}
 	return gone;

@@ -168,6 +168,9 @@ launch(ParallelSortState *node)
 	/* who takes rows: workers may have ended since, and have no readers any more */
 	gather->need_to_scan_locally = gather->nworkers_launched == 0 ||
 		(participation && gather->nworkers_launched < EXCHANGE_MANY && node->feed->lead == NULL);
+	if (node->feed->exchange != NULL)
+		exchange_expect(node->feed->exchange, gather->nworkers_launched +
+						(gather->need_to_scan_locally || (participation && node->feed->lead != NULL)));
 }
 
 /* The rows were lost with the device: all is begun once more, without it. */
@@ -219,7 +222,7 @@ parallel_sort_start(ParallelSortState *node)
 	if (node->nstreams > 0)
 	{
 		/* who has rows to give knows it */
-		const KeyFrame *frame = exchange_frame(node->feed->exchange);
+		const KeyFrame *frame = exchange_frame(node->feed->exchange, node->keys, node->nkeys);
 
 		if (own)
 			sources[node->nstreams++] = block_source_own(&node->feed->spec, frame,

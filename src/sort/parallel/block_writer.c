@@ -100,7 +100,7 @@ write_keys(BlockWriter *writer, RowBlock *block, const char *rows)
 	stage_rows(writer, rows, block->n);
 	/* or keys would not compare */
 	if (!key_frame_holds(&writer->frame, &writer->stage))
-		elog(ERROR, "a row has come to a parallel sort after its end");
+		elog(ERROR, "a key lies outside of the common key range of a parallel sort");
 	pack_keys(&writer->stage, &writer->layout, writer->key_bits, 0, block->n,
 			  block->rows + block->keys_at);
 }

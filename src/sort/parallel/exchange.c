@@ -16,13 +16,14 @@
  * group or to the leader and from there to the leader, never in a circle, and who reads
  * frees a block whenever it asks for the next.  A writer sleeps while more than half
  * of its ring is full; then its reader has a block, does not sleep for this ring, and
- * signals when half is reached.  All wait for the agreement of those that have come, which
- * need nobody for it: they take rows, and arrive or fail.
+ * signals when half is reached.  All wait for the agreement of all participants, who
+ * need nobody for it: they take rows, and arrive or fail.  The leader counts them as soon as it
+ * has launched the workers, before it takes rows itself.
  *
  * Who may be gone: a worker that fails or is killed is told of by the Gather's error
- * queue, which wakes the leader, and ends the query; one that never came holds up the
- * leader alone, which looks for it now and then (gone()); a worker that merges others'
- * rings was told by the agreement who they are, and that they have come.  The leader
+ * queue, which wakes the leader, and ends the query; for one that never came the leader
+ * looks now and then while it waits (gone()), and says so to all (exchange_absent()); a worker
+ * that merges others' rings was told by the agreement who they are, and that they have come.  The leader
  * stops the exchange before it waits for workers' ends (feed.c), whatever it is that
  * ends the query early; a plan that is only explained has no exchange.
  *
@@ -101,7 +102,8 @@ exchange_reset(Exchange *ex, size_t bound, const DeviceFeed *device)
 	ex->device = *device;
 	pg_atomic_write_u32(&ex->device_lost, 0);
 	pg_atomic_write_u64(&ex->first_bound, PG_UINT64_MAX);
-	ex->attached = ex->arrived = 0;
+	ex->expected = -1;
+	ex->arrived = 0;
 	ex->closed = ex->agreed = false;
 	pg_atomic_write_u32(&ex->stopped, 0);
 	for (int r = 0; r < ex->nrings; r++)
@@ -112,7 +114,11 @@ exchange_reset(Exchange *ex, size_t bound, const DeviceFeed *device)
 		ex->rings[r].reader = EXCHANGE_LEADER;
 	}
 	for (int p = 0; p <= ex->nrings; p++)
-		exchange_slot(ex, p)->arrived = exchange_slot(ex, p)->report.valid = false;
+	{
+		ExchangeSlot *slot = exchange_slot(ex, p);
+
+		slot->arrived = slot->absent = slot->report.valid = false;
+	}
 }
 
 ExchangeSlot *
@@ -121,29 +127,9 @@ exchange_slot(Exchange *ex, int participant)
 	return (ExchangeSlot *) ((char *) ex + ex->slots_at) + participant;
 }
 
-void
-exchange_attach(Exchange *ex)
-{
-	SpinLockAcquire(&ex->lock);
-	ex->attached++;
-	SpinLockRelease(&ex->lock);
-}
-
-/* Of all that have arrived. */
-static void
-make_frame(Exchange *ex, const Stage *stage)
-{
-	key_frame_init(&ex->frame);
-	for (int p = 0; p <= ex->nrings; p++)
-	{
-		if (exchange_slot(ex, p)->arrived)
-			key_frame_unite(&ex->frame, &exchange_slot(ex, p)->frame, stage);
-	}
-}
-
 /*
  * Of many workers that have arrived one half's rings are read by its first, the other's by
- * its first.  Who comes later has no rows.
+ * its first.
  */
 static void
 assign_readers(Exchange *ex)
@@ -183,31 +169,22 @@ exchange_rings_of(Exchange *ex, int reader, int *rings)
 	return n;
 }
 
-bool
-exchange_arrive(Exchange *ex, int participant, const Stage *stage)
+/*
+ * Releases the lock, under which the caller has noted that one more has arrived, that one less
+ * is expected, or how many are.  If nobody is missing any more all go on.
+ */
+static void
+release_and_agree(Exchange *ex)
 {
-	bool		in_time;
-	bool		last;
+	bool		last = !ex->closed && ex->arrived == ex->expected;
 
-	SpinLockAcquire(&ex->lock);
-	in_time = !ex->closed;
-	if (in_time)
-	{
-		exchange_slot(ex, participant)->arrived = true;
-		ex->arrived++;
-	}
-	last = in_time && ex->arrived == ex->attached;
-	if (last)
-		ex->closed = true;
+	ex->closed = ex->closed || last;
 	SpinLockRelease(&ex->lock);
 	if (!last)
-		return in_time;
+		return;
 
 	if (!ex->device.on)
-	{
-		make_frame(ex, stage);
 		assign_readers(ex);
-	}
 	SpinLockAcquire(&ex->lock);
 	ex->agreed = true;
 	SpinLockRelease(&ex->lock);
@@ -215,7 +192,36 @@ exchange_arrive(Exchange *ex, int participant, const Stage *stage)
 	/* the leader may wait for a block that is not to come to it */
 	for (int r = 0; r < ex->nrings; r++)
 		ConditionVariableBroadcast(&ex->rings[r].may_read);
-	return true;
+}
+
+void
+exchange_expect(Exchange *ex, int participants)
+{
+	SpinLockAcquire(&ex->lock);
+	ex->expected = participants;
+	release_and_agree(ex);
+}
+
+void
+exchange_absent(Exchange *ex, int worker)
+{
+	ExchangeSlot *slot = exchange_slot(ex, worker);
+
+	if (slot->absent)
+		return;
+	slot->absent = true;
+	SpinLockAcquire(&ex->lock);
+	ex->expected--;
+	release_and_agree(ex);
+}
+
+void
+exchange_arrive(Exchange *ex, int participant)
+{
+	SpinLockAcquire(&ex->lock);
+	exchange_slot(ex, participant)->arrived = true;
+	ex->arrived++;
+	release_and_agree(ex);
 }
 
 static bool
@@ -285,14 +291,23 @@ exchange_lose_device(Exchange *ex)
 	ConditionVariableBroadcast(&ex->agreed_cv);
 }
 
-const KeyFrame *
-exchange_frame(Exchange *ex)
+KeyFrame *
+exchange_frame(Exchange *ex, const KeyColumn *keys, int nkeys)
 {
-	bool		agreed = has_agreed(ex);
+	KeyFrame   *frame = palloc(sizeof(KeyFrame));
+	Stage	   *stage = palloc0(sizeof(Stage));
 
-	Assert(agreed);
-	(void) agreed;
-	return &ex->frame;
+	Assert(has_agreed(ex));
+	/* nothing is staged: it says of what kinds the columns are */
+	stage_init(stage, keys, nkeys, true);
+	key_frame_init(frame);
+	for (int p = 0; p <= ex->nrings; p++)
+	{
+		if (exchange_slot(ex, p)->arrived)
+			key_frame_unite(frame, &exchange_slot(ex, p)->frame, stage);
+	}
+	pfree(stage);
+	return frame;
 }
 
 void

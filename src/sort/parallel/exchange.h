@@ -4,9 +4,13 @@
  *
  * An exchange lies in the Gather's shared memory, one for all participants.  They
  * meet once: when each has all its rows it tells where its keys lie, and when all
- * have, a frame is made of that (key/key_frame.h), so that keys made by one compare with
- * any other's.
- * A participant that comes later than that has no rows.
+ * have, the common key range is made of that (key/key_frame.h), so that keys made by one
+ * compare with any other's.
+ *
+ * All are the workers that were launched, and the leader if it takes rows.  A participant that
+ * begins late is waited for: the others may have ended without having read the rows that
+ * all share, as a join does whose inner side is empty in one process.  The leader counts
+ * the participants when it has launched the workers, and takes back those that never come.
  *
  * Each worker has a ring of blocks (store/row_block.h), which it fills and its reader
  * empties: the leader, or, where there are many, a worker that merges several into its
@@ -59,7 +63,8 @@ typedef struct ExchangeRing
 /* What a participant tells: a worker's by its ring, the leader's behind them. */
 typedef struct ExchangeSlot
 {
-	bool		arrived;
+	bool		arrived;		/* it has all its rows; the rest is set */
+	bool		absent;			/* it will never come; the leader's to set */
 	KeyFrame	frame;
 	DeviceFed	fed;			/* instead, where rows go to the leader's job */
 	ParticipantReport report;
@@ -76,11 +81,10 @@ typedef struct Exchange
 	ConditionVariable agreed_cv;
 
 	slock_t		lock;			/* of what follows */
-	int			attached;		/* participants that take rows, or have */
-	int			arrived;		/* of them, those that have all theirs */
-	bool		closed;			/* all that had attached have arrived */
-	bool		agreed;			/* ... and the frame is everybody's */
-	KeyFrame	frame;
+	int			expected;		/* participants that come; -1: not counted yet */
+	int			arrived;		/* of them, those that have all their rows */
+	bool		closed;			/* all have */
+	bool		agreed;			/* ... and each ring has its reader */
 	Size		blocks_at;		/* of the first ring, from here */
 	Size		slots_at;
 	ExchangeRing rings[FLEXIBLE_ARRAY_MEMBER];
@@ -96,18 +100,21 @@ extern void exchange_reset(Exchange *ex, size_t bound, const DeviceFeed *device)
 
 extern ExchangeSlot *exchange_slot(Exchange *ex, int participant);
 
-/* A participant comes, before it takes its first row; */
-extern void exchange_attach(Exchange *ex);
+/* The leader has launched the workers: so many participants come. */
+extern void exchange_expect(Exchange *ex, int participants);
 
-/* has all its rows, and has noted where their keys lie in its slot; false if it has come too late; */
-extern bool exchange_arrive(Exchange *ex, int participant, const Stage *stage);
+/* A worker that was launched has ended without ever beginning: nobody waits for it. */
+extern void exchange_absent(Exchange *ex, int worker);
+
+/* A participant has all its rows, and has noted where their keys lie in its slot; */
+extern void exchange_arrive(Exchange *ex, int participant);
 
 /* and waits for the others: false if the exchange was stopped. */
 extern bool exchange_wait_agreed(Exchange *ex);
 
 /*
  * The leader, whose job workers feed, waits likewise, but does something now and then, as its
- * latch is set: true when all that have come have sent their rows, false if attend() says so,
+ * latch is set: true when all participants have sent their rows, false if attend() says so,
  * rows are lost or the exchange was stopped.
  */
 typedef bool (*ExchangeAttend) (void *arg);
@@ -119,8 +126,8 @@ extern void exchange_fed(Exchange *ex, DeviceFed *fed);
 /* A worker's rows are lost with the leader's job. */
 extern void exchange_lose_device(Exchange *ex);
 
-/* The frame of all rows' keys, once that is agreed. */
-extern const KeyFrame *exchange_frame(Exchange *ex);
+/* The common key range of all rows, once all have arrived; a copy in the current memory context. */
+extern KeyFrame *exchange_frame(Exchange *ex, const KeyColumn *keys, int nkeys);
 
 /* A worker opens its ring, */
 extern void exchange_open_ring(Exchange *ex, int ring);
