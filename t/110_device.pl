@@ -344,9 +344,7 @@ for my $mode (sort keys %modes)
 	$s->query("SET work_mem = '256kB'; SET gpusort.device_fault = hang_up");
 	begin_query($s, 'SELECT count(*), sum(k) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s');
 	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), 'a job hangs');
-	my $process = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
-	my ($supervisor) = slurp_file("/proc/$process/stat") =~ /\) \S (\d+)/;
-	die "no supervisor: '$supervisor'" unless $supervisor =~ /^\d\d+$/;
+	my ($process, undef, $supervisor) = device_processes($node);
 	is(kill('TERM', $supervisor), 1, 'the supervisor is told to end');
 	like($s->query('SELECT 1'), qr/^$rows\|.*\n1$/s, 'the supervisor ends: the sort goes on');
 	$s->quit;

@@ -68,9 +68,8 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 # the server is killed, and with it who has the service's lock
 {
 	my $s = new_session($node);
-	my $process = process();
+	my ($process, $keeper, $supervisor) = device_processes($node);
 	my $pid = $s->query('SELECT pg_backend_pid()');
-	my ($supervisor) = slurp_file("/proc/$process/stat") =~ /\) \S (\d+)/;
 
 	$s->query("$set SET gpusort.device_fault = hold_lock");
 	begin_query($s, 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
@@ -81,6 +80,7 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	eval { $s->{run}->finish };
 	ok(process_ends($supervisor), 'the supervisor ends');
 	ok(process_ends($process), 'the device process ends');
+	ok(process_ends($keeper), 'and its keeper');
 	# gone, not only at its end: its number is in the lock file
 	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	{

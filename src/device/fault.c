@@ -12,6 +12,7 @@
 #include "device/clock.h"
 #include "device/fault.h"
 #include "device/process/process_job.h"
+#include "device/service/service.h"
 #include "settings.h"
 #include "utils/wait_event.h"
 
@@ -128,7 +129,7 @@ fault_stops(const DeviceSlot *slot, ProcessJob *job, FaultPlace place)
 	if (kind == FAULT_STALL || kind == FAULT_FREEZE)
 	{
 		device_shared->patience_ms = DEVICE_TEST_PATIENCE_MS;
-		kill(getppid(), SIGCHLD);	/* it looks at its clock */
+		device_wake_supervisor();	/* it looks at its clock */
 		while (kind == FAULT_FREEZE)
 			pause();
 	}

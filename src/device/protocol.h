@@ -4,11 +4,11 @@
  *
  * Three kinds of process take part.
  *
- *	The supervisor is a background worker.  It never touches CUDA; it forks the
- *	device process, sees it end, and forks the next: at once, or if the process has
+ *	The supervisor is a background worker.  It never touches CUDA; it starts the
+ *	device process, sees it end, and starts the next: at once, or if the process has
  *	given an idle device back or found none, when a sort asks for it.
  *	The device process owns CUDA: contexts, streams, device memory.  It is not a
- *	child of the postmaster, because the postmaster answers the death of any
+ *	child of the postmaster, and never becomes one (service/keeper.c), because the postmaster answers the death of any
  *	child that is attached to shared memory with a restart of the whole server;
  *	a fault in a driver must cost a sort its speed, not everybody their
  *	connection.
@@ -303,6 +303,7 @@ typedef struct DeviceShared
 	pg_atomic_uint32 state;		/* DeviceServiceState; READY and LEAVING are set by the
 								 * process */
 	pg_atomic_uint32 process_pid;	/* 0: none */
+	volatile int pool_pid;		/* the process that has the pool until it has ended; 0: none */
 	pg_atomic_uint32 restarts;
 	pg_atomic_uint32 finished;	/* jobs that went through, by the process */
 

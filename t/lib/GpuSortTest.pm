@@ -11,9 +11,9 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused
-	device_awaited device_route_function device_lines_function begin_query process_ends new_session no_timeout gate_make
-	gate_shut gate_reached gate_open killed_at_gate same_order order_sum ends_early times_out error_and_timeout
-	worker_terminated pick);
+	device_processes device_awaited device_route_function device_lines_function begin_query process_ends
+	new_session no_timeout gate_make gate_shut gate_reached gate_open killed_at_gate same_order order_sum
+	ends_early times_out error_and_timeout worker_terminated pick);
 
 # One of the arguments, by chance.
 sub pick { return $_[ int rand @_ ] }
@@ -105,6 +105,20 @@ sub device_ready
 
 	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()"),
 		"$name: the service is ready");
+}
+
+# The service's processes: the device process, its keeper, the supervisor.
+sub device_processes
+{
+	my ($node) = @_;
+	my @pids = $node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');
+
+	for (1 .. 2)
+	{
+		die "no process: '$pids[-1]'" unless $pids[-1] =~ /^\d\d+$/;
+		push @pids, slurp_file("/proc/$pids[-1]/stat") =~ /.*\) \S (\d+)/;
+	}
+	return @pids;
 }
 
 # SQL: the session's rows are all there, and it waits for their order.  A job grows while its

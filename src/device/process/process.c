@@ -33,7 +33,7 @@
 #include "miscadmin.h"
 #include "settings.h"
 
-/* A look at the supervisor, and the cost of a lost wake-up. */
+/* A look at the keeper, and the cost of a lost wake-up. */
 #define IDLE_TIMEOUT_MS		500
 
 /* Between two looks at work under way on the device. */
@@ -234,7 +234,8 @@ measure(void)
 void
 device_process_main(void)
 {
-	pid_t		supervisor = getppid();
+	pid_t		parent = getppid();
+	uint32		generation = pg_atomic_read_u32(&device_shared->generation);
 	uint64		start;
 	sigset_t	none;
 
@@ -257,7 +258,8 @@ device_process_main(void)
 		int			found = step_all();
 
 		pg_atomic_fetch_add_u32(&device_shared->heartbeat, 1);
-		if (getppid() != supervisor)
+		/* without a keeper, or given up */
+		if (getppid() != parent || pg_atomic_read_u32(&device_shared->generation) != generation)
 			_exit(0);
 		device_process_house(&device_api);
 		if (found & DEVICE_STEP_PROGRESS)

@@ -7,10 +7,19 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "device/service/service.h"
+
+/* The supervisor looks at what has changed. */
+void
+device_wake_supervisor(void)
+{
+	Latch	   *supervisor = device_shared->supervisor;
+
+	if (supervisor != NULL)
+		SetLatch(supervisor);
+}
 
 void
 device_process_gives_up(int code, const char *what, const char *detail)
@@ -45,7 +54,7 @@ device_process_hangs(int device)
 	device_shared->at_device = device_shared->devices[device].index;
 	pg_write_barrier();
 	device_shared->hangs = 1;
-	kill(getppid(), SIGCHLD);	/* it looks */
+	device_wake_supervisor();
 	for (;;)
 		pause();
 }

@@ -2,7 +2,7 @@
  * service.c
  *	  The supervisor: a background worker that keeps a device process running.
  *
- * It forks the device process and waits.  When the process ends, however it
+ * It starts the device process and waits.  When the process ends, however it
  * ends, the generation is raised, which is how backends see that their jobs are
  * lost, the slots that they have closed meanwhile are freed, everybody waiting is
  * woken, and after a pause the next process starts.  The pause doubles, to ten
@@ -21,7 +21,10 @@
  * under way, so jobs are given up at once; but there is no next process, and with it
  * nobody who is given a chunk of the pool, before this one is gone.
  *
- * If the supervisor dies, the kernel kills the device process with it.
+ * Between the supervisor and the device process there is the keeper (keeper.c), which waits for
+ * the device process when the supervisor cannot.  If the supervisor ends, the keeper kills
+ * the device process.  A supervisor that comes after one that ended starts no device process before the
+ * last one is gone: the pool is only one process's.
  */
 #include "postgres.h"
 
@@ -37,6 +40,7 @@
 #include "device/admission/admission.h"
 #include "device/admission/queue.h"
 #include "device/clock.h"
+#include "device/service/keeper.h"
 #include "device/service/service.h"
 #include "device/service/staging.h"
 #include "libpq/pqsignal.h"
@@ -66,7 +70,8 @@
 #define HEARTBEAT_LOOKS			10
 
 /* The process, as the supervisor knows it. */
-static pid_t child = 0;			/* not yet waited for; 0: none */
+static pid_t child = 0;			/* that has not ended, as far as we know; 0: none */
+static pid_t before_us = 0;		/* likewise, the last supervisor's */
 static bool child_given_up = false; /* its jobs are lost already */
 static uint32 last_heartbeat;
 static TimestampTz last_look;
@@ -93,11 +98,14 @@ handle_sigchld(SIGNAL_ARGS)
 	errno = save_errno;
 }
 
-/* An immediate shutdown reaches our process group: no core file for that. */
+/*
+ * In the device process: a stop, and what the kernel sends if its parent dies.  If that
+ * makes it the postmaster's child, its exit code must not look like a crash.
+ */
 static void
-handle_sigquit(SIGNAL_ARGS)
+handle_stop(SIGNAL_ARGS)
 {
-	_exit(2);
+	_exit(0);
 }
 
 /*
@@ -109,34 +117,35 @@ handle_sigquit(SIGNAL_ARGS)
  * server need not wait for it.
  */
 static void
-become_device_process(pid_t supervisor)
+become_device_process(void)
 {
-#ifdef __linux__
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-	if (getppid() != supervisor)
-		_exit(1);
+	pid_t		parent = MyProcPid; /* still the keeper's */
+
 	MyProcPid = getpid();
 	MyProc = NULL;
 	on_exit_reset();
+	pqsignal(SIGTERM, handle_stop);
+	pqsignal(SIGQUIT, handle_stop);
+#ifdef __linux__
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+#endif
+	if (getppid() != parent)
+		_exit(0);
 	if (shared_memory_type == SHMEM_TYPE_MMAP && UsedShmemSegAddr != NULL)
 		(void) shmdt(UsedShmemSegAddr);
-	pqsignal(SIGTERM, PG_SIG_DFL);
-	pqsignal(SIGQUIT, handle_sigquit);
 	pqsignal(SIGCHLD, PG_SIG_DFL);
 	pqsignal(SIGHUP, PG_SIG_IGN);
 	pqsignal(SIGINT, PG_SIG_IGN);
 	pqsignal(SIGUSR1, PG_SIG_IGN);
 	pqsignal(SIGUSR2, PG_SIG_IGN);
 	pqsignal(SIGURG, PG_SIG_IGN);
-	set_ps_display("device process");
+	init_ps_display("gpusort device process");
 	device_process_main();
 }
 
 static pid_t
 start_device_process(void)
 {
-	pid_t		supervisor = getpid();
 	pid_t		pid;
 
 	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_STARTING);
@@ -150,16 +159,15 @@ start_device_process(void)
 	last_look = GetCurrentTimestamp();
 	fflush(stdout);
 	fflush(stderr);
-	pid = fork();
+	pid = keeper_start(become_device_process);
 	if (pid == 0)
-		become_device_process(supervisor);
-	if (pid < 0)
 	{
 		ereport(LOG, (errmsg("could not fork the gpusort device process: %m")));
 		pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_DOWN);
 		return 0;
 	}
 	pg_atomic_write_u32(&device_shared->process_pid, (uint32) pid);
+	device_shared->pool_pid = pid;
 	return pid;
 }
 
@@ -190,11 +198,14 @@ bury_device_process(DeviceServiceState state)
 static bool
 await_end(int ms)
 {
+	int			status;
+
 	for (; ms > 0; ms -= 10)
 	{
-		if (waitpid(child, NULL, WNOHANG) != 0)
+		if (keeper_process_ended(&status))
 		{
 			child = 0;
+			device_shared->pool_pid = 0;
 			return true;
 		}
 		pg_usleep(10 * 1000L);
@@ -210,10 +221,10 @@ stop_device_process(int code, Datum arg)
 		device_supervisor_saves(true);
 	if (child == 0)
 		return;
-	kill(child, SIGTERM);
+	keeper_signal(SIGTERM);
 	if (!await_end(STOP_PATIENCE_MS))
 	{
-		kill(child, SIGKILL);
+		keeper_signal(SIGKILL);
 		(void) await_end(STOP_PATIENCE_MS);
 	}
 	if (!child_given_up)
@@ -284,7 +295,7 @@ give_up_device_process(void)
 	if (!device_shared->hangs)
 		strlcpy(device_shared->why_not, "a call of the driver does not return",
 				sizeof(device_shared->why_not));
-	kill(child, SIGKILL);
+	keeper_signal(SIGKILL);
 	if (device >= 0 && device < DEVICE_MAX)
 		device_shared->failures[device]++;
 	child_given_up = true;
@@ -360,6 +371,7 @@ process_ended(int status, uint32 finished)
 
 	log_end(child, status);
 	child = 0;
+	device_shared->pool_pid = 0;
 	if (code == DEVICE_EXIT_IDLE && !child_given_up)
 		process_left();
 	else if (code == DEVICE_EXIT_LATER && !child_given_up)
@@ -389,13 +401,28 @@ process_ended(int status, uint32 finished)
 	}
 }
 
+/*
+ * Is the device process there that the last supervisor has left?  Its keeper waits for it; if that
+ * is gone, too, process 1 does.  It belongs to the server's user, as we do.
+ */
+static bool
+last_remains(void)
+{
+	if (before_us != 0 && kill(before_us, 0) != 0)
+	{
+		before_us = 0;
+		device_shared->why_not[0] = '\0';
+	}
+	return before_us != 0;
+}
+
 /* Is it time for the next? */
 static bool
 start_is_due(void)
 {
 	int			wait_ms = when_asked ? retry_pause : error_pause;
 
-	if (child != 0 || gpusort_device_mask == 0 ||
+	if (child != 0 || last_remains() || gpusort_device_mask == 0 ||
 		(when_asked && pg_atomic_read_u32(&device_shared->asked) == 0))
 		return false;
 	return pause_from == 0 ||
@@ -415,6 +442,10 @@ device_supervisor_main(Datum arg)
 	BackgroundWorkerUnblockSignals();
 	before_shmem_exit(stop_device_process, (Datum) 0);
 	device_shared->supervisor = MyLatch;
+	before_us = device_shared->pool_pid;
+	if (last_remains())
+		snprintf(device_shared->why_not, sizeof(device_shared->why_not),
+				 "the last device process (PID %d) has not ended yet", (int) before_us);
 	tell_settings();
 
 	while (!ShutdownRequestPending)
@@ -428,7 +459,7 @@ device_supervisor_main(Datum arg)
 			ProcessConfigFile(PGC_SIGHUP);
 			tell_settings();
 		}
-		if (child != 0 && waitpid(child, &status, WNOHANG) == child)
+		if (keeper_process_ended(&status))
 			process_ended(status, finished);
 		if (start_is_due())
 		{

@@ -29,6 +29,9 @@ pg_noreturn extern void device_process_gives_up(int code, const char *what, cons
 /* The process ends, after an error of the device; in words for the log. */
 pg_noreturn extern void device_process_fails(const char *format,...) pg_attribute_printf(1, 2);
 
+/* Wakes the supervisor: something in shared memory is for it to see. */
+extern void device_wake_supervisor(void);
+
 /* The device does not get on: the supervisor will end the process. */
 pg_noreturn extern void device_process_hangs(int device);
 
