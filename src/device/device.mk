@@ -9,7 +9,8 @@
 DEVICE_CPU_ABI = build/libgpusort_cpu_abi.so
 
 $(DEVICE_CPU_ABI): test/stand_in/cpu_abi.c test/stand_in/cpu_abi_sort.c test/stand_in/cpu_abi_stream.c \
-		test/stand_in/cpu_abi.h cuda/gpusort_abi.h cuda/costs_h200.h cuda/value/value_limits.h
+		test/stand_in/cpu_abi_stale.c test/stand_in/cpu_abi.h cuda/gpusort_abi.h cuda/costs_h200.h \
+		cuda/value/value_limits.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -pthread -O2 -Wall -Wextra -Werror -fPIC -fvisibility=hidden -shared -Icuda \
 		-o $@ $(filter %.c,$^) -lm

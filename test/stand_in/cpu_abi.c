@@ -24,7 +24,8 @@
  * GPUSORT_CPU_ABI_OTHERS (MB of each device that other programs have taken; no context
  * can be made where they leave less than CONTEXT_MB), GPUSORT_CPU_ABI_COMPILES (its code is
  * not there yet: it is "compiled", said on stderr, and kept where CUDA would keep
- * it).  GPUSORT_CPU_ABI_FILE names a file
+ * it), GPUSORT_CPU_ABI_STALE (outputs of an earlier job, cpu_abi_stale.c; freed blocks are then given
+ * out again as they are).  GPUSORT_CPU_ABI_FILE names a file
  * of such lines, NAME=VALUE, that is read each time, so that they can be changed.
  */
 #include <stdarg.h>
@@ -171,6 +172,23 @@ context_create(int32_t device, uint64_t budget, GpusortContext **out, GpusortErr
 	return GPUSORT_OK;
 }
 
+/* Takes a block of this size off the list; NULL if there is none. */
+static Block *
+block_take(Block **list, uint64_t bytes)
+{
+	for (Block **link = list; *link; link = &(*link)->next)
+	{
+		if ((*link)->bytes == bytes)
+		{
+			Block	   *b = *link;
+
+			*link = b->next;
+			return b;
+		}
+	}
+	return NULL;
+}
+
 static GpusortStatus
 block_alloc(Block **list, uint64_t bytes, void **out, GpusortError *err)
 {
@@ -189,9 +207,9 @@ block_alloc(Block **list, uint64_t bytes, void **out, GpusortError *err)
 	return GPUSORT_OK;
 }
 
-/* What the block took of the budget; 0 if there is none at p. */
+/* What the block took of the budget; 0 if there is none at p.  It goes to the other list, if there is one. */
 static uint64_t
-block_free(Block **list, void *p)
+block_free(Block **list, void *p, Block **to)
 {
 	for (Block **link = list; *link; link = &(*link)->next)
 	{
@@ -201,6 +219,12 @@ block_free(Block **list, void *p)
 			uint64_t	taken = b->taken;
 
 			*link = b->next;
+			if (to)
+			{
+				b->next = *to;
+				*to = b;
+				return taken;
+			}
 			free(b->p);
 			free(b);
 			return taken;
@@ -215,10 +239,18 @@ context_destroy(GpusortContext *ctx)
 	if (!ctx)
 		return;
 	while (ctx->blocks)
-		block_free(&ctx->blocks, ctx->blocks->p);
+		block_free(&ctx->blocks, ctx->blocks->p, NULL);
+	while (ctx->freed)
+		block_free(&ctx->freed, ctx->freed->p, NULL);
 	while (ctx->host)
-		block_free(&ctx->host, ctx->host->p);
+		block_free(&ctx->host, ctx->host->p, NULL);
 	free(ctx);
+}
+
+static int
+keeps_freed(void)
+{
+	return cpu_abi_setting("GPUSORT_CPU_ABI_STALE", 0) != 0;
 }
 
 static GpusortStatus
@@ -226,6 +258,7 @@ device_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError *err)
 {
 	uint64_t	taken = bytes + bytes * ctx->waste / 100;
 	uint64_t	budget = budget_now(ctx);
+	Block	   *again;
 	GpusortStatus status;
 
 	*out = NULL;
@@ -235,14 +268,24 @@ device_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError *err)
 		FAIL(GPUSORT_NO_MEMORY, "%llu bytes are over the device memory budget",
 			 (unsigned long long) taken);
 	pthread_mutex_lock(&ctx->lock);
-	status = block_alloc(&ctx->blocks, bytes, out, err);
+	again = keeps_freed() ? block_take(&ctx->freed, bytes) : NULL;
+	if (again)
+	{
+		again->next = ctx->blocks;
+		ctx->blocks = again;
+		*out = again->p;
+		status = GPUSORT_OK;
+	}
+	else
+		status = block_alloc(&ctx->blocks, bytes, out, err);
 	pthread_mutex_unlock(&ctx->lock);
 	if (status == GPUSORT_OK)
 	{
 		ctx->blocks->taken = taken;
 		ctx->used += taken;
 		ctx->kept -= taken < ctx->kept ? taken : ctx->kept;
-		memset(*out, GARBAGE, bytes < 1 << 20 ? bytes : 1 << 20);
+		if (!again)
+			memset(*out, GARBAGE, bytes < 1 << 20 ? bytes : 1 << 20);
 	}
 	return status;
 }
@@ -253,7 +296,7 @@ device_free(GpusortContext *ctx, void *p)
 	uint64_t	taken;
 
 	pthread_mutex_lock(&ctx->lock);
-	taken = block_free(&ctx->blocks, p);
+	taken = block_free(&ctx->blocks, p, keeps_freed() ? &ctx->freed : NULL);
 	pthread_mutex_unlock(&ctx->lock);
 	ctx->used -= taken;
 	ctx->kept += taken;
@@ -285,7 +328,7 @@ host_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError *err)
 static void
 host_free(GpusortContext *ctx, void *p)
 {
-	block_free(&ctx->host, p);
+	block_free(&ctx->host, p, NULL);
 }
 
 static GpusortStatus

@@ -26,6 +26,7 @@ struct GpusortContext
 	uint64_t	kept;			/* freed since the last device_trim: a figure only */
 	uint64_t	waste;			/* percent */
 	Block	   *blocks;
+	Block	   *freed;			/* to be given out again as they are */
 	Block	   *host;
 };
 
@@ -69,6 +70,11 @@ extern GpusortStatus cpu_abi_gather_plan(GpusortStream *stream, const GpusortGat
 extern GpusortStatus cpu_abi_gather_rows(GpusortStream *stream, const GpusortGather *gather,
 										 uint64_t first, uint64_t last, void *dst,
 										 GpusortError *err);
+
+/* cpu_abi_stale.c: does a step write nothing?  What it has written may become that of an earlier job. */
+extern int	cpu_abi_writes_nothing(void);
+extern void cpu_abi_sorted(const GpusortProblem *problem);
+extern void cpu_abi_gathered(const GpusortGather *gather, uint64_t first, uint64_t last, void *dst);
 
 /* Microseconds that a sort would take on the device that the costs are from. */
 extern double cpu_abi_sort_us(int32_t algorithm, const GpusortProblem *problem);

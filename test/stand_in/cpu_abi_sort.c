@@ -190,6 +190,7 @@ cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortProblem 
 	uint32_t   *order = problem->scratch;
 	uint32_t   *other = order + problem->n;
 	int			passes = 0;
+	int			nothing = cpu_abi_writes_nothing();
 	GpusortStatus status = check_words(problem, err);
 
 	if (status == GPUSORT_OK)
@@ -228,12 +229,15 @@ cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortProblem 
 	{
 		uint64_t	width = problem->key_width / 8;
 
-		if (problem->output & GPUSORT_OUT_KEYS)
+		/* without rids nothing tells another job's keys from these */
+		if ((problem->output & GPUSORT_OUT_KEYS) &&
+			((problem->output & GPUSORT_OUT_RIDS) || !nothing))
 			memcpy((char *) problem->keys_out + i * width,
 				   (const char *) problem->keys + order[i] * width, width);
 		if (problem->output & GPUSORT_OUT_RIDS)
 			problem->rids_out[i] = problem->rids ? problem->rids[order[i]] : order[i];
 	}
+	cpu_abi_sorted(problem);
 	if (result)
 	{
 		memset(result, 0, sizeof(*result));
@@ -308,11 +312,12 @@ cpu_abi_gather_rows(GpusortStream *stream, const GpusortGather *gather, uint64_t
 			uint64_t last, void *dst, GpusortError *err)
 {
 	uint64_t	base = gather->out_offset[first];
+	int			nothing = cpu_abi_writes_nothing();
 
 	if (last > gather->n || first > last ||
 		!cpu_abi_in_block(stream->ctx, dst, (gather->out_offset[last] - base) * 8))
 		FAIL(GPUSORT_BAD_CALL, "rows would be written outside of device memory");
-	for (uint64_t i = first; i < last; i++)
+	for (uint64_t i = first; i < last && !nothing; i++)
 	{
 		uint32_t	row = gather->order[i];
 
@@ -320,5 +325,6 @@ cpu_abi_gather_rows(GpusortStream *stream, const GpusortGather *gather, uint64_t
 			   (const char *) gather->rows + (uint64_t) gather->row_offset[row] * 8,
 			   (uint64_t) units_of(gather, row) * 8);
 	}
+	cpu_abi_gathered(gather, first, last, dst);
 	return GPUSORT_OK;
 }
