@@ -98,7 +98,7 @@ send_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec
 				chunk.rids[i] = (uint32) (start + i);
 		}
 		if (spec->want_keys)
-			check->sum += device_check_sum(chunk.keys, spec->key_width, chunk.rows);
+			check->sum += device_check_sum(&check->secret, chunk.keys, spec->key_width, chunk.rows);
 		key_chunk_post(job, spec, &chunk);
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -191,6 +191,8 @@ array_device_sort(const ArrayValues *values, RouteFacts *facts,
 	spec.mode = DEVICE_KEYS;
 	spec.max_rows = values->n;
 	device_route_job(facts, decision, &spec);
+	if (!job_secret_make(&check.secret))
+		return "the server has no random numbers";
 	job = device_job_open(CurrentMemoryContext, &spec, device_job_bytes(&spec), DEVICE_JOB_CHUNKS,
 						  facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US :
 						  decision->cpu_us - decision->predicted_us, &facts->device);

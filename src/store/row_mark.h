@@ -6,7 +6,7 @@
  * padding beside the checksum (row_sum.h) has 16 bits of a hash of the key: rows whose
  * marks differ have other keys, and of neighbours with the same mark one in 65,536 has, too.
  *
- * A mark is made before the row is sealed.
+ * A mark is made before the row's checksum, which covers it.
  */
 #ifndef GPUSORT_ROW_MARK_H
 #define GPUSORT_ROW_MARK_H

@@ -106,6 +106,7 @@ typedef struct RowStream
 	uint32		left;			/* rows to be given as they come */
 	uint32		behind;			/* ... and behind them, which are to be looked at before */
 	uint64		sum;			/* row_sum() of those that were read */
+	JobSecret	secret;			/* of the job that the chunk is of */
 } RowStream;
 
 /* Rows from a device, once, forward. */
@@ -199,7 +200,7 @@ row_stream_next(RowStream *stream)
 	MinimalTuple row = (MinimalTuple) stream->next;
 	uint64		sum;
 
-	if (unlikely(!row_is_whole(stream->next, stream->end - stream->next, &sum)))
+	if (unlikely(!row_is_whole(stream->next, stream->end - stream->next, &stream->secret, &sum)))
 		return NULL;
 	stream->sum += sum;
 	stream->last = stream->next;

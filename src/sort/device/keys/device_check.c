@@ -8,14 +8,16 @@
  *			together are a permutation of what was sent.  A bitmap with a bit for each
  *			8 bytes of rows has the starts of rows that are still to come; it is made
  *			while the device sorts.  A row that is read is a row, whatever the device.
- *	keys	Where keys come back they must ascend, and in sum be those that were sent.
+ *	keys	Where keys come back they must ascend, and in sum be those that were sent.  The sum
+ *			is one of hashes that depend on a secret of the sort (store/secret.h).  Where keys are all
+ *			that there is they become rows: none is returned before the last one has been checked.
  *
  * What is not checked without gpusort.verify is that rids are in their keys' order: the
  * keys would have to be fetched from rows all over the memory.
  *
- * Rows are given out while others are on their way, so a fault may show when the first
+ * Rows by their rids are returned while others are on their way, so a fault may show when the first
  * rows are gone.  The CPU then sorts all rows, and its first rows must be those that
- * were given out: then it goes on behind them, and the result is the right one.  If they
+ * were returned: then it goes on behind them, and the result is the right one.  If they
  * are not, the query's result can no longer be right, and it ends with an ERROR.
  * Results that are taken as a whole before their first row never come to that.
  *
@@ -30,9 +32,6 @@
 /* Rids whose word is asked for before its turn. */
 #define RIDS_AHEAD		32
 
-/* Any odd number: a sum must not take a key's halves for each other. */
-#define HIGH_FACTOR		UINT64CONST(0x9E3779B97F4A7C15)
-
 static Size
 bitmap_bytes(const SortEnv *env, const Stage *stage)
 {
@@ -44,7 +43,8 @@ Size
 device_check_bytes(const SortEnv *env, const Batch *batch)
 {
 	const Stage *stage = &batch->stage;
-	Size		result = env->spec.keys_only ? 0 : sizeof(uint32);
+	Size		result = !env->spec.keys_only ? sizeof(uint32) :
+		stage->row_bytes < (int) sizeof(uint64) ? sizeof(uint64) : sizeof(SortRec128);
 
 	return arena_used(&batch->arena) + stage->n * (stage->row_bytes + result) +
 		bitmap_bytes(env, stage);
@@ -99,10 +99,21 @@ device_check_rids(DeviceKeys *dk, const uint32 *rids, size_t n)
 	return false;
 }
 
+/* A key's part of the sum: not linear in the key, or the keys 1, 2, 3 had the sum of 2, 2, 2. */
 static inline uint64
-part_of_sum(Key128 key)
+hash_key(const JobSecret *secret, uint64 key)
 {
-	return (uint64) key + (uint64) (key >> 64) * HIGH_FACTOR;
+	uint64		hash = job_secret_mix(secret, key);
+
+	return hash ^ hash >> 32;
+}
+
+static inline uint64
+hash_key128(const JobSecret *secret, Key128 key)
+{
+	uint64		hash = job_secret_mix(secret, (uint64) key) + (uint64) (key >> 64) * secret->high_factor;
+
+	return hash ^ hash >> 32;
 }
 
 /* Adds up keys and notes whether one is less than the one before. */
@@ -114,7 +125,7 @@ part_of_sum(Key128 key)
 		for (size_t i = 0; i < n; i++) \
 		{ \
 			descends |= k[i] < prev; \
-			sum += sizeof(key_t) <= sizeof(uint64) ? (uint64) k[i] : part_of_sum(k[i]); \
+			sum += sizeof(key_t) <= sizeof(uint64) ? hash_key(secret, (uint64) k[i]) : hash_key128(secret, k[i]); \
 			prev = k[i]; \
 		} \
 		*last = prev; \
@@ -122,8 +133,10 @@ part_of_sum(Key128 key)
 	} while (0)
 
 static uint64
-scan_keys(const char *keys, int width, size_t n, Key128 *last, bool *ascending)
+scan_keys(const JobSecret *of_job, const char *keys, int width, size_t n, Key128 *last, bool *ascending)
 {
+	JobSecret	copy = *of_job;
+	const JobSecret *secret = &copy;
 	uint64		sum = 0;
 
 	if (width == 32)
@@ -136,12 +149,12 @@ scan_keys(const char *keys, int width, size_t n, Key128 *last, bool *ascending)
 }
 
 uint64
-device_check_sum(const char *keys, int width, size_t n)
+device_check_sum(const JobSecret *secret, const char *keys, int width, size_t n)
 {
 	Key128		last = 0;
 	bool		ascending;
 
-	return scan_keys(keys, width, n, &last, &ascending);
+	return scan_keys(secret, keys, width, n, &last, &ascending);
 }
 
 bool
@@ -149,7 +162,7 @@ device_check_keys(KeyCheck *check, const char *keys, int width, size_t n, bool l
 {
 	Key128		last_key = check->last;
 	bool		ascending;
-	uint64		sum = scan_keys(keys, width, n, &last_key, &ascending);
+	uint64		sum = scan_keys(&check->secret, keys, width, n, &last_key, &ascending);
 
 	if (!ascending || (last && check->sum != sum))
 		return false;
@@ -168,47 +181,11 @@ device_wrong_beginning(void)
 					 "or gpusort.device to off.")));
 }
 
-/* The sum of the sorted keys from that on, as they were sent. */
-static uint64
-sum_from(const DeviceKeys *dk, const Sorted *sorted, size_t from)
-{
-	const Stage *stage = &dk->batch->stage;
-	const KeyLayout *layout = &dk->layout.layout;
-	KeyReader	reader;
-	uint64		sum = 0;
-
-	key_reader_begin(&reader, dk->env, stage, sorted);
-	for (size_t i = from; i < sorted->n; i++)
-	{
-		Datum		values[STAGE_MAX_COLUMNS];
-		bool		isnull[STAGE_MAX_COLUMNS];
-		Key128		key = 0;
-
-		if (!key_reader_has(&reader, i))
-		{
-			CHECK_FOR_INTERRUPTS();
-			key_reader_decode(&reader, i, sorted->n);
-		}
-		key_reader_row(&reader, i, values, isnull);
-		if (layout->total_bits > 0)
-			key = pack_row(stage, &dk->env->keys, layout, values, isnull) >> (128 - layout->total_bits);
-		sum += device_check_sum((const char *) &key, 128, 1);
-	}
-	return sum;
-}
-
 void
 device_check_given(const DeviceKeys *dk, const Sorted *sorted, size_t given)
 {
 	const uint64 *pending = dk->pending.ptr;
 
-	if (dk->env->spec.keys_only)
-	{
-		/* those that are still to come must make up what is left of the sum */
-		if (given > 0 && sum_from(dk, sorted, given) != dk->keys.sum)
-			device_wrong_beginning();
-		return;
-	}
 	for (size_t i = 0; i < given; i++)
 	{
 		uint32		rid = sorted->rids[i];

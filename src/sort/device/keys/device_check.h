@@ -22,7 +22,7 @@ extern void device_check_begin(DeviceKeys *dk);
 extern bool device_check_rids(DeviceKeys *dk, const uint32 *rids, size_t n);
 
 /* The sum of n keys, whatever their order. */
-extern uint64 device_check_sum(const char *keys, int width, size_t n);
+extern uint64 device_check_sum(const JobSecret *secret, const char *keys, int width, size_t n);
 
 /*
  * Keys that came: do they ascend, and from the last that came before?  The last of all
@@ -31,7 +31,7 @@ extern uint64 device_check_sum(const char *keys, int width, size_t n);
 extern bool device_check_keys(KeyCheck *check, const char *keys, int width, size_t n, bool last);
 
 /*
- * The device failed when so many rows had been given out, and the CPU has sorted them
+ * The device failed when so many rows had been returned by their rids, and the CPU has sorted them
  * all: are they its first rows?  An ERROR if not.
  */
 extern void device_check_given(const DeviceKeys *dk, const Sorted *sorted, size_t given);

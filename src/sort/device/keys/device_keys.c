@@ -52,6 +52,9 @@ open_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
 	device_route_job(&dk->facts, &dk->decision, &dk->spec);
 	dk->layout.key_width = dk->spec.key_width;
 	dk->per_chunk = key_chunk_rows(&dk->spec);
+	dk->facts.device = DEVICE_STATE_NONE;
+	if (!job_secret_make(&dk->keys.secret))
+		return false;
 	dk->job = device_job_open(dk->env->cxt, &dk->spec, device_job_bytes(&dk->spec),
 							  (int) (max_rows / dk->per_chunk) + 1,
 							  patience_us, &dk->facts.device);
@@ -94,7 +97,7 @@ device_keys_send(DeviceKeys *dk, size_t n)
 	if (chunk.rids != NULL)
 		memcpy(chunk.rids, stage->rids + dk->sent, n * sizeof(uint32));
 	if (dk->spec.want_keys)
-		dk->keys.sum += device_check_sum(chunk.keys, width, n);
+		dk->keys.sum += device_check_sum(&dk->keys.secret, chunk.keys, width, n);
 	key_chunk_post(dk->job, &dk->spec, &chunk);
 	dk->sent += n;
 	return true;

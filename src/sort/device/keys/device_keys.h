@@ -9,6 +9,7 @@
 #include "key/device_layout.h"
 #include "sort/device/device_route.h"
 #include "sort/order.h"
+#include "store/secret.h"
 
 /* Why a sort did not go there. */
 typedef struct DeviceRefusal
@@ -27,6 +28,7 @@ typedef struct TieRun
 /* Keys that come back: device_check.c. */
 typedef struct KeyCheck
 {
+	JobSecret	secret;			/* of this sort; set before a job is opened */
 	uint64		sum;			/* of those that are still to come */
 	Key128		last;			/* that came */
 } KeyCheck;

@@ -173,7 +173,7 @@ device_parts_begin(DeviceKeys *dk, int at_least, double patience_us)
 	if (part_rows >= PART_MIN_ROWS && part_rows < stage->n &&
 		pays(dk, (int) (stage->n / part_rows) + 1) &&
 		key_split_plan(&parts->split, stage, &dk->layout.layout, dk->spec.key_width, part_rows) &&
-		key_split_sorts(&parts->split) && memory_fits(dk, &parts->split))
+		key_split_sorts(&parts->split) && memory_fits(dk, &parts->split) && job_secret_make(&dk->keys.secret))
 	{
 		parts->spare = open_job(dk, rows, patience_us, &dk->facts.device);
 		parts->spare_rows = rows;
@@ -294,7 +294,7 @@ device_parts_send(DeviceKeys *dk)
 		{
 			KeySpan		span = key_split_span(split, p, at);
 
-			dk->keys.sum += device_check_sum(span.keys, dk->spec.key_width, span.n);
+			dk->keys.sum += device_check_sum(&dk->keys.secret, span.keys, dk->spec.key_width, span.n);
 			at += span.n;
 		}
 	}

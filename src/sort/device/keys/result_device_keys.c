@@ -2,15 +2,15 @@
  * result_device_keys.c
  *	  Key mode's way back: sorted rids, or keys, chunk by chunk.
  *
- * The node gives out rows of the first chunk while the others are still on their
- * way: the result has the rows that have arrived, and whoever comes to their end asks
+ * The node returns rows of the first chunk of rids while the others are still on their
+ * way: the result has the rows that have arrived, and the reader that comes to their end asks
  * for more.  A result that is read once and forward needs no more memory than a chunk's
- * rids (or keys): each chunk replaces the one before.  One that is read again is
- * kept whole.
+ * rids: each chunk replaces the one before.  One that is read again is kept whole.
  *
- * Everything is waited for where the result is written to a run, where
- * gpusort.verify looks at it first, and where keys are not exact: then sorted keys
- * come along, and runs of equal ones are settled by comparison.
+ * Everything is waited for where the result is written to a run, where gpusort.verify looks
+ * at it first, where keys are not exact (then sorted keys come along, and runs of equal ones
+ * are settled by comparison), and where keys are all that there is: a key that comes back
+ * is a row, and only the sum of all tells that none is of another sort (device_check.c).
  *
  * On error: a device that fails in the middle has given the right beginning.  The
  * CPU sorts the staged keys again and the rows go on where they stopped: both
@@ -226,7 +226,7 @@ verify_whole(DeviceKeys *dk, const Sorted *sorted)
 bool
 device_keys_receive(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *streams)
 {
-	*streams = may_stream && !gpusort_verify && (dk->spec.keys_only || !dk->spec.want_keys);
+	*streams = may_stream && !gpusort_verify && !dk->spec.want_keys;
 	dk->keep = !*streams || dk->env->spec.random_access;
 	make_room(dk, sorted);
 	device_check_begin(dk);
@@ -273,10 +273,7 @@ recover(ArrayResult *array, DeviceKeys *dk)
 	device_keys_end(dk);
 
 	array->n = sorted.n;
-	if (env->spec.keys_only)
-		key_reader_begin(&((KeysResult *) array)->reader, env, &batch->stage, &sorted);
-	else
-		((MemoryResult *) array)->rids = sorted.rids;
+	((MemoryResult *) array)->rids = sorted.rids;
 }
 
 /* All rows that have arrived were read: gets more. */
@@ -292,8 +289,6 @@ get_more(ArrayResult *array)
 		if (dk->keep)
 			return;
 		array->pos = 0;
-		if (dk->env->spec.keys_only)
-			((KeysResult *) array)->reader.count = 0;
 		return;
 	}
 	if (dk->lost)
@@ -318,16 +313,6 @@ streamed_rows_next(SortResult *result, bool forward, TupleTableSlot *slot)
 	return result_rows_next(result, forward, slot);
 }
 
-static bool
-streamed_keys_next(SortResult *result, bool forward, TupleTableSlot *slot)
-{
-	ArrayResult *array = (ArrayResult *) result;
-
-	if (array->more != NULL && forward && array->pos >= array->n)
-		get_more(array);
-	return result_keys_next(result, forward, slot);
-}
-
 static void
 streamed_end(SortResult *result)
 {
@@ -347,18 +332,10 @@ static const ResultMethods streamed_rows_methods = {
 	.end = streamed_end
 };
 
-static const ResultMethods streamed_keys_methods = {
-	.kind = RESULT_KEYS,
-	.next = streamed_keys_next,
-	.rewind = result_array_rewind,
-	.mark = result_array_mark,
-	.restore = result_array_restore,
-	.end = streamed_end
-};
-
 void
 result_device_keys_begin(SortResult *result, DeviceKeys *dk)
 {
-	result->methods = dk->env->spec.keys_only ? &streamed_keys_methods : &streamed_rows_methods;
+	Assert(!dk->env->spec.keys_only);
+	result->methods = &streamed_rows_methods;
 	((ArrayResult *) result)->more = dk;
 }

@@ -81,7 +81,8 @@ device_feed_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int 
 	if (device_bring_back(patience_us) == DEVICE_STATE_READY &&
 		device_layout_for_any(&dev->layout, &batch->stage, 64) &&
 		device_route_feed(env, &batch->stage, &dev->layout.layout, dev->layout.key_width, rows,
-						  &dev->facts, &dev->decision))
+						  &dev->facts, &dev->decision) &&
+		job_secret_make(&dev->secret))
 	{
 		dev->spec.mode = DEVICE_ROWS;
 		device_route_job(&dev->facts, &dev->decision, &dev->spec);
@@ -103,6 +104,7 @@ device_feed_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int 
 	feed->on = true;
 	device_job_name(dev->job, &feed->job);
 	feed->spec = dev->spec;
+	feed->secret = dev->secret;
 	feed->row_bytes = row_bytes;
 	SpinLockInit(&feed->lock);
 	return sink_device_rows_create(env, batch, dev);
@@ -391,6 +393,7 @@ device_feed_join(SortEnv *env, Batch *batch, DeviceFeed *feed, Sink *lead)
 	dev->batch = batch;
 	dev->feeds = true;
 	dev->spec = feed->spec;
+	dev->secret = feed->secret;
 	/* how many fit is the leader's to see */
 	dev->spec.max_rows = dev->spec.max_row_bytes = PG_UINT64_MAX;
 	fits = device_layout_for_any(&dev->layout, &batch->stage, 64);

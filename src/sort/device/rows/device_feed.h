@@ -9,13 +9,15 @@
 #include "sort/device/rows/given_rows.h"
 #include "sort/sink/sink.h"
 #include "storage/spin.h"
+#include "store/secret.h"
 
-/* What the leader tells the workers of its job, in memory that they share. */
+/* What the leader tells the workers of its job, in the Gather's shared memory, which is this query's alone. */
 typedef struct DeviceFeed
 {
 	bool		on;				/* there is one; the rest is set */
 	DeviceJobName job;
 	DeviceJobSpec spec;
+	JobSecret	secret;			/* of all participants' rows */
 	double		row_bytes;		/* expected */
 
 	/* what strings' images are relative to; the first with rows says it */

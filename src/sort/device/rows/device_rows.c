@@ -171,6 +171,9 @@ bool
 device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, DeviceState *why)
 {
 	room_for(dev, &dev->spec, rows, row_bytes);
+	*why = DEVICE_STATE_NONE;
+	if (!job_secret_make(&dev->secret))
+		return false;
 	dev->job = device_job_open(dev->env->cxt, &dev->spec, device_job_bytes(&dev->spec),
 							   DEVICE_JOB_CHUNKS, 0, why);
 	if (dev->job == NULL)

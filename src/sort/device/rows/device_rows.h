@@ -13,6 +13,7 @@
 #include "sort/device/device_route.h"
 #include "sort/runs/runs.h"
 #include "sort/sink/sink.h"
+#include "store/secret.h"
 
 /* What a row may be found to be. */
 #define ROW_NOT_FROM_INPUT	"a row of the result is none of the input's"
@@ -55,6 +56,7 @@ typedef struct DeviceRows
 	uint64		units;			/* of 8 bytes, all so far */
 	uint64		base;			/* from where rows' places are counted */
 	uint64		sum;			/* row_sum() of all so far */
+	JobSecret	secret;			/* of the job's rows */
 
 	/* on the way back */
 	bool		holding;		/* a chunk is being read */

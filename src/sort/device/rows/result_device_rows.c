@@ -3,8 +3,8 @@
  *	  Record mode's way back: sorted rows, chunk by chunk.
  *
  * Always checked: a row's own checksum, before anything of it is used, so that what is
- * given out is a row that went in, whatever the device; and at the end the sum of all
- * rows against those that went in, so that none came twice in another's place.  By
+ * returned is a row that this job sent, whatever the device; and at the end the sum of all
+ * rows against those that were sent, so that none came twice in another's place.  By
  * then, where the result streams, rows were given out.  The child is then run again, as
  * after any failure, and if the rows that come first now are not those that were given
  * out, the query ends with an ERROR (sorter_skip_given()).
@@ -103,7 +103,7 @@ next_chunk(DeviceRows *dev, const RowStream *stream, DeviceChunkDesc *desc)
 	else if (chunk != NULL && desc->rows > dev->rows - given)
 		device_job_lose(dev->job, "the device sent too many rows");
 	else if (chunk != NULL && dev->holding &&
-			 !row_is_whole(chunk + desc->rows_at, device_shared->chunk_size - desc->rows_at, &sum))
+			 !row_is_whole(chunk + desc->rows_at, device_shared->chunk_size - desc->rows_at, &dev->secret, &sum))
 		device_job_lose(dev->job, ROW_NOT_FROM_INPUT);
 	return chunk;
 }
@@ -136,6 +136,7 @@ device_rows_next_chunk(DeviceRows *dev, RowStream *stream)
 	dev->holding = true;
 	dev->holding_rows = desc.rows;
 	dev->held = stream->next = chunk + desc.rows_at;
+	stream->secret = dev->secret;
 	dev->held_sum = stream->sum;
 	stream->end = chunk + device_shared->chunk_size;
 	stream->left = dev->layout.layout.exact ? desc.rows : 0;

@@ -261,7 +261,7 @@ last_is_row(DeviceRows *dev, RowStream *stream, const char *row)
 {
 	uint64		sum;
 
-	if (likely(stream->behind != 1) || row_is_whole(row, stream->end - row, &sum))
+	if (likely(stream->behind != 1) || row_is_whole(row, stream->end - row, &dev->secret, &sum))
 		return true;
 	stream->behind += stream->left;
 	stream->left = 0;

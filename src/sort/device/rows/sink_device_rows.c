@@ -32,8 +32,8 @@
  * lost, and the node runs its child again and sorts on the CPU, skipping the rows that
  * were given out already.
  *
- * Each row travels with a checksum of its own (store/row_sum.h), which is checked when it
- * comes back, before anything of it is used; result_device_rows.c.
+ * Each row travels with a checksum of its own, keyed by a secret of the job (store/row_sum.h), which
+ * is checked when it comes back, before anything of it is used; result_device_rows.c.
  */
 #include "postgres.h"
 
@@ -95,7 +95,7 @@ row_is_in(DeviceRows *dev, Key128 key, Size size)
 		row_set_mark(dev->next, (uint64) (key >> 64), (uint64) key);
 	((uint32 *) (dev->chunk + dev->words_at))[dev->chunk_rows] =
 		(uint32) (dev->units - dev->base);
-	dev->sum += row_seal(dev->next);
+	dev->sum += row_set_checksum(dev->next, &dev->secret);
 	dev->chunk_rows++;
 	dev->rows++;
 	dev->units += size >> 3;
