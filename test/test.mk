@@ -8,9 +8,10 @@ REGRESS = setup plan plan_versions presorted ints floats dates text types compar
 
 # C unit tests that need no more than a compiler: targets that run one each.
 # Others add themselves as prerequisites of unit and print "ok NAME" likewise.
-UNIT_CHECKS = arrows-check columns-check version-check image-check image-check-asan kernel-check kernel-check-asan
+UNIT_CHECKS = arrows-check columns-check docs-check version-check image-check image-check-asan \
+	kernel-check kernel-check-asan
 # those that take seconds
-UNIT_QUICK_CHECKS = arrows-check columns-check version-check image-check kernel-check
+UNIT_QUICK_CHECKS = arrows-check columns-check docs-check version-check image-check kernel-check
 
 include test/kernel.mk test/gpu_emulation.mk test/module.mk test/package.mk test/fuzz.mk
 
@@ -25,7 +26,7 @@ test/bin/image_test_asan: test/image_test.c src/key/type/image.h src/key/type/by
 	$(CC) $(IMAGE_TEST_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $<
 
 .PHONY: test test-quick test-versions unit unit-quick demo bench-queries print-regress docs
-.PHONY: arrows-check columns-check image-check image-check-asan
+.PHONY: arrows-check columns-check docs-check image-check image-check-asan
 # which room includes which
 arrows-check:
 	test/arrows
@@ -33,6 +34,10 @@ arrows-check:
 # lines that are too long
 columns-check:
 	test/columns
+
+# what the documentation names exists, and the other way round
+docs-check:
+	test/docs-check
 
 image-check: test/bin/image_test
 	test/bin/image_test
