@@ -23,6 +23,7 @@
 
 #include "key/type/alphabet.h"
 #include "key/pack.h"
+#include "miscadmin.h"
 #include "port/pg_bitutils.h"
 
 #define BATCH	1024
@@ -333,6 +334,8 @@ pack_words(const Stage *stage, const KeyLayout *layout,
 	for (size_t start = 0; start < stage->n; start += BATCH)
 	{
 		int			count = Min(BATCH, stage->n - start);
+
+		CHECK_FOR_INTERRUPTS();
 		fold64(stage, layout, key_bits, start, count, acc);
 
 		if (start == 0)
@@ -373,6 +376,7 @@ pack_wide(const Stage *stage, const KeyLayout *layout,
 	{
 		int			count = Min(BATCH, stage->n - start);
 
+		CHECK_FOR_INTERRUPTS();
 		if (layout->total_bits <= 64)
 		{
 			fold64(stage, layout, layout->total_bits, start, count, acc64);

@@ -211,8 +211,7 @@ sorter_skip_given(Sorter *sorter, TupleTableSlot *slot)
 	{
 		MinimalTuple row;
 
-		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
-			CHECK_FOR_INTERRUPTS();
+		CHECK_FOR_INTERRUPTS();
 		if (!result_next(sorter->result, RESULT_PLAIN, true, slot))
 			device_wrong_beginning();
 		row = ((MinimalTupleTableSlot *) slot)->mintuple;

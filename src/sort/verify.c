@@ -76,6 +76,8 @@ checksum(const SortProblem *problem)
 		Key128		key = record_at(problem, i).key;
 		uint64		mixed = (uint64) key * UINT64CONST(0x9E3779B97F4A7C15) ^ (uint64) (key >> 64);
 
+		if (i % (1 << 18) == 0)
+			CHECK_FOR_INTERRUPTS();
 		mixed ^= mixed >> 32;
 		sum += mixed * UINT64CONST(0xD6E8FEB86659FD93);
 	}
@@ -177,8 +179,7 @@ verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uin
 		MinimalTuple row;
 		Key128		key;
 
-		if (i % (1 << 16) == 0)
-			CHECK_FOR_INTERRUPTS();
+		CHECK_FOR_INTERRUPTS();
 		if (rid > max_rid || (expected[rid / 8] & (1 << (rid % 8))) == 0)
 		{
 			what = VERIFY_NOT_FROM_INPUT;

@@ -28,6 +28,7 @@
 #include "commands/tablespace.h"
 #include "compat.h"
 #include "executor/instrument.h"
+#include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "storage/bufmgr.h"
 #include "store/spillfile.h"
@@ -121,6 +122,7 @@ spill_write(SpillFile *file, SpillRun *run, const char *data, Size size)
 	instr_time	end;
 
 	Assert(size <= file->extent);
+	CHECK_FOR_INTERRUPTS();
 	if (extent / file->segment_extents == file->nsegments)
 		add_segment(file);
 	segment = file->segments[extent / file->segment_extents];
@@ -153,6 +155,7 @@ spill_read(SpillFile *file, const SpillRun *run, uint32 i, char *buf)
 	int			got;
 
 	Assert(i < run->nextents);
+	CHECK_FOR_INTERRUPTS();
 	if (track_io_timing)
 		INSTR_TIME_SET_CURRENT(start);
 	got = FileRead(segment, buf, size, extent_offset(file, run->extents[i]),

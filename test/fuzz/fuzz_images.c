@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include <signal.h>
 #include <sys/socket.h>
 
 #include "key/stage.h"
@@ -58,6 +59,8 @@ extern void *detoast_attr_slice(struct varlena *attr, int32 offset, int32 length
 UNUSED(void *, detoast_attr(struct varlena *attr))
 UNUSED(void *, detoast_attr_slice(struct varlena *attr, int32 offset, int32 length))
 UNUSED(void, pfree(void *pointer))
+volatile sig_atomic_t InterruptPending = false;
+UNUSED(void, ProcessInterrupts(void))
 UNUSED(uint64, abbreviated_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))
 UNUSED(uint32, enum_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))
 UNUSED(uint64, array_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))

@@ -10,12 +10,9 @@
 #include "key/tie/tie_rows.h"
 #include "key/type/abbreviated.h"
 #include "key/type/key_maker.h"
-#include "miscadmin.h"
 
 /* Fewer are compared as quickly. */
 #define ABBREVIATED_MIN_ROWS	64
-
-#define RECORDS_PER_INTERRUPT_CHECK	1024
 
 void
 tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSupport ssup)
@@ -30,8 +27,7 @@ tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSup
 		uint64		word = recs[i].key;
 		bool		isnull;
 
-		if (i % RECORDS_PER_INTERRUPT_CHECK == 0)
-			CHECK_FOR_INTERRUPTS();
+		CHECK_FOR_INTERRUPTS();
 		if (i + TIE_PREFETCH < n)
 			tie_prefetch(tb, recs[i + TIE_PREFETCH].rid);
 		recs[i].key = (uint64) tie_value(tb, col, tie_row(tb, recs[i].rid), &isnull);
@@ -44,7 +40,7 @@ tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSup
 			recs[i].pad = TIE_OTHER_WORD;
 			/* both are where they will stay, and at hand */
 			if (ssup != NULL && alone && before_alone &&
-				ApplySortComparator((Datum) recs[i - 1].key, false, (Datum) recs[i].key, false, ssup) < 0)
+				tie_compare(ssup, (Datum) recs[i - 1].key, (Datum) recs[i].key) < 0)
 				recs[i].pad = TIE_BEHIND;
 		}
 		prev = word;

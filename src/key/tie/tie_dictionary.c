@@ -124,6 +124,7 @@ number_values(Dictionary *dict, Form_pg_attribute attr, SortRec64 *recs, size_t 
 		uint32		len;
 		const char *p;
 
+		CHECK_FOR_INTERRUPTS();
 		if (!attr->attbyval && i + TIE_PREFETCH < n)
 			__builtin_prefetch(DatumGetPointer((Datum) recs[i + TIE_PREFETCH].key));
 		p = value_bytes(attr, &recs[i], &len);

@@ -23,7 +23,6 @@
 #include "key/type/collation.h"
 #include "key/tie/tie_rows.h"
 #include "mb/pg_wchar.h"
-#include "miscadmin.h"
 
 /* So many bytes of a string are transformed, into at most so many. */
 #define HINT_FROM		12
@@ -114,6 +113,7 @@ find_common(const TieHints *hints, const SortRec64 *recs, size_t n, size_t *comm
 	{
 		KeyString	s;
 
+		CHECK_FOR_INTERRUPTS();
 		tie_prefetch_value(recs, i, n);
 		if (string_is_toasted(hints->kind, (Datum) recs[i].key))
 			return false;
@@ -150,7 +150,6 @@ order_strings(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, int nhint
 		tie_compare_sort(tb, col, recs, n);
 		return true;
 	}
-	CHECK_FOR_INTERRUPTS();
 	if (!find_common(hints, recs, n, &common, &equal))
 		return false;
 	if (equal)
@@ -165,6 +164,7 @@ order_strings(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, int nhint
 	}
 	for (size_t i = 0; i < n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		tie_prefetch_value(recs, i, n);
 		recs[i].key = col->flip ^ hint_of(hints, string_of(hints->kind, (Datum) recs[i].key), common);
 	}
@@ -206,8 +206,7 @@ letters_tell(TieBreak *tb, TieColumn *col, const SortRec64 *recs, size_t n)
 	if (others > LETTERS_SAMPLE / 8 || !order_strings(tb, col, sample, LETTERS_SAMPLE, 0, 0))
 		return false;
 	for (int i = 1; i < LETTERS_SAMPLE; i++)
-		wrong += ApplySortComparator((Datum) sample[i - 1].key, false, (Datum) sample[i].key, false,
-									 ssup) > 0;
+		wrong += tie_compare(ssup, (Datum) sample[i - 1].key, (Datum) sample[i].key) > 0;
 	return wrong <= LETTERS_SAMPLE / 32;
 }
 

@@ -11,16 +11,13 @@
 #include "postgres.h"
 
 #include "key/tie/tie_rows.h"
-#include "miscadmin.h"
 
 #define MERGE_FIRST_RUN		6
-
-#define RANKS_PER_INTERRUPT_CHECK	1024
 
 static inline int
 compare(SortSupport ssup, const SortRec64 *a, const SortRec64 *b)
 {
-	return ApplySortComparator((Datum) a->key, false, (Datum) b->key, false, ssup);
+	return tie_compare(ssup, (Datum) a->key, (Datum) b->key);
 }
 
 static void
@@ -82,7 +79,6 @@ tie_merge_sort(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n)
 			size_t		na = Min(run, n - start);
 			size_t		nb = Min(run, n - start - na);
 
-			CHECK_FOR_INTERRUPTS();
 			merge_runs(ssup, from + start, na, from + start + na, nb, to + start);
 		}
 		from = to;
@@ -102,8 +98,7 @@ tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered)
 	{
 		int			cmp;
 
-		if (i % RANKS_PER_INTERRUPT_CHECK == 0)
-			CHECK_FOR_INTERRUPTS();
+		CHECK_FOR_INTERRUPTS();
 		if (ordered || (i + TIE_PREFETCH < n && recs[i + TIE_PREFETCH].pad != TIE_BEHIND))
 			tie_prefetch_value(recs, i, n);
 		if (!ordered && recs[i].pad == TIE_BEHIND)

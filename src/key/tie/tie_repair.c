@@ -12,12 +12,9 @@
 #include "postgres.h"
 
 #include "key/tie/tie_rows.h"
-#include "miscadmin.h"
 
 /* So few may be out of place that it pays. */
 #define REPAIR_PART			8
-
-#define RECORDS_PER_INTERRUPT_CHECK	1024
 
 #define OUT_OF_PLACE		PG_UINT32_MAX
 #define NONE				(PG_UINT32_MAX - 1)
@@ -25,7 +22,7 @@
 static inline int
 compare(SortSupport ssup, const SortRec64 *a, const SortRec64 *b)
 {
-	return ApplySortComparator((Datum) a->key, false, (Datum) b->key, false, ssup);
+	return tie_compare(ssup, (Datum) a->key, (Datum) b->key);
 }
 
 /* Sets the pad of records that are out of place; false if there are more than most. */
@@ -39,8 +36,7 @@ find_misplaced(SortSupport ssup, SortRec64 *recs, size_t n, size_t most, size_t 
 	recs[0].pad = NONE;
 	for (size_t i = 1; i < n; i++)
 	{
-		if (i % RECORDS_PER_INTERRUPT_CHECK == 0)
-			CHECK_FOR_INTERRUPTS();
+		CHECK_FOR_INTERRUPTS();
 		tie_prefetch_value(recs, i, n);
 		if (top == NONE || compare(ssup, &recs[top], &recs[i]) <= 0)
 		{

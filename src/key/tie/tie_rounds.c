@@ -22,7 +22,6 @@
 #include "postgres.h"
 
 #include "key/tie/tie_rows.h"
-#include "miscadmin.h"
 
 /* Records up to this number are sorted by insertion. */
 #define WORDS_INSERTION_MAX	32
@@ -128,6 +127,7 @@ make_words(TieBreak *tb, SortRec64 *recs, size_t n, Place place, Round *round)
 		Datum		value;
 		bool		isnull;
 
+		CHECK_FOR_INTERRUPTS();
 		if (i + TIE_PREFETCH < n)
 			tie_prefetch(tb, recs[i + TIE_PREFETCH].rid);
 		value = tie_value(tb, col, tie_row(tb, recs[i].rid), &isnull);
@@ -174,6 +174,7 @@ skip_common(TieBreak *tb, const SortRec64 *recs, size_t n, Place *place)
 		Datum		value;
 		bool		isnull;
 
+		CHECK_FOR_INTERRUPTS();
 		if (i + TIE_PREFETCH < n)
 			tie_prefetch(tb, recs[i + TIE_PREFETCH].rid);
 		value = tie_value(tb, col, tie_row(tb, recs[i].rid), &isnull);

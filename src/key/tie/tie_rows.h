@@ -10,6 +10,7 @@
 #include "kernel/sort_kernel.h"
 #include "key/type/strings.h"
 #include "key/tie/tiebreak.h"
+#include "miscadmin.h"
 #include "utils/sortsupport.h"
 
 /* Rows up to this number are sorted by insertion. */
@@ -88,6 +89,17 @@ tie_prefetch_value(const SortRec64 *recs, size_t i, size_t n)
 {
 	if (i + TIE_PREFETCH < n)
 		__builtin_prefetch(DatumGetPointer((Datum) recs[i + TIE_PREFETCH].key));
+}
+
+/*
+ * Compares two values that are not NULL.  A comparison may detoast both and take milliseconds, so
+ * interrupts are checked before each one, as tuplesort.c does.
+ */
+static inline int
+tie_compare(SortSupport ssup, Datum a, Datum b)
+{
+	CHECK_FOR_INTERRUPTS();
+	return ApplySortComparator(a, false, b, false, ssup);
 }
 
 /* tiebreak.c: the column's comparator. */

@@ -100,12 +100,14 @@ compare_values(TieBreak *tb, TieColumn *col, Datum a, bool anull, Datum b, bool 
 		return compare_images(col, a, b);
 	if (col->by_bytes && !string_is_toasted(col->kind, a) && !string_is_toasted(col->kind, b))
 		return compare_strings(col, a, b);
-	return ApplySortComparator(a, false, b, false, tie_comparator(tb, col));
+	return tie_compare(tie_comparator(tb, col), a, b);
 }
 
 static inline int
 compare_from(TieBreak *tb, int from, MinimalTuple a, MinimalTuple b)
 {
+	/* values that are compared by their bytes may be long */
+	CHECK_FOR_INTERRUPTS();
 	for (int k = from; k < tb->nkeys; k++)
 	{
 		TieColumn  *col = &tb->cols[k];
@@ -130,6 +132,7 @@ tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b)
 int
 tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b)
 {
+	CHECK_FOR_INTERRUPTS();
 	for (int k = 0; k < tb->nkeys; k++)
 	{
 		TieColumn  *col = &tb->cols[k];

@@ -12,6 +12,7 @@
 
 #include "key/type/abbreviated.h"
 #include "key/stage.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 SortSupport
@@ -52,6 +53,8 @@ uint64
 abbreviated_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	*inexact = true;
+	/* the type may transform a long value */
+	CHECK_FOR_INTERRUPTS();
 	/* the plan may be older than what the type does today */
 	if (unlikely(!abbreviates(maker.ssup)))
 		return 0;

@@ -22,6 +22,7 @@
 #include "compat.h"
 #include "key/type/bytes.h"
 #include "key/type/traits.h"
+#include "miscadmin.h"
 #include "utils/inet.h"
 
 #define IPV6_FIRST	(UINT64CONST(1) << 38)	/* the first word of ::, and above IPv4 */
@@ -34,7 +35,10 @@ address_open(Datum value, void **copy)
 
 	*copy = NULL;
 	if (unlikely(VARATT_IS_EXTERNAL(p) || VARATT_IS_4B_C(p)))
+	{
+		CHECK_FOR_INTERRUPTS();
 		p = *copy = detoast_attr((struct varlena *) p);
+	}
 	return (const inet_struct *) VARDATA_ANY(p);
 }
 

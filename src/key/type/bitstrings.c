@@ -12,6 +12,7 @@
 #include "compat.h"
 #include "key/type/bytes.h"
 #include "key/type/traits.h"
+#include "miscadmin.h"
 
 #define IMAGE_BITS	56
 
@@ -24,7 +25,10 @@ bits_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *ine
 	int32		bits;
 
 	if (unlikely(VARATT_IS_EXTERNAL(p) || VARATT_IS_4B_C(p)))
+	{
+		CHECK_FOR_INTERRUPTS();
 		p = copy = detoast_attr_slice(p, 0, sizeof(bits) + BYTES_WORD);
+	}
 	memcpy(&bits, VARDATA_ANY(p), sizeof(bits));
 	image = bytes_word(VARDATA_ANY(p) + sizeof(bits), VARSIZE_ANY_EXHDR(p) - sizeof(bits));
 	if (bits > IMAGE_BITS)

@@ -26,6 +26,7 @@
 #include "key/type/abbreviated.h"
 #include "key/type/key_maker.h"
 #include "key/type/nested.h"
+#include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/multirangetypes.h"
 #include "utils/rangetypes.h"
@@ -109,6 +110,7 @@ part_image(const FirstPart *part, Datum value)
 static inline struct varlena *
 open_value(Datum value)
 {
+	CHECK_FOR_INTERRUPTS();
 	return pg_detoast_datum((struct varlena *) DatumGetPointer(value));
 }
 

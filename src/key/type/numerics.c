@@ -22,6 +22,7 @@
 #include "access/detoast.h"
 #include "compat.h"
 #include "key/type/traits.h"
+#include "miscadmin.h"
 
 /* The header. */
 #define HEADER_FORM			0xC000
@@ -99,7 +100,10 @@ numeral_open(Datum value, Numeral *n)
 	n->copy = NULL;
 	n->special = 0;
 	if (unlikely(VARATT_IS_EXTERNAL(p) || VARATT_IS_4B_C(p)))
+	{
+		CHECK_FOR_INTERRUPTS();
 		p = n->copy = detoast_attr((struct varlena *) p);
+	}
 	end = p + VARSIZE_ANY(p);
 	p = VARDATA_ANY(p);
 	header = load16(p);

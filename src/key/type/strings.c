@@ -18,6 +18,7 @@
 #include "access/detoast.h"
 #include "fmgr.h"
 #include "key/type/strings.h"
+#include "miscadmin.h"
 
 #define SHORTEN_LATE	4096
 
@@ -30,6 +31,7 @@ string_open(KeyKind kind, Datum value, int prefix_len, void **copy)
 	*copy = NULL;
 	if (unlikely(string_is_toasted(kind, value)))
 	{
+		CHECK_FOR_INTERRUPTS();
 		*copy = kind == KEY_BPCHAR ? detoast_attr(whole) :
 			detoast_attr_slice(whole, 0, Max(prefix_len, BYTES_PREFIX_MAX) + BYTES_WORD + 1);
 		value = PointerGetDatum(*copy);

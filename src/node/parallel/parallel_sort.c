@@ -278,10 +278,9 @@ parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot)
 static bool
 next_again(ParallelSortState *node, TupleTableSlot *slot)
 {
-	for (uint64 i = 0;; i++)
+	for (;;)
 	{
-		if (i % MERGE_BATCH == 0)
-			CHECK_FOR_INTERRUPTS();
+		CHECK_FOR_INTERRUPTS();
 		node->phase = node->resumed;
 		if (!given_rows_left(node->given))
 		{

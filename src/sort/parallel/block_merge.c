@@ -23,6 +23,7 @@
 
 #include "key/pack.h"
 #include "key/tie/tiebreak.h"
+#include "miscadmin.h"
 #include "sort/parallel/block_merge.h"
 #include "sort/parallel/block_writer.h"
 #include "utils/memutils.h"
@@ -68,6 +69,7 @@ assemble(BlockMerge *merge, MergeNode *stream, const RowBlock *block)
 	}
 	for (;;)
 	{
+		CHECK_FOR_INTERRUPTS();
 		memcpy(stream->whole + at, block->rows, block->bytes);
 		at += block->bytes;
 		if (at >= whole)

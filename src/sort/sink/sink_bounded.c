@@ -180,8 +180,7 @@ cut(BoundedSink *sink)
 		uint32		rid;
 		char	   *to;
 
-		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
-			CHECK_FOR_INTERRUPTS();
+		CHECK_FOR_INTERRUPTS();
 		if (!rid_set_has(set, stage->rids[i]))
 			continue;
 		row = (MinimalTuple) arena_at(&from, stage->rids[i]);

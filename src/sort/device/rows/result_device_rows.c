@@ -277,8 +277,7 @@ device_rows_to_memory(DeviceRows *dev)
 
 		if (copy == NULL || stage->n == stage->capacity)
 			elog(ERROR, "gpusort: rows from the device are more than went there");
-		if (stage->n % ROWS_PER_INTERRUPT_CHECK == 0)
-			CHECK_FOR_INTERRUPTS();
+		CHECK_FOR_INTERRUPTS();
 		memcpy(copy, row, row->t_len);
 		row_to_slot(slot, (MinimalTuple) copy);
 		slot_getsomeattrs(slot, stage->last_att);
