@@ -5,6 +5,7 @@
 #   make demo                                installs what is missing, shows sorts with and without gpusort
 #   make test                                every test, in a private cluster
 #   make bench-queries, make bench-kernels   the benchmarks
+#   make check-style, make indent            the style's checks; pgindent
 #   make docs                                the documentation's pictures
 #   make dist, make test-package             archives of a release; the Debian packages, tried in a fresh system
 #

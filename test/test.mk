@@ -8,10 +8,10 @@ REGRESS = setup plan plan_versions presorted ints floats dates text types compar
 
 # C unit tests that need no more than a compiler: targets that run one each.
 # Others add themselves as prerequisites of unit and print "ok NAME" likewise.
-UNIT_CHECKS = arrows-check columns-check docs-check version-check image-check image-check-asan \
-	kernel-check kernel-check-asan
+STYLE_CHECKS = arrows-check columns-check words-check whitespace-check docs-check
+UNIT_CHECKS = $(STYLE_CHECKS) version-check image-check image-check-asan kernel-check kernel-check-asan
 # those that take seconds
-UNIT_QUICK_CHECKS = arrows-check columns-check docs-check version-check image-check kernel-check
+UNIT_QUICK_CHECKS = $(STYLE_CHECKS) version-check image-check kernel-check
 
 include test/kernel.mk test/gpu_emulation.mk test/module.mk test/package.mk test/fuzz.mk
 
@@ -26,7 +26,7 @@ test/bin/image_test_asan: test/image_test.c src/key/type/image.h src/key/type/by
 	$(CC) $(IMAGE_TEST_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $<
 
 .PHONY: test test-quick test-versions unit unit-quick demo bench-queries print-regress docs
-.PHONY: arrows-check columns-check docs-check image-check image-check-asan
+.PHONY: check-style indent $(STYLE_CHECKS) image-check image-check-asan
 # which room includes which
 arrows-check:
 	test/arrows
@@ -34,6 +34,13 @@ arrows-check:
 # lines that are too long
 columns-check:
 	test/columns
+
+# old words, and files that are still to be rewritten
+words-check:
+	test/words
+
+whitespace-check:
+	test/whitespace
 
 # what the documentation names exists, and the other way round
 docs-check:
@@ -43,6 +50,13 @@ image-check: test/bin/image_test
 	test/bin/image_test
 image-check-asan: test/bin/image_test_asan
 	test/bin/image_test_asan
+
+# what can be said of style without running anything
+check-style: $(STYLE_CHECKS:%=unit-run-%)
+
+# pgindent and clang-format
+indent:
+	test/indent
 
 # what is missing is installed from Debian's packages
 demo:
