@@ -97,7 +97,24 @@ SELECT promise AS not_a_tenth FROM promise('SELECT * FROM workers_t WHERE a >= 0
 SET parallel_setup_cost = 1e9;
 SELECT total_cost('SELECT * FROM workers_t ORDER BY id') < total_cost('SELECT * FROM workers_t ORDER BY a') AS less,
 	total_cost('SELECT * FROM workers_t ORDER BY id') = total_cost('SELECT * FROM workers_t ORDER BY id DESC') AS same;
+-- nor does a column that many rows are equal by say how they lie, nor one that all are equal by
+CREATE TABLE workers_lie AS SELECT i / 500 AS part, i AS id, (mix(i) % 3000)::int AS k FROM generate_series(1, 3000) i;
+ANALYZE workers_lie;
+CREATE FUNCTION cost_by(clause text) RETURNS float8 LANGUAGE sql AS
+	$$SELECT total_cost('SELECT * FROM workers_lie ' || clause)$$;
+SELECT cost_by('ORDER BY part, id') < cost_by('ORDER BY part, k') AS many,
+	cost_by('ORDER BY part, id') = cost_by('ORDER BY part DESC, id DESC') AS same,
+	cost_by('ORDER BY part, id') < cost_by('ORDER BY part, id DESC') AS apart,
+	cost_by('ORDER BY id, k') < cost_by('ORDER BY k, id') AS differ,
+	cost_by('WHERE part = 1 ORDER BY part, k') = cost_by('WHERE part = 1 ORDER BY k') AS equal;
+SELECT * FROM check_sort('SELECT * FROM workers_lie WHERE part = 1 ORDER BY part, k, id, k DESC');
+DROP FUNCTION cost_by;
+DROP TABLE workers_lie;
 SET parallel_setup_cost = 0;
+
+-- set operations have no target
+SELECT result FROM check_sort('SELECT id FROM workers_t UNION ALL SELECT a FROM workers_t ORDER BY id');
+SELECT result FROM check_sort('SELECT id FROM workers_t EXCEPT SELECT a FROM workers_t ORDER BY id');
 
 -- where everything costs the same, what the scan has in order may have been freed
 SET parallel_tuple_cost = 0;
@@ -168,6 +185,24 @@ RESET enable_seqscan;
 RESET enable_bitmapscan;
 -- computed after the sort
 SELECT who_sorts('SELECT id, generate_series(1, 2) FROM workers_t ORDER BY k');
+-- the same of rows that are in order: their path may have been freed
+CREATE FUNCTION workers_late_cost(bigint) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000
+	AS 'BEGIN RETURN $1; END';
+CREATE INDEX ON workers_t (k);
+VACUUM ANALYZE workers_t;
+SET enable_hashjoin = off;
+SET random_page_cost = 20;
+SET cpu_tuple_cost = 0.01;
+SET parallel_tuple_cost = 0;
+SELECT who_sorts('SELECT workers_late_cost(x.a) FROM workers_t x JOIN workers_t y USING (id) ORDER BY id LIMIT 10');
+SELECT who_sorts('SELECT workers_late_cost(a) FROM workers_t ORDER BY id LIMIT 10');
+SELECT result FROM check_sort('SELECT workers_late_cost(a), k FROM workers_t ORDER BY k, id LIMIT 10');
+SET parallel_tuple_cost = 10;
+SET cpu_tuple_cost = 1;
+RESET random_page_cost;
+RESET enable_hashjoin;
+DROP FUNCTION workers_late_cost;
+DROP INDEX workers_t_k_idx;
 
 -- below and above other nodes it is weighed as well: what each worker would sort as a whole,
 -- or what is quicker sorted than workers are started, is left to one process

@@ -84,6 +84,17 @@ compat_disabled_nodes(const Path *path)
 #endif
 }
 
+/* From 19 on an extension may be against Gathers of a relation. */
+static inline bool
+compat_gather_allowed(const RelOptInfo *rel)
+{
+#if PG_VERSION_NUM >= 190000
+	return (rel->pgs_mask & PGS_GATHER) != 0;
+#else
+	return true;
+#endif
+}
+
 /* The planner is told of EXPLAIN from 19 on. */
 #include "optimizer/planner.h"
 #if PG_VERSION_NUM >= 190000

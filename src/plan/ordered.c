@@ -42,19 +42,48 @@
 /* A column that correlates so with its place in the table comes in order, but for a few rows. */
 #define IN_ORDER			0.99
 
+/* Of a table's rows, those that differ in a column, so that the columns behind it decide little. */
+#define NEARLY_UNIQUE		0.9
+
 /* Of the cost with as many workers as a table's pages ask for, that more of them may take. */
 #define MORE_WORKERS_MOST	0.95
 
-/* A path that costs this much more is as good as another to add_path(). */
-#define ADD_PATH_FUZZ	1.01
+/*
+ * A path that costs a hundredth more is as good as another to add_path(), which may then free the
+ * other: so much may some of them, one after the other, add.
+ */
+#define ADD_PATH_FUZZ	1.05
 
 static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
 
-/* The sort's key columns; false if there is one that we cannot sort by. */
-static bool
-sort_keys(PlannerInfo *root, SortCostFacts *facts)
+/*
+ * The clauses of the ORDER BY that the sort compares, as root->sort_pathkeys has them: without columns
+ * that are equal in all rows or that an earlier clause names.  NIL if they cannot be told.
+ */
+static List *
+sort_clauses(PlannerInfo *root)
 {
-	List	   *clauses = root->parse->sortClause;
+	List	   *clauses = NIL;
+	List	   *pathkeys = NIL;
+	ListCell   *lc;
+
+	foreach(lc, root->parse->sortClause)
+	{
+		List	   *more = lappend(list_copy(clauses), lfirst(lc));
+		List	   *keys = make_pathkeys_for_sortclauses(root, more, root->processed_tlist);
+
+		if (list_length(keys) == list_length(pathkeys))
+			continue;
+		clauses = more;
+		pathkeys = keys;
+	}
+	return compare_pathkeys(pathkeys, root->sort_pathkeys) == PATHKEYS_EQUAL ? clauses : NIL;
+}
+
+/* Their key columns; false if there is one that we cannot sort by. */
+static bool
+sort_keys(PlannerInfo *root, List *clauses, SortCostFacts *facts)
+{
 	KeyColumn  *keys = palloc0(list_length(clauses) * sizeof(KeyColumn));
 	ListCell   *lc;
 
@@ -73,7 +102,7 @@ sort_keys(PlannerInfo *root, SortCostFacts *facts)
 		if (!key_type_lookup(key, exprType(expr), &why))
 			return false;
 	}
-	return true;
+	return facts->nkeys > 0;
 }
 
 static const Path *
@@ -82,27 +111,57 @@ without_projection(const Path *path)
 	return IsA(path, ProjectionPath) ? ((const ProjectionPath *) path)->subpath : path;
 }
 
-/* Do a table's rows lie in order of the first key, or in reverse, as far as statistics know? */
-static bool
-lie_in_order(PlannerInfo *root, const Path *input)
+/* How a column's values lie in its table, as far as statistics know: in order 1, in reverse -1, otherwise 0. */
+static int
+order_of(const VariableStatData *var)
 {
-	SortGroupClause *first = linitial_node(SortGroupClause, root->parse->sortClause);
-	VariableStatData var;
 	AttStatsSlot slot;
-	bool		in_order = false;
+	int			order = 0;
+
+	if (!HeapTupleIsValid(var->statsTuple) ||
+		!get_attstatsslot(&slot, var->statsTuple, STATISTIC_KIND_CORRELATION, InvalidOid,
+						  ATTSTATSSLOT_NUMBERS))
+		return 0;
+	if (slot.nnumbers == 1 && fabs(slot.numbers[0]) > IN_ORDER)
+		order = slot.numbers[0] > 0 ? 1 : -1;
+	free_attstatsslot(&slot);
+	return order;
+}
+
+/*
+ * Do a table's rows lie in order of the keys, or in reverse?  Each key must, up to one that
+ * nearly all rows differ in: of rows that are equal by all keys before it, a key that does not
+ * lie so decides.
+ */
+static bool
+lie_in_order(PlannerInfo *root, const Path *input, List *clauses, const KeyColumn *keys)
+{
+	int			order = 0;
+	bool		unique = false;
+	ListCell   *lc;
 
 	if (without_projection(input)->pathtype != T_SeqScan)
 		return false;
-	examine_variable(root, get_sortgroupclause_expr(first, root->processed_tlist), 0, &var);
-	if (HeapTupleIsValid(var.statsTuple) &&
-		get_attstatsslot(&slot, var.statsTuple, STATISTIC_KIND_CORRELATION, InvalidOid,
-						 ATTSTATSSLOT_NUMBERS))
+	foreach(lc, clauses)
 	{
-		in_order = slot.nnumbers == 1 && fabs(slot.numbers[0]) > IN_ORDER;
-		free_attstatsslot(&slot);
+		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+		const KeyColumn *key = &keys[foreach_current_index(lc)];
+		VariableStatData var;
+		bool		isdefault;
+		int			own;
+
+		examine_variable(root, get_sortgroupclause_expr(clause, root->processed_tlist), 0, &var);
+		own = key->descending ? -order_of(&var) : order_of(&var);
+		unique = var.rel != NULL &&
+			get_variable_numdistinct(&var, &isdefault) >= NEARLY_UNIQUE * var.rel->tuples;
+		ReleaseVariableStats(var);
+		if (own == 0 || (order != 0 && own != order))
+			return false;
+		if (unique)
+			break;
+		order = own;
 	}
-	ReleaseVariableStats(var);
-	return in_order;
+	return true;
 }
 
 /*
@@ -136,15 +195,18 @@ sorts(const Path *path, const Path *input)
 /*
  * Is the input's cheapest path still there, to be looked at?  If it was in order it was itself
  * offered for rel, and add_path() frees a path that another is as good as.  It was not if there
- * is a sort of it; nor if whatever there is costs more than it does, which is no more than a
- * Gather of the partial path: that was offered beside it.
+ * is a sort of it; nor if each path that there is costs more than it does: its cost is no more
+ * than that of a Gather of the partial path, which was offered beside it.  That holds if nothing is
+ * computed above the input, for which its path would have been changed and its cost with it: so
+ * the caller has seen by the partial path, of the same target, that nothing is.
  */
 static bool
 input_remains(const RelOptInfo *input_rel, const RelOptInfo *rel, const Path *partial)
 {
-	Cost		most = (partial->total_cost + parallel_setup_cost + parallel_tuple_cost *
-						partial->rows * shares_of(partial->parallel_workers)) * ADD_PATH_FUZZ;
-	bool		dearer = !IS_UPPER_REL(input_rel) && compat_disabled_nodes(partial) == 0;
+	double		rows = Max(input_rel->rows, partial->rows * shares_of(partial->parallel_workers));
+	Cost		most = partial->total_cost + parallel_setup_cost + parallel_tuple_cost * rows;
+	bool		dearer = !IS_UPPER_REL(input_rel) && compat_gather_allowed(input_rel) &&
+		compat_disabled_nodes(partial) == 0;
 	ListCell   *lc;
 
 	foreach(lc, rel->pathlist)
@@ -263,6 +325,7 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 	Path	   *input = input_rel->cheapest_total_path;
 	Path	   *partial;
 	PathTarget *target;
+	List	   *clauses;
 	SortCostFacts facts;
 	Cost		alone = HUGE_VAL;
 	Cost		saves;
@@ -273,21 +336,26 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 		!limit_known(root->parse))
 		return;
 
-	/* what is computed after the sort would come below the Gather Merge */
+	/*
+	 * What is computed after the sort would come below the Gather Merge.  Set operations have no
+	 * target.  The input is not to be looked at before it is known to remain.
+	 */
 	partial = linitial(input_rel->partial_pathlist);
 	target = root->upper_targets[UPPERREL_ORDERED];
-	if (partial->rows < gpusort_min_rows ||
+	if (target == NULL || partial->rows < gpusort_min_rows ||
+		!equal(target->exprs, partial->pathtarget->exprs) ||
 		!input_remains(input_rel, rel, partial) ||
 		!equal(target->exprs, input->pathtarget->exprs) ||
-		!equal(target->exprs, partial->pathtarget->exprs) ||
 		pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||
-		pathkeys_contained_in(root->sort_pathkeys, partial->pathkeys) ||
-		!sort_keys(root, &facts))
+		pathkeys_contained_in(root->sort_pathkeys, partial->pathkeys))
+		return;
+	clauses = sort_clauses(root);
+	if (!sort_keys(root, clauses, &facts))
 		return;
 	facts.rows = input->rows;
 	facts.bound = Max(root->limit_tuples, 0);
 	facts.row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(input->pathtarget->width);
-	facts.in_order = lie_in_order(root, partial);
+	facts.in_order = lie_in_order(root, partial, clauses, facts.keys);
 	/* if workers bring the rows they may as well sort them */
 	if (gathers(input))
 		input = partial;
