@@ -100,13 +100,13 @@ number_of(Dictionary *dict, uint64 value, const char *p, uint32 len, uint32 most
 
 /* The different values' ranks, by their numbers. */
 static uint32 *
-rank_values(Dictionary *dict, SortSupport ssup)
+rank_values(Dictionary *dict, TieBreak *tb, TieColumn *col)
 {
 	SortRec64  *scratch = palloc(dict->n * sizeof(SortRec64));
 	uint32	   *ranks = palloc(dict->n * sizeof(uint32));
 
-	tie_merge_sort(ssup, dict->values, scratch, dict->n);
-	(void) tie_rank(ssup, dict->values, dict->n, true);
+	tie_merge_sort(tb, col, dict->values, scratch, dict->n);
+	(void) tie_rank(tie_comparator(tb, col), dict->values, dict->n, true);
 	for (uint32 i = 0; i < dict->n; i++)
 		ranks[dict->values[i].rid] = (uint32) dict->values[i].key;
 	pfree(scratch);
@@ -159,7 +159,7 @@ tie_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 	few = number_values(&dict, attr, recs, n, most);
 	if (few)
 	{
-		uint32	   *ranks = rank_values(&dict, tie_comparator(tb, col));
+		uint32	   *ranks = rank_values(&dict, tb, col);
 
 		for (size_t i = 0; i < n; i++)
 			recs[i].key = ranks[recs[i].pad];

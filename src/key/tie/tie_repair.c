@@ -55,8 +55,9 @@ find_misplaced(SortSupport ssup, SortRec64 *recs, size_t n, size_t most, size_t 
 }
 
 bool
-tie_repair(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n)
+tie_repair(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n)
 {
+	SortSupport ssup = tie_comparator(tb, col);
 	size_t		most = n / REPAIR_PART;
 	size_t		misplaced;
 	size_t		in_order = 0;
@@ -72,7 +73,7 @@ tie_repair(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n)
 		else
 			recs[in_order++] = recs[i];
 	}
-	tie_merge_sort(ssup, scratch, out, misplaced);
+	tie_merge_sort(tb, col, scratch, out, misplaced);
 
 	/* from the end, where there is room */
 	while (misplaced > 0)
@@ -92,5 +93,7 @@ tie_repair(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n)
 			misplaced--;
 		}
 	}
+	for (size_t i = 0; i < n; i++)
+		recs[i].pad = TIE_OTHER_WORD;
 	return true;
 }

@@ -257,7 +257,7 @@ tie_sort_words(TieBreak *tb, SortRec64 *recs, size_t n)
 void
 tie_compare_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 {
-	tie_merge_sort(tie_comparator(tb, col), recs, round_scratch(tb, n * sizeof(SortRec64)), n);
+	tie_merge_sort(tb, col, recs, round_scratch(tb, n * sizeof(SortRec64)), n);
 }
 
 /* Records with values by the comparator; their words are then its ranks. */
@@ -266,6 +266,11 @@ rank_by_comparator(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 {
 	SortSupport ssup = tie_comparator(tb, col);
 
+	if (tie_presorted(ssup, recs, n))
+	{
+		(void) tie_rank(ssup, recs, n, true);
+		return;
+	}
 	if (tie_dictionary(tb, col, recs, n))
 	{
 		tie_sort_words(tb, recs, n);
@@ -275,7 +280,7 @@ rank_by_comparator(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 	{
 		if (tie_rank(ssup, recs, n, false))
 			return;
-		if (tie_repair(ssup, recs, round_scratch(tb, n * sizeof(SortRec64)), n))
+		if (tie_repair(tb, col, recs, round_scratch(tb, n * sizeof(SortRec64)), n))
 		{
 			(void) tie_rank(ssup, recs, n, true);
 			return;

@@ -26,6 +26,7 @@ typedef struct TieLetters TieLetters;
 #define TIE_SAME_WORD	0
 #define TIE_OTHER_WORD	1		/* its value may be any all the same */
 #define TIE_BEHIND		2		/* its value is smaller */
+#define TIE_EQUAL		3		/* its value is equal */
 
 /* How a key column tells two rows apart. */
 typedef struct TieColumn
@@ -54,6 +55,7 @@ struct TieBreak
 	const Arena *arena;			/* of the sort in progress */
 	BulkBuf		recs;
 	BulkBuf		scratch;		/* a kernel's */
+	BulkBuf		copies;			/* tie_merge.c: values of a block */
 	TieColumn	cols[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -153,15 +155,25 @@ extern void tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_
  * wholly so; false if too many are out of place.  The scratch has room for an eighth of
  * them twice.
  */
-extern bool tie_repair(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n);
-
-/* tie_merge.c: records whose keys are Datums, by the comparator, stable. */
-extern void tie_merge_sort(SortSupport ssup, SortRec64 *recs, SortRec64 *scratch, size_t n);
+extern bool tie_repair(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n);
 
 /*
- * The values become their ranks, equal ones for equal values.  False, and no value is
- * changed, if they are not in order; unless the comparator itself has ordered them.
- * Otherwise pads tell what need not be compared.
+ * tie_merge.c: sorts records whose keys are Datums of the column by its comparator, stable.
+ * Afterwards every pad but the first is TIE_BEHIND or TIE_EQUAL.
+ */
+extern void tie_merge_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n);
+
+/*
+ * If the records are in ascending or descending order, puts them in ascending order, with
+ * pads as of tie_merge_sort(), and returns true.  Otherwise the records are left as they
+ * were, and all pads must be TIE_SAME_WORD before.  Stops at the first value out of order.
+ */
+extern bool tie_presorted(SortSupport ssup, SortRec64 *recs, size_t n);
+
+/*
+ * The values become their ranks, equal ones for equal values.  Only records whose pads are
+ * neither TIE_BEHIND nor TIE_EQUAL are compared with the record before them.  False, and no
+ * value is changed, if they are not in order; unless the comparator itself has ordered them.
  */
 extern bool tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered);
 

@@ -1,0 +1,91 @@
+# Keys that only a comparator orders: how often it is called.  A presorted input takes one comparison a row, any other
+# no more than the stock Sort makes; the order is the stock Sort's.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use GpuSortTest;
+use Test::More;
+
+my $seed = $ENV{GPUSORT_SEED} || time();
+srand($seed);
+note "seed $seed";
+
+my $rows = 30000;
+my $node = new_node('key_comparisons');
+my $sql = <<'SQL';
+CREATE FUNCTION counted_compare(text, text) RETURNS int AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
+CREATE FUNCTION counted_less(text, text) RETURNS bool AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
+CREATE FUNCTION counted_equal(text, text) RETURNS bool AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
+CREATE FUNCTION counted_greater(text, text) RETURNS bool AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
+CREATE FUNCTION counted_comparisons() RETURNS bigint AS 'gpusort_test' LANGUAGE C VOLATILE;
+CREATE OPERATOR <# (LEFTARG = text, RIGHTARG = text, FUNCTION = counted_less, COMMUTATOR = ># );
+CREATE OPERATOR =# (LEFTARG = text, RIGHTARG = text, FUNCTION = counted_equal, COMMUTATOR = =# );
+CREATE OPERATOR ># (LEFTARG = text, RIGHTARG = text, FUNCTION = counted_greater, COMMUTATOR = <# );
+CREATE OPERATOR CLASS counted_ops FOR TYPE text USING btree AS
+	OPERATOR 1 <#, OPERATOR 3 =#, OPERATOR 5 >#, FUNCTION 1 counted_compare(text, text);
+CREATE FUNCTION any_case(s text) RETURNS text VOLATILE LANGUAGE sql AS
+$$ SELECT string_agg(CASE WHEN random() < 0.5 THEN upper(c) ELSE lower(c) END, '') FROM
+	regexp_split_to_table(s, '') c $$;
+SELECT setseed(SEED);
+CREATE TABLE t AS SELECT i, lpad(i::text, 8, '0') AS up, lpad((ROWS - i)::text, 8, '0') AS down,
+	lpad((i / 7)::text, 8, '0') AS up_equal, lpad(((ROWS - i) / 7)::text, 8, '0') AS down_equal,
+	CASE WHEN i = ROWS THEN '0' ELSE lpad(i::text, 8, '0') END AS last_out,
+	lpad((i % (ROWS / 2))::text, 8, '0') AS twice,
+	any_case('all of them are equal') AS equal,
+	any_case(CASE WHEN random() < 0.5 THEN 'some of them are equal' ELSE 'many of them are equal' END) AS two,
+	any_case('one of a thousand ' || translate((random() * 1000)::int::text, '0123456789', 'abcdefghij')) AS thousand,
+	md5(random()::text) AS random,
+	repeat('common ', (1 + i % 40)) || random() AS long,
+	CASE WHEN i % 10 > 0 THEN md5(random()::text) END AS nulls
+FROM generate_series(1, ROWS) i;
+CREATE TABLE toasted (LIKE t);
+ALTER TABLE toasted ALTER random SET STORAGE external;
+INSERT INTO toasted SELECT * FROM t LIMIT 3000;
+UPDATE toasted SET random = random || repeat('x', 10000) WHERE i % 100 = 0;
+SQL
+$sql =~ s/SEED/rand/e;
+$sql =~ s/ROWS/$rows/g;
+$node->safe_psql('postgres', $sql);
+
+# The comparisons of a sort, and its rows.
+sub compared
+{
+	my ($enable, $table, $order) = @_;
+	my $answer = $node->safe_psql('postgres', <<SQL);
+SET gpusort.enable = $enable;
+SELECT counted_comparisons() * 0;
+SELECT md5(string_agg(i::text, ',')) FROM (SELECT i FROM $table ORDER BY $order OFFSET 0) x;
+SELECT counted_comparisons();
+SQL
+	my ($zero, $md5, $comparisons) = split /\n/, $answer;
+	return ($comparisons, $md5);
+}
+
+sub check
+{
+	my ($table, $by, $way, %opt) = @_;
+	# the stock Sort is not stable, and groups rows only where they are equal
+	my ($stock) = compared('off', $table, "$by USING $way");
+	my (undef, $stock_rows) = compared('off', $table, "$by USING $way, i");
+	my ($ours, $our_rows) = compared('on', $table, "$by USING $way");
+
+	is($our_rows, $stock_rows, "$table.$by $way: rows in the order of the stock Sort") or diag "seed $seed";
+	note "$table.$by $way: $ours comparisons, $stock of the stock Sort";
+	cmp_ok($ours, '<=', $opt{most} // $stock * ($opt{factor} // 1.05), "$table.$by $way: comparisons")
+	  or diag "seed $seed";
+}
+
+like($node->safe_psql('postgres', 'EXPLAIN SELECT i FROM t ORDER BY random USING <#'), qr/GpuSort/, 'a GpuSort');
+for my $way ('<#', '>#')
+{
+	check('t', $_, $way, most => $rows - 1) for ('up', 'down', 'up_equal', 'down_equal', 'equal');
+	check('t', $_, $way) for ('last_out', 'twice', 'thousand', 'random', 'long', 'nulls');
+	# a partition in three learns of two different values sooner than runs of a few records do
+	check('t', 'two', $way, factor => 1.1);
+	check('toasted', 'random', $way);
+}
+
+$node->stop;
+done_testing();
