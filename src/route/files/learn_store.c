@@ -211,7 +211,9 @@ is_of(const LearnEntry *entry, const LearnDevice *device)
 static bool
 is_up_to_date(const LearnEntry *entry, const LearnDevice *device)
 {
-	return is_of(entry, device) && entry->measurements == (*device->measurements & ~1u);
+	uint32		measurements = *device->measurements & ~1u;
+
+	return is_of(entry, device) && (measurements == 0 || entry->measurements == measurements);
 }
 
 /* Under the exclusive lock: drops what was another device's, takes in what was measured. */
@@ -233,8 +235,8 @@ bring_up_to_date(LearnEntry *entry, const LearnDevice *device)
 	pg_read_barrier();
 	measured = *(const DeviceMeasured *) device->measured;
 	pg_read_barrier();
-	/* one that is being written is for the next who looks */
-	if (entry->measurements == before || before % 2 != 0 || *device->measurements != before)
+	/* none as yet; one that is being written is for the next who looks */
+	if (before == 0 || entry->measurements == before || before % 2 != 0 || *device->measurements != before)
 		return;
 	entry->measurements = before;
 	gpu_learn_measured(&entry->learned, device->costs, &measured);
