@@ -247,6 +247,31 @@ compat_wait_event(const char *name)
 #endif
 }
 
+/* Has a background worker of this name been registered, while libraries are preloaded? */
+#include "postmaster/bgworker_internals.h"
+static inline bool
+compat_worker_is_registered(const char *name)
+{
+#if PG_VERSION_NUM >= 180000
+	dlist_iter	at;
+
+	dlist_foreach(at, &BackgroundWorkerList)
+	{
+		if (strcmp(dlist_container(RegisteredBgWorker, rw_lnode, at.cur)->rw_worker.bgw_name, name) == 0)
+			return true;
+	}
+#else
+	slist_iter	at;
+
+	slist_foreach(at, &BackgroundWorkerList)
+	{
+		if (strcmp(slist_container(RegisteredBgWorker, rw_lnode, at.cur)->rw_worker.bgw_name, name) == 0)
+			return true;
+	}
+#endif
+	return false;
+}
+
 /* From 18 on whoever copies a slot's row may want bytes before it. */
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_COPY_EXTRA_PARAM	, Size extra

@@ -72,6 +72,8 @@
 #define DEVICE_MIN_CHUNKS	2	/* ... and at least */
 #define DEVICE_MAX_CHUNKS	16384	/* of the pool */
 #define DEVICE_QUEUE		64	/* who waits for room, at most */
+#define DEVICE_NOTES		8	/* that the supervisor has not logged yet, at most */
+#define DEVICE_NOTE_SIZE	256
 
 /* A slot's state; its word is generation * 4 + state. */
 typedef enum DeviceSlotState
@@ -322,6 +324,7 @@ typedef struct DeviceShared
 	volatile double start_us;	/* that the last start took */
 	volatile int idle_blocks_s; /* gpusort.device_idle_blocks, _context */
 	volatile int idle_context_s;
+	volatile bool learn;		/* gpusort.device_learn */
 
 	/* signs of life, by the process */
 	pg_atomic_uint32 heartbeat; /* counts on while it is not stuck in a call */
@@ -342,6 +345,11 @@ typedef struct DeviceShared
 	volatile double hold_us;
 	volatile double byte_hold_us;
 	char		why_not[256];	/* valid while NONE, and after a failed start */
+	char		why_detail[256];	/* more of it, with names of files: not for everyone */
+
+	/* what the device process has to say for the server's log: written by it, logged by the supervisor */
+	pg_atomic_uint32 notes;		/* all that were written; one is in note[number % DEVICE_NOTES] */
+	char		note[DEVICE_NOTES][DEVICE_NOTE_SIZE];
 
 	/* wake-up of the device process */
 	pg_atomic_uint32 sleeping;

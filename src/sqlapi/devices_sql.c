@@ -4,12 +4,16 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_authid.h"
 #include "device/clock.h"
+#include "device/service/service.h"
 #include "device/service/staging.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "miscadmin.h"
 #include "settings.h"
 #include "sqlapi/sqlapi.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
@@ -80,6 +84,8 @@ no_service_state(void)
 		return "none: no driver";
 	if (!device_library_present())
 		return "none: no device library";
+	if (device_service_lacks_worker())
+		return "none: no background worker is free (max_worker_processes)";
 	return "none: gpusort is not in shared_preload_libraries";
 }
 
@@ -101,14 +107,18 @@ const char *
 gpusort_device_words(void)
 {
 	DeviceServiceState state;
+	const char *detail = "";
 
 	if (device_shared == NULL)
 		return no_service_state();
 	state = (DeviceServiceState) pg_atomic_read_u32(&device_shared->state);
 	if (state == DEVICE_SERVICE_READY || device_shared->why_not[0] == '\0')
 		return service_state(state);
-	return psprintf("%s: %.*s%s", service_state(state),
-					(int) sizeof(device_shared->why_not) - 1, device_shared->why_not,
+	/* names of files are for those who may see gpusort.device_library */
+	if (device_shared->why_detail[0] != '\0' && has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS))
+		detail = psprintf(": %.*s", (int) sizeof(device_shared->why_detail) - 1, device_shared->why_detail);
+	return psprintf("%s: %.*s%s%s", service_state(state),
+					(int) sizeof(device_shared->why_not) - 1, device_shared->why_not, detail,
 					state == DEVICE_SERVICE_NONE ? retry_words() : "");
 }
 

@@ -91,7 +91,7 @@ read_costs(const GpusortContext *context, DeviceEntry *entry)
 	{
 		if (!(numbers[i] > 0 && numbers[i] <= DEVICE_COST_MAX))
 		{
-			fprintf(stderr, "gpusort: the device library says nonsense of the costs of device %d\n",
+			device_process_notes("gpusort: the device library says nonsense of the costs of device %d",
 					(int) entry->index);
 			return;
 		}
@@ -100,7 +100,7 @@ read_costs(const GpusortContext *context, DeviceEntry *entry)
 		ascending &= costs.range_log2[r] > costs.range_log2[r - 1];
 	if (!ascending || costs.copies == 0 || costs.copies > DEVICE_COPIES_MAX || costs.values_per_key == 0)
 	{
-		fprintf(stderr, "gpusort: the device library says nonsense of the limits of device %d\n",
+		device_process_notes("gpusort: the device library says nonsense of the limits of device %d",
 				(int) entry->index);
 		return;
 	}
@@ -140,11 +140,14 @@ open_devices(void)
 		device_shared->at_device = -1;
 		if (status != GPUSORT_OK)
 		{
-			fprintf(stderr, "gpusort: device %d is left out: %s\n", (int) info[i].index, err.message);
+			device_process_notes("gpusort: device %d is left out: %s", (int) info[i].index, err.message);
 			continue;
 		}
 		if (entry->index != info[i].index || strcmp(entry->name, info[i].name) != 0)
+		{
 			entry->measurements = 0;
+			memset((void *) &entry->measured, 0, sizeof(entry->measured));
+		}
 		entry->index = info[i].index;
 		memcpy(entry->name, info[i].name, sizeof(entry->name));
 		read_costs(*context, entry);
@@ -161,7 +164,7 @@ open_devices(void)
 							device_shared->staging_chunks * device_shared->chunk_size,
 							&err) == GPUSORT_OK;
 	if (!device_shared->pinned)
-		fprintf(stderr, "gpusort: the staging pool is not pinned: %s\n", err.message);
+		device_process_notes("gpusort: the staging pool is not pinned: %s", err.message);
 }
 
 static void
@@ -192,6 +195,25 @@ step_all(void)
 	return found;
 }
 
+/* A clock that nobody sets, where the C library can wait by it. */
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 30)
+#define WAKE_CLOCK	CLOCK_MONOTONIC
+
+static inline int
+wait_for_wake(const struct timespec *until)
+{
+	return sem_clockwait(&device_shared->wake, WAKE_CLOCK, until);
+}
+#else
+#define WAKE_CLOCK	CLOCK_REALTIME
+
+static inline int
+wait_for_wake(const struct timespec *until)
+{
+	return sem_timedwait(&device_shared->wake, until);
+}
+#endif
+
 /* Sleeps until a backend has something new. */
 static void
 sleep_idle(void)
@@ -202,11 +224,11 @@ sleep_idle(void)
 	pg_memory_barrier();
 	if ((step_all() & (DEVICE_STEP_PROGRESS | DEVICE_STEP_IN_FLIGHT)) == 0)
 	{
-		clock_gettime(CLOCK_REALTIME, &until);
+		clock_gettime(WAKE_CLOCK, &until);
 		until.tv_nsec += IDLE_TIMEOUT_MS * 1000000L;
 		until.tv_sec += until.tv_nsec / 1000000000L;
 		until.tv_nsec %= 1000000000L;
-		while (sem_timedwait(&device_shared->wake, &until) != 0 && errno == EINTR)
+		while (wait_for_wake(&until) != 0 && errno == EINTR)
 			;
 	}
 	pg_atomic_write_u32(&device_shared->sleeping, 0);
@@ -249,6 +271,7 @@ device_process_main(void)
 	open_devices();
 	list_algorithms();
 	device_shared->why_not[0] = '\0';
+	device_shared->why_detail[0] = '\0';
 	device_shared->start_us = (double) (device_now_us() - start);
 	pg_write_barrier();
 	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_READY);

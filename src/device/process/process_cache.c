@@ -10,7 +10,7 @@
  * who started the server has set another.  What lies there is the driver's; it may be
  * deleted at any time.
  *
- * On error: the process goes on without, and says so on stderr, which is the log.
+ * On error: the process goes on without, and says so in the server's log.
  */
 #include "postgres.h"
 
@@ -39,5 +39,5 @@ device_process_keep_code(void)
 	if ((MakePGDirectory(path) != 0 && errno != EEXIST) ||
 		setenv("CUDA_CACHE_PATH", path, 1) != 0 ||
 		setenv("CUDA_CACHE_MAXSIZE", CACHE_MAX_BYTES, 0) != 0)
-		fprintf(stderr, "gpusort: compiled GPU code is not kept in \"%s\": %s\n", path, strerror(errno));
+		device_process_notes("gpusort: compiled GPU code is not kept in \"%s\": %s", path, strerror(errno));
 }

@@ -22,10 +22,30 @@ device_wake_supervisor(void)
 }
 
 void
+device_process_notes(const char *format,...)
+{
+	uint32		n = pg_atomic_read_u32(&device_shared->notes);
+	va_list		args;
+
+	va_start(args, format);
+	vsnprintf(device_shared->note[n % DEVICE_NOTES], DEVICE_NOTE_SIZE, format, args);
+	va_end(args);
+	pg_write_barrier();
+	pg_atomic_write_u32(&device_shared->notes, n + 1);
+	device_wake_supervisor();
+}
+
+void
 device_process_gives_up(int code, const char *what, const char *detail)
 {
-	snprintf(device_shared->why_not, sizeof(device_shared->why_not), "%s%s%s",
-			 what, detail[0] ? ": " : "", detail);
+	if (code == DEVICE_EXIT_NOTHING)
+	{
+		strlcpy(device_shared->why_not, what, sizeof(device_shared->why_not));
+		strlcpy(device_shared->why_detail, detail, sizeof(device_shared->why_detail));
+	}
+	else
+		snprintf(device_shared->why_not, sizeof(device_shared->why_not), "%s%s%s",
+				 what, detail[0] ? ": " : "", detail);
 	_exit(code);
 }
 

@@ -51,7 +51,8 @@ typedef enum MeasureStep
 
 typedef struct Measuring
 {
-	bool		begun;
+	bool		looked;			/* asked is set */
+	bool		begun;			/* once at least */
 	uint32		asked;			/* measure_asked, when it began */
 	int			step;
 	GpusortStream *stream;
@@ -356,14 +357,14 @@ device_measure_step(const DeviceApi *api, int device)
 	GpusortError err;
 	GpusortStatus status;
 
-	if (!m->begun)
+	if (!m->looked)
 	{
-		/* without learning only who asks wants to know */
-		m->begun = true;
-		m->step = gpusort_device_learn ? MEASURE_BEGIN : MEASURE_END;
+		m->looked = true;
+		m->step = MEASURE_END;
 		m->asked = asked;
 	}
-	if (m->step == MEASURE_END && m->asked != asked)
+	/* once where jobs are learned from, and whenever somebody asks */
+	if (m->step == MEASURE_END && (m->asked != asked || (!m->begun && device_shared->learn)))
 		m->step = MEASURE_BEGIN;
 	if (m->step == MEASURE_END ||
 		algorithm_by_name(device_shared->algorithms[measured_algorithm()].name) == NULL)
@@ -374,7 +375,10 @@ device_measure_step(const DeviceApi *api, int device)
 		return false;
 	memset(&err, 0, sizeof(err));
 	if (m->step == MEASURE_BEGIN)
+	{
+		m->begun = true;
 		m->asked = asked;
+	}
 	device_shared->at_device = device_shared->devices[device].index;
 	status = take_step(api, device, m, &err);
 	if (gpusort_is_broken(status))

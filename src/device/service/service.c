@@ -54,7 +54,6 @@
 #include "settings.h"
 #include "utils/guc.h"
 #include "utils/ps_status.h"
-#include "utils/timestamp.h"
 
 #define RESTART_PAUSE_MS		1000
 #define RESTART_PAUSE_MAX_MS	600000
@@ -74,16 +73,25 @@ static pid_t child = 0;			/* that has not ended, as far as we know; 0: none */
 static pid_t before_us = 0;		/* likewise, the last supervisor's */
 static bool child_given_up = false; /* its jobs are lost already */
 static uint32 last_heartbeat;
-static TimestampTz last_look;
+static uint64 last_look;		/* device_now_us() */
 static int	silent_looks;
 static uint64 opened_mask;		/* gpusort.device, when it was started */
 
 /* When the next is started. */
 static bool when_asked = false; /* only if a sort asks for it */
-static TimestampTz pause_from = 0;	/* the last start, or end */
+static uint64 pause_from = 0;	/* the last start, or end; 0: none to wait from */
 static int	error_pause = RESTART_PAUSE_MS;	/* after a process that ended with an error */
 static int	retry_pause = 0;	/* ... that found no device */
 static char logged[sizeof(device_shared->why_not)]; /* why, as logged */
+
+/* Notes of the process that have been seen, and what the process before and this one noted. */
+static uint32 notes_seen = 0;
+static char notes_before[DEVICE_NOTES][DEVICE_NOTE_SIZE];
+static char notes_now[DEVICE_NOTES][DEVICE_NOTE_SIZE];
+static int	nnotes_before = 0;
+static int	nnotes_now = 0;
+
+static bool lacks_worker = false;
 
 void		(*device_supervisor_saves) (bool at_once) = NULL;
 
@@ -156,7 +164,10 @@ start_device_process(void)
 	silent_looks = 0;
 	opened_mask = gpusort_device_mask;
 	device_shared->leave = false;
-	last_look = GetCurrentTimestamp();
+	last_look = device_now_us();
+	memcpy(notes_before, notes_now, sizeof(notes_before));
+	nnotes_before = nnotes_now;
+	nnotes_now = 0;
 	fflush(stdout);
 	fflush(stderr);
 	pid = keeper_start(become_device_process);
@@ -231,16 +242,48 @@ stop_device_process(int code, Datum arg)
 		bury_device_process(DEVICE_SERVICE_DOWN);
 }
 
+/*
+ * What the device process has to say.  A process that is started again and again would say the
+ * same each time: what the one before said, too, is no news.
+ */
+static void
+log_notes(void)
+{
+	uint32		written = pg_atomic_read_u32(&device_shared->notes);
+
+	pg_read_barrier();
+	if (written - notes_seen > DEVICE_NOTES)
+		notes_seen = written - DEVICE_NOTES;
+	while (notes_seen != written)
+	{
+		const char *note = device_shared->note[notes_seen++ % DEVICE_NOTES];
+		bool		news = true;
+
+		for (int i = 0; i < nnotes_before; i++)
+			news &= strncmp(notes_before[i], note, DEVICE_NOTE_SIZE) != 0;
+		if (nnotes_now < DEVICE_NOTES)
+			strlcpy(notes_now[nnotes_now++], note, DEVICE_NOTE_SIZE);
+		ereport(news ? LOG : DEBUG1,
+				(errmsg_internal("%.*s", DEVICE_NOTE_SIZE - 1, note)));
+	}
+}
+
 static void
 log_end(pid_t pid, int status)
 {
 	bool		exited = WIFEXITED(status);
 
 	if (WIFSIGNALED(status))
+	{
+		if (!child_given_up)
+			snprintf(device_shared->why_not, sizeof(device_shared->why_not),
+					 "the device process was terminated by signal %d: %s",
+					 WTERMSIG(status), pg_strsignal(WTERMSIG(status)));
 		ereport(LOG,
 				(errmsg("gpusort device process (PID %d) was terminated by signal %d: %s",
 						(int) pid, WTERMSIG(status), pg_strsignal(WTERMSIG(status))),
 				 errdetail("Sorts go on without it.")));
+	}
 	else if (exited && WEXITSTATUS(status) == DEVICE_EXIT_IDLE)
 		ereport(DEBUG1,
 				(errmsg_internal("gpusort device process (PID %d) has given the GPUs back", (int) pid)));
@@ -258,7 +301,9 @@ log_end(pid_t pid, int status)
 		ereport(LOG,
 				(errmsg("gpusort device process (PID %d) exited with exit code %d",
 						(int) pid, WEXITSTATUS(status)),
-				 errdetail("%s", device_shared->why_not)));
+				 device_shared->why_not[0] == '\0' ? 0 :
+				 errdetail("%s%s%s", device_shared->why_not, device_shared->why_detail[0] ? ": " : "",
+						   device_shared->why_detail)));
 	logged[0] = '\0';
 }
 
@@ -270,14 +315,14 @@ static bool
 device_process_hung(int *look_ms)
 {
 	uint32		heartbeat = pg_atomic_read_u32(&device_shared->heartbeat);
-	TimestampTz now = GetCurrentTimestamp();
+	uint64		now = device_now_us();
 
 	*look_ms = device_shared->patience_ms / HEARTBEAT_LOOKS;
 	if (device_shared->patience_ms == DEVICE_PATIENCE_MS)
 		*look_ms *= DEVICE_CALL_PATIENCE;
 	if (heartbeat != last_heartbeat)
 		silent_looks = 0;
-	else if (TimestampDifferenceExceeds(last_look, now, *look_ms))
+	else if (now - last_look >= (uint64) *look_ms * 1000)
 		silent_looks++;
 	else
 		return device_shared->hangs;
@@ -309,13 +354,18 @@ give_up_device_process(void)
 static void
 log_failing_devices(void)
 {
+	static bool told[DEVICE_MAX];
+
 	for (int d = 0; d < DEVICE_MAX; d++)
 	{
-		if (device_shared->failures[d] == DEVICE_MAX_FAILURES)
+		bool		failing = device_shared->failures[d] >= DEVICE_MAX_FAILURES;
+
+		if (failing && !told[d])
 			ereport(LOG,
 					(errmsg("gpusort: device %d failed %d times in a row", d, DEVICE_MAX_FAILURES),
 					 errdetail("It is left out if there are other devices."),
 					 errhint("Restart the server to have it tried again.")));
+		told[d] = failing;
 	}
 }
 
@@ -325,6 +375,7 @@ tell_settings(void)
 {
 	device_shared->idle_blocks_s = gpusort_device_idle_blocks;
 	device_shared->idle_context_s = gpusort_device_idle_context;
+	device_shared->learn = gpusort_device_learn;
 	if (child != 0)
 	{
 		device_shared->leave = gpusort_device_mask != opened_mask;
@@ -335,6 +386,7 @@ tell_settings(void)
 	else if (pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_OFF)
 	{
 		device_shared->why_not[0] = '\0';
+		device_shared->why_detail[0] = '\0';
 		pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_IDLE);
 		when_asked = true;
 	}
@@ -349,6 +401,7 @@ process_left(void)
 	/* who changes the devices wants to see the others */
 	when_asked = gpusort_device_mask == opened_mask || gpusort_device_mask == 0;
 	device_shared->why_not[0] = '\0';
+	device_shared->why_detail[0] = '\0';
 	bury_device_process(gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_IDLE);
 }
 
@@ -357,7 +410,7 @@ static void
 process_found_none(void)
 {
 	retry_pause = Min(Max(2 * retry_pause, RETRY_PAUSE_MS), RETRY_PAUSE_MAX_MS);
-	pause_from = GetCurrentTimestamp();
+	pause_from = device_now_us();
 	when_asked = true;
 	device_shared->retry_us = device_now_us() + (uint64) retry_pause * 1000;
 	bury_device_process(gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_NONE);
@@ -369,6 +422,7 @@ process_ended(int status, uint32 finished)
 {
 	int			code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 
+	log_notes();
 	log_end(child, status);
 	child = 0;
 	device_shared->pool_pid = 0;
@@ -396,7 +450,7 @@ process_ended(int status, uint32 finished)
 		else
 		{
 			error_pause = Min(error_pause * 2, RESTART_PAUSE_MAX_MS);
-			pause_from = GetCurrentTimestamp();
+			pause_from = device_now_us();
 		}
 	}
 }
@@ -412,6 +466,7 @@ last_remains(void)
 	{
 		before_us = 0;
 		device_shared->why_not[0] = '\0';
+		device_shared->why_detail[0] = '\0';
 	}
 	return before_us != 0;
 }
@@ -425,8 +480,7 @@ start_is_due(void)
 	if (child != 0 || last_remains() || gpusort_device_mask == 0 ||
 		(when_asked && pg_atomic_read_u32(&device_shared->asked) == 0))
 		return false;
-	return pause_from == 0 ||
-		TimestampDifferenceExceeds(pause_from, GetCurrentTimestamp(), wait_ms);
+	return pause_from == 0 || device_now_us() - pause_from >= (uint64) wait_ms * 1000;
 }
 
 void
@@ -439,7 +493,10 @@ device_supervisor_main(Datum arg)
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGCHLD, handle_sigchld);
+	pqsignal(SIGINT, PG_SIG_IGN);
 	BackgroundWorkerUnblockSignals();
+	/* to no database, but so that pg_stat_activity has it */
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	before_shmem_exit(stop_device_process, (Datum) 0);
 	device_shared->supervisor = MyLatch;
 	before_us = device_shared->pool_pid;
@@ -459,6 +516,8 @@ device_supervisor_main(Datum arg)
 			ProcessConfigFile(PGC_SIGHUP);
 			tell_settings();
 		}
+		CHECK_FOR_INTERRUPTS();
+		log_notes();
 		if (keeper_process_ended(&status))
 			process_ended(status, finished);
 		if (start_is_due())
@@ -466,7 +525,7 @@ device_supervisor_main(Datum arg)
 			if (!first && !when_asked)
 				pg_atomic_fetch_add_u32(&device_shared->restarts, 1);
 			first = false;
-			pause_from = GetCurrentTimestamp();
+			pause_from = device_now_us();
 			finished = pg_atomic_read_u32(&device_shared->finished);
 			child = start_device_process();
 			pg_atomic_write_u32(&device_shared->asked, 0);
@@ -488,16 +547,34 @@ device_service_init(void)
 {
 	BackgroundWorker worker;
 
-	if (!device_staging_init())
+	if (!process_shared_preload_libraries_in_progress || !device_staging_wanted())
 		return false;
 	memset(&worker, 0, sizeof(worker));
 	snprintf(worker.bgw_name, BGW_MAXLEN, "gpusort device supervisor");
 	snprintf(worker.bgw_type, BGW_MAXLEN, "gpusort device supervisor");
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
-	worker.bgw_start_time = BgWorkerStart_PostmasterStart;
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	/* before that nobody can sort */
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = 5;
 	snprintf(worker.bgw_library_name, BGW_MAXLEN, "gpusort");
 	snprintf(worker.bgw_function_name, BGW_MAXLEN, "device_supervisor_main");
 	RegisterBackgroundWorker(&worker);
+	/* where there is no room for it, nothing of the service is of use */
+	lacks_worker = !compat_worker_is_registered(worker.bgw_name);
+	if (lacks_worker)
+	{
+		ereport(LOG,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("gpusort does without GPUs, because no background worker is free"),
+				 errhint("Consider increasing the configuration parameter \"max_worker_processes\".")));
+		return false;
+	}
+	device_staging_init();
 	return true;
+}
+
+bool
+device_service_lacks_worker(void)
+{
+	return lacks_worker;
 }

@@ -10,9 +10,12 @@
 
 /*
  * Called while libraries are preloaded, after the settings are defined.  False if
- * there will be no service: not preloaded, or no staging memory.
+ * there will be no service: not preloaded, no staging memory, or no background worker.
  */
 extern bool device_service_init(void);
+
+/* Is there no service because max_worker_processes left none for it? */
+extern bool device_service_lacks_worker(void);
 
 /*
  * What the supervisor shall do now and then, and at_once when it ends; to be set while
@@ -23,7 +26,13 @@ extern void (*device_supervisor_saves) (bool at_once);
 /* process.c: the device process; never returns. */
 pg_noreturn extern void device_process_main(void);
 
-/* process_end.c: the process ends with one of DEVICE_EXIT_; detail may be empty. */
+/* process_end.c: the process has something to say for the server's log. */
+extern void device_process_notes(const char *format,...) pg_attribute_printf(1, 2);
+
+/*
+ * The process ends with one of DEVICE_EXIT_; detail may be empty, and is not for everyone
+ * if it is DEVICE_EXIT_NOTHING.
+ */
 pg_noreturn extern void device_process_gives_up(int code, const char *what, const char *detail);
 
 /* The process ends, after an error of the device; in words for the log. */

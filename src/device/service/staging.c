@@ -115,6 +115,7 @@ start_shared(void *memory, bool found)
 		pg_atomic_init_u32(&device_shared->sleeping, 0);
 		pg_atomic_init_u32(&device_shared->asked, 0);
 		pg_atomic_init_u32(&device_shared->measure_asked, 0);
+		pg_atomic_init_u32(&device_shared->notes, 0);
 		if (sem_init(&device_shared->wake, 1, 0) != 0)
 			elog(FATAL, "could not create a semaphore: %m");
 		for (int i = 0; i < DEVICE_MAX; i++)
@@ -149,11 +150,8 @@ start_pool(void *memory, bool found)
 }
 
 bool
-device_staging_init(void)
+device_staging_wanted(void)
 {
-	static const SharedMemory shared = {"gpusort_device", shared_size, start_shared, true};
-	static const SharedMemory pool = {"gpusort_staging", pool_size, start_pool};
-
 	if (!process_shared_preload_libraries_in_progress ||
 		gpusort_staging_memory == 0 ||
 		strcmp(gpusort_device, "off") == 0)
@@ -161,7 +159,15 @@ device_staging_init(void)
 	if (strcmp(gpusort_device, "auto") == 0 && !gpusort_device_library_set() &&
 		!device_driver_present())
 		return false;
-	if (!device_library_present())
-		return false;
-	return gpusort_shared_memory(&shared) && gpusort_shared_memory(&pool);
+	return device_library_present();
+}
+
+void
+device_staging_init(void)
+{
+	static const SharedMemory shared = {"gpusort_device", shared_size, start_shared, true};
+	static const SharedMemory pool = {"gpusort_staging", pool_size, start_pool};
+
+	gpusort_shared_memory(&shared);
+	gpusort_shared_memory(&pool);
 }

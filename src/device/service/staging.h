@@ -7,11 +7,11 @@
 
 #include "device/protocol.h"
 
-/*
- * Called while libraries are preloaded.  Returns whether a service is wanted, in
- * which case its shared memory has been requested.
- */
-extern bool device_staging_init(void);
+/* Called while libraries are preloaded: is a service wanted, and are its parts there? */
+extern bool device_staging_wanted(void);
+
+/* Then: requests its shared memory. */
+extern void device_staging_init(void);
 
 /* Does this machine seem to have a GPU driver?  Asks the file system only. */
 extern bool device_driver_present(void);

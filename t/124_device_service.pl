@@ -1,0 +1,200 @@
+# The supervisor of the device process: what it shows, logs and remembers, and what it does without.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+plan skip_all => 'the fake device is needed' if $ENV{GPUSORT_TEST_LIBRARY};
+
+my $dir = PostgreSQL::Test::Utils::tempdir_short();
+my $state_file = "$dir/state";
+my $clock_file = "$dir/clock";
+chmod 0755, $dir;
+
+# What the fake devices are like from now on.
+sub device_is
+{
+	unlink $state_file;
+	append_to_file($state_file, join('', map { "GPUSORT_CPU_ABI_$_\n" } @_));
+}
+$ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
+device_is('DEVICES=2', 'COPY_TIMES=100');
+
+my $node = new_node('device_service', conf => <<CONF);
+gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
+gpusort.device_learn = off
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 64MB
+shared_buffers = 64MB
+log_min_messages = log
+log_line_prefix = '<%b> '
+restart_after_crash = on
+CONF
+device_ready($node, 'start');
+$node->safe_psql('postgres', 'CREATE TABLE t AS SELECT mix(i) AS k FROM generate_series(1, 100000) i');
+
+sub value { return $node->safe_psql('postgres', @_) }
+sub process { return value('SELECT max(process_pid) FROM gpusort_devices()') }
+
+sub set
+{
+	$node->append_conf('postgresql.conf', join('', map { "$_\n" } @_));
+	$node->reload;
+}
+
+# Kills the device process, waits for what is to be seen meanwhile, and for the next process.
+sub kill_process
+{
+	my ($name, $seen) = @_;
+	my $process = process();
+
+	# a job that went well makes the next start quick
+	value("SET gpusort.algorithm = gpu_radix; SET work_mem = '64MB'; SELECT count(*) FROM (SELECT k FROM t ORDER BY k "
+		. "OFFSET 0) s");
+	is(kill('KILL', $process), 1, "$name: the process is killed");
+	ok($node->poll_query_until('postgres', $seen), "$name: the reason is shown") if defined $seen;
+	ok($node->poll_query_until('postgres',
+		"SELECT bool_and(state = 'ready' AND process_pid <> $process) FROM gpusort_devices()"),
+		"$name: there is another");
+}
+
+# the supervisor is seen
+{
+	my $event = value('SHOW server_version_num') >= 170000 ? 'GpuSortSupervisor' : 'Extension';
+	ok($node->poll_query_until('postgres', "SELECT (wait_event_type, wait_event) = ('Extension', '$event') FROM "
+		. "pg_stat_activity WHERE backend_type = 'gpusort device supervisor'"), 'the supervisor and what it waits for');
+	# it takes part in what all sessions have to see
+	value('CREATE DATABASE other');
+	value('DROP DATABASE other');
+	is(value("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'gpusort device supervisor'"), 1,
+		'a database is dropped beside it');
+	value("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_type = 'gpusort device supervisor'");
+	is(value("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'gpusort device supervisor'"), 1,
+		'there is nothing to cancel');
+}
+
+# gpusort.device_learn takes effect by a reload: the process measures its devices
+{
+	my $process = process();
+
+	is(value('SELECT count(measured) FROM gpusort_device_model()'), 0, 'nothing is measured');
+	set('gpusort.device_learn = on');
+	ok($node->poll_query_until('postgres', "SELECT count(DISTINCT device) = 2 FROM gpusort_device_model() WHERE part = "
+		. "'up' AND round(measured) = 100"), 'gpusort.device_learn: both devices are measured after a reload');
+	is(process(), $process, 'gpusort.device_learn: by the same process');
+}
+
+# another device in the place of one does not get what was measured of it
+{
+	# the second is now different from the first, and nobody measures
+	device_is('DEVICES=2', 'COPY_TIMES=7');
+	set('gpusort.device_learn = off', "gpusort.device = '0'");
+	ok($node->poll_query_until('postgres',
+		"SELECT count(*) = 1 AND bool_and(state = 'ready') FROM gpusort_devices()"), 'one device');
+	# measured by who asks, so that its place holds another figure than the second device has
+	value('SELECT count(*) FROM gpusort_calibrate()');
+	is(value("SELECT round(measured) FROM gpusort_device_model() WHERE part = 'up'"), 7, 'the first has another');
+	set("gpusort.device = '1'");
+	ok($node->poll_query_until('postgres', "SELECT bool_and(device = 1 AND state = 'ready') FROM "
+		. "gpusort_devices()"), 'the other device');
+	is(value("SELECT round(measured) FROM gpusort_device_model() WHERE part = 'up'"), 100,
+		'it keeps its own figure, and is not given that of the device before it');
+	set("gpusort.device = auto");
+	ok($node->poll_query_until('postgres',
+		"SELECT count(*) = 2 AND bool_and(state = 'ready') FROM gpusort_devices()"), 'both again');
+}
+
+# a process that is killed: the reason is shown until there is another
+kill_process('signal', "SELECT bool_and(state ~ '^down: the device process was terminated by signal 9') FROM "
+	. "gpusort_devices()");
+
+# a device that cannot be opened is logged once, not by each process, and as the server logs
+{
+	my $offset = -s $node->logfile;
+
+	device_is('DEVICES=2', 'LOST=1');
+	kill_process("left out $_") for 1 .. 3;
+	my @lines = slurp_file($node->logfile, $offset) =~ /^(.*device 1 is left out.*)$/mg;
+	is(scalar @lines, 1, 'a device that is left out is logged once') or diag(@lines);
+	is($lines[0], '<gpusort device supervisor> LOG:  gpusort: device 1 is left out: the device is lost',
+		'and as any line of the log');
+	device_is('DEVICES=2');
+	kill_process('not left out');
+	device_is('DEVICES=2', 'LOST=1');
+	kill_process('left out anew');
+	@lines = slurp_file($node->logfile, $offset) =~ /device 1 is left out/g;
+	is(scalar @lines, 2, 'when it was opened meanwhile, that is news');
+	device_is('DEVICES=2');
+	kill_process('not left out');
+}
+
+# a clock that is set back by an hour: nothing waits for that hour to pass
+{
+	local $ENV{LD_PRELOAD} = $node->config_data('--pkglibdir') . '/gpusort_set_clock.so';
+	local $ENV{SET_CLOCK_FILE} = $clock_file;
+
+	$node->restart;
+	device_ready($node, 'clock');
+	my $before = value('SELECT extract(epoch FROM now())');
+	my $process = process();
+	is(kill('KILL', $process), 1, 'clock: the process is killed');
+	# the pause before the next start has begun
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state ~ '^down') FROM gpusort_devices()"),
+		'clock: it is down');
+	append_to_file($clock_file, "set\n");
+	cmp_ok(value('SELECT extract(epoch FROM now())'), '<', $before - 1800, 'clock: it is set back');
+	device_ready($node, 'clock');
+	is(value("SET gpusort.algorithm = gpu_radix; SELECT result FROM check_sort('SELECT k FROM t ORDER BY k')"), 'same',
+		'clock: sorts run');
+	unlink $clock_file;
+}
+$node->restart;
+
+# a library that cannot be loaded: only who may see its name is told of it
+{
+	my $library = "$dir/hidden_name.so";
+
+	append_to_file($library, "no library\n");
+	value('CREATE ROLE plain; CREATE ROLE reader; GRANT pg_read_all_settings TO reader');
+	$node->append_conf('postgresql.conf', "gpusort.device_library = '$library'\n");
+	$node->restart;
+	ok($node->poll_query_until('postgres', "SELECT state ~ '^none' FROM gpusort_devices()"), 'a bad library: none');
+	for my $role ('plain', 'reader')
+	{
+		my $state = value("SET ROLE $role; SELECT state FROM gpusort_devices()");
+		my $route = value("SET ROLE $role; SELECT reason FROM gpusort_route(1000000, 64) WHERE algorithm = "
+			. "'gpu_radix'");
+
+		for my $words ($state, $route)
+		{
+			like($words, qr/no device library/, "$role: is told why");
+			$role eq 'plain' ? unlike($words, qr/hidden_name/, "$role: is not told the name") :
+			  like($words, qr/hidden_name/, "$role: is told the name");
+		}
+	}
+	like(slurp_file($node->logfile), qr/DETAIL:  no device library: .*hidden_name/, 'the log has it');
+	$node->append_conf('postgresql.conf', "gpusort.device_library = '\$libdir/libgpusort_cpu_abi'\n");
+}
+
+# without a background worker nothing is reserved, and the reason is said
+{
+	my $reserved = "SELECT coalesce(sum(size), 0) FROM pg_shmem_allocations WHERE name ~ '^gpusort_(device|staging)'";
+
+	$node->restart;
+	device_ready($node, 'with a worker');
+	cmp_ok(value($reserved), '>', 8_000_000, 'the service has shared memory');
+	$node->append_conf('postgresql.conf', "max_worker_processes = 0\n");
+	$node->restart;
+	is(value('SELECT state FROM gpusort_devices()'), 'none: no background worker is free (max_worker_processes)',
+		'no worker: the state says why');
+	is(value($reserved), 0, 'no worker: no shared memory is reserved for the service');
+	like(slurp_file($node->logfile), qr/gpusort does without GPUs, because no background worker is free/,
+		'no worker: so does the log');
+	is(value("SELECT result FROM check_sort('SELECT k FROM t ORDER BY k')"), 'same', 'no worker: the CPU sorts');
+}
+$node->stop;
+done_testing();
