@@ -233,7 +233,11 @@ feed_run_device(FeedState *feed)
 void
 feed_lead_share(FeedState *feed)
 {
+	if (feed->css.ss.ps.instrument != NULL)
+		InstrStartNode(feed->css.ss.ps.instrument);
 	send_rows(feed, &feed->share, feed->exchange->nrings);
+	if (feed->css.ss.ps.instrument != NULL)
+		InstrStopNode(feed->css.ss.ps.instrument, 0);
 }
 
 /* Takes and sorts all rows. */

@@ -193,7 +193,6 @@ parallel_sort_start(ParallelSortState *node)
 
 	node->feed->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
 										node->limit_offset);
-	node->given_alone = 0;
 	node->on_device = false;
 	if (parallel_device_lead(node))
 	{
@@ -238,21 +237,33 @@ parallel_sort_start(ParallelSortState *node)
 	MemoryContextSwitchTo(old);
 }
 
+/*
+ * For EXPLAIN: the Gather's rows are those that this node has returned, until now, in place of the
+ * row that says nothing.
+ */
+static void
+count_gather(ParallelSortState *node)
+{
+	PlanState  *own = &node->css.ss.ps;
+	PlanState  *gather = &node->gather->ps;
+
+	if (own->instrument != NULL && gather->instrument != NULL)
+		InstrUpdateTupleCount(gather->instrument,
+							  own->instrument->ntuples + own->instrument->tuplecount -
+							  gather->instrument->ntuples - gather->instrument->tuplecount);
+}
+
 /* All rows were given out: the workers end. */
 static void
 parallel_sort_finish(ParallelSortState *node)
 {
 	PlanState  *gather = &node->gather->ps;
-	double		given = node->phase == PARALLEL_SORT_MERGE ? (double) node->merge->total :
-		node->given_alone;
 
 	node->phase = PARALLEL_SORT_END;
 	pick_exec(node);
 	while (!TupIsNull(ExecProcNode(gather)))
 		;						/* there is none */
-	/* what it would have given out; one it has */
-	if (gather->instrument != NULL)
-		InstrUpdateTupleCount(gather->instrument, given - 1);
+	count_gather(node);
 }
 
 /* Puts the next row into the slot; false at the end. */
@@ -299,10 +310,7 @@ next_again(ParallelSortState *node, TupleTableSlot *slot)
 static bool
 after_device(ParallelSortState *node, TupleTableSlot *slot)
 {
-	bool		lost = sorter_lost(node->feed->sorter);
-
-	node->given_alone = (double) sorter_report(node->feed->sorter)->rows;
-	if (!lost)
+	if (!sorter_lost(node->feed->sorter))
 		return false;
 	ExecClearTuple(slot);
 	given_rows_begin(node->given);
@@ -325,10 +333,7 @@ next_elsewhere(ParallelSortState *node, TupleTableSlot *slot)
 			pick_exec(node);
 			return parallel_sort_next(node, slot);
 		case PARALLEL_SORT_ALONE:
-			if (node->nstreams == 0 || !result_next(node->feed->result, RESULT_PLAIN, true, slot))
-				return false;
-			node->given_alone++;
-			return true;
+			return node->nstreams > 0 && result_next(node->feed->result, RESULT_PLAIN, true, slot);
 		case PARALLEL_SORT_DEVICE:
 			return after_device(node, slot);
 		case PARALLEL_SORT_AGAIN:
@@ -471,6 +476,7 @@ parallel_sort_rescan(CustomScanState *css)
 	if (node->phase == PARALLEL_SORT_NEW)
 		return;
 	ExecClearTuple(node->row_slot);
+	count_gather(node);
 	feed_stop(node->feed);
 	if (node->feed->lead != NULL)
 		feed_lead_end(node->feed);
@@ -489,6 +495,8 @@ parallel_sort_shutdown(CustomScanState *css)
 {
 	ParallelSortState *node = (ParallelSortState *) css;
 
+	if (node->phase != PARALLEL_SORT_NEW)
+		count_gather(node);
 	if (node->phase == PARALLEL_SORT_MERGE || node->phase == PARALLEL_SORT_AGAIN ||
 		node->phase == PARALLEL_SORT_DEVICE)
 	{

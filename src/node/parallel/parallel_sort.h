@@ -36,7 +36,6 @@ typedef struct ParallelSortState
 	MemoryContext cxt;			/* of the merge */
 	struct BlockMerge *merge;
 	int			nstreams;
-	double		given_alone;	/* rows, without a merge */
 	bool		device_failed;	/* it is not tried again */
 	bool		on_device;		/* the last execution's rows came from there */
 	struct GivenRows *given;	/* when a device is lost */
