@@ -117,6 +117,38 @@ SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 12) g LEFT
 	WHERE x.id % 5 = g % 5 LIMIT 3) s ON true ORDER BY 1, 2');
 SQL
 
+# EXPLAIN: the Gather's rows are those that were returned, also if nobody wants the rest
+my $actual = qr/\(GpuSort\) \(actual rows=(\d+)(?:\.00)? loops=(\d+)\)\n/;
+my $counted = qr/$actual[^>]*->  Gather \(actual rows=\1(?:\.00)? loops=\2\)/;
+for my $case ([ 'all', '', '50000 1', 'SELECT id, k FROM t ORDER BY k' ],
+	[ 'a LIMIT above', '', '1000 1', 'SELECT * FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) x LIMIT 1000' ],
+	[ 'a merge join that ends early', 'SET enable_hashjoin = off; SET enable_nestloop = off', '301 1',
+		'SELECT * FROM (SELECT id, k FROM t ORDER BY id OFFSET 0) x JOIN generate_series(1, 300) g ON x.id = g' ],
+	[ 'a loop', 'SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off', '7 4',
+		'SELECT * FROM generate_series(1, 4) g, LATERAL (SELECT id, g FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) x '
+			. 'LIMIT 7) y' ])
+{
+	my ($name, $set, $want, $query) = @$case;
+	my $plan = $node->safe_psql('postgres', "$set; EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF, TIMING OFF) $query");
+
+	is($plan =~ $counted ? "$1 $2" : $plan, $want, "EXPLAIN: $name");
+}
+
+# nobody sees a setting that workers are launched by
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION restricted() RETURNS text LANGUAGE plpgsql PARALLEL RESTRICTED AS
+	$$ BEGIN RETURN current_setting('parallel_leader_participation'); END $$;
+CREATE FUNCTION safe(int) RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS
+	$$ BEGIN RETURN current_setting('parallel_leader_participation'); END $$;
+SQL
+for my $leader ('on', 'off')
+{
+	my $set = "SET parallel_leader_participation = $leader";
+
+	$feed->($set, "SELECT id, k FROM t WHERE '$leader' = (SELECT restricted()) ORDER BY k, id", "an initplan, $leader");
+	$feed->($set, "SELECT id, k FROM t WHERE '$leader' = safe(id) ORDER BY k, id", "a filter, $leader");
+}
+
 # prepared plans, with parallelism and where it cannot be
 is($node->safe_psql('postgres', <<'SQL'), "2\n10\n50000\n50000\n10", 'prepared plans and cursors');
 PREPARE p (int) AS SELECT id FROM t ORDER BY k, id LIMIT $1;

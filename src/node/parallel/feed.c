@@ -32,6 +32,7 @@
 #include "node/parallel/parallel_sort.h"
 #include "node/plan_format.h"
 #include "node/sort_node.h"
+#include "optimizer/optimizer.h"
 #include "sort/parallel/block_refill.h"
 #include "sort/parallel/block_sources.h"
 #include "sort/parallel/block_writer.h"
@@ -449,6 +450,7 @@ feed_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
 	feed->exchange = coordinate;
 	feed->stopped = false;
 	exchange_reset(feed->exchange, feed->bound, &feed->device);
+	feed->exchange->participation = feed->participation;
 }
 
 static void
@@ -465,6 +467,8 @@ feed_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 
 	feed->exchange = coordinate;
 	feed->ring = ParallelWorkerNumber;
+	/* it came with the settings that the leader had while it launched the workers */
+	parallel_leader_participation = feed->exchange->participation;
 }
 
 /* The leader keeps what is to be told; the shared memory goes. */

@@ -40,6 +40,7 @@ typedef struct FeedState
 	int			ring;			/* a worker's; -1 in the leader */
 
 	/* the leader's */
+	bool		participation;	/* parallel_leader_participation, which launch() changes */
 	DeviceFeed	device;			/* its job that all send rows to, if it is on; */
 	Sink	   *lead;			/* what gives them out: its sorter's; NULL: none; */
 	Sorter	   *share;			/* and what sends its own rows there */

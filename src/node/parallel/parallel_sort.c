@@ -28,6 +28,7 @@
 #include "compat.h"
 #include "executor/execParallel.h"
 #include "executor/executor.h"
+#include "executor/nodeSubplan.h"
 #include "miscadmin.h"
 #include "node/parallel/feed.h"
 #include "node/parallel/gather_workers.h"
@@ -139,7 +140,9 @@ enough_shared_memory(const GatherState *gather)
 /*
  * Launches the workers.  A Gather gives the first row that there is, and is not to wait
  * for a worker's, for there is none: the leader's own Feed gives it one, whether its
- * share is to be run or not.
+ * share is to be run or not.  For that the leader takes part as long as the Gather asks.  No
+ * function is to see it: the workers set what they are told is wanted (feed.c), and the initplans,
+ * which the Gather would evaluate for them, are evaluated before.
  */
 static void
 launch(ParallelSortState *node)
@@ -150,12 +153,17 @@ launch(ParallelSortState *node)
 	bool		participation = parallel_leader_participation;
 	EState	   *estate = gather->ps.state;
 	bool		parallel = estate->es_use_parallel_mode;
+	bool		workers = parallel && enough_shared_memory(gather);
 
+	if (workers && ((const Gather *) gather->ps.plan)->num_workers > 0)
+		ExecSetParamPlanMulti(((const Gather *) gather->ps.plan)->initParam,
+							  GetPerTupleExprContext(estate));
+	node->feed->participation = participation;
 	feed->ExecProcNode = feed_announce;
 	PG_TRY();
 	{
 		parallel_leader_participation = true;
-		estate->es_use_parallel_mode = parallel && enough_shared_memory(gather);
+		estate->es_use_parallel_mode = workers;
 		(void) ExecProcNode(&gather->ps);
 	}
 	PG_FINALLY();

@@ -74,6 +74,7 @@ typedef struct Exchange
 {
 	int			nrings;
 	size_t		bound;			/* rows wanted; 0: all */
+	bool		participation;	/* parallel_leader_participation, as the session has it */
 	DeviceFeed	device;			/* the leader's job that rows go to, if there is one */
 	pg_atomic_uint32 device_lost;	/* they, or some of them, are lost */
 	pg_atomic_uint64 first_bound;	/* sorter_share_bound() */
