@@ -85,6 +85,8 @@ sub sent
 }
 is(sent($plan, qr/ /), 60000, 'EXPLAIN: workers and leader have sent all rows');
 unlike($plan, qr/Sort Streams/, 'EXPLAIN: nothing is merged');
+like($plan, qr/GpuSort Feed\) \(actual .*rows=20000(\.00)? loops=3\)/,
+	"EXPLAIN: the Feed's rows, with the leader's share");
 note $plan;
 my $learned = q(SELECT string_agg(part || coalesce(log2_rows::text, ''), ' ' ORDER BY part, log2_rows) FROM
 	gpusort_device_model() WHERE jobs > 0);
@@ -197,6 +199,11 @@ SQL
 $node->safe_psql('postgres', 'CREATE FUNCTION many() RETURNS SETOF int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE '
 	. q(ROWS 1e9 AS 'BEGIN RETURN NEXT 1; END'));
 same_rows('SELECT id FROM t, many() a, many() b ORDER BY k, a + b, id', 'far more expected');
+# a function's rows: each worker would evaluate it once more if the device were lost
+$node->safe_psql('postgres', "CREATE FUNCTION two_$_() RETURNS SETOF int LANGUAGE plpgsql $_ PARALLEL SAFE ROWS 2 AS "
+	. q('BEGIN RETURN NEXT 1; RETURN NEXT 2; END')) for 'volatile', 'immutable';
+is(fed('SELECT id, k FROM t JOIN two_immutable() g ON three = g ORDER BY k'), 1, 'rows of a function: on the device');
+same_rows('SELECT id, k FROM t JOIN two_immutable() g ON three = g ORDER BY k, id', 'rows of a function');
 device_unused($node, 'rows');
 
 # By what it is expected to take; with processors for all, and memory, workers merge as quickly
@@ -221,7 +228,8 @@ for my $case ([ 'SELECT * FROM t ORDER BY k LIMIT 10', 'a LIMIT' ],
 	[ 'SELECT *, ARRAY[k] AS a FROM t ORDER BY a', 'arrays' ],
 	[ 'SELECT * FROM t ORDER BY k', 'verification', 'SET gpusort.verify = on' ],
 	[ 'SELECT * FROM t ORDER BY k', "the CPU's algorithm", 'SET gpusort.algorithm = cpu_radix' ],
-		[ 'SELECT * FROM t WHERE same(id) > 0 ORDER BY k', 'rows that may be others' ])
+		[ 'SELECT * FROM t WHERE same(id) > 0 ORDER BY k', 'rows that may be others' ],
+		[ 'SELECT id, k FROM t JOIN two_volatile() g ON three = g ORDER BY k', "a function's rows that may be others" ])
 {
 	my ($query, $name, $set) = @$case;
 	is(fed($query, $set), 0, "$name: not on the device");

@@ -24,7 +24,8 @@
  *	 added.
  * - Other table access methods and foreign scans: no, nothing is known of them.
  * - Function scan: if it is not evaluated anew; its rows lie in a tuplestore, which
- *	 is read again.  With parameters that change it is evaluated anew.
+ *	 is read again.  With parameters that change it is evaluated anew, and by workers,
+ *	 who are others in the second run.
  * - CTE and worktable scans, sampled scans, Sorts, Memoize, parallel nodes: no; some
  *	 could be, but little is gained.
  * - Hash join: by outer row and then by the order in the hash table, which either is
@@ -117,7 +118,8 @@ node_can_rerun(PlanState *ps, bool shared)
 			return index_can_rerun((ScanState *) ps, ((IndexOnlyScanState *) ps)->ioss_RelationDesc,
 								   ((IndexOnlyScan *) plan)->indexqual);
 		case T_FunctionScan:
-			return bms_is_empty(plan->extParam) || expr_can_rerun(((FunctionScan *) plan)->functions);
+			return (!shared && bms_is_empty(plan->extParam)) ||
+				expr_can_rerun(((FunctionScan *) plan)->functions);
 		case T_ValuesScan:
 			return expr_can_rerun(((ValuesScan *) plan)->values_lists);
 		case T_NestLoop:
