@@ -15,8 +15,8 @@ BENCH_PEER_LIBS = -lhwy_contrib -lhwy
 endif
 BENCH_GPU_OBJS ?= bench/gpu_absent.o
 
-BENCH_SRCS = bench/kernels.c bench/cases.c bench/distributions.c
-BENCH_HDRS = bench/bench_algorithm.h bench/cases.h bench/distributions.h
+BENCH_SRCS = bench/cpu/kernels.c bench/cpu/cases.c bench/cpu/distributions.c
+BENCH_HDRS = bench/cpu/bench_algorithm.h bench/cpu/cases.h bench/cpu/distributions.h
 
 .PHONY: bench-kernels bench-kernels-draw
 bench-kernels: bench/kernels
@@ -32,16 +32,16 @@ bench-kernels-draw: bench/kernels
 		bench/draw kernels build/bench/kernels.csv $$bits >build/bench/kernels-$$bits.svg || exit 1; done
 	@echo 'figures and pictures: build/bench/kernels.csv, build/bench/kernels-*.svg'
 
-bench/gpu_absent.o: bench/gpu_absent.c $(BENCH_HDRS) $(KERNEL_HDRS)
+bench/gpu_absent.o: bench/cpu/gpu_absent.c $(BENCH_HDRS) $(KERNEL_HDRS)
 	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
 
-bench/peers.o: bench/peers.cc $(BENCH_HDRS) $(KERNEL_HDRS)
+bench/peers.o: bench/cpu/peers.cc $(BENCH_HDRS) $(KERNEL_HDRS)
 	$(BENCH_CXX) -std=c++17 -O3 -Wall -Wextra -Werror $(BENCH_PEER_FLAGS) -c -o $@ $<
 
 .PHONY: bench-devices
 bench-devices: bench/gpu_devices
 
-bench/gpu_devices: bench/gpu_devices.c cuda/gpusort_abi.h
+bench/gpu_devices: bench/gpu/gpu_devices.c cuda/gpusort_abi.h
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -Icuda -o $@ $< -ldl
 
 bench/kernels: $(BENCH_SRCS) $(BENCH_HDRS) $(KERNEL_SRCS) $(KERNEL_HDRS) bench/peers.o $(BENCH_GPU_OBJS)

@@ -26,7 +26,7 @@ GPU_NVCCFLAGS = -O3 -std=c++17 $(gpu_gencode) -cudart static -Werror all-warning
 
 gpu_headers = $(wildcard cuda/*.h cuda/*.cuh cuda/*/*.h cuda/*/*.cuh)
 gpu_objects = $(patsubst cuda/%.cu,$(GPU_BUILD)/%.o,$(wildcard cuda/*.cu cuda/*/*.cu))
-gpu_tests = $(patsubst test/%.cu,$(GPU_BUILD)/%,$(wildcard test/gpu_*_test.cu))
+gpu_tests = $(patsubst test/gpu/%.cu,$(GPU_BUILD)/%,$(wildcard test/gpu/gpu_*_test.cu))
 
 .PHONY: gpu gpu-tests gpu-check gpu-bench gpu-clean
 
@@ -46,18 +46,18 @@ $(GPU_BUILD)/%.o: cuda/%.cu $(gpu_headers)
 $(GPU_BUILD)/libgpusort_cuda.so: $(gpu_objects)
 	$(NVCC) -shared -cudart static -Xlinker --exclude-libs,ALL $^ -o $@
 
-$(GPU_BUILD)/gpu_%.o: test/gpu_%.cu $(gpu_headers) $(wildcard test/gpu_*.cuh)
+$(GPU_BUILD)/gpu_%.o: test/gpu/gpu_%.cu $(gpu_headers) $(wildcard test/gpu/gpu_*.cuh)
 	@mkdir -p $(GPU_BUILD)
-	$(NVCC) $(GPU_NVCCFLAGS) -Itest -c $< -o $@
+	$(NVCC) $(GPU_NVCCFLAGS) -Itest/gpu -c $< -o $@
 
-$(GPU_BUILD)/distributions.o: bench/distributions.c bench/distributions.h
+$(GPU_BUILD)/distributions.o: bench/cpu/distributions.c bench/cpu/distributions.h
 	@mkdir -p $(GPU_BUILD)
-	$(CC) -std=gnu99 -O2 -Wall -Wextra -Werror -Ibench -c $< -o $@
+	$(CC) -std=gnu99 -O2 -Wall -Wextra -Werror -Ibench/cpu -c $< -o $@
 
 $(GPU_BUILD)/gpu_%_test: $(GPU_BUILD)/gpu_%_test.o $(GPU_BUILD)/distributions.o $(gpu_objects)
 	$(NVCC) -cudart static $^ -o $@ -lm
 
-$(GPU_BUILD)/bench_gpu_algorithms.o: bench/gpu_algorithms.cu bench/bench_algorithm.h bench/gpu_bench.cuh \
+$(GPU_BUILD)/bench_gpu_algorithms.o: bench/gpu/gpu_algorithms.cu bench/cpu/bench_algorithm.h bench/gpu/gpu_bench.cuh \
 		cuda/gpusort_abi.h
 	@mkdir -p $(GPU_BUILD)
 	$(NVCC) $(GPU_NVCCFLAGS) --default-stream per-thread -c $< -o $@
@@ -69,8 +69,8 @@ gpu-bench: $(GPU_BUILD)/bench_gpu_algorithms.o $(gpu_objects) $(GPU_BUILD)/gpu_r
 		BENCH_GPU_LIBS="-L$(patsubst %/bin/nvcc,%/lib64,$(NVCC)) -lcudart_static -lrt -ldl -lpthread"
 	mv bench/kernels $(GPU_BUILD)/kernels
 
-$(GPU_BUILD)/gpu_ranges $(GPU_BUILD)/gpu_sweep: $(GPU_BUILD)/%: bench/%.cu $(wildcard bench/gpu_*.cuh) \
-		bench/gpu_keys.h $(gpu_objects)
+$(GPU_BUILD)/gpu_ranges $(GPU_BUILD)/gpu_sweep: $(GPU_BUILD)/%: bench/gpu/%.cu $(wildcard bench/gpu/gpu_*.cuh) \
+		bench/gpu/gpu_keys.h $(gpu_objects)
 	$(NVCC) $(GPU_NVCCFLAGS) $(filter-out %.cuh %.h,$^) -o $@
 
 gpu-tests: $(gpu_tests)

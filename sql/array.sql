@@ -97,7 +97,7 @@ SELECT a.algorithm, gpusort_array(v, a.algorithm) = s AS ascending
 	   gpusort_algorithms() a
  WHERE a.runs_on = 'cpu'
  ORDER BY 1;
--- with a GPU: t/112_device_routing.pl
+-- with a GPU: t/gpu/routing.pl
 SET gpusort.device = off;
 SELECT gpusort_array(ARRAY[2, 1], 'gpu_radix');
 RESET gpusort.device;

@@ -6,7 +6,7 @@
 SELECT algorithm, runs_on, key_bits, stable, needs <> '' AS has_needs, paper <> '' AS has_paper
   FROM gpusort_algorithms() ORDER BY 1;
 
--- without a GPU, as on most machines; t/112_device_routing.pl has one
+-- without a GPU, as on most machines; t/gpu/routing.pl has one
 SET gpusort.device = off;
 
 -- every algorithm is listed, exactly one is chosen, it comes first, and no

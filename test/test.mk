@@ -13,15 +13,16 @@ UNIT_CHECKS = $(STYLE_CHECKS) version-check image-check image-check-asan kernel-
 # those that take seconds
 UNIT_QUICK_CHECKS = $(STYLE_CHECKS) version-check image-check kernel-check
 
-include test/kernel.mk test/gpu_emulation.mk test/module.mk test/package.mk test/fuzz.mk
+include test/unit/kernel.mk test/emulation/emulation.mk test/module/module.mk test/packaging/package.mk \
+	test/fuzz/fuzz.mk
 
 IMAGE_TEST_CFLAGS = -std=gnu99 -O2 -Wall -Wextra -Werror
 
-test/bin/image_test: test/image_test.c src/key/type/image.h src/key/type/bytes.h
+test/bin/image_test: test/unit/image_test.c src/key/type/image.h src/key/type/bytes.h
 	@mkdir -p $(@D)
 	$(CC) $(IMAGE_TEST_CFLAGS) -o $@ $<
 
-test/bin/image_test_asan: test/image_test.c src/key/type/image.h src/key/type/bytes.h
+test/bin/image_test_asan: test/unit/image_test.c src/key/type/image.h src/key/type/bytes.h
 	@mkdir -p $(@D)
 	$(CC) $(IMAGE_TEST_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $<
 

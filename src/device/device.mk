@@ -8,8 +8,8 @@
 
 DEVICE_CPU_ABI = build/libgpusort_cpu_abi.so
 
-$(DEVICE_CPU_ABI): test/stand_in/cpu_abi.c test/stand_in/cpu_abi_sort.c test/stand_in/cpu_abi_stream.c \
-		test/stand_in/cpu_abi_stale.c test/stand_in/cpu_abi.h cuda/gpusort_abi.h cuda/costs_h200.h \
+$(DEVICE_CPU_ABI): test/fake_gpu/cpu_abi.c test/fake_gpu/cpu_abi_sort.c test/fake_gpu/cpu_abi_stream.c \
+		test/fake_gpu/cpu_abi_stale.c test/fake_gpu/cpu_abi.h cuda/gpusort_abi.h cuda/costs_h200.h \
 		cuda/value/value_limits.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -pthread -O2 -Wall -Wextra -Werror -fPIC -fvisibility=hidden -shared -Icuda \
@@ -52,4 +52,4 @@ gpu-installcheck: export GPUSORT_CONF := $(call DEVICE_TEST_CONF,libgpusort_cuda
 device-installcheck: export GPUSORT_CONF := $(call DEVICE_TEST_CONF,libgpusort_cpu_abi)
 gpu-installcheck device-installcheck: export REGRESS_SKIP := $(DEVICE_REGRESS_SKIP)
 gpu-installcheck device-installcheck:
-	test/run-tests regress 001_oracle.pl
+	test/run-tests regress oracle.pl

@@ -6,7 +6,7 @@
  * strings, a prefix.  An image may say "before" or "after" only where the type's order
  * says so, and "equal" only where it is exact and the values are.  The comparisons here
  * are written after the types' definitions, apart from the images and from the server:
- * t/013_key_images.pl has the server's own.
+ * t/cpu/normalized_keys.pl has the server's own.
  */
 #include "postgres.h"
 

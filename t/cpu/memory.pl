@@ -1,0 +1,129 @@
+# The process's memory: reserved by what comes, not by what the planner expects;
+# kept for later sorts only as far as work_mem allows now.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use POSIX ();
+use Test::More;
+
+# page faults are counted below: of small pages, in this process and those it starts (PR_SET_THP_DISABLE)
+my %prctl = (x86_64 => 157, aarch64 => 167);
+my $machine = (POSIX::uname())[4];
+my $small_pages = defined $prctl{$machine} && syscall($prctl{$machine}, 41, 1, 0, 0, 0) == 0;
+
+my $node = new_node('memory', conf => "gpusort.device = off\n");
+
+# functions of few rows that the planner believes to be many
+for my $rows (10, 10_000, 1_000_000, 1_000_000_000)
+{
+	$node->safe_psql('postgres', <<SQL);
+CREATE FUNCTION f$rows(n int, nulls bool) RETURNS TABLE (k int8, id int, t text) LANGUAGE plpgsql ROWS $rows AS
+\$\$ BEGIN RETURN QUERY SELECT CASE WHEN nulls AND i % 2 = 0 THEN NULL ELSE mix(i) END, i, 'x' || i
+	FROM generate_series(1, n) i; END \$\$;
+SQL
+}
+
+# 20 MB of address space is enough for whatever stands beside the sorts
+my %query = (
+	rows => "SELECT k, id, t FROM f%d(%d, %s) ORDER BY k NULLS FIRST, id",
+	'keys only' => "SELECT k FROM (SELECT k FROM f%d(%d, %s) OFFSET 0) s ORDER BY k");
+for my $rows (10, 10_000, 1_000_000, 1_000_000_000)
+{
+	for my $kind (sort keys %query)
+	{
+		my $s = new_session($node);
+		my $pid = $s->query('SELECT pg_backend_pid()');
+		$s->query("SET work_mem = '4GB'");
+		$s->query('SELECT must_be_same($$' . sprintf($query{$kind}, 10, 3, 'true') . '$$)');
+		my ($size, $rss) = (memory_of($pid, 'VmPeak'), memory_of($pid, 'VmHWM'));
+		for my $n (1, 3, 100)
+		{
+			for my $nulls ('false', 'true')
+			{
+				$s->query('SELECT must_be_same($$' . sprintf($query{$kind}, $rows, $n, $nulls) . '$$)');
+			}
+		}
+		is($s->{stderr}, '', "$kind, $rows rows expected, few come: right");
+		my $grown = memory_of($pid, 'VmPeak') - $size;
+		my $touched = memory_of($pid, 'VmHWM') - $rss;
+		note "address space +$grown kB, resident +$touched kB";
+		cmp_ok($grown, '<', 20_000, "$kind, $rows rows expected, few come: address space");
+		cmp_ok($touched, '<', 4_000, "$kind, $rows rows expected, few come: memory");
+		$s->quit;
+	}
+}
+
+# under a limit of the address space
+SKIP:
+{
+	skip 'no prlimit', 2 unless grep { -x "$_/prlimit" } split /:/, $ENV{PATH};
+
+	my $s = new_session($node);
+	my $pid = $s->query('SELECT pg_backend_pid()');
+	$s->query("SET work_mem = '4GB'; SELECT must_be_same('SELECT k, id FROM f10(5, true) ORDER BY k, id')");
+	my $limit = (memory_of($pid, 'VmSize') + 50_000) * 1024;
+	system("prlimit --pid=$pid --as=$limit:unlimited") == 0 or die 'prlimit';
+	is($s->query('SELECT count(*) FROM (SELECT k, id FROM f1000000000(3, true) ORDER BY k OFFSET 0) s'), '3',
+		'a small sort in a small address space');
+	is($s->{stderr}, '', 'without an error');
+	$s->quit;
+}
+
+# what is kept for later sorts is no more than work_mem, also after that was lowered
+$node->safe_psql('postgres', "CREATE TABLE big AS SELECT i AS id, mix(i) AS k FROM generate_series(1, 700000) i; "
+	. "ANALYZE big");
+my $s = new_session($node);
+my $pid = $s->query('SELECT pg_backend_pid()');
+$s->query("SELECT count(*) FROM (SELECT * FROM big OFFSET 0) s; SELECT count(*) FROM (SELECT k FROM big WHERE id < 10 "
+	. "ORDER BY k OFFSET 0) s");
+my $before = memory_of($pid, 'VmSize');
+$s->query("SET work_mem = '256MB'; SELECT count(*) FROM (SELECT * FROM big ORDER BY k OFFSET 0) s");
+my $kept = memory_of($pid, 'VmSize') - $before;
+cmp_ok($kept, '>', 20_000, "$kept kB are kept for the next sort");
+cmp_ok($kept, '<', 262_144 + 20_000, 'no more than work_mem');
+$s->query("SET work_mem = '8MB'; SELECT count(*) FROM (SELECT k FROM big WHERE id < 10 ORDER BY k OFFSET 0) s");
+$kept = memory_of($pid, 'VmSize') - $before;
+cmp_ok($kept, '<', 8192 + 4096, "work_mem is lowered: $kept kB after the next sort, however small");
+$s->query("SELECT count(*) FROM (SELECT * FROM big ORDER BY k OFFSET 0) s");
+$kept = memory_of($pid, 'VmSize') - $before;
+cmp_ok($kept, '<', 8192 + 4096, "and $kept kB after a large one");
+$s->quit;
+
+# a sort finds again what the same one before it had
+SKIP:
+{
+	skip 'page faults of small pages cannot be counted', 1 unless $small_pages;
+
+	$node->safe_psql('postgres', 'CREATE TABLE longs AS SELECT mix(i) << 30 AS a, mix(i * 3) AS b '
+		  . 'FROM generate_series(1, 1000000) i; VACUUM ANALYZE longs');
+	my $s = new_session($node);
+	my $pid = $s->query('SELECT pg_backend_pid()');
+	my $faults = sub { return (split ' ', slurp_file("/proc/$pid/stat"))[9] };
+	my $least;
+	$s->query("SET work_mem = '1GB'; SET gpusort.threads = 1");
+	for my $run (1 .. 8)
+	{
+		my $start = $faults->();
+		$s->query('SELECT count(*) FROM (SELECT * FROM longs ORDER BY a, b OFFSET 0) s');
+		my $new = $faults->() - $start;
+		# where others need memory, the kernel may have taken some
+		$least = $new if $run > 3 && (!defined $least || $new < $least);
+	}
+	cmp_ok($least, '<', 1000, "a sort of 60 MB, once more: $least pages are new");
+	$s->quit;
+}
+
+# one execution of many has less work_mem than those before
+is($node->safe_psql('postgres', <<SQL), 't', 'work_mem changes between the sorts of one node');
+SET work_mem = '32MB';
+SELECT bool_and(s.a = (SELECT array_agg(mix(j) ORDER BY mix(j)) FROM generate_series(1, 4000 + i) j))
+FROM generate_series(1, 8) i, set_config('work_mem', CASE WHEN i % 3 = 0 THEN '64kB' ELSE '32MB' END, false),
+	LATERAL (SELECT array_agg(k) AS a FROM (SELECT k, id FROM big WHERE id <= 4000 + i ORDER BY k OFFSET 0) x) s;
+SQL
+
+$node->stop;
+done_testing();

@@ -1,0 +1,149 @@
+# Rows and keys of other sessions never reach a client, whatever a device does.  The fake device's steps silently do
+# nothing, so that its memory still has what an earlier job left there, or return an earlier job's output: first a
+# table is sorted that a role may not read, then this role sorts its own.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $state_file = PostgreSQL::Test::Utils::tempdir . '/device';
+my %how = (none => 0, record => 1, replay => 2, nothing => 3, twice => 4);
+sub device_does { append_to_file($state_file, "GPUSORT_CPU_ABI_STALE=$how{$_[0]}\n") }
+$ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
+device_does('record');
+
+my $node = new_node('foreign', parallel => 1, conf => <<CONF);
+gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
+gpusort.device = 0
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 512MB
+gpusort.algorithm = gpu_radix
+shared_buffers = 64MB
+restart_after_crash = off
+CONF
+
+device_ready($node, 'start');
+
+# Tables of the same rows in number: those that only a superuser may read have rows of the same columns, or of others,
+# whose values are no text.
+my $rows = 60_000;
+$node->safe_psql('postgres', <<SQL);
+CREATE ROLE plain LOGIN;
+CREATE TABLE secret AS SELECT i AS id, mix(i)::int8 AS k, 'secret' || md5(i::text) AS s
+	FROM generate_series(1, $rows) i;
+CREATE TABLE own AS SELECT i AS id, mix(i * 3)::int8 AS k, 'owned ' || md5(i::text) AS s
+	FROM generate_series(1, $rows) i;
+CREATE TABLE secret_numbers AS SELECT x'7ffffff07ffffff0'::int8 AS id, mix(i)::int8 AS k,
+	x'7ffffff07ffffff0'::int8 AS a, x'7ffffff07ffffff0'::int8 AS b FROM generate_series(1, $rows) i;
+CREATE TABLE own_texts AS SELECT 'owned ' || i AS s, mix(i * 3)::int8 AS k, 'owned ' || md5(i::text) AS t
+	FROM generate_series(1, $rows) i;
+CREATE TABLE secret_keys AS SELECT 7000000000 + mix(i)::int8 AS k, (mix(i) % 700 * 3)::int4 AS small
+	FROM generate_series(1, $rows) i;
+CREATE TABLE own_keys AS SELECT mix(i * 3)::int8 AS k, (mix(i) % 1000)::int4 AS small FROM generate_series(1, $rows) i;
+GRANT SELECT ON own, own_texts, own_keys TO plain;
+VACUUM ANALYZE;
+SQL
+
+my $serial = 'SET max_parallel_workers_per_gather = 0;';
+my %modes = (
+	rows => "$serial SET work_mem = '256kB';",
+	feed => "SET work_mem = '64MB';",
+	keys => "$serial SET work_mem = '64MB';",
+	'keys only' => "$serial SET work_mem = '64MB';");
+my %what = (
+	rows => qr/^Custom Scan \(GpuSort\).*?Sort Device: rows/s,
+	feed => qr/^Custom Scan \(GpuSort\)(?:(?!->).)*Sort Device: rows.*-> +Gather/s,
+	keys => qr/Sort Device: keys/,
+	'keys only' => qr/keys only.*Sort Device: keys/s);
+
+# What a role's client receives, whether the statement ends well or not.
+sub received
+{
+	my ($mode, $role, $query) = @_;
+	my ($out, $err) = ('', '');
+
+	$node->psql('postgres', "$modes{$mode} COPY ($query) TO STDOUT", stdout => \$out, stderr => \$err,
+		extra_params => [ '-U', $role ]);
+	return ($out, $err);
+}
+
+sub fallbacks { return $node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat') }
+
+# The superuser's sort, on a device that works; then the other role's, on one that does not.
+sub foreign
+{
+	my ($name, $mode, $does, $theirs, $ours, %opt) = @_;
+	my $start = -s $node->logfile;
+
+	device_does('record');
+	my ($want) = received($mode, 'plain', "SELECT * FROM ($ours) s");
+	like($node->safe_psql('postgres', "$modes{$mode} EXPLAIN (ANALYZE, COSTS OFF) $theirs"), $what{$mode},
+		"$name: the superuser's sort goes to the device");
+	like($node->safe_psql('postgres', "$modes{$mode} EXPLAIN (ANALYZE, COSTS OFF) $ours"), $what{$mode},
+		"$name: so does the role's");
+	received($mode, $node->safe_psql('postgres', 'SELECT current_user'), $theirs);
+	my $before = fallbacks();
+
+	device_does($does);
+	my ($out, $err) = received($mode, 'plain', $ours);
+	my %own = map { $_ => 1 } split /\n/, $want;
+	my @foreign = grep { !$own{$_} } split /\n/, $out;
+
+	is(scalar @foreign, 0, "$name: no foreign row reaches the client") or diag("the first: $foreign[0]");
+	ok($out eq $want, "$name: all rows come, from the CPU");
+	is(substr($err, 0, 300), '', "$name: no error");
+	cmp_ok(fallbacks(), '>', $before, "$name: it was noticed") unless $opt{unnoticed};
+	device_does('none');
+	is($node->safe_psql('postgres', 'SELECT 1'), '1', "$name: the server lives");
+	unlike(slurp_file($node->logfile, $start), qr/terminated by signal/, "$name: so do its backends");
+}
+
+# The role's own rows are sorted right before the superuser's: what is in a device's memory then is the superuser's.
+for my $does ('replay', 'nothing')
+{
+	for my $mode ('rows', 'feed')
+	{
+		foreign("$mode, $does", $mode, $does, 'SELECT * FROM secret ORDER BY k', 'SELECT * FROM own ORDER BY k');
+		foreign("$mode, ties, $does", $mode, $does, 'SELECT * FROM secret ORDER BY s DESC',
+			'SELECT * FROM own ORDER BY s DESC');
+		foreign("$mode, another type, $does", $mode, $does, 'SELECT * FROM secret_numbers ORDER BY k',
+			'SELECT * FROM own_texts ORDER BY k');
+	}
+	foreign("keys only, $does", 'keys only', $does, 'SELECT k FROM secret_keys ORDER BY k',
+		'SELECT k FROM own_keys ORDER BY k');
+	# rows are found by their places, which are this job's or none
+	foreign("keys, $does", 'keys', $does, 'SELECT * FROM secret ORDER BY k', 'SELECT * FROM own ORDER BY k',
+		unnoticed => 1);
+}
+
+# Arrays of keys alone
+for my $does ('replay', 'nothing')
+{
+	my $array = "SELECT gpusort_array(array_agg(small), 'gpu_hp') FROM";
+	my ($out, $err) = ('', '');
+
+	device_does('record');
+	$node->safe_psql('postgres', "$serial $array secret_keys");
+	device_does($does);
+	$node->psql('postgres', "$serial $array own_keys", stdout => \$out, stderr => \$err,
+		extra_params => [ '-U', 'plain' ]);
+	is(length $out, 0, "array, $does: no foreign element reaches the client");
+	like($err, qr/"gpu_hp" cannot sort this array.*\n.*not the array's/, "array, $does: it was noticed");
+}
+
+# Rows of the job itself that come twice in others' places: also where the columns' sums are those of the right rows
+device_does('twice');
+$node->safe_psql('postgres', "CREATE TABLE numbers AS SELECT i::int8 AS i FROM generate_series($rows, 1, -1) i");
+fails_like($node, "$modes{rows} SELECT count(*), count(DISTINCT i) FROM (SELECT i, 2 * i AS j FROM numbers ORDER BY i "
+	. "OFFSET 0) s", qr/a GPU returned a wrong sort result/, 'rows that come twice');
+is($node->safe_psql('postgres', "$modes{'keys only'} SELECT count(*), count(DISTINCT i) FROM (SELECT i FROM numbers "
+	. "ORDER BY i OFFSET 0) s"), "$rows|$rows", 'keys that come twice');
+device_does('none');
+device_unused($node, 'end');
+
+$node->stop;
+done_testing();

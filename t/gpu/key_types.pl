@@ -1,0 +1,170 @@
+# Keys of every kind on a device, with their rows and alone, and what they do not tell apart by the tie-break; and
+# ahead of rows that then are not as those before them.  Against the library's stand-in, or the one
+# that GPUSORT_TEST_LIBRARY names.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use Test::More;
+
+my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
+my $node = new_node('device_types', conf => <<CONF);
+gpusort.device_library = '$library'
+gpusort.device = 0
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 512MB
+CONF
+device_ready($node, 'start');
+
+device_route_function($node);
+my $rows = 20_000;
+$node->safe_psql('postgres', <<SQL);
+CREATE TYPE mood AS ENUM ('sad', 'so so', 'glad', 'happy');
+CREATE TABLE t AS SELECT i AS id, md5((mix(i) % 9000)::text)::uuid AS u, right(md5((mix(i) % 9000)::text),
+	16)::macaddr8 AS mac,
+	make_interval(months => (mix(i) % 5)::int - 2, days => (mix(i * 3) % 61)::int, secs => mix(i * 5) % 3) AS s,
+	(time '00:00' + (mix(i) % 86400) * interval '1 second')::text::timetz AS z, (mix(i) % 7000 || '/' || mix(i) %
+		3)::pg_lsn AS lsn,
+	repeat('long common prefix ', 4) || mix(i) % 5000 AS p, md5((mix(i) % 9000)::text) || mix(i * 3) % 2 AS x,
+	decode(md5((mix(i) % 9000)::text), 'hex') || '\\x0000'::bytea AS b,
+	CASE WHEN i % 9 > 0 THEN (mix(i) % 5000 - 2500)::numeric / 100 * CASE WHEN i % 7 = 0 THEN 1e30 + 1e-20 ELSE 1 END
+		END AS n,
+	CASE WHEN i % 3 = 0 THEN ('10.0.' || mix(i) % 9 || '.' || mix(i * 3) % 256)::inet ELSE ('fe80::' || mix(i) % 500
+		|| '/' || 100 + i % 29)::inet END AS h,
+	(enum_range(NULL::mood))[1 + i % 5] AS e, substr(md5((mix(i) % 9000)::text), 1, 4)::text COLLATE "C" AS few,
+		(mix(i) % 3000)::bit(60) || mix(i * 3)::bit(32) AS bits,
+	ARRAY[mix(i) % 100, mix(i * 3) % 100] AS a, int8range(mix(i) % 3000, 3000 + mix(i * 3) % 5) AS r, ROW(mix(i) % 50,
+		mix(i * 3) % 2000)::text AS rec
+FROM generate_series(1, $rows) i;
+VACUUM ANALYZE t;
+ALTER DATABASE postgres SET gpusort.algorithm = 'gpu_radix';
+SQL
+
+# rows whose keys went ahead of others: below a merge join, which goes back in them, so that rows do not go themselves
+my $merge = 'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off;';
+sub joined
+{
+	my ($tab, $order, $where) = @_;
+	my ($col, $coll) = $order =~ /^(\w+)(.*)$/;
+
+	return "SELECT count(*), sum(b.id) FROM $tab a JOIN $tab b ON a.$col$coll = b.$col$coll AND a.id = 77 WHERE $where";
+}
+sub early
+{
+	return $node->safe_psql('postgres', "$merge SET work_mem = '64MB'; SELECT early('" . joined(@_) . "')");
+}
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION early(q text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	l text;
+	n int := 0;
+BEGIN
+	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
+		n := coalesce(substring(l FROM 'early=(\d+)')::int, n);
+	END LOOP;
+	RETURN n;
+END $$;
+SQL
+
+# of these equal keys are equal values
+my %exact = map { $_ => 1 } qw(u mac s z lsn);
+my %orders = ((map { $_ => $_ } qw(u mac s z lsn b n h e bits a r)),
+	(map { $_ => "$_ COLLATE \"C\"" } qw(p x few rec)));
+my %modes = (keys => '64MB', rows => '256kB');
+
+for my $mode (sort keys %modes)
+{
+	for my $col (sort keys %orders)
+	{
+		my @queries = map { "SELECT id, $col, e FROM t ORDER BY $_" } ("$orders{$col}, id",
+			"$orders{$col} DESC NULLS LAST, id", "e, $orders{$col}, id");
+		# equal values are the same, so that any order of them is
+		push @queries, "SELECT $col FROM t ORDER BY $col", "SELECT $col FROM t ORDER BY $col DESC"
+			if $exact{$col} && $col ne 's';
+		for my $q (@queries)
+		{
+			is($node->safe_psql('postgres',
+				"SET work_mem = '$modes{$mode}'; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
+				"GpuSort $rows same", "$mode: $q");
+		}
+		my $route = $node->safe_psql('postgres',
+			"SET work_mem = '$modes{$mode}'; SELECT route('SELECT id, $col FROM t ORDER BY $orders{$col}')");
+		like($route, qr/^$mode: gpu radix: /, "$mode: $col went there");
+		cmp_ok(early('t', $orders{$col}, 'true'), '>', 0, "$col, some before all rows were in") if $mode eq 'keys';
+		# the first word of many is that of others
+		like($route, qr/\(prefix\).*[1-9]\d* ties compared/, "$mode: $col, ties")
+			if $col =~ /^(p|x|b|bits|a|r)$/;
+	}
+	is($node->safe_psql('postgres', "SET work_mem = '$modes{$mode}'; SELECT result FROM check_stable('(SELECT *, "
+		. "row_number() OVER () AS seq FROM t) t2', '$_')"),
+		'same', "$mode: equal rows keep their order: $_") for qw(u s n x a);
+	device_unused($node, $mode);
+}
+
+# What the last rows are like was not reckoned with: another prefix, a string that is longer than its image,
+# decimals, a NULL, addresses of the other family.  All keys go once more then.
+my $late = $rows - 1000;
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE late AS SELECT i AS id, i >= $late AS of_late, CASE WHEN i < $late THEN 'common ' ELSE 'other ' END ||
+	mix(i) % 3000 AS p,
+	CASE WHEN i < $late THEN 'k' ELSE repeat('k', 12) END || mix(i) % 3000 AS more,
+	(mix(i) % 3000)::numeric / CASE WHEN i < $late THEN 100 ELSE 1000003 END AS n, CASE WHEN i <> $late THEN
+		md5(mix(i)::text) END AS x,
+	CASE WHEN i < $late THEN inet '10.0.0.0' ELSE inet 'fe80::' END + mix(i) % 3000 AS h
+FROM generate_series(1, $rows) i;
+VACUUM ANALYZE late;
+SQL
+for my $col (map { $_ . (/^[nh]$/ ? '' : ' COLLATE "C"') } qw(p more n x h))
+{
+	for my $order ("$col, id", "$col DESC, id DESC")
+	{
+		is($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT nodes || ' ' || result FROM check_sort('SELECT "
+			. "* FROM late ORDER BY $order')"),
+			'GpuSort same', "late: $order");
+	}
+	is(early('late', $col, 'true'), 0, "late: $col, none ahead");
+	cmp_ok(early('late', $col, 'NOT b.of_late'), '>', 0, "late: $col, some ahead without those");
+	is($node->safe_psql('postgres', "$merge SET work_mem = '64MB'; " . joined('late', $col, 'true')),
+		$node->safe_psql('postgres', "$merge SET gpusort.enable = off; " . joined('late', $col, 'true')),
+		"late: $col, joined");
+	like($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT route('SELECT * FROM late ORDER BY $col')"),
+		qr/^keys: gpu radix: /, "late: $col went there");
+}
+device_unused($node, 'late');
+
+# Rows under keys that might be inexact, and are not: amounts, addresses of one family, few bits.
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE hoped AS SELECT i AS id, CASE WHEN i % 9 > 0 THEN (mix(i) % 5000 - 2500)::numeric(12,2) / 100 END AS n,
+	(mix(i) % 70000)::numeric / 1024 AS fine, inet '10.0.0.0' + mix(i) % 7000 AS h, (mix(i) % 3000)::bit(40) AS bits,
+	(enum_range(NULL::mood))[1 + i % 4] AS e, i AS seq, repeat('x', i % 30) AS pad
+FROM generate_series(1, $rows) i;
+VACUUM ANALYZE hoped;
+SQL
+my $small = "SET work_mem = '256kB';";
+for my $keys ('n', 'n DESC', 'n NULLS FIRST, id DESC', 'fine', 'h DESC', 'bits', 'n DESC, id', 'h, id', 'id, n')
+{
+	is($node->safe_psql('postgres', "$small SELECT nodes || ' ' || result FROM check_stable('hoped', '$keys')"),
+		'GpuSort same', "hoped: $keys");
+	like($node->safe_psql('postgres', "$small SELECT route('SELECT * FROM hoped ORDER BY $keys')"),
+		qr/^rows: gpu radix: /, "hoped: rows by $keys went there");
+}
+# what is not so after all ends the device's part, in rows from pages and one by one, and what came is merged
+for my $key ('n', 'h', 'n DESC', 'h DESC')
+{
+	for my $q ("SELECT * FROM late ORDER BY $key, id", "SELECT id + 0 AS id, n, h FROM late ORDER BY $key, id")
+	{
+		is($node->safe_psql('postgres', "$small SELECT nodes || ' ' || result FROM check_sort('$q')"), 'GpuSort same',
+			"late rows: $q");
+		is($node->safe_psql('postgres', "SET work_mem = '64MB'; SET gpusort.verify = on; SELECT nodes || ' ' || result "
+			. "FROM check_sort('$q')"), 'GpuSort same', "late rows, verified: $q");
+	}
+	like($node->safe_psql('postgres', "$small SELECT route('SELECT * FROM late WHERE NOT of_late ORDER BY $key')"),
+		qr/^rows: gpu radix: /, "rows by $key went there without those");
+	like($node->safe_psql('postgres', "$small SELECT route('SELECT * FROM late ORDER BY $key')"),
+		qr/runs merged/, "late rows: $key, the rest did not go");
+}
+device_unused($node, 'hoped');
+$node->stop;
+done_testing();

@@ -1,0 +1,172 @@
+# What is measured of a GPU, and what jobs teach of it: the stand-in's clock tells how long
+# copies and sorts take, whatever they take here.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+plan skip_all => "the stand-in's clock is needed" if $ENV{GPUSORT_TEST_LIBRARY};
+
+my $state_file = PostgreSQL::Test::Utils::tempdir_short() . '/state';
+chmod 0755, $state_file =~ m{(.*)/};
+sub device_is
+{
+	unlink $state_file;
+	append_to_file($state_file, join('', map { "GPUSORT_CPU_ABI_$_\n" } @_));
+	chmod 0644, $state_file;
+}
+$ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
+device_is('COPY_TIMES=100', 'SORT_TIMES=100');
+
+my $node = new_node('device_learns', conf => <<CONF);
+gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
+gpusort.device = 0
+gpusort.device_learn = on
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 512MB
+gpusort.device_idle_blocks = 1s
+shared_buffers = 64MB
+log_min_messages = log
+CONF
+device_ready($node, 'start');
+
+my $measured = "SELECT count(measured) >= 6 FROM gpusort_device_model()";
+sub measured_is { my ($what, $times, $name) = @_; is($node->safe_psql('postgres',
+	"SELECT string_agg(DISTINCT round(measured)::text, ' ') FROM gpusort_device_model() WHERE part ~ '$what'"),
+		$times, $name) }
+# What the CPU takes is measured of this machine, as busy as it is: the quicker of the two is chosen, whichever it
+# is, and a GPU's times are the stand-in's.
+sub choice
+{
+	my ($name, $least, $most) = @_;
+	my ($ms, $chosen) = split /\|/, $node->safe_psql('postgres', <<'SQL');
+SELECT min(predicted_ms) FILTER (WHERE algorithm ~ '^gpu'), bool_or(chosen AND algorithm ~ '^gpu') =
+	(min(predicted_ms) FILTER (WHERE algorithm ~ '^gpu') < min(predicted_ms) FILTER (WHERE algorithm ~ '^cpu'))
+FROM gpusort_route(100000000, 32)
+SQL
+
+	ok($ms >= $least && $ms <= $most, "$name: $ms ms are $least to $most");
+	is($chosen, 't', "$name: the quicker one is chosen");
+}
+sub reason { return $node->safe_psql('postgres',
+	"SELECT reason FROM gpusort_route(100000000, 32) WHERE algorithm = 'gpu_bucket'") }
+sub model { return $node->safe_psql('postgres',
+	"SELECT string_agg(jobs || ' ' || round(factor::numeric, 2), ', ' ORDER BY part) FROM gpusort_device_model() WHERE "
+	. "part IN ('up', 'down') OR (part, log2_rows) = ('sort_32', 17)") }
+
+# measured by the service, without any job
+ok($node->poll_query_until('postgres', $measured), 'the service has measured');
+measured_is('up', '100', 'the bus, there');
+measured_is('down', '100', 'the bus, back');
+measured_is('^sort', '100', 'sorts');
+is($node->safe_psql('postgres', 'SELECT max(jobs) FROM gpusort_device_model()'), '0', 'no job has told anything');
+choice('such a GPU', 2000, 3000);
+my $ms = qr/[\d.]+/;
+like(reason(),
+	qr/(?:^|; )hand-over $ms ms, up $ms, sort $ms, down $ms, host $ms: $ms times the library's costs, by 0 jobs$/,
+	'what the prediction is made of');
+ok($node->poll_query_until('postgres', 'SELECT memory_used = 0 AND memory_kept = 0 FROM gpusort_device_stat'),
+	'measuring leaves nothing behind');
+
+# it gets quicker; jobs tell
+device_is('COPY_TIMES=3', 'SORT_TIMES=2');
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT (mix(i) - 2147483648)::int4 AS k FROM generate_series(1, 150000) i;
+VACUUM ANALYZE t;
+SQL
+my $sort = "SELECT result FROM check_sort('SELECT k FROM t ORDER BY k');";
+my $force = "SET work_mem = '64MB'; SET gpusort.algorithm = gpu_bucket;";
+is($node->safe_psql('postgres', $force
+	. "SELECT string_agg(DISTINCT (check_sort('SELECT k FROM t ORDER BY k')).result, ' ') FROM generate_series(1, 40)"),
+	'same', 'forty jobs');
+my ($down_jobs, $down, $sort_jobs, $sort_factor, $up_jobs,
+	$up) = model() =~ /(\d+) ([\d.]+), (\d+) ([\d.]+), (\d+) ([\d.]+)/;
+cmp_ok($_, '>=', 40, 'so many jobs moved it') for $down_jobs, $up_jobs, $sort_jobs;
+ok(abs($_ / 3 - 1) < 0.25, "the bus is three times slower, and $_ was learned") for $up, $down;
+ok(abs($sort_factor / 2 - 1) < 0.25, "sorts are two times slower, and $sort_factor was learned");
+measured_is('up|down', '100', 'what was measured is still shown');
+choice('a quicker GPU', 200, 400);
+like(reason(), qr/(?:^|^gpu bucket: .*device ready; )hand-over .*by (4|8)\d jobs$/, 'a choice, and what it rests on');
+like($node->safe_psql('postgres', 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT k FROM t ORDER BY k'),
+	qr/Sort Route: \w+ \w+: 32-bit keys, 150000 rows, device ready, keys only$/m, 'EXPLAIN is as ever');
+
+# kept over a restart, and measured again
+my $before = model();
+$node->restart;
+device_ready($node, 'restart');
+ok($node->poll_query_until('postgres',
+	"SELECT count(*) > 0 FROM gpusort_device_model() WHERE part = 'up' AND round(measured) = 3"), 'measured again');
+(my $after = model()) =~ s/ [\d.]+//g;
+$before =~ s/ [\d.]+//g;
+is($after, $before, 'jobs are remembered');
+choice('what they taught, and what was measured', 100, 400);
+my $offset = -s $node->logfile;
+$node->stop('immediate');
+$node->start;
+device_ready($node, 'crash');
+choice('a crash loses little', 100, 400);
+
+# gpusort_calibrate() measures it, too, and forgets
+$node->safe_psql('postgres', $force . $sort);
+is($node->safe_psql('postgres', "SELECT count(*) FILTER (WHERE constant IN ('gpu0_up', 'gpu0_down') AND "
+	. "round((measured / built_in)::numeric, 2) = 3 OR constant ~ '^gpu0_sort' AND round((measured / "
+	. "built_in)::numeric, 2) = 2) >= 5 FROM gpusort_calibrate()"), 't', 'gpusort_calibrate(): the GPU');
+is($node->safe_psql('postgres', 'SELECT max(jobs) FROM gpusort_device_model()'), '0',
+	'what jobs had taught is forgotten');
+measured_is('up|down', '3', 'and what was measured is gone by');
+
+# by a reload what the library says holds, and nothing is learned
+$node->append_conf('postgresql.conf', 'gpusort.device_learn = off');
+$node->reload;
+ok($node->poll_query_until('postgres', "SELECT setting = 'off' FROM pg_settings WHERE name = 'gpusort.device_learn'"),
+	'learning is off');
+like(reason(), qr/^gpu bucket: [^;]*device ready$/, 'no word of it');
+$node->safe_psql('postgres', $force . $sort);
+is($node->safe_psql('postgres', 'SELECT max(jobs) FROM gpusort_device_model()'), '0', 'off: nothing is learned');
+$node->append_conf('postgresql.conf', 'gpusort.device_learn = on');
+$node->reload;
+ok($node->poll_query_until('postgres', "SELECT setting = 'on' FROM pg_settings WHERE name = 'gpusort.device_learn'"),
+	'learning is on');
+is($node->safe_psql('postgres', $force . $sort), 'same', 'a job');
+is($node->safe_psql('postgres', 'SELECT max(jobs) FROM gpusort_device_model()'), '1', 'on: something is learned');
+is($node->safe_psql('postgres', "SELECT gpusort_array(array_agg(k), 'gpu_bucket') = array_agg(k ORDER BY k) FROM t"),
+	't', 'an array');
+# since 16 the aggregate's own sort may be another
+cmp_ok($node->safe_psql('postgres', "SELECT max(jobs) FROM gpusort_device_model() WHERE part IN ('up', 'hand_over')"),
+	'>=', 2, 'it teaches, too');
+is($node->safe_psql('postgres', "SET work_mem = '1MB'; SET gpusort.algorithm = gpu_bucket; SELECT result FROM "
+	. "check_sort('SELECT k, k + 1 AS l, k - 1 AS m FROM t ORDER BY k')"), 'same', 'record mode');
+cmp_ok($node->safe_psql('postgres', "SELECT sum(jobs) FROM gpusort_device_model() WHERE part = 'sort_64'"), '>=', 1,
+	'so does record mode');
+
+# another device has its number
+$node->stop;
+ok(-s $node->data_dir . '/gpusort.learned', 'a file');
+device_is('COPY_TIMES=7', 'SORT_TIMES=7', 'MEMORY=2048');
+$node->start;
+device_ready($node, 'another device');
+ok($node->poll_query_until('postgres', 'SELECT count(measured) >= 6 AND max(jobs) = 0 FROM gpusort_device_model()'),
+	'what was known of the other is dropped');
+measured_is('up|down', '7', 'this one is measured');
+
+# a file that is none, or one's beginning
+for my $bad ('a bad file', 'a part of a file')
+{
+	$node->stop;
+	my $file = $node->data_dir . '/gpusort.learned';
+	if ($bad eq 'a bad file') { append_to_file($file, 'x'); }
+	else { truncate $file, (-s $file) - 1 or die "$file: $!"; }
+	$offset = -s $node->logfile;
+	$node->start;
+	device_ready($node, $bad);
+	ok($node->log_contains(qr/gpusort cannot use file "gpusort.learned"/, $offset), "$bad is not used");
+	ok($node->poll_query_until('postgres', $measured), "$bad is written anew");
+}
+device_unused($node, 'end');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,140 @@
+# What sorts on the CPU teach of it where there is a GPU, and how it is kept: how often, and within
+# bounds.  How long they take here is nobody's to say; the arithmetic is in test/unit/route_learn_cpu_test.c.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+plan skip_all => "the stand-in is needed" if $ENV{GPUSORT_TEST_LIBRARY};
+
+my $node = new_node('device_learns_cpu', conf => <<CONF);
+gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
+gpusort.device = 0
+gpusort.device_learn = on
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 512MB
+shared_buffers = 64MB
+log_min_messages = log
+CONF
+device_ready($node, 'start');
+ok($node->poll_query_until('postgres', "SELECT count(measured) >= 6 FROM gpusort_device_model()"), 'measured');
+
+# sorts that shall be the CPU's are told so
+my $cpu = "SET gpusort.device = off; SET work_mem = '64MB';";
+sub reason { my ($rows, $bits, $what) = @_; return $node->safe_psql('postgres',
+	"SELECT reason FROM gpusort_route($rows, $bits) WHERE algorithm = '" . ($what // 'cpu_merge') . "'") }
+# times the model's, by so many sorts
+sub learned
+{
+	my ($rows, $bits, $what) = @_;
+	my ($times, $sorts) =
+		reason($rows, $bits, $what) =~ /(?:^|; )([\d.]+) times the model's [\d.]+ ms, by (\d+) sorts$/;
+	ok(defined $times && $times >= 0.12 && $times <= 128.1, "a factor within bounds: " . ($times // 'none'));
+	return $sorts;
+}
+sub sorts { return learned(100000, 32) }
+
+# the service has measured each width; predictions are made of it, of all the CPU's algorithms and of no others
+is(learned(100000, $_), 0, "$_ bits: measured, and no sort has told anything") for 32, 64, 128;
+is(learned(100000, 32, 'cpu_radix'), 0, 'cpu_radix, too');
+is(reason(8191, 32), '', 'so few rows are none of it');
+is($node->safe_psql('postgres', <<SQL), 't', 'a prediction is the product');
+SELECT bool_and(abs(predicted_ms / ((regexp_match(reason, '([0-9.]+) times'))[1]::float8
+		* (regexp_match(reason, 's ([0-9.]+) ms'))[1]::float8) - 1) < 0.05)
+FROM gpusort_route(50000000, 64) WHERE algorithm IN ('cpu_radix', 'cpu_merge')
+SQL
+
+# sorts tell: those of some size, whose records are all moved
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT mix(i) AS k, i AS o, 1 AS one FROM generate_series(1, 20000) i;
+CREATE TABLE few AS SELECT mix(i) AS k FROM generate_series(1, 8000) i;
+VACUUM ANALYZE t, few;
+SQL
+sub sorted { my ($from, $by, $limit) = @_;
+	return "SELECT count(*) FROM (SELECT $by FROM $from ORDER BY $by " . ($limit // 'OFFSET 0') . ") s;" }
+my $before = sorts();
+is($node->safe_psql('postgres', $cpu . sorted('t', 'k') x 3), "20000\n20000\n20000", 'sorts');
+is(sorts(), $before + 3, 'each has told something');
+$node->safe_psql('postgres', $cpu . sorted('few', 'k') . sorted('t', 'o') . sorted('t', 'one')
+	. sorted('t', 'k', 'LIMIT 10'));
+is(sorts(), $before + 3, 'few rows, rows in order and the first of many have not');
+$node->safe_psql('postgres', "SET gpusort.algorithm = gpu_bucket; SET work_mem = '64MB';" . sorted('t', 'k'));
+is(sorts(), $before + 3, 'nor have those on a GPU');
+$node->safe_psql('postgres', $cpu . "SET gpusort.run_rows = 10000;" . sorted('t', 'k'));
+cmp_ok(sorts(), '>=', $before + 5, 'runs have');
+like($node->safe_psql('postgres', $cpu . 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT k FROM t ORDER BY k'),
+	qr/Sort Route: cpu \w+: \d+-bit keys, 20000 rows, device off, keys only$/m, 'EXPLAIN is as ever');
+
+# many at a time: none is lost
+$before = sorts();
+my @sessions = map { new_session($node) } 1 .. 8;
+$_->query($cpu) for @sessions;
+for my $round (1 .. 3)
+{
+	$_->{stdin} .= (sorted('t', 'k') x 10) . "\\echo done $round\n" for @sessions;
+	for my $s (@sessions)
+	{
+		$s->{run}->pump_nb;
+	}
+	for my $s (@sessions)
+	{
+		$s->{run}->pump until $s->{stdout} =~ /done $round\n/;
+	}
+}
+$_->quit for @sessions;
+is(sorts(), $before + 8 * 3 * 10, 'sessions at once: each sort counts');
+
+# kept over a restart
+$before = sorts();
+$node->restart;
+device_ready($node, 'restart');
+is(sorts(), $before, 'sorts are remembered');
+like(slurp_file($node->data_dir . '/gpusort.learned'),
+	qr/^cpu \d+\nsorts $before\n(cpu_packed .*\n){4}(cpu_64 .*\n){4}cpu_128 /m, 'in the file');
+
+# constants of another model: what corrected the ones before is of no use, and who is late does not bring it back
+my $late = new_session($node);
+$late->query($cpu . sorted('t', 'k'));
+is(sorts(), $before + 1, 'a session that knows these constants');
+is($node->safe_psql('postgres', 'SELECT count(*) > 100 FROM gpusort_calibrate()'), 't', 'gpusort_calibrate()');
+is(sorts(), 0, 'sorts are forgotten');
+$late->query(sorted('t', 'k'));
+$node->safe_psql('postgres', $cpu . sorted('t', 'k'));
+$late->query(sorted('t', 'k'));
+is(sorts(), 3, 'both tell of the new constants');
+$late->quit;
+unlink $node->data_dir . '/gpusort.model';
+is(sorts(), 0, 'the same without constants');
+
+# switched off by a reload
+$node->safe_psql('postgres', $cpu . sorted('t', 'k'));
+$node->append_conf('postgresql.conf', 'gpusort.device_learn = off');
+$node->reload;
+ok($node->poll_query_until('postgres', "SELECT setting = 'off' FROM pg_settings WHERE name = 'gpusort.device_learn'"),
+	'learning is off');
+is(reason(100000, 32), '', 'no word of it');
+$node->safe_psql('postgres', $cpu . sorted('t', 'k'));
+$node->append_conf('postgresql.conf', 'gpusort.device_learn = on');
+$node->reload;
+ok($node->poll_query_until('postgres', "SELECT setting = 'on' FROM pg_settings WHERE name = 'gpusort.device_learn'"),
+	'learning is on');
+is(sorts(), 1, 'nothing was learned meanwhile');
+
+# a file with a part that could not have been learned
+$node->stop;
+my $file = slurp_file($node->data_dir . '/gpusort.learned');
+$file =~ s/^cpu_64 \S+/cpu_64 1e9/m or die "no factor in the file";
+unlink $node->data_dir . '/gpusort.learned';
+append_to_file($node->data_dir . '/gpusort.learned', $file);
+my $offset = -s $node->logfile;
+$node->start;
+device_ready($node, 'a bad file');
+ok($node->log_contains(qr/gpusort cannot use file "gpusort.learned"/, $offset), 'a bad file is not used');
+is(sorts(), 0, 'nothing of it');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,316 @@
+# The service as a neighbour: what it holds of a GPU, and gives back.  On the stand-in,
+# whose device can be made fuller, busy or free while the server runs.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# what the device is like just now
+my $state_file = PostgreSQL::Test::Utils::tempdir . '/device';
+sub device_is { PostgreSQL::Test::Utils::append_to_file($state_file, join('', map { "GPUSORT_CPU_ABI_$_\n" } @_)) }
+$ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
+device_is('OTHERS=0');
+
+my $node = new_node('neighbours', conf => <<CONF);
+gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 256MB
+shared_buffers = 64MB
+log_min_messages = log
+CONF
+my $devices = 'FROM gpusort_device_stat';
+my $set = "SET work_mem = '256kB'; SET gpusort.algorithm = gpu_radix;";
+my $rows = 40_000;
+my $sum = "count(*), sum(n * k)";
+my $query = 'SELECT row_number() OVER () AS n, k FROM (SELECT id, k, pad FROM t ORDER BY k, id OFFSET 0) s';
+my $sort = "SELECT sort_route('SELECT id, k, pad FROM t ORDER BY k')";
+my $gpu = qr/^gpu radix: .*device ready/;
+
+sub value { return $node->safe_psql('postgres', @_) }
+sub process { return value("SELECT max(process_pid) $devices") }
+
+device_ready($node, 'start');
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT i AS id, (mix(i) % 5000)::int4 AS k, repeat('x', (i % 50)::int) AS pad FROM
+	generate_series(1, $rows) i;
+VACUUM ANALYZE t;
+SQL
+gate_make($node);
+my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
+
+# who does not read holds nothing of a process that has ended
+{
+	my @unread = map { new_session($node) } 1 .. 3;
+
+	gate_shut();
+	begin_query($_, "$set SELECT $sum FROM (SELECT gate(n, 10) AS n, k FROM ($query) q0) q") for @unread;
+	ok($node->poll_query_until('postgres',
+		"SELECT count(*) = 3 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
+		'three sorts are not read on');
+	cmp_ok(value("SELECT sum(memory_used) $devices"), '>', 3_000_000, 'they hold memory');
+	my $process = process();
+	kill 'KILL', $process;
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready' AND process_pid <> $process) $devices"),
+		'there is another process');
+	is(value("SELECT sum(memory_used), sum(jobs) $devices"), '0|0', 'none of its memory is taken');
+	is(value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), 3,
+		'and they have not read on');
+	gate_open();
+	is($_->query('SELECT 1'), "$right\n1", 'they read on, and get all rows') for @unread;
+	$_->quit for @unread;
+	device_unused($node, 'unread');
+}
+
+# the server is killed, and with it who has the service's lock
+{
+	my $s = new_session($node);
+	my ($process, $keeper, $supervisor) = device_processes($node);
+	my $pid = $s->query('SELECT pg_backend_pid()');
+
+	$s->query("$set SET gpusort.device_fault = hold_lock");
+	begin_query($s, 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
+	ok($node->poll_query_until('postgres',
+		"SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid"), 'a backend has the lock');
+	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+	is(kill('KILL', $postmaster, $pid), 2, 'both are killed');
+	eval { $s->{run}->finish };
+	ok(process_ends($supervisor), 'the supervisor ends');
+	ok(process_ends($process), 'the device process ends');
+	ok(process_ends($keeper), 'and its keeper');
+	# gone, not only at its end: its number is in the lock file
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		last unless kill 0, $postmaster;
+		select undef, undef, undef, 0.1;
+	}
+	$node->{_pid} = undef;
+	$node->start;
+	device_ready($node, 'killed');
+	gate_make($node);
+	is(value("$set SELECT result FROM check_sort('SELECT * FROM t ORDER BY k, id')"), 'same',
+		'the next start finds nothing of it');
+	device_unused($node, 'killed');
+}
+
+# what a job has follows what has come, not what is expected
+{
+	value("CREATE FUNCTION many() RETURNS TABLE (id bigint, k int8, pad text) ROWS 100000000 LANGUAGE sql STABLE AS "
+		. "'SELECT i, mix(i) % 90000, repeat(''y'', (i % 40)::int) FROM generate_series(1, 150000) i'");
+	value("CREATE TABLE m AS SELECT * FROM many(); ANALYZE m; UPDATE pg_class SET reltuples = 1e8 WHERE relname = 'm'");
+	value("CREATE TABLE few AS SELECT * FROM many(); ANALYZE few");
+
+	my $mem = "SET work_mem = '256kB'; SET gpusort.algorithm = gpu_radix; SET gpusort.verify = on;";
+	my $same = sub { value("$mem SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$_[0]')") };
+
+	# from far too high an estimate, and from far too low
+	for my $case ([ 'high', 'SELECT id, k, pad FROM m ORDER BY k, id' ],
+		[ 'low', 'SELECT id, k, pad FROM few WHERE id % 1 = 0 AND k % 1 = 0 AND id % 3 < 5 ORDER BY k, id' ])
+	{
+		is($same->($case->[1]), 'GpuSort 150000 same', "estimate too $case->[0]: rows");
+		like(value("$mem SET gpusort.verify = off; SELECT sort_route('$case->[1]')"), qr/$gpu(?!.*merged)/,
+			"estimate too $case->[0]: it grows, and nothing is spilled");
+	}
+	is(value("$mem SELECT result FROM check_stable('(SELECT *, row_number() OVER () AS seq FROM few) f2', 'k')"),
+		'same', 'equal rows keep their order');
+	is(value("SET work_mem = '256MB'; SET gpusort.algorithm = gpu_radix; SET gpusort.verify = on; SELECT result FROM "
+		. "check_sort('SELECT id, k, pad FROM few WHERE id % 1 = 0 AND k % 1 = 0 ORDER BY k, id')"), 'same',
+		'keys that grow');
+
+	my $s = new_session($node);
+	gate_shut();
+	begin_query($s, "$mem SET gpusort.verify = off; SELECT count(*) FROM (SELECT gate(row_number() OVER (), 10) FROM "
+		. "(SELECT id, k, pad FROM m ORDER BY k, id OFFSET 0) q0) q");
+	gate_reached($node, 'high');
+	# 150,000 rows of 64 bytes, with places and scratch
+	my $used = value("SELECT sum(memory_used) $devices");
+	cmp_ok($used, '>', 8_000_000, 'they are there');
+	cmp_ok($used, '<', 64_000_000, "an estimate of a hundred million rows holds $used bytes for them");
+	gate_open();
+	is($s->query('SELECT 1'), "150000\n1", 'all rows');
+	$s->quit;
+
+	# likewise keys that go up while rows come in, which are not read twice; a chunk has room for 200,000
+	value("CREATE TABLE k AS SELECT i AS id, mix(i) % 90000 AS k FROM generate_series(1, 500000) i; ANALYZE k; "
+		. "UPDATE pg_class SET reltuples = 1e8 WHERE relname = 'k'");
+	$s = new_session($node);
+	gate_shut();
+	begin_query($s, "SET work_mem = '512MB'; SET gpusort.algorithm = gpu_bucket; SELECT count(*), sum(g - id) FROM "
+		. "(SELECT * FROM (SELECT id, k, gate(id, 490000) AS g FROM k OFFSET 0) q0 ORDER BY k OFFSET 0) q");
+	gate_reached($node, 'high, keys');
+	$used = value("SELECT sum(memory_used) $devices");
+	cmp_ok($used, '>', 1_000_000, 'keys are there');
+	cmp_ok($used, '<', 64_000_000, "an estimate of a hundred million rows holds $used bytes for their keys");
+	gate_open();
+	is($s->query('SELECT 1'), "500000|0\n1", 'all rows');
+	$s->quit;
+
+	# one backend's share, and no more: what is there by then is a run
+	is(value("$mem SET gpusort.device_share = 4; SELECT result FROM check_sort('SELECT id, k, pad FROM few ORDER BY "
+		. "k, id')"), 'same', 'a small share: rows');
+	like(value("$mem SET gpusort.verify = off; SET gpusort.device_share = 4; SELECT sort_route('SELECT id, k, pad "
+		. "FROM few ORDER BY k')"), qr/merged/, 'a small share: runs');
+	like(value("$mem SET gpusort.device_share = 1; SELECT sort_route('SELECT id, k, pad FROM few ORDER BY k')"),
+		qr/^cpu .*device memory/, 'hardly any share');
+	device_unused($node, 'shares');
+
+	# what an administrator says stands
+	value("CREATE ROLE plain; ALTER ROLE plain SET gpusort.device_allowed = off");
+	for my $setting ('device_allowed = on', 'device_share = 100')
+	{
+		fails_like($node, "SET ROLE plain; SET gpusort.$setting",
+			qr/permission denied to set parameter "gpusort.device_/, "a role cannot set $setting");
+	}
+	value("ALTER ROLE plain LOGIN; GRANT SELECT ON t TO plain");
+	my $plain = $node->safe_psql('postgres', "RESET ALL; SET gpusort.device = auto; $set $sort",
+		extra_params => [ '-U', 'plain' ]);
+	like($plain, qr/^cpu .*gpusort.device is off/, 'nor reset it');
+}
+
+# what no sort uses is given back: blocks first, then everything
+{
+	my $process = process();
+
+	$node->append_conf('postgresql.conf', "gpusort.device_idle_blocks = 1s\ngpusort.device_idle_context = 3s");
+	like(value("$set $sort"), $gpu, 'a sort');
+	ok($node->poll_query_until('postgres', "SELECT sum(memory_kept) > 1000000 $devices"), 'its blocks are kept');
+	$node->reload;
+	ok($node->poll_query_until('postgres', "SELECT sum(memory_kept) = 0 $devices"), 'and given back');
+	is(process(), $process, 'by the same process');
+	ok($node->poll_query_until('postgres', "SELECT state = 'idle' AND process_pid IS NULL $devices"),
+		'then everything is given back');
+	ok(process_ends($process), 'the process has ended');
+	is(value("SET work_mem = '64MB'; SELECT result FROM check_sort('SELECT * FROM t WHERE id < 100 ORDER BY k, id')"),
+		'same', 'a small sort');
+	is(value("SELECT state $devices"), 'idle', 'does not bring it back');
+	like(value("SELECT string_agg(reason, ' ') FROM gpusort_route(10000000, 32)"), qr/^(?!.*no device)/,
+		'the router reckons with it');
+	like(value("$set $sort"), $gpu, 'the next sort that wants it has it back');
+	isnt(process(), $process, 'from another process');
+	is(value("SELECT max(restarts) $devices"), 0, 'which is no restart');
+
+	# one that is not told where to go; what it brings back stays until it has been seen
+	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'idle again');
+	$node->append_conf('postgresql.conf', "gpusort.device_idle_context = 0");
+	$node->reload;
+	is(value("SET work_mem = '64MB'; SELECT result FROM check_sort('SELECT * FROM (SELECT mix(i) AS k, i FROM "
+		. "generate_series(1, 300000) i OFFSET 0) s ORDER BY k')"), 'same', 'a large sort');
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') $devices"), 'brings it back');
+	$node->append_conf('postgresql.conf', "gpusort.device_idle_context = 3s");
+	$node->reload;
+
+	# jobs keep it
+	my $s = new_session($node);
+	gate_shut();
+	begin_query($s, "$set SELECT $sum FROM (SELECT gate(n, 10) AS n, k FROM ($query) q0) q");
+	gate_reached($node, 'a sort is not read on');
+	$process = process();
+	sleep 5;
+	is(process(), $process, 'the process stays');
+	gate_open();
+	is($s->query('SELECT 1'), "$right\n1", 'it is read on');
+	$s->quit;
+	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'then it goes');
+	$node->append_conf('postgresql.conf', "gpusort.device_idle_blocks = 10s\ngpusort.device_idle_context = 0");
+	$node->reload;
+}
+
+# many sessions while it comes and goes
+{
+	my $script = $node->basedir . '/script.sql';
+	append_to_file($script, <<SQL);
+$set
+SELECT must_be_same('SELECT * FROM t WHERE id <= 20000 ORDER BY k, id');
+\\sleep 300 ms
+SQL
+	my ($out, $err) = ('', '');
+	my $h = IPC::Run::start([ 'pgbench', '-n', '-c', '4', '-j', '2', '-T', '6', '-f', $script, '-h', $node->host, '-p',
+		$node->port, 'postgres' ], '>', \$out, '2>', \$err);
+	for (1 .. 12)
+	{
+		$node->append_conf('postgresql.conf', 'gpusort.device = ' . ($_ % 2 ? 'off' : 'auto'));
+		$node->reload;
+		select undef, undef, undef, 0.5;
+	}
+	ok($h->finish, 'no session notices that the device comes and goes') or diag $err;
+	unlike(slurp_file($node->logfile), qr/device process .PID \d+. exited/, 'nor fails the process');
+}
+
+# off by reload gives it back, when its jobs are through
+{
+	like(value("$set $sort"), $gpu, 'it is there');
+	my $process = process();
+	my $s = new_session($node);
+	gate_shut();
+	begin_query($s, "$set SELECT $sum FROM (SELECT gate(n, 10) AS n, k FROM ($query) q0) q");
+	gate_reached($node, 'a sort is not read on');
+	$node->append_conf('postgresql.conf', 'gpusort.device = off');
+	$node->reload;
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'leaving') $devices"),
+		'off: the process lets its job end');
+	like(value("$set SET gpusort.device = auto; $sort"), qr/^cpu/, 'and takes no other');
+	gate_open();
+	is($s->query('SELECT 1'), "$right\n1", 'the sort is read on');
+	$s->quit;
+	ok($node->poll_query_until('postgres', "SELECT state = 'off' AND process_pid IS NULL $devices"), 'nothing is held');
+	ok(process_ends($process), 'the process has ended');
+	like(value("$set SET gpusort.device = auto; $sort"), qr/^cpu .*gpusort.device is off/,
+		'a session cannot bring it back');
+	$node->append_conf('postgresql.conf', 'gpusort.device = auto');
+	$node->reload;
+	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'on again');
+	like(value("$set $sort"), $gpu, 'the next sort has it back');
+}
+
+# other programs take memory, and free it
+{
+	$node->append_conf('postgresql.conf', "gpusort.device_memory = 0");
+	$node->restart;
+	device_ready($node, 'all that is free');
+	is(value("SELECT memory_budget >> 20 $devices"), 1024, 'all of it');
+	device_is('OTHERS=1012');
+	ok($node->poll_query_until('postgres', "SELECT memory_budget >> 20 = 12 $devices"),
+		'another program takes most of it');
+	like(value("SET work_mem = '64MB'; SET gpusort.algorithm = gpu_radix; SELECT sort_route('SELECT mix(i) AS k FROM "
+		. "generate_series(1, 400000) i ORDER BY k')"),
+		qr/^cpu .*it does not fit the device memory/, 'what is left does not do');
+	device_is('OTHERS=200');
+	ok($node->poll_query_until('postgres', "SELECT memory_budget >> 20 = 824 $devices"), 'and frees it');
+	like(value("SET work_mem = '64MB'; SET gpusort.algorithm = gpu_radix; SELECT sort_route('SELECT mix(i) AS k FROM "
+		. "generate_series(1, 400000) i ORDER BY k')"),
+		$gpu, 'then it does');
+}
+
+# a device that is full, or not there yet, at the server's start
+for my $case ([ 'full', 'OTHERS=1020', 'OTHERS=0',
+	qr/^none: no usable device: out of memory; tried again when a sort asks/ ],
+	[ 'not there', 'DEVICES=0', 'DEVICES=1', qr/^none: no device: no device; tried again when a sort asks/ ])
+{
+	my ($name, $not, $now, $state) = @$case;
+
+	device_is($not);
+	my $offset = -s $node->logfile;
+	$node->restart;
+	ok($node->poll_query_until('postgres', "SELECT state ~ 'none' $devices"), "$name: no device");
+	like(value("SELECT state $devices"), $state, "$name: the state says why");
+	for my $try (1 .. 2)
+	{
+		ok($node->poll_query_until('postgres', "SELECT state ~ 'asks\$' $devices"), "$name: it may be tried again");
+		# one after the other at once, for a second or two later it may be asked again
+		my ($asks, $then, $next) = split /\n/, value("$set $sort; SELECT state $devices; $sort");
+		like($asks, qr/^cpu/, "$name: a sort asks in vain");
+		like($then, qr/asks in \d+ s or later$/, "$name: not at once again");
+		like($next, qr/^cpu .*no device/, "$name: the next does not ask");
+	}
+	is(() = slurp_file($node->logfile, $offset) =~ /found no GPU/g, 1, "$name: logged once");
+	device_is($now);
+	ok($node->poll_query_until('postgres', "SELECT state ~ 'asks\$' $devices"), "$name: it may be tried again");
+	like(value("$set $sort"), $gpu, "$name: now it is there");
+	device_unused($node, $name);
+}
+
+$node->stop;
+done_testing();

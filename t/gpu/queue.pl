@@ -1,0 +1,266 @@
+# Who gets on the device when there is no room for all: first come, first served, and
+# nobody waits for what is not worth it.  GPUSORT_TEST_LIBRARY as in service.pl.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
+my $node = new_node('device_queue', conf => <<CONF);
+gpusort.device_library = '$library'
+gpusort.device = 0
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 24MB
+gpusort.device_share = 100
+shared_buffers = 64MB
+log_min_messages = log
+CONF
+
+device_ready($node, 'start');
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k FROM generate_series(1, 400000) i;
+CREATE UNIQUE INDEX ON t (id);
+VACUUM ANALYZE t;
+SQL
+
+# Rows that are their keys: 24 bytes a row on the device, a quarter more if they go while
+# the table is read, and 8 MB.
+my %rows = (holder => 200_000, large => 350_000, small => 40_000);
+my %query = map { $_ => "SELECT k FROM t WHERE id <= $rows{$_} ORDER BY k" } keys %rows;
+my $set = "SET work_mem = '256MB'; SET gpusort.algorithm = gpu_radix;";
+
+# A session that wants a sort of this kind; one that hangs holds what it has.
+sub session
+{
+	my ($kind, $fault) = @_;
+	my $s = new_session($node);
+
+	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
+	$s->query("$set SET gpusort.device_fault = " . ($fault // 'patient'));
+	begin_query($s, "SELECT sort_route('$query{$kind}')");
+	return $s;
+}
+
+# Jobs and sorts that wait; what else is to be.
+sub wait_for
+{
+	my ($jobs, $waiting, $name, $and) = @_;
+	$and //= 'true';
+	ok($node->poll_query_until('postgres',
+			"SELECT (sum(jobs), max(waiting)) = ($jobs, $waiting) AND $and FROM gpusort_devices()"), $name);
+}
+
+# A job that keeps most of the memory.
+sub holder
+{
+	my ($name) = @_;
+	my $s = session('holder', 'hang_sort');
+	my $needs = 24 * $rows{holder} + 8 * 1024 * 1024;
+
+	wait_for(1, 0, $name, "sum(memory_used) >= $needs AND " . device_awaited($s));
+	return $s;
+}
+
+sub end_query { my ($s, $how) = @_; $node->safe_psql('postgres',
+	'SELECT pg_' . ($how // 'cancel') . "_backend($s->{device_pid})") }
+
+sub went
+{
+	my ($s, $where, $name) = @_;
+	like($s->query('SELECT 1'), qr/^$where.*\n1$/s, $name);
+	$s->quit;
+}
+
+my $gpu = qr/gpu \w+: .*device ready/;
+
+# in turn
+{
+	my $holder = holder('a job holds most of the memory');
+	my $large = session('large', 'hang_sort');
+	wait_for(1, 1, 'a large sort waits');
+	# extensions name their wait events from 17 on
+	my $named = $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000;
+	for my $w ([ $holder, 'GpuSortDevice' ], [ $large, 'GpuSortQueue' ])
+	{
+		my ($s, $event) = ($w->[0], $named ? $w->[1] : 'Extension');
+		ok($node->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' AND wait_event = '$event' FROM "
+			. "pg_stat_activity WHERE pid = $s->{device_pid}"),
+			"it is seen for what: $w->[1]");
+	}
+	# there would be room for it
+	my $small = session('small');
+	wait_for(1, 2, 'a small one does not overtake it');
+	cmp_ok($node->safe_psql('postgres', 'SELECT sum(memory_budget - memory_used) FROM gpusort_devices()'), '>',
+		10_000_000, 'though it would fit');
+	end_query($holder);
+	wait_for(1, 1, 'the large one is first');
+	cmp_ok($node->safe_psql('postgres', 'SELECT sum(memory_used) FROM gpusort_devices()'), '>', 16_000_000,
+		'it has the memory');
+	end_query($large);
+	went($small, $gpu, 'and the small one is next');
+	$_->quit for $holder, $large;
+	device_unused($node, 'in turn');
+}
+
+# A sort whose job cannot grow as it has to drops it and waits for a larger one: what the
+# old one still has is not held against it.
+{
+	my $holder = holder('linger: a job holds most of the memory');
+	my $large = session('large', 'linger');
+	wait_for(1, 1, 'linger: a sort waits whose first job is hardly over');
+	end_query($holder);
+	went($large, $gpu, 'linger: it gets another');
+	$holder->quit;
+	device_unused($node, 'linger');
+}
+
+# who no longer waits is not waited for
+for my $how ('cancel', 'terminate')
+{
+	my $holder = holder("$how: a job holds most of the memory");
+	my $large = session('large');
+	wait_for(1, 1, "$how: a large sort waits");
+	my @small = map { session('small') } 1 .. 3;
+	wait_for(1, 4, "$how: small ones behind it");
+	end_query($small[1], $how);
+	wait_for(1, 3, "$how: from the middle");
+	end_query($large, $how);
+	went($small[$_], $gpu, "$how: the first: others go on") for 0, 2;
+	wait_for(1, 0, "$how: nobody is left");
+	end_query($holder);
+	$holder->quit;
+	if ($how eq 'cancel')
+	{
+		for my $s ($large, $small[1])
+		{
+			$s->query('SELECT 1');
+			like($s->{stderr}, qr/canceling statement due to user request/, 'cancelled while waiting');
+			session_ok($s, 'cancelled while waiting');
+			$s->quit;
+		}
+	}
+	else
+	{
+		$_->{run}->finish for $large, $small[1];
+	}
+	device_unused($node, $how);
+}
+
+# the service ends: nobody waits for it
+{
+	my $holder = holder('killed: a job holds most of the memory');
+	my @waiting = map { session('large') } 1 .. 3;
+	wait_for(1, 3, 'killed: others wait');
+	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
+	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
+	kill 'KILL', $pid;
+	# with the next process, if that is quicker than they are
+	went($_, qr/cpu .*no device, not gpu radix|$gpu/, 'killed: who waits goes on') for @waiting;
+	went($holder, qr/cpu .*device failed/, 'killed: who had a job too');
+	device_ready($node, 'killed');
+	device_unused($node, 'killed');
+}
+
+# a sort that does not have to be on the device does not wait for a job that stays
+{
+	my $holder = holder('a job stays');
+	select undef, undef, undef, 0.5;
+	my ($out, $err) = ('', '');
+	my $q = "SET work_mem = '256MB'; SET client_min_messages = debug1; SELECT sort_route('$query{large}')";
+	$node->psql('postgres', $q, stdout => \$out, stderr => \$err);
+	like($out, qr/cpu .*device memory full/, 'it goes to the CPU');
+	like($err, qr/to wait for the device would take/, 'because that would take longer');
+	end_query($holder);
+	$holder->quit;
+	device_unused($node, 'a job stays');
+	like($node->safe_psql('postgres', $q), $gpu, 'and to the device when it is free');
+}
+# what can never fit as a whole is not waited for, but goes in parts
+like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t1 WHERE id > 0 UNION ALL SELECT k, id "
+	. "FROM t ORDER BY k')"),
+	qr/gpu radix: .*device ready, as set, \d+ parts/, 'larger than the device');
+
+# many that come and go, and a large one now and then
+{
+	my $script = $node->basedir . '/small.sql';
+	append_to_file($script, "$set\nSELECT must_be_same('$query{small}');\n");
+	my ($out, $err) = ('', '');
+	my $h = IPC::Run::start([ 'pgbench', '-n', '-c', '6', '-j', '2', '-T', '30', '-f', $script, '-h', $node->host, '-p',
+		$node->port, 'postgres' ],
+		'>', \$out, '2>', \$err);
+	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) > 0 FROM gpusort_devices()'), 'small sorts run');
+	like($node->safe_psql('postgres', "$set SET gpusort.device_fault = patient; SELECT sort_route('$query{large}')"),
+		$gpu, "among many small ones, large sort $_ gets its turn") for 1 .. 10;
+	$h->signal('INT');
+	$h->finish;
+	is($err, '', 'no error') or diag $out;
+	device_unused($node, 'no end');
+}
+
+# the server is restarted while one holds and others wait
+{
+	my $holder = holder('restart: a job holds most of the memory');
+	my @waiting = map { session('large') } 1 .. 2;
+	wait_for(1, 2, 'restart: others wait');
+	$node->restart;
+	$_->{run}->finish for $holder, @waiting;
+	device_ready($node, 'restart');
+	device_unused($node, 'restart');
+}
+
+# far more jobs than there are slots and chunks
+$node->append_conf('postgresql.conf', "gpusort.device_memory = 2GB\ngpusort.staging_memory = 32MB");
+$node->restart;
+device_ready($node, 'many jobs');
+{
+	my $s = new_session($node);
+	my $n = 100;
+	# a merge join reads all its inputs in step
+	my $join = 'FROM (SELECT k FROM t WHERE id <= 3000) t1' . join '',
+		map { " JOIN (SELECT k FROM t WHERE id <= 3000) t$_ USING (k)" } 2 .. $n;
+
+	gate_make($node);
+	gate_shut();
+	$s->query("SET work_mem = '4MB'; SET gpusort.algorithm = gpu_radix; SET enable_hashjoin = off; SET enable_nestloop "
+		. "= off; SET join_collapse_limit = 1; SET from_collapse_limit = 1");
+	begin_query($s, "SELECT count(gate(n, 1000)), sum(k) FROM (SELECT row_number() OVER () AS n, k $join) q");
+	gate_reached($node, 'many jobs');
+	my ($jobs, $free) = split /\|/, $node->safe_psql('postgres', 'SELECT jobs, staging_free FROM gpusort_devices()');
+	cmp_ok($jobs, '>', 16, "$jobs of $n sorts have a job");
+	cmp_ok($free, '<', 2 * 32 * 1024 * 1024 / 64, 'all chunks are in use');
+	is($node->safe_psql('postgres', "SET gpusort.algorithm = gpu_radix; SET work_mem = '64kB'; SELECT result FROM "
+		. "check_sort('SELECT * FROM t WHERE id <= 3000 ORDER BY k')"),
+		'same', 'the next is sorted too');
+	gate_open();
+	is($s->query('SELECT 1'), $node->safe_psql('postgres', 'SELECT count(*), sum(k) FROM t WHERE id <= 3000') . "\n1",
+		'all are read to the end');
+	is($s->{stderr}, '', 'without an error');
+	session_ok($s, 'many jobs');
+	$s->quit;
+	device_unused($node, 'many jobs');
+}
+
+# as little as can be set
+for my $case ([ 'gpusort.staging_memory = 1MB', qr/^gpu radix/ ],
+	[ 'gpusort.device_memory = 1MB', qr/^cpu .*does not fit the device memory/ ])
+{
+	my ($conf, $where) = @$case;
+	$node->append_conf('postgresql.conf', $conf);
+	$node->restart;
+	device_ready($node, $conf);
+	for my $mem ('64kB', '256MB')
+	{
+		is($node->safe_psql('postgres', "SET work_mem = '$mem'; SET gpusort.algorithm = gpu_radix; SELECT result FROM "
+			. "check_sort('SELECT * FROM t WHERE id <= 50000 ORDER BY k')"),
+			'same', "$conf, $mem");
+	}
+	like($node->safe_psql('postgres', "$set SELECT sort_route('$query{large}')"), $where, "$conf: the route");
+	device_unused($node, $conf);
+}
+
+$node->stop;
+done_testing();

@@ -1,0 +1,302 @@
+# Which sorts go to a GPU, with which algorithm, and how their keys travel: while
+# rows come in, and while rows are given out.  On a machine without a GPU against the
+# library's stand-in on the CPU: GPUSORT_TEST_LIBRARY names the library to use.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
+my $node = new_node('device_routing', conf => <<CONF);
+gpusort.device_library = '$library'
+gpusort.device = 0
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 512MB
+shared_buffers = 128MB
+work_mem = 512MB
+log_min_messages = log
+CONF
+
+device_ready($node, 'start');
+my $rows = 400_000;
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) * 1000003 - 2000000000000000 AS w,
+	(mix(i) % 200)::int4 AS few, (mix(i * 5) % 50000)::int4 AS vals, floor(100000 * exp(mix(i * 3) / 4294967296.0 *
+		9))::int4 AS bent,
+	CASE WHEN i = 395000 THEN NULL ELSE (mix(i) - 2147483648)::int4 END AS late
+FROM generate_series(1, $rows) i;
+CREATE TABLE long AS SELECT mix(i)::int8 AS k, repeat('x', 7000) AS pad FROM generate_series(1, 5000) i;
+ALTER TABLE long ALTER pad SET STORAGE PLAIN;
+TRUNCATE long;
+INSERT INTO long SELECT mix(i)::int8, repeat('x', 7000) FROM generate_series(1, 5500) i;
+VACUUM ANALYZE t;
+VACUUM ANALYZE long;
+CREATE FUNCTION route(q text) RETURNS text LANGUAGE plpgsql AS \$\$
+DECLARE l text; r text; m text; e text;
+BEGIN
+	FOR l IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF) ' || q LOOP
+		r := coalesce(substring(l FROM 'Sort Route: (.*)'), r);
+		m := coalesce(substring(l FROM 'Sort Device: (\\w+)'), m);
+		e := coalesce(substring(l FROM 'early=\\d+'), e);
+	END LOOP;
+	RETURN coalesce(m, 'host') || ': ' || r || coalesce(' ' || e, '');
+END \$\$;
+SQL
+
+sub route { return $node->safe_psql('postgres', ($_[1] // '') . " SELECT route('$_[0]')") }
+sub same
+{
+	my ($q, $name, $set) = @_;
+
+	is($node->safe_psql('postgres', ($set // '') . " SELECT nodes || ' ' || result FROM check_sort('$q')"),
+		'GpuSort same', "$name: rows");
+}
+
+#
+# The choice
+#
+my %choice = (
+	'even keys' => [ 'SELECT id FROM t ORDER BY k', qr/^keys: gpu bucket: 32-bit keys, $rows rows, device ready$/ ],
+	'uneven keys' => [ 'SELECT bent, id / 2 FROM t ORDER BY bent', qr/^keys: gpu radix: / ],
+	'some values, nothing else' => [ 'SELECT vals FROM t ORDER BY vals',
+		qr/^keys: gpu (?:counting|bucket): .*keys only/ ],
+	'97 bits' => [ 'SELECT id FROM t ORDER BY w, k', qr/^\w+: gpu bucket: (?:8|9)\d-bit keys/ ],
+	'in order' => [ 'SELECT k FROM t ORDER BY id', qr/^host: presorted: .*device ready/ ],
+	'few rows' => [ 'SELECT id FROM t WHERE id <= 5000 ORDER BY k', qr/^host: cpu \w+: .*device ready/ ],
+	'the first few' => [ 'SELECT id FROM t ORDER BY k LIMIT 10', qr/^host: / ]);
+for my $name (sort keys %choice)
+{
+	my ($q, $want) = @{ $choice{$name} };
+	like(route($q), $want, $name);
+	same($q, $name);
+}
+like(route('SELECT id FROM t ORDER BY k', 'SET gpusort.algorithm = gpu_hp;'),
+	qr/device ready, not gpu hp: it sorts keys only/, 'what cannot be');
+like(route('SELECT few FROM t ORDER BY few', 'SET gpusort.algorithm = gpu_hp;'), qr/^keys: gpu hp: .*as set/,
+	'gpu_hp where it can');
+like(route('SELECT few FROM t ORDER BY few', 'SET gpusort.algorithm = gpu_hp1;'),
+	qr/not gpu hp1: the keys are not known to be distinct/, 'gpu_hp1 wants to know');
+like(route('SELECT id FROM t ORDER BY k', 'SET gpusort.algorithm = gpu_onehot;'),
+	qr/not gpu onehot: the keys.{1,3} range/, 'gpu_onehot');
+same('SELECT few FROM t ORDER BY few', $_, "SET gpusort.algorithm = $_; SET gpusort.verify = on;")
+	for ('gpu_counting', 'gpu_hp', 'gpu_hp0', 'gpu_hp1');
+
+# gpusort_route() says the same
+my $first = 'SELECT algorithm, chosen, predicted_ms > 0, reason FROM gpusort_route(%s) LIMIT 1';
+for my $case ([ '400000, 32', qr/^gpu_bucket\|t\|t\|gpu bucket: 32-bit keys, 400000 rows, device ready$/ ],
+	[ '50000000, 128', qr/^gpu_bucket\|t/ ], [ '20000000, 32, 200', qr/^gpu_counting\|t\|t\|gpu counting: 8-bit keys/ ],
+	[ '1000, 32', qr/^cpu_\w+\|t/ ], [ q(10000000, 64, NULL, 'sorted'), qr/^presorted\|t/ ])
+{
+	my ($args, $want) = @$case;
+	like($node->safe_psql('postgres', sprintf($first, $args)), $want, "gpusort_route($args)");
+}
+is($node->safe_psql('postgres', "SELECT count(*) FILTER (WHERE predicted_ms > 0.1 AND scratch_bytes > 1e9) FROM "
+	. "gpusort_route(100000000, 64) WHERE algorithm ~ 'gpu_(radix|merge|bucket)'"), 3, 'predictions');
+is($node->safe_psql('postgres', "SELECT reason FROM gpusort_route(100000000, 64) WHERE algorithm = 'gpu_hp'"),
+	'it sorts keys only', 'why not');
+like($node->safe_psql('postgres', 'SET gpusort.device = off; ' . sprintf($first, '50000000, 64')),
+	qr/^cpu_radix\|t\|t\|.*device off$/, 'gpusort_route() without a device');
+
+# rows move only where that pays: long ones do not, unless the CPU would spill them
+like(route('SELECT * FROM long ORDER BY k'), qr/^host: cpu/, 'long rows in memory stay');
+like(route('SELECT * FROM long ORDER BY k', "SET work_mem = '4MB';"), qr/^rows: gpu/,
+	'long rows that would be spilled move');
+like(route('SELECT id, k, w, few, vals, bent, pad FROM t, (SELECT repeat(chr(120), 60) AS pad) p ORDER BY k'),
+	qr/^rows: gpu bucket/, 'many short rows move');
+like(route('SELECT id, k, w FROM t WHERE id <= 3000 ORDER BY k', "SET work_mem = '64kB';"), qr/^host: cpu .*merged$/,
+	'a small sort that spills stays');
+like(route('SELECT id, k, w FROM t ORDER BY k', "SET work_mem = '64kB';"),
+	qr/^rows: gpu bucket: .*$rows rows, device ready$/, 'a large one moves with its first rows');
+device_unused($node, 'choice');
+
+#
+# gpusort_array()
+#
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE arrays AS SELECT n, d, (SELECT array_agg((mix(i) % d) - d / 2 ORDER BY i) FROM generate_series(1,
+	n) i) AS a
+FROM unnest('{2, 100, 4000, 50000}'::int[]) n, unnest('{7, 60000, 4000000000}'::int8[]) d;
+CREATE FUNCTION try_array(a anyarray, alg text) RETURNS text LANGUAGE plpgsql AS \$\$
+DECLARE why text;
+BEGIN
+	RETURN CASE WHEN gpusort_array(a, alg) = (SELECT array_agg(x ORDER BY x) FROM unnest(a) x) THEN 'same' ELSE
+		'DIFFERENT' END;
+EXCEPTION WHEN feature_not_supported THEN
+	GET STACKED DIAGNOSTICS why = PG_EXCEPTION_DETAIL;
+	RETURN substring(why FROM ': (.*)');
+END \$\$;
+SQL
+is($node->safe_psql('postgres',
+	<<SQL), "auto\ngpu_bucket\ngpu_merge\ngpu_radix", 'gpusort_array(): what sorts everything');
+SELECT algorithm FROM arrays, (SELECT algorithm FROM gpusort_algorithms() WHERE runs_on = 'gpu' UNION SELECT 'auto') g
+GROUP BY 1 HAVING bool_and(try_array(a, algorithm) = 'same' AND try_array(a::float8[], algorithm) = 'same' AND
+	(d > 70000 OR try_array(a::int4[], algorithm) = 'same' AND try_array(a::float4[], algorithm) = 'same') AND (d >
+		60000 OR try_array(a::int2[], algorithm) = 'same')) ORDER BY 1;
+SQL
+is($node->safe_psql('postgres', "SELECT string_agg(DISTINCT r, ' ') FROM (SELECT try_array(a::int4[], g) FROM arrays, "
+	. "unnest('{gpu_hp,gpu_hp0,gpu_counting}'::text[]) g WHERE d < 70000) v (r)"), 'same', 'gpusort_array(): by value');
+is($node->safe_psql('postgres', "SELECT try_array(a, 'gpu_hp1') FROM arrays WHERE n = 100 AND d = 7"),
+	'the keys are not known to be distinct.', 'gpu_hp1: equal elements');
+is($node->safe_psql('postgres', "SELECT try_array(array_agg(x), 'gpu_hp1') FROM (SELECT x FROM generate_series(-500, "
+	. "20000, 3) x ORDER BY mix(x + 501)) v"), 'same', 'gpu_hp1: distinct ones');
+like($node->safe_psql('postgres', "SELECT try_array(a::float8[], 'gpu_hp') FROM arrays WHERE n = 100 AND d = 7"),
+	qr/^it sorts keys only, and a float cannot/, 'gpu_hp: floats');
+like($node->safe_psql('postgres', "SELECT try_array(a, 'gpu_counting') FROM arrays WHERE n = 100 AND d = 4000000000"),
+	qr/^the keys' range is/, 'gpu_counting: a wide range');
+is($node->safe_psql('postgres', "SELECT gpusort_array(array[0, '-0', 'NaN', 1, '-Infinity', '-0', 0]::float8[], "
+	. "'gpu_bucket')"), '{-Infinity,0,-0,-0,0,1,NaN}', 'gpusort_array(): stable');
+for my $f ('error_sort', 'memory_start')
+{
+	device_ready($node, $f);
+	$node->safe_psql('postgres', "SELECT gpusort_array(a, 'gpu_bucket') FROM arrays");
+	my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
+	fails_like($node, "SET gpusort.device_fault = $f; SELECT gpusort_array(a, 'gpu_bucket') FROM arrays WHERE n = "
+		. "50000", qr/"gpu_bucket" cannot sort this array/, "gpusort_array(): $f");
+	$node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()") if $f =~ /error/;
+	device_ready($node, $f);
+}
+# the whole range of a type, and one value less at either end
+is($node->safe_psql('postgres', <<'SQL'), '', 'gpusort_array(): both extremes');
+SELECT string_agg(concat_ws(' ', g, lo, hi, r), ', ') FROM (SELECT g, lo, hi, try_array(array[hi, 0, lo, 7, hi, -7,
+	lo, hi], g) AS r
+	FROM unnest('{gpu_radix,gpu_bucket,gpu_merge}'::text[]) g,
+		unnest('{-9223372036854775808,-9223372036854775807}'::int8[]) lo,
+			unnest('{9223372036854775807,9223372036854775806}'::int8[]) hi) v
+WHERE r <> 'same';
+SQL
+is($node->safe_psql('postgres', <<'SQL'), '', 'gpusort_array(): both extremes, narrower types');
+SELECT string_agg(concat_ws(' ', g, r), ', ') FROM unnest('{gpu_radix,gpu_bucket,gpu_merge}'::text[]) g,
+	LATERAL (VALUES (try_array(array[2147483647, 0, -2147483648, 7, 2147483647], g)), (try_array(array[32767, 0,
+		-32768, 7]::int2[], g)),
+		(try_array(array['Infinity', 0, 'NaN', '-Infinity', 7]::float8[], g))) v (r)
+WHERE r <> 'same';
+SQL
+# auto does not care: large enough for a GPU, and it fails
+is($node->safe_psql('postgres', "SET gpusort.device_fault = memory_sort; SELECT try_array(array_agg(k), 'auto') FROM "
+	. "t"), 'same', 'gpusort_array(): auto goes on');
+device_unused($node, 'gpusort_array()');
+
+#
+# Keys go up while rows come in.  Forced, since otherwise many more rows are waited for.
+#
+my $force = 'SET gpusort.algorithm = gpu_bucket;';
+# not repeatable, so that rows do not move; and a sort that is read both ways
+my $fixed = 'WITH c AS MATERIALIZED (SELECT *, w AS w2, -w AS w3, 7 * w AS w4 FROM t) SELECT * FROM c';
+like(route("$fixed ORDER BY k", $force),
+	qr/^keys: gpu bucket: 32-bit keys, $rows rows, device ready, as set early=\d\d\d+$/, 'keys go up early');
+like(route("$fixed ORDER BY w, k", $force), qr/^keys: gpu bucket: 98-bit .*early=\d\d\d+$/, 'wide keys, too');
+like(route("SELECT k FROM t ORDER BY k", $force), qr/^keys: gpu bucket: .*keys only early=\d\d\d+$/, 'keys only, too');
+# a late NULL has no place in 32 bits: sent again at the end, with one
+like(route("$fixed ORDER BY late", $force), qr/^keys: gpu bucket: .*as set$/, 'a late NULL');
+like(route("SELECT late FROM t ORDER BY late", $force), qr/^keys: gpu bucket: .*keys only$/, 'a late NULL, keys only');
+# the planner thinks of few rows
+like(route('WITH c AS MATERIALIZED (SELECT * FROM t WHERE id % 1 = 0 AND k % 1 = 0) SELECT * FROM c ORDER BY k',
+	$force), qr/^keys: gpu bucket: .*$rows rows/, 'more rows than estimated');
+# more than 128 bits: their prefix can only be told at the end
+like(route("$fixed ORDER BY w, k, id, few", $force), qr/^keys: gpu bucket: .*as set$/, 'a key that does not fit');
+for my $verify ('off', 'on')
+{
+	my $set = "$force SET gpusort.verify = $verify;";
+	# a late NULL either way, ties, each width of keys
+	same("$fixed ORDER BY $_", "$_, verify $verify", $set)
+		for ($verify eq 'off' ? ('k, id', 'late NULLS FIRST, id', 'few, bent, vals, id')
+		: ('w DESC, k', 'late DESC, id', 'w, k, few, id'));
+	same("SELECT $_ FROM t ORDER BY $_", "$_ only, verify $verify", $set) for ('k', 'late', 'few', 'w', 'w, k');
+	is($node->safe_psql('postgres', "$set SELECT result FROM check_stable('(SELECT few, id AS seq FROM t OFFSET 0) "
+		. "s', 'few')"), 'same', "equal rows keep their order, verify $verify");
+	is($node->safe_psql('postgres', "$set SET enable_hashjoin = off; SET enable_nestloop = off; SELECT result FROM "
+		. "check_sort('SELECT count(*), sum(a.id) FROM t a JOIN t b ON a.k = b.k AND a.w = b.w')"), 'same',
+		"merge join, verify $verify");
+	# in runs
+	same("$fixed ORDER BY k, id", "runs, verify $verify", "$set SET work_mem = '6MB';");
+	same("SELECT k FROM t ORDER BY k", "runs of keys, verify $verify", "$set SET work_mem = '2MB';");
+}
+like(route("$fixed ORDER BY k", "$force SET work_mem = '6MB';"), qr/merged early=/, 'keys of runs go up early');
+# unforced, from some number of rows on
+like(route('SELECT k FROM t ORDER BY k'), qr/^keys: gpu bucket: .*device ready, keys only early=\d\d\d+$/,
+	'many keys go up early by themselves');
+like(route('SELECT k FROM t WHERE id < 200000 ORDER BY k'), qr/^keys: gpu bucket: .*keys only$/, 'fewer at the end');
+device_unused($node, 'early');
+
+#
+# Rows are given out while others are under way; the device fails meanwhile.  More rows are
+# then still to be read than a job's chunks hold, so that not all of them can be here.
+#
+gate_make($node);
+for my $case ([ 'forward', "SELECT *, row_number() OVER () AS n FROM ($fixed ORDER BY k, id OFFSET 0) s" ],
+	[ 'forward, its first rows', "SELECT *, row_number() OVER () AS n FROM ($fixed ORDER BY k, id OFFSET 0) s", 1 ],
+	[ 'rows', "SELECT *, row_number() OVER () AS n FROM (SELECT * FROM t ORDER BY k, id OFFSET 0) s", 77000,
+		"SET work_mem = '1MB';" ],
+	[ 'keys only', 'SELECT *, row_number() OVER () AS n FROM (SELECT w, k FROM t ORDER BY w, k OFFSET 0) s' ],
+	[ 'read again', 'SELECT a.id, b.id AS bid, a.vals, row_number() OVER () AS n FROM t a JOIN t b ON a.vals = b.vals '
+		. 'WHERE a.id <= 20000', 20000 ],
+	[ 'keys only, read again', 'SELECT a.vals, row_number() OVER () AS n FROM t a JOIN t b ON a.vals = b.vals WHERE '
+		. 'a.id <= 20000', 20000 ])
+{
+	my ($name, $q, $at, $set) = @$case;
+	# a join of equal keys has no order of its own
+	my $sum = $name =~ /again/ ? 'sum(hashtext(q::text)::numeric)' : q(md5(string_agg(q::text, ',')));
+	my $joins = 'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off;' . ($set // '');
+
+	$q =~ s/, row_number\(\) OVER \(\) AS n// if $name =~ /again/;
+	my $want = $node->safe_psql('postgres', "SET gpusort.enable = off; $joins SELECT count(*), $sum FROM ($q) q");
+	$at //= 77000;
+	my $gated = $name =~ /again/ ? "SELECT count(gate(n, $at)), $sum FROM (SELECT q, row_number() OVER () AS n FROM "
+		. "($q) q) g (q, n)" : "SELECT count(gate(n, $at)), $sum FROM ($q) q";
+	for my $fails ('no', 'in time', 'and there is another')
+	{
+		device_ready($node, $name);
+		my $s = new_session($node);
+		my $offset = -s $node->logfile;
+
+		$s->query("$force $joins");
+		gate_shut();
+		begin_query($s, $gated);
+		gate_reached($node, $name);
+		is($node->safe_psql('postgres', 'SELECT jobs FROM gpusort_devices()'), $name =~ /again/ ? 2 : 1,
+			"$name: rows are there, the job is still open");
+		if ($fails ne 'no')
+		{
+			my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
+			die "no process" unless $pid =~ /^\d\d+$/;
+			kill 'KILL', $pid;
+			ok($node->poll_query_until('postgres',
+				"SELECT bool_and(process_pid IS DISTINCT FROM $pid) FROM gpusort_devices()"),
+				"$name: the process has ended");
+			device_ready($node, $name) if $fails =~ /another/;
+		}
+		gate_open();
+		is($s->query('SELECT 1'), "$want\n1", "$name: the same rows"
+			. ($fails eq 'no' ? '' : ', of which the CPU sorted the last'));
+		is($s->{stderr}, '', "$name: no error");
+		ok($node->log_contains(qr/goes on without the GPU: the device process ended/, $offset),
+			"$name: the device failed meanwhile") if $fails ne 'no';
+		$s->quit;
+		device_ready($node, $name);
+		device_unused($node, $name);
+	}
+}
+for my $f ('error_up', 'kill_up', 'error_sort', 'kill_sort', 'error_down', 'kill_down')
+{
+	# some chunks are enough
+	for my $q ($f =~ /error/ ? () : "$fixed WHERE id <= 100000 ORDER BY k, id",
+		'SELECT w, k FROM t WHERE id <= 100000 ORDER BY w, k')
+	{
+		device_ready($node, $f);
+		# a job that goes well makes the next restart quick
+		$node->safe_psql('postgres', "$force SELECT count(*) FROM ($q OFFSET 0) s");
+		my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
+		same($q, "$f", "$force SET gpusort.device_fault = $f;");
+		ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"),
+			"$f: a new process");
+		device_ready($node, $f);
+		device_unused($node, $f);
+	}
+}
+
+$node->stop;
+done_testing();

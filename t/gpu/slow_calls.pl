@@ -1,0 +1,124 @@
+# A call of the driver that does not return for a while holds its own job and no other.
+# The stand-in's calls are made to wait until a file says otherwise; what follows is a
+# matter of order: others begin and end while one waits.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $state_file = PostgreSQL::Test::Utils::tempdir . '/device';
+sub device_is { append_to_file($state_file, join('', map { "GPUSORT_CPU_ABI_$_\n" } @_)) }
+my $never = 1 << 40;
+$ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
+$ENV{GPUSORT_CPU_ABI_DEVICES} = 2;
+device_is("STUCK_ROWS=$never", "STUCK_KB=$never");
+
+my $node = new_node('calls', conf => <<CONF);
+gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
+gpusort.staging_memory = 32MB
+gpusort.device_memory = 256MB
+shared_buffers = 64MB
+log_min_messages = log
+CONF
+
+device_ready($node, 'start');
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k FROM generate_series(1, 100000) i;
+CREATE UNIQUE INDEX ON t (id);
+VACUUM ANALYZE t;
+ALTER DATABASE postgres SET gpusort.algorithm = 'gpu_radix';
+SQL
+
+my $gpu = qr/^gpu radix: .*device ready/;
+my %modes = (keys => '64MB', rows => '256kB');
+
+# Sorts of a tenth as many rows, on each device, begin and end.
+sub others_go
+{
+	my ($name) = @_;
+
+	for my $device ('0', '1')
+	{
+		for my $mode (sort keys %modes)
+		{
+			my $set = "SET work_mem = '$modes{$mode}'; SET gpusort.device = '$device'; SET statement_timeout = '120s';";
+
+			is($node->safe_psql('postgres',
+				"$set SELECT result FROM check_sort('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')"), 'same',
+				"$name: another on device $device, $mode");
+			like($node->safe_psql('postgres',
+				"$set SELECT sort_route('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')"), $gpu,
+				"$name: and it went there");
+		}
+	}
+}
+
+# the start of a sort; getting memory, of a job's begin and of its growth
+for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
+{
+	my ($call, $stuck) = @$case;
+
+	for my $mode (sort keys %modes)
+	{
+		my $name = "$call waits, $mode";
+		my $s = new_session($node);
+
+		device_is($stuck);
+		$s->query("SET work_mem = '$modes{$mode}'; SET gpusort.device = '0'");
+		begin_query($s, "SELECT result FROM check_sort('SELECT id, k FROM t ORDER BY k')");
+		ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), "$name: there is a job");
+		if ($call eq 'memory')
+		{
+			# what is small enough not to wait; on the same device it waits for the lock
+			$node->safe_psql('postgres',
+				"SET work_mem = '64MB'; SET gpusort.device = '1'; SET statement_timeout = '120s'; SELECT result FROM "
+				. "check_sort('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')");
+		}
+		else
+		{
+			others_go($name);
+		}
+		# those of the others may be closing
+		ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'),
+			"$name: it is there still");
+		device_is("STUCK_ROWS=$never", "STUCK_KB=$never");
+		is($s->query('SELECT 1'), "same\n1", "$name: and goes on when it can");
+		$s->quit;
+		device_unused($node, $name);
+	}
+}
+
+# who waits can be cancelled, and what it has comes back
+{
+	my $s = new_session($node);
+	my $pid = $s->query('SELECT pg_backend_pid()');
+
+	device_is('STUCK_ROWS=90000');
+	$s->query("SET work_mem = '64MB'");
+	begin_query($s, 'SELECT count(*) FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) s');
+	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), 'cancel: there is a job');
+	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+	$s->query('SELECT 1');
+	like($s->{stderr}, qr/canceling statement/, 'cancel: the statement ends');
+	$s->quit;
+	device_unused($node, 'cancel');
+	device_is("STUCK_ROWS=$never");
+	others_go('after a cancel');
+}
+
+# as many as there are slots, at once: more than threads
+{
+	my $script = $node->basedir . '/script.sql';
+
+	append_to_file($script, "\\set n random(1000, 20000)\n\\set mem random(64, 3000)\nSET work_mem = :mem;\nSELECT "
+		. "must_be_same('SELECT id, k FROM t WHERE id <= ' || :n || ' ORDER BY k, id');\n");
+	$node->command_ok([ 'pgbench', '-n', '-c', 24, '-j', 2, '-t', 3, '-f', $script, 'postgres' ], 'many sessions');
+	device_unused($node, 'many sessions');
+}
+
+$node->stop;
+done_testing();

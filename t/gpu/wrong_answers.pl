@@ -1,0 +1,157 @@
+# What a device says is checked before it is used: wrong rids, keys, rows, lengths, places
+# and counts are found, counted, logged, and the rows come from the CPU; where wrong rows
+# were given out already, the query ends with an error.  GPUSORT_TEST_LIBRARY as in
+# service.pl.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
+my $node = new_node('device_answers', conf => <<CONF);
+gpusort.device_library = '$library'
+gpusort.device = 0
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 512MB
+gpusort.algorithm = gpu_radix
+shared_buffers = 64MB
+log_min_messages = log
+restart_after_crash = off
+CONF
+
+device_ready($node, 'start');
+# several chunks of rids: the last row in the order of -id is the input's first
+my $rows = 80_000;
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT i::int4 AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) * 1000003 - 2000000000000000 AS w,
+	CASE WHEN i % 11 = 0 THEN NULL ELSE (i % 100)::int4 END AS nk, (mix(i * 3) - 2e9) / 7::float8 AS f, repeat('x',
+		(i % 50)::int) AS pad, md5(i::text) AS t
+FROM generate_series(1, $rows) i;
+VACUUM ANALYZE t;
+SQL
+
+my %set = (keys => "SET work_mem = '256MB';", rows => "SET work_mem = '256kB';", only => "SET work_mem = '256MB';");
+# what a sort of this mode reads
+my %from = (keys => 'SELECT * FROM t ORDER BY', rows => 'SELECT * FROM t ORDER BY',
+	only => 'SELECT w, k FROM t ORDER BY');
+my $route = "SELECT sort_route('%s')";
+
+sub fallbacks { return $node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat') }
+
+# A wrong answer that is noticed in time.
+sub noticed
+{
+	my ($mode, $fault, $order, $name, $set) = @_;
+	my $q = "$from{$mode} $order";
+	my $before = fallbacks();
+
+	$set = $set{$mode} . ($set // '') . "SET gpusort.device_fault = $fault;";
+	is($node->safe_psql('postgres', "$set SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
+		"GpuSort $rows same", $name);
+	cmp_ok(fallbacks(), '>', $before, "$name: counted");
+	like($node->safe_psql('postgres', "$set SELECT sort_route('$q')"), qr/^(?:cpu|presorted).*device failed/,
+		"$name: Sort Route says so");
+}
+
+my %said = (
+	keys => qr/a row of the result is not one of the input, or comes twice/,
+		rows => qr/a row of the result is none of the input's/,
+	only => qr/the result's keys are out of order, or not the input's/);
+my $place = qr/a chunk of the result is not what it could be/;
+my $count = qr/the device sent another number of rows/;
+my $start = -s $node->logfile;
+
+for my $mode (sort keys %set)
+{
+	# the modes are what they are taken for
+	my $explain = $node->safe_psql('postgres', "$set{$mode} EXPLAIN (ANALYZE, COSTS OFF) $from{$mode} w, k");
+	like($explain, $mode eq 'rows' ? qr/Sort Device: rows/ : qr/Sort Device: keys/, "$mode: what travels");
+	like($explain, $mode eq 'only' ? qr/keys only/ : qr/device ready/, "$mode: the route");
+	for my $fault ('corrupt', 'corrupt_bit', 'corrupt_size', 'corrupt_place', 'corrupt_count')
+	{
+		# noticed too late otherwise: a row behind a chunk's last may be one of the job's
+		noticed($mode, $fault, 'w, k', "$mode: $fault") unless $mode eq 'rows' && $fault eq 'corrupt_count';
+		noticed($mode, $fault, 'w, k', "$mode: $fault, verify", 'SET gpusort.verify = on;');
+	}
+	ok($node->log_contains(qr/goes on without the GPU: $said{$mode}/, $start), "$mode: logged");
+	device_unused($node, $mode);
+}
+ok($node->log_contains(qr/goes on without the GPU: $_/, $start), "logged: $_") for $place, $count;
+{
+	my @lines = slurp_file($node->logfile, $start) =~ /goes on without the GPU: $said{keys}/g;
+	is(scalar @lines, 1, 'logged once');
+}
+
+# later chunks: what was given out is the right beginning, so the rows go on
+noticed('keys', 'corrupt_late', 'id', 'keys: a row comes twice, late');
+# keys whose place tells no order: settled by comparison, so taken as a whole
+noticed('keys', 'corrupt_late', 'w DESC, f, k DESC, id', 'keys: the same, keys are not exact');
+noticed('keys', 'corrupt_bit', 'w, f, k, id', 'keys: a wrong rid, keys are not exact');
+# keys alone: none is returned before all have been checked
+noticed('only', 'corrupt_late', 'w, k', 'only: a key comes twice, late');
+# it is not: no result can be right
+my %wrong = (keys => 'id DESC', rows => 'w');
+for my $mode (sort keys %wrong)
+{
+	my $q = "$from{$mode} $wrong{$mode}";
+	my $fault = 'SET gpusort.device_fault = corrupt_late;';
+	my $want = $node->safe_psql('postgres',
+		"SET gpusort.enable = off; SELECT md5(string_agg(s::text, ',')) FROM ($q OFFSET 0) s");
+	my $s = new_session($node);
+
+	fails_like($node, "$set{$mode} $fault SELECT count(*) FROM ($q OFFSET 0) s",
+		qr/a GPU returned a wrong sort result, of which rows were given out already/,
+		"$mode: wrong rows were given out");
+	# unless nothing was given out before all was here
+	is($node->safe_psql('postgres', "$set{$mode} $fault SET gpusort.verify = on; SELECT md5(string_agg(s::text, ',')) "
+		. "FROM ($q OFFSET 0) s"), $want, "$mode: with verify none were");
+	$s->query("$set{$mode} $fault");
+	is($s->query("BEGIN; DECLARE c CURSOR FOR $q; FETCH 1 c; MOVE ALL c; COMMIT; SELECT 1") =~ s/.*\n//sr, '1',
+		"$mode: nor with a cursor");
+	is($s->{stderr}, '', "$mode: no error");
+	$s->query('SET gpusort.device_fault = none');
+	session_ok($s, "$mode: after it");
+	$s->quit;
+	device_unused($node, "$mode: wrong rows");
+}
+
+# arrays
+for my $fault ('corrupt', 'corrupt_bit', 'corrupt_place', 'corrupt_count')
+{
+	for my $algorithm ('gpu_radix', 'gpu_counting')
+	{
+		my $before = fallbacks();
+
+		fails_like($node, "SET gpusort.device_fault = $fault; SELECT gpusort_array(array_agg(k % 1000), '$algorithm') "
+			. "FROM t", qr/"$algorithm" cannot sort this array/, "gpusort_array(), $algorithm: $fault");
+		is(fallbacks(), $before + 1, "gpusort_array(), $algorithm: $fault: counted");
+	}
+	# from 16 on the aggregate's order is a Sort in the plan
+	is($node->safe_psql('postgres', "SET gpusort.enable = off; SET gpusort.device_fault = $fault; SELECT "
+		. "gpusort_array(array_agg(k), 'auto') = (SELECT array_agg(k ORDER BY k) FROM t) FROM t"), 't',
+		"gpusort_array(), auto: $fault");
+}
+is($node->safe_psql('postgres', "SELECT gpusort_array(array_agg(k), 'gpu_radix') = (SELECT array_agg(k ORDER BY k) "
+	. "FROM t) FROM t"), 't', 'gpusort_array()');
+device_unused($node, 'arrays');
+
+# rows of every length, with NULLs or without, and of one long column: sealed and whole
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE lengths AS SELECT mix(i) AS k, CASE WHEN i % 3 > 0 THEN i END AS a, repeat('y', (i % 700)::int) AS b,
+	CASE WHEN i % 5 = 0 THEN NULL ELSE (i % 2)::int::bool END AS c
+FROM generate_series(1, 8000) i;
+SQL
+for my $q ('SELECT * FROM lengths ORDER BY k', 'SELECT b, k FROM lengths ORDER BY k',
+	'SELECT k, c FROM lengths ORDER BY k DESC', 'SELECT k, repeat(b, 20) FROM lengths ORDER BY k')
+{
+	is($node->safe_psql('postgres', "$set{rows} SELECT nodes || ' ' || result FROM check_sort('$q')"), 'GpuSort same',
+		"lengths: $q");
+	like($node->safe_psql('postgres', "$set{rows} SELECT sort_route('$q')"), qr/^gpu radix/, "lengths: $q: went there");
+}
+
+$node->stop;
+done_testing();

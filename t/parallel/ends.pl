@@ -1,0 +1,231 @@
+# Sorts of many workers: rows of all sizes and kinds, and all the ways in which they end early or fail.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $seed = $ENV{GPUSORT_SEED} || time % 1_000_000;
+srand $seed;
+note "GPUSORT_SEED=$seed";
+
+my $node = new_node('parallel_ends', parallel => 1, conf => <<CONF);
+min_parallel_index_scan_size = 0
+shared_buffers = 64MB
+CONF
+
+# what is compared must come from the plan that this is about
+my $feed = sub {
+	my ($sql, $query, $name) = @_;
+	my $plan = $node->safe_psql('postgres', "$sql; EXPLAIN (COSTS OFF) $query");
+	like($plan, qr/Custom Scan \(GpuSort\)\n.*->  Gather\n.*\(GpuSort Feed\)/s, "$name: plan");
+	is($node->safe_psql('postgres', "$sql; SELECT result FROM check_sort(\$q\$$query\$q\$)"), 'same', "$name: rows");
+};
+
+# random tables: few and many rows, ranges, NULLs, texts with and without a common prefix
+for my $round (1 .. ($ENV{GPUSORT_ROUNDS} || ($ENV{GPUSORT_QUICK} ? 4 : 12)))
+{
+	my $n = pick(1, 2, 50, 1000, 20000, 60000);
+	my $range = pick(2, 1000, 2_000_000_000);
+	my $prefix = pick('', 'customer#', 'a');
+	my $part = pick(0, 1);
+
+	$node->safe_psql('postgres', 'DROP TABLE IF EXISTS r; CREATE TABLE r (id int, a int, b bigint, f float8, s text '
+		. 'COLLATE "C", p text) '
+		  . ($part ? 'PARTITION BY HASH (id); '
+		  	. join('', map { "CREATE TABLE r$_ PARTITION OF r FOR VALUES WITH (MODULUS 3, REMAINDER $_);" } 0 .. 2)
+		  	: ''));
+	$node->safe_psql('postgres', <<SQL);
+INSERT INTO r SELECT i, (mix(i) % $range)::int, (mix(i * 3) << 24) # mix(i * 5), CASE mix(i) % 50 WHEN 0 THEN
+	'NaN'::float8 WHEN 1 THEN '-0'::float8 ELSE (mix(i * 7) - 1e9::float8) / 1e3 END,
+  '$prefix' || (mix(i * 11) % $range), repeat('x', (mix(i) % 60)::int) FROM generate_series(1, $n) i;
+UPDATE r SET a = NULL WHERE id % 17 = 0; UPDATE r SET s = NULL WHERE id % 23 = 0; UPDATE r SET b = NULL WHERE id % 19
+	= 0;
+ANALYZE r;
+SQL
+	for (1 .. 4)
+	{
+		my @cols = ('a', 'b', 'f', 's', 'a % 10', 'a, b', 's, f', 'f, b, a', 'b, s');
+		my $order = join ', ', map { $_ . pick('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST') } split /, /,
+			pick(@cols);
+		my $what = pick('*', 'id, a, b, f, s', 'id, s, a, b, f, length(p) AS l');
+		my $where = pick('', '', 'WHERE a > 1000000', 'WHERE id % 3 = 1', 'WHERE false');
+		my $limit = pick('', '', 'LIMIT 7', 'LIMIT 1000 OFFSET 20');
+		my $workers = pick(1, 2, 4, 6);
+		my $set = "SET work_mem = '" . pick('64kB', '1MB', '64MB')
+			. "'; SET max_parallel_workers_per_gather = $workers; SET parallel_leader_participation = "
+		  . pick('on', 'on', 'off') . '; SET max_parallel_workers = ' . pick(8, 8, 1, 0);
+		my $query = "SELECT $what FROM r $where ORDER BY $order, id $limit";
+		my $got = $node->safe_psql('postgres', "$set; SELECT nodes || ' ' || result FROM check_sort(\$q\$$query\$q\$)");
+		# nothing to sort where the condition is false
+		like($got, qr/^(GpuSort|no sort) same$/, "round $round: $n rows, $set: $query");
+	}
+}
+
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE t AS SELECT i AS id, mix(i) AS k, (mix(i) % 10)::int AS ten, 'customer#' || mix(i * 3) AS s FROM
+	generate_series(1, 50000) i;
+CREATE TABLE big AS SELECT i AS id, mix(i) AS k, CASE WHEN i % 100 = 0 THEN repeat(md5(i::text), 2000 + i % 8000) ELSE
+	'x' || i END AS p FROM generate_series(1, 3000) i;
+ALTER TABLE big ALTER p SET STORAGE EXTERNAL;
+CREATE TABLE fat (id int, k bigint, p text);
+ALTER TABLE fat ALTER p SET STORAGE PLAIN;
+INSERT INTO fat SELECT i, mix(i), repeat('y', (7000 + i % 900)::int) FROM generate_series(1, 2000) i;
+VACUUM ANALYZE;
+SQL
+
+# rows around and beyond a block's size: computed values are rows' own, toasted ones are not
+for my $mem ('64kB', '64MB')
+{
+	$feed->("SET work_mem = '$mem'", 'SELECT id, k, md5(p) FROM fat ORDER BY k', "fat rows, $mem");
+	$feed->("SET work_mem = '$mem'", 'SELECT id, p FROM fat ORDER BY k', "fat rows whole, $mem");
+	$feed->("SET work_mem = '$mem'", q(SELECT id, p || '' AS q FROM big ORDER BY k), "rows in pieces, $mem");
+	$feed->("SET work_mem = '$mem'; SET parallel_leader_participation = off",
+		q(SELECT id, p || '' AS q FROM big ORDER BY k DESC), "rows in pieces without the leader, $mem");
+}
+
+# equal rows may come in any order, but each once
+is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), bool_and(ten >= last) FROM (SELECT id, ten, '
+	. 'lag(ten, 1, 0) OVER () AS last FROM (SELECT * FROM t ORDER BY ten OFFSET 0) x) y'),
+	'50000|50000|t', 'many ties');
+
+# the Gather computes something above the sort
+$feed->('', 'SELECT id, k, id + 0 * pg_backend_pid() AS x FROM t ORDER BY k, id', 'a projection above');
+
+# joins below and above, windows, merge joins
+$feed->('SET enable_mergejoin = off', 'SELECT a.id, b.s FROM t a JOIN t b ON a.k = b.k ORDER BY b.s, a.id',
+	'a hash join below');
+for my $query ('SELECT id, rank() OVER (PARTITION BY ten ORDER BY k, id) AS r FROM t ORDER BY id',
+	'SELECT a.id, b.id AS bid FROM t a JOIN t b ON a.s = b.s ORDER BY a.s, 1, 2',
+	'SELECT DISTINCT ON (ten) ten, id FROM t ORDER BY ten, k, id',
+		'SELECT ten, string_agg(id::text, $$,$$ ORDER BY id) AS x FROM t WHERE id < 1000 GROUP BY ten ORDER BY ten',
+	'SELECT id FROM t WHERE k > (SELECT avg(k) FROM t) ORDER BY s, id',
+		'SELECT id, s FROM t ORDER BY s, id LIMIT (SELECT 5) OFFSET (SELECT 3)')
+{
+	is($node->safe_psql('postgres', "SET enable_hashjoin = off; SELECT result FROM check_sort(\$q\$$query\$q\$)"),
+		'same', $query);
+}
+
+# loops, with parameters and without
+is($node->safe_psql('postgres', <<'SQL'), 'same', 'rescans that stop early');
+SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
+SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 12) g LEFT JOIN LATERAL (
+	SELECT id FROM (SELECT id, k FROM t ORDER BY k, id OFFSET 0) x
+	WHERE x.id % 5 = g % 5 LIMIT 3) s ON true ORDER BY 1, 2');
+SQL
+
+# EXPLAIN: the Gather's rows are those that were returned, also if nobody wants the rest
+my $actual = qr/\(GpuSort\) \(actual rows=(\d+)(?:\.00)? loops=(\d+)\)\n/;
+my $counted = qr/$actual[^>]*->  Gather \(actual rows=\1(?:\.00)? loops=\2\)/;
+for my $case ([ 'all', '', '50000 1', 'SELECT id, k FROM t ORDER BY k' ],
+	[ 'a LIMIT above', '', '1000 1', 'SELECT * FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) x LIMIT 1000' ],
+	[ 'a merge join that ends early', 'SET enable_hashjoin = off; SET enable_nestloop = off', '301 1',
+		'SELECT * FROM (SELECT id, k FROM t ORDER BY id OFFSET 0) x JOIN generate_series(1, 300) g ON x.id = g' ],
+	[ 'a loop', 'SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off', '7 4',
+		'SELECT * FROM generate_series(1, 4) g, LATERAL (SELECT id, g FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) x '
+			. 'LIMIT 7) y' ])
+{
+	my ($name, $set, $want, $query) = @$case;
+	my $plan = $node->safe_psql('postgres', "$set; EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF, TIMING OFF) $query");
+
+	is($plan =~ $counted ? "$1 $2" : $plan, $want, "EXPLAIN: $name");
+}
+
+# nobody sees a setting that workers are launched by
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION restricted() RETURNS text LANGUAGE plpgsql PARALLEL RESTRICTED AS
+	$$ BEGIN RETURN current_setting('parallel_leader_participation'); END $$;
+CREATE FUNCTION safe(int) RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS
+	$$ BEGIN RETURN current_setting('parallel_leader_participation'); END $$;
+SQL
+for my $leader ('on', 'off')
+{
+	my $set = "SET parallel_leader_participation = $leader";
+
+	$feed->($set, "SELECT id, k FROM t WHERE '$leader' = (SELECT restricted()) ORDER BY k, id", "an initplan, $leader");
+	$feed->($set, "SELECT id, k FROM t WHERE '$leader' = safe(id) ORDER BY k, id", "a filter, $leader");
+}
+
+# prepared plans, with parallelism and where it cannot be
+is($node->safe_psql('postgres', <<'SQL'), "2\n10\n50000\n50000\n10", 'prepared plans and cursors');
+PREPARE p (int) AS SELECT id FROM t ORDER BY k, id LIMIT $1;
+SET plan_cache_mode = force_generic_plan;
+CREATE TEMP TABLE c2 AS EXECUTE p(2); SELECT count(*) FROM c2;
+CREATE TEMP TABLE c10 AS EXECUTE p(10); SELECT count(*) FROM c10;
+CREATE TEMP TABLE c AS EXECUTE p(NULL); SELECT count(*) FROM c;
+CREATE TEMP TABLE cc AS EXECUTE p(1000000); SELECT count(*) FROM cc;
+BEGIN; DECLARE d SCROLL CURSOR FOR SELECT id FROM t ORDER BY k, id; FETCH 10 FROM d \g /dev/null
+FETCH BACKWARD 5 FROM d \g /dev/null
+SELECT 10; COMMIT;
+SQL
+my $portal = $node->safe_psql('postgres', <<'SQL');
+DO $$ DECLARE c CURSOR FOR SELECT id FROM t ORDER BY k, id; x int; n int := 0; BEGIN
+OPEN c; FOR i IN 1 .. 7 LOOP FETCH c INTO x; n := n + 1; END LOOP; CLOSE c; RAISE NOTICE '%', n; END $$;
+SELECT 'done';
+SQL
+is($portal, 'done', 'a cursor that is closed early');
+
+# a session that reads some rows and goes
+my $session = new_session($node);
+for my $mem ('64kB', '64MB')
+{
+	for my $leader ('on', 'off')
+	{
+		$session->query("SET work_mem = '$mem'; SET parallel_leader_participation = $leader");
+		ends_early($session, "$mem, leader $leader", 's');
+		times_out($session, "$mem, leader $leader", '20ms');
+		session_ok($session, "$mem, leader $leader: timeout");
+	}
+}
+
+# many short executions, explained, whole or ended early, of few workers or many: nobody waits for ever
+$session->query("SET statement_timeout = '100s'");
+for (1 .. ($ENV{GPUSORT_STRESS} || 40))
+{
+	$session->query("SET work_mem = '" . pick('64kB', '64MB') . "'; SET max_parallel_workers_per_gather = "
+		. pick(1 .. 8) . '; SET max_parallel_workers = ' . pick(8, 8, 3));
+	$session->query(pick('EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM t ORDER BY k',
+		'EXPLAIN SELECT * FROM t ORDER BY k', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY s OFFSET 0) x',
+			'SELECT count(*) FROM (SELECT 1 FROM (SELECT * FROM t ORDER BY k OFFSET 0) x LIMIT 3) y',
+				'SELECT id FROM t ORDER BY s, id LIMIT 5', 'SELECT * FROM t WHERE id < 5 ORDER BY k'));
+}
+is($session->{stderr}, '', 'many short executions');
+$session->query('RESET ALL');
+no_timeout($session);
+
+# a worker is terminated while it waits for room
+my $victim = new_session($node);
+# or the leader may have taken all rows before they came
+$victim->query('SET parallel_leader_participation = off');
+worker_terminated($node, $victim, 'SELECT count(pg_sleep(0.002)) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s',
+	'SELECT 1');
+$victim->quit;
+$session->quit;
+
+ok($node->poll_query_until('postgres',
+	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
+is(scalar(temp_files($node)), 0, 'no file is left');
+$node->stop;
+
+# a small /dev/shm, in a name space of the server's own: no workers, and no error
+my $small = q(mount -t tmpfs -o size=3M tmpfs /dev/shm && exec unshare -U --map-user=1000 --map-group=1000 "$@");
+SKIP:
+{
+	my @start = ('pg_ctl', '-D', $node->data_dir, '-l', $node->logfile, '-w', 'start');
+
+	skip 'no private name space', 2 if system('unshare', '-rm', 'sh', '-c', "$small >/dev/null 2>&1", '-', 'true') != 0;
+	system_or_bail('unshare', '-rm', 'sh', '-c', $small, '-', @start);
+	my ($rc, $out, $err) = $node->psql('postgres',
+		'SET max_parallel_workers_per_gather = 4; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT * FROM t ORDER BY k');
+	like($out, qr/Workers Planned: 4\n *Workers Launched: 0\n.*Feed\) \(actual rows=50000/s,
+		'a small /dev/shm: no workers') or diag $err;
+	my $rows = 'SELECT count(*), md5(string_agg(id::text, $$,$$)) FROM (SELECT id FROM t ORDER BY k, id OFFSET 0) s';
+	is($node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 4; $rows"),
+		$node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; $rows"), 'a small /dev/shm: rows');
+	system_or_bail('pg_ctl', '-D', $node->data_dir, '-m', 'fast', '-w', 'stop');
+}
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC|was terminated by signal/, 'the log');
+done_testing();

@@ -1,0 +1,378 @@
+# Sorts of many workers who all send their rows into one job of a device: the leader gives out what
+# comes back.  On a machine without a GPU against the library's stand-in on the CPU:
+# GPUSORT_TEST_LIBRARY names the library to use.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $seed = $ENV{GPUSORT_SEED} || time % 1_000_000;
+srand $seed;
+note "GPUSORT_SEED=$seed";
+
+my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
+my $node = new_node('device_feed', parallel => 1, conf => <<CONF);
+gpusort.device_library = '$library'
+gpusort.device = 0
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 512MB
+gpusort.algorithm = gpu_radix
+gpusort.device_learn = on
+shared_buffers = 64MB
+work_mem = 64MB
+CONF
+
+# k has many ties, n NULLs, of p and q eight bytes tell little; the rows of few are not known to be many, one of
+# long's is longer than a chunk
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE t AS SELECT i AS id, (mix(i) % 5000)::int AS k, (mix(i) % 3)::int AS three, (mix(i * 3) / 1e3)::float8 AS
+	f, NULLIF(mix(i * 5) % 100, 7)::int8 AS n,
+	repeat('x', (mix(i * 7) % 50)::int) AS p, 'customer#' || mix(i * 11) AS s,
+	NULLIF((mix(i * 13) % 40)::numeric * 1e20 + (mix(i * 17) % 3) / 1e12, 7e20) AS m,
+	('q' || mix(i) % 4 || ' goes on' || mix(i * 19) % 900)::char(20) AS q FROM generate_series(1, 60000) i;
+CREATE TABLE few AS SELECT i AS id, mix(i)::int8 AS k, repeat('y', (i % 30)::int) AS p FROM generate_series(1, 100) i;
+ANALYZE few;
+INSERT INTO few SELECT i, mix(i)::int8, repeat('y', (i % 30)::int) FROM generate_series(101, 60000) i;
+CREATE TABLE long AS SELECT i AS id, mix(i) AS k, repeat('z', CASE WHEN i = 19000 THEN 200000 ELSE 10 END) AS p FROM
+	generate_series(1, 20000) i;
+CREATE TABLE nine AS SELECT i AS id, mix(i)::int8 AS a, NULLIF(mix(i * 3)::int8, mix(57000)::int8) AS b FROM
+	generate_series(1, 20000) i;
+VACUUM ANALYZE t, long, nine;
+CREATE FUNCTION same(x bigint) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS
+	'SELECT x + 0 * length(current_setting($$my.n$$, true))';
+SQL
+# Rows of one kind of process alone; the other is slow, so that it has few of them to look at.  Immutable, or the rows
+# would not go to one device.
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION shared_by(whose text, id int) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 10 AS $$
+BEGIN
+	IF (current_setting('my.pid') = pg_backend_pid()::text) = (whose = 'leader') THEN RETURN true; END IF;
+	PERFORM pg_sleep(0.001);
+	RETURN NULL;
+END $$;
+SQL
+device_ready($node, 'start');
+
+my $explain = 'EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF)';
+sub fed { return $node->safe_psql('postgres', ($_[1] // '')
+	. "; $explain $_[0]") =~ /^Custom Scan \(GpuSort\).*?\n(?:  Sort.*\n)*  Sort Device: rows/ ? 1 : 0 }
+sub same_rows
+{
+	my ($query, $name, $set) = @_;
+	is($node->safe_psql('postgres', ($set // 'SELECT')
+		. "; SELECT nodes || ' ' || result FROM check_sort(\$q\$$query\$q\$)") =~ s/^\n//r, 'GpuSort same',
+		"$name: rows");
+}
+
+# What EXPLAIN says
+my $plan = $node->safe_psql('postgres', "$explain SELECT * FROM t ORDER BY k");
+my $how = qr/Sort Method: gpu radix  Memory: \d+kB\n  Sort Route: gpu radix: .*60000 rows.*\n  Sort Phases: .*\n/;
+my $device = qr/Sort Device: rows .*up=\d+kB down=\d+kB\n/;
+like($plan, qr/^Custom Scan \(GpuSort\) \(actual .*rows=60000.*\n  Sort Key: k\n  $how  $device  ->  Gather/,
+	'EXPLAIN: the sort of all');
+like($plan, qr/Worker 0:  Sort Method: gpu  .*\n.*Worker 0:  Sort Route: sent to one GPU with all participants' rows/,
+	'EXPLAIN: a worker');
+sub sent
+{
+	my ($plan, $who) = @_;
+	my $sum = 0;
+	$sum += $1 while $plan =~ /${who}Sort Phases: rows=(\d+)/g;
+	return $sum;
+}
+is(sent($plan, qr/ /), 60000, 'EXPLAIN: workers and leader have sent all rows');
+unlike($plan, qr/Sort Streams/, 'EXPLAIN: nothing is merged');
+like($plan, qr/GpuSort Feed\) \(actual .*rows=20000(\.00)? loops=3\)/,
+	"EXPLAIN: the Feed's rows, with the leader's share");
+note $plan;
+my $learned = q(SELECT string_agg(part || coalesce(log2_rows::text, ''), ' ' ORDER BY part, log2_rows) FROM
+	gpusort_device_model() WHERE jobs > 0);
+my $by_all = $node->safe_psql('postgres', $learned);
+like($by_all, qr/\bsort_6417\b/, 'the device is learned from, as from so many rows');
+unlike($by_all, qr/\bsort_641[0-6]\b/, '... and not from the rows of each');
+# rows go to a device where memory is full
+$node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; SET work_mem = '1MB'; $explain SELECT * FROM t "
+	. "ORDER BY k");
+like($node->safe_psql('postgres', $learned), qr/\bsort_6417\b/, '... as from the same rows of one process');
+# what else is expected shall not depend on how busy this machine is
+$node->append_conf('postgresql.conf', 'gpusort.device_learn = off');
+$node->reload;
+ok($node->poll_query_until('postgres', "SELECT setting = 'off' FROM pg_settings WHERE name = 'gpusort.device_learn'"),
+	'learning is off');
+
+# Rows, by kinds of keys, workers, and what the leader does beside
+for my $order ('k, id', 'f DESC, id', 'n NULLS FIRST, id', 'n DESC, id', 'three, k, id', 's, id', 's DESC', 'p, id',
+	'p DESC, id DESC', 'three, p, k, id', 'm, id', 'm DESC NULLS LAST, q, id', 'q DESC, m, id')
+{
+	my $workers = pick(2, 3, 4, 7);
+	my $set = "SET max_parallel_workers_per_gather = $workers; SET parallel_leader_participation = " . pick('on', 'off')
+		. "; SET work_mem = '" . pick('64kB', '64MB') . "'";
+	is(fed("SELECT * FROM t ORDER BY $order", $set), 1, "$set: $order: on the device");
+	same_rows("SELECT * FROM t ORDER BY $order", "$set: $order", $set);
+	same_rows("SELECT id, k, three, f, n, p || '' AS p, s || '' AS s, m, q FROM t WHERE id % 3 = 0 "
+		. "ORDER BY $order",
+		"$set: some rows by $order", $set);
+}
+# what strings have in common is in no key
+unlike($node->safe_psql('postgres', "$explain SELECT $_ FROM t ORDER BY s"), qr/\d{4} ties compared/,
+	"$_: a prefix is left out") for '*', 'id, s', "id, s || '' AS s";
+same_rows('SELECT * FROM t WHERE id < 0 ORDER BY k', 'no rows');
+same_rows("SELECT * FROM t WHERE id % 6000 = $_ ORDER BY s, id", "few rows by s, $_") for 1, 2;
+is(fed('SELECT * FROM few ORDER BY k'), 1, 'more than expected: on the device');
+same_rows('SELECT * FROM few ORDER BY k, id', 'more than expected');
+
+# shares: the leader's, who sees to it that there is room while it waits itself, and the workers', as many as expected
+for my $whose ('leader', 'workers')
+{
+	my $rows = $whose eq 'leader' ? 'few' : 't';
+	my $query = "SELECT * FROM $rows WHERE shared_by('$whose', id) IS NOT NULL ORDER BY k";
+	my $set = "SELECT set_config('my.pid', pg_backend_pid()::text, false)";
+	my $all = $node->safe_psql('postgres', "$set; $explain $query");
+	my ($leaders, $workers) = (sent($all, qr/^ +/m), sent($all, qr/Worker \d:  /));
+	note $all;
+	cmp_ok($whose eq 'leader' ? $leaders : $workers, '>', 1000, "the $whose: rows");
+	is($whose eq 'leader' ? $workers : $leaders, 0, '... and of nobody else');
+	like($all, qr/^Custom Scan \(GpuSort\) \(.*rows=${\($leaders + $workers)}\b.*\n(?:  Sort.*\n)*  Sort Device: rows/m,
+		'... on the device');
+	is($node->safe_psql('postgres', "$set; SELECT bool_and(k >= last) IS NOT FALSE, count(*) = count(DISTINCT id) FROM "
+		. "(SELECT id, k, lag(k) OVER () AS last FROM ($query OFFSET 0) x) y") =~ s/^\d+\n//r, 't|t', '... in order');
+}
+# a leader that ends without rows before workers begin that find them: theirs are sorted.  A plan for any
+# argument evaluates the function in each process.
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION mine(whose text) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS
+	$$ BEGIN RETURN (current_setting('my.pid') = pg_backend_pid()::text) = (whose = 'leader'); END $$;
+SQL
+my $begun = new_session($node);
+$begun->query("SELECT set_config('my.pid', pg_backend_pid()::text, false); SET plan_cache_mode = force_generic_plan; "
+	. 'PREPARE rows (text) AS SELECT * FROM t WHERE mine($1) ORDER BY k; PREPARE sums (text) AS SELECT count(*), '
+	. 'count(DISTINCT id), bool_and(k >= last) FROM (SELECT id, k, lag(k) OVER () AS last FROM (SELECT * FROM t WHERE '
+	. 'mine($1) ORDER BY k OFFSET 0) x) y');
+$node->safe_psql('postgres', 'ALTER SYSTEM SET post_auth_delay = 1');
+$node->reload;
+sleep 1;
+for my $whose ('workers', 'leader')
+{
+	is($begun->query("EXECUTE sums('$whose')"), '60000|60000|t', "late workers, rows of the $whose");
+	is($begun->{stderr}, '', '... without an error');
+	like($begun->query("$explain EXECUTE rows('$whose')"),
+		qr/^Custom Scan \(GpuSort\) \(.*rows=60000.*\n(?:  Sort.*\n)*  Sort Device: rows.*One-Time Filter: mine\(/s,
+		'... on the device');
+}
+$begun->quit;
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET post_auth_delay');
+$node->reload;
+is(sent($node->safe_psql('postgres', "SET parallel_leader_participation = off; $explain SELECT * FROM few ORDER BY k"),
+	qr/^ +/m), 0, 'a leader that is to have no share has none');
+like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain SELECT * FROM t ORDER BY k"),
+	qr/Workers Launched: 0\n.*Feed\) \(actual .*rows=60000/s, 'no worker: the leader alone');
+same_rows('SELECT * FROM t ORDER BY k, id', 'no worker', 'SET max_parallel_workers = 0');
+same_rows('SELECT * FROM t ORDER BY k, id', 'fewer than planned',
+	'SET max_parallel_workers = 1; SET max_parallel_workers_per_gather = 4');
+# workers who have ended before the leader looks for them
+my $late = "SET gpusort.device_fault = 'late_leader'";
+for my $order ('k, id', 's, id')
+{
+	is(fed("SELECT * FROM t ORDER BY $order", $late), 1, "a late leader, $order: on the device");
+	same_rows("SELECT * FROM t ORDER BY $order", "a late leader, $order", $late);
+	same_rows("SELECT * FROM t ORDER BY $order", "a late leader without workers, $order",
+		"$late; SET max_parallel_workers = 0");
+}
+is($node->safe_psql('postgres', <<'SQL'), 'same', 'run again and again, also not to the end');
+SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
+SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g LEFT JOIN LATERAL (
+	SELECT id FROM (SELECT id, k FROM t ORDER BY k, id OFFSET 0) x
+	WHERE x.id % 5 = g % 5 LIMIT 3) s ON true ORDER BY 1, 2');
+SQL
+is($node->safe_psql('postgres', <<'SQL'), "same\n0", 'run again and again without workers');
+SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
+SET max_parallel_workers = 0;
+SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g LEFT JOIN LATERAL (
+	SELECT id FROM (SELECT id, k FROM t ORDER BY k, id OFFSET 0) x
+	WHERE x.id % 5 = g % 5 LIMIT 3) s ON true ORDER BY 1, 2');
+SELECT count(*) FROM gpusort_progress;
+SQL
+# a planner may expect more rows than can be counted
+$node->safe_psql('postgres', 'CREATE FUNCTION many() RETURNS SETOF int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE '
+	. q(ROWS 1e9 AS 'BEGIN RETURN NEXT 1; END'));
+same_rows('SELECT id FROM t, many() a, many() b ORDER BY k, a + b, id', 'far more expected');
+# a function's rows: each worker would evaluate it once more if the device were lost
+$node->safe_psql('postgres', "CREATE FUNCTION two_$_() RETURNS SETOF int LANGUAGE plpgsql $_ PARALLEL SAFE ROWS 2 AS "
+	. q('BEGIN RETURN NEXT 1; RETURN NEXT 2; END')) for 'volatile', 'immutable';
+is(fed('SELECT id, k FROM t JOIN two_immutable() g ON three = g ORDER BY k'), 1, 'rows of a function: on the device');
+same_rows('SELECT id, k FROM t JOIN two_immutable() g ON three = g ORDER BY k, id', 'rows of a function');
+device_unused($node, 'rows');
+
+# By what it is expected to take; with processors for all, and memory, workers merge as quickly
+my $auto = "SET gpusort.algorithm = auto; SET work_mem = '1MB'";
+$node->safe_psql('postgres', 'CREATE TABLE more AS SELECT i AS id, mix(i) AS k FROM generate_series(1, 1000000) i; '
+	. 'VACUUM ANALYZE more');
+is(fed('SELECT * FROM t ORDER BY k', 'SET gpusort.algorithm = auto'), 0, 't: too few rows');
+is(fed('SELECT * FROM more ORDER BY k', $auto), 1, 'more: enough rows');
+# strings, if their first ones have different keys; otherwise they would all have to be settled by the leader
+for my $case ([ 'md5(k::text)', 1 ], [ "'one of ten ' || k % 10", 0 ], [ "'one of many ' || k", 1 ])
+{
+	my ($s, $went) = @$case;
+	is(fed("SELECT id, $s AS s FROM more ORDER BY s", $auto), $went,
+		"$s: " . ($went ? 'different keys' : 'equal keys'));
+	is($node->safe_psql('postgres', "$auto; SELECT count(*), count(DISTINCT id), "
+		. "bool_and(s >= last) FROM (SELECT id, s, lag(s) OVER () AS last FROM (SELECT id, $s AS s FROM more "
+		. 'ORDER BY s OFFSET 0) x) y'), '1000000|1000000|t', "$s: rows");
+}
+
+# What is not for it
+for my $case ([ 'SELECT * FROM t ORDER BY k LIMIT 10', 'a LIMIT' ],
+	[ 'SELECT *, ARRAY[k] AS a FROM t ORDER BY a', 'arrays' ],
+	[ 'SELECT * FROM t ORDER BY k', 'verification', 'SET gpusort.verify = on' ],
+	[ 'SELECT * FROM t ORDER BY k', "the CPU's algorithm", 'SET gpusort.algorithm = cpu_radix' ],
+		[ 'SELECT * FROM t WHERE same(id) > 0 ORDER BY k', 'rows that may be others' ],
+		[ 'SELECT id, k FROM t JOIN two_volatile() g ON three = g ORDER BY k', "a function's rows that may be others" ])
+{
+	my ($query, $name, $set) = @$case;
+	is(fed($query, $set), 0, "$name: not on the device");
+	same_rows($query =~ s/(BY \w+)/$1, id/r, $name, $set);
+}
+# its keys' job, and that of the statement before, may still be closing
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION jobs_held() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE n bigint;
+BEGIN
+	FOR i IN 1 .. 18000 LOOP
+		n := (SELECT sum(jobs) FROM gpusort_devices());
+		EXIT WHEN n = 0;
+		PERFORM pg_sleep(0.01);
+	END LOOP;
+	RETURN n;
+END $$;
+SQL
+is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY k, id; MOVE 10 FROM c; SELECT '
+	. 'jobs_held(); COMMIT'), '0', 'a cursor holds nothing');
+
+# A row that has no place there: once more, without the device
+for my $query (q(SELECT id, p || '' AS q FROM long ORDER BY k), 'SELECT * FROM nine ORDER BY a, b')
+{
+	is(fed($query), 0, "$query: not on the device in the end");
+	same_rows($query, $query);
+}
+device_unused($node, 'no place');
+
+# Faults, before rows are given out and after: each row once, in order
+my $sums = 'count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT *, lag(o) OVER () AS last FROM '
+	. '(SELECT id, KEY AS o FROM t ORDER BY KEY OFFSET 0) x) y';
+for my $fault ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down', 'kill_up', 'kill_sort',
+	'kill_down', 'stall', 'freeze',
+	'corrupt', 'corrupt_size', 'corrupt_bit', 'corrupt_place', 'corrupt_count')
+{
+	my $key = pick('k', 'three', 'id', 's', 'p', 'q');
+	my $fallbacks = $node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat');
+	device_ready($node, $fault);
+	# a process that did nothing well is not followed by another at once
+	$node->safe_psql('postgres', 'SELECT count(*) FROM (SELECT id FROM t ORDER BY k OFFSET 0) x');
+	is($node->safe_psql('postgres', "SET gpusort.device_fault = $fault; SET max_parallel_workers_per_gather = "
+		. pick(1, 2, 5) . '; SELECT ' . $sums =~ s/KEY/$key/gr), '60000|60000|1800030000|t', "$fault, by $key");
+	cmp_ok($node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat'), '>', $fallbacks, "$fault: counted");
+	device_ready($node, "after $fault");
+	device_unused($node, $fault);
+}
+
+# Found wrong when all rows were given
+fails_like($node, 'SET gpusort.device_fault = corrupt_late; SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) '
+	. 'x', qr/a GPU returned a wrong sort result, of which rows were given out already/, 'corrupt_late');
+device_unused($node, 'corrupt_late');
+
+# The process is killed with so many rows given: the same rows still come, ties among them
+gate_make($node);
+for my $key ('k', 'three', '7', 'id', 's', 'p', 'q')
+{
+	my $s = new_session($node);
+	my $at = int rand(50000) + 5000;
+	my $q = 'SELECT count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT id, o, lag(o) OVER () AS '
+		. 'last, gate(row_number() OVER (), ' . "$at) AS n "
+	  . "FROM (SELECT id, KEY AS o, p FROM t ORDER BY KEY OFFSET 0) x OFFSET 0) y"
+	  	=~ s/KEY/$key eq '7' ? 'id * 0' : $key/ger;
+
+	# what is known of equal rows that were given may be more than memory
+	$s->query("SET work_mem = '" . pick('64kB', '64MB') . "'");
+	gate_shut();
+	begin_query($s, $q);
+	gate_reached($node, "$key at $at");
+	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
+	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
+	kill 'KILL', $pid;
+	ok(process_ends($pid), "$key: the process is gone");
+	gate_open();
+	is($s->query('SELECT 1'), "60000|60000|1800030000|t\n1", "killed at row $at by $key: the same rows");
+	is($s->{stderr}, '', "$key: no error");
+	$s->quit;
+	ok($node->poll_query_until('postgres',
+		"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"), "$key: another process");
+	device_unused($node, $key);
+}
+
+# Ends that come early: errors in a worker and above, a timeout, with and without a job that hangs
+my $session = new_session($node);
+for my $fault ('none', 'hang_up', 'hang_sort', 'hang_down')
+{
+	$session->query("SET gpusort.device_fault = $fault");
+	ends_early($session, $fault, 'k') if $fault eq 'none';
+	times_out($session, $fault, '500ms');
+	$session->query('SET gpusort.device_fault = none');
+	session_ok($session, "$fault: timeout");
+	device_unused($node, "$fault: timeout");
+}
+
+# A worker is terminated while its rows go up
+$session->query('SET gpusort.device_fault = hang_up; SET gpusort.algorithm = gpu_radix');
+worker_terminated($node, $session, 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s',
+	'SET gpusort.device_fault = none');
+device_unused($node, 'a terminated worker');
+$session->quit;
+
+# Many at once.  A pool of 16 chunks: each sort that is not read on holds two, and one with two workers takes six
+$node->append_conf('postgresql.conf', "gpusort.staging_memory = 1MB\n");
+$node->restart;
+device_ready($node, 'a small pool');
+gate_make($node);
+gate_shut();
+sub jobs_are
+{
+	ok($node->poll_query_until('postgres', "SELECT free_jobs = 64 - $_[0] FROM gpusort_devices()"), $_[1]);
+}
+my @held;
+my $no_leader = 'SET parallel_leader_participation = off';
+for my $n (1 .. 6)
+{
+	my $s = new_session($node);
+	my $q = 'SELECT count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT id, o, '
+		. 'lag(o) OVER () AS last, gate(row_number() OVER (), 10) AS n '
+		. 'FROM (SELECT id, k AS o, p FROM t ORDER BY k OFFSET 0) x OFFSET 0) y';
+
+	begin_query($s, $q);
+	ok($node->poll_query_until('postgres',
+		"SELECT count(*) = $n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
+		"sort $n has begun to give rows");
+	push @held, $s;
+	jobs_are($n, '... and holds a job');
+	is(fed('SELECT * FROM t ORDER BY k', $no_leader), $n < 6 ? 1 : 0,
+		"beside $n: " . ($n < 6 ? 'one more' : 'no room for two workers'));
+	jobs_are($n, "... which is over");
+}
+same_rows('SELECT * FROM t ORDER BY k, id', 'no room for two workers', $no_leader);
+gate_open();
+for my $s (@held)
+{
+	is($s->query('SELECT 1'), "60000|60000|1800030000|t\n1", 'a sort that had to wait');
+	is($s->{stderr}, '', '... without an error');
+	$s->quit;
+}
+device_unused($node, 'many at once');
+
+ok($node->poll_query_until('postgres',
+	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
+is(scalar(temp_files($node)), 0, 'no file is left');
+$node->stop;
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal 11/, 'the log');
+done_testing();

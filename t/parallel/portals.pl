@@ -1,0 +1,164 @@
+# Sorts of workers, on the CPU and into one job of a device, that are read in pieces: portals with a limit of rows,
+# pipelines, cursors of SQL and PL/pgSQL, loops with commits, plans that were made for workers and get none.  The rows
+# are the stock Sort's, in order, and EXPLAIN says that the plan is the one meant.  Without a GPU against the
+# library's stand-in on the CPU: GPUSORT_TEST_LIBRARY names the library to use.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use Test::More;
+use WireSession;
+
+my $seed = $ENV{GPUSORT_SEED} || time % 1_000_000;
+srand $seed;
+note "GPUSORT_SEED=$seed";
+
+my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
+my $node = new_node('portals', parallel => 1, conf => <<CONF);
+gpusort.device_library = '$library'
+gpusort.device = 0
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 256MB
+shared_buffers = 64MB
+CONF
+
+my $n = 20000;
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT i AS id, (mix(i) % 500)::int AS k, NULLIF(mix(i * 3) % 90, 7)::int8 AS v,
+	repeat('x', (mix(i * 7) % 40)::int) AS p FROM generate_series(1, $n) i;
+VACUUM ANALYZE t;
+CREATE TABLE seen (nr serial, id bigint);
+CREATE PROCEDURE with_commits(by int) LANGUAGE plpgsql AS \$\$
+DECLARE r record; i int := 0;
+BEGIN
+	FOR r IN SELECT id, k FROM t ORDER BY k, id LOOP
+		INSERT INTO seen (id) VALUES (r.id);
+		i := i + 1;
+		IF i % by = 0 THEN COMMIT; END IF;
+	END LOOP;
+END \$\$;
+CREATE FUNCTION by_cursor(OUT had bigint[]) LANGUAGE plpgsql AS \$\$
+DECLARE c CURSOR FOR SELECT id, k FROM t ORDER BY k, id; r record;
+BEGIN
+	OPEN c;
+	LOOP
+		FETCH c INTO r;
+		EXIT WHEN NOT FOUND OR r.k > 40;
+		had := had || r.id;
+	END LOOP;
+	CLOSE c;
+END \$\$;
+SQL
+device_ready($node, 'start');
+
+my $query = 'SELECT id, k, v, p FROM t ORDER BY k, id';
+my @want = split /\n/, $node->safe_psql('postgres', "SET gpusort.enable = off; $query");
+my @ids = map { /^(\d+)/ } @want;
+
+# as so many rows, and which is the first that is another
+sub same
+{
+	my ($got, $want, $name) = @_;
+	my ($first) = grep { ($got->[$_] // '') ne ($want->[$_] // '') } 0 .. (@$got > @$want ? $#$got : $#$want);
+
+	is(@$got . ' rows, first other: ' . ($first // 'none'), @$want . ' rows, first other: none', $name);
+}
+
+for my $where ('off', 'device')
+{
+	my $set = $where eq 'off' ? "SET gpusort.device = off" : 'SET gpusort.algorithm = gpu_radix';
+	my $leader = pick('on', 'off');
+	my $memory = pick('64kB', '64MB');
+	my $name = "device $where, leader $leader, $memory";
+	my $settings = "$set; SET parallel_leader_participation = $leader; SET work_mem = '$memory'";
+	my $s = WireSession->new($node);
+
+	$s->query($_) for split /; /, $settings;
+	my $plan = join "\n", @{ $s->query("EXPLAIN (ANALYZE, COSTS OFF) $query")->{rows} };
+	like($plan, qr/^Custom Scan \(GpuSort\).*Gather.*\(GpuSort Feed\)/s, "$name: the plan of workers");
+	like($plan, $where eq 'off' ? qr/Sort Streams/ : qr/Sort Device: rows/, "$name: where they sort");
+
+	# all at once, then in pieces, from a plan that is kept; then workers are not to be had
+	$s->query('SET plan_cache_mode = force_generic_plan');
+	$s->parse('kept', $query);
+	for my $workers (8, 0)
+	{
+		$s->query("SET max_parallel_workers = $workers");
+		$s->bind('', 'kept')->execute('', 0);
+		my $whole = $s->sync;
+		same($whole->{rows}, \@want, "$name, $workers workers: a portal read at once");
+		is($whole->{ends}, 'C', "$name, $workers workers: complete");
+
+		$s->query('BEGIN');
+		$s->bind('one', 'kept')->bind('other', 'kept');
+		my (%rows, $ends);
+		for my $piece (1, 10, pick(2 .. 3000), pick(1 .. 3000), 50)
+		{
+			for my $portal ('one', 'other')
+			{
+				my $answer = $s->execute($portal, $piece)->sync;
+				push @{ $rows{$portal} }, @{ $answer->{rows} };
+				$ends .= $answer->{ends};
+			}
+		}
+		is($ends, 's' x 10, "$name, $workers workers: portals are suspended");
+		my $rest = $s->execute('one', 0)->sync;
+		same([ @{ $rows{one} }, @{ $rest->{rows} } ], \@want, "$name, $workers workers: a portal in pieces");
+		same($rows{other}, [ @want[ 0 .. $#{ $rows{other} } ] ],
+			"$name, $workers workers: another beside it, left early");
+		is($s->query('COMMIT')->{ends}, 'C', "$name, $workers workers: the transaction ends");
+	}
+	$s->query('RESET max_parallel_workers');
+
+	# a pipeline: the second statement fails when rows have come, the third is not run
+	$s->parse('bad', 'SELECT id, 100 / (k - 250) AS x FROM t ORDER BY v, id');
+	my $pipeline = $s->bind('', 'kept')->execute('', 0)->bind('', 'bad')->execute('', 0)->bind('', 'kept')
+		->execute('', 0)->sync;
+	is($pipeline->{ends}, 'CE', "$name: a pipeline with an error");
+	like($pipeline->{error}, qr/division by zero/, "$name: ... which is said");
+	same($pipeline->{rows}, \@want, "$name: ... and the rows before it");
+	same($s->bind('', 'kept')->execute('', 0)->sync->{rows}, \@want, "$name: the session goes on");
+
+	# a timeout between two pieces leaves nothing behind
+	$s->query('BEGIN');
+	$s->bind('left', 'kept')->execute('left', 5)->sync;
+	$s->query("SET LOCAL statement_timeout = '20ms'");
+	like($s->query('SELECT pg_sleep(10)')->{error}, qr/statement timeout/, "$name: a timeout beside a portal");
+	$s->query('ROLLBACK');
+
+	# cursors
+	my $cursor = $node->safe_psql('postgres', <<SQL);
+$settings;
+BEGIN;
+DECLARE s SCROLL CURSOR FOR SELECT id FROM t ORDER BY k, id;
+DECLARE h CURSOR WITH HOLD FOR SELECT id FROM t ORDER BY k, id;
+FETCH 300 FROM s;
+FETCH BACKWARD 100 FROM s;
+FETCH 7 FROM h;
+COMMIT;
+FETCH ALL FROM h;
+SQL
+	same([ split /\n/, $cursor =~ s/^\n+//r ], [ @ids[ 0 .. 299 ], reverse(@ids[ 199 .. 298 ]), @ids ],
+		"$name: cursors, backwards and held");
+	my $had = $node->safe_psql('postgres', "$settings; SELECT array_to_string(by_cursor(), ',')") =~ s/^\n+//r;
+	same([ split /,/, $had ],
+		[ map { (split /\|/)[1] <= 40 ? /^(\d+)/ : () } @want ], "$name: a cursor of PL/pgSQL, closed early");
+	for my $by (10, 3000)
+	{
+		same([ split /\n/, $node->safe_psql('postgres',
+			"$settings; TRUNCATE seen RESTART IDENTITY; CALL with_commits($by); SELECT id FROM seen ORDER BY nr")
+			=~ s/^\n+//r ], \@ids, "$name: a loop that commits after $by rows");
+	}
+	same([ split /\n/, $node->safe_psql('postgres', "$settings; COPY ($query) TO STDOUT (DELIMITER '|', NULL '')")
+		=~ s/^\n+//r ], \@want, "$name: COPY");
+	$s->quit;
+	device_unused($node, $name);
+}
+
+ok($node->poll_query_until('postgres',
+	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
+is(scalar(temp_files($node)), 0, 'no file is left');
+$node->stop;
+done_testing();

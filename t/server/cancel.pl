@@ -1,0 +1,106 @@
+# Cancel and statement_timeout in every phase.  Cancels come at times swept
+# over the whole run of a query, so each phase is hit; how long one takes to
+# arrive is printed, and only a bound far above the promised 100 ms is a
+# failure, since a test machine may be busy.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $node = new_node('cancel', conf => "shared_buffers = 256MB\n");
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT i AS id, mix(i) AS k, (i % 4 - 2)::int8 * 4611686018427387904 AS w
+FROM generate_series(1, 1000000) i;
+VACUUM ANALYZE t;
+SQL
+
+my $session = new_session($node);
+
+# how long a statement with a timeout took, and its error
+sub timed_out
+{
+	my ($ms, $sql) = @_;
+
+	$session->query("SET statement_timeout = $ms");
+	$session->{stderr} = '';
+	my $start = time;
+	$session->query($sql);
+	my $took = 1000 * (time - $start);
+	my $err = $session->{stderr};
+	no_timeout($session);
+	return ($took, $err);
+}
+
+my @cases = (
+	[ 'in memory', '512MB', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s' ],
+	[ 'ties by comparison', '512MB', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY w, w + 1, w + 2, k OFFSET 0) s' ],
+	[ 'runs on disk', '1MB', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s' ],
+	[ 'two threads', '512MB', 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k DESC OFFSET 0) s' ]);
+
+for my $case (@cases)
+{
+	my ($name, $mem, $sql) = @$case;
+	my ($hit, $worst, $odd) = (0, 0, 0);
+
+	$session->query("SET work_mem = '$mem'; SET gpusort.threads = " . ($name eq 'two threads' ? 2 : 1));
+	my ($whole, $none) = timed_out(0, $sql);
+	is($none, '', "$name: runs to its end");
+	# again and in shorter steps, if it is much faster than it was first
+	for (my $span = $whole; $hit <= 5 && $span > 10; $span /= 3)
+	{
+		for my $step (1 .. 24)
+		{
+			my $ms = 1 + int($span * $step / 25);
+			my ($took, $err) = timed_out($ms, $sql);
+			if ($err =~ /canceling statement due to statement timeout/)
+			{
+				$hit++;
+				$worst = $took - $ms if $took - $ms > $worst;
+			}
+			elsif ($err ne '')
+			{
+				$odd++;
+				diag "$name, timeout $ms ms: $err";
+			}
+		}
+	}
+	note sprintf '%s: %.0f ms whole, %d timeouts hit, latest %.1f ms after its time', $name, $whole, $hit, $worst;
+	cmp_ok($hit, '>', 5, "$name: timeouts hit");
+	is($odd, 0, "$name: no other error");
+	cmp_ok($worst, '<', 30_000, "$name: timeouts are heeded");
+	is(scalar(temp_files($node)), 0, "$name: no file is left");
+	session_ok($session, $name);
+}
+
+# cancel from another session, at each phase in turn
+my $pid = $session->query('SELECT pg_backend_pid()');
+my %phase = (
+	scan => 'SELECT count(*) FROM (SELECT a.k FROM t a, generate_series(1, 1000) ORDER BY a.k OFFSET 0) s',
+	'slow child' => 'SELECT count(*) FROM (SELECT pg_sleep(0.001 * (id % 2)), k FROM t ORDER BY k OFFSET 0) s',
+	emit => 'SELECT count(pg_sleep(0.001)) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s',
+	join => 'SELECT count(*) FROM (SELECT k % 3 AS k FROM t ORDER BY 1 OFFSET 0) a JOIN (SELECT k % 3 AS k FROM t '
+		. 'ORDER BY 1 OFFSET 0) b USING (k)');
+$session->query("SET work_mem = '512MB'; SET enable_hashjoin = off; SET enable_nestloop = off");
+for my $name (sort keys %phase)
+{
+	$session->query_until(qr/begun/, "\\echo begun\n$phase{$name};\n");
+	ok($node->poll_query_until('postgres',
+		"SELECT state = 'active' AND query ~ 'count' FROM pg_stat_activity WHERE pid = $pid"), "$name: runs");
+	# into its phase, or not yet, on a slow machine
+	$node->safe_psql('postgres', 'SELECT pg_sleep(1)');
+	my $start = time;
+	is($node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)"), 't', "$name: cancelled");
+	$session->query('SELECT 1');
+	note sprintf '%s: %.0f ms from cancel to the next statement', $name, 1000 * (time - $start);
+	like($session->{stderr}, qr/canceling statement due to user request/, "$name: message");
+	session_ok($session, $name);
+}
+
+$session->quit;
+$node->stop;
+done_testing();

@@ -1,0 +1,140 @@
+# The ways to load the library, and what each gives.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $plan = 'EXPLAIN (COSTS OFF) SELECT i FROM generate_series(1, 10) i ORDER BY i';
+my $node = new_node('preload', preload => 0);
+
+# not loaded: PostgreSQL as it was
+unlike($node->safe_psql('postgres', $plan), qr/GpuSort/, 'not loaded: stock plans');
+like($node->safe_psql('postgres', "LOAD 'gpusort'; SET gpusort.min_rows = 0; $plan"), qr/Custom Scan \(GpuSort\)/,
+	'LOAD');
+like($node->safe_psql('postgres', "SET gpusort.min_rows = 0; LOAD 'gpusort'; $plan"), qr/Custom Scan \(GpuSort\)/,
+	'LOAD, settings first');
+like( $node->safe_psql('postgres', "LOAD 'gpusort'; LOAD 'gpusort'; SET gpusort.min_rows = 0; $plan"),
+	qr/Custom Scan \(GpuSort\)/, 'LOAD twice');
+my ($rc, $out, $err) = $node->psql('postgres', "SET gpusort.min_rows = -5; LOAD 'gpusort'; SHOW gpusort.min_rows;");
+like($err, qr/WARNING:.*-5 is outside the valid range for parameter "gpusort.min_rows"/,
+	'a wrong setting before LOAD is reported');
+is($out, '32', 'and not taken') or diag $err;
+
+{
+	local $ENV{PGOPTIONS} = '-c session_preload_libraries=gpusort -c gpusort.min_rows=0';
+	like($node->safe_psql('postgres', $plan), qr/Custom Scan \(GpuSort\)/, 'session_preload_libraries');
+	is($node->safe_psql('postgres', "SELECT nodes || ' ' || result FROM check_sort('SELECT mix(i) AS k FROM "
+		. "generate_series(1, 5000) i ORDER BY 1')"),
+		'GpuSort same', 'session_preload_libraries: sorts');
+	is($node->safe_psql('postgres', 'SELECT count(*) >= 0 FROM gpusort_stat'), 't',
+		'gpusort_stat without shared memory');
+	is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT i FROM generate_series(1, 10) i ORDER BY i; '
+		. 'MOVE 1 FROM c; SELECT phase, rows FROM gpusort_progress'),
+		'emit|10', 'gpusort_progress without shared memory shows the session its own sorts');
+}
+
+# ALTER ROLE, and a superuser's settings for one database
+$node->safe_psql('postgres', "ALTER ROLE CURRENT_USER SET session_preload_libraries = 'gpusort'; ALTER DATABASE "
+	. "postgres SET gpusort.min_rows = 0");
+like($node->safe_psql('postgres', $plan), qr/Custom Scan \(GpuSort\)/, 'ALTER ROLE ... SET session_preload_libraries');
+$node->safe_psql('postgres', 'ALTER ROLE CURRENT_USER RESET session_preload_libraries');
+
+# parallel workers load the library of the session that loaded it
+is( $node->safe_psql('postgres', <<'SQL'), 'Feed, GpuSort, same', 'LOAD: parallel workers find the node');
+CREATE TABLE par AS SELECT mix(i) AS k, i FROM generate_series(1, 20000) i;
+ANALYZE par;
+LOAD 'gpusort';
+SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET cpu_tuple_cost
+	= 1;
+SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off;
+CREATE FUNCTION has_gather(q text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE l text; BEGIN FOR l IN EXECUTE 'EXPLAIN ' || q LOOP IF l ~ 'GpuSort Feed' THEN RETURN 'Feed'; END IF; END
+	LOOP; RETURN 'no gather'; END $$;
+SELECT has_gather('SELECT k, i FROM par ORDER BY k, i') || ', ' || nodes || ', ' || result FROM
+	check_sort('SELECT k, i FROM par ORDER BY k, i');
+SQL
+
+# who is no superuser: only what lies in plugins (make install-plugin)
+{
+	my $plugin = '$libdir/plugins/gpusort';
+
+	$node->safe_psql('postgres', 'CREATE ROLE plain LOGIN; GRANT CREATE ON SCHEMA public TO plain');
+	fails_like($node, "SET ROLE plain; LOAD 'gpusort'", qr/access to library "gpusort" is not allowed/,
+		'LOAD as an ordinary user');
+	is( $node->safe_psql('postgres', "LOAD '$plugin'; SET gpusort.min_rows = 0; SELECT current_user, nodes, result "
+		. "FROM check_sort('SELECT mix(i) AS k FROM generate_series(1, 5000) i ORDER BY 1')",
+			extra_params => [ '-U', 'plain' ]), 'plain|GpuSort|same', 'LOAD of the plugin as an ordinary user');
+	my $parallel = "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; "
+		. "SET cpu_tuple_cost = 1; SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off;";
+	$node->safe_psql('postgres', 'GRANT SELECT ON par TO plain');
+	is( $node->safe_psql('postgres', "LOAD '$plugin'; $parallel SELECT has_gather('SELECT k, i FROM par ORDER BY k, "
+		. "i'), nodes, result FROM check_sort('SELECT k, i FROM par ORDER BY k, i')",
+			extra_params => [ '-U', 'plain' ]), 'Feed|GpuSort|same', 'and its workers');
+	# one module under two names
+	is($node->safe_psql('postgres', "LOAD '$plugin'; LOAD 'gpusort'; SELECT count(*) > 0 FROM gpusort_algorithms(); "
+		. "$plan"), "t\n" . $node->safe_psql('postgres', "LOAD 'gpusort'; $plan"),
+		'loaded by either name, it is loaded once');
+	local $ENV{PGOPTIONS} = '-c local_preload_libraries=gpusort -c gpusort.min_rows=0';
+	like($node->safe_psql('postgres', $plan, extra_params => [ '-U', 'plain' ]), qr/GpuSort/,
+		'local_preload_libraries as an ordinary user');
+}
+
+# preloaded by the server
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpusort'");
+$node->restart;
+like($node->safe_psql('postgres', $plan), qr/Custom Scan \(GpuSort\)/, 'shared_preload_libraries');
+# also where the extension was not created
+$node->safe_psql('postgres', 'CREATE DATABASE bare; ALTER DATABASE bare SET gpusort.min_rows = 0');
+like($node->safe_psql('bare', $plan), qr/Custom Scan \(GpuSort\)/, 'without CREATE EXTENSION');
+# a setting of the server reaches sessions
+$node->append_conf('postgresql.conf', "gpusort.enable = off");
+$node->reload;
+ok($node->poll_query_until('postgres', "SELECT current_setting('gpusort.enable') = 'off'"),
+	'a reload reaches new sessions');
+unlike($node->safe_psql('postgres', $plan), qr/GpuSort/, 'off in postgresql.conf');
+$node->append_conf('postgresql.conf', "gpusort.enable = on\ngpusort.algorithm = 'bogo'");
+my $offset = -s $node->logfile;
+$node->reload;
+ok($node->poll_query_until('postgres', "SELECT current_setting('gpusort.enable') = 'on'"), 'on again') ;
+ok($node->log_contains(qr/invalid value for parameter "gpusort.algorithm": "bogo"/, $offset),
+	'an unknown algorithm in postgresql.conf is reported');
+ok($node->log_contains(qr/HINT:  Available values: auto, cpu_radix/, $offset), 'with the names that there are');
+
+# constants of another machine, and none at all: one line for each file, not for each session
+for my $case ([ "gpusort model 1\nno such processor\n", qr/ignores constants that were measured on another machine/,
+	'another machine' ],
+	[ "nonsense\n", qr/cannot use file "gpusort.model"/, 'nonsense' ])
+{
+	my ($text, $pattern, $name) = @$case;
+	my $model = $node->data_dir . '/gpusort.model';
+
+	unlink $model;
+	$offset = -s $node->logfile;
+	append_to_file($model, $text);
+	$node->safe_psql('postgres', 'SET gpusort.min_rows = 0; SELECT i FROM generate_series(1, 70000) i ORDER BY '
+		. 'hashint4(i) LIMIT 1 OFFSET 60000') for 1 .. 3;
+	my @lines = slurp_file($node->logfile, $offset) =~ /$pattern/g;
+	is(scalar @lines, 1, "$name: one line for all sessions");
+	unlink $model;
+}
+
+# drop and create; dump and restore
+$node->safe_psql('postgres', 'DROP EXTENSION gpusort CASCADE');
+like($node->safe_psql('postgres', "SET gpusort.min_rows = 0; $plan"), qr/Custom Scan \(GpuSort\)/,
+	'the node does not need the extension');
+$node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
+is($node->safe_psql('postgres', "SELECT count(*) FROM gpusort_algorithms() WHERE algorithm = 'cpu_radix'"), '1',
+	'created again');
+my $dump = $node->basedir . '/dump.sql';
+$node->command_ok([ 'pg_dump', '-f', $dump, 'postgres' ], 'pg_dump');
+$node->safe_psql('postgres', 'CREATE DATABASE restored');
+$node->command_ok([ 'psql', '-X', '-v', 'ON_ERROR_STOP=1', '-q', '-f', $dump, 'restored' ], 'restore');
+is($node->safe_psql('restored', "SELECT extversion FROM pg_extension WHERE extname = 'gpusort'"), '1.1',
+	'the extension is restored');
+
+$node->stop;
+done_testing();

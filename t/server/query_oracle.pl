@@ -1,0 +1,75 @@
+# Random statements of every shape that sorts: joins, windows, cursors, loops, writes, rescans; by one process and by
+# many, here and on a device (the stand-in, or GPUSORT_TEST_LIBRARY), to the end and cancelled.  Their output is the
+# stock server's, row by row and message by message.  GPUSORT_SEED repeats a run, GPUSORT_ROUNDS makes it longer.
+use strict;
+use warnings;
+
+use FindBin;
+use List::Util qw(sum0);
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use QuerySettings;
+use ShapeOracle;
+use ShapeTables;
+use Test::More;
+
+my $seed = $ENV{GPUSORT_SEED} || time();
+my $rounds = $ENV{GPUSORT_ROUNDS} || ($ENV{GPUSORT_QUICK} ? 1 : 10);
+my $cases = 40;
+my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
+note "seed $seed";
+
+my $node = new_node('query_oracle', conf => <<CONF);
+shared_buffers = 64MB
+synchronize_seqscans = off
+log_temp_files = -1
+max_worker_processes = 16
+max_parallel_workers = 8
+gpusort.device_library = '$library'
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 64MB
+gpusort.device_share = 100
+CONF
+device_ready($node, 'start');
+my @algorithms = split /\n/, $node->safe_psql('postgres', 'SELECT algorithm FROM gpusort_algorithms()');
+my %sorted;
+my $gathered = 0;
+
+for my $round (1 .. $rounds)
+{
+	# a round is repeated by its own seed
+	srand($seed * 1000 + $round);
+	my ($tables, @make) = shape_tables($round % 6 == 0 ? 20_000 : 2000);
+	my @cases = map { oracle_case($tables, settings => [ shape_settings(\@algorithms) ]) } 1 .. $cases;
+	my $output = run_sections($node, oracle_script('shapes', \@make, \@cases));
+	my %kinds;
+
+	is($output->{''} . ($output->{'0 made'} // 'not made'), '', "round $round: its tables are made");
+	for my $c (1 .. $cases)
+	{
+		my $case = $cases[ $c - 1 ];
+		my $plan = $output->{"$c plan"} // '';
+
+		$sorted{ $case->{kind} }++ if $plan =~ /GpuSort/;
+		$gathered++ if $plan =~ /Gather.*GpuSort/s;
+		my $difference = oracle_difference($case, map { $output->{"$c $_"} } qw(off on left)) // next;
+		$kinds{ $case->{kind} }++;
+		diag join "\n", "seed $seed, round $round, case $c: $case->{kind}", @make, @{ $case->{settings} },
+			@{ $case->{statements} }, $difference, $plan;
+	}
+	is(join(' ', sort keys %kinds), '', "round $round: as the stock server");
+}
+
+my $on_device = $node->safe_psql('postgres', "SELECT sum(sorts) FROM gpusort_stat WHERE algorithm ~ '^gpu'");
+cmp_ok($on_device, '>', 0, "$on_device sorts on a device");
+device_unused($node, 'end');
+note 'GpuSort ran in: ' . join ', ', map { "$_ $sorted{$_}" } sort keys %sorted;
+cmp_ok(sum0(values %sorted), '>=', 5 * $rounds, 'GpuSort was in the plans');
+cmp_ok($gathered, '>', 0, "workers' sorts in $gathered of them") if $rounds >= 10;
+$node->stop('fast');
+
+my $log = slurp_file($node->logfile);
+unlike($log, qr/WARNING:(?!  there is no transaction)|TRAP|terminated by signal/, 'no warning in the log');
+is(join(' ', temp_files($node)), '', 'no file is left');
+done_testing();

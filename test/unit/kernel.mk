@@ -1,0 +1,34 @@
+# Unit tests of the sort kernels: make -f test/unit/kernel.mk kernel-check
+# (and kernel-check-asan for the same under the address and UB sanitizers).
+
+include $(dir $(lastword $(MAKEFILE_LIST)))../../src/kernel/kernel.mk
+
+# Objects of the kernels are route.mk's too.  -g1 has the lines that a report names.
+SANITIZED = -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
+
+kernel_test_objects = $(patsubst %.c,test/bin/$(1)/%.o,test/unit/kernel_test.c test/unit/kernel_case.c \
+	bench/cpu/cases.c bench/cpu/distributions.c $(KERNEL_SRCS))
+
+test/bin/plain/%.o: %.c $(KERNEL_HDRS) $(wildcard bench/cpu/*.h cuda/*.h src/device/*.h src/route/*.h test/unit/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(KERNEL_CFLAGS) -Itest/unit -c -o $@ $<
+
+test/bin/asan/%.o: %.c $(KERNEL_HDRS) $(wildcard bench/cpu/*.h cuda/*.h src/device/*.h src/route/*.h test/unit/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(KERNEL_CFLAGS) $(SANITIZED) $(SANITIZED_OPT) -Itest/unit -c -o $@ $<
+
+test/bin/kernel_test: $(call kernel_test_objects,plain)
+	$(CC) $(KERNEL_CFLAGS) -o $@ $^ $(KERNEL_LIBS)
+
+test/bin/kernel_test_asan: $(call kernel_test_objects,asan)
+	$(CC) $(KERNEL_CFLAGS) $(SANITIZED) -o $@ $^ $(KERNEL_LIBS)
+
+# by the make that makes route.mk's, or two would write the same objects at once
+unit-run-kernel-check: test/bin/kernel_test
+unit-run-kernel-check-asan: test/bin/kernel_test_asan
+
+.PHONY: kernel-check kernel-check-asan
+kernel-check: test/bin/kernel_test
+	test/bin/kernel_test
+kernel-check-asan: test/bin/kernel_test_asan
+	GPUSORT_QUICK=1 GPUSORT_CASES=$${GPUSORT_CASES:-100} test/bin/kernel_test_asan

@@ -1,0 +1,54 @@
+# The router's unit test and its bench; neither needs PostgreSQL.
+#
+#	make -f test/unit/route.mk unit-route		the table test
+#	make -f test/unit/route.mk bench-route		choice against measurement: see
+#											bench/cpu/route_grid.c; ROUTE_GRID=options
+#	make -f test/unit/route.mk bench-gpu-choices	the choice among a GPU's algorithms against
+#											what they took: bench/gpu/gpu_choices.c
+
+ifndef SANITIZED
+include test/unit/kernel.mk
+endif
+
+ROUTE_SRCS = src/route/router.c src/route/model.c src/route/model_builtin.c \
+	src/route/gpu_model.c src/route/gpu_sample.c src/route/factor.c src/route/gpu_learn.c src/route/gpu_parts.c \
+	src/route/cpu_learn.c \
+	src/route/distinct.c src/route/scattered.c src/route/machine.c src/route/sample.c src/route/calibrate.c
+ROUTE_HDRS = $(wildcard src/route/*.h)
+ROUTE_GRID ?= --calibrate --format worst
+
+.PHONY: unit-route bench-route bench-gpu-choices
+
+unit: unit-route
+
+unit-route: test/bin/route_test test/bin/route_test_asan
+	@for t in route_test route_test_asan; do \
+		if test/bin/$$t; then echo "ok $$t"; else echo "not ok $$t"; exit 1; fi; \
+	done
+
+bench-route: bench/route_grid
+	bench/route_grid $(ROUTE_GRID)
+
+bench-gpu-choices: bench/gpu_choices
+	bench/gpu_choices
+
+ROUTE_TEST_SRCS = $(wildcard test/unit/route_*test.c)
+ROUTE_DEPS = $(ROUTE_SRCS) $(KERNEL_SRCS) $(ROUTE_HDRS) $(KERNEL_HDRS)
+
+route_test_objects = $(patsubst %.c,test/bin/$(1)/%.o,$(ROUTE_TEST_SRCS) $(ROUTE_SRCS) $(KERNEL_SRCS))
+
+# what takes longer to compile than to run
+test/bin/asan/src/route/%.o test/bin/asan/test/unit/route_%.o: SANITIZED_OPT = -O1
+
+test/bin/route_test: $(call route_test_objects,plain)
+	$(CC) $(KERNEL_CFLAGS) -o $@ $^ $(KERNEL_LIBS)
+
+test/bin/route_test_asan: $(call route_test_objects,asan)
+	$(CC) $(KERNEL_CFLAGS) $(SANITIZED) -o $@ $^ $(KERNEL_LIBS)
+
+bench/route_grid: bench/cpu/route_grid.c $(ROUTE_DEPS)
+	$(CC) $(KERNEL_CFLAGS) -o $@ $(filter %.c,$^) $(KERNEL_LIBS)
+
+bench/gpu_choices: bench/gpu/gpu_choices.c bench/cpu/distributions.c bench/gpu/gpu_keys.h bench/cpu/distributions.h \
+		$(ROUTE_DEPS)
+	$(CC) $(KERNEL_CFLAGS) -o $@ $(filter %.c,$^) $(KERNEL_LIBS)

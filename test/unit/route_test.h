@@ -1,0 +1,71 @@
+/*
+ * route_test.h
+ *	  What the router's tests share: checks that are counted, made-up facts and
+ *	  models.
+ */
+#ifndef ROUTE_TEST_H
+#define ROUTE_TEST_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../../cuda/costs_h200.h"
+#include "route/cpu_learn.h"
+#include "route/gpu_model.h"
+#include "route/machine.h"
+#include "route/model.h"
+#include "route/router.h"
+#include "route/sample.h"
+
+extern int	failures;
+
+#define MAX_MESSAGES	30
+
+#define CHECK(cond) \
+	do { \
+		if (!(cond) && failures++ < MAX_MESSAGES) \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
+	} while (0)
+
+#define CHECK_STR(got, want) \
+	do { \
+		if (strcmp(got, want) != 0 && failures++ < MAX_MESSAGES) \
+			fprintf(stderr, "%s:%d: \"%s\" is not \"%s\"\n", __FILE__, __LINE__, \
+					got, want); \
+	} while (0)
+
+/* route_gpu_test.c */
+extern void route_gpu_tests(void);
+
+/* route_spread_test.c */
+extern void route_spread_tests(void);
+
+/* route_learn_test.c */
+extern void route_learn_tests(void);
+
+/* route_learn_of_test.c */
+extern void route_learn_of_tests(void);
+
+/* route_learn_cpu_test.c */
+extern void route_learn_cpu_tests(void);
+
+/* route_model_test.c */
+extern void route_model_tests(void);
+
+/* A number as if at random, the same in every run. */
+extern uint64_t next_random(void);
+
+extern RouteFacts facts_of(size_t n, int key_bits);
+
+/* The same keys on a GPU that has everything. */
+extern void set_gpu(RouteFacts *facts, int key_bits);
+
+extern void set_curve(RouteModel *model, int curve, double ns);
+
+/* A model in which every term costs 10 ns. */
+extern RouteModel flat_model(void);
+
+/* The name of the kernel that is chosen. */
+extern const char *chosen(const RouteFacts *facts);
+
+#endif							/* ROUTE_TEST_H */
