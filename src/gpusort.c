@@ -15,6 +15,7 @@
 #include "route/files/learn_store.h"
 #include "route/files/model_store.h"
 #include "settings.h"
+#include "sort/threads.h"
 #include "stat.h"
 
 PG_MODULE_MAGIC;
@@ -27,6 +28,7 @@ _PG_init(void)
 	gpusort_settings_init();
 	gpusort_stat_init();
 	gpusort_progress_init();
+	sort_threads_init();
 	gpusort_model_store_init();
 	if (device_service_init())
 	{

@@ -18,6 +18,7 @@
 bool		gpusort_enable = true;
 int			gpusort_min_rows = 32;
 int			gpusort_threads = 1;
+int			gpusort_max_threads = -1;
 bool		gpusort_verify = false;
 int			gpusort_run_rows = 0;
 char	   *gpusort_device = NULL;
@@ -173,6 +174,11 @@ gpusort_settings_init(void)
 							NULL,
 							&gpusort_threads, 1, 1, 64,
 							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.max_threads",
+							"Sets how many threads all sessions together may sort with, beside themselves.",
+							"-1 is as many as max_worker_processes.",
+							&gpusort_max_threads, -1, -1, 65536,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.verify",
 							 "Checks the order and completeness of every sorted result.",
 							 "A wrong result of a CPU algorithm is an error, "

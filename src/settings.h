@@ -41,6 +41,7 @@ typedef enum DeviceFault
 extern bool gpusort_enable;
 extern int	gpusort_min_rows;
 extern int	gpusort_threads;
+extern int	gpusort_max_threads;	/* of all sessions together; -1: max_worker_processes */
 extern bool gpusort_verify;
 extern int	gpusort_run_rows;
 

@@ -13,7 +13,7 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-#define MAX_WANTED	8
+#define MAX_WANTED	16
 
 static const SharedMemory *all_wanted[MAX_WANTED];
 static int	nwanted = 0;

@@ -17,11 +17,17 @@ extern double sort_abreast(double processes);
  */
 extern int	sort_threads_most(int participants);
 
+/* For _PG_init: what all backends share. */
+extern void sort_threads_init(void);
+
 /*
  * The team for a sort of n records, which is one of so many at the same time (0: the
- * only one); NULL: the backend alone.
+ * only one); NULL: the backend alone.  Its threads count among those that may run until
+ * sort_threads_ended(), or sort_threads_release() if there is no such sort.
  */
 extern SortTeam *sort_threads(size_t n, int participants);
+
+extern void sort_threads_release(void);
 
 /*
  * SortProblem.interrupted for a problem whose team is given as its argument.  The

@@ -94,7 +94,10 @@ device_part_sort_here(SortEnv *env, Batch *batch, const KeySplit *split, int par
 	bytes = problem.n * sort_rec_size(problem.format);
 	scratch = kernel->scratch_bytes(&problem);
 	if (batch_held(batch) + split->blocks.asked + env->recs.asked + bytes + scratch > env->limit)
+	{
+		sort_threads_release();
 		return false;
+	}
 
 	bulk_reserve(env->bulk, &recs, bytes, 0);
 	bulk_reserve(env->bulk, &env->scratch, scratch, 0);
