@@ -12,6 +12,7 @@ typedef enum DeviceState
 {
 	DEVICE_STATE_NONE,			/* no device, or no service */
 	DEVICE_STATE_OFF,			/* gpusort.device = off */
+	DEVICE_STATE_FORBIDDEN,		/* gpusort.device_allowed = off */
 	DEVICE_STATE_BUSY,			/* its queue is full */
 	DEVICE_STATE_FULL,			/* the job does not fit the memory budget */
 	DEVICE_STATE_FAILED,		/* it was tried for this sort and failed */

@@ -95,6 +95,9 @@ gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
 		case DEVICE_STATE_OFF:
 			*why = "gpusort.device is off";
 			break;
+		case DEVICE_STATE_FORBIDDEN:
+			*why = "gpusort.device_allowed is off";
+			break;
 		case DEVICE_STATE_BUSY:
 			*why = "too many sorts are using the device";
 			break;

@@ -255,6 +255,8 @@ device_words(DeviceState device)
 			return "no device";
 		case DEVICE_STATE_OFF:
 			return "device off";
+		case DEVICE_STATE_FORBIDDEN:
+			return "device not allowed";
 		case DEVICE_STATE_BUSY:
 			return "device busy";
 		case DEVICE_STATE_FULL:

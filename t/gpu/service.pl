@@ -228,6 +228,9 @@ for my $q ('SELECT k FROM t ORDER BY random()', 'WITH c AS MATERIALIZED (SELECT 
 # settings
 like($node->safe_psql('postgres', "SET gpusort.device = off; SELECT route('SELECT k FROM t ORDER BY k')"),
 	qr/^host: cpu .*device off, not gpu radix: gpusort.device is off/, 'gpusort.device = off');
+like($node->safe_psql('postgres', "SET gpusort.device_allowed = off; SET work_mem = '64MB'; SELECT route('SELECT id, k "
+	. "FROM t ORDER BY k')"),
+	qr/^host: cpu .*device not allowed, not gpu radix: gpusort.device_allowed is off/, 'gpusort.device_allowed = off');
 like($node->safe_psql('postgres', "SET gpusort.device = '5'; SELECT route('SELECT k FROM t ORDER BY k')"),
 	qr/^host: cpu .*not gpu radix: there is no device/, 'a device that is not there');
 like($node->safe_psql('postgres', "SET gpusort.device = '0'; SELECT route('SELECT k FROM t ORDER BY k')"),

@@ -44,8 +44,10 @@ wait_event(void)
 DeviceState
 device_state(void)
 {
-	if (gpusort_device_mask == 0 || !gpusort_device_allowed)
+	if (gpusort_device_mask == 0)
 		return DEVICE_STATE_OFF;
+	if (!gpusort_device_allowed)
+		return DEVICE_STATE_FORBIDDEN;
 	if (device_shared == NULL)
 		return DEVICE_STATE_NONE;
 	switch ((DeviceServiceState) pg_atomic_read_u32(&device_shared->state))
