@@ -16,6 +16,7 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
+#include "device/admission/room.h"
 #include "device/client/client.h"
 #include "route/files/model_store.h"
 #include "route/gpu_model.h"
@@ -127,10 +128,13 @@ set_input_order(RouteFacts *facts, const char *order)
 			 errhint("Input orders are random, sorted, nearly_sorted, reversed and flat.")));
 }
 
-/* The same keys as a GPU would get them, if there is one. */
+/* The same keys as a GPU would get them in one job, if there is one with so much memory. */
 static void
 set_gpu(RouteFacts *facts, int key_bits)
 {
+	uint64		needs;
+	int			devices;
+
 	facts->device = device_state();
 	/* one that was given back can be had again */
 	if (facts->device == DEVICE_STATE_IDLE && device_shared->nalgorithms > 0)
@@ -138,6 +142,12 @@ set_gpu(RouteFacts *facts, int key_bits)
 	if (facts->device != DEVICE_STATE_READY)
 		return;
 	facts->gpu.key_width = key_bits <= 32 ? 32 : key_bits <= 64 ? 64 : 128;
+	needs = gpusort_keys_bytes(device_costs(), facts->n, facts->gpu.key_width);
+	if (needs > device_largest_job(&devices) && devices > 0)
+	{
+		facts->device = DEVICE_STATE_FULL;
+		return;
+	}
 	facts->gpu.key_bits = key_bits;
 	facts->gpu.algorithms = device_algorithms();
 	device_learn_facts(facts, NULL, NULL);

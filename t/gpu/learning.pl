@@ -20,14 +20,14 @@ sub device_is
 	chmod 0644, $state_file;
 }
 $ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
-device_is('COPY_TIMES=100', 'SORT_TIMES=100');
+device_is('COPY_TIMES=100', 'SORT_TIMES=100', 'MEMORY=16384');
 
 my $node = new_node('device_learns', conf => <<CONF);
 gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
 gpusort.device = 0
 gpusort.device_learn = on
 gpusort.staging_memory = 8MB
-gpusort.device_memory = 512MB
+gpusort.device_memory = 16GB
 gpusort.device_idle_blocks = 1s
 shared_buffers = 64MB
 log_min_messages = log
@@ -73,7 +73,7 @@ ok($node->poll_query_until('postgres', 'SELECT memory_used = 0 AND memory_kept =
 	'measuring leaves nothing behind');
 
 # it gets quicker; jobs tell
-device_is('COPY_TIMES=3', 'SORT_TIMES=2');
+device_is('COPY_TIMES=3', 'SORT_TIMES=2', 'MEMORY=16384');
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT (mix(i) - 2147483648)::int4 AS k FROM generate_series(1, 150000) i;
 VACUUM ANALYZE t;
@@ -146,7 +146,7 @@ cmp_ok($node->safe_psql('postgres', "SELECT sum(jobs) FROM gpusort_device_model(
 # another device has its number
 $node->stop;
 ok(-s $node->data_dir . '/gpusort.learned', 'a file');
-device_is('COPY_TIMES=7', 'SORT_TIMES=7', 'MEMORY=2048');
+device_is('COPY_TIMES=7', 'SORT_TIMES=7', 'MEMORY=32768');
 $node->start;
 device_ready($node, 'another device');
 ok($node->poll_query_until('postgres', 'SELECT count(measured) >= 6 AND max(jobs) = 0 FROM gpusort_device_model()'),

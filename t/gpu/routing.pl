@@ -88,16 +88,25 @@ same('SELECT few FROM t ORDER BY few', $_, "SET gpusort.algorithm = $_; SET gpus
 # gpusort_route() says the same
 my $first = 'SELECT algorithm, chosen, predicted_ms > 0, reason FROM gpusort_route(%s) LIMIT 1';
 for my $case ([ '400000, 32', qr/^gpu_bucket\|t\|t\|gpu bucket: 32-bit keys, 400000 rows, device ready$/ ],
-	[ '50000000, 128', qr/^gpu_bucket\|t/ ], [ '20000000, 32, 200', qr/^gpu_counting\|t\|t\|gpu counting: 8-bit keys/ ],
+	[ '4000000, 128', qr/^gpu_bucket\|t/ ], [ '8000000, 32, 200', qr/^gpu_counting\|t\|t\|gpu counting: 8-bit keys/ ],
 	[ '1000, 32', qr/^cpu_\w+\|t/ ], [ q(10000000, 64, NULL, 'sorted'), qr/^presorted\|t/ ])
 {
 	my ($args, $want) = @$case;
 	like($node->safe_psql('postgres', sprintf($first, $args)), $want, "gpusort_route($args)");
 }
-is($node->safe_psql('postgres', "SELECT count(*) FILTER (WHERE predicted_ms > 0.1 AND scratch_bytes > 1e9) FROM "
-	. "gpusort_route(100000000, 64) WHERE algorithm ~ 'gpu_(radix|merge|bucket)'"), 3, 'predictions');
-is($node->safe_psql('postgres', "SELECT reason FROM gpusort_route(100000000, 64) WHERE algorithm = 'gpu_hp'"),
+is($node->safe_psql('postgres', "SELECT count(*) FILTER (WHERE predicted_ms > 0.1 AND scratch_bytes > 5e7) FROM "
+	. "gpusort_route(6000000, 64) WHERE algorithm ~ 'gpu_(radix|merge|bucket)'"), 3, 'predictions');
+is($node->safe_psql('postgres', "SELECT reason FROM gpusort_route(6000000, 64) WHERE algorithm = 'gpu_hp'"),
 	'it sorts keys only', 'why not');
+# a session may have half of 512 MB
+is($node->safe_psql('postgres', "SELECT count(*), count(predicted_ms), min(reason), max(reason), bool_or(chosen) FROM "
+	. "gpusort_route(1000000000, 64) WHERE algorithm ~ '^gpu'"),
+	$node->safe_psql('postgres', "SELECT count(*), 0, 'it does not fit the device memory', "
+		. "'it does not fit the device memory', false FROM gpusort_algorithms() WHERE runs_on = 'gpu'"),
+	'gpusort_route() of what no device holds');
+is($node->safe_psql('postgres', "SET gpusort.device_share = 1; SELECT max(reason) FROM gpusort_route(6000000, 64)"
+	. " WHERE algorithm = 'gpu_radix'"),
+	'it does not fit the device memory', '... or of what this session may not have');
 like($node->safe_psql('postgres', 'SET gpusort.device = off; ' . sprintf($first, '50000000, 64')),
 	qr/^cpu_radix\|t\|t\|.*device off$/, 'gpusort_route() without a device');
 
