@@ -134,7 +134,7 @@ kill_process('signal', "SELECT bool_and(state ~ '^down: the device process was t
 
 # a clock that is set back by an hour: nothing waits for that hour to pass
 {
-	local $ENV{LD_PRELOAD} = $node->config_data('--pkglibdir') . '/gpusort_set_clock.so';
+	local $ENV{LD_PRELOAD} = $node->config_data('--pkglibdir') . '/gpusort_server_calls.so';
 	local $ENV{SET_CLOCK_FILE} = $clock_file;
 
 	$node->restart;
@@ -153,6 +153,56 @@ kill_process('signal', "SELECT bool_and(state ~ '^down: the device process was t
 	unlink $clock_file;
 }
 $node->restart;
+
+# what was learned is written without waiting for the disk, as long as the device process is to be watched
+{
+	my $library = $node->config_data('--pkglibdir') . '/gpusort_server_calls.so';
+	my $learned = $node->data_dir . '/gpusort.learned';
+	my $mine = "$dir/fsync";
+
+	mkdir $mine;
+	chmod 0777, $mine;
+	$node->append_conf('postgresql.conf', "gpusort.device_learn = on\nfsync = on\n");
+	{
+		local $ENV{LD_PRELOAD} = $library;
+		local $ENV{FSYNC_DIRECTORY} = $mine;
+		$node->restart;
+	}
+	device_ready($node, 'fsync');
+	unlink $learned;
+	my (undef, undef, $supervisor) = device_processes($node);
+	for (1 .. 60)
+	{
+		value("SET gpusort.algorithm = gpu_radix; SET work_mem = '64MB'; "
+			. "SELECT count(*) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s");
+		last if -e $learned;
+		sleep 1;
+	}
+	ok(-s $learned, 'fsync: what was learned is written');
+	ok(!-e "$mine/$supervisor", 'fsync: the supervisor waited for no disk');
+	value('CHECKPOINT');
+	cmp_ok(scalar(() = glob "$mine/*"), '>', 0, 'fsync: others did');
+	$node->stop;
+	is(scalar(() = slurp_file("$mine/$supervisor") =~ /fsync/g) > 0, 1, 'fsync: at its end it does');
+	$node->append_conf('postgresql.conf', "gpusort.device_learn = off\nfsync = off\n");
+}
+
+# files that processes did not live to finish are removed, and no others
+{
+	my @left = map { $node->data_dir . "/gpusort.$_" } 'learned.12345.tmp', 'model.99.tmp';
+	my @others = map { $node->data_dir . "/$_" } 'gpusort.mine', 'other.tmp';
+
+	append_to_file($_, "gpusort\n") for @left, @others;
+	# as a crash of the machine may leave it
+	unlink $node->data_dir . '/gpusort.learned';
+	append_to_file($node->data_dir . '/gpusort.learned', '');
+	my $offset = -s $node->logfile;
+	$node->start;
+	is(scalar(grep { -e } @left), 0, 'unfinished files are removed at the start');
+	is(scalar(grep { -e } @others), 2, 'and no others');
+	unlike(slurp_file($node->logfile, $offset), qr/gpusort cannot use file/, 'an empty file is none');
+	unlink @others;
+}
 
 # a library that cannot be loaded: only who may see its name is told of it
 {

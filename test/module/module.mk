@@ -1,9 +1,9 @@
 # module.mk: what only tests load: the module test/module, and libraries that are preloaded into a server.
 #
-#	install-test-module		installs build/gpusort_test.so and build/gpusort_set_clock.so, for t/
+#	install-test-module		installs build/gpusort_test.so and build/gpusort_server_calls.so, for t/
 
 TEST_MODULE = build/gpusort_test.so
-TEST_SET_CLOCK = build/gpusort_set_clock.so
+TEST_SERVER_CALLS = build/gpusort_server_calls.so
 
 # what it tests of the extension's insides, which the extension itself may hide
 TEST_MODULE_OBJS = $(patsubst %,src/key/type/%.o,keytype abbreviated collation strings numerics \
@@ -13,11 +13,11 @@ $(TEST_MODULE): $(wildcard test/module/*.c) src/compat.h src/node/scan/heap_page
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CFLAGS_SL) $(CPPFLAGS) -shared -o $@ $(filter %.c %.o,$^)
 
-$(TEST_SET_CLOCK): test/set_clock.c
+$(TEST_SERVER_CALLS): test/server_calls.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -o $@ $< -ldl
 
 .PHONY: install-test-module
-install-test-module: $(TEST_MODULE) $(TEST_SET_CLOCK)
+install-test-module: $(TEST_MODULE) $(TEST_SERVER_CALLS)
 	$(MKDIR_P) '$(DESTDIR)$(pkglibdir)'
 	$(INSTALL_SHLIB) $^ '$(DESTDIR)$(pkglibdir)/'

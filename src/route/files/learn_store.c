@@ -82,6 +82,12 @@ read_file(void)
 
 	if (text == NULL)
 		return;
+	if (text[0] == '\0')
+	{
+		/* a crash of the machine cut it short */
+		pfree(text);
+		return;
+	}
 	machine_name(machine);
 	if (strncmp(at, LEARN_HEAD, strlen(LEARN_HEAD)) != 0)
 		at = NULL;
@@ -156,7 +162,8 @@ gpusort_learn_save(bool at_once)
 	last = now;
 	initStringInfo(&text);
 	format_all(&text);
-	(void) gpusort_write_text(LEARN_FILE, text.data, text.len, LOG);
+	/* the supervisor watches the device process and does not wait for the disk meanwhile */
+	(void) gpusort_write_text(LEARN_FILE, text.data, text.len, at_once, LOG);
 	pfree(text.data);
 }
 

@@ -57,8 +57,10 @@ static void
 start_logged(void *memory, bool found)
 {
 	logged = memory;
-	if (!found)
-		pg_atomic_init_u64(logged, 0);
+	if (found)
+		return;
+	pg_atomic_init_u64(logged, 0);
+	gpusort_remove_unfinished_text();
 }
 
 void
@@ -155,5 +157,5 @@ gpusort_model_store(const RouteModel *model)
 	char		text[MODEL_TEXT_SIZE];
 	size_t		len = model_format(model, text);
 
-	(void) gpusort_write_text(MODEL_FILE, text, len, ERROR);
+	(void) gpusort_write_text(MODEL_FILE, text, len, true, ERROR);
 }
