@@ -65,6 +65,7 @@ static const struct config_enum_entry device_fault_options[] = {
 	{"linger", DEVICE_FAULT_LINGER, false},
 	{"hold_lock", DEVICE_FAULT_HOLD_LOCK, false},
 	{"late_leader", DEVICE_FAULT_LATE_LEADER, false},
+	{"impatient", DEVICE_FAULT_IMPATIENT, false},
 	{NULL, 0, false}
 };
 

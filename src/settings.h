@@ -35,7 +35,8 @@ typedef enum DeviceFault
 	DEVICE_FAULT_PATIENT,		/* none: waits for room, however long */
 	DEVICE_FAULT_LINGER,		/* patient, and its jobs' ends take a while */
 	DEVICE_FAULT_HOLD_LOCK,		/* the backend never lets go of the service's lock */
-	DEVICE_FAULT_LATE_LEADER	/* none: workers have ended when their leader first looks for them */
+	DEVICE_FAULT_LATE_LEADER,	/* none: workers have ended when their leader first looks for them */
+	DEVICE_FAULT_IMPATIENT		/* none: the device may take a second for the job's work */
 } DeviceFault;
 
 extern bool gpusort_enable;

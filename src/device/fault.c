@@ -62,7 +62,8 @@ static const struct
 	[DEVICE_FAULT_PATIENT] = {FAULT_ADMISSION, FAULT_PATIENT},
 	[DEVICE_FAULT_LINGER] = {FAULT_CLOSE, FAULT_PATIENT},
 	[DEVICE_FAULT_HOLD_LOCK] = {FAULT_ADMISSION, FAULT_FREEZE},
-	[DEVICE_FAULT_LATE_LEADER] = {FAULT_NOWHERE, FAULT_NONE}
+	[DEVICE_FAULT_LATE_LEADER] = {FAULT_NOWHERE, FAULT_NONE},
+	[DEVICE_FAULT_IMPATIENT] = {FAULT_NOWHERE, FAULT_NONE}
 };
 
 DeviceFault
@@ -143,6 +144,12 @@ bool
 fault_stalls(const DeviceSlot *slot)
 {
 	return slot->spec.fault == DEVICE_FAULT_STALL;
+}
+
+int
+fault_device_patience_ms(const DeviceSlot *slot)
+{
+	return slot->spec.fault == DEVICE_FAULT_IMPATIENT ? DEVICE_TEST_PATIENCE_MS : device_shared->patience_ms;
 }
 
 bool

@@ -44,6 +44,9 @@ extern bool fault_stops(const DeviceSlot *slot, struct ProcessJob *job, FaultPla
 /* Does a job that hangs look as if the device did? */
 extern bool fault_stalls(const DeviceSlot *slot);
 
+/* What a device may take for the job's work: DEVICE_PATIENCE_MS, or a test's. */
+extern int	fault_device_patience_ms(const DeviceSlot *slot);
+
 /* Is a job that is over kept a while yet? */
 extern bool fault_lingers(const DeviceSlot *slot, const struct ProcessJob *job);
 

@@ -227,13 +227,12 @@ typedef enum DeviceServiceState
 } DeviceServiceState;
 
 /*
- * For how long a device may do nothing about what it was given, until it is taken
- * to hang: no copy of a chunk and no sort takes a thousandth of it.  A call may have
- * to compile the kernels for a device that is newer than the library, or to pin
- * much memory, so that the process may be silent for longer.
+ * A device hangs if it makes no progress with its work for so long, if a call of the driver does not
+ * return, or if the device process shows no sign of life.  No copy of a chunk and no sort takes a
+ * thousandth of that time, but a call may have to compile the kernels for a device that
+ * is newer than the library, which takes up to a minute, or to pin much memory.
  */
-#define DEVICE_PATIENCE_MS		30000
-#define DEVICE_CALL_PATIENCE	4	/* times that */
+#define DEVICE_PATIENCE_MS		120000
 #define DEVICE_TEST_PATIENCE_MS	1000	/* when a test orders it */
 
 /* For so long jobs may end when the GPUs are to be given back; then they are lost. */

@@ -280,8 +280,9 @@ for my $mode (sort keys %modes)
 			"$mode: after $f: a new process")
 		  if $f =~ /error|kill|stall|freeze/;
 		# who hangs is ended
-		ok($node->log_contains($f eq 'stall' ? qr/hangs and is killed\n.*device 0 does not get on with a sort/
-			: qr/hangs and is killed\n.*a call of the driver does not return/, $offset),
+		my $how = $f eq 'stall' ? qr/device 0 has made no progress with a sort/
+		  : qr/a call of the driver has not returned/;
+		ok($node->log_contains(qr/hangs and is killed\n.*$how for 1 s/, $offset),
 			"$mode: $f is noticed")
 		  if $f =~ /stall|freeze/;
 		wait_ready("$mode: after $f");

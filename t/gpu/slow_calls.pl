@@ -92,6 +92,61 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 	}
 }
 
+# Jobs that wait for the lock of a device while another's call has it are not taken for a device that hangs, neither one
+# that ends nor one that begins; the test's patience of a second is theirs alone.
+{
+	my ($closes, $waits, $begins) = map { new_session($node) } 1 .. 3;
+	my $offset = -s $node->logfile;
+	my $pid = $closes->query('SELECT pg_backend_pid()');
+	my $service = $node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');
+	my $jobs = 'SELECT sum(jobs) = %d FROM gpusort_devices()';
+
+	$_->query("SET gpusort.device = '0'") for $closes, $waits, $begins;
+	$_->query('SET gpusort.device_fault = impatient') for $closes, $begins;
+	$closes->query("SET work_mem = '256kB'");
+	begin_query($closes,
+		'SELECT count(pg_sleep(0.1)) FROM (SELECT id, k FROM t WHERE id <= 20000 ORDER BY k OFFSET 0) s');
+	ok($node->poll_query_until('postgres',
+			"SELECT phase = 'emit' AND device_bytes > 0 FROM gpusort_progress WHERE pid = $pid"),
+		'lock: rows are returned');
+	device_is('STUCK_KB=350');
+	begin_query($waits, "SELECT result FROM check_sort('SELECT id, k FROM t ORDER BY k')");
+	ok($node->poll_query_until('postgres', sprintf $jobs, 2), 'lock: another job begins');
+	sleep 1;
+	begin_query($begins, "SELECT result FROM check_sort('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')");
+	ok($node->poll_query_until('postgres', sprintf $jobs, 3), 'lock: and a third');
+	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+	$closes->query('SELECT 1');
+	sleep 4;
+	is($node->safe_psql('postgres', 'SELECT sum(jobs) FROM gpusort_devices()'), '3', 'lock: all of them wait');
+	device_is("STUCK_KB=$never");
+	is($_->query('SELECT 1'), "same\n1", 'lock: they go on when they can') for $waits, $begins;
+	is($node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()'), $service,
+		'lock: in the same process');
+	unlike(slurp_file($node->logfile, $offset), qr/goes on without the GPU|hangs/, 'lock: nothing was lost');
+	$_->quit for $closes, $waits, $begins;
+	device_unused($node, 'lock');
+}
+
+# one that has the lock and does not come back hangs
+{
+	my $offset = -s $node->logfile;
+	my $s = new_session($node);
+	my $service = $node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');
+
+	device_is('STUCK_KB=350');
+	is($node->safe_psql('postgres', "SET work_mem = '64MB'; SET gpusort.device_fault = impatient; SELECT result FROM "
+		. "check_sort('SELECT id, k FROM t ORDER BY k')"), 'same', 'a call that hangs');
+	device_is("STUCK_KB=$never");
+	ok($node->log_contains(qr/hangs and is killed\n.*device \d has made no progress with a sort for 1 s/, $offset),
+		'a call that hangs: it is noticed');
+	ok($node->poll_query_until('postgres',
+		"SELECT bool_and(state = 'ready' AND process_pid <> $service) FROM gpusort_devices()"),
+		'a call that hangs: a new process');
+	$s->quit;
+	device_unused($node, 'a call that hangs');
+}
+
 # who waits can be cancelled, and what it has comes back
 {
 	my $s = new_session($node);

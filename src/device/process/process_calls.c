@@ -50,6 +50,7 @@ make_call(int slot_no)
 {
 	ProcessJob *job = &call_jobs[slot_no];
 
+	job->call_since = device_now_us();
 	job->call_status = job->call(call_api, &device_shared->slots[slot_no], job, &job->call_error);
 	pg_write_barrier();
 	pg_atomic_write_u32(&job->call_over, 1);
@@ -110,7 +111,7 @@ job_call(int slot_no, JobCall call)
 	bool		here;
 
 	job->call = call;
-	job->call_since = device_now_us();
+	job->call_since = 0;
 	job->call_error.message[0] = job->call_error.file[0] = '\0';
 	job->call_error.line = 0;
 	pg_atomic_write_u32(&job->call_over, 0);
@@ -138,9 +139,11 @@ job_call_over(const ProcessJob *job)
 }
 
 void
-process_memory_lock(int device)
+job_call_lock(ProcessJob *job, int device)
 {
+	job->call_since = 0;
 	pthread_mutex_lock(&memory_locks[device]);
+	job->call_since = device_now_us();
 }
 
 bool

@@ -67,10 +67,11 @@ device_process_fails(const char *format,...)
  * take for ever: the backends must not wait for it.
  */
 void
-device_process_hangs(int device)
+device_process_hangs(int device, int patience_ms)
 {
 	snprintf(device_shared->why_not, sizeof(device_shared->why_not),
-			 "device %d does not get on with a sort", device_shared->devices[device].index);
+			 "device %d has made no progress with a sort for %d s", device_shared->devices[device].index,
+			 patience_ms / 1000);
 	device_shared->at_device = device_shared->devices[device].index;
 	pg_write_barrier();
 	device_shared->hangs = 1;

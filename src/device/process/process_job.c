@@ -31,7 +31,7 @@ forget_device(const DeviceApi *api, ProcessJob *job)
 {
 	const GpusortCudaApi *cuda = api->cuda;
 
-	process_memory_lock(job->device);
+	job_call_lock(job, job->device);
 	cuda->stream_destroy(job->stream);
 	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
 		cuda->event_destroy(job->chunk_event[c]);
@@ -77,7 +77,7 @@ begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 	TRY(fault_error(slot, FAULT_START, err));
 	if (job->prepared && job->device != slot->device)
 		forget_device(api, job);
-	process_memory_lock(slot->device);
+	job_call_lock(job, slot->device);
 	status = prepare_slot(api, job, slot->device, err);
 	if (status == GPUSORT_OK && !slot->feeds)
 	{
@@ -141,8 +141,10 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 			return DEVICE_STEP_IN_FLIGHT;
 		if (status == GPUSORT_OK && job->prepared)
 			status = api->cuda->stream_poll(job->stream, err);
-		if (status == GPUSORT_NOT_READY || !process_memory_trylock(slot->device))
+		if (status == GPUSORT_NOT_READY)
 			return DEVICE_STEP_IN_FLIGHT;
+		if (!process_memory_trylock(slot->device))
+			return DEVICE_STEP_IN_FLIGHT | DEVICE_STEP_LOCKED;
 		job_release(api, job);
 		process_memory_unlock(slot->device);
 		if (status != GPUSORT_OK)
@@ -158,28 +160,34 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 	return DEVICE_STEP_PROGRESS;
 }
 
-/* A call is under way; for how long already?  It may have to compile kernels. */
+/* Has the device had the time since then, and more than it may take? */
+static void
+check_since(const DeviceSlot *slot, uint64 since)
+{
+	int			patience_ms = fault_device_patience_ms(slot);
+
+	if (device_now_us() - since > (uint64) patience_ms * 1000)
+		device_process_hangs(slot->device, patience_ms);
+}
+
+/* The job waits for its call.  A call that waits for a thread, or for another job's call, has not begun. */
 static void
 check_call_patience(const DeviceSlot *slot, const ProcessJob *job)
 {
-	uint64		patience_us = (uint64) device_shared->patience_ms * 1000;
+	uint64		since = job->call_since;
 
-	if (device_shared->patience_ms == DEVICE_PATIENCE_MS)
-		patience_us *= DEVICE_CALL_PATIENCE;
-	if (device_now_us() - job->call_since > patience_us)
-		device_process_hangs(slot->device);
+	if (since != 0)
+		check_since(slot, since);
 }
 
-/* The job waits for the device; for how long already? */
+/* The job waits for the device. */
 static void
 check_patience(const DeviceSlot *slot, ProcessJob *job)
 {
-	uint64		now = device_now_us();
-
 	if (job->waiting_since == 0)
-		job->waiting_since = now;
-	else if (now - job->waiting_since > (uint64) device_shared->patience_ms * 1000)
-		device_process_hangs(slot->device);
+		job->waiting_since = device_now_us();
+	else
+		check_since(slot, job->waiting_since);
 }
 
 void

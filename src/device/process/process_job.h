@@ -45,7 +45,7 @@ typedef struct ProcessJob
 	GpusortEvent *down_begin;	/* the first chunk's, until its chunk_event */
 
 	JobCall		call;			/* under way, or over and not looked at; NULL: none */
-	uint64		call_since;		/* device_now_us() */
+	volatile uint64 call_since; /* device_now_us(); 0: it waits for a thread or a lock */
 	pg_atomic_uint32 call_over;
 	GpusortStatus call_status;	/* of one that is over */
 	GpusortError call_error;
@@ -79,6 +79,9 @@ typedef struct ProcessJob
 extern void process_calls_init(const DeviceApi *api, ProcessJob *jobs);
 extern void job_call(int slot_no, JobCall call);
 extern bool job_call_over(const ProcessJob *job);
+
+/* In a call: waits for the device's lock (service.h), which does not count as the call's time. */
+extern void job_call_lock(ProcessJob *job, int device);
 
 /* process_memory.c */
 extern void job_describe_problem(const DeviceSlot *slot, const ProcessJob *job,

@@ -116,7 +116,7 @@ answer_growth(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortEr
 	bool		ok;
 	GpusortStatus status;
 
-	process_memory_lock(slot->device);
+	job_call_lock(job, slot->device);
 	status = job_grow(api, slot, job, &ok, err);
 	process_memory_unlock(slot->device);
 	TRY(status);

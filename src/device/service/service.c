@@ -7,7 +7,7 @@
  * lost, the slots that they have closed meanwhile are freed, everybody waiting is
  * woken, and after a pause the next process starts.  The pause doubles, to ten
  * minutes at last, while processes die without having finished a job: with a device
- * that always hangs, each process costs some sorts half a minute.  A process that finds no library
+ * that always hangs, each process costs some sorts two minutes.  A process that finds no library
  * says so by its exit code: then there is no next.  One that finds no device, or none that
  * can be opened, is followed by another when a sort asks, after a pause of its own; one
  * that was idle and gave everything back (process_idle.c), without a pause.
@@ -65,8 +65,8 @@
 /* What the supervisor waits for a process to end by itself, and when killed. */
 #define STOP_PATIENCE_MS		2000
 
-/* Looks at a process's heartbeat within the time that it may be silent. */
-#define HEARTBEAT_LOOKS			10
+/* Looks at a process's heartbeat, all without a change, within the time that it may be silent. */
+#define HEARTBEAT_LOOKS			20
 
 /* The process, as the supervisor knows it. */
 static pid_t child = 0;			/* that has not ended, as far as we know; 0: none */
@@ -317,9 +317,8 @@ device_process_hung(int *look_ms)
 	uint32		heartbeat = pg_atomic_read_u32(&device_shared->heartbeat);
 	uint64		now = device_now_us();
 
-	*look_ms = device_shared->patience_ms / HEARTBEAT_LOOKS;
-	if (device_shared->patience_ms == DEVICE_PATIENCE_MS)
-		*look_ms *= DEVICE_CALL_PATIENCE;
+	/* the process may have become silent right after the look before the first */
+	*look_ms = device_shared->patience_ms / (HEARTBEAT_LOOKS + 1);
 	if (heartbeat != last_heartbeat)
 		silent_looks = 0;
 	else if (now - last_look >= (uint64) *look_ms * 1000)
@@ -328,7 +327,7 @@ device_process_hung(int *look_ms)
 		return device_shared->hangs;
 	last_heartbeat = heartbeat;
 	last_look = now;
-	return silent_looks > HEARTBEAT_LOOKS || device_shared->hangs;
+	return silent_looks >= HEARTBEAT_LOOKS || device_shared->hangs;
 }
 
 /* A process that hangs: no job waits for its end. */
@@ -338,8 +337,8 @@ give_up_device_process(void)
 	int			device = device_shared->at_device;
 
 	if (!device_shared->hangs)
-		strlcpy(device_shared->why_not, "a call of the driver does not return",
-				sizeof(device_shared->why_not));
+		snprintf(device_shared->why_not, sizeof(device_shared->why_not),
+				 "a call of the driver has not returned for %d s", device_shared->patience_ms / 1000);
 	keeper_signal(SIGKILL);
 	if (device >= 0 && device < DEVICE_MAX)
 		device_shared->failures[device]++;

@@ -41,8 +41,8 @@ pg_noreturn extern void device_process_fails(const char *format,...) pg_attribut
 /* Wakes the supervisor: something in shared memory is for it to see. */
 extern void device_wake_supervisor(void);
 
-/* The device does not get on: the supervisor will end the process. */
-pg_noreturn extern void device_process_hangs(int device);
+/* The device has made no progress for so long: the supervisor will end the process. */
+pg_noreturn extern void device_process_hangs(int device, int patience_ms);
 
 typedef struct DeviceApi
 {
@@ -58,6 +58,7 @@ typedef struct DeviceApi
 /* What a step found; a set of these. */
 #define DEVICE_STEP_PROGRESS	1	/* something was done */
 #define DEVICE_STEP_IN_FLIGHT	2	/* the device is at work: ask again soon */
+#define DEVICE_STEP_LOCKED		4	/* ... with another job's call, which has the device's lock */
 
 /* process_cache.c: before the driver starts: it shall compile once, not in each process. */
 extern void device_process_keep_code(void);
@@ -84,10 +85,9 @@ extern bool device_measure_step(const DeviceApi *api, int device);
 extern void device_read_memory(const DeviceApi *api, int device);
 
 /*
- * process_calls.c: whoever makes or gives back a context's memory, streams and events has
- * its device's lock; the loop never waits for it.
+ * process_calls.c: the thread that makes or gives back a context's memory, streams and events has
+ * its device's lock (in calls: job_call_lock()); the loop never waits for it.
  */
-extern void process_memory_lock(int device);
 extern bool process_memory_trylock(int device);
 extern void process_memory_unlock(int device);
 
