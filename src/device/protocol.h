@@ -310,7 +310,7 @@ typedef struct DeviceShared
 
 	/*
 	 * Jobs in a row that ended with an error of the device, by CUDA's number:
-	 * counted by the process, and by the supervisor for one that hangs.
+	 * counted by the process, also when it crashes, and by the supervisor for one that hangs.
 	 */
 	volatile uint32 failures[DEVICE_MAX];
 

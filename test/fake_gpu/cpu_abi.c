@@ -17,6 +17,8 @@
  * device, default 1024), GPUSORT_CPU_ABI_LOST (the number of a device of which no
  * context can be made), GPUSORT_CPU_ABI_WASTE (percent that blocks take beyond
  * their size until device_trim, as kept blocks of the GPU library do),
+ * GPUSORT_CPU_ABI_CRASH_SORT, _CRASH_GATHER, _CRASH_CONTEXT and _ABORT_SORT (the number of a device whose
+ * driver crashes there),
  * GPUSORT_CPU_ABI_JOB_TIMES and GPUSORT_CPU_ABI_RADIX_TIMES (how many times longer a job
  * takes to hand over, and gpu_radix to sort, as told),
  * GPUSORT_CPU_ABI_COPY_TIMES and GPUSORT_CPU_ABI_SORT_TIMES (how many times longer than told
@@ -59,6 +61,16 @@ cpu_abi_fail(GpusortError *err, GpusortStatus status, const char *file, int line
 		va_end(args);
 	}
 	return status;
+}
+
+/* As a driver does that follows a wrong address. */
+void
+cpu_abi_crash(const char *where, int32_t device)
+{
+	static char *volatile nowhere = NULL;
+
+	if (cpu_abi_setting(where, MAX_DEVICES) == (uint64_t) device)
+		*nowhere = 0;
 }
 
 uint64_t
@@ -152,6 +164,7 @@ context_create(int32_t device, uint64_t budget, GpusortContext **out, GpusortErr
 	*out = NULL;
 	if (!ctx)
 		FAIL(GPUSORT_NO_MEMORY, "no host memory for a context");
+	cpu_abi_crash("GPUSORT_CPU_ABI_CRASH_CONTEXT", device);
 	if (cpu_abi_setting("GPUSORT_CPU_ABI_LOST", MAX_DEVICES) == (uint64_t) device)
 	{
 		free(ctx);

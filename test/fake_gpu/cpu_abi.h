@@ -49,6 +49,9 @@ extern GpusortStatus cpu_abi_fail(GpusortError *err, GpusortStatus status, const
 /* A setting of the stand-in's, see cpu_abi.c. */
 extern uint64_t cpu_abi_setting(const char *name, uint64_t otherwise);
 
+/* Crashes if the setting names the device. */
+extern void cpu_abi_crash(const char *where, int32_t device);
+
 /* Do these bytes lie in one block of device memory? */
 extern int	cpu_abi_in_block(const GpusortContext *ctx, const void *p, uint64_t bytes);
 

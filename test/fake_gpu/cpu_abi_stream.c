@@ -294,6 +294,9 @@ cpu_abi_queue_sort(GpusortStream *stream, int32_t algorithm, const GpusortProble
 	GpusortStatus status;
 	StreamOp   *op;
 
+	cpu_abi_crash("GPUSORT_CPU_ABI_CRASH_SORT", stream->ctx->device);
+	if (cpu_abi_setting("GPUSORT_CPU_ABI_ABORT_SORT", UINT64_MAX) == (uint64_t) stream->ctx->device)
+		abort();
 	while (problem->n >= cpu_abi_setting("GPUSORT_CPU_ABI_STUCK_ROWS", UINT64_MAX) &&
 		   !(problem->cancel && *problem->cancel))
 		usleep(1000);
@@ -326,6 +329,7 @@ cpu_abi_queue_gather(GpusortStream *stream, const GpusortGather *gather, uint64_
 {
 	StreamOp   *op = add_op(stream, OP_GATHER);
 
+	cpu_abi_crash("GPUSORT_CPU_ABI_CRASH_GATHER", stream->ctx->device);
 	if (!op)
 		FAIL(GPUSORT_NO_MEMORY, "no host memory");
 	op->gather = gather;

@@ -13,9 +13,10 @@
  * On error: a job that the device cannot take is the job's own matter.  After a
  * CUDA error nothing in this process can be trusted: it ends, the supervisor
  * starts another, and the backends finish on the CPU.  A device that fails again
- * and again is left out by later processes if there are others, since with each
- * of its errors all lose their jobs.  Where there is no device, or none that can be opened
- * (it is full, busy, not ready yet), the process ends too: another looks later.
+ * and again, or whose driver crashes the process (process_crash.c), is left out by later processes if
+ * there are others, since with each of its errors all lose their jobs.  Where there is no
+ * device, or none that can be opened (it is full, busy, not ready yet), the process ends too:
+ * another looks later.
  *
  * This process is not a backend: no locks, no palloc in the loop, no ERROR.
  */
@@ -268,6 +269,7 @@ device_process_main(void)
 	device_process_keep_code();
 	load_library();
 	device_jobs_init(&device_api);
+	process_crash_init();
 	open_devices();
 	list_algorithms();
 	device_shared->why_not[0] = '\0';

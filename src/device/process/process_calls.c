@@ -14,7 +14,7 @@
  * stream alone.  A context's memory, streams and events have a lock for each device, for which
  * the loop never waits: what it would give back it gives back a little later.
  *
- * Threads are started as they are needed, and stay.  They block all signals.  Where none
+ * Threads are started as they are needed, and stay.  They block all signals but those of a crash.  Where none
  * can be started the call is made in the loop.
  *
  * On error: status and error are the call's; what they mean is the loop's to say.
@@ -51,7 +51,9 @@ make_call(int slot_no)
 	ProcessJob *job = &call_jobs[slot_no];
 
 	job->call_since = device_now_us();
+	process_crash_blames(device_shared->devices[device_shared->slots[slot_no].device].index);
 	job->call_status = job->call(call_api, &device_shared->slots[slot_no], job, &job->call_error);
+	process_crash_blames(-1);
 	pg_write_barrier();
 	pg_atomic_write_u32(&job->call_over, 1);
 }
@@ -87,6 +89,7 @@ start_thread(void)
 	bool		started;
 
 	sigfillset(&all);
+	process_crash_unblock(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	started = pthread_create(&thread, NULL, call_thread, NULL) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -136,6 +139,25 @@ job_call_over(const ProcessJob *job)
 		return false;
 	pg_read_barrier();
 	return true;
+}
+
+int
+process_calls_last_device(void)
+{
+	uint64		last = 0;
+	int			device = -1;
+
+	for (int i = 0; i < DEVICE_SLOTS; i++)
+	{
+		const ProcessJob *job = &call_jobs[i];
+
+		if (job->call == NULL || job->call_since <= last ||
+			pg_atomic_read_u32((pg_atomic_uint32 *) &job->call_over) != 0)
+			continue;
+		last = job->call_since;
+		device = device_shared->devices[device_shared->slots[i].device].index;
+	}
+	return device;
 }
 
 void

@@ -30,7 +30,9 @@ device_read_memory(const DeviceApi *api, int device)
 
 	if (!process_memory_trylock(device))
 		return;
+	device_shared->at_device = device_shared->devices[device].index;
 	api->cuda->device_memory(api->contexts[device], 1, &memory);
+	device_shared->at_device = -1;
 	process_memory_unlock(device);
 	device_shared->devices[device].budget = memory.budget;
 	device_shared->devices[device].kept = memory.kept;
@@ -104,7 +106,9 @@ device_process_house(const DeviceApi *api)
 				 idle_for(entry->last_used_us, now, device_shared->idle_blocks_s) &&
 				 process_memory_trylock(d))
 		{
+			device_shared->at_device = entry->index;
 			api->cuda->device_trim(api->contexts[d]);
+			device_shared->at_device = -1;
 			process_memory_unlock(d);
 		}
 		last_used = Max(last_used, entry->last_used_us);

@@ -10,6 +10,8 @@
 #ifndef GPUSORT_PROCESS_JOB_H
 #define GPUSORT_PROCESS_JOB_H
 
+#include <signal.h>
+
 #include "../cuda/gpusort_try.h"
 #include "device/service/service.h"
 
@@ -80,7 +82,16 @@ extern void process_calls_init(const DeviceApi *api, ProcessJob *jobs);
 extern void job_call(int slot_no, JobCall call);
 extern bool job_call_over(const ProcessJob *job);
 
-/* In a call: waits for the device's lock (service.h), which does not count as the call's time. */
+/* The device of the call that was begun last, of those under way; by CUDA's number, -1: there is none. */
+extern int	process_calls_last_device(void);
+
+/* process_crash.c: the thread's call is for this device, by CUDA's number; -1: it makes none. */
+extern void process_crash_blames(int device);
+
+/* Takes the signals of a crash out of the set: blocked, they would not reach their handler. */
+extern void process_crash_unblock(sigset_t *set);
+
+/* process_calls.c: in a call: waits for the device's lock (service.h), which does not count as the call's time. */
 extern void job_call_lock(ProcessJob *job, int device);
 
 /* process_memory.c */

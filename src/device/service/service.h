@@ -63,6 +63,9 @@ typedef struct DeviceApi
 /* process_cache.c: before the driver starts: it shall compile once, not in each process. */
 extern void device_process_keep_code(void);
 
+/* process_crash.c: crashes are counted from here on, jobs being initialised. */
+extern void process_crash_init(void);
+
 /* process_job.c: once, before the first step. */
 extern void device_jobs_init(const DeviceApi *api);
 

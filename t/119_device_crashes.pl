@@ -1,0 +1,106 @@
+# A device whose driver crashes the device process is left out after some crashes, and the other device is used;
+# crashes are counted against the device whose call was running, in a thread or in the loop, and against no other.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $state_file = PostgreSQL::Test::Utils::tempdir . '/device';
+sub device_is { append_to_file($state_file, join('', map { "GPUSORT_CPU_ABI_$_\n" } @_)) }
+$ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
+$ENV{GPUSORT_CPU_ABI_DEVICES} = 2;
+device_is('CRASH_SORT=99');
+
+my $node = new_node('crashes', conf => <<CONF);
+gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 256MB
+shared_buffers = 64MB
+CONF
+
+device_ready($node, 'start');
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k, 'x' AS s FROM generate_series(1, 40000) i;
+VACUUM ANALYZE t;
+ALTER DATABASE postgres SET gpusort.algorithm = 'gpu_radix';
+SQL
+
+my $gpu = qr/^gpu radix: .*device ready/;
+my $devices = "SELECT string_agg(device || ' ' || state, ', ' ORDER BY device) FROM gpusort_devices()";
+my $restarts = 'SELECT max(restarts) FROM gpusort_devices()';
+my %modes = (keys => '64MB', rows => '256kB');
+
+# Sorts on one device, which crashes, until it is left out; one on the other goes well before each, so that the next
+# process starts soon.
+sub left_out
+{
+	my ($name, $crash, $device, $mode) = @_;
+	my $other = 1 - $device;
+	my $offset = -s $node->logfile;
+
+	device_is('CRASH_SORT=99', 'CRASH_GATHER=99', 'ABORT_SORT=99', 'CRASH_CONTEXT=99');
+	$node->restart;
+	device_ready($node, $name);
+	is($node->safe_psql('postgres', $devices), '0 ready, 1 ready', "$name: both devices");
+	device_is("$crash=$device");
+	for my $n (1 .. 3)
+	{
+		my $before = $node->safe_psql('postgres', $restarts);
+
+		like($node->safe_psql('postgres', "SET gpusort.device = '$other'; SET work_mem = '$modes{$mode}'; SELECT "
+			. "sort_route('SELECT * FROM t ORDER BY k')"), $gpu, "$name: the other device works");
+		is($node->safe_psql('postgres', "SET gpusort.device = '$device'; SET work_mem = '$modes{$mode}'; SELECT result "
+			. "FROM check_sort('SELECT * FROM t ORDER BY k, id')"), 'same', "$name: crash $n: all rows");
+		ok($node->poll_query_until('postgres', "SELECT max(restarts) > $before FROM gpusort_devices()"),
+			"$name: crash $n: a new process");
+		device_ready($node, "$name: crash $n");
+	}
+	is($node->safe_psql('postgres', $devices), "$other ready", "$name: the device is left out");
+	ok($node->log_contains(qr/gpusort: device $device failed 3 times in a row/, $offset), "$name: the log says so");
+	like($node->safe_psql('postgres',
+		"SET work_mem = '$modes{$mode}'; SELECT sort_route('SELECT * FROM t ORDER BY k')"), $gpu,
+		"$name: sorts go to the other device");
+	device_unused($node, $name);
+}
+
+left_out('a call in a thread', 'CRASH_SORT', 0, 'keys');
+left_out('the same of the second device', 'CRASH_SORT', 1, 'rows');
+left_out('a call of the loop', 'CRASH_GATHER', 0, 'rows');
+left_out('abort()', 'ABORT_SORT', 1, 'keys');
+
+# when it is opened: no job is needed
+device_is('ABORT_SORT=99', 'CRASH_CONTEXT=0');
+$node->restart;
+ok($node->poll_query_until('postgres', "$devices", '1 ready'), 'opening: the device is left out');
+like($node->safe_psql('postgres', "SELECT sort_route('SELECT * FROM t ORDER BY k')"), $gpu,
+	'opening: sorts go to the other device');
+
+# a process that is killed by hand has not crashed
+device_is('CRASH_CONTEXT=99');
+$node->restart;
+device_ready($node, 'killed');
+for my $signal ('KILL', 'SEGV', 'KILL', 'SEGV')
+{
+	like($node->safe_psql('postgres', "SELECT sort_route('SELECT * FROM t ORDER BY k')"), $gpu, "SIG$signal: a sort");
+	my $pid = $node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');
+	my $s = new_session($node);
+
+	$s->query('SET gpusort.device_fault = hang_sort');
+	begin_query($s, "SELECT result FROM check_sort('SELECT * FROM t ORDER BY k, id')");
+	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), "SIG$signal: a job");
+	kill $signal, $pid;
+	is($s->query('SELECT 1'), "same\n1", "SIG$signal: all rows");
+	$s->quit;
+	ok($node->poll_query_until('postgres',
+			"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
+		"SIG$signal: a new process");
+}
+is($node->safe_psql('postgres', $devices), '0 ready, 1 ready', 'killed: both devices are there');
+device_unused($node, 'killed');
+
+$node->stop;
+done_testing();
