@@ -39,13 +39,13 @@
  * chunks have been taken, the job has its rows; the owner asks for the sort when all
  * feeders have said so to each other (sort/parallel/exchange.h).  A slot has two chunks at
  * least, and the pool by default as many chunks as there are slots: of feeders the pool has
- * room for fewer than the table.
+ * room for fewer than the table.  The owner reserves them before there are feeders, so that none waits.
  *
  * Chunks and device memory are given to a job when it is opened and stay its own:
  * a job never waits for another, so jobs cannot block each other.  A job whose rows are
  * still to be counted begins with a little memory and asks for more; it gets that at
- * once or not at all, and can do with what it has.  Those for
- * whom there is no room wait in a queue (admission.c).  A query that is not read on
+ * once or not at all, and can do with what it has.  Sessions that hold nothing and
+ * for which there is no room wait in a queue (admission.c).  A query that is not read on
  * holds what it was given; a cursor holds nothing (node/device_pause.c).
  *
  * Wake-ups: a backend posts a semaphore if the device process says that it
@@ -182,6 +182,7 @@ typedef struct DeviceSlot
 	pg_atomic_uint32 state;		/* see above */
 	Latch	   *latch;
 	int			pid;
+	int			session;		/* pid, or of a parallel worker its leader's */
 	uint64		opened_us;		/* device_now_us() */
 	int			device;			/* index into DeviceShared.devices */
 	uint64		device_bytes;	/* reserved of its budget */
@@ -189,6 +190,7 @@ typedef struct DeviceSlot
 	uint32		chunks[DEVICE_JOB_CHUNKS];	/* of the pool */
 	DeviceJobSpec spec;
 	volatile uint64 number;		/* of all jobs */
+	int			feeders;		/* slots, and their chunks, that are kept for feeders of this job */
 	bool		feeds;			/* a feeder: its rows are those of */
 	DeviceJobName into;			/* this job */
 	DeviceChunkDesc up[DEVICE_JOB_CHUNKS];

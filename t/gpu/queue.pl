@@ -201,6 +201,33 @@ like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t
 	device_unused($node, 'no end');
 }
 
+# A session that has a job does not wait for another: of a merge join's two sorts the first streams, and keeps its job
+# while the second begins.  The timeout is less than what a forced algorithm waits.
+{
+	my $holder = holder('hold and wait: another session has most of the memory');
+	my $joins = 'SET enable_hashjoin = off; SET enable_nestloop = off;';
+	my $both = 'SELECT count(*), sum(a.id * 7 + b.id) FROM (SELECT * FROM t WHERE id <= 40000) a JOIN (SELECT * FROM t '
+	  . 'WHERE id <= 40000) b USING (k)';
+	my $want = $node->safe_psql('postgres', "SET gpusort.enable = off; $both");
+
+	is($node->safe_psql('postgres', "$set $joins SET statement_timeout = '8s'; $both"), $want,
+		'hold and wait: the second sort does not wait');
+	my $plan = $node->safe_psql('postgres',
+		"$set $joins SET statement_timeout = '8s'; EXPLAIN (ANALYZE, COSTS OFF) $both");
+	my @routes = $plan =~ /Sort Route: (.*)/g;
+	like($routes[0], $gpu, 'hold and wait: the first has a job');
+	like($routes[1], qr/^(?:cpu|presorted).*not gpu radix/, 'hold and wait: the second is the CPU\'s');
+	end_query($holder);
+	$holder->quit;
+	device_unused($node, 'hold and wait');
+
+	my $script = $node->basedir . '/both.sql';
+	append_to_file($script, "$set $joins\n$both;\n");
+	$node->command_ok([ 'pgbench', '-n', '-c', 8, '-j', 2, '-t', 3, '-f', $script, 'postgres' ],
+		'hold and wait: eight clients');
+	device_unused($node, 'hold and wait: eight clients');
+}
+
 # the server is restarted while one holds and others wait
 {
 	my $holder = holder('restart: a job holds most of the memory');
@@ -219,15 +246,15 @@ device_ready($node, 'many jobs');
 {
 	my $s = new_session($node);
 	my $n = 100;
-	# a merge join reads all its inputs in step
-	my $join = 'FROM (SELECT k FROM t WHERE id <= 3000) t1' . join '',
-		map { " JOIN (SELECT k FROM t WHERE id <= 3000) t$_ USING (k)" } 2 .. $n;
+	# a merge join reads all its inputs in step; rows of more than their keys stream
+	my $join = 'FROM (SELECT k, id FROM t WHERE id <= 3000) t1' . join '',
+		map { " JOIN (SELECT k, id FROM t WHERE id <= 3000) t$_ ON t1.k = t$_.k AND t1.id + t$_.id > 0" } 2 .. $n;
 
 	gate_make($node);
 	gate_shut();
 	$s->query("SET work_mem = '4MB'; SET gpusort.algorithm = gpu_radix; SET enable_hashjoin = off; SET enable_nestloop "
 		. "= off; SET join_collapse_limit = 1; SET from_collapse_limit = 1");
-	begin_query($s, "SELECT count(gate(n, 1000)), sum(k) FROM (SELECT row_number() OVER () AS n, k $join) q");
+	begin_query($s, "SELECT count(gate(n, 1000)), sum(k) FROM (SELECT row_number() OVER () AS n, t1.k $join) q");
 	gate_reached($node, 'many jobs');
 	my ($jobs, $free) = split /\|/, $node->safe_psql('postgres', 'SELECT jobs, staging_free FROM gpusort_devices()');
 	cmp_ok($jobs, '>', 16, "$jobs of $n sorts have a job");

@@ -18,6 +18,10 @@
  * For an algorithm that a user forces only the latter count, until a session has
  * waited in vain.
  *
+ * A session that holds a job does not wait for another: an inner sort that streams keeps its job as long
+ * as its outer sort waits, and sessions that wait for each other's jobs only lose time.  The outer sort is
+ * the CPU's if there is no room at once.  A session is a backend with its parallel workers.
+ *
  * No backend gets more than gpusort.device_share of a device; a job that asks for more
  * than it has is not put into the queue, since it can do with what it has.
  *
@@ -68,6 +72,7 @@ fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chun
 
 	slot->latch = MyLatch;
 	slot->pid = MyProcPid;
+	slot->session = room_session();
 	slot->opened_us = device_now_us();
 	slot->device = device;
 	slot->device_bytes = 0;
@@ -75,6 +80,7 @@ fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chun
 	slot->spec = *spec;
 	slot->number = ++device_shared->last_number;
 	slot->feeds = false;
+	slot->feeders = 0;
 	pg_atomic_write_u32(&slot->posted, 0);
 	pg_atomic_write_u32(&slot->read, 0);
 	pg_atomic_write_u32(&slot->taken, 0);
@@ -190,7 +196,7 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 	slot = try_open(spec, &request, device_shared->nwaiting, word, why);
 	if (slot == NULL && !room_any_device())
 		*why = DEVICE_STATE_NONE;
-	if (slot == NULL && *why != DEVICE_STATE_NONE &&
+	if (slot == NULL && *why != DEVICE_STATE_NONE && !room_session_holds() &&
 		queue_worth_waiting(&request, patience_us, forced, &expected_us))
 		queue_enter(&request);
 	LWLockRelease(device_shared->lock);
@@ -218,15 +224,18 @@ DeviceSlot *
 device_admit_feeder(const DeviceJobName *into, const DeviceJobSpec *spec, int want_chunks,
 					uint32 *word)
 {
-	const DeviceSlot *job = &device_shared->slots[into->slot];
+	DeviceSlot *job = &device_shared->slots[into->slot];
 	DeviceSlot *slot = NULL;
 	DeviceState why;
 	Room		room;
 
 	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
-	room_look(&room);
-	if (device_job_is_open(into) && device_slot_is_current(job) && room.slots > 0 && room.chunks >= DEVICE_MIN_CHUNKS)
+	if (device_job_is_open(into) && device_slot_is_current(job) && job->feeders > 0)
 	{
+		job->feeders--;
+		room_look(&room);
+		if (room.slots == 0 || room.chunks < DEVICE_MIN_CHUNKS)
+			elog(ERROR, "gpusort: there is no room for a feeder that was reserved");
 		slot = fill_slot(&room, spec, job->device, want_chunks, 0);
 		slot->feeds = true;
 		slot->into = *into;
@@ -239,12 +248,21 @@ device_admit_feeder(const DeviceJobName *into, const DeviceJobSpec *spec, int wa
 }
 
 bool
-device_room_for_feeders(int feeders)
+device_reserve_feeders(DeviceSlot *slot, int feeders)
 {
 	Room		room;
+	bool		fits;
 
-	LWLockAcquire(device_shared->lock, LW_SHARED);
+	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	slot->feeders = 0;
 	room_look(&room);
+	/* those who wait come first */
+	fits = room.slots >= feeders + device_shared->nwaiting &&
+		room.chunks >= (feeders + device_shared->nwaiting) * DEVICE_MIN_CHUNKS;
+	if (fits)
+		slot->feeders = feeders;
 	LWLockRelease(device_shared->lock);
-	return room.slots >= feeders && room.chunks >= feeders * DEVICE_MIN_CHUNKS;
+	if (feeders == 0)
+		device_wake_first();
+	return fits;
 }

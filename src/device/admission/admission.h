@@ -18,14 +18,14 @@ extern DeviceSlot *device_admit(const DeviceJobSpec *spec, uint64 device_bytes,
 								uint32 *word, DeviceState *why);
 
 /*
- * A slot for a feeder of this job, with up to want_chunks of the pool.  NULL if there is none,
- * or no such job; it does not wait.
+ * A slot for a feeder of this job, with up to want_chunks of the pool, of those that were reserved.  NULL if
+ * there is none, or no such job; it does not wait.
  */
 extern DeviceSlot *device_admit_feeder(const DeviceJobName *into, const DeviceJobSpec *spec,
 									   int want_chunks, uint32 *word);
 
-/* Is there room for so many feeders now? */
-extern bool device_room_for_feeders(int feeders);
+/* Keeps room for so many feeders of the job to come, and no more; false if there is none. */
+extern bool device_reserve_feeders(DeviceSlot *slot, int feeders);
 
 /* Gives a slot back that was opened for this generation. */
 extern void device_close_slot(DeviceSlot *slot, uint32 generation);

@@ -12,6 +12,8 @@
 void
 room_look(Room *room)
 {
+	int			reserved = 0;
+
 	memset(room, 0, sizeof(*room));
 	room->slot = -1;
 	room->chunks = device_shared->staging_chunks;
@@ -32,7 +34,26 @@ room_look(Room *room)
 		for (int c = 0; c < slot->nchunks; c++)
 			room->taken[slot->chunks[c] / BITS_PER_BYTE] |= 1 << (slot->chunks[c] % BITS_PER_BYTE);
 		room->chunks -= slot->nchunks;
+		if (slot->feeders > 0 && device_slot_is_current(slot) && room_is_open(slot))
+			reserved += slot->feeders;
 	}
+	room->slots -= Min(reserved, room->slots);
+	room->chunks -= Min(reserved * DEVICE_MIN_CHUNKS, room->chunks);
+}
+
+bool
+room_session_holds(void)
+{
+	int			session = room_session();
+
+	for (int i = 0; i < DEVICE_SLOTS; i++)
+	{
+		const DeviceSlot *slot = &device_shared->slots[i];
+
+		if (slot->session == session && device_slot_is_current(slot) && room_is_open(slot))
+			return true;
+	}
+	return false;
 }
 
 /* What this backend has of each device. */

@@ -10,6 +10,7 @@
 #include "device/protocol.h"
 #include "device/state.h"
 #include "miscadmin.h"
+#include "storage/proc.h"
 
 /* What a job asks for. */
 typedef struct Request
@@ -42,13 +43,29 @@ room_in_use(const DeviceSlot *slot)
 		device_slot_word(0, DEVICE_SLOT_FREE);
 }
 
-/* This backend's job?  One that is closing is as good as gone, and need not be asked for. */
+/* One that is closing is as good as gone. */
+static inline bool
+room_is_open(const DeviceSlot *slot)
+{
+	return device_slot_state(pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state)) == DEVICE_SLOT_OPEN;
+}
+
+/* This backend's job? */
 static inline bool
 room_is_mine(const DeviceSlot *slot)
 {
-	return slot->pid == MyProcPid &&
-		device_slot_state(pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state)) == DEVICE_SLOT_OPEN;
+	return slot->pid == MyProcPid && room_is_open(slot);
 }
+
+/* Who we are: this process, or as a parallel worker the leader. */
+static inline int
+room_session(void)
+{
+	return MyProc->lockGroupLeader != NULL ? MyProc->lockGroupLeader->pid : MyProcPid;
+}
+
+/* Has this session a job? */
+extern bool room_session_holds(void);
 
 extern void room_look(Room *room);
 

@@ -249,6 +249,12 @@ device_job_name(const DeviceJob *job, DeviceJobName *name)
 	name->number = job->slot->number;
 }
 
+bool
+device_job_feeders(DeviceJob *job, int feeders)
+{
+	return job->slot != NULL && device_reserve_feeders(job->slot, feeders);
+}
+
 DeviceJob *
 device_job_feed(MemoryContext cxt, const DeviceJobName *into, const DeviceJobSpec *spec)
 {

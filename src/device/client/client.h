@@ -107,12 +107,13 @@ extern char *device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc);
 extern void device_job_release(DeviceJob *job);
 
 /*
- * Several backends may fill a job of DEVICE_ROWS: its owner names it to the others, which open
- * feeders of it.  A feeder is filled as a job is, but that a row's place is counted from
- * its chunk; device_job_drain() waits until all that was posted is on the device, false if it is lost.
- * There it goes on while the owner is asked for more room, now and then:
- * device_job_wants() says for how much.
+ * Several backends may fill a job of DEVICE_ROWS: its owner reserves feeders, false if there is no
+ * room for so many, and names the job to the others, which open them.  A feeder is filled as a job
+ * is, but that a row's place is counted from its chunk; device_job_drain() waits until all that was
+ * posted is on the device, false if it is lost.  There it goes on while the owner is asked for
+ * more room, now and then: device_job_wants() says for how much.
  */
+extern bool device_job_feeders(DeviceJob *job, int feeders);
 extern void device_job_name(const DeviceJob *job, DeviceJobName *name);
 extern DeviceJob *device_job_feed(MemoryContext cxt, const DeviceJobName *into,
 								  const DeviceJobSpec *spec);

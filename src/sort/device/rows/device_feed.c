@@ -37,10 +37,6 @@
 #include "sort/device/rows/device_rows.h"
 #include "store/row_mark.h"
 
-/* How long one waits for a feeder; there was room for it when the leader asked. */
-#define FEEDER_PATIENCE_US		UINT64CONST(1000000)
-#define FEEDER_LOOK_US			1000L
-
 /* A participant's first rows whose keys are looked at, and of how many one may have another's. */
 #define LOOK_ROWS				1000
 #define LOOK_EQUAL				32
@@ -89,7 +85,7 @@ device_feed_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int 
 		device_rows_room_for(&dev->spec, rows * DEVICE_ROWS_MARGIN, row_bytes);
 		dev->job = device_job_open(env->cxt, &dev->spec, device_job_bytes(&dev->spec),
 								   DEVICE_JOB_CHUNKS, patience_us, &why);
-		if (dev->job != NULL && !device_room_for_feeders(participants))
+		if (dev->job != NULL && !device_job_feeders(dev->job, participants))
 		{
 			device_job_close(dev->job);
 			dev->job = NULL;
@@ -161,6 +157,8 @@ device_feed_collect(Sink *sink, const DeviceFed *fed)
 	dev->job->rows_up = fed->rows;
 	dev->job->bytes_up = fed->bytes;
 	dev->env->progress.now->rows_in = fed->rows;
+	/* some may have had no rows, or not have been started */
+	(void) device_job_feeders(dev->job, 0);
 }
 
 /* ------------------------------------------------------------------------
@@ -174,30 +172,21 @@ attend_lead(void *lead)
 	return device_feed_attend(lead);
 }
 
-/* Its first row has come. */
+/* The first row has come.  The leader has reserved the feeder: there is none if the job is lost. */
 static bool
 open_feeder(FeedSink *sink)
 {
 	DeviceRows *dev = sink->base.dev;
-	uint64		start = device_now_us();
 
-	for (;;)
+	dev->job = device_job_feed(dev->env->cxt, &sink->feed->job, &sink->feed->spec);
+	if (dev->job == NULL)
+		return false;
+	if (sink->lead != NULL)
 	{
-		dev->job = device_job_feed(dev->env->cxt, &sink->feed->job, &sink->feed->spec);
-		if (dev->job != NULL)
-		{
-			if (sink->lead != NULL)
-			{
-				dev->job->attend = attend_lead;
-				dev->job->attend_arg = sink->lead;
-			}
-			return true;
-		}
-		if (device_now_us() - start > FEEDER_PATIENCE_US)
-			return false;
-		CHECK_FOR_INTERRUPTS();
-		pg_usleep(FEEDER_LOOK_US);
+		dev->job->attend = attend_lead;
+		dev->job->attend_arg = sink->lead;
 	}
+	return true;
 }
 
 /* Can it take a row? */
