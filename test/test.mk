@@ -3,8 +3,8 @@
 
 # the order matters: setup makes the extension and the functions of the tests
 REGRESS = setup plan plan_versions presorted ints floats dates text types comparators nulls multi_column \
-	keys_only pages row_bytes stability limit limit_bound arrival rescan cursor window_merge_join rows nested \
-	settings spill explain functions upgrade array route memory workers
+	keys_only pages row_bytes stability limit limit_bound limit_order arrival rescan cursor \
+	window_merge_join rows nested settings spill explain functions upgrade array route memory workers
 
 # C unit tests that need no more than a compiler: targets that run one each.
 # Others add themselves as prerequisites of unit and print "ok NAME" likewise.

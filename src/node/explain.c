@@ -100,6 +100,11 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 		appendStringInfoString(&buf, gpusort_route_reason(&report->facts, &report->decision,
 														  reason));
 	}
+	else if (report->inserted)
+	{
+		strlcpy(name, "insertion", sizeof(name));
+		appendStringInfoString(&buf, "each wanted row was put in its place");
+	}
 	else
 		appendStringInfoString(&buf, report->fed ? "sent to one GPU with all participants' rows" :
 							   "no rows");

@@ -32,6 +32,7 @@ typedef struct SortReport
 	int			runs;			/* written; 0: sorted in memory */
 	int			key_bits;		/* of the last kernel run, after narrowing */
 	bool		bounded;
+	bool		inserted;		/* each row went to its place in the order at once */
 	uint64		ties;			/* rows whose order took a comparison */
 	bool		device_failed;	/* the GPU was tried and failed */
 	uint64		device_rows;	/* rows that were on the GPU themselves */

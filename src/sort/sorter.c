@@ -420,10 +420,12 @@ merge(Sorter *sorter)
 }
 
 void
-sorter_key_frame(const Sorter *sorter, KeyFrame *frame)
+sorter_key_frame(Sorter *sorter, KeyFrame *frame)
 {
 	const Stage *stage = &sorter->batch.stage;
 
+	if (sorter->sink == &sorter->bounded.base)
+		sink_bounded_stage(&sorter->bounded);
 	Assert(!sink_is_device_rows(sorter->sink));
 	memcpy(frame->ranges, sorter->runs.ranges, sizeof(frame->ranges));
 	stage_unite_ranges(stage, frame->ranges);

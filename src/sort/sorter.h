@@ -94,7 +94,7 @@ extern void sorter_end(Sorter *sorter);
 extern const SortReport *sorter_report(const Sorter *sorter);
 
 /* All rows are in, none of them is on a device: where their keys lie. */
-extern void sorter_key_frame(const Sorter *sorter, KeyFrame *frame);
+extern void sorter_key_frame(Sorter *sorter, KeyFrame *frame);
 
 /* The key columns, for pages to find them. */
 extern const Stage *sorter_stage(const Sorter *sorter);

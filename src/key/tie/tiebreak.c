@@ -129,11 +129,11 @@ tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b)
 	return compare_from(tb, 0, a, b);
 }
 
-int
-tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b)
+static inline int
+compare_slot_from(TieBreak *tb, int from, TupleTableSlot *slot, MinimalTuple b)
 {
 	CHECK_FOR_INTERRUPTS();
-	for (int k = 0; k < tb->nkeys; k++)
+	for (int k = from; k < tb->nkeys; k++)
 	{
 		TieColumn  *col = &tb->cols[k];
 		bool		anull;
@@ -146,6 +146,31 @@ tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b)
 			return cmp;
 	}
 	return 0;
+}
+
+int
+tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b)
+{
+	return compare_slot_from(tb, 0, slot, b);
+}
+
+int
+tiebreak_compare_slot_behind(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b)
+{
+	return compare_slot_from(tb, 1, slot, b);
+}
+
+int
+tiebreak_compare_first(TieBreak *tb, Datum a, Datum b)
+{
+	CHECK_FOR_INTERRUPTS();
+	return compare_values(tb, &tb->cols[0], a, false, b, false);
+}
+
+Datum
+tiebreak_first_value(const TieBreak *tb, MinimalTuple row, bool *isnull)
+{
+	return tie_value(tb, &tb->cols[0], row, isnull);
 }
 
 int

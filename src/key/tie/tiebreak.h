@@ -25,6 +25,15 @@ extern int	tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b);
 /* The same of the row in a slot and a stored one. */
 extern int	tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b);
 
+/* The same by the columns behind the first. */
+extern int	tiebreak_compare_slot_behind(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b);
+
+/* The same of two values of the first column, which are not NULL. */
+extern int	tiebreak_compare_first(TieBreak *tb, Datum a, Datum b);
+
+/* A row's value in the first column. */
+extern Datum tiebreak_first_value(const TieBreak *tb, MinimalTuple row, bool *isnull);
+
 /* Orders n rids of rows of the arena whose keys are equal, and which ascend; stable. */
 extern void tiebreak_sort(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n);
 

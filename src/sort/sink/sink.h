@@ -14,6 +14,7 @@
 #include "sort/batch.h"
 #include "sort/result/result.h"
 #include "sort/runs/runs.h"
+#include "sort/sink/top_rows.h"
 #include "sort/sort_env.h"
 
 typedef enum SinkAnswer
@@ -105,12 +106,16 @@ typedef struct BoundedSink
 	BulkBuf		threshold_row;	/* if images do not tell all */
 	BulkBuf		kept;			/* cut(): a bit for each rid that stays */
 	pg_atomic_uint64 *others;	/* the least threshold[0] of any participant; NULL */
+	TopRows		top;			/* if it is on, the rows are there */
 } BoundedSink;
 
 extern void sink_bounded_init(BoundedSink *sink, SortEnv *env, Batch *batch);
 
 /* Begins a sort that has env->bound; others is what participants share, or NULL. */
 extern void sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *others);
+
+/* All rows are in: stages the keys of those that are kept. */
+extern void sink_bounded_stage(BoundedSink *sink);
 
 /* sink_device_keys.c: as the host's sinks, while keys go to a device's job; NULL: it cannot be. */
 extern Sink *sink_device_keys_begin(SortEnv *env, Batch *batch);

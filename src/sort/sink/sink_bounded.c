@@ -16,6 +16,9 @@
  * image that is larger is that of a row strictly behind, so such rows fall as any.  An
  * image that takes longer than a comparison is made only for rows that stay.
  *
+ * Where a comparator may be asked, and not too many rows are wanted, they are kept in their order
+ * instead (top_rows.c), until memory is full.
+ *
  * Participants that sort together share the least of their thresholds' first images: a
  * row beyond it is strictly behind as many rows as are wanted, whoever has them.
  *
@@ -75,17 +78,13 @@ find_rid(const Stage *stage, uint32 rid)
 	return from;
 }
 
-/* Participants that sort together hear of the threshold's first column. */
+/* Participants that sort together hear of the last wanted row's first image. */
 static void
-tell_others(BoundedSink *sink)
+tell_others(BoundedSink *sink, uint64 image)
 {
-	uint64		least;
+	uint64		least = pg_atomic_read_u64(sink->others);
 
-	if (sink->others == NULL || sink->threshold_null[0])
-		return;
-	least = pg_atomic_read_u64(sink->others);
-	while (sink->threshold[0] < least &&
-		   !pg_atomic_compare_exchange_u64(sink->others, &least, sink->threshold[0]))
+	while (image < least && !pg_atomic_compare_exchange_u64(sink->others, &least, image))
 		;
 }
 
@@ -95,7 +94,9 @@ first_limit(const BoundedSink *sink)
 {
 	uint64		limit = PG_UINT64_MAX;
 
-	if (sink->have_threshold && !sink->threshold_null[0])
+	if (sink->top.on)
+		(void) top_rows_limit(&sink->top, &limit);
+	else if (sink->have_threshold && !sink->threshold_null[0])
 		limit = sink->threshold[0];
 	if (sink->others != NULL)
 		limit = Min(limit, pg_atomic_read_u64(sink->others));
@@ -130,7 +131,8 @@ set_threshold(BoundedSink *sink, uint32 last)
 		env->beside = sink->threshold_row.asked;
 	}
 	sink->have_threshold = true;
-	tell_others(sink);
+	if (sink->others != NULL && !sink->threshold_null[0])
+		tell_others(sink, sink->threshold[0]);
 }
 
 /* A set of rids, as bits. */
@@ -314,11 +316,54 @@ cut_if_many(BoundedSink *sink)
 		cut(sink);
 }
 
+/* Rows were put in order: what others may hear. */
+static inline void
+top_tell_others(BoundedSink *sink)
+{
+	uint64		limit;
+
+	if (unlikely(sink->others != NULL) && top_rows_limit(&sink->top, &limit))
+		tell_others(sink, limit);
+}
+
+void
+sink_bounded_stage(BoundedSink *sink)
+{
+	if (sink->top.on)
+		top_rows_stage(&sink->top);
+}
+
+/* Memory is full of wanted rows: from here on they are in a batch, or in runs. */
+static void
+leave_top(BoundedSink *sink)
+{
+	TopRows    *top = &sink->top;
+
+	top_rows_stage(top);
+	if (top->n == top->bound)
+		set_threshold(sink, top_rows_last(top));
+	top_rows_end(top);
+	if (!sink->have_threshold)
+		sink->base.env->beside = 0;
+}
+
 static SinkAnswer
 bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 {
 	BoundedSink *bounded = (BoundedSink *) sink;
 	Batch	   *batch = sink->batch;
+
+	if (bounded->top.on)
+	{
+		if (unlikely(bounded->others != NULL) && rejects(bounded, slot))
+			return SINK_TAKEN;
+		if (likely(top_rows_put_slot(&bounded->top, slot) == TOP_TAKEN))
+		{
+			top_tell_others(bounded);
+			return SINK_TAKEN;
+		}
+		leave_top(bounded);
+	}
 
 	if ((bounded->have_threshold || bounded->others != NULL) && rejects(bounded, slot))
 		return SINK_TAKEN;
@@ -335,8 +380,15 @@ static SinkAnswer
 put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPlaces where)
 {
 	Batch	   *batch = sink->base.batch;
-	int			cmp = sink->have_threshold ? compare_on_page(sink, &page->keys, where, i) : -1;
+	int			cmp;
 
+	if (sink->top.on)
+	{
+		if (likely(top_rows_put_page(&sink->top, page, i, where) == TOP_TAKEN))
+			return SINK_TAKEN;
+		leave_top(sink);
+	}
+	cmp = sink->have_threshold ? compare_on_page(sink, &page->keys, where, i) : -1;
 	if (cmp > 0)
 		return SINK_TAKEN;
 	if (cmp == 0 || !page->direct)
@@ -362,7 +414,7 @@ take_page(BoundedSink *sink, RowPage *page)
 	Batch	   *batch = sink->base.batch;
 	size_t		bound = sink->base.env->bound;
 
-	return !sink->have_threshold && page->direct &&
+	return !sink->have_threshold && !sink->top.on && page->direct &&
 		(bound == 0 || batch->stage.n + page->n < trigger(bound)) &&
 		batch_put_page(batch, &sink->base.env->keys, page);
 }
@@ -408,6 +460,8 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 		}
 	}
 	*done = page->n;
+	if (bounded->top.on)
+		top_tell_others(bounded);
 	return SINK_TAKEN;
 }
 
@@ -435,6 +489,16 @@ bounded_spill(Sink *sink, Runs *runs)
 static SortResult *
 bounded_finish(Sink *sink, bool may_pause, ResultSpace *space)
 {
+	TopRows    *top = &((BoundedSink *) sink)->top;
+	Sorted		sorted;
+
+	if (top->on)
+	{
+		progress_phase(&sink->env->progress, PROGRESS_SORT);
+		top_rows_order(top, &sorted);
+		batch_free_keys(sink->batch, sink->env->bulk);
+		return result_rows_begin(&space->memory, sink->env, &sink->batch->arena, &sorted);
+	}
 	return order_result(sink->env, sink->batch, NULL, false, space);
 }
 
@@ -445,6 +509,7 @@ bounded_end(Sink *sink)
 
 	bulk_free(sink->env->bulk, &bounded->threshold_row);
 	bulk_free(sink->env->bulk, &bounded->kept);
+	top_rows_end(&bounded->top);
 }
 
 static const SinkMethods bounded_methods = {
@@ -471,4 +536,5 @@ sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *others)
 		sink->threshold_dear[c] = key_dear(sink->base.batch->stage.cols[c].kind);
 	/* images that a function makes may mean another thing in another process */
 	sink->others = key_called(sink->base.batch->stage.cols[0].kind) ? NULL : others;
+	top_rows_begin(&sink->top, sink->base.env, sink->base.batch);
 }

@@ -1,0 +1,92 @@
+-- Bounds of sorts whose keys need a comparator: the wanted rows are kept in their order.
+LOAD 'gpusort';
+SET gpusort.min_rows = 0;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+
+CREATE TABLE ord AS SELECT i::int AS seq, (mix(i) % 1000)::int AS r, CASE WHEN i % 7 > 0 THEN i / 50 END AS few,
+	repeat('x', (mix(i * 7) % 90)::int) AS p FROM generate_series(1, 5000) i;
+ANALYZE ord;
+
+-- what the rows are ordered by, of a number v that goes up, down, up and down, nowhere, ...
+CREATE TABLE ord_key (k int, make text);
+INSERT INTO ord_key VALUES
+	(1, '(''customer number '' || lpad((%s)::text, 9, ''0'')) COLLATE "C"'),
+	(2, 'convert_to(''customer number '' || lpad((%s)::text, 9, ''0''), ''UTF8'') || ''\x00'''),
+	(3, '(repeat(''a'', (%s) %% 90)) COLLATE "C"'),
+	(4, '(''1234567890123456789012345678901234567890'' || lpad((%s)::text, 9, ''0''))::numeric'),
+	(5, 'ARRAY[(%1$s) / 100, (%1$s) %% 100, NULL]'),
+	(6, 'jsonb_build_object(''a'', %s)'),
+	(7, 'ROW(%s, p)'),
+	(8, 'few, (lpad((%s)::text, 9, ''0'')) COLLATE "C"'),
+	(9, 'int4range((%1$s) / 10, (%1$s) + 1)'),
+	(10, '(lpad((%1$s)::text, 70, ''0'')) COLLATE "C", jsonb_build_object(''a'', %1$s)'),
+	(11, 'NULLIF((''n'' || (%s) %% 40) COLLATE "C", ''n7'')');
+CREATE TABLE ord_value (v int, number text);
+INSERT INTO ord_value VALUES (1, 'seq'), (2, '10000 - seq'), (3, 'r'), (4, 'seq / 100'), (5, '5'),
+	(6, 'abs(seq - 2500)'), (7, '3000 - abs(seq - 2500)'), (8, 'seq / 300 * 1000 + 300 - seq % 300'),
+	(9, 'CASE WHEN seq % 2 = 0 THEN 10000 - seq ELSE seq END'), (10, 'seq # 255');
+
+-- stock's first rows with the input's order behind the keys, and ours without
+CREATE FUNCTION first_rows(keys text, n int, mem text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	ours record;
+BEGIN
+	PERFORM set_config('work_mem', mem, true);
+	ours := rows_of(format('SELECT seq, p FROM ord ORDER BY %s LIMIT %s', keys, n), true);
+	RETURN ours.nodes || ', ' || compare_rows(
+		(rows_of(format('SELECT seq, p FROM ord ORDER BY %s, seq LIMIT %s', keys, n), false)).r, ours.r);
+END $$;
+SELECT k, result, count(*), array_agg(DISTINCT n ORDER BY n) AS bounds
+FROM (SELECT k, n, first_rows(format(make, number) || way, n, mem) AS result
+	FROM ord_key, ord_value, unnest('{""," DESC"," NULLS FIRST"}'::text[]) way, unnest('{1,2,10,300,2500}'::int[]) n,
+		unnest('{4MB,64kB}'::text[]) mem
+	WHERE (k + v + n + length(way)) % 6 = 0 OR n = 10) s
+GROUP BY k, result ORDER BY k, result;
+
+-- again and again with other bounds, and by many participants
+SELECT o.seq, s.a FROM (SELECT seq FROM ord WHERE seq % 1000 = 3) o,
+	LATERAL (SELECT array_agg(seq) AS a FROM (SELECT i.seq FROM ord i WHERE i.seq >= o.seq
+		ORDER BY jsonb_build_object('a', -i.seq) LIMIT o.seq / 1000 + 1) x) s ORDER BY 1;
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SELECT check_sort(format('SELECT seq FROM ord ORDER BY %s, seq LIMIT %s', keys, n))
+FROM unnest(ARRAY['jsonb_build_object(''a'', r)', 'few DESC, ROW(-seq)', '(''k'' || seq % 500) COLLATE "C" DESC']) keys,
+	unnest('{1,20,1200}'::int[]) n;
+SET max_parallel_workers_per_gather = 0;
+
+-- how often a comparator is asked: about once a row where each goes before all, or behind all that are wanted
+CREATE SEQUENCE asked;
+CREATE FUNCTION ask_cmp(a int, b int) RETURNS int STRICT LANGUAGE plpgsql AS
+	$$ BEGIN PERFORM nextval('asked'); RETURN btint4cmp(a, b); END $$;
+CREATE FUNCTION ask_lt(a int, b int) RETURNS boolean STRICT LANGUAGE sql AS $$ SELECT ask_cmp(a, b) < 0 $$;
+CREATE FUNCTION ask_gt(a int, b int) RETURNS boolean STRICT LANGUAGE sql AS $$ SELECT ask_cmp(a, b) > 0 $$;
+CREATE FUNCTION ask_eq(a int, b int) RETURNS boolean STRICT LANGUAGE sql AS $$ SELECT ask_cmp(a, b) = 0 $$;
+CREATE OPERATOR <?? (FUNCTION = ask_lt, LEFTARG = int, RIGHTARG = int, COMMUTATOR = ??>);
+CREATE OPERATOR ??> (FUNCTION = ask_gt, LEFTARG = int, RIGHTARG = int, COMMUTATOR = <??);
+CREATE OPERATOR =?? (FUNCTION = ask_eq, LEFTARG = int, RIGHTARG = int, COMMUTATOR = =??);
+CREATE OPERATOR CLASS ask_ops FOR TYPE int USING btree AS
+	OPERATOR 1 <??, OPERATOR 3 =??, OPERATOR 5 ??>, FUNCTION 1 ask_cmp(int, int);
+CREATE FUNCTION comparisons(keys text, n int) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM setval('asked', 1);
+	EXECUTE format('SELECT count(*) FROM (SELECT seq FROM ord ORDER BY %s LIMIT %s) s', keys, n);
+	RETURN (SELECT last_value FROM asked);
+END $$;
+SELECT keys, n, comparisons(keys, n) < 5050 AS one_each
+FROM unnest('{seq USING ??>,seq USING <??}'::text[]) keys, unnest('{1,10,300,3000}'::int[]) n ORDER BY keys, n;
+-- in no order: one for each, and a bisection for those that are wanted when they come
+SELECT n, comparisons('r USING <??', n) < 5000 + n * (1 + ln(5000.0 / n)) * (2 + log(2, n)) AS few_enough
+FROM unnest('{1,10,300,3000}'::int[]) n;
+
+DROP TABLE ord, ord_key, ord_value;
+DROP FUNCTION first_rows, comparisons;
+DROP OPERATOR CLASS ask_ops USING btree;
+DROP OPERATOR FAMILY IF EXISTS ask_ops USING btree;
+DROP OPERATOR <?? (int, int);
+DROP OPERATOR ??> (int, int);
+DROP OPERATOR =?? (int, int);
+DROP FUNCTION ask_cmp, ask_lt, ask_gt, ask_eq;
+DROP SEQUENCE asked;
