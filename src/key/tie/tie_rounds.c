@@ -11,9 +11,17 @@
  * the round's words are the values, and become their ranks (tie_dictionary.c, tie_hints.c,
  * tie_abbreviated.c, tie_merge.c).
  *
- * What rows have in common is not gone through word by word: where a round's words
- * are all the same, the next begins behind the longest common prefix, and strings found
- * equal as a whole are done with.  So there is one round more only where rows part.
+ * Strings that share long prefixes are not read word by word.  A prefix pass reads each
+ * string of a run once, up to the byte in which it differs from a pivot, a string of the
+ * run drawn at random.  Strings that sort before the pivot ascend with the length of the
+ * prefix that they share with it, strings behind it descend, so that length is the leading
+ * half of the pass's words; the next few bytes are the other half.  What strings share
+ * with the pivot is not read again.
+ *
+ * A sample of the run decides between the two kinds of pass.  Words are chosen only if
+ * they tell many rows apart, and a random pivot parts a run as one of quicksort does.
+ * So each row is expected to take part in O(log n) passes, whatever the strings are, and
+ * all passes together read each byte that tells rows apart about once.
  *
  * The records' rids ascend at first and every sort is stable, so equal rows end in
  * their order.  Of the runs that a round leaves, the longest is gone on with in place
@@ -21,6 +29,7 @@
  */
 #include "postgres.h"
 
+#include "common/pg_prng.h"
 #include "key/tie/tie_rows.h"
 
 /* Records up to this number are sorted by insertion. */
@@ -29,13 +38,27 @@
 /* A string of bytes that may have zeros takes words of so many, and their number. */
 #define COUNTED_BYTES		(BYTES_WORD - 1)
 
+/* The bytes in a prefix pass's word, and the likewise fewer of strings that may have zeros. */
+#define PREFIX_PASS_BYTES	4
+#define PREFIX_PASS_COUNTED	(PREFIX_PASS_BYTES - 1)
+#define PREFIX_PASS_BITS	(8 * PREFIX_PASS_BYTES)
+
+/* So few rows are not fetched again for longer words. */
+#define WORDS_MIN_ROWS		32
+
+/* The strings that are sampled to choose the kind of the next pass. */
+#define SAMPLE_SIZE			16
+
+/* Runs from this size on report their passes to the log, for tests. */
+#define REPORTED_ROWS		1024
+
 /* A place in the rows' keys. */
 typedef struct Place
 {
 	int			k;				/* the column */
 	size_t		at;				/* a string's byte, otherwise the image's word */
 	bool		compared;		/* only the comparator knows */
-	bool		skip;			/* what is common may be long */
+	bool		sample;			/* strings may share a long prefix: sample the run first */
 } Place;
 
 /* What a round's words are like. */
@@ -45,6 +68,7 @@ typedef struct Round
 	bool		inexact;		/* some image is */
 	bool		same;			/* all words are */
 	bool		unplaced;		/* there are none: some value is not in its row, or has no image */
+	uint32		pivot;			/* of a prefix pass: the code of the pivot's equals; otherwise 0 */
 } Round;
 
 static Place
@@ -73,7 +97,7 @@ place_behind(const TieBreak *tb, Place place, const Round *round, bool more)
 	else
 	{
 		place.at += col->kind == KEY_BYTEA ? COUNTED_BYTES : BYTES_WORD;
-		place.skip = true;
+		place.sample = true;
 	}
 	return place;
 }
@@ -122,6 +146,7 @@ make_words(TieBreak *tb, SortRec64 *recs, size_t n, Place place, Round *round)
 	uint64		differ = 0;
 
 	memset(round, 0, sizeof(*round));
+	tb->passed_rows += n;
 	for (size_t i = 0; i < n; i++)
 	{
 		Datum		value;
@@ -156,46 +181,137 @@ make_words(TieBreak *tb, SortRec64 *recs, size_t n, Place place, Round *round)
 }
 
 /*
- * Moves the place behind what all strings have in common, to the next column if that
- * is all of them.  It stays where there are NULLs or toasted values.
+ * Draws a pivot and decides whether a prefix pass is better than one by words: most of a
+ * sample share the pivot's next word and go on behind it.  The pivot is random, for
+ * otherwise strings could be chosen so that passes tell few of them apart.
  */
-static void
-skip_common(TieBreak *tb, const SortRec64 *recs, size_t n, Place *place)
+static bool
+sample_shares_word(const TieBreak *tb, const SortRec64 *recs, size_t n, Place place, size_t *pivot)
+{
+	const TieColumn *col = &tb->cols[place.k];
+	size_t		size = Max(Min(n / 4, SAMPLE_SIZE), 2);
+	size_t		step = n / size;
+	size_t		may_differ = size / 4;
+	uint64		first = 0;
+	size_t		at;
+
+	at = *pivot = ((uint64) pg_prng_uint32(&pg_global_prng_state) * n) >> 32;
+	/* all rows of a small run: the pass that follows finds them at hand */
+	for (size_t i = 0; n <= WORDS_MIN_ROWS && i < n; i++)
+		tie_prefetch(tb, recs[i].rid);
+	for (size_t i = 0; i < size; i++)
+	{
+		KeyString	s;
+		size_t		left;
+		uint64		word;
+
+		if (!tie_string(tb, col, recs[at].rid, &s))
+			return false;
+		at = at + step < n ? at + step : at + step - n;
+		left = s.len - Min(place.at, s.len);
+		word = bytes_word(s.p + s.len - left, left);
+		if (i == 0)
+			first = word;
+		if (left > BYTES_WORD && word == first)
+			continue;
+		if (i == 0 || may_differ-- == 0)
+			return false;
+	}
+	return true;
+}
+
+/* The length of the prefix that a record's string shares with the pivot, behind the place. */
+static inline uint32
+shared_prefix(const TieColumn *col, const Round *round, uint64 word)
+{
+	uint32		code = (word ^ col->flip) >> PREFIX_PASS_BITS;
+
+	return code < round->pivot ? code : code > round->pivot ? 2 * round->pivot - code : round->pivot - 1;
+}
+
+/* A string's word in a prefix pass, direction folded in. */
+static inline uint64
+prefix_word(const TieColumn *col, const Round *round, KeyString s, KeyString pivot, size_t at,
+			uint32 *shared)
+{
+	size_t		common = at + bytes_common_long(s.p + at, s.len - at, pivot.p + at, pivot.len - at);
+	size_t		left = s.len - common;
+	uint64		word = bytes_word(s.p + common, left) >> (64 - PREFIX_PASS_BITS);
+	uint64		code = common - at;
+
+	*shared = code;
+	if (common == pivot.len)
+		code = left == 0 ? round->pivot : 2 * (uint64) round->pivot - code;
+	else if (left > 0 && (uint8) s.p[common] > (uint8) pivot.p[common])
+		code = 2 * (uint64) round->pivot - code;
+	if (col->kind == KEY_BYTEA)
+		word = (word & ~UINT64CONST(0xff)) | Min(left, PREFIX_PASS_BYTES);
+	return (code << PREFIX_PASS_BITS | word) ^ col->flip;
+}
+
+/*
+ * Makes the records' words of a prefix pass.  Where most strings part from the pivot
+ * within a word, that word tells more: then only the place moves behind the prefix that
+ * all share, and the answer is false, as it is if there are NULLs or toasted values.
+ */
+static bool
+make_prefix_words(TieBreak *tb, SortRec64 *recs, size_t n, size_t at, Place *place, Round *round)
 {
 	const TieColumn *col = &tb->cols[place->k];
-	KeyString	first = {NULL, 0};
-	size_t		common = 0;
-	bool		equal = true;
+	KeyString	pivot;
+	uint64		differ = 0;
+	uint32		least = PG_UINT32_MAX;
+	size_t		within = 0;		/* rows that part within a word; those before a new least are left out */
+	size_t		bytes = 0;
 
-	place->skip = false;
+	memset(round, 0, sizeof(*round));
+	if (!tie_string(tb, col, recs[at].rid, &pivot))
+		return false;
+	round->pivot = pivot.len - place->at + 1;
 	for (size_t i = 0; i < n; i++)
 	{
 		KeyString	s;
-		Datum		value;
-		bool		isnull;
+		uint32		shared;
 
 		CHECK_FOR_INTERRUPTS();
 		if (i + TIE_PREFETCH < n)
 			tie_prefetch(tb, recs[i + TIE_PREFETCH].rid);
-		value = tie_value(tb, col, tie_row(tb, recs[i].rid), &isnull);
-		if (isnull || string_is_toasted(col->kind, value))
-			return;
-		s = string_of(col->kind, value);
-		if (i == 0)
+		if (!tie_string(tb, col, recs[i].rid, &s))
+			return false;
+		recs[i].key = prefix_word(col, round, s, pivot, place->at, &shared);
+		differ |= recs[i].key ^ recs[0].key;
+		if (shared < least)
 		{
-			first = s;
-			common = s.len;
-			continue;
+			least = shared;
+			within = 0;
 		}
-		equal &= (s.len == first.len);
-		common = bytes_common(s.p, s.len, first.p, common);
-		if (common <= place->at)
-			return;
+		within += shared - least < BYTES_WORD;
+		bytes += shared;
 	}
-	if (equal && common == first.len)
-		*place = place_of_column(tb, place->k + 1);
-	else
-		place->at = common;
+	tb->passed_rows += n;
+	tb->passed_bytes += bytes;
+	round->same = (differ == 0);
+	if (round->same || n <= WORDS_MIN_ROWS || within < n - n / 4)
+		return true;
+	place->at += least;
+	return false;
+}
+
+/* The place behind a word of a prefix pass. */
+static Place
+place_behind_prefix(const TieBreak *tb, Place place, const Round *round, uint64 word)
+{
+	const TieColumn *col = &tb->cols[place.k];
+	uint32		last = (word ^ col->flip) & 0xff;
+
+	/* the pivot's equals, and other strings that have ended */
+	if ((word ^ col->flip) >> PREFIX_PASS_BITS == round->pivot ||
+		(col->kind == KEY_BYTEA ? last <= PREFIX_PASS_COUNTED : last == 0))
+		return place_of_column(tb, place.k + 1);
+	place.at += shared_prefix(col, round, word);
+	place.at += col->kind == KEY_BYTEA ? PREFIX_PASS_COUNTED : PREFIX_PASS_BYTES;
+	place.sample = true;
+	return place;
 }
 
 static bool
@@ -307,6 +423,18 @@ part_nulls(TieBreak *tb, SortRec64 *recs, size_t n, size_t nulls, bool nulls_fir
 	return begin;
 }
 
+/* Two rows are compared once, however long they are. */
+static bool
+has_long_strings(const TieBreak *tb, const SortRec64 *recs, size_t n, int from)
+{
+	for (size_t i = 0; n > 2 && i < n; i++)
+	{
+		if (tie_has_long_string(tb, from, recs[i].rid))
+			return true;
+	}
+	return false;
+}
+
 static void
 insert_rows(TieBreak *tb, int k, SortRec64 *recs, size_t n)
 {
@@ -354,8 +482,11 @@ order_runs(TieBreak *tb, Run run, const Round *round)
 		start = i;
 		if (part.n == 1)
 			continue;
-		part.place = place_behind(tb, run.place, round,
-								  word_has_more(col, round, run.place, part.recs[0].key));
+		if (round->pivot != 0)
+			part.place = place_behind_prefix(tb, run.place, round, part.recs[0].key);
+		else
+			part.place = place_behind(tb, run.place, round,
+									  word_has_more(col, round, run.place, part.recs[0].key));
 		if (part.n > longest.n)
 		{
 			Run			swap = longest;
@@ -377,18 +508,29 @@ order_run(TieBreak *tb, Run run)
 	{
 		TieColumn  *col = &tb->cols[run.place.k];
 		Round		round;
+		size_t		pivot;
 
-		if (run.n <= TIE_INSERTION_MAX)
+		if (run.n <= TIE_INSERTION_MAX && !has_long_strings(tb, run.recs, run.n, run.place.k))
 		{
 			insert_rows(tb, run.place.k, run.recs, run.n);
 			return;
 		}
 		CHECK_FOR_INTERRUPTS();
-		if (run.place.skip && col->by_bytes && !run.place.compared)
+		if (run.place.sample && col->by_bytes && !run.place.compared)
 		{
-			skip_common(tb, run.recs, run.n, &run.place);
-			if (run.place.k == tb->nkeys || &tb->cols[run.place.k] != col)
+			run.place.sample = false;
+			if (sample_shares_word(tb, run.recs, run.n, run.place, &pivot) &&
+				make_prefix_words(tb, run.recs, run.n, pivot, &run.place, &round))
+			{
+				if (round.same)
+					run.place = place_of_column(tb, run.place.k + 1);
+				else
+				{
+					tie_sort_words(tb, run.recs, run.n);
+					run = order_runs(tb, run, &round);
+				}
 				continue;
+			}
 		}
 		make_words(tb, run.recs, run.n, run.place, &round);
 		if (round.unplaced)
@@ -431,5 +573,11 @@ tie_rounds(TieBreak *tb, SortRec64 *recs, size_t n)
 {
 	Run			run = {recs, n, place_of_column(tb, 0)};
 
+	tb->passed_rows = tb->passed_bytes = 0;
 	order_run(tb, run);
+	if (n >= REPORTED_ROWS)
+		ereport(DEBUG1,
+				(errmsg_internal("gpusort: %zu tied rows took part in passes " UINT64_FORMAT " times, "
+								 UINT64_FORMAT " bytes of shared prefixes were read",
+								 n, tb->passed_rows, tb->passed_bytes)));
 }

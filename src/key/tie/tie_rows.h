@@ -16,6 +16,9 @@
 /* Rows up to this number are sorted by insertion. */
 #define TIE_INSERTION_MAX	8
 
+/* A few rows with strings from this length on are sorted in passes all the same. */
+#define TIE_LONG_STRING		1024
+
 /* Rows whose memory is asked for so far ahead of their turn. */
 #define TIE_PREFETCH		16
 
@@ -56,6 +59,8 @@ struct TieBreak
 	BulkBuf		recs;
 	BulkBuf		scratch;		/* a kernel's */
 	BulkBuf		copies;			/* tie_merge.c: values of a block */
+	uint64		passed_rows;	/* of the last sort: rows, counted once for each pass */
+	uint64		passed_bytes;	/* likewise: bytes that prefix passes compared */
 	TieColumn	cols[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -102,6 +107,38 @@ tie_compare(SortSupport ssup, Datum a, Datum b)
 {
 	CHECK_FOR_INTERRUPTS();
 	return ApplySortComparator(a, false, b, false, ssup);
+}
+
+/* The column's string in a row; false if there is none at hand: NULL, or toasted. */
+static inline bool
+tie_string(const TieBreak *tb, const TieColumn *col, uint32 rid, KeyString *s)
+{
+	bool		isnull;
+	Datum		value = tie_value(tb, col, tie_row(tb, rid), &isnull);
+
+	if (isnull || string_is_toasted(col->kind, value))
+		return false;
+	*s = string_of(col->kind, value);
+	return true;
+}
+
+/*
+ * Has the row a string, in a column from this one on, that is too long to be compared
+ * several times?
+ */
+static inline bool
+tie_has_long_string(const TieBreak *tb, int from, uint32 rid)
+{
+	if (likely(tie_row(tb, rid)->t_len < TIE_LONG_STRING))
+		return false;
+	for (int k = from; k < tb->nkeys; k++)
+	{
+		KeyString	s;
+
+		if (tb->cols[k].by_bytes && tie_string(tb, &tb->cols[k], rid, &s) && s.len >= TIE_LONG_STRING)
+			return true;
+	}
+	return false;
 }
 
 /* tiebreak.c: the column's comparator. */

@@ -8,7 +8,8 @@
  * order is theirs, otherwise by the SortSupport comparators that a stock Sort would
  * use.  Equal rows keep their rids' order, which is the input's.
  *
- * A few rows are compared with each other; how many are ordered, tie_rounds.c says.
+ * A few rows are compared with each other, unless they are long; how many are ordered,
+ * tie_rounds.c says.
  *
  * Memory policy: comparators are looked up on the first use, for most sorts never
  * need one; rounds take 16 bytes a row and as much scratch from the sort's own
@@ -185,9 +186,12 @@ void
 tiebreak_sort(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n)
 {
 	SortRec64  *recs;
+	bool		in_passes = n > TIE_INSERTION_MAX;
 
 	tb->arena = arena;
-	if (n > TIE_INSERTION_MAX)
+	for (size_t i = 0; n > 2 && !in_passes && i < n; i++)
+		in_passes = tie_has_long_string(tb, 0, rids[i]);
+	if (in_passes)
 	{
 		bulk_reserve(tb->owner, &tb->recs, n * sizeof(SortRec64), 0);
 		recs = tb->recs.ptr;

@@ -95,6 +95,26 @@ bytes_common(const char *a, size_t alen, const char *b, size_t blen)
 	return at;
 }
 
+/* The same of strings that are likely to have much in common. */
+static inline size_t
+bytes_common_long(const char *a, size_t alen, const char *b, size_t blen)
+{
+	size_t		len = alen < blen ? alen : blen;
+	size_t		at = 0;
+
+	for (; at + 4 * sizeof(uint64_t) <= len; at += 4 * sizeof(uint64_t))
+	{
+		uint64_t	x[4];
+		uint64_t	y[4];
+
+		memcpy(x, a + at, sizeof(x));
+		memcpy(y, b + at, sizeof(y));
+		if (((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3])) != 0)
+			break;
+	}
+	return at + bytes_common(a + at, alen - at, b + at, blen - at);
+}
+
 /*
  * The image of a string.  Sets *inexact if the string has more bytes, or not the
  * prefix; the image then is 0 or UINT64_MAX.
