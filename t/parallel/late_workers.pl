@@ -55,6 +55,39 @@ $session->quit;
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET post_auth_delay');
 $node->reload;
 
+# Workers that never begin, as the server may have no process more: nobody waits for them, and the query ends as
+# it does without us.
+SKIP:
+{
+	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+	my $prlimit = sub { return system("prlimit --pid $postmaster --nproc=$_[0]") == 0 };
+	my ($hard) = slurp_file("/proc/$postmaster/limits") =~ /^Max processes +\w+ +(\w+)/m;
+
+	skip 'no prlimit', 9 if system('prlimit --version >/dev/null 2>&1') != 0;
+	$session = new_session($node);
+	$session->query("SET statement_timeout = '100s'");
+	ok($prlimit->("1:$hard"), 'no process more');
+	for my $case ([ 2, 'on' ], [ 2, 'off' ], [ 5, 'on' ])
+	{
+		my ($workers, $leader) = @$case;
+
+		$session->query("SET max_parallel_workers_per_gather = $workers; SET parallel_leader_participation = $leader");
+		for my $enable ('off', 'on')
+		{
+			$session->query("SET gpusort.enable = $enable");
+			$session->query('SELECT count(*) FROM (SELECT id, k, p FROM t ORDER BY k OFFSET 0) x');
+			like($session->{stderr}, qr/parallel worker failed to initialize/,
+				"$workers workers that never begin, leader participates $leader, gpusort $enable");
+			$session->{stderr} = '';
+		}
+	}
+	ok($prlimit->("$hard:$hard"), 'processes again');
+	$session->query('RESET ALL');
+	is($session->query('SELECT count(*) FROM (SELECT id, k, p FROM t ORDER BY k OFFSET 0) x'), '30000',
+		'the session goes on');
+	$session->quit;
+}
+
 # A join whose inner side differs between processes: it is empty in some, which do not read the outer side then.
 # Which rows there are is chance, but no run of them fails, and each is in order.
 $session = new_session($node);
