@@ -2,14 +2,17 @@
  * run.c
  *	  Sorted runs in a temporary file.
  *
- * Memory policy: a writer has one extent; a reader's buffer is given by the
- * merge, and replaced only for a row that does not fit it.  An ERROR leaves
+ * Memory policy: a writer has one extent; a reader's buffer is given by the merge, and replaced
+ * only for a row that does not fit it, for as long as that row is the next one.  An ERROR leaves
  * buffers to their memory context and the file to its resource owner.
  */
 #include "postgres.h"
 
 #include "store/run.h"
 #include "utils/memutils.h"
+
+/* A row longer than this many extents gets a buffer of its own while it is read. */
+#define LONG_ROW_EXTENTS	4
 
 void
 run_writer_open(RunWriter *writer, SpillFile *file)
@@ -18,6 +21,8 @@ run_writer_open(RunWriter *writer, SpillFile *file)
 	writer->run = palloc0(sizeof(SpillRun));
 	writer->buf = palloc(file->extent);
 	writer->used = 0;
+	writer->rows = 0;
+	writer->longest = 0;
 }
 
 void
@@ -27,6 +32,8 @@ run_writer_reopen(RunWriter *writer, SpillFile *file, SpillRun *run)
 	writer->run = run;
 	writer->buf = palloc(file->extent);
 	writer->used = run->bytes % file->extent;
+	writer->rows = run->rows;
+	writer->longest = run->longest;
 	/* all extents but the last are full */
 	if (writer->used > 0)
 		spill_take_back(file, run, writer->buf);
@@ -59,6 +66,8 @@ run_writer_close(RunWriter *writer)
 	if (writer->used > 0)
 		spill_write(writer->file, writer->run, writer->buf, writer->used);
 	pfree(writer->buf);
+	writer->run->rows = writer->rows;
+	writer->run->longest = writer->longest;
 	return writer->run;
 }
 
@@ -72,21 +81,38 @@ run_of_source(RunSource *source, uint64 bytes)
 	return run;
 }
 
-Size
-run_reader_buffer_size(const SpillFile *file, Size headroom)
+static inline bool
+row_is_long(const SpillFile *file, Size size)
 {
-	return headroom + file->extent;
+	return size > LONG_ROW_EXTENTS * file->extent;
+}
+
+Size
+run_reader_buffer_size(const SpillFile *file, const SpillRun *run, Size headroom)
+{
+	Size		before = row_is_long(file, run->longest) ? headroom : Max(headroom, run->longest);
+
+	return before + file->extent;
+}
+
+Size
+run_reader_memory(const SpillFile *file, const SpillRun *run, Size headroom)
+{
+	return run_reader_buffer_size(file, run, headroom) +
+		(row_is_long(file, run->longest) ? run->longest + file->extent : 0);
 }
 
 void
-run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf, Size headroom)
+run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf, Size headroom,
+				BulkOwner *owner)
 {
 	reader->file = file;
 	reader->run = run;
-	reader->buf = buf;
-	reader->buf_size = run_reader_buffer_size(file, headroom);
+	reader->buf = reader->given_buf = buf;
+	reader->buf_size = reader->given_size = run_reader_buffer_size(file, run, headroom);
+	reader->owner = owner;
+	memset(&reader->own, 0, sizeof(reader->own));
 	reader->headroom = headroom;
-	reader->own_buf = false;
 	reader->pos = reader->len = 0;
 	reader->next_extent = 0;
 }
@@ -105,9 +131,76 @@ read_next(RunReader *reader, char *to)
 	return size;
 }
 
+/* What the buffer still holds moves to another one, which becomes the reader's; its own is freed. */
+static void
+use_buffer(RunReader *reader, char *buf, Size size)
+{
+	memcpy(buf, reader->buf + reader->pos, reader->len - reader->pos);
+	bulk_free(reader->owner, &reader->own);
+	reader->buf = buf;
+	reader->buf_size = size;
+	reader->len -= reader->pos;
+	reader->pos = 0;
+}
+
+static inline bool
+has_own_buffer(const RunReader *reader)
+{
+	return reader->own.ptr != NULL;
+}
+
+/* The size of the row at pos, of which the buffer may have a part; 0 if not even its length is there. */
+static inline Size
+next_row_size(const RunReader *reader)
+{
+	return reader->len - reader->pos < sizeof(uint64) ? 0 :
+		MAXALIGN(((MinimalTuple) (reader->buf + reader->pos))->t_len);
+}
+
+/*
+ * The row that the reader's own buffer was made for has been passed: frees the buffer, unless
+ * the next row needs about as much.
+ */
+static void
+release_own_buffer(RunReader *reader)
+{
+	Size		left = reader->len - reader->pos;
+	Size		need = Max(next_row_size(reader), left) + reader->file->extent;
+
+	if (left <= reader->given_size && (need <= reader->given_size || need < reader->buf_size / 2))
+		use_buffer(reader, reader->given_buf, reader->given_size);
+}
+
+/* Makes room for an extent behind what the buffer still holds. */
+static void
+make_room(RunReader *reader)
+{
+	Size		left = reader->len - reader->pos;
+	Size		need = Max(next_row_size(reader), left) + reader->file->extent;
+
+	if (left + reader->file->extent > reader->buf_size)
+	{
+		BulkBuf		own = {0};
+
+		/* a smaller one of its own goes first if what it holds is little, not to have both */
+		if (has_own_buffer(reader) && left <= reader->given_size)
+			use_buffer(reader, reader->given_buf, reader->given_size);
+		bulk_reserve(reader->owner, &own, need, 0);
+		use_buffer(reader, own.ptr, need);
+		reader->own = own;
+		return;
+	}
+	if (reader->pos > 0)
+		memmove(reader->buf, reader->buf + reader->pos, left);
+	reader->pos = 0;
+	reader->len = left;
+}
+
 void
 run_reader_fill(RunReader *reader)
 {
+	if (unlikely(has_own_buffer(reader)))
+		release_own_buffer(reader);
 	for (;;)
 	{
 		Size		left = reader->len - reader->pos;
@@ -124,34 +217,15 @@ run_reader_fill(RunReader *reader)
 		if (whole && left > reader->headroom)
 			return;
 
-		/* what is left moves to the front, an extent follows */
-		if (left + reader->file->extent > reader->buf_size)
-		{
-			/* a row larger than the buffer was made for */
-			Size		row = left < sizeof(uint64) ? 0 :
-				MAXALIGN(((MinimalTuple) (reader->buf + reader->pos))->t_len);
-			Size		grown = Max(row, left) + reader->file->extent;
-			char	   *buf = palloc_extended(grown, MCXT_ALLOC_HUGE);
-
-			memcpy(buf, reader->buf + reader->pos, left);
-			if (reader->own_buf)
-				pfree(reader->buf);
-			reader->buf = buf;
-			reader->buf_size = grown;
-			reader->own_buf = true;
-		}
-		else if (reader->pos > 0)
-			memmove(reader->buf, reader->buf + reader->pos, left);
-		reader->pos = 0;
-		reader->len = left + read_next(reader, reader->buf + left);
+		make_room(reader);
+		reader->len += read_next(reader, reader->buf + reader->len);
 	}
 }
 
 void
 run_reader_close(RunReader *reader)
 {
-	if (reader->own_buf)
-		pfree(reader->buf);
+	bulk_free(reader->owner, &reader->own);
 	if (reader->run->extents != NULL)
 		pfree(reader->run->extents);
 	if (reader->run->source != NULL)

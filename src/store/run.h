@@ -14,6 +14,7 @@
 
 #include "access/htup_details.h"
 #include "lib/ilist.h"
+#include "store/bulk.h"
 #include "store/spillfile.h"
 
 /* A run's source that is not the file.  Whoever makes one says what it is. */
@@ -40,6 +41,8 @@ typedef struct RunWriter
 	SpillRun   *run;
 	char	   *buf;
 	Size		used;
+	uint64		rows;			/* of the run */
+	Size		longest;		/* bytes of its longest row */
 } RunWriter;
 
 extern void run_writer_open(RunWriter *writer, SpillFile *file);
@@ -57,6 +60,8 @@ run_writer_row(RunWriter *writer, MinimalTuple row)
 {
 	Size		size = MAXALIGN(row->t_len);
 
+	writer->rows++;
+	writer->longest = Max(writer->longest, size);
 	if (likely(size < writer->file->extent - writer->used))
 	{
 		memcpy(writer->buf + writer->used, row, size);
@@ -69,25 +74,37 @@ run_writer_row(RunWriter *writer, MinimalTuple row)
 /*
  * Reads a run forward, an extent at a time, giving each back once it is read.  What is
  * in the buffer, from pos to len, is the reader's owner's until run_reader_fill().
+ *
+ * A row that is too long for the buffer is read into one of its own, which is freed when
+ * the row has been passed.
  */
 typedef struct RunReader
 {
 	SpillFile  *file;
 	SpillRun   *run;
-	char	   *buf;
+	char	   *buf;			/* the caller's buffer, or own */
 	Size		buf_size;
+	char	   *given_buf;		/* the caller's buffer */
+	Size		given_size;
+	BulkOwner  *owner;
+	BulkBuf		own;			/* for a long row */
 	Size		headroom;
-	bool		own_buf;		/* palloc'd for a row larger than the one given */
 	Size		pos;			/* the first row that is still needed, from buf */
 	Size		len;			/* bytes in buf */
 	uint32		next_extent;
 } RunReader;
 
-/* Bytes of a reader's buffer: an extent behind what is left of those before. */
-extern Size run_reader_buffer_size(const SpillFile *file, Size headroom);
+/*
+ * Bytes of the buffer for a run: an extent, and before it the headroom or the longest row, unless that
+ * is very long.
+ */
+extern Size run_reader_buffer_size(const SpillFile *file, const SpillRun *run, Size headroom);
+
+/* Bytes that reading a run takes at most: the buffer, and one of its own for a very long row. */
+extern Size run_reader_memory(const SpillFile *file, const SpillRun *run, Size headroom);
 
 extern void run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf,
-							Size headroom);
+							Size headroom, BulkOwner *owner);
 
 /*
  * What lies before pos is not needed any more.  Makes sure that, unless the run ends,

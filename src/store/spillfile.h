@@ -29,6 +29,8 @@ struct RunSource;
 typedef struct SpillRun
 {
 	uint64		bytes;
+	uint64		rows;			/* 0: not known, likewise the longest */
+	Size		longest;		/* bytes of its longest row */
 	struct RunSource *source;	/* where it comes from (run.h); NULL: extents */
 	uint32	   *extents;
 	uint32		nextents;

@@ -10,9 +10,15 @@
  * through a slot, 45 ns on a Zen 4; a round in the cache takes a third of that, its
  * keys made by the column as those of pages are.
  *
- * Memory policy: windows and words come from the sort's own arrays, within work_mem
- * unless six runs take more; a reader's buffer is replaced only for a row that does not
- * fit it.  An ERROR leaves all that to the sort's memory and resource owner.
+ * Where rows are so long that a buffer holds hardly more than one, a round would compare rows of
+ * all runs for the sake of a few.  A window then is one row, and a tree of losers finds the
+ * next one.
+ *
+ * Memory policy: windows and words come from the sort's own arrays, within work_mem.  The longest
+ * row of each run counts as well, because all runs may come to theirs at the same time.  About as
+ * many runs as tuplesort.c would merge are merged at once, also if that takes more than work_mem:
+ * with fewer, long rows would be written more often than by a Sort.  An ERROR leaves all that to
+ * the sort's memory and resource owner.
  */
 #include "postgres.h"
 
@@ -24,6 +30,15 @@
 #define MERGE_MIN_FAN_IN		6
 #define MERGE_MAX_FAN_IN		500
 
+/* Memory of each run that tuplesort.c merges: 32 blocks to read, two for its tapes. */
+#define STOCK_RUN_MEMORY		(34 * (Size) BLCKSZ)
+
+/*
+ * The last merge takes as many runs as merges before it, where tuplesort.c often takes fewer; who reads it
+ * may hold so many copies of a row beside it.
+ */
+#define READER_ROWS				2
+
 /* Rows in a window, as a power of two. */
 #define WINDOW_MIN_SHIFT		4
 #define WINDOW_MAX_SHIFT		10
@@ -31,25 +46,38 @@
 /* Bytes a word takes of a kernel's scratch, about. */
 #define WORD_SCRATCH			12
 
-static Size
-headroom(const SpillFile *file)
+/* How rows are read, by their average length. */
+typedef struct MergeWindow
 {
-	return file->extent / 4;
-}
+	int			shift;			/* rows in a window, as a power of two */
+	Size		headroom;		/* bytes of rows that a reader has before it reads on */
+} MergeWindow;
 
-/* Rows that are about a headroom. */
-static int
-window_shift(const SortEnv *env, const SpillFile *file, SpillRun *const *runs, int nruns)
+/* A window's rows are about the headroom, which is a part of an extent. */
+static MergeWindow
+choose_window(const SortEnv *env, const SpillFile *file, SpillRun *const *runs, int nruns)
 {
+	MergeWindow window = {WINDOW_MIN_SHIFT, file->extent / 4};
 	uint64		bytes = 0;
-	int			shift = WINDOW_MIN_SHIFT;
+	uint64		rows = 0;
+	uint64		row;
 
 	for (int r = 0; r < nruns; r++)
+	{
 		bytes += runs[r]->bytes;
-	while (shift < WINDOW_MAX_SHIFT &&
-		   ((uint64) 2 << shift) * (bytes / Max(env->progress.now->rows_in, 1)) <= headroom(file))
-		shift++;
-	return shift;
+		rows += runs[r]->rows;
+	}
+	/* of a source's run rows are not known */
+	row = bytes / Max(rows > 0 ? rows : env->progress.now->rows_in, 1);
+	if (2 * row > window.headroom)
+	{
+		window.shift = 0;
+		window.headroom = 0;
+		return window;
+	}
+	while (window.shift < WINDOW_MAX_SHIFT && ((uint64) 2 << window.shift) * row <= window.headroom)
+		window.shift++;
+	return window;
 }
 
 static inline Size
@@ -58,15 +86,34 @@ key_size(const KeyLayout *layout)
 	return layout->total_bits > 64 ? sizeof(Key128) : sizeof(uint64);
 }
 
+static int
+compare_larger_first(const void *a, const void *b)
+{
+	Size		x = *(const Size *) a;
+	Size		y = *(const Size *) b;
+
+	return (x < y) - (x > y);
+}
+
 int
 merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
 			 SpillRun *const *runs, int nruns)
 {
-	Size		row = key_size(layout) + sizeof(uint32) + sizeof(uint64) + WORD_SCRATCH;
-	Size		n = env->limit / (run_reader_buffer_size(file, headroom(file)) +
-								  (row << window_shift(env, file, runs, nruns)));
+	MergeWindow window = choose_window(env, file, runs, nruns);
+	Size		rows = (key_size(layout) + sizeof(uint32) + sizeof(uint64) + WORD_SCRATCH) << window.shift;
+	Size	   *memory = palloc(nruns * sizeof(Size));
+	int			least = (int) Min(env->limit / STOCK_RUN_MEMORY, MERGE_MAX_FAN_IN) - READER_ROWS;
+	Size		taken = 0;
+	int			n = 0;
 
-	return (int) Max(MERGE_MIN_FAN_IN, Min(n, MERGE_MAX_FAN_IN));
+	for (int r = 0; r < nruns; r++)
+		memory[r] = rows + run_reader_memory(file, runs[r], window.headroom);
+	/* whichever runs are merged at once */
+	qsort(memory, nruns, sizeof(Size), compare_larger_first);
+	while (n < nruns && taken + memory[n] <= env->limit)
+		taken += memory[n++];
+	pfree(memory);
+	return Max(MERGE_MIN_FAN_IN, Min(Max(n, least), MERGE_MAX_FAN_IN));
 }
 
 /* What finds keys in stored rows. */
@@ -91,7 +138,8 @@ merge_begin(Merge *merge, SortEnv *env, Stage *stage, const KeyLayout *layout, S
 			SpillRun **runs, int nruns)
 {
 	MergeState *state = palloc0(sizeof(MergeState));
-	Size		buf_size = run_reader_buffer_size(file, headroom(file));
+	MergeWindow window = choose_window(env, file, runs, nruns);
+	Size		bufs = 0;
 	Size		rows;
 	char	   *p;
 
@@ -101,29 +149,32 @@ merge_begin(Merge *merge, SortEnv *env, Stage *stage, const KeyLayout *layout, S
 	state->stage = stage;
 	state->layout = layout;
 	state->wide = key_size(layout) > sizeof(uint64);
-	state->shift = window_shift(env, file, runs, nruns);
+	state->shift = window.shift;
 	state->id_bits = state->shift + (nruns == 1 ? 0 : 1 + pg_leftmost_one_pos32(nruns - 1));
 	state->nruns = nruns;
 	state->runs = palloc0(nruns * sizeof(MergeRun));
 	state->bufs = palloc0(nruns * sizeof(char *));
 	state->pieces = palloc((nruns + 1) * sizeof(uint32));
+	state->losers = window.shift == 0 ? palloc(nruns * sizeof(int)) : NULL;
 	state->page = create_page(env, stage);
 	state->cxt = CurrentMemoryContext;
 
 	rows = (Size) nruns << state->shift;
 	state->words_size = TYPEALIGN(64, rows * sizeof(uint64));
 	bulk_reserve(env->bulk, &env->recs, state->words_size + rows * WORD_SCRATCH, 0);
-	bulk_reserve(env->bulk, &env->scratch,
-				 rows * (key_size(layout) + sizeof(uint32)) + nruns * buf_size, 0);
+	for (int r = 0; r < nruns; r++)
+		bufs += TYPEALIGN(64, run_reader_buffer_size(file, runs[r], window.headroom));
+	bulk_reserve(env->bulk, &env->scratch, TYPEALIGN(64, rows * (key_size(layout) + sizeof(uint32))) + bufs, 0);
 	p = env->scratch.ptr;
 	state->keys = p;
 	p += rows * key_size(layout);
 	state->offsets = (uint32 *) p;
-	p += rows * sizeof(uint32);
+	p = (char *) env->scratch.ptr + TYPEALIGN(64, rows * (key_size(layout) + sizeof(uint32)));
 	for (int r = 0; r < nruns; r++)
 	{
 		merge->sources = merge->sources || runs[r]->source != NULL;
-		run_reader_open(&state->runs[r].reader, file, runs[r], p + r * buf_size, headroom(file));
+		run_reader_open(&state->runs[r].reader, file, runs[r], p, window.headroom, env->bulk);
+		p += TYPEALIGN(64, run_reader_buffer_size(file, runs[r], window.headroom));
 	}
 
 	stage_freeze(stage);
@@ -144,6 +195,8 @@ merge_end(Merge *merge)
 	if (state->page->key_walk != NULL)
 		tuple_walk_free(state->page->key_walk);
 	pfree(state->page);
+	if (state->losers != NULL)
+		pfree(state->losers);
 	pfree(state->pieces);
 	pfree(state->bufs);
 	pfree(state->runs);
@@ -345,24 +398,98 @@ take_rows(MergeState *state)
 	return n;
 }
 
-bool
-merge_round(Merge *merge)
+/* ------------------------------------------------------------------------
+ * Long rows: a tree of losers
+ * ------------------------------------------------------------------------
+ */
+
+/* Does run a's row come before run b's?  Runs that have ended come last. */
+static bool
+comes_first(const MergeState *state, int a, int b)
+{
+	int			cmp;
+
+	if (state->runs[a].n == 0 || state->runs[b].n == 0)
+		return state->runs[b].n == 0;
+	cmp = compare_rows(state, a, b);
+	return cmp < 0 || (cmp == 0 && a < b);
+}
+
+/*
+ * Run r plays against the losers on its way to the root, losers[0], which is the winner.  While the
+ * tree is built, who comes first to a node waits there for the other.
+ */
+static void
+play(MergeState *state, int r)
+{
+	int			winner = r;
+
+	for (int at = (r + state->nruns) / 2; at > 0; at /= 2)
+	{
+		int			loser = state->losers[at];
+
+		if (loser < 0)
+		{
+			state->losers[at] = winner;
+			return;
+		}
+		if (comes_first(state, loser, winner))
+		{
+			state->losers[at] = winner;
+			winner = loser;
+		}
+	}
+	state->losers[0] = winner;
+}
+
+/* The next row comes to hand; returns how many there are, 0 or 1. */
+static size_t
+next_long_row(Merge *merge)
 {
 	MergeState *state = merge->state;
-	MemoryContext old = MemoryContextSwitchTo(state->cxt);
+	int			first = state->begun ? state->losers[0] : 0;
+	int			last = state->begun ? first : state->nruns - 1;
+
+	if (!state->begun)
+		memset(state->losers, -1, state->nruns * sizeof(int));
+	else
+		state->runs[first].taken = state->runs[first].n;
+	for (int r = first; r <= last && !merge->lost; r++)
+		merge->lost = !refill(state, r);
+	if (merge->lost)
+		return 0;
+	for (int r = first; r <= last; r++)
+		play(state, r);
+	state->begun = true;
+	return state->runs[state->losers[0]].n;
+}
+
+/* ------------------------------------------------------------------------
+ * The next rows
+ * ------------------------------------------------------------------------
+ */
+static bool
+next_rows(Merge *merge)
+{
+	MergeState *state = merge->state;
 	uint64	   *words = state->env->recs.ptr;
 	uint64		id_mask = (UINT64CONST(1) << state->id_bits) - 1;
 
-	CHECK_FOR_INTERRUPTS();
+	merge->next = 0;
+	if (state->losers != NULL)
+	{
+		merge->n = next_long_row(merge);
+		if (merge->n == 0)
+			return false;
+		words[0] = (uint64) row_at(state, state->losers[0]);
+		merge->rows = words;
+		return true;
+	}
 	for (int r = 0; r < state->nruns; r++)
 		merge->lost = merge->lost || !refill(state, r);
-	merge->next = 0;
 	merge->n = merge->lost ? 0 : take_rows(state);
 	if (merge->n == 0)
-	{
-		MemoryContextSwitchTo(old);
 		return false;
-	}
 
 	if (state->nruns == 1)
 	{
@@ -374,6 +501,17 @@ merge_round(Merge *merge)
 	for (size_t i = 0; i < merge->n; i++)
 		words[i] = (uint64) row_at(state, (uint32) (words[i] & id_mask));
 	merge->rows = words;
-	MemoryContextSwitchTo(old);
 	return true;
+}
+
+bool
+merge_round(Merge *merge)
+{
+	MemoryContext old = MemoryContextSwitchTo(merge->state->cxt);
+	bool		more;
+
+	CHECK_FOR_INTERRUPTS();
+	more = next_rows(merge);
+	MemoryContextSwitchTo(old);
+	return more;
 }

@@ -34,6 +34,8 @@ struct MergeState
 	uint32	   *offsets;		/* where they lie in their buffers, in units of 8 bytes */
 	Size		words_size;		/* of env->recs, that words may take */
 	uint32	   *pieces;			/* where rows of another run begin, among tied ones */
+	int		   *losers;			/* tree of losers over the runs, if rows are long; else NULL */
+	bool		begun;			/* the tree has been built */
 	RowPage	   *page;			/* rows whose keys are being made */
 	MemoryContext cxt;
 };
