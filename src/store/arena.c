@@ -149,7 +149,7 @@ arena_trim(Arena *arena, BulkOwner *owner)
 /*
  * Rows are moved down within their chunks.  A row longer than a chunk has memory
  * of its own, at chunk numbers that others may then need: with one of those all
- * rows go to another arena, and for that time there are both.
+ * rows go to another arena, which has chunks while those of the old one are given back.
  */
 void
 arena_compact_begin(Arena *arena, BulkOwner *owner, Arena *from)
@@ -169,6 +169,25 @@ arena_compact_begin(Arena *arena, BulkOwner *owner, Arena *from)
 		memcpy(from->base, arena->base, arena->nchunks * sizeof(char *));
 		from->chunks = NULL;
 		arena_reset(arena, owner);
+	}
+}
+
+void
+arena_compact_passed(Arena *from, BulkOwner *owner, uint32 rid, uint32 *chunk)
+{
+	/* rows that are moved down within their chunks leave no chunk behind */
+	if (from->chunks == NULL)
+		return;
+	while (*chunk < rid >> ARENA_CHUNK_SHIFT)
+	{
+		BulkBuf    *buf = &from->chunks[*chunk].buf;
+		uint32		span = Max(1, (buf->size + ARENA_CHUNK_SIZE - 1) / ARENA_CHUNK_SIZE);
+
+		/* rows that came after a huge one lie behind it, in its last chunk */
+		if (*chunk + span > rid >> ARENA_CHUNK_SHIFT)
+			break;
+		bulk_free(owner, buf);
+		*chunk += span;
 	}
 }
 

@@ -58,6 +58,13 @@ extern void arena_trim(Arena *arena, BulkOwner *owner);
  * go where a later one still is), and arena_compact_end() forgets the others.
  */
 extern void arena_compact_begin(Arena *arena, BulkOwner *owner, Arena *from);
+
+/*
+ * Rows before this one have been moved or are not wanted: gives back chunks that have no others.
+ * *chunk is 0 at first: the chunks before it have been given back.
+ */
+extern void arena_compact_passed(Arena *from, BulkOwner *owner, uint32 rid, uint32 *chunk);
+
 extern void arena_compact_end(Arena *arena, BulkOwner *owner, Arena *from);
 
 /* Gives back everything. */

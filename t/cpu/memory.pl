@@ -125,5 +125,68 @@ FROM generate_series(1, 8) i, set_config('work_mem', CASE WHEN i % 3 = 0 THEN '6
 	LATERAL (SELECT array_agg(k) AS a FROM (SELECT k, id FROM big WHERE id <= 4000 + i ORDER BY k OFFSET 0) x) s;
 SQL
 
+# Long rows: a merge takes about what a Sort takes, which depends on how many runs are merged at once.
+# The values are of 20 characters by turns, or the planner would make them constants.
+my $long = "repeat(chr(64 + i %% 20), %s) AS t FROM generate_series(1, %d) i";
+for my $case (
+	[ 'rows of 20 MB', '4MB', sprintf("SELECT mix(i) AS k, $long ORDER BY k", '20000000', 30) ],
+	[ 'rows of 5 MB', '4MB', sprintf("SELECT mix(i) AS k, $long ORDER BY k DESC", '5000000', 60) ],
+	[ 'rows of 300 kB', '4MB', sprintf("SELECT mix(i) AS k, $long ORDER BY k", '300000', 600) ],
+	[ 'a long row among many', '4MB', sprintf("SELECT mix(i) AS k, $long ORDER BY k",
+		'CASE WHEN i % 500 = 0 THEN 8000000 ELSE 100 END', 10000) ],
+	[ 'a row of ten times work_mem', '4MB', sprintf("SELECT mix(i) AS k, $long ORDER BY k", '40000000', 2) ],
+	[ 'the first of rows of 8 MB', '4MB', sprintf("SELECT mix(i) AS k, $long ORDER BY k LIMIT 3", '8000000', 40) ],
+	[ 'the first of rows of 20 MB', '256MB', sprintf("SELECT mix(i) AS k, $long ORDER BY k LIMIT 3", '20000000', 12) ])
+{
+	my ($name, $mem, $sql) = @$case;
+	my %peak;
+
+	for my $enable ('off', 'on')
+	{
+		my $s = new_session($node);
+		my $pid = $s->query('SELECT pg_backend_pid()');
+		$s->query("SET work_mem = '$mem'; SET gpusort.enable = $enable");
+		is($s->query("SELECT sort_nodes('" . ($sql =~ s/'/''/gr) . "')"), $enable eq 'on' ? 'GpuSort' : 'Sort',
+			"$name, enable = $enable: the node");
+		my $order = $sql =~ /DESC/ ? '>=' : '<=';
+		is($s->query("SELECT bool_and(before IS NULL OR before $order k) AND min(length(t)) > 99 FROM "
+			. "(SELECT lag(k) OVER () AS before, k, t FROM ($sql) s) w"), 't', "$name, enable = $enable: the order");
+		is($s->{stderr}, '', "$name, enable = $enable: no error");
+		$peak{$enable} = memory_of($pid, 'VmHWM');
+		$s->quit;
+	}
+	note "$name: $peak{on} kB, of a Sort $peak{off} kB";
+	# a huge page may be touched in each of the runs that are merged
+	cmp_ok($peak{on}, '<', $peak{off} * 1.2 + 16_000, "$name: memory as a Sort takes");
+}
+
+# the order of rows that are longer than what is read at once, and of equal ones
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE plain (k int, c text COLLATE "C", t text);
+ALTER TABLE plain ALTER c SET STORAGE PLAIN, ALTER t SET STORAGE PLAIN;
+INSERT INTO plain SELECT CASE WHEN i % 11 <> 0 THEN mix(i) % 50 END, repeat('c', 300 + (mix(i * 7) % 4)::int),
+	repeat('t', CASE WHEN i % 5 = 0 THEN 6000 ELSE (mix(i * 3) % 4000)::int END) FROM generate_series(1, 3000) i;
+VACUUM ANALYZE plain;
+-- a row goes where there is room for it
+CREATE VIEW lengths AS SELECT ctid AS seq, k, c, t FROM plain;
+SQL
+for my $mem ('64kB', '256kB', '1MB')
+{
+	for my $keys ('k', 'k DESC', 'c', 'c DESC NULLS FIRST, k', 'k NULLS FIRST, c DESC')
+	{
+		is($node->safe_psql('postgres', "SET work_mem = '$mem'; SELECT nodes, rows, result FROM "
+			. "check_stable('lengths', '$keys')"), 'GpuSort|3000|same', "long rows by $keys with $mem");
+	}
+}
+for my $size (3000, 30_000, 300_000)
+{
+	is($node->safe_psql('postgres', <<SQL), 'GpuSort|400|same', "rows of up to $size bytes");
+SET work_mem = '64kB';
+SELECT nodes, rows, result FROM check_sort('SELECT md5(t), k FROM (SELECT * FROM (SELECT mix(i) % 7 AS k,
+	repeat(chr(64 + i % 20), (mix(i * 5) % $size)::int) || i AS t FROM generate_series(1, 400) i OFFSET 0) r
+	ORDER BY k, t COLLATE "C" OFFSET 0) s')
+SQL
+}
+
 $node->stop;
 done_testing();

@@ -41,6 +41,9 @@ trigger(size_t bound)
 	return Max(2 * bound, 1024);
 }
 
+/* From so many bytes of rows on, memory costs more than sorting twice as many rows as are wanted. */
+#define CUT_BYTES		((Size) 4 * 1024 * 1024)
+
 /*
  * Column c of a row against the threshold's: > 0 if it goes behind it, whatever
  * follows.
@@ -164,6 +167,7 @@ cut(BoundedSink *sink)
 	Sorted		sorted;
 	Arena		from;
 	Size		set_size = (batch->arena.next_rid / 64 + 1) * sizeof(uint64);
+	uint32		passed = 0;
 	uint64	   *set;
 
 	Assert(n > env->bound);
@@ -190,6 +194,7 @@ cut(BoundedSink *sink)
 		if (to == NULL)
 			elog(ERROR, "a bounded sort's rows do not fit its arena");
 		memmove(to, row, MAXALIGN(row->t_len));
+		arena_compact_passed(&from, env->bulk, stage->rids[i], &passed);
 		stage_keep(stage, i, kept++, rid);
 	}
 	stage_keep_end(stage, kept);
@@ -310,9 +315,11 @@ has_memory(BoundedSink *sink)
 static inline void
 cut_if_many(BoundedSink *sink)
 {
+	const Batch *batch = sink->base.batch;
 	size_t		bound = sink->base.env->bound;
 
-	if (unlikely(bound > 0 && sink->base.batch->stage.n >= trigger(bound)))
+	if (unlikely(bound > 0 && (batch->stage.n >= trigger(bound) ||
+							   (batch->stage.n >= 2 * bound && arena_used(&batch->arena) >= CUT_BYTES))))
 		cut(sink);
 }
 
