@@ -3,7 +3,7 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::RealBin/lib";
+use lib "$FindBin::RealBin/../lib";
 use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
