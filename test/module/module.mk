@@ -13,7 +13,7 @@ $(TEST_MODULE): $(wildcard test/module/*.c) src/compat.h src/node/scan/heap_page
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CFLAGS_SL) $(CPPFLAGS) -shared -o $@ $(filter %.c %.o,$^)
 
-$(TEST_SERVER_CALLS): test/server_calls.c
+$(TEST_SERVER_CALLS): test/preload/server_calls.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -fPIC -shared -o $@ $< -ldl
 
