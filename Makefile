@@ -12,7 +12,7 @@
 # Targets of tests and benches come from fragments beside them.
 
 EXTENSION = gpusort
-DATA = gpusort--1.0.sql gpusort--1.0--1.1.sql
+DATA = gpusort--1.0.sql gpusort--1.0--1.1.sql gpusort--1.1--1.2.sql
 MODULE_big = gpusort
 PGFILEDESC = "gpusort - sorts in place of Sort"
 

@@ -36,13 +36,32 @@ SELECT (SELECT count(*) > 0 FROM uses_stat) AS stat, (SELECT count(*) > 0 FROM u
 -- what the view has beside the function
 SELECT d.attname FROM pg_attribute d
 WHERE d.attrelid = 'gpusort_device_stat'::regclass AND d.attnum > 0
-	AND d.attname NOT IN (SELECT u.attname FROM pg_attribute u WHERE u.attrelid = 'uses_devices'::regclass);
+	AND d.attname NOT IN (SELECT u.attname FROM pg_attribute u WHERE u.attrelid = 'uses_devices'::regclass)
+ORDER BY d.attnum;
 SELECT count(*) AS differ FROM (SELECT device, name, memory_total, jobs FROM gpusort_device_stat
 	EXCEPT SELECT device, name, memory_total, jobs FROM uses_devices) x;
 SELECT count(*) > 0 AS objects, count(*) - (SELECT count(*) FROM fresh) AS more FROM extension_objects('gpusort');
 (SELECT 'updated: ' || o AS differs FROM (SELECT extension_objects('gpusort') o EXCEPT SELECT o FROM fresh) u)
 UNION ALL
 (SELECT 'fresh: ' || o FROM (SELECT o FROM fresh EXCEPT SELECT extension_objects('gpusort') o) f);
+ROLLBACK;
+
+-- from 1.1
+BEGIN;
+DROP EXTENSION gpusort;
+CREATE EXTENSION gpusort VERSION '1.1';
+SELECT count(*) > 0 AS works FROM gpusort_device_stat;
+CREATE VIEW uses_stat AS SELECT * FROM gpusort_device_stat;
+CREATE VIEW uses_counters AS SELECT * FROM gpusort_device_counters();
+ALTER EXTENSION gpusort UPDATE;
+SELECT extversion FROM pg_extension WHERE extname = 'gpusort';
+SELECT (SELECT count(*) > 0 FROM uses_stat) AS stat, (SELECT count(*) > 0 FROM uses_counters) AS counters;
+-- what the view has got
+SELECT d.attname FROM pg_attribute d
+WHERE d.attrelid = 'gpusort_device_stat'::regclass AND d.attnum > 0
+	AND d.attname NOT IN (SELECT u.attname FROM pg_attribute u WHERE u.attrelid = 'uses_stat'::regclass)
+ORDER BY d.attnum;
+SELECT count(*) AS differ FROM (SELECT extension_objects('gpusort') o EXCEPT SELECT o FROM fresh) u;
 ROLLBACK;
 
 DROP FUNCTION extension_objects;

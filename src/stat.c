@@ -49,6 +49,8 @@ typedef struct AlgorithmStat
 static AlgorithmStat session_stats[STAT_ALGORITHMS];
 static AlgorithmStat *stats = NULL;
 
+void		(*gpusort_stat_reset_too) (void) = NULL;
+
 PG_FUNCTION_INFO_V1(gpusort_stat_get);
 PG_FUNCTION_INFO_V1(gpusort_stat_reset);
 
@@ -166,5 +168,7 @@ gpusort_stat_reset(PG_FUNCTION_ARGS)
 		for (int c = 0; c < STAT_COUNTERS; c++)
 			pg_atomic_write_u64(&s[i].counters[c], 0);
 	}
+	if (gpusort_stat_reset_too != NULL)
+		gpusort_stat_reset_too();
 	PG_RETURN_VOID();
 }

@@ -28,6 +28,9 @@ typedef struct SortCount
 /* Hooks for shared memory; to be called while libraries are preloaded. */
 extern void gpusort_stat_init(void);
 
+/* What gpusort_stat_reset() resets beside these counters; NULL: nothing. */
+extern void (*gpusort_stat_reset_too) (void);
+
 /* Counts a sort that an algorithm should have run and could not. */
 extern void gpusort_stat_fallback(const struct Algorithm *algorithm);
 

@@ -267,9 +267,31 @@ typedef struct DeviceAlgorithm
 	bool		rids;
 } DeviceAlgorithm;
 
+/*
+ * What a device has done since the server's start, or gpusort_stat_reset(): by the device process, but for
+ * the jobs that failed.
+ */
+typedef struct DeviceCounters
+{
+	char		name[64];		/* when it was opened last; empty: never */
+	pg_atomic_uint64 busy_us;	/* for which it was at work for some job, or a job waited for a call */
+	pg_atomic_uint64 done;		/* jobs whose result came down */
+	pg_atomic_uint64 failed;	/* jobs that were lost, as their owners found */
+	pg_atomic_uint64 bytes_up;
+	pg_atomic_uint64 bytes_down;
+} DeviceCounters;
+
+/* What the device process has to say for the server's log. */
+typedef struct DeviceNote
+{
+	int			device;			/* a failure of this one, by CUDA's number; -1: none */
+	char		text[DEVICE_NOTE_SIZE];
+} DeviceNote;
+
 /* A backend that waits for room. */
 typedef struct DeviceWaiter
 {
+	uint64		since_us;		/* device_now_us() */
 	uint64		ticket;
 	Latch	   *latch;
 	uint64		bytes;			/* of device memory */
@@ -298,6 +320,8 @@ typedef struct DeviceShared
 	uint64		last_ticket;
 	DeviceWaiter queue[DEVICE_QUEUE];
 	Latch	   *volatile first_waiting; /* read without the lock */
+	uint64		waited;			/* sorts that no longer wait, and for how long they did */
+	uint64		waited_us;
 
 	DeviceFailure logged[DEVICE_LOGGED];	/* under the lock */
 
@@ -315,6 +339,8 @@ typedef struct DeviceShared
 	 * counted by the process, also when it crashes, and by the supervisor for one that hangs.
 	 */
 	volatile uint32 failures[DEVICE_MAX];
+
+	DeviceCounters counters[DEVICE_MAX];	/* by CUDA's number */
 
 	/* giving GPUs back, and having them again: by the supervisor, but for asked */
 	Latch	   *volatile supervisor;	/* NULL: none, and no process will come */
@@ -350,7 +376,7 @@ typedef struct DeviceShared
 
 	/* what the device process has to say for the server's log: written by it, logged by the supervisor */
 	pg_atomic_uint32 notes;		/* all that were written; one is in note[number % DEVICE_NOTES] */
-	char		note[DEVICE_NOTES][DEVICE_NOTE_SIZE];
+	DeviceNote	note[DEVICE_NOTES];
 
 	/* wake-up of the device process */
 	pg_atomic_uint32 sleeping;
@@ -362,6 +388,13 @@ typedef struct DeviceShared
 /* NULL where the service was not configured (staging.c). */
 extern DeviceShared *device_shared;
 extern char *device_staging;	/* the pool */
+
+/* The counters of a device in use. */
+static inline DeviceCounters *
+device_counters(int device)
+{
+	return &device_shared->counters[device_shared->devices[device].index];
+}
 
 /* Is the slot's job one of the device process that there is now? */
 static inline bool

@@ -133,7 +133,7 @@ my $dump = $node->basedir . '/dump.sql';
 $node->command_ok([ 'pg_dump', '-f', $dump, 'postgres' ], 'pg_dump');
 $node->safe_psql('postgres', 'CREATE DATABASE restored');
 $node->command_ok([ 'psql', '-X', '-v', 'ON_ERROR_STOP=1', '-q', '-f', $dump, 'restored' ], 'restore');
-is($node->safe_psql('restored', "SELECT extversion FROM pg_extension WHERE extname = 'gpusort'"), '1.1',
+is($node->safe_psql('restored', "SELECT extversion FROM pg_extension WHERE extname = 'gpusort'"), '1.2',
 	'the extension is restored');
 
 $node->stop;

@@ -153,6 +153,7 @@ queue_enter(const Request *request)
 	DeviceWaiter *waiter = &device_shared->queue[device_shared->nwaiting++];
 
 	my_ticket = ++device_shared->last_ticket;
+	waiter->since_us = device_now_us();
 	waiter->ticket = my_ticket;
 	waiter->latch = MyLatch;
 	waiter->bytes = request->bytes;
@@ -182,6 +183,8 @@ queue_wake_from(int place)
 void
 queue_leave(int place)
 {
+	device_shared->waited++;
+	device_shared->waited_us += device_now_us() - device_shared->queue[place].since_us;
 	device_shared->nwaiting--;
 	memmove(&device_shared->queue[place], &device_shared->queue[place + 1],
 			(device_shared->nwaiting - place) * sizeof(DeviceWaiter));

@@ -13,6 +13,7 @@
 #include "device/admission/queue.h"
 #include "device/client/client.h"
 #include "device/clock.h"
+#include "device/failures.h"
 #include "kernel/algorithm.h"
 #include "miscadmin.h"
 #include "settings.h"
@@ -264,6 +265,16 @@ device_job_feed(MemoryContext cxt, const DeviceJobName *into, const DeviceJobSpe
 	return job_begin(job);
 }
 
+/* A feeder's failure is its job's. */
+static void
+count_failure(const DeviceJob *job)
+{
+	if (job->slot == NULL || job->slot->feeds)
+		return;
+	pg_atomic_fetch_add_u64(&device_counters(job->slot->device)->failed, 1);
+	device_failures_count(device_shared->devices[job->slot->device].index, job->why);
+}
+
 void
 device_job_lose(DeviceJob *job, const char *why)
 {
@@ -271,6 +282,7 @@ device_job_lose(DeviceJob *job, const char *why)
 	{
 		job->lost = true;
 		strlcpy(job->why, why, sizeof(job->why));
+		count_failure(job);
 	}
 	/* what is being read is released first */
 	if (job->got == job->read)

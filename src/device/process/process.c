@@ -46,6 +46,9 @@
 
 static DeviceApi device_api;
 
+/* Devices that were at work for a job in the loop's last round, or that a job waited for. */
+static bool at_work[DEVICE_MAX];
+
 static void
 load_library(void)
 {
@@ -92,7 +95,7 @@ read_costs(const GpusortContext *context, DeviceEntry *entry)
 	{
 		if (!(numbers[i] > 0 && numbers[i] <= DEVICE_COST_MAX))
 		{
-			device_process_notes("gpusort: the device library says nonsense of the costs of device %d",
+			device_process_notes(-1, "gpusort: the device library says nonsense of the costs of device %d",
 					(int) entry->index);
 			return;
 		}
@@ -101,7 +104,7 @@ read_costs(const GpusortContext *context, DeviceEntry *entry)
 		ascending &= costs.range_log2[r] > costs.range_log2[r - 1];
 	if (!ascending || costs.copies == 0 || costs.copies > DEVICE_COPIES_MAX || costs.values_per_key == 0)
 	{
-		device_process_notes("gpusort: the device library says nonsense of the limits of device %d",
+		device_process_notes(-1, "gpusort: the device library says nonsense of the limits of device %d",
 				(int) entry->index);
 		return;
 	}
@@ -141,7 +144,7 @@ open_devices(void)
 		device_shared->at_device = -1;
 		if (status != GPUSORT_OK)
 		{
-			device_process_notes("gpusort: device %d is left out: %s", (int) info[i].index, err.message);
+			device_process_notes(info[i].index, "gpusort: device %d is left out: %s", (int) info[i].index, err.message);
 			continue;
 		}
 		if (entry->index != info[i].index || strcmp(entry->name, info[i].name) != 0)
@@ -151,6 +154,8 @@ open_devices(void)
 		}
 		entry->index = info[i].index;
 		memcpy(entry->name, info[i].name, sizeof(entry->name));
+		strlcpy(device_shared->counters[entry->index].name, entry->name,
+				sizeof(device_shared->counters[entry->index].name));
 		read_costs(*context, entry);
 		entry->memory_total = info[i].memory_total;
 		entry->last_used_us = device_now_us();
@@ -165,7 +170,7 @@ open_devices(void)
 							device_shared->staging_chunks * device_shared->chunk_size,
 							&err) == GPUSORT_OK;
 	if (!device_shared->pinned)
-		device_process_notes("gpusort: the staging pool is not pinned: %s", err.message);
+		device_process_notes(-1, "gpusort: the staging pool is not pinned: %s", err.message);
 }
 
 static void
@@ -192,7 +197,13 @@ step_all(void)
 	int			found = 0;
 
 	for (int i = 0; i < DEVICE_SLOTS; i++)
-		found |= device_job_step(&device_api, i);
+	{
+		int			device = device_shared->slots[i].device;
+		int			step = device_job_step(&device_api, i);
+
+		at_work[device] |= step != 0;
+		found |= step;
+	}
 	return found;
 }
 
@@ -214,6 +225,22 @@ wait_for_wake(const struct timespec *until)
 	return sem_timedwait(&device_shared->wake, until);
 }
 #endif
+
+/* Who was at work in the last round was so since the round before. */
+static void
+count_busy(void)
+{
+	static uint64 since = 0;
+	uint64		now = device_now_us();
+
+	for (int d = 0; d < device_shared->ndevices; d++)
+	{
+		if (at_work[d] && since != 0)
+			pg_atomic_fetch_add_u64(&device_counters(d)->busy_us, now - since);
+		at_work[d] = false;
+	}
+	since = now;
+}
 
 /* Sleeps until a backend has something new. */
 static void
@@ -282,6 +309,7 @@ device_process_main(void)
 	{
 		int			found = step_all();
 
+		count_busy();
 		pg_atomic_fetch_add_u32(&device_shared->heartbeat, 1);
 		/* without a keeper, or given up */
 		if (getppid() != parent || pg_atomic_read_u32(&device_shared->generation) != generation)
@@ -295,7 +323,12 @@ device_process_main(void)
 
 			nanosleep(&pause, NULL);
 		}
-		else if (!measure())
-			sleep_idle();
+		else
+		{
+			if (!measure())
+				sleep_idle();
+			/* what begins now was not under way meanwhile */
+			count_busy();
+		}
 	}
 }

@@ -39,5 +39,5 @@ device_process_keep_code(void)
 	if ((MakePGDirectory(path) != 0 && errno != EEXIST) ||
 		setenv("CUDA_CACHE_PATH", path, 1) != 0 ||
 		setenv("CUDA_CACHE_MAXSIZE", CACHE_MAX_BYTES, 0) != 0)
-		device_process_notes("gpusort: compiled GPU code is not kept in \"%s\": %s", path, strerror(errno));
+		device_process_notes(-1, "gpusort: compiled GPU code is not kept in \"%s\": %s", path, strerror(errno));
 }

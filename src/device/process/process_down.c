@@ -50,6 +50,8 @@ copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Gpusort
 	TRY(cuda->event_record(job->chunk_event[job->started % slot->nchunks], job->stream, err));
 	if (job->started == 0)
 		slot->times.down_bytes = (double) desc->rows_at + desc->row_bytes;
+	pg_atomic_fetch_add_u64(&device_counters(slot->device)->bytes_down,
+							desc->row_bytes + (spec->mode == DEVICE_ROWS ? 0 : desc->rows_at));
 	job->started++;
 	return GPUSORT_OK;
 }
@@ -111,6 +113,7 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *foun
 		pg_write_barrier();
 		pg_atomic_write_u32(&slot->status, DEVICE_DONE);
 		pg_atomic_fetch_add_u32(&device_shared->finished, 1);
+		pg_atomic_fetch_add_u64(&device_counters(slot->device)->done, 1);
 		device_shared->failures[device_shared->devices[slot->device].index] = 0;
 		SetLatch(slot->latch);
 		job->phase = JOB_OVER;

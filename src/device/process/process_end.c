@@ -22,13 +22,14 @@ device_wake_supervisor(void)
 }
 
 void
-device_process_notes(const char *format,...)
+device_process_notes(int device, const char *format,...)
 {
 	uint32		n = pg_atomic_read_u32(&device_shared->notes);
 	va_list		args;
 
 	va_start(args, format);
-	vsnprintf(device_shared->note[n % DEVICE_NOTES], DEVICE_NOTE_SIZE, format, args);
+	device_shared->note[n % DEVICE_NOTES].device = device;
+	vsnprintf(device_shared->note[n % DEVICE_NOTES].text, DEVICE_NOTE_SIZE, format, args);
 	va_end(args);
 	pg_write_barrier();
 	pg_atomic_write_u32(&device_shared->notes, n + 1);

@@ -62,6 +62,8 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 	}
 	into->n += desc.rows;
 	into->row_bytes += desc.row_bytes;
+	pg_atomic_fetch_add_u64(&device_counters(slot->device)->bytes_up, desc.row_bytes +
+							(uint64) desc.rows * (width + (spec->keys_only ? 0 : sizeof(uint32))));
 	job->started++;
 	return GPUSORT_OK;
 }

@@ -40,6 +40,7 @@
 #include "device/admission/admission.h"
 #include "device/admission/queue.h"
 #include "device/clock.h"
+#include "device/failures.h"
 #include "device/service/keeper.h"
 #include "device/service/service.h"
 #include "device/service/staging.h"
@@ -52,6 +53,7 @@
 #include "storage/pg_shmem.h"
 #include "storage/proc.h"
 #include "settings.h"
+#include "stat.h"
 #include "utils/guc.h"
 #include "utils/ps_status.h"
 
@@ -256,15 +258,17 @@ log_notes(void)
 		notes_seen = written - DEVICE_NOTES;
 	while (notes_seen != written)
 	{
-		const char *note = device_shared->note[notes_seen++ % DEVICE_NOTES];
+		const DeviceNote *note = &device_shared->note[notes_seen++ % DEVICE_NOTES];
 		bool		news = true;
 
 		for (int i = 0; i < nnotes_before; i++)
-			news &= strncmp(notes_before[i], note, DEVICE_NOTE_SIZE) != 0;
+			news &= strncmp(notes_before[i], note->text, DEVICE_NOTE_SIZE) != 0;
 		if (nnotes_now < DEVICE_NOTES)
-			strlcpy(notes_now[nnotes_now++], note, DEVICE_NOTE_SIZE);
+			strlcpy(notes_now[nnotes_now++], note->text, DEVICE_NOTE_SIZE);
 		ereport(news ? LOG : DEBUG1,
-				(errmsg_internal("%.*s", DEVICE_NOTE_SIZE - 1, note)));
+				(errmsg_internal("%.*s", DEVICE_NOTE_SIZE - 1, note->text)));
+		if (note->device >= 0)
+			device_failures_count(note->device, note->text);
 	}
 }
 
@@ -340,6 +344,7 @@ give_up_device_process(void)
 		snprintf(device_shared->why_not, sizeof(device_shared->why_not),
 				 "a call of the driver has not returned for %d s", device_shared->patience_ms / 1000);
 	keeper_signal(SIGKILL);
+	device_failures_count(device, device_shared->why_not);
 	if (device >= 0 && device < DEVICE_MAX)
 		device_shared->failures[device]++;
 	child_given_up = true;
@@ -423,6 +428,8 @@ process_ended(int status, uint32 finished)
 
 	log_notes();
 	log_end(child, status);
+	if (code != DEVICE_EXIT_IDLE && !child_given_up)
+		device_failures_count(device_shared->at_device, device_shared->why_not);
 	child = 0;
 	device_shared->pool_pid = 0;
 	if (code == DEVICE_EXIT_IDLE && !child_given_up)
@@ -541,6 +548,26 @@ device_supervisor_main(Datum arg)
 	proc_exit(1);
 }
 
+/* gpusort_stat_reset() */
+static void
+reset_counters(void)
+{
+	for (int d = 0; d < DEVICE_MAX; d++)
+	{
+		DeviceCounters *counters = &device_shared->counters[d];
+
+		pg_atomic_write_u64(&counters->busy_us, 0);
+		pg_atomic_write_u64(&counters->done, 0);
+		pg_atomic_write_u64(&counters->failed, 0);
+		pg_atomic_write_u64(&counters->bytes_up, 0);
+		pg_atomic_write_u64(&counters->bytes_down, 0);
+	}
+	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	device_shared->waited = device_shared->waited_us = 0;
+	LWLockRelease(device_shared->lock);
+	device_failures_reset();
+}
+
 bool
 device_service_init(void)
 {
@@ -569,6 +596,8 @@ device_service_init(void)
 		return false;
 	}
 	device_staging_init();
+	device_failures_init();
+	gpusort_stat_reset_too = reset_counters;
 	return true;
 }
 

@@ -26,8 +26,11 @@ extern void (*device_supervisor_saves) (bool at_once);
 /* process.c: the device process; never returns. */
 pg_noreturn extern void device_process_main(void);
 
-/* process_end.c: the process has something to say for the server's log. */
-extern void device_process_notes(const char *format,...) pg_attribute_printf(1, 2);
+/*
+ * process_end.c: the process has something to say for the server's log.  device: CUDA's number of
+ * the one that fails, or -1.
+ */
+extern void device_process_notes(int device, const char *format,...) pg_attribute_printf(2, 3);
 
 /*
  * The process ends with one of DEVICE_EXIT_; detail may be empty, and is not for everyone

@@ -119,7 +119,16 @@ start_shared(void *memory, bool found)
 		if (sem_init(&device_shared->wake, 1, 0) != 0)
 			elog(FATAL, "could not create a semaphore: %m");
 		for (int i = 0; i < DEVICE_MAX; i++)
+		{
+			DeviceCounters *counters = &device_shared->counters[i];
+
 			device_shared->devices[i].costs = gpusort_costs_h200;
+			pg_atomic_init_u64(&counters->busy_us, 0);
+			pg_atomic_init_u64(&counters->done, 0);
+			pg_atomic_init_u64(&counters->failed, 0);
+			pg_atomic_init_u64(&counters->bytes_up, 0);
+			pg_atomic_init_u64(&counters->bytes_down, 0);
+		}
 		for (int i = 0; i < DEVICE_SLOTS; i++)
 		{
 			DeviceSlot *slot = &device_shared->slots[i];

@@ -1,0 +1,141 @@
+# gpusort_device_stat and gpusort_device_failures: what GPUs did, who waited, and what went wrong.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+plan skip_all => 'the fake device is needed' if $ENV{GPUSORT_TEST_LIBRARY};
+
+my $state_file = PostgreSQL::Test::Utils::tempdir_short() . '/state';
+chmod 0755, $state_file =~ m{(.*)/};
+
+sub device_is
+{
+	unlink $state_file;
+	append_to_file($state_file, join('', map { "GPUSORT_CPU_ABI_$_\n" } @_));
+}
+$ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
+device_is('DEVICES=1');
+
+my $node = new_node('statistics', conf => <<CONF);
+gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
+gpusort.staging_memory = 8MB
+gpusort.device_memory = 24MB
+gpusort.device_share = 100
+shared_buffers = 64MB
+log_min_messages = log
+CONF
+my $started = time;
+device_ready($node, 'start');
+my $rows = 200_000;
+$node->safe_psql('postgres', <<SQL);
+CREATE TABLE t AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k FROM generate_series(1, $rows) i;
+VACUUM ANALYZE t;
+CREATE ROLE plain;
+SQL
+
+sub value { return $node->safe_psql('postgres', @_) }
+sub stat_is { my ($columns, $want, $name) = @_; is(value("SELECT $columns FROM gpusort_device_stat"), $want, $name) }
+sub failures { return value("SELECT coalesce(device::text, '-') || ' ' || reason || ' ' || failures FROM "
+	. "gpusort_device_failures ORDER BY 1") }
+
+my $set = "SET work_mem = '256MB'; SET gpusort.algorithm = gpu_radix;";
+my $sort = "SELECT count(*) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s;";
+my $all = 'device, jobs_done, jobs_failed, busy_seconds, bytes_up, bytes_down, waited, waited_seconds, '
+	. 'longest_wait_seconds';
+
+# nothing yet
+stat_is($all, '0|0|0|0|0|0|0|0|0', 'nothing was done');
+is(failures(), '', 'and nothing failed');
+
+# keys of four bytes, there and back
+value($set . $sort x 5);
+device_unused($node, 'five sorts');
+stat_is('jobs_done, jobs_failed', '5|0', 'five jobs');
+for my $way ('up', 'down')
+{
+	my $bytes = value("SELECT bytes_$way FROM gpusort_device_stat");
+	cmp_ok($bytes, '>=', 5 * 4 * $rows, "bytes $way: all keys");
+	cmp_ok($bytes, '<=', 5.2 * 4 * $rows, "bytes $way: and no more than that takes");
+}
+my $busy = value('SELECT busy_seconds FROM gpusort_device_stat');
+cmp_ok($busy, '>', 0, 'the device was busy');
+cmp_ok($busy, '<=', time - $started, 'for no longer than there was time');
+is(value('SET ROLE plain; SELECT jobs_done FROM gpusort_device_stat'), 5, 'everyone may see that');
+fails_like($node, 'SET ROLE plain; SELECT gpusort_stat_reset()', qr/permission denied/, 'but not reset it');
+
+# a job that its session does not go on with keeps the device from nothing
+{
+	my $s = new_session($node);
+	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
+	$s->query("$set SET gpusort.device_fault = hang_sort");
+	begin_query($s, $sort);
+	ok($node->poll_query_until('postgres',
+		'SELECT sum(jobs) = 1 AND ' . device_awaited($s) . ' FROM gpusort_devices()'), 'a job hangs');
+	my $before = value('SELECT busy_seconds FROM gpusort_device_stat');
+	select undef, undef, undef, 2;
+	cmp_ok(value('SELECT busy_seconds FROM gpusort_device_stat') - $before, '<', 1, 'that is not being busy');
+
+	# it has most of the memory: another waits
+	my $w = new_session($node);
+	$w->query("$set SET gpusort.device_fault = patient");
+	begin_query($w, $sort);
+	ok($node->poll_query_until('postgres',
+		'SELECT waiting = 1 AND longest_wait_seconds > 0.5 FROM gpusort_device_stat'),
+		'another sort waits, and for how long is seen');
+	stat_is('waited, waited_seconds', '0|0', 'it still does');
+	value("SELECT pg_cancel_backend($s->{device_pid})");
+	is($w->query('SELECT 1'), "$rows\n1", 'it gets its turn');
+	$_->quit for $s, $w;
+	device_unused($node, 'waiting');
+	stat_is('waiting, longest_wait_seconds, waited, waited_seconds > 0.5, waited_seconds < ' . (time - $started),
+		'0|0|1|t|t', 'one sort has waited');
+	stat_is('jobs_done, jobs_failed', '6|0', 'a job that was cancelled is neither done nor failed');
+}
+
+# failures of jobs
+value("$set SET gpusort.device_fault = memory_start; $sort") for 1 .. 3;
+is(failures(), '0 fault injected by gpusort.device_fault 3', 'three sorts found no memory');
+stat_is('jobs_done, jobs_failed', '6|3', 'and are counted');
+value("$set SET gpusort.device_fault = corrupt_late; $sort");
+like(failures(), qr/^0 .* 1\n0 fault injected by gpusort.device_fault 3$|^0 fault.* 3\n0 .* 1$/, 'a wrong result');
+
+# failures of the process
+value('SELECT gpusort_stat_reset()');
+stat_is($all, '0|0|0|0|0|0|0|0|0', 'reset');
+is(failures(), '', 'reset: failures');
+for my $case ([ 'error_sort', qr/^0 CUDA error on device 0: fault injected by gpusort.device_fault .* 1$/m ],
+	[ 'freeze', qr/^0 a call of the driver does not return 1$/m ])
+{
+	my ($fault, $want) = @$case;
+
+	value("$set SET gpusort.device_fault = $fault; $sort");
+	like(failures(), $want, "$fault: the reason and its device");
+	device_ready($node, $fault);
+}
+value($set . $sort);
+my $process = value('SELECT process_pid FROM gpusort_devices()');
+is(kill('KILL', $process), 1, 'the process is killed');
+ok($node->poll_query_until('postgres', "SELECT state ~ '^down' FROM gpusort_devices()"), 'it is down');
+stat_is('device, name, jobs_done, memory_total IS NULL', '0|CPU stand-in 0|1|t', 'what was done is still shown');
+like(failures(), qr/^- the device process was terminated by signal 9: \w+ 1$/m, 'why is shown');
+device_ready($node, 'killed');
+like(failures(), qr/^- the device process was terminated by signal 9/m, 'and remains when another is there');
+is(value('SELECT count(*) FROM gpusort_device_failures WHERE last_failure BETWEEN now() - interval \'10 min\' AND '
+	. 'clock_timestamp()'), value('SELECT count(*) FROM gpusort_device_failures'), 'when is shown, too');
+
+# a device that cannot be opened
+device_is('DEVICES=2', 'LOST=1');
+value($set . $sort);
+is(kill('KILL', value('SELECT max(process_pid) FROM gpusort_devices()')), 1, 'the process is killed');
+ok($node->poll_query_until('postgres', "SELECT bool_or(state = 'ready') FROM gpusort_devices()"), 'there is another');
+like(failures(), qr/^1 gpusort: device 1 is left out: the device is lost 1$/m, 'a device that is left out');
+stat_is('device', '0', 'which was never opened');
+
+$node->stop;
+done_testing();
