@@ -98,6 +98,7 @@ DROP TABLE stat_t;
 DROP FUNCTION try_array;
 
 -- gpusort_device_stat has a row at least, and counters where there is a device
-SELECT count(*) > 0 AS has_rows, bool_and((device IS NULL) = (jobs_done IS NULL) AND (name IS NULL) = (bytes_up IS NULL))
-	AS complete, bool_and(state <> '') AS says_why FROM gpusort_device_stat;
+SELECT count(*) > 0 AS has_rows,
+	bool_and((device IS NULL) = (jobs_done IS NULL) AND (name IS NULL) = (bytes_up IS NULL)) AS complete,
+	bool_and(state <> '') AS says_why FROM gpusort_device_stat;
 SELECT bool_and(failures > 0 AND reason <> '') IS DISTINCT FROM false AS sound FROM gpusort_device_failures;

@@ -110,7 +110,7 @@ value('SELECT gpusort_stat_reset()');
 stat_is($all, '0|0|0|0|0|0|0|0|0', 'reset');
 is(failures(), '', 'reset: failures');
 for my $case ([ 'error_sort', qr/^0 CUDA error on device 0: fault injected by gpusort.device_fault .* 1$/m ],
-	[ 'freeze', qr/^0 a call of the driver does not return 1$/m ])
+	[ 'freeze', qr/^0 a call of the driver has not returned for \d+ s 1$/m ])
 {
 	my ($fault, $want) = @$case;
 
@@ -118,6 +118,11 @@ for my $case ([ 'error_sort', qr/^0 CUDA error on device 0: fault injected by gp
 	like(failures(), $want, "$fault: the reason and its device");
 	device_ready($node, $fault);
 }
+device_is('DEVICES=1', 'CRASH_SORT=0');
+value($set . $sort);
+device_is('DEVICES=1');
+device_ready($node, 'crash');
+like(failures(), qr/^0 the device process was terminated by signal 11: [\w ]+ 1$/m, 'crash: the reason and its device');
 value($set . $sort);
 my $process = value('SELECT process_pid FROM gpusort_devices()');
 is(kill('KILL', $process), 1, 'the process is killed');

@@ -42,7 +42,11 @@ handle_crash(int signo, siginfo_t *info, void *context)
 		device = process_calls_last_device();
 	/* sent by the kernel, or by abort() */
 	if (device >= 0 && (info->si_code > 0 || info->si_pid == getpid()))
+	{
 		device_shared->failures[device]++;
+		/* for the supervisor, which counts the reason */
+		device_shared->at_device = device;
+	}
 	/* it is pending until this handler, which is not called again, returns */
 	raise(signo);
 }

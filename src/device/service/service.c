@@ -429,7 +429,9 @@ process_ended(int status, uint32 finished)
 	log_notes();
 	log_end(child, status);
 	if (code != DEVICE_EXIT_IDLE && !child_given_up)
-		device_failures_count(device_shared->at_device, device_shared->why_not);
+		/* SIGKILL says nothing of the device whose step it met */
+		device_failures_count(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? -1 : device_shared->at_device,
+							  device_shared->why_not);
 	child = 0;
 	device_shared->pool_pid = 0;
 	if (code == DEVICE_EXIT_IDLE && !child_given_up)
