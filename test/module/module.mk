@@ -9,7 +9,8 @@ TEST_SERVER_CALLS = build/gpusort_server_calls.so
 TEST_MODULE_OBJS = $(patsubst %,src/key/type/%.o,keytype abbreviated collation strings numerics \
 	addresses bitstrings enums nested key_maker)
 
-$(TEST_MODULE): $(wildcard test/module/*.c) src/compat.h src/node/scan/heap_page.h $(TEST_MODULE_OBJS)
+$(TEST_MODULE): $(wildcard test/module/*.c) src/compat.h src/node/scan/heap_page.h src/key/tie/tie_hash.h \
+		$(TEST_MODULE_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CFLAGS_SL) $(CPPFLAGS) -shared -o $@ $(filter %.c %.o,$^)
 

@@ -9,13 +9,16 @@
  * Values that are equal although their bytes differ get the same rank.
  *
  * It gives up as soon as there are too many different values for that to pay; the
- * first few thousand tell mostly.
+ * first few thousand tell mostly.  It also gives up after more probes than a table at
+ * most half full takes: the hash has a key that is drawn for each dictionary, and the
+ * limit bounds the time even if the key is known.
  *
  * Memory policy: at most TABLE_MAX entries, palloc'd for as long as it takes.
  */
 #include "postgres.h"
 
 #include "compat.h"
+#include "key/tie/tie_hash.h"
 #include "key/tie/tie_rows.h"
 
 #define TABLE_MAX			((uint32) 1 << 16)
@@ -23,6 +26,13 @@
 /* One in so many rows may have a value of its own; at first more do. */
 #define DIFFERENT_PART		16
 #define DIFFERENT_AT_FIRST	4096
+
+/* A row takes at most this many probes on the average; the first rows may take more. */
+#define PROBES_PER_ROW		8
+#define PROBES_AT_FIRST		1024
+
+/* Dictionaries of this many rows report their probes to the log, for tests. */
+#define REPORTED_ROWS		1024
 
 /* Fewer rows are compared as quickly. */
 #define DICTIONARY_MIN_ROWS	64
@@ -37,25 +47,13 @@ typedef struct Entry
 
 typedef struct Dictionary
 {
+	TieHashKey	key;
 	Entry	   *entries;
 	uint32		mask;
+	uint64		probes;
 	SortRec64  *values;			/* the different ones: key the Datum, rid the number */
 	uint32		n;
 } Dictionary;
-
-static inline uint64
-hash_value(const char *p, size_t len)
-{
-	uint64		h = len * UINT64CONST(0x9E3779B97F4A7C15);
-
-	for (; len >= BYTES_WORD; p += BYTES_WORD, len -= BYTES_WORD)
-	{
-		h = (h ^ bytes_load(p)) * UINT64CONST(0xD6E8FEB86659FD93);
-		h ^= h >> 32;
-	}
-	h = (h ^ bytes_word(p, len)) * UINT64CONST(0xD6E8FEB86659FD93);
-	return (h ^ h >> 32) | 1;
-}
 
 /* A value's bytes, its header included: what is toasted equals nothing that is not. */
 static inline const char *
@@ -72,16 +70,22 @@ value_bytes(Form_pg_attribute attr, const SortRec64 *rec, uint32 *len)
 	return p;
 }
 
-/* The number of a value; PG_UINT32_MAX if there are too many different ones. */
+/*
+ * The number of a value; PG_UINT32_MAX if there are too many different ones, or if it is
+ * not found within so many probes of all values together.
+ */
 static uint32
-number_of(Dictionary *dict, uint64 value, const char *p, uint32 len, uint32 most)
+number_of(Dictionary *dict, uint64 value, const char *p, uint32 len, uint32 most,
+		  uint64 most_probes)
 {
-	uint64		hash = hash_value(p, len);
+	uint64		hash = tie_hash(&dict->key, p, len);
 	Entry	   *entry;
 
-	for (uint64 i = hash >> 1;; i++)
+	for (uint32 i = tie_hash_place(hash, dict->mask);; i = (i + 1) & dict->mask)
 	{
-		entry = &dict->entries[i & dict->mask];
+		entry = &dict->entries[i];
+		if (unlikely(++dict->probes > most_probes))
+			return PG_UINT32_MAX;
 		if (entry->hash == 0)
 			break;
 		if (entry->hash == hash && entry->len == len && memcmp(entry->bytes, p, len) == 0)
@@ -129,7 +133,8 @@ number_values(Dictionary *dict, Form_pg_attribute attr, SortRec64 *recs, size_t 
 			__builtin_prefetch(DatumGetPointer((Datum) recs[i + TIE_PREFETCH].key));
 		p = value_bytes(attr, &recs[i], &len);
 		recs[i].pad = number_of(dict, recs[i].key, p, len,
-								Min(most, first + i / DIFFERENT_PART));
+								Min(most, first + i / DIFFERENT_PART),
+								PROBES_AT_FIRST + (uint64) i * PROBES_PER_ROW);
 		if (recs[i].pad == PG_UINT32_MAX)
 		{
 			for (size_t j = 0; j <= i; j++)
@@ -153,10 +158,15 @@ tie_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 		return false;
 	while (size < 2 * most)
 		size *= 2;
+	dict.key = tie_hash_key(&pg_global_prng_state);
 	dict.mask = size - 1;
 	dict.entries = palloc0(size * sizeof(Entry));
 	dict.values = palloc(most * sizeof(SortRec64));
 	few = number_values(&dict, attr, recs, n, most);
+	if (n >= REPORTED_ROWS)
+		ereport(DEBUG1,
+				(errmsg_internal("gpusort: dictionary of %u values of %zu rows %s after " UINT64_FORMAT " probes",
+								 dict.n, n, few ? "complete" : "given up", dict.probes)));
 	if (few)
 	{
 		uint32	   *ranks = rank_values(&dict, tb, col);
