@@ -156,7 +156,8 @@ sub case
 	$s->query('SELECT 1');
 	($pid{session}) = pids_of('[local] idle');
 	kill 'STOP', $keeper if $held;
-	is(kill('KILL', map { $pid{$_} } @$titles), scalar @$titles, "$name: killed");
+	# the end of the first may already be the end of the second
+	ok(kill('KILL', map { $pid{$_} } @$titles) > 0, "$name: killed");
 	ok(process_ends($pid{$_}), "$name: $_ ends") for @$titles;
 	if ($held)
 	{
