@@ -81,6 +81,17 @@ FROM unnest('{seq USING ??>,seq USING <??}'::text[]) keys, unnest('{1,10,300,300
 SELECT n, comparisons('r USING <??', n) < 5000 + n * (1 + ln(5000.0 / n)) * (2 + log(2, n)) AS few_enough
 FROM unnest('{1,10,300,3000}'::int[]) n;
 
+-- fixed-width keys: of a page that has many rows few are taken, in whatever order they come
+CREATE TABLE ord_n AS SELECT seq::int8 AS at, NULLIF(r, 7) AS r, seq % 7 AS few FROM ord;
+ANALYZE ord_n;
+SELECT substring(sort_route('SELECT * FROM ord_n ORDER BY at DESC, few LIMIT 10')
+	FROM '(\d+) rows')::int < 500 AS few_taken;
+SELECT keys, bool_and((check_sort(format('SELECT * FROM ord_n ORDER BY %s LIMIT %s', keys, n))).result = 'same')
+	AS same
+FROM unnest('{at DESC,at,few DESC\, at DESC,few\, r DESC\, at,r DESC\, at DESC,r DESC NULLS LAST\, at,r NULLS FIRST\, at,
+	few\, at DESC}'::text[]) keys, unnest('{1,2,3,10,40,70,90,120,1000}'::int[]) n GROUP BY keys ORDER BY keys;
+DROP TABLE ord_n;
+
 DROP TABLE ord, ord_key, ord_value;
 DROP FUNCTION first_rows, comparisons;
 DROP OPERATOR CLASS ask_ops USING btree;

@@ -16,6 +16,10 @@
  * image that is larger is that of a row strictly behind, so such rows fall as any.  An
  * image that takes longer than a comparison is made only for rows that stay.
  *
+ * Of a heap page that has many more rows than are wanted, those are not taken that go behind as many
+ * others of the page.  So an input in which each row goes before all rows so far (the newest rows of
+ * a log) has few rows stored, too.
+ *
  * Where a comparator may be asked, and not too many rows are wanted, they are kept in their order
  * instead (top_rows.c), until memory is full.
  *
@@ -414,6 +418,15 @@ put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPlaces where)
 	return SINK_TAKEN;
 }
 
+/* Are so many fewer wanted than a page has that it is worth knowing which of its rows are? */
+static inline bool
+page_has_many(const BoundedSink *sink, int n)
+{
+	size_t		bound = sink->base.env->bound;
+
+	return bound > 0 && n / 2 > bound && !key_called(sink->base.batch->stage.cols[0].kind);
+}
+
 /* Takes the page at once, if all of its rows may be wanted. */
 static bool
 take_page(BoundedSink *sink, RowPage *page)
@@ -421,9 +434,89 @@ take_page(BoundedSink *sink, RowPage *page)
 	Batch	   *batch = sink->base.batch;
 	size_t		bound = sink->base.env->bound;
 
-	return !sink->have_threshold && !sink->top.on && page->direct &&
+	return !sink->have_threshold && !sink->top.on && page->direct && !page_has_many(sink, page->n) &&
 		(bound == 0 || batch->stage.n + page->n < trigger(bound)) &&
 		batch_put_page(batch, &sink->base.env->keys, page);
+}
+
+/* The k-th smallest of n numbers, k counted from 0; they change places. */
+static uint64
+select_kth(uint64 *v, int n, int k)
+{
+	int			from = 0;
+	int			to = n - 1;
+
+	while (from < to)
+	{
+		uint64		pivot = v[from + (to - from) / 2];
+		int			i = from;
+		int			j = to;
+
+		while (i <= j)
+		{
+			while (v[i] < pivot)
+				i++;
+			while (v[j] > pivot)
+				j--;
+			if (i <= j)
+			{
+				uint64		swap = v[i];
+
+				v[i++] = v[j];
+				v[j--] = swap;
+			}
+		}
+		if (k <= j)
+			to = j;
+		else if (k >= i)
+			from = i;
+		else
+			break;
+	}
+	return v[k];
+}
+
+/*
+ * Of the page's rows that are left, those stay that may be wanted beside the others of the
+ * page: where each row goes before all rows so far, most of a page's rows do not stay for long, and
+ * their first images tell which.  Returns how many stay.
+ */
+static int
+keep_page_first(const BoundedSink *sink, const RowPage *page, PageKeyPlaces where, uint16 *left, int nleft)
+{
+	const StageColumn *col = &sink->base.batch->stage.cols[0];
+	const KeyMaker maker = sink->base.env->keys.makers[0];
+	size_t		bound = sink->base.env->bound;
+	int			byval_len = page->keys.byval_len[0];
+	uint64		images[MaxHeapTuplesPerPage];
+	uint64		sorted[MaxHeapTuplesPerPage];
+	int			n = 0;
+	int			kept = 0;
+	uint64		kth;
+	bool		inexact;
+
+	for (int k = 0; k < nleft; k++)
+	{
+		const char *p = where[0][left[k]];
+
+		/* a NULL stays, and puts no row behind it */
+		if (p == NULL)
+		{
+			images[k] = 0;
+			continue;
+		}
+		images[k] = key_image_at(col, maker, col->kind, col->flip, p, byval_len, &inexact);
+		sorted[n++] = images[k];
+	}
+	if (n <= bound)
+		return nleft;
+	kth = select_kth(sorted, n, (int) bound - 1);
+	for (int k = 0; k < nleft; k++)
+	{
+		if (images[k] <= kth)
+			left[kept++] = left[k];
+	}
+	return kept;
 }
 
 /*
@@ -456,6 +549,8 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 		for (int i = *done; i < page->n; i++)
 			left[nleft++] = i;
 	}
+	if (page_has_many(bounded, nleft))
+		nleft = keep_page_first(bounded, page, where, left, nleft);
 	for (int k = 0; k < nleft; k++)
 	{
 		SinkAnswer	answer = put_page_row(bounded, page, left[k], where);
