@@ -88,7 +88,8 @@ SELECT substring(sort_route('SELECT * FROM ord_n ORDER BY at DESC, few LIMIT 10'
 	FROM '(\d+) rows')::int < 500 AS few_taken;
 SELECT keys, bool_and((check_sort(format('SELECT * FROM ord_n ORDER BY %s LIMIT %s', keys, n))).result = 'same')
 	AS same
-FROM unnest('{at DESC,at,few DESC\, at DESC,few\, r DESC\, at,r DESC\, at DESC,r DESC NULLS LAST\, at,r NULLS FIRST\, at,
+FROM unnest('{at DESC,at,few DESC\, at DESC,few\, r DESC\, at,
+	r DESC\, at DESC,r DESC NULLS LAST\, at,r NULLS FIRST\, at,
 	few\, at DESC}'::text[]) keys, unnest('{1,2,3,10,40,70,90,120,1000}'::int[]) n GROUP BY keys ORDER BY keys;
 DROP TABLE ord_n;
 
