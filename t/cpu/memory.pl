@@ -136,6 +136,8 @@ for my $case (
 		'CASE WHEN i % 500 = 0 THEN 8000000 ELSE 100 END', 10000) ],
 	[ 'a row of ten times work_mem', '4MB', sprintf("SELECT mix(i) AS k, $long ORDER BY k", '40000000', 2) ],
 	[ 'the first of rows of 8 MB', '4MB', sprintf("SELECT mix(i) AS k, $long ORDER BY k LIMIT 3", '8000000', 40) ],
+	[ 'the first by a comparator', '1GB',
+		sprintf("SELECT ARRAY[1, -i] AS k, $long ORDER BY k LIMIT 3", '5000000', 60) ],
 	[ 'the first of rows of 20 MB', '256MB', sprintf("SELECT mix(i) AS k, $long ORDER BY k LIMIT 3", '20000000', 12) ])
 {
 	my ($name, $mem, $sql) = @$case;

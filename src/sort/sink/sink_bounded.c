@@ -45,9 +45,6 @@ trigger(size_t bound)
 	return Max(2 * bound, 1024);
 }
 
-/* From so many bytes of rows on, memory costs more than sorting twice as many rows as are wanted. */
-#define CUT_BYTES		((Size) 4 * 1024 * 1024)
-
 /*
  * Column c of a row against the threshold's: > 0 if it goes behind it, whatever
  * follows.
@@ -323,7 +320,7 @@ cut_if_many(BoundedSink *sink)
 	size_t		bound = sink->base.env->bound;
 
 	if (unlikely(bound > 0 && (batch->stage.n >= trigger(bound) ||
-							   (batch->stage.n >= 2 * bound && arena_used(&batch->arena) >= CUT_BYTES))))
+							   (batch->stage.n >= 2 * bound && arena_used(&batch->arena) >= BOUNDED_CUT_BYTES))))
 		cut(sink);
 }
 

@@ -424,9 +424,9 @@ compact(TopRows *top)
 	Arena	   *arena = &top->batch->arena;
 	BulkOwner  *owner = top->env->bulk;
 	size_t		kept = 0;
+	uint32		passed = 0;
 	Arena		from;
 
-	CHECK_FOR_INTERRUPTS();
 	sort_env_note_memory(top->env, arena_used(arena));
 	arena_compact_begin(arena, owner, &from);
 	for (size_t i = 0; i < top->nstored; i++)
@@ -436,6 +436,7 @@ compact(TopRows *top)
 		MinimalTuple tuple;
 		char	   *to;
 
+		CHECK_FOR_INTERRUPTS();
 		if (row->rid != stored.rid)
 			continue;
 		tuple = (MinimalTuple) arena_at(&from, stored.rid);
@@ -443,6 +444,7 @@ compact(TopRows *top)
 		if (to == NULL)
 			elog(ERROR, "a bounded sort's rows do not fit its arena");
 		memmove(to, tuple, MAXALIGN(tuple->t_len));
+		arena_compact_passed(&from, owner, stored.rid, &passed);
 		top->stored[kept].rid = row->rid;
 		top->stored[kept++].row = stored.row;
 	}
@@ -632,7 +634,8 @@ put(TopRows *top, NewRow *new)
 		top->at_ends++;
 	if (unlikely(top->n == LOOK_ROWS) && batch_is_better(top))
 		return TOP_FULL;
-	if (unlikely(top->nstored == stored_size(top->capacity)))
+	if (unlikely(top->nstored == stored_size(top->capacity)) ||
+		(unlikely(arena_used(&top->batch->arena) >= BOUNDED_CUT_BYTES) && top->nstored >= 2 * top->bound))
 		compact(top);
 	if (unlikely(!store_row(top, new, &rid)))
 		return TOP_FULL;

@@ -69,6 +69,12 @@ typedef struct TopRows
 	int			useless;		/* how often in succession a better prefix was not found */
 } TopRows;
 
+/*
+ * From so many bytes of rows on, a bounded sort gives up those that are not wanted when there are twice as
+ * many as are wanted: memory costs more than that.
+ */
+#define BOUNDED_CUT_BYTES	((Size) 4 * 1024 * 1024)
+
 typedef enum TopAnswer
 {
 	TOP_TAKEN,					/* the row is kept, or behind all that are wanted */
