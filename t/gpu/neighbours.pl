@@ -167,7 +167,7 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	value("ALTER ROLE plain LOGIN; GRANT SELECT ON t TO plain");
 	my $plain = $node->safe_psql('postgres', "RESET ALL; SET gpusort.device = auto; $set $sort",
 		extra_params => [ '-U', 'plain' ]);
-	like($plain, qr/^cpu .*gpusort.device is off/, 'nor reset it');
+	like($plain, qr/^cpu .*gpusort.device_allowed is off/, 'nor reset it');
 }
 
 # what no sort uses is given back: blocks first, then everything
