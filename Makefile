@@ -30,7 +30,7 @@ override with_llvm := no
 
 .DEFAULT_GOAL := all
 
--include test/test.mk test/unit/route.mk bench/bench.mk cuda/cuda.mk src/device/device.mk
+-include test/test.mk test/unit/route.mk bench/bench.mk cuda/cuda.mk src/service/device.mk
 
 # the GPU library comes along where nvcc is; GPU=no leaves it out
 ifneq ($(GPU),no)

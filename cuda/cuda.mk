@@ -15,7 +15,7 @@ GPU_ARCHS ?= $(filter $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)),7
 GPU_BUILD = build/cuda
 
 # Machine code for each, and PTX, from which drivers make code for what came later, once
-# (src/device/process/process_cache.c).  Not PTX of the newest: that of 12.0 is nothing for an 11.0.
+# (src/service/process.c).  Not PTX of the newest: that of 12.0 is nothing for an 11.0.
 gpu_ptx = $(or $(filter 90,$(GPU_ARCHS)),$(lastword $(GPU_ARCHS)))
 gpu_gencode = $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_$(gpu_ptx),code=compute_$(gpu_ptx)

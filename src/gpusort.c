@@ -4,19 +4,16 @@
  */
 #include "postgres.h"
 
-#include "device/service/service.h"
+#include "service/service.h"
 #include "fmgr.h"
-#include "node/device_pause.h"
-#include "node/gpusort_node.h"
-#include "node/parallel/feed.h"
-#include "plan/ordered.h"
-#include "plan/replace.h"
-#include "progress.h"
-#include "route/files/learn_store.h"
-#include "route/files/model_store.h"
+#include "executor/gpusort_executor.h"
+#include "executor/executor_internal.h"
+#include "planner/planner.h"
+#include "monitor/progress.h"
+#include "cost/store.h"
 #include "settings.h"
-#include "sort/threads.h"
-#include "stat.h"
+#include "sort/sort_internal.h"
+#include "monitor/stat.h"
 
 PG_MODULE_MAGIC;
 

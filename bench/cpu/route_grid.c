@@ -41,9 +41,7 @@
 #include <time.h>
 
 #include "kernel/team.h"
-#include "route/model.h"
-#include "route/router.h"
-#include "route/sample.h"
+#include "cost/cost.h"
 
 #define MAX_LIST	32
 #define MAX_CELLS	8192

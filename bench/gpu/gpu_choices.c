@@ -22,8 +22,7 @@
 #include "../../cuda/costs_h200.h"
 #include "../cpu/distributions.h"
 #include "gpu_keys.h"
-#include "route/gpu_model.h"
-#include "route/gpu_sample.h"
+#include "cost/cost.h"
 
 #define ENOUGH	0.95
 

@@ -1,6 +1,6 @@
 /*
  * pack.c
- *	  Staged columns folded into one narrow key.
+ *	  Normalized key columns packed into one narrow key, and unpacked.
  *
  * Radix sorting costs by the byte, so a key gets no bit that the data does not
  * need.  A column whose images span [min, max] becomes image - min, in as many
@@ -21,8 +21,9 @@
  */
 #include "postgres.h"
 
-#include "key/type/alphabet.h"
-#include "key/pack.h"
+#include <math.h>
+
+#include "key/key.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 
@@ -30,6 +31,9 @@
 
 /* Fewer rows are sorted before a closer look at their images would pay. */
 #define NARROW_MIN_ROWS	1024
+
+static void even_numbers(const EvenScale *scale, const StageColumn *col, size_t start, int count,
+						 uint64 *numbers);
 
 static int
 bit_length(Key128 v)
@@ -498,4 +502,218 @@ pack_row(const Stage *stage, const StageWriter *writer, const KeyLayout *layout,
 		room -= lc->bits;
 	}
 	return key;
+}
+
+/* ------------------------------------------------------------------------
+ * float8 keys spread evenly over fewer bits than their images have.
+ * ------------------------------------------------------------------------
+ */
+
+/* Fewer rows have hardly any ties; a smaller share of a word tells too little. */
+#define EVEN_MIN_ROWS	65536
+#define EVEN_MIN_BITS	24
+
+/* So many values, each at one of 2^16 places, tell whether it pays. */
+#define SAMPLE_SIZE		256
+#define PLACE_BITS		16
+
+/* Of the numbers, these are left to NULLs and to rounding. */
+#define EVEN_SPARE		8
+
+typedef struct Places
+{
+	uint64		seen[(1 << PLACE_BITS) / 64];
+	int			shared;			/* values at a place that had one */
+} Places;
+
+/* The value of image_float8(). */
+static inline double
+value_of(uint64 image)
+{
+	/* it was positive if the uppermost bit is set */
+	uint64		positive = (uint64) ((int64) image >> 63);
+	uint64		bits = image ^ (~positive | IMAGE_SIGN64);
+	double		value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static inline uint64
+even_number(const EvenScale *scale, uint64 image)
+{
+	return (uint64) (int64) ((value_of(image ^ scale->flip) - scale->from) * scale->steps);
+}
+
+/* The numbers of rows [start, start + count); 0 for NULLs. */
+static void
+even_numbers(const EvenScale *scale, const StageColumn *col, size_t start, int count,
+			 uint64 *numbers)
+{
+	const uint64 *images = (const uint64 *) col->images + start;
+
+	if (col->nulls != NULL)
+	{
+		const uint8 *nulls = col->nulls + start;
+
+		for (int i = 0; i < count; i++)
+			numbers[i] = nulls[i] ? 0 : even_number(scale, images[i]);
+	}
+	else
+	{
+		for (int i = 0; i < count; i++)
+			numbers[i] = even_number(scale, images[i]);
+	}
+}
+
+static void
+put_at(Places *places, uint64 place)
+{
+	uint64	   *word = &places->seen[place / 64];
+	uint64		bit = UINT64CONST(1) << (place % 64);
+
+	places->shared += (*word & bit) != 0;
+	*word |= bit;
+}
+
+/* Does the scale, whose numbers have so many bits, tell values apart that images do not? */
+static bool
+scale_pays(const EvenScale *scale, const StageColumn *col, size_t n, int bits)
+{
+	int			image_bits = 1 + pg_leftmost_one_pos64(col->range.max - col->range.min);
+	Places		by_image = {0};
+	Places		by_number = {0};
+
+	for (size_t i = 0; i < SAMPLE_SIZE; i++)
+	{
+		size_t		row = i * (n / SAMPLE_SIZE);
+		uint64		image = ((const uint64 *) col->images)[row];
+
+		if (col->nulls != NULL && col->nulls[row])
+			continue;
+		put_at(&by_image, (image - col->range.min) >> (image_bits - PLACE_BITS));
+		put_at(&by_number, even_number(scale, image) >> (bits - PLACE_BITS));
+	}
+	return by_number.shared + SAMPLE_SIZE / 16 < by_image.shared;
+}
+
+/* A scale of so many bits for the column's n images, if it pays. */
+static bool
+make_scale(EvenScale *scale, const StageColumn *col, size_t n, int bits)
+{
+	double		last = value_of(col->range.max ^ col->flip);
+
+	scale->flip = col->flip;
+	scale->from = value_of(col->range.min ^ col->flip);
+	scale->steps = ((UINT64CONST(1) << bits) - EVEN_SPARE) / (last - scale->from);
+	/* infinities and NaNs are at an end of the range; a difference may be too large or small */
+	return isfinite(last - scale->from) && isfinite(scale->steps) && scale_pays(scale, col, n, bits);
+}
+
+bool
+even_layout(KeyLayout *even, const KeyLayout *layout, const Stage *stage, int bits)
+{
+	int			room = bits;
+	int			c = 0;
+	LayoutColumn *lc;
+
+	if (stage->n < EVEN_MIN_ROWS)
+		return false;
+	while (c < layout->ncols && layout->cols[c].bits <= room)
+		room -= layout->cols[c++].bits;
+	if (c == layout->ncols || stage->cols[c].kind != KEY_FLOAT8 || room < EVEN_MIN_BITS)
+		return false;
+
+	*even = *layout;
+	lc = &even->cols[c];
+	if (!make_scale(&lc->even, &stage->cols[c], stage->n, room))
+		return false;
+	lc->base = 0;
+	lc->bits = room;
+	if (lc->null_value != 0)
+		lc->null_value = (UINT64CONST(1) << room) - 1;
+	even->ncols = c + 1;
+	even->total_bits = bits;
+	even->may_be_exact = even->exact = false;
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * A packed key back into its columns: for sorts whose rows are their keys.
+ * ------------------------------------------------------------------------
+ */
+
+#define DECODE_LOOP(kind, image, type, from_datum, make, back) \
+		case kind: \
+			for (int i = 0; i < count; i++) \
+				values[i] = back((((words[i] >> shift) & mask) + base) ^ flip); \
+			break;
+#define NO_DECODE_LOOP(kind, ...) \
+		case kind: pg_unreachable();
+
+/* The values of a column whose lowest bit is at shift; NULLs are yet to be told. */
+static void
+decode_column(const StageColumn *col, const LayoutColumn *lc, int shift,
+			  const uint64 *words, int count, Datum *values)
+{
+	const uint64 mask = lc->bits < 64 ? (UINT64CONST(1) << lc->bits) - 1 : PG_UINT64_MAX;
+	const uint64 base = lc->base - lc->add;
+	const uint64 flip = col->flip;
+
+	switch (col->kind)
+	{
+		KEY_KINDS(DECODE_LOOP, NO_DECODE_LOOP, NO_DECODE_LOOP)
+	}
+}
+
+void
+decode_words(const Stage *stage, const KeyLayout *layout, const uint64 *words, int count,
+			 int stride, Datum *values, bool *isnull)
+{
+	int			shift = 0;
+
+	for (int c = layout->ncols - 1; c >= 0; c--)
+	{
+		const StageColumn *col = &stage->cols[c];
+		const LayoutColumn *lc = &layout->cols[c];
+
+		if (lc->bits == 0)
+		{
+			/* one value: no bit of the key tells it, and shift may be 64 */
+			Datum		value = decode_value(col, lc, 0, isnull + c * stride);
+
+			for (int i = 0; i < count; i++)
+			{
+				values[c * stride + i] = value;
+				isnull[c * stride + i] = isnull[c * stride];
+			}
+			continue;
+		}
+		decode_column(col, lc, shift, words, count, values + c * stride);
+		if (!col->range.has_null)
+			memset(isnull + c * stride, 0, count * sizeof(bool));
+		else
+		{
+			for (int i = 0; i < count; i++)
+				(void) decode_value(col, lc,
+									lc->bits < 64 ? (words[i] >> shift) & ((UINT64CONST(1) << lc->bits) - 1) :
+									words[i], &isnull[c * stride + i]);
+		}
+		shift += lc->bits;
+	}
+}
+
+void
+decode_key128(const Stage *stage, const KeyLayout *layout, Key128 key, int stride,
+			  Datum *values, bool *isnull)
+{
+	for (int c = layout->ncols - 1; c >= 0; c--)
+	{
+		const StageColumn *col = &stage->cols[c];
+		const LayoutColumn *lc = &layout->cols[c];
+		Key128		value = key & (((Key128) 1 << lc->bits) - 1);
+
+		key >>= lc->bits;
+		values[c * stride] = decode_value(col, lc, value, &isnull[c * stride]);
+	}
 }

@@ -20,13 +20,13 @@
  */
 #include "postgres.h"
 
-#include "key/device_layout.h"
-#include "key/type/key_maker.h"
+#include "gpu/gpu.h"
+#include "key/key.h"
+#include "key/key_internal.h"
 #include "miscadmin.h"
 #include "settings.h"
-#include "sort/device/keys/device_check.h"
-#include "sort/sink/sink.h"
-#include "sort/sorter.h"
+#include "sort/sort.h"
+#include "sort/sort_internal.h"
 #include "utils/memutils.h"
 
 struct Sorter

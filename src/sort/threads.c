@@ -24,7 +24,7 @@
 #include "port/atomics.h"
 #include "settings.h"
 #include "shared_memory.h"
-#include "sort/threads.h"
+#include "sort/sort_internal.h"
 #include "storage/ipc.h"
 
 /* Below this many records waking a thread costs more than it brings. */

@@ -13,7 +13,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "sort/verify.h"
+#include "sort/sort_internal.h"
 
 #define SMALLER_KEY		"has a smaller key than the record before it"
 

@@ -10,12 +10,12 @@
  * processes or copied to a device.  Nor does the arena say whose its memory is: the one
  * writer brings the owner along where the arena may grow or shrink.
  */
-#ifndef GPUSORT_ARENA_H
-#define GPUSORT_ARENA_H
+#ifndef GPUSORT_STORE_ARENA_H
+#define GPUSORT_STORE_ARENA_H
 
 #include "postgres.h"
 
-#include "store/bulk.h"
+#include "store/memory.h"
 
 #define ARENA_UNIT_SHIFT	3	/* a rid counts 8-byte units */
 #define ARENA_CHUNK_SHIFT	21	/* units in a chunk */
@@ -124,4 +124,4 @@ arena_alloc(Arena *arena, BulkOwner *owner, Size size, uint32 *rid)
 	return row;
 }
 
-#endif							/* GPUSORT_ARENA_H */
+#endif							/* GPUSORT_STORE_ARENA_H */

@@ -1,21 +1,67 @@
 /*
  * run.h
- *	  Sorted runs in a temporary file.
- *
- * A run is a sequence of MinimalTuples, each padded to 8 bytes; its key is not
- * stored, for it is cheap to make again from a row that is being read anyway.
- *
- * A run may also lie elsewhere, in order, and come as it is read.
+ *	  Sorted runs in temporary files.
  */
-#ifndef GPUSORT_RUN_H
-#define GPUSORT_RUN_H
+#ifndef GPUSORT_STORE_RUN_H
+#define GPUSORT_STORE_RUN_H
 
 #include "postgres.h"
 
 #include "access/htup_details.h"
 #include "lib/ilist.h"
-#include "store/bulk.h"
-#include "store/spillfile.h"
+#include "storage/fd.h"
+#include "store/memory.h"
+#include "utils/resowner.h"
+
+typedef struct SpillFile
+{
+	File	   *segments;
+	uint32		nsegments;
+	uint32		segment_extents;	/* extents of each */
+	ResourceOwner resowner;		/* of all segments */
+	Size		extent;			/* bytes, a multiple of BLCKSZ */
+	uint32		nextents;		/* the size of all segments */
+	uint32	   *free;			/* extents to use again */
+	uint32		nfree;
+	uint32		free_capacity;
+} SpillFile;
+
+struct RunSource;
+
+/* A sequence of bytes in extents, or one that is not here yet. */
+typedef struct SpillRun
+{
+	uint64		bytes;
+	uint64		rows;			/* 0: not known, likewise the longest */
+	Size		longest;		/* bytes of its longest row */
+	struct RunSource *source;	/* where it comes from (run.h); NULL: extents */
+	uint32	   *extents;
+	uint32		nextents;
+	uint32		capacity;
+} SpillRun;
+
+/*
+ * Begins with no file yet, for a sort that may use so many bytes of memory; in the
+ * current memory context and, all files that come, in the current resource owner.
+ */
+extern SpillFile *spill_open(Size memory);
+extern void spill_close(SpillFile *file);
+
+/* Appends size <= extent bytes to a run as an extent of its own. */
+extern void spill_write(SpillFile *file, SpillRun *run, const char *data, Size size);
+
+/* Reads the run's i-th extent into buf; returns its length. */
+extern Size spill_read(SpillFile *file, const SpillRun *run, uint32 i, char *buf);
+
+/* ------------------------------------------------------------------------
+ * Sorted runs in a temporary file.
+ *
+ * A run is a sequence of MinimalTuples, each padded to 8 bytes; its key is not
+ * stored, for it is cheap to make again from a row that is being read anyway.
+ *
+ * A run may also lie elsewhere, in order, and come as it is read.
+ * ------------------------------------------------------------------------
+ */
 
 /* A run's source that is not the file.  Whoever makes one says what it is. */
 typedef struct RunSource
@@ -170,4 +216,4 @@ extern void run_cursor_rewind(RunCursor *cursor);
 extern void run_cursor_mark(RunCursor *cursor);
 extern void run_cursor_restore(RunCursor *cursor);
 
-#endif							/* GPUSORT_RUN_H */
+#endif							/* GPUSORT_STORE_RUN_H */

@@ -6,7 +6,7 @@
 
 FUZZ_SECONDS ?= 60
 FUZZ_CC ?= clang
-FUZZ_OBJS = numerics addresses bitstrings strings
+FUZZ_OBJS = numerics scalars strings
 FUZZ_CFLAGS = -std=gnu99 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -fno-sanitize=alignment \
 	-fwrapv -Wall -Wno-ignored-attributes -D_GNU_SOURCE -Isrc -I$(shell $(PG_CONFIG) --includedir-server)
 

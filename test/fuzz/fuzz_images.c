@@ -13,7 +13,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
-#include "key/stage.h"
+#include "key/key.h"
 #include "utils/inet.h"
 
 #define DIGITS_MAX	24

@@ -6,7 +6,7 @@
 
 #include "catalog/pg_type.h"
 #include "fmgr.h"
-#include "key/tie/tie_hash.h"
+#include "tiebreak/tie_hash.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"

@@ -5,9 +5,8 @@
 #include "postgres.h"
 
 #include "fmgr.h"
-#include "key/stage.h"
-#include "key/type/abbreviated.h"
-#include "key/type/key_maker.h"
+#include "key/key.h"
+#include "key/key_internal.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"

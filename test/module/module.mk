@@ -6,10 +6,9 @@ TEST_MODULE = build/gpusort_test.so
 TEST_SERVER_CALLS = build/gpusort_server_calls.so
 
 # what it tests of the extension's insides, which the extension itself may hide
-TEST_MODULE_OBJS = $(patsubst %,src/key/type/%.o,keytype abbreviated collation strings numerics \
-	addresses bitstrings enums nested key_maker)
+TEST_MODULE_OBJS = $(patsubst %,src/key/type/%.o,keytype strings numerics scalars)
 
-$(TEST_MODULE): $(wildcard test/module/*.c) src/compat.h src/node/scan/heap_page.h src/key/tie/tie_hash.h \
+$(TEST_MODULE): $(wildcard test/module/*.c) src/compat.h src/executor/heap_page.h src/tiebreak/tie_hash.h \
 		$(TEST_MODULE_OBJS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CFLAGS_SL) $(CPPFLAGS) -shared -o $@ $(filter %.c %.o,$^)

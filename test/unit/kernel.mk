@@ -9,11 +9,11 @@ SANITIZED = -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
 kernel_test_objects = $(patsubst %.c,test/bin/$(1)/%.o,test/unit/kernel_test.c test/unit/kernel_case.c \
 	bench/cpu/cases.c bench/cpu/distributions.c $(KERNEL_SRCS))
 
-test/bin/plain/%.o: %.c $(KERNEL_HDRS) $(wildcard bench/cpu/*.h cuda/*.h src/device/*.h src/route/*.h test/unit/*.h)
+test/bin/plain/%.o: %.c $(KERNEL_HDRS) $(wildcard bench/cpu/*.h cuda/*.h src/service/*.h src/cost/*.h test/unit/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(KERNEL_CFLAGS) -Itest/unit -c -o $@ $<
 
-test/bin/asan/%.o: %.c $(KERNEL_HDRS) $(wildcard bench/cpu/*.h cuda/*.h src/device/*.h src/route/*.h test/unit/*.h)
+test/bin/asan/%.o: %.c $(KERNEL_HDRS) $(wildcard bench/cpu/*.h cuda/*.h src/service/*.h src/cost/*.h test/unit/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(KERNEL_CFLAGS) $(SANITIZED) $(SANITIZED_OPT) -Itest/unit -c -o $@ $<
 

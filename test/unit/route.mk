@@ -10,11 +10,9 @@ ifndef SANITIZED
 include test/unit/kernel.mk
 endif
 
-ROUTE_SRCS = src/route/router.c src/route/model.c src/route/model_builtin.c \
-	src/route/gpu_model.c src/route/gpu_sample.c src/route/factor.c src/route/gpu_learn.c src/route/gpu_parts.c \
-	src/route/cpu_learn.c \
-	src/route/distinct.c src/route/scattered.c src/route/machine.c src/route/sample.c src/route/calibrate.c
-ROUTE_HDRS = $(wildcard src/route/*.h)
+ROUTE_SRCS = src/cost/router.c src/cost/cpu_model.c src/cost/gpu_model.c src/cost/key_sample.c \
+	src/cost/factor.c src/cost/calibrate.c
+ROUTE_HDRS = $(wildcard src/cost/*.h src/service/*.h)
 ROUTE_GRID ?= --calibrate --format worst
 
 .PHONY: unit-route bench-route bench-gpu-choices
@@ -38,7 +36,7 @@ ROUTE_DEPS = $(ROUTE_SRCS) $(KERNEL_SRCS) $(ROUTE_HDRS) $(KERNEL_HDRS)
 route_test_objects = $(patsubst %.c,test/bin/$(1)/%.o,$(ROUTE_TEST_SRCS) $(ROUTE_SRCS) $(KERNEL_SRCS))
 
 # what takes longer to compile than to run
-test/bin/asan/src/route/%.o test/bin/asan/test/unit/route_%.o: SANITIZED_OPT = -O1
+test/bin/asan/src/cost/%.o test/bin/asan/test/unit/route_%.o: SANITIZED_OPT = -O1
 
 test/bin/route_test: $(call route_test_objects,plain)
 	$(CC) $(KERNEL_CFLAGS) -o $@ $^ $(KERNEL_LIBS)

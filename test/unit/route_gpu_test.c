@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "route/gpu_parts.h"
+#include "cost/cost.h"
 #include "route_test.h"
 
 /* Which of a GPU's algorithms, among themselves and against the CPU. */

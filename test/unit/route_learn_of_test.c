@@ -2,7 +2,7 @@
  * route_learn_of_test.c
  *	  Whose it is that was learned, as the file has it.
  */
-#include "route/gpu_learn.h"
+#include "cost/cost.h"
 #include "route_test.h"
 
 /* Devices of any name survive the file, and are known again. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "route/gpu_sample.h"
+#include "cost/cost.h"
 #include "route_test.h"
 
 /* Keys, of which some are looked at; samples of each kind. */

@@ -10,12 +10,7 @@
 #include <string.h>
 
 #include "../../cuda/costs_h200.h"
-#include "route/cpu_learn.h"
-#include "route/gpu_model.h"
-#include "route/machine.h"
-#include "route/model.h"
-#include "route/router.h"
-#include "route/sample.h"
+#include "cost/cost.h"
 
 extern int	failures;
 

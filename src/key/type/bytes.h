@@ -15,8 +15,8 @@
  *
  * Plain C: the unit test shares it.
  */
-#ifndef GPUSORT_BYTES_H
-#define GPUSORT_BYTES_H
+#ifndef GPUSORT_KEY_TYPE_BYTES_H
+#define GPUSORT_KEY_TYPE_BYTES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -217,4 +217,4 @@ bit_squeeze(const BitSqueeze *squeeze, uint64_t v)
 	return v;
 }
 
-#endif							/* GPUSORT_BYTES_H */
+#endif							/* GPUSORT_KEY_TYPE_BYTES_H */

@@ -15,8 +15,8 @@
  *
  * Plain C: the unit tests and the kernels' callers share these.
  */
-#ifndef GPUSORT_IMAGE_H
-#define GPUSORT_IMAGE_H
+#ifndef GPUSORT_KEY_TYPE_IMAGE_H
+#define GPUSORT_KEY_TYPE_IMAGE_H
 
 #include <stdint.h>
 #include <string.h>
@@ -72,4 +72,4 @@ image_float8(double v)
 	return b ^ ((uint64_t) ((int64_t) b >> 63) | IMAGE_SIGN64);
 }
 
-#endif							/* GPUSORT_IMAGE_H */
+#endif							/* GPUSORT_KEY_TYPE_IMAGE_H */

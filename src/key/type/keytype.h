@@ -2,8 +2,8 @@
  * keytype.h
  *	  Which SQL types can be sort keys, and how a column of each is encoded.
  */
-#ifndef GPUSORT_KEYTYPE_H
-#define GPUSORT_KEYTYPE_H
+#ifndef GPUSORT_KEY_TYPE_KEYTYPE_H
+#define GPUSORT_KEY_TYPE_KEYTYPE_H
 
 #include "postgres.h"
 
@@ -34,4 +34,4 @@ extern bool key_type_lookup(KeyColumn *key, Oid type, const char **why);
  */
 extern bool key_sorts_strings(const KeyColumn *key, KeyKind *kind);
 
-#endif							/* GPUSORT_KEYTYPE_H */
+#endif							/* GPUSORT_KEY_TYPE_KEYTYPE_H */

@@ -1,6 +1,147 @@
 /*
  * strings.c
- *	  Keys that are strings of bytes: text, varchar, char(n), name, bytea.
+ *	  Normalized keys of strings: text, varchar, char(n), name, bytea.
+ *
+ * "C" and "POSIX" do, and what PostgreSQL's own provider has.  C.UTF-8 of the C
+ * library PostgreSQL takes for a language like any other, and asks strcoll() for every
+ * pair, although its order is that of code points, which in UTF-8 is that of bytes.  The
+ * C library tells: glibc's locales with no rules of collation compare as strcmp() does,
+ * and only those have none.  (Where C.UTF-8 has rules, as before glibc 2.35, it is
+ * left to the comparator.)  PostgreSQL settles what strcoll() finds equal by bytes.
+ *
+ * All of it stands in the catalogs.  PostgreSQL's pg_locale.h would say the same of a
+ * part, but includes ICU's headers, which server packages do not bring along.
+ */
+#include "postgres.h"
+
+#include <langinfo.h>
+#include <locale.h>
+
+#include "access/detoast.h"
+#include "access/htup_details.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_database.h"
+#include "compat.h"
+#include "fmgr.h"
+#include "key/key.h"
+#include "key/key_internal.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+
+/* Has the C library's locale of this name no rules of collation? */
+static bool
+locale_has_no_rules(const char *name)
+{
+#ifdef __GLIBC__
+	locale_t	locale;
+	bool		none;
+#endif
+
+	if (strcmp(name, "C") == 0 || strcmp(name, "POSIX") == 0)
+		return true;
+#ifdef __GLIBC__
+	locale = newlocale(LC_COLLATE_MASK, name, (locale_t) 0);
+	if (locale == (locale_t) 0)
+		return false;
+	/* a number in a pointer's place */
+	none = (uint32) (uintptr_t) nl_langinfo_l(_NL_COLLATE_NRULES, locale) == 0;
+	freelocale(locale);
+	return none;
+#else
+	return false;
+#endif
+}
+
+/* Who compares, by a row of a catalog, and for the C library by which locale, palloc'd. */
+static char
+read_provider(int cache, Oid oid, AttrNumber provider_att, AttrNumber name_att, char **name)
+{
+	HeapTuple	tuple = SearchSysCache1(cache, ObjectIdGetDatum(oid));
+	bool		isnull;
+	char		provider;
+	Datum		value;
+
+	*name = NULL;
+	if (!HeapTupleIsValid(tuple))
+		return '\0';
+	provider = DatumGetChar(SysCacheGetAttr(cache, tuple, provider_att, &isnull));
+	if (provider == COLLPROVIDER_LIBC)
+	{
+		value = SysCacheGetAttr(cache, tuple, name_att, &isnull);
+		if (!isnull)
+			*name = TextDatumGetCString(value);
+	}
+	ReleaseSysCache(tuple);
+	return provider;
+}
+
+static char
+provider_of(Oid collation, char **name)
+{
+	if (collation == DEFAULT_COLLATION_OID)
+		return read_provider(DATABASEOID, MyDatabaseId, Anum_pg_database_datlocprovider,
+							 Anum_pg_database_datcollate, name);
+	return read_provider(COLLOID, collation, Anum_pg_collation_collprovider,
+						 Anum_pg_collation_collcollate, name);
+}
+
+bool
+collation_by_bytes(Oid collation)
+{
+	char	   *name;
+	char		provider = provider_of(collation, &name);
+	bool		by_bytes = provider == COMPAT_COLLPROVIDER_BUILTIN;
+
+	if (name != NULL)
+	{
+		by_bytes = locale_has_no_rules(name);
+		pfree(name);
+	}
+	return by_bytes;
+}
+
+static bool
+is_deterministic(Oid collation)
+{
+	HeapTuple	tuple;
+	bool		deterministic;
+
+	if (collation == DEFAULT_COLLATION_OID)
+		return true;
+	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	deterministic = ((Form_pg_collation) GETSTRUCT(tuple))->collisdeterministic;
+	ReleaseSysCache(tuple);
+	return deterministic;
+}
+
+bool
+collation_by_letters(Oid collation)
+{
+	char	   *name;
+	char		provider = provider_of(collation, &name);
+
+	if (name != NULL)
+		pfree(name);
+	return provider == COLLPROVIDER_ICU && GetDatabaseEncoding() == PG_UTF8 &&
+		is_deterministic(collation);
+}
+
+char *
+collation_libc_locale(Oid collation)
+{
+	char	   *name;
+
+	(void) provider_of(collation, &name);
+	return name;
+}
+
+/* ------------------------------------------------------------------------
+ * Keys that are strings of bytes: text, varchar, char(n), name, bytea.
  *
  * For collations that compare by bytes (collation.c), and for bytea.  The image of
  * bytes.h, and the prefix that goes with it: the first string of a sort is its first
@@ -12,13 +153,8 @@
  *
  * A toasted value is fetched as far as its image goes, and no further; a char(n)
  * wholly, for its trailing blanks do not count.
+ * ------------------------------------------------------------------------
  */
-#include "postgres.h"
-
-#include "access/detoast.h"
-#include "fmgr.h"
-#include "key/type/strings.h"
-#include "miscadmin.h"
 
 #define SHORTEN_LATE	4096
 
@@ -150,4 +286,142 @@ string_stage(Stage *stage, StageColumn *col, size_t i, Datum value, bool *inexac
 	if (copy != NULL)
 		pfree(copy);
 	return image ^ col->flip;
+}
+
+/* ------------------------------------------------------------------------
+ * Images of strings by the ranks of their bytes.
+ * ------------------------------------------------------------------------
+ */
+
+/* So many images tell whether it is worth looking at all. */
+#define SAMPLE_SIZE		1024
+
+typedef struct Seen
+{
+	bool		byte[BYTES_WORD][256];
+} Seen;
+
+static void
+look(Seen *seen, const StageColumn *col, size_t n, size_t step)
+{
+	const uint64 *images = col->images;
+	const uint8 *nulls = col->range.has_null ? col->nulls : NULL;
+
+	memset(seen, 0, sizeof(*seen));
+	for (size_t i = 0; i < n; i += step)
+	{
+		uint64		image = images[i];
+
+		if (nulls != NULL && nulls[i])
+			continue;
+		for (int b = 0; b < BYTES_WORD; b++)
+			seen->byte[b][(image >> (8 * b)) & 0xff] = true;
+	}
+}
+
+/* How many numbers there are, less one; PG_UINT64_MAX if they are too many. */
+static uint64
+largest_number(const Seen *seen)
+{
+	uint64		numbers = 1;
+
+	for (int b = 0; b < BYTES_WORD; b++)
+	{
+		int			count = 0;
+
+		for (int i = 0; i < 256; i++)
+			count += seen->byte[b][i];
+		if (numbers > PG_UINT64_MAX / Max(count, 1))
+			return PG_UINT64_MAX;
+		numbers *= Max(count, 1);
+	}
+	return numbers - 1;
+}
+
+bool
+alphabets_make(Alphabets *alphabets, const StageColumn *col, size_t n, int bits)
+{
+	uint64		limit = bits > 64 ? PG_UINT64_MAX : UINT64CONST(1) << (bits - 1);
+	uint64		weight = 1;
+	Seen		seen;
+
+	Assert(bits > 0 && col->wide);
+	if (n > 16 * SAMPLE_SIZE)
+	{
+		look(&seen, col, n, n / SAMPLE_SIZE);
+		if (largest_number(&seen) >= limit)
+			return false;
+	}
+	look(&seen, col, n, 1);
+	if (largest_number(&seen) >= limit)
+		return false;
+	for (int b = 0; b < BYTES_WORD; b++)
+	{
+		uint64		rank = 0;
+
+		for (int i = 0; i < 256; i++)
+		{
+			alphabets->digit[b][i] = rank * weight;
+			rank += seen.byte[b][i];
+		}
+		weight *= Max(rank, 1);
+	}
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Keys that a type abbreviates itself, or only compares.
+ *
+ * A type's sort support may make a word of a value whose order is the values' as
+ * far as it goes: text does so for collations whose transformed strings PostgreSQL
+ * trusts (ICU's always, the C library's where it was built to).  Where such words
+ * compare as unsigned numbers they are images like any other, and always inexact.
+ * Where there are none, a column has no image at all, and comparators order the rows.
+ * ------------------------------------------------------------------------
+ */
+
+SortSupport
+abbreviated_support(MemoryContext cxt, const KeyColumn *key, bool abbreviate)
+{
+	SortSupport ssup = MemoryContextAllocZero(cxt, sizeof(SortSupportData));
+	MemoryContext old = MemoryContextSwitchTo(cxt);
+
+	ssup->ssup_cxt = cxt;
+	ssup->ssup_collation = key->collation;
+	ssup->ssup_nulls_first = key->nulls_first;
+	ssup->ssup_attno = key->attno;
+	ssup->abbreviate = abbreviate;
+	PrepareSortSupportFromOrderingOp(key->sortop, ssup);
+	MemoryContextSwitchTo(old);
+	return ssup;
+}
+
+static bool
+abbreviates(const SortSupportData *ssup)
+{
+	return ssup->abbrev_converter != NULL && ssup->comparator == ssup_datum_unsigned_cmp;
+}
+
+KeyKind
+abbreviated_kind(const KeyColumn *key)
+{
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort key type",
+											  ALLOCSET_SMALL_SIZES);
+	KeyKind		kind = abbreviates(abbreviated_support(cxt, key, true)) ?
+		KEY_ABBREVIATED : KEY_COMPARED;
+
+	MemoryContextDelete(cxt);
+	return kind;
+}
+
+uint64
+abbreviated_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
+{
+	*inexact = true;
+	/* the type may transform a long value */
+	CHECK_FOR_INTERRUPTS();
+	/* the plan may be older than what the type does today */
+	if (unlikely(!abbreviates(maker.ssup)))
+		return 0;
+	return DatumGetUInt64(maker.ssup->abbrev_converter(value, maker.ssup));
 }

@@ -1,0 +1,548 @@
+/*
+ * calibrate.c
+ *	  Measures the constants of the CPU model on this machine.
+ *
+ * Every kernel sorts small samples (sample.h) of each record format at the sizes
+ * of the curves' knots; a curve's value is the least time of some repetitions,
+ * because disturbances only ever add.  Repetitions stop after a fixed time, so
+ * calibration takes seconds whatever the machine.
+ *
+ * Sizes that the workspace cannot hold are not measured: from there on a curve
+ * keeps the course of the built-in one, scaled to meet the last measured value.
+ */
+#include <math.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cost/cost.h"
+#include "kernel/team.h"
+
+/* Time for one measurement's repetitions, and their least number. */
+#define MEASURE_US		1500.0
+#define MEASURE_REPS	5
+#define MEASURE_REPS_LARGE	2	/* from 2^21 records on */
+
+/*
+ * Small inputs are sorted many at a time, because the clock is not fine enough,
+ * and never the same one twice, because branch predictors would learn it.
+ */
+#define MEASURE_RECORDS	4096
+
+#define SEED			1
+
+/* With fewer records than this, 1 % of them would be a few runs. */
+#define NEARLY_MIN_ROWS	1024
+
+/* The key width at which each record format is measured. */
+static const int format_bits[] = {
+	[SORT_REC_PACKED] = 32,
+	[SORT_REC_64] = 64,
+	[SORT_REC_128] = 128
+};
+
+/* A curve's value that was not measured. */
+#define UNMEASURED		(-1.0)
+
+typedef struct Calibration
+{
+	char	   *recs;
+	char	   *scratch;
+	size_t		room;			/* bytes of recs */
+	size_t		scratch_room;	/* more: kernels have tables there */
+	bool		(*interrupted) (void *arg);
+	void	   *interrupted_arg;
+	SortTeam   *team;			/* of two; NULL but for measuring what it gives */
+	SortStatus	status;			/* SORT_OK until something stopped us */
+} Calibration;
+
+/*
+ * One thread's work by its own processor time, which others' work on a busy
+ * machine does not add to; a team's by the wall clock.
+ */
+static double
+now_us(const Calibration *cal)
+{
+	struct timespec ts;
+
+	clock_gettime(cal->team ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1e6 + ts.tv_nsec / 1e3;
+}
+
+/* A sample as a problem; false if the algorithm cannot sort it here. */
+static bool
+fill_problem(const Calibration *cal, const Algorithm *algorithm, size_t n, int key_bits,
+			 SampleOrder order, uint64_t seed, void *recs, SortProblem *problem)
+{
+	RouteFacts	facts;
+	const char *why;
+
+	sample_fill(recs, n, key_bits, order, seed, &facts);
+	gpusort_route_problem(&facts, problem);
+	problem->recs = recs;
+	problem->scratch = cal->scratch;
+	problem->team = cal->team;
+	problem->interrupted = cal->interrupted;
+	problem->interrupted_arg = cal->interrupted_arg;
+	return algorithm_takes(algorithm, problem->format) &&
+		algorithm->kernel->applies(problem, &why) &&
+		algorithm->kernel->scratch_bytes(problem) <= cal->scratch_room;
+}
+
+/*
+ * Nanoseconds per record that the algorithm takes for such an input;
+ * UNMEASURED if it does not take it, or the workspace is too small, or we are to
+ * stop.
+ */
+static double
+measure(Calibration *cal, AlgorithmId id, size_t n, int key_bits,
+		SampleOrder order)
+{
+	const Algorithm *algorithm = &sort_algorithms[id];
+	size_t		stride = (n * sort_rec_size(sample_format(key_bits)) + 63) & ~(size_t) 63;
+	size_t		copies = n < MEASURE_RECORDS ? MEASURE_RECORDS / n : 1;
+	int			min_reps = n < ((size_t) 1 << 21) ? MEASURE_REPS : MEASURE_REPS_LARGE;
+	double		total = 0;
+	double		best = 0;
+	SortProblem problems[MEASURE_RECORDS >> MODEL_KNOT_FIRST];
+
+	if (stride * copies > cal->room)
+		return UNMEASURED;
+
+	for (int rep = 0; rep < min_reps || total < MEASURE_US; rep++)
+	{
+		double		us;
+
+		if (cal->interrupted != NULL && cal->interrupted(cal->interrupted_arg))
+			cal->status = SORT_STOPPED;
+		if (cal->status != SORT_OK)
+			return UNMEASURED;
+
+		for (size_t c = 0; c < copies; c++)
+			if (!fill_problem(cal, algorithm, n, key_bits, order, SEED + rep * copies + c,
+							  cal->recs + c * stride, &problems[c]))
+				return UNMEASURED;
+		us = now_us(cal);
+		for (size_t c = 0; c < copies && cal->status == SORT_OK; c++)
+			cal->status = algorithm->kernel->run(&problems[c]);
+		us = now_us(cal) - us;
+		total += us;
+		if (rep == 0 || us < best)
+			best = us;
+	}
+	return best * 1000 / (n * copies);
+}
+
+static void
+calibrate_knot(Calibration *cal, RouteModel *model, int knot)
+{
+	const size_t n = (size_t) 1 << model_knot_log2(knot);
+
+#define MEASURE(c, id, bits, order) \
+	(model->curve[c][knot] = measure(cal, id, n, bits, order))
+	for (int format = 0; format <= SORT_REC_128; format++)
+	{
+		int			bits = format_bits[format];
+
+		MEASURE(MODEL_RADIX + format, ALGORITHM_CPU_RADIX, bits, SAMPLE_RANDOM);
+		MEASURE(MODEL_MERGE + format, ALGORITHM_CPU_MERGE, bits, SAMPLE_RANDOM);
+		MEASURE(MODEL_REVERSED + format, ALGORITHM_PRESORTED, bits, SAMPLE_REVERSED);
+		MEASURE(MODEL_RUNS + format, ALGORITHM_PRESORTED, bits, SAMPLE_RUNS);
+		if (n >= NEARLY_MIN_ROWS)
+			MEASURE(MODEL_NEARLY + format, ALGORITHM_PRESORTED, bits, SAMPLE_DISPLACED);
+	}
+	MEASURE(MODEL_RADIX_8, ALGORITHM_CPU_RADIX, 8, SAMPLE_RANDOM);
+	MEASURE(MODEL_RADIX_12, ALGORITHM_CPU_RADIX, 12, SAMPLE_RANDOM);
+	MEASURE(MODEL_RADIX_16, ALGORITHM_CPU_RADIX, 16, SAMPLE_RANDOM);
+	MEASURE(MODEL_RADIX_24, ALGORITHM_CPU_RADIX, 24, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_8, ALGORITHM_CPU_COUNTING, 8, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_12, ALGORITHM_CPU_COUNTING, 12, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_16, ALGORITHM_CPU_COUNTING, 16, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_20, ALGORITHM_CPU_COUNTING, 20, SAMPLE_RANDOM);
+	MEASURE(MODEL_COUNTING_24, ALGORITHM_CPU_COUNTING, 24, SAMPLE_RANDOM);
+#undef MEASURE
+}
+
+/*
+ * What a cell of the counting table costs, from a table with several cells for
+ * each record; and the rest of the time, which the curves are to hold.  What
+ * order adds, where runs of equal keys are long.
+ */
+static void
+separate_cells(Calibration *cal, RouteModel *model)
+{
+	const size_t n = (size_t) 1 << 14;
+	double		small = measure(cal, ALGORITHM_CPU_COUNTING, n, 8, SAMPLE_RANDOM);
+	double		large = measure(cal, ALGORITHM_CPU_COUNTING, n, 16, SAMPLE_RANDOM);
+	double		ordered = measure(cal, ALGORITHM_CPU_COUNTING, n << 3, 8, SAMPLE_SCATTERED);
+	double		shuffled = measure(cal, ALGORITHM_CPU_COUNTING, n << 3, 8, SAMPLE_RANDOM);
+
+	if (small >= 0 && large >= 0)
+		model->scalar[MODEL_CELL_NS] = fmax(0, (large - small) * n / ((1 << 16) - (1 << 8)));
+	if (ordered >= 0 && shuffled >= 0)
+		model->scalar[MODEL_CHAIN_NS] = fmax(0, ordered - shuffled);
+
+	for (int bits = 8; bits <= 24; bits += 4)
+	{
+		double	   *curve = model->curve[MODEL_COUNTING_8 + (bits - 8) / 4];
+
+		for (int k = 0; k < MODEL_KNOTS; k++)
+			if (curve[k] != UNMEASURED)
+				curve[k] = fmax(0, curve[k] - ldexp(model->scalar[MODEL_CELL_NS], bits - model_knot_log2(k)));
+	}
+}
+
+/*
+ * What a record out of place costs a nearly sorted input: the difference between
+ * inputs with 1 % and 5 % of them; and again the rest, for the curves.
+ */
+static void
+separate_drops(Calibration *cal, RouteModel *model)
+{
+	const size_t n = (size_t) 1 << 17;
+	double		few = measure(cal, ALGORITHM_PRESORTED, n, 32, SAMPLE_DISPLACED);
+	double		many = measure(cal, ALGORITHM_PRESORTED, n, 32, SAMPLE_SCATTERED);
+
+	if (few >= 0 && many >= 0)
+		model->scalar[MODEL_DROP_NS] = fmax(0, (many - few) / (0.05 - 0.01));
+
+	for (int format = 0; format <= SORT_REC_128; format++)
+	{
+		double	   *curve = model->curve[MODEL_NEARLY + format];
+
+		for (int k = 0; k < MODEL_KNOTS; k++)
+			if (curve[k] != UNMEASURED)
+				curve[k] = fmax(0, curve[k] - 0.01 * model->scalar[MODEL_DROP_NS]);
+	}
+}
+
+/*
+ * The share of the time that two members halve.  They are not interrupted: that
+ * could leave their threads behind, and it is over in milliseconds.
+ */
+static void
+measure_team(const Calibration *cal, RouteModel *model)
+{
+	const size_t n = (size_t) 1 << 20;
+	Calibration team_cal = *cal;
+	double		alone;
+	double		together;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		return;
+	team_cal.interrupted = NULL;
+	team_cal.team = sort_thread_team_create(1);
+	if (team_cal.team == NULL)
+		return;
+	alone = measure(&team_cal, ALGORITHM_CPU_RADIX, n, 32, SAMPLE_RANDOM);
+	sort_thread_team_destroy(team_cal.team);
+	team_cal.team = sort_thread_team_create(2);
+	if (team_cal.team == NULL)
+		return;
+	together = measure(&team_cal, ALGORITHM_CPU_RADIX, n, 32, SAMPLE_RANDOM);
+	sort_thread_team_destroy(team_cal.team);
+	if (alone > 0 && together >= 0)
+		model->scalar[MODEL_TEAM_SHARE] = fmin(1, fmax(0, 2 * (1 - together / alone)));
+}
+
+/*
+ * Fills in what was not measured.  Above the measured sizes: the built-in curve,
+ * scaled to meet the last measured value; the scale is bounded, because two
+ * small values of a term that hardly matters may differ by any factor.  Below
+ * them, where a kernel did not apply yet: its first value.
+ */
+static void
+extrapolate(RouteModel *model)
+{
+	for (int c = 0; c < MODEL_CURVES; c++)
+	{
+		const double *builtin = route_model_builtin.curve[c];
+		double	   *curve = model->curve[c];
+		double		scale = 1;
+		int			first = 0;
+
+		while (first < MODEL_KNOTS && curve[first] == UNMEASURED)
+			first++;
+		for (int k = 0; k < MODEL_KNOTS; k++)
+		{
+			if (first == MODEL_KNOTS)
+				curve[k] = builtin[k];
+			else if (k < first)
+				curve[k] = curve[first];
+			else if (curve[k] == UNMEASURED)
+				curve[k] = builtin[k] * scale;
+			else if (builtin[k] > 0)
+				scale = fmax(0.5, fmin(2, curve[k] / builtin[k]));
+		}
+	}
+}
+
+SortStatus
+model_calibrate(RouteModel *model, void *workspace, size_t size,
+				bool (*interrupted) (void *), void *arg)
+{
+	Calibration cal = {0};
+	RouteModel	measured = route_model_builtin;
+
+	cal.room = size / 8 * 3 & ~(size_t) 63;
+	cal.scratch_room = size - cal.room;
+	cal.recs = workspace;
+	cal.scratch = cal.recs + cal.room;
+	cal.interrupted = interrupted;
+	cal.interrupted_arg = arg;
+	cal.status = SORT_OK;
+
+	/*
+	 * Sorts find their memory in huge pages where there are any, and the first
+	 * touch is not the kernels' time.
+	 */
+#ifdef MADV_HUGEPAGE
+	{
+		const uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
+		uintptr_t	start = ((uintptr_t) workspace + page - 1) & ~(page - 1);
+		uintptr_t	end = ((uintptr_t) workspace + size) & ~(page - 1);
+
+		if (end > start)
+			(void) madvise((void *) start, end - start, MADV_HUGEPAGE);
+	}
+#endif
+	memset(workspace, 0, size);
+
+	for (int c = 0; c < MODEL_CURVES; c++)
+		for (int k = 0; k < MODEL_KNOTS; k++)
+			measured.curve[c][k] = UNMEASURED;
+	for (int k = 0; k < MODEL_KNOTS; k++)
+		calibrate_knot(&cal, &measured, k);
+	separate_cells(&cal, &measured);
+	separate_drops(&cal, &measured);
+	measure_team(&cal, &measured);
+	if (cal.status != SORT_OK)
+		return cal.status;
+
+	extrapolate(&measured);
+	*model = measured;
+	return SORT_OK;
+}
+
+/* ------------------------------------------------------------------------
+ * Inputs of known shape; see sample.h.
+ * ------------------------------------------------------------------------
+ */
+
+typedef unsigned __int128 Key;
+
+const char *const sample_order_names[SAMPLE_ORDERS] = {
+	"random", "unique", "repeated", "sorted", "reversed", "swapped",
+	"displaced", "scattered", "runs", "flat"
+};
+
+/* splitmix64: one step, and as a function of a counter */
+static inline uint64_t
+mix(uint64_t x)
+{
+	x += UINT64_C(0x9E3779B97F4A7C15);
+	x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+	return x ^ (x >> 31);
+}
+
+/* What the keys of one sample have in common. */
+typedef struct Shape
+{
+	size_t		n;
+	int			key_bits;
+	SampleOrder order;
+	uint64_t	seed;
+	Key			step;			/* 2^96 / n */
+	int			perm_bits;		/* of the permutation: 2^perm_bits >= n */
+} Shape;
+
+static Shape
+make_shape(size_t n, int key_bits, SampleOrder order, uint64_t seed)
+{
+	Shape		shape = {n, key_bits, order, mix(seed), 0, 2};
+
+	if (n > 0)
+		shape.step = ((Key) 1 << 96) / n;
+	while (((size_t) 1 << shape.perm_bits) < n)
+		shape.perm_bits += 2;
+	return shape;
+}
+
+static inline Key
+random_key(const Shape *s, uint64_t i)
+{
+	uint64_t	hi = mix(s->seed + 2 * i);
+
+	if (s->key_bits <= 64)
+		return hi >> (64 - s->key_bits);
+	return ((Key) hi << 64 | mix(s->seed + 2 * i + 1)) >> (128 - s->key_bits);
+}
+
+/* The i-th of n ascending keys, evenly spread over all key bits. */
+static inline Key
+ascending_key(const Shape *s, uint64_t i)
+{
+	Key			key = i * s->step;	/* a fraction of 96 bits */
+
+	return s->key_bits <= 96 ? key >> (96 - s->key_bits) : key << (s->key_bits - 96);
+}
+
+/* A permutation of 0 .. n-1: a Feistel network, walked until it is below n. */
+static inline uint64_t
+permuted(const Shape *s, uint64_t i)
+{
+	int			half = s->perm_bits / 2;
+	uint64_t	mask = ((uint64_t) 1 << half) - 1;
+
+	do
+	{
+		for (int round = 0; round < 3; round++)
+		{
+			uint64_t	left = i >> half;
+			uint64_t	right = i & mask;
+
+			i = right << half | (left ^ (mix(s->seed + right + ((uint64_t) round << 32)) & mask));
+		}
+	} while (i >= s->n);
+	return i;
+}
+
+static Key
+sample_key(const Shape *s, uint64_t i)
+{
+	switch (s->order)
+	{
+		case SAMPLE_RANDOM:
+		case SAMPLE_ORDERS:
+			break;
+		case SAMPLE_UNIQUE:
+			return ascending_key(s, permuted(s, i));
+		case SAMPLE_REPEATED:
+			return random_key(s, mix(s->seed + i) % 100 + ((uint64_t) 1 << 40));
+		case SAMPLE_SORTED:
+			return ascending_key(s, i);
+		case SAMPLE_REVERSED:
+			return ascending_key(s, s->n - 1 - i);
+		case SAMPLE_SWAPPED:
+			/* pairs (2k, 2k + 1): one in 50 is swapped */
+			if (mix(s->seed + i / 2) % 50 == 0 && (i | 1) < s->n)
+				return ascending_key(s, i ^ 1);
+			return ascending_key(s, i);
+		case SAMPLE_DISPLACED:
+			if (mix(s->seed + i) % 100 == 0)
+				return random_key(s, i);
+			return ascending_key(s, i);
+		case SAMPLE_SCATTERED:
+			if (mix(s->seed + i) % 20 == 0)
+				return random_key(s, i);
+			return ascending_key(s, i);
+		case SAMPLE_RUNS:
+			return ascending_key(s, i < s->n / 2 ? 2 * i : 2 * (i - s->n / 2));
+		case SAMPLE_FLAT:
+			return random_key(s, 0);
+	}
+	return random_key(s, i);
+}
+
+SortRecFormat
+sample_format(int key_bits)
+{
+	return key_bits <= 32 ? SORT_REC_PACKED :
+		key_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
+}
+
+void
+sample_fill(void *recs, size_t n, int key_bits, SampleOrder order,
+			uint64_t seed, RouteFacts *facts)
+{
+	Key			prev = 0;
+	Key			min = ~(Key) 0;
+	Key			max = 0;
+	Shape		shape = make_shape(n, key_bits, order, seed);
+
+	memset(facts, 0, sizeof(*facts));
+	facts->n = n;
+	facts->format = sample_format(key_bits);
+	facts->begin_bit = facts->format == SORT_REC_PACKED ? 32 : 0;
+	facts->end_bit = facts->begin_bit + key_bits;
+	facts->rids_ascending = true;
+	facts->order_known = true;
+	facts->threads = 1;
+
+	for (size_t i = 0; i < n; i++)
+	{
+		Key			key = sample_key(&shape, i);
+
+		if (i > 0)
+		{
+			facts->descents += key < prev;
+			facts->ascents += key > prev;
+		}
+		prev = key;
+		min = key < min ? key : min;
+		max = key > max ? key : max;
+
+		switch (facts->format)
+		{
+			case SORT_REC_PACKED:
+				((uint64_t *) recs)[i] = (uint64_t) key << 32 | i;
+				break;
+			case SORT_REC_64:
+				((SortRec64 *) recs)[i].key = (uint64_t) key;
+				((SortRec64 *) recs)[i].rid = (uint32_t) i;
+				((SortRec64 *) recs)[i].pad = 0;
+				break;
+			case SORT_REC_128:
+				((SortRec128 *) recs)[i].hi = (uint64_t) (key >> 64);
+				((SortRec128 *) recs)[i].lo = (uint64_t) key;
+				((SortRec128 *) recs)[i].rid = (uint32_t) i;
+				((SortRec128 *) recs)[i].pad = 0;
+				break;
+		}
+	}
+	if (n > 0)
+		facts->key_range = max - min >= UINT64_MAX ? UINT64_MAX :
+			(uint64_t) (max - min) + 1;
+}
+
+bool
+sample_verify(const void *recs, size_t n, int key_bits, SampleOrder order,
+			  uint64_t seed)
+{
+	SortRecFormat format = sample_format(key_bits);
+	Key			prev = 0;
+	uint32_t	prev_rid = 0;
+	Shape		shape = make_shape(n, key_bits, order, seed);
+
+	for (size_t i = 0; i < n; i++)
+	{
+		Key			key;
+		uint32_t	rid;
+
+		switch (format)
+		{
+			case SORT_REC_PACKED:
+				key = ((const uint64_t *) recs)[i] >> 32;
+				rid = (uint32_t) ((const uint64_t *) recs)[i];
+				break;
+			case SORT_REC_64:
+				key = ((const SortRec64 *) recs)[i].key;
+				rid = ((const SortRec64 *) recs)[i].rid;
+				break;
+			default:
+				key = (Key) ((const SortRec128 *) recs)[i].hi << 64 |
+					((const SortRec128 *) recs)[i].lo;
+				rid = ((const SortRec128 *) recs)[i].rid;
+				break;
+		}
+		if (rid >= n || key != sample_key(&shape, rid))
+			return false;
+		if (i > 0 && (key < prev || (key == prev && rid <= prev_rid)))
+			return false;
+		prev = key;
+		prev_rid = rid;
+	}
+	return true;
+}

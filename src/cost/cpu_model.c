@@ -1,0 +1,448 @@
+/*
+ * cpu_model.c
+ *	  Predicted times of the CPU kernels.
+ *
+ * Satish et al. 2010 (sections 4.3.2 and 5.2.1) write a radix sort's time as
+ * passes times records times (operations + bytes / bandwidth), and a merge
+ * sort's as one term per doubling of the runs until they fill the cache plus
+ * two trips through memory; Abdel-hafeez et al. 2018 (section 4) count records
+ * plus the key range for a counting sort.  We keep these forms and measure the
+ * terms:
+ *
+ *	cpu_radix		n * radix(n, bits): passes times a pass, and as the kernel
+ *					sorts no more bits than n records need, wide keys of one
+ *					format cost the same; narrow ones have curves of their own
+ *	cpu_merge		n * merge(n)
+ *	cpu_counting	n * counting(n, bits) + range * cell
+ *	both			n * chain, if the input is nearly in order
+ *	presorted		nothing if sorted; n * reversed(n); passes * n * runs(n) for a
+ *					few runs; otherwise n * nearly(n) + descents * drop
+ *
+ * Each term but cell and drop is a curve over n, not a number, because on
+ * today's machines a byte from the L1 cache and a byte from memory differ by
+ * more than operations do, and because a kernel changes its method with the
+ * size.
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "cost/cost.h"
+
+const RouteModel *route_model = &route_model_builtin;
+
+/* Changes with the meaning of the curves, so that old files are not used. */
+#define MODEL_TEXT_HEAD		"gpusort model 1\n"
+
+/* Calling a kernel. */
+#define START_NS			30
+
+/* Kernels wake a team for so many records. */
+#define TEAM_MIN_ROWS		65536
+
+/*
+ * The binary logarithm, exact at powers of two and linear between them: at most
+ * 0.09 off, which no curve can tell.
+ */
+static inline double
+rough_log2(size_t n)
+{
+	int			floor = 63 - __builtin_clzll((unsigned long long) n | 1);
+
+	return floor + ((double) n / (double) ((size_t) 1 << floor) - 1.0);
+}
+
+double
+model_curve_at(const double *curve, size_t n)
+{
+	double		x = (rough_log2(n) - model_knot_log2(0)) /
+		(model_knot_log2(1) - model_knot_log2(0));
+	int			knot;
+
+	if (n == 0 || x <= 0)
+		return curve[0];
+	if (x >= MODEL_KNOTS - 1)
+		return curve[MODEL_KNOTS - 1];
+	knot = (int) x;
+	return curve[knot] + (x - knot) * (curve[knot + 1] - curve[knot]);
+}
+
+/* Between curves of a kernel for key widths that are step bits apart. */
+static double
+between_widths(const RouteModel *model, int below, int above, double past, int step,
+			   size_t n)
+{
+	double		a = model_curve_at(model->curve[below], n);
+	double		b = model_curve_at(model->curve[above], n);
+
+	return a + (b - a) * past / step;
+}
+
+static double
+radix_ns(const RouteModel *model, SortRecFormat format, int bits, size_t n)
+{
+	static const struct
+	{
+		int			bits;
+		int			curve;
+	}			widths[] = {
+		{8, MODEL_RADIX_8}, {12, MODEL_RADIX_12}, {16, MODEL_RADIX_16},
+		{24, MODEL_RADIX_24}, {32, MODEL_RADIX + SORT_REC_PACKED}
+	};
+	int			i = 1;
+
+	if (format != SORT_REC_PACKED || bits >= 32)
+		return model_curve_at(model->curve[MODEL_RADIX + format], n);
+	if (bits <= 8)
+		return model_curve_at(model->curve[MODEL_RADIX_8], n);
+	while (bits > widths[i].bits)
+		i++;
+	return between_widths(model, widths[i - 1].curve, widths[i].curve,
+						  bits - widths[i - 1].bits,
+						  widths[i].bits - widths[i - 1].bits, n);
+}
+
+/*
+ * Few distinct keys use few cells of the table, however large it is: they cost
+ * what keys of fewer bits do.
+ */
+static double
+counting_ns(const RouteModel *model, int bits, uint64_t distinct, size_t n)
+{
+	double		used = bits;
+	int			i;
+
+	if (distinct != 0)
+		used = fmin(used, rough_log2(distinct));
+	if (used <= 8)
+		return model_curve_at(model->curve[MODEL_COUNTING_8], n);
+	i = (int) (used - 8) / 4;
+	if (i >= 4)
+		return model_curve_at(model->curve[MODEL_COUNTING_24], n);
+	return between_widths(model, MODEL_COUNTING_8 + i, MODEL_COUNTING_8 + i + 1,
+						  used - 8 - 4 * i, 4, n);
+}
+
+/*
+ * What order adds per record to a kernel that scatters.  Neighbours with an
+ * equal digit go to the same place one after the other, and each waits for the
+ * count that the one before has just written.  The processor hides that while
+ * what it has in flight spans several such runs, so it is felt from a run length
+ * of 2^short_run records on, and fully from 2^long_run.
+ */
+static double
+chain_ns(const RouteModel *model, const RouteFacts *facts, double log2_run,
+		 int short_run, int long_run)
+{
+	double		felt = (log2_run - short_run) / (long_run - short_run);
+
+	if (!facts->order_known || facts->scattered ||
+		facts->descents > facts->n / ORDERED_PER_DESCENT)
+		return 0;
+	return model->scalar[MODEL_CHAIN_NS] * fmin(1, fmax(0, felt));
+}
+
+static double
+presorted_ns(const RouteModel *model, const RouteFacts *facts)
+{
+	size_t		n = facts->n;
+	SortRecFormat format = facts->format;
+
+	if (facts->descents == 0)
+		return 0;
+	if (facts->ascents == 0)
+		return n * model_curve_at(model->curve[MODEL_REVERSED + format], n);
+	if (facts->descents < 4)
+		return n * model_curve_at(model->curve[MODEL_RUNS + format], n) *
+			(facts->descents > 1 ? 2 : 1);
+	/* it would look for what is out of place, and give up */
+	if (facts->scattered)
+		return HUGE_VAL;
+	return n * model_curve_at(model->curve[MODEL_NEARLY + format], n) +
+		facts->descents * model->scalar[MODEL_DROP_NS];
+}
+
+/* What a team of this size, or one alone, makes of a kernel's nanoseconds: microseconds. */
+static double
+team_us(const RouteModel *model, double ns, int team)
+{
+	double		share = model->scalar[MODEL_TEAM_SHARE];
+
+	ns *= 1 - share + share / team;
+	return (ns + START_NS) / 1000;
+}
+
+static int
+team_size(const RouteFacts *facts)
+{
+	return facts->n >= TEAM_MIN_ROWS && facts->threads > 1 ? facts->threads : 1;
+}
+
+static double
+cpu_radix_us(const RouteModel *model, const RouteFacts *facts)
+{
+	const size_t n = facts->n;
+	double		ns = radix_ns(model, facts->format, facts->end_bit - facts->begin_bit, n);
+
+	/* of several digits only the leading ones repeat: late, but soon fully */
+	ns += chain_ns(model, facts, rough_log2(n), 11, 16);
+	return team_us(model, n * ns, team_size(facts));
+}
+
+static double
+cpu_merge_us(const RouteModel *model, const RouteFacts *facts)
+{
+	double		ns = model_curve_at(model->curve[MODEL_MERGE + facts->format], facts->n);
+
+	return team_us(model, facts->n * ns, team_size(facts));
+}
+
+static double
+cpu_counting_us(const RouteModel *model, const RouteFacts *facts)
+{
+	const size_t n = facts->n;
+	const int	bits = facts->end_bit - facts->begin_bit;
+	int			team = team_size(facts);
+	double		ns;
+
+	ns = n * counting_ns(model, bits, facts->distinct, n) *
+		sort_rec_size(facts->format) / sort_rec_size(SORT_REC_PACKED) +
+		ldexp(model->scalar[MODEL_CELL_NS], bits);
+	ns += n * chain_ns(model, facts, rough_log2(n) - bits, 2, 9);
+	/* a table for each member must be worth it */
+	return team_us(model, ns, ldexp(team, bits) > n ? 1 : team);
+}
+
+static double
+presorted_us(const RouteModel *model, const RouteFacts *facts)
+{
+	return team_us(model, presorted_ns(model, facts), 1);
+}
+
+/* gpu_predict_us() knows. */
+static double
+library_us(const RouteModel *model, const RouteFacts *facts)
+{
+	(void) model;
+	(void) facts;
+	return HUGE_VAL;
+}
+
+double
+model_predict_us(const RouteModel *model, const Algorithm *algorithm,
+				 const RouteFacts *facts)
+{
+#define KERNELS(id, name)	[ALGORITHM_##id] = name##_us,
+#define LIBRARYS(id, name)	[ALGORITHM_##id] = library_us,
+	static double (*const predict[ALGORITHM_COUNT]) (const RouteModel *, const RouteFacts *) = {
+		ALGORITHMS(KERNELS, LIBRARYS)
+	};
+
+	return predict[algorithm->id] (model, facts);
+}
+
+const char *const model_curve_names[MODEL_CURVES] = {
+	"radix_packed", "radix_64", "radix_128",
+	"radix_8_bits", "radix_12_bits", "radix_16_bits",
+	"radix_24_bits",
+	"counting_8_bits", "counting_12_bits", "counting_16_bits",
+	"counting_20_bits", "counting_24_bits",
+	"merge_packed", "merge_64", "merge_128",
+	"reversed_packed", "reversed_64", "reversed_128",
+	"runs_packed", "runs_64", "runs_128",
+	"nearly_packed", "nearly_64", "nearly_128"
+};
+
+const char *const model_scalar_names[MODEL_SCALARS] = {
+	"counting_cell", "counting_chain", "presorted_drop", "team_share"
+};
+
+size_t
+model_format(const RouteModel *model, char text[MODEL_TEXT_SIZE])
+{
+	char		machine[MACHINE_NAME_SIZE];
+	size_t		len;
+
+	machine_name(machine);
+	len = snprintf(text, MODEL_TEXT_SIZE, MODEL_TEXT_HEAD "%s\n", machine);
+	for (int c = 0; c < MODEL_CURVES; c++)
+	{
+		len += snprintf(text + len, MODEL_TEXT_SIZE - len, "%s", model_curve_names[c]);
+		for (int k = 0; k < MODEL_KNOTS; k++)
+			len += snprintf(text + len, MODEL_TEXT_SIZE - len, " %.6g",
+							model->curve[c][k]);
+		len += snprintf(text + len, MODEL_TEXT_SIZE - len, "\n");
+	}
+	for (int i = 0; i < MODEL_SCALARS; i++)
+		len += snprintf(text + len, MODEL_TEXT_SIZE - len, "%s %.6g\n",
+						model_scalar_names[i], model->scalar[i]);
+	return len;
+}
+
+/* Moves *text behind this prefix; false if it is not there. */
+static bool
+skip_prefix(const char **text, const char *prefix)
+{
+	size_t		len = strlen(prefix);
+
+	if (strncmp(*text, prefix, len) != 0)
+		return false;
+	*text += len;
+	return true;
+}
+
+/* Moves *text behind a line of a name and n values; false if it is not there. */
+static bool
+parse_line(const char **text, const char *name, double *values, int n)
+{
+	if (!skip_prefix(text, name))
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		char	   *end;
+		double		v = strtod(*text, &end);
+
+		/* written so that a NaN is refused, too */
+		if (end == *text || !(v >= 0 && v <= MODEL_MAX_NS))
+			return false;
+		values[i] = v;
+		*text = end;
+	}
+	return skip_prefix(text, "\n");
+}
+
+ModelTextStatus
+model_parse(const char *text, RouteModel *model)
+{
+	char		machine[MACHINE_NAME_SIZE];
+	RouteModel	parsed;
+
+	if (!skip_prefix(&text, MODEL_TEXT_HEAD))
+		return MODEL_TEXT_BAD;
+	machine_name(machine);
+	if (!skip_prefix(&text, machine) || !skip_prefix(&text, "\n"))
+		return MODEL_TEXT_OTHER_MACHINE;
+
+	for (int c = 0; c < MODEL_CURVES; c++)
+		if (!parse_line(&text, model_curve_names[c], parsed.curve[c], MODEL_KNOTS))
+			return MODEL_TEXT_BAD;
+	for (int i = 0; i < MODEL_SCALARS; i++)
+		if (!parse_line(&text, model_scalar_names[i], &parsed.scalar[i], 1))
+			return MODEL_TEXT_BAD;
+	if (parsed.scalar[MODEL_TEAM_SHARE] > 1)
+		return MODEL_TEXT_BAD;
+	*model = parsed;
+	return MODEL_TEXT_OK;
+}
+
+/* ------------------------------------------------------------------------
+ * The model's constants for a machine that was not calibrated.
+ *
+ * Measured by "bench/route_grid --calibrate --constants" on an AMD EPYC of the
+ * Zen 5 generation (1 MB L2, 32 MB L3, AVX-512), one core; 2^25 records, where
+ * the calibration's workspace ends, by "bench/route_grid --log2-rows 25-25", and
+ * 2^27 is 5 % above that.  Nanoseconds; see model.h for the knots.
+ * ------------------------------------------------------------------------
+ */
+
+const RouteModel route_model_builtin = {
+	.curve = {
+		[0] = {5.21, 3.09, 2.78, 2.67, 2.56, 2.3, 3.62, 4.05, 4.16, 3.89, 5.5, 5.78},	/* radix_packed */
+		[1] = {4.91, 3.7, 2.96, 3.34, 2.92, 2.89, 4.29, 5.72, 5.98, 6.52, 9.2, 9.66},	/* radix_64 */
+		[2] = {5.66, 4.85, 4.32, 4.37, 4.26, 4.42, 6.13, 8.42, 8.61, 10, 10.6, 11.1},	/* radix_128 */
+		[3] = {4, 2.18, 1.18, 0.959, 0.967, 0.876, 0.971, 3.75, 1.77, 1.59, 4.5, 4.73},	/* radix_8_bits */
+		[4] = {5.1, 2.5, 2.1, 2, 1.95, 1.95, 2.1, 3.4, 2.8, 3.3, 4.8, 5},	/* radix_12_bits */
+		[5] = {5.2, 3.16, 2.02, 1.84, 1.53, 1.57, 1.76, 2.41, 2.63, 3.05, 4.8, 5.04},	/* radix_16_bits */
+		[6] = {5.39, 3.12, 2.71, 2.67, 1.98, 2.32, 3.08, 3.16, 3.28, 3.64, 5.4, 5.67},	/* radix_24_bits */
+		[7] = {0.897, 0.897, 0.932, 0.932, 0.902, 0.825, 0.917, 1.15, 1.52, 1.47, 3.6, 3.78},	/* counting_8_bits */
+		[8] = {0.897, 0.897, 0.897, 0.897, 0.896, 0.848, 0.965, 3.44, 3.52, 3.6, 4.6, 4.83},	/* counting_12_bits */
+		[9] = {1.07, 1.07, 1.07, 1.07, 1.07, 1.02, 1.33, 2.5, 4.54, 4.93, 5.8, 6.09},	/* counting_16_bits */
+		[10] = {3.92, 3.92, 3.92, 3.92, 3.92, 3.47, 3.47, 3.47, 5.46, 6.48, 9, 9.45},	/* counting_20_bits */
+		[11] = {17, 17, 17, 17, 17, 17, 17, 17, 17, 17, 17, 17.9},	/* counting_24_bits */
+		[12] = {2.94, 1.8, 2.72, 3.65, 4.73, 5.59, 6.64, 8.25, 10.1, 11.4, 13.9, 14.6},	/* merge_packed */
+		[13] = {5.04, 4.17, 4.51, 5.2, 6.16, 7.29, 8.76, 13.4, 17.2, 19.9, 22.2, 23.3},	/* merge_64 */
+		[14] = {5.39, 5.57, 5.31, 6.36, 7.41, 8.4, 9.8, 17.3, 20.6, 23.2, 27, 28.4},	/* merge_128 */
+		/* reversed_packed */
+		[15] = {1.22, 0.861, 0.795, 0.716, 0.691, 0.624, 0.627, 0.649, 0.675, 0.723, 0.795, 0.811},
+		[16] = {1.44, 1.16, 1.12, 1.13, 1.04, 0.747, 0.765, 0.789, 1, 1.09, 1.16, 1.2},	/* reversed_64 */
+		[17] = {1.52, 1.3, 1.08, 1.02, 0.989, 0.939, 0.969, 1.03, 1.44, 1.86, 1.94, 1.99},	/* reversed_128 */
+		[18] = {1.66, 1.43, 1.16, 1.05, 0.94, 0.758, 0.778, 0.811, 0.875, 0.885, 1.2, 1.21},	/* runs_packed */
+		[19] = {1.79, 1.29, 1.18, 1.1, 0.995, 0.775, 0.798, 1.05, 1.32, 1.39, 1.51, 1.55},	/* runs_64 */
+		[20] = {2.01, 1.54, 1.41, 1.36, 1.26, 1.18, 1.22, 1.61, 2.11, 2.54, 2.62, 2.66},	/* runs_128 */
+		[21] = {1.66, 1.66, 1.66, 1.66, 1.52, 1.25, 1.29, 1.44, 1.57, 1.62, 1.67, 1.69},	/* nearly_packed */
+		[22] = {2.17, 2.17, 2.17, 2.17, 2.25, 1.91, 1.97, 2.15, 2.38, 2.68, 2.8, 2.86},	/* nearly_64 */
+		[23] = {2.67, 2.67, 2.67, 2.67, 2.81, 2.43, 2.53, 2.85, 3.08, 3.7, 3.82, 3.89},	/* nearly_128 */
+	},
+	.scalar = {0.65, 2.7, 30, 0.85}
+};
+
+/* ------------------------------------------------------------------------
+ * Names the processor; see machine.h.
+ * ------------------------------------------------------------------------
+ */
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+
+/* The processor's brand string, 48 bytes in three leaves; false if it has none. */
+static bool
+brand_string(char brand[49])
+{
+	unsigned	regs[4];
+
+	if (__get_cpuid_max(0x80000000, NULL) < 0x80000004)
+		return false;
+	for (unsigned leaf = 0; leaf < 3; leaf++)
+	{
+		__get_cpuid(0x80000002 + leaf, &regs[0], &regs[1], &regs[2], &regs[3]);
+		memcpy(brand + 16 * leaf, regs, 16);
+	}
+	brand[48] = '\0';
+	return true;
+}
+#else
+static bool
+brand_string(char brand[49])
+{
+	(void) brand;
+	return false;
+}
+#endif
+
+static long
+cache_kb(int name)
+{
+	long		size = sysconf(name);
+
+	return size > 0 ? size / 1024 : 0;
+}
+
+void
+machine_name(char name[MACHINE_NAME_SIZE])
+{
+	char		brand[49];
+	struct utsname uts;
+	const char *cpu = "unknown";
+	long		l2 = 0;
+	long		l3 = 0;
+
+	if (brand_string(brand))
+	{
+		cpu = brand;
+		while (*cpu == ' ')
+			cpu++;
+	}
+	else if (uname(&uts) == 0)
+		cpu = uts.machine;
+
+#ifdef _SC_LEVEL2_CACHE_SIZE
+	l2 = cache_kb(_SC_LEVEL2_CACHE_SIZE);
+	l3 = cache_kb(_SC_LEVEL3_CACHE_SIZE);
+#endif
+	snprintf(name, MACHINE_NAME_SIZE, "%s, L2 %ld kB, L3 %ld kB", cpu, l2, l3);
+}

@@ -1,0 +1,330 @@
+/*
+ * factor.c
+ *	  Correction factors of the cost models, learned from finished sorts.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost/cost.h"
+#include "service/device_state.h"
+
+static inline double
+clamp(double x, double low, double high)
+{
+	return fmin(fmax(x, low), high);
+}
+
+static inline double
+bounded(double log_factor)
+{
+	return clamp(log_factor, log(FACTOR_MIN), log(FACTOR_MAX));
+}
+
+void
+factor_measured(Factor *factor, double log_measured)
+{
+	factor->measured = bounded(log_measured);
+	factor->log = factor->jobs > 0 ? (factor->log + factor->measured) / 2 : factor->measured;
+	factor->is_measured = true;
+}
+
+double
+factor_now(const Factor *factor, int64_t now, const FactorRule *rule)
+{
+	double		measured = factor->is_measured ? factor->measured : 0;
+	double		idle = (double) (now - factor->seen);
+
+	if (factor->log <= measured || factor->jobs == 0 || idle <= 0)
+		return factor->log;
+	return measured + (factor->log - measured) * exp2(-idle / rule->fade_s);
+}
+
+/* How far a job that was so far off moves a factor, of which something is known or not. */
+static double
+step_of(const Factor *factor, bool known, double off, const FactorRule *rule)
+{
+	if (!known)
+		return off;
+	return clamp(off, log(rule->off_below), log(rule->off_above)) *
+		clamp(1.0 / (factor->jobs + 2), rule->least_share, rule->first_share);
+}
+
+static void
+move(Factor *factor, double by, int64_t now)
+{
+	factor->log = bounded(factor->log + by);
+	if (factor->jobs < UINT32_MAX)
+		factor->jobs++;
+	factor->seen = now;
+}
+
+void
+factor_learn(Factor *factor, bool known, double log_told, int64_t now, const FactorRule *rule)
+{
+	if (log_told <= factor_now(factor, now, rule))
+		factor->log = factor_now(factor, now, rule);
+	move(factor, step_of(factor, known, log_told - factor->log, rule), now);
+}
+
+/* ------------------------------------------------------------------------
+ * Sizes
+ * ------------------------------------------------------------------------
+ */
+double
+factor_size_of(double rows, int *first)
+{
+	double		x = (log2(fmax(rows, 1)) - DEVICE_MEASURED_FIRST) / DEVICE_MEASURED_STEP;
+
+	x = clamp(x, 0, FACTOR_SIZES - 1);
+	*first = (int) fmin(x, FACTOR_SIZES - 2);
+	return x - *first;
+}
+
+int
+factor_known_size(const Factor *sizes, int size)
+{
+	for (int distance = 0; distance < FACTOR_SIZES; distance++)
+	{
+		if (size >= distance && factor_is_known(&sizes[size - distance]))
+			return size - distance;
+		if (size + distance < FACTOR_SIZES && factor_is_known(&sizes[size + distance]))
+			return size + distance;
+	}
+	return -1;
+}
+
+static double
+factor_sizes_now(const Factor *sizes, double rows, double unknown, int64_t now, const FactorRule *rule)
+{
+	int			first;
+	double		past = factor_size_of(rows, &first);
+	double		at[2];
+
+	for (int i = 0; i < 2; i++)
+	{
+		int			from = factor_known_size(sizes, first + i);
+
+		at[i] = from < 0 ? unknown : factor_now(&sizes[from], now, rule);
+	}
+	return at[0] + (at[1] - at[0]) * past;
+}
+
+/* A job lies between two sizes; what is not known of one is what is known of the other. */
+void
+factor_sizes_learn(Factor *sizes, double rows, const double *unknown, double log_told,
+				   int64_t now, const FactorRule *rule)
+{
+	int			first;
+	double		past = factor_size_of(rows, &first);
+	Factor	   *size = &sizes[first];
+	int			near = past >= 0.5;
+	int			from = factor_known_size(sizes, first + near);
+	bool		both = factor_is_known(&size[!near]);
+	double		none = unknown == NULL ? 0 : *unknown;
+	double		near_weight = near ? past : 1 - past;
+	double		far_weight = both ? 1 - near_weight : 0;
+	double		off;
+	double		by;
+
+	if (log_told <= factor_sizes_now(sizes, rows, none, now, rule))
+	{
+		for (int i = 0; i < 2; i++)
+			size[i].log = factor_now(&size[i], now, rule);
+	}
+	off = log_told - factor_sizes_now(sizes, rows, none, 0, rule);
+	if (!factor_is_known(&size[near]))
+		size[near].log = from >= 0 ? sizes[from].log : none;
+	if (!both)
+		near_weight = 1;
+	by = step_of(&size[near], from >= 0 || unknown != NULL, off, rule) /
+		(near_weight * near_weight + far_weight * far_weight);
+	move(&size[near], by * near_weight, now);
+	if (both)
+		size[!near].log = bounded(size[!near].log + by * far_weight);
+}
+
+/* ------------------------------------------------------------------------
+ * Text
+ * ------------------------------------------------------------------------
+ */
+size_t
+factor_format(const Factor *factor, const char *name, char *text, size_t size)
+{
+	return snprintf(text, size, "%s %.6g %d %.6g %u %lld\n", name, factor->log, factor->is_measured,
+					factor->measured, factor->jobs, (long long) factor->seen);
+}
+
+bool
+factor_parse_line(const char **text, const char *name, int n, const double (*bounds)[2], double *values)
+{
+	size_t		len = strlen(name);
+
+	if (strncmp(*text, name, len) != 0)
+		return false;
+	*text += len;
+	for (int i = 0; i < n; i++)
+	{
+		char	   *end;
+
+		if (**text != ' ')
+			return false;
+		values[i] = strtod(*text, &end);
+		/* written so that a NaN is refused, too */
+		if (end == *text || !(values[i] >= bounds[i][0] && values[i] <= bounds[i][1]))
+			return false;
+		*text = end;
+	}
+	if (**text != '\n')
+		return false;
+	(*text)++;
+	return true;
+}
+
+bool
+factor_parse(const char **text, const char *name, Factor *factor)
+{
+	/* what is printed is rounded */
+	const double low = log(FACTOR_MIN) - 0.001;
+	const double high = log(FACTOR_MAX) + 0.001;
+	const double bounds[][2] = {{low, high}, {0, 1}, {low, high}, {0, UINT32_MAX}, {0, FACTOR_TEXT_MOST}};
+	double		values[5];
+
+	if (!factor_parse_line(text, name, 5, bounds, values))
+		return false;
+	factor->log = values[0];
+	factor->is_measured = values[1] != 0;
+	factor->measured = values[2];
+	factor->jobs = (uint32_t) values[3];
+	factor->seen = (int64_t) values[4];
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * What sorts on the CPU have taught of it; see cpu_learn.h.
+ * ------------------------------------------------------------------------
+ */
+
+#define FORMATS		CPU_MEASURED_FORMATS
+
+/*
+ * There is a beginning to go by, measured or the model, so that the first sort has no more to say
+ * than others: in the twenty that it takes to be near the best two are held up.
+ */
+static const FactorRule cpu_rule = {
+	.first_share = 0.125,
+	.least_share = 0.125,
+	.off_above = 1.25,
+	.off_below = 0.25,
+	.fade_s = CPU_FADE_SECONDS
+};
+
+static const char *const format_names[FORMATS] = {"cpu_packed", "cpu_64", "cpu_128"};
+
+void
+cpu_learn_begin(CpuLearned *learned)
+{
+	memset(learned, 0, sizeof(*learned));
+}
+
+/* Of a format of which nothing is known: what is known of the nearest, or else the model is right. */
+static double
+other_formats(const CpuLearned *learned, int format, double rows, int64_t now)
+{
+	for (int distance = 1; distance < FORMATS; distance++)
+	{
+		for (int f = format - distance; f <= format + distance; f += 2 * distance)
+		{
+			if (f >= 0 && f < FORMATS && factor_known_size(learned->sizes[f], 0) >= 0)
+				return factor_sizes_now(learned->sizes[f], rows, 0, now, &cpu_rule);
+		}
+	}
+	return 0;
+}
+
+double
+cpu_learn_factor(const CpuLearned *learned, const RouteFacts *facts, int64_t now)
+{
+	double		unknown = other_formats(learned, facts->format, facts->n, now);
+
+	return exp(factor_sizes_now(learned->sizes[facts->format], facts->n, unknown, now, &cpu_rule));
+}
+
+void
+cpu_learn_measured(CpuLearned *learned, const CpuMeasured *measured)
+{
+	const Algorithm *radix = &sort_algorithms[ALGORITHM_CPU_RADIX];
+
+	for (int f = 0; f < FORMATS; f++)
+	{
+		RouteFacts	facts = {0};
+		int			first;
+		double		past;
+
+		if (!(measured->sort_us[f] > 0))
+			continue;
+		facts.n = (size_t) 1 << CPU_MEASURED_LOG2_ROWS;
+		facts.format = (SortRecFormat) f;
+		facts.begin_bit = cpu_measured_begin_bit(f);
+		facts.end_bit = cpu_measured_end_bit(f);
+		facts.rids_ascending = true;
+		past = factor_size_of(facts.n, &first);
+		factor_measured(&learned->sizes[f][first + (past >= 0.5)],
+						log(measured->sort_us[f] / model_predict_us(route_model, radix, &facts)));
+	}
+}
+
+void
+cpu_learn_sort(CpuLearned *learned, const Algorithm *algorithm, const RouteFacts *facts,
+			   double took_us, int64_t now)
+{
+	double		unknown;
+	double		model_us;
+
+	if (algorithm->place != ALGORITHM_ON_CPU || algorithm->id == ALGORITHM_PRESORTED ||
+		facts->n < CPU_LEARN_ROWS || !(took_us > 0))
+		return;
+	model_us = model_predict_us(route_model, algorithm, facts);
+	if (!(model_us > 0 && model_us < HUGE_VAL))
+		return;
+	unknown = other_formats(learned, facts->format, facts->n, 0);
+	factor_sizes_learn(learned->sizes[facts->format], facts->n, &unknown, log(took_us / model_us), now,
+					   &cpu_rule);
+	learned->sorts++;
+}
+
+size_t
+cpu_learn_format(const CpuLearned *learned, char text[CPU_LEARN_TEXT_SIZE])
+{
+	size_t		len = snprintf(text, CPU_LEARN_TEXT_SIZE, "sorts %llu\n", (unsigned long long) learned->sorts);
+
+	for (int f = 0; f < FORMATS; f++)
+	{
+		for (int size = 0; size < FACTOR_SIZES; size++)
+			len += factor_format(&learned->sizes[f][size], format_names[f], text + len,
+								 CPU_LEARN_TEXT_SIZE - len);
+	}
+	return len;
+}
+
+bool
+cpu_learn_parse(const char **text, CpuLearned *learned)
+{
+	const double sorts[][2] = {{0, FACTOR_TEXT_MOST}};
+	double		value;
+
+	memset(learned, 0, sizeof(*learned));
+	if (!factor_parse_line(text, "sorts", 1, sorts, &value))
+		return false;
+	learned->sorts = (uint64_t) value;
+	for (int f = 0; f < FORMATS; f++)
+	{
+		for (int size = 0; size < FACTOR_SIZES; size++)
+		{
+			if (!factor_parse(text, format_names[f], &learned->sizes[f][size]))
+				return false;
+		}
+	}
+	return true;
+}

@@ -1,0 +1,308 @@
+/*
+ * router.c
+ *	  Facts in, decision out; see router.h.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cost/cost.h"
+#include "kernel/team.h"
+
+void
+gpusort_route_problem(const RouteFacts *facts, SortProblem *problem)
+{
+	memset(problem, 0, sizeof(*problem));
+	problem->format = facts->format;
+	problem->n = facts->n;
+	problem->begin_bit = facts->begin_bit;
+	problem->end_bit = facts->end_bit;
+	problem->rids_ascending = facts->rids_ascending;
+	problem->order_known = facts->order_known;
+	problem->descents = facts->descents;
+	problem->ascents = facts->ascents;
+}
+
+/* The problem as a kernel is asked about it: *team only tells its size. */
+static void
+problem_in_question(const RouteFacts *facts, SortProblem *problem, SortTeam *team)
+{
+	gpusort_route_problem(facts, problem);
+	team->ops = NULL;
+	team->size = facts->threads;
+	if (team->size > 1)
+		problem->team = team;
+}
+
+/* Below this insertion sort, cpu_radix's own, has no rival. */
+#define MERGE_MIN_ROWS		24
+
+/*
+ * Can this CPU algorithm sort this input within the memory?  *scratch is what it
+ * needs, *why says why not.
+ */
+static bool
+cpu_fits(const Algorithm *algorithm, const RouteFacts *facts,
+		 const SortProblem *problem, size_t *scratch, const char **why)
+{
+	const SortKernel *kernel = algorithm->kernel;
+
+	*scratch = 0;
+	if (!algorithm_takes(algorithm, problem->format))
+	{
+		*why = "it does not take keys of this width";
+		return false;
+	}
+	if (!kernel->applies(problem, why))
+		return false;
+	*scratch = kernel->scratch_bytes(problem);
+	if (facts->memory != 0 && *scratch > facts->memory)
+	{
+		*scratch = 0;
+		*why = "its scratch space does not fit the memory";
+		return false;
+	}
+	*why = NULL;
+	return true;
+}
+
+/*
+ * What needs no prediction: an input in order has nothing to be done, and among
+ * few records only cpu_radix and cpu_merge matter.  NULL: predict.
+ */
+static const Algorithm *
+obvious_choice(const RouteFacts *facts, const SortProblem *problem)
+{
+	const Algorithm *obvious = NULL;
+	size_t		scratch;
+	const char *why;
+
+	if (facts->order_known && facts->descents == 0)
+		obvious = &sort_algorithms[ALGORITHM_PRESORTED];
+	else if (facts->n < ROUTE_TINY_ROWS)
+	{
+		int			knot = facts->n < 64 ? 0 : 1;
+		const RouteModel *m = route_model;
+
+		if (facts->n < MERGE_MIN_ROWS ||
+			m->curve[MODEL_RADIX + facts->format][knot] <
+			m->curve[MODEL_MERGE + facts->format][knot])
+			obvious = &sort_algorithms[ALGORITHM_CPU_RADIX];
+		else
+			obvious = &sort_algorithms[ALGORITHM_CPU_MERGE];
+	}
+	if (obvious != NULL && cpu_fits(obvious, facts, problem, &scratch, &why))
+		return obvious;
+	return NULL;
+}
+
+/* What the model's time is on this CPU, now. */
+static double
+on_this_cpu(const RouteFacts *facts, double model_us)
+{
+	return facts->cpu_factor > 0 ? model_us * facts->cpu_factor : model_us;
+}
+
+/* The CPU's algorithm for this problem; NULL if none fits the memory. */
+static const Algorithm *
+choose_cpu(const RouteFacts *facts, const SortProblem *problem, double *us)
+{
+	const Algorithm *best = obvious_choice(facts, problem);
+	size_t		scratch;
+	const char *why;
+
+	*us = 0;
+	if (best != NULL)
+		return best;
+	FOR_EACH_ALGORITHM(a)
+	{
+		double		a_us;
+
+		if (a->place != ALGORITHM_ON_CPU || !cpu_fits(a, facts, problem, &scratch, &why))
+			continue;
+		a_us = model_predict_us(route_model, a, facts);
+		if (best == NULL || a_us < *us)
+		{
+			best = a;
+			*us = a_us;
+		}
+	}
+	*us = on_this_cpu(facts, *us);
+	return best;
+}
+
+/* The forced algorithm, if it can; otherwise decision->forced_why_not is set. */
+static bool
+decide_forced(const RouteFacts *facts, const SortProblem *problem, RouteDecision *decision)
+{
+	const Algorithm *forced = facts->forced;
+	size_t		scratch;
+
+	if (forced->place == ALGORITHM_ON_GPU)
+	{
+		if (!gpu_fits(forced, facts, &decision->forced_why_not))
+			return false;
+		if (!forced->only_forced)
+			decision->predicted_us = gpu_predict_us(forced, facts);
+	}
+	else
+	{
+		if (!cpu_fits(forced, facts, problem, &scratch, &decision->forced_why_not))
+			return false;
+		if (facts->n >= ROUTE_TINY_ROWS)
+			decision->predicted_us = on_this_cpu(facts, model_predict_us(route_model, forced, facts));
+	}
+	decision->algorithm = forced;
+	return true;
+}
+
+void
+gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision)
+{
+	SortProblem problem;
+	SortTeam	team;
+	const Algorithm *gpu;
+
+	memset(decision, 0, sizeof(*decision));
+	problem_in_question(facts, &problem, &team);
+	if (facts->forced != NULL && decide_forced(facts, &problem, decision))
+		return;
+
+	decision->algorithm = choose_cpu(facts, &problem, &decision->predicted_us);
+	decision->cpu_us = decision->predicted_us;
+	gpu = gpu_choose(facts, &decision->predicted_us);
+	if (gpu != NULL)
+		decision->algorithm = gpu;
+}
+
+/* Puts a prediction in its place: by time, what does not apply last. */
+static void
+insert_prediction(RoutePrediction *out, int n, const RoutePrediction *p)
+{
+	int			i;
+
+	for (i = n; i > 0; i--)
+	{
+		if (p->us < 0 || (out[i - 1].us >= 0 && out[i - 1].us <= p->us))
+			break;
+		out[i] = out[i - 1];
+	}
+	out[i] = *p;
+}
+
+void
+gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COUNT])
+{
+	SortProblem problem;
+	SortTeam	team;
+	int			n = 0;
+
+	problem_in_question(facts, &problem, &team);
+	FOR_EACH_ALGORITHM(a)
+	{
+		RoutePrediction p = {.algorithm = a,.us = -1};
+
+		if (a->place == ALGORITHM_ON_CPU)
+		{
+			if (cpu_fits(a, facts, &problem, &p.scratch, &p.why_not))
+				p.us = on_this_cpu(facts, model_predict_us(route_model, a, facts));
+		}
+		else if (gpu_fits(a, facts, &p.why_not))
+		{
+			if (a->only_forced)
+				p.why_not = "another is never slower: it runs only if it is set";
+			else
+			{
+				p.us = gpu_predict_us(a, facts);
+				p.scratch = gpusort_keys_bytes(facts->gpu.costs, facts->n, facts->gpu.key_width);
+			}
+		}
+		insert_prediction(out, n++, &p);
+	}
+}
+
+void
+gpusort_route_display_name(const char *name, char *buf, size_t size)
+{
+	size_t		i;
+
+	for (i = 0; name[i] != '\0' && i + 1 < size; i++)
+		buf[i] = name[i] == '_' ? ' ' : name[i];
+	buf[i] = '\0';
+}
+
+/* Appends to the reason; what does not fit is cut off. */
+static void
+append(char *buf, const char *fmt,...)
+{
+	size_t		len = strlen(buf);
+	va_list		args;
+
+	va_start(args, fmt);
+	vsnprintf(buf + len, ROUTE_REASON_SIZE - len, fmt, args);
+	va_end(args);
+}
+
+static const char *
+device_words(DeviceState device)
+{
+	switch (device)
+	{
+		case DEVICE_STATE_NONE:
+			return "no device";
+		case DEVICE_STATE_OFF:
+			return "device off";
+		case DEVICE_STATE_FORBIDDEN:
+			return "device not allowed";
+		case DEVICE_STATE_BUSY:
+			return "device busy";
+		case DEVICE_STATE_FULL:
+			return "device memory full";
+		case DEVICE_STATE_FAILED:
+			return "device failed";
+		case DEVICE_STATE_IDLE:
+			return "device idle";
+		case DEVICE_STATE_READY:
+			return "device ready";
+	}
+	return "device unknown";
+}
+
+char *
+gpusort_route_reason(const RouteFacts *facts, const RouteDecision *decision,
+					 char *buf)
+{
+	int			bits = algorithm_on_gpu(decision->algorithm) ? facts->gpu.key_bits :
+		facts->end_bit - facts->begin_bit;
+
+	buf[0] = '\0';
+	if (decision->algorithm == NULL)
+		append(buf, "none");
+	else
+		gpusort_route_display_name(decision->algorithm->name, buf, ROUTE_REASON_SIZE);
+	append(buf, ": %d-bit keys%s, %zu rows", bits,
+		   facts->inexact ? " (prefix)" : "", facts->n);
+	if (facts->order_known && facts->n > 1)
+	{
+		if (facts->descents == 0)
+			append(buf, facts->ascents == 0 ? ", all equal" : ", in order");
+		else if (facts->ascents == 0)
+			append(buf, ", reversed");
+	}
+	if (facts->bound != 0)
+		append(buf, ", first %zu wanted", facts->bound);
+	append(buf, ", %s", device_words(facts->device));
+	if (facts->forced != NULL)
+	{
+		if (decision->forced_why_not == NULL)
+			append(buf, ", as set");
+		else
+		{
+			append(buf, ", not ");
+			gpusort_route_display_name(facts->forced->name, buf + strlen(buf),
+									   ROUTE_REASON_SIZE - strlen(buf));
+			append(buf, ": %s", decision->forced_why_not);
+		}
+	}
+	return buf;
+}

@@ -1,0 +1,113 @@
+/*
+ * sort_feedback.c
+ *	  A sort's predictions rest on what jobs have taught of the device, and sorts of the CPU,
+ *	  and teach it.
+ *
+ * What copies and the sort took the device says (DeviceJobTimes).  What handing the job over
+ * took is what is left of the time until the first chunk of the result: less that in
+ * which this backend filled chunks, the sort and the way back, and less the copies up,
+ * of which it is not known how many were waited for.
+ */
+#include "postgres.h"
+
+#include <time.h>
+
+#include "cost/sort_feedback.h"
+#include "service/service.h"
+
+bool
+device_learn_who(int device, LearnDevice *who)
+{
+	const DeviceEntry *entry = &device_shared->devices[device];
+	uint32		generation = pg_atomic_read_u32(&device_shared->generation);
+	uint32		state = pg_atomic_read_u32(&device_shared->state);
+
+	pg_read_barrier();
+	who->number = entry->index;
+	memcpy(who->name, entry->name, sizeof(who->name));
+	who->name[sizeof(who->name) - 1] = '\0';
+	who->memory = entry->memory_total;
+	who->costs = &entry->costs;
+	who->measured = &entry->measured;
+	who->measurements = &entry->measurements;
+	pg_read_barrier();
+	return device < device_shared->ndevices && who->memory != 0 &&
+		(state == DEVICE_SERVICE_READY || state == DEVICE_SERVICE_IDLE) &&
+		pg_atomic_read_u32(&device_shared->state) == state &&
+		pg_atomic_read_u32(&device_shared->generation) == generation;
+}
+
+void
+device_learn_facts(RouteFacts *facts, double *memory, double *all_memory)
+{
+	DeviceOutlook outlook;
+	LearnDevice who;
+
+	device_outlook(&outlook);
+	facts->gpu.costs = &device_shared->devices[outlook.device].costs;
+	facts->gpu.factors = device_learn_who(outlook.device, &who) ?
+		gpusort_learn_factors(&who, outlook.others) : NULL;
+	if (memory != NULL)
+		*memory = (double) outlook.memory;
+	if (all_memory != NULL)
+		*all_memory = (double) outlook.all_memory;
+}
+
+void
+device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm *algorithm,
+				 bool at_once)
+{
+	const DeviceJobTimes *told = &job->times;
+	GpuJobTimes times = {0};
+	RouteFacts	done = *facts;
+	LearnDevice who;
+
+	if (job->slot == NULL || algorithm == NULL || !device_learn_who(job->slot->device, &who))
+		return;
+	done.n = job->rows_up;
+	done.gpu.costs = who.costs;
+	times.up_bytes = told->up_bytes;
+	times.up_us = told->up_us;
+	times.down_bytes = told->down_bytes;
+	times.down_us = told->down_us;
+	times.sort_us = told->sort_us;
+	times.others = device_others(job->slot->device);
+	if (at_once && told->up_bytes > 0)
+	{
+		double		left = job->first_us - job->fill_us - told->sort_us - told->down_us;
+		double		up_us = told->up_us * (double) job->bytes_up / told->up_bytes;
+
+		times.hand_over_us = Max(left - up_us, 0);
+		times.hand_over_most_us = job->posted == 1 ? times.hand_over_us : Max(left, 0);
+	}
+	gpusort_learn_job(&who, algorithm, &done, &times);
+}
+
+bool
+device_learned_cpu(CpuLearned *learned)
+{
+	return device_shared != NULL && gpusort_cpu_learned(&device_shared->cpu, learned);
+}
+
+void
+device_learn_cpu_facts(RouteFacts *facts)
+{
+	CpuLearned	learned;
+
+	if (facts->n >= CPU_LEARN_ROWS && device_learned_cpu(&learned))
+		facts->cpu_factor = cpu_learn_factor(&learned, facts, (int64) time(NULL));
+}
+
+void
+device_learn_cpu_sort(const RouteFacts *facts, const Algorithm *algorithm, double took_us)
+{
+	if (facts->n >= CPU_LEARN_ROWS && took_us > 0 && device_shared != NULL)
+		gpusort_cpu_sorted(&device_shared->cpu, algorithm, facts, took_us);
+}
+
+void
+device_learn_cpu_forget(void)
+{
+	if (device_shared != NULL)
+		gpusort_cpu_forget(&device_shared->cpu);
+}

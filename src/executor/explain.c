@@ -1,0 +1,366 @@
+/*
+ * explain.c
+ *	  What EXPLAIN says about a GpuSort node.
+ *
+ * "Sort Key", "Sort Method" and their structured properties are a Sort's, so
+ * that whatever reads plans reads ours.  "Sort Route" says why this algorithm.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "executor/executor_internal.h"
+#include "executor/gpusort_executor.h"
+#include "nodes/nodeFuncs.h"
+#include "parser/parsetree.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/ruleutils.h"
+#include "utils/typcache.h"
+
+/* Appends COLLATE, DESC, USING, NULLS FIRST as ORDER BY would have them. */
+static void
+append_sort_order(StringInfo buf, Node *expr, const KeyColumn *key)
+{
+	Oid			type = exprType(expr);
+	TypeCacheEntry *typentry = lookup_type_cache(type, TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
+	bool		reverse = false;
+
+	if (OidIsValid(key->collation) && key->collation != get_typcollation(type))
+	{
+		char	   *name = get_collation_name(key->collation);
+
+		if (name == NULL)
+			elog(ERROR, "cache lookup failed for collation %u", key->collation);
+		appendStringInfo(buf, " COLLATE %s", quote_identifier(name));
+	}
+
+	if (key->sortop == typentry->gt_opr)
+	{
+		appendStringInfoString(buf, " DESC");
+		reverse = true;
+	}
+	else if (key->sortop != typentry->lt_opr)
+	{
+		char	   *name = get_opname(key->sortop);
+
+		if (name == NULL)
+			elog(ERROR, "cache lookup failed for operator %u", key->sortop);
+		appendStringInfo(buf, " USING %s", name);
+		(void) get_equality_op_for_ordering_op(key->sortop, &reverse);
+	}
+
+	if (key->nulls_first && !reverse)
+		appendStringInfoString(buf, " NULLS FIRST");
+	else if (!key->nulls_first && reverse)
+		appendStringInfoString(buf, " NULLS LAST");
+}
+
+static void
+explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, List *ancestors,
+			 ExplainState *es)
+{
+	Plan	   *plan = css->ss.ps.plan;
+	/* what was sorted, whatever is made of it */
+	List	   *tlist = ((CustomScan *) plan)->custom_scan_tlist;
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
+	bool		useprefix = (compat_explain_tables(es) > 1 || es->verbose);
+	List	   *result = NIL;
+
+	for (int i = 0; i < nkeys; i++)
+	{
+		TargetEntry *tle = get_tle_by_resno(tlist, keys[i].attno);
+		StringInfoData buf;
+
+		if (tle == NULL)
+			elog(ERROR, "no tlist entry for key %d", keys[i].attno);
+		initStringInfo(&buf);
+		appendStringInfoString(&buf, deparse_expression((Node *) tle->expr, context,
+														useprefix, true));
+		append_sort_order(&buf, (Node *) tle->expr, &keys[i]);
+		result = lappend(result, buf.data);
+	}
+	ExplainPropertyList("Sort Key", result, es);
+}
+
+void
+participant_report_fill(ParticipantReport *to, const SortReport *report, bool keys_only)
+{
+	const char *prefix = report->bounded ? "top-N " : "";
+	StringInfoData buf;
+	char		reason[ROUTE_REASON_SIZE];
+	char		name[64] = "none";
+
+	initStringInfo(&buf);
+	if (report->fed)
+		strlcpy(name, "gpu", sizeof(name));
+	if (report->sorted)
+	{
+		gpusort_route_display_name(report->decision.algorithm->name, name, sizeof(name));
+		appendStringInfoString(&buf, gpusort_route_reason(&report->facts, &report->decision,
+														  reason));
+	}
+	else if (report->inserted)
+	{
+		strlcpy(name, "insertion", sizeof(name));
+		appendStringInfoString(&buf, "each wanted row was put in its place");
+	}
+	else
+		appendStringInfoString(&buf, report->fed ? "sent to one GPU with all participants' rows" :
+							   "no rows");
+	if (keys_only)
+		appendStringInfoString(&buf, ", keys only");
+	if (report->parts > 0)
+		appendStringInfo(&buf, ", %d parts", report->parts);
+	if (report->parts_here > 0)
+		appendStringInfo(&buf, ", %d of them on the CPU", report->parts_here);
+	if (report->runs > 0)
+		appendStringInfo(&buf, ", %d %s merged", report->runs,
+						 report->runs == 1 ? "run" : "runs");
+	if (report->ties > 0)
+		appendStringInfo(&buf, ", " UINT64_FORMAT " ties compared", report->ties);
+	strlcpy(to->route, buf.data, sizeof(to->route));
+	pfree(buf.data);
+	snprintf(to->method, sizeof(to->method), "%s%s", prefix, name);
+
+	to->rows = report->rows;
+	to->page_rows = report->page_rows;
+	to->peak_kb = (int64) ((report->memory_peak + 1023) / 1024);
+	to->spilled = report->runs > 0;
+	to->space_kb = to->spilled ? (int64) (report->disk_bytes / 1024) : to->peak_kb;
+	to->ingest_ms = INSTR_TIME_GET_MILLISEC(report->ingest_time);
+	to->sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
+	to->valid = true;
+}
+
+/* A sort's report; in text each line stands behind a prefix. */
+static void
+explain_report(const ParticipantReport *report, const char *prefix, ExplainState *es)
+{
+	const char *type = report->spilled ? "Disk" : "Memory";
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "%sSort Method: %s  %s: " INT64_FORMAT "kB\n",
+						 prefix, report->method, type, report->space_kb);
+	}
+	else
+	{
+		ExplainPropertyText("Sort Method", report->method, es);
+		ExplainPropertyInteger("Sort Space Used", "kB", report->space_kb, es);
+		ExplainPropertyText("Sort Space Type", type, es);
+	}
+	ExplainPropertyText(psprintf("%sSort Route", prefix), report->route, es);
+	if (es->verbose)
+	{
+		ExplainPropertyUInteger(psprintf("%sSort Rows by Page", prefix), NULL,
+								report->page_rows, es);
+		ExplainPropertyUInteger(psprintf("%sSort Peak Memory", prefix), "kB",
+								report->peak_kb, es);
+	}
+}
+
+/* A participant's phases; its rows are given out beside the others'. */
+static void
+explain_participant_phases(const ParticipantReport *report, const char *prefix, ExplainState *es)
+{
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "%sSort Phases: rows=" UINT64_FORMAT " ingest=%.3f sort=%.3f ms\n",
+						 prefix, report->rows, report->ingest_ms, report->sort_ms);
+	}
+	else
+	{
+		ExplainPropertyUInteger("Sort Rows", NULL, report->rows, es);
+		ExplainPropertyFloat("Sort Ingest Time", "ms", report->ingest_ms, 3, es);
+		ExplainPropertyFloat("Sort Time", "ms", report->sort_ms, 3, es);
+	}
+}
+
+static void
+explain_phases(const PlanState *ps, const ParticipantReport *report, ExplainState *es)
+{
+	double		nloops = ps->instrument->nloops;
+	double		ingest = report->ingest_ms;
+	double		sort = report->sort_ms;
+	double		emit = compat_node_total_ms(ps) / Max(nloops, 1) - ingest - sort;
+
+	/* the phases are the last loop's; only a single loop tells emission */
+	if (nloops != 1 || emit < 0)
+		emit = 0;
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "Sort Phases: ingest=%.3f sort=%.3f emit=%.3f ms\n",
+						 ingest, sort, emit);
+	}
+	else
+	{
+		ExplainPropertyFloat("Sort Ingest Time", "ms", ingest, 3, es);
+		ExplainPropertyFloat("Sort Time", "ms", sort, 3, es);
+		ExplainPropertyFloat("Sort Emit Time", "ms", emit, 3, es);
+	}
+}
+
+/* Keys or rows in parts: which device sorted how many. */
+static void
+explain_parts(const SortReport *report, ExplainState *es)
+{
+	bool		text = (es->format == EXPLAIN_FORMAT_TEXT);
+
+	for (int d = 0; d < REPORT_DEVICES; d++)
+	{
+		const ReportDevice *device = &report->devices[d];
+
+		if (device->parts == 0)
+			continue;
+		if (text)
+		{
+			appendStringInfoSpaces(es->str, es->indent * 2);
+			appendStringInfo(es->str, "Sort Device %d: parts=%d rows=" UINT64_FORMAT " sort=%.3f ms\n",
+							 device->index, device->parts, device->rows, device->sort_us / 1000);
+			continue;
+		}
+		ExplainOpenGroup("Sort Device", NULL, true, es);
+		ExplainPropertyInteger("Device Number", NULL, device->index, es);
+		ExplainPropertyInteger("Sort Parts", NULL, device->parts, es);
+		ExplainPropertyUInteger("Sort Rows", NULL, device->rows, es);
+		ExplainPropertyFloat("Sort Device Time", "ms", device->sort_us / 1000, 3, es);
+		ExplainCloseGroup("Sort Device", NULL, true, es);
+	}
+}
+
+/* What the GPU had to do with it. */
+static void
+explain_device(const SortReport *report, ExplainState *es)
+{
+	int64		up = (int64) (report->bytes_up / 1024);
+	int64		down = (int64) (report->bytes_down / 1024);
+	double		sort = report->device_sort_us / 1000;
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "Sort Device: %s sort=%.3f ms up=" INT64_FORMAT "kB down=" INT64_FORMAT "kB",
+						 report->device_rows > 0 ? "rows" : "keys", sort, up, down);
+		if (report->early_rows > 0)
+			appendStringInfo(es->str, " early=" UINT64_FORMAT, report->early_rows);
+		appendStringInfoChar(es->str, '\n');
+	}
+	else
+	{
+		ExplainPropertyText("Sort Device Mode", report->device_rows > 0 ? "rows" : "keys", es);
+		ExplainPropertyFloat("Sort Device Time", "ms", sort, 3, es);
+		ExplainPropertyInteger("Sort Device Up", "kB", up, es);
+		ExplainPropertyInteger("Sort Device Down", "kB", down, es);
+		ExplainPropertyInteger("Sort Device Early Rows", NULL, (int64) report->early_rows, es);
+	}
+	if (report->parts == 0)
+		return;
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainOpenGroup("Sort Devices", "Sort Devices", false, es);
+	explain_parts(report, es);
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainCloseGroup("Sort Devices", "Sort Devices", false, es);
+}
+
+void
+gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	GpuSortState *node = (GpuSortState *) css;
+	ParticipantReport report;
+
+	explain_keys(css, node->keys, node->nkeys, ancestors, es);
+	if (!es->analyze || !node->sort_done)
+		return;
+	participant_report_fill(&report, sorter_report(node->sorter), node->keys_only);
+	explain_report(&report, "", es);
+	if (es->timing && css->ss.ps.instrument != NULL)
+	{
+		explain_phases(&css->ss.ps, &report, es);
+		if (sorter_report(node->sorter)->bytes_up > 0)
+			explain_device(sorter_report(node->sorter), es);
+	}
+}
+
+void
+parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	ParallelSortState *node = (ParallelSortState *) css;
+
+	explain_keys(css, node->keys, node->nkeys, ancestors, es);
+	if (!es->analyze || node->phase == PARALLEL_SORT_NEW)
+		return;
+	if (node->on_device)
+	{
+		const SortReport *report = sorter_report(node->feed->sorter);
+		ParticipantReport shown;
+
+		participant_report_fill(&shown, report, false);
+		explain_report(&shown, "", es);
+		if (es->timing && css->ss.ps.instrument != NULL)
+		{
+			explain_phases(&css->ss.ps, &shown, es);
+			if (report->bytes_up > 0)
+				explain_device(report, es);
+		}
+	}
+	else
+		ExplainPropertyInteger("Sort Streams", NULL, node->nstreams, es);
+}
+
+static void
+explain_participant(const ParticipantReport *report, const char *prefix, ExplainState *es)
+{
+	if (!report->valid)
+		return;
+	explain_report(report, prefix, es);
+	if (es->timing)
+		explain_participant_phases(report, prefix, es);
+}
+
+static void
+explain_workers(const ParticipantReport *reports, int n, ExplainState *es)
+{
+	bool		text = (es->format == EXPLAIN_FORMAT_TEXT);
+
+	if (!text)
+		ExplainOpenGroup("Sort Workers", "Sort Workers", false, es);
+	for (int w = 0; w < n; w++)
+	{
+		if (text)
+			explain_participant(&reports[w], psprintf("Worker %d:  ", w), es);
+		else
+		{
+			ExplainOpenGroup("Sort Worker", NULL, true, es);
+			ExplainPropertyInteger("Worker Number", NULL, w, es);
+			explain_participant(&reports[w], "", es);
+			ExplainCloseGroup("Sort Worker", NULL, true, es);
+		}
+	}
+	if (!text)
+		ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);
+}
+
+/* The leader's sort, and the workers'. */
+void
+feed_explain(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	FeedState  *feed = (FeedState *) css;
+	ParticipantReport own;
+
+	explain_keys(css, feed->keys, feed->nkeys, ancestors, es);
+	if (!es->analyze)
+		return;
+	if (feed->nreports > 0)
+	{
+		explain_participant(&feed->reports[feed->nreports - 1], "", es);
+		explain_workers(feed->reports, feed->nreports - 1, es);
+	}
+	else if (feed->done)
+	{
+		participant_report_fill(&own, sorter_report(feed->sorter), false);
+		explain_participant(&own, "", es);
+	}
+}

@@ -1,0 +1,303 @@
+/*
+ * gpu_route.c
+ *	  Whether a sort goes to the device: the router's facts, and what it says.
+ *
+ * The router itself knows nothing of stages and layouts; here its facts are
+ * filled.  The question is asked in three places: in key mode when all rows are
+ * there, in key mode when so many are there that keys might travel while the rest
+ * comes, and in record mode when the rows might.
+ *
+ * A sort that is too small to gain anything pays for a look at the device's state
+ * and a prediction of what the CPU needs: if that is no more than handing a job over
+ * and back takes, nothing else is asked.  Only if the device would be chosen are
+ * keys looked at: an input in order is the CPU's, which need not move it, and
+ * unevenly spread keys want another algorithm.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "cost/cost.h"
+#include "cost/sort_feedback.h"
+#include "cost/store.h"
+#include "gpu/gpu.h"
+#include "monitor/stat.h"
+#include "port/pg_bitutils.h"
+#include "service/service.h"
+#include "service/service_internal.h"
+#include "settings.h"
+#include "sort/sort_internal.h"
+
+/* The facts as the CPU's routing will see them. */
+static void
+fill_cpu_facts(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int rid_bits,
+			   RouteFacts *facts)
+{
+	memset(facts, 0, sizeof(*facts));
+	facts->n = stage->n;
+	if (env->spec.keys_only && layout->total_bits > 64)
+	{
+		facts->format = SORT_REC_128;
+		facts->end_bit = layout->total_bits;
+	}
+	else
+	{
+		/* cut to a word beside the rid, which mostly does */
+		facts->format = SORT_REC_PACKED;
+		facts->begin_bit = rid_bits;
+		facts->end_bit = Max(rid_bits + 1, Min(rid_bits + layout->total_bits, 64));
+	}
+	facts->rids_ascending = true;
+	facts->inexact = !layout->exact;
+	facts->bound = env->bound;
+	facts->threads = sort_threads_most(env->spec.participants);
+	facts->forced = gpusort_forced_algorithm();
+}
+
+static void
+fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, RouteFacts *facts,
+			   double *memory, double *all_memory)
+{
+	facts->gpu.key_width = key_width;
+	facts->gpu.key_bits = Max(1, Min(layout->total_bits, 128));
+	facts->gpu.keys_only = env->spec.keys_only;
+	facts->gpu.keys_back = env->spec.keys_only || !layout->exact;
+	facts->gpu.algorithms = device_algorithms();
+	device_learn_facts(facts, memory, all_memory);
+}
+
+/* Some keys; false if they are in order, or in reverse. */
+static bool
+sample_keys(const Stage *stage, const KeyLayout *layout, GpuSample *sample)
+{
+	size_t		step = gpu_sample_step(stage->n);
+	size_t		descents = 0;
+	size_t		ascents = 0;
+
+	gpu_sample_begin(sample);
+	for (size_t i = 0; gpu_sample_wants(sample, stage->n, i); i += step)
+	{
+		Key128		keys[2] = {pack_key(stage, layout, i), pack_key(stage, layout, i + 1)};
+
+		descents += keys[1] < keys[0];
+		ascents += keys[1] > keys[0];
+		for (int k = 0; k < 2; k++)
+			gpu_sample_add(sample, (uint64) (keys[k] >> Max(0, Min(layout->total_bits, 128) - 64)));
+	}
+	return descents > 0 && ascents > 0;
+}
+
+bool
+device_keys_ordered(const Stage *stage, const KeyLayout *layout)
+{
+	GpuSample	sample;
+
+	return !sample_keys(stage, layout, &sample);
+}
+
+/* Would a device that is ready get the keys? */
+static bool
+keys_gain(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int key_width,
+		  RouteFacts *facts, RouteDecision *decision)
+{
+	GpuSample	sample;
+	GpuSampleSeen seen;
+
+	fill_gpu_facts(env, layout, key_width, facts, NULL, NULL);
+	gpusort_route_decide(facts, decision);
+	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
+	{
+		if (!sample_keys(stage, layout, &sample))
+			return false;
+		gpu_sample_look(&sample, &seen);
+		facts->gpu.spread = seen.spread;
+		gpusort_route_decide(facts, decision);
+	}
+	facts->gpu.why_not = decision->forced_why_not;
+	return algorithm_on_gpu(decision->algorithm);
+}
+
+bool
+device_route_keys(const SortEnv *env, const Stage *stage, const KeyLayout *layout,
+				  int key_width, uint64 key_range, size_t n, RouteFacts *facts,
+				  RouteDecision *decision)
+{
+	fill_cpu_facts(env, stage, layout, env->spec.keys_only ? 0 : stage_rid_bits(stage), facts);
+	facts->n = n;
+	facts->key_range = key_range;
+	facts->device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
+	if (facts->device != DEVICE_STATE_READY && facts->device != DEVICE_STATE_IDLE)
+		return false;
+	gpusort_model_refresh(n);
+	device_learn_cpu_facts(facts);
+	gpusort_route_decide(facts, decision);
+	if (facts->forced == NULL && decision->predicted_us <= device_costs()->job_us * GPU_LEAST_HAND_OVER)
+		return false;
+	if (facts->device == DEVICE_STATE_IDLE)
+	{
+		/* is it worth to have it back, and to wait for that? */
+		facts->device = DEVICE_STATE_READY;
+		facts->device = !keys_gain(env, stage, layout, key_width, facts, decision) ?
+			DEVICE_STATE_IDLE :
+			device_bring_back(facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US :
+							  decision->cpu_us - decision->predicted_us);
+		if (facts->device != DEVICE_STATE_READY)
+			return false;
+	}
+	return keys_gain(env, stage, layout, key_width, facts, decision);
+}
+
+/* The GPU's best algorithm, whatever the CPU's time. */
+static void
+choose_for_rows(const RouteFacts *facts, GpuRowsFacts *gain, RouteDecision *decision)
+{
+	gain->gpu_sort_us = HUGE_VAL;
+	decision->algorithm = gpu_choose(facts, &gain->gpu_sort_us);
+	decision->predicted_us = gain->gpu_sort_us;
+}
+
+double
+device_rows_expected(const SortEnv *env, const Stage *stage)
+{
+	double		rows_in = (double) env->progress.now->rows_in;
+
+	return Max(env->rows_expected, 2.0 * rows_in) - (rows_in - (double) stage->n);
+}
+
+bool
+device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layout,
+				  int key_width, double rows, RouteFacts *facts, RouteDecision *decision)
+{
+	const Stage *stage = &batch->stage;
+	DeviceJobSpec rows_spec = {.mode = DEVICE_ROWS};
+	GpuRowsFacts gain = {0};
+	KeyRange	ranges[STAGE_MAX_COLUMNS];
+	KeyLayout	narrow;
+	GpuSample	sample;
+	GpuSampleSeen seen;
+
+	gain.rows = rows;
+	gain.rows_here = stage->n;
+	gain.row_bytes = (double) arena_used(&batch->arena) / stage->n;
+	gain.key_cost = batch_key_cost(batch);
+	gain.memory = env->limit;
+	gain.ordered = false;
+	rows_spec.max_rows = (uint64) rows;
+	rows_spec.max_row_bytes = (uint64) (rows * gain.row_bytes);
+	rows_spec.key_width = key_width;
+	gain.device_bytes = (double) device_job_bytes(&rows_spec);
+
+	/* the CPU would sort what these rows' ranges need, beside rids of that size */
+	key_stage_ranges(stage, ranges);
+	key_layout(&narrow, stage, ranges);
+	fill_cpu_facts(env, stage, &narrow,
+				   Min(32, 1 + pg_leftmost_one_pos64((uint64) (rows * gain.row_bytes / 8) | 1)),
+				   facts);
+	facts->n = (size_t) rows;
+	facts->device = device_state();
+	fill_gpu_facts(env, layout, key_width, facts, &gain.device_memory, &gain.all_memory);
+	/* rows come back without their keys */
+	facts->gpu.keys_back = false;
+	gain.settled = !layout->exact;
+	gpu_copy_ns(facts, &gain.up_ns, &gain.down_ns);
+	if (facts->forced != NULL)
+	{
+		gpusort_route_decide(facts, decision);
+		return algorithm_on_gpu(decision->algorithm);
+	}
+
+	facts->device = DEVICE_STATE_NONE;
+	gpusort_model_refresh(facts->n);
+	device_learn_cpu_facts(facts);
+	gpusort_route_decide(facts, decision);
+	gain.cpu_sort_us = decision->predicted_us;
+	facts->device = device_state();
+	choose_for_rows(facts, &gain, decision);
+	if (decision->algorithm == NULL || gpu_rows_gain_us(&gain) <= 0)
+		return false;
+
+	/* now it is worth a look at the keys */
+	gain.ordered = !sample_keys(stage, &narrow, &sample);
+	gpu_sample_look(&sample, &seen);
+	facts->gpu.spread = seen.spread;
+	gain.repeated = seen.repeated;
+	if (gain.ordered)
+		gain.cpu_sort_us = 0;
+	choose_for_rows(facts, &gain, decision);
+	return gpu_rows_gain_us(&gain) > 0;
+}
+
+bool
+device_route_feed(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int key_width,
+				  double rows, RouteFacts *facts, RouteDecision *decision)
+{
+	GpuRowsFacts gain = {0};
+
+	fill_cpu_facts(env, stage, layout, 32, facts);
+	facts->n = (size_t) rows;
+	facts->device = DEVICE_STATE_READY;
+	fill_gpu_facts(env, layout, key_width, facts, NULL, NULL);
+	facts->gpu.keys_back = false;
+	memset(decision, 0, sizeof(*decision));
+	if (facts->forced != NULL)
+	{
+		gpusort_route_decide(facts, decision);
+		return algorithm_on_gpu(decision->algorithm);
+	}
+	choose_for_rows(facts, &gain, decision);
+	return decision->algorithm != NULL;
+}
+
+void
+device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJobSpec *spec)
+{
+	spec->key_width = facts->gpu.key_width;
+	spec->key_bits = facts->gpu.key_bits;
+	spec->algorithm = device_algorithm(decision->algorithm->name);
+	spec->no_other = facts->forced != NULL && decision->forced_why_not == NULL;
+	spec->keys_only = facts->gpu.keys_only;
+	spec->want_keys = facts->gpu.keys_back;
+	spec->distinct = facts->gpu.distinct;
+	/* saturated, it may be one more: then it tells no more than the key's width */
+	if (facts->key_range != 0 && facts->key_range != PG_UINT64_MAX)
+	{
+		spec->have_range = true;
+		spec->key_max.lo = facts->key_range - 1;
+	}
+	/* the bits above are zero */
+	if (spec->keys_only && decision->algorithm->by_value)
+		spec->key_bits = spec->key_width;
+	spec->fault = fault_ordered();
+}
+
+void
+device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec *spec)
+{
+	env->progress.now->algorithm = decision->algorithm->id;
+	env->progress.now->device = device_job_bytes(spec);
+}
+
+void
+device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows)
+{
+	ReportDevice *device = env->report.devices;
+	int			index = device_shared->devices[job->slot->device].index;
+
+	while (device->parts > 0 && device->index != index)
+	{
+		if (++device == env->report.devices + REPORT_DEVICES)
+			return;
+	}
+	device->index = index;
+	device->parts++;
+	device->rows += rows;
+	device->sort_us += job->times.sort_us;
+}
+
+void
+device_note_failure(SortEnv *env, const Algorithm *algorithm, const char *why)
+{
+	device_log_failure(why);
+	env->device_failed = env->report.device_failed = true;
+	gpusort_stat_fallback(algorithm);
+}

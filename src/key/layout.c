@@ -1,0 +1,264 @@
+/*
+ * layout.c
+ *	  Key layouts that are fixed before all rows are known.
+ */
+#include "postgres.h"
+
+#include "key/key.h"
+
+/* All that a column's type can hold. */
+static void
+type_range(const StageColumn *col, KeyRange *range)
+{
+	range->min = 0;
+	range->max = col->wide ? PG_UINT64_MAX : PG_UINT32_MAX;
+	/* a value without a normalized key has no place */
+	if (key_may_be_unplaced(col->kind))
+	{
+		range->min += (col->flip != 0);
+		range->max -= (col->flip == 0);
+	}
+	range->has_null = col->range.has_null;
+	range->inexact = !key_exact(col->kind);
+	range->set = PG_UINT64_MAX;
+	range->common = 0;
+}
+
+/* A bit for NULL where it costs nothing. */
+static void
+add_null_bits(DeviceLayout *dl, const Stage *stage, int least_width)
+{
+	dl->key_width = Max(least_width, device_key_width(dl->layout.total_bits));
+	for (int c = 0; c < dl->layout.ncols; c++)
+	{
+		if (!dl->ranges[c].has_null && dl->layout.total_bits < dl->key_width)
+		{
+			dl->ranges[c].has_null = true;
+			key_layout(&dl->layout, stage, dl->ranges);
+		}
+	}
+	Assert(dl->layout.total_bits <= dl->key_width);
+}
+
+/* ... less what rows so far let hope for: what comes otherwise is noticed, and has no place. */
+static void
+hoped_range(const StageColumn *col, KeyRange *range)
+{
+	type_range(col, range);
+	range->inexact = col->range.inexact;
+	/* such as what numerics have behind four decimals */
+	if ((key_words(col->kind) == 0 || col->kind == KEY_COMPARED) && col->range.min == col->range.max)
+		range->min = range->max = col->range.min;
+}
+
+bool
+device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+
+		dl->prefix_len[c] = col->prefix.len;
+		if (key_exact(col->kind))
+			type_range(col, &dl->ranges[c]);
+		else if (!col->by_bytes || col->range.min <= col->range.max)
+			hoped_range(col, &dl->ranges[c]);
+		else
+		{
+			/* no string, and so no prefix */
+			key_range_init(&dl->ranges[c]);
+			dl->ranges[c].has_null = col->range.has_null;
+		}
+	}
+	key_layout(&dl->layout, stage, dl->ranges);
+	if (dl->layout.total_bits == 0 || dl->layout.total_bits > 128)
+		return false;
+
+	add_null_bits(dl, stage, least_width);
+	return true;
+}
+
+/* The layout of types, with places for NULLs or without. */
+static bool
+layout_of_types(DeviceLayout *dl, const Stage *stage, bool nulls)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		type_range(&stage->cols[c], &dl->ranges[c]);
+		dl->ranges[c].has_null = nulls;
+		dl->prefix_len[c] = stage->cols[c].prefix.len;
+	}
+	key_layout(&dl->layout, stage, dl->ranges);
+	return dl->layout.total_bits <= 128;
+}
+
+bool
+device_layout_for_any(DeviceLayout *dl, const Stage *stage, int least_width)
+{
+	if (!layout_of_types(dl, stage, true) && !layout_of_types(dl, stage, false))
+		return false;
+	for (int c = 0; c < dl->layout.ncols; c++)
+	{
+		if (!device_layout_shared(stage->cols[c].kind))
+			return false;
+	}
+	add_null_bits(dl, stage, least_width);
+	return true;
+}
+
+void
+device_layout_unite_ranges(const DeviceLayout *dl, const Stage *stage, KeyRange *ranges)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		KeyRange	range = dl->ranges[c];
+
+		if (col->by_bytes)
+		{
+			string_shift_range(col, dl->prefix_len[c], col->prefix.len, &range);
+			string_shift_range(col, ranges[c].skip, col->prefix.len, &ranges[c]);
+		}
+		key_range_union(&ranges[c], &range);
+		ranges[c].skip = col->prefix.len;
+	}
+}
+
+bool
+device_layout_guess(DeviceLayout *dl, const Stage *stage)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+
+		hoped_range(col, &dl->ranges[c]);
+		dl->prefix_len[c] = col->prefix.len;
+	}
+	key_layout(&dl->layout, stage, dl->ranges);
+	/* of more, those that are known in the end may be fewer */
+	if (dl->layout.total_bits == 0 || dl->layout.total_bits > 128)
+		return false;
+	add_null_bits(dl, stage, 32);
+	return true;
+}
+
+bool
+device_layout_holds(const DeviceLayout *dl, const Stage *stage)
+{
+	for (int c = 0; c < dl->layout.ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		const KeyRange *range = &dl->ranges[c];
+
+		if ((col->range.has_null && !range->has_null) || (col->range.inexact && !range->inexact))
+			return false;
+		if (col->range.min <= col->range.max &&
+			(col->range.min < range->min || col->range.max > range->max))
+			return false;
+		if (col->by_bytes && col->prefix.len != dl->prefix_len[c])
+			return false;
+	}
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * What images of a sort's key columns are relative to, and where they lie.
+ * ------------------------------------------------------------------------
+ */
+
+void
+key_frame_init(KeyFrame *frame)
+{
+	memset(frame, 0, sizeof(*frame));
+	for (int c = 0; c < STAGE_MAX_COLUMNS; c++)
+		key_range_init(&frame->ranges[c]);
+}
+
+static inline bool
+has_values(const KeyRange *range)
+{
+	return range->min <= range->max;
+}
+
+void
+key_frame_of_stage(KeyFrame *frame, const Stage *stage)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+
+		frame->prefixes[c] = col->prefix;
+		if (col->by_bytes && has_values(&frame->ranges[c]))
+			string_give_up_prefix(col, &frame->ranges[c], &frame->prefixes[c]);
+		/* which values have no image depends on which came first, and so on the process */
+		if (key_range_unplaced(col, &frame->ranges[c]))
+			key_range_give_up(&frame->ranges[c]);
+	}
+}
+
+/* Two columns of strings: both behind the prefix that they have in common. */
+static void
+unite_prefixes(const StageColumn *like, KeyRange *a, BytesPrefix *ap,
+			   KeyRange *b, const BytesPrefix *bp)
+{
+	StageColumn col = *like;
+	int			common = (int) bytes_common((const char *) ap->bytes, ap->len,
+											(const char *) bp->bytes, bp->len);
+
+	col.prefix = *ap;
+	string_shift_range(&col, ap->len, common, a);
+	col.prefix = *bp;
+	string_shift_range(&col, bp->len, common, b);
+	ap->len = common;
+}
+
+void
+key_frame_unite(KeyFrame *frame, const KeyFrame *other, const Stage *stage)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		KeyRange	range = other->ranges[c];
+
+		if (col->by_bytes && has_values(&range))
+		{
+			if (has_values(&frame->ranges[c]))
+				unite_prefixes(col, &frame->ranges[c], &frame->prefixes[c],
+							   &range, &other->prefixes[c]);
+			else
+				frame->prefixes[c] = other->prefixes[c];
+		}
+		key_range_union(&frame->ranges[c], &range);
+	}
+}
+
+void
+key_frame_apply(const KeyFrame *frame, Stage *stage)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		if (stage->cols[c].by_bytes && has_values(&frame->ranges[c]))
+			stage->cols[c].prefix = frame->prefixes[c];
+	}
+	stage_freeze(stage);
+}
+
+bool
+key_frame_holds(const KeyFrame *frame, const Stage *stage)
+{
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const KeyRange *have = &stage->cols[c].range;
+		const KeyRange *told = &frame->ranges[c];
+
+		if (has_values(have) &&
+			(have->min < told->min || have->max > told->max ||
+			 (have->inexact && !told->inexact) ||
+			 (stage->cols[c].called &&
+			  ((have->set & ~told->set) != 0 || (told->common & ~have->common) != 0))))
+			return false;
+		if (have->has_null && !told->has_null)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,303 @@
+/*
+ * progress.c
+ *	  Sorts that are under way: the view gpusort_progress.
+ *
+ * Every backend has a few slots in shared memory, since its sorts are nested: a
+ * merge join's two, a window's above a join's.  A sort takes a free one when it begins
+ * and gives it back when it ends, or by a callback of its memory context after an
+ * ERROR, or by the backend's exit; a crash takes the shared memory with it.  A sort
+ * that finds none free, of more than PROGRESS_SLOTS at a time, is not shown and counts
+ * for itself.
+ *
+ * Whose slot it is is written between two steps of a change counter, as backends write
+ * their entries of pg_stat_activity: readers take no lock and try again.  The counters
+ * are written in place, one by one.  They may be read a moment apart, but are never
+ * those of another sort.
+ *
+ * Without shared_preload_libraries the slots are the process's own, and so is
+ * all that the view can show.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_authid.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "kernel/algorithm.h"
+#include "miscadmin.h"
+#include "monitor/progress.h"
+#include "port/atomics.h"
+#include "shared_memory.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/tuplestore.h"
+
+/* Sorts of one backend that are shown at a time. */
+#define PROGRESS_SLOTS	8
+#define PROGRESS_COLS	13
+
+/* Of cache lines of its own, that backends do not slow each other down. */
+typedef struct ProgressSlot
+{
+	uint32		changes;		/* odd: it is being written */
+	int			pid;			/* 0: free */
+	int			leader_pid;		/* 0: not of a parallel worker */
+	Oid			database;
+	Oid			user;
+	int			node;			/* the plan's number of it */
+	double		rows_estimated;
+	ProgressCounters counters;
+} pg_attribute_aligned(PG_CACHE_LINE_SIZE) ProgressSlot;
+
+static ProgressSlot session_slots[PROGRESS_SLOTS];
+static ProgressSlot *shared_slots = NULL;	/* PROGRESS_SLOTS for each backend */
+static ProgressSlot *own_slots = NULL;	/* this backend's; NULL: it has not sorted yet */
+
+PG_FUNCTION_INFO_V1(gpusort_progress_get);
+
+/* Only backends sort: auxiliary processes, which come after them, have no slots. */
+static Size
+slots_size(void)
+{
+	return mul_size(MaxBackends, sizeof(session_slots)) + PG_CACHE_LINE_SIZE;
+}
+
+static void
+start_slots(void *memory, bool found)
+{
+	shared_slots = (ProgressSlot *) TYPEALIGN(PG_CACHE_LINE_SIZE, memory);
+	if (!found)
+		memset(memory, 0, slots_size());
+}
+
+void
+gpusort_progress_init(void)
+{
+	static const SharedMemory wanted = {"gpusort_progress", slots_size, start_slots};
+
+	gpusort_shared_memory(&wanted);
+}
+
+/* ------------------------------------------------------------------------
+ * Writing
+ * ------------------------------------------------------------------------
+ */
+
+/* Before and after a slot gets another owner.  What is between raises no error. */
+static inline void
+slot_change_begin(ProgressSlot *slot)
+{
+	slot->changes++;
+	pg_write_barrier();
+}
+
+static inline void
+slot_change_end(ProgressSlot *slot)
+{
+	pg_write_barrier();
+	slot->changes++;
+}
+
+static void
+slot_free(ProgressSlot *slot)
+{
+	slot_change_begin(slot);
+	slot->pid = 0;
+	slot_change_end(slot);
+}
+
+/* The backend ends, whatever its sorts do. */
+static void
+progress_exit(int code, Datum arg)
+{
+	for (int i = 0; i < PROGRESS_SLOTS; i++)
+	{
+		if (own_slots[i].pid != 0)
+			slot_free(&own_slots[i]);
+	}
+}
+
+static void
+find_own_slots(void)
+{
+	int			backend = MyProc - ProcGlobal->allProcs;
+
+	if (shared_slots == NULL || backend >= MaxBackends)
+	{
+		own_slots = session_slots;
+		return;
+	}
+	own_slots = shared_slots + backend * PROGRESS_SLOTS;
+	on_shmem_exit(progress_exit, (Datum) 0);
+}
+
+static ProgressSlot *
+free_slot(void)
+{
+	if (unlikely(own_slots == NULL))
+		find_own_slots();
+	for (int i = 0; i < PROGRESS_SLOTS; i++)
+	{
+		if (own_slots[i].pid == 0)
+			return &own_slots[i];
+	}
+	return NULL;
+}
+
+static void
+progress_release(void *arg)
+{
+	progress_end(arg);
+}
+
+void
+progress_create(Progress *progress, MemoryContext cxt)
+{
+	memset(progress, 0, sizeof(*progress));
+	progress->now = &progress->own;
+	progress->callback.func = progress_release;
+	progress->callback.arg = progress;
+	MemoryContextRegisterResetCallback(cxt, &progress->callback);
+}
+
+/* Memory outlives a sort; all else begins anew. */
+static void
+counters_begin(ProgressCounters *counters, uint64 memory)
+{
+	memset(counters, 0, sizeof(*counters));
+	counters->memory = memory;
+	counters->phase = PROGRESS_INGEST;
+	counters->algorithm = -1;
+}
+
+void
+progress_begin(Progress *progress, int node, double rows_estimated)
+{
+	ProgressSlot *slot = node == PROGRESS_UNSEEN ? NULL : free_slot();
+	PGPROC	   *leader = MyProc->lockGroupLeader;
+
+	Assert(progress->slot == NULL);
+	if (slot == NULL)
+	{
+		counters_begin(&progress->own, progress->own.memory);
+		return;
+	}
+	slot_change_begin(slot);
+	slot->pid = MyProcPid;
+	slot->leader_pid = leader != NULL && leader != MyProc ? leader->pid : 0;
+	slot->database = MyDatabaseId;
+	slot->user = GetSessionUserId();
+	slot->node = node;
+	slot->rows_estimated = rows_estimated;
+	counters_begin(&slot->counters, progress->own.memory);
+	slot_change_end(slot);
+	progress->slot = slot;
+	progress->now = &slot->counters;
+}
+
+void
+progress_end(Progress *progress)
+{
+	if (progress->slot == NULL)
+		return;
+	progress->own = progress->slot->counters;
+	progress->now = &progress->own;
+	slot_free(progress->slot);
+	progress->slot = NULL;
+}
+
+/* ------------------------------------------------------------------------
+ * Reading
+ * ------------------------------------------------------------------------
+ */
+
+/* What a slot holds; false if nothing. */
+static bool
+slot_read(const ProgressSlot *slot, ProgressSlot *copy)
+{
+	for (;;)
+	{
+		uint32		before = *(volatile const uint32 *) &slot->changes;
+
+		pg_read_barrier();
+		memcpy(copy, slot, sizeof(*copy));
+		pg_read_barrier();
+		if (before % 2 == 0 && before == *(volatile const uint32 *) &slot->changes)
+			return copy->pid != 0;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+static const char *
+phase_name(int phase)
+{
+	switch ((ProgressPhase) phase)
+	{
+		case PROGRESS_INGEST:
+			return "ingest";
+		case PROGRESS_SORT:
+			return "sort";
+		case PROGRESS_SPILL:
+			return "spill";
+		case PROGRESS_MERGE:
+			return "merge";
+		case PROGRESS_EMIT:
+			return "emit";
+	}
+	return "unknown";
+}
+
+/* A row of the view; others' sorts are shown as pg_stat_activity shows others' queries. */
+static void
+put_slot(ReturnSetInfo *rsinfo, const ProgressSlot *slot)
+{
+	const ProgressCounters *now = &slot->counters;
+	Datum		values[PROGRESS_COLS] = {0};
+	bool		nulls[PROGRESS_COLS];
+
+	memset(nulls, true, sizeof(nulls));
+	values[0] = Int32GetDatum(slot->pid);
+	values[1] = ObjectIdGetDatum(slot->database);
+	nulls[0] = nulls[1] = false;
+	if (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		has_privs_of_role(GetUserId(), slot->user))
+	{
+		bool		writes = now->phase == PROGRESS_SPILL || now->phase == PROGRESS_MERGE;
+
+		memset(nulls, false, sizeof(nulls));
+		values[2] = Int32GetDatum(slot->leader_pid);
+		nulls[2] = slot->leader_pid == 0;
+		values[3] = Int32GetDatum(slot->node);
+		values[4] = CStringGetTextDatum(phase_name(now->phase));
+		nulls[5] = now->algorithm < 0 || now->algorithm >= ALGORITHM_COUNT;
+		if (!nulls[5])
+			values[5] = CStringGetTextDatum(sort_algorithms[now->algorithm].name);
+		values[6] = Int64GetDatum((int64) now->rows_in);
+		values[7] = Int64GetDatum((int64) Min(slot->rows_estimated, 1e18));
+		values[8] = Int64GetDatum((int64) now->rows_written);
+		nulls[8] = !writes;
+		values[9] = Int32GetDatum(now->runs);
+		values[10] = Int64GetDatum((int64) now->memory);
+		values[11] = Int64GetDatum((int64) now->disk);
+		values[12] = Int64GetDatum((int64) now->device);
+	}
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+Datum
+gpusort_progress_get(PG_FUNCTION_ARGS)
+{
+	const ProgressSlot *slots = shared_slots != NULL ? shared_slots : session_slots;
+	int			n = shared_slots != NULL ? MaxBackends * PROGRESS_SLOTS : PROGRESS_SLOTS;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < n; i++)
+	{
+		ProgressSlot slot;
+
+		if (slot_read(&slots[i], &slot))
+			put_slot((ReturnSetInfo *) fcinfo->resultinfo, &slot);
+	}
+	return (Datum) 0;
+}

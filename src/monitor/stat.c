@@ -1,0 +1,174 @@
+/*
+ * stat.c
+ *	  Counters of what ran: the view gpusort_stat.
+ *
+ * With shared_preload_libraries the counters are the server's, in shared memory,
+ * bumped once per sort with atomic additions.  Without it they are this
+ * session's.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "kernel/algorithm.h"
+#include "miscadmin.h"
+#include "monitor/stat.h"
+#include "port/atomics.h"
+#include "shared_memory.h"
+#include "utils/builtins.h"
+#include "utils/tuplestore.h"
+
+/* The counters, in the order of the view's columns; times in microseconds. */
+typedef enum StatCounter
+{
+	STAT_SORTS,
+	STAT_ROWS,
+	STAT_BYTES,					/* memory at the peak, or written to disk */
+	STAT_SPILLS,				/* sorts that wrote runs */
+	STAT_FALLBACKS,				/* forced or chosen first, but could not run */
+	STAT_TIMED,					/* sorts that the times are of */
+	STAT_INGEST_US,
+	STAT_SORT_US,
+	STAT_SPILL_US,
+	STAT_PREDICTED_US,
+	STAT_MEASURED_US,
+	STAT_COUNTERS
+} StatCounter;
+
+#define STAT_FIRST_TIME	STAT_INGEST_US
+
+typedef struct AlgorithmStat
+{
+	pg_atomic_uint64 counters[STAT_COUNTERS];
+} AlgorithmStat;
+
+/* One for each AlgorithmId, and one for sorts that none had to run. */
+#define STAT_NONE		ALGORITHM_COUNT
+#define STAT_ALGORITHMS	(STAT_NONE + 1)
+
+static AlgorithmStat session_stats[STAT_ALGORITHMS];
+static AlgorithmStat *stats = NULL;
+
+void		(*gpusort_stat_reset_too) (void) = NULL;
+
+PG_FUNCTION_INFO_V1(gpusort_stat_get);
+PG_FUNCTION_INFO_V1(gpusort_stat_reset);
+
+static void
+stat_clear(AlgorithmStat *s)
+{
+	for (int i = 0; i < STAT_ALGORITHMS; i++)
+	{
+		for (int c = 0; c < STAT_COUNTERS; c++)
+			pg_atomic_init_u64(&s[i].counters[c], 0);
+	}
+}
+
+static Size
+stats_size(void)
+{
+	return sizeof(session_stats);
+}
+
+static void
+start_stats(void *memory, bool found)
+{
+	stats = memory;
+	if (!found)
+		stat_clear(stats);
+}
+
+void
+gpusort_stat_init(void)
+{
+	static const SharedMemory wanted = {"gpusort_stat", stats_size, start_stats};
+
+	gpusort_shared_memory(&wanted);
+}
+
+static AlgorithmStat *
+stat_counters(void)
+{
+	if (stats == NULL)
+	{
+		stat_clear(session_stats);
+		stats = session_stats;
+	}
+	return stats;
+}
+
+static inline void
+stat_add(AlgorithmStat *s, StatCounter counter, uint64 n)
+{
+	pg_atomic_fetch_add_u64(&s->counters[counter], n);
+}
+
+void
+gpusort_stat_count(const SortCount *sort)
+{
+	AlgorithmStat *s = &stat_counters()[sort->algorithm ? (int) sort->algorithm->id : STAT_NONE];
+
+	stat_add(s, STAT_SORTS, 1);
+	stat_add(s, STAT_ROWS, sort->rows);
+	stat_add(s, STAT_BYTES, sort->bytes);
+	if (sort->spilled)
+		stat_add(s, STAT_SPILLS, 1);
+	if (sort->passed_over)
+		gpusort_stat_fallback(sort->passed_over);
+	if (sort->timed)
+	{
+		stat_add(s, STAT_TIMED, 1);
+		stat_add(s, STAT_INGEST_US, (uint64) Max(sort->ingest_us, 0));
+		stat_add(s, STAT_SORT_US, (uint64) Max(sort->sort_us, 0));
+		stat_add(s, STAT_SPILL_US, (uint64) Max(sort->spill_us, 0));
+		stat_add(s, STAT_PREDICTED_US, (uint64) Max(sort->predicted_us, 0));
+		stat_add(s, STAT_MEASURED_US, (uint64) Max(sort->measured_us, 0));
+	}
+}
+
+void
+gpusort_stat_fallback(const Algorithm *algorithm)
+{
+	stat_add(&stat_counters()[algorithm->id], STAT_FALLBACKS, 1);
+}
+
+/* The SQL of version 1.0 declares the columns up to the fallbacks, and gets no more. */
+Datum
+gpusort_stat_get(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	AlgorithmStat *s = stat_counters();
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < STAT_ALGORITHMS; i++)
+	{
+		Datum		values[1 + STAT_COUNTERS];
+		bool		nulls[1 + STAT_COUNTERS] = {false};
+
+		values[0] = CStringGetTextDatum(i == STAT_NONE ? "none" : sort_algorithms[i].name);
+		for (int c = 0; c < STAT_COUNTERS; c++)
+		{
+			uint64		n = pg_atomic_read_u64(&s[i].counters[c]);
+
+			values[1 + c] = c < STAT_FIRST_TIME ? Int64GetDatum((int64) n) :
+				Float8GetDatum((double) n / 1e6);
+		}
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+Datum
+gpusort_stat_reset(PG_FUNCTION_ARGS)
+{
+	AlgorithmStat *s = stat_counters();
+
+	for (int i = 0; i < STAT_ALGORITHMS; i++)
+	{
+		for (int c = 0; c < STAT_COUNTERS; c++)
+			pg_atomic_write_u64(&s[i].counters[c], 0);
+	}
+	if (gpusort_stat_reset_too != NULL)
+		gpusort_stat_reset_too();
+	PG_RETURN_VOID();
+}

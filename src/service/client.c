@@ -1,0 +1,670 @@
+/*
+ * client.c
+ *	  A backend's half of a GPU job.
+ *
+ * On error: a job is closed by the memory context in which it was opened, or
+ * when the backend exits.  Closing never waits: the device process frees the
+ * slot, its chunks and its device memory when the device is through with them.
+ */
+#include "postgres.h"
+
+#include <ctype.h>
+
+#include "common/hashfn.h"
+#include "compat.h"
+#include "kernel/algorithm.h"
+#include "miscadmin.h"
+#include "service/protocol.h"
+#include "service/service.h"
+#include "service/service_internal.h"
+#include "settings.h"
+#include "storage/ipc.h"
+#include "utils/memutils.h"
+
+/* A lost wake-up costs no more than this. */
+#define WAIT_TIMEOUT_MS		200
+
+/* Between two looks whether the device process has started. */
+#define START_LOOK_MS		2
+
+/* For so long a job's room may take to be free again, and so often it is looked for. */
+#define RETURN_PATIENCE_US		1000000
+#define RETURN_LOOK_MS			1
+
+static DeviceJob *open_jobs = NULL;
+
+static uint32
+wait_event(void)
+{
+	static uint32 event = 0;
+
+	if (event == 0)
+		event = compat_wait_event("GpuSortDevice");
+	return event;
+}
+
+DeviceState
+device_state(void)
+{
+	if (gpusort_device_mask == 0)
+		return DEVICE_STATE_OFF;
+	if (!gpusort_device_allowed)
+		return DEVICE_STATE_FORBIDDEN;
+	if (device_shared == NULL)
+		return DEVICE_STATE_NONE;
+	switch ((DeviceServiceState) pg_atomic_read_u32(&device_shared->state))
+	{
+		case DEVICE_SERVICE_READY:
+			pg_read_barrier();
+			return DEVICE_STATE_READY;
+		case DEVICE_SERVICE_STARTING:
+		case DEVICE_SERVICE_IDLE:
+			return DEVICE_STATE_IDLE;
+		case DEVICE_SERVICE_LEAVING:
+			/* what an idle process leaves can be had back at once */
+			return device_shared->leave ? DEVICE_STATE_NONE : DEVICE_STATE_IDLE;
+		case DEVICE_SERVICE_OFF:
+			return DEVICE_STATE_OFF;
+		case DEVICE_SERVICE_NONE:
+			if (device_shared->retry_us != 0 && device_now_us() >= device_shared->retry_us)
+				return DEVICE_STATE_IDLE;
+			break;
+		case DEVICE_SERVICE_DOWN:
+			break;
+	}
+	return DEVICE_STATE_NONE;
+}
+
+/* The supervisor shall start a device process. */
+static void
+ask_supervisor(void)
+{
+	Latch	   *supervisor = device_shared->supervisor;
+
+	if (supervisor == NULL)
+		return;
+	pg_atomic_write_u32(&device_shared->asked, 1);
+	pg_memory_barrier();
+	SetLatch(supervisor);
+}
+
+DeviceState
+device_bring_back(double patience_us)
+{
+	uint64		start = device_now_us();
+	DeviceState state = device_state();
+
+	if (state != DEVICE_STATE_IDLE)
+		return state;
+	if (pg_atomic_read_u32(&device_shared->state) != DEVICE_SERVICE_STARTING)
+		ask_supervisor();
+	if (patience_us < device_shared->start_us)
+		return state;
+	while (state == DEVICE_STATE_IDLE && (double) (device_now_us() - start) < patience_us)
+	{
+		CHECK_FOR_INTERRUPTS();
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 START_LOOK_MS, wait_event());
+		ResetLatch(MyLatch);
+		state = device_state();
+	}
+	return state;
+}
+
+int
+device_algorithm(const char *name)
+{
+	for (int i = 0; i < device_shared->nalgorithms; i++)
+	{
+		if (strcmp(device_shared->algorithms[i].name, name) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* Which of several devices a job will get is not known before it is admitted. */
+const GpusortCosts *
+device_costs(void)
+{
+	return &device_shared->devices[0].costs;
+}
+
+unsigned
+device_algorithms(void)
+{
+	unsigned	mask = device_shared->nalgorithms == 0 ? ~0u : 0;
+
+	for (int i = 0; i < device_shared->nalgorithms; i++)
+	{
+		const Algorithm *algorithm = algorithm_by_name(device_shared->algorithms[i].name);
+
+		if (algorithm_on_gpu(algorithm))
+			mask |= 1u << algorithm->id;
+	}
+	return mask;
+}
+
+uint64
+device_job_bytes(const DeviceJobSpec *spec)
+{
+	uint64		bytes = gpusort_keys_bytes(device_costs(), spec->max_rows, spec->key_width);
+
+	/* rows and their places */
+	if (spec->mode == DEVICE_ROWS)
+		bytes += spec->max_row_bytes + spec->max_rows * sizeof(uint64) +
+			DEVICE_JOB_CHUNKS * device_shared->chunk_size;
+	return bytes;
+}
+
+/* ------------------------------------------------------------------------
+ * Opening and closing
+ * ------------------------------------------------------------------------
+ */
+
+/* The slot goes back; the job remains, for what it can tell. */
+static void
+job_detach(DeviceJob *job)
+{
+	DeviceSlot *slot = job->slot;
+
+	if (slot == NULL)
+		return;
+	job->slot = NULL;
+	for (DeviceJob **link = &open_jobs; *link != NULL; link = &(*link)->next)
+	{
+		if (*link == job)
+		{
+			*link = job->next;
+			break;
+		}
+	}
+	slot->cancel = 1;
+	pg_memory_barrier();
+	device_close_slot(slot, job->word >> 2);
+}
+
+static void
+job_callback(void *arg)
+{
+	job_detach(arg);
+}
+
+static void
+leave_all(int code, Datum arg)
+{
+	device_leave_queue();
+	while (open_jobs != NULL)
+		job_detach(open_jobs);
+}
+
+/* A job without a slot; its memory context will give back the one that it gets. */
+static DeviceJob *
+job_create(MemoryContext cxt)
+{
+	static bool registered = false;
+	MemoryContext own = AllocSetContextCreate(cxt, "GpuSort device job", ALLOCSET_SMALL_SIZES);
+	DeviceJob  *job = MemoryContextAllocZero(own, sizeof(DeviceJob));
+
+	if (!registered)
+	{
+		before_shmem_exit(leave_all, (Datum) 0);
+		registered = true;
+	}
+	/* the callback first: a slot must never be ownerless */
+	job->callback.func = job_callback;
+	job->callback.arg = job;
+	job->cxt = own;
+	MemoryContextRegisterResetCallback(own, &job->callback);
+	return job;
+}
+
+/* It has got one, or not. */
+static DeviceJob *
+job_begin(DeviceJob *job)
+{
+	if (job->slot == NULL)
+	{
+		MemoryContextDelete(job->cxt);
+		return NULL;
+	}
+	job->next = open_jobs;
+	open_jobs = job;
+	device_wake_process();
+	return job;
+}
+
+DeviceJob *
+device_job_open(MemoryContext cxt, const DeviceJobSpec *spec, uint64 device_bytes,
+				int want_chunks, double patience_us, DeviceState *why)
+{
+	DeviceJob  *job = job_create(cxt);
+
+	job->slot = device_admit(spec, device_bytes, want_chunks, patience_us, &job->word, why);
+	return job_begin(job);
+}
+
+void
+device_job_name(const DeviceJob *job, DeviceJobName *name)
+{
+	name->slot = (int) (job->slot - device_shared->slots);
+	name->word = job->word;
+	name->number = job->slot->number;
+}
+
+bool
+device_job_feeders(DeviceJob *job, int feeders)
+{
+	return job->slot != NULL && device_reserve_feeders(job->slot, feeders);
+}
+
+DeviceJob *
+device_job_feed(MemoryContext cxt, const DeviceJobName *into, const DeviceJobSpec *spec)
+{
+	DeviceJob  *job = job_create(cxt);
+
+	job->slot = device_admit_feeder(into, spec, DEVICE_JOB_CHUNKS, &job->word);
+	return job_begin(job);
+}
+
+/* A feeder's failure is its job's. */
+static void
+count_failure(const DeviceJob *job)
+{
+	if (job->slot == NULL || job->slot->feeds)
+		return;
+	pg_atomic_fetch_add_u64(&device_counters(job->slot->device)->failed, 1);
+	device_failures_count(device_shared->devices[job->slot->device].index, job->why);
+}
+
+void
+device_job_lose(DeviceJob *job, const char *why)
+{
+	if (!job->lost)
+	{
+		job->lost = true;
+		strlcpy(job->why, why, sizeof(job->why));
+		count_failure(job);
+	}
+	/* what is being read is released first */
+	if (job->got == job->read)
+		job_detach(job);
+}
+
+void
+device_job_close(DeviceJob *job)
+{
+	MemoryContextDelete(job->cxt);
+}
+
+void
+device_job_return(DeviceJob *job)
+{
+	DeviceSlot *slot = job->slot;
+	uint32		closing = device_slot_word(job->word >> 2, DEVICE_SLOT_CLOSING);
+	uint64		start = device_now_us();
+
+	device_job_close(job);
+	while (slot != NULL && pg_atomic_read_u32(&slot->state) == closing &&
+		   device_now_us() - start < RETURN_PATIENCE_US)
+	{
+		CHECK_FOR_INTERRUPTS();
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 RETURN_LOOK_MS, wait_event());
+		ResetLatch(MyLatch);
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Chunks
+ * ------------------------------------------------------------------------
+ */
+
+/* Has the job come to grief?  Then it is closed. */
+static bool
+job_failed(DeviceJob *job)
+{
+	if (job->lost || job->slot == NULL)
+		return true;
+	if (pg_atomic_read_u32(&device_shared->generation) != job->word >> 2)
+		device_job_lose(job, "the device process ended");
+	else if (pg_atomic_read_u32(&job->slot->status) == DEVICE_ERROR)
+	{
+		char		why[128];
+
+		pg_read_barrier();
+		strlcpy(why, job->slot->error.message, sizeof(why));
+		device_job_lose(job, why);
+	}
+	return job->lost;
+}
+
+static void
+job_wait(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 WAIT_TIMEOUT_MS, wait_event());
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+static bool
+job_attended(DeviceJob *job)
+{
+	if (job->attend != NULL && !job->attend(job->attend_arg))
+		device_job_lose(job, "what it feeds is lost");
+	return !job_failed(job);
+}
+
+char *
+device_job_next_up(DeviceJob *job)
+{
+	for (;;)
+	{
+		if (!job_attended(job))
+			return NULL;
+		if (job->posted - pg_atomic_read_u32(&job->slot->taken) < job->slot->nchunks)
+		{
+			pg_memory_barrier();
+			job->filling_since = device_now_us();
+			return device_chunk(job->slot, job->posted);
+		}
+		job_wait();
+	}
+}
+
+void
+device_job_post(DeviceJob *job, const DeviceChunkDesc *desc)
+{
+	DeviceSlot *slot = job->slot;
+
+	slot->up[job->posted % slot->nchunks] = *desc;
+	job->fill_us += (double) (device_now_us() - job->filling_since);
+	job->rows_up += desc->rows;
+	job->bytes_up += desc->rows_at + desc->row_bytes;
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->posted, ++job->posted);
+	device_wake_process();
+}
+
+bool
+device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows, uint64 max_row_bytes)
+{
+	DeviceSlot *slot = job->slot;
+	DeviceJobSpec grown = *spec;
+	uint64		moved = spec->max_rows * (spec->key_width / 8 + sizeof(uint32)) + spec->max_row_bytes;
+	uint32		growth;
+	bool		ok;
+
+	grown.max_rows = max_rows;
+	grown.max_row_bytes = max_row_bytes;
+	/* both places are there while it moves */
+	if (job_failed(job) || !device_reserve(slot, device_job_bytes(&grown) + moved))
+		return false;
+	slot->grow_rows = max_rows;
+	slot->grow_row_bytes = max_row_bytes;
+	pg_write_barrier();
+	growth = pg_atomic_add_fetch_u32(&slot->growths, 1);
+	device_wake_process();
+	while (!job_failed(job) && pg_atomic_read_u32(&slot->grown) != growth)
+		job_wait();
+	if (job->lost)
+		return false;
+	pg_read_barrier();
+	ok = slot->grow_ok;
+	if (ok)
+		*spec = grown;
+	slot->device_bytes = device_job_bytes(spec);
+	device_wake_first();
+	return ok;
+}
+
+bool
+device_job_drain(DeviceJob *job)
+{
+	while (job_attended(job) && pg_atomic_read_u32(&job->slot->taken) != job->posted)
+		job_wait();
+	return !job->lost;
+}
+
+bool
+device_job_wants(DeviceJob *job, uint64 *rows, uint64 *row_bytes)
+{
+	if (job_failed(job))
+		return false;
+	*rows = job->slot->want_rows;
+	*row_bytes = job->slot->want_row_bytes;
+	return true;
+}
+
+void
+device_job_sort(DeviceJob *job)
+{
+	if (job_failed(job))
+		return;
+	pg_write_barrier();
+	pg_atomic_write_u32(&job->slot->command, DEVICE_SORT);
+	device_wake_process();
+}
+
+/* Does what a chunk is said to hold lie in the chunk? */
+static bool
+chunk_is_sound(const DeviceJobSpec *spec, const DeviceChunkDesc *desc)
+{
+	Size		keys = spec->want_keys ? (Size) desc->rows * (spec->key_width / 8) : 0;
+	Size		words = spec->keys_only ? 0 : (Size) desc->rows * sizeof(uint32);
+
+	if (desc->rows == 0 ||
+		(Size) desc->rows_at + desc->row_bytes > device_shared->chunk_size)
+		return false;
+	if (spec->mode == DEVICE_ROWS)
+		return desc->rows_at % MAXIMUM_ALIGNOF == 0;
+	return desc->words_at % sizeof(uint32) == 0 && keys <= desc->words_at &&
+		desc->words_at + words <= device_shared->chunk_size;
+}
+
+char *
+device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
+{
+	/* would wait for ever */
+	if (job->slot != NULL && pg_atomic_read_u32(&job->slot->command) != DEVICE_SORT)
+		elog(ERROR, "gpusort: the result of a sort was read before it was asked for");
+	for (;;)
+	{
+		DeviceSlot *slot = job->slot;
+		uint32		status;
+		uint32		made;
+
+		if (job_failed(job))
+			return NULL;
+		/* the status first: chunks made after it was read are not missed */
+		status = pg_atomic_read_u32(&slot->status);
+		pg_read_barrier();
+		made = pg_atomic_read_u32(&slot->made);
+		if (made != job->got)
+		{
+			pg_memory_barrier();
+			if (job->got == 0)
+			{
+				job->times = slot->times;
+				job->times.algorithm[sizeof(job->times.algorithm) - 1] = '\0';
+				job->first_us = (double) (device_now_us() - slot->opened_us);
+			}
+			*desc = slot->down[job->got % slot->nchunks];
+			if (made - job->read > (uint32) slot->nchunks || !chunk_is_sound(&slot->spec, desc))
+			{
+				device_job_lose(job, "a chunk of the result is not what it could be");
+				return NULL;
+			}
+			job->bytes_down += desc->rows_at + desc->row_bytes;
+			return device_chunk(slot, job->got++);
+		}
+		if (status == DEVICE_DONE)
+			return NULL;
+		job_wait();
+	}
+}
+
+void
+device_job_release(DeviceJob *job)
+{
+	job->read++;
+	if (job->lost)
+		job_detach(job);
+	if (job_failed(job))
+		return;
+	pg_memory_barrier();
+	pg_atomic_write_u32(&job->slot->read, job->read);
+	device_wake_process();
+}
+
+/* ------------------------------------------------------------------------
+ * Key mode's chunks, up and down.
+ * ------------------------------------------------------------------------
+ */
+
+size_t
+key_chunk_rows(const DeviceJobSpec *spec)
+{
+	Size		row = spec->key_width / 8 + (spec->keys_only ? 0 : sizeof(uint32));
+
+	return (device_shared->chunk_size - DEVICE_PART_ALIGN) / row;
+}
+
+static uint32
+rids_at(const DeviceJobSpec *spec, size_t rows)
+{
+	return device_part((uint32) (rows * (spec->key_width / 8)));
+}
+
+bool
+key_chunk_next_up(DeviceJob *job, const DeviceJobSpec *spec, size_t rows, KeyChunk *chunk)
+{
+	Assert(rows <= key_chunk_rows(spec));
+	chunk->keys = device_job_next_up(job);
+	if (chunk->keys == NULL)
+		return false;
+	chunk->rows = (uint32) rows;
+	chunk->rids = spec->keys_only ? NULL : (uint32 *) (chunk->keys + rids_at(spec, rows));
+	return true;
+}
+
+void
+key_chunk_post(DeviceJob *job, const DeviceJobSpec *spec, const KeyChunk *chunk)
+{
+	DeviceChunkDesc desc = {0};
+
+	desc.rows = chunk->rows;
+	desc.words_at = rids_at(spec, chunk->rows);
+	desc.rows_at = desc.words_at + (spec->keys_only ? 0 : chunk->rows * sizeof(uint32));
+	device_job_post(job, &desc);
+}
+
+bool
+key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t left, KeyChunk *chunk)
+{
+	DeviceChunkDesc desc;
+	char	   *start = device_job_next_down(job, &desc);
+
+	if (start == NULL)
+	{
+		if (!job->lost && left > 0)
+			device_job_lose(job, DEVICE_TOO_FEW_ROWS);
+		return false;
+	}
+	if (desc.rows != Min(left, device_chunk_rows(spec)))
+	{
+		device_job_lose(job, "the device sent another number of rows");
+		return false;
+	}
+	chunk->rows = desc.rows;
+	chunk->keys = start;
+	chunk->rids = spec->keys_only ? NULL : (uint32 *) (start + desc.words_at);
+	chunk->bytes = desc.rows_at + desc.row_bytes;
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Which failures of devices are news for the server's log.
+ *
+ * A device that is full, or that has ended, fails many sorts for one reason; the log gets
+ * a line for the reason, not for each sort.  What has been logged is remembered in
+ * shared memory: the reason's words without their numbers (bytes differ from sort to
+ * sort), and the device process's generation, because what the next one runs into is
+ * news again.  A reason that stays is repeated after a while, with the number of sorts
+ * that it met since.  gpusort_stat counts every one of them.
+ *
+ * On error: nothing here fails; of more reasons at a time than there are places, the
+ * oldest is forgotten.
+ * ------------------------------------------------------------------------
+ */
+
+#define REPEAT_AFTER_US		(UINT64CONST(60) * 1000 * 1000)
+
+static uint32
+hash_reason(const char *why)
+{
+	uint32		hash = pg_atomic_read_u32(&device_shared->generation);
+
+	for (; *why != '\0'; why++)
+	{
+		if (!isdigit((unsigned char) *why))
+			hash = hash_combine(hash, (uint32) (unsigned char) *why);
+	}
+	/* 0 is an empty place */
+	return Max(hash, 1);
+}
+
+/* Is it news?  *others is how many sorts it met since it was logged. */
+static bool
+is_news(uint32 reason, uint32 *others)
+{
+	uint64		now = device_now_us();
+	DeviceFailure *place = &device_shared->logged[0];
+	bool		news;
+
+	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < DEVICE_LOGGED; i++)
+	{
+		DeviceFailure *f = &device_shared->logged[i];
+
+		if (f->reason == reason)
+		{
+			place = f;
+			break;
+		}
+		if (f->logged_us < place->logged_us)
+			place = f;
+	}
+	*others = place->reason == reason ? place->others : 0;
+	news = place->reason != reason || now - place->logged_us >= REPEAT_AFTER_US;
+	if (news)
+	{
+		place->reason = reason;
+		place->logged_us = now;
+		place->others = 0;
+	}
+	else
+		place->others++;
+	LWLockRelease(device_shared->lock);
+	return news;
+}
+
+void
+device_log_failure(const char *why)
+{
+	uint32		others;
+
+	if (!is_news(hash_reason(why), &others))
+	{
+		ereport(DEBUG1,
+				(errmsg_internal("a sort goes on without the GPU: %s", why)));
+		return;
+	}
+	ereport(LOG,
+			(errmsg("a sort goes on without the GPU: %s", why),
+			 others == 0 ? 0 :
+			 errdetail_plural("So did %u other sort since the last such line.",
+							  "So did %u other sorts since the last such line.",
+							  others, others)));
+}

@@ -1,0 +1,296 @@
+/*
+ * keeper.c
+ *	  The keeper: a process between the supervisor and the device process.
+ *
+ * The postmaster restarts the whole server when a child that it does not know ends with
+ * another exit code than 0 or 1.  Every orphan becomes a child of process 1, and in a
+ * container that is the postmaster.  So the device process, which may end by SIGKILL a long time
+ * after its supervisor, must never become an orphan.
+ *
+ * The supervisor forks the keeper, and the keeper forks the device process.  The keeper is not
+ * attached to shared memory, has its own session, so that signals to the supervisor's
+ * process group do not reach it, ignores the signals of a shutdown, and takes over
+ * the orphans below it (PR_SET_CHILD_SUBREAPER).  It waits for the device process as long as
+ * that takes, tells the supervisor the status, and exits with 0.
+ *
+ * A socket connects the supervisor and the keeper.  The supervisor sends numbers of signals, which
+ * the keeper passes on: a PID that the keeper has not waited for is not another process's.  When the
+ * supervisor ends, the keeper reads the end of the stream, kills the device process and waits for
+ * its end.
+ *
+ * If the keeper itself is killed, the device process becomes a child of the supervisor, which
+ * takes over orphans, too, and kills it.  If both are killed, the device process gets SIGTERM
+ * from the kernel, and exits with 0.
+ *
+ * On error: a process that cannot be started is reported by errno.
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "compat.h"
+#include "libpq/pqsignal.h"
+#include "miscadmin.h"
+#include "service/service_internal.h"
+#include "storage/dsm.h"
+#include "storage/ipc.h"
+#include "storage/pg_shmem.h"
+#include "utils/ps_status.h"
+
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+/* The keeper's end of the socket, when it has closed all other files. */
+#define KEEPER_SOCKET	3
+
+/* What the keeper tells the supervisor: the process's PID, and later the process's status. */
+typedef struct KeeperWord
+{
+	int			value;
+	int			error;			/* errno, if there is no process */
+} KeeperWord;
+
+/* As the supervisor knows them; 0 and -1: none */
+static pid_t keeper = 0;
+static pid_t process = 0;
+static int	keeper_socket = -1;
+
+/* ------------------------------------------------------------------------
+ * In the keeper
+ * ------------------------------------------------------------------------
+ */
+
+/* The signal interrupts pselect(). */
+static void
+handle_sigchld(SIGNAL_ARGS)
+{
+}
+
+static void
+say(int value, int error)
+{
+	KeeperWord	word = {value, error};
+
+	/* without a supervisor nobody listens, and SIGPIPE is ignored */
+	(void) send(KEEPER_SOCKET, &word, sizeof(word), 0);
+}
+
+/* The keeper holds no file, no pipe and no directory of the server. */
+static void
+close_files(int socket)
+{
+	struct rlimit limit;
+	int			files = 65536;
+	int			null = open("/dev/null", O_RDWR);
+
+	/* the first four are no longer needed, whatever they are, once the socket has a place behind them */
+	socket = fcntl(socket, F_DUPFD, KEEPER_SOCKET + 1);
+	for (int fd = 0; fd < KEEPER_SOCKET; fd++)
+		(void) dup2(null, fd);
+	(void) dup2(socket, KEEPER_SOCKET);
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < (rlim_t) files)
+		files = (int) limit.rlim_cur;
+	for (int fd = KEEPER_SOCKET + 1; fd < files; fd++)
+		(void) close(fd);
+	(void) chdir("/");
+}
+
+/* Passes signals on until the device process has ended. */
+pg_noreturn static void
+keep(const sigset_t *waiting)
+{
+	bool		supervised = true;
+
+	for (;;)
+	{
+		fd_set		set;
+		int			status;
+		pid_t		pid;
+
+		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		{
+			if (pid == process)
+			{
+				say(status, 0);
+				_exit(0);
+			}
+		}
+		FD_ZERO(&set);
+		if (supervised)
+			FD_SET(KEEPER_SOCKET, &set);
+		if (pselect(KEEPER_SOCKET + 1, &set, NULL, NULL, NULL, waiting) > 0)
+		{
+			unsigned char signo;
+			ssize_t		n = recv(KEEPER_SOCKET, &signo, 1, MSG_DONTWAIT);
+
+			if (n == 1)
+				(void) kill(process, signo);
+			else if (n == 0)
+			{
+				supervised = false;
+				(void) kill(process, SIGKILL);
+			}
+		}
+	}
+}
+
+/* The process that the supervisor has forked. */
+pg_noreturn static void
+keeper_main(int socket, void (*run) (void))
+{
+	static const int ignored[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGURG};
+	sigset_t	blocked;
+	sigset_t	waiting;
+
+	/* signal handlers ask for it */
+	MyProcPid = getpid();
+	on_exit_reset();
+	(void) setsid();
+#ifdef __linux__
+	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
+#endif
+	/* from here on a child's end is seen by pselect() alone */
+	sigfillset(&blocked);
+	(void) sigprocmask(SIG_SETMASK, &blocked, NULL);
+	for (int i = 0; i < (int) lengthof(ignored); i++)
+		pqsignal(ignored[i], PG_SIG_IGN);
+	pqsignal(SIGCHLD, handle_sigchld);
+
+	process = fork();
+	if (process == 0)
+	{
+		(void) close(socket);
+		run();
+		_exit(1);
+	}
+	init_ps_display("gpusort device keeper");
+	dsm_detach_all();
+	PGSharedMemoryDetach();
+	close_files(socket);
+	say(process, errno);
+	if (process < 0)
+		_exit(0);
+	sigemptyset(&waiting);
+	keep(&waiting);
+}
+
+/* ------------------------------------------------------------------------
+ * In the supervisor
+ * ------------------------------------------------------------------------
+ */
+
+/* The keeper's next word; false: there is none, *end if there never will be. */
+static bool
+hear(KeeperWord *word, int flags, bool *end)
+{
+	ssize_t		n;
+
+	do
+		n = recv(keeper_socket, word, sizeof(*word), flags);
+	while (n < 0 && errno == EINTR);
+	*end = n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
+	return n == (ssize_t) sizeof(*word);
+}
+
+static void
+close_socket(void)
+{
+	if (keeper_socket >= 0)
+		(void) close(keeper_socket);
+	keeper_socket = -1;
+}
+
+pid_t
+keeper_start(void (*run) (void))
+{
+	int			sockets[2];
+	KeeperWord	word;
+	bool		end;
+
+	Assert(process == 0);
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
+		return 0;
+#ifdef __linux__
+	/* a device process that loses its keeper becomes our child */
+	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
+#endif
+	keeper = fork();
+	if (keeper == 0)
+	{
+		(void) close(sockets[0]);
+		keeper_main(sockets[1], run);
+	}
+	(void) close(sockets[1]);
+	keeper_socket = sockets[0];
+	/* the keeper speaks at once */
+	if (keeper < 0 || !hear(&word, 0, &end))
+		word.value = -1, word.error = keeper < 0 ? errno : ECHILD;
+	if (word.value < 0)
+	{
+		close_socket();
+		errno = word.error;
+		return 0;
+	}
+	process = word.value;
+	return process;
+}
+
+void
+keeper_signal(int signo)
+{
+	unsigned char byte = (unsigned char) signo;
+
+	if (keeper_socket >= 0)
+		(void) send(keeper_socket, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	else if (process != 0)
+		(void) kill(process, signo);
+}
+
+bool
+keeper_process_ended(int *status)
+{
+	bool		ended = false;
+	bool		end;
+	KeeperWord	word;
+	pid_t		pid;
+	int			its;
+
+	if (keeper_socket >= 0 && hear(&word, MSG_DONTWAIT, &end))
+	{
+		ended = true;
+		*status = word.value;
+	}
+	else if (keeper_socket >= 0 && end)
+	{
+		/* the keeper was killed */
+		close_socket();
+		(void) kill(process, SIGKILL);
+	}
+	/* the keeper, and orphans */
+	while ((pid = waitpid(-1, &its, WNOHANG)) > 0)
+	{
+		if (pid != process)
+			continue;
+		ended = true;
+		*status = its;
+	}
+	/* where orphans do not become our children their status is not known */
+	if (!ended && process != 0 && keeper_socket < 0 && kill(process, 0) != 0 && errno == ESRCH)
+	{
+		ended = true;
+		*status = 0;
+	}
+	if (ended)
+	{
+		close_socket();
+		process = 0;
+	}
+	return ended;
+}

@@ -1,0 +1,649 @@
+/*
+ * process_job.c
+ *	  One job in the device process: chunks up, sort, chunks down.
+ *
+ * Everything that a job does on the device happens on one stream in this order:
+ * copies up, sort, (gather,) copies down; events tell when a chunk of the staging
+ * pool is free again on the way up, and full on the way down.  Streams and events
+ * belong to the slot and are kept for its next job.
+ *
+ * A device that does not get on with what it was given is not waited for without
+ * end: after a time that no work takes, the process says so to the supervisor, which
+ * ends it.
+ */
+#include "postgres.h"
+
+#include "service/process_internal.h"
+#include "service/protocol.h"
+#include "service/service_internal.h"
+
+static ProcessJob jobs[DEVICE_SLOTS];
+
+/* ------------------------------------------------------------------------
+ * Beginning and end
+ * ------------------------------------------------------------------------
+ */
+
+static GpusortStatus job_look_up(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job,
+								 bool *through, GpusortError *err);
+static GpusortStatus job_step_up(const DeviceApi *api, DeviceSlot *slot,
+								 ProcessJob *job, int *found, GpusortError *err);
+static GpusortStatus job_step_feed(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job,
+								   DeviceSlot *into_slot, ProcessJob *into, int *found,
+								   GpusortError *err);
+static GpusortStatus job_step_down(const DeviceApi *api, DeviceSlot *slot,
+								   ProcessJob *job, int *found, GpusortError *err);
+
+/* The slot's last job was on another device. */
+static void
+forget_device(const DeviceApi *api, ProcessJob *job)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+
+	job_call_lock(job, job->device);
+	cuda->stream_destroy(job->stream);
+	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
+		cuda->event_destroy(job->chunk_event[c]);
+	cuda->event_destroy(job->up_begin);
+	cuda->event_destroy(job->up_end);
+	cuda->event_destroy(job->sort_begin);
+	cuda->event_destroy(job->sort_end);
+	cuda->event_destroy(job->down_begin);
+	process_memory_unlock(job->device);
+	job->prepared = false;
+}
+
+static GpusortStatus
+prepare_slot(const DeviceApi *api, ProcessJob *job, int device, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+	GpusortContext *context = api->contexts[device];
+
+	if (job->prepared)
+		return GPUSORT_OK;
+	TRY(cuda->stream_create(context, &job->stream, err));
+	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
+		TRY(cuda->event_create(context, &job->chunk_event[c], err));
+	TRY(cuda->event_create(context, &job->up_begin, err));
+	TRY(cuda->event_create(context, &job->up_end, err));
+	TRY(cuda->event_create(context, &job->sort_begin, err));
+	TRY(cuda->event_create(context, &job->sort_end, err));
+	TRY(cuda->event_create(context, &job->down_begin, err));
+	job->device = device;
+	job->prepared = true;
+	return GPUSORT_OK;
+}
+
+/* What a job really has is told to those who come later. */
+static GpusortStatus
+begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	GpusortContext *context = api->contexts[slot->device];
+	GpusortMemory before;
+	GpusortMemory after;
+	GpusortStatus status;
+
+	TRY(fault_error(slot, FAULT_START, err));
+	if (job->prepared && job->device != slot->device)
+		forget_device(api, job);
+	job_call_lock(job, slot->device);
+	status = prepare_slot(api, job, slot->device, err);
+	if (status == GPUSORT_OK && !slot->feeds)
+	{
+		api->cuda->device_memory(context, 0, &before);
+		status = job_allocate(api, slot, job, err);
+		api->cuda->device_memory(context, 0, &after);
+		slot->allocated = after.used - before.used;
+	}
+	process_memory_unlock(slot->device);
+	return status;
+}
+
+/* Says so to the backend; ends the process if the device can no longer be used. */
+static void
+fail_job(DeviceSlot *slot, ProcessJob *job, GpusortStatus status, const GpusortError *err)
+{
+	slot->error = *err;
+	if (slot->error.message[0] == '\0')
+		snprintf(slot->error.message, sizeof(slot->error.message), "status %d", (int) status);
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->status, DEVICE_ERROR);
+	SetLatch(slot->latch);
+	job->phase = JOB_OVER;
+	if (status == GPUSORT_CUDA_ERROR || status == GPUSORT_NO_DEVICE)
+		device_process_fails("CUDA error on device %d: %s (%s:%d)",
+							 device_shared->devices[slot->device].index,
+							 err->message, err->file, (int) err->line);
+}
+
+/*
+ * For how long jobs hold what they have, by job and by byte, the last ones
+ * counting most: by this backends tell how long they would wait (admission.c).
+ */
+static void
+note_hold(const DeviceSlot *slot)
+{
+	static double bytes = 0;
+	static double byte_us = 0;
+	double		hold_us = (double) (device_now_us() - slot->opened_us);
+
+	bytes = bytes * 7 / 8 + (double) slot->device_bytes;
+	byte_us = byte_us * 7 / 8 + (double) slot->device_bytes * hold_us;
+	device_shared->byte_hold_us = byte_us / bytes;
+	device_shared->hold_us += (hold_us - device_shared->hold_us) / 8;
+}
+
+/* The slot goes back when the device is through with its memory. */
+static int
+close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	GpusortStatus status = GPUSORT_OK;
+
+	if (job->phase != JOB_NONE)
+	{
+		bool		through;
+
+		/* a feeder's copies are on another's stream */
+		if (slot->feeds)
+			status = job_look_up(api, slot, job, &through, err);
+		if (status == GPUSORT_OK && slot->feeds && job->finished != job->started)
+			return DEVICE_STEP_IN_FLIGHT;
+		if (status == GPUSORT_OK && job->prepared)
+			status = api->cuda->stream_poll(job->stream, err);
+		if (status == GPUSORT_NOT_READY)
+			return DEVICE_STEP_IN_FLIGHT;
+		if (!process_memory_trylock(slot->device))
+			return DEVICE_STEP_IN_FLIGHT | DEVICE_STEP_LOCKED;
+		job_release(api, job);
+		process_memory_unlock(slot->device);
+		if (status != GPUSORT_OK)
+			fail_job(slot, job, status, err);
+		job->phase = JOB_NONE;
+	}
+	if (!slot->feeds)
+		note_hold(slot);
+	device_shared->devices[slot->device].last_used_us = device_now_us();
+	pg_memory_barrier();
+	pg_atomic_write_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
+	device_wake_first();
+	return DEVICE_STEP_PROGRESS;
+}
+
+/* Has the device had the time since then, and more than it may take? */
+static void
+check_since(const DeviceSlot *slot, uint64 since)
+{
+	int			patience_ms = fault_device_patience_ms(slot);
+
+	if (device_now_us() - since > (uint64) patience_ms * 1000)
+		device_process_hangs(slot->device, patience_ms);
+}
+
+/* The job waits for its call.  A call that waits for a thread, or for another job's call, has not begun. */
+static void
+check_call_patience(const DeviceSlot *slot, const ProcessJob *job)
+{
+	uint64		since = job->call_since;
+
+	if (since != 0)
+		check_since(slot, since);
+}
+
+/* The job waits for the device. */
+static void
+check_patience(const DeviceSlot *slot, ProcessJob *job)
+{
+	if (job->waiting_since == 0)
+		job->waiting_since = device_now_us();
+	else
+		check_since(slot, job->waiting_since);
+}
+
+void
+device_jobs_init(const DeviceApi *api)
+{
+	process_calls_init(api, jobs);
+}
+
+int
+device_job_step(const DeviceApi *api, int slot_no)
+{
+	DeviceSlot *slot = &device_shared->slots[slot_no];
+	ProcessJob *job = &jobs[slot_no];
+	uint32		word = pg_atomic_read_u32(&slot->state);
+	GpusortStatus status = GPUSORT_OK;
+	GpusortError err;
+	int			found = 0;
+
+	/* a slot of an older generation is not for us */
+	if (word >> 2 != pg_atomic_read_u32(&device_shared->generation) ||
+		device_slot_state(word) == DEVICE_SLOT_FREE)
+		return 0;
+	pg_read_barrier();
+	if (job->call != NULL && !job_call_over(job))
+	{
+		check_call_patience(slot, job);
+		return DEVICE_STEP_IN_FLIGHT;
+	}
+	err.status = 0;
+	err.message[0] = '\0';
+	err.file[0] = '\0';
+	err.line = 0;
+	device_shared->at_device = device_shared->devices[slot->device].index;
+	if (job->call != NULL)
+	{
+		found = DEVICE_STEP_PROGRESS;
+		job->call = NULL;
+		status = job->call_status;
+		err = job->call_error;
+	}
+
+	if (device_slot_state(word) == DEVICE_SLOT_CLOSING && !gpusort_is_broken(status))
+		found = fault_lingers(slot, job) ? DEVICE_STEP_IN_FLIGHT : close_job(api, slot, job, &err);
+	else
+	{
+		if (job->phase == JOB_NONE)
+		{
+			found = DEVICE_STEP_PROGRESS;
+			job->phase = JOB_UP;
+			job_call(slot_no, begin_job);
+		}
+		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP && slot->feeds)
+			status = job_step_feed(api, slot, job, &device_shared->slots[slot->into.slot],
+								   &jobs[slot->into.slot], &found, &err);
+		else if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP)
+			status = job_step_up(api, slot, job, &found, &err);
+		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_DOWN)
+			status = job_step_down(api, slot, job, &found, &err);
+		if (status != GPUSORT_OK)
+		{
+			fail_job(slot, job, status, &err);
+			found |= DEVICE_STEP_PROGRESS;
+		}
+		if (job->call == NULL && job->phase == JOB_HANGS)
+			found = fault_stalls(slot) ? DEVICE_STEP_IN_FLIGHT : 0;
+	}
+	device_shared->at_device = -1;
+	if (found == DEVICE_STEP_IN_FLIGHT)
+		check_patience(slot, job);
+	else
+		job->waiting_since = 0;
+	return found;
+}
+
+/* ------------------------------------------------------------------------
+ * A job's input: chunks go up as they are posted; when all are, the sort starts.
+ *
+ * A feeder's go up on the stream of the job that it feeds, into that one's memory; the events
+ * that tell when they are through are the feeder's own.
+ * ------------------------------------------------------------------------
+ */
+
+/* A feeder's places are counted from its chunk, the job's from its first row. */
+static void
+move_places(uint32 *words, uint32 rows, uint64 row_bytes)
+{
+	uint32		units = (uint32) (row_bytes / 8);
+
+	for (uint32 i = 0; i < rows; i++)
+		words[i] += units;
+}
+
+/* The next chunk of this job's, or of a feeder's, goes up into the job. */
+static GpusortStatus
+copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
+			  ProcessJob *into, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+	const DeviceJobSpec *spec = &into_slot->spec;
+	DeviceChunkDesc desc = slot->up[job->started % slot->nchunks];
+	char	   *chunk = device_chunk(slot, job->started);
+	uint64		width = spec->key_width / 8;
+	bool		first = into->n == 0;
+
+	if (into->n + desc.rows > into->max_rows ||
+		into->row_bytes + desc.row_bytes > into->max_row_bytes ||
+		(Size) desc.rows_at + desc.row_bytes > device_shared->chunk_size)
+	{
+		strlcpy(err->message, "more rows than the job was opened for", sizeof(err->message));
+		return GPUSORT_BAD_CALL;
+	}
+	if (!first)
+		TRY(fault_error(slot, FAULT_UP, err));
+	if (slot->feeds)
+		move_places((uint32 *) (chunk + desc.words_at), desc.rows, into->row_bytes);
+	if (first)
+		TRY(cuda->event_record(into->up_begin, into->stream, err));
+	TRY(cuda->copy_in(into->stream, into->keys + into->n * width, chunk,
+					  desc.rows * width, err));
+	if (!spec->keys_only)
+		TRY(cuda->copy_in(into->stream, into->words + into->n, chunk + desc.words_at,
+						  desc.rows * sizeof(uint32), err));
+	if (desc.row_bytes > 0)
+		TRY(cuda->copy_in(into->stream, into->rows + into->row_bytes, chunk + desc.rows_at,
+						  desc.row_bytes, err));
+	TRY(cuda->event_record(job->chunk_event[job->started % slot->nchunks], into->stream, err));
+	if (first)
+	{
+		TRY(cuda->event_record(into->up_end, into->stream, err));
+		into_slot->times.up_bytes = desc.row_bytes +
+			(double) desc.rows * (width + (spec->keys_only ? 0 : sizeof(uint32)));
+	}
+	into->n += desc.rows;
+	into->row_bytes += desc.row_bytes;
+	pg_atomic_fetch_add_u64(&device_counters(slot->device)->bytes_up, desc.row_bytes +
+							(uint64) desc.rows * (width + (spec->keys_only ? 0 : sizeof(uint32))));
+	job->started++;
+	return GPUSORT_OK;
+}
+
+/* The row after the last starts where the rows end; the first chunk is free. */
+static GpusortStatus
+close_rows(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	uint32	   *end = (uint32 *) device_chunk(slot, 0);
+
+	*end = (uint32) (job->row_bytes / 8);
+	return api->cuda->copy_in(job->stream, job->words + job->n, end, sizeof(uint32), err);
+}
+
+static GpusortStatus
+start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+	const DeviceJobSpec *spec = &slot->spec;
+	GpusortProblem problem;
+
+	TRY(fault_error(slot, FAULT_SORT, err));
+	if (spec->mode == DEVICE_ROWS)
+		TRY(close_rows(api, slot, job, err));
+	job_describe_problem(slot, job, job->n, &problem);
+	TRY(cuda->event_record(job->sort_begin, job->stream, err));
+	TRY(cuda->sort_run(job->stream, job->algorithm, &problem, NULL, err));
+	TRY(cuda->event_record(job->sort_end, job->stream, err));
+
+	job->started = job->finished = 0;
+	if (spec->mode == DEVICE_ROWS)
+	{
+		job_describe_gather(slot, job, job->n);
+		TRY(cuda->gather_plan(job->stream, &job->gather, &job->total_down, err));
+	}
+	else
+	{
+		job->rows_per_chunk = device_chunk_rows(spec);
+		job->total_down = (uint32) ((job->n + job->rows_per_chunk - 1) / job->rows_per_chunk);
+	}
+	strlcpy(slot->times.algorithm, device_shared->algorithms[job->algorithm].name,
+			sizeof(slot->times.algorithm));
+	job->phase = JOB_DOWN;
+	pg_atomic_write_u32(&slot->status, DEVICE_SENDING);
+	return GPUSORT_OK;
+}
+
+/* The backend waits for more room; what it has posted is on the device. */
+static GpusortStatus
+answer_growth(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	bool		ok;
+	GpusortStatus status;
+
+	job_call_lock(job, slot->device);
+	status = job_grow(api, slot, job, &ok, err);
+	process_memory_unlock(slot->device);
+	TRY(status);
+	slot->grow_ok = ok;
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->grown, pg_atomic_read_u32(&slot->growths));
+	SetLatch(slot->latch);
+	return GPUSORT_OK;
+}
+
+/* Which of the chunks whose copies were asked for are through; *through if some are now. */
+static GpusortStatus
+job_look_up(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, bool *through,
+			GpusortError *err)
+{
+	*through = false;
+	while (job->finished != job->started)
+	{
+		GpusortStatus status =
+			api->cuda->event_poll(job->chunk_event[job->finished % slot->nchunks], err);
+
+		if (status == GPUSORT_NOT_READY)
+			break;
+		TRY(status);
+		job->finished++;
+		*through = true;
+	}
+	return GPUSORT_OK;
+}
+
+/* The backend has back those that are through. */
+static GpusortStatus
+take_chunks(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found, GpusortError *err)
+{
+	bool		through;
+
+	TRY(job_look_up(api, slot, job, &through, err));
+	if (!through)
+		return GPUSORT_OK;
+	pg_memory_barrier();
+	pg_atomic_write_u32(&slot->taken, job->finished);
+	SetLatch(slot->latch);
+	*found |= DEVICE_STEP_PROGRESS;
+	return GPUSORT_OK;
+}
+
+static GpusortStatus
+job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found, GpusortError *err)
+{
+	/* the command first: it comes after all that was posted */
+	uint32		command = pg_atomic_read_u32(&slot->command);
+	int			slot_no = (int) (slot - device_shared->slots);
+	uint32		posted;
+
+	pg_read_barrier();
+	posted = pg_atomic_read_u32(&slot->posted);
+	pg_read_barrier();
+	while (job->started != posted)
+	{
+		TRY(copy_chunk_up(api, slot, job, slot, job, err));
+		*found |= DEVICE_STEP_PROGRESS;
+		if (fault_stops(slot, job, FAULT_UP))
+			return GPUSORT_OK;
+	}
+	TRY(take_chunks(api, slot, job, found, err));
+	if (job->finished == job->started &&
+		pg_atomic_read_u32(&slot->growths) != pg_atomic_read_u32(&slot->grown))
+	{
+		pg_read_barrier();
+		*found |= DEVICE_STEP_PROGRESS;
+		job_call(slot_no, answer_growth);
+		return GPUSORT_OK;
+	}
+	/* rows: their end travels through the first chunk, which must be free */
+	if (command == DEVICE_SORT &&
+		(slot->spec.mode == DEVICE_KEYS || job->finished == job->started))
+	{
+		*found |= DEVICE_STEP_PROGRESS;
+		if (fault_stops(slot, job, FAULT_SORT))
+			return GPUSORT_OK;
+		job_call(slot_no, start_sort);
+		return GPUSORT_OK;
+	}
+	if (job->finished != job->started)
+		*found |= DEVICE_STEP_IN_FLIGHT;
+	return GPUSORT_OK;
+}
+
+/* Has the job room for the chunk?  If not its owner is asked for some, once. */
+static bool
+feed_has_room(DeviceSlot *into_slot, const ProcessJob *into, const DeviceChunkDesc *desc)
+{
+	uint64		rows = into->n + desc->rows;
+	uint64		row_bytes = into->row_bytes + desc->row_bytes;
+
+	if (rows <= into->max_rows && row_bytes <= into->max_row_bytes)
+		return true;
+	if (rows > into_slot->want_rows || row_bytes > into_slot->want_row_bytes)
+	{
+		into_slot->want_rows = Max(rows, into_slot->want_rows);
+		into_slot->want_row_bytes = Max(row_bytes, into_slot->want_row_bytes);
+		pg_write_barrier();
+		SetLatch(into_slot->latch);
+	}
+	return false;
+}
+
+/* process_up.c: a feeder's chunks go up into another job, whose slot is into_slot */
+static GpusortStatus
+job_step_feed(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
+			  ProcessJob *into, int *found, GpusortError *err)
+{
+	uint32		posted = pg_atomic_read_u32(&slot->posted);
+	bool		there = device_job_is_open(&slot->into);
+
+	pg_read_barrier();
+	/* until it has begun, and while it grows, its memory is not to be touched */
+	if (there && (into->phase == JOB_NONE || into->call != NULL))
+		return GPUSORT_OK;
+	if (job->started != posted && (!there || into->phase != JOB_UP))
+	{
+		strlcpy(err->message, "the sort that these rows belong to is over", sizeof(err->message));
+		return GPUSORT_BAD_CALL;
+	}
+	while (job->started != posted &&
+		   feed_has_room(into_slot, into, &slot->up[job->started % slot->nchunks]))
+	{
+		TRY(copy_chunk_up(api, slot, job, into_slot, into, err));
+		*found |= DEVICE_STEP_PROGRESS;
+		if (fault_stops(slot, job, FAULT_UP))
+			return GPUSORT_OK;
+	}
+	TRY(take_chunks(api, slot, job, found, err));
+	if (job->finished != job->started)
+		*found |= DEVICE_STEP_IN_FLIGHT;
+	return GPUSORT_OK;
+}
+
+/* ------------------------------------------------------------------------
+ * A job's result: chunks go down as far as the backend has read them.
+ * ------------------------------------------------------------------------
+ */
+
+static GpusortStatus
+copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+	const DeviceJobSpec *spec = &slot->spec;
+	DeviceChunkDesc *desc = &slot->down[job->started % slot->nchunks];
+	char	   *chunk = device_chunk(slot, job->started);
+
+	memset(desc, 0, sizeof(*desc));
+	if (spec->mode == DEVICE_ROWS)
+	{
+		uint32		first = job->chunk_row[job->started];
+		uint32		last = job->chunk_row[job->started + 1];
+		char	   *gathered = job->gathered[job->started % GATHER_BUFFERS];
+
+		TRY(cuda->gather_rows(job->stream, &job->gather, first, last, gathered, err));
+		if (job->started == 0)
+			TRY(cuda->event_record(job->down_begin, job->stream, err));
+		/* how long the rows are only the device knows: nearly a whole chunk */
+		TRY(cuda->copy_out(job->stream, chunk, gathered, device_shared->chunk_size, err));
+		desc->rows = last - first;
+		desc->row_bytes = (uint32) device_shared->chunk_size;
+	}
+	else
+	{
+		uint64		first = (uint64) job->started * job->rows_per_chunk;
+		uint64		width = spec->want_keys ? spec->key_width / 8 : 0;
+
+		desc->rows = (uint32) Min(job->rows_per_chunk, job->n - first);
+		desc->words_at = device_part(desc->rows * width);
+		desc->rows_at = desc->words_at + (spec->keys_only ? 0 : desc->rows * sizeof(uint32));
+		if (job->started == 0)
+			TRY(cuda->event_record(job->down_begin, job->stream, err));
+		if (width > 0)
+			TRY(cuda->copy_out(job->stream, chunk, job->keys_out + first * width,
+							   desc->rows * width, err));
+		if (!spec->keys_only)
+			TRY(cuda->copy_out(job->stream, chunk + desc->words_at, job->order + first,
+							   desc->rows * sizeof(uint32), err));
+	}
+	TRY(cuda->event_record(job->chunk_event[job->started % slot->nchunks], job->stream, err));
+	if (job->started == 0)
+		slot->times.down_bytes = (double) desc->rows_at + desc->row_bytes;
+	pg_atomic_fetch_add_u64(&device_counters(slot->device)->bytes_down,
+							desc->row_bytes + (spec->mode == DEVICE_ROWS ? 0 : desc->rows_at));
+	job->started++;
+	return GPUSORT_OK;
+}
+
+/* What the job took, when its first chunk is through. */
+static GpusortStatus
+read_times(const DeviceApi *api, const ProcessJob *job, DeviceJobTimes *times, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+
+	TRY(cuda->event_elapsed(job->up_begin, job->up_end, &times->up_us, err));
+	TRY(cuda->event_elapsed(job->sort_begin, job->sort_end, &times->sort_us, err));
+	return cuda->event_elapsed(job->down_begin, job->chunk_event[0], &times->down_us, err);
+}
+
+/* process_up.c, process_down.c: what can be done now; *found is a DEVICE_STEP_* set */
+static GpusortStatus
+job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+	uint32		read = pg_atomic_read_u32(&slot->read);
+	bool		through = false;
+
+	pg_memory_barrier();
+	while (job->started < job->total_down && job->started - read < slot->nchunks)
+	{
+		if (job->started > 0)
+			TRY(fault_error(slot, FAULT_DOWN, err));
+		TRY(copy_chunk_down(api, slot, job, err));
+		*found |= DEVICE_STEP_PROGRESS;
+	}
+	while (job->finished != job->started)
+	{
+		GpusortStatus status =
+			cuda->event_poll(job->chunk_event[job->finished % slot->nchunks], err);
+
+		if (status == GPUSORT_NOT_READY)
+			break;
+		TRY(status);
+		if (job->finished == 0)
+			TRY(read_times(api, job, &slot->times, err));
+		fault_corrupt(slot, job->finished);
+		job->finished++;
+		through = true;
+	}
+	if (through)
+	{
+		/* who has seen all chunks would not miss what a fault stops */
+		uint32		unseen = job->finished == job->total_down && fault_will_stop(slot, FAULT_DOWN);
+
+		pg_memory_barrier();
+		pg_atomic_write_u32(&slot->made, job->finished - unseen);
+		SetLatch(slot->latch);
+		*found |= DEVICE_STEP_PROGRESS;
+		if (fault_stops(slot, job, FAULT_DOWN))
+			return GPUSORT_OK;
+	}
+	if (job->finished == job->total_down)
+	{
+		pg_write_barrier();
+		pg_atomic_write_u32(&slot->status, DEVICE_DONE);
+		pg_atomic_fetch_add_u32(&device_shared->finished, 1);
+		pg_atomic_fetch_add_u64(&device_counters(slot->device)->done, 1);
+		device_shared->failures[device_shared->devices[slot->device].index] = 0;
+		SetLatch(slot->latch);
+		job->phase = JOB_OVER;
+	}
+	if (job->finished != job->started)
+		*found |= DEVICE_STEP_IN_FLIGHT;
+	return GPUSORT_OK;
+}

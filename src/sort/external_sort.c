@@ -1,0 +1,475 @@
+/*
+ * external_sort.c
+ *	  External sort: runs are written to a temporary file and merged.
+ *
+ * Each time memory is full the staged rows are sorted and written as a run.  At
+ * the end, if there are more runs than can be merged at once, just so many
+ * neighbouring ones are merged first that the rest fits; neighbours, because
+ * among equal rows the earlier run must win.  The last merge is streamed to the
+ * node, or, if it will be read more than once or backward, written as one run.
+ *
+ * The merge has keys of one layout, made of the ranges of all rows: narrow, so that
+ * 128 bits hold more, and the same for every run.  They are made again as rows are
+ * read; storing them would cost more I/O than that.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "sort/sort.h"
+#include "sort/sort_internal.h"
+#include "utils/memutils.h"
+
+static SortResult *result_merge_begin(MergeResult *result, struct SortEnv *env);
+static SortResult *result_run_begin(RunResult *result, struct SortEnv *env, SpillFile *file,
+								SpillRun *run, MemoryContext cxt);
+
+void
+runs_begin(Runs *runs, SortEnv *env, Stage *stage)
+{
+	runs->env = env;
+	runs->stage = stage;
+	for (int c = 0; c < stage->ncols; c++)
+		key_range_init(&runs->ranges[c]);
+	runs->goes_on = false;
+	dlist_init(&runs->sources);
+	runs->lost = false;
+}
+
+static void
+add_run(Runs *runs, SpillRun *run)
+{
+	if (runs->n == runs->capacity)
+	{
+		int			capacity = Max(16, runs->capacity * 2);
+
+		if (runs->runs == NULL)
+			runs->runs = palloc(capacity * sizeof(SpillRun *));
+		else
+			runs->runs = repalloc(runs->runs, capacity * sizeof(SpillRun *));
+		runs->capacity = capacity;
+	}
+	runs->runs[runs->n++] = run;
+}
+
+/* Switches to the memory context of all that belongs to runs. */
+static MemoryContext
+enter(Runs *runs)
+{
+	MemoryContext old;
+
+	if (runs->cxt == NULL)
+		runs->cxt = AllocSetContextCreate(runs->env->cxt, "GpuSort runs", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(runs->cxt);
+	if (runs->file == NULL)
+		runs->file = spill_open(runs->env->limit);
+	return old;
+}
+
+void
+runs_add_source(Runs *runs, RunSource *source, uint64 bytes)
+{
+	MemoryContext old;
+
+	/* the first: an ERROR must not leave it to nobody */
+	dlist_push_tail(&runs->sources, &source->node);
+	old = enter(runs);
+	add_run(runs, run_of_source(source, bytes));
+	runs->goes_on = false;
+	MemoryContextSwitchTo(old);
+}
+
+MemoryContext
+runs_open(Runs *runs, RunWriter *writer, bool last)
+{
+	MemoryContext old = enter(runs);
+
+	if (last)
+		run_writer_reopen(writer, runs->file, runs->runs[runs->n - 1]);
+	else
+		run_writer_open(writer, runs->file);
+	runs->goes_on = false;
+	progress_phase(&runs->env->progress, PROGRESS_SPILL);
+	sort_env_clock(runs->env, &runs->opened);
+	return old;
+}
+
+static uint64
+disk_bytes(const Runs *runs)
+{
+	return (uint64) runs->file->nextents * runs->file->extent;
+}
+
+void
+runs_pause(Runs *runs, uint64 rows)
+{
+	ProgressCounters *now = runs->env->progress.now;
+
+	CHECK_FOR_INTERRUPTS();
+	now->rows_written = rows;
+	now->disk = disk_bytes(runs);
+}
+
+void
+runs_close(Runs *runs, RunWriter *writer, MemoryContext old)
+{
+	SortReport *report = &runs->env->report;
+	SpillRun   *run = run_writer_close(writer);
+	instr_time	closed;
+
+	if (runs->n == 0 || run != runs->runs[runs->n - 1])
+	{
+		add_run(runs, run);
+		report->runs++;
+	}
+	sort_env_clock(runs->env, &closed);
+	INSTR_TIME_ACCUM_DIFF(report->spill_time, closed, runs->opened);
+	runs->env->progress.now->runs = report->runs;
+	runs->env->progress.now->disk = disk_bytes(runs);
+	MemoryContextSwitchTo(old);
+}
+
+static void
+write_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sorted)
+{
+	int			row_bytes = result_row_bytes(arena, sorted->n);
+
+	for (size_t i = 0; i < sorted->n; i++)
+	{
+		if (i + RESULT_PREFETCH < sorted->n)
+			row_prefetch(arena_at(arena, sorted->rids[i + RESULT_PREFETCH]), row_bytes);
+		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
+			runs_pause(runs, i);
+		run_writer_row(writer, (MinimalTuple) arena_at(arena, sorted->rids[i]));
+	}
+}
+
+/* Keys that are the rows are written as rows, so that the merge knows no difference. */
+static void
+write_keys(Runs *runs, RunWriter *writer, const Stage *stage, const Sorted *sorted)
+{
+	SortEnv    *env = runs->env;
+	RowWriter  *row_writer = env->writer;
+	KeyReader	reader;
+
+	key_reader_begin(&reader, env, stage, sorted);
+	for (size_t i = 0; i < sorted->n; i++)
+	{
+		Datum		values[STAGE_MAX_COLUMNS];
+		bool		isnull[STAGE_MAX_COLUMNS];
+		union
+		{
+			MinimalTupleData row;
+			/* a value and its padding, and what a writer wants beyond them */
+			char		room[MAXALIGN(SizeofMinimalTupleHeader + 8) + STAGE_MAX_COLUMNS * 16 + 16];
+		}			buf;
+
+		if (!key_reader_has(&reader, i))
+		{
+			runs_pause(runs, i);
+			key_reader_decode(&reader, i, sorted->n);
+		}
+		key_reader_row(&reader, i, values, isnull);
+		Assert(row_writer_room(row_writer, values, isnull) <= sizeof(buf));
+		(void) row_writer_write(row_writer, values, isnull, (char *) &buf);
+		run_writer_row(writer, &buf.row);
+	}
+}
+
+/*
+ * Did the batch's rows come in order, and go behind the last run's?  Of columns whose
+ * images do not change with the rows that come.
+ */
+static bool
+goes_behind_last(const Runs *runs, const Stage *stage)
+{
+	if (!runs->goes_on || (stage->arrival.ways & ARRIVAL_UP) == 0)
+		return false;
+	for (int c = 0; c < stage->ncols; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+		bool		null = col->nulls != NULL && col->nulls[0];
+
+		if (null != runs->last_null[c])
+			return null != col->nulls_first;
+		if (!null && stage_image_at(col, 0) != runs->last[c])
+			return stage_image_at(col, 0) > runs->last[c];
+	}
+	return true;
+}
+
+/* Notes the row behind which others may be added to the run. */
+static void
+note_last(Runs *runs, const Stage *stage)
+{
+	runs->goes_on = stage->exact && (stage->arrival.ways & ARRIVAL_UP) != 0;
+	for (int c = 0; c < stage->ncols && runs->goes_on; c++)
+	{
+		const StageColumn *col = &stage->cols[c];
+
+		runs->last_null[c] = col->nulls != NULL && col->nulls[stage->n - 1];
+		runs->last[c] = stage_image_at(col, stage->n - 1);
+	}
+}
+
+void
+runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
+{
+	const Stage *stage = &batch->stage;
+	RunWriter	writer;
+	MemoryContext old;
+
+	stage_unite_ranges(stage, runs->ranges);
+	old = runs_open(runs, &writer, sorted->n == stage->n && goes_behind_last(runs, stage));
+	if (runs->env->spec.keys_only)
+		write_keys(runs, &writer, &batch->stage, sorted);
+	else
+		write_rows(runs, &writer, &batch->arena, sorted);
+	runs_close(runs, &writer, old);
+	if (sorted->n == stage->n)
+		note_last(runs, stage);
+}
+
+/* Merges n neighbouring runs into one. */
+static SpillRun *
+merge_some(Runs *runs, SpillRun **some, int n,
+		   void (*write_row) (RunWriter *writer, MinimalTuple row))
+{
+	Merge		merge;
+	RunWriter	writer;
+	MinimalTuple row;
+
+	merge_begin(&merge, runs->env, runs->stage, &runs->layout, runs->file, some, n);
+	run_writer_open(&writer, runs->file);
+	for (uint64 i = 0; (row = merge_next(&merge)) != NULL; i++)
+	{
+		if (i % ROWS_PER_INTERRUPT_CHECK == 0)
+			runs_pause(runs, i);
+		write_row(&writer, row);
+	}
+	runs->lost = runs->lost || merge.lost;
+	merge_end(&merge);
+	return run_writer_close(&writer);
+}
+
+/* Merges just enough neighbouring runs for the rest to be merged at once. */
+static void
+reduce_runs(Runs *runs, int fan_in)
+{
+	while (runs->n > fan_in)
+	{
+		int			excess = runs->n - fan_in;
+		int			in = 0;
+		int			out = 0;
+
+		while (in < runs->n)
+		{
+			int			group = Max(1, Min(Min(fan_in, excess + 1), runs->n - in));
+
+			if (group > 1)
+				runs->runs[out++] = merge_some(runs, runs->runs + in, group,
+											   run_writer_row);
+			else
+				runs->runs[out++] = runs->runs[in];
+			excess -= group - 1;
+			in += group;
+		}
+		runs->n = out;
+	}
+}
+
+SortResult *
+runs_result(Runs *runs, ResultSpace *space)
+{
+	SortEnv    *env = runs->env;
+	MemoryContext old = MemoryContextSwitchTo(runs->cxt);
+	SortResult *result;
+	instr_time	start;
+	instr_time	end;
+
+	sort_env_clock(env, &start);
+	key_layout(&runs->layout, runs->stage, runs->ranges);
+	reduce_runs(runs, merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n));
+	if (env->spec.random_access)
+		result = result_run_begin(&space->run, env, runs->file,
+								  merge_some(runs, runs->runs, runs->n, run_cursor_write_row),
+								  runs->cxt);
+	else
+	{
+		result = result_merge_begin(&space->merge, env);
+		merge_begin(&space->merge.merge, env, runs->stage, &runs->layout, runs->file, runs->runs,
+					runs->n);
+	}
+	result->lost = runs->lost;
+	env->report.disk_bytes = env->progress.now->disk = disk_bytes(runs);
+	sort_env_clock(env, &end);
+	INSTR_TIME_ACCUM_DIFF(env->report.spill_time, end, start);
+	MemoryContextSwitchTo(old);
+	return result;
+}
+
+void
+runs_end(Runs *runs)
+{
+	if (runs->cxt == NULL)
+		return;
+	while (!dlist_is_empty(&runs->sources))
+	{
+		RunSource  *source = dlist_head_element(RunSource, node, &runs->sources);
+
+		source->end(source);
+	}
+	if (runs->file != NULL)
+		spill_close(runs->file);
+	if (runs->env->row_slot != NULL)
+		ExecClearTuple(runs->env->row_slot);
+	MemoryContextReset(runs->cxt);
+	runs->file = NULL;
+	runs->runs = NULL;
+	runs->n = runs->capacity = 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Results on disk: the last merge of runs as it goes on, or one run.
+ *
+ * A run that is not in the file may be lost in the midst.  What has been given out by then is
+ * counted, as where rows come from a device alone (result_device_rows.c).
+ * ------------------------------------------------------------------------
+ */
+
+/* Rows that are their keys are given out in a virtual slot. */
+static void
+copy_values(SortEnv *env, MinimalTuple row, TupleTableSlot *slot)
+{
+	TupleTableSlot *from = sort_env_slot(env);
+	int			natts = slot->tts_tupleDescriptor->natts;
+
+	if (unlikely(TTS_SHOULDFREE(slot)))
+		ExecClearTuple(slot);
+	row_to_slot(from, row);
+	slot_getallattrs(from);
+	memcpy(slot->tts_values, from->tts_values, natts * sizeof(Datum));
+	memcpy(slot->tts_isnull, from->tts_isnull, natts * sizeof(bool));
+	slot->tts_nvalid = natts;
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+}
+
+static inline bool
+give(SortResult *result, MinimalTuple row, TupleTableSlot *slot)
+{
+	if (row == NULL)
+		return false;
+	if (result->env->spec.keys_only)
+		copy_values(result->env, row, slot);
+	else
+		row_to_slot(slot, row);
+	return true;
+}
+
+/* All rows of the round have been given out, and those behind them may be lost. */
+static void
+count_given(SortResult *result, const Merge *merge)
+{
+	for (size_t i = 0; i < merge->n; i++)
+	{
+		const char *row = (const char *) merge->rows[i];
+
+		result->given_sum += row_sum(row, ((const MinimalTupleData *) row)->t_len);
+	}
+	result->given += merge->n;
+}
+
+static bool
+merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
+{
+	Merge	   *merge = &((MergeResult *) result)->merge;
+	MinimalTuple row;
+
+	Assert(forward);
+	if (merge->sources && merge->next == merge->n)
+		count_given(result, merge);
+	row = merge_next(merge);
+	result->lost = merge->lost;
+	return give(result, row, slot);
+}
+
+static const ResultMethods merge_methods = {
+	.kind = RESULT_MERGE,
+	.next = merge_result_next,
+	.rewind = result_once,
+	.mark = result_once,
+	.restore = result_once,
+	.end = result_holds_nothing
+};
+
+/* Of rows that are their keys. */
+static const ResultMethods merge_keys_methods = {
+	.kind = RESULT_PLAIN,
+	.next = merge_result_next,
+	.rewind = result_once,
+	.mark = result_once,
+	.restore = result_once,
+	.end = result_holds_nothing
+};
+
+static bool
+run_next(SortResult *result, bool forward, TupleTableSlot *slot)
+{
+	RunResult  *run = (RunResult *) result;
+	MemoryContext old = MemoryContextSwitchTo(run->cxt);
+	MinimalTuple row = run_cursor_next(&run->cursor, forward);
+
+	MemoryContextSwitchTo(old);
+	return give(result, row, slot);
+}
+
+static void
+run_rewind(SortResult *result)
+{
+	run_cursor_rewind(&((RunResult *) result)->cursor);
+}
+
+static void
+run_mark(SortResult *result)
+{
+	run_cursor_mark(&((RunResult *) result)->cursor);
+}
+
+static void
+run_restore(SortResult *result)
+{
+	run_cursor_restore(&((RunResult *) result)->cursor);
+}
+
+static const ResultMethods run_methods = {
+	.kind = RESULT_PLAIN,
+	.next = run_next,
+	.rewind = run_rewind,
+	.mark = run_mark,
+	.restore = run_restore,
+	.end = result_holds_nothing
+};
+
+static SortResult *
+result_merge_begin(MergeResult *result, SortEnv *env)
+{
+	memset(result, 0, sizeof(*result));
+	result->base.methods = env->spec.keys_only ? &merge_keys_methods : &merge_methods;
+	result->base.env = env;
+	return &result->base;
+}
+
+/*
+ * result_runs.c: the file's runs are down to what can be merged at once; the caller begins
+ * the merge.
+ */
+static SortResult *
+result_run_begin(RunResult *result, SortEnv *env, SpillFile *file, SpillRun *run,
+				 MemoryContext cxt)
+{
+	memset(result, 0, sizeof(*result));
+	result->base.methods = &run_methods;
+	result->base.env = env;
+	run_cursor_open(&result->cursor, file, run);
+	result->cxt = cxt;
+	return &result->base;
+}

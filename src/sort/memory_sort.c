@@ -1,0 +1,503 @@
+/*
+ * memory_sort.c
+ *	  Sorts one batch in memory: pack, route, run a kernel, resolve ties.
+ *
+ * Most keys, narrowed, fit one 64-bit word beside their rid; the word is then
+ * the whole record.  A key that does not fit is cut to the word first: its
+ * leading 36 bits or so tell nearly all rows apart if the keys are anywhere near
+ * uniform, and the few equal ones are settled by comparison, which is far
+ * cheaper than moving records of twice or three times the size.  If a sample of
+ * the words, or a count after the sort, says that too many are equal, the rows
+ * are sorted again with their whole key.
+ *
+ * 10M rows by random(), a float8: the 37 bits that fit leave some 700 of them tied (even.h).
+ */
+#include "postgres.h"
+
+#include "cost/cost.h"
+#include "cost/sort_feedback.h"
+#include "cost/store.h"
+#include "gpu/gpu.h"
+#include "miscadmin.h"
+#include "service/service.h"
+#include "settings.h"
+#include "sort/sort_internal.h"
+
+/* A sample of this many cut keys, this many equal pairs: use the whole key. */
+#define SAMPLE_SIZE			1024
+#define SAMPLE_MAX_EQUAL	16
+#define SAMPLE_MIN_ROWS		(SAMPLE_SIZE * 16)
+
+/* More than one row in so many tied after the sort: use the whole key. */
+#define TIES_MAX_FRACTION	16
+
+/* The records that a kernel is to sort, in env->recs. */
+typedef struct Records
+{
+	size_t		n;
+	SortRecFormat format;
+	int			begin_bit;		/* key bits */
+	int			end_bit;
+	uint64		key_range;		/* 0: not known */
+	KeyOrder	order;
+	bool		exact;
+	const KeyLayout *layout;
+} Records;
+
+static bool arrived_in_order(SortEnv *env, Batch *batch, struct DeviceKeys *early, Sorted *sorted);
+
+/* *took_us: by the clock; 0 if that is not read. */
+static SortStatus
+run_algorithm(SortEnv *env, const Batch *batch, const Algorithm *algorithm, double predicted_us,
+			  SortProblem *problem, double *took_us)
+{
+	const SortKernel *kernel = algorithm->kernel;
+	Size		scratch = kernel->scratch_bytes(problem);
+
+	instr_time	start;
+	instr_time	end;
+	SortStatus	status;
+
+	env->progress.now->algorithm = algorithm->id;
+	bulk_reserve(env->bulk, &env->scratch, scratch, 0);
+	problem->scratch = env->scratch.ptr;
+	sort_env_note_memory(env, batch_held(batch));
+	sort_env_clock(env, &start);
+	status = kernel->run(problem);
+	sort_env_clock(env, &end);
+	if (predicted_us > 0)
+		INSTR_TIME_ACCUM_DIFF(env->report.predicted_time, end, start);
+	INSTR_TIME_SUBTRACT(end, start);
+	*took_us = INSTR_TIME_GET_MICROSEC(end);
+	return status;
+}
+
+/* Is there memory for the scratch that an algorithm wants? */
+static bool
+scratch_fits(const SortEnv *env, const Batch *batch, const SortKernel *kernel,
+			 const SortProblem *problem)
+{
+	return batch_held(batch) + env->recs.asked + kernel->scratch_bytes(problem) <= env->limit;
+}
+
+/*
+ * Lets a kernel sort the records, and returns where they lie then.  refusal: why it
+ * was not the device.
+ */
+static void *
+run_kernel(SortEnv *env, Batch *batch, const Records *records, const DeviceRefusal *refusal)
+{
+	size_t		n = records->n;
+	SortTeam   *team = sort_threads(n, env->spec.participants);
+	RouteFacts	facts = {0};
+	RouteDecision decision;
+	SortProblem problem;
+	SortStatus	status;
+	double		took_us;
+
+	facts.n = n;
+	facts.format = records->format;
+	facts.begin_bit = records->begin_bit;
+	facts.end_bit = records->end_bit;
+	facts.rids_ascending = true;
+	facts.key_range = records->key_range;
+	facts.order_known = true;
+	facts.descents = records->order.descents;
+	facts.ascents = records->order.ascents;
+	facts.inexact = !records->exact;
+	facts.bound = env->bound;
+	facts.threads = sort_team_size(team);
+	facts.device = refusal->device;
+	facts.gpu.why_not = refusal->why_not;
+	facts.forced = gpusort_forced_algorithm();
+	gpusort_model_refresh(n);
+	device_learn_cpu_facts(&facts);
+	gpusort_route_sample(&facts, env->recs.ptr);
+	gpusort_route_decide(&facts, &decision);
+	if (decision.algorithm == NULL)
+		elog(ERROR, "no algorithm sorts %zu rows at once", n);
+
+	gpusort_route_problem(&facts, &problem);
+	problem.recs = env->recs.ptr;
+	problem.team = team;
+	problem.interrupted = sort_threads_interrupted;
+	problem.interrupted_arg = team;
+
+	/* some want more than what rows were counted with; that much is kept for one */
+	if (facts.forced == NULL && !scratch_fits(env, batch, decision.algorithm->kernel, &problem))
+		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
+	if (env->timed)
+		env->report.predicted_us += decision.predicted_us;
+	status = run_algorithm(env, batch, decision.algorithm, decision.predicted_us, &problem, &took_us);
+	if (status == SORT_NOT_APPLICABLE)
+	{
+		/* it looked at the records and found them not to be what it needs */
+		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
+		status = run_algorithm(env, batch, decision.algorithm, decision.predicted_us, &problem,
+							   &took_us);
+	}
+	sort_threads_ended(status, decision.algorithm->name);
+	device_learn_cpu_sort(&facts, decision.algorithm, took_us);
+	if (gpusort_verify)
+		verify_problem(batch, records->layout, &problem, decision.algorithm->name);
+
+	env->report.facts = facts;
+	env->report.decision = decision;
+	env->report.sorted = true;
+	env->report.key_bits = records->end_bit - records->begin_bit;
+	return problem.result;
+}
+
+/* Do many of these cut keys look equal? */
+static bool
+sample_has_ties(const uint64 *words, size_t n, int rid_bits)
+{
+	uint64		sample[SAMPLE_SIZE];
+	int			equal = 0;
+
+	if (n < SAMPLE_MIN_ROWS)
+		return false;
+	for (size_t i = 0; i < SAMPLE_SIZE; i++)
+		sample[i] = words[i * (n / SAMPLE_SIZE)] >> rid_bits;
+	qsort(sample, SAMPLE_SIZE, sizeof(uint64), sample_compare);
+	for (int i = 1; i < SAMPLE_SIZE; i++)
+		equal += (sample[i] == sample[i - 1]);
+	return equal >= SAMPLE_MAX_EQUAL;
+}
+
+/*
+ * Rids out of sorted records, in place at their front: a rid is at most half a
+ * record, so writing never overtakes reading.  Unless exact, the rids of every
+ * run of equal keys go to the tie-break.
+ */
+#define EXTRACT_RIDS(rec_t, rid_of, equal_keys) \
+	do { \
+		const rec_t *recs = result; \
+		rec_t		prev = recs[0]; \
+		size_t		start = 0; \
+		if (exact) \
+		{ \
+			for (size_t i = 0; i < n; i++) \
+				rids[i] = rid_of(recs[i]); \
+			break; \
+		} \
+		rids[0] = rid_of(prev); \
+		for (size_t i = 1; i < n; i++) \
+		{ \
+			rec_t		rec = recs[i]; \
+			rids[i] = rid_of(rec); \
+			if (!(equal_keys(rec, prev))) \
+			{ \
+				if (i - start > 1) \
+					queue_ties(env, batch, &queue, rids + start, i - start); \
+				start = i; \
+			} \
+			prev = rec; \
+		} \
+		if (n - start > 1) \
+			queue_ties(env, batch, &queue, rids + start, n - start); \
+		settle_ties(env, batch, &queue); \
+	} while (0)
+
+/*
+ * Ties wait in a queue while their rows are on the way from memory: two rows that
+ * nobody has touched since they were stored cost half a microsecond otherwise.
+ */
+#define TIE_QUEUE_SIZE		32
+
+typedef struct TieQueue
+{
+	int			n;
+	struct
+	{
+		uint32	   *rids;
+		size_t		n;
+	}			runs[TIE_QUEUE_SIZE];
+} TieQueue;
+
+static void
+settle_ties(SortEnv *env, const Batch *batch, TieQueue *queue)
+{
+	CHECK_FOR_INTERRUPTS();
+	for (int i = 0; i < queue->n; i++)
+	{
+		env->report.ties += queue->runs[i].n;
+		tiebreak_sort(env->tiebreak, &batch->arena, queue->runs[i].rids, queue->runs[i].n);
+	}
+	queue->n = 0;
+}
+
+static void
+queue_ties(SortEnv *env, const Batch *batch, TieQueue *queue, uint32 *rids, size_t n)
+{
+	for (size_t i = 0; i < Min(n, 4); i++)
+		__builtin_prefetch(arena_at(&batch->arena, rids[i]));
+	queue->runs[queue->n].rids = rids;
+	queue->runs[queue->n].n = n;
+	if (++queue->n == TIE_QUEUE_SIZE)
+		settle_ties(env, batch, queue);
+}
+
+/* Of recs and scratch, frees that in which the result is not. */
+static void
+free_other(SortEnv *env, const void *result)
+{
+	if (result == env->recs.ptr)
+	{
+		if (env->scratch.mapped)
+			bulk_free(env->bulk, &env->scratch);
+	}
+	else if (env->recs.mapped)
+		bulk_free(env->bulk, &env->recs);
+}
+
+/* The sorted records' rids, ties settled. */
+static void
+extract_rids(SortEnv *env, const Batch *batch, const Records *records, void *result,
+			 Sorted *sorted)
+{
+	size_t		n = records->n;
+	uint32	   *rids = result;
+	bool		exact = records->exact;
+	int			rid_bits = records->begin_bit;
+	const uint64 rid_mask = (UINT64CONST(1) << rid_bits) - 1;
+	TieQueue	queue = {0};
+
+#define WORD_RID(w)			((uint32) ((w) & rid_mask))
+#define WORD_EQUAL(a, b)	((((a) ^ (b)) >> rid_bits) == 0)
+#define REC_RID(r)			((r).rid)
+#define REC64_EQUAL(a, b)	((a).key == (b).key)
+#define REC128_EQUAL(a, b)	((a).hi == (b).hi && (a).lo == (b).lo)
+
+	switch (records->format)
+	{
+		case SORT_REC_PACKED:
+			EXTRACT_RIDS(uint64, WORD_RID, WORD_EQUAL);
+			break;
+		case SORT_REC_64:
+			EXTRACT_RIDS(SortRec64, REC_RID, REC64_EQUAL);
+			break;
+		case SORT_REC_128:
+			EXTRACT_RIDS(SortRec128, REC_RID, REC128_EQUAL);
+			break;
+	}
+	sorted->rids = rids;
+	sorted->n = n;
+	free_other(env, rids);
+}
+
+static size_t
+count_ties(const uint64 *words, size_t n, int rid_bits)
+{
+	size_t		ties = 0;
+
+	for (size_t i = 1; i < n; i++)
+		ties += ((words[i] ^ words[i - 1]) >> rid_bits) == 0;
+	return ties;
+}
+
+/* Rows by their rids, on the CPU. */
+static void
+order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefusal *refusal,
+		   Sorted *sorted)
+{
+	Stage	   *stage = &batch->stage;
+	size_t		n = stage->n;
+	int			rid_bits = stage_rid_bits(stage);
+	int			key_bits = Min(layout->total_bits, 64 - rid_bits);
+	bool		whole = (key_bits == layout->total_bits);
+	KeyLayout	even;
+	Records		records = {0};
+	void	   *result;
+
+	arena_trim(&batch->arena, env->bulk);
+	records.n = n;
+	records.layout = whole || !even_layout(&even, layout, stage, key_bits) ? layout : &even;
+	records.format = SORT_REC_PACKED;
+	records.begin_bit = rid_bits;
+	records.end_bit = rid_bits + key_bits;
+	records.key_range = whole ? key_layout_range(stage, layout) : 0;
+	records.exact = layout->exact && whole;
+	bulk_reserve(env->bulk, &env->recs, n * sizeof(uint64), 0);
+	pack_words(stage, records.layout, key_bits, rid_bits, env->recs.ptr, &records.order);
+	if (gpusort_verify)
+		verify_arrival(stage, &records.order);
+	if (whole || !sample_has_ties(env->recs.ptr, n, rid_bits))
+	{
+		result = run_kernel(env, batch, &records, refusal);
+		if (whole || count_ties(result, n, rid_bits) <= n / TIES_MAX_FRACTION)
+		{
+			extract_rids(env, batch, &records, result, sorted);
+			return;
+		}
+	}
+
+	records.layout = layout;
+	records.format = layout->total_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
+	records.begin_bit = 0;
+	records.end_bit = Min(layout->total_bits, 128);
+	records.key_range = 0;
+	records.exact = layout->exact;
+	bulk_free(env->bulk, &env->scratch);
+	bulk_reserve(env->bulk, &env->recs, n * sort_rec_size(records.format), 0);
+	pack_wide(stage, layout, records.format, env->recs.ptr, &records.order);
+	sort_env_note_memory(env, batch_held(batch));
+	/* a bounded sort and a check need them once more */
+	if (env->bound == 0 && !gpusort_verify)
+		batch_free_keys(batch, env->bulk);
+	result = run_kernel(env, batch, &records, refusal);
+	extract_rids(env, batch, &records, result, sorted);
+}
+
+/* Keys that are all there is, on the CPU. */
+static void
+order_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefusal *refusal,
+		   Sorted *sorted)
+{
+	Stage	   *stage = &batch->stage;
+	Records		records = {0};
+
+	records.n = stage->n;
+	records.layout = layout;
+	records.format = layout->total_bits <= 64 ? SORT_REC_PACKED : SORT_REC_128;
+	records.end_bit = layout->total_bits;
+	records.key_range = key_layout_range(stage, layout);
+	records.exact = true;
+	bulk_reserve(env->bulk, &env->recs, stage->n * sort_rec_size(records.format), 0);
+	if (records.format == SORT_REC_PACKED)
+		pack_words(stage, layout, layout->total_bits, 0, env->recs.ptr, &records.order);
+	else
+		pack_wide(stage, layout, records.format, env->recs.ptr, &records.order);
+	sorted->keys = run_kernel(env, batch, &records, refusal);
+	sorted->format = records.format;
+	sorted->layout = *layout;
+	sorted->n = stage->n;
+	free_other(env, sorted->keys);
+}
+
+DeviceKeys *
+order_batch(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Sorted *sorted)
+{
+	Stage	   *stage = &batch->stage;
+	KeyRange	ranges[STAGE_MAX_COLUMNS];
+	KeyLayout	layout;
+	DeviceRefusal refusal = {0};
+	DeviceKeys *streaming;
+
+	sorted->n = 0;
+	sorted->rids = NULL;
+	sorted->keys = NULL;
+	if (stage->n == 0)
+		return NULL;
+
+	progress_phase(&env->progress, PROGRESS_SORT);
+	if (arrived_in_order(env, batch, early, sorted))
+		return NULL;
+	key_stage_ranges(stage, ranges);
+	key_layout(&layout, stage, ranges);
+	/* so that a word holds them, beside the rid */
+	if (!env->spec.keys_only)
+		key_layout_narrow(&layout, stage, &env->alphabets, env->cxt, 64 - stage_rid_bits(stage));
+	if (device_keys_sort(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
+		return streaming;
+	if (env->spec.keys_only)
+		order_keys(env, batch, &layout, &refusal, sorted);
+	else
+		order_rows(env, batch, &layout, &refusal, sorted);
+	return NULL;
+}
+
+SortResult *
+order_result(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, ResultSpace *space)
+{
+	Sorted		sorted;
+	DeviceKeys *streaming = order_batch(env, batch, early, may_stream, &sorted);
+	SortResult *result;
+
+	if (env->bound > 0)
+		sorted.n = Min(sorted.n, env->bound);
+	result = env->spec.keys_only ?
+		result_keys_begin(&space->keys, env, &batch->stage, &sorted) :
+		result_rows_begin(&space->memory, env, &batch->arena, &sorted);
+	/* a device that fails midway leaves the rest to us */
+	if (streaming != NULL)
+		result_device_keys_begin(result, streaming);
+	else
+	{
+		batch_free_keys(batch, env->bulk);
+		tiebreak_release(env->tiebreak);
+	}
+	return result;
+}
+
+/* ------------------------------------------------------------------------
+ * Batches that need no sort: their rows came in order, or in reverse.
+ *
+ * That was noticed when they came (key/arrival.c).  No keys are packed, and no kernel or
+ * device is asked: what is sorted are the rids as they were staged, or these the other
+ * way round.  Rows that are no more than their keys are packed all the same, for they
+ * are read from the packed keys.
+ * ------------------------------------------------------------------------
+ */
+
+/* What EXPLAIN and statistics will say. */
+static void
+report(SortEnv *env, const Stage *stage)
+{
+	KeyRange	ranges[STAGE_MAX_COLUMNS];
+	KeyLayout	layout;
+	RouteFacts	facts = {0};
+	bool		up = (stage->arrival.ways & ARRIVAL_UP) != 0;
+
+	key_stage_ranges(stage, ranges);
+	key_layout(&layout, stage, ranges);
+	facts.n = stage->n;
+	facts.format = layout.total_bits > 64 ? SORT_REC_128 : SORT_REC_64;
+	facts.end_bit = Min(layout.total_bits, 128);
+	facts.order_known = true;
+	facts.descents = up ? 0 : stage->n - 1;
+	facts.ascents = up && stage->arrival.varied ? stage->n - 1 : 0;
+	facts.inexact = !layout.exact;
+	facts.bound = env->bound;
+	facts.device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
+	env->progress.now->algorithm = ALGORITHM_PRESORTED;
+	env->report.facts = facts;
+	memset(&env->report.decision, 0, sizeof(env->report.decision));
+	env->report.decision.algorithm = &sort_algorithms[ALGORITHM_PRESORTED];
+	env->report.sorted = true;
+	env->report.key_bits = facts.end_bit;
+}
+
+/*
+ * As order_batch(), if the rows came in order, or each before the last; false if they
+ * did not, or if an algorithm is to be tried all the same.
+ */
+static bool
+arrived_in_order(SortEnv *env, Batch *batch, DeviceKeys *early, Sorted *sorted)
+{
+	Stage	   *stage = &batch->stage;
+	size_t		n = stage->n;
+	uint32	   *rids;
+
+	arrival_look(stage);
+	if (stage->arrival.ways == 0 || env->spec.keys_only || gpusort_verify ||
+		gpusort_forced_algorithm() != NULL)
+		return false;
+	if (early != NULL)
+		device_keys_end(early);
+	arena_trim(&batch->arena, env->bulk);
+	bulk_reserve(env->bulk, &env->recs, n * sizeof(uint32), 0);
+	sort_env_note_memory(env, batch_held(batch));
+	rids = env->recs.ptr;
+	if (stage->arrival.ways & ARRIVAL_UP)
+		memcpy(rids, stage->rids, n * sizeof(uint32));
+	else
+	{
+		for (size_t i = 0; i < n; i++)
+			rids[i] = stage->rids[n - 1 - i];
+	}
+	report(env, stage);
+	sorted->rids = rids;
+	sorted->n = n;
+	return true;
+}

@@ -1,0 +1,736 @@
+/*
+ * top_rows.c
+ *	  Bounded sorts by insertion: the wanted rows are kept in their order.
+ *
+ * Where a comparator has to be asked, a batch of twice the wanted rows that is sorted
+ * again and again asks it too often: with LIMIT 1, and an input in which each row goes before all
+ * rows so far (the newest row of a log), ten times for every row, and once would do.  Here a row is
+ * compared with the last row that is wanted, and if it goes before that, its place is looked for by
+ * bisection.  If the last row became the first, the next one is compared with the first at once:
+ * such an input costs one comparison a row, whatever the bound.  A heap, as stock's, takes one, and
+ * two more for each of its levels.
+ *
+ * The order is an array of blocks of row numbers.  A new row moves those behind it in its block; a
+ * full block is split, or at either end of the order followed by a new one.
+ *
+ * A batch of many strings is sorted by their bytes, or by keys that stand for their collation, with far
+ * fewer comparisons than bisection takes.  So where many rows are wanted, and the first of them come in
+ * no order, batches are left to it (TOP_FULL).
+ *
+ * Normalized keys of the first column decide where they can, and where they do so often enough:
+ * keys that are mostly equal cost more than they save.  Strings' keys stand behind a prefix that is
+ * chosen anew when it does not tell the rows apart any more: those that are wanted now may have
+ * more in common than those that were wanted at first, and something else.
+ *
+ * An equal row is behind: it came later, so that the sort is stable.
+ *
+ * Memory policy: rows lie in the batch's arena.  A row that is not wanted any more stays there until
+ * the arena has twice the wanted rows, or memory is full; then the wanted ones are
+ * moved together.  The arrays grow with the rows; they count as the sort's memory.
+ */
+#include "postgres.h"
+
+#include "key/key.h"
+#include "miscadmin.h"
+#include "settings.h"
+#include "sort/sort_internal.h"
+
+/* Rows that arrays have room for at first, and that are not given back. */
+#define FIRST_CAPACITY		64
+#define KEPT_CAPACITY		1024
+
+/* Memory of which less than one part in so many becomes free is still full. */
+#define MEMORY_PARTS		64
+
+/* Comparisons of keys after which their use is thought about. */
+#define THINK_COMPARED		512
+
+/* Bytes of a common prefix that stay in the keys: the rows to come differ earlier. */
+#define PREFIX_SLACK		4
+
+/* So many prefixes in succession that are no better: keys are used no more. */
+#define MAX_USELESS			3
+
+/* A row that comes, in a slot or on a page. */
+typedef struct NewRow
+{
+	uint64		key;
+	Datum		value;
+	bool		null;
+	TupleTableSlot *slot;		/* NULL: not needed so far */
+	RowPage    *page;			/* NULL: it is in a slot */
+	int			i;				/* its row there */
+} NewRow;
+
+/* So many rows tell whether they come in order, where at least twice as many are wanted. */
+#define LOOK_ROWS			1024
+
+/* Where a row goes: in front of another, or behind the last of its block. */
+typedef struct TopPlace
+{
+	size_t		block;			/* in the order */
+	uint32		at;
+} TopPlace;
+
+/* Blocks for so many rows: but for the first and the last they are half full at least. */
+static inline size_t
+blocks_size(size_t capacity)
+{
+	return capacity / (TOP_BLOCK_ROWS / 2) + 4;
+}
+
+/* Room for their numbers, so that the order can grow at either end. */
+static inline size_t
+order_size(size_t capacity)
+{
+	return 2 * blocks_size(capacity) + 2;
+}
+
+/* Rows that the arena may have. */
+static inline size_t
+stored_size(size_t capacity)
+{
+	return 2 * capacity + 256;
+}
+
+static void
+free_arrays(TopRows *top)
+{
+	if (top->capacity == 0)
+		return;
+	pfree(top->rows);
+	pfree(top->blocks);
+	pfree(top->free);
+	pfree(top->order);
+	pfree(top->stored);
+	top->capacity = 0;
+	top->bytes = 0;
+}
+
+static void
+set_capacity(TopRows *top, size_t capacity)
+{
+	MemoryContext cxt = bulk_owner_context(top->env->bulk);
+	size_t		nblocks = blocks_size(capacity);
+	TopRow	   *rows = MemoryContextAlloc(cxt, capacity * sizeof(TopRow));
+	TopBlock   *blocks = MemoryContextAlloc(cxt, nblocks * sizeof(TopBlock));
+	uint32	   *free_blocks = MemoryContextAlloc(cxt, nblocks * sizeof(uint32));
+	uint32	   *order = MemoryContextAlloc(cxt, order_size(capacity) * sizeof(uint32));
+	TopStored  *stored = MemoryContextAlloc(cxt, stored_size(capacity) * sizeof(TopStored));
+	size_t		begin = (order_size(capacity) - top->nblocks) / 2;
+	size_t		known = 0;
+
+	if (top->capacity > 0)
+	{
+		known = blocks_size(top->capacity);
+		memcpy(rows, top->rows, top->n * sizeof(TopRow));
+		memcpy(blocks, top->blocks, known * sizeof(TopBlock));
+		memcpy(free_blocks, top->free, top->nfree * sizeof(uint32));
+		memcpy(order + begin, top->order + top->begin, top->nblocks * sizeof(uint32));
+		memcpy(stored, top->stored, top->nstored * sizeof(TopStored));
+		free_arrays(top);
+	}
+	for (; known < nblocks; known++)
+		free_blocks[top->nfree++] = (uint32) known;
+	top->rows = rows;
+	top->blocks = blocks;
+	top->free = free_blocks;
+	top->order = order;
+	top->begin = begin;
+	top->stored = stored;
+	top->capacity = capacity;
+	top->bytes = capacity * sizeof(TopRow) + nblocks * (sizeof(TopBlock) + sizeof(uint32)) +
+		order_size(capacity) * sizeof(uint32) + stored_size(capacity) * sizeof(TopStored);
+	top->env->beside = top->bytes;
+}
+
+void
+top_rows_begin(TopRows *top, SortEnv *env, Batch *batch)
+{
+	Stage	   *stage = &batch->stage;
+	StageColumn *col = &stage->cols[0];
+	KeyKind		kind;
+
+	top->on = env->bound > 0 && env->bound <= TOP_ROWS_MAX && !stage->exact && !gpusort_verify &&
+		gpusort_run_rows == 0 && gpusort_forced_algorithm() == NULL;
+	if (!top->on)
+		return;
+	top->env = env;
+	top->batch = batch;
+	top->bound = env->bound;
+	top->n = top->nstored = top->nblocks = 0;
+	top->by_reference = !TupleDescAttr(env->spec.desc, col->att)->attbyval;
+	top->use_keys = !key_dear(col->kind);
+	top->keys_exact = key_exact(col->kind) && key_words(col->kind) == 1;
+	top->strings = key_sorts_strings(&env->spec.keys[0], &kind);
+	top->at_front = false;
+	top->at_ends = 0;
+	top->compared = top->tied = 0;
+	top->useless = 0;
+	if (top->capacity == 0)
+	{
+		top->nfree = 0;
+		set_capacity(top, Min(FIRST_CAPACITY, top->bound));
+	}
+	top->begin = order_size(top->capacity) / 2;
+	for (top->nfree = 0; top->nfree < blocks_size(top->capacity); top->nfree++)
+		top->free[top->nfree] = (uint32) top->nfree;
+	env->beside = top->bytes;
+	col->prefix.len = 0;
+	col->prefix.frozen = true;
+}
+
+static inline TopBlock *
+block_at(const TopRows *top, size_t block)
+{
+	return &top->blocks[top->order[top->begin + block]];
+}
+
+static inline TopRow *
+row_at(const TopRows *top, size_t block, uint32 at)
+{
+	return &top->rows[block_at(top, block)->rows[at]];
+}
+
+static inline TopRow *
+first_row(const TopRows *top)
+{
+	return row_at(top, 0, 0);
+}
+
+static inline TopRow *
+last_row(const TopRows *top)
+{
+	return row_at(top, top->nblocks - 1, block_at(top, top->nblocks - 1)->n - 1);
+}
+
+static inline MinimalTuple
+stored_row(const TopRows *top, const TopRow *row)
+{
+	return (MinimalTuple) arena_at(&top->batch->arena, row->rid);
+}
+
+/* The first column's value, which is not NULL. */
+static inline Datum
+row_value(const TopRows *top, const TopRow *row)
+{
+	return top->by_reference ? PointerGetDatum((char *) stored_row(top, row) + row->value) : row->value;
+}
+
+/* ------------------------------------------------------------------------
+ * Comparisons
+ * ------------------------------------------------------------------------
+ */
+
+/* The new row in a slot, its key columns deformed. */
+static inline TupleTableSlot *
+new_slot(const TopRows *top, NewRow *new)
+{
+	if (new->slot == NULL)
+	{
+		new->slot = new->page->row(new->page, new->i);
+		slot_getsomeattrs(new->slot, top->batch->stage.last_att);
+	}
+	return new->slot;
+}
+
+/* < 0 if the new row goes before this one. */
+static int
+compare(TopRows *top, NewRow *new, const TopRow *row)
+{
+	TieBreak   *tb = top->env->tiebreak;
+	int			cmp = 0;
+
+	if (unlikely(new->null || row->null))
+	{
+		if (new->null != row->null)
+			return new->null == top->batch->stage.cols[0].nulls_first ? -1 : 1;
+	}
+	else
+	{
+		if (top->use_keys)
+		{
+			top->compared++;
+			if (new->key != row->key)
+				return new->key < row->key ? -1 : 1;
+			top->tied++;
+		}
+		if (!top->use_keys || !top->keys_exact)
+			cmp = tiebreak_compare_first(tb, new->value, row_value(top, row));
+	}
+	if (cmp == 0 && top->env->spec.nkeys > 1)
+		cmp = tiebreak_compare_slot_behind(tb, new_slot(top, new), stored_row(top, row));
+	return cmp;
+}
+
+/* Where the new row goes; false if that is behind all rows. */
+static bool
+find_place(TopRows *top, NewRow *new, TopPlace *place)
+{
+	size_t		from = 0;
+	size_t		to = top->nblocks;
+	uint32		begin;
+	uint32		end;
+
+	place->block = 0;
+	place->at = 0;
+	if (top->n == 0)
+		return true;
+	if (top->at_front)
+	{
+		if (compare(top, new, first_row(top)) < 0)
+			return true;
+		if (top->n == 1)
+			return false;
+	}
+	if (compare(top, new, last_row(top)) >= 0)
+		return false;
+
+	/* the last block whose first row is not behind the new one, but the first if there is none */
+	while (to - from > 1)
+	{
+		size_t		mid = from + (to - from) / 2;
+
+		if (compare(top, new, row_at(top, mid, 0)) < 0)
+			to = mid;
+		else
+			from = mid;
+	}
+	place->block = from;
+	/* its first row has been asked, unless it is the first of all */
+	begin = from > 0 || top->at_front ? 1 : 0;
+	end = block_at(top, from)->n - (from == top->nblocks - 1 ? 1 : 0);
+	while (begin < end)
+	{
+		uint32		mid = begin + (end - begin) / 2;
+
+		if (compare(top, new, row_at(top, from, mid)) < 0)
+			end = mid;
+		else
+			begin = mid + 1;
+	}
+	place->at = begin;
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Normalized keys
+ * ------------------------------------------------------------------------
+ */
+static inline void
+make_key(TopRows *top, NewRow *new)
+{
+	const StageColumn *col = &top->batch->stage.cols[0];
+	bool		inexact;
+
+	new->key = 0;
+	if (!top->use_keys || new->null)
+		return;
+	new->key = key_image(col, top->env->keys.makers[0], new->value, &inexact);
+	if (unlikely(key_image_unplaced(col, new->key)))
+		top->use_keys = false;
+}
+
+/* What the rows' strings have in common, less what those to come may not; false if that is not known. */
+static bool
+find_prefix(const TopRows *top, BytesPrefix *prefix)
+{
+	KeyKind		kind = top->batch->stage.cols[0].kind;
+	const TopRow *first = NULL;
+	const TopRow *last = NULL;
+	Datum		a;
+	Datum		b;
+	KeyString	x;
+	KeyString	y;
+	int			common;
+
+	for (size_t block = 0; block < top->nblocks; block++)
+	{
+		for (uint32 at = 0; at < block_at(top, block)->n; at++)
+		{
+			const TopRow *row = row_at(top, block, at);
+
+			if (row->null)
+				continue;
+			if (first == NULL)
+				first = row;
+			last = row;
+		}
+	}
+	if (first == NULL)
+		return false;
+	a = row_value(top, first);
+	b = row_value(top, last);
+	if (string_is_toasted(kind, a) || string_is_toasted(kind, b))
+		return false;
+	/* the order is that of bytes: all between have it */
+	x = string_of(kind, a);
+	y = string_of(kind, b);
+	common = (int) Min(bytes_common(x.p, x.len, y.p, y.len), BYTES_PREFIX_MAX);
+	prefix->len = Max(common - PREFIX_SLACK, 0);
+	memcpy(prefix->bytes, x.p, prefix->len);
+	return true;
+}
+
+/* Chooses another prefix, and makes all keys behind it; false if there is none. */
+static bool
+change_prefix(TopRows *top)
+{
+	StageColumn *col = &top->batch->stage.cols[0];
+	BytesPrefix prefix = col->prefix;
+
+	if (!find_prefix(top, &prefix) ||
+		(prefix.len == col->prefix.len && memcmp(prefix.bytes, col->prefix.bytes, prefix.len) == 0))
+		return false;
+	col->prefix = prefix;
+	for (size_t i = 0; i < top->n; i++)
+	{
+		TopRow	   *row = &top->rows[i];
+		bool		inexact;
+
+		if (!row->null)
+			row->key = key_image(col, top->env->keys.makers[0], row_value(top, row), &inexact);
+	}
+	return true;
+}
+
+/* Are keys worth it?  Half of them have to decide. */
+static pg_noinline void
+think_about_keys(TopRows *top)
+{
+	const StageColumn *col = &top->batch->stage.cols[0];
+
+	if (top->tied <= top->compared / 2 || top->keys_exact)
+		top->useless = 0;
+	else if (col->by_bytes && change_prefix(top))
+		top->useless++;
+	else
+		top->useless = MAX_USELESS;
+	if (top->useless == MAX_USELESS)
+		top->use_keys = false;
+	top->compared = top->tied = 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Rows come in, and go
+ * ------------------------------------------------------------------------
+ */
+
+/* Moves the wanted rows together. */
+static void
+compact(TopRows *top)
+{
+	Arena	   *arena = &top->batch->arena;
+	BulkOwner  *owner = top->env->bulk;
+	size_t		kept = 0;
+	uint32		passed = 0;
+	Arena		from;
+
+	sort_env_note_memory(top->env, arena_used(arena));
+	arena_compact_begin(arena, owner, &from);
+	for (size_t i = 0; i < top->nstored; i++)
+	{
+		TopStored	stored = top->stored[i];
+		TopRow	   *row = &top->rows[stored.row];
+		MinimalTuple tuple;
+		char	   *to;
+
+		CHECK_FOR_INTERRUPTS();
+		if (row->rid != stored.rid)
+			continue;
+		tuple = (MinimalTuple) arena_at(&from, stored.rid);
+		to = arena_alloc(arena, owner, MAXALIGN(tuple->t_len), &row->rid);
+		if (to == NULL)
+			elog(ERROR, "a bounded sort's rows do not fit its arena");
+		memmove(to, tuple, MAXALIGN(tuple->t_len));
+		arena_compact_passed(&from, owner, stored.rid, &passed);
+		top->stored[kept].rid = row->rid;
+		top->stored[kept++].row = stored.row;
+	}
+	arena_compact_end(arena, owner, &from);
+	top->nstored = kept;
+}
+
+static inline Size
+taken(const TopRows *top)
+{
+	return arena_used(&top->batch->arena) + top->bytes;
+}
+
+/* Memory is full: is it still when the rows that are not wanted have gone? */
+static pg_noinline bool
+make_room(TopRows *top)
+{
+	Size		limit = top->batch->limit;
+
+	compact(top);
+	return taken(top) <= limit - limit / MEMORY_PARTS;
+}
+
+/* Stores the new row; false if there is no memory for it. */
+static inline bool
+store_row(TopRows *top, NewRow *new, uint32 *rid)
+{
+	Arena	   *arena = &top->batch->arena;
+	BulkOwner  *owner = top->env->bulk;
+
+	if (unlikely(taken(top) > top->batch->limit) && !make_room(top))
+		return false;
+	if (new->page == NULL || !new->page->direct)
+		return row_store(top->env->writer, arena, owner, new_slot(top, new), rid);
+	if (unlikely(!arena_reserve(arena, owner, row_page_room(new->page, new->i))))
+		return false;
+	*rid = arena_take(arena, row_page_write(new->page, new->i, arena->next));
+	return true;
+}
+
+/* A new block in the order in front of this one, or behind the last. */
+static TopBlock *
+add_block(TopRows *top, size_t block)
+{
+	size_t		size = order_size(top->capacity);
+	uint32	   *order;
+
+	if (unlikely(top->begin == 0 || top->begin + top->nblocks == size))
+	{
+		size_t		begin = (size - top->nblocks) / 2;
+
+		memmove(top->order + begin, top->order + top->begin, top->nblocks * sizeof(uint32));
+		top->begin = begin;
+	}
+	order = top->order + top->begin;
+	if (block < top->nblocks - block)
+	{
+		memmove(order - 1, order, block * sizeof(uint32));
+		top->begin--;
+	}
+	else
+		memmove(order + block + 1, order + block, (top->nblocks - block) * sizeof(uint32));
+	top->nblocks++;
+	top->order[top->begin + block] = top->free[--top->nfree];
+	block_at(top, block)->n = 0;
+	return block_at(top, block);
+}
+
+/* The row of this number goes to a place. */
+static inline void
+put_in_order(TopRows *top, TopPlace place, uint32 number)
+{
+	TopBlock   *block = top->nblocks == 0 ? add_block(top, 0) : block_at(top, place.block);
+
+	if (unlikely(block->n == TOP_BLOCK_ROWS))
+	{
+		if (place.block == 0 && place.at == 0)
+			block = add_block(top, 0);
+		else if (place.block == top->nblocks - 1 && place.at == TOP_BLOCK_ROWS)
+		{
+			block = add_block(top, top->nblocks);
+			place.at = 0;
+		}
+		else
+		{
+			TopBlock   *half = add_block(top, place.block + 1);
+
+			block = block_at(top, place.block);
+			half->n = TOP_BLOCK_ROWS / 2;
+			block->n -= half->n;
+			memcpy(half->rows, block->rows + block->n, half->n * sizeof(uint32));
+			if (place.at > block->n)
+			{
+				place.at -= block->n;
+				block = half;
+			}
+		}
+	}
+	memmove(block->rows + place.at + 1, block->rows + place.at, (block->n - place.at) * sizeof(uint32));
+	block->rows[place.at] = number;
+	block->n++;
+	top->n++;
+}
+
+/* The last row is not wanted any more; returns its number. */
+static inline uint32
+drop_last(TopRows *top)
+{
+	TopBlock   *block = block_at(top, top->nblocks - 1);
+	uint32		number = block->rows[--block->n];
+
+	if (block->n == 0)
+	{
+		top->nblocks--;
+		top->free[top->nfree++] = top->order[top->begin + top->nblocks];
+	}
+	top->n--;
+	return number;
+}
+
+/* The new row has been stored and goes to its place; the last goes if it is one too many. */
+static inline void
+insert_row(TopRows *top, const NewRow *new, TopPlace place, uint32 rid)
+{
+	uint32		number = (uint32) top->n;
+	bool		first = place.block == 0 && place.at == 0;
+	TopRow	   *row;
+
+	if (likely(top->n == top->bound))
+	{
+		number = drop_last(top);
+		/* its block may be gone */
+		if (place.block == top->nblocks && top->nblocks > 0)
+		{
+			place.block--;
+			place.at = TOP_BLOCK_ROWS;
+		}
+		if (top->nblocks > 0)
+			place.at = Min(place.at, block_at(top, place.block)->n);
+	}
+	else if (unlikely(top->n == top->capacity))
+		set_capacity(top, Min(2 * top->capacity, top->bound));
+	put_in_order(top, place, number);
+	row = &top->rows[number];
+	row->key = new->key;
+	row->rid = rid;
+	row->null = new->null;
+	row->value = new->value;
+	if (top->by_reference && !new->null)
+	{
+		bool		isnull;
+		Datum		value = tiebreak_first_value(top->env->tiebreak, stored_row(top, row), &isnull);
+
+		row->value = (Datum) (DatumGetPointer(value) - (char *) stored_row(top, row));
+	}
+	top->stored[top->nstored].rid = rid;
+	top->stored[top->nstored++].row = number;
+	top->at_front = first;
+}
+
+/* There are few of the wanted rows so far: would a batch sort them with less? */
+static pg_noinline bool
+batch_is_better(const TopRows *top)
+{
+	return top->bound >= 2 * LOOK_ROWS && top->at_ends < LOOK_ROWS / 2 && (top->use_keys || top->strings);
+}
+
+static inline TopAnswer
+put(TopRows *top, NewRow *new)
+{
+	TopPlace	place;
+	uint32		rid;
+
+	if (unlikely(top->compared >= THINK_COMPARED))
+		think_about_keys(top);
+	make_key(top, new);
+	if (!find_place(top, new, &place))
+	{
+		top->at_front = false;
+		if (likely(top->n == top->bound))
+			return TOP_TAKEN;
+		top->at_ends++;
+		place.block = top->nblocks - 1;
+		place.at = block_at(top, place.block)->n;
+	}
+	else if (unlikely(top->n < top->bound) && place.block == 0 && place.at == 0)
+		top->at_ends++;
+	if (unlikely(top->n == LOOK_ROWS) && batch_is_better(top))
+		return TOP_FULL;
+	if (unlikely(top->nstored == stored_size(top->capacity)) ||
+		(unlikely(arena_used(&top->batch->arena) >= BOUNDED_CUT_BYTES) && top->nstored >= 2 * top->bound))
+		compact(top);
+	if (unlikely(!store_row(top, new, &rid)))
+		return TOP_FULL;
+	insert_row(top, new, place, rid);
+	return TOP_TAKEN;
+}
+
+TopAnswer
+top_rows_put_slot(TopRows *top, TupleTableSlot *slot)
+{
+	int			att = top->batch->stage.cols[0].att;
+	NewRow		new = {.value = slot->tts_values[att],.null = slot->tts_isnull[att],.slot = slot};
+
+	return put(top, &new);
+}
+
+TopAnswer
+top_rows_put_page(TopRows *top, RowPage *page, int i, PageKeyPlaces where)
+{
+	const char *p = where[0][i];
+	NewRow		new = {.null = p == NULL,.page = page,.i = i};
+
+	if (p != NULL)
+		new.value = page_datum(p, page->keys.byval_len[0]);
+	return put(top, &new);
+}
+
+bool
+top_rows_limit(const TopRows *top, uint64 *limit)
+{
+	const TopRow *last;
+
+	if (top->n < top->bound || !top->use_keys)
+		return false;
+	last = last_row(top);
+	*limit = last->key;
+	return !last->null;
+}
+
+uint32
+top_rows_last(const TopRows *top)
+{
+	return last_row(top)->rid;
+}
+
+/* ------------------------------------------------------------------------
+ * The end
+ * ------------------------------------------------------------------------
+ */
+void
+top_rows_stage(TopRows *top)
+{
+	SortEnv    *env = top->env;
+	Stage	   *stage = &top->batch->stage;
+	TupleTableSlot *slot = sort_env_slot(env);
+
+	stage_begin(stage);
+	stage_reserve(stage, env->bulk, Max(top->n, 1));
+	for (size_t i = 0; i < top->nstored; i++)
+	{
+		TopStored	stored = top->stored[i];
+
+		if (top->rows[stored.row].rid != stored.rid)
+			continue;
+		row_to_slot(slot, (MinimalTuple) arena_at(&top->batch->arena, stored.rid));
+		slot_getsomeattrs(slot, stage->last_att);
+		stage_row(stage, &env->keys, slot->tts_values, slot->tts_isnull, stored.rid);
+	}
+	ExecClearTuple(slot);
+}
+
+void
+top_rows_order(TopRows *top, Sorted *sorted)
+{
+	SortEnv    *env = top->env;
+	uint32	   *rids;
+
+	bulk_reserve(env->bulk, &env->recs, Max(top->n, 1) * sizeof(uint32), 0);
+	sort_env_note_memory(env, batch_held(top->batch));
+	rids = env->recs.ptr;
+	for (size_t block = 0; block < top->nblocks; block++)
+	{
+		for (uint32 at = 0; at < block_at(top, block)->n; at++)
+			*rids++ = row_at(top, block, at)->rid;
+	}
+	sorted->rids = env->recs.ptr;
+	sorted->keys = NULL;
+	sorted->n = top->n;
+	env->report.inserted = top->n > 0;
+}
+
+void
+top_rows_end(TopRows *top)
+{
+	top->on = false;
+	top->n = 0;
+	if (top->capacity > KEPT_CAPACITY)
+		free_arrays(top);
+}

@@ -1,0 +1,527 @@
+/*
+ * route_functions.c
+ *	  The router and the models as SQL functions.
+ */
+#include "postgres.h"
+
+#include <math.h>
+#include <time.h>
+
+#include "catalog/pg_type.h"
+#include "cost/cost.h"
+#include "cost/sort_feedback.h"
+#include "cost/store.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "service/protocol.h"
+#include "service/service.h"
+#include "service/service_internal.h"
+#include "settings.h"
+#include "sql/sql_functions.h"
+#include "storage/latch.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/float.h"
+#include "utils/tuplestore.h"
+
+PG_FUNCTION_INFO_V1(gpusort_algorithms);
+PG_FUNCTION_INFO_V1(gpusort_route);
+PG_FUNCTION_INFO_V1(gpusort_calibrate);
+
+/* What calibration may use; twice the widest record of its largest input. */
+#define CALIBRATE_WORKSPACE	((size_t) 256 * 1024 * 1024)
+
+static void gpusort_calibrate_devices(ReturnSetInfo *rsinfo);
+
+const Algorithm *
+gpusort_algorithm_from_name(const char *name)
+{
+	StringInfoData known;
+
+	if (pg_strcasecmp(name, "auto") == 0)
+		return NULL;
+	FOR_EACH_ALGORITHM(a)
+	{
+		if (pg_strcasecmp(name, a->name) == 0)
+			return a;
+	}
+
+	initStringInfo(&known);
+	FOR_EACH_ALGORITHM(a)
+		appendStringInfo(&known, ", %s", a->name);
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("unknown sort algorithm: \"%s\"", name),
+			 errhint("Available algorithms: auto%s.", known.data)));
+}
+
+static ArrayType *
+key_bits_array(unsigned formats)
+{
+	Datum		bits[3];
+	int			n = 0;
+
+	if (formats & (1u << SORT_REC_PACKED))
+		bits[n++] = Int32GetDatum(32);
+	if (formats & (1u << SORT_REC_64))
+		bits[n++] = Int32GetDatum(64);
+	if (formats & (1u << SORT_REC_128))
+		bits[n++] = Int32GetDatum(128);
+	return construct_array(bits, n, INT4OID, sizeof(int32), true, TYPALIGN_INT);
+}
+
+static void
+put_algorithm(ReturnSetInfo *rsinfo, const Algorithm *algorithm)
+{
+	Datum		values[6];
+	bool		nulls[6] = {false};
+
+	values[0] = CStringGetTextDatum(algorithm->name);
+	values[1] = CStringGetTextDatum(algorithm_on_gpu(algorithm) ? "gpu" : "cpu");
+	values[2] = PointerGetDatum(key_bits_array(algorithm->formats));
+	values[3] = BoolGetDatum(algorithm->stable);
+	values[4] = CStringGetTextDatum(algorithm->needs);
+	values[5] = CStringGetTextDatum(algorithm->paper);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+/*
+ * gpusort_algorithms(OUT algorithm text, OUT runs_on text, OUT key_bits int[],
+ *					  OUT stable bool, OUT needs text, OUT paper text)
+ */
+Datum
+gpusort_algorithms(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	FOR_EACH_ALGORITHM(a)
+		put_algorithm(rsinfo, a);
+	return (Datum) 0;
+}
+
+/* The facts' disorder for a word that describes the input; NULL: not known. */
+static void
+set_input_order(RouteFacts *facts, const char *order)
+{
+	static const struct
+	{
+		const char *name;
+		int			descents;	/* of a hundred neighbours, */
+		int			differ;		/* and those that are not equal */
+	}			orders[] = {
+		{"random", 50, 100}, {"sorted", 0, 100}, {"reversed", 100, 100}, {"nearly_sorted", 1, 100}, {"flat", 0, 0}
+	};
+	size_t		steps = facts->n > 0 ? facts->n - 1 : 0;
+
+	for (int i = 0; i < lengthof(orders); i++)
+	{
+		if (strcmp(order, orders[i].name) != 0)
+			continue;
+		facts->order_known = true;
+		facts->descents = steps * orders[i].descents / 100;
+		facts->ascents = steps * orders[i].differ / 100 - facts->descents;
+		return;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("unknown input order: \"%s\"", order),
+			 errhint("Input orders are random, sorted, nearly_sorted, reversed and flat.")));
+}
+
+/* The same keys as a GPU would get them in one job, if there is one with so much memory. */
+static void
+set_gpu(RouteFacts *facts, int key_bits)
+{
+	uint64		needs;
+	int			devices;
+
+	facts->device = device_state();
+	/* one that was given back can be had again */
+	if (facts->device == DEVICE_STATE_IDLE && device_shared->nalgorithms > 0)
+		facts->device = DEVICE_STATE_READY;
+	if (facts->device != DEVICE_STATE_READY)
+		return;
+	facts->gpu.key_width = key_bits <= 32 ? 32 : key_bits <= 64 ? 64 : 128;
+	needs = gpusort_keys_bytes(device_costs(), facts->n, facts->gpu.key_width);
+	if (needs > device_largest_job(&devices) && devices > 0)
+	{
+		facts->device = DEVICE_STATE_FULL;
+		return;
+	}
+	facts->gpu.key_bits = key_bits;
+	facts->gpu.algorithms = device_algorithms();
+	device_learn_facts(facts, NULL, NULL);
+}
+
+/* Why an algorithm cannot sort this; of a device that is not there, what it says. */
+static const char *
+why_not_words(const RouteFacts *facts, const RoutePrediction *p)
+{
+	const char *words;
+
+	if (facts->device != DEVICE_STATE_NONE || !algorithm_on_gpu(p->algorithm))
+		return p->why_not;
+	words = gpusort_device_words();
+	return psprintf("%s: %s", p->why_not,
+					strncmp(words, "none: ", 6) == 0 ? words + 6 : words);
+}
+
+/* What a GPU's prediction is made of, and what it rests on. */
+static const char *
+terms_words(const RouteFacts *facts, const RoutePrediction *p)
+{
+	const GpuFactors *factors = facts->gpu.factors;
+	GpuTerms	terms;
+	double		library_us = 0;
+
+	gpu_predict_terms(p->algorithm, facts, &terms);
+	for (int t = 0; t < GPU_TERMS; t++)
+		library_us += terms.library_us[t];
+	return psprintf("hand-over %.2f ms, up %.2f, sort %.2f, down %.2f, host %.2f: "
+					"%.2f times the library's costs, by %llu jobs",
+					terms.us[GPU_TERM_HAND_OVER] / 1000, terms.us[GPU_TERM_UP] / 1000,
+					terms.us[GPU_TERM_SORT] / 1000, terms.us[GPU_TERM_DOWN] / 1000,
+					terms.us[GPU_TERM_HOST] / 1000, p->us / library_us,
+					(unsigned long long) (factors == NULL ? 0 : factors->jobs));
+}
+
+/* What a prediction is made of, and what it rests on; NULL: on what is built in alone. */
+static const char *
+rests_on(const RouteFacts *facts, const RoutePrediction *p)
+{
+	CpuLearned	learned;
+
+	if (p->us < 0)
+		return NULL;
+	if (algorithm_on_gpu(p->algorithm))
+		return facts->gpu.factors == NULL ? NULL : terms_words(facts, p);
+	if (facts->cpu_factor == 0 || !device_learned_cpu(&learned))
+		return NULL;
+	return psprintf("%.2f times the model's %.2f ms, by %llu sorts", facts->cpu_factor,
+					p->us / facts->cpu_factor / 1000, (unsigned long long) learned.sorts);
+}
+
+/* Why it was chosen, or why it cannot, and what its prediction rests on; NULL: nothing. */
+static const char *
+reason_of(const RouteFacts *facts, const RoutePrediction *p, const RouteDecision *decision)
+{
+	const char *reason = NULL;
+	const char *terms = rests_on(facts, p);
+
+	if (p->algorithm == decision->algorithm)
+		reason = gpusort_route_reason(facts, decision, palloc(ROUTE_REASON_SIZE));
+	else if (p->why_not != NULL)
+		reason = why_not_words(facts, p);
+	return reason != NULL && terms != NULL ? psprintf("%s; %s", reason, terms) :
+		reason != NULL ? reason : terms;
+}
+
+/*
+ * gpusort_route(rows bigint, key_bits int, key_range numeric DEFAULT NULL,
+ *				 input_order text DEFAULT NULL, threads int DEFAULT 1,
+ *				 OUT algorithm text, OUT chosen bool, OUT predicted_ms float8,
+ *				 OUT scratch_bytes bigint, OUT reason text)
+ *
+ * One row for each algorithm, the chosen one first, then by predicted time; an
+ * algorithm that cannot sort such an input, or that auto never takes, comes last, with
+ * NULL as its time and the reason why.  A GPU's time contains the transfers; its scratch_bytes are
+ * of the device's memory.  The reason has what a time is made of, where something was learned.
+ */
+Datum
+gpusort_route(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	RouteFacts	facts = {0};
+	RouteDecision decision;
+	RoutePrediction predictions[ALGORITHM_COUNT];
+	int64		rows;
+	int			key_bits;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(4))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("rows, key_bits and threads must not be null")));
+	rows = PG_GETARG_INT64(0);
+	key_bits = PG_GETARG_INT32(1);
+	facts.threads = PG_GETARG_INT32(4);
+	if (rows < 0 || rows > PG_UINT32_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("rows must be between 0 and %u", PG_UINT32_MAX)));
+	if (key_bits < 1 || key_bits > 128)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("key_bits must be between 1 and 128")));
+	if (facts.threads < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("threads must be at least 1")));
+
+	facts.n = rows;
+	if (!PG_ARGISNULL(2))
+	{
+		double		range = DatumGetFloat8(DirectFunctionCall1(numeric_float8_no_overflow,
+															   PG_GETARG_DATUM(2)));
+
+		if (!(range >= 1))
+			ereport(ERROR,
+					(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+					 errmsg("key_range must be at least 1"),
+					 errdetail("It is the largest key minus the smallest, plus one.")));
+		/* keys are narrowed to their range before they are sorted */
+		key_bits = Min(key_bits, Max(1, (int) ceil(log2(Min(range, 0x1p128)))));
+		facts.key_range = range >= 0x1p64 ? PG_UINT64_MAX : (uint64) range;
+	}
+	facts.format = key_bits <= 32 ? SORT_REC_PACKED :
+		key_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
+	facts.begin_bit = facts.format == SORT_REC_PACKED ? 32 : 0;
+	facts.end_bit = facts.begin_bit + key_bits;
+	facts.rids_ascending = true;
+	set_gpu(&facts, key_bits);
+	if (!PG_ARGISNULL(3))
+		set_input_order(&facts, text_to_cstring(PG_GETARG_TEXT_PP(3)));
+
+	gpusort_model_refresh(SIZE_MAX);
+	device_learn_cpu_facts(&facts);
+	gpusort_route_decide(&facts, &decision);
+	gpusort_route_predict(&facts, predictions);
+
+	InitMaterializedSRF(fcinfo, 0);
+
+	/* A tiny input's choice is not by predicted time: it may not be first. */
+	for (int pass = 0; pass < 2; pass++)
+	{
+		for (int i = 0; i < ALGORITHM_COUNT; i++)
+		{
+			const RoutePrediction *p = &predictions[i];
+			bool		chosen = p->algorithm == decision.algorithm;
+			Datum		values[5];
+			bool		nulls[5] = {false};
+			const char *reason = reason_of(&facts, p, &decision);
+
+			if (chosen != (pass == 0))
+				continue;
+			values[0] = CStringGetTextDatum(p->algorithm->name);
+			values[1] = BoolGetDatum(chosen);
+			values[2] = Float8GetDatum(p->us / 1000);
+			values[3] = Int64GetDatum((int64) p->scratch);
+			nulls[2] = nulls[3] = p->why_not != NULL;
+			nulls[4] = reason == NULL;
+			if (reason != NULL)
+				values[4] = CStringGetTextDatum(reason);
+			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		}
+	}
+	return (Datum) 0;
+}
+
+static bool
+check_interrupts(void *arg)
+{
+	CHECK_FOR_INTERRUPTS();
+	return false;
+}
+
+/* log2_rows < 0 is NULL. */
+static void
+gpusort_put_constant(ReturnSetInfo *rsinfo, const char *name, int log2_rows,
+			 double builtin, double measured)
+{
+	Datum		values[4];
+	bool		nulls[4] = {false, log2_rows < 0, false, false};
+
+	values[0] = CStringGetTextDatum(name);
+	values[1] = Int32GetDatum(log2_rows);
+	values[2] = Float8GetDatum(builtin);
+	values[3] = Float8GetDatum(measured);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+/*
+ * gpusort_calibrate(OUT constant text, OUT log2_rows int, OUT built_in float8,
+ *					 OUT measured float8)
+ *
+ * Measures this machine, stores the constants and returns them beside the
+ * built-in ones; then has its GPUs measured.
+ */
+Datum
+gpusort_calibrate(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	RouteModel	model;
+	char	   *workspace;
+
+	InitMaterializedSRF(fcinfo, 0);
+
+	workspace = MemoryContextAllocHuge(CurrentMemoryContext,
+									   CALIBRATE_WORKSPACE + 64);
+	model_calibrate(&model, (void *) TYPEALIGN(64, workspace),
+					CALIBRATE_WORKSPACE, check_interrupts, NULL);
+	pfree(workspace);
+	gpusort_model_store(&model);
+	gpusort_model_refresh(SIZE_MAX);
+	device_learn_cpu_forget();
+
+	for (int curve = 0; curve < MODEL_CURVES; curve++)
+		for (int knot = 0; knot < MODEL_KNOTS; knot++)
+			gpusort_put_constant(rsinfo, model_curve_names[curve], model_knot_log2(knot),
+								 route_model_builtin.curve[curve][knot],
+								 model.curve[curve][knot]);
+	for (int i = 0; i < MODEL_SCALARS; i++)
+		gpusort_put_constant(rsinfo, model_scalar_names[i], -1,
+							 route_model_builtin.scalar[i], model.scalar[i]);
+	gpusort_calibrate_devices(rsinfo);
+	return (Datum) 0;
+}
+
+/* ------------------------------------------------------------------------
+ * What is known of GPUs, as SQL functions: gpusort_device_model(), and gpusort_calibrate()'s
+ * part of them.
+ * ------------------------------------------------------------------------
+ */
+
+PG_FUNCTION_INFO_V1(gpusort_device_model);
+
+/* What gpusort_calibrate() waits for the devices, and between two looks. */
+#define CALIBRATE_PATIENCE_US	10e6
+#define CALIBRATE_LOOK_MS		10
+
+/* log2_rows < 0, and a measured that is no number, are NULL. */
+static void
+put_part(ReturnSetInfo *rsinfo, int device, const char *part, int log2_rows, double measured,
+		 double factor, uint32 jobs)
+{
+	Datum		values[6];
+	bool		nulls[6] = {false, false, log2_rows < 0, isnan(measured), false, false};
+
+	values[0] = Int32GetDatum(device);
+	values[1] = CStringGetTextDatum(part);
+	values[2] = Int32GetDatum(log2_rows);
+	values[3] = Float8GetDatum(measured);
+	values[4] = Float8GetDatum(factor);
+	values[5] = Int64GetDatum(jobs);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+}
+
+static void
+put_device(ReturnSetInfo *rsinfo, const LearnDevice *who)
+{
+	GpuLearned	learned;
+	GpuFactors	factors;
+
+	gpusort_learned(who, &learned);
+	gpu_learn_factors(&learned, 1, (int64) time(NULL), &factors);
+	for (int p = 0; p < GPU_PARTS; p++)
+	{
+		const Factor *part = &learned.part[p];
+
+		put_part(rsinfo, who->number, gpu_part_name((GpuPart) p),
+				 p < GPU_PART_SORT ? -1 : DEVICE_MEASURED_FIRST +
+				 DEVICE_MEASURED_STEP * ((p - GPU_PART_SORT) % GPU_SORT_SIZES),
+				 part->is_measured ? exp(part->measured) : get_float8_nan(),
+				 exp(factors.log[p]), part->jobs);
+	}
+	put_part(rsinfo, who->number, "load", -1, get_float8_nan(), factors.busy, learned.load_jobs);
+}
+
+Datum
+gpusort_device_model(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	LearnDevice who;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (device_shared == NULL)
+		return (Datum) 0;
+	for (int d = 0; d < device_shared->ndevices; d++)
+	{
+		if (device_learn_who(d, &who))
+			put_device(rsinfo, &who);
+	}
+	return (Datum) 0;
+}
+
+/* Has it been measured since? */
+static bool
+is_measured(int device, uint32 before)
+{
+	uint32		now = device_shared->devices[device].measurements;
+
+	return now % 2 == 0 && now > before;
+}
+
+static void
+put_measured(ReturnSetInfo *rsinfo, const LearnDevice *who)
+{
+	DeviceMeasured measured = *(const DeviceMeasured *) who->measured;
+	const GpusortCosts *costs = who->costs;
+
+#define PUT(name, log2_rows, library, value) \
+	do { \
+		if ((value) > 0) \
+			gpusort_put_constant(rsinfo, psprintf("gpu%d_%s", who->number, name), log2_rows, library, value); \
+	} while (0)
+
+	PUT("up", -1, costs->copy_ns, measured.up_ns);
+	PUT("down", -1, costs->copy_ns, measured.down_ns);
+	PUT("up_1MB", -1, costs->copy_ns, measured.up_small_ns);
+	PUT("down_1MB", -1, costs->copy_ns, measured.down_small_ns);
+	PUT("launches", -1, costs->job_us * 1000, measured.launch_us * 1000);
+	for (int w = 0; w < 3; w++)
+	{
+		for (int size = 0; size < DEVICE_MEASURED_SIZES; size++)
+		{
+			int			log2_rows = DEVICE_MEASURED_FIRST + DEVICE_MEASURED_STEP * size;
+			RouteFacts	facts = {.n = (size_t) 1 << log2_rows};
+
+			facts.gpu.key_width = facts.gpu.key_bits = 32 << w;
+			facts.gpu.costs = costs;
+			PUT(gpu_part_name((GpuPart) (GPU_PART_SORT + w * GPU_SORT_SIZES)), log2_rows,
+				gpu_sort_us((AlgorithmId) measured.algorithm, &facts) * 1000 / facts.n,
+				measured.sort_us[w][size] * 1000 / facts.n);
+		}
+	}
+#undef PUT
+}
+
+/*
+ * Has every GPU measured, waits for that, forgets what jobs have taught of it, and returns what
+ * was measured beside the library's costs: nanoseconds a byte, a job, a row.
+ */
+static void
+gpusort_calibrate_devices(ReturnSetInfo *rsinfo)
+{
+	uint64		start = device_now_us();
+	uint32		before;
+
+	if (device_bring_back(CALIBRATE_PATIENCE_US) != DEVICE_STATE_READY)
+		return;
+	before = device_shared->measurements;
+	pg_atomic_fetch_add_u32(&device_shared->measure_asked, 1);
+	device_wake_process();
+	for (int d = 0; d < device_shared->ndevices; d++)
+	{
+		LearnDevice who;
+
+		while (!is_measured(d, before) && (double) (device_now_us() - start) < CALIBRATE_PATIENCE_US)
+		{
+			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+							 CALIBRATE_LOOK_MS, queue_wait_event());
+			ResetLatch(MyLatch);
+			CHECK_FOR_INTERRUPTS();
+		}
+		if (!device_learn_who(d, &who))
+			continue;
+		if (!is_measured(d, before))
+		{
+			ereport(WARNING,
+					(errmsg("device %d was busy and has not been measured", who.number)));
+			continue;
+		}
+		gpusort_learn_forget(&who);
+		put_measured(rsinfo, &who);
+	}
+}

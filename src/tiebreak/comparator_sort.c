@@ -1,0 +1,543 @@
+/*
+ * comparator_sort.c
+ *	  Sorts values by their comparator.
+ *
+ * A comparison may take a microsecond, so the sort makes few of them:
+ *
+ *	- Presorted input takes n - 1 comparisons.  tie_presorted() stops at the first
+ *	  value that does not fit.
+ *	- A merge sort makes fewer comparisons than a quicksort.
+ *	- Every record notes in its pad whether it equals the record before it.  A merge
+ *	  compares the first records of two groups of equal records and moves whole
+ *	  groups, so k different values take about n log2 k comparisons.  The ranks follow
+ *	  from the pads, without a comparison.
+ *
+ * The records hold the values, so a comparison touches no row.  Values passed by
+ * reference are cache misses all the same.  The sort goes depth first, so that the
+ * lower levels of the merge find their values in the cache, and the merge prefetches
+ * them.
+ *
+ * Most comparators copy a value with a short header, or decompress a toasted one, at
+ * each comparison.  The values of a block are copied once, into a buffer that fits the
+ * cache, as the comparator wants them.
+ *
+ * Memory policy: the buffer takes BLOCK_BYTES at most, less for few records, and is
+ * kept for the next sort.
+ */
+#include "postgres.h"
+
+#include "access/detoast.h"
+#include "compat.h"
+#include "key/key_internal.h"
+#include "tiebreak/tiebreak_internal.h"
+
+/* Records up to this number are sorted by insertion. */
+#define MERGE_FIRST_RUN		6
+
+/* Records of a block, the bytes of their copied values, and those of one value. */
+#define BLOCK_ROWS			2048
+#define BLOCK_BYTES			((Size) 512 * 1024)
+#define BLOCK_ROW_BYTES		(BLOCK_BYTES / BLOCK_ROWS)
+#define COPIED_MAX			(BLOCK_BYTES / 16)
+
+/* Fewer values are compared as quickly where they lie. */
+#define COPIED_MIN_ROWS		32
+
+/* A merge sort in progress. */
+typedef struct MergeSort
+{
+	SortSupport ssup;
+	bool		prefetch;		/* values may not be in the cache */
+	char	   *copies;			/* buffer for the values of a block; NULL: values are not copied */
+	char	   *copies_end;
+} MergeSort;
+
+static inline int
+compare_values(SortSupport ssup, const SortRec64 *a, const SortRec64 *b)
+{
+	return tie_compare(ssup, (Datum) a->key, (Datum) b->key);
+}
+
+static void
+reverse(SortRec64 *recs, size_t n)
+{
+	for (size_t i = 0; i < n / 2; i++)
+	{
+		SortRec64	rec = recs[i];
+
+		recs[i] = recs[n - 1 - i];
+		recs[n - 1 - i] = rec;
+	}
+}
+
+/* Reverses the groups of equal records, whose own order stays.  The pads are set. */
+static void
+reverse_groups(SortRec64 *recs, size_t n)
+{
+	size_t		start = 0;
+
+	reverse(recs, n);
+	for (size_t i = 0; i < n; i++)
+	{
+		/* the first record of a group is its last one now */
+		if (recs[i].pad == TIE_EQUAL)
+			continue;
+		reverse(recs + start, i + 1 - start);
+		start = i + 1;
+	}
+}
+
+bool
+tie_presorted(SortSupport ssup, SortRec64 *recs, size_t n)
+{
+	int			direction = 0;	/* of the last two values that differ */
+
+	recs[0].pad = TIE_BEHIND;
+	for (size_t i = 1; i < n; i++)
+	{
+		int			cmp;
+
+		tie_prefetch_value(recs, i, n);
+		cmp = compare_values(ssup, &recs[i - 1], &recs[i]);
+		recs[i].pad = cmp == 0 ? TIE_EQUAL : TIE_BEHIND;
+		if (cmp == 0)
+			continue;
+		cmp = cmp < 0 ? 1 : -1;
+		if (direction == -cmp)
+		{
+			for (size_t j = 0; j <= i; j++)
+				recs[j].pad = TIE_SAME_WORD;
+			return false;
+		}
+		direction = cmp;
+	}
+	if (direction < 0)
+		reverse_groups(recs, n);
+	return true;
+}
+
+static void
+insertion_sort(SortSupport ssup, SortRec64 *recs, size_t n)
+{
+	recs[0].pad = TIE_BEHIND;
+	for (size_t i = 1; i < n; i++)
+	{
+		SortRec64	rec = recs[i];
+		size_t		j = i;
+		int			cmp = 1;
+
+		while (j > 0 && (cmp = compare_values(ssup, &recs[j - 1], &rec)) > 0)
+		{
+			/* the whole group is larger */
+			do
+			{
+				recs[j] = recs[j - 1];
+				j--;
+			} while (recs[j].pad == TIE_EQUAL);
+		}
+		rec.pad = cmp == 0 ? TIE_EQUAL : TIE_BEHIND;
+		recs[j] = rec;
+	}
+}
+
+/* Asks for the memory of the value that is TIE_PREFETCH records ahead. */
+static inline void
+prefetch_ahead(const MergeSort *sort, const SortRec64 *rec, const SortRec64 *end)
+{
+	if (sort->prefetch && end - rec > TIE_PREFETCH)
+	{
+		const char *p = (const char *) DatumGetPointer((Datum) rec[TIE_PREFETCH].key);
+
+		__builtin_prefetch(p);
+		__builtin_prefetch(p + 64);
+	}
+}
+
+/* Moves a record, and those that equal it, to *out; returns the record behind them. */
+static inline const SortRec64 *
+move_group(const MergeSort *sort, const SortRec64 *rec, const SortRec64 *end, SortRec64 **out)
+{
+	do
+	{
+		prefetch_ahead(sort, rec, end);
+		*(*out)++ = *rec++;
+	} while (rec < end && rec->pad == TIE_EQUAL);
+	return rec;
+}
+
+/* Merges the runs a[0 .. na) and a[na .. n) into out; of equal records the first run's come first. */
+static void
+merge_runs(const MergeSort *sort, const SortRec64 *a, size_t na, size_t n, SortRec64 *out)
+{
+	const SortRec64 *b = a + na;
+	const SortRec64 *a_end = b;
+	const SortRec64 *b_end = a + n;
+	int			cmp = compare_values(sort->ssup, a_end - 1, b);
+
+	if (cmp <= 0)
+	{
+		memcpy(out, a, n * sizeof(SortRec64));
+		if (cmp == 0)
+			out[na].pad = TIE_EQUAL;
+		return;
+	}
+	while (a < a_end && b < b_end)
+	{
+		cmp = compare_values(sort->ssup, a, b);
+		if (cmp <= 0)
+			a = move_group(sort, a, a_end, &out);
+		if (cmp >= 0)
+		{
+			SortRec64  *first = out;
+
+			b = move_group(sort, b, b_end, &out);
+			if (cmp == 0)
+				first->pad = TIE_EQUAL;
+		}
+	}
+	memcpy(out, a, (a_end - a) * sizeof(SortRec64));
+	memcpy(out + (a_end - a), b, (b_end - b) * sizeof(SortRec64));
+}
+
+/* Sorts records; the result lies in recs, or in other if swapped.  Both arrays have n records. */
+static void
+sort_range(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, bool swapped)
+{
+	size_t		half = n / 2;
+
+	if (n <= MERGE_FIRST_RUN)
+	{
+		insertion_sort(sort->ssup, recs, n);
+		if (swapped)
+			memcpy(other, recs, n * sizeof(SortRec64));
+		return;
+	}
+	sort_range(sort, recs, other, half, !swapped);
+	sort_range(sort, recs + half, other + half, n - half, !swapped);
+	if (swapped)
+		merge_runs(sort, recs, half, n, other);
+	else
+		merge_runs(sort, other, half, n, recs);
+}
+
+/*
+ * A value as its comparator wants it, copied to *next if it does not lie so; the original
+ * pointer is stored before the copy.  The same value if there is no room for a copy.
+ */
+static uint64
+copy_value(const MergeSort *sort, uint64 value, char **next)
+{
+	struct varlena *original = (struct varlena *) DatumGetPointer((Datum) value);
+	struct varlena *plain = original;
+	char	   *copy = *next + sizeof(uint64);
+	bool		is_short = VARATT_IS_SHORT(original) && !VARATT_IS_EXTERNAL(original);
+	Size		size;
+
+	if (VARATT_IS_4B_U(original))
+		return value;
+	size = is_short ? VARSIZE_SHORT(original) - VARHDRSZ_SHORT + VARHDRSZ :
+		toast_raw_datum_size((Datum) value);
+	if (size > COPIED_MAX || MAXALIGN(size) + sizeof(uint64) > sort->copies_end - *next)
+		return value;
+	if (is_short)
+	{
+		SET_VARSIZE(copy, size);
+		memcpy(VARDATA(copy), VARDATA_SHORT(original), size - VARHDRSZ);
+	}
+	else
+	{
+		CHECK_FOR_INTERRUPTS();
+		plain = detoast_attr(original);
+		memcpy(copy, plain, size);
+		pfree(plain);
+	}
+	*(uint64 *) *next = value;
+	*next = copy + MAXALIGN(size);
+	return (uint64) PointerGetDatum(copy);
+}
+
+/* sort_range() of a block, whose values are copied meanwhile. */
+static void
+sort_block(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, bool swapped)
+{
+	MergeSort	block = *sort;
+	SortRec64  *sorted = swapped ? other : recs;
+	char	   *next = sort->copies;
+
+	if (sort->copies == NULL || n < COPIED_MIN_ROWS)
+	{
+		sort_range(sort, recs, other, n, swapped);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+	{
+		tie_prefetch_value(recs, i, n);
+		recs[i].key = copy_value(sort, recs[i].key, &next);
+	}
+	block.prefetch = false;
+	sort_range(&block, recs, other, n, swapped);
+	for (size_t i = 0; i < n; i++)
+	{
+		uint64	   *copy = (uint64 *) DatumGetPointer((Datum) sorted[i].key);
+
+		if ((char *) copy > sort->copies && (char *) copy < next)
+			sorted[i].key = copy[-1];
+	}
+}
+
+/* sort_range() block by block, depth first. */
+static void
+sort_blocks(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, bool swapped)
+{
+	size_t		half = n / 2;
+
+	if (n <= BLOCK_ROWS)
+	{
+		sort_block(sort, recs, other, n, swapped);
+		return;
+	}
+	sort_blocks(sort, recs, other, half, !swapped);
+	sort_blocks(sort, recs + half, other + half, n - half, !swapped);
+	if (swapped)
+		merge_runs(sort, recs, half, n, other);
+	else
+		merge_runs(sort, other, half, n, recs);
+}
+
+void
+tie_merge_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n)
+{
+	Form_pg_attribute attr = TupleDescAttr(tb->desc, col->attno - 1);
+	MergeSort	sort = {tie_comparator(tb, col)};
+
+	sort.prefetch = !attr->attbyval;
+	if (attr->attlen == -1 && n >= COPIED_MIN_ROWS)
+	{
+		Size		size = Min(n, BLOCK_ROWS) * BLOCK_ROW_BYTES;
+
+		bulk_reserve(tb->owner, &tb->copies, size, 0);
+		sort.copies = tb->copies.ptr;
+		sort.copies_end = sort.copies + size;
+	}
+	sort_blocks(&sort, recs, scratch, n, false);
+	recs[0].pad = TIE_OTHER_WORD;
+}
+
+bool
+tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered)
+{
+	uint32		rank = 0;
+
+	recs[0].pad = 0;
+	for (size_t i = 1; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (recs[i].pad == TIE_BEHIND)
+			rank++;
+		else if (recs[i].pad != TIE_EQUAL)
+		{
+			int			cmp = compare_values(ssup, &recs[i - 1], &recs[i]);
+
+			/* some contradict themselves */
+			if (cmp > 0 && !ordered)
+				return false;
+			rank += cmp != 0;
+		}
+		if (i + TIE_PREFETCH < n && recs[i + TIE_PREFETCH].pad < TIE_BEHIND)
+			tie_prefetch_value(recs, i, n);
+		recs[i].pad = rank;
+	}
+	for (size_t i = 0; i < n; i++)
+		recs[i].key = recs[i].pad;
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Values nearly in order: those out of place are picked out, sorted and merged back.
+ *
+ * Hints (tie_hints.c) may put some values wrong.  Going through them, what is smaller
+ * than the one before is picked out together with that, so that what stays is in order
+ * and has at least all values but two for each that was out of place.  That takes a
+ * comparison for each, and what is picked out is sorted by comparison.
+ *
+ * Equal values come in their rows' order and stay in it.
+ * ------------------------------------------------------------------------
+ */
+
+/* So few may be out of place that it pays. */
+#define REPAIR_PART			8
+
+#define OUT_OF_PLACE		PG_UINT32_MAX
+#define NONE				(PG_UINT32_MAX - 1)
+
+/* Sets the pad of records that are out of place; false if there are more than most. */
+static bool
+find_misplaced(SortSupport ssup, SortRec64 *recs, size_t n, size_t most, size_t *found)
+{
+	uint32		top = 0;		/* the last one in order; its pad is the one before */
+	uint32		before;
+
+	*found = 0;
+	recs[0].pad = NONE;
+	for (size_t i = 1; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		tie_prefetch_value(recs, i, n);
+		if (top == NONE || compare_values(ssup, &recs[top], &recs[i]) <= 0)
+		{
+			recs[i].pad = top;
+			top = i;
+			continue;
+		}
+		if (*found + 2 > most)
+			return false;
+		*found += 2;
+		before = recs[top].pad;
+		recs[i].pad = recs[top].pad = OUT_OF_PLACE;
+		top = before;
+	}
+	return true;
+}
+
+bool
+tie_repair(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n)
+{
+	SortSupport ssup = tie_comparator(tb, col);
+	size_t		most = n / REPAIR_PART;
+	size_t		misplaced;
+	size_t		in_order = 0;
+	SortRec64  *out = scratch;
+
+	/* pads name records */
+	if (n >= NONE || !find_misplaced(ssup, recs, n, most, &misplaced))
+		return false;
+	for (size_t i = 0; i < n; i++)
+	{
+		if (recs[i].pad == OUT_OF_PLACE)
+			*out++ = recs[i];
+		else
+			recs[in_order++] = recs[i];
+	}
+	tie_merge_sort(tb, col, scratch, out, misplaced);
+
+	/* from the end, where there is room */
+	while (misplaced > 0)
+	{
+		SortRec64  *a = &recs[in_order - 1];
+		SortRec64  *b = &scratch[misplaced - 1];
+		int			cmp = in_order == 0 ? -1 : compare_values(ssup, a, b);
+
+		if (cmp > 0 || (cmp == 0 && a->rid > b->rid))
+		{
+			recs[in_order + misplaced - 1] = *a;
+			in_order--;
+		}
+		else
+		{
+			recs[in_order + misplaced - 1] = *b;
+			misplaced--;
+		}
+	}
+	for (size_t i = 0; i < n; i++)
+		recs[i].pad = TIE_OTHER_WORD;
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Values in the order of what their type makes to abbreviate them.
+ *
+ * Where hints (tie_hints.c) say nothing, as of Chinese, many values are ordered by
+ * abbreviations, each made once, and only those with equal ones are compared.
+ * ------------------------------------------------------------------------
+ */
+
+/* Fewer are compared as quickly. */
+#define ABBREVIATED_MIN_ROWS	64
+
+void
+tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSupport ssup)
+{
+	uint64		prev;
+	bool		alone = false;	/* has the one before a word of its own? */
+
+	tie_sort_words(tb, recs, n);
+	prev = ~recs[0].key;
+	for (size_t i = 0; i < n; i++)
+	{
+		uint64		word = recs[i].key;
+		bool		isnull;
+
+		CHECK_FOR_INTERRUPTS();
+		if (i + TIE_PREFETCH < n)
+			tie_prefetch(tb, recs[i + TIE_PREFETCH].rid);
+		recs[i].key = (uint64) tie_value(tb, col, tie_row(tb, recs[i].rid), &isnull);
+		recs[i].pad = TIE_SAME_WORD;
+		if (word != prev)
+		{
+			bool		before_alone = alone;
+
+			alone = i + 1 == n || recs[i + 1].key != word;
+			recs[i].pad = TIE_OTHER_WORD;
+			/* both are where they will stay, and at hand */
+			if (ssup != NULL && alone && before_alone &&
+				tie_compare(ssup, (Datum) recs[i - 1].key, (Datum) recs[i].key) < 0)
+				recs[i].pad = TIE_BEHIND;
+		}
+		prev = word;
+	}
+}
+
+/* Makes the column's images, if its type abbreviates. */
+static StageColumn *
+find_abbreviation(TieBreak *tb, TieColumn *col)
+{
+	const KeyColumn *key = &tb->keys[col - tb->cols];
+	StageColumn *image = MemoryContextAllocZero(tb->cxt, sizeof(StageColumn));
+
+	image->kind = abbreviated_kind(key);
+	image->flip = col->flip;
+	col->abbreviator = key_maker_create(tb->cxt, key, image->kind);
+	return image;
+}
+
+bool
+tie_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
+{
+	SortSupport ssup = tie_comparator(tb, col);
+	size_t		start = 0;
+	uint32		rank = 0;
+	bool		inexact;
+
+	/* those whose images are abbreviations have had theirs */
+	if (col->kind != KEY_COMPARED || n < ABBREVIATED_MIN_ROWS)
+		return false;
+	if (col->abbreviated == NULL)
+		col->abbreviated = find_abbreviation(tb, col);
+	if (col->abbreviated->kind != KEY_ABBREVIATED)
+		return false;
+	for (size_t i = 0; i < n; i++)
+	{
+		tie_prefetch_value(recs, i, n);
+		recs[i].key = key_image(col->abbreviated, col->abbreviator, (Datum) recs[i].key, &inexact);
+	}
+	tie_order_words(tb, col, recs, n, NULL);
+	for (size_t i = 1; i <= n; i++)
+	{
+		size_t		len = i - start;
+
+		if (i < n && recs[i].pad == TIE_SAME_WORD)
+			continue;
+		if (len > 1)
+		{
+			tie_compare_sort(tb, col, recs + start, len);
+			(void) tie_rank(ssup, recs + start, len, true);
+		}
+		else
+			recs[start].key = 0;
+		for (size_t j = start; j < i; j++)
+			recs[j].key += rank;
+		rank = (uint32) recs[i - 1].key + 1;
+		start = i;
+	}
+	return true;
+}

@@ -1,0 +1,61 @@
+/*
+ * tie_hash.h
+ *	  The hash of the dictionary of values (tie_dictionary.c).
+ *
+ * Whoever knows the hash can choose values that all meet in one place of the table.  So
+ * each dictionary draws a key.  A word is folded in by a multiplication with a secret
+ * factor, of whose 128 bits both halves are used: a difference between two values then
+ * becomes one that depends on the factor, and no choice of later words makes it go away
+ * for all keys.
+ */
+#ifndef GPUSORT_TIEBREAK_TIE_HASH_H
+#define GPUSORT_TIEBREAK_TIE_HASH_H
+
+#include "postgres.h"
+
+#include "common/pg_prng.h"
+#include "key/type/bytes.h"
+
+typedef struct TieHashKey
+{
+	uint64		start;
+	uint64		factor;
+} TieHashKey;
+
+static inline TieHashKey
+tie_hash_key(pg_prng_state *state)
+{
+	TieHashKey	key;
+
+	key.start = pg_prng_uint64(state);
+	key.factor = pg_prng_uint64(state) | 1;
+	return key;
+}
+
+static inline uint64
+tie_hash_fold(uint64 h, uint64 factor)
+{
+	uint128		product = (uint128) h * factor;
+
+	return (uint64) (product >> 64) ^ (uint64) product;
+}
+
+/* Never 0. */
+static inline uint64
+tie_hash(const TieHashKey *key, const char *p, size_t len)
+{
+	uint64		h = tie_hash_fold(key->start ^ len, key->factor);
+
+	for (; len >= BYTES_WORD; p += BYTES_WORD, len -= BYTES_WORD)
+		h = tie_hash_fold(h ^ bytes_load(p), key->factor);
+	return tie_hash_fold(h ^ bytes_word(p, len), key->factor) | 1;
+}
+
+/* The place in a table of mask + 1 entries at which probes begin. */
+static inline uint32
+tie_hash_place(uint64 hash, uint32 mask)
+{
+	return (uint32) (hash >> 1) & mask;
+}
+
+#endif							/* GPUSORT_TIEBREAK_TIE_HASH_H */
