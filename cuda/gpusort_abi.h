@@ -229,24 +229,24 @@ typedef struct GpusortAlgorithm
 #define GPUSORT_COST_RANGES		4
 
 /* How keys lie between the least and the greatest. */
-typedef enum GpusortSpread
+typedef enum GpusortDistribution
 {
-	GPUSORT_SPREAD_EVEN,
-	GPUSORT_SPREAD_FREQUENT,	/* but for some values that are frequent, or nothing but those */
-	GPUSORT_SPREAD_UNEVEN,		/* even between a sample's quantiles */
-	GPUSORT_SPREAD_CROWDED,		/* not even between those: crowded at any scale, or many values repeat */
-	GPUSORT_SPREAD_DEEP			/* the same, and many differ in late bits only */
-} GpusortSpread;
+	GPUSORT_KEYS_UNIFORM,
+	GPUSORT_KEYS_FREQUENT,	/* but for some values that are frequent, or nothing but those */
+	GPUSORT_KEYS_SKEWED,		/* even between a sample's quantiles */
+	GPUSORT_KEYS_CLUSTERED,		/* not even between those: crowded at any scale, or many values repeat */
+	GPUSORT_KEYS_LONG_PREFIX			/* the same, and many differ in late bits only */
+} GpusortDistribution;
 
-#define GPUSORT_SPREADS			5
+#define GPUSORT_DISTRIBUTIONS			5
 
 typedef struct GpusortCosts
 {
 	/* microseconds of a sort of keys with rids, by key width 32, 64, 128; comparisons do not care how
 	 * keys are spread */
-	double		radix[GPUSORT_SPREADS][3][GPUSORT_COST_KNOTS];
+	double		radix[GPUSORT_DISTRIBUTIONS][3][GPUSORT_COST_KNOTS];
 	double		merge[3][GPUSORT_COST_KNOTS];
-	double		bucket[GPUSORT_SPREADS][3][GPUSORT_COST_KNOTS];
+	double		bucket[GPUSORT_DISTRIBUTIONS][3][GPUSORT_COST_KNOTS];
 
 	/* gpu_counting: keys of up to 8, 16 and more bits with rids; keys alone, of these
 	 * ranges; gpu_hp1 */
@@ -261,7 +261,7 @@ typedef struct GpusortCosts
 
 	/* passes of 8 bits that gpu_radix takes of keys of a width's bits, so many rows or more; below, one for
 	 * each 8 bits */
-	double		radix_passes[GPUSORT_SPREADS][3];
+	double		radix_passes[GPUSORT_DISTRIBUTIONS][3];
 	double		radix_passes_from[3];
 
 	/* the way there and back */
@@ -285,14 +285,14 @@ static inline double
 gpusort_cost_at(const double *curve, double n)
 {
 	double		x = log2(n > 1 ? n : 1) - GPUSORT_COST_KNOT_FIRST;
-	int			knot = (int) x;
+	int			sample_point = (int) x;
 	const int	last = GPUSORT_COST_KNOTS - 1;
 
 	if (x <= 0)
 		return curve[0];
-	if (knot >= last)
+	if (sample_point >= last)
 		return curve[last] * n / ldexp(1, GPUSORT_COST_KNOT_FIRST + last);
-	return curve[knot] * pow(curve[knot + 1] / curve[knot], x - knot);
+	return curve[sample_point] * pow(curve[sample_point + 1] / curve[sample_point], x - sample_point);
 }
 
 /* Device memory that a sort of n keys and rids takes, roughly; not that of rows. */

@@ -37,7 +37,7 @@ struct GpusortStream
 	 * ticket, written last; see wait_for_mail.
 	 */
 	uint32_t   *mailbox;
-	uint32_t	ticket;			/* the last one given out */
+	uint32_t	sequence_number;			/* the last one given out */
 	GpusortStream *next;		/* of the context */
 };
 
@@ -134,7 +134,7 @@ wait_for_run(SortRun *run)
 static inline uint32_t
 next_ticket(SortRun *run)
 {
-	return ++run->stream->ticket;
+	return ++run->stream->sequence_number;
 }
 
 /*
@@ -151,12 +151,12 @@ next_ticket(SortRun *run)
  * long, copies or others' sorts: then it pauses between looks.
  */
 static inline GpusortStatus
-wait_for_mail(SortRun *run, uint32_t ticket)
+wait_for_mail(SortRun *run, uint32_t sequence_number)
 {
 	const volatile uint32_t *word = run->stream->mailbox;
 	uint64_t	patience = MAIL_PATIENCE + run->problem->n * (run->problem->key_width / 8) / MAIL_BYTES;
 
-	for (uint64_t spins = 1; (int32_t) (*word - ticket) < 0; spins++)
+	for (uint64_t spins = 1; (int32_t) (*word - sequence_number) < 0; spins++)
 	{
 		cudaError_t error;
 
@@ -169,7 +169,7 @@ wait_for_mail(SortRun *run, uint32_t ticket)
 		else if (spins % 4096 != 0)
 			continue;
 		error = cudaStreamQuery(run->stream->cuda);
-		if (error == cudaSuccess && (int32_t) (*word - ticket) < 0)
+		if (error == cudaSuccess && (int32_t) (*word - sequence_number) < 0)
 			return gpusort_fail(run->err, GPUSORT_INTERNAL, __FILE__, __LINE__,
 								"kernels ended without a word");
 		if (error != cudaSuccess && error != cudaErrorNotReady)

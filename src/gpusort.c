@@ -34,7 +34,7 @@ _PG_init(void)
 		device_supervisor_saves = gpusort_learn_save;
 	}
 	gpusort_node_init();
-	feed_node_init();
+	partial_sort_node_init();
 	gpusort_planner_init();
 	gpusort_ordered_init();
 }

@@ -336,7 +336,7 @@ print_constants(void)
 	for (int c = 0; c < MODEL_CURVES; c++)
 	{
 		printf("\t\t[%d] = {", c);
-		for (int k = 0; k < MODEL_KNOTS; k++)
+		for (int k = 0; k < MODEL_POINTS; k++)
 			printf("%s%.4g", k ? ", " : "", route_model->curve[c][k]);
 		printf("},\t/* %s */\n", model_curve_names[c]);
 	}

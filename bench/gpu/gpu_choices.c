@@ -26,7 +26,7 @@
 
 #define ENOUGH	0.95
 
-static const char *const spread_names[GPUSORT_SPREADS] = {"even", "frequent", "uneven", "crowded", "deep"};
+static const char *const spread_names[GPUSORT_DISTRIBUTIONS] = {"even", "frequent", "uneven", "crowded", "deep"};
 
 /* The CSV's columns of times. */
 enum {CUB_RADIX, CUB_MERGE, RADIX, BUCKET, MERGE, TIMES};
@@ -78,7 +78,7 @@ sampled(SweepKey key, int bits)
 	return bits == 32 ? (uint32_t) key : (uint64_t) (key >> (bits - 64));
 }
 
-static GpusortSpread
+static GpusortDistribution
 spread_of(const Cell *cell)
 {
 	GpuSample	sample;
@@ -99,12 +99,12 @@ spread_of(const Cell *cell)
 			gpu_sample_add(&sample, sampled(sweep_key(d, cell->key_bits, i + k, cell->n), cell->key_bits));
 	}
 	gpu_sample_look(&sample, &seen);
-	return seen.spread;
+	return seen.key_distribution;
 }
 
 /* The column of the algorithm that the router takes. */
 static int
-choice(const Cell *cell, GpusortSpread spread)
+choice(const Cell *cell, GpusortDistribution key_distribution)
 {
 	RouteFacts	facts = {0};
 	const Algorithm *chosen;
@@ -114,7 +114,7 @@ choice(const Cell *cell, GpusortSpread spread)
 	facts.n = cell->n;
 	facts.device = DEVICE_STATE_READY;
 	facts.gpu.key_width = facts.gpu.key_bits = cell->key_bits;
-	facts.gpu.spread = spread;
+	facts.gpu.key_distribution = key_distribution;
 	facts.gpu.costs = &gpusort_costs_h200;
 	for (int i = RADIX; i < TIMES; i++)
 	{
@@ -143,8 +143,8 @@ least(const double *us, int from, int to)
 static void
 judge(const Cell *cell, Totals *totals)
 {
-	GpusortSpread spread = spread_of(cell);
-	int			chosen = choice(cell, spread);
+	GpusortDistribution key_distribution = spread_of(cell);
+	int			chosen = choice(cell, key_distribution);
 	double		cub = least(cell->us, CUB_RADIX, RADIX);
 	double		best = least(cell->us, RADIX, TIMES);
 
@@ -156,7 +156,7 @@ judge(const Cell *cell, Totals *totals)
 		return;
 	totals->below++;
 	printf("%3d bits, 2^%.0f %s (%s): %s %.2f, best of ours %.2f\n", cell->key_bits, log2((double) cell->n),
-		   cell->distribution, spread_names[spread], sort_algorithms[time_of[chosen]].name,
+		   cell->distribution, spread_names[key_distribution], sort_algorithms[time_of[chosen]].name,
 		   cub / cell->us[chosen], cub / best);
 }
 
@@ -212,13 +212,13 @@ take(void *arg, size_t i, DistKey key)
 }
 
 static int
-spreads(int seeds)
+distributions(int seeds)
 {
 	for (int bits = 32; bits <= 128; bits *= 2)
 	{
 		for (const char *const *name = distribution_names; *name != NULL; name++)
 		{
-			int			found[GPUSORT_SPREADS] = {0};
+			int			found[GPUSORT_DISTRIBUTIONS] = {0};
 
 			for (int seed = 1; seed <= seeds; seed++)
 			{
@@ -230,10 +230,10 @@ spreads(int seeds)
 				gpu_sample_begin(&taken.sample);
 				distribution_generate(*name, bits, taken.n, seed, take, &taken);
 				gpu_sample_look(&taken.sample, &seen);
-				found[seen.spread]++;
+				found[seen.key_distribution]++;
 			}
 			printf("%3d bits, %s:", bits, *name);
-			for (int s = 0; s < GPUSORT_SPREADS; s++)
+			for (int s = 0; s < GPUSORT_DISTRIBUTIONS; s++)
 			{
 				if (found[s] > 0)
 					printf(" %s %d", spread_names[s], found[s]);
@@ -248,6 +248,6 @@ int
 main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "--spread") == 0)
-		return spreads(argc > 2 ? atoi(argv[2]) : 35);
+		return distributions(argc > 2 ? atoi(argv[2]) : 35);
 	return choices(argc > 1 ? argv[1] : "bench/results/gpu-h200-sweep.csv");
 }

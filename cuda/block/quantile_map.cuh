@@ -96,7 +96,7 @@ template <class K> struct QuantileMap
 {
 	K			origin;			/* of the codes */
 	uint32_t	rid_lo;			/* the least rid */
-	uint32_t	uneven;			/* UNEVEN_*; nothing else here is set but if it is MAPPED */
+	uint32_t	leading_bits_skewed;			/* UNEVEN_*; nothing else here is set but if it is MAPPED */
 	uint32_t	pad[2];
 	SpanTable	table;
 	K			only[MAX_SPANS];	/* value of a span of one value */

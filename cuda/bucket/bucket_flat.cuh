@@ -90,7 +90,7 @@ template <class K> struct FlatArgs
 	uint32_t   *rids_out;		/* NULL: not wanted */
 	bool		whole;			/* a value is its key */
 	uint32_t   *mailbox;		/* NULL: another dealing follows */
-	uint32_t	ticket;
+	uint32_t	sequence_number;
 };
 
 template <class K> __host__ __device__ constexpr size_t
@@ -140,7 +140,7 @@ deal_flat(const FlatArgs<K> &args, uint32_t segment, uint32_t start, uint32_t co
 	K			values[ITEMS];
 	uint32_t	place[ITEMS];	/* bin << 16 | rank in it */
 	BucketMap<K> slices;
-	bool		even;
+	bool		quantized;
 
 #pragma unroll
 	for (int i = 0; i < SAMPLE_ITEMS; i++)
@@ -178,14 +178,14 @@ deal_flat(const FlatArgs<K> &args, uint32_t segment, uint32_t start, uint32_t co
 	for (int i = 0; i < SAMPLE_ITEMS; i++)
 		(void) count_in_warp(bin_start, slices(sample[i].value));
 	__syncthreads();
-	even = !__syncthreads_or(bucket < args.buckets && bin_start[bucket] > args.most_even);
+	quantized = !__syncthreads_or(bucket < args.buckets && bin_start[bucket] > args.most_even);
 	if (bucket < args.buckets)
 		bin_start[bucket] = 0;
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
 		if (i * FLAT_THREADS + threadIdx.x < count)
 			values[i] = args.bits(args.keys[at[i]]);
-	if (!even)
+	if (!quantized)
 	{
 		uint32_t	e = threadIdx.x * SAMPLE_ITEMS;
 
@@ -203,7 +203,7 @@ deal_flat(const FlatArgs<K> &args, uint32_t segment, uint32_t start, uint32_t co
 
 		if (i * FLAT_THREADS + threadIdx.x < count)
 		{
-			if (even)
+			if (quantized)
 				bin = slices(values[i]);
 			else
 			{
@@ -285,7 +285,7 @@ flat_deal_kernel(const FlatArgs<K> args)
 
 		mail[FLAT_MAIL_OVERFLOW] = *(volatile uint32_t *) &args.state->overflow;
 		__threadfence_system();
-		mail[FLAT_MAIL_TICKET] = args.ticket;
+		mail[FLAT_MAIL_TICKET] = args.sequence_number;
 	}
 }
 

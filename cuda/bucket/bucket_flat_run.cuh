@@ -135,7 +135,7 @@ sort_flat(SortRun *run, bool *done)
 	args.rids_out = wants_rids(problem) ? problem->rids_out : NULL;
 	args.whole = args.bits.shift == 0 && args.bits.mask == all_ones<K>();
 	args.mailbox = run->stream->mailbox;
-	args.ticket = next_ticket(run);
+	args.sequence_number = next_ticket(run);
 	if constexpr (flat_twice<K>())
 	{
 		if (segments > 1)
@@ -154,7 +154,7 @@ sort_flat(SortRun *run, bool *done)
 		TRY((start_sorting<K, FLAT_SORT_MANY>(run, args, 1)));
 	}
 	run->result->passes += 2;
-	TRY(wait_for_mail(run, args.ticket));
+	TRY(wait_for_mail(run, args.sequence_number));
 	*done = run->stream->mailbox[FLAT_MAIL_OVERFLOW] == 0;
 	return GPUSORT_OK;
 }

@@ -57,14 +57,14 @@ bucket_shape(const DeviceTraits *device, uint64_t n)
 	BucketShape shape;
 	uint64_t	counters = ((uint64_t) device->max_shared - RESERVED_SHARED) / sizeof(uint16_t);
 	uint64_t	most = counters < MAX_BUCKETS ? counters : MAX_BUCKETS;
-	uint64_t	even = n / MOSTLY_FULL + 4;
+	uint64_t	quantized = n / MOSTLY_FULL + 4;
 	uint64_t	wanted = n / TWO_THIRDS_FULL + 4;
 
-	if (even > MAX_EVEN_BUCKETS)
-		even = MAX_EVEN_BUCKETS;
-	if (even <= PARTITION_MAX_BINS)
+	if (quantized > MAX_EVEN_BUCKETS)
+		quantized = MAX_EVEN_BUCKETS;
+	if (quantized <= PARTITION_MAX_BINS)
 		most = PARTITION_MAX_BINS;	/* one pass then */
-	shape.even_buckets = (uint32_t) (even < most ? even : most);
+	shape.even_buckets = (uint32_t) (quantized < most ? quantized : most);
 	shape.wanted = (uint32_t) (wanted < most ? wanted : most);
 
 	/*
@@ -84,7 +84,7 @@ bucket_shape(const DeviceTraits *device, uint64_t n)
 		4 * HISTOGRAM_THREADS;
 	shape.fine_bits = -1;
 	shape.coarse = 0;
-	if (even > PARTITION_MAX_BINS)
+	if (quantized > PARTITION_MAX_BINS)
 	{
 		/* both passes about equally many ways */
 		shape.fine_bits = 5;

@@ -66,7 +66,7 @@ struct BucketPlan
 #define MAIL_UNEVEN			5		/* UNEVEN_* */
 
 __device__ static void
-publish(volatile uint32_t *mailbox, uint32_t ticket, uint32_t order,
+publish(volatile uint32_t *mailbox, uint32_t sequence_number, uint32_t order,
 		const volatile NextRound *next)
 {
 	unsigned long long word = next->segments_tiles;
@@ -76,7 +76,7 @@ publish(volatile uint32_t *mailbox, uint32_t ticket, uint32_t order,
 	mailbox[MAIL_TILES] = NEXT_TILES(word);
 	mailbox[MAIL_BUCKETS] = next->buckets;
 	__threadfence_system();
-	mailbox[MAIL_TICKET] = ticket;
+	mailbox[MAIL_TICKET] = sequence_number;
 }
 
 /* Buckets of a later round's segment, of which so many are for frequent values. */
@@ -138,7 +138,7 @@ template <class K> struct HistogramArgs
 	Segment<K> *next_segments;	/* buckets too large */
 	uint32_t   *next_first_tile;
 	uint32_t   *mailbox;
-	uint32_t	ticket;
+	uint32_t	sequence_number;
 };
 
 /*
@@ -170,7 +170,7 @@ plan_buckets(const HistogramArgs<K> &args)
 	__shared__ uint32_t room[HISTOGRAM_THREADS / 32];
 	uint32_t	carry = 0;
 	uint32_t	total;
-	bool		uneven = args.quantiles->uneven != 0;
+	bool		leading_bits_skewed = args.quantiles->leading_bits_skewed != 0;
 
 	for (uint32_t base = 0; base < args.counts_size; base += 4 * HISTOGRAM_THREADS)
 	{
@@ -190,7 +190,7 @@ plan_buckets(const HistogramArgs<K> &args)
 				args.counts[bucket + i] = start;
 				if (count[i] > BLOCK_SORT_CAPACITY)
 				{
-					bool		equal = uneven && (args.tags[bucket + i] & BUCKET_EQUAL);
+					bool		equal = leading_bits_skewed && (args.tags[bucket + i] & BUCKET_EQUAL);
 
 					if (!equal || args.split_equal)
 						add_segment(&args.plan->next[0], args.next_segments,
@@ -320,11 +320,11 @@ histogram_kernel(const HistogramArgs<K> args)
 	uint32_t	words = PACKED ? (args.buckets + 1) / 2 : args.buckets;
 	uint32_t	falls;
 
-	if (args.quantiles->uneven == UNEVEN_FLAT)
+	if (args.quantiles->leading_bits_skewed == UNEVEN_FLAT)
 		return;
 	for (uint32_t i = threadIdx.x; i < words; i += HISTOGRAM_THREADS)
 		shared_counts[i] = 0;
-	if (args.quantiles->uneven)
+	if (args.quantiles->leading_bits_skewed)
 	{
 		copy_words(&table, &args.quantiles->table, HISTOGRAM_THREADS);
 		__syncthreads();
@@ -394,7 +394,7 @@ histogram_kernel(const HistogramArgs<K> args)
 
 		args.plan->order = order;
 		args.plan->blocks_done = 0;
-		publish(args.mailbox, args.ticket, order, &args.plan->next[0]);
+		publish(args.mailbox, args.sequence_number, order, &args.plan->next[0]);
 	}
 }
 

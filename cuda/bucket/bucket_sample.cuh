@@ -60,7 +60,7 @@ template <class K> struct SampleArgs
 	uint32_t   *counts;
 	uint32_t	counts_size;
 	uint32_t   *mailbox;		/* is told whether slices are uneven */
-	uint32_t	ticket;
+	uint32_t	sequence_number;
 };
 
 /* The boundaries between spans. */
@@ -184,7 +184,7 @@ find_spans(const SampleArgs<K> &args, const uint32_t *codes, SpanStarts *spans,
 		uint32_t	before,
 					total,
 					count,
-					spread;
+					key_distribution;
 
 		/* the first code greater */
 		if (mine)
@@ -194,18 +194,18 @@ find_spans(const SampleArgs<K> &args, const uint32_t *codes, SpanStarts *spans,
 		before = block_exclusive_sum<SAMPLE_THREADS>(before | (uint32_t) equal << 16,
 													 room, &total);
 		count = (total & 0xffff) + 1;
-		spread = count + BESIDE * (total >> 16);
+		key_distribution = count + BESIDE * (total >> 16);
 		__syncthreads();
-		if (count >= MAX_SPANS || spread + args.wanted / 4 * 3 > args.buckets)
+		if (count >= MAX_SPANS || key_distribution + args.wanted / 4 * 3 > args.buckets)
 			continue;
-		spread = args.buckets - spread;
+		key_distribution = args.buckets - key_distribution;
 
 		auto set = [&] (uint32_t span, uint32_t equals, uint32_t start, uint32_t rank,
 						bool all_equal)
 		{
 			spans->start[span] = start;
 			spans->bucket[span] = (span + BESIDE * equals +
-								   (uint32_t) ((uint64_t) rank * spread / SAMPLES)) |
+								   (uint32_t) ((uint64_t) rank * key_distribution / SAMPLES)) |
 				(all_equal ? SPAN_EQUAL : 0);
 			spans->claimed[span] = 0;
 		};
@@ -355,7 +355,7 @@ sample_kernel(const SampleArgs<K> args)
 				most;
 	uint32_t	code[ITEMS];
 	uint32_t	count;
-	uint32_t	uneven;
+	uint32_t	leading_bits_skewed;
 
 	for (uint32_t i = threadIdx.x; i < args.counts_size / 4; i += SAMPLE_THREADS)
 		reinterpret_cast<uint4 *>(args.counts)[i] = make_uint4(0, 0, 0, 0);
@@ -380,7 +380,7 @@ sample_kernel(const SampleArgs<K> args)
 		hi = most;
 		widen_range(lo, hi, args.bits.mask, highest_bit(samples<ITEMS>()));
 	}
-	uneven = !sample_is_uneven<K, ITEMS>(sample, lo, hi, args.even_buckets, codes, room) ? 0 :
+	leading_bits_skewed = !sample_is_uneven<K, ITEMS>(sample, lo, hi, args.even_buckets, codes, room) ? 0 :
 		args.may_be_flat && origin < most ? UNEVEN_FLAT : UNEVEN_MAPPED;
 	if (threadIdx.x == 0)
 	{
@@ -390,12 +390,12 @@ sample_kernel(const SampleArgs<K> args)
 		args.segment->first_bucket = 0;
 		args.segment->by_rid = 0;
 		args.first_tile[0] = 0;
-		args.map->uneven = uneven;
-		args.mailbox[MAIL_UNEVEN] = uneven;
+		args.map->leading_bits_skewed = leading_bits_skewed;
+		args.mailbox[MAIL_UNEVEN] = leading_bits_skewed;
 		__threadfence_system();
-		*(volatile uint32_t *) &args.mailbox[MAIL_TICKET] = args.ticket;
+		*(volatile uint32_t *) &args.mailbox[MAIL_TICKET] = args.sequence_number;
 	}
-	if (uneven != UNEVEN_MAPPED)
+	if (leading_bits_skewed != UNEVEN_MAPPED)
 		return;
 
 #pragma unroll

@@ -72,7 +72,7 @@ run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 		uint32_t	count = mailbox[MAIL_SEGMENTS];
 		uint32_t	tiles = mailbox[MAIL_TILES];
 		uint32_t	buckets = mailbox[MAIL_BUCKETS];
-		uint32_t	ticket = next_ticket(run);
+		uint32_t	sequence_number = next_ticket(run);
 		PartitionArgs<K> move = {};
 
 		if (round == MAX_ROUNDS)
@@ -88,7 +88,7 @@ run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 		LAUNCH(run, segment_plan_kernel<K>, count, SEGMENT_THREADS, 0, segments,
 			   memory.splitters, memory.counts, memory.bucket_start, memory.bounds, next,
 			   memory.segments[(round + 1) % 2], memory.first_tile[(round + 1) % 2],
-			   &memory.plan->blocks_done, run->stream->mailbox, ticket);
+			   &memory.plan->blocks_done, run->stream->mailbox, sequence_number);
 		move.keys = keys;
 		move.rids = rids;
 		move.keys_out = memory.keys[1 - from];
@@ -111,7 +111,7 @@ run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 		sort.bucket_end = memory.counts;
 		TRY((sort_buckets<K, RIDS, true>(run, sort, buckets)));
 		run->result->passes += 2;
-		TRY(wait_for_mail(run, ticket));
+		TRY(wait_for_mail(run, sequence_number));
 	}
 	return GPUSORT_OK;
 }
@@ -194,13 +194,13 @@ sort_pieces(SortRun *run, const BucketMemory<K> &memory, bool *done)
 	BlockSortArgs<K> sort = block_sort_args<K>(problem);
 	uint32_t	n = (uint32_t) problem->n;
 	uint32_t	pieces = (uint32_t) div_up(n, PIECE);
-	uint32_t	ticket = next_ticket(run);
+	uint32_t	sequence_number = next_ticket(run);
 
 	*done = false;
 	LAUNCH(run, cut_kernel<K>, div_up(pieces, CUT_THREADS / 32), CUT_THREADS, 0,
 		   sort.input_keys, n, sort.bits, pieces, memory.piece_start, memory.plan,
-		   run->stream->mailbox, ticket);
-	TRY(wait_for_mail(run, ticket));
+		   run->stream->mailbox, sequence_number);
+	TRY(wait_for_mail(run, sequence_number));
 	if (mailbox[MAIL_ORDER] != INPUT_NEARLY_SORTED)
 		return GPUSORT_OK;
 	sort.keys = sort.input_keys;
@@ -209,10 +209,10 @@ sort_pieces(SortRun *run, const BucketMemory<K> &memory, bool *done)
 	sort.bucket_end = memory.piece_start + 1;
 	sort.edges = memory.edges;
 	TRY((sort_buckets<K, RIDS, false>(run, sort, pieces)));
-	ticket = next_ticket(run);
+	sequence_number = next_ticket(run);
 	LAUNCH(run, check_edges_kernel<K>, div_up(pieces, CUT_THREADS), CUT_THREADS, 0,
-		   memory.edges, pieces, memory.plan, run->stream->mailbox, ticket);
-	TRY(wait_for_mail(run, ticket));
+		   memory.edges, pieces, memory.plan, run->stream->mailbox, sequence_number);
+	TRY(wait_for_mail(run, sequence_number));
 	*done = mailbox[MAIL_ORDER] == INPUT_NEARLY_SORTED;
 	return GPUSORT_OK;
 }
@@ -220,12 +220,12 @@ sort_pieces(SortRun *run, const BucketMemory<K> &memory, bool *done)
 /* Everything behind the histogram, whose ticket is given. */
 template <class K, bool RIDS, bool UNEVEN> static GpusortStatus
 finish_buckets(SortRun *run, const BucketShape &shape, const BucketMemory<K> &memory,
-			   uint32_t ticket)
+			   uint32_t sequence_number)
 {
 	uint32_t	order;
 
 	TRY((move_and_sort<K, RIDS, UNEVEN>(run, shape, memory, &memory.plan->order)));
-	TRY(wait_for_mail(run, ticket));
+	TRY(wait_for_mail(run, sequence_number));
 	order = run->stream->mailbox[MAIL_ORDER];
 	if (order == INPUT_NEARLY_SORTED)
 	{
@@ -261,7 +261,7 @@ run_buckets(SortRun *run, bool may_be_flat)
 		: shape.buckets * sizeof(uint32_t);
 	uint32_t	blocks = (uint32_t) div_up(n, HISTOGRAM_THREADS * 16 / sizeof(K) *
 											 HISTOGRAM_UNROLL);
-	uint32_t	uneven;
+	uint32_t	leading_bits_skewed;
 	bool		done;
 
 	if (blocks > (uint32_t) run->device->multiprocessors)
@@ -288,8 +288,8 @@ run_buckets(SortRun *run, bool may_be_flat)
 	histogram.next_segments = memory.segments[0];
 	histogram.next_first_tile = memory.first_tile[0];
 	histogram.mailbox = run->stream->mailbox;
-	sample.ticket = next_ticket(run);
-	histogram.ticket = next_ticket(run);
+	sample.sequence_number = next_ticket(run);
+	histogram.sequence_number = next_ticket(run);
 
 	sample.keys = histogram.keys;
 	sample.rids = histogram.rids;
@@ -335,15 +335,15 @@ run_buckets(SortRun *run, bool may_be_flat)
 			   histogram);
 
 	/* what the sample told decides which kernels follow; the histogram runs meanwhile */
-	TRY(wait_for_mail(run, sample.ticket));
-	uneven = run->stream->mailbox[MAIL_UNEVEN];
-	if (uneven == UNEVEN_FLAT && may_be_flat)
+	TRY(wait_for_mail(run, sample.sequence_number));
+	leading_bits_skewed = run->stream->mailbox[MAIL_UNEVEN];
+	if (leading_bits_skewed == UNEVEN_FLAT && may_be_flat)
 	{
 		TRY(sort_flat<K>(run, &done));
 		return done ? GPUSORT_OK : run_buckets<K, RIDS>(run, false);
 	}
-	return uneven ? finish_buckets<K, RIDS, true>(run, shape, memory, histogram.ticket)
-		: finish_buckets<K, RIDS, false>(run, shape, memory, histogram.ticket);
+	return leading_bits_skewed ? finish_buckets<K, RIDS, true>(run, shape, memory, histogram.sequence_number)
+		: finish_buckets<K, RIDS, false>(run, shape, memory, histogram.sequence_number);
 }
 
 template <class K, bool RIDS> static GpusortStatus

@@ -142,14 +142,14 @@ mend_seams(SortRun *run, const MergeMemory<K> &memory, const MergeShape &shape, 
 {
 	const GpusortProblem *problem = run->problem;
 	const volatile uint32_t *mailbox = run->stream->mailbox;
-	uint32_t	ticket = next_ticket(run);
+	uint32_t	sequence_number = next_ticket(run);
 	MergeArgs<K> merge = {};
 
 	TRY(clear_device(run, memory.state, sizeof(SeamState)));
 	LAUNCH(run, look_at_seams_kernel<K>, div_up(shape.tiles - 1, MERGE_THREADS),
 		   MERGE_THREADS, 0, memory.keys[0], (uint32_t) problem->n, shape.tile, shape.tiles,
-		   key_bits<K>(problem), memory.overlaps, memory.state, run->stream->mailbox, ticket);
-	TRY(wait_for_mail(run, ticket));
+		   key_bits<K>(problem), memory.overlaps, memory.state, run->stream->mailbox, sequence_number);
+	TRY(wait_for_mail(run, sequence_number));
 	*done = mailbox[MERGE_MAIL_FAR] == 0;
 	if (!*done || mailbox[MERGE_MAIL_OVERLAPS] == 0)
 		return GPUSORT_OK;

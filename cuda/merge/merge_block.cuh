@@ -438,7 +438,7 @@ template <class K>
 __global__ void __launch_bounds__(MERGE_THREADS)
 look_at_seams_kernel(const K *keys, uint32_t n, uint32_t tile, uint32_t tiles,
 					 KeyBits<K> bits, uint32_t *overlaps, SeamState *state,
-					 uint32_t *mailbox, uint32_t ticket)
+					 uint32_t *mailbox, uint32_t sequence_number)
 {
 	uint32_t	seam = blockIdx.x * MERGE_THREADS + threadIdx.x + 1;
 
@@ -472,7 +472,7 @@ look_at_seams_kernel(const K *keys, uint32_t n, uint32_t tile, uint32_t tiles,
 		mail[MERGE_MAIL_FAR] = *(volatile uint32_t *) &state->far;
 		mail[MERGE_MAIL_OVERLAPS] = *(volatile uint32_t *) &state->overlaps;
 		__threadfence_system();
-		mail[MERGE_MAIL_TICKET] = ticket;
+		mail[MERGE_MAIL_TICKET] = sequence_number;
 	}
 }
 

@@ -93,7 +93,7 @@ plan_passes(SortRun *run, const RadixPassArgs<K> &args, bool lead, RadixPlan *pl
 	int			width = problem->end_bit - problem->begin_bit;
 	int			digits = (width + RADIX_BITS - 1) / RADIX_BITS;
 	uint64_t	blocks = div_up(args.n, RADIX_COUNT_THREADS * 16 / sizeof(K) * 4);
-	uint32_t	ticket = next_ticket(run);
+	uint32_t	sequence_number = next_ticket(run);
 
 	if (blocks > (uint64_t) run->device->multiprocessors * 4)
 		blocks = (uint64_t) run->device->multiprocessors * 4;
@@ -102,8 +102,8 @@ plan_passes(SortRun *run, const RadixPassArgs<K> &args, bool lead, RadixPlan *pl
 		LAUNCH(run, radix_lead_kernel<K>, 1, LEAD_THREADS, 0,
 			   args.keys, args.n, args.bits, width, args.state);
 	LAUNCH(run, radix_count_kernel<K>, blocks, RADIX_COUNT_THREADS, 0,
-		   args.keys, args.n, args.bits, digits, args.state, run->stream->mailbox, ticket);
-	TRY(wait_for_mail(run, ticket));
+		   args.keys, args.n, args.bits, digits, args.state, run->stream->mailbox, sequence_number);
+	TRY(wait_for_mail(run, sequence_number));
 	plan->differ = run->stream->mailbox[RADIX_MAIL_PASSES];
 	plan->hot = run->stream->mailbox[RADIX_MAIL_HOT];
 	plan->cut = (int) run->stream->mailbox[RADIX_MAIL_CUT];
@@ -160,7 +160,7 @@ template <class K> static GpusortStatus
 mend_runs(SortRun *run, const RadixPassArgs<K> &sorted, int cut, bool *left)
 {
 	MendArgs<K> args = {};
-	uint32_t	ticket = next_ticket(run);
+	uint32_t	sequence_number = next_ticket(run);
 
 	/* what the last pass wrote */
 	args.keys = sorted.keys_out;
@@ -170,9 +170,9 @@ mend_runs(SortRun *run, const RadixPassArgs<K> &sorted, int cut, bool *left)
 	args.n = sorted.n;
 	args.state = sorted.state;
 	args.mailbox = run->stream->mailbox;
-	args.ticket = ticket;
+	args.sequence_number = sequence_number;
 	LAUNCH(run, radix_mend_kernel<K>, div_up(args.n, mend_part<K>()), MEND_THREADS, 0, args);
-	TRY(wait_for_mail(run, ticket));
+	TRY(wait_for_mail(run, sequence_number));
 	*left = run->stream->mailbox[RADIX_MAIL_LONG] != 0;
 	return GPUSORT_OK;
 }

@@ -149,7 +149,7 @@ largest_crowd(const uint8_t *shared_bits, uint32_t bits)
 
 /* Leading bits by which no crowd is too large; crowds: the largest by 1, 2, ... LEAD_WARPS parts of width bits. */
 __device__ __forceinline__ float
-crowd_bits(const uint32_t *crowds, uint32_t distinct, uint32_t n, int width)
+crowd_bits(const uint32_t *clusters, uint32_t distinct, uint32_t n, int width)
 {
 	float		part = (float) width / LEAD_WARPS;
 	float		keys;
@@ -157,16 +157,16 @@ crowd_bits(const uint32_t *crowds, uint32_t distinct, uint32_t n, int width)
 	int			deep = LEAD_WARPS;
 	int			shallow;
 
-	while (deep > 0 && crowds[deep - 1] < LEAD_CROWD)
+	while (deep > 0 && clusters[deep - 1] < LEAD_CROWD)
 		deep--;
 	if (deep == 0)
 		return 0;
 	shallow = deep - 1;
-	while (shallow > 0 && crowds[shallow - 1] < LEAD_CROWD_FALL * crowds[deep - 1])
+	while (shallow > 0 && clusters[shallow - 1] < LEAD_CROWD_FALL * clusters[deep - 1])
 		shallow--;
 	/* in a run's measure */
-	keys = LEAD_CROWD_SPARE / LEAD_RUN * crowds[deep - 1] * ((float) n / LEAD_SAMPLES);
-	fall = log2f((float) (shallow > 0 ? crowds[shallow - 1] : distinct) / crowds[deep - 1]) /
+	keys = LEAD_CROWD_SPARE / LEAD_RUN * clusters[deep - 1] * ((float) n / LEAD_SAMPLES);
+	fall = log2f((float) (shallow > 0 ? clusters[shallow - 1] : distinct) / clusters[deep - 1]) /
 		((deep - shallow) * part);
 	return deep * part + max(log2f(keys), 0.0f) / min(max(fall, 0.05f), 1.0f);
 }
@@ -338,7 +338,7 @@ template <class K> struct MendArgs
 	uint32_t	n;
 	RadixState *state;
 	uint32_t   *mailbox;
-	uint32_t	ticket;
+	uint32_t	sequence_number;
 };
 
 /* Puts runs of equal leading bits in order. */
@@ -470,7 +470,7 @@ radix_mend_kernel(const MendArgs<K> args)
 			__threadfence();
 			mail[RADIX_MAIL_LONG] = *(volatile uint32_t *) &args.state->too_long;
 			__threadfence_system();
-			mail[RADIX_MAIL_TICKET] = args.ticket;
+			mail[RADIX_MAIL_TICKET] = args.sequence_number;
 		}
 	}
 }

@@ -80,7 +80,7 @@ radix_digit(K v, int shift)
 template <class K>
 __global__ void __launch_bounds__(RADIX_COUNT_THREADS)
 radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
-				   RadixState *state, uint32_t *mailbox, uint32_t ticket)
+				   RadixState *state, uint32_t *mailbox, uint32_t sequence_number)
 {
 	constexpr int VECTOR = 16 / sizeof(K);
 	struct alignas(16) Vector
@@ -160,7 +160,7 @@ radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
 		mail[RADIX_MAIL_HOT] = hot;
 		mail[RADIX_MAIL_CUT] = (uint32_t) cut;
 		__threadfence_system();
-		mail[RADIX_MAIL_TICKET] = ticket;
+		mail[RADIX_MAIL_TICKET] = sequence_number;
 	}
 }
 

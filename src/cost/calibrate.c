@@ -105,7 +105,7 @@ measure(Calibration *cal, AlgorithmId id, size_t n, int key_bits,
 	int			min_reps = n < ((size_t) 1 << 21) ? MEASURE_REPS : MEASURE_REPS_LARGE;
 	double		total = 0;
 	double		best = 0;
-	SortProblem problems[MEASURE_RECORDS >> MODEL_KNOT_FIRST];
+	SortProblem problems[MEASURE_RECORDS >> MODEL_POINT_FIRST];
 
 	if (stride * copies > cal->room)
 		return UNMEASURED;
@@ -135,12 +135,12 @@ measure(Calibration *cal, AlgorithmId id, size_t n, int key_bits,
 }
 
 static void
-calibrate_knot(Calibration *cal, RouteModel *model, int knot)
+calibrate_point(Calibration *cal, RouteModel *model, int sample_point)
 {
-	const size_t n = (size_t) 1 << model_knot_log2(knot);
+	const size_t n = (size_t) 1 << model_point_log2(sample_point);
 
 #define MEASURE(c, id, bits, order) \
-	(model->curve[c][knot] = measure(cal, id, n, bits, order))
+	(model->curve[c][sample_point] = measure(cal, id, n, bits, order))
 	for (int format = 0; format <= SORT_REC_128; format++)
 	{
 		int			bits = format_bits[format];
@@ -187,9 +187,9 @@ separate_cells(Calibration *cal, RouteModel *model)
 	{
 		double	   *curve = model->curve[MODEL_COUNTING_8 + (bits - 8) / 4];
 
-		for (int k = 0; k < MODEL_KNOTS; k++)
+		for (int k = 0; k < MODEL_POINTS; k++)
 			if (curve[k] != UNMEASURED)
-				curve[k] = fmax(0, curve[k] - ldexp(model->scalar[MODEL_CELL_NS], bits - model_knot_log2(k)));
+				curve[k] = fmax(0, curve[k] - ldexp(model->scalar[MODEL_CELL_NS], bits - model_point_log2(k)));
 	}
 }
 
@@ -211,7 +211,7 @@ separate_drops(Calibration *cal, RouteModel *model)
 	{
 		double	   *curve = model->curve[MODEL_NEARLY + format];
 
-		for (int k = 0; k < MODEL_KNOTS; k++)
+		for (int k = 0; k < MODEL_POINTS; k++)
 			if (curve[k] != UNMEASURED)
 				curve[k] = fmax(0, curve[k] - 0.01 * model->scalar[MODEL_DROP_NS]);
 	}
@@ -226,7 +226,7 @@ measure_team(const Calibration *cal, RouteModel *model)
 {
 	const size_t n = (size_t) 1 << 20;
 	Calibration team_cal = *cal;
-	double		alone;
+	double		serial;
 	double		together;
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
@@ -235,15 +235,15 @@ measure_team(const Calibration *cal, RouteModel *model)
 	team_cal.team = sort_thread_team_create(1);
 	if (team_cal.team == NULL)
 		return;
-	alone = measure(&team_cal, ALGORITHM_CPU_RADIX, n, 32, SAMPLE_RANDOM);
+	serial = measure(&team_cal, ALGORITHM_CPU_RADIX, n, 32, SAMPLE_RANDOM);
 	sort_thread_team_destroy(team_cal.team);
 	team_cal.team = sort_thread_team_create(2);
 	if (team_cal.team == NULL)
 		return;
 	together = measure(&team_cal, ALGORITHM_CPU_RADIX, n, 32, SAMPLE_RANDOM);
 	sort_thread_team_destroy(team_cal.team);
-	if (alone > 0 && together >= 0)
-		model->scalar[MODEL_TEAM_SHARE] = fmin(1, fmax(0, 2 * (1 - together / alone)));
+	if (serial > 0 && together >= 0)
+		model->scalar[MODEL_TEAM_SHARE] = fmin(1, fmax(0, 2 * (1 - together / serial)));
 }
 
 /*
@@ -262,11 +262,11 @@ extrapolate(RouteModel *model)
 		double		scale = 1;
 		int			first = 0;
 
-		while (first < MODEL_KNOTS && curve[first] == UNMEASURED)
+		while (first < MODEL_POINTS && curve[first] == UNMEASURED)
 			first++;
-		for (int k = 0; k < MODEL_KNOTS; k++)
+		for (int k = 0; k < MODEL_POINTS; k++)
 		{
-			if (first == MODEL_KNOTS)
+			if (first == MODEL_POINTS)
 				curve[k] = builtin[k];
 			else if (k < first)
 				curve[k] = curve[first];
@@ -310,10 +310,10 @@ model_calibrate(RouteModel *model, void *workspace, size_t size,
 	memset(workspace, 0, size);
 
 	for (int c = 0; c < MODEL_CURVES; c++)
-		for (int k = 0; k < MODEL_KNOTS; k++)
+		for (int k = 0; k < MODEL_POINTS; k++)
 			measured.curve[c][k] = UNMEASURED;
-	for (int k = 0; k < MODEL_KNOTS; k++)
-		calibrate_knot(&cal, &measured, k);
+	for (int k = 0; k < MODEL_POINTS; k++)
+		calibrate_point(&cal, &measured, k);
 	separate_cells(&cal, &measured);
 	separate_drops(&cal, &measured);
 	measure_team(&cal, &measured);

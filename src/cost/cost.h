@@ -55,7 +55,7 @@ typedef struct RouteGpu
 	bool		keys_only;		/* no rids go along and come back */
 	bool		keys_back;		/* keys come back */
 	bool		distinct;		/* no two keys are equal */
-	GpusortSpread spread;		/* gpu_sample.h */
+	GpusortDistribution key_distribution;		/* gpu_sample.h */
 	unsigned	algorithms;		/* that the library has: a bit per AlgorithmId */
 	const GpusortCosts *costs;	/* of its sorts; needed with key_width */
 	const struct GpuFactors *factors;	/* gpu_learn.h; NULL: the costs are right */
@@ -221,8 +221,8 @@ extern void machine_name(char name[MACHINE_NAME_SIZE]);
  * ------------------------------------------------------------------------
  */
 
-#define MODEL_KNOTS			12
-#define MODEL_KNOT_FIRST	5
+#define MODEL_POINTS			12
+#define MODEL_POINT_FIRST	5
 
 /* No record costs more than this; a guard for stored constants. */
 #define MODEL_MAX_NS		1e6
@@ -260,7 +260,7 @@ typedef enum ModelScalar
 
 typedef struct RouteModel
 {
-	double		curve[MODEL_CURVES][MODEL_KNOTS];
+	double		curve[MODEL_CURVES][MODEL_POINTS];
 	double		scalar[MODEL_SCALARS];
 } RouteModel;
 
@@ -273,9 +273,9 @@ extern const RouteModel route_model_builtin;
 
 /* The binary logarithm of a knot's number of records. */
 static inline int
-model_knot_log2(int knot)
+model_point_log2(int sample_point)
 {
-	return MODEL_KNOT_FIRST + 2 * knot;
+	return MODEL_POINT_FIRST + 2 * sample_point;
 }
 
 /* A curve's value at n records. */
@@ -479,7 +479,7 @@ typedef struct GpuSampleScratch
 
 typedef struct GpuSampleSeen
 {
-	GpusortSpread spread;
+	GpusortDistribution key_distribution;
 	double		repeated;		/* part of the keys that the sample has twice, or more often */
 } GpuSampleSeen;
 
@@ -697,7 +697,7 @@ typedef struct GpuRowsFacts
 	double		key_cost;		/* bytes per row that the CPU's sort takes besides */
 	double		memory;			/* bytes it may take */
 	bool		ordered;		/* the rows so far are in order, or in reverse */
-	bool		settled;		/* keys do not tell all rows apart; equal ones are settled, there and here */
+	bool		resolver;		/* keys do not tell all rows apart; equal ones are settled, there and here */
 	double		repeated;		/* part of the rows of whose keys there are many each */
 	double		cpu_sort_us;	/* predicted for the keys alone */
 	double		gpu_sort_us;	/* there, transfers included */

@@ -60,16 +60,16 @@ rough_log2(size_t n)
 double
 model_curve_at(const double *curve, size_t n)
 {
-	double		x = (rough_log2(n) - model_knot_log2(0)) /
-		(model_knot_log2(1) - model_knot_log2(0));
-	int			knot;
+	double		x = (rough_log2(n) - model_point_log2(0)) /
+		(model_point_log2(1) - model_point_log2(0));
+	int			sample_point;
 
 	if (n == 0 || x <= 0)
 		return curve[0];
-	if (x >= MODEL_KNOTS - 1)
-		return curve[MODEL_KNOTS - 1];
-	knot = (int) x;
-	return curve[knot] + (x - knot) * (curve[knot + 1] - curve[knot]);
+	if (x >= MODEL_POINTS - 1)
+		return curve[MODEL_POINTS - 1];
+	sample_point = (int) x;
+	return curve[sample_point] + (x - sample_point) * (curve[sample_point + 1] - curve[sample_point]);
 }
 
 /* Between curves of a kernel for key widths that are step bits apart. */
@@ -273,7 +273,7 @@ model_format(const RouteModel *model, char text[MODEL_TEXT_SIZE])
 	for (int c = 0; c < MODEL_CURVES; c++)
 	{
 		len += snprintf(text + len, MODEL_TEXT_SIZE - len, "%s", model_curve_names[c]);
-		for (int k = 0; k < MODEL_KNOTS; k++)
+		for (int k = 0; k < MODEL_POINTS; k++)
 			len += snprintf(text + len, MODEL_TEXT_SIZE - len, " %.6g",
 							model->curve[c][k]);
 		len += snprintf(text + len, MODEL_TEXT_SIZE - len, "\n");
@@ -329,7 +329,7 @@ model_parse(const char *text, RouteModel *model)
 		return MODEL_TEXT_OTHER_MACHINE;
 
 	for (int c = 0; c < MODEL_CURVES; c++)
-		if (!parse_line(&text, model_curve_names[c], parsed.curve[c], MODEL_KNOTS))
+		if (!parse_line(&text, model_curve_names[c], parsed.curve[c], MODEL_POINTS))
 			return MODEL_TEXT_BAD;
 	for (int i = 0; i < MODEL_SCALARS; i++)
 		if (!parse_line(&text, model_scalar_names[i], &parsed.scalar[i], 1))

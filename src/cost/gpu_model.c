@@ -40,7 +40,7 @@
 #define SPILL_NS		1.2		/* per byte written to a run and merged */
 #define MOVE_NS			0.15	/* per byte moved from there to staging */
 #define BUS_HIDDEN_NS	0.018	/* per byte of rows on that machine's bus, each way */
-#define SETTLE_NS		5.0		/* per row that is asked whether its key is that of the next: bench/GPU-NOTES.md */
+#define RESOLVE_NS		5.0		/* per row that is asked whether its key is that of the next: bench/GPU-NOTES.md */
 #define ROW_MERGE_NS	13.0	/* per row of several parts that are merged, beyond one part's */
 
 /* Passes that gpu_radix has to save to leave any out. */
@@ -176,11 +176,11 @@ gpu_radix_us(const GpusortCosts *costs, const RouteFacts *facts)
 	double		digits = (facts->gpu.key_bits + 7) / 8;
 	double		all = facts->gpu.key_width / 8;
 	double		whole = facts->n < costs->radix_passes_from[w] ? all :
-		costs->radix_passes[facts->gpu.spread][w];
+		costs->radix_passes[facts->gpu.key_distribution][w];
 	double		passes = digits == all || digits >= whole + RADIX_LEAST_SAVED ? whole : digits;
 	double		share = costs->radix_fixed[w] + (1 - costs->radix_fixed[w]) * passes / whole;
 
-	return gpusort_cost_at(costs->radix[facts->gpu.spread][w], facts->n) * share;
+	return gpusort_cost_at(costs->radix[facts->gpu.key_distribution][w], facts->n) * share;
 }
 
 static double
@@ -192,7 +192,7 @@ gpu_merge_us(const GpusortCosts *costs, const RouteFacts *facts)
 static double
 gpu_bucket_us(const GpusortCosts *costs, const RouteFacts *facts)
 {
-	return gpusort_cost_at(costs->bucket[facts->gpu.spread][width_index(facts)], facts->n);
+	return gpusort_cost_at(costs->bucket[facts->gpu.key_distribution][width_index(facts)], facts->n);
 }
 
 static double
@@ -327,15 +327,15 @@ gpu_rows_gain_us(const GpuRowsFacts *facts)
 	bool		in_parts = known && facts->device_bytes > facts->device_memory;
 	double		all_memory = fmax(facts->all_memory, facts->device_memory);
 	double		stay = known ? fmin(all_memory / facts->device_bytes, 1) : 1;
-	double		alone = facts->settled ? 1 - facts->repeated : 1;
+	double		serial = facts->resolver ? 1 - facts->repeated : 1;
 	double		ns = -facts->rows_here * facts->row_bytes * MOVE_NS - bytes * bus_ns -
-		(facts->settled ? rows * SETTLE_NS : 0);
+		(facts->resolver ? rows * RESOLVE_NS : 0);
 
 	if (in_parts && !spills && stay < 1)
 		ns -= fmin(facts->device_memory, bytes) * (MOVE_NS + FAULT_NS);
 	else
-		ns += stay * ((facts->ordered ? 0 : alone * rows * MISS_NS) +
-					  alone * to_come * facts->row_bytes * FAULT_NS +
+		ns += stay * ((facts->ordered ? 0 : serial * rows * MISS_NS) +
+					  serial * to_come * facts->row_bytes * FAULT_NS +
 					  (spills ? bytes * SPILL_NS : 0) - (in_parts ? rows * ROW_MERGE_NS : 0));
 	return ns / 1000 + facts->cpu_sort_us - facts->gpu_sort_us;
 }
@@ -521,17 +521,17 @@ learn_sort(GpuLearned *learned, const RouteFacts *facts, double took_us, double 
 
 /* With others under way: the parts of which something is known tell of the load. */
 static bool
-learn_load(GpuLearned *learned, const GpuJobTimes *times, double alone_us)
+learn_load(GpuLearned *learned, const GpuJobTimes *times, double serial_us)
 {
 	double		took_us = times->up_us + times->down_us + times->sort_us;
-	double		expected_us = alone_us * (1 + learned->load * times->others);
+	double		expected_us = serial_us * (1 + learned->load * times->others);
 	double		load;
 
 	if (times->others <= 0 || !factor_is_known(&learned->part[GPU_PART_UP]))
 		return false;
 	/* one that is held up does little, as with factors */
 	took_us = clamp(took_us, expected_us * gpu_rule.off_below, expected_us * gpu_rule.off_above);
-	load = clamp((took_us / alone_us - 1) / times->others, 0, LOAD_MAX);
+	load = clamp((took_us / serial_us - 1) / times->others, 0, LOAD_MAX);
 	learned->load += (load - learned->load) *
 		fmax(1.0 / (learned->load_jobs + 2), gpu_rule.least_share);
 	if (learned->load_jobs < UINT32_MAX)

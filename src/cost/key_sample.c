@@ -44,7 +44,7 @@
 
 /* Keys next to one of their neighbours: of 16 two if they are even, four by entropy1. */
 #define GAP_NEXT_TO		16
-#define GAPS_CROWDED	3 / 16
+#define GAPS_CLUSTERED	3 / 16
 
 /* Repeating but not frequent: one of twelve keys, while one of four does not repeat. */
 #define REPEATING		12
@@ -97,7 +97,7 @@ sort_sample(GpuSample *sample, GpuSampleScratch *scratch)
  * thing.
  */
 static bool
-slices_even(const uint64_t *keys, size_t n)
+slices_uniform(const uint64_t *keys, size_t n)
 {
 	size_t		counts[SLICES] = {0};
 	size_t		slices = n < FEW_KEYS ? SLICES / 2 : SLICES;
@@ -114,7 +114,7 @@ slices_even(const uint64_t *keys, size_t n)
 
 /* Are keys crowded between their neighbours? */
 static bool
-gaps_crowded(const SortRec64 *recs, size_t n)
+gaps_clustered(const SortRec64 *recs, size_t n)
 {
 	uint64_t	last[2] = {0};	/* the two before, all different */
 	size_t		found = 0;
@@ -135,7 +135,7 @@ gaps_crowded(const SortRec64 *recs, size_t n)
 		last[0] = last[1];
 		last[1] = key;
 	}
-	return found >= LEAST_GAPS && next_to > found * GAPS_CROWDED;
+	return found >= LEAST_GAPS && next_to > found * GAPS_CLUSTERED;
 }
 
 /* Do many of the sorted keys differ in late bits only? */
@@ -182,14 +182,14 @@ gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
 	}
 	seen->repeated = n == 0 ? 0 : (double) (n - rare) / n;
 	if (n < LEAST_KEYS || keys[n - 1 - n / 100] - keys[n / 100] < SLICES ||
-		(most <= n / MOST_EQUAL && slices_even(keys, n)))
-		seen->spread = GPUSORT_SPREAD_EVEN;
-	else if (gaps_crowded(recs, n) || (lefts - rare > n / REPEATING && rare > n / RARE))
-		seen->spread = differ_late(keys, n) ? GPUSORT_SPREAD_DEEP : GPUSORT_SPREAD_CROWDED;
-	else if (lefts < n / FEW_LEFT || slices_even(left, lefts))
-		seen->spread = GPUSORT_SPREAD_FREQUENT;
+		(most <= n / MOST_EQUAL && slices_uniform(keys, n)))
+		seen->key_distribution = GPUSORT_KEYS_UNIFORM;
+	else if (gaps_clustered(recs, n) || (lefts - rare > n / REPEATING && rare > n / RARE))
+		seen->key_distribution = differ_late(keys, n) ? GPUSORT_KEYS_LONG_PREFIX : GPUSORT_KEYS_CLUSTERED;
+	else if (lefts < n / FEW_LEFT || slices_uniform(left, lefts))
+		seen->key_distribution = GPUSORT_KEYS_FREQUENT;
 	else
-		seen->spread = GPUSORT_SPREAD_UNEVEN;
+		seen->key_distribution = GPUSORT_KEYS_SKEWED;
 }
 
 /* ------------------------------------------------------------------------

@@ -81,12 +81,12 @@ obvious_choice(const RouteFacts *facts, const SortProblem *problem)
 		obvious = &sort_algorithms[ALGORITHM_PRESORTED];
 	else if (facts->n < ROUTE_TINY_ROWS)
 	{
-		int			knot = facts->n < 64 ? 0 : 1;
+		int			sample_point = facts->n < 64 ? 0 : 1;
 		const RouteModel *m = route_model;
 
 		if (facts->n < MERGE_MIN_ROWS ||
-			m->curve[MODEL_RADIX + facts->format][knot] <
-			m->curve[MODEL_MERGE + facts->format][knot])
+			m->curve[MODEL_RADIX + facts->format][sample_point] <
+			m->curve[MODEL_MERGE + facts->format][sample_point])
 			obvious = &sort_algorithms[ALGORITHM_CPU_RADIX];
 		else
 			obvious = &sort_algorithms[ALGORITHM_CPU_MERGE];

@@ -40,17 +40,17 @@ device_learn_who(int device, LearnDevice *who)
 void
 device_learn_facts(RouteFacts *facts, double *memory, double *all_memory)
 {
-	DeviceOutlook outlook;
+	DeviceAvailability availability;
 	LearnDevice who;
 
-	device_outlook(&outlook);
-	facts->gpu.costs = &device_shared->devices[outlook.device].costs;
-	facts->gpu.factors = device_learn_who(outlook.device, &who) ?
-		gpusort_learn_factors(&who, outlook.others) : NULL;
+	device_availability(&availability);
+	facts->gpu.costs = &device_shared->devices[availability.device].costs;
+	facts->gpu.factors = device_learn_who(availability.device, &who) ?
+		gpusort_learn_factors(&who, availability.others) : NULL;
 	if (memory != NULL)
-		*memory = (double) outlook.memory;
+		*memory = (double) availability.memory;
 	if (all_memory != NULL)
-		*all_memory = (double) outlook.all_memory;
+		*all_memory = (double) availability.all_memory;
 }
 
 void

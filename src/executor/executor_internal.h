@@ -114,9 +114,9 @@ extern TupleTableSlotOps keys_slot_ops;
  * names its shared memory and its figures, is the Sort's and this; the planner counts its
  * nodes from 0.
  */
-#define FEED_NODE_ID	(1 << 30)
+#define PARTIAL_SORT_NODE_ID	(1 << 30)
 
-typedef struct FeedState
+typedef struct PartialSortState
 {
 	CustomScanState css;
 	KeyColumn  *keys;
@@ -134,49 +134,49 @@ typedef struct FeedState
 
 	/* the leader's */
 	bool		participation;	/* parallel_leader_participation, which launch() changes */
-	DeviceFeed	device;			/* its job that all send rows to, if it is on; */
+	DeviceProducer	device;			/* its job that all send rows to, if it is on; */
 	Sink	   *lead;			/* what gives them out: its sorter's; NULL: none; */
 	Sorter	   *share;			/* and what sends its own rows there */
 
 	/* and for EXPLAIN */
 	int			nreports;		/* workers planned, and the leader last */
 	ParticipantReport *reports;
-} FeedState;
+} PartialSortState;
 
-extern void feed_node_init(void);
+extern void partial_sort_node_init(void);
 
 /* Does this plan stand above a Gather of Feeds? */
-extern bool plan_above_feeds(const CustomScan *cscan);
+extern bool plan_above_partial_sorts(const CustomScan *cscan);
 
 /* The Feed below a parallel sort's Gather. */
-extern FeedState *feed_of_gather(GatherState *gather);
+extern PartialSortState *partial_sort_of_gather(GatherState *gather);
 
 /* In the leader, in place of the node's function: a row that says nothing. */
-extern TupleTableSlot *feed_announce(PlanState *pstate);
+extern TupleTableSlot *partial_sort_announce(PlanState *pstate);
 
 /*
  * In the leader, before there are workers: all participants are to send their rows into a job on a
  * device, if there is one to be had.  given is where it is noted which rows were given out.
  */
-extern bool feed_lead(FeedState *feed, double rows, double row_bytes, int participants,
-					  GivenRows *given);
+extern bool partial_sort_lead(PartialSortState *partial, double rows, double row_bytes, int participants,
+					  ReturnedRows *returned);
 
 /* The leader's own share goes there. */
-extern void feed_lead_share(FeedState *feed);
+extern void partial_sort_lead_share(PartialSortState *partial);
 
 /* The rows are on the device: sorts them; false if they are lost. */
-extern bool feed_lead_sort(FeedState *feed);
+extern bool partial_sort_lead_sort(PartialSortState *partial);
 
 /* No job any more; what it was is still told. */
-extern void feed_lead_end(FeedState *feed);
+extern void partial_sort_lead_end(PartialSortState *partial);
 
 /* In the leader: nobody waits for it any more. */
-extern void feed_stop(FeedState *feed);
+extern void partial_sort_stop(PartialSortState *partial);
 
-extern const CustomScanMethods feed_scan_methods;
+extern const CustomScanMethods partial_sort_scan_methods;
 
 /* explain.c */
-extern void feed_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+extern void partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
 extern void participant_report_fill(ParticipantReport *to, const SortReport *report,
 									bool keys_only);
 
@@ -193,7 +193,7 @@ extern void participant_report_fill(ParticipantReport *to, const SortReport *rep
 typedef enum ParallelSortPhase
 {
 	PARALLEL_SORT_NEW,
-	PARALLEL_SORT_ALONE,		/* the leader's rows are all, if there are any */
+	PARALLEL_SORT_SERIAL,		/* the leader's rows are all, if there are any */
 	PARALLEL_SORT_MERGE,
 	PARALLEL_SORT_DEVICE,		/* the workers' rows come from a device */
 	PARALLEL_SORT_AGAIN,		/* they were lost with it: to those that had not been given */
@@ -208,14 +208,14 @@ typedef struct ParallelSortState
 	ExprState  *limit_count;	/* of the Limit above, if one bounds this node */
 	ExprState  *limit_offset;
 	GatherState *gather;
-	struct FeedState *feed;
+	struct PartialSortState *partial;
 	ParallelSortPhase phase;
 	MemoryContext cxt;			/* of the merge */
 	struct BlockMerge *merge;
 	int			nstreams;
 	bool		device_failed;	/* it is not tried again */
 	bool		on_device;		/* the last execution's rows came from there */
-	struct GivenRows *given;	/* when a device is lost */
+	struct ReturnedRows *returned;	/* when a device is lost */
 	ParallelSortPhase resumed;	/* after PARALLEL_SORT_AGAIN */
 	TupleTableSlot *row_slot;	/* a row as it lies */
 } ParallelSortState;

@@ -91,7 +91,7 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 	char		name[64] = "none";
 
 	initStringInfo(&buf);
-	if (report->fed)
+	if (report->sent_to_device)
 		strlcpy(name, "gpu", sizeof(name));
 	if (report->sorted)
 	{
@@ -105,7 +105,7 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 		appendStringInfoString(&buf, "each wanted row was put in its place");
 	}
 	else
-		appendStringInfoString(&buf, report->fed ? "sent to one GPU with all participants' rows" :
+		appendStringInfoString(&buf, report->sent_to_device ? "sent to one GPU with all participants' rows" :
 							   "no rows");
 	if (keys_only)
 		appendStringInfoString(&buf, ", keys only");
@@ -294,7 +294,7 @@ parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		return;
 	if (node->on_device)
 	{
-		const SortReport *report = sorter_report(node->feed->sorter);
+		const SortReport *report = sorter_report(node->partial->sorter);
 		ParticipantReport shown;
 
 		participant_report_fill(&shown, report, false);
@@ -345,22 +345,22 @@ explain_workers(const ParticipantReport *reports, int n, ExplainState *es)
 
 /* The leader's sort, and the workers'. */
 void
-feed_explain(CustomScanState *css, List *ancestors, ExplainState *es)
+partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
-	FeedState  *feed = (FeedState *) css;
+	PartialSortState  *partial = (PartialSortState *) css;
 	ParticipantReport own;
 
-	explain_keys(css, feed->keys, feed->nkeys, ancestors, es);
+	explain_keys(css, partial->keys, partial->nkeys, ancestors, es);
 	if (!es->analyze)
 		return;
-	if (feed->nreports > 0)
+	if (partial->nreports > 0)
 	{
-		explain_participant(&feed->reports[feed->nreports - 1], "", es);
-		explain_workers(feed->reports, feed->nreports - 1, es);
+		explain_participant(&partial->reports[partial->nreports - 1], "", es);
+		explain_workers(partial->reports, partial->nreports - 1, es);
 	}
-	else if (feed->done)
+	else if (partial->done)
 	{
-		participant_report_fill(&own, sorter_report(feed->sorter), false);
+		participant_report_fill(&own, sorter_report(partial->sorter), false);
 		explain_participant(&own, "", es);
 	}
 }

@@ -17,7 +17,7 @@
 #define ROWS_PER_LOOK	256
 
 static void page_source_begin(PageSource *source);
-static RowPage *page_source_take(PageSource *source, const Stage *stage, MemoryContext cxt);
+static RowPage *page_source_take(PageSource *source, const KeyBuffer *keybuf, MemoryContext cxt);
 static ScanRows *scan_rows_create(PlanState *ps);
 static void scan_rows_take(ScanRows *rows);
 static TupleTableSlot *scan_rows_next(ScanRows *rows);
@@ -44,7 +44,7 @@ sort_node_take_rows(Sorter *sorter, PlanState *outer, PageSource *pages, pg_atom
 		slot = ExecProcNode(outer);
 		if (TupIsNull(slot))
 			break;
-		page = !pages->possible ? NULL : page_source_take(pages, sorter_stage(sorter), cxt);
+		page = !pages->possible ? NULL : page_source_take(pages, sorter_key_buffer(sorter), cxt);
 		if (page != NULL)
 			kept = sorter_put_page(sorter, page);
 		else
@@ -204,7 +204,7 @@ page_row(RowPage *page, int i)
 
 /* For a scan of a heap that gives out columns; NULL for any other plan. */
 static PageScan *
-page_scan_create(PlanState *ps, const Stage *stage)
+page_scan_create(PlanState *ps, const KeyBuffer *keybuf)
 {
 	SeqScanState *child = (SeqScanState *) ps;
 	TupleDesc	desc;
@@ -222,9 +222,9 @@ page_scan_create(PlanState *ps, const Stage *stage)
 	scan->atts = palloc(Max(1, list_length(ps->plan->targetlist)) * sizeof(AttrNumber));
 	if (map_columns(child, scan->atts))
 	{
-		page_keys_init(&scan->page.keys, stage, desc, scan->atts);
-		scan->page.nkeys = stage->ncols;
-		scan->page.key_walk = tuple_walk_create(desc, scan->page.keys.att, stage->ncols, false);
+		page_keys_init(&scan->page.keys, keybuf, desc, scan->atts);
+		scan->page.nkeys = keybuf->ncols;
+		scan->page.key_walk = tuple_walk_create(desc, scan->page.keys.att, keybuf->ncols, false);
 	}
 	if (scan->page.key_walk == NULL)
 	{
@@ -364,7 +364,7 @@ count_appended(PlanState *ps, int rows)
  * from cxt; stage has the sort's key columns.
  */
 static RowPage *
-page_source_take(PageSource *source, const Stage *stage, MemoryContext cxt)
+page_source_take(PageSource *source, const KeyBuffer *keybuf, MemoryContext cxt)
 {
 	PlanState  *giver = row_giver(source->top);
 
@@ -380,7 +380,7 @@ page_source_take(PageSource *source, const Stage *stage, MemoryContext cxt)
 		if (++source->rows < ROWS_BEFORE_PAGES)
 			return NULL;
 		old = MemoryContextSwitchTo(cxt);
-		source->scan = page_scan_create(giver, stage);
+		source->scan = page_scan_create(giver, keybuf);
 		if (source->scan == NULL)
 			source->computed = scan_rows_create(giver);
 		source->known = true;

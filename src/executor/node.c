@@ -60,7 +60,7 @@ gpusort_create_state(CustomScan *cscan)
 {
 	GpuSortState *node;
 
-	if (plan_above_feeds(cscan))
+	if (plan_above_partial_sorts(cscan))
 		return parallel_sort_create_state();
 	node = (GpuSortState *) newNode(sizeof(GpuSortState), T_CustomScanState);
 	node->css.methods = &gpusort_exec_methods;
@@ -162,11 +162,11 @@ static pg_noinline TupleTableSlot *
 gpusort_no_next(GpuSortState *node, TupleTableSlot *slot)
 {
 	ExecClearTuple(slot);
-	if (!sorter_lost(node->sorter))
+	if (!sorter_failed(node->sorter))
 		return slot;
 	gpusort_take_rows_again(node);
 	gpusort_pick_exec(node);
-	sorter_skip_given(node->sorter, slot);
+	sorter_skip_returned(node->sorter, slot);
 	return result_next(node->result, RESULT_PLAIN, true, slot) ? slot : ExecClearTuple(slot);
 }
 

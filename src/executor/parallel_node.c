@@ -98,9 +98,9 @@ open_rings(ParallelSortState *node, BlockSource **sources)
 	for (int r = 0; r < node->gather->nworkers_launched; r++)
 	{
 		/* not taken yet: it will be the first */
-		if (exchange_next_block(node->feed->exchange, r, EXCHANGE_LEADER, false, gather_worker_gone,
+		if (exchange_next_block(node->partial->exchange, r, EXCHANGE_LEADER, false, gather_worker_gone,
 								node) != NULL)
-			sources[n++] = block_source_ring(node->feed->exchange, r, EXCHANGE_LEADER,
+			sources[n++] = block_source_ring(node->partial->exchange, r, EXCHANGE_LEADER,
 											 gather_worker_gone, node);
 	}
 	return n;
@@ -117,9 +117,9 @@ run_own_share(ParallelSortState *node)
 		return false;
 	/* as the Gather itself would have it */
 	estate->es_query_dsa = gather->pei != NULL ? gather->pei->area : NULL;
-	(void) ExecProcNode(&node->feed->css.ss.ps);
+	(void) ExecProcNode(&node->partial->css.ss.ps);
 	estate->es_query_dsa = NULL;
-	return sorter_report(node->feed->sorter)->rows > 0;
+	return sorter_report(node->partial->sorter)->rows > 0;
 }
 
 /*
@@ -150,8 +150,8 @@ static void
 launch(ParallelSortState *node)
 {
 	GatherState *gather = node->gather;
-	PlanState  *feed = &node->feed->css.ss.ps;
-	ExecProcNodeMtd feed_exec = feed->ExecProcNode;
+	PlanState  *partial = &node->partial->css.ss.ps;
+	ExecProcNodeMtd partial_sort_exec = partial->ExecProcNode;
 	bool		participation = parallel_leader_participation;
 	EState	   *estate = gather->ps.state;
 	bool		parallel = estate->es_use_parallel_mode;
@@ -160,8 +160,8 @@ launch(ParallelSortState *node)
 	if (workers && ((const Gather *) gather->ps.plan)->num_workers > 0)
 		ExecSetParamPlanMulti(((const Gather *) gather->ps.plan)->initParam,
 							  GetPerTupleExprContext(estate));
-	node->feed->participation = participation;
-	feed->ExecProcNode = feed_announce;
+	node->partial->participation = participation;
+	partial->ExecProcNode = partial_sort_announce;
 	PG_TRY();
 	{
 		parallel_leader_participation = true;
@@ -174,13 +174,13 @@ launch(ParallelSortState *node)
 		estate->es_use_parallel_mode = parallel;
 	}
 	PG_END_TRY();
-	feed->ExecProcNode = feed_exec;
+	partial->ExecProcNode = partial_sort_exec;
 	/* who takes rows: workers may have ended since, and have no readers any more */
 	gather->need_to_scan_locally = gather->nworkers_launched == 0 ||
-		(participation && gather->nworkers_launched < EXCHANGE_MANY && node->feed->lead == NULL);
-	if (node->feed->exchange != NULL)
-		exchange_expect(node->feed->exchange, gather->nworkers_launched +
-						(gather->need_to_scan_locally || (participation && node->feed->lead != NULL)));
+		(participation && gather->nworkers_launched < EXCHANGE_MANY && node->partial->lead == NULL);
+	if (node->partial->exchange != NULL)
+		exchange_expect(node->partial->exchange, gather->nworkers_launched +
+						(gather->need_to_scan_locally || (participation && node->partial->lead != NULL)));
 }
 
 /* The rows were lost with the device: all is begun once more, without it. */
@@ -188,8 +188,8 @@ static void
 begin_again(ParallelSortState *node)
 {
 	node->device_failed = true;
-	feed_lead_end(node->feed);
-	feed_stop(node->feed);
+	partial_sort_lead_end(node->partial);
+	partial_sort_stop(node->partial);
 	ExecReScan(&node->gather->ps);
 }
 
@@ -201,7 +201,7 @@ parallel_sort_start(ParallelSortState *node)
 	BlockSource **sources;
 	bool		own;
 
-	node->feed->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
+	node->partial->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
 										node->limit_offset);
 	node->on_device = false;
 	if (parallel_device_lead(node))
@@ -216,9 +216,9 @@ parallel_sort_start(ParallelSortState *node)
 		}
 		else
 		{
-			feed_lead_end(node->feed);
-			if (node->feed->exchange != NULL)
-				node->feed->exchange->device.on = false;
+			partial_sort_lead_end(node->partial);
+			if (node->partial->exchange != NULL)
+				node->partial->exchange->device.on = false;
 		}
 	}
 	else
@@ -231,18 +231,18 @@ parallel_sort_start(ParallelSortState *node)
 	if (node->nstreams > 0)
 	{
 		/* who has rows to give knows it */
-		const KeyFrame *frame = exchange_frame(node->feed->exchange, node->keys, node->nkeys);
+		const CommonKeyRange *common_range = exchange_common_range(node->partial->exchange, node->keys, node->nkeys);
 
 		if (own)
-			sources[node->nstreams++] = block_source_own(&node->feed->spec, frame,
-														 node->feed->result);
-		node->merge = block_merge_create(&node->feed->spec, frame, sources, node->nstreams);
+			sources[node->nstreams++] = block_source_own(&node->partial->spec, common_range,
+														 node->partial->result);
+		node->merge = block_merge_create(&node->partial->spec, common_range, sources, node->nstreams);
 		node->phase = PARALLEL_SORT_MERGE;
 	}
 	else
 	{
 		node->nstreams = own ? 1 : 0;
-		node->phase = PARALLEL_SORT_ALONE;
+		node->phase = PARALLEL_SORT_SERIAL;
 	}
 	MemoryContextSwitchTo(old);
 }
@@ -290,7 +290,7 @@ parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot)
 		return true;
 	}
 	if (likely(node->phase == PARALLEL_SORT_DEVICE) &&
-		likely(result_next(node->feed->result, RESULT_STREAM, true, slot)))
+		likely(result_next(node->partial->result, RESULT_STREAM, true, slot)))
 		return true;
 	return next_elsewhere(node, slot);
 }
@@ -303,7 +303,7 @@ next_again(ParallelSortState *node, TupleTableSlot *slot)
 	{
 		CHECK_FOR_INTERRUPTS();
 		node->phase = node->resumed;
-		if (!given_rows_left(node->given))
+		if (!returned_rows_left(node->returned))
 		{
 			pick_exec(node);
 			return parallel_sort_next(node, slot);
@@ -311,7 +311,7 @@ next_again(ParallelSortState *node, TupleTableSlot *slot)
 		if (!parallel_sort_next(node, slot))
 			device_wrong_beginning();
 		node->phase = PARALLEL_SORT_AGAIN;
-		if (!given_rows_was(node->given, ((MinimalTupleTableSlot *) slot)->mintuple))
+		if (!returned_rows_was(node->returned, ((MinimalTupleTableSlot *) slot)->mintuple))
 			return true;
 	}
 }
@@ -320,10 +320,10 @@ next_again(ParallelSortState *node, TupleTableSlot *slot)
 static bool
 after_device(ParallelSortState *node, TupleTableSlot *slot)
 {
-	if (!sorter_lost(node->feed->sorter))
+	if (!sorter_failed(node->partial->sorter))
 		return false;
 	ExecClearTuple(slot);
-	given_rows_begin(node->given);
+	returned_rows_begin(node->returned);
 	begin_again(node);
 	parallel_sort_start(node);
 	node->resumed = node->phase;
@@ -342,8 +342,8 @@ next_elsewhere(ParallelSortState *node, TupleTableSlot *slot)
 			parallel_sort_start(node);
 			pick_exec(node);
 			return parallel_sort_next(node, slot);
-		case PARALLEL_SORT_ALONE:
-			return node->nstreams > 0 && result_next(node->feed->result, RESULT_PLAIN, true, slot);
+		case PARALLEL_SORT_SERIAL:
+			return node->nstreams > 0 && result_next(node->partial->result, RESULT_PLAIN, true, slot);
 		case PARALLEL_SORT_DEVICE:
 			return after_device(node, slot);
 		case PARALLEL_SORT_AGAIN:
@@ -388,7 +388,7 @@ static TupleTableSlot *
 parallel_sort_exec_device(PlanState *pstate)
 {
 	ParallelSortState *node = (ParallelSortState *) pstate;
-	RowStream  *stream = &((StreamResult *) node->feed->result)->stream;
+	RowStream  *stream = &((StreamResult *) node->partial->result)->stream;
 	TupleTableSlot *slot = node->row_slot;
 	MinimalTuple row;
 
@@ -444,12 +444,12 @@ parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	node->gather = castNode(GatherState, outerPlanState(css));
-	node->feed = feed_of_gather(node->gather);
+	node->partial = partial_sort_of_gather(node->gather);
 	desc = ExecGetResultType(outerPlanState(css));
 	node->cxt = AllocSetContextCreate(estate->es_query_cxt, "GpuSort merge",
 									  ALLOCSET_DEFAULT_SIZES);
 
-	node->given = given_rows_create();
+	node->returned = returned_rows_create();
 	/* rows are given as they lie */
 	if (css->ss.ps.ps_ProjInfo == NULL)
 	{
@@ -472,7 +472,7 @@ parallel_sort_end(CustomScanState *css)
 	ParallelSortState *node = (ParallelSortState *) css;
 
 	ExecClearTuple(node->row_slot);
-	given_rows_reset(node->given);
+	returned_rows_reset(node->returned);
 	ExecEndNode(outerPlanState(css));
 }
 
@@ -487,10 +487,10 @@ parallel_sort_rescan(CustomScanState *css)
 		return;
 	ExecClearTuple(node->row_slot);
 	count_gather(node);
-	feed_stop(node->feed);
-	if (node->feed->lead != NULL)
-		feed_lead_end(node->feed);
-	given_rows_reset(node->given);
+	partial_sort_stop(node->partial);
+	if (node->partial->lead != NULL)
+		partial_sort_lead_end(node->partial);
+	returned_rows_reset(node->returned);
 	MemoryContextReset(node->cxt);
 	node->merge = NULL;
 	node->phase = PARALLEL_SORT_NEW;
@@ -539,16 +539,16 @@ parallel_device_lead(ParallelSortState *node)
 
 	facts.rows = Max(gather->plan.plan_rows, 2);
 	facts.row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(gather->plan.plan_width);
-	facts.bound = node->feed->bound;
+	facts.bound = node->partial->bound;
 	facts.keys = node->keys;
 	facts.nkeys = node->nkeys;
 	/* what is lost with the device must come once more; and a pause would hold it */
 	if (node->device_failed || gather->num_workers == 0 ||
 		!node->gather->ps.state->es_use_parallel_mode || gpusort_verify || device_may_pause() ||
-		!sort_cost_feeds(&facts, gather->num_workers, parallel_leader_participation, forced != NULL) ||
-		!plan_can_rerun_shared(outerPlanState(&node->feed->css.ss.ps)))
+		!sort_cost_producers(&facts, gather->num_workers, parallel_leader_participation, forced != NULL) ||
+		!plan_can_rerun_shared(outerPlanState(&node->partial->css.ss.ps)))
 		return false;
-	return feed_lead(node->feed, facts.rows, facts.row_bytes, participants, node->given);
+	return partial_sort_lead(node->partial, facts.rows, facts.row_bytes, participants, node->returned);
 }
 
 /* The leader's rows. */
@@ -559,17 +559,17 @@ send_own_share(ParallelSortState *node)
 
 	/* as the Gather would have it */
 	estate->es_query_dsa = node->gather->pei->area;
-	feed_lead_share(node->feed);
+	partial_sort_lead_share(node->partial);
 	estate->es_query_dsa = NULL;
 }
 
 static bool
-attend_device(void *arg)
+serve_device(void *arg)
 {
 	ParallelSortState *node = arg;
 
 	(void) gather_worker_gone(node, 0);
-	return !gather_workers_ended(node->gather) && device_feed_attend(node->feed->lead);
+	return !gather_workers_ended(node->gather) && producer_serve(node->partial->lead);
 }
 
 /*
@@ -579,26 +579,26 @@ attend_device(void *arg)
 static bool
 parallel_device_sort(ParallelSortState *node)
 {
-	Exchange   *ex = node->feed->exchange;
-	DeviceFed	fed;
+	Exchange   *ex = node->partial->exchange;
+	DeviceSent	sent_to_device;
 
 	if (parallel_leader_participation)
 		send_own_share(node);
-	if (!exchange_wait_fed(ex, attend_device, node))
+	if (!exchange_wait_sent(ex, serve_device, node))
 	{
 		/* a worker may have seen before us that the device has failed: it is for us to say so */
-		(void) device_feed_attend(node->feed->lead);
+		(void) producer_serve(node->partial->lead);
 		return false;
 	}
-	exchange_fed(ex, &fed);
+	exchange_sent(ex, &sent_to_device);
 	node->nstreams = 0;
 	node->on_device = true;
-	if (fed.rows == 0)
+	if (sent_to_device.rows == 0)
 	{
-		feed_lead_end(node->feed);
-		node->phase = PARALLEL_SORT_ALONE;
+		partial_sort_lead_end(node->partial);
+		node->phase = PARALLEL_SORT_SERIAL;
 	}
-	else if (feed_lead_sort(node->feed))
+	else if (partial_sort_lead_sort(node->partial))
 		node->phase = PARALLEL_SORT_DEVICE;
 	else
 		return false;
@@ -635,13 +635,13 @@ gather_worker_gone(void *arg, int ring)
 			continue;
 		/* why, it may have told */
 		CHECK_FOR_INTERRUPTS();
-		if (pg_atomic_read_u32(&node->feed->exchange->rings[r].state) == RING_OPEN)
+		if (pg_atomic_read_u32(&node->partial->exchange->rings[r].state) == RING_OPEN)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("lost connection to parallel worker")));
 		/* it never came: the Gather will complain in the end; */
-		if (pg_atomic_read_u32(&node->feed->exchange->rings[r].state) == RING_UNUSED)
-			exchange_absent(node->feed->exchange, r);
+		if (pg_atomic_read_u32(&node->partial->exchange->rings[r].state) == RING_UNUSED)
+			exchange_absent(node->partial->exchange, r);
 		/* or it has ended */
 		gone = gone || r == ring;
 	}

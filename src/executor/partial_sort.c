@@ -33,121 +33,121 @@
 #include "service/service_internal.h"
 #include "utils/memutils.h"
 
-static Node *feed_create_state(CustomScan *cscan);
-static void feed_begin(CustomScanState *css, EState *estate, int eflags);
-static TupleTableSlot *feed_exec_custom(CustomScanState *css);
+static Node *partial_sort_create_state(CustomScan *cscan);
+static void partial_sort_begin(CustomScanState *css, EState *estate, int eflags);
+static TupleTableSlot *partial_sort_exec_custom(CustomScanState *css);
 static void feed_end(CustomScanState *css);
-static void feed_rescan(CustomScanState *css);
-static Size feed_estimate_dsm(CustomScanState *css, ParallelContext *pcxt);
-static void feed_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
-static void feed_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
-static void feed_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate);
-static void feed_shutdown(CustomScanState *css);
+static void partial_sort_rescan(CustomScanState *css);
+static Size partial_sort_estimate_dsm(CustomScanState *css, ParallelContext *pcxt);
+static void partial_sort_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
+static void partial_sort_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
+static void partial_sort_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate);
+static void partial_sort_shutdown(CustomScanState *css);
 
-const CustomScanMethods feed_scan_methods = {
+const CustomScanMethods partial_sort_scan_methods = {
 	.CustomName = "GpuSort Feed",
-	.CreateCustomScanState = feed_create_state
+	.CreateCustomScanState = partial_sort_create_state
 };
 
-static const CustomExecMethods feed_exec_methods = {
+static const CustomExecMethods partial_sort_exec_methods = {
 	.CustomName = "GpuSort Feed",
-	.BeginCustomScan = feed_begin,
-	.ExecCustomScan = feed_exec_custom,
+	.BeginCustomScan = partial_sort_begin,
+	.ExecCustomScan = partial_sort_exec_custom,
 	.EndCustomScan = feed_end,
-	.ReScanCustomScan = feed_rescan,
-	.EstimateDSMCustomScan = feed_estimate_dsm,
-	.InitializeDSMCustomScan = feed_init_dsm,
-	.ReInitializeDSMCustomScan = feed_reinit_dsm,
-	.InitializeWorkerCustomScan = feed_init_worker,
-	.ShutdownCustomScan = feed_shutdown,
-	.ExplainCustomScan = feed_explain
+	.ReScanCustomScan = partial_sort_rescan,
+	.EstimateDSMCustomScan = partial_sort_estimate_dsm,
+	.InitializeDSMCustomScan = partial_sort_init_dsm,
+	.ReInitializeDSMCustomScan = partial_sort_reinit_dsm,
+	.InitializeWorkerCustomScan = partial_sort_init_worker,
+	.ShutdownCustomScan = partial_sort_shutdown,
+	.ExplainCustomScan = partial_sort_explain
 };
 
 void
-feed_node_init(void)
+partial_sort_node_init(void)
 {
-	RegisterCustomScanMethods(&feed_scan_methods);
+	RegisterCustomScanMethods(&partial_sort_scan_methods);
 }
 
 bool
-plan_above_feeds(const CustomScan *cscan)
+plan_above_partial_sorts(const CustomScan *cscan)
 {
 	const Plan *gather = outerPlan(cscan);
 
 	return IsA(gather, Gather) && IsA(outerPlan(gather), CustomScan) &&
-		((const CustomScan *) outerPlan(gather))->methods == &feed_scan_methods;
+		((const CustomScan *) outerPlan(gather))->methods == &partial_sort_scan_methods;
 }
 
-FeedState *
-feed_of_gather(GatherState *gather)
+PartialSortState *
+partial_sort_of_gather(GatherState *gather)
 {
-	FeedState  *feed = (FeedState *) outerPlanState(gather);
+	PartialSortState  *partial = (PartialSortState *) outerPlanState(gather);
 
-	Assert(IsA(feed, CustomScanState) && feed->css.methods == &feed_exec_methods);
-	return feed;
+	Assert(IsA(partial, CustomScanState) && partial->css.methods == &partial_sort_exec_methods);
+	return partial;
 }
 
 static Node *
-feed_create_state(CustomScan *cscan)
+partial_sort_create_state(CustomScan *cscan)
 {
-	FeedState  *feed = (FeedState *) newNode(sizeof(FeedState), T_CustomScanState);
+	PartialSortState  *partial = (PartialSortState *) newNode(sizeof(PartialSortState), T_CustomScanState);
 
-	feed->css.methods = &feed_exec_methods;
-	feed->ring = -1;
-	return (Node *) feed;
+	partial->css.methods = &partial_sort_exec_methods;
+	partial->ring = -1;
+	return (Node *) partial;
 }
 
 static bool
-feed_cannot_rerun(void *arg)
+partial_sort_cannot_rerun(void *arg)
 {
 	return false;
 }
 
 /* A worker's own rows go into its ring, */
 static void
-write_own(FeedState *feed)
+write_own(PartialSortState *partial)
 {
-	Exchange   *ex = feed->exchange;
-	BlockWriter *writer = block_writer_create(&feed->spec,
-											  exchange_frame(ex, feed->keys, feed->nkeys));
+	Exchange   *ex = partial->exchange;
+	BlockWriter *writer = block_writer_create(&partial->spec,
+											  exchange_common_range(ex, partial->keys, partial->nkeys));
 	RowBlock   *block;
 
-	while ((block = exchange_block_to_write(ex, feed->ring)) != NULL &&
-		   block_writer_fill(writer, feed->result, block))
+	while ((block = exchange_block_to_write(ex, partial->ring)) != NULL &&
+		   block_writer_fill(writer, partial->result, block))
 	{
-		exchange_block_written(ex, feed->ring);
+		exchange_block_written(ex, partial->ring);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
 
 /* or together with those of n other rings, merged. */
 static void
-write_merged(FeedState *feed, const int *rings, int n)
+write_merged(PartialSortState *partial, const int *rings, int n)
 {
-	Exchange   *ex = feed->exchange;
-	const KeyFrame *frame = exchange_frame(ex, feed->keys, feed->nkeys);
+	Exchange   *ex = partial->exchange;
+	const CommonKeyRange *common_range = exchange_common_range(ex, partial->keys, partial->nkeys);
 	BlockSource **sources = palloc((n + 1) * sizeof(BlockSource *));
 	BlockRefill *refill;
 	RowBlock   *block;
 	int			nsources = 0;
 
-	if (sorter_report(feed->sorter)->rows > 0)
-		sources[nsources++] = block_source_own(&feed->spec, frame, feed->result);
+	if (sorter_report(partial->sorter)->rows > 0)
+		sources[nsources++] = block_source_own(&partial->spec, common_range, partial->result);
 	for (int i = 0; i < n; i++)
-		sources[nsources++] = block_source_ring(ex, rings[i], feed->ring, NULL, NULL);
-	refill = block_refill_create(block_merge_create(&feed->spec, frame, sources, nsources));
-	while ((block = exchange_block_to_write(ex, feed->ring)) != NULL &&
+		sources[nsources++] = block_source_ring(ex, rings[i], partial->ring, NULL, NULL);
+	refill = block_refill_create(block_merge_create(&partial->spec, common_range, sources, nsources));
+	while ((block = exchange_block_to_write(ex, partial->ring)) != NULL &&
 		   block_refill_fill(refill, block))
 	{
-		exchange_block_written(ex, feed->ring);
+		exchange_block_written(ex, partial->ring);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
 
 static void
-feed_write(FeedState *feed)
+partial_sort_write(PartialSortState *partial)
 {
-	Exchange   *ex = feed->exchange;
+	Exchange   *ex = partial->exchange;
 	MemoryContext cxt;
 	MemoryContext old;
 	int		   *rings;
@@ -159,26 +159,26 @@ feed_write(FeedState *feed)
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort blocks", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(cxt);
 	rings = palloc(ex->nrings * sizeof(int));
-	n = exchange_rings_of(ex, feed->ring, rings);
+	n = exchange_rings_of(ex, partial->ring, rings);
 	if (n > 0)
-		write_merged(feed, rings, n);
-	else if (sorter_report(feed->sorter)->rows > 0)
-		write_own(feed);
+		write_merged(partial, rings, n);
+	else if (sorter_report(partial->sorter)->rows > 0)
+		write_own(partial);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(cxt);
 }
 
 /* Begins a sort, one of so many participants'. */
 static void
-begin_sort(FeedState *feed, Sorter **sorter, int participants, size_t bound, double rows)
+begin_sort(PartialSortState *partial, Sorter **sorter, int participants, size_t bound, double rows)
 {
 	if (*sorter == NULL)
 	{
-		MemoryContext old = MemoryContextSwitchTo(feed->css.ss.ps.state->es_query_cxt);
+		MemoryContext old = MemoryContextSwitchTo(partial->css.ss.ps.state->es_query_cxt);
 
-		feed->spec.participants = participants;
-		feed->spec.timing = compat_node_timed(&feed->css.ss.ps);
-		*sorter = sorter_create(&feed->spec);
+		partial->spec.participants = participants;
+		partial->spec.timing = compat_node_timed(&partial->css.ss.ps);
+		*sorter = sorter_create(&partial->spec);
 		MemoryContextSwitchTo(old);
 	}
 	sorter_begin(*sorter, bound, rows);
@@ -187,147 +187,147 @@ begin_sort(FeedState *feed, Sorter **sorter, int participants, size_t bound, dou
 static Sink *
 make_join(SortEnv *env, Batch *batch, void *arg)
 {
-	FeedState  *feed = arg;
+	PartialSortState  *partial = arg;
 
-	return device_feed_join(env, batch, &feed->exchange->device, feed->lead);
+	return producer_join(env, batch, &partial->exchange->device, partial->lead);
 }
 
 /* A participant's rows go to the leader's job. */
 static void
-send_rows(FeedState *feed, Sorter **sorter, int me)
+send_rows(PartialSortState *partial, Sorter **sorter, int me)
 {
-	Exchange   *ex = feed->exchange;
+	Exchange   *ex = partial->exchange;
 	ExchangeSlot *slot = exchange_slot(ex, me);
-	PlanState  *outer = outerPlanState(feed);
+	PlanState  *outer = outerPlanState(partial);
 	const SortReport *report;
 	Sink	   *sink;
 	bool		sent;
 
-	begin_sort(feed, sorter, ex->nrings + 1, 0, outer->plan->plan_rows);
-	sink = sorter_use_sink(*sorter, make_join, feed);
-	sort_node_take_rows(*sorter, outer, &feed->pages, &ex->stopped);
+	begin_sort(partial, sorter, ex->nrings + 1, 0, outer->plan->plan_rows);
+	sink = sorter_use_sink(*sorter, make_join, partial);
+	sort_node_take_rows(*sorter, outer, &partial->pages, &ex->stopped);
 	sent = sorter_perform(*sorter, false) != NULL;
-	device_feed_sent(sink, &slot->fed);
+	producer_sent(sink, &slot->sent_to_device);
 	report = sorter_report(*sorter);
 	participant_report_fill(&slot->report, report, false);
 	if (!sent)
-		exchange_lose_device(ex);
+		exchange_fail_device(ex);
 	exchange_arrive(ex, me);
-	if (feed->css.ss.ps.instrument != NULL)
-		InstrUpdateTupleCount(feed->css.ss.ps.instrument, (double) report->rows);
+	if (partial->css.ss.ps.instrument != NULL)
+		InstrUpdateTupleCount(partial->css.ss.ps.instrument, (double) report->rows);
 	sorter_end(*sorter);
 }
 
 static void
-feed_run_device(FeedState *feed)
+partial_sort_run_device(PartialSortState *partial)
 {
-	exchange_open_ring(feed->exchange, feed->ring);
-	send_rows(feed, &feed->sorter, feed->ring);
-	exchange_end_ring(feed->exchange, feed->ring);
+	exchange_open_ring(partial->exchange, partial->ring);
+	send_rows(partial, &partial->sorter, partial->ring);
+	exchange_end_ring(partial->exchange, partial->ring);
 }
 
 void
-feed_lead_share(FeedState *feed)
+partial_sort_lead_share(PartialSortState *partial)
 {
-	if (feed->css.ss.ps.instrument != NULL)
-		InstrStartNode(feed->css.ss.ps.instrument);
-	send_rows(feed, &feed->share, feed->exchange->nrings);
-	if (feed->css.ss.ps.instrument != NULL)
-		InstrStopNode(feed->css.ss.ps.instrument, 0);
+	if (partial->css.ss.ps.instrument != NULL)
+		InstrStartNode(partial->css.ss.ps.instrument);
+	send_rows(partial, &partial->share, partial->exchange->nrings);
+	if (partial->css.ss.ps.instrument != NULL)
+		InstrStopNode(partial->css.ss.ps.instrument, 0);
 }
 
 /* Takes and sorts all rows. */
 static void
-feed_run(FeedState *feed)
+partial_sort_run(PartialSortState *partial)
 {
-	PlanState  *outer = outerPlanState(feed);
-	Exchange   *ex = feed->exchange;
+	PlanState  *outer = outerPlanState(partial);
+	Exchange   *ex = partial->exchange;
 	const SortReport *report;
 	ExchangeSlot *slot = NULL;
 	int			me = 0;
 
 	if (ex != NULL)
 	{
-		me = feed->ring >= 0 ? feed->ring : ex->nrings;
+		me = partial->ring >= 0 ? partial->ring : ex->nrings;
 		slot = exchange_slot(ex, me);
-		if (feed->ring >= 0)
-			exchange_open_ring(ex, feed->ring);
+		if (partial->ring >= 0)
+			exchange_open_ring(ex, partial->ring);
 	}
-	begin_sort(feed, &feed->sorter, ex != NULL ? ex->nrings + 1 : 0, ex != NULL ? ex->bound : feed->bound,
+	begin_sort(partial, &partial->sorter, ex != NULL ? ex->nrings + 1 : 0, ex != NULL ? ex->bound : partial->bound,
 			   outer->plan->plan_rows);
 	if (ex != NULL)
-		sorter_share_bound(feed->sorter, &ex->first_bound);
-	sort_node_take_rows(feed->sorter, outer, &feed->pages, ex != NULL ? &ex->stopped : NULL);
+		sorter_share_bound(partial->sorter, &ex->first_bound);
+	sort_node_take_rows(partial->sorter, outer, &partial->pages, ex != NULL ? &ex->stopped : NULL);
 	if (ex != NULL)
 	{
-		sorter_key_frame(feed->sorter, &slot->frame);
+		sorter_common_range(partial->sorter, &slot->common_range);
 		exchange_arrive(ex, me);
 	}
-	feed->result = sorter_perform(feed->sorter, device_may_pause());
-	report = sorter_report(feed->sorter);
+	partial->result = sorter_perform(partial->sorter, device_may_pause());
+	report = sorter_report(partial->sorter);
 	sort_node_count(report);
 	if (ex != NULL)
 		participant_report_fill(&slot->report, report, false);
-	if (feed->css.ss.ps.instrument != NULL)
-		InstrUpdateTupleCount(feed->css.ss.ps.instrument, (double) report->rows);
-	if (feed->ring >= 0)
+	if (partial->css.ss.ps.instrument != NULL)
+		InstrUpdateTupleCount(partial->css.ss.ps.instrument, (double) report->rows);
+	if (partial->ring >= 0)
 	{
-		feed_write(feed);
-		exchange_end_ring(ex, feed->ring);
-		sorter_end(feed->sorter);
+		partial_sort_write(partial);
+		exchange_end_ring(ex, partial->ring);
+		sorter_end(partial->sorter);
 	}
 }
 
 TupleTableSlot *
-feed_announce(PlanState *pstate)
+partial_sort_announce(PlanState *pstate)
 {
 	/* without it the Gather waits for its workers to end */
-	if (fault_ordered() == DEVICE_FAULT_LATE_LEADER && ((FeedState *) pstate)->lead != NULL)
+	if (fault_ordered() == DEVICE_FAULT_LATE_LEADER && ((PartialSortState *) pstate)->lead != NULL)
 		return ExecClearTuple(pstate->ps_ResultTupleSlot);
 	return ExecStoreAllNullTuple(pstate->ps_ResultTupleSlot);
 }
 
 static TupleTableSlot *
-feed_exec(PlanState *pstate)
+partial_sort_exec(PlanState *pstate)
 {
-	FeedState  *feed = (FeedState *) pstate;
+	PartialSortState  *partial = (PartialSortState *) pstate;
 	TupleTableSlot *slot = pstate->ps_ResultTupleSlot;
 
 	CHECK_FOR_INTERRUPTS();
-	if (!feed->done)
+	if (!partial->done)
 	{
-		if (feed->ring >= 0 && feed->exchange->device.on)
-			feed_run_device(feed);
+		if (partial->ring >= 0 && partial->exchange->device.on)
+			partial_sort_run_device(partial);
 		else
-			feed_run(feed);
-		feed->done = true;
+			partial_sort_run(partial);
+		partial->done = true;
 	}
 	return ExecClearTuple(slot);
 }
 
 static TupleTableSlot *
-feed_exec_custom(CustomScanState *css)
+partial_sort_exec_custom(CustomScanState *css)
 {
-	return feed_exec(&css->ss.ps);
+	return partial_sort_exec(&css->ss.ps);
 }
 
 static void
-feed_begin(CustomScanState *css, EState *estate, int eflags)
+partial_sort_begin(CustomScanState *css, EState *estate, int eflags)
 {
-	FeedState  *feed = (FeedState *) css;
+	PartialSortState  *partial = (PartialSortState *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
 
-	feed->keys = gpusort_plan_keys(cscan, &feed->nkeys);
+	partial->keys = gpusort_plan_keys(cscan, &partial->nkeys);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
-	page_source_init(&feed->pages, outerPlanState(css));
+	page_source_init(&partial->pages, outerPlanState(css));
 	/* a participant's rows do not go to a device by themselves: it would not get the same ones again */
-	feed->spec.desc = ExecGetResultType(outerPlanState(css));
-	feed->spec.keys = feed->keys;
-	feed->spec.nkeys = feed->nkeys;
-	feed->spec.node = css->ss.ps.plan->plan_node_id - FEED_NODE_ID;
-	feed->spec.can_rerun = feed_cannot_rerun;
+	partial->spec.desc = ExecGetResultType(outerPlanState(css));
+	partial->spec.keys = partial->keys;
+	partial->spec.nkeys = partial->nkeys;
+	partial->spec.node = css->ss.ps.plan->plan_node_id - PARTIAL_SORT_NODE_ID;
+	partial->spec.can_rerun = partial_sort_cannot_rerun;
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
-	css->ss.ps.ExecProcNode = feed_exec;
+	css->ss.ps.ExecProcNode = partial_sort_exec;
 }
 
 /* What feed_lead() hands to its sink's maker. */
@@ -336,8 +336,8 @@ typedef struct LeadArgs
 	double		rows;
 	double		row_bytes;
 	int			participants;
-	GivenRows  *given;
-	DeviceFeed *device;
+	ReturnedRows  *returned;
+	DeviceProducer *device;
 } LeadArgs;
 
 static Sink *
@@ -345,84 +345,84 @@ make_lead(SortEnv *env, Batch *batch, void *arg)
 {
 	LeadArgs   *args = arg;
 
-	return device_feed_lead(env, batch, args->rows, args->row_bytes, args->participants, args->given,
+	return producer_lead(env, batch, args->rows, args->row_bytes, args->participants, args->returned,
 							args->device);
 }
 
 bool
-feed_lead(FeedState *feed, double rows, double row_bytes, int participants, GivenRows *given)
+partial_sort_lead(PartialSortState *partial, double rows, double row_bytes, int participants, ReturnedRows *returned)
 {
-	LeadArgs	args = {rows, row_bytes, participants, given, &feed->device};
+	LeadArgs	args = {rows, row_bytes, participants, returned, &partial->device};
 
 	/* what it had as a participant; that it is to be rescanned it hears when it is asked for rows */
-	if (feed->done)
-		sorter_end(feed->sorter);
-	feed->done = false;
-	begin_sort(feed, &feed->sorter, participants, 0, rows);
-	feed->lead = sorter_use_sink(feed->sorter, make_lead, &args);
-	if (feed->lead == NULL)
-		feed_lead_end(feed);
-	return feed->lead != NULL;
+	if (partial->done)
+		sorter_end(partial->sorter);
+	partial->done = false;
+	begin_sort(partial, &partial->sorter, participants, 0, rows);
+	partial->lead = sorter_use_sink(partial->sorter, make_lead, &args);
+	if (partial->lead == NULL)
+		partial_sort_lead_end(partial);
+	return partial->lead != NULL;
 }
 
 bool
-feed_lead_sort(FeedState *feed)
+partial_sort_lead_sort(PartialSortState *partial)
 {
-	DeviceFed	fed;
+	DeviceSent	sent_to_device;
 
-	exchange_fed(feed->exchange, &fed);
-	device_feed_collect(feed->lead, &fed);
-	feed->result = sorter_perform(feed->sorter, false);
-	if (feed->result == NULL)
+	exchange_sent(partial->exchange, &sent_to_device);
+	producer_collect(partial->lead, &sent_to_device);
+	partial->result = sorter_perform(partial->sorter, false);
+	if (partial->result == NULL)
 		return false;
-	sort_node_count(sorter_report(feed->sorter));
+	sort_node_count(sorter_report(partial->sorter));
 	return true;
 }
 
 void
-feed_lead_end(FeedState *feed)
+partial_sort_lead_end(PartialSortState *partial)
 {
-	sorter_end(feed->sorter);
-	feed->lead = NULL;
-	feed->device.on = false;
+	sorter_end(partial->sorter);
+	partial->lead = NULL;
+	partial->device.on = false;
 }
 
 void
-feed_stop(FeedState *feed)
+partial_sort_stop(PartialSortState *partial)
 {
-	if (feed->exchange != NULL && feed->ring < 0)
-		exchange_stop(feed->exchange);
+	if (partial->exchange != NULL && partial->ring < 0)
+		exchange_stop(partial->exchange);
 }
 
 static void
 feed_end(CustomScanState *css)
 {
-	FeedState  *feed = (FeedState *) css;
+	PartialSortState  *partial = (PartialSortState *) css;
 
-	feed_stop(feed);
-	page_source_end(&feed->pages);
-	if (feed->sorter != NULL)
+	partial_sort_stop(partial);
+	page_source_end(&partial->pages);
+	if (partial->sorter != NULL)
 	{
-		sorter_destroy(feed->sorter);
-		feed->sorter = NULL;
+		sorter_destroy(partial->sorter);
+		partial->sorter = NULL;
 	}
-	if (feed->share != NULL)
+	if (partial->share != NULL)
 	{
-		sorter_destroy(feed->share);
-		feed->share = NULL;
+		sorter_destroy(partial->share);
+		partial->share = NULL;
 	}
 	ExecEndNode(outerPlanState(css));
 }
 
 static void
-feed_rescan(CustomScanState *css)
+partial_sort_rescan(CustomScanState *css)
 {
-	FeedState  *feed = (FeedState *) css;
+	PartialSortState  *partial = (PartialSortState *) css;
 	PlanState  *outer = outerPlanState(css);
 
-	if (feed->done)
-		sorter_end(feed->sorter);
-	feed->done = false;
+	if (partial->done)
+		sorter_end(partial->sorter);
+	partial->done = false;
 	if (outer->chgParam == NULL)
 		ExecReScan(outer);
 }
@@ -432,56 +432,56 @@ feed_rescan(CustomScanState *css)
  * ------------------------------------------------------------------------
  */
 static Size
-feed_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
+partial_sort_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
 	return exchange_size(pcxt->nworkers);
 }
 
 static void
-feed_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
+partial_sort_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
 {
-	FeedState  *feed = (FeedState *) css;
+	PartialSortState  *partial = (PartialSortState *) css;
 
-	feed->exchange = coordinate;
-	feed->stopped = false;
-	exchange_reset(feed->exchange, feed->bound, &feed->device);
-	feed->exchange->participation = feed->participation;
+	partial->exchange = coordinate;
+	partial->stopped = false;
+	exchange_reset(partial->exchange, partial->bound, &partial->device);
+	partial->exchange->participation = partial->participation;
 }
 
 static void
-feed_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
+partial_sort_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
 {
 	exchange_init(coordinate, pcxt->nworkers);
-	feed_reinit_dsm(css, pcxt, coordinate);
+	partial_sort_reinit_dsm(css, pcxt, coordinate);
 }
 
 static void
-feed_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
+partial_sort_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 {
-	FeedState  *feed = (FeedState *) css;
+	PartialSortState  *partial = (PartialSortState *) css;
 
-	feed->exchange = coordinate;
-	feed->ring = ParallelWorkerNumber;
+	partial->exchange = coordinate;
+	partial->ring = ParallelWorkerNumber;
 	/* it came with the settings that the leader had while it launched the workers */
-	parallel_leader_participation = feed->exchange->participation;
+	parallel_leader_participation = partial->exchange->participation;
 }
 
 /* The leader keeps what is to be told; the shared memory goes. */
 static void
-feed_shutdown(CustomScanState *css)
+partial_sort_shutdown(CustomScanState *css)
 {
-	FeedState  *feed = (FeedState *) css;
-	Exchange   *ex = feed->exchange;
+	PartialSortState  *partial = (PartialSortState *) css;
+	Exchange   *ex = partial->exchange;
 
-	if (ex == NULL || feed->ring >= 0)
+	if (ex == NULL || partial->ring >= 0)
 		return;
 	exchange_stop(ex);
-	if (feed->nreports < ex->nrings + 1)
-		feed->reports = MemoryContextAlloc(css->ss.ps.state->es_query_cxt,
+	if (partial->nreports < ex->nrings + 1)
+		partial->reports = MemoryContextAlloc(css->ss.ps.state->es_query_cxt,
 										   (ex->nrings + 1) * sizeof(ParticipantReport));
-	feed->nreports = ex->nrings + 1;
-	for (int p = 0; p < feed->nreports; p++)
-		feed->reports[p] = exchange_slot(ex, p)->report;
-	feed->exchange = NULL;
-	feed->stopped = true;
+	partial->nreports = ex->nrings + 1;
+	for (int p = 0; p < partial->nreports; p++)
+		partial->reports[p] = exchange_slot(ex, p)->report;
+	partial->exchange = NULL;
+	partial->stopped = true;
 }

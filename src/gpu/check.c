@@ -33,21 +33,21 @@
 #define RIDS_AHEAD		32
 
 static Size
-bitmap_bytes(const SortEnv *env, const Stage *stage)
+bitmap_bytes(const SortEnv *env, const KeyBuffer *keybuf)
 {
-	return env->spec.keys_only || stage->n == 0 ? 0 :
-		((Size) stage->rids[stage->n - 1] / 64 + 1) * sizeof(uint64);
+	return env->spec.keys_only || keybuf->n == 0 ? 0 :
+		((Size) keybuf->rids[keybuf->n - 1] / 64 + 1) * sizeof(uint64);
 }
 
 Size
 device_check_bytes(const SortEnv *env, const Batch *batch)
 {
-	const Stage *stage = &batch->stage;
+	const KeyBuffer *keybuf = &batch->keybuf;
 	Size		result = !env->spec.keys_only ? sizeof(uint32) :
-		stage->row_bytes < (int) sizeof(uint64) ? sizeof(uint64) : sizeof(SortRec128);
+		keybuf->row_bytes < (int) sizeof(uint64) ? sizeof(uint64) : sizeof(SortRec128);
 
-	return arena_used(&batch->arena) + stage->n * (stage->row_bytes + result) +
-		bitmap_bytes(env, stage);
+	return arena_used(&batch->arena) + keybuf->n * (keybuf->row_bytes + result) +
+		bitmap_bytes(env, keybuf);
 }
 
 bool
@@ -59,18 +59,18 @@ device_check_fits(const SortEnv *env, const Batch *batch)
 void
 device_check_begin(DeviceKeys *dk)
 {
-	const Stage *stage = &dk->batch->stage;
-	Size		bytes = bitmap_bytes(dk->env, stage);
+	const KeyBuffer *keybuf = &dk->batch->keybuf;
+	Size		bytes = bitmap_bytes(dk->env, keybuf);
 	uint64	   *pending;
 
 	if (bytes == 0)
 		return;
 	bulk_reserve(dk->env->bulk, &dk->pending, bytes, 0);
-	dk->max_rid = stage->rids[stage->n - 1];
+	dk->max_rid = keybuf->rids[keybuf->n - 1];
 	pending = dk->pending.ptr;
 	memset(pending, 0, bytes);
-	for (size_t i = 0; i < stage->n; i++)
-		pending[stage->rids[i] / 64] |= UINT64CONST(1) << (stage->rids[i] % 64);
+	for (size_t i = 0; i < keybuf->n; i++)
+		pending[keybuf->rids[i] / 64] |= UINT64CONST(1) << (keybuf->rids[i] % 64);
 }
 
 bool
@@ -182,11 +182,11 @@ device_wrong_beginning(void)
 }
 
 void
-device_check_given(const DeviceKeys *dk, const Sorted *sorted, size_t given)
+device_check_returned(const DeviceKeys *dk, const Sorted *sorted, size_t returned)
 {
 	const uint64 *pending = dk->pending.ptr;
 
-	for (size_t i = 0; i < given; i++)
+	for (size_t i = 0; i < returned; i++)
 	{
 		uint32		rid = sorted->rids[i];
 

@@ -28,7 +28,7 @@
  * device_route_job tells the device process of it.  facts->device and
  * facts->gpu.why_not say why not.
  */
-extern bool device_route_keys(const SortEnv *env, const Stage *stage, const KeyLayout *layout,
+extern bool device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout,
 							  int key_width, uint64 key_range, size_t n, RouteFacts *facts,
 							  RouteDecision *decision);
 extern bool device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layout,
@@ -39,7 +39,7 @@ extern bool device_route_rows(const SortEnv *env, const Batch *batch, const KeyL
  * The same where nothing is known but how many rows are expected, and that a device shall have them:
  * false if it has no algorithm for them, or another is set.
  */
-extern bool device_route_feed(const SortEnv *env, const Stage *stage, const KeyLayout *layout,
+extern bool device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout,
 							  int key_width, double rows, RouteFacts *facts,
 							  RouteDecision *decision);
 extern void device_route_job(const RouteFacts *facts, const RouteDecision *decision,
@@ -52,10 +52,10 @@ extern void device_show_job(SortEnv *env, const RouteDecision *decision, const D
 extern void device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows);
 
 /* How many the staged rows and those after them will be. */
-extern double device_rows_expected(const SortEnv *env, const Stage *stage);
+extern double device_rows_expected(const SortEnv *env, const KeyBuffer *keybuf);
 
 /* Do the staged keys look as if they were in order already? */
-extern bool device_keys_ordered(const Stage *stage, const KeyLayout *layout);
+extern bool device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout);
 
 /* The device failed this sort: logged, counted, not tried again. */
 extern void device_note_failure(SortEnv *env, const Algorithm *algorithm, const char *why);
@@ -104,7 +104,7 @@ typedef struct DeviceKeys
 	bool		at_once;		/* all were there when the job was opened */
 
 	/* on the way back; device_check.c */
-	bool		lost;			/* what is still to come cannot be had, */
+	bool		failed;			/* what is still to come cannot be had, */
 	char		why[128];		/* for this reason */
 	BulkBuf		pending;		/* a bit for each rid that is still to come */
 	uint32		max_rid;
@@ -112,13 +112,13 @@ typedef struct DeviceKeys
 								 * before */
 	size_t		down_per_chunk; /* rows */
 	size_t		received;		/* rows */
-	size_t		given;			/* of them, in chunks that were replaced */
+	size_t		returned;			/* of them, in chunks that were replaced */
 	uint64		ties;			/* rows in settled runs of equal keys */
 	TieRun		run;
 } DeviceKeys;
 
 /* Staged rows from which on it is worth asking whether keys shall go ahead; SIZE_MAX: never. */
-extern size_t device_keys_after(const SortEnv *env, const Stage *stage);
+extern size_t device_keys_after(const SortEnv *env, const KeyBuffer *keybuf);
 
 /* As order_batch(), if the route goes to the device and gets through; false, and *refusal, if not. */
 extern bool device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early,
@@ -127,7 +127,7 @@ extern bool device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early,
 extern void device_keys_end(DeviceKeys *dk);
 
 /* The result cannot be had from the device. */
-extern void device_keys_lose(DeviceKeys *dk, const char *why);
+extern void device_keys_fail(DeviceKeys *dk, const char *why);
 
 /* What a job of this sort did, for EXPLAIN; its first chunk is here. */
 extern void device_keys_report(DeviceKeys *dk, const DeviceJob *job);
@@ -137,7 +137,7 @@ extern void device_keys_report(DeviceKeys *dk, const DeviceJob *job);
  * ------------------------------------------------------------------------
  */
 
-typedef struct GivenRows
+typedef struct ReturnedRows
 {
 	MemoryContext cxt;
 	uint64		before;			/* rows that go before the last ones: */
@@ -152,44 +152,44 @@ typedef struct GivenRows
 	/* when they are looked for: last has each sum once, in order */
 	uint64	   *counts;			/* rows with this sum that have not come again, */
 	uint64		left;			/* all together */
-} GivenRows;
+} ReturnedRows;
 
 /* The rows that one chunk of the result has given. */
-typedef struct GivenChunk
+typedef struct ReturnedChunk
 {
 	const char *rows;
 	size_t		n;
 	uint64		before;			/* rows of the chunks before it, */
 	uint64		before_sum;		/* and their sum */
-} GivenChunk;
+} ReturnedChunk;
 
 /* Begins with none, in the current memory context. */
-extern GivenRows *given_rows_create(void);
-extern void given_rows_reset(GivenRows *given);
+extern ReturnedRows *returned_rows_create(void);
+extern void returned_rows_reset(ReturnedRows *returned);
 
 /*
  * The chunk has been given, and the next begins with a row equal to its last; or it is the
  * last of which rows were given.
  */
-extern void given_rows_note(GivenRows *given, TieBreak *tiebreak, const GivenChunk *chunk, bool more);
+extern void returned_rows_note(ReturnedRows *returned, TieBreak *tiebreak, const ReturnedChunk *chunk, bool more);
 
 /* ... with a row that is not. */
-extern void given_rows_apart(GivenRows *given);
+extern void returned_rows_apart(ReturnedRows *returned);
 
 /* All that were given, with this sum, and no row to come is equal to one of them. */
-extern void given_rows_whole(GivenRows *given, uint64 rows, uint64 sum);
+extern void returned_rows_whole(ReturnedRows *returned, uint64 rows, uint64 sum);
 
 /* The rows come once more, in order: */
-extern void given_rows_begin(GivenRows *given);
+extern void returned_rows_begin(ReturnedRows *returned);
 
 /* was this one given?  An ERROR if what was given cannot be made to fit. */
-extern bool given_rows_was(GivenRows *given, MinimalTuple row);
+extern bool returned_rows_was(ReturnedRows *returned, MinimalTuple row);
 
 /* Are there any to come, in what follows? */
 static inline bool
-given_rows_left(const GivenRows *given)
+returned_rows_left(const ReturnedRows *returned)
 {
-	return given->before > 0 || given->left > 0;
+	return returned->before > 0 || returned->left > 0;
 }
 
 /* ------------------------------------------------------------------------
@@ -198,7 +198,7 @@ given_rows_left(const GivenRows *given)
  */
 
 /* What the leader tells the workers of its job, in the Gather's shared memory, which is this query's alone. */
-typedef struct DeviceFeed
+typedef struct DeviceProducer
 {
 	bool		on;				/* there is one; the rest is set */
 	DeviceJobName job;
@@ -208,42 +208,42 @@ typedef struct DeviceFeed
 
 	/* what strings' images are relative to; the first with rows says it */
 	slock_t		lock;
-	bool		framed;
-	BytesPrefix prefixes[STAGE_MAX_COLUMNS];
-} DeviceFeed;
+	bool		has_common;
+	BytesPrefix prefixes[KEY_MAX_COLUMNS];
+} DeviceProducer;
 
 /* What a participant has sent; the leader adds them up. */
-typedef struct DeviceFed
+typedef struct DeviceSent
 {
 	uint64		rows;
 	uint64		units;			/* of 8 bytes */
 	uint64		sum;			/* of row_sum() */
 	uint64		bytes;			/* that crossed the bus */
-} DeviceFed;
+} DeviceSent;
 
 /*
  * The leader opens a job for so many rows and tells *feed, or sets feed->on to false if it is not
  * to be: the sink gives out what feeders, the participants, send.  given is where it is
  * noted which rows were given out.
  */
-extern Sink *device_feed_lead(SortEnv *env, Batch *batch, double rows, double row_bytes,
-							  int participants, GivenRows *given, DeviceFeed *feed);
+extern Sink *producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes,
+							  int participants, ReturnedRows *returned, DeviceProducer *producer);
 
 /*
  * The leader, while rows come in: gives the job more room if it wants some; false if the
  * rows are lost.
  */
-extern bool device_feed_attend(Sink *sink);
+extern bool producer_serve(Sink *sink);
 
 /* All rows are there, these. */
-extern void device_feed_collect(Sink *sink, const DeviceFed *fed);
+extern void producer_collect(Sink *sink, const DeviceSent *sent_to_device);
 
 /*
  * A participant's sink; lead is the leader's other one, NULL in a worker.  Its result has no rows: they
  * are on the device, when it is finished.
  */
-extern Sink *device_feed_join(SortEnv *env, Batch *batch, DeviceFeed *feed, Sink *lead);
-extern void device_feed_sent(const Sink *sink, DeviceFed *fed);
+extern Sink *producer_join(SortEnv *env, Batch *batch, DeviceProducer *producer, Sink *lead);
+extern void producer_sent(const Sink *sink, DeviceSent *sent_to_device);
 
 /* ------------------------------------------------------------------------
  * What a device says is checked before it is used.
@@ -276,7 +276,7 @@ extern bool device_check_keys(KeyCheck *check, const char *keys, int width, size
  * The device failed when so many rows had been returned by their rids, and the CPU has sorted them
  * all: are they its first rows?  An ERROR if not.
  */
-extern void device_check_given(const DeviceKeys *dk, const Sorted *sorted, size_t given);
+extern void device_check_returned(const DeviceKeys *dk, const Sorted *sorted, size_t returned);
 
 /* Rows were given out that are not the beginning of the right result. */
 pg_noreturn extern void device_wrong_beginning(void);

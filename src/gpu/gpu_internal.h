@@ -66,9 +66,9 @@ typedef struct DeviceRows
 	DeviceLayout layout;
 	bool		full;			/* there is no room for more */
 	bool		asked;			/* for the sort */
-	bool		lost;			/* with its rows; noted */
+	bool		failed;			/* with its rows; noted */
 	uint64		shown;			/* of the device's memory, in env->progress */
-	bool		feeds;			/* others' rows are in the job, too (device_feed.c) */
+	bool		producers_of;			/* others' rows are in the job, too (device_feed.c) */
 
 	/* the chunk being filled */
 	char	   *chunk;			/* NULL: none yet */
@@ -88,12 +88,12 @@ typedef struct DeviceRows
 
 	/* on the way back */
 	bool		holding;		/* a chunk is being read */
-	uint64		given;			/* rows of chunks before it */
+	uint64		returned;			/* rows of chunks before it */
 	uint32		holding_rows;
 	const char *held;			/* the chunk's rows, if given_rows is set */
 	uint64		held_sum;		/* of all rows before them */
-	struct SettledRows *settled;	/* where keys do not tell all rows apart; NULL: not yet */
-	struct GivenRows *given_rows;	/* what would be wanted to go on if it is lost; NULL */
+	struct TieResolver *resolver;	/* where keys do not tell all rows apart; NULL: not yet */
+	struct ReturnedRows *returned_rows;	/* what would be wanted to go on if it is lost; NULL */
 } DeviceRows;
 
 /* Rows that come are written to the job's chunks. */
@@ -134,7 +134,7 @@ extern void device_rows_post(DeviceRows *dev);
 extern void device_rows_ask(DeviceRows *dev);
 
 /* The rows went with the device. */
-extern void device_rows_lost(DeviceRows *dev);
+extern void device_rows_fail(DeviceRows *dev);
 
 extern void device_rows_end(DeviceRows *dev);
 extern void device_rows_return(DeviceRows *dev);	/* as device_job_return() */
@@ -162,11 +162,11 @@ extern bool device_rows_fit_memory(const DeviceRows *dev, const Runs *runs);
  */
 
 /* The next row, valid until the next call; NULL at the end, or if the rows are lost. */
-extern MinimalTuple settled_next(DeviceRows *dev, RowStream *stream);
+extern MinimalTuple resolver_next(DeviceRows *dev, RowStream *stream);
 
 /* Rows are lost: how many of those that were read have not been given, and their row_sum(). */
-extern uint64 settled_waiting(const DeviceRows *dev, uint64 *sum);
+extern uint64 resolver_waiting(const DeviceRows *dev, uint64 *sum);
 
-extern void settled_end(DeviceRows *dev);
+extern void resolver_end(DeviceRows *dev);
 
 #endif							/* GPUSORT_GPU_GPU_INTERNAL_H */

@@ -30,11 +30,11 @@
 
 /* The facts as the CPU's routing will see them. */
 static void
-fill_cpu_facts(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int rid_bits,
+fill_cpu_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int rid_bits,
 			   RouteFacts *facts)
 {
 	memset(facts, 0, sizeof(*facts));
-	facts->n = stage->n;
+	facts->n = keybuf->n;
 	if (env->spec.keys_only && layout->total_bits > 64)
 	{
 		facts->format = SORT_REC_128;
@@ -68,16 +68,16 @@ fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, Route
 
 /* Some keys; false if they are in order, or in reverse. */
 static bool
-sample_keys(const Stage *stage, const KeyLayout *layout, GpuSample *sample)
+sample_keys(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSample *sample)
 {
-	size_t		step = gpu_sample_step(stage->n);
+	size_t		step = gpu_sample_step(keybuf->n);
 	size_t		descents = 0;
 	size_t		ascents = 0;
 
 	gpu_sample_begin(sample);
-	for (size_t i = 0; gpu_sample_wants(sample, stage->n, i); i += step)
+	for (size_t i = 0; gpu_sample_wants(sample, keybuf->n, i); i += step)
 	{
-		Key128		keys[2] = {pack_key(stage, layout, i), pack_key(stage, layout, i + 1)};
+		Key128		keys[2] = {pack_key(keybuf, layout, i), pack_key(keybuf, layout, i + 1)};
 
 		descents += keys[1] < keys[0];
 		ascents += keys[1] > keys[0];
@@ -88,16 +88,16 @@ sample_keys(const Stage *stage, const KeyLayout *layout, GpuSample *sample)
 }
 
 bool
-device_keys_ordered(const Stage *stage, const KeyLayout *layout)
+device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout)
 {
 	GpuSample	sample;
 
-	return !sample_keys(stage, layout, &sample);
+	return !sample_keys(keybuf, layout, &sample);
 }
 
 /* Would a device that is ready get the keys? */
 static bool
-keys_gain(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int key_width,
+keys_gain(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
 		  RouteFacts *facts, RouteDecision *decision)
 {
 	GpuSample	sample;
@@ -107,10 +107,10 @@ keys_gain(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int k
 	gpusort_route_decide(facts, decision);
 	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
 	{
-		if (!sample_keys(stage, layout, &sample))
+		if (!sample_keys(keybuf, layout, &sample))
 			return false;
 		gpu_sample_look(&sample, &seen);
-		facts->gpu.spread = seen.spread;
+		facts->gpu.key_distribution = seen.key_distribution;
 		gpusort_route_decide(facts, decision);
 	}
 	facts->gpu.why_not = decision->forced_why_not;
@@ -118,11 +118,11 @@ keys_gain(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int k
 }
 
 bool
-device_route_keys(const SortEnv *env, const Stage *stage, const KeyLayout *layout,
+device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout,
 				  int key_width, uint64 key_range, size_t n, RouteFacts *facts,
 				  RouteDecision *decision)
 {
-	fill_cpu_facts(env, stage, layout, env->spec.keys_only ? 0 : stage_rid_bits(stage), facts);
+	fill_cpu_facts(env, keybuf, layout, env->spec.keys_only ? 0 : keybuf_rid_bits(keybuf), facts);
 	facts->n = n;
 	facts->key_range = key_range;
 	facts->device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
@@ -137,14 +137,14 @@ device_route_keys(const SortEnv *env, const Stage *stage, const KeyLayout *layou
 	{
 		/* is it worth to have it back, and to wait for that? */
 		facts->device = DEVICE_STATE_READY;
-		facts->device = !keys_gain(env, stage, layout, key_width, facts, decision) ?
+		facts->device = !keys_gain(env, keybuf, layout, key_width, facts, decision) ?
 			DEVICE_STATE_IDLE :
 			device_bring_back(facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US :
 							  decision->cpu_us - decision->predicted_us);
 		if (facts->device != DEVICE_STATE_READY)
 			return false;
 	}
-	return keys_gain(env, stage, layout, key_width, facts, decision);
+	return keys_gain(env, keybuf, layout, key_width, facts, decision);
 }
 
 /* The GPU's best algorithm, whatever the CPU's time. */
@@ -157,28 +157,28 @@ choose_for_rows(const RouteFacts *facts, GpuRowsFacts *gain, RouteDecision *deci
 }
 
 double
-device_rows_expected(const SortEnv *env, const Stage *stage)
+device_rows_expected(const SortEnv *env, const KeyBuffer *keybuf)
 {
 	double		rows_in = (double) env->progress.now->rows_in;
 
-	return Max(env->rows_expected, 2.0 * rows_in) - (rows_in - (double) stage->n);
+	return Max(env->rows_expected, 2.0 * rows_in) - (rows_in - (double) keybuf->n);
 }
 
 bool
 device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layout,
 				  int key_width, double rows, RouteFacts *facts, RouteDecision *decision)
 {
-	const Stage *stage = &batch->stage;
+	const KeyBuffer *keybuf = &batch->keybuf;
 	DeviceJobSpec rows_spec = {.mode = DEVICE_ROWS};
 	GpuRowsFacts gain = {0};
-	KeyRange	ranges[STAGE_MAX_COLUMNS];
+	KeyRange	ranges[KEY_MAX_COLUMNS];
 	KeyLayout	narrow;
 	GpuSample	sample;
 	GpuSampleSeen seen;
 
 	gain.rows = rows;
-	gain.rows_here = stage->n;
-	gain.row_bytes = (double) arena_used(&batch->arena) / stage->n;
+	gain.rows_here = keybuf->n;
+	gain.row_bytes = (double) arena_used(&batch->arena) / keybuf->n;
 	gain.key_cost = batch_key_cost(batch);
 	gain.memory = env->limit;
 	gain.ordered = false;
@@ -188,9 +188,9 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	gain.device_bytes = (double) device_job_bytes(&rows_spec);
 
 	/* the CPU would sort what these rows' ranges need, beside rids of that size */
-	key_stage_ranges(stage, ranges);
-	key_layout(&narrow, stage, ranges);
-	fill_cpu_facts(env, stage, &narrow,
+	keybuf_ranges(keybuf, ranges);
+	key_layout(&narrow, keybuf, ranges);
+	fill_cpu_facts(env, keybuf, &narrow,
 				   Min(32, 1 + pg_leftmost_one_pos64((uint64) (rows * gain.row_bytes / 8) | 1)),
 				   facts);
 	facts->n = (size_t) rows;
@@ -198,7 +198,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	fill_gpu_facts(env, layout, key_width, facts, &gain.device_memory, &gain.all_memory);
 	/* rows come back without their keys */
 	facts->gpu.keys_back = false;
-	gain.settled = !layout->exact;
+	gain.resolver = !layout->exact;
 	gpu_copy_ns(facts, &gain.up_ns, &gain.down_ns);
 	if (facts->forced != NULL)
 	{
@@ -217,9 +217,9 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 		return false;
 
 	/* now it is worth a look at the keys */
-	gain.ordered = !sample_keys(stage, &narrow, &sample);
+	gain.ordered = !sample_keys(keybuf, &narrow, &sample);
 	gpu_sample_look(&sample, &seen);
-	facts->gpu.spread = seen.spread;
+	facts->gpu.key_distribution = seen.key_distribution;
 	gain.repeated = seen.repeated;
 	if (gain.ordered)
 		gain.cpu_sort_us = 0;
@@ -228,12 +228,12 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 }
 
 bool
-device_route_feed(const SortEnv *env, const Stage *stage, const KeyLayout *layout, int key_width,
+device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
 				  double rows, RouteFacts *facts, RouteDecision *decision)
 {
 	GpuRowsFacts gain = {0};
 
-	fill_cpu_facts(env, stage, layout, 32, facts);
+	fill_cpu_facts(env, keybuf, layout, 32, facts);
 	facts->n = (size_t) rows;
 	facts->device = DEVICE_STATE_READY;
 	fill_gpu_facts(env, layout, key_width, facts, NULL, NULL);

@@ -63,8 +63,8 @@ typedef struct DeviceParts
 	int			now;			/* the part whose rows come */
 	size_t		come;			/* of them */
 	size_t		in_chunk;		/* of the chunk that is being read */
-	int			lost;			/* times that a part was, */
-	uint32		lost_with;		/* the last time with this generation of the device process */
+	int			failed;			/* times that a part was, */
+	uint32		failed_with;		/* the last time with this generation of the device process */
 } DeviceParts;
 
 /* ------------------------------------------------------------------------
@@ -123,7 +123,7 @@ device_parts_quicker(const DeviceKeys *dk)
 static size_t
 block_rows(const DeviceKeys *dk, int parts)
 {
-	size_t		rows = dk->batch->stage.n / ((size_t) parts * 8);
+	size_t		rows = dk->batch->keybuf.n / ((size_t) parts * 8);
 
 	return Min(Max(rows, 1024), dk->per_chunk);
 }
@@ -135,7 +135,7 @@ memory_fits(const DeviceKeys *dk, KeySplit *split)
 	const Batch *batch = dk->batch;
 
 	return device_check_bytes(dk->env, batch) +
-		key_split_bytes(split, batch->stage.n, block_rows(dk, split->nparts)) <= dk->env->limit;
+		key_split_bytes(split, batch->keybuf.n, block_rows(dk, split->nparts)) <= dk->env->limit;
 }
 
 /* Opens a job of so many rows; NULL if there is no room. */
@@ -160,14 +160,14 @@ bool
 device_parts_begin(DeviceKeys *dk, int at_least, double patience_us)
 {
 	SortEnv    *env = dk->env;
-	const Stage *stage = &dk->batch->stage;
+	const KeyBuffer *keybuf = &dk->batch->keybuf;
 	DeviceParts *parts = MemoryContextAllocZero(env->cxt, sizeof(DeviceParts));
 	uint64		rows = rows_of_job(dk, device_largest_job(&parts->ndevices));
 	uint64		part_rows = rows * PART_FILL;
 
 	if (at_least > 0)
 	{
-		part_rows = Min(part_rows, stage->n / at_least + 1);
+		part_rows = Min(part_rows, keybuf->n / at_least + 1);
 		rows = Min(rows, part_rows * 9 / 8);
 	}
 	dk->parts = parts;
@@ -175,9 +175,9 @@ device_parts_begin(DeviceKeys *dk, int at_least, double patience_us)
 	dk->spec.mode = DEVICE_KEYS;
 	dk->layout.key_width = dk->spec.key_width;
 	dk->per_chunk = key_chunk_rows(&dk->spec);
-	if (part_rows >= PART_MIN_ROWS && part_rows < stage->n &&
-		pays(dk, (int) (stage->n / part_rows) + 1) &&
-		key_split_plan(&parts->split, stage, &dk->layout.layout, dk->spec.key_width, part_rows) &&
+	if (part_rows >= PART_MIN_ROWS && part_rows < keybuf->n &&
+		pays(dk, (int) (keybuf->n / part_rows) + 1) &&
+		key_split_plan(&parts->split, keybuf, &dk->layout.layout, dk->spec.key_width, part_rows) &&
 		key_split_sorts(&parts->split) && memory_fits(dk, &parts->split) && job_secret_make(&dk->keys.secret))
 	{
 		parts->spare = open_job(dk, rows, patience_us, &dk->facts.device);
@@ -248,7 +248,7 @@ open_part(DeviceKeys *dk, int p)
 	}
 	if (parts->spare != NULL)
 		close_job(dk, &parts->spare);
-	if (parts->lost >= PARTS_MAX_LOST || device_state() != DEVICE_STATE_READY)
+	if (parts->failed >= PARTS_MAX_LOST || device_state() != DEVICE_STATE_READY)
 		return false;
 	/* who waits must hold nothing that another could wait for */
 	parts->parts[p].job = open_job(dk, n, parts->open > 0 ? 0 : dk->decision.cpu_us / parts->split.nparts,
@@ -287,10 +287,10 @@ device_parts_send(DeviceKeys *dk)
 	MemoryContext old = MemoryContextSwitchTo(dk->env->cxt);
 	uint64		start = device_now_us();
 
-	key_split_run(split, dk->env->bulk, &dk->batch->stage, &dk->layout.layout);
+	key_split_run(split, dk->env->bulk, &dk->batch->keybuf, &dk->layout.layout);
 	MemoryContextSwitchTo(old);
 	ereport(DEBUG1,
-			(errmsg_internal("gpusort: %zu keys were split into %d parts in %.1f ms", dk->batch->stage.n,
+			(errmsg_internal("gpusort: %zu keys were split into %d parts in %.1f ms", dk->batch->keybuf.n,
 							 split->nparts, (device_now_us() - start) / 1000.0)));
 	sort_env_note_memory(dk->env, batch_held(dk->batch) + split->blocks.asked);
 	for (int p = 0; dk->spec.want_keys && p < split->nparts; p++)
@@ -322,7 +322,7 @@ report_job(DeviceKeys *dk, const DeviceJob *job)
 
 /* The part's job is lost: it is sent once more, or sorted here. */
 static void
-part_lost(DeviceKeys *dk, int p)
+part_failed(DeviceKeys *dk, int p)
 {
 	DeviceParts *parts = dk->parts;
 	const DeviceJob *job = parts->parts[p].job;
@@ -330,12 +330,12 @@ part_lost(DeviceKeys *dk, int p)
 	bool		ended = generation != pg_atomic_read_u32(&device_shared->generation);
 
 	/* a sort is counted once */
-	if (parts->lost == 0)
+	if (parts->failed == 0)
 		device_note_failure(dk->env, dk->decision.algorithm, job->why);
 	/* a process takes all parts with it that it has */
-	if (parts->lost == 0 || !ended || parts->lost_with != generation)
-		parts->lost++;
-	parts->lost_with = generation;
+	if (parts->failed == 0 || !ended || parts->failed_with != generation)
+		parts->failed++;
+	parts->failed_with = generation;
 	close_job(dk, &parts->parts[p].job);
 	if (open_part(dk, p))
 		send_part(dk, p);
@@ -349,7 +349,7 @@ sort_here(DeviceKeys *dk, int p)
 
 	if (!device_part_sort_here(dk->env, dk->batch, &parts->split, p, dk->spec.key_bits))
 	{
-		device_keys_lose(dk, "work_mem has no room to sort a part on the CPU");
+		device_keys_fail(dk, "work_mem has no room to sort a part on the CPU");
 		return false;
 	}
 	parts->parts[p].here = true;
@@ -425,7 +425,7 @@ device_parts_next(DeviceKeys *dk, KeyChunk *chunk)
 		}
 		else if (!chunk_of_job(dk, part->job, chunk))
 		{
-			part_lost(dk, parts->now);
+			part_failed(dk, parts->now);
 			continue;
 		}
 		parts->in_chunk = chunk->rows;
@@ -533,7 +533,7 @@ static bool
 device_part_sort_here(SortEnv *env, Batch *batch, const KeySplit *split, int part, int key_bits)
 {
 	const SortKernel *kernel = sort_algorithms[ALGORITHM_CPU_RADIX].kernel;
-	int			rid_bits = split->rids ? stage_rid_bits(&batch->stage) : 0;
+	int			rid_bits = split->rids ? keybuf_rid_bits(&batch->keybuf) : 0;
 	BulkBuf		recs = {0};
 	SortProblem problem = {0};
 	Size		bytes;

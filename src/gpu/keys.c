@@ -38,17 +38,17 @@ static pg_noinline bool
 send_chunks(DeviceKeysSink *sink)
 {
 	DeviceKeys *dk = sink->keys;
-	const Stage *stage = &dk->batch->stage;
+	const KeyBuffer *keybuf = &dk->batch->keybuf;
 
 	if (sink->dropped)
 		return false;
-	while (stage->n - dk->sent >= dk->per_chunk)
+	while (keybuf->n - dk->sent >= dk->per_chunk)
 	{
-		if (!device_layout_holds(&dk->layout, stage) ||
+		if (!device_layout_holds(&dk->layout, keybuf) ||
 			!device_keys_room(dk, dk->sent + dk->per_chunk, true) ||
 			!device_keys_send(dk, dk->per_chunk))
 		{
-			if (dk->job->lost)
+			if (dk->job->failed)
 				device_note_failure(dk->env, dk->decision.algorithm, dk->job->why);
 			sink->dropped = true;
 			return false;
@@ -64,7 +64,7 @@ has_room(DeviceKeysSink *sink)
 {
 	const Batch *batch = sink->host.base.batch;
 
-	if (unlikely(batch->stage.n >= sink->host.ask_rows) && !send_chunks(sink))
+	if (unlikely(batch->keybuf.n >= sink->host.ask_rows) && !send_chunks(sink))
 		return false;
 	return batch_taken(batch) <= batch->limit;
 }
@@ -266,16 +266,16 @@ device_keys_end(DeviceKeys *dk)
 static bool
 device_keys_send(DeviceKeys *dk, size_t n)
 {
-	const Stage *stage = &dk->batch->stage;
+	const KeyBuffer *keybuf = &dk->batch->keybuf;
 	int			width = dk->spec.key_width;
 	KeyChunk	chunk;
 
 	if (!key_chunk_next_up(dk->job, &dk->spec, n, &chunk))
 		return false;
 	CHECK_FOR_INTERRUPTS();
-	pack_keys(stage, &dk->layout.layout, width, dk->sent, n, chunk.keys);
+	pack_keys(keybuf, &dk->layout.layout, width, dk->sent, n, chunk.keys);
 	if (chunk.rids != NULL)
-		memcpy(chunk.rids, stage->rids + dk->sent, n * sizeof(uint32));
+		memcpy(chunk.rids, keybuf->rids + dk->sent, n * sizeof(uint32));
 	if (dk->spec.want_keys)
 		dk->keys.sum += device_check_sum(&dk->keys.secret, chunk.keys, width, n);
 	key_chunk_post(dk->job, &dk->spec, &chunk);
@@ -288,11 +288,11 @@ device_keys_send(DeviceKeys *dk, size_t n)
  * ------------------------------------------------------------------------
  */
 size_t
-device_keys_after(const SortEnv *env, const Stage *stage)
+device_keys_after(const SortEnv *env, const KeyBuffer *keybuf)
 {
 	const Algorithm *forced = gpusort_forced_algorithm();
 
-	if (env->bound > 0 || env->device_failed || key_dear(stage->cols[0].kind) ||
+	if (env->bound > 0 || env->device_failed || key_needs_comparator(keybuf->cols[0].kind) ||
 		device_state() != DEVICE_STATE_READY)
 		return SIZE_MAX;
 	if (forced == NULL)
@@ -308,9 +308,9 @@ device_keys_after(const SortEnv *env, const Stage *stage)
 static double
 rows_to_expect(const SortEnv *env, const Batch *batch)
 {
-	double		n = batch->stage.n;
+	double		n = batch->keybuf.n;
 	double		bytes = (double) arena_used(&batch->arena) / n + batch_key_cost(batch);
-	double		rows = device_rows_expected(env, &batch->stage) * STREAM_MARGIN;
+	double		rows = device_rows_expected(env, &batch->keybuf) * STREAM_MARGIN;
 
 	return Min(rows, Max(n, env->limit / bytes) + STREAM_AFTER_ROWS);
 }
@@ -322,11 +322,11 @@ device_keys_open_early(SortEnv *env, Batch *batch)
 	DeviceKeys *dk = create(env, batch);
 	double		rows = Min(rows_to_expect(env, batch), PG_UINT32_MAX - 1);
 
-	if (device_layout_guess(&dk->layout, &batch->stage) &&
-		device_route_keys(env, &batch->stage, &dk->layout.layout, dk->layout.key_width, 0,
+	if (device_layout_guess(&dk->layout, &batch->keybuf) &&
+		device_route_keys(env, &batch->keybuf, &dk->layout.layout, dk->layout.key_width, 0,
 						  (size_t) (rows / STREAM_MARGIN), &dk->facts, &dk->decision) &&
 		device_parts_quicker(dk) == 0 &&
-		open_job(dk, (uint64) Min(rows, 2.0 * batch->stage.n), 0))
+		open_job(dk, (uint64) Min(rows, 2.0 * batch->keybuf.n), 0))
 		return dk;
 	pfree(dk);
 	return NULL;
@@ -339,7 +339,7 @@ device_keys_room(DeviceKeys *dk, size_t n, bool more)
 	if (n <= dk->spec.max_rows)
 		return true;
 	if (!(more && 2 * n < PG_UINT32_MAX && device_job_grow(dk->job, &dk->spec, 2 * n, 0)) &&
-		!(n < PG_UINT32_MAX && !dk->job->lost && device_job_grow(dk->job, &dk->spec, n, 0)))
+		!(n < PG_UINT32_MAX && !dk->job->failed && device_job_grow(dk->job, &dk->spec, n, 0)))
 		return false;
 	device_show_job(dk->env, &dk->decision, &dk->spec);
 	return true;
@@ -354,11 +354,11 @@ device_keys_room(DeviceKeys *dk, size_t n, bool more)
 static bool
 early_fits(DeviceKeys *dk)
 {
-	const Stage *stage = &dk->batch->stage;
+	const KeyBuffer *keybuf = &dk->batch->keybuf;
 
-	return device_layout_holds(&dk->layout, stage) &&
-		(dk->facts.forced != NULL || !device_keys_ordered(stage, &dk->layout.layout)) &&
-		device_keys_room(dk, stage->n, false);
+	return device_layout_holds(&dk->layout, keybuf) &&
+		(dk->facts.forced != NULL || !device_keys_ordered(keybuf, &dk->layout.layout)) &&
+		device_keys_room(dk, keybuf->n, false);
 }
 
 /* What waiting for room may cost. */
@@ -377,7 +377,7 @@ open_jobs(DeviceKeys *dk)
 
 	if (quicker > 0 && device_parts_begin(dk, quicker, 0))
 		return true;
-	return open_job(dk, dk->batch->stage.n, patience_us(dk)) ||
+	return open_job(dk, dk->batch->keybuf.n, patience_us(dk)) ||
 		(dk->facts.device == DEVICE_STATE_FULL && device_parts_begin(dk, 0, patience_us(dk)));
 }
 
@@ -386,11 +386,11 @@ static DeviceKeys *
 open_whole(SortEnv *env, Batch *batch, const KeyLayout *layout, DeviceRefusal *refusal)
 {
 	DeviceKeys *dk = create(env, batch);
-	const Stage *stage = &batch->stage;
+	const KeyBuffer *keybuf = &batch->keybuf;
 
 	dk->layout.layout = *layout;
-	if (device_route_keys(env, stage, layout, device_key_width(layout->total_bits),
-						  key_layout_range(stage, layout), stage->n, &dk->facts,
+	if (device_route_keys(env, keybuf, layout, device_key_width(layout->total_bits),
+						  key_layout_range(keybuf, layout), keybuf->n, &dk->facts,
 						  &dk->decision) &&
 		open_jobs(dk))
 	{
@@ -406,7 +406,7 @@ open_whole(SortEnv *env, Batch *batch, const KeyLayout *layout, DeviceRefusal *r
 static bool
 send_rest(DeviceKeys *dk)
 {
-	size_t		n = dk->batch->stage.n;
+	size_t		n = dk->batch->keybuf.n;
 
 	if (dk->parts != NULL)
 	{
@@ -419,9 +419,9 @@ send_rest(DeviceKeys *dk)
 			break;
 	}
 	device_job_sort(dk->job);
-	if (dk->job->lost)
-		device_keys_lose(dk, dk->job->why);
-	return !dk->lost;
+	if (dk->job->failed)
+		device_keys_fail(dk, dk->job->why);
+	return !dk->failed;
 }
 
 bool
@@ -439,7 +439,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 	*streaming = NULL;
 	if (dk != NULL && !(room && early_fits(dk)))
 	{
-		if (dk->job->lost)
+		if (dk->job->failed)
 			device_note_failure(env, dk->decision.algorithm, dk->job->why);
 		device_keys_end(dk);
 		dk = NULL;
@@ -497,7 +497,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
  */
 
 static void
-settle_ties(DeviceKeys *dk, uint32 *rids, size_t n)
+resolve_ties(DeviceKeys *dk, uint32 *rids, size_t n)
 {
 	CHECK_FOR_INTERRUPTS();
 	dk->ties += n;
@@ -506,7 +506,7 @@ settle_ties(DeviceKeys *dk, uint32 *rids, size_t n)
 
 /* Settles the runs of equal keys that end among rows [first, first + count). */
 static void
-settle_chunk(DeviceKeys *dk, uint32 *rids, size_t first, size_t count, const char *keys)
+resolve_chunk(DeviceKeys *dk, uint32 *rids, size_t first, size_t count, const char *keys)
 {
 	TieRun	   *run = &dk->run;
 
@@ -517,7 +517,7 @@ settle_chunk(DeviceKeys *dk, uint32 *rids, size_t first, size_t count, const cha
 		if (first + i > 0 && key == run->key)
 			continue;
 		if (first + i - run->start > 1)
-			settle_ties(dk, rids + run->start, first + i - run->start);
+			resolve_ties(dk, rids + run->start, first + i - run->start);
 		run->start = first + i;
 		run->key = key;
 	}
@@ -556,7 +556,7 @@ device_keys_report(DeviceKeys *dk, const DeviceJob *job)
 	const Algorithm *algorithm = algorithm_by_name(job->times.algorithm);
 
 	report->facts = dk->facts;
-	report->facts.n = dk->batch->stage.n;
+	report->facts.n = dk->batch->keybuf.n;
 	report->decision = dk->decision;
 	report->decision.algorithm = algorithm;
 	report->sorted = algorithm != NULL;
@@ -568,13 +568,13 @@ device_keys_report(DeviceKeys *dk, const DeviceJob *job)
 }
 
 void
-device_keys_lose(DeviceKeys *dk, const char *why)
+device_keys_fail(DeviceKeys *dk, const char *why)
 {
-	if (!dk->lost)
+	if (!dk->failed)
 		strlcpy(dk->why, why, sizeof(dk->why));
-	dk->lost = true;
+	dk->failed = true;
 	if (dk->job != NULL)
-		device_job_lose(dk->job, why);
+		device_job_fail(dk->job, why);
 }
 
 /* The next chunk, until release_chunk(); false at the end, and if what is to come is lost. */
@@ -585,9 +585,9 @@ next_chunk(DeviceKeys *dk, KeyChunk *chunk)
 
 	if (dk->parts != NULL)
 		return device_parts_next(dk, chunk);
-	come = key_chunk_next_down(dk->job, &dk->spec, dk->batch->stage.n - dk->received, chunk);
-	if (dk->job->lost)
-		device_keys_lose(dk, dk->job->why);
+	come = key_chunk_next_down(dk->job, &dk->spec, dk->batch->keybuf.n - dk->received, chunk);
+	if (dk->job->failed)
+		device_keys_fail(dk, dk->job->why);
 	else if (come && dk->received == 0)
 		device_keys_report(dk, dk->job);
 	return come;
@@ -607,7 +607,7 @@ static void
 make_room(DeviceKeys *dk, Sorted *sorted)
 {
 	SortEnv    *env = dk->env;
-	size_t		n = dk->batch->stage.n;
+	size_t		n = dk->batch->keybuf.n;
 
 	dk->down_per_chunk = device_chunk_rows(&dk->spec);
 	if (!dk->keep)
@@ -631,7 +631,7 @@ make_room(DeviceKeys *dk, Sorted *sorted)
 static bool
 take_content(DeviceKeys *dk, const KeyChunk *chunk, size_t at)
 {
-	bool		last = dk->received + chunk->rows == dk->batch->stage.n;
+	bool		last = dk->received + chunk->rows == dk->batch->keybuf.n;
 	uint32	   *rids = (uint32 *) dk->env->recs.ptr + at;
 
 	if (dk->spec.want_keys &&
@@ -647,7 +647,7 @@ take_content(DeviceKeys *dk, const KeyChunk *chunk, size_t at)
 	if (!device_check_rids(dk, rids, chunk->rows))
 		return false;
 	if (dk->spec.want_keys)
-		settle_chunk(dk, dk->env->recs.ptr, at, chunk->rows, chunk->keys);
+		resolve_chunk(dk, dk->env->recs.ptr, at, chunk->rows, chunk->keys);
 	return true;
 }
 
@@ -664,14 +664,14 @@ take_chunk(DeviceKeys *dk, size_t *n)
 		return false;
 	if (!take_content(dk, &chunk, dk->keep ? *n : 0))
 	{
-		device_keys_lose(dk, dk->spec.keys_only ?
+		device_keys_fail(dk, dk->spec.keys_only ?
 						 "the result's keys are out of order, or not the input's" :
 						 "a row of the result " VERIFY_NOT_FROM_INPUT);
 		return false;
 	}
 	if (!dk->keep)
 	{
-		dk->given = dk->received;
+		dk->returned = dk->received;
 		*n = 0;
 	}
 	dk->received += chunk.rows;
@@ -690,7 +690,7 @@ verify_whole(DeviceKeys *dk, const Sorted *sorted)
 	if (!gpusort_verify || dk->spec.keys_only ||
 		verify_rids(dk->env, dk->batch, &dk->layout.layout, sorted->rids, sorted->n, why))
 		return true;
-	device_keys_lose(dk, why);
+	device_keys_fail(dk, why);
 	return false;
 }
 
@@ -712,10 +712,10 @@ device_keys_receive(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *strea
 	}
 	while (take_chunk(dk, &sorted->n))
 		CHECK_FOR_INTERRUPTS();
-	if (dk->lost)
+	if (dk->failed)
 		return false;
 	if (!dk->spec.keys_only && dk->spec.want_keys && sorted->n - dk->run.start > 1)
-		settle_ties(dk, (uint32 *) dk->env->recs.ptr + dk->run.start, sorted->n - dk->run.start);
+		resolve_ties(dk, (uint32 *) dk->env->recs.ptr + dk->run.start, sorted->n - dk->run.start);
 	if (!verify_whole(dk, sorted))
 		return false;
 	dk->env->report.ties += dk->ties;
@@ -739,12 +739,12 @@ recover(ArrayResult *array, DeviceKeys *dk)
 	Sorted		sorted;
 
 	array->more = NULL;
-	array->pos += dk->given;
+	array->pos += dk->returned;
 	device_note_failure(env, dk->decision.algorithm, dk->why);
 	device_keys_close(dk);
 	(void) order_batch(env, batch, NULL, false, &sorted);
 	progress_phase(&env->progress, PROGRESS_EMIT);
-	device_check_given(dk, &sorted, array->pos);
+	device_check_returned(dk, &sorted, array->pos);
 	device_keys_end(dk);
 
 	array->n = sorted.n;
@@ -766,7 +766,7 @@ get_more(ArrayResult *array)
 		array->pos = 0;
 		return;
 	}
-	if (dk->lost)
+	if (dk->failed)
 		recover(array, dk);
 	else
 	{

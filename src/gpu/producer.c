@@ -42,41 +42,41 @@
 #define LOOK_EQUAL				32
 
 /* The leader's rows, or pages, between two looks at what others want. */
-#define ATTEND_ROWS				64
+#define SERVE_ROWS				64
 
 /* A participant's rows that tell what strings have in common. */
-#define FRAME_ROWS				16
+#define COMMON_RANGE_ROWS				16
 
-typedef struct FeedSink
+typedef struct ProducerSink
 {
 	DeviceRowsSink base;
-	DeviceFeed *feed;			/* everybody's */
+	DeviceProducer *producer;			/* everybody's */
 	Sink	   *lead;			/* in the leader: device_feed_lead()'s, */
 	uint32		puts;			/* ... rows and pages */
-	bool		framed;			/* the layout's prefixes are set */
+	bool		has_common;			/* the layout's prefixes are set */
 	bool		looked;			/* at the first keys */
-} FeedSink;
+} ProducerSink;
 
 /* ------------------------------------------------------------------------
  * The leader
  * ------------------------------------------------------------------------
  */
 Sink *
-device_feed_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int participants,
-				 GivenRows *given, DeviceFeed *feed)
+producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int participants,
+				 ReturnedRows *returned, DeviceProducer *producer)
 {
 	DeviceRows *dev = MemoryContextAllocZero(env->cxt, sizeof(DeviceRows));
 	double		patience_us = gpusort_forced_algorithm() != NULL ? DEVICE_FORCED_PATIENCE_US : 0;
 	DeviceState why;
 
-	memset(feed, 0, sizeof(*feed));
+	memset(producer, 0, sizeof(*producer));
 	dev->env = env;
 	dev->batch = batch;
-	dev->given_rows = given;
-	stage_freeze(&batch->stage);
+	dev->returned_rows = returned;
+	keybuf_freeze(&batch->keybuf);
 	if (device_bring_back(patience_us) == DEVICE_STATE_READY &&
-		device_layout_for_any(&dev->layout, &batch->stage, 64) &&
-		device_route_feed(env, &batch->stage, &dev->layout.layout, dev->layout.key_width, rows,
+		device_layout_for_any(&dev->layout, &batch->keybuf, 64) &&
+		device_route_producer(env, &batch->keybuf, &dev->layout.layout, dev->layout.key_width, rows,
 						  &dev->facts, &dev->decision) &&
 		job_secret_make(&dev->secret))
 	{
@@ -97,24 +97,24 @@ device_feed_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int 
 		return NULL;
 	}
 	device_rows_show(dev);
-	feed->on = true;
-	device_job_name(dev->job, &feed->job);
-	feed->spec = dev->spec;
-	feed->secret = dev->secret;
-	feed->row_bytes = row_bytes;
-	SpinLockInit(&feed->lock);
+	producer->on = true;
+	device_job_name(dev->job, &producer->job);
+	producer->spec = dev->spec;
+	producer->secret = dev->secret;
+	producer->row_bytes = row_bytes;
+	SpinLockInit(&producer->lock);
 	return sink_device_rows_create(env, batch, dev);
 }
 
 static void
 lose(DeviceRows *dev, const char *why)
 {
-	device_job_lose(dev->job, why);
-	device_rows_lost(dev);
+	device_job_fail(dev->job, why);
+	device_rows_fail(dev);
 }
 
 bool
-device_feed_attend(Sink *sink)
+producer_serve(Sink *sink)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
 	uint64		rows;
@@ -122,7 +122,7 @@ device_feed_attend(Sink *sink)
 
 	if (!device_job_wants(dev->job, &rows, &bytes))
 	{
-		device_rows_lost(dev);
+		device_rows_fail(dev);
 		return false;
 	}
 	if (rows <= dev->spec.max_rows && bytes <= dev->spec.max_row_bytes)
@@ -139,7 +139,7 @@ device_feed_attend(Sink *sink)
 			device_rows_show(dev);
 			return true;
 		}
-		if (dev->job->lost)
+		if (dev->job->failed)
 			break;
 	}
 	lose(dev, "there is no room for the rows of all participants");
@@ -147,16 +147,16 @@ device_feed_attend(Sink *sink)
 }
 
 void
-device_feed_collect(Sink *sink, const DeviceFed *fed)
+producer_collect(Sink *sink, const DeviceSent *sent_to_device)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
 
-	dev->rows = fed->rows;
-	dev->units = fed->units;
-	dev->sum = fed->sum;
-	dev->job->rows_up = fed->rows;
-	dev->job->bytes_up = fed->bytes;
-	dev->env->progress.now->rows_in = fed->rows;
+	dev->rows = sent_to_device->rows;
+	dev->units = sent_to_device->units;
+	dev->sum = sent_to_device->sum;
+	dev->job->rows_up = sent_to_device->rows;
+	dev->job->bytes_up = sent_to_device->bytes;
+	dev->env->progress.now->rows_in = sent_to_device->rows;
 	/* some may have had no rows, or not have been started */
 	(void) device_job_feeders(dev->job, 0);
 }
@@ -167,35 +167,35 @@ device_feed_collect(Sink *sink, const DeviceFed *fed)
  */
 
 static bool
-attend_lead(void *lead)
+serve_leader(void *lead)
 {
-	return device_feed_attend(lead);
+	return producer_serve(lead);
 }
 
 /* The first row has come.  The leader has reserved the feeder: there is none if the job is lost. */
 static bool
-open_feeder(FeedSink *sink)
+open_producer(ProducerSink *sink)
 {
 	DeviceRows *dev = sink->base.dev;
 
-	dev->job = device_job_feed(dev->env->cxt, &sink->feed->job, &sink->feed->spec);
+	dev->job = device_job_produce(dev->env->cxt, &sink->producer->job, &sink->producer->spec);
 	if (dev->job == NULL)
 		return false;
 	if (sink->lead != NULL)
 	{
-		dev->job->attend = attend_lead;
-		dev->job->attend_arg = sink->lead;
+		dev->job->serve = serve_leader;
+		dev->job->serve_arg = sink->lead;
 	}
 	return true;
 }
 
 /* Can it take a row? */
 static inline bool
-can_feed(FeedSink *sink)
+can_produce(ProducerSink *sink)
 {
-	if (sink->lead != NULL && unlikely(++sink->puts % ATTEND_ROWS == 0) && !device_feed_attend(sink->lead))
+	if (sink->lead != NULL && unlikely(++sink->puts % SERVE_ROWS == 0) && !producer_serve(sink->lead))
 		return false;
-	return likely(sink->base.dev->job != NULL) || open_feeder(sink);
+	return likely(sink->base.dev->job != NULL) || open_producer(sink);
 }
 
 /*
@@ -203,47 +203,47 @@ can_feed(FeedSink *sink)
  * staged rows have in common.
  */
 static void
-agree_on_prefixes(FeedSink *sink)
+agree_on_prefixes(ProducerSink *sink)
 {
-	Stage	   *stage = &sink->base.base.batch->stage;
-	DeviceFeed *feed = sink->feed;
+	KeyBuffer	   *keybuf = &sink->base.base.batch->keybuf;
+	DeviceProducer *producer = sink->producer;
 
-	stage_freeze(stage);
-	SpinLockAcquire(&feed->lock);
-	for (int c = 0; c < stage->ncols; c++)
+	keybuf_freeze(keybuf);
+	SpinLockAcquire(&producer->lock);
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		if (feed->framed)
-			stage->cols[c].prefix = feed->prefixes[c];
+		if (producer->has_common)
+			keybuf->cols[c].prefix = producer->prefixes[c];
 		else
-			feed->prefixes[c] = stage->cols[c].prefix;
+			producer->prefixes[c] = keybuf->cols[c].prefix;
 	}
-	feed->framed = true;
-	SpinLockRelease(&feed->lock);
-	for (int c = 0; c < stage->ncols; c++)
-		sink->base.dev->layout.prefix_len[c] = stage->cols[c].prefix.len;
-	sink->framed = true;
+	producer->has_common = true;
+	SpinLockRelease(&producer->lock);
+	for (int c = 0; c < keybuf->ncols; c++)
+		sink->base.dev->layout.prefix_len[c] = keybuf->cols[c].prefix.len;
+	sink->has_common = true;
 }
 
 /* The first rows, which were in the batch, go where the others will go. */
 static SinkAnswer
-send_first(FeedSink *sink)
+send_first(ProducerSink *sink)
 {
 	Sink	   *base = &sink->base.base;
 	Batch	   *batch = base->batch;
 	TupleTableSlot *slot = sort_env_slot(base->env);
 	SinkAnswer	answer = SINK_TAKEN;
-	uint32		rids[FRAME_ROWS];
-	size_t		n = batch->stage.n;
+	uint32		rids[COMMON_RANGE_ROWS];
+	size_t		n = batch->keybuf.n;
 
-	Assert(n <= FRAME_ROWS);
-	memcpy(rids, batch->stage.rids, n * sizeof(uint32));
+	Assert(n <= COMMON_RANGE_ROWS);
+	memcpy(rids, batch->keybuf.rids, n * sizeof(uint32));
 	agree_on_prefixes(sink);
 	/* from here on it only lends its arrays */
-	stage_reset(&batch->stage);
+	keybuf_reset(&batch->keybuf);
 	for (size_t i = 0; i < n && answer == SINK_TAKEN; i++)
 	{
 		row_to_slot(slot, (MinimalTuple) arena_at(&batch->arena, rids[i]));
-		slot_getsomeattrs(slot, batch->stage.last_att);
+		slot_getsomeattrs(slot, batch->keybuf.last_att);
 		answer = sink_device_rows_put_slot(base, slot);
 	}
 	ExecClearTuple(slot);
@@ -253,14 +253,14 @@ send_first(FeedSink *sink)
 
 /* Takes one of the first rows. */
 static SinkAnswer
-take_first(FeedSink *sink, TupleTableSlot *slot)
+take_first(ProducerSink *sink, TupleTableSlot *slot)
 {
 	SortEnv    *env = sink->base.base.env;
 	Batch	   *batch = sink->base.base.batch;
 
 	if (!batch_put_row(batch, &env->keys, env->writer, slot))
 		return SINK_FULL;
-	return batch->stage.n < FRAME_ROWS ? SINK_TAKEN : send_first(sink);
+	return batch->keybuf.n < COMMON_RANGE_ROWS ? SINK_TAKEN : send_first(sink);
 }
 
 /* Do the keys in the chunk tell their rows apart, all but a few? */
@@ -285,7 +285,7 @@ keys_tell(const DeviceRows *dev)
 
 /* There is nowhere else for a row to go. */
 static inline SinkAnswer
-taken_or_lost(FeedSink *sink, SinkAnswer answer)
+taken_or_failed(ProducerSink *sink, SinkAnswer answer)
 {
 	DeviceRows *dev = sink->base.dev;
 
@@ -300,51 +300,51 @@ taken_or_lost(FeedSink *sink, SinkAnswer answer)
 		if (keys_tell(dev))
 			return answer;
 	}
-	if (!dev->job->lost)
+	if (!dev->job->failed)
 		lose(dev, answer == SINK_TAKEN ? "many rows have equal keys" : "a row has no place among those on the device");
-	return SINK_LOST;
+	return SINK_FAILED;
 }
 
 static SinkAnswer
-feed_put_slot(Sink *sink, TupleTableSlot *slot)
+producer_put_slot(Sink *sink, TupleTableSlot *slot)
 {
-	FeedSink   *feed = (FeedSink *) sink;
+	ProducerSink   *producer = (ProducerSink *) sink;
 
-	if (!can_feed(feed))
-		return SINK_LOST;
-	return taken_or_lost(feed, likely(feed->framed) ? sink_device_rows_put_slot(sink, slot) : take_first(feed, slot));
+	if (!can_produce(producer))
+		return SINK_FAILED;
+	return taken_or_failed(producer, likely(producer->has_common) ? sink_device_rows_put_slot(sink, slot) : take_first(producer, slot));
 }
 
 static SinkAnswer
-feed_put_page(Sink *sink, RowPage *page, int *done)
+producer_put_page(Sink *sink, RowPage *page, int *done)
 {
-	FeedSink   *feed = (FeedSink *) sink;
+	ProducerSink   *producer = (ProducerSink *) sink;
 
-	if (!can_feed(feed))
-		return SINK_LOST;
-	if (unlikely(!feed->framed))
+	if (!can_produce(producer))
+		return SINK_FAILED;
+	if (unlikely(!producer->has_common))
 		return sink_put_rows(sink, page, done);
-	return taken_or_lost(feed, sink_device_rows_put_page(sink, page, done));
+	return taken_or_failed(producer, sink_device_rows_put_page(sink, page, done));
 }
 
 static SortResult *
-feed_finish(Sink *sink, bool may_pause, ResultSpace *space)
+partial_sort_finish(Sink *sink, bool may_pause, ResultSpace *space)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
-	bool		lost = false;
+	bool		failed = false;
 
 	/* they are all that there are */
-	if (sink->batch->stage.n > 0)
-		lost = taken_or_lost((FeedSink *) sink, send_first((FeedSink *) sink)) != SINK_TAKEN;
+	if (sink->batch->keybuf.n > 0)
+		failed = taken_or_failed((ProducerSink *) sink, send_first((ProducerSink *) sink)) != SINK_TAKEN;
 	if (dev->job != NULL)
 	{
 		device_rows_post(dev);
-		lost = !device_job_drain(dev->job) || lost;
+		failed = !device_job_drain(dev->job) || failed;
 		dev->env->report.bytes_up = dev->job->bytes_up;
 		dev->env->report.device_rows = dev->rows;
 	}
-	dev->env->report.fed = true;
-	return result_device_rows_none(&space->stream, sink->env, lost);
+	dev->env->report.sent_to_device = true;
+	return result_device_rows_none(&space->stream, sink->env, failed);
 }
 
 static void
@@ -358,50 +358,50 @@ feed_end(Sink *sink)
 	pfree(sink);
 }
 
-static const SinkMethods feed_methods = {
-	.put_slot = feed_put_slot,
-	.put_page = feed_put_page,
-	.finish = feed_finish,
+static const SinkMethods partial_sort_methods = {
+	.put_slot = producer_put_slot,
+	.put_page = producer_put_page,
+	.finish = partial_sort_finish,
 	.end = feed_end
 };
 
 Sink *
-device_feed_join(SortEnv *env, Batch *batch, DeviceFeed *feed, Sink *lead)
+producer_join(SortEnv *env, Batch *batch, DeviceProducer *producer, Sink *lead)
 {
-	FeedSink   *sink = MemoryContextAllocZero(env->cxt, sizeof(FeedSink));
+	ProducerSink   *sink = MemoryContextAllocZero(env->cxt, sizeof(ProducerSink));
 	DeviceRows *dev = MemoryContextAllocZero(env->cxt, sizeof(DeviceRows));
 	bool		fits;
 
-	sink->feed = feed;
+	sink->producer = producer;
 	sink->lead = lead;
-	sink->base.base.methods = &feed_methods;
+	sink->base.base.methods = &partial_sort_methods;
 	sink->base.base.env = env;
 	sink->base.base.batch = batch;
 	sink->base.dev = dev;
 	dev->env = env;
 	dev->batch = batch;
-	dev->feeds = true;
-	dev->spec = feed->spec;
-	dev->secret = feed->secret;
+	dev->producers_of = true;
+	dev->spec = producer->spec;
+	dev->secret = producer->secret;
 	/* how many fit is the leader's to see */
 	dev->spec.max_rows = dev->spec.max_row_bytes = PG_UINT64_MAX;
-	fits = device_layout_for_any(&dev->layout, &batch->stage, 64);
-	Assert(fits && dev->layout.key_width == feed->spec.key_width);
+	fits = device_layout_for_any(&dev->layout, &batch->keybuf, 64);
+	Assert(fits && dev->layout.key_width == producer->spec.key_width);
 	(void) fits;
-	sink->framed = sink->looked = dev->layout.layout.exact;
+	sink->has_common = sink->looked = dev->layout.layout.exact;
 	if (gpusort_forced_algorithm() != NULL)
 		sink->looked = true;
-	device_rows_divide_chunk(dev, feed->row_bytes);
+	device_rows_divide_chunk(dev, producer->row_bytes);
 	return &sink->base.base;
 }
 
 void
-device_feed_sent(const Sink *sink, DeviceFed *fed)
+producer_sent(const Sink *sink, DeviceSent *sent_to_device)
 {
 	const DeviceRows *dev = ((const DeviceRowsSink *) sink)->dev;
 
-	fed->rows = dev->rows;
-	fed->units = dev->units;
-	fed->sum = dev->sum;
-	fed->bytes = dev->job == NULL ? 0 : dev->job->bytes_up;
+	sent_to_device->rows = dev->rows;
+	sent_to_device->units = dev->units;
+	sent_to_device->sum = dev->sum;
+	sent_to_device->bytes = dev->job == NULL ? 0 : dev->job->bytes_up;
 }

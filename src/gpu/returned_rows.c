@@ -26,109 +26,109 @@
 #include "utils/memutils.h"
 
 /* Room at first. */
-#define GIVEN_ROOM		1024
+#define RETURNED_ROOM		1024
 
-GivenRows *
-given_rows_create(void)
+ReturnedRows *
+returned_rows_create(void)
 {
-	GivenRows  *given = palloc0(sizeof(GivenRows));
+	ReturnedRows  *returned = palloc0(sizeof(ReturnedRows));
 
-	given->cxt = CurrentMemoryContext;
-	return given;
+	returned->cxt = CurrentMemoryContext;
+	return returned;
 }
 
 static void
-close_file(GivenRows *given)
+close_file(ReturnedRows *returned)
 {
-	if (given->file == NULL)
+	if (returned->file == NULL)
 		return;
-	spill_close(given->file);
-	if (given->run.extents != NULL)
-		pfree(given->run.extents);
-	given->file = NULL;
+	spill_close(returned->file);
+	if (returned->run.extents != NULL)
+		pfree(returned->run.extents);
+	returned->file = NULL;
 }
 
 /* None that are equal to the last. */
 static void
-forget_last(GivenRows *given)
+forget_last(ReturnedRows *returned)
 {
-	given->nlast = 0;
-	close_file(given);
-	if (given->counts != NULL)
-		pfree(given->counts);
-	given->counts = NULL;
+	returned->nlast = 0;
+	close_file(returned);
+	if (returned->counts != NULL)
+		pfree(returned->counts);
+	returned->counts = NULL;
 }
 
 void
-given_rows_reset(GivenRows *given)
+returned_rows_reset(ReturnedRows *returned)
 {
-	given->before = given->before_sum = given->left = 0;
-	given->more = false;
-	forget_last(given);
+	returned->before = returned->before_sum = returned->left = 0;
+	returned->more = false;
+	forget_last(returned);
 }
 
 static void
-reserve_last(GivenRows *given, size_t room)
+reserve_last(ReturnedRows *returned, size_t room)
 {
-	if (given->last == NULL)
-		given->last = MemoryContextAllocHuge(given->cxt, room * sizeof(uint64));
-	else if (room > given->room)
-		given->last = repalloc_huge(given->last, room * sizeof(uint64));
-	given->room = Max(room, given->room);
+	if (returned->last == NULL)
+		returned->last = MemoryContextAllocHuge(returned->cxt, room * sizeof(uint64));
+	else if (room > returned->room)
+		returned->last = repalloc_huge(returned->last, room * sizeof(uint64));
+	returned->room = Max(room, returned->room);
 }
 
 /* What is in memory goes to the file, but for the rest of an extent. */
 static void
-write_last(GivenRows *given)
+write_last(ReturnedRows *returned)
 {
-	MemoryContext old = MemoryContextSwitchTo(given->cxt);
+	MemoryContext old = MemoryContextSwitchTo(returned->cxt);
 	size_t		step;
 	size_t		at;
 
-	if (given->file == NULL)
+	if (returned->file == NULL)
 	{
-		given->file = spill_open((Size) work_mem * 1024);
-		memset(&given->run, 0, sizeof(given->run));
+		returned->file = spill_open((Size) work_mem * 1024);
+		memset(&returned->run, 0, sizeof(returned->run));
 	}
-	step = given->file->extent / sizeof(uint64);
-	for (at = 0; at + step <= given->nlast; at += step)
-		spill_write(given->file, &given->run, (const char *) (given->last + at),
+	step = returned->file->extent / sizeof(uint64);
+	for (at = 0; at + step <= returned->nlast; at += step)
+		spill_write(returned->file, &returned->run, (const char *) (returned->last + at),
 					step * sizeof(uint64));
-	given->nlast -= at;
-	memmove(given->last, given->last + at, given->nlast * sizeof(uint64));
+	returned->nlast -= at;
+	memmove(returned->last, returned->last + at, returned->nlast * sizeof(uint64));
 	MemoryContextSwitchTo(old);
 }
 
 /* ... and comes back. */
 static void
-read_last(GivenRows *given)
+read_last(ReturnedRows *returned)
 {
 	size_t		step;
 
-	if (given->file == NULL)
+	if (returned->file == NULL)
 		return;
-	step = given->file->extent / sizeof(uint64);
-	for (uint32 i = 0; i < given->run.nextents; i++)
+	step = returned->file->extent / sizeof(uint64);
+	for (uint32 i = 0; i < returned->run.nextents; i++)
 	{
-		reserve_last(given, given->nlast + step);
-		given->nlast += spill_read(given->file, &given->run, i, (char *) (given->last + given->nlast)) /
+		reserve_last(returned, returned->nlast + step);
+		returned->nlast += spill_read(returned->file, &returned->run, i, (char *) (returned->last + returned->nlast)) /
 			sizeof(uint64);
 		CHECK_FOR_INTERRUPTS();
 	}
-	close_file(given);
+	close_file(returned);
 }
 
 static void
-add_last(GivenRows *given, uint64 sum)
+add_last(ReturnedRows *returned, uint64 sum)
 {
-	if (given->nlast == given->room)
+	if (returned->nlast == returned->room)
 	{
-		if (2 * given->room * sizeof(uint64) > (Size) work_mem * 1024)
-			write_last(given);
-		if (given->nlast == given->room)
-			reserve_last(given, Max(2 * given->room, GIVEN_ROOM));
+		if (2 * returned->room * sizeof(uint64) > (Size) work_mem * 1024)
+			write_last(returned);
+		if (returned->nlast == returned->room)
+			reserve_last(returned, Max(2 * returned->room, RETURNED_ROOM));
 	}
-	given->last[given->nlast++] = sum;
+	returned->last[returned->nlast++] = sum;
 }
 
 /* The first of a chunk's rows that is equal to its last. */
@@ -153,15 +153,15 @@ first_equal(TieBreak *tiebreak, const char *rows, const uint32 *at, size_t n)
 
 /* None of the chunks before this one has rows that are equal to what comes. */
 static void
-begin_after(GivenRows *given, const GivenChunk *chunk)
+begin_after(ReturnedRows *returned, const ReturnedChunk *chunk)
 {
-	given->before = chunk->before;
-	given->before_sum = chunk->before_sum;
-	forget_last(given);
+	returned->before = chunk->before;
+	returned->before_sum = chunk->before_sum;
+	forget_last(returned);
 }
 
 void
-given_rows_note(GivenRows *given, TieBreak *tiebreak, const GivenChunk *chunk, bool more)
+returned_rows_note(ReturnedRows *returned, TieBreak *tiebreak, const ReturnedChunk *chunk, bool more)
 {
 	uint32	   *at;
 	uint32		end = 0;
@@ -169,8 +169,8 @@ given_rows_note(GivenRows *given, TieBreak *tiebreak, const GivenChunk *chunk, b
 
 	if (chunk->n == 0)
 	{
-		if (!given->more)
-			begin_after(given, chunk);
+		if (!returned->more)
+			begin_after(returned, chunk);
 		return;
 	}
 	at = MemoryContextAllocHuge(CurrentMemoryContext, chunk->n * sizeof(uint32));
@@ -181,37 +181,37 @@ given_rows_note(GivenRows *given, TieBreak *tiebreak, const GivenChunk *chunk, b
 	}
 	first = first_equal(tiebreak, chunk->rows, at, chunk->n);
 	/* all of it goes on with what the chunk before it ended with */
-	if (first > 0 || !given->more)
-		begin_after(given, chunk);
+	if (first > 0 || !returned->more)
+		begin_after(returned, chunk);
 	for (size_t i = 0; i < chunk->n; i++)
 	{
 		MinimalTuple row = (MinimalTuple) (chunk->rows + at[i]);
 		uint64		sum = row_sum((const char *) row, row->t_len);
 
 		if (i >= first)
-			add_last(given, sum);
+			add_last(returned, sum);
 		else
 		{
-			given->before++;
-			given->before_sum += sum;
+			returned->before++;
+			returned->before_sum += sum;
 		}
 	}
-	given->more = more;
+	returned->more = more;
 	pfree(at);
 }
 
 void
-given_rows_whole(GivenRows *given, uint64 rows, uint64 sum)
+returned_rows_whole(ReturnedRows *returned, uint64 rows, uint64 sum)
 {
-	given_rows_reset(given);
-	given->before = rows;
-	given->before_sum = sum;
+	returned_rows_reset(returned);
+	returned->before = rows;
+	returned->before_sum = sum;
 }
 
 void
-given_rows_apart(GivenRows *given)
+returned_rows_apart(ReturnedRows *returned)
 {
-	given->more = false;
+	returned->more = false;
 }
 
 static int
@@ -224,47 +224,47 @@ by_value(const void *a, const void *b)
 }
 
 void
-given_rows_begin(GivenRows *given)
+returned_rows_begin(ReturnedRows *returned)
 {
 	size_t		n = 0;
 
-	read_last(given);
-	given->left = given->nlast;
-	if (given->nlast == 0)
+	read_last(returned);
+	returned->left = returned->nlast;
+	if (returned->nlast == 0)
 		return;
-	qsort(given->last, given->nlast, sizeof(uint64), by_value);
-	given->counts = MemoryContextAllocHuge(given->cxt, given->nlast * sizeof(uint64));
-	for (size_t i = 0; i < given->nlast; i++)
+	qsort(returned->last, returned->nlast, sizeof(uint64), by_value);
+	returned->counts = MemoryContextAllocHuge(returned->cxt, returned->nlast * sizeof(uint64));
+	for (size_t i = 0; i < returned->nlast; i++)
 	{
-		if (i > 0 && given->last[i] == given->last[n - 1])
-			given->counts[n - 1]++;
+		if (i > 0 && returned->last[i] == returned->last[n - 1])
+			returned->counts[n - 1]++;
 		else
 		{
-			given->last[n] = given->last[i];
-			given->counts[n++] = 1;
+			returned->last[n] = returned->last[i];
+			returned->counts[n++] = 1;
 		}
 	}
-	given->nlast = n;
+	returned->nlast = n;
 }
 
 bool
-given_rows_was(GivenRows *given, MinimalTuple row)
+returned_rows_was(ReturnedRows *returned, MinimalTuple row)
 {
 	uint64		sum = row_sum((const char *) row, row->t_len);
 	const uint64 *found;
 
-	if (given->before > 0)
+	if (returned->before > 0)
 	{
-		given->before_sum -= sum;
-		if (--given->before == 0 && given->before_sum != 0)
+		returned->before_sum -= sum;
+		if (--returned->before == 0 && returned->before_sum != 0)
 			device_wrong_beginning();
 		return true;
 	}
-	found = given->left == 0 ? NULL :
-		bsearch(&sum, given->last, given->nlast, sizeof(uint64), by_value);
-	if (found == NULL || given->counts[found - given->last] == 0)
+	found = returned->left == 0 ? NULL :
+		bsearch(&sum, returned->last, returned->nlast, sizeof(uint64), by_value);
+	if (found == NULL || returned->counts[found - returned->last] == 0)
 		return false;
-	given->counts[found - given->last]--;
-	given->left--;
+	returned->counts[found - returned->last]--;
+	returned->left--;
 	return true;
 }

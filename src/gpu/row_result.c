@@ -54,9 +54,9 @@ report_sort(DeviceRows *dev)
 
 /* Is it to be known which equal rows were given? */
 static inline bool
-notes_given(const DeviceRows *dev)
+notes_returned(const DeviceRows *dev)
 {
-	return dev->given_rows != NULL && dev->layout.layout.exact;
+	return dev->returned_rows != NULL && dev->layout.layout.exact;
 }
 
 /*
@@ -64,24 +64,24 @@ notes_given(const DeviceRows *dev)
  * if the next chunk begins with an equal one, or if there is none because the rest is lost.
  */
 static void
-note_given(DeviceRows *dev, const RowStream *stream, const char *next_first)
+note_returned(DeviceRows *dev, const RowStream *stream, const char *next_first)
 {
-	GivenChunk	chunk = {dev->held, dev->holding_rows - stream->left, dev->given, dev->held_sum};
+	ReturnedChunk	chunk = {dev->held, dev->holding_rows - stream->left, dev->returned, dev->held_sum};
 	bool		more = next_first != NULL &&
 		tiebreak_compare(dev->env->tiebreak, (MinimalTuple) stream->last,
 						 (MinimalTuple) next_first) == 0;
 
-	if (more || dev->job->lost)
-		given_rows_note(dev->given_rows, dev->env->tiebreak, &chunk, more);
+	if (more || dev->job->failed)
+		returned_rows_note(dev->returned_rows, dev->env->tiebreak, &chunk, more);
 	else
-		given_rows_apart(dev->given_rows);
+		returned_rows_apart(dev->returned_rows);
 }
 
 /* The chunk that was read goes back. */
 static void
 release_chunk(DeviceRows *dev)
 {
-	dev->given += dev->holding_rows;
+	dev->returned += dev->holding_rows;
 	dev->holding = false;
 	device_job_release(dev->job);
 }
@@ -90,19 +90,19 @@ release_chunk(DeviceRows *dev)
 static char *
 next_chunk(DeviceRows *dev, const RowStream *stream, DeviceChunkDesc *desc)
 {
-	uint64		given = dev->given + (dev->holding ? dev->holding_rows : 0);
+	uint64		returned = dev->returned + (dev->holding ? dev->holding_rows : 0);
 	char	   *chunk = device_job_next_down(dev->job, desc);
 	uint64		sum;
 
-	if (chunk == NULL && !dev->job->lost && given != dev->rows)
-		device_job_lose(dev->job, DEVICE_TOO_FEW_ROWS);
-	else if (chunk == NULL && !dev->job->lost && stream->sum != dev->sum)
-		device_job_lose(dev->job, ROWS_NOT_THE_INPUT);
-	else if (chunk != NULL && desc->rows > dev->rows - given)
-		device_job_lose(dev->job, "the device sent too many rows");
+	if (chunk == NULL && !dev->job->failed && returned != dev->rows)
+		device_job_fail(dev->job, DEVICE_TOO_FEW_ROWS);
+	else if (chunk == NULL && !dev->job->failed && stream->sum != dev->sum)
+		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);
+	else if (chunk != NULL && desc->rows > dev->rows - returned)
+		device_job_fail(dev->job, "the device sent too many rows");
 	else if (chunk != NULL && dev->holding &&
 			 !row_is_whole(chunk + desc->rows_at, device_shared->chunk_size - desc->rows_at, &dev->secret, &sum))
-		device_job_lose(dev->job, ROW_NOT_FROM_INPUT);
+		device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
 	return chunk;
 }
 
@@ -114,22 +114,22 @@ device_rows_next_chunk(DeviceRows *dev, RowStream *stream)
 	DeviceChunkDesc desc;
 	char	   *chunk;
 
-	if (dev->lost)
+	if (dev->failed)
 		return false;
-	if (dev->holding && !notes_given(dev))
+	if (dev->holding && !notes_returned(dev))
 		release_chunk(dev);
 	chunk = next_chunk(dev, stream, &desc);
 	if (dev->holding)
 	{
-		note_given(dev, stream, chunk == NULL || dev->job->lost ? NULL : chunk + desc.rows_at);
-		if (!dev->job->lost)
+		note_returned(dev, stream, chunk == NULL || dev->job->failed ? NULL : chunk + desc.rows_at);
+		if (!dev->job->failed)
 			release_chunk(dev);
 	}
-	if (dev->job->lost)
-		device_rows_lost(dev);
-	if (dev->job->lost || chunk == NULL)
+	if (dev->job->failed)
+		device_rows_fail(dev);
+	if (dev->job->failed || chunk == NULL)
 		return false;
-	if (dev->given == 0)
+	if (dev->returned == 0)
 		report_sort(dev);
 	dev->holding = true;
 	dev->holding_rows = desc.rows;
@@ -150,10 +150,10 @@ device_rows_read(DeviceRows *dev, RowStream *stream)
 
 	if (row == NULL)
 	{
-		device_job_lose(dev->job, ROW_NOT_FROM_INPUT);
-		if (notes_given(dev))
-			note_given(dev, stream, NULL);
-		device_rows_lost(dev);
+		device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
+		if (notes_returned(dev))
+			note_returned(dev, stream, NULL);
+		device_rows_fail(dev);
 	}
 	return row;
 }
@@ -179,7 +179,7 @@ next_by_key(DeviceRows *dev, RowStream *stream)
 static MinimalTuple
 next_row(DeviceRows *dev, RowStream *stream)
 {
-	return dev->layout.layout.exact ? next_by_key(dev, stream) : settled_next(dev, stream);
+	return dev->layout.layout.exact ? next_by_key(dev, stream) : resolver_next(dev, stream);
 }
 
 /* ------------------------------------------------------------------------
@@ -203,7 +203,7 @@ verify_row(DeviceRows *dev, StringInfo before, MinimalTuple row)
 static inline void
 add_ranges(const DeviceRows *dev, Runs *runs)
 {
-	device_layout_unite_ranges(&dev->layout, &dev->batch->stage, runs->ranges);
+	device_layout_unite_ranges(&dev->layout, &dev->batch->keybuf, runs->ranges);
 }
 
 /*
@@ -229,8 +229,8 @@ device_rows_to_run(DeviceRows *dev, Runs *runs)
 			runs_pause(runs, i);
 		if (gpusort_verify && !verify_row(dev, &before, row))
 		{
-			device_job_lose(dev->job, "a row of the result is out of order");
-			device_rows_lost(dev);
+			device_job_fail(dev->job, "a row of the result is out of order");
+			device_rows_fail(dev);
 			break;
 		}
 		run_writer_row(&writer, row);
@@ -259,7 +259,7 @@ void
 device_rows_to_memory(DeviceRows *dev)
 {
 	Batch	   *batch = dev->batch;
-	Stage	   *stage = &batch->stage;
+	KeyBuffer	   *keybuf = &batch->keybuf;
 	BulkOwner  *bulk = dev->env->bulk;
 	TupleTableSlot *slot = sort_env_slot(dev->env);
 	RowStream	stream = {0};
@@ -267,19 +267,19 @@ device_rows_to_memory(DeviceRows *dev)
 
 	progress_phase(&dev->env->progress, PROGRESS_SORT);
 	device_rows_ask(dev);
-	stage_reserve(stage, bulk, dev->rows);
+	keybuf_reserve(keybuf, bulk, dev->rows);
 	while ((row = next_by_key(dev, &stream)) != NULL)
 	{
 		uint32		rid;
 		char	   *copy = arena_alloc(&batch->arena, bulk, MAXALIGN(row->t_len), &rid);
 
-		if (copy == NULL || stage->n == stage->capacity)
+		if (copy == NULL || keybuf->n == keybuf->capacity)
 			elog(ERROR, "gpusort: rows from the device are more than went there");
 		CHECK_FOR_INTERRUPTS();
 		memcpy(copy, row, row->t_len);
 		row_to_slot(slot, (MinimalTuple) copy);
-		slot_getsomeattrs(slot, stage->last_att);
-		stage_row(stage, &dev->env->keys, slot->tts_values, slot->tts_isnull, rid);
+		slot_getsomeattrs(slot, keybuf->last_att);
+		keybuf_row(keybuf, &dev->env->keys, slot->tts_values, slot->tts_isnull, rid);
 	}
 	ExecClearTuple(slot);
 }
@@ -305,19 +305,19 @@ next_sound_chunk(DeviceRows *dev)
 		;
 	dev->copy_left = stream->next - dev->copy;
 	if (stream->left > 0)
-		device_job_lose(dev->job, ROW_NOT_FROM_INPUT);
-	else if (dev->given + dev->holding_rows == dev->rows && stream->sum != dev->sum)
-		device_job_lose(dev->job, ROWS_NOT_THE_INPUT);
-	if (dev->job->lost)
-		device_rows_lost(dev);
-	return !dev->lost;
+		device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
+	else if (dev->returned + dev->holding_rows == dev->rows && stream->sum != dev->sum)
+		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);
+	if (dev->job->failed)
+		device_rows_fail(dev);
+	return !dev->failed;
 }
 
 /* The next row, where rows are settled. */
 static bool
-next_settled(DeviceRows *dev)
+next_resolved(DeviceRows *dev)
 {
-	MinimalTuple row = settled_next(dev, &dev->stream);
+	MinimalTuple row = resolver_next(dev, &dev->stream);
 
 	if (row == NULL)
 		return false;
@@ -329,7 +329,7 @@ next_settled(DeviceRows *dev)
 
 /* Of rows that are settled as many as are wanted are copied one by one. */
 static Size
-source_read_settled(RunSource *source, char *to, Size size)
+source_read_resolved(RunSource *source, char *to, Size size)
 {
 	DeviceRows *dev = (DeviceRows *) source;
 	Size		done = 0;
@@ -338,9 +338,9 @@ source_read_settled(RunSource *source, char *to, Size size)
 	{
 		Size		part;
 
-		if (dev->copy_left == 0 && !next_settled(dev))
+		if (dev->copy_left == 0 && !next_resolved(dev))
 		{
-			source->lost = true;
+			source->failed = true;
 			source->more = false;
 			return 0;
 		}
@@ -361,7 +361,7 @@ source_read(RunSource *source, char *to, Size size)
 
 	if (dev->copy_left == 0 && !next_sound_chunk(dev))
 	{
-		source->lost = true;
+		source->failed = true;
 		source->more = false;
 		return 0;
 	}
@@ -369,7 +369,7 @@ source_read(RunSource *source, char *to, Size size)
 	memcpy(to, dev->copy, size);
 	dev->copy += size;
 	dev->copy_left -= size;
-	source->more = dev->copy_left > 0 || dev->given + dev->holding_rows < dev->rows;
+	source->more = dev->copy_left > 0 || dev->returned + dev->holding_rows < dev->rows;
 	return size;
 }
 
@@ -384,7 +384,7 @@ void
 device_rows_stay(DeviceRows *dev, Runs *runs)
 {
 	StaticAssertStmt(offsetof(DeviceRows, source) == 0, "a source is not its rows");
-	dev->source.read = dev->layout.layout.exact ? source_read : source_read_settled;
+	dev->source.read = dev->layout.layout.exact ? source_read : source_read_resolved;
 	dev->source.end = source_end;
 	dev->source.more = true;
 	device_rows_ask(dev);
@@ -401,7 +401,7 @@ stream_next(SortResult *result, bool forward, TupleTableSlot *slot)
 {
 	StreamResult *stream = (StreamResult *) result;
 	DeviceRows *dev = stream->device_rows;
-	MinimalTuple row = dev == NULL || dev->lost ? NULL : next_row(dev, &stream->stream);
+	MinimalTuple row = dev == NULL || dev->failed ? NULL : next_row(dev, &stream->stream);
 
 	Assert(forward);
 	if (row != NULL)
@@ -411,16 +411,16 @@ stream_next(SortResult *result, bool forward, TupleTableSlot *slot)
 	}
 	if (dev == NULL)
 		return false;
-	if (dev->lost)
+	if (dev->failed)
 	{
 		uint64		sum;
 
-		result->lost = true;
-		result->given = dev->given - settled_waiting(dev, &sum) +
+		result->failed = true;
+		result->returned = dev->returned - resolver_waiting(dev, &sum) +
 			(dev->holding ? dev->holding_rows - stream->stream.left - stream->stream.behind : 0);
-		result->given_sum = stream->stream.sum - sum;
-		if (dev->given_rows != NULL && !notes_given(dev))
-			given_rows_whole(dev->given_rows, result->given, result->given_sum);
+		result->returned_sum = stream->stream.sum - sum;
+		if (dev->returned_rows != NULL && !notes_returned(dev))
+			returned_rows_whole(dev->returned_rows, result->returned, result->returned_sum);
 		return false;
 	}
 	/* what it had is others' again */
@@ -460,16 +460,16 @@ result_device_rows_begin(StreamResult *result, SortEnv *env, DeviceRows *dev)
 	device_rows_ask(dev);
 	/* the first chunk is part of the sort's time, and so is its failure */
 	(void) device_rows_next_chunk(dev, &result->stream);
-	result->base.lost = dev->lost;
+	result->base.failed = dev->failed;
 	return &result->base;
 }
 
 SortResult *
-result_device_rows_none(StreamResult *result, SortEnv *env, bool lost)
+result_device_rows_none(StreamResult *result, SortEnv *env, bool failed)
 {
 	memset(result, 0, sizeof(*result));
 	result->base.methods = &stream_methods;
 	result->base.env = env;
-	result->base.lost = lost;
+	result->base.failed = failed;
 	return &result->base;
 }

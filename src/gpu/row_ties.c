@@ -39,7 +39,7 @@
 /* The part of the memory for a group; the rest is for the sort that a larger one goes to. */
 #define GROUP_PART		4
 
-typedef struct SettledRows
+typedef struct TieResolver
 {
 	SortEnv    *env;
 	Size		memory;
@@ -64,18 +64,18 @@ typedef struct SettledRows
 	SortResult *result;			/* in order; NULL: not yet */
 	TupleTableSlot *in;
 	TupleTableSlot *out;
-} SettledRows;
+} TieResolver;
 
-static SettledRows *
-settled_create(const DeviceRows *dev)
+static TieResolver *
+resolver_create(const DeviceRows *dev)
 {
 	SortEnv    *env = dev->env;
-	SettledRows *settled = MemoryContextAllocZero(env->cxt, sizeof(SettledRows));
+	TieResolver *resolver = MemoryContextAllocZero(env->cxt, sizeof(TieResolver));
 
-	settled->env = env;
-	settled->memory = dev->merged == 0 ? env->limit : env->limit / 2 / dev->merged;
-	settled->chunk.base = &settled->chunk_base;
-	return settled;
+	resolver->env = env;
+	resolver->memory = dev->merged == 0 ? env->limit : env->limit / 2 / dev->merged;
+	resolver->chunk.base = &resolver->chunk_base;
+	return resolver;
 }
 
 /* ------------------------------------------------------------------------
@@ -83,55 +83,55 @@ settled_create(const DeviceRows *dev)
  * ------------------------------------------------------------------------
  */
 static void
-put_to_sorter(SettledRows *settled, MinimalTuple row)
+put_to_sorter(TieResolver *resolver, MinimalTuple row)
 {
-	row_to_slot(settled->in, row);
-	sorter_put(settled->sorter, settled->in);
-	settled->sorter_rows++;
-	settled->sorter_sum += row_sum((const char *) row, row->t_len);
+	row_to_slot(resolver->in, row);
+	sorter_put(resolver->sorter, resolver->in);
+	resolver->sorter_rows++;
+	resolver->sorter_sum += row_sum((const char *) row, row->t_len);
 }
 
 /* The group's rows move to the sort. */
 static void
-begin_sorter(SettledRows *settled)
+begin_sorter(TieResolver *resolver)
 {
-	SortEnv    *env = settled->env;
+	SortEnv    *env = resolver->env;
 
-	if (settled->sorter == NULL)
+	if (resolver->sorter == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(env->cxt);
 		SortSpec	spec = env->spec;
 
-		spec.memory = settled->memory - settled->memory / GROUP_PART;
+		spec.memory = resolver->memory - resolver->memory / GROUP_PART;
 		spec.within = &env->progress;
-		settled->sorter = sorter_create(&spec);
-		settled->in = MakeSingleTupleTableSlot(spec.desc, &TTSOpsMinimalTuple);
-		settled->out = MakeSingleTupleTableSlot(spec.desc, &TTSOpsMinimalTuple);
+		resolver->sorter = sorter_create(&spec);
+		resolver->in = MakeSingleTupleTableSlot(spec.desc, &TTSOpsMinimalTuple);
+		resolver->out = MakeSingleTupleTableSlot(spec.desc, &TTSOpsMinimalTuple);
 		MemoryContextSwitchTo(old);
 	}
-	sorter_begin(settled->sorter, 0, settled->n);
-	settled->sorting = true;
-	settled->sorter_rows = settled->sorter_sum = 0;
-	for (size_t i = 0; i < settled->n; i++)
-		put_to_sorter(settled, (MinimalTuple) arena_at(&settled->kept, settled->rids[i]));
-	settled->n = 0;
-	arena_free(&settled->kept, env->bulk);
+	sorter_begin(resolver->sorter, 0, resolver->n);
+	resolver->sorting = true;
+	resolver->sorter_rows = resolver->sorter_sum = 0;
+	for (size_t i = 0; i < resolver->n; i++)
+		put_to_sorter(resolver, (MinimalTuple) arena_at(&resolver->kept, resolver->rids[i]));
+	resolver->n = 0;
+	arena_free(&resolver->kept, env->bulk);
 }
 
 static void
-end_sorter(SettledRows *settled)
+end_sorter(TieResolver *resolver)
 {
-	SortReport *report = &settled->env->report;
-	const SortReport *of_group = sorter_report(settled->sorter);
+	SortReport *report = &resolver->env->report;
+	const SortReport *of_group = sorter_report(resolver->sorter);
 
 	report->memory_peak = Max(report->memory_peak, of_group->memory_peak);
 	report->disk_bytes = Max(report->disk_bytes, of_group->disk_bytes);
 	report->runs += of_group->runs;
-	ExecClearTuple(settled->in);
-	ExecClearTuple(settled->out);
-	sorter_end(settled->sorter);
-	settled->sorting = false;
-	settled->result = NULL;
+	ExecClearTuple(resolver->in);
+	ExecClearTuple(resolver->out);
+	sorter_end(resolver->sorter);
+	resolver->sorting = false;
+	resolver->result = NULL;
 }
 
 /* ------------------------------------------------------------------------
@@ -139,82 +139,82 @@ end_sorter(SettledRows *settled)
  * ------------------------------------------------------------------------
  */
 static void
-add_rid(SettledRows *settled, uint32 rid)
+add_rid(TieResolver *resolver, uint32 rid)
 {
-	if (settled->n == settled->room)
+	if (resolver->n == resolver->room)
 	{
-		settled->room = Max(2 * settled->room, 1024);
-		settled->rids = settled->rids == NULL ?
-			MemoryContextAllocHuge(settled->env->cxt, settled->room * sizeof(uint32)) :
-			repalloc_huge(settled->rids, settled->room * sizeof(uint32));
+		resolver->room = Max(2 * resolver->room, 1024);
+		resolver->rids = resolver->rids == NULL ?
+			MemoryContextAllocHuge(resolver->env->cxt, resolver->room * sizeof(uint32)) :
+			repalloc_huge(resolver->rids, resolver->room * sizeof(uint32));
 	}
-	settled->rids[settled->n++] = rid;
+	resolver->rids[resolver->n++] = rid;
 }
 
 /* A row whose chunk goes back is kept. */
 static void
-keep_row(SettledRows *settled, MinimalTuple row)
+keep_row(TieResolver *resolver, MinimalTuple row)
 {
 	Size		size = MAXALIGN(row->t_len);
 	char	   *copy = NULL;
 	uint32		rid;
 
-	if (!settled->sorting && settled->n > 0 &&
-		arena_used(&settled->kept) + size + (settled->n + 1) * GROUP_ROW > settled->memory / GROUP_PART)
-		begin_sorter(settled);
-	if (!settled->sorting)
+	if (!resolver->sorting && resolver->n > 0 &&
+		arena_used(&resolver->kept) + size + (resolver->n + 1) * GROUP_ROW > resolver->memory / GROUP_PART)
+		begin_sorter(resolver);
+	if (!resolver->sorting)
 	{
-		copy = arena_alloc(&settled->kept, settled->env->bulk, size, &rid);
+		copy = arena_alloc(&resolver->kept, resolver->env->bulk, size, &rid);
 		if (copy == NULL)
-			begin_sorter(settled);
+			begin_sorter(resolver);
 	}
 	if (copy == NULL)
 	{
-		put_to_sorter(settled, row);
+		put_to_sorter(resolver, row);
 		return;
 	}
 	memcpy(copy, row, row->t_len);
-	add_rid(settled, rid);
+	add_rid(resolver, rid);
 }
 
 /* The group may go on in the next chunk: its rows, all of this one, are kept. */
 static void
-keep_group(SettledRows *settled)
+keep_group(TieResolver *resolver)
 {
-	size_t		n = settled->n;
+	size_t		n = resolver->n;
 
-	Assert(!settled->open);
-	settled->open = true;
-	settled->from = &settled->kept;
-	settled->n = 0;
+	Assert(!resolver->open);
+	resolver->open = true;
+	resolver->from = &resolver->kept;
+	resolver->n = 0;
 	for (size_t i = 0; i < n; i++)
 	{
-		uint32		rid = settled->rids[i];
+		uint32		rid = resolver->rids[i];
 
-		keep_row(settled, (MinimalTuple) arena_at(&settled->chunk, rid));
+		keep_row(resolver, (MinimalTuple) arena_at(&resolver->chunk, rid));
 	}
 }
 
 /* The group is complete: puts it in order.  False if there is none. */
 static bool
-close_group(SettledRows *settled)
+close_group(TieResolver *resolver)
 {
-	SortEnv    *env = settled->env;
+	SortEnv    *env = resolver->env;
 
-	settled->open = false;
-	if (settled->sorting)
+	resolver->open = false;
+	if (resolver->sorting)
 	{
-		env->report.ties += settled->sorter_rows;
-		settled->result = sorter_perform(settled->sorter, false);
+		env->report.ties += resolver->sorter_rows;
+		resolver->result = sorter_perform(resolver->sorter, false);
 		return true;
 	}
-	if (settled->n > 1)
+	if (resolver->n > 1)
 	{
-		env->report.ties += settled->n;
-		tiebreak_sort(env->tiebreak, settled->from, settled->rids, settled->n);
-		sort_env_note_memory(env, arena_used(&settled->kept) + settled->n * GROUP_ROW);
+		env->report.ties += resolver->n;
+		tiebreak_sort(env->tiebreak, resolver->from, resolver->rids, resolver->n);
+		sort_env_note_memory(env, arena_used(&resolver->kept) + resolver->n * GROUP_ROW);
 	}
-	return settled->n > 0;
+	return resolver->n > 0;
 }
 
 /* ------------------------------------------------------------------------
@@ -234,7 +234,7 @@ next_has_mark(const RowStream *stream, uint16 mark)
  * as one looks.  Returns the one behind those.
  */
 static const char *
-pass_alone(RowStream *stream)
+pass_serial(RowStream *stream)
 {
 	const char *row = stream->next;
 	uint32		most = Min(stream->behind, LOOK_AHEAD + 1) - 1;
@@ -265,8 +265,8 @@ last_is_row(DeviceRows *dev, RowStream *stream, const char *row)
 		return true;
 	stream->behind += stream->left;
 	stream->left = 0;
-	device_job_lose(dev->job, ROW_NOT_FROM_INPUT);
-	device_rows_lost(dev);
+	device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
+	device_rows_fail(dev);
 	return false;
 }
 
@@ -274,13 +274,13 @@ last_is_row(DeviceRows *dev, RowStream *stream, const char *row)
 static bool
 gather(DeviceRows *dev, RowStream *stream)
 {
-	SettledRows *settled = dev->settled;
+	TieResolver *resolver = dev->resolver;
 
-	if (!settled->open)
+	if (!resolver->open)
 	{
-		settled->mark = row_mark(stream->next);
-		settled->from = &settled->chunk;
-		settled->chunk_base = stream->end - device_shared->chunk_size;
+		resolver->mark = row_mark(stream->next);
+		resolver->from = &resolver->chunk;
+		resolver->chunk_base = stream->end - device_shared->chunk_size;
 	}
 	do
 	{
@@ -291,11 +291,11 @@ gather(DeviceRows *dev, RowStream *stream)
 		row = device_rows_read(dev, stream);
 		if (row == NULL)
 			return false;
-		if (settled->open)
-			keep_row(settled, row);
+		if (resolver->open)
+			keep_row(resolver, row);
 		else
-			add_rid(settled, (uint32) (((char *) row - settled->chunk_base) >> ARENA_UNIT_SHIFT));
-	} while (stream->behind > 0 && next_has_mark(stream, settled->mark));
+			add_rid(resolver, (uint32) (((char *) row - resolver->chunk_base) >> ARENA_UNIT_SHIFT));
+	} while (stream->behind > 0 && next_has_mark(stream, resolver->mark));
 	return true;
 }
 
@@ -306,10 +306,10 @@ gather(DeviceRows *dev, RowStream *stream)
 static bool
 next_rows(DeviceRows *dev, RowStream *stream)
 {
-	SettledRows *settled = dev->settled;
+	TieResolver *resolver = dev->resolver;
 
-	settled->n = settled->at = 0;
-	arena_reset(&settled->kept, dev->env->bulk);
+	resolver->n = resolver->at = 0;
+	arena_reset(&resolver->kept, dev->env->bulk);
 	for (;;)
 	{
 		if (stream->behind == 0)
@@ -317,16 +317,16 @@ next_rows(DeviceRows *dev, RowStream *stream)
 			CHECK_FOR_INTERRUPTS();
 			if (device_rows_next_chunk(dev, stream))
 				continue;
-			return !dev->lost && close_group(settled);
+			return !dev->failed && close_group(resolver);
 		}
-		if (settled->open)
+		if (resolver->open)
 		{
-			if (!next_has_mark(stream, settled->mark))
-				return last_is_row(dev, stream, stream->next) && close_group(settled);
+			if (!next_has_mark(stream, resolver->mark))
+				return last_is_row(dev, stream, stream->next) && close_group(resolver);
 		}
 		else
 		{
-			const char *behind = pass_alone(stream);
+			const char *behind = pass_serial(stream);
 
 			if (stream->left > 0)
 				return last_is_row(dev, stream, behind);
@@ -334,72 +334,72 @@ next_rows(DeviceRows *dev, RowStream *stream)
 		if (!gather(dev, stream))
 			return false;
 		if (stream->behind > 0)
-			return last_is_row(dev, stream, stream->next) && close_group(settled);
-		if (!settled->open)
-			keep_group(settled);
+			return last_is_row(dev, stream, stream->next) && close_group(resolver);
+		if (!resolver->open)
+			keep_group(resolver);
 	}
 }
 
 MinimalTuple
-settled_next(DeviceRows *dev, RowStream *stream)
+resolver_next(DeviceRows *dev, RowStream *stream)
 {
-	SettledRows *settled = dev->settled;
+	TieResolver *resolver = dev->resolver;
 
-	if (settled == NULL)
-		settled = dev->settled = settled_create(dev);
+	if (resolver == NULL)
+		resolver = dev->resolver = resolver_create(dev);
 	for (;;)
 	{
-		if (settled->at < settled->n)
-			return (MinimalTuple) arena_at(settled->from, settled->rids[settled->at++]);
-		if (settled->result != NULL)
+		if (resolver->at < resolver->n)
+			return (MinimalTuple) arena_at(resolver->from, resolver->rids[resolver->at++]);
+		if (resolver->result != NULL)
 		{
-			if (result_next(settled->result, RESULT_PLAIN, true, settled->out))
-				return ((MinimalTupleTableSlot *) settled->out)->mintuple;
-			end_sorter(settled);
+			if (result_next(resolver->result, RESULT_PLAIN, true, resolver->out))
+				return ((MinimalTupleTableSlot *) resolver->out)->mintuple;
+			end_sorter(resolver);
 		}
 		if (stream->left > 0)
 			return device_rows_read(dev, stream);
-		if (dev->lost || !next_rows(dev, stream))
+		if (dev->failed || !next_rows(dev, stream))
 			return NULL;
 	}
 }
 
 uint64
-settled_waiting(const DeviceRows *dev, uint64 *sum)
+resolver_waiting(const DeviceRows *dev, uint64 *sum)
 {
-	const SettledRows *settled = dev->settled;
+	const TieResolver *resolver = dev->resolver;
 
 	*sum = 0;
-	if (settled == NULL)
+	if (resolver == NULL)
 		return 0;
-	for (size_t i = settled->at; i < settled->n; i++)
+	for (size_t i = resolver->at; i < resolver->n; i++)
 	{
-		const char *row = arena_at(settled->from, settled->rids[i]);
+		const char *row = arena_at(resolver->from, resolver->rids[i]);
 
 		*sum += row_sum(row, ((const MinimalTupleData *) row)->t_len);
 	}
-	if (!settled->sorting)
-		return settled->n - settled->at;
-	*sum += settled->sorter_sum;
-	return settled->sorter_rows + settled->n - settled->at;
+	if (!resolver->sorting)
+		return resolver->n - resolver->at;
+	*sum += resolver->sorter_sum;
+	return resolver->sorter_rows + resolver->n - resolver->at;
 }
 
 void
-settled_end(DeviceRows *dev)
+resolver_end(DeviceRows *dev)
 {
-	SettledRows *settled = dev->settled;
+	TieResolver *resolver = dev->resolver;
 
-	if (settled == NULL)
+	if (resolver == NULL)
 		return;
-	if (settled->sorter != NULL)
+	if (resolver->sorter != NULL)
 	{
-		ExecDropSingleTupleTableSlot(settled->in);
-		ExecDropSingleTupleTableSlot(settled->out);
-		sorter_destroy(settled->sorter);
+		ExecDropSingleTupleTableSlot(resolver->in);
+		ExecDropSingleTupleTableSlot(resolver->out);
+		sorter_destroy(resolver->sorter);
 	}
-	arena_free(&settled->kept, dev->env->bulk);
-	if (settled->rids != NULL)
-		pfree(settled->rids);
-	pfree(settled);
-	dev->settled = NULL;
+	arena_free(&resolver->kept, dev->env->bulk);
+	if (resolver->rids != NULL)
+		pfree(resolver->rids);
+	pfree(resolver);
+	dev->resolver = NULL;
 }

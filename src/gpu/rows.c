@@ -13,19 +13,19 @@
 #include "store/row.h"
 
 static SinkAnswer device_rows_next_part(DeviceRowsSink *sink, Runs *runs);
-static SinkAnswer device_rows_seal(DeviceRowsSink *sink, Runs *runs);
+static SinkAnswer device_rows_drain(DeviceRowsSink *sink, Runs *runs);
 static void device_rows_merge(DeviceRowsSink *sink, Runs *runs);
 static void device_rows_parts_end(DeviceRowsSink *sink);
 
 void
-device_rows_lost(DeviceRows *dev)
+device_rows_fail(DeviceRows *dev)
 {
-	if (!dev->lost)
+	if (!dev->failed)
 	{
 		/* of several backends' rows the owner of the job notes it */
-		if (!dev->feeds)
+		if (!dev->producers_of)
 			device_note_failure(dev->env, dev->decision.algorithm, dev->job->why);
-		dev->lost = true;
+		dev->failed = true;
 	}
 }
 
@@ -37,7 +37,7 @@ next_chunk(DeviceRows *dev)
 	if (dev->chunk == NULL)
 		return false;
 	dev->chunk_rows = 0;
-	dev->base = dev->feeds ? dev->units : 0;
+	dev->base = dev->producers_of ? dev->units : 0;
 	dev->next = dev->chunk + dev->rows_at;
 	dev->end = dev->chunk + device_shared->chunk_size;
 	return true;
@@ -66,7 +66,7 @@ device_rows_start_chunk(DeviceRows *dev, Size size)
 	device_rows_post(dev);
 	if (next_chunk(dev))
 		return SINK_TAKEN;
-	return SINK_LOST;
+	return SINK_FAILED;
 }
 
 void
@@ -159,8 +159,8 @@ device_rows_more_room(DeviceRows *dev, Size size)
 			dev->full = false;
 			return SINK_TAKEN;
 		}
-		if (dev->job->lost)
-			return SINK_LOST;
+		if (dev->job->failed)
+			return SINK_FAILED;
 		ahead = Min(ahead, n * DEVICE_ROWS_MARGIN);
 	}
 	return SINK_FULL;
@@ -200,7 +200,7 @@ device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, DeviceState
 static bool
 open_first(DeviceRows *dev)
 {
-	double		n = dev->batch->stage.n;
+	double		n = dev->batch->keybuf.n;
 	double		row_bytes = (double) arena_used(&dev->batch->arena) / n;
 	double		rows = rows_ahead(dev, n, row_bytes);
 	DeviceState why;
@@ -219,14 +219,14 @@ open_first(DeviceRows *dev)
 static DeviceRows *
 device_rows_open(SortEnv *env, Batch *batch)
 {
-	Stage	   *stage = &batch->stage;
-	double		rows = device_rows_expected(env, stage);
+	KeyBuffer	   *keybuf = &batch->keybuf;
+	double		rows = device_rows_expected(env, keybuf);
 	DeviceRows *dev = MemoryContextAllocZero(env->cxt, sizeof(DeviceRows));
 
 	dev->env = env;
 	dev->batch = batch;
 	/* 4-byte keys may as well take 8, and a place for NULL */
-	if (device_layout_choose(&dev->layout, stage, 64) &&
+	if (device_layout_choose(&dev->layout, keybuf, 64) &&
 		device_route_rows(env, batch, &dev->layout.layout, dev->layout.key_width, rows,
 						  &dev->facts, &dev->decision))
 	{
@@ -243,7 +243,7 @@ device_rows_open(SortEnv *env, Batch *batch)
 void
 device_rows_return(DeviceRows *dev)
 {
-	settled_end(dev);
+	resolver_end(dev);
 	device_job_return(dev->job);
 	show(dev, 0);
 	pfree(dev);
@@ -252,7 +252,7 @@ device_rows_return(DeviceRows *dev)
 void
 device_rows_end(DeviceRows *dev)
 {
-	settled_end(dev);
+	resolver_end(dev);
 	device_job_close(dev->job);
 	show(dev, 0);
 	pfree(dev);
@@ -360,7 +360,7 @@ SinkAnswer
 sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
-	const Stage *stage = &sink->batch->stage;
+	const KeyBuffer *keybuf = &sink->batch->keybuf;
 	RowForm		form;
 	SinkAnswer	room;
 	Key128		key;
@@ -370,19 +370,19 @@ sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot)
 	{
 		uint64		key64;
 
-		if (unlikely(!device_row_key64(&dev->layout, stage, &sink->env->keys, slot->tts_values,
+		if (unlikely(!device_row_key64(&dev->layout, keybuf, &sink->env->keys, slot->tts_values,
 									   slot->tts_isnull, &key64)))
 			return SINK_FULL;
 		key = key64;
 	}
-	else if (unlikely(!device_row_key(&dev->layout, stage, &sink->env->keys, slot->tts_values,
+	else if (unlikely(!device_row_key(&dev->layout, keybuf, &sink->env->keys, slot->tts_values,
 									  slot->tts_isnull, &key)))
 		return SINK_FULL;
 	room = make_room(dev, form.room);
 	if (unlikely(room != SINK_TAKEN))
 	{
-		if (room == SINK_LOST)
-			device_rows_lost(dev);
+		if (room == SINK_FAILED)
+			device_rows_fail(dev);
 		return room;
 	}
 	row_is_in(dev, key, row_write(sink->env->writer, slot, &form, dev->next));
@@ -393,18 +393,18 @@ sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot)
 static SinkAnswer
 put_direct(DeviceRows *dev, RowPage *page, int *done)
 {
-	Stage	   *stage = &dev->batch->stage;
+	KeyBuffer	   *keybuf = &dev->batch->keybuf;
 	bool		wide = dev->spec.key_width == 128;
 	char		keys[MaxHeapTuplesPerPage * sizeof(Key128)] pg_attribute_aligned(16);
 	SinkAnswer	room = SINK_TAKEN;
 
 	/* the stage is empty: it only lends its arrays */
-	Assert(stage->n == 0);
-	stage_reserve(stage, dev->env->bulk, page->n);
-	row_page_stage(page, 0, stage, &dev->env->keys, 0);
-	if (device_layout_holds(&dev->layout, stage))
+	Assert(keybuf->n == 0);
+	keybuf_reserve(keybuf, dev->env->bulk, page->n);
+	row_page_keys_to_buffer(page, 0, keybuf, &dev->env->keys, 0);
+	if (device_layout_holds(&dev->layout, keybuf))
 	{
-		pack_keys(stage, &dev->layout.layout, dev->spec.key_width, 0, page->n, keys);
+		pack_keys(keybuf, &dev->layout.layout, dev->spec.key_width, 0, page->n, keys);
 		for (; *done < page->n; (*done)++)
 		{
 			Key128		key = wide ? ((Key128 *) keys)[*done] : ((uint64 *) keys)[*done];
@@ -415,7 +415,7 @@ put_direct(DeviceRows *dev, RowPage *page, int *done)
 			row_is_in(dev, key, row_page_write(page, *done, dev->next));
 		}
 	}
-	stage_forget(stage, page->n);
+	keybuf_forget(keybuf, page->n);
 	return room;
 }
 
@@ -428,8 +428,8 @@ sink_device_rows_put_page(Sink *sink, RowPage *page, int *done)
 	{
 		SinkAnswer	answer = put_direct(dev, page, done);
 
-		if (unlikely(answer == SINK_LOST))
-			device_rows_lost(dev);
+		if (unlikely(answer == SINK_FAILED))
+			device_rows_fail(dev);
 		if (unlikely(answer != SINK_TAKEN))
 			return answer;
 	}
@@ -440,19 +440,19 @@ sink_device_rows_put_page(Sink *sink, RowPage *page, int *done)
 static bool
 move_rows(DeviceRows *dev)
 {
-	const Stage *stage = &dev->batch->stage;
+	const KeyBuffer *keybuf = &dev->batch->keybuf;
 	int			width = dev->spec.key_width;
 	char		keys[256 * sizeof(Key128)] pg_attribute_aligned(16);
 
-	for (size_t start = 0; start < stage->n; start += 256)
+	for (size_t start = 0; start < keybuf->n; start += 256)
 	{
-		size_t		count = Min(256, stage->n - start);
+		size_t		count = Min(256, keybuf->n - start);
 
-		pack_keys(stage, &dev->layout.layout, width, start, count, keys);
+		pack_keys(keybuf, &dev->layout.layout, width, start, count, keys);
 		CHECK_FOR_INTERRUPTS();
 		for (size_t i = 0; i < count; i++)
 		{
-			MinimalTuple row = (MinimalTuple) arena_at(&dev->batch->arena, stage->rids[start + i]);
+			MinimalTuple row = (MinimalTuple) arena_at(&dev->batch->arena, keybuf->rids[start + i]);
 			Size		size = MAXALIGN(row->t_len);
 
 			if (make_room(dev, size) != SINK_TAKEN)
@@ -471,7 +471,7 @@ move_rows(DeviceRows *dev)
 static SinkAnswer
 device_rows_spill(Sink *sink, Runs *runs)
 {
-	return device_rows_seal((DeviceRowsSink *) sink, runs);
+	return device_rows_drain((DeviceRowsSink *) sink, runs);
 }
 
 SinkAnswer
@@ -527,7 +527,7 @@ rows_can_move(const SortEnv *env, const Batch *batch)
 {
 	const Arena *arena = &batch->arena;
 
-	if (env->device_failed || device_state() != DEVICE_STATE_READY || batch->stage.n == 0)
+	if (env->device_failed || device_state() != DEVICE_STATE_READY || batch->keybuf.n == 0)
 		return false;
 	/* the longest row must find room in a chunk beside its key */
 	for (uint32 c = 0; c < arena->nowned; c++)
@@ -571,7 +571,7 @@ sink_device_rows_begin(SortEnv *env, Batch *batch, bool *allowed)
 		/* the host has them still, and key mode may do better */
 		ereport(DEBUG1,
 				(errmsg_internal("gpusort: rows stay on the host: %s",
-								 dev->job->lost ? dev->job->why : "one is longer than a chunk")));
+								 dev->job->failed ? dev->job->why : "one is longer than a chunk")));
 		device_rows_end(dev);
 		*allowed = false;
 		return NULL;
@@ -641,15 +641,15 @@ static bool
 oldest_to_run(DeviceRowsSink *sink, Runs *runs)
 {
 	DeviceRows *dev = dlist_head_element(DeviceRows, part, &sink->closed);
-	bool		lost;
+	bool		failed;
 
 	device_rows_to_run(dev, runs);
-	lost = dev->lost;
+	failed = dev->failed;
 	dlist_delete(&dev->part);
 	sink->nclosed--;
 	/* its room is wanted */
 	device_rows_return(dev);
-	return !lost;
+	return !failed;
 }
 
 /* A part for rows as those of another, without a job. */
@@ -715,7 +715,7 @@ device_rows_next_part(DeviceRowsSink *sink, Runs *runs)
 		if (!oldest_to_run(sink, runs))
 		{
 			pfree(next);
-			return SINK_LOST;
+			return SINK_FAILED;
 		}
 		opened = open_part(next, rows, row_bytes);
 	}
@@ -731,19 +731,19 @@ device_rows_next_part(DeviceRowsSink *sink, Runs *runs)
 
 /* The devices' part ends: all become runs, or a single part's rows the batch's.  Not FULL. */
 static SinkAnswer
-device_rows_seal(DeviceRowsSink *sink, Runs *runs)
+device_rows_drain(DeviceRowsSink *sink, Runs *runs)
 {
 	if (sink->dev != NULL && dlist_is_empty(&sink->closed) &&
 		device_rows_fit_memory(sink->dev, runs))
 	{
 		device_rows_to_memory(sink->dev);
-		return sink->dev->lost ? SINK_LOST : SINK_TAKEN;
+		return sink->dev->failed ? SINK_FAILED : SINK_TAKEN;
 	}
 	close_part(sink);
 	while (!dlist_is_empty(&sink->closed))
 	{
 		if (!oldest_to_run(sink, runs))
-			return SINK_LOST;
+			return SINK_FAILED;
 	}
 	return SINK_TAKEN;
 }

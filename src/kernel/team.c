@@ -31,7 +31,7 @@ typedef struct ThreadTeam
 	void	   *arg;
 
 	/* the barrier: arrivals, and how many barriers have been passed */
-	int			arrived __attribute__((aligned(64)));
+	int			presorted __attribute__((aligned(64)));
 	unsigned	phase __attribute__((aligned(64)));
 
 	int			nthreads;
@@ -95,9 +95,9 @@ thread_team_barrier(SortTeam *base)
 	ThreadTeam *team = (ThreadTeam *) base;
 	unsigned	phase = __atomic_load_n(&team->phase, __ATOMIC_RELAXED);
 
-	if (__atomic_add_fetch(&team->arrived, 1, __ATOMIC_ACQ_REL) == base->size)
+	if (__atomic_add_fetch(&team->presorted, 1, __ATOMIC_ACQ_REL) == base->size)
 	{
-		__atomic_store_n(&team->arrived, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&team->presorted, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&team->phase, phase + 1, __ATOMIC_RELEASE);
 		return;
 	}

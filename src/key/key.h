@@ -17,24 +17,24 @@
 #include "port/pg_bitutils.h"
 #include "store/memory.h"
 
-struct Stage;
+struct KeyBuffer;
 
 /* Rows that came one by one are looked at together, so many at a time. */
-#define ARRIVAL_ROWS	64
+#define INPUT_ORDER_ROWS	64
 
 /* Ways in which all rows that were seen came. */
-#define ARRIVAL_UP		1		/* none goes before the one that came before it */
-#define ARRIVAL_DOWN	2		/* each does */
+#define INPUT_ASCENDING		1		/* none goes before the one that came before it */
+#define INPUT_DESCENDING	2		/* each does */
 
-typedef struct Arrival
+typedef struct InputOrder
 {
 	uint8		ways;			/* that are possible still */
 	bool		varied;			/* not all rows are equal */
 	size_t		seen;			/* rows */
-} Arrival;
+} InputOrder;
 
 /* Looks at the rows that were not seen yet. */
-extern void arrival_look(struct Stage *stage);
+extern void input_order_check(struct KeyBuffer *keybuf);
 
 /* ------------------------------------------------------------------------
  * Sort keys as they come in: one array of images per key column.
@@ -54,8 +54,8 @@ extern void arrival_look(struct Stage *stage);
  * Columns are staged until they have this many bits: what lies beyond could
  * only matter if narrowing saved a third of them; a comparison settles it then.
  */
-#define STAGE_MAX_BITS		192
-#define STAGE_MAX_COLUMNS	12
+#define KEYBUF_MAX_BITS		192
+#define KEY_MAX_COLUMNS	12
 
 /* What is known of a column's images. */
 typedef struct KeyRange
@@ -70,7 +70,7 @@ typedef struct KeyRange
 	uint64		parts;			/* key_maker_parts() of the process that made them; 0: any */
 } KeyRange;
 
-typedef struct StageColumn
+typedef struct KeyBufferColumn
 {
 	KeyKind		kind;
 	int			att;			/* column of the input row, from 0 */
@@ -81,13 +81,13 @@ typedef struct StageColumn
 	uint64		flip;			/* all ones for a descending column */
 	BytesPrefix prefix;
 	KeyRange	range;
-	void	   *images;			/* uint32 or uint64, one per row */
+	void	   *normkeys;			/* uint32 or uint64, one per row */
 	uint8	   *nulls;			/* 1 where NULL; NULL until the first one */
-	BulkBuf		images_buf;
+	BulkBuf		normkeys_buf;
 	BulkBuf		nulls_buf;
-} StageColumn;
+} KeyBufferColumn;
 
-typedef struct Stage
+typedef struct KeyBuffer
 {
 	int			ncols;
 	bool		complete;		/* every key column is staged */
@@ -97,68 +97,68 @@ typedef struct Stage
 	size_t		n;
 	size_t		capacity;
 	Size		bytes;			/* of all arrays, at their capacity */
-	Arrival		arrival;		/* the order in which the n rows came */
+	InputOrder		input_order;		/* the order in which the n rows came */
 	bool		keys_only;		/* rows are their keys, and have no rids */
 	uint32	   *rids;			/* NULL if keys_only */
 	BulkBuf		rids_buf;
-	StageColumn cols[STAGE_MAX_COLUMNS];
-} Stage;
+	KeyBufferColumn cols[KEY_MAX_COLUMNS];
+} KeyBuffer;
 
 /* What the one who writes a stage brings along; who reads it needs none of this. */
-typedef struct StageWriter
+typedef struct KeyWriter
 {
 	BulkOwner  *owner;			/* of the stage's arrays */
-	KeyMaker	makers[STAGE_MAX_COLUMNS];	/* of its images */
-} StageWriter;
+	KeyMaker	makers[KEY_MAX_COLUMNS];	/* of its images */
+} KeyWriter;
 
 /* Sets up a zeroed stage for the leading key columns. */
-extern void stage_init(Stage *stage, const KeyColumn *keys, int nkeys, bool keys_only);
+extern void keybuf_init(KeyBuffer *keybuf, const KeyColumn *keys, int nkeys, bool keys_only);
 
 /* A writer of this stage, and of any of the same keys; what it makes images with is cxt's. */
-extern void stage_writer_init(StageWriter *writer, MemoryContext cxt, BulkOwner *owner, const Stage *stage,
+extern void keybuf_writer_init(KeyWriter *writer, MemoryContext cxt, BulkOwner *owner, const KeyBuffer *keybuf,
 							  const KeyColumn *keys);
 
 /* Rows of another sort will come. */
-extern void stage_begin(Stage *stage);
+extern void keybuf_begin(KeyBuffer *keybuf);
 
 /* Room for at least n rows in all. */
-extern void stage_reserve(Stage *stage, BulkOwner *owner, size_t n);
+extern void keybuf_reserve(KeyBuffer *keybuf, BulkOwner *owner, size_t n);
 
 /*
  * The same, and for some of those that will follow: as many as came so far, or up
  * to eight times as many if that many are expected, but most at the most.
  */
-extern void stage_grow(Stage *stage, BulkOwner *owner, size_t n, size_t expected, size_t most);
+extern void keybuf_grow(KeyBuffer *keybuf, BulkOwner *owner, size_t n, size_t expected, size_t most);
 
 /* Some rows stay, in their order: forgets the ranges, */
-extern void stage_keep_begin(Stage *stage);
+extern void keybuf_keep_begin(KeyBuffer *keybuf);
 
 /* then row i becomes row to <= i, */
-extern void stage_keep(Stage *stage, size_t i, size_t to, uint32 rid);
+extern void keybuf_keep(KeyBuffer *keybuf, size_t i, size_t to, uint32 rid);
 
 /* and in the end n are left. */
-extern void stage_keep_end(Stage *stage, size_t n);
+extern void keybuf_keep_end(KeyBuffer *keybuf, size_t n);
 
 /* Forgets the rows and the ranges, keeps the memory; the same sort goes on. */
-extern void stage_reset(Stage *stage);
+extern void keybuf_reset(KeyBuffer *keybuf);
 
 /*
  * From here on the sort's images are compared with some that are not in the stage, so
  * that prefixes must stay: strings without them get the smallest or largest image.
  */
-extern void stage_freeze(Stage *stage);
+extern void keybuf_freeze(KeyBuffer *keybuf);
 
 /* Unites the staged rows' ranges with those of the sort's earlier rows. */
-extern void stage_unite_ranges(const Stage *stage, KeyRange *ranges);
+extern void keybuf_unite_ranges(const KeyBuffer *keybuf, KeyRange *ranges);
 
 /* Rows [0, n) were staged, but not counted, and are not needed any more. */
-extern void stage_forget(Stage *stage, size_t n);
+extern void keybuf_forget(KeyBuffer *keybuf, size_t n);
 
 /* Gives the memory back; ranges stay. */
-extern void stage_free(Stage *stage, BulkOwner *owner);
+extern void keybuf_free(KeyBuffer *keybuf, BulkOwner *owner);
 
 /* Row i's column is NULL; its first NULL allocates the flags. */
-extern void stage_null(Stage *stage, BulkOwner *owner, StageColumn *col, size_t i);
+extern void keybuf_null(KeyBuffer *keybuf, BulkOwner *owner, KeyBufferColumn *col, size_t i);
 
 static inline void
 key_range_init(KeyRange *range)
@@ -174,19 +174,19 @@ key_range_init(KeyRange *range)
 }
 
 static inline void
-key_range_add(KeyRange *range, uint64 image)
+key_range_add(KeyRange *range, uint64 normkey)
 {
-	if (image < range->min)
-		range->min = image;
-	if (image > range->max)
-		range->max = image;
+	if (normkey < range->min)
+		range->min = normkey;
+	if (normkey > range->max)
+		range->max = normkey;
 }
 
 static inline void
-key_range_add_bits(KeyRange *range, uint64 image)
+key_range_add_bits(KeyRange *range, uint64 normkey)
 {
-	range->set |= image;
-	range->common &= image;
+	range->set |= normkey;
+	range->common &= normkey;
 }
 
 /*
@@ -222,15 +222,15 @@ key_range_union(KeyRange *range, const KeyRange *other)
 
 /* Does this image, direction folded in, say that its value has none? */
 static inline bool
-key_image_unplaced(const StageColumn *col, uint64 image)
+key_normkey_unplaced(const KeyBufferColumn *col, uint64 normkey)
 {
 	return key_may_be_unplaced(col->kind) &&
-		image == (key_wide(col->kind) ? PG_UINT64_MAX ^ col->flip : (uint32) (PG_UINT32_MAX ^ col->flip));
+		normkey == (key_wide(col->kind) ? PG_UINT64_MAX ^ col->flip : (uint32) (PG_UINT32_MAX ^ col->flip));
 }
 
 /* Has a value of the range no normalized key?  Then none of the column's decides anything. */
 static inline bool
-key_range_unplaced(const StageColumn *col, const KeyRange *range)
+key_range_unplaced(const KeyBufferColumn *col, const KeyRange *range)
 {
 	return key_may_be_unplaced(col->kind) && range->min <= range->max &&
 		(col->flip != 0 ? range->min == 0 : range->max >= key_unplaced(col->kind));
@@ -238,9 +238,9 @@ key_range_unplaced(const StageColumn *col, const KeyRange *range)
 
 /* Row i's staged image; of no meaning for a NULL. */
 static inline uint64
-stage_image_at(const StageColumn *col, size_t i)
+keybuf_normkey_at(const KeyBufferColumn *col, size_t i)
 {
-	return col->wide ? ((const uint64 *) col->images)[i] : ((const uint32 *) col->images)[i];
+	return col->wide ? ((const uint64 *) col->normkeys)[i] : ((const uint32 *) col->normkeys)[i];
 }
 
 /*
@@ -248,78 +248,78 @@ stage_image_at(const StageColumn *col, size_t i)
  * is that (traits.h), and leaves it alone otherwise.
  */
 static inline uint64
-key_image(const StageColumn *col, KeyMaker maker, Datum datum, bool *inexact)
+normkey_of_value(const KeyBufferColumn *col, KeyMaker maker, Datum datum, bool *inexact)
 {
 	switch (col->kind)
 	{
-#define VALUE_IMAGE(kind, image, type, from_datum, make, back) \
-		case kind: return (image) (make(from_datum(datum)) ^ col->flip);
-#define PLACE_IMAGE(kind, image, make, words) \
-		case kind: return (image) (make((const char *) DatumGetPointer(datum)) ^ col->flip);
-#define CALL_IMAGE(kind, image, make, words, exact) \
-		case kind: return (image) (make(col, maker, datum, inexact) ^ col->flip);
-		KEY_KINDS(VALUE_IMAGE, PLACE_IMAGE, CALL_IMAGE)
+#define VALUE_NORMKEY(kind, normkey, type, from_datum, make, back) \
+		case kind: return (normkey) (make(from_datum(datum)) ^ col->flip);
+#define PLACE_NORMKEY(kind, normkey, make, words) \
+		case kind: return (normkey) (make((const char *) DatumGetPointer(datum)) ^ col->flip);
+#define CALL_NORMKEY(kind, normkey, make, words, exact) \
+		case kind: return (normkey) (make(col, maker, datum, inexact) ^ col->flip);
+		KEY_KINDS(VALUE_NORMKEY, PLACE_NORMKEY, CALL_NORMKEY)
 	}
 	pg_unreachable();
 }
 
 /* Bits that the rids of its rows take; there are some. */
 static inline int
-stage_rid_bits(const Stage *stage)
+keybuf_rid_bits(const KeyBuffer *keybuf)
 {
-	uint32		last = stage->rids[stage->n - 1];
+	uint32		last = keybuf->rids[keybuf->n - 1];
 
 	return last == 0 ? 0 : 1 + pg_leftmost_one_pos32(last);
 }
 
 /* The next n rows have been staged. */
 static inline void
-stage_count(Stage *stage, size_t n)
+keybuf_count(KeyBuffer *keybuf, size_t n)
 {
-	stage->n += n;
-	if (unlikely(stage->arrival.ways != 0) && stage->n - stage->arrival.seen >= ARRIVAL_ROWS)
-		arrival_look(stage);
+	keybuf->n += n;
+	if (unlikely(keybuf->input_order.ways != 0) && keybuf->n - keybuf->input_order.seen >= INPUT_ORDER_ROWS)
+		input_order_check(keybuf);
 }
 
 /* A value's image for row i, where a function makes it. */
-extern uint64 stage_called(Stage *stage, KeyMaker maker, StageColumn *col, size_t i, Datum value);
+extern uint64 keybuf_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t i, Datum value);
 
 /* Stages a column of row i that is not NULL. */
 static inline void
-stage_value(Stage *stage, KeyMaker maker, StageColumn *col, size_t i, Datum value)
+keybuf_value(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t i, Datum value)
 {
-	uint64		image;
+	uint64		normkey;
 
 	if (col->called)
-		image = stage_called(stage, maker, col, i, value);
+		normkey = keybuf_computed(keybuf, maker, col, i, value);
 	else
-		image = key_image(col, NO_KEY_MAKER, value, NULL);
-	key_range_add(&col->range, image);
+		normkey = normkey_of_value(col, NO_KEY_MAKER, value, NULL);
+	key_range_add(&col->range, normkey);
 	if (col->wide)
-		((uint64 *) col->images)[i] = image;
+		((uint64 *) col->normkeys)[i] = normkey;
 	else
-		((uint32 *) col->images)[i] = (uint32) image;
+		((uint32 *) col->normkeys)[i] = (uint32) normkey;
 }
 
 /* Stages one row's keys.  The caller has made sure of room. */
 static inline void
-stage_row(Stage *stage, const StageWriter *writer, const Datum *values, const bool *isnull, uint32 rid)
+keybuf_row(KeyBuffer *keybuf, const KeyWriter *writer, const Datum *values, const bool *isnull, uint32 rid)
 {
-	size_t		i = stage->n;
+	size_t		i = keybuf->n;
 
-	Assert(i < stage->capacity);
-	for (int c = 0; c < stage->ncols; c++)
+	Assert(i < keybuf->capacity);
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		StageColumn *col = &stage->cols[c];
+		KeyBufferColumn *col = &keybuf->cols[c];
 
 		if (unlikely(isnull[col->att]))
-			stage_null(stage, writer->owner, col, i);
+			keybuf_null(keybuf, writer->owner, col, i);
 		else
-			stage_value(stage, writer->makers[c], col, i, values[col->att]);
+			keybuf_value(keybuf, writer->makers[c], col, i, values[col->att]);
 	}
-	if (stage->rids != NULL)
-		stage->rids[i] = rid;
-	stage_count(stage, 1);
+	if (keybuf->rids != NULL)
+		keybuf->rids[i] = rid;
+	keybuf_count(keybuf, 1);
 }
 
 /* ------------------------------------------------------------------------
@@ -367,22 +367,22 @@ string_of(KeyKind kind, Datum value)
 }
 
 /* Has the value its column's prefix, which is not longer than BYTES_PREFIX_MAX? */
-extern bool string_has_prefix(const StageColumn *col, Datum value);
+extern bool string_has_prefix(const KeyBufferColumn *col, Datum value);
 
 /*
  * Row i's value has not the prefix of its column, or may not have: shortens the
  * prefix and moves the images of rows [0, i).  The row's image is returned.
  */
-extern uint64 string_stage(Stage *stage, StageColumn *col, size_t i, Datum value, bool *inexact);
+extern uint64 string_key_begin(KeyBuffer *keybuf, KeyBufferColumn *col, size_t i, Datum value, bool *inexact);
 
 /* What is known of a column behind a prefix of from bytes, for one of to bytes. */
-extern void string_shift_range(const StageColumn *col, int from, int to, KeyRange *range);
+extern void string_shift_range(const KeyBufferColumn *col, int from, int to, KeyRange *range);
 
 /*
  * A frozen prefix is given up, if there may be strings without it: they are anywhere before or
  * behind those that have it.
  */
-extern void string_give_up_prefix(const StageColumn *col, KeyRange *range, BytesPrefix *prefix);
+extern void string_give_up_prefix(const KeyBufferColumn *col, KeyRange *range, BytesPrefix *prefix);
 
 /* ------------------------------------------------------------------------
  * Images of strings by the ranks of their bytes.
@@ -396,24 +396,24 @@ extern void string_give_up_prefix(const StageColumn *col, KeyRange *range, Bytes
  * ------------------------------------------------------------------------
  */
 
-typedef struct Alphabets
+typedef struct ByteDictionary
 {
 	uint64		digit[BYTES_WORD][256]; /* of the image's bytes, the lowest first */
-} Alphabets;
+} ByteDictionary;
 
 /*
  * The alphabets of a column's n images.  False if numbers made by them would take as
  * many bits as this, or more.
  */
-extern bool alphabets_make(Alphabets *alphabets, const StageColumn *col, size_t n, int bits);
+extern bool byte_dictionary_make(ByteDictionary *byte_dictionary, const KeyBufferColumn *col, size_t n, int bits);
 
 static inline uint64
-alphabets_number(const Alphabets *alphabets, uint64 image)
+byte_dictionary_number(const ByteDictionary *byte_dictionary, uint64 normkey)
 {
 	uint64		number = 0;
 
 	for (int i = 0; i < BYTES_WORD; i++)
-		number += alphabets->digit[i][(image >> (8 * i)) & 0xff];
+		number += byte_dictionary->digit[i][(normkey >> (8 * i)) & 0xff];
 	return number;
 }
 
@@ -431,16 +431,16 @@ typedef struct PageKeys
 {
 	int			last_att;		/* the tuple's columns up to the last of them */
 	bool		fixed;			/* they lie at fixed places */
-	AttrNumber	att[STAGE_MAX_COLUMNS]; /* in the tuple, from 0 */
-	int			offset[STAGE_MAX_COLUMNS];	/* from its data, if fixed */
-	int			byval_len[STAGE_MAX_COLUMNS];	/* of types passed by value, or 0 */
+	AttrNumber	att[KEY_MAX_COLUMNS]; /* in the tuple, from 0 */
+	int			offset[KEY_MAX_COLUMNS];	/* from its data, if fixed */
+	int			byval_len[KEY_MAX_COLUMNS];	/* of types passed by value, or 0 */
 } PageKeys;
 
 /*
  * atts[] maps the columns that the stage knows to those of tuples of desc, both
  * from 0.
  */
-extern void page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc,
+extern void page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc,
 						   const AttrNumber *atts);
 
 /*
@@ -448,14 +448,14 @@ extern void page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc,
  * The stage has room for them; they are not counted.  For tuples of which
  * page_keys_fixed() is true.
  */
-extern void page_keys_stage(const PageKeys *keys, Stage *stage, const StageWriter *writer, size_t at,
+extern void page_keys_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWriter *writer, size_t at,
 							const char *const *data, int count);
 
 /*
  * Stages column c of count rows from place at on, each value where it lies; NULL
  * is one.
  */
-extern void page_keys_stage_column(const PageKeys *keys, Stage *stage, const StageWriter *writer, int c,
+extern void page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWriter *writer, int c,
 								   size_t at, const char *const *where, int count);
 
 /*
@@ -463,8 +463,8 @@ extern void page_keys_stage_column(const PageKeys *keys, Stage *stage, const Sta
  * that has this image, as far as images tell; a NULL is always one of them.  Writes their
  * numbers to left, and returns how many there are.
  */
-extern int	page_keys_not_behind(const PageKeys *keys, const Stage *stage, const StageWriter *writer,
-								 uint64 image, const char *const *where, int first, int n, uint16 *left);
+extern int	page_keys_not_behind(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter *writer,
+								 uint64 normkey, const char *const *where, int first, int n, uint16 *left);
 
 /* Do this tuple's keys lie at fixed places? */
 static inline bool
@@ -491,18 +491,18 @@ page_datum(const char *p, int byval_len)
 
 /* key_image() of the value that lies at p. */
 static inline uint64
-key_image_at(const StageColumn *col, KeyMaker maker, KeyKind kind, uint64 flip, const char *p,
+normkey_at(const KeyBufferColumn *col, KeyMaker maker, KeyKind kind, uint64 flip, const char *p,
 			 int byval_len, bool *inexact)
 {
 	switch (kind)
 	{
-#define VALUE_IMAGE_AT(kind, image, type, from_datum, make, back) \
-		case kind: return (image) (make(*(const type *) p) ^ flip);
-#define PLACE_IMAGE_AT(kind, image, make, words) \
-		case kind: return (image) (make(p) ^ flip);
-#define CALL_IMAGE_AT(kind, image, make, words, exact) \
-		case kind: return (image) (make(col, maker, page_datum(p, byval_len), inexact) ^ flip);
-		KEY_KINDS(VALUE_IMAGE_AT, PLACE_IMAGE_AT, CALL_IMAGE_AT)
+#define VALUE_NORMKEY_AT(kind, normkey, type, from_datum, make, back) \
+		case kind: return (normkey) (make(*(const type *) p) ^ flip);
+#define PLACE_NORMKEY_AT(kind, normkey, make, words) \
+		case kind: return (normkey) (make(p) ^ flip);
+#define CALL_NORMKEY_AT(kind, normkey, make, words, exact) \
+		case kind: return (normkey) (make(col, maker, page_datum(p, byval_len), inexact) ^ flip);
+		KEY_KINDS(VALUE_NORMKEY_AT, PLACE_NORMKEY_AT, CALL_NORMKEY_AT)
 	}
 	pg_unreachable();
 }
@@ -522,12 +522,12 @@ key_image_at(const StageColumn *col, KeyMaker maker, KeyKind kind, uint64 flip, 
  * ------------------------------------------------------------------------
  */
 
-typedef struct EvenScale
+typedef struct LinearScale
 {
 	uint64		flip;			/* the column's */
 	double		from;			/* the value that comes first */
 	double		steps;			/* to a unit, less than 0 if values descend; 0: not in use */
-} EvenScale;
+} LinearScale;
 
 struct KeyLayout;
 
@@ -536,8 +536,8 @@ struct KeyLayout;
  * float8 that would be cut spread over what is left of them, and nothing behind it.  False
  * if that is no gain, or nothing of the kind.  For pack_words() alone.
  */
-extern bool even_layout(struct KeyLayout *even, const struct KeyLayout *layout,
-						const Stage *stage, int bits);
+extern bool quantized_layout(struct KeyLayout *quantized, const struct KeyLayout *layout,
+						const KeyBuffer *keybuf, int bits);
 
 /* ------------------------------------------------------------------------
  * Staged columns folded into one narrow key.
@@ -554,9 +554,9 @@ typedef uint128 Key128;
 /* Where a column's values stand in the key. */
 typedef struct LayoutColumn
 {
-	BitSqueeze	squeeze;		/* of its images first, if it has a mask, */
-	const struct Alphabets *alphabets;	/* or these; the sort's */
-	EvenScale	even;			/* or this */
+	BitCompaction	compaction;		/* of its images first, if it has a mask, */
+	const struct ByteDictionary *byte_dictionary;	/* or these; the sort's */
+	LinearScale	quantized;			/* or this */
 	uint64		base;			/* a value is image - base + add */
 	uint64		add;			/* 1 if NULLs come first, at 0 */
 	Key128		null_value;
@@ -570,7 +570,7 @@ typedef struct KeyLayout
 	int			total_bits;
 	bool		may_be_exact;	/* if no bit is cut off */
 	bool		exact;			/* equal keys are equal rows in the ORDER BY */
-	LayoutColumn cols[STAGE_MAX_COLUMNS];
+	LayoutColumn cols[KEY_MAX_COLUMNS];
 } KeyLayout;
 
 /*
@@ -584,30 +584,30 @@ typedef struct KeyOrder
 } KeyOrder;
 
 /* The narrowest layout for columns of the stage whose images lie in ranges[]. */
-extern void key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges);
+extern void key_layout(KeyLayout *layout, const KeyBuffer *keybuf, const KeyRange *ranges);
 
 /* Memory for alphabets of a layout's columns; NULL until needed. */
-typedef struct KeyAlphabets
+typedef struct ByteDictionaries
 {
-	struct Alphabets *cols[STAGE_MAX_COLUMNS];
-} KeyAlphabets;
+	struct ByteDictionary *cols[KEY_MAX_COLUMNS];
+} ByteDictionaries;
 
 /*
  * If a layout of the stage's own ranges has more bits than this: makes it narrower, as
  * far as a look at all images allows.  For packing; the next layout that is made with this
  * memory, of which there is more in cxt, ends it.
  */
-extern void key_layout_narrow(KeyLayout *layout, const Stage *stage, KeyAlphabets *made,
+extern void key_layout_narrow(KeyLayout *layout, const KeyBuffer *keybuf, ByteDictionaries *made,
 							  MemoryContext cxt, int bits);
 
 /*
  * The key's number of values if it has less than 64 bits, as closely as it can be
  * told, for a layout of the stage's own ranges; otherwise 0.
  */
-extern uint64 key_layout_range(const Stage *stage, const KeyLayout *layout);
+extern uint64 key_layout_range(const KeyBuffer *keybuf, const KeyLayout *layout);
 
 /* The stage's own ranges, as key_layout() wants them. */
-extern void key_stage_ranges(const Stage *stage, KeyRange *ranges);
+extern void keybuf_ranges(const KeyBuffer *keybuf, KeyRange *ranges);
 
 /*
  * Writes the stage's rows as records.
@@ -617,9 +617,9 @@ extern void key_stage_ranges(const Stage *stage, KeyRange *ranges);
  * pack_wide: SORT_REC_64 (total_bits <= 64) or SORT_REC_128 with the key's
  * uppermost 128 bits.
  */
-extern void pack_words(const Stage *stage, const KeyLayout *layout,
+extern void pack_words(const KeyBuffer *keybuf, const KeyLayout *layout,
 					   int key_bits, int rid_bits, uint64 *words, KeyOrder *order);
-extern void pack_wide(const Stage *stage, const KeyLayout *layout,
+extern void pack_wide(const KeyBuffer *keybuf, const KeyLayout *layout,
 					  SortRecFormat format, void *recs, KeyOrder *order);
 
 /*
@@ -627,17 +627,17 @@ extern void pack_wide(const Stage *stage, const KeyLayout *layout,
  * key_width of 32, 64 or 128, right-aligned.  Of a layout with more than 128 bits
  * the uppermost 128.
  */
-extern void pack_keys(const Stage *stage, const KeyLayout *layout, int key_width,
+extern void pack_keys(const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
 					  size_t start, size_t count, void *keys);
 
 /* Row i's key, as it would be in 128 bits. */
-extern Key128 pack_key(const Stage *stage, const KeyLayout *layout, size_t i);
+extern Key128 pack_key(const KeyBuffer *keybuf, const KeyLayout *layout, size_t i);
 
 /*
  * One row's key from its values, left-aligned in 128 bits: keys of one layout
  * compare as numbers.
  */
-extern Key128 pack_row(const Stage *stage, const StageWriter *writer, const KeyLayout *layout,
+extern Key128 pack_row(const KeyBuffer *keybuf, const KeyWriter *writer, const KeyLayout *layout,
 					   const Datum *values, const bool *isnull);
 
 /* ------------------------------------------------------------------------
@@ -651,7 +651,7 @@ key_datum(KeyKind kind, uint64 flip, uint64 bits)
 {
 	switch (kind)
 	{
-#define VALUE_DATUM(kind, image, type, from_datum, make, back)	case kind: return back(bits ^ flip);
+#define VALUE_DATUM(kind, normkey, type, from_datum, make, back)	case kind: return back(bits ^ flip);
 #define NO_DATUM(kind, ...)	case kind: break;
 		KEY_KINDS(VALUE_DATUM, NO_DATUM, NO_DATUM)
 	}
@@ -660,7 +660,7 @@ key_datum(KeyKind kind, uint64 flip, uint64 bits)
 
 /* One column's value out of the key's lowest bits, where the column stands. */
 static inline Datum
-decode_value(const StageColumn *col, const LayoutColumn *lc, Key128 value, bool *isnull)
+decode_value(const KeyBufferColumn *col, const LayoutColumn *lc, Key128 value, bool *isnull)
 {
 	*isnull = col->range.has_null && (lc->bits == 0 || value == lc->null_value);
 	if (*isnull)
@@ -672,11 +672,11 @@ decode_value(const StageColumn *col, const LayoutColumn *lc, Key128 value, bool 
  * The columns of count keys that are right-aligned in words: column c of key i
  * goes to values[c * stride + i] and isnull[c * stride + i].
  */
-extern void decode_words(const Stage *stage, const KeyLayout *layout, const uint64 *words,
+extern void decode_words(const KeyBuffer *keybuf, const KeyLayout *layout, const uint64 *words,
 						 int count, int stride, Datum *values, bool *isnull);
 
 /* All columns of a key of 128 bits: column c goes to values[c * stride]. */
-extern void decode_key128(const Stage *stage, const KeyLayout *layout, Key128 key,
+extern void decode_key128(const KeyBuffer *keybuf, const KeyLayout *layout, Key128 key,
 						  int stride, Datum *values, bool *isnull);
 
 /* ------------------------------------------------------------------------
@@ -690,26 +690,26 @@ extern void decode_key128(const Stage *stage, const KeyLayout *layout, Key128 ke
  * ------------------------------------------------------------------------
  */
 
-typedef struct KeyFrame
+typedef struct CommonKeyRange
 {
-	KeyRange	ranges[STAGE_MAX_COLUMNS];
-	BytesPrefix prefixes[STAGE_MAX_COLUMNS];	/* of columns of strings */
-} KeyFrame;
+	KeyRange	ranges[KEY_MAX_COLUMNS];
+	BytesPrefix prefixes[KEY_MAX_COLUMNS];	/* of columns of strings */
+} CommonKeyRange;
 
 /* Of no rows. */
-extern void key_frame_init(KeyFrame *frame);
+extern void common_range_init(CommonKeyRange *common_range);
 
 /* A sort's: its ranges are in the frame, its prefixes come from the stage. */
-extern void key_frame_of_stage(KeyFrame *frame, const Stage *stage);
+extern void common_range_of_keys(CommonKeyRange *common_range, const KeyBuffer *keybuf);
 
 /* Widens a frame for another's rows; the stage has the columns of both. */
-extern void key_frame_unite(KeyFrame *frame, const KeyFrame *other, const Stage *stage);
+extern void common_range_unite(CommonKeyRange *common_range, const CommonKeyRange *other, const KeyBuffer *keybuf);
 
 /* A new stage's images are to be in this frame. */
-extern void key_frame_apply(const KeyFrame *frame, Stage *stage);
+extern void common_range_apply(const CommonKeyRange *common_range, KeyBuffer *keybuf);
 
 /* Has every staged row's image been reckoned with? */
-extern bool key_frame_holds(const KeyFrame *frame, const Stage *stage);
+extern bool common_range_holds(const CommonKeyRange *common_range, const KeyBuffer *keybuf);
 
 /* ------------------------------------------------------------------------
  * Keys that travel before all rows are known.
@@ -736,16 +736,16 @@ extern bool key_frame_holds(const KeyFrame *frame, const Stage *stage);
 typedef struct DeviceLayout
 {
 	KeyLayout	layout;
-	KeyRange	ranges[STAGE_MAX_COLUMNS];	/* that it was made for */
-	int			prefix_len[STAGE_MAX_COLUMNS];	/* of strings, likewise */
+	KeyRange	ranges[KEY_MAX_COLUMNS];	/* that it was made for */
+	int			prefix_len[KEY_MAX_COLUMNS];	/* of strings, likewise */
 	int			key_width;		/* 32, 64, 128: in which it travels */
 } DeviceLayout;
 
 /* May rows of such columns go by device_layout_choose() at all?  Not if the first tells nothing. */
 static inline bool
-device_layout_possible(const Stage *stage)
+device_layout_possible(const KeyBuffer *keybuf)
 {
-	return stage->cols[0].kind != KEY_COMPARED;
+	return keybuf->cols[0].kind != KEY_COMPARED;
 }
 
 /* Are a column's images the same whoever makes them, and do they tell much of the values? */
@@ -756,29 +756,29 @@ device_layout_shared(KeyKind kind)
 }
 
 /* False if 128 bits do not hold the key, or there is nothing in it.  least_width is a key_width. */
-extern bool device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width);
+extern bool device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width);
 
 /*
  * For rows of which none is known, also in other processes: there is a place for a NULL if 128
  * bits have room for that.  Strings' prefixes are what the stage has, and stay.  False, too, if a column of
  * the key is not one for several processes.
  */
-extern bool device_layout_for_any(DeviceLayout *dl, const Stage *stage, int least_width);
+extern bool device_layout_for_any(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width);
 
 /*
  * For keys alone, of rows of which many are staged.  False if 128 bits do not hold the key, or
  * there would be nothing in it; not exact if an image is not.
  */
-extern bool device_layout_guess(DeviceLayout *dl, const Stage *stage);
+extern bool device_layout_guess(DeviceLayout *dl, const KeyBuffer *keybuf);
 
 /* Has every staged row a place in it, or is there one that was not reckoned with? */
-extern bool device_layout_holds(const DeviceLayout *dl, const Stage *stage);
+extern bool device_layout_holds(const DeviceLayout *dl, const KeyBuffer *keybuf);
 
 /*
  * Makes ranges, of rows that the stage's prefixes hold for, those of the layout's rows, too: the stage
  * may have shorter ones by now.
  */
-extern void device_layout_unite_ranges(const DeviceLayout *dl, const Stage *stage, KeyRange *ranges);
+extern void device_layout_unite_ranges(const DeviceLayout *dl, const KeyBuffer *keybuf, KeyRange *ranges);
 
 /* The narrowest key_width for so many bits. */
 static inline int
@@ -789,33 +789,33 @@ device_key_width(int total_bits)
 
 /* Has a string a place behind its column's prefix? */
 static inline bool
-device_row_prefix(const DeviceLayout *dl, const StageColumn *col, int c, Datum value, uint64 image)
+device_row_prefix(const DeviceLayout *dl, const KeyBufferColumn *col, int c, Datum value, uint64 normkey)
 {
 	if (unlikely(col->prefix.len != dl->prefix_len[c]))
 		return false;
 	/* images that one without the prefix gets; where it stays that is its place */
-	return likely(image != 0 && image != PG_UINT64_MAX) || col->prefix.frozen ||
+	return likely(normkey != 0 && normkey != PG_UINT64_MAX) || col->prefix.frozen ||
 		string_has_prefix(col, value);
 }
 
 /* A value's part of the key, its image made by the writer; false if it has no place. */
 static inline bool
-device_row_part(const DeviceLayout *dl, const StageColumn *col, int c, KeyMaker maker, Datum value,
+device_row_part(const DeviceLayout *dl, const KeyBufferColumn *col, int c, KeyMaker maker, Datum value,
 				uint64 *part)
 {
 	bool		inexact = false;
-	uint64		image = key_image(col, maker, value, &inexact);
+	uint64		normkey = normkey_of_value(col, maker, value, &inexact);
 
-	if (col->by_bytes && !device_row_prefix(dl, col, c, value, image))
+	if (col->by_bytes && !device_row_prefix(dl, col, c, value, normkey))
 		return false;
-	*part = image - (uint64) dl->layout.cols[c].base;
+	*part = normkey - (uint64) dl->layout.cols[c].base;
 	return likely((!inexact || dl->ranges[c].inexact) &&
-				  image >= dl->ranges[c].min && image <= dl->ranges[c].max);
+				  normkey >= dl->ranges[c].min && normkey <= dl->ranges[c].max);
 }
 
 /* One row's key; false if it has no place in the layout. */
 static inline bool
-device_row_key(const DeviceLayout *dl, const Stage *stage, const StageWriter *writer,
+device_row_key(const DeviceLayout *dl, const KeyBuffer *keybuf, const KeyWriter *writer,
 			   const Datum *values, const bool *isnull, Key128 *key)
 {
 	Key128		acc = 0;
@@ -823,7 +823,7 @@ device_row_key(const DeviceLayout *dl, const Stage *stage, const StageWriter *wr
 
 	for (int c = 0; c < dl->layout.ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 		const LayoutColumn *lc = &dl->layout.cols[c];
 
 		if (unlikely(isnull[col->att]))
@@ -843,14 +843,14 @@ device_row_key(const DeviceLayout *dl, const Stage *stage, const StageWriter *wr
 
 /* The same where 64 bits hold the key. */
 static inline bool
-device_row_key64(const DeviceLayout *dl, const Stage *stage, const StageWriter *writer,
+device_row_key64(const DeviceLayout *dl, const KeyBuffer *keybuf, const KeyWriter *writer,
 				 const Datum *values, const bool *isnull, uint64 *key)
 {
 	uint64		acc = 0;
 
 	for (int c = 0; c < dl->layout.ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 		const LayoutColumn *lc = &dl->layout.cols[c];
 		uint64		v;
 
@@ -927,7 +927,7 @@ typedef struct KeySpan
  * more but by chance or where keys are equal; a key that many have is a part of its
  * own.  False if that makes too many parts.
  */
-extern bool key_split_plan(KeySplit *split, const Stage *stage, const KeyLayout *layout,
+extern bool key_split_plan(KeySplit *split, const KeyBuffer *keybuf, const KeyLayout *layout,
 						   int key_width, size_t part_rows);
 
 /* Is there a part in which anything is left to be sorted? */
@@ -937,7 +937,7 @@ extern bool key_split_sorts(const KeySplit *split);
 extern Size key_split_bytes(KeySplit *split, size_t n, size_t block_rows);
 
 /* Splits the stage's keys.  The arrays are of the current memory context. */
-extern void key_split_run(KeySplit *split, BulkOwner *owner, const Stage *stage,
+extern void key_split_run(KeySplit *split, BulkOwner *owner, const KeyBuffer *keybuf,
 						  const KeyLayout *layout);
 
 /* The rows of a part from number at on, as far as they lie together. */

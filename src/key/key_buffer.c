@@ -12,14 +12,14 @@
 #include "key/key.h"
 #include "key/key_internal.h"
 
-#define STAGE_FIRST_ROWS	64
+#define KEYBUF_FIRST_ROWS	64
 
-static void arrival_begin(struct Stage *stage);
+static void input_order_begin(struct KeyBuffer *keybuf);
 
 static void
-add_column(Stage *stage, const KeyColumn *key, KeyKind kind)
+add_column(KeyBuffer *keybuf, const KeyColumn *key, KeyKind kind)
 {
-	StageColumn *col = &stage->cols[stage->ncols++];
+	KeyBufferColumn *col = &keybuf->cols[keybuf->ncols++];
 
 	col->kind = kind;
 	col->att = key->attno - 1;
@@ -29,20 +29,20 @@ add_column(Stage *stage, const KeyColumn *key, KeyKind kind)
 	col->nulls_first = key->nulls_first;
 	col->flip = key->descending ? ~UINT64_C(0) : 0;
 	key_range_init(&col->range);
-	stage->row_bytes += col->wide ? sizeof(uint64) : sizeof(uint32);
+	keybuf->row_bytes += col->wide ? sizeof(uint64) : sizeof(uint32);
 }
 
 void
-stage_init(Stage *stage, const KeyColumn *keys, int nkeys, bool keys_only)
+keybuf_init(KeyBuffer *keybuf, const KeyColumn *keys, int nkeys, bool keys_only)
 {
 	int			bits = 0;
 	bool		exact = true;
 
-	stage->keys_only = keys_only;
-	stage->row_bytes = keys_only ? 0 : sizeof(uint32);
+	keybuf->keys_only = keys_only;
+	keybuf->row_bytes = keys_only ? 0 : sizeof(uint32);
 
 	for (int k = 0; k < nkeys; k++)
-		stage->last_att = Max(stage->last_att, keys[k].attno);
+		keybuf->last_att = Max(keybuf->last_att, keys[k].attno);
 
 	for (int k = 0; k < nkeys; k++)
 	{
@@ -50,123 +50,123 @@ stage_init(Stage *stage, const KeyColumn *keys, int nkeys, bool keys_only)
 		{
 			KeyKind		kind = keys[k].kind + word;
 
-			if (bits >= STAGE_MAX_BITS || stage->ncols == STAGE_MAX_COLUMNS)
+			if (bits >= KEYBUF_MAX_BITS || keybuf->ncols == KEY_MAX_COLUMNS)
 				return;
-			add_column(stage, &keys[k], kind);
+			add_column(keybuf, &keys[k], kind);
 			bits += key_wide(kind) ? 64 : 32;
 			exact &= key_exact(kind);
 		}
 	}
-	stage->complete = true;
-	stage->exact = exact;
+	keybuf->complete = true;
+	keybuf->exact = exact;
 }
 
 void
-stage_writer_init(StageWriter *writer, MemoryContext cxt, BulkOwner *owner, const Stage *stage,
+keybuf_writer_init(KeyWriter *writer, MemoryContext cxt, BulkOwner *owner, const KeyBuffer *keybuf,
 				  const KeyColumn *keys)
 {
 	int			c = 0;
 
 	writer->owner = owner;
-	for (int k = 0; c < stage->ncols; k++)
+	for (int k = 0; c < keybuf->ncols; k++)
 	{
-		for (int word = 0; word < key_words(keys[k].kind) && c < stage->ncols; word++, c++)
-			writer->makers[c] = key_maker_create(cxt, &keys[k], stage->cols[c].kind);
+		for (int word = 0; word < key_words(keys[k].kind) && c < keybuf->ncols; word++, c++)
+			writer->makers[c] = key_maker_create(cxt, &keys[k], keybuf->cols[c].kind);
 	}
 }
 
 void
-stage_reserve(Stage *stage, BulkOwner *owner, size_t n)
+keybuf_reserve(KeyBuffer *keybuf, BulkOwner *owner, size_t n)
 {
-	if (n <= stage->capacity)
+	if (n <= keybuf->capacity)
 		return;
 
-	stage->bytes = n * stage->row_bytes;
-	for (int c = 0; c < stage->ncols; c++)
+	keybuf->bytes = n * keybuf->row_bytes;
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		StageColumn *col = &stage->cols[c];
+		KeyBufferColumn *col = &keybuf->cols[c];
 		Size		width = col->wide ? sizeof(uint64) : sizeof(uint32);
 
-		bulk_reserve(owner, &col->images_buf, n * width, stage->n * width);
-		col->images = col->images_buf.ptr;
+		bulk_reserve(owner, &col->normkeys_buf, n * width, keybuf->n * width);
+		col->normkeys = col->normkeys_buf.ptr;
 		if (col->nulls != NULL)
 		{
-			bulk_reserve(owner, &col->nulls_buf, n, stage->n);
+			bulk_reserve(owner, &col->nulls_buf, n, keybuf->n);
 			col->nulls = col->nulls_buf.ptr;
-			memset(col->nulls + stage->n, 0, n - stage->n);
-			stage->bytes += n;
+			memset(col->nulls + keybuf->n, 0, n - keybuf->n);
+			keybuf->bytes += n;
 		}
 	}
-	if (!stage->keys_only)
+	if (!keybuf->keys_only)
 	{
-		bulk_reserve(owner, &stage->rids_buf, n * sizeof(uint32),
-					 stage->n * sizeof(uint32));
-		stage->rids = stage->rids_buf.ptr;
+		bulk_reserve(owner, &keybuf->rids_buf, n * sizeof(uint32),
+					 keybuf->n * sizeof(uint32));
+		keybuf->rids = keybuf->rids_buf.ptr;
 	}
-	stage->capacity = n;
+	keybuf->capacity = n;
 }
 
 void
-stage_grow(Stage *stage, BulkOwner *owner, size_t n, size_t expected, size_t most)
+keybuf_grow(KeyBuffer *keybuf, BulkOwner *owner, size_t n, size_t expected, size_t most)
 {
-	size_t		grown = Max(2 * stage->capacity, STAGE_FIRST_ROWS);
+	size_t		grown = Max(2 * keybuf->capacity, KEYBUF_FIRST_ROWS);
 
 	if (expected > grown)
-		grown = Min(expected, Max(8 * stage->capacity, STAGE_FIRST_ROWS));
-	stage_reserve(stage, owner, Max(n, Min(grown, most)));
+		grown = Min(expected, Max(8 * keybuf->capacity, KEYBUF_FIRST_ROWS));
+	keybuf_reserve(keybuf, owner, Max(n, Min(grown, most)));
 }
 
 void
-stage_null(Stage *stage, BulkOwner *owner, StageColumn *col, size_t i)
+keybuf_null(KeyBuffer *keybuf, BulkOwner *owner, KeyBufferColumn *col, size_t i)
 {
 	if (col->nulls == NULL)
 	{
-		bulk_reserve(owner, &col->nulls_buf, stage->capacity, 0);
+		bulk_reserve(owner, &col->nulls_buf, keybuf->capacity, 0);
 		col->nulls = col->nulls_buf.ptr;
-		memset(col->nulls, 0, stage->capacity);
-		stage->bytes += stage->capacity;
+		memset(col->nulls, 0, keybuf->capacity);
+		keybuf->bytes += keybuf->capacity;
 	}
 	col->nulls[i] = 1;
 	col->range.has_null = true;
 	/* a defined value, so that packing need not ask before it reads */
 	if (col->wide)
-		((uint64 *) col->images)[i] = 0;
+		((uint64 *) col->normkeys)[i] = 0;
 	else
-		((uint32 *) col->images)[i] = 0;
+		((uint32 *) col->normkeys)[i] = 0;
 }
 
 uint64
-stage_called(Stage *stage, KeyMaker maker, StageColumn *col, size_t i, Datum value)
+keybuf_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t i, Datum value)
 {
 	bool		inexact = false;
-	uint64		image = key_image(col, maker, value, &inexact);
+	uint64		normkey = normkey_of_value(col, maker, value, &inexact);
 
 	/* the first string, or an image that one without the prefix gets */
 	if (col->by_bytes && col->prefix.len != 0 &&
-		(col->prefix.len < 0 || image == 0 || image == PG_UINT64_MAX))
-		image = string_stage(stage, col, i, value, &inexact);
+		(col->prefix.len < 0 || normkey == 0 || normkey == PG_UINT64_MAX))
+		normkey = string_key_begin(keybuf, col, i, value, &inexact);
 	col->range.inexact |= inexact;
-	key_range_add_bits(&col->range, image);
-	return image;
+	key_range_add_bits(&col->range, normkey);
+	return normkey;
 }
 
 void
-stage_begin(Stage *stage)
+keybuf_begin(KeyBuffer *keybuf)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		stage->cols[c].prefix.len = -1;
-		stage->cols[c].prefix.frozen = false;
+		keybuf->cols[c].prefix.len = -1;
+		keybuf->cols[c].prefix.frozen = false;
 	}
-	stage_reset(stage);
+	keybuf_reset(keybuf);
 }
 
 void
-stage_freeze(Stage *stage)
+keybuf_freeze(KeyBuffer *keybuf)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		BytesPrefix *prefix = &stage->cols[c].prefix;
+		BytesPrefix *prefix = &keybuf->cols[c].prefix;
 
 		prefix->len = Max(prefix->len, 0);
 		prefix->frozen = true;
@@ -174,11 +174,11 @@ stage_freeze(Stage *stage)
 }
 
 void
-stage_unite_ranges(const Stage *stage, KeyRange *ranges)
+keybuf_unite_ranges(const KeyBuffer *keybuf, KeyRange *ranges)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 
 		if (col->by_bytes && ranges[c].min <= ranges[c].max)
 			string_shift_range(col, ranges[c].skip, col->prefix.len, &ranges[c]);
@@ -188,13 +188,13 @@ stage_unite_ranges(const Stage *stage, KeyRange *ranges)
 }
 
 void
-stage_reset(Stage *stage)
+keybuf_reset(KeyBuffer *keybuf)
 {
-	stage_forget(stage, stage->n);
-	stage->n = 0;
-	arrival_begin(stage);
-	for (int c = 0; c < stage->ncols; c++)
-		key_range_init(&stage->cols[c].range);
+	keybuf_forget(keybuf, keybuf->n);
+	keybuf->n = 0;
+	input_order_begin(keybuf);
+	for (int c = 0; c < keybuf->ncols; c++)
+		key_range_init(&keybuf->cols[c].range);
 }
 
 /*
@@ -202,15 +202,15 @@ stage_reset(Stage *stage)
  * do not tell.
  */
 static bool
-stage_compare(const Stage *stage, size_t i, size_t j, int *cmp)
+keybuf_compare(const KeyBuffer *keybuf, size_t i, size_t j, int *cmp)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 		bool		null_i = col->nulls != NULL && col->nulls[i];
 		bool		null_j = col->nulls != NULL && col->nulls[j];
-		uint64		a = stage_image_at(col, i);
-		uint64		b = stage_image_at(col, j);
+		uint64		a = keybuf_normkey_at(col, i);
+		uint64		b = keybuf_normkey_at(col, j);
 
 		if (null_i != null_j)
 		{
@@ -229,17 +229,17 @@ stage_compare(const Stage *stage, size_t i, size_t j, int *cmp)
 			return false;
 	}
 	*cmp = 0;
-	return stage->complete;
+	return keybuf->complete;
 }
 
 void
-stage_keep_begin(Stage *stage)
+keybuf_keep_begin(KeyBuffer *keybuf)
 {
 	/* what is true of all rows is true of those that stay */
-	arrival_look(stage);
-	for (int c = 0; c < stage->ncols; c++)
+	input_order_check(keybuf);
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		KeyRange   *range = &stage->cols[c].range;
+		KeyRange   *range = &keybuf->cols[c].range;
 		bool		inexact = range->inexact;
 
 		/* whose images are is not known any more */
@@ -249,70 +249,70 @@ stage_keep_begin(Stage *stage)
 }
 
 void
-stage_keep(Stage *stage, size_t i, size_t to, uint32 rid)
+keybuf_keep(KeyBuffer *keybuf, size_t i, size_t to, uint32 rid)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		StageColumn *col = &stage->cols[c];
+		KeyBufferColumn *col = &keybuf->cols[c];
 		bool		null = col->nulls != NULL && col->nulls[i];
 
 		if (col->nulls != NULL)
 			col->nulls[to] = null;
 		if (col->wide)
-			((uint64 *) col->images)[to] = ((uint64 *) col->images)[i];
+			((uint64 *) col->normkeys)[to] = ((uint64 *) col->normkeys)[i];
 		else
-			((uint32 *) col->images)[to] = ((uint32 *) col->images)[i];
+			((uint32 *) col->normkeys)[to] = ((uint32 *) col->normkeys)[i];
 		if (null)
 			col->range.has_null = true;
 		else
 		{
-			key_range_add(&col->range, stage_image_at(col, to));
-			key_range_add_bits(&col->range, stage_image_at(col, to));
+			key_range_add(&col->range, keybuf_normkey_at(col, to));
+			key_range_add_bits(&col->range, keybuf_normkey_at(col, to));
 		}
 	}
-	stage->rids[to] = rid;
+	keybuf->rids[to] = rid;
 }
 
 void
-stage_keep_end(Stage *stage, size_t n)
+keybuf_keep_end(KeyBuffer *keybuf, size_t n)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		if (stage->cols[c].nulls != NULL)
-			memset(stage->cols[c].nulls + n, 0, stage->n - n);
+		if (keybuf->cols[c].nulls != NULL)
+			memset(keybuf->cols[c].nulls + n, 0, keybuf->n - n);
 	}
-	stage->n = n;
-	stage->arrival.seen = n;
+	keybuf->n = n;
+	keybuf->input_order.seen = n;
 }
 
 void
-stage_forget(Stage *stage, size_t n)
+keybuf_forget(KeyBuffer *keybuf, size_t n)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		if (stage->cols[c].nulls != NULL)
-			memset(stage->cols[c].nulls, 0, n);
+		if (keybuf->cols[c].nulls != NULL)
+			memset(keybuf->cols[c].nulls, 0, n);
 	}
 }
 
 void
-stage_free(Stage *stage, BulkOwner *owner)
+keybuf_free(KeyBuffer *keybuf, BulkOwner *owner)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		StageColumn *col = &stage->cols[c];
+		KeyBufferColumn *col = &keybuf->cols[c];
 
-		bulk_free(owner, &col->images_buf);
+		bulk_free(owner, &col->normkeys_buf);
 		bulk_free(owner, &col->nulls_buf);
-		col->images = NULL;
+		col->normkeys = NULL;
 		col->nulls = NULL;
 	}
-	bulk_free(owner, &stage->rids_buf);
-	stage->rids = NULL;
-	stage->capacity = 0;
-	stage->bytes = 0;
-	stage->n = 0;
-	arrival_begin(stage);
+	bulk_free(owner, &keybuf->rids_buf);
+	keybuf->rids = NULL;
+	keybuf->capacity = 0;
+	keybuf->bytes = 0;
+	keybuf->n = 0;
+	input_order_begin(keybuf);
 }
 
 /* ------------------------------------------------------------------------
@@ -333,57 +333,57 @@ stage_free(Stage *stage, BulkOwner *owner)
 
 /* No rows yet. */
 static void
-arrival_begin(Stage *stage)
+input_order_begin(KeyBuffer *keybuf)
 {
-	stage->arrival.ways = stage->ncols > 0 ? ARRIVAL_UP | ARRIVAL_DOWN : 0;
-	stage->arrival.varied = false;
-	stage->arrival.seen = 0;
+	keybuf->input_order.ways = keybuf->ncols > 0 ? INPUT_ASCENDING | INPUT_DESCENDING : 0;
+	keybuf->input_order.varied = false;
+	keybuf->input_order.seen = 0;
 }
 
 /* Row i, of which its first column does not tell all. */
 static void
-look_at_row(Stage *stage, size_t i)
+look_at_row(KeyBuffer *keybuf, size_t i)
 {
-	Arrival    *arrival = &stage->arrival;
+	InputOrder    *input_order = &keybuf->input_order;
 	int			cmp;
 
-	if (!stage_compare(stage, i, i - 1, &cmp))
-		arrival->ways = 0;
+	if (!keybuf_compare(keybuf, i, i - 1, &cmp))
+		input_order->ways = 0;
 	else if (cmp == 0)
-		arrival->ways &= ARRIVAL_UP;
+		input_order->ways &= INPUT_ASCENDING;
 	else
 	{
-		arrival->ways &= cmp > 0 ? ARRIVAL_UP : ARRIVAL_DOWN;
-		arrival->varied = true;
+		input_order->ways &= cmp > 0 ? INPUT_ASCENDING : INPUT_DESCENDING;
+		input_order->varied = true;
 	}
 }
 
 /* How many of rows [from, n) have a smaller, and how many an equal image than the row before. */
-#define COUNT_STEPS(image_t) \
+#define COUNT_STEPS(normkey_t) \
 	do { \
-		const image_t *images = col->images; \
-		for (size_t i = from; i < stage->n; i++) \
+		const normkey_t *normkeys = col->normkeys; \
+		for (size_t i = from; i < keybuf->n; i++) \
 		{ \
-			smaller += images[i] < images[i - 1]; \
-			equal += images[i] == images[i - 1]; \
+			smaller += normkeys[i] < normkeys[i - 1]; \
+			equal += normkeys[i] == normkeys[i - 1]; \
 		} \
 	} while (0)
 
 void
-arrival_look(Stage *stage)
+input_order_check(KeyBuffer *keybuf)
 {
-	Arrival    *arrival = &stage->arrival;
-	const StageColumn *col = &stage->cols[0];
-	size_t		from = Max(arrival->seen, 1);
+	InputOrder    *input_order = &keybuf->input_order;
+	const KeyBufferColumn *col = &keybuf->cols[0];
+	size_t		from = Max(input_order->seen, 1);
 	size_t		smaller = 0;
 	size_t		equal = 0;
 
-	arrival->seen = stage->n;
-	if (from >= stage->n || arrival->ways == 0)
+	input_order->seen = keybuf->n;
+	if (from >= keybuf->n || input_order->ways == 0)
 		return;
 	if (unlikely(key_range_unplaced(col, &col->range)))
 	{
-		arrival->ways = 0;
+		input_order->ways = 0;
 		return;
 	}
 	if (col->wide)
@@ -393,14 +393,14 @@ arrival_look(Stage *stage)
 	if (col->nulls == NULL && equal == 0)
 	{
 		if (smaller > 0)
-			arrival->ways &= ~ARRIVAL_UP;
-		if (smaller < stage->n - from)
-			arrival->ways &= ~ARRIVAL_DOWN;
-		arrival->varied = true;
+			input_order->ways &= ~INPUT_ASCENDING;
+		if (smaller < keybuf->n - from)
+			input_order->ways &= ~INPUT_DESCENDING;
+		input_order->varied = true;
 		return;
 	}
-	for (size_t i = from; i < stage->n && arrival->ways != 0; i++)
-		look_at_row(stage, i);
+	for (size_t i = from; i < keybuf->n && input_order->ways != 0; i++)
+		look_at_row(keybuf, i);
 }
 
 /* ------------------------------------------------------------------------
@@ -413,15 +413,15 @@ arrival_look(Stage *stage)
  */
 
 void
-page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc, const AttrNumber *atts)
+page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const AttrNumber *atts)
 {
 	int			offset = 0;
 
 	keys->last_att = 0;
 	keys->fixed = true;
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		keys->att[c] = atts[stage->cols[c].att];
+		keys->att[c] = atts[keybuf->cols[c].att];
 		keys->offset[c] = 0;
 		keys->byval_len[c] = TupleDescAttr(desc, keys->att[c])->attbyval ?
 			TupleDescAttr(desc, keys->att[c])->attlen : 0;
@@ -439,7 +439,7 @@ page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc, const AttrNum
 			return;
 		}
 		offset = att_align_nominal(offset, attr->attalign);
-		for (int c = 0; c < stage->ncols; c++)
+		for (int c = 0; c < keybuf->ncols; c++)
 		{
 			if (keys->att[c] == att)
 				keys->offset[c] = offset;
@@ -449,33 +449,33 @@ page_keys_init(PageKeys *keys, const Stage *stage, TupleDesc desc, const AttrNum
 }
 
 /* A column of count rows, each at its data, as rows from at on. */
-#define STAGE_LOOP(kind, image_t) \
+#define KEYBUF_LOOP(kind, normkey_t) \
 		case kind: \
 		{ \
-			image_t    *images = (image_t *) col->images + at; \
-			const image_t flip = (image_t) col->flip; \
-			image_t		min = (image_t) PG_UINT64_MAX; \
-			image_t		max = 0; \
+			normkey_t    *normkeys = (normkey_t *) col->normkeys + at; \
+			const normkey_t flip = (normkey_t) col->flip; \
+			normkey_t		min = (normkey_t) PG_UINT64_MAX; \
+			normkey_t		max = 0; \
 			for (int i = 0; i < count; i++) \
 			{ \
-				image_t		image = (image_t) \
-					key_image_at(col, NO_KEY_MAKER, kind, flip, data[i] + offset, 0, NULL); \
-				min = Min(min, image); \
-				max = Max(max, image); \
-				images[i] = image; \
+				normkey_t		normkey = (normkey_t) \
+					normkey_at(col, NO_KEY_MAKER, kind, flip, data[i] + offset, 0, NULL); \
+				min = Min(min, normkey); \
+				max = Max(max, normkey); \
+				normkeys[i] = normkey; \
 			} \
 			key_range_add(&col->range, min); \
 			key_range_add(&col->range, max); \
 			break; \
 		}
-#define STAGE_VALUES(kind, image, type, from_datum, make, back)	STAGE_LOOP(kind, image)
-#define STAGE_PLACES(kind, image, make, words)	STAGE_LOOP(kind, image)
-#define STAGE_CALLS(kind, image, make, words, exact) \
-		case kind: stage_calls(stage, maker, col, kind, at, offset, byval_len, data, count); break;
+#define KEYBUF_BY_VALUE(kind, normkey, type, from_datum, make, back)	KEYBUF_LOOP(kind, normkey)
+#define KEYBUF_BY_REFERENCE(kind, normkey, make, words)	KEYBUF_LOOP(kind, normkey)
+#define KEYBUF_BY_CALL(kind, normkey, make, words, exact) \
+		case kind: keybuf_by_call(keybuf, maker, col, kind, at, offset, byval_len, data, count); break;
 
 /* A column whose images are made by a function. */
 static pg_attribute_always_inline void
-stage_calls(Stage *stage, KeyMaker maker, StageColumn *col, KeyKind kind, size_t at, int offset,
+keybuf_by_call(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, KeyKind kind, size_t at, int offset,
 			int byval_len, const char *const *data, int count)
 {
 	KeyRange	seen;
@@ -484,57 +484,57 @@ stage_calls(Stage *stage, KeyMaker maker, StageColumn *col, KeyKind kind, size_t
 	{
 		/* each may shorten the prefix, and so change what is known of those before it */
 		for (int i = 0; i < count; i++)
-			stage_value(stage, maker, col, at + i, page_datum(data[i] + offset, byval_len));
+			keybuf_value(keybuf, maker, col, at + i, page_datum(data[i] + offset, byval_len));
 		return;
 	}
 	key_range_init(&seen);
 	for (int i = 0; i < count; i++)
 	{
-		uint64		image = key_image_at(col, maker, kind, col->flip, data[i] + offset, byval_len,
+		uint64		normkey = normkey_at(col, maker, kind, col->flip, data[i] + offset, byval_len,
 										 &seen.inexact);
 
-		key_range_add(&seen, image);
-		key_range_add_bits(&seen, image);
+		key_range_add(&seen, normkey);
+		key_range_add_bits(&seen, normkey);
 		if (key_wide(kind))
-			((uint64 *) col->images)[at + i] = image;
+			((uint64 *) col->normkeys)[at + i] = normkey;
 		else
-			((uint32 *) col->images)[at + i] = (uint32) image;
+			((uint32 *) col->normkeys)[at + i] = (uint32) normkey;
 	}
 	key_range_union(&col->range, &seen);
 }
 
 static void
-stage_column(Stage *stage, KeyMaker maker, StageColumn *col, size_t at, int offset, int byval_len,
+keybuf_column(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t at, int offset, int byval_len,
 			 const char *const *data, int count)
 {
 	switch (col->kind)
 	{
-		KEY_KINDS(STAGE_VALUES, STAGE_PLACES, STAGE_CALLS)
+		KEY_KINDS(KEYBUF_BY_VALUE, KEYBUF_BY_REFERENCE, KEYBUF_BY_CALL)
 	}
 }
 
 void
-page_keys_stage(const PageKeys *keys, Stage *stage, const StageWriter *writer, size_t at,
+page_keys_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWriter *writer, size_t at,
 				const char *const *data, int count)
 {
 	if (count == 0)
 		return;
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		StageColumn *col = &stage->cols[c];
+		KeyBufferColumn *col = &keybuf->cols[c];
 
 		if (col->nulls != NULL)
 			memset(col->nulls + at, 0, count);
-		stage_column(stage, writer->makers[c], col, at, keys->offset[c], keys->byval_len[c], data,
+		keybuf_column(keybuf, writer->makers[c], col, at, keys->offset[c], keys->byval_len[c], data,
 					 count);
 	}
 }
 
 void
-page_keys_stage_column(const PageKeys *keys, Stage *stage, const StageWriter *writer, int c,
+page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWriter *writer, int c,
 					   size_t at, const char *const *where, int count)
 {
-	StageColumn *col = &stage->cols[c];
+	KeyBufferColumn *col = &keybuf->cols[c];
 	int			done = 0;
 
 	if (col->nulls != NULL)
@@ -544,33 +544,33 @@ page_keys_stage_column(const PageKeys *keys, Stage *stage, const StageWriter *wr
 		if (i < count && likely(where[i] != NULL))
 			continue;
 		if (i > done)
-			stage_column(stage, writer->makers[c], col, at + done, 0, keys->byval_len[c], where + done,
+			keybuf_column(keybuf, writer->makers[c], col, at + done, 0, keys->byval_len[c], where + done,
 						 i - done);
 		if (i < count)
-			stage_null(stage, writer->owner, col, at + i);
+			keybuf_null(keybuf, writer->owner, col, at + i);
 		done = i + 1;
 	}
 }
 
-#define LEFT_LOOP(kind, image_t) \
+#define LEFT_LOOP(kind, normkey_t) \
 		case kind: \
 			for (int i = first; i < n; i++) \
 			{ \
 				bool		inexact; \
 				left[nleft] = i; \
 				nleft += where[i] == NULL || \
-					key_image_at(col, maker, kind, (image_t) col->flip, where[i], byval_len, &inexact) <= image; \
+					normkey_at(col, maker, kind, (normkey_t) col->flip, where[i], byval_len, &inexact) <= normkey; \
 			} \
 			break;
-#define LEFT_VALUES(kind, image, type, from_datum, make, back)	LEFT_LOOP(kind, image)
-#define LEFT_PLACES(kind, image, make, words)	LEFT_LOOP(kind, image)
-#define LEFT_CALLS(kind, image, make, words, exact)	LEFT_LOOP(kind, image)
+#define LEFT_VALUES(kind, normkey, type, from_datum, make, back)	LEFT_LOOP(kind, normkey)
+#define LEFT_PLACES(kind, normkey, make, words)	LEFT_LOOP(kind, normkey)
+#define LEFT_CALLS(kind, normkey, make, words, exact)	LEFT_LOOP(kind, normkey)
 
 int
-page_keys_not_behind(const PageKeys *keys, const Stage *stage, const StageWriter *writer,
-					 uint64 image, const char *const *where, int first, int n, uint16 *left)
+page_keys_not_behind(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter *writer,
+					 uint64 normkey, const char *const *where, int first, int n, uint16 *left)
 {
-	const StageColumn *col = &stage->cols[0];
+	const KeyBufferColumn *col = &keybuf->cols[0];
 	const KeyMaker maker = writer->makers[0];
 	const int	byval_len = keys->byval_len[0];
 	int			nleft = 0;

@@ -8,7 +8,7 @@
 
 /* All that a column's type can hold. */
 static void
-type_range(const StageColumn *col, KeyRange *range)
+type_range(const KeyBufferColumn *col, KeyRange *range)
 {
 	range->min = 0;
 	range->max = col->wide ? PG_UINT64_MAX : PG_UINT32_MAX;
@@ -26,7 +26,7 @@ type_range(const StageColumn *col, KeyRange *range)
 
 /* A bit for NULL where it costs nothing. */
 static void
-add_null_bits(DeviceLayout *dl, const Stage *stage, int least_width)
+add_null_bits(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
 {
 	dl->key_width = Max(least_width, device_key_width(dl->layout.total_bits));
 	for (int c = 0; c < dl->layout.ncols; c++)
@@ -34,7 +34,7 @@ add_null_bits(DeviceLayout *dl, const Stage *stage, int least_width)
 		if (!dl->ranges[c].has_null && dl->layout.total_bits < dl->key_width)
 		{
 			dl->ranges[c].has_null = true;
-			key_layout(&dl->layout, stage, dl->ranges);
+			key_layout(&dl->layout, keybuf, dl->ranges);
 		}
 	}
 	Assert(dl->layout.total_bits <= dl->key_width);
@@ -42,7 +42,7 @@ add_null_bits(DeviceLayout *dl, const Stage *stage, int least_width)
 
 /* ... less what rows so far let hope for: what comes otherwise is noticed, and has no place. */
 static void
-hoped_range(const StageColumn *col, KeyRange *range)
+hoped_range(const KeyBufferColumn *col, KeyRange *range)
 {
 	type_range(col, range);
 	range->inexact = col->range.inexact;
@@ -52,11 +52,11 @@ hoped_range(const StageColumn *col, KeyRange *range)
 }
 
 bool
-device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width)
+device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 
 		dl->prefix_len[c] = col->prefix.len;
 		if (key_exact(col->kind))
@@ -70,48 +70,48 @@ device_layout_choose(DeviceLayout *dl, const Stage *stage, int least_width)
 			dl->ranges[c].has_null = col->range.has_null;
 		}
 	}
-	key_layout(&dl->layout, stage, dl->ranges);
+	key_layout(&dl->layout, keybuf, dl->ranges);
 	if (dl->layout.total_bits == 0 || dl->layout.total_bits > 128)
 		return false;
 
-	add_null_bits(dl, stage, least_width);
+	add_null_bits(dl, keybuf, least_width);
 	return true;
 }
 
 /* The layout of types, with places for NULLs or without. */
 static bool
-layout_of_types(DeviceLayout *dl, const Stage *stage, bool nulls)
+layout_of_types(DeviceLayout *dl, const KeyBuffer *keybuf, bool nulls)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		type_range(&stage->cols[c], &dl->ranges[c]);
+		type_range(&keybuf->cols[c], &dl->ranges[c]);
 		dl->ranges[c].has_null = nulls;
-		dl->prefix_len[c] = stage->cols[c].prefix.len;
+		dl->prefix_len[c] = keybuf->cols[c].prefix.len;
 	}
-	key_layout(&dl->layout, stage, dl->ranges);
+	key_layout(&dl->layout, keybuf, dl->ranges);
 	return dl->layout.total_bits <= 128;
 }
 
 bool
-device_layout_for_any(DeviceLayout *dl, const Stage *stage, int least_width)
+device_layout_for_any(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
 {
-	if (!layout_of_types(dl, stage, true) && !layout_of_types(dl, stage, false))
+	if (!layout_of_types(dl, keybuf, true) && !layout_of_types(dl, keybuf, false))
 		return false;
 	for (int c = 0; c < dl->layout.ncols; c++)
 	{
-		if (!device_layout_shared(stage->cols[c].kind))
+		if (!device_layout_shared(keybuf->cols[c].kind))
 			return false;
 	}
-	add_null_bits(dl, stage, least_width);
+	add_null_bits(dl, keybuf, least_width);
 	return true;
 }
 
 void
-device_layout_unite_ranges(const DeviceLayout *dl, const Stage *stage, KeyRange *ranges)
+device_layout_unite_ranges(const DeviceLayout *dl, const KeyBuffer *keybuf, KeyRange *ranges)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 		KeyRange	range = dl->ranges[c];
 
 		if (col->by_bytes)
@@ -125,29 +125,29 @@ device_layout_unite_ranges(const DeviceLayout *dl, const Stage *stage, KeyRange 
 }
 
 bool
-device_layout_guess(DeviceLayout *dl, const Stage *stage)
+device_layout_guess(DeviceLayout *dl, const KeyBuffer *keybuf)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 
 		hoped_range(col, &dl->ranges[c]);
 		dl->prefix_len[c] = col->prefix.len;
 	}
-	key_layout(&dl->layout, stage, dl->ranges);
+	key_layout(&dl->layout, keybuf, dl->ranges);
 	/* of more, those that are known in the end may be fewer */
 	if (dl->layout.total_bits == 0 || dl->layout.total_bits > 128)
 		return false;
-	add_null_bits(dl, stage, 32);
+	add_null_bits(dl, keybuf, 32);
 	return true;
 }
 
 bool
-device_layout_holds(const DeviceLayout *dl, const Stage *stage)
+device_layout_holds(const DeviceLayout *dl, const KeyBuffer *keybuf)
 {
 	for (int c = 0; c < dl->layout.ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 		const KeyRange *range = &dl->ranges[c];
 
 		if ((col->range.has_null && !range->has_null) || (col->range.inexact && !range->inexact))
@@ -167,11 +167,11 @@ device_layout_holds(const DeviceLayout *dl, const Stage *stage)
  */
 
 void
-key_frame_init(KeyFrame *frame)
+common_range_init(CommonKeyRange *common_range)
 {
-	memset(frame, 0, sizeof(*frame));
-	for (int c = 0; c < STAGE_MAX_COLUMNS; c++)
-		key_range_init(&frame->ranges[c]);
+	memset(common_range, 0, sizeof(*common_range));
+	for (int c = 0; c < KEY_MAX_COLUMNS; c++)
+		key_range_init(&common_range->ranges[c]);
 }
 
 static inline bool
@@ -181,27 +181,27 @@ has_values(const KeyRange *range)
 }
 
 void
-key_frame_of_stage(KeyFrame *frame, const Stage *stage)
+common_range_of_keys(CommonKeyRange *common_range, const KeyBuffer *keybuf)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 
-		frame->prefixes[c] = col->prefix;
-		if (col->by_bytes && has_values(&frame->ranges[c]))
-			string_give_up_prefix(col, &frame->ranges[c], &frame->prefixes[c]);
+		common_range->prefixes[c] = col->prefix;
+		if (col->by_bytes && has_values(&common_range->ranges[c]))
+			string_give_up_prefix(col, &common_range->ranges[c], &common_range->prefixes[c]);
 		/* which values have no image depends on which came first, and so on the process */
-		if (key_range_unplaced(col, &frame->ranges[c]))
-			key_range_give_up(&frame->ranges[c]);
+		if (key_range_unplaced(col, &common_range->ranges[c]))
+			key_range_give_up(&common_range->ranges[c]);
 	}
 }
 
 /* Two columns of strings: both behind the prefix that they have in common. */
 static void
-unite_prefixes(const StageColumn *like, KeyRange *a, BytesPrefix *ap,
+unite_prefixes(const KeyBufferColumn *like, KeyRange *a, BytesPrefix *ap,
 			   KeyRange *b, const BytesPrefix *bp)
 {
-	StageColumn col = *like;
+	KeyBufferColumn col = *like;
 	int			common = (int) bytes_common((const char *) ap->bytes, ap->len,
 											(const char *) bp->bytes, bp->len);
 
@@ -213,48 +213,48 @@ unite_prefixes(const StageColumn *like, KeyRange *a, BytesPrefix *ap,
 }
 
 void
-key_frame_unite(KeyFrame *frame, const KeyFrame *other, const Stage *stage)
+common_range_unite(CommonKeyRange *common_range, const CommonKeyRange *other, const KeyBuffer *keybuf)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 		KeyRange	range = other->ranges[c];
 
 		if (col->by_bytes && has_values(&range))
 		{
-			if (has_values(&frame->ranges[c]))
-				unite_prefixes(col, &frame->ranges[c], &frame->prefixes[c],
+			if (has_values(&common_range->ranges[c]))
+				unite_prefixes(col, &common_range->ranges[c], &common_range->prefixes[c],
 							   &range, &other->prefixes[c]);
 			else
-				frame->prefixes[c] = other->prefixes[c];
+				common_range->prefixes[c] = other->prefixes[c];
 		}
-		key_range_union(&frame->ranges[c], &range);
+		key_range_union(&common_range->ranges[c], &range);
 	}
 }
 
 void
-key_frame_apply(const KeyFrame *frame, Stage *stage)
+common_range_apply(const CommonKeyRange *common_range, KeyBuffer *keybuf)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		if (stage->cols[c].by_bytes && has_values(&frame->ranges[c]))
-			stage->cols[c].prefix = frame->prefixes[c];
+		if (keybuf->cols[c].by_bytes && has_values(&common_range->ranges[c]))
+			keybuf->cols[c].prefix = common_range->prefixes[c];
 	}
-	stage_freeze(stage);
+	keybuf_freeze(keybuf);
 }
 
 bool
-key_frame_holds(const KeyFrame *frame, const Stage *stage)
+common_range_holds(const CommonKeyRange *common_range, const KeyBuffer *keybuf)
 {
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		const KeyRange *have = &stage->cols[c].range;
-		const KeyRange *told = &frame->ranges[c];
+		const KeyRange *have = &keybuf->cols[c].range;
+		const KeyRange *told = &common_range->ranges[c];
 
 		if (has_values(have) &&
 			(have->min < told->min || have->max > told->max ||
 			 (have->inexact && !told->inexact) ||
-			 (stage->cols[c].called &&
+			 (keybuf->cols[c].called &&
 			  ((have->set & ~told->set) != 0 || (told->common & ~have->common) != 0))))
 			return false;
 		if (have->has_null && !told->has_null)

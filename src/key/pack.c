@@ -32,7 +32,7 @@
 /* Fewer rows are sorted before a closer look at their images would pay. */
 #define NARROW_MIN_ROWS	1024
 
-static void even_numbers(const EvenScale *scale, const StageColumn *col, size_t start, int count,
+static void quantize_column(const LinearScale *scale, const KeyBufferColumn *col, size_t start, int count,
 						 uint64 *numbers);
 
 static int
@@ -46,33 +46,33 @@ bit_length(Key128 v)
 }
 
 void
-key_stage_ranges(const Stage *stage, KeyRange *ranges)
+keybuf_ranges(const KeyBuffer *keybuf, KeyRange *ranges)
 {
-	for (int c = 0; c < stage->ncols; c++)
-		ranges[c] = stage->cols[c].range;
+	for (int c = 0; c < keybuf->ncols; c++)
+		ranges[c] = keybuf->cols[c].range;
 }
 
 /* An image as the layout wants it. */
 static inline uint64
-narrowed(const LayoutColumn *lc, uint64 image)
+narrowed(const LayoutColumn *lc, uint64 normkey)
 {
-	if (lc->alphabets != NULL)
-		return alphabets_number(lc->alphabets, image);
-	return lc->squeeze.mask != 0 ? bit_squeeze(&lc->squeeze, image) : image;
+	if (lc->byte_dictionary != NULL)
+		return byte_dictionary_number(lc->byte_dictionary, normkey);
+	return lc->compaction.mask != 0 ? bit_compact(&lc->compaction, normkey) : normkey;
 }
 
 /* Squeezes a column's images if they become narrower. */
 static void
-layout_squeeze(LayoutColumn *lc, const KeyRange *r)
+layout_compaction(LayoutColumn *lc, const KeyRange *r)
 {
-	bit_squeeze_init(&lc->squeeze, r->set & ~r->common);
+	bit_compaction_init(&lc->compaction, r->set & ~r->common);
 	if (bit_length(narrowed(lc, r->max) - narrowed(lc, r->min)) >= bit_length(r->max - r->min))
-		lc->squeeze.mask = 0;
+		lc->compaction.mask = 0;
 }
 
 /* The column's place in the key, for images in this range. */
 static void
-layout_column(KeyLayout *layout, LayoutColumn *lc, const StageColumn *col, const KeyRange *r)
+layout_column(KeyLayout *layout, LayoutColumn *lc, const KeyBufferColumn *col, const KeyRange *r)
 {
 	Key128		largest;
 
@@ -98,25 +98,25 @@ layout_column(KeyLayout *layout, LayoutColumn *lc, const StageColumn *col, const
 }
 
 void
-key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
+key_layout(KeyLayout *layout, const KeyBuffer *keybuf, const KeyRange *ranges)
 {
 	bool		inexact = false;
 
 	layout->ncols = 0;
 	layout->total_bits = 0;
 	/* what stands behind the first inexact column must not decide */
-	for (int c = 0; c < stage->ncols && !inexact; c++)
+	for (int c = 0; c < keybuf->ncols && !inexact; c++)
 	{
 		LayoutColumn *lc = &layout->cols[c];
 
-		lc->squeeze.mask = 0;
-		lc->alphabets = NULL;
-		lc->even.steps = 0;
-		if (stage->cols[c].called && ranges[c].min <= ranges[c].max)
-			layout_squeeze(lc, &ranges[c]);
-		layout_column(layout, lc, &stage->cols[c], &ranges[c]);
+		lc->compaction.mask = 0;
+		lc->byte_dictionary = NULL;
+		lc->quantized.steps = 0;
+		if (keybuf->cols[c].called && ranges[c].min <= ranges[c].max)
+			layout_compaction(lc, &ranges[c]);
+		layout_column(layout, lc, &keybuf->cols[c], &ranges[c]);
 		inexact = ranges[c].inexact;
-		if (unlikely(key_range_unplaced(&stage->cols[c], &ranges[c])))
+		if (unlikely(key_range_unplaced(&keybuf->cols[c], &ranges[c])))
 		{
 			/* only the comparator tells, NULLs too */
 			layout->total_bits -= lc->bits;
@@ -125,28 +125,28 @@ key_layout(KeyLayout *layout, const Stage *stage, const KeyRange *ranges)
 		}
 		layout->ncols++;
 	}
-	layout->may_be_exact = stage->complete && !inexact;
+	layout->may_be_exact = keybuf->complete && !inexact;
 	layout->exact = layout->may_be_exact && layout->total_bits <= 128;
 }
 
 void
-key_layout_narrow(KeyLayout *layout, const Stage *stage, KeyAlphabets *made, MemoryContext cxt,
+key_layout_narrow(KeyLayout *layout, const KeyBuffer *keybuf, ByteDictionaries *made, MemoryContext cxt,
 				  int bits)
 {
-	if (layout->total_bits <= bits || stage->n < NARROW_MIN_ROWS)
+	if (layout->total_bits <= bits || keybuf->n < NARROW_MIN_ROWS)
 		return;
 	for (int c = 0; c < layout->ncols; c++)
 	{
 		LayoutColumn *lc = &layout->cols[c];
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 
 		if (!col->by_bytes || lc->bits == 0)
 			continue;
 		if (made->cols[c] == NULL)
-			made->cols[c] = MemoryContextAlloc(cxt, sizeof(Alphabets));
-		if (!alphabets_make(made->cols[c], col, stage->n, lc->bits))
+			made->cols[c] = MemoryContextAlloc(cxt, sizeof(ByteDictionary));
+		if (!byte_dictionary_make(made->cols[c], col, keybuf->n, lc->bits))
 			continue;
-		lc->alphabets = made->cols[c];
+		lc->byte_dictionary = made->cols[c];
 		layout->total_bits -= lc->bits;
 		layout_column(layout, lc, col, &col->range);
 	}
@@ -154,11 +154,11 @@ key_layout_narrow(KeyLayout *layout, const Stage *stage, KeyAlphabets *made, Mem
 }
 
 uint64
-key_layout_range(const Stage *stage, const KeyLayout *layout)
+key_layout_range(const KeyBuffer *keybuf, const KeyLayout *layout)
 {
 	for (int c = 0; c < layout->ncols; c++)
 	{
-		const KeyRange *r = &stage->cols[c].range;
+		const KeyRange *r = &keybuf->cols[c].range;
 
 		if (layout->cols[c].bits == 0)
 			continue;
@@ -171,7 +171,7 @@ key_layout_range(const Stage *stage, const KeyLayout *layout)
 
 /* Are there NULLs among the rows?  The range is that of rows gone as well. */
 static inline bool
-column_has_nulls(const StageColumn *col)
+column_has_nulls(const KeyBufferColumn *col)
 {
 	return col->range.has_null && col->nulls != NULL;
 }
@@ -181,41 +181,41 @@ column_has_nulls(const StageColumn *col)
  * they lie, or, if they have to become narrower, in buf.
  */
 static const void *
-batch_images(const StageColumn *col, const LayoutColumn *lc, size_t start, int count,
+batch_normkeys(const KeyBufferColumn *col, const LayoutColumn *lc, size_t start, int count,
 			 uint64 *buf)
 {
-	if (lc->alphabets != NULL)
+	if (lc->byte_dictionary != NULL)
 	{
-		const uint64 *images = (const uint64 *) col->images + start;
+		const uint64 *normkeys = (const uint64 *) col->normkeys + start;
 
 		for (int i = 0; i < count; i++)
-			buf[i] = alphabets_number(lc->alphabets, images[i]);
+			buf[i] = byte_dictionary_number(lc->byte_dictionary, normkeys[i]);
 	}
-	else if (lc->even.steps != 0)
-		even_numbers(&lc->even, col, start, count, buf);
-	else if (lc->squeeze.mask == 0)
-		return (const char *) col->images + start * (col->wide ? sizeof(uint64) : sizeof(uint32));
+	else if (lc->quantized.steps != 0)
+		quantize_column(&lc->quantized, col, start, count, buf);
+	else if (lc->compaction.mask == 0)
+		return (const char *) col->normkeys + start * (col->wide ? sizeof(uint64) : sizeof(uint32));
 	else if (col->wide)
 	{
-		const uint64 *images = (const uint64 *) col->images + start;
+		const uint64 *normkeys = (const uint64 *) col->normkeys + start;
 
 		for (int i = 0; i < count; i++)
-			buf[i] = bit_squeeze(&lc->squeeze, images[i]);
+			buf[i] = bit_compact(&lc->compaction, normkeys[i]);
 	}
 	else
 	{
-		const uint32 *images = (const uint32 *) col->images + start;
+		const uint32 *normkeys = (const uint32 *) col->normkeys + start;
 
 		for (int i = 0; i < count; i++)
-			((uint32 *) buf)[i] = (uint32) bit_squeeze(&lc->squeeze, images[i]);
+			((uint32 *) buf)[i] = (uint32) bit_compact(&lc->compaction, normkeys[i]);
 	}
 	return buf;
 }
 
 /* acc = acc << keep | value's upper keep bits, over one column of a batch. */
-#define FOLD_COLUMN(image_t) \
+#define FOLD_COLUMN(normkey_t) \
 	do { \
-		const image_t *images = batch; \
+		const normkey_t *normkeys = batch; \
 		const uint64 base = lc->base - lc->add; \
 		if (column_has_nulls(col)) \
 		{ \
@@ -223,14 +223,14 @@ batch_images(const StageColumn *col, const LayoutColumn *lc, size_t start, int c
 			const uint64 null_value = (uint64) lc->null_value; \
 			for (int i = 0; i < count; i++) \
 			{ \
-				uint64		v = nulls[i] ? null_value : images[i] - base; \
+				uint64		v = nulls[i] ? null_value : normkeys[i] - base; \
 				acc[i] = (acc[i] << keep) | (v >> cut); \
 			} \
 		} \
 		else \
 		{ \
 			for (int i = 0; i < count; i++) \
-				acc[i] = (acc[i] << keep) | ((images[i] - base) >> cut); \
+				acc[i] = (acc[i] << keep) | ((normkeys[i] - base) >> cut); \
 		} \
 	} while (0)
 
@@ -239,12 +239,12 @@ batch_images(const StageColumn *col, const LayoutColumn *lc, size_t start, int c
  * value not fit a word.
  */
 static void
-fold_full_column(const StageColumn *col, const LayoutColumn *lc, const uint64 *images,
+fold_full_column(const KeyBufferColumn *col, const LayoutColumn *lc, const uint64 *normkeys,
 				 size_t start, int count, int keep, int cut, uint64 *acc)
 {
 	for (int i = 0; i < count; i++)
 	{
-		Key128		v = (Key128) (images[i] - lc->base) + lc->add;
+		Key128		v = (Key128) (normkeys[i] - lc->base) + lc->add;
 
 		if (column_has_nulls(col) && col->nulls[start + i])
 			v = lc->null_value;
@@ -257,7 +257,7 @@ fold_full_column(const StageColumn *col, const LayoutColumn *lc, const uint64 *i
  * right-aligned.
  */
 static void
-fold64(const Stage *stage, const KeyLayout *layout, int key_bits,
+fold64(const KeyBuffer *keybuf, const KeyLayout *layout, int key_bits,
 	   size_t start, int count, uint64 *acc)
 {
 	uint64		buf[BATCH];
@@ -267,7 +267,7 @@ fold64(const Stage *stage, const KeyLayout *layout, int key_bits,
 	memset(acc, 0, count * sizeof(uint64));
 	for (int c = 0; c < layout->ncols && room > 0; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 		const LayoutColumn *lc = &layout->cols[c];
 		int			keep = Min(lc->bits, room);
 		int			cut = lc->bits - keep;
@@ -275,7 +275,7 @@ fold64(const Stage *stage, const KeyLayout *layout, int key_bits,
 
 		if (keep == 0)
 			continue;
-		batch = batch_images(col, lc, start, count, buf);
+		batch = batch_normkeys(col, lc, start, count, buf);
 		if (lc->bits >= 64)
 			fold_full_column(col, lc, batch, start, count, keep, cut, acc);
 		else if (col->wide)
@@ -291,7 +291,7 @@ fold64(const Stage *stage, const KeyLayout *layout, int key_bits,
  * total_bits > 64, left-aligned.
  */
 static void
-fold128(const Stage *stage, const KeyLayout *layout, size_t start, int count, Key128 *acc)
+fold128(const KeyBuffer *keybuf, const KeyLayout *layout, size_t start, int count, Key128 *acc)
 {
 	uint64		buf[BATCH];
 	int			room = 128;
@@ -300,7 +300,7 @@ fold128(const Stage *stage, const KeyLayout *layout, size_t start, int count, Ke
 	memset(acc, 0, count * sizeof(Key128));
 	for (int c = 0; c < layout->ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 		const LayoutColumn *lc = &layout->cols[c];
 		bool		cut = lc->bits > room;
 		int			shift = cut ? lc->bits - room : room - lc->bits;
@@ -308,12 +308,12 @@ fold128(const Stage *stage, const KeyLayout *layout, size_t start, int count, Ke
 
 		if (lc->bits == 0)
 			continue;
-		batch = batch_images(col, lc, start, count, buf);
+		batch = batch_normkeys(col, lc, start, count, buf);
 		for (int i = 0; i < count; i++)
 		{
-			uint64		image = col->wide ? ((const uint64 *) batch)[i] :
+			uint64		normkey = col->wide ? ((const uint64 *) batch)[i] :
 				((const uint32 *) batch)[i];
-			Key128		v = (Key128) (image - lc->base) + lc->add;
+			Key128		v = (Key128) (normkey - lc->base) + lc->add;
 
 			if (column_has_nulls(col) && col->nulls[start + i])
 				v = lc->null_value;
@@ -326,7 +326,7 @@ fold128(const Stage *stage, const KeyLayout *layout, size_t start, int count, Ke
 }
 
 void
-pack_words(const Stage *stage, const KeyLayout *layout,
+pack_words(const KeyBuffer *keybuf, const KeyLayout *layout,
 		   int key_bits, int rid_bits, uint64 *words, KeyOrder *order)
 {
 	uint64		acc[BATCH];
@@ -335,12 +335,12 @@ pack_words(const Stage *stage, const KeyLayout *layout,
 	size_t		ascents = 0;
 
 	Assert(key_bits + rid_bits <= 64 && key_bits <= layout->total_bits);
-	for (size_t start = 0; start < stage->n; start += BATCH)
+	for (size_t start = 0; start < keybuf->n; start += BATCH)
 	{
-		int			count = Min(BATCH, stage->n - start);
+		int			count = Min(BATCH, keybuf->n - start);
 
 		CHECK_FOR_INTERRUPTS();
-		fold64(stage, layout, key_bits, start, count, acc);
+		fold64(keybuf, layout, key_bits, start, count, acc);
 
 		if (start == 0)
 			prev = acc[0];
@@ -353,11 +353,11 @@ pack_words(const Stage *stage, const KeyLayout *layout,
 		}
 		prev = acc[count - 1];
 
-		if (stage->rids == NULL)
+		if (keybuf->rids == NULL)
 			memcpy(words + start, acc, count * sizeof(uint64));
 		else
 		{
-			const uint32 *rids = stage->rids + start;
+			const uint32 *rids = keybuf->rids + start;
 
 			for (int i = 0; i < count; i++)
 				words[start + i] = (acc[i] << rid_bits) | rids[i];
@@ -368,7 +368,7 @@ pack_words(const Stage *stage, const KeyLayout *layout,
 }
 
 void
-pack_wide(const Stage *stage, const KeyLayout *layout,
+pack_wide(const KeyBuffer *keybuf, const KeyLayout *layout,
 		  SortRecFormat format, void *recs, KeyOrder *order)
 {
 	Key128		prev = 0;
@@ -376,14 +376,14 @@ pack_wide(const Stage *stage, const KeyLayout *layout,
 	Key128		acc[BATCH];
 
 	order->descents = order->ascents = 0;
-	for (size_t start = 0; start < stage->n; start += BATCH)
+	for (size_t start = 0; start < keybuf->n; start += BATCH)
 	{
-		int			count = Min(BATCH, stage->n - start);
+		int			count = Min(BATCH, keybuf->n - start);
 
 		CHECK_FOR_INTERRUPTS();
 		if (layout->total_bits <= 64)
 		{
-			fold64(stage, layout, layout->total_bits, start, count, acc64);
+			fold64(keybuf, layout, layout->total_bits, start, count, acc64);
 			for (int i = 0; i < count; i++)
 				acc[i] = acc64[i];
 		}
@@ -392,7 +392,7 @@ pack_wide(const Stage *stage, const KeyLayout *layout,
 			/* right-align, so that the key's bits are [0, total_bits) */
 			int			drop = 128 - Min(layout->total_bits, 128);
 
-			fold128(stage, layout, start, count, acc);
+			fold128(keybuf, layout, start, count, acc);
 			for (int i = 0; i < count; i++)
 				acc[i] >>= drop;
 		}
@@ -409,7 +409,7 @@ pack_wide(const Stage *stage, const KeyLayout *layout,
 				SortRec64  *r = (SortRec64 *) recs + start + i;
 
 				r->key = (uint64) acc[i];
-				r->rid = stage->rids == NULL ? 0 : stage->rids[start + i];
+				r->rid = keybuf->rids == NULL ? 0 : keybuf->rids[start + i];
 				r->pad = 0;
 			}
 			else
@@ -418,7 +418,7 @@ pack_wide(const Stage *stage, const KeyLayout *layout,
 
 				r->hi = (uint64) (acc[i] >> 64);
 				r->lo = (uint64) acc[i];
-				r->rid = stage->rids == NULL ? 0 : stage->rids[start + i];
+				r->rid = keybuf->rids == NULL ? 0 : keybuf->rids[start + i];
 				r->pad = 0;
 			}
 		}
@@ -426,7 +426,7 @@ pack_wide(const Stage *stage, const KeyLayout *layout,
 }
 
 void
-pack_keys(const Stage *stage, const KeyLayout *layout, int key_width,
+pack_keys(const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
 		  size_t start, size_t count, void *keys)
 {
 	uint64		acc64[BATCH];
@@ -441,18 +441,18 @@ pack_keys(const Stage *stage, const KeyLayout *layout, int key_width,
 			/* 16-byte aligned, as the caller's chunk is */
 			Key128	   *out = (Key128 *) keys + done;
 
-			fold128(stage, layout, start + done, batch, out);
+			fold128(keybuf, layout, start + done, batch, out);
 			for (int i = 0; i < batch; i++)
 				out[i] >>= drop;
 		}
 		else if (key_width == 64)
-			fold64(stage, layout, layout->total_bits, start + done, batch,
+			fold64(keybuf, layout, layout->total_bits, start + done, batch,
 				   (uint64 *) keys + done);
 		else
 		{
 			uint32	   *out = (uint32 *) keys + done;
 
-			fold64(stage, layout, layout->total_bits, start + done, batch, acc64);
+			fold64(keybuf, layout, layout->total_bits, start + done, batch, acc64);
 			for (int i = 0; i < batch; i++)
 				out[i] = (uint32) acc64[i];
 		}
@@ -460,22 +460,22 @@ pack_keys(const Stage *stage, const KeyLayout *layout, int key_width,
 }
 
 Key128
-pack_key(const Stage *stage, const KeyLayout *layout, size_t i)
+pack_key(const KeyBuffer *keybuf, const KeyLayout *layout, size_t i)
 {
 	uint64		key64;
 	Key128		key;
 
 	if (layout->total_bits > 64)
 	{
-		pack_keys(stage, layout, 128, i, 1, &key);
+		pack_keys(keybuf, layout, 128, i, 1, &key);
 		return key;
 	}
-	pack_keys(stage, layout, 64, i, 1, &key64);
+	pack_keys(keybuf, layout, 64, i, 1, &key64);
 	return key64;
 }
 
 Key128
-pack_row(const Stage *stage, const StageWriter *writer, const KeyLayout *layout,
+pack_row(const KeyBuffer *keybuf, const KeyWriter *writer, const KeyLayout *layout,
 		 const Datum *values, const bool *isnull)
 {
 	Key128		key = 0;
@@ -484,7 +484,7 @@ pack_row(const Stage *stage, const StageWriter *writer, const KeyLayout *layout,
 
 	for (int c = 0; c < layout->ncols && room > 0; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 		const LayoutColumn *lc = &layout->cols[c];
 		Key128		v;
 
@@ -493,7 +493,7 @@ pack_row(const Stage *stage, const StageWriter *writer, const KeyLayout *layout,
 		if (isnull[col->att])
 			v = lc->null_value;
 		else
-			v = (Key128) (narrowed(lc, key_image(col, writer->makers[c], values[col->att], &inexact)) - lc->base) +
+			v = (Key128) (narrowed(lc, normkey_of_value(col, writer->makers[c], values[col->att], &inexact)) - lc->base) +
 				lc->add;
 		if (lc->bits > room)
 			key |= v >> (lc->bits - room);
@@ -510,15 +510,15 @@ pack_row(const Stage *stage, const StageWriter *writer, const KeyLayout *layout,
  */
 
 /* Fewer rows have hardly any ties; a smaller share of a word tells too little. */
-#define EVEN_MIN_ROWS	65536
-#define EVEN_MIN_BITS	24
+#define QUANTIZE_MIN_ROWS	65536
+#define QUANTIZE_MIN_BITS	24
 
 /* So many values, each at one of 2^16 places, tell whether it pays. */
 #define SAMPLE_SIZE		256
 #define PLACE_BITS		16
 
 /* Of the numbers, these are left to NULLs and to rounding. */
-#define EVEN_SPARE		8
+#define QUANTIZE_SPARE		8
 
 typedef struct Places
 {
@@ -528,11 +528,11 @@ typedef struct Places
 
 /* The value of image_float8(). */
 static inline double
-value_of(uint64 image)
+value_of(uint64 normkey)
 {
 	/* it was positive if the uppermost bit is set */
-	uint64		positive = (uint64) ((int64) image >> 63);
-	uint64		bits = image ^ (~positive | IMAGE_SIGN64);
+	uint64		positive = (uint64) ((int64) normkey >> 63);
+	uint64		bits = normkey ^ (~positive | NORMKEY_SIGN64);
 	double		value;
 
 	memcpy(&value, &bits, sizeof(value));
@@ -540,29 +540,29 @@ value_of(uint64 image)
 }
 
 static inline uint64
-even_number(const EvenScale *scale, uint64 image)
+quantize(const LinearScale *scale, uint64 normkey)
 {
-	return (uint64) (int64) ((value_of(image ^ scale->flip) - scale->from) * scale->steps);
+	return (uint64) (int64) ((value_of(normkey ^ scale->flip) - scale->from) * scale->steps);
 }
 
 /* The numbers of rows [start, start + count); 0 for NULLs. */
 static void
-even_numbers(const EvenScale *scale, const StageColumn *col, size_t start, int count,
+quantize_column(const LinearScale *scale, const KeyBufferColumn *col, size_t start, int count,
 			 uint64 *numbers)
 {
-	const uint64 *images = (const uint64 *) col->images + start;
+	const uint64 *normkeys = (const uint64 *) col->normkeys + start;
 
 	if (col->nulls != NULL)
 	{
 		const uint8 *nulls = col->nulls + start;
 
 		for (int i = 0; i < count; i++)
-			numbers[i] = nulls[i] ? 0 : even_number(scale, images[i]);
+			numbers[i] = nulls[i] ? 0 : quantize(scale, normkeys[i]);
 	}
 	else
 	{
 		for (int i = 0; i < count; i++)
-			numbers[i] = even_number(scale, images[i]);
+			numbers[i] = quantize(scale, normkeys[i]);
 	}
 }
 
@@ -578,63 +578,63 @@ put_at(Places *places, uint64 place)
 
 /* Does the scale, whose numbers have so many bits, tell values apart that images do not? */
 static bool
-scale_pays(const EvenScale *scale, const StageColumn *col, size_t n, int bits)
+scale_pays(const LinearScale *scale, const KeyBufferColumn *col, size_t n, int bits)
 {
-	int			image_bits = 1 + pg_leftmost_one_pos64(col->range.max - col->range.min);
-	Places		by_image = {0};
+	int			normkey_bits = 1 + pg_leftmost_one_pos64(col->range.max - col->range.min);
+	Places		by_normkey = {0};
 	Places		by_number = {0};
 
 	for (size_t i = 0; i < SAMPLE_SIZE; i++)
 	{
 		size_t		row = i * (n / SAMPLE_SIZE);
-		uint64		image = ((const uint64 *) col->images)[row];
+		uint64		normkey = ((const uint64 *) col->normkeys)[row];
 
 		if (col->nulls != NULL && col->nulls[row])
 			continue;
-		put_at(&by_image, (image - col->range.min) >> (image_bits - PLACE_BITS));
-		put_at(&by_number, even_number(scale, image) >> (bits - PLACE_BITS));
+		put_at(&by_normkey, (normkey - col->range.min) >> (normkey_bits - PLACE_BITS));
+		put_at(&by_number, quantize(scale, normkey) >> (bits - PLACE_BITS));
 	}
-	return by_number.shared + SAMPLE_SIZE / 16 < by_image.shared;
+	return by_number.shared + SAMPLE_SIZE / 16 < by_normkey.shared;
 }
 
 /* A scale of so many bits for the column's n images, if it pays. */
 static bool
-make_scale(EvenScale *scale, const StageColumn *col, size_t n, int bits)
+make_scale(LinearScale *scale, const KeyBufferColumn *col, size_t n, int bits)
 {
 	double		last = value_of(col->range.max ^ col->flip);
 
 	scale->flip = col->flip;
 	scale->from = value_of(col->range.min ^ col->flip);
-	scale->steps = ((UINT64CONST(1) << bits) - EVEN_SPARE) / (last - scale->from);
+	scale->steps = ((UINT64CONST(1) << bits) - QUANTIZE_SPARE) / (last - scale->from);
 	/* infinities and NaNs are at an end of the range; a difference may be too large or small */
 	return isfinite(last - scale->from) && isfinite(scale->steps) && scale_pays(scale, col, n, bits);
 }
 
 bool
-even_layout(KeyLayout *even, const KeyLayout *layout, const Stage *stage, int bits)
+quantized_layout(KeyLayout *quantized, const KeyLayout *layout, const KeyBuffer *keybuf, int bits)
 {
 	int			room = bits;
 	int			c = 0;
 	LayoutColumn *lc;
 
-	if (stage->n < EVEN_MIN_ROWS)
+	if (keybuf->n < QUANTIZE_MIN_ROWS)
 		return false;
 	while (c < layout->ncols && layout->cols[c].bits <= room)
 		room -= layout->cols[c++].bits;
-	if (c == layout->ncols || stage->cols[c].kind != KEY_FLOAT8 || room < EVEN_MIN_BITS)
+	if (c == layout->ncols || keybuf->cols[c].kind != KEY_FLOAT8 || room < QUANTIZE_MIN_BITS)
 		return false;
 
-	*even = *layout;
-	lc = &even->cols[c];
-	if (!make_scale(&lc->even, &stage->cols[c], stage->n, room))
+	*quantized = *layout;
+	lc = &quantized->cols[c];
+	if (!make_scale(&lc->quantized, &keybuf->cols[c], keybuf->n, room))
 		return false;
 	lc->base = 0;
 	lc->bits = room;
 	if (lc->null_value != 0)
 		lc->null_value = (UINT64CONST(1) << room) - 1;
-	even->ncols = c + 1;
-	even->total_bits = bits;
-	even->may_be_exact = even->exact = false;
+	quantized->ncols = c + 1;
+	quantized->total_bits = bits;
+	quantized->may_be_exact = quantized->exact = false;
 	return true;
 }
 
@@ -643,7 +643,7 @@ even_layout(KeyLayout *even, const KeyLayout *layout, const Stage *stage, int bi
  * ------------------------------------------------------------------------
  */
 
-#define DECODE_LOOP(kind, image, type, from_datum, make, back) \
+#define DECODE_LOOP(kind, normkey, type, from_datum, make, back) \
 		case kind: \
 			for (int i = 0; i < count; i++) \
 				values[i] = back((((words[i] >> shift) & mask) + base) ^ flip); \
@@ -653,7 +653,7 @@ even_layout(KeyLayout *even, const KeyLayout *layout, const Stage *stage, int bi
 
 /* The values of a column whose lowest bit is at shift; NULLs are yet to be told. */
 static void
-decode_column(const StageColumn *col, const LayoutColumn *lc, int shift,
+decode_column(const KeyBufferColumn *col, const LayoutColumn *lc, int shift,
 			  const uint64 *words, int count, Datum *values)
 {
 	const uint64 mask = lc->bits < 64 ? (UINT64CONST(1) << lc->bits) - 1 : PG_UINT64_MAX;
@@ -667,14 +667,14 @@ decode_column(const StageColumn *col, const LayoutColumn *lc, int shift,
 }
 
 void
-decode_words(const Stage *stage, const KeyLayout *layout, const uint64 *words, int count,
+decode_words(const KeyBuffer *keybuf, const KeyLayout *layout, const uint64 *words, int count,
 			 int stride, Datum *values, bool *isnull)
 {
 	int			shift = 0;
 
 	for (int c = layout->ncols - 1; c >= 0; c--)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 		const LayoutColumn *lc = &layout->cols[c];
 
 		if (lc->bits == 0)
@@ -704,12 +704,12 @@ decode_words(const Stage *stage, const KeyLayout *layout, const uint64 *words, i
 }
 
 void
-decode_key128(const Stage *stage, const KeyLayout *layout, Key128 key, int stride,
+decode_key128(const KeyBuffer *keybuf, const KeyLayout *layout, Key128 key, int stride,
 			  Datum *values, bool *isnull)
 {
 	for (int c = layout->ncols - 1; c >= 0; c--)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 		const LayoutColumn *lc = &layout->cols[c];
 		Key128		value = key & (((Key128) 1 << lc->bits) - 1);
 

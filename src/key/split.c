@@ -69,13 +69,13 @@ compare_keys(const void *a, const void *b)
 
 /* A sorted sample; places are random, for inputs may have a period. */
 static void
-sample_keys(const Stage *stage, const KeyLayout *layout, Key128 *sample, size_t n)
+sample_keys(const KeyBuffer *keybuf, const KeyLayout *layout, Key128 *sample, size_t n)
 {
 	pg_prng_state state;
 
 	pg_prng_seed(&state, 0);
 	for (size_t i = 0; i < n; i++)
-		sample[i] = pack_key(stage, layout, (size_t) pg_prng_uint64_range(&state, 0, stage->n - 1));
+		sample[i] = pack_key(keybuf, layout, (size_t) pg_prng_uint64_range(&state, 0, keybuf->n - 1));
 	qsort(sample, n, sizeof(Key128), compare_keys);
 }
 
@@ -126,21 +126,21 @@ choose_ranges(KeySplit *split, const Key128 *sample, size_t n, double share)
 }
 
 bool
-key_split_plan(KeySplit *split, const Stage *stage, const KeyLayout *layout, int key_width,
+key_split_plan(KeySplit *split, const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
 			   size_t part_rows)
 {
-	double		parts = (double) stage->n / part_rows;
+	double		parts = (double) keybuf->n / part_rows;
 	size_t		n = (size_t) Min(Max(parts * SAMPLE_PER_PART, SAMPLE_MIN), SAMPLE_MAX);
 	Key128	   *sample;
 	bool		fits;
 
 	split->nparts = 0;
 	split->key_width = key_width;
-	split->rids = !stage->keys_only;
+	split->rids = !keybuf->keys_only;
 	if (parts > KEY_SPLIT_MAX)
 		return false;
 	sample = palloc(n * sizeof(Key128));
-	sample_keys(stage, layout, sample, n);
+	sample_keys(keybuf, layout, sample, n);
 	fits = choose_ranges(split, sample, n, n / parts);
 	pfree(sample);
 	return fits;
@@ -255,7 +255,7 @@ fill_cells(SplitCells *cells, const KeySplit *split, const KeyLayout *layout)
 	} while (0)
 
 void
-key_split_run(KeySplit *split, BulkOwner *owner, const Stage *stage, const KeyLayout *layout)
+key_split_run(KeySplit *split, BulkOwner *owner, const KeyBuffer *keybuf, const KeyLayout *layout)
 {
 	PartEnd		ends[KEY_SPLIT_MAX] = {0};
 	Key128		wide[KEY_SPLIT_MAX];
@@ -274,15 +274,15 @@ key_split_run(KeySplit *split, BulkOwner *owner, const Stage *stage, const KeyLa
 		wide[p] = p < last ? split->low[p + 1] : ~(Key128) 0;
 		narrow[p] = p < last ? (uint64) split->low[p + 1] : PG_UINT64_MAX;
 	}
-	bulk_reserve(owner, &split->blocks, key_split_bytes(split, stage->n, split->block_rows), 0);
-	for (size_t start = 0; start < stage->n; start += SPLIT_BATCH)
+	bulk_reserve(owner, &split->blocks, key_split_bytes(split, keybuf->n, split->block_rows), 0);
+	for (size_t start = 0; start < keybuf->n; start += SPLIT_BATCH)
 	{
-		size_t		count = Min(SPLIT_BATCH, stage->n - start);
-		const uint32 *rids = split->rids ? stage->rids + start : NULL;
+		size_t		count = Min(SPLIT_BATCH, keybuf->n - start);
+		const uint32 *rids = split->rids ? keybuf->rids + start : NULL;
 
 		if (start % (SPLIT_BATCH * INTERRUPT_BATCHES) == 0)
 			CHECK_FOR_INTERRUPTS();
-		pack_keys(stage, layout, split->key_width, start, count, keys);
+		pack_keys(keybuf, layout, split->key_width, start, count, keys);
 		if (split->key_width == 32)
 			SPLIT_KEYS(uint32, narrow);
 		else if (split->key_width == 64)

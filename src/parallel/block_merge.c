@@ -203,15 +203,15 @@ create_node(BlockSource **sources, int n)
 }
 
 BlockMerge *
-block_merge_create(const SortSpec *spec, const KeyFrame *frame, BlockSource **sources, int n)
+block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, BlockSource **sources, int n)
 {
 	BlockMerge *merge = palloc0(sizeof(BlockMerge));
-	Stage	   *stage = palloc0(sizeof(Stage));
+	KeyBuffer	   *keybuf = palloc0(sizeof(KeyBuffer));
 	KeyLayout	layout;
 
 	/* nothing is staged, but the layout is the writers' */
-	stage_init(stage, spec->keys, spec->nkeys, true);
-	key_layout(&layout, stage, frame->ranges);
+	keybuf_init(keybuf, spec->keys, spec->nkeys, true);
+	key_layout(&layout, keybuf, common_range->ranges);
 	merge->wide = block_key_bits(&layout) > 64;
 	merge->item_bytes = MERGE_KEY_AT + (merge->wide ? sizeof(uint128) : sizeof(uint64));
 	merge->exact = layout.exact;
@@ -220,7 +220,7 @@ block_merge_create(const SortSpec *spec, const KeyFrame *frame, BlockSource **so
 									  spec->keys, spec->nkeys);
 	merge->cxt = CurrentMemoryContext;
 	merge->root = n == 0 ? NULL : create_node(sources, n);
-	pfree(stage);
+	pfree(keybuf);
 	return merge;
 }
 
@@ -301,13 +301,13 @@ own_source_next(BlockSource *source)
 }
 
 BlockSource *
-block_source_own(const SortSpec *spec, const KeyFrame *frame, SortResult *result)
+block_source_own(const SortSpec *spec, const CommonKeyRange *common_range, SortResult *result)
 {
 	OwnSource  *own = palloc0(sizeof(OwnSource));
 	char	   *block = palloc(ROW_BLOCK_SIZE + ROW_BLOCK_KEY_ALIGN);
 
 	own->base.next = own_source_next;
-	own->writer = block_writer_create(spec, frame);
+	own->writer = block_writer_create(spec, common_range);
 	own->result = result;
 	own->block = (RowBlock *) TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block);
 	return &own->base;

@@ -18,9 +18,9 @@
 struct BlockWriter
 {
 	BulkOwner  *bulk;
-	Stage		stage;			/* keys of the block's rows */
-	StageWriter keys;
-	KeyFrame	frame;
+	KeyBuffer		keybuf;			/* keys of the block's rows */
+	KeyWriter keys;
+	CommonKeyRange	common_range;
 	KeyLayout	layout;
 	int			key_bits;		/* 64 or 128 */
 	PageKeys	page_keys;
@@ -33,23 +33,23 @@ struct BlockWriter
 };
 
 BlockWriter *
-block_writer_create(const SortSpec *spec, const KeyFrame *frame)
+block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range)
 {
 	BlockWriter *writer = palloc0(sizeof(BlockWriter));
 	AttrNumber *atts = palloc(spec->desc->natts * sizeof(AttrNumber));
 
 	writer->bulk = bulk_owner_create(CurrentMemoryContext, NULL);
-	writer->frame = *frame;
-	stage_init(&writer->stage, spec->keys, spec->nkeys, true);
-	stage_writer_init(&writer->keys, CurrentMemoryContext, writer->bulk, &writer->stage, spec->keys);
-	stage_begin(&writer->stage);
-	key_frame_apply(frame, &writer->stage);
-	stage_reserve(&writer->stage, writer->bulk, ROW_BLOCK_MAX_ROWS);
-	key_layout(&writer->layout, &writer->stage, frame->ranges);
+	writer->common_range = *common_range;
+	keybuf_init(&writer->keybuf, spec->keys, spec->nkeys, true);
+	keybuf_writer_init(&writer->keys, CurrentMemoryContext, writer->bulk, &writer->keybuf, spec->keys);
+	keybuf_begin(&writer->keybuf);
+	common_range_apply(common_range, &writer->keybuf);
+	keybuf_reserve(&writer->keybuf, writer->bulk, ROW_BLOCK_MAX_ROWS);
+	key_layout(&writer->layout, &writer->keybuf, common_range->ranges);
 	writer->key_bits = block_key_bits(&writer->layout);
 	for (int att = 0; att < spec->desc->natts; att++)
 		atts[att] = att;
-	page_keys_init(&writer->page_keys, &writer->stage, spec->desc, atts);
+	page_keys_init(&writer->page_keys, &writer->keybuf, spec->desc, atts);
 	writer->slot = MakeSingleTupleTableSlot(spec->desc, &TTSOpsMinimalTuple);
 	writer->row_slot = MakeSingleTupleTableSlot(spec->desc, &TTSOpsMinimalTuple);
 	pfree(atts);
@@ -64,14 +64,14 @@ row_header(const char *row)
 
 /* Stages the keys of n rows that lie one behind the other, each padded. */
 static void
-stage_rows(BlockWriter *writer, const char *row, int n)
+keybuf_rows(BlockWriter *writer, const char *row, int n)
 {
-	Stage	   *stage = &writer->stage;
+	KeyBuffer	   *keybuf = &writer->keybuf;
 	TupleTableSlot *slot = writer->slot;
 	const char *next = row;
 	int			i;
 
-	stage_reset(stage);
+	keybuf_reset(keybuf);
 	for (i = 0; i < n && page_keys_fixed(&writer->page_keys, row_header(next)); i++)
 	{
 		writer->data[i] = (const char *) row_header(next) + row_header(next)->t_hoff;
@@ -79,15 +79,15 @@ stage_rows(BlockWriter *writer, const char *row, int n)
 	}
 	if (likely(i == n))
 	{
-		page_keys_stage(&writer->page_keys, stage, &writer->keys, 0, writer->data, n);
-		stage->n = n;
+		page_keys_to_buffer(&writer->page_keys, keybuf, &writer->keys, 0, writer->data, n);
+		keybuf->n = n;
 		return;
 	}
 	for (i = 0; i < n; i++)
 	{
 		row_to_slot(slot, (MinimalTuple) row);
-		slot_getsomeattrs(slot, stage->last_att);
-		stage_row(stage, &writer->keys, slot->tts_values, slot->tts_isnull, 0);
+		slot_getsomeattrs(slot, keybuf->last_att);
+		keybuf_row(keybuf, &writer->keys, slot->tts_values, slot->tts_isnull, 0);
 		row += MAXALIGN(((MinimalTuple) row)->t_len);
 	}
 }
@@ -96,11 +96,11 @@ stage_rows(BlockWriter *writer, const char *row, int n)
 static void
 write_keys(BlockWriter *writer, RowBlock *block, const char *rows)
 {
-	stage_rows(writer, rows, block->n);
+	keybuf_rows(writer, rows, block->n);
 	/* or keys would not compare */
-	if (!key_frame_holds(&writer->frame, &writer->stage))
+	if (!common_range_holds(&writer->common_range, &writer->keybuf))
 		elog(ERROR, "a key lies outside of the common key range of a parallel sort");
-	pack_keys(&writer->stage, &writer->layout, writer->key_bits, 0, block->n,
+	pack_keys(&writer->keybuf, &writer->layout, writer->key_bits, 0, block->n,
 			  block->rows + block->keys_at);
 }
 

@@ -96,14 +96,14 @@ exchange_init(Exchange *ex, int workers)
 }
 
 void
-exchange_reset(Exchange *ex, size_t bound, const DeviceFeed *device)
+exchange_reset(Exchange *ex, size_t bound, const DeviceProducer *device)
 {
 	ex->bound = bound;
 	ex->device = *device;
 	pg_atomic_write_u32(&ex->device_lost, 0);
 	pg_atomic_write_u64(&ex->first_bound, PG_UINT64_MAX);
 	ex->expected = -1;
-	ex->arrived = 0;
+	ex->presorted = 0;
 	ex->closed = ex->agreed = false;
 	pg_atomic_write_u32(&ex->stopped, 0);
 	for (int r = 0; r < ex->nrings; r++)
@@ -117,7 +117,7 @@ exchange_reset(Exchange *ex, size_t bound, const DeviceFeed *device)
 	{
 		ExchangeSlot *slot = exchange_slot(ex, p);
 
-		slot->arrived = slot->absent = slot->report.valid = false;
+		slot->presorted = slot->absent = slot->report.valid = false;
 	}
 }
 
@@ -140,13 +140,13 @@ assign_readers(Exchange *ex)
 	int			first = 0;
 
 	for (int r = 0; r < ex->nrings; r++)
-		workers += exchange_slot(ex, r)->arrived;
+		workers += exchange_slot(ex, r)->presorted;
 	if (workers < EXCHANGE_MANY)
 		return;
 	half = (workers + 1) / 2;
 	for (int r = 0; r < ex->nrings; r++)
 	{
-		if (!exchange_slot(ex, r)->arrived)
+		if (!exchange_slot(ex, r)->presorted)
 			continue;
 		if (i % half == 0)
 			first = r;
@@ -176,7 +176,7 @@ exchange_rings_of(Exchange *ex, int reader, int *rings)
 static void
 release_and_agree(Exchange *ex)
 {
-	bool		last = !ex->closed && ex->arrived == ex->expected;
+	bool		last = !ex->closed && ex->presorted == ex->expected;
 
 	ex->closed = ex->closed || last;
 	SpinLockRelease(&ex->lock);
@@ -219,8 +219,8 @@ void
 exchange_arrive(Exchange *ex, int participant)
 {
 	SpinLockAcquire(&ex->lock);
-	exchange_slot(ex, participant)->arrived = true;
-	ex->arrived++;
+	exchange_slot(ex, participant)->presorted = true;
+	ex->presorted++;
 	release_and_agree(ex);
 }
 
@@ -248,14 +248,14 @@ exchange_wait_agreed(Exchange *ex)
 }
 
 bool
-exchange_wait_fed(Exchange *ex, ExchangeAttend attend, void *arg)
+exchange_wait_sent(Exchange *ex, ExchangeServe serve, void *arg)
 {
 	bool		agreed;
 
 	/* who is on the list has its latch set, as by all else that it waits for */
 	ConditionVariablePrepareToSleep(&ex->agreed_cv);
 	while (!(agreed = has_agreed(ex)) && pg_atomic_read_u32(&ex->device_lost) == 0 &&
-		   !exchange_stopped(ex) && attend(arg))
+		   !exchange_stopped(ex) && serve(arg))
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, GONE_LOOK_MS,
 						 wait_event());
@@ -267,47 +267,47 @@ exchange_wait_fed(Exchange *ex, ExchangeAttend attend, void *arg)
 }
 
 void
-exchange_fed(Exchange *ex, DeviceFed *fed)
+exchange_sent(Exchange *ex, DeviceSent *sent_to_device)
 {
-	memset(fed, 0, sizeof(*fed));
+	memset(sent_to_device, 0, sizeof(*sent_to_device));
 	for (int p = 0; p <= ex->nrings; p++)
 	{
 		const ExchangeSlot *slot = exchange_slot(ex, p);
 
-		if (!slot->arrived)
+		if (!slot->presorted)
 			continue;
-		fed->rows += slot->fed.rows;
-		fed->units += slot->fed.units;
-		fed->sum += slot->fed.sum;
-		fed->bytes += slot->fed.bytes;
+		sent_to_device->rows += slot->sent_to_device.rows;
+		sent_to_device->units += slot->sent_to_device.units;
+		sent_to_device->sum += slot->sent_to_device.sum;
+		sent_to_device->bytes += slot->sent_to_device.bytes;
 	}
 }
 
 void
-exchange_lose_device(Exchange *ex)
+exchange_fail_device(Exchange *ex)
 {
 	pg_atomic_write_u32(&ex->device_lost, 1);
 	pg_memory_barrier();
 	ConditionVariableBroadcast(&ex->agreed_cv);
 }
 
-KeyFrame *
-exchange_frame(Exchange *ex, const KeyColumn *keys, int nkeys)
+CommonKeyRange *
+exchange_common_range(Exchange *ex, const KeyColumn *keys, int nkeys)
 {
-	KeyFrame   *frame = palloc(sizeof(KeyFrame));
-	Stage	   *stage = palloc0(sizeof(Stage));
+	CommonKeyRange   *common_range = palloc(sizeof(CommonKeyRange));
+	KeyBuffer	   *keybuf = palloc0(sizeof(KeyBuffer));
 
 	Assert(has_agreed(ex));
 	/* nothing is staged: it says of what kinds the columns are */
-	stage_init(stage, keys, nkeys, true);
-	key_frame_init(frame);
+	keybuf_init(keybuf, keys, nkeys, true);
+	common_range_init(common_range);
 	for (int p = 0; p <= ex->nrings; p++)
 	{
-		if (exchange_slot(ex, p)->arrived)
-			key_frame_unite(frame, &exchange_slot(ex, p)->frame, stage);
+		if (exchange_slot(ex, p)->presorted)
+			common_range_unite(common_range, &exchange_slot(ex, p)->common_range, keybuf);
 	}
-	pfree(stage);
-	return frame;
+	pfree(keybuf);
+	return common_range;
 }
 
 void

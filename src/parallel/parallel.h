@@ -85,10 +85,10 @@ typedef struct ExchangeRing
 /* What a participant tells: a worker's by its ring, the leader's behind them. */
 typedef struct ExchangeSlot
 {
-	bool		arrived;		/* it has all its rows; the rest is set */
+	bool		presorted;		/* it has all its rows; the rest is set */
 	bool		absent;			/* it will never come; the leader's to set */
-	KeyFrame	frame;
-	DeviceFed	fed;			/* instead, where rows go to the leader's job */
+	CommonKeyRange	common_range;
+	DeviceSent	sent_to_device;			/* instead, where rows go to the leader's job */
 	ParticipantReport report;
 } ExchangeSlot;
 
@@ -97,7 +97,7 @@ typedef struct Exchange
 	int			nrings;
 	size_t		bound;			/* rows wanted; 0: all */
 	bool		participation;	/* parallel_leader_participation, as the session has it */
-	DeviceFeed	device;			/* the leader's job that rows go to, if there is one */
+	DeviceProducer	device;			/* the leader's job that rows go to, if there is one */
 	pg_atomic_uint32 device_lost;	/* they, or some of them, are lost */
 	pg_atomic_uint64 first_bound;	/* sorter_share_bound() */
 	pg_atomic_uint32 stopped;
@@ -105,7 +105,7 @@ typedef struct Exchange
 
 	slock_t		lock;			/* of what follows */
 	int			expected;		/* participants that come; -1: not counted yet */
-	int			arrived;		/* of them, those that have all their rows */
+	int			presorted;		/* of them, those that have all their rows */
 	bool		closed;			/* all have */
 	bool		agreed;			/* ... and each ring has its reader */
 	Size		blocks_at;		/* of the first ring, from here */
@@ -119,7 +119,7 @@ extern Size exchange_size(int workers);
 extern void exchange_init(Exchange *ex, int workers);
 
 /* The same for another execution; nobody uses it. */
-extern void exchange_reset(Exchange *ex, size_t bound, const DeviceFeed *device);
+extern void exchange_reset(Exchange *ex, size_t bound, const DeviceProducer *device);
 
 extern ExchangeSlot *exchange_slot(Exchange *ex, int participant);
 
@@ -140,17 +140,17 @@ extern bool exchange_wait_agreed(Exchange *ex);
  * latch is set: true when all participants have sent their rows, false if attend() says so,
  * rows are lost or the exchange was stopped.
  */
-typedef bool (*ExchangeAttend) (void *arg);
-extern bool exchange_wait_fed(Exchange *ex, ExchangeAttend attend, void *arg);
+typedef bool (*ExchangeServe) (void *arg);
+extern bool exchange_wait_sent(Exchange *ex, ExchangeServe serve, void *arg);
 
 /* What they have sent, in all. */
-extern void exchange_fed(Exchange *ex, DeviceFed *fed);
+extern void exchange_sent(Exchange *ex, DeviceSent *sent_to_device);
 
 /* A worker's rows are lost with the leader's job. */
-extern void exchange_lose_device(Exchange *ex);
+extern void exchange_fail_device(Exchange *ex);
 
 /* The common key range of all rows, once all have arrived; a copy in the current memory context. */
-extern KeyFrame *exchange_frame(Exchange *ex, const KeyColumn *keys, int nkeys);
+extern CommonKeyRange *exchange_common_range(Exchange *ex, const KeyColumn *keys, int nkeys);
 
 /* A worker opens its ring, */
 extern void exchange_open_ring(Exchange *ex, int ring);
@@ -205,7 +205,7 @@ block_key_bits(const KeyLayout *layout)
  * Of sorted rows of this spec, in the current memory context.  The frame is that of
  * all rows that will be merged.
  */
-extern BlockWriter *block_writer_create(const SortSpec *spec, const KeyFrame *frame);
+extern BlockWriter *block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range);
 
 /* Fills a block with the result's next rows; false if there are none left. */
 extern bool block_writer_fill(BlockWriter *writer, SortResult *result, RowBlock *block);
@@ -253,7 +253,7 @@ typedef struct BlockMerge
  * Of n streams of rows of this spec, in the current memory context; the frame is
  * the one that the blocks' writers were given.
  */
-extern BlockMerge *block_merge_create(const SortSpec *spec, const KeyFrame *frame,
+extern BlockMerge *block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range,
 									  BlockSource **sources, int n);
 
 /* Merges more; false if there are none left. */
@@ -302,7 +302,7 @@ extern BlockSource *block_source_ring(Exchange *ex, int ring, int reader, Exchan
 									  void *gone_arg);
 
 /* This process's own sort, in blocks of its own memory. */
-extern BlockSource *block_source_own(const SortSpec *spec, const KeyFrame *frame,
+extern BlockSource *block_source_own(const SortSpec *spec, const CommonKeyRange *common_range,
 									 SortResult *result);
 
 /* ------------------------------------------------------------------------

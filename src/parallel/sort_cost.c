@@ -49,19 +49,19 @@
 
 #define ROWS_MOST		1e15	/* that the router is asked about */
 
-#define FEED_NS			20.0	/* a row copied to a chunk for a device, and its key made */
-#define FEED_BYTE_NS	0.2		/* a byte of it */
+#define PRODUCER_NS			20.0	/* a row copied to a chunk for a device, and its key made */
+#define PRODUCER_BYTE_NS	0.2		/* a byte of it */
 #define STREAM_NS		4.0		/* a row that came from there and is given out, */
 #define STREAM_BYTE_NS	0.12	/* ... and a byte of it */
-#define SETTLE_NS		5.0		/* ... of which it is asked whether its key is that of the next */
-#define FEED_US			5000.0	/* for a job's memory, and for one another */
+#define RESOLVE_NS		5.0		/* ... of which it is asked whether its key is that of the next */
+#define PRODUCER_US			5000.0	/* for a job's memory, and for one another */
 
 /* What the keys of a row are like. */
 typedef struct CostKeys
 {
 	int			bits;
 	int			called;			/* columns whose images a function makes */
-	bool		dear;			/* values are compared */
+	bool		needs_comparator;			/* values are compared */
 } CostKeys;
 
 static void
@@ -74,7 +74,7 @@ sum_keys(const SortCostFacts *facts, CostKeys *sum)
 
 		sum->bits += key_words(kind) * (key_wide(kind) ? 64 : 32);
 		sum->called += key_called(kind) ? 1 : 0;
-		sum->dear |= key_dear(kind);
+		sum->needs_comparator |= key_needs_comparator(kind);
 	}
 }
 
@@ -149,7 +149,7 @@ cost_on_cpu(const SortCostFacts *sort, const CostKeys *keys, double n, int parti
 	gpusort_route_decide(&facts, &decision);
 	cost->sort_us = decision.predicted_us +
 		(n * look_ns(keys) + stay * in_ns(keys, row_bytes) + spill / 2) / 1000;
-	if (keys->dear)
+	if (keys->needs_comparator)
 		cost->sort_us += stay * log2(stay) * COMPARE_NS / 1000;
 	cost->rows_us = (n * OUT_NS + spill / 2) / 1000;
 	return decision.predicted_us;
@@ -186,7 +186,7 @@ gpu_saves_us(const CostKeys *keys, double n, double row_bytes, double kernel_us)
 	gain.rows = n;
 	gain.row_bytes = row_bytes;
 	gain.key_cost = keys->bits / 8;
-	gain.settled = keys->called > 0;
+	gain.resolver = keys->called > 0;
 	gain.memory = work_mem * 1024.0;
 	gain.cpu_sort_us = kernel_us;
 	gain.gpu_sort_us = HUGE_VAL;
@@ -196,7 +196,7 @@ gpu_saves_us(const CostKeys *keys, double n, double row_bytes, double kernel_us)
 }
 
 void
-sort_cost_alone(const SortCostFacts *facts, SortCost *cost)
+sort_cost_serial(const SortCostFacts *facts, SortCost *cost)
 {
 	double		n = Max(facts->rows, 2);
 	CostKeys	keys;
@@ -248,7 +248,7 @@ cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *co
 	bool		many = workers >= EXCHANGE_MANY;
 	int			participants = participants_of(workers, leader);
 	double		abreast = sort_abreast(participants);
-	double		crowd = participants / abreast;
+	double		cluster = participants / abreast;
 	double		matches = many ? 1 : log2(workers + 1);
 	double		merge_ns = MERGE_NS + facts->row_bytes * MERGE_BYTE_NS + matches * MERGE_MATCH_NS;
 	double		write_ns = WRITE_NS + facts->row_bytes * WRITE_BYTE_NS;
@@ -260,37 +260,37 @@ cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *co
 	/* merged and copied twice */
 	if (many)
 		write_ns += MERGE_NS + log2(workers / 2) * MERGE_MATCH_NS + facts->row_bytes * IN_BYTE_NS;
-	if (keys.dear)
+	if (keys.needs_comparator)
 		merge_ns += matches * COMPARE_NS;
 	write_ns /= abreast;
-	cost->sort_us *= crowd;
+	cost->sort_us *= cluster;
 	/* where there are processors for all, workers write the next rows while the leader merges these */
-	cost->rows_us = cost->rows_us * crowd +
+	cost->rows_us = cost->rows_us * cluster +
 		n * (all_run ? Max(write_ns, merge_ns) : write_ns + merge_ns) / 1000;
 }
 
 /* Bits of the key by which rows of several processes go to a device; 0: they do not. */
 static int
-feed_bits(const SortCostFacts *facts, bool *settled)
+producer_bits(const SortCostFacts *facts, bool *resolver)
 {
 	int			bits = 0;
 
-	*settled = false;
-	for (int i = 0; i < facts->nkeys && !*settled; i++)
+	*resolver = false;
+	for (int i = 0; i < facts->nkeys && !*resolver; i++)
 	{
 		KeyKind		kind = facts->keys[i].kind;
 
 		if (!device_layout_shared(kind))
 			return 0;
-		*settled = !key_exact(kind);
-		bits += (*settled ? 1 : key_words(kind)) * (key_wide(kind) ? 64 : 32);
+		*resolver = !key_exact(kind);
+		bits += (*resolver ? 1 : key_words(kind)) * (key_wide(kind) ? 64 : 32);
 	}
 	return bits <= 128 ? bits : 0;
 }
 
 /* All send their rows to a device, and the leader gives out what comes back; false if that cannot be. */
 static bool
-cost_of_feed(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
+cost_of_producer(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
 {
 	double		n = Max(facts->rows, 2);
 	double		abreast = sort_abreast(workers + (leader ? 1 : 0));
@@ -301,22 +301,22 @@ cost_of_feed(const SortCostFacts *facts, int workers, bool leader, SortCost *cos
 	double		row_ns = STREAM_NS + facts->row_bytes * STREAM_BYTE_NS;
 	RouteFacts	gpu;
 	CostKeys	keys;
-	bool		settled;
+	bool		resolver;
 
 	sum_keys(facts, &keys);
-	keys.bits = feed_bits(facts, &settled);
+	keys.bits = producer_bits(facts, &resolver);
 	if (facts->bound > 0 || keys.bits == 0 || !gpu_facts(&keys, n, facts->row_bytes, &gpu))
 		return false;
 	gpu.gpu.keys_back = false;
 	if (gpu_choose(&gpu, &gpu_us) == NULL)
 		return false;
-	if (settled)
-		row_ns += SETTLE_NS;
+	if (resolver)
+		row_ns += RESOLVE_NS;
 	gpu_copy_ns(&gpu, &up_ns, &down_ns);
 	/* copies go on while rows come in, and while they are given out, but take their time */
 	bus_ns = facts->row_bytes * up_ns;
-	cost->sort_us = FEED_US + gpu_us +
-		n * Max(bus_ns, (look_ns(&keys) + FEED_NS + facts->row_bytes * FEED_BYTE_NS) / abreast) / 1000;
+	cost->sort_us = PRODUCER_US + gpu_us +
+		n * Max(bus_ns, (look_ns(&keys) + PRODUCER_NS + facts->row_bytes * PRODUCER_BYTE_NS) / abreast) / 1000;
 	cost->rows_us = n * Max(facts->row_bytes * down_ns, row_ns) / 1000;
 	return true;
 }
@@ -324,22 +324,22 @@ cost_of_feed(const SortCostFacts *facts, int workers, bool leader, SortCost *cos
 void
 sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
 {
-	SortCost	feed;
+	SortCost	partial;
 
 	cost_of_merge(facts, workers, leader, cost);
-	if (cost_of_feed(facts, workers, leader, &feed) &&
-		feed.sort_us + feed.rows_us < cost->sort_us + cost->rows_us)
-		*cost = feed;
+	if (cost_of_producer(facts, workers, leader, &partial) &&
+		partial.sort_us + partial.rows_us < cost->sort_us + cost->rows_us)
+		*cost = partial;
 }
 
 bool
-sort_cost_feeds(const SortCostFacts *facts, int workers, bool leader, bool forced)
+sort_cost_producers(const SortCostFacts *facts, int workers, bool leader, bool forced)
 {
 	SortCost	merge;
-	SortCost	feed;
+	SortCost	partial;
 
-	if (!cost_of_feed(facts, workers, leader, &feed))
+	if (!cost_of_producer(facts, workers, leader, &partial))
 		return false;
 	cost_of_merge(facts, workers, leader, &merge);
-	return forced || feed.sort_us + feed.rows_us < merge.sort_us + merge.rows_us;
+	return forced || partial.sort_us + partial.rows_us < merge.sort_us + merge.rows_us;
 }

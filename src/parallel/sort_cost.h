@@ -27,7 +27,7 @@ typedef struct SortCost
 } SortCost;
 
 /* One process sorts, with a GPU if there is one that pays. */
-extern void sort_cost_alone(const SortCostFacts *facts, SortCost *cost);
+extern void sort_cost_serial(const SortCostFacts *facts, SortCost *cost);
 
 /* One of so many processes sorts, on its CPU; they all do. */
 extern void sort_cost_beside(const SortCostFacts *facts, int participants, SortCost *cost);
@@ -45,6 +45,6 @@ extern double sort_cost_abreast(int workers, bool leader);
 extern void sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, SortCost *cost);
 
 /* Do all send their rows to a device?  If that can be, also where it takes longer: forced. */
-extern bool sort_cost_feeds(const SortCostFacts *facts, int workers, bool leader, bool forced);
+extern bool sort_cost_producers(const SortCostFacts *facts, int workers, bool leader, bool forced);
 
 #endif							/* GPUSORT_PARALLEL_SORT_COST_H */

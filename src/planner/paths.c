@@ -205,7 +205,7 @@ input_remains(const RelOptInfo *input_rel, const RelOptInfo *rel, const Path *pa
 {
 	double		rows = Max(input_rel->rows, partial->rows * shares_of(partial->parallel_workers));
 	Cost		most = partial->total_cost + parallel_setup_cost + parallel_tuple_cost * rows;
-	bool		dearer = !IS_UPPER_REL(input_rel) && compat_gather_allowed(input_rel) &&
+	bool		costlier = !IS_UPPER_REL(input_rel) && compat_gather_allowed(input_rel) &&
 		compat_disabled_nodes(partial) == 0;
 	ListCell   *lc;
 
@@ -215,9 +215,9 @@ input_remains(const RelOptInfo *input_rel, const RelOptInfo *rel, const Path *pa
 
 		if (sorts(path, input_rel->cheapest_total_path))
 			return true;
-		dearer = dearer && path->total_cost > most * ADD_PATH_FUZZ;
+		costlier = costlier && path->total_cost > most * ADD_PATH_FUZZ;
 	}
-	return dearer;
+	return costlier;
 }
 
 /* What of the sort is spent if no more rows are fetched than are wanted. */
@@ -231,13 +231,13 @@ cost_spent(const SortCostFacts *facts, const SortCost *cost)
 
 /* A sort in this process; returns what is spent with it. */
 static Cost
-offer_alone(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Path *input)
+offer_serial(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Path *input)
 {
 	Path	   *path = (Path *) create_sort_path(root, rel, input, root->sort_pathkeys,
 												 root->limit_tuples);
 	SortCost	cost;
 
-	sort_cost_alone(facts, &cost);
+	sort_cost_serial(facts, &cost);
 	path->startup_cost = input->total_cost + cost_of_us(cost.sort_us);
 	path->total_cost = path->startup_cost + cost_of_us(cost.rows_us);
 	add_path(rel, path);
@@ -250,7 +250,7 @@ offer_alone(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Path
  */
 static Cost
 offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Path *input,
-			  Cost alone_saves, Cost most)
+			  Cost serial_saves, Cost most)
 {
 	int			workers = input->parallel_workers;
 	double		rows = facts->rows;
@@ -273,7 +273,7 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 	sort = (Path *) create_sort_path(root, rel, input, root->sort_pathkeys, root->limit_tuples);
 	path = (Path *) create_gather_merge_path(root, rel, sort, sort->pathtarget,
 											 root->sort_pathkeys, NULL, &rows);
-	sort->startup_cost = alone_saves + read + cost_of_us(cost.sort_us);
+	sort->startup_cost = serial_saves + read + cost_of_us(cost.sort_us);
 	sort->total_cost = sort->startup_cost + cost_of_us(cost.rows_us);
 	path->startup_cost = setup + sort->startup_cost;
 	path->total_cost = setup + sort->total_cost;
@@ -327,7 +327,7 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 	PathTarget *target;
 	List	   *clauses;
 	SortCostFacts facts;
-	Cost		alone = HUGE_VAL;
+	Cost		serial = HUGE_VAL;
 	Cost		saves;
 	Cost		most;
 
@@ -360,9 +360,9 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 	if (gathers(input))
 		input = partial;
 	else
-		alone = offer_alone(root, rel, &facts, input);
+		serial = offer_serial(root, rel, &facts, input);
 	saves = scan_saves(input, PAGES_READ_PART);
-	most = WORKERS_MOST * (alone - saves);
+	most = WORKERS_MOST * (serial - saves);
 	most = Min(most, MORE_WORKERS_MOST * offer_workers(root, rel, &facts, partial, saves, most));
 	partial = with_all_workers(root, partial);
 	if (partial != NULL)
@@ -370,12 +370,12 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 }
 
 static void
-gpusort_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel,
+gpusort_upper_paths(PlannerInfo *root, UpperRelationKind keybuf, RelOptInfo *input_rel,
 					RelOptInfo *output_rel, void *extra)
 {
 	if (prev_upper_paths_hook)
-		prev_upper_paths_hook(root, stage, input_rel, output_rel, extra);
-	if (stage == UPPERREL_ORDERED)
+		prev_upper_paths_hook(root, keybuf, input_rel, output_rel, extra);
+	if (keybuf == UPPERREL_ORDERED)
 		offer_sorts(root, input_rel, output_rel);
 }
 

@@ -69,7 +69,7 @@ shares_of(int workers)
  * Makes a partial plan, which this is below a Gather of so many workers, one that gives all rows to
  * who runs it without a Gather.  False, and nothing was changed, if that cannot be.
  */
-extern bool plan_make_alone(Plan *plan, int workers);
+extern bool plan_make_serial(Plan *plan, int workers);
 
 /* ------------------------------------------------------------------------
  * Gathers whose workers do not pay are to have none.

@@ -43,40 +43,40 @@ typedef struct Scales
 	List	   *rtable;
 	int			workers;
 	double		participants;
-	double		crowd;			/* so many wait for a processor that one has */
+	double		cluster;			/* so many wait for a processor that one has */
 	bool		ours;			/* there is a sort of ours */
 } Scales;
 
 /* A plan below a Gather. */
 typedef struct Weight
 {
-	Cost		alone;			/* of one process */
+	Cost		serial;			/* of one process */
 	Cost		share;			/* of each participant */
 	bool		shared;			/* they share its rows */
 	double		rows;			/* of all of them, or of each */
 } Weight;
 
-static Weight weigh(Scales *scales, const Plan *plan, bool by_page);
+static Weight recost(Scales *scales, const Plan *plan, bool by_page);
 
 /* Costs of which each participant has its part. */
 static void
 add_shared(const Scales *scales, Weight *sum, Cost all)
 {
-	sum->alone += all;
+	sum->serial += all;
 	sum->share += all / scales->participants;
 }
 
 static void
 add_whole(Weight *sum, Cost each)
 {
-	sum->alone += each;
+	sum->serial += each;
 	sum->share += each;
 }
 
 static void
 add_child(Weight *sum, const Weight *child)
 {
-	sum->alone += child->alone;
+	sum->serial += child->serial;
 	sum->share += child->share;
 	sum->shared |= child->shared;
 }
@@ -123,7 +123,7 @@ pages_of(Oid relid)
 
 /* by_page: a sort of ours takes its rows off their pages */
 static void
-weigh_scan(const Scales *scales, const SeqScan *scan, bool by_page, Weight *sum)
+recost_scan(const Scales *scales, const SeqScan *scan, bool by_page, Weight *sum)
 {
 	const Plan *plan = (const Plan *) scan;
 	const RangeTblEntry *rte = rt_fetch(((const Scan *) scan)->scanrelid, scales->rtable);
@@ -140,12 +140,12 @@ weigh_scan(const Scales *scales, const SeqScan *scan, bool by_page, Weight *sum)
 	if (pages > effective_cache_size)
 	{
 		/* from one disk, once */
-		sum->alone += read;
-		sum->share += read / scales->crowd;
+		sum->serial += read;
+		sum->share += read / scales->cluster;
 	}
 	else
 	{
-		sum->alone += read * PAGES_READ_PART;
+		sum->serial += read * PAGES_READ_PART;
 		sum->share += read * PAGES_NEW_PART / (sum->shared ? scales->participants : 1);
 	}
 	if (sum->shared)
@@ -172,7 +172,7 @@ spent(const SortCost *cost)
 }
 
 static void
-weigh_sort(const Scales *scales, const CustomScan *sort, Weight *sum)
+recost_sort(const Scales *scales, const CustomScan *sort, Weight *sum)
 {
 	SortCostFacts facts;
 	SortCost	cost;
@@ -180,8 +180,8 @@ weigh_sort(const Scales *scales, const CustomScan *sort, Weight *sum)
 	const KeyColumn *keys = gpusort_plan_keys(sort, &nkeys);
 
 	sort_facts(&sort->scan.plan, sum->rows, keys, nkeys, &facts);
-	sort_cost_alone(&facts, &cost);
-	sum->alone += spent(&cost);
+	sort_cost_serial(&facts, &cost);
+	sum->serial += spent(&cost);
 	if (sum->shared)
 		facts.rows /= scales->participants;
 	sort_cost_beside(&facts, (int) scales->participants, &cost);
@@ -190,7 +190,7 @@ weigh_sort(const Scales *scales, const CustomScan *sort, Weight *sum)
 
 /* Of a join that shares one side's rows only: what it takes for rows that come in, and for those that it gives. */
 static void
-weigh_half_join(const Scales *scales, const Plan *join, Cost own, const Weight *outer, const Weight *inner,
+recost_half_join(const Scales *scales, const Plan *join, Cost own, const Weight *outer, const Weight *inner,
 				Weight *sum)
 {
 	Cost		out = Min(own, join->plan_rows * cpu_tuple_cost);
@@ -204,7 +204,7 @@ weigh_half_join(const Scales *scales, const Plan *join, Cost own, const Weight *
 }
 
 static Weight
-weigh(Scales *scales, const Plan *plan, bool by_page)
+recost(Scales *scales, const Plan *plan, bool by_page)
 {
 	Weight		sum = {.shared = plan->parallel_aware};
 	Weight		sides[2] = {{0}};
@@ -217,14 +217,14 @@ weigh(Scales *scales, const Plan *plan, bool by_page)
 	foreach(lc, children)
 	{
 		const Plan *child = lfirst(lc);
-		Weight		weight = weigh(scales, child, sort || (by_page && IsA(plan, Append)));
+		Weight		weight = recost(scales, child, sort || (by_page && IsA(plan, Append)));
 
 		own -= child->total_cost;
 		if (foreach_current_index(lc) < lengthof(sides))
 			sides[foreach_current_index(lc)] = weight;
 		/* a child that nobody shares is somebody's */
 		if (IsA(plan, Append) && plan->parallel_aware)
-			add_shared(scales, &sum, weight.alone);
+			add_shared(scales, &sum, weight.serial);
 		else
 			add_child(&sum, &weight);
 	}
@@ -235,14 +235,14 @@ weigh(Scales *scales, const Plan *plan, bool by_page)
 	if (sort)
 	{
 		scales->ours = true;
-		weigh_sort(scales, (const CustomScan *) plan, &sum);
+		recost_sort(scales, (const CustomScan *) plan, &sum);
 	}
 	else if (IsA(plan, SeqScan))
-		weigh_scan(scales, (const SeqScan *) plan, by_page, &sum);
+		recost_scan(scales, (const SeqScan *) plan, by_page, &sum);
 	else if (!sum.shared)
 		add_whole(&sum, own);
 	else if ((IsA(plan, MergeJoin) || IsA(plan, HashJoin)) && !sides[1].shared)
-		weigh_half_join(scales, plan, own, &sides[0], &sides[1], &sum);
+		recost_half_join(scales, plan, own, &sides[0], &sides[1], &sum);
 	else
 		add_shared(scales, &sum, of_all(scales, &sum, own));
 	return sum;
@@ -256,7 +256,7 @@ scales_init(Scales *scales, List *rtable, int workers, bool leader)
 	scales->rtable = rtable;
 	scales->workers = workers;
 	scales->participants = workers + (leader ? 1 : 0);
-	scales->crowd = scales->participants / sort_abreast(scales->participants);
+	scales->cluster = scales->participants / sort_abreast(scales->participants);
 }
 
 bool
@@ -269,9 +269,9 @@ workers_pay(List *rtable, const Plan *gather, int workers)
 	if (parallel_setup_cost == 0 || workers == 0)
 		return true;
 	scales_init(&scales, rtable, workers, parallel_leader_participation);
-	weight = weigh(&scales, gather->lefttree, false);
-	spend += weight.share * scales.crowd + gather->plan_rows * parallel_tuple_cost;
-	return !scales.ours || spend <= WORKERS_MOST * weight.alone;
+	weight = recost(&scales, gather->lefttree, false);
+	spend += weight.share * scales.cluster + gather->plan_rows * parallel_tuple_cost;
+	return !scales.ours || spend <= WORKERS_MOST * weight.serial;
 }
 
 bool
@@ -282,20 +282,20 @@ sort_workers_pay(List *rtable, const Plan *partial, int workers, const KeyColumn
 	Scales		scales;
 	Weight		weight;
 	SortCostFacts facts;
-	SortCost	alone;
+	SortCost	serial;
 	SortCost	many;
 
 	if (parallel_setup_cost == 0 || workers == 0)
 		return true;
 	scales_init(&scales, rtable, workers, leader && workers < EXCHANGE_MANY);
-	weight = weigh(&scales, partial, true);
+	weight = recost(&scales, partial, true);
 	if (decided && !scales.ours)
 		return true;
 	sort_facts(partial, weight.rows, keys, nkeys, &facts);
-	sort_cost_alone(&facts, &alone);
+	sort_cost_serial(&facts, &serial);
 	sort_cost_workers(&facts, workers, leader, &many);
-	return cost_of_setup(workers) + weight.share * scales.crowd + spent(&many) <=
-		WORKERS_MOST * (weight.alone + spent(&alone));
+	return cost_of_setup(workers) + weight.share * scales.cluster + spent(&many) <=
+		WORKERS_MOST * (weight.serial + spent(&serial));
 }
 
 /* ------------------------------------------------------------------------
@@ -308,7 +308,7 @@ sort_workers_pay(List *rtable, const Plan *partial, int workers, const KeyColumn
  */
 
 static bool
-can_be_alone(const Plan *plan)
+can_be_serial(const Plan *plan)
 {
 	List	   *children = plan_children(plan);
 	bool		can = true;
@@ -330,14 +330,14 @@ can_be_alone(const Plan *plan)
 		}
 	}
 	foreach(lc, children)
-		can = can && can_be_alone(lfirst(lc));
+		can = can && can_be_serial(lfirst(lc));
 	list_free(children);
 	return can;
 }
 
 /* Returns whether the plan's rows were to be shared. */
 static bool
-make_alone(Plan *plan, double shares)
+make_serial(Plan *plan, double shares)
 {
 	List	   *children = plan_children(plan);
 	bool		shared = plan->parallel_aware;
@@ -345,7 +345,7 @@ make_alone(Plan *plan, double shares)
 
 	plan->parallel_aware = false;
 	foreach(lc, children)
-		shared |= make_alone(lfirst(lc), shares);
+		shared |= make_serial(lfirst(lc), shares);
 	list_free(children);
 	if (shared)
 		plan->plan_rows = clamp_row_est(plan->plan_rows * shares);
@@ -353,10 +353,10 @@ make_alone(Plan *plan, double shares)
 }
 
 bool
-plan_make_alone(Plan *plan, int workers)
+plan_make_serial(Plan *plan, int workers)
 {
-	if (!can_be_alone(plan))
+	if (!can_be_serial(plan))
 		return false;
-	(void) make_alone(plan, shares_of(workers));
+	(void) make_serial(plan, shares_of(workers));
 	return true;
 }

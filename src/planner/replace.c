@@ -55,7 +55,7 @@ typedef struct Above
 
 static Plan *replace_walk(Plan *plan, Above above);
 
-static void plan_leave_out_twins(PlannedStmt *stmt);
+static void plan_drop_duplicates(PlannedStmt *stmt);
 static Plan *parallel_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys,
 										Limit *limit);
 static bool rows_as_they_are(const Plan *gather);
@@ -244,16 +244,16 @@ replace_gather_merge(GatherMerge *merge, Sort *sort, Above above)
 	if (together_pays(sort, sort->plan.lefttree, merge->num_workers, keys, above))
 		return parallel_from_gather_merge(merge, sort, keys, above.limit);
 	/* there is nothing to merge, and nothing to gather */
-	if (rows_as_they_are(&merge->plan) && plan_make_alone(sort->plan.lefttree, merge->num_workers))
+	if (rows_as_they_are(&merge->plan) && plan_make_serial(sort->plan.lefttree, merge->num_workers))
 	{
-		Plan	   *alone = make_gpusort(sort, keys, NULL);
+		Plan	   *serial = make_gpusort(sort, keys, NULL);
 
-		apply_tlist_labeling(alone->targetlist, merge->plan.targetlist);
-		alone->plan_rows = merge->plan.plan_rows;
-		alone->initPlan = merge->plan.initPlan;
-		alone->extParam = merge->plan.extParam;
-		alone->allParam = merge->plan.allParam;
-		return alone;
+		apply_tlist_labeling(serial->targetlist, merge->plan.targetlist);
+		serial->plan_rows = merge->plan.plan_rows;
+		serial->initPlan = merge->plan.initPlan;
+		serial->extParam = merge->plan.extParam;
+		serial->allParam = merge->plan.allParam;
+		return serial;
 	}
 	merge->num_workers = 0;
 	merge->plan.lefttree = make_gpusort(sort, keys, NULL);
@@ -353,7 +353,7 @@ replace_plans(PlannedStmt *stmt, bool scroll)
 	ListCell   *lc;
 
 	stmt->planTree = replace_walk(stmt->planTree, above);
-	plan_leave_out_twins(stmt);
+	plan_drop_duplicates(stmt);
 	foreach(lc, stmt->subplans)
 	{
 		above.rewind = bms_is_member(foreach_current_index(lc) + 1, stmt->rewindPlanIDs);
@@ -403,7 +403,7 @@ gpusort_planner_init(void)
 
 /* The column that is the same but for its collation, of the n first; 0 if there is none. */
 static AttrNumber
-find_twin(List *tlist, int n, const TargetEntry *tle)
+find_duplicate(List *tlist, int n, const TargetEntry *tle)
 {
 	Node	   *expr = (Node *) tle->expr;
 
@@ -430,7 +430,7 @@ from_same_place(const CustomScan *sort, int i)
 
 /* Sorts have been replaced: the one on top is left without columns that it has twice. */
 static void
-plan_leave_out_twins(PlannedStmt *stmt)
+plan_drop_duplicates(PlannedStmt *stmt)
 {
 	Plan	   *top = stmt->planTree;
 	Plan	   *plan = top;
@@ -445,7 +445,7 @@ plan_leave_out_twins(PlannedStmt *stmt)
 	if (IsA(plan, Limit) && ((Limit *) plan)->uniqNumCols == 0)
 		plan = plan->lefttree;
 	sort = (CustomScan *) plan;
-	if (!gpusort_plan_is(plan) || plan_above_feeds(sort))
+	if (!gpusort_plan_is(plan) || plan_above_partial_sorts(sort))
 		return;
 	child = plan->lefttree;
 	if (IsA(child, CustomScan) || IsA(child, ForeignScan) || !is_projection_capable_plan(child) ||
@@ -459,12 +459,12 @@ plan_leave_out_twins(PlannedStmt *stmt)
 	}
 	for (; left > 1 && list_nth_node(TargetEntry, top->targetlist, left - 1)->resjunk; left--)
 	{
-		AttrNumber	twin = find_twin(child->targetlist, left - 1,
+		AttrNumber	duplicate = find_duplicate(child->targetlist, left - 1,
 									 list_nth_node(TargetEntry, child->targetlist, left - 1));
 
-		if (twin == 0)
+		if (duplicate == 0)
 			break;
-		gpusort_plan_move_key(sort, left, twin);
+		gpusort_plan_move_key(sort, left, duplicate);
 	}
 	if (left == n)
 		return;
@@ -509,23 +509,23 @@ outer_to_index(Node *node, void *context)
 
 /* A Feed in place of a Sort, above a partial plan; input refers to the plan's output. */
 static Plan *
-make_feed(const Plan *sort, List *input, Plan *partial, const KeyColumn *keys, int nkeys)
+make_partial_sort(const Plan *sort, List *input, Plan *partial, const KeyColumn *keys, int nkeys)
 {
-	CustomScan *feed = plan_scan_of_input(sort, input);
+	CustomScan *partial_node = plan_scan_of_input(sort, input);
 
-	feed->scan.plan.plan_node_id = sort->plan_node_id + FEED_NODE_ID;
-	feed->scan.plan.lefttree = partial;
-	feed->scan.plan.parallel_aware = true;
-	feed->scan.plan.parallel_safe = true;
+	partial_node->scan.plan.plan_node_id = sort->plan_node_id + PARTIAL_SORT_NODE_ID;
+	partial_node->scan.plan.lefttree = partial;
+	partial_node->scan.plan.parallel_aware = true;
+	partial_node->scan.plan.parallel_safe = true;
 	/* a Sort above the Gather has initplans of its own */
-	feed->scan.plan.initPlan = NIL;
-	feed->scan.plan.plan_rows = partial->plan_rows;
-	feed->scan.plan.extParam = partial->extParam;
-	feed->scan.plan.allParam = partial->allParam;
-	compat_count_disabled(feed);
-	feed->methods = &feed_scan_methods;
-	gpusort_plan_fill(feed, keys, nkeys, NULL);
-	return &feed->scan.plan;
+	partial_node->scan.plan.initPlan = NIL;
+	partial_node->scan.plan.plan_rows = partial->plan_rows;
+	partial_node->scan.plan.extParam = partial->extParam;
+	partial_node->scan.plan.allParam = partial->allParam;
+	compat_count_disabled(partial_node);
+	partial_node->methods = &partial_sort_scan_methods;
+	gpusort_plan_fill(partial_node, keys, nkeys, NULL);
+	return &partial_node->scan.plan;
 }
 
 /*
@@ -544,7 +544,7 @@ parallel_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys
 	gather->plan.plan_node_id = sort->plan.plan_node_id;
 	gather->plan.targetlist = copyObject(input);
 	gather->plan.initPlan = NIL;	/* they are the upper node's */
-	gather->plan.lefttree = make_feed(&sort->plan, copyObject(input), sort->plan.lefttree,
+	gather->plan.lefttree = make_partial_sort(&sort->plan, copyObject(input), sort->plan.lefttree,
 									  keys, sort->numCols);
 	gather->num_workers = merge->num_workers;
 	gather->rescan_param = merge->rescan_param;
@@ -594,7 +594,7 @@ parallel_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Limit *l
 {
 	CustomScan *top = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
 
-	gather->plan.lefttree = make_feed(&sort->plan, copyObject(gather->plan.targetlist),
+	gather->plan.lefttree = make_partial_sort(&sort->plan, copyObject(gather->plan.targetlist),
 									  gather->plan.lefttree, keys, sort->numCols);
 	compat_count_disabled(top);
 	top->methods = &gpusort_scan_methods;

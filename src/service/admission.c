@@ -40,8 +40,8 @@ room_look(Room *room)
 		for (int c = 0; c < slot->nchunks; c++)
 			room->taken[slot->chunks[c] / BITS_PER_BYTE] |= 1 << (slot->chunks[c] % BITS_PER_BYTE);
 		room->chunks -= slot->nchunks;
-		if (slot->feeders > 0 && device_slot_is_current(slot) && room_is_open(slot))
-			reserved += slot->feeders;
+		if (slot->producers > 0 && device_slot_is_current(slot) && room_is_open(slot))
+			reserved += slot->producers;
 	}
 	room->slots -= Min(reserved, room->slots);
 	room->chunks -= Min(reserved * DEVICE_MIN_CHUNKS, room->chunks);
@@ -221,7 +221,7 @@ room_take_chunks(const Room *room, int want, int ahead, uint32 *chunks)
 #define STAYING_MIN_US			100000
 
 /* This backend's place in the queue; 0: none. */
-static uint64 my_ticket = 0;
+static uint64 my_sequence = 0;
 
 /* ------------------------------------------------------------------------
  * What waiting would cost; under the lock
@@ -322,7 +322,7 @@ queue_worth_waiting(const Request *request, double patience_us, bool forced, dou
 static bool
 queue_waiting(void)
 {
-	return my_ticket != 0;
+	return my_sequence != 0;
 }
 
 uint32
@@ -347,7 +347,7 @@ queue_place(void)
 {
 	int			place = 0;
 
-	while (device_shared->queue[place].ticket != my_ticket)
+	while (device_shared->queue[place].sequence_number != my_sequence)
 	{
 		place++;
 		Assert(place < device_shared->nwaiting);
@@ -360,9 +360,9 @@ queue_enter(const Request *request)
 {
 	DeviceWaiter *waiter = &device_shared->queue[device_shared->nwaiting++];
 
-	my_ticket = ++device_shared->last_ticket;
+	my_sequence = ++device_shared->last_sequence;
 	waiter->since_us = device_now_us();
-	waiter->ticket = my_ticket;
+	waiter->sequence_number = my_sequence;
 	waiter->latch = MyLatch;
 	waiter->bytes = request->bytes;
 	waiter->devices = request->devices;
@@ -398,7 +398,7 @@ queue_leave(int place)
 	device_shared->nwaiting--;
 	memmove(&device_shared->queue[place], &device_shared->queue[place + 1],
 			(device_shared->nwaiting - place) * sizeof(DeviceWaiter));
-	my_ticket = 0;
+	my_sequence = 0;
 	queue_changed();
 	queue_wake_from(place);
 }
@@ -406,7 +406,7 @@ queue_leave(int place)
 void
 device_leave_queue(void)
 {
-	if (my_ticket == 0)
+	if (my_sequence == 0)
 		return;
 	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
 	queue_leave(queue_place());
@@ -511,8 +511,8 @@ fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chun
 	slot->nchunks = room_take_chunks(room, want_chunks, ahead, slot->chunks);
 	slot->spec = *spec;
 	slot->number = ++device_shared->last_number;
-	slot->feeds = false;
-	slot->feeders = 0;
+	slot->producers_of = false;
+	slot->producers = 0;
 	pg_atomic_write_u32(&slot->posted, 0);
 	pg_atomic_write_u32(&slot->read, 0);
 	pg_atomic_write_u32(&slot->taken, 0);
@@ -653,7 +653,7 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 }
 
 DeviceSlot *
-device_admit_feeder(const DeviceJobName *into, const DeviceJobSpec *spec, int want_chunks,
+device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec, int want_chunks,
 					uint32 *word)
 {
 	DeviceSlot *job = &device_shared->slots[into->slot];
@@ -662,14 +662,14 @@ device_admit_feeder(const DeviceJobName *into, const DeviceJobSpec *spec, int wa
 	Room		room;
 
 	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
-	if (device_job_is_open(into) && device_slot_is_current(job) && job->feeders > 0)
+	if (device_job_is_open(into) && device_slot_is_current(job) && job->producers > 0)
 	{
-		job->feeders--;
+		job->producers--;
 		room_look(&room);
 		if (room.slots == 0 || room.chunks < DEVICE_MIN_CHUNKS)
 			elog(ERROR, "gpusort: there is no room for a feeder that was reserved");
 		slot = fill_slot(&room, spec, job->device, want_chunks, 0);
-		slot->feeds = true;
+		slot->producers_of = true;
 		slot->into = *into;
 		/* of the job's generation: if that is over, so is this */
 		*word = into->word;
@@ -680,21 +680,21 @@ device_admit_feeder(const DeviceJobName *into, const DeviceJobSpec *spec, int wa
 }
 
 bool
-device_reserve_feeders(DeviceSlot *slot, int feeders)
+device_reserve_feeders(DeviceSlot *slot, int producers)
 {
 	Room		room;
 	bool		fits;
 
 	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
-	slot->feeders = 0;
+	slot->producers = 0;
 	room_look(&room);
 	/* those who wait come first */
-	fits = room.slots >= feeders + device_shared->nwaiting &&
-		room.chunks >= (feeders + device_shared->nwaiting) * DEVICE_MIN_CHUNKS;
+	fits = room.slots >= producers + device_shared->nwaiting &&
+		room.chunks >= (producers + device_shared->nwaiting) * DEVICE_MIN_CHUNKS;
 	if (fits)
-		slot->feeders = feeders;
+		slot->producers = producers;
 	LWLockRelease(device_shared->lock);
-	if (feeders == 0)
+	if (producers == 0)
 		device_wake_first();
 	return fits;
 }
@@ -718,7 +718,7 @@ count_others(int device)
 	{
 		const DeviceSlot *slot = &device_shared->slots[i];
 
-		others += slot->device == device && slot->pid != MyProcPid && !slot->feeds && device_slot_is_current(slot) &&
+		others += slot->device == device && slot->pid != MyProcPid && !slot->producers_of && device_slot_is_current(slot) &&
 			(double) (now - slot->opened_us) < staying_us;
 	}
 	return others;
@@ -736,11 +736,11 @@ device_others(int device)
 }
 
 void
-device_outlook(DeviceOutlook *outlook)
+device_availability(DeviceAvailability *availability)
 {
 	Room		room;
 
-	memset(outlook, 0, sizeof(*outlook));
+	memset(availability, 0, sizeof(*availability));
 	LWLockAcquire(device_shared->lock, LW_SHARED);
 	room_look(&room);
 	for (int d = 0; d < device_shared->ndevices; d++)
@@ -750,13 +750,13 @@ device_outlook(DeviceOutlook *outlook)
 
 		if ((gpusort_device_mask & room_device_bit(d)) == 0)
 			continue;
-		outlook->all_memory += memory;
-		if (memory > outlook->memory)
+		availability->all_memory += memory;
+		if (memory > availability->memory)
 		{
-			outlook->device = d;
-			outlook->memory = memory;
+			availability->device = d;
+			availability->memory = memory;
 		}
 	}
-	outlook->others = count_others(outlook->device);
+	availability->others = count_others(availability->device);
 	LWLockRelease(device_shared->lock);
 }

@@ -252,17 +252,17 @@ device_job_name(const DeviceJob *job, DeviceJobName *name)
 }
 
 bool
-device_job_feeders(DeviceJob *job, int feeders)
+device_job_feeders(DeviceJob *job, int producers)
 {
-	return job->slot != NULL && device_reserve_feeders(job->slot, feeders);
+	return job->slot != NULL && device_reserve_feeders(job->slot, producers);
 }
 
 DeviceJob *
-device_job_feed(MemoryContext cxt, const DeviceJobName *into, const DeviceJobSpec *spec)
+device_job_produce(MemoryContext cxt, const DeviceJobName *into, const DeviceJobSpec *spec)
 {
 	DeviceJob  *job = job_create(cxt);
 
-	job->slot = device_admit_feeder(into, spec, DEVICE_JOB_CHUNKS, &job->word);
+	job->slot = device_admit_producer(into, spec, DEVICE_JOB_CHUNKS, &job->word);
 	return job_begin(job);
 }
 
@@ -270,18 +270,18 @@ device_job_feed(MemoryContext cxt, const DeviceJobName *into, const DeviceJobSpe
 static void
 count_failure(const DeviceJob *job)
 {
-	if (job->slot == NULL || job->slot->feeds)
+	if (job->slot == NULL || job->slot->producers_of)
 		return;
 	pg_atomic_fetch_add_u64(&device_counters(job->slot->device)->failed, 1);
 	device_failures_count(device_shared->devices[job->slot->device].index, job->why);
 }
 
 void
-device_job_lose(DeviceJob *job, const char *why)
+device_job_fail(DeviceJob *job, const char *why)
 {
-	if (!job->lost)
+	if (!job->failed)
 	{
-		job->lost = true;
+		job->failed = true;
 		strlcpy(job->why, why, sizeof(job->why));
 		count_failure(job);
 	}
@@ -323,19 +323,19 @@ device_job_return(DeviceJob *job)
 static bool
 job_failed(DeviceJob *job)
 {
-	if (job->lost || job->slot == NULL)
+	if (job->failed || job->slot == NULL)
 		return true;
 	if (pg_atomic_read_u32(&device_shared->generation) != job->word >> 2)
-		device_job_lose(job, "the device process ended");
+		device_job_fail(job, "the device process ended");
 	else if (pg_atomic_read_u32(&job->slot->status) == DEVICE_ERROR)
 	{
 		char		why[128];
 
 		pg_read_barrier();
 		strlcpy(why, job->slot->error.message, sizeof(why));
-		device_job_lose(job, why);
+		device_job_fail(job, why);
 	}
-	return job->lost;
+	return job->failed;
 }
 
 static void
@@ -349,10 +349,10 @@ job_wait(void)
 }
 
 static bool
-job_attended(DeviceJob *job)
+job_served(DeviceJob *job)
 {
-	if (job->attend != NULL && !job->attend(job->attend_arg))
-		device_job_lose(job, "what it feeds is lost");
+	if (job->serve != NULL && !job->serve(job->serve_arg))
+		device_job_fail(job, "what it feeds is lost");
 	return !job_failed(job);
 }
 
@@ -361,7 +361,7 @@ device_job_next_up(DeviceJob *job)
 {
 	for (;;)
 	{
-		if (!job_attended(job))
+		if (!job_served(job))
 			return NULL;
 		if (job->posted - pg_atomic_read_u32(&job->slot->taken) < job->slot->nchunks)
 		{
@@ -408,7 +408,7 @@ device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows, uint64 max
 	device_wake_process();
 	while (!job_failed(job) && pg_atomic_read_u32(&slot->grown) != growth)
 		job_wait();
-	if (job->lost)
+	if (job->failed)
 		return false;
 	pg_read_barrier();
 	ok = slot->grow_ok;
@@ -422,9 +422,9 @@ device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows, uint64 max
 bool
 device_job_drain(DeviceJob *job)
 {
-	while (job_attended(job) && pg_atomic_read_u32(&job->slot->taken) != job->posted)
+	while (job_served(job) && pg_atomic_read_u32(&job->slot->taken) != job->posted)
 		job_wait();
-	return !job->lost;
+	return !job->failed;
 }
 
 bool
@@ -493,7 +493,7 @@ device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 			*desc = slot->down[job->got % slot->nchunks];
 			if (made - job->read > (uint32) slot->nchunks || !chunk_is_sound(&slot->spec, desc))
 			{
-				device_job_lose(job, "a chunk of the result is not what it could be");
+				device_job_fail(job, "a chunk of the result is not what it could be");
 				return NULL;
 			}
 			job->bytes_down += desc->rows_at + desc->row_bytes;
@@ -509,7 +509,7 @@ void
 device_job_release(DeviceJob *job)
 {
 	job->read++;
-	if (job->lost)
+	if (job->failed)
 		job_detach(job);
 	if (job_failed(job))
 		return;
@@ -568,13 +568,13 @@ key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t left, KeyC
 
 	if (start == NULL)
 	{
-		if (!job->lost && left > 0)
-			device_job_lose(job, DEVICE_TOO_FEW_ROWS);
+		if (!job->failed && left > 0)
+			device_job_fail(job, DEVICE_TOO_FEW_ROWS);
 		return false;
 	}
 	if (desc.rows != Min(left, device_chunk_rows(spec)))
 	{
-		device_job_lose(job, "the device sent another number of rows");
+		device_job_fail(job, "the device sent another number of rows");
 		return false;
 	}
 	chunk->rows = desc.rows;

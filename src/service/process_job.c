@@ -28,7 +28,7 @@ static GpusortStatus job_look_up(const DeviceApi *api, const DeviceSlot *slot, P
 								 bool *through, GpusortError *err);
 static GpusortStatus job_step_up(const DeviceApi *api, DeviceSlot *slot,
 								 ProcessJob *job, int *found, GpusortError *err);
-static GpusortStatus job_step_feed(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job,
+static GpusortStatus job_step_produce(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job,
 								   DeviceSlot *into_slot, ProcessJob *into, int *found,
 								   GpusortError *err);
 static GpusortStatus job_step_down(const DeviceApi *api, DeviceSlot *slot,
@@ -88,7 +88,7 @@ begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 		forget_device(api, job);
 	job_call_lock(job, slot->device);
 	status = prepare_slot(api, job, slot->device, err);
-	if (status == GPUSORT_OK && !slot->feeds)
+	if (status == GPUSORT_OK && !slot->producers_of)
 	{
 		api->cuda->device_memory(context, 0, &before);
 		status = job_allocate(api, slot, job, err);
@@ -144,9 +144,9 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 		bool		through;
 
 		/* a feeder's copies are on another's stream */
-		if (slot->feeds)
+		if (slot->producers_of)
 			status = job_look_up(api, slot, job, &through, err);
-		if (status == GPUSORT_OK && slot->feeds && job->finished != job->started)
+		if (status == GPUSORT_OK && slot->producers_of && job->finished != job->started)
 			return DEVICE_STEP_IN_FLIGHT;
 		if (status == GPUSORT_OK && job->prepared)
 			status = api->cuda->stream_poll(job->stream, err);
@@ -160,7 +160,7 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 			fail_job(slot, job, status, err);
 		job->phase = JOB_NONE;
 	}
-	if (!slot->feeds)
+	if (!slot->producers_of)
 		note_hold(slot);
 	device_shared->devices[slot->device].last_used_us = device_now_us();
 	pg_memory_barrier();
@@ -248,8 +248,8 @@ device_job_step(const DeviceApi *api, int slot_no)
 			job->phase = JOB_UP;
 			job_call(slot_no, begin_job);
 		}
-		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP && slot->feeds)
-			status = job_step_feed(api, slot, job, &device_shared->slots[slot->into.slot],
+		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP && slot->producers_of)
+			status = job_step_produce(api, slot, job, &device_shared->slots[slot->into.slot],
 								   &jobs[slot->into.slot], &found, &err);
 		else if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP)
 			status = job_step_up(api, slot, job, &found, &err);
@@ -310,7 +310,7 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 	}
 	if (!first)
 		TRY(fault_error(slot, FAULT_UP, err));
-	if (slot->feeds)
+	if (slot->producers_of)
 		move_places((uint32 *) (chunk + desc.words_at), desc.rows, into->row_bytes);
 	if (first)
 		TRY(cuda->event_record(into->up_begin, into->stream, err));
@@ -478,7 +478,7 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found,
 
 /* Has the job room for the chunk?  If not its owner is asked for some, once. */
 static bool
-feed_has_room(DeviceSlot *into_slot, const ProcessJob *into, const DeviceChunkDesc *desc)
+producer_has_room(DeviceSlot *into_slot, const ProcessJob *into, const DeviceChunkDesc *desc)
 {
 	uint64		rows = into->n + desc->rows;
 	uint64		row_bytes = into->row_bytes + desc->row_bytes;
@@ -497,7 +497,7 @@ feed_has_room(DeviceSlot *into_slot, const ProcessJob *into, const DeviceChunkDe
 
 /* process_up.c: a feeder's chunks go up into another job, whose slot is into_slot */
 static GpusortStatus
-job_step_feed(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
+job_step_produce(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
 			  ProcessJob *into, int *found, GpusortError *err)
 {
 	uint32		posted = pg_atomic_read_u32(&slot->posted);
@@ -513,7 +513,7 @@ job_step_feed(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 		return GPUSORT_BAD_CALL;
 	}
 	while (job->started != posted &&
-		   feed_has_room(into_slot, into, &slot->up[job->started % slot->nchunks]))
+		   producer_has_room(into_slot, into, &slot->up[job->started % slot->nchunks]))
 	{
 		TRY(copy_chunk_up(api, slot, job, into_slot, into, err));
 		*found |= DEVICE_STEP_PROGRESS;

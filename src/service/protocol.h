@@ -206,8 +206,8 @@ typedef struct DeviceSlot
 	uint32		chunks[DEVICE_JOB_CHUNKS];	/* of the pool */
 	DeviceJobSpec spec;
 	volatile uint64 number;		/* of all jobs */
-	int			feeders;		/* slots, and their chunks, that are kept for feeders of this job */
-	bool		feeds;			/* a feeder: its rows are those of */
+	int			producers;		/* slots, and their chunks, that are kept for feeders of this job */
+	bool		producers_of;			/* a feeder: its rows are those of */
 	DeviceJobName into;			/* this job */
 	DeviceChunkDesc up[DEVICE_JOB_CHUNKS];
 	pg_atomic_uint32 posted;
@@ -308,7 +308,7 @@ typedef struct DeviceNote
 typedef struct DeviceWaiter
 {
 	uint64		since_us;		/* device_now_us() */
-	uint64		ticket;
+	uint64		sequence_number;
 	Latch	   *latch;
 	uint64		bytes;			/* of device memory */
 	uint64		devices;		/* that could hold it: a bit per CUDA number */
@@ -333,7 +333,7 @@ typedef struct DeviceShared
 
 	/* the queue, in order */
 	int			nwaiting;
-	uint64		last_ticket;
+	uint64		last_sequence;
 	DeviceWaiter queue[DEVICE_QUEUE];
 	Latch	   *volatile first_waiting; /* read without the lock */
 	uint64		waited;			/* sorts that no longer wait, and for how long they did */

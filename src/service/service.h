@@ -128,15 +128,15 @@ extern bool device_library_present(void);
  * ------------------------------------------------------------------------
  */
 
-typedef struct DeviceOutlook
+typedef struct DeviceAvailability
 {
 	int			device;			/* index into DeviceShared.devices */
 	uint64		memory;			/* of it that we could have more; 0: none, or not known */
 	uint64		all_memory;		/* ... of all devices that we may use */
 	double		others;			/* other backends' jobs that are under way there */
-} DeviceOutlook;
+} DeviceAvailability;
 
-extern void device_outlook(DeviceOutlook *outlook);
+extern void device_availability(DeviceAvailability *availability);
 
 /* Other backends' jobs that are under way on a device. */
 extern double device_others(int device);
@@ -163,7 +163,7 @@ typedef struct DeviceJob
 {
 	DeviceSlot *slot;			/* NULL: closed */
 	uint32		word;			/* the slot's state while the job is ours */
-	bool		lost;
+	bool		failed;
 	char		why[128];		/* why it is lost, for EXPLAIN and the log */
 	uint32		posted;
 	uint32		got;			/* chunks of the result, */
@@ -180,8 +180,8 @@ typedef struct DeviceJob
 	struct DeviceJob *next;		/* of this backend's open jobs */
 
 	/* a feeder's: whenever it asks for a chunk or waits; false: all is lost.  NULL: nothing */
-	bool		(*attend) (void *arg);
-	void	   *attend_arg;
+	bool		(*serve) (void *arg);
+	void	   *serve_arg;
 } DeviceJob;
 
 /*
@@ -251,9 +251,9 @@ extern void device_job_release(DeviceJob *job);
  * posted is on the device, false if it is lost.  There it goes on while the owner is asked for
  * more room, now and then: device_job_wants() says for how much.
  */
-extern bool device_job_feeders(DeviceJob *job, int feeders);
+extern bool device_job_feeders(DeviceJob *job, int producers);
 extern void device_job_name(const DeviceJob *job, DeviceJobName *name);
-extern DeviceJob *device_job_feed(MemoryContext cxt, const DeviceJobName *into,
+extern DeviceJob *device_job_produce(MemoryContext cxt, const DeviceJobName *into,
 								  const DeviceJobSpec *spec);
 extern bool device_job_drain(DeviceJob *job);
 extern bool device_job_wants(DeviceJob *job, uint64 *rows, uint64 *row_bytes);
@@ -266,7 +266,7 @@ extern void device_job_return(DeviceJob *job);
 
 /* A backend's result was found wrong: counts as a failed job. */
 #define DEVICE_TOO_FEW_ROWS		"the device sent too few rows"
-extern void device_job_lose(DeviceJob *job, const char *why);
+extern void device_job_fail(DeviceJob *job, const char *why);
 
 /* Device memory that a job of this shape takes, roughly. */
 extern uint64 device_job_bytes(const DeviceJobSpec *spec);

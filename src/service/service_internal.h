@@ -118,11 +118,11 @@ extern DeviceSlot *device_admit(const DeviceJobSpec *spec, uint64 device_bytes,
  * A slot for a feeder of this job, with up to want_chunks of the pool, of those that were reserved.  NULL if
  * there is none, or no such job; it does not wait.
  */
-extern DeviceSlot *device_admit_feeder(const DeviceJobName *into, const DeviceJobSpec *spec,
+extern DeviceSlot *device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec,
 									   int want_chunks, uint32 *word);
 
 /* Keeps room for so many feeders of the job to come, and no more; false if there is none. */
-extern bool device_reserve_feeders(DeviceSlot *slot, int feeders);
+extern bool device_reserve_feeders(DeviceSlot *slot, int producers);
 
 /* Gives a slot back that was opened for this generation. */
 extern void device_close_slot(DeviceSlot *slot, uint32 generation);

@@ -26,45 +26,45 @@
  * words, beside the words.
  */
 static Size
-sort_cost(const Stage *stage, bool bounded)
+sort_cost(const KeyBuffer *keybuf, bool bounded)
 {
-	int			natural = (stage->row_bytes - (stage->keys_only ? 0 : (int) sizeof(uint32))) * 8;
+	int			natural = (keybuf->row_bytes - (keybuf->keys_only ? 0 : (int) sizeof(uint32))) * 8;
 	Size		words = 2 * sizeof(uint64) + 3;
 	Size		rec = natural <= 64 ? sizeof(SortRec64) : sizeof(SortRec128);
 
-	if (stage->keys_only)
+	if (keybuf->keys_only)
 		return natural <= 64 ? words : 2 * rec;
-	if (!stage->exact)
+	if (!keybuf->exact)
 		words = sizeof(uint64) + 2 * sizeof(SortRec64);
 	if (natural <= 32)
 		return words;
-	return Max(words, bounded ? 2 * rec : Max(rec, 2 * rec - Min(2 * rec, (Size) stage->row_bytes)));
+	return Max(words, bounded ? 2 * rec : Max(rec, 2 * rec - Min(2 * rec, (Size) keybuf->row_bytes)));
 }
 
 void
 batch_init(Batch *batch, const KeyColumn *keys, int nkeys, bool keys_only)
 {
-	stage_init(&batch->stage, keys, nkeys, keys_only);
+	keybuf_init(&batch->keybuf, keys, nkeys, keys_only);
 }
 
 void
 batch_begin(Batch *batch, Size limit, bool bounded, double rows_expected)
 {
 	batch->limit = limit;
-	batch->sort_cost = sort_cost(&batch->stage, bounded);
+	batch->sort_cost = sort_cost(&batch->keybuf, bounded);
 	/* what kernels and the GPU can count */
 	batch->max_rows = gpusort_run_rows > 0 ? (size_t) gpusort_run_rows : PG_UINT32_MAX - 1;
 	/* rather a bit more room than another step for the last few rows */
 	batch->expected = bounded || rows_expected <= SORT_SMALL_ROWS ? 0 :
 		(size_t) (Min(rows_expected, PG_UINT32_MAX) * (1 + 1.0 / 16));
-	stage_begin(&batch->stage);
+	keybuf_begin(&batch->keybuf);
 }
 
 bool
-batch_stage_room(Batch *batch, BulkOwner *owner, size_t rows)
+batch_key_room(Batch *batch, BulkOwner *owner, size_t rows)
 {
-	Stage	   *stage = &batch->stage;
-	size_t		n = stage->n;
+	KeyBuffer	   *keybuf = &batch->keybuf;
+	size_t		n = keybuf->n;
 	Size		taken = batch_taken(batch);
 	Size		row = batch_key_cost(batch) + (n > 0 ? arena_used(&batch->arena) / n : 0);
 	size_t		most = n + (batch->limit - Min(taken, batch->limit)) / row;
@@ -73,7 +73,7 @@ batch_stage_room(Batch *batch, BulkOwner *owner, size_t rows)
 	/* smaller steps would cost more than they gain */
 	if (n + rows > batch->max_rows || (n > 0 && most < n + rows + n / MEMORY_PARTS))
 		return false;
-	stage_grow(stage, owner, n + rows, batch->expected, most);
+	keybuf_grow(keybuf, owner, n + rows, batch->expected, most);
 	return true;
 }
 
@@ -81,21 +81,21 @@ void
 batch_reset(Batch *batch, BulkOwner *owner)
 {
 	arena_reset(&batch->arena, owner);
-	stage_reset(&batch->stage);
+	keybuf_reset(&batch->keybuf);
 }
 
 void
 batch_free(Batch *batch, BulkOwner *owner)
 {
 	arena_free(&batch->arena, owner);
-	stage_free(&batch->stage, owner);
+	keybuf_free(&batch->keybuf, owner);
 }
 
 void
 batch_free_keys(Batch *batch, BulkOwner *owner)
 {
-	if (batch->stage.capacity > SORT_SMALL_ROWS)
-		stage_free(&batch->stage, owner);
+	if (batch->keybuf.capacity > SORT_SMALL_ROWS)
+		keybuf_free(&batch->keybuf, owner);
 }
 
 void
@@ -109,55 +109,55 @@ batch_trim(Batch *batch, BulkOwner *owner)
 }
 
 bool
-batch_put_page(Batch *batch, const StageWriter *keys, RowPage *page)
+batch_put_page(Batch *batch, const KeyWriter *keys, RowPage *page)
 {
-	Stage	   *stage = &batch->stage;
+	KeyBuffer	   *keybuf = &batch->keybuf;
 	Arena	   *arena = &batch->arena;
 
 	if (batch_taken(batch) + page->bytes + page->n * batch->sort_cost > batch->limit ||
 		!arena_has_rids(arena, page->bytes))
 		return false;
-	if (stage->n + page->n > stage->capacity && !batch_stage_room(batch, keys->owner, page->n))
+	if (keybuf->n + page->n > keybuf->capacity && !batch_key_room(batch, keys->owner, page->n))
 		return false;
-	row_page_stage(page, 0, stage, keys, stage->n);
+	row_page_keys_to_buffer(page, 0, keybuf, keys, keybuf->n);
 	for (int i = 0; i < page->n; i++)
 	{
 		(void) arena_reserve(arena, keys->owner, row_page_room(page, i));
-		stage->rids[stage->n + i] = arena_take(arena, row_page_write(page, i, arena->next));
+		keybuf->rids[keybuf->n + i] = arena_take(arena, row_page_write(page, i, arena->next));
 	}
-	stage_count(stage, page->n);
+	keybuf_count(keybuf, page->n);
 	return true;
 }
 
 bool
-batch_put_page_row(Batch *batch, const StageWriter *keys, RowPage *page, int i, PageKeyPlaces where)
+batch_put_page_row(Batch *batch, const KeyWriter *keys, RowPage *page, int i, PageKeyPlaces where)
 {
-	Stage	   *stage = &batch->stage;
+	KeyBuffer	   *keybuf = &batch->keybuf;
 	Arena	   *arena = &batch->arena;
 
-	if (unlikely(stage->n == stage->capacity) && !batch_stage_room(batch, keys->owner, 1))
+	if (unlikely(keybuf->n == keybuf->capacity) && !batch_key_room(batch, keys->owner, 1))
 		return false;
 	if (unlikely(!arena_reserve(arena, keys->owner, row_page_room(page, i))))
 		return false;
-	for (int c = 0; c < stage->ncols; c++)
-		page_keys_stage_column(&page->keys, stage, keys, c, stage->n, &where[c][i], 1);
-	stage->rids[stage->n] = arena_take(arena, row_page_write(page, i, arena->next));
-	stage_count(stage, 1);
+	for (int c = 0; c < keybuf->ncols; c++)
+		page_keys_column_to_buffer(&page->keys, keybuf, keys, c, keybuf->n, &where[c][i], 1);
+	keybuf->rids[keybuf->n] = arena_take(arena, row_page_write(page, i, arena->next));
+	keybuf_count(keybuf, 1);
 	return true;
 }
 
 bool
-batch_put_page_keys(Batch *batch, const StageWriter *keys, RowPage *page, int first)
+batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *page, int first)
 {
-	Stage	   *stage = &batch->stage;
+	KeyBuffer	   *keybuf = &batch->keybuf;
 	int			rows = page->n - first;
 
-	if (stage->n + rows > stage->capacity && !batch_stage_room(batch, keys->owner, rows))
+	if (keybuf->n + rows > keybuf->capacity && !batch_key_room(batch, keys->owner, rows))
 		return false;
 	for (int i = first; i < page->n; i++)
 		page_ahead_ask(&page->ahead, i);
-	row_page_stage(page, first, stage, keys, stage->n);
-	stage_count(stage, rows);
+	row_page_keys_to_buffer(page, first, keybuf, keys, keybuf->n);
+	keybuf_count(keybuf, rows);
 	return true;
 }
 
@@ -206,7 +206,7 @@ row_page_find_keys(const RowPage *page, int first, PageKeyPlaces where)
 }
 
 void
-row_page_stage(RowPage *page, int first, Stage *stage, const StageWriter *writer, size_t at)
+row_page_keys_to_buffer(RowPage *page, int first, KeyBuffer *keybuf, const KeyWriter *writer, size_t at)
 {
 	const char *data[MaxHeapTuplesPerPage];
 	PageKeyPlaces where;
@@ -216,11 +216,11 @@ row_page_stage(RowPage *page, int first, Stage *stage, const StageWriter *writer
 		data[i] = row_page_data(page, i);
 	if (likely(i == page->n))
 	{
-		page_keys_stage(&page->keys, stage, writer, at, data + first, i - first);
+		page_keys_to_buffer(&page->keys, keybuf, writer, at, data + first, i - first);
 		return;
 	}
 	for (i = first; i < page->n; i++)
 		walk_keys(page, i, where);
-	for (int c = 0; c < stage->ncols; c++)
-		page_keys_stage_column(&page->keys, stage, writer, c, at, where[c] + first, page->n - first);
+	for (int c = 0; c < keybuf->ncols; c++)
+		page_keys_column_to_buffer(&page->keys, keybuf, writer, c, at, where[c] + first, page->n - first);
 }

@@ -50,31 +50,31 @@ trigger(size_t bound)
  * follows.
  */
 static inline int
-compare_threshold(const BoundedSink *sink, int c, bool null, uint64 image)
+compare_threshold(const BoundedSink *sink, int c, bool null, uint64 normkey)
 {
 	if (unlikely(null || sink->threshold_null[c]))
 	{
 		if (null && sink->threshold_null[c])
 			return 0;
-		return null != sink->base.batch->stage.cols[c].nulls_first ? 1 : -1;
+		return null != sink->base.batch->keybuf.cols[c].nulls_first ? 1 : -1;
 	}
-	if (image == sink->threshold[c])
+	if (normkey == sink->threshold[c])
 		return 0;
-	return image > sink->threshold[c] ? 1 : -1;
+	return normkey > sink->threshold[c] ? 1 : -1;
 }
 
 /* The staged row with this rid. */
 static size_t
-find_rid(const Stage *stage, uint32 rid)
+find_rid(const KeyBuffer *keybuf, uint32 rid)
 {
 	size_t		from = 0;
-	size_t		to = stage->n;
+	size_t		to = keybuf->n;
 
 	while (to - from > 1)
 	{
 		size_t		mid = from + (to - from) / 2;
 
-		if (stage->rids[mid] <= rid)
+		if (keybuf->rids[mid] <= rid)
 			from = mid;
 		else
 			to = mid;
@@ -84,11 +84,11 @@ find_rid(const Stage *stage, uint32 rid)
 
 /* Participants that sort together hear of the last wanted row's first image. */
 static void
-tell_others(BoundedSink *sink, uint64 image)
+tell_others(BoundedSink *sink, uint64 normkey)
 {
 	uint64		least = pg_atomic_read_u64(sink->others);
 
-	while (image < least && !pg_atomic_compare_exchange_u64(sink->others, &least, image))
+	while (normkey < least && !pg_atomic_compare_exchange_u64(sink->others, &least, normkey))
 		;
 }
 
@@ -112,21 +112,21 @@ static void
 set_threshold(BoundedSink *sink, uint32 last)
 {
 	SortEnv    *env = sink->base.env;
-	Stage	   *stage = &sink->base.batch->stage;
-	size_t		i = find_rid(stage, last);
+	KeyBuffer	   *keybuf = &sink->base.batch->keybuf;
+	size_t		i = find_rid(keybuf, last);
 
 	/* images of rows to come are compared with these */
-	stage_freeze(stage);
-	for (int c = 0; c < stage->ncols; c++)
+	keybuf_freeze(keybuf);
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 
-		sink->threshold_dear[c] = key_dear(col->kind) || key_range_unplaced(col, &col->range);
+		sink->threshold_dear[c] = key_needs_comparator(col->kind) || key_range_unplaced(col, &col->range);
 		sink->threshold_inexact[c] = col->range.inexact;
 		sink->threshold_null[c] = col->nulls != NULL && col->nulls[i];
-		sink->threshold[c] = stage_image_at(col, i);
+		sink->threshold[c] = keybuf_normkey_at(col, i);
 	}
-	if (!stage->exact)
+	if (!keybuf->exact)
 	{
 		MinimalTuple row = (MinimalTuple) arena_at(&sink->base.batch->arena, last);
 
@@ -162,8 +162,8 @@ cut(BoundedSink *sink)
 {
 	SortEnv    *env = sink->base.env;
 	Batch	   *batch = sink->base.batch;
-	Stage	   *stage = &batch->stage;
-	size_t		n = stage->n;
+	KeyBuffer	   *keybuf = &batch->keybuf;
+	size_t		n = keybuf->n;
 	size_t		kept = 0;
 	Sorted		sorted;
 	Arena		from;
@@ -180,7 +180,7 @@ cut(BoundedSink *sink)
 		rid_set_add(set, sorted.rids[i]);
 
 	arena_compact_begin(&batch->arena, env->bulk, &from);
-	stage_keep_begin(stage);
+	keybuf_keep_begin(keybuf);
 	for (size_t i = 0; i < n; i++)
 	{
 		MinimalTuple row;
@@ -188,17 +188,17 @@ cut(BoundedSink *sink)
 		char	   *to;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!rid_set_has(set, stage->rids[i]))
+		if (!rid_set_has(set, keybuf->rids[i]))
 			continue;
-		row = (MinimalTuple) arena_at(&from, stage->rids[i]);
+		row = (MinimalTuple) arena_at(&from, keybuf->rids[i]);
 		to = arena_alloc(&batch->arena, env->bulk, MAXALIGN(row->t_len), &rid);
 		if (to == NULL)
 			elog(ERROR, "a bounded sort's rows do not fit its arena");
 		memmove(to, row, MAXALIGN(row->t_len));
-		arena_compact_passed(&from, env->bulk, stage->rids[i], &passed);
-		stage_keep(stage, i, kept++, rid);
+		arena_compact_passed(&from, env->bulk, keybuf->rids[i], &passed);
+		keybuf_keep(keybuf, i, kept++, rid);
 	}
-	stage_keep_end(stage, kept);
+	keybuf_keep_end(keybuf, kept);
 	arena_compact_end(&batch->arena, env->bulk, &from);
 	if (sink->kept.mapped)
 		bulk_free(env->bulk, &sink->kept);
@@ -213,16 +213,16 @@ cut(BoundedSink *sink)
 static inline bool
 rejects(const BoundedSink *sink, TupleTableSlot *slot)
 {
-	const Stage *stage = &sink->base.batch->stage;
-	const StageWriter *keys = &sink->base.env->keys;
-	bool		equal = stage->complete;
+	const KeyBuffer *keybuf = &sink->base.batch->keybuf;
+	const KeyWriter *keys = &sink->base.env->keys;
+	bool		equal = keybuf->complete;
 
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 		bool		null = slot->tts_isnull[col->att];
 		bool		inexact = sink->threshold_inexact[c];
-		uint64		image;
+		uint64		normkey;
 		int			cmp;
 
 		if (sink->threshold_dear[c])
@@ -230,17 +230,17 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 			equal = false;
 			break;
 		}
-		image = null ? 0 : key_image(col, keys->makers[c], slot->tts_values[col->att], &inexact);
-		if (!null && unlikely(key_image_unplaced(col, image)))
+		normkey = null ? 0 : normkey_of_value(col, keys->makers[c], slot->tts_values[col->att], &inexact);
+		if (!null && unlikely(key_normkey_unplaced(col, normkey)))
 		{
 			equal = false;
 			break;
 		}
-		if (c == 0 && sink->others != NULL && !null && image > pg_atomic_read_u64(sink->others))
+		if (c == 0 && sink->others != NULL && !null && normkey > pg_atomic_read_u64(sink->others))
 			return true;
 		if (!sink->have_threshold)
 			return false;
-		cmp = compare_threshold(sink, c, null, image);
+		cmp = compare_threshold(sink, c, null, normkey);
 		if (cmp != 0)
 			return cmp > 0;
 		if (inexact && !null)
@@ -262,32 +262,32 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 static inline int
 compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPlaces where, int i)
 {
-	const Stage *stage = &sink->base.batch->stage;
+	const KeyBuffer *keybuf = &sink->base.batch->keybuf;
 
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 		const char *p = where[c][i];
 		bool		inexact = sink->threshold_inexact[c];
-		uint64		image = 0;
+		uint64		normkey = 0;
 		int			cmp;
 
 		if (sink->threshold_dear[c])
 			return 0;
 		if (p != NULL)
 		{
-			image = key_image_at(col, sink->base.env->keys.makers[c], col->kind, col->flip, p,
+			normkey = normkey_at(col, sink->base.env->keys.makers[c], col->kind, col->flip, p,
 								 keys->byval_len[c], &inexact);
-			if (unlikely(key_image_unplaced(col, image)))
+			if (unlikely(key_normkey_unplaced(col, normkey)))
 				return 0;
 		}
-		cmp = compare_threshold(sink, c, p == NULL, image);
+		cmp = compare_threshold(sink, c, p == NULL, normkey);
 		if (cmp != 0)
 			return cmp;
 		if (inexact && p != NULL)
 			return 0;
 	}
-	return stage->complete ? 1 : 0;
+	return keybuf->complete ? 1 : 0;
 }
 
 /* Memory is full: throws rows away that cannot be wanted; false if that is too little. */
@@ -295,14 +295,14 @@ static pg_noinline bool
 make_room(BoundedSink *sink)
 {
 	Batch	   *batch = sink->base.batch;
-	Stage	   *stage = &batch->stage;
+	KeyBuffer	   *keybuf = &batch->keybuf;
 
-	if (sink->base.env->bound == 0 || stage->n <= sink->base.env->bound)
+	if (sink->base.env->bound == 0 || keybuf->n <= sink->base.env->bound)
 		return false;
 	cut(sink);
 	/* too little, and every few rows would cost a sort of all */
 	return batch_taken(batch) <= batch->limit - batch->limit / MEMORY_PARTS &&
-		stage->capacity - stage->n > stage->n / MEMORY_PARTS;
+		keybuf->capacity - keybuf->n > keybuf->n / MEMORY_PARTS;
 }
 
 /* Is there memory for another row? */
@@ -319,8 +319,8 @@ cut_if_many(BoundedSink *sink)
 	const Batch *batch = sink->base.batch;
 	size_t		bound = sink->base.env->bound;
 
-	if (unlikely(bound > 0 && (batch->stage.n >= trigger(bound) ||
-							   (batch->stage.n >= 2 * bound && arena_used(&batch->arena) >= BOUNDED_CUT_BYTES))))
+	if (unlikely(bound > 0 && (batch->keybuf.n >= trigger(bound) ||
+							   (batch->keybuf.n >= 2 * bound && arena_used(&batch->arena) >= BOUNDED_CUT_BYTES))))
 		cut(sink);
 }
 
@@ -403,7 +403,7 @@ put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPlaces where)
 	{
 		TupleTableSlot *slot = page->row(page, i);
 
-		slot_getsomeattrs(slot, batch->stage.last_att);
+		slot_getsomeattrs(slot, batch->keybuf.last_att);
 		return bounded_put_slot(&sink->base, slot);
 	}
 	if (!has_memory(sink))
@@ -421,7 +421,7 @@ page_has_many(const BoundedSink *sink, int n)
 {
 	size_t		bound = sink->base.env->bound;
 
-	return bound > 0 && n / 2 > bound && !key_called(sink->base.batch->stage.cols[0].kind);
+	return bound > 0 && n / 2 > bound && !key_called(sink->base.batch->keybuf.cols[0].kind);
 }
 
 /* Takes the page at once, if all of its rows may be wanted. */
@@ -432,7 +432,7 @@ take_page(BoundedSink *sink, RowPage *page)
 	size_t		bound = sink->base.env->bound;
 
 	return !sink->have_threshold && !sink->top.on && page->direct && !page_has_many(sink, page->n) &&
-		(bound == 0 || batch->stage.n + page->n < trigger(bound)) &&
+		(bound == 0 || batch->keybuf.n + page->n < trigger(bound)) &&
 		batch_put_page(batch, &sink->base.env->keys, page);
 }
 
@@ -481,11 +481,11 @@ select_kth(uint64 *v, int n, int k)
 static int
 keep_page_first(const BoundedSink *sink, const RowPage *page, PageKeyPlaces where, uint16 *left, int nleft)
 {
-	const StageColumn *col = &sink->base.batch->stage.cols[0];
+	const KeyBufferColumn *col = &sink->base.batch->keybuf.cols[0];
 	const KeyMaker maker = sink->base.env->keys.makers[0];
 	size_t		bound = sink->base.env->bound;
 	int			byval_len = page->keys.byval_len[0];
-	uint64		images[MaxHeapTuplesPerPage];
+	uint64		normkeys[MaxHeapTuplesPerPage];
 	uint64		sorted[MaxHeapTuplesPerPage];
 	int			n = 0;
 	int			kept = 0;
@@ -499,18 +499,18 @@ keep_page_first(const BoundedSink *sink, const RowPage *page, PageKeyPlaces wher
 		/* a NULL stays, and puts no row behind it */
 		if (p == NULL)
 		{
-			images[k] = 0;
+			normkeys[k] = 0;
 			continue;
 		}
-		images[k] = key_image_at(col, maker, col->kind, col->flip, p, byval_len, &inexact);
-		sorted[n++] = images[k];
+		normkeys[k] = normkey_at(col, maker, col->kind, col->flip, p, byval_len, &inexact);
+		sorted[n++] = normkeys[k];
 	}
 	if (n <= bound)
 		return nleft;
 	kth = select_kth(sorted, n, (int) bound - 1);
 	for (int k = 0; k < nleft; k++)
 	{
-		if (images[k] <= kth)
+		if (normkeys[k] <= kth)
 			left[kept++] = left[k];
 	}
 	return kept;
@@ -530,7 +530,7 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 	uint64		limit = PG_UINT64_MAX;
 
 	/* a row without an image must be compared */
-	if (!key_dear(sink->batch->stage.cols[0].kind) && !key_may_be_unplaced(sink->batch->stage.cols[0].kind))
+	if (!key_needs_comparator(sink->batch->keybuf.cols[0].kind) && !key_may_be_unplaced(sink->batch->keybuf.cols[0].kind))
 		limit = first_limit(bounded);
 	if (*done == 0 && limit == PG_UINT64_MAX && take_page(bounded, page))
 	{
@@ -539,7 +539,7 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 	}
 	row_page_find_keys(page, *done, where);
 	if (limit < PG_UINT64_MAX)
-		nleft = page_keys_not_behind(&page->keys, &sink->batch->stage, &sink->env->keys, limit,
+		nleft = page_keys_not_behind(&page->keys, &sink->batch->keybuf, &sink->env->keys, limit,
 									 where[0], *done, page->n, left);
 	else
 	{
@@ -631,9 +631,9 @@ void
 sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *others)
 {
 	sink->have_threshold = false;
-	for (int c = 0; c < sink->base.batch->stage.ncols; c++)
-		sink->threshold_dear[c] = key_dear(sink->base.batch->stage.cols[c].kind);
+	for (int c = 0; c < sink->base.batch->keybuf.ncols; c++)
+		sink->threshold_dear[c] = key_needs_comparator(sink->base.batch->keybuf.cols[c].kind);
 	/* images that a function makes may mean another thing in another process */
-	sink->others = key_called(sink->base.batch->stage.cols[0].kind) ? NULL : others;
+	sink->others = key_called(sink->base.batch->keybuf.cols[0].kind) ? NULL : others;
 	top_rows_begin(&sink->top, sink->base.env, sink->base.batch);
 }

@@ -24,15 +24,15 @@ static SortResult *result_run_begin(RunResult *result, struct SortEnv *env, Spil
 								SpillRun *run, MemoryContext cxt);
 
 void
-runs_begin(Runs *runs, SortEnv *env, Stage *stage)
+runs_begin(Runs *runs, SortEnv *env, KeyBuffer *keybuf)
 {
 	runs->env = env;
-	runs->stage = stage;
-	for (int c = 0; c < stage->ncols; c++)
+	runs->keybuf = keybuf;
+	for (int c = 0; c < keybuf->ncols; c++)
 		key_range_init(&runs->ranges[c]);
 	runs->goes_on = false;
 	dlist_init(&runs->sources);
-	runs->lost = false;
+	runs->failed = false;
 }
 
 static void
@@ -145,22 +145,22 @@ write_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sort
 
 /* Keys that are the rows are written as rows, so that the merge knows no difference. */
 static void
-write_keys(Runs *runs, RunWriter *writer, const Stage *stage, const Sorted *sorted)
+write_keys(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const Sorted *sorted)
 {
 	SortEnv    *env = runs->env;
 	RowWriter  *row_writer = env->writer;
 	KeyReader	reader;
 
-	key_reader_begin(&reader, env, stage, sorted);
+	key_reader_begin(&reader, env, keybuf, sorted);
 	for (size_t i = 0; i < sorted->n; i++)
 	{
-		Datum		values[STAGE_MAX_COLUMNS];
-		bool		isnull[STAGE_MAX_COLUMNS];
+		Datum		values[KEY_MAX_COLUMNS];
+		bool		isnull[KEY_MAX_COLUMNS];
 		union
 		{
 			MinimalTupleData row;
 			/* a value and its padding, and what a writer wants beyond them */
-			char		room[MAXALIGN(SizeofMinimalTupleHeader + 8) + STAGE_MAX_COLUMNS * 16 + 16];
+			char		room[MAXALIGN(SizeofMinimalTupleHeader + 8) + KEY_MAX_COLUMNS * 16 + 16];
 		}			buf;
 
 		if (!key_reader_has(&reader, i))
@@ -180,53 +180,53 @@ write_keys(Runs *runs, RunWriter *writer, const Stage *stage, const Sorted *sort
  * images do not change with the rows that come.
  */
 static bool
-goes_behind_last(const Runs *runs, const Stage *stage)
+goes_behind_last(const Runs *runs, const KeyBuffer *keybuf)
 {
-	if (!runs->goes_on || (stage->arrival.ways & ARRIVAL_UP) == 0)
+	if (!runs->goes_on || (keybuf->input_order.ways & INPUT_ASCENDING) == 0)
 		return false;
-	for (int c = 0; c < stage->ncols; c++)
+	for (int c = 0; c < keybuf->ncols; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 		bool		null = col->nulls != NULL && col->nulls[0];
 
 		if (null != runs->last_null[c])
 			return null != col->nulls_first;
-		if (!null && stage_image_at(col, 0) != runs->last[c])
-			return stage_image_at(col, 0) > runs->last[c];
+		if (!null && keybuf_normkey_at(col, 0) != runs->last[c])
+			return keybuf_normkey_at(col, 0) > runs->last[c];
 	}
 	return true;
 }
 
 /* Notes the row behind which others may be added to the run. */
 static void
-note_last(Runs *runs, const Stage *stage)
+note_last(Runs *runs, const KeyBuffer *keybuf)
 {
-	runs->goes_on = stage->exact && (stage->arrival.ways & ARRIVAL_UP) != 0;
-	for (int c = 0; c < stage->ncols && runs->goes_on; c++)
+	runs->goes_on = keybuf->exact && (keybuf->input_order.ways & INPUT_ASCENDING) != 0;
+	for (int c = 0; c < keybuf->ncols && runs->goes_on; c++)
 	{
-		const StageColumn *col = &stage->cols[c];
+		const KeyBufferColumn *col = &keybuf->cols[c];
 
-		runs->last_null[c] = col->nulls != NULL && col->nulls[stage->n - 1];
-		runs->last[c] = stage_image_at(col, stage->n - 1);
+		runs->last_null[c] = col->nulls != NULL && col->nulls[keybuf->n - 1];
+		runs->last[c] = keybuf_normkey_at(col, keybuf->n - 1);
 	}
 }
 
 void
 runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
 {
-	const Stage *stage = &batch->stage;
+	const KeyBuffer *keybuf = &batch->keybuf;
 	RunWriter	writer;
 	MemoryContext old;
 
-	stage_unite_ranges(stage, runs->ranges);
-	old = runs_open(runs, &writer, sorted->n == stage->n && goes_behind_last(runs, stage));
+	keybuf_unite_ranges(keybuf, runs->ranges);
+	old = runs_open(runs, &writer, sorted->n == keybuf->n && goes_behind_last(runs, keybuf));
 	if (runs->env->spec.keys_only)
-		write_keys(runs, &writer, &batch->stage, sorted);
+		write_keys(runs, &writer, &batch->keybuf, sorted);
 	else
 		write_rows(runs, &writer, &batch->arena, sorted);
 	runs_close(runs, &writer, old);
-	if (sorted->n == stage->n)
-		note_last(runs, stage);
+	if (sorted->n == keybuf->n)
+		note_last(runs, keybuf);
 }
 
 /* Merges n neighbouring runs into one. */
@@ -238,7 +238,7 @@ merge_some(Runs *runs, SpillRun **some, int n,
 	RunWriter	writer;
 	MinimalTuple row;
 
-	merge_begin(&merge, runs->env, runs->stage, &runs->layout, runs->file, some, n);
+	merge_begin(&merge, runs->env, runs->keybuf, &runs->layout, runs->file, some, n);
 	run_writer_open(&writer, runs->file);
 	for (uint64 i = 0; (row = merge_next(&merge)) != NULL; i++)
 	{
@@ -246,7 +246,7 @@ merge_some(Runs *runs, SpillRun **some, int n,
 			runs_pause(runs, i);
 		write_row(&writer, row);
 	}
-	runs->lost = runs->lost || merge.lost;
+	runs->failed = runs->failed || merge.failed;
 	merge_end(&merge);
 	return run_writer_close(&writer);
 }
@@ -287,7 +287,7 @@ runs_result(Runs *runs, ResultSpace *space)
 	instr_time	end;
 
 	sort_env_clock(env, &start);
-	key_layout(&runs->layout, runs->stage, runs->ranges);
+	key_layout(&runs->layout, runs->keybuf, runs->ranges);
 	reduce_runs(runs, merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n));
 	if (env->spec.random_access)
 		result = result_run_begin(&space->run, env, runs->file,
@@ -296,10 +296,10 @@ runs_result(Runs *runs, ResultSpace *space)
 	else
 	{
 		result = result_merge_begin(&space->merge, env);
-		merge_begin(&space->merge.merge, env, runs->stage, &runs->layout, runs->file, runs->runs,
+		merge_begin(&space->merge.merge, env, runs->keybuf, &runs->layout, runs->file, runs->runs,
 					runs->n);
 	}
-	result->lost = runs->lost;
+	result->failed = runs->failed;
 	env->report.disk_bytes = env->progress.now->disk = disk_bytes(runs);
 	sort_env_clock(env, &end);
 	INSTR_TIME_ACCUM_DIFF(env->report.spill_time, end, start);
@@ -367,15 +367,15 @@ give(SortResult *result, MinimalTuple row, TupleTableSlot *slot)
 
 /* All rows of the round have been given out, and those behind them may be lost. */
 static void
-count_given(SortResult *result, const Merge *merge)
+count_returned(SortResult *result, const Merge *merge)
 {
 	for (size_t i = 0; i < merge->n; i++)
 	{
 		const char *row = (const char *) merge->rows[i];
 
-		result->given_sum += row_sum(row, ((const MinimalTupleData *) row)->t_len);
+		result->returned_sum += row_sum(row, ((const MinimalTupleData *) row)->t_len);
 	}
-	result->given += merge->n;
+	result->returned += merge->n;
 }
 
 static bool
@@ -386,9 +386,9 @@ merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
 
 	Assert(forward);
 	if (merge->sources && merge->next == merge->n)
-		count_given(result, merge);
+		count_returned(result, merge);
 	row = merge_next(merge);
-	result->lost = merge->lost;
+	result->failed = merge->failed;
 	return give(result, row, slot);
 }
 

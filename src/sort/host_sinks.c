@@ -21,7 +21,7 @@ host_put_slot(Sink *sink, TupleTableSlot *slot)
 SinkAnswer
 sink_put_rows(Sink *sink, RowPage *page, int *done)
 {
-	int			last_att = sink->batch->stage.last_att;
+	int			last_att = sink->batch->keybuf.last_att;
 
 	for (; *done < page->n; (*done)++)
 	{

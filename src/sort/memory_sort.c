@@ -44,7 +44,7 @@ typedef struct Records
 	const KeyLayout *layout;
 } Records;
 
-static bool arrived_in_order(SortEnv *env, Batch *batch, struct DeviceKeys *early, Sorted *sorted);
+static bool presorted_batch(SortEnv *env, Batch *batch, struct DeviceKeys *early, Sorted *sorted);
 
 /* *took_us: by the clock; 0 if that is not read. */
 static SortStatus
@@ -196,7 +196,7 @@ sample_has_ties(const uint64 *words, size_t n, int rid_bits)
 		} \
 		if (n - start > 1) \
 			queue_ties(env, batch, &queue, rids + start, n - start); \
-		settle_ties(env, batch, &queue); \
+		resolve_ties(env, batch, &queue); \
 	} while (0)
 
 /*
@@ -216,7 +216,7 @@ typedef struct TieQueue
 } TieQueue;
 
 static void
-settle_ties(SortEnv *env, const Batch *batch, TieQueue *queue)
+resolve_ties(SortEnv *env, const Batch *batch, TieQueue *queue)
 {
 	CHECK_FOR_INTERRUPTS();
 	for (int i = 0; i < queue->n; i++)
@@ -235,7 +235,7 @@ queue_ties(SortEnv *env, const Batch *batch, TieQueue *queue, uint32 *rids, size
 	queue->runs[queue->n].rids = rids;
 	queue->runs[queue->n].n = n;
 	if (++queue->n == TIE_QUEUE_SIZE)
-		settle_ties(env, batch, queue);
+		resolve_ties(env, batch, queue);
 }
 
 /* Of recs and scratch, frees that in which the result is not. */
@@ -301,27 +301,27 @@ static void
 order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefusal *refusal,
 		   Sorted *sorted)
 {
-	Stage	   *stage = &batch->stage;
-	size_t		n = stage->n;
-	int			rid_bits = stage_rid_bits(stage);
+	KeyBuffer	   *keybuf = &batch->keybuf;
+	size_t		n = keybuf->n;
+	int			rid_bits = keybuf_rid_bits(keybuf);
 	int			key_bits = Min(layout->total_bits, 64 - rid_bits);
 	bool		whole = (key_bits == layout->total_bits);
-	KeyLayout	even;
+	KeyLayout	quantized;
 	Records		records = {0};
 	void	   *result;
 
 	arena_trim(&batch->arena, env->bulk);
 	records.n = n;
-	records.layout = whole || !even_layout(&even, layout, stage, key_bits) ? layout : &even;
+	records.layout = whole || !quantized_layout(&quantized, layout, keybuf, key_bits) ? layout : &quantized;
 	records.format = SORT_REC_PACKED;
 	records.begin_bit = rid_bits;
 	records.end_bit = rid_bits + key_bits;
-	records.key_range = whole ? key_layout_range(stage, layout) : 0;
+	records.key_range = whole ? key_layout_range(keybuf, layout) : 0;
 	records.exact = layout->exact && whole;
 	bulk_reserve(env->bulk, &env->recs, n * sizeof(uint64), 0);
-	pack_words(stage, records.layout, key_bits, rid_bits, env->recs.ptr, &records.order);
+	pack_words(keybuf, records.layout, key_bits, rid_bits, env->recs.ptr, &records.order);
 	if (gpusort_verify)
-		verify_arrival(stage, &records.order);
+		verify_input_order(keybuf, &records.order);
 	if (whole || !sample_has_ties(env->recs.ptr, n, rid_bits))
 	{
 		result = run_kernel(env, batch, &records, refusal);
@@ -340,7 +340,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefu
 	records.exact = layout->exact;
 	bulk_free(env->bulk, &env->scratch);
 	bulk_reserve(env->bulk, &env->recs, n * sort_rec_size(records.format), 0);
-	pack_wide(stage, layout, records.format, env->recs.ptr, &records.order);
+	pack_wide(keybuf, layout, records.format, env->recs.ptr, &records.order);
 	sort_env_note_memory(env, batch_held(batch));
 	/* a bounded sort and a check need them once more */
 	if (env->bound == 0 && !gpusort_verify)
@@ -354,32 +354,32 @@ static void
 order_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefusal *refusal,
 		   Sorted *sorted)
 {
-	Stage	   *stage = &batch->stage;
+	KeyBuffer	   *keybuf = &batch->keybuf;
 	Records		records = {0};
 
-	records.n = stage->n;
+	records.n = keybuf->n;
 	records.layout = layout;
 	records.format = layout->total_bits <= 64 ? SORT_REC_PACKED : SORT_REC_128;
 	records.end_bit = layout->total_bits;
-	records.key_range = key_layout_range(stage, layout);
+	records.key_range = key_layout_range(keybuf, layout);
 	records.exact = true;
-	bulk_reserve(env->bulk, &env->recs, stage->n * sort_rec_size(records.format), 0);
+	bulk_reserve(env->bulk, &env->recs, keybuf->n * sort_rec_size(records.format), 0);
 	if (records.format == SORT_REC_PACKED)
-		pack_words(stage, layout, layout->total_bits, 0, env->recs.ptr, &records.order);
+		pack_words(keybuf, layout, layout->total_bits, 0, env->recs.ptr, &records.order);
 	else
-		pack_wide(stage, layout, records.format, env->recs.ptr, &records.order);
+		pack_wide(keybuf, layout, records.format, env->recs.ptr, &records.order);
 	sorted->keys = run_kernel(env, batch, &records, refusal);
 	sorted->format = records.format;
 	sorted->layout = *layout;
-	sorted->n = stage->n;
+	sorted->n = keybuf->n;
 	free_other(env, sorted->keys);
 }
 
 DeviceKeys *
 order_batch(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Sorted *sorted)
 {
-	Stage	   *stage = &batch->stage;
-	KeyRange	ranges[STAGE_MAX_COLUMNS];
+	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyRange	ranges[KEY_MAX_COLUMNS];
 	KeyLayout	layout;
 	DeviceRefusal refusal = {0};
 	DeviceKeys *streaming;
@@ -387,17 +387,17 @@ order_batch(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Sort
 	sorted->n = 0;
 	sorted->rids = NULL;
 	sorted->keys = NULL;
-	if (stage->n == 0)
+	if (keybuf->n == 0)
 		return NULL;
 
 	progress_phase(&env->progress, PROGRESS_SORT);
-	if (arrived_in_order(env, batch, early, sorted))
+	if (presorted_batch(env, batch, early, sorted))
 		return NULL;
-	key_stage_ranges(stage, ranges);
-	key_layout(&layout, stage, ranges);
+	keybuf_ranges(keybuf, ranges);
+	key_layout(&layout, keybuf, ranges);
 	/* so that a word holds them, beside the rid */
 	if (!env->spec.keys_only)
-		key_layout_narrow(&layout, stage, &env->alphabets, env->cxt, 64 - stage_rid_bits(stage));
+		key_layout_narrow(&layout, keybuf, &env->byte_dictionary, env->cxt, 64 - keybuf_rid_bits(keybuf));
 	if (device_keys_sort(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
 		return streaming;
 	if (env->spec.keys_only)
@@ -417,7 +417,7 @@ order_result(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Res
 	if (env->bound > 0)
 		sorted.n = Min(sorted.n, env->bound);
 	result = env->spec.keys_only ?
-		result_keys_begin(&space->keys, env, &batch->stage, &sorted) :
+		result_keys_begin(&space->keys, env, &batch->keybuf, &sorted) :
 		result_rows_begin(&space->memory, env, &batch->arena, &sorted);
 	/* a device that fails midway leaves the rest to us */
 	if (streaming != NULL)
@@ -442,21 +442,21 @@ order_result(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Res
 
 /* What EXPLAIN and statistics will say. */
 static void
-report(SortEnv *env, const Stage *stage)
+report(SortEnv *env, const KeyBuffer *keybuf)
 {
-	KeyRange	ranges[STAGE_MAX_COLUMNS];
+	KeyRange	ranges[KEY_MAX_COLUMNS];
 	KeyLayout	layout;
 	RouteFacts	facts = {0};
-	bool		up = (stage->arrival.ways & ARRIVAL_UP) != 0;
+	bool		up = (keybuf->input_order.ways & INPUT_ASCENDING) != 0;
 
-	key_stage_ranges(stage, ranges);
-	key_layout(&layout, stage, ranges);
-	facts.n = stage->n;
+	keybuf_ranges(keybuf, ranges);
+	key_layout(&layout, keybuf, ranges);
+	facts.n = keybuf->n;
 	facts.format = layout.total_bits > 64 ? SORT_REC_128 : SORT_REC_64;
 	facts.end_bit = Min(layout.total_bits, 128);
 	facts.order_known = true;
-	facts.descents = up ? 0 : stage->n - 1;
-	facts.ascents = up && stage->arrival.varied ? stage->n - 1 : 0;
+	facts.descents = up ? 0 : keybuf->n - 1;
+	facts.ascents = up && keybuf->input_order.varied ? keybuf->n - 1 : 0;
 	facts.inexact = !layout.exact;
 	facts.bound = env->bound;
 	facts.device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
@@ -473,14 +473,14 @@ report(SortEnv *env, const Stage *stage)
  * did not, or if an algorithm is to be tried all the same.
  */
 static bool
-arrived_in_order(SortEnv *env, Batch *batch, DeviceKeys *early, Sorted *sorted)
+presorted_batch(SortEnv *env, Batch *batch, DeviceKeys *early, Sorted *sorted)
 {
-	Stage	   *stage = &batch->stage;
-	size_t		n = stage->n;
+	KeyBuffer	   *keybuf = &batch->keybuf;
+	size_t		n = keybuf->n;
 	uint32	   *rids;
 
-	arrival_look(stage);
-	if (stage->arrival.ways == 0 || env->spec.keys_only || gpusort_verify ||
+	input_order_check(keybuf);
+	if (keybuf->input_order.ways == 0 || env->spec.keys_only || gpusort_verify ||
 		gpusort_forced_algorithm() != NULL)
 		return false;
 	if (early != NULL)
@@ -489,14 +489,14 @@ arrived_in_order(SortEnv *env, Batch *batch, DeviceKeys *early, Sorted *sorted)
 	bulk_reserve(env->bulk, &env->recs, n * sizeof(uint32), 0);
 	sort_env_note_memory(env, batch_held(batch));
 	rids = env->recs.ptr;
-	if (stage->arrival.ways & ARRIVAL_UP)
-		memcpy(rids, stage->rids, n * sizeof(uint32));
+	if (keybuf->input_order.ways & INPUT_ASCENDING)
+		memcpy(rids, keybuf->rids, n * sizeof(uint32));
 	else
 	{
 		for (size_t i = 0; i < n; i++)
-			rids[i] = stage->rids[n - 1 - i];
+			rids[i] = keybuf->rids[n - 1 - i];
 	}
-	report(env, stage);
+	report(env, keybuf);
 	sorted->rids = rids;
 	sorted->n = n;
 	return true;

@@ -161,10 +161,10 @@ result_rows_begin(MemoryResult *result, SortEnv *env, const Arena *arena, const 
 }
 
 SortResult *
-result_keys_begin(KeysResult *result, SortEnv *env, const Stage *stage, const Sorted *sorted)
+result_keys_begin(KeysResult *result, SortEnv *env, const KeyBuffer *keybuf, const Sorted *sorted)
 {
 	array_begin(&result->array, &keys_methods, env, sorted->n);
-	key_reader_begin(&result->reader, env, stage, sorted);
+	key_reader_begin(&result->reader, env, keybuf, sorted);
 	return &result->array.base;
 }
 
@@ -191,7 +191,7 @@ keys_only_possible(TupleDesc desc, const KeyColumn *keys, int nkeys)
 {
 	int			bits = 0;
 
-	if (nkeys > STAGE_MAX_COLUMNS)
+	if (nkeys > KEY_MAX_COLUMNS)
 		return false;
 	for (int k = 0; k < nkeys; k++)
 	{
@@ -216,13 +216,13 @@ keys_only_possible(TupleDesc desc, const KeyColumn *keys, int nkeys)
 }
 
 void
-key_reader_begin(KeyReader *reader, SortEnv *env, const Stage *stage, const Sorted *sorted)
+key_reader_begin(KeyReader *reader, SortEnv *env, const KeyBuffer *keybuf, const Sorted *sorted)
 {
 	if (env->decoded == NULL)
 		env->decoded = MemoryContextAlloc(env->cxt, sizeof(DecodedKeys));
 	reader->decoded = env->decoded;
 	reader->start = reader->count = 0;
-	reader->stage = stage;
+	reader->keybuf = keybuf;
 	reader->keys = sorted->keys;
 	reader->format = sorted->format;
 	reader->layout = sorted->layout;
@@ -237,14 +237,14 @@ key_reader_decode(KeyReader *reader, size_t i, size_t n)
 	DecodedKeys *decoded = reader->decoded;
 
 	if (reader->format == SORT_REC_PACKED)
-		decode_words(reader->stage, &reader->layout, (const uint64 *) reader->keys + start, count,
+		decode_words(reader->keybuf, &reader->layout, (const uint64 *) reader->keys + start, count,
 					 KEY_READER_ROWS, decoded->values[0], decoded->isnull[0]);
 	else
 	{
 		const SortRec128 *recs = (const SortRec128 *) reader->keys + start;
 
 		for (int k = 0; k < count; k++)
-			decode_key128(reader->stage, &reader->layout, (Key128) recs[k].hi << 64 | recs[k].lo,
+			decode_key128(reader->keybuf, &reader->layout, (Key128) recs[k].hi << 64 | recs[k].lo,
 						  KEY_READER_ROWS, &decoded->values[0][k], &decoded->isnull[0][k]);
 	}
 	reader->start = start;

@@ -121,7 +121,7 @@ merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
 
 /* What finds keys in stored rows. */
 static RowPage *
-create_page(const SortEnv *env, const Stage *stage)
+create_page(const SortEnv *env, const KeyBuffer *keybuf)
 {
 	RowPage    *page = palloc0(sizeof(RowPage));
 	int			natts = env->spec.desc->natts;
@@ -129,15 +129,15 @@ create_page(const SortEnv *env, const Stage *stage)
 
 	for (int att = 0; att < natts; att++)
 		atts[att] = att;
-	page_keys_init(&page->keys, stage, env->spec.desc, atts);
-	page->nkeys = stage->ncols;
-	page->key_walk = tuple_walk_create(env->spec.desc, page->keys.att, stage->ncols, false);
+	page_keys_init(&page->keys, keybuf, env->spec.desc, atts);
+	page->nkeys = keybuf->ncols;
+	page->key_walk = tuple_walk_create(env->spec.desc, page->keys.att, keybuf->ncols, false);
 	pfree(atts);
 	return page;
 }
 
 void
-merge_begin(Merge *merge, SortEnv *env, Stage *stage, const KeyLayout *layout, SpillFile *file,
+merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layout, SpillFile *file,
 			SpillRun **runs, int nruns)
 {
 	MergeState *state = palloc0(sizeof(MergeState));
@@ -149,7 +149,7 @@ merge_begin(Merge *merge, SortEnv *env, Stage *stage, const KeyLayout *layout, S
 	memset(merge, 0, sizeof(*merge));
 	merge->state = state;
 	state->env = env;
-	state->stage = stage;
+	state->keybuf = keybuf;
 	state->layout = layout;
 	state->wide = key_size(layout) > sizeof(uint64);
 	state->shift = window.shift;
@@ -159,7 +159,7 @@ merge_begin(Merge *merge, SortEnv *env, Stage *stage, const KeyLayout *layout, S
 	state->bufs = palloc0(nruns * sizeof(char *));
 	state->pieces = palloc((nruns + 1) * sizeof(uint32));
 	state->losers = window.shift == 0 ? palloc(nruns * sizeof(int)) : NULL;
-	state->page = create_page(env, stage);
+	state->page = create_page(env, keybuf);
 	state->cxt = CurrentMemoryContext;
 
 	rows = (Size) nruns << state->shift;
@@ -180,9 +180,9 @@ merge_begin(Merge *merge, SortEnv *env, Stage *stage, const KeyLayout *layout, S
 		p += TYPEALIGN(64, run_reader_buffer_size(file, runs[r], window.headroom));
 	}
 
-	stage_freeze(stage);
-	stage_reserve(stage, env->bulk, MaxHeapTuplesPerPage);
-	sort_env_note_memory(env, file->extent + stage->bytes);
+	keybuf_freeze(keybuf);
+	keybuf_reserve(keybuf, env->bulk, MaxHeapTuplesPerPage);
+	sort_env_note_memory(env, file->extent + keybuf->bytes);
 }
 
 void
@@ -213,13 +213,13 @@ merge_end(Merge *merge)
  */
 /* Stages a row's keys by way of a slot. */
 static void
-stage_by_slot(MergeState *state, MinimalTuple row)
+keybuf_by_slot(MergeState *state, MinimalTuple row)
 {
 	TupleTableSlot *slot = sort_env_slot(state->env);
 
 	row_to_slot(slot, row);
-	slot_getsomeattrs(slot, state->stage->last_att);
-	stage_row(state->stage, &state->env->keys, slot->tts_values, slot->tts_isnull, 0);
+	slot_getsomeattrs(slot, state->keybuf->last_att);
+	keybuf_row(state->keybuf, &state->env->keys, slot->tts_values, slot->tts_isnull, 0);
 	ExecClearTuple(slot);
 }
 
@@ -227,12 +227,12 @@ stage_by_slot(MergeState *state, MinimalTuple row)
 static void
 make_keys(MergeState *state, uint32 id, uint32 n)
 {
-	Stage	   *stage = state->stage;
+	KeyBuffer	   *keybuf = state->keybuf;
 	RowPage    *page = state->page;
 
 	while (n > 0)
 	{
-		stage_reset(stage);
+		keybuf_reset(keybuf);
 		page->n = 0;
 		while (page->n < Min(n, MaxHeapTuplesPerPage))
 		{
@@ -247,15 +247,15 @@ make_keys(MergeState *state, uint32 id, uint32 n)
 		}
 		if (page->n > 0)
 		{
-			row_page_stage(page, 0, stage, &state->env->keys, 0);
-			stage->n = page->n;
+			row_page_keys_to_buffer(page, 0, keybuf, &state->env->keys, 0);
+			keybuf->n = page->n;
 		}
 		else
-			stage_by_slot(state, row_at(state, id));
-		pack_keys(stage, state->layout, 64, 0, stage->n,
+			keybuf_by_slot(state, row_at(state, id));
+		pack_keys(keybuf, state->layout, 64, 0, keybuf->n,
 				  (char *) state->keys + id * key_size(state->layout));
-		id += stage->n;
-		n -= stage->n;
+		id += keybuf->n;
+		n -= keybuf->n;
 	}
 }
 
@@ -276,7 +276,7 @@ refill(MergeState *state, int r)
 		return true;
 	moved = reader->pos = left > 0 ? (Size) offsets[run->taken] << 3 : run->end;
 	run_reader_fill(reader);
-	if (unlikely(run_reader_lost(reader)))
+	if (unlikely(run_reader_failed(reader)))
 		return false;
 	moved -= reader->pos;
 	run->end -= moved;
@@ -457,9 +457,9 @@ next_long_row(Merge *merge)
 		memset(state->losers, -1, state->nruns * sizeof(int));
 	else
 		state->runs[first].taken = state->runs[first].n;
-	for (int r = first; r <= last && !merge->lost; r++)
-		merge->lost = !refill(state, r);
-	if (merge->lost)
+	for (int r = first; r <= last && !merge->failed; r++)
+		merge->failed = !refill(state, r);
+	if (merge->failed)
 		return 0;
 	for (int r = first; r <= last; r++)
 		play(state, r);
@@ -489,8 +489,8 @@ next_rows(Merge *merge)
 		return true;
 	}
 	for (int r = 0; r < state->nruns; r++)
-		merge->lost = merge->lost || !refill(state, r);
-	merge->n = merge->lost ? 0 : take_rows(state);
+		merge->failed = merge->failed || !refill(state, r);
+	merge->n = merge->failed ? 0 : take_rows(state);
 	if (merge->n == 0)
 		return false;
 
@@ -618,7 +618,7 @@ merge_pair(const MergeState *state, const uint64 *a, const uint64 *a_end, const 
 
 /* Puts n rows into order whose words tell no difference; space has room for as many. */
 static void
-settle_ties(MergeState *state, uint64 *words, uint64 *space, size_t n)
+resolve_ties(MergeState *state, uint64 *words, uint64 *space, size_t n)
 {
 	uint64		run_mask = ((UINT64CONST(1) << state->id_bits) - 1) >> state->shift << state->shift;
 	uint32	   *pieces = state->pieces;
@@ -655,7 +655,7 @@ settle_ties(MergeState *state, uint64 *words, uint64 *space, size_t n)
 }
 
 static void
-settle_all_ties(MergeState *state, uint64 *words, uint64 *space, size_t n)
+resolve_all_ties(MergeState *state, uint64 *words, uint64 *space, size_t n)
 {
 	size_t		start = 0;
 
@@ -664,7 +664,7 @@ settle_all_ties(MergeState *state, uint64 *words, uint64 *space, size_t n)
 		if (i < n && (words[i] ^ words[start]) >> state->id_bits == 0)
 			continue;
 		if (i - start > 1)
-			settle_ties(state, words + start, space, i - start);
+			resolve_ties(state, words + start, space, i - start);
 		start = i;
 	}
 }
@@ -694,7 +694,7 @@ merge_order_words(MergeState *state, size_t n)
 		make_words(state, false, base, cut, problem.recs, &problem);
 	words = sort_words(state, &problem);
 	if (cut > 0 || !state->layout->exact)
-		settle_all_ties(state, words,
+		resolve_all_ties(state, words,
 						words != problem.recs ? problem.recs : (uint64 *) ((char *) problem.recs + state->words_size),
 						problem.n);
 	return words;

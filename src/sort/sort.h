@@ -44,7 +44,7 @@ typedef struct SortReport
 	uint64		ties;			/* rows whose order took a comparison */
 	bool		device_failed;	/* the GPU was tried and failed */
 	uint64		device_rows;	/* rows that were on the GPU themselves */
-	bool		fed;			/* ... and sorted there with other participants' */
+	bool		sent_to_device;			/* ... and sorted there with other participants' */
 	uint64		early_rows;		/* whose keys went there while others came in */
 	uint64		bytes_up;		/* to the GPU and back */
 	uint64		bytes_down;
@@ -103,7 +103,7 @@ struct RowPage
 };
 
 /* Where the keys of a page's rows lie, by column; NULL is one. */
-typedef const char *PageKeyPlaces[STAGE_MAX_COLUMNS][MaxHeapTuplesPerPage];
+typedef const char *PageKeyPlaces[KEY_MAX_COLUMNS][MaxHeapTuplesPerPage];
 
 /* Finds those of rows [first, page->n). */
 extern void row_page_find_keys(const RowPage *page, int first, PageKeyPlaces where);
@@ -112,7 +112,7 @@ extern void row_page_find_keys(const RowPage *page, int first, PageKeyPlaces whe
  * Stages the keys of rows [first, page->n) as the stage's from place at on, for
  * which there is room, and does not count them.
  */
-extern void row_page_stage(RowPage *page, int first, Stage *stage, const StageWriter *writer, size_t at);
+extern void row_page_keys_to_buffer(RowPage *page, int first, KeyBuffer *keybuf, const KeyWriter *writer, size_t at);
 
 /*
  * Asks for the next page's memory, as much as is row i's share: all at once would wait.  Into
@@ -164,8 +164,8 @@ row_page_write(const RowPage *page, int i, char *row)
 
 typedef struct DecodedKeys
 {
-	Datum		values[STAGE_MAX_COLUMNS][KEY_READER_ROWS];
-	bool		isnull[STAGE_MAX_COLUMNS][KEY_READER_ROWS];
+	Datum		values[KEY_MAX_COLUMNS][KEY_READER_ROWS];
+	bool		isnull[KEY_MAX_COLUMNS][KEY_READER_ROWS];
 } DecodedKeys;
 
 typedef struct KeyReader
@@ -173,7 +173,7 @@ typedef struct KeyReader
 	DecodedKeys *decoded;		/* keys [start, start + count) */
 	size_t		start;
 	size_t		count;
-	const Stage *stage;
+	const KeyBuffer *keybuf;
 	const void *keys;
 	SortRecFormat format;		/* SORT_REC_PACKED (without rids) or SORT_REC_128 */
 	KeyLayout	layout;
@@ -185,7 +185,7 @@ struct Sorted;
 /* Can rows of this kind be made of their sort keys? */
 extern bool keys_only_possible(TupleDesc desc, const KeyColumn *keys, int nkeys);
 
-extern void key_reader_begin(KeyReader *reader, struct SortEnv *env, const Stage *stage,
+extern void key_reader_begin(KeyReader *reader, struct SortEnv *env, const KeyBuffer *keybuf,
 							 const struct Sorted *sorted);
 
 /* Decodes some of n keys, among them the i-th. */
@@ -204,9 +204,9 @@ key_reader_row(const KeyReader *reader, size_t i, Datum *values, bool *isnull)
 {
 	size_t		at = i - reader->start;
 
-	for (int c = 0; c < reader->stage->ncols; c++)
+	for (int c = 0; c < reader->keybuf->ncols; c++)
 	{
-		int			att = reader->stage->cols[c].att;
+		int			att = reader->keybuf->cols[c].att;
 
 		values[att] = reader->decoded->values[c][at];
 		isnull[att] = reader->decoded->isnull[c][at];
@@ -241,7 +241,7 @@ typedef struct Merge
 	size_t		next;
 	size_t		n;
 	bool		sources;		/* of runs that are not in the file; */
-	bool		lost;			/* rows of such a run are lost */
+	bool		failed;			/* rows of such a run are lost */
 	MergeState *state;
 } Merge;
 
@@ -250,7 +250,7 @@ typedef struct Merge
  * freed as they end.  stage has the key columns and no rows, and is used for the rows
  * that are read, whose keys are in the layout.  The sort's own arrays are used.
  */
-extern void merge_begin(Merge *merge, struct SortEnv *env, Stage *stage, const KeyLayout *layout,
+extern void merge_begin(Merge *merge, struct SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layout,
 						SpillFile *file, SpillRun **runs, int nruns);
 
 extern void merge_end(Merge *merge);
@@ -328,9 +328,9 @@ struct SortResult
 {
 	const ResultMethods *methods;
 	struct SortEnv *env;
-	bool		lost;			/* the rows to come went with a device */
-	uint64		given;			/* ... after so many, */
-	uint64		given_sum;		/* whose row_sum() is this */
+	bool		failed;			/* the rows to come went with a device */
+	uint64		returned;			/* ... after so many, */
+	uint64		returned_sum;		/* whose row_sum() is this */
 };
 
 /* A result that is an array in memory; from a device more may come (result_device_keys.c). */
@@ -416,7 +416,7 @@ struct DeviceRows;
  */
 extern SortResult *result_rows_begin(MemoryResult *result, struct SortEnv *env, const Arena *arena,
 								 const struct Sorted *sorted);
-extern SortResult *result_keys_begin(KeysResult *result, struct SortEnv *env, const Stage *stage,
+extern SortResult *result_keys_begin(KeysResult *result, struct SortEnv *env, const KeyBuffer *keybuf,
 								 const struct Sorted *sorted);
 extern bool result_rows_next(SortResult *result, bool forward, TupleTableSlot *slot);
 
@@ -438,7 +438,7 @@ extern SortResult *result_device_rows_begin(StreamResult *result, struct SortEnv
 										struct DeviceRows *dev);
 
 /* No row: they went to another backend's result, or are lost. */
-extern SortResult *result_device_rows_none(StreamResult *result, struct SortEnv *env, bool lost);
+extern SortResult *result_device_rows_none(StreamResult *result, struct SortEnv *env, bool failed);
 
 /* Methods of results that are read once, and of those that hold nothing. */
 extern void result_once(SortResult *result);
@@ -586,7 +586,7 @@ extern void sorter_begin_again(Sorter *sorter);
  * out before, by way of a slot.  They are now the same, or it is an ERROR: the result
  * that was begun cannot be completed.
  */
-extern void sorter_skip_given(Sorter *sorter, TupleTableSlot *slot);
+extern void sorter_skip_returned(Sorter *sorter, TupleTableSlot *slot);
 
 /* A row, or those of a page; or one of a page that has to come in a slot.  False: the rows are lost. */
 extern bool sorter_put(Sorter *sorter, TupleTableSlot *slot);
@@ -594,7 +594,7 @@ extern bool sorter_put_page_row(Sorter *sorter, TupleTableSlot *slot);
 extern bool sorter_put_page(Sorter *sorter, RowPage *page);
 
 /* Are the rows gone with a device?  Then the child has to be run again. */
-extern bool sorter_lost(const Sorter *sorter);
+extern bool sorter_failed(const Sorter *sorter);
 
 /*
  * All rows are in: sorts them.  NULL if they are lost.  may_pause: the reader may
@@ -608,9 +608,9 @@ extern void sorter_end(Sorter *sorter);
 extern const SortReport *sorter_report(const Sorter *sorter);
 
 /* All rows are in, none of them is on a device: where their keys lie. */
-extern void sorter_key_frame(Sorter *sorter, KeyFrame *frame);
+extern void sorter_common_range(Sorter *sorter, CommonKeyRange *common_range);
 
 /* The key columns, for pages to find them. */
-extern const Stage *sorter_stage(const Sorter *sorter);
+extern const KeyBuffer *sorter_key_buffer(const Sorter *sorter);
 
 #endif							/* GPUSORT_SORT_SORT_H */

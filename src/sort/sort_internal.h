@@ -35,7 +35,7 @@ typedef struct SortEnv
 	SortSpec	spec;
 	MemoryContext cxt;			/* of all that lives as long as the sorter */
 	BulkOwner  *bulk;
-	StageWriter keys;			/* of the batch */
+	KeyWriter keys;			/* of the batch */
 	RowWriter  *writer;
 	TieBreak   *tiebreak;
 	Progress	progress;		/* for others to see; counts the rows that came in */
@@ -52,7 +52,7 @@ typedef struct SortEnv
 	/* records and kernels' scratch; a result may lie in either */
 	BulkBuf		recs;
 	BulkBuf		scratch;
-	KeyAlphabets alphabets;		/* key_layout_narrow() */
+	ByteDictionaries byte_dictionary;		/* key_layout_narrow() */
 
 	TupleTableSlot *row_slot;	/* sort_env_slot() */
 	DecodedKeys *decoded;		/* key_reader.c's */
@@ -109,7 +109,7 @@ sort_env_clock(const SortEnv *env, instr_time *t)
 typedef struct Batch
 {
 	Arena		arena;
-	Stage		stage;			/* has the ranges, too */
+	KeyBuffer		keybuf;			/* has the ranges, too */
 	Size		limit;			/* bytes that it and sorting it may take */
 	Size		sort_cost;		/* of them, per row, what is not staged */
 	size_t		max_rows;		/* to stage and sort at once */
@@ -125,7 +125,7 @@ extern void batch_begin(Batch *batch, Size limit, bool bounded, double rows_expe
  * Room in the stage for some more rows; false if the rows that are there have to
  * be sorted before.
  */
-extern bool batch_stage_room(Batch *batch, BulkOwner *owner, size_t rows);
+extern bool batch_key_room(Batch *batch, BulkOwner *owner, size_t rows);
 
 /* Forgets the rows, keeps the memory. */
 extern void batch_reset(Batch *batch, BulkOwner *owner);
@@ -140,60 +140,60 @@ extern void batch_trim(Batch *batch, BulkOwner *owner);
 extern void batch_free_keys(Batch *batch, BulkOwner *owner);
 
 /* Takes all rows of a direct page; false, and none, if they may go beyond the limit. */
-extern bool batch_put_page(Batch *batch, const StageWriter *keys, RowPage *page);
+extern bool batch_put_page(Batch *batch, const KeyWriter *keys, RowPage *page);
 
 /* Takes row i of a direct page, whose keys lie there; false if there is no room. */
-extern bool batch_put_page_row(Batch *batch, const StageWriter *keys, RowPage *page, int i,
+extern bool batch_put_page_row(Batch *batch, const KeyWriter *keys, RowPage *page, int i,
 							   PageKeyPlaces where);
 
 /* Takes the keys of the page's rows from first on; likewise. */
-extern bool batch_put_page_keys(Batch *batch, const StageWriter *keys, RowPage *page, int first);
+extern bool batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *page, int first);
 
 /* The memory that is taken, and that sorting what is there will take. */
 static inline Size
 batch_taken(const Batch *batch)
 {
-	return arena_used(&batch->arena) + batch->stage.bytes + batch->stage.n * batch->sort_cost;
+	return arena_used(&batch->arena) + batch->keybuf.bytes + batch->keybuf.n * batch->sort_cost;
 }
 
 /* What rows and keys take now. */
 static inline Size
 batch_held(const Batch *batch)
 {
-	return arena_used(&batch->arena) + batch->stage.bytes;
+	return arena_used(&batch->arena) + batch->keybuf.bytes;
 }
 
 /* Bytes per row to stage and sort its key. */
 static inline Size
 batch_key_cost(const Batch *batch)
 {
-	return batch->stage.row_bytes + batch->sort_cost;
+	return batch->keybuf.row_bytes + batch->sort_cost;
 }
 
 /* Takes the slot's row, whose key columns are deformed; false if there is no room. */
 static inline bool
-batch_put_row(Batch *batch, const StageWriter *keys, RowWriter *writer, TupleTableSlot *slot)
+batch_put_row(Batch *batch, const KeyWriter *keys, RowWriter *writer, TupleTableSlot *slot)
 {
-	Stage	   *stage = &batch->stage;
+	KeyBuffer	   *keybuf = &batch->keybuf;
 	uint32		rid;
 
-	if (unlikely(stage->n == stage->capacity) && !batch_stage_room(batch, keys->owner, 1))
+	if (unlikely(keybuf->n == keybuf->capacity) && !batch_key_room(batch, keys->owner, 1))
 		return false;
 	if (unlikely(!row_store(writer, &batch->arena, keys->owner, slot, &rid)))
 		return false;
-	stage_row(stage, keys, slot->tts_values, slot->tts_isnull, rid);
+	keybuf_row(keybuf, keys, slot->tts_values, slot->tts_isnull, rid);
 	return true;
 }
 
 /* Takes its keys alone; likewise. */
 static inline bool
-batch_put_key(Batch *batch, const StageWriter *keys, TupleTableSlot *slot)
+batch_put_key(Batch *batch, const KeyWriter *keys, TupleTableSlot *slot)
 {
-	Stage	   *stage = &batch->stage;
+	KeyBuffer	   *keybuf = &batch->keybuf;
 
-	if (unlikely(stage->n == stage->capacity) && !batch_stage_room(batch, keys->owner, 1))
+	if (unlikely(keybuf->n == keybuf->capacity) && !batch_key_room(batch, keys->owner, 1))
 		return false;
-	stage_row(stage, keys, slot->tts_values, slot->tts_isnull, 0);
+	keybuf_row(keybuf, keys, slot->tts_values, slot->tts_isnull, 0);
 	return true;
 }
 
@@ -241,21 +241,21 @@ typedef struct Runs
 	SpillRun  **runs;			/* in the order of their rows' input */
 	int			n;
 	int			capacity;
-	KeyRange	ranges[STAGE_MAX_COLUMNS];	/* of all rows in them */
+	KeyRange	ranges[KEY_MAX_COLUMNS];	/* of all rows in them */
 	bool		goes_on;		/* rows that come in order behind the last may be added to it: */
-	uint64		last[STAGE_MAX_COLUMNS];	/* its last row's images, */
-	bool		last_null[STAGE_MAX_COLUMNS];	/* or NULL */
+	uint64		last[KEY_MAX_COLUMNS];	/* its last row's images, */
+	bool		last_null[KEY_MAX_COLUMNS];	/* or NULL */
 	instr_time	opened;			/* the run that is being written */
 	dlist_head	sources;		/* of runs that are not in the file */
-	bool		lost;			/* one of them is */
+	bool		failed;			/* one of them is */
 
 	SortEnv    *env;
-	Stage	   *stage;			/* the batch's */
+	KeyBuffer	   *keybuf;			/* the batch's */
 	KeyLayout	layout;			/* of the merge's keys */
 } Runs;
 
 /* Before the first run of a sort. */
-extern void runs_begin(Runs *runs, SortEnv *env, Stage *stage);
+extern void runs_begin(Runs *runs, SortEnv *env, KeyBuffer *keybuf);
 
 /*
  * Writes what order_batch() made of the batch as the next run, or, where the input is in
@@ -394,7 +394,7 @@ typedef enum SinkAnswer
 {
 	SINK_TAKEN,
 	SINK_FULL,					/* it has no room for this row, which it has not taken */
-	SINK_LOST					/* what it had is gone */
+	SINK_FAILED					/* what it had is gone */
 } SinkAnswer;
 
 typedef struct Sink Sink;
@@ -443,7 +443,7 @@ sink_host_full(const HostSink *sink)
 {
 	const Batch *batch = sink->base.batch;
 
-	return batch->stage.n >= sink->ask_rows || batch_taken(batch) > batch->limit;
+	return batch->keybuf.n >= sink->ask_rows || batch_taken(batch) > batch->limit;
 }
 
 /*
@@ -467,10 +467,10 @@ typedef struct BoundedSink
 {
 	Sink		base;
 	bool		have_threshold; /* no row is wanted that goes behind this one: */
-	uint64		threshold[STAGE_MAX_COLUMNS];
-	bool		threshold_null[STAGE_MAX_COLUMNS];
-	bool		threshold_inexact[STAGE_MAX_COLUMNS];	/* it may be */
-	bool		threshold_dear[STAGE_MAX_COLUMNS];	/* the column takes a comparator */
+	uint64		threshold[KEY_MAX_COLUMNS];
+	bool		threshold_null[KEY_MAX_COLUMNS];
+	bool		threshold_inexact[KEY_MAX_COLUMNS];	/* it may be */
+	bool		threshold_dear[KEY_MAX_COLUMNS];	/* the column takes a comparator */
 	BulkBuf		threshold_row;	/* if images do not tell all */
 	BulkBuf		kept;			/* cut(): a bit for each rid that stays */
 	pg_atomic_uint64 *others;	/* the least threshold[0] of any participant; NULL */
@@ -559,7 +559,7 @@ extern void sort_threads_ended(SortStatus status, const char *algorithm);
 #define VERIFY_NOT_FROM_INPUT	"is not one of the input, or comes twice"
 
 /* Raises an error if the rows' packed keys are not in the order in which they were seen to come. */
-extern void verify_arrival(const Stage *stage, const KeyOrder *order);
+extern void verify_input_order(const KeyBuffer *keybuf, const KeyOrder *order);
 
 /*
  * Raises an error that says what was found unless the problem's result is in order,

@@ -37,9 +37,9 @@ struct Sorter
 	HostSink	host;
 	BoundedSink bounded;
 	bool		rows_allowed;	/* rows may go to a device */
-	bool		lost;			/* they went with it: run the child again, */
-	uint64		given;			/* after so many rows were given out */
-	uint64		given_sum;		/* with this row_sum() */
+	bool		failed;			/* they went with it: run the child again, */
+	uint64		returned;			/* after so many rows were given out */
+	uint64		returned_sum;		/* with this row_sum() */
 	Runs		runs;
 	SortResult *result;			/* NULL while rows come in; in space */
 	ResultSpace space;
@@ -62,7 +62,7 @@ sorter_create(const SortSpec *spec)
 	env->writer = row_writer_create(spec->desc);
 	env->tiebreak = tiebreak_create(cxt, env->bulk, spec->desc, spec->keys, spec->nkeys);
 	batch_init(&sorter->batch, spec->keys, spec->nkeys, spec->keys_only);
-	stage_writer_init(&env->keys, cxt, env->bulk, &sorter->batch.stage, spec->keys);
+	keybuf_writer_init(&env->keys, cxt, env->bulk, &sorter->batch.keybuf, spec->keys);
 	if (spec->keys_only)
 		sink_keys_init(&sorter->host, env, &sorter->batch);
 	else
@@ -80,9 +80,9 @@ sorter_destroy(Sorter *sorter)
 }
 
 bool
-sorter_lost(const Sorter *sorter)
+sorter_failed(const Sorter *sorter)
 {
-	return sorter->lost || (sorter->result != NULL && sorter->result->lost);
+	return sorter->failed || (sorter->result != NULL && sorter->result->failed);
 }
 
 const SortReport *
@@ -91,10 +91,10 @@ sorter_report(const Sorter *sorter)
 	return &sorter->env.report;
 }
 
-const Stage *
-sorter_stage(const Sorter *sorter)
+const KeyBuffer *
+sorter_key_buffer(const Sorter *sorter)
 {
-	return &sorter->batch.stage;
+	return &sorter->batch.keybuf;
 }
 
 /* Rows go into the host's memory, until it is time to ask for more. */
@@ -111,7 +111,7 @@ use_host(Sorter *sorter)
 	else
 	{
 		sorter->batch.limit = sorter->env.limit;
-		host->ask_rows = device_keys_after(&sorter->env, &sorter->batch.stage);
+		host->ask_rows = device_keys_after(&sorter->env, &sorter->batch.keybuf);
 	}
 	sorter->sink = &host->base;
 }
@@ -148,14 +148,14 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	memset(&env->report, 0, sizeof(SortReport));
 	env->report.bounded = (bound > 0);
 	env->timed = env->report.timed = env->spec.timing || rows_expected > SORT_TIMED_ROWS;
-	sorter->lost = false;
-	sorter->given = sorter->given_sum = 0;
+	sorter->failed = false;
+	sorter->returned = sorter->returned_sum = 0;
 	sorter->result = NULL;
 	batch_begin(&sorter->batch, limit, bound > 0, rows_expected);
-	runs_begin(&sorter->runs, env, &sorter->batch.stage);
+	runs_begin(&sorter->runs, env, &sorter->batch.keybuf);
 
 	sorter->rows_allowed = bound == 0 && !env->spec.random_access && !env->spec.keys_only &&
-		device_layout_possible(&sorter->batch.stage);
+		device_layout_possible(&sorter->batch.keybuf);
 	if (bound > 0)
 	{
 		sink_bounded_begin(&sorter->bounded, NULL);
@@ -189,25 +189,25 @@ void
 sorter_begin_again(Sorter *sorter)
 {
 	SortResult *result = sorter->result;
-	uint64		given = result == NULL ? 0 : result->given;
-	uint64		sum = result == NULL ? 0 : result->given_sum;
+	uint64		returned = result == NULL ? 0 : result->returned;
+	uint64		sum = result == NULL ? 0 : result->returned_sum;
 
-	Assert(sorter_lost(sorter));
+	Assert(sorter_failed(sorter));
 	sorter_end(sorter);
 	sorter_begin(sorter, 0, sorter->env.rows_expected);
 	sorter->env.device_failed = sorter->env.report.device_failed = true;
 	sorter->rows_allowed = false;
 	use_host(sorter);
-	sorter->given = given;
-	sorter->given_sum = sum;
+	sorter->returned = returned;
+	sorter->returned_sum = sum;
 }
 
 void
-sorter_skip_given(Sorter *sorter, TupleTableSlot *slot)
+sorter_skip_returned(Sorter *sorter, TupleTableSlot *slot)
 {
-	uint64		sum = sorter->given_sum;
+	uint64		sum = sorter->returned_sum;
 
-	for (uint64 i = 0; i < sorter->given; i++)
+	for (uint64 i = 0; i < sorter->returned; i++)
 	{
 		MinimalTuple row;
 
@@ -217,7 +217,7 @@ sorter_skip_given(Sorter *sorter, TupleTableSlot *slot)
 		row = ((MinimalTupleTableSlot *) slot)->mintuple;
 		sum -= row_sum((const char *) row, row->t_len);
 	}
-	if (sorter->given > 0 && sum != 0)
+	if (sorter->returned > 0 && sum != 0)
 		device_wrong_beginning();
 }
 
@@ -230,8 +230,8 @@ sorter_skip_given(Sorter *sorter, TupleTableSlot *slot)
 static void
 spill(Sorter *sorter)
 {
-	if (sorter->sink->methods->spill(sorter->sink, &sorter->runs) == SINK_LOST)
-		sorter->lost = true;
+	if (sorter->sink->methods->spill(sorter->sink, &sorter->runs) == SINK_FAILED)
+		sorter->failed = true;
 }
 
 /* The device's rows become runs, or come back to memory. */
@@ -239,10 +239,10 @@ static void
 seal(Sorter *sorter)
 {
 	spill(sorter);
-	if (sorter->lost)
+	if (sorter->failed)
 		return;
 	/* what came back once would do so again */
-	if (sorter->batch.stage.n > 0)
+	if (sorter->batch.keybuf.n > 0)
 		sorter->rows_allowed = false;
 	sorter->sink->methods->end(sorter->sink);
 	use_host(sorter);
@@ -252,14 +252,14 @@ seal(Sorter *sorter)
 static void
 spill_batch(Sorter *sorter)
 {
-	if (sorter->batch.stage.n == 0)
+	if (sorter->batch.keybuf.n == 0)
 		elog(ERROR, "a row does not fit an empty sort arena");
 	spill(sorter);
 	if (sorter->sink == &sorter->bounded.base)
 		return;
 	sorter->sink->methods->end(sorter->sink);
 	sorter->sink = &sorter->host.base;
-	sorter->host.ask_rows = device_keys_after(&sorter->env, &sorter->batch.stage);
+	sorter->host.ask_rows = device_keys_after(&sorter->env, &sorter->batch.keybuf);
 }
 
 /* So many keys are there that some might go to a device while others come. */
@@ -272,7 +272,7 @@ offer_keys(Sorter *sorter)
 		sorter->sink = sink;
 	else
 		/* more rows may make it worth it */
-		sorter->host.ask_rows = 2 * sorter->batch.stage.n;
+		sorter->host.ask_rows = 2 * sorter->batch.keybuf.n;
 }
 
 /*
@@ -301,7 +301,7 @@ offer_rows(Sorter *sorter)
 	if (!more)
 		return false;
 	/* their keys may go */
-	sorter->host.ask_rows = device_keys_after(env, &batch->stage);
+	sorter->host.ask_rows = device_keys_after(env, &batch->keybuf);
 	return batch_taken(batch) <= env->limit;
 }
 
@@ -316,7 +316,7 @@ make_room(Sorter *sorter)
 	instr_time	end;
 
 	CHECK_FOR_INTERRUPTS();
-	if (on_host && sorter->batch.stage.n >= sorter->host.ask_rows)
+	if (on_host && sorter->batch.keybuf.n >= sorter->host.ask_rows)
 	{
 		offer_keys(sorter);
 		return;
@@ -342,7 +342,7 @@ make_room(Sorter *sorter)
 
 		if (answer == SINK_FULL)
 			seal(sorter);
-		sorter->lost = sorter->lost || answer == SINK_LOST;
+		sorter->failed = sorter->failed || answer == SINK_FAILED;
 	}
 	progress_phase(&env->progress, PROGRESS_INGEST);
 	sort_env_clock(env, &end);
@@ -355,17 +355,17 @@ sorter_put(Sorter *sorter, TupleTableSlot *slot)
 {
 	SinkAnswer	answer;
 
-	if (unlikely(sorter->lost))
+	if (unlikely(sorter->failed))
 		return false;
-	slot_getsomeattrs(slot, sorter->batch.stage.last_att);
+	slot_getsomeattrs(slot, sorter->batch.keybuf.last_att);
 	sorter->env.progress.now->rows_in++;
 	while (unlikely((answer = sorter->sink->methods->put_slot(sorter->sink, slot)) != SINK_TAKEN))
 	{
-		if (answer == SINK_LOST)
-			sorter->lost = true;
+		if (answer == SINK_FAILED)
+			sorter->failed = true;
 		else
 			make_room(sorter);
-		if (sorter->lost)
+		if (sorter->failed)
 			return false;
 	}
 	return true;
@@ -384,7 +384,7 @@ sorter_put_page(Sorter *sorter, RowPage *page)
 	int			done = 0;
 
 	sorter->env.report.page_rows += page->n;
-	while (!sorter->lost)
+	while (!sorter->failed)
 	{
 		int			before = done;
 		SinkAnswer	answer = sorter->sink->methods->put_page(sorter->sink, page, &done);
@@ -392,8 +392,8 @@ sorter_put_page(Sorter *sorter, RowPage *page)
 		sorter->env.progress.now->rows_in += done - before;
 		if (likely(answer == SINK_TAKEN))
 			return true;
-		if (answer == SINK_LOST)
-			sorter->lost = true;
+		if (answer == SINK_FAILED)
+			sorter->failed = true;
 		else
 			make_room(sorter);
 	}
@@ -409,7 +409,7 @@ merge(Sorter *sorter)
 {
 	SortEnv    *env = &sorter->env;
 
-	if (sorter->batch.stage.n > 0)
+	if (sorter->batch.keybuf.n > 0)
 		spill(sorter);
 	sorter->sink->methods->end(sorter->sink);
 	sorter->sink = &sorter->host.base;
@@ -420,18 +420,18 @@ merge(Sorter *sorter)
 }
 
 void
-sorter_key_frame(Sorter *sorter, KeyFrame *frame)
+sorter_common_range(Sorter *sorter, CommonKeyRange *common_range)
 {
-	const Stage *stage = &sorter->batch.stage;
+	const KeyBuffer *keybuf = &sorter->batch.keybuf;
 
 	if (sorter->sink == &sorter->bounded.base)
 		sink_bounded_stage(&sorter->bounded);
 	Assert(!sink_is_device_rows(sorter->sink));
-	memcpy(frame->ranges, sorter->runs.ranges, sizeof(frame->ranges));
-	stage_unite_ranges(stage, frame->ranges);
-	for (int c = 0; c < stage->ncols; c++)
-		frame->ranges[c].parts = key_maker_parts(stage->cols[c].kind, sorter->env.keys.makers[c]);
-	key_frame_of_stage(frame, stage);
+	memcpy(common_range->ranges, sorter->runs.ranges, sizeof(common_range->ranges));
+	keybuf_unite_ranges(keybuf, common_range->ranges);
+	for (int c = 0; c < keybuf->ncols; c++)
+		common_range->ranges[c].parts = key_maker_parts(keybuf->cols[c].kind, sorter->env.keys.makers[c]);
+	common_range_of_keys(common_range, keybuf);
 }
 
 SortResult *
@@ -441,7 +441,7 @@ sorter_perform(Sorter *sorter, bool may_pause)
 	instr_time	start;
 	instr_time	end;
 
-	if (sorter->lost)
+	if (sorter->failed)
 		return NULL;
 	env->report.rows = env->progress.now->rows_in;
 	sort_env_clock(env, &start);
@@ -461,7 +461,7 @@ sorter_perform(Sorter *sorter, bool may_pause)
 		else
 			sink_device_rows_merge(sorter->sink, &sorter->runs);
 	}
-	if (sorter->lost)
+	if (sorter->failed)
 		return NULL;
 	if (sorter->runs.n == 0)
 		sorter->result = sorter->sink->methods->finish(sorter->sink, may_pause, &sorter->space);
@@ -471,7 +471,7 @@ sorter_perform(Sorter *sorter, bool may_pause)
 
 	sort_env_clock(env, &end);
 	INSTR_TIME_ACCUM_DIFF(env->report.sort_time, end, start);
-	return sorter->result->lost ? NULL : sorter->result;
+	return sorter->result->failed ? NULL : sorter->result;
 }
 
 void

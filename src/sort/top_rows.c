@@ -147,11 +147,11 @@ set_capacity(TopRows *top, size_t capacity)
 void
 top_rows_begin(TopRows *top, SortEnv *env, Batch *batch)
 {
-	Stage	   *stage = &batch->stage;
-	StageColumn *col = &stage->cols[0];
+	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyBufferColumn *col = &keybuf->cols[0];
 	KeyKind		kind;
 
-	top->on = env->bound > 0 && env->bound <= TOP_ROWS_MAX && !stage->exact && !gpusort_verify &&
+	top->on = env->bound > 0 && env->bound <= TOP_ROWS_MAX && !keybuf->exact && !gpusort_verify &&
 		gpusort_run_rows == 0 && gpusort_forced_algorithm() == NULL;
 	if (!top->on)
 		return;
@@ -160,7 +160,7 @@ top_rows_begin(TopRows *top, SortEnv *env, Batch *batch)
 	top->bound = env->bound;
 	top->n = top->nstored = top->nblocks = 0;
 	top->by_reference = !TupleDescAttr(env->spec.desc, col->att)->attbyval;
-	top->use_keys = !key_dear(col->kind);
+	top->use_keys = !key_needs_comparator(col->kind);
 	top->keys_exact = key_exact(col->kind) && key_words(col->kind) == 1;
 	top->strings = key_sorts_strings(&env->spec.keys[0], &kind);
 	top->at_front = false;
@@ -229,7 +229,7 @@ new_slot(const TopRows *top, NewRow *new)
 	if (new->slot == NULL)
 	{
 		new->slot = new->page->row(new->page, new->i);
-		slot_getsomeattrs(new->slot, top->batch->stage.last_att);
+		slot_getsomeattrs(new->slot, top->batch->keybuf.last_att);
 	}
 	return new->slot;
 }
@@ -244,7 +244,7 @@ compare(TopRows *top, NewRow *new, const TopRow *row)
 	if (unlikely(new->null || row->null))
 	{
 		if (new->null != row->null)
-			return new->null == top->batch->stage.cols[0].nulls_first ? -1 : 1;
+			return new->null == top->batch->keybuf.cols[0].nulls_first ? -1 : 1;
 	}
 	else
 	{
@@ -320,14 +320,14 @@ find_place(TopRows *top, NewRow *new, TopPlace *place)
 static inline void
 make_key(TopRows *top, NewRow *new)
 {
-	const StageColumn *col = &top->batch->stage.cols[0];
+	const KeyBufferColumn *col = &top->batch->keybuf.cols[0];
 	bool		inexact;
 
 	new->key = 0;
 	if (!top->use_keys || new->null)
 		return;
-	new->key = key_image(col, top->env->keys.makers[0], new->value, &inexact);
-	if (unlikely(key_image_unplaced(col, new->key)))
+	new->key = normkey_of_value(col, top->env->keys.makers[0], new->value, &inexact);
+	if (unlikely(key_normkey_unplaced(col, new->key)))
 		top->use_keys = false;
 }
 
@@ -335,7 +335,7 @@ make_key(TopRows *top, NewRow *new)
 static bool
 find_prefix(const TopRows *top, BytesPrefix *prefix)
 {
-	KeyKind		kind = top->batch->stage.cols[0].kind;
+	KeyKind		kind = top->batch->keybuf.cols[0].kind;
 	const TopRow *first = NULL;
 	const TopRow *last = NULL;
 	Datum		a;
@@ -376,7 +376,7 @@ find_prefix(const TopRows *top, BytesPrefix *prefix)
 static bool
 change_prefix(TopRows *top)
 {
-	StageColumn *col = &top->batch->stage.cols[0];
+	KeyBufferColumn *col = &top->batch->keybuf.cols[0];
 	BytesPrefix prefix = col->prefix;
 
 	if (!find_prefix(top, &prefix) ||
@@ -389,7 +389,7 @@ change_prefix(TopRows *top)
 		bool		inexact;
 
 		if (!row->null)
-			row->key = key_image(col, top->env->keys.makers[0], row_value(top, row), &inexact);
+			row->key = normkey_of_value(col, top->env->keys.makers[0], row_value(top, row), &inexact);
 	}
 	return true;
 }
@@ -398,7 +398,7 @@ change_prefix(TopRows *top)
 static pg_noinline void
 think_about_keys(TopRows *top)
 {
-	const StageColumn *col = &top->batch->stage.cols[0];
+	const KeyBufferColumn *col = &top->batch->keybuf.cols[0];
 
 	if (top->tied <= top->compared / 2 || top->keys_exact)
 		top->useless = 0;
@@ -645,7 +645,7 @@ put(TopRows *top, NewRow *new)
 TopAnswer
 top_rows_put_slot(TopRows *top, TupleTableSlot *slot)
 {
-	int			att = top->batch->stage.cols[0].att;
+	int			att = top->batch->keybuf.cols[0].att;
 	NewRow		new = {.value = slot->tts_values[att],.null = slot->tts_isnull[att],.slot = slot};
 
 	return put(top, &new);
@@ -688,11 +688,11 @@ void
 top_rows_stage(TopRows *top)
 {
 	SortEnv    *env = top->env;
-	Stage	   *stage = &top->batch->stage;
+	KeyBuffer	   *keybuf = &top->batch->keybuf;
 	TupleTableSlot *slot = sort_env_slot(env);
 
-	stage_begin(stage);
-	stage_reserve(stage, env->bulk, Max(top->n, 1));
+	keybuf_begin(keybuf);
+	keybuf_reserve(keybuf, env->bulk, Max(top->n, 1));
 	for (size_t i = 0; i < top->nstored; i++)
 	{
 		TopStored	stored = top->stored[i];
@@ -700,8 +700,8 @@ top_rows_stage(TopRows *top)
 		if (top->rows[stored.row].rid != stored.rid)
 			continue;
 		row_to_slot(slot, (MinimalTuple) arena_at(&top->batch->arena, stored.rid));
-		slot_getsomeattrs(slot, stage->last_att);
-		stage_row(stage, &env->keys, slot->tts_values, slot->tts_isnull, stored.rid);
+		slot_getsomeattrs(slot, keybuf->last_att);
+		keybuf_row(keybuf, &env->keys, slot->tts_values, slot->tts_isnull, stored.rid);
 	}
 	ExecClearTuple(slot);
 }

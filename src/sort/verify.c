@@ -86,7 +86,7 @@ checksum(const SortProblem *problem)
 
 /* Records without rids: the order, and a checksum against the input's. */
 static void
-verify_keys(const Stage *stage, const KeyLayout *layout, const SortProblem *problem, const char *kernel)
+verify_keys(const KeyBuffer *keybuf, const KeyLayout *layout, const SortProblem *problem, const char *kernel)
 {
 	SortProblem input = *problem;
 	KeyOrder	order;
@@ -100,9 +100,9 @@ verify_keys(const Stage *stage, const KeyLayout *layout, const SortProblem *prob
 	}
 	input.result = palloc_extended(problem->n * sort_rec_size(problem->format), MCXT_ALLOC_HUGE);
 	if (problem->format == SORT_REC_PACKED)
-		pack_words(stage, layout, problem->end_bit, 0, input.result, &order);
+		pack_words(keybuf, layout, problem->end_bit, 0, input.result, &order);
 	else
-		pack_wide(stage, layout, problem->format, input.result, &order);
+		pack_wide(keybuf, layout, problem->format, input.result, &order);
 	if (checksum(problem) != checksum(&input))
 		verify_failed(kernel, problem->n - 1, "is the last of keys that are not the input's");
 	pfree(input.result);
@@ -111,20 +111,20 @@ verify_keys(const Stage *stage, const KeyLayout *layout, const SortProblem *prob
 void
 verify_problem(const Batch *batch, const KeyLayout *layout, const SortProblem *problem, const char *kernel)
 {
-	const Stage *stage = &batch->stage;
+	const KeyBuffer *keybuf = &batch->keybuf;
 	uint32		max_rid;
 	uint8	   *expected;
 	VerifyKey	prev = {0, 0};
 
-	if (stage->rids == NULL)
+	if (keybuf->rids == NULL)
 	{
-		verify_keys(stage, layout, problem, kernel);
+		verify_keys(keybuf, layout, problem, kernel);
 		return;
 	}
-	max_rid = stage->rids[problem->n - 1];
+	max_rid = keybuf->rids[problem->n - 1];
 	expected = palloc_extended(max_rid / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	for (size_t i = 0; i < problem->n; i++)
-		expected[stage->rids[i] / 8] |= (uint8) (1 << (stage->rids[i] % 8));
+		expected[keybuf->rids[i] / 8] |= (uint8) (1 << (keybuf->rids[i] % 8));
 
 	for (size_t i = 0; i < problem->n; i++)
 	{
@@ -146,12 +146,12 @@ verify_problem(const Batch *batch, const KeyLayout *layout, const SortProblem *p
 }
 
 void
-verify_arrival(const Stage *stage, const KeyOrder *order)
+verify_input_order(const KeyBuffer *keybuf, const KeyOrder *order)
 {
-	if (((stage->arrival.ways & ARRIVAL_UP) && order->descents > 0) ||
-		((stage->arrival.ways & ARRIVAL_DOWN) && order->ascents > 0))
+	if (((keybuf->input_order.ways & INPUT_ASCENDING) && order->descents > 0) ||
+		((keybuf->input_order.ways & INPUT_DESCENDING) && order->ascents > 0))
 		elog(ERROR, "%zu rows were seen to come in order, but %zu keys descend and %zu ascend",
-			 stage->n, order->descents, order->ascents);
+			 keybuf->n, order->descents, order->ascents);
 }
 
 /*
@@ -162,8 +162,8 @@ bool
 verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uint32 *rids,
 			size_t n, char *why)
 {
-	const Stage *stage = &batch->stage;
-	uint32		max_rid = stage->rids[n - 1];
+	const KeyBuffer *keybuf = &batch->keybuf;
+	uint32		max_rid = keybuf->rids[n - 1];
 	uint8	   *expected = palloc_extended(max_rid / 8 + 1,
 										   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(env->spec.desc, &TTSOpsMinimalTuple);
@@ -172,7 +172,7 @@ verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uin
 	size_t		i;
 
 	for (i = 0; i < n; i++)
-		expected[stage->rids[i] / 8] |= (uint8) (1 << (stage->rids[i] % 8));
+		expected[keybuf->rids[i] / 8] |= (uint8) (1 << (keybuf->rids[i] % 8));
 	for (i = 0; i < n && what == NULL; i++)
 	{
 		uint32		rid = rids[i];
@@ -188,8 +188,8 @@ verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uin
 		expected[rid / 8] &= (uint8) ~(1 << (rid % 8));
 		row = (MinimalTuple) arena_at(&batch->arena, rid);
 		row_to_slot(slot, row);
-		slot_getsomeattrs(slot, stage->last_att);
-		key = pack_row(stage, &env->keys, layout, slot->tts_values, slot->tts_isnull);
+		slot_getsomeattrs(slot, keybuf->last_att);
+		key = pack_row(keybuf, &env->keys, layout, slot->tts_values, slot->tts_isnull);
 		if (i > 0 && key < prev)
 			what = "has a smaller key than the row before it";
 		else if (i > 0 && key == prev)

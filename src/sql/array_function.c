@@ -39,14 +39,14 @@
 PG_FUNCTION_INFO_V1(gpusort_array);
 
 /* What one pass over the elements finds out before records are made. */
-typedef struct ImageSummary
+typedef struct NormkeySummary
 {
 	uint64		min;
 	uint64		max;
 	size_t		descents;
 	size_t		ascents;
 	uint64		last;			/* image of the last element so far */
-} ImageSummary;
+} NormkeySummary;
 
 /* Elements between two looks at interrupts. */
 #define ARRAY_CHUNK		((size_t) 1 << 18)
@@ -70,9 +70,9 @@ static const char *array_device_sort(const ArrayValues *values, RouteFacts *fact
 									 const RouteDecision *decision, char *out);
 
 static pg_attribute_always_inline void
-summarize_as(const char *data, Oid type, size_t from, size_t to, ImageSummary *sum)
+summarize_as(const char *data, Oid type, size_t from, size_t to, NormkeySummary *sum)
 {
-	uint64		last = from == 0 ? array_image_at(data, type, 0) : sum->last;
+	uint64		last = from == 0 ? array_normkey_at(data, type, 0) : sum->last;
 	uint64		min = from == 0 ? last : sum->min;
 	uint64		max = from == 0 ? last : sum->max;
 	size_t		descents = 0;
@@ -80,13 +80,13 @@ summarize_as(const char *data, Oid type, size_t from, size_t to, ImageSummary *s
 
 	for (size_t i = from; i < to; i++)
 	{
-		uint64		image = array_image_at(data, type, i);
+		uint64		normkey = array_normkey_at(data, type, i);
 
-		min = Min(min, image);
-		max = Max(max, image);
-		descents += image < last;
-		ascents += image > last;
-		last = image;
+		min = Min(min, normkey);
+		max = Max(max, normkey);
+		descents += normkey < last;
+		ascents += normkey > last;
+		last = normkey;
 	}
 	sum->min = min;
 	sum->max = max;
@@ -100,7 +100,7 @@ pack_as(const char *data, Oid type, size_t from, size_t to, uint64 min, int shif
 		uint64 *recs)
 {
 	for (size_t i = from; i < to; i++)
-		recs[i] = (array_image_at(data, type, i) - min) << shift | i;
+		recs[i] = (array_normkey_at(data, type, i) - min) << shift | i;
 }
 
 static pg_attribute_always_inline void
@@ -109,7 +109,7 @@ widen_as(const char *data, Oid type, size_t from, size_t to, uint64 min,
 {
 	for (size_t i = from; i < to; i++)
 	{
-		recs[i].key = array_image_at(data, type, i) - min;
+		recs[i].key = array_normkey_at(data, type, i) - min;
 		recs[i].rid = (uint32) i;
 		recs[i].pad = 0;
 	}
@@ -179,7 +179,7 @@ cannot_sort(const RouteFacts *facts, const Algorithm *asked, const char *why)
 
 /* The facts that do not depend on the records. */
 static void
-fill_facts(size_t n, const ImageSummary *sum, RouteFacts *facts)
+fill_facts(size_t n, const NormkeySummary *sum, RouteFacts *facts)
 {
 	int			rid_bits = bits_for(n - 1);
 	int			key_bits = bits_for(sum->max - sum->min);
@@ -253,7 +253,7 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 			  const Algorithm *asked, char *out)
 {
 	ArrayValues values = {data, type, width, n, 0};
-	ImageSummary sum = {0};
+	NormkeySummary sum = {0};
 	RouteFacts	facts;
 	SortProblem problem;
 	const Algorithm *algorithm;
@@ -391,7 +391,7 @@ all_distinct(const ArrayValues *values, uint64 range)
 
 	for (size_t i = 0; i < values->n && distinct; i++)
 	{
-		uint64		v = array_image_at(values->data, values->type, i) - values->min;
+		uint64		v = array_normkey_at(values->data, values->type, i) - values->min;
 
 		if (i % (1 << 18) == 0)
 			CHECK_FOR_INTERRUPTS();
@@ -452,7 +452,7 @@ send_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec
 			return false;
 		for (uint32 i = 0; i < chunk.rows; i++)
 		{
-			uint64		key = array_image_at(values->data, values->type, start + i) - values->min;
+			uint64		key = array_normkey_at(values->data, values->type, start + i) - values->min;
 
 			if (spec->key_width == 32)
 				((uint32 *) chunk.keys)[i] = (uint32) key;
@@ -467,20 +467,20 @@ send_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec
 		CHECK_FOR_INTERRUPTS();
 	}
 	device_job_sort(job);
-	return !job->lost;
+	return !job->failed;
 }
 
 static void
 put_integer(const ArrayValues *values, uint64 key, char *out, size_t i)
 {
-	uint64		image = key + values->min;
+	uint64		normkey = key + values->min;
 
 	if (values->type == INT8OID)
-		((uint64 *) out)[i] = image ^ (UINT64CONST(1) << 63);
+		((uint64 *) out)[i] = normkey ^ (UINT64CONST(1) << 63);
 	else if (values->type == INT4OID)
-		((uint32 *) out)[i] = (uint32) image ^ 0x80000000U;
+		((uint32 *) out)[i] = (uint32) normkey ^ 0x80000000U;
 	else
-		((int16 *) out)[i] = (int16) (int32) ((uint32) image ^ 0x80000000U);
+		((int16 *) out)[i] = (int16) (int32) ((uint32) normkey ^ 0x80000000U);
 }
 
 /* Is it a place in the array, and the first time that it comes? */
@@ -534,7 +534,7 @@ receive_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *s
 												   done + chunk.rows == values->n)) ||
 			!take_chunk(values, spec, &chunk, done, seen, out))
 		{
-			device_job_lose(job, "the device sent what is not the array's");
+			device_job_fail(job, "the device sent what is not the array's");
 			return;
 		}
 		done += chunk.rows;
@@ -571,7 +571,7 @@ array_device_sort(const ArrayValues *values, RouteFacts *facts,
 	}
 	if (send_values(values, job, &spec, &check))
 		receive_values(values, job, &spec, &check, out);
-	if (!job->lost)
+	if (!job->failed)
 		device_learn_job(job, facts, algorithm_by_name(job->times.algorithm), true);
 	else
 	{

@@ -366,10 +366,10 @@ gpusort_calibrate(PG_FUNCTION_ARGS)
 	device_learn_cpu_forget();
 
 	for (int curve = 0; curve < MODEL_CURVES; curve++)
-		for (int knot = 0; knot < MODEL_KNOTS; knot++)
-			gpusort_put_constant(rsinfo, model_curve_names[curve], model_knot_log2(knot),
-								 route_model_builtin.curve[curve][knot],
-								 model.curve[curve][knot]);
+		for (int sample_point = 0; sample_point < MODEL_POINTS; sample_point++)
+			gpusort_put_constant(rsinfo, model_curve_names[curve], model_point_log2(sample_point),
+								 route_model_builtin.curve[curve][sample_point],
+								 model.curve[curve][sample_point]);
 	for (int i = 0; i < MODEL_SCALARS; i++)
 		gpusort_put_constant(rsinfo, model_scalar_names[i], -1,
 							 route_model_builtin.scalar[i], model.scalar[i]);

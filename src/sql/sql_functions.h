@@ -44,21 +44,21 @@ typedef struct ArrayValues
 
 /* Element i's image. */
 static inline uint64
-array_image_at(const char *data, Oid type, size_t i)
+array_normkey_at(const char *data, Oid type, size_t i)
 {
 	switch (type)
 	{
 		case INT2OID:
-			return image_int32(((const int16 *) data)[i]);
+			return normkey_int32(((const int16 *) data)[i]);
 		case INT4OID:
-			return image_int32(((const int32 *) data)[i]);
+			return normkey_int32(((const int32 *) data)[i]);
 		case INT8OID:
-			return image_int64(((const int64 *) data)[i]);
+			return normkey_int64(((const int64 *) data)[i]);
 		case FLOAT4OID:
-			return image_float4(((const float4 *) data)[i]);
+			return normkey_float4(((const float4 *) data)[i]);
 		default:
 			Assert(type == FLOAT8OID);
-			return image_float8(((const float8 *) data)[i]);
+			return normkey_float8(((const float8 *) data)[i]);
 	}
 }
 

@@ -560,13 +560,13 @@ row_pick(const RowPick *pick, const HeapTupleHeaderData *tuple, Size len, char *
 typedef struct RowForm
 {
 	Size		room;			/* MAXALIGN'ed */
-	const char *image;			/* the MinimalTuple's bytes; NULL: form them */
+	const char *normkey;			/* the MinimalTuple's bytes; NULL: form them */
 	Size		len;			/* of the image */
 } RowForm;
 
 /* Is the slot's row in heap format already?  Rows from a scan without projection are. */
 static inline bool
-row_has_image(TupleTableSlot *slot, RowForm *form)
+row_has_normkey(TupleTableSlot *slot, RowForm *form)
 {
 	const TupleTableSlotOps *ops = slot->tts_ops;
 
@@ -577,7 +577,7 @@ row_has_image(TupleTableSlot *slot, RowForm *form)
 		if (likely(tuple != NULL))
 		{
 			form->len = tuple->t_len - MINIMAL_TUPLE_OFFSET;
-			form->image = (char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
+			form->normkey = (char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
 			form->room = MAXALIGN(form->len);
 			return true;
 		}
@@ -589,7 +589,7 @@ row_has_image(TupleTableSlot *slot, RowForm *form)
 		if (likely(tuple != NULL))
 		{
 			form->len = tuple->t_len;
-			form->image = (char *) tuple;
+			form->normkey = (char *) tuple;
 			form->room = MAXALIGN(form->len);
 			return true;
 		}
@@ -610,7 +610,7 @@ row_prepare(RowWriter *writer, TupleTableSlot *slot)
 static inline void
 row_measure_values(RowWriter *writer, TupleTableSlot *slot, RowForm *form)
 {
-	form->image = NULL;
+	form->normkey = NULL;
 	form->len = 0;
 	form->room = row_writer_room(writer, slot->tts_values, slot->tts_isnull);
 	if (unlikely(!AllocSizeIsValid(form->room)))
@@ -621,7 +621,7 @@ row_measure_values(RowWriter *writer, TupleTableSlot *slot, RowForm *form)
 static inline void
 row_measure(RowWriter *writer, TupleTableSlot *slot, RowForm *form)
 {
-	if (row_has_image(slot, form))
+	if (row_has_normkey(slot, form))
 		return;
 	row_prepare(writer, slot);
 	row_measure_values(writer, slot, form);
@@ -635,19 +635,19 @@ row_measure(RowWriter *writer, TupleTableSlot *slot, RowForm *form)
  * bytes to itself, as it has at row.  Returns MAXALIGN(len).
  */
 static inline Size
-row_copy(char *row, const char *image, Size len)
+row_copy(char *row, const char *normkey, Size len)
 {
 	if (likely(len <= ROW_COPY_WORDS))
 	{
 		for (Size at = 0; at < len; at += sizeof(uint64))
 		{
-			memcpy(row + at, image + at, sizeof(uint64));
+			memcpy(row + at, normkey + at, sizeof(uint64));
 			/* or the compiler makes it a call again */
 			pg_compiler_barrier();
 		}
 	}
 	else
-		memcpy(row, image, len);
+		memcpy(row, normkey, len);
 	((MinimalTuple) row)->t_len = len;
 	return MAXALIGN(len);
 }
@@ -656,9 +656,9 @@ row_copy(char *row, const char *image, Size len)
 static inline Size
 row_write(const RowWriter *writer, TupleTableSlot *slot, const RowForm *form, char *row)
 {
-	if (form->image == NULL)
+	if (form->normkey == NULL)
 		return row_writer_write(writer, slot->tts_values, slot->tts_isnull, row);
-	memcpy(row, form->image, form->len);
+	memcpy(row, form->normkey, form->len);
 	((MinimalTuple) row)->t_len = form->len;
 	return form->room;
 }
@@ -669,7 +669,7 @@ row_store(RowWriter *writer, Arena *arena, BulkOwner *owner, TupleTableSlot *slo
 {
 	RowForm		form;
 
-	if (!row_has_image(slot, &form))
+	if (!row_has_normkey(slot, &form))
 	{
 		Size		size;
 

@@ -400,7 +400,7 @@ run_reader_fill(RunReader *reader)
 
 		if (!run_reader_more(reader, reader->len))
 		{
-			if (left > 0 && !whole && !run_reader_lost(reader))
+			if (left > 0 && !whole && !run_reader_failed(reader))
 				ereport(ERROR,
 						(errcode(ERRCODE_DATA_CORRUPTED),
 						 errmsg("unexpected end of a sort's temporary file")));

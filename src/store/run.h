@@ -73,7 +73,7 @@ typedef struct RunSource
 	void		(*end) (struct RunSource *source);
 
 	bool		more;
-	bool		lost;
+	bool		failed;
 	dlist_node	node;			/* its owner's, who ends those that nobody has ended; taken off by end */
 } RunSource;
 
@@ -186,9 +186,9 @@ run_reader_more(const RunReader *reader, Size at)
 
 /* Are the rows that should follow lost?  Then what is in the buffer may not be used, either. */
 static inline bool
-run_reader_lost(const RunReader *reader)
+run_reader_failed(const RunReader *reader)
 {
-	return reader->run->source != NULL && reader->run->source->lost;
+	return reader->run->source != NULL && reader->run->source->failed;
 }
 
 /*

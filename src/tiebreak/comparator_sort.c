@@ -458,7 +458,7 @@ void
 tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSupport ssup)
 {
 	uint64		prev;
-	bool		alone = false;	/* has the one before a word of its own? */
+	bool		serial = false;	/* has the one before a word of its own? */
 
 	tie_sort_words(tb, recs, n);
 	prev = ~recs[0].key;
@@ -474,12 +474,12 @@ tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSup
 		recs[i].pad = TIE_SAME_WORD;
 		if (word != prev)
 		{
-			bool		before_alone = alone;
+			bool		before_serial = serial;
 
-			alone = i + 1 == n || recs[i + 1].key != word;
+			serial = i + 1 == n || recs[i + 1].key != word;
 			recs[i].pad = TIE_OTHER_WORD;
 			/* both are where they will stay, and at hand */
-			if (ssup != NULL && alone && before_alone &&
+			if (ssup != NULL && serial && before_serial &&
 				tie_compare(ssup, (Datum) recs[i - 1].key, (Datum) recs[i].key) < 0)
 				recs[i].pad = TIE_BEHIND;
 		}
@@ -488,16 +488,16 @@ tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSup
 }
 
 /* Makes the column's images, if its type abbreviates. */
-static StageColumn *
+static KeyBufferColumn *
 find_abbreviation(TieBreak *tb, TieColumn *col)
 {
 	const KeyColumn *key = &tb->keys[col - tb->cols];
-	StageColumn *image = MemoryContextAllocZero(tb->cxt, sizeof(StageColumn));
+	KeyBufferColumn *normkey = MemoryContextAllocZero(tb->cxt, sizeof(KeyBufferColumn));
 
-	image->kind = abbreviated_kind(key);
-	image->flip = col->flip;
-	col->abbreviator = key_maker_create(tb->cxt, key, image->kind);
-	return image;
+	normkey->kind = abbreviated_kind(key);
+	normkey->flip = col->flip;
+	col->abbreviator = key_maker_create(tb->cxt, key, normkey->kind);
+	return normkey;
 }
 
 bool
@@ -518,7 +518,7 @@ tie_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 	for (size_t i = 0; i < n; i++)
 	{
 		tie_prefetch_value(recs, i, n);
-		recs[i].key = key_image(col->abbreviated, col->abbreviator, (Datum) recs[i].key, &inexact);
+		recs[i].key = normkey_of_value(col->abbreviated, col->abbreviator, (Datum) recs[i].key, &inexact);
 	}
 	tie_order_words(tb, col, recs, n, NULL);
 	for (size_t i = 1; i <= n; i++)

@@ -77,7 +77,7 @@ place_of_column(const TieBreak *tb, int k)
 	Place		place = {k, 0, false, k == 0};
 
 	if (k < tb->nkeys)
-		place.compared = key_dear(tb->cols[k].kind);
+		place.compared = key_needs_comparator(tb->cols[k].kind);
 	return place;
 }
 
@@ -122,7 +122,7 @@ value_word(const TieColumn *col, Place place, Datum value, bool *inexact)
 		return (uint64) value;
 	if (col->by_bytes)
 		return string_word(col, string_of(col->kind, value), place.at);
-	return key_image(&col->image[place.at], col->makers[place.at], value, inexact);
+	return normkey_of_value(&col->normkey[place.at], col->makers[place.at], value, inexact);
 }
 
 /* May values with this word differ in what is behind it? */
@@ -170,7 +170,7 @@ make_words(TieBreak *tb, SortRec64 *recs, size_t n, Place place, Round *round)
 		}
 		recs[i].key = value_word(col, place, value, &round->inexact);
 		if (key_may_be_unplaced(col->kind) && !place.compared &&
-			unlikely(key_image_unplaced(&col->image[0], recs[i].key)))
+			unlikely(key_normkey_unplaced(&col->normkey[0], recs[i].key)))
 		{
 			round->unplaced = true;
 			return;
@@ -569,7 +569,7 @@ order_run(TieBreak *tb, Run run)
 }
 
 void
-tie_rounds(TieBreak *tb, SortRec64 *recs, size_t n)
+tie_multikey(TieBreak *tb, SortRec64 *recs, size_t n)
 {
 	Run			run = {recs, n, place_of_column(tb, 0)};
 

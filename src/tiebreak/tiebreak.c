@@ -44,11 +44,11 @@ tiebreak_create(MemoryContext cxt, BulkOwner *owner, TupleDesc desc,
 		col->flip = keys[k].descending ? ~UINT64_C(0) : 0;
 		for (int word = 0; word < key_words(keys[k].kind); word++)
 		{
-			col->image[word].kind = keys[k].kind + word;
-			col->image[word].flip = col->flip;
+			col->normkey[word].kind = keys[k].kind + word;
+			col->normkey[word].flip = col->flip;
 			/* an abbreviation has had its turn */
 			if (keys[k].kind != KEY_ABBREVIATED)
-				col->makers[word] = key_maker_create(cxt, &keys[k], col->image[word].kind);
+				col->makers[word] = key_maker_create(cxt, &keys[k], col->normkey[word].kind);
 		}
 	}
 	return tb;
@@ -82,8 +82,8 @@ compare_images(const TieColumn *col, Datum a, Datum b)
 
 	for (int word = 0; word < key_words(col->kind); word++)
 	{
-		uint64		x = key_image(&col->image[word], col->makers[word], a, &inexact);
-		uint64		y = key_image(&col->image[word], col->makers[word], b, &inexact);
+		uint64		x = normkey_of_value(&col->normkey[word], col->makers[word], a, &inexact);
+		uint64		y = normkey_of_value(&col->normkey[word], col->makers[word], b, &inexact);
 
 		if (x != y)
 			return x < y ? -1 : 1;
@@ -196,7 +196,7 @@ tiebreak_sort(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n)
 		recs = tb->recs.ptr;
 		for (size_t i = 0; i < n; i++)
 			recs[i].rid = rids[i];
-		tie_rounds(tb, recs, n);
+		tie_multikey(tb, recs, n);
 		for (size_t i = 0; i < n; i++)
 			rids[i] = recs[i].rid;
 		return;

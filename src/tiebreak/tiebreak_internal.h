@@ -42,9 +42,9 @@ typedef struct TieColumn
 	uint64		flip;
 	SortSupport ssup;			/* NULL until needed */
 	TieHints   *hints;			/* likewise */
-	StageColumn *abbreviated;	/* likewise */
+	KeyBufferColumn *abbreviated;	/* likewise */
 	KeyMaker	abbreviator;	/* makes its images */
-	StageColumn image[2];		/* the kind and direction of each word, */
+	KeyBufferColumn normkey[2];		/* the kind and direction of each word, */
 	KeyMaker	makers[2];		/* and what it is made with */
 } TieColumn;
 
@@ -148,7 +148,7 @@ extern SortSupport tie_comparator(TieBreak *tb, TieColumn *col);
 extern int	tie_compare_rows(TieBreak *tb, int from, uint32 a, uint32 b);
 
 /* tie_rounds.c: n records with rids of rows whose keys are equal. */
-extern void tie_rounds(TieBreak *tb, SortRec64 *recs, size_t n);
+extern void tie_multikey(TieBreak *tb, SortRec64 *recs, size_t n);
 
 /* Records by their words; stable. */
 extern void tie_sort_words(TieBreak *tb, SortRec64 *recs, size_t n);

@@ -85,7 +85,7 @@ cpu_abi_sort_us(int32_t algorithm, const GpusortProblem *problem)
 	const GpusortCosts *costs = &gpusort_costs_h200;
 	int			w = problem->key_width == 32 ? 0 : problem->key_width == 64 ? 1 : 2;
 	const double *curves[] = {
-		costs->radix[GPUSORT_SPREAD_EVEN][w], costs->merge[w], costs->bucket[GPUSORT_SPREAD_EVEN][w]
+		costs->radix[GPUSORT_KEYS_UNIFORM][w], costs->merge[w], costs->bucket[GPUSORT_KEYS_UNIFORM][w]
 	};
 
 	return gpusort_cost_at(algorithm < BY_VALUE ? curves[algorithm] : costs->counting_rids[2], (double) problem->n);

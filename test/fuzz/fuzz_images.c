@@ -61,12 +61,12 @@ UNUSED(void *, detoast_attr_slice(struct varlena *attr, int32 offset, int32 leng
 UNUSED(void, pfree(void *pointer))
 volatile sig_atomic_t InterruptPending = false;
 UNUSED(void, ProcessInterrupts(void))
-UNUSED(uint64, abbreviated_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))
-UNUSED(uint32, enum_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))
-UNUSED(uint64, array_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))
-UNUSED(uint64, range_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))
-UNUSED(uint64, multirange_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))
-UNUSED(uint64, record_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact))
+UNUSED(uint64, abbreviated_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact))
+UNUSED(uint32, enum_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact))
+UNUSED(uint64, array_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact))
+UNUSED(uint64, range_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact))
+UNUSED(uint64, multirange_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact))
+UNUSED(uint64, record_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact))
 
 static uint8
 take(Input *in)
@@ -435,11 +435,11 @@ compare_images(KeyKind kind, const Value *a, const Value *b, const BytesPrefix *
 {
 	for (int word = 0; word < key_words(kind); word++)
 	{
-		StageColumn col = {.kind = kind + word,.flip = flip,.prefix = *prefix};
+		KeyBufferColumn col = {.kind = kind + word,.flip = flip,.prefix = *prefix};
 		bool		ainexact = false;
 		bool		binexact = false;
-		uint64		x = key_image(&col, NO_KEY_MAKER, datum_of(kind, a), &ainexact);
-		uint64		y = key_image(&col, NO_KEY_MAKER, datum_of(kind, b), &binexact);
+		uint64		x = normkey_of_value(&col, NO_KEY_MAKER, datum_of(kind, a), &ainexact);
+		uint64		y = normkey_of_value(&col, NO_KEY_MAKER, datum_of(kind, b), &binexact);
 
 		if (x != y)
 			return x < y ? -1 : 1;

@@ -126,7 +126,7 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 	uint64_t	sizes[ARRAYS] = {n * width, n * 4, n * width, n * 4, 0};
 	uint64_t	offset[ARRAYS];
 	uint64_t	end = GAP;
-	std::vector<unsigned char> image,
+	std::vector<unsigned char> normkey,
 				before;
 	GpusortProblem problem = {};
 	GpusortResult result;
@@ -169,19 +169,19 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 		offset[i] = end;
 		end = (end + sizes[i] + GAP + 255) / 256 * 256;
 	}
-	image.assign(end, SENTINEL);
+	normkey.assign(end, SENTINEL);
 	for (int i = KEYS_OUT; i < ARRAYS; i++)
-		memset(image.data() + offset[i], POISON, sizes[i]);
-	memcpy(image.data() + offset[KEYS], input.packed.data(), n * width);
+		memset(normkey.data() + offset[i], POISON, sizes[i]);
+	memcpy(normkey.data() + offset[KEYS], input.packed.data(), n * width);
 	for (size_t i = 0; i < n; i++)
 	{
 		uint32_t	rid = (uint32_t) (i * 2654435761u);
 
-		memcpy(image.data() + offset[RIDS] + i * 4, &rid, 4);
+		memcpy(normkey.data() + offset[RIDS] + i * 4, &rid, 4);
 	}
-	before = image;
+	before = normkey;
 	MUST(api->device_alloc(ctx, end, &memory, &must_err));
-	MUST(api->copy_in(stream, memory, image.data(), end, &must_err));
+	MUST(api->copy_in(stream, memory, normkey.data(), end, &must_err));
 	problem.keys = (char *) memory + offset[KEYS];
 	problem.rids = given_rids ? (uint32_t *) ((char *) memory + offset[RIDS]) : NULL;
 	problem.keys_out = (char *) memory + offset[KEYS_OUT];
@@ -194,7 +194,7 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 		fail(what, err.message);
 		exit(1);
 	}
-	MUST(api->copy_out(stream, image.data(), memory, end, &must_err));
+	MUST(api->copy_out(stream, normkey.data(), memory, end, &must_err));
 	MUST(api->stream_wait(stream, &must_err));
 	api->device_free(ctx, memory);
 
@@ -213,15 +213,15 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 			memcpy(before.data() + offset[RIDS_OUT] + i * 4, &rid, 4);
 		}
 	}
-	memcpy(before.data() + offset[SCRATCH], image.data() + offset[SCRATCH], sizes[SCRATCH]);
+	memcpy(before.data() + offset[SCRATCH], normkey.data() + offset[SCRATCH], sizes[SCRATCH]);
 	if (clobber)
-		memcpy(before.data() + offset[KEYS], image.data() + offset[KEYS], sizes[KEYS]);
+		memcpy(before.data() + offset[KEYS], normkey.data() + offset[KEYS], sizes[KEYS]);
 	for (int i = KEYS_OUT; i <= RIDS_OUT && false_facts; i++)
-		memcpy(before.data() + offset[i], image.data() + offset[i], sizes[i]);
-	if (image != before)
+		memcpy(before.data() + offset[i], normkey.data() + offset[i], sizes[i]);
+	if (normkey != before)
 	{
-		uint64_t	at = std::mismatch(image.begin(), image.end(), before.begin()).first -
-			image.begin();
+		uint64_t	at = std::mismatch(normkey.begin(), normkey.end(), before.begin()).first -
+			normkey.begin();
 		static const char *const array[] = {"keys", "rids", "keys_out", "rids_out", "scratch"};
 		char		detail[100];
 		int			i = 0;

@@ -32,7 +32,7 @@ dry_run(int algorithm, GpusortProblem &problem, const char *what)
 	GpusortError err = {};
 
 	for (uint32_t word : first_words)
-		for (int uneven = 0; uneven < 3; uneven++)
+		for (int leading_bits_skewed = 0; leading_bits_skewed < 3; leading_bits_skewed++)
 		{
 			GpusortStatus status;
 
@@ -41,9 +41,9 @@ dry_run(int algorithm, GpusortProblem &problem, const char *what)
 			memset(emulation.mail, 0, sizeof(emulation.mail));
 			emulation.mail[1] = word;
 			emulation.mail[2] = strcmp(api->algorithm(algorithm)->name, "gpu_radix") == 0
-				? (uneven ? 0x5aaaa : 0)
-				: strcmp(api->algorithm(algorithm)->name, "gpu_merge") == 0 && uneven;
-			emulation.mail[5] = uneven;
+				? (leading_bits_skewed ? 0x5aaaa : 0)
+				: strcmp(api->algorithm(algorithm)->name, "gpu_merge") == 0 && leading_bits_skewed;
+			emulation.mail[5] = leading_bits_skewed;
 			emulation.mail[6] = word & 1;
 			emulation.dry = true;
 			status = api->sort_run(stream, algorithm, &problem, NULL, &err);

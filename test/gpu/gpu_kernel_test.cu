@@ -177,7 +177,7 @@ check_sort(int algorithm, const Input &input, uint32_t output, Rids rids, bool c
 	size_t		width = input.key_bits / 8;
 	std::vector<unsigned char> packed,
 				got;
-	std::vector<uint32_t> given(n);
+	std::vector<uint32_t> returned(n);
 	GpusortProblem problem = {};
 	GpusortResult result = {};
 	GpusortError err = {};
@@ -217,7 +217,7 @@ check_sort(int algorithm, const Input &input, uint32_t output, Rids rids, bool c
 
 	pack_keys(input, packed);
 	for (size_t i = 0; i < n; i++)
-		given[i] = rids == RIDS_ASCENDING ? (uint32_t) (3 * i + 7)
+		returned[i] = rids == RIDS_ASCENDING ? (uint32_t) (3 * i + 7)
 			: (uint32_t) (i * 2654435761u);
 	keys = guarded(n * width, POISON);
 	rid_array = guarded(n * 4, POISON);
@@ -225,7 +225,7 @@ check_sort(int algorithm, const Input &input, uint32_t output, Rids rids, bool c
 	rids_out = guarded(n * 4, POISON);
 	scratch = guarded(scratch_bytes, POISON);
 	MUST(api->copy_in(stream, keys.data(), packed.data(), packed.size(), &must_err));
-	MUST(api->copy_in(stream, rid_array.data(), given.data(), n * 4, &must_err));
+	MUST(api->copy_in(stream, rid_array.data(), returned.data(), n * 4, &must_err));
 	problem.keys = keys.data();
 	problem.rids = rids == RIDS_POSITIONS ? NULL : (const uint32_t *) rid_array.data();
 	problem.keys_out = output & GPUSORT_OUT_KEYS ? keys_out.data() : NULL;
@@ -256,7 +256,7 @@ check_sort(int algorithm, const Input &input, uint32_t output, Rids rids, bool c
 
 			memcpy(&rid, &got[i * 4], 4);
 			same = rid == (rids == RIDS_POSITIONS ? input.order[i]
-						   : given[input.order[i]]);
+						   : returned[input.order[i]]);
 		}
 		if (!same)
 			fail(what, "rids are wrong");
@@ -456,14 +456,14 @@ main(int argc, char **argv)
 				bool		one_pass = n == 3000001;
 
 				/* every kind of problem also where buckets are by quantiles */
-				bool		uneven = strcmp(input.distribution, "zipf") == 0 &&
+				bool		leading_bits_skewed = strcmp(input.distribution, "zipf") == 0 &&
 					input.key_bits == 64;
 
-				if (!quick && (one_pass ? d == 0 : n < 2000000 || d % 3 == 0 || uneven) &&
+				if (!quick && (one_pass ? d == 0 : n < 2000000 || d % 3 == 0 || leading_bits_skewed) &&
 					(input.end_bit - input.begin_bit == input.key_bits || odd_digits))
 				{
 					make_input(input, n);
-					check_input(input, d == 0 || uneven);
+					check_input(input, d == 0 || leading_bits_skewed);
 				}
 			}
 		}

@@ -35,7 +35,7 @@ compare_images(const Imaged *a, const Imaged *b, int words)
 }
 
 static void
-set_up_column(StageColumn *col, const KeyColumn *key, int word)
+set_up_column(KeyBufferColumn *col, const KeyColumn *key, int word)
 {
 	memset(col, 0, sizeof(*col));
 	col->kind = key->kind + word;
@@ -55,11 +55,11 @@ check_images(PG_FUNCTION_ARGS)
 	KeyColumn	key = {.attno = 1, .sortop = PG_GETARG_OID(1), .collation = PG_GET_COLLATION()};
 	const char *why;
 	SortSupport ssup;
-	StageColumn cols[WORDS_MAX];
+	KeyBufferColumn cols[WORDS_MAX];
 	KeyMaker	makers[WORDS_MAX];
 	Datum	   *values;
 	bool	   *nulls;
-	Imaged	   *images;
+	Imaged	   *normkeys;
 	int			n;
 	int			words;
 	int64		pairs = 0;
@@ -80,15 +80,15 @@ check_images(PG_FUNCTION_ARGS)
 
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &typlen, &typbyval, &typalign);
 	deconstruct_array(array, ARR_ELEMTYPE(array), typlen, typbyval, typalign, &values, &nulls, &n);
-	images = palloc0(n * sizeof(Imaged));
+	normkeys = palloc0(n * sizeof(Imaged));
 	for (int i = 0; i < n; i++)
 	{
 		for (int w = 0; w < words; w++)
-			images[i].word[w] = key_image(&cols[w], makers[w], values[i], &images[i].inexact[w]);
+			normkeys[i].word[w] = normkey_of_value(&cols[w], makers[w], values[i], &normkeys[i].inexact[w]);
 		CHECK_FOR_INTERRUPTS();
 		for (int j = 0; j <= i; j++)
 		{
-			int			told = compare_images(&images[i], &images[j], words);
+			int			told = compare_images(&normkeys[i], &normkeys[j], words);
 			int			want = ApplySortComparator(values[i], false, values[j], false, ssup);
 
 			pairs++;

@@ -92,8 +92,8 @@ test_int32(void)
 	for (int i = 0; i < n; i++)
 		for (int j = 0; j < n; j++)
 		{
-			uint32_t	a = image_int32(v[i]);
-			uint32_t	b = image_int32(v[j]);
+			uint32_t	a = normkey_int32(v[i]);
+			uint32_t	b = normkey_int32(v[j]);
 
 			check("int4", sign_of(v[i] < v[j], v[i] > v[j]), sign_of(a < b, a > b),
 				  (uint32_t) v[i], (uint32_t) v[j]);
@@ -121,8 +121,8 @@ test_int64(void)
 	for (int i = 0; i < n; i++)
 		for (int j = 0; j < n; j++)
 		{
-			uint64_t	a = image_int64(v[i]);
-			uint64_t	b = image_int64(v[j]);
+			uint64_t	a = normkey_int64(v[i]);
+			uint64_t	b = normkey_int64(v[j]);
 
 			check("int8", sign_of(v[i] < v[j], v[i] > v[j]), sign_of(a < b, a > b),
 				  (uint64_t) v[i], (uint64_t) v[j]);
@@ -150,8 +150,8 @@ test_float4(void)
 	for (int i = 0; i < n; i++)
 		for (int j = 0; j < n; j++)
 		{
-			uint32_t	a = image_float4(float4_of(v[i]));
-			uint32_t	b = image_float4(float4_of(v[j]));
+			uint32_t	a = normkey_float4(float4_of(v[i]));
+			uint32_t	b = normkey_float4(float4_of(v[j]));
 
 			check("float4", order_float(float4_of(v[i]), float4_of(v[j])),
 				  sign_of(a < b, a > b), v[i], v[j]);
@@ -182,8 +182,8 @@ test_float8(void)
 	for (int i = 0; i < n; i++)
 		for (int j = 0; j < n; j++)
 		{
-			uint64_t	a = image_float8(float8_of(v[i]));
-			uint64_t	b = image_float8(float8_of(v[j]));
+			uint64_t	a = normkey_float8(float8_of(v[i]));
+			uint64_t	b = normkey_float8(float8_of(v[j]));
 
 			check("float8", order_float(float8_of(v[i]), float8_of(v[j])),
 				  sign_of(a < b, a > b), v[i], v[j]);
@@ -226,20 +226,20 @@ random_string(String *s, const String *prefix)
 
 /* A string that ends where memory does: a reader beyond it would be found out. */
 static uint64_t
-image_at_end(const BytesPrefix *prefix, const String *s, bool *inexact)
+normkey_at_end(const BytesPrefix *prefix, const String *s, bool *inexact)
 {
 	char	   *copy = malloc(s->len + 1);
-	uint64_t	image;
+	uint64_t	normkey;
 
 	memcpy(copy + 1, s->bytes, s->len);
-	image = bytes_image(prefix, copy + 1, s->len, inexact);
+	normkey = bytes_normkey(prefix, copy + 1, s->len, inexact);
 	free(copy);
-	return image;
+	return normkey;
 }
 
 /* Smaller and larger are right, and so is equal where both are exact. */
 static void
-check_image(const char *what, const String *a, const String *b, uint64_t x, uint64_t y, bool exact)
+check_normkey(const char *what, const String *a, const String *b, uint64_t x, uint64_t y, bool exact)
 {
 	int			want = order_strings(a, b);
 	int			got = sign_of(x < y, x > y);
@@ -269,7 +269,7 @@ test_bytes(void)
 		String		front;
 		BytesPrefix prefix = {0};
 		uint64_t	any = 0;
-		bool		lost = false;
+		bool		failed = false;
 		bool		must_lose = false;
 		int			from = (int) (random64() % 30);
 		int			to = (int) (random64() % (from + 1));
@@ -282,28 +282,28 @@ test_bytes(void)
 		{
 			inexact[i] = false;
 			random_string(&v[i], &front);
-			x[i] = image_at_end(&prefix, &v[i], &inexact[i]);
+			x[i] = normkey_at_end(&prefix, &v[i], &inexact[i]);
 		}
 		for (int i = 0; i < N; i++)
 			for (int j = 0; j < N; j++)
-				check_image("bytes", &v[i], &v[j], x[i], x[j], !inexact[i] && !inexact[j]);
+				check_normkey("bytes", &v[i], &v[j], x[i], x[j], !inexact[i] && !inexact[j]);
 
 		for (int i = 0; i < N; i++)
 		{
 			bool		anew = false;
-			uint64_t	image;
+			uint64_t	normkey;
 
 			if (v[i].len < front.len || memcmp(v[i].bytes, front.bytes, front.len) != 0)
 				continue;
 			any |= x[i];
 			prefix.len = to;
-			image = image_at_end(&prefix, &v[i], &anew);
+			normkey = normkey_at_end(&prefix, &v[i], &anew);
 			prefix.len = from;
-			check("bytes shifted", 0, image != bytes_shift(&prefix, from, to, x[i]), x[i], image);
+			check("bytes shifted", 0, normkey != bytes_shift(&prefix, from, to, x[i]), x[i], normkey);
 			must_lose |= anew && !inexact[i];
 		}
-		lost = bytes_shift_loses(from, to, any);
-		check("bytes lost", 0, must_lose && !lost, any, 0);
+		failed = bytes_shift_loses(from, to, any);
+		check("bytes lost", 0, must_lose && !failed, any, 0);
 	}
 }
 
@@ -313,19 +313,19 @@ test_squeeze(void)
 {
 	for (int round = 0; round < 2000; round++)
 	{
-		BitSqueeze	squeeze;
+		BitCompaction	compaction;
 		uint64_t	mask = random64() | (random64() & random64() & random64());
 		uint64_t	common = random64() & ~mask;
 		uint64_t	prev = 0;
 		uint64_t	prev_got = 0;
 
 		mask &= round % 3 == 0 ? random64() & random64() : UINT64_MAX;
-		bit_squeeze_init(&squeeze, mask);
+		bit_compaction_init(&compaction, mask);
 		for (int i = 0; i < 200; i++)
 		{
 			uint64_t	v = (random64() & mask) | common;
 			uint64_t	want = 0;
-			uint64_t	got = bit_squeeze(&squeeze, v);
+			uint64_t	got = bit_compact(&compaction, v);
 
 			for (int bit = 63; bit >= 0; bit--)
 			{

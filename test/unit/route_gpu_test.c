@@ -20,31 +20,31 @@ test_gpu_choice(void)
 		int			key_bits;
 		uint64_t	range;
 		bool		rids;
-		GpusortSpread spread;
+		GpusortDistribution key_distribution;
 		const char *want;
 	}			cases[] = {
-		{1 << 24, 32, 0, true, GPUSORT_SPREAD_EVEN, "gpu_bucket"},
-		{1 << 24, 64, 0, true, GPUSORT_SPREAD_EVEN, "gpu_bucket"},
-		{1 << 24, 128, 0, true, GPUSORT_SPREAD_EVEN, "gpu_bucket"},
-		{50000000, 33, 0, true, GPUSORT_SPREAD_EVEN, "gpu_bucket"},
+		{1 << 24, 32, 0, true, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
+		{1 << 24, 64, 0, true, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
+		{1 << 24, 128, 0, true, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
+		{50000000, 33, 0, true, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
 		/* uneven keys: digits do not care */
-		{1 << 24, 32, 0, true, GPUSORT_SPREAD_UNEVEN, "gpu_radix"},
-		{1 << 24, 128, 0, true, GPUSORT_SPREAD_UNEVEN, "gpu_bucket"},
+		{1 << 24, 32, 0, true, GPUSORT_KEYS_SKEWED, "gpu_radix"},
+		{1 << 24, 128, 0, true, GPUSORT_KEYS_SKEWED, "gpu_bucket"},
 		/* nor do flat dealings, of few */
-		{1 << 18, 32, 0, true, GPUSORT_SPREAD_UNEVEN, "gpu_bucket"},
-		{400000, 32, 0, true, GPUSORT_SPREAD_UNEVEN, "gpu_radix"},
-		{1 << 18, 64, 0, true, GPUSORT_SPREAD_UNEVEN, "gpu_bucket"},
+		{1 << 18, 32, 0, true, GPUSORT_KEYS_SKEWED, "gpu_bucket"},
+		{400000, 32, 0, true, GPUSORT_KEYS_SKEWED, "gpu_radix"},
+		{1 << 18, 64, 0, true, GPUSORT_KEYS_SKEWED, "gpu_bucket"},
 		/* few values */
-		{1 << 24, 8, 200, true, GPUSORT_SPREAD_EVEN, "gpu_counting"},
-		{1 << 24, 16, 60000, true, GPUSORT_SPREAD_EVEN, "gpu_counting"},
-		{1 << 24, 16, 60000, false, GPUSORT_SPREAD_EVEN, "gpu_counting"},
-		{1 << 26, 20, 1 << 20, false, GPUSORT_SPREAD_EVEN, "gpu_counting"},
-		{1 << 26, 26, 1 << 26, false, GPUSORT_SPREAD_EVEN, "gpu_bucket"},
-		{1 << 24, 24, 1 << 24, true, GPUSORT_SPREAD_EVEN, "gpu_bucket"},
+		{1 << 24, 8, 200, true, GPUSORT_KEYS_UNIFORM, "gpu_counting"},
+		{1 << 24, 16, 60000, true, GPUSORT_KEYS_UNIFORM, "gpu_counting"},
+		{1 << 24, 16, 60000, false, GPUSORT_KEYS_UNIFORM, "gpu_counting"},
+		{1 << 26, 20, 1 << 20, false, GPUSORT_KEYS_UNIFORM, "gpu_counting"},
+		{1 << 26, 26, 1 << 26, false, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
+		{1 << 24, 24, 1 << 24, true, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
 		/* small ones are the CPU's */
-		{1000, 32, 0, true, GPUSORT_SPREAD_EVEN, "cpu_radix"},
-		{200, 7, 100, true, GPUSORT_SPREAD_EVEN, "cpu_radix"},
-		{20000, 64, 0, true, GPUSORT_SPREAD_EVEN, "cpu_radix"},
+		{1000, 32, 0, true, GPUSORT_KEYS_UNIFORM, "cpu_radix"},
+		{200, 7, 100, true, GPUSORT_KEYS_UNIFORM, "cpu_radix"},
+		{20000, 64, 0, true, GPUSORT_KEYS_UNIFORM, "cpu_radix"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
@@ -56,7 +56,7 @@ test_gpu_choice(void)
 		facts.key_range = cases[i].range;
 		facts.gpu.keys_only = !cases[i].rids;
 		facts.gpu.keys_back = !cases[i].rids;
-		facts.gpu.spread = cases[i].spread;
+		facts.gpu.key_distribution = cases[i].key_distribution;
 		got = chosen(&facts);
 		/* which CPU kernel is not the question here */
 		if (strncmp(cases[i].want, "cpu", 3) == 0 ? strncmp(got, "cpu", 3) != 0 :
@@ -269,7 +269,7 @@ test_gpu_rows(void)
 	rows.repeated = 1;
 	CHECK(gpu_rows_gain_us(&rows) == gain);
 	rows.repeated = 0;
-	rows.settled = true;
+	rows.resolver = true;
 	CHECK(gpu_rows_gain_us(&rows) < gain && gpu_rows_gain_us(&rows) > gain - 100e3);
 	rows.repeated = 1;
 	CHECK(gpu_rows_gain_us(&rows) < 100e3);

@@ -12,16 +12,16 @@
 static void
 test_curve(void)
 {
-	double		curve[MODEL_KNOTS];
+	double		curve[MODEL_POINTS];
 	double		prev = 0;
 
-	for (int k = 0; k < MODEL_KNOTS; k++)
+	for (int k = 0; k < MODEL_POINTS; k++)
 		curve[k] = 1 + k * k;
-	for (int k = 0; k < MODEL_KNOTS; k++)
-		CHECK(model_curve_at(curve, (size_t) 1 << model_knot_log2(k)) == curve[k]);
+	for (int k = 0; k < MODEL_POINTS; k++)
+		CHECK(model_curve_at(curve, (size_t) 1 << model_point_log2(k)) == curve[k]);
 	CHECK(model_curve_at(curve, 0) == curve[0]);
 	CHECK(model_curve_at(curve, 1) == curve[0]);
-	CHECK(model_curve_at(curve, SIZE_MAX) == curve[MODEL_KNOTS - 1]);
+	CHECK(model_curve_at(curve, SIZE_MAX) == curve[MODEL_POINTS - 1]);
 
 	/* a climbing curve climbs everywhere between its ends */
 	for (size_t n = 33; n < (size_t) 1 << 26; n += 1 + n / 7)
@@ -74,7 +74,7 @@ test_text(void)
 	char	   *at;
 
 	for (int c = 0; c < MODEL_CURVES; c++)
-		for (int k = 0; k < MODEL_KNOTS; k++)
+		for (int k = 0; k < MODEL_POINTS; k++)
 			model.curve[c][k] = (double) (next_random() % 100000) / 97;
 	model.scalar[MODEL_CELL_NS] = 0.625;
 	model.scalar[MODEL_CHAIN_NS] = 2.5;
@@ -85,7 +85,7 @@ test_text(void)
 	CHECK(model_parse(text, &parsed) == MODEL_TEXT_OK);
 	CHECK(memcmp(parsed.scalar, model.scalar, sizeof(parsed.scalar)) == 0);
 	for (int c = 0; c < MODEL_CURVES; c++)
-		for (int k = 0; k < MODEL_KNOTS; k++)
+		for (int k = 0; k < MODEL_POINTS; k++)
 			CHECK(fabs(parsed.curve[c][k] - model.curve[c][k]) <= 1e-5 * model.curve[c][k]);
 
 	/* the largest values still fit the text */
@@ -229,7 +229,7 @@ test_calibrate(void)
 	/* a small workspace leaves the large sizes to the built-in course */
 	CHECK(model_calibrate(&model, workspace, size, NULL, NULL) == SORT_OK);
 	for (int c = 0; c < MODEL_CURVES; c++)
-		for (int k = 0; k < MODEL_KNOTS; k++)
+		for (int k = 0; k < MODEL_POINTS; k++)
 			CHECK(model.curve[c][k] >= 0 && model.curve[c][k] <= MODEL_MAX_NS);
 	free(workspace);
 }

@@ -146,28 +146,28 @@ test_gpu_spread(void)
 		const char *name;
 		uint64_t	(*make) (uint64_t arg, size_t i);
 		uint64_t	arg;
-		GpusortSpread want;
+		GpusortDistribution want;
 	}			cases[] = {
-		{"uniform", up_to, UINT64_MAX, GPUSORT_SPREAD_EVEN},
-		{"100 numbers", up_to, 100, GPUSORT_SPREAD_EVEN},
-		{"one number", up_to, 1, GPUSORT_SPREAD_EVEN},
-		{"in order", ascending, UINT64_C(1) << 40, GPUSORT_SPREAD_EVEN},
-		{"most equal", most_equal, 7, GPUSORT_SPREAD_FREQUENT},
-		{"nearly all equal", most_equal, 9, GPUSORT_SPREAD_FREQUENT},
-		{"one of 28", one_of, 28, GPUSORT_SPREAD_FREQUENT},
-		{"16 values", scattered, 16, GPUSORT_SPREAD_FREQUENT},
-		{"bell", bell, 4, GPUSORT_SPREAD_UNEVEN},
-		{"narrow bell", bell, 30, GPUSORT_SPREAD_UNEVEN},
-		{"tail", tail, 60, GPUSORT_SPREAD_UNEVEN},
-		{"5 places", places, 5, GPUSORT_SPREAD_UNEVEN},
-		{"7 places", places, 7, GPUSORT_SPREAD_UNEVEN},
-		{"waves", waves, UINT64_C(1) << 50, GPUSORT_SPREAD_UNEVEN},
-		{"zipf", zipf, 100000, GPUSORT_SPREAD_CROWDED},
-		{"zipf of many", zipf, 100000000, GPUSORT_SPREAD_CROWDED},
-		{"bits of 2", common, 2, GPUSORT_SPREAD_CROWDED},
-		{"bits of 4", common, 4, GPUSORT_SPREAD_DEEP},
-		{"bits of 6", common, 6, GPUSORT_SPREAD_DEEP},
-		{"texts", words, 8, GPUSORT_SPREAD_CROWDED},
+		{"uniform", up_to, UINT64_MAX, GPUSORT_KEYS_UNIFORM},
+		{"100 numbers", up_to, 100, GPUSORT_KEYS_UNIFORM},
+		{"one number", up_to, 1, GPUSORT_KEYS_UNIFORM},
+		{"in order", ascending, UINT64_C(1) << 40, GPUSORT_KEYS_UNIFORM},
+		{"most equal", most_equal, 7, GPUSORT_KEYS_FREQUENT},
+		{"nearly all equal", most_equal, 9, GPUSORT_KEYS_FREQUENT},
+		{"one of 28", one_of, 28, GPUSORT_KEYS_FREQUENT},
+		{"16 values", scattered, 16, GPUSORT_KEYS_FREQUENT},
+		{"bell", bell, 4, GPUSORT_KEYS_SKEWED},
+		{"narrow bell", bell, 30, GPUSORT_KEYS_SKEWED},
+		{"tail", tail, 60, GPUSORT_KEYS_SKEWED},
+		{"5 places", places, 5, GPUSORT_KEYS_SKEWED},
+		{"7 places", places, 7, GPUSORT_KEYS_SKEWED},
+		{"waves", waves, UINT64_C(1) << 50, GPUSORT_KEYS_SKEWED},
+		{"zipf", zipf, 100000, GPUSORT_KEYS_CLUSTERED},
+		{"zipf of many", zipf, 100000000, GPUSORT_KEYS_CLUSTERED},
+		{"bits of 2", common, 2, GPUSORT_KEYS_CLUSTERED},
+		{"bits of 4", common, 4, GPUSORT_KEYS_LONG_PREFIX},
+		{"bits of 6", common, 6, GPUSORT_KEYS_LONG_PREFIX},
+		{"texts", words, 8, GPUSORT_KEYS_CLUSTERED},
 	};
 
 	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
@@ -175,7 +175,7 @@ test_gpu_spread(void)
 		int			right = 0;
 
 		for (int round = 0; round < SPREAD_ROUNDS; round++)
-			right += seen_of(cases[c].make, cases[c].arg).spread == cases[c].want;
+			right += seen_of(cases[c].make, cases[c].arg).key_distribution == cases[c].want;
 		if (right < SPREAD_ROUNDS * 4 / 5)
 		{
 			failures++;
@@ -198,14 +198,14 @@ test_gpu_sample(void)
 	for (int i = 0; i < 1000; i++)
 		gpu_sample_add(&sample, i < 5 ? UINT64_MAX : next_random() >> 20);
 	gpu_sample_look(&sample, &seen);
-	CHECK(seen.spread == GPUSORT_SPREAD_EVEN);
+	CHECK(seen.key_distribution == GPUSORT_KEYS_UNIFORM);
 	for (int n = 0; n < 128; n++)
 	{
 		gpu_sample_begin(&sample);
 		for (int i = 0; i < n; i++)
 			gpu_sample_add(&sample, zipf(1000, i));
 		gpu_sample_look(&sample, &seen);
-		CHECK(seen.spread == GPUSORT_SPREAD_EVEN && seen.repeated >= 0 && seen.repeated <= 1);
+		CHECK(seen.key_distribution == GPUSORT_KEYS_UNIFORM && seen.repeated >= 0 && seen.repeated <= 1);
 	}
 	/* pairs of all of n keys, and never past them */
 	for (size_t n = 0; n < 5000; n += 1 + n / 7)
@@ -250,27 +250,27 @@ test_gpu_spread_choice(void)
 	{
 		int			log2_rows;
 		int			key_bits;
-		GpusortSpread spread;
+		GpusortDistribution key_distribution;
 		const char *want;
 	}			cases[] = {
-		{18, 32, GPUSORT_SPREAD_UNEVEN, "gpu_bucket"},
-		{18, 32, GPUSORT_SPREAD_CROWDED, "gpu_bucket"},
-		{20, 32, GPUSORT_SPREAD_FREQUENT, "gpu_bucket"},
-		{20, 32, GPUSORT_SPREAD_UNEVEN, "gpu_radix"},
-		{20, 32, GPUSORT_SPREAD_CROWDED, "gpu_radix"},
-		{24, 32, GPUSORT_SPREAD_FREQUENT, "gpu_radix"},
-		{16, 64, GPUSORT_SPREAD_CROWDED, "gpu_bucket"},
-		{19, 64, GPUSORT_SPREAD_UNEVEN, "gpu_merge"},
-		{20, 64, GPUSORT_SPREAD_CROWDED, "gpu_bucket"},
-		{22, 64, GPUSORT_SPREAD_FREQUENT, "gpu_radix"},
-		{22, 64, GPUSORT_SPREAD_UNEVEN, "gpu_bucket"},
-		{22, 64, GPUSORT_SPREAD_CROWDED, "gpu_radix"},
-		{26, 64, GPUSORT_SPREAD_CROWDED, "gpu_radix"},
-		{26, 64, GPUSORT_SPREAD_EVEN, "gpu_bucket"},
-		{19, 128, GPUSORT_SPREAD_FREQUENT, "gpu_radix"},
-		{19, 128, GPUSORT_SPREAD_DEEP, "gpu_merge"},
-		{22, 128, GPUSORT_SPREAD_CROWDED, "gpu_radix"},
-		{22, 128, GPUSORT_SPREAD_DEEP, "gpu_bucket"},
+		{18, 32, GPUSORT_KEYS_SKEWED, "gpu_bucket"},
+		{18, 32, GPUSORT_KEYS_CLUSTERED, "gpu_bucket"},
+		{20, 32, GPUSORT_KEYS_FREQUENT, "gpu_bucket"},
+		{20, 32, GPUSORT_KEYS_SKEWED, "gpu_radix"},
+		{20, 32, GPUSORT_KEYS_CLUSTERED, "gpu_radix"},
+		{24, 32, GPUSORT_KEYS_FREQUENT, "gpu_radix"},
+		{16, 64, GPUSORT_KEYS_CLUSTERED, "gpu_bucket"},
+		{19, 64, GPUSORT_KEYS_SKEWED, "gpu_merge"},
+		{20, 64, GPUSORT_KEYS_CLUSTERED, "gpu_bucket"},
+		{22, 64, GPUSORT_KEYS_FREQUENT, "gpu_radix"},
+		{22, 64, GPUSORT_KEYS_SKEWED, "gpu_bucket"},
+		{22, 64, GPUSORT_KEYS_CLUSTERED, "gpu_radix"},
+		{26, 64, GPUSORT_KEYS_CLUSTERED, "gpu_radix"},
+		{26, 64, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
+		{19, 128, GPUSORT_KEYS_FREQUENT, "gpu_radix"},
+		{19, 128, GPUSORT_KEYS_LONG_PREFIX, "gpu_merge"},
+		{22, 128, GPUSORT_KEYS_CLUSTERED, "gpu_radix"},
+		{22, 128, GPUSORT_KEYS_LONG_PREFIX, "gpu_bucket"},
 	};
 
 	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
@@ -280,14 +280,14 @@ test_gpu_spread_choice(void)
 		const Algorithm *got;
 
 		set_gpu(&facts, cases[c].key_bits);
-		facts.gpu.spread = cases[c].spread;
+		facts.gpu.key_distribution = cases[c].key_distribution;
 		got = gpu_choose(&facts, &us);
 		CHECK(got != NULL);
 		if (got != NULL && strcmp(got->name, cases[c].want) != 0)
 		{
 			failures++;
 			fprintf(stderr, "2^%d keys of %d bits, spread %d: %s is not %s\n", cases[c].log2_rows,
-					cases[c].key_bits, cases[c].spread, got->name, cases[c].want);
+					cases[c].key_bits, cases[c].key_distribution, got->name, cases[c].want);
 		}
 	}
 }

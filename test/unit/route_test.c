@@ -53,7 +53,7 @@ set_gpu(RouteFacts *facts, int key_bits)
 void
 set_curve(RouteModel *model, int curve, double ns)
 {
-	for (int k = 0; k < MODEL_KNOTS; k++)
+	for (int k = 0; k < MODEL_POINTS; k++)
 		model->curve[curve][k] = ns;
 }
 
@@ -164,7 +164,7 @@ test_properties(void)
 		double		decision_us = -1;
 
 		for (int c = 0; c < MODEL_CURVES; c++)
-			for (int k = 0; k < MODEL_KNOTS; k++)
+			for (int k = 0; k < MODEL_POINTS; k++)
 				model.curve[c][k] = (double) (next_random() % 1000) / 10;
 		model.scalar[MODEL_CELL_NS] = (double) (next_random() % 100) / 10;
 		model.scalar[MODEL_CHAIN_NS] = (double) (next_random() % 100) / 10;
@@ -187,7 +187,7 @@ test_properties(void)
 		if (next_random() % 2)
 			facts.key_range = 1 + (next_random() >> (next_random() % 64));
 		facts.gpu.keys_only = next_random() % 2;
-		facts.gpu.spread = (GpusortSpread) (next_random() % GPUSORT_SPREADS);
+		facts.gpu.key_distribution = (GpusortDistribution) (next_random() % GPUSORT_DISTRIBUTIONS);
 		facts.gpu.distinct = next_random() % 2;
 		facts.gpu.algorithms &= next_random() | next_random();
 		facts.inexact = next_random() % 2;
@@ -324,23 +324,23 @@ test_team(void)
 	const Algorithm *radix = &sort_algorithms[ALGORITHM_CPU_RADIX];
 	const Algorithm *counting = &sort_algorithms[ALGORITHM_CPU_COUNTING];
 	const Algorithm *presorted = &sort_algorithms[ALGORITHM_PRESORTED];
-	double		alone;
+	double		serial;
 
-	alone = model_predict_us(&model, radix, &facts);
+	serial = model_predict_us(&model, radix, &facts);
 	facts.threads = 2;
-	CHECK(fabs(model_predict_us(&model, radix, &facts) / alone - 0.6) < 0.001);
+	CHECK(fabs(model_predict_us(&model, radix, &facts) / serial - 0.6) < 0.001);
 	facts.n = 1000;				/* nobody is woken for so few */
 	facts.threads = 1;
-	alone = model_predict_us(&model, radix, &facts);
+	serial = model_predict_us(&model, radix, &facts);
 	facts.threads = 2;
-	CHECK(model_predict_us(&model, radix, &facts) == alone);
+	CHECK(model_predict_us(&model, radix, &facts) == serial);
 
 	facts = facts_of(1 << 20, 20);	/* a table each: too many cells */
 	facts.order_known = true;
 	facts.descents = facts.n - 1;
-	alone = model_predict_us(&model, counting, &facts);
+	serial = model_predict_us(&model, counting, &facts);
 	facts.threads = 2;
-	CHECK(model_predict_us(&model, counting, &facts) == alone);
+	CHECK(model_predict_us(&model, counting, &facts) == serial);
 	CHECK(model_predict_us(&model, presorted, &facts) * 1000 / facts.n > 9.9);
 }
 

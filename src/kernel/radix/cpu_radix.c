@@ -80,8 +80,8 @@
 #define RADIX_MAX_DIGITS	4	/* sorted in one go */
 #define RADIX_SLACK_BITS	3	/* sorted beyond log2(n) */
 #define RADIX_FINISH_MOVES	16	/* a record moves this far by insertion */
-#define RADIX_UNEVEN_MIN	1024	/* records worth looking for uneven digits */
-#define RADIX_UNEVEN		4		/* times what even digits have in common */
+#define RADIX_SKEWED_MIN	1024	/* records worth looking for uneven digits */
+#define RADIX_SKEWED		4		/* times what even digits have in common */
 #define RADIX_SMALL			1024	/* records whose leading bits tell little: networks; a sample */
 #define RADIX_ALIKE			400 /* of a sample's 2016 pairs have equal leading bits: sampled keys */
 #define RADIX_SPLIT_BATCH	128 /* records classified at a time */

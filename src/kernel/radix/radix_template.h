@@ -205,15 +205,15 @@ RADIX(pass) (Member *m, RadixWork *work, const REC *src, REC *dst, size_t n,
  * number says?
  */
 static bool
-RADIX(uneven) (size_t n, const uint32_t *counts, size_t ncounts)
+RADIX(leading_bits_skewed) (size_t n, const uint32_t *counts, size_t ncounts)
 {
 	uint64_t	squares = 0;
 
-	if (n < RADIX_UNEVEN_MIN)
+	if (n < RADIX_SKEWED_MIN)
 		return false;
 	for (size_t d = 0; d < ncounts; d++)
 		squares += (uint64_t) counts[d] * counts[d];
-	return squares / n > RADIX_UNEVEN * (n / ncounts + 1);
+	return squares / n > RADIX_SKEWED * (n / ncounts + 1);
 }
 
 /*
@@ -348,7 +348,7 @@ RADIX(leaf) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
 	high_bit = plan.low_bit + plan.nbits;
 
 	if (plan.low_bit > work->begin_bit &&
-		RADIX(uneven) (n, work->hist[plan.ndigits - 1], plan.mask[plan.ndigits - 1] + 1))
+		RADIX(leading_bits_skewed) (n, work->hist[plan.ndigits - 1], plan.mask[plan.ndigits - 1] + 1))
 	{
 		int			equal;
 		int			low_bit = RADIX(telling_bit) (work, src, n, high_bit, &equal);

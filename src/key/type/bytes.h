@@ -120,7 +120,7 @@ bytes_common_long(const char *a, size_t alen, const char *b, size_t blen)
  * prefix; the image then is 0 or UINT64_MAX.
  */
 static inline uint64_t
-bytes_image(const BytesPrefix *prefix, const char *p, size_t len, bool *inexact)
+bytes_normkey(const BytesPrefix *prefix, const char *p, size_t len, bool *inexact)
 {
 	size_t		skip = prefix->len < 0 ? 0 : (size_t) prefix->len;
 
@@ -141,12 +141,12 @@ bytes_image(const BytesPrefix *prefix, const char *p, size_t len, bool *inexact)
 
 /* What was an image behind a prefix of from bytes becomes one behind the first to of them. */
 static inline uint64_t
-bytes_shift(const BytesPrefix *prefix, int from, int to, uint64_t image)
+bytes_shift(const BytesPrefix *prefix, int from, int to, uint64_t normkey)
 {
 	int			by = from - to;
 	uint64_t	front = bytes_word((const char *) prefix->bytes + to, (size_t) by);
 
-	return by >= BYTES_WORD ? front : front | image >> (8 * by);
+	return by >= BYTES_WORD ? front : front | normkey >> (8 * by);
 }
 
 /* Does that lose more than the zeros behind ends?  any: bytes that some image has. */
@@ -170,19 +170,19 @@ bytes_shift_loses(int from, int to, uint64_t any)
  * then costs five bits instead of eight.  The bits that stay move down together in
  * six steps, by 1, 2, 4, ... 32 places: step s moves the bits of moves[s].
  */
-typedef struct BitSqueeze
+typedef struct BitCompaction
 {
 	uint64_t	mask;			/* the bits that stay; 0: nothing is squeezed */
 	uint64_t	moves[6];
-} BitSqueeze;
+} BitCompaction;
 
 static inline void
-bit_squeeze_init(BitSqueeze *squeeze, uint64_t mask)
+bit_compaction_init(BitCompaction *compaction, uint64_t mask)
 {
 	int			gone = 0;		/* places that the next bit goes down */
 
-	squeeze->mask = mask;
-	memset(squeeze->moves, 0, sizeof(squeeze->moves));
+	compaction->mask = mask;
+	memset(compaction->moves, 0, sizeof(compaction->moves));
 	for (int bit = 0; bit < 64; bit++)
 	{
 		int			place = bit;
@@ -197,7 +197,7 @@ bit_squeeze_init(BitSqueeze *squeeze, uint64_t mask)
 		{
 			if ((gone >> s & 1) != 0)
 			{
-				squeeze->moves[s] |= UINT64_C(1) << place;
+				compaction->moves[s] |= UINT64_C(1) << place;
 				place -= 1 << s;
 			}
 		}
@@ -205,12 +205,12 @@ bit_squeeze_init(BitSqueeze *squeeze, uint64_t mask)
 }
 
 static inline uint64_t
-bit_squeeze(const BitSqueeze *squeeze, uint64_t v)
+bit_compact(const BitCompaction *compaction, uint64_t v)
 {
-	v &= squeeze->mask;
+	v &= compaction->mask;
 	for (int s = 0; s < 6; s++)
 	{
-		uint64_t	moved = v & squeeze->moves[s];
+		uint64_t	moved = v & compaction->moves[s];
 
 		v = (v ^ moved) | moved >> (1 << s);
 	}

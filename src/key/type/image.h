@@ -15,41 +15,41 @@
  *
  * Plain C: the unit tests and the kernels' callers share these.
  */
-#ifndef GPUSORT_KEY_TYPE_IMAGE_H
-#define GPUSORT_KEY_TYPE_IMAGE_H
+#ifndef GPUSORT_KEY_TYPE_NORMKEY_H
+#define GPUSORT_KEY_TYPE_NORMKEY_H
 
 #include <stdint.h>
 #include <string.h>
 
-#define IMAGE_SIGN32	UINT32_C(0x80000000)
-#define IMAGE_SIGN64	UINT64_C(0x8000000000000000)
+#define NORMKEY_SIGN32	UINT32_C(0x80000000)
+#define NORMKEY_SIGN64	UINT64_C(0x8000000000000000)
 
 static inline uint32_t
-image_uint32(uint32_t v)
+normkey_uint32(uint32_t v)
 {
 	return v;
 }
 
 static inline uint32_t
-image_int32(int32_t v)
+normkey_int32(int32_t v)
 {
-	return (uint32_t) v ^ IMAGE_SIGN32;
+	return (uint32_t) v ^ NORMKEY_SIGN32;
 }
 
 static inline uint64_t
-image_uint64(uint64_t v)
+normkey_uint64(uint64_t v)
 {
 	return v;
 }
 
 static inline uint64_t
-image_int64(int64_t v)
+normkey_int64(int64_t v)
 {
-	return (uint64_t) v ^ IMAGE_SIGN64;
+	return (uint64_t) v ^ NORMKEY_SIGN64;
 }
 
 static inline uint32_t
-image_float4(float v)
+normkey_float4(float v)
 {
 	uint32_t	b;
 
@@ -57,11 +57,11 @@ image_float4(float v)
 		return UINT32_C(0xFFC00000);	/* +qNaN with its sign bit set */
 	v += 0.0f;					/* -0 becomes +0 */
 	memcpy(&b, &v, sizeof(b));
-	return b ^ ((uint32_t) ((int32_t) b >> 31) | IMAGE_SIGN32);
+	return b ^ ((uint32_t) ((int32_t) b >> 31) | NORMKEY_SIGN32);
 }
 
 static inline uint64_t
-image_float8(double v)
+normkey_float8(double v)
 {
 	uint64_t	b;
 
@@ -69,7 +69,7 @@ image_float8(double v)
 		return UINT64_C(0xFFF8000000000000);
 	v += 0.0;
 	memcpy(&b, &v, sizeof(b));
-	return b ^ ((uint64_t) ((int64_t) b >> 63) | IMAGE_SIGN64);
+	return b ^ ((uint64_t) ((int64_t) b >> 63) | NORMKEY_SIGN64);
 }
 
 #endif							/* GPUSORT_KEY_TYPE_IMAGE_H */

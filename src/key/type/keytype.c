@@ -229,11 +229,11 @@ key_maker_parts(KeyKind kind, KeyMaker maker)
  * ------------------------------------------------------------------------
  */
 
-#define IMAGE_EMPTY		UINT64CONST(0)
-#define IMAGE_UNBOUND	UINT64CONST(1)
-#define IMAGE_FIRST		UINT64CONST(2)	/* of those that parts have */
-#define IMAGE_NULL		(PG_UINT64_MAX - 1)
-#define IMAGE_UNPLACED	PG_UINT64_MAX
+#define NORMKEY_EMPTY		UINT64CONST(0)
+#define NORMKEY_UNBOUND	UINT64CONST(1)
+#define NORMKEY_FIRST		UINT64CONST(2)	/* of those that parts have */
+#define NORMKEY_NULL		(PG_UINT64_MAX - 1)
+#define NORMKEY_UNPLACED	PG_UINT64_MAX
 
 #define TYPE_NO_COLUMN	VOIDOID	/* the parts' type if rows have no column */
 
@@ -242,8 +242,8 @@ struct FirstPart
 	MemoryContext cxt;
 	Oid			collation;		/* the sort's */
 	Oid			type;			/* of the first value's part; 0: not known yet */
-	bool		has_image;
-	StageColumn image;
+	bool		has_normkey;
+	KeyBufferColumn normkey;
 	KeyMaker	maker;			/* of its */
 	TypeCacheEntry *entry;		/* of an array's elements; of the range */
 	TupleDesc	desc;			/* of rows: the last one's */
@@ -278,7 +278,7 @@ learn_part(FirstPart *part, Oid type, Oid collation, Oid cmp_proc)
 	const char *why;
 
 	part->type = type;
-	part->has_image = false;
+	part->has_normkey = false;
 	if (!OidIsValid(key.sortop) || (OidIsValid(cmp_proc) && cmp_proc != entry->cmp_proc) ||
 		!key_type_lookup(&key, type, &why))
 		return;
@@ -287,23 +287,23 @@ learn_part(FirstPart *part, Oid type, Oid collation, Oid cmp_proc)
 		key.kind = abbreviated_kind(&key);
 	if (key.kind == KEY_COMPARED || key_nested(key.kind) || key.descending)
 		return;
-	part->image.kind = key.kind;
+	part->normkey.kind = key.kind;
 	part->maker = key_maker_create(part->cxt, &key, key.kind);
-	part->has_image = true;
+	part->has_normkey = true;
 }
 
 static uint64
-part_image(const FirstPart *part, Datum value)
+part_normkey(const FirstPart *part, Datum value)
 {
 	bool		inexact;
-	uint64		image;
+	uint64		normkey;
 
-	if (!part->has_image)
-		return IMAGE_FIRST;
-	image = key_image(&part->image, part->maker, value, &inexact);
-	if (unlikely(key_image_unplaced(&part->image, image)))
-		return IMAGE_UNPLACED;
-	return IMAGE_FIRST + (key_wide(part->image.kind) ? image >> 1 : image);
+	if (!part->has_normkey)
+		return NORMKEY_FIRST;
+	normkey = normkey_of_value(&part->normkey, part->maker, value, &inexact);
+	if (unlikely(key_normkey_unplaced(&part->normkey, normkey)))
+		return NORMKEY_UNPLACED;
+	return NORMKEY_FIRST + (key_wide(part->normkey.kind) ? normkey >> 1 : normkey);
 }
 
 static inline struct varlena *
@@ -321,12 +321,12 @@ close_value(Datum value, struct varlena *opened)
 }
 
 uint64
-array_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
+array_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	FirstPart  *part = maker.first_part;
 	struct varlena *opened = open_value(value);
 	ArrayType  *array = (ArrayType *) opened;
-	uint64		image;
+	uint64		normkey;
 
 	*inexact = true;
 	if (unlikely(!OidIsValid(part->type)))
@@ -335,16 +335,16 @@ array_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 		part->entry = lookup_type_cache(part->type, 0);
 	}
 	if (unlikely(part->type != ARR_ELEMTYPE(array)))
-		image = IMAGE_UNPLACED;
+		normkey = NORMKEY_UNPLACED;
 	else if (ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) == 0)
-		image = IMAGE_EMPTY;
+		normkey = NORMKEY_EMPTY;
 	else if (ARR_HASNULL(array) && (*ARR_NULLBITMAP(array) & 1) == 0)
-		image = IMAGE_NULL;
+		normkey = NORMKEY_NULL;
 	else
-		image = part_image(part, fetch_att(ARR_DATA_PTR(array), part->entry->typbyval,
+		normkey = part_normkey(part, fetch_att(ARR_DATA_PTR(array), part->entry->typbyval,
 										   part->entry->typlen));
 	close_value(value, opened);
-	return image;
+	return normkey;
 }
 
 static void
@@ -356,13 +356,13 @@ learn_range(FirstPart *part, TypeCacheEntry *range)
 }
 
 static uint64
-bound_image(const FirstPart *part, const RangeBound *lower)
+bound_normkey(const FirstPart *part, const RangeBound *lower)
 {
-	return lower->infinite ? IMAGE_UNBOUND : part_image(part, lower->val);
+	return lower->infinite ? NORMKEY_UNBOUND : part_normkey(part, lower->val);
 }
 
 uint64
-range_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
+range_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	FirstPart  *part = maker.first_part;
 	struct varlena *opened = open_value(value);
@@ -370,26 +370,26 @@ range_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 	RangeBound	lower;
 	RangeBound	upper;
 	bool		empty;
-	uint64		image;
+	uint64		normkey;
 
 	*inexact = true;
 	if (unlikely(!OidIsValid(part->type)))
 		learn_range(part, lookup_type_cache(RangeTypeGetOid(range), TYPECACHE_RANGE_INFO));
 	range_deserialize(part->entry, range, &lower, &upper, &empty);
-	image = empty ? IMAGE_EMPTY : bound_image(part, &lower);
+	normkey = empty ? NORMKEY_EMPTY : bound_normkey(part, &lower);
 	close_value(value, opened);
-	return image;
+	return normkey;
 }
 
 uint64
-multirange_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
+multirange_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	FirstPart  *part = maker.first_part;
 	struct varlena *opened = open_value(value);
 	MultirangeType *ranges = (MultirangeType *) opened;
 	RangeBound	lower;
 	RangeBound	upper;
-	uint64		image = IMAGE_EMPTY;
+	uint64		normkey = NORMKEY_EMPTY;
 
 	*inexact = true;
 	if (unlikely(!OidIsValid(part->type)))
@@ -398,10 +398,10 @@ multirange_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inex
 	if (!MultirangeIsEmpty(ranges))
 	{
 		multirange_get_bounds(part->entry, ranges, 0, &lower, &upper);
-		image = bound_image(part, &lower);
+		normkey = bound_normkey(part, &lower);
 	}
 	close_value(value, opened);
-	return image;
+	return normkey;
 }
 
 /* Rows of another type than the last one.  A type that is not known has no columns. */
@@ -445,20 +445,20 @@ learn_row(FirstPart *part, Oid type, int32 typmod)
 }
 
 uint64
-record_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
+record_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	FirstPart  *part = maker.first_part;
 	struct varlena *opened = open_value(value);
 	HeapTupleHeader row = (HeapTupleHeader) opened;
 	Oid			type = HeapTupleHeaderGetTypeId(row);
 	int32		typmod = HeapTupleHeaderGetTypMod(row);
-	uint64		image = IMAGE_FIRST;
+	uint64		normkey = NORMKEY_FIRST;
 
 	*inexact = true;
 	if (unlikely(part->desc == NULL || part->desc->tdtypeid != type || part->desc->tdtypmod != typmod))
 		learn_row(part, type, typmod);
 	if (unlikely(!part->alike))
-		image = IMAGE_UNPLACED;
+		normkey = NORMKEY_UNPLACED;
 	else if (part->att >= 0)
 	{
 		HeapTupleData tuple;
@@ -470,8 +470,8 @@ record_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 		tuple.t_tableOid = InvalidOid;
 		tuple.t_data = row;
 		first = heap_getattr(&tuple, part->att + 1, part->desc, &isnull);
-		image = isnull ? IMAGE_NULL : part_image(part, first);
+		normkey = isnull ? NORMKEY_NULL : part_normkey(part, first);
 	}
 	close_value(value, opened);
-	return image;
+	return normkey;
 }

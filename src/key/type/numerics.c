@@ -193,7 +193,7 @@ low_of(const Numeral *n)
 }
 
 uint64
-numeric_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
+numeric_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	Numeral		n;
 	int64		high;
@@ -203,7 +203,7 @@ numeric_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *
 	if (n.negative)
 		high = low_of(&n) > 0 ? -high - 1 : -high;
 	numeral_close(&n);
-	return image_int64(high);
+	return normkey_int64(high);
 }
 
 /* Does the header alone tell that there is nothing behind the first word? */
@@ -223,7 +223,7 @@ has_no_low(Datum value)
 }
 
 uint64
-numeric_low_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
+numeric_low_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	Numeral		n;
 	int64		low;

@@ -88,44 +88,44 @@ ipv6_net(const inet_struct *a, int byte)
 }
 
 uint64
-inet_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
+inet_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	void	   *copy;
 	const inet_struct *a = address_open(value, &copy);
-	uint64		image;
+	uint64		normkey;
 
 	if (likely(a->family == PGSQL_AF_INET))
-		image = ipv4_rank((uint32) (bytes_word((const char *) a->ipaddr, 4) >> 32), a->bits);
+		normkey = ipv4_rank((uint32) (bytes_word((const char *) a->ipaddr, 4) >> 32), a->bits);
 	else
 	{
-		image = ipv6_net(a, 0);
-		if (image == 0)
-			image = IPV6_FIRST;
-		else if (unlikely(image <= IPV6_FIRST + 1))
+		normkey = ipv6_net(a, 0);
+		if (normkey == 0)
+			normkey = IPV6_FIRST;
+		else if (unlikely(normkey <= IPV6_FIRST + 1))
 		{
-			image = IPV6_FIRST + 1;
+			normkey = IPV6_FIRST + 1;
 			*inexact = true;
 		}
 	}
 	address_close(copy);
-	return image;
+	return normkey;
 }
 
 uint64
-inet_low_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
+inet_low_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	void	   *copy;
 	const inet_struct *a = address_open(value, &copy);
-	uint64		image = 0;
+	uint64		normkey = 0;
 
 	if (unlikely(a->family != PGSQL_AF_INET))
 	{
-		image = ipv6_net(a, 8);
+		normkey = ipv6_net(a, 8);
 		if (a->bits < 128)
 			*inexact = true;
 	}
 	address_close(copy);
-	return image;
+	return normkey;
 }
 
 /* ------------------------------------------------------------------------
@@ -137,14 +137,14 @@ inet_low_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool 
  * ------------------------------------------------------------------------
  */
 
-#define IMAGE_BITS	56
+#define NORMKEY_BITS	56
 
 uint64
-bits_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
+bits_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	struct varlena *p = (struct varlena *) DatumGetPointer(value);
 	void	   *copy = NULL;
-	uint64		image;
+	uint64		normkey;
 	int32		bits;
 
 	if (unlikely(VARATT_IS_EXTERNAL(p) || VARATT_IS_4B_C(p)))
@@ -153,12 +153,12 @@ bits_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *ine
 		p = copy = detoast_attr_slice(p, 0, sizeof(bits) + BYTES_WORD);
 	}
 	memcpy(&bits, VARDATA_ANY(p), sizeof(bits));
-	image = bytes_word(VARDATA_ANY(p) + sizeof(bits), VARSIZE_ANY_EXHDR(p) - sizeof(bits));
-	if (bits > IMAGE_BITS)
+	normkey = bytes_word(VARDATA_ANY(p) + sizeof(bits), VARSIZE_ANY_EXHDR(p) - sizeof(bits));
+	if (bits > NORMKEY_BITS)
 		*inexact = true;
 	if (unlikely(copy != NULL))
 		pfree(copy);
-	return (image & ~UINT64CONST(0xff)) | (uint64) Min(bits, IMAGE_BITS + 1);
+	return (normkey & ~UINT64CONST(0xff)) | (uint64) Min(bits, NORMKEY_BITS + 1);
 }
 
 /* ------------------------------------------------------------------------
@@ -179,7 +179,7 @@ typedef struct EnumPlace
 {
 	Oid			value;
 	float4		order;
-	uint32		image;
+	uint32		normkey;
 	bool		inexact;
 } EnumPlace;
 
@@ -272,14 +272,14 @@ learn_type(EnumOrder *order, Oid value)
 
 		if (known != NULL)
 		{
-			places[i].image = known->image;
+			places[i].normkey = known->normkey;
 			places[i].inexact = known->inexact;
 		}
 		else
 		{
 			places[i].inexact = (order->n > 0);
-			places[i].image = order->n == 0 ? image_float4(places[i].order) :
-				before == NULL ? 0 : before->image;
+			places[i].normkey = order->n == 0 ? normkey_float4(places[i].order) :
+				before == NULL ? 0 : before->normkey;
 		}
 		before = &places[i];
 	}
@@ -291,7 +291,7 @@ learn_type(EnumOrder *order, Oid value)
 }
 
 uint32
-enum_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
+enum_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	EnumOrder  *order = maker.enum_order;
 	const EnumPlace *place = find_place(order, DatumGetObjectId(value));
@@ -308,5 +308,5 @@ enum_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
 	}
 	if (unlikely(place->inexact))
 		*inexact = true;
-	return place->image;
+	return place->normkey;
 }

@@ -176,28 +176,28 @@ string_open(KeyKind kind, Datum value, int prefix_len, void **copy)
 }
 
 static inline uint64
-image_of(const StageColumn *col, KeyString s, bool *inexact)
+normkey_of(const KeyBufferColumn *col, KeyString s, bool *inexact)
 {
 	/* a zero of its own at the end is no end */
 	if (col->kind == KEY_BYTEA && s.len > 0 && s.p[s.len - 1] == '\0')
 		*inexact = true;
-	return bytes_image(&col->prefix, s.p, s.len, inexact);
+	return bytes_normkey(&col->prefix, s.p, s.len, inexact);
 }
 
 uint64
-string_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
+string_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	void	   *copy;
 	KeyString	s = string_open(col->kind, value, col->prefix.len, &copy);
-	uint64		image = image_of(col, s, inexact);
+	uint64		normkey = normkey_of(col, s, inexact);
 
 	if (unlikely(copy != NULL))
 		pfree(copy);
-	return image;
+	return normkey;
 }
 
 bool
-string_has_prefix(const StageColumn *col, Datum value)
+string_has_prefix(const KeyBufferColumn *col, Datum value)
 {
 	const BytesPrefix *prefix = &col->prefix;
 	size_t		len = Max(prefix->len, 0);
@@ -212,26 +212,26 @@ string_has_prefix(const StageColumn *col, Datum value)
 
 /* DESC images are complements, and so are their bytes. */
 static inline uint64
-shift_image(const StageColumn *col, int from, int to, uint64 image)
+shift_normkey(const KeyBufferColumn *col, int from, int to, uint64 normkey)
 {
-	return bytes_shift(&col->prefix, from, to, image ^ col->flip) ^ col->flip;
+	return bytes_shift(&col->prefix, from, to, normkey ^ col->flip) ^ col->flip;
 }
 
 void
-string_shift_range(const StageColumn *col, int from, int to, KeyRange *range)
+string_shift_range(const KeyBufferColumn *col, int from, int to, KeyRange *range)
 {
 	if (from == to || range->min > range->max)
 		return;
 	/* each bit of an image is one of the old image, or the prefix's */
 	range->inexact |= bytes_shift_loses(from, to, col->flip != 0 ? ~range->common : range->set);
-	range->min = shift_image(col, from, to, range->min);
-	range->max = shift_image(col, from, to, range->max);
-	range->set = shift_image(col, from, to, range->set);
-	range->common = shift_image(col, from, to, range->common);
+	range->min = shift_normkey(col, from, to, range->min);
+	range->max = shift_normkey(col, from, to, range->max);
+	range->set = shift_normkey(col, from, to, range->set);
+	range->common = shift_normkey(col, from, to, range->common);
 }
 
 void
-string_give_up_prefix(const StageColumn *col, KeyRange *range, BytesPrefix *prefix)
+string_give_up_prefix(const KeyBufferColumn *col, KeyRange *range, BytesPrefix *prefix)
 {
 	bool		before = range->min == 0;
 	bool		behind = range->max == PG_UINT64_MAX;
@@ -248,26 +248,26 @@ string_give_up_prefix(const StageColumn *col, KeyRange *range, BytesPrefix *pref
 }
 
 static void
-shorten_prefix(StageColumn *col, size_t rows, int len)
+shorten_prefix(KeyBufferColumn *col, size_t rows, int len)
 {
-	uint64	   *images = col->images;
+	uint64	   *normkeys = col->normkeys;
 	int			from = col->prefix.len;
 
 	if (rows > SHORTEN_LATE)
 		len = Min(len, from / 2);
 	for (size_t i = 0; i < rows; i++)
-		images[i] = shift_image(col, from, len, images[i]);
+		normkeys[i] = shift_normkey(col, from, len, normkeys[i]);
 	string_shift_range(col, from, len, &col->range);
 	col->prefix.len = len;
 }
 
 uint64
-string_stage(Stage *stage, StageColumn *col, size_t i, Datum value, bool *inexact)
+string_key_begin(KeyBuffer *keybuf, KeyBufferColumn *col, size_t i, Datum value, bool *inexact)
 {
 	BytesPrefix *prefix = &col->prefix;
 	void	   *copy;
 	KeyString	s = string_open(col->kind, value, prefix->len, &copy);
-	uint64		image;
+	uint64		normkey;
 
 	if (prefix->len < 0)
 	{
@@ -282,10 +282,10 @@ string_stage(Stage *stage, StageColumn *col, size_t i, Datum value, bool *inexac
 			shorten_prefix(col, i, common);
 	}
 	*inexact = false;
-	image = image_of(col, s, inexact);
+	normkey = normkey_of(col, s, inexact);
 	if (copy != NULL)
 		pfree(copy);
-	return image ^ col->flip;
+	return normkey ^ col->flip;
 }
 
 /* ------------------------------------------------------------------------
@@ -302,20 +302,20 @@ typedef struct Seen
 } Seen;
 
 static void
-look(Seen *seen, const StageColumn *col, size_t n, size_t step)
+look(Seen *seen, const KeyBufferColumn *col, size_t n, size_t step)
 {
-	const uint64 *images = col->images;
+	const uint64 *normkeys = col->normkeys;
 	const uint8 *nulls = col->range.has_null ? col->nulls : NULL;
 
 	memset(seen, 0, sizeof(*seen));
 	for (size_t i = 0; i < n; i += step)
 	{
-		uint64		image = images[i];
+		uint64		normkey = normkeys[i];
 
 		if (nulls != NULL && nulls[i])
 			continue;
 		for (int b = 0; b < BYTES_WORD; b++)
-			seen->byte[b][(image >> (8 * b)) & 0xff] = true;
+			seen->byte[b][(normkey >> (8 * b)) & 0xff] = true;
 	}
 }
 
@@ -339,7 +339,7 @@ largest_number(const Seen *seen)
 }
 
 bool
-alphabets_make(Alphabets *alphabets, const StageColumn *col, size_t n, int bits)
+byte_dictionary_make(ByteDictionary *byte_dictionary, const KeyBufferColumn *col, size_t n, int bits)
 {
 	uint64		limit = bits > 64 ? PG_UINT64_MAX : UINT64CONST(1) << (bits - 1);
 	uint64		weight = 1;
@@ -361,7 +361,7 @@ alphabets_make(Alphabets *alphabets, const StageColumn *col, size_t n, int bits)
 
 		for (int i = 0; i < 256; i++)
 		{
-			alphabets->digit[b][i] = rank * weight;
+			byte_dictionary->digit[b][i] = rank * weight;
 			rank += seen.byte[b][i];
 		}
 		weight *= Max(rank, 1);
@@ -415,7 +415,7 @@ abbreviated_kind(const KeyColumn *key)
 }
 
 uint64
-abbreviated_image(const StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
+abbreviated_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	*inexact = true;
 	/* the type may transform a long value */

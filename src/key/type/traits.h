@@ -60,13 +60,13 @@ place_timetz(const char *p)
 {
 	const TimeTzADT *t = (const TimeTzADT *) p;
 
-	return image_int64(t->time + t->zone * USECS_PER_SEC);
+	return normkey_int64(t->time + t->zone * USECS_PER_SEC);
 }
 
 static inline uint32
 place_timetz_zone(const char *p)
 {
-	return image_int32(((const TimeTzADT *) p)->zone);
+	return normkey_int32(((const TimeTzADT *) p)->zone);
 }
 
 static inline int128
@@ -80,13 +80,13 @@ interval_number(const char *p)
 static inline uint32
 place_interval(const char *p)
 {
-	return image_int32((int32) ((interval_number(p) + ((int128) 1 << 63)) >> 64));
+	return normkey_int32((int32) ((interval_number(p) + ((int128) 1 << 63)) >> 64));
 }
 
 static inline uint64
 place_interval_low(const char *p)
 {
-	return image_int64((int64) interval_number(p));
+	return normkey_int64((int64) interval_number(p));
 }
 
 /* ------------------------------------------------------------------------
@@ -126,20 +126,20 @@ place_interval_low(const char *p)
 
 /*        kind        image   type    from_datum      make          back */
 #define KEY_KINDS(VALUE, PLACE, CALL) \
-	VALUE(KEY_UINT8,  uint32, uint8,  DatumGetUInt8,  image_uint32, datum_of_uint8) \
-	VALUE(KEY_INT2,   uint32, int16,  DatumGetInt16,  image_int32,  datum_of_int2) \
-	VALUE(KEY_INT4,   uint32, int32,  DatumGetInt32,  image_int32,  datum_of_int4) \
-	VALUE(KEY_UINT4,  uint32, uint32, DatumGetUInt32, image_uint32, datum_of_uint4) \
-	VALUE(KEY_FLOAT4, uint32, float4, DatumGetFloat4, image_float4, key_not_back) \
-	VALUE(KEY_INT8,   uint64, int64,  DatumGetInt64,  image_int64,  datum_of_int8) \
-	VALUE(KEY_FLOAT8, uint64, float8, DatumGetFloat8, image_float8, key_not_back) \
-	CALL(KEY_TEXT,   uint64, string_image, 1, false) \
-	CALL(KEY_BPCHAR, uint64, string_image, 1, false) \
-	CALL(KEY_NAME,   uint64, string_image, 1, false) \
-	CALL(KEY_BYTEA,  uint64, string_image, 1, false) \
-	CALL(KEY_ABBREVIATED, uint64, abbreviated_image, 1, false) \
-	CALL(KEY_COMPARED, uint32, compared_image, 1, false) \
-	VALUE(KEY_UINT64, uint64, uint64, DatumGetUInt64, image_uint64, datum_of_uint64) \
+	VALUE(KEY_UINT8,  uint32, uint8,  DatumGetUInt8,  normkey_uint32, datum_of_uint8) \
+	VALUE(KEY_INT2,   uint32, int16,  DatumGetInt16,  normkey_int32,  datum_of_int2) \
+	VALUE(KEY_INT4,   uint32, int32,  DatumGetInt32,  normkey_int32,  datum_of_int4) \
+	VALUE(KEY_UINT4,  uint32, uint32, DatumGetUInt32, normkey_uint32, datum_of_uint4) \
+	VALUE(KEY_FLOAT4, uint32, float4, DatumGetFloat4, normkey_float4, key_not_back) \
+	VALUE(KEY_INT8,   uint64, int64,  DatumGetInt64,  normkey_int64,  datum_of_int8) \
+	VALUE(KEY_FLOAT8, uint64, float8, DatumGetFloat8, normkey_float8, key_not_back) \
+	CALL(KEY_TEXT,   uint64, string_normkey, 1, false) \
+	CALL(KEY_BPCHAR, uint64, string_normkey, 1, false) \
+	CALL(KEY_NAME,   uint64, string_normkey, 1, false) \
+	CALL(KEY_BYTEA,  uint64, string_normkey, 1, false) \
+	CALL(KEY_ABBREVIATED, uint64, abbreviated_normkey, 1, false) \
+	CALL(KEY_COMPARED, uint32, compared_normkey, 1, false) \
+	VALUE(KEY_UINT64, uint64, uint64, DatumGetUInt64, normkey_uint64, datum_of_uint64) \
 	PLACE(KEY_UUID,          uint64, place_uuid, 2) \
 	PLACE(KEY_UUID_LOW,      uint64, place_uuid_low, 0) \
 	PLACE(KEY_MACADDR,       uint64, place_macaddr, 1) \
@@ -149,26 +149,26 @@ place_interval_low(const char *p)
 	PLACE(KEY_TIMETZ_ZONE,   uint32, place_timetz_zone, 0) \
 	PLACE(KEY_INTERVAL,      uint32, place_interval, 2) \
 	PLACE(KEY_INTERVAL_LOW,  uint64, place_interval_low, 0) \
-	CALL(KEY_NUMERIC,     uint64, numeric_image, 2, false) \
-	CALL(KEY_NUMERIC_LOW, uint64, numeric_low_image, 0, false) \
-	CALL(KEY_INET,        uint64, inet_image, 2, false) \
-	CALL(KEY_INET_LOW,    uint64, inet_low_image, 0, false) \
-	CALL(KEY_BITS,        uint64, bits_image, 1, false) \
-	CALL(KEY_ENUM,        uint32, enum_image, 1, false) \
-	CALL(KEY_ARRAY,      uint64, array_image, 1, false) \
-	CALL(KEY_RANGE,      uint64, range_image, 1, false) \
-	CALL(KEY_MULTIRANGE, uint64, multirange_image, 1, false) \
-	CALL(KEY_RECORD,     uint64, record_image, 1, false)
+	CALL(KEY_NUMERIC,     uint64, numeric_normkey, 2, false) \
+	CALL(KEY_NUMERIC_LOW, uint64, numeric_low_normkey, 0, false) \
+	CALL(KEY_INET,        uint64, inet_normkey, 2, false) \
+	CALL(KEY_INET_LOW,    uint64, inet_low_normkey, 0, false) \
+	CALL(KEY_BITS,        uint64, bits_normkey, 1, false) \
+	CALL(KEY_ENUM,        uint32, enum_normkey, 1, false) \
+	CALL(KEY_ARRAY,      uint64, array_normkey, 1, false) \
+	CALL(KEY_RANGE,      uint64, range_normkey, 1, false) \
+	CALL(KEY_MULTIRANGE, uint64, multirange_normkey, 1, false) \
+	CALL(KEY_RECORD,     uint64, record_normkey, 1, false)
 
-#define VALUE_ENUM(kind, image, type, from_datum, make, back)	kind,
-#define PLACE_ENUM(kind, image, make, words)	kind,
-#define CALL_ENUM(kind, image, make, words, exact)	kind,
+#define VALUE_ENUM(kind, normkey, type, from_datum, make, back)	kind,
+#define PLACE_ENUM(kind, normkey, make, words)	kind,
+#define CALL_ENUM(kind, normkey, make, words, exact)	kind,
 typedef enum KeyKind
 {
 	KEY_KINDS(VALUE_ENUM, PLACE_ENUM, CALL_ENUM)
 } KeyKind;
 
-struct StageColumn;
+struct KeyBufferColumn;
 
 /*
  * What images of a column are made with, by its kind; most need nothing.  It is that of the
@@ -185,31 +185,31 @@ typedef union KeyMaker
 #define NO_KEY_MAKER	((KeyMaker) {NULL})
 
 /* strings.c: strings whose order is that of their bytes */
-extern uint64 string_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 string_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
 /* abbreviated.c: what the type's own abbreviation makes of a value, and nothing */
-extern uint64 abbreviated_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 abbreviated_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
 /* numerics.c: two words */
-extern uint64 numeric_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
-extern uint64 numeric_low_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 numeric_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 numeric_low_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
 /* addresses.c: two words */
-extern uint64 inet_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
-extern uint64 inet_low_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 inet_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 inet_low_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
 /* bitstrings.c, enums.c */
-extern uint64 bits_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
-extern uint32 enum_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 bits_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint32 enum_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
 /* nested.c: never exact */
-extern uint64 array_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
-extern uint64 range_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
-extern uint64 multirange_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
-extern uint64 record_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 array_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 range_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 multirange_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
+extern uint64 record_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
 static inline uint32
-compared_image(const struct StageColumn *col, KeyMaker maker, Datum value, bool *inexact)
+compared_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	*inexact = true;
 	return 0;
@@ -238,7 +238,7 @@ key_may_be_unplaced(KeyKind kind)
 
 /* Does an image take longer than to compare two values, or tell nothing? */
 static inline bool
-key_dear(KeyKind kind)
+key_needs_comparator(KeyKind kind)
 {
 	return kind == KEY_ABBREVIATED || kind == KEY_COMPARED;
 }
@@ -249,9 +249,9 @@ key_called(KeyKind kind)
 {
 	switch (kind)
 	{
-#define VALUE_CALLED(kind, image, type, from_datum, make, back)	case kind: return false;
-#define PLACE_CALLED(kind, image, make, words)	case kind: return false;
-#define CALL_CALLED(kind, image, make, words, exact)	case kind: return true;
+#define VALUE_CALLED(kind, normkey, type, from_datum, make, back)	case kind: return false;
+#define PLACE_CALLED(kind, normkey, make, words)	case kind: return false;
+#define CALL_CALLED(kind, normkey, make, words, exact)	case kind: return true;
 		KEY_KINDS(VALUE_CALLED, PLACE_CALLED, CALL_CALLED)
 	}
 	pg_unreachable();
@@ -263,12 +263,12 @@ key_wide(KeyKind kind)
 {
 	switch (kind)
 	{
-#define VALUE_WIDE(kind, image, type, from_datum, make, back) \
-		case kind: return sizeof(image) == sizeof(uint64);
-#define PLACE_WIDE(kind, image, make, words) \
-		case kind: return sizeof(image) == sizeof(uint64);
-#define CALL_WIDE(kind, image, make, words, exact) \
-		case kind: return sizeof(image) == sizeof(uint64);
+#define VALUE_WIDE(kind, normkey, type, from_datum, make, back) \
+		case kind: return sizeof(normkey) == sizeof(uint64);
+#define PLACE_WIDE(kind, normkey, make, words) \
+		case kind: return sizeof(normkey) == sizeof(uint64);
+#define CALL_WIDE(kind, normkey, make, words, exact) \
+		case kind: return sizeof(normkey) == sizeof(uint64);
 		KEY_KINDS(VALUE_WIDE, PLACE_WIDE, CALL_WIDE)
 	}
 	pg_unreachable();
@@ -287,9 +287,9 @@ key_words(KeyKind kind)
 {
 	switch (kind)
 	{
-#define VALUE_WORDS(kind, image, type, from_datum, make, back)	case kind: return 1;
-#define PLACE_WORDS(kind, image, make, words)	case kind: return words;
-#define CALL_WORDS(kind, image, make, words, exact)	case kind: return words;
+#define VALUE_WORDS(kind, normkey, type, from_datum, make, back)	case kind: return 1;
+#define PLACE_WORDS(kind, normkey, make, words)	case kind: return words;
+#define CALL_WORDS(kind, normkey, make, words, exact)	case kind: return words;
 		KEY_KINDS(VALUE_WORDS, PLACE_WORDS, CALL_WORDS)
 	}
 	pg_unreachable();
@@ -301,9 +301,9 @@ key_exact(KeyKind kind)
 {
 	switch (kind)
 	{
-#define VALUE_EXACT(kind, image, type, from_datum, make, back)	case kind: return true;
-#define PLACE_EXACT(kind, image, make, words)	case kind: return true;
-#define CALL_EXACT(kind, image, make, words, exact)	case kind: return exact;
+#define VALUE_EXACT(kind, normkey, type, from_datum, make, back)	case kind: return true;
+#define PLACE_EXACT(kind, normkey, make, words)	case kind: return true;
+#define CALL_EXACT(kind, normkey, make, words, exact)	case kind: return exact;
 		KEY_KINDS(VALUE_EXACT, PLACE_EXACT, CALL_EXACT)
 	}
 	pg_unreachable();
@@ -314,45 +314,45 @@ key_exact(KeyKind kind)
  * ------------------------------------------------------------------------
  */
 static inline Datum
-datum_of_uint8(uint64 image)
+datum_of_uint8(uint64 normkey)
 {
-	return CharGetDatum((char) (uint8) image);
+	return CharGetDatum((char) (uint8) normkey);
 }
 
 static inline Datum
-datum_of_int2(uint64 image)
+datum_of_int2(uint64 normkey)
 {
-	return Int16GetDatum((int16) (int32) ((uint32) image ^ IMAGE_SIGN32));
+	return Int16GetDatum((int16) (int32) ((uint32) normkey ^ NORMKEY_SIGN32));
 }
 
 static inline Datum
-datum_of_int4(uint64 image)
+datum_of_int4(uint64 normkey)
 {
-	return Int32GetDatum((int32) ((uint32) image ^ IMAGE_SIGN32));
+	return Int32GetDatum((int32) ((uint32) normkey ^ NORMKEY_SIGN32));
 }
 
 static inline Datum
-datum_of_uint4(uint64 image)
+datum_of_uint4(uint64 normkey)
 {
 	/* signed, as fetch_att() would: datums are also compared as words */
-	return Int32GetDatum((int32) (uint32) image);
+	return Int32GetDatum((int32) (uint32) normkey);
 }
 
 static inline Datum
-datum_of_int8(uint64 image)
+datum_of_int8(uint64 normkey)
 {
-	return Int64GetDatum((int64) (image ^ IMAGE_SIGN64));
+	return Int64GetDatum((int64) (normkey ^ NORMKEY_SIGN64));
 }
 
 static inline Datum
-datum_of_uint64(uint64 image)
+datum_of_uint64(uint64 normkey)
 {
-	return UInt64GetDatum(image);
+	return UInt64GetDatum(normkey);
 }
 
 /* A float's value is not known from its image: -0 and NaNs. */
 static inline Datum
-key_not_back(uint64 image)
+key_not_back(uint64 normkey)
 {
 	pg_unreachable();
 }
@@ -363,10 +363,10 @@ key_decodable(KeyKind kind)
 {
 	switch (kind)
 	{
-#define VALUE_DECODABLE(kind, image, type, from_datum, make, back) \
+#define VALUE_DECODABLE(kind, normkey, type, from_datum, make, back) \
 		case kind: return back != key_not_back;
-#define PLACE_DECODABLE(kind, image, make, words)	case kind: return false;
-#define CALL_DECODABLE(kind, image, make, words, exact)	case kind: return false;
+#define PLACE_DECODABLE(kind, normkey, make, words)	case kind: return false;
+#define CALL_DECODABLE(kind, normkey, make, words, exact)	case kind: return false;
 		KEY_KINDS(VALUE_DECODABLE, PLACE_DECODABLE, CALL_DECODABLE)
 	}
 	pg_unreachable();
