@@ -6,6 +6,7 @@
 
 #include "service/service.h"
 #include "fmgr.h"
+#include "gpu/gpu.h"
 #include "executor/gpusort_executor.h"
 #include "executor/executor_internal.h"
 #include "planner/planner.h"
@@ -33,6 +34,7 @@ _PG_init(void)
 		gpusort_learn_store_init();
 		device_supervisor_saves = gpusort_learn_save;
 	}
+	gpu_init();
 	gpusort_node_init();
 	partial_sort_node_init();
 	gpusort_planner_init();

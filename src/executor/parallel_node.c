@@ -309,7 +309,7 @@ next_again(ParallelSortState *node, TupleTableSlot *slot)
 			return parallel_sort_next(node, slot);
 		}
 		if (!parallel_sort_next(node, slot))
-			device_wrong_beginning();
+			sort_wrong_beginning();
 		node->phase = PARALLEL_SORT_AGAIN;
 		if (!returned_rows_was(node->returned, ((MinimalTupleTableSlot *) slot)->mintuple))
 			return true;

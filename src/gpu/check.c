@@ -172,16 +172,6 @@ device_check_keys(KeyCheck *check, const char *keys, int width, size_t n, bool l
 }
 
 void
-device_wrong_beginning(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("a GPU returned a wrong sort result, of which rows were given out already"),
-			 errhint("Set gpusort.verify to on, which checks results before their first row, "
-					 "or gpusort.device to off.")));
-}
-
-void
 device_check_returned(const DeviceKeys *dk, const Sorted *sorted, size_t returned)
 {
 	const uint64 *pending = dk->pending.ptr;
@@ -193,6 +183,6 @@ device_check_returned(const DeviceKeys *dk, const Sorted *sorted, size_t returne
 		if (i % (1 << 18) == 0)
 			CHECK_FOR_INTERRUPTS();
 		if (pending[rid / 64] & UINT64CONST(1) << (rid % 64))
-			device_wrong_beginning();
+			sort_wrong_beginning();
 	}
 }

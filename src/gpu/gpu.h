@@ -65,13 +65,6 @@ extern void device_note_failure(SortEnv *env, const Algorithm *algorithm, const 
  * ------------------------------------------------------------------------
  */
 
-/* Why a sort did not go there. */
-typedef struct DeviceRefusal
-{
-	DeviceState device;
-	const char *why_not;
-} DeviceRefusal;
-
 /* Where the run of equal keys that is not settled yet begins, and its key. */
 typedef struct TieRun
 {
@@ -88,7 +81,7 @@ typedef struct KeyCheck
 } KeyCheck;
 
 /* A batch whose keys are on the device. */
-typedef struct DeviceKeys
+typedef struct OffloadJob
 {
 	SortEnv    *env;
 	Batch	   *batch;
@@ -117,13 +110,7 @@ typedef struct DeviceKeys
 	TieRun		run;
 } DeviceKeys;
 
-/* Staged rows from which on it is worth asking whether keys shall go ahead; SIZE_MAX: never. */
-extern size_t device_keys_after(const SortEnv *env, const KeyBuffer *keybuf);
 
-/* As order_batch(), if the route goes to the device and gets through; false, and *refusal, if not. */
-extern bool device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early,
-							 const KeyLayout *layout, bool may_stream, Sorted *sorted,
-							 DeviceKeys **streaming, DeviceRefusal *refusal);
 extern void device_keys_end(DeviceKeys *dk);
 
 /* The result cannot be had from the device. */
@@ -278,7 +265,7 @@ extern bool device_check_keys(KeyCheck *check, const char *keys, int width, size
  */
 extern void device_check_returned(const DeviceKeys *dk, const Sorted *sorted, size_t returned);
 
-/* Rows were given out that are not the beginning of the right result. */
-pg_noreturn extern void device_wrong_beginning(void);
+/* Registers the GPU with the sort engine (SortOffload), when the library is loaded. */
+extern void gpu_init(void);
 
 #endif							/* GPUSORT_GPU_GPU_H */

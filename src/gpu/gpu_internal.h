@@ -169,4 +169,17 @@ extern uint64 resolver_waiting(const DeviceRows *dev, uint64 *sum);
 
 extern void resolver_end(DeviceRows *dev);
 
+/* A result whose rest comes from the job of key mode. */
+extern void result_device_keys_begin(SortResult *result, DeviceKeys *dk);
+
+/* The result of row mode: the job has been told to sort. */
+extern SortResult *result_device_rows_begin(StreamResult *result, SortEnv *env, struct DeviceRows *dev);
+
+/* A result without rows: another process returns them, or the device failed. */
+extern SortResult *result_device_rows_none(StreamResult *result, SortEnv *env, bool failed);
+
+/* How row mode begins, for the offload interface. */
+extern Sink *device_rows_begin(SortEnv *env, Batch *batch, bool *allowed);
+extern Size device_rows_after(const SortEnv *env);
+
 #endif							/* GPUSORT_GPU_GPU_INTERNAL_H */

@@ -142,12 +142,19 @@ device_keys_sink_end(Sink *sink)
 	pfree(sink);
 }
 
+static bool
+device_keys_stopped(const Sink *sink)
+{
+	return ((const DeviceKeysSink *) sink)->dropped;
+}
+
 static const SinkMethods device_keys_methods = {
 	.put_slot = device_keys_put_slot,
 	.put_page = device_keys_put_page,
 	.spill = device_keys_spill,
 	.finish = device_keys_finish,
-	.end = device_keys_sink_end
+	.end = device_keys_sink_end,
+	.stopped = device_keys_stopped
 };
 
 static const SinkMethods device_keys_only_methods = {
@@ -155,11 +162,12 @@ static const SinkMethods device_keys_only_methods = {
 	.put_page = device_keys_only_put_page,
 	.spill = device_keys_spill,
 	.finish = device_keys_finish,
-	.end = device_keys_sink_end
+	.end = device_keys_sink_end,
+	.stopped = device_keys_stopped
 };
 
-Sink *
-sink_device_keys_begin(SortEnv *env, Batch *batch)
+static Sink *
+device_keys_begin(SortEnv *env, Batch *batch)
 {
 	DeviceKeys *dk = device_keys_open_early(env, batch);
 	DeviceKeysSink *sink;
@@ -173,14 +181,6 @@ sink_device_keys_begin(SortEnv *env, Batch *batch)
 	sink->host.base.batch = batch;
 	sink->keys = dk;
 	return &sink->host.base;
-}
-
-bool
-sink_device_keys_dropped(const Sink *sink)
-{
-	return (sink->methods == &device_keys_methods ||
-			sink->methods == &device_keys_only_methods) &&
-		((const DeviceKeysSink *) sink)->dropped;
 }
 
 /* ------------------------------------------------------------------------
@@ -287,7 +287,7 @@ device_keys_send(DeviceKeys *dk, size_t n)
  * While rows come in
  * ------------------------------------------------------------------------
  */
-size_t
+static size_t
 device_keys_after(const SortEnv *env, const KeyBuffer *keybuf)
 {
 	const Algorithm *forced = gpusort_forced_algorithm();
@@ -383,7 +383,7 @@ open_jobs(DeviceKeys *dk)
 
 /* Opens a job for what is known now; NULL, and why, if not. */
 static DeviceKeys *
-open_whole(SortEnv *env, Batch *batch, const KeyLayout *layout, DeviceRefusal *refusal)
+open_whole(SortEnv *env, Batch *batch, const KeyLayout *layout, OffloadRefusal *refusal)
 {
 	DeviceKeys *dk = create(env, batch);
 	const KeyBuffer *keybuf = &batch->keybuf;
@@ -424,10 +424,10 @@ send_rest(DeviceKeys *dk)
 	return !dk->failed;
 }
 
-bool
+static bool
 device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout *layout,
 				 bool may_stream, Sorted *sorted, DeviceKeys **streaming,
-				 DeviceRefusal *refusal)
+				 OffloadRefusal *refusal)
 {
 	DeviceKeys *dk = early;
 	bool		room = device_check_fits(env, batch);
@@ -813,4 +813,25 @@ result_device_keys_begin(SortResult *result, DeviceKeys *dk)
 	Assert(!dk->env->spec.keys_only);
 	result->methods = &streamed_rows_methods;
 	((ArrayResult *) result)->more = dk;
+}
+
+/* ------------------------------------------------------------------------
+ * The GPU as the engine's offload implementation
+ * ------------------------------------------------------------------------
+ */
+static const SortOffload gpu_offload = {
+	.state = device_state,
+	.keys_after = device_keys_after,
+	.rows_after = device_rows_after,
+	.begin_keys = device_keys_begin,
+	.begin_rows = device_rows_begin,
+	.sort_keys = device_keys_sort,
+	.stream_keys = result_device_keys_begin,
+	.end_keys = device_keys_end
+};
+
+void
+gpu_init(void)
+{
+	sort_offload_register(&gpu_offload);
 }

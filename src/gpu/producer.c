@@ -312,7 +312,8 @@ producer_put_slot(Sink *sink, TupleTableSlot *slot)
 
 	if (!can_produce(producer))
 		return SINK_FAILED;
-	return taken_or_failed(producer, likely(producer->has_common) ? sink_device_rows_put_slot(sink, slot) : take_first(producer, slot));
+	return taken_or_failed(producer, likely(producer->has_common) ?
+						   sink_device_rows_put_slot(sink, slot) : take_first(producer, slot));
 }
 
 static SinkAnswer

@@ -257,7 +257,7 @@ returned_rows_was(ReturnedRows *returned, MinimalTuple row)
 	{
 		returned->before_sum -= sum;
 		if (--returned->before == 0 && returned->before_sum != 0)
-			device_wrong_beginning();
+			sort_wrong_beginning();
 		return true;
 	}
 	found = returned->left == 0 ? NULL :

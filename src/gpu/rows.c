@@ -474,13 +474,13 @@ device_rows_spill(Sink *sink, Runs *runs)
 	return device_rows_drain((DeviceRowsSink *) sink, runs);
 }
 
-SinkAnswer
+static SinkAnswer
 sink_device_rows_next_part(Sink *sink, Runs *runs)
 {
 	return device_rows_next_part((DeviceRowsSink *) sink, runs);
 }
 
-void
+static void
 sink_device_rows_merge(Sink *sink, Runs *runs)
 {
 	device_rows_merge((DeviceRowsSink *) sink, runs);
@@ -507,14 +507,10 @@ static const SinkMethods device_rows_methods = {
 	.put_page = sink_device_rows_put_page,
 	.spill = device_rows_spill,
 	.finish = device_rows_finish,
-	.end = device_rows_sink_end
+	.end = device_rows_sink_end,
+	.next_part = sink_device_rows_next_part,
+	.merge_parts = sink_device_rows_merge
 };
-
-bool
-sink_is_device_rows(const Sink *sink)
-{
-	return sink->methods == &device_rows_methods;
-}
 
 /* ------------------------------------------------------------------------
  * Beginning
@@ -540,7 +536,7 @@ rows_can_move(const SortEnv *env, const Batch *batch)
 }
 
 Size
-sink_device_rows_after(const SortEnv *env)
+device_rows_after(const SortEnv *env)
 {
 	return device_state() == DEVICE_STATE_READY ? Min(env->limit, DEVICE_ROWS_AFTER) : env->limit;
 }
@@ -559,7 +555,7 @@ sink_device_rows_create(SortEnv *env, Batch *batch, DeviceRows *dev)
 }
 
 Sink *
-sink_device_rows_begin(SortEnv *env, Batch *batch, bool *allowed)
+device_rows_begin(SortEnv *env, Batch *batch, bool *allowed)
 {
 	DeviceRows *dev = rows_can_move(env, batch) ? device_rows_open(env, batch) : NULL;
 

@@ -493,7 +493,8 @@ pack_row(const KeyBuffer *keybuf, const KeyWriter *writer, const KeyLayout *layo
 		if (isnull[col->att])
 			v = lc->null_value;
 		else
-			v = (Key128) (narrowed(lc, normkey_of_value(col, writer->makers[c], values[col->att], &inexact)) - lc->base) +
+			v = (Key128) (narrowed(lc, normkey_of_value(col, writer->makers[c], values[col->att],
+													&inexact)) - lc->base) +
 				lc->add;
 		if (lc->bits > room)
 			key |= v >> (lc->bits - room);

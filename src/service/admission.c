@@ -718,7 +718,8 @@ count_others(int device)
 	{
 		const DeviceSlot *slot = &device_shared->slots[i];
 
-		others += slot->device == device && slot->pid != MyProcPid && !slot->producers_of && device_slot_is_current(slot) &&
+		others += slot->device == device && slot->pid != MyProcPid && !slot->producers_of &&
+			device_slot_is_current(slot) &&
 			(double) (now - slot->opened_us) < staying_us;
 	}
 	return others;

@@ -530,7 +530,8 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 	uint64		limit = PG_UINT64_MAX;
 
 	/* a row without an image must be compared */
-	if (!key_needs_comparator(sink->batch->keybuf.cols[0].kind) && !key_may_be_unplaced(sink->batch->keybuf.cols[0].kind))
+	if (!key_needs_comparator(sink->batch->keybuf.cols[0].kind) &&
+		!key_may_be_unplaced(sink->batch->keybuf.cols[0].kind))
 		limit = first_limit(bounded);
 	if (*done == 0 && limit == PG_UINT64_MAX && take_page(bounded, page))
 	{

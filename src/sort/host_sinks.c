@@ -67,7 +67,7 @@ sink_batch_spilled(Sink *sink)
 }
 
 void
-sink_spill_batch(Sink *sink, struct DeviceKeys *early, Runs *runs)
+sink_spill_batch(Sink *sink, OffloadJob *early, Runs *runs)
 {
 	Sorted		sorted;
 

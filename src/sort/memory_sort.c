@@ -17,9 +17,7 @@
 #include "cost/cost.h"
 #include "cost/sort_feedback.h"
 #include "cost/store.h"
-#include "gpu/gpu.h"
 #include "miscadmin.h"
-#include "service/service.h"
 #include "settings.h"
 #include "sort/sort_internal.h"
 
@@ -44,7 +42,7 @@ typedef struct Records
 	const KeyLayout *layout;
 } Records;
 
-static bool presorted_batch(SortEnv *env, Batch *batch, struct DeviceKeys *early, Sorted *sorted);
+static bool presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, Sorted *sorted);
 
 /* *took_us: by the clock; 0 if that is not read. */
 static SortStatus
@@ -85,7 +83,7 @@ scratch_fits(const SortEnv *env, const Batch *batch, const SortKernel *kernel,
  * was not the device.
  */
 static void *
-run_kernel(SortEnv *env, Batch *batch, const Records *records, const DeviceRefusal *refusal)
+run_kernel(SortEnv *env, Batch *batch, const Records *records, const OffloadRefusal *refusal)
 {
 	size_t		n = records->n;
 	SortTeam   *team = sort_threads(n, env->spec.participants);
@@ -298,7 +296,7 @@ count_ties(const uint64 *words, size_t n, int rid_bits)
 
 /* Rows by their rids, on the CPU. */
 static void
-order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefusal *refusal,
+order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRefusal *refusal,
 		   Sorted *sorted)
 {
 	KeyBuffer	   *keybuf = &batch->keybuf;
@@ -351,7 +349,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefu
 
 /* Keys that are all there is, on the CPU. */
 static void
-order_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefusal *refusal,
+order_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRefusal *refusal,
 		   Sorted *sorted)
 {
 	KeyBuffer	   *keybuf = &batch->keybuf;
@@ -375,14 +373,14 @@ order_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, const DeviceRefu
 	free_other(env, sorted->keys);
 }
 
-DeviceKeys *
-order_batch(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Sorted *sorted)
+OffloadJob *
+order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sorted *sorted)
 {
 	KeyBuffer	   *keybuf = &batch->keybuf;
 	KeyRange	ranges[KEY_MAX_COLUMNS];
 	KeyLayout	layout;
-	DeviceRefusal refusal = {0};
-	DeviceKeys *streaming;
+	OffloadRefusal refusal = {0};
+	OffloadJob *streaming;
 
 	sorted->n = 0;
 	sorted->rids = NULL;
@@ -398,7 +396,7 @@ order_batch(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Sort
 	/* so that a word holds them, beside the rid */
 	if (!env->spec.keys_only)
 		key_layout_narrow(&layout, keybuf, &env->byte_dictionary, env->cxt, 64 - keybuf_rid_bits(keybuf));
-	if (device_keys_sort(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
+	if (sort_offload->sort_keys(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
 		return streaming;
 	if (env->spec.keys_only)
 		order_keys(env, batch, &layout, &refusal, sorted);
@@ -408,10 +406,10 @@ order_batch(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Sort
 }
 
 SortResult *
-order_result(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, ResultSpace *space)
+order_result(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, ResultSpace *space)
 {
 	Sorted		sorted;
-	DeviceKeys *streaming = order_batch(env, batch, early, may_stream, &sorted);
+	OffloadJob *streaming = order_batch(env, batch, early, may_stream, &sorted);
 	SortResult *result;
 
 	if (env->bound > 0)
@@ -421,7 +419,7 @@ order_result(SortEnv *env, Batch *batch, DeviceKeys *early, bool may_stream, Res
 		result_rows_begin(&space->memory, env, &batch->arena, &sorted);
 	/* a device that fails midway leaves the rest to us */
 	if (streaming != NULL)
-		result_device_keys_begin(result, streaming);
+		sort_offload->stream_keys(result, streaming);
 	else
 	{
 		batch_free_keys(batch, env->bulk);
@@ -459,7 +457,7 @@ report(SortEnv *env, const KeyBuffer *keybuf)
 	facts.ascents = up && keybuf->input_order.varied ? keybuf->n - 1 : 0;
 	facts.inexact = !layout.exact;
 	facts.bound = env->bound;
-	facts.device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
+	facts.device = env->device_failed ? DEVICE_STATE_FAILED : sort_offload->state();
 	env->progress.now->algorithm = ALGORITHM_PRESORTED;
 	env->report.facts = facts;
 	memset(&env->report.decision, 0, sizeof(env->report.decision));
@@ -473,7 +471,7 @@ report(SortEnv *env, const KeyBuffer *keybuf)
  * did not, or if an algorithm is to be tried all the same.
  */
 static bool
-presorted_batch(SortEnv *env, Batch *batch, DeviceKeys *early, Sorted *sorted)
+presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, Sorted *sorted)
 {
 	KeyBuffer	   *keybuf = &batch->keybuf;
 	size_t		n = keybuf->n;
@@ -484,7 +482,7 @@ presorted_batch(SortEnv *env, Batch *batch, DeviceKeys *early, Sorted *sorted)
 		gpusort_forced_algorithm() != NULL)
 		return false;
 	if (early != NULL)
-		device_keys_end(early);
+		sort_offload->end_keys(early);
 	arena_trim(&batch->arena, env->bulk);
 	bulk_reserve(env->bulk, &env->recs, n * sizeof(uint32), 0);
 	sort_env_note_memory(env, batch_held(batch));

@@ -342,7 +342,7 @@ typedef struct ArrayResult
 	bool		eof;
 	size_t		mark_pos;
 	bool		mark_eof;
-	struct DeviceKeys *more;	/* the job that brings it; NULL */
+	struct OffloadJob *more;	/* the job that returns the rest; NULL */
 } ArrayResult;
 
 /* Rows by their rids. */
@@ -429,16 +429,6 @@ extern void result_rows_ask(const MemoryResult *memory);
 extern void result_array_rewind(SortResult *result);
 extern void result_array_mark(SortResult *result);
 extern void result_array_restore(SortResult *result);
-
-/* result_device_keys.c: the job adds to the result, or replaces what was read. */
-extern void result_device_keys_begin(SortResult *result, struct DeviceKeys *dk);
-
-/* result_device_rows.c: the job has been asked for the sort. */
-extern SortResult *result_device_rows_begin(StreamResult *result, struct SortEnv *env,
-										struct DeviceRows *dev);
-
-/* No row: they went to another backend's result, or are lost. */
-extern SortResult *result_device_rows_none(StreamResult *result, struct SortEnv *env, bool failed);
 
 /* Methods of results that are read once, and of those that hold nothing. */
 extern void result_once(SortResult *result);
@@ -604,6 +594,9 @@ extern SortResult *sorter_perform(Sorter *sorter, bool may_pause);
 
 /* Ends the sort, gives up files and memory; sorter_begin() may follow. */
 extern void sorter_end(Sorter *sorter);
+
+/* Raises the ERROR that rows were returned which do not begin the right result. */
+pg_noreturn extern void sort_wrong_beginning(void);
 
 extern const SortReport *sorter_report(const Sorter *sorter);
 

@@ -212,21 +212,21 @@ typedef struct Sorted
 	KeyLayout	layout;
 } Sorted;
 
-struct DeviceKeys;
+struct OffloadJob;
 
 /*
- * Sorts the batch's rows.  early is a device's job that some of their keys were sent
- * to, or NULL, and is not the caller's any more.
+ * Sorts the rows of the batch.  early is an offload job that already has some of their
+ * keys, or NULL; the function takes it over.
  *
- * may_stream: the result is read forward from its beginning, and the batch left as
- * it is until then.  Then a job may be returned, and what is sorted is only the
- * result's beginning: result_device_keys_begin() makes it whole.
+ * may_stream: the caller reads the result forward from its beginning and leaves the
+ * batch unchanged meanwhile.  Then the function may return a job: *sorted is the first
+ * part of the result, and SortOffload.stream_keys completes it.
  */
-extern struct DeviceKeys *order_batch(SortEnv *env, Batch *batch, struct DeviceKeys *early,
+extern struct OffloadJob *order_batch(SortEnv *env, Batch *batch, struct OffloadJob *early,
 									  bool may_stream, Sorted *sorted);
 
 /* order_batch()'s outcome as a result; keys are given up when they are not needed. */
-extern SortResult *order_result(SortEnv *env, Batch *batch, struct DeviceKeys *early,
+extern SortResult *order_result(SortEnv *env, Batch *batch, struct OffloadJob *early,
 							bool may_stream, ResultSpace *space);
 
 /* ------------------------------------------------------------------------
@@ -416,8 +416,23 @@ typedef struct SinkMethods
 	/* All rows are in, none in runs: the result. */
 	SortResult *(*finish) (Sink *sink, bool may_pause, ResultSpace *space);
 
-	/* Lets go of what is a device's; the batch is the sorter's. */
+	/* Frees what the sink owns outside the batch; the sorter owns the batch. */
 	void		(*end) (Sink *sink);
+
+	/*
+	 * Only of sinks that keep rows outside the batch.  next_part: the sink is FULL; makes
+	 * room in another part.  FULL: the sorter must drain the sink to the host.
+	 */
+	SinkAnswer	(*next_part) (Sink *sink, Runs *runs);
+
+	/*
+	 * All rows are in: parts become sources of the last merge where they lie.  A single
+	 * part without runs before it is left to finish().
+	 */
+	void		(*merge_parts) (Sink *sink, Runs *runs);
+
+	/* Only of sinks that send keys ahead: has sending stopped?  The batch has all keys. */
+	bool		(*stopped) (const Sink *sink);
 } SinkMethods;
 
 struct Sink
@@ -454,7 +469,7 @@ extern bool sink_host_take_page(HostSink *sink, RowPage *page, int *done);
 extern bool sink_keys_take_page(HostSink *sink, RowPage *page, int *done);
 
 /* Writes the batch as a run; early as in order_batch(). */
-extern void sink_spill_batch(Sink *sink, struct DeviceKeys *early, Runs *runs);
+extern void sink_spill_batch(Sink *sink, struct OffloadJob *early, Runs *runs);
 
 /* The batch is a run now: forgets it. */
 extern void sink_batch_spilled(Sink *sink);
@@ -485,29 +500,70 @@ extern void sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *others);
 /* All rows are in: stages the keys of those that are kept. */
 extern void sink_bounded_stage(BoundedSink *sink);
 
-/* sink_device_keys.c: as the host's sinks, while keys go to a device's job; NULL: it cannot be. */
-extern Sink *sink_device_keys_begin(SortEnv *env, Batch *batch);
+/* Does the sink keep rows outside the batch? */
+static inline bool
+sink_is_offloaded(const Sink *sink)
+{
+	return sink->methods->next_part != NULL;
+}
 
-/* Has it stopped taking rows because keys cannot go on to the device? */
-extern bool sink_device_keys_dropped(const Sink *sink);
-
-/*
- * sink_device_rows.c: moves the batch's rows to a device, where those to come go
- * too.  NULL if that is not to be; *allowed becomes false if it was tried in vain.
+/* ------------------------------------------------------------------------
+ * Offloading: how another room takes over part of a sort.
+ *
+ * The engine works without it.  The GPU room implements the interface and registers it
+ * when the library is loaded, so that the engine includes nothing of the GPU.  An
+ * offloaded sort that fails continues on the CPU: keys are still in the batch; rows
+ * come again from the child (sorter_begin_again()).
+ * ------------------------------------------------------------------------
  */
-extern Sink *sink_device_rows_begin(SortEnv *env, Batch *batch, bool *allowed);
-extern bool sink_is_device_rows(const Sink *sink);
 
-/*
- * It is FULL: can rows go on to another of its parts?  FULL: it has to be spilled.  When all
- * rows are in: its parts, if there are more than one or runs before it, become runs where
- * they are; a single one is left to finish.
- */
-extern SinkAnswer sink_device_rows_next_part(Sink *sink, Runs *runs);
-extern void sink_device_rows_merge(Sink *sink, Runs *runs);
+/* Why a sort was not offloaded. */
+typedef struct OffloadRefusal
+{
+	DeviceState device;
+	const char *why_not;
+} OffloadRefusal;
 
-/* Bytes of rows from which on that is worth asking. */
-extern Size sink_device_rows_after(const SortEnv *env);
+typedef struct OffloadJob OffloadJob;
+
+typedef struct SortOffload
+{
+	/* State of the devices, for the router's facts. */
+	DeviceState (*state) (void);
+
+	/* Buffered rows at which begin_keys() is first tried; SIZE_MAX: never. */
+	size_t		(*keys_after) (const SortEnv *env, const KeyBuffer *keybuf);
+
+	/* Buffered bytes at which begin_rows() is first tried. */
+	Size		(*rows_after) (const SortEnv *env);
+
+	/* A sink that sends keys ahead while rows are buffered in the batch; NULL: not now. */
+	Sink	   *(*begin_keys) (SortEnv *env, Batch *batch);
+
+	/*
+	 * Moves the rows of the batch to a device; the sink takes the following rows there.
+	 * NULL: not now; *allowed becomes false if there is no use in trying again.
+	 */
+	Sink	   *(*begin_rows) (SortEnv *env, Batch *batch, bool *allowed);
+
+	/*
+	 * As order_batch(), with the layout of the keys.  False, and *refusal, if the sort
+	 * stays on the host; then early has been ended.
+	 */
+	bool		(*sort_keys) (SortEnv *env, Batch *batch, OffloadJob *early,
+							  const KeyLayout *layout, bool may_stream, Sorted *sorted,
+							  OffloadJob **streaming, OffloadRefusal *refusal);
+
+	/* The job appends to the result, or replaces the part that was read. */
+	void		(*stream_keys) (SortResult *result, OffloadJob *job);
+
+	void		(*end_keys) (OffloadJob *job);
+} SortOffload;
+
+/* The registered implementation; before registration one that refuses all sorts. */
+extern const SortOffload *sort_offload;
+
+extern void sort_offload_register(const SortOffload *offload);
 
 /* ------------------------------------------------------------------------
  * Batches that need no sort.

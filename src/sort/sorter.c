@@ -20,7 +20,6 @@
  */
 #include "postgres.h"
 
-#include "gpu/gpu.h"
 #include "key/key.h"
 #include "key/key_internal.h"
 #include "miscadmin.h"
@@ -45,6 +44,67 @@ struct Sorter
 	ResultSpace space;
 	instr_time	began;			/* taking rows in */
 };
+
+/* ------------------------------------------------------------------------
+ * Offloading before an implementation is registered: all sorts stay on the host.
+ * ------------------------------------------------------------------------
+ */
+static DeviceState
+no_offload_state(void)
+{
+	return DEVICE_STATE_NONE;
+}
+
+static size_t
+no_offload_keys_after(const SortEnv *env, const KeyBuffer *keybuf)
+{
+	return SIZE_MAX;
+}
+
+static Size
+no_offload_rows_after(const SortEnv *env)
+{
+	return env->limit;
+}
+
+static Sink *
+no_offload_begin_keys(SortEnv *env, Batch *batch)
+{
+	return NULL;
+}
+
+static Sink *
+no_offload_begin_rows(SortEnv *env, Batch *batch, bool *allowed)
+{
+	*allowed = false;
+	return NULL;
+}
+
+static bool
+no_offload_sort_keys(SortEnv *env, Batch *batch, OffloadJob *early, const KeyLayout *layout,
+					 bool may_stream, Sorted *sorted, OffloadJob **streaming,
+					 OffloadRefusal *refusal)
+{
+	refusal->device = DEVICE_STATE_NONE;
+	return false;
+}
+
+static const SortOffload no_offload = {
+	.state = no_offload_state,
+	.keys_after = no_offload_keys_after,
+	.rows_after = no_offload_rows_after,
+	.begin_keys = no_offload_begin_keys,
+	.begin_rows = no_offload_begin_rows,
+	.sort_keys = no_offload_sort_keys
+};
+
+const SortOffload *sort_offload = &no_offload;
+
+void
+sort_offload_register(const SortOffload *offload)
+{
+	sort_offload = offload;
+}
 
 Sorter *
 sorter_create(const SortSpec *spec)
@@ -105,13 +165,13 @@ use_host(Sorter *sorter)
 
 	if (sorter->rows_allowed)
 	{
-		sorter->batch.limit = sink_device_rows_after(&sorter->env);
+		sorter->batch.limit = sort_offload->rows_after(&sorter->env);
 		host->ask_rows = SIZE_MAX;
 	}
 	else
 	{
 		sorter->batch.limit = sorter->env.limit;
-		host->ask_rows = device_keys_after(&sorter->env, &sorter->batch.keybuf);
+		host->ask_rows = sort_offload->keys_after(&sorter->env, &sorter->batch.keybuf);
 	}
 	sorter->sink = &host->base;
 }
@@ -203,6 +263,16 @@ sorter_begin_again(Sorter *sorter)
 }
 
 void
+sort_wrong_beginning(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("GPU returned a wrong sort result after rows had been returned"),
+			 errhint("Set gpusort.verify to on to check results before their first row is returned, "
+					 "or gpusort.device to off.")));
+}
+
+void
 sorter_skip_returned(Sorter *sorter, TupleTableSlot *slot)
 {
 	uint64		sum = sorter->returned_sum;
@@ -213,12 +283,12 @@ sorter_skip_returned(Sorter *sorter, TupleTableSlot *slot)
 
 		CHECK_FOR_INTERRUPTS();
 		if (!result_next(sorter->result, RESULT_PLAIN, true, slot))
-			device_wrong_beginning();
+			sort_wrong_beginning();
 		row = ((MinimalTupleTableSlot *) slot)->mintuple;
 		sum -= row_sum((const char *) row, row->t_len);
 	}
 	if (sorter->returned > 0 && sum != 0)
-		device_wrong_beginning();
+		sort_wrong_beginning();
 }
 
 /* ------------------------------------------------------------------------
@@ -259,14 +329,14 @@ spill_batch(Sorter *sorter)
 		return;
 	sorter->sink->methods->end(sorter->sink);
 	sorter->sink = &sorter->host.base;
-	sorter->host.ask_rows = device_keys_after(&sorter->env, &sorter->batch.keybuf);
+	sorter->host.ask_rows = sort_offload->keys_after(&sorter->env, &sorter->batch.keybuf);
 }
 
 /* So many keys are there that some might go to a device while others come. */
 static void
 offer_keys(Sorter *sorter)
 {
-	Sink	   *sink = sink_device_keys_begin(&sorter->env, &sorter->batch);
+	Sink	   *sink = sort_offload->begin_keys(&sorter->env, &sorter->batch);
 
 	if (sink != NULL)
 		sorter->sink = sink;
@@ -289,7 +359,7 @@ offer_rows(Sorter *sorter)
 
 	if (!sorter->rows_allowed)
 		return false;
-	sink = sink_device_rows_begin(env, batch, &sorter->rows_allowed);
+	sink = sort_offload->begin_rows(env, batch, &sorter->rows_allowed);
 	batch->limit = env->limit;
 	if (sink != NULL)
 	{
@@ -301,7 +371,7 @@ offer_rows(Sorter *sorter)
 	if (!more)
 		return false;
 	/* their keys may go */
-	sorter->host.ask_rows = device_keys_after(env, &batch->keybuf);
+	sorter->host.ask_rows = sort_offload->keys_after(env, &batch->keybuf);
 	return batch_taken(batch) <= env->limit;
 }
 
@@ -321,7 +391,7 @@ make_room(Sorter *sorter)
 		offer_keys(sorter);
 		return;
 	}
-	if (sink_device_keys_dropped(sink))
+	if (sink->methods->stopped != NULL && sink->methods->stopped(sink))
 	{
 		/* the rest of this run goes without it */
 		sink->methods->end(sink);
@@ -329,16 +399,16 @@ make_room(Sorter *sorter)
 		sorter->host.ask_rows = SIZE_MAX;
 		return;
 	}
-	if (!sink_is_device_rows(sink) && offer_rows(sorter))
+	if (!sink_is_offloaded(sink) && offer_rows(sorter))
 		return;
 
 	/* that is sorting, and no part of the time in which rows are taken in */
 	sort_env_clock(env, &start);
-	if (!sink_is_device_rows(sink))
+	if (!sink_is_offloaded(sink))
 		spill_batch(sorter);
 	else
 	{
-		SinkAnswer	answer = sink_device_rows_next_part(sink, &sorter->runs);
+		SinkAnswer	answer = sink->methods->next_part(sink, &sorter->runs);
 
 		if (answer == SINK_FULL)
 			seal(sorter);
@@ -426,7 +496,7 @@ sorter_common_range(Sorter *sorter, CommonKeyRange *common_range)
 
 	if (sorter->sink == &sorter->bounded.base)
 		sink_bounded_stage(&sorter->bounded);
-	Assert(!sink_is_device_rows(sorter->sink));
+	Assert(!sink_is_offloaded(sorter->sink));
 	memcpy(common_range->ranges, sorter->runs.ranges, sizeof(common_range->ranges));
 	keybuf_unite_ranges(keybuf, common_range->ranges);
 	for (int c = 0; c < keybuf->ncols; c++)
@@ -454,12 +524,12 @@ sorter_perform(Sorter *sorter, bool may_pause)
 	}
 
 	/* rows of a device are given out, or merged, from there if nothing is against it */
-	if (sink_is_device_rows(sorter->sink))
+	if (sink_is_offloaded(sorter->sink))
 	{
 		if (gpusort_verify || may_pause)
 			seal(sorter);
 		else
-			sink_device_rows_merge(sorter->sink, &sorter->runs);
+			sorter->sink->methods->merge_parts(sorter->sink, &sorter->runs);
 	}
 	if (sorter->failed)
 		return NULL;
