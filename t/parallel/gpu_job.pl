@@ -280,7 +280,7 @@ for my $fault ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_d
 
 # Found wrong when all rows were given
 fails_like($node, 'SET gpusort.device_fault = corrupt_late; SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) '
-	. 'x', qr/a GPU returned a wrong sort result, of which rows were given out already/, 'corrupt_late');
+	. 'x', qr/GPU returned a wrong sort result after rows had been returned/, 'corrupt_late');
 device_unused($node, 'corrupt_late');
 
 # The process is killed with so many rows given: the same rows still come, ties among them
