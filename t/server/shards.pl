@@ -8,7 +8,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $dir = "$FindBin::RealBin/../examples/shards";
+my $dir = "$FindBin::RealBin/../../examples/shards";
 my $shards = 3;
 my $rows = 3000;
 
