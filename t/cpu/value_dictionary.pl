@@ -21,7 +21,7 @@ CREATE OPERATOR =# (LEFTARG = text, RIGHTARG = text, FUNCTION = counted_equal, C
 CREATE OPERATOR ># (LEFTARG = text, RIGHTARG = text, FUNCTION = counted_greater, COMMUTATOR = <# );
 CREATE OPERATOR CLASS counted_ops FOR TYPE text USING btree AS
 	OPERATOR 1 <#, OPERATOR 3 =#, OPERATOR 5 >#, FUNCTION 1 counted_compare(text, text);
-CREATE FUNCTION seed_random(bigint) RETURNS void AS 'gpusort_test' LANGUAGE C VOLATILE STRICT;
+CREATE FUNCTION seed_random(bigint) RETURNS bool AS 'gpusort_test' LANGUAGE C VOLATILE STRICT;
 CREATE FUNCTION colliding_strings(int, bigint, int) RETURNS text[] AS 'gpusort_test' LANGUAGE C VOLATILE STRICT;
 CREATE TABLE chosen AS SELECT i, s[1 + mix(i) % $different] AS t
 FROM colliding_strings($different, 42, $entries) s, generate_series(1, $rows) i;
@@ -33,13 +33,15 @@ is($node->safe_psql('postgres', 'SELECT count(DISTINCT t) FROM chosen'), $differ
 # what the dictionary says of itself, after the order has been compared with the stock Sort's
 sub dictionary
 {
-	my ($table, $by, $before) = @_;
-	my $query = "SELECT md5(string_agg(i::text, ',')) FROM (SELECT i FROM $table ORDER BY $by%s OFFSET 0) x";
+	my ($table, $by, $where) = @_;
+	my $query = "SELECT md5(string_agg(i::text, ',')) FROM "
+	  . "(SELECT i FROM (SELECT i, t FROM $table $where) y ORDER BY $by%s OFFSET 0) x";
 	my $stock = $node->safe_psql('postgres', 'SET gpusort.enable = off; ' . sprintf $query, ', i');
-	my ($rc, $out, $err) = $node->psql('postgres',
-		"SET client_min_messages = debug1; $before " . sprintf $query, '');
+	# the second time nothing is looked up in catalogs, which may draw, too
+	my $ours = sprintf $query, '';
+	my ($rc, $out, $err) = $node->psql('postgres', "$ours; SET client_min_messages = debug1; $ours");
 
-	is((split /\n/, $out)[-1], $stock, "$table by $by: in order");
+	is($out, "$stock\n$stock", "$table by $by: in order");
 	my @said = $err =~ /dictionary of (\d+) values of (\d+) rows (complete|given up) after (\d+) probes/;
 	is($said[1], $rows, "$table by $by: a dictionary is tried") or diag $err;
 	note "$table by $by: $said[0] values, $said[2], $said[3] probes";
@@ -64,7 +66,7 @@ for my $by (@by)
 	cmp_ok($probes, '<=', 3 * $rows, "chosen by $by: probes");
 
 	# the key is known: each probe after the first few would pass all values before
-	(undef, undef, $how, $probes) = dictionary('chosen', $by, 'SELECT seed_random(42);');
+	(undef, undef, $how, $probes) = dictionary('chosen', $by, 'WHERE seed_random(42)');
 	is($how, 'given up', "chosen for this key by $by: given up");
 	cmp_ok($probes, '<=', 8 * $rows + 1024, "chosen for this key by $by: probes");
 

@@ -13,13 +13,16 @@
 
 #define LETTERS		15			/* of a string; a byte before them is its header */
 
-/* seed_random(seed bigint): what the session draws next is known. */
+/*
+ * seed_random(seed bigint): what the session draws next is known.  Called for each row that is
+ * sorted, it is the last to draw before the sort does.  Always true.
+ */
 PG_FUNCTION_INFO_V1(seed_random);
 Datum
 seed_random(PG_FUNCTION_ARGS)
 {
 	pg_prng_seed(&pg_global_prng_state, (uint64) PG_GETARG_INT64(0));
-	PG_RETURN_VOID();
+	PG_RETURN_BOOL(true);
 }
 
 /*
