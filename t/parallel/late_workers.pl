@@ -55,39 +55,6 @@ $session->quit;
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET post_auth_delay');
 $node->reload;
 
-# Workers that never begin, as the server may have no process more: nobody waits for them, and the query ends as
-# it does without us.
-SKIP:
-{
-	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
-	my $prlimit = sub { return system("prlimit --pid $postmaster --nproc=$_[0]") == 0 };
-	my ($hard) = slurp_file("/proc/$postmaster/limits") =~ /^Max processes +\w+ +(\w+)/m;
-
-	skip 'no prlimit', 9 if system('prlimit --version >/dev/null 2>&1') != 0;
-	$session = new_session($node);
-	$session->query("SET statement_timeout = '100s'");
-	ok($prlimit->("1:$hard"), 'no process more');
-	for my $case ([ 2, 'on' ], [ 2, 'off' ], [ 5, 'on' ])
-	{
-		my ($workers, $leader) = @$case;
-
-		$session->query("SET max_parallel_workers_per_gather = $workers; SET parallel_leader_participation = $leader");
-		for my $enable ('off', 'on')
-		{
-			$session->query("SET gpusort.enable = $enable");
-			$session->query('SELECT count(*) FROM (SELECT id, k, p FROM t ORDER BY k OFFSET 0) x');
-			like($session->{stderr}, qr/parallel worker failed to initialize/,
-				"$workers workers that never begin, leader participates $leader, gpusort $enable");
-			$session->{stderr} = '';
-		}
-	}
-	ok($prlimit->("$hard:$hard"), 'processes again');
-	$session->query('RESET ALL');
-	is($session->query('SELECT count(*) FROM (SELECT id, k, p FROM t ORDER BY k OFFSET 0) x'), '30000',
-		'the session goes on');
-	$session->quit;
-}
-
 # A join whose inner side differs between processes: it is empty in some, which do not read the outer side then.
 # Which rows there are is chance, but no run of them fails, and each is in order.
 $session = new_session($node);
@@ -109,6 +76,51 @@ for my $from ('t JOIN s TABLESAMPLE BERNOULLI (0.4) ON t.ten = s.a',
 		qr/\(GpuSort Feed\)\n.*Hash Join/s, "$from: the plan");
 }
 $session->quit;
+
+# Workers that never begin, as the server may have no process more, or one: nobody waits for them, and the query
+# ends as it does without us.  A name space of the server's own counts its processes alone.
+SKIP:
+{
+	my @space = ('unshare', '-U', '--map-user=1000', '--map-group=1000');
+	my @start = ('pg_ctl', '-D', $node->data_dir, '-l', $node->logfile, '-w', 'start');
+
+	skip 'no private name space', 10 if system("@space true 2>/dev/null") != 0
+		|| system('prlimit --version >/dev/null 2>&1') != 0;
+	$node->stop;
+	system_or_bail(@space, @start);
+	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+	my $processes = sub {
+		return scalar grep { (readlink("$_/ns/user") // '') eq readlink("/proc/$postmaster/ns/user") }
+			glob '/proc/[0-9]*';
+	};
+	my ($soft, $hard) = slurp_file("/proc/$postmaster/limits") =~ /^Max processes +(\w+) +(\w+)/m;
+	my $starved = new_session($node);
+
+	$starved->query("SET statement_timeout = '100s'");
+	for my $case ([ 0, 2, 'on' ], [ 0, 5, 'on' ], [ 1, 2, 'on' ], [ 1, 2, 'off' ], [ 4, 5, 'on' ])
+	{
+		my ($more, $workers, $leader) = @$case;
+
+		$starved->query("SET max_parallel_workers_per_gather = $workers; SET parallel_leader_participation = $leader");
+		for my $enable ('off', 'on')
+		{
+			$starved->query("SET gpusort.enable = $enable");
+			system_or_bail("prlimit --pid $postmaster --nproc=" . ($processes->() + $more) . ":$hard");
+			$starved->query('SELECT count(*) FROM (SELECT id, k, p FROM t ORDER BY k OFFSET 0) x');
+			like($starved->{stderr}, qr/parallel worker failed to initialize|lost connection to parallel worker/,
+				"$more of $workers workers begin, leader participates $leader, gpusort $enable");
+			$starved->{stderr} = '';
+		}
+	}
+	system_or_bail("prlimit --pid $postmaster --nproc=$soft:$hard");
+	is($starved->query('SELECT count(*) FROM (SELECT id, k, p FROM t ORDER BY k OFFSET 0) x'), '30000',
+		'the session goes on');
+	is($starved->{stderr}, '', '... without an error');
+	$starved->quit;
+	system_or_bail('pg_ctl', '-D', $node->data_dir, '-m', 'fast', '-w', 'stop');
+	$node->start;
+}
+
 $node->stop;
 unlike(slurp_file($node->logfile), qr/TRAP|PANIC|was terminated by signal/, 'the log');
 done_testing();
