@@ -85,7 +85,7 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 		device_rows_room_for(&dev->spec, rows * DEVICE_ROWS_MARGIN, row_bytes);
 		dev->job = device_job_open(env->cxt, &dev->spec, device_job_bytes(&dev->spec),
 								   DEVICE_JOB_CHUNKS, patience_us, &why);
-		if (dev->job != NULL && !device_job_feeders(dev->job, participants))
+		if (dev->job != NULL && !device_job_reserve_producers(dev->job, participants))
 		{
 			device_job_close(dev->job);
 			dev->job = NULL;
@@ -158,7 +158,7 @@ producer_collect(Sink *sink, const DeviceSent *sent_to_device)
 	dev->job->bytes_up = sent_to_device->bytes;
 	dev->env->progress.now->rows_in = sent_to_device->rows;
 	/* some may have had no rows, or not have been started */
-	(void) device_job_feeders(dev->job, 0);
+	(void) device_job_reserve_producers(dev->job, 0);
 }
 
 /* ------------------------------------------------------------------------
@@ -178,7 +178,7 @@ open_producer(ProducerSink *sink)
 {
 	DeviceRows *dev = sink->base.dev;
 
-	dev->job = device_job_produce(dev->env->cxt, &sink->producer->job, &sink->producer->spec);
+	dev->job = device_job_open_producer(dev->env->cxt, &sink->producer->job, &sink->producer->spec);
 	if (dev->job == NULL)
 		return false;
 	if (sink->lead != NULL)

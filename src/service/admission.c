@@ -511,7 +511,7 @@ fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chun
 	slot->nchunks = room_take_chunks(room, want_chunks, ahead, slot->chunks);
 	slot->spec = *spec;
 	slot->number = ++device_shared->last_number;
-	slot->producers_of = false;
+	slot->is_producer = false;
 	slot->producers = 0;
 	pg_atomic_write_u32(&slot->posted, 0);
 	pg_atomic_write_u32(&slot->read, 0);
@@ -669,7 +669,7 @@ device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec, int 
 		if (room.slots == 0 || room.chunks < DEVICE_MIN_CHUNKS)
 			elog(ERROR, "gpusort: there is no room for a feeder that was reserved");
 		slot = fill_slot(&room, spec, job->device, want_chunks, 0);
-		slot->producers_of = true;
+		slot->is_producer = true;
 		slot->into = *into;
 		/* of the job's generation: if that is over, so is this */
 		*word = into->word;
@@ -680,7 +680,7 @@ device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec, int 
 }
 
 bool
-device_reserve_feeders(DeviceSlot *slot, int producers)
+device_reserve_producers(DeviceSlot *slot, int producers)
 {
 	Room		room;
 	bool		fits;
@@ -718,7 +718,7 @@ count_others(int device)
 	{
 		const DeviceSlot *slot = &device_shared->slots[i];
 
-		others += slot->device == device && slot->pid != MyProcPid && !slot->producers_of &&
+		others += slot->device == device && slot->pid != MyProcPid && !slot->is_producer &&
 			device_slot_is_current(slot) &&
 			(double) (now - slot->opened_us) < staying_us;
 	}

@@ -252,13 +252,13 @@ device_job_name(const DeviceJob *job, DeviceJobName *name)
 }
 
 bool
-device_job_feeders(DeviceJob *job, int producers)
+device_job_reserve_producers(DeviceJob *job, int producers)
 {
-	return job->slot != NULL && device_reserve_feeders(job->slot, producers);
+	return job->slot != NULL && device_reserve_producers(job->slot, producers);
 }
 
 DeviceJob *
-device_job_produce(MemoryContext cxt, const DeviceJobName *into, const DeviceJobSpec *spec)
+device_job_open_producer(MemoryContext cxt, const DeviceJobName *into, const DeviceJobSpec *spec)
 {
 	DeviceJob  *job = job_create(cxt);
 
@@ -270,7 +270,7 @@ device_job_produce(MemoryContext cxt, const DeviceJobName *into, const DeviceJob
 static void
 count_failure(const DeviceJob *job)
 {
-	if (job->slot == NULL || job->slot->producers_of)
+	if (job->slot == NULL || job->slot->is_producer)
 		return;
 	pg_atomic_fetch_add_u64(&device_counters(job->slot->device)->failed, 1);
 	device_failures_count(device_shared->devices[job->slot->device].index, job->why);

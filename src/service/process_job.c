@@ -28,7 +28,7 @@ static GpusortStatus job_look_up(const DeviceApi *api, const DeviceSlot *slot, P
 								 bool *through, GpusortError *err);
 static GpusortStatus job_step_up(const DeviceApi *api, DeviceSlot *slot,
 								 ProcessJob *job, int *found, GpusortError *err);
-static GpusortStatus job_step_produce(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job,
+static GpusortStatus job_step_producer(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job,
 								   DeviceSlot *into_slot, ProcessJob *into, int *found,
 								   GpusortError *err);
 static GpusortStatus job_step_down(const DeviceApi *api, DeviceSlot *slot,
@@ -88,7 +88,7 @@ begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 		forget_device(api, job);
 	job_call_lock(job, slot->device);
 	status = prepare_slot(api, job, slot->device, err);
-	if (status == GPUSORT_OK && !slot->producers_of)
+	if (status == GPUSORT_OK && !slot->is_producer)
 	{
 		api->cuda->device_memory(context, 0, &before);
 		status = job_allocate(api, slot, job, err);
@@ -144,9 +144,9 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 		bool		through;
 
 		/* a feeder's copies are on another's stream */
-		if (slot->producers_of)
+		if (slot->is_producer)
 			status = job_look_up(api, slot, job, &through, err);
-		if (status == GPUSORT_OK && slot->producers_of && job->finished != job->started)
+		if (status == GPUSORT_OK && slot->is_producer && job->finished != job->started)
 			return DEVICE_STEP_IN_FLIGHT;
 		if (status == GPUSORT_OK && job->prepared)
 			status = api->cuda->stream_poll(job->stream, err);
@@ -160,7 +160,7 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 			fail_job(slot, job, status, err);
 		job->phase = JOB_NONE;
 	}
-	if (!slot->producers_of)
+	if (!slot->is_producer)
 		note_hold(slot);
 	device_shared->devices[slot->device].last_used_us = device_now_us();
 	pg_memory_barrier();
@@ -248,8 +248,8 @@ device_job_step(const DeviceApi *api, int slot_no)
 			job->phase = JOB_UP;
 			job_call(slot_no, begin_job);
 		}
-		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP && slot->producers_of)
-			status = job_step_produce(api, slot, job, &device_shared->slots[slot->into.slot],
+		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP && slot->is_producer)
+			status = job_step_producer(api, slot, job, &device_shared->slots[slot->into.slot],
 								   &jobs[slot->into.slot], &found, &err);
 		else if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP)
 			status = job_step_up(api, slot, job, &found, &err);
@@ -310,7 +310,7 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 	}
 	if (!first)
 		TRY(fault_error(slot, FAULT_UP, err));
-	if (slot->producers_of)
+	if (slot->is_producer)
 		move_places((uint32 *) (chunk + desc.words_at), desc.rows, into->row_bytes);
 	if (first)
 		TRY(cuda->event_record(into->up_begin, into->stream, err));
@@ -497,7 +497,7 @@ producer_has_room(DeviceSlot *into_slot, const ProcessJob *into, const DeviceChu
 
 /* process_up.c: a feeder's chunks go up into another job, whose slot is into_slot */
 static GpusortStatus
-job_step_produce(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
+job_step_producer(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
 			  ProcessJob *into, int *found, GpusortError *err)
 {
 	uint32		posted = pg_atomic_read_u32(&slot->posted);

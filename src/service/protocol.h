@@ -207,7 +207,7 @@ typedef struct DeviceSlot
 	DeviceJobSpec spec;
 	volatile uint64 number;		/* of all jobs */
 	int			producers;		/* slots, and their chunks, that are kept for feeders of this job */
-	bool		producers_of;			/* a feeder: its rows are those of */
+	bool		is_producer;	/* a feeder: its rows are those of */
 	DeviceJobName into;			/* this job */
 	DeviceChunkDesc up[DEVICE_JOB_CHUNKS];
 	pg_atomic_uint32 posted;

@@ -251,9 +251,9 @@ extern void device_job_release(DeviceJob *job);
  * posted is on the device, false if it is lost.  There it goes on while the owner is asked for
  * more room, now and then: device_job_wants() says for how much.
  */
-extern bool device_job_feeders(DeviceJob *job, int producers);
+extern bool device_job_reserve_producers(DeviceJob *job, int producers);
 extern void device_job_name(const DeviceJob *job, DeviceJobName *name);
-extern DeviceJob *device_job_produce(MemoryContext cxt, const DeviceJobName *into,
+extern DeviceJob *device_job_open_producer(MemoryContext cxt, const DeviceJobName *into,
 								  const DeviceJobSpec *spec);
 extern bool device_job_drain(DeviceJob *job);
 extern bool device_job_wants(DeviceJob *job, uint64 *rows, uint64 *row_bytes);

@@ -122,7 +122,7 @@ extern DeviceSlot *device_admit_producer(const DeviceJobName *into, const Device
 									   int want_chunks, uint32 *word);
 
 /* Keeps room for so many feeders of the job to come, and no more; false if there is none. */
-extern bool device_reserve_feeders(DeviceSlot *slot, int producers);
+extern bool device_reserve_producers(DeviceSlot *slot, int producers);
 
 /* Gives a slot back that was opened for this generation. */
 extern void device_close_slot(DeviceSlot *slot, uint32 generation);

@@ -62,7 +62,7 @@ count_use(DeviceUse *use)
 			continue;
 		use->jobs++;
 		use->chunks += slot->nchunks;
-		use->device_jobs[slot->device] += device_slot_is_current(slot) && !slot->producers_of;
+		use->device_jobs[slot->device] += device_slot_is_current(slot) && !slot->is_producer;
 		use->device_bytes[slot->device] += device_slot_memory(slot);
 	}
 	LWLockRelease(device_shared->lock);
