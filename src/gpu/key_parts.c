@@ -292,7 +292,7 @@ device_parts_send(DeviceKeys *dk)
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort: %zu keys were split into %d parts in %.1f ms", dk->batch->keybuf.n,
 							 split->nparts, (device_now_us() - start) / 1000.0)));
-	sort_env_note_memory(dk->env, batch_held(dk->batch) + split->blocks.asked);
+	sort_env_note_memory(dk->env, batch_held(dk->batch) + split->blocks.requested);
 	for (int p = 0; dk->spec.want_keys && p < split->nparts; p++)
 	{
 		for (size_t at = 0; at < split->parts[p].n;)
@@ -550,7 +550,7 @@ device_part_sort_here(SortEnv *env, Batch *batch, const KeySplit *split, int par
 	problem.interrupted_arg = problem.team;
 	bytes = problem.n * sort_rec_size(problem.format);
 	scratch = kernel->scratch_bytes(&problem);
-	if (batch_held(batch) + split->blocks.asked + env->recs.asked + bytes + scratch > env->limit)
+	if (batch_held(batch) + split->blocks.requested + env->recs.requested + bytes + scratch > env->limit)
 	{
 		sort_threads_release();
 		return false;
@@ -560,7 +560,7 @@ device_part_sort_here(SortEnv *env, Batch *batch, const KeySplit *split, int par
 	bulk_reserve(env->bulk, &env->scratch, scratch, 0);
 	problem.recs = recs.ptr;
 	problem.scratch = env->scratch.ptr;
-	sort_env_note_memory(env, batch_held(batch) + split->blocks.asked + bytes);
+	sort_env_note_memory(env, batch_held(batch) + split->blocks.requested + bytes);
 	copy_records(split, part, &problem, problem.recs, false);
 	status = kernel->run(&problem);
 	sort_threads_ended(status, sort_algorithms[ALGORITHM_CPU_RADIX].name);

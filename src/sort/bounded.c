@@ -132,7 +132,7 @@ set_threshold(BoundedSink *sink, uint32 last)
 
 		bulk_reserve(env->bulk, &sink->threshold_row, row->t_len, 0);
 		memcpy(sink->threshold_row.ptr, row, row->t_len);
-		env->beside = sink->threshold_row.asked;
+		env->beside = sink->threshold_row.requested;
 	}
 	sink->have_threshold = true;
 	if (sink->others != NULL && !sink->threshold_null[0])

@@ -75,7 +75,7 @@ static bool
 scratch_fits(const SortEnv *env, const Batch *batch, const SortKernel *kernel,
 			 const SortProblem *problem)
 {
-	return batch_held(batch) + env->recs.asked + kernel->scratch_bytes(problem) <= env->limit;
+	return batch_held(batch) + env->recs.requested + kernel->scratch_bytes(problem) <= env->limit;
 }
 
 /*

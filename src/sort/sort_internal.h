@@ -77,7 +77,7 @@ sort_env_slot(SortEnv *env)
 static inline void
 sort_env_note_memory(SortEnv *env, Size bytes)
 {
-	Size		used = bytes + env->recs.asked + env->scratch.asked + env->beside;
+	Size		used = bytes + env->recs.requested + env->scratch.requested + env->beside;
 
 	env->report.memory_peak = Max(env->report.memory_peak, used);
 }

@@ -1,11 +1,11 @@
 /*
  * arena.c
- *	  Rows by rid: chunks that grow from 1 kB, then come 16 MB at a time.
+ *	  Row arena: memory for rows, addressed by 32-bit row ids (rids).
  *
- * Memory policy: the first chunk is palloc'd and doubles until it is worth a
- * region of its own, so that a sort of a hundred rows costs a hundred rows.  A
- * row larger than a chunk gets consecutive chunk numbers over one region.  A
- * reset keeps all regions but those of such rows.
+ * Memory policy: the first chunk starts at 1 kB and doubles, so a small sort
+ * uses little memory; all later chunks have 16 MB.  A row larger than a chunk (a
+ * huge row) gets one region with consecutive chunk numbers.  A reset keeps all
+ * memory but that of huge rows.
  */
 #include "postgres.h"
 
@@ -39,7 +39,7 @@ arena_grow_table(Arena *arena, BulkOwner *owner, uint32 need)
 	arena->capacity = capacity;
 }
 
-/* Bytes of a chunk that rows may use: never more than a rid can say. */
+/* Bytes of a chunk that rows can use; a rid addresses no more than ARENA_CHUNK_SIZE. */
 static inline Size
 chunk_usable(const ArenaChunk *chunk)
 {
@@ -64,7 +64,7 @@ arena_make_room(Arena *arena, BulkOwner *owner, Size size)
 	if (span > ARENA_MAX_CHUNKS - arena->nchunks)
 		return false;
 
-	/* The first chunk doubles. */
+	/* grow the first chunk */
 	if (arena->nchunks <= 1 && span == 1)
 	{
 		Size		used = arena->nchunks == 0 ? 0 : arena->next - arena->base[0];
@@ -87,7 +87,7 @@ arena_make_room(Arena *arena, BulkOwner *owner, Size size)
 		}
 	}
 
-	/* Close the current chunk and start the next, or several for a huge row. */
+	/* close the current chunk and start the next one, or several for a huge row */
 	if (arena->nchunks > 0)
 		arena->closed += arena->next - arena->base[arena->nchunks - 1];
 	arena_grow_table(arena, owner, arena->nchunks + span);
@@ -104,7 +104,7 @@ arena_make_room(Arena *arena, BulkOwner *owner, Size size)
 		uint32		chunk = arena->nchunks;
 		char	   *base;
 
-		/* memory that a reset kept for these chunks is of no use now */
+		/* these chunk numbers get one region: free the chunks that a reset kept */
 		for (uint32 i = chunk; i < Min(chunk + span, arena->nowned); i++)
 			bulk_free(owner, &arena->chunks[i].buf);
 		bulk_reserve(owner, &arena->chunks[chunk].buf, span * ARENA_CHUNK_SIZE, 0);
@@ -147,9 +147,9 @@ arena_trim(Arena *arena, BulkOwner *owner)
 }
 
 /*
- * Rows are moved down within their chunks.  A row longer than a chunk has memory
- * of its own, at chunk numbers that others may then need: with one of those all
- * rows go to another arena, which has chunks while those of the old one are given back.
+ * Rows move down within the chunks of the arena.  A huge row prevents that, for its
+ * region spans several chunk numbers.  Then all rows move to new chunks, and
+ * arena_compact_passed() frees the old ones meanwhile.
  */
 void
 arena_compact_begin(Arena *arena, BulkOwner *owner, Arena *from)
@@ -163,7 +163,7 @@ arena_compact_begin(Arena *arena, BulkOwner *owner, Arena *from)
 		memset(arena, 0, sizeof(Arena));
 	else
 	{
-		/* the first chunk may still be exchanged for a larger one */
+		/* a copy of the table: the first chunk may be replaced by a larger one */
 		from->base = MemoryContextAlloc(bulk_owner_context(owner),
 										Max(arena->nchunks, 1) * sizeof(char *));
 		memcpy(from->base, arena->base, arena->nchunks * sizeof(char *));
@@ -175,7 +175,7 @@ arena_compact_begin(Arena *arena, BulkOwner *owner, Arena *from)
 void
 arena_compact_passed(Arena *from, BulkOwner *owner, uint32 rid, uint32 *chunk)
 {
-	/* rows that are moved down within their chunks leave no chunk behind */
+	/* rows move down within the arena's own chunks */
 	if (from->chunks == NULL)
 		return;
 	while (*chunk < rid >> ARENA_CHUNK_SHIFT)
@@ -183,7 +183,7 @@ arena_compact_passed(Arena *from, BulkOwner *owner, uint32 rid, uint32 *chunk)
 		BulkBuf    *buf = &from->chunks[*chunk].buf;
 		uint32		span = Max(1, (buf->size + ARENA_CHUNK_SIZE - 1) / ARENA_CHUNK_SIZE);
 
-		/* rows that came after a huge one lie behind it, in its last chunk */
+		/* the last chunk of a huge row also has the rows that follow it */
 		if (*chunk + span > rid >> ARENA_CHUNK_SHIFT)
 			break;
 		bulk_free(owner, buf);

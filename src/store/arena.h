@@ -1,14 +1,15 @@
 /*
  * arena.h
- *	  Rows by rid.
+ *	  Row arena: memory for rows, addressed by 32-bit row ids (rids).
  *
- * Rows lie in chunks of 16 MB that are found by index.  A rid counts 8-byte
- * units: its upper bits are the chunk, its lower bits the place in it.  32 bits
- * address 32 GB, no table of row offsets is needed, and rids ascend in the order
- * in which rows came, which is what makes "key, then rid" the stable order.
- * There are no pointers inside a chunk, so chunks may be moved, shared between
- * processes or copied to a device.  Nor does the arena say whose its memory is: the one
- * writer brings the owner along where the arena may grow or shrink.
+ * Rows lie in chunks of 16 MB.  A rid counts 8-byte units: its upper bits are
+ * the chunk number, its lower bits the offset within the chunk.  32 bits
+ * address 32 GB, so no table of row offsets is needed.  Rids ascend in input
+ * order, so sorting by key and then by rid is stable.
+ *
+ * A chunk contains no pointers, so it can be moved, shared between processes or
+ * copied to a device.  The arena does not store its BulkOwner: functions that
+ * allocate or free memory take it as an argument.
  */
 #ifndef GPUSORT_STORE_ARENA_H
 #define GPUSORT_STORE_ARENA_H
@@ -25,59 +26,59 @@
 
 typedef struct ArenaChunk
 {
-	BulkBuf		buf;			/* empty in the later chunks of a huge row */
+	BulkBuf		buf;			/* empty for the later chunks of a huge row */
 } ArenaChunk;
 
 typedef struct Arena
 {
-	/* the row to come goes here */
-	char	   *next;
-	char	   *end;
-	uint32		next_rid;
+	char	   *next;			/* address of the next row */
+	char	   *end;			/* end of the current chunk */
+	uint32		next_rid;		/* rid of the next row */
 
 	char	  **base;			/* address of each chunk */
 	ArenaChunk *chunks;
 	uint32		nchunks;		/* chunks in use */
 	uint32		nowned;			/* chunks with memory; >= nchunks after a reset */
-	uint32		capacity;
+	uint32		capacity;		/* entries of base and chunks */
 	Size		closed;			/* bytes in chunks before the current one */
 } Arena;
 
-/* Forgets all rows, keeps the memory. */
+/* Removes all rows and keeps the memory. */
 extern void arena_reset(Arena *arena, BulkOwner *owner);
 
-/* Makes room for a row of size bytes; false if 32 bits of rid cannot name it. */
+/* Makes room for a row of size bytes; false if no rids remain. */
 extern bool arena_make_room(Arena *arena, BulkOwner *owner, Size size);
 
-/* Gives back chunks that have no rows. */
+/* Frees chunks without rows. */
 extern void arena_trim(Arena *arena, BulkOwner *owner);
 
 /*
- * Some rows stay: forgets all rows, but *from remembers where they are.  Those to
- * stay are then allocated again in the order of their rids and moved (they never
- * go where a later one still is), and arena_compact_end() forgets the others.
+ * Compaction.  arena_compact_begin() removes all rows from the arena; *from still
+ * addresses them.  The caller then allocates the rows to keep again, in the order of
+ * their rids, and copies each from *from.  A copy never overwrites a later row.
+ * arena_compact_end() drops *from.
  */
 extern void arena_compact_begin(Arena *arena, BulkOwner *owner, Arena *from);
 
 /*
- * Rows before this one have been moved or are not wanted: gives back chunks that have no others.
- * *chunk is 0 at first: the chunks before it have been given back.
+ * Frees the chunks of *from that only have rows before rid.  The caller no longer
+ * needs these rows.  *chunk is the first chunk that is not freed yet; 0 at first.
  */
 extern void arena_compact_passed(Arena *from, BulkOwner *owner, uint32 rid, uint32 *chunk);
 
 extern void arena_compact_end(Arena *arena, BulkOwner *owner, Arena *from);
 
-/* Gives back everything. */
+/* Frees all memory but the chunk tables. */
 extern void arena_free(Arena *arena, BulkOwner *owner);
 
-/* Are there rids for rows of so many bytes, none of them huge? */
+/* Do rids remain for size more bytes of rows?  No row may be huge. */
 static inline bool
 arena_has_rids(const Arena *arena, Size size)
 {
 	return arena->nchunks + size / ARENA_CHUNK_SIZE + 1 < ARENA_MAX_CHUNKS;
 }
 
-/* Bytes of rows. */
+/* Bytes of all rows. */
 static inline Size
 arena_used(const Arena *arena)
 {
@@ -92,14 +93,14 @@ arena_at(const Arena *arena, uint32 rid)
 		((Size) (rid & (ARENA_CHUNK_UNITS - 1)) << ARENA_UNIT_SHIFT);
 }
 
-/* Room for a row of at most size bytes, at arena->next; false if the arena is full. */
+/* Makes size bytes available at arena->next; false if the arena is full. */
 static inline bool
 arena_reserve(Arena *arena, BulkOwner *owner, Size size)
 {
 	return likely(size <= (Size) (arena->end - arena->next)) || arena_make_room(arena, owner, size);
 }
 
-/* Takes the size bytes (MAXALIGN'ed by the caller) that the row has; returns its rid. */
+/* Adds the row of size bytes (MAXALIGN'ed) at arena->next; returns its rid. */
 static inline uint32
 arena_take(Arena *arena, Size size)
 {
@@ -111,7 +112,7 @@ arena_take(Arena *arena, Size size)
 	return rid;
 }
 
-/* A row of size bytes (MAXALIGN'ed by the caller) and its rid; NULL if the arena is full. */
+/* Allocates a row of size bytes (MAXALIGN'ed); NULL if the arena is full. */
 static inline char *
 arena_alloc(Arena *arena, BulkOwner *owner, Size size, uint32 *rid)
 {

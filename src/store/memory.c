@@ -1,23 +1,20 @@
 /*
  * memory.c
- *	  Memory for a sort: large, huge-page backed, kept for the next sort.
+ *	  Memory of a sort: large regions on huge pages, kept for the next sort.
  *
- * A page fault costs about as much as sorting the rows on the page: filling
- * 320 MB of fresh 4 kB pages took three times as long as filling the same
- * memory again.  Two things avoid that.  Regions are aligned to and advised for
- * huge pages (one fault for 2 MB instead of 512).  And a region given back is
- * kept in the process for the next sort.
+ * A page fault costs about as much as sorting the rows on the page.  So regions
+ * are aligned to and advised for huge pages (one fault for 2 MB instead of 512),
+ * and the process keeps freed regions for the next sort.
  *
- * Memory policy: a process keeps at most the smaller of work_mem and
- * BULK_KEEP_MAX.  Of that, a sort that needs new memory gives up what would be
- * more than work_mem together with the memory in use.  What is kept is marked
- * MADV_FREE: the kernel takes the pages when it is short of memory, without
- * swapping, and otherwise the next sort finds them already mapped.  Requests below
- * BULK_THRESHOLD are palloc'd, so small sorts never see any of this.
+ * Memory policy: a process keeps at most work_mem and at most BULK_KEEP_MAX.  When
+ * a sort maps new memory, kept regions are unmapped until used and kept memory
+ * together do not exceed work_mem.  Kept regions are marked MADV_FREE: the kernel
+ * may reclaim their pages without swapping; otherwise the next sort finds them
+ * mapped.  Requests below BULK_THRESHOLD are palloc'd.
  *
- * Errors: an allocation that the system refuses is ERRCODE_OUT_OF_MEMORY.  All
- * memory of a BulkOwner is given back by a reset callback of the memory context
- * in which it was created, so an ERROR anywhere leaks nothing.
+ * Errors: a refused allocation raises ERRCODE_OUT_OF_MEMORY.  A reset callback of
+ * the owner's memory context frees all memory of a BulkOwner, so an ERROR leaks
+ * nothing.
  */
 #include "postgres.h"
 
@@ -46,7 +43,7 @@ struct BulkOwner
 	Region	   *regions;
 	int			nregions;
 	int			capacity;
-	Progress   *progress;		/* NULL: nobody wants to know */
+	Progress   *progress;		/* counts the owner's memory; NULL: not counted */
 };
 
 /* Regions kept for the next sort of this process. */
@@ -63,7 +60,7 @@ keep_limit(void)
 	return Min((Size) work_mem * 1024, BULK_KEEP_MAX);
 }
 
-/* Region i is no longer kept. */
+/* Removes region i from the kept ones. */
 static void
 forget_kept(int i)
 {
@@ -71,13 +68,13 @@ forget_kept(int i)
 	memmove(kept + i, kept + i + 1, (--nkept - i) * sizeof(Region));
 }
 
-/* Unmaps what is kept, the oldest first, until no more than so many bytes are left. */
+/* Unmaps kept memory, the oldest first, down to limit bytes. */
 static void
-region_drop_kept(Size left)
+region_drop_kept(Size limit)
 {
-	while (kept_bytes > left)
+	while (kept_bytes > limit)
 	{
-		Size		size = Min(kept[0].size, TYPEALIGN(BULK_GRAIN, kept_bytes - left));
+		Size		size = Min(kept[0].size, TYPEALIGN(BULK_GRAIN, kept_bytes - limit));
 
 		munmap((char *) kept[0].ptr + kept[0].size - size, size);
 		kept[0].size -= size;
@@ -107,7 +104,7 @@ region_give_back(Region r)
 #ifdef MADV_FREE
 	(void) madvise(r.ptr, r.size, MADV_FREE);
 #endif
-	/* with what is kept before and behind it, of which it may have been a part */
+	/* join it with adjacent kept regions */
 	for (int i = nkept - 1; i >= 0; i--)
 	{
 		char	   *ptr = kept[i].ptr;
@@ -129,10 +126,9 @@ region_give_back(Region r)
 }
 
 /*
- * The smallest kept region that fits, of several the most recently given back (its pages
- * are the likeliest to be still there).  What is beyond size stays kept, so that nobody
- * has more than was asked for; it comes together again in region_give_back(), or the
- * sorts that follow would find pieces that none of them can use.
+ * Takes size bytes of the smallest kept region that is large enough.  Of several the most
+ * recently freed one is best: its pages are most likely still mapped.  The remainder of the
+ * region stays kept; region_give_back() joins the pieces again.
  */
 static bool
 region_take_kept(Size size, Region *r)
@@ -154,7 +150,7 @@ region_take_kept(Size size, Region *r)
 	if (kept[best].size == 0)
 		forget_kept(best);
 #ifdef MADV_HUGEPAGE
-	/* it may be made of smaller ones */
+	/* the region may be joined from regions below BULK_HUGE_MIN */
 	if (size >= BULK_HUGE_MIN)
 		(void) madvise(r->ptr, size, MADV_HUGEPAGE);
 #endif
@@ -173,14 +169,14 @@ region_map(Size size)
 	if (raw == MAP_FAILED)
 		return NULL;
 
-	/* trim to a huge page boundary */
+	/* trim to huge page boundaries */
 	ptr = (char *) TYPEALIGN(BULK_GRAIN, raw);
 	if (ptr > raw)
 		munmap(raw, ptr - raw);
 	if (raw + padded > ptr + size)
 		munmap(ptr + size, (raw + padded) - (ptr + size));
 #ifdef MADV_HUGEPAGE
-	/* on small regions the last, half-used page would be too much of it */
+	/* small regions: the last huge page would be mostly unused */
 	if (size >= BULK_HUGE_MIN)
 		(void) madvise(ptr, size, MADV_HUGEPAGE);
 #endif
@@ -192,7 +188,7 @@ region_new(BulkOwner *owner, Size size)
 {
 	Region		r;
 
-	/* room to remember it first: a region must never be ownerless */
+	/* make room in the list first: an ERROR must not leave a region without owner */
 	if (owner->nregions == owner->capacity)
 	{
 		int			capacity = Max(16, owner->capacity * 2);
@@ -209,7 +205,7 @@ region_new(BulkOwner *owner, Size size)
 	{
 		Size		limit = (Size) work_mem * 1024;
 
-		/* regions of the wrong size are no use to a sort that needs memory */
+		/* no kept region is large enough */
 		region_drop_kept(limit - Min(limit, live_bytes + size));
 		r.size = size;
 		r.ptr = region_map(size);
@@ -281,7 +277,7 @@ bulk_reserve(BulkOwner *owner, BulkBuf *buf, Size size, Size keep)
 
 	if (size <= buf->size)
 	{
-		buf->asked = Max(buf->asked, size);
+		buf->requested = Max(buf->requested, size);
 		return;
 	}
 	if (keep == 0)
@@ -289,11 +285,11 @@ bulk_reserve(BulkOwner *owner, BulkBuf *buf, Size size, Size keep)
 
 	if (size < BULK_THRESHOLD)
 	{
-		/* palloc aligns to 8; the kernels want whole cache lines */
+		/* palloc aligns to 8 bytes, the kernels need cache lines */
 		char	   *raw = MemoryContextAlloc(owner->cxt, size + BULK_ALIGN);
 
 		fresh.ptr = (void *) TYPEALIGN(BULK_ALIGN, raw + 1);
-		/* the distance back to the chunk stands in the byte before */
+		/* the byte before the memory stores the distance to the palloc'd chunk */
 		((uint8 *) fresh.ptr)[-1] = (uint8) ((char *) fresh.ptr - raw);
 		fresh.size = size;
 		fresh.mapped = false;
@@ -306,7 +302,7 @@ bulk_reserve(BulkOwner *owner, BulkBuf *buf, Size size, Size keep)
 		fresh.size = r.size;
 		fresh.mapped = true;
 	}
-	fresh.asked = size;
+	fresh.requested = size;
 	if (owner->progress != NULL)
 		owner->progress->now->memory += fresh.size;
 	if (keep > 0)
@@ -329,5 +325,5 @@ bulk_free(BulkOwner *owner, BulkBuf *buf)
 	else
 		pfree((char *) buf->ptr - ((uint8 *) buf->ptr)[-1]);
 	buf->ptr = NULL;
-	buf->size = buf->asked = 0;
+	buf->size = buf->requested = 0;
 }

@@ -1,6 +1,6 @@
 /*
  * memory.h
- *	  Memory for a sort: large, huge-page backed, kept for the next sort.
+ *	  Memory of a sort: large regions on huge pages, kept for the next sort.
  */
 #ifndef GPUSORT_STORE_MEMORY_H
 #define GPUSORT_STORE_MEMORY_H
@@ -12,10 +12,10 @@
 /* Regions are multiples of this, so that huge pages can back them. */
 #define BULK_GRAIN		((Size) 2 * 1024 * 1024)
 
-/* Requests below this come from the memory context, not from the system. */
+/* Smaller requests are palloc'd. */
 #define BULK_THRESHOLD	((Size) 1024 * 1024)
 
-/* Owner of bulk memory: everything goes back when its memory context does. */
+/* Owner of bulk memory.  All its memory is freed when its memory context is reset. */
 typedef struct BulkOwner BulkOwner;
 
 /* One growing, contiguous allocation. */
@@ -23,25 +23,24 @@ typedef struct BulkBuf
 {
 	void	   *ptr;
 	Size		size;			/* usable bytes */
-	Size		asked;			/* of them, those that were asked for */
-	bool		mapped;			/* a region, not palloc'd */
+	Size		requested;		/* the largest size that bulk_reserve() was called with */
+	bool		mapped;			/* true: a mapped region; false: palloc'd */
 } BulkBuf;
 
-/* progress: where what it has is counted; NULL: nowhere. */
+/* progress: counts the owner's memory; NULL if it is not counted. */
 extern BulkOwner *bulk_owner_create(MemoryContext cxt, Progress *progress);
 
-/* The context that it lives in. */
+/* The memory context of the owner. */
 extern MemoryContext bulk_owner_context(const BulkOwner *owner);
 
 /*
- * Makes buf at least size bytes large; its first "keep" bytes survive (0: the old
- * memory is given back before).  New memory is not zeroed.  Regions are 64-byte aligned (in fact page aligned),
- * and so are palloc'd ones.
+ * Makes buf at least size bytes large and keeps its first "keep" bytes.  If keep is 0, the
+ * old memory is freed first.  New memory is not zeroed.  The memory is aligned to 64 bytes.
  */
 extern void bulk_reserve(BulkOwner *owner, BulkBuf *buf, Size size, Size keep);
 extern void bulk_free(BulkOwner *owner, BulkBuf *buf);
 
-/* Memory kept for later sorts shrinks to what work_mem now allows. */
+/* Shrinks the memory kept for later sorts to the current work_mem. */
 extern void bulk_trim(void);
 
 #endif							/* GPUSORT_STORE_MEMORY_H */
