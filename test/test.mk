@@ -18,11 +18,11 @@ include test/unit/kernel.mk test/emulation/emulation.mk test/module/module.mk te
 
 IMAGE_TEST_CFLAGS = -std=gnu99 -O2 -Wall -Wextra -Werror
 
-test/bin/image_test: test/unit/image_test.c src/key/type/image.h src/key/type/bytes.h
+test/bin/image_test: test/unit/image_test.c src/key/type/normkey.h src/key/type/bytes.h
 	@mkdir -p $(@D)
 	$(CC) $(IMAGE_TEST_CFLAGS) -o $@ $<
 
-test/bin/image_test_asan: test/unit/image_test.c src/key/type/image.h src/key/type/bytes.h
+test/bin/image_test_asan: test/unit/image_test.c src/key/type/normkey.h src/key/type/bytes.h
 	@mkdir -p $(@D)
 	$(CC) $(IMAGE_TEST_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $<
 

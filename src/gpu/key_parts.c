@@ -266,7 +266,7 @@ send_ahead(DeviceKeys *dk)
 	{
 		const KeyPart *part = &parts->split.parts[parts->ahead];
 
-		if (part->flat || part->n == 0)
+		if (part->constant || part->n == 0)
 			parts->parts[parts->ahead].here = true;
 		else if (part->n >= PART_MIN_ROWS)
 		{

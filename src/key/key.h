@@ -12,7 +12,7 @@
 #include "compat.h"
 #include "kernel/sort_kernel.h"
 #include "key/type/bytes.h"
-#include "key/type/image.h"
+#include "key/type/normkey.h"
 #include "key/type/keytype.h"
 #include "port/pg_bitutils.h"
 #include "store/memory.h"
@@ -28,7 +28,7 @@ struct KeyBuffer;
 
 typedef struct InputOrder
 {
-	uint8		ways;			/* that are possible still */
+	uint8		possible;			/* that are possible still */
 	bool		varied;			/* not all rows are equal */
 	size_t		seen;			/* rows */
 } InputOrder;
@@ -67,7 +67,7 @@ typedef struct KeyRange
 	int			skip;			/* of ranges united: bytes of the prefix that they are behind */
 	uint64		set;			/* of images made by a function: bits set in any ... */
 	uint64		common;			/* ... and in all */
-	uint64		parts;			/* key_maker_parts() of the process that made them; 0: any */
+	uint64		part_type;			/* key_maker_part_type() of the process that made them; 0: any */
 } KeyRange;
 
 typedef struct KeyBufferColumn
@@ -76,7 +76,7 @@ typedef struct KeyBufferColumn
 	int			att;			/* column of the input row, from 0 */
 	bool		wide;			/* 8-byte images, otherwise 4 */
 	bool		nulls_first;
-	bool		called;			/* its images are made by a function */
+	bool		computed;			/* its images are made by a function */
 	bool		by_bytes;		/* ... and stand behind the prefix */
 	uint64		flip;			/* all ones for a descending column */
 	BytesPrefix prefix;
@@ -170,7 +170,7 @@ key_range_init(KeyRange *range)
 	range->skip = 0;
 	range->set = 0;
 	range->common = PG_UINT64_MAX;
-	range->parts = 0;
+	range->part_type = 0;
 }
 
 static inline void
@@ -212,11 +212,11 @@ key_range_union(KeyRange *range, const KeyRange *other)
 	range->inexact |= other->inexact;
 	range->set |= other->set;
 	range->common &= other->common;
-	if (unlikely(other->parts != 0 && range->parts != other->parts))
+	if (unlikely(other->part_type != 0 && range->part_type != other->part_type))
 	{
-		if (range->parts != 0)
+		if (range->part_type != 0)
 			key_range_give_up(range);
-		range->parts = other->parts;
+		range->part_type = other->part_type;
 	}
 }
 
@@ -254,11 +254,11 @@ normkey_of_value(const KeyBufferColumn *col, KeyMaker maker, Datum datum, bool *
 	{
 #define VALUE_NORMKEY(kind, normkey, type, from_datum, make, back) \
 		case kind: return (normkey) (make(from_datum(datum)) ^ col->flip);
-#define PLACE_NORMKEY(kind, normkey, make, words) \
+#define REF_NORMKEY(kind, normkey, make, words) \
 		case kind: return (normkey) (make((const char *) DatumGetPointer(datum)) ^ col->flip);
-#define CALL_NORMKEY(kind, normkey, make, words, exact) \
+#define COMPUTED_NORMKEY(kind, normkey, make, words, exact) \
 		case kind: return (normkey) (make(col, maker, datum, inexact) ^ col->flip);
-		KEY_KINDS(VALUE_NORMKEY, PLACE_NORMKEY, CALL_NORMKEY)
+		KEY_KINDS(VALUE_NORMKEY, REF_NORMKEY, COMPUTED_NORMKEY)
 	}
 	pg_unreachable();
 }
@@ -277,7 +277,7 @@ static inline void
 keybuf_count(KeyBuffer *keybuf, size_t n)
 {
 	keybuf->n += n;
-	if (unlikely(keybuf->input_order.ways != 0) && keybuf->n - keybuf->input_order.seen >= INPUT_ORDER_ROWS)
+	if (unlikely(keybuf->input_order.possible != 0) && keybuf->n - keybuf->input_order.seen >= INPUT_ORDER_ROWS)
 		input_order_check(keybuf);
 }
 
@@ -290,7 +290,7 @@ keybuf_value(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t i, 
 {
 	uint64		normkey;
 
-	if (col->called)
+	if (col->computed)
 		normkey = keybuf_computed(keybuf, maker, col, i, value);
 	else
 		normkey = normkey_of_value(col, NO_KEY_MAKER, value, NULL);
@@ -463,7 +463,7 @@ extern void page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, 
  * that has this image, as far as images tell; a NULL is always one of them.  Writes their
  * numbers to left, and returns how many there are.
  */
-extern int	page_keys_not_behind(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter *writer,
+extern int	page_keys_select(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter *writer,
 								 uint64 normkey, const char *const *where, int first, int n, uint16 *left);
 
 /* Do this tuple's keys lie at fixed places? */
@@ -498,11 +498,11 @@ normkey_at(const KeyBufferColumn *col, KeyMaker maker, KeyKind kind, uint64 flip
 	{
 #define VALUE_NORMKEY_AT(kind, normkey, type, from_datum, make, back) \
 		case kind: return (normkey) (make(*(const type *) p) ^ flip);
-#define PLACE_NORMKEY_AT(kind, normkey, make, words) \
+#define REF_NORMKEY_AT(kind, normkey, make, words) \
 		case kind: return (normkey) (make(p) ^ flip);
-#define CALL_NORMKEY_AT(kind, normkey, make, words, exact) \
+#define COMPUTED_NORMKEY_AT(kind, normkey, make, words, exact) \
 		case kind: return (normkey) (make(col, maker, page_datum(p, byval_len), inexact) ^ flip);
-		KEY_KINDS(VALUE_NORMKEY_AT, PLACE_NORMKEY_AT, CALL_NORMKEY_AT)
+		KEY_KINDS(VALUE_NORMKEY_AT, REF_NORMKEY_AT, COMPUTED_NORMKEY_AT)
 	}
 	pg_unreachable();
 }
@@ -896,7 +896,7 @@ device_key_at(const char *keys, int width, size_t i)
 typedef struct KeyPart
 {
 	size_t		n;				/* rows */
-	bool		flat;			/* its keys are all equal */
+	bool		constant;			/* its keys are all equal */
 	uint32	   *blocks;			/* where they lie, in order; all but the last are full */
 	uint32		nblocks;
 	uint32		capacity;		/* of that array */

@@ -24,7 +24,7 @@ add_column(KeyBuffer *keybuf, const KeyColumn *key, KeyKind kind)
 	col->kind = kind;
 	col->att = key->attno - 1;
 	col->wide = key_wide(kind);
-	col->called = key_called(kind);
+	col->computed = key_computed(kind);
 	col->by_bytes = key_by_bytes(kind);
 	col->nulls_first = key->nulls_first;
 	col->flip = key->descending ? ~UINT64_C(0) : 0;
@@ -335,7 +335,7 @@ keybuf_free(KeyBuffer *keybuf, BulkOwner *owner)
 static void
 input_order_begin(KeyBuffer *keybuf)
 {
-	keybuf->input_order.ways = keybuf->ncols > 0 ? INPUT_ASCENDING | INPUT_DESCENDING : 0;
+	keybuf->input_order.possible = keybuf->ncols > 0 ? INPUT_ASCENDING | INPUT_DESCENDING : 0;
 	keybuf->input_order.varied = false;
 	keybuf->input_order.seen = 0;
 }
@@ -348,12 +348,12 @@ look_at_row(KeyBuffer *keybuf, size_t i)
 	int			cmp;
 
 	if (!keybuf_compare(keybuf, i, i - 1, &cmp))
-		input_order->ways = 0;
+		input_order->possible = 0;
 	else if (cmp == 0)
-		input_order->ways &= INPUT_ASCENDING;
+		input_order->possible &= INPUT_ASCENDING;
 	else
 	{
-		input_order->ways &= cmp > 0 ? INPUT_ASCENDING : INPUT_DESCENDING;
+		input_order->possible &= cmp > 0 ? INPUT_ASCENDING : INPUT_DESCENDING;
 		input_order->varied = true;
 	}
 }
@@ -379,11 +379,11 @@ input_order_check(KeyBuffer *keybuf)
 	size_t		equal = 0;
 
 	input_order->seen = keybuf->n;
-	if (from >= keybuf->n || input_order->ways == 0)
+	if (from >= keybuf->n || input_order->possible == 0)
 		return;
 	if (unlikely(key_range_unplaced(col, &col->range)))
 	{
-		input_order->ways = 0;
+		input_order->possible = 0;
 		return;
 	}
 	if (col->wide)
@@ -393,13 +393,13 @@ input_order_check(KeyBuffer *keybuf)
 	if (col->nulls == NULL && equal == 0)
 	{
 		if (smaller > 0)
-			input_order->ways &= ~INPUT_ASCENDING;
+			input_order->possible &= ~INPUT_ASCENDING;
 		if (smaller < keybuf->n - from)
-			input_order->ways &= ~INPUT_DESCENDING;
+			input_order->possible &= ~INPUT_DESCENDING;
 		input_order->varied = true;
 		return;
 	}
-	for (size_t i = from; i < keybuf->n && input_order->ways != 0; i++)
+	for (size_t i = from; i < keybuf->n && input_order->possible != 0; i++)
 		look_at_row(keybuf, i);
 }
 
@@ -470,12 +470,12 @@ page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const At
 		}
 #define KEYBUF_BY_VALUE(kind, normkey, type, from_datum, make, back)	KEYBUF_LOOP(kind, normkey)
 #define KEYBUF_BY_REFERENCE(kind, normkey, make, words)	KEYBUF_LOOP(kind, normkey)
-#define KEYBUF_BY_CALL(kind, normkey, make, words, exact) \
-		case kind: keybuf_by_call(keybuf, maker, col, kind, at, offset, byval_len, data, count); break;
+#define KEYBUF_COMPUTED(kind, normkey, make, words, exact) \
+		case kind: keybuf_column_computed(keybuf, maker, col, kind, at, offset, byval_len, data, count); break;
 
 /* A column whose images are made by a function. */
 static pg_attribute_always_inline void
-keybuf_by_call(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, KeyKind kind, size_t at, int offset,
+keybuf_column_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, KeyKind kind, size_t at, int offset,
 			int byval_len, const char *const *data, int count)
 {
 	KeyRange	seen;
@@ -509,7 +509,7 @@ keybuf_column(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t at
 {
 	switch (col->kind)
 	{
-		KEY_KINDS(KEYBUF_BY_VALUE, KEYBUF_BY_REFERENCE, KEYBUF_BY_CALL)
+		KEY_KINDS(KEYBUF_BY_VALUE, KEYBUF_BY_REFERENCE, KEYBUF_COMPUTED)
 	}
 }
 
@@ -552,7 +552,7 @@ page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWri
 	}
 }
 
-#define LEFT_LOOP(kind, normkey_t) \
+#define SELECT_LOOP(kind, normkey_t) \
 		case kind: \
 			for (int i = first; i < n; i++) \
 			{ \
@@ -562,12 +562,12 @@ page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWri
 					normkey_at(col, maker, kind, (normkey_t) col->flip, where[i], byval_len, &inexact) <= normkey; \
 			} \
 			break;
-#define LEFT_VALUES(kind, normkey, type, from_datum, make, back)	LEFT_LOOP(kind, normkey)
-#define LEFT_PLACES(kind, normkey, make, words)	LEFT_LOOP(kind, normkey)
-#define LEFT_CALLS(kind, normkey, make, words, exact)	LEFT_LOOP(kind, normkey)
+#define SELECT_VALUE(kind, normkey, type, from_datum, make, back)	SELECT_LOOP(kind, normkey)
+#define SELECT_REF(kind, normkey, make, words)	SELECT_LOOP(kind, normkey)
+#define SELECT_COMPUTED(kind, normkey, make, words, exact)	SELECT_LOOP(kind, normkey)
 
 int
-page_keys_not_behind(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter *writer,
+page_keys_select(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter *writer,
 					 uint64 normkey, const char *const *where, int first, int n, uint16 *left)
 {
 	const KeyBufferColumn *col = &keybuf->cols[0];
@@ -577,7 +577,7 @@ page_keys_not_behind(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWri
 
 	switch (col->kind)
 	{
-		KEY_KINDS(LEFT_VALUES, LEFT_PLACES, LEFT_CALLS)
+		KEY_KINDS(SELECT_VALUE, SELECT_REF, SELECT_COMPUTED)
 	}
 	return nleft;
 }

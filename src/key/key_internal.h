@@ -17,7 +17,7 @@ extern KeyMaker key_maker_create(MemoryContext cxt, const KeyColumn *key, KeyKin
  * What the images of this kind are made of: those of two processes compare if this is the same.
  * 0: nothing is known yet, or they always compare.
  */
-extern uint64 key_maker_parts(KeyKind kind, KeyMaker maker);
+extern uint64 key_maker_part_type(KeyKind kind, KeyMaker maker);
 
 /* ------------------------------------------------------------------------
  * How a collation compares strings.

@@ -254,7 +254,7 @@ common_range_holds(const CommonKeyRange *common_range, const KeyBuffer *keybuf)
 		if (has_values(have) &&
 			(have->min < told->min || have->max > told->max ||
 			 (have->inexact && !told->inexact) ||
-			 (keybuf->cols[c].called &&
+			 (keybuf->cols[c].computed &&
 			  ((have->set & ~told->set) != 0 || (told->common & ~have->common) != 0))))
 			return false;
 		if (have->has_null && !told->has_null)

@@ -112,7 +112,7 @@ key_layout(KeyLayout *layout, const KeyBuffer *keybuf, const KeyRange *ranges)
 		lc->compaction.mask = 0;
 		lc->byte_dictionary = NULL;
 		lc->quantized.steps = 0;
-		if (keybuf->cols[c].called && ranges[c].min <= ranges[c].max)
+		if (keybuf->cols[c].computed && ranges[c].min <= ranges[c].max)
 			layout_compaction(lc, &ranges[c]);
 		layout_column(layout, lc, &keybuf->cols[c], &ranges[c]);
 		inexact = ranges[c].inexact;
@@ -516,14 +516,14 @@ pack_row(const KeyBuffer *keybuf, const KeyWriter *writer, const KeyLayout *layo
 
 /* So many values, each at one of 2^16 places, tell whether it pays. */
 #define SAMPLE_SIZE		256
-#define PLACE_BITS		16
+#define REF_BITS		16
 
 /* Of the numbers, these are left to NULLs and to rounding. */
 #define QUANTIZE_SPARE		8
 
 typedef struct Places
 {
-	uint64		seen[(1 << PLACE_BITS) / 64];
+	uint64		seen[(1 << REF_BITS) / 64];
 	int			shared;			/* values at a place that had one */
 } Places;
 
@@ -592,8 +592,8 @@ scale_pays(const LinearScale *scale, const KeyBufferColumn *col, size_t n, int b
 
 		if (col->nulls != NULL && col->nulls[row])
 			continue;
-		put_at(&by_normkey, (normkey - col->range.min) >> (normkey_bits - PLACE_BITS));
-		put_at(&by_number, quantize(scale, normkey) >> (bits - PLACE_BITS));
+		put_at(&by_normkey, (normkey - col->range.min) >> (normkey_bits - REF_BITS));
+		put_at(&by_number, quantize(scale, normkey) >> (bits - REF_BITS));
 	}
 	return by_number.shared + SAMPLE_SIZE / 16 < by_normkey.shared;
 }

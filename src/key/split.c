@@ -108,7 +108,7 @@ choose_ranges(KeySplit *split, const Key128 *sample, size_t n, double share)
 		{
 			if (split->low[split->nparts - 1] != key && !add_part(split, key))
 				return false;
-			split->parts[split->nparts - 1].flat = true;
+			split->parts[split->nparts - 1].constant = true;
 			if (key != most && !add_part(split, key + 1))
 				return false;
 			filled = 0;
@@ -151,7 +151,7 @@ key_split_sorts(const KeySplit *split)
 {
 	for (int p = 0; p < split->nparts; p++)
 	{
-		if (!split->parts[p].flat)
+		if (!split->parts[p].constant)
 			return true;
 	}
 	return false;

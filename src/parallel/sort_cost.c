@@ -73,7 +73,7 @@ sum_keys(const SortCostFacts *facts, CostKeys *sum)
 		KeyKind		kind = facts->keys[i].kind;
 
 		sum->bits += key_words(kind) * (key_wide(kind) ? 64 : 32);
-		sum->called += key_called(kind) ? 1 : 0;
+		sum->called += key_computed(kind) ? 1 : 0;
 		sum->needs_comparator |= key_needs_comparator(kind);
 	}
 }

@@ -421,7 +421,7 @@ page_has_many(const BoundedSink *sink, int n)
 {
 	size_t		bound = sink->base.env->bound;
 
-	return bound > 0 && n / 2 > bound && !key_called(sink->base.batch->keybuf.cols[0].kind);
+	return bound > 0 && n / 2 > bound && !key_computed(sink->base.batch->keybuf.cols[0].kind);
 }
 
 /* Takes the page at once, if all of its rows may be wanted. */
@@ -540,7 +540,7 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 	}
 	row_page_find_keys(page, *done, where);
 	if (limit < PG_UINT64_MAX)
-		nleft = page_keys_not_behind(&page->keys, &sink->batch->keybuf, &sink->env->keys, limit,
+		nleft = page_keys_select(&page->keys, &sink->batch->keybuf, &sink->env->keys, limit,
 									 where[0], *done, page->n, left);
 	else
 	{
@@ -635,6 +635,6 @@ sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *others)
 	for (int c = 0; c < sink->base.batch->keybuf.ncols; c++)
 		sink->threshold_dear[c] = key_needs_comparator(sink->base.batch->keybuf.cols[c].kind);
 	/* images that a function makes may mean another thing in another process */
-	sink->others = key_called(sink->base.batch->keybuf.cols[0].kind) ? NULL : others;
+	sink->others = key_computed(sink->base.batch->keybuf.cols[0].kind) ? NULL : others;
 	top_rows_begin(&sink->top, sink->base.env, sink->base.batch);
 }

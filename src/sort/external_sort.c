@@ -182,7 +182,7 @@ write_keys(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const Sorted 
 static bool
 goes_behind_last(const Runs *runs, const KeyBuffer *keybuf)
 {
-	if (!runs->goes_on || (keybuf->input_order.ways & INPUT_ASCENDING) == 0)
+	if (!runs->goes_on || (keybuf->input_order.possible & INPUT_ASCENDING) == 0)
 		return false;
 	for (int c = 0; c < keybuf->ncols; c++)
 	{
@@ -201,7 +201,7 @@ goes_behind_last(const Runs *runs, const KeyBuffer *keybuf)
 static void
 note_last(Runs *runs, const KeyBuffer *keybuf)
 {
-	runs->goes_on = keybuf->exact && (keybuf->input_order.ways & INPUT_ASCENDING) != 0;
+	runs->goes_on = keybuf->exact && (keybuf->input_order.possible & INPUT_ASCENDING) != 0;
 	for (int c = 0; c < keybuf->ncols && runs->goes_on; c++)
 	{
 		const KeyBufferColumn *col = &keybuf->cols[c];

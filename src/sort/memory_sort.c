@@ -445,7 +445,7 @@ report(SortEnv *env, const KeyBuffer *keybuf)
 	KeyRange	ranges[KEY_MAX_COLUMNS];
 	KeyLayout	layout;
 	RouteFacts	facts = {0};
-	bool		up = (keybuf->input_order.ways & INPUT_ASCENDING) != 0;
+	bool		up = (keybuf->input_order.possible & INPUT_ASCENDING) != 0;
 
 	keybuf_ranges(keybuf, ranges);
 	key_layout(&layout, keybuf, ranges);
@@ -478,7 +478,7 @@ presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, Sorted *sorted)
 	uint32	   *rids;
 
 	input_order_check(keybuf);
-	if (keybuf->input_order.ways == 0 || env->spec.keys_only || gpusort_verify ||
+	if (keybuf->input_order.possible == 0 || env->spec.keys_only || gpusort_verify ||
 		gpusort_forced_algorithm() != NULL)
 		return false;
 	if (early != NULL)
@@ -487,7 +487,7 @@ presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, Sorted *sorted)
 	bulk_reserve(env->bulk, &env->recs, n * sizeof(uint32), 0);
 	sort_env_note_memory(env, batch_held(batch));
 	rids = env->recs.ptr;
-	if (keybuf->input_order.ways & INPUT_ASCENDING)
+	if (keybuf->input_order.possible & INPUT_ASCENDING)
 		memcpy(rids, keybuf->rids, n * sizeof(uint32));
 	else
 	{

@@ -500,7 +500,7 @@ sorter_common_range(Sorter *sorter, CommonKeyRange *common_range)
 	memcpy(common_range->ranges, sorter->runs.ranges, sizeof(common_range->ranges));
 	keybuf_unite_ranges(keybuf, common_range->ranges);
 	for (int c = 0; c < keybuf->ncols; c++)
-		common_range->ranges[c].parts = key_maker_parts(keybuf->cols[c].kind, sorter->env.keys.makers[c]);
+		common_range->ranges[c].part_type = key_maker_part_type(keybuf->cols[c].kind, sorter->env.keys.makers[c]);
 	common_range_of_keys(common_range, keybuf);
 }
 

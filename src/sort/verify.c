@@ -148,8 +148,8 @@ verify_problem(const Batch *batch, const KeyLayout *layout, const SortProblem *p
 void
 verify_input_order(const KeyBuffer *keybuf, const KeyOrder *order)
 {
-	if (((keybuf->input_order.ways & INPUT_ASCENDING) && order->descents > 0) ||
-		((keybuf->input_order.ways & INPUT_DESCENDING) && order->ascents > 0))
+	if (((keybuf->input_order.possible & INPUT_ASCENDING) && order->descents > 0) ||
+		((keybuf->input_order.possible & INPUT_DESCENDING) && order->ascents > 0))
 		elog(ERROR, "%zu rows were seen to come in order, but %zu keys descend and %zu ascend",
 			 keybuf->n, order->descents, order->ascents);
 }

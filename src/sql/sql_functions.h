@@ -10,7 +10,7 @@
 #include "catalog/pg_type.h"
 #include "cost/cost.h"
 #include "kernel/algorithm.h"
-#include "key/type/image.h"
+#include "key/type/normkey.h"
 #include "nodes/execnodes.h"
 
 /*

@@ -14,7 +14,14 @@
 #include <sys/socket.h>
 
 #include "key/key.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/catcache.h"
 #include "utils/inet.h"
+#include "utils/memutils.h"
+#include "utils/sortsupport.h"
+#include "utils/syscache.h"
 
 #define DIGITS_MAX	24
 #define VALUE_MAX	(4 * DIGITS_MAX + 64)
@@ -61,8 +68,23 @@ UNUSED(void *, detoast_attr_slice(struct varlena *attr, int32 offset, int32 leng
 UNUSED(void, pfree(void *pointer))
 volatile sig_atomic_t InterruptPending = false;
 UNUSED(void, ProcessInterrupts(void))
-UNUSED(uint64, abbreviated_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact))
-UNUSED(uint32, enum_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact))
+MemoryContext CurrentMemoryContext = NULL;
+Oid			MyDatabaseId = InvalidOid;
+UNUSED(void *, MemoryContextAlloc(MemoryContext context, Size size))
+UNUSED(void *, MemoryContextAllocZero(MemoryContext context, Size size))
+UNUSED(void, MemoryContextDelete(MemoryContext context))
+UNUSED(MemoryContext, AllocSetContextCreateInternal(MemoryContext parent, const char *name, Size least, Size first,
+													Size most))
+UNUSED(void, pg_qsort(void *base, size_t n, size_t size, int (*cmp) (const void *, const void *)))
+UNUSED(HeapTuple, SearchSysCache1(int cache, Datum key))
+UNUSED(void, ReleaseSysCache(HeapTuple tuple))
+UNUSED(Datum, SysCacheGetAttr(int cache, HeapTuple tuple, AttrNumber att, bool *isnull))
+UNUSED(struct catclist *, SearchSysCacheList(int cache, int nkeys, Datum key1, Datum key2, Datum key3))
+UNUSED(void, ReleaseCatCacheList(struct catclist *list))
+UNUSED(char *, text_to_cstring(const text *t))
+UNUSED(int, GetDatabaseEncoding(void))
+UNUSED(void, PrepareSortSupportFromOrderingOp(Oid op, SortSupport ssup))
+UNUSED(int, ssup_datum_unsigned_cmp(Datum x, Datum y, SortSupport ssup))
 UNUSED(uint64, array_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact))
 UNUSED(uint64, range_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact))
 UNUSED(uint64, multirange_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact))

@@ -6,7 +6,7 @@
  * and by a plain statement of PostgreSQL's btree order of the type.
  */
 #include "../../src/key/type/bytes.h"
-#include "../../src/key/type/image.h"
+#include "../../src/key/type/normkey.h"
 
 #include <stdbool.h>
 #include <stdio.h>

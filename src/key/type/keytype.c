@@ -205,7 +205,7 @@ key_maker_create(MemoryContext cxt, const KeyColumn *key, KeyKind kind)
 }
 
 uint64
-key_maker_parts(KeyKind kind, KeyMaker maker)
+key_maker_part_type(KeyKind kind, KeyMaker maker)
 {
 	return key_nested(kind) ? first_part_kind(maker.first_part) : 0;
 }

@@ -164,7 +164,7 @@ bits_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, boo
 /* ------------------------------------------------------------------------
  * Keys that are of enum types.
  *
- * The image is the catalog's number for the place of a value among its type's.  All
+ * The image is the catalog's number for the position of a value among its type's.  All
  * are read when the first value comes.  Other sessions may add values to the type while
  * a sort is under way, and the catalog may then number all anew, in the same order: a
  * value that was not there at first gets the image of the one before it, inexactly, so
@@ -175,19 +175,19 @@ bits_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, boo
  * ------------------------------------------------------------------------
  */
 
-typedef struct EnumPlace
+typedef struct EnumPosition
 {
 	Oid			value;
 	float4		order;
 	uint32		normkey;
 	bool		inexact;
-} EnumPlace;
+} EnumPosition;
 
 struct EnumOrder
 {
 	MemoryContext cxt;
 	int			n;
-	EnumPlace  *places;			/* by value */
+	EnumPosition  *positions;			/* by value */
 };
 
 EnumOrder *
@@ -199,8 +199,8 @@ enum_order_create(MemoryContext cxt)
 	return order;
 }
 
-static const EnumPlace *
-find_place(const EnumOrder *order, Oid value)
+static const EnumPosition *
+enum_find(const EnumOrder *order, Oid value)
 {
 	int			from = 0;
 	int			to = order->n;
@@ -209,9 +209,9 @@ find_place(const EnumOrder *order, Oid value)
 	{
 		int			mid = (from + to) / 2;
 
-		if (order->places[mid].value == value)
-			return &order->places[mid];
-		if (order->places[mid].value < value)
+		if (order->positions[mid].value == value)
+			return &order->positions[mid];
+		if (order->positions[mid].value < value)
 			from = mid + 1;
 		else
 			to = mid;
@@ -220,32 +220,32 @@ find_place(const EnumOrder *order, Oid value)
 }
 
 static int
-by_order(const void *a, const void *b)
+compare_sortorders(const void *a, const void *b)
 {
-	float4		x = ((const EnumPlace *) a)->order;
-	float4		y = ((const EnumPlace *) b)->order;
+	float4		x = ((const EnumPosition *) a)->order;
+	float4		y = ((const EnumPosition *) b)->order;
 
 	return (x > y) - (x < y);
 }
 
 static int
-by_value(const void *a, const void *b)
+compare_oids(const void *a, const void *b)
 {
-	Oid			x = ((const EnumPlace *) a)->value;
-	Oid			y = ((const EnumPlace *) b)->value;
+	Oid			x = ((const EnumPosition *) a)->value;
+	Oid			y = ((const EnumPosition *) b)->value;
 
 	return (x > y) - (x < y);
 }
 
 /* Reads the values of the type that this one is of, if the catalog has it. */
 static void
-learn_type(EnumOrder *order, Oid value)
+enum_load(EnumOrder *order, Oid value)
 {
 	HeapTuple	tuple = SearchSysCache1(ENUMOID, ObjectIdGetDatum(value));
 	Oid			type;
 	CatCList   *list;
-	EnumPlace  *places;
-	const EnumPlace *before = NULL;
+	EnumPosition  *positions;
+	const EnumPosition *before = NULL;
 	int			n;
 
 	if (!HeapTupleIsValid(tuple))
@@ -255,38 +255,38 @@ learn_type(EnumOrder *order, Oid value)
 
 	list = SearchSysCacheList1(ENUMTYPOIDNAME, ObjectIdGetDatum(type));
 	n = list->n_members;
-	places = MemoryContextAlloc(order->cxt, Max(n, 1) * sizeof(EnumPlace));
+	positions = MemoryContextAlloc(order->cxt, Max(n, 1) * sizeof(EnumPosition));
 	for (int i = 0; i < n; i++)
 	{
 		Form_pg_enum member = (Form_pg_enum) GETSTRUCT(&list->members[i]->tuple);
 
-		places[i].value = member->oid;
-		places[i].order = member->enumsortorder;
+		positions[i].value = member->oid;
+		positions[i].order = member->enumsortorder;
 	}
 	ReleaseCatCacheList(list);
 
-	qsort(places, n, sizeof(EnumPlace), by_order);
+	qsort(positions, n, sizeof(EnumPosition), compare_sortorders);
 	for (int i = 0; i < n; i++)
 	{
-		const EnumPlace *known = find_place(order, places[i].value);
+		const EnumPosition *known = enum_find(order, positions[i].value);
 
 		if (known != NULL)
 		{
-			places[i].normkey = known->normkey;
-			places[i].inexact = known->inexact;
+			positions[i].normkey = known->normkey;
+			positions[i].inexact = known->inexact;
 		}
 		else
 		{
-			places[i].inexact = (order->n > 0);
-			places[i].normkey = order->n == 0 ? normkey_float4(places[i].order) :
+			positions[i].inexact = (order->n > 0);
+			positions[i].normkey = order->n == 0 ? normkey_float4(positions[i].order) :
 				before == NULL ? 0 : before->normkey;
 		}
-		before = &places[i];
+		before = &positions[i];
 	}
-	qsort(places, n, sizeof(EnumPlace), by_value);
-	if (order->places != NULL)
-		pfree(order->places);
-	order->places = places;
+	qsort(positions, n, sizeof(EnumPosition), compare_oids);
+	if (order->positions != NULL)
+		pfree(order->positions);
+	order->positions = positions;
 	order->n = n;
 }
 
@@ -294,19 +294,19 @@ uint32
 enum_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	EnumOrder  *order = maker.enum_order;
-	const EnumPlace *place = find_place(order, DatumGetObjectId(value));
+	const EnumPosition *position = enum_find(order, DatumGetObjectId(value));
 
-	if (unlikely(place == NULL))
+	if (unlikely(position == NULL))
 	{
-		learn_type(order, DatumGetObjectId(value));
-		place = find_place(order, DatumGetObjectId(value));
-		if (place == NULL)
+		enum_load(order, DatumGetObjectId(value));
+		position = enum_find(order, DatumGetObjectId(value));
+		if (position == NULL)
 		{
 			*inexact = true;
 			return (uint32) key_unplaced(KEY_ENUM);
 		}
 	}
-	if (unlikely(place->inexact))
+	if (unlikely(position->inexact))
 		*inexact = true;
-	return place->normkey;
+	return position->normkey;
 }

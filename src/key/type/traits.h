@@ -19,36 +19,36 @@
 
 #include "datatype/timestamp.h"
 #include "key/type/bytes.h"
-#include "key/type/image.h"
+#include "key/type/normkey.h"
 #include "storage/itemptr.h"
 #include "utils/date.h"
 
 static inline uint64
-place_uuid(const char *p)
+normkey_uuid(const char *p)
 {
 	return bytes_load(p);
 }
 
 static inline uint64
-place_uuid_low(const char *p)
+normkey_uuid_low(const char *p)
 {
 	return bytes_load(p + 8);
 }
 
 static inline uint64
-place_macaddr(const char *p)
+normkey_macaddr(const char *p)
 {
 	return bytes_word(p, 6) >> 16;
 }
 
 static inline uint64
-place_macaddr8(const char *p)
+normkey_macaddr8(const char *p)
 {
 	return bytes_load(p);
 }
 
 static inline uint64
-place_tid(const char *p)
+normkey_tid(const char *p)
 {
 	ItemPointer tid = (ItemPointer) p;
 
@@ -56,7 +56,7 @@ place_tid(const char *p)
 }
 
 static inline uint64
-place_timetz(const char *p)
+normkey_timetz(const char *p)
 {
 	const TimeTzADT *t = (const TimeTzADT *) p;
 
@@ -64,7 +64,7 @@ place_timetz(const char *p)
 }
 
 static inline uint32
-place_timetz_zone(const char *p)
+normkey_timetz_zone(const char *p)
 {
 	return normkey_int32(((const TimeTzADT *) p)->zone);
 }
@@ -78,13 +78,13 @@ interval_number(const char *p)
 }
 
 static inline uint32
-place_interval(const char *p)
+normkey_interval(const char *p)
 {
 	return normkey_int32((int32) ((interval_number(p) + ((int128) 1 << 63)) >> 64));
 }
 
 static inline uint64
-place_interval_low(const char *p)
+normkey_interval_low(const char *p)
 {
 	return normkey_int64((int64) interval_number(p));
 }
@@ -97,24 +97,24 @@ place_interval_low(const char *p)
  * nothing of a switch remains, so that loops over rows call no function that is
  * not inline.
  *
- * VALUE rows: types passed by value; PLACE rows: fixed-width types passed by
- * reference, whose image is made of the bytes at a pointer; CALL rows: whatever
+ * VALUE rows: types passed by value; REF rows: fixed-width types passed by
+ * reference, whose image is made of the bytes at a pointer; COMPUTED rows: whatever
  * takes a function, variable-length types above all.
  *
  *	kind		its name; stored in plans, so: append only
  *	image		uint32 or uint64
  *	type		VALUE: as it lies in a tuple
  *	from_datum	VALUE: a Datum's value
- *	make		the image: VALUE: make(value); PLACE: make(const char *place);
- *				CALL: make(const StageColumn *col, KeyMaker maker, Datum value,
+ *	make		the image: VALUE: make(value); REF: make(const char *place);
+ *				COMPUTED: make(const StageColumn *col, KeyMaker maker, Datum value,
  *				bool *inexact).  It does not know of DESC.
  *	words		stage columns that one SQL column takes: 2 for images of 128 bits.
  *				The kind of the second is the next one, whose own number is 0.
- *	exact		CALL: false if make() may ever say that an image is not
- *	back		VALUE: the Datum that has this image, or key_not_back
+ *	exact		COMPUTED: false if make() may ever say that an image is not
+ *	back		VALUE: the Datum that has this image, or key_not_decodable
  *
- * An image of VALUE and PLACE rows is exact: equal images are equal values (two of
- * 128 bits: where both words are equal).  One of CALL rows may be inexact: it says
+ * An image of VALUE and REF rows is exact: equal images are equal values (two of
+ * 128 bits: where both words are equal).  One of COMPUTED rows may be inexact: it says
  * "before" and "after" truly, but "equal" only as far as it goes; make() then sets
  * *inexact (of two words the one that cannot tell does).  What stands behind an inexact image must not decide anything.
  *
@@ -125,47 +125,47 @@ place_interval_low(const char *p)
  */
 
 /*        kind        image   type    from_datum      make          back */
-#define KEY_KINDS(VALUE, PLACE, CALL) \
+#define KEY_KINDS(VALUE, REF, COMPUTED) \
 	VALUE(KEY_UINT8,  uint32, uint8,  DatumGetUInt8,  normkey_uint32, datum_of_uint8) \
 	VALUE(KEY_INT2,   uint32, int16,  DatumGetInt16,  normkey_int32,  datum_of_int2) \
 	VALUE(KEY_INT4,   uint32, int32,  DatumGetInt32,  normkey_int32,  datum_of_int4) \
 	VALUE(KEY_UINT4,  uint32, uint32, DatumGetUInt32, normkey_uint32, datum_of_uint4) \
-	VALUE(KEY_FLOAT4, uint32, float4, DatumGetFloat4, normkey_float4, key_not_back) \
+	VALUE(KEY_FLOAT4, uint32, float4, DatumGetFloat4, normkey_float4, key_not_decodable) \
 	VALUE(KEY_INT8,   uint64, int64,  DatumGetInt64,  normkey_int64,  datum_of_int8) \
-	VALUE(KEY_FLOAT8, uint64, float8, DatumGetFloat8, normkey_float8, key_not_back) \
-	CALL(KEY_TEXT,   uint64, string_normkey, 1, false) \
-	CALL(KEY_BPCHAR, uint64, string_normkey, 1, false) \
-	CALL(KEY_NAME,   uint64, string_normkey, 1, false) \
-	CALL(KEY_BYTEA,  uint64, string_normkey, 1, false) \
-	CALL(KEY_ABBREVIATED, uint64, abbreviated_normkey, 1, false) \
-	CALL(KEY_COMPARED, uint32, compared_normkey, 1, false) \
+	VALUE(KEY_FLOAT8, uint64, float8, DatumGetFloat8, normkey_float8, key_not_decodable) \
+	COMPUTED(KEY_TEXT,   uint64, string_normkey, 1, false) \
+	COMPUTED(KEY_BPCHAR, uint64, string_normkey, 1, false) \
+	COMPUTED(KEY_NAME,   uint64, string_normkey, 1, false) \
+	COMPUTED(KEY_BYTEA,  uint64, string_normkey, 1, false) \
+	COMPUTED(KEY_ABBREVIATED, uint64, abbreviated_normkey, 1, false) \
+	COMPUTED(KEY_COMPARED, uint32, compared_normkey, 1, false) \
 	VALUE(KEY_UINT64, uint64, uint64, DatumGetUInt64, normkey_uint64, datum_of_uint64) \
-	PLACE(KEY_UUID,          uint64, place_uuid, 2) \
-	PLACE(KEY_UUID_LOW,      uint64, place_uuid_low, 0) \
-	PLACE(KEY_MACADDR,       uint64, place_macaddr, 1) \
-	PLACE(KEY_MACADDR8,      uint64, place_macaddr8, 1) \
-	PLACE(KEY_TID,           uint64, place_tid, 1) \
-	PLACE(KEY_TIMETZ,        uint64, place_timetz, 2) \
-	PLACE(KEY_TIMETZ_ZONE,   uint32, place_timetz_zone, 0) \
-	PLACE(KEY_INTERVAL,      uint32, place_interval, 2) \
-	PLACE(KEY_INTERVAL_LOW,  uint64, place_interval_low, 0) \
-	CALL(KEY_NUMERIC,     uint64, numeric_normkey, 2, false) \
-	CALL(KEY_NUMERIC_LOW, uint64, numeric_low_normkey, 0, false) \
-	CALL(KEY_INET,        uint64, inet_normkey, 2, false) \
-	CALL(KEY_INET_LOW,    uint64, inet_low_normkey, 0, false) \
-	CALL(KEY_BITS,        uint64, bits_normkey, 1, false) \
-	CALL(KEY_ENUM,        uint32, enum_normkey, 1, false) \
-	CALL(KEY_ARRAY,      uint64, array_normkey, 1, false) \
-	CALL(KEY_RANGE,      uint64, range_normkey, 1, false) \
-	CALL(KEY_MULTIRANGE, uint64, multirange_normkey, 1, false) \
-	CALL(KEY_RECORD,     uint64, record_normkey, 1, false)
+	REF(KEY_UUID,          uint64, normkey_uuid, 2) \
+	REF(KEY_UUID_LOW,      uint64, normkey_uuid_low, 0) \
+	REF(KEY_MACADDR,       uint64, normkey_macaddr, 1) \
+	REF(KEY_MACADDR8,      uint64, normkey_macaddr8, 1) \
+	REF(KEY_TID,           uint64, normkey_tid, 1) \
+	REF(KEY_TIMETZ,        uint64, normkey_timetz, 2) \
+	REF(KEY_TIMETZ_ZONE,   uint32, normkey_timetz_zone, 0) \
+	REF(KEY_INTERVAL,      uint32, normkey_interval, 2) \
+	REF(KEY_INTERVAL_LOW,  uint64, normkey_interval_low, 0) \
+	COMPUTED(KEY_NUMERIC,     uint64, numeric_normkey, 2, false) \
+	COMPUTED(KEY_NUMERIC_LOW, uint64, numeric_low_normkey, 0, false) \
+	COMPUTED(KEY_INET,        uint64, inet_normkey, 2, false) \
+	COMPUTED(KEY_INET_LOW,    uint64, inet_low_normkey, 0, false) \
+	COMPUTED(KEY_BITS,        uint64, bits_normkey, 1, false) \
+	COMPUTED(KEY_ENUM,        uint32, enum_normkey, 1, false) \
+	COMPUTED(KEY_ARRAY,      uint64, array_normkey, 1, false) \
+	COMPUTED(KEY_RANGE,      uint64, range_normkey, 1, false) \
+	COMPUTED(KEY_MULTIRANGE, uint64, multirange_normkey, 1, false) \
+	COMPUTED(KEY_RECORD,     uint64, record_normkey, 1, false)
 
 #define VALUE_ENUM(kind, normkey, type, from_datum, make, back)	kind,
-#define PLACE_ENUM(kind, normkey, make, words)	kind,
-#define CALL_ENUM(kind, normkey, make, words, exact)	kind,
+#define REF_ENUM(kind, normkey, make, words)	kind,
+#define COMPUTED_ENUM(kind, normkey, make, words, exact)	kind,
 typedef enum KeyKind
 {
-	KEY_KINDS(VALUE_ENUM, PLACE_ENUM, CALL_ENUM)
+	KEY_KINDS(VALUE_ENUM, REF_ENUM, COMPUTED_ENUM)
 } KeyKind;
 
 struct KeyBufferColumn;
@@ -245,14 +245,14 @@ key_needs_comparator(KeyKind kind)
 
 /* Are its images made by a function, by row? */
 static inline bool
-key_called(KeyKind kind)
+key_computed(KeyKind kind)
 {
 	switch (kind)
 	{
-#define VALUE_CALLED(kind, normkey, type, from_datum, make, back)	case kind: return false;
-#define PLACE_CALLED(kind, normkey, make, words)	case kind: return false;
-#define CALL_CALLED(kind, normkey, make, words, exact)	case kind: return true;
-		KEY_KINDS(VALUE_CALLED, PLACE_CALLED, CALL_CALLED)
+#define VALUE_COMPUTED(kind, normkey, type, from_datum, make, back)	case kind: return false;
+#define REF_COMPUTED(kind, normkey, make, words)	case kind: return false;
+#define COMPUTED_COMPUTED(kind, normkey, make, words, exact)	case kind: return true;
+		KEY_KINDS(VALUE_COMPUTED, REF_COMPUTED, COMPUTED_COMPUTED)
 	}
 	pg_unreachable();
 }
@@ -265,11 +265,11 @@ key_wide(KeyKind kind)
 	{
 #define VALUE_WIDE(kind, normkey, type, from_datum, make, back) \
 		case kind: return sizeof(normkey) == sizeof(uint64);
-#define PLACE_WIDE(kind, normkey, make, words) \
+#define REF_WIDE(kind, normkey, make, words) \
 		case kind: return sizeof(normkey) == sizeof(uint64);
-#define CALL_WIDE(kind, normkey, make, words, exact) \
+#define COMPUTED_WIDE(kind, normkey, make, words, exact) \
 		case kind: return sizeof(normkey) == sizeof(uint64);
-		KEY_KINDS(VALUE_WIDE, PLACE_WIDE, CALL_WIDE)
+		KEY_KINDS(VALUE_WIDE, REF_WIDE, COMPUTED_WIDE)
 	}
 	pg_unreachable();
 }
@@ -288,9 +288,9 @@ key_words(KeyKind kind)
 	switch (kind)
 	{
 #define VALUE_WORDS(kind, normkey, type, from_datum, make, back)	case kind: return 1;
-#define PLACE_WORDS(kind, normkey, make, words)	case kind: return words;
-#define CALL_WORDS(kind, normkey, make, words, exact)	case kind: return words;
-		KEY_KINDS(VALUE_WORDS, PLACE_WORDS, CALL_WORDS)
+#define REF_WORDS(kind, normkey, make, words)	case kind: return words;
+#define COMPUTED_WORDS(kind, normkey, make, words, exact)	case kind: return words;
+		KEY_KINDS(VALUE_WORDS, REF_WORDS, COMPUTED_WORDS)
 	}
 	pg_unreachable();
 }
@@ -302,9 +302,9 @@ key_exact(KeyKind kind)
 	switch (kind)
 	{
 #define VALUE_EXACT(kind, normkey, type, from_datum, make, back)	case kind: return true;
-#define PLACE_EXACT(kind, normkey, make, words)	case kind: return true;
-#define CALL_EXACT(kind, normkey, make, words, exact)	case kind: return exact;
-		KEY_KINDS(VALUE_EXACT, PLACE_EXACT, CALL_EXACT)
+#define REF_EXACT(kind, normkey, make, words)	case kind: return true;
+#define COMPUTED_EXACT(kind, normkey, make, words, exact)	case kind: return exact;
+		KEY_KINDS(VALUE_EXACT, REF_EXACT, COMPUTED_EXACT)
 	}
 	pg_unreachable();
 }
@@ -352,7 +352,7 @@ datum_of_uint64(uint64 normkey)
 
 /* A float's value is not known from its image: -0 and NaNs. */
 static inline Datum
-key_not_back(uint64 normkey)
+key_not_decodable(uint64 normkey)
 {
 	pg_unreachable();
 }
@@ -364,10 +364,10 @@ key_decodable(KeyKind kind)
 	switch (kind)
 	{
 #define VALUE_DECODABLE(kind, normkey, type, from_datum, make, back) \
-		case kind: return back != key_not_back;
-#define PLACE_DECODABLE(kind, normkey, make, words)	case kind: return false;
-#define CALL_DECODABLE(kind, normkey, make, words, exact)	case kind: return false;
-		KEY_KINDS(VALUE_DECODABLE, PLACE_DECODABLE, CALL_DECODABLE)
+		case kind: return back != key_not_decodable;
+#define REF_DECODABLE(kind, normkey, make, words)	case kind: return false;
+#define COMPUTED_DECODABLE(kind, normkey, make, words, exact)	case kind: return false;
+		KEY_KINDS(VALUE_DECODABLE, REF_DECODABLE, COMPUTED_DECODABLE)
 	}
 	pg_unreachable();
 }

@@ -72,4 +72,4 @@ normkey_float8(double v)
 	return b ^ ((uint64_t) ((int64_t) b >> 63) | NORMKEY_SIGN64);
 }
 
-#endif							/* GPUSORT_KEY_TYPE_IMAGE_H */
+#endif							/* GPUSORT_KEY_TYPE_NORMKEY_H */
