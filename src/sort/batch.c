@@ -1,12 +1,12 @@
 /*
  * batch.c
- *	  Rows and their key buffer.
+ *	  A batch: rows in an arena, and their key buffer.
  *
- * Memory policy: rows, the stage's arrays and those that sorting will need are
- * counted.  The stage's arrays grow with what came, not by the planner's estimate.
- * Regions are rounded up to 2 MB, the rows' to 16 MB; their untouched rest is not
- * counted.  A small batch keeps its few kilobytes for the next execution of the node, a
- * large one gives its regions back (bulk.c).
+ * Memory policy: the rows, the arrays of the key buffer, and the arrays that sorting
+ * will need are counted.  The key buffer grows with its rows, not by the planner's
+ * estimate.  Regions are rounded up to 2 MB, regions of rows to 16 MB; only the part in
+ * use is counted.  A small batch keeps its memory for the next execution of the node.
+ * A large batch returns its regions.
  */
 #include "postgres.h"
 
@@ -15,15 +15,12 @@
 #include "sort/sort.h"
 #include "sort/sort_internal.h"
 
-/* Memory of which less than one part in so many is left is full. */
-#define MEMORY_PARTS		64
-
 /*
- * Bytes per row that sorting takes beside the stage: records, and as much scratch,
- * of which one algorithm wants a bit more.  Whole keys of more than a word are
- * tried only after words were, and without the stage, unless somebody needs it
- * once more (order.c).  Inexact keys may all tie, and are then sorted by their next
- * words, beside the words.
+ * Bytes per row that sorting takes beside the key buffer: records, and scratch of
+ * slightly more than the same size.  Keys of more than 64 bits are sorted by packed
+ * records first.  If they are then sorted whole, the key buffer is freed
+ * before, except in a bounded sort (order_rows()).  Inexact keys may all be
+ * equal; their ties are sorted by further words of the keys, beside the packed records.
  */
 static Size
 sort_cost(const KeyBuffer *keybuf, bool bounded)
@@ -52,9 +49,9 @@ batch_begin(Batch *batch, Size limit, bool bounded, double rows_expected)
 {
 	batch->limit = limit;
 	batch->sort_cost = sort_cost(&batch->keybuf, bounded);
-	/* what kernels and the GPU can count */
+	/* kernels count records in 32 bits */
 	batch->max_rows = gpusort_run_rows > 0 ? (size_t) gpusort_run_rows : PG_UINT32_MAX - 1;
-	/* rather a bit more room than another step for the last few rows */
+	/* a sixteenth more, to avoid another step if the estimate is slightly low */
 	batch->expected = bounded || rows_expected <= SORT_SMALL_ROWS ? 0 :
 		(size_t) (Min(rows_expected, PG_UINT32_MAX) * (1 + 1.0 / 16));
 	keybuf_begin(&batch->keybuf);
@@ -63,14 +60,14 @@ batch_begin(Batch *batch, Size limit, bool bounded, double rows_expected)
 bool
 batch_key_room(Batch *batch, BulkOwner *owner, size_t rows)
 {
-	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyBuffer  *keybuf = &batch->keybuf;
 	size_t		n = keybuf->n;
 	Size		taken = batch_taken(batch);
 	Size		row = batch_key_cost(batch) + (n > 0 ? arena_used(&batch->arena) / n : 0);
 	size_t		most = n + (batch->limit - Min(taken, batch->limit)) / row;
 
 	most = Min(most, batch->max_rows);
-	/* smaller steps would cost more than they gain */
+	/* growing in smaller steps would cost more than sorting the batch */
 	if (n + rows > batch->max_rows || (n > 0 && most < n + rows + n / MEMORY_PARTS))
 		return false;
 	keybuf_grow(keybuf, owner, n + rows, batch->expected, most);
@@ -111,7 +108,7 @@ batch_trim(Batch *batch, BulkOwner *owner)
 bool
 batch_put_page(Batch *batch, const KeyWriter *keys, RowPage *page)
 {
-	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyBuffer  *keybuf = &batch->keybuf;
 	Arena	   *arena = &batch->arena;
 
 	if (batch_taken(batch) + page->bytes + page->n * batch->sort_cost > batch->limit ||
@@ -132,7 +129,7 @@ batch_put_page(Batch *batch, const KeyWriter *keys, RowPage *page)
 bool
 batch_put_page_row(Batch *batch, const KeyWriter *keys, RowPage *page, int i, PageKeyPlaces where)
 {
-	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyBuffer  *keybuf = &batch->keybuf;
 	Arena	   *arena = &batch->arena;
 
 	if (unlikely(keybuf->n == keybuf->capacity) && !batch_key_room(batch, keys->owner, 1))
@@ -149,7 +146,7 @@ batch_put_page_row(Batch *batch, const KeyWriter *keys, RowPage *page, int i, Pa
 bool
 batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *page, int first)
 {
-	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyBuffer  *keybuf = &batch->keybuf;
 	int			rows = page->n - first;
 
 	if (keybuf->n + rows > keybuf->capacity && !batch_key_room(batch, keys->owner, rows))
@@ -162,11 +159,11 @@ batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *page, int firs
 }
 
 /* ------------------------------------------------------------------------
- * The rows of a heap page: their keys.
+ * Keys of the rows of a heap page
  * ------------------------------------------------------------------------
  */
 
-/* Where the keys of a tuple lie that has them in other than fixed places. */
+/* Finds the keys of a tuple whose key columns have no fixed offset. */
 static inline void
 walk_keys(const RowPage *page, int i, PageKeyPlaces where)
 {

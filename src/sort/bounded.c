@@ -35,9 +35,6 @@
 #include "miscadmin.h"
 #include "sort/sort_internal.h"
 
-/* Memory of which less than one part in so many becomes free is still full. */
-#define MEMORY_PARTS		64
-
 /* Staged rows at which, at the latest, what cannot be wanted is thrown away. */
 static inline size_t
 trigger(size_t bound)
@@ -112,7 +109,7 @@ static void
 set_threshold(BoundedSink *sink, uint32 last)
 {
 	SortEnv    *env = sink->base.env;
-	KeyBuffer	   *keybuf = &sink->base.batch->keybuf;
+	KeyBuffer  *keybuf = &sink->base.batch->keybuf;
 	size_t		i = find_rid(keybuf, last);
 
 	/* images of rows to come are compared with these */
@@ -162,7 +159,7 @@ cut(BoundedSink *sink)
 {
 	SortEnv    *env = sink->base.env;
 	Batch	   *batch = sink->base.batch;
-	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyBuffer  *keybuf = &batch->keybuf;
 	size_t		n = keybuf->n;
 	size_t		kept = 0;
 	Sorted		sorted;
@@ -295,7 +292,7 @@ static pg_noinline bool
 make_room(BoundedSink *sink)
 {
 	Batch	   *batch = sink->base.batch;
-	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyBuffer  *keybuf = &batch->keybuf;
 
 	if (sink->base.env->bound == 0 || keybuf->n <= sink->base.env->bound)
 		return false;

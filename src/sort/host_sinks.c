@@ -1,10 +1,10 @@
 /*
  * host_sinks.c
- *	  Sinks that keep rows, or keys alone, in host memory.
+ *	  Sinks that keep rows, or keys without rows, in host memory.
  *
- * Memory policy: rows, staged keys and the arrays that sorting them will need
- * are counted row by row; when they are more than the sink's limit it is full.
- * One row is always taken, however large.
+ * Memory policy: rows, buffered keys and the arrays that sorting will need are counted
+ * row by row.  The sink is full when their sum exceeds the limit of the batch.  One row
+ * is always taken, whatever its size.
  */
 #include "postgres.h"
 
@@ -61,7 +61,7 @@ sink_batch_spilled(Sink *sink)
 	SortEnv    *env = sink->env;
 
 	batch_reset(sink->batch, env->bulk);
-	/* while rows come in there is nothing else */
+	/* the limit of the next run does not count these */
 	bulk_free(env->bulk, &env->recs);
 	bulk_free(env->bulk, &env->scratch);
 }
@@ -77,30 +77,29 @@ sink_spill_batch(Sink *sink, OffloadJob *early, Runs *runs)
 }
 
 static SinkAnswer
-sink_host_spill(Sink *sink, Runs *runs)
+host_spill(Sink *sink, Runs *runs)
 {
 	sink_spill_batch(sink, NULL, runs);
 	return SINK_TAKEN;
 }
 
 static SortResult *
-sink_host_finish(Sink *sink, bool may_pause, ResultSpace *space)
+host_finish(Sink *sink, bool may_pause, ResultSpace *space)
 {
 	return order_result(sink->env, sink->batch, NULL, !may_pause, space);
 }
 
-/* Methods of theirs that serve others. */
 static void
-sink_holds_nothing(Sink *sink)
+host_end(Sink *sink)
 {
 }
 
 static const SinkMethods host_methods = {
 	.put_slot = host_put_slot,
 	.put_page = host_put_page,
-	.spill = sink_host_spill,
-	.finish = sink_host_finish,
-	.end = sink_holds_nothing
+	.spill = host_spill,
+	.finish = host_finish,
+	.end = host_end
 };
 
 void
@@ -112,9 +111,7 @@ sink_host_init(HostSink *sink, SortEnv *env, Batch *batch)
 }
 
 /* ------------------------------------------------------------------------
- * Rows are their keys (key_reader.c): these go into the host's memory, and nothing else.
- *
- * Memory policy: as sink_host.c.
+ * Keys without rows
  * ------------------------------------------------------------------------
  */
 
@@ -151,9 +148,9 @@ keys_put_page(Sink *sink, RowPage *page, int *done)
 static const SinkMethods keys_methods = {
 	.put_slot = keys_put_slot,
 	.put_page = keys_put_page,
-	.spill = sink_host_spill,
-	.finish = sink_host_finish,
-	.end = sink_holds_nothing
+	.spill = host_spill,
+	.finish = host_finish,
+	.end = host_end
 };
 
 void

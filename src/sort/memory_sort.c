@@ -299,7 +299,7 @@ static void
 order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRefusal *refusal,
 		   Sorted *sorted)
 {
-	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyBuffer  *keybuf = &batch->keybuf;
 	size_t		n = keybuf->n;
 	int			rid_bits = keybuf_rid_bits(keybuf);
 	int			key_bits = Min(layout->total_bits, 64 - rid_bits);
@@ -352,7 +352,7 @@ static void
 order_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRefusal *refusal,
 		   Sorted *sorted)
 {
-	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyBuffer  *keybuf = &batch->keybuf;
 	Records		records = {0};
 
 	records.n = keybuf->n;
@@ -376,7 +376,7 @@ order_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 OffloadJob *
 order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sorted *sorted)
 {
-	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyBuffer  *keybuf = &batch->keybuf;
 	KeyRange	ranges[KEY_MAX_COLUMNS];
 	KeyLayout	layout;
 	OffloadRefusal refusal = {0};
@@ -473,7 +473,7 @@ report(SortEnv *env, const KeyBuffer *keybuf)
 static bool
 presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, Sorted *sorted)
 {
-	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyBuffer  *keybuf = &batch->keybuf;
 	size_t		n = keybuf->n;
 	uint32	   *rids;
 

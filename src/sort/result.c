@@ -1,6 +1,17 @@
 /*
  * result.c
- *	  Results in memory: arrays of rids, or of keys.
+ *	  Results in memory: arrays of row ids, or of sorted keys.
+ *
+ * If every output column is a sort key of a decodable type, a sort needs no rows: keys
+ * are buffered without row ids, sorted, and decoded when they are returned.  Such are
+ * SELECT k ... ORDER BY k, and the inputs of DISTINCT, GROUP BY and many merge joins.
+ * No arena is filled and no row is fetched at random.  Equal rows are identical, so any
+ * order of them is stable.
+ *
+ * Floats are not decoded, because -0 and NaN payloads would be lost.  All columns at
+ * their natural width must fit 128 bits, so that the key is always exact.
+ *
+ * Memory policy: KEY_READER_ROWS decoded keys, kept for the next sort.
  */
 #include "postgres.h"
 
@@ -20,13 +31,13 @@ result_holds_nothing(SortResult *result)
 }
 
 /* ------------------------------------------------------------------------
- * Results that are an array in memory: of rids of rows, or of sorted keys.
+ * Arrays
  * ------------------------------------------------------------------------
  */
 
 /*
- * The number of the next row, either way, with a Sort's manners at the ends; false
- * if there is none.
+ * Moves to the next row in a direction.  False if there is none.  At the ends it
+ * behaves as tuplesort_gettuple_common() does.
  */
 static bool
 step(ArrayResult *array, bool forward, size_t *i)
@@ -45,7 +56,7 @@ step(ArrayResult *array, bool forward, size_t *i)
 	if (array->pos == 0)
 		return false;
 	if (array->eof)
-		array->eof = false;		/* the last row comes again */
+		array->eof = false;		/* returns the last row again */
 	else
 	{
 		array->pos--;
@@ -90,7 +101,7 @@ result_rows_ask(const MemoryResult *memory)
 	size_t		n = memory->array.n;
 	size_t		to = Min(pos + 2 * RESULT_PREFETCH, n);
 
-	/* rows of a small sort have not left the caches */
+	/* rows of a small sort are still cached */
 	if (n <= RESULT_PREFETCH)
 		return;
 	for (size_t i = pos == 0 ? 0 : pos + RESULT_PREFETCH; i < to; i++)
@@ -169,20 +180,7 @@ result_keys_begin(KeysResult *result, SortEnv *env, const KeyBuffer *keybuf, con
 }
 
 /* ------------------------------------------------------------------------
- * Sorted keys that are the rows, decoded as they are read.
- *
- * SELECT k ... ORDER BY k, the inputs of DISTINCT, of GROUP BY and of many merge
- * joins have no column that is not a sort key, and the value of an integer, a
- * date or a time can be told from its image.  Then rows need not be kept at all:
- * keys are staged, packed without rids, sorted, and decoded as they are given
- * out.  There is no arena to fill and no row to fetch from a random place; equal
- * rows cannot be told apart, so any sort of them is stable.
- *
- * Floats are not decoded (-0 and NaN payloads would be lost), and the columns must
- * fit 128 bits at their natural width, so that the key is always exact: only kinds
- * with exact images are decodable.
- *
- * Memory policy: a few hundred decoded keys, kept for the next sort.
+ * Decoding keys
  * ------------------------------------------------------------------------
  */
 
@@ -197,7 +195,7 @@ keys_only_possible(TupleDesc desc, const KeyColumn *keys, int nkeys)
 	{
 		if (!key_decodable(keys[k].kind))
 			return false;
-		/* one bit more for a NULL */
+		/* one bit tells NULL */
 		bits += key_wide(keys[k].kind) ? 65 : 33;
 	}
 	if (bits > 128)
@@ -231,7 +229,7 @@ key_reader_begin(KeyReader *reader, SortEnv *env, const KeyBuffer *keybuf, const
 void
 key_reader_decode(KeyReader *reader, size_t i, size_t n)
 {
-	/* these are where the reader goes, also backwards */
+	/* aligned, so that reading backward decodes each block once, too */
 	size_t		start = i / KEY_READER_ROWS * KEY_READER_ROWS;
 	int			count = (int) Min(KEY_READER_ROWS, n - start);
 	DecodedKeys *decoded = reader->decoded;

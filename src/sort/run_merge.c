@@ -227,7 +227,7 @@ keybuf_by_slot(MergeState *state, MinimalTuple row)
 static void
 make_keys(MergeState *state, uint32 id, uint32 n)
 {
-	KeyBuffer	   *keybuf = state->keybuf;
+	KeyBuffer  *keybuf = state->keybuf;
 	RowPage    *page = state->page;
 
 	while (n > 0)

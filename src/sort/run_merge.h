@@ -21,7 +21,7 @@ typedef struct MergeRun
 struct MergeState
 {
 	SortEnv    *env;
-	KeyBuffer	   *keybuf;
+	KeyBuffer  *keybuf;
 	const KeyLayout *layout;
 	bool		wide;			/* keys of 128 bits, else of 64 */
 	int			shift;

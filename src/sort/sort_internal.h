@@ -27,15 +27,18 @@
 /* Up to so many rows a sort reads no clock, which it could not afford, but for EXPLAIN. */
 #define SORT_TIMED_ROWS	1000
 
-/* Staged rows up to which memory is kept for the node's next execution. */
+/* Batches of up to this many rows keep their memory for the next execution of the node. */
 #define SORT_SMALL_ROWS	4096
+
+/* Memory counts as exhausted when less than 1/MEMORY_PARTS of it is free. */
+#define MEMORY_PARTS	64
 
 typedef struct SortEnv
 {
 	SortSpec	spec;
 	MemoryContext cxt;			/* of all that lives as long as the sorter */
 	BulkOwner  *bulk;
-	KeyWriter keys;			/* of the batch */
+	KeyWriter	keys;			/* of the batch */
 	RowWriter  *writer;
 	TieBreak   *tiebreak;
 	Progress	progress;		/* for others to see; counts the rows that came in */
@@ -109,7 +112,7 @@ sort_env_clock(const SortEnv *env, instr_time *t)
 typedef struct Batch
 {
 	Arena		arena;
-	KeyBuffer		keybuf;			/* has the ranges, too */
+	KeyBuffer	keybuf;			/* has the ranges, too */
 	Size		limit;			/* bytes that it and sorting it may take */
 	Size		sort_cost;		/* of them, per row, what is not staged */
 	size_t		max_rows;		/* to stage and sort at once */
@@ -174,7 +177,7 @@ batch_key_cost(const Batch *batch)
 static inline bool
 batch_put_row(Batch *batch, const KeyWriter *keys, RowWriter *writer, TupleTableSlot *slot)
 {
-	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyBuffer  *keybuf = &batch->keybuf;
 	uint32		rid;
 
 	if (unlikely(keybuf->n == keybuf->capacity) && !batch_key_room(batch, keys->owner, 1))
@@ -189,7 +192,7 @@ batch_put_row(Batch *batch, const KeyWriter *keys, RowWriter *writer, TupleTable
 static inline bool
 batch_put_key(Batch *batch, const KeyWriter *keys, TupleTableSlot *slot)
 {
-	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyBuffer  *keybuf = &batch->keybuf;
 
 	if (unlikely(keybuf->n == keybuf->capacity) && !batch_key_room(batch, keys->owner, 1))
 		return false;
@@ -250,7 +253,7 @@ typedef struct Runs
 	bool		failed;			/* one of them is */
 
 	SortEnv    *env;
-	KeyBuffer	   *keybuf;			/* the batch's */
+	KeyBuffer  *keybuf;			/* the batch's */
 	KeyLayout	layout;			/* of the merge's keys */
 } Runs;
 

@@ -39,9 +39,6 @@
 #define FIRST_CAPACITY		64
 #define KEPT_CAPACITY		1024
 
-/* Memory of which less than one part in so many becomes free is still full. */
-#define MEMORY_PARTS		64
-
 /* Comparisons of keys after which their use is thought about. */
 #define THINK_COMPARED		512
 
@@ -147,7 +144,7 @@ set_capacity(TopRows *top, size_t capacity)
 void
 top_rows_begin(TopRows *top, SortEnv *env, Batch *batch)
 {
-	KeyBuffer	   *keybuf = &batch->keybuf;
+	KeyBuffer  *keybuf = &batch->keybuf;
 	KeyBufferColumn *col = &keybuf->cols[0];
 	KeyKind		kind;
 
@@ -688,7 +685,7 @@ void
 top_rows_stage(TopRows *top)
 {
 	SortEnv    *env = top->env;
-	KeyBuffer	   *keybuf = &top->batch->keybuf;
+	KeyBuffer  *keybuf = &top->batch->keybuf;
 	TupleTableSlot *slot = sort_env_slot(env);
 
 	keybuf_begin(keybuf);

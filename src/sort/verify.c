@@ -1,14 +1,14 @@
 /*
  * verify.c
- *	  gpusort.verify: is a kernel's result right?
+ *	  gpusort.verify: checks the result of a kernel or of a device.
  *
- * One pass over the sorted records: each key must not be smaller than the one
- * before, rids must ascend among equal keys (the input's ascend, so this is
- * stability), and every staged rid must come exactly once.  The last is checked
- * with a bitmap over the rids: set from the staged rows, cleared by the result.
+ * One pass over the sorted records checks three things.  No key is smaller than the key
+ * before it.  Row ids ascend among equal keys, which is stability, because the row ids
+ * of the input ascend.  Every buffered row id comes exactly once: a bitmap has a bit for
+ * each row id of the input, and the result clears it.
  *
- * Memory policy: the bitmap takes a bit per 8 bytes of rows, palloc'd for the
- * check and not counted against work_mem; this is a tool to find faults with.
+ * Memory policy: the bitmap takes one bit per 8 bytes of rows.  It is palloc'd for the
+ * check and not counted against work_mem.
  */
 #include "postgres.h"
 
@@ -65,7 +65,7 @@ verify_failed(const char *kernel, size_t i, const char *what)
 					 "and report this as a bug.")));
 }
 
-/* Stands for a set of keys, whatever their order. */
+/* A checksum of the keys that does not depend on their order. */
 static uint64
 checksum(const SortProblem *problem)
 {
@@ -84,7 +84,7 @@ checksum(const SortProblem *problem)
 	return sum;
 }
 
-/* Records without rids: the order, and a checksum against the input's. */
+/* Checks records without row ids: their order, and their checksum against the input. */
 static void
 verify_keys(const KeyBuffer *keybuf, const KeyLayout *layout, const SortProblem *problem, const char *kernel)
 {
@@ -104,7 +104,7 @@ verify_keys(const KeyBuffer *keybuf, const KeyLayout *layout, const SortProblem 
 	else
 		pack_wide(keybuf, layout, problem->format, input.result, &order);
 	if (checksum(problem) != checksum(&input))
-		verify_failed(kernel, problem->n - 1, "is the last of keys that are not the input's");
+		verify_failed(kernel, problem->n - 1, "ends a result whose keys are not the keys of the input");
 	pfree(input.result);
 }
 
@@ -150,14 +150,11 @@ verify_input_order(const KeyBuffer *keybuf, const KeyOrder *order)
 {
 	if (((keybuf->input_order.possible & INPUT_ASCENDING) && order->descents > 0) ||
 		((keybuf->input_order.possible & INPUT_DESCENDING) && order->ascents > 0))
-		elog(ERROR, "%zu rows were seen to come in order, but %zu keys descend and %zu ascend",
+		elog(ERROR, "%zu rows were recorded as presorted, but %zu keys descend and %zu ascend",
 			 keybuf->n, order->descents, order->ascents);
 }
 
-/*
- * The keys are made again from the rows, so that a device that mixes up keys and
- * rids is found out, too.
- */
+/* Makes the keys from the rows again, to detect a device that mixes up keys and row ids. */
 bool
 verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout, const uint32 *rids,
 			size_t n, char *why)
