@@ -1,27 +1,24 @@
 /*
  * run.c
- *	  Sorted runs in temporary files.
+ *	  Sorted runs: rows in temporary files, or read from a source.
  *
- * All runs of a sort share one space.  It is written and read by the extent, from
- * 8 kB to 64 kB depending on work_mem, straight between the file and the caller's
- * buffer.  An extent that has been read is used again, so merging needs hardly
- * more disk than the rows take.
+ * All runs of a sort share one spill file.  It is divided into extents of 8 kB to
+ * 64 kB, depending on the memory limit.  An extent is transferred directly between
+ * the file and the buffer of a writer or reader.  Extents that have been read are
+ * written again, so a merge needs little more disk space than the rows take.
+ * logtape.c does the same per block, but each block passes two more buffers and
+ * takes a system call of its own.
  *
- * The space is files of 1 GB, as a BufFile's: a large sort is spread over the
- * temporary tablespaces, and counted in pg_stat_database.temp_files, as a Sort is.
+ * The spill file consists of segments of 1 GB, as a BufFile does.  The server
+ * manages them: OpenTemporaryFile() spreads them over the temporary tablespaces,
+ * temp_file_limit and log_temp_files apply, pg_stat_database counts them, and
+ * EXPLAIN (BUFFERS) counts reads and writes.  The resource owner closes them on
+ * ERROR, and the server removes them after a crash.
  *
- * Why not logtape.c over BufFile, which do the same by the block: every 8 kB went
- * through two more buffers and a system call of its own.  Spilling 10M rows of 96
- * bytes with work_mem = 64 MB took 1.7 s of user and 0.9 s of system time then,
- * and takes 1.2 s and 0.4 s so.  Extents of 256 kB were no faster than of 64 kB.
- *
- * The files are the server's: OpenTemporaryFile() puts each into the next of the
- * temporary tablespaces, temp_file_limit and log_temp_files hold, and they go with
- * the resource owner on ERROR and are swept after a crash.  Reads and writes count
- * in EXPLAIN (BUFFERS).
- *
- * Memory policy: lists of files and extent numbers only, in the memory context in
- * which the sort began to spill.
+ * Memory policy: the spill file has lists of segments and extents only, in the
+ * memory context in which it was created.  A writer has a buffer of one extent.  A
+ * reader uses the buffer of its caller, and a larger one of its own while a row that
+ * does not fit is the next one.  An ERROR leaves buffers to their memory context.
  */
 #include "postgres.h"
 
@@ -37,13 +34,18 @@
 #define EXTENT_MAX		((Size) 64 * 1024)
 #define SEGMENT_SIZE	((Size) 1024 * 1024 * 1024)
 
-/* For a sort that may use so many bytes of memory. */
+/* For longer rows, in extents, the reader allocates a buffer while it reads them. */
+#define LONG_ROW_EXTENTS	4
+
+/* ---- Spill file ---- */
+
+/* Size of an extent for a sort with this memory limit. */
 static Size
 extent_size(Size memory)
 {
 	Size		extent = EXTENT_MAX;
 
-	/* some eighty runs should be merged at once, for what does not fit is written twice */
+	/* a merge of about 80 runs should fit the memory: with fewer, rows are written twice */
 	while (extent > BLCKSZ && extent * 128 > memory)
 		extent /= 2;
 	return extent;
@@ -67,17 +69,17 @@ add_segment(SpillFile *file)
 	ResourceOwner old = CurrentResourceOwner;
 	Size		size = (file->nsegments + 1) * sizeof(File);
 
-	/* once a gigabyte: the list need not grow in larger steps */
+	/* a segment has 1 GB: growing the list by one entry is cheap */
 	file->segments = file->segments == NULL ?
 		MemoryContextAlloc(GetMemoryChunkContext(file), size) : repalloc(file->segments, size);
-	/* rows may come in a subtransaction of the one that the sort began in */
+	/* the current resource owner may be that of a subtransaction */
 	CurrentResourceOwner = file->resowner;
 	file->segments[file->nsegments] = OpenTemporaryFile(false);
 	CurrentResourceOwner = old;
 	file->nsegments++;
 }
 
-/* Where an extent lies in its segment. */
+/* Offset of an extent in its segment. */
 static off_t
 extent_offset(const SpillFile *file, uint32 extent)
 {
@@ -178,14 +180,14 @@ spill_read(SpillFile *file, const SpillRun *run, uint32 i, char *buf)
 	return size;
 }
 
-/* The run's i-th extent will not be read again. */
+/* Frees the run's i-th extent for writing. */
 static void
 spill_release(SpillFile *file, const SpillRun *run, uint32 i)
 {
 	extent_list_add(&file->free, &file->nfree, &file->free_capacity, run->extents[i]);
 }
 
-/* Takes the run's last extent off it, into buf. */
+/* Reads the run's last extent into buf and removes it from the run. */
 static void
 spill_take_back(SpillFile *file, SpillRun *run, char *buf)
 {
@@ -194,17 +196,7 @@ spill_take_back(SpillFile *file, SpillRun *run, char *buf)
 	run->nextents--;
 }
 
-/* ------------------------------------------------------------------------
- * Sorted runs in a temporary file.
- *
- * Memory policy: a writer has one extent; a reader's buffer is given by the merge, and replaced
- * only for a row that does not fit it, for as long as that row is the next one.  An ERROR leaves
- * buffers to their memory context and the file to its resource owner.
- * ------------------------------------------------------------------------
- */
-
-/* A row longer than this many extents gets a buffer of its own while it is read. */
-#define LONG_ROW_EXTENTS	4
+/* ---- Writing runs ---- */
 
 void
 run_writer_open(RunWriter *writer, SpillFile *file)
@@ -273,6 +265,8 @@ run_of_source(RunSource *source, uint64 bytes)
 	return run;
 }
 
+/* ---- Reading runs ---- */
+
 static inline bool
 row_is_long(const SpillFile *file, Size size)
 {
@@ -300,8 +294,8 @@ run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf, Si
 {
 	reader->file = file;
 	reader->run = run;
-	reader->buf = reader->given_buf = buf;
-	reader->buf_size = reader->given_size = run_reader_buffer_size(file, run, headroom);
+	reader->buf = reader->caller_buf = buf;
+	reader->buf_size = reader->caller_size = run_reader_buffer_size(file, run, headroom);
 	reader->owner = owner;
 	memset(&reader->own, 0, sizeof(reader->own));
 	reader->headroom = headroom;
@@ -309,7 +303,7 @@ run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf, Si
 	reader->next_extent = 0;
 }
 
-/* The run's next bytes, an extent of them at most. */
+/* Reads the next bytes of the run, at most one extent. */
 static Size
 read_next(RunReader *reader, char *to)
 {
@@ -323,7 +317,7 @@ read_next(RunReader *reader, char *to)
 	return size;
 }
 
-/* What the buffer still holds moves to another one, which becomes the reader's; its own is freed. */
+/* Moves the bytes pos .. len to another buffer and frees the reader's own one. */
 static void
 use_buffer(RunReader *reader, char *buf, Size size)
 {
@@ -341,7 +335,7 @@ has_own_buffer(const RunReader *reader)
 	return reader->own.ptr != NULL;
 }
 
-/* The size of the row at pos, of which the buffer may have a part; 0 if not even its length is there. */
+/* Size of the row at pos, whole or not; 0 if the buffer does not have its length. */
 static inline Size
 next_row_size(const RunReader *reader)
 {
@@ -350,8 +344,8 @@ next_row_size(const RunReader *reader)
 }
 
 /*
- * The row that the reader's own buffer was made for has been passed: frees the buffer, unless
- * the next row needs about as much.
+ * Frees the reader's own buffer after the long row has been passed, unless the next row needs
+ * a buffer of about the same size.
  */
 static void
 release_own_buffer(RunReader *reader)
@@ -359,13 +353,13 @@ release_own_buffer(RunReader *reader)
 	Size		left = reader->len - reader->pos;
 	Size		need = Max(next_row_size(reader), left) + reader->file->extent;
 
-	if (left <= reader->given_size && (need <= reader->given_size || need < reader->buf_size / 2))
-		use_buffer(reader, reader->given_buf, reader->given_size);
+	if (left <= reader->caller_size && (need <= reader->caller_size || need < reader->buf_size / 2))
+		use_buffer(reader, reader->caller_buf, reader->caller_size);
 }
 
-/* Makes room for an extent behind what the buffer still holds. */
+/* Makes room for one extent after the bytes pos .. len. */
 static void
-make_room(RunReader *reader)
+reserve_extent(RunReader *reader)
 {
 	Size		left = reader->len - reader->pos;
 	Size		need = Max(next_row_size(reader), left) + reader->file->extent;
@@ -374,9 +368,9 @@ make_room(RunReader *reader)
 	{
 		BulkBuf		own = {0};
 
-		/* a smaller one of its own goes first if what it holds is little, not to have both */
-		if (has_own_buffer(reader) && left <= reader->given_size)
-			use_buffer(reader, reader->given_buf, reader->given_size);
+		/* if the bytes fit the caller's buffer, free the own one before allocating a larger one */
+		if (has_own_buffer(reader) && left <= reader->caller_size)
+			use_buffer(reader, reader->caller_buf, reader->caller_size);
 		bulk_reserve(reader->owner, &own, need, 0);
 		use_buffer(reader, own.ptr, need);
 		reader->own = own;
@@ -409,7 +403,7 @@ run_reader_fill(RunReader *reader)
 		if (whole && left > reader->headroom)
 			return;
 
-		make_room(reader);
+		reserve_extent(reader);
 		reader->len += read_next(reader, reader->buf + reader->len);
 	}
 }
@@ -426,6 +420,8 @@ run_reader_close(RunReader *reader)
 	reader->run = NULL;
 	reader->buf = NULL;
 }
+
+/* ---- Reading a result in both directions ---- */
 
 void
 run_cursor_write_row(RunWriter *writer, MinimalTuple row)
@@ -446,7 +442,7 @@ run_cursor_open(RunCursor *cursor, SpillFile *file, SpillRun *run)
 	cursor->buffered = PG_UINT32_MAX;
 }
 
-/* Reads size bytes at a position of the run. */
+/* Reads size bytes at an offset of the run. */
 static void
 run_cursor_read(RunCursor *cursor, uint64 pos, void *to, Size size)
 {
@@ -475,7 +471,7 @@ run_cursor_read(RunCursor *cursor, uint64 pos, void *to, Size size)
 	}
 }
 
-/* Reads the row at pos and steps over it; NULL at the end. */
+/* Reads the row at pos and moves behind it; NULL at the end. */
 static MinimalTuple
 run_cursor_read_row(RunCursor *cursor)
 {
@@ -500,7 +496,7 @@ run_cursor_read_row(RunCursor *cursor)
 	return cursor->row;
 }
 
-/* Steps back over one row; false if there is none. */
+/* Moves back by one row; false at the first row. */
 static bool
 run_cursor_step_back(RunCursor *cursor)
 {
@@ -514,9 +510,8 @@ run_cursor_step_back(RunCursor *cursor)
 }
 
 /*
- * The next row in either direction, with a Sort's manners at the ends: going
- * back from beyond the last row gives the last row, otherwise the one before
- * the row last given.
+ * Returns the next row in a direction, as tuplesort_gettupleslot() does: backward from
+ * beyond the last row it is the last row, otherwise the row before the one returned last.
  */
 MinimalTuple
 run_cursor_next(RunCursor *cursor, bool forward)

@@ -1,6 +1,9 @@
 /*
  * run.h
- *	  Sorted runs in temporary files.
+ *	  Sorted runs: rows in temporary files, or read from a source.
+ *
+ * A run is a sequence of MinimalTuples in sort order, each padded to 8 bytes.  Keys are
+ * not stored: the merge makes them from the rows.
  */
 #ifndef GPUSORT_STORE_RUN_H
 #define GPUSORT_STORE_RUN_H
@@ -13,71 +16,63 @@
 #include "store/memory.h"
 #include "utils/resowner.h"
 
+/* The temporary files of a sort, divided into extents. */
 typedef struct SpillFile
 {
-	File	   *segments;
+	File	   *segments;		/* temporary files of at most 1 GB */
 	uint32		nsegments;
-	uint32		segment_extents;	/* extents of each */
-	ResourceOwner resowner;		/* of all segments */
-	Size		extent;			/* bytes, a multiple of BLCKSZ */
-	uint32		nextents;		/* the size of all segments */
-	uint32	   *free;			/* extents to use again */
+	uint32		segment_extents;	/* extents of a segment */
+	ResourceOwner resowner;		/* owner of all segments */
+	Size		extent;			/* bytes of an extent, a multiple of BLCKSZ */
+	uint32		nextents;		/* extents of all segments, free ones included */
+	uint32	   *free;			/* extents that can be written again */
 	uint32		nfree;
-	uint32		free_capacity;
+	uint32		free_capacity;	/* entries of free */
 } SpillFile;
 
 struct RunSource;
 
-/* A sequence of bytes in extents, or one that is not here yet. */
+/* A run: bytes in extents of a spill file, or bytes that a source delivers. */
 typedef struct SpillRun
 {
 	uint64		bytes;
-	uint64		rows;			/* 0: not known, likewise the longest */
-	Size		longest;		/* bytes of its longest row */
-	struct RunSource *source;	/* where it comes from (run.h); NULL: extents */
-	uint32	   *extents;
+	uint64		rows;			/* number of rows; 0: unknown */
+	Size		longest;		/* bytes of the longest row; 0: unknown */
+	struct RunSource *source;	/* delivers the bytes; NULL: extents */
+	uint32	   *extents;		/* extent numbers, in order; all but the last are full */
 	uint32		nextents;
-	uint32		capacity;
+	uint32		capacity;		/* entries of extents */
 } SpillRun;
 
 /*
- * Begins with no file yet, for a sort that may use so many bytes of memory; in the
- * current memory context and, all files that come, in the current resource owner.
+ * Creates a spill file in the current memory context.  The first segment is created on
+ * the first write; all segments belong to the current resource owner.  memory is the
+ * memory limit of the sort, which determines the extent size.
  */
 extern SpillFile *spill_open(Size memory);
 extern void spill_close(SpillFile *file);
 
-/* Appends size <= extent bytes to a run as an extent of its own. */
+/* Appends an extent of size bytes to a run. */
 extern void spill_write(SpillFile *file, SpillRun *run, const char *data, Size size);
 
 /* Reads the run's i-th extent into buf; returns its length. */
 extern Size spill_read(SpillFile *file, const SpillRun *run, uint32 i, char *buf);
 
-/* ------------------------------------------------------------------------
- * Sorted runs in a temporary file.
- *
- * A run is a sequence of MinimalTuples, each padded to 8 bytes; its key is not
- * stored, for it is cheap to make again from a row that is being read anyway.
- *
- * A run may also lie elsewhere, in order, and come as it is read.
- * ------------------------------------------------------------------------
- */
-
-/* A run's source that is not the file.  Whoever makes one says what it is. */
+/* Delivers a sorted run that is not in a spill file, for example rows on a GPU. */
 typedef struct RunSource
 {
-	/* Up to size bytes that come next; 0 if they are lost: then more is false, and lost holds. */
+	/* Reads the next bytes, at most size; on failure returns 0, sets failed and clears more. */
 	Size		(*read) (struct RunSource *source, char *to, Size size);
 
-	/* Gives it up, read to the end or not, and its memory. */
+	/* Ends the source and frees its memory, also before its end was read. */
 	void		(*end) (struct RunSource *source);
 
-	bool		more;
-	bool		failed;
-	dlist_node	node;			/* its owner's, who ends those that nobody has ended; taken off by end */
+	bool		more;			/* bytes remain */
+	bool		failed;			/* the remaining bytes cannot be read */
+	dlist_node	node;			/* link in the owner's list of open sources; end() unlinks it */
 } RunSource;
 
-/* A run that is the source's so many bytes. */
+/* Creates a run of the given number of bytes that the source delivers. */
 extern SpillRun *run_of_source(RunSource *source, uint64 bytes);
 
 /* Writes one run through a buffer of one extent. */
@@ -86,19 +81,19 @@ typedef struct RunWriter
 	SpillFile  *file;
 	SpillRun   *run;
 	char	   *buf;
-	Size		used;
-	uint64		rows;			/* of the run */
-	Size		longest;		/* bytes of its longest row */
+	Size		used;			/* bytes in buf */
+	uint64		rows;			/* rows of the run so far */
+	Size		longest;		/* bytes of the longest row so far */
 } RunWriter;
 
 extern void run_writer_open(RunWriter *writer, SpillFile *file);
 
-/* More will be written to the end of a run that has been closed, but not been read. */
+/* Continues to write at the end of a closed run that has not been read. */
 extern void run_writer_reopen(RunWriter *writer, SpillFile *file, SpillRun *run);
 
 extern void run_writer_bytes(RunWriter *writer, const void *data, Size size);
 
-/* Ends the run, which is then the caller's. */
+/* Writes the last extent.  The caller owns the returned run. */
 extern SpillRun *run_writer_close(RunWriter *writer);
 
 static inline void
@@ -118,51 +113,47 @@ run_writer_row(RunWriter *writer, MinimalTuple row)
 }
 
 /*
- * Reads a run forward, an extent at a time, giving each back once it is read.  What is
- * in the buffer, from pos to len, is the reader's owner's until run_reader_fill().
+ * Reads a run forward, one extent at a time.  An extent is free for writing once it has
+ * been read.  The bytes pos .. len of the buffer stay in place until run_reader_fill().
  *
- * A row that is too long for the buffer is read into one of its own, which is freed when
- * the row has been passed.
+ * For a row that does not fit the caller's buffer the reader allocates a larger one, and
+ * frees it when the row has been passed.
  */
 typedef struct RunReader
 {
 	SpillFile  *file;
 	SpillRun   *run;
-	char	   *buf;			/* the caller's buffer, or own */
+	char	   *buf;			/* caller_buf or own.ptr */
 	Size		buf_size;
-	char	   *given_buf;		/* the caller's buffer */
-	Size		given_size;
+	char	   *caller_buf;		/* the caller's buffer */
+	Size		caller_size;	/* its size */
 	BulkOwner  *owner;
-	BulkBuf		own;			/* for a long row */
-	Size		headroom;
-	Size		pos;			/* the first row that is still needed, from buf */
+	BulkBuf		own;			/* the reader's buffer for a long row; empty if there is none */
+	Size		headroom;		/* run_reader_fill() makes more bytes than this available */
+	Size		pos;			/* offset in buf of the first row that is needed */
 	Size		len;			/* bytes in buf */
-	uint32		next_extent;
+	uint32		next_extent;	/* the next extent to read */
 } RunReader;
 
-/*
- * Bytes of the buffer for a run: an extent, and before it the headroom or the longest row, unless that
- * is very long.
- */
+/* Size of the caller's buffer: one extent, and the headroom or the longest row (unless long). */
 extern Size run_reader_buffer_size(const SpillFile *file, const SpillRun *run, Size headroom);
 
-/* Bytes that reading a run takes at most: the buffer, and one of its own for a very long row. */
+/* Memory that reading a run takes at most: the caller's buffer and one for a long row. */
 extern Size run_reader_memory(const SpillFile *file, const SpillRun *run, Size headroom);
 
 extern void run_reader_open(RunReader *reader, SpillFile *file, SpillRun *run, char *buf,
 							Size headroom, BulkOwner *owner);
 
 /*
- * What lies before pos is not needed any more.  Makes sure that, unless the run ends,
- * more than headroom bytes follow, and a whole row: may move them and change pos, buf
- * and len.
+ * Reads on until the buffer has a whole row and more than headroom bytes from pos on, or
+ * the run ends.  The bytes before pos are dropped; pos, buf and len may change.
  */
 extern void run_reader_fill(RunReader *reader);
 
-/* Frees the run, and ends its source. */
+/* Frees the run and ends its source. */
 extern void run_reader_close(RunReader *reader);
 
-/* The size of the row that begins at a place in the buffer; 0 if it does not end there. */
+/* Size of the row at an offset in the buffer; 0 if the buffer does not have all of it. */
 static inline Size
 run_reader_row_size(const RunReader *reader, Size at)
 {
@@ -175,7 +166,7 @@ run_reader_row_size(const RunReader *reader, Size at)
 	return size <= left ? size : 0;
 }
 
-/* Is there anything behind that place? */
+/* Does the run have bytes from this offset in the buffer on? */
 static inline bool
 run_reader_more(const RunReader *reader, Size at)
 {
@@ -184,7 +175,7 @@ run_reader_more(const RunReader *reader, Size at)
 		 reader->next_extent < reader->run->nextents);
 }
 
-/* Are the rows that should follow lost?  Then what is in the buffer may not be used, either. */
+/* Did the run's source fail?  Then the rows in the buffer must not be used either. */
 static inline bool
 run_reader_failed(const RunReader *reader)
 {
@@ -192,21 +183,21 @@ run_reader_failed(const RunReader *reader)
 }
 
 /*
- * The sorted result as one run that can be read both ways: each row is followed
- * by its padded length, 8 bytes.
+ * Reads a sorted result in both directions, with mark and restore.  In its run each row is
+ * followed by its padded length, 8 bytes.
  */
 typedef struct RunCursor
 {
 	SpillFile  *file;
 	SpillRun   *run;
 	char	   *buf;			/* one extent */
-	uint32		buffered;		/* which */
+	uint32		buffered;		/* the extent in buf; PG_UINT32_MAX: none */
 	uint64		pos;			/* next byte to read */
-	bool		eof;
+	bool		eof;			/* the last read was beyond the last row */
 	uint64		mark_pos;
 	bool		mark_eof;
-	MinimalTuple row;			/* the row last read, palloc'd */
-	Size		row_size;
+	MinimalTuple row;			/* the last row read, palloc'd */
+	Size		row_size;		/* allocated bytes of row */
 } RunCursor;
 
 extern void run_cursor_write_row(RunWriter *writer, MinimalTuple row);
