@@ -16,7 +16,6 @@
 #include "key/key.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/inet.h"
 #include "utils/memutils.h"
@@ -62,6 +61,7 @@ typedef struct Target
 /* The server's, which nothing here comes to. */
 extern void *detoast_attr(struct varlena *attr);
 extern void *detoast_attr_slice(struct varlena *attr, int32 offset, int32 length);
+extern char *text_to_cstring(const text *t);
 #define UNUSED(type, decl)	type decl { abort(); }
 UNUSED(void *, detoast_attr(struct varlena *attr))
 UNUSED(void *, detoast_attr_slice(struct varlena *attr, int32 offset, int32 length))
