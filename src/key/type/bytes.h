@@ -1,19 +1,20 @@
 /*
  * bytes.h
- *	  Order-preserving unsigned images of strings of bytes.
+ *	  Order-preserving normalized keys of byte strings, and bit compaction.
  *
- * An image is the next eight bytes behind a prefix that all strings so far have in
- * common, the first uppermost, zeros behind the string's end: numbers then compare
- * as memcmp() does.  It is exact if no byte is left behind it and a zero behind the
- * end cannot be mistaken for one of the string's own: no text has such a byte.
+ * All strings of a sort so far share a prefix.  The normalized key of a string is
+ * the eight bytes that follow the prefix, most significant byte first, padded
+ * with zeros.  Such numbers compare as memcmp() compares the strings.  A
+ * normalized key is exact if the string has no further byte and a padding zero
+ * cannot be confused with a zero byte of the string.  Text has no zero bytes.
  *
- * A string that has not the prefix sorts before or behind all that have it, and
- * gets the smallest or the largest image, which is true, but inexact.  While images
- * are kept in memory the prefix is shortened instead; those that are there already
- * move their bytes down and take in the prefix's last ones, which is a shift of
- * numbers: no string is read again.
+ * A string without the prefix sorts before or behind all strings that have it.
+ * It gets the smallest or the largest normalized key, which is inexact.  As long
+ * as all normalized keys are in memory, the prefix is shortened instead: each
+ * existing normalized key is shifted right and takes in the last bytes of the old
+ * prefix.  No string is read again.
  *
- * Plain C: the unit test shares it.
+ * Plain C without PostgreSQL headers, because the unit test includes it.
  */
 #ifndef GPUSORT_KEY_TYPE_BYTES_H
 #define GPUSORT_KEY_TYPE_BYTES_H
@@ -23,17 +24,17 @@
 #include <stdint.h>
 #include <string.h>
 
-#define BYTES_WORD			8	/* bytes of an image */
+#define BYTES_WORD			8	/* bytes in a normalized key */
 #define BYTES_PREFIX_MAX	64
 
 typedef struct BytesPrefix
 {
-	int			len;			/* -1: no string has come yet */
-	bool		frozen;			/* images are compared with ones that are not here */
-	uint8_t		bytes[BYTES_PREFIX_MAX];	/* behind len: those given up */
+	int			len;			/* bytes; -1: no string has been seen */
+	bool		frozen;			/* len must not change: normalized keys elsewhere depend on it */
+	uint8_t		bytes[BYTES_PREFIX_MAX];	/* those at len and above were given up */
 } BytesPrefix;
 
-/* Eight bytes as a number whose order is theirs. */
+/* Loads eight bytes as a number that orders as memcmp() does. */
 static inline uint64_t
 bytes_load(const char *p)
 {
@@ -46,7 +47,7 @@ bytes_load(const char *p)
 	return v;
 }
 
-/* The first up to eight of len bytes, zeros behind them; nothing else is read. */
+/* The first min(len, 8) bytes, padded with zeros.  Reads no byte beyond len. */
 static inline uint64_t
 bytes_word(const char *p, size_t len)
 {
@@ -61,7 +62,7 @@ bytes_word(const char *p, size_t len)
 		uint32_t	high;
 		uint32_t	low;
 
-		/* two loads that overlap */
+		/* the two loads overlap */
 		memcpy(&high, p, sizeof(high));
 		memcpy(&low, p + len - 4, sizeof(low));
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -76,7 +77,7 @@ bytes_word(const char *p, size_t len)
 	return v;
 }
 
-/* How many bytes two strings have in common at their front. */
+/* Length of the common prefix of two strings. */
 static inline size_t
 bytes_common(const char *a, size_t alen, const char *b, size_t blen)
 {
@@ -95,7 +96,7 @@ bytes_common(const char *a, size_t alen, const char *b, size_t blen)
 	return at;
 }
 
-/* The same of strings that are likely to have much in common. */
+/* bytes_common() for strings that probably have a long common prefix. */
 static inline size_t
 bytes_common_long(const char *a, size_t alen, const char *b, size_t blen)
 {
@@ -116,8 +117,8 @@ bytes_common_long(const char *a, size_t alen, const char *b, size_t blen)
 }
 
 /*
- * The image of a string.  Sets *inexact if the string has more bytes, or not the
- * prefix; the image then is 0 or UINT64_MAX.
+ * Normalized key of a string.  Sets *inexact if the string has more bytes than
+ * the key holds, or lacks the prefix; the key is then 0 or UINT64_MAX.
  */
 static inline uint64_t
 bytes_normkey(const BytesPrefix *prefix, const char *p, size_t len, bool *inexact)
@@ -139,7 +140,7 @@ bytes_normkey(const BytesPrefix *prefix, const char *p, size_t len, bool *inexac
 	return bytes_word(p + skip, len - skip);
 }
 
-/* What was an image behind a prefix of from bytes becomes one behind the first to of them. */
+/* Converts a normalized key behind a prefix of from bytes to one behind the first to bytes. */
 static inline uint64_t
 bytes_shift(const BytesPrefix *prefix, int from, int to, uint64_t normkey)
 {
@@ -149,7 +150,7 @@ bytes_shift(const BytesPrefix *prefix, int from, int to, uint64_t normkey)
 	return by >= BYTES_WORD ? front : front | normkey >> (8 * by);
 }
 
-/* Does that lose more than the zeros behind ends?  any: bytes that some image has. */
+/* Does bytes_shift() lose bytes other than padding?  any: union of the normalized keys. */
 static inline bool
 bytes_shift_loses(int from, int to, uint64_t any)
 {
@@ -161,25 +162,25 @@ bytes_shift_loses(int from, int to, uint64_t any)
 }
 
 /* ------------------------------------------------------------------------
- * Numbers without the bits in which they are all alike
+ * Bit compaction
+ *
+ * Bits that are equal in all normalized keys can be removed without changing
+ * their order; a letter then takes five bits instead of eight.  The remaining
+ * bits move down in six steps, by 1, 2, 4, ... 32 positions.  Step s moves the
+ * bits of moves[s].
  * ------------------------------------------------------------------------
  */
 
-/*
- * Leaving out bits that are the same in all numbers keeps their order: a letter
- * then costs five bits instead of eight.  The bits that stay move down together in
- * six steps, by 1, 2, 4, ... 32 places: step s moves the bits of moves[s].
- */
 typedef struct BitCompaction
 {
-	uint64_t	mask;			/* the bits that stay; 0: nothing is squeezed */
+	uint64_t	mask;			/* the remaining bits; 0: no compaction */
 	uint64_t	moves[6];
 } BitCompaction;
 
 static inline void
 bit_compaction_init(BitCompaction *compaction, uint64_t mask)
 {
-	int			gone = 0;		/* places that the next bit goes down */
+	int			gone = 0;		/* number of removed bits below this bit */
 
 	compaction->mask = mask;
 	memset(compaction->moves, 0, sizeof(compaction->moves));
@@ -192,7 +193,7 @@ bit_compaction_init(BitCompaction *compaction, uint64_t mask)
 			gone++;
 			continue;
 		}
-		/* the short moves first, and no bit meets another on its way */
+		/* shorter moves come first, so no two bits collide */
 		for (int s = 0; s < 6; s++)
 		{
 			if ((gone >> s & 1) != 0)

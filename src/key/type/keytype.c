@@ -1,12 +1,26 @@
 /*
  * keytype.c
- *	  Which SQL types can be sort keys, and how a column of each is encoded.
+ *	  Key kinds of SQL types; normalized keys of arrays, ranges and rows.
  *
- * The table goes by the ordering operator's family and input type, not by the
- * column's type: a domain, or a type that merely sorts through another one's
- * operators (regclass through oid's), then works by itself, and a column sorted
- * by somebody else's operator class is never mistaken for the default order.  What is
- * not in the table sorts by the operator class's own abbreviation or comparator.
+ * The table is looked up by the ordering operator's family and input type, not by
+ * the column's type.  A domain, or a type that uses another type's operators
+ * (regclass uses those of oid), then needs no entry.  A column sorted by a foreign
+ * operator class is not mistaken for the default order.  An operator that is not in
+ * the table is sorted by the abbreviated key or the comparator of its operator class.
+ *
+ * An array, range, multirange or row gets the normalized key of its first part: the
+ * first element, the lower bound or the first column.  PostgreSQL compares these
+ * first, and continues only if they are equal.  The key is never exact.  Empty
+ * arrays and ranges sort before all other values, then come ranges without a lower
+ * bound.  A NULL part sorts last.
+ *
+ * The type of the first part is known when the first value arrives.  All values of
+ * a column have the same part type, except rows of anonymous types and columns of
+ * type anyarray.  PostgreSQL raises an ERROR when it compares two values whose parts
+ * differ in type, and may raise one when they differ in collation.  Only the sort
+ * decides which values are compared, so such a value gets key_unplaced() here.
+ *
+ * Memory policy: the state of a key maker lives as long as the sort's node.
  */
 #include "postgres.h"
 
@@ -25,7 +39,7 @@
 #include "utils/rangetypes.h"
 #include "utils/typcache.h"
 
-/* OIDs of pg_opfamily.dat, not all of which the headers name. */
+/* OIDs from pg_opfamily.dat.  PostgreSQL's headers do not name all of them. */
 #define FAMILY_ARRAY			397
 #define FAMILY_BIT				423
 #define FAMILY_BOOL				424
@@ -104,9 +118,8 @@ static const KeyType key_types[] = {
 };
 
 static FirstPart *first_part_create(MemoryContext cxt, Oid collation);
-static uint64 first_part_kind(const FirstPart *part);
 
-/* The order of strings is their collation's. */
+/* Chooses the kind of a column of strings by its collation. */
 static bool
 choose_string_kind(KeyColumn *key, Oid opfamily, const char **why)
 {
@@ -117,7 +130,7 @@ choose_string_kind(KeyColumn *key, Oid opfamily, const char **why)
 		*why = "its collation is not known";
 		return false;
 	}
-	/* to abbreviate strings takes ICU longer than to compare each once (tie_hints.c) */
+	/* ICU takes longer to abbreviate a string than to compare each string once */
 	if (!collation_by_bytes(key->collation))
 		key->kind = collation_by_letters(key->collation) ? KEY_COMPARED : abbreviated_kind(key);
 	return true;
@@ -152,7 +165,7 @@ key_type_lookup(KeyColumn *key, Oid type, const char **why)
 		key->kind = found->kind;
 		return choose_string_kind(key, opfamily, why);
 	}
-	/* such a class fails only where a value is compared, which an EXPLAIN never does */
+	/* PostgreSQL would report a missing function only when it compares two values */
 	if (!OidIsValid(get_opfamily_proc(opfamily, opcintype, opcintype, BTORDER_PROC)) &&
 		!OidIsValid(get_opfamily_proc(opfamily, opcintype, opcintype, BTSORTSUPPORT_PROC)))
 	{
@@ -182,11 +195,10 @@ key_sorts_strings(const KeyColumn *key, KeyKind *kind)
 }
 
 /* ------------------------------------------------------------------------
- * What a column's images are made with.
+ * Key makers
  *
- * A comparator with its abbreviation, an enum's order, what is known of first parts: all of
- * this points to catalogs' caches and functions of this process, so that it is kept apart
- * from the images, which others may read.
+ * A key maker points to catalog caches and functions of this process.  It is kept
+ * apart from the key buffer, which other processes may read.
  * ------------------------------------------------------------------------
  */
 
@@ -204,54 +216,35 @@ key_maker_create(MemoryContext cxt, const KeyColumn *key, KeyKind kind)
 	return maker;
 }
 
-uint64
-key_maker_part_type(KeyKind kind, KeyMaker maker)
-{
-	return key_nested(kind) ? first_part_kind(maker.first_part) : 0;
-}
 
 /* ------------------------------------------------------------------------
- * Keys that are of types made of others: arrays, ranges, multiranges and rows.
- *
- * PostgreSQL compares the first elements, the lower bounds, the first columns, and goes on
- * only where these are equal.  So the image of the first part, which its own type makes,
- * tells most values apart; it is never exact.  Beside it there are an array or range
- * that is empty, before all others, a range without a lower bound, which comes next, and
- * a part that is NULL, behind all others.
- *
- * The parts' type is known when the first value comes.  It is the same in all of a column,
- * but for rows of no named type, and what has no type but anyarray.  PostgreSQL raises an ERROR
- * where it compares two values whose parts differ in type, and may raise one where they differ in
- * collation.  Whether two are ever compared is the sort's affair: such a value has no normalized
- * key here (key_unplaced()).
- *
- * Memory policy: what is known lives as long as the sort's node.
+ * Arrays, ranges, multiranges and rows
  * ------------------------------------------------------------------------
  */
 
 #define NORMKEY_EMPTY		UINT64CONST(0)
-#define NORMKEY_UNBOUND	UINT64CONST(1)
-#define NORMKEY_FIRST		UINT64CONST(2)	/* of those that parts have */
+#define NORMKEY_UNBOUND		UINT64CONST(1)
+#define NORMKEY_FIRST		UINT64CONST(2)	/* least normalized key of a part */
 #define NORMKEY_NULL		(PG_UINT64_MAX - 1)
 #define NORMKEY_UNPLACED	PG_UINT64_MAX
 
-#define TYPE_NO_COLUMN	VOIDOID	/* the parts' type if rows have no column */
+#define TYPE_NO_COLUMN		VOIDOID /* part type of rows without columns */
 
 struct FirstPart
 {
 	MemoryContext cxt;
-	Oid			collation;		/* the sort's */
-	Oid			type;			/* of the first value's part; 0: not known yet */
-	bool		has_normkey;
-	KeyBufferColumn normkey;
-	KeyMaker	maker;			/* of its */
-	TypeCacheEntry *entry;		/* of an array's elements; of the range */
-	TupleDesc	desc;			/* of rows: the last one's */
-	int			att;			/* their first column, from 0; -1: none */
-	bool		alike;			/* it has the first value's type and collation */
+	Oid			collation;		/* of the column; for rows: of the first part */
+	Oid			type;			/* type of the first value's part; 0: not known yet */
+	bool		has_normkey;	/* parts of this type have normalized keys */
+	KeyBufferColumn col;		/* describes the part for normkey_of_value() */
+	KeyMaker	maker;			/* key maker of col */
+	TypeCacheEntry *entry;		/* arrays: the element type; ranges: the range type */
+	TupleDesc	desc;			/* rows: descriptor of the last row's type */
+	int			att;			/* rows: first column that is not dropped, from 0; -1: none */
+	bool		alike;			/* rows: att has the first value's type and collation */
 };
 
-/* What is known of a column's first parts: nothing, until the first value comes. */
+/* The part type is unknown until the first value arrives. */
 static FirstPart *
 first_part_create(MemoryContext cxt, Oid collation)
 {
@@ -262,16 +255,19 @@ first_part_create(MemoryContext cxt, Oid collation)
 	return part;
 }
 
-/* Type and collation of the first parts as one number; 0: no value has come yet. */
-static uint64
-first_part_kind(const FirstPart *part)
+uint64
+key_maker_part_type(KeyKind kind, KeyMaker maker)
 {
-	return (uint64) part->type << 32 | (OidIsValid(part->type) ? part->collation : 0);
+	const FirstPart *part = maker.first_part;
+
+	if (!key_nested(kind) || !OidIsValid(part->type))
+		return 0;
+	return (uint64) part->type << 32 | part->collation;
 }
 
-/* How parts of this type are compared, and whether there are images for that. */
+/* Sets the part type, and finds out whether its values have normalized keys. */
 static void
-learn_part(FirstPart *part, Oid type, Oid collation, Oid cmp_proc)
+set_part_type(FirstPart *part, Oid type, Oid collation, Oid cmp_proc)
 {
 	TypeCacheEntry *entry = lookup_type_cache(type, TYPECACHE_LT_OPR | TYPECACHE_CMP_PROC);
 	KeyColumn	key = {.attno = 1,.sortop = entry->lt_opr,.collation = collation};
@@ -282,12 +278,12 @@ learn_part(FirstPart *part, Oid type, Oid collation, Oid cmp_proc)
 	if (!OidIsValid(key.sortop) || (OidIsValid(cmp_proc) && cmp_proc != entry->cmp_proc) ||
 		!key_type_lookup(&key, type, &why))
 		return;
-	/* the comparator of the whole takes longer than that of a part */
+	/* the comparator of the whole value is slower than abbreviating its first part */
 	if (key.kind == KEY_COMPARED)
 		key.kind = abbreviated_kind(&key);
 	if (key.kind == KEY_COMPARED || key_nested(key.kind) || key.descending)
 		return;
-	part->normkey.kind = key.kind;
+	part->col.kind = key.kind;
 	part->maker = key_maker_create(part->cxt, &key, key.kind);
 	part->has_normkey = true;
 }
@@ -300,10 +296,10 @@ part_normkey(const FirstPart *part, Datum value)
 
 	if (!part->has_normkey)
 		return NORMKEY_FIRST;
-	normkey = normkey_of_value(&part->normkey, part->maker, value, &inexact);
-	if (unlikely(key_normkey_unplaced(&part->normkey, normkey)))
+	normkey = normkey_of_value(&part->col, part->maker, value, &inexact);
+	if (unlikely(key_normkey_unplaced(&part->col, normkey)))
 		return NORMKEY_UNPLACED;
-	return NORMKEY_FIRST + (key_wide(part->normkey.kind) ? normkey >> 1 : normkey);
+	return NORMKEY_FIRST + (key_wide(part->col.kind) ? normkey >> 1 : normkey);
 }
 
 static inline struct varlena *
@@ -331,7 +327,7 @@ array_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *ine
 	*inexact = true;
 	if (unlikely(!OidIsValid(part->type)))
 	{
-		learn_part(part, ARR_ELEMTYPE(array), part->collation, InvalidOid);
+		set_part_type(part, ARR_ELEMTYPE(array), part->collation, InvalidOid);
 		part->entry = lookup_type_cache(part->type, 0);
 	}
 	if (unlikely(part->type != ARR_ELEMTYPE(array)))
@@ -348,10 +344,10 @@ array_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *ine
 }
 
 static void
-learn_range(FirstPart *part, TypeCacheEntry *range)
+set_range_type(FirstPart *part, TypeCacheEntry *range)
 {
 	part->entry = range;
-	learn_part(part, range->rngelemtype->type_id, range->rng_collation,
+	set_part_type(part, range->rngelemtype->type_id, range->rng_collation,
 			   range->rng_cmp_proc_finfo.fn_oid);
 }
 
@@ -374,7 +370,7 @@ range_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *ine
 
 	*inexact = true;
 	if (unlikely(!OidIsValid(part->type)))
-		learn_range(part, lookup_type_cache(RangeTypeGetOid(range), TYPECACHE_RANGE_INFO));
+		set_range_type(part, lookup_type_cache(RangeTypeGetOid(range), TYPECACHE_RANGE_INFO));
 	range_deserialize(part->entry, range, &lower, &upper, &empty);
 	normkey = empty ? NORMKEY_EMPTY : bound_normkey(part, &lower);
 	close_value(value, opened);
@@ -393,7 +389,7 @@ multirange_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool
 
 	*inexact = true;
 	if (unlikely(!OidIsValid(part->type)))
-		learn_range(part, lookup_type_cache(MultirangeTypeGetOid(ranges),
+		set_range_type(part, lookup_type_cache(MultirangeTypeGetOid(ranges),
 											TYPECACHE_MULTIRANGE_INFO)->rngtype);
 	if (!MultirangeIsEmpty(ranges))
 	{
@@ -404,9 +400,9 @@ multirange_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool
 	return normkey;
 }
 
-/* Rows of another type than the last one.  A type that is not known has no columns. */
+/* The row's type differs from the last row's.  An unknown type counts as one without columns. */
 static void
-learn_row(FirstPart *part, Oid type, int32 typmod)
+set_row_type(FirstPart *part, Oid type, int32 typmod)
 {
 	TupleDesc	desc = lookup_rowtype_tupdesc_noerror(type, typmod, true);
 	MemoryContext old;
@@ -437,7 +433,7 @@ learn_row(FirstPart *part, Oid type, int32 typmod)
 	if (!OidIsValid(part->type))
 	{
 		if (part->att >= 0)
-			learn_part(part, part_type, collation, InvalidOid);
+			set_part_type(part, part_type, collation, InvalidOid);
 		part->type = part_type;
 		part->collation = collation;
 	}
@@ -456,7 +452,7 @@ record_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *in
 
 	*inexact = true;
 	if (unlikely(part->desc == NULL || part->desc->tdtypeid != type || part->desc->tdtypmod != typmod))
-		learn_row(part, type, typmod);
+		set_row_type(part, type, typmod);
 	if (unlikely(!part->alike))
 		normkey = NORMKEY_UNPLACED;
 	else if (part->att >= 0)

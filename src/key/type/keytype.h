@@ -1,6 +1,6 @@
 /*
  * keytype.h
- *	  Which SQL types can be sort keys, and how a column of each is encoded.
+ *	  The SQL types that can be sort keys, and the key kind of each.
  */
 #ifndef GPUSORT_KEY_TYPE_KEYTYPE_H
 #define GPUSORT_KEY_TYPE_KEYTYPE_H
@@ -13,8 +13,8 @@
 /* One column of the ORDER BY. */
 typedef struct KeyColumn
 {
-	AttrNumber	attno;			/* in the sort's input, from 1 */
-	Oid			sortop;
+	AttrNumber	attno;			/* column of the sort's input, from 1 */
+	Oid			sortop;			/* ordering operator */
 	Oid			collation;
 	bool		nulls_first;
 	bool		descending;
@@ -22,15 +22,15 @@ typedef struct KeyColumn
 } KeyColumn;
 
 /*
- * Encoding for a column of this type by its ordering operator and collation, which
- * key has: sets its kind and direction.  False, and the reason in *why, if the
- * operator is not a btree ordering, or does not say how to order.
+ * Sets the kind and direction of key, whose ordering operator and collation are
+ * set.  Returns false and a reason in *why if the operator is not a btree ordering
+ * operator, has no comparison function, or lacks a collation.
  */
 extern bool key_type_lookup(KeyColumn *key, Oid type, const char **why);
 
 /*
- * Is the column's order one of strings by their collation?  Then *kind is how strings of
- * the operator's type lie.
+ * Does the column sort strings by a collation?  If so, *kind is the kind of the
+ * operator's type, which tells how its strings are stored.
  */
 extern bool key_sorts_strings(const KeyColumn *key, KeyKind *kind);
 

@@ -1,19 +1,20 @@
 /*
- * image.h
- *	  Order-preserving unsigned images of the fixed-width SQL types.
+ * normkey.h
+ *	  Order-preserving normalized keys of fixed-width types passed by value.
  *
- * image(a) < image(b), as unsigned integers, exactly where a sorts before b in
- * the type's default btree order; image(a) = image(b) exactly where a and b are
- * equal in it.  Descending order is the image's complement.
+ * normkey(a) < normkey(b), as unsigned integers, if and only if a sorts before b
+ * in the type's default btree order.  normkey(a) = normkey(b) if and only if a
+ * and b are equal in that order.  A descending column uses the complement.
  *
- *	integers	the sign bit flipped, so that negative values come first.
- *	floats		IEEE 754 orders like sign-magnitude integers: a positive value
- *				gets its sign bit set, a negative one is complemented.  Before
- *				that -0 becomes +0 and every NaN becomes the one quiet NaN, which
- *				then is larger than +infinity: PostgreSQL's order.
- *	unsigned	bool, "char", oid, xid8 and pg_lsn are unsigned already.
+ *	integers	the sign bit is flipped, so that negative values come first
+ *	floats		a positive value gets its sign bit set, a negative value is
+ *				complemented (IEEE 754 orders like sign-magnitude integers).
+ *				Before that -0 becomes +0, and each NaN becomes the one quiet NaN,
+ *				which sorts above +infinity as in PostgreSQL.
+ *	unsigned	bool, "char", oid, xid8 and pg_lsn are used as they are
  *
- * Plain C: the unit tests and the kernels' callers share these.
+ * Plain C without PostgreSQL headers, because the unit tests and the callers of
+ * the kernels include it.
  */
 #ifndef GPUSORT_KEY_TYPE_NORMKEY_H
 #define GPUSORT_KEY_TYPE_NORMKEY_H
@@ -54,7 +55,7 @@ normkey_float4(float v)
 	uint32_t	b;
 
 	if (v != v)
-		return UINT32_C(0xFFC00000);	/* +qNaN with its sign bit set */
+		return UINT32_C(0xFFC00000);	/* positive quiet NaN, sign bit set */
 	v += 0.0f;					/* -0 becomes +0 */
 	memcpy(&b, &v, sizeof(b));
 	return b ^ ((uint32_t) ((int32_t) b >> 31) | NORMKEY_SIGN32);

@@ -1,16 +1,22 @@
 /*
  * traits.h
- *	  Images of fixed-width types that are passed by reference.
+ *	  Table of key kinds: how the normalized key of each SQL type is made.
  *
- * Each is made of the bytes where a value lies, which is aligned as its type asks for.
+ * A kind is a way to make an unsigned normalized key of a value.  KEY_KINDS() has
+ * one row for each kind.  The enum and all switches over it are generated from
+ * this table.  With a constant kind the compiler removes the switch, so loops over
+ * rows call only inline functions.
  *
- *	uuid, macaddr	their bytes, as memcmp() compares them.
- *	tid				block, then line.
- *	timetz			the moment in UTC; of equal ones the zone.
- *	interval		one number of microseconds, a month being 30 days and a day 24 hours,
- *					of which 73 bits count.  The cut is where most have nothing above it:
- *					the upper word is 0 for what 64 bits with a sign hold.  Infinity
- *					(from PostgreSQL 17 on) is the largest number in each part.
+ * Normalized keys of fixed-width types passed by reference are made from the bytes
+ * of the value, which are aligned as the type requires:
+ *
+ *	uuid, macaddr	the bytes, as memcmp() compares them
+ *	tid				block number, then offset
+ *	timetz			the moment in UTC, then the zone
+ *	interval		microseconds, with a month of 30 days and a day of 24 hours.
+ *					73 bits are significant.  The upper word is 0 for values that
+ *					fit a signed 64-bit number.  An infinity (PostgreSQL 17) has
+ *					the largest number in each field.
  */
 #ifndef GPUSORT_KEY_TYPE_TRAITS_H
 #define GPUSORT_KEY_TYPE_TRAITS_H
@@ -90,41 +96,40 @@ normkey_interval_low(const char *p)
 }
 
 /* ------------------------------------------------------------------------
- * What there is to know about each kind of key, in one table.
+ * The table
  *
- * A kind is a way to make an unsigned image of a value.  Each has one row here,
- * from which the enum and the switches over it are made; with a constant kind
- * nothing of a switch remains, so that loops over rows call no function that is
- * not inline.
+ * VALUE rows are types passed by value.  REF rows are fixed-width types passed by
+ * reference.  COMPUTED rows need a function call per value; most of them are
+ * variable-length types.
  *
- * VALUE rows: types passed by value; REF rows: fixed-width types passed by
- * reference, whose image is made of the bytes at a pointer; COMPUTED rows: whatever
- * takes a function, variable-length types above all.
+ *	kind		name; its number is stored in plans, so new kinds are appended
+ *	normkey		type of the normalized key: uint32 or uint64
+ *	type		VALUE: C type of the value in a tuple
+ *	from_datum	VALUE: converts a Datum to that type
+ *	make		makes the normalized key of an ascending column:
+ *				VALUE: make(value); REF: make(const char *value);
+ *				COMPUTED: make(const KeyBufferColumn *col, KeyMaker maker,
+ *				Datum value, bool *inexact)
+ *	words		columns of the key buffer that one SQL column takes: 2 for a
+ *				normalized key of 128 bits.  The second column has the next kind,
+ *				whose own number of words is 0.
+ *	exact		COMPUTED: false if make() may set *inexact
+ *	back		VALUE: converts the normalized key to a Datum, or
+ *				key_not_decodable
  *
- *	kind		its name; stored in plans, so: append only
- *	image		uint32 or uint64
- *	type		VALUE: as it lies in a tuple
- *	from_datum	VALUE: a Datum's value
- *	make		the image: VALUE: make(value); REF: make(const char *place);
- *				COMPUTED: make(const StageColumn *col, KeyMaker maker, Datum value,
- *				bool *inexact).  It does not know of DESC.
- *	words		stage columns that one SQL column takes: 2 for images of 128 bits.
- *				The kind of the second is the next one, whose own number is 0.
- *	exact		COMPUTED: false if make() may ever say that an image is not
- *	back		VALUE: the Datum that has this image, or key_not_decodable
+ * Normalized keys of VALUE and REF rows are exact: equal normalized keys (both
+ * words for 128 bits) mean equal values.  A COMPUTED normalized key may be
+ * inexact: unequal keys order the values, equal keys do not mean equal values.
+ * make() then sets *inexact; for two words it is set for the word that lost
+ * information.  A column behind an inexact normalized key must not decide.
  *
- * An image of VALUE and REF rows is exact: equal images are equal values (two of
- * 128 bits: where both words are equal).  One of COMPUTED rows may be inexact: it says
- * "before" and "after" truly, but "equal" only as far as it goes; make() then sets
- * *inexact (of two words the one that cannot tell does).  What stands behind an inexact image must not decide anything.
- *
- * make() raises no ERROR that only a comparison of two values would raise.  A value that has no
- * normalized key beside the other values gets key_unplaced(): a column that has one such value is
- * ordered by its comparator alone (key_range_unplaced()).
+ * make() raises no ERROR that only a comparison of two values would raise.  A
+ * value that has no normalized key gets key_unplaced().  A column that has such a
+ * value is ordered by its comparator alone (key_range_unplaced()).
  * ------------------------------------------------------------------------
  */
 
-/*        kind        image   type    from_datum      make          back */
+/*        kind       normkey  type    from_datum      make          back */
 #define KEY_KINDS(VALUE, REF, COMPUTED) \
 	VALUE(KEY_UINT8,  uint32, uint8,  DatumGetUInt8,  normkey_uint32, datum_of_uint8) \
 	VALUE(KEY_INT2,   uint32, int16,  DatumGetInt16,  normkey_int32,  datum_of_int2) \
@@ -171,38 +176,35 @@ typedef enum KeyKind
 struct KeyBufferColumn;
 
 /*
- * What images of a column are made with, by its kind; most need nothing.  It is that of the
- * process that makes them: key_maker.h.
+ * State that make() needs, by the column's kind.  It belongs to the process that
+ * makes the normalized keys, see key_maker_create().
  */
 typedef union KeyMaker
 {
 	struct SortSupportData *ssup;	/* KEY_ABBREVIATED */
 	struct EnumOrder *enum_order;	/* KEY_ENUM */
-	struct FirstPart *first_part;	/* of what key_nested() is true */
+	struct FirstPart *first_part;	/* key_nested() kinds */
 } KeyMaker;
 
-/* Of kinds that need nothing. */
+/* For kinds that need no state. */
 #define NO_KEY_MAKER	((KeyMaker) {NULL})
 
-/* strings.c: strings whose order is that of their bytes */
+/* strings.c */
 extern uint64 string_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
-
-/* abbreviated.c: what the type's own abbreviation makes of a value, and nothing */
 extern uint64 abbreviated_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
+/* numerics.c */
 /* numerics.c: two words */
 extern uint64 numeric_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 extern uint64 numeric_low_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
-/* addresses.c: two words */
+/* scalars.c */
 extern uint64 inet_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 extern uint64 inet_low_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
-
-/* bitstrings.c, enums.c */
 extern uint64 bits_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 extern uint32 enum_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 
-/* nested.c: never exact */
+/* keytype.c */
 extern uint64 array_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 extern uint64 range_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
 extern uint64 multirange_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact);
@@ -215,35 +217,35 @@ compared_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value,
 	return 0;
 }
 
-/* Are its images those of bytes.h? */
+/* Is the normalized key made of a string's bytes (bytes.h)? */
 static inline bool
 key_by_bytes(KeyKind kind)
 {
 	return kind >= KEY_TEXT && kind <= KEY_BYTEA;
 }
 
-/* Are its images those of the values' first parts? */
+/* Is the normalized key that of the value's first part (keytype.c)? */
 static inline bool
 key_nested(KeyKind kind)
 {
 	return kind >= KEY_ARRAY && kind <= KEY_RECORD;
 }
 
-/* May a value of this kind have no normalized key beside the others of its column? */
+/* May make() return key_unplaced() for this kind? */
 static inline bool
 key_may_be_unplaced(KeyKind kind)
 {
 	return key_nested(kind) || kind == KEY_ENUM;
 }
 
-/* Does an image take longer than to compare two values, or tell nothing? */
+/* Does the normalized key cost more than a comparison, or tell nothing? */
 static inline bool
 key_needs_comparator(KeyKind kind)
 {
 	return kind == KEY_ABBREVIATED || kind == KEY_COMPARED;
 }
 
-/* Are its images made by a function, by row? */
+/* Does a function make the normalized key? */
 static inline bool
 key_computed(KeyKind kind)
 {
@@ -257,7 +259,7 @@ key_computed(KeyKind kind)
 	pg_unreachable();
 }
 
-/* Does an image take 8 bytes, or else 4? */
+/* Has the normalized key 8 bytes (otherwise 4)? */
 static inline bool
 key_wide(KeyKind kind)
 {
@@ -274,14 +276,14 @@ key_wide(KeyKind kind)
 	pg_unreachable();
 }
 
-/* The normalized key of a value that has none, direction not folded in: no other value has it. */
+/* Marks a value without a normalized key, direction not applied.  No other value has it. */
 static inline uint64
 key_unplaced(KeyKind kind)
 {
 	return key_wide(kind) ? PG_UINT64_MAX : PG_UINT32_MAX;
 }
 
-/* Stage columns of one SQL column. */
+/* Columns of the key buffer for one SQL column. */
 static inline int
 key_words(KeyKind kind)
 {
@@ -295,7 +297,7 @@ key_words(KeyKind kind)
 	pg_unreachable();
 }
 
-/* Are its images exact, whatever the values? */
+/* Are the normalized keys of all values exact? */
 static inline bool
 key_exact(KeyKind kind)
 {
@@ -310,7 +312,7 @@ key_exact(KeyKind kind)
 }
 
 /* ------------------------------------------------------------------------
- * Back from the image
+ * Decoding
  * ------------------------------------------------------------------------
  */
 static inline Datum
@@ -334,7 +336,7 @@ datum_of_int4(uint64 normkey)
 static inline Datum
 datum_of_uint4(uint64 normkey)
 {
-	/* signed, as fetch_att() would: datums are also compared as words */
+	/* signed as in fetch_att(), because Datums are also compared as words */
 	return Int32GetDatum((int32) (uint32) normkey);
 }
 
@@ -350,14 +352,14 @@ datum_of_uint64(uint64 normkey)
 	return UInt64GetDatum(normkey);
 }
 
-/* A float's value is not known from its image: -0 and NaNs. */
+/* Floats are not decodable: -0 and NaNs lose their bits. */
 static inline Datum
 key_not_decodable(uint64 normkey)
 {
 	pg_unreachable();
 }
 
-/* Is a column's value known from its image? */
+/* Can a column's value be restored from its normalized key? */
 static inline bool
 key_decodable(KeyKind kind)
 {
