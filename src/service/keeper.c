@@ -99,7 +99,9 @@ close_files(int socket)
 		files = (int) limit.rlim_cur;
 	for (int fd = KEEPER_SOCKET + 1; fd < files; fd++)
 		(void) close(fd);
-	(void) chdir("/");
+	/* without the change of directory the keeper works as well */
+	if (chdir("/") != 0)
+		return;
 }
 
 /* Passes signals on until the device process has ended. */
