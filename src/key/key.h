@@ -408,7 +408,7 @@ typedef struct ByteDictionary
 extern bool byte_dictionary_make(ByteDictionary *byte_dictionary, const KeyBufferColumn *col, size_t n, int bits);
 
 static inline uint64
-byte_dictionary_number(const ByteDictionary *byte_dictionary, uint64 normkey)
+byte_dictionary_code(const ByteDictionary *byte_dictionary, uint64 normkey)
 {
 	uint64		number = 0;
 

@@ -57,7 +57,7 @@ static inline uint64
 narrowed(const LayoutColumn *lc, uint64 normkey)
 {
 	if (lc->byte_dictionary != NULL)
-		return byte_dictionary_number(lc->byte_dictionary, normkey);
+		return byte_dictionary_code(lc->byte_dictionary, normkey);
 	return lc->compaction.mask != 0 ? bit_compact(&lc->compaction, normkey) : normkey;
 }
 
@@ -189,7 +189,7 @@ batch_normkeys(const KeyBufferColumn *col, const LayoutColumn *lc, size_t start,
 		const uint64 *normkeys = (const uint64 *) col->normkeys + start;
 
 		for (int i = 0; i < count; i++)
-			buf[i] = byte_dictionary_number(lc->byte_dictionary, normkeys[i]);
+			buf[i] = byte_dictionary_code(lc->byte_dictionary, normkeys[i]);
 	}
 	else if (lc->quantized.steps != 0)
 		quantize_column(&lc->quantized, col, start, count, buf);

@@ -1,21 +1,21 @@
 /*
  * numerics.c
- *	  Keys that are numerics.
+ *	  Normalized keys of numerics.
  *
- * Two words, which together are a decimal number without its point.  For magnitudes
- * below 4 * 10^14 the point stands still: the first word counts ten-thousandths, the
- * second what is behind them, 16 decimals more.  Amounts of money then have nothing in
- * the second word, and in the first no bit more than they need.  Beyond, the first word
- * is the weight and twelve digits or so, the second sixteen more.  Numbers with more
- * digits than that are cut, and inexact.
+ * A numeric takes two words of 64 bits.  Below a magnitude of 4 * 10^14 the decimal
+ * point is fixed: the first word counts ten-thousandths, the second word holds the
+ * next 16 decimals.  Amounts of money then have 0 in the second word, and the first
+ * word spans only their range.  A larger magnitude has its weight and its three
+ * leading digits of base 10000 in the first word, and the next four digits in the
+ * second word.  Numbers with more digits are cut, and their key is inexact.
  *
- * A negative number is the negative of its magnitude's, with the second word counting
- * up from the next lower first one.  NaN is above infinity.  What scale a number
- * is shown with does not matter: trailing zeros are no digits.
+ * The key of a negative number is the negated key of its magnitude, as a number of
+ * two words.  NaN sorts above infinity.  The display scale does not matter, because
+ * trailing zeros are removed.
  *
- * The format read here is that on disk, the same since PostgreSQL 9.1, infinities
- * since 14: a header of 16 bits, in the long form with 16 bits of weight behind it,
- * then digits of base 10000, whose first counts 10000^weight.
+ * This file reads the on-disk format, which has not changed since PostgreSQL 9.1
+ * (infinities: 14).  A header of 16 bits is followed, in the long form, by a weight of
+ * 16 bits, and then by digits of base 10000.  The first digit counts 10000^weight.
  */
 #include "postgres.h"
 
@@ -24,35 +24,40 @@
 #include "key/type/traits.h"
 #include "miscadmin.h"
 
-/* The header. */
+/* Bits of the header, as in PostgreSQL's numeric.c. */
 #define HEADER_FORM			0xC000
 #define FORM_LONG_NEGATIVE	0x4000
 #define FORM_SHORT			0x8000
 #define FORM_SPECIAL		0xC000
 #define SPECIAL_NAN			0xC000
-#define SPECIAL_INFINITY	0xD000	/* 0xF000: the negative one */
+#define SPECIAL_INFINITY	0xD000	/* -infinity: 0xF000 */
 #define SHORT_NEGATIVE		0x2000
 #define SHORT_WEIGHT_SIGN	0x0040
 #define SHORT_WEIGHT		0x003F
 
+/*
+ * First words, in ascending order: numbers with a fixed point, numbers with a
+ * weight (from OUTER on), special values (from SPECIAL on).
+ */
 #define DIGIT_BASE			10000
-#define LOW_DIGITS			4	/* of a second word */
-#define LOW_BASE			INT64CONST(10000000000000000)
-#define FIXED_WEIGHT		3	/* the largest of a first word whose point stands still; its least is -1 */
-#define FIXED_TOP			400 /* its largest first digit, so that it stays below ... */
-#define OUTER				(INT64CONST(1) << 62)	/* ... those that have a weight, */
-#define OUTER_DIGITS		3
-#define OUTER_SHIFT			40	/* above so many bits, */
-#define SPECIAL				(OUTER + (INT64CONST(1) << 61))	/* and those the special values */
+#define LOW_DIGITS			4	/* digits in a second word */
+#define LOW_BASE			INT64CONST(10000000000000000)	/* DIGIT_BASE ^ LOW_DIGITS */
+#define FIXED_WEIGHT		3	/* largest weight with a fixed point */
+#define FIXED_TOP			400 /* first digits at that weight are smaller: the word stays below OUTER */
+#define OUTER				(INT64CONST(1) << 62)
+#define OUTER_DIGITS		3	/* digits in a first word behind the weight */
+#define OUTER_SHIFT			40	/* bits for these digits */
+#define SPECIAL				(OUTER + (INT64CONST(1) << 61))
 
+/* A numeric, opened for reading. */
 typedef struct Numeral
 {
-	const char *digits;			/* not aligned */
-	int			ndigits;
-	int			weight;
+	const char *digits;			/* array of uint16, not aligned */
+	int			ndigits;		/* without leading and trailing zeros */
+	int			weight;			/* of the first digit */
 	bool		negative;
-	int64		special;		/* the first word, or 0 */
-	void	   *copy;			/* to free, or NULL */
+	int64		special;		/* first word of a NaN or infinity, otherwise 0 */
+	void	   *copy;			/* detoasted copy to free, or NULL */
 } Numeral;
 
 static inline uint16
@@ -64,7 +69,7 @@ load16(const char *p)
 	return v;
 }
 
-/* Digit i, the first being 0; zero where there is none. */
+/* Digit i, from 0; 0 beyond the last digit. */
 static inline uint64
 digit_at(const Numeral *n, int i)
 {
@@ -126,7 +131,7 @@ numeral_open(Datum value, Numeral *n)
 	}
 	n->digits = p;
 	n->ndigits = (end - p) / 2;
-	/* the server strips them; if there are some nevertheless, they mean nothing */
+	/* the server strips zero digits; zero digits do not change the value */
 	while (n->ndigits > 0 && unlikely(digit_at(n, 0) == 0))
 	{
 		n->digits += 2;
@@ -151,14 +156,14 @@ point_is_fixed(const Numeral *n)
 		(n->weight == FIXED_WEIGHT && digit_at(n, 0) < FIXED_TOP);
 }
 
-/* The first digit of the second word. */
+/* Index of the first digit of the second word. */
 static inline int
 low_begin(const Numeral *n)
 {
 	return point_is_fixed(n) ? n->weight + 2 : OUTER_DIGITS;
 }
 
-/* A first word whose point stands still: digits, and zeros for those that are not there. */
+/* The first word of a number with a fixed point; missing digits are zeros. */
 static inline uint64
 fixed_high(const Numeral *n)
 {
@@ -206,7 +211,7 @@ numeric_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, 
 	return normkey_int64(high);
 }
 
-/* Does the header alone tell that there is nothing behind the first word? */
+/* Does the header alone tell that the second word is 0? */
 static inline bool
 has_no_low(Datum value)
 {

@@ -2,17 +2,30 @@
  * scalars.c
  *	  Normalized keys of network addresses, bit strings and enums.
  *
- * PostgreSQL compares the bits that both networks have, then the networks' lengths,
- * then the hosts.  So networks sort as the nodes of a binary tree do when each comes
- * before what is below it, and the addresses written with a network's length come with
- * their network.  For IPv4 the image is the number of addresses that come before,
- * which takes 38 bits and is exact: a network with h bits of host has 2^h addresses of
- * its own, and with what is below it (h + 1) * 2^h.
+ * inet and cidr: PostgreSQL compares the common network bits, then the network
+ * lengths, then the host bits.  Networks therefore sort as the nodes of a binary tree
+ * in preorder, and each address sorts within its network.  The normalized key of an
+ * IPv4 value is the number of values that sort before it.  It has 38 bits and is
+ * exact: a network with h host bits has 2^h addresses of its own, and (h + 1) * 2^h
+ * together with all networks below it.
  *
- * IPv6 networks are two words of 64 bits.  The first stands above all of IPv4: the few
- * networks that begin with too many zeros for that, but not 64, share one image.
- * Host bits and lengths are left to the comparator, so only addresses with all 128 bits
- * of network are exact.
+ * An IPv6 value takes two words, the 128 bits of its network.  The first word lies
+ * above all IPv4 keys.  Networks whose first word would be too small for that, but not
+ * 0, share one inexact key.  Host bits and lengths are not in the key, so only
+ * addresses with 128 network bits are exact.
+ *
+ * bit and varbit: PostgreSQL compares the bytes, then the number of bits.  The
+ * normalized key is seven bytes, padded with zeros, and the number of bits.  It is
+ * exact for strings of up to 56 bits.
+ *
+ * Enums: the normalized key is the value's sort position in the catalog.  The positions
+ * of a type are read when the first value arrives.  Other sessions may add values
+ * meanwhile, and the catalog may then renumber all values, in the same order.  A value
+ * that was added later gets the inexact key of its predecessor, so older keys stay
+ * valid.  A value that the catalog does not have gets key_unplaced(), because
+ * PostgreSQL looks up a value only when it compares two values.
+ *
+ * Memory policy: an enum's positions live as long as the sort's node.
  */
 #include "postgres.h"
 
@@ -32,9 +45,14 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-#define IPV6_FIRST	(UINT64CONST(1) << 38)	/* the first word of ::, and above IPv4 */
+#define IPV6_FIRST	(UINT64CONST(1) << 38)	/* first word of ::, above all IPv4 keys */
 
-/* A value, and what to free, or NULL. */
+/* ------------------------------------------------------------------------
+ * inet and cidr
+ * ------------------------------------------------------------------------
+ */
+
+/* Opens a value for reading.  *copy is a detoasted copy to free, or NULL. */
 static inline const inet_struct *
 address_open(Datum value, void **copy)
 {
@@ -61,10 +79,10 @@ ipv4_rank(uint32 address, int bits)
 {
 	uint32		host_mask = bits == 0 ? PG_UINT32_MAX : bits >= 32 ? 0 : PG_UINT32_MAX >> bits;
 	uint32		net = address & ~host_mask;
-	/* the addresses of the networks above this one */
+	/* the addresses of the networks that contain this network */
 	uint64		rank = (UINT64CONST(1) << 33) - (UINT64CONST(1) << (33 - bits));
 
-	/* and of those to the left: (k + 1) * 2^k for each bit k, by the bits of k */
+	/* the subtrees to the left: (k + 1) * 2^k for each bit k, added by the bits of k */
 	rank += net;
 	rank += (uint64) (net & 0xAAAAAAAA);
 	rank += (uint64) (net & 0xCCCCCCCC) << 1;
@@ -74,7 +92,7 @@ ipv4_rank(uint32 address, int bits)
 	return rank + (address & host_mask);
 }
 
-/* 64 bits of an IPv6 address from a byte on, less what is not the network's. */
+/* 64 bits of an IPv6 address, from a byte on, with the host bits cleared. */
 static inline uint64
 ipv6_net(const inet_struct *a, int byte)
 {
@@ -129,15 +147,11 @@ inet_low_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value,
 }
 
 /* ------------------------------------------------------------------------
- * Keys that are strings of bits: bit and varbit.
- *
- * PostgreSQL compares them by their bytes, then by their number of bits.  The image is
- * seven bytes, zeros behind the end, and the number of bits, which is exact for as many
- * as these hold.
+ * bit and varbit
  * ------------------------------------------------------------------------
  */
 
-#define NORMKEY_BITS	56
+#define NORMKEY_BITS	56		/* bits of the string in its normalized key */
 
 uint64
 bits_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
@@ -162,23 +176,15 @@ bits_normkey(const struct KeyBufferColumn *col, KeyMaker maker, Datum value, boo
 }
 
 /* ------------------------------------------------------------------------
- * Keys that are of enum types.
- *
- * The image is the catalog's number for the position of a value among its type's.  All
- * are read when the first value comes.  Other sessions may add values to the type while
- * a sort is under way, and the catalog may then number all anew, in the same order: a
- * value that was not there at first gets the image of the one before it, inexactly, so
- * that what was numbered before stays.  A value that the catalog does not have has no image:
- * PostgreSQL looks for values in the catalog only where it compares two.
- *
- * Memory policy: the numbers live as long as the sort's node.
+ * Enums
  * ------------------------------------------------------------------------
  */
 
+/* Sort position of one value. */
 typedef struct EnumPosition
 {
 	Oid			value;
-	float4		order;
+	float4		order;			/* pg_enum.enumsortorder */
 	uint32		normkey;
 	bool		inexact;
 } EnumPosition;
@@ -187,7 +193,7 @@ struct EnumOrder
 {
 	MemoryContext cxt;
 	int			n;
-	EnumPosition  *positions;			/* by value */
+	EnumPosition *positions;	/* n positions, sorted by value */
 };
 
 EnumOrder *
@@ -237,14 +243,14 @@ compare_oids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Reads the values of the type that this one is of, if the catalog has it. */
+/* Reads the positions of all values of this value's type.  Does nothing if the value is unknown. */
 static void
 enum_load(EnumOrder *order, Oid value)
 {
 	HeapTuple	tuple = SearchSysCache1(ENUMOID, ObjectIdGetDatum(value));
 	Oid			type;
 	CatCList   *list;
-	EnumPosition  *positions;
+	EnumPosition *positions;
 	const EnumPosition *before = NULL;
 	int			n;
 

@@ -1,16 +1,30 @@
 /*
  * strings.c
- *	  Normalized keys of strings: text, varchar, char(n), name, bytea.
+ *	  Normalized keys of strings; which collations compare by bytes.
  *
- * "C" and "POSIX" do, and what PostgreSQL's own provider has.  C.UTF-8 of the C
- * library PostgreSQL takes for a language like any other, and asks strcoll() for every
- * pair, although its order is that of code points, which in UTF-8 is that of bytes.  The
- * C library tells: glibc's locales with no rules of collation compare as strcmp() does,
- * and only those have none.  (Where C.UTF-8 has rules, as before glibc 2.35, it is
- * left to the comparator.)  PostgreSQL settles what strcoll() finds equal by bytes.
+ * Strings are text, varchar, char(n), name and bytea.  If the collation compares by
+ * bytes, the normalized key is made of the bytes behind the common prefix of the
+ * sort's strings (bytes.h).  The first string of a sort is the first prefix.  Each
+ * string that has less in common with the prefix shortens it, which shifts all existing
+ * normalized keys.  From SHORTEN_LATE rows on the prefix is halved at least, so this
+ * happens at most six times.  A toasted value is fetched only as far as its normalized
+ * key reaches, but a char(n) completely, because trailing blanks do not count.
  *
- * All of it stands in the catalogs.  PostgreSQL's pg_locale.h would say the same of a
- * part, but includes ICU's headers, which server packages do not bring along.
+ * "C", "POSIX" and the collations of PostgreSQL's builtin provider compare by bytes.
+ * PostgreSQL calls strcoll() for the C library's C.UTF-8, whose order is nevertheless
+ * that of code points, in UTF-8 that of bytes.  glibc compares as strcmp() does in
+ * locales without collation rules, and the number of rules can be queried.  Before
+ * glibc 2.35 C.UTF-8 has rules and needs the comparator.  PostgreSQL orders strings
+ * that strcoll() finds equal by their bytes.
+ *
+ * Properties of collations are read from the catalogs.  pg_locale.h would provide some
+ * of them, but includes ICU's headers, which server packages do not install.
+ *
+ * With other collations, and for types that keytype.c does not list, the normalized key
+ * is the abbreviated key of the type's sort support, if abbreviated keys compare as
+ * unsigned numbers.  It is never exact.  Text has abbreviated keys for collations whose
+ * strxfrm() PostgreSQL trusts.  Without an abbreviated key there is no normalized key,
+ * and the comparator orders the rows.
  */
 #include "postgres.h"
 
@@ -31,7 +45,7 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-/* Has the C library's locale of this name no rules of collation? */
+/* Does the C library's locale of this name have no collation rules? */
 static bool
 locale_has_no_rules(const char *name)
 {
@@ -46,7 +60,7 @@ locale_has_no_rules(const char *name)
 	locale = newlocale(LC_COLLATE_MASK, name, (locale_t) 0);
 	if (locale == (locale_t) 0)
 		return false;
-	/* a number in a pointer's place */
+	/* glibc returns the number in place of the pointer */
 	none = (uint32) (uintptr_t) nl_langinfo_l(_NL_COLLATE_NRULES, locale) == 0;
 	freelocale(locale);
 	return none;
@@ -55,7 +69,10 @@ locale_has_no_rules(const char *name)
 #endif
 }
 
-/* Who compares, by a row of a catalog, and for the C library by which locale, palloc'd. */
+/*
+ * The provider of the collation or database with this OID; '\0' if there is none.
+ * *name is the locale's name for provider libc (palloc'd), otherwise NULL.
+ */
 static char
 read_provider(int cache, Oid oid, AttrNumber provider_att, AttrNumber name_att, char **name)
 {
@@ -141,24 +158,13 @@ collation_libc_locale(Oid collation)
 }
 
 /* ------------------------------------------------------------------------
- * Keys that are strings of bytes: text, varchar, char(n), name, bytea.
- *
- * For collations that compare by bytes (collation.c), and for bytea.  The image of
- * bytes.h, and the prefix that goes with it: the first string of a sort is its first
- * prefix, and whoever has less in common with it shortens it.  'customer#1234' so
- * does not spend its key on 'customer#'.
- *
- * Shortening it late means touching all images.  From SHORTEN_LATE rows on it is
- * shortened to its half at least, so that this happens six times at the most.
- *
- * A toasted value is fetched as far as its image goes, and no further; a char(n)
- * wholly, for its trailing blanks do not count.
+ * Strings that compare by bytes
  * ------------------------------------------------------------------------
  */
 
-#define SHORTEN_LATE	4096
+#define SHORTEN_LATE	4096	/* rows */
 
-/* A value's bytes, as many as matter behind a prefix; and what to free, or NULL. */
+/* The bytes of a value that matter behind a prefix.  *copy is to be freed, or NULL. */
 static KeyString
 string_open(KeyKind kind, Datum value, int prefix_len, void **copy)
 {
@@ -176,9 +182,9 @@ string_open(KeyKind kind, Datum value, int prefix_len, void **copy)
 }
 
 static inline uint64
-normkey_of(const KeyBufferColumn *col, KeyString s, bool *inexact)
+bytes_normkey_of(const KeyBufferColumn *col, KeyString s, bool *inexact)
 {
-	/* a zero of its own at the end is no end */
+	/* the string's zero byte looks like padding */
 	if (col->kind == KEY_BYTEA && s.len > 0 && s.p[s.len - 1] == '\0')
 		*inexact = true;
 	return bytes_normkey(&col->prefix, s.p, s.len, inexact);
@@ -189,7 +195,7 @@ string_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *in
 {
 	void	   *copy;
 	KeyString	s = string_open(col->kind, value, col->prefix.len, &copy);
-	uint64		normkey = normkey_of(col, s, inexact);
+	uint64		normkey = bytes_normkey_of(col, s, inexact);
 
 	if (unlikely(copy != NULL))
 		pfree(copy);
@@ -210,7 +216,7 @@ string_has_prefix(const KeyBufferColumn *col, Datum value)
 	return has;
 }
 
-/* DESC images are complements, and so are their bytes. */
+/* A DESC column has complemented normalized keys, so its bytes are complemented, too. */
 static inline uint64
 shift_normkey(const KeyBufferColumn *col, int from, int to, uint64 normkey)
 {
@@ -222,7 +228,7 @@ string_shift_range(const KeyBufferColumn *col, int from, int to, KeyRange *range
 {
 	if (from == to || range->min > range->max)
 		return;
-	/* each bit of an image is one of the old image, or the prefix's */
+	/* each bit of a shifted normalized key is a bit of the old one or of the prefix */
 	range->inexact |= bytes_shift_loses(from, to, col->flip != 0 ? ~range->common : range->set);
 	range->min = shift_normkey(col, from, to, range->min);
 	range->max = shift_normkey(col, from, to, range->max);
@@ -282,27 +288,28 @@ string_key_begin(KeyBuffer *keybuf, KeyBufferColumn *col, size_t i, Datum value,
 			shorten_prefix(col, i, common);
 	}
 	*inexact = false;
-	normkey = normkey_of(col, s, inexact);
+	normkey = bytes_normkey_of(col, s, inexact);
 	if (copy != NULL)
 		pfree(copy);
 	return normkey ^ col->flip;
 }
 
 /* ------------------------------------------------------------------------
- * Images of strings by the ranks of their bytes.
+ * Per-byte dictionaries
  * ------------------------------------------------------------------------
  */
 
-/* So many images tell whether it is worth looking at all. */
-#define SAMPLE_SIZE		1024
+#define DICTIONARY_SAMPLE	1024	/* normalized keys that tell whether to look at all */
 
-typedef struct Seen
+/* Which values occur at each byte of the normalized keys. */
+typedef struct BytesSeen
 {
 	bool		byte[BYTES_WORD][256];
-} Seen;
+} BytesSeen;
 
+/* Looks at every step-th normalized key. */
 static void
-look(Seen *seen, const KeyBufferColumn *col, size_t n, size_t step)
+mark_bytes(BytesSeen *seen, const KeyBufferColumn *col, size_t n, size_t step)
 {
 	const uint64 *normkeys = col->normkeys;
 	const uint8 *nulls = col->range.has_null ? col->nulls : NULL;
@@ -319,9 +326,9 @@ look(Seen *seen, const KeyBufferColumn *col, size_t n, size_t step)
 	}
 }
 
-/* How many numbers there are, less one; PG_UINT64_MAX if they are too many. */
+/* Number of distinct dictionary codes less one; PG_UINT64_MAX if 64 bits do not hold them. */
 static uint64
-largest_number(const Seen *seen)
+largest_code(const BytesSeen *seen)
 {
 	uint64		numbers = 1;
 
@@ -343,17 +350,17 @@ byte_dictionary_make(ByteDictionary *byte_dictionary, const KeyBufferColumn *col
 {
 	uint64		limit = bits > 64 ? PG_UINT64_MAX : UINT64CONST(1) << (bits - 1);
 	uint64		weight = 1;
-	Seen		seen;
+	BytesSeen		seen;
 
 	Assert(bits > 0 && col->wide);
-	if (n > 16 * SAMPLE_SIZE)
+	if (n > 16 * DICTIONARY_SAMPLE)
 	{
-		look(&seen, col, n, n / SAMPLE_SIZE);
-		if (largest_number(&seen) >= limit)
+		mark_bytes(&seen, col, n, n / DICTIONARY_SAMPLE);
+		if (largest_code(&seen) >= limit)
 			return false;
 	}
-	look(&seen, col, n, 1);
-	if (largest_number(&seen) >= limit)
+	mark_bytes(&seen, col, n, 1);
+	if (largest_code(&seen) >= limit)
 		return false;
 	for (int b = 0; b < BYTES_WORD; b++)
 	{
@@ -370,13 +377,7 @@ byte_dictionary_make(ByteDictionary *byte_dictionary, const KeyBufferColumn *col
 }
 
 /* ------------------------------------------------------------------------
- * Keys that a type abbreviates itself, or only compares.
- *
- * A type's sort support may make a word of a value whose order is the values' as
- * far as it goes: text does so for collations whose transformed strings PostgreSQL
- * trusts (ICU's always, the C library's where it was built to).  Where such words
- * compare as unsigned numbers they are images like any other, and always inexact.
- * Where there are none, a column has no image at all, and comparators order the rows.
+ * Abbreviated keys
  * ------------------------------------------------------------------------
  */
 
@@ -418,9 +419,9 @@ uint64
 abbreviated_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *inexact)
 {
 	*inexact = true;
-	/* the type may transform a long value */
+	/* the converter may transform a long string */
 	CHECK_FOR_INTERRUPTS();
-	/* the plan may be older than what the type does today */
+	/* the plan may be older than the type's current sort support */
 	if (unlikely(!abbreviates(maker.ssup)))
 		return 0;
 	return DatumGetUInt64(maker.ssup->abbrev_converter(value, maker.ssup));
