@@ -1,6 +1,9 @@
 /*
  * factor.c
- *	  Correction factors of the cost models, learned from finished sorts.
+ *	  Correction factors of cost terms, and their use for the CPU model.
+ *
+ * cost.h describes the learning rule.  A factor is kept as its logarithm, so that
+ * "twice as long" and "half as long" are steps of one size.
  */
 #include <math.h>
 #include <stdio.h>
@@ -41,18 +44,18 @@ factor_now(const Factor *factor, int64_t now, const FactorRule *rule)
 	return measured + (factor->log - measured) * exp2(-idle / rule->fade_s);
 }
 
-/* How far a job that was so far off moves a factor, of which something is known or not. */
+/* The step by which a deviation of log_ratio moves a factor. */
 static double
-step_of(const Factor *factor, bool known, double off, const FactorRule *rule)
+step_of(const Factor *factor, bool known, double log_ratio, const FactorRule *rule)
 {
 	if (!known)
-		return off;
-	return clamp(off, log(rule->off_below), log(rule->off_above)) *
+		return log_ratio;
+	return clamp(log_ratio, log(rule->off_below), log(rule->off_above)) *
 		clamp(1.0 / (factor->jobs + 2), rule->least_share, rule->first_share);
 }
 
 static void
-move(Factor *factor, double by, int64_t now)
+move_factor(Factor *factor, double by, int64_t now)
 {
 	factor->log = bounded(factor->log + by);
 	if (factor->jobs < UINT32_MAX)
@@ -61,15 +64,16 @@ move(Factor *factor, double by, int64_t now)
 }
 
 void
-factor_learn(Factor *factor, bool known, double log_told, int64_t now, const FactorRule *rule)
+factor_learn(Factor *factor, bool known, double log_observed, int64_t now, const FactorRule *rule)
 {
-	if (log_told <= factor_now(factor, now, rule))
+	/* an observation below the decayed factor confirms the decay */
+	if (log_observed <= factor_now(factor, now, rule))
 		factor->log = factor_now(factor, now, rule);
-	move(factor, step_of(factor, known, log_told - factor->log, rule), now);
+	move_factor(factor, step_of(factor, known, log_observed - factor->log, rule), now);
 }
 
 /* ------------------------------------------------------------------------
- * Sizes
+ * Factors by number of rows
  * ------------------------------------------------------------------------
  */
 double
@@ -95,8 +99,12 @@ factor_known_size(const Factor *sizes, int size)
 	return -1;
 }
 
+/*
+ * The logarithm of the factor at this number of rows.  An unknown size uses the
+ * nearest known one, or fallback.
+ */
 static double
-factor_sizes_now(const Factor *sizes, double rows, double unknown, int64_t now, const FactorRule *rule)
+factor_sizes_now(const Factor *sizes, double rows, double fallback, int64_t now, const FactorRule *rule)
 {
 	int			first;
 	double		past = factor_size_of(rows, &first);
@@ -106,14 +114,17 @@ factor_sizes_now(const Factor *sizes, double rows, double unknown, int64_t now, 
 	{
 		int			from = factor_known_size(sizes, first + i);
 
-		at[i] = from < 0 ? unknown : factor_now(&sizes[from], now, rule);
+		at[i] = from < 0 ? fallback : factor_now(&sizes[from], now, rule);
 	}
 	return at[0] + (at[1] - at[0]) * past;
 }
 
-/* A job lies between two sizes; what is not known of one is what is known of the other. */
+/*
+ * A job lies between two sizes.  Both move in proportion to their weight, such
+ * that the interpolated value moves by step_of().  An unknown far size stays so.
+ */
 void
-factor_sizes_learn(Factor *sizes, double rows, const double *unknown, double log_told,
+factor_sizes_learn(Factor *sizes, double rows, const double *fallback, double log_observed,
 				   int64_t now, const FactorRule *rule)
 {
 	int			first;
@@ -122,25 +133,25 @@ factor_sizes_learn(Factor *sizes, double rows, const double *unknown, double log
 	int			near = past >= 0.5;
 	int			from = factor_known_size(sizes, first + near);
 	bool		both = factor_is_known(&size[!near]);
-	double		none = unknown == NULL ? 0 : *unknown;
+	double		start = fallback == NULL ? 0 : *fallback;
 	double		near_weight = near ? past : 1 - past;
 	double		far_weight = both ? 1 - near_weight : 0;
-	double		off;
+	double		log_ratio;
 	double		by;
 
-	if (log_told <= factor_sizes_now(sizes, rows, none, now, rule))
+	if (log_observed <= factor_sizes_now(sizes, rows, start, now, rule))
 	{
 		for (int i = 0; i < 2; i++)
 			size[i].log = factor_now(&size[i], now, rule);
 	}
-	off = log_told - factor_sizes_now(sizes, rows, none, 0, rule);
+	log_ratio = log_observed - factor_sizes_now(sizes, rows, start, 0, rule);
 	if (!factor_is_known(&size[near]))
-		size[near].log = from >= 0 ? sizes[from].log : none;
+		size[near].log = from >= 0 ? sizes[from].log : start;
 	if (!both)
 		near_weight = 1;
-	by = step_of(&size[near], from >= 0 || unknown != NULL, off, rule) /
+	by = step_of(&size[near], from >= 0 || fallback != NULL, log_ratio, rule) /
 		(near_weight * near_weight + far_weight * far_weight);
-	move(&size[near], by * near_weight, now);
+	move_factor(&size[near], by * near_weight, now);
 	if (both)
 		size[!near].log = bounded(size[!near].log + by * far_weight);
 }
@@ -171,7 +182,7 @@ factor_parse_line(const char **text, const char *name, int n, const double (*bou
 		if (**text != ' ')
 			return false;
 		values[i] = strtod(*text, &end);
-		/* written so that a NaN is refused, too */
+		/* this form of the condition also rejects a NaN */
 		if (end == *text || !(values[i] >= bounds[i][0] && values[i] <= bounds[i][1]))
 			return false;
 		*text = end;
@@ -185,7 +196,7 @@ factor_parse_line(const char **text, const char *name, int n, const double (*bou
 bool
 factor_parse(const char **text, const char *name, Factor *factor)
 {
-	/* what is printed is rounded */
+	/* the text is rounded */
 	const double low = log(FACTOR_MIN) - 0.001;
 	const double high = log(FACTOR_MAX) + 0.001;
 	const double bounds[][2] = {{low, high}, {0, 1}, {low, high}, {0, UINT32_MAX}, {0, FACTOR_TEXT_MOST}};
@@ -202,15 +213,15 @@ factor_parse(const char **text, const char *name, Factor *factor)
 }
 
 /* ------------------------------------------------------------------------
- * What sorts on the CPU have taught of it; see cpu_learn.h.
+ * Correction factors of the CPU model
  * ------------------------------------------------------------------------
  */
 
 #define FORMATS		CPU_MEASURED_FORMATS
 
 /*
- * There is a beginning to go by, measured or the model, so that the first sort has no more to say
- * than others: in the twenty that it takes to be near the best two are held up.
+ * The initial value is good (a measurement or the model itself), so the first
+ * sort moves the factor by no more than later ones.
  */
 static const FactorRule cpu_rule = {
 	.first_share = 0.125,
@@ -228,9 +239,9 @@ cpu_learn_begin(CpuLearned *learned)
 	memset(learned, 0, sizeof(*learned));
 }
 
-/* Of a format of which nothing is known: what is known of the nearest, or else the model is right. */
+/* The logarithm for an unknown format: that of the nearest known format, or 0. */
 static double
-other_formats(const CpuLearned *learned, int format, double rows, int64_t now)
+nearest_format(const CpuLearned *learned, int format, double rows, int64_t now)
 {
 	for (int distance = 1; distance < FORMATS; distance++)
 	{
@@ -246,9 +257,9 @@ other_formats(const CpuLearned *learned, int format, double rows, int64_t now)
 double
 cpu_learn_factor(const CpuLearned *learned, const RouteFacts *facts, int64_t now)
 {
-	double		unknown = other_formats(learned, facts->format, facts->n, now);
+	double		fallback = nearest_format(learned, facts->format, facts->n, now);
 
-	return exp(factor_sizes_now(learned->sizes[facts->format], facts->n, unknown, now, &cpu_rule));
+	return exp(factor_sizes_now(learned->sizes[facts->format], facts->n, fallback, now, &cpu_rule));
 }
 
 void
@@ -279,7 +290,7 @@ void
 cpu_learn_sort(CpuLearned *learned, const Algorithm *algorithm, const RouteFacts *facts,
 			   double took_us, int64_t now)
 {
-	double		unknown;
+	double		fallback;
 	double		model_us;
 
 	if (algorithm->place != ALGORITHM_ON_CPU || algorithm->id == ALGORITHM_PRESORTED ||
@@ -288,8 +299,8 @@ cpu_learn_sort(CpuLearned *learned, const Algorithm *algorithm, const RouteFacts
 	model_us = model_predict_us(route_model, algorithm, facts);
 	if (!(model_us > 0 && model_us < HUGE_VAL))
 		return;
-	unknown = other_formats(learned, facts->format, facts->n, 0);
-	factor_sizes_learn(learned->sizes[facts->format], facts->n, &unknown, log(took_us / model_us), now,
+	fallback = nearest_format(learned, facts->format, facts->n, 0);
+	factor_sizes_learn(learned->sizes[facts->format], facts->n, &fallback, log(took_us / model_us), now,
 					   &cpu_rule);
 	learned->sorts++;
 }

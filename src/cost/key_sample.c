@@ -1,61 +1,77 @@
 /*
  * key_sample.c
- *	  The distribution of keys, from a sample.
+ *	  Distribution, number of distinct keys and presortedness, from samples.
  *
- * What is asked is what gpu_bucket does with keys (cuda/bucket), as comparisons do not care.
- * It cuts the range into slices of equal width.  Where those are uneven, it cuts at a sample's
- * quantiles instead, values that are frequent there get slices of their own, and from one quantile
- * to the next slices are of equal width again.  So there are four kinds: equal slices will do; they
- * would but for frequent values; quantiles will do; and keys of which even slices between
- * quantiles are crowded, because
+ * gpu_bucket (cuda/bucket) and gpu_radix depend on the distribution of the keys.
+ * gpu_bucket divides the key range into slices of equal width.  If those hold
+ * unequal numbers of keys, it divides at the quantiles of a sample, gives frequent
+ * values slices of their own, and divides each quantile into slices of equal
+ * width.  The classes follow that:
  *
- *	- they are uneven at any scale (keys whose bits are rarely set, say, or texts with
- *	  prefixes).  Of three neighbours in a sample the middle one lies anywhere between the outer
- *	  ones if keys are even from one to the next: one in eight within a sixteenth of
- *	  that, next to one of them.  Of keys that are not, more do.  For that only one of each pair
- *	  is taken: what came together may lie together;
- *	- values repeat that are not frequent enough to be seen, beside rare ones (Zipf's law).
+ *	uniform			slices of equal width hold equal numbers of keys
+ *	frequent		uniform, except for frequent values
+ *	skewed			uniform between the quantiles
+ *	clustered		not uniform between the quantiles, because
+ *					- keys are clustered at every scale (rarely set bits, texts).
+ *					  Take three sample keys in order.  If keys are uniform
+ *					  between them, the middle one lies within 1/16 of the
+ *					  distance of an outer one in 2 of 16 cases.  If keys are
+ *					  clustered, it does so more often.  The test uses one key
+ *					  of each pair, because neighbours may be correlated; or
+ *					- values repeat that are too rare for the sample to find,
+ *					  beside unique ones (Zipf's law)
+ *	long prefix		clustered, and many sample keys differ in late bits only:
+ *					gpu_radix needs all digits (cuda/radix/radix_lead.cuh)
  *
- * Of those it is also asked what gpu_radix leaves out (cuda/radix/radix_lead.cuh): where many neighbours
- * in the sample differ only behind more bits than tell most keys apart, it needs all digits.
- *
- * Keys in a hundred narrow places or more look crowded to so small a sample, though quantiles would
- * still tell them apart.
+ * Keys in a hundred narrow ranges or more are classified as clustered although
+ * quantiles would suffice; the sample is too small to tell.
  */
 #include <math.h>
 #include <string.h>
 
 #include "cost/cost.h"
 
-/* Slices of equal width between the sample's ends, half as many of few keys; and when one is too full. */
+/* Slices of the uniformity test; half as many below FEW_KEYS. */
 #define SLICES			16
 #define FEW_KEYS		512
+
+/* A slice is too full with more than this multiple of the mean. */
 #define SLICE_FULL		3 / 2
 
-/* Fewer keys say nothing. */
+/* Smaller samples are classified as uniform. */
 #define LEAST_KEYS		128
 #define LEAST_GAPS		64
 
-/* Of how many keys one value may have one: by Zipf's law the first of 2^28 has one of 28. */
+/* A uniform sample has no value with more than 1/MOST_EQUAL of the keys. */
 #define MOST_EQUAL		40
 
-/* One that has more than one of so many is seen by gpu_bucket, too. */
+/* gpu_bucket finds a value as frequent if it has more than 1/FREQUENT of the keys. */
 #define FREQUENT		200
 
-/* Keys next to one of their neighbours: of 16 two if they are even, four by entropy1. */
+/*
+ * A key is close to a neighbour within 1/GAP_NEXT_TO of the gap.  Keys are clustered
+ * if more than this share is close: 2/16 are if keys are uniform, 4/16 in Thearling's
+ * distribution entropy1.
+ */
 #define GAP_NEXT_TO		16
 #define GAPS_CLUSTERED	3 / 16
 
-/* Repeating but not frequent: one of twelve keys, while one of four does not repeat. */
+/*
+ * Keys repeat without frequent values: more than 1/REPEATING of the keys repeat, and
+ * more than 1/RARE of the keys do not.
+ */
 #define REPEATING		12
 #define RARE			4
 
-/* Neighbours that share so many bits beyond what all share: late, if one of so many does. */
+/*
+ * Two keys differ late if they share LATE_BITS bits beyond the common prefix.  The
+ * class is "long prefix" if more than 1/MOST_LATE of the neighbours differ late.
+ */
 #define LATE_BITS		28
 #define MOST_LATE		16
 
-/* What is left beside frequent values need not be even if it is less than one of so many. */
-#define FEW_LEFT		8
+/* Keys that are not frequent need not be uniform below 1/FEW_INFREQUENT of the sample. */
+#define FEW_INFREQUENT		8
 
 static bool route_scattered(const RouteFacts *facts, const void *recs);
 
@@ -79,7 +95,7 @@ gpu_sample_problem(GpuSample *sample, SortProblem *problem)
 	problem->rids_ascending = true;
 }
 
-/* Sorted, by a kernel: some five microseconds in place of the C library's eighty. */
+/* Sorts by a kernel, which is many times faster than qsort(). */
 static const SortRec64 *
 sort_sample(GpuSample *sample, GpuSampleScratch *scratch)
 {
@@ -92,9 +108,8 @@ sort_sample(GpuSample *sample, GpuSampleScratch *scratch)
 }
 
 /*
- * Do n sorted keys fall evenly into slices?  The ends are those of the inner 98 %, so
- * that a few strays do not make all else look crowded.  So few values that a slice is one are another
- * thing.
+ * Do n sorted keys fill slices of equal width equally?  The slices divide the inner
+ * 98 %, so that outliers do not count.  True if a slice is only one value wide.
  */
 static bool
 slices_uniform(const uint64_t *keys, size_t n)
@@ -112,11 +127,11 @@ slices_uniform(const uint64_t *keys, size_t n)
 	return true;
 }
 
-/* Are keys crowded between their neighbours? */
+/* Are keys clustered between their neighbours? */
 static bool
 gaps_clustered(const SortRec64 *recs, size_t n)
 {
-	uint64_t	last[2] = {0};	/* the two before, all different */
+	uint64_t	last[2] = {0};	/* the two previous keys; equal keys count once */
 	size_t		found = 0;
 	size_t		next_to = 0;
 
@@ -159,10 +174,10 @@ gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
 {
 	GpuSampleScratch scratch;
 	uint64_t	keys[2 * GPU_SAMPLE_PAIRS];
-	uint64_t	left[2 * GPU_SAMPLE_PAIRS]; /* without frequent values */
+	uint64_t	infrequent[2 * GPU_SAMPLE_PAIRS];	/* keys without frequent values */
 	const SortRec64 *recs = sort_sample(sample, &scratch);
 	size_t		n = sample->n;
-	size_t		lefts = 0;
+	size_t		ninfrequent = 0;
 	size_t		rare = 0;
 	size_t		most = 0;
 	size_t		run;
@@ -177,47 +192,46 @@ gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
 		{
 			keys[i + k] = recs[i].key;
 			if (run <= n / FREQUENT)
-				left[lefts++] = recs[i].key;
+				infrequent[ninfrequent++] = recs[i].key;
 		}
 	}
 	seen->repeated = n == 0 ? 0 : (double) (n - rare) / n;
 	if (n < LEAST_KEYS || keys[n - 1 - n / 100] - keys[n / 100] < SLICES ||
 		(most <= n / MOST_EQUAL && slices_uniform(keys, n)))
 		seen->key_distribution = GPUSORT_KEYS_UNIFORM;
-	else if (gaps_clustered(recs, n) || (lefts - rare > n / REPEATING && rare > n / RARE))
+	else if (gaps_clustered(recs, n) || (ninfrequent - rare > n / REPEATING && rare > n / RARE))
 		seen->key_distribution = differ_late(keys, n) ? GPUSORT_KEYS_LONG_PREFIX : GPUSORT_KEYS_CLUSTERED;
-	else if (lefts < n / FEW_LEFT || slices_uniform(left, lefts))
+	else if (ninfrequent < n / FEW_INFREQUENT || slices_uniform(infrequent, ninfrequent))
 		seen->key_distribution = GPUSORT_KEYS_FREQUENT;
 	else
 		seen->key_distribution = GPUSORT_KEYS_SKEWED;
 }
 
 /* ------------------------------------------------------------------------
- * Estimates how many distinct keys there are, from a sample of the records.
+ * Number of distinct keys
  *
- * Two inputs of the same key range can differ in it: 100 values that lie far
- * apart touch 100 cells of a counting sort's table, uniform keys touch all of
- * them.  Only narrow keys are sampled, as only they can be counted.
+ * A counting sort touches one cell of its table per distinct key, so few distinct
+ * keys make it faster.  Only keys narrow enough for a counting sort are sampled.
  *
- * A sample of m keys out of D equally frequent ones is expected to hold
- * D * (1 - exp(-m / D)) distinct ones; solved for D by bisection.  If some keys
- * are more frequent than others, the estimate is on the low side, which is the
- * side we want: frequent cells stay in the cache.
+ * A sample of m keys out of D equally frequent ones has an expected number of
+ * D * (1 - exp(-m / D)) distinct keys.  Bisection solves this for D.  Frequent keys
+ * make the estimate too low; that is right, because their cells stay in the cache.
  * ------------------------------------------------------------------------
  */
 
-#define SAMPLE_MIN_ROWS		4096	/* no sample of less */
-#define SAMPLE_LARGE_ROWS	65536	/* the larger sample from here on */
+#define SAMPLE_MIN_ROWS		4096	/* no sample below this */
+#define SAMPLE_LARGE_ROWS	65536	/* the larger sample from this on */
 #define SAMPLE_SMALL		64
 #define SAMPLE_LARGE		256
 #define SAMPLE_MAX_BITS		24
-#define SAMPLE_MIN_BITS		9	/* fewer bits make a table that is small anyway */
+#define SAMPLE_MIN_BITS		9	/* the table of fewer bits is always small */
 
-#define TABLE_BITS			10	/* of the hash table: 4 times the sample */
+#define TABLE_BITS			10	/* hash table: 4 times the large sample */
 #define TABLE_SIZE			(1 << TABLE_BITS)
 
+/* The key of a record, at most SAMPLE_MAX_BITS wide. */
 static inline uint32_t
-sample_key(const RouteFacts *facts, const void *recs, size_t i)
+narrow_key(const RouteFacts *facts, const void *recs, size_t i)
 {
 	uint32_t	mask = ((uint32_t) 1 << (facts->end_bit - facts->begin_bit)) - 1;
 	int			shift = facts->begin_bit;
@@ -237,7 +251,7 @@ sample_key(const RouteFacts *facts, const void *recs, size_t i)
 	return (uint32_t) (key >> shift) & mask;
 }
 
-/* How many different keys are among m records, evenly spread? */
+/* Number of distinct keys among m equidistant records. */
 static unsigned
 distinct_in_sample(const RouteFacts *facts, const void *recs, unsigned m)
 {
@@ -245,9 +259,9 @@ distinct_in_sample(const RouteFacts *facts, const void *recs, unsigned m)
 	uint32_t	keys[SAMPLE_LARGE];
 	unsigned	distinct = 0;
 
-	/* all loads first, so that their cache misses overlap */
+	/* load all keys first, so that their cache misses overlap */
 	for (unsigned i = 0; i < m; i++)
-		keys[i] = sample_key(facts, recs, facts->n / m * i) + 1;
+		keys[i] = narrow_key(facts, recs, facts->n / m * i) + 1;
 
 	memset(table, 0, sizeof(table));
 	for (unsigned i = 0; i < m; i++)
@@ -292,12 +306,11 @@ gpusort_route_sample(RouteFacts *facts, const void *recs)
 }
 
 /* ------------------------------------------------------------------------
- * Inputs of which each part is in order, but not the whole.
+ * Ascending runs that overlap
  *
- * Few keys smaller than the one before mean a sorted input with some records out of
- * place, or ascending runs: i % 1000 is one of runs of a thousand.  Pairs of records from
- * anywhere tell: of the first, as few are in the wrong order as records are out of
- * place, an eighth at most (presorted.c); of runs that begin anywhere nearly half are.
+ * An input with few descents is either nearly sorted or consists of ascending runs.
+ * Pairs of random records distinguish the two: in a nearly sorted input at most an
+ * eighth is in the wrong order (presorted.c), with overlapping runs nearly half.
  * ------------------------------------------------------------------------
  */
 
@@ -305,13 +318,13 @@ gpusort_route_sample(RouteFacts *facts, const void *recs)
 #define SCATTERED_SAMPLE	64
 #define SCATTERED_PAIRS		(SCATTERED_SAMPLE * (SCATTERED_SAMPLE - 1) / 2)
 
-/* Fewer descents are runs that are merged. */
+/* The presorted kernel merges inputs with fewer descents. */
 #define SCATTERED_MIN_RUNS	4
 
 typedef unsigned __int128 Key;
 
 static inline Key
-key_at(const RouteFacts *facts, const void *recs, size_t i)
+record_key(const RouteFacts *facts, const void *recs, size_t i)
 {
 	switch (facts->format)
 	{
@@ -325,7 +338,7 @@ key_at(const RouteFacts *facts, const void *recs, size_t i)
 	return (Key) ((const SortRec128 *) recs)[i].hi << 64 | ((const SortRec128 *) recs)[i].lo;
 }
 
-/* Are these records so?  False if they cannot be meant for an input nearly in order. */
+/* Do the runs overlap?  False if the facts already exclude a nearly sorted input. */
 static bool
 route_scattered(const RouteFacts *facts, const void *recs)
 {
@@ -340,9 +353,9 @@ route_scattered(const RouteFacts *facts, const void *recs)
 		return false;
 	for (int i = 0; i < SCATTERED_SAMPLE; i++)
 	{
-		/* anywhere in its part: the runs may be of one length */
+		/* a random place of its part, because the runs may have one length */
 		random = random * UINT32_C(1664525) + UINT32_C(1013904223);
-		keys[i] = key_at(facts, recs, i * step + (random >> 8) % step);
+		keys[i] = record_key(facts, recs, i * step + (random >> 8) % step);
 		for (int j = 0; j < i; j++)
 			wrong += keys[i] < keys[j];
 	}

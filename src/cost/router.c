@@ -1,6 +1,11 @@
 /*
  * router.c
- *	  Facts in, decision out; see router.h.
+ *	  Chooses the sort algorithm with the least predicted time.
+ *
+ * The router predicts every algorithm that can sort the input within its memory:
+ * CPU kernels by cpu_model.c, GPU algorithms by gpu_model.c.  A sorted input and
+ * an input below ROUTE_TINY_ROWS skip the prediction, because it would cost more
+ * than a wrong choice.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,9 +28,9 @@ gpusort_route_problem(const RouteFacts *facts, SortProblem *problem)
 	problem->ascents = facts->ascents;
 }
 
-/* The problem as a kernel is asked about it: *team only tells its size. */
+/* Fills the problem for SortKernel.applies().  Of *team only the size is set. */
 static void
-problem_in_question(const RouteFacts *facts, SortProblem *problem, SortTeam *team)
+describe_problem(const RouteFacts *facts, SortProblem *problem, SortTeam *team)
 {
 	gpusort_route_problem(facts, problem);
 	team->ops = NULL;
@@ -34,12 +39,12 @@ problem_in_question(const RouteFacts *facts, SortProblem *problem, SortTeam *tea
 		problem->team = team;
 }
 
-/* Below this insertion sort, cpu_radix's own, has no rival. */
+/* cpu_radix uses an insertion sort below this; it always beats cpu_merge there. */
 #define MERGE_MIN_ROWS		24
 
 /*
- * Can this CPU algorithm sort this input within the memory?  *scratch is what it
- * needs, *why says why not.
+ * Can this CPU algorithm sort the input within the memory?  Sets *scratch to the
+ * bytes it needs, or *why to a short reason.
  */
 static bool
 cpu_fits(const Algorithm *algorithm, const RouteFacts *facts,
@@ -67,8 +72,8 @@ cpu_fits(const Algorithm *algorithm, const RouteFacts *facts,
 }
 
 /*
- * What needs no prediction: an input in order has nothing to be done, and among
- * few records only cpu_radix and cpu_merge matter.  NULL: predict.
+ * The choice for a sorted or tiny input, without a prediction; otherwise NULL.
+ * For few records only cpu_radix and cpu_merge compete.
  */
 static const Algorithm *
 obvious_choice(const RouteFacts *facts, const SortProblem *problem)
@@ -96,14 +101,14 @@ obvious_choice(const RouteFacts *facts, const SortProblem *problem)
 	return NULL;
 }
 
-/* What the model's time is on this CPU, now. */
+/* The model's time with the CPU's correction factor. */
 static double
-on_this_cpu(const RouteFacts *facts, double model_us)
+corrected_cpu_us(const RouteFacts *facts, double model_us)
 {
 	return facts->cpu_factor > 0 ? model_us * facts->cpu_factor : model_us;
 }
 
-/* The CPU's algorithm for this problem; NULL if none fits the memory. */
+/* The fastest CPU algorithm; NULL if none fits the memory.  Sets *us, 0 if not modelled. */
 static const Algorithm *
 choose_cpu(const RouteFacts *facts, const SortProblem *problem, double *us)
 {
@@ -127,11 +132,11 @@ choose_cpu(const RouteFacts *facts, const SortProblem *problem, double *us)
 			*us = a_us;
 		}
 	}
-	*us = on_this_cpu(facts, *us);
+	*us = corrected_cpu_us(facts, *us);
 	return best;
 }
 
-/* The forced algorithm, if it can; otherwise decision->forced_why_not is set. */
+/* Decides for the forced algorithm, or sets decision->forced_why_not. */
 static bool
 decide_forced(const RouteFacts *facts, const SortProblem *problem, RouteDecision *decision)
 {
@@ -150,7 +155,7 @@ decide_forced(const RouteFacts *facts, const SortProblem *problem, RouteDecision
 		if (!cpu_fits(forced, facts, problem, &scratch, &decision->forced_why_not))
 			return false;
 		if (facts->n >= ROUTE_TINY_ROWS)
-			decision->predicted_us = on_this_cpu(facts, model_predict_us(route_model, forced, facts));
+			decision->predicted_us = corrected_cpu_us(facts, model_predict_us(route_model, forced, facts));
 	}
 	decision->algorithm = forced;
 	return true;
@@ -164,7 +169,7 @@ gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision)
 	const Algorithm *gpu;
 
 	memset(decision, 0, sizeof(*decision));
-	problem_in_question(facts, &problem, &team);
+	describe_problem(facts, &problem, &team);
 	if (facts->forced != NULL && decide_forced(facts, &problem, decision))
 		return;
 
@@ -175,7 +180,7 @@ gpusort_route_decide(const RouteFacts *facts, RouteDecision *decision)
 		decision->algorithm = gpu;
 }
 
-/* Puts a prediction in its place: by time, what does not apply last. */
+/* Inserts a prediction by time; algorithms that cannot be chosen come last. */
 static void
 insert_prediction(RoutePrediction *out, int n, const RoutePrediction *p)
 {
@@ -197,7 +202,7 @@ gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COU
 	SortTeam	team;
 	int			n = 0;
 
-	problem_in_question(facts, &problem, &team);
+	describe_problem(facts, &problem, &team);
 	FOR_EACH_ALGORITHM(a)
 	{
 		RoutePrediction p = {.algorithm = a,.us = -1};
@@ -205,12 +210,12 @@ gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COU
 		if (a->place == ALGORITHM_ON_CPU)
 		{
 			if (cpu_fits(a, facts, &problem, &p.scratch, &p.why_not))
-				p.us = on_this_cpu(facts, model_predict_us(route_model, a, facts));
+				p.us = corrected_cpu_us(facts, model_predict_us(route_model, a, facts));
 		}
 		else if (gpu_fits(a, facts, &p.why_not))
 		{
 			if (a->only_forced)
-				p.why_not = "another is never slower: it runs only if it is set";
+				p.why_not = "never the fastest: it runs only if it is set";
 			else
 			{
 				p.us = gpu_predict_us(a, facts);
@@ -231,7 +236,7 @@ gpusort_route_display_name(const char *name, char *buf, size_t size)
 	buf[i] = '\0';
 }
 
-/* Appends to the reason; what does not fit is cut off. */
+/* Appends to the reason, truncating. */
 static void
 append(char *buf, const char *fmt,...)
 {
