@@ -1,6 +1,12 @@
 /*
  * key.h
- *	  Normalized keys: the key buffer, packing and layouts.
+ *	  Normalized keys: key buffer, key layouts, packing, decoding, splitting.
+ *
+ * A sort collects the normalized keys of its rows in a key buffer, one array per key
+ * column.  While rows arrive, the ranges of the columns are not known.  When all rows
+ * are there, pack.c folds the columns into one narrow key that has only the bits that
+ * these ranges need.  Keys that leave before that use a DeviceLayout.  Streams of
+ * several processes use a CommonKeyRange.
  */
 #ifndef GPUSORT_KEY_KEY_H
 #define GPUSORT_KEY_KEY_H
@@ -19,70 +25,70 @@
 
 struct KeyBuffer;
 
-/* Rows that came one by one are looked at together, so many at a time. */
+/* ------------------------------------------------------------------------
+ * The input's order
+ * ------------------------------------------------------------------------
+ */
+
+/* Number of rows that are checked together when rows arrive one by one. */
 #define INPUT_ORDER_ROWS	64
 
-/* Ways in which all rows that were seen came. */
-#define INPUT_ASCENDING		1		/* none goes before the one that came before it */
-#define INPUT_DESCENDING	2		/* each does */
+/* Orders that the input may have. */
+#define INPUT_ASCENDING		1	/* no row sorts before its predecessor */
+#define INPUT_DESCENDING	2	/* each row sorts before its predecessor */
 
 typedef struct InputOrder
 {
-	uint8		possible;			/* that are possible still */
-	bool		varied;			/* not all rows are equal */
-	size_t		seen;			/* rows */
+	uint8		possible;		/* orders that the checked rows still allow */
+	bool		varied;			/* the checked rows are not all equal */
+	size_t		seen;			/* number of rows checked */
 } InputOrder;
 
-/* Looks at the rows that were not seen yet. */
+/* Checks the rows that have not been checked yet. */
 extern void input_order_check(struct KeyBuffer *keybuf);
 
 /* ------------------------------------------------------------------------
- * Sort keys as they come in: one array of images per key column.
+ * Key buffer
  *
- * An image of 128 bits takes two columns of the stage, one beside the other; both
- * are NULL where the value is.
- *
- * While rows arrive nothing is known of the keys' ranges, so the images are
- * staged by column at their natural width (4 or 8 bytes), beside the rows' rids,
- * and each column's smallest and largest image and whether it has a NULL are
- * noted.  When all rows are there, pack.c folds the columns into one key of just
- * the bits that these ranges need.
+ * A normalized key of 128 bits takes two adjacent columns of the key buffer.  Both are
+ * NULL if the value is NULL.
  * ------------------------------------------------------------------------
  */
 
 /*
- * Columns are staged until they have this many bits: what lies beyond could
- * only matter if narrowing saved a third of them; a comparison settles it then.
+ * Key columns are buffered until they have this many bits.  A packed key has at most
+ * 128 bits, so further columns would matter only if packing saved a third of the bits.
+ * Comparators order rows that tie in the buffered columns.
  */
 #define KEYBUF_MAX_BITS		192
-#define KEY_MAX_COLUMNS	12
+#define KEY_MAX_COLUMNS		12
 
-/* What is known of a column's images. */
+/* Range of a column's normalized keys, direction applied. */
 typedef struct KeyRange
 {
-	uint64		min;			/* min > max: no value that is not NULL */
+	uint64		min;			/* min > max: no value, or only NULLs */
 	uint64		max;
 	bool		has_null;
-	bool		inexact;		/* equal ones may be of different values */
-	int			skip;			/* of ranges united: bytes of the prefix that they are behind */
-	uint64		set;			/* of images made by a function: bits set in any ... */
-	uint64		common;			/* ... and in all */
-	uint64		part_type;			/* key_maker_part_type() of the process that made them; 0: any */
+	bool		inexact;		/* equal normalized keys may be of different values */
+	int			skip;			/* united ranges of strings: length of their prefix */
+	uint64		set;			/* computed kinds: bits set in any normalized key */
+	uint64		common;			/* computed kinds: bits set in all normalized keys */
+	uint64		part_type;		/* key_maker_part_type() of the normalized keys; 0: any */
 } KeyRange;
 
 typedef struct KeyBufferColumn
 {
 	KeyKind		kind;
 	int			att;			/* column of the input row, from 0 */
-	bool		wide;			/* 8-byte images, otherwise 4 */
+	bool		wide;			/* normalized keys have 8 bytes, otherwise 4 */
 	bool		nulls_first;
-	bool		computed;			/* its images are made by a function */
-	bool		by_bytes;		/* ... and stand behind the prefix */
-	uint64		flip;			/* all ones for a descending column */
+	bool		computed;		/* a function makes the normalized keys */
+	bool		by_bytes;		/* strings behind a common prefix (bytes.h) */
+	uint64		flip;			/* all ones for a descending column, otherwise 0 */
 	BytesPrefix prefix;
 	KeyRange	range;
-	void	   *normkeys;			/* uint32 or uint64, one per row */
-	uint8	   *nulls;			/* 1 where NULL; NULL until the first one */
+	void	   *normkeys;		/* array of uint32 or uint64, one per row */
+	uint8	   *nulls;			/* 1 for each NULL; no array until the first NULL */
 	BulkBuf		normkeys_buf;
 	BulkBuf		nulls_buf;
 } KeyBufferColumn;
@@ -90,74 +96,76 @@ typedef struct KeyBufferColumn
 typedef struct KeyBuffer
 {
 	int			ncols;
-	bool		complete;		/* every key column is staged */
-	bool		exact;			/* ... and no image is ever inexact */
-	int			last_att;		/* attributes of the input row that are needed */
-	int			row_bytes;		/* staged bytes per row */
-	size_t		n;
-	size_t		capacity;
+	bool		complete;		/* all key columns are buffered */
+	bool		exact;			/* complete, and no normalized key is ever inexact */
+	int			last_att;		/* leading attributes of the input row that are needed */
+	int			row_bytes;		/* buffered bytes per row */
+	size_t		n;				/* rows */
+	size_t		capacity;		/* rows that the arrays have room for */
 	Size		bytes;			/* of all arrays, at their capacity */
-	InputOrder		input_order;		/* the order in which the n rows came */
-	bool		keys_only;		/* rows are their keys, and have no rids */
+	InputOrder	input_order;	/* order in which the n rows came */
+	bool		keys_only;		/* rows consist of their keys and have no rids */
 	uint32	   *rids;			/* NULL if keys_only */
 	BulkBuf		rids_buf;
 	KeyBufferColumn cols[KEY_MAX_COLUMNS];
 } KeyBuffer;
 
-/* What the one who writes a stage brings along; who reads it needs none of this. */
+/* What a process needs to write to a key buffer.  Readers do not need it. */
 typedef struct KeyWriter
 {
-	BulkOwner  *owner;			/* of the stage's arrays */
-	KeyMaker	makers[KEY_MAX_COLUMNS];	/* of its images */
+	BulkOwner  *owner;			/* owner of the key buffer's arrays */
+	KeyMaker	makers[KEY_MAX_COLUMNS];	/* key maker of each column */
 } KeyWriter;
 
-/* Sets up a zeroed stage for the leading key columns. */
+/* Sets up a zeroed key buffer for the leading key columns. */
 extern void keybuf_init(KeyBuffer *keybuf, const KeyColumn *keys, int nkeys, bool keys_only);
 
-/* A writer of this stage, and of any of the same keys; what it makes images with is cxt's. */
+/*
+ * Sets up a writer for this key buffer, or for another one of the same keys.  The key
+ * makers live in cxt.
+ */
 extern void keybuf_writer_init(KeyWriter *writer, MemoryContext cxt, BulkOwner *owner, const KeyBuffer *keybuf,
 							  const KeyColumn *keys);
 
-/* Rows of another sort will come. */
+/* Begins another sort: forgets rows, ranges and prefixes. */
 extern void keybuf_begin(KeyBuffer *keybuf);
 
-/* Room for at least n rows in all. */
+/* Makes room for at least n rows in all. */
 extern void keybuf_reserve(KeyBuffer *keybuf, BulkOwner *owner, size_t n);
 
 /*
- * The same, and for some of those that will follow: as many as came so far, or up
- * to eight times as many if that many are expected, but most at the most.
+ * Makes room for at least n rows, and for more: doubles the capacity, or multiplies it
+ * by up to 8 if that many rows are expected.  That reserve does not exceed most rows.
  */
 extern void keybuf_grow(KeyBuffer *keybuf, BulkOwner *owner, size_t n, size_t expected, size_t most);
 
-/* Some rows stay, in their order: forgets the ranges, */
+/*
+ * Keeps some rows, in their order.  keybuf_keep_begin() forgets the ranges,
+ * keybuf_keep() moves row i to row to <= i, keybuf_keep_end() sets the number of rows.
+ */
 extern void keybuf_keep_begin(KeyBuffer *keybuf);
-
-/* then row i becomes row to <= i, */
 extern void keybuf_keep(KeyBuffer *keybuf, size_t i, size_t to, uint32 rid);
-
-/* and in the end n are left. */
 extern void keybuf_keep_end(KeyBuffer *keybuf, size_t n);
 
-/* Forgets the rows and the ranges, keeps the memory; the same sort goes on. */
+/* Forgets the rows and the ranges, keeps prefixes and memory.  The same sort continues. */
 extern void keybuf_reset(KeyBuffer *keybuf);
 
 /*
- * From here on the sort's images are compared with some that are not in the stage, so
- * that prefixes must stay: strings without them get the smallest or largest image.
+ * Fixes the prefixes, because normalized keys outside the key buffer depend on them.
+ * Strings without the prefix get the smallest or largest normalized key.
  */
 extern void keybuf_freeze(KeyBuffer *keybuf);
 
-/* Unites the staged rows' ranges with those of the sort's earlier rows. */
+/* Unites ranges[], those of the sort's earlier rows, with those of the buffered rows. */
 extern void keybuf_unite_ranges(const KeyBuffer *keybuf, KeyRange *ranges);
 
-/* Rows [0, n) were staged, but not counted, and are not needed any more. */
+/* Drops rows [0, n), which were written, but not counted. */
 extern void keybuf_forget(KeyBuffer *keybuf, size_t n);
 
-/* Gives the memory back; ranges stay. */
+/* Frees the memory.  The ranges stay valid. */
 extern void keybuf_free(KeyBuffer *keybuf, BulkOwner *owner);
 
-/* Row i's column is NULL; its first NULL allocates the flags. */
+/* Writes a NULL for row i.  A column's first NULL allocates the array of NULL flags. */
 extern void keybuf_null(KeyBuffer *keybuf, BulkOwner *owner, KeyBufferColumn *col, size_t i);
 
 static inline void
@@ -189,10 +197,7 @@ key_range_add_bits(KeyRange *range, uint64 normkey)
 	range->common &= normkey;
 }
 
-/*
- * Nothing is known of the images: in either direction they are key_range_unplaced(), and every
- * image lies within the range.
- */
+/* Widens the range to all normalized keys of a column that must use its comparator. */
 static inline void
 key_range_give_up(KeyRange *range)
 {
@@ -220,7 +225,7 @@ key_range_union(KeyRange *range, const KeyRange *other)
 	}
 }
 
-/* Does this image, direction folded in, say that its value has none? */
+/* Is this normalized key, direction applied, that of a value without one? */
 static inline bool
 key_normkey_unplaced(const KeyBufferColumn *col, uint64 normkey)
 {
@@ -228,7 +233,7 @@ key_normkey_unplaced(const KeyBufferColumn *col, uint64 normkey)
 		normkey == (key_wide(col->kind) ? PG_UINT64_MAX ^ col->flip : (uint32) (PG_UINT32_MAX ^ col->flip));
 }
 
-/* Has a value of the range no normalized key?  Then none of the column's decides anything. */
+/* Does the range have a value without a normalized key?  Then only the comparator decides. */
 static inline bool
 key_range_unplaced(const KeyBufferColumn *col, const KeyRange *range)
 {
@@ -236,7 +241,7 @@ key_range_unplaced(const KeyBufferColumn *col, const KeyRange *range)
 		(col->flip != 0 ? range->min == 0 : range->max >= key_unplaced(col->kind));
 }
 
-/* Row i's staged image; of no meaning for a NULL. */
+/* Row i's normalized key; meaningless for a NULL. */
 static inline uint64
 keybuf_normkey_at(const KeyBufferColumn *col, size_t i)
 {
@@ -244,8 +249,8 @@ keybuf_normkey_at(const KeyBufferColumn *col, size_t i)
 }
 
 /*
- * A datum's image, direction folded in, made with the column's maker.  Sets *inexact if it
- * is that (traits.h), and leaves it alone otherwise.
+ * Normalized key of a Datum, direction applied.  Sets *inexact if it is inexact
+ * (traits.h), and otherwise leaves it alone.
  */
 static inline uint64
 normkey_of_value(const KeyBufferColumn *col, KeyMaker maker, Datum datum, bool *inexact)
@@ -263,7 +268,7 @@ normkey_of_value(const KeyBufferColumn *col, KeyMaker maker, Datum datum, bool *
 	pg_unreachable();
 }
 
-/* Bits that the rids of its rows take; there are some. */
+/* Number of bits that the rids need.  There is at least one row, and rids ascend. */
 static inline int
 keybuf_rid_bits(const KeyBuffer *keybuf)
 {
@@ -272,7 +277,7 @@ keybuf_rid_bits(const KeyBuffer *keybuf)
 	return last == 0 ? 0 : 1 + pg_leftmost_one_pos32(last);
 }
 
-/* The next n rows have been staged. */
+/* Counts n rows that have been written. */
 static inline void
 keybuf_count(KeyBuffer *keybuf, size_t n)
 {
@@ -281,10 +286,10 @@ keybuf_count(KeyBuffer *keybuf, size_t n)
 		input_order_check(keybuf);
 }
 
-/* A value's image for row i, where a function makes it. */
+/* Normalized key of row i's value, of a computed kind. */
 extern uint64 keybuf_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t i, Datum value);
 
-/* Stages a column of row i that is not NULL. */
+/* Writes a value that is not NULL for row i. */
 static inline void
 keybuf_value(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t i, Datum value)
 {
@@ -301,7 +306,7 @@ keybuf_value(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t i, 
 		((uint32 *) col->normkeys)[i] = (uint32) normkey;
 }
 
-/* Stages one row's keys.  The caller has made sure of room. */
+/* Appends one row.  The key buffer has room for it. */
 static inline void
 keybuf_row(KeyBuffer *keybuf, const KeyWriter *writer, const Datum *values, const bool *isnull, uint32 rid)
 {
@@ -323,18 +328,18 @@ keybuf_row(KeyBuffer *keybuf, const KeyWriter *writer, const Datum *values, cons
 }
 
 /* ------------------------------------------------------------------------
- * Keys that are strings of bytes: text, varchar, char(n), name, bytea.
+ * Strings: text, varchar, char(n), name, bytea
  * ------------------------------------------------------------------------
  */
 
-/* Where a value's bytes lie. */
+/* The bytes of a string value. */
 typedef struct KeyString
 {
 	const char *p;
 	size_t		len;
 } KeyString;
 
-/* Is this value stored elsewhere, or compressed? */
+/* Is the value compressed or stored out of line? */
 static inline bool
 string_is_toasted(KeyKind kind, Datum value)
 {
@@ -343,7 +348,7 @@ string_is_toasted(KeyKind kind, Datum value)
 	return kind != KEY_NAME && (VARATT_IS_EXTERNAL(p) || VARATT_IS_4B_C(p));
 }
 
-/* The bytes of a value that is not. */
+/* The bytes of a value that is not toasted, without the trailing blanks of char(n). */
 static inline KeyString
 string_of(KeyKind kind, Datum value)
 {
@@ -366,44 +371,44 @@ string_of(KeyKind kind, Datum value)
 	return s;
 }
 
-/* Has the value its column's prefix, which is not longer than BYTES_PREFIX_MAX? */
+/* Does the value begin with its column's prefix? */
 extern bool string_has_prefix(const KeyBufferColumn *col, Datum value);
 
 /*
- * Row i's value has not the prefix of its column, or may not have: shortens the
- * prefix and moves the images of rows [0, i).  The row's image is returned.
+ * Handles the column's first string, or a row i whose string may lack the prefix: sets
+ * or shortens the prefix and shifts the normalized keys of rows [0, i).  Returns the
+ * normalized key of row i.
  */
 extern uint64 string_key_begin(KeyBuffer *keybuf, KeyBufferColumn *col, size_t i, Datum value, bool *inexact);
 
-/* What is known of a column behind a prefix of from bytes, for one of to bytes. */
+/* Converts a range behind a prefix of from bytes to one behind a prefix of to bytes. */
 extern void string_shift_range(const KeyBufferColumn *col, int from, int to, KeyRange *range);
 
 /*
- * A frozen prefix is given up, if there may be strings without it: they are anywhere before or
- * behind those that have it.
+ * Gives up a frozen prefix if the range may have strings without it.  Such strings sort
+ * anywhere before or behind the strings that have the prefix.
  */
 extern void string_give_up_prefix(const KeyBufferColumn *col, KeyRange *range, BytesPrefix *prefix);
 
 /* ------------------------------------------------------------------------
- * Images of strings by the ranks of their bytes.
+ * Per-byte dictionaries
  *
- * A byte of an image has 256 values, but at each place only so many occur: ten
- * digits, sixteen of a hexadecimal number, some sixty letters and digits.  The rank
- * among those that do, place by place, is a digit of a number in mixed radix, whose
- * order is the strings': 32 bits for eight hexadecimal digits, where leaving out
- * bits that all have in common comes to 48.  Making it takes eight look-ups a row,
- * and finding out what occurs eight more, so it is for keys that do not fit otherwise.
+ * At each byte position of the normalized keys only some of the 256 byte values occur:
+ * 10 digits, or 16 hexadecimal digits.  The rank of a byte among these values is a digit
+ * of a number in mixed radix, which orders as the strings do.  Eight hexadecimal digits
+ * take 32 bits, where bit compaction needs 48.  A dictionary costs eight lookups per row
+ * to build and eight to use, so it serves keys that do not fit otherwise.
  * ------------------------------------------------------------------------
  */
 
 typedef struct ByteDictionary
 {
-	uint64		digit[BYTES_WORD][256]; /* of the image's bytes, the lowest first */
+	uint64		digit[BYTES_WORD][256]; /* by byte position (0: least significant) and byte */
 } ByteDictionary;
 
 /*
- * The alphabets of a column's n images.  False if numbers made by them would take as
- * many bits as this, or more.
+ * Makes the dictionary of a column's n normalized keys.  Returns false if its codes
+ * would take as many bits as this, or more.
  */
 extern bool byte_dictionary_make(ByteDictionary *byte_dictionary, const KeyBufferColumn *col, size_t n, int bits);
 
@@ -418,55 +423,51 @@ byte_dictionary_code(const ByteDictionary *byte_dictionary, uint64 normkey)
 }
 
 /* ------------------------------------------------------------------------
- * Sort keys taken from heap tuples where they lie.
+ * Keys read from heap tuples in place
  *
- * A fixed-width column that only fixed-width columns precede lies at the same
- * place in every tuple that has no NULL up to it.  Its image is one load away;
- * nothing is deformed.
+ * A fixed-width column that only fixed-width columns precede has the same offset in
+ * all tuples without NULLs up to it.  Its keys are read without deforming the tuple.
  * ------------------------------------------------------------------------
  */
 
-/* Where the staged columns lie. */
+/* Where the columns of a key buffer lie in heap tuples. */
 typedef struct PageKeys
 {
-	int			last_att;		/* the tuple's columns up to the last of them */
-	bool		fixed;			/* they lie at fixed places */
-	AttrNumber	att[KEY_MAX_COLUMNS]; /* in the tuple, from 0 */
-	int			offset[KEY_MAX_COLUMNS];	/* from its data, if fixed */
-	int			byval_len[KEY_MAX_COLUMNS];	/* of types passed by value, or 0 */
+	int			last_att;		/* leading attributes of the tuple that are needed */
+	bool		fixed;			/* the columns have fixed offsets */
+	AttrNumber	att[KEY_MAX_COLUMNS];	/* attribute of the tuple, from 0 */
+	int			offset[KEY_MAX_COLUMNS];	/* from the tuple's data, if fixed */
+	int			byval_len[KEY_MAX_COLUMNS]; /* length of types passed by value, otherwise 0 */
 } PageKeys;
 
-/*
- * atts[] maps the columns that the stage knows to those of tuples of desc, both
- * from 0.
- */
+/* atts[] maps the columns of the sort's input to attributes of desc, both from 0. */
 extern void page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc,
 						   const AttrNumber *atts);
 
 /*
- * Stages the keys of count tuples, each at its data, as rows [at, at + count).
- * The stage has room for them; they are not counted.  For tuples of which
- * page_keys_fixed() is true.
+ * Writes the keys of count tuples as rows [at, at + count).  data[] points to the data
+ * of each tuple.  page_keys_fixed() is true for all tuples.  The key buffer has room for
+ * the rows; they are not counted.
  */
 extern void page_keys_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWriter *writer, size_t at,
 							const char *const *data, int count);
 
 /*
- * Stages column c of count rows from place at on, each value where it lies; NULL
- * is one.
+ * Writes column c of rows [at, at + count).  where[] points to each value; NULL is an
+ * SQL NULL.
  */
 extern void page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWriter *writer, int c,
 								   size_t at, const char *const *where, int count);
 
 /*
- * Which of the first column's values, those of rows [first, n), do not sort behind one
- * that has this image, as far as images tell; a NULL is always one of them.  Writes their
- * numbers to left, and returns how many there are.
+ * Selects the rows of [first, n) whose first column may sort before or with a value that
+ * has this normalized key.  NULLs are always selected.  where[] points to each value, as
+ * above.  Writes the row numbers to left[], and returns how many there are.
  */
 extern int	page_keys_select(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter *writer,
 								 uint64 normkey, const char *const *where, int first, int n, uint16 *left);
 
-/* Do this tuple's keys lie at fixed places? */
+/* Do the keys of this tuple have fixed offsets? */
 static inline bool
 page_keys_fixed(const PageKeys *keys, const HeapTupleHeaderData *tuple)
 {
@@ -482,14 +483,14 @@ page_keys_fixed(const PageKeys *keys, const HeapTupleHeaderData *tuple)
 	return true;
 }
 
-/* The value that lies at p. */
+/* The Datum of the value at p. */
 static inline Datum
 page_datum(const char *p, int byval_len)
 {
 	return byval_len == 0 ? PointerGetDatum(p) : fetch_att(p, true, byval_len);
 }
 
-/* key_image() of the value that lies at p. */
+/* normkey_of_value() of the value at p; kind is the column's and may be a constant. */
 static inline uint64
 normkey_at(const KeyBufferColumn *col, KeyMaker maker, KeyKind kind, uint64 flip, const char *p,
 			 int byval_len, bool *inexact)
@@ -508,39 +509,39 @@ normkey_at(const KeyBufferColumn *col, KeyMaker maker, KeyKind kind, uint64 flip
 }
 
 /* ------------------------------------------------------------------------
- * float8 keys spread evenly over fewer bits than their images have.
+ * Linear quantization of float8
  *
- * The leading bits of a float say its sign and magnitude, and most values of a column
- * have one of very few: of 10M rows by a random value from -500,000 to 500,000 a twentieth
- * have the same 37 leading bits as another.  The distance from the value that comes first,
- * in as many steps as there are numbers, uses all bits alike: few are tied, and a radix
- * sort's digits have as many rows each.
+ * The leading bits of a float8 are its sign and exponent, which are the same for most
+ * values of a column.  Cut to fewer bits, many normalized keys would be equal.  A linear
+ * scale divides the distance from the first to the last value into equal steps, one for
+ * each number of the bits at hand, so few values tie and radix digits are used equally.
  *
- * Rounding never turns two values round, so a number is before another only where its
- * value is; values that have the same are for the tie-break.  A sample tells whether that is
- * better than the images' leading bits: where values are of all magnitudes it is not.
+ * Rounding keeps the order: a number is less than another only if its value is.  Equal
+ * numbers are resolved as ties.  A sample decides whether the scale separates more
+ * values than the leading bits do; it does not if values have all magnitudes.
  * ------------------------------------------------------------------------
  */
 
 typedef struct LinearScale
 {
-	uint64		flip;			/* the column's */
-	double		from;			/* the value that comes first */
-	double		steps;			/* to a unit, less than 0 if values descend; 0: not in use */
+	uint64		flip;			/* that of the column */
+	double		from;			/* the value that sorts first */
+	double		steps;			/* numbers per unit, negative if descending; 0: no scale */
 } LinearScale;
 
 struct KeyLayout;
 
 /*
- * A layout of the stage's own ranges, whose keys have more than so many bits, with the
- * float8 that would be cut spread over what is left of them, and nothing behind it.  False
- * if that is no gain, or nothing of the kind.  For pack_words() alone.
+ * Layout for pack_words() whose keys have this number of bits, fewer than layout's.
+ * layout must be for the key buffer's own ranges.  The first column that does not fit
+ * is quantized, and later columns are dropped.  Returns false if that column is no
+ * float8, or if the scale does not pay.
  */
 extern bool quantized_layout(struct KeyLayout *quantized, const struct KeyLayout *layout,
 						const KeyBuffer *keybuf, int bits);
 
 /* ------------------------------------------------------------------------
- * Staged columns folded into one narrow key.
+ * Key layouts and packing
  * ------------------------------------------------------------------------
  */
 
@@ -548,34 +549,34 @@ extern bool quantized_layout(struct KeyLayout *quantized, const struct KeyLayout
 #error "gpusort needs a compiler with 128-bit integers"
 #endif
 
-/* PostgreSQL's type, for palloc aligns to 8 bytes only */
+/* PostgreSQL's type, because palloc aligns only to 8 bytes */
 typedef uint128 Key128;
 
-/* Where a column's values stand in the key. */
+/* A column's place in the packed key. */
 typedef struct LayoutColumn
 {
-	BitCompaction	compaction;		/* of its images first, if it has a mask, */
-	const struct ByteDictionary *byte_dictionary;	/* or these; the sort's */
-	LinearScale	quantized;			/* or this */
-	uint64		base;			/* a value is image - base + add */
-	uint64		add;			/* 1 if NULLs come first, at 0 */
-	Key128		null_value;
-	int			bits;			/* up to 65 */
+	BitCompaction compaction;	/* applied first if its mask is not 0 */
+	const struct ByteDictionary *byte_dictionary;	/* or applied first, if not NULL */
+	LinearScale quantized;		/* or applied first, if steps is not 0 */
+	uint64		base;			/* the column's number is the normalized key - base + add */
+	uint64		add;			/* 1 if NULLs come first (as number 0), otherwise 0 */
+	Key128		null_value;		/* the number of NULLs */
+	int			bits;			/* 0 to 65 */
 } LayoutColumn;
 
-/* The key: the columns' values side by side, the first column uppermost. */
+/* A packed key has the numbers of its columns side by side, the first one uppermost. */
 typedef struct KeyLayout
 {
-	int			ncols;			/* of the stage's, up to the first inexact one */
+	int			ncols;			/* leading columns of the key buffer, to the first inexact one */
 	int			total_bits;
-	bool		may_be_exact;	/* if no bit is cut off */
-	bool		exact;			/* equal keys are equal rows in the ORDER BY */
+	bool		may_be_exact;	/* exact if no bit is cut off */
+	bool		exact;			/* equal keys mean rows that are equal in the ORDER BY */
 	LayoutColumn cols[KEY_MAX_COLUMNS];
 } KeyLayout;
 
 /*
- * The neighbours' order in an array of packed keys: no descents is a sorted
- * input, no ascents a reversed one (with equal keys in input order still).
+ * Neighbours of an array of packed keys that descend and ascend.  No descents: the input
+ * is sorted.  No ascents: it is reversed, except that equal keys are in input order.
  */
 typedef struct KeyOrder
 {
@@ -583,39 +584,38 @@ typedef struct KeyOrder
 	size_t		ascents;
 } KeyOrder;
 
-/* The narrowest layout for columns of the stage whose images lie in ranges[]. */
+/* Makes the narrowest layout for columns whose normalized keys lie in ranges[]. */
 extern void key_layout(KeyLayout *layout, const KeyBuffer *keybuf, const KeyRange *ranges);
 
-/* Memory for alphabets of a layout's columns; NULL until needed. */
+/* Memory for the dictionaries of a layout's columns; NULL until needed. */
 typedef struct ByteDictionaries
 {
 	struct ByteDictionary *cols[KEY_MAX_COLUMNS];
 } ByteDictionaries;
 
 /*
- * If a layout of the stage's own ranges has more bits than this: makes it narrower, as
- * far as a look at all images allows.  For packing; the next layout that is made with this
- * memory, of which there is more in cxt, ends it.
+ * Makes a layout of the key buffer's own ranges narrower by per-byte dictionaries, if it
+ * has more bits than this.  Looks at all normalized keys.  Dictionaries are allocated in
+ * cxt and kept in *made.  The layout is valid until *made is used for another one.
  */
 extern void key_layout_narrow(KeyLayout *layout, const KeyBuffer *keybuf, ByteDictionaries *made,
 							  MemoryContext cxt, int bits);
 
 /*
- * The key's number of values if it has less than 64 bits, as closely as it can be
- * told, for a layout of the stage's own ranges; otherwise 0.
+ * Number of values of the packed key, as closely as ranges tell; 0 if it has 64 bits or
+ * more.  The layout is one of the key buffer's own ranges.
  */
 extern uint64 key_layout_range(const KeyBuffer *keybuf, const KeyLayout *layout);
 
-/* The stage's own ranges, as key_layout() wants them. */
+/* The key buffer's own ranges, for key_layout(). */
 extern void keybuf_ranges(const KeyBuffer *keybuf, KeyRange *ranges);
 
 /*
- * Writes the stage's rows as records.
+ * Writes all rows as records.
  *
- * pack_words: SORT_REC_PACKED with the rid in the lowest rid_bits and above it
- * the key's uppermost key_bits (key_bits + rid_bits <= 64).
- * pack_wide: SORT_REC_64 (total_bits <= 64) or SORT_REC_128 with the key's
- * uppermost 128 bits.
+ * pack_words() writes SORT_REC_PACKED: the rid in the lowest rid_bits, above it the
+ * key's uppermost key_bits (key_bits + rid_bits <= 64).  pack_wide() writes SORT_REC_64
+ * (total_bits <= 64), or SORT_REC_128 with the key's uppermost 128 bits.
  */
 extern void pack_words(const KeyBuffer *keybuf, const KeyLayout *layout,
 					   int key_bits, int rid_bits, uint64 *words, KeyOrder *order);
@@ -623,29 +623,26 @@ extern void pack_wide(const KeyBuffer *keybuf, const KeyLayout *layout,
 					  SortRecFormat format, void *recs, KeyOrder *order);
 
 /*
- * The keys alone of rows [start, start + count): uint32, uint64 or Key128 for a
- * key_width of 32, 64 or 128, right-aligned.  Of a layout with more than 128 bits
- * the uppermost 128.
+ * Writes the keys of rows [start, start + count), without rids: uint32, uint64 or Key128
+ * for a key_width of 32, 64 or 128, right-aligned.  Of a longer key, the uppermost 128
+ * bits are written.
  */
 extern void pack_keys(const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
 					  size_t start, size_t count, void *keys);
 
-/* Row i's key, as it would be in 128 bits. */
+/* Row i's key as pack_keys() writes it for a key_width of 128. */
 extern Key128 pack_key(const KeyBuffer *keybuf, const KeyLayout *layout, size_t i);
 
-/*
- * One row's key from its values, left-aligned in 128 bits: keys of one layout
- * compare as numbers.
- */
+/* Key of one row from its values, left-aligned in 128 bits.  Keys of one layout compare. */
 extern Key128 pack_row(const KeyBuffer *keybuf, const KeyWriter *writer, const KeyLayout *layout,
 					   const Datum *values, const bool *isnull);
 
 /* ------------------------------------------------------------------------
- * A packed key back into its columns.
+ * Decoding
  * ------------------------------------------------------------------------
  */
 
-/* The datum of a decodable kind that key_image() made this image of. */
+/* The Datum of a normalized key, of a decodable kind. */
 static inline Datum
 key_datum(KeyKind kind, uint64 flip, uint64 bits)
 {
@@ -658,7 +655,7 @@ key_datum(KeyKind kind, uint64 flip, uint64 bits)
 	pg_unreachable();
 }
 
-/* One column's value out of the key's lowest bits, where the column stands. */
+/* The Datum of a column's number in the packed key. */
 static inline Datum
 decode_value(const KeyBufferColumn *col, const LayoutColumn *lc, Key128 value, bool *isnull)
 {
@@ -669,136 +666,135 @@ decode_value(const KeyBufferColumn *col, const LayoutColumn *lc, Key128 value, b
 }
 
 /*
- * The columns of count keys that are right-aligned in words: column c of key i
- * goes to values[c * stride + i] and isnull[c * stride + i].
+ * Decodes count keys that are right-aligned in words.  Column c of key i goes to
+ * values[c * stride + i] and isnull[c * stride + i].
  */
 extern void decode_words(const KeyBuffer *keybuf, const KeyLayout *layout, const uint64 *words,
 						 int count, int stride, Datum *values, bool *isnull);
 
-/* All columns of a key of 128 bits: column c goes to values[c * stride]. */
+/* Decodes a key of 128 bits.  Column c goes to values[c * stride] and isnull[c * stride]. */
 extern void decode_key128(const KeyBuffer *keybuf, const KeyLayout *layout, Key128 key,
 						  int stride, Datum *values, bool *isnull);
 
 /* ------------------------------------------------------------------------
- * What images of a sort's key columns are relative to, and where they lie.
+ * Common key range
  *
- * Two sorts of the same columns have images that do not compare: strings are taken
- * behind a prefix that those of one sort have in common (bytes.h).  A frame for both is
- * made of their own; keys of rows are then made in it once more.
+ * Normalized keys of two sorts of the same columns do not compare, because strings
+ * follow different prefixes (bytes.h).  A common key range is made from the ranges and
+ * prefixes of both sorts.  Each sort then makes its keys again, relative to it.
  *
- * Plain data without pointers, for it passes between processes.
+ * Plain data without pointers, because it passes between processes.
  * ------------------------------------------------------------------------
  */
 
 typedef struct CommonKeyRange
 {
 	KeyRange	ranges[KEY_MAX_COLUMNS];
-	BytesPrefix prefixes[KEY_MAX_COLUMNS];	/* of columns of strings */
+	BytesPrefix prefixes[KEY_MAX_COLUMNS];	/* of string columns */
 } CommonKeyRange;
 
-/* Of no rows. */
+/* Sets the common key range of no rows. */
 extern void common_range_init(CommonKeyRange *common_range);
 
-/* A sort's: its ranges are in the frame, its prefixes come from the stage. */
+/* Completes a sort's own ranges, which are in common_range: takes prefixes from its key buffer. */
 extern void common_range_of_keys(CommonKeyRange *common_range, const KeyBuffer *keybuf);
 
-/* Widens a frame for another's rows; the stage has the columns of both. */
+/* Widens a common key range by another one.  keybuf tells the columns of both. */
 extern void common_range_unite(CommonKeyRange *common_range, const CommonKeyRange *other, const KeyBuffer *keybuf);
 
-/* A new stage's images are to be in this frame. */
+/* Sets and freezes the prefixes of a new key buffer. */
 extern void common_range_apply(const CommonKeyRange *common_range, KeyBuffer *keybuf);
 
-/* Has every staged row's image been reckoned with? */
+/* Do all buffered rows lie in the common key range? */
 extern bool common_range_holds(const CommonKeyRange *common_range, const KeyBuffer *keybuf);
 
 /* ------------------------------------------------------------------------
- * Keys that travel before all rows are known.
+ * Device layouts: keys that leave before all rows are known
  *
- * A column then gets the bits of its type, and a place for NULL where one has been
- * seen or where it costs nothing.  (key/pack.h has the layout of known ranges.)
+ * A column gets the bits of its type, and a number for NULL if a NULL has been seen or
+ * if that needs no further bit.
  *
- * Rows go by device_layout_choose().  Where all images so far are all of their values it is
- * hoped that they stay so.  Otherwise the key ends with the first column of which one is not, and
- * rows with equal keys are settled as they come back (sort/device/rows/settle.c).  What was
- * not reckoned with has no place, be it a NULL, an image that is not exact, or a string
- * without the prefix that all had: it ends the device's part of the sort.
+ * device_layout_choose() is for rows of one process.  Columns whose normalized keys have
+ * been exact so far are assumed to stay exact.  Otherwise the key ends with the first
+ * inexact column, and ties are resolved when the rows come back.  A row that breaks an
+ * assumption (a NULL, an inexact normalized key, a string without the common prefix) does
+ * not fit the layout, and ends the device's part of the sort.
  *
- * By device_layout_for_any() go rows of several processes, of which none is known.  Nothing is hoped of
- * them: the key ends with the first column whose images may be inexact.
+ * device_layout_for_any() is for rows of several processes.  Nothing is assumed: the key
+ * ends with the first column whose kind may be inexact.
  *
- * Keys alone go by device_layout_guess(), of any kind: of what has been seen it is guessed that
- * it stays so: that images are exact, second words all the same, and strings' prefix.  Where a
- * later row is otherwise (device_layout_holds()) they are sent again when all are known, which
- * costs the bus some milliseconds and nothing else.
+ * device_layout_guess() is for keys without rows.  All that has been seen is assumed to
+ * stay so: exactness, constant second words, prefixes.  If a later row breaks an
+ * assumption (device_layout_holds()), the keys are sent again when all rows are known.
  * ------------------------------------------------------------------------
  */
 
 typedef struct DeviceLayout
 {
 	KeyLayout	layout;
-	KeyRange	ranges[KEY_MAX_COLUMNS];	/* that it was made for */
-	int			prefix_len[KEY_MAX_COLUMNS];	/* of strings, likewise */
-	int			key_width;		/* 32, 64, 128: in which it travels */
+	KeyRange	ranges[KEY_MAX_COLUMNS];	/* ranges that the layout is for */
+	int			prefix_len[KEY_MAX_COLUMNS];	/* prefixes of strings that it is for */
+	int			key_width;		/* bits of a key in transit: 32, 64 or 128 */
 } DeviceLayout;
 
-/* May rows of such columns go by device_layout_choose() at all?  Not if the first tells nothing. */
+/* Can rows use device_layout_choose()?  No, if the first column has no normalized key. */
 static inline bool
 device_layout_possible(const KeyBuffer *keybuf)
 {
 	return keybuf->cols[0].kind != KEY_COMPARED;
 }
 
-/* Are a column's images the same whoever makes them, and do they tell much of the values? */
+/* Do all processes make the same normalized keys for this kind, and do they separate values well? */
 static inline bool
 device_layout_shared(KeyKind kind)
 {
 	return key_exact(kind) || key_by_bytes(kind) || (kind >= KEY_NUMERIC && kind <= KEY_BITS);
 }
 
-/* False if 128 bits do not hold the key, or there is nothing in it.  least_width is a key_width. */
+/* Returns false if the key is empty or has more than 128 bits.  key_width is at least least_width. */
 extern bool device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width);
 
 /*
- * For rows of which none is known, also in other processes: there is a place for a NULL if 128
- * bits have room for that.  Strings' prefixes are what the stage has, and stay.  False, too, if a column of
- * the key is not one for several processes.
+ * For rows of several processes, none of which is known.  There is a number for NULL if
+ * 128 bits have room for it.  Strings keep the key buffer's prefixes.  Returns false also
+ * if a column is not the same in all processes (device_layout_shared()).
  */
 extern bool device_layout_for_any(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width);
 
 /*
- * For keys alone, of rows of which many are staged.  False if 128 bits do not hold the key, or
- * there would be nothing in it; not exact if an image is not.
+ * For keys without rows, when many rows are buffered.  Returns false if the key is empty
+ * or has more than 128 bits.
  */
 extern bool device_layout_guess(DeviceLayout *dl, const KeyBuffer *keybuf);
 
-/* Has every staged row a place in it, or is there one that was not reckoned with? */
+/* Do all buffered rows fit the layout? */
 extern bool device_layout_holds(const DeviceLayout *dl, const KeyBuffer *keybuf);
 
 /*
- * Makes ranges, of rows that the stage's prefixes hold for, those of the layout's rows, too: the stage
- * may have shorter ones by now.
+ * Widens ranges[] by the layout's ranges.  ranges[] are relative to the key buffer's
+ * current prefixes, which may be shorter than the layout's.
  */
 extern void device_layout_unite_ranges(const DeviceLayout *dl, const KeyBuffer *keybuf, KeyRange *ranges);
 
-/* The narrowest key_width for so many bits. */
+/* The narrowest key width for this number of bits. */
 static inline int
 device_key_width(int total_bits)
 {
 	return total_bits <= 32 ? 32 : total_bits <= 64 ? 64 : 128;
 }
 
-/* Has a string a place behind its column's prefix? */
+/* Is the string's normalized key one behind the prefix that the layout is for? */
 static inline bool
 device_row_prefix(const DeviceLayout *dl, const KeyBufferColumn *col, int c, Datum value, uint64 normkey)
 {
 	if (unlikely(col->prefix.len != dl->prefix_len[c]))
 		return false;
-	/* images that one without the prefix gets; where it stays that is its place */
+	/* these two may be of a string without the prefix; a frozen prefix allows that */
 	return likely(normkey != 0 && normkey != PG_UINT64_MAX) || col->prefix.frozen ||
 		string_has_prefix(col, value);
 }
 
-/* A value's part of the key, its image made by the writer; false if it has no place. */
+/* A value's number in the key; false if the value does not fit the layout. */
 static inline bool
 device_row_part(const DeviceLayout *dl, const KeyBufferColumn *col, int c, KeyMaker maker, Datum value,
 				uint64 *part)
@@ -813,7 +809,7 @@ device_row_part(const DeviceLayout *dl, const KeyBufferColumn *col, int c, KeyMa
 				  normkey >= dl->ranges[c].min && normkey <= dl->ranges[c].max);
 }
 
-/* One row's key; false if it has no place in the layout. */
+/* Key of one row; false if the row does not fit the layout. */
 static inline bool
 device_row_key(const DeviceLayout *dl, const KeyBuffer *keybuf, const KeyWriter *writer,
 			   const Datum *values, const bool *isnull, Key128 *key)
@@ -841,7 +837,7 @@ device_row_key(const DeviceLayout *dl, const KeyBuffer *keybuf, const KeyWriter 
 	return true;
 }
 
-/* The same where 64 bits hold the key. */
+/* device_row_key() for keys of up to 64 bits. */
 static inline bool
 device_row_key64(const DeviceLayout *dl, const KeyBuffer *keybuf, const KeyWriter *writer,
 				 const Datum *values, const bool *isnull, uint64 *key)
@@ -864,14 +860,14 @@ device_row_key64(const DeviceLayout *dl, const KeyBuffer *keybuf, const KeyWrite
 			v += lc->add;
 		else
 			return false;
-		/* a column of 64 bits is the only one with any */
+		/* if a column has 64 bits, no other column has any */
 		acc = lc->bits == 64 ? v : (acc << lc->bits) | v;
 	}
 	*key = acc;
 	return true;
 }
 
-/* The i-th of an array of keys. */
+/* Key i of an array of keys. */
 static inline Key128
 device_key_at(const char *keys, int width, size_t i)
 {
@@ -883,38 +879,38 @@ device_key_at(const char *keys, int width, size_t i)
 }
 
 /* ------------------------------------------------------------------------
- * Staged keys split by range, for sorts that take them part by part.
+ * Keys split by range
  *
- * Part after part, sorted, they make the sorted whole: no key of a part is less than one
- * of the part before, and equal keys are in one.  Within a part they stay in the order
- * in which they were staged.
+ * A sort that does not fit a device is split into parts.  All keys of a part are greater
+ * than those of the previous part, and equal keys are in one part.  Within a part the
+ * keys keep their order.  Sorting the parts one by one sorts the whole.
  * ------------------------------------------------------------------------
  */
 
-#define KEY_SPLIT_MAX	128		/* parts */
+#define KEY_SPLIT_MAX	128		/* maximal number of parts */
 
 typedef struct KeyPart
 {
 	size_t		n;				/* rows */
-	bool		constant;			/* its keys are all equal */
-	uint32	   *blocks;			/* where they lie, in order; all but the last are full */
+	bool		constant;		/* all keys are equal */
+	uint32	   *blocks;			/* block numbers, in order; all blocks but the last are full */
 	uint32		nblocks;
-	uint32		capacity;		/* of that array */
+	uint32		capacity;		/* of blocks[] */
 } KeyPart;
 
 typedef struct KeySplit
 {
 	int			nparts;
 	KeyPart		parts[KEY_SPLIT_MAX];
-	Key128		low[KEY_SPLIT_MAX]; /* the least key that a part may have */
-	int			key_width;		/* 32, 64, 128: of keys as pack_keys() makes them */
-	bool		rids;			/* each with the rid that belongs to it */
+	Key128		low[KEY_SPLIT_MAX]; /* least key of each part's range */
+	int			key_width;		/* of pack_keys(): 32, 64 or 128 */
+	bool		rids;			/* blocks have rids behind the keys */
 	size_t		block_rows;
 	Size		block_bytes;
-	BulkBuf		blocks;
+	BulkBuf		blocks;			/* memory of all blocks */
 } KeySplit;
 
-/* Keys of a block, or of what is left of it from some row on, and their rids. */
+/* Consecutive keys of a block, and their rids (NULL if there are none). */
 typedef struct KeySpan
 {
 	size_t		n;
@@ -923,24 +919,24 @@ typedef struct KeySpan
 } KeySpan;
 
 /*
- * Chooses ranges from a sample of the keys so that parts have part_rows about, and no
- * more but by chance or where keys are equal; a key that many have is a part of its
- * own.  False if that makes too many parts.
+ * Chooses the ranges of parts of about part_rows rows, from a sample of the keys.  A key
+ * that makes up half a part or more becomes a part of its own.  Returns false if there
+ * would be more than KEY_SPLIT_MAX parts.
  */
 extern bool key_split_plan(KeySplit *split, const KeyBuffer *keybuf, const KeyLayout *layout,
 						   int key_width, size_t part_rows);
 
-/* Is there a part in which anything is left to be sorted? */
+/* Does any part need sorting? */
 extern bool key_split_sorts(const KeySplit *split);
 
-/* Bytes that splitting n keys takes, in blocks of up to block_rows. */
+/* Memory for splitting n keys, in blocks of block_rows. */
 extern Size key_split_bytes(KeySplit *split, size_t n, size_t block_rows);
 
-/* Splits the stage's keys.  The arrays are of the current memory context. */
+/* Splits the buffered keys.  Arrays of block numbers are allocated in the current memory context. */
 extern void key_split_run(KeySplit *split, BulkOwner *owner, const KeyBuffer *keybuf,
 						  const KeyLayout *layout);
 
-/* The rows of a part from number at on, as far as they lie together. */
+/* The part's rows from row at on, as far as they are consecutive in memory. */
 extern KeySpan key_split_span(const KeySplit *split, int part, size_t at);
 
 extern void key_split_free(KeySplit *split, BulkOwner *owner);

@@ -1,6 +1,6 @@
 /*
  * key_internal.h
- *	  How normalized keys of each type are made.
+ *	  Key makers and collations, for key/ and the tie-break.
  */
 #ifndef GPUSORT_KEY_KEY_INTERNAL_H
 #define GPUSORT_KEY_KEY_INTERNAL_H
@@ -10,57 +10,55 @@
 #include "key/type/keytype.h"
 #include "utils/sortsupport.h"
 
-/* Of images of this kind, in memory of cxt: the column's, or that of its second word. */
+/* Makes the key maker of a column, or of its second word, in cxt. */
 extern KeyMaker key_maker_create(MemoryContext cxt, const KeyColumn *key, KeyKind kind);
 
 /*
- * What the images of this kind are made of: those of two processes compare if this is the same.
- * 0: nothing is known yet, or they always compare.
+ * Type and collation of the first parts that the key maker has seen (key_nested()
+ * kinds).  Normalized keys of two processes compare only if these are the same.  0: no
+ * value has been seen, or the kind has no parts.
  */
 extern uint64 key_maker_part_type(KeyKind kind, KeyMaker maker);
 
 /* ------------------------------------------------------------------------
- * How a collation compares strings.
+ * Collations
  * ------------------------------------------------------------------------
  */
 
+/* Does the collation compare strings by their bytes? */
 extern bool collation_by_bytes(Oid collation);
 
 /*
- * Does its order of strings follow one of single characters, by and large, and are only
- * strings of the same bytes equal in it?
+ * Does the order of strings mostly follow an order of characters, and are strings equal
+ * only if their bytes are?
  */
 extern bool collation_by_letters(Oid collation);
 
-/* The name of the C library's locale that it is, palloc'd; NULL if it is none. */
+/* Name of the C library's locale of this collation, palloc'd; NULL for other providers. */
 extern char *collation_libc_locale(Oid collation);
 
 /* ------------------------------------------------------------------------
- * Keys that a type abbreviates itself, or only compares.
+ * Abbreviated keys
  * ------------------------------------------------------------------------
  */
 
-/* KEY_ABBREVIATED if the type abbreviates such a column's values, otherwise KEY_COMPARED. */
+/* KEY_ABBREVIATED if the column's sort support has abbreviated keys, otherwise KEY_COMPARED. */
 extern KeyKind abbreviated_kind(const KeyColumn *key);
 
-/* The comparator of a column, with its abbreviation if wanted, in memory of cxt. */
+/* Sort support of a column in cxt, with abbreviated keys if abbreviate. */
 extern SortSupport abbreviated_support(MemoryContext cxt, const KeyColumn *key, bool abbreviate);
 
 /* ------------------------------------------------------------------------
- * Keys that are of enum types.
+ * State of key makers
  * ------------------------------------------------------------------------
  */
 
 typedef struct EnumOrder EnumOrder;
 
-/* What is known of a sort's type: nothing, until the first value comes. */
+/* The positions of an enum's values, which are read when the first value arrives. */
 extern EnumOrder *enum_order_create(MemoryContext cxt);
 
-/* ------------------------------------------------------------------------
- * Keys that are of types made of others: arrays, ranges, multiranges and rows.
- * ------------------------------------------------------------------------
- */
-
+/* What keytype.c knows of the first parts of arrays, ranges and rows. */
 typedef struct FirstPart FirstPart;
 
 #endif							/* GPUSORT_KEY_KEY_INTERNAL_H */
