@@ -81,11 +81,11 @@ find_rid(const KeyBuffer *keybuf, uint32 rid)
 
 /* Participants that sort together hear of the last wanted row's first image. */
 static void
-tell_others(BoundedSink *sink, uint64 normkey)
+share_threshold(BoundedSink *sink, uint64 normkey)
 {
-	uint64		least = pg_atomic_read_u64(sink->others);
+	uint64		least = pg_atomic_read_u64(sink->shared_threshold);
 
-	while (normkey < least && !pg_atomic_compare_exchange_u64(sink->others, &least, normkey))
+	while (normkey < least && !pg_atomic_compare_exchange_u64(sink->shared_threshold, &least, normkey))
 		;
 }
 
@@ -99,8 +99,8 @@ first_limit(const BoundedSink *sink)
 		(void) top_rows_limit(&sink->top, &limit);
 	else if (sink->have_threshold && !sink->threshold_null[0])
 		limit = sink->threshold[0];
-	if (sink->others != NULL)
-		limit = Min(limit, pg_atomic_read_u64(sink->others));
+	if (sink->shared_threshold != NULL)
+		limit = Min(limit, pg_atomic_read_u64(sink->shared_threshold));
 	return limit;
 }
 
@@ -118,7 +118,7 @@ set_threshold(BoundedSink *sink, uint32 last)
 	{
 		const KeyBufferColumn *col = &keybuf->cols[c];
 
-		sink->threshold_dear[c] = key_needs_comparator(col->kind) || key_range_unplaced(col, &col->range);
+		sink->threshold_compared[c] = key_needs_comparator(col->kind) || key_range_unplaced(col, &col->range);
 		sink->threshold_inexact[c] = col->range.inexact;
 		sink->threshold_null[c] = col->nulls != NULL && col->nulls[i];
 		sink->threshold[c] = keybuf_normkey_at(col, i);
@@ -132,8 +132,8 @@ set_threshold(BoundedSink *sink, uint32 last)
 		env->beside = sink->threshold_row.requested;
 	}
 	sink->have_threshold = true;
-	if (sink->others != NULL && !sink->threshold_null[0])
-		tell_others(sink, sink->threshold[0]);
+	if (sink->shared_threshold != NULL && !sink->threshold_null[0])
+		share_threshold(sink, sink->threshold[0]);
 }
 
 /* A set of rids, as bits. */
@@ -222,7 +222,7 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 		uint64		normkey;
 		int			cmp;
 
-		if (sink->threshold_dear[c])
+		if (sink->threshold_compared[c])
 		{
 			equal = false;
 			break;
@@ -233,7 +233,7 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 			equal = false;
 			break;
 		}
-		if (c == 0 && sink->others != NULL && !null && normkey > pg_atomic_read_u64(sink->others))
+		if (c == 0 && sink->shared_threshold != NULL && !null && normkey > pg_atomic_read_u64(sink->shared_threshold))
 			return true;
 		if (!sink->have_threshold)
 			return false;
@@ -269,7 +269,7 @@ compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPlaces whe
 		uint64		normkey = 0;
 		int			cmp;
 
-		if (sink->threshold_dear[c])
+		if (sink->threshold_compared[c])
 			return 0;
 		if (p != NULL)
 		{
@@ -323,19 +323,19 @@ cut_if_many(BoundedSink *sink)
 
 /* Rows were put in order: what others may hear. */
 static inline void
-top_tell_others(BoundedSink *sink)
+share_top_limit(BoundedSink *sink)
 {
 	uint64		limit;
 
-	if (unlikely(sink->others != NULL) && top_rows_limit(&sink->top, &limit))
-		tell_others(sink, limit);
+	if (unlikely(sink->shared_threshold != NULL) && top_rows_limit(&sink->top, &limit))
+		share_threshold(sink, limit);
 }
 
 void
-sink_bounded_stage(BoundedSink *sink)
+sink_bounded_buffer_keys(BoundedSink *sink)
 {
 	if (sink->top.on)
-		top_rows_stage(&sink->top);
+		top_rows_buffer_keys(&sink->top);
 }
 
 /* Memory is full of wanted rows: from here on they are in a batch, or in runs. */
@@ -344,7 +344,7 @@ leave_top(BoundedSink *sink)
 {
 	TopRows    *top = &sink->top;
 
-	top_rows_stage(top);
+	top_rows_buffer_keys(top);
 	if (top->n == top->bound)
 		set_threshold(sink, top_rows_last(top));
 	top_rows_end(top);
@@ -360,17 +360,17 @@ bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 
 	if (bounded->top.on)
 	{
-		if (unlikely(bounded->others != NULL) && rejects(bounded, slot))
+		if (unlikely(bounded->shared_threshold != NULL) && rejects(bounded, slot))
 			return SINK_TAKEN;
 		if (likely(top_rows_put_slot(&bounded->top, slot) == TOP_TAKEN))
 		{
-			top_tell_others(bounded);
+			share_top_limit(bounded);
 			return SINK_TAKEN;
 		}
 		leave_top(bounded);
 	}
 
-	if ((bounded->have_threshold || bounded->others != NULL) && rejects(bounded, slot))
+	if ((bounded->have_threshold || bounded->shared_threshold != NULL) && rejects(bounded, slot))
 		return SINK_TAKEN;
 	if (!has_memory(bounded))
 		return SINK_FULL;
@@ -558,7 +558,7 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 	}
 	*done = page->n;
 	if (bounded->top.on)
-		top_tell_others(bounded);
+		share_top_limit(bounded);
 	return SINK_TAKEN;
 }
 
@@ -626,12 +626,12 @@ sink_bounded_init(BoundedSink *sink, SortEnv *env, Batch *batch)
 }
 
 void
-sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *others)
+sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *shared_threshold)
 {
 	sink->have_threshold = false;
 	for (int c = 0; c < sink->base.batch->keybuf.ncols; c++)
-		sink->threshold_dear[c] = key_needs_comparator(sink->base.batch->keybuf.cols[c].kind);
+		sink->threshold_compared[c] = key_needs_comparator(sink->base.batch->keybuf.cols[c].kind);
 	/* images that a function makes may mean another thing in another process */
-	sink->others = key_computed(sink->base.batch->keybuf.cols[0].kind) ? NULL : others;
+	sink->shared_threshold = key_computed(sink->base.batch->keybuf.cols[0].kind) ? NULL : shared_threshold;
 	top_rows_begin(&sink->top, sink->base.env, sink->base.batch);
 }

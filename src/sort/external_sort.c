@@ -2,15 +2,18 @@
  * external_sort.c
  *	  External sort: runs are written to a temporary file and merged.
  *
- * Each time memory is full the staged rows are sorted and written as a run.  At
- * the end, if there are more runs than can be merged at once, just so many
- * neighbouring ones are merged first that the rest fits; neighbours, because
- * among equal rows the earlier run must win.  The last merge is streamed to the
- * node, or, if it will be read more than once or backward, written as one run.
+ * Each time memory is full, the batch is sorted and written as a run.  If there are more
+ * runs at the end than can be merged at once, neighbouring runs are merged until all
+ * remaining runs fit one merge.  Only neighbours are merged, because among equal rows
+ * the earlier run must come first.  The last merge is streamed to the node.  If it will
+ * be read more than once or backward, it is written as one run.
  *
- * The merge has keys of one layout, made of the ranges of all rows: narrow, so that
- * 128 bits hold more, and the same for every run.  They are made again as rows are
- * read; storing them would cost more I/O than that.
+ * All keys of a merge have one layout, made from the key ranges of all rows: it is
+ * narrow, and the same for every run.  Keys are made again when rows are read, because
+ * storing them would cost more I/O.
+ *
+ * A run may lie on a device instead of in the file (RunSource).  The device may fail
+ * during the last merge, so the returned rows are counted and summed.
  */
 #include "postgres.h"
 
@@ -19,9 +22,9 @@
 #include "sort/sort_internal.h"
 #include "utils/memutils.h"
 
-static SortResult *result_merge_begin(MergeResult *result, struct SortEnv *env);
-static SortResult *result_run_begin(RunResult *result, struct SortEnv *env, SpillFile *file,
-								SpillRun *run, MemoryContext cxt);
+static SortResult *result_merge_begin(MergeResult *result, SortEnv *env);
+static SortResult *result_run_begin(RunResult *result, SortEnv *env, SpillFile *file,
+									SpillRun *run, MemoryContext cxt);
 
 void
 runs_begin(Runs *runs, SortEnv *env, KeyBuffer *keybuf)
@@ -30,7 +33,7 @@ runs_begin(Runs *runs, SortEnv *env, KeyBuffer *keybuf)
 	runs->keybuf = keybuf;
 	for (int c = 0; c < keybuf->ncols; c++)
 		key_range_init(&runs->ranges[c]);
-	runs->goes_on = false;
+	runs->extendable = false;
 	dlist_init(&runs->sources);
 	runs->failed = false;
 }
@@ -51,7 +54,7 @@ add_run(Runs *runs, SpillRun *run)
 	runs->runs[runs->n++] = run;
 }
 
-/* Switches to the memory context of all that belongs to runs. */
+/* Switches to the memory context of the runs; returns the old one. */
 static MemoryContext
 enter(Runs *runs)
 {
@@ -70,11 +73,11 @@ runs_add_source(Runs *runs, RunSource *source, uint64 bytes)
 {
 	MemoryContext old;
 
-	/* the first: an ERROR must not leave it to nobody */
+	/* first, so that an ERROR below does not leave the source without an owner */
 	dlist_push_tail(&runs->sources, &source->node);
 	old = enter(runs);
 	add_run(runs, run_of_source(source, bytes));
-	runs->goes_on = false;
+	runs->extendable = false;
 	MemoryContextSwitchTo(old);
 }
 
@@ -87,7 +90,7 @@ runs_open(Runs *runs, RunWriter *writer, bool last)
 		run_writer_reopen(writer, runs->file, runs->runs[runs->n - 1]);
 	else
 		run_writer_open(writer, runs->file);
-	runs->goes_on = false;
+	runs->extendable = false;
 	progress_phase(&runs->env->progress, PROGRESS_SPILL);
 	sort_env_clock(runs->env, &runs->opened);
 	return old;
@@ -143,7 +146,7 @@ write_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sort
 	}
 }
 
-/* Keys that are the rows are written as rows, so that the merge knows no difference. */
+/* Writes keys as rows, so that the merge needs to know rows only. */
 static void
 write_keys(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const Sorted *sorted)
 {
@@ -159,7 +162,7 @@ write_keys(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const Sorted 
 		union
 		{
 			MinimalTupleData row;
-			/* a value and its padding, and what a writer wants beyond them */
+			/* header and NULL bitmap, values with padding, and the writer's excess */
 			char		room[MAXALIGN(SizeofMinimalTupleHeader + 8) + KEY_MAX_COLUMNS * 16 + 16];
 		}			buf;
 
@@ -176,13 +179,13 @@ write_keys(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const Sorted 
 }
 
 /*
- * Did the batch's rows come in order, and go behind the last run's?  Of columns whose
- * images do not change with the rows that come.
+ * Is the batch presorted, and does its first row not sort before the last row of the
+ * last run?
  */
 static bool
-goes_behind_last(const Runs *runs, const KeyBuffer *keybuf)
+batch_extends_last_run(const Runs *runs, const KeyBuffer *keybuf)
 {
-	if (!runs->goes_on || (keybuf->input_order.possible & INPUT_ASCENDING) == 0)
+	if (!runs->extendable || (keybuf->input_order.possible & INPUT_ASCENDING) == 0)
 		return false;
 	for (int c = 0; c < keybuf->ncols; c++)
 	{
@@ -191,23 +194,23 @@ goes_behind_last(const Runs *runs, const KeyBuffer *keybuf)
 
 		if (null != runs->last_null[c])
 			return null != col->nulls_first;
-		if (!null && keybuf_normkey_at(col, 0) != runs->last[c])
-			return keybuf_normkey_at(col, 0) > runs->last[c];
+		if (!null && keybuf_normkey_at(col, 0) != runs->last_normkey[c])
+			return keybuf_normkey_at(col, 0) > runs->last_normkey[c];
 	}
 	return true;
 }
 
-/* Notes the row behind which others may be added to the run. */
+/* Remembers the keys of the last row of a run that presorted input may extend. */
 static void
-note_last(Runs *runs, const KeyBuffer *keybuf)
+note_last_row(Runs *runs, const KeyBuffer *keybuf)
 {
-	runs->goes_on = keybuf->exact && (keybuf->input_order.possible & INPUT_ASCENDING) != 0;
-	for (int c = 0; c < keybuf->ncols && runs->goes_on; c++)
+	runs->extendable = keybuf->exact && (keybuf->input_order.possible & INPUT_ASCENDING) != 0;
+	for (int c = 0; c < keybuf->ncols && runs->extendable; c++)
 	{
 		const KeyBufferColumn *col = &keybuf->cols[c];
 
 		runs->last_null[c] = col->nulls != NULL && col->nulls[keybuf->n - 1];
-		runs->last[c] = keybuf_normkey_at(col, keybuf->n - 1);
+		runs->last_normkey[c] = keybuf_normkey_at(col, keybuf->n - 1);
 	}
 }
 
@@ -219,19 +222,19 @@ runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
 	MemoryContext old;
 
 	keybuf_unite_ranges(keybuf, runs->ranges);
-	old = runs_open(runs, &writer, sorted->n == keybuf->n && goes_behind_last(runs, keybuf));
+	old = runs_open(runs, &writer, sorted->n == keybuf->n && batch_extends_last_run(runs, keybuf));
 	if (runs->env->spec.keys_only)
-		write_keys(runs, &writer, &batch->keybuf, sorted);
+		write_keys(runs, &writer, keybuf, sorted);
 	else
 		write_rows(runs, &writer, &batch->arena, sorted);
 	runs_close(runs, &writer, old);
 	if (sorted->n == keybuf->n)
-		note_last(runs, keybuf);
+		note_last_row(runs, keybuf);
 }
 
 /* Merges n neighbouring runs into one. */
 static SpillRun *
-merge_some(Runs *runs, SpillRun **some, int n,
+merge_into_run(Runs *runs, SpillRun **some, int n,
 		   void (*write_row) (RunWriter *writer, MinimalTuple row))
 {
 	Merge		merge;
@@ -251,7 +254,7 @@ merge_some(Runs *runs, SpillRun **some, int n,
 	return run_writer_close(&writer);
 }
 
-/* Merges just enough neighbouring runs for the rest to be merged at once. */
+/* Merges neighbouring runs until no more than fan_in runs remain. */
 static void
 reduce_runs(Runs *runs, int fan_in)
 {
@@ -266,8 +269,8 @@ reduce_runs(Runs *runs, int fan_in)
 			int			group = Max(1, Min(Min(fan_in, excess + 1), runs->n - in));
 
 			if (group > 1)
-				runs->runs[out++] = merge_some(runs, runs->runs + in, group,
-											   run_writer_row);
+				runs->runs[out++] = merge_into_run(runs, runs->runs + in, group,
+												   run_writer_row);
 			else
 				runs->runs[out++] = runs->runs[in];
 			excess -= group - 1;
@@ -291,7 +294,7 @@ runs_result(Runs *runs, ResultSpace *space)
 	reduce_runs(runs, merge_fan_in(env, &runs->layout, runs->file, runs->runs, runs->n));
 	if (env->spec.random_access)
 		result = result_run_begin(&space->run, env, runs->file,
-								  merge_some(runs, runs->runs, runs->n, run_cursor_write_row),
+								  merge_into_run(runs, runs->runs, runs->n, run_cursor_write_row),
 								  runs->cxt);
 	else
 	{
@@ -329,14 +332,11 @@ runs_end(Runs *runs)
 }
 
 /* ------------------------------------------------------------------------
- * Results on disk: the last merge of runs as it goes on, or one run.
- *
- * A run that is not in the file may be lost in the midst.  What has been given out by then is
- * counted, as where rows come from a device alone (result_device_rows.c).
+ * Results on disk: the last merge, or one run
  * ------------------------------------------------------------------------
  */
 
-/* Rows that are their keys are given out in a virtual slot. */
+/* Copies the columns of a row into a virtual slot, for a sort of keys without rows. */
 static void
 copy_values(SortEnv *env, MinimalTuple row, TupleTableSlot *slot)
 {
@@ -354,7 +354,7 @@ copy_values(SortEnv *env, MinimalTuple row, TupleTableSlot *slot)
 }
 
 static inline bool
-give(SortResult *result, MinimalTuple row, TupleTableSlot *slot)
+return_row(SortResult *result, MinimalTuple row, TupleTableSlot *slot)
 {
 	if (row == NULL)
 		return false;
@@ -365,7 +365,7 @@ give(SortResult *result, MinimalTuple row, TupleTableSlot *slot)
 	return true;
 }
 
-/* All rows of the round have been given out, and those behind them may be lost. */
+/* All rows of the round were returned; a device may fail with the following rows. */
 static void
 count_returned(SortResult *result, const Merge *merge)
 {
@@ -389,7 +389,7 @@ merge_result_next(SortResult *result, bool forward, TupleTableSlot *slot)
 		count_returned(result, merge);
 	row = merge_next(merge);
 	result->failed = merge->failed;
-	return give(result, row, slot);
+	return return_row(result, row, slot);
 }
 
 static const ResultMethods merge_methods = {
@@ -401,7 +401,7 @@ static const ResultMethods merge_methods = {
 	.end = result_holds_nothing
 };
 
-/* Of rows that are their keys. */
+/* Methods for a sort of keys without rows. */
 static const ResultMethods merge_keys_methods = {
 	.kind = RESULT_PLAIN,
 	.next = merge_result_next,
@@ -419,7 +419,7 @@ run_next(SortResult *result, bool forward, TupleTableSlot *slot)
 	MinimalTuple row = run_cursor_next(&run->cursor, forward);
 
 	MemoryContextSwitchTo(old);
-	return give(result, row, slot);
+	return return_row(result, row, slot);
 }
 
 static void
@@ -449,6 +449,7 @@ static const ResultMethods run_methods = {
 	.end = result_holds_nothing
 };
 
+/* The caller begins the merge. */
 static SortResult *
 result_merge_begin(MergeResult *result, SortEnv *env)
 {
@@ -458,10 +459,6 @@ result_merge_begin(MergeResult *result, SortEnv *env)
 	return &result->base;
 }
 
-/*
- * result_runs.c: the file's runs are down to what can be merged at once; the caller begins
- * the merge.
- */
 static SortResult *
 result_run_begin(RunResult *result, SortEnv *env, SpillFile *file, SpillRun *run,
 				 MemoryContext cxt)

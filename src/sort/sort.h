@@ -557,7 +557,7 @@ extern void sorter_begin(Sorter *sorter, size_t bound, double rows_expected);
  * The sort that has begun, and has a bound, is one of several: they share this, at first
  * PG_UINT64_MAX.
  */
-extern void sorter_share_bound(Sorter *sorter, pg_atomic_uint64 *others);
+extern void sorter_share_bound(Sorter *sorter, pg_atomic_uint64 *shared_threshold);
 
 /*
  * The sort that has begun takes its rows to the sink that make() makes, if it makes one, and to no

@@ -1,8 +1,6 @@
 /*
  * sort_internal.h
- *	  What the engine's modules share, and what a GPU path implements.
- *
- * Set when the sort begins; what changes after that is noted beside it.
+ *	  Interfaces inside the sort engine, and the interface that a GPU path implements.
  */
 #ifndef GPUSORT_SORT_SORT_INTERNAL_H
 #define GPUSORT_SORT_SORT_INTERNAL_H
@@ -21,10 +19,13 @@
 #include "store/run.h"
 #include "tiebreak/tiebreak.h"
 
-/* Rows between two looks at interrupts where rows are written or read in bulk. */
+/* Rows between two checks for interrupts where rows are written or read in bulk. */
 #define ROWS_PER_INTERRUPT_CHECK	4096
 
-/* Up to so many rows a sort reads no clock, which it could not afford, but for EXPLAIN. */
+/*
+ * Sorts of up to this many rows read no clock, except for EXPLAIN: the clock would cost
+ * too much beside them.
+ */
 #define SORT_TIMED_ROWS	1000
 
 /* Batches of up to this many rows keep their memory for the next execution of the node. */
@@ -33,36 +34,38 @@
 /* Memory counts as exhausted when less than 1/MEMORY_PARTS of it is free. */
 #define MEMORY_PARTS	64
 
+/* State that all modules of one sorter share. */
 typedef struct SortEnv
 {
+	/* set when the sorter is created */
 	SortSpec	spec;
-	MemoryContext cxt;			/* of all that lives as long as the sorter */
+	MemoryContext cxt;			/* lives as long as the sorter */
 	BulkOwner  *bulk;
-	KeyWriter	keys;			/* of the batch */
+	KeyWriter	keys;			/* writes the batch's key buffer */
 	RowWriter  *writer;
 	TieBreak   *tiebreak;
-	Progress	progress;		/* for others to see; counts the rows that came in */
+	Progress	progress;		/* shown to other backends; counts the input rows */
 
-	/* of the sort that is under way */
+	/* set when a sort begins */
 	Size		limit;			/* bytes that rows and keys may take */
-	size_t		bound;			/* rows wanted; 0: all, also where the wanted ones are
-								 * too many to be kept in memory */
+	size_t		bound;			/* rows wanted; 0: all.  Becomes 0 if a bounded sort must write
+								 * runs without a threshold */
 	double		rows_expected;
-	Size		beside;			/* bytes that a sink has beside the batch */
-	bool		device_failed;	/* the GPU is not tried again */
-	bool		timed;			/* the clock is read */
+	Size		beside;			/* bytes that a sink holds beside the batch; changes */
+	bool		device_failed;	/* do not use a GPU; set when a GPU fails */
+	bool		timed;			/* read the clock */
 
-	/* records and kernels' scratch; a result may lie in either */
+	/* records, and scratch of kernels; a result may lie in either buffer */
 	BulkBuf		recs;
 	BulkBuf		scratch;
-	ByteDictionaries byte_dictionary;		/* key_layout_narrow() */
+	ByteDictionaries byte_dictionary;	/* working memory of key_layout_narrow() */
 
-	TupleTableSlot *row_slot;	/* sort_env_slot() */
-	DecodedKeys *decoded;		/* key_reader.c's */
+	TupleTableSlot *row_slot;	/* see sort_env_slot() */
+	DecodedKeys *decoded;		/* working memory of KeyReader */
 	SortReport	report;
 } SortEnv;
 
-/* A slot for stored rows that pass through the sort. */
+/* A slot to deform stored rows; created at the first call. */
 static inline TupleTableSlot *
 sort_env_slot(SortEnv *env)
 {
@@ -76,7 +79,7 @@ sort_env_slot(SortEnv *env)
 	return env->row_slot;
 }
 
-/* So many bytes are in use, the sort's own arrays, and what a sink has beside the batch. */
+/* Updates the memory peak: bytes, plus recs, scratch, and memory beside the batch. */
 static inline void
 sort_env_note_memory(SortEnv *env, Size bytes)
 {
@@ -85,7 +88,7 @@ sort_env_note_memory(SortEnv *env, Size bytes)
 	env->report.memory_peak = Max(env->report.memory_peak, used);
 }
 
-/* The time if phases are timed, otherwise nothing. */
+/* The current time if the clock is read, otherwise zero. */
 static inline void
 sort_env_clock(const SortEnv *env, instr_time *t)
 {
@@ -96,84 +99,82 @@ sort_env_clock(const SortEnv *env, instr_time *t)
 }
 
 /* ------------------------------------------------------------------------
- * Rows and their staged keys: what one sort, or one run of it, is made of.
+ * Batch: the rows of one in-memory sort or one run, and their key buffer.
  *
- * A batch has one writer.  Rows are named by rids, keys by their place, and what
- * has been seen of the keys' ranges is noted with them, so that a batch means
- * something to whoever can map its memory.  Nothing points out of it: whose that memory is and
- * what images are made with its writer brings along (StageWriter).  Of a sort whose rows are
- * their keys it holds keys alone.
+ * A batch has one writer.  Rows are named by row ids.  Memory and key functions belong to
+ * the writer (KeyWriter), not to the batch.  In a sort of keys without rows the arena is
+ * empty.
  *
- * Memory: what rows and the stage's arrays take, and what sorting will take, is counted
- * row by row (batch_taken); keeping it below a limit is the sink's business.
+ * The memory that rows and keys take, and that sorting them will take, is counted row by
+ * row (batch_taken()).  The sink keeps it below the limit.
  * ------------------------------------------------------------------------
  */
 
 typedef struct Batch
 {
 	Arena		arena;
-	KeyBuffer	keybuf;			/* has the ranges, too */
-	Size		limit;			/* bytes that it and sorting it may take */
-	Size		sort_cost;		/* of them, per row, what is not staged */
-	size_t		max_rows;		/* to stage and sort at once */
-	size_t		expected;		/* to come; 0: a few */
+	KeyBuffer	keybuf;
+	Size		limit;			/* bytes that the batch and sorting it may take */
+	Size		sort_cost;		/* bytes per row that sorting takes beside the batch */
+	size_t		max_rows;		/* rows that can be buffered and sorted at once */
+	size_t		expected;		/* rows expected; 0: up to SORT_SMALL_ROWS */
 } Batch;
 
 extern void batch_init(Batch *batch, const KeyColumn *keys, int nkeys, bool keys_only);
 
-/* Before the rows of a sort. */
+/* Begins a sort. */
 extern void batch_begin(Batch *batch, Size limit, bool bounded, double rows_expected);
 
 /*
- * Room in the stage for some more rows; false if the rows that are there have to
- * be sorted before.
+ * Makes room in the key buffer for further rows.  False if the limit is reached: the
+ * buffered rows must be sorted first.
  */
 extern bool batch_key_room(Batch *batch, BulkOwner *owner, size_t rows);
 
 /* Forgets the rows, keeps the memory. */
 extern void batch_reset(Batch *batch, BulkOwner *owner);
 
-/* Gives all memory back. */
+/* Frees all memory. */
 extern void batch_free(Batch *batch, BulkOwner *owner);
 
-/* Forgets the rows; keeps what a small sort needs, gives a large one's memory back. */
+/* Forgets the rows.  Frees the memory of a large batch; keeps that of a small one. */
 extern void batch_trim(Batch *batch, BulkOwner *owner);
 
-/* Gives up the staged keys of a large sort. */
+/* Frees the key buffer of a large batch. */
 extern void batch_free_keys(Batch *batch, BulkOwner *owner);
 
-/* Takes all rows of a direct page; false, and none, if they may go beyond the limit. */
+/* Takes all rows of a direct page; false, without effect, if they may exceed the limit. */
 extern bool batch_put_page(Batch *batch, const KeyWriter *keys, RowPage *page);
 
-/* Takes row i of a direct page, whose keys lie there; false if there is no room. */
+/* Takes row i of a direct page; where has its keys.  False if there is no room. */
 extern bool batch_put_page_row(Batch *batch, const KeyWriter *keys, RowPage *page, int i,
 							   PageKeyPlaces where);
 
-/* Takes the keys of the page's rows from first on; likewise. */
+/* Takes the keys of the page's rows from first on; false if there is no room. */
 extern bool batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *page, int first);
 
-/* The memory that is taken, and that sorting what is there will take. */
+/* Bytes that the batch takes, and that sorting its rows will take. */
 static inline Size
 batch_taken(const Batch *batch)
 {
 	return arena_used(&batch->arena) + batch->keybuf.bytes + batch->keybuf.n * batch->sort_cost;
 }
 
-/* What rows and keys take now. */
+/* Bytes that rows and keys take. */
 static inline Size
 batch_held(const Batch *batch)
 {
 	return arena_used(&batch->arena) + batch->keybuf.bytes;
 }
 
-/* Bytes per row to stage and sort its key. */
+/* Bytes per row to buffer and sort its key. */
 static inline Size
 batch_key_cost(const Batch *batch)
 {
 	return batch->keybuf.row_bytes + batch->sort_cost;
 }
 
-/* Takes the slot's row, whose key columns are deformed; false if there is no room. */
+/* Takes the row in the slot.  Its key columns are deformed.  False if there is no room. */
 static inline bool
 batch_put_row(Batch *batch, const KeyWriter *keys, RowWriter *writer, TupleTableSlot *slot)
 {
@@ -188,7 +189,7 @@ batch_put_row(Batch *batch, const KeyWriter *keys, RowWriter *writer, TupleTable
 	return true;
 }
 
-/* Takes its keys alone; likewise. */
+/* Takes the keys of the row in the slot.  They are deformed.  False if there is no room. */
 static inline bool
 batch_put_key(Batch *batch, const KeyWriter *keys, TupleTableSlot *slot)
 {
@@ -201,240 +202,252 @@ batch_put_key(Batch *batch, const KeyWriter *keys, TupleTableSlot *slot)
 }
 
 /* ------------------------------------------------------------------------
- * A batch in order: pack, route, run a kernel or ask the device, break ties.
+ * Sorting a batch: pack keys, route, run a kernel or offload, resolve ties
  * ------------------------------------------------------------------------
  */
 
-/* What came of it; in env->recs or env->scratch. */
+/* A sorted batch.  The arrays lie in env->recs or env->scratch. */
 typedef struct Sorted
 {
 	size_t		n;
-	const uint32 *rids;			/* NULL where keys are all there is: then */
-	const void *keys;			/* these, SORT_REC_PACKED without rids or SORT_REC_128 */
-	SortRecFormat format;
-	KeyLayout	layout;
+	const uint32 *rids;			/* row ids in order; NULL in a sort of keys without rows */
+	const void *keys;			/* the sorted keys of such a sort; otherwise NULL */
+	SortRecFormat format;		/* of keys: SORT_REC_PACKED without row ids, or SORT_REC_128 */
+	KeyLayout	layout;			/* of keys */
 } Sorted;
 
-struct OffloadJob;
+/* A job of an offloading implementation. */
+typedef struct OffloadJob OffloadJob;
 
 /*
  * Sorts the rows of the batch.  early is an offload job that already has some of their
- * keys, or NULL; the function takes it over.
+ * keys, or NULL; the function takes ownership.
  *
  * may_stream: the caller reads the result forward from its beginning and leaves the
  * batch unchanged meanwhile.  Then the function may return a job: *sorted is the first
  * part of the result, and SortOffload.stream_keys completes it.
  */
-extern struct OffloadJob *order_batch(SortEnv *env, Batch *batch, struct OffloadJob *early,
-									  bool may_stream, Sorted *sorted);
+extern OffloadJob *order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream,
+							   Sorted *sorted);
 
-/* order_batch()'s outcome as a result; keys are given up when they are not needed. */
-extern SortResult *order_result(SortEnv *env, Batch *batch, struct OffloadJob *early,
-							bool may_stream, ResultSpace *space);
+/* Sorts the batch and begins a result; frees the key buffer if it is not needed. */
+extern SortResult *order_result(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream,
+								ResultSpace *space);
 
 /* ------------------------------------------------------------------------
- * Sorts larger than work_mem: runs on disk.
+ * Runs on disk, for sorts larger than work_mem
  * ------------------------------------------------------------------------
  */
 
 typedef struct Runs
 {
-	MemoryContext cxt;			/* of the file and all that belongs to it */
+	MemoryContext cxt;			/* has the file and the arrays; NULL: no run yet */
 	SpillFile  *file;			/* NULL: nothing has been written */
-	SpillRun  **runs;			/* in the order of their rows' input */
+	SpillRun  **runs;			/* in input order */
 	int			n;
 	int			capacity;
-	KeyRange	ranges[KEY_MAX_COLUMNS];	/* of all rows in them */
-	bool		goes_on;		/* rows that come in order behind the last may be added to it: */
-	uint64		last[KEY_MAX_COLUMNS];	/* its last row's images, */
-	bool		last_null[KEY_MAX_COLUMNS];	/* or NULL */
-	instr_time	opened;			/* the run that is being written */
-	dlist_head	sources;		/* of runs that are not in the file */
-	bool		failed;			/* one of them is */
+	KeyRange	ranges[KEY_MAX_COLUMNS];	/* key ranges of the rows in all runs */
+	bool		extendable;		/* presorted rows may be appended to the last run */
+	uint64		last_normkey[KEY_MAX_COLUMNS];	/* normalized keys of its last row */
+	bool		last_null[KEY_MAX_COLUMNS]; /* columns of its last row that are NULL */
+	instr_time	opened;			/* when writing the current run began */
+	dlist_head	sources;		/* RunSources: runs that are not in the file; owned */
+	bool		failed;			/* rows of a source are lost */
 
 	SortEnv    *env;
-	KeyBuffer  *keybuf;			/* the batch's */
-	KeyLayout	layout;			/* of the merge's keys */
+	KeyBuffer  *keybuf;			/* key buffer of the batch */
+	KeyLayout	layout;			/* layout of the keys during merges */
 } Runs;
 
-/* Before the first run of a sort. */
+/* Begins a sort. */
 extern void runs_begin(Runs *runs, SortEnv *env, KeyBuffer *keybuf);
 
 /*
- * Writes what order_batch() made of the batch as the next run, or, where the input is in
- * order, behind the rows of the last.
+ * Writes a sorted batch as the next run.  Presorted input that continues the last run is
+ * appended to it.
  */
 extern void runs_write(Runs *runs, const Batch *batch, const Sorted *sorted);
 
 /*
- * A run of rows from elsewhere, or the last one once more; the caller adds their keys'
- * ranges, and keeps the old memory context.
+ * Opens a new run, or the last run again, for a caller that writes rows itself.  The
+ * caller adds the rows' key ranges to runs->ranges, and passes the returned memory
+ * context to runs_close().
  */
 extern MemoryContext runs_open(Runs *runs, RunWriter *writer, bool last);
 extern void runs_close(Runs *runs, RunWriter *writer, MemoryContext old);
 
-/* A source's rows, of so many bytes, are the next run, and the source is ours; the ranges as above. */
+/*
+ * Adds a run whose rows come from a source.  bytes is their size.  Takes ownership of the
+ * source.  The caller adds the key ranges to runs->ranges.
+ */
 extern void runs_add_source(Runs *runs, RunSource *source, uint64 bytes);
 
-/* After each ROWS_PER_INTERRUPT_CHECK of a run's rows: may be interrupted, says how many. */
+/* Checks for interrupts and shows progress; call every ROWS_PER_INTERRUPT_CHECK rows. */
 extern void runs_pause(Runs *runs, uint64 rows);
 
-/* The merge of them all; its result may be lost at once. */
+/* Merges all runs into a result, whose failed may already be set. */
 extern SortResult *runs_result(Runs *runs, ResultSpace *space);
 
-/* Gives up file and memory. */
+/* Closes the file and frees all memory. */
 extern void runs_end(Runs *runs);
 
 /* ------------------------------------------------------------------------
- * Bounded sorts by insertion: the wanted rows are kept in their order.
+ * Bounded sort by insertion (top_rows.c)
  * ------------------------------------------------------------------------
  */
 
 /* Larger bounds are sorted in batches. */
 #define TOP_ROWS_MAX	((size_t) 1 << 20)
 
-/* Rows in a block of the order. */
+/* Row numbers in a block of the order. */
 #define TOP_BLOCK_ROWS	255
 
-/* A row that is wanted. */
+/* One of the first rows so far.  Its index in TopRows.rows is its number. */
 typedef struct TopRow
 {
-	uint64		key;			/* the first column's normalized key, if keys are used */
-	Datum		value;			/* its value; of a type by reference, its offset in the row */
+	uint64		key;			/* normalized key of the first column, if keys are used */
+	Datum		value;			/* value of the first column; if by reference, its offset in the row */
 	uint32		rid;
-	bool		null;			/* it is NULL */
+	bool		null;			/* the first column is NULL */
 } TopRow;
 
-/* A part of the order: numbers of rows, one behind the other. */
+/* A block of the order: row numbers in sort order. */
 typedef struct TopBlock
 {
-	uint32		n;				/* none of the order's blocks is empty */
+	uint32		n;				/* not 0 for a block of the order */
 	uint32		rows[TOP_BLOCK_ROWS];
 } TopBlock;
 
-/* A row that was stored, by its entry in TopRows.rows, which may have another row by now. */
+/* A row in the arena.  If rows[row].rid differs from rid, the row has been dropped. */
 typedef struct TopStored
 {
 	uint32		rid;
-	uint32		row;
+	uint32		row;			/* number of the row when it was stored */
 } TopStored;
 
 typedef struct TopRows
 {
-	bool		on;				/* the sort's rows are here */
+	bool		on;				/* this sort uses insertion */
 	SortEnv    *env;
-	Batch	   *batch;			/* its arena has the rows; nothing is staged */
+	Batch	   *batch;			/* its arena has the rows; its key buffer is empty */
 	size_t		bound;
-	size_t		n;				/* rows, at most the bound */
+	size_t		n;				/* rows, at most bound */
 
 	TopRow	   *rows;			/* in no order */
-	size_t		capacity;		/* rows that arrays have room for; they grow up to the bound */
-	TopBlock   *blocks;			/* of the order, and free ones */
-	uint32	   *order;			/* numbers of blocks, from begin on in the sort's order */
+	size_t		capacity;		/* rows that the arrays have room for; grows up to bound */
+	TopBlock   *blocks;			/* blocks of the order, and free blocks */
+	uint32	   *order;			/* [begin, begin + nblocks): numbers of blocks in sort order */
 	size_t		begin;
-	size_t		nblocks;		/* in the order */
-	uint32	   *free;			/* a stack of the other blocks' numbers */
+	size_t		nblocks;
+	uint32	   *free;			/* stack of the numbers of free blocks */
 	size_t		nfree;
-	TopStored  *stored;			/* every row that the arena has, in the order of rids */
+	TopStored  *stored;			/* all rows in the arena, ordered by row id */
 	size_t		nstored;
-	Size		bytes;			/* of these arrays */
+	Size		bytes;			/* size of the arrays */
 
-	bool		by_reference;	/* the first column's type is */
-	bool		use_keys;		/* normalized keys of the first column are made */
-	bool		keys_exact;		/* ... and equal ones are equal values */
-	bool		at_front;		/* the last row became the first */
-	size_t		at_ends;		/* rows that became the first or the last, while there were too few */
-	bool		strings;		/* the first column's values are, and have a collation */
-	uint32		compared;		/* keys, since use of them was last thought about, */
-	uint32		tied;			/* and of them those that did not decide */
-	int			useless;		/* how often in succession a better prefix was not found */
+	bool		by_reference;	/* the type of the first column is passed by reference */
+	bool		use_keys;		/* compare normalized keys of the first column */
+	bool		keys_exact;		/* equal normalized keys mean equal values */
+	bool		at_front;		/* the previous row became the first */
+	size_t		at_ends;		/* rows that became first or last while n < bound */
+	bool		strings;		/* the first column is a string with a collation */
+	uint32		compared;		/* comparisons of keys since think_about_keys() */
+	uint32		tied;			/* comparisons of equal keys among them */
+	int			useless;		/* consecutive prefix changes that did not help */
 } TopRows;
 
 /*
- * From so many bytes of rows on, a bounded sort gives up those that are not wanted when there are twice as
- * many as are wanted: memory costs more than that.
+ * Bytes of rows from which on a bounded sort drops unwanted rows as soon as it has twice
+ * the wanted number: touching more memory would cost more than dropping.
  */
 #define BOUNDED_CUT_BYTES	((Size) 4 * 1024 * 1024)
 
 typedef enum TopAnswer
 {
-	TOP_TAKEN,					/* the row is kept, or behind all that are wanted */
-	TOP_FULL					/* the row is not taken: memory is full, or a batch does better */
+	TOP_TAKEN,					/* the row is stored, or sorts behind the bound */
+	TOP_FULL					/* the row is not taken: memory is full, or a batch is faster */
 } TopAnswer;
 
-/* Begins a sort with a bound, if it is one that this is good for; otherwise top->on is false. */
+/* Begins a bounded sort.  Sets top->on if insertion suits it. */
 extern void top_rows_begin(TopRows *top, SortEnv *env, Batch *batch);
 
-/* A row in a slot whose key columns are deformed; or row i of a page, whose keys lie there. */
+/* Takes a row in a slot whose key columns are deformed, or row i of a page with its keys. */
 extern TopAnswer top_rows_put_slot(TopRows *top, TupleTableSlot *slot);
 extern TopAnswer top_rows_put_page(TopRows *top, RowPage *page, int i, PageKeyPlaces where);
 
-/* The last row's key, if there are as many rows as wanted and keys decide; otherwise false. */
+/*
+ * The normalized key of the last wanted row.  False while there are fewer rows than
+ * wanted, if keys are not used, or if it is NULL.
+ */
 extern bool top_rows_limit(const TopRows *top, uint64 *limit);
 
-/* Stages the rows' keys.  Rows can be put no more, but top_rows_order() still has them. */
-extern void top_rows_stage(TopRows *top);
+/*
+ * Writes the keys of the rows to the batch's key buffer.  No more rows can be put, but
+ * top_rows_order() still works.
+ */
+extern void top_rows_buffer_keys(TopRows *top);
 
-/* The last row's rid. */
+/* Row id of the last row in sort order. */
 extern uint32 top_rows_last(const TopRows *top);
 
-/* All rows in their order. */
+/* All rows in sort order. */
 extern void top_rows_order(TopRows *top, Sorted *sorted);
 
-/* Ends the sort; the memory of a small one is kept. */
+/* Ends the sort; keeps the memory of a small one. */
 extern void top_rows_end(TopRows *top);
 
 /* ------------------------------------------------------------------------
- * Where a sort's rows go.
+ * Sinks: where the rows of a sort go
  *
- * A sink takes rows until it cannot, and says so; it does not know what comes
- * after it.  What a sort does then, and with which sink it goes on, is decided in one
- * place (sorter.c).  A sink is chosen for a mode, so that a row costs no test for others.
+ * A sink takes rows until it is full.  It does not know what follows: the sorter decides,
+ * and chooses the next sink.  There is a sink for each mode of a sort, so that no row
+ * costs a test of the mode.
  * ------------------------------------------------------------------------
  */
 
 typedef enum SinkAnswer
 {
 	SINK_TAKEN,
-	SINK_FULL,					/* it has no room for this row, which it has not taken */
-	SINK_FAILED					/* what it had is gone */
+	SINK_FULL,					/* the row was not taken */
+	SINK_FAILED					/* rows that the sink had are lost */
 } SinkAnswer;
 
 typedef struct Sink Sink;
 
 typedef struct SinkMethods
 {
-	/* A row, whose key columns are deformed. */
+	/* Takes a row.  Its key columns are deformed. */
 	SinkAnswer	(*put_slot) (Sink *sink, TupleTableSlot *slot);
 
-	/* The page's rows from *done on; *done counts those taken. */
+	/* Takes the page's rows from *done on; advances *done by the rows taken. */
 	SinkAnswer	(*put_page) (Sink *sink, RowPage *page, int *done);
 
 	/*
-	 * Makes a run of what is there; or of a device's rows, if there is no run yet and
-	 * memory has room for them, the batch's first.  Not FULL.
+	 * Writes all rows as a run.  A sink with rows on a device may instead move them into
+	 * the batch, before the batch's rows, if there is no run yet and memory has room.
+	 * Never SINK_FULL.
 	 */
 	SinkAnswer	(*spill) (Sink *sink, Runs *runs);
 
-	/* All rows are in, none in runs: the result. */
+	/* All rows are in, and there is no run: makes the result. */
 	SortResult *(*finish) (Sink *sink, bool may_pause, ResultSpace *space);
 
 	/* Frees what the sink owns outside the batch; the sorter owns the batch. */
 	void		(*end) (Sink *sink);
 
 	/*
-	 * Only of sinks that keep rows outside the batch.  next_part: the sink is FULL; makes
-	 * room in another part.  FULL: the sorter must drain the sink to the host.
+	 * Optional: only for sinks that keep rows outside the batch.  The sink is full; makes
+	 * room in another part.  SINK_FULL: the sorter must drain the sink to the host.
 	 */
 	SinkAnswer	(*next_part) (Sink *sink, Runs *runs);
 
 	/*
-	 * All rows are in: parts become sources of the last merge where they lie.  A single
-	 * part without runs before it is left to finish().
+	 * Required with next_part.  All rows are in: parts become sources of the last merge
+	 * where they lie.  A single part without runs before it is left to finish().
 	 */
 	void		(*merge_parts) (Sink *sink, Runs *runs);
 
-	/* Only of sinks that send keys ahead: has sending stopped?  The batch has all keys. */
+	/* Optional: only for sinks that send keys ahead.  Has sending stopped?  The batch has all keys. */
 	bool		(*stopped) (const Sink *sink);
 } SinkMethods;
 
@@ -445,17 +458,17 @@ struct Sink
 	Batch	   *batch;
 };
 
-/* sink_host.c, sink_keys.c: rows, or keys that are all there is, in memory. */
+/* A sink that keeps rows, or keys without rows, in the batch. */
 typedef struct HostSink
 {
 	Sink		base;
-	size_t		ask_rows;		/* FULL at so many, that a device may be asked */
+	size_t		ask_rows;		/* full at this number of rows, to consider a device */
 } HostSink;
 
 extern void sink_host_init(HostSink *sink, SortEnv *env, Batch *batch);
 extern void sink_keys_init(HostSink *sink, SortEnv *env, Batch *batch);
 
-/* Is there no place for another row? */
+/* Is the sink full? */
 static inline bool
 sink_host_full(const HostSink *sink)
 {
@@ -465,43 +478,46 @@ sink_host_full(const HostSink *sink)
 }
 
 /*
- * Takes all rows of the page with one check of memory; false if they may not fit, or
- * are not ordinary: such a page goes in row by row.
+ * Takes all rows of the page with one check of memory.  False if the page must be taken
+ * row by row: its rows may not fit, or cannot be copied directly.
  */
 extern bool sink_host_take_page(HostSink *sink, RowPage *page, int *done);
 extern bool sink_keys_take_page(HostSink *sink, RowPage *page, int *done);
 
-/* Writes the batch as a run; early as in order_batch(). */
-extern void sink_spill_batch(Sink *sink, struct OffloadJob *early, Runs *runs);
+/* Sorts the batch and writes it as a run.  early: see order_batch(). */
+extern void sink_spill_batch(Sink *sink, OffloadJob *early, Runs *runs);
 
-/* The batch is a run now: forgets it. */
+/* Resets the batch after it was written as a run. */
 extern void sink_batch_spilled(Sink *sink);
 
-/* put_page by put_slot. */
+/* put_page implemented by put_slot. */
 extern SinkAnswer sink_put_rows(Sink *sink, RowPage *page, int *done);
 
-/* sink_bounded.c: no more rows than are wanted, about. */
+/*
+ * The sink of a bounded sort.  The threshold is the last wanted row so far: a row that
+ * does not sort before it is dropped.
+ */
 typedef struct BoundedSink
 {
 	Sink		base;
-	bool		have_threshold; /* no row is wanted that goes behind this one: */
-	uint64		threshold[KEY_MAX_COLUMNS];
+	bool		have_threshold;
+	uint64		threshold[KEY_MAX_COLUMNS]; /* normalized keys of the threshold */
 	bool		threshold_null[KEY_MAX_COLUMNS];
-	bool		threshold_inexact[KEY_MAX_COLUMNS];	/* it may be */
-	bool		threshold_dear[KEY_MAX_COLUMNS];	/* the column takes a comparator */
-	BulkBuf		threshold_row;	/* if images do not tell all */
-	BulkBuf		kept;			/* cut(): a bit for each rid that stays */
-	pg_atomic_uint64 *others;	/* the least threshold[0] of any participant; NULL */
-	TopRows		top;			/* if it is on, the rows are there */
+	bool		threshold_inexact[KEY_MAX_COLUMNS]; /* equal normalized keys may differ */
+	bool		threshold_compared[KEY_MAX_COLUMNS];	/* only the comparator orders the column */
+	BulkBuf		threshold_row;	/* the row, if normalized keys do not decide all */
+	BulkBuf		kept;			/* working memory of cut(): set of row ids */
+	pg_atomic_uint64 *shared_threshold; /* least threshold[0] of all participants; NULL */
+	TopRows		top;			/* has the rows if top.on */
 } BoundedSink;
 
 extern void sink_bounded_init(BoundedSink *sink, SortEnv *env, Batch *batch);
 
-/* Begins a sort that has env->bound; others is what participants share, or NULL. */
-extern void sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *others);
+/* Begins a sort with env->bound.  shared_threshold is NULL if one process sorts. */
+extern void sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *shared_threshold);
 
-/* All rows are in: stages the keys of those that are kept. */
-extern void sink_bounded_stage(BoundedSink *sink);
+/* All rows are in: writes the keys of the kept rows to the key buffer. */
+extern void sink_bounded_buffer_keys(BoundedSink *sink);
 
 /* Does the sink keep rows outside the batch? */
 static inline bool
@@ -511,12 +527,11 @@ sink_is_offloaded(const Sink *sink)
 }
 
 /* ------------------------------------------------------------------------
- * Offloading: how another room takes over part of a sort.
+ * Offloading: the interface to devices
  *
- * The engine works without it.  The GPU room implements the interface and registers it
- * when the library is loaded, so that the engine includes nothing of the GPU.  An
- * offloaded sort that fails continues on the CPU: keys are still in the batch; rows
- * come again from the child (sorter_begin_again()).
+ * src/gpu implements it and registers it when the library is loaded, so that the engine
+ * includes nothing of the GPU.  After a failure the sort continues on the CPU: keys are
+ * still in the batch; rows come again from the child (sorter_begin_again()).
  * ------------------------------------------------------------------------
  */
 
@@ -527,11 +542,9 @@ typedef struct OffloadRefusal
 	const char *why_not;
 } OffloadRefusal;
 
-typedef struct OffloadJob OffloadJob;
-
 typedef struct SortOffload
 {
-	/* State of the devices, for the router's facts. */
+	/* State of the devices, for RouteFacts. */
 	DeviceState (*state) (void);
 
 	/* Buffered rows at which begin_keys() is first tried; SIZE_MAX: never. */
@@ -545,21 +558,22 @@ typedef struct SortOffload
 
 	/*
 	 * Moves the rows of the batch to a device; the sink takes the following rows there.
-	 * NULL: not now; *allowed becomes false if there is no use in trying again.
+	 * NULL: not now.  *allowed becomes false if the caller should not try again.
 	 */
 	Sink	   *(*begin_rows) (SortEnv *env, Batch *batch, bool *allowed);
 
 	/*
-	 * As order_batch(), with the layout of the keys.  False, and *refusal, if the sort
-	 * stays on the host; then early has been ended.
+	 * As order_batch(), with the layout of the keys.  False if the sort stays on the
+	 * host: sets *refusal, and has ended early.
 	 */
 	bool		(*sort_keys) (SortEnv *env, Batch *batch, OffloadJob *early,
 							  const KeyLayout *layout, bool may_stream, Sorted *sorted,
 							  OffloadJob **streaming, OffloadRefusal *refusal);
 
-	/* The job appends to the result, or replaces the part that was read. */
+	/* Lets the job complete the result while it is read. */
 	void		(*stream_keys) (SortResult *result, OffloadJob *job);
 
+	/* Abandons a job. */
 	void		(*end_keys) (OffloadJob *job);
 } SortOffload;
 
@@ -569,66 +583,61 @@ extern const SortOffload *sort_offload;
 extern void sort_offload_register(const SortOffload *offload);
 
 /* ------------------------------------------------------------------------
- * Batches that need no sort.
+ * Sorting threads of the backend
  * ------------------------------------------------------------------------
  */
 
-/* ------------------------------------------------------------------------
- * The backend's team of sorting threads.
- * ------------------------------------------------------------------------
- */
-
-/* How many of so many processes run at once, as costs have it: two processors at least. */
+/* How many of the processes run at once, for cost estimates: at least two if there are two. */
 extern double sort_abreast(double processes);
 
 /*
- * Threads that each of so many participants (0: the only one) may have: all together no
- * more than the machine has processors, and the server may have worker processes.
+ * Maximal number of threads, the backend itself included, for each of participants
+ * processes (0 and 1: a single process) that sort together.
  */
 extern int	sort_threads_most(int participants);
 
-/* For _PG_init: what all backends share. */
+/* Requests the shared memory; called by _PG_init(). */
 extern void sort_threads_init(void);
 
 /*
- * The team for a sort of n records, which is one of so many at the same time (0: the
- * only one); NULL: the backend alone.  Its threads count among those that may run until
- * sort_threads_ended(), or sort_threads_release() if there is no such sort.
+ * The thread team for a sort of n records by one of participants processes; NULL: the
+ * backend sorts alone.  The threads count against gpusort.max_threads until
+ * sort_threads_ended() or sort_threads_release().
  */
 extern SortTeam *sort_threads(size_t n, int participants);
 
 extern void sort_threads_release(void);
 
 /*
- * SortProblem.interrupted for a problem whose team is given as its argument.  The
- * backend alone raises what is pending at once; while threads run, a cancel or
- * termination is answered with true, and raised by the caller afterwards.
+ * SortProblem.interrupted, with the team as its argument.  Without a team it processes
+ * interrupts.  With a team it returns true on a cancel or termination, which
+ * sort_threads_ended() raises when the threads have stopped.
  */
 extern bool sort_threads_interrupted(void *team);
 
-/* Raises what it was that a kernel did not end with SORT_OK for. */
+/* Releases the threads after a kernel; raises an error unless the status is SORT_OK. */
 extern void sort_threads_ended(SortStatus status, const char *algorithm);
 
 /* ------------------------------------------------------------------------
- * gpusort.verify: is a kernel's result right?
+ * gpusort.verify: checks of results
  * ------------------------------------------------------------------------
  */
 
-/* What a record, or a row, may be found to be. */
+/* What can be wrong with a record or a row. */
 #define VERIFY_NOT_FROM_INPUT	"is not one of the input, or comes twice"
 
-/* Raises an error if the rows' packed keys are not in the order in which they were seen to come. */
+/* Raises an error if the packed keys contradict keybuf->input_order. */
 extern void verify_input_order(const KeyBuffer *keybuf, const KeyOrder *order);
 
 /*
- * Raises an error that says what was found unless the problem's result is in order,
- * stable, and a permutation of the batch's rows, whose keys have this layout.
+ * Raises an error unless the result of the problem is in order, stable, and a
+ * permutation of the rows of the batch.  layout is the layout of its keys.
  */
 extern void verify_problem(const Batch *batch, const KeyLayout *layout, const SortProblem *problem,
 						   const char *kernel);
 
 /*
- * The same for rids that a device has sorted, and settled ties; false, and the
+ * The same for row ids that a device has sorted, with ties resolved.  False, and the
  * reason in why[128], if they are wrong.
  */
 extern bool verify_rids(SortEnv *env, const Batch *batch, const KeyLayout *layout,

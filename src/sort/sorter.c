@@ -1,22 +1,24 @@
 /*
  * sorter.c
- *	  One sort: rows in, rows out in order.
+ *	  One sort: takes rows and returns them in order.
  *
- * Rows go to a sink (sink.h); when it can take no more, or when what it had is
- * lost, it is decided here what follows:
+ * Rows go to a sink.  When the sink is full or has failed, the sorter decides what
+ * follows:
  *
- *		memory is full to where rows may be worth moving to a device: it is
- *		asked whether they are
- *		so many keys that some might travel while others come: likewise
- *		memory is full: a run is written
- *		a device has no more room: rows go to another, or to the same when one of its
- *			parts has become a run; or all become runs, or come back to memory
- *		a device is lost with rows: the sort is lost, the node begins it again
+ *		The buffered keys reach HostSink.ask_rows: SortOffload.begin_keys() may send keys
+ *		to a device while more rows come in.
+ *		The buffered rows reach SortOffload.rows_after(): begin_rows() may move all rows
+ *		to a device.
+ *		Memory is full: the batch is sorted and written as a run.
+ *		A device is full: the next part goes to another device, or to the same device
+ *		after one of its parts became a run.  Otherwise its rows are drained to runs or
+ *		to memory.
+ *		A device failed with its rows: the sort has failed.  The node begins it again.
  *
- * When all rows are in, the sink makes its result, or the runs are merged.
+ * When all rows are in, the sink makes the result, or the runs are merged.
  *
- * Memory policy: as the sinks'; small sorts keep their few kilobytes for the next
- * execution of the node, large ones give their regions back.
+ * Memory policy: see the sinks.  A small sort keeps its memory for the next execution
+ * of the node.  A large sort returns its regions.
  */
 #include "postgres.h"
 
@@ -31,22 +33,22 @@
 struct Sorter
 {
 	SortEnv		env;
-	Batch		batch;			/* the rows that are in memory */
-	Sink	   *sink;			/* where rows go now: one of these two, or a device's */
+	Batch		batch;			/* the rows in memory */
+	Sink	   *sink;			/* takes rows now: &host, &bounded, or an offloading sink */
 	HostSink	host;
 	BoundedSink bounded;
-	bool		rows_allowed;	/* rows may go to a device */
-	bool		failed;			/* they went with it: run the child again, */
-	uint64		returned;			/* after so many rows were given out */
-	uint64		returned_sum;		/* with this row_sum() */
+	bool		rows_allowed;	/* rows may move to a device */
+	bool		failed;			/* a device failed with rows; the child must run again */
+	uint64		returned;		/* rows returned before the sort began again */
+	uint64		returned_sum;	/* sum of row_sum() of the returned rows */
 	Runs		runs;
-	SortResult *result;			/* NULL while rows come in; in space */
+	SortResult *result;			/* points into space; NULL while rows come in */
 	ResultSpace space;
-	instr_time	began;			/* taking rows in */
+	instr_time	began;			/* when the first row could come */
 };
 
 /* ------------------------------------------------------------------------
- * Offloading before an implementation is registered: all sorts stay on the host.
+ * Default implementation of SortOffload: all sorts stay on the host
  * ------------------------------------------------------------------------
  */
 static DeviceState
@@ -106,6 +108,10 @@ sort_offload_register(const SortOffload *offload)
 	sort_offload = offload;
 }
 
+/* ------------------------------------------------------------------------
+ * Creating, beginning and restarting a sort
+ * ------------------------------------------------------------------------
+ */
 Sorter *
 sorter_create(const SortSpec *spec)
 {
@@ -157,7 +163,7 @@ sorter_key_buffer(const Sorter *sorter)
 	return &sorter->batch.keybuf;
 }
 
-/* Rows go into the host's memory, until it is time to ask for more. */
+/* Rows go to host memory until a limit at which a device is considered. */
 static void
 use_host(Sorter *sorter)
 {
@@ -176,7 +182,7 @@ use_host(Sorter *sorter)
 	sorter->sink = &host->base;
 }
 
-/* Gives up all memory of rows and keys. */
+/* Frees all memory of rows and keys. */
 static void
 free_all(Sorter *sorter)
 {
@@ -195,7 +201,7 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 
 	Assert(bound == 0 || !env->spec.keys_only);
 	bulk_trim();
-	/* what was kept for this execution had more work_mem */
+	/* memory kept from the last execution may exceed the new limit */
 	if (limit < env->limit)
 		free_all(sorter);
 	env->limit = limit;
@@ -227,10 +233,10 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 }
 
 void
-sorter_share_bound(Sorter *sorter, pg_atomic_uint64 *others)
+sorter_share_bound(Sorter *sorter, pg_atomic_uint64 *shared_threshold)
 {
 	if (sorter->env.bound > 0)
-		sink_bounded_begin(&sorter->bounded, others);
+		sink_bounded_begin(&sorter->bounded, shared_threshold);
 }
 
 Sink *
@@ -292,11 +298,11 @@ sorter_skip_returned(Sorter *sorter, TupleTableSlot *slot)
 }
 
 /* ------------------------------------------------------------------------
- * When a sink has had enough
+ * When a sink is full
  * ------------------------------------------------------------------------
  */
 
-/* Makes a run of what the sink has. */
+/* Writes the sink's rows as a run. */
 static void
 spill(Sorter *sorter)
 {
@@ -304,21 +310,21 @@ spill(Sorter *sorter)
 		sorter->failed = true;
 }
 
-/* The device's rows become runs, or come back to memory. */
+/* The rows of the devices become runs, or move back to memory. */
 static void
-seal(Sorter *sorter)
+drain_to_host(Sorter *sorter)
 {
 	spill(sorter);
 	if (sorter->failed)
 		return;
-	/* what came back once would do so again */
+	/* rows that moved back once would move back again */
 	if (sorter->batch.keybuf.n > 0)
 		sorter->rows_allowed = false;
 	sorter->sink->methods->end(sorter->sink);
 	use_host(sorter);
 }
 
-/* Memory is full: a run is written, and the next one begins. */
+/* Writes the batch as a run; the next rows go to host memory. */
 static void
 spill_batch(Sorter *sorter)
 {
@@ -332,7 +338,7 @@ spill_batch(Sorter *sorter)
 	sorter->host.ask_rows = sort_offload->keys_after(&sorter->env, &sorter->batch.keybuf);
 }
 
-/* So many keys are there that some might go to a device while others come. */
+/* Offers the buffered keys to a device while more rows come in. */
 static void
 offer_keys(Sorter *sorter)
 {
@@ -341,13 +347,13 @@ offer_keys(Sorter *sorter)
 	if (sink != NULL)
 		sorter->sink = sink;
 	else
-		/* more rows may make it worth it */
+		/* offloading may pay with more rows */
 		sorter->host.ask_rows = 2 * sorter->batch.keybuf.n;
 }
 
 /*
- * Memory is full to the point that was set: rows move to a device, or more memory
- * may be used.  False if neither is possible.
+ * The batch has reached its limit: offers its rows to a device, or else raises the
+ * limit to the whole memory of the sort.  False if neither is possible.
  */
 static bool
 offer_rows(Sorter *sorter)
@@ -363,21 +369,21 @@ offer_rows(Sorter *sorter)
 	batch->limit = env->limit;
 	if (sink != NULL)
 	{
-		/* keys may have gone ahead of their rows */
+		/* ends a sink that sent keys ahead */
 		sorter->sink->methods->end(sorter->sink);
 		sorter->sink = sink;
 		return true;
 	}
 	if (!more)
 		return false;
-	/* their keys may go */
+	/* keys may still be sent ahead */
 	sorter->host.ask_rows = sort_offload->keys_after(env, &batch->keybuf);
 	return batch_taken(batch) <= env->limit;
 }
 
-/* The sink did not take a row: makes it possible. */
+/* Makes room after the sink did not take a row. */
 static void
-make_room(Sorter *sorter)
+make_sink_room(Sorter *sorter)
 {
 	SortEnv    *env = &sorter->env;
 	Sink	   *sink = sorter->sink;
@@ -393,7 +399,7 @@ make_room(Sorter *sorter)
 	}
 	if (sink->methods->stopped != NULL && sink->methods->stopped(sink))
 	{
-		/* the rest of this run goes without it */
+		/* the further rows of this run are buffered without sending keys */
 		sink->methods->end(sink);
 		sorter->sink = &sorter->host.base;
 		sorter->host.ask_rows = SIZE_MAX;
@@ -402,7 +408,7 @@ make_room(Sorter *sorter)
 	if (!sink_is_offloaded(sink) && offer_rows(sorter))
 		return;
 
-	/* that is sorting, and no part of the time in which rows are taken in */
+	/* this time counts as sorting, not as ingest */
 	sort_env_clock(env, &start);
 	if (!sink_is_offloaded(sink))
 		spill_batch(sorter);
@@ -411,7 +417,7 @@ make_room(Sorter *sorter)
 		SinkAnswer	answer = sink->methods->next_part(sink, &sorter->runs);
 
 		if (answer == SINK_FULL)
-			seal(sorter);
+			drain_to_host(sorter);
 		sorter->failed = sorter->failed || answer == SINK_FAILED;
 	}
 	progress_phase(&env->progress, PROGRESS_INGEST);
@@ -434,7 +440,7 @@ sorter_put(Sorter *sorter, TupleTableSlot *slot)
 		if (answer == SINK_FAILED)
 			sorter->failed = true;
 		else
-			make_room(sorter);
+			make_sink_room(sorter);
 		if (sorter->failed)
 			return false;
 	}
@@ -465,7 +471,7 @@ sorter_put_page(Sorter *sorter, RowPage *page)
 		if (answer == SINK_FAILED)
 			sorter->failed = true;
 		else
-			make_room(sorter);
+			make_sink_room(sorter);
 	}
 	return false;
 }
@@ -475,7 +481,7 @@ sorter_put_page(Sorter *sorter, RowPage *page)
  * ------------------------------------------------------------------------
  */
 static void
-merge(Sorter *sorter)
+merge_all_runs(Sorter *sorter)
 {
 	SortEnv    *env = &sorter->env;
 
@@ -495,7 +501,7 @@ sorter_common_range(Sorter *sorter, CommonKeyRange *common_range)
 	const KeyBuffer *keybuf = &sorter->batch.keybuf;
 
 	if (sorter->sink == &sorter->bounded.base)
-		sink_bounded_stage(&sorter->bounded);
+		sink_bounded_buffer_keys(&sorter->bounded);
 	Assert(!sink_is_offloaded(sorter->sink));
 	memcpy(common_range->ranges, sorter->runs.ranges, sizeof(common_range->ranges));
 	keybuf_unite_ranges(keybuf, common_range->ranges);
@@ -518,16 +524,16 @@ sorter_perform(Sorter *sorter, bool may_pause)
 	INSTR_TIME_ACCUM_DIFF(env->report.ingest_time, start, sorter->began);
 	if (!env->timed && env->progress.now->rows_in > SORT_TIMED_ROWS)
 	{
-		/* more rows than were expected: at least the rest */
+		/* more rows than expected: the following phases are timed */
 		env->timed = env->report.timed = true;
 		sort_env_clock(env, &start);
 	}
 
-	/* rows of a device are given out, or merged, from there if nothing is against it */
+	/* rows on a device are returned or merged from there, unless the reader may pause */
 	if (sink_is_offloaded(sorter->sink))
 	{
 		if (gpusort_verify || may_pause)
-			seal(sorter);
+			drain_to_host(sorter);
 		else
 			sorter->sink->methods->merge_parts(sorter->sink, &sorter->runs);
 	}
@@ -536,7 +542,7 @@ sorter_perform(Sorter *sorter, bool may_pause)
 	if (sorter->runs.n == 0)
 		sorter->result = sorter->sink->methods->finish(sorter->sink, may_pause, &sorter->space);
 	else
-		merge(sorter);
+		merge_all_runs(sorter);
 	progress_phase(&env->progress, PROGRESS_EMIT);
 
 	sort_env_clock(env, &end);

@@ -682,7 +682,7 @@ top_rows_last(const TopRows *top)
  * ------------------------------------------------------------------------
  */
 void
-top_rows_stage(TopRows *top)
+top_rows_buffer_keys(TopRows *top)
 {
 	SortEnv    *env = top->env;
 	KeyBuffer  *keybuf = &top->batch->keybuf;
