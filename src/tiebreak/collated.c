@@ -1,19 +1,33 @@
 /*
  * collated.c
- *	  Ties of strings under collations with rules.
+ *	  Sorts strings under collations with rules, and repeated values, with few comparisons.
  *
- * strcoll() is asked by PostgreSQL for every comparison, because some versions of the C
- * library had strxfrm() disagree with it.  Where it is only a hint it may: strings are
- * sorted by the first bytes of what strxfrm() makes of their next few characters, by
- * radix, and then each is compared with its neighbour: as soon as both have been fetched,
- * if hints tell them apart.  If all are in order, that was one comparison a row instead of
- * twenty, each of which is two cache misses; if not, those out of place are
- * (tie_repair.c).  strcoll() alone decides.  ICU's hints are made of single characters'
- * places (tie_letters.c).
+ * Presorting.  PostgreSQL calls strcoll() for each comparison, because strxfrm() of
+ * some C libraries disagrees with it.  Here strxfrm() only presorts: strings are
+ * sorted by radix by the first bytes of the strxfrm key of their next few characters
+ * (truncated strxfrm key).  Then each string is compared with its neighbour by the
+ * comparator, which alone decides.  If all are in order, that takes one comparison a
+ * row; otherwise a fix-up pass follows (comparator_sort.c).  The transformed characters
+ * begin after the prefix that all strings share.  Strings with equal keys are presorted
+ * again by the characters after their own common prefix.
  *
- * The characters that are transformed begin behind what all strings have in common, and
- * strings with equal hints are ordered in the same way by what is behind what those have
- * in common, so that they are told apart by their hints wherever they part.
+ * ICU compares two strings faster than it makes a key of one.  So strings of ICU
+ * collations are presorted by primary weights.  The order of single characters is
+ * learnt by comparing them: ASCII first, other characters when they occur.  Characters
+ * that differ in case or accents only have the same primary weight.  Contractions,
+ * ignored characters and numeric order make weights that are wrong, which the comparison
+ * of neighbours detects.
+ *
+ * Dictionary.  Values with the same bytes are equal to any comparator.  A hash table
+ * finds the distinct values, only these are sorted, and each row's value is replaced
+ * by its rank.  Distinct values that compare equal have the same rank.  The
+ * dictionary gives up as soon as there are too many distinct values, or after more
+ * probes than a table at most half full takes.  The hash has a random key, and the limit
+ * of probes bounds the time even if the key is known.
+ *
+ * Memory policy: the state of a collation and a byte for each character of up to two
+ * bytes live as long as the sort's node.  A dictionary has at most TABLE_MAX entries and
+ * is freed before tie_rank_dictionary() returns.
  */
 #include "postgres.h"
 
@@ -25,90 +39,280 @@
 #include "tiebreak/tie_hash.h"
 #include "tiebreak/tiebreak_internal.h"
 
-/* So many bytes of a string are transformed, into at most so many. */
-#define HINT_FROM		12
-#define HINT_ROOM		256
+/* Bytes of a string that are transformed, and room for its strxfrm key. */
+#define XFRM_SOURCE		12
+#define XFRM_ROOM		256
 
-/* Fewer strings are compared at once, and those that have had so many hints. */
-#define HINTS_MIN_ROWS	64
-#define HINTS_MAX		16
+/* With fewer strings, or after this number of presorts, strings are compared directly. */
+#define PRESORT_MIN_ROWS	64
+#define PRESORT_MAX		16
 
-/* To learn an order of letters takes as long as some thousand comparisons. */
-#define LETTERS_MIN_ROWS	4096
+/* Learning primary weights takes as long as some thousand comparisons. */
+#define WEIGHTS_MIN_ROWS	4096
 
-/* So many strings are looked at first: most must be of letters whose places tell. */
-#define LETTERS_SAMPLE	256
+/* Strings in the sample that decides whether primary weights presort well. */
+#define WEIGHTS_SAMPLE	256
 
-/* More than so many that hints do not tell apart are better abbreviated. */
+/* Larger groups that primary weights do not distinguish are sorted by abbreviated keys. */
 #define COMPARED_MAX	4096
 
-struct TieHints
+/* Characters of ASCII, and of up to two bytes of UTF-8. */
+#define ASCII_CHARS		128
+#define WEIGHTED_CHARS	2048
+
+/* A weight that is not learnt yet, and that of all characters of three or four bytes. */
+#define WEIGHT_UNKNOWN	0
+#define WEIGHT_LAST		255
+
+/* Most entries of the table of a dictionary. */
+#define TABLE_MAX			((uint32) 1 << 16)
+
+/* At most one in this number of rows may have a distinct value; among the first rows more. */
+#define DISTINCT_PART		16
+#define DISTINCT_AT_FIRST	4096
+
+/* Probes that a row takes at most on average; the first rows may take more. */
+#define PROBES_PER_ROW		8
+#define PROBES_AT_FIRST		1024
+
+/* Dictionaries of this many rows report their probes to the log, for tests. */
+#define REPORTED_ROWS		1024
+
+/* With fewer rows a dictionary does not pay. */
+#define DICTIONARY_MIN_ROWS	64
+
+/*
+ * Primary weights of characters.  A weight is a byte.  The characters of ASCII have the even
+ * weights, and a character that sorts between two of them has the odd weight between.
+ */
+typedef struct PrimaryWeights
 {
-	locale_t	locale;			/* of the C library's; or 0 */
-	bool		by_letters;
-	TieLetters *letters;		/* NULL until needed */
-	KeyKind		kind;			/* how the strings lie */
-	MemoryContextCallback callback;
+	SortSupport ssup;
+	KeyKind		kind;			/* format of the strings */
+	int			nascii;			/* distinct weights of ASCII */
+	uint8		ascii[ASCII_CHARS]; /* a character of each distinct weight, ascending */
+	uint8		weights[WEIGHTED_CHARS];	/* by code point */
+} PrimaryWeights;
+
+/* A value of a string of a few bytes. */
+typedef union ShortString
+{
+	char		varlena[VARHDRSZ + 8];
+	NameData	name;
+	int32		align;
+} ShortString;
+
+struct TieCollation
+{
+	locale_t	locale;			/* of a libc collation; otherwise 0 */
+	bool		by_weights;		/* primary weights may presort strings */
+	PrimaryWeights *weights;	/* NULL until needed */
+	KeyKind		kind;			/* format of the strings */
+	MemoryContextCallback callback; /* frees locale */
 };
 
-static TieLetters *tie_letters_create(MemoryContext cxt, SortSupport ssup, KeyKind kind);
-static uint64 tie_letters_hint(TieLetters *letters, const char *p, size_t len);
+/* An entry of a dictionary's hash table. */
+typedef struct Entry
+{
+	uint64		hash;			/* 0: empty */
+	const char *bytes;
+	uint32		len;
+	uint32		number;			/* in order of appearance */
+} Entry;
+
+typedef struct Dictionary
+{
+	TieHashKey	key;
+	Entry	   *entries;
+	uint32		mask;
+	uint64		probes;
+	SortRec64  *values;			/* distinct values: key is the Datum, rid the number */
+	uint32		n;				/* distinct values */
+} Dictionary;
+
+/* ---- Primary weights ---- */
+
+/* Makes a value of a character and the character after it. */
+static Datum
+make_short_string(KeyKind kind, ShortString *s, const char *p, int len, char after)
+{
+	memset(s, 0, sizeof(*s));
+	if (kind == KEY_NAME)
+	{
+		memcpy(s->name.data, p, len);
+		s->name.data[len] = after;
+	}
+	else
+	{
+		memcpy(VARDATA(s->varlena), p, len);
+		VARDATA(s->varlena)[len] = after;
+		SET_VARSIZE(s->varlena, VARHDRSZ + len + 1);
+	}
+	return PointerGetDatum(s);
+}
+
+/* Compares two characters, each followed by another one. */
+static int
+compare_chars(const PrimaryWeights *w, const char *a, int alen, char aafter,
+			  const char *b, int blen, char bafter)
+{
+	ShortString x;
+	ShortString y;
+
+	return w->ssup->comparator(make_short_string(w->kind, &x, a, alen, aafter),
+							   make_short_string(w->kind, &y, b, blen, bafter),
+							   w->ssup);
+}
+
+/* Compares the primary weights of two characters: 0 if the characters after them decide. */
+static int
+compare_primary(const PrimaryWeights *w, const char *a, int alen, const char *b, int blen)
+{
+	int			ab = compare_chars(w, a, alen, 'a', b, blen, 'b');
+	int			ba = compare_chars(w, a, alen, 'b', b, blen, 'a');
+
+	return ab < 0 && ba > 0 ? 0 : ab;
+}
+
+/* Finds the weight of a character among those of ASCII. */
+static uint8
+find_weight(PrimaryWeights *w, const char *p, int len)
+{
+	int			from = 0;
+	int			to = w->nascii;
+
+	while (from < to)
+	{
+		int			mid = (from + to) / 2;
+		int			cmp = compare_primary(w, p, len, (char *) &w->ascii[mid], 1);
+
+		if (cmp == 0)
+			return 2 * mid + 2;
+		if (cmp > 0)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	/* between two characters, or before the first one */
+	return 2 * from + 1;
+}
+
+static PrimaryWeights *
+weights_create(MemoryContext cxt, SortSupport ssup, KeyKind kind)
+{
+	PrimaryWeights *w = MemoryContextAllocZero(cxt, sizeof(PrimaryWeights));
+
+	w->ssup = ssup;
+	w->kind = kind;
+	/* insert each character that has a weight of its own */
+	for (int c = 1; c < ASCII_CHARS; c++)
+	{
+		char		ascii = (char) c;
+		int			weight = find_weight(w, &ascii, 1);
+
+		if (weight % 2 == 0)
+			continue;
+		weight /= 2;
+		memmove(w->ascii + weight + 1, w->ascii + weight, w->nascii - weight);
+		w->ascii[weight] = c;
+		w->nascii++;
+	}
+	return w;
+}
+
+static inline uint8
+weight_of(PrimaryWeights *w, const char *p, int len, int code)
+{
+	if (unlikely(w->weights[code] == WEIGHT_UNKNOWN))
+		w->weights[code] = find_weight(w, p, len);
+	return w->weights[code];
+}
+
+/* The weights of the first eight characters of a string. */
+static uint64
+weights_key(PrimaryWeights *w, const char *p, size_t len)
+{
+	const char *end = p + len;
+	uint64		key = 0;
+
+	for (int shift = 56; shift >= 0 && p < end; shift -= 8)
+	{
+		uint8		c = (uint8) *p;
+		uint8		weight = WEIGHT_LAST;
+		int			bytes = 1;
+
+		if (likely(c < 0x80))
+			weight = weight_of(w, p, 1, c);
+		else if (c < 0xE0 && end - p >= 2)
+		{
+			bytes = 2;
+			weight = weight_of(w, p, 2, (c & 0x1F) << 6 | ((uint8) p[1] & 0x3F));
+		}
+		else
+			bytes = c < 0xF0 ? 3 : 4;
+		key |= (uint64) weight << shift;
+		p += bytes;
+	}
+	return key;
+}
+
+/* ---- Presorting strings ---- */
 
 static void
 free_locale(void *arg)
 {
-	TieHints   *hints = arg;
+	TieCollation *collation = arg;
 
-	if (hints->locale != (locale_t) 0)
-		freelocale(hints->locale);
+	if (collation->locale != (locale_t) 0)
+		freelocale(collation->locale);
 }
 
-/* Looks whether the column is one of strings in a collation that has hints. */
-static TieHints *
-find_hints(TieBreak *tb, TieColumn *col)
+/* Finds how strings of the column's collation can be presorted, if at all. */
+static TieCollation *
+find_collation(TieBreak *tb, TieColumn *col)
 {
 	const KeyColumn *key = &tb->keys[col - tb->cols];
 	int16		len = TupleDescAttr(tb->desc, col->attno - 1)->attlen;
-	TieHints   *hints = MemoryContextAllocZero(tb->cxt, sizeof(TieHints));
+	TieCollation *collation = MemoryContextAllocZero(tb->cxt, sizeof(TieCollation));
 	char	   *name;
 
-	hints->callback.func = free_locale;
-	hints->callback.arg = hints;
-	MemoryContextRegisterResetCallback(tb->cxt, &hints->callback);
-	if (key->kind != KEY_COMPARED || !key_sorts_strings(key, &hints->kind) ||
-		(hints->kind == KEY_NAME ? len != NAMEDATALEN : len != -1))
-		return hints;
-	hints->by_letters = collation_by_letters(key->collation);
+	collation->callback.func = free_locale;
+	collation->callback.arg = collation;
+	MemoryContextRegisterResetCallback(tb->cxt, &collation->callback);
+	if (key->kind != KEY_COMPARED || !key_sorts_strings(key, &collation->kind) ||
+		(collation->kind == KEY_NAME ? len != NAMEDATALEN : len != -1))
+		return collation;
+	collation->by_weights = collation_by_letters(key->collation);
 	name = collation_libc_locale(key->collation);
 	if (name == NULL)
-		return hints;
-	hints->locale = newlocale(LC_COLLATE_MASK | LC_CTYPE_MASK, name, (locale_t) 0);
+		return collation;
+	collation->locale = newlocale(LC_COLLATE_MASK | LC_CTYPE_MASK, name, (locale_t) 0);
 	pfree(name);
-	return hints;
+	return collation;
 }
 
-/* The hint of a string's rest. */
+/* The key that presorts a string, of its characters from a byte on. */
 static inline uint64
-hint_of(const TieHints *hints, KeyString s, size_t at)
+presort_key(const TieCollation *collation, KeyString s, size_t at)
 {
-	char		from[HINT_FROM + 1];
-	char		to[HINT_ROOM];
-	size_t		len = Min(s.len - at, HINT_FROM);
+	char		from[XFRM_SOURCE + 1];
+	char		to[XFRM_ROOM];
+	size_t		len = Min(s.len - at, XFRM_SOURCE);
 
-	if (hints->letters != NULL)
-		return tie_letters_hint(hints->letters, s.p + at, s.len - at);
+	if (collation->weights != NULL)
+		return weights_key(collation->weights, s.p + at, s.len - at);
 	memcpy(from, s.p + at, len);
 	from[len] = '\0';
-	len = strxfrm_l(to, from, sizeof(to), hints->locale);
+	len = strxfrm_l(to, from, sizeof(to), collation->locale);
 	return len >= sizeof(to) ? PG_UINT64_MAX : bytes_word(to, len);
 }
 
 /*
- * Bytes that all strings have in common, up to a character's beginning.  False if they
- * are not at hand; *equal if they are the same as a whole.
+ * Length of the prefix that all strings share, up to the begin of a character.  *equal: all
+ * strings are equal.  Returns false if a string is toasted.
  */
 static bool
-find_common(const TieHints *hints, const SortRec64 *recs, size_t n, size_t *common, bool *equal)
+find_common(const TieCollation *collation, const SortRec64 *recs, size_t n, size_t *common, bool *equal)
 {
 	KeyString	first = {NULL, 0};
 
@@ -119,9 +323,9 @@ find_common(const TieHints *hints, const SortRec64 *recs, size_t n, size_t *comm
 
 		CHECK_FOR_INTERRUPTS();
 		tie_prefetch_value(recs, i, n);
-		if (string_is_toasted(hints->kind, (Datum) recs[i].key))
+		if (string_is_toasted(collation->kind, (Datum) recs[i].key))
 			return false;
-		s = string_of(hints->kind, (Datum) recs[i].key);
+		s = string_of(collation->kind, (Datum) recs[i].key);
 		if (i == 0)
 		{
 			first = s;
@@ -138,324 +342,107 @@ find_common(const TieHints *hints, const SortRec64 *recs, size_t n, size_t *comm
 }
 
 /*
- * Orders strings that have had so many hints, the last one for what begins before this
- * byte.  False if they are not at hand, or hints tell too little.
+ * Presorts strings after npresorts earlier presorts, the last one by characters that begin
+ * before byte behind.  Returns false if a string is toasted or the keys do not distinguish
+ * enough strings.
  */
 static bool
-order_strings(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, int nhints, size_t behind)
+presort_strings(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, int npresorts, size_t behind)
 {
-	const TieHints *hints = col->hints;
+	const TieCollation *collation = col->collation;
 	size_t		common;
 	size_t		start = 0;
 	bool		equal;
 
-	if (n < HINTS_MIN_ROWS || nhints == HINTS_MAX)
+	if (n < PRESORT_MIN_ROWS || npresorts == PRESORT_MAX)
 	{
-		tie_compare_sort(tb, col, recs, n);
+		tie_comparator_sort(tb, col, recs, n);
 		return true;
 	}
-	if (!find_common(hints, recs, n, &common, &equal))
+	if (!find_common(collation, recs, n, &common, &equal))
 		return false;
 	if (equal)
 		return true;
 	if (common < behind)
 	{
-		/* the next hints would be the same: it is not letters in which they differ */
-		if (hints->letters != NULL && n > COMPARED_MAX)
+		/* the next keys would be equal again: the strings differ in what the keys leave out */
+		if (collation->weights != NULL && n > COMPARED_MAX)
 			return false;
-		tie_compare_sort(tb, col, recs, n);
+		tie_comparator_sort(tb, col, recs, n);
 		return true;
 	}
 	for (size_t i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		tie_prefetch_value(recs, i, n);
-		recs[i].key = col->flip ^ hint_of(hints, string_of(hints->kind, (Datum) recs[i].key), common);
+		recs[i].key = col->flip ^ presort_key(collation, string_of(collation->kind, (Datum) recs[i].key), common);
 	}
-	tie_order_words(tb, col, recs, n, tie_comparator(tb, col));
+	tie_presort_words(tb, col, recs, n, tie_comparator(tb, col));
 	for (size_t i = 1; i <= n; i++)
 	{
 		if (i < n && recs[i].pad == TIE_SAME_WORD)
 			continue;
 		if (i - start > 1 &&
-			!order_strings(tb, col, recs + start, i - start, nhints + 1, common + 1))
+			!presort_strings(tb, col, recs + start, i - start, npresorts + 1, common + 1))
 			return false;
 		start = i;
 	}
 	return true;
 }
 
-/*
- * Are most strings of letters that have places of their own, and do these put a sample
- * of them in order?
- */
+/* Do most strings of a sample have characters with weights, and do these presort them well? */
 static bool
-letters_tell(TieBreak *tb, TieColumn *col, const SortRec64 *recs, size_t n)
+weights_presort_well(TieBreak *tb, TieColumn *col, const SortRec64 *recs, size_t n)
 {
-	SortRec64	sample[LETTERS_SAMPLE];
+	SortRec64	sample[WEIGHTS_SAMPLE];
 	SortSupport ssup = tie_comparator(tb, col);
-	int			others = 0;
+	int			unweighted = 0;
 	int			wrong = 0;
 
-	for (size_t i = 0; i < LETTERS_SAMPLE; i++)
+	for (size_t i = 0; i < WEIGHTS_SAMPLE; i++)
 	{
 		KeyString	s;
 
-		sample[i] = recs[n / LETTERS_SAMPLE * i];
-		if (string_is_toasted(col->hints->kind, (Datum) sample[i].key))
+		sample[i] = recs[n / WEIGHTS_SAMPLE * i];
+		if (string_is_toasted(col->collation->kind, (Datum) sample[i].key))
 			return false;
-		s = string_of(col->hints->kind, (Datum) sample[i].key);
-		others += s.len > 0 && (uint8) s.p[0] >= 0xE0;
+		s = string_of(col->collation->kind, (Datum) sample[i].key);
+		unweighted += s.len > 0 && (uint8) s.p[0] >= 0xE0;
 	}
-	if (others > LETTERS_SAMPLE / 8 || !order_strings(tb, col, sample, LETTERS_SAMPLE, 0, 0))
+	if (unweighted > WEIGHTS_SAMPLE / 8 || !presort_strings(tb, col, sample, WEIGHTS_SAMPLE, 0, 0))
 		return false;
-	for (int i = 1; i < LETTERS_SAMPLE; i++)
+	for (int i = 1; i < WEIGHTS_SAMPLE; i++)
 		wrong += tie_compare(ssup, (Datum) sample[i - 1].key, (Datum) sample[i].key) > 0;
-	return wrong <= LETTERS_SAMPLE / 32;
+	return wrong <= WEIGHTS_SAMPLE / 32;
 }
 
 bool
-tie_hints(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
+tie_presort_collated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 {
-	TieHints   *hints;
+	TieCollation *collation;
 
-	if (n < HINTS_MIN_ROWS)
+	if (n < PRESORT_MIN_ROWS)
 		return false;
-	if (col->hints == NULL)
-		col->hints = find_hints(tb, col);
-	hints = col->hints;
-	if (hints->by_letters)
+	if (col->collation == NULL)
+		col->collation = find_collation(tb, col);
+	collation = col->collation;
+	if (collation->by_weights)
 	{
-		if (n < LETTERS_MIN_ROWS)
+		if (n < WEIGHTS_MIN_ROWS)
 			return false;
-		if (hints->letters == NULL)
-			hints->letters = tie_letters_create(tb->cxt, tie_comparator(tb, col), hints->kind);
-		if (!letters_tell(tb, col, recs, n))
+		if (collation->weights == NULL)
+			collation->weights = weights_create(tb->cxt, tie_comparator(tb, col), collation->kind);
+		if (!weights_presort_well(tb, col, recs, n))
 			return false;
 	}
-	else if (hints->locale == (locale_t) 0)
+	else if (collation->locale == (locale_t) 0)
 		return false;
-	return order_strings(tb, col, recs, n, 0, 0);
+	return presort_strings(tb, col, recs, n, 0, 0);
 }
 
-/* ------------------------------------------------------------------------
- * Hints for strings of which only the comparator knows how letters sort.
- *
- * ICU compares two strings that part early in a few nanoseconds, and takes ten times
- * that to make a key of one.  So its order of single characters is learnt by comparing
- * them, those of ASCII at first and others when they are met, and the next few characters
- * of each string, by their places in it, are the string's hint (tie_hints.c).  Characters
- * that differ in case or accents alone share a place, for what comes behind them counts
- * more than that.  What this leaves out (contractions, ignored characters, numbers by
- * value) makes hints that are wrong, which the comparator tells.
- *
- * A place is a byte: ASCII has the even ones, what sorts between two of it the odd one
- * between.  Characters of three bytes and more have the last.
- *
- * Memory policy: a byte for each character of two bytes, as long as the sort's node.
- * ------------------------------------------------------------------------
- */
+/* ---- Dictionary of values ---- */
 
-#define LETTERS_ASCII		128
-#define LETTERS				2048	/* what two bytes of UTF-8 make */
-#define PLACE_UNKNOWN		0
-#define PLACE_LAST			255
-
-struct TieLetters
-{
-	SortSupport ssup;
-	KeyKind		kind;			/* how strings lie */
-	int			n;				/* different places of ASCII */
-	uint8		first[LETTERS_ASCII];	/* a character of each */
-	uint8		places[LETTERS];
-};
-
-/* A string of a few bytes as a value. */
-typedef union LetterString
-{
-	char		varlena[VARHDRSZ + 8];
-	NameData	name;
-	int32		align;
-} LetterString;
-
-static Datum
-make_string(KeyKind kind, LetterString *s, const char *p, int len, char behind)
-{
-	memset(s, 0, sizeof(*s));
-	if (kind == KEY_NAME)
-	{
-		memcpy(s->name.data, p, len);
-		s->name.data[len] = behind;
-	}
-	else
-	{
-		memcpy(VARDATA(s->varlena), p, len);
-		VARDATA(s->varlena)[len] = behind;
-		SET_VARSIZE(s->varlena, VARHDRSZ + len + 1);
-	}
-	return PointerGetDatum(s);
-}
-
-/* How a character with one behind it sorts to another with one. */
-static int
-compare_letters(const TieLetters *letters, const char *a, int alen, char abehind,
-				const char *b, int blen, char bbehind)
-{
-	LetterString x;
-	LetterString y;
-
-	return letters->ssup->comparator(make_string(letters->kind, &x, a, alen, abehind),
-									 make_string(letters->kind, &y, b, blen, bbehind),
-									 letters->ssup);
-}
-
-/* < 0, > 0, and 0 if what is behind them counts more. */
-static int
-compare_places(const TieLetters *letters, const char *a, int alen, const char *b, int blen)
-{
-	int			ab = compare_letters(letters, a, alen, 'a', b, blen, 'b');
-	int			ba = compare_letters(letters, a, alen, 'b', b, blen, 'a');
-
-	return ab < 0 && ba > 0 ? 0 : ab;
-}
-
-/* The place of a character among those of ASCII. */
-static uint8
-find_place(TieLetters *letters, const char *p, int len)
-{
-	int			from = 0;
-	int			to = letters->n;
-
-	while (from < to)
-	{
-		int			mid = (from + to) / 2;
-		int			cmp = compare_places(letters, p, len, (char *) &letters->first[mid], 1);
-
-		if (cmp == 0)
-			return 2 * mid + 2;
-		if (cmp > 0)
-			from = mid + 1;
-		else
-			to = mid;
-	}
-	/* nothing sorts before a string's end, but the first may be odd all the same */
-	return 2 * from + 1;
-}
-
-static TieLetters *
-tie_letters_create(MemoryContext cxt, SortSupport ssup, KeyKind kind)
-{
-	TieLetters *letters = MemoryContextAllocZero(cxt, sizeof(TieLetters));
-
-	letters->ssup = ssup;
-	letters->kind = kind;
-	/* the places of those so far, and the new one's among them */
-	for (int c = 1; c < LETTERS_ASCII; c++)
-	{
-		char		letter = (char) c;
-		int			place = find_place(letters, &letter, 1);
-
-		if (place % 2 == 0)
-			continue;
-		place /= 2;
-		memmove(letters->first + place + 1, letters->first + place, letters->n - place);
-		letters->first[place] = c;
-		letters->n++;
-	}
-	return letters;
-}
-
-static inline uint8
-place_of(TieLetters *letters, const char *p, int len, int letter)
-{
-	if (unlikely(letters->places[letter] == PLACE_UNKNOWN))
-		letters->places[letter] = find_place(letters, p, len);
-	return letters->places[letter];
-}
-
-/*
- * tie_letters.c: hints that comparisons of single characters make, by their places.
- */
-static uint64
-tie_letters_hint(TieLetters *letters, const char *p, size_t len)
-{
-	const char *end = p + len;
-	uint64		hint = 0;
-
-	for (int shift = 56; shift >= 0 && p < end; shift -= 8)
-	{
-		uint8		c = (uint8) *p;
-		uint8		place = PLACE_LAST;
-		int			bytes = 1;
-
-		if (likely(c < 0x80))
-			place = place_of(letters, p, 1, c);
-		else if (c < 0xE0 && end - p >= 2)
-		{
-			bytes = 2;
-			place = place_of(letters, p, 2, (c & 0x1F) << 6 | ((uint8) p[1] & 0x3F));
-		}
-		else
-			bytes = c < 0xF0 ? 3 : 4;
-		hint |= (uint64) place << shift;
-		p += bytes;
-	}
-	return hint;
-}
-
-/* ------------------------------------------------------------------------
- * Values that come again and again, compared once each.
- *
- * Where only a comparator knows the order, ten million rows with a thousand different
- * values would ask it two hundred million times.  Values whose bytes are the same are
- * equal to every comparator, so a hash table finds the different ones, these alone are
- * sorted, and each row's word is its value's rank; words are sorted by radix then.
- * Values that are equal although their bytes differ get the same rank.
- *
- * It gives up as soon as there are too many different values for that to pay; the
- * first few thousand tell mostly.  It also gives up after more probes than a table at
- * most half full takes: the hash has a key that is drawn for each dictionary, and the
- * limit bounds the time even if the key is known.
- *
- * Memory policy: at most TABLE_MAX entries, palloc'd for as long as it takes.
- * ------------------------------------------------------------------------
- */
-
-#define TABLE_MAX			((uint32) 1 << 16)
-
-/* One in so many rows may have a value of its own; at first more do. */
-#define DIFFERENT_PART		16
-#define DIFFERENT_AT_FIRST	4096
-
-/* A row takes at most this many probes on the average; the first rows may take more. */
-#define PROBES_PER_ROW		8
-#define PROBES_AT_FIRST		1024
-
-/* Dictionaries of this many rows report their probes to the log, for tests. */
-#define REPORTED_ROWS		1024
-
-/* Fewer rows are compared as quickly. */
-#define DICTIONARY_MIN_ROWS	64
-
-typedef struct Entry
-{
-	uint64		hash;			/* 0: none */
-	const char *bytes;
-	uint32		len;
-	uint32		number;			/* in order of appearance */
-} Entry;
-
-typedef struct Dictionary
-{
-	TieHashKey	key;
-	Entry	   *entries;
-	uint32		mask;
-	uint64		probes;
-	SortRec64  *values;			/* the different ones: key the Datum, rid the number */
-	uint32		n;
-} Dictionary;
-
-/* A value's bytes, its header included: what is toasted equals nothing that is not. */
+/* The bytes of a value, with its header: a toasted value differs from any that is not. */
 static inline const char *
 value_bytes(Form_pg_attribute attr, const SortRec64 *rec, uint32 *len)
 {
@@ -471,12 +458,12 @@ value_bytes(Form_pg_attribute attr, const SortRec64 *rec, uint32 *len)
 }
 
 /*
- * The number of a value; PG_UINT32_MAX if there are too many different ones, or if it is
- * not found within so many probes of all values together.
+ * The number of a value, which is added if it is new.  PG_UINT32_MAX if there would be more
+ * than max_values values, or if all values together take more than max_probes probes.
  */
 static uint32
-number_of(Dictionary *dict, uint64 value, const char *p, uint32 len, uint32 most,
-		  uint64 most_probes)
+number_of(Dictionary *dict, uint64 value, const char *p, uint32 len,
+		  uint32 max_values, uint64 max_probes)
 {
 	uint64		hash = tie_hash(&dict->key, p, len);
 	Entry	   *entry;
@@ -484,14 +471,14 @@ number_of(Dictionary *dict, uint64 value, const char *p, uint32 len, uint32 most
 	for (uint32 i = tie_hash_place(hash, dict->mask);; i = (i + 1) & dict->mask)
 	{
 		entry = &dict->entries[i];
-		if (unlikely(++dict->probes > most_probes))
+		if (unlikely(++dict->probes > max_probes))
 			return PG_UINT32_MAX;
 		if (entry->hash == 0)
 			break;
 		if (entry->hash == hash && entry->len == len && memcmp(entry->bytes, p, len) == 0)
 			return entry->number;
 	}
-	if (dict->n == most)
+	if (dict->n == max_values)
 		return PG_UINT32_MAX;
 	entry->hash = hash;
 	entry->bytes = p;
@@ -502,7 +489,7 @@ number_of(Dictionary *dict, uint64 value, const char *p, uint32 len, uint32 most
 	return dict->n++;
 }
 
-/* The different values' ranks, by their numbers. */
+/* The ranks of the distinct values, by number. */
 static uint32 *
 rank_values(Dictionary *dict, TieBreak *tb, TieColumn *col)
 {
@@ -517,11 +504,11 @@ rank_values(Dictionary *dict, TieBreak *tb, TieColumn *col)
 	return ranks;
 }
 
-/* Each record's number into its pad; false if there are too many different values. */
+/* Stores the number of each record's value in its pad; false if there are too many values. */
 static bool
-number_values(Dictionary *dict, Form_pg_attribute attr, SortRec64 *recs, size_t n, uint32 most)
+number_values(Dictionary *dict, Form_pg_attribute attr, SortRec64 *recs, size_t n, uint32 max_values)
 {
-	uint32		first = Min(most, DIFFERENT_AT_FIRST);
+	uint32		first = Min(max_values, DISTINCT_AT_FIRST);
 
 	for (size_t i = 0; i < n; i++)
 	{
@@ -533,7 +520,7 @@ number_values(Dictionary *dict, Form_pg_attribute attr, SortRec64 *recs, size_t 
 			__builtin_prefetch(DatumGetPointer((Datum) recs[i + TIE_PREFETCH].key));
 		p = value_bytes(attr, &recs[i], &len);
 		recs[i].pad = number_of(dict, recs[i].key, p, len,
-								Min(most, first + i / DIFFERENT_PART),
+								Min(max_values, first + i / DISTINCT_PART),
 								PROBES_AT_FIRST + (uint64) i * PROBES_PER_ROW);
 		if (recs[i].pad == PG_UINT32_MAX)
 		{
@@ -546,23 +533,23 @@ number_values(Dictionary *dict, Form_pg_attribute attr, SortRec64 *recs, size_t 
 }
 
 bool
-tie_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
+tie_rank_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 {
 	Form_pg_attribute attr = TupleDescAttr(tb->desc, col->attno - 1);
 	Dictionary	dict = {0};
-	uint32		most = Min(n / DIFFERENT_PART, TABLE_MAX / 2);
+	uint32		max_values = Min(n / DISTINCT_PART, TABLE_MAX / 2);
 	uint32		size = 2;
 	bool		few;
 
 	if (n < DICTIONARY_MIN_ROWS)
 		return false;
-	while (size < 2 * most)
+	while (size < 2 * max_values)
 		size *= 2;
 	dict.key = tie_hash_key(&pg_global_prng_state);
 	dict.mask = size - 1;
 	dict.entries = palloc0(size * sizeof(Entry));
-	dict.values = palloc(most * sizeof(SortRec64));
-	few = number_values(&dict, attr, recs, n, most);
+	dict.values = palloc(max_values * sizeof(SortRec64));
+	few = number_values(&dict, attr, recs, n, max_values);
 	if (n >= REPORTED_ROWS)
 		ereport(DEBUG1,
 				(errmsg_internal("gpusort: dictionary of %u values of %zu rows %s after " UINT64_FORMAT " probes",

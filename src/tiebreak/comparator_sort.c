@@ -1,28 +1,29 @@
 /*
  * comparator_sort.c
- *	  Sorts values by their comparator.
+ *	  Sorts the values of one column: by words, by comparator, by abbreviated key.
  *
- * A comparison may take a microsecond, so the sort makes few of them:
+ * A comparison may take a microsecond, so the merge sort makes few of them:
  *
  *	- Presorted input takes n - 1 comparisons.  tie_presorted() stops at the first
- *	  value that does not fit.
+ *	  value out of order.
  *	- A merge sort makes fewer comparisons than a quicksort.
  *	- Every record notes in its pad whether it equals the record before it.  A merge
  *	  compares the first records of two groups of equal records and moves whole
  *	  groups, so k different values take about n log2 k comparisons.  The ranks follow
- *	  from the pads, without a comparison.
+ *	  from the pads without a comparison.
  *
- * The records hold the values, so a comparison touches no row.  Values passed by
- * reference are cache misses all the same.  The sort goes depth first, so that the
+ * The records contain the values, so a comparison reads no row.  A value passed by
+ * reference is a cache miss all the same.  The sort goes depth first, so that the
  * lower levels of the merge find their values in the cache, and the merge prefetches
- * them.
+ * values.
  *
- * Most comparators copy a value with a short header, or decompress a toasted one, at
- * each comparison.  The values of a block are copied once, into a buffer that fits the
- * cache, as the comparator wants them.
+ * Most comparators copy a value with a short header, or detoast a value, at each
+ * comparison.  So the values of a block are copied once, in the format that the
+ * comparator needs, into a buffer that fits the cache.
  *
- * Memory policy: the buffer takes BLOCK_BYTES at most, less for few records, and is
- * kept for the next sort.
+ * Memory policy: the buffer for copies takes BLOCK_BYTES at most, less for few
+ * records, and is kept for the next sort.  Other scratch memory is that of the
+ * TieBreak.
  */
 #include "postgres.h"
 
@@ -31,29 +32,93 @@
 #include "key/key_internal.h"
 #include "tiebreak/tiebreak_internal.h"
 
-/* Records up to this number are sorted by insertion. */
+/* Up to these numbers records are sorted by insertion: by words, by comparator. */
+#define WORDS_INSERTION_MAX	32
 #define MERGE_FIRST_RUN		6
 
-/* Records of a block, the bytes of their copied values, and those of one value. */
+/* Records of a block, bytes of its copied values, average and largest size of one copy. */
 #define BLOCK_ROWS			2048
 #define BLOCK_BYTES			((Size) 512 * 1024)
 #define BLOCK_ROW_BYTES		(BLOCK_BYTES / BLOCK_ROWS)
 #define COPIED_MAX			(BLOCK_BYTES / 16)
 
-/* Fewer values are compared as quickly where they lie. */
+/* With fewer values copies do not pay. */
 #define COPIED_MIN_ROWS		32
 
-/* A merge sort in progress. */
+/* The fix-up pass sorts at most one in this number of values. */
+#define FIX_UP_PART			8
+
+/* Pads during the fix-up pass; any other pad is the index of a record. */
+#define OUT_OF_PLACE		PG_UINT32_MAX
+#define NONE				(PG_UINT32_MAX - 1)
+
+/* With fewer values abbreviated keys do not pay. */
+#define ABBREVIATED_MIN_ROWS	64
+
+/* State of a merge sort. */
 typedef struct MergeSort
 {
 	SortSupport ssup;
-	bool		prefetch;		/* values may not be in the cache */
+	bool		prefetch;		/* true: values may not be in the cache */
 	char	   *copies;			/* buffer for the values of a block; NULL: values are not copied */
-	char	   *copies_end;
+	char	   *copies_end;		/* end of the buffer */
 } MergeSort;
 
+/* ---- Sort by words ---- */
+
+/* The kernel's callback for interrupts. */
+static bool
+check_for_interrupts(void *arg)
+{
+	CHECK_FOR_INTERRUPTS();
+	return false;
+}
+
+void
+tie_sort_words(TieBreak *tb, SortRec64 *recs, size_t n)
+{
+	/* the kernel needs records that begin at a cache line */
+	bool		aligned = ((uintptr_t) recs % 64 == 0);
+	Size		size = TYPEALIGN(64, n * sizeof(SortRec64));
+	char	   *scratch;
+	SortProblem problem = {0};
+
+	if (n <= WORDS_INSERTION_MAX)
+	{
+		for (size_t i = 1; i < n; i++)
+		{
+			SortRec64	rec = recs[i];
+			size_t		j = i;
+
+			for (; j > 0 && recs[j - 1].key > rec.key; j--)
+				recs[j] = recs[j - 1];
+			recs[j] = rec;
+		}
+		return;
+	}
+	problem.format = SORT_REC_64;
+	problem.n = n;
+	problem.end_bit = 64;
+	problem.rids_ascending = true;
+	problem.interrupted = check_for_interrupts;
+	scratch = tie_scratch(tb, cpu_radix_kernel.scratch_bytes(&problem) + (aligned ? 0 : size));
+	problem.recs = recs;
+	if (!aligned)
+	{
+		problem.recs = memcpy(scratch, recs, n * sizeof(SortRec64));
+		scratch += size;
+	}
+	problem.scratch = scratch;
+	if (cpu_radix_kernel.run(&problem) != SORT_OK)
+		elog(ERROR, "could not sort rows with equal keys by their next words");
+	if (problem.result != recs)
+		memcpy(recs, problem.result, n * sizeof(SortRec64));
+}
+
+/* ---- Merge sort by the comparator ---- */
+
 static inline int
-compare_values(SortSupport ssup, const SortRec64 *a, const SortRec64 *b)
+compare_records(SortSupport ssup, const SortRec64 *a, const SortRec64 *b)
 {
 	return tie_compare(ssup, (Datum) a->key, (Datum) b->key);
 }
@@ -70,7 +135,7 @@ reverse(SortRec64 *recs, size_t n)
 	}
 }
 
-/* Reverses the groups of equal records, whose own order stays.  The pads are set. */
+/* Reverses the order of the groups of equal records.  The pads are set. */
 static void
 reverse_groups(SortRec64 *recs, size_t n)
 {
@@ -79,7 +144,7 @@ reverse_groups(SortRec64 *recs, size_t n)
 	reverse(recs, n);
 	for (size_t i = 0; i < n; i++)
 	{
-		/* the first record of a group is its last one now */
+		/* reverse() has made the first record of a group its last one */
 		if (recs[i].pad == TIE_EQUAL)
 			continue;
 		reverse(recs + start, i + 1 - start);
@@ -90,16 +155,16 @@ reverse_groups(SortRec64 *recs, size_t n)
 bool
 tie_presorted(SortSupport ssup, SortRec64 *recs, size_t n)
 {
-	int			direction = 0;	/* of the last two values that differ */
+	int			direction = 0;	/* direction of the last two different values */
 
-	recs[0].pad = TIE_BEHIND;
+	recs[0].pad = TIE_GREATER;
 	for (size_t i = 1; i < n; i++)
 	{
 		int			cmp;
 
 		tie_prefetch_value(recs, i, n);
-		cmp = compare_values(ssup, &recs[i - 1], &recs[i]);
-		recs[i].pad = cmp == 0 ? TIE_EQUAL : TIE_BEHIND;
+		cmp = compare_records(ssup, &recs[i - 1], &recs[i]);
+		recs[i].pad = cmp == 0 ? TIE_EQUAL : TIE_GREATER;
 		if (cmp == 0)
 			continue;
 		cmp = cmp < 0 ? 1 : -1;
@@ -119,28 +184,28 @@ tie_presorted(SortSupport ssup, SortRec64 *recs, size_t n)
 static void
 insertion_sort(SortSupport ssup, SortRec64 *recs, size_t n)
 {
-	recs[0].pad = TIE_BEHIND;
+	recs[0].pad = TIE_GREATER;
 	for (size_t i = 1; i < n; i++)
 	{
 		SortRec64	rec = recs[i];
 		size_t		j = i;
 		int			cmp = 1;
 
-		while (j > 0 && (cmp = compare_values(ssup, &recs[j - 1], &rec)) > 0)
+		while (j > 0 && (cmp = compare_records(ssup, &recs[j - 1], &rec)) > 0)
 		{
-			/* the whole group is larger */
+			/* move the whole group */
 			do
 			{
 				recs[j] = recs[j - 1];
 				j--;
 			} while (recs[j].pad == TIE_EQUAL);
 		}
-		rec.pad = cmp == 0 ? TIE_EQUAL : TIE_BEHIND;
+		rec.pad = cmp == 0 ? TIE_EQUAL : TIE_GREATER;
 		recs[j] = rec;
 	}
 }
 
-/* Asks for the memory of the value that is TIE_PREFETCH records ahead. */
+/* Prefetches the value of the record TIE_PREFETCH ahead. */
 static inline void
 prefetch_ahead(const MergeSort *sort, const SortRec64 *rec, const SortRec64 *end)
 {
@@ -153,7 +218,7 @@ prefetch_ahead(const MergeSort *sort, const SortRec64 *rec, const SortRec64 *end
 	}
 }
 
-/* Moves a record, and those that equal it, to *out; returns the record behind them. */
+/* Moves a group of equal records to *out; returns the next record. */
 static inline const SortRec64 *
 move_group(const MergeSort *sort, const SortRec64 *rec, const SortRec64 *end, SortRec64 **out)
 {
@@ -165,14 +230,14 @@ move_group(const MergeSort *sort, const SortRec64 *rec, const SortRec64 *end, So
 	return rec;
 }
 
-/* Merges the runs a[0 .. na) and a[na .. n) into out; of equal records the first run's come first. */
+/* Merges the sorted ranges a[0 .. na) and a[na .. n) into out; stable. */
 static void
 merge_runs(const MergeSort *sort, const SortRec64 *a, size_t na, size_t n, SortRec64 *out)
 {
 	const SortRec64 *b = a + na;
 	const SortRec64 *a_end = b;
 	const SortRec64 *b_end = a + n;
-	int			cmp = compare_values(sort->ssup, a_end - 1, b);
+	int			cmp = compare_records(sort->ssup, a_end - 1, b);
 
 	if (cmp <= 0)
 	{
@@ -183,7 +248,7 @@ merge_runs(const MergeSort *sort, const SortRec64 *a, size_t na, size_t n, SortR
 	}
 	while (a < a_end && b < b_end)
 	{
-		cmp = compare_values(sort->ssup, a, b);
+		cmp = compare_records(sort->ssup, a, b);
 		if (cmp <= 0)
 			a = move_group(sort, a, a_end, &out);
 		if (cmp >= 0)
@@ -199,7 +264,7 @@ merge_runs(const MergeSort *sort, const SortRec64 *a, size_t na, size_t n, SortR
 	memcpy(out + (a_end - a), b, (b_end - b) * sizeof(SortRec64));
 }
 
-/* Sorts records; the result lies in recs, or in other if swapped.  Both arrays have n records. */
+/* Sorts n records into recs, or into other if swapped. */
 static void
 sort_range(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, bool swapped)
 {
@@ -221,8 +286,9 @@ sort_range(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, b
 }
 
 /*
- * A value as its comparator wants it, copied to *next if it does not lie so; the original
- * pointer is stored before the copy.  The same value if there is no room for a copy.
+ * Returns the value in the format that the comparator needs: the value itself, or a copy at
+ * *next.  The pointer to the value is stored before the copy.  Without room for a copy the
+ * value itself is returned.
  */
 static uint64
 copy_value(const MergeSort *sort, uint64 value, char **next)
@@ -256,7 +322,7 @@ copy_value(const MergeSort *sort, uint64 value, char **next)
 	return (uint64) PointerGetDatum(copy);
 }
 
-/* sort_range() of a block, whose values are copied meanwhile. */
+/* sort_range() of a block with copied values. */
 static void
 sort_block(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, bool swapped)
 {
@@ -320,7 +386,13 @@ tie_merge_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch
 		sort.copies_end = sort.copies + size;
 	}
 	sort_blocks(&sort, recs, scratch, n, false);
-	recs[0].pad = TIE_OTHER_WORD;
+	recs[0].pad = TIE_NEW_WORD;
+}
+
+void
+tie_comparator_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
+{
+	tie_merge_sort(tb, col, recs, tie_scratch(tb, n * sizeof(SortRec64)), n);
 }
 
 bool
@@ -332,18 +404,18 @@ tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered)
 	for (size_t i = 1; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (recs[i].pad == TIE_BEHIND)
+		if (recs[i].pad == TIE_GREATER)
 			rank++;
 		else if (recs[i].pad != TIE_EQUAL)
 		{
-			int			cmp = compare_values(ssup, &recs[i - 1], &recs[i]);
+			int			cmp = compare_records(ssup, &recs[i - 1], &recs[i]);
 
-			/* some contradict themselves */
+			/* comparators may contradict themselves */
 			if (cmp > 0 && !ordered)
 				return false;
 			rank += cmp != 0;
 		}
-		if (i + TIE_PREFETCH < n && recs[i + TIE_PREFETCH].pad < TIE_BEHIND)
+		if (i + TIE_PREFETCH < n && recs[i + TIE_PREFETCH].pad < TIE_GREATER)
 			tie_prefetch_value(recs, i, n);
 		recs[i].pad = rank;
 	}
@@ -352,29 +424,22 @@ tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered)
 	return true;
 }
 
-/* ------------------------------------------------------------------------
- * Values nearly in order: those out of place are picked out, sorted and merged back.
+/* ---- Fix-up pass ----
  *
- * Hints (tie_hints.c) may put some values wrong.  Going through them, what is smaller
- * than the one before is picked out together with that, so that what stays is in order
- * and has at least all values but two for each that was out of place.  That takes a
- * comparison for each, and what is picked out is sorted by comparison.
+ * Presorted strings (collated.c) may be slightly out of order.  The pass goes through
+ * the records and keeps an ascending sequence.  A record that is smaller than the last
+ * of the sequence is taken out together with that last one.  So the remaining
+ * records are in order, and at most two are taken out for each that was out of place.  The
+ * records taken out are sorted by the comparator and merged back.
  *
- * Equal values come in their rows' order and stay in it.
- * ------------------------------------------------------------------------
+ * Equal values arrive in the order of their rids and keep it.
  */
 
-/* So few may be out of place that it pays. */
-#define REPAIR_PART			8
-
-#define OUT_OF_PLACE		PG_UINT32_MAX
-#define NONE				(PG_UINT32_MAX - 1)
-
-/* Sets the pad of records that are out of place; false if there are more than most. */
+/* Marks records to take out with OUT_OF_PLACE; false if there are more than limit. */
 static bool
-find_misplaced(SortSupport ssup, SortRec64 *recs, size_t n, size_t most, size_t *found)
+find_misplaced(SortSupport ssup, SortRec64 *recs, size_t n, size_t limit, size_t *found)
 {
-	uint32		top = 0;		/* the last one in order; its pad is the one before */
+	uint32		top = 0;		/* last record of the sequence; its pad is the previous one */
 	uint32		before;
 
 	*found = 0;
@@ -383,13 +448,13 @@ find_misplaced(SortSupport ssup, SortRec64 *recs, size_t n, size_t most, size_t 
 	{
 		CHECK_FOR_INTERRUPTS();
 		tie_prefetch_value(recs, i, n);
-		if (top == NONE || compare_values(ssup, &recs[top], &recs[i]) <= 0)
+		if (top == NONE || compare_records(ssup, &recs[top], &recs[i]) <= 0)
 		{
 			recs[i].pad = top;
 			top = i;
 			continue;
 		}
-		if (*found + 2 > most)
+		if (*found + 2 > limit)
 			return false;
 		*found += 2;
 		before = recs[top].pad;
@@ -400,16 +465,16 @@ find_misplaced(SortSupport ssup, SortRec64 *recs, size_t n, size_t most, size_t 
 }
 
 bool
-tie_repair(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n)
+tie_fix_up(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n)
 {
 	SortSupport ssup = tie_comparator(tb, col);
-	size_t		most = n / REPAIR_PART;
+	size_t		limit = n / FIX_UP_PART;
 	size_t		misplaced;
 	size_t		in_order = 0;
 	SortRec64  *out = scratch;
 
-	/* pads name records */
-	if (n >= NONE || !find_misplaced(ssup, recs, n, most, &misplaced))
+	/* pads are indexes of records */
+	if (n >= NONE || !find_misplaced(ssup, recs, n, limit, &misplaced))
 		return false;
 	for (size_t i = 0; i < n; i++)
 	{
@@ -420,12 +485,12 @@ tie_repair(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, si
 	}
 	tie_merge_sort(tb, col, scratch, out, misplaced);
 
-	/* from the end, where there is room */
+	/* merge from the end, where there is room */
 	while (misplaced > 0)
 	{
 		SortRec64  *a = &recs[in_order - 1];
 		SortRec64  *b = &scratch[misplaced - 1];
-		int			cmp = in_order == 0 ? -1 : compare_values(ssup, a, b);
+		int			cmp = in_order == 0 ? -1 : compare_records(ssup, a, b);
 
 		if (cmp > 0 || (cmp == 0 && a->rid > b->rid))
 		{
@@ -439,26 +504,21 @@ tie_repair(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, si
 		}
 	}
 	for (size_t i = 0; i < n; i++)
-		recs[i].pad = TIE_OTHER_WORD;
+		recs[i].pad = TIE_NEW_WORD;
 	return true;
 }
 
-/* ------------------------------------------------------------------------
- * Values in the order of what their type makes to abbreviate them.
+/* ---- Sort by abbreviated keys ----
  *
- * Where hints (tie_hints.c) say nothing, as of Chinese, many values are ordered by
- * abbreviations, each made once, and only those with equal ones are compared.
- * ------------------------------------------------------------------------
+ * Where a collation does not allow presorting, as for Chinese, each value is abbreviated
+ * once, as tuplesort.c does, and only values with equal abbreviated keys are compared.
  */
 
-/* Fewer are compared as quickly. */
-#define ABBREVIATED_MIN_ROWS	64
-
 void
-tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSupport ssup)
+tie_presort_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSupport ssup)
 {
 	uint64		prev;
-	bool		serial = false;	/* has the one before a word of its own? */
+	bool		unique = false;	/* no other record has the word of this record */
 
 	tie_sort_words(tb, recs, n);
 	prev = ~recs[0].key;
@@ -474,20 +534,20 @@ tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSup
 		recs[i].pad = TIE_SAME_WORD;
 		if (word != prev)
 		{
-			bool		before_serial = serial;
+			bool		before_unique = unique;
 
-			serial = i + 1 == n || recs[i + 1].key != word;
-			recs[i].pad = TIE_OTHER_WORD;
-			/* both are where they will stay, and at hand */
-			if (ssup != NULL && serial && before_serial &&
+			unique = i + 1 == n || recs[i + 1].key != word;
+			recs[i].pad = TIE_NEW_WORD;
+			/* both records have their final place, and their values are in the cache */
+			if (ssup != NULL && unique && before_unique &&
 				tie_compare(ssup, (Datum) recs[i - 1].key, (Datum) recs[i].key) < 0)
-				recs[i].pad = TIE_BEHIND;
+				recs[i].pad = TIE_GREATER;
 		}
 		prev = word;
 	}
 }
 
-/* Makes the column's images, if its type abbreviates. */
+/* Creates the maker of abbreviated keys, if the column's type has them. */
 static KeyBufferColumn *
 find_abbreviation(TieBreak *tb, TieColumn *col)
 {
@@ -496,31 +556,31 @@ find_abbreviation(TieBreak *tb, TieColumn *col)
 
 	normkey->kind = abbreviated_kind(key);
 	normkey->flip = col->flip;
-	col->abbreviator = key_maker_create(tb->cxt, key, normkey->kind);
+	col->abbreviation_maker = key_maker_create(tb->cxt, key, normkey->kind);
 	return normkey;
 }
 
 bool
-tie_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
+tie_rank_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 {
 	SortSupport ssup = tie_comparator(tb, col);
 	size_t		start = 0;
 	uint32		rank = 0;
 	bool		inexact;
 
-	/* those whose images are abbreviations have had theirs */
+	/* values of kind KEY_ABBREVIATED have been compared by their abbreviated keys already */
 	if (col->kind != KEY_COMPARED || n < ABBREVIATED_MIN_ROWS)
 		return false;
-	if (col->abbreviated == NULL)
-		col->abbreviated = find_abbreviation(tb, col);
-	if (col->abbreviated->kind != KEY_ABBREVIATED)
+	if (col->abbreviation == NULL)
+		col->abbreviation = find_abbreviation(tb, col);
+	if (col->abbreviation->kind != KEY_ABBREVIATED)
 		return false;
 	for (size_t i = 0; i < n; i++)
 	{
 		tie_prefetch_value(recs, i, n);
-		recs[i].key = normkey_of_value(col->abbreviated, col->abbreviator, (Datum) recs[i].key, &inexact);
+		recs[i].key = normkey_of_value(col->abbreviation, col->abbreviation_maker, (Datum) recs[i].key, &inexact);
 	}
-	tie_order_words(tb, col, recs, n, NULL);
+	tie_presort_words(tb, col, recs, n, NULL);
 	for (size_t i = 1; i <= n; i++)
 	{
 		size_t		len = i - start;
@@ -529,7 +589,7 @@ tie_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 			continue;
 		if (len > 1)
 		{
-			tie_compare_sort(tb, col, recs + start, len);
+			tie_comparator_sort(tb, col, recs + start, len);
 			(void) tie_rank(ssup, recs + start, len, true);
 		}
 		else

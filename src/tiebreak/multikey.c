@@ -1,108 +1,118 @@
 /*
  * multikey.c
- *	  Many rows with equal keys, ordered by the next words of their keys.
+ *	  Resolves ties: sorts rows with equal keys by multikey (MSD) passes.
  *
- * Comparing rows costs two cache misses a comparison, and n log n of them.  Here each
- * round fetches every row once, ahead of its turn, takes the next word of its key (the
- * next eight bytes of a string, the image of a column), and sorts records of word and
- * rid by radix.  Rows whose words are equal go into a round of their own, with the
- * word behind that one, or the next column's first.  All columns take part alike: one
- * of fixed width behind a text is one round.  Where nothing but a comparator tells,
- * the round's words are the values, and become their ranks (tie_dictionary.c, tie_hints.c,
- * tie_abbreviated.c, tie_merge.c).
+ * Comparing rows takes about n log n comparisons with two cache misses each.  A
+ * pass instead reads every row once, prefetched, takes the next word of its key (eight
+ * bytes of a string, or a word of a column's normalized key), and sorts records of
+ * word and rid by radix.  Rows with equal words form a group, which is sorted by the
+ * next word of the column or the first word of the next column.  Where only the
+ * comparator orders the values, the records contain the values, which are sorted and
+ * replaced by their ranks (comparator_sort.c, collated.c).
  *
- * Strings that share long prefixes are not read word by word.  A prefix pass reads each
- * string of a run once, up to the byte in which it differs from a pivot, a string of the
- * run drawn at random.  Strings that sort before the pivot ascend with the length of the
- * prefix that they share with it, strings behind it descend, so that length is the leading
- * half of the pass's words; the next few bytes are the other half.  What strings share
- * with the pivot is not read again.
+ * Strings with long common prefixes are not read word by word.  A prefix pass draws a
+ * random pivot from the group and reads each string up to its first difference from
+ * the pivot.  Strings before the pivot ascend with the length of the prefix that they
+ * share with it, strings after it descend.  So that length is the upper half of the
+ * word; the lower half is the next few bytes.  Shared bytes are not read again.
  *
- * A sample of the run decides between the two kinds of pass.  Words are chosen only if
- * they tell many rows apart, and a random pivot parts a run as one of quicksort does.
- * So each row is expected to take part in O(log n) passes, whatever the strings are, and
- * all passes together read each byte that tells rows apart about once.
+ * A sample of the group decides between the two kinds of pass.  Word passes are
+ * chosen only if they distinguish many rows, and a random pivot divides a group as in
+ * quicksort.  So the expected number of passes per row is O(log n) for any strings,
+ * and all passes together read each distinguishing byte about once.
  *
- * The records' rids ascend at first and every sort is stable, so equal rows end in
- * their order.  Of the runs that a round leaves, the longest is gone on with in place
- * and the others by recursion, which is no deeper than log n then.
+ * The rids ascend at first and every sort is stable, so equal rows keep their order.
+ * Of the groups that a pass leaves, the longest is handled by iteration and the
+ * other ones by recursion, whose depth is at most log n then.
+ *
+ * Up to TIE_INSERTION_MAX rows are compared directly, unless they have long strings.
+ *
+ * Memory policy: passes take 16 bytes a row and as much scratch memory from the sort's
+ * own memory, which tiebreak_release() frees.
  */
 #include "postgres.h"
 
 #include "common/pg_prng.h"
 #include "tiebreak/tiebreak_internal.h"
 
-/* Records up to this number are sorted by insertion. */
-#define WORDS_INSERTION_MAX	32
-
-/* A string of bytes that may have zeros takes words of so many, and their number. */
+/* Bytes of a bytea in a word.  A bytea may have zeros, so the last byte counts its bytes. */
 #define COUNTED_BYTES		(BYTES_WORD - 1)
 
-/* The bytes in a prefix pass's word, and the likewise fewer of strings that may have zeros. */
+/* Bytes of a string, and of a bytea, in the word of a prefix pass. */
 #define PREFIX_PASS_BYTES	4
 #define PREFIX_PASS_COUNTED	(PREFIX_PASS_BYTES - 1)
 #define PREFIX_PASS_BITS	(8 * PREFIX_PASS_BYTES)
 
-/* So few rows are not fetched again for longer words. */
+/* Up to this number of rows a prefix pass is not replaced by a word pass. */
 #define WORDS_MIN_ROWS		32
 
-/* The strings that are sampled to choose the kind of the next pass. */
+/* Strings in the sample that decides the kind of pass. */
 #define SAMPLE_SIZE			16
 
-/* Runs from this size on report their passes to the log, for tests. */
+/* Sorts of this many rows report their passes to the log, for tests. */
 #define REPORTED_ROWS		1024
 
-/* A place in the rows' keys. */
-typedef struct Place
+/* A position in the keys of rows. */
+typedef struct KeyPosition
 {
-	int			k;				/* the column */
-	size_t		at;				/* a string's byte, otherwise the image's word */
-	bool		compared;		/* only the comparator knows */
-	bool		sample;			/* strings may share a long prefix: sample the run first */
-} Place;
+	int			k;				/* column */
+	size_t		at;				/* byte of a string, or word of a normalized key */
+	bool		compared;		/* only the comparator orders the values */
+	bool		sample;			/* strings may share a long prefix: sample the group first */
+} KeyPosition;
 
-/* What a round's words are like. */
-typedef struct Round
+/* The words of a pass. */
+typedef struct Pass
 {
-	size_t		nulls;
-	bool		inexact;		/* some image is */
-	bool		same;			/* all words are */
-	bool		unplaced;		/* there are none: some value is not in its row, or has no image */
-	uint32		pivot;			/* of a prefix pass: the code of the pivot's equals; otherwise 0 */
-} Round;
+	size_t		nulls;			/* rows with a NULL */
+	bool		inexact;		/* some normalized key is inexact */
+	bool		same;			/* all words are equal */
+	bool		unplaced;		/* no words: some value is toasted or has no normalized key */
+	uint32		pivot;			/* prefix pass: code of strings equal to the pivot; otherwise 0 */
+} Pass;
 
-static Place
-place_of_column(const TieBreak *tb, int k)
+/* Rows that are equal before a position. */
+typedef struct TieGroup
 {
-	Place		place = {k, 0, false, k == 0};
+	SortRec64  *recs;
+	size_t		n;
+	KeyPosition pos;
+} TieGroup;
+
+static void sort_group(TieBreak *tb, TieGroup group);
+
+static KeyPosition
+position_of_column(const TieBreak *tb, int k)
+{
+	KeyPosition pos = {k, 0, false, k == 0};
 
 	if (k < tb->nkeys)
-		place.compared = key_needs_comparator(tb->cols[k].kind);
-	return place;
+		pos.compared = key_needs_comparator(tb->cols[k].kind);
+	return pos;
 }
 
-/* The place behind the words of this one, which has more of its column or not. */
-static Place
-place_behind(const TieBreak *tb, Place place, const Round *round, bool more)
+/* The position after the words at this one.  more: the values may differ after the word. */
+static KeyPosition
+position_after(const TieBreak *tb, KeyPosition pos, const Pass *pass, bool more)
 {
-	const TieColumn *col = &tb->cols[place.k];
+	const TieColumn *col = &tb->cols[pos.k];
 
 	if (!more)
-		return place_of_column(tb, place.k + 1);
+		return position_of_column(tb, pos.k + 1);
 	if (!col->by_bytes)
 	{
-		place.at++;
-		place.compared = round->inexact;
+		pos.at++;
+		pos.compared = pass->inexact;
 	}
 	else
 	{
-		place.at += col->kind == KEY_BYTEA ? COUNTED_BYTES : BYTES_WORD;
-		place.sample = true;
+		pos.at += col->kind == KEY_BYTEA ? COUNTED_BYTES : BYTES_WORD;
+		pos.sample = true;
 	}
-	return place;
+	return pos;
 }
 
-/* The next word of a string, direction folded in. */
+/* The word at a byte of a string, in the direction of the column. */
 static inline uint64
 string_word(const TieColumn *col, KeyString s, size_t at)
 {
@@ -114,38 +124,38 @@ string_word(const TieColumn *col, KeyString s, size_t at)
 	return word ^ col->flip;
 }
 
-/* A value's word, or the value where there is none. */
+/* The word of a value; the value itself if only the comparator orders it. */
 static inline uint64
-value_word(const TieColumn *col, Place place, Datum value, bool *inexact)
+value_word(const TieColumn *col, KeyPosition pos, Datum value, bool *inexact)
 {
-	if (place.compared)
+	if (pos.compared)
 		return (uint64) value;
 	if (col->by_bytes)
-		return string_word(col, string_of(col->kind, value), place.at);
-	return normkey_of_value(&col->normkey[place.at], col->makers[place.at], value, inexact);
+		return string_word(col, string_of(col->kind, value), pos.at);
+	return normkey_of_value(&col->normkey[pos.at], col->makers[pos.at], value, inexact);
 }
 
-/* May values with this word differ in what is behind it? */
+/* May values with this word differ after it? */
 static inline bool
-word_has_more(const TieColumn *col, const Round *round, Place place, uint64 word)
+word_has_more(const TieColumn *col, const Pass *pass, KeyPosition pos, uint64 word)
 {
-	if (place.compared)
+	if (pos.compared)
 		return false;
 	if (!col->by_bytes)
-		return place.at + 1 < (size_t) key_words(col->kind) || round->inexact;
-	/* a string that has ended ends with a zero, or has few bytes */
+		return pos.at + 1 < (size_t) key_words(col->kind) || pass->inexact;
+	/* the word of a string that ends here ends with zero, that of a bytea counts its bytes */
 	word = (word ^ col->flip) & 0xff;
 	return col->kind == KEY_BYTEA ? word > COUNTED_BYTES : word != 0;
 }
 
-/* Makes the records' words. */
+/* Makes the words of the records. */
 static void
-make_words(TieBreak *tb, SortRec64 *recs, size_t n, Place place, Round *round)
+make_group_words(TieBreak *tb, SortRec64 *recs, size_t n, KeyPosition pos, Pass *pass)
 {
-	const TieColumn *col = &tb->cols[place.k];
+	const TieColumn *col = &tb->cols[pos.k];
 	uint64		differ = 0;
 
-	memset(round, 0, sizeof(*round));
+	memset(pass, 0, sizeof(*pass));
 	tb->passed_rows += n;
 	for (size_t i = 0; i < n; i++)
 	{
@@ -160,35 +170,35 @@ make_words(TieBreak *tb, SortRec64 *recs, size_t n, Place place, Round *round)
 		if (isnull)
 		{
 			recs[i].key = 0;
-			round->nulls++;
+			pass->nulls++;
 			continue;
 		}
-		if (col->by_bytes && !place.compared && string_is_toasted(col->kind, value))
+		if (col->by_bytes && !pos.compared && string_is_toasted(col->kind, value))
 		{
-			round->unplaced = true;
+			pass->unplaced = true;
 			return;
 		}
-		recs[i].key = value_word(col, place, value, &round->inexact);
-		if (key_may_be_unplaced(col->kind) && !place.compared &&
+		recs[i].key = value_word(col, pos, value, &pass->inexact);
+		if (key_may_be_unplaced(col->kind) && !pos.compared &&
 			unlikely(key_normkey_unplaced(&col->normkey[0], recs[i].key)))
 		{
-			round->unplaced = true;
+			pass->unplaced = true;
 			return;
 		}
 		differ |= recs[i].key ^ recs[0].key;
 	}
-	round->same = (differ == 0);
+	pass->same = (differ == 0);
 }
 
 /*
- * Draws a pivot and decides whether a prefix pass is better than one by words: most of a
- * sample share the pivot's next word and go on behind it.  The pivot is random, for
- * otherwise strings could be chosen so that passes tell few of them apart.
+ * Draws a pivot and decides whether a prefix pass is better than a word pass.  It is if most
+ * strings of a sample have the pivot's next word and continue after it.  The pivot is
+ * random, so that no choice of strings makes passes distinguish few of them.
  */
 static bool
-sample_shares_word(const TieBreak *tb, const SortRec64 *recs, size_t n, Place place, size_t *pivot)
+sample_shares_word(const TieBreak *tb, const SortRec64 *recs, size_t n, KeyPosition pos, size_t *pivot)
 {
-	const TieColumn *col = &tb->cols[place.k];
+	const TieColumn *col = &tb->cols[pos.k];
 	size_t		size = Max(Min(n / 4, SAMPLE_SIZE), 2);
 	size_t		step = n / size;
 	size_t		may_differ = size / 4;
@@ -196,7 +206,7 @@ sample_shares_word(const TieBreak *tb, const SortRec64 *recs, size_t n, Place pl
 	size_t		at;
 
 	at = *pivot = ((uint64) pg_prng_uint32(&pg_global_prng_state) * n) >> 32;
-	/* all rows of a small run: the pass that follows finds them at hand */
+	/* the next pass reads all rows of a small group */
 	for (size_t i = 0; n <= WORDS_MIN_ROWS && i < n; i++)
 		tie_prefetch(tb, recs[i].rid);
 	for (size_t i = 0; i < size; i++)
@@ -208,7 +218,7 @@ sample_shares_word(const TieBreak *tb, const SortRec64 *recs, size_t n, Place pl
 		if (!tie_string(tb, col, recs[at].rid, &s))
 			return false;
 		at = at + step < n ? at + step : at + step - n;
-		left = s.len - Min(place.at, s.len);
+		left = s.len - Min(pos.at, s.len);
 		word = bytes_word(s.p + s.len - left, left);
 		if (i == 0)
 			first = word;
@@ -220,18 +230,18 @@ sample_shares_word(const TieBreak *tb, const SortRec64 *recs, size_t n, Place pl
 	return true;
 }
 
-/* The length of the prefix that a record's string shares with the pivot, behind the place. */
+/* Length of the prefix shared with the pivot, from the position on. */
 static inline uint32
-shared_prefix(const TieColumn *col, const Round *round, uint64 word)
+shared_prefix(const TieColumn *col, const Pass *pass, uint64 word)
 {
 	uint32		code = (word ^ col->flip) >> PREFIX_PASS_BITS;
 
-	return code < round->pivot ? code : code > round->pivot ? 2 * round->pivot - code : round->pivot - 1;
+	return code < pass->pivot ? code : code > pass->pivot ? 2 * pass->pivot - code : pass->pivot - 1;
 }
 
-/* A string's word in a prefix pass, direction folded in. */
+/* The word of a string in a prefix pass, in the direction of the column. */
 static inline uint64
-prefix_word(const TieColumn *col, const Round *round, KeyString s, KeyString pivot, size_t at,
+prefix_word(const TieColumn *col, const Pass *pass, KeyString s, KeyString pivot, size_t at,
 			uint32 *shared)
 {
 	size_t		common = at + bytes_common_long(s.p + at, s.len - at, pivot.p + at, pivot.len - at);
@@ -241,33 +251,33 @@ prefix_word(const TieColumn *col, const Round *round, KeyString s, KeyString piv
 
 	*shared = code;
 	if (common == pivot.len)
-		code = left == 0 ? round->pivot : 2 * (uint64) round->pivot - code;
+		code = left == 0 ? pass->pivot : 2 * (uint64) pass->pivot - code;
 	else if (left > 0 && (uint8) s.p[common] > (uint8) pivot.p[common])
-		code = 2 * (uint64) round->pivot - code;
+		code = 2 * (uint64) pass->pivot - code;
 	if (col->kind == KEY_BYTEA)
 		word = (word & ~UINT64CONST(0xff)) | Min(left, PREFIX_PASS_BYTES);
 	return (code << PREFIX_PASS_BITS | word) ^ col->flip;
 }
 
 /*
- * Makes the records' words of a prefix pass.  Where most strings part from the pivot
- * within a word, that word tells more: then only the place moves behind the prefix that
- * all share, and the answer is false, as it is if there are NULLs or toasted values.
+ * Makes the words of the records for a prefix pass.  Returns false if there are NULLs or
+ * toasted values.  If most strings differ from the pivot within a word, a word pass is better:
+ * then moves the position behind the prefix that all strings share and returns false.
  */
 static bool
-make_prefix_words(TieBreak *tb, SortRec64 *recs, size_t n, size_t at, Place *place, Round *round)
+make_prefix_words(TieBreak *tb, SortRec64 *recs, size_t n, size_t at, KeyPosition *pos, Pass *pass)
 {
-	const TieColumn *col = &tb->cols[place->k];
+	const TieColumn *col = &tb->cols[pos->k];
 	KeyString	pivot;
 	uint64		differ = 0;
 	uint32		least = PG_UINT32_MAX;
-	size_t		within = 0;		/* rows that part within a word; those before a new least are left out */
+	size_t		within = 0;		/* rows that differ within a word after the least shared prefix */
 	size_t		bytes = 0;
 
-	memset(round, 0, sizeof(*round));
+	memset(pass, 0, sizeof(*pass));
 	if (!tie_string(tb, col, recs[at].rid, &pivot))
 		return false;
-	round->pivot = pivot.len - place->at + 1;
+	pass->pivot = pivot.len - pos->at + 1;
 	for (size_t i = 0; i < n; i++)
 	{
 		KeyString	s;
@@ -278,7 +288,7 @@ make_prefix_words(TieBreak *tb, SortRec64 *recs, size_t n, size_t at, Place *pla
 			tie_prefetch(tb, recs[i + TIE_PREFETCH].rid);
 		if (!tie_string(tb, col, recs[i].rid, &s))
 			return false;
-		recs[i].key = prefix_word(col, round, s, pivot, place->at, &shared);
+		recs[i].key = prefix_word(col, pass, s, pivot, pos->at, &shared);
 		differ |= recs[i].key ^ recs[0].key;
 		if (shared < least)
 		{
@@ -290,93 +300,31 @@ make_prefix_words(TieBreak *tb, SortRec64 *recs, size_t n, size_t at, Place *pla
 	}
 	tb->passed_rows += n;
 	tb->passed_bytes += bytes;
-	round->same = (differ == 0);
-	if (round->same || n <= WORDS_MIN_ROWS || within < n - n / 4)
+	pass->same = (differ == 0);
+	if (pass->same || n <= WORDS_MIN_ROWS || within < n - n / 4)
 		return true;
-	place->at += least;
+	pos->at += least;
 	return false;
 }
 
-/* The place behind a word of a prefix pass. */
-static Place
-place_behind_prefix(const TieBreak *tb, Place place, const Round *round, uint64 word)
+/* The position after a word of a prefix pass. */
+static KeyPosition
+position_after_prefix(const TieBreak *tb, KeyPosition pos, const Pass *pass, uint64 word)
 {
-	const TieColumn *col = &tb->cols[place.k];
+	const TieColumn *col = &tb->cols[pos.k];
 	uint32		last = (word ^ col->flip) & 0xff;
 
-	/* the pivot's equals, and other strings that have ended */
-	if ((word ^ col->flip) >> PREFIX_PASS_BITS == round->pivot ||
+	/* strings equal to the pivot, and strings that end in the word */
+	if ((word ^ col->flip) >> PREFIX_PASS_BITS == pass->pivot ||
 		(col->kind == KEY_BYTEA ? last <= PREFIX_PASS_COUNTED : last == 0))
-		return place_of_column(tb, place.k + 1);
-	place.at += shared_prefix(col, round, word);
-	place.at += col->kind == KEY_BYTEA ? PREFIX_PASS_COUNTED : PREFIX_PASS_BYTES;
-	place.sample = true;
-	return place;
+		return position_of_column(tb, pos.k + 1);
+	pos.at += shared_prefix(col, pass, word);
+	pos.at += col->kind == KEY_BYTEA ? PREFIX_PASS_COUNTED : PREFIX_PASS_BYTES;
+	pos.sample = true;
+	return pos;
 }
 
-static bool
-check_interrupts(void *arg)
-{
-	CHECK_FOR_INTERRUPTS();
-	return false;
-}
-
-/* Scratch memory of a round. */
-static void *
-round_scratch(TieBreak *tb, Size size)
-{
-	bulk_reserve(tb->owner, &tb->scratch, size, 0);
-	return tb->scratch.ptr;
-}
-
-void
-tie_sort_words(TieBreak *tb, SortRec64 *recs, size_t n)
-{
-	/* records must begin at a cache line, which a run's need not */
-	bool		aligned = ((uintptr_t) recs % 64 == 0);
-	Size		size = TYPEALIGN(64, n * sizeof(SortRec64));
-	char	   *scratch;
-	SortProblem problem = {0};
-
-	if (n <= WORDS_INSERTION_MAX)
-	{
-		for (size_t i = 1; i < n; i++)
-		{
-			SortRec64	rec = recs[i];
-			size_t		j = i;
-
-			for (; j > 0 && recs[j - 1].key > rec.key; j--)
-				recs[j] = recs[j - 1];
-			recs[j] = rec;
-		}
-		return;
-	}
-	problem.format = SORT_REC_64;
-	problem.n = n;
-	problem.end_bit = 64;
-	problem.rids_ascending = true;
-	problem.interrupted = check_interrupts;
-	scratch = round_scratch(tb, cpu_radix_kernel.scratch_bytes(&problem) + (aligned ? 0 : size));
-	problem.recs = recs;
-	if (!aligned)
-	{
-		problem.recs = memcpy(scratch, recs, n * sizeof(SortRec64));
-		scratch += size;
-	}
-	problem.scratch = scratch;
-	if (cpu_radix_kernel.run(&problem) != SORT_OK)
-		elog(ERROR, "rows with equal keys cannot be sorted by their next words");
-	if (problem.result != recs)
-		memcpy(recs, problem.result, n * sizeof(SortRec64));
-}
-
-void
-tie_compare_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
-{
-	tie_merge_sort(tb, col, recs, round_scratch(tb, n * sizeof(SortRec64)), n);
-}
-
-/* Records with values by the comparator; their words are then its ranks. */
+/* Sorts records by their values with the comparator and replaces the values by their ranks. */
 static void
 rank_by_comparator(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 {
@@ -387,32 +335,32 @@ rank_by_comparator(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 		(void) tie_rank(ssup, recs, n, true);
 		return;
 	}
-	if (tie_dictionary(tb, col, recs, n))
+	if (tie_rank_dictionary(tb, col, recs, n))
 	{
 		tie_sort_words(tb, recs, n);
 		return;
 	}
-	if (tie_hints(tb, col, recs, n))
+	if (tie_presort_collated(tb, col, recs, n))
 	{
 		if (tie_rank(ssup, recs, n, false))
 			return;
-		if (tie_repair(tb, col, recs, round_scratch(tb, n * sizeof(SortRec64)), n))
+		if (tie_fix_up(tb, col, recs, tie_scratch(tb, n * sizeof(SortRec64)), n))
 		{
 			(void) tie_rank(ssup, recs, n, true);
 			return;
 		}
 	}
-	if (tie_abbreviated(tb, col, recs, n))
+	if (tie_rank_abbreviated(tb, col, recs, n))
 		return;
-	tie_compare_sort(tb, col, recs, n);
+	tie_comparator_sort(tb, col, recs, n);
 	(void) tie_rank(ssup, recs, n, true);
 }
 
-/* NULLs, whose pad is set, to their end, in their order; returns where the values begin. */
+/* Moves the NULLs, whose pad is set, to their end; stable.  Returns the index of the first value. */
 static size_t
 part_nulls(TieBreak *tb, SortRec64 *recs, size_t n, size_t nulls, bool nulls_first)
 {
-	SortRec64  *moved = round_scratch(tb, n * sizeof(SortRec64));
+	SortRec64  *moved = tie_scratch(tb, n * sizeof(SortRec64));
 	size_t		null_at = nulls_first ? 0 : n - nulls;
 	size_t		value_at = nulls_first ? nulls : 0;
 	size_t		begin = value_at;
@@ -423,7 +371,7 @@ part_nulls(TieBreak *tb, SortRec64 *recs, size_t n, size_t nulls, bool nulls_fir
 	return begin;
 }
 
-/* Two rows are compared once, however long they are. */
+/* Must the rows be sorted in passes because of long strings?  Two rows are compared just once. */
 static bool
 has_long_strings(const TieBreak *tb, const SortRec64 *recs, size_t n, int from)
 {
@@ -435,6 +383,7 @@ has_long_strings(const TieBreak *tb, const SortRec64 *recs, size_t n, int from)
 	return false;
 }
 
+/* Sorts a few rows by comparing them from column k on. */
 static void
 insert_rows(TieBreak *tb, int k, SortRec64 *recs, size_t n)
 {
@@ -449,135 +398,154 @@ insert_rows(TieBreak *tb, int k, SortRec64 *recs, size_t n)
 	}
 }
 
-/* A run of rows that a round has left equal. */
-typedef struct Run
+/* Sorts the groups of equal words, except the longest one, which is returned; its n is 0 if none. */
+static TieGroup
+sort_groups(TieBreak *tb, TieGroup group, const Pass *pass)
 {
-	SortRec64  *recs;
-	size_t		n;
-	Place		place;
-} Run;
-
-static void order_run(TieBreak *tb, Run run);
-
-/*
- * Orders the runs of equal words, all but the longest, which is returned (its n is 0
- * if there is none).
- */
-static Run
-order_runs(TieBreak *tb, Run run, const Round *round)
-{
-	const TieColumn *col = &tb->cols[run.place.k];
-	SortRec64  *recs = run.recs;
-	Run			longest = {NULL, 0};
+	const TieColumn *col = &tb->cols[group.pos.k];
+	SortRec64  *recs = group.recs;
+	TieGroup	longest = {NULL, 0};
 	size_t		start = 0;
 
-	for (size_t i = 1; i <= run.n; i++)
+	for (size_t i = 1; i <= group.n; i++)
 	{
-		Run			part;
+		TieGroup	part;
 
-		if (i < run.n && recs[i].key == recs[i - 1].key)
+		if (i < group.n && recs[i].key == recs[i - 1].key)
 			continue;
 		part.recs = recs + start;
 		part.n = i - start;
 		start = i;
 		if (part.n == 1)
 			continue;
-		if (round->pivot != 0)
-			part.place = place_behind_prefix(tb, run.place, round, part.recs[0].key);
+		if (pass->pivot != 0)
+			part.pos = position_after_prefix(tb, group.pos, pass, part.recs[0].key);
 		else
-			part.place = place_behind(tb, run.place, round,
-									  word_has_more(col, round, run.place, part.recs[0].key));
+			part.pos = position_after(tb, group.pos, pass,
+									  word_has_more(col, pass, group.pos, part.recs[0].key));
 		if (part.n > longest.n)
 		{
-			Run			swap = longest;
+			TieGroup	swap = longest;
 
 			longest = part;
 			part = swap;
 		}
 		if (part.n > 1)
-			order_run(tb, part);
+			sort_group(tb, part);
 	}
 	return longest;
 }
 
-/* Orders a run whose rows are equal before its place. */
+/* Sorts a group. */
 static void
-order_run(TieBreak *tb, Run run)
+sort_group(TieBreak *tb, TieGroup group)
 {
-	while (run.place.k < tb->nkeys && run.n > 1)
+	while (group.pos.k < tb->nkeys && group.n > 1)
 	{
-		TieColumn  *col = &tb->cols[run.place.k];
-		Round		round;
+		TieColumn  *col = &tb->cols[group.pos.k];
+		Pass		pass;
 		size_t		pivot;
 
-		if (run.n <= TIE_INSERTION_MAX && !has_long_strings(tb, run.recs, run.n, run.place.k))
+		if (group.n <= TIE_INSERTION_MAX && !has_long_strings(tb, group.recs, group.n, group.pos.k))
 		{
-			insert_rows(tb, run.place.k, run.recs, run.n);
+			insert_rows(tb, group.pos.k, group.recs, group.n);
 			return;
 		}
 		CHECK_FOR_INTERRUPTS();
-		if (run.place.sample && col->by_bytes && !run.place.compared)
+		if (group.pos.sample && col->by_bytes && !group.pos.compared)
 		{
-			run.place.sample = false;
-			if (sample_shares_word(tb, run.recs, run.n, run.place, &pivot) &&
-				make_prefix_words(tb, run.recs, run.n, pivot, &run.place, &round))
+			group.pos.sample = false;
+			if (sample_shares_word(tb, group.recs, group.n, group.pos, &pivot) &&
+				make_prefix_words(tb, group.recs, group.n, pivot, &group.pos, &pass))
 			{
-				if (round.same)
-					run.place = place_of_column(tb, run.place.k + 1);
+				if (pass.same)
+					group.pos = position_of_column(tb, group.pos.k + 1);
 				else
 				{
-					tie_sort_words(tb, run.recs, run.n);
-					run = order_runs(tb, run, &round);
+					tie_sort_words(tb, group.recs, group.n);
+					group = sort_groups(tb, group, &pass);
 				}
 				continue;
 			}
 		}
-		make_words(tb, run.recs, run.n, run.place, &round);
-		if (round.unplaced)
+		make_group_words(tb, group.recs, group.n, group.pos, &pass);
+		if (pass.unplaced)
 		{
-			run.place.compared = true;
+			group.pos.compared = true;
 			continue;
 		}
-		if (round.nulls == run.n)
-			run.place = place_of_column(tb, run.place.k + 1);
-		else if (round.nulls > 0)
+		if (pass.nulls == group.n)
+			group.pos = position_of_column(tb, group.pos.k + 1);
+		else if (pass.nulls > 0)
 		{
-			size_t		begin = part_nulls(tb, run.recs, run.n, round.nulls, col->nulls_first);
-			Run			nulls = run;
+			size_t		begin = part_nulls(tb, group.recs, group.n, pass.nulls, col->nulls_first);
+			TieGroup	nulls = group;
 
-			nulls.n = round.nulls;
-			nulls.recs = run.recs + (begin > 0 ? 0 : run.n - round.nulls);
-			nulls.place = place_of_column(tb, run.place.k + 1);
-			order_run(tb, nulls);
-			run.recs += begin;
-			run.n -= round.nulls;
+			nulls.n = pass.nulls;
+			nulls.recs = group.recs + (begin > 0 ? 0 : group.n - pass.nulls);
+			nulls.pos = position_of_column(tb, group.pos.k + 1);
+			sort_group(tb, nulls);
+			group.recs += begin;
+			group.n -= pass.nulls;
 		}
-		else if (run.place.compared)
+		else if (group.pos.compared)
 		{
-			rank_by_comparator(tb, col, run.recs, run.n);
-			run = order_runs(tb, run, &round);
+			rank_by_comparator(tb, col, group.recs, group.n);
+			group = sort_groups(tb, group, &pass);
 		}
-		else if (round.same)
-			run.place = place_behind(tb, run.place, &round,
-									 word_has_more(col, &round, run.place, run.recs[0].key));
+		else if (pass.same)
+			group.pos = position_after(tb, group.pos, &pass,
+									   word_has_more(col, &pass, group.pos, group.recs[0].key));
 		else
 		{
-			tie_sort_words(tb, run.recs, run.n);
-			run = order_runs(tb, run, &round);
+			tie_sort_words(tb, group.recs, group.n);
+			group = sort_groups(tb, group, &pass);
 		}
 	}
 }
 
-void
-tie_multikey(TieBreak *tb, SortRec64 *recs, size_t n)
+/* Sorts n records with rids of rows of equal keys. */
+static void
+sort_in_passes(TieBreak *tb, SortRec64 *recs, size_t n)
 {
-	Run			run = {recs, n, place_of_column(tb, 0)};
+	TieGroup	group = {recs, n, position_of_column(tb, 0)};
 
 	tb->passed_rows = tb->passed_bytes = 0;
-	order_run(tb, run);
+	sort_group(tb, group);
 	if (n >= REPORTED_ROWS)
 		ereport(DEBUG1,
 				(errmsg_internal("gpusort: %zu tied rows took part in passes " UINT64_FORMAT " times, "
 								 UINT64_FORMAT " bytes of shared prefixes were read",
 								 n, tb->passed_rows, tb->passed_bytes)));
+}
+
+void
+tiebreak_sort(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n)
+{
+	SortRec64  *recs;
+	bool		in_passes = n > TIE_INSERTION_MAX;
+
+	tb->arena = arena;
+	for (size_t i = 0; n > 2 && !in_passes && i < n; i++)
+		in_passes = tie_has_long_string(tb, 0, rids[i]);
+	if (in_passes)
+	{
+		bulk_reserve(tb->owner, &tb->recs, n * sizeof(SortRec64), 0);
+		recs = tb->recs.ptr;
+		for (size_t i = 0; i < n; i++)
+			recs[i].rid = rids[i];
+		sort_in_passes(tb, recs, n);
+		for (size_t i = 0; i < n; i++)
+			rids[i] = recs[i].rid;
+		return;
+	}
+	for (size_t i = 1; i < n; i++)
+	{
+		uint32		rid = rids[i];
+		size_t		j = i;
+
+		for (; j > 0 && tie_compare_rows(tb, 0, rids[j - 1], rid) > 0; j--)
+			rids[j] = rids[j - 1];
+		rids[j] = rid;
+	}
 }

@@ -1,12 +1,11 @@
 /*
  * tie_hash.h
- *	  The hash of the dictionary of values (tie_dictionary.c).
+ *	  Keyed hash function of the dictionary of values (collated.c).
  *
- * Whoever knows the hash can choose values that all meet in one place of the table.  So
- * each dictionary draws a key.  A word is folded in by a multiplication with a secret
- * factor, of whose 128 bits both halves are used: a difference between two values then
- * becomes one that depends on the factor, and no choice of later words makes it go away
- * for all keys.
+ * Each dictionary draws a random key, so that nobody can choose values that collide.
+ * A word is folded in by a multiplication with a secret factor; both halves of the
+ * 128-bit product are used.  The difference of two hashes then depends on the
+ * factor, and later words cannot cancel it for all keys.
  */
 #ifndef GPUSORT_TIEBREAK_TIE_HASH_H
 #define GPUSORT_TIEBREAK_TIE_HASH_H
@@ -40,7 +39,7 @@ tie_hash_fold(uint64 h, uint64 factor)
 	return (uint64) (product >> 64) ^ (uint64) product;
 }
 
-/* Never 0. */
+/* The hash of len bytes; never 0. */
 static inline uint64
 tie_hash(const TieHashKey *key, const char *p, size_t len)
 {
@@ -51,7 +50,7 @@ tie_hash(const TieHashKey *key, const char *p, size_t len)
 	return tie_hash_fold(h ^ bytes_word(p, len), key->factor) | 1;
 }
 
-/* The place in a table of mask + 1 entries at which probes begin. */
+/* Index of the first probe in a table of mask + 1 entries. */
 static inline uint32
 tie_hash_place(uint64 hash, uint32 mask)
 {

@@ -1,19 +1,15 @@
 /*
  * tiebreak.c
- *	  The order of rows whose keys do not tell it.
+ *	  Resolves ties: compares rows by the values of their sort columns.
  *
- * A key that had to be cut, or an inexact image, says "before" and "after" truly, but
- * "equal" only as far as it goes.  Rows with equal such keys are told apart here,
- * all columns from the first: by images where these are exact, by bytes where the
- * order is theirs, otherwise by the SortSupport comparators that a stock Sort would
- * use.  Equal rows keep their rids' order, which is the input's.
+ * A truncated or inexact normalized key orders rows correctly when keys differ, but
+ * equal keys do not mean equal rows.  Rows with equal keys are compared by all sort
+ * columns: by normalized keys where these are exact, by bytes where the values order
+ * as their bytes do, otherwise by the SortSupport comparators of a stock Sort.  Equal
+ * rows keep the order of their rids, which is the input order.
  *
- * A few rows are compared with each other, unless they are long; how many are ordered,
- * tie_rounds.c says.
- *
- * Memory policy: comparators are looked up on the first use, for most sorts never
- * need one; rounds take 16 bytes a row and as much scratch from the sort's own
- * memory.  An ERROR in a comparator passes through: nothing is held here.
+ * Memory policy: comparators are looked up on first use, for most sorts need none.  An
+ * ERROR in a comparator passes through: nothing here has to be released.
  */
 #include "postgres.h"
 
@@ -46,7 +42,7 @@ tiebreak_create(MemoryContext cxt, BulkOwner *owner, TupleDesc desc,
 		{
 			col->normkey[word].kind = keys[k].kind + word;
 			col->normkey[word].flip = col->flip;
-			/* an abbreviation has had its turn */
+			/* abbreviated keys have been compared already */
 			if (keys[k].kind != KEY_ABBREVIATED)
 				col->makers[word] = key_maker_create(cxt, &keys[k], col->normkey[word].kind);
 		}
@@ -62,7 +58,7 @@ tie_comparator(TieBreak *tb, TieColumn *col)
 	return col->ssup;
 }
 
-/* By bytes, direction folded in. */
+/* Compares two strings by their bytes, in the direction of the column. */
 static inline int
 compare_strings(const TieColumn *col, Datum a, Datum b)
 {
@@ -75,8 +71,9 @@ compare_strings(const TieColumn *col, Datum a, Datum b)
 	return col->flip != 0 ? -cmp : cmp;
 }
 
+/* Compares two values by their exact normalized keys. */
 static inline int
-compare_images(const TieColumn *col, Datum a, Datum b)
+compare_normkeys(const TieColumn *col, Datum a, Datum b)
 {
 	bool		inexact;
 
@@ -92,21 +89,22 @@ compare_images(const TieColumn *col, Datum a, Datum b)
 }
 
 static int
-compare_values(TieBreak *tb, TieColumn *col, Datum a, bool anull, Datum b, bool bnull)
+compare_column_values(TieBreak *tb, TieColumn *col, Datum a, bool anull, Datum b, bool bnull)
 {
 	if (anull || bnull)
 		return anull == bnull ? 0 : anull == col->nulls_first ? -1 : 1;
 	if (col->exact)
-		return compare_images(col, a, b);
+		return compare_normkeys(col, a, b);
 	if (col->by_bytes && !string_is_toasted(col->kind, a) && !string_is_toasted(col->kind, b))
 		return compare_strings(col, a, b);
 	return tie_compare(tie_comparator(tb, col), a, b);
 }
 
+/* Compares two rows by the columns from this one on. */
 static inline int
 compare_from(TieBreak *tb, int from, MinimalTuple a, MinimalTuple b)
 {
-	/* values that are compared by their bytes may be long */
+	/* comparing long values by their bytes takes time */
 	CHECK_FOR_INTERRUPTS();
 	for (int k = from; k < tb->nkeys; k++)
 	{
@@ -115,7 +113,7 @@ compare_from(TieBreak *tb, int from, MinimalTuple a, MinimalTuple b)
 		bool		bnull;
 		Datum		x = tie_value(tb, col, a, &anull);
 		Datum		y = tie_value(tb, col, b, &bnull);
-		int			cmp = compare_values(tb, col, x, anull, y, bnull);
+		int			cmp = compare_column_values(tb, col, x, anull, y, bnull);
 
 		if (cmp != 0)
 			return cmp;
@@ -129,6 +127,7 @@ tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b)
 	return compare_from(tb, 0, a, b);
 }
 
+/* Compares the row in a slot with a stored row by the columns from this one on. */
 static inline int
 compare_slot_from(TieBreak *tb, int from, TupleTableSlot *slot, MinimalTuple b)
 {
@@ -140,7 +139,7 @@ compare_slot_from(TieBreak *tb, int from, TupleTableSlot *slot, MinimalTuple b)
 		bool		bnull;
 		Datum		x = slot_getattr(slot, col->attno, &anull);
 		Datum		y = tie_value(tb, col, b, &bnull);
-		int			cmp = compare_values(tb, col, x, anull, y, bnull);
+		int			cmp = compare_column_values(tb, col, x, anull, y, bnull);
 
 		if (cmp != 0)
 			return cmp;
@@ -164,7 +163,7 @@ int
 tiebreak_compare_first(TieBreak *tb, Datum a, Datum b)
 {
 	CHECK_FOR_INTERRUPTS();
-	return compare_values(tb, &tb->cols[0], a, false, b, false);
+	return compare_column_values(tb, &tb->cols[0], a, false, b, false);
 }
 
 Datum
@@ -179,37 +178,6 @@ tie_compare_rows(TieBreak *tb, int from, uint32 a, uint32 b)
 	int			cmp = compare_from(tb, from, tie_row(tb, a), tie_row(tb, b));
 
 	return cmp != 0 ? cmp : (a > b) - (a < b);
-}
-
-void
-tiebreak_sort(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n)
-{
-	SortRec64  *recs;
-	bool		in_passes = n > TIE_INSERTION_MAX;
-
-	tb->arena = arena;
-	for (size_t i = 0; n > 2 && !in_passes && i < n; i++)
-		in_passes = tie_has_long_string(tb, 0, rids[i]);
-	if (in_passes)
-	{
-		bulk_reserve(tb->owner, &tb->recs, n * sizeof(SortRec64), 0);
-		recs = tb->recs.ptr;
-		for (size_t i = 0; i < n; i++)
-			recs[i].rid = rids[i];
-		tie_multikey(tb, recs, n);
-		for (size_t i = 0; i < n; i++)
-			rids[i] = recs[i].rid;
-		return;
-	}
-	for (size_t i = 1; i < n; i++)
-	{
-		uint32		rid = rids[i];
-		size_t		j = i;
-
-		for (; j > 0 && tie_compare_rows(tb, 0, rids[j - 1], rid) > 0; j--)
-			rids[j] = rids[j - 1];
-		rids[j] = rid;
-	}
 }
 
 void

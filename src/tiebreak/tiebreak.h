@@ -1,6 +1,6 @@
 /*
  * tiebreak.h
- *	  The order of rows whose keys do not tell it.
+ *	  Resolves ties: orders rows whose normalized keys are equal or inexact.
  */
 #ifndef GPUSORT_TIEBREAK_TIEBREAK_H
 #define GPUSORT_TIEBREAK_TIEBREAK_H
@@ -15,29 +15,29 @@
 
 typedef struct TieBreak TieBreak;
 
-/* Ready for the first comparison; comparators are looked up at that time. */
+/* Comparators are looked up when they are first needed. */
 extern TieBreak *tiebreak_create(MemoryContext cxt, BulkOwner *owner, TupleDesc desc,
 								 const KeyColumn *keys, int nkeys);
 
-/* < 0, 0, > 0 as a sorts before, with or after b. */
+/* Compares two rows by all sort columns: < 0, 0, > 0 as a sorts before, with or after b. */
 extern int	tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b);
 
-/* The same of the row in a slot and a stored one. */
+/* Compares the row in a slot with a stored row. */
 extern int	tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b);
 
-/* The same by the columns behind the first. */
+/* Compares the row in a slot with a stored row, without the first sort column. */
 extern int	tiebreak_compare_slot_behind(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b);
 
-/* The same of two values of the first column, which are not NULL. */
+/* Compares two values of the first sort column, which are not NULL. */
 extern int	tiebreak_compare_first(TieBreak *tb, Datum a, Datum b);
 
-/* A row's value in the first column. */
+/* A row's value in the first sort column. */
 extern Datum tiebreak_first_value(const TieBreak *tb, MinimalTuple row, bool *isnull);
 
-/* Orders n rids of rows of the arena whose keys are equal, and which ascend; stable. */
+/* Sorts n rows of the arena, which have equal keys and ascending rids; stable. */
 extern void tiebreak_sort(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n);
 
-/* Gives back the memory of large sorts. */
+/* Frees the memory of large sorts. */
 extern void tiebreak_release(TieBreak *tb);
 
 #endif							/* GPUSORT_TIEBREAK_TIEBREAK_H */

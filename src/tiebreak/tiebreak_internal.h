@@ -1,6 +1,13 @@
 /*
  * tiebreak_internal.h
- *	  What the tie-break's files share: columns, and their values in stored rows.
+ *	  State and functions that the files of tiebreak/ share.
+ *
+ * Layers, from the lowest: tiebreak.c compares rows; comparator_sort.c sorts the values of
+ * one column; collated.c does so with less comparisons for strings and repeated values;
+ * multikey.c sorts rows.  Functions are called downwards only.
+ *
+ * A column is sorted as an array of SortRec64.  rid is the row id; key is a word (an unsigned
+ * number that orders as the rows do) or the value itself as a Datum; pad is one of TiePad.
  */
 #ifndef GPUSORT_TIEBREAK_TIEBREAK_INTERNAL_H
 #define GPUSORT_TIEBREAK_TIEBREAK_INTERNAL_H
@@ -13,39 +20,42 @@
 #include "tiebreak/tiebreak.h"
 #include "utils/sortsupport.h"
 
-/* Rows up to this number are sorted by insertion. */
+/* Up to this number rows are sorted by insertion. */
 #define TIE_INSERTION_MAX	8
 
-/* A few rows with strings from this length on are sorted in passes all the same. */
+/* Rows with a string of this length or more are sorted in passes, however few they are. */
 #define TIE_LONG_STRING		1024
 
-/* Rows whose memory is asked for so far ahead of their turn. */
+/* Rows and values are prefetched this number of records ahead. */
 #define TIE_PREFETCH		16
 
-typedef struct TieHints TieHints;
-typedef struct TieLetters TieLetters;
+/* What a record's pad says of its value and that of the record before. */
+typedef enum TiePad
+{
+	TIE_SAME_WORD,				/* same word; the values are not compared yet */
+	TIE_NEW_WORD,				/* different word; the values are not compared yet */
+	TIE_GREATER,				/* the value is greater */
+	TIE_EQUAL					/* the values are equal */
+} TiePad;
 
-/* A record's pad, of records in the order of words: what is known of the one before. */
-#define TIE_SAME_WORD	0
-#define TIE_OTHER_WORD	1		/* its value may be any all the same */
-#define TIE_BEHIND		2		/* its value is smaller */
-#define TIE_EQUAL		3		/* its value is equal */
+/* A collation by which strings are presorted (collated.c). */
+typedef struct TieCollation TieCollation;
 
-/* How a key column tells two rows apart. */
+/* A sort column. */
 typedef struct TieColumn
 {
 	AttrNumber	attno;
 	KeyKind		kind;
-	bool		by_bytes;
-	bool		exact;			/* images tell */
+	bool		by_bytes;		/* values order as their bytes do */
+	bool		exact;			/* normalized keys order as the values do */
 	bool		nulls_first;
-	uint64		flip;
-	SortSupport ssup;			/* NULL until needed */
-	TieHints   *hints;			/* likewise */
-	KeyBufferColumn *abbreviated;	/* likewise */
-	KeyMaker	abbreviator;	/* makes its images */
-	KeyBufferColumn normkey[2];		/* the kind and direction of each word, */
-	KeyMaker	makers[2];		/* and what it is made with */
+	uint64		flip;			/* all bits set: descending; 0: ascending */
+	SortSupport ssup;			/* comparator; NULL until needed */
+	TieCollation *collation;	/* NULL until needed */
+	KeyBufferColumn *abbreviation;	/* kind of the abbreviated keys; NULL until needed */
+	KeyMaker	abbreviation_maker; /* makes the abbreviated keys */
+	KeyBufferColumn normkey[2]; /* kind and direction of each word of the normalized key */
+	KeyMaker	makers[2];		/* makes the words of the normalized key */
 } TieColumn;
 
 struct TieBreak
@@ -55,12 +65,12 @@ struct TieBreak
 	TupleDesc	desc;
 	const KeyColumn *keys;
 	int			nkeys;
-	const Arena *arena;			/* of the sort in progress */
-	BulkBuf		recs;
-	BulkBuf		scratch;		/* a kernel's */
-	BulkBuf		copies;			/* tie_merge.c: values of a block */
-	uint64		passed_rows;	/* of the last sort: rows, counted once for each pass */
-	uint64		passed_bytes;	/* likewise: bytes that prefix passes compared */
+	const Arena *arena;			/* rows of the current sort */
+	BulkBuf		recs;			/* records of the current sort */
+	BulkBuf		scratch;		/* scratch memory of tie_sort_words() and merges */
+	BulkBuf		copies;			/* copied values of a block, comparator_sort.c */
+	uint64		passed_rows;	/* of the last sort: rows, counted once a pass */
+	uint64		passed_bytes;	/* of the last sort: bytes that prefix passes compared */
 	TieColumn	cols[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -90,7 +100,7 @@ tie_prefetch(const TieBreak *tb, uint32 rid)
 	__builtin_prefetch(row + 64);
 }
 
-/* The same of a value that is not in its record. */
+/* Prefetches the value of the record TIE_PREFETCH ahead of record i. */
 static inline void
 tie_prefetch_value(const SortRec64 *recs, size_t i, size_t n)
 {
@@ -98,9 +108,17 @@ tie_prefetch_value(const SortRec64 *recs, size_t i, size_t n)
 		__builtin_prefetch(DatumGetPointer((Datum) recs[i + TIE_PREFETCH].key));
 }
 
+/* Scratch memory of a pass, until the next call. */
+static inline void *
+tie_scratch(TieBreak *tb, Size size)
+{
+	bulk_reserve(tb->owner, &tb->scratch, size, 0);
+	return tb->scratch.ptr;
+}
+
 /*
- * Compares two values that are not NULL.  A comparison may detoast both and take milliseconds, so
- * interrupts are checked before each one, as tuplesort.c does.
+ * Compares two values that are not NULL.  A comparison may detoast both values and take
+ * milliseconds, so interrupts are checked before each one, as tuplesort.c does.
  */
 static inline int
 tie_compare(SortSupport ssup, Datum a, Datum b)
@@ -109,7 +127,7 @@ tie_compare(SortSupport ssup, Datum a, Datum b)
 	return ApplySortComparator(a, false, b, false, ssup);
 }
 
-/* The column's string in a row; false if there is none at hand: NULL, or toasted. */
+/* The column's string in a row; false if it is NULL or toasted. */
 static inline bool
 tie_string(const TieBreak *tb, const TieColumn *col, uint32 rid, KeyString *s)
 {
@@ -122,10 +140,7 @@ tie_string(const TieBreak *tb, const TieColumn *col, uint32 rid, KeyString *s)
 	return true;
 }
 
-/*
- * Has the row a string, in a column from this one on, that is too long to be compared
- * several times?
- */
+/* Does the row have a string in a column >= from that is too long to be compared repeatedly? */
 static inline bool
 tie_has_long_string(const TieBreak *tb, int from, uint32 rid)
 {
@@ -141,71 +156,71 @@ tie_has_long_string(const TieBreak *tb, int from, uint32 rid)
 	return false;
 }
 
-/* tiebreak.c: the column's comparator. */
+/* tiebreak.c */
+
+/* The column's comparator. */
 extern SortSupport tie_comparator(TieBreak *tb, TieColumn *col);
 
-/* The order of two rows equal in the columns before from, and of their rids. */
+/* Compares two rows by the columns from this one on, then by rid. */
 extern int	tie_compare_rows(TieBreak *tb, int from, uint32 a, uint32 b);
 
-/* tie_rounds.c: n records with rids of rows whose keys are equal. */
-extern void tie_multikey(TieBreak *tb, SortRec64 *recs, size_t n);
+/* comparator_sort.c */
 
-/* Records by their words; stable. */
+/* Sorts records by their words; stable. */
 extern void tie_sort_words(TieBreak *tb, SortRec64 *recs, size_t n);
 
-/* tie_merge_sort() in the rounds' own memory. */
-extern void tie_compare_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
-
 /*
- * tie_dictionary.c: records' values become their ranks, if few are different;
- * otherwise false.
+ * Sorts records by their words, puts the values back into their keys and sets the pads.
+ * ssup: compares neighbours with unique words to find TIE_GREATER; NULL: no comparison.
  */
-extern bool tie_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+extern void tie_presort_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSupport ssup);
 
 /*
- * tie_hints.c: records' values nearly in their order, the equal ones in their records', and
- * pads; false if there is no knowing.
- */
-extern bool tie_hints(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
-
-/*
- * tie_abbreviated.c: records' values become their ranks, with the help of what the type
- * makes to abbreviate them; false if it makes nothing.
- */
-extern bool tie_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
-
-/*
- * Records that have words for keys in the order of these, with their values again, and
- * pads: BEHIND only if a comparator is given.
- */
-extern void tie_order_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n,
-							SortSupport ssup);
-
-/*
- * tie_repair.c: puts values that are nearly in order, the equal ones in their records',
- * wholly so; false if too many are out of place.  The scratch has room for an eighth of
- * them twice.
- */
-extern bool tie_repair(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n);
-
-/*
- * tie_merge.c: sorts records whose keys are Datums of the column by its comparator, stable.
- * Afterwards every pad but the first is TIE_BEHIND or TIE_EQUAL.
+ * Sorts records by their values with the column's comparator; stable.  All pads but the first
+ * are then TIE_GREATER or TIE_EQUAL.
  */
 extern void tie_merge_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n);
 
+/* tie_merge_sort() with the scratch memory of the TieBreak. */
+extern void tie_comparator_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+
 /*
- * If the records are in ascending or descending order, puts them in ascending order, with
- * pads as of tie_merge_sort(), and returns true.  Otherwise the records are left as they
- * were, and all pads must be TIE_SAME_WORD before.  Stops at the first value out of order.
+ * If the values ascend or descend, puts the records in ascending order, sets the pads as
+ * tie_merge_sort() does and returns true.  Otherwise leaves the records as they are, with all
+ * pads TIE_SAME_WORD, as they must be at first.  Stops at the first value out of order.
  */
 extern bool tie_presorted(SortSupport ssup, SortRec64 *recs, size_t n);
 
 /*
- * The values become their ranks, equal ones for equal values.  Only records whose pads are
- * neither TIE_BEHIND nor TIE_EQUAL are compared with the record before them.  False, and no
- * value is changed, if they are not in order; unless the comparator itself has ordered them.
+ * Replaces the values of sorted records by their ranks; equal values have equal ranks.
+ * Compares only records whose pad is neither TIE_GREATER nor TIE_EQUAL with the one before.
+ * Returns false and keeps the values if one is out of order.  If ordered, the comparator has
+ * sorted the records, and a contradiction of the comparator counts as greater.
  */
 extern bool tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered);
+
+/*
+ * Fix-up pass: sorts values that are nearly in order, with equal values in the order of their
+ * records.  Returns false if too many are out of place.  scratch has n / 4 records.
+ */
+extern bool tie_fix_up(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n);
+
+/*
+ * Sorts records by the abbreviated keys of their values and replaces the values by their ranks.
+ * Returns false if the type has no abbreviated keys.
+ */
+extern bool tie_rank_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+
+/* collated.c */
+
+/* Replaces values by their ranks if there are few distinct ones; otherwise returns false. */
+extern bool tie_rank_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
+
+/*
+ * Sorts strings by truncated strxfrm keys or primary weights, which leaves them nearly in the
+ * order of the comparator, with equal values in the order of their records.  Sets the pads.
+ * Returns false if the collation does not allow it.
+ */
+extern bool tie_presort_collated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
 
 #endif							/* GPUSORT_TIEBREAK_TIEBREAK_INTERNAL_H */
