@@ -696,7 +696,7 @@ typedef struct CommonKeyRange
 /* Sets the common key range of no rows. */
 extern void common_range_init(CommonKeyRange *common_range);
 
-/* Completes a sort's own ranges, which are in common_range: takes prefixes from its key buffer. */
+/* Completes a sort's own ranges, which common_range has, by its key buffer's prefixes. */
 extern void common_range_of_keys(CommonKeyRange *common_range, const KeyBuffer *keybuf);
 
 /* Widens a common key range by another one.  keybuf tells the columns of both. */
@@ -744,14 +744,14 @@ device_layout_possible(const KeyBuffer *keybuf)
 	return keybuf->cols[0].kind != KEY_COMPARED;
 }
 
-/* Do all processes make the same normalized keys for this kind, and do they separate values well? */
+/* Do all processes make the same normalized keys for this kind, with enough detail? */
 static inline bool
 device_layout_shared(KeyKind kind)
 {
 	return key_exact(kind) || key_by_bytes(kind) || (kind >= KEY_NUMERIC && kind <= KEY_BITS);
 }
 
-/* Returns false if the key is empty or has more than 128 bits.  key_width is at least least_width. */
+/* Returns false if the key is empty or longer than 128 bits.  key_width is >= least_width. */
 extern bool device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width);
 
 /*
@@ -932,7 +932,7 @@ extern bool key_split_sorts(const KeySplit *split);
 /* Memory for splitting n keys, in blocks of block_rows. */
 extern Size key_split_bytes(KeySplit *split, size_t n, size_t block_rows);
 
-/* Splits the buffered keys.  Arrays of block numbers are allocated in the current memory context. */
+/* Splits the buffered keys.  Block numbers are allocated in the current memory context. */
 extern void key_split_run(KeySplit *split, BulkOwner *owner, const KeyBuffer *keybuf,
 						  const KeyLayout *layout);
 

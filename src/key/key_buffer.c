@@ -1,11 +1,24 @@
 /*
  * key_buffer.c
- *	  Sort keys of the rows of a batch: one array of normalized keys per column.
+ *	  Key buffer: one array of normalized keys per key column.
  *
- * Memory policy: arrays grow from a few rows with what came.  An estimate of what
- * will come only makes the steps longer, for it may be wrong by any factor.  The
- * flags of NULLs exist only in columns that have met one; those of rows not
- * staged yet are clear, and only those of rows that were are ever cleared.
+ * Rows come from an executor slot one by one, or from heap pages.  For pages there is
+ * one loop per column and key kind over all tuples of the page, so the kind is decided
+ * once per page.
+ *
+ * The key buffer also notices presorted input, because tables are often read in the
+ * order in which they were filled.  As long as all rows ascend or descend, normalized
+ * keys are compared while they are in the cache.  The first row that fits neither order
+ * ends this, so unordered input costs one test per page.  The order found is one of
+ * rows, so it stays valid when normalized keys are shifted.  Columns are compared one
+ * after the other.  If all normalized keys are equal and one of them is inexact, the
+ * order is unknown.  Equal rows are ascending, but not descending, because equal rows
+ * must keep their order.
+ *
+ * Memory policy: arrays start small and double.  An estimate of the number of rows only
+ * makes the steps larger, because it may be wrong by any factor.  A column has NULL
+ * flags only if it has had a NULL.  The flags of rows that have not been written are
+ * clear; resetting clears only the flags of written rows.
  */
 #include "postgres.h"
 
@@ -128,7 +141,7 @@ keybuf_null(KeyBuffer *keybuf, BulkOwner *owner, KeyBufferColumn *col, size_t i)
 	}
 	col->nulls[i] = 1;
 	col->range.has_null = true;
-	/* a defined value, so that packing need not ask before it reads */
+	/* set it, because packing reads the normalized key before it looks at the flag */
 	if (col->wide)
 		((uint64 *) col->normkeys)[i] = 0;
 	else
@@ -141,7 +154,7 @@ keybuf_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t 
 	bool		inexact = false;
 	uint64		normkey = normkey_of_value(col, maker, value, &inexact);
 
-	/* the first string, or an image that one without the prefix gets */
+	/* the first string, or one that may lack the prefix */
 	if (col->by_bytes && col->prefix.len != 0 &&
 		(col->prefix.len < 0 || normkey == 0 || normkey == PG_UINT64_MAX))
 		normkey = string_key_begin(keybuf, col, i, value, &inexact);
@@ -198,8 +211,7 @@ keybuf_reset(KeyBuffer *keybuf)
 }
 
 /*
- * *cmp is < 0, 0 or > 0 as staged row i goes before, with or after row j; false if images
- * do not tell.
+ * Compares rows i and j by their normalized keys.  Returns false if these do not decide.
  */
 static bool
 keybuf_compare(const KeyBuffer *keybuf, size_t i, size_t j, int *cmp)
@@ -219,7 +231,7 @@ keybuf_compare(const KeyBuffer *keybuf, size_t i, size_t j, int *cmp)
 		}
 		if (!null_i && unlikely(key_range_unplaced(col, &col->range)))
 			return false;
-		/* a NULL's images are equal, too */
+		/* the normalized keys of two NULLs are both 0 */
 		if (a != b)
 		{
 			*cmp = a < b ? -1 : 1;
@@ -235,14 +247,14 @@ keybuf_compare(const KeyBuffer *keybuf, size_t i, size_t j, int *cmp)
 void
 keybuf_keep_begin(KeyBuffer *keybuf)
 {
-	/* what is true of all rows is true of those that stay */
+	/* an order of all rows is also the order of the kept rows */
 	input_order_check(keybuf);
 	for (int c = 0; c < keybuf->ncols; c++)
 	{
 		KeyRange   *range = &keybuf->cols[c].range;
 		bool		inexact = range->inexact;
 
-		/* whose images are is not known any more */
+		/* which rows are inexact is not recorded */
 		key_range_init(range);
 		range->inexact = inexact;
 	}
@@ -316,22 +328,11 @@ keybuf_free(KeyBuffer *keybuf, BulkOwner *owner)
 }
 
 /* ------------------------------------------------------------------------
- * The order in which a stage's rows came: noticed while they do.
- *
- * Timestamps and serial numbers grow, and tables are often read in the order in which
- * they were filled.  As long as rows come in order, or each before the last, their
- * images are compared while they are in the cache; the first row that does not fit
- * ends that, and an input without order costs a test a page.  What has been found is
- * said of rows, not of images, and so holds when a prefix of strings shrinks and
- * images change.
- *
- * Columns decide one after the other, as in the keys that pack.c makes; where all
- * images are equal, but some value may not be, nothing is known.  A row that equals
- * the one before is in order, but not in reverse, because equal rows keep their order.
+ * Presorted input
  * ------------------------------------------------------------------------
  */
 
-/* No rows yet. */
+/* Any order is possible for no rows. */
 static void
 input_order_begin(KeyBuffer *keybuf)
 {
@@ -340,9 +341,9 @@ input_order_begin(KeyBuffer *keybuf)
 	keybuf->input_order.seen = 0;
 }
 
-/* Row i, of which its first column does not tell all. */
+/* Compares row i with its predecessor by all columns. */
 static void
-look_at_row(KeyBuffer *keybuf, size_t i)
+check_row_order(KeyBuffer *keybuf, size_t i)
 {
 	InputOrder    *input_order = &keybuf->input_order;
 	int			cmp;
@@ -358,7 +359,7 @@ look_at_row(KeyBuffer *keybuf, size_t i)
 	}
 }
 
-/* How many of rows [from, n) have a smaller, and how many an equal image than the row before. */
+/* Counts the rows of [from, n) whose normalized key is less than, or equal to, its predecessor's. */
 #define COUNT_STEPS(normkey_t) \
 	do { \
 		const normkey_t *normkeys = col->normkeys; \
@@ -400,15 +401,11 @@ input_order_check(KeyBuffer *keybuf)
 		return;
 	}
 	for (size_t i = from; i < keybuf->n && input_order->possible != 0; i++)
-		look_at_row(keybuf, i);
+		check_row_order(keybuf, i);
 }
 
 /* ------------------------------------------------------------------------
- * Sort keys taken from heap tuples where they lie.
- *
- * One loop per column and kind, over all tuples of a page: what differs between
- * kinds is decided once per page, and a key costs a load, an image, two
- * comparisons for the range and a store.
+ * Keys from heap pages
  * ------------------------------------------------------------------------
  */
 
@@ -432,7 +429,7 @@ page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const At
 	{
 		Form_pg_attribute attr = TupleDescAttr(desc, att);
 
-		/* a dropped column is NULL in newer tuples, and a value in older ones */
+		/* the NULL of a dropped column is in newer tuples, its value in older tuples */
 		if (attr->attlen <= 0)
 		{
 			keys->fixed = false;
@@ -448,8 +445,8 @@ page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const At
 	}
 }
 
-/* A column of count rows, each at its data, as rows from at on. */
-#define KEYBUF_LOOP(kind, normkey_t) \
+/* Writes a column of rows [at, at + count). */
+#define COLUMN_LOOP(kind, normkey_t) \
 		case kind: \
 		{ \
 			normkey_t    *normkeys = (normkey_t *) col->normkeys + at; \
@@ -468,12 +465,12 @@ page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const At
 			key_range_add(&col->range, max); \
 			break; \
 		}
-#define KEYBUF_BY_VALUE(kind, normkey, type, from_datum, make, back)	KEYBUF_LOOP(kind, normkey)
-#define KEYBUF_BY_REFERENCE(kind, normkey, make, words)	KEYBUF_LOOP(kind, normkey)
-#define KEYBUF_COMPUTED(kind, normkey, make, words, exact) \
+#define COLUMN_VALUE(kind, normkey, type, from_datum, make, back)	COLUMN_LOOP(kind, normkey)
+#define COLUMN_REF(kind, normkey, make, words)	COLUMN_LOOP(kind, normkey)
+#define COLUMN_COMPUTED(kind, normkey, make, words, exact) \
 		case kind: keybuf_column_computed(keybuf, maker, col, kind, at, offset, byval_len, data, count); break;
 
-/* A column whose images are made by a function. */
+/* COLUMN_LOOP for computed kinds. */
 static pg_attribute_always_inline void
 keybuf_column_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, KeyKind kind, size_t at, int offset,
 			int byval_len, const char *const *data, int count)
@@ -482,7 +479,7 @@ keybuf_column_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, 
 
 	if (key_by_bytes(kind))
 	{
-		/* each may shorten the prefix, and so change what is known of those before it */
+		/* each string may shorten the prefix, which changes the range */
 		for (int i = 0; i < count; i++)
 			keybuf_value(keybuf, maker, col, at + i, page_datum(data[i] + offset, byval_len));
 		return;
@@ -509,7 +506,7 @@ keybuf_column(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t at
 {
 	switch (col->kind)
 	{
-		KEY_KINDS(KEYBUF_BY_VALUE, KEYBUF_BY_REFERENCE, KEYBUF_COMPUTED)
+		KEY_KINDS(COLUMN_VALUE, COLUMN_REF, COLUMN_COMPUTED)
 	}
 }
 

@@ -42,7 +42,7 @@ extern char *collation_libc_locale(Oid collation);
  * ------------------------------------------------------------------------
  */
 
-/* KEY_ABBREVIATED if the column's sort support has abbreviated keys, otherwise KEY_COMPARED. */
+/* KEY_ABBREVIATED if the column's sort support has abbreviated keys, else KEY_COMPARED. */
 extern KeyKind abbreviated_kind(const KeyColumn *key);
 
 /* Sort support of a column in cxt, with abbreviated keys if abbreviate. */

@@ -1,18 +1,18 @@
 /*
  * layout.c
- *	  Key layouts that are fixed before all rows are known.
+ *	  Device layouts and common key ranges: keys that are made before all rows are known.
  */
 #include "postgres.h"
 
 #include "key/key.h"
 
-/* All that a column's type can hold. */
+/* The range of a column's type. */
 static void
 type_range(const KeyBufferColumn *col, KeyRange *range)
 {
 	range->min = 0;
 	range->max = col->wide ? PG_UINT64_MAX : PG_UINT32_MAX;
-	/* a value without a normalized key has no place */
+	/* excludes key_unplaced() */
 	if (key_may_be_unplaced(col->kind))
 	{
 		range->min += (col->flip != 0);
@@ -24,7 +24,7 @@ type_range(const KeyBufferColumn *col, KeyRange *range)
 	range->common = 0;
 }
 
-/* A bit for NULL where it costs nothing. */
+/* Sets the key width, and adds numbers for NULL as far as that needs no wider key. */
 static void
 add_null_bits(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
 {
@@ -40,13 +40,13 @@ add_null_bits(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
 	Assert(dl->layout.total_bits <= dl->key_width);
 }
 
-/* ... less what rows so far let hope for: what comes otherwise is noticed, and has no place. */
+/* The range of a column's type, under the assumption that exactness and constants persist. */
 static void
-hoped_range(const KeyBufferColumn *col, KeyRange *range)
+assumed_range(const KeyBufferColumn *col, KeyRange *range)
 {
 	type_range(col, range);
 	range->inexact = col->range.inexact;
-	/* such as what numerics have behind four decimals */
+	/* a constant word, such as the second word of numerics with four decimals */
 	if ((key_words(col->kind) == 0 || col->kind == KEY_COMPARED) && col->range.min == col->range.max)
 		range->min = range->max = col->range.min;
 }
@@ -62,10 +62,10 @@ device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
 		if (key_exact(col->kind))
 			type_range(col, &dl->ranges[c]);
 		else if (!col->by_bytes || col->range.min <= col->range.max)
-			hoped_range(col, &dl->ranges[c]);
+			assumed_range(col, &dl->ranges[c]);
 		else
 		{
-			/* no string, and so no prefix */
+			/* without a string there is no prefix */
 			key_range_init(&dl->ranges[c]);
 			dl->ranges[c].has_null = col->range.has_null;
 		}
@@ -78,7 +78,7 @@ device_layout_choose(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width)
 	return true;
 }
 
-/* The layout of types, with places for NULLs or without. */
+/* Sets the layout of the columns' types, with or without numbers for NULLs. */
 static bool
 layout_of_types(DeviceLayout *dl, const KeyBuffer *keybuf, bool nulls)
 {
@@ -131,11 +131,11 @@ device_layout_guess(DeviceLayout *dl, const KeyBuffer *keybuf)
 	{
 		const KeyBufferColumn *col = &keybuf->cols[c];
 
-		hoped_range(col, &dl->ranges[c]);
+		assumed_range(col, &dl->ranges[c]);
 		dl->prefix_len[c] = col->prefix.len;
 	}
 	key_layout(&dl->layout, keybuf, dl->ranges);
-	/* of more, those that are known in the end may be fewer */
+	/* a key of more than 128 bits may become shorter when all rows are known */
 	if (dl->layout.total_bits == 0 || dl->layout.total_bits > 128)
 		return false;
 	add_null_bits(dl, keybuf, 32);
@@ -162,7 +162,7 @@ device_layout_holds(const DeviceLayout *dl, const KeyBuffer *keybuf)
 }
 
 /* ------------------------------------------------------------------------
- * What images of a sort's key columns are relative to, and where they lie.
+ * Common key range
  * ------------------------------------------------------------------------
  */
 
@@ -190,13 +190,13 @@ common_range_of_keys(CommonKeyRange *common_range, const KeyBuffer *keybuf)
 		common_range->prefixes[c] = col->prefix;
 		if (col->by_bytes && has_values(&common_range->ranges[c]))
 			string_give_up_prefix(col, &common_range->ranges[c], &common_range->prefixes[c]);
-		/* which values have no image depends on which came first, and so on the process */
+		/* in each process other values may have no normalized key */
 		if (key_range_unplaced(col, &common_range->ranges[c]))
 			key_range_give_up(&common_range->ranges[c]);
 	}
 }
 
-/* Two columns of strings: both behind the prefix that they have in common. */
+/* Shortens the prefixes of two string columns to their common prefix. */
 static void
 unite_prefixes(const KeyBufferColumn *like, KeyRange *a, BytesPrefix *ap,
 			   KeyRange *b, const BytesPrefix *bp)
@@ -249,15 +249,15 @@ common_range_holds(const CommonKeyRange *common_range, const KeyBuffer *keybuf)
 	for (int c = 0; c < keybuf->ncols; c++)
 	{
 		const KeyRange *have = &keybuf->cols[c].range;
-		const KeyRange *told = &common_range->ranges[c];
+		const KeyRange *known = &common_range->ranges[c];
 
 		if (has_values(have) &&
-			(have->min < told->min || have->max > told->max ||
-			 (have->inexact && !told->inexact) ||
+			(have->min < known->min || have->max > known->max ||
+			 (have->inexact && !known->inexact) ||
 			 (keybuf->cols[c].computed &&
-			  ((have->set & ~told->set) != 0 || (told->common & ~have->common) != 0))))
+			  ((have->set & ~known->set) != 0 || (known->common & ~have->common) != 0))))
 			return false;
-		if (have->has_null && !told->has_null)
+		if (have->has_null && !known->has_null)
 			return false;
 	}
 	return true;

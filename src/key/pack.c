@@ -1,21 +1,20 @@
 /*
  * pack.c
- *	  Normalized key columns packed into one narrow key, and unpacked.
+ *	  Key layouts; packing key columns into one narrow key, and decoding it.
  *
- * Radix sorting costs by the byte, so a key gets no bit that the data does not
- * need.  A column whose images span [min, max] becomes image - min, in as many
- * bits as max - min has; NULLs get one value more, below or above the others, so
- * a nullable column costs a bit only where NULLs occur and a power of two is
- * crossed.  The columns' values stand side by side, the first uppermost: the
- * numbers' order is the ORDER BY's.
+ * Radix sorting costs by the byte, so a key gets only the bits that the data needs.
+ * A column whose normalized keys span [min, max] becomes the number normkey - min, in
+ * as many bits as max - min has.  NULLs get one more number, below or above all others,
+ * which costs a bit only if it crosses a power of two.  The numbers of the columns are
+ * placed side by side, the first uppermost, so keys order as the ORDER BY does.
  *
- * Images of strings take eight bits a byte, of which letters or digits need five or
- * four: bits that are the same in all of them are squeezed out first.
+ * Normalized keys of strings have eight bits per byte, of which letters need five and
+ * digits four.  Bit compaction removes the bits that are equal in all of them.
  *
- * Packing goes column by column through batches that stay in the L1 cache: each
- * inner loop is a shift and a subtraction over one array and vectorises.  The
- * same loop counts ascents and descents, so a sorted, reversed or flat input is
- * known without another pass.
+ * Packing proceeds column by column through batches that fit the L1 cache.  Each inner
+ * loop is a shift and a subtraction over one array, and vectorizes.  The same loop
+ * counts ascents and descents, so sorted, reversed and constant inputs are noticed
+ * without another pass.
  *
  * After Satish et al. 2010, section 7 (partial keys with record ids).
  */
@@ -29,11 +28,8 @@
 
 #define BATCH	1024
 
-/* Fewer rows are sorted before a closer look at their images would pay. */
+/* Fewer rows are sorted faster than their normalized keys are examined. */
 #define NARROW_MIN_ROWS	1024
-
-static void quantize_column(const LinearScale *scale, const KeyBufferColumn *col, size_t start, int count,
-						 uint64 *numbers);
 
 static int
 bit_length(Key128 v)
@@ -52,7 +48,7 @@ keybuf_ranges(const KeyBuffer *keybuf, KeyRange *ranges)
 		ranges[c] = keybuf->cols[c].range;
 }
 
-/* An image as the layout wants it. */
+/* The normalized key after bit compaction or the per-byte dictionary. */
 static inline uint64
 narrowed(const LayoutColumn *lc, uint64 normkey)
 {
@@ -61,7 +57,7 @@ narrowed(const LayoutColumn *lc, uint64 normkey)
 	return lc->compaction.mask != 0 ? bit_compact(&lc->compaction, normkey) : normkey;
 }
 
-/* Squeezes a column's images if they become narrower. */
+/* Uses bit compaction if it makes the column narrower. */
 static void
 layout_compaction(LayoutColumn *lc, const KeyRange *r)
 {
@@ -70,7 +66,7 @@ layout_compaction(LayoutColumn *lc, const KeyRange *r)
 		lc->compaction.mask = 0;
 }
 
-/* The column's place in the key, for images in this range. */
+/* Sets the column's bits in the key, for normalized keys in this range. */
 static void
 layout_column(KeyLayout *layout, LayoutColumn *lc, const KeyBufferColumn *col, const KeyRange *r)
 {
@@ -81,7 +77,7 @@ layout_column(KeyLayout *layout, LayoutColumn *lc, const KeyBufferColumn *col, c
 	lc->null_value = 0;
 	lc->bits = 0;
 	if (r->min > r->max)
-		return;					/* nothing, or nothing but NULLs */
+		return;					/* no values, or only NULLs */
 
 	lc->base = narrowed(lc, r->min);
 	largest = narrowed(lc, r->max) - lc->base;
@@ -104,7 +100,7 @@ key_layout(KeyLayout *layout, const KeyBuffer *keybuf, const KeyRange *ranges)
 
 	layout->ncols = 0;
 	layout->total_bits = 0;
-	/* what stands behind the first inexact column must not decide */
+	/* columns behind the first inexact column must not decide */
 	for (int c = 0; c < keybuf->ncols && !inexact; c++)
 	{
 		LayoutColumn *lc = &layout->cols[c];
@@ -118,7 +114,7 @@ key_layout(KeyLayout *layout, const KeyBuffer *keybuf, const KeyRange *ranges)
 		inexact = ranges[c].inexact;
 		if (unlikely(key_range_unplaced(&keybuf->cols[c], &ranges[c])))
 		{
-			/* only the comparator tells, NULLs too */
+			/* the comparator decides, also between NULL and values */
 			layout->total_bits -= lc->bits;
 			lc->bits = 0;
 			inexact = true;
@@ -169,7 +165,146 @@ key_layout_range(const KeyBuffer *keybuf, const KeyLayout *layout)
 	return layout->total_bits < 64 ? UINT64CONST(1) << layout->total_bits : 0;
 }
 
-/* Are there NULLs among the rows?  The range is that of rows gone as well. */
+/* ------------------------------------------------------------------------
+ * Linear quantization of float8
+ * ------------------------------------------------------------------------
+ */
+
+/* Fewer rows have hardly any ties; fewer bits separate too few values. */
+#define QUANTIZE_MIN_ROWS	65536
+#define QUANTIZE_MIN_BITS	24
+
+/* This sample, with each value in one of 2^16 buckets, decides whether a scale pays. */
+#define SAMPLE_SIZE		256
+#define BUCKET_BITS		16
+
+/* Numbers reserved for NULLs and rounding. */
+#define QUANTIZE_SPARE		8
+
+typedef struct Buckets
+{
+	uint64		used[(1 << BUCKET_BITS) / 64];
+	int			shared;			/* number of values in a bucket that was in use */
+} Buckets;
+
+/* Inverse of normkey_float8(). */
+static inline double
+value_of(uint64 normkey)
+{
+	/* all ones if the value was positive */
+	uint64		positive = (uint64) ((int64) normkey >> 63);
+	uint64		bits = normkey ^ (~positive | NORMKEY_SIGN64);
+	double		value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static inline uint64
+quantize(const LinearScale *scale, uint64 normkey)
+{
+	return (uint64) (int64) ((value_of(normkey ^ scale->flip) - scale->from) * scale->steps);
+}
+
+/* Numbers of rows [start, start + count); 0 for NULLs. */
+static void
+quantize_column(const LinearScale *scale, const KeyBufferColumn *col, size_t start, int count,
+			 uint64 *numbers)
+{
+	const uint64 *normkeys = (const uint64 *) col->normkeys + start;
+
+	if (col->nulls != NULL)
+	{
+		const uint8 *nulls = col->nulls + start;
+
+		for (int i = 0; i < count; i++)
+			numbers[i] = nulls[i] ? 0 : quantize(scale, normkeys[i]);
+	}
+	else
+	{
+		for (int i = 0; i < count; i++)
+			numbers[i] = quantize(scale, normkeys[i]);
+	}
+}
+
+static void
+put_in_bucket(Buckets *buckets, uint64 bucket)
+{
+	uint64	   *word = &buckets->used[bucket / 64];
+	uint64		bit = UINT64CONST(1) << (bucket % 64);
+
+	buckets->shared += (*word & bit) != 0;
+	*word |= bit;
+}
+
+/* Do numbers of this many bits separate more values than the leading bits of normalized keys? */
+static bool
+scale_pays(const LinearScale *scale, const KeyBufferColumn *col, size_t n, int bits)
+{
+	int			normkey_bits = 1 + pg_leftmost_one_pos64(col->range.max - col->range.min);
+	Buckets		by_normkey = {0};
+	Buckets		by_number = {0};
+
+	for (size_t i = 0; i < SAMPLE_SIZE; i++)
+	{
+		size_t		row = i * (n / SAMPLE_SIZE);
+		uint64		normkey = ((const uint64 *) col->normkeys)[row];
+
+		if (col->nulls != NULL && col->nulls[row])
+			continue;
+		put_in_bucket(&by_normkey, (normkey - col->range.min) >> (normkey_bits - BUCKET_BITS));
+		put_in_bucket(&by_number, quantize(scale, normkey) >> (bits - BUCKET_BITS));
+	}
+	return by_number.shared + SAMPLE_SIZE / 16 < by_normkey.shared;
+}
+
+/* Makes a scale of this many bits for the column's n values.  Returns false if it does not pay. */
+static bool
+make_scale(LinearScale *scale, const KeyBufferColumn *col, size_t n, int bits)
+{
+	double		last = value_of(col->range.max ^ col->flip);
+
+	scale->flip = col->flip;
+	scale->from = value_of(col->range.min ^ col->flip);
+	scale->steps = ((UINT64CONST(1) << bits) - QUANTIZE_SPARE) / (last - scale->from);
+	/* infinities and NaNs are at the ends of the range; the difference may overflow */
+	return isfinite(last - scale->from) && isfinite(scale->steps) && scale_pays(scale, col, n, bits);
+}
+
+bool
+quantized_layout(KeyLayout *quantized, const KeyLayout *layout, const KeyBuffer *keybuf, int bits)
+{
+	int			room = bits;
+	int			c = 0;
+	LayoutColumn *lc;
+
+	if (keybuf->n < QUANTIZE_MIN_ROWS)
+		return false;
+	while (c < layout->ncols && layout->cols[c].bits <= room)
+		room -= layout->cols[c++].bits;
+	if (c == layout->ncols || keybuf->cols[c].kind != KEY_FLOAT8 || room < QUANTIZE_MIN_BITS)
+		return false;
+
+	*quantized = *layout;
+	lc = &quantized->cols[c];
+	if (!make_scale(&lc->quantized, &keybuf->cols[c], keybuf->n, room))
+		return false;
+	lc->base = 0;
+	lc->bits = room;
+	if (lc->null_value != 0)
+		lc->null_value = (UINT64CONST(1) << room) - 1;
+	quantized->ncols = c + 1;
+	quantized->total_bits = bits;
+	quantized->may_be_exact = quantized->exact = false;
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Packing
+ * ------------------------------------------------------------------------
+ */
+
+/* Do the buffered rows have NULLs?  The range may be wider than the rows. */
 static inline bool
 column_has_nulls(const KeyBufferColumn *col)
 {
@@ -177,8 +312,8 @@ column_has_nulls(const KeyBufferColumn *col)
 }
 
 /*
- * A column's images of rows [start, start + count), as the layout wants them: where
- * they lie, or, if they have to become narrower, in buf.
+ * Normalized keys of rows [start, start + count), after bit compaction, dictionary or
+ * quantization.  Returns the column's array if none is used, otherwise buf.
  */
 static const void *
 batch_normkeys(const KeyBufferColumn *col, const LayoutColumn *lc, size_t start, int count,
@@ -212,7 +347,7 @@ batch_normkeys(const KeyBufferColumn *col, const LayoutColumn *lc, size_t start,
 	return buf;
 }
 
-/* acc = acc << keep | value's upper keep bits, over one column of a batch. */
+/* acc = acc << keep | uppermost keep bits of the number, for one column of a batch. */
 #define FOLD_COLUMN(normkey_t) \
 	do { \
 		const normkey_t *normkeys = batch; \
@@ -234,10 +369,7 @@ batch_normkeys(const KeyBufferColumn *col, const LayoutColumn *lc, size_t start,
 		} \
 	} while (0)
 
-/*
- * The same for a column of 64 or 65 bits, where a shift would be undefined or a
- * value not fit a word.
- */
+/* FOLD_COLUMN for a column of 64 or 65 bits, which needs 128-bit arithmetic. */
 static void
 fold_full_column(const KeyBufferColumn *col, const LayoutColumn *lc, const uint64 *normkeys,
 				 size_t start, int count, int keep, int cut, uint64 *acc)
@@ -252,10 +384,7 @@ fold_full_column(const KeyBufferColumn *col, const LayoutColumn *lc, const uint6
 	}
 }
 
-/*
- * The uppermost key_bits (at most 64) of the keys of rows [start, start + count),
- * right-aligned.
- */
+/* Uppermost key_bits (at most 64) of the keys of rows [start, start + count), right-aligned. */
 static void
 fold64(const KeyBuffer *keybuf, const KeyLayout *layout, int key_bits,
 	   size_t start, int count, uint64 *acc)
@@ -287,8 +416,8 @@ fold64(const KeyBuffer *keybuf, const KeyLayout *layout, int key_bits,
 }
 
 /*
- * The uppermost 128 bits of the keys of rows [start, start + count), for
- * total_bits > 64, left-aligned.
+ * Uppermost 128 bits of the keys of rows [start, start + count), left-aligned.
+ * total_bits is above 64.
  */
 static void
 fold128(const KeyBuffer *keybuf, const KeyLayout *layout, size_t start, int count, Key128 *acc)
@@ -389,7 +518,7 @@ pack_wide(const KeyBuffer *keybuf, const KeyLayout *layout,
 		}
 		else
 		{
-			/* right-align, so that the key's bits are [0, total_bits) */
+			/* right-align */
 			int			drop = 128 - Min(layout->total_bits, 128);
 
 			fold128(keybuf, layout, start, count, acc);
@@ -438,7 +567,7 @@ pack_keys(const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
 
 		if (layout->total_bits > 64)
 		{
-			/* 16-byte aligned, as the caller's chunk is */
+			/* keys is 16-byte aligned for this width */
 			Key128	   *out = (Key128 *) keys + done;
 
 			fold128(keybuf, layout, start + done, batch, out);
@@ -479,7 +608,7 @@ pack_row(const KeyBuffer *keybuf, const KeyWriter *writer, const KeyLayout *layo
 		 const Datum *values, const bool *isnull)
 {
 	Key128		key = 0;
-	bool		inexact;		/* the layout has reckoned with it */
+	bool		inexact;		/* ignored: the layout allows for it */
 	int			room = 128;
 
 	for (int c = 0; c < layout->ncols && room > 0; c++)
@@ -506,141 +635,7 @@ pack_row(const KeyBuffer *keybuf, const KeyWriter *writer, const KeyLayout *layo
 }
 
 /* ------------------------------------------------------------------------
- * float8 keys spread evenly over fewer bits than their images have.
- * ------------------------------------------------------------------------
- */
-
-/* Fewer rows have hardly any ties; a smaller share of a word tells too little. */
-#define QUANTIZE_MIN_ROWS	65536
-#define QUANTIZE_MIN_BITS	24
-
-/* So many values, each at one of 2^16 places, tell whether it pays. */
-#define SAMPLE_SIZE		256
-#define REF_BITS		16
-
-/* Of the numbers, these are left to NULLs and to rounding. */
-#define QUANTIZE_SPARE		8
-
-typedef struct Places
-{
-	uint64		seen[(1 << REF_BITS) / 64];
-	int			shared;			/* values at a place that had one */
-} Places;
-
-/* The value of image_float8(). */
-static inline double
-value_of(uint64 normkey)
-{
-	/* it was positive if the uppermost bit is set */
-	uint64		positive = (uint64) ((int64) normkey >> 63);
-	uint64		bits = normkey ^ (~positive | NORMKEY_SIGN64);
-	double		value;
-
-	memcpy(&value, &bits, sizeof(value));
-	return value;
-}
-
-static inline uint64
-quantize(const LinearScale *scale, uint64 normkey)
-{
-	return (uint64) (int64) ((value_of(normkey ^ scale->flip) - scale->from) * scale->steps);
-}
-
-/* The numbers of rows [start, start + count); 0 for NULLs. */
-static void
-quantize_column(const LinearScale *scale, const KeyBufferColumn *col, size_t start, int count,
-			 uint64 *numbers)
-{
-	const uint64 *normkeys = (const uint64 *) col->normkeys + start;
-
-	if (col->nulls != NULL)
-	{
-		const uint8 *nulls = col->nulls + start;
-
-		for (int i = 0; i < count; i++)
-			numbers[i] = nulls[i] ? 0 : quantize(scale, normkeys[i]);
-	}
-	else
-	{
-		for (int i = 0; i < count; i++)
-			numbers[i] = quantize(scale, normkeys[i]);
-	}
-}
-
-static void
-put_at(Places *places, uint64 place)
-{
-	uint64	   *word = &places->seen[place / 64];
-	uint64		bit = UINT64CONST(1) << (place % 64);
-
-	places->shared += (*word & bit) != 0;
-	*word |= bit;
-}
-
-/* Does the scale, whose numbers have so many bits, tell values apart that images do not? */
-static bool
-scale_pays(const LinearScale *scale, const KeyBufferColumn *col, size_t n, int bits)
-{
-	int			normkey_bits = 1 + pg_leftmost_one_pos64(col->range.max - col->range.min);
-	Places		by_normkey = {0};
-	Places		by_number = {0};
-
-	for (size_t i = 0; i < SAMPLE_SIZE; i++)
-	{
-		size_t		row = i * (n / SAMPLE_SIZE);
-		uint64		normkey = ((const uint64 *) col->normkeys)[row];
-
-		if (col->nulls != NULL && col->nulls[row])
-			continue;
-		put_at(&by_normkey, (normkey - col->range.min) >> (normkey_bits - REF_BITS));
-		put_at(&by_number, quantize(scale, normkey) >> (bits - REF_BITS));
-	}
-	return by_number.shared + SAMPLE_SIZE / 16 < by_normkey.shared;
-}
-
-/* A scale of so many bits for the column's n images, if it pays. */
-static bool
-make_scale(LinearScale *scale, const KeyBufferColumn *col, size_t n, int bits)
-{
-	double		last = value_of(col->range.max ^ col->flip);
-
-	scale->flip = col->flip;
-	scale->from = value_of(col->range.min ^ col->flip);
-	scale->steps = ((UINT64CONST(1) << bits) - QUANTIZE_SPARE) / (last - scale->from);
-	/* infinities and NaNs are at an end of the range; a difference may be too large or small */
-	return isfinite(last - scale->from) && isfinite(scale->steps) && scale_pays(scale, col, n, bits);
-}
-
-bool
-quantized_layout(KeyLayout *quantized, const KeyLayout *layout, const KeyBuffer *keybuf, int bits)
-{
-	int			room = bits;
-	int			c = 0;
-	LayoutColumn *lc;
-
-	if (keybuf->n < QUANTIZE_MIN_ROWS)
-		return false;
-	while (c < layout->ncols && layout->cols[c].bits <= room)
-		room -= layout->cols[c++].bits;
-	if (c == layout->ncols || keybuf->cols[c].kind != KEY_FLOAT8 || room < QUANTIZE_MIN_BITS)
-		return false;
-
-	*quantized = *layout;
-	lc = &quantized->cols[c];
-	if (!make_scale(&lc->quantized, &keybuf->cols[c], keybuf->n, room))
-		return false;
-	lc->base = 0;
-	lc->bits = room;
-	if (lc->null_value != 0)
-		lc->null_value = (UINT64CONST(1) << room) - 1;
-	quantized->ncols = c + 1;
-	quantized->total_bits = bits;
-	quantized->may_be_exact = quantized->exact = false;
-	return true;
-}
-
-/* ------------------------------------------------------------------------
- * A packed key back into its columns: for sorts whose rows are their keys.
+ * Decoding, for sorts whose rows consist of their keys
  * ------------------------------------------------------------------------
  */
 
@@ -652,7 +647,7 @@ quantized_layout(KeyLayout *quantized, const KeyLayout *layout, const KeyBuffer 
 #define NO_DECODE_LOOP(kind, ...) \
 		case kind: pg_unreachable();
 
-/* The values of a column whose lowest bit is at shift; NULLs are yet to be told. */
+/* Decodes a column whose lowest bit is at shift.  The caller handles NULLs. */
 static void
 decode_column(const KeyBufferColumn *col, const LayoutColumn *lc, int shift,
 			  const uint64 *words, int count, Datum *values)
@@ -680,7 +675,7 @@ decode_words(const KeyBuffer *keybuf, const KeyLayout *layout, const uint64 *wor
 
 		if (lc->bits == 0)
 		{
-			/* one value: no bit of the key tells it, and shift may be 64 */
+			/* the key has no bit for a constant column, and shift may be 64 */
 			Datum		value = decode_value(col, lc, 0, isnull + c * stride);
 
 			for (int i = 0; i < count; i++)

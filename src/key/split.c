@@ -1,23 +1,20 @@
 /*
  * split.c
- *	  Staged keys split by range: a sample, splitters, and one pass over the keys.
+ *	  Splits buffered keys by range: sample, splitters, one pass over the keys.
  *
- * As Chen's slices are joined to buckets that a multiprocessor can hold, a sorted
- * sample's values are joined to parts that a device can hold.  A value that makes up
- * half a part or more is a part of its own, in which nothing is left to sort: no number
- * of splitters would make such a part smaller.
+ * The ranges come from a sorted sample, as Chen et al. join slices to buckets of a
+ * size that a multiprocessor can hold.  A key that makes up half a part or more gets a
+ * part of its own, which needs no sort: more splitters could not divide it.
  *
- * How large each part comes out is only known at the end, so that parts are made of
- * blocks, taken from one region as they are needed: the keys are packed and compared
- * with the splitters once.
+ * The size of a part is known only at the end.  Parts therefore consist of blocks, which
+ * are taken from one region as needed, so keys are packed and compared with splitters
+ * only once.
  *
- * A key's leading bits tell nearly always which part it is in, so that a table of them is asked
- * first.  On a Zen 5, 8M keys: of 32 bits, in 11 and 64 parts, 3.8 and 3.3 ns each, where a
- * search among the splitters takes 6.4 and 8.7; of 64 bits 5.0 and 6.4 (7.8 and 9.8), of 128
- * bits 7.5 and 8.3 (11 and 15).
+ * The leading bits of a key usually determine its part.  A table of these bits is
+ * looked up first, and comparisons with splitters follow only within one cell.
  *
- * Memory policy: the region has room for all rows, and a block for each part besides;
- * what is not used of it is not touched.
+ * Memory policy: the region has room for all rows and one more block per part.  Its
+ * unused memory is never touched.
  */
 #include "postgres.h"
 
@@ -25,41 +22,41 @@
 #include "key/key.h"
 #include "miscadmin.h"
 
-/* Keys of the sample: so many for each part, but not fewer nor more than these. */
+/* Number of keys in the sample: per part, and its limits. */
 #define SAMPLE_PER_PART		512
 #define SAMPLE_MIN			4096
 #define SAMPLE_MAX			32768
 
-/* Keys that are packed, and compared, at a time. */
+/* Keys that are packed and compared in one batch. */
 #define SPLIT_BATCH			512
 
-/* Batches between two looks at interrupts. */
+/* Batches between two checks for interrupts. */
 #define INTERRUPT_BATCHES	256
 
-/* Cells of equal width into which leading bits divide the keys, */
+/* The leading bits divide the keys into this number of cells of equal width. */
 #define SPLIT_CELL_BITS		12
 #define SPLIT_CELLS			(1 << SPLIT_CELL_BITS)
 
-/* and splitters in one of them up to which that is quicker than a search among all. */
+/* With more splitters than this in a cell, a binary search among all splitters is faster. */
 #define SPLIT_CELL_MOST		2
 
 typedef struct SplitCells
 {
-	int			shift;			/* a key's cell, or the last, is what is left of it */
-	int			most;			/* splitters in one cell */
-	uint8		part[SPLIT_CELLS];	/* of the cell's least key */
+	int			shift;			/* key >> shift is the key's cell; the last cell has all above */
+	int			most;			/* maximal number of splitters in a cell */
+	uint8		part[SPLIT_CELLS];	/* part of the cell's least key */
 } SplitCells;
 
-/* Where a part's next row goes. */
+/* Where the next row of a part is written. */
 typedef struct PartEnd
 {
 	char	   *keys;
 	uint32	   *rids;
-	size_t		left;			/* rows that its block has room for */
+	size_t		left;			/* rows that the current block has room for */
 } PartEnd;
 
 static int
-compare_keys(const void *a, const void *b)
+compare_key128(const void *a, const void *b)
 {
 	const Key128 x = *(const Key128 *) a;
 	const Key128 y = *(const Key128 *) b;
@@ -67,7 +64,7 @@ compare_keys(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* A sorted sample; places are random, for inputs may have a period. */
+/* Takes a sorted sample.  Positions are random, because the input may be periodic. */
 static void
 sample_keys(const KeyBuffer *keybuf, const KeyLayout *layout, Key128 *sample, size_t n)
 {
@@ -76,10 +73,10 @@ sample_keys(const KeyBuffer *keybuf, const KeyLayout *layout, Key128 *sample, si
 	pg_prng_seed(&state, 0);
 	for (size_t i = 0; i < n; i++)
 		sample[i] = pack_key(keybuf, layout, (size_t) pg_prng_uint64_range(&state, 0, keybuf->n - 1));
-	qsort(sample, n, sizeof(Key128), compare_keys);
+	qsort(sample, n, sizeof(Key128), compare_key128);
 }
 
-/* Another part, from that key on; false if there are too many. */
+/* Adds a part that begins with this key.  Returns false if there are too many parts. */
 static bool
 add_part(KeySplit *split, Key128 low)
 {
@@ -90,7 +87,7 @@ add_part(KeySplit *split, Key128 low)
 	return true;
 }
 
-/* Ranges of which each has that share of the sample; false if they are too many. */
+/* Divides the sample into ranges of this many keys.  Returns false if there are too many parts. */
 static bool
 choose_ranges(KeySplit *split, const Key128 *sample, size_t n, double share)
 {
@@ -178,7 +175,7 @@ block_at(const KeySplit *split, uint32 block)
 	return span;
 }
 
-/* The part gets the next block. */
+/* Gives the part another block. */
 static pg_noinline void
 next_block(KeySplit *split, KeyPart *part, PartEnd *end, uint32 *used)
 {
@@ -212,16 +209,17 @@ fill_cells(SplitCells *cells, const KeySplit *split, const KeyLayout *layout)
 		while (p + 1 < split->nparts &&
 			   (c == SPLIT_CELLS - 1 || split->low[p + 1] < (Key128) (c + 1) << cells->shift))
 			p++;
-		/* one at its very beginning is counted, too: it does no harm */
+		/* a splitter that equals the cell's least key is counted, which is harmless */
 		cells->part[c] = (uint8) before;
 		cells->most = Max(cells->most, p - before);
 	}
 }
 
 /*
- * Puts a batch's keys into their parts, without a branch: by their cells and the splitters in
- * there, or if these are many by steps comparisons with splitters each.  Splitters are filled
- * up to a power of two with the largest key.
+ * Writes the keys of a batch to their parts, without branches per key.  The part is
+ * found by the key's cell and the splitters in it.  If a cell has too many splitters, a
+ * binary search in steps comparisons finds it; splitters[] is padded to a power of two
+ * with the largest key.
  */
 #define SPLIT_KEYS(key_t, splitters) \
 	do { \

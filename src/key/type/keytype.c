@@ -400,7 +400,7 @@ multirange_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool
 	return normkey;
 }
 
-/* The row's type differs from the last row's.  An unknown type counts as one without columns. */
+/* The row's type is not that of the last row.  An unknown type counts as one without columns. */
 static void
 set_row_type(FirstPart *part, Oid type, int32 typmod)
 {

@@ -243,7 +243,7 @@ compare_oids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Reads the positions of all values of this value's type.  Does nothing if the value is unknown. */
+/* Reads the positions of all values of this value's type.  Ignores an unknown value. */
 static void
 enum_load(EnumOrder *order, Oid value)
 {
