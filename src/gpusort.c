@@ -8,7 +8,6 @@
 #include "fmgr.h"
 #include "gpu/gpu.h"
 #include "executor/gpusort_executor.h"
-#include "executor/executor_internal.h"
 #include "planner/planner.h"
 #include "monitor/progress.h"
 #include "cost/store.h"
@@ -35,8 +34,7 @@ _PG_init(void)
 		device_supervisor_saves = gpusort_learn_save;
 	}
 	gpu_init();
-	gpusort_node_init();
-	partial_sort_node_init();
+	executor_nodes_init();
 	gpusort_planner_init();
 	gpusort_ordered_init();
 }

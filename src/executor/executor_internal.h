@@ -1,96 +1,50 @@
 /*
  * executor_internal.h
- *	  What the executor's modules share.
+ *	  Node states, and interfaces between the executor's modules.
  */
 #ifndef GPUSORT_EXECUTOR_EXECUTOR_INTERNAL_H
 #define GPUSORT_EXECUTOR_EXECUTOR_INTERNAL_H
 
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "compat.h"
 #include "executor/executor.h"
+#include "executor/gpusort_executor.h"
 #include "executor/tuptable.h"
 #include "key/type/keytype.h"
 #include "nodes/execnodes.h"
-#include "nodes/extensible.h"
-#include "nodes/plannodes.h"
 #include "parallel/parallel.h"
 #include "port/atomics.h"
 #include "sort/sort.h"
 
-typedef struct ScanRows
-{
-	SeqScanState *child;
-	TupleTableSlot *slot;		/* the tuple that a row is computed from */
-
-	/* the tuples of the current page */
-	BlockNumber block;
-	int			n;
-	int			next;
-	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
-	uint16		lens[MaxHeapTuplesPerPage];
-	OffsetNumber offsets[MaxHeapTuplesPerPage];
-	PageAhead	ahead;
-} ScanRows;
-
 /* ------------------------------------------------------------------------
- * A sequential scan's rows, a page at a time.
+ * Input: rows of the child, by slot or by heap page
  * ------------------------------------------------------------------------
  */
 
-typedef struct PageScan
-{
-	RowPage		page;			/* the rows of the current page */
-	SeqScanState *child;
-	AttrNumber *atts;			/* the child's columns in the tuple, from 0 */
-	TupleTableSlot *tuple_slot;
-	TupleTableSlot *row_slot;	/* the child's row; tuple_slot if rows are whole tuples */
-	BlockNumber block;
-	OffsetNumber offsets[MaxHeapTuplesPerPage];
-} PageScan;
-
-/* Where the rows of a plan come from: a scan, or the scans below an Append in turn. */
+/* State of the child's scans that are read page by page. */
 typedef struct PageSource
 {
-	PlanState  *top;
-	bool		possible;		/* it may have pages at all */
-	PlanState  *current;		/* the plan that gave the last row */
-	int			rows;			/* that came one by one from it */
-	bool		known;			/* scan was looked for */
-	PageScan   *scan;			/* of current; NULL: rows come one by one, */
-	ScanRows   *computed;		/* unless they are computed from a page's tuples */
+	PlanState  *plan;			/* the child */
+	bool		possible;		/* the child is a SeqScan or an Append */
+	PlanState  *scan_plan;		/* the plan node that returned the last row */
+	int			single_rows;	/* rows that scan_plan returned in slots */
+	bool		examined;		/* scan and computed are set for scan_plan */
+	struct PageScan *scan;		/* scan_plan's rows are columns of its tuples; or NULL */
+	struct ComputedScan *computed;	/* scan_plan's rows have expressions; or NULL */
 } PageSource;
 
-extern void page_source_init(PageSource *source, PlanState *top);
-
-extern TupleTableSlot *page_source_next_computed(PageSource *source);
-
-/*
- * The plan's next row, where it is computed from a page of which a row has been
- * given out; NULL: ask the plan.
- */
-static inline TupleTableSlot *
-page_source_next(PageSource *source)
-{
-	return source->computed == NULL ? NULL : page_source_next_computed(source);
-}
-
+extern void page_source_init(PageSource *source, PlanState *plan);
 extern void page_source_end(PageSource *source);
 
-/* ------------------------------------------------------------------------
- * What nodes that sort have in common: rows in, a LIMIT's bound, counters.
- * ------------------------------------------------------------------------
- */
-
 /*
- * Puts all rows of a plan into a sorter; pages is its source of pages.  Not to the end
- * if rows were lost with a device, or if *stop (NULL: never) is seen to be set.
+ * Puts all rows of a plan into a sorter.  Stops early if the sorter's device
+ * failed or *stop is set (stop may be NULL).
  */
 extern void sort_node_take_rows(Sorter *sorter, PlanState *outer, PageSource *pages,
 								pg_atomic_uint32 *stop);
 
-/* How many rows of the front are wanted by a LIMIT and OFFSET; 0: all. */
+/* Returns LIMIT + OFFSET, the number of rows wanted; 0: all. */
 extern size_t sort_node_bound(ExprContext *econtext, ExprState *limit_count,
 							  ExprState *limit_offset);
 
@@ -98,105 +52,101 @@ extern size_t sort_node_bound(ExprContext *econtext, ExprState *limit_count,
 extern void sort_node_count(const SortReport *report);
 
 /* ------------------------------------------------------------------------
- * The slot of rows that are their keys.
+ * Node "Custom Scan (GpuSort)", serial
  * ------------------------------------------------------------------------
  */
 
-extern TupleTableSlotOps keys_slot_ops;
+typedef struct GpuSortState
+{
+	CustomScanState css;
+	KeyColumn  *keys;
+	int			nkeys;
+	bool		random_access;	/* the parent may rewind, mark or read backward */
+	bool		keys_only;		/* rows are made of their normalized keys */
+	bool		sort_done;
+	size_t		bound;			/* rows wanted of the last sort; 0: all */
+	ExprState  *limit_count;	/* LIMIT of the parent; NULL: none */
+	ExprState  *limit_offset;	/* OFFSET of the parent; NULL: none */
+	int			work_mem;		/* setting when the last sort began */
+	double		hash_mem_multiplier;	/* setting when the last sort began */
+	Sorter	   *sorter;			/* NULL until the first row is asked for */
+	SortResult *result;			/* result of the last sort */
+	PageSource	pages;
+} GpuSortState;
 
 /* ------------------------------------------------------------------------
- * The executor node "Custom Scan (GpuSort Feed)": a participant of a parallel sort.
+ * Node "Custom Scan (GpuSort Feed)": a participant of a parallel sort
  * ------------------------------------------------------------------------
  */
-
-/*
- * A sort of many workers is a node more than what it replaces.  A Feed's number, which
- * names its shared memory and its figures, is the Sort's and this; the planner counts its
- * nodes from 0.
- */
-#define PARTIAL_SORT_NODE_ID	(1 << 30)
 
 typedef struct PartialSortState
 {
 	CustomScanState css;
 	KeyColumn  *keys;
 	int			nkeys;
-	bool		done;			/* all rows are in, and sorted */
-	size_t		bound;			/* the leader's: rows wanted; 0: all */
+	bool		done;			/* all rows are taken and sorted */
+	size_t		bound;			/* leader only: rows wanted; 0: all */
 	Sorter	   *sorter;
-	SortResult *result;			/* of the sort that is done */
-	PageSource	pages;			/* of the child */
+	SortResult *result;			/* result of the last sort */
+	PageSource	pages;
 	SortSpec	spec;
 
-	Exchange   *exchange;		/* NULL: there is nobody else */
-	bool		stopped;		/* ... any more, since the node was shut down */
-	int			ring;			/* a worker's; -1 in the leader */
+	Exchange   *exchange;		/* NULL: no workers, or the node was shut down */
+	int			ring;			/* number of this worker's ring; -1 in the leader */
 
-	/* the leader's */
-	bool		participation;	/* parallel_leader_participation, which launch() changes */
-	DeviceProducer	device;			/* its job that all send rows to, if it is on; */
-	Sink	   *lead;			/* what gives them out: its sorter's; NULL: none; */
-	Sorter	   *share;			/* and what sends its own rows there */
+	/* leader only */
+	bool		leader_participation;	/* parallel_leader_participation before the launch */
+	DeviceProducer producer;	/* the job to which all participants send rows */
+	Sink	   *device_sink;	/* sink of that job in sorter; NULL: no job */
+	Sorter	   *share_sorter;	/* sends the leader's own rows to that job */
 
-	/* and for EXPLAIN */
-	int			nreports;		/* workers planned, and the leader last */
-	ParticipantReport *reports;
+	/* for EXPLAIN, after shutdown */
+	int			nreports;		/* planned workers + 1; 0: there was no exchange */
+	ParticipantReport *reports; /* by ring; the leader's is the last */
 } PartialSortState;
 
-extern void partial_sort_node_init(void);
-
-/* Does this plan stand above a Gather of Feeds? */
-extern bool plan_above_partial_sorts(const CustomScan *cscan);
-
-/* The Feed below a parallel sort's Gather. */
+/* Returns the partial sort below a parallel sort's Gather. */
 extern PartialSortState *partial_sort_of_gather(GatherState *gather);
 
-/* In the leader, in place of the node's function: a row that says nothing. */
-extern TupleTableSlot *partial_sort_announce(PlanState *pstate);
+/*
+ * ExecProcNode of the leader's partial sort while workers are launched: returns
+ * an all-NULL row that the parent discards.
+ */
+extern TupleTableSlot *partial_sort_exec_dummy(PlanState *pstate);
 
 /*
- * In the leader, before there are workers: all participants are to send their rows into a job on a
- * device, if there is one to be had.  given is where it is noted which rows were given out.
+ * Leader, before workers are launched: opens a device job to which all
+ * participants send their rows; false if there is none to be had.  Rows that
+ * the parent returned are recorded in *returned.
  */
-extern bool partial_sort_lead(PartialSortState *partial, double rows, double row_bytes, int participants,
-					  ReturnedRows *returned);
+extern bool partial_sort_open_device_job(PartialSortState *partial, double rows, double row_bytes,
+										 int participants, ReturnedRows *returned);
 
-/* The leader's own share goes there. */
-extern void partial_sort_lead_share(PartialSortState *partial);
+/* Leader: sends its own share of the rows to the job. */
+extern void partial_sort_send_own_rows(PartialSortState *partial);
 
-/* The rows are on the device: sorts them; false if they are lost. */
-extern bool partial_sort_lead_sort(PartialSortState *partial);
+/* Leader: all rows are on the device; sorts them.  False if the device failed. */
+extern bool partial_sort_device_sort(PartialSortState *partial);
 
-/* No job any more; what it was is still told. */
-extern void partial_sort_lead_end(PartialSortState *partial);
+/* Leader: ends the job.  Its report stays readable. */
+extern void partial_sort_close_device_job(PartialSortState *partial);
 
-/* In the leader: nobody waits for it any more. */
+/* Leader: stops the exchange, so that no participant waits for another. */
 extern void partial_sort_stop(PartialSortState *partial);
 
-extern const CustomScanMethods partial_sort_scan_methods;
-
-/* explain.c */
-extern void partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
-extern void participant_report_fill(ParticipantReport *to, const SortReport *report,
-									bool keys_only);
-
 /* ------------------------------------------------------------------------
- * What has become of the workers of a parallel sort.
- * ------------------------------------------------------------------------
- */
-
-/* ------------------------------------------------------------------------
- * The executor node "Custom Scan (GpuSort)" above a Gather of GpuSort Feeds.
+ * Node "Custom Scan (GpuSort)" above a Gather of partial sorts
  * ------------------------------------------------------------------------
  */
 
 typedef enum ParallelSortPhase
 {
 	PARALLEL_SORT_NEW,
-	PARALLEL_SORT_SERIAL,		/* the leader's rows are all, if there are any */
-	PARALLEL_SORT_MERGE,
-	PARALLEL_SORT_DEVICE,		/* the workers' rows come from a device */
-	PARALLEL_SORT_AGAIN,		/* they were lost with it: to those that had not been given */
+	PARALLEL_SORT_SERIAL,		/* only the leader has rows, or no participant */
+	PARALLEL_SORT_MERGE,		/* the participants' streams are merged */
+	PARALLEL_SORT_DEVICE,		/* rows stream from the device */
+	PARALLEL_SORT_RESUME,		/* second run, without the device that failed:
+								 * rows that were returned before are skipped */
 	PARALLEL_SORT_END
 } ParallelSortPhase;
 
@@ -205,29 +155,51 @@ typedef struct ParallelSortState
 	CustomScanState css;
 	KeyColumn  *keys;
 	int			nkeys;
-	ExprState  *limit_count;	/* of the Limit above, if one bounds this node */
-	ExprState  *limit_offset;
+	ExprState  *limit_count;	/* LIMIT of the parent; NULL: none */
+	ExprState  *limit_offset;	/* OFFSET of the parent; NULL: none */
 	GatherState *gather;
-	struct PartialSortState *partial;
+	PartialSortState *partial;
 	ParallelSortPhase phase;
-	MemoryContext cxt;			/* of the merge */
-	struct BlockMerge *merge;
-	int			nstreams;
-	bool		device_failed;	/* it is not tried again */
-	bool		on_device;		/* the last execution's rows came from there */
-	struct ReturnedRows *returned;	/* when a device is lost */
-	ParallelSortPhase resumed;	/* after PARALLEL_SORT_AGAIN */
-	TupleTableSlot *row_slot;	/* a row as it lies */
+	ParallelSortPhase resume_phase; /* phase of the second run during RESUME */
+	MemoryContext cxt;			/* memory of the merge */
+	BlockMerge *merge;
+	int			nstreams;		/* streams that are merged */
+	bool		device_failed;	/* the device failed and is not tried again */
+	bool		on_device;		/* the last execution's rows came from the device */
+	ReturnedRows *returned;		/* rows returned before a device failed */
+	TupleTableSlot *row_slot;	/* a row before projection */
 } ParallelSortState;
 
 extern Node *parallel_sort_create_state(void);
 
-/* explain.c */
-extern void parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
-
 /* ------------------------------------------------------------------------
- * A parallel sort whose rows are all in one job on a device: the leader's part.
+ * EXPLAIN
  * ------------------------------------------------------------------------
  */
+
+extern void gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+extern void partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+extern void parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+
+/* Makes of a sort's report what EXPLAIN shows, in a form that fits shared memory. */
+extern void participant_report_fill(ParticipantReport *to, const SortReport *report,
+									bool keys_only);
+
+/* ------------------------------------------------------------------------
+ * Reruns and pauses (plan_format.c)
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * Does the plan return the same rows in the same order after ExecReScan(),
+ * under the same work_mem and hash_mem_multiplier, whatever other sessions do?
+ */
+extern bool plan_can_rerun(PlanState *ps);
+
+/* The same for plans shared by workers: the same rows, in any order. */
+extern bool plan_can_rerun_shared(PlanState *ps);
+
+/* May the current executor run stop before the end of its plan? */
+extern bool device_may_pause(void);
 
 #endif							/* GPUSORT_EXECUTOR_EXECUTOR_INTERNAL_H */

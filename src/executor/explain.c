@@ -1,15 +1,15 @@
 /*
  * explain.c
- *	  What EXPLAIN says about a GpuSort node.
+ *	  EXPLAIN output of GpuSort nodes.
  *
- * "Sort Key", "Sort Method" and their structured properties are a Sort's, so
- * that whatever reads plans reads ours.  "Sort Route" says why this algorithm.
+ * "Sort Key", "Sort Method" and their structured properties are those of Sort,
+ * so that tools that read plans understand them.  "Sort Route" tells why the
+ * algorithm was chosen.
  */
 #include "postgres.h"
 
 #include "compat.h"
 #include "executor/executor_internal.h"
-#include "executor/gpusort_executor.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/builtins.h"
@@ -17,7 +17,7 @@
 #include "utils/ruleutils.h"
 #include "utils/typcache.h"
 
-/* Appends COLLATE, DESC, USING, NULLS FIRST as ORDER BY would have them. */
+/* Appends COLLATE, DESC, USING and NULLS FIRST in the syntax of ORDER BY. */
 static void
 append_sort_order(StringInfo buf, Node *expr, const KeyColumn *key)
 {
@@ -60,7 +60,7 @@ explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, List 
 			 ExplainState *es)
 {
 	Plan	   *plan = css->ss.ps.plan;
-	/* what was sorted, whatever is made of it */
+	/* the sort's input, before the node's projection */
 	List	   *tlist = ((CustomScan *) plan)->custom_scan_tlist;
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
 	bool		useprefix = (compat_explain_tables(es) > 1 || es->verbose);
@@ -132,7 +132,7 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 	to->valid = true;
 }
 
-/* A sort's report; in text each line stands behind a prefix. */
+/* Shows a sort's report; in text format each line begins with prefix. */
 static void
 explain_report(const ParticipantReport *report, const char *prefix, ExplainState *es)
 {
@@ -160,7 +160,7 @@ explain_report(const ParticipantReport *report, const char *prefix, ExplainState
 	}
 }
 
-/* A participant's phases; its rows are given out beside the others'. */
+/* Shows a participant's phases.  It has no emit phase of its own. */
 static void
 explain_participant_phases(const ParticipantReport *report, const char *prefix, ExplainState *es)
 {
@@ -178,6 +178,7 @@ explain_participant_phases(const ParticipantReport *report, const char *prefix, 
 	}
 }
 
+/* Shows the phases of a sort, and what the node's time leaves for emission. */
 static void
 explain_phases(const PlanState *ps, const ParticipantReport *report, ExplainState *es)
 {
@@ -186,7 +187,7 @@ explain_phases(const PlanState *ps, const ParticipantReport *report, ExplainStat
 	double		sort = report->sort_ms;
 	double		emit = compat_node_total_ms(ps) / Max(nloops, 1) - ingest - sort;
 
-	/* the phases are the last loop's; only a single loop tells emission */
+	/* ingest and sort are the last loop's, the node's time is an average of all loops */
 	if (nloops != 1 || emit < 0)
 		emit = 0;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
@@ -203,7 +204,7 @@ explain_phases(const PlanState *ps, const ParticipantReport *report, ExplainStat
 	}
 }
 
-/* Keys or rows in parts: which device sorted how many. */
+/* Shows what each device sorted of keys or rows in parts. */
 static void
 explain_parts(const SortReport *report, ExplainState *es)
 {
@@ -231,7 +232,7 @@ explain_parts(const SortReport *report, ExplainState *es)
 	}
 }
 
-/* What the GPU had to do with it. */
+/* Shows a device's time and copied bytes. */
 static void
 explain_device(const SortReport *report, ExplainState *es)
 {
@@ -343,7 +344,7 @@ explain_workers(const ParticipantReport *reports, int n, ExplainState *es)
 		ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);
 }
 
-/* The leader's sort, and the workers'. */
+/* Shows the leader's sort and the workers' sorts. */
 void
 partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {

@@ -1,90 +1,65 @@
 /*
  * gpusort_executor.h
- *	  The executor's nodes, for the planner and for start-up.
+ *	  Interface of the executor's nodes for the planner and for start-up.
  */
 #ifndef GPUSORT_EXECUTOR_GPUSORT_EXECUTOR_H
 #define GPUSORT_EXECUTOR_GPUSORT_EXECUTOR_H
 
 #include "postgres.h"
 
-#include "compat.h"
-#include "executor/executor_internal.h"
 #include "key/type/keytype.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "nodes/plannodes.h"
-#include "sort/sort.h"
 
-typedef struct GpuSortState
-{
-	CustomScanState css;
-	KeyColumn  *keys;
-	int			nkeys;
-	bool		random_access;
-	bool		keys_only;
-	bool		sort_done;
-	size_t		bound;			/* of the sort that is done; 0: none */
-	ExprState  *limit_count;	/* of the Limit above, if one bounds this node */
-	ExprState  *limit_offset;
-	int			work_mem;		/* of the sort that was begun */
-	double		hash_mem_multiplier;
-	Sorter	   *sorter;			/* NULL until the first row is wanted */
-	SortResult *result;			/* of the sort that is done */
-	PageSource	pages;			/* of the child */
-} GpuSortState;
+/*
+ * A parallel sort has one plan node more than the plan that it replaces.  The
+ * id of a partial sort is the id of the Sort plus this offset; the planner
+ * counts its own nodes from 0.  The id names the node's shared memory and its
+ * instrumentation.
+ */
+#define PARTIAL_SORT_NODE_ID	(1 << 30)
 
-/* The methods of the plan's node, which are to be registered when the module is loaded. */
+/* Plan nodes "Custom Scan (GpuSort)" and "Custom Scan (GpuSort Feed)". */
 extern const CustomScanMethods gpusort_scan_methods;
+extern const CustomScanMethods partial_sort_scan_methods;
 
-extern void gpusort_node_init(void);
-
-/* explain.c */
-extern void gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+/* Registers both, when the library is loaded. */
+extern void executor_nodes_init(void);
 
 /* ------------------------------------------------------------------------
- * A GpuSort in a finished plan: who makes one and who runs it agree here.
+ * Format of a GpuSort in a finished plan
  * ------------------------------------------------------------------------
  */
 
-/* Is it a GpuSort?  Also one above Feeds. */
+/* Is this a GpuSort, serial or parallel? */
 extern bool gpusort_plan_is(const Plan *plan);
 
-/* Fills in what the node will need to know; limit may be NULL. */
+/* Is this GpuSort parallel, that is, above a Gather of partial sorts? */
+extern bool plan_above_partial_sorts(const CustomScan *cscan);
+
+/* Writes key columns and the Limit above (or NULL) into the plan node. */
 extern void gpusort_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, Limit *limit);
 
-/* The key columns, palloc'd, and how many there are. */
+/* Returns the key columns as a palloc'd array of *nkeys. */
 extern KeyColumn *gpusort_plan_keys(const CustomScan *cscan, int *nkeys);
 
-/* Keys that are one column are another one. */
+/* Keys that were column from of the child are column to. */
 extern void gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber to);
 
-/* The LIMIT and OFFSET of the Limit above, to be evaluated by the node; NULL where there is none. */
+/*
+ * Prepares LIMIT and OFFSET of the Limit above, which the node evaluates
+ * itself; NULL where there is none.
+ */
 extern void gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprState **count,
 							   ExprState **offset);
 
 /* ------------------------------------------------------------------------
- * Can a plan be run again with the same rows in the same order?
+ * Executor runs that may stop before the end of their plan
  * ------------------------------------------------------------------------
  */
 
-/*
- * After ExecReScan(), under the same work_mem and hash_mem_multiplier, whatever other
- * sessions do meanwhile.
- */
-extern bool plan_can_rerun(PlanState *ps);
-
-/* The same rows in whatever order, and shared by workers in whatever way. */
-extern bool plan_can_rerun_shared(PlanState *ps);
-
-/* ------------------------------------------------------------------------
- * Runs of the executor that stop before their plan's end, and may never go on.
- * ------------------------------------------------------------------------
- */
-
-/* Called while libraries are preloaded, where there is a device service. */
+/* Installs the hook.  Only called where the library is preloaded. */
 extern void device_pause_init(void);
-
-/* May the run under way stop with rows still to come? */
-extern bool device_may_pause(void);
 
 #endif							/* GPUSORT_EXECUTOR_GPUSORT_EXECUTOR_H */

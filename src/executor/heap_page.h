@@ -1,12 +1,13 @@
 /*
  * heap_page.h
- *	  The rows that a heap scan has found on its page.
+ *	  The visible rows that a heap scan has collected on its current page.
  *
- * All that is known of a heap scan's insides is here: in page mode it has collected
- * the line pointers of the page's visible tuples, in ascending order, holds the
- * page pinned, and has given out the one that its index tells.  None of this is
- * promised by PostgreSQL.  So it is checked whenever it is used, and versions whose
- * heap scan we have not tested do without.
+ * This file has all that gpusort assumes about the internals of a heap scan.  In
+ * page mode the scan has collected the line pointers of the page's visible
+ * tuples in ascending order, holds a pin on the page, and has returned the tuple
+ * of rs_cindex last.  PostgreSQL does not promise this.  So it is checked before
+ * each use, and PostgreSQL versions whose heap scan was not tested use the
+ * ordinary way (COMPAT_HEAP_PAGES).
  */
 #ifndef GPUSORT_EXECUTOR_HEAP_PAGE_H
 #define GPUSORT_EXECUTOR_HEAP_PAGE_H
@@ -19,12 +20,12 @@
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 
-/* Where a page was not in memory, so many after it are not looked for. */
-#define PAGES_NOT_AHEAD		64
+/* After a page that is not in shared buffers, prefetching skips this number of pages. */
+#define PREFETCH_SKIP_PAGES		64
 
 #if COMPAT_HEAP_PAGES
 
-/* Is the scan where we think, at a row of a page that it has pinned? */
+/* Is the scan in the expected state, at a row of a page that it has pinned? */
 static inline bool
 heap_page_known(HeapScanDesc heap)
 {
@@ -43,9 +44,10 @@ heap_page_known(HeapScanDesc heap)
 }
 
 /*
- * Takes the row that was given out last and those after it on its page, at most
- * MaxHeapTuplesPerPage; the scan goes on with the next page.  Returns how many, or 0
- * if something is not as it should be: nothing is changed then.
+ * Takes the row that the scan returned last and those after it on its page, at
+ * most MaxHeapTuplesPerPage; the scan continues with the next page.  Returns
+ * their number.  If the scan's state is not as expected, returns 0 and changes
+ * nothing.
  */
 static inline int
 heap_page_take(HeapScanDesc heap, HeapTupleHeader *tuples, uint16 *lens, OffsetNumber *offsets)
@@ -81,12 +83,12 @@ heap_page_take(HeapScanDesc heap, HeapTupleHeader *tuples, uint16 *lens, OffsetN
 }
 
 /*
- * Where the next page lies if it is in shared buffers, for n rows of this page to ask for
- * it: without that a sort spends a quarter of its time waiting for tuples.  The lookup is
- * one that the scan will repeat, by then in the cache.
+ * Finds the next page if it is in shared buffers, so that the sort can prefetch
+ * a part of it with each of the n rows of this page.  The scan will repeat the
+ * buffer lookup, with its hash entry in the CPU's cache by then.
  */
 static inline void
-heap_page_look_ahead(HeapScanDesc heap, Relation rel, int n, PageAhead *ahead)
+heap_page_prefetch_next(HeapScanDesc heap, Relation rel, int n, PageAhead *ahead)
 {
 	BlockNumber block = heap->rs_cblock + 1;
 
@@ -100,7 +102,7 @@ heap_page_look_ahead(HeapScanDesc heap, Relation rel, int n, PageAhead *ahead)
 
 		if (!BufferIsValid(buffer))
 		{
-			ahead->skip = PAGES_NOT_AHEAD;
+			ahead->skip = PREFETCH_SKIP_PAGES;
 			return;
 		}
 		ahead->page = (const char *) BufferGetBlock(buffer);
@@ -117,7 +119,7 @@ heap_page_take(HeapScanDesc heap, HeapTupleHeader *tuples, uint16 *lens, OffsetN
 }
 
 static inline void
-heap_page_look_ahead(HeapScanDesc heap, Relation rel, int n, PageAhead *ahead)
+heap_page_prefetch_next(HeapScanDesc heap, Relation rel, int n, PageAhead *ahead)
 {
 }
 

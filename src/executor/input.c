@@ -1,10 +1,39 @@
 /*
  * input.c
- *	  How rows of the child reach the sorter: by slot, or by heap page.
+ *	  Rows of the child on their way to the sorter: by slot, or by heap page.
+ *
+ * Most large sorts read a sequential scan of a table.  Fetching a row through
+ * the scan node, the table access method and a slot takes as long as sorting
+ * it.  But a heap scan collects the visible tuples of a page when it enters the
+ * page, and keeps the page pinned until it leaves it.  So the child is asked,
+ * in the ordinary way, for the first row of every page only.  The other rows
+ * are taken from the page, and the scan's position is moved behind them.
+ * Where the scan's internals are not as expected (heap_page.h), rows come one
+ * by one.
+ *
+ * The rest of the server sees an ordinary scan: the child opens, advances and
+ * ends its scan itself, checks for interrupts and conflicts, and synchronizes
+ * with other scans; its rows are counted for EXPLAIN and for the table's
+ * statistics.  Only the child's time in EXPLAIN is smaller, because the time
+ * for the rows of a page counts as the sort's.
+ *
+ * There are two kinds of such scans.  A page scan has rows that are tuples of
+ * the table or some of their columns; the sorter takes a page's rows at once.
+ * A computed scan has rows with expressions; they are computed one by one, by
+ * the scan's own compiled condition and target list in the scan's expression
+ * context.  Both evaluate the scan's condition for one tuple before they look
+ * at the next, as the scan does, so that volatile functions and errors come in
+ * the same order.
+ *
+ * The scans may be below an Append, as those of partitions are: an Append runs
+ * one child after the other and tells which one is current.
+ *
+ * On error: nothing is held that the child does not hold.
  */
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/htup_details.h"
 #include "compat.h"
 #include "executor/executor.h"
 #include "executor/executor_internal.h"
@@ -13,135 +42,54 @@
 #include "monitor/stat.h"
 #include "pgstat.h"
 
-/* Rows, or pages, between two looks at whether anybody still wants them. */
-#define ROWS_PER_LOOK	256
+/* Rows or pages between two checks whether the sort is still wanted. */
+#define ROWS_PER_STOP_CHECK	256
 
-static void page_source_begin(PageSource *source);
-static RowPage *page_source_take(PageSource *source, const KeyBuffer *keybuf, MemoryContext cxt);
-static ScanRows *scan_rows_create(PlanState *ps);
-static void scan_rows_take(ScanRows *rows);
-static TupleTableSlot *scan_rows_next(ScanRows *rows);
-static void scan_rows_end(ScanRows *rows);
+/* Rows that a scan returns in slots before its pages are read: small scans are not worth it. */
+#define ROWS_BEFORE_PAGES	64
 
-void
-sort_node_take_rows(Sorter *sorter, PlanState *outer, PageSource *pages, pg_atomic_uint32 *stop)
+/* A scan whose rows are columns of its tuples. */
+typedef struct PageScan
 {
-	MemoryContext cxt = outer->state->es_query_cxt;
+	RowPage		page;			/* rows of the current page */
+	SeqScanState *child;
+	AttrNumber *atts;			/* table column (from 0) of each column of the row */
+	TupleTableSlot *tuple_slot; /* a tuple of the table */
+	TupleTableSlot *row_slot;	/* the child's row; tuple_slot if rows are whole tuples */
+	BlockNumber block;			/* number of the current page */
+	OffsetNumber offsets[MaxHeapTuplesPerPage]; /* line pointers of its rows */
+} PageScan;
 
-	page_source_begin(pages);
-	for (uint64 i = 1;; i++)
-	{
-		TupleTableSlot *slot = page_source_next(pages);
-		RowPage    *page;
-		bool		kept;
-
-		if (slot != NULL)
-		{
-			if (unlikely(!sorter_put_page_row(sorter, slot)))
-				break;
-			continue;
-		}
-		slot = ExecProcNode(outer);
-		if (TupIsNull(slot))
-			break;
-		page = !pages->possible ? NULL : page_source_take(pages, sorter_key_buffer(sorter), cxt);
-		if (page != NULL)
-			kept = sorter_put_page(sorter, page);
-		else
-			kept = sorter_put(sorter, slot);
-		if (unlikely(!kept))
-			break;
-		if (i % ROWS_PER_LOOK == 0 && stop != NULL && pg_atomic_read_u32(stop) != 0)
-			break;
-	}
-}
-
-/* The Limit reports errors. */
-size_t
-sort_node_bound(ExprContext *econtext, ExprState *limit_count, ExprState *limit_offset)
+/* A scan whose rows are computed from its tuples. */
+typedef struct ComputedScan
 {
-	int64		count;
-	int64		offset = 0;
-	Datum		value;
-	bool		isnull;
+	SeqScanState *child;
+	TupleTableSlot *slot;		/* the tuple that a row is computed from */
 
-	if (limit_count == NULL)
-		return 0;
-	value = ExecEvalExprSwitchContext(limit_count, econtext, &isnull);
-	if (isnull)
-		return 0;
-	count = DatumGetInt64(value);
-	if (limit_offset != NULL)
-	{
-		value = ExecEvalExprSwitchContext(limit_offset, econtext, &isnull);
-		offset = isnull ? 0 : DatumGetInt64(value);
-	}
-	if (count < 0 || offset < 0 || count > PG_INT32_MAX || offset > PG_INT32_MAX)
-		return 0;
-	/* a LIMIT 0 does not ask for rows at all; if it did, one would do */
-	return Max(1, (size_t) (count + offset));
-}
+	/* tuples of the current page */
+	BlockNumber block;
+	int			n;
+	int			next;			/* the next tuple to compute a row from */
+	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
+	uint16		lens[MaxHeapTuplesPerPage];
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+	PageAhead	ahead;
+} ComputedScan;
 
-void
-sort_node_count(const SortReport *report)
+/* Is this a sequential scan of a heap, outside of EvalPlanQual? */
+static bool
+is_heap_scan(PlanState *ps)
 {
-	SortCount	count = {0};
-
-	if (report->sorted)
-	{
-		count.algorithm = report->decision.algorithm;
-		/* a failure of the device has been counted when it happened */
-		if (report->decision.forced_why_not != NULL && !report->device_failed)
-			count.passed_over = report->facts.forced;
-	}
-	count.rows = report->rows;
-	count.spilled = report->runs > 0;
-	count.bytes = count.spilled ? report->disk_bytes : report->memory_peak;
-	count.timed = report->timed;
-	if (count.timed)
-	{
-		count.ingest_us = INSTR_TIME_GET_MICROSEC(report->ingest_time);
-		count.spill_us = INSTR_TIME_GET_MICROSEC(report->spill_time);
-		count.sort_us = INSTR_TIME_GET_MICROSEC(report->sort_time) - count.spill_us;
-		count.predicted_us = report->predicted_us;
-		count.measured_us = INSTR_TIME_GET_MICROSEC(report->predicted_time);
-	}
-	gpusort_stat_count(&count);
+	return IsA(ps, SeqScanState) && ps->state->es_epq_active == NULL &&
+		((SeqScanState *) ps)->ss.ss_currentRelation->rd_tableam == GetHeapamTableAmRoutine();
 }
 
 /* ------------------------------------------------------------------------
- * A sequential scan's rows, a page at a time.
- *
- * Most large sorts have a plain scan of a table below them, and half of such a
- * sort's time goes into fetching its rows one by one: through the scan node, the
- * table's access method and a slot that is deformed, some 25 ns and a hundred
- * lines of C for each.  But a heap scan collects the visible tuples of a page when
- * it comes there, and keeps the page pinned until it leaves.  So the child is
- * asked, in the ordinary way, only for the first row of every page; the others
- * are then taken off the page where they lie, and the scan is told that they
- * have been given out.  Where the scan's insides are not what we expect
- * (heap_page.h), its rows come one by one.
- *
- * What the rest of the server sees is the same: the child opens, advances and
- * ends its scan itself, checks for interrupts and conflicts, and synchronises with
- * other scans; its rows are counted for EXPLAIN and for the table's statistics.
- * Only its time, where EXPLAIN measures that, contains less: the rows of a page
- * are fetched in our own.
- *
- * Only scans of columns alone: a row is then its tuple, or some of its columns.  Rows
- * that have expressions are computed one by one, by scan_rows.c.  A scan's conditions
- * are evaluated here as the scan node would, in the same order.
- * The scans may be those below an Append, the partitions of a table: it runs one
- * after the other and tells which.
- *
- * On error: nothing is held that the child does not hold.
+ * Page scans
  * ------------------------------------------------------------------------
  */
 
-/* A scan of fewer rows is not worth the slots. */
-#define ROWS_BEFORE_PAGES	64
-
-/* The columns of the tuple that make the child's row; false if there is more to it. */
+/* Finds the table columns that make the child's row; false if the row has anything else. */
 static bool
 map_columns(const SeqScanState *child, AttrNumber *atts)
 {
@@ -154,7 +102,7 @@ map_columns(const SeqScanState *child, AttrNumber *atts)
 	{
 		Var		   *var = (Var *) lfirst_node(TargetEntry, lc)->expr;
 
-		/* another type's or collation's name for the same bytes */
+		/* a binary-coercible type or another collation: the same bytes */
 		while (IsA(var, RelabelType))
 			var = (Var *) ((RelabelType *) var)->arg;
 		if (!IsA(var, Var) || var->varno != plan->scanrelid || var->varattno <= 0 ||
@@ -165,23 +113,29 @@ map_columns(const SeqScanState *child, AttrNumber *atts)
 	return true;
 }
 
-/* Row i's tuple, in tuple_slot. */
+/* Stores a tuple of the current page in a slot. */
 static void
-tuple_to_slot(PageScan *scan, int i)
+heap_tuple_to_slot(TupleTableSlot *slot, const SeqScanState *child, BlockNumber block,
+				   OffsetNumber offset, HeapTupleHeader header, uint16 len)
 {
-	HeapTupleTableSlot *slot = (HeapTupleTableSlot *) scan->tuple_slot;
-	HeapTupleData tuple;
+	HeapTuple	tuple = &((HeapTupleTableSlot *) slot)->tupdata;
 
-	tuple.t_len = scan->page.lens[i];
-	tuple.t_data = scan->page.tuples[i];
-	tuple.t_tableOid = RelationGetRelid(scan->child->ss.ss_currentRelation);
-	/* conditions may ask for it */
-	ItemPointerSet(&tuple.t_self, scan->block, scan->offsets[i]);
-	slot->tupdata = tuple;
-	ExecStoreHeapTuple(&slot->tupdata, scan->tuple_slot, false);
+	tuple->t_len = len;
+	tuple->t_data = header;
+	tuple->t_tableOid = RelationGetRelid(child->ss.ss_currentRelation);
+	/* conditions may refer to ctid */
+	ItemPointerSet(&tuple->t_self, block, offset);
+	ExecStoreHeapTuple(tuple, slot, false);
 }
 
-/* RowPage.row: row i as the child would give it out */
+static void
+page_tuple_to_slot(PageScan *scan, int i)
+{
+	heap_tuple_to_slot(scan->tuple_slot, scan->child, scan->block, scan->offsets[i],
+					   scan->page.tuples[i], scan->page.lens[i]);
+}
+
+/* RowPage.row: returns row i as the child would. */
 static TupleTableSlot *
 page_row(RowPage *page, int i)
 {
@@ -189,7 +143,7 @@ page_row(RowPage *page, int i)
 	TupleTableSlot *row = scan->row_slot;
 	TupleTableSlot *tuple = scan->tuple_slot;
 
-	tuple_to_slot(scan, i);
+	page_tuple_to_slot(scan, i);
 	if (page->whole)
 		return row;
 	slot_getallattrs(tuple);
@@ -202,7 +156,7 @@ page_row(RowPage *page, int i)
 	return ExecStoreVirtualTuple(row);
 }
 
-/* For a scan of a heap that gives out columns; NULL for any other plan. */
+/* Creates a page scan; NULL if the plan is not a heap scan that returns columns. */
 static PageScan *
 page_scan_create(PlanState *ps, const KeyBuffer *keybuf)
 {
@@ -210,8 +164,7 @@ page_scan_create(PlanState *ps, const KeyBuffer *keybuf)
 	TupleDesc	desc;
 	PageScan   *scan;
 
-	if (!IsA(ps, SeqScanState) || ps->state->es_epq_active != NULL ||
-		child->ss.ss_currentRelation->rd_tableam != GetHeapamTableAmRoutine())
+	if (!is_heap_scan(ps))
 		return NULL;
 
 	desc = RelationGetDescr(child->ss.ss_currentRelation);
@@ -240,20 +193,20 @@ page_scan_create(PlanState *ps, const KeyBuffer *keybuf)
 	return scan;
 }
 
-/* Leaves of the page the rows that the scan's conditions let pass. */
+/* Removes the rows that do not satisfy the scan's condition. */
 static void
 filter_page(PageScan *scan)
 {
 	PlanState  *ps = &scan->child->ss.ps;
 	ExprContext *econtext = ps->ps_ExprContext;
-	int			kept = 1;		/* the first has passed in the child */
+	int			kept = 1;		/* the child has checked the first row */
 
 	econtext->ecxt_scantuple = scan->tuple_slot;
 	for (int i = 1; i < scan->page.n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);
-		tuple_to_slot(scan, i);
+		page_tuple_to_slot(scan, i);
 		if (!ExecQual(ps->qual, econtext))
 			continue;
 		scan->page.tuples[kept] = scan->page.tuples[i];
@@ -266,7 +219,7 @@ filter_page(PageScan *scan)
 	scan->page.n = kept;
 }
 
-/* Whether the page's rows can be written directly, and the room that they need. */
+/* Sets whether the page's rows can be written directly, and the room that they need. */
 static void
 measure_page(PageScan *scan)
 {
@@ -276,7 +229,7 @@ measure_page(PageScan *scan)
 		scan->page.bytes += row_page_room(&scan->page, i);
 }
 
-/* The rows of the page where the scan is, from the one it gave out last. */
+/* Takes the rows of the scan's page, from the one that the scan returned last. */
 static bool
 page_scan_take(PageScan *scan)
 {
@@ -291,9 +244,9 @@ page_scan_take(PageScan *scan)
 	if (scan->child->ss.ps.qual != NULL)
 		filter_page(scan);
 	measure_page(scan);
-	heap_page_look_ahead(heap, rel, scan->page.n, &scan->page.ahead);
+	heap_page_prefetch_next(heap, rel, scan->page.n, &scan->page.ahead);
 
-	/* the first was counted when it was given out */
+	/* the scan has counted the first row */
 	compat_count_heap_rows(rel, n - 1);
 	if (scan->child->ss.ps.instrument != NULL)
 		InstrUpdateTupleCount(scan->child->ss.ps.instrument, scan->page.n - 1);
@@ -313,182 +266,60 @@ page_scan_end(PageScan *scan)
 	pfree(scan);
 }
 
-void
-page_source_init(PageSource *source, PlanState *top)
-{
-	memset(source, 0, sizeof(*source));
-	source->top = top;
-	source->possible = IsA(top, SeqScanState) || IsA(top, AppendState);
-}
-
-/* The plan is about to give its first row, perhaps once more: what is left of a page is of no use to this run. */
-static void
-page_source_begin(PageSource *source)
-{
-	if (source->computed != NULL)
-		source->computed->n = source->computed->next = 0;
-}
-
-/* The plan that gave the last row, from under Appends. */
-static PlanState *
-row_giver(PlanState *ps)
-{
-	while (IsA(ps, AppendState))
-	{
-		AppendState *append = (AppendState *) ps;
-
-		/* several may be under way at once, and none tells which gave the row */
-		if (append->as_nasyncplans > 0 || append->as_whichplan < 0)
-			return ps;
-		ps = append->appendplans[append->as_whichplan];
-	}
-	return ps;
-}
-
-/* Rows that went past the Appends between the plan and the scan. */
-static void
-count_appended(PlanState *ps, int rows)
-{
-	while (IsA(ps, AppendState))
-	{
-		if (ps->instrument != NULL)
-			InstrUpdateTupleCount(ps->instrument, rows);
-		ps = ((AppendState *) ps)->appendplans[((AppendState *) ps)->as_whichplan];
-	}
-}
-
-/*
- * The plan has just given out a row: takes that row and those after it on its
- * page.  The plan's next row is the next page's first.  The rows stay where they
- * are until then.  NULL if the row has to be taken by itself.  Memory is taken
- * from cxt; stage has the sort's key columns.
- */
-static RowPage *
-page_source_take(PageSource *source, const KeyBuffer *keybuf, MemoryContext cxt)
-{
-	PlanState  *giver = row_giver(source->top);
-
-	if (unlikely(giver != source->current))
-	{
-		page_source_end(source);
-		source->current = giver;
-	}
-	if (unlikely(!source->known))
-	{
-		MemoryContext old;
-
-		if (++source->rows < ROWS_BEFORE_PAGES)
-			return NULL;
-		old = MemoryContextSwitchTo(cxt);
-		source->scan = page_scan_create(giver, keybuf);
-		if (source->scan == NULL)
-			source->computed = scan_rows_create(giver);
-		source->known = true;
-		MemoryContextSwitchTo(old);
-	}
-	if (source->computed != NULL)
-		scan_rows_take(source->computed);
-	if (source->scan == NULL || !page_scan_take(source->scan))
-		return NULL;
-	count_appended(source->top, source->scan->page.n - 1);
-	return &source->scan->page;
-}
-
-TupleTableSlot *
-page_source_next_computed(PageSource *source)
-{
-	TupleTableSlot *row = scan_rows_next(source->computed);
-
-	if (row != NULL)
-		count_appended(source->top, 1);
-	return row;
-}
-
-void
-page_source_end(PageSource *source)
-{
-	if (source->scan != NULL)
-		page_scan_end(source->scan);
-	if (source->computed != NULL)
-		scan_rows_end(source->computed);
-	page_source_init(source, source->top);
-}
-
 /* ------------------------------------------------------------------------
- * A sequential scan's rows where it computes them from its tuples.
- *
- * What page_scan.c does for rows of columns alone, for those that have expressions:
- * the scan is asked for the first row of every page, and the others are computed here
- * from the page's tuples, by the scan's own compiled condition and target list in its
- * own expression context.  A tuple's condition and expressions are evaluated before
- * the next tuple's, as the scan does, so that volatile functions and errors come in
- * the same order.
- *
- * On error: nothing is held that the scan does not hold.
+ * Computed scans
  * ------------------------------------------------------------------------
  */
 
-/* For a scan of a heap that computes its rows; NULL for any other plan. */
-static ScanRows *
-scan_rows_create(PlanState *ps)
+/* Creates a computed scan; NULL if the plan is not a heap scan with a projection. */
+static ComputedScan *
+computed_scan_create(PlanState *ps)
 {
 	SeqScanState *child = (SeqScanState *) ps;
-	ScanRows   *rows;
+	ComputedScan *scan;
 
-	if (!IsA(ps, SeqScanState) || ps->ps_ProjInfo == NULL || ps->state->es_epq_active != NULL ||
-		child->ss.ss_currentRelation->rd_tableam != GetHeapamTableAmRoutine())
+	if (ps->ps_ProjInfo == NULL || !is_heap_scan(ps))
 		return NULL;
-	rows = palloc0(sizeof(ScanRows));
-	rows->child = child;
-	rows->slot = MakeSingleTupleTableSlot(RelationGetDescr(child->ss.ss_currentRelation),
+	scan = palloc0(sizeof(ComputedScan));
+	scan->child = child;
+	scan->slot = MakeSingleTupleTableSlot(RelationGetDescr(child->ss.ss_currentRelation),
 										  &TTSOpsHeapTuple);
-	return rows;
+	return scan;
 }
 
-/* The scan has just given out a row: takes the tuples after it on its page. */
+/* Takes the tuples that follow the scan's last row on its page. */
 static void
-scan_rows_take(ScanRows *rows)
+computed_scan_take(ComputedScan *scan)
 {
-	SeqScanState *child = rows->child;
+	SeqScanState *child = scan->child;
 
-	rows->n = heap_page_take((HeapScanDesc) child->ss.ss_currentScanDesc, rows->tuples,
-							 rows->lens, rows->offsets);
-	rows->next = 1;
-	if (rows->n == 0)
+	scan->n = heap_page_take((HeapScanDesc) child->ss.ss_currentScanDesc, scan->tuples,
+							 scan->lens, scan->offsets);
+	scan->next = 1;
+	if (scan->n == 0)
 		return;
-	rows->block = ItemPointerGetBlockNumber(&child->ss.ss_ScanTupleSlot->tts_tid);
-	heap_page_look_ahead((HeapScanDesc) child->ss.ss_currentScanDesc, child->ss.ss_currentRelation,
-						 rows->n, &rows->ahead);
-	compat_count_heap_rows(child->ss.ss_currentRelation, rows->n - 1);
+	scan->block = ItemPointerGetBlockNumber(&child->ss.ss_ScanTupleSlot->tts_tid);
+	heap_page_prefetch_next((HeapScanDesc) child->ss.ss_currentScanDesc,
+							child->ss.ss_currentRelation, scan->n, &scan->ahead);
+	compat_count_heap_rows(child->ss.ss_currentRelation, scan->n - 1);
 }
 
-/* Tuple i, in rows->slot. */
-static void
-scan_tuple_to_slot(ScanRows *rows, int i)
-{
-	HeapTuple	tuple = &((HeapTupleTableSlot *) rows->slot)->tupdata;
-
-	tuple->t_len = rows->lens[i];
-	tuple->t_data = rows->tuples[i];
-	tuple->t_tableOid = RelationGetRelid(rows->child->ss.ss_currentRelation);
-	ItemPointerSet(&tuple->t_self, rows->block, rows->offsets[i]);
-	ExecStoreHeapTuple(tuple, rows->slot, false);
-}
-
-/* The scan's next row, until the next call; NULL: it is not on that page. */
+/* Returns the page's next row, valid until the next call; NULL if there is none. */
 static TupleTableSlot *
-scan_rows_next(ScanRows *rows)
+computed_scan_next(ComputedScan *scan)
 {
-	PlanState  *ps = &rows->child->ss.ps;
+	PlanState  *ps = &scan->child->ss.ps;
 	ExprContext *econtext = ps->ps_ExprContext;
 
-	while (rows->next < rows->n)
+	while (scan->next < scan->n)
 	{
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);
-		page_ahead_ask(&rows->ahead, rows->next);
-		scan_tuple_to_slot(rows, rows->next++);
-		econtext->ecxt_scantuple = rows->slot;
+		page_ahead_ask(&scan->ahead, scan->next);
+		heap_tuple_to_slot(scan->slot, scan->child, scan->block, scan->offsets[scan->next],
+						   scan->tuples[scan->next], scan->lens[scan->next]);
+		scan->next++;
+		econtext->ecxt_scantuple = scan->slot;
 		if (ps->qual == NULL || ExecQual(ps->qual, econtext))
 		{
 			if (ps->instrument != NULL)
@@ -501,8 +332,206 @@ scan_rows_next(ScanRows *rows)
 }
 
 static void
-scan_rows_end(ScanRows *rows)
+computed_scan_end(ComputedScan *scan)
 {
-	ExecDropSingleTupleTableSlot(rows->slot);
-	pfree(rows);
+	ExecDropSingleTupleTableSlot(scan->slot);
+	pfree(scan);
+}
+
+/* ------------------------------------------------------------------------
+ * The child's scans, below Appends or not
+ * ------------------------------------------------------------------------
+ */
+
+void
+page_source_init(PageSource *source, PlanState *plan)
+{
+	memset(source, 0, sizeof(*source));
+	source->plan = plan;
+	source->possible = IsA(plan, SeqScanState) || IsA(plan, AppendState);
+}
+
+/* The child begins, perhaps again: forgets rows of a page that an earlier run did not read. */
+static void
+page_source_begin(PageSource *source)
+{
+	if (source->computed != NULL)
+		source->computed->n = source->computed->next = 0;
+}
+
+/* Returns the plan node that returned the last row: the current child of Appends. */
+static PlanState *
+current_scan_plan(PlanState *ps)
+{
+	while (IsA(ps, AppendState))
+	{
+		AppendState *append = (AppendState *) ps;
+
+		/* with asynchronous children, the Append does not tell whose row it was */
+		if (append->as_nasyncplans > 0 || append->as_whichplan < 0)
+			return ps;
+		ps = append->appendplans[append->as_whichplan];
+	}
+	return ps;
+}
+
+/* Counts rows that did not pass through the Appends above their scan. */
+static void
+count_appended(PlanState *ps, int rows)
+{
+	while (IsA(ps, AppendState))
+	{
+		if (ps->instrument != NULL)
+			InstrUpdateTupleCount(ps->instrument, rows);
+		ps = ((AppendState *) ps)->appendplans[((AppendState *) ps)->as_whichplan];
+	}
+}
+
+/*
+ * The child has just returned a row: takes that row and those after it on its
+ * page, which are valid until the child is asked for its next row, the first of
+ * the next page.  NULL if the row must be taken from its slot.  keybuf has the
+ * sort's key columns; a new scan is created in cxt.
+ */
+static RowPage *
+page_source_take(PageSource *source, const KeyBuffer *keybuf, MemoryContext cxt)
+{
+	PlanState  *scan_plan = current_scan_plan(source->plan);
+
+	if (unlikely(scan_plan != source->scan_plan))
+	{
+		page_source_end(source);
+		source->scan_plan = scan_plan;
+	}
+	if (unlikely(!source->examined))
+	{
+		MemoryContext old;
+
+		if (++source->single_rows < ROWS_BEFORE_PAGES)
+			return NULL;
+		old = MemoryContextSwitchTo(cxt);
+		source->scan = page_scan_create(scan_plan, keybuf);
+		if (source->scan == NULL)
+			source->computed = computed_scan_create(scan_plan);
+		source->examined = true;
+		MemoryContextSwitchTo(old);
+	}
+	if (source->computed != NULL)
+		computed_scan_take(source->computed);
+	if (source->scan == NULL || !page_scan_take(source->scan))
+		return NULL;
+	count_appended(source->plan, source->scan->page.n - 1);
+	return &source->scan->page;
+}
+
+/* Returns the next row that is computed from the current page; NULL: ask the child. */
+static inline TupleTableSlot *
+page_source_next_computed(PageSource *source)
+{
+	TupleTableSlot *row = source->computed == NULL ? NULL : computed_scan_next(source->computed);
+
+	if (row != NULL)
+		count_appended(source->plan, 1);
+	return row;
+}
+
+void
+page_source_end(PageSource *source)
+{
+	if (source->scan != NULL)
+		page_scan_end(source->scan);
+	if (source->computed != NULL)
+		computed_scan_end(source->computed);
+	page_source_init(source, source->plan);
+}
+
+/* ------------------------------------------------------------------------
+ * Entry points for nodes that sort
+ * ------------------------------------------------------------------------
+ */
+
+void
+sort_node_take_rows(Sorter *sorter, PlanState *outer, PageSource *pages, pg_atomic_uint32 *stop)
+{
+	MemoryContext cxt = outer->state->es_query_cxt;
+
+	page_source_begin(pages);
+	for (uint64 i = 1;; i++)
+	{
+		TupleTableSlot *slot = page_source_next_computed(pages);
+		RowPage    *page;
+		bool		kept;
+
+		if (slot != NULL)
+		{
+			if (unlikely(!sorter_put_page_row(sorter, slot)))
+				break;
+			continue;
+		}
+		slot = ExecProcNode(outer);
+		if (TupIsNull(slot))
+			break;
+		page = !pages->possible ? NULL : page_source_take(pages, sorter_key_buffer(sorter), cxt);
+		if (page != NULL)
+			kept = sorter_put_page(sorter, page);
+		else
+			kept = sorter_put(sorter, slot);
+		if (unlikely(!kept))
+			break;
+		if (i % ROWS_PER_STOP_CHECK == 0 && stop != NULL && pg_atomic_read_u32(stop) != 0)
+			break;
+	}
+}
+
+/* Invalid values are left to the Limit, which reports errors. */
+size_t
+sort_node_bound(ExprContext *econtext, ExprState *limit_count, ExprState *limit_offset)
+{
+	int64		count;
+	int64		offset = 0;
+	Datum		value;
+	bool		isnull;
+
+	if (limit_count == NULL)
+		return 0;
+	value = ExecEvalExprSwitchContext(limit_count, econtext, &isnull);
+	if (isnull)
+		return 0;
+	count = DatumGetInt64(value);
+	if (limit_offset != NULL)
+	{
+		value = ExecEvalExprSwitchContext(limit_offset, econtext, &isnull);
+		offset = isnull ? 0 : DatumGetInt64(value);
+	}
+	if (count < 0 || offset < 0 || count > PG_INT32_MAX || offset > PG_INT32_MAX)
+		return 0;
+	/* LIMIT 0 asks for no row; 0 would mean all */
+	return Max(1, (size_t) (count + offset));
+}
+
+void
+sort_node_count(const SortReport *report)
+{
+	SortCount	count = {0};
+
+	if (report->sorted)
+	{
+		count.algorithm = report->decision.algorithm;
+		/* a device failure was counted when it happened */
+		if (report->decision.forced_why_not != NULL && !report->device_failed)
+			count.passed_over = report->facts.forced;
+	}
+	count.rows = report->rows;
+	count.spilled = report->runs > 0;
+	count.bytes = count.spilled ? report->disk_bytes : report->memory_peak;
+	count.timed = report->timed;
+	if (count.timed)
+	{
+		count.ingest_us = INSTR_TIME_GET_MICROSEC(report->ingest_time);
+		count.spill_us = INSTR_TIME_GET_MICROSEC(report->spill_time);
+		count.sort_us = INSTR_TIME_GET_MICROSEC(report->sort_time) - count.spill_us;
+		count.predicted_us = report->predicted_us;
+		count.measured_us = INSTR_TIME_GET_MICROSEC(report->predicted_time);
+	}
+	gpusort_stat_count(&count);
 }

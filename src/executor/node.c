@@ -2,12 +2,16 @@
  * node.c
  *	  The executor node "Custom Scan (GpuSort)".
  *
- * Like nodeSort.c it is thin: it pulls the child's rows into a sorter on the
- * first call, then hands rows out.  Two liberties are taken with the custom scan
- * interface, both for the sake of a cheap row: the result slot holds the stored
- * MinimalTuple itself instead of a copy of its values, and the executor calls our
- * function directly instead of through nodeCustom.c: gpusort_exec_first(), and
- * once the rows are sorted the one that is made for the result's kind.
+ * Like nodeSort.c it is thin: the first call puts the child's rows into a
+ * sorter, and every call returns a row of the sorter's result.  Two departures
+ * from the custom scan interface make returning a row cheap.  The result slot
+ * points to the stored MinimalTuple instead of having a copy of its values.
+ * And the executor calls the node's function directly instead of through
+ * nodeCustom.c: gpusort_exec_first(), and after the sort the function for the
+ * kind of the result.
+ *
+ * If a GPU fails, the child is run again and the rows are sorted on the CPU;
+ * rows that were returned before are skipped.
  */
 #include "postgres.h"
 
@@ -15,7 +19,6 @@
 #include "compat.h"
 #include "executor/executor.h"
 #include "executor/executor_internal.h"
-#include "executor/gpusort_executor.h"
 #include "miscadmin.h"
 #include "store/row.h"
 #include "utils/guc.h"
@@ -45,13 +48,97 @@ static const CustomExecMethods gpusort_exec_methods = {
 	.ExplainCustomScan = gpusort_explain
 };
 
-static void keys_slot_init(void);
-static void keys_slot_prepare(TupleTableSlot *slot);
+/* ------------------------------------------------------------------------
+ * Slot of rows that are made of their keys
+ *
+ * A virtual slot, whose values the parent reads without deforming a tuple.  But
+ * grouping, DISTINCT and window functions also copy rows, and a virtual slot's
+ * copy looks up the columns' types again for each row.  This slot has a row
+ * writer, which looked them up once.
+ *
+ * Parent nodes make slots of this kind for their own rows.  Those have no
+ * writer and copy as virtual slots do.
+ * ------------------------------------------------------------------------
+ */
+
+typedef struct KeysSlot
+{
+	VirtualTupleTableSlot base;
+	RowWriter  *writer;			/* copies rows; NULL: copy as a virtual slot */
+} KeysSlot;
+
+static TupleTableSlotOps keys_slot_ops;
+
+static MinimalTuple
+keys_slot_copy_minimal(TupleTableSlot *slot COMPAT_COPY_EXTRA_PARAM)
+{
+	const RowWriter *writer = ((KeysSlot *) slot)->writer;
+	char	   *mem;
+
+	if (unlikely(writer == NULL))
+		return TTSOpsVirtual.copy_minimal_tuple(slot COMPAT_COPY_EXTRA_ARG);
+	mem = palloc(COMPAT_COPY_EXTRA + row_writer_room(writer, slot->tts_values, slot->tts_isnull));
+	memset(mem, 0, COMPAT_COPY_EXTRA);
+	(void) row_writer_write(writer, slot->tts_values, slot->tts_isnull, mem + COMPAT_COPY_EXTRA);
+	return (MinimalTuple) (mem + COMPAT_COPY_EXTRA);
+}
+
+/* Makes the same tuple as heap_form_tuple(). */
+static HeapTuple
+keys_slot_copy_heap(TupleTableSlot *slot)
+{
+	const RowWriter *writer = ((KeysSlot *) slot)->writer;
+	TupleDesc	desc = slot->tts_tupleDescriptor;
+	HeapTuple	tuple;
+	HeapTupleHeader header;
+	MinimalTuple row;
+
+	if (unlikely(writer == NULL))
+		return TTSOpsVirtual.copy_heap_tuple(slot);
+	tuple = palloc(HEAPTUPLESIZE + MINIMAL_TUPLE_OFFSET +
+				   row_writer_room(writer, slot->tts_values, slot->tts_isnull));
+	header = (HeapTupleHeader) ((char *) tuple + HEAPTUPLESIZE);
+	row = (MinimalTuple) ((char *) header + MINIMAL_TUPLE_OFFSET);
+	(void) row_writer_write(writer, slot->tts_values, slot->tts_isnull, (char *) row);
+	tuple->t_len = row->t_len + MINIMAL_TUPLE_OFFSET;
+	tuple->t_data = header;
+	ItemPointerSetInvalid(&tuple->t_self);
+	tuple->t_tableOid = InvalidOid;
+	/* these fields lie over the MinimalTuple's length */
+	HeapTupleHeaderSetDatumLength(header, tuple->t_len);
+	HeapTupleHeaderSetTypeId(header, desc->tdtypeid);
+	HeapTupleHeaderSetTypMod(header, desc->tdtypmod);
+	ItemPointerSetInvalid(&header->t_ctid);
+	return tuple;
+}
+
+static void
+keys_slot_init(void)
+{
+	keys_slot_ops = TTSOpsVirtual;
+	keys_slot_ops.base_slot_size = sizeof(KeysSlot);
+	keys_slot_ops.copy_minimal_tuple = keys_slot_copy_minimal;
+	keys_slot_ops.copy_heap_tuple = keys_slot_copy_heap;
+}
+
+/* Gives the slot a writer, in the current memory context. */
+static void
+keys_slot_prepare(TupleTableSlot *slot)
+{
+	Assert(slot->tts_ops == &keys_slot_ops);
+	((KeysSlot *) slot)->writer = row_writer_create(slot->tts_tupleDescriptor);
+}
+
+/* ------------------------------------------------------------------------
+ * Sorting
+ * ------------------------------------------------------------------------
+ */
 
 void
-gpusort_node_init(void)
+executor_nodes_init(void)
 {
 	RegisterCustomScanMethods(&gpusort_scan_methods);
+	RegisterCustomScanMethods(&partial_sort_scan_methods);
 	keys_slot_init();
 }
 
@@ -79,7 +166,7 @@ gpusort_can_rerun(void *arg)
 	return plan_can_rerun(arg);
 }
 
-/* Takes all rows of the child; false if they were lost with a device. */
+/* Takes all rows of the child and sorts them; false if the device failed. */
 static bool
 gpusort_take_rows(GpuSortState *node)
 {
@@ -89,11 +176,12 @@ gpusort_take_rows(GpuSortState *node)
 }
 
 /*
- * The same once more, on the CPU.  The child's order may depend on the memory that it
- * has (rerun.c).
+ * After a device failed: runs the child again and sorts on the CPU.  The settings
+ * of the first run are restored, because the order of the child's rows may
+ * depend on them (plan_can_rerun()).
  */
 static void
-gpusort_take_rows_again(GpuSortState *node)
+gpusort_rerun_on_cpu(GpuSortState *node)
 {
 	int			nest = NewGUCNestLevel();
 
@@ -107,7 +195,7 @@ gpusort_take_rows_again(GpuSortState *node)
 	AtEOXact_GUC(true, nest);
 }
 
-/* Takes all rows of the child and sorts them. */
+/* Creates the sorter if there is none, and sorts the child's rows. */
 static void
 gpusort_run(GpuSortState *node)
 {
@@ -128,13 +216,13 @@ gpusort_run(GpuSortState *node)
 		spec.keys_only = node->keys_only;
 		spec.can_rerun = gpusort_can_rerun;
 		spec.can_rerun_arg = outer;
-		/* a clock is dear to a sort of ten rows */
+		/* reading the clock takes long compared with a sort of ten rows */
 		spec.timing = compat_node_timed(&node->css.ss.ps);
 		node->sorter = sorter_create(&spec);
 		MemoryContextSwitchTo(old);
 	}
 
-	/* the child runs forward, whichever way we are asked to go */
+	/* the child runs forward, even if the parent reads backward */
 	estate->es_direction = ForwardScanDirection;
 	node->bound = gpusort_bound(node);
 	node->work_mem = work_mem;
@@ -142,30 +230,32 @@ gpusort_run(GpuSortState *node)
 	sorter_begin(node->sorter, node->bound, outer->plan->plan_rows);
 
 	if (!gpusort_take_rows(node))
-		gpusort_take_rows_again(node);
+		gpusort_rerun_on_cpu(node);
 	estate->es_direction = direction;
 	sort_node_count(sorter_report(node->sorter));
 	node->sort_done = true;
 }
 
 /* ------------------------------------------------------------------------
- * Rows out
+ * Returning rows
  * ------------------------------------------------------------------------
  */
-static void gpusort_pick_exec(GpuSortState *node);
+
+static void gpusort_choose_exec(GpuSortState *node);
 
 /*
- * There is no next row, or it was lost with a device while rows were given out:
- * goes on with the first that was not, from a sort on the CPU.
+ * The result has no next row.  At the end, the slot stays empty.  If the device
+ * failed after it had returned rows, the sort is repeated on the CPU and goes on
+ * with the first row that was not returned.
  */
 static pg_noinline TupleTableSlot *
-gpusort_no_next(GpuSortState *node, TupleTableSlot *slot)
+gpusort_after_last(GpuSortState *node, TupleTableSlot *slot)
 {
 	ExecClearTuple(slot);
 	if (!sorter_failed(node->sorter))
 		return slot;
-	gpusort_take_rows_again(node);
-	gpusort_pick_exec(node);
+	gpusort_rerun_on_cpu(node);
+	gpusort_choose_exec(node);
 	sorter_skip_returned(node->sorter, slot);
 	return result_next(node->result, RESULT_PLAIN, true, slot) ? slot : ExecClearTuple(slot);
 }
@@ -180,7 +270,7 @@ gpusort_exec_as(PlanState *pstate, ResultKind kind)
 	CHECK_FOR_INTERRUPTS();
 	if (likely(result_next(node->result, kind, forward, slot)))
 		return slot;
-	return gpusort_no_next(node, slot);
+	return gpusort_after_last(node, slot);
 }
 
 static TupleTableSlot *
@@ -213,7 +303,7 @@ gpusort_exec_plain(PlanState *pstate)
 	return gpusort_exec_as(pstate, RESULT_PLAIN);
 }
 
-/* The first row is wanted. */
+/* The first call: sorts, if that is not done, and returns the first row. */
 static TupleTableSlot *
 gpusort_exec_first(PlanState *pstate)
 {
@@ -223,14 +313,14 @@ gpusort_exec_first(PlanState *pstate)
 	if (!node->sort_done)
 	{
 		gpusort_run(node);
-		gpusort_pick_exec(node);
+		gpusort_choose_exec(node);
 	}
 	return gpusort_exec_plain(pstate);
 }
 
-/* From now on the executor calls the function for this result; under its instrumentation, if any. */
+/* Makes the executor call the function for this kind of result. */
 static void
-gpusort_pick_exec(GpuSortState *node)
+gpusort_choose_exec(GpuSortState *node)
 {
 	static const ExecProcNodeMtd functions[] = {
 		[RESULT_ROWS] = gpusort_exec_rows,
@@ -264,7 +354,6 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	page_source_init(&node->pages, outerPlanState(css));
 
-	/* rows are given as they are stored (see the file's header), or as values */
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
 	node->keys_only = node->limit_count == NULL && node->limit_offset == NULL &&
 		keys_only_possible(ExecGetResultType(outerPlanState(css)), node->keys, node->nkeys);
@@ -295,7 +384,7 @@ gpusort_rescan(CustomScanState *css)
 	GpuSortState *node = (GpuSortState *) css;
 	PlanState  *outer = outerPlanState(css);
 
-	/* Not sorted yet: the child, if it must, is rescanned on its first call. */
+	/* not sorted yet: a child with changed parameters is rescanned by its first call */
 	if (!node->sort_done)
 		return;
 
@@ -330,87 +419,4 @@ gpusort_restore(CustomScanState *css)
 
 	if (node->sort_done)
 		node->result->methods->restore(node->result);
-}
-
-/* ------------------------------------------------------------------------
- * The slot of rows that are their keys.
- *
- * A virtual slot, whose values consumers read without deforming anything; but those of
- * such rows, grouping, DISTINCT and window functions above all, also copy every row or
- * every group's first.  A virtual slot's copy asks again for each row what its columns'
- * types are; this one has a writer that asked once.  DISTINCT of 2M int8: 178 ms of CPU
- * without, 160 so.
- *
- * Nodes above make slots of the same kind for rows of their own.  These have no writer,
- * and copy as virtual slots do.
- * ------------------------------------------------------------------------
- */
-
-typedef struct KeysSlot
-{
-	VirtualTupleTableSlot base;
-	RowWriter  *writer;			/* NULL: none */
-} KeysSlot;
-
-TupleTableSlotOps keys_slot_ops;
-
-static MinimalTuple
-copy_minimal(TupleTableSlot *slot COMPAT_COPY_EXTRA_PARAM)
-{
-	const RowWriter *writer = ((KeysSlot *) slot)->writer;
-	char	   *mem;
-
-	if (unlikely(writer == NULL))
-		return TTSOpsVirtual.copy_minimal_tuple(slot COMPAT_COPY_EXTRA_ARG);
-	mem = palloc(COMPAT_COPY_EXTRA + row_writer_room(writer, slot->tts_values, slot->tts_isnull));
-	memset(mem, 0, COMPAT_COPY_EXTRA);
-	(void) row_writer_write(writer, slot->tts_values, slot->tts_isnull, mem + COMPAT_COPY_EXTRA);
-	return (MinimalTuple) (mem + COMPAT_COPY_EXTRA);
-}
-
-/* What heap_form_tuple() makes. */
-static HeapTuple
-copy_heap(TupleTableSlot *slot)
-{
-	const RowWriter *writer = ((KeysSlot *) slot)->writer;
-	TupleDesc	desc = slot->tts_tupleDescriptor;
-	HeapTuple	tuple;
-	HeapTupleHeader header;
-	MinimalTuple row;
-
-	if (unlikely(writer == NULL))
-		return TTSOpsVirtual.copy_heap_tuple(slot);
-	tuple = palloc(HEAPTUPLESIZE + MINIMAL_TUPLE_OFFSET +
-				   row_writer_room(writer, slot->tts_values, slot->tts_isnull));
-	header = (HeapTupleHeader) ((char *) tuple + HEAPTUPLESIZE);
-	row = (MinimalTuple) ((char *) header + MINIMAL_TUPLE_OFFSET);
-	(void) row_writer_write(writer, slot->tts_values, slot->tts_isnull, (char *) row);
-	tuple->t_len = row->t_len + MINIMAL_TUPLE_OFFSET;
-	tuple->t_data = header;
-	ItemPointerSetInvalid(&tuple->t_self);
-	tuple->t_tableOid = InvalidOid;
-	/* the row's length is in the way of these */
-	HeapTupleHeaderSetDatumLength(header, tuple->t_len);
-	HeapTupleHeaderSetTypeId(header, desc->tdtypeid);
-	HeapTupleHeaderSetTypMod(header, desc->tdtypmod);
-	ItemPointerSetInvalid(&header->t_ctid);
-	return tuple;
-}
-
-/* Once, before any of these slots is made. */
-static void
-keys_slot_init(void)
-{
-	keys_slot_ops = TTSOpsVirtual;
-	keys_slot_ops.base_slot_size = sizeof(KeysSlot);
-	keys_slot_ops.copy_minimal_tuple = copy_minimal;
-	keys_slot_ops.copy_heap_tuple = copy_heap;
-}
-
-/* Lets the slot make its own copies; what it needs for them is the current memory context's. */
-static void
-keys_slot_prepare(TupleTableSlot *slot)
-{
-	Assert(slot->tts_ops == &keys_slot_ops);
-	((KeysSlot *) slot)->writer = row_writer_create(slot->tts_tupleDescriptor);
 }

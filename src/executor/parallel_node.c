@@ -1,24 +1,25 @@
 /*
  * parallel_node.c
- *	  The GpuSort node above a Gather of partial sorts.
+ *	  The executor node "Custom Scan (GpuSort)" above a Gather of partial sorts.
  *
- * The Feeds sort, in the workers and maybe in the leader; this node merges what they
- * have sorted.  The Gather launches the workers when it is first asked for a row, and
- * has none for us but one that says nothing (launch()).  The leader's own
- * share is then run directly, and the streams are merged (block_merge.h).  If there are
- * many workers the leader takes no share, as PostgreSQL reckons with, and has the streams of
- * two that merge the others' (exchange.h).  When they have
- * ended the Gather is read to its end, so that workers' errors and figures
- * arrive as under any Gather.
+ * The partial sorts run in the workers and maybe in the leader; this node merges
+ * their sorted rows.  Gather launches its workers only when it is asked for a
+ * tuple, so launch_workers() asks it for a dummy tuple.  Then the leader's own
+ * share is sorted directly, and the participants' streams are merged
+ * (block_merge.c).  If there are many workers, the leader takes no share and
+ * reads the streams of two workers, which merge the others' (exchange.c).  When
+ * the streams have ended, Gather is read to its end, so that the workers' errors
+ * and instrumentation arrive as under any Gather.
  *
- * With a GPU that is worth it all send their rows there, and the leader gives out what comes back
- * (parallel_device.c).  Should rows be lost with it the Gather is run again without, and those that had
- * been given are passed over.
+ * Without workers there is at most one stream, the leader's, and nothing to
+ * merge: its rows come directly from its sort.
  *
- * Without workers there is one stream, the leader's, and nothing to merge: its rows
- * come straight from its sort.
+ * If the cost model prefers a GPU, the leader opens a device job
+ * (gpu/producer.c), all participants send their rows there, and the leader
+ * returns the sorted rows.  If the device fails, Gather is run again without it,
+ * and rows that were returned before are skipped.
  *
- * The node reads forward, once: plans that ask for more keep a Sort (plan/parallel.c).
+ * The node reads forward, once: the planner keeps a Sort in plans that need more.
  */
 #include "postgres.h"
 
@@ -30,7 +31,6 @@
 #include "executor/execParallel.h"
 #include "executor/executor.h"
 #include "executor/executor_internal.h"
-#include "executor/gpusort_executor.h"
 #include "executor/nodeSubplan.h"
 #include "gpu/gpu.h"
 #include "miscadmin.h"
@@ -42,19 +42,19 @@
 #include "storage/dsm_impl.h"
 #include "utils/memutils.h"
 
-/* Where POSIX shared memory lies, on systems that say so. */
+/* File system of POSIX shared memory, on systems that have one. */
 #define POSIX_SHARED_MEMORY		"/dev/shm"
 
-/* What a Gather has of it for a worker: queues, plan, snapshots; and some room. */
+/* Shared memory of a Gather for each worker: queues, plan, snapshots, and a margin. */
 #define GATHER_WORKER_BYTES		(256 * 1024)
 
 static void parallel_sort_begin(CustomScanState *css, EState *estate, int eflags);
 static TupleTableSlot *parallel_sort_exec_custom(CustomScanState *css);
-static void pick_exec(ParallelSortState *node);
+static void choose_exec(ParallelSortState *node);
 static void parallel_sort_end(CustomScanState *css);
 static void parallel_sort_rescan(CustomScanState *css);
 static void parallel_sort_shutdown(CustomScanState *css);
-static bool next_elsewhere(ParallelSortState *node, TupleTableSlot *slot);
+static bool next_other_phase(ParallelSortState *node, TupleTableSlot *slot);
 
 static const CustomExecMethods parallel_sort_exec_methods = {
 	.CustomName = "GpuSort",
@@ -66,10 +66,6 @@ static const CustomExecMethods parallel_sort_exec_methods = {
 	.ExplainCustomScan = parallel_sort_explain
 };
 
-static bool parallel_device_lead(ParallelSortState *node);
-static bool parallel_device_sort(ParallelSortState *node);
-static bool gather_worker_gone(void *arg, int ring);
-static bool gather_workers_ended(const GatherState *gather);
 
 Node *
 parallel_sort_create_state(void)
@@ -82,49 +78,63 @@ parallel_sort_create_state(void)
 }
 
 /* ------------------------------------------------------------------------
- * Streams
+ * Workers
  * ------------------------------------------------------------------------
  */
 
-/*
- * The workers' streams that have rows, in the current memory context; returns how many.
- * sources has room for one of each worker.
- */
-static int
-open_rings(ParallelSortState *node, BlockSource **sources)
-{
-	int			n = 0;
-
-	for (int r = 0; r < node->gather->nworkers_launched; r++)
-	{
-		/* not taken yet: it will be the first */
-		if (exchange_next_block(node->partial->exchange, r, EXCHANGE_LEADER, false, gather_worker_gone,
-								node) != NULL)
-			sources[n++] = block_source_ring(node->partial->exchange, r, EXCHANGE_LEADER,
-											 gather_worker_gone, node);
-	}
-	return n;
-}
-
-/* Runs the leader's share; true if it has rows. */
 static bool
-run_own_share(ParallelSortState *node)
+worker_has_ended(const GatherState *gather, int worker)
 {
-	EState	   *estate = node->css.ss.ps.state;
-	GatherState *gather = node->gather;
+	pid_t		pid;
 
-	if (!gather->need_to_scan_locally)
-		return false;
-	/* as the Gather itself would have it */
-	estate->es_query_dsa = gather->pei != NULL ? gather->pei->area : NULL;
-	(void) ExecProcNode(&node->partial->css.ss.ps);
-	estate->es_query_dsa = NULL;
-	return sorter_report(node->partial->sorter)->rows > 0;
+	return GetBackgroundWorkerPid(gather->pei->pcxt->worker[worker].bgwhandle, &pid) == BGWH_STOPPED;
 }
 
 /*
- * Is there room for what the workers would share?  Containers may have little, and to
- * find out by trying would be an error.
+ * ExchangeWorkerGone callback: has the worker of this ring ended?  Marks workers
+ * that ended without beginning as absent.  An ERROR if a worker ended while it
+ * had rows to write.
+ */
+static bool
+gather_worker_gone(void *arg, int ring)
+{
+	ParallelSortState *node = arg;
+	GatherState *gather = node->gather;
+	bool		gone = false;
+
+	for (int r = 0; r < gather->nworkers_launched; r++)
+	{
+		if (!worker_has_ended(gather, r))
+			continue;
+		/* reports the worker's own error, if it sent one */
+		CHECK_FOR_INTERRUPTS();
+		if (pg_atomic_read_u32(&node->partial->exchange->rings[r].state) == RING_OPEN)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("lost connection to parallel worker")));
+		/* the worker never began: Gather reports that at its end */
+		if (pg_atomic_read_u32(&node->partial->exchange->rings[r].state) == RING_UNUSED)
+			exchange_absent(node->partial->exchange, r);
+		gone = gone || r == ring;
+	}
+	return gone;
+}
+
+/* Have all launched workers ended? */
+static bool
+gather_workers_ended(const GatherState *gather)
+{
+	for (int r = 0; r < gather->nworkers_launched; r++)
+	{
+		if (!worker_has_ended(gather, r))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Is there enough shared memory for the exchange?  Containers may have little,
+ * and a failed allocation would be an error.
  */
 static bool
 enough_shared_memory(const GatherState *gather)
@@ -140,14 +150,16 @@ enough_shared_memory(const GatherState *gather)
 }
 
 /*
- * Launches the workers.  A Gather gives the first row that there is, and is not to wait
- * for a worker's, for there is none: the leader's own Feed gives it one, whether its
- * share is to be run or not.  For that the leader takes part as long as the Gather asks.  No
- * function is to see it: the workers set what they are told is wanted (feed.c), and the initplans,
- * which the Gather would evaluate for them, are evaluated before.
+ * Launches the workers.  Gather launches them when it is asked for a tuple, and
+ * returns the first tuple of any participant.  The workers send no tuples, so
+ * the leader's partial sort returns a dummy tuple.  For that
+ * parallel_leader_participation is on during the call; the workers inherit it
+ * and set it back (partial_sort_init_worker()).  User functions must not see the
+ * changed setting, so the initplans that Gather would evaluate for the workers
+ * are evaluated before.
  */
 static void
-launch(ParallelSortState *node)
+launch_workers(ParallelSortState *node)
 {
 	GatherState *gather = node->gather;
 	PlanState  *partial = &node->partial->css.ss.ps;
@@ -156,12 +168,13 @@ launch(ParallelSortState *node)
 	EState	   *estate = gather->ps.state;
 	bool		parallel = estate->es_use_parallel_mode;
 	bool		workers = parallel && enough_shared_memory(gather);
+	bool		on_device;
 
 	if (workers && ((const Gather *) gather->ps.plan)->num_workers > 0)
 		ExecSetParamPlanMulti(((const Gather *) gather->ps.plan)->initParam,
 							  GetPerTupleExprContext(estate));
-	node->partial->participation = participation;
-	partial->ExecProcNode = partial_sort_announce;
+	node->partial->leader_participation = participation;
+	partial->ExecProcNode = partial_sort_exec_dummy;
 	PG_TRY();
 	{
 		parallel_leader_participation = true;
@@ -175,25 +188,163 @@ launch(ParallelSortState *node)
 	}
 	PG_END_TRY();
 	partial->ExecProcNode = partial_sort_exec;
-	/* who takes rows: workers may have ended since, and have no readers any more */
+	on_device = node->partial->device_sink != NULL;
+	/* nworkers_launched, because workers that have ended have no readers any more */
 	gather->need_to_scan_locally = gather->nworkers_launched == 0 ||
-		(participation && gather->nworkers_launched < EXCHANGE_MANY && node->partial->lead == NULL);
+		(participation && !on_device && gather->nworkers_launched < EXCHANGE_TWO_LEVEL_WORKERS);
 	if (node->partial->exchange != NULL)
 		exchange_expect(node->partial->exchange, gather->nworkers_launched +
-						(gather->need_to_scan_locally || (participation && node->partial->lead != NULL)));
+						(gather->need_to_scan_locally || (participation && on_device)));
 }
 
-/* The rows were lost with the device: all is begun once more, without it. */
+/* ------------------------------------------------------------------------
+ * Streams on the CPU
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * Opens the streams of the workers that have rows, in the current memory context;
+ * returns their number.  sources has room for one stream of each worker.
+ */
+static int
+open_worker_streams(ParallelSortState *node, BlockSource **sources)
+{
+	int			n = 0;
+
+	for (int r = 0; r < node->gather->nworkers_launched; r++)
+	{
+		/* this does not free the block: the stream returns it again as its first */
+		if (exchange_next_block(node->partial->exchange, r, EXCHANGE_LEADER, false,
+								gather_worker_gone, node) != NULL)
+			sources[n++] = block_source_ring(node->partial->exchange, r, EXCHANGE_LEADER,
+											 gather_worker_gone, node);
+	}
+	return n;
+}
+
+/* Sorts the leader's own share; true if it has rows. */
+static bool
+run_own_share(ParallelSortState *node)
+{
+	EState	   *estate = node->css.ss.ps.state;
+	GatherState *gather = node->gather;
+
+	if (!gather->need_to_scan_locally)
+		return false;
+	/* as Gather sets it around its child */
+	estate->es_query_dsa = gather->pei != NULL ? gather->pei->area : NULL;
+	(void) ExecProcNode(&node->partial->css.ss.ps);
+	estate->es_query_dsa = NULL;
+	return sorter_report(node->partial->sorter)->rows > 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Streams from a device
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * Before workers are launched: opens a device job for all participants' rows, if
+ * that is quicker or demanded by gpusort.algorithm.
+ */
+static bool
+open_device_job(ParallelSortState *node)
+{
+	const Gather *gather = (const Gather *) node->gather->ps.plan;
+	const Algorithm *forced = gpusort_forced_algorithm();
+	int			participants = gather->num_workers + (parallel_leader_participation ? 1 : 0);
+	SortCostFacts facts = {0};
+
+	facts.rows = Max(gather->plan.plan_rows, 2);
+	facts.row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(gather->plan.plan_width);
+	facts.bound = node->partial->bound;
+	facts.keys = node->keys;
+	facts.nkeys = node->nkeys;
+	/*
+	 * The child must be repeatable, in case the device fails, and the run must not
+	 * pause while it holds the device.
+	 */
+	if (node->device_failed || gather->num_workers == 0 ||
+		!node->gather->ps.state->es_use_parallel_mode || gpusort_verify || device_may_pause() ||
+		!sort_cost_prefers_device(&facts, gather->num_workers, parallel_leader_participation,
+								  forced != NULL) ||
+		!plan_can_rerun_shared(outerPlanState(&node->partial->css.ss.ps)))
+		return false;
+	return partial_sort_open_device_job(node->partial, facts.rows, facts.row_bytes, participants,
+										node->returned);
+}
+
+/* Sends the leader's own share to the device job. */
 static void
-begin_again(ParallelSortState *node)
+send_own_share(ParallelSortState *node)
+{
+	EState	   *estate = node->css.ss.ps.state;
+
+	/* as Gather sets it around its child */
+	estate->es_query_dsa = node->gather->pei->area;
+	partial_sort_send_own_rows(node->partial);
+	estate->es_query_dsa = NULL;
+}
+
+/* ExchangeServe callback: gives the job more room if it needs some. */
+static bool
+serve_device(void *arg)
+{
+	ParallelSortState *node = arg;
+
+	(void) gather_worker_gone(node, 0);
+	return !gather_workers_ended(node->gather) && producer_serve(node->partial->device_sink);
+}
+
+/*
+ * After workers were launched: waits for all rows and sorts them on the device.
+ * False if the device failed; otherwise sets the node's phase.
+ */
+static bool
+sort_on_device(ParallelSortState *node)
+{
+	Exchange   *ex = node->partial->exchange;
+	DeviceSent	sent_to_device;
+
+	if (parallel_leader_participation)
+		send_own_share(node);
+	if (!exchange_wait_sent(ex, serve_device, node))
+	{
+		/* a worker may have noticed the failure first: the leader reports it */
+		(void) producer_serve(node->partial->device_sink);
+		return false;
+	}
+	exchange_sent(ex, &sent_to_device);
+	node->nstreams = 0;
+	node->on_device = true;
+	if (sent_to_device.rows == 0)
+	{
+		partial_sort_close_device_job(node->partial);
+		node->phase = PARALLEL_SORT_SERIAL;
+	}
+	else if (partial_sort_device_sort(node->partial))
+		node->phase = PARALLEL_SORT_DEVICE;
+	else
+		return false;
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Returning rows
+ * ------------------------------------------------------------------------
+ */
+
+/* The device failed: prepares a second run without it. */
+static void
+restart_without_device(ParallelSortState *node)
 {
 	node->device_failed = true;
-	partial_sort_lead_end(node->partial);
+	partial_sort_close_device_job(node->partial);
 	partial_sort_stop(node->partial);
 	ExecReScan(&node->gather->ps);
 }
 
-/* Starts the workers, and gets all streams to their first rows. */
+/* Launches the workers and waits until all streams have their first rows. */
 static void
 parallel_sort_start(ParallelSortState *node)
 {
@@ -202,36 +353,37 @@ parallel_sort_start(ParallelSortState *node)
 	bool		own;
 
 	node->partial->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
-										node->limit_offset);
+										   node->limit_offset);
 	node->on_device = false;
-	if (parallel_device_lead(node))
+	if (open_device_job(node))
 	{
-		launch(node);
-		if (node->gather->nworkers_launched > 0 && parallel_device_sort(node))
+		launch_workers(node);
+		if (node->gather->nworkers_launched > 0 && sort_on_device(node))
 			return;
 		if (node->gather->nworkers_launched > 0)
 		{
-			begin_again(node);
-			launch(node);
+			restart_without_device(node);
+			launch_workers(node);
 		}
 		else
 		{
-			partial_sort_lead_end(node->partial);
+			partial_sort_close_device_job(node->partial);
 			if (node->partial->exchange != NULL)
-				node->partial->exchange->device.on = false;
+				node->partial->exchange->producer.on = false;
 		}
 	}
 	else
-		launch(node);
+		launch_workers(node);
 	own = run_own_share(node);
 
 	old = MemoryContextSwitchTo(node->cxt);
 	sources = palloc((node->gather->nworkers_launched + 1) * sizeof(BlockSource *));
-	node->nstreams = open_rings(node, sources);
+	node->nstreams = open_worker_streams(node, sources);
 	if (node->nstreams > 0)
 	{
-		/* who has rows to give knows it */
-		const CommonKeyRange *common_range = exchange_common_range(node->partial->exchange, node->keys, node->nkeys);
+		/* a ring has rows only after the barrier */
+		const CommonKeyRange *common_range = exchange_common_range(node->partial->exchange,
+																   node->keys, node->nkeys);
 
 		if (own)
 			sources[node->nstreams++] = block_source_own(&node->partial->spec, common_range,
@@ -248,8 +400,8 @@ parallel_sort_start(ParallelSortState *node)
 }
 
 /*
- * For EXPLAIN: the Gather's rows are those that this node has returned, until now, in place of the
- * row that says nothing.
+ * For EXPLAIN: sets the Gather's row count to the rows that this node has
+ * returned, in place of the dummy row.
  */
 static void
 count_gather(ParallelSortState *node)
@@ -263,16 +415,16 @@ count_gather(ParallelSortState *node)
 							  gather->instrument->ntuples - gather->instrument->tuplecount);
 }
 
-/* All rows were given out: the workers end. */
+/* All rows were returned: waits for the workers to end. */
 static void
 parallel_sort_finish(ParallelSortState *node)
 {
 	PlanState  *gather = &node->gather->ps;
 
 	node->phase = PARALLEL_SORT_END;
-	pick_exec(node);
+	choose_exec(node);
 	while (!TupIsNull(ExecProcNode(gather)))
-		;						/* there is none */
+		;						/* Gather returns no rows */
 	count_gather(node);
 }
 
@@ -292,62 +444,62 @@ parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot)
 	if (likely(node->phase == PARALLEL_SORT_DEVICE) &&
 		likely(result_next(node->partial->result, RESULT_STREAM, true, slot)))
 		return true;
-	return next_elsewhere(node, slot);
+	return next_other_phase(node, slot);
 }
 
-/* Puts the next row that was not given before into the slot; false at the end. */
+/* In the second run: puts the next row that was not returned before into the slot. */
 static bool
-next_again(ParallelSortState *node, TupleTableSlot *slot)
+next_unreturned(ParallelSortState *node, TupleTableSlot *slot)
 {
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		node->phase = node->resumed;
+		node->phase = node->resume_phase;
 		if (!returned_rows_left(node->returned))
 		{
-			pick_exec(node);
+			choose_exec(node);
 			return parallel_sort_next(node, slot);
 		}
 		if (!parallel_sort_next(node, slot))
 			sort_wrong_beginning();
-		node->phase = PARALLEL_SORT_AGAIN;
+		node->phase = PARALLEL_SORT_RESUME;
 		if (!returned_rows_was(node->returned, ((MinimalTupleTableSlot *) slot)->mintuple))
 			return true;
 	}
 }
 
-/* There is no next row, or it was lost with the device: then the rest comes from a sort without it. */
+/* The device has no next row: the end, or a failure.  After a failure begins the second run. */
 static bool
-after_device(ParallelSortState *node, TupleTableSlot *slot)
+next_after_device(ParallelSortState *node, TupleTableSlot *slot)
 {
 	if (!sorter_failed(node->partial->sorter))
 		return false;
 	ExecClearTuple(slot);
 	returned_rows_begin(node->returned);
-	begin_again(node);
+	restart_without_device(node);
 	parallel_sort_start(node);
-	node->resumed = node->phase;
-	node->phase = PARALLEL_SORT_AGAIN;
-	pick_exec(node);
-	return next_again(node, slot);
+	node->resume_phase = node->phase;
+	node->phase = PARALLEL_SORT_RESUME;
+	choose_exec(node);
+	return next_unreturned(node, slot);
 }
 
-/* The same where there is more to it. */
+/* parallel_sort_next() in phases that are not hot. */
 static pg_noinline bool
-next_elsewhere(ParallelSortState *node, TupleTableSlot *slot)
+next_other_phase(ParallelSortState *node, TupleTableSlot *slot)
 {
 	switch (node->phase)
 	{
 		case PARALLEL_SORT_NEW:
 			parallel_sort_start(node);
-			pick_exec(node);
+			choose_exec(node);
 			return parallel_sort_next(node, slot);
 		case PARALLEL_SORT_SERIAL:
 			return node->nstreams > 0 && result_next(node->partial->result, RESULT_PLAIN, true, slot);
 		case PARALLEL_SORT_DEVICE:
-			return after_device(node, slot);
-		case PARALLEL_SORT_AGAIN:
-			return next_again(node, slot);
+			return next_after_device(node, slot);
+		case PARALLEL_SORT_RESUME:
+			return next_unreturned(node, slot);
 		case PARALLEL_SORT_MERGE:
 		case PARALLEL_SORT_END:
 			break;
@@ -370,7 +522,7 @@ parallel_sort_exec(PlanState *pstate)
 	return slot;
 }
 
-/* The same while rows are merged, or come from a device: those that are there take no question. */
+/* parallel_sort_exec() while rows are merged: a short path for rows that are ready. */
 static TupleTableSlot *
 parallel_sort_exec_merge(PlanState *pstate)
 {
@@ -384,6 +536,7 @@ parallel_sort_exec_merge(PlanState *pstate)
 	return slot;
 }
 
+/* parallel_sort_exec() while rows come from a device: a short path for rows of the current chunk. */
 static TupleTableSlot *
 parallel_sort_exec_device(PlanState *pstate)
 {
@@ -392,16 +545,16 @@ parallel_sort_exec_device(PlanState *pstate)
 	TupleTableSlot *slot = node->row_slot;
 	MinimalTuple row;
 
-	/* interrupts are looked for now and then */
+	/* parallel_sort_exec() checks for interrupts */
 	if (unlikely(stream->left % MERGE_BATCH == 0 || (row = row_stream_next(stream)) == NULL))
 		return parallel_sort_exec(pstate);
 	row_to_slot(slot, row);
 	return slot;
 }
 
-/* From now on the executor calls the function for this phase; where rows are projected there is one for all. */
+/* Makes the executor call the function for this phase; with a projection there is only one. */
 static void
-pick_exec(ParallelSortState *node)
+choose_exec(ParallelSortState *node)
 {
 	PlanState  *pstate = &node->css.ss.ps;
 
@@ -411,7 +564,7 @@ pick_exec(ParallelSortState *node)
 							parallel_sort_exec);
 }
 
-/* The same where the Gather Merge in our place computed something. */
+/* parallel_sort_exec() with the projection of the Gather Merge that this node replaces. */
 static TupleTableSlot *
 parallel_sort_exec_project(PlanState *pstate)
 {
@@ -450,7 +603,7 @@ parallel_sort_begin(CustomScanState *css, EState *estate, int eflags)
 									  ALLOCSET_DEFAULT_SIZES);
 
 	node->returned = returned_rows_create();
-	/* rows are given as they lie */
+	/* without a projection, rows are returned where they lie */
 	if (css->ss.ps.ps_ProjInfo == NULL)
 	{
 		ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
@@ -482,24 +635,24 @@ parallel_sort_rescan(CustomScanState *css)
 	ParallelSortState *node = (ParallelSortState *) css;
 	PlanState  *outer = outerPlanState(css);
 
-	/* not begun: the Gather, if it must, is rescanned on its first call */
+	/* not begun: a Gather with changed parameters is rescanned by its first call */
 	if (node->phase == PARALLEL_SORT_NEW)
 		return;
 	ExecClearTuple(node->row_slot);
 	count_gather(node);
 	partial_sort_stop(node->partial);
-	if (node->partial->lead != NULL)
-		partial_sort_lead_end(node->partial);
+	if (node->partial->device_sink != NULL)
+		partial_sort_close_device_job(node->partial);
 	returned_rows_reset(node->returned);
 	MemoryContextReset(node->cxt);
 	node->merge = NULL;
 	node->phase = PARALLEL_SORT_NEW;
-	pick_exec(node);
+	choose_exec(node);
 	if (outer->chgParam == NULL)
 		ExecReScan(outer);
 }
 
-/* The Gather has been shut down, and its memory is gone. */
+/* The Gather was shut down before, and its shared memory is gone. */
 static void
 parallel_sort_shutdown(CustomScanState *css)
 {
@@ -507,155 +660,11 @@ parallel_sort_shutdown(CustomScanState *css)
 
 	if (node->phase != PARALLEL_SORT_NEW)
 		count_gather(node);
-	if (node->phase == PARALLEL_SORT_MERGE || node->phase == PARALLEL_SORT_AGAIN ||
+	if (node->phase == PARALLEL_SORT_MERGE || node->phase == PARALLEL_SORT_RESUME ||
 		node->phase == PARALLEL_SORT_DEVICE)
 	{
 		ExecClearTuple(node->row_slot);
 		node->phase = PARALLEL_SORT_END;
-		pick_exec(node);
+		choose_exec(node);
 	}
-}
-
-/* ------------------------------------------------------------------------
- * A parallel sort whose rows are all in one job on a device: the leader's part.
- *
- * It opens the job (sort/device/rows/device_feed.c), sends its own share of the rows, waits for the workers'
- * and gives the job more room if they need it; parallel_sort.c gives the rows out, or has the Gather run
- * again if they are lost.
- * ------------------------------------------------------------------------
- */
-
-/*
- * Before there are workers: opens a job for their rows, if that is quicker, or is wanted by
- * gpusort.algorithm.
- */
-static bool
-parallel_device_lead(ParallelSortState *node)
-{
-	const Gather *gather = (const Gather *) node->gather->ps.plan;
-	const Algorithm *forced = gpusort_forced_algorithm();
-	int			participants = gather->num_workers + (parallel_leader_participation ? 1 : 0);
-	SortCostFacts facts = {0};
-
-	facts.rows = Max(gather->plan.plan_rows, 2);
-	facts.row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(gather->plan.plan_width);
-	facts.bound = node->partial->bound;
-	facts.keys = node->keys;
-	facts.nkeys = node->nkeys;
-	/* what is lost with the device must come once more; and a pause would hold it */
-	if (node->device_failed || gather->num_workers == 0 ||
-		!node->gather->ps.state->es_use_parallel_mode || gpusort_verify || device_may_pause() ||
-		!sort_cost_producers(&facts, gather->num_workers, parallel_leader_participation, forced != NULL) ||
-		!plan_can_rerun_shared(outerPlanState(&node->partial->css.ss.ps)))
-		return false;
-	return partial_sort_lead(node->partial, facts.rows, facts.row_bytes, participants, node->returned);
-}
-
-/* The leader's rows. */
-static void
-send_own_share(ParallelSortState *node)
-{
-	EState	   *estate = node->css.ss.ps.state;
-
-	/* as the Gather would have it */
-	estate->es_query_dsa = node->gather->pei->area;
-	partial_sort_lead_share(node->partial);
-	estate->es_query_dsa = NULL;
-}
-
-static bool
-serve_device(void *arg)
-{
-	ParallelSortState *node = arg;
-
-	(void) gather_worker_gone(node, 0);
-	return !gather_workers_ended(node->gather) && producer_serve(node->partial->lead);
-}
-
-/*
- * The workers have been launched: waits for their rows, and has them sorted.  False if they
- * are lost; otherwise the node's phase says where they are.
- */
-static bool
-parallel_device_sort(ParallelSortState *node)
-{
-	Exchange   *ex = node->partial->exchange;
-	DeviceSent	sent_to_device;
-
-	if (parallel_leader_participation)
-		send_own_share(node);
-	if (!exchange_wait_sent(ex, serve_device, node))
-	{
-		/* a worker may have seen before us that the device has failed: it is for us to say so */
-		(void) producer_serve(node->partial->lead);
-		return false;
-	}
-	exchange_sent(ex, &sent_to_device);
-	node->nstreams = 0;
-	node->on_device = true;
-	if (sent_to_device.rows == 0)
-	{
-		partial_sort_lead_end(node->partial);
-		node->phase = PARALLEL_SORT_SERIAL;
-	}
-	else if (partial_sort_lead_sort(node->partial))
-		node->phase = PARALLEL_SORT_DEVICE;
-	else
-		return false;
-	return true;
-}
-
-/* ------------------------------------------------------------------------
- * What has become of the workers of a parallel sort.
- * ------------------------------------------------------------------------
- */
-
-static bool
-has_ended(const GatherState *gather, int worker)
-{
-	pid_t		pid;
-
-	return GetBackgroundWorkerPid(gather->pei->pcxt->worker[worker].bgwhandle, &pid) == BGWH_STOPPED;
-}
-
-/*
- * An ExchangeGone, whose argument is a ParallelSortState: has the worker of this ring ended, or
- * another that it may wait for, without a word?  An ERROR if one was taking rows.
- */
-static bool
-gather_worker_gone(void *arg, int ring)
-{
-	ParallelSortState *node = arg;
-	GatherState *gather = node->gather;
-	bool		gone = false;
-
-	for (int r = 0; r < gather->nworkers_launched; r++)
-	{
-		if (!has_ended(gather, r))
-			continue;
-		/* why, it may have told */
-		CHECK_FOR_INTERRUPTS();
-		if (pg_atomic_read_u32(&node->partial->exchange->rings[r].state) == RING_OPEN)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("lost connection to parallel worker")));
-		/* it never came: the Gather will complain in the end; */
-		if (pg_atomic_read_u32(&node->partial->exchange->rings[r].state) == RING_UNUSED)
-			exchange_absent(node->partial->exchange, r);
-		/* or it has ended */
-		gone = gone || r == ring;
-	}
-	return gone;
-}
-
-/* Have all that were launched ended? */
-static bool
-gather_workers_ended(const GatherState *gather)
-{
-	for (int r = 0; r < gather->nworkers_launched; r++)
-	{
-		if (!has_ended(gather, r))
-			return false;
-	}
-	return true;
 }

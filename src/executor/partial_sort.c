@@ -2,23 +2,26 @@
  * partial_sort.c
  *	  The executor node "Custom Scan (GpuSort Feed)": a participant of a parallel sort.
  *
- * It runs below a Gather, in each worker and, if it takes part, in the leader.  It takes
- * all rows of its share of the plan below into a sorter of its own, sorts them, and,
- * in a worker, writes them in order into its ring of the exchange; the GpuSort above the
- * Gather merges them (parallel_sort.c).  So no row goes through the Gather.  Of many workers
- * two have another task: each merges its group's rings and its own rows into its ring.
+ * A partial sort runs below a Gather, in each worker and, if the leader takes
+ * part, in the leader.  It sorts its share of the child's rows in a sorter of
+ * its own.  A worker writes its sorted rows to its ring of the exchange, and the
+ * GpuSort above the Gather merges the rings (parallel_node.c).  So no row passes
+ * through the Gather.  If there are many workers, two of them also merge: each
+ * merges the rings of its group and its own rows into its ring.
  *
- * But the Gather has to be got going without waiting for anybody's last row: it is
- * given one at once by feed_announce(), which is for nobody.
+ * Gather launches its workers only when it is asked for a tuple, and it asks the
+ * leader's partial sort for one.  partial_sort_exec_dummy() returns a dummy
+ * tuple, which the parent discards, so that the launch waits for no row.
  *
- * Where the leader has got a job on a device for all of them (sort/device/rows/device_feed.c) the
- * Feeds send their rows there, and have none to write.
+ * If the leader has a device job (gpu/producer.c), all participants send their
+ * rows there and write nothing.
  *
- * Memory: that of a sort, in each participant.
+ * Memory: each participant uses the memory of a sort, under its work_mem.
  *
- * On error: a worker's goes to the leader as any.  Before the Gather waits for its
- * workers to end, the executor shuts this node down or ends it in the leader: then the
- * exchange is stopped, and a worker that waits for room in its ring wakes and ends.
+ * On error: a worker's error goes to the leader as under any Gather.  If the
+ * query ends early, the executor shuts down or ends this node in the leader
+ * before the Gather waits for its workers.  That stops the exchange, and a
+ * worker that waits for room in its ring wakes up and ends.
  */
 #include "postgres.h"
 
@@ -26,7 +29,6 @@
 #include "compat.h"
 #include "executor/executor.h"
 #include "executor/executor_internal.h"
-#include "executor/gpusort_executor.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "parallel/parallel.h"
@@ -36,7 +38,7 @@
 static Node *partial_sort_create_state(CustomScan *cscan);
 static void partial_sort_begin(CustomScanState *css, EState *estate, int eflags);
 static TupleTableSlot *partial_sort_exec_custom(CustomScanState *css);
-static void feed_end(CustomScanState *css);
+static void partial_sort_end(CustomScanState *css);
 static void partial_sort_rescan(CustomScanState *css);
 static Size partial_sort_estimate_dsm(CustomScanState *css, ParallelContext *pcxt);
 static void partial_sort_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate);
@@ -53,7 +55,7 @@ static const CustomExecMethods partial_sort_exec_methods = {
 	.CustomName = "GpuSort Feed",
 	.BeginCustomScan = partial_sort_begin,
 	.ExecCustomScan = partial_sort_exec_custom,
-	.EndCustomScan = feed_end,
+	.EndCustomScan = partial_sort_end,
 	.ReScanCustomScan = partial_sort_rescan,
 	.EstimateDSMCustomScan = partial_sort_estimate_dsm,
 	.InitializeDSMCustomScan = partial_sort_init_dsm,
@@ -63,25 +65,10 @@ static const CustomExecMethods partial_sort_exec_methods = {
 	.ExplainCustomScan = partial_sort_explain
 };
 
-void
-partial_sort_node_init(void)
-{
-	RegisterCustomScanMethods(&partial_sort_scan_methods);
-}
-
-bool
-plan_above_partial_sorts(const CustomScan *cscan)
-{
-	const Plan *gather = outerPlan(cscan);
-
-	return IsA(gather, Gather) && IsA(outerPlan(gather), CustomScan) &&
-		((const CustomScan *) outerPlan(gather))->methods == &partial_sort_scan_methods;
-}
-
 PartialSortState *
 partial_sort_of_gather(GatherState *gather)
 {
-	PartialSortState  *partial = (PartialSortState *) outerPlanState(gather);
+	PartialSortState *partial = (PartialSortState *) outerPlanState(gather);
 
 	Assert(IsA(partial, CustomScanState) && partial->css.methods == &partial_sort_exec_methods);
 	return partial;
@@ -90,7 +77,7 @@ partial_sort_of_gather(GatherState *gather)
 static Node *
 partial_sort_create_state(CustomScan *cscan)
 {
-	PartialSortState  *partial = (PartialSortState *) newNode(sizeof(PartialSortState), T_CustomScanState);
+	PartialSortState *partial = (PartialSortState *) newNode(sizeof(PartialSortState), T_CustomScanState);
 
 	partial->css.methods = &partial_sort_exec_methods;
 	partial->ring = -1;
@@ -103,7 +90,7 @@ partial_sort_cannot_rerun(void *arg)
 	return false;
 }
 
-/* A worker's own rows go into its ring, */
+/* Writes the worker's own rows to its ring. */
 static void
 write_own(PartialSortState *partial)
 {
@@ -120,7 +107,7 @@ write_own(PartialSortState *partial)
 	}
 }
 
-/* or together with those of n other rings, merged. */
+/* Merges n other rings and the worker's own rows into its ring. */
 static void
 write_merged(PartialSortState *partial, const int *rings, int n)
 {
@@ -144,6 +131,7 @@ write_merged(PartialSortState *partial, const int *rings, int n)
 	}
 }
 
+/* Writes to the worker's ring what its reader is to have from it. */
 static void
 partial_sort_write(PartialSortState *partial)
 {
@@ -153,8 +141,8 @@ partial_sort_write(PartialSortState *partial)
 	int		   *rings;
 	int			n;
 
-	/* who has no rows may have others' to merge */
-	if (!exchange_wait_agreed(ex))
+	/* a worker without rows may have to merge other rings */
+	if (!exchange_wait_all(ex))
 		return;
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort blocks", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(cxt);
@@ -168,7 +156,7 @@ partial_sort_write(PartialSortState *partial)
 	MemoryContextDelete(cxt);
 }
 
-/* Begins a sort, one of so many participants'. */
+/* Creates *sorter if there is none, and begins a sort beside other participants'. */
 static void
 begin_sort(PartialSortState *partial, Sorter **sorter, int participants, size_t bound, double rows)
 {
@@ -185,14 +173,14 @@ begin_sort(PartialSortState *partial, Sorter **sorter, int participants, size_t 
 }
 
 static Sink *
-make_join(SortEnv *env, Batch *batch, void *arg)
+make_participant_sink(SortEnv *env, Batch *batch, void *arg)
 {
-	PartialSortState  *partial = arg;
+	PartialSortState *partial = arg;
 
-	return producer_join(env, batch, &partial->exchange->device, partial->lead);
+	return producer_join(env, batch, &partial->exchange->producer, partial->device_sink);
 }
 
-/* A participant's rows go to the leader's job. */
+/* Sends this participant's rows to the leader's device job. */
 static void
 send_rows(PartialSortState *partial, Sorter **sorter, int me)
 {
@@ -204,7 +192,7 @@ send_rows(PartialSortState *partial, Sorter **sorter, int me)
 	bool		sent;
 
 	begin_sort(partial, sorter, ex->nrings + 1, 0, outer->plan->plan_rows);
-	sink = sorter_use_sink(*sorter, make_join, partial);
+	sink = sorter_use_sink(*sorter, make_participant_sink, partial);
 	sort_node_take_rows(*sorter, outer, &partial->pages, &ex->stopped);
 	sent = sorter_perform(*sorter, false) != NULL;
 	producer_sent(sink, &slot->sent_to_device);
@@ -218,6 +206,7 @@ send_rows(PartialSortState *partial, Sorter **sorter, int me)
 	sorter_end(*sorter);
 }
 
+/* A worker's part of a sort on the leader's device. */
 static void
 partial_sort_run_device(PartialSortState *partial)
 {
@@ -227,16 +216,16 @@ partial_sort_run_device(PartialSortState *partial)
 }
 
 void
-partial_sort_lead_share(PartialSortState *partial)
+partial_sort_send_own_rows(PartialSortState *partial)
 {
 	if (partial->css.ss.ps.instrument != NULL)
 		InstrStartNode(partial->css.ss.ps.instrument);
-	send_rows(partial, &partial->share, partial->exchange->nrings);
+	send_rows(partial, &partial->share_sorter, partial->exchange->nrings);
 	if (partial->css.ss.ps.instrument != NULL)
 		InstrStopNode(partial->css.ss.ps.instrument, 0);
 }
 
-/* Takes and sorts all rows. */
+/* Takes and sorts all rows, and in a worker writes them to the ring. */
 static void
 partial_sort_run(PartialSortState *partial)
 {
@@ -253,8 +242,8 @@ partial_sort_run(PartialSortState *partial)
 		if (partial->ring >= 0)
 			exchange_open_ring(ex, partial->ring);
 	}
-	begin_sort(partial, &partial->sorter, ex != NULL ? ex->nrings + 1 : 0, ex != NULL ? ex->bound : partial->bound,
-			   outer->plan->plan_rows);
+	begin_sort(partial, &partial->sorter, ex != NULL ? ex->nrings + 1 : 0,
+			   ex != NULL ? ex->bound : partial->bound, outer->plan->plan_rows);
 	if (ex != NULL)
 		sorter_share_bound(partial->sorter, &ex->first_bound);
 	sort_node_take_rows(partial->sorter, outer, &partial->pages, ex != NULL ? &ex->stopped : NULL);
@@ -279,10 +268,10 @@ partial_sort_run(PartialSortState *partial)
 }
 
 TupleTableSlot *
-partial_sort_announce(PlanState *pstate)
+partial_sort_exec_dummy(PlanState *pstate)
 {
-	/* without it the Gather waits for its workers to end */
-	if (fault_ordered() == DEVICE_FAULT_LATE_LEADER && ((PartialSortState *) pstate)->lead != NULL)
+	/* test hook: without the dummy row, Gather waits for a worker's row or end */
+	if (fault_ordered() == DEVICE_FAULT_LATE_LEADER && ((PartialSortState *) pstate)->device_sink != NULL)
 		return ExecClearTuple(pstate->ps_ResultTupleSlot);
 	return ExecStoreAllNullTuple(pstate->ps_ResultTupleSlot);
 }
@@ -290,13 +279,13 @@ partial_sort_announce(PlanState *pstate)
 static TupleTableSlot *
 partial_sort_exec(PlanState *pstate)
 {
-	PartialSortState  *partial = (PartialSortState *) pstate;
+	PartialSortState *partial = (PartialSortState *) pstate;
 	TupleTableSlot *slot = pstate->ps_ResultTupleSlot;
 
 	CHECK_FOR_INTERRUPTS();
 	if (!partial->done)
 	{
-		if (partial->ring >= 0 && partial->exchange->device.on)
+		if (partial->ring >= 0 && partial->exchange->producer.on)
 			partial_sort_run_device(partial);
 		else
 			partial_sort_run(partial);
@@ -314,13 +303,16 @@ partial_sort_exec_custom(CustomScanState *css)
 static void
 partial_sort_begin(CustomScanState *css, EState *estate, int eflags)
 {
-	PartialSortState  *partial = (PartialSortState *) css;
+	PartialSortState *partial = (PartialSortState *) css;
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
 
 	partial->keys = gpusort_plan_keys(cscan, &partial->nkeys);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	page_source_init(&partial->pages, outerPlanState(css));
-	/* a participant's rows do not go to a device by themselves: it would not get the same ones again */
+	/*
+	 * A participant does not use a device for its own rows alone: if the device
+	 * failed, a second scan would give it other rows.
+	 */
 	partial->spec.desc = ExecGetResultType(outerPlanState(css));
 	partial->spec.keys = partial->keys;
 	partial->spec.nkeys = partial->nkeys;
@@ -330,48 +322,52 @@ partial_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	css->ss.ps.ExecProcNode = partial_sort_exec;
 }
 
-/* What feed_lead() hands to its sink's maker. */
-typedef struct LeadArgs
+/* Arguments of make_leader_sink(). */
+typedef struct LeaderSinkArgs
 {
 	double		rows;
 	double		row_bytes;
 	int			participants;
-	ReturnedRows  *returned;
-	DeviceProducer *device;
-} LeadArgs;
+	ReturnedRows *returned;
+	DeviceProducer *producer;
+} LeaderSinkArgs;
 
 static Sink *
-make_lead(SortEnv *env, Batch *batch, void *arg)
+make_leader_sink(SortEnv *env, Batch *batch, void *arg)
 {
-	LeadArgs   *args = arg;
+	LeaderSinkArgs   *args = arg;
 
-	return producer_lead(env, batch, args->rows, args->row_bytes, args->participants, args->returned,
-							args->device);
+	return producer_lead(env, batch, args->rows, args->row_bytes, args->participants,
+						 args->returned, args->producer);
 }
 
 bool
-partial_sort_lead(PartialSortState *partial, double rows, double row_bytes, int participants, ReturnedRows *returned)
+partial_sort_open_device_job(PartialSortState *partial, double rows, double row_bytes,
+							 int participants, ReturnedRows *returned)
 {
-	LeadArgs	args = {rows, row_bytes, participants, returned, &partial->device};
+	LeaderSinkArgs	args = {rows, row_bytes, participants, returned, &partial->producer};
 
-	/* what it had as a participant; that it is to be rescanned it hears when it is asked for rows */
+	/*
+	 * Ends a sort of an earlier execution: a node with changed parameters is
+	 * rescanned only when it is asked for a row.
+	 */
 	if (partial->done)
 		sorter_end(partial->sorter);
 	partial->done = false;
 	begin_sort(partial, &partial->sorter, participants, 0, rows);
-	partial->lead = sorter_use_sink(partial->sorter, make_lead, &args);
-	if (partial->lead == NULL)
-		partial_sort_lead_end(partial);
-	return partial->lead != NULL;
+	partial->device_sink = sorter_use_sink(partial->sorter, make_leader_sink, &args);
+	if (partial->device_sink == NULL)
+		partial_sort_close_device_job(partial);
+	return partial->device_sink != NULL;
 }
 
 bool
-partial_sort_lead_sort(PartialSortState *partial)
+partial_sort_device_sort(PartialSortState *partial)
 {
 	DeviceSent	sent_to_device;
 
 	exchange_sent(partial->exchange, &sent_to_device);
-	producer_collect(partial->lead, &sent_to_device);
+	producer_collect(partial->device_sink, &sent_to_device);
 	partial->result = sorter_perform(partial->sorter, false);
 	if (partial->result == NULL)
 		return false;
@@ -380,11 +376,11 @@ partial_sort_lead_sort(PartialSortState *partial)
 }
 
 void
-partial_sort_lead_end(PartialSortState *partial)
+partial_sort_close_device_job(PartialSortState *partial)
 {
 	sorter_end(partial->sorter);
-	partial->lead = NULL;
-	partial->device.on = false;
+	partial->device_sink = NULL;
+	partial->producer.on = false;
 }
 
 void
@@ -395,9 +391,9 @@ partial_sort_stop(PartialSortState *partial)
 }
 
 static void
-feed_end(CustomScanState *css)
+partial_sort_end(CustomScanState *css)
 {
-	PartialSortState  *partial = (PartialSortState *) css;
+	PartialSortState *partial = (PartialSortState *) css;
 
 	partial_sort_stop(partial);
 	page_source_end(&partial->pages);
@@ -406,10 +402,10 @@ feed_end(CustomScanState *css)
 		sorter_destroy(partial->sorter);
 		partial->sorter = NULL;
 	}
-	if (partial->share != NULL)
+	if (partial->share_sorter != NULL)
 	{
-		sorter_destroy(partial->share);
-		partial->share = NULL;
+		sorter_destroy(partial->share_sorter);
+		partial->share_sorter = NULL;
 	}
 	ExecEndNode(outerPlanState(css));
 }
@@ -417,7 +413,7 @@ feed_end(CustomScanState *css)
 static void
 partial_sort_rescan(CustomScanState *css)
 {
-	PartialSortState  *partial = (PartialSortState *) css;
+	PartialSortState *partial = (PartialSortState *) css;
 	PlanState  *outer = outerPlanState(css);
 
 	if (partial->done)
@@ -431,6 +427,7 @@ partial_sort_rescan(CustomScanState *css)
  * Shared memory
  * ------------------------------------------------------------------------
  */
+
 static Size
 partial_sort_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
@@ -440,12 +437,11 @@ partial_sort_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 static void
 partial_sort_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordinate)
 {
-	PartialSortState  *partial = (PartialSortState *) css;
+	PartialSortState *partial = (PartialSortState *) css;
 
 	partial->exchange = coordinate;
-	partial->stopped = false;
-	exchange_reset(partial->exchange, partial->bound, &partial->device);
-	partial->exchange->participation = partial->participation;
+	exchange_reset(partial->exchange, partial->bound, &partial->producer);
+	partial->exchange->leader_participation = partial->leader_participation;
 }
 
 static void
@@ -458,19 +454,19 @@ partial_sort_init_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordin
 static void
 partial_sort_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 {
-	PartialSortState  *partial = (PartialSortState *) css;
+	PartialSortState *partial = (PartialSortState *) css;
 
 	partial->exchange = coordinate;
 	partial->ring = ParallelWorkerNumber;
-	/* it came with the settings that the leader had while it launched the workers */
-	parallel_leader_participation = partial->exchange->participation;
+	/* the leader changes this setting while it launches workers, and they inherit it */
+	parallel_leader_participation = partial->exchange->leader_participation;
 }
 
-/* The leader keeps what is to be told; the shared memory goes. */
+/* Leader: copies the reports, because the shared memory goes away. */
 static void
 partial_sort_shutdown(CustomScanState *css)
 {
-	PartialSortState  *partial = (PartialSortState *) css;
+	PartialSortState *partial = (PartialSortState *) css;
 	Exchange   *ex = partial->exchange;
 
 	if (ex == NULL || partial->ring >= 0)
@@ -478,10 +474,9 @@ partial_sort_shutdown(CustomScanState *css)
 	exchange_stop(ex);
 	if (partial->nreports < ex->nrings + 1)
 		partial->reports = MemoryContextAlloc(css->ss.ps.state->es_query_cxt,
-										   (ex->nrings + 1) * sizeof(ParticipantReport));
+											  (ex->nrings + 1) * sizeof(ParticipantReport));
 	partial->nreports = ex->nrings + 1;
 	for (int p = 0; p < partial->nreports; p++)
 		partial->reports[p] = exchange_slot(ex, p)->report;
 	partial->exchange = NULL;
-	partial->stopped = true;
 }

@@ -2,9 +2,14 @@
  * plan_format.c
  *	  A GpuSort node in a finished plan, and whether a plan can be run again.
  *
- * Plans are copied, written and read: custom_private is lists of numbers, one for
- * each property of a key column, with an element per column; custom_exprs, which is
- * walked and fixed up with the plan, has the Limit's two expressions.
+ * Plan trees are copied, written and read.  So custom_private has lists of
+ * numbers: one list for each property of a key column, one element for each
+ * column.  custom_exprs, which PostgreSQL walks and fixes up with the plan, has
+ * the two expressions of the Limit above.
+ *
+ * After a device failure a sort runs its child again, if the child can be run
+ * again.  Executor runs that may stop before the end of their plan are
+ * recognized, because a sort must not hold a device meanwhile.
  */
 #include "postgres.h"
 
@@ -13,7 +18,7 @@
 #include "catalog/pg_am.h"
 #include "compat.h"
 #include "executor/executor.h"
-#include "executor/gpusort_executor.h"
+#include "executor/executor_internal.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pg_list.h"
@@ -36,6 +41,15 @@ bool
 gpusort_plan_is(const Plan *plan)
 {
 	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &gpusort_scan_methods;
+}
+
+bool
+plan_above_partial_sorts(const CustomScan *cscan)
+{
+	const Plan *gather = outerPlan(cscan);
+
+	return IsA(gather, Gather) && IsA(outerPlan(gather), CustomScan) &&
+		((const CustomScan *) outerPlan(gather))->methods == &partial_sort_scan_methods;
 }
 
 void
@@ -106,46 +120,47 @@ gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprState **count
 /* ------------------------------------------------------------------------
  * Can a plan be run again with the same rows in the same order?
  *
- * A sort whose rows were lost with a device starts over from its child, and goes on
- * behind the rows that it has given out.  That is right only if the child's second
- * run gives what its first gave, ties included, although other sessions may have
- * written, vacuumed and analyzed in between, and this one may have changed settings
- * (set_config() above the sort).  Nodes are allowed by name; all others are taken
- * for not repeatable.  Both runs have one snapshot, so the rows are the same; what
- * there is to say of their order:
+ * If a device fails, the sort runs its child again and skips the rows that it
+ * has returned.  That is right only if the second run returns the rows of the
+ * first in the same order, ties included, although other sessions may have
+ * written, vacuumed and analyzed in between, and this session may have changed
+ * settings (set_config() above the sort).  Node types that are not listed in
+ * node_can_rerun() count as not repeatable.  Both runs have the same snapshot
+ * and therefore the same rows.  Their order:
  *
- * - Sequential scan of a heap: by line pointer.  A visible tuple keeps its own, new
- *	 ones and pruning do not matter, and the locks held keep the file from being
- *	 rewritten or truncated.  A synchronized scan keeps its starting block.
- * - B-tree scan of a heap: by key and then by place, of the equal ones too.  A visible
- *	 row keeps its entry; insertions, page splits, deduplication and deletions leave
- *	 the order of the others alone.
- * - Hash, GiST, SP-GiST and unknown access methods: no.  Where an entry lies depends
- *	 on splits, and what is below a split moves.
- * - Bitmap heap scan: no, whatever the index.  A page of which the bitmap knows the
- *	 rows gives them by the line pointers that their HOT chains begin with, a lossy
- *	 page by their own; which pages are lossy depends on how many entries others have
- *	 added.
- * - Other table access methods and foreign scans: no, nothing is known of them.
- * - Function scan: if it is not evaluated anew; its rows lie in a tuplestore, which
- *	 is read again.  With parameters that change it is evaluated anew, and by workers,
- *	 who are others in the second run.
- * - CTE and worktable scans, sampled scans, Sorts, Memoize, parallel nodes: no; some
- *	 could be, but little is gained.
- * - Hash join: by outer row and then by the order in the hash table, which either is
- *	 used again or, if it had several batches, built again from the same rows.  Where
- *	 several batches are expected common values are set apart by the statistics, which
- *	 may have changed: not then.  How a table is divided depends on work_mem and
- *	 hash_mem_multiplier, so these must be those of the first run.
+ * - Sequential scan of a heap: by line pointer.  A visible tuple keeps its line
+ *	 pointer through inserts and pruning, and the locks held prevent that the
+ *	 table is rewritten or truncated.  A synchronized scan keeps its start block.
+ * - B-tree scan of a heap: by key and TID.  A visible row keeps its index entry;
+ *	 insertions, page splits, deduplication and deletions do not change the order
+ *	 of the other entries.
+ * - Hash, GiST, SP-GiST and unknown access methods: not repeatable, because page
+ *	 splits move entries.
+ * - Bitmap heap scan: not repeatable.  An exact page returns rows by the line
+ *	 pointers of their HOT chains' roots, a lossy page by the rows' own.  Which
+ *	 pages are lossy depends on the number of entries of other transactions.
+ * - Other table access methods and foreign scans: not repeatable, their order is
+ *	 unknown.
+ * - Function scan: repeatable if the tuplestore with its rows is read again.
+ *	 With changed parameters or in new workers the function is evaluated again.
+ * - CTE and worktable scans, sampled scans, Sort, Memoize, parallel-aware nodes:
+ *	 not repeatable.  Some could be, with little gain.
+ * - Hash join: by outer row, then by the order in the hash table.  The table is
+ *	 kept or, if it had several batches, built again from the same rows.  If
+ *	 several batches are expected, most common values are kept apart by the
+ *	 statistics, which may have changed: not repeatable then.  The number of
+ *	 batches depends on work_mem and hash_mem_multiplier, so these must be those
+ *	 of the first run.
  *
- * Where workers share the rows no order is asked for, and a node may be parallel-aware: which of
- * them has a row changes, which rows there are does not.
+ * In a plan shared by workers the order does not matter, and nodes may be
+ * parallel-aware: which worker gets a row may change, but the set of rows does
+ * not.
  *
- * Expressions must be immutable: a stable function may depend on settings.
+ * Expressions must be immutable, because stable functions may depend on settings.
  * ------------------------------------------------------------------------
  */
 
-/* More than a hash table takes for a row beside its columns. */
+/* Upper bound of a hash table's memory for a row, besides its columns. */
 #define HASH_ROW_OVERHEAD	128
 
 static bool can_rerun(PlanState *ps, bool shared);
@@ -170,7 +185,7 @@ index_can_rerun(ScanState *scan, Relation index, List *qual)
 		expr_can_rerun(qual);
 }
 
-/* Sure to be planned with one batch, or not to look at the statistics? */
+/* Does the join surely have one batch, or not use the statistics? */
 static bool
 hash_can_rerun(Hash *hash)
 {
@@ -190,7 +205,7 @@ append_can_rerun(AppendState *append, bool shared)
 	return true;
 }
 
-/* What is particular to the node's kind; its children come after. */
+/* Checks a node without its target list, quals and children. */
 static bool
 node_can_rerun(PlanState *ps, bool shared)
 {
@@ -259,25 +274,23 @@ plan_can_rerun_shared(PlanState *ps)
 }
 
 /* ------------------------------------------------------------------------
- * Runs of the executor that stop before their plan's end, and may never go on.
+ * Executor runs that may stop before the end of their plan
  *
- * A cursor, a portal that a client reads some rows at a time, a loop over a query in
- * PL/pgSQL, a SQL function that returns row by row: they run a plan for a number of
- * rows, and go on when somebody asks for more, after an hour or not at all.  A sort that
- * streams its result from the device would keep device memory, a slot and chunks of the
- * pool for as long, and nobody could have them back: a backend that waits for its
- * client can be asked for nothing, and rows that only the device has cannot be taken
- * from it.
+ * Cursors, portals that a client reads in pieces, loops over a query in PL/pgSQL
+ * and SQL functions that return row by row run a plan for a number of rows, and
+ * continue when more rows are asked for, perhaps never.  A sort that streams its
+ * result from a device would hold device memory, a job slot and chunks of the
+ * staging pool meanwhile, and nothing could reclaim them: a backend that waits
+ * for its client cannot be interrupted for this.
  *
- * So in such a run a sort's whole result is brought to the host before its first row
- * is given out, into work_mem or else to disk, as the stock Sort would have it; then
- * its job is over.  That the run is of this kind shows in the number of rows it
- * is asked for.  A failure of the device, too, is over by then: between two fetches
- * settings may change with which the plan's second run would not be as its first.
+ * So in such a run a sort copies its whole result from the device before it
+ * returns the first row, into work_mem or to disk, and ends its job.  The hook
+ * recognizes such runs by their row count.  A device failure is also noticed
+ * before the first row: between two fetches settings may change, and then the
+ * child's second run could differ from its first.
  *
- * A query that is run to its end streams.  If its client stops reading, or what
- * stands above the sort is slow, it holds what it has; others reckon with that
- * (admission.c).
+ * A query that runs to its end streams.  It keeps the device while its client
+ * stops reading; admission accounts for that (service/admission.c).
  * ------------------------------------------------------------------------
  */
 
@@ -296,7 +309,7 @@ pause_executor_run(COMPAT_RUN_PARAMS)
 {
 	bool		outer = may_pause;
 
-	/* a worker's leader stops it for good */
+	/* a worker that stops early does not continue */
 	may_pause = count != 0 && !COMPAT_RUN_ONCE && !IsParallelWorker();
 	PG_TRY();
 	{

@@ -55,7 +55,7 @@ typedef struct MergeNode
 
 /* A row in pieces, of which the first has come, is put together; false if its rest will not come. */
 static bool
-assemble(BlockMerge *merge, MergeNode *stream, const RowBlock *block)
+assemble_row(BlockMerge *merge, MergeNode *stream, const RowBlock *block)
 {
 	Size		whole = block->whole;
 	Size		at = 0;
@@ -107,7 +107,7 @@ prefetch_rows(const MergeNode *stream)
 
 /* The stream's next block comes to hand; false at the end. */
 static bool
-next_block(BlockMerge *merge, MergeNode *stream)
+stream_next_block(BlockMerge *merge, MergeNode *stream)
 {
 	static const RowPlace first = 0;
 	RowBlock   *block = stream->source->next(stream->source);
@@ -124,7 +124,7 @@ next_block(BlockMerge *merge, MergeNode *stream)
 		stream->block_keys = (const char *) &stream->whole_key;
 		stream->places = &first;
 		stream->left = 1;
-		if (!assemble(merge, stream, block))
+		if (!assemble_row(merge, stream, block))
 			return false;
 		stream->base = stream->whole;
 	}
@@ -133,7 +133,7 @@ next_block(BlockMerge *merge, MergeNode *stream)
 }
 
 /* Where the halves of fewer steps meet is not worth finding. */
-#define MERGE_HALVES	32
+#define MERGE_MIN_HALVES	32
 
 #define MERGE_KEY		uint64
 #define MERGE(name)		narrow_##name
@@ -147,7 +147,7 @@ next_block(BlockMerge *merge, MergeNode *stream)
 static void
 stream_more(BlockMerge *merge, MergeNode *stream)
 {
-	if (stream->left == 0 && !next_block(merge, stream))
+	if (stream->left == 0 && !stream_next_block(merge, stream))
 	{
 		stream->ended = true;
 		return;
@@ -254,7 +254,7 @@ typedef struct RingSource
 	int			ring;
 	int			reader;
 	bool		had_one;
-	ExchangeGone gone;
+	ExchangeWorkerGone gone;
 	void	   *gone_arg;
 } RingSource;
 
@@ -279,7 +279,7 @@ ring_source_next(BlockSource *source)
 }
 
 BlockSource *
-block_source_ring(Exchange *ex, int ring, int reader, ExchangeGone gone, void *gone_arg)
+block_source_ring(Exchange *ex, int ring, int reader, ExchangeWorkerGone gone, void *gone_arg)
 {
 	RingSource *source = palloc0(sizeof(RingSource));
 

@@ -79,7 +79,7 @@ MERGE(steps)(BlockMerge *merge, MergeNode *a_node, MergeNode *b_node, MERGE(Item
 {
 	const MERGE(Item) *a = (const MERGE(Item) *) a_node->items;
 	const MERGE(Item) *b = (const MERGE(Item) *) b_node->items;
-	uint32		half = n >= MERGE_HALVES ? n / 2 : 0;
+	uint32		half = n >= MERGE_MIN_HALVES ? n / 2 : 0;
 	uint32		of_a = MERGE(split) (merge, a, b, half, exact);
 	const MERGE(Item) *half_a = a + of_a;
 	const MERGE(Item) *half_b = b + (half - of_a);

@@ -1,36 +1,38 @@
 /*
  * exchange.c
- *	  What the participants of a parallel sort share, and how rows come to the leader.
+ *	  Exchange of a parallel sort: a barrier, and rings of row blocks.
  *
- * Rows could cross a Gather's tuple queue, one message each, as under Gather Merge;
- * but there a row costs the leader 100 ns and more.  A block of a thousand rows costs
- * as much as one such message.
+ * Under Gather Merge each row crosses a tuple queue as one message.  Here a block
+ * of a thousand rows costs about as much as one such message.
  *
- * A worker that has found its ring full goes on when half of it is empty, so that it is
- * not woken for every block.
+ * A worker whose ring was full continues when half of the ring is empty, so that
+ * it is not woken for every block.
  *
- * Why nobody sleeps for ever.  Each counter and state has one writer, which changes
- * it and then signals; who sleeps has put itself on the condition variable's list
- * before it looks.  Both take the variable's lock, so that either the change is seen or the
- * sleeper is.  What is waited for comes: blocks go from a worker to another of its
- * group or to the leader and from there to the leader, never in a circle, and who reads
- * frees a block whenever it asks for the next.  A writer sleeps while more than half
- * of its ring is full; then its reader has a block, does not sleep for this ring, and
- * signals when half is reached.  All wait for the agreement of all participants, who
- * need nobody for it: they take rows, and arrive or fail.  The leader counts them as soon as it
- * has launched the workers, before it takes rows itself.
+ * No wakeup is lost: each counter and state has one writer, which changes it and
+ * then signals.  A waiting process enters the condition variable's list before it
+ * looks.  Both take the condition variable's lock, so either the waiting process
+ * sees the change or the signal reaches it.
  *
- * Who may be gone: a worker that fails or is killed is told of by the Gather's error
- * queue, which wakes the leader, and ends the query; for one that never came the leader
- * looks now and then while it waits (gone()), and says so to all (exchange_absent()); a worker
- * that merges others' rings was told by the agreement who they are, and that they have come.  The leader
- * stops the exchange before it waits for workers' ends (feed.c), whatever it is that
- * ends the query early; a plan that is only explained has no exchange.
+ * There is no deadlock: blocks go from workers to a worker of their group or to
+ * the leader, and from the merging workers to the leader, never in a circle.  A
+ * reader frees a block whenever it asks for the next.  A writer sleeps only while
+ * more than half of its ring is full; then its reader has a block, does not sleep
+ * for this ring, and signals when half is reached.  All processes wait for the
+ * barrier, which no participant needs before it arrives.  The leader sets the
+ * number of participants as soon as workers are launched, before it takes rows.
  *
- * Memory: the ring is all that there is of a worker's rows outside of its work_mem.
+ * Missing processes: the Gather's error queue tells the leader of a worker that
+ * fails, and the query ends.  A worker that never begins is found by the leader,
+ * which checks its workers while it waits (ExchangeWorkerGone) and calls
+ * exchange_absent().  Merging workers know after the barrier that the writers of
+ * their rings exist.  The leader stops the exchange before it waits for the ends
+ * of its workers (partial_sort.c), for whatever reason the query ends early.  A
+ * plan that is only explained has no exchange.
  *
- * On error: the leader's ends the query, workers are terminated, and wake; a worker's
- * is sent to the leader, which wakes as of any message.
+ * Memory: a ring is the only memory of a worker's rows besides its work_mem.
+ *
+ * On error: an error in the leader ends the query, and terminated workers wake
+ * up.  An error in a worker is sent to the leader, which wakes up for the message.
  */
 #include "postgres.h"
 
@@ -39,11 +41,11 @@
 #include "parallel/parallel.h"
 #include "storage/latch.h"
 
-/* How long the leader waits before it asks what has become of a worker. */
-#define GONE_LOOK_MS	200
+/* Time between two checks by the leader whether a worker has ended. */
+#define WORKER_CHECK_MS	200
 
 static uint32
-wait_event(void)
+exchange_wait_event(void)
 {
 	static uint32 event = 0;
 
@@ -74,16 +76,16 @@ exchange_size(int workers)
 void
 exchange_init(Exchange *ex, int workers)
 {
-	/* blocks are aligned wherever the exchange lies */
+	/* shared memory of a Gather is aligned to less than a cache line */
 	char	   *blocks = (char *) TYPEALIGN(PG_CACHE_LINE_SIZE, (char *) ex + head_size(workers));
 
 	ex->nrings = workers;
 	ex->blocks_at = blocks - (char *) ex;
 	ex->slots_at = ex->blocks_at + blocks_size(workers);
 	pg_atomic_init_u32(&ex->stopped, 0);
-	pg_atomic_init_u32(&ex->device_lost, 0);
+	pg_atomic_init_u32(&ex->device_failed, 0);
 	pg_atomic_init_u64(&ex->first_bound, PG_UINT64_MAX);
-	ConditionVariableInit(&ex->agreed_cv);
+	ConditionVariableInit(&ex->released_cv);
 	SpinLockInit(&ex->lock);
 	for (int r = 0; r < workers; r++)
 	{
@@ -96,15 +98,15 @@ exchange_init(Exchange *ex, int workers)
 }
 
 void
-exchange_reset(Exchange *ex, size_t bound, const DeviceProducer *device)
+exchange_reset(Exchange *ex, size_t bound, const DeviceProducer *producer)
 {
 	ex->bound = bound;
-	ex->device = *device;
-	pg_atomic_write_u32(&ex->device_lost, 0);
+	ex->producer = *producer;
+	pg_atomic_write_u32(&ex->device_failed, 0);
 	pg_atomic_write_u64(&ex->first_bound, PG_UINT64_MAX);
 	ex->expected = -1;
-	ex->presorted = 0;
-	ex->closed = ex->agreed = false;
+	ex->narrived = 0;
+	ex->all_arrived = ex->released = false;
 	pg_atomic_write_u32(&ex->stopped, 0);
 	for (int r = 0; r < ex->nrings; r++)
 	{
@@ -117,7 +119,7 @@ exchange_reset(Exchange *ex, size_t bound, const DeviceProducer *device)
 	{
 		ExchangeSlot *slot = exchange_slot(ex, p);
 
-		slot->presorted = slot->absent = slot->report.valid = false;
+		slot->arrived = slot->absent = slot->report.valid = false;
 	}
 }
 
@@ -128,8 +130,8 @@ exchange_slot(Exchange *ex, int participant)
 }
 
 /*
- * Of many workers that have arrived one half's rings are read by its first, the other's by
- * its first.
+ * Two-level merge: divides the workers that have arrived into two halves.  The
+ * first worker of each half reads the rings of the others.
  */
 static void
 assign_readers(Exchange *ex)
@@ -140,13 +142,13 @@ assign_readers(Exchange *ex)
 	int			first = 0;
 
 	for (int r = 0; r < ex->nrings; r++)
-		workers += exchange_slot(ex, r)->presorted;
-	if (workers < EXCHANGE_MANY)
+		workers += exchange_slot(ex, r)->arrived;
+	if (workers < EXCHANGE_TWO_LEVEL_WORKERS)
 		return;
 	half = (workers + 1) / 2;
 	for (int r = 0; r < ex->nrings; r++)
 	{
-		if (!exchange_slot(ex, r)->presorted)
+		if (!exchange_slot(ex, r)->arrived)
 			continue;
 		if (i % half == 0)
 			first = r;
@@ -170,26 +172,26 @@ exchange_rings_of(Exchange *ex, int reader, int *rings)
 }
 
 /*
- * Releases the lock, under which the caller has noted that one more has arrived, that one less
- * is expected, or how many are.  If nobody is missing any more all go on.
+ * Releases the spinlock, under which the caller has changed narrived or expected.
+ * If all participants have arrived, releases the barrier.
  */
 static void
-release_and_agree(Exchange *ex)
+unlock_and_release(Exchange *ex)
 {
-	bool		last = !ex->closed && ex->presorted == ex->expected;
+	bool		last = !ex->all_arrived && ex->narrived == ex->expected;
 
-	ex->closed = ex->closed || last;
+	ex->all_arrived = ex->all_arrived || last;
 	SpinLockRelease(&ex->lock);
 	if (!last)
 		return;
 
-	if (!ex->device.on)
+	if (!ex->producer.on)
 		assign_readers(ex);
 	SpinLockAcquire(&ex->lock);
-	ex->agreed = true;
+	ex->released = true;
 	SpinLockRelease(&ex->lock);
-	ConditionVariableBroadcast(&ex->agreed_cv);
-	/* the leader may wait for a block that is not to come to it */
+	ConditionVariableBroadcast(&ex->released_cv);
+	/* the leader may wait for a ring that has got another reader */
 	for (int r = 0; r < ex->nrings; r++)
 		ConditionVariableBroadcast(&ex->rings[r].may_read);
 }
@@ -199,7 +201,7 @@ exchange_expect(Exchange *ex, int participants)
 {
 	SpinLockAcquire(&ex->lock);
 	ex->expected = participants;
-	release_and_agree(ex);
+	unlock_and_release(ex);
 }
 
 void
@@ -212,37 +214,37 @@ exchange_absent(Exchange *ex, int worker)
 	slot->absent = true;
 	SpinLockAcquire(&ex->lock);
 	ex->expected--;
-	release_and_agree(ex);
+	unlock_and_release(ex);
 }
 
 void
 exchange_arrive(Exchange *ex, int participant)
 {
 	SpinLockAcquire(&ex->lock);
-	exchange_slot(ex, participant)->presorted = true;
-	ex->presorted++;
-	release_and_agree(ex);
+	exchange_slot(ex, participant)->arrived = true;
+	ex->narrived++;
+	unlock_and_release(ex);
 }
 
 static bool
-has_agreed(Exchange *ex)
+all_released(Exchange *ex)
 {
 	bool		agreed;
 
 	SpinLockAcquire(&ex->lock);
-	agreed = ex->agreed;
+	agreed = ex->released;
 	SpinLockRelease(&ex->lock);
 	return agreed;
 }
 
 bool
-exchange_wait_agreed(Exchange *ex)
+exchange_wait_all(Exchange *ex)
 {
 	bool		agreed;
 
-	ConditionVariablePrepareToSleep(&ex->agreed_cv);
-	while (!(agreed = has_agreed(ex)) && !exchange_stopped(ex))
-		ConditionVariableSleep(&ex->agreed_cv, wait_event());
+	ConditionVariablePrepareToSleep(&ex->released_cv);
+	while (!(agreed = all_released(ex)) && !exchange_stopped(ex))
+		ConditionVariableSleep(&ex->released_cv, exchange_wait_event());
 	ConditionVariableCancelSleep();
 	return agreed && !exchange_stopped(ex);
 }
@@ -252,18 +254,18 @@ exchange_wait_sent(Exchange *ex, ExchangeServe serve, void *arg)
 {
 	bool		agreed;
 
-	/* who is on the list has its latch set, as by all else that it waits for */
-	ConditionVariablePrepareToSleep(&ex->agreed_cv);
-	while (!(agreed = has_agreed(ex)) && pg_atomic_read_u32(&ex->device_lost) == 0 &&
+	/* signals of the condition variable set the latch */
+	ConditionVariablePrepareToSleep(&ex->released_cv);
+	while (!(agreed = all_released(ex)) && pg_atomic_read_u32(&ex->device_failed) == 0 &&
 		   !exchange_stopped(ex) && serve(arg))
 	{
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, GONE_LOOK_MS,
-						 wait_event());
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, WORKER_CHECK_MS,
+						 exchange_wait_event());
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
 	ConditionVariableCancelSleep();
-	return agreed && pg_atomic_read_u32(&ex->device_lost) == 0;
+	return agreed && pg_atomic_read_u32(&ex->device_failed) == 0;
 }
 
 void
@@ -274,7 +276,7 @@ exchange_sent(Exchange *ex, DeviceSent *sent_to_device)
 	{
 		const ExchangeSlot *slot = exchange_slot(ex, p);
 
-		if (!slot->presorted)
+		if (!slot->arrived)
 			continue;
 		sent_to_device->rows += slot->sent_to_device.rows;
 		sent_to_device->units += slot->sent_to_device.units;
@@ -286,24 +288,24 @@ exchange_sent(Exchange *ex, DeviceSent *sent_to_device)
 void
 exchange_fail_device(Exchange *ex)
 {
-	pg_atomic_write_u32(&ex->device_lost, 1);
+	pg_atomic_write_u32(&ex->device_failed, 1);
 	pg_memory_barrier();
-	ConditionVariableBroadcast(&ex->agreed_cv);
+	ConditionVariableBroadcast(&ex->released_cv);
 }
 
 CommonKeyRange *
 exchange_common_range(Exchange *ex, const KeyColumn *keys, int nkeys)
 {
-	CommonKeyRange   *common_range = palloc(sizeof(CommonKeyRange));
-	KeyBuffer	   *keybuf = palloc0(sizeof(KeyBuffer));
+	CommonKeyRange *common_range = palloc(sizeof(CommonKeyRange));
+	KeyBuffer  *keybuf = palloc0(sizeof(KeyBuffer));
 
-	Assert(has_agreed(ex));
-	/* nothing is staged: it says of what kinds the columns are */
+	Assert(all_released(ex));
+	/* holds no rows: it only has the kinds of the key columns */
 	keybuf_init(keybuf, keys, nkeys, true);
 	common_range_init(common_range);
 	for (int p = 0; p <= ex->nrings; p++)
 	{
-		if (exchange_slot(ex, p)->presorted)
+		if (exchange_slot(ex, p)->arrived)
 			common_range_unite(common_range, &exchange_slot(ex, p)->common_range, keybuf);
 	}
 	pfree(keybuf);
@@ -324,7 +326,7 @@ ring_block(Exchange *ex, int ring, uint32 number)
 						 ROW_BLOCK_SIZE);
 }
 
-/* Blocks that the leader has yet to read. */
+/* Blocks that the reader has not freed. */
 static inline uint32
 ring_full(ExchangeRing *ring)
 {
@@ -340,12 +342,12 @@ exchange_block_to_write(Exchange *ex, int ring)
 	{
 		ConditionVariablePrepareToSleep(&r->may_write);
 		while (ring_full(r) > EXCHANGE_RING_BLOCKS / 2 && !exchange_stopped(ex))
-			ConditionVariableSleep(&r->may_write, wait_event());
+			ConditionVariableSleep(&r->may_write, exchange_wait_event());
 		ConditionVariableCancelSleep();
 	}
 	if (exchange_stopped(ex))
 		return NULL;
-	/* the leader has read it before it said so */
+	/* pairs with the barrier before read is advanced */
 	pg_memory_barrier();
 	return ring_block(ex, ring, pg_atomic_read_u32(&r->written));
 }
@@ -368,7 +370,7 @@ exchange_end_ring(Exchange *ex, int ring)
 	ConditionVariableSignal(&ex->rings[ring].may_read);
 }
 
-/* There is nothing to wait for: a block has come, or will never come to this reader. */
+/* Is a block ready, or will none come to this reader? */
 static bool
 ring_ready(Exchange *ex, int ring, int reader)
 {
@@ -376,11 +378,11 @@ ring_ready(Exchange *ex, int ring, int reader)
 
 	if (ring_full(r) > 0 || pg_atomic_read_u32(&r->state) == RING_ENDED || exchange_stopped(ex))
 		return true;
-	return has_agreed(ex) && r->reader != reader;
+	return all_released(ex) && r->reader != reader;
 }
 
 static void
-wait_ready(Exchange *ex, int ring, int reader, ExchangeGone gone, void *arg)
+wait_ready(Exchange *ex, int ring, int reader, ExchangeWorkerGone gone, void *arg)
 {
 	ExchangeRing *r = &ex->rings[ring];
 
@@ -388,8 +390,9 @@ wait_ready(Exchange *ex, int ring, int reader, ExchangeGone gone, void *arg)
 	while (!ring_ready(ex, ring, reader))
 	{
 		if (gone == NULL)
-			ConditionVariableSleep(&r->may_read, wait_event());
-		else if (ConditionVariableTimedSleep(&r->may_read, GONE_LOOK_MS, wait_event()) &&
+			ConditionVariableSleep(&r->may_read, exchange_wait_event());
+		else if (ConditionVariableTimedSleep(&r->may_read, WORKER_CHECK_MS,
+											 exchange_wait_event()) &&
 				 gone(arg, ring))
 			break;
 	}
@@ -397,13 +400,13 @@ wait_ready(Exchange *ex, int ring, int reader, ExchangeGone gone, void *arg)
 }
 
 RowBlock *
-exchange_next_block(Exchange *ex, int ring, int reader, bool had_one, ExchangeGone gone, void *arg)
+exchange_next_block(Exchange *ex, int ring, int reader, bool had_one, ExchangeWorkerGone gone, void *arg)
 {
 	ExchangeRing *r = &ex->rings[ring];
 
 	if (had_one)
 	{
-		/* it has been read before this says so */
+		/* reads of the block must not be delayed behind this */
 		pg_memory_barrier();
 		pg_atomic_write_u32(&r->read, pg_atomic_read_u32(&r->read) + 1);
 		if (ring_full(r) <= EXCHANGE_RING_BLOCKS / 2)
@@ -411,7 +414,7 @@ exchange_next_block(Exchange *ex, int ring, int reader, bool had_one, ExchangeGo
 	}
 	if (ring_full(r) == 0 && !ring_ready(ex, ring, reader))
 		wait_ready(ex, ring, reader, gone, arg);
-	/* its last block was written before it ended */
+	/* pairs with the barriers of exchange_block_written() and exchange_end_ring() */
 	pg_memory_barrier();
 	if (ring_full(r) == 0 || r->reader != reader || exchange_stopped(ex))
 		return NULL;
@@ -423,7 +426,7 @@ exchange_stop(Exchange *ex)
 {
 	pg_atomic_write_u32(&ex->stopped, 1);
 	pg_memory_barrier();
-	ConditionVariableBroadcast(&ex->agreed_cv);
+	ConditionVariableBroadcast(&ex->released_cv);
 	for (int r = 0; r < ex->nrings; r++)
 	{
 		ConditionVariableBroadcast(&ex->rings[r].may_read);

@@ -1,8 +1,6 @@
 /*
  * parallel.h
- *	  Parallel sorts: the exchange between processes, its blocks and their merge.
- *
- * Plain data without pointers, for it passes between processes.
+ *	  Parallel sorts: the exchange between processes, row blocks and their merge.
  */
 #ifndef GPUSORT_PARALLEL_PARALLEL_H
 #define GPUSORT_PARALLEL_PARALLEL_H
@@ -18,14 +16,18 @@
 #include "storage/spin.h"
 #include "store/row.h"
 
+/*
+ * What EXPLAIN shows of one participant's sort.  Plain data without pointers:
+ * it passes between processes.
+ */
 typedef struct ParticipantReport
 {
-	bool		valid;			/* the rest is set */
-	bool		spilled;
+	bool		valid;			/* the other fields are set */
+	bool		spilled;		/* runs were written to disk */
 	uint64		rows;
-	uint64		page_rows;
-	int64		space_kb;		/* on disk if spilled, otherwise in memory */
-	int64		peak_kb;		/* of memory */
+	uint64		page_rows;		/* rows taken directly from heap pages */
+	int64		space_kb;		/* disk space if spilled, otherwise memory */
+	int64		peak_kb;		/* peak memory */
 	double		ingest_ms;
 	double		sort_ms;
 	char		method[64];
@@ -33,62 +35,66 @@ typedef struct ParticipantReport
 } ParticipantReport;
 
 /* ------------------------------------------------------------------------
- * What the participants of a parallel sort share, and how rows come to the leader.
+ * Exchange: shared memory of a parallel sort's participants
  *
- * An exchange lies in the Gather's shared memory, one for all participants.  They
- * meet once: when each has all its rows it tells where its keys lie, and when all
- * have, the common key range is made of that (key/key_frame.h), so that keys made by one
- * compare with any other's.
+ * An exchange lies in the Gather's shared memory.  Participants are the
+ * launched workers, and the leader if it takes rows.
  *
- * All are the workers that were launched, and the leader if it takes rows.  A participant that
- * begins late is waited for: the others may have ended without having read the rows that
- * all share, as a join does whose inner side is empty in one process.  The leader counts
- * the participants when it has launched the workers, and takes back those that never come.
+ * The participants meet at one barrier.  Each arrives when it has taken all its
+ * rows and has written the range of its keys to its slot.  The last arrival
+ * releases all: then the common key range of all rows is known, and keys made
+ * by one participant compare with the keys of every other.  A participant that
+ * begins late is waited for even if no rows are left for it: the others may
+ * have ended without reading the shared rows, as a join does whose inner side
+ * is empty in one process.  The leader sets the number of participants after it
+ * has launched the workers, and subtracts those that never begin.
  *
- * Each worker has a ring of blocks (store/row_block.h), which it fills and its reader
- * empties: the leader, or, where there are many, a worker that merges several into its
- * own ring.  The leader may stop the exchange at any time; nobody waits any more then.
+ * Each worker has a ring of blocks, which it fills and one reader empties: the
+ * leader or, if there are many workers, a worker that merges several rings into
+ * its own.  The leader may stop the exchange at any time; nothing waits for the
+ * exchange then.
  * ------------------------------------------------------------------------
  */
 
 #define EXCHANGE_RING_BLOCKS	4
 
-/* Who reads what workers do not. */
+/* Reader of a ring that no worker reads. */
 #define EXCHANGE_LEADER			(-1)
 
 /*
- * So many workers take all rows among them, and merge in two groups: the leader's time
- * is then the longest, and it is spared whatever others can do.
+ * From this number of workers on the merge has two levels: two workers merge
+ * the rings of one half of the workers each, and the leader merges these two.
+ * The leader takes no rows then, because its work is the longest.
  */
-#define EXCHANGE_MANY			4
+#define EXCHANGE_TWO_LEVEL_WORKERS	4
 
-/* How far a worker is. */
 typedef enum RingState
 {
-	RING_UNUSED,				/* its worker has not come */
+	RING_UNUSED,				/* the worker has not begun */
 	RING_OPEN,
-	RING_ENDED					/* no more blocks will come */
+	RING_ENDED					/* no more blocks will be written */
 } RingState;
 
-/* One worker's blocks: [read, written) are full. */
+/* Blocks of one worker; blocks [read, written) are full. */
 typedef struct ExchangeRing
 {
 	pg_atomic_uint32 state;		/* a RingState */
 	pg_atomic_uint32 written;
 	pg_atomic_uint32 read;
-	int			reader;			/* the ring whose worker merges this; or EXCHANGE_LEADER */
+	int			reader;			/* ring of the worker that reads this ring, or
+								 * EXCHANGE_LEADER */
 	ConditionVariable may_read;
 	ConditionVariable may_write;
 	char		pad[PG_CACHE_LINE_SIZE];
 } ExchangeRing;
 
-/* What a participant tells: a worker's by its ring, the leader's behind them. */
+/* State of one participant: a worker has the slot of its ring, the leader the last. */
 typedef struct ExchangeSlot
 {
-	bool		presorted;		/* it has all its rows; the rest is set */
-	bool		absent;			/* it will never come; the leader's to set */
-	CommonKeyRange	common_range;
-	DeviceSent	sent_to_device;			/* instead, where rows go to the leader's job */
+	bool		arrived;		/* common_range or sent_to_device is set */
+	bool		absent;			/* the worker never began; set by the leader */
+	CommonKeyRange common_range;	/* range of this participant's keys */
+	DeviceSent	sent_to_device; /* rows sent to the leader's device job */
 	ParticipantReport report;
 } ExchangeSlot;
 
@@ -96,89 +102,92 @@ typedef struct Exchange
 {
 	int			nrings;
 	size_t		bound;			/* rows wanted; 0: all */
-	bool		participation;	/* parallel_leader_participation, as the session has it */
-	DeviceProducer	device;			/* the leader's job that rows go to, if there is one */
-	pg_atomic_uint32 device_lost;	/* they, or some of them, are lost */
-	pg_atomic_uint64 first_bound;	/* sorter_share_bound() */
+	bool		leader_participation;	/* parallel_leader_participation of the session */
+	DeviceProducer producer;	/* the leader's device job, if there is one */
+	pg_atomic_uint32 device_failed; /* rows sent to that job are gone */
+	pg_atomic_uint64 first_bound;	/* of sorter_share_bound() */
 	pg_atomic_uint32 stopped;
-	ConditionVariable agreed_cv;
+	ConditionVariable released_cv;
 
-	slock_t		lock;			/* of what follows */
-	int			expected;		/* participants that come; -1: not counted yet */
-	int			presorted;		/* of them, those that have all their rows */
-	bool		closed;			/* all have */
-	bool		agreed;			/* ... and each ring has its reader */
-	Size		blocks_at;		/* of the first ring, from here */
-	Size		slots_at;
+	slock_t		lock;			/* protects expected to released */
+	int			expected;		/* participants; -1: not counted yet */
+	int			narrived;		/* participants that have arrived */
+	bool		all_arrived;
+	bool		released;		/* all have arrived, and rings have their readers */
+
+	Size		blocks_at;		/* offset of the first ring's blocks */
+	Size		slots_at;		/* offset of the slots */
 	ExchangeRing rings[FLEXIBLE_ARRAY_MEMBER];
 } Exchange;
 
 extern Size exchange_size(int workers);
 
-/* Sets up an exchange in this memory; for the leader, before there are workers. */
+/* Leader, before workers are launched: initializes an exchange in this memory. */
 extern void exchange_init(Exchange *ex, int workers);
 
-/* The same for another execution; nobody uses it. */
-extern void exchange_reset(Exchange *ex, size_t bound, const DeviceProducer *device);
+/* Leader, before each execution: no process uses the exchange. */
+extern void exchange_reset(Exchange *ex, size_t bound, const DeviceProducer *producer);
 
 extern ExchangeSlot *exchange_slot(Exchange *ex, int participant);
 
-/* The leader has launched the workers: so many participants come. */
+/* Leader, after workers were launched: sets the number of participants. */
 extern void exchange_expect(Exchange *ex, int participants);
 
-/* A worker that was launched has ended without ever beginning: nobody waits for it. */
+/* Leader: a launched worker has ended without beginning; it is not waited for. */
 extern void exchange_absent(Exchange *ex, int worker);
 
-/* A participant has all its rows, and has noted where their keys lie in its slot; */
+/* A participant has all its rows, and its slot is filled. */
 extern void exchange_arrive(Exchange *ex, int participant);
 
-/* and waits for the others: false if the exchange was stopped. */
-extern bool exchange_wait_agreed(Exchange *ex);
+/* Waits until all participants have arrived; false if the exchange was stopped. */
+extern bool exchange_wait_all(Exchange *ex);
 
 /*
- * The leader, whose job workers feed, waits likewise, but does something now and then, as its
- * latch is set: true when all participants have sent their rows, false if attend() says so,
- * rows are lost or the exchange was stopped.
+ * Leader: waits until all participants have sent their rows to its device job,
+ * and calls serve() now and then and when its latch is set.  False if serve()
+ * returned false, the device failed or the exchange was stopped.
  */
 typedef bool (*ExchangeServe) (void *arg);
 extern bool exchange_wait_sent(Exchange *ex, ExchangeServe serve, void *arg);
 
-/* What they have sent, in all. */
+/* Adds up what all participants have sent to the device. */
 extern void exchange_sent(Exchange *ex, DeviceSent *sent_to_device);
 
-/* A worker's rows are lost with the leader's job. */
+/* A worker noticed that the leader's device job failed. */
 extern void exchange_fail_device(Exchange *ex);
 
-/* The common key range of all rows, once all have arrived; a copy in the current memory context. */
+/* After the barrier: the common key range of all rows, in the current memory context. */
 extern CommonKeyRange *exchange_common_range(Exchange *ex, const KeyColumn *keys, int nkeys);
 
-/* A worker opens its ring, */
+/* The writer of a ring opens it when it begins and ends it after its last block. */
 extern void exchange_open_ring(Exchange *ex, int ring);
-
-/* has a block to fill; NULL if the exchange was stopped; */
-extern RowBlock *exchange_block_to_write(Exchange *ex, int ring);
-
-/* hands it over; */
-extern void exchange_block_written(Exchange *ex, int ring);
-
-/* and says that there are no more. */
 extern void exchange_end_ring(Exchange *ex, int ring);
 
-/* The rings, of others, that this worker is to read, once that is agreed; returns how many. */
-extern int	exchange_rings_of(Exchange *ex, int reader, int *rings);
+/* Waits for an empty block; NULL if the exchange was stopped. */
+extern RowBlock *exchange_block_to_write(Exchange *ex, int ring);
 
-/* Will nothing come any more from this ring, whose worker is gone? */
-typedef bool (*ExchangeGone) (void *arg, int ring);
+/* Hands the block of the last exchange_block_to_write() to the reader. */
+extern void exchange_block_written(Exchange *ex, int ring);
 
 /*
- * The reader gives the ring's block back that it had, if it had one, and gets the
- * next: NULL at the end, if the ring is not its to read, or if the exchange was stopped.
- * The leader, while it waits, asks now and then whether a worker is gone; others have NULL.
+ * After the barrier: writes the rings of other workers that this worker reads
+ * to rings[], and returns their number.
+ */
+extern int	exchange_rings_of(Exchange *ex, int reader, int *rings);
+
+/* Has the worker of this ring ended, so that no block will come? */
+typedef bool (*ExchangeWorkerGone) (void *arg, int ring);
+
+/*
+ * Frees the block that the reader had of this ring (had_one), and waits for the
+ * next.  NULL at the end, if another process reads the ring, or if the exchange
+ * was stopped.  The leader passes gone(), which is called now and then while it
+ * waits; workers pass NULL.
  */
 extern RowBlock *exchange_next_block(Exchange *ex, int ring, int reader, bool had_one,
-									 ExchangeGone gone, void *arg);
+									 ExchangeWorkerGone gone, void *arg);
 
-/* Nobody is to wait any more. */
+/* Wakes all that wait for the exchange; no wait begins afterwards. */
 extern void exchange_stop(Exchange *ex);
 
 static inline bool
@@ -188,13 +197,13 @@ exchange_stopped(Exchange *ex)
 }
 
 /* ------------------------------------------------------------------------
- * A sort's rows into blocks, with keys that mean the same in every process.
+ * Block writer: sorted rows into blocks, with keys in the common key range
  * ------------------------------------------------------------------------
  */
 
 typedef struct BlockWriter BlockWriter;
 
-/* The keys' width in blocks of this layout. */
+/* Width of keys in blocks of this layout. */
 static inline int
 block_key_bits(const KeyLayout *layout)
 {
@@ -202,71 +211,79 @@ block_key_bits(const KeyLayout *layout)
 }
 
 /*
- * Of sorted rows of this spec, in the current memory context.  The frame is that of
- * all rows that will be merged.
+ * Creates a writer for sorted rows of spec, in the current memory context.
+ * common_range contains the keys of all rows that will be merged.
  */
 extern BlockWriter *block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range);
 
-/* Fills a block with the result's next rows; false if there are none left. */
+/* Fills a block with the result's next rows; false if there are none. */
 extern bool block_writer_fill(BlockWriter *writer, SortResult *result, RowBlock *block);
 
 /* ------------------------------------------------------------------------
- * Merge of sorted streams of rows that come in blocks with their keys.
+ * Block merge: k-way merge of streams of row blocks
  * ------------------------------------------------------------------------
  */
 
-/* Where a stream's blocks come from. */
+/* Source of a stream's blocks. */
 typedef struct BlockSource
 {
 	/*
-	 * The next; the one before it is not needed any more.  NULL at the end, or, with
-	 * stopped, because nobody wants the rest.
+	 * Frees the previous block and returns the next.  NULL at the end of the
+	 * stream, or if the exchange was stopped (stopped is set then).
 	 */
 	RowBlock   *(*next) (struct BlockSource *source);
 	bool		stopped;
 } BlockSource;
 
-/* Rows that are merged ahead of those that are asked for. */
+/* A worker's ring, read by reader (a ring or EXCHANGE_LEADER); gone as in exchange_next_block(). */
+extern BlockSource *block_source_ring(Exchange *ex, int ring, int reader, ExchangeWorkerGone gone,
+									  void *gone_arg);
+
+/* This process's own sort result, in a block of its own memory. */
+extern BlockSource *block_source_own(const SortSpec *spec, const CommonKeyRange *common_range,
+									 SortResult *result);
+
+/* Rows that a merge node merges at a time. */
 #define MERGE_BATCH		128
 
 /*
- * What is merged: a row's place, and behind it its key, uint64 or uint128, in one piece, so that who has
- * chosen one of two copies it at once.
+ * An item of the merge is a row's address followed by its key (uint64 or
+ * uint128), so that the merge copies both at once.  Offset of the key:
  */
 #define MERGE_KEY_AT	sizeof(MinimalTuple)
 
 typedef struct BlockMerge
 {
-	const char *next;			/* the row that is asked for next, its place and key, */
-	const char *end;			/* and where those that are merged end */
-	uint32		item_bytes;		/* of such a pair */
-	uint64		total;			/* rows that were merged, these included */
+	const char *next;			/* item of the next row */
+	const char *end;			/* end of the merged items */
+	uint32		item_bytes;		/* size of an item */
+	uint64		total;			/* rows merged up to end */
 
-	bool		wide;			/* keys of 128 bits, not 64 */
-	bool		exact;			/* equal keys are equal rows */
+	bool		wide;			/* keys have 128 bits, otherwise 64 */
+	bool		exact;			/* equal keys mean equal rows */
 	struct TieBreak *tiebreak;
 	MemoryContext cxt;
-	struct MergeNode *root;		/* NULL: no streams */
+	struct MergeNode *root;		/* NULL: there are no streams */
 } BlockMerge;
 
 /*
- * Of n streams of rows of this spec, in the current memory context; the frame is
- * the one that the blocks' writers were given.
+ * Creates a merge of n streams of rows of spec, in the current memory context.
+ * common_range is the one of the writers of all blocks.
  */
 extern BlockMerge *block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range,
 									  BlockSource **sources, int n);
 
-/* Merges more; false if there are none left. */
+/* Merges more rows; false at the end.  Rows returned before become invalid. */
 extern bool block_merge_more(BlockMerge *merge);
 
-/* Are there rows that take no more work? */
+/* Is the next row already merged? */
 static inline bool
 block_merge_ready(const BlockMerge *merge)
 {
 	return merge->next != merge->end;
 }
 
-/* The next of them. */
+/* Returns the next row, which must be ready. */
 static inline MinimalTuple
 block_merge_take(BlockMerge *merge)
 {
@@ -276,7 +293,7 @@ block_merge_take(BlockMerge *merge)
 	return row;
 }
 
-/* The next row, or NULL; the one before is not valid any more. */
+/* Returns the next row, valid until the next call; NULL at the end. */
 static inline MinimalTuple
 block_merge_next(BlockMerge *merge)
 {
@@ -285,7 +302,7 @@ block_merge_next(BlockMerge *merge)
 	return block_merge_take(merge);
 }
 
-/* The key of the row that was given last, uint64 or uint128. */
+/* The key of the row that was returned last, uint64 or uint128. */
 static inline const char *
 block_merge_key(const BlockMerge *merge)
 {
@@ -293,29 +310,16 @@ block_merge_key(const BlockMerge *merge)
 }
 
 /* ------------------------------------------------------------------------
- * Where the blocks of a merge come from: other participants' rings, and one's own sort.
- * ------------------------------------------------------------------------
- */
-
-/* A worker's ring, which reader (exchange.h) reads; gone as in exchange_next_block(). */
-extern BlockSource *block_source_ring(Exchange *ex, int ring, int reader, ExchangeGone gone,
-									  void *gone_arg);
-
-/* This process's own sort, in blocks of its own memory. */
-extern BlockSource *block_source_own(const SortSpec *spec, const CommonKeyRange *common_range,
-									 SortResult *result);
-
-/* ------------------------------------------------------------------------
- * A merge's rows into blocks again.
+ * Block refill: merged rows into blocks again
  * ------------------------------------------------------------------------
  */
 
 typedef struct BlockRefill BlockRefill;
 
-/* Of this merge, of which no row has been taken, in the current memory context. */
+/* Creates a refill of a merge that has returned no row, in the current memory context. */
 extern BlockRefill *block_refill_create(BlockMerge *merge);
 
-/* Fills a block with the next rows and their keys; false if there are none left. */
+/* Fills a block with the merge's next rows and their keys; false if there are none. */
 extern bool block_refill_fill(BlockRefill *refill, RowBlock *block);
 
 #endif							/* GPUSORT_PARALLEL_PARALLEL_H */

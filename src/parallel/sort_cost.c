@@ -1,18 +1,16 @@
 /*
  * sort_cost.c
- *	  What a sort is expected to take, for the planner.
+ *	  Cost model of sorts, for the planner.
  *
- * The kernel's part is the router's prediction; what rows cost beside it are constants,
- * in nanoseconds, and few, for what they are compared with (the cost of reading the rows)
- * is known no better.  They come from 10M and 50M rows of 32 bytes and 10M of
- * 110 on the machines of bench/RESULTS.md: the query's time less its scan's and less the
- * kernel's; a participant's and the leader's from profiles of the same sorts with workers.
- * What sorts have taught of the CPU (cpu_learn.h) is not in it: it has the load of the last
- * minute, and a plan shall be the same whoever else sorts; nor is it compared with anything
- * that would have learned the same, a scan or a stock Sort on the same slow processor.
- * What a device costs workers and leader is fitted to whole queries, with six and five workers and a GPU
- * beside 16 processors, less the scan and without EXPLAIN, which counts each row: 50M rows of 40 bytes (640
- * to 710 ms with the scan), 10M of 96 (230); two processors and a stand-in take twice as long to feed a row.
+ * The kernel's time is the router's prediction.  The other costs of a row are a
+ * few constants in nanoseconds; the costs they are compared with (reading the
+ * rows) are not known better.  docs/design/cost-model.md tells what they were
+ * fitted to.
+ *
+ * What running sorts have taught about this CPU (cost/sort_feedback.c) is not
+ * used here.  It includes the load of the last minute, and a plan should not
+ * depend on who else sorts.  It would also not apply to the costs that the
+ * result is compared with: a scan or a stock Sort on the same slow CPU.
  */
 #include "postgres.h"
 
@@ -31,37 +29,43 @@
 #include "settings.h"
 #include "sort/sort_internal.h"
 
-#define LOOK_NS			3.0		/* a row's keys */
-#define IN_NS			5.0		/* a row that comes in, besides */
-#define IN_BYTE_NS		0.1		/* a byte of it: copied, to memory that is new */
-#define CALL_NS			15.0	/* an image that a function makes */
-#define COMPARE_NS		50.0	/* two values that have no image, or one that tells little */
-#define OUT_NS			15.0	/* a row that is given out from wherever it lies */
-#define SPILL_BYTE_NS	0.9		/* a byte written to a run, read and merged, */
-#define FOLLOW_BYTE_NS	0.8		/* ... or read behind the run before */
-#define SPILL_RUNS		10		/* so many are merged in the cache; */
-#define SPILL_TWICE_NS	25.0	/* a row, for each time that there are twice as many */
-#define WRITE_NS		30.0	/* a row copied to a block, and its key made once more */
-#define WRITE_BYTE_NS	0.7		/* a byte of it; and a worker's memory is always new */
-#define MERGE_NS		12.0	/* a row of a block in the reader's hands, */
-#define MERGE_BYTE_NS	0.1		/* ... a byte of it */
-#define MERGE_MATCH_NS	2.0		/* ... and each match that it plays */
+/* A row's way into a sort and out of it */
+#define KEY_NS					3.0 /* reading a row's keys */
+#define COMPUTED_KEY_NS			15.0	/* a normalized key that a function computes */
+#define STORE_NS				5.0 /* storing a row */
+#define STORE_BYTE_NS			0.1 /* copying a byte of it to new memory */
+#define COMPARE_NS				50.0	/* comparing values that need the comparator */
+#define RETURN_NS				15.0	/* returning a row from a random place in memory */
 
-#define ROWS_MOST		1e15	/* that the router is asked about */
+/* External sort */
+#define SPILL_BYTE_NS			0.9 /* a byte written to a run, read and merged */
+#define SPILL_IN_ORDER_BYTE_NS	0.8 /* the same if the runs follow each other */
+#define SPILL_CACHED_RUNS		10	/* runs whose merge stays in the CPU cache */
+#define SPILL_DOUBLING_NS		25.0	/* a row, for each doubling of the runs beyond that */
 
-#define PRODUCER_NS			20.0	/* a row copied to a chunk for a device, and its key made */
-#define PRODUCER_BYTE_NS	0.2		/* a byte of it */
-#define STREAM_NS		4.0		/* a row that came from there and is given out, */
-#define STREAM_BYTE_NS	0.12	/* ... and a byte of it */
-#define RESOLVE_NS		5.0		/* ... of which it is asked whether its key is that of the next */
-#define PRODUCER_US			5000.0	/* for a job's memory, and for one another */
+/* Exchange between processes */
+#define WRITE_NS				30.0	/* copying a row to a block and making its key again */
+#define WRITE_BYTE_NS			0.7 /* a byte of it, in a worker's new memory */
+#define MERGE_NS				12.0	/* a row of another process's block */
+#define MERGE_BYTE_NS			0.1 /* a byte of it */
+#define MERGE_COMPARE_NS		2.0 /* one comparison in the merge */
 
-/* What the keys of a row are like. */
+/* Rows of several processes on a device */
+#define SEND_NS					20.0	/* copying a row to a chunk and making its key */
+#define SEND_BYTE_NS			0.2 /* a byte of it */
+#define STREAM_NS				4.0 /* returning a row that came from the device */
+#define STREAM_BYTE_NS			0.12	/* a byte of it */
+#define RESOLVE_NS				5.0 /* comparing a row's key with the next row's */
+#define DEVICE_SETUP_US			5000.0	/* the job's memory and the participants' barrier */
+
+/* Upper limit of the row count that the router is asked about */
+#define ROUTER_MAX_ROWS			1e15
+
 typedef struct CostKeys
 {
-	int			bits;
-	int			called;			/* columns whose images a function makes */
-	bool		needs_comparator;			/* values are compared */
+	int			bits;			/* width of a row's normalized key */
+	int			computed;		/* columns whose keys a function computes */
+	bool		needs_comparator;	/* equal keys do not mean equal values */
 } CostKeys;
 
 static void
@@ -73,26 +77,26 @@ sum_keys(const SortCostFacts *facts, CostKeys *sum)
 		KeyKind		kind = facts->keys[i].kind;
 
 		sum->bits += key_words(kind) * (key_wide(kind) ? 64 : 32);
-		sum->called += key_computed(kind) ? 1 : 0;
+		sum->computed += key_computed(kind) ? 1 : 0;
 		sum->needs_comparator |= key_needs_comparator(kind);
 	}
 }
 
-/* A look at a row's keys. */
+/* Time to make a row's key. */
 static double
-look_ns(const CostKeys *keys)
+key_ns(const CostKeys *keys)
 {
-	return LOOK_NS + keys->called * CALL_NS;
+	return KEY_NS + keys->computed * COMPUTED_KEY_NS;
 }
 
-/* What a row costs besides that comes in. */
+/* Time to store a row and its key. */
 static double
-in_ns(const CostKeys *keys, double row_bytes)
+store_ns(const CostKeys *keys, double row_bytes)
 {
-	return IN_NS + (row_bytes + keys->bits / 8) * IN_BYTE_NS;
+	return STORE_NS + (row_bytes + keys->bits / 8) * STORE_BYTE_NS;
 }
 
-/* n rows in one process's memory, as the router would have its CPU sort them. */
+/* Describes a CPU sort of n rows in memory to the router. */
 static void
 cpu_facts(const CostKeys *keys, double n, double row_bytes, bool in_order, int participants,
 		  RouteFacts *facts)
@@ -100,8 +104,8 @@ cpu_facts(const CostKeys *keys, double n, double row_bytes, bool in_order, int p
 	double		rids = Min(n * row_bytes / 8, (double) UINT32_MAX);
 
 	memset(facts, 0, sizeof(*facts));
-	/* an estimate may be of more rows than can be counted */
-	facts->n = (size_t) Min(n, ROWS_MOST);
+	/* an estimate may exceed the range of size_t */
+	facts->n = (size_t) Min(n, ROUTER_MAX_ROWS);
 	facts->format = SORT_REC_PACKED;
 	facts->begin_bit = 1 + pg_leftmost_one_pos64((uint64) rids | 1);
 	facts->end_bit = Min(facts->begin_bit + keys->bits, 64);
@@ -112,7 +116,7 @@ cpu_facts(const CostKeys *keys, double n, double row_bytes, bool in_order, int p
 	facts->device = DEVICE_STATE_NONE;
 }
 
-/* What is written to runs and merged: some memory's worth of bytes. */
+/* Time for runs of work_mem each, written and merged; 0 if the rows fit. */
 static double
 spill_ns(double n, double bytes, bool in_order)
 {
@@ -121,15 +125,17 @@ spill_ns(double n, double bytes, bool in_order)
 	if (runs <= 1)
 		return 0;
 	if (in_order)
-		return bytes * FOLLOW_BYTE_NS;
-	return bytes * SPILL_BYTE_NS + n * SPILL_TWICE_NS * Max(0, log2(runs / SPILL_RUNS));
+		return bytes * SPILL_IN_ORDER_BYTE_NS;
+	return bytes * SPILL_BYTE_NS + n * SPILL_DOUBLING_NS * Max(0, log2(runs / SPILL_CACHED_RUNS));
 }
 
 /*
- * n of the rows in one process, on its CPU.  The kernel's part is returned as well.
+ * Cost of sorting n of the rows on the CPU in one process.  Returns the kernel's
+ * part.
  *
- * With a bound most rows are only looked at.  In an input without order as many stay,
- * for a while, as are wanted, and then every so many-th: the sum of a harmonic series.
+ * With a bound only the keys of most rows are read.  In an unordered input the
+ * first rows up to the bound are stored, and then a row with probability
+ * bound / i: in all the sum of a harmonic series.
  */
 static double
 cost_on_cpu(const SortCostFacts *sort, const CostKeys *keys, double n, int participants,
@@ -140,22 +146,22 @@ cost_on_cpu(const SortCostFacts *sort, const CostKeys *keys, double n, int parti
 	double		row_bytes = sort->row_bytes;
 	double		bound = sort->bound;
 	bool		bounded = bound > 0 && 2 * bound < n;
-	double		stay = bounded ? bound * (1 + log(n / bound)) : n;
+	double		stored = bounded ? bound * (1 + log(n / bound)) : n;
 	double		kept = bounded ? 2 * bound : n;
 	double		spill = spill_ns(kept, kept * (row_bytes + keys->bits / 8), sort->in_order);
 
-	cpu_facts(keys, stay, row_bytes, sort->in_order, participants, &facts);
+	cpu_facts(keys, stored, row_bytes, sort->in_order, participants, &facts);
 	gpusort_model_refresh(facts.n);
 	gpusort_route_decide(&facts, &decision);
 	cost->sort_us = decision.predicted_us +
-		(n * look_ns(keys) + stay * in_ns(keys, row_bytes) + spill / 2) / 1000;
+		(n * key_ns(keys) + stored * store_ns(keys, row_bytes) + spill / 2) / 1000;
 	if (keys->needs_comparator)
-		cost->sort_us += stay * log2(stay) * COMPARE_NS / 1000;
-	cost->rows_us = (n * OUT_NS + spill / 2) / 1000;
+		cost->sort_us += stored * log2(stored) * COMPARE_NS / 1000;
+	cost->rows_us = (n * RETURN_NS + spill / 2) / 1000;
 	return decision.predicted_us;
 }
 
-/* n rows whose keys a GPU would sort; false if there is none. */
+/* Describes a GPU sort of n rows' keys to the router; false if there is no GPU. */
 static bool
 gpu_facts(const CostKeys *keys, double n, double row_bytes, RouteFacts *facts)
 {
@@ -167,13 +173,13 @@ gpu_facts(const CostKeys *keys, double n, double row_bytes, RouteFacts *facts)
 	facts->device = DEVICE_STATE_READY;
 	facts->gpu.key_width = keys->bits <= 32 ? 32 : keys->bits <= 64 ? 64 : 128;
 	facts->gpu.key_bits = Min(keys->bits, 128);
-	facts->gpu.keys_back = keys->called > 0;
+	facts->gpu.keys_back = keys->computed > 0;
 	facts->gpu.algorithms = device_algorithms();
 	device_learn_facts(facts, NULL, NULL);
 	return true;
 }
 
-/* What a GPU is expected to save of that; 0 if there is none, or nothing. */
+/* Time that a GPU is expected to save; 0 if there is none. */
 static double
 gpu_saves_us(const CostKeys *keys, double n, double row_bytes, double kernel_us)
 {
@@ -186,7 +192,7 @@ gpu_saves_us(const CostKeys *keys, double n, double row_bytes, double kernel_us)
 	gain.rows = n;
 	gain.row_bytes = row_bytes;
 	gain.key_cost = keys->bits / 8;
-	gain.resolver = keys->called > 0;
+	gain.resolver = keys->computed > 0;
 	gain.memory = work_mem * 1024.0;
 	gain.cpu_sort_us = kernel_us;
 	gain.gpu_sort_us = HUGE_VAL;
@@ -206,19 +212,19 @@ sort_cost_serial(const SortCostFacts *facts, SortCost *cost)
 	double		least_us;
 
 	sum_keys(facts, &keys);
-	least_us = n * (look_ns(&keys) + in_ns(&keys, facts->row_bytes)) / 1000;
+	least_us = n * (key_ns(&keys) + store_ns(&keys, facts->row_bytes)) / 1000;
 	kernel_us = cost_on_cpu(facts, &keys, n, 0, cost);
 	if (facts->bound > 0)
 		return;
-	/* whatever it is that it saves, rows come in and go out; what was spilled comes out, too */
+	/* a GPU does not save the time to store and to return rows; of rows_us it saves spilling */
 	saves = gpu_saves_us(&keys, n, facts->row_bytes, kernel_us);
 	saves_sort = Max(0, Min(saves, cost->sort_us - least_us));
 	cost->sort_us -= saves_sort;
-	cost->rows_us = Max(cost->rows_us - (saves - saves_sort), n * OUT_NS / 1000);
+	cost->rows_us = Max(cost->rows_us - (saves - saves_sort), n * RETURN_NS / 1000);
 }
 
 void
-sort_cost_beside(const SortCostFacts *facts, int participants, SortCost *cost)
+sort_cost_participant(const SortCostFacts *facts, int participants, SortCost *cost)
 {
 	CostKeys	keys;
 
@@ -226,52 +232,52 @@ sort_cost_beside(const SortCostFacts *facts, int participants, SortCost *cost)
 	(void) cost_on_cpu(facts, &keys, Max(facts->rows, 2), participants, cost);
 }
 
-/* Who sorts. */
+/* Participants that sort rows. */
 static int
-participants_of(int workers, bool leader)
+sorting_participants(int workers, bool leader)
 {
-	return workers + (leader && workers < EXCHANGE_MANY ? 1 : 0);
+	return workers + (leader && workers < EXCHANGE_TWO_LEVEL_WORKERS ? 1 : 0);
 }
 
 double
-sort_cost_abreast(int workers, bool leader)
+sort_cost_concurrency(int workers, bool leader)
 {
-	return sort_abreast(participants_of(workers, leader));
+	return sort_abreast(sorting_participants(workers, leader));
 }
 
-/* Workers merge what they have sorted, and the leader what they have merged. */
+/* Cost if the workers sort and the leader merges, in two levels if there are many workers. */
 static void
 cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
 {
 	double		n = Max(facts->rows, 2);
 	CostKeys	keys;
-	bool		many = workers >= EXCHANGE_MANY;
-	int			participants = participants_of(workers, leader);
-	double		abreast = sort_abreast(participants);
-	double		cluster = participants / abreast;
-	double		matches = many ? 1 : log2(workers + 1);
-	double		merge_ns = MERGE_NS + facts->row_bytes * MERGE_BYTE_NS + matches * MERGE_MATCH_NS;
+	bool		two_levels = workers >= EXCHANGE_TWO_LEVEL_WORKERS;
+	int			participants = sorting_participants(workers, leader);
+	double		concurrency = sort_abreast(participants);
+	double		oversubscription = participants / concurrency;
+	double		matches = two_levels ? 1 : log2(workers + 1);
+	double		merge_ns = MERGE_NS + facts->row_bytes * MERGE_BYTE_NS + matches * MERGE_COMPARE_NS;
 	double		write_ns = WRITE_NS + facts->row_bytes * WRITE_BYTE_NS;
 	bool		all_run = sort_abreast(workers + 1) >= workers + 1;
 
 	sum_keys(facts, &keys);
 	(void) cost_on_cpu(facts, &keys, Max(n / participants, 2), participants, cost);
-	write_ns += keys.called * CALL_NS;
-	/* merged and copied twice */
-	if (many)
-		write_ns += MERGE_NS + log2(workers / 2) * MERGE_MATCH_NS + facts->row_bytes * IN_BYTE_NS;
+	write_ns += keys.computed * COMPUTED_KEY_NS;
+	/* with two levels, rows are merged and copied once more */
+	if (two_levels)
+		write_ns += MERGE_NS + log2(workers / 2) * MERGE_COMPARE_NS + facts->row_bytes * STORE_BYTE_NS;
 	if (keys.needs_comparator)
 		merge_ns += matches * COMPARE_NS;
-	write_ns /= abreast;
-	cost->sort_us *= cluster;
-	/* where there are processors for all, workers write the next rows while the leader merges these */
-	cost->rows_us = cost->rows_us * cluster +
+	write_ns /= concurrency;
+	cost->sort_us *= oversubscription;
+	/* with a CPU for each process, workers write while the leader merges */
+	cost->rows_us = cost->rows_us * oversubscription +
 		n * (all_run ? Max(write_ns, merge_ns) : write_ns + merge_ns) / 1000;
 }
 
-/* Bits of the key by which rows of several processes go to a device; 0: they do not. */
+/* Width of the key of rows that several processes send to a device; 0: not possible. */
 static int
-producer_bits(const SortCostFacts *facts, bool *resolver)
+device_key_bits(const SortCostFacts *facts, bool *resolver)
 {
 	int			bits = 0;
 
@@ -288,12 +294,15 @@ producer_bits(const SortCostFacts *facts, bool *resolver)
 	return bits <= 128 ? bits : 0;
 }
 
-/* All send their rows to a device, and the leader gives out what comes back; false if that cannot be. */
+/*
+ * Cost if all participants send their rows to a device and the leader returns
+ * them; false if that is not possible.
+ */
 static bool
-cost_of_producer(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
+cost_of_device(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
 {
 	double		n = Max(facts->rows, 2);
-	double		abreast = sort_abreast(workers + (leader ? 1 : 0));
+	double		concurrency = sort_abreast(workers + (leader ? 1 : 0));
 	double		gpu_us = HUGE_VAL;
 	double		up_ns;
 	double		down_ns;
@@ -304,7 +313,7 @@ cost_of_producer(const SortCostFacts *facts, int workers, bool leader, SortCost 
 	bool		resolver;
 
 	sum_keys(facts, &keys);
-	keys.bits = producer_bits(facts, &resolver);
+	keys.bits = device_key_bits(facts, &resolver);
 	if (facts->bound > 0 || keys.bits == 0 || !gpu_facts(&keys, n, facts->row_bytes, &gpu))
 		return false;
 	gpu.gpu.keys_back = false;
@@ -313,33 +322,33 @@ cost_of_producer(const SortCostFacts *facts, int workers, bool leader, SortCost 
 	if (resolver)
 		row_ns += RESOLVE_NS;
 	gpu_copy_ns(&gpu, &up_ns, &down_ns);
-	/* copies go on while rows come in, and while they are given out, but take their time */
+	/* copies overlap with taking and returning rows: the slower one counts */
 	bus_ns = facts->row_bytes * up_ns;
-	cost->sort_us = PRODUCER_US + gpu_us +
-		n * Max(bus_ns, (look_ns(&keys) + PRODUCER_NS + facts->row_bytes * PRODUCER_BYTE_NS) / abreast) / 1000;
+	cost->sort_us = DEVICE_SETUP_US + gpu_us +
+		n * Max(bus_ns, (key_ns(&keys) + SEND_NS + facts->row_bytes * SEND_BYTE_NS) / concurrency) / 1000;
 	cost->rows_us = n * Max(facts->row_bytes * down_ns, row_ns) / 1000;
 	return true;
 }
 
 void
-sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
+sort_cost_parallel(const SortCostFacts *facts, int workers, bool leader, SortCost *cost)
 {
-	SortCost	partial;
+	SortCost	device;
 
 	cost_of_merge(facts, workers, leader, cost);
-	if (cost_of_producer(facts, workers, leader, &partial) &&
-		partial.sort_us + partial.rows_us < cost->sort_us + cost->rows_us)
-		*cost = partial;
+	if (cost_of_device(facts, workers, leader, &device) &&
+		device.sort_us + device.rows_us < cost->sort_us + cost->rows_us)
+		*cost = device;
 }
 
 bool
-sort_cost_producers(const SortCostFacts *facts, int workers, bool leader, bool forced)
+sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool leader, bool forced)
 {
 	SortCost	merge;
-	SortCost	partial;
+	SortCost	device;
 
-	if (!cost_of_producer(facts, workers, leader, &partial))
+	if (!cost_of_device(facts, workers, leader, &device))
 		return false;
 	cost_of_merge(facts, workers, leader, &merge);
-	return forced || partial.sort_us + partial.rows_us < merge.sort_us + merge.rows_us;
+	return forced || device.sort_us + device.rows_us < merge.sort_us + merge.rows_us;
 }

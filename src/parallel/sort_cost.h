@@ -1,6 +1,6 @@
 /*
  * sort_cost.h
- *	  What a sort is expected to take, for the planner.
+ *	  Cost model of sorts, for the planner.
  */
 #ifndef GPUSORT_PARALLEL_SORT_COST_H
 #define GPUSORT_PARALLEL_SORT_COST_H
@@ -11,40 +11,45 @@
 
 typedef struct SortCostFacts
 {
-	double		rows;			/* of all participants */
-	double		row_bytes;		/* as stored */
-	double		bound;			/* so many are wanted; 0: all */
-	bool		in_order;		/* they come in order already, or in reverse */
+	double		rows;			/* rows of all participants */
+	double		row_bytes;		/* average size of a stored row */
+	double		bound;			/* rows wanted; 0: all */
+	bool		in_order;		/* the input is in order or in reverse order */
 	const KeyColumn *keys;
 	int			nkeys;
 } SortCostFacts;
 
-/* In microseconds, without the input's own cost. */
+/* Times in microseconds, without the input's own cost. */
 typedef struct SortCost
 {
-	double		sort_us;		/* until the first row */
-	double		rows_us;		/* all rows given out, as if they were wanted */
+	double		sort_us;		/* time until the first row */
+	double		rows_us;		/* time to return all rows */
 } SortCost;
 
-/* One process sorts, with a GPU if there is one that pays. */
+/* A serial sort, with a GPU if that is quicker. */
 extern void sort_cost_serial(const SortCostFacts *facts, SortCost *cost);
 
-/* One of so many processes sorts, on its CPU; they all do. */
-extern void sort_cost_beside(const SortCostFacts *facts, int participants, SortCost *cost);
+/* One participant's sort on its CPU, while all participants sort. */
+extern void sort_cost_participant(const SortCostFacts *facts, int participants, SortCost *cost);
 
 /*
- * How many of a parallel sort's participants the machine runs at once; leader: it takes a share,
- * too, if the workers are few.  That is a whole one: it has no queues to read meanwhile.
+ * Returns how many participants of a parallel sort the machine runs at once.
+ * leader: the leader takes a share if workers are few, and a whole one, because
+ * it reads no tuple queues meanwhile.
  */
-extern double sort_cost_abreast(int workers, bool leader);
+extern double sort_cost_concurrency(int workers, bool leader);
 
 /*
- * So many workers sort, and the leader merges what they have sorted.  Or they send their rows to a
- * device, if there is one and that takes less.
+ * A parallel sort: the workers sort and the leader merges, or all send their rows
+ * to a device if there is one and that is quicker.
  */
-extern void sort_cost_workers(const SortCostFacts *facts, int workers, bool leader, SortCost *cost);
+extern void sort_cost_parallel(const SortCostFacts *facts, int workers, bool leader, SortCost *cost);
 
-/* Do all send their rows to a device?  If that can be, also where it takes longer: forced. */
-extern bool sort_cost_producers(const SortCostFacts *facts, int workers, bool leader, bool forced);
+/*
+ * Should the participants send their rows to a device?  forced: also where that
+ * takes longer, if it is possible.
+ */
+extern bool sort_cost_prefers_device(const SortCostFacts *facts, int workers, bool leader,
+									 bool forced);
 
 #endif							/* GPUSORT_PARALLEL_SORT_COST_H */

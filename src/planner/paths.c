@@ -263,9 +263,9 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 	SortCost	cost;
 
 	/* who has one processor should allow no workers */
-	sort_cost_workers(facts, workers, parallel_leader_participation, &cost);
+	sort_cost_parallel(facts, workers, parallel_leader_participation, &cost);
 	read = (input->total_cost - scan_saves(input, PAGES_NEW_PART / shares)) * shares /
-		sort_cost_abreast(workers, parallel_leader_participation);
+		sort_cost_concurrency(workers, parallel_leader_participation);
 	spent = setup + read + cost_spent(facts, &cost);
 	if (spent > most)
 		return spent;

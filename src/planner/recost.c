@@ -184,7 +184,7 @@ recost_sort(const Scales *scales, const CustomScan *sort, Weight *sum)
 	sum->serial += spent(&cost);
 	if (sum->shared)
 		facts.rows /= scales->participants;
-	sort_cost_beside(&facts, (int) scales->participants, &cost);
+	sort_cost_participant(&facts, (int) scales->participants, &cost);
 	sum->share += spent(&cost);
 }
 
@@ -287,13 +287,13 @@ sort_workers_pay(List *rtable, const Plan *partial, int workers, const KeyColumn
 
 	if (parallel_setup_cost == 0 || workers == 0)
 		return true;
-	scales_init(&scales, rtable, workers, leader && workers < EXCHANGE_MANY);
+	scales_init(&scales, rtable, workers, leader && workers < EXCHANGE_TWO_LEVEL_WORKERS);
 	weight = recost(&scales, partial, true);
 	if (decided && !scales.ours)
 		return true;
 	sort_facts(partial, weight.rows, keys, nkeys, &facts);
 	sort_cost_serial(&facts, &serial);
-	sort_cost_workers(&facts, workers, leader, &many);
+	sort_cost_parallel(&facts, workers, leader, &many);
 	return cost_of_setup(workers) + weight.share * scales.cluster + spent(&many) <=
 		WORKERS_MOST * (weight.serial + spent(&serial));
 }

@@ -26,7 +26,6 @@
 #include "access/transam.h"
 #include "catalog/pg_proc.h"
 #include "compat.h"
-#include "executor/executor_internal.h"
 #include "executor/gpusort_executor.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
