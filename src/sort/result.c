@@ -95,7 +95,7 @@ result_array_restore(SortResult *result)
 }
 
 void
-result_rows_ask(const MemoryResult *memory)
+result_rows_prefetch(const MemoryResult *memory)
 {
 	size_t		pos = memory->array.pos;
 	size_t		n = memory->array.n;

@@ -1,8 +1,6 @@
 /*
  * sort.h
  *	  The sort engine: a sorter takes rows, a result returns them in order.
- *
- * Written by the engine, and never read by it.
  */
 #ifndef GPUSORT_SORT_SORT_H
 #define GPUSORT_SORT_SORT_H
@@ -20,104 +18,112 @@
 #include "store/row.h"
 #include "store/run.h"
 
-/* A device's share of a sort in parts. */
+struct Batch;
+struct DeviceRows;
+struct OffloadJob;
+struct SortEnv;
+struct Sorted;
+
+/* One device's share of a sort in parts. */
 typedef struct ReportDevice
 {
-	int			index;			/* CUDA's */
+	int			index;			/* CUDA device number */
 	int			parts;
 	uint64		rows;
 	double		sort_us;
 } ReportDevice;
 
-#define REPORT_DEVICES	16		/* shown, at most */
+/* Devices shown at most. */
+#define REPORT_DEVICES	16
 
+/* What EXPLAIN and statistics show of a sort.  The engine writes it and does not read it. */
 typedef struct SortReport
 {
-	uint64		rows;			/* rows that came in */
-	uint64		page_rows;		/* of them, straight from their pages */
+	uint64		rows;			/* input rows */
+	uint64		page_rows;		/* input rows taken from heap pages directly */
 	Size		memory_peak;	/* bytes */
-	uint64		disk_bytes;		/* of the temporary file, peak */
-	int			runs;			/* written; 0: sorted in memory */
-	int			key_bits;		/* of the last kernel run, after narrowing */
+	uint64		disk_bytes;		/* peak size of the temporary file */
+	int			runs;			/* runs written; 0: sorted in memory */
+	int			key_bits;		/* key width of the last kernel run, after narrowing */
 	bool		bounded;
-	bool		inserted;		/* each row went to its place in the order at once */
+	bool		inserted;		/* a bounded sort by insertion */
 	uint64		ties;			/* rows whose order took a comparison */
-	bool		device_failed;	/* the GPU was tried and failed */
-	uint64		device_rows;	/* rows that were on the GPU themselves */
-	bool		sent_to_device;			/* ... and sorted there with other participants' */
-	uint64		early_rows;		/* whose keys went there while others came in */
-	uint64		bytes_up;		/* to the GPU and back */
-	uint64		bytes_down;
-	double		device_sort_us; /* of its kernels */
-	ReportDevice devices[REPORT_DEVICES];	/* of sorts in parts, in the order of their first */
-	int			parts;			/* of keys, or rows, that went in parts */
-	int			parts_here;		/* of them, those that the CPU sorted */
+	bool		device_failed;	/* a GPU was used and failed */
+	uint64		device_rows;	/* rows that were moved to a GPU */
+	bool		sent_to_device; /* they were sorted there with rows of other participants */
+	uint64		early_rows;		/* rows whose keys were sent while rows came in */
+	uint64		bytes_up;		/* bytes sent to the GPU */
+	uint64		bytes_down;		/* bytes received from the GPU */
+	double		device_sort_us; /* time of the GPU kernels */
+	ReportDevice devices[REPORT_DEVICES];	/* of a sort in parts, by first use */
+	int			parts;			/* parts of a sort in parts */
+	int			parts_here;		/* parts that the CPU sorted */
 	bool		sorted;			/* facts and decision are set */
-	RouteFacts	facts;			/* of the last kernel run */
-	RouteDecision decision;
-	instr_time	ingest_time;	/* the child's time included */
+	RouteFacts	facts;			/* facts of the last kernel run */
+	RouteDecision decision;		/* decision for the last kernel run */
+	instr_time	ingest_time;	/* taking rows in, including the child's time */
 	instr_time	sort_time;		/* kernels, ties, writing and merging runs */
-	instr_time	spill_time;		/* of it, writing and merging runs */
-	double		predicted_us;	/* kernels' runs for which there was a prediction, */
-	instr_time	predicted_time; /* and the time that they took */
-	bool		timed;			/* these times are set */
+	instr_time	spill_time;		/* part of sort_time: writing and merging runs */
+	double		predicted_us;	/* predicted time of the kernel runs that have a prediction */
+	instr_time	predicted_time; /* real time of the same kernel runs */
+	bool		timed;			/* the times are set */
 } SortReport;
 
 /* ------------------------------------------------------------------------
- * The rows of a heap page, as a sort takes them all at once.
+ * RowPage: the rows of one heap page, which a sort takes together
  *
- * Filled by whoever has such pages (node/scan/page_scan.c).  The rows lie as tuples
- * on their page and stay there until the sort has taken them.
+ * A scan by page fills it.  The rows are tuples on the page and stay there until the
+ * sort has taken them.
  * ------------------------------------------------------------------------
  */
 
 typedef struct RowPage RowPage;
 
-/* The page that comes after this one. */
+/* The next page, whose memory is prefetched while rows of this page are taken. */
 typedef struct PageAhead
 {
-	const char *page;			/* not pinned, only to be asked for; NULL: not known */
-	int			step;			/* bytes of it to ask for with each row of this one; 0 */
-	int			skip;			/* so many pages that are not looked for */
+	const char *page;			/* not pinned; only prefetched.  NULL: not known */
+	int			step;			/* bytes of the next page to prefetch for each row; 0: none */
+	int			skip;			/* number of following pages without prefetch */
 } PageAhead;
 
 struct RowPage
 {
-	/* of every page */
-	bool		whole;			/* rows are the tuples as they lie */
-	RowPick    *pick;			/* or made so; or NULL */
+	/* set once for all pages */
+	bool		whole;			/* rows are the unchanged tuples */
+	RowPick    *pick;			/* makes rows from some columns of the tuples; may be NULL */
 	PageKeys	keys;
 	int			nkeys;
-	TupleWalk  *key_walk;		/* to keys in other than fixed places */
+	TupleWalk  *key_walk;		/* finds keys that have no fixed offset */
 
-	/* Row i in a slot, until the next call. */
+	/* Returns row i in a slot, valid until the next call. */
 	TupleTableSlot *(*row) (RowPage *page, int i);
 
-	/* of this one */
-	int			n;
+	/* set for each page */
+	int			n;				/* rows */
 	bool		direct;			/* row_page_write() can be used */
-	Size		bytes;			/* for which there has to be room, if so */
+	Size		bytes;			/* bytes to reserve for all rows of a direct page */
 	PageAhead	ahead;
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	uint16		lens[MaxHeapTuplesPerPage];
 };
 
-/* Where the keys of a page's rows lie, by column; NULL is one. */
+/* Addresses of the keys of a page's rows, by column; NULL for an SQL NULL. */
 typedef const char *PageKeyPlaces[KEY_MAX_COLUMNS][MaxHeapTuplesPerPage];
 
-/* Finds those of rows [first, page->n). */
+/* Finds the keys of rows [first, page->n). */
 extern void row_page_find_keys(const RowPage *page, int first, PageKeyPlaces where);
 
 /*
- * Stages the keys of rows [first, page->n) as the stage's from place at on, for
- * which there is room, and does not count them.
+ * Writes the keys of rows [first, page->n) to the key buffer, from entry at on.  The
+ * buffer has room.  Does not advance keybuf->n.
  */
 extern void row_page_keys_to_buffer(RowPage *page, int first, KeyBuffer *keybuf, const KeyWriter *writer, size_t at);
 
 /*
- * Asks for the next page's memory, as much as is row i's share: all at once would wait.  Into
- * the second cache, which has more loads under way than the first.  Always inline, or it is
- * taken for a function that does nothing.
+ * Prefetches row i's share of the next page: prefetching the page at once would stall.
+ * It goes to the second-level cache, which can have more loads in flight.  Always inline,
+ * because the compiler takes a function of prefetches for one without effect.
  */
 static pg_attribute_always_inline void
 page_ahead_ask(const PageAhead *ahead, int i)
@@ -128,14 +134,14 @@ page_ahead_ask(const PageAhead *ahead, int i)
 		__builtin_prefetch(from + at, 0, 2);
 }
 
-/* Where a tuple's columns begin. */
+/* Address of the first column of row i. */
 static inline const char *
 row_page_data(const RowPage *page, int i)
 {
 	return (const char *) page->tuples[i] + page->tuples[i]->t_hoff;
 }
 
-/* Room that row i of a direct page needs: at least what it will take. */
+/* Upper bound of the bytes that row i of a direct page takes. */
 static inline Size
 row_page_room(const RowPage *page, int i)
 {
@@ -143,7 +149,7 @@ row_page_room(const RowPage *page, int i)
 		row_pick_room(page->pick, page->tuples[i], page->lens[i]);
 }
 
-/* Writes it as a MinimalTuple; returns how many bytes it takes, MAXALIGN'ed. */
+/* Writes row i of a direct page as a MinimalTuple; returns its size, MAXALIGN'ed. */
 static inline Size
 row_page_write(const RowPage *page, int i, char *row)
 {
@@ -155,7 +161,7 @@ row_page_write(const RowPage *page, int i, char *row)
 }
 
 /* ------------------------------------------------------------------------
- * Sorted keys that are the rows, decoded as they are read.
+ * KeyReader: decodes sorted keys of a sort of keys without rows
  * ------------------------------------------------------------------------
  */
 
@@ -170,35 +176,32 @@ typedef struct DecodedKeys
 
 typedef struct KeyReader
 {
-	DecodedKeys *decoded;		/* keys [start, start + count) */
+	DecodedKeys *decoded;		/* has keys [start, start + count) */
 	size_t		start;
 	size_t		count;
 	const KeyBuffer *keybuf;
-	const void *keys;
-	SortRecFormat format;		/* SORT_REC_PACKED (without rids) or SORT_REC_128 */
+	const void *keys;			/* the sorted keys */
+	SortRecFormat format;		/* SORT_REC_PACKED without row ids, or SORT_REC_128 */
 	KeyLayout	layout;
 } KeyReader;
 
-struct SortEnv;
-struct Sorted;
-
-/* Can rows of this kind be made of their sort keys? */
+/* Can rows of this type be decoded from their sort keys? */
 extern bool keys_only_possible(TupleDesc desc, const KeyColumn *keys, int nkeys);
 
 extern void key_reader_begin(KeyReader *reader, struct SortEnv *env, const KeyBuffer *keybuf,
 							 const struct Sorted *sorted);
 
-/* Decodes some of n keys, among them the i-th. */
+/* Decodes a block of the n keys that includes key i. */
 extern void key_reader_decode(KeyReader *reader, size_t i, size_t n);
 
-/* Is the i-th decoded? */
+/* Is key i decoded? */
 static inline bool
 key_reader_has(const KeyReader *reader, size_t i)
 {
 	return i - reader->start < reader->count;
 }
 
-/* The columns of the i-th, which is. */
+/* The columns of key i, which is decoded. */
 static inline void
 key_reader_row(const KeyReader *reader, size_t i, Datum *values, bool *isnull)
 {
@@ -216,7 +219,7 @@ key_reader_row(const KeyReader *reader, size_t i, Datum *values, bool *isnull)
 static inline void
 key_reader_to_slot(const KeyReader *reader, size_t i, TupleTableSlot *slot)
 {
-	/* somebody may have materialised the row before */
+	/* the reader may have materialized the slot */
 	if (unlikely(TTS_SHOULDFREE(slot)))
 		ExecClearTuple(slot);
 	key_reader_row(reader, i, slot->tts_values, slot->tts_isnull);
@@ -225,44 +228,43 @@ key_reader_to_slot(const KeyReader *reader, size_t i, TupleTableSlot *slot)
 }
 
 /* ------------------------------------------------------------------------
- * Sorted runs read as one.
+ * Merge: k-way merge of sorted runs
  * ------------------------------------------------------------------------
  */
 
-/* Rows of a round whose memory is asked for this far ahead of their turn. */
+/* Rows are prefetched this many rows ahead. */
 #define MERGE_PREFETCH	8
 
-struct SortEnv;
 typedef struct MergeState MergeState;
 
 typedef struct Merge
 {
-	const uint64 *rows;			/* addresses of this round's rows, in order */
-	size_t		next;
-	size_t		n;
-	bool		sources;		/* of runs that are not in the file; */
+	const uint64 *rows;			/* addresses of the rows of this round, in order */
+	size_t		next;			/* next row to return */
+	size_t		n;				/* rows of this round */
+	bool		sources;		/* some runs are not in the file (RunSource) */
 	bool		failed;			/* rows of such a run are lost */
 	MergeState *state;
 } Merge;
 
 /*
- * Merges runs[0..nruns) of a file, earlier runs' rows first among equals; they are
- * freed as they end.  stage has the key columns and no rows, and is used for the rows
- * that are read, whose keys are in the layout.  The sort's own arrays are used.
+ * Merges runs[0..nruns) of a file.  Among equal rows an earlier run comes first.  The
+ * space of runs is freed as they are read.  The keys of the rows have the layout; keybuf
+ * is working memory for making them.  The merge uses env->recs and env->scratch.
  */
 extern void merge_begin(Merge *merge, struct SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layout,
 						SpillFile *file, SpillRun **runs, int nruns);
 
 extern void merge_end(Merge *merge);
 
-/* How many runs of a file can be merged at once in the sort's memory, at least 6. */
+/* How many of the runs can be merged at once in the sort's memory; at least 6. */
 extern int	merge_fan_in(const struct SortEnv *env, const KeyLayout *layout, const SpillFile *file,
 						 SpillRun *const *runs, int nruns);
 
-/* Puts the next rows in order; false at the end, and if some are lost. */
+/* Puts the rows of the next round in order.  False at the end or if rows are lost. */
 extern bool merge_round(Merge *merge);
 
-/* The next row, valid until the next call; NULL at the end, or if rows are lost. */
+/* The next row, valid until the next call.  NULL at the end or if rows are lost. */
 static inline MinimalTuple
 merge_next(Merge *merge)
 {
@@ -274,19 +276,20 @@ merge_next(Merge *merge)
 }
 
 /* ------------------------------------------------------------------------
- * A finished sort's rows, given out in order.
+ * SortResult: returns the rows of a finished sort in order
  *
- * What there is differs: rids of rows in memory, sorted keys, runs on disk, chunks
- * that a device sends.  Each kind has its methods and, for the next row forward, a
- * fast path below that is compiled into the caller: whoever asks for many rows picks
- * the function for the result's kind once (gpusort_node.c), so that a row costs
- * no test for kinds that it is not of.  Everything that is not the ordinary next row
- * is the method's.
+ * There is a kind of result for each place of rows: row ids of rows in memory, sorted
+ * keys, runs on disk, chunks that a device sends.  Each kind has methods.  Most kinds
+ * also have a fast path in result_next() for the next row forward.  The executor chooses
+ * a function with a constant kind once for a result, so that no row costs a test of the
+ * kind.
  * ------------------------------------------------------------------------
  */
 
-/* Rows whose memory is asked for ahead of their turn, a block of so many at once, so much of each at most. */
+/* Rows are prefetched in blocks of this many rows. */
 #define RESULT_PREFETCH		64
+
+/* Bytes of a row that are prefetched at most. */
 #define RESULT_PREFETCH_MAX	256
 
 /* The fast path that a result has. */
@@ -295,11 +298,11 @@ typedef enum ResultKind
 	RESULT_ROWS,				/* MemoryResult */
 	RESULT_KEYS,				/* KeysResult */
 	RESULT_STREAM,				/* StreamResult */
-	RESULT_MERGE,				/* MergeResult, of rows that are not their keys */
-	RESULT_PLAIN,				/* none */
+	RESULT_MERGE,				/* MergeResult with rows */
+	RESULT_PLAIN,				/* no fast path: RunResult, and MergeResult of keys */
 } ResultKind;
 
-/* How much of a row to prefetch: an average one's bytes. */
+/* Bytes of a row to prefetch: the average size of a row, limited. */
 static inline int
 result_row_bytes(const Arena *arena, size_t rows)
 {
@@ -312,15 +315,15 @@ typedef struct ResultMethods
 {
 	ResultKind	kind;
 
-	/* The next row into the slot; false if there is none, or if rows were lost. */
+	/* Puts the next row into the slot.  False if there is none or if rows are lost. */
 	bool		(*next) (SortResult *result, bool forward, TupleTableSlot *slot);
 
-	/* Of sorts that were told of random access. */
+	/* Only for sorts with random_access. */
 	void		(*rewind) (SortResult *result);
 	void		(*mark) (SortResult *result);
 	void		(*restore) (SortResult *result);
 
-	/* Lets go of what the result holds; the sort's memory is the sorter's. */
+	/* Releases what the result holds.  The sorter frees the memory of the sort. */
 	void		(*end) (SortResult *result);
 } ResultMethods;
 
@@ -328,52 +331,52 @@ struct SortResult
 {
 	const ResultMethods *methods;
 	struct SortEnv *env;
-	bool		failed;			/* the rows to come went with a device */
-	uint64		returned;			/* ... after so many, */
-	uint64		returned_sum;		/* whose row_sum() is this */
+	bool		failed;			/* a device failed with the rows not yet returned */
+	uint64		returned;		/* rows returned before the failure */
+	uint64		returned_sum;	/* sum of row_sum() of the returned rows */
 };
 
-/* A result that is an array in memory; from a device more may come (result_device_keys.c). */
+/* Base of results that read an array in memory. */
 typedef struct ArrayResult
 {
 	SortResult	base;
-	size_t		n;
-	size_t		pos;			/* the next row to give */
+	size_t		n;				/* rows in the array */
+	size_t		pos;			/* the next row to return */
 	bool		eof;
 	size_t		mark_pos;
 	bool		mark_eof;
-	struct OffloadJob *more;	/* the job that returns the rest; NULL */
+	struct OffloadJob *more;	/* job that returns the following rows; NULL: none */
 } ArrayResult;
 
-/* Rows by their rids. */
+/* Rows in memory, by row id. */
 typedef struct MemoryResult
 {
 	ArrayResult array;
-	const uint32 *rids;			/* [0, n) */
-	int			row_bytes;		/* of an average row, to be prefetched */
-	Arena		arena;			/* a copy, to be read: one step less to each row */
+	const uint32 *rids;			/* [0, n) in order */
+	int			row_bytes;		/* bytes of a row to prefetch */
+	Arena		arena;			/* a read-only copy, which saves an indirection for each row */
 } MemoryResult;
 
-/* Sorted keys that are the rows. */
+/* Sorted keys without rows. */
 typedef struct KeysResult
 {
 	ArrayResult array;
 	KeyReader	reader;
 } KeysResult;
 
-/* The chunk of rows that is being read. */
+/* The chunk of rows from a device that is being read. */
 typedef struct RowStream
 {
-	char	   *next;
-	char	   *end;
+	char	   *next;			/* the next row */
+	char	   *end;			/* end of the chunk */
 	const char *last;			/* the row that was read last */
-	uint32		left;			/* rows to be given as they come */
-	uint32		behind;			/* ... and behind them, which are to be looked at before */
-	uint64		sum;			/* row_sum() of those that were read */
-	JobSecret	secret;			/* of the job that the chunk is of */
+	uint32		left;			/* rows to return as they are */
+	uint32		behind;			/* rows after those; they must be checked for ties first */
+	uint64		sum;			/* sum of row_sum() of the rows that were read */
+	JobSecret	secret;			/* secret of the job, for checksums of rows */
 } RowStream;
 
-/* Rows from a device, once, forward. */
+/* Rows from a device; can be read once, forward. */
 typedef struct StreamResult
 {
 	SortResult	base;
@@ -381,14 +384,14 @@ typedef struct StreamResult
 	struct DeviceRows *device_rows; /* NULL at the end */
 } StreamResult;
 
-/* A merge of runs, once, forward. */
+/* The last merge of runs; can be read once, forward. */
 typedef struct MergeResult
 {
 	SortResult	base;
 	Merge		merge;
 } MergeResult;
 
-/* One run on disk, both ways. */
+/* One run on disk; can be read in both directions. */
 typedef struct RunResult
 {
 	SortResult	base;
@@ -396,7 +399,7 @@ typedef struct RunResult
 	MemoryContext cxt;
 } RunResult;
 
-/* Room for any. */
+/* Space for a result of any kind. */
 typedef union ResultSpace
 {
 	MemoryResult memory;
@@ -406,37 +409,32 @@ typedef union ResultSpace
 	RunResult	run;
 } ResultSpace;
 
-struct Sorted;
-struct Runs;
-struct DeviceRows;
-
-/*
- * result_memory.c: begin a result of what was sorted; where a device has the rest of
- * it, with what has arrived.
- */
+/* Begin a result of sorted rows or keys. */
 extern SortResult *result_rows_begin(MemoryResult *result, struct SortEnv *env, const Arena *arena,
-								 const struct Sorted *sorted);
+									 const struct Sorted *sorted);
 extern SortResult *result_keys_begin(KeysResult *result, struct SortEnv *env, const KeyBuffer *keybuf,
-								 const struct Sorted *sorted);
+									 const struct Sorted *sorted);
 extern bool result_rows_next(SortResult *result, bool forward, TupleTableSlot *slot);
 
 /*
- * The first row of a block is given next: asks for the memory of the block behind it, and before the
- * first row for the first, too.  Together: one by one, with the work on a row between, each such miss (of
- * the TLB too, it seems) held up what followed by 20 ns, and 10M rows of 120 bytes took 1.4 times as long.
+ * Prefetches the block of rows after the current one; at the first row also the current
+ * block.  Called at the first row of each block.  Prefetching a whole block overlaps the
+ * misses of caches and TLB; prefetching row by row would stall at each of them.
  */
-extern void result_rows_ask(const MemoryResult *memory);
+extern void result_rows_prefetch(const MemoryResult *memory);
 extern void result_array_rewind(SortResult *result);
 extern void result_array_mark(SortResult *result);
 extern void result_array_restore(SortResult *result);
 
-/* Methods of results that are read once, and of those that hold nothing. */
+/* rewind, mark and restore of results that can be read once: raises an error. */
 extern void result_once(SortResult *result);
+
+/* end of results that hold nothing. */
 extern void result_holds_nothing(SortResult *result);
 
 /*
- * The next row of the chunk that came from the device, which has one; NULL if what
- * came is none of the rows that went there.
+ * The next row of the chunk, which has one.  NULL if its checksum shows that it is none
+ * of the rows that were sent to the device.
  */
 static inline MinimalTuple
 row_stream_next(RowStream *stream)
@@ -454,8 +452,8 @@ row_stream_next(RowStream *stream)
 }
 
 /*
- * Puts the next row into the slot; false at the end, and if rows were lost.  kind is
- * the result's and a constant, but for RESULT_PLAIN, which serves all.
+ * Puts the next row into the slot.  False at the end or if rows are lost.  kind is a
+ * constant: the kind of the result, or RESULT_PLAIN, which serves all kinds.
  */
 static pg_attribute_always_inline bool
 result_next(SortResult *result, ResultKind kind, bool forward, TupleTableSlot *slot)
@@ -470,7 +468,7 @@ result_next(SortResult *result, ResultKind kind, bool forward, TupleTableSlot *s
 			uint32		rid = memory->rids[array->pos];
 
 			if (unlikely(array->pos % RESULT_PREFETCH == 0))
-				result_rows_ask(memory);
+				result_rows_prefetch(memory);
 			row_to_slot(slot, (MinimalTuple) arena_at(&memory->arena, rid));
 			array->pos++;
 			return true;
@@ -516,94 +514,94 @@ result_next(SortResult *result, ResultKind kind, bool forward, TupleTableSlot *s
 }
 
 /* ------------------------------------------------------------------------
- * One sort: rows in, rows out in order.
+ * Sorter: one sort
  *
- * To the executor's node what tuplesort is to a Sort: rows are put in by slot or
- * by page, and sorter_perform() answers with a result (result.h) that gives them
- * out.
+ * The counterpart of Tuplesortstate: rows are put by slot or by page, and
+ * sorter_perform() returns a result that returns them in order.
  * ------------------------------------------------------------------------
  */
 
-/* What to sort; the arrays belong to the caller and live as long. */
+/* What to sort.  The arrays belong to the caller and live as long as the sorter. */
 typedef struct SortSpec
 {
 	TupleDesc	desc;
 	const KeyColumn *keys;
 	int			nkeys;
-	bool		random_access;	/* rewind, mark or backward reading to come */
+	bool		random_access;	/* the result will be rewound, marked or read backward */
 
-	/* Would the same rows come again, in the same order? */
+	/* Would the child return the same rows again, in the same order? */
 	bool		(*can_rerun) (void *arg);
 	void	   *can_rerun_arg;
-	int			node;			/* the plan node's number */
-	int			participants;	/* processes that sort for it; 0 and 1: this one */
-	bool		timing;			/* phases are timed, however few the rows */
-	bool		keys_only;		/* rows are given out in a virtual slot */
-	Size		memory;			/* a sort of another's rows, on the host and unseen: bytes that it
-								 * may take; 0: work_mem */
-	Progress   *within;			/* ... and the other's progress, which shows them */
+	int			node;			/* plan node id */
+	int			participants;	/* processes that sort together; 0 and 1: a single process */
+	bool		timing;			/* time the phases of small sorts, too */
+	bool		keys_only;		/* sort keys without rows; rows are returned in a virtual slot */
+	Size		memory;			/* memory limit of a nested sort; 0: not nested, use work_mem.  A
+								 * nested sort never uses a GPU and shows no progress */
+	Progress   *within;			/* progress of the outer sort, which counts a nested sort's memory */
 } SortSpec;
 
 typedef struct Sorter Sorter;
 
-/* A sorter for many sorts of one spec, in the current memory context. */
+/* Creates a sorter for any number of sorts of one spec, in the current memory context. */
 extern Sorter *sorter_create(const SortSpec *spec);
 extern void sorter_destroy(Sorter *sorter);
 
-/* Begins a sort; bound > 0 if only so many rows of the front are wanted. */
+/* Begins a sort.  bound: number of first rows that are wanted; 0: all. */
 extern void sorter_begin(Sorter *sorter, size_t bound, double rows_expected);
 
 /*
- * The sort that has begun, and has a bound, is one of several: they share this, at first
- * PG_UINT64_MAX.
+ * Lets a bounded sort that has begun share its threshold with the other participants.
+ * *shared_threshold begins as PG_UINT64_MAX.
  */
 extern void sorter_share_bound(Sorter *sorter, pg_atomic_uint64 *shared_threshold);
 
 /*
- * The sort that has begun takes its rows to the sink that make() makes, if it makes one, and to no
- * other: NULL if not.
+ * Sends all rows of the sort that has begun to the sink that make() returns.  If make()
+ * returns NULL, returns NULL without effect.
  */
-struct Batch;
-struct SortEnv;
 typedef struct Sink *(*SinkMaker) (struct SortEnv *env, struct Batch *batch, void *arg);
 extern struct Sink *sorter_use_sink(Sorter *sorter, SinkMaker make, void *arg);
 
-/* Begins it again after its rows were lost with a device, on the CPU. */
+/* Begins a failed sort again, on the CPU. */
 extern void sorter_begin_again(Sorter *sorter);
 
 /*
- * The sort that was begun again has its result: goes past the rows that had been given
- * out before, by way of a slot.  They are now the same, or it is an ERROR: the result
- * that was begun cannot be completed.
+ * After sorter_begin_again() and sorter_perform(): skips the rows that were returned
+ * before the failure, using a slot.  Raises an error if they are other rows, because the
+ * returned rows cannot be taken back.
  */
 extern void sorter_skip_returned(Sorter *sorter, TupleTableSlot *slot);
 
-/* A row, or those of a page; or one of a page that has to come in a slot.  False: the rows are lost. */
+/*
+ * Put a row, a row of a page that comes in a slot, or all rows of a page.  False if the
+ * sort has failed.
+ */
 extern bool sorter_put(Sorter *sorter, TupleTableSlot *slot);
 extern bool sorter_put_page_row(Sorter *sorter, TupleTableSlot *slot);
 extern bool sorter_put_page(Sorter *sorter, RowPage *page);
 
-/* Are the rows gone with a device?  Then the child has to be run again. */
+/* Did a device fail with rows?  Then the child must be run again. */
 extern bool sorter_failed(const Sorter *sorter);
 
 /*
- * All rows are in: sorts them.  NULL if they are lost.  may_pause: the reader may
- * stop with rows still to come.
+ * Sorts the rows; all are in.  NULL if the sort has failed.  may_pause: the reader may
+ * pause before the end of the result.
  */
 extern SortResult *sorter_perform(Sorter *sorter, bool may_pause);
 
-/* Ends the sort, gives up files and memory; sorter_begin() may follow. */
+/* Ends the sort, frees files and memory.  sorter_begin() may follow. */
 extern void sorter_end(Sorter *sorter);
 
-/* Raises the ERROR that rows were returned which do not begin the right result. */
+/* Raises the error that the rows returned before a failure were wrong. */
 pg_noreturn extern void sort_wrong_beginning(void);
 
 extern const SortReport *sorter_report(const Sorter *sorter);
 
-/* All rows are in, none of them is on a device: where their keys lie. */
+/* The range of the keys.  All rows are in, and none is on a device. */
 extern void sorter_common_range(Sorter *sorter, CommonKeyRange *common_range);
 
-/* The key columns, for pages to find them. */
+/* The key columns, which a scan by page needs to fill RowPage.keys. */
 extern const KeyBuffer *sorter_key_buffer(const Sorter *sorter);
 
 #endif							/* GPUSORT_SORT_SORT_H */
