@@ -45,7 +45,7 @@ SELECT keys, a.* FROM unnest('{thirds,blocks,one,one DESC,thirds DESC,blocks DES
 SELECT keys, a.* FROM unnest('{at,wide DESC,serial,thirds\, seq,first_null NULLS FIRST\, seq}'::text[])
 	WITH ORDINALITY AS k (keys, n),
 	arrives('(SELECT * FROM grown OFFSET 0) g', keys) a ORDER BY k.n;
--- keys that images may not tell, and some that they do
+-- normalized keys that do not tell all rows apart, and some that do
 SELECT keys, a.result FROM unnest('{(at\, seq),ARRAY[seq],digit\, t}'::text[]) WITH ORDINALITY AS k (keys, n),
 	arrives('grown', keys) a ORDER BY k.n;
 -- some of the columns

@@ -48,7 +48,7 @@ SELECT * FROM check_sort('SELECT seq, 1e300 + f8 AS k FROM floats WHERE f8 < 1e3
 SELECT * FROM check_sort('SELECT seq, 1 + seq * 1e-12 AS k FROM floats ORDER BY (1 + seq * 1e-12)::float8 DESC');
 
 -- values of a few magnitudes are spread over the bits that are left for them (even.c): a prefix that tells all of these
--- apart, where the leading bits of their images are those of pairs
+-- apart, where the leading bits of their normalized keys are those of pairs
 CREATE TABLE spread AS
 SELECT seq, sign * (i / 2 * 29 + i % 2 / 1048576.0)::float8 AS f8,
 	CASE WHEN i % 100 <> 0 THEN sign * (i / 2 * 29 + i % 2 / 1048576.0)::float8 END AS nullable,

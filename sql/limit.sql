@@ -1,4 +1,4 @@
--- LIMIT above a sort: right rows at every bound, whoever serves it.
+-- LIMIT above a sort: right rows at every bound, on each route.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;

@@ -1,4 +1,4 @@
--- Strings as keys: their own order in every collation, exact and inexact images.
+-- Strings as keys: their own order in every collation, exact and inexact normalized keys.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET max_parallel_workers_per_gather = 0;
@@ -64,7 +64,7 @@ BEGIN
 END $$;
 SELECT * FROM check_strings('edges');
 
--- The prefix that all have is left out of the key; what is left is all of the string.
+-- The prefix that all strings share is left out of the key; the remaining bytes are the whole key.
 CREATE TABLE prefixed AS SELECT i AS seq, 'customer#' || mix(i) % 1000 AS t, (mix(i) % 7)::int AS k
 	FROM generate_series(1, 6000) i;
 ANALYZE prefixed;

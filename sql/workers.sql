@@ -30,7 +30,7 @@ SET gpusort.enable = off;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 RESET gpusort.enable;
 
--- rows that are dear to read are; that they would be dear to hand over does not matter
+-- rows that are costly to read are sorted by workers; the cost of a transfer does not count
 SET cpu_tuple_cost = 1;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 10;
@@ -204,9 +204,9 @@ RESET enable_hashjoin;
 DROP FUNCTION workers_late_cost;
 DROP INDEX workers_t_k_idx;
 
--- below and above other nodes it is weighed as well: what each worker would sort as a whole,
+-- below and above other nodes the costs are compared as well: what each worker would sort as a whole,
 -- or what is quicker sorted than workers are started, is left to one process
-CREATE FUNCTION workers_dear(bigint) RETURNS bool PARALLEL SAFE COST 100000 LANGUAGE plpgsql
+CREATE FUNCTION workers_costly(bigint) RETURNS bool PARALLEL SAFE COST 100000 LANGUAGE plpgsql
 	AS 'BEGIN RETURN true; END';
 CREATE FUNCTION gathers(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -241,10 +241,10 @@ SELECT * FROM check_sort('SELECT DISTINCT ON (a) a, k, (SELECT 1) AS one FROM wo
 SET gpusort.enable = off;
 SELECT gathers('SELECT id, rank() OVER (PARTITION BY a ORDER BY k) FROM workers_t');
 RESET gpusort.enable;
--- not where what is below is dear, each row of which one process has to read
-SELECT gathers('SELECT a, count(*), sum(id) FROM workers_t WHERE workers_dear(id) GROUP BY a');
-SELECT gathers('SELECT DISTINCT ON (a) a, k FROM workers_t WHERE workers_dear(id) ORDER BY a, k');
-SELECT gathers('SELECT count(*) FROM workers_t x JOIN workers_t y ON x.k = y.k WHERE workers_dear(x.id)');
+-- not where the child is costly and one process has to read each of its rows
+SELECT gathers('SELECT a, count(*), sum(id) FROM workers_t WHERE workers_costly(id) GROUP BY a');
+SELECT gathers('SELECT DISTINCT ON (a) a, k FROM workers_t WHERE workers_costly(id) ORDER BY a, k');
+SELECT gathers('SELECT count(*) FROM workers_t x JOIN workers_t y ON x.k = y.k WHERE workers_costly(x.id)');
 -- nor where it costs nothing to start workers
 SET parallel_setup_cost = 0;
 SELECT gathers('SELECT count(*) FROM workers_t x JOIN workers_t y ON x.k = y.k');
@@ -254,4 +254,4 @@ RESET enable_hashagg;
 RESET enable_material;
 
 DROP TABLE workers_t, workers_kept;
-DROP FUNCTION workers_unsafe, workers_dear, who_sorts, gathers, total_cost, promise;
+DROP FUNCTION workers_unsafe, workers_costly, who_sorts, gathers, total_cost, promise;

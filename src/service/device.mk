@@ -1,10 +1,10 @@
 # device.mk: the library that drives GPUs beside the server's module, and its
-# stand-in on the CPU for tests.
+# fake device on the CPU for tests.
 #
 #	install					installs build/cuda/libgpusort_cuda.so too, if make gpu has built it
 #	gpu-installcheck		pg_regress's files and the oracle test, every sort on the GPU
-#	device-installcheck		the same on the stand-in
-#	install-device-test		installs the stand-in build/libgpusort_cpu_abi.so, for t/
+#	device-installcheck		the same on the fake device
+#	install-device-test		installs the fake device build/libgpusort_cpu_abi.so, for t/
 
 DEVICE_CPU_ABI = build/libgpusort_cpu_abi.so
 

@@ -594,7 +594,7 @@ insert_row(TopRows *top, const NewRow *new, TopPlace place, uint32 rid)
 		bool		isnull;
 		Datum		value = tiebreak_first_value(top->env->tiebreak, stored_row(top, row), &isnull);
 
-		row->value = (Datum) (DatumGetPointer(value) - (char *) stored_row(top, row));
+		row->value = (Datum) ((char *) DatumGetPointer(value) - (char *) stored_row(top, row));
 	}
 	top->stored[top->nstored].rid = rid;
 	top->stored[top->nstored++].row = number;

@@ -21,7 +21,7 @@ note "seed $seed";
 
 my $staging = pick(1, 2, 8);
 my $memory = pick(16, 24, 256);
-# the stand-in pretends to have several, and that blocks take more than was asked for
+# the fake device pretends to have several, and that blocks take more than was asked for
 my $devices = pick(1, 1, 2, 3);
 my $waste = pick(0, 0, 60);
 @ENV{qw(GPUSORT_CPU_ABI_DEVICES GPUSORT_CPU_ABI_WASTE)} = ($devices, $waste);
@@ -430,7 +430,7 @@ for my $how ('go on', 'stop fast', 'stop immediate', 'crash')
 			my $pid = $node->safe_psql('postgres',
 				"SELECT pid FROM pg_stat_activity WHERE application_name = 'victim' LIMIT 1");
 
-			# whoever it is; it may end by itself at any moment
+			# any of these processes; it may end by itself at any moment
 			if ($pid =~ /^\d\d+$/ && (eval { slurp_file("/proc/$pid/cmdline") } // '') =~ /^postgres: / && kill 'KILL',
 				$pid)
 			{

@@ -165,7 +165,7 @@ sub case
 		ok(-e "/proc/$process/stat", "$name: the device process is still there");
 		kill 'CONT', $keeper;
 	}
-	# who is nobody's child any more is gone, before anything is counted
+	# orphaned processes are gone before anything is counted
 	for my $pid ($process, $keeper)
 	{
 		for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)

@@ -139,7 +139,7 @@ for my $f ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down'
 like(value("SET gpusort.device_fault = memory_sort; SELECT device_lines('SELECT id, k FROM t ORDER BY k')"),
 	qr/parts, (\d+) of them on the CPU/, 'a part that the device does not take is sorted by the CPU');
 
-# the device is killed in the middle of the result: the first part has been given out
+# the device is killed in the middle of the result: the first part has been returned
 gate_make($node);
 sub killed_in_the_middle
 {
@@ -221,7 +221,7 @@ if ($pretend)
 		device_ready($node, "$times times");
 		my $lines = value("SELECT device_lines('SELECT k FROM t WHERE id % 1 = 0 ORDER BY k')");
 		my @on = $lines =~ /Sort Device (\d): parts/g;
-		is(scalar @on, $devices, "devices that are $times times slower: on so many") or diag($lines);
+		is(scalar @on, $devices, "devices that are $times times slower: on $devices devices") or diag($lines);
 		device_unused($node, "$times times");
 	}
 }

@@ -1,5 +1,5 @@
 # Keys of every kind on a device, with their rows and alone, and what they do not tell apart by the tie-break; and
-# ahead of rows that then are not as those before them.  Against the library's stand-in, or the one
+# ahead of rows that then are not as those before them.  Against the library's fake device, or the one
 # that GPUSORT_TEST_LIBRARY names.
 use strict;
 use warnings;
@@ -103,7 +103,7 @@ for my $mode (sort keys %modes)
 	device_unused($node, $mode);
 }
 
-# What the last rows are like was not reckoned with: another prefix, a string that is longer than its image,
+# The last rows differ from all before: another prefix, a string that is longer than its normalized key,
 # decimals, a NULL, addresses of the other family.  All keys go once more then.
 my $late = $rows - 1000;
 $node->safe_psql('postgres', <<SQL);

@@ -1,4 +1,4 @@
-# What is measured of a GPU, and what jobs teach of it: the stand-in's clock tells how long
+# What is measured of a GPU, and what jobs teach of it: the fake device's clock tells how long
 # copies and sorts take, whatever they take here.
 use strict;
 use warnings;
@@ -9,7 +9,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-plan skip_all => "the stand-in's clock is needed" if $ENV{GPUSORT_TEST_LIBRARY};
+plan skip_all => "the fake device's clock is needed" if $ENV{GPUSORT_TEST_LIBRARY};
 
 my $state_file = PostgreSQL::Test::Utils::tempdir_short() . '/state';
 chmod 0755, $state_file =~ m{(.*)/};
@@ -39,7 +39,7 @@ sub measured_is { my ($what, $times, $name) = @_; is($node->safe_psql('postgres'
 	"SELECT string_agg(DISTINCT round(measured)::text, ' ') FROM gpusort_device_model() WHERE part ~ '$what'"),
 		$times, $name) }
 # What the CPU takes is measured of this machine, as busy as it is: the quicker of the two is chosen, whichever it
-# is, and a GPU's times are the stand-in's.
+# is, and a GPU's times are the fake device's.
 sub choice
 {
 	my ($name, $least, $most) = @_;
@@ -85,7 +85,7 @@ is($node->safe_psql('postgres', $force
 	'same', 'forty jobs');
 my ($down_jobs, $down, $sort_jobs, $sort_factor, $up_jobs,
 	$up) = model() =~ /(\d+) ([\d.]+), (\d+) ([\d.]+), (\d+) ([\d.]+)/;
-cmp_ok($_, '>=', 40, 'so many jobs moved it') for $down_jobs, $up_jobs, $sort_jobs;
+cmp_ok($_, '>=', 40, 'at least 40 jobs moved it') for $down_jobs, $up_jobs, $sort_jobs;
 ok(abs($_ / 3 - 1) < 0.25, "the bus is three times slower, and $_ was learned") for $up, $down;
 ok(abs($sort_factor / 2 - 1) < 0.25, "sorts are two times slower, and $sort_factor was learned");
 measured_is('up|down', '100', 'what was measured is still shown');

@@ -1,5 +1,5 @@
 # What sorts on the CPU teach of it where there is a GPU, and how it is kept: how often, and within
-# bounds.  How long they take here is nobody's to say; the arithmetic is in test/unit/route_learn_cpu_test.c.
+# bounds.  The test does not depend on how long sorts take here; the arithmetic is in test/unit/route_learn_cpu_test.c.
 use strict;
 use warnings;
 
@@ -9,7 +9,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-plan skip_all => "the stand-in is needed" if $ENV{GPUSORT_TEST_LIBRARY};
+plan skip_all => "the fake device is needed" if $ENV{GPUSORT_TEST_LIBRARY};
 
 my $node = new_node('device_learns_cpu', conf => <<CONF);
 gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
@@ -27,7 +27,7 @@ ok($node->poll_query_until('postgres', "SELECT count(measured) >= 6 FROM gpusort
 my $cpu = "SET gpusort.device = off; SET work_mem = '64MB';";
 sub reason { my ($rows, $bits, $what) = @_; return $node->safe_psql('postgres',
 	"SELECT reason FROM gpusort_route($rows, $bits) WHERE algorithm = '" . ($what // 'cpu_merge') . "'") }
-# times the model's, by so many sorts
+# times the model's, by this number of sorts
 sub learned
 {
 	my ($rows, $bits, $what) = @_;

@@ -1,4 +1,4 @@
-# The service as a neighbour: what it holds of a GPU, and gives back.  On the stand-in,
+# The service as a neighbour: what it holds of a GPU, and gives back.  On the fake device,
 # whose device can be made fuller, busy or free while the server runs.
 use strict;
 use warnings;
@@ -276,7 +276,7 @@ SQL
 		'another program takes most of it');
 	like(value("SET work_mem = '64MB'; SET gpusort.algorithm = gpu_radix; SELECT sort_route('SELECT mix(i) AS k FROM "
 		. "generate_series(1, 400000) i ORDER BY k')"),
-		qr/^cpu .*it does not fit the device memory/, 'what is left does not do');
+		qr/^cpu .*it does not fit the device memory/, 'the remaining memory does not suffice');
 	device_is('OTHERS=200');
 	ok($node->poll_query_until('postgres', "SELECT memory_budget >> 20 = 824 $devices"), 'and frees it');
 	like(value("SET work_mem = '64MB'; SET gpusort.algorithm = gpu_radix; SELECT sort_route('SELECT mix(i) AS k FROM "

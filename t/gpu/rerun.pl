@@ -1,4 +1,4 @@
-# A device that fails while rows are given out: the sort's child is run again.  Only
+# A device that fails while rows are returned: the sort's child is run again.  Only
 # children whose rows come in the same order then send their rows to a device,
 # whatever other sessions have written meanwhile.
 use strict;

@@ -1,6 +1,6 @@
 # Which sorts go to a GPU, with which algorithm, and how their keys travel: while
-# rows come in, and while rows are given out.  On a machine without a GPU against the
-# library's stand-in on the CPU: GPUSORT_TEST_LIBRARY names the library to use.
+# rows come in, and while rows are returned.  On a machine without a GPU against the
+# library's fake device on the CPU: GPUSORT_TEST_LIBRARY names the library to use.
 use strict;
 use warnings;
 
@@ -61,7 +61,7 @@ sub same
 #
 my %choice = (
 	'even keys' => [ 'SELECT id FROM t ORDER BY k', qr/^keys: gpu bucket: 32-bit keys, $rows rows, device ready$/ ],
-	'uneven keys' => [ 'SELECT bent, id / 2 FROM t ORDER BY bent', qr/^keys: gpu radix: / ],
+	'skewed keys' => [ 'SELECT bent, id / 2 FROM t ORDER BY bent', qr/^keys: gpu radix: / ],
 	'some values, nothing else' => [ 'SELECT vals FROM t ORDER BY vals',
 		qr/^keys: gpu (?:counting|bucket): .*keys only/ ],
 	'97 bits' => [ 'SELECT id FROM t ORDER BY w, k', qr/^\w+: gpu bucket: (?:8|9)\d-bit keys/ ],
@@ -232,7 +232,7 @@ like(route('SELECT k FROM t WHERE id < 200000 ORDER BY k'), qr/^keys: gpu bucket
 device_unused($node, 'early');
 
 #
-# Rows are given out while others are under way; the device fails meanwhile.  More rows are
+# Rows are returned while others are under way; the device fails meanwhile.  More rows are
 # then still to be read than a job's chunks hold, so that not all of them can be here.  Keys alone
 # are: they are checked as a whole before the first row, and their jobs have ended.
 #

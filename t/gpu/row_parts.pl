@@ -11,7 +11,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $library = $ENV{GPUSORT_TEST_LIBRARY};
-plan skip_all => 'wants three devices, which the stand-in has' if defined $library;
+plan skip_all => 'wants three devices, which the fake device has' if defined $library;
 
 $ENV{GPUSORT_CPU_ABI_DEVICES} = 3;
 my $node = new_node('rows_parts', conf => <<CONF);
@@ -189,7 +189,7 @@ for my $f (qw(memory_start memory_sort error_up error_sort error_down kill_up ki
 	device_unused($node, "after $f");
 }
 
-# The process is killed: while the second part comes in, and while rows of the merge are given out.
+# The process is killed: while the second part comes in, and while rows of the merge are returned.
 gate_make($node);
 value('CREATE FUNCTION gate_below(n int8, at int8) RETURNS int8 LANGUAGE plpgsql IMMUTABLE AS '
 	  . '$$ BEGIN RETURN gate(n, at); END $$');

@@ -1,5 +1,5 @@
 # The device service: jobs, chunks, budgets, faults.  On a machine without a GPU
-# against the library's stand-in on the CPU, otherwise against the real one too:
+# against the library's fake device on the CPU, otherwise against the real one too:
 # GPUSORT_TEST_LIBRARY names the library to use.
 use strict;
 use warnings;
@@ -126,7 +126,7 @@ for my $name (sort keys %only)
 }
 nothing_used('keys only');
 
-# whoever may pause between rows holds nothing then: neither a cursor nor a loop
+# a query that may pause between rows holds nothing meanwhile: neither a cursor nor a loop
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION jobs_in_loop(q text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE r record; n int := 0; held bool;

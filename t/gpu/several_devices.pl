@@ -1,4 +1,4 @@
-# Several devices.  The stand-in on the CPU pretends to have them; with
+# Several devices.  The fake device on the CPU pretends to have them; with
 # GPUSORT_TEST_LIBRARY (see service.pl) the first two of the machine are used.
 use strict;
 use warnings;
@@ -246,14 +246,14 @@ if ($pretend)
 		'all of them');
 	like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'all of them sort');
 	is(scalar(() = slurp_file($node->logfile,
-		$offset) =~ /stand-in: compiles; keeps at most 268435456 bytes in \Q$cache\E$/mg), 1,
+		$offset) =~ /fake device: compiles; keeps at most 268435456 bytes in \Q$cache\E$/mg), 1,
 		'compiled once, in all processes');
 	is((stat $cache)[2] & 07777, 0700, 'what was compiled is the server\'s alone');
 	$ENV{CUDA_CACHE_PATH} = $node->basedir . '/elsewhere';
 	$node->restart;
 	device_ready($node, 'another place');
 	like(slurp_file($node->logfile, $offset),
-		qr/stand-in: compiles; keeps at most \? bytes in \Q$ENV{CUDA_CACHE_PATH}\E$/m,
+		qr/fake device: compiles; keeps at most \? bytes in \Q$ENV{CUDA_CACHE_PATH}\E$/m,
 		'a place that was set is left alone');
 	delete $ENV{CUDA_CACHE_PATH};
 }

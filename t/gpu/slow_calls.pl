@@ -1,5 +1,5 @@
 # A call of the driver that does not return for a while holds its own job and no other.
-# The stand-in's calls are made to wait until a file says otherwise; what follows is a
+# The fake device's calls are made to wait until a file says otherwise; what follows is a
 # matter of order: others begin and end while one waits.
 use strict;
 use warnings;

@@ -127,7 +127,7 @@ value($set . $sort);
 my $process = value('SELECT process_pid FROM gpusort_devices()');
 is(kill('KILL', $process), 1, 'the process is killed');
 ok($node->poll_query_until('postgres', "SELECT state ~ '^down' FROM gpusort_devices()"), 'it is down');
-stat_is('device, name, jobs_done, memory_total IS NULL', '0|CPU stand-in 0|1|t', 'what was done is still shown');
+stat_is('device, name, jobs_done, memory_total IS NULL', '0|CPU fake device 0|1|t', 'what was done is still shown');
 like(failures(), qr/^- the device process was terminated by signal 9: \w+ 1$/m, 'why is shown');
 device_ready($node, 'killed');
 like(failures(), qr/^- the device process was terminated by signal 9/m, 'and remains when another is there');

@@ -1,8 +1,8 @@
 # Rows go to a device under keys that do not tell them all apart: text, bytea, long numbers, arrays, ranges, and what
-# stands behind them.  Those with equal keys are settled as they come back: one, two, some hundreds at a time,
+# stands behind them.  Ties are resolved as rows come back: one, two, some hundreds at a time,
 # more than a chunk, more than memory.  Each query's rows are compared in their order with the stock Sort's, which
 # is told of the input's order, and EXPLAIN has to say that the rows went there.  Against the library's
-# stand-in, or the one that GPUSORT_TEST_LIBRARY names.
+# fake device, or the one that GPUSORT_TEST_LIBRARY names.
 use strict;
 use warnings;
 
@@ -103,12 +103,12 @@ for my $coll (@collations)
 
 check($_) for 'nm', 'nm DESC, id DESC', 'b', 'b DESC', 'n', 'n DESC, one COLLATE "C"', 'h', 'h DESC', 'bits',
 	'bits DESC', 'a', 'a DESC, id DESC', 'r', 'r DESC', 'ta', 'k, a DESC, many COLLATE "C"', 'e DESC, b';
-# what is short: nothing to settle, and the columns behind take part
+# short keys: no ties, and the columns behind take part
 for my $order ('c COLLATE "C"', 'c COLLATE "C" DESC, id DESC', 'c COLLATE "C", k')
 {
 	unlike(check($order), qr/ties compared/, "$order: nothing is compared");
 }
-cmp_ok($ties / $went, '>', 1000, "many rows of $went sorts were settled");
+cmp_ok($ties / $went, '>', 1000, "many rows of $went sorts were resolved");
 device_unused($node, 'orders');
 
 # A group that is larger than memory is sorted by itself, in memory of its own or on disk; and so it is under
@@ -182,7 +182,7 @@ check('p COLLATE "C"', '', 'sorted');
 check('p COLLATE "C" DESC', '', 'sorted');
 device_unused($node, 'late');
 
-# Rows that were given out are passed over if the rest is lost with the device, in the midst of a group as well.
+# Rows that were returned are passed over if the rest is lost with the device, in the midst of a group as well.
 gate_make($node);
 for my $case ([ 'one', 12000 ], [ 'many', 12000 ], [ 'three', 17000 ], [ 'three', 100 ])
 {

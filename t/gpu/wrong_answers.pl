@@ -1,6 +1,6 @@
 # What a device says is checked before it is used: wrong rids, keys, rows, lengths, places
 # and counts are found, counted, logged, and the rows come from the CPU; where wrong rows
-# were given out already, the query ends with an error.  GPUSORT_TEST_LIBRARY as in
+# were returned already, the query ends with an error.  GPUSORT_TEST_LIBRARY as in
 # service.pl.
 use strict;
 use warnings;
@@ -86,9 +86,9 @@ ok($node->log_contains(qr/goes on without the GPU: $_/, $start), "logged: $_") f
 	is(scalar @lines, 1, 'logged once');
 }
 
-# later chunks: what was given out is the right beginning, so the rows go on
+# later chunks: what was returned is the right beginning, so the rows go on
 noticed('keys', 'corrupt_late', 'id', 'keys: a row comes twice, late');
-# keys whose place tells no order: settled by comparison, so taken as a whole
+# keys whose order only a comparison tells: the result is taken as a whole
 noticed('keys', 'corrupt_late', 'w DESC, f, k DESC, id', 'keys: the same, keys are not exact');
 noticed('keys', 'corrupt_bit', 'w, f, k, id', 'keys: a wrong rid, keys are not exact');
 # keys alone: none is returned before all have been checked
@@ -105,8 +105,8 @@ for my $mode (sort keys %wrong)
 
 	fails_like($node, "$set{$mode} $fault SELECT count(*) FROM ($q OFFSET 0) s",
 		qr/GPU returned a wrong sort result after rows had been returned/,
-		"$mode: wrong rows were given out");
-	# unless nothing was given out before all was here
+		"$mode: wrong rows were returned");
+	# unless nothing was returned before all was here
 	is($node->safe_psql('postgres', "$set{$mode} $fault SET gpusort.verify = on; SELECT md5(string_agg(s::text, ',')) "
 		. "FROM ($q OFFSET 0) s"), $want, "$mode: with verify none were");
 	$s->query("$set{$mode} $fault");
@@ -139,7 +139,7 @@ is($node->safe_psql('postgres', "SELECT gpusort_array(array_agg(k), 'gpu_radix')
 	. "FROM t) FROM t"), 't', 'gpusort_array()');
 device_unused($node, 'arrays');
 
-# rows of every length, with NULLs or without, and of one long column: sealed and whole
+# rows of every length, with NULLs or without, and of one long column: their checksums are right
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE lengths AS SELECT mix(i) AS k, CASE WHEN i % 3 > 0 THEN i END AS a, repeat('y', (i % 700)::int) AS b,
 	CASE WHEN i % 5 = 0 THEN NULL ELSE (i % 2)::int::bool END AS c

@@ -1,6 +1,6 @@
 # QueryShapes.pm: random statements that sort the rows of ShapeTables.
 #
-# A case is a list of statements whose output is the same whoever sorts: what is
+# A case is a list of statements whose output is the same on every route: what is
 # ordered is ordered totally, by seq at last, and all that is random is seeded by
 # the caller.  What a case changes it rolls back.
 package QueryShapes;
@@ -58,7 +58,7 @@ sub condition
 		"$alias.seq % 3 = 1", "$alias.seq > $at", "$alias.$col->{name} IS NOT NULL",
 			"$alias.$col->{name} IS NULL OR $alias.seq < $at",
 		"$alias.$col->{name} = (SELECT $col->{name} FROM $table->{name} ORDER BY seq LIMIT 1 OFFSET $at)",
-		"dear($alias.seq)", "dear($alias.seq) AND random() < 0.7", "random() < 0.5", "sorts($alias.seq) % 2 = 0",
+		"costly($alias.seq)", "costly($alias.seq) AND random() < 0.7", "random() < 0.5", "sorts($alias.seq) % 2 = 0",
 		"($alias.seq % 2 = 0 OR EXISTS (SELECT 1 FROM $other->{name} x WHERE x.seq = $alias.seq))",
 		"$alias.seq IN (SELECT x.seq FROM $other->{name} x ORDER BY x.seq LIMIT $at)",
 		"$alias.seq = ANY (ARRAY(SELECT x.seq / 2 FROM $other->{name} x))",

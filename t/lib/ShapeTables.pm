@@ -209,7 +209,7 @@ sub shape_tables
 	}
 	push @sql, <<'SQL';
 CREATE VIEW vu AS SELECT seq::int8, 1 AS src FROM ta UNION ALL SELECT seq, 2 FROM tb;
-CREATE FUNCTION dear(x int8) RETURNS bool LANGUAGE plpgsql COST 1000 AS 'BEGIN RETURN x % 3 <> 1; END';
+CREATE FUNCTION costly(x int8) RETURNS bool LANGUAGE plpgsql COST 1000 AS 'BEGIN RETURN x % 3 <> 1; END';
 CREATE FUNCTION sorts(x int8) RETURNS int8 LANGUAGE plpgsql SET jit = off AS
 	'BEGIN RETURN (SELECT g FROM generate_series(1, 40) g ORDER BY (g * x) % 41, g LIMIT 1 OFFSET x % 30); END';
 SQL

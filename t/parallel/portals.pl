@@ -1,7 +1,7 @@
 # Sorts of workers, on the CPU and into one job of a device, that are read in pieces: portals with a limit of rows,
 # pipelines, cursors of SQL and PL/pgSQL, loops with commits, plans that were made for workers and get none.  The rows
 # are the stock Sort's, in order, and EXPLAIN says that the plan is the one meant.  Without a GPU against the
-# library's stand-in on the CPU: GPUSORT_TEST_LIBRARY names the library to use.
+# library's fake device on the CPU: GPUSORT_TEST_LIBRARY names the library to use.
 use strict;
 use warnings;
 

@@ -49,7 +49,7 @@ sub seen { my ($what) = @_; return $node->safe_psql('postgres',
 sub gone { my ($name) = @_; return is($node->safe_psql('postgres', 'SELECT count(*) FROM gpusort_progress'), 0,
 	"$name: nothing is left") }
 
-# --- rows come in; runs are written; rows are given out
+# --- rows come in; runs are written; rows are returned
 $session->query("SET work_mem = '64MB'");
 gate_shut();
 $second->query('SELECT pg_advisory_lock(2)');
@@ -81,7 +81,7 @@ for my $mem ('64kB', '64MB')
 {
 	$session->query("SET work_mem = '$mem'; BEGIN; DECLARE c CURSOR FOR SELECT * FROM t ORDER BY k");
 	gone('a cursor that was not read');
-	is($session->query('FETCH 3 FROM c') =~ tr/\n//, 2, "$mem: rows are given out");
+	is($session->query('FETCH 3 FROM c') =~ tr/\n//, 2, "$mem: rows are returned");
 	is(seen('phase, algorithm, rows, runs > 0, disk_bytes > 0'),
 		'emit|cpu_radix|100000|' . ($mem eq '64kB' ? 't|t' : 'f|f'), "$mem: and the sort is seen");
 	$session->query('FETCH ALL FROM c');

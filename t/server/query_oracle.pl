@@ -1,5 +1,5 @@
 # Random statements of every shape that sorts: joins, windows, cursors, loops, writes, rescans; by one process and by
-# many, here and on a device (the stand-in, or GPUSORT_TEST_LIBRARY), to the end and cancelled.  Their output is the
+# many, here and on a device (the fake device, or GPUSORT_TEST_LIBRARY), to the end and cancelled.  Their output is the
 # stock server's, row by row and message by message.  GPUSORT_SEED repeats a run, GPUSORT_ROUNDS makes it longer.
 use strict;
 use warnings;

@@ -71,7 +71,7 @@ for my $set ('gpusort.device = off', 'gpusort.algorithm = gpu_radix', q(work_mem
 	$s->query("SET max_parallel_workers_per_gather = 0; SET $set");
 	begin_query($s, 'SELECT count(pg_sleep(0.01)) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
 	ok($standby->poll_query_until('postgres',
-		"SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"), "$set: gives out rows");
+		"SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"), "$set: returns rows");
 	$primary->safe_psql('postgres', 'INSERT INTO gone VALUES (1); DELETE FROM gone; VACUUM gone;');
 	$s->query('SELECT 1');
 	like($s->{stderr}, qr/ERROR: .*conflict with recovery/, "$set: cancelled by the primary's VACUUM");

@@ -1,6 +1,6 @@
 /*
  * cpu_abi.c
- *	  The GPU library's contract on the CPU: a stand-in for tests.
+ *	  The GPU library's contract on the CPU: a fake device for tests.
  *
  * It has "devices" with some memory, and does in the caller's thread what a GPU would
  * do beside it: so everything above gpusort_abi.h (jobs, chunks, budgets,
@@ -10,7 +10,7 @@
  * concluded from it does not depend on the machine.
  *
  * To be strict where a GPU would be silent, device memory is filled with garbage
- * when it is given out, copies and sorts check that they stay inside a block, and
+ * when it is returned, copies and sorts check that they stay inside a block, and
  * nothing is done before somebody has asked about it (cpu_abi_stream.c).
  *
  * Environment: GPUSORT_CPU_ABI_DEVICES (default 1), GPUSORT_CPU_ABI_MEMORY (MB per
@@ -128,7 +128,7 @@ devices(GpusortDeviceInfo *out, int32_t max, int32_t *count, GpusortError *err)
 		memset(&out[i], 0, sizeof(out[i]));
 		out[i].index = i;
 		out[i].usable = 1;
-		snprintf(out[i].name, sizeof(out[i].name), "CPU stand-in %d", (int) i);
+		snprintf(out[i].name, sizeof(out[i].name), "CPU fake device %d", (int) i);
 		out[i].memory_total = cpu_abi_setting("GPUSORT_CPU_ABI_MEMORY", 1024) << 20;
 		out[i].memory_free = left_by_others();
 	}
@@ -148,7 +148,7 @@ compile_once(void)
 	kept = directory ? fopen(path, "r") : NULL;
 	if (!kept)
 	{
-		fprintf(stderr, "stand-in: compiles; keeps at most %s bytes in %s\n", size ? size : "?",
+		fprintf(stderr, "fake device: compiles; keeps at most %s bytes in %s\n", size ? size : "?",
 				directory ? directory : "no place");
 		kept = directory ? fopen(path, "w") : NULL;
 	}

@@ -1,6 +1,6 @@
 /*
  * cpu_abi.h
- *	  What the parts of the GPU library's stand-in on the CPU share.
+ *	  What the parts of the GPU library's fake device on the CPU share.
  */
 #ifndef GPUSORT_CPU_ABI_H
 #define GPUSORT_CPU_ABI_H
@@ -26,7 +26,7 @@ struct GpusortContext
 	uint64_t	kept;			/* freed since the last device_trim: a figure only */
 	uint64_t	waste;			/* percent */
 	Block	   *blocks;
-	Block	   *freed;			/* to be given out again as they are */
+	Block	   *freed;			/* to be returned again as they are */
 	Block	   *host;
 };
 
@@ -46,7 +46,7 @@ extern GpusortStatus cpu_abi_fail(GpusortError *err, GpusortStatus status, const
 
 #define FAIL(status, ...) return cpu_abi_fail(err, (status), __FILE__, __LINE__, __VA_ARGS__)
 
-/* A setting of the stand-in's, see cpu_abi.c. */
+/* A setting of the fake device's, see cpu_abi.c. */
 extern uint64_t cpu_abi_setting(const char *name, uint64_t otherwise);
 
 /* Crashes if the setting names the device. */

@@ -1,6 +1,6 @@
 /*
  * cpu_abi_sort.c
- *	  The stand-in's sorts and gathers: see cpu_abi.c.
+ *	  The fake device's sorts and gathers: see cpu_abi.c.
  *
  * A byte-wise radix sort over an index (LSD, stable), whatever the algorithm's
  * name; rows are copied one by one.
@@ -17,7 +17,7 @@
  */
 /*
  * The library's list.  All of them sort alike here; what differs is which problems they
- * take, so that whoever chooses among them can be tested.
+ * take, so that the choice among them can be tested.
  */
 #define ALL_KEYS	(GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128)
 #define HP_KEYS		(GPUSORT_KEYS_32 | GPUSORT_KEYS_64)

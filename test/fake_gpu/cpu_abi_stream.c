@@ -1,10 +1,10 @@
 /*
  * cpu_abi_stream.c
- *	  The stand-in's streams, events and copies: see cpu_abi.c.
+ *	  The fake device's streams, events and copies: see cpu_abi.c.
  *
  * What is asked of a stream is not done at once but put into its queue, and done
  * late: when an event behind it has been asked about a few times, or the stream has.
- * So whoever uses memory again before a copy is through, or reads a result before it
+ * So a caller that uses memory again before a copy is through, or reads a result before it
  * is there, gets wrong rows here as it would from a GPU, only more surely.
  */
 #include <stdlib.h>
@@ -88,7 +88,7 @@ drop_ops(GpusortStream *stream)
 
 /*
  * Does the first in the queue.  If that fails (a sort that is cancelled), nothing of what
- * is behind it is done: whoever asked takes the stream for idle, and gives its memory away.
+ * is behind it is done: the caller takes the stream for idle, and gives its memory away.
  */
 static GpusortStatus
 run_op(GpusortStream *stream, GpusortError *err)

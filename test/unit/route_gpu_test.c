@@ -27,10 +27,10 @@ test_gpu_choice(void)
 		{1 << 24, 64, 0, true, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
 		{1 << 24, 128, 0, true, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
 		{50000000, 33, 0, true, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
-		/* uneven keys: digits do not care */
+		/* skewed keys: digits do not care */
 		{1 << 24, 32, 0, true, GPUSORT_KEYS_SKEWED, "gpu_radix"},
 		{1 << 24, 128, 0, true, GPUSORT_KEYS_SKEWED, "gpu_bucket"},
-		/* nor do flat dealings, of few */
+		/* nor does a flat scatter of few keys */
 		{1 << 18, 32, 0, true, GPUSORT_KEYS_SKEWED, "gpu_bucket"},
 		{400000, 32, 0, true, GPUSORT_KEYS_SKEWED, "gpu_radix"},
 		{1 << 18, 64, 0, true, GPUSORT_KEYS_SKEWED, "gpu_bucket"},
@@ -261,7 +261,7 @@ test_gpu_rows(void)
 	rows.gpu_sort_us += 1000;
 	CHECK(fabs(gain - gpu_rows_gain_us(&rows) - 1000) < 1);
 
-	/* equal keys that are to be settled: a look at each row, and what is kept of them is as on the CPU */
+	/* ties to resolve: a look at each row, and what is kept of them is as on the CPU */
 	rows = (GpuRowsFacts) {.rows = 10e6,.rows_here = 3e5,.row_bytes = 112,.key_cost = 20,
 		.memory = 8e9,.cpu_sort_us = 100e3,.gpu_sort_us = 10e3
 	};

@@ -10,7 +10,7 @@
 
 static const Algorithm *const radix = &sort_algorithms[ALGORITHM_CPU_RADIX];
 
-/* So many sorts that take this many times what the model says, one a second. */
+/* A number of sorts that take a multiple of what the model says, one a second. */
 static int64_t
 sorts(CpuLearned *learned, const RouteFacts *facts, double times, int n, int64_t now)
 {

@@ -32,7 +32,7 @@ seen_of(uint64_t (*make) (uint64_t arg, size_t i), uint64_t arg)
 	return seen;
 }
 
-/* Uniform over so many numbers. */
+/* Uniform over a number of values. */
 static uint64_t
 up_to(uint64_t most, size_t i)
 {
@@ -66,7 +66,7 @@ tail(uint64_t bits, size_t i)
 	return next_random() >> next_random() % bits;
 }
 
-/* One value that is so many of ten keys, the others anywhere. */
+/* One value takes a number of ten keys; the other keys are uniform. */
 static uint64_t
 most_equal(uint64_t of_ten, size_t i)
 {
@@ -74,14 +74,14 @@ most_equal(uint64_t of_ten, size_t i)
 	return next_random() % 10 < of_ten ? 12345 : next_random();
 }
 
-/* One key of so many has one value. */
+/* One key of a number of keys has a fixed value. */
 static uint64_t
 one_of(uint64_t many, size_t i)
 {
 	return i / 2 % many == 0 ? UINT64_C(5) << 61 : next_random() << 1;
 }
 
-/* So many values, anywhere. */
+/* A number of values, uniform. */
 static uint64_t
 scattered(uint64_t values, size_t i)
 {
@@ -99,7 +99,7 @@ zipf(uint64_t values, size_t i)
 	return (uint64_t) pow((double) values, unit) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/* So many numbers' common bits. */
+/* The common bits of a number of random numbers. */
 static uint64_t
 common(uint64_t numbers, size_t i)
 {
@@ -111,7 +111,7 @@ common(uint64_t numbers, size_t i)
 	return key;
 }
 
-/* Texts of so many words out of 26, each 8 bits and not alike in frequency. */
+/* Texts of a number of letters out of 26, of 8 bits each, in different frequencies. */
 static uint64_t
 words(uint64_t length, size_t i)
 {
