@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
 
