@@ -58,7 +58,7 @@ SQL
 device_ready($node, 'start');
 
 my $explain = 'EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF)';
-sub sent { return $node->safe_psql('postgres', ($_[1] // '')
+sub by_device { return $node->safe_psql('postgres', ($_[1] // '')
 	. "; $explain $_[0]") =~ /^Custom Scan \(GpuSort\).*?\n(?:  Sort.*\n)*  Sort Device: rows/ ? 1 : 0 }
 sub same_rows
 {
@@ -110,7 +110,7 @@ for my $order ('k, id', 'f DESC, id', 'n NULLS FIRST, id', 'n DESC, id', 'three,
 	my $workers = pick(2, 3, 4, 7);
 	my $set = "SET max_parallel_workers_per_gather = $workers; SET parallel_leader_participation = " . pick('on', 'off')
 		. "; SET work_mem = '" . pick('64kB', '64MB') . "'";
-	is(sent("SELECT * FROM t ORDER BY $order", $set), 1, "$set: $order: on the device");
+	is(by_device("SELECT * FROM t ORDER BY $order", $set), 1, "$set: $order: on the device");
 	same_rows("SELECT * FROM t ORDER BY $order", "$set: $order", $set);
 	same_rows("SELECT id, k, three, f, n, p || '' AS p, s || '' AS s, m, q FROM t WHERE id % 3 = 0 "
 		. "ORDER BY $order",
@@ -121,7 +121,7 @@ unlike($node->safe_psql('postgres', "$explain SELECT $_ FROM t ORDER BY s"), qr/
 	"$_: a prefix is left out") for '*', 'id, s', "id, s || '' AS s";
 same_rows('SELECT * FROM t WHERE id < 0 ORDER BY k', 'no rows');
 same_rows("SELECT * FROM t WHERE id % 6000 = $_ ORDER BY s, id", "few rows by s, $_") for 1, 2;
-is(sent('SELECT * FROM few ORDER BY k'), 1, 'more than expected: on the device');
+is(by_device('SELECT * FROM few ORDER BY k'), 1, 'more than expected: on the device');
 same_rows('SELECT * FROM few ORDER BY k, id', 'more than expected');
 
 # shares: the leader's, who sees to it that there is room while it waits itself, and the workers', as many as expected
@@ -176,7 +176,7 @@ same_rows('SELECT * FROM t ORDER BY k, id', 'fewer than planned',
 my $late = "SET gpusort.device_fault = 'late_leader'";
 for my $order ('k, id', 's, id')
 {
-	is(sent("SELECT * FROM t ORDER BY $order", $late), 1, "a late leader, $order: on the device");
+	is(by_device("SELECT * FROM t ORDER BY $order", $late), 1, "a late leader, $order: on the device");
 	same_rows("SELECT * FROM t ORDER BY $order", "a late leader, $order", $late);
 	same_rows("SELECT * FROM t ORDER BY $order", "a late leader without workers, $order",
 		"$late; SET max_parallel_workers = 0");
@@ -202,7 +202,7 @@ same_rows('SELECT id FROM t, many() a, many() b ORDER BY k, a + b, id', 'far mor
 # a function's rows: each worker would evaluate it once more if the device were lost
 $node->safe_psql('postgres', "CREATE FUNCTION two_$_() RETURNS SETOF int LANGUAGE plpgsql $_ PARALLEL SAFE ROWS 2 AS "
 	. q('BEGIN RETURN NEXT 1; RETURN NEXT 2; END')) for 'volatile', 'immutable';
-is(sent('SELECT id, k FROM t JOIN two_immutable() g ON three = g ORDER BY k'), 1, 'rows of a function: on the device');
+is(by_device('SELECT id, k FROM t JOIN two_immutable() g ON three = g ORDER BY k'), 1, 'rows of a function: on the device');
 same_rows('SELECT id, k FROM t JOIN two_immutable() g ON three = g ORDER BY k, id', 'rows of a function');
 device_unused($node, 'rows');
 
@@ -210,13 +210,13 @@ device_unused($node, 'rows');
 my $auto = "SET gpusort.algorithm = auto; SET work_mem = '1MB'";
 $node->safe_psql('postgres', 'CREATE TABLE more AS SELECT i AS id, mix(i) AS k FROM generate_series(1, 1000000) i; '
 	. 'VACUUM ANALYZE more');
-is(sent('SELECT * FROM t ORDER BY k', 'SET gpusort.algorithm = auto'), 0, 't: too few rows');
-is(sent('SELECT * FROM more ORDER BY k', $auto), 1, 'more: enough rows');
+is(by_device('SELECT * FROM t ORDER BY k', 'SET gpusort.algorithm = auto'), 0, 't: too few rows');
+is(by_device('SELECT * FROM more ORDER BY k', $auto), 1, 'more: enough rows');
 # strings, if their first ones have different keys; otherwise the leader would resolve all ties
 for my $case ([ 'md5(k::text)', 1 ], [ "'one of ten ' || k % 10", 0 ], [ "'one of many ' || k", 1 ])
 {
 	my ($s, $went) = @$case;
-	is(sent("SELECT id, $s AS s FROM more ORDER BY s", $auto), $went,
+	is(by_device("SELECT id, $s AS s FROM more ORDER BY s", $auto), $went,
 		"$s: " . ($went ? 'different keys' : 'equal keys'));
 	is($node->safe_psql('postgres', "$auto; SELECT count(*), count(DISTINCT id), "
 		. "bool_and(s >= last) FROM (SELECT id, s, lag(s) OVER () AS last FROM (SELECT id, $s AS s FROM more "
@@ -232,7 +232,7 @@ for my $case ([ 'SELECT * FROM t ORDER BY k LIMIT 10', 'a LIMIT' ],
 		[ 'SELECT id, k FROM t JOIN two_volatile() g ON three = g ORDER BY k', "a function's rows that may be others" ])
 {
 	my ($query, $name, $set) = @$case;
-	is(sent($query, $set), 0, "$name: not on the device");
+	is(by_device($query, $set), 0, "$name: not on the device");
 	same_rows($query =~ s/(BY \w+)/$1, id/r, $name, $set);
 }
 # its keys' job, and that of the statement before, may still be closing
@@ -254,7 +254,7 @@ is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT id FROM t OR
 # A row that has no place there: once more, without the device
 for my $query (q(SELECT id, p || '' AS q FROM long ORDER BY k), 'SELECT * FROM nine ORDER BY a, b')
 {
-	is(sent($query), 0, "$query: not on the device in the end");
+	is(by_device($query), 0, "$query: not on the device in the end");
 	same_rows($query, $query);
 }
 device_unused($node, 'no place');
@@ -356,7 +356,7 @@ for my $n (1 .. 6)
 		"sort $n has begun to give rows");
 	push @held, $s;
 	jobs_are($n, '... and holds a job');
-	is(sent('SELECT * FROM t ORDER BY k', $no_leader), $n < 6 ? 1 : 0,
+	is(by_device('SELECT * FROM t ORDER BY k', $no_leader), $n < 6 ? 1 : 0,
 		"beside $n: " . ($n < 6 ? 'one more' : 'no room for two workers'));
 	jobs_are($n, "... which is over");
 }
