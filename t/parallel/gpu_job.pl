@@ -202,7 +202,8 @@ same_rows('SELECT id FROM t, many() a, many() b ORDER BY k, a + b, id', 'far mor
 # a function's rows: each worker would evaluate it once more if the device were lost
 $node->safe_psql('postgres', "CREATE FUNCTION two_$_() RETURNS SETOF int LANGUAGE plpgsql $_ PARALLEL SAFE ROWS 2 AS "
 	. q('BEGIN RETURN NEXT 1; RETURN NEXT 2; END')) for 'volatile', 'immutable';
-is(by_device('SELECT id, k FROM t JOIN two_immutable() g ON three = g ORDER BY k'), 1, 'rows of a function: on the device');
+is(by_device('SELECT id, k FROM t JOIN two_immutable() g ON three = g ORDER BY k'), 1,
+	'rows of a function: on the device');
 same_rows('SELECT id, k FROM t JOIN two_immutable() g ON three = g ORDER BY k, id', 'rows of a function');
 device_unused($node, 'rows');
 
