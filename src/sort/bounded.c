@@ -1,51 +1,45 @@
 /*
  * bounded.c
- *	  Bounded sorts: only the first rows are wanted.
+ *	  Bounded sort (LIMIT): a sink that keeps only the first rows.
  *
- * Rows are collected until there are twice as many as wanted, or memory is full;
- * these are sorted, and the last row that is wanted becomes the threshold: what
- * sorts behind it is thrown away, and from then on a row that does is not even
- * stored.  In an input without order nearly every row falls to that one comparison
- * of images.  In the worst case, an input in reverse, every row is sorted once
- * among 2 * bound others, where a heap would sift it down.
+ * Rows are collected until there are twice as many as wanted, or memory is full.  Then
+ * they are sorted, the wanted rows are kept, and the last of them becomes the threshold.
+ * A row that does not sort before the threshold is not stored.  In random input a
+ * comparison of normalized keys rejects nearly every row.  In the worst case, descending
+ * input, each row is sorted once among 2 * bound rows; a heap would sift it down.
  *
- * An equal row is behind the threshold too, because it came later: stability
- * comes for free.  Where images cannot tell that rows are equal, because not all key
- * columns are staged or a column's images are equal but may be inexact, what follows
- * decides nothing, and the row is compared with the threshold's row itself.  An inexact
- * image that is larger is that of a row strictly behind, so such rows fall as any.  An
- * image that takes longer than a comparison is made only for rows that stay.
+ * A row that equals the threshold is rejected, because it came later.  This makes the
+ * sort stable.  If equal normalized keys do not prove that rows are equal, because they
+ * are inexact or not all key columns are buffered, the comparator compares the row with
+ * the threshold row.  A larger inexact key proves that the row sorts behind.  Keys that
+ * cost more than a comparison are made only for rows that are kept.
  *
- * Of a heap page that has many more rows than are wanted, those are not taken that go behind as many
- * others of the page.  So an input in which each row goes before all rows so far (the newest rows of
- * a log) has few rows stored, too.
+ * Of a heap page that has many more rows than wanted, only the rows that are among the
+ * first rows of the page are taken.  So ascending and descending input store few rows.
  *
- * Where a comparator may be asked, and not too many rows are wanted, they are kept in their order
- * instead (top_rows.c), until memory is full.
+ * If the comparator may be needed and the bound is small, rows are inserted into their
+ * order instead (top_rows.c), until memory is full.
  *
- * Participants that sort together share the least of their thresholds' first images: a
- * row beyond it is strictly behind as many rows as are wanted, whoever has them.
+ * Participants that sort together share the least first key of their thresholds.  A row
+ * with a larger key sorts behind the wanted number of rows of some participant.
  *
- * Memory policy: the rows that stay are moved together where they are, so a bound
- * whose rows fit work_mem writes no file.  If they do not fit, runs are written;
- * one that has as many rows as are wanted gives a threshold, too, and ends there.
+ * Memory policy: kept rows are compacted in place, so a sort whose wanted rows fit
+ * work_mem writes no file.  If they do not fit, runs are written.  A run with the wanted
+ * number of rows sets the threshold, and is cut there.
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
 #include "sort/sort_internal.h"
 
-/* Staged rows at which, at the latest, what cannot be wanted is thrown away. */
+/* Number of buffered rows at which unwanted rows are dropped. */
 static inline size_t
 trigger(size_t bound)
 {
 	return Max(2 * bound, 1024);
 }
 
-/*
- * Column c of a row against the threshold's: > 0 if it goes behind it, whatever
- * follows.
- */
+/* Compares column c of a row with the threshold; > 0: the row sorts behind. */
 static inline int
 compare_threshold(const BoundedSink *sink, int c, bool null, uint64 normkey)
 {
@@ -60,7 +54,7 @@ compare_threshold(const BoundedSink *sink, int c, bool null, uint64 normkey)
 	return normkey > sink->threshold[c] ? 1 : -1;
 }
 
-/* The staged row with this rid. */
+/* Finds the index of a row id in the key buffer, whose row ids ascend. */
 static size_t
 find_rid(const KeyBuffer *keybuf, uint32 rid)
 {
@@ -79,7 +73,7 @@ find_rid(const KeyBuffer *keybuf, uint32 rid)
 	return from;
 }
 
-/* Participants that sort together hear of the last wanted row's first image. */
+/* Lowers the shared threshold to the first normalized key of the last wanted row. */
 static void
 share_threshold(BoundedSink *sink, uint64 normkey)
 {
@@ -89,7 +83,7 @@ share_threshold(BoundedSink *sink, uint64 normkey)
 		;
 }
 
-/* A first column's image beyond this one is behind all rows that are wanted. */
+/* A row whose first normalized key exceeds this limit is not wanted. */
 static inline uint64
 first_limit(const BoundedSink *sink)
 {
@@ -104,7 +98,7 @@ first_limit(const BoundedSink *sink)
 	return limit;
 }
 
-/* The row with this rid, the last that is wanted, is the threshold. */
+/* Makes the last wanted row, given by its row id, the threshold. */
 static void
 set_threshold(BoundedSink *sink, uint32 last)
 {
@@ -112,7 +106,7 @@ set_threshold(BoundedSink *sink, uint32 last)
 	KeyBuffer  *keybuf = &sink->base.batch->keybuf;
 	size_t		i = find_rid(keybuf, last);
 
-	/* images of rows to come are compared with these */
+	/* keys of later rows must be comparable with the threshold */
 	keybuf_freeze(keybuf);
 	for (int c = 0; c < keybuf->ncols; c++)
 	{
@@ -136,7 +130,7 @@ set_threshold(BoundedSink *sink, uint32 last)
 		share_threshold(sink, sink->threshold[0]);
 }
 
-/* A set of rids, as bits. */
+/* A bitmap of row ids. */
 static inline void
 rid_set_add(uint64 *set, uint32 rid)
 {
@@ -150,9 +144,9 @@ rid_set_has(const uint64 *set, uint32 rid)
 }
 
 /*
- * Sorts the rows, of which there are more than wanted; keeps the first, and sets the threshold.
- * Rows are kept by their places: a comparator that is not transitive would tell another number
- * of rows if it were asked again.
+ * Sorts the rows, keeps the wanted ones, and sets the threshold.  There are more rows
+ * than wanted.  The kept rows are found by row id, not by comparison with the threshold:
+ * a comparator that is not transitive would keep another number of rows.
  */
 static void
 cut(BoundedSink *sink)
@@ -203,10 +197,7 @@ cut(BoundedSink *sink)
 	Assert(kept == env->bound);
 }
 
-/*
- * Does the row in the slot go behind all rows that are wanted, or its first column behind
- * all that some participant wants?
- */
+/* Is the row in the slot unwanted, by the threshold or by the shared threshold? */
 static inline bool
 rejects(const BoundedSink *sink, TupleTableSlot *slot)
 {
@@ -253,8 +244,8 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 }
 
 /*
- * Row i of a page, whose keys lie there: > 0 if it goes behind all rows that are wanted,
- * < 0 if not, 0 if staged columns do not tell.
+ * Compares row i of a page with the threshold by normalized keys: > 0 if it is not
+ * wanted, < 0 if it is wanted, 0 if the keys do not decide.
  */
 static inline int
 compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPlaces where, int i)
@@ -287,9 +278,9 @@ compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPlaces whe
 	return keybuf->complete ? 1 : 0;
 }
 
-/* Memory is full: throws rows away that cannot be wanted; false if that is too little. */
+/* Memory is full: drops unwanted rows.  False if that frees too little. */
 static pg_noinline bool
-make_room(BoundedSink *sink)
+cut_to_make_room(BoundedSink *sink)
 {
 	Batch	   *batch = sink->base.batch;
 	KeyBuffer  *keybuf = &batch->keybuf;
@@ -297,7 +288,7 @@ make_room(BoundedSink *sink)
 	if (sink->base.env->bound == 0 || keybuf->n <= sink->base.env->bound)
 		return false;
 	cut(sink);
-	/* too little, and every few rows would cost a sort of all */
+	/* with less free memory, each few rows would cost another sort */
 	return batch_taken(batch) <= batch->limit - batch->limit / MEMORY_PARTS &&
 		keybuf->capacity - keybuf->n > keybuf->n / MEMORY_PARTS;
 }
@@ -306,10 +297,10 @@ make_room(BoundedSink *sink)
 static inline bool
 has_memory(BoundedSink *sink)
 {
-	return likely(batch_taken(sink->base.batch) <= sink->base.batch->limit) || make_room(sink);
+	return likely(batch_taken(sink->base.batch) <= sink->base.batch->limit) || cut_to_make_room(sink);
 }
 
-/* Rows were taken: throws some away if there are many more than wanted. */
+/* Drops unwanted rows if there are many more than wanted. */
 static inline void
 cut_if_many(BoundedSink *sink)
 {
@@ -321,7 +312,7 @@ cut_if_many(BoundedSink *sink)
 		cut(sink);
 }
 
-/* Rows were put in order: what others may hear. */
+/* Shares the limit of the inserted rows. */
 static inline void
 share_top_limit(BoundedSink *sink)
 {
@@ -338,9 +329,9 @@ sink_bounded_buffer_keys(BoundedSink *sink)
 		top_rows_buffer_keys(&sink->top);
 }
 
-/* Memory is full of wanted rows: from here on they are in a batch, or in runs. */
+/* Changes from insertion to a batch, which may be written as runs. */
 static void
-leave_top(BoundedSink *sink)
+change_to_batch(BoundedSink *sink)
 {
 	TopRows    *top = &sink->top;
 
@@ -367,7 +358,7 @@ bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 			share_top_limit(bounded);
 			return SINK_TAKEN;
 		}
-		leave_top(bounded);
+		change_to_batch(bounded);
 	}
 
 	if ((bounded->have_threshold || bounded->shared_threshold != NULL) && rejects(bounded, slot))
@@ -375,7 +366,7 @@ bounded_put_slot(Sink *sink, TupleTableSlot *slot)
 	if (!has_memory(bounded))
 		return SINK_FULL;
 	if (unlikely(!batch_put_row(batch, &sink->env->keys, sink->env->writer, slot)) &&
-		!(make_room(bounded) && batch_put_row(batch, &sink->env->keys, sink->env->writer, slot)))
+		!(cut_to_make_room(bounded) && batch_put_row(batch, &sink->env->keys, sink->env->writer, slot)))
 		return SINK_FULL;
 	cut_if_many(bounded);
 	return SINK_TAKEN;
@@ -391,7 +382,7 @@ put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPlaces where)
 	{
 		if (likely(top_rows_put_page(&sink->top, page, i, where) == TOP_TAKEN))
 			return SINK_TAKEN;
-		leave_top(sink);
+		change_to_batch(sink);
 	}
 	cmp = sink->have_threshold ? compare_on_page(sink, &page->keys, where, i) : -1;
 	if (cmp > 0)
@@ -406,13 +397,13 @@ put_page_row(BoundedSink *sink, RowPage *page, int i, PageKeyPlaces where)
 	if (!has_memory(sink))
 		return SINK_FULL;
 	if (unlikely(!batch_put_page_row(batch, &sink->base.env->keys, page, i, where)) &&
-		!(make_room(sink) && batch_put_page_row(batch, &sink->base.env->keys, page, i, where)))
+		!(cut_to_make_room(sink) && batch_put_page_row(batch, &sink->base.env->keys, page, i, where)))
 		return SINK_FULL;
 	cut_if_many(sink);
 	return SINK_TAKEN;
 }
 
-/* Are so many fewer wanted than a page has that it is worth knowing which of its rows are? */
+/* Do n rows of a page exceed the bound so far that it pays to select among them first? */
 static inline bool
 page_has_many(const BoundedSink *sink, int n)
 {
@@ -421,7 +412,7 @@ page_has_many(const BoundedSink *sink, int n)
 	return bound > 0 && n / 2 > bound && !key_computed(sink->base.batch->keybuf.cols[0].kind);
 }
 
-/* Takes the page at once, if all of its rows may be wanted. */
+/* Takes all rows of the page together if all may be wanted. */
 static bool
 take_page(BoundedSink *sink, RowPage *page)
 {
@@ -433,7 +424,7 @@ take_page(BoundedSink *sink, RowPage *page)
 		batch_put_page(batch, &sink->base.env->keys, page);
 }
 
-/* The k-th smallest of n numbers, k counted from 0; they change places. */
+/* Hoare's selection: the k-th smallest of n numbers, from 0.  Reorders the numbers. */
 static uint64
 select_kth(uint64 *v, int n, int k)
 {
@@ -471,12 +462,12 @@ select_kth(uint64 *v, int n, int k)
 }
 
 /*
- * Of the page's rows that are left, those stay that may be wanted beside the others of the
- * page: where each row goes before all rows so far, most of a page's rows do not stay for long, and
- * their first images tell which.  Returns how many stay.
+ * Of nrows rows of the page, keeps those that can be among its first bound rows, by their
+ * first normalized keys.  If each row sorts before all earlier rows, the threshold alone
+ * would let all of them in.  Returns the number of rows kept.
  */
 static int
-keep_page_first(const BoundedSink *sink, const RowPage *page, PageKeyPlaces where, uint16 *left, int nleft)
+keep_first_of_page(const BoundedSink *sink, const RowPage *page, PageKeyPlaces where, uint16 *rows, int nrows)
 {
 	const KeyBufferColumn *col = &sink->base.batch->keybuf.cols[0];
 	const KeyMaker maker = sink->base.env->keys.makers[0];
@@ -489,11 +480,11 @@ keep_page_first(const BoundedSink *sink, const RowPage *page, PageKeyPlaces wher
 	uint64		kth;
 	bool		inexact;
 
-	for (int k = 0; k < nleft; k++)
+	for (int k = 0; k < nrows; k++)
 	{
-		const char *p = where[0][left[k]];
+		const char *p = where[0][rows[k]];
 
-		/* a NULL stays, and puts no row behind it */
+		/* a NULL is kept and not counted */
 		if (p == NULL)
 		{
 			normkeys[k] = 0;
@@ -503,30 +494,30 @@ keep_page_first(const BoundedSink *sink, const RowPage *page, PageKeyPlaces wher
 		sorted[n++] = normkeys[k];
 	}
 	if (n <= bound)
-		return nleft;
+		return nrows;
 	kth = select_kth(sorted, n, (int) bound - 1);
-	for (int k = 0; k < nleft; k++)
+	for (int k = 0; k < nrows; k++)
 	{
 		if (normkeys[k] <= kth)
-			left[kept++] = left[k];
+			rows[kept++] = rows[k];
 	}
 	return kept;
 }
 
 /*
- * Once there is a threshold most rows go no further than the comparison of their
- * first column's images, where they lie on the page.
+ * With a threshold, most rows of a page are rejected by their first normalized keys,
+ * which are made from the page without copying the rows.
  */
 static SinkAnswer
 bounded_put_page(Sink *sink, RowPage *page, int *done)
 {
 	BoundedSink *bounded = (BoundedSink *) sink;
 	PageKeyPlaces where;
-	uint16		left[MaxHeapTuplesPerPage];
-	int			nleft = 0;
+	uint16		rows[MaxHeapTuplesPerPage];
+	int			nrows = 0;
 	uint64		limit = PG_UINT64_MAX;
 
-	/* a row without an image must be compared */
+	/* without normalized keys the comparator must decide */
 	if (!key_needs_comparator(sink->batch->keybuf.cols[0].kind) &&
 		!key_may_be_unplaced(sink->batch->keybuf.cols[0].kind))
 		limit = first_limit(bounded);
@@ -537,22 +528,22 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 	}
 	row_page_find_keys(page, *done, where);
 	if (limit < PG_UINT64_MAX)
-		nleft = page_keys_select(&page->keys, &sink->batch->keybuf, &sink->env->keys, limit,
-									 where[0], *done, page->n, left);
+		nrows = page_keys_select(&page->keys, &sink->batch->keybuf, &sink->env->keys, limit,
+									 where[0], *done, page->n, rows);
 	else
 	{
 		for (int i = *done; i < page->n; i++)
-			left[nleft++] = i;
+			rows[nrows++] = i;
 	}
-	if (page_has_many(bounded, nleft))
-		nleft = keep_page_first(bounded, page, where, left, nleft);
-	for (int k = 0; k < nleft; k++)
+	if (page_has_many(bounded, nrows))
+		nrows = keep_first_of_page(bounded, page, where, rows, nrows);
+	for (int k = 0; k < nrows; k++)
 	{
-		SinkAnswer	answer = put_page_row(bounded, page, left[k], where);
+		SinkAnswer	answer = put_page_row(bounded, page, rows[k], where);
 
 		if (unlikely(answer != SINK_TAKEN))
 		{
-			*done = left[k];
+			*done = rows[k];
 			return answer;
 		}
 	}
@@ -577,7 +568,7 @@ bounded_spill(Sink *sink, Runs *runs)
 	}
 	runs_write(runs, sink->batch, &sorted);
 	sink_batch_spilled(sink);
-	/* rows of the front that do not fit the memory: all are as good as wanted */
+	/* the wanted rows do not fit memory, and there is no threshold: sort all rows */
 	if (!bounded->have_threshold)
 		env->bound = 0;
 	return SINK_TAKEN;
@@ -631,7 +622,7 @@ sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *shared_threshold)
 	sink->have_threshold = false;
 	for (int c = 0; c < sink->base.batch->keybuf.ncols; c++)
 		sink->threshold_compared[c] = key_needs_comparator(sink->base.batch->keybuf.cols[c].kind);
-	/* images that a function makes may mean another thing in another process */
+	/* computed keys may differ between processes */
 	sink->shared_threshold = key_computed(sink->base.batch->keybuf.cols[0].kind) ? NULL : shared_threshold;
 	top_rows_begin(&sink->top, sink->base.env, sink->base.batch);
 }

@@ -351,7 +351,7 @@ typedef struct TopRows
 	bool		at_front;		/* the previous row became the first */
 	size_t		at_ends;		/* rows that became first or last while n < bound */
 	bool		strings;		/* the first column is a string with a collation */
-	uint32		compared;		/* comparisons of keys since think_about_keys() */
+	uint32		compared;		/* comparisons of keys since decide_use_of_keys() */
 	uint32		tied;			/* comparisons of equal keys among them */
 	int			useless;		/* consecutive prefix changes that did not help */
 } TopRows;

@@ -1,32 +1,32 @@
 /*
  * top_rows.c
- *	  Bounded sorts by insertion: the wanted rows are kept in their order.
+ *	  Bounded sort by insertion: keeps the wanted rows in sort order.
  *
- * Where a comparator has to be asked, a batch of twice the wanted rows that is sorted
- * again and again asks it too often: with LIMIT 1, and an input in which each row goes before all
- * rows so far (the newest row of a log), ten times for every row, and once would do.  Here a row is
- * compared with the last row that is wanted, and if it goes before that, its place is looked for by
- * bisection.  If the last row became the first, the next one is compared with the first at once:
- * such an input costs one comparison a row, whatever the bound.  A heap, as stock's, takes one, and
- * two more for each of its levels.
+ * Sorting batches of twice the bound needs several comparisons for each row, which is
+ * slow when the comparator is needed.  Here a new row is compared with the last wanted
+ * row.  If it sorts before it, binary search finds its place.  If the previous row became
+ * the first, the new row is compared with the first row before, so that input in
+ * descending order costs one comparison for each row, whatever the bound.  The heap of
+ * tuplesort.c needs one comparison, and two more for each level.
  *
- * The order is an array of blocks of row numbers.  A new row moves those behind it in its block; a
- * full block is split, or at either end of the order followed by a new one.
+ * The order is an array of blocks of row numbers.  An insertion moves the following row
+ * numbers of its block.  A full block is split; at either end of the order a new block
+ * is added instead.
  *
- * A batch of many strings is sorted by their bytes, or by keys that stand for their collation, with far
- * fewer comparisons than bisection takes.  So where many rows are wanted, and the first of them come in
- * no order, batches are left to it (TOP_FULL).
+ * Batches of strings are sorted by bytes or by truncated strxfrm keys, with far fewer
+ * comparisons than binary search needs.  So if the bound is large and the first
+ * LOOK_ROWS rows come in no order, the rows are left to batches (TOP_FULL).
  *
- * Normalized keys of the first column decide where they can, and where they do so often enough:
- * keys that are mostly equal cost more than they save.  Strings' keys stand behind a prefix that is
- * chosen anew when it does not tell the rows apart any more: those that are wanted now may have
- * more in common than those that were wanted at first, and something else.
+ * Normalized keys of the first column are compared first, as long as they decide at
+ * least half of the comparisons.  Keys of strings leave out a common prefix.  A new
+ * prefix is chosen when the keys become mostly equal, because the wanted rows have
+ * changed.
  *
- * An equal row is behind: it came later, so that the sort is stable.
+ * A new row is placed behind rows that it equals, which makes the sort stable.
  *
- * Memory policy: rows lie in the batch's arena.  A row that is not wanted any more stays there until
- * the arena has twice the wanted rows, or memory is full; then the wanted ones are
- * moved together.  The arrays grow with the rows; they count as the sort's memory.
+ * Memory policy: rows lie in the batch's arena.  A dropped row stays there until the
+ * arena has twice the wanted rows or memory is full; then the wanted rows are compacted.
+ * The arrays grow with the rows and count as memory of the sort.
  */
 #include "postgres.h"
 
@@ -35,55 +35,57 @@
 #include "settings.h"
 #include "sort/sort_internal.h"
 
-/* Rows that arrays have room for at first, and that are not given back. */
+/* Rows that the arrays have room for at first. */
 #define FIRST_CAPACITY		64
+
+/* Arrays of up to this many rows are kept for the next sort. */
 #define KEPT_CAPACITY		1024
 
-/* Comparisons of keys after which their use is thought about. */
-#define THINK_COMPARED		512
+/* Comparisons of keys between two decisions whether to use keys. */
+#define DECIDE_COMPARED		512
 
-/* Bytes of a common prefix that stay in the keys: the rows to come differ earlier. */
+/* Bytes of the common prefix that stay in the keys, because later rows may differ there. */
 #define PREFIX_SLACK		4
 
-/* So many prefixes in succession that are no better: keys are used no more. */
+/* Prefixes in succession that do not help until keys are no longer used. */
 #define MAX_USELESS			3
 
-/* A row that comes, in a slot or on a page. */
-typedef struct NewRow
-{
-	uint64		key;
-	Datum		value;
-	bool		null;
-	TupleTableSlot *slot;		/* NULL: not needed so far */
-	RowPage    *page;			/* NULL: it is in a slot */
-	int			i;				/* its row there */
-} NewRow;
-
-/* So many rows tell whether they come in order, where at least twice as many are wanted. */
+/* Rows that show whether input is ordered; tested if the bound is at least twice as large. */
 #define LOOK_ROWS			1024
 
-/* Where a row goes: in front of another, or behind the last of its block. */
+/* A new row, in a slot or on a page. */
+typedef struct NewRow
+{
+	uint64		key;			/* see TopRow */
+	Datum		value;
+	bool		null;
+	TupleTableSlot *slot;		/* NULL: not yet made from the page */
+	RowPage    *page;			/* NULL: the row is in the slot */
+	int			i;				/* row of the page */
+} NewRow;
+
+/* A place in the order: before row at of the block, or at its end. */
 typedef struct TopPlace
 {
-	size_t		block;			/* in the order */
+	size_t		block;			/* index in the order */
 	uint32		at;
 } TopPlace;
 
-/* Blocks for so many rows: but for the first and the last they are half full at least. */
+/* Number of blocks.  All but the first and the last are at least half full. */
 static inline size_t
 blocks_size(size_t capacity)
 {
 	return capacity / (TOP_BLOCK_ROWS / 2) + 4;
 }
 
-/* Room for their numbers, so that the order can grow at either end. */
+/* Size of TopRows.order, which grows at both ends. */
 static inline size_t
 order_size(size_t capacity)
 {
 	return 2 * blocks_size(capacity) + 2;
 }
 
-/* Rows that the arena may have. */
+/* Maximal number of rows in the arena. */
 static inline size_t
 stored_size(size_t capacity)
 {
@@ -207,7 +209,7 @@ stored_row(const TopRows *top, const TopRow *row)
 	return (MinimalTuple) arena_at(&top->batch->arena, row->rid);
 }
 
-/* The first column's value, which is not NULL. */
+/* Value of the first column, which is not NULL. */
 static inline Datum
 row_value(const TopRows *top, const TopRow *row)
 {
@@ -219,7 +221,7 @@ row_value(const TopRows *top, const TopRow *row)
  * ------------------------------------------------------------------------
  */
 
-/* The new row in a slot, its key columns deformed. */
+/* A slot with the new row, its key columns deformed. */
 static inline TupleTableSlot *
 new_slot(const TopRows *top, NewRow *new)
 {
@@ -231,9 +233,9 @@ new_slot(const TopRows *top, NewRow *new)
 	return new->slot;
 }
 
-/* < 0 if the new row goes before this one. */
+/* < 0: the new row sorts before the other row. */
 static int
-compare(TopRows *top, NewRow *new, const TopRow *row)
+compare_new_row(TopRows *top, NewRow *new, const TopRow *row)
 {
 	TieBreak   *tb = top->env->tiebreak;
 	int			cmp = 0;
@@ -260,7 +262,7 @@ compare(TopRows *top, NewRow *new, const TopRow *row)
 	return cmp;
 }
 
-/* Where the new row goes; false if that is behind all rows. */
+/* Finds the place of the new row.  False if it sorts behind all rows. */
 static bool
 find_place(TopRows *top, NewRow *new, TopPlace *place)
 {
@@ -275,33 +277,33 @@ find_place(TopRows *top, NewRow *new, TopPlace *place)
 		return true;
 	if (top->at_front)
 	{
-		if (compare(top, new, first_row(top)) < 0)
+		if (compare_new_row(top, new, first_row(top)) < 0)
 			return true;
 		if (top->n == 1)
 			return false;
 	}
-	if (compare(top, new, last_row(top)) >= 0)
+	if (compare_new_row(top, new, last_row(top)) >= 0)
 		return false;
 
-	/* the last block whose first row is not behind the new one, but the first if there is none */
+	/* the last block whose first row sorts before the new row, or the first block */
 	while (to - from > 1)
 	{
 		size_t		mid = from + (to - from) / 2;
 
-		if (compare(top, new, row_at(top, mid, 0)) < 0)
+		if (compare_new_row(top, new, row_at(top, mid, 0)) < 0)
 			to = mid;
 		else
 			from = mid;
 	}
 	place->block = from;
-	/* its first row has been asked, unless it is the first of all */
+	/* skip the first and the last row if they have been compared already */
 	begin = from > 0 || top->at_front ? 1 : 0;
 	end = block_at(top, from)->n - (from == top->nblocks - 1 ? 1 : 0);
 	while (begin < end)
 	{
 		uint32		mid = begin + (end - begin) / 2;
 
-		if (compare(top, new, row_at(top, from, mid)) < 0)
+		if (compare_new_row(top, new, row_at(top, from, mid)) < 0)
 			end = mid;
 		else
 			begin = mid + 1;
@@ -328,7 +330,10 @@ make_key(TopRows *top, NewRow *new)
 		top->use_keys = false;
 }
 
-/* What the rows' strings have in common, less what those to come may not; false if that is not known. */
+/*
+ * The common prefix of the rows' strings, less PREFIX_SLACK bytes.  False if it cannot be
+ * found.
+ */
 static bool
 find_prefix(const TopRows *top, BytesPrefix *prefix)
 {
@@ -360,7 +365,7 @@ find_prefix(const TopRows *top, BytesPrefix *prefix)
 	b = row_value(top, last);
 	if (string_is_toasted(kind, a) || string_is_toasted(kind, b))
 		return false;
-	/* the order is that of bytes: all between have it */
+	/* strings are ordered by bytes, so all rows between the first and the last have it */
 	x = string_of(kind, a);
 	y = string_of(kind, b);
 	common = (int) Min(bytes_common(x.p, x.len, y.p, y.len), BYTES_PREFIX_MAX);
@@ -369,7 +374,7 @@ find_prefix(const TopRows *top, BytesPrefix *prefix)
 	return true;
 }
 
-/* Chooses another prefix, and makes all keys behind it; false if there is none. */
+/* Chooses another prefix and makes all keys again.  False if there is no other prefix. */
 static bool
 change_prefix(TopRows *top)
 {
@@ -391,9 +396,9 @@ change_prefix(TopRows *top)
 	return true;
 }
 
-/* Are keys worth it?  Half of them have to decide. */
+/* Decides whether to use keys: at least half of the comparisons must be decided by them. */
 static pg_noinline void
-think_about_keys(TopRows *top)
+decide_use_of_keys(TopRows *top)
 {
 	const KeyBufferColumn *col = &top->batch->keybuf.cols[0];
 
@@ -409,13 +414,13 @@ think_about_keys(TopRows *top)
 }
 
 /* ------------------------------------------------------------------------
- * Rows come in, and go
+ * Storing and dropping rows
  * ------------------------------------------------------------------------
  */
 
-/* Moves the wanted rows together. */
+/* Removes the dropped rows from the arena. */
 static void
-compact(TopRows *top)
+compact_rows(TopRows *top)
 {
 	Arena	   *arena = &top->batch->arena;
 	BulkOwner  *owner = top->env->bulk;
@@ -449,29 +454,29 @@ compact(TopRows *top)
 }
 
 static inline Size
-taken(const TopRows *top)
+memory_taken(const TopRows *top)
 {
 	return arena_used(&top->batch->arena) + top->bytes;
 }
 
-/* Memory is full: is it still when the rows that are not wanted have gone? */
+/* Memory is full: compacts the rows.  False if that frees too little. */
 static pg_noinline bool
-make_room(TopRows *top)
+compact_to_make_room(TopRows *top)
 {
 	Size		limit = top->batch->limit;
 
-	compact(top);
-	return taken(top) <= limit - limit / MEMORY_PARTS;
+	compact_rows(top);
+	return memory_taken(top) <= limit - limit / MEMORY_PARTS;
 }
 
-/* Stores the new row; false if there is no memory for it. */
+/* Stores the new row in the arena.  False if there is no memory. */
 static inline bool
 store_row(TopRows *top, NewRow *new, uint32 *rid)
 {
 	Arena	   *arena = &top->batch->arena;
 	BulkOwner  *owner = top->env->bulk;
 
-	if (unlikely(taken(top) > top->batch->limit) && !make_room(top))
+	if (unlikely(memory_taken(top) > top->batch->limit) && !compact_to_make_room(top))
 		return false;
 	if (new->page == NULL || !new->page->direct)
 		return row_store(top->env->writer, arena, owner, new_slot(top, new), rid);
@@ -481,7 +486,7 @@ store_row(TopRows *top, NewRow *new, uint32 *rid)
 	return true;
 }
 
-/* A new block in the order in front of this one, or behind the last. */
+/* Inserts an empty block into the order, at this index. */
 static TopBlock *
 add_block(TopRows *top, size_t block)
 {
@@ -509,9 +514,9 @@ add_block(TopRows *top, size_t block)
 	return block_at(top, block);
 }
 
-/* The row of this number goes to a place. */
+/* Inserts a row number at a place of the order. */
 static inline void
-put_in_order(TopRows *top, TopPlace place, uint32 number)
+insert_number(TopRows *top, TopPlace place, uint32 number)
 {
 	TopBlock   *block = top->nblocks == 0 ? add_block(top, 0) : block_at(top, place.block);
 
@@ -545,7 +550,7 @@ put_in_order(TopRows *top, TopPlace place, uint32 number)
 	top->n++;
 }
 
-/* The last row is not wanted any more; returns its number. */
+/* Drops the last row; returns its number. */
 static inline uint32
 drop_last(TopRows *top)
 {
@@ -561,7 +566,7 @@ drop_last(TopRows *top)
 	return number;
 }
 
-/* The new row has been stored and goes to its place; the last goes if it is one too many. */
+/* Inserts a stored row at its place; drops the last row if there are bound rows. */
 static inline void
 insert_row(TopRows *top, const NewRow *new, TopPlace place, uint32 rid)
 {
@@ -572,7 +577,7 @@ insert_row(TopRows *top, const NewRow *new, TopPlace place, uint32 rid)
 	if (likely(top->n == top->bound))
 	{
 		number = drop_last(top);
-		/* its block may be gone */
+		/* the block of the place may have been removed */
 		if (place.block == top->nblocks && top->nblocks > 0)
 		{
 			place.block--;
@@ -583,7 +588,7 @@ insert_row(TopRows *top, const NewRow *new, TopPlace place, uint32 rid)
 	}
 	else if (unlikely(top->n == top->capacity))
 		set_capacity(top, Min(2 * top->capacity, top->bound));
-	put_in_order(top, place, number);
+	insert_number(top, place, number);
 	row = &top->rows[number];
 	row->key = new->key;
 	row->rid = rid;
@@ -601,7 +606,7 @@ insert_row(TopRows *top, const NewRow *new, TopPlace place, uint32 rid)
 	top->at_front = first;
 }
 
-/* There are few of the wanted rows so far: would a batch sort them with less? */
+/* After LOOK_ROWS rows: would batches need fewer comparisons? */
 static pg_noinline bool
 batch_is_better(const TopRows *top)
 {
@@ -609,13 +614,13 @@ batch_is_better(const TopRows *top)
 }
 
 static inline TopAnswer
-put(TopRows *top, NewRow *new)
+put_new_row(TopRows *top, NewRow *new)
 {
 	TopPlace	place;
 	uint32		rid;
 
-	if (unlikely(top->compared >= THINK_COMPARED))
-		think_about_keys(top);
+	if (unlikely(top->compared >= DECIDE_COMPARED))
+		decide_use_of_keys(top);
 	make_key(top, new);
 	if (!find_place(top, new, &place))
 	{
@@ -632,7 +637,7 @@ put(TopRows *top, NewRow *new)
 		return TOP_FULL;
 	if (unlikely(top->nstored == stored_size(top->capacity)) ||
 		(unlikely(arena_used(&top->batch->arena) >= BOUNDED_CUT_BYTES) && top->nstored >= 2 * top->bound))
-		compact(top);
+		compact_rows(top);
 	if (unlikely(!store_row(top, new, &rid)))
 		return TOP_FULL;
 	insert_row(top, new, place, rid);
@@ -645,7 +650,7 @@ top_rows_put_slot(TopRows *top, TupleTableSlot *slot)
 	int			att = top->batch->keybuf.cols[0].att;
 	NewRow		new = {.value = slot->tts_values[att],.null = slot->tts_isnull[att],.slot = slot};
 
-	return put(top, &new);
+	return put_new_row(top, &new);
 }
 
 TopAnswer
@@ -656,7 +661,7 @@ top_rows_put_page(TopRows *top, RowPage *page, int i, PageKeyPlaces where)
 
 	if (p != NULL)
 		new.value = page_datum(p, page->keys.byval_len[0]);
-	return put(top, &new);
+	return put_new_row(top, &new);
 }
 
 bool
