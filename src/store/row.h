@@ -1,6 +1,6 @@
 /*
  * row.h
- *	  Rows as MinimalTuples: how they are made, copied and checked.
+ *	  Rows as MinimalTuples: forms, copies and checks them.
  */
 #ifndef GPUSORT_STORE_ROW_H
 #define GPUSORT_STORE_ROW_H
@@ -15,10 +15,10 @@
 #include "store/arena.h"
 #include "utils/memutils.h"
 
-/* More than so many bytes are worth a call. */
+/* More bytes than this are copied by memcpy(). */
 #define COPY_INLINE_MAX		256
 
-/* Copies len bytes, no byte beyond them is read or written. */
+/* Copies len bytes; reads and writes no byte after them. */
 static inline void
 copy_bytes(char *to, const char *from, Size len)
 {
@@ -27,7 +27,7 @@ copy_bytes(char *to, const char *from, Size len)
 		for (Size at = 0; at < len - 16; at += 16)
 		{
 			memcpy(to + at, from + at, 16);
-			/* or the compiler makes it a call again */
+			/* keeps the compiler from making the loop a call of memcpy() */
 			pg_compiler_barrier();
 		}
 		memcpy(to + len - 16, from + len - 16, 16);
@@ -52,8 +52,8 @@ copy_bytes(char *to, const char *from, Size len)
 }
 
 /*
- * The next place of this alignment (less one).  The bytes before it become zero, as
- * padding must be; so may eight more.
+ * Returns the next address with this alignment (less one).  Zeroes the padding before it,
+ * and possibly more: 8 bytes from to on.
  */
 static inline char *
 copy_align(char *to, uint8 align)
@@ -63,8 +63,8 @@ copy_align(char *to, uint8 align)
 }
 
 /*
- * Copies a varlena that is not expanded into a row, in the format that
- * heap_fill_tuple() would give it; returns where it ends.
+ * Copies a varlena that is not expanded into a row, in the format of heap_fill_tuple();
+ * returns the end of the copy.
  */
 static inline char *
 copy_varlena(char *to, const char *from, uint8 align, bool packable, uint16 *infomask)
@@ -82,7 +82,7 @@ copy_varlena(char *to, const char *from, uint8 align, bool packable, uint16 *inf
 	else if (packable && VARATT_CAN_MAKE_SHORT(from))
 	{
 		size = VARATT_CONVERTED_SHORT_SIZE(from);
-		/* compilers reckon with a varlena shorter than its header */
+		/* avoids a compiler warning about varlenas shorter than their header */
 		if (size < VARHDRSZ_SHORT)
 			pg_unreachable();
 		SET_VARSIZE_SHORT(to, size);
@@ -98,27 +98,25 @@ copy_varlena(char *to, const char *from, uint8 align, bool packable, uint16 *inf
 	return to + size;
 }
 
-/* ------------------------------------------------------------------------
- * Secret of a device job: only what this job sent passes the checks on its way back.
+/* ---- Secret of a device job ----
  *
- * Memory of a device and chunks of the staging pool are used again without being cleared, so
- * they may still hold rows and keys of other sessions, with their checksums.  Checksums of rows and
- * sums of keys therefore depend on a secret of the job: a row or key of another job passes the check
+ * GPU memory and chunks of the staging pool are reused without being cleared, so they
+ * may contain rows and keys of other sessions with their checksums.  So checksums of rows
+ * and sums of keys depend on a secret of the job: a row or key of another job passes the check
  * with a probability of 2^-32.
  *
- * The secret stays in the memory of the backends that fill and read the job: neither the device nor
- * the memory that the service shares has it.
- * ------------------------------------------------------------------------
+ * Only the backends that fill and read the job know the secret.  Neither the device nor the
+ * memory shared with the service has it.
  */
 
 typedef struct JobSecret
 {
 	uint64		offset;
 	uint64		factor;			/* odd */
-	uint64		high_factor;	/* odd; of a key's upper 64 bits */
+	uint64		high_factor;	/* odd; for the upper 64 bits of a key */
 } JobSecret;
 
-/* False if the server has no random numbers: then there is no job. */
+/* Draws a secret; false if the server has no random numbers. */
 static inline bool
 job_secret_make(JobSecret *secret)
 {
@@ -129,31 +127,29 @@ job_secret_make(JobSecret *secret)
 	return true;
 }
 
-/* The upper half tells which job's value this is. */
+/* Mixes a value with the secret.  The upper half depends on all bits of both. */
 static inline uint64
 job_secret_mix(const JobSecret *secret, uint64 value)
 {
 	return (value + secret->offset) * secret->factor;
 }
 
-/* ------------------------------------------------------------------------
- * A row that tells whether its key may be that of the next.
+/* ---- Mark of a row: a hash of its key ----
  *
- * Rows that were sorted elsewhere come back without their keys.  What is left of a MinimalTuple's
- * padding beside the checksum (row_sum.h) has 16 bits of a hash of the key: rows whose
- * marks differ have other keys, and of neighbours with the same mark one in 65,536 has, too.
+ * Rows that a GPU has sorted return without their keys.  Two bytes of the padding of a
+ * MinimalTuple have a 16-bit hash of the key, the mark.  Rows with different marks have
+ * different keys; of neighbours with different keys one in 65,536 has the same mark.
  *
- * A mark is made before the row's checksum, which covers it.
- * ------------------------------------------------------------------------
+ * The checksum covers the mark, so the mark is set first.
  */
 
 #define ROW_MARK_LOW	UINT64CONST(0x9E3779B97F4A7C15)
 #define ROW_MARK_HIGH	UINT64CONST(0xC2B2AE3D27D4EB4F)
 
-/* Where it lies in a row. */
+/* Offset of the mark in a row. */
 #define ROW_MARK_AT		((Size) 8)
 
-/* Marks a row with its key, of up to 128 bits. */
+/* Sets the mark of a row whose key has up to 128 bits. */
 static inline void
 row_set_mark(char *row, uint64 high, uint64 low)
 {
@@ -174,29 +170,27 @@ row_mark(const char *row)
 	return mark;
 }
 
-/* ------------------------------------------------------------------------
- * Checksum of a row that goes to a device, and the sum of its content.
+/* ---- Checksum of a row that goes to a device, and sum of its content ----
  *
- * A row that goes to a device carries a checksum of all its bytes in the padding of its
- * MinimalTuple, which PostgreSQL does not read.  The checksum depends on a secret of the job
- * (secret.h).  A row whose length lies within its buffer and whose checksum is right is one that this
- * job sent: its header, its NULLs and the lengths of its columns can be relied upon.
+ * A row that goes to a device has a checksum of all its bytes in the padding of its
+ * MinimalTuple, which PostgreSQL does not read.  The checksum depends on the job's secret.  A
+ * row that fits its buffer and has the right checksum was sent by this job: its header, its
+ * NULLs and the lengths of its columns can be trusted.
  *
- * The sum of a row's content is a sum of its words, each multiplied by an odd number
- * of its place: a word and a cycle.  It leaves out what may differ between two reads of
- * the same row: the bits for visibility in its header, the bytes after its end.  So sums
- * over many rows tell whether they are the same rows, in whatever order.  The last step is not
- * linear in the words: otherwise the rows 1, 2, 3 had the sum of 2, 2, 2.
- * ------------------------------------------------------------------------
+ * The sum of the content multiplies each word by an odd number that depends on the word's
+ * index and adds the products.  It leaves out what may differ between two reads of the same row:
+ * visibility bits of the header and bytes after the end.  So sums over many rows tell whether
+ * two sets of rows are the same, in any order.  The last step is not linear in the
+ * words: otherwise the rows 1, 2, 3 would have the same sum as 2, 2, 2.
  */
 
 #define ROW_SUM_STEP	UINT64CONST(0x9E3779B97F4A7C16)
 #define ROW_SUM_FIRST	UINT64CONST(0xD6E8FEB86659FD93)
 
-/* The header's words: the length, then padding, the number of columns and flags. */
+/* Bytes of the header: length, padding, number of columns, flags. */
 #define ROW_SUM_HEADER	((Size) 16)
 
-/* The sum of a row's length and columns; len is at least ROW_SUM_HEADER. */
+/* The sum of a row's content: its length and columns.  len is at least ROW_SUM_HEADER. */
 static inline uint64
 row_sum(const char *row, Size len)
 {
@@ -213,7 +207,7 @@ row_sum(const char *row, Size len)
 	}
 	if (at < len)
 	{
-		/* the row's memory ends at a whole word, what it holds does not */
+		/* the memory of the row ends at a word boundary, its content does not */
 		memcpy(&word, row + at, sizeof(uint64));
 #ifdef WORDS_BIGENDIAN
 		word &= ~(PG_UINT64_MAX >> 8 * (len - at));
@@ -225,7 +219,7 @@ row_sum(const char *row, Size len)
 	return sum ^ sum >> 32;
 }
 
-/* The checksum, in the padding, of a row whose content has this sum. */
+/* The checksum of a row whose content has this sum. */
 static inline uint32
 row_checksum(const char *row, uint64 sum, const JobSecret *secret)
 {
@@ -235,7 +229,7 @@ row_checksum(const char *row, uint64 sum, const JobSecret *secret)
 	return (uint32) (job_secret_mix(secret, sum + word * ROW_SUM_STEP) >> 32);
 }
 
-/* Gives a row its checksum; returns the sum of its content. */
+/* Sets the checksum of a row; returns the sum of its content. */
 static inline uint64
 row_set_checksum(char *row, const JobSecret *secret)
 {
@@ -249,7 +243,10 @@ row_set_checksum(char *row, const JobSecret *secret)
 	return sum;
 }
 
-/* Is there a row of the secret's job, in so many bytes?  Then *sum is the sum of its content. */
+/*
+ * Do the bytes contain a whole row of the job with this secret?  *sum is then the sum of its
+ * content.
+ */
 static inline bool
 row_is_whole(const char *row, Size bytes, const JobSecret *secret, uint64 *sum)
 {
@@ -266,27 +263,25 @@ row_is_whole(const char *row, Size bytes, const JobSecret *secret, uint64 *sum)
 	return likely(checksum == row_checksum(row, *sum, secret));
 }
 
-/* ------------------------------------------------------------------------
- * Where the columns of a heap tuple lie.
+/* ---- Walk: finds the columns of a heap tuple ----
  *
- * A walk is prepared once, for the columns of a table that are wanted.  Columns of
- * fixed width that lie together are one step of it, a varlena is one.  A tuple that
- * has all columns up to the last one wanted, and no NULL among them, takes these
- * steps without a question about any column; any other is walked column by column.
- * ------------------------------------------------------------------------
+ * A walk is prepared once for the wanted columns of a table.  A step of it is a varlena, or
+ * several adjacent columns of fixed width.  A tuple that has all columns up to the last
+ * wanted one, and no NULL among them, takes these steps without tests per column.  Other
+ * tuples are walked column by column.
  */
 
-/* Walks of more steps are taken column by column. */
+/* A walk that needs more steps goes column by column. */
 #define WALK_MAX_STEPS	64
 
 typedef struct WalkStep
 {
-	int32		len;			/* of columns of fixed width; 0: a varlena */
-	uint8		align;			/* less one */
-	bool		small;			/* a varlena that has to be in the short format */
+	int32		len;			/* bytes of columns of fixed width; 0: a varlena */
+	uint8		align;			/* alignment less one */
+	bool		small;			/* the varlena must have the short format */
 } WalkStep;
 
-/* Where a step was found. */
+/* Begin and end of a step in a tuple. */
 typedef struct WalkAt
 {
 	const char *begin;
@@ -296,45 +291,45 @@ typedef struct WalkAt
 typedef struct WalkColumn
 {
 	int16		len;			/* -1: a varlena */
-	uint8		align;			/* less one */
-	uint16		step;
-	int32		offset;			/* from where the step begins */
-	const char *missing;		/* what tuples from before this column have; NULL: NULL */
+	uint8		align;			/* alignment less one */
+	uint16		step;			/* the step that has the column */
+	int32		offset;			/* offset in the step */
+	const char *missing;		/* value in tuples older than the column; NULL: an SQL NULL */
 } WalkColumn;
 
 typedef struct TupleWalk
 {
-	int			natts;			/* columns up to the last wanted */
-	int			nsteps;			/* 0: column by column */
+	int			natts;			/* columns up to the last wanted one */
+	int			nsteps;			/* 0: walk column by column */
 	Size		missing_len;	/* bytes of all missing values */
 	WalkStep   *steps;
 	WalkColumn *cols;
 } TupleWalk;
 
 /*
- * A walk to columns atts[] (from 0) of tuples of desc; NULL if it cannot be done.
- * If small, tuple_walk() is only for tuples that have these columns' varlenas in the
- * short format, which lie unaligned.  In the current memory context.
+ * Creates a walk to the columns atts[] (from 0) of tuples of desc, in the current memory
+ * context; NULL if a type is not supported.  If small, tuple_walk() accepts only tuples that
+ * have the varlenas of these columns in the short format, which is not aligned.
  */
 extern TupleWalk *tuple_walk_create(TupleDesc desc, const AttrNumber *atts, int n, bool small);
 
 extern void tuple_walk_free(TupleWalk *walk);
 
 /*
- * Where each of the walk's columns lies, of any tuple; NULL where it is NULL.  An
- * error if one lies outside the tuple.
+ * Finds the columns of any tuple: where[] gets their addresses, NULL for an SQL NULL.
+ * Raises an error if a column lies outside the tuple.
  */
 extern void tuple_walk_columns(const TupleWalk *walk, const HeapTupleHeaderData *tuple, Size len,
 							   const char **where);
 
-/* The size of the value that lies at p. */
+/* The size of the column's value at p. */
 static inline Size
 walk_value_size(const WalkColumn *col, const char *p)
 {
 	return col->len > 0 ? col->len : VARSIZE_ANY(p);
 }
 
-/* Has the tuple all columns, and no NULL in them? */
+/* Does the tuple have all columns of the walk, without a NULL? */
 static inline bool
 tuple_walk_plain(const TupleWalk *walk, const HeapTupleHeaderData *tuple)
 {
@@ -351,8 +346,8 @@ tuple_walk_plain(const TupleWalk *walk, const HeapTupleHeaderData *tuple)
 }
 
 /*
- * Takes the steps through a tuple of len bytes; false if it is not one for them.
- * Pages, and tuples on them, are aligned, so that addresses tell the alignment.
+ * Takes the steps through a tuple of len bytes; false if the tuple needs a walk column by
+ * column.  Pages and tuples are aligned, so padding follows from addresses.
  */
 static inline bool
 tuple_walk(const TupleWalk *walk, const HeapTupleHeaderData *tuple, Size len, WalkAt *at)
@@ -387,23 +382,20 @@ tuple_walk(const TupleWalk *walk, const HeapTupleHeaderData *tuple, Size len, Wa
 		}
 		at[s].end = p;
 	}
-	/* a broken length must not lead anybody out of the tuple */
+	/* a corrupt length must not lead outside the tuple */
 	return likely(p <= (const char *) tuple + len);
 }
 
-/* ------------------------------------------------------------------------
- * Rows made of a slot's values.
+/* ---- Row writer: forms MinimalTuples from a slot's values ----
  *
- * What heap_form_minimal_tuple() makes, byte for byte, for one kind of row after
- * another: what the columns' types say is asked once.  Where there is plenty of room the row
- * is not measured beforehand, but each varlena when its turn comes: that is half as many
- * instructions.
- * ------------------------------------------------------------------------
+ * Writes the bytes that heap_form_minimal_tuple() would write.  The properties of the columns
+ * are looked up once.  If enough room is available, each varlena is measured when it is
+ * written, which takes half as many instructions as measuring the row first.
  */
 
 typedef enum WriterKind
 {
-	WRITER_1,					/* by value, so many bytes */
+	WRITER_1,					/* by value, 1, 2, 4 or 8 bytes */
 	WRITER_2,
 	WRITER_4,
 	WRITER_8,
@@ -414,74 +406,71 @@ typedef enum WriterKind
 
 typedef struct WriterColumn
 {
-	uint8		kind;
-	uint8		align;			/* less one */
-	bool		packable;		/* goes into the short format if it fits */
-	int16		len;
+	uint8		kind;			/* WriterKind */
+	uint8		align;			/* alignment less one */
+	bool		packable;		/* may have the short format */
+	int16		len;			/* attlen */
 } WriterColumn;
 
 typedef struct RowWriter
 {
-	TupleDesc	desc;			/* the rows' */
-	TupleDesc	alike;			/* another that is none for storing them */
+	TupleDesc	desc;			/* descriptor of the rows */
+	TupleDesc	same_layout;	/* another descriptor with the same layout of rows */
 	int			natts;
-	int			nvaried;		/* columns of no fixed width */
-	Size		room;			/* for the others, the header and all padding */
+	int			nvarying;		/* columns without fixed width */
+	Size		room;			/* bytes of columns of fixed width, header and padding */
 	WriterColumn *cols;
-	AttrNumber *varied;			/* from 0 */
+	AttrNumber *varying;		/* columns without fixed width, from 0 */
 	MemoryContext cxt;
-	/* a row without NULLs begins with it, but for its length and which kinds of values it has */
+	/* header of a row without NULLs, except length and infomask */
 	char		head[MAXALIGN(SizeofMinimalTupleHeader)] pg_attribute_aligned(MAXIMUM_ALIGNOF);
 } RowWriter;
 
-/* A writer of rows of desc, in the current memory context. */
+/* Creates a writer of rows of desc in the current memory context. */
 extern RowWriter *row_writer_create(TupleDesc desc);
 
-/* Makes it one of rows of another desc. */
+/* Changes the writer to another descriptor. */
 extern void row_writer_adapt(RowWriter *writer, TupleDesc desc);
 
-/* Room for such a row: at least what row_writer_write() will write. */
+/* Upper bound of the bytes that row_writer_write() writes. */
 extern Size row_writer_room(const RowWriter *writer, const Datum *values, const bool *isnull);
 
-/* An error if heap_form_minimal_tuple() would not make a row so large. */
+/* Raises an error if the row is too large for heap_form_minimal_tuple(). */
 extern void row_writer_check(const RowWriter *writer, Datum *values, bool *isnull);
 
-/* Writes the row; returns how many bytes it takes, MAXALIGN'ed. */
+/* Writes the row; returns its MAXALIGN'ed size. */
 extern Size row_writer_write(const RowWriter *writer, const Datum *values, const bool *isnull,
 							 char *row);
 
 /*
- * The same in one pass, for a row that was not measured: 0 if it may need more than room bytes, or
- * has a value that has to be flattened.
+ * Writes the row without measuring it first.  Returns 0 if it may need more than room bytes, or
+ * has a value that must be flattened.
  */
 extern Size row_writer_try(const RowWriter *writer, const Datum *values, const bool *isnull,
 						   char *row, Size room);
 
-/* ------------------------------------------------------------------------
- * Rows made of some columns of heap tuples, in any order.
+/* ---- Row pick: forms MinimalTuples from some columns of heap tuples ----
  *
- * Byte for byte the row that a slot with these values would be stored as.  It is
- * made of pieces: columns that follow each other in the tuple as in the row, and
- * would be padded alike in both, are one piece and are copied at once.  Which they
- * are is known beforehand as long as varlenas are in the short format and nothing is
- * NULL; other tuples go column by column.
- * ------------------------------------------------------------------------
+ * The columns may come in any order.  Writes the bytes that a slot with these values would
+ * be stored as.  Columns that are adjacent in the tuple and in the row, with the same
+ * padding, form one piece and are copied at once.  The pieces are known in advance for tuples
+ * whose varlenas are short and that have no NULL; other tuples are copied column by column.
  */
 
 typedef struct PickPiece
 {
-	uint16		step;			/* begins in this step, */
-	uint16		last;			/* ends in that one, */
-	int32		from;			/* so far behind its begin, */
-	int32		until;			/* and so far before its end */
-	int32		len;			/* if known beforehand; 0: not */
-	uint8		align;			/* in the row, less one */
+	uint16		step;			/* step in which the piece begins */
+	uint16		last;			/* step in which the piece ends */
+	int32		from;			/* bytes from the begin of the first step */
+	int32		until;			/* bytes to the end of the last step */
+	int32		len;			/* length if known in advance; otherwise 0 */
+	uint8		align;			/* alignment in the row, less one */
 } PickPiece;
 
 typedef struct PickColumn
 {
-	AttrNumber	att;			/* in the tuple, from 0 */
-	bool		packable;		/* goes into the short format if it fits */
+	AttrNumber	att;			/* column of the tuple, from 0 */
+	bool		packable;		/* may have the short format */
 } PickColumn;
 
 typedef struct RowPick
@@ -489,33 +478,33 @@ typedef struct RowPick
 	TupleWalk  *walk;
 	int			npieces;
 	int			ncols;
-	int			times;			/* that any one column is taken at most */
-	Size		extra;			/* bytes of a row beyond so many times its tuple's data */
+	int			times;			/* how often a column is taken at most */
+	Size		extra;			/* a row is at most times * (data of its tuple) + extra bytes */
 	PickPiece  *pieces;
 	PickColumn *cols;
 	char		header[MAXALIGN(SizeofMinimalTupleHeader)] pg_attribute_aligned(8);
 } RowPick;
 
 /*
- * Rows of rowdesc whose i-th column is column atts[i] (from 0) of tuples of desc; NULL
- * if they cannot be made so.  In the current memory context.
+ * Creates a pick of rows of rowdesc, whose i-th column is column atts[i] (from 0) of tuples
+ * of desc, in the current memory context; NULL if it is not possible.
  */
 extern RowPick *row_pick_create(TupleDesc desc, TupleDesc rowdesc, const AttrNumber *atts);
 
 extern void row_pick_free(RowPick *pick);
 
-/* row_pick() of a tuple with NULLs, long varlenas, or columns that came later. */
+/* row_pick() for tuples with NULLs, long varlenas or missing columns. */
 extern Size row_pick_by_column(const RowPick *pick, const HeapTupleHeaderData *tuple, Size len,
 							   char *row);
 
-/* Room for the row of a tuple of len bytes: at least what row_pick() will write. */
+/* Upper bound of the bytes that row_pick() writes for a tuple of len bytes. */
 static inline Size
 row_pick_room(const RowPick *pick, const HeapTupleHeaderData *tuple, Size len)
 {
 	return MAXALIGN((len - tuple->t_hoff) * pick->times + pick->extra);
 }
 
-/* Writes the row of a tuple of len bytes; returns how many it takes, MAXALIGN'ed. */
+/* Writes the row of a tuple of len bytes; returns its MAXALIGN'ed size. */
 static inline Size
 row_pick(const RowPick *pick, const HeapTupleHeaderData *tuple, Size len, char *row)
 {
@@ -551,22 +540,19 @@ row_pick(const RowPick *pick, const HeapTupleHeaderData *tuple, Size len, char *
 	return copy_align(to, MAXIMUM_ALIGNOF - 1) - row;
 }
 
-/* ------------------------------------------------------------------------
- * A slot's row copied once, into the arena, as a MinimalTuple.
- * ------------------------------------------------------------------------
- */
+/* ---- Storing a slot's row in the arena ---- */
 
-/* How a slot's row will be stored, and the room that it takes at most. */
+/* The form of a slot's row before it is stored. */
 typedef struct RowForm
 {
-	Size		room;			/* MAXALIGN'ed */
-	const char *normkey;			/* the MinimalTuple's bytes; NULL: form them */
-	Size		len;			/* of the image */
+	Size		room;			/* upper bound of the stored size, MAXALIGN'ed */
+	const char *tuple;			/* bytes of the MinimalTuple; NULL: form it from values */
+	Size		len;			/* bytes of tuple */
 } RowForm;
 
-/* Is the slot's row in heap format already?  Rows from a scan without projection are. */
+/* Does the slot have a heap or minimal tuple?  Slots of a scan without projection do. */
 static inline bool
-row_has_normkey(TupleTableSlot *slot, RowForm *form)
+row_has_tuple(TupleTableSlot *slot, RowForm *form)
 {
 	const TupleTableSlotOps *ops = slot->tts_ops;
 
@@ -577,7 +563,7 @@ row_has_normkey(TupleTableSlot *slot, RowForm *form)
 		if (likely(tuple != NULL))
 		{
 			form->len = tuple->t_len - MINIMAL_TUPLE_OFFSET;
-			form->normkey = (char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
+			form->tuple = (char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
 			form->room = MAXALIGN(form->len);
 			return true;
 		}
@@ -589,7 +575,7 @@ row_has_normkey(TupleTableSlot *slot, RowForm *form)
 		if (likely(tuple != NULL))
 		{
 			form->len = tuple->t_len;
-			form->normkey = (char *) tuple;
+			form->tuple = (char *) tuple;
 			form->room = MAXALIGN(form->len);
 			return true;
 		}
@@ -597,79 +583,79 @@ row_has_normkey(TupleTableSlot *slot, RowForm *form)
 	return false;
 }
 
-/* A virtual row's values, and a writer for them. */
+/* Deforms the slot's row and adapts the writer to the slot. */
 static inline void
 row_prepare(RowWriter *writer, TupleTableSlot *slot)
 {
 	slot_getallattrs(slot);
 	if (unlikely(slot->tts_tupleDescriptor != writer->desc &&
-				 slot->tts_tupleDescriptor != writer->alike))
+				 slot->tts_tupleDescriptor != writer->same_layout))
 		row_writer_adapt(writer, slot->tts_tupleDescriptor);
 }
 
 static inline void
 row_measure_values(RowWriter *writer, TupleTableSlot *slot, RowForm *form)
 {
-	form->normkey = NULL;
+	form->tuple = NULL;
 	form->len = 0;
 	form->room = row_writer_room(writer, slot->tts_values, slot->tts_isnull);
 	if (unlikely(!AllocSizeIsValid(form->room)))
 		row_writer_check(writer, slot->tts_values, slot->tts_isnull);
 }
 
-/* A row that is in heap format is copied as it is, another is formed in place. */
+/* Finds the form of a slot's row and its room. */
 static inline void
 row_measure(RowWriter *writer, TupleTableSlot *slot, RowForm *form)
 {
-	if (row_has_normkey(slot, form))
+	if (row_has_tuple(slot, form))
 		return;
 	row_prepare(writer, slot);
 	row_measure_values(writer, slot, form);
 }
 
-/* Rows up to this length are copied in words, without a call. */
+/* Rows up to this length are copied in words, without a call of memcpy(). */
 #define ROW_COPY_WORDS	128
 
 /*
- * A MinimalTuple of len bytes copied from a heap page, where it has MAXALIGN(len)
- * bytes to itself, as it has at row.  Returns MAXALIGN(len).
+ * Copies a MinimalTuple of len bytes from a heap page; returns MAXALIGN(len).  Both source
+ * and destination have MAXALIGN(len) bytes.
  */
 static inline Size
-row_copy(char *row, const char *normkey, Size len)
+row_copy(char *row, const char *tuple, Size len)
 {
 	if (likely(len <= ROW_COPY_WORDS))
 	{
 		for (Size at = 0; at < len; at += sizeof(uint64))
 		{
-			memcpy(row + at, normkey + at, sizeof(uint64));
-			/* or the compiler makes it a call again */
+			memcpy(row + at, tuple + at, sizeof(uint64));
+			/* keeps the compiler from making the loop a call of memcpy() */
 			pg_compiler_barrier();
 		}
 	}
 	else
-		memcpy(row, normkey, len);
+		memcpy(row, tuple, len);
 	((MinimalTuple) row)->t_len = len;
 	return MAXALIGN(len);
 }
 
-/* Writes it; returns how many bytes it takes, MAXALIGN'ed. */
+/* Writes a slot's row in this form; returns its MAXALIGN'ed size. */
 static inline Size
 row_write(const RowWriter *writer, TupleTableSlot *slot, const RowForm *form, char *row)
 {
-	if (form->normkey == NULL)
+	if (form->tuple == NULL)
 		return row_writer_write(writer, slot->tts_values, slot->tts_isnull, row);
-	memcpy(row, form->normkey, form->len);
+	memcpy(row, form->tuple, form->len);
 	((MinimalTuple) row)->t_len = form->len;
 	return form->room;
 }
 
-/* Stores the slot's row; false if the arena is full. */
+/* Stores the slot's row in the arena; false if the arena is full. */
 static inline bool
 row_store(RowWriter *writer, Arena *arena, BulkOwner *owner, TupleTableSlot *slot, uint32 *rid)
 {
 	RowForm		form;
 
-	if (!row_has_normkey(slot, &form))
+	if (!row_has_tuple(slot, &form))
 	{
 		Size		size;
 
@@ -689,22 +675,22 @@ row_store(RowWriter *writer, Arena *arena, BulkOwner *owner, TupleTableSlot *slo
 }
 
 /*
- * Asks for the memory of a row, some of about so many bytes: whoever reads its columns
- * waits for the second line as long as for the first.  Into the second cache, which has more
- * loads under way than the first: of 10M rows of 120 bytes each costs 15 ns less.
+ * Prefetches a row of about this many bytes, all its cache lines: a miss of a later line
+ * costs as much as one of the first.  Prefetches into the second-level cache, which
+ * allows more loads in flight than the first.
  */
 static inline void
 row_prefetch(const char *row, int bytes)
 {
 	__builtin_prefetch(row, 0, 2);
-	/* it may begin anywhere in its first line */
+	/* the row may begin anywhere in its first cache line */
 	for (int at = 64; at < bytes + 32; at += 64)
 		__builtin_prefetch(row + at, 0, 2);
 }
 
 /*
- * Puts a stored row into a slot of TTSOpsMinimalTuple that never owns its
- * tuple: ExecStoreMinimalTuple without the questions that cannot arise here.
+ * Stores a row in a slot of TTSOpsMinimalTuple, which does not own it.  This is
+ * ExecStoreMinimalTuple() without the cases that do not occur here.
  */
 static inline void
 row_to_slot(TupleTableSlot *slot, MinimalTuple row)
@@ -712,7 +698,7 @@ row_to_slot(TupleTableSlot *slot, MinimalTuple row)
 	MinimalTupleTableSlot *mslot = (MinimalTupleTableSlot *) slot;
 
 	Assert(TTS_IS_MINIMALTUPLE(slot));
-	/* somebody may have materialised the row before */
+	/* the slot's previous row may have been materialised */
 	if (unlikely(TTS_SHOULDFREE(slot)))
 		ExecClearTuple(slot);
 	slot->tts_nvalid = 0;
@@ -723,52 +709,51 @@ row_to_slot(TupleTableSlot *slot, MinimalTuple row)
 	mslot->minhdr.t_data = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
 }
 
-/* ------------------------------------------------------------------------
- * Sorted rows and their keys side by side, as one process hands them to another.
+/* ---- Row block: sorted rows and their keys, passed between processes ----
  *
- * A block is a header, MinimalTuples each padded to 8 bytes, and behind them the
- * rows' keys, uint64 or uint128, in the rows' order, and where each row begins: so who merges
- * blocks need not look at a row.  There are no pointers in it.
- * A row that is larger than a block comes in pieces: its first block has one row, its
- * key and the row's full length, those that follow have no rows.
- * ------------------------------------------------------------------------
+ * A block is a header, MinimalTuples padded to 8 bytes, the keys of the rows (uint64 or
+ * uint128) in the order of the rows, and the offset of each row.  So a merge of blocks does not
+ * read the rows.  A block contains no pointers.
+ *
+ * A row larger than a block is divided into pieces.  The first block has n = 1, the key and
+ * the full length of the row; the following blocks have n = 0.
  */
 
 #define ROW_BLOCK_SIZE		((Size) 64 * 1024)
 
 typedef struct RowBlock
 {
-	uint32		n;				/* rows */
-	uint32		bytes;			/* of rows */
-	uint32		keys_at;		/* from rows; 16-byte aligned */
-	uint32		places_at;		/* of the rows' places, the same */
-	uint64		whole;			/* length of a row in pieces; 0: none */
+	uint32		n;				/* number of rows */
+	uint32		bytes;			/* bytes of all rows */
+	uint32		keys_at;		/* offset of the keys in rows[]; 16-byte aligned */
+	uint32		places_at;		/* offset of the row offsets in rows[] */
+	uint64		whole;			/* full length of a row in pieces; 0: none */
 	uint64		pad2;
 	char		rows[FLEXIBLE_ARRAY_MEMBER];
 } RowBlock;
 
-/* Bytes for rows and keys. */
+/* Bytes for rows, keys and offsets. */
 #define ROW_BLOCK_ROOM		(ROW_BLOCK_SIZE - offsetof(RowBlock, rows))
 
 #define ROW_BLOCK_KEY_ALIGN	16
 
-/* A row's place, from rows, in units of 8 bytes. */
+/* Offset of a row in rows[], in units of 8 bytes. */
 typedef uint16 RowPlace;
 
-/* Most bytes of a row that comes in pieces. */
+/* Most bytes of a piece of a row. */
 #define ROW_BLOCK_PIECE		(ROW_BLOCK_ROOM - 3 * ROW_BLOCK_KEY_ALIGN)
 
-/* No block has more rows: the least row is two words, the least key is one. */
+/* Most rows of a block: a row has at least 16 bytes, a key at least 8. */
 #define ROW_BLOCK_MAX_ROWS	(ROW_BLOCK_ROOM / (16 + sizeof(uint64) + sizeof(RowPlace)))
 
-/* Do n rows of so many bytes in all, with such keys, go into a block? */
+/* Do n rows with keys of key_bytes each, and bytes in all, fit a block? */
 static inline bool
 row_block_has_room(Size bytes, Size n, Size key_bytes)
 {
 	return bytes + n * (key_bytes + sizeof(RowPlace)) <= ROW_BLOCK_ROOM - ROW_BLOCK_KEY_ALIGN;
 }
 
-/* n rows of so many bytes in all are in the block: where are its keys, and the places, which are these? */
+/* Completes a block that has n rows: sets the offsets of the keys, and stores the row offsets. */
 static inline void
 row_block_divide(RowBlock *block, uint32 n, Size bytes, Size key_bytes, const RowPlace *places)
 {

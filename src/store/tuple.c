@@ -1,11 +1,11 @@
 /*
  * tuple.c
- *	  Rows made from heap tuples and slots.
+ *	  Forms MinimalTuples from heap tuples and from the values of slots.
  *
- * A step of several columns has them at fixed places from where it begins, so a
- * column begins a new step if it asks for more alignment than the step's first one
- * does.  Only the step at the tuple's front is free of that: it begins at a place
- * that suits them all.
+ * The columns of a step have fixed offsets from the begin of the step.  So a column
+ * that needs more alignment than the first column of a step begins a new one.  The
+ * first step of a tuple is an exception: it begins at an address with the maximum
+ * alignment.
  */
 #include "postgres.h"
 
@@ -16,34 +16,34 @@
 #include "utils/expandeddatum.h"
 #include "utils/memutils.h"
 
-/* A column's value in tuples from before it was added, as it would lie in them. */
+/* The value of a column in tuples older than the column, as a tuple would have it. */
 static const char *
 missing_value(TupleDesc desc, int att, Size *len)
 {
 	Form_pg_attribute attr = TupleDescAttr(desc, att);
 	bool		isnull;
 	Datum		value = getmissingattr(desc, att + 1, &isnull);
-	char	   *place;
+	char	   *copy;
 
 	if (isnull)
 		return NULL;
 	if (attr->attbyval)
 	{
-		place = palloc0(sizeof(Datum));
-		store_att_byval(place, value, attr->attlen);
+		copy = palloc0(sizeof(Datum));
+		store_att_byval(copy, value, attr->attlen);
 	}
 	else
-		place = DatumGetPointer(datumCopy(value, false, attr->attlen));
-	*len += attr->attlen > 0 ? attr->attlen : VARSIZE_ANY(place);
-	return place;
+		copy = DatumGetPointer(datumCopy(value, false, attr->attlen));
+	*len += attr->attlen > 0 ? attr->attlen : VARSIZE_ANY(copy);
+	return copy;
 }
 
-/* Divides the columns into steps. */
+/* Divides the columns into steps; returns their number, or 0 if there would be too many. */
 static int
 make_steps(TupleWalk *walk, const bool *small)
 {
 	int			n = 0;
-	WalkStep   *step = NULL;	/* that may take another column */
+	WalkStep   *step = NULL;	/* step to which the next column may be added */
 
 	for (int att = 0; att < walk->natts; att++)
 	{
@@ -83,7 +83,7 @@ tuple_walk_create(TupleDesc desc, const AttrNumber *atts, int n, bool small)
 		natts = Max(natts, atts[i] + 1);
 	for (int att = 0; att < natts; att++)
 	{
-		/* no table has such a column */
+		/* cstring: no table has such a column */
 		if (TupleDescAttr(desc, att)->attlen < -1)
 			return NULL;
 	}
@@ -155,10 +155,7 @@ tuple_walk_columns(const TupleWalk *walk, const HeapTupleHeaderData *tuple, Size
 		where[att] = walk->cols[att].missing;
 }
 
-/* ------------------------------------------------------------------------
- * Rows made of a slot's values.
- * ------------------------------------------------------------------------
- */
+/* ---- Row writer ---- */
 
 static WriterColumn
 describe_column(Form_pg_attribute attr)
@@ -185,9 +182,9 @@ describe_row(RowWriter *writer, TupleDesc desc)
 {
 	MinimalTuple head = (MinimalTuple) writer->head;
 
-	writer->desc = writer->alike = desc;
+	writer->desc = writer->same_layout = desc;
 	writer->natts = desc->natts;
-	writer->nvaried = 0;
+	writer->nvarying = 0;
 	writer->room = MAXALIGN(SizeofMinimalTupleHeader + BITMAPLEN(desc->natts));
 	for (int att = 0; att < desc->natts; att++)
 	{
@@ -196,9 +193,9 @@ describe_row(RowWriter *writer, TupleDesc desc)
 		*col = describe_column(TupleDescAttr(desc, att));
 		writer->room += col->align + Max(col->len, 0);
 		if (col->len < 0)
-			writer->varied[writer->nvaried++] = att;
+			writer->varying[writer->nvarying++] = att;
 	}
-	/* what copy_align() may overwrite */
+	/* copy_align() may write 8 bytes, at two alignments */
 	writer->room += 2 * sizeof(uint64);
 
 	memset(writer->head, 0, sizeof(writer->head));
@@ -213,7 +210,7 @@ row_writer_create(TupleDesc desc)
 
 	writer->cxt = CurrentMemoryContext;
 	writer->cols = palloc(Max(1, desc->natts) * sizeof(WriterColumn));
-	writer->varied = palloc(Max(1, desc->natts) * sizeof(AttrNumber));
+	writer->varying = palloc(Max(1, desc->natts) * sizeof(AttrNumber));
 	describe_row(writer, desc);
 	return writer;
 }
@@ -233,15 +230,15 @@ row_writer_adapt(RowWriter *writer, TupleDesc desc)
 	}
 	if (same)
 	{
-		writer->alike = desc;
+		writer->same_layout = desc;
 		return;
 	}
 	if (desc->natts > writer->natts)
 	{
 		pfree(writer->cols);
-		pfree(writer->varied);
+		pfree(writer->varying);
 		writer->cols = MemoryContextAlloc(writer->cxt, desc->natts * sizeof(WriterColumn));
-		writer->varied = MemoryContextAlloc(writer->cxt, desc->natts * sizeof(AttrNumber));
+		writer->varying = MemoryContextAlloc(writer->cxt, desc->natts * sizeof(AttrNumber));
 	}
 	describe_row(writer, desc);
 }
@@ -251,9 +248,9 @@ row_writer_room(const RowWriter *writer, const Datum *values, const bool *isnull
 {
 	Size		room = writer->room;
 
-	for (int i = 0; i < writer->nvaried; i++)
+	for (int i = 0; i < writer->nvarying; i++)
 	{
-		AttrNumber	att = writer->varied[i];
+		AttrNumber	att = writer->varying[i];
 		const char *value = DatumGetPointer(values[att]);
 
 		if (isnull[att])
@@ -295,7 +292,7 @@ write_expanded(const WriterColumn *col, Datum value, char *to, uint16 *infomask)
 	return to + size;
 }
 
-/* A type may ask for any alignment, also of what is passed by value. */
+/* Writes a value passed by value; its type may have any alignment. */
 #define WRITE_VALUE(type, from_datum) \
 	do { \
 		type		bytes = from_datum; \
@@ -305,8 +302,9 @@ write_expanded(const WriterColumn *col, Datum value, char *to, uint16 *infomask)
 	} while (0)
 
 /*
- * The columns' values, from to on; returns where they end.  If bounded, NULL where one without a fixed
- * width would end behind last, or has to be flattened.
+ * Writes the values of all columns to "to" and sets infomask and null bitmap; returns their end.
+ * If bounded, returns NULL when a value without fixed width would end behind last or must be
+ * flattened.
  */
 static pg_attribute_always_inline char *
 write_values(const RowWriter *writer, const Datum *values, const bool *isnull, bool hasnull,
@@ -425,93 +423,87 @@ row_writer_try(const RowWriter *writer, const Datum *values, const bool *isnull,
 	return write_row(writer, values, isnull, true, row + (room - writer->room), row);
 }
 
-/* ------------------------------------------------------------------------
- * Rows made of some columns of heap tuples, in any order.
- * ------------------------------------------------------------------------
- */
+/* ---- Row pick ---- */
 
-/* Rows may need so much room beyond their tuple's data. */
+/* Largest RowPick.extra. */
 #define PICK_MAX_EXTRA		(32 * 1024)
 
-/*
- * What is known of a place beforehand: its remainder by a power of two, at most
- * MAXIMUM_ALIGNOF.
- */
-typedef struct KnownPlace
+/* What is known in advance of an offset: its remainder modulo a power of two <= MAXIMUM_ALIGNOF. */
+typedef struct KnownOffset
 {
 	int			modulus;
-	int			rest;
-} KnownPlace;
+	int			remainder;
+} KnownOffset;
 
-static KnownPlace
-place_behind(KnownPlace place, int bytes)
+static KnownOffset
+known_offset_after(KnownOffset offset, int bytes)
 {
-	place.rest = (place.rest + bytes) % place.modulus;
-	return place;
+	offset.remainder = (offset.remainder + bytes) % offset.modulus;
+	return offset;
 }
 
 static bool
-place_is_aligned(KnownPlace place, uint8 align)
+known_offset_is_aligned(KnownOffset offset, uint8 align)
 {
-	return place.modulus > align && (place.rest & align) == 0;
+	return offset.modulus > align && (offset.remainder & align) == 0;
 }
 
-static KnownPlace
-place_aligned(KnownPlace place, uint8 align)
+static KnownOffset
+known_offset_aligned(KnownOffset offset, uint8 align)
 {
-	if (place.modulus > align)
-		place.rest = ((place.rest + align) & ~align) % place.modulus;
+	if (offset.modulus > align)
+		offset.remainder = ((offset.remainder + align) & ~align) % offset.modulus;
 	else
 	{
-		place.modulus = align + 1;
-		place.rest = 0;
+		offset.modulus = align + 1;
+		offset.remainder = 0;
 	}
-	return place;
+	return offset;
 }
 
-/* The power of two by which both leave the same remainder. */
+/* The largest known power of two modulo which both offsets are equal. */
 static int
-places_agree(KnownPlace a, KnownPlace b)
+known_offsets_agree(KnownOffset a, KnownOffset b)
 {
 	int			modulus = Min(a.modulus, b.modulus);
 
-	while ((a.rest - b.rest) % modulus != 0)
+	while ((a.remainder - b.remainder) % modulus != 0)
 		modulus /= 2;
 	return modulus;
 }
 
-/* Where a column lies in the tuple. */
-static KnownPlace
-place_of_column(const TupleWalk *walk, AttrNumber att)
+/* The offset of a column in the tuple. */
+static KnownOffset
+known_offset_of_column(const TupleWalk *walk, AttrNumber att)
 {
 	const WalkColumn *col = &walk->cols[att];
 	const WalkStep *step = &walk->steps[col->step];
-	KnownPlace	place = {MAXIMUM_ALIGNOF, 0};
+	KnownOffset offset = {MAXIMUM_ALIGNOF, 0};
 
 	if (col->step == 0)
-		return place_behind(place, col->offset);
+		return known_offset_after(offset, col->offset);
 	if (step->len > 0)
 	{
-		place.modulus = step->align + 1;
-		return place_behind(place, col->offset);
+		offset.modulus = step->align + 1;
+		return known_offset_after(offset, col->offset);
 	}
-	/* the second step, a varlena, is where the front ends */
+	/* the second step is a varlena at the end of the first step */
 	if (col->step == 1 && walk->steps[0].len > 0)
-		return place_behind(place, walk->steps[0].len);
-	place.modulus = 1;
-	return place;
+		return known_offset_after(offset, walk->steps[0].len);
+	offset.modulus = 1;
+	return offset;
 }
 
 /*
- * Joins columns to pieces.  A column goes on with the piece before it if it follows
- * the last column there in the tuple, too, and asks for no more alignment than that by
- * which the two places are known to agree.
+ * Joins columns to pieces.  A column continues the previous piece if the two columns are
+ * adjacent in the tuple too, and if the offsets in row and tuple are known to be equal modulo the
+ * column's alignment.
  */
 static void
 make_pieces(RowPick *pick)
 {
 	const TupleWalk *walk = pick->walk;
-	KnownPlace	to = {MAXIMUM_ALIGNOF, 0};
+	KnownOffset to = {MAXIMUM_ALIGNOF, 0};
 	PickPiece  *piece = NULL;
 	int			agree = 0;
 
@@ -519,19 +511,19 @@ make_pieces(RowPick *pick)
 	{
 		AttrNumber	att = pick->cols[i].att;
 		const WalkColumn *col = &walk->cols[att];
-		/* short varlenas are not aligned */
+		/* short varlenas have no alignment */
 		uint8		align = col->len > 0 ? col->align : 0;
 
 		if (piece == NULL || att != pick->cols[i - 1].att + 1 || align >= agree)
 		{
 			if (piece != NULL)
-				to = piece->len > 0 ? place_behind(to, piece->len) : (KnownPlace) {1, 0};
+				to = piece->len > 0 ? known_offset_after(to, piece->len) : (KnownOffset) {1, 0};
 			piece = &pick->pieces[pick->npieces++];
 			piece->step = col->step;
 			piece->from = col->offset;
-			piece->align = place_is_aligned(to, align) ? 0 : align;
-			to = place_aligned(to, align);
-			agree = places_agree(to, place_of_column(walk, att));
+			piece->align = known_offset_is_aligned(to, align) ? 0 : align;
+			to = known_offset_aligned(to, align);
+			agree = known_offsets_agree(to, known_offset_of_column(walk, att));
 		}
 		piece->last = col->step;
 		piece->until = col->len > 0 ? walk->steps[col->step].len - (col->offset + col->len) : 0;
@@ -541,7 +533,7 @@ make_pieces(RowPick *pick)
 	}
 }
 
-/* The most that a row can take beyond its tuple's data. */
+/* Bytes that a row can take at most beyond the data of its tuple. */
 static Size
 extra_bytes(const RowPick *pick)
 {
@@ -549,7 +541,7 @@ extra_bytes(const RowPick *pick)
 
 	for (int i = 0; i < pick->ncols; i++)
 		extra += pick->walk->cols[pick->cols[i].att].align;
-	/* what copy_align() may overwrite */
+	/* copy_align() may write 8 bytes, at two alignments */
 	return extra + pick->walk->missing_len * pick->times + 2 * sizeof(uint64);
 }
 
@@ -627,21 +619,21 @@ row_pick_by_column(const RowPick *pick, const HeapTupleHeaderData *tuple, Size l
 	for (int i = 0; i < pick->ncols; i++)
 	{
 		const PickColumn *col = &pick->cols[i];
-		const WalkColumn *place = &pick->walk->cols[col->att];
+		const WalkColumn *walk_col = &pick->walk->cols[col->att];
 		const char *from = where[col->att];
 
 		if (from == NULL)
 			continue;
 		if (hasnull)
 			header->t_bits[i / 8] |= 1 << i % 8;
-		if (place->len > 0)
+		if (walk_col->len > 0)
 		{
-			to = copy_align(to, place->align);
-			copy_bytes(to, from, place->len);
-			to += place->len;
+			to = copy_align(to, walk_col->align);
+			copy_bytes(to, from, walk_col->len);
+			to += walk_col->len;
 		}
 		else
-			to = copy_varlena(to, from, place->align, col->packable, &header->t_infomask);
+			to = copy_varlena(to, from, walk_col->align, col->packable, &header->t_infomask);
 	}
 	header->t_len = to - row;
 	return copy_align(to, MAXIMUM_ALIGNOF - 1) - row;
