@@ -2,13 +2,12 @@
  * calibrate.c
  *	  Measures the constants of the CPU model on this machine.
  *
- * Every kernel sorts small samples (sample.h) of each record format at the sizes
- * of the curves' knots; a curve's value is the least time of some repetitions,
- * because disturbances only ever add.  Repetitions stop after a fixed time, so
- * calibration takes seconds whatever the machine.
+ * Every kernel sorts synthetic inputs of each record format at the sample points of
+ * its curve.  The value is the minimum of several repetitions, because disturbances
+ * only add time.  Repetitions stop after a fixed time, so calibration takes seconds.
  *
- * Sizes that the workspace cannot hold are not measured: from there on a curve
- * keeps the course of the built-in one, scaled to meet the last measured value.
+ * Sample points that exceed the workspace are not measured.  There the curve follows
+ * the built-in one, scaled to meet the last measured value.
  */
 #include <math.h>
 #include <string.h>
@@ -19,20 +18,20 @@
 #include "cost/cost.h"
 #include "kernel/team.h"
 
-/* Time for one measurement's repetitions, and their least number. */
+/* Least time and least number of repetitions of one measurement. */
 #define MEASURE_US		1500.0
 #define MEASURE_REPS	5
 #define MEASURE_REPS_LARGE	2	/* from 2^21 records on */
 
 /*
- * Small inputs are sorted many at a time, because the clock is not fine enough,
- * and never the same one twice, because branch predictors would learn it.
+ * Small inputs are sorted in batches of this many records, because of the clock's
+ * resolution.  No input repeats, because branch predictors would learn it.
  */
 #define MEASURE_RECORDS	4096
 
 #define SEED			1
 
-/* With fewer records than this, 1 % of them would be a few runs. */
+/* Below this, 1 % of the records is so few that the input consists of a few runs. */
 #define NEARLY_MIN_ROWS	1024
 
 /* The key width at which each record format is measured. */
@@ -42,7 +41,7 @@ static const int format_bits[] = {
 	[SORT_REC_128] = 128
 };
 
-/* A curve's value that was not measured. */
+/* Marks a curve's value that was not measured. */
 #define UNMEASURED		(-1.0)
 
 typedef struct Calibration
@@ -50,17 +49,14 @@ typedef struct Calibration
 	char	   *recs;
 	char	   *scratch;
 	size_t		room;			/* bytes of recs */
-	size_t		scratch_room;	/* more: kernels have tables there */
+	size_t		scratch_room;	/* bytes of scratch; larger, because of tables */
 	bool		(*interrupted) (void *arg);
 	void	   *interrupted_arg;
-	SortTeam   *team;			/* of two; NULL but for measuring what it gives */
-	SortStatus	status;			/* SORT_OK until something stopped us */
+	SortTeam   *team;			/* set only while measure_team() runs */
+	SortStatus	status;			/* SORT_OK until the calibration is stopped */
 } Calibration;
 
-/*
- * One thread's work by its own processor time, which others' work on a busy
- * machine does not add to; a team's by the wall clock.
- */
+/* Processor time for one thread, which excludes other processes; wall clock for a team. */
 static double
 now_us(const Calibration *cal)
 {
@@ -70,7 +66,7 @@ now_us(const Calibration *cal)
 	return ts.tv_sec * 1e6 + ts.tv_nsec / 1e3;
 }
 
-/* A sample as a problem; false if the algorithm cannot sort it here. */
+/* Fills a synthetic input and its problem; false if the algorithm cannot sort it. */
 static bool
 fill_problem(const Calibration *cal, const Algorithm *algorithm, size_t n, int key_bits,
 			 SampleOrder order, uint64_t seed, void *recs, SortProblem *problem)
@@ -91,9 +87,8 @@ fill_problem(const Calibration *cal, const Algorithm *algorithm, size_t n, int k
 }
 
 /*
- * Nanoseconds per record that the algorithm takes for such an input;
- * UNMEASURED if it does not take it, or the workspace is too small, or we are to
- * stop.
+ * Nanoseconds per record of an algorithm.  UNMEASURED if it cannot sort the input,
+ * the workspace is too small, or the calibration is stopped.
  */
 static double
 measure(Calibration *cal, AlgorithmId id, size_t n, int key_bits,
@@ -165,9 +160,8 @@ calibrate_point(Calibration *cal, RouteModel *model, int sample_point)
 }
 
 /*
- * What a cell of the counting table costs, from a table with several cells for
- * each record; and the rest of the time, which the curves are to hold.  What
- * order adds, where runs of equal keys are long.
+ * Measures MODEL_CELL_NS, from a table with several cells per record, and subtracts
+ * it from the counting curves.  Measures MODEL_CHAIN_NS, from long runs of equal keys.
  */
 static void
 separate_cells(Calibration *cal, RouteModel *model)
@@ -194,8 +188,8 @@ separate_cells(Calibration *cal, RouteModel *model)
 }
 
 /*
- * What a record out of place costs a nearly sorted input: the difference between
- * inputs with 1 % and 5 % of them; and again the rest, for the curves.
+ * Measures MODEL_DROP_NS, from inputs with 1 % and 5 % of the records out of place,
+ * and subtracts it from the curves.
  */
 static void
 separate_drops(Calibration *cal, RouteModel *model)
@@ -218,8 +212,8 @@ separate_drops(Calibration *cal, RouteModel *model)
 }
 
 /*
- * The share of the time that two members halve.  They are not interrupted: that
- * could leave their threads behind, and it is over in milliseconds.
+ * Measures MODEL_TEAM_SHARE with a team of two.  It takes milliseconds, and it cannot
+ * be interrupted, because an interrupt would leak the team's threads.
  */
 static void
 measure_team(const Calibration *cal, RouteModel *model)
@@ -247,10 +241,10 @@ measure_team(const Calibration *cal, RouteModel *model)
 }
 
 /*
- * Fills in what was not measured.  Above the measured sizes: the built-in curve,
- * scaled to meet the last measured value; the scale is bounded, because two
- * small values of a term that hardly matters may differ by any factor.  Below
- * them, where a kernel did not apply yet: its first value.
+ * Fills in the sample points that were not measured.  Above the measured ones the
+ * built-in curve continues, scaled to meet the last measured value.  The scale is
+ * bounded, because small values may differ by any factor.  Below the measured ones,
+ * where a kernel does not apply, the first value is repeated.
  */
 static void
 extrapolate(RouteModel *model)
@@ -293,10 +287,7 @@ model_calibrate(RouteModel *model, void *workspace, size_t size,
 	cal.interrupted_arg = arg;
 	cal.status = SORT_OK;
 
-	/*
-	 * Sorts find their memory in huge pages where there are any, and the first
-	 * touch is not the kernels' time.
-	 */
+	/* huge pages, as sorts have them; the first touch must not count as a kernel's time */
 #ifdef MADV_HUGEPAGE
 	{
 		const uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
@@ -326,7 +317,7 @@ model_calibrate(RouteModel *model, void *workspace, size_t size,
 }
 
 /* ------------------------------------------------------------------------
- * Inputs of known shape; see sample.h.
+ * Synthetic inputs
  * ------------------------------------------------------------------------
  */
 
@@ -337,7 +328,7 @@ const char *const sample_order_names[SAMPLE_ORDERS] = {
 	"displaced", "scattered", "runs", "flat"
 };
 
-/* splitmix64: one step, and as a function of a counter */
+/* One step of splitmix64 */
 static inline uint64_t
 mix(uint64_t x)
 {
@@ -347,7 +338,7 @@ mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* What the keys of one sample have in common. */
+/* Parameters of one input's keys */
 typedef struct Shape
 {
 	size_t		n;
@@ -355,7 +346,7 @@ typedef struct Shape
 	SampleOrder order;
 	uint64_t	seed;
 	Key			step;			/* 2^96 / n */
-	int			perm_bits;		/* of the permutation: 2^perm_bits >= n */
+	int			perm_bits;		/* width of the permutation: 2^perm_bits >= n */
 } Shape;
 
 static Shape
@@ -380,7 +371,7 @@ random_key(const Shape *s, uint64_t i)
 	return ((Key) hi << 64 | mix(s->seed + 2 * i + 1)) >> (128 - s->key_bits);
 }
 
-/* The i-th of n ascending keys, evenly spread over all key bits. */
+/* The i-th of n ascending equidistant keys. */
 static inline Key
 ascending_key(const Shape *s, uint64_t i)
 {
@@ -389,7 +380,7 @@ ascending_key(const Shape *s, uint64_t i)
 	return s->key_bits <= 96 ? key >> (96 - s->key_bits) : key << (s->key_bits - 96);
 }
 
-/* A permutation of 0 .. n-1: a Feistel network, walked until it is below n. */
+/* A permutation of 0 .. n-1: a Feistel network, repeated until the value is below n. */
 static inline uint64_t
 permuted(const Shape *s, uint64_t i)
 {
@@ -410,7 +401,7 @@ permuted(const Shape *s, uint64_t i)
 }
 
 static Key
-sample_key(const Shape *s, uint64_t i)
+input_key(const Shape *s, uint64_t i)
 {
 	switch (s->order)
 	{
@@ -473,7 +464,7 @@ sample_fill(void *recs, size_t n, int key_bits, SampleOrder order,
 
 	for (size_t i = 0; i < n; i++)
 	{
-		Key			key = sample_key(&shape, i);
+		Key			key = input_key(&shape, i);
 
 		if (i > 0)
 		{
@@ -537,7 +528,7 @@ sample_verify(const void *recs, size_t n, int key_bits, SampleOrder order,
 				rid = ((const SortRec128 *) recs)[i].rid;
 				break;
 		}
-		if (rid >= n || key != sample_key(&shape, rid))
+		if (rid >= n || key != input_key(&shape, rid))
 			return false;
 		if (i > 0 && (key < prev || (key == prev && rid <= prev_rid)))
 			return false;

@@ -2,26 +2,25 @@
  * cpu_model.c
  *	  Predicted times of the CPU kernels.
  *
- * Satish et al. 2010 (sections 4.3.2 and 5.2.1) write a radix sort's time as
- * passes times records times (operations + bytes / bandwidth), and a merge
- * sort's as one term per doubling of the runs until they fill the cache plus
- * two trips through memory; Abdel-hafeez et al. 2018 (section 4) count records
- * plus the key range for a counting sort.  We keep these forms and measure the
- * terms:
+ * Satish et al. 2010 (sections 4.3.2 and 5.2.1) model a radix sort's time as
+ * passes * records * (operations + bytes / bandwidth), and a merge sort's as one
+ * term per doubling of the runs until they fill the cache plus two passes over
+ * memory.  Abdel-hafeez et al. 2018 (section 4) count records plus the key range
+ * for a counting sort.  The model keeps these forms and measures the terms:
  *
- *	cpu_radix		n * radix(n, bits): passes times a pass, and as the kernel
- *					sorts no more bits than n records need, wide keys of one
- *					format cost the same; narrow ones have curves of their own
+ *	cpu_radix		n * radix(n, bits) + n * chain if nearly sorted
  *	cpu_merge		n * merge(n)
  *	cpu_counting	n * counting(n, bits) + range * cell
- *	both			n * chain, if the input is nearly in order
- *	presorted		nothing if sorted; n * reversed(n); passes * n * runs(n) for a
- *					few runs; otherwise n * nearly(n) + descents * drop
+ *					+ n * chain if nearly sorted
+ *	presorted		0 if sorted; n * reversed(n) if reversed;
+ *					passes * n * runs(n) for few runs;
+ *					otherwise n * nearly(n) + descents * drop
  *
- * Each term but cell and drop is a curve over n, not a number, because on
- * today's machines a byte from the L1 cache and a byte from memory differ by
- * more than operations do, and because a kernel changes its method with the
- * size.
+ * cpu_radix sorts no more bits than n records need, so full-width keys of one
+ * format cost the same.  Narrow keys have curves of their own.
+ *
+ * The terms are curves over n, except cell and drop, because cache misses dominate
+ * and a kernel changes its method with the size.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -36,19 +35,16 @@
 
 const RouteModel *route_model = &route_model_builtin;
 
-/* Changes with the meaning of the curves, so that old files are not used. */
+/* The version changes with the meaning of the curves. */
 #define MODEL_TEXT_HEAD		"gpusort model 1\n"
 
-/* Calling a kernel. */
+/* Cost of calling a kernel. */
 #define START_NS			30
 
-/* Kernels wake a team for so many records. */
+/* Kernels use a team from this number of records on. */
 #define TEAM_MIN_ROWS		65536
 
-/*
- * The binary logarithm, exact at powers of two and linear between them: at most
- * 0.09 off, which no curve can tell.
- */
+/* Binary logarithm, linear between powers of two.  The error is at most 0.09. */
 static inline double
 rough_log2(size_t n)
 {
@@ -72,7 +68,7 @@ model_curve_at(const double *curve, size_t n)
 	return curve[sample_point] + (x - sample_point) * (curve[sample_point + 1] - curve[sample_point]);
 }
 
-/* Between curves of a kernel for key widths that are step bits apart. */
+/* Interpolates between curves of a kernel for key widths that are step bits apart. */
 static double
 between_widths(const RouteModel *model, int below, int above, double past, int step,
 			   size_t n)
@@ -107,10 +103,7 @@ radix_ns(const RouteModel *model, SortRecFormat format, int bits, size_t n)
 						  widths[i].bits - widths[i - 1].bits, n);
 }
 
-/*
- * Few distinct keys use few cells of the table, however large it is: they cost
- * what keys of fewer bits do.
- */
+/* D distinct keys touch D cells of the table, so they cost what keys of log2(D) bits do. */
 static double
 counting_ns(const RouteModel *model, int bits, uint64_t distinct, size_t n)
 {
@@ -129,22 +122,22 @@ counting_ns(const RouteModel *model, int bits, uint64_t distinct, size_t n)
 }
 
 /*
- * What order adds per record to a kernel that scatters.  Neighbours with an
- * equal digit go to the same place one after the other, and each waits for the
- * count that the one before has just written.  The processor hides that while
- * what it has in flight spans several such runs, so it is felt from a run length
- * of 2^short_run records on, and fully from 2^long_run.
+ * Extra time per record of a scattering kernel on nearly sorted input.  Neighbours
+ * with equal digits update the same counter one after the other, so each waits for
+ * its predecessor's store.  Out-of-order execution hides this for short runs of
+ * equal digits: the cost begins at runs of 2^short_run records and is full at
+ * 2^long_run.
  */
 static double
 chain_ns(const RouteModel *model, const RouteFacts *facts, double log2_run,
 		 int short_run, int long_run)
 {
-	double		felt = (log2_run - short_run) / (long_run - short_run);
+	double		share = (log2_run - short_run) / (long_run - short_run);
 
 	if (!facts->order_known || facts->scattered ||
 		facts->descents > facts->n / ORDERED_PER_DESCENT)
 		return 0;
-	return model->scalar[MODEL_CHAIN_NS] * fmin(1, fmax(0, felt));
+	return model->scalar[MODEL_CHAIN_NS] * fmin(1, fmax(0, share));
 }
 
 static double
@@ -160,14 +153,14 @@ presorted_ns(const RouteModel *model, const RouteFacts *facts)
 	if (facts->descents < 4)
 		return n * model_curve_at(model->curve[MODEL_RUNS + format], n) *
 			(facts->descents > 1 ? 2 : 1);
-	/* it would look for what is out of place, and give up */
+	/* the kernel would search for records out of place and abandon the search */
 	if (facts->scattered)
 		return HUGE_VAL;
 	return n * model_curve_at(model->curve[MODEL_NEARLY + format], n) +
 		facts->descents * model->scalar[MODEL_DROP_NS];
 }
 
-/* What a team of this size, or one alone, makes of a kernel's nanoseconds: microseconds. */
+/* Microseconds of a kernel that takes ns alone, by a team of this size (Amdahl's law). */
 static double
 team_us(const RouteModel *model, double ns, int team)
 {
@@ -189,7 +182,7 @@ cpu_radix_us(const RouteModel *model, const RouteFacts *facts)
 	const size_t n = facts->n;
 	double		ns = radix_ns(model, facts->format, facts->end_bit - facts->begin_bit, n);
 
-	/* of several digits only the leading ones repeat: late, but soon fully */
+	/* only the leading digits repeat: the cost begins late and is soon full */
 	ns += chain_ns(model, facts, rough_log2(n), 11, 16);
 	return team_us(model, n * ns, team_size(facts));
 }
@@ -214,7 +207,7 @@ cpu_counting_us(const RouteModel *model, const RouteFacts *facts)
 		sort_rec_size(facts->format) / sort_rec_size(SORT_REC_PACKED) +
 		ldexp(model->scalar[MODEL_CELL_NS], bits);
 	ns += n * chain_ns(model, facts, rough_log2(n) - bits, 2, 9);
-	/* a table for each member must be worth it */
+	/* each member has a table of its own, so a team needs enough records */
 	return team_us(model, ns, ldexp(team, bits) > n ? 1 : team);
 }
 
@@ -224,7 +217,7 @@ presorted_us(const RouteModel *model, const RouteFacts *facts)
 	return team_us(model, presorted_ns(model, facts), 1);
 }
 
-/* gpu_predict_us() knows. */
+/* gpu_predict_us() predicts GPU algorithms. */
 static double
 library_us(const RouteModel *model, const RouteFacts *facts)
 {
@@ -284,7 +277,7 @@ model_format(const RouteModel *model, char text[MODEL_TEXT_SIZE])
 	return len;
 }
 
-/* Moves *text behind this prefix; false if it is not there. */
+/* Moves *text past this prefix; false if it is missing. */
 static bool
 skip_prefix(const char **text, const char *prefix)
 {
@@ -296,7 +289,7 @@ skip_prefix(const char **text, const char *prefix)
 	return true;
 }
 
-/* Moves *text behind a line of a name and n values; false if it is not there. */
+/* Moves *text past a line of a name and n values; false if it is invalid. */
 static bool
 parse_line(const char **text, const char *name, double *values, int n)
 {
@@ -307,7 +300,7 @@ parse_line(const char **text, const char *name, double *values, int n)
 		char	   *end;
 		double		v = strtod(*text, &end);
 
-		/* written so that a NaN is refused, too */
+		/* this form of the condition also rejects a NaN */
 		if (end == *text || !(v >= 0 && v <= MODEL_MAX_NS))
 			return false;
 		values[i] = v;
@@ -341,12 +334,12 @@ model_parse(const char *text, RouteModel *model)
 }
 
 /* ------------------------------------------------------------------------
- * The model's constants for a machine that was not calibrated.
+ * Built-in constants
  *
- * Measured by "bench/route_grid --calibrate --constants" on an AMD EPYC of the
- * Zen 5 generation (1 MB L2, 32 MB L3, AVX-512), one core; 2^25 records, where
- * the calibration's workspace ends, by "bench/route_grid --log2-rows 25-25", and
- * 2^27 is 5 % above that.  Nanoseconds; see model.h for the knots.
+ * Nanoseconds at the sample points.  "bench/route_grid --calibrate --constants"
+ * prints them; "bench/route_grid --log2-rows 25-25" measures 2^25 records, which
+ * exceed the calibration's workspace.  The machine is an AMD EPYC Zen 5 (1 MB L2,
+ * 32 MB L3, AVX-512), one core.  2^27 records are extrapolated.
  * ------------------------------------------------------------------------
  */
 
@@ -382,7 +375,7 @@ const RouteModel route_model_builtin = {
 };
 
 /* ------------------------------------------------------------------------
- * Names the processor; see machine.h.
+ * Identity of the processor
  * ------------------------------------------------------------------------
  */
 

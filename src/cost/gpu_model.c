@@ -2,21 +2,20 @@
  * gpu_model.c
  *	  Predicted times of the GPU kernels, transfers included.
  *
- * A route's predicted time is that of the algorithm's own curve (microseconds over
- * the number of rows, by key width; straight in between on logarithmic axes), of
- * the bytes on the bus, and of handing the job over and back.  What the CPU's
- * routes do alike (packing the keys, reading the rids out) is left out, as in
- * model.c.
+ * The predicted time is the sum of the algorithm's curve, the bytes on the bus, and
+ * the hand-over of the job.  A curve holds microseconds over the number of rows, by
+ * key width, and is linear between its points on logarithmic axes.  Work that CPU
+ * sorts do as well (packing keys, reading rids) is not counted.  Transfers count in
+ * full, because their overlap is unknown.
  *
- *	gpu_radix		passes: one for each 8 bits, or fewer where leading bits tell keys apart, beside what is
- *					the same for any
- *	gpu_bucket		no digits, but a curve for each way that keys can be spread (gpu_sample.h)
- *	gpu_merge		neither
- *	gpu_counting	with rids: passes of 8 bits; keys alone: the range of the values
- *	gpu_hp1			a bitmap for the histogram: hardly any difference by range
+ *	gpu_radix		a fixed part, and passes of 8 bits; fewer passes where
+ *					leading bits separate the keys
+ *	gpu_bucket		a curve for each key distribution (key_sample.c)
+ *	gpu_merge		one curve
+ *	gpu_counting	with rids: passes of 8 bits; keys only: by the range of values
+ *	gpu_hp1			one curve: its histogram is a bitmap
  *
- * Whether the transfers overlap with something else is not known here, so they
- * count in full.
+ * Every term has a correction factor, learned from jobs (last part of this file).
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,24 +25,19 @@
 #include "cost/cost.h"
 
 /*
- * Costs of rows in the host's memory, in nanoseconds: see gpu_rows_gain_us().  They are
- * what bench/results/queries-h200.md leaves to them: 50M rows of 32 bytes and 10M of 88,
- * CPU's time less GPU's and less what the built-in model says of the CPU's sort; spilling
- * from its work_mem of 4 and 64 MB.  They contain what that model takes the H200's host,
- * whose sorts are slower, for too fast; its later phases put misses at 1 to 6 ns a row
- * and no cost to faults.  (Sorts teach that by now, cpu_learn.h, so that such a host's rows count as
- * if they gained some ns too much.)
+ * Costs of rows in the host's memory, in nanoseconds, for gpu_rows_gain_us().  They
+ * are fitted to the queries of bench/results/queries-h200.md.
  */
-#define HOST_RIDS_NS	0.6		/* per row: rids copied to and from staging */
-#define FAULT_NS		0.09	/* per byte of memory touched for the first time */
-#define MISS_NS			6.3		/* per row given back from a random place */
-#define SPILL_NS		1.2		/* per byte written to a run and merged */
-#define MOVE_NS			0.15	/* per byte moved from there to staging */
-#define BUS_HIDDEN_NS	0.018	/* per byte of rows on that machine's bus, each way */
-#define RESOLVE_NS		5.0		/* per row that is asked whether its key is that of the next: bench/GPU-NOTES.md */
-#define ROW_MERGE_NS	13.0	/* per row of several parts that are merged, beyond one part's */
+#define HOST_RIDS_NS	0.6		/* per row: copy rids to and from pinned chunks */
+#define FAULT_NS		0.09	/* per byte: first touch of memory */
+#define MISS_NS			6.3		/* per row: return it from a random address */
+#define SPILL_NS		1.2		/* per byte: write to a run and merge */
+#define MOVE_NS			0.15	/* per byte: copy rows to pinned chunks */
+#define BUS_HIDDEN_NS	0.018	/* per byte: bus time that the other terms contain, each way */
+#define RESOLVE_NS		5.0		/* per row: compare its key with the next one */
+#define ROW_MERGE_NS	13.0	/* per row: merge the parts of several devices */
 
-/* Passes that gpu_radix has to save to leave any out. */
+/* gpu_radix omits passes only if it saves this number of them. */
 #define RADIX_LEAST_SAVED	2
 
 /* 0, 1, 2 for keys of 32, 64, 128 bits: also their SortRecFormat. */
@@ -54,7 +48,7 @@ width_index(const RouteFacts *facts)
 		facts->gpu.key_width == 64 ? SORT_REC_64 : SORT_REC_128;
 }
 
-/* Number of values of the keys; 0: not known, or too many to count. */
+/* Number of possible key values; 0: unknown, or too many to count. */
 static uint64_t
 value_range(const RouteFacts *facts)
 {
@@ -65,7 +59,7 @@ value_range(const RouteFacts *facts)
 	return range <= UINT32_MAX ? range : 0;
 }
 
-/* Can an algorithm that indexes by value take the keys? */
+/* Does the key range suit an algorithm that indexes by value? */
 static bool
 range_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
 {
@@ -130,7 +124,7 @@ gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why)
 	return *why == NULL;
 }
 
-/* gpu_counting of keys alone, between the ranges that were measured. */
+/* gpu_counting without rids, interpolated between the ranges of the curves. */
 static double
 counting_keys_us(const GpusortCosts *costs, double n, uint64_t range)
 {
@@ -201,7 +195,7 @@ gpu_hp1_us(const GpusortCosts *costs, const RouteFacts *facts)
 	return gpusort_cost_at(costs->hp1, facts->n);
 }
 
-/* Of what is only forced there are no curves, and a kernel's time model_predict_us() knows. */
+/* Algorithms that auto never chooses have no curve; CPU kernels have model_predict_us(). */
 static double
 unknown_us(const GpusortCosts *costs, const RouteFacts *facts)
 {
@@ -284,7 +278,7 @@ gpu_choose(const RouteFacts *facts, double *us)
 	const Algorithm *best = NULL;
 	const char *why;
 
-	/* nothing is quicker than handing the job over */
+	/* no GPU sort is faster than the hand-over */
 	if (facts->device != DEVICE_STATE_READY || facts->gpu.key_width == 0 ||
 		*us <= facts->gpu.costs->job_us * GPU_LEAST_HAND_OVER)
 		return NULL;
@@ -305,15 +299,15 @@ gpu_choose(const RouteFacts *facts, double *us)
 }
 
 /*
- * What the bus takes for the rows' bytes counts as far as it is more than where the constants
- * are from, for there it is in them: hidden behind the rows' coming in and going out.
+ * The gain consists of these terms:
  *
- * Rows with equal keys that are to be settled lie together when they come back, but of more than a
- * chunk they are kept and visited as on the CPU.
- *
- * Rows for which one device has not memory enough are merged from several.  Those for which all
- * have not become runs there, too, or where the host has the memory come back to it: then there
- * is nothing to win but by sorting.
+ * - Bus time of the rows above BUS_HIDDEN_NS.  Up to that it overlaps with reading
+ *	 and returning rows, and the other constants contain it.
+ * - Rows with equal keys need their ties resolved, and rows whose key repeats often
+ *	 are visited at random addresses as on the CPU.  They gain nothing.
+ * - Rows that exceed the memory of one device are merged from parts on several.
+ * - Rows that exceed the memory of all devices become runs, as on the CPU; or they
+ *	 return to the host if it has the memory.  They gain by the sort alone.
  */
 double
 gpu_rows_gain_us(const GpuRowsFacts *facts)
@@ -327,40 +321,31 @@ gpu_rows_gain_us(const GpuRowsFacts *facts)
 	bool		in_parts = known && facts->device_bytes > facts->device_memory;
 	double		all_memory = fmax(facts->all_memory, facts->device_memory);
 	double		stay = known ? fmin(all_memory / facts->device_bytes, 1) : 1;
-	double		serial = facts->resolver ? 1 - facts->repeated : 1;
+	double		unrepeated = facts->resolver ? 1 - facts->repeated : 1;
 	double		ns = -facts->rows_here * facts->row_bytes * MOVE_NS - bytes * bus_ns -
 		(facts->resolver ? rows * RESOLVE_NS : 0);
 
 	if (in_parts && !spills && stay < 1)
 		ns -= fmin(facts->device_memory, bytes) * (MOVE_NS + FAULT_NS);
 	else
-		ns += stay * ((facts->ordered ? 0 : serial * rows * MISS_NS) +
-					  serial * to_come * facts->row_bytes * FAULT_NS +
+		ns += stay * ((facts->ordered ? 0 : unrepeated * rows * MISS_NS) +
+					  unrepeated * to_come * facts->row_bytes * FAULT_NS +
 					  (spills ? bytes * SPILL_NS : 0) - (in_parts ? rows * ROW_MERGE_NS : 0));
 	return ns / 1000 + facts->cpu_sort_us - facts->gpu_sort_us;
 }
 
 /* ------------------------------------------------------------------------
- * What a sort takes whose keys go to devices in parts.
+ * Keys in parts, by key range
  *
- * Splitting keys by their range is the host's work, a few nanoseconds each, and each part
- * is handed over by itself.  In return several devices share the sorting and the way
- * back.  They do not share the way there: one thread of the host fills the chunks, and
- * it is slower than one bus.
- *
- * So from the host's memory several devices are only quicker than one where a device takes
- * longer for a key, sorted and back, than the host for splitting: with an H200 on PCIe 5 it
- * is 0.2 ns against part_ns, at any number of rows.  (Chen's several GPUs pay from 24M
- * elements on because their keys need not be split by the host.)  What parts are
- * for is keys that no device has room for.
+ * The host splits the keys by range and hands over each part.  Devices share the
+ * sort and the copy back.  They do not share the copy to the device, because one
+ * host thread fills the chunks and is slower than one bus.  Splitting takes the host
+ * longer than a device needs for the keys, so parts serve keys that exceed the
+ * memory of one device.
  * ------------------------------------------------------------------------
  */
 
-/*
- * Of a key of 32, 64 and 128 bits, with its rid: looked up among the splitters and written to its
- * part, 3.8, 5.7 and 8 ns by the measurement in key/key_split.c; into memory that is touched for
- * the first time, 0.09 a byte; and copied from there, about 0.1 a byte.
- */
+/* Nanoseconds to split one key with its rid: find its part, write it, copy it to a chunk. */
 static double
 part_ns(const RouteFacts *facts)
 {
@@ -379,7 +364,7 @@ gpu_parts_us(const Algorithm *algorithm, const RouteFacts *facts, int parts, int
 }
 
 /* ------------------------------------------------------------------------
- * What jobs have taught of a device; see gpu_learn.h.
+ * Correction factors
  * ------------------------------------------------------------------------
  */
 
@@ -391,14 +376,14 @@ static const FactorRule gpu_rule = {
 	.fade_s = 3600
 };
 
-/* By how much another job makes one longer, until jobs have told, and at most. */
+/* Initial value and upper limit of GpuLearned.load. */
 #define LOAD_ASSUMED		0.5
 #define LOAD_MAX			4.0
 
-/* What a job takes from one process to the other and back, beside what the device does. */
+/* Time of a job's way to the device process and back, without the device's work. */
 #define WAKE_UPS_US			100.0
 
-/* Less than this says nothing of a rate, or of an interval. */
+/* Smaller copies and intervals are too inexact to learn from. */
 #define LEAST_COPY_BYTES	65536
 #define LEAST_US			1.0
 
@@ -420,11 +405,6 @@ gpu_learn_begin(GpuLearned *learned)
 	memset(learned, 0, sizeof(*learned));
 	learned->load = LOAD_ASSUMED;
 }
-
-/* ------------------------------------------------------------------------
- * What is to be gone by
- * ------------------------------------------------------------------------
- */
 
 void
 gpu_learn_factors(const GpuLearned *learned, double others, int64_t now, GpuFactors *factors)
@@ -452,11 +432,6 @@ gpu_sort_factor(const GpuFactors *factors, int key_width, double rows)
 
 	return log[0] + (log[1] - log[0]) * past;
 }
-
-/* ------------------------------------------------------------------------
- * Learning
- * ------------------------------------------------------------------------
- */
 
 static double
 hand_over_log(const GpusortCosts *costs, double us)
@@ -502,7 +477,7 @@ learn_part(Factor *factor, double took_us, double library_us, int64_t now)
 				 &gpu_rule);
 }
 
-/* What lies between its bounds is confirmed. */
+/* Confirms a factor between the limits; otherwise learns from the nearer limit. */
 static void
 learn_hand_over(Factor *factor, const GpusortCosts *costs, const GpuJobTimes *times, int64_t now)
 {
@@ -519,19 +494,22 @@ learn_sort(GpuLearned *learned, const RouteFacts *facts, double took_us, double 
 					   facts->n, NULL, log(fmax(took_us, LEAST_US) / library_us), now, &gpu_rule);
 }
 
-/* With others under way: the parts of which something is known tell of the load. */
+/*
+ * Learns the slowdown by concurrent jobs.  alone_us is the expected time without
+ * them.  False if there are none, or the factors are unknown.
+ */
 static bool
-learn_load(GpuLearned *learned, const GpuJobTimes *times, double serial_us)
+learn_load(GpuLearned *learned, const GpuJobTimes *times, double alone_us)
 {
 	double		took_us = times->up_us + times->down_us + times->sort_us;
-	double		expected_us = serial_us * (1 + learned->load * times->others);
+	double		expected_us = alone_us * (1 + learned->load * times->others);
 	double		load;
 
 	if (times->others <= 0 || !factor_is_known(&learned->part[GPU_PART_UP]))
 		return false;
-	/* one that is held up does little, as with factors */
+	/* bounded, as the steps of factors are */
 	took_us = clamp(took_us, expected_us * gpu_rule.off_below, expected_us * gpu_rule.off_above);
-	load = clamp((took_us / serial_us - 1) / times->others, 0, LOAD_MAX);
+	load = clamp((took_us / alone_us - 1) / times->others, 0, LOAD_MAX);
 	learned->load += (load - learned->load) *
 		fmax(1.0 / (learned->load_jobs + 2), gpu_rule.least_share);
 	if (learned->load_jobs < UINT32_MAX)
@@ -545,48 +523,48 @@ gpu_learn_job(GpuLearned *learned, const Algorithm *algorithm, const RouteFacts 
 {
 	const GpusortCosts *costs = facts->gpu.costs;
 	Factor	   *part = learned->part;
-	GpuJobTimes told = *times;
+	GpuJobTimes observed = *times;
 	GpuFactors	factors;
 	double		up_us;
 	double		down_us;
 	double		sort_us;
 	double		busy;
 
-	if (told.up_bytes < LEAST_COPY_BYTES || !(told.up_us > 0))
-		told.up_us = told.up_bytes = 0;
-	if (told.down_bytes < LEAST_COPY_BYTES || !(told.down_us > 0))
-		told.down_us = told.down_bytes = 0;
-	/* of values' ranges the library's costs know too little to blame the device */
+	if (observed.up_bytes < LEAST_COPY_BYTES || !(observed.up_us > 0))
+		observed.up_us = observed.up_bytes = 0;
+	if (observed.down_bytes < LEAST_COPY_BYTES || !(observed.down_us > 0))
+		observed.down_us = observed.down_bytes = 0;
+	/* the library's costs of sorts by value are too inexact to learn from */
 	if (!algorithm_on_gpu(algorithm) || algorithm->by_value || algorithm->only_forced ||
-		!(told.sort_us > 0))
-		told.sort_us = 0;
-	up_us = told.up_bytes * costs->copy_ns / 1000;
-	down_us = told.down_bytes * costs->copy_ns / 1000;
-	sort_us = told.sort_us > 0 ? gpu_sort_us(algorithm->id, facts) : 0;
+		!(observed.sort_us > 0))
+		observed.sort_us = 0;
+	up_us = observed.up_bytes * costs->copy_ns / 1000;
+	down_us = observed.down_bytes * costs->copy_ns / 1000;
+	sort_us = observed.sort_us > 0 ? gpu_sort_us(algorithm->id, facts) : 0;
 	if (up_us + down_us + sort_us <= 0)
 		return;
 
-	/* as of now, not as decisions are to fade */
+	/* time 0: without decay */
 	gpu_learn_factors(learned, 0, 0, &factors);
 	learned->jobs++;
-	if (learn_load(learned, &told,
+	if (learn_load(learned, &observed,
 				   up_us * exp(part[GPU_PART_UP].log) + down_us * exp(part[GPU_PART_DOWN].log) +
 				   sort_us * exp(gpu_sort_factor(&factors, facts->gpu.key_width, facts->n))))
 		return;
-	/* what nobody has seen alone: less what is assumed of the others, as it will count on top */
-	busy = 1 + learned->load * told.others;
-	if (told.up_us > 0)
-		learn_part(&part[GPU_PART_UP], told.up_us / busy, up_us, now);
-	if (told.down_us > 0)
-		learn_part(&part[GPU_PART_DOWN], told.down_us / busy, down_us, now);
-	if (told.sort_us > 0)
-		learn_sort(learned, facts, told.sort_us / busy, sort_us, now);
-	if (told.hand_over_most_us > 0)
-		learn_hand_over(&part[GPU_PART_HAND_OVER], costs, &told, now);
+	/* observations under load: remove the assumed slowdown, which decisions add again */
+	busy = 1 + learned->load * observed.others;
+	if (observed.up_us > 0)
+		learn_part(&part[GPU_PART_UP], observed.up_us / busy, up_us, now);
+	if (observed.down_us > 0)
+		learn_part(&part[GPU_PART_DOWN], observed.down_us / busy, down_us, now);
+	if (observed.sort_us > 0)
+		learn_sort(learned, facts, observed.sort_us / busy, sort_us, now);
+	if (observed.hand_over_most_us > 0)
+		learn_hand_over(&part[GPU_PART_HAND_OVER], costs, &observed, now);
 }
 
 /* ------------------------------------------------------------------------
- * Text
+ * Correction factors as text
  * ------------------------------------------------------------------------
  */
 const char *
@@ -613,7 +591,7 @@ gpu_learn_format_of(const GpuLearnedOf *of, char text[GPU_LEARN_OF_SIZE])
 					(unsigned long long) of->memory, of->name);
 }
 
-/* The name is all behind one space: it may be empty, or begin or end with more of them. */
+/* The name is the rest of the line after one space.  It may be empty or have spaces. */
 bool
 gpu_learn_parse_of(const char **text, GpuLearnedOf *of)
 {

@@ -1,12 +1,13 @@
 /*
  * sort_feedback.c
- *	  A sort's predictions rest on what jobs have taught of the device, and sorts of the CPU,
- *	  and teach it.
+ *	  Feeds correction factors into a sort's facts, and its times back.
  *
- * What copies and the sort took the device says (DeviceJobTimes).  What handing the job over
- * took is what is left of the time until the first chunk of the result: less that in
- * which this backend filled chunks, the sort and the way back, and less the copies up,
- * of which it is not known how many were waited for.
+ * The device process reports the times of copies and of the sort (DeviceJobTimes).
+ * The hand-over has no clock of its own.  It is the time until the first chunk of
+ * the result, minus the time in which this backend filled chunks, minus the sort
+ * and the copy back, minus the copies to the device that did not overlap with
+ * filling.  Their number is unknown, so the hand-over has a lower and an upper
+ * limit.
  */
 #include "postgres.h"
 
@@ -57,7 +58,7 @@ void
 device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm *algorithm,
 				 bool at_once)
 {
-	const DeviceJobTimes *told = &job->times;
+	const DeviceJobTimes *observed = &job->times;
 	GpuJobTimes times = {0};
 	RouteFacts	done = *facts;
 	LearnDevice who;
@@ -66,19 +67,19 @@ device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm 
 		return;
 	done.n = job->rows_up;
 	done.gpu.costs = who.costs;
-	times.up_bytes = told->up_bytes;
-	times.up_us = told->up_us;
-	times.down_bytes = told->down_bytes;
-	times.down_us = told->down_us;
-	times.sort_us = told->sort_us;
+	times.up_bytes = observed->up_bytes;
+	times.up_us = observed->up_us;
+	times.down_bytes = observed->down_bytes;
+	times.down_us = observed->down_us;
+	times.sort_us = observed->sort_us;
 	times.others = device_others(job->slot->device);
-	if (at_once && told->up_bytes > 0)
+	if (at_once && observed->up_bytes > 0)
 	{
-		double		left = job->first_us - job->fill_us - told->sort_us - told->down_us;
-		double		up_us = told->up_us * (double) job->bytes_up / told->up_bytes;
+		double		most_us = job->first_us - job->fill_us - observed->sort_us - observed->down_us;
+		double		up_us = observed->up_us * (double) job->bytes_up / observed->up_bytes;
 
-		times.hand_over_us = Max(left - up_us, 0);
-		times.hand_over_most_us = job->posted == 1 ? times.hand_over_us : Max(left, 0);
+		times.hand_over_us = Max(most_us - up_us, 0);
+		times.hand_over_most_us = job->posted == 1 ? times.hand_over_us : Max(most_us, 0);
 	}
 	gpusort_learn_job(&who, algorithm, &done, &times);
 }

@@ -1,6 +1,15 @@
 /*
  * store.c
- *	  Learned figures in shared memory and in files.
+ *	  The model's constants and the correction factors, in shared memory and files.
+ *
+ * gpusort.model holds the measured constants, gpusort.learned the correction factors.
+ * Both are text files in the data directory, not tables, because they belong to the
+ * machine and not to a database: every backend reads them without a transaction,
+ * also a parallel worker, and a standby can write them.  Each names the processor; on
+ * another one it is ignored.
+ *
+ * A file that cannot be read or parsed is logged and ignored, because a sort must
+ * not fail for lack of a prediction.
  */
 #include "postgres.h"
 
@@ -20,7 +29,7 @@
 #include "storage/fd.h"
 #include "storage/lwlock.h"
 
-/* A file that is written takes a name with the process's number and this at its end. */
+/* Suffix of a file that is being written; before it stands the process's number. */
 #define UNFINISHED		".tmp"
 
 static bool
@@ -37,12 +46,12 @@ write_failed(const char *path, const char *done, int elevel)
 }
 
 /*
- * Replaces a file's content: a reader sees the old or the new one.  If it is to be durable, a crash of the
- * machine loses neither, and the disk is waited for.  Otherwise such a crash may leave an empty
- * file.  What goes wrong is reported at elevel; false, if that lets us go on.
+ * Replaces a file's content atomically.  durable: waits for the disk, so that a crash
+ * of the machine loses neither the old nor the new content; otherwise a crash may
+ * leave an empty file.  Errors are reported at elevel; returns false if that returns.
  */
 static bool
-gpusort_write_text(const char *file, const char *text, Size len, bool durable, int elevel)
+write_text(const char *file, const char *text, Size len, bool durable, int elevel)
 {
 	char		path[MAXPGPATH];
 	int			fd;
@@ -64,7 +73,7 @@ gpusort_write_text(const char *file, const char *text, Size len, bool durable, i
 		return write_failed(path, "close", elevel);
 	if (!durable)
 		return rename(path, file) == 0 || write_failed(path, "rename", elevel);
-	/* it says what it cannot do */
+	/* durable_rename() reports its errors */
 	if (durable_rename(path, file, Min(elevel, WARNING)) == 0)
 		return true;
 	unlink(path);
@@ -75,9 +84,9 @@ gpusort_write_text(const char *file, const char *text, Size len, bool durable, i
 	return false;
 }
 
-/* For the server's start, when nobody writes: removes files that processes did not live to finish. */
+/* Removes unfinished files of crashed processes, at the server's start. */
 static void
-gpusort_remove_unfinished_text(void)
+remove_unfinished_text(void)
 {
 	DIR		   *dir = AllocateDir(".");
 	struct dirent *entry;
@@ -97,11 +106,11 @@ gpusort_remove_unfinished_text(void)
 }
 
 /*
- * The first max - 1 bytes of a file's content, palloc'd; NULL if there is no file, or it
- * cannot be read, which is reported at elevel.
+ * The first max - 1 bytes of a file's content, palloc'd.  NULL if there is no file, or
+ * if it cannot be opened, which is reported at elevel.
  */
 static char *
-gpusort_read_text(const char *file, Size max, int elevel)
+read_text(const char *file, Size max, int elevel)
 {
 	FILE	   *in = AllocateFile(file, "r");
 	char	   *text;
@@ -123,43 +132,30 @@ gpusort_read_text(const char *file, Size max, int elevel)
 }
 
 /* ------------------------------------------------------------------------
- * Keeps the model's measured constants over restarts.
+ * The model's constants
  *
- * The router and the model know no server, and only see what route_model points to.
- *
- * They lie in a small text file, gpusort.model, in the data directory.  A file
- * and not a table, because the constants belong to the machine and not to a
- * database: every database's sorts use the same ones, a backend reads them
- * without a transaction or a catalog lookup (also a parallel worker, also on a
- * standby), and they can be written on a standby, which may be a different
- * machine.  For the same reason the file names the processor it was measured
- * on: a data directory that moved to another one goes back to the built-in
- * constants until gpusort_calibrate() runs there.
- *
- * Readers notice a new file by its inode and modification time.  A file that cannot be read or
- * understood is logged and ignored: a sort must not fail for want of a prediction.
- * It is logged once for each version of the file, not by each process that looks
- * at it: which was logged stands in shared memory.  A session that loaded the library by
- * itself has none, and says so where only those who look for it read it (DEBUG1).
+ * A reader notices a new file by its inode and modification time.  Shared memory
+ * holds the version of the file that was logged last, so that only one process logs a
+ * bad version.  Without shared memory the message has level DEBUG1.
  * ------------------------------------------------------------------------
  */
 
 #define MODEL_FILE		"gpusort.model"
 
-/* Sorts of fewer records than this do not look for a new file. */
+/* Smaller sorts do not check for a new file. */
 #define REFRESH_MIN_ROWS	65536
 
-/* The version of the file that was looked at last; zeroes: there was none. */
+/* The version of the file that this process read last; zeroes: no file. */
 static struct
 {
-	bool		looked;
+	bool		looked;			/* this process checked for a file */
 	ino_t		inode;
 	struct timespec mtime;
 }			seen;
 
 static RouteModel stored;
 
-/* A hash of the version that was logged last; NULL without shared memory. */
+/* Hash of the version that was logged last; NULL without shared memory. */
 static pg_atomic_uint64 *logged = NULL;
 
 static Size
@@ -175,7 +171,7 @@ start_logged(void *memory, bool found)
 	if (found)
 		return;
 	pg_atomic_init_u64(logged, 0);
-	gpusort_remove_unfinished_text();
+	remove_unfinished_text();
 }
 
 void
@@ -186,7 +182,7 @@ gpusort_model_store_init(void)
 	gpusort_shared_memory(&wanted);
 }
 
-/* Of the file that was seen; never 0. */
+/* Hash of the version that was read last; never 0. */
 static uint64
 file_version(void)
 {
@@ -195,7 +191,7 @@ file_version(void)
 	return hash_bytes_extended((unsigned char *) parts, sizeof(parts), 0) | 1;
 }
 
-/* The level at which to say something of the version that was seen: once for all. */
+/* Error level for messages about this version: LOG in one process, DEBUG1 in the others. */
 static int
 log_level(void)
 {
@@ -208,7 +204,7 @@ static bool
 read_model(RouteModel *model)
 {
 	int			level = log_level();
-	char	   *text = gpusort_read_text(MODEL_FILE, MODEL_TEXT_SIZE, level);
+	char	   *text = read_text(MODEL_FILE, MODEL_TEXT_SIZE, level);
 	ModelTextStatus status;
 
 	if (text == NULL)
@@ -259,9 +255,9 @@ gpusort_model_refresh(size_t n)
 		&stored : &route_model_builtin;
 }
 
-/* Tells the constants that this process uses from others, also after a restart; never 0. */
+/* Identifies the constants that this process uses, also after a restart; never 0. */
 static uint64
-gpusort_model_version(void)
+model_version(void)
 {
 	gpusort_model_refresh(0);
 	return file_version();
@@ -273,28 +269,28 @@ gpusort_model_store(const RouteModel *model)
 	char		text[MODEL_TEXT_SIZE];
 	size_t		len = model_format(model, text);
 
-	(void) gpusort_write_text(MODEL_FILE, text, len, true, ERROR);
+	(void) write_text(MODEL_FILE, text, len, true, ERROR);
 }
 
 /* ------------------------------------------------------------------------
- * What sorts on the CPU have taught of it, for all backends.
+ * Correction factors of the CPU model
  *
- * It lies in shared memory, under a lock that is held for a microsecond; learn_store.c keeps
- * it in its file.  Without shared memory there is no GPU, and between the CPU's kernels it
- * makes no difference: a session that loaded the library by itself learns nothing.
+ * They lie in shared memory, under a lock that is held for a microsecond.  A session
+ * without shared memory learns nothing: it has no GPU, and the factors do not matter
+ * between CPU kernels.
  *
- * What was learned corrects a model, the one whose version stands beside it, and is dropped
- * with it.  A process that finds another version there than it uses looks for new constants
- * first, so that of two processes the one that is late gives way.
+ * The factors belong to one version of the model's constants and are dropped with it.
+ * A process that finds another version first reloads its constants, so that an
+ * outdated process does not drop the factors of a newer version.
  * ------------------------------------------------------------------------
  */
 
 typedef struct CpuShared
 {
 	LWLock	   *lock;
-	bool		changed;		/* since the last gpusort_cpu_changed() */
-	uint64		model;			/* what it corrects; 0: nothing yet */
-	unsigned	times;			/* CpuMeasured.times of the last that was taken in */
+	bool		changed;		/* changed since the last cpu_take_changed() */
+	uint64		model;			/* version of the constants it belongs to; 0: none */
+	unsigned	times;			/* CpuMeasured.times of the measurement taken in */
 	CpuLearned	learned;
 } CpuShared;
 
@@ -316,9 +312,8 @@ store_start(void *memory, bool found)
 	cpu_shared->lock = &GetNamedLWLockTranche("gpusort_learn_cpu")->lock;
 }
 
-/* Asks for shared memory; while libraries are preloaded. */
 static void
-gpusort_cpu_store_init(void)
+cpu_store_init(void)
 {
 	static const SharedMemory wanted = {"gpusort_learn_cpu", store_size, store_start, true};
 
@@ -328,14 +323,17 @@ gpusort_cpu_store_init(void)
 static bool
 cpu_is_up_to_date(const volatile CpuMeasured *measured)
 {
-	return cpu_shared->model == gpusort_model_version() && cpu_shared->times == (measured->times & ~1u);
+	return cpu_shared->model == model_version() && cpu_shared->times == (measured->times & ~1u);
 }
 
-/* Under the exclusive lock: drops what corrected another model, takes in what was measured. */
+/*
+ * Drops factors of other constants and takes in a new measurement.  The caller holds
+ * the exclusive lock.
+ */
 static void
 cpu_bring_up_to_date(const volatile CpuMeasured *measured)
 {
-	uint64		model = gpusort_model_version();
+	uint64		model = model_version();
 	unsigned	before = measured->times;
 	CpuMeasured copy;
 
@@ -349,7 +347,7 @@ cpu_bring_up_to_date(const volatile CpuMeasured *measured)
 	pg_read_barrier();
 	copy = *(const CpuMeasured *) measured;
 	pg_read_barrier();
-	/* one that is being written is for the next who looks */
+	/* skip a measurement that is being written; a later call takes it in */
 	if (cpu_shared->times == before || before % 2 != 0 || measured->times != before)
 		return;
 	cpu_shared->times = before;
@@ -357,11 +355,11 @@ cpu_bring_up_to_date(const volatile CpuMeasured *measured)
 	cpu_shared->changed = true;
 }
 
-/* Takes the exclusive lock, of what is up to date. */
+/* Takes the exclusive lock and brings the factors up to date. */
 static void
 lock_up_to_date(const volatile CpuMeasured *measured)
 {
-	/* before the lock: it reads a file */
+	/* reads a file, so before the lock */
 	if (!cpu_is_up_to_date(measured))
 		gpusort_model_refresh(SIZE_MAX);
 	LWLockAcquire(cpu_shared->lock, LW_EXCLUSIVE);
@@ -411,8 +409,9 @@ gpusort_cpu_forget(const volatile CpuMeasured *measured)
 	LWLockRelease(cpu_shared->lock);
 }
 
+/* Have the factors changed since the last call? */
 static bool
-gpusort_cpu_changed(void)
+cpu_take_changed(void)
 {
 	bool		changed;
 
@@ -424,7 +423,7 @@ gpusort_cpu_changed(void)
 }
 
 static void
-gpusort_cpu_format(StringInfo text)
+cpu_format(StringInfo text)
 {
 	char		part[CPU_LEARN_TEXT_SIZE];
 	CpuLearned	learned;
@@ -441,7 +440,7 @@ gpusort_cpu_format(StringInfo text)
 }
 
 static bool
-gpusort_cpu_parse(const char **text)
+cpu_parse(const char **text)
 {
 	unsigned long long model;
 	int			len;
@@ -455,29 +454,20 @@ gpusort_cpu_parse(const char **text)
 	return true;
 }
 
-/*
- * For the file (learn_store.c): its part of the text, and back; if the file is none, nothing of it
- * holds.  gpusort_cpu_changed: has it changed since the last call?
- */
 static void
-gpusort_cpu_drop(void)
+cpu_drop(void)
 {
 	cpu_learn_begin(&cpu_shared->learned);
 	cpu_shared->model = 0;
 }
 
 /* ------------------------------------------------------------------------
- * What jobs have taught of each device, for all backends; and over restarts, with what sorts
- * have taught of the CPU.
+ * Correction factors of the GPU model, and the file of all factors
  *
- * It lies in shared memory, by CUDA's number, under a lock that is held for a
- * microsecond, and from time to time in a text file, gpusort.learned, in the data
- * directory; model_store.c says why a file.  The service's supervisor writes it, so that no
- * query waits for a disk.  What was learned belongs to a device in a machine: the file
- * names the processor, and each part of it the device, by its name and memory.  If another has
- * its number, what was known is dropped.
- *
- * On error: a file that cannot be read or understood is logged and ignored.
+ * They lie in shared memory, by CUDA's device number, under a lock that is held for a
+ * microsecond.  The service's supervisor saves them, so that no query waits for a
+ * disk.  A device's name and memory identify it; factors of a former device with the
+ * same number are dropped.
  * ------------------------------------------------------------------------
  */
 
@@ -487,7 +477,7 @@ gpusort_cpu_drop(void)
 #define LEARN_FILE_MAX		(LEARN_DEVICES * (GPU_LEARN_TEXT_SIZE + GPU_LEARN_OF_SIZE) + \
 							 CPU_LEARN_TEXT_SIZE + 1024)
 
-/* Between two writes; and if sorts on the CPU, of which there are many, are all that is new. */
+/* Interval between two saves, and between two saves if only the CPU's factors changed. */
 #define SAVE_EVERY_S		10
 #define SAVE_CPU_EVERY_S	60
 
@@ -495,25 +485,20 @@ typedef struct LearnEntry
 {
 	bool		used;
 	GpuLearnedOf of;
-	uint32		measurements;	/* the last that was taken in */
+	uint32		measurements;	/* sequence number of the measurement taken in */
 	GpuLearned	learned;
 } LearnEntry;
 
 typedef struct LearnShared
 {
 	LWLock	   *lock;
-	bool		changed;		/* since it was written */
+	bool		changed;		/* changed since the last save */
 	LearnEntry	entries[LEARN_DEVICES];
 } LearnShared;
 
 static LearnShared *gpu_shared = NULL;
 
-/* ------------------------------------------------------------------------
- * The file
- * ------------------------------------------------------------------------
- */
-
-/* One device's part; moves *text behind it.  False if it is none. */
+/* Parses one device's part and moves *text past it; false if it is invalid. */
 static bool
 parse_device(const char **text)
 {
@@ -532,14 +517,14 @@ static void
 read_file(void)
 {
 	char		machine[MACHINE_NAME_SIZE];
-	char	   *text = gpusort_read_text(LEARN_FILE, LEARN_FILE_MAX, LOG);
+	char	   *text = read_text(LEARN_FILE, LEARN_FILE_MAX, LOG);
 	const char *at = text;
 
 	if (text == NULL)
 		return;
 	if (text[0] == '\0')
 	{
-		/* a crash of the machine cut it short */
+		/* a crash of the machine truncated the file */
 		pfree(text);
 		return;
 	}
@@ -549,24 +534,24 @@ read_file(void)
 	else if (strncmp(at += strlen(LEARN_HEAD), machine, strlen(machine)) != 0 ||
 			 at[strlen(machine)] != '\n')
 		ereport(LOG,
-				(errmsg("gpusort ignores what was learned on another machine")));
+				(errmsg("gpusort ignores correction factors of another machine")));
 	else
 	{
 		at += strlen(machine) + 1;
 		while (at != NULL && *at != '\0')
 		{
-			if (!(strncmp(at, "cpu ", 4) == 0 ? gpusort_cpu_parse(&at) : parse_device(&at)))
+			if (!(strncmp(at, "cpu ", 4) == 0 ? cpu_parse(&at) : parse_device(&at)))
 				at = NULL;
 		}
 	}
 	if (at == NULL)
 	{
 		memset(gpu_shared->entries, 0, sizeof(gpu_shared->entries));
-		gpusort_cpu_drop();
+		cpu_drop();
 		ereport(LOG,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("gpusort cannot use file \"%s\"", LEARN_FILE),
-				 errdetail("What was learned of GPUs and of the CPU is learned anew.")));
+				 errdetail("The correction factors of GPUs and of the CPU start anew.")));
 	}
 	pfree(text);
 }
@@ -581,7 +566,7 @@ format_all(StringInfo text)
 
 	machine_name(machine);
 	appendStringInfo(text, LEARN_HEAD "%s\n", machine);
-	gpusort_cpu_format(text);
+	cpu_format(text);
 	for (int d = 0; d < LEARN_DEVICES; d++)
 	{
 		LWLockAcquire(gpu_shared->lock, LW_SHARED);
@@ -611,21 +596,17 @@ gpusort_learn_save(bool at_once)
 	gpu_shared->changed = false;
 	LWLockRelease(gpu_shared->lock);
 	if (at_once || now - last >= SAVE_CPU_EVERY_S || now < last)
-		changed |= gpusort_cpu_changed();
+		changed |= cpu_take_changed();
 	if (!changed)
 		return;
 	last = now;
 	initStringInfo(&text);
 	format_all(&text);
-	/* the supervisor watches the device process and does not wait for the disk meanwhile */
-	(void) gpusort_write_text(LEARN_FILE, text.data, text.len, at_once, LOG);
+	/* the supervisor watches the device process, so it does not wait for the disk */
+	(void) write_text(LEARN_FILE, text.data, text.len, at_once, LOG);
 	pfree(text.data);
 }
 
-/* ------------------------------------------------------------------------
- * Shared memory
- * ------------------------------------------------------------------------
- */
 static Size
 learn_size(void)
 {
@@ -648,8 +629,8 @@ gpusort_learn_store_init(void)
 {
 	static const SharedMemory wanted = {"gpusort_learn", learn_size, learn_start, true};
 
-	/* first, for the file has it, too */
-	gpusort_cpu_store_init();
+	/* the CPU's part first, because read_file() fills it, too */
+	cpu_store_init();
 	gpusort_shared_memory(&wanted);
 }
 
@@ -660,7 +641,7 @@ entry_of(const LearnDevice *device)
 	return &gpu_shared->entries[device->number];
 }
 
-/* Is it this device's, and not one's that had its number before? */
+/* Does the entry belong to this device, and not to a former one with its number? */
 static bool
 is_of(const LearnEntry *entry, const LearnDevice *device)
 {
@@ -678,7 +659,10 @@ gpu_is_up_to_date(const LearnEntry *entry, const LearnDevice *device)
 	return is_of(entry, device) && (measurements == 0 || entry->measurements == measurements);
 }
 
-/* Under the exclusive lock: drops what was another device's, takes in what was measured. */
+/*
+ * Drops factors of another device and takes in a new measurement.  The caller holds
+ * the exclusive lock.
+ */
 static void
 gpu_bring_up_to_date(LearnEntry *entry, const LearnDevice *device)
 {
@@ -697,7 +681,7 @@ gpu_bring_up_to_date(LearnEntry *entry, const LearnDevice *device)
 	pg_read_barrier();
 	measured = *(const DeviceMeasured *) device->measured;
 	pg_read_barrier();
-	/* none as yet; one that is being written is for the next who looks */
+	/* skip a measurement that is being written; a later call takes it in */
 	if (before == 0 || entry->measurements == before || before % 2 != 0 || *device->measurements != before)
 		return;
 	entry->measurements = before;
