@@ -328,6 +328,27 @@ keybuf_row(KeyBuffer *keybuf, const KeyWriter *writer, const Datum *values, cons
 }
 
 /* ------------------------------------------------------------------------
+ * Key makers
+ * ------------------------------------------------------------------------
+ */
+
+/* Makes the key maker of a column, or of its second word, in cxt. */
+extern KeyMaker key_maker_create(MemoryContext cxt, const KeyColumn *key, KeyKind kind);
+
+/*
+ * Type and collation of the first parts that the key maker has seen (key_nested()
+ * kinds).  Normalized keys of two processes compare only if these are the same.  0: no
+ * value has been seen, or the kind has no parts.
+ */
+extern uint64 key_maker_part_type(KeyKind kind, KeyMaker maker);
+
+/* KEY_ABBREVIATED if the column's sort support has abbreviated keys, else KEY_COMPARED. */
+extern KeyKind abbreviated_kind(const KeyColumn *key);
+
+/* Sort support of a column in cxt, with abbreviated keys if abbreviate. */
+extern struct SortSupportData *abbreviated_support(MemoryContext cxt, const KeyColumn *key, bool abbreviate);
+
+/* ------------------------------------------------------------------------
  * Strings: text, varchar, char(n), name, bytea
  * ------------------------------------------------------------------------
  */
@@ -375,52 +396,13 @@ string_of(KeyKind kind, Datum value)
 extern bool string_has_prefix(const KeyBufferColumn *col, Datum value);
 
 /*
- * Handles the column's first string, or a row i whose string may lack the prefix: sets
- * or shortens the prefix and shifts the normalized keys of rows [0, i).  Returns the
- * normalized key of row i.
+ * Does the order of strings mostly follow an order of characters, and are strings equal
+ * only if their bytes are?
  */
-extern uint64 string_key_begin(KeyBuffer *keybuf, KeyBufferColumn *col, size_t i, Datum value, bool *inexact);
+extern bool collation_by_letters(Oid collation);
 
-/* Converts a range behind a prefix of from bytes to one behind a prefix of to bytes. */
-extern void string_shift_range(const KeyBufferColumn *col, int from, int to, KeyRange *range);
-
-/*
- * Gives up a frozen prefix if the range may have strings without it.  Such strings sort
- * anywhere before or behind the strings that have the prefix.
- */
-extern void string_give_up_prefix(const KeyBufferColumn *col, KeyRange *range, BytesPrefix *prefix);
-
-/* ------------------------------------------------------------------------
- * Per-byte dictionaries
- *
- * At each byte position of the normalized keys only some of the 256 byte values occur:
- * 10 digits, or 16 hexadecimal digits.  The rank of a byte among these values is a digit
- * of a number in mixed radix, which orders as the strings do.  Eight hexadecimal digits
- * take 32 bits, where bit compaction needs 48.  A dictionary costs eight lookups per row
- * to build and eight to use, so it serves keys that do not fit otherwise.
- * ------------------------------------------------------------------------
- */
-
-typedef struct ByteDictionary
-{
-	uint64		digit[BYTES_WORD][256]; /* by byte position (0: least significant) and byte */
-} ByteDictionary;
-
-/*
- * Makes the dictionary of a column's n normalized keys.  Returns false if its codes
- * would take as many bits as this, or more.
- */
-extern bool byte_dictionary_make(ByteDictionary *byte_dictionary, const KeyBufferColumn *col, size_t n, int bits);
-
-static inline uint64
-byte_dictionary_code(const ByteDictionary *byte_dictionary, uint64 normkey)
-{
-	uint64		number = 0;
-
-	for (int i = 0; i < BYTES_WORD; i++)
-		number += byte_dictionary->digit[i][(normkey >> (8 * i)) & 0xff];
-	return number;
-}
+/* Name of the C library's locale of this collation, palloc'd; NULL for other providers. */
+extern char *collation_libc_locale(Oid collation);
 
 /* ------------------------------------------------------------------------
  * Keys read from heap tuples in place
@@ -509,38 +491,6 @@ normkey_at(const KeyBufferColumn *col, KeyMaker maker, KeyKind kind, uint64 flip
 }
 
 /* ------------------------------------------------------------------------
- * Linear quantization of float8
- *
- * The leading bits of a float8 are its sign and exponent, which are the same for most
- * values of a column.  Cut to fewer bits, many normalized keys would be equal.  A linear
- * scale divides the distance from the first to the last value into equal steps, one for
- * each number of the bits at hand, so few values tie and radix digits are used equally.
- *
- * Rounding keeps the order: a number is less than another only if its value is.  Equal
- * numbers are resolved as ties.  A sample decides whether the scale separates more
- * values than the leading bits do; it does not if values have all magnitudes.
- * ------------------------------------------------------------------------
- */
-
-typedef struct LinearScale
-{
-	uint64		flip;			/* that of the column */
-	double		from;			/* the value that sorts first */
-	double		steps;			/* numbers per unit, negative if descending; 0: no scale */
-} LinearScale;
-
-struct KeyLayout;
-
-/*
- * Layout for pack_words() whose keys have this number of bits, fewer than layout's.
- * layout must be for the key buffer's own ranges.  The first column that does not fit
- * is quantized, and later columns are dropped.  Returns false if that column is no
- * float8, or if the scale does not pay.
- */
-extern bool quantized_layout(struct KeyLayout *quantized, const struct KeyLayout *layout,
-						const KeyBuffer *keybuf, int bits);
-
-/* ------------------------------------------------------------------------
  * Key layouts and packing
  * ------------------------------------------------------------------------
  */
@@ -552,11 +502,22 @@ extern bool quantized_layout(struct KeyLayout *quantized, const struct KeyLayout
 /* PostgreSQL's type, because palloc aligns only to 8 bytes */
 typedef uint128 Key128;
 
+/* A linear scale for float8 (pack.c). */
+typedef struct LinearScale
+{
+	uint64		flip;			/* that of the column */
+	double		from;			/* the value that sorts first */
+	double		steps;			/* numbers per unit, negative if descending; 0: no scale */
+} LinearScale;
+
+/* Maps the bytes of strings to their ranks (pack.c). */
+typedef struct ByteDictionary ByteDictionary;
+
 /* A column's place in the packed key. */
 typedef struct LayoutColumn
 {
 	BitCompaction compaction;	/* applied first if its mask is not 0 */
-	const struct ByteDictionary *byte_dictionary;	/* or applied first, if not NULL */
+	const ByteDictionary *byte_dictionary;	/* or applied first, if not NULL */
 	LinearScale quantized;		/* or applied first, if steps is not 0 */
 	uint64		base;			/* the column's number is the normalized key - base + add */
 	uint64		add;			/* 1 if NULLs come first (as number 0), otherwise 0 */
@@ -590,7 +551,7 @@ extern void key_layout(KeyLayout *layout, const KeyBuffer *keybuf, const KeyRang
 /* Memory for the dictionaries of a layout's columns; NULL until needed. */
 typedef struct ByteDictionaries
 {
-	struct ByteDictionary *cols[KEY_MAX_COLUMNS];
+	ByteDictionary *cols[KEY_MAX_COLUMNS];
 } ByteDictionaries;
 
 /*
@@ -606,6 +567,14 @@ extern void key_layout_narrow(KeyLayout *layout, const KeyBuffer *keybuf, ByteDi
  * more.  The layout is one of the key buffer's own ranges.
  */
 extern uint64 key_layout_range(const KeyBuffer *keybuf, const KeyLayout *layout);
+
+/*
+ * Layout for pack_words() whose keys have this number of bits, fewer than layout's.
+ * layout must be for the key buffer's own ranges.  The first column that does not fit
+ * is quantized, and later columns are dropped.  Returns false if that column is no
+ * float8, or if the scale does not pay.
+ */
+extern bool quantized_layout(KeyLayout *quantized, const KeyLayout *layout, const KeyBuffer *keybuf, int bits);
 
 /* The key buffer's own ranges, for key_layout(). */
 extern void keybuf_ranges(const KeyBuffer *keybuf, KeyRange *ranges);
@@ -641,29 +610,6 @@ extern Key128 pack_row(const KeyBuffer *keybuf, const KeyWriter *writer, const K
  * Decoding
  * ------------------------------------------------------------------------
  */
-
-/* The Datum of a normalized key, of a decodable kind. */
-static inline Datum
-key_datum(KeyKind kind, uint64 flip, uint64 bits)
-{
-	switch (kind)
-	{
-#define VALUE_DATUM(kind, normkey, type, from_datum, make, back)	case kind: return back(bits ^ flip);
-#define NO_DATUM(kind, ...)	case kind: break;
-		KEY_KINDS(VALUE_DATUM, NO_DATUM, NO_DATUM)
-	}
-	pg_unreachable();
-}
-
-/* The Datum of a column's number in the packed key. */
-static inline Datum
-decode_value(const KeyBufferColumn *col, const LayoutColumn *lc, Key128 value, bool *isnull)
-{
-	*isnull = col->range.has_null && (lc->bits == 0 || value == lc->null_value);
-	if (*isnull)
-		return (Datum) 0;
-	return key_datum(col->kind, col->flip, (uint64) value - lc->add + lc->base);
-}
 
 /*
  * Decodes count keys that are right-aligned in words.  Column c of key i goes to

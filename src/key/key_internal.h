@@ -1,52 +1,30 @@
 /*
  * key_internal.h
- *	  Key makers and collations, for key/ and the tie-break.
+ *	  What the files of key/ share: collations, prefixes, state of key makers.
  */
 #ifndef GPUSORT_KEY_KEY_INTERNAL_H
 #define GPUSORT_KEY_KEY_INTERNAL_H
 
-#include "postgres.h"
-
-#include "key/type/keytype.h"
-#include "utils/sortsupport.h"
-
-/* Makes the key maker of a column, or of its second word, in cxt. */
-extern KeyMaker key_maker_create(MemoryContext cxt, const KeyColumn *key, KeyKind kind);
-
-/*
- * Type and collation of the first parts that the key maker has seen (key_nested()
- * kinds).  Normalized keys of two processes compare only if these are the same.  0: no
- * value has been seen, or the kind has no parts.
- */
-extern uint64 key_maker_part_type(KeyKind kind, KeyMaker maker);
-
-/* ------------------------------------------------------------------------
- * Collations
- * ------------------------------------------------------------------------
- */
+#include "key/key.h"
 
 /* Does the collation compare strings by their bytes? */
 extern bool collation_by_bytes(Oid collation);
 
 /*
- * Does the order of strings mostly follow an order of characters, and are strings equal
- * only if their bytes are?
+ * Handles the column's first string, or a row i whose string may lack the prefix: sets
+ * or shortens the prefix and shifts the normalized keys of rows [0, i).  Returns the
+ * normalized key of row i.
  */
-extern bool collation_by_letters(Oid collation);
+extern uint64 string_key_begin(KeyBuffer *keybuf, KeyBufferColumn *col, size_t i, Datum value, bool *inexact);
 
-/* Name of the C library's locale of this collation, palloc'd; NULL for other providers. */
-extern char *collation_libc_locale(Oid collation);
+/* Converts a range behind a prefix of from bytes to one behind a prefix of to bytes. */
+extern void string_shift_range(const KeyBufferColumn *col, int from, int to, KeyRange *range);
 
-/* ------------------------------------------------------------------------
- * Abbreviated keys
- * ------------------------------------------------------------------------
+/*
+ * Gives up a frozen prefix if the range may have strings without it.  Such strings sort
+ * anywhere before or behind the strings that have the prefix.
  */
-
-/* KEY_ABBREVIATED if the column's sort support has abbreviated keys, else KEY_COMPARED. */
-extern KeyKind abbreviated_kind(const KeyColumn *key);
-
-/* Sort support of a column in cxt, with abbreviated keys if abbreviate. */
-extern SortSupport abbreviated_support(MemoryContext cxt, const KeyColumn *key, bool abbreviate);
+extern void string_give_up_prefix(const KeyBufferColumn *col, KeyRange *range, BytesPrefix *prefix);
 
 /* ------------------------------------------------------------------------
  * State of key makers

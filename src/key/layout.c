@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "key/key.h"
+#include "key/key_internal.h"
 
 /* The range of a column's type. */
 static void

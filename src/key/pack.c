@@ -41,6 +41,118 @@ bit_length(Key128 v)
 	return (uint64) v == 0 ? 0 : 1 + pg_leftmost_one_pos64((uint64) v);
 }
 
+/* ------------------------------------------------------------------------
+ * Per-byte dictionaries
+ *
+ * At each byte position of the normalized keys only some of the 256 byte values occur:
+ * 10 digits, or 16 hexadecimal digits.  The rank of a byte among these values is a digit
+ * of a number in mixed radix, which orders as the strings do.  Eight hexadecimal digits
+ * take 32 bits, where bit compaction needs 48.  A dictionary costs eight lookups per row
+ * to build and eight to use, so it serves keys that do not fit otherwise.
+ * ------------------------------------------------------------------------
+ */
+
+#define DICTIONARY_SAMPLE	1024	/* normalized keys that tell whether to look at all */
+
+struct ByteDictionary
+{
+	uint64		digit[BYTES_WORD][256]; /* by byte position (0: least significant) and byte */
+};
+
+static inline uint64
+byte_dictionary_code(const ByteDictionary *byte_dictionary, uint64 normkey)
+{
+	uint64		number = 0;
+
+	for (int i = 0; i < BYTES_WORD; i++)
+		number += byte_dictionary->digit[i][(normkey >> (8 * i)) & 0xff];
+	return number;
+}
+
+/* Which values occur at each byte of the normalized keys. */
+typedef struct BytesSeen
+{
+	bool		byte[BYTES_WORD][256];
+} BytesSeen;
+
+/* Looks at every step-th normalized key. */
+static void
+mark_bytes(BytesSeen *seen, const KeyBufferColumn *col, size_t n, size_t step)
+{
+	const uint64 *normkeys = col->normkeys;
+	const uint8 *nulls = col->range.has_null ? col->nulls : NULL;
+
+	memset(seen, 0, sizeof(*seen));
+	for (size_t i = 0; i < n; i += step)
+	{
+		uint64		normkey = normkeys[i];
+
+		if (nulls != NULL && nulls[i])
+			continue;
+		for (int b = 0; b < BYTES_WORD; b++)
+			seen->byte[b][(normkey >> (8 * b)) & 0xff] = true;
+	}
+}
+
+/* Number of distinct dictionary codes less one; PG_UINT64_MAX if 64 bits do not hold them. */
+static uint64
+largest_code(const BytesSeen *seen)
+{
+	uint64		numbers = 1;
+
+	for (int b = 0; b < BYTES_WORD; b++)
+	{
+		int			count = 0;
+
+		for (int i = 0; i < 256; i++)
+			count += seen->byte[b][i];
+		if (numbers > PG_UINT64_MAX / Max(count, 1))
+			return PG_UINT64_MAX;
+		numbers *= Max(count, 1);
+	}
+	return numbers - 1;
+}
+
+/*
+ * Makes the dictionary of a column's n normalized keys.  Returns false if its codes
+ * would take as many bits as this, or more.
+ */
+static bool
+byte_dictionary_make(ByteDictionary *byte_dictionary, const KeyBufferColumn *col, size_t n, int bits)
+{
+	uint64		limit = bits > 64 ? PG_UINT64_MAX : UINT64CONST(1) << (bits - 1);
+	uint64		weight = 1;
+	BytesSeen		seen;
+
+	Assert(bits > 0 && col->wide);
+	if (n > 16 * DICTIONARY_SAMPLE)
+	{
+		mark_bytes(&seen, col, n, n / DICTIONARY_SAMPLE);
+		if (largest_code(&seen) >= limit)
+			return false;
+	}
+	mark_bytes(&seen, col, n, 1);
+	if (largest_code(&seen) >= limit)
+		return false;
+	for (int b = 0; b < BYTES_WORD; b++)
+	{
+		uint64		rank = 0;
+
+		for (int i = 0; i < 256; i++)
+		{
+			byte_dictionary->digit[b][i] = rank * weight;
+			rank += seen.byte[b][i];
+		}
+		weight *= Max(rank, 1);
+	}
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Key layouts
+ * ------------------------------------------------------------------------
+ */
+
 void
 keybuf_ranges(const KeyBuffer *keybuf, KeyRange *ranges)
 {
@@ -167,6 +279,15 @@ key_layout_range(const KeyBuffer *keybuf, const KeyLayout *layout)
 
 /* ------------------------------------------------------------------------
  * Linear quantization of float8
+ *
+ * The leading bits of a float8 are its sign and exponent, which are the same for most
+ * values of a column.  Cut to fewer bits, many normalized keys would be equal.  A linear
+ * scale divides the distance from the first to the last value into equal steps, one for
+ * each number of the bits at hand, so few values tie and radix digits are used equally.
+ *
+ * Rounding keeps the order: a number is less than another only if its value is.  Equal
+ * numbers are resolved as ties.  A sample decides whether the scale separates more
+ * values than the leading bits do; it does not if values have all magnitudes.
  * ------------------------------------------------------------------------
  */
 
@@ -638,6 +759,29 @@ pack_row(const KeyBuffer *keybuf, const KeyWriter *writer, const KeyLayout *layo
  * Decoding, for sorts whose rows consist of their keys
  * ------------------------------------------------------------------------
  */
+
+/* The Datum of a normalized key, of a decodable kind. */
+static inline Datum
+key_datum(KeyKind kind, uint64 flip, uint64 bits)
+{
+	switch (kind)
+	{
+#define VALUE_DATUM(kind, normkey, type, from_datum, make, back)	case kind: return back(bits ^ flip);
+#define NO_DATUM(kind, ...)	case kind: break;
+		KEY_KINDS(VALUE_DATUM, NO_DATUM, NO_DATUM)
+	}
+	pg_unreachable();
+}
+
+/* The Datum of a column's number in the packed key. */
+static inline Datum
+decode_value(const KeyBufferColumn *col, const LayoutColumn *lc, Key128 value, bool *isnull)
+{
+	*isnull = col->range.has_null && (lc->bits == 0 || value == lc->null_value);
+	if (*isnull)
+		return (Datum) 0;
+	return key_datum(col->kind, col->flip, (uint64) value - lc->add + lc->base);
+}
 
 #define DECODE_LOOP(kind, normkey, type, from_datum, make, back) \
 		case kind: \

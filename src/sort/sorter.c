@@ -23,7 +23,6 @@
 #include "postgres.h"
 
 #include "key/key.h"
-#include "key/key_internal.h"
 #include "miscadmin.h"
 #include "settings.h"
 #include "sort/sort.h"

@@ -34,7 +34,7 @@
 #include <locale.h>
 
 #include "compat.h"
-#include "key/key_internal.h"
+#include "key/key.h"
 #include "mb/pg_wchar.h"
 #include "tiebreak/tie_hash.h"
 #include "tiebreak/tiebreak_internal.h"

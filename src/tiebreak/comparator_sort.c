@@ -29,7 +29,7 @@
 
 #include "access/detoast.h"
 #include "compat.h"
-#include "key/key_internal.h"
+#include "key/key.h"
 #include "tiebreak/tiebreak_internal.h"
 
 /* Up to these numbers records are sorted by insertion: by words, by comparator. */

@@ -13,7 +13,7 @@
  */
 #include "postgres.h"
 
-#include "key/key_internal.h"
+#include "key/key.h"
 #include "tiebreak/tiebreak_internal.h"
 
 TieBreak *

@@ -6,7 +6,6 @@
 
 #include "fmgr.h"
 #include "key/key.h"
-#include "key/key_internal.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"

@@ -43,6 +43,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+#include "utils/sortsupport.h"
 #include "utils/syscache.h"
 
 /* Does the C library's locale of this name have no collation rules? */
@@ -292,88 +293,6 @@ string_key_begin(KeyBuffer *keybuf, KeyBufferColumn *col, size_t i, Datum value,
 	if (copy != NULL)
 		pfree(copy);
 	return normkey ^ col->flip;
-}
-
-/* ------------------------------------------------------------------------
- * Per-byte dictionaries
- * ------------------------------------------------------------------------
- */
-
-#define DICTIONARY_SAMPLE	1024	/* normalized keys that tell whether to look at all */
-
-/* Which values occur at each byte of the normalized keys. */
-typedef struct BytesSeen
-{
-	bool		byte[BYTES_WORD][256];
-} BytesSeen;
-
-/* Looks at every step-th normalized key. */
-static void
-mark_bytes(BytesSeen *seen, const KeyBufferColumn *col, size_t n, size_t step)
-{
-	const uint64 *normkeys = col->normkeys;
-	const uint8 *nulls = col->range.has_null ? col->nulls : NULL;
-
-	memset(seen, 0, sizeof(*seen));
-	for (size_t i = 0; i < n; i += step)
-	{
-		uint64		normkey = normkeys[i];
-
-		if (nulls != NULL && nulls[i])
-			continue;
-		for (int b = 0; b < BYTES_WORD; b++)
-			seen->byte[b][(normkey >> (8 * b)) & 0xff] = true;
-	}
-}
-
-/* Number of distinct dictionary codes less one; PG_UINT64_MAX if 64 bits do not hold them. */
-static uint64
-largest_code(const BytesSeen *seen)
-{
-	uint64		numbers = 1;
-
-	for (int b = 0; b < BYTES_WORD; b++)
-	{
-		int			count = 0;
-
-		for (int i = 0; i < 256; i++)
-			count += seen->byte[b][i];
-		if (numbers > PG_UINT64_MAX / Max(count, 1))
-			return PG_UINT64_MAX;
-		numbers *= Max(count, 1);
-	}
-	return numbers - 1;
-}
-
-bool
-byte_dictionary_make(ByteDictionary *byte_dictionary, const KeyBufferColumn *col, size_t n, int bits)
-{
-	uint64		limit = bits > 64 ? PG_UINT64_MAX : UINT64CONST(1) << (bits - 1);
-	uint64		weight = 1;
-	BytesSeen		seen;
-
-	Assert(bits > 0 && col->wide);
-	if (n > 16 * DICTIONARY_SAMPLE)
-	{
-		mark_bytes(&seen, col, n, n / DICTIONARY_SAMPLE);
-		if (largest_code(&seen) >= limit)
-			return false;
-	}
-	mark_bytes(&seen, col, n, 1);
-	if (largest_code(&seen) >= limit)
-		return false;
-	for (int b = 0; b < BYTES_WORD; b++)
-	{
-		uint64		rank = 0;
-
-		for (int i = 0; i < 256; i++)
-		{
-			byte_dictionary->digit[b][i] = rank * weight;
-			rank += seen.byte[b][i];
-		}
-		weight *= Max(rank, 1);
-	}
-	return true;
 }
 
 /* ------------------------------------------------------------------------
