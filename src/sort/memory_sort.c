@@ -1,16 +1,18 @@
 /*
  * memory_sort.c
- *	  Sorts one batch in memory: pack, route, run a kernel, resolve ties.
+ *	  Sorts one batch in memory: packs keys, chooses and runs a kernel, resolves ties.
  *
- * Most keys, narrowed, fit one 64-bit word beside their rid; the word is then
- * the whole record.  A key that does not fit is cut to the word first: its
- * leading 36 bits or so tell nearly all rows apart if the keys are anywhere near
- * uniform, and the few equal ones are settled by comparison, which is far
- * cheaper than moving records of twice or three times the size.  If a sample of
- * the words, or a count after the sort, says that too many are equal, the rows
- * are sorted again with their whole key.
+ * Most narrowed keys fit a 64-bit packed record beside their row id.  A longer key is
+ * truncated to the packed record first.  Its leading bits distinguish nearly all rows
+ * unless the keys are skewed.  The few ties are resolved by comparison, which is much
+ * cheaper than moving records of two or three times the size.  If a sample of the packed
+ * records, or a count after the sort, shows many ties, the rows are sorted again with
+ * their whole keys.
  *
- * 10M rows by random(), a float8: the 37 bits that fit leave some 700 of them tied (even.h).
+ * A batch whose input was presorted needs no kernel.
+ *
+ * Memory policy: records and scratch lie in env->recs and env->scratch.  The batch counts
+ * them for each row (Batch.sort_cost).
  */
 #include "postgres.h"
 
@@ -21,37 +23,56 @@
 #include "settings.h"
 #include "sort/sort_internal.h"
 
-/* A sample of this many cut keys, this many equal pairs: use the whole key. */
+/*
+ * Use the whole key if a sample of SAMPLE_SIZE truncated keys has SAMPLE_MAX_EQUAL equal
+ * pairs.  Smaller inputs than SAMPLE_MIN_ROWS are not sampled.
+ */
 #define SAMPLE_SIZE			1024
 #define SAMPLE_MAX_EQUAL	16
 #define SAMPLE_MIN_ROWS		(SAMPLE_SIZE * 16)
 
-/* More than one row in so many tied after the sort: use the whole key. */
+/* Use the whole key if more than 1/TIES_MAX_FRACTION of the rows are tied. */
 #define TIES_MAX_FRACTION	16
 
-/* The records that a kernel is to sort, in env->recs. */
+/* Groups of tied rows in a TieQueue. */
+#define TIE_QUEUE_SIZE		32
+
+/* The records in env->recs that a kernel is to sort. */
 typedef struct Records
 {
 	size_t		n;
 	SortRecFormat format;
-	int			begin_bit;		/* key bits */
+	int			begin_bit;		/* key bits [begin_bit, end_bit) */
 	int			end_bit;
-	uint64		key_range;		/* 0: not known */
-	KeyOrder	order;
-	bool		exact;
+	uint64		key_range;		/* largest key less the smallest; 0: not known */
+	KeyOrder	order;			/* ascents and descents of the input */
+	bool		exact;			/* equal keys mean equal rows */
 	const KeyLayout *layout;
 } Records;
 
-static bool presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, Sorted *sorted);
+/* Groups of tied rows, which wait for comparison until their rows have been prefetched. */
+typedef struct TieQueue
+{
+	int			n;
+	struct
+	{
+		uint32	   *rids;
+		size_t		n;
+	}			runs[TIE_QUEUE_SIZE];
+} TieQueue;
 
-/* *took_us: by the clock; 0 if that is not read. */
+/* ------------------------------------------------------------------------
+ * Running a kernel
+ * ------------------------------------------------------------------------
+ */
+
+/* *took_us: the time by the clock; 0 if the clock is not read. */
 static SortStatus
 run_algorithm(SortEnv *env, const Batch *batch, const Algorithm *algorithm, double predicted_us,
 			  SortProblem *problem, double *took_us)
 {
 	const SortKernel *kernel = algorithm->kernel;
 	Size		scratch = kernel->scratch_bytes(problem);
-
 	instr_time	start;
 	instr_time	end;
 	SortStatus	status;
@@ -70,7 +91,7 @@ run_algorithm(SortEnv *env, const Batch *batch, const Algorithm *algorithm, doub
 	return status;
 }
 
-/* Is there memory for the scratch that an algorithm wants? */
+/* Does the scratch of the kernel fit the sort's memory? */
 static bool
 scratch_fits(const SortEnv *env, const Batch *batch, const SortKernel *kernel,
 			 const SortProblem *problem)
@@ -79,8 +100,8 @@ scratch_fits(const SortEnv *env, const Batch *batch, const SortKernel *kernel,
 }
 
 /*
- * Lets a kernel sort the records, and returns where they lie then.  refusal: why it
- * was not the device.
+ * Chooses a kernel and sorts the records.  Returns the sorted records.  refusal: why the
+ * sort was not offloaded.
  */
 static void *
 run_kernel(SortEnv *env, Batch *batch, const Records *records, const OffloadRefusal *refusal)
@@ -121,7 +142,7 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const OffloadRefu
 	problem.interrupted = sort_threads_interrupted;
 	problem.interrupted_arg = team;
 
-	/* some want more than what rows were counted with; that much is kept for one */
+	/* rows were counted with scratch for the radix sort; some kernels need more */
 	if (facts.forced == NULL && !scratch_fits(env, batch, decision.algorithm->kernel, &problem))
 		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
 	if (env->timed)
@@ -129,7 +150,7 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const OffloadRefu
 	status = run_algorithm(env, batch, decision.algorithm, decision.predicted_us, &problem, &took_us);
 	if (status == SORT_NOT_APPLICABLE)
 	{
-		/* it looked at the records and found them not to be what it needs */
+		/* the kernel examined the records and cannot sort them */
 		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
 		status = run_algorithm(env, batch, decision.algorithm, decision.predicted_us, &problem,
 							   &took_us);
@@ -146,7 +167,12 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const OffloadRefu
 	return problem.result;
 }
 
-/* Do many of these cut keys look equal? */
+/* ------------------------------------------------------------------------
+ * Ties
+ * ------------------------------------------------------------------------
+ */
+
+/* Are many truncated keys of a sample equal? */
 static bool
 sample_has_ties(const uint64 *words, size_t n, int rid_bits)
 {
@@ -164,9 +190,9 @@ sample_has_ties(const uint64 *words, size_t n, int rid_bits)
 }
 
 /*
- * Rids out of sorted records, in place at their front: a rid is at most half a
- * record, so writing never overtakes reading.  Unless exact, the rids of every
- * run of equal keys go to the tie-break.
+ * Extracts the row ids of sorted records in place, at the front of the array.  A row id
+ * takes at most half a record, so writing never overtakes reading.  Unless the keys are
+ * exact, ties are resolved for each run of equal keys.
  */
 #define EXTRACT_RIDS(rec_t, rid_of, equal_keys) \
 	do { \
@@ -194,27 +220,11 @@ sample_has_ties(const uint64 *words, size_t n, int rid_bits)
 		} \
 		if (n - start > 1) \
 			queue_ties(env, batch, &queue, rids + start, n - start); \
-		resolve_ties(env, batch, &queue); \
+		resolve_queued_ties(env, batch, &queue); \
 	} while (0)
 
-/*
- * Ties wait in a queue while their rows are on the way from memory: two rows that
- * nobody has touched since they were stored cost half a microsecond otherwise.
- */
-#define TIE_QUEUE_SIZE		32
-
-typedef struct TieQueue
-{
-	int			n;
-	struct
-	{
-		uint32	   *rids;
-		size_t		n;
-	}			runs[TIE_QUEUE_SIZE];
-} TieQueue;
-
 static void
-resolve_ties(SortEnv *env, const Batch *batch, TieQueue *queue)
+resolve_queued_ties(SortEnv *env, const Batch *batch, TieQueue *queue)
 {
 	CHECK_FOR_INTERRUPTS();
 	for (int i = 0; i < queue->n; i++)
@@ -233,10 +243,10 @@ queue_ties(SortEnv *env, const Batch *batch, TieQueue *queue, uint32 *rids, size
 	queue->runs[queue->n].rids = rids;
 	queue->runs[queue->n].n = n;
 	if (++queue->n == TIE_QUEUE_SIZE)
-		resolve_ties(env, batch, queue);
+		resolve_queued_ties(env, batch, queue);
 }
 
-/* Of recs and scratch, frees that in which the result is not. */
+/* Frees recs or scratch, whichever does not have the result. */
 static void
 free_other(SortEnv *env, const void *result)
 {
@@ -249,7 +259,7 @@ free_other(SortEnv *env, const void *result)
 		bulk_free(env->bulk, &env->recs);
 }
 
-/* The sorted records' rids, ties settled. */
+/* The row ids of the sorted records, with ties resolved. */
 static void
 extract_rids(SortEnv *env, const Batch *batch, const Records *records, void *result,
 			 Sorted *sorted)
@@ -294,7 +304,12 @@ count_ties(const uint64 *words, size_t n, int rid_bits)
 	return ties;
 }
 
-/* Rows by their rids, on the CPU. */
+/* ------------------------------------------------------------------------
+ * Sorting on the CPU
+ * ------------------------------------------------------------------------
+ */
+
+/* Sorts rows by packed records, or by whole keys if those have many ties. */
 static void
 order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRefusal *refusal,
 		   Sorted *sorted)
@@ -340,14 +355,14 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 	bulk_reserve(env->bulk, &env->recs, n * sort_rec_size(records.format), 0);
 	pack_wide(keybuf, layout, records.format, env->recs.ptr, &records.order);
 	sort_env_note_memory(env, batch_held(batch));
-	/* a bounded sort and a check need them once more */
+	/* a bounded sort and gpusort.verify need the key buffer again */
 	if (env->bound == 0 && !gpusort_verify)
 		batch_free_keys(batch, env->bulk);
 	result = run_kernel(env, batch, &records, refusal);
 	extract_rids(env, batch, &records, result, sorted);
 }
 
-/* Keys that are all there is, on the CPU. */
+/* Sorts keys without rows. */
 static void
 order_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRefusal *refusal,
 		   Sorted *sorted)
@@ -373,74 +388,14 @@ order_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 	free_other(env, sorted->keys);
 }
 
-OffloadJob *
-order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sorted *sorted)
-{
-	KeyBuffer  *keybuf = &batch->keybuf;
-	KeyRange	ranges[KEY_MAX_COLUMNS];
-	KeyLayout	layout;
-	OffloadRefusal refusal = {0};
-	OffloadJob *streaming;
-
-	sorted->n = 0;
-	sorted->rids = NULL;
-	sorted->keys = NULL;
-	if (keybuf->n == 0)
-		return NULL;
-
-	progress_phase(&env->progress, PROGRESS_SORT);
-	if (presorted_batch(env, batch, early, sorted))
-		return NULL;
-	keybuf_ranges(keybuf, ranges);
-	key_layout(&layout, keybuf, ranges);
-	/* so that a word holds them, beside the rid */
-	if (!env->spec.keys_only)
-		key_layout_narrow(&layout, keybuf, &env->byte_dictionary, env->cxt, 64 - keybuf_rid_bits(keybuf));
-	if (sort_offload->sort_keys(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
-		return streaming;
-	if (env->spec.keys_only)
-		order_keys(env, batch, &layout, &refusal, sorted);
-	else
-		order_rows(env, batch, &layout, &refusal, sorted);
-	return NULL;
-}
-
-SortResult *
-order_result(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, ResultSpace *space)
-{
-	Sorted		sorted;
-	OffloadJob *streaming = order_batch(env, batch, early, may_stream, &sorted);
-	SortResult *result;
-
-	if (env->bound > 0)
-		sorted.n = Min(sorted.n, env->bound);
-	result = env->spec.keys_only ?
-		result_keys_begin(&space->keys, env, &batch->keybuf, &sorted) :
-		result_rows_begin(&space->memory, env, &batch->arena, &sorted);
-	/* a device that fails midway leaves the rest to us */
-	if (streaming != NULL)
-		sort_offload->stream_keys(result, streaming);
-	else
-	{
-		batch_free_keys(batch, env->bulk);
-		tiebreak_release(env->tiebreak);
-	}
-	return result;
-}
-
 /* ------------------------------------------------------------------------
- * Batches that need no sort: their rows came in order, or in reverse.
- *
- * That was noticed when they came (key/arrival.c).  No keys are packed, and no kernel or
- * device is asked: what is sorted are the rids as they were staged, or these the other
- * way round.  Rows that are no more than their keys are packed all the same, for they
- * are read from the packed keys.
+ * Presorted input
  * ------------------------------------------------------------------------
  */
 
-/* What EXPLAIN and statistics will say. */
+/* Sets what EXPLAIN and statistics show. */
 static void
-report(SortEnv *env, const KeyBuffer *keybuf)
+report_presorted(SortEnv *env, const KeyBuffer *keybuf)
 {
 	KeyRange	ranges[KEY_MAX_COLUMNS];
 	KeyLayout	layout;
@@ -467,8 +422,10 @@ report(SortEnv *env, const KeyBuffer *keybuf)
 }
 
 /*
- * As order_batch(), if the rows came in order, or each before the last; false if they
- * did not, or if an algorithm is to be tried all the same.
+ * As order_batch(), for input that was presorted ascending or strictly descending: the
+ * result is the buffered row ids, or these in reverse.  False if the input was not
+ * presorted or an algorithm was set.  A sort of keys without rows needs packed keys for
+ * its result and is not handled here.
  */
 static bool
 presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, Sorted *sorted)
@@ -494,8 +451,67 @@ presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, Sorted *sorted)
 		for (size_t i = 0; i < n; i++)
 			rids[i] = keybuf->rids[n - 1 - i];
 	}
-	report(env, keybuf);
+	report_presorted(env, keybuf);
 	sorted->rids = rids;
 	sorted->n = n;
 	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Entry points
+ * ------------------------------------------------------------------------
+ */
+OffloadJob *
+order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sorted *sorted)
+{
+	KeyBuffer  *keybuf = &batch->keybuf;
+	KeyRange	ranges[KEY_MAX_COLUMNS];
+	KeyLayout	layout;
+	OffloadRefusal refusal = {0};
+	OffloadJob *streaming;
+
+	sorted->n = 0;
+	sorted->rids = NULL;
+	sorted->keys = NULL;
+	if (keybuf->n == 0)
+		return NULL;
+
+	progress_phase(&env->progress, PROGRESS_SORT);
+	if (presorted_batch(env, batch, early, sorted))
+		return NULL;
+	keybuf_ranges(keybuf, ranges);
+	key_layout(&layout, keybuf, ranges);
+	/* narrow the keys to fit a packed record */
+	if (!env->spec.keys_only)
+		key_layout_narrow(&layout, keybuf, &env->byte_dictionary, env->cxt, 64 - keybuf_rid_bits(keybuf));
+	if (sort_offload->sort_keys(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
+		return streaming;
+	if (env->spec.keys_only)
+		order_keys(env, batch, &layout, &refusal, sorted);
+	else
+		order_rows(env, batch, &layout, &refusal, sorted);
+	return NULL;
+}
+
+SortResult *
+order_result(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, ResultSpace *space)
+{
+	Sorted		sorted;
+	OffloadJob *streaming = order_batch(env, batch, early, may_stream, &sorted);
+	SortResult *result;
+
+	if (env->bound > 0)
+		sorted.n = Min(sorted.n, env->bound);
+	result = env->spec.keys_only ?
+		result_keys_begin(&space->keys, env, &batch->keybuf, &sorted) :
+		result_rows_begin(&space->memory, env, &batch->arena, &sorted);
+	/* if the device fails, the CPU needs the keys to complete the result */
+	if (streaming != NULL)
+		sort_offload->stream_keys(result, streaming);
+	else
+	{
+		batch_free_keys(batch, env->bulk);
+		tiebreak_release(env->tiebreak);
+	}
+	return result;
 }

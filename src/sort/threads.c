@@ -2,18 +2,17 @@
  * threads.c
  *	  The backend's team of sorting threads.
  *
- * Threads are started by the first sort that is large enough to use them and
- * sleep between sorts; when gpusort.threads changes they are replaced.  They block
- * all signals and touch only the records they sort (team.h), so PostgreSQL never
- * sees them.  If they cannot be started the backend sorts alone.
+ * The first sort that is large enough to use threads starts them.  They sleep between
+ * sorts, and are replaced when their number changes.  They block all signals and touch
+ * only the records that they sort (kernel/team.h), so PostgreSQL never sees them.  If
+ * they cannot be started, the backend sorts alone.
  *
- * All backends together run gpusort.max_threads of them at a time.  A sort takes what it
- * may have of that number when it begins, and gives it back when it ends: by
- * sort_threads_ended(), after an error with its transaction, or with the backend.  The number of those
- * that run is in shared memory.  A session that loaded the library by itself has none, and
- * the limit is its own.
- *
- * On error: see above.  A backend that is killed takes the shared memory with it.
+ * All backends together run at most gpusort.max_threads threads at a time.  A counter in
+ * shared memory has the number of running threads.  A sort takes its share when it
+ * begins.  It returns the share in sort_threads_ended(), at the end of the transaction
+ * or subtransaction after an error, or at backend exit.  After a crash of a backend the
+ * server initializes shared memory again.  If the library was not preloaded there is no
+ * counter, and the limit holds for this backend alone.
  */
 #include "postgres.h"
 
@@ -27,12 +26,13 @@
 #include "sort/sort_internal.h"
 #include "storage/ipc.h"
 
-/* Below this many records waking a thread costs more than it brings. */
+/* Below this number of records waking a thread costs more than it gains. */
 #define THREADS_MIN_ROWS	65536
 
+/* The backend's threads; NULL if not started. */
 static SortTeam *team = NULL;
 
-/* Threads that run now: of all backends, NULL if they share nothing, and of this one. */
+/* Running threads of all backends (NULL: no shared memory), and of this backend. */
 static pg_atomic_uint32 *all_running = NULL;
 static int	running = 0;
 
@@ -58,9 +58,9 @@ sort_threads_init(void)
 	gpusort_shared_memory(&wanted);
 }
 
-/* That all backends together may run. */
+/* Limit of threads for all backends together. */
 static int
-all_may_run(void)
+threads_limit(void)
 {
 	return gpusort_max_threads < 0 ? max_worker_processes : gpusort_max_threads;
 }
@@ -91,12 +91,12 @@ release_with_subtransaction(SubXactEvent event, SubTransactionId my, SubTransact
 	sort_threads_release();
 }
 
-/* Up to want of the threads that may still run are this backend's. */
+/* Takes up to want threads of the number that may still run; returns how many. */
 static int
 take_threads(int want)
 {
 	static bool registered = false;
-	uint32		others;
+	uint32		running_now;
 	int			got;
 
 	if (!registered)
@@ -108,20 +108,20 @@ take_threads(int want)
 	}
 	sort_threads_release();
 	if (all_running == NULL)
-		return running = Min(want, all_may_run());
-	others = pg_atomic_read_u32(all_running);
+		return running = Min(want, threads_limit());
+	running_now = pg_atomic_read_u32(all_running);
 	do
-		got = Max(0, Min(want, all_may_run() - (int) others));
-	while (got > 0 && !pg_atomic_compare_exchange_u32(all_running, &others, others + (uint32) got));
+		got = Max(0, Min(want, threads_limit() - (int) running_now));
+	while (got > 0 && !pg_atomic_compare_exchange_u32(all_running, &running_now, running_now + (uint32) got));
 	running = got;
 	ereport(DEBUG1,
-			(errmsg_internal("gpusort: %d threads beside this process, %u of others", got, others)));
+			(errmsg_internal("gpusort: %d threads beside this process, %u of others", got, running_now)));
 	return got;
 }
 
-/* The machine's. */
+/* Processors of the machine. */
 static int
-processors_there_are(void)
+processor_count(void)
 {
 	static long processors = 0;
 
@@ -133,16 +133,16 @@ processors_there_are(void)
 double
 sort_abreast(double processes)
 {
-	return Min(processes, Max(2, processors_there_are()));
+	return Min(processes, Max(2, processor_count()));
 }
 
 int
 sort_threads_most(int participants)
 {
-	int			most = Min(max_worker_processes, 1 + all_may_run());
+	int			most = Min(max_worker_processes, 1 + threads_limit());
 
 	if (participants > 1)
-		most = Min(most, processors_there_are()) / participants;
+		most = Min(most, processor_count()) / participants;
 	return Max(1, Min(gpusort_threads, most));
 }
 
