@@ -455,7 +455,7 @@ next_unreturned(ParallelSortState *node, TupleTableSlot *slot)
 	{
 		CHECK_FOR_INTERRUPTS();
 		node->phase = node->resume_phase;
-		if (!returned_rows_left(node->returned))
+		if (!returned_rows_pending(node->returned))
 		{
 			choose_exec(node);
 			return parallel_sort_next(node, slot);
@@ -463,7 +463,7 @@ next_unreturned(ParallelSortState *node, TupleTableSlot *slot)
 		if (!parallel_sort_next(node, slot))
 			sort_wrong_beginning();
 		node->phase = PARALLEL_SORT_RESUME;
-		if (!returned_rows_was(node->returned, ((MinimalTupleTableSlot *) slot)->mintuple))
+		if (!returned_rows_skip(node->returned, ((MinimalTupleTableSlot *) slot)->mintuple))
 			return true;
 	}
 }

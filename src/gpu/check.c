@@ -1,35 +1,34 @@
 /*
  * check.c
- *	  What a device says is checked before it is used.
+ *	  Checks the result of a device in key mode before it is used.
  *
- * In key mode, always:
+ * These checks are always on:
  *
- *	rids	Each must be the place of a row that has not come before, so that all of them
- *			together are a permutation of what was sent.  A bitmap with a bit for each
- *			8 bytes of rows has the starts of rows that are still to come; it is made
- *			while the device sorts.  A row that is read is a row, whatever the device.
- *	keys	Where keys come back they must ascend, and in sum be those that were sent.  The sum
- *			is one of hashes that depend on a secret of the sort (store/secret.h).  Where keys are all
- *			that there is they become rows: none is returned before the last one has been checked.
+ *	rids	Each must be the rid of a row that has not come back before, so that all rids
+ *			are a permutation of those that were sent.  A bitmap has a bit for each 8
+ *			bytes of rows; the bits of rows that have not come back are set.  It is made
+ *			while the device sorts.  A wrong rid is never used to read a row.
+ *	keys	Returned keys must ascend, and their checksum must be that of the keys that
+ *			were sent.  The checksum adds up hashes that depend on a secret of the sort.
+ *			Where the rows are their keys, no row is returned before all are checked.
  *
- * What is not checked without gpusort.verify is that rids are in their keys' order: the
- * keys would have to be fetched from rows all over the memory.
+ * Only gpusort.verify checks that rids are in the order of their keys, since that costs a
+ * cache miss per row.
  *
- * Rows by their rids are returned while others are on their way, so a fault may show when the first
- * rows are gone.  The CPU then sorts all rows, and its first rows must be those that
- * were returned: then it goes on behind them, and the result is the right one.  If they
- * are not, the query's result can no longer be right, and it ends with an ERROR.
- * Results that are taken as a whole before their first row never come to that.
+ * Rows are returned while later rids are still on their way, so a fault may show after the
+ * first rows were returned.  The CPU then sorts all rows.  If its first rows are those that
+ * were returned, the result continues behind them and is correct.  Otherwise the query
+ * ends with an ERROR.
  *
- * Memory policy: the bitmap is 1/64 of the rows, counted; a sort that would exceed
- * work_mem with it does not go to a device.
+ * Memory policy: the bitmap is 1/64 of the rows, and counts as memory of the sort.  A sort
+ * that would exceed work_mem with it does not use a device.
  */
 #include "postgres.h"
 
-#include "gpu/gpu.h"
+#include "gpu/gpu_internal.h"
 #include "miscadmin.h"
 
-/* Rids whose word is asked for before its turn. */
+/* How many rids ahead the bitmap's word is prefetched. */
 #define RIDS_AHEAD		32
 
 static Size
@@ -85,7 +84,7 @@ device_check_rids(DeviceKeys *dk, const uint32 *rids, size_t n)
 		uint32		rid = rids[i];
 		uint64		bit = UINT64CONST(1) << (rid % 64);
 
-		/* a rid that is none does no harm here */
+		/* prefetching the word of a wrong rid is harmless */
 		if (likely(i + RIDS_AHEAD < n))
 			__builtin_prefetch(&pending[rids[i + RIDS_AHEAD] / 64], 1);
 		if (unlikely(rid > max_rid || (pending[rid / 64] & bit) == 0))
@@ -99,7 +98,10 @@ device_check_rids(DeviceKeys *dk, const uint32 *rids, size_t n)
 	return false;
 }
 
-/* A key's part of the sum: not linear in the key, or the keys 1, 2, 3 had the sum of 2, 2, 2. */
+/*
+ * A key's part of the checksum.  It must not be linear in the key: otherwise keys 1, 2, 3 and
+ * 2, 2, 2 would have the same checksum.
+ */
 static inline uint64
 hash_key(const JobSecret *secret, uint64 key)
 {
@@ -116,7 +118,7 @@ hash_key128(const JobSecret *secret, Key128 key)
 	return hash ^ hash >> 32;
 }
 
-/* Adds up keys and notes whether one is less than the one before. */
+/* Adds up the hashes of keys, and tests whether the keys ascend. */
 #define SCAN_KEYS(key_t) \
 	do { \
 		const key_t *k = (const key_t *) keys; \

@@ -1,6 +1,6 @@
 /*
  * gpu_internal.h
- *	  What the GPU modules share.
+ *	  Sorts on a GPU: what the modules of this room share.
  */
 #ifndef GPUSORT_GPU_GPU_INTERNAL_H
 #define GPUSORT_GPU_GPU_INTERNAL_H
@@ -11,24 +11,144 @@
 #include "sort/sort_internal.h"
 #include "store/row.h"
 
-/*
- * Would several devices at a time be quicker than one?  Of how many parts; 0: no.  Of
- * keys that have been routed to a device.
+/* ------------------------------------------------------------------------
+ * gpu_route.c: whether a sort uses a GPU, and what EXPLAIN shows of it
+ * ------------------------------------------------------------------------
  */
+
+/*
+ * Is a GPU the best choice?  Both set *facts.  If true, *decision is the GPU's algorithm;
+ * otherwise facts->device and facts->gpu.why_not are the reason.
+ *
+ * device_route_keys: for the keys (and rids) of n rows, of which the key buffer has some or
+ * all, in this layout and width.  device_route_rows: for whole rows.
+ */
+extern bool device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout,
+							  int key_width, uint64 key_range, size_t n, RouteFacts *facts,
+							  RouteDecision *decision);
+extern bool device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layout,
+							  int key_width, double rows, RouteFacts *facts,
+							  RouteDecision *decision);
+
+/*
+ * The GPU's algorithm for an expected number of rows, none of which has come yet.  The
+ * caller has already decided for the device.  False if there is no suitable algorithm.
+ */
+extern bool device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout,
+								  int key_width, double rows, RouteFacts *facts,
+								  RouteDecision *decision);
+
+/* Rows expected, without those that have left the key buffer. */
+extern double device_rows_expected(const SortEnv *env, const KeyBuffer *keybuf);
+
+/* Do the buffered keys look presorted, ascending or descending? */
+extern bool device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout);
+
+/* Updates the progress view after the job was opened, or has grown. */
+extern void device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec *spec);
+
+/* A job that has sorted, for device_report_job(). */
+typedef struct DeviceJobReport
+{
+	const DeviceJob *job;		/* its first chunk has come back */
+	const RouteFacts *facts;
+	const RouteDecision *decision;
+	uint64		rows;			/* of the sort, or the part, that the report shows */
+	int			key_bits;
+	bool		at_once;		/* all rows were known when the job was opened */
+} DeviceJobReport;
+
+/* Reports a job for EXPLAIN, and teaches the cost model; device_report_part() adds up by device. */
+extern void device_report_job(SortEnv *env, const DeviceJobReport *done);
+extern void device_report_part(SortEnv *env, const DeviceJob *job, uint64 rows);
+
+/* Logs and counts a failure of the device.  This sort does not try a device again. */
+extern void device_note_failure(SortEnv *env, const Algorithm *algorithm, const char *why);
+
+/* ------------------------------------------------------------------------
+ * keys.c: key mode.  Keys and rids go to a device, rids come back in order.
+ * ------------------------------------------------------------------------
+ */
+
+/* The last run of equal keys, which later keys may continue. */
+typedef struct TieRun
+{
+	size_t		start;
+	Key128		key;
+} TieRun;
+
+/* A batch whose keys are on the device. */
+typedef struct OffloadJob
+{
+	SortEnv    *env;
+	Batch	   *batch;
+	DeviceJob  *job;			/* NULL if parts is set */
+	DeviceJobSpec spec;
+	RouteFacts	facts;
+	RouteDecision decision;
+	DeviceLayout layout;		/* its ranges are set only if keys are sent ahead */
+	size_t		sent;			/* rows of the key buffer whose keys were sent */
+	size_t		per_chunk;		/* rows of a chunk on the way to the device */
+	KeyCheck	keys;
+	struct DeviceParts *parts;	/* several jobs (key_parts.c); NULL: one */
+	bool		at_once;		/* all rows were known when the job was opened */
+
+	/* on the way back */
+	bool		failed;			/* the rest of the result is not available, */
+	char		why[128];		/* for this reason */
+	BulkBuf		pending;		/* bitmap: rids that have not come back yet */
+	uint32		max_rid;
+	bool		keep;			/* chunks are appended; otherwise each replaces the one
+								 * before */
+	size_t		down_per_chunk; /* rows of a chunk of the result */
+	size_t		received;		/* rows that came back */
+	size_t		replaced;		/* ... of chunks that were replaced */
+	uint64		ties;			/* rows in runs of equal keys that were resolved */
+	TieRun		run;
+} DeviceKeys;
+
+/* Marks the result as not available. */
+static inline void
+device_keys_fail(DeviceKeys *dk, const char *why)
+{
+	if (!dk->failed)
+		strlcpy(dk->why, why, sizeof(dk->why));
+	dk->failed = true;
+	if (dk->job != NULL)
+		device_job_fail(dk->job, why);
+}
+
+/* Reports one job of the sort. */
+static inline void
+device_keys_report(DeviceKeys *dk, const DeviceJob *job)
+{
+	device_report_job(dk->env, &(DeviceJobReport) {
+		.job = job, .facts = &dk->facts, .decision = &dk->decision, .rows = dk->batch->keybuf.n,
+		.key_bits = dk->facts.gpu.key_bits, .at_once = dk->at_once
+	});
+	sort_env_note_memory(dk->env, batch_held(dk->batch) + dk->pending.size);
+}
+
+/* ------------------------------------------------------------------------
+ * key_parts.c: keys that exceed one job or one GPU
+ * ------------------------------------------------------------------------
+ */
+
+/* The number of parts if several GPUs are faster than one; otherwise 0. */
 extern int	device_parts_quicker(const DeviceKeys *dk);
 
 /*
- * Opens the first job for keys that go in parts: so many at least, and as many as make them
- * fit.  False if there is no room for it, or no gain.
+ * Opens the first job for keys that are sorted in parts, at_least as many as given and as
+ * many as room requires.  False if there is no room, or no gain over the CPU.
  */
-extern bool device_parts_begin(DeviceKeys *dk, int parts, double patience_us);
+extern bool device_parts_begin(DeviceKeys *dk, int at_least, double patience_us);
 
-/* Splits the keys, and sends the first of them. */
+/* Splits the keys and sends the first parts. */
 extern void device_parts_send(DeviceKeys *dk);
 
 /*
- * The next chunk of the result, of whichever part, until device_parts_release(); false at the
- * end, or if it cannot be had, and then dk->lost holds.
+ * The next chunk of the result, valid until device_parts_release().  False at the end, and
+ * if dk->failed is set.
  */
 extern bool device_parts_next(DeviceKeys *dk, KeyChunk *chunk);
 extern void device_parts_release(DeviceKeys *dk);
@@ -36,150 +156,204 @@ extern void device_parts_release(DeviceKeys *dk);
 extern void device_parts_end(DeviceKeys *dk);
 
 /* ------------------------------------------------------------------------
- * Record mode: the rows themselves go to a device, and come back in order.
- *
- * Up: sink_device_rows.c, into chunks of device_rows.c.  Down: result_device_rows.c, where keys
- * do not tell all rows apart by way of settle.c.  More than one job: device_rows_parts.c.
+ * check.c: checks of rids that a device returns
  * ------------------------------------------------------------------------
  */
 
-/* What a row may be found to be. */
-#define ROW_NOT_FROM_INPUT	"a row of the result is none of the input's"
+/* Bytes of the batch, its result and the bitmap of rids; does that fit the limit? */
+extern Size device_check_bytes(const SortEnv *env, const Batch *batch);
+extern bool device_check_fits(const SortEnv *env, const Batch *batch);
 
-/* A sort whose rows are on the device. */
+/* All rows are buffered: their rids may come back, each once. */
+extern void device_check_begin(DeviceKeys *dk);
+
+/*
+ * Checks n rids that came back: each must be that of a row, and come the first time.  If
+ * false, none of them counts as having come back.
+ */
+extern bool device_check_rids(DeviceKeys *dk, const uint32 *rids, size_t n);
+
+/*
+ * The device failed after rows had been returned, and the CPU has sorted all rows.  An
+ * ERROR if its first rows are not those that were returned.
+ */
+extern void device_check_returned(const DeviceKeys *dk, const Sorted *sorted, size_t returned);
+
+/* ------------------------------------------------------------------------
+ * Row mode: rows go to a device and come back in order.
+ * ------------------------------------------------------------------------
+ */
+
+#define ROW_NOT_FROM_INPUT	"a row of the result is not a row of the input"
+#define ROWS_NOT_THE_INPUT	"the result's rows are not the input's"
+
+/* A sort, or a part of one, whose rows are on the device. */
 typedef struct DeviceRows
 {
-	RunSource	source;			/* a part as a run: read from stream's chunk, */
+	/* A part that is read as a run.  It must be the first member. */
+	RunSource	source;
 	RowStream	stream;
-	const char *copy;			/* whose bytes from here on */
-	Size		copy_left;		/* are still to be copied, */
-	uint64		copied;			/* after so many rows, where they are settled */
-	int			merged;			/* parts that are read side by side; 0: it is not a run */
-	dlist_node	part;			/* DeviceRowsSink.closed */
+	const char *copy;			/* the next byte to copy from the stream's chunk */
+	Size		copy_left;		/* bytes to copy from there on */
+	uint64		copied;			/* rows whose copy has begun, where ties are resolved */
+	int			merged;			/* parts that are read side by side; 0: not read as a run */
+	dlist_node	part;			/* link in DeviceRowsSink.closed */
 
 	SortEnv    *env;
-	Batch	   *batch;			/* empty: it only lends its arrays */
+	Batch	   *batch;			/* without rows; only its arrays are used */
 	DeviceJob  *job;
 	DeviceJobSpec spec;
 	RouteFacts	facts;
 	RouteDecision decision;
 	DeviceLayout layout;
-	bool		full;			/* there is no room for more */
-	bool		asked;			/* for the sort */
-	bool		failed;			/* with its rows; noted */
-	uint64		shown;			/* of the device's memory, in env->progress */
-	bool		producers_of;			/* others' rows are in the job, too (device_feed.c) */
+	bool		full;			/* the job cannot grow */
+	bool		sort_started;	/* no more rows are sent */
+	bool		failed;			/* the rows are gone; noted for EXPLAIN */
+	uint64		shown;			/* device memory that env->progress shows for this job */
+	bool		is_producer;	/* one of several participants that fill the job */
 
-	/* the chunk being filled */
+	/* the chunk that is filled */
 	char	   *chunk;			/* NULL: none yet */
-	uint32		chunk_rows;		/* in it so far */
+	uint32		chunk_rows;
 	uint32		max_chunk_rows;
-	uint32		words_at;
-	uint32		rows_at;
-	char	   *next;			/* the row to come goes here */
+	uint32		words_at;		/* offset of the rows' places in the chunk */
+	uint32		rows_at;		/* offset of the rows */
+	char	   *next;			/* where the next row is written */
 	char	   *end;
 
-	double		expected;		/* rows that may come, so far */
-	uint64		rows;			/* all so far */
-	uint64		units;			/* of 8 bytes, all so far */
-	uint64		base;			/* from where rows' places are counted */
-	uint64		sum;			/* row_sum() of all so far */
-	JobSecret	secret;			/* of the job's rows */
+	double		expected;		/* rows; 0: unknown */
+	uint64		rows;			/* rows that were sent */
+	uint64		units;			/* ... and their length in units of 8 bytes */
+	uint64		base;			/* unit that places are counted from: a producer's
+								 * chunk begin; otherwise 0 */
+	uint64		sum;			/* sum of row_sum() */
+	JobSecret	secret;			/* for the rows' checksums */
 
-	/* on the way back */
-	bool		holding;		/* a chunk is being read */
-	uint64		returned;			/* rows of chunks before it */
-	uint32		holding_rows;
-	const char *held;			/* the chunk's rows, if given_rows is set */
-	uint64		held_sum;		/* of all rows before them */
-	struct TieResolver *resolver;	/* where keys do not tell all rows apart; NULL: not yet */
-	struct ReturnedRows *returned_rows;	/* what would be wanted to go on if it is lost; NULL */
+	/* the chunk that is read */
+	bool		held;			/* there is one */
+	uint32		held_rows;
+	const char *held_data;		/* its first row */
+	uint64		returned;		/* rows of the chunks before it */
+	uint64		returned_sum;	/* sum of their row_sum() */
+	struct TieResolver *resolver;	/* where equal keys may be different rows; NULL: not yet */
+	struct ReturnedRows *returned_rows;	/* notes returned rows in case the device fails; NULL */
 } DeviceRows;
 
-/* Rows that come are written to the job's chunks. */
+/* A sink that writes rows into a job's chunks. */
 typedef struct DeviceRowsSink
 {
 	Sink		base;
-	DeviceRows *dev;			/* NULL: handed on, or there is none */
-	dlist_head	closed;			/* parts before it, in order: sorted, or about to be */
+	DeviceRows *dev;			/* the part that takes rows; NULL: none */
+	dlist_head	closed;			/* parts that take no more rows, in input order */
 	int			nclosed;
 } DeviceRowsSink;
 
 /*
- * What a job has of the device follows what has come: at first so many bytes more, or
- * as many again, and so on.  An estimate only makes that less, with some room
- * beyond it, as it may be a bit off.
+ * row_job.c: a job of row mode, its chunks up and down.
+ *
+ * The job's device memory follows the rows that come.  It grows by DEVICE_ROWS_STEP bytes at
+ * first, then doubles.  An estimate of the rows limits the growth, with a margin.
  */
 #define DEVICE_ROWS_STEP		((Size) 8 * 1024 * 1024)
 #define DEVICE_ROWS_MARGIN		1.25
 
-/* The room that n rows make the job ask for: spec's max_rows and max_row_bytes. */
-extern void device_rows_room_for(DeviceJobSpec *spec, double n, double row_bytes);
+/* Sets spec's max_rows and max_row_bytes for n rows. */
+extern void device_rows_set_room(DeviceJobSpec *spec, double n, double row_bytes);
 
-/* Where a chunk's parts are. */
-extern void device_rows_divide_chunk(DeviceRows *dev, double row_bytes);
+/* Divides chunks among keys, places and rows. */
+extern void device_rows_layout_chunk(DeviceRows *dev, double row_bytes);
 
-/* sink_device_rows.c: a sink for the job, and its methods that take rows. */
-extern Sink *sink_device_rows_create(SortEnv *env, Batch *batch, DeviceRows *dev);
-extern SinkAnswer sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot);
-extern SinkAnswer sink_device_rows_put_page(Sink *sink, RowPage *page, int *done);
+/* Opens the job with room for these rows; false, and *why, if there is none. */
+extern bool device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, DeviceState *why);
 
-/* The job has been opened, or has grown: for others to see. */
-extern void device_rows_show(DeviceRows *dev);
+/* The room to ask for when n rows have come, in rows. */
+extern double device_rows_ahead(const DeviceRows *dev, double n, double row_bytes);
 
-/* Sends what has not been sent. */
+/* Makes room for a row of size bytes: in a new chunk; in a job that is full, by growing it. */
+extern SinkAnswer device_rows_start_chunk(DeviceRows *dev, Size size);
+extern SinkAnswer device_rows_grow(DeviceRows *dev, Size size);
+
+/* Sends the chunk that is being filled. */
 extern void device_rows_post(DeviceRows *dev);
 
-/* No more rows come: asks for the sort, and does not wait for it. */
-extern void device_rows_ask(DeviceRows *dev);
+/* All rows are sent: starts the sort, and does not wait for it. */
+extern void device_rows_start_sort(DeviceRows *dev);
 
-/* The rows went with the device. */
+/* Marks the rows as gone with the device. */
 extern void device_rows_fail(DeviceRows *dev);
 
-extern void device_rows_end(DeviceRows *dev);
-extern void device_rows_return(DeviceRows *dev);	/* as device_job_return() */
+/* Updates the progress view: device memory of the job, or none. */
+extern void device_rows_show(DeviceRows *dev);
+extern void device_rows_show_none(DeviceRows *dev);
+
+/* Are equal rows that were returned noted in dev->returned_rows? */
+static inline bool
+device_rows_notes_returned(const DeviceRows *dev)
+{
+	return dev->returned_rows != NULL && dev->layout.layout.exact;
+}
 
 /*
- * result_device_rows.c, for settle.c: makes the next chunk the one that is read, false at the end or if
- * the job is lost; the next row of a chunk that has one to be given as it comes, NULL if it is lost.
+ * The next chunk of the result becomes the stream's.  False at the end, and if the device
+ * failed.
  */
 extern bool device_rows_next_chunk(DeviceRows *dev, RowStream *stream);
-extern MinimalTuple device_rows_read(DeviceRows *dev, RowStream *stream);
 
-/*
- * Waiting for the sort: the rows become a run, or the batch's, as if
- * they came in now; or a run that is read from the device.  Not waiting: would they fit
- * memory, so that there need not be a run?
- */
-extern void device_rows_to_run(DeviceRows *dev, Runs *runs);
-extern void device_rows_to_memory(DeviceRows *dev);
-extern void device_rows_stay(DeviceRows *dev, Runs *runs);
-extern bool device_rows_fit_memory(const DeviceRows *dev, const Runs *runs);
+/* A row of the chunk is none that the job sent. */
+extern void device_rows_wrong_row(DeviceRows *dev, const RowStream *stream);
 
-/* ------------------------------------------------------------------------
- * Rows that come back in the order of their keys, put into that of their values.
- * ------------------------------------------------------------------------
- */
+/* The next row of the chunk, checked; NULL if it is wrong, and then the device failed. */
+static inline MinimalTuple
+device_rows_read(DeviceRows *dev, RowStream *stream)
+{
+	MinimalTuple row = row_stream_next(stream);
 
-/* The next row, valid until the next call; NULL at the end, or if the rows are lost. */
+	if (unlikely(row == NULL))
+		device_rows_wrong_row(dev, stream);
+	return row;
+}
+
+/* row_ties.c: resolves ties among rows that come back in key order. */
+
+/* The next row, valid until the next call; NULL at the end, and if the device failed. */
 extern MinimalTuple resolver_next(DeviceRows *dev, RowStream *stream);
 
-/* Rows are lost: how many of those that were read have not been given, and their row_sum(). */
-extern uint64 resolver_waiting(const DeviceRows *dev, uint64 *sum);
+/* The device failed: how many rows were read but not returned, and the sum of their row_sum(). */
+extern uint64 resolver_unreturned(const DeviceRows *dev, uint64 *sum);
 
 extern void resolver_end(DeviceRows *dev);
 
-/* A result whose rest comes from the job of key mode. */
-extern void result_device_keys_begin(SortResult *result, DeviceKeys *dk);
+/* row_result.c: rows on their way back. */
 
-/* The result of row mode: the job has been told to sort. */
-extern SortResult *result_device_rows_begin(StreamResult *result, SortEnv *env, struct DeviceRows *dev);
+/* Ends the job; with _return its room is free when the function returns. */
+extern void device_rows_end(DeviceRows *dev);
+extern void device_rows_return(DeviceRows *dev);
+
+/*
+ * Three ways to bring the sorted rows back before the sort's result is read: into a run on
+ * disk; into the batch, as if they came in now; or as a run that the merge reads from the
+ * device.  The first two wait for the device's sort.
+ */
+extern void device_rows_to_run(DeviceRows *dev, Runs *runs);
+extern void device_rows_to_memory(DeviceRows *dev);
+extern void device_rows_to_source(DeviceRows *dev, Runs *runs);
+
+/* Does memory have room for device_rows_to_memory(), and does order permit it? */
+extern bool device_rows_fit_memory(const DeviceRows *dev, const Runs *runs);
+
+/* The result that reads the rows from the device; starts the sort. */
+extern SortResult *result_device_rows_begin(StreamResult *result, SortEnv *env, DeviceRows *dev);
 
 /* A result without rows: another process returns them, or the device failed. */
 extern SortResult *result_device_rows_none(StreamResult *result, SortEnv *env, bool failed);
 
-/* How row mode begins, for the offload interface. */
+/* rows.c: the sink of row mode. */
 extern Sink *device_rows_begin(SortEnv *env, Batch *batch, bool *allowed);
 extern Size device_rows_after(const SortEnv *env);
+
+/* For producer.c: a sink for a job that is open, and the methods that take rows. */
+extern Sink *sink_device_rows_create(SortEnv *env, Batch *batch, DeviceRows *dev);
+extern SinkAnswer sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot);
+extern SinkAnswer sink_device_rows_put_page(Sink *sink, RowPage *page, int *done);
 
 #endif							/* GPUSORT_GPU_GPU_INTERNAL_H */

@@ -1,17 +1,15 @@
 /*
  * gpu_route.c
- *	  Whether a sort goes to the device: the router's facts, and what it says.
+ *	  Decides whether a sort uses a GPU, and reports what the GPU did.
  *
- * The router itself knows nothing of stages and layouts; here its facts are
- * filled.  The question is asked in three places: in key mode when all rows are
- * there, in key mode when so many are there that keys might travel while the rest
- * comes, and in record mode when the rows might.
+ * This module fills the router's facts from key buffers and layouts, which the router
+ * does not know.  The decision is made in key mode when all rows are buffered, in key
+ * mode when enough rows are buffered to send keys ahead, and in row mode.
  *
- * A sort that is too small to gain anything pays for a look at the device's state
- * and a prediction of what the CPU needs: if that is no more than handing a job over
- * and back takes, nothing else is asked.  Only if the device would be chosen are
- * keys looked at: an input in order is the CPU's, which need not move it, and
- * unevenly spread keys want another algorithm.
+ * A small sort pays for reading the device's state and for predicting the CPU's time.
+ * If the CPU needs no more than the hand-over of a job costs, nothing else is computed.
+ * Keys are sampled only if the router chooses the GPU: presorted input stays on the CPU,
+ * and skewed keys need another algorithm.
  */
 #include "postgres.h"
 
@@ -20,7 +18,7 @@
 #include "cost/cost.h"
 #include "cost/sort_feedback.h"
 #include "cost/store.h"
-#include "gpu/gpu.h"
+#include "gpu/gpu_internal.h"
 #include "monitor/stat.h"
 #include "port/pg_bitutils.h"
 #include "service/service.h"
@@ -28,7 +26,7 @@
 #include "settings.h"
 #include "sort/sort_internal.h"
 
-/* The facts as the CPU's routing will see them. */
+/* Fills the facts that the CPU's algorithms depend on. */
 static void
 fill_cpu_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int rid_bits,
 			   RouteFacts *facts)
@@ -42,7 +40,7 @@ fill_cpu_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *lay
 	}
 	else
 	{
-		/* cut to a word beside the rid, which mostly does */
+		/* the key is truncated to one word with the rid, which mostly suffices */
 		facts->format = SORT_REC_PACKED;
 		facts->begin_bit = rid_bits;
 		facts->end_bit = Max(rid_bits + 1, Min(rid_bits + layout->total_bits, 64));
@@ -66,9 +64,9 @@ fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, Route
 	device_learn_facts(facts, memory, all_memory);
 }
 
-/* Some keys; false if they are in order, or in reverse. */
+/* Samples the keys; false if they ascend or descend. */
 static bool
-sample_keys(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSample *sample)
+sample_buffered_keys(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSample *sample)
 {
 	size_t		step = gpu_sample_step(keybuf->n);
 	size_t		descents = 0;
@@ -92,10 +90,10 @@ device_keys_ordered(const KeyBuffer *keybuf, const KeyLayout *layout)
 {
 	GpuSample	sample;
 
-	return !sample_keys(keybuf, layout, &sample);
+	return !sample_buffered_keys(keybuf, layout, &sample);
 }
 
-/* Would a device that is ready get the keys? */
+/* Does the router choose the GPU, supposing that it is ready? */
 static bool
 keys_gain(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
 		  RouteFacts *facts, RouteDecision *decision)
@@ -107,7 +105,7 @@ keys_gain(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, 
 	gpusort_route_decide(facts, decision);
 	if (algorithm_on_gpu(decision->algorithm) && facts->forced == NULL)
 	{
-		if (!sample_keys(keybuf, layout, &sample))
+		if (!sample_buffered_keys(keybuf, layout, &sample))
 			return false;
 		gpu_sample_look(&sample, &seen);
 		facts->gpu.key_distribution = seen.key_distribution;
@@ -135,7 +133,7 @@ device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *
 		return false;
 	if (facts->device == DEVICE_STATE_IDLE)
 	{
-		/* is it worth to have it back, and to wait for that? */
+		/* start the process again only if that is worth the wait */
 		facts->device = DEVICE_STATE_READY;
 		facts->device = !keys_gain(env, keybuf, layout, key_width, facts, decision) ?
 			DEVICE_STATE_IDLE :
@@ -147,7 +145,7 @@ device_route_keys(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *
 	return keys_gain(env, keybuf, layout, key_width, facts, decision);
 }
 
-/* The GPU's best algorithm, whatever the CPU's time. */
+/* Chooses the GPU's best algorithm without regard to the CPU. */
 static void
 choose_for_rows(const RouteFacts *facts, GpuRowsFacts *gain, RouteDecision *decision)
 {
@@ -187,7 +185,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	rows_spec.key_width = key_width;
 	gain.device_bytes = (double) device_job_bytes(&rows_spec);
 
-	/* the CPU would sort what these rows' ranges need, beside rids of that size */
+	/* the CPU's keys have as many bits as these ranges need, and rids of that size */
 	keybuf_ranges(keybuf, ranges);
 	key_layout(&narrow, keybuf, ranges);
 	fill_cpu_facts(env, keybuf, &narrow,
@@ -196,7 +194,6 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	facts->n = (size_t) rows;
 	facts->device = device_state();
 	fill_gpu_facts(env, layout, key_width, facts, &gain.device_memory, &gain.all_memory);
-	/* rows come back without their keys */
 	facts->gpu.keys_back = false;
 	gain.resolver = !layout->exact;
 	gpu_copy_ns(facts, &gain.up_ns, &gain.down_ns);
@@ -216,8 +213,8 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	if (decision->algorithm == NULL || gpu_rows_gain_us(&gain) <= 0)
 		return false;
 
-	/* now it is worth a look at the keys */
-	gain.ordered = !sample_keys(keybuf, &narrow, &sample);
+	/* the GPU would gain: sample the keys */
+	gain.ordered = !sample_buffered_keys(keybuf, &narrow, &sample);
 	gpu_sample_look(&sample, &seen);
 	facts->gpu.key_distribution = seen.key_distribution;
 	gain.repeated = seen.repeated;
@@ -258,13 +255,13 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 	spec->keys_only = facts->gpu.keys_only;
 	spec->want_keys = facts->gpu.keys_back;
 	spec->distinct = facts->gpu.distinct;
-	/* saturated, it may be one more: then it tells no more than the key's width */
+	/* a saturated range means no more than the key's width */
 	if (facts->key_range != 0 && facts->key_range != PG_UINT64_MAX)
 	{
 		spec->have_range = true;
 		spec->key_max.lo = facts->key_range - 1;
 	}
-	/* the bits above are zero */
+	/* an algorithm by value sees all bits of the key; those above are zero */
 	if (spec->keys_only && decision->algorithm->by_value)
 		spec->key_bits = spec->key_width;
 	spec->fault = fault_ordered();
@@ -275,6 +272,23 @@ device_show_job(SortEnv *env, const RouteDecision *decision, const DeviceJobSpec
 {
 	env->progress.now->algorithm = decision->algorithm->id;
 	env->progress.now->device = device_job_bytes(spec);
+}
+
+void
+device_report_job(SortEnv *env, const DeviceJobReport *done)
+{
+	SortReport *report = &env->report;
+	const Algorithm *algorithm = algorithm_by_name(done->job->times.algorithm);
+
+	report->facts = *done->facts;
+	report->facts.n = done->rows;
+	report->decision = *done->decision;
+	report->decision.algorithm = algorithm;
+	report->sorted = algorithm != NULL;
+	report->key_bits = done->key_bits;
+	report->bytes_up += done->job->bytes_up;
+	report->device_sort_us += done->job->times.sort_us;
+	device_learn_job(done->job, done->facts, algorithm, done->at_once);
 }
 
 void

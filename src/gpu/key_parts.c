@@ -2,29 +2,28 @@
  * key_parts.c
  *	  Key mode in parts: keys that exceed one job or one GPU.
  *
- * The staged keys are split by range (key/key_split.h).  Each part is a job like any other,
- * on whichever device has room for it, and the results, one behind the other, are the
- * result: nothing is merged.  While rows of a part are given out, those behind it are
- * sent and sorted, on the same device where it has room for two, and on others.
+ * The buffered keys are split by key range (key/split.c).  Each part is a job of its own, on
+ * any device that has room, and the results follow each other; nothing is merged.  While rows
+ * of one part are returned, the next parts are sent and sorted.
  *
- * Whoever holds a job never waits for room: with one part on a device it takes what is
- * free for the next, or asks again after the next chunk.  It waits (admission.c) when it
- * holds none, so that sorts in parts cannot block each other.
+ * A part whose keys are all equal needs no sort.  A part that no device takes, or that is too
+ * small to gain, is sorted in place by the CPU.
  *
- * A part whose keys are all equal is in order where it lies.  One that no device takes,
- * or that comes out too small to be worth it, is sorted there by the CPU (device_parts_host.c).
+ * Deadlock: a sort that holds a job never waits for room.  It takes the room that is free for
+ * its next part, and otherwise tries again after the next chunk.  It waits (admission.c) only
+ * when it holds no job, so sorts in parts cannot block each other.
  *
- * Memory policy: the split keys take no more than what was counted for sorting the batch
- * on the CPU; a sort that would exceed work_mem with them and the check is not parted.
+ * Memory policy: the split keys take at most what was counted for sorting the batch on the
+ * CPU.  A sort that would exceed work_mem with them and the check is not split.  Sorting a
+ * part here takes records and scratch of one part, within work_mem.
  *
- * On error: a part that a device loses is sent once more, to any, and then sorted here; those
- * behind it go on.  A result that is wrong is the end of the device for this sort, as in one
- * piece: the staged keys are kept to the end.
+ * On error: a part whose device fails is sent once more, to any device, and then sorted here;
+ * the parts behind it continue.  After a wrong result this sort uses no device any more, as
+ * with a single job: the key buffer is kept to the end.
  */
 #include "postgres.h"
 
 #include "cost/cost.h"
-#include "gpu/gpu.h"
 #include "gpu/gpu_internal.h"
 #include "kernel/algorithm.h"
 #include "miscadmin.h"
@@ -33,38 +32,38 @@
 #include "settings.h"
 #include "sort/sort_internal.h"
 
-/* A job's room is filled to so much by what is expected of a part, which may be more. */
+/* The expected rows of a part fill this share of its job, as the part may be larger. */
 #define PART_FILL			7 / 8
 
-/* Parts of fewer rows are sorted here. */
+/* Parts of fewer rows are sorted on the CPU. */
 #define PART_MIN_ROWS		16384
 
-/* Jobs that a sort has open at once, for each device. */
+/* Open jobs of one sort, per device. */
 #define PARTS_AHEAD			2
 
-/* Times that parts were lost until no device is asked any more. */
-#define PARTS_MAX_LOST		2
+/* After this many failures of parts no device is used any more. */
+#define PARTS_MAX_FAILURES	2
 
-typedef struct PartPlace
+typedef struct KeyPartJob
 {
 	DeviceJob  *job;			/* NULL: none */
-	bool		here;			/* it is in order where it lies */
-} PartPlace;
+	bool		sorted;			/* the split keys themselves are in order */
+} KeyPartJob;
 
 typedef struct DeviceParts
 {
 	KeySplit	split;
-	PartPlace	parts[KEY_SPLIT_MAX];
-	DeviceJob  *spare;			/* opened before the first part is known; NULL: used */
-	uint64		spare_rows;
+	KeyPartJob	parts[KEY_SPLIT_MAX];
+	DeviceJob  *spare;			/* opened before the keys were split; NULL: a part has it */
+	uint64		spare_rows;		/* capacity of spare */
 	int			ndevices;
-	int			open;			/* jobs */
-	int			ahead;			/* the first part that nothing has been done about */
-	int			now;			/* the part whose rows come */
-	size_t		come;			/* of them */
-	size_t		in_chunk;		/* of the chunk that is being read */
-	int			failed;			/* times that a part was, */
-	uint32		failed_with;		/* the last time with this generation of the device process */
+	int			open;			/* open jobs */
+	int			next_to_send;	/* parts before it are sent, or need not be */
+	int			current;		/* the part whose result is read */
+	size_t		received;		/* its rows in chunks that were released */
+	size_t		chunk_rows;		/* rows of the chunk that is read */
+	int			failures;		/* of parts; one for all parts that a process took with it */
+	uint32		failed_generation;	/* of the device process at the last failure */
 } DeviceParts;
 
 /* ------------------------------------------------------------------------
@@ -72,12 +71,9 @@ typedef struct DeviceParts
  * ------------------------------------------------------------------------
  */
 
-static bool device_part_sort_here(SortEnv *env, Batch *batch, const KeySplit *split, int part,
-								  int key_bits);
-
-/* Keys that a job of so many bytes has room for. */
+/* Rows that a job of this size has room for. */
 static uint64
-rows_in(const DeviceKeys *dk, uint64 bytes)
+rows_of_bytes(const DeviceKeys *dk, uint64 bytes)
 {
 	uint64		empty = gpusort_keys_bytes(device_costs(), 0, dk->facts.gpu.key_width);
 	uint64		row = gpusort_keys_bytes(device_costs(), 1, dk->facts.gpu.key_width) - empty;
@@ -85,12 +81,12 @@ rows_in(const DeviceKeys *dk, uint64 bytes)
 	return bytes > empty ? (bytes - empty) / row : 0;
 }
 
-/* Rows of a job: two shall fit beside each other, unless that leaves little for each. */
+/* Rows of each job: two jobs should fit at once, unless each would become very small. */
 static uint64
 rows_of_job(const DeviceKeys *dk, uint64 bytes)
 {
-	uint64		one = rows_in(dk, bytes);
-	uint64		two = rows_in(dk, bytes / 2);
+	uint64		one = rows_of_bytes(dk, bytes);
+	uint64		two = rows_of_bytes(dk, bytes / 2);
 
 	return two >= one / 4 ? two : one;
 }
@@ -101,9 +97,9 @@ parts_us(const DeviceKeys *dk, int parts, int devices)
 	return gpu_parts_us(dk->decision.algorithm, &dk->facts, parts, devices);
 }
 
-/* Would so many parts be quicker than the CPU, or shall they be in any case? */
+/* Are the parts faster than the CPU, or is a GPU algorithm forced? */
 static bool
-pays(const DeviceKeys *dk, int parts)
+parts_pay(const DeviceKeys *dk, int parts)
 {
 	return dk->facts.forced != NULL || parts_us(dk, parts, dk->parts->ndevices) < dk->decision.cpu_us;
 }
@@ -119,28 +115,28 @@ device_parts_quicker(const DeviceKeys *dk)
 	return devices > 1 && parts_us(dk, devices, devices) < dk->decision.predicted_us ? devices : 0;
 }
 
-/* Blocks of the split keys: some for each part, but no larger than a chunk. */
+/* Rows in a block of the split keys: several blocks per part, none larger than a chunk. */
 static size_t
-block_rows(const DeviceKeys *dk, int parts)
+split_block_rows(const DeviceKeys *dk, int parts)
 {
 	size_t		rows = dk->batch->keybuf.n / ((size_t) parts * 8);
 
 	return Min(Max(rows, 1024), dk->per_chunk);
 }
 
-/* Is there memory for the split keys beside the batch, the check and the result? */
+/* Does work_mem hold the split keys beside the batch, the check and the result? */
 static bool
-memory_fits(const DeviceKeys *dk, KeySplit *split)
+split_fits_memory(const DeviceKeys *dk, KeySplit *split)
 {
 	const Batch *batch = dk->batch;
 
 	return device_check_bytes(dk->env, batch) +
-		key_split_bytes(split, batch->keybuf.n, block_rows(dk, split->nparts)) <= dk->env->limit;
+		key_split_bytes(split, batch->keybuf.n, split_block_rows(dk, split->nparts)) <= dk->env->limit;
 }
 
-/* Opens a job of so many rows; NULL if there is no room. */
+/* Opens a job for a part; NULL, and *why, if there is no room. */
 static DeviceJob *
-open_job(DeviceKeys *dk, uint64 rows, double patience_us, DeviceState *why)
+open_part_of_keys(DeviceKeys *dk, uint64 rows, double patience_us, DeviceState *why)
 {
 	DeviceJobSpec spec = dk->spec;
 	DeviceJob  *job;
@@ -176,11 +172,11 @@ device_parts_begin(DeviceKeys *dk, int at_least, double patience_us)
 	dk->layout.key_width = dk->spec.key_width;
 	dk->per_chunk = key_chunk_rows(&dk->spec);
 	if (part_rows >= PART_MIN_ROWS && part_rows < keybuf->n &&
-		pays(dk, (int) (keybuf->n / part_rows) + 1) &&
+		parts_pay(dk, (int) (keybuf->n / part_rows) + 1) &&
 		key_split_plan(&parts->split, keybuf, &dk->layout.layout, dk->spec.key_width, part_rows) &&
-		key_split_sorts(&parts->split) && memory_fits(dk, &parts->split) && job_secret_make(&dk->keys.secret))
+		key_split_sorts(&parts->split) && split_fits_memory(dk, &parts->split) && job_secret_make(&dk->keys.secret))
 	{
-		parts->spare = open_job(dk, rows, patience_us, &dk->facts.device);
+		parts->spare = open_part_of_keys(dk, rows, patience_us, &dk->facts.device);
 		parts->spare_rows = rows;
 	}
 	if (parts->spare != NULL)
@@ -199,7 +195,7 @@ device_parts_begin(DeviceKeys *dk, int at_least, double patience_us)
  * ------------------------------------------------------------------------
  */
 static void
-close_job(DeviceKeys *dk, DeviceJob **job)
+close_part_job(DeviceKeys *dk, DeviceJob **job)
 {
 	device_job_close(*job);
 	*job = NULL;
@@ -207,7 +203,7 @@ close_job(DeviceKeys *dk, DeviceJob **job)
 		dk->env->progress.now->device = 0;
 }
 
-/* Sends a part to its job, and asks for the sort.  A job that is lost shows when it is read. */
+/* Sends a part to its job, and starts the sort.  A failure is noticed when the result is read. */
 static void
 send_part(DeviceKeys *dk, int p)
 {
@@ -232,9 +228,9 @@ send_part(DeviceKeys *dk, int p)
 	device_job_sort(job);
 }
 
-/* Gets the part a job; false if there is no room now. */
+/* Gives the part a job; false if there is no room now. */
 static bool
-open_part(DeviceKeys *dk, int p)
+assign_job(DeviceKeys *dk, int p)
 {
 	DeviceParts *parts = dk->parts;
 	size_t		n = parts->split.parts[p].n;
@@ -247,34 +243,35 @@ open_part(DeviceKeys *dk, int p)
 		return true;
 	}
 	if (parts->spare != NULL)
-		close_job(dk, &parts->spare);
-	if (parts->failed >= PARTS_MAX_LOST || device_state() != DEVICE_STATE_READY)
+		close_part_job(dk, &parts->spare);
+	if (parts->failures >= PARTS_MAX_FAILURES || device_state() != DEVICE_STATE_READY)
 		return false;
-	/* who waits must hold nothing that another could wait for */
-	parts->parts[p].job = open_job(dk, n, parts->open > 0 ? 0 : dk->decision.cpu_us / parts->split.nparts,
-								   &why);
+	/* wait only without an open job: see the file's head on deadlocks */
+	parts->parts[p].job = open_part_of_keys(dk, n,
+											parts->open > 0 ? 0 : dk->decision.cpu_us / parts->split.nparts,
+											&why);
 	return parts->parts[p].job != NULL;
 }
 
-/* Sends the next parts, as far as there is room for them. */
+/* Sends the next parts while there is room. */
 static void
-send_ahead(DeviceKeys *dk)
+send_next_parts(DeviceKeys *dk)
 {
 	DeviceParts *parts = dk->parts;
 
-	for (; parts->ahead < parts->split.nparts; parts->ahead++)
+	for (; parts->next_to_send < parts->split.nparts; parts->next_to_send++)
 	{
-		const KeyPart *part = &parts->split.parts[parts->ahead];
+		const KeyPart *part = &parts->split.parts[parts->next_to_send];
 
 		if (part->constant || part->n == 0)
-			parts->parts[parts->ahead].here = true;
+			parts->parts[parts->next_to_send].sorted = true;
 		else if (part->n >= PART_MIN_ROWS)
 		{
 			if (parts->open >= PARTS_AHEAD * parts->ndevices && parts->spare == NULL)
 				return;
-			if (!open_part(dk, parts->ahead))
+			if (!assign_job(dk, parts->next_to_send))
 				return;
-			send_part(dk, parts->ahead);
+			send_part(dk, parts->next_to_send);
 		}
 	}
 }
@@ -304,172 +301,17 @@ device_parts_send(DeviceKeys *dk)
 		}
 	}
 	dk->env->report.parts += split->nparts;
-	send_ahead(dk);
+	send_next_parts(dk);
 }
 
 /* ------------------------------------------------------------------------
- * Down
+ * Sorting a part on the CPU
  * ------------------------------------------------------------------------
  */
 
-/* What a job did, for EXPLAIN; its first chunk is here. */
+/* Copies the part's keys into records, or with back, sorted records into the part. */
 static void
-report_job(DeviceKeys *dk, const DeviceJob *job)
-{
-	device_keys_report(dk, job);
-	device_report_part(dk->env, job, dk->parts->split.parts[dk->parts->now].n);
-}
-
-/* The part's job is lost: it is sent once more, or sorted here. */
-static void
-part_failed(DeviceKeys *dk, int p)
-{
-	DeviceParts *parts = dk->parts;
-	const DeviceJob *job = parts->parts[p].job;
-	uint32		generation = job->word >> 2;
-	bool		ended = generation != pg_atomic_read_u32(&device_shared->generation);
-
-	/* a sort is counted once */
-	if (parts->failed == 0)
-		device_note_failure(dk->env, dk->decision.algorithm, job->why);
-	/* a process takes all parts with it that it has */
-	if (parts->failed == 0 || !ended || parts->failed_with != generation)
-		parts->failed++;
-	parts->failed_with = generation;
-	close_job(dk, &parts->parts[p].job);
-	if (open_part(dk, p))
-		send_part(dk, p);
-}
-
-/* The part that no device has is brought in order; false if that cannot be. */
-static bool
-sort_here(DeviceKeys *dk, int p)
-{
-	DeviceParts *parts = dk->parts;
-
-	if (!device_part_sort_here(dk->env, dk->batch, &parts->split, p, dk->spec.key_bits))
-	{
-		device_keys_fail(dk, "work_mem has no room to sort a part on the CPU");
-		return false;
-	}
-	parts->parts[p].here = true;
-	dk->env->report.parts_here++;
-	return true;
-}
-
-/* A chunk of what lies here. */
-static void
-chunk_here(const DeviceKeys *dk, KeyChunk *chunk)
-{
-	DeviceParts *parts = dk->parts;
-	KeySpan		span = key_split_span(&parts->split, parts->now, parts->come);
-
-	chunk->rows = (uint32) Min(span.n, dk->down_per_chunk);
-	chunk->keys = span.keys;
-	chunk->rids = span.rids;
-	chunk->bytes = 0;
-}
-
-/*
- * The next chunk of the job's result.  A job that is not the part's first gives those again
- * that have been taken: what it sends behind them is only right if they were, and is checked.
- */
-static bool
-chunk_of_job(DeviceKeys *dk, DeviceJob *job, KeyChunk *chunk)
-{
-	DeviceParts *parts = dk->parts;
-	size_t		n = parts->split.parts[parts->now].n;
-
-	for (;;)
-	{
-		size_t		read = (size_t) job->read * dk->down_per_chunk;
-
-		if (!key_chunk_next_down(job, &dk->spec, n - read, chunk))
-			return false;
-		if (read == 0)
-			report_job(dk, job);
-		if (read >= parts->come)
-			return true;
-		device_job_release(job);
-	}
-}
-
-bool
-device_parts_next(DeviceKeys *dk, KeyChunk *chunk)
-{
-	DeviceParts *parts = dk->parts;
-
-	for (;;)
-	{
-		PartPlace  *part = &parts->parts[parts->now];
-
-		CHECK_FOR_INTERRUPTS();
-		if (parts->come == parts->split.parts[parts->now].n)
-		{
-			if (part->job != NULL)
-				close_job(dk, &part->job);
-			parts->come = 0;
-			if (++parts->now == parts->split.nparts)
-				return false;
-			continue;
-		}
-		send_ahead(dk);
-		if (part->here)
-			chunk_here(dk, chunk);
-		else if (part->job == NULL)
-		{
-			if (!sort_here(dk, parts->now))
-				return false;
-			parts->ahead = Max(parts->ahead, parts->now + 1);
-			continue;
-		}
-		else if (!chunk_of_job(dk, part->job, chunk))
-		{
-			part_failed(dk, parts->now);
-			continue;
-		}
-		parts->in_chunk = chunk->rows;
-		return true;
-	}
-}
-
-void
-device_parts_release(DeviceKeys *dk)
-{
-	DeviceParts *parts = dk->parts;
-
-	if (parts->parts[parts->now].job != NULL)
-		device_job_release(parts->parts[parts->now].job);
-	parts->come += parts->in_chunk;
-}
-
-void
-device_parts_end(DeviceKeys *dk)
-{
-	DeviceParts *parts = dk->parts;
-
-	for (int p = 0; p < parts->split.nparts; p++)
-	{
-		if (parts->parts[p].job != NULL)
-			close_job(dk, &parts->parts[p].job);
-	}
-	if (parts->spare != NULL)
-		close_job(dk, &parts->spare);
-	key_split_free(&parts->split, dk->env->bulk);
-	pfree(parts);
-	dk->parts = NULL;
-}
-
-/* ------------------------------------------------------------------------
- * A part of a sort's keys that no device sorts: the CPU does, where it lies.
- *
- * Memory policy: records and scratch of one part, within work_mem.
- * ------------------------------------------------------------------------
- */
-
-/* The part's keys as records, or records' keys and rids back into the part. */
-static void
-copy_records(const KeySplit *split, int part, const SortProblem *problem, void *recs, bool back)
+copy_part_records(const KeySplit *split, int part, const SortProblem *problem, void *recs, bool back)
 {
 	uint64		rid_mask = (UINT64CONST(1) << problem->begin_bit) - 1;
 	size_t		i = 0;
@@ -528,9 +370,9 @@ copy_records(const KeySplit *split, int part, const SortProblem *problem, void *
 	}
 }
 
-/* device_parts_host.c: the CPU sorts a part, where it lies; false if there is no memory for that. */
+/* Sorts a part in place on the CPU; false if there is no memory for that. */
 static bool
-device_part_sort_here(SortEnv *env, Batch *batch, const KeySplit *split, int part, int key_bits)
+sort_part_on_cpu(SortEnv *env, Batch *batch, const KeySplit *split, int part, int key_bits)
 {
 	const SortKernel *kernel = sort_algorithms[ALGORITHM_CPU_RADIX].kernel;
 	int			rid_bits = split->rids ? keybuf_rid_bits(&batch->keybuf) : 0;
@@ -561,11 +403,164 @@ device_part_sort_here(SortEnv *env, Batch *batch, const KeySplit *split, int par
 	problem.recs = recs.ptr;
 	problem.scratch = env->scratch.ptr;
 	sort_env_note_memory(env, batch_held(batch) + split->blocks.requested + bytes);
-	copy_records(split, part, &problem, problem.recs, false);
+	copy_part_records(split, part, &problem, problem.recs, false);
 	status = kernel->run(&problem);
 	sort_threads_ended(status, sort_algorithms[ALGORITHM_CPU_RADIX].name);
-	copy_records(split, part, &problem, problem.result, true);
+	copy_part_records(split, part, &problem, problem.result, true);
 	bulk_free(env->bulk, &recs);
 	bulk_free(env->bulk, &env->scratch);
 	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Down
+ * ------------------------------------------------------------------------
+ */
+
+static void
+report_part_job(DeviceKeys *dk, const DeviceJob *job)
+{
+	device_keys_report(dk, job);
+	device_report_part(dk->env, job, dk->parts->split.parts[dk->parts->current].n);
+}
+
+/* The part's job failed: sends the part once more if a device has room. */
+static void
+part_failed(DeviceKeys *dk, int p)
+{
+	DeviceParts *parts = dk->parts;
+	const DeviceJob *job = parts->parts[p].job;
+	uint32		generation = job->word >> 2;
+	bool		ended = generation != pg_atomic_read_u32(&device_shared->generation);
+
+	/* statistics count a sort once */
+	if (parts->failures == 0)
+		device_note_failure(dk->env, dk->decision.algorithm, job->why);
+	/* when a process ends, all parts that it had fail, which counts once */
+	if (parts->failures == 0 || !ended || parts->failed_generation != generation)
+		parts->failures++;
+	parts->failed_generation = generation;
+	close_part_job(dk, &parts->parts[p].job);
+	if (assign_job(dk, p))
+		send_part(dk, p);
+}
+
+/* Sorts a part that has no job on the CPU; false if there is no memory for that. */
+static bool
+sort_part(DeviceKeys *dk, int p)
+{
+	DeviceParts *parts = dk->parts;
+
+	if (!sort_part_on_cpu(dk->env, dk->batch, &parts->split, p, dk->spec.key_bits))
+	{
+		device_keys_fail(dk, "work_mem has no room to sort a part on the CPU");
+		return false;
+	}
+	parts->parts[p].sorted = true;
+	dk->env->report.parts_here++;
+	return true;
+}
+
+/* A chunk of a part whose split keys are in order. */
+static void
+chunk_of_split(const DeviceKeys *dk, KeyChunk *chunk)
+{
+	DeviceParts *parts = dk->parts;
+	KeySpan		span = key_split_span(&parts->split, parts->current, parts->received);
+
+	chunk->rows = (uint32) Min(span.n, dk->down_per_chunk);
+	chunk->keys = span.keys;
+	chunk->rids = span.rids;
+	chunk->bytes = 0;
+}
+
+/*
+ * The next chunk of the job's result.  A second job of the part returns all chunks again;
+ * those that have been received are skipped.  That their rows were right follows from the
+ * checks of the rest.
+ */
+static bool
+chunk_of_job(DeviceKeys *dk, DeviceJob *job, KeyChunk *chunk)
+{
+	DeviceParts *parts = dk->parts;
+	size_t		n = parts->split.parts[parts->current].n;
+
+	for (;;)
+	{
+		size_t		read = (size_t) job->read * dk->down_per_chunk;
+
+		if (!key_chunk_next_down(job, &dk->spec, n - read, chunk))
+			return false;
+		if (read == 0)
+			report_part_job(dk, job);
+		if (read >= parts->received)
+			return true;
+		device_job_release(job);
+	}
+}
+
+bool
+device_parts_next(DeviceKeys *dk, KeyChunk *chunk)
+{
+	DeviceParts *parts = dk->parts;
+
+	for (;;)
+	{
+		KeyPartJob *part = &parts->parts[parts->current];
+
+		CHECK_FOR_INTERRUPTS();
+		if (parts->received == parts->split.parts[parts->current].n)
+		{
+			if (part->job != NULL)
+				close_part_job(dk, &part->job);
+			parts->received = 0;
+			if (++parts->current == parts->split.nparts)
+				return false;
+			continue;
+		}
+		send_next_parts(dk);
+		if (part->sorted)
+			chunk_of_split(dk, chunk);
+		else if (part->job == NULL)
+		{
+			if (!sort_part(dk, parts->current))
+				return false;
+			parts->next_to_send = Max(parts->next_to_send, parts->current + 1);
+			continue;
+		}
+		else if (!chunk_of_job(dk, part->job, chunk))
+		{
+			part_failed(dk, parts->current);
+			continue;
+		}
+		parts->chunk_rows = chunk->rows;
+		return true;
+	}
+}
+
+void
+device_parts_release(DeviceKeys *dk)
+{
+	DeviceParts *parts = dk->parts;
+
+	if (parts->parts[parts->current].job != NULL)
+		device_job_release(parts->parts[parts->current].job);
+	parts->received += parts->chunk_rows;
+}
+
+void
+device_parts_end(DeviceKeys *dk)
+{
+	DeviceParts *parts = dk->parts;
+
+	for (int p = 0; p < parts->split.nparts; p++)
+	{
+		if (parts->parts[p].job != NULL)
+			close_part_job(dk, &parts->parts[p].job);
+	}
+	if (parts->spare != NULL)
+		close_part_job(dk, &parts->spare);
+	key_split_free(&parts->split, dk->env->bulk);
+	pfree(parts);
+	dk->parts = NULL;
 }

@@ -2,38 +2,195 @@
  * keys.c
  *	  Key mode: keys are sorted on a GPU, rows stay in host memory.
  *
- * From some number of rows on, when the router says that the device will be worth
- * it, each chunk's worth of staged keys is sent as soon as it is there: it is still
- * in the cache then, and at the end of the scan only the last chunk is missing.  The
- * ranges are not known yet, so these keys have the bits of their types
- * (device_layout.h).  When the job does not do any more the sink is full, and says
- * that keys are dropped: nothing is lost, the batch has them all.
+ * Keys are packed into chunks of the pinned staging pool, at the narrowest of 32, 64 and 128
+ * bits; one chunk crosses the bus while the next is packed.  Rids travel with their keys:
+ * translating positions into rids on the host would cost a cache miss per row.  A sort whose
+ * rows are its keys sends no rids and gets the keys back.
  *
- * Memory policy: as sink_host.c.
+ * Sending ahead: from STREAM_AFTER_ROWS on, if the router expects a gain, each chunk of
+ * buffered keys is sent while rows still come in, so that only the last chunk is missing at
+ * the end of the scan.  The ranges of the values are not known yet, so these keys have the
+ * bits of their types (DeviceLayout).  The job is dropped if a NULL or a string does not fit
+ * the layout, if the device has no room, or if all keys turn out to be in order.  Nothing is
+ * lost then: the key buffer has all keys, and the sort is decided anew when all rows are in.
+ *
+ * Results: the node returns the rows of the first chunk of rids while later chunks are on
+ * their way.  A result that is read once and forward needs the memory of one chunk: each
+ * chunk replaces the one before.  A result with random access is kept whole.  The whole
+ * result is received first where it is written to a run, under gpusort.verify, where keys
+ * are not exact (sorted keys come back, too, and runs of equal keys are resolved), and where
+ * the rows are their keys (only the checksum of all keys proves that they are the input's).
+ *
+ * Memory policy: rows and key buffer as in host_sinks.c; the result and the bitmap of
+ * check.c count, too.
+ *
+ * On error: rows and buffered keys are kept until the result is complete.  If the device
+ * fails, the CPU sorts the buffered keys.  Rows that were returned are the first of that
+ * order as well, since both sorts are stable, and the result continues behind them.  An
+ * ERROR (a cancel, or one of a comparator) closes the job with its memory context.
  */
 #include "postgres.h"
 
-#include "cost/sort_feedback.h"
-#include "gpu/gpu.h"
 #include "gpu/gpu_internal.h"
 #include "miscadmin.h"
 #include "service/service_internal.h"
 #include "settings.h"
 #include "sort/sort_internal.h"
 
+/* Buffered rows at which sending ahead is first considered. */
+#define STREAM_AFTER_ROWS	((size_t) 1 << 18)
+
+/* The job has room for this multiple of the expected rows. */
+#define STREAM_MARGIN		1.25
+
 typedef struct DeviceKeysSink
 {
 	HostSink	host;
-	DeviceKeys *keys;			/* NULL: handed on */
-	bool		dropped;		/* the job does not do any more */
+	DeviceKeys *keys;			/* NULL: handed to the result, or to a run */
+	bool		dropped;		/* no more keys are sent; the job is of no use */
 } DeviceKeysSink;
 
-static bool device_keys_send(DeviceKeys *dk, size_t n);
-static DeviceKeys *device_keys_open_early(SortEnv *env, Batch *batch);
-static bool device_keys_room(DeviceKeys *dk, size_t n, bool more);
-static bool device_keys_receive(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *streams);
+/* ------------------------------------------------------------------------
+ * The job
+ * ------------------------------------------------------------------------
+ */
 
-/* Sends whole chunks; false if that cannot go on. */
+static DeviceKeys *
+create_keys(SortEnv *env, Batch *batch)
+{
+	DeviceKeys *dk = MemoryContextAllocZero(env->cxt, sizeof(DeviceKeys));
+
+	dk->env = env;
+	dk->batch = batch;
+	return dk;
+}
+
+/* Opens the job that dk describes for max_rows; false, and dk->facts.device, if it cannot. */
+static bool
+open_keys_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
+{
+	dk->spec.mode = DEVICE_KEYS;
+	dk->spec.max_rows = max_rows;
+	device_route_job(&dk->facts, &dk->decision, &dk->spec);
+	dk->layout.key_width = dk->spec.key_width;
+	dk->per_chunk = key_chunk_rows(&dk->spec);
+	dk->facts.device = DEVICE_STATE_NONE;
+	if (!job_secret_make(&dk->keys.secret))
+		return false;
+	dk->job = device_job_open(dk->env->cxt, &dk->spec, device_job_bytes(&dk->spec),
+							  (int) (max_rows / dk->per_chunk) + 1,
+							  patience_us, &dk->facts.device);
+	if (dk->job == NULL)
+		return false;
+	device_show_job(dk->env, &dk->decision, &dk->spec);
+	return true;
+}
+
+/* Ends the job; what check.c needs stays. */
+static void
+device_keys_close(DeviceKeys *dk)
+{
+	if (dk->job != NULL)
+		device_job_close(dk->job);
+	if (dk->parts != NULL)
+		device_parts_end(dk);
+	dk->job = NULL;
+	dk->env->progress.now->device = 0;
+}
+
+static void
+device_keys_end(DeviceKeys *dk)
+{
+	device_keys_close(dk);
+	bulk_free(dk->env->bulk, &dk->pending);
+	pfree(dk);
+}
+
+/* Sends the next n keys of the key buffer, at most a chunk. */
+static bool
+device_keys_send(DeviceKeys *dk, size_t n)
+{
+	const KeyBuffer *keybuf = &dk->batch->keybuf;
+	int			width = dk->spec.key_width;
+	KeyChunk	chunk;
+
+	if (!key_chunk_next_up(dk->job, &dk->spec, n, &chunk))
+		return false;
+	CHECK_FOR_INTERRUPTS();
+	pack_keys(keybuf, &dk->layout.layout, width, dk->sent, n, chunk.keys);
+	if (chunk.rids != NULL)
+		memcpy(chunk.rids, keybuf->rids + dk->sent, n * sizeof(uint32));
+	if (dk->spec.want_keys)
+		dk->keys.sum += device_check_sum(&dk->keys.secret, chunk.keys, width, n);
+	key_chunk_post(dk->job, &dk->spec, &chunk);
+	dk->sent += n;
+	return true;
+}
+
+/* Makes room on the device for n keys, or for twice that if more are to come. */
+static bool
+grow_keys_job(DeviceKeys *dk, size_t n, bool more)
+{
+	if (n <= dk->spec.max_rows)
+		return true;
+	if (!(more && 2 * n < PG_UINT32_MAX && device_job_grow(dk->job, &dk->spec, 2 * n, 0)) &&
+		!(n < PG_UINT32_MAX && !dk->job->failed && device_job_grow(dk->job, &dk->spec, n, 0)))
+		return false;
+	device_show_job(dk->env, &dk->decision, &dk->spec);
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Sending keys ahead of the last row
+ * ------------------------------------------------------------------------
+ */
+
+static size_t
+device_keys_after(const SortEnv *env, const KeyBuffer *keybuf)
+{
+	const Algorithm *forced = gpusort_forced_algorithm();
+
+	if (env->bound > 0 || env->device_failed || key_needs_comparator(keybuf->cols[0].kind) ||
+		device_state() != DEVICE_STATE_READY)
+		return SIZE_MAX;
+	if (forced == NULL)
+		return STREAM_AFTER_ROWS;
+	/* an algorithm by value needs the keys' range, which is not known yet */
+	if (!algorithm_on_gpu(forced) || forced->by_value)
+		return SIZE_MAX;
+	/* a chunk of the widest keys */
+	return key_chunk_rows(&(DeviceJobSpec) {.key_width = 128, .keys_only = env->spec.keys_only});
+}
+
+/* An upper estimate of the rows of this sort, or of the run that is being made. */
+static double
+rows_to_expect(const SortEnv *env, const Batch *batch)
+{
+	double		n = batch->keybuf.n;
+	double		bytes = (double) arena_used(&batch->arena) / n + batch_key_cost(batch);
+	double		rows = device_rows_expected(env, &batch->keybuf) * STREAM_MARGIN;
+
+	return Min(rows, Max(n, env->limit / bytes) + STREAM_AFTER_ROWS);
+}
+
+/* Opens a job to send keys ahead; NULL if that is not possible, or does not pay. */
+static DeviceKeys *
+open_early(SortEnv *env, Batch *batch)
+{
+	DeviceKeys *dk = create_keys(env, batch);
+	double		rows = Min(rows_to_expect(env, batch), PG_UINT32_MAX - 1);
+
+	if (device_layout_guess(&dk->layout, &batch->keybuf) &&
+		device_route_keys(env, &batch->keybuf, &dk->layout.layout, dk->layout.key_width, 0,
+						  (size_t) (rows / STREAM_MARGIN), &dk->facts, &dk->decision) &&
+		device_parts_quicker(dk) == 0 &&
+		open_keys_job(dk, (uint64) Min(rows, 2.0 * batch->keybuf.n), 0))
+		return dk;
+	pfree(dk);
+	return NULL;
+}
+
+/* Sends the whole chunks that are buffered; false if sending stops. */
 static pg_noinline bool
 send_chunks(DeviceKeysSink *sink)
 {
@@ -45,7 +202,7 @@ send_chunks(DeviceKeysSink *sink)
 	while (keybuf->n - dk->sent >= dk->per_chunk)
 	{
 		if (!device_layout_holds(&dk->layout, keybuf) ||
-			!device_keys_room(dk, dk->sent + dk->per_chunk, true) ||
+			!grow_keys_job(dk, dk->sent + dk->per_chunk, true) ||
 			!device_keys_send(dk, dk->per_chunk))
 		{
 			if (dk->job->failed)
@@ -58,9 +215,9 @@ send_chunks(DeviceKeysSink *sink)
 	return true;
 }
 
-/* Is there place for another row?  ask_rows is when to send. */
+/* Is there room for another row?  Sends keys when ask_rows are buffered. */
 static inline bool
-has_room(DeviceKeysSink *sink)
+has_row_room(DeviceKeysSink *sink)
 {
 	const Batch *batch = sink->host.base.batch;
 
@@ -72,7 +229,7 @@ has_room(DeviceKeysSink *sink)
 static SinkAnswer
 device_keys_put_slot(Sink *sink, TupleTableSlot *slot)
 {
-	if (unlikely(!has_room((DeviceKeysSink *) sink)))
+	if (unlikely(!has_row_room((DeviceKeysSink *) sink)))
 		return SINK_FULL;
 	return likely(batch_put_row(sink->batch, &sink->env->keys, sink->env->writer, slot)) ? SINK_TAKEN : SINK_FULL;
 }
@@ -80,7 +237,7 @@ device_keys_put_slot(Sink *sink, TupleTableSlot *slot)
 static SinkAnswer
 device_keys_put_page(Sink *sink, RowPage *page, int *done)
 {
-	if (unlikely(!has_room((DeviceKeysSink *) sink)))
+	if (unlikely(!has_row_room((DeviceKeysSink *) sink)))
 		return SINK_FULL;
 	if (sink_host_take_page((HostSink *) sink, page, done))
 		return SINK_TAKEN;
@@ -90,7 +247,7 @@ device_keys_put_page(Sink *sink, RowPage *page, int *done)
 static SinkAnswer
 device_keys_only_put_slot(Sink *sink, TupleTableSlot *slot)
 {
-	if (unlikely(!has_room((DeviceKeysSink *) sink)))
+	if (unlikely(!has_row_room((DeviceKeysSink *) sink)))
 		return SINK_FULL;
 	return likely(batch_put_key(sink->batch, &sink->env->keys, slot)) ? SINK_TAKEN : SINK_FULL;
 }
@@ -98,16 +255,16 @@ device_keys_only_put_slot(Sink *sink, TupleTableSlot *slot)
 static SinkAnswer
 device_keys_only_put_page(Sink *sink, RowPage *page, int *done)
 {
-	if (unlikely(!has_room((DeviceKeysSink *) sink)))
+	if (unlikely(!has_row_room((DeviceKeysSink *) sink)))
 		return SINK_FULL;
 	if (sink_keys_take_page((HostSink *) sink, page, done))
 		return SINK_TAKEN;
 	return sink_put_rows(sink, page, done);
 }
 
-/* The job goes on to whoever sorts the batch; NULL if it has none to go on with. */
+/* Takes the job from the sink; NULL if it was dropped. */
 static DeviceKeys *
-hand_over(Sink *sink)
+take_job(Sink *sink)
 {
 	DeviceKeysSink *keys = (DeviceKeysSink *) sink;
 	DeviceKeys *dk = keys->keys;
@@ -122,14 +279,14 @@ hand_over(Sink *sink)
 static SinkAnswer
 device_keys_spill(Sink *sink, Runs *runs)
 {
-	sink_spill_batch(sink, hand_over(sink), runs);
+	sink_spill_batch(sink, take_job(sink), runs);
 	return SINK_TAKEN;
 }
 
 static SortResult *
 device_keys_finish(Sink *sink, bool may_pause, ResultSpace *space)
 {
-	return order_result(sink->env, sink->batch, hand_over(sink), !may_pause, space);
+	return order_result(sink->env, sink->batch, take_job(sink), !may_pause, space);
 }
 
 static void
@@ -169,7 +326,7 @@ static const SinkMethods device_keys_only_methods = {
 static Sink *
 device_keys_begin(SortEnv *env, Batch *batch)
 {
-	DeviceKeys *dk = device_keys_open_early(env, batch);
+	DeviceKeys *dk = open_early(env, batch);
 	DeviceKeysSink *sink;
 
 	if (dk == NULL)
@@ -184,173 +341,213 @@ device_keys_begin(SortEnv *env, Batch *batch)
 }
 
 /* ------------------------------------------------------------------------
- * Key mode: keys and rids go to the device, rids come back in order.
- *
- * The rows stay in the arena.  Keys are packed straight into chunks of the pinned
- * staging pool, at the narrowest of 32, 64 and 128 bits, so that while one chunk
- * crosses the bus the next is packed; the staged rids travel along, because
- * mapping positions back to rids here would be a cache miss per row.
- *
- * Keys of a large sort go up while its rows still come in (sink_device_keys.c).  Should
- * that turn out not to do (a NULL without a place, a string without the others' prefix, more
- * rows than there is room for, all of them in order) the job is dropped, and what is right for the whole input is done
- * at the end: the staged keys are all here.
- *
- * A sort whose rows are its keys (key_reader.c) sends no rids and gets the keys back.
- * result_device_keys.c has the way back.
- *
- * On error: rows and staged keys are kept until the result is here, so whatever happens
- * to the job the CPU can sort them, and does.  An ERROR (a cancel, a comparator)
- * closes the job with the sorter's memory context.
+ * Receiving the result
  * ------------------------------------------------------------------------
  */
 
-/* Keys of so many rows are waited for before some are sent. */
-#define STREAM_AFTER_ROWS	((size_t) 1 << 18)
-
-/* Room beyond what is expected, so that an estimate may be a bit off. */
-#define STREAM_MARGIN		1.25
-
-static DeviceKeys *
-create(SortEnv *env, Batch *batch)
+static void
+resolve_run(DeviceKeys *dk, uint32 *rids, size_t n)
 {
-	DeviceKeys *dk = MemoryContextAllocZero(env->cxt, sizeof(DeviceKeys));
-
-	dk->env = env;
-	dk->batch = batch;
-	return dk;
+	CHECK_FOR_INTERRUPTS();
+	dk->ties += n;
+	tiebreak_sort(dk->env->tiebreak, &dk->batch->arena, rids, n);
 }
 
-/* Opens the job that dk describes, for so many rows; false and the reason if not. */
-static bool
-open_job(DeviceKeys *dk, uint64 max_rows, double patience_us)
+/* Resolves the runs of equal keys that end among rows [first, first + count). */
+static void
+resolve_chunk_ties(DeviceKeys *dk, uint32 *rids, size_t first, size_t count, const char *keys)
 {
-	dk->spec.mode = DEVICE_KEYS;
-	dk->spec.max_rows = max_rows;
-	device_route_job(&dk->facts, &dk->decision, &dk->spec);
-	dk->layout.key_width = dk->spec.key_width;
-	dk->per_chunk = key_chunk_rows(&dk->spec);
-	dk->facts.device = DEVICE_STATE_NONE;
-	if (!job_secret_make(&dk->keys.secret))
+	TieRun	   *run = &dk->run;
+
+	for (size_t i = 0; i < count; i++)
+	{
+		Key128		key = device_key_at(keys, dk->spec.key_width, i);
+
+		if (first + i > 0 && key == run->key)
+			continue;
+		if (first + i - run->start > 1)
+			resolve_run(dk, rids + run->start, first + i - run->start);
+		run->start = first + i;
+		run->key = key;
+	}
+}
+
+/* Copies the chunk's keys as records of a sort whose rows are its keys. */
+static void
+copy_keys(const KeyChunk *chunk, int width, void *recs, size_t at)
+{
+	if (width == 128)
+	{
+		SortRec128 *to = (SortRec128 *) recs + at;
+
+		for (uint32 i = 0; i < chunk->rows; i++)
+		{
+			to[i].hi = (uint64) (((const Key128 *) chunk->keys)[i] >> 64);
+			to[i].lo = (uint64) ((const Key128 *) chunk->keys)[i];
+		}
+	}
+	else if (width == 64)
+		memcpy((uint64 *) recs + at, chunk->keys, chunk->rows * sizeof(uint64));
+	else
+	{
+		uint64	   *words = (uint64 *) recs + at;
+
+		for (uint32 i = 0; i < chunk->rows; i++)
+			words[i] = ((const uint32 *) chunk->keys)[i];
+	}
+}
+
+/* The next chunk, valid until release_key_chunk().  False at the end, and if dk->failed is set. */
+static bool
+next_key_chunk(DeviceKeys *dk, KeyChunk *chunk)
+{
+	bool		received;
+
+	if (dk->parts != NULL)
+		return device_parts_next(dk, chunk);
+	received = key_chunk_next_down(dk->job, &dk->spec, dk->batch->keybuf.n - dk->received, chunk);
+	if (dk->job->failed)
+		device_keys_fail(dk, dk->job->why);
+	else if (received && dk->received == 0)
+		device_keys_report(dk, dk->job);
+	return received;
+}
+
+static void
+release_key_chunk(DeviceKeys *dk)
+{
+	if (dk->parts != NULL)
+		device_parts_release(dk);
+	else
+		device_job_release(dk->job);
+}
+
+/* Reserves memory for the result, or for one chunk of it. */
+static void
+reserve_result(DeviceKeys *dk, Sorted *sorted)
+{
+	SortEnv    *env = dk->env;
+	size_t		n = dk->batch->keybuf.n;
+
+	dk->down_per_chunk = device_chunk_rows(&dk->spec);
+	if (!dk->keep)
+		n = Min(n, dk->down_per_chunk);
+	if (dk->spec.keys_only)
+	{
+		sorted->format = dk->spec.key_width <= 64 ? SORT_REC_PACKED : SORT_REC_128;
+		sorted->layout = dk->layout.layout;
+		bulk_reserve(env->bulk, &env->recs, n * sort_rec_size(sorted->format), 0);
+		sorted->keys = env->recs.ptr;
+	}
+	else
+	{
+		bulk_reserve(env->bulk, &env->recs, n * sizeof(uint32), 0);
+		sorted->rids = env->recs.ptr;
+	}
+	sorted->n = 0;
+}
+
+/* Copies a chunk's rids, or keys, to the result from row at on; false if they are wrong. */
+static bool
+take_content(DeviceKeys *dk, const KeyChunk *chunk, size_t at)
+{
+	bool		last = dk->received + chunk->rows == dk->batch->keybuf.n;
+	uint32	   *rids = (uint32 *) dk->env->recs.ptr + at;
+
+	if (dk->spec.want_keys &&
+		!device_check_keys(&dk->keys, chunk->keys, dk->spec.key_width, chunk->rows, last))
 		return false;
-	dk->job = device_job_open(dk->env->cxt, &dk->spec, device_job_bytes(&dk->spec),
-							  (int) (max_rows / dk->per_chunk) + 1,
-							  patience_us, &dk->facts.device);
-	if (dk->job == NULL)
+	if (dk->spec.keys_only)
+	{
+		copy_keys(chunk, dk->spec.key_width, dk->env->recs.ptr, at);
+		return true;
+	}
+	/* the copy is checked, because the device can still write to the chunk */
+	memcpy(rids, chunk->rids, chunk->rows * sizeof(uint32));
+	if (!device_check_rids(dk, rids, chunk->rows))
 		return false;
-	device_show_job(dk->env, &dk->decision, &dk->spec);
+	if (dk->spec.want_keys)
+		resolve_chunk_ties(dk, dk->env->recs.ptr, at, chunk->rows, chunk->keys);
 	return true;
 }
 
-/* Gives the device back; what the check knows stays. */
-static void
-device_keys_close(DeviceKeys *dk)
-{
-	if (dk->job != NULL)
-		device_job_close(dk->job);
-	if (dk->parts != NULL)
-		device_parts_end(dk);
-	dk->job = NULL;
-	dk->env->progress.now->device = 0;
-}
-
-void
-device_keys_end(DeviceKeys *dk)
-{
-	device_keys_close(dk);
-	bulk_free(dk->env->bulk, &dk->pending);
-	pfree(dk);
-}
-
-/* Sends the next n staged rows' keys, no more than a chunk's worth. */
+/*
+ * Receives the next chunk: its rows follow the *n received ones, or replace them.  False at the
+ * end, and if dk->failed is set.
+ */
 static bool
-device_keys_send(DeviceKeys *dk, size_t n)
+receive_chunk(DeviceKeys *dk, size_t *n)
 {
-	const KeyBuffer *keybuf = &dk->batch->keybuf;
-	int			width = dk->spec.key_width;
 	KeyChunk	chunk;
 
-	if (!key_chunk_next_up(dk->job, &dk->spec, n, &chunk))
+	if (!next_key_chunk(dk, &chunk))
 		return false;
-	CHECK_FOR_INTERRUPTS();
-	pack_keys(keybuf, &dk->layout.layout, width, dk->sent, n, chunk.keys);
-	if (chunk.rids != NULL)
-		memcpy(chunk.rids, keybuf->rids + dk->sent, n * sizeof(uint32));
-	if (dk->spec.want_keys)
-		dk->keys.sum += device_check_sum(&dk->keys.secret, chunk.keys, width, n);
-	key_chunk_post(dk->job, &dk->spec, &chunk);
-	dk->sent += n;
+	if (!take_content(dk, &chunk, dk->keep ? *n : 0))
+	{
+		device_keys_fail(dk, dk->spec.keys_only ?
+						 "the result's keys are out of order, or not the input's" :
+						 "a row of the result " VERIFY_NOT_FROM_INPUT);
+		return false;
+	}
+	if (!dk->keep)
+	{
+		dk->replaced = dk->received;
+		*n = 0;
+	}
+	dk->received += chunk.rows;
+	*n += chunk.rows;
+	dk->env->report.bytes_down += chunk.bytes;
+	release_key_chunk(dk);
 	return true;
 }
 
-/* ------------------------------------------------------------------------
- * While rows come in
- * ------------------------------------------------------------------------
- */
-static size_t
-device_keys_after(const SortEnv *env, const KeyBuffer *keybuf)
-{
-	const Algorithm *forced = gpusort_forced_algorithm();
-
-	if (env->bound > 0 || env->device_failed || key_needs_comparator(keybuf->cols[0].kind) ||
-		device_state() != DEVICE_STATE_READY)
-		return SIZE_MAX;
-	if (forced == NULL)
-		return STREAM_AFTER_ROWS;
-	/* some want a range, which only the end tells */
-	if (!algorithm_on_gpu(forced) || forced->by_value)
-		return SIZE_MAX;
-	/* a chunk's worth of the widest keys */
-	return key_chunk_rows(&(DeviceJobSpec) {.key_width = 128, .keys_only = env->spec.keys_only});
-}
-
-/* Rows that the sort, or the run that is being made, may come to. */
-static double
-rows_to_expect(const SortEnv *env, const Batch *batch)
-{
-	double		n = batch->keybuf.n;
-	double		bytes = (double) arena_used(&batch->arena) / n + batch_key_cost(batch);
-	double		rows = device_rows_expected(env, &batch->keybuf) * STREAM_MARGIN;
-
-	return Min(rows, Max(n, env->limit / bytes) + STREAM_AFTER_ROWS);
-}
-
-/* Opens a job for keys that go ahead of others to come; NULL if that is not to be. */
-static DeviceKeys *
-device_keys_open_early(SortEnv *env, Batch *batch)
-{
-	DeviceKeys *dk = create(env, batch);
-	double		rows = Min(rows_to_expect(env, batch), PG_UINT32_MAX - 1);
-
-	if (device_layout_guess(&dk->layout, &batch->keybuf) &&
-		device_route_keys(env, &batch->keybuf, &dk->layout.layout, dk->layout.key_width, 0,
-						  (size_t) (rows / STREAM_MARGIN), &dk->facts, &dk->decision) &&
-		device_parts_quicker(dk) == 0 &&
-		open_job(dk, (uint64) Min(rows, 2.0 * batch->keybuf.n), 0))
-		return dk;
-	pfree(dk);
-	return NULL;
-}
-
-/* Room on the device for so many keys; some more, if they are still coming. */
+/* gpusort.verify: checks the order of the rids.  Keys have been checked already. */
 static bool
-device_keys_room(DeviceKeys *dk, size_t n, bool more)
+verify_order(DeviceKeys *dk, const Sorted *sorted)
 {
-	if (n <= dk->spec.max_rows)
+	char		why[sizeof(dk->why)];
+
+	if (!gpusort_verify || dk->spec.keys_only ||
+		verify_rids(dk->env, dk->batch, &dk->layout.layout, sorted->rids, sorted->n, why))
 		return true;
-	if (!(more && 2 * n < PG_UINT32_MAX && device_job_grow(dk->job, &dk->spec, 2 * n, 0)) &&
-		!(n < PG_UINT32_MAX && !dk->job->failed && device_job_grow(dk->job, &dk->spec, n, 0)))
+	device_keys_fail(dk, why);
+	return false;
+}
+
+/*
+ * Receives the whole result; or its first chunk, with *streams, if it may stream.  False if
+ * dk->failed is set.
+ */
+static bool
+receive_result(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *streams)
+{
+	*streams = may_stream && !gpusort_verify && !dk->spec.want_keys;
+	dk->keep = !*streams || dk->env->spec.random_access;
+	reserve_result(dk, sorted);
+	device_check_begin(dk);
+	if (*streams)
+	{
+		/* the time of the sort includes the first chunk, and so does its failure */
+		return receive_chunk(dk, &sorted->n);
+	}
+	while (receive_chunk(dk, &sorted->n))
+		CHECK_FOR_INTERRUPTS();
+	if (dk->failed)
 		return false;
-	device_show_job(dk->env, &dk->decision, &dk->spec);
+	if (!dk->spec.keys_only && dk->spec.want_keys && sorted->n - dk->run.start > 1)
+		resolve_run(dk, (uint32 *) dk->env->recs.ptr + dk->run.start, sorted->n - dk->run.start);
+	if (!verify_order(dk, sorted))
+		return false;
+	dk->env->report.ties += dk->ties;
 	return true;
 }
 
 /* ------------------------------------------------------------------------
- * When they are all there
+ * Sorting when all rows are buffered
  * ------------------------------------------------------------------------
  */
 
-/* Is the job that keys were sent to still the right one? */
+/* Do all rows suit the job that some keys were sent to? */
 static bool
 early_fits(DeviceKeys *dk)
 {
@@ -358,10 +555,10 @@ early_fits(DeviceKeys *dk)
 
 	return device_layout_holds(&dk->layout, keybuf) &&
 		(dk->facts.forced != NULL || !device_keys_ordered(keybuf, &dk->layout.layout)) &&
-		device_keys_room(dk, keybuf->n, false);
+		grow_keys_job(dk, keybuf->n, false);
 }
 
-/* What waiting for room may cost. */
+/* How long to wait for room on the device. */
 static double
 patience_us(const DeviceKeys *dk)
 {
@@ -369,7 +566,7 @@ patience_us(const DeviceKeys *dk)
 							 dk->decision.cpu_us - dk->decision.predicted_us);
 }
 
-/* One job, or several if that is quicker, or if one cannot hold the keys; false if none. */
+/* Opens one job; or the first of several if that is faster, or if one cannot hold the keys. */
 static bool
 open_jobs(DeviceKeys *dk)
 {
@@ -377,15 +574,15 @@ open_jobs(DeviceKeys *dk)
 
 	if (quicker > 0 && device_parts_begin(dk, quicker, 0))
 		return true;
-	return open_job(dk, dk->batch->keybuf.n, patience_us(dk)) ||
+	return open_keys_job(dk, dk->batch->keybuf.n, patience_us(dk)) ||
 		(dk->facts.device == DEVICE_STATE_FULL && device_parts_begin(dk, 0, patience_us(dk)));
 }
 
-/* Opens a job for what is known now; NULL, and why, if not. */
+/* Opens a job for all rows of the batch; NULL, and *refusal, if the device is not used. */
 static DeviceKeys *
 open_whole(SortEnv *env, Batch *batch, const KeyLayout *layout, OffloadRefusal *refusal)
 {
-	DeviceKeys *dk = create(env, batch);
+	DeviceKeys *dk = create_keys(env, batch);
 	const KeyBuffer *keybuf = &batch->keybuf;
 
 	dk->layout.layout = *layout;
@@ -404,7 +601,7 @@ open_whole(SortEnv *env, Batch *batch, const KeyLayout *layout, OffloadRefusal *
 }
 
 static bool
-send_rest(DeviceKeys *dk)
+send_remaining(DeviceKeys *dk)
 {
 	size_t		n = dk->batch->keybuf.n;
 
@@ -447,7 +644,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 	if (!room)
 	{
 		refusal->device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
-		refusal->why_not = "work_mem has no room to check what comes back";
+		refusal->why_not = "work_mem has no room to check the result of a device";
 		return false;
 	}
 	if (dk == NULL)
@@ -457,9 +654,9 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 
 	env->report.early_rows += dk->sent;
 	sort_env_clock(env, &start);
-	ok = send_rest(dk) && device_keys_receive(dk, may_stream, sorted, &streams);
+	ok = send_remaining(dk) && receive_result(dk, may_stream, sorted, &streams);
 	sort_env_clock(env, &end);
-	/* where nothing of it was done before or is still to be done */
+	/* the model is compared where the whole job ran between the two times */
 	if (ok && dk != early && !streams && env->timed)
 	{
 		env->report.predicted_us += dk->decision.predicted_us;
@@ -478,258 +675,13 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 }
 
 /* ------------------------------------------------------------------------
- * Key mode's way back: sorted rids, or keys, chunk by chunk.
- *
- * The node returns rows of the first chunk of rids while the others are still on their
- * way: the result has the rows that have arrived, and the reader that comes to their end asks
- * for more.  A result that is read once and forward needs no more memory than a chunk's
- * rids: each chunk replaces the one before.  One that is read again is kept whole.
- *
- * Everything is waited for where the result is written to a run, where gpusort.verify looks
- * at it first, where keys are not exact (then sorted keys come along, and runs of equal ones
- * are settled by comparison), and where keys are all that there is: a key that comes back
- * is a row, and only the sum of all tells that none is of another sort (device_check.c).
- *
- * On error: a device that fails in the middle has given the right beginning.  The
- * CPU sorts the staged keys again and the rows go on where they stopped: both
- * orders are the stable one.
- * ------------------------------------------------------------------------
- */
-
-static void
-resolve_ties(DeviceKeys *dk, uint32 *rids, size_t n)
-{
-	CHECK_FOR_INTERRUPTS();
-	dk->ties += n;
-	tiebreak_sort(dk->env->tiebreak, &dk->batch->arena, rids, n);
-}
-
-/* Settles the runs of equal keys that end among rows [first, first + count). */
-static void
-resolve_chunk(DeviceKeys *dk, uint32 *rids, size_t first, size_t count, const char *keys)
-{
-	TieRun	   *run = &dk->run;
-
-	for (size_t i = 0; i < count; i++)
-	{
-		Key128		key = device_key_at(keys, dk->spec.key_width, i);
-
-		if (first + i > 0 && key == run->key)
-			continue;
-		if (first + i - run->start > 1)
-			resolve_ties(dk, rids + run->start, first + i - run->start);
-		run->start = first + i;
-		run->key = key;
-	}
-}
-
-/* Keys as the records of a sort that is nothing but keys. */
-static void
-take_keys(const KeyChunk *chunk, int width, void *recs, size_t at)
-{
-	if (width == 128)
-	{
-		SortRec128 *to = (SortRec128 *) recs + at;
-
-		for (uint32 i = 0; i < chunk->rows; i++)
-		{
-			to[i].hi = (uint64) (((const Key128 *) chunk->keys)[i] >> 64);
-			to[i].lo = (uint64) ((const Key128 *) chunk->keys)[i];
-		}
-	}
-	else if (width == 64)
-		memcpy((uint64 *) recs + at, chunk->keys, chunk->rows * sizeof(uint64));
-	else
-	{
-		uint64	   *words = (uint64 *) recs + at;
-
-		for (uint32 i = 0; i < chunk->rows; i++)
-			words[i] = ((const uint32 *) chunk->keys)[i];
-	}
-}
-
-void
-device_keys_report(DeviceKeys *dk, const DeviceJob *job)
-{
-	SortEnv    *env = dk->env;
-	SortReport *report = &env->report;
-	const Algorithm *algorithm = algorithm_by_name(job->times.algorithm);
-
-	report->facts = dk->facts;
-	report->facts.n = dk->batch->keybuf.n;
-	report->decision = dk->decision;
-	report->decision.algorithm = algorithm;
-	report->sorted = algorithm != NULL;
-	report->key_bits = dk->facts.gpu.key_bits;
-	report->bytes_up += job->bytes_up;
-	report->device_sort_us += job->times.sort_us;
-	device_learn_job(job, &dk->facts, algorithm, dk->at_once);
-	sort_env_note_memory(env, batch_held(dk->batch) + dk->pending.size);
-}
-
-void
-device_keys_fail(DeviceKeys *dk, const char *why)
-{
-	if (!dk->failed)
-		strlcpy(dk->why, why, sizeof(dk->why));
-	dk->failed = true;
-	if (dk->job != NULL)
-		device_job_fail(dk->job, why);
-}
-
-/* The next chunk, until release_chunk(); false at the end, and if what is to come is lost. */
-static bool
-next_chunk(DeviceKeys *dk, KeyChunk *chunk)
-{
-	bool		come;
-
-	if (dk->parts != NULL)
-		return device_parts_next(dk, chunk);
-	come = key_chunk_next_down(dk->job, &dk->spec, dk->batch->keybuf.n - dk->received, chunk);
-	if (dk->job->failed)
-		device_keys_fail(dk, dk->job->why);
-	else if (come && dk->received == 0)
-		device_keys_report(dk, dk->job);
-	return come;
-}
-
-static void
-release_chunk(DeviceKeys *dk)
-{
-	if (dk->parts != NULL)
-		device_parts_release(dk);
-	else
-		device_job_release(dk->job);
-}
-
-/* Room for the result, or for a chunk of it. */
-static void
-make_room(DeviceKeys *dk, Sorted *sorted)
-{
-	SortEnv    *env = dk->env;
-	size_t		n = dk->batch->keybuf.n;
-
-	dk->down_per_chunk = device_chunk_rows(&dk->spec);
-	if (!dk->keep)
-		n = Min(n, dk->down_per_chunk);
-	if (dk->spec.keys_only)
-	{
-		sorted->format = dk->spec.key_width <= 64 ? SORT_REC_PACKED : SORT_REC_128;
-		sorted->layout = dk->layout.layout;
-		bulk_reserve(env->bulk, &env->recs, n * sort_rec_size(sorted->format), 0);
-		sorted->keys = env->recs.ptr;
-	}
-	else
-	{
-		bulk_reserve(env->bulk, &env->recs, n * sizeof(uint32), 0);
-		sorted->rids = env->recs.ptr;
-	}
-	sorted->n = 0;
-}
-
-/* Copies a chunk's rids, or keys, to the place at on; false if they are wrong. */
-static bool
-take_content(DeviceKeys *dk, const KeyChunk *chunk, size_t at)
-{
-	bool		last = dk->received + chunk->rows == dk->batch->keybuf.n;
-	uint32	   *rids = (uint32 *) dk->env->recs.ptr + at;
-
-	if (dk->spec.want_keys &&
-		!device_check_keys(&dk->keys, chunk->keys, dk->spec.key_width, chunk->rows, last))
-		return false;
-	if (dk->spec.keys_only)
-	{
-		take_keys(chunk, dk->spec.key_width, dk->env->recs.ptr, at);
-		return true;
-	}
-	/* what is checked is the copy: the chunk is in the device's reach */
-	memcpy(rids, chunk->rids, chunk->rows * sizeof(uint32));
-	if (!device_check_rids(dk, rids, chunk->rows))
-		return false;
-	if (dk->spec.want_keys)
-		resolve_chunk(dk, dk->env->recs.ptr, at, chunk->rows, chunk->keys);
-	return true;
-}
-
-/*
- * Takes the next chunk, whose rows come after the *n that there are, or replace them.
- * False at the end, and if the job is lost, also for a wrong chunk.
- */
-static bool
-take_chunk(DeviceKeys *dk, size_t *n)
-{
-	KeyChunk	chunk;
-
-	if (!next_chunk(dk, &chunk))
-		return false;
-	if (!take_content(dk, &chunk, dk->keep ? *n : 0))
-	{
-		device_keys_fail(dk, dk->spec.keys_only ?
-						 "the result's keys are out of order, or not the input's" :
-						 "a row of the result " VERIFY_NOT_FROM_INPUT);
-		return false;
-	}
-	if (!dk->keep)
-	{
-		dk->returned = dk->received;
-		*n = 0;
-	}
-	dk->received += chunk.rows;
-	*n += chunk.rows;
-	dk->env->report.bytes_down += chunk.bytes;
-	release_chunk(dk);
-	return true;
-}
-
-/* gpusort.verify: the rids' order, too; keys alone have been checked. */
-static bool
-verify_whole(DeviceKeys *dk, const Sorted *sorted)
-{
-	char		why[sizeof(dk->why)];
-
-	if (!gpusort_verify || dk->spec.keys_only ||
-		verify_rids(dk->env, dk->batch, &dk->layout.layout, sorted->rids, sorted->n, why))
-		return true;
-	device_keys_fail(dk, why);
-	return false;
-}
-
-/*
- * result_device_keys.c: takes the result: all of it, or if it may stream its first
- * chunk, and then *streams holds.  False if the job is lost, also for a wrong result.
- */
-static bool
-device_keys_receive(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *streams)
-{
-	*streams = may_stream && !gpusort_verify && !dk->spec.want_keys;
-	dk->keep = !*streams || dk->env->spec.random_access;
-	make_room(dk, sorted);
-	device_check_begin(dk);
-	if (*streams)
-	{
-		/* the first chunk is part of the sort's time, and so is its failure */
-		return take_chunk(dk, &sorted->n);
-	}
-	while (take_chunk(dk, &sorted->n))
-		CHECK_FOR_INTERRUPTS();
-	if (dk->failed)
-		return false;
-	if (!dk->spec.keys_only && dk->spec.want_keys && sorted->n - dk->run.start > 1)
-		resolve_ties(dk, (uint32 *) dk->env->recs.ptr + dk->run.start, sorted->n - dk->run.start);
-	if (!verify_whole(dk, sorted))
-		return false;
-	dk->env->report.ties += dk->ties;
-	return true;
-}
-
-/* ------------------------------------------------------------------------
- * The result that streams
+ * The result whose chunks arrive while it is read
  * ------------------------------------------------------------------------
  */
 
 /*
- * The device failed: the rest comes from the CPU.  What the check knows of the rows given
- * out outlives the job.
+ * The device failed: the CPU sorts all rows, and the result continues behind those that were
+ * returned, after a check that they are the first.
  */
 static void
 recover(ArrayResult *array, DeviceKeys *dk)
@@ -739,7 +691,7 @@ recover(ArrayResult *array, DeviceKeys *dk)
 	Sorted		sorted;
 
 	array->more = NULL;
-	array->pos += dk->returned;
+	array->pos += dk->replaced;
 	device_note_failure(env, dk->decision.algorithm, dk->why);
 	device_keys_close(dk);
 	(void) order_batch(env, batch, NULL, false, &sorted);
@@ -751,15 +703,14 @@ recover(ArrayResult *array, DeviceKeys *dk)
 	((MemoryResult *) array)->rids = sorted.rids;
 }
 
-/* All rows that have arrived were read: gets more. */
+/* All received rows were read: receives more. */
 static void
-get_more(ArrayResult *array)
+receive_more(ArrayResult *array)
 {
 	DeviceKeys *dk = array->more;
 	Batch	   *batch = dk->batch;
 
-	/* no ties where the result streams */
-	if (take_chunk(dk, &array->n))
+	if (receive_chunk(dk, &array->n))
 	{
 		if (dk->keep)
 			return;
@@ -773,7 +724,7 @@ get_more(ArrayResult *array)
 		device_keys_end(dk);
 		array->more = NULL;
 	}
-	/* they were kept for recover() */
+	/* buffered keys were kept for recover() */
 	batch_free_keys(batch, array->base.env->bulk);
 	tiebreak_release(array->base.env->tiebreak);
 }
@@ -784,7 +735,7 @@ streamed_rows_next(SortResult *result, bool forward, TupleTableSlot *slot)
 	ArrayResult *array = (ArrayResult *) result;
 
 	if (array->more != NULL && forward && array->pos >= array->n)
-		get_more(array);
+		receive_more(array);
 	return result_rows_next(result, forward, slot);
 }
 
@@ -807,7 +758,7 @@ static const ResultMethods streamed_rows_methods = {
 	.end = streamed_end
 };
 
-void
+static void
 result_device_keys_begin(SortResult *result, DeviceKeys *dk)
 {
 	Assert(!dk->env->spec.keys_only);
@@ -816,9 +767,10 @@ result_device_keys_begin(SortResult *result, DeviceKeys *dk)
 }
 
 /* ------------------------------------------------------------------------
- * The GPU as the engine's offload implementation
+ * The engine's offload interface
  * ------------------------------------------------------------------------
  */
+
 static const SortOffload gpu_offload = {
 	.state = device_state,
 	.keys_after = device_keys_after,

@@ -1,60 +1,57 @@
 /*
  * producer.c
- *	  Record mode of many workers: all send their rows into one job, the leader reads them.
+ *	  Row mode of a parallel sort: all participants send their rows into one GPU job.
  *
- * The leader of a parallel sort opens a job for as many rows as the planner expects, before
- * there are workers, and gives it more room if they are more.  A participant's rows go from
- * their pages into chunks of its own feeder (device/client/client.h), and are on the device when it has
- * read its share.  The leader is a participant as well, and looks after the job whenever it has
- * found some rows: while it finds none, and there are more than expected, the others wait for it.
- * The device sorts them all and gathers them, and the leader gives them out as they come, as of any
- * sort in record mode: no row is merged, and none lies on the host.
+ * The leader of a parallel sort opens a job for the rows that the planner expects, before
+ * workers start, and grows it if more rows come.  Each participant is a producer: it writes
+ * its rows from their pages into chunks of its own, which are on the device when it has read
+ * its share.  The leader is a participant as well, and serves requests for room periodically
+ * while it finds rows; as long as it finds none, producers that need room wait.  The device
+ * sorts and gathers all rows, and the leader returns them as in any sort in row mode: nothing
+ * is merged, and no row is stored on the host.
  *
- * The keys' layout is made before the first row: by the columns' types, with a place for
- * NULLs where 128 bits have room.  A row that has no place there, is longer than a chunk, or
- * finds no room on the device makes the whole sort begin again without it.
+ * The layout of the keys is made before the first row comes: by the columns' types, with a
+ * value for NULL where 128 bits have room.  If a value does not fit the layout, a row is longer
+ * than a chunk, or the device has no room, the whole sort begins again without a device.
  *
- * Where keys do not tell all rows apart the leader settles equal ones (settle.c).  The prefix that strings
- * leave out is that of some rows, the first that came to anybody, and stays: a string without it has
- * the smallest or the largest image.  As nothing else is known of the rows each participant looks whether
- * its first ones have different keys.  If many have not the sort begins again: to settle them would
- * be the leader's work alone.
+ * Strings omit a common prefix.  It is that of the first rows of one participant and does not
+ * change; a string without it gets the smallest or the largest normalized key.  The leader
+ * resolves ties (row_ties.c).  As this would be its work alone, each participant examines the
+ * keys of its first rows, and the sort begins again if many are equal.
  *
- * Memory: the job's chunks and the feeders'.
+ * Memory policy: chunks of the job and of the producers.
  *
- * On error: the rows are lost with the device, and the plan below is run again
- * (node/parallel/parallel_sort.c), which has to be one that gives the same rows.  given_rows.h knows which of
- * them are not to be given again.  A backend that ends closes what it has opened; feeders
- * of a job that is closed are lost.
+ * On error: if the device fails, its rows are gone.  The plan below is run again, which must
+ * return the same rows; returned_rows.c knows which have been returned.  A backend that ends
+ * closes its job or producer.  When a job is closed, its producers fail.
  */
 #include "postgres.h"
 
 #include "cost/cost.h"
-#include "gpu/gpu.h"
 #include "gpu/gpu_internal.h"
 #include "miscadmin.h"
 #include "service/protocol.h"
 #include "service/service_internal.h"
 #include "store/row.h"
 
-/* A participant's first rows whose keys are looked at, and of how many one may have another's. */
-#define LOOK_ROWS				1000
-#define LOOK_EQUAL				32
+/* First rows of a participant whose keys are examined; 1/EXAMINE_EQUAL of them may be equal. */
+#define EXAMINE_ROWS	1000
+#define EXAMINE_EQUAL	32
 
-/* The leader's rows, or pages, between two looks at what others want. */
-#define SERVE_ROWS				64
+/* Rows, or pages, that the leader puts between two looks at producers' requests. */
+#define SERVE_ROWS		64
 
-/* A participant's rows that tell what strings have in common. */
-#define COMMON_RANGE_ROWS				16
+/* First rows of a participant that determine the common prefixes. */
+#define PREFIX_ROWS		16
 
 typedef struct ProducerSink
 {
 	DeviceRowsSink base;
-	DeviceProducer *producer;			/* everybody's */
-	Sink	   *lead;			/* in the leader: device_feed_lead()'s, */
-	uint32		puts;			/* ... rows and pages */
-	bool		has_common;			/* the layout's prefixes are set */
-	bool		looked;			/* at the first keys */
+	DeviceProducer *producer;	/* in shared memory */
+	Sink	   *lead;			/* in the leader, the sink of producer_lead(); else NULL */
+	uint32		puts;			/* rows and pages that the leader put */
+	bool		has_common;		/* the layout's prefixes are set */
+	bool		examined;		/* the first keys were examined */
 } ProducerSink;
 
 /* ------------------------------------------------------------------------
@@ -63,7 +60,7 @@ typedef struct ProducerSink
  */
 Sink *
 producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int participants,
-				 ReturnedRows *returned, DeviceProducer *producer)
+			  ReturnedRows *returned, DeviceProducer *producer)
 {
 	DeviceRows *dev = MemoryContextAllocZero(env->cxt, sizeof(DeviceRows));
 	double		patience_us = gpusort_forced_algorithm() != NULL ? DEVICE_FORCED_PATIENCE_US : 0;
@@ -82,7 +79,7 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 	{
 		dev->spec.mode = DEVICE_ROWS;
 		device_route_job(&dev->facts, &dev->decision, &dev->spec);
-		device_rows_room_for(&dev->spec, rows * DEVICE_ROWS_MARGIN, row_bytes);
+		device_rows_set_room(&dev->spec, rows * DEVICE_ROWS_MARGIN, row_bytes);
 		dev->job = device_job_open(env->cxt, &dev->spec, device_job_bytes(&dev->spec),
 								   DEVICE_JOB_CHUNKS, patience_us, &why);
 		if (dev->job != NULL && !device_job_reserve_producers(dev->job, participants))
@@ -107,7 +104,7 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 }
 
 static void
-lose(DeviceRows *dev, const char *why)
+fail_producers(DeviceRows *dev, const char *why)
 {
 	device_job_fail(dev->job, why);
 	device_rows_fail(dev);
@@ -132,7 +129,7 @@ producer_serve(Sink *sink)
 		DeviceJobSpec wanted = dev->spec;
 		double		n = Max(rows, dev->spec.max_rows) * margin;
 
-		device_rows_room_for(&wanted, n, Max(bytes, dev->spec.max_row_bytes) * margin / n);
+		device_rows_set_room(&wanted, n, Max(bytes, dev->spec.max_row_bytes) * margin / n);
 		if (wanted.max_rows >= rows && wanted.max_row_bytes >= bytes &&
 			device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
 		{
@@ -142,7 +139,7 @@ producer_serve(Sink *sink)
 		if (dev->job->failed)
 			break;
 	}
-	lose(dev, "there is no room for the rows of all participants");
+	fail_producers(dev, "the device has no room for the rows of all participants");
 	return false;
 }
 
@@ -157,7 +154,7 @@ producer_collect(Sink *sink, const DeviceSent *sent_to_device)
 	dev->job->rows_up = sent_to_device->rows;
 	dev->job->bytes_up = sent_to_device->bytes;
 	dev->env->progress.now->rows_in = sent_to_device->rows;
-	/* some may have had no rows, or not have been started */
+	/* releases what was reserved for workers without rows */
 	(void) device_job_reserve_producers(dev->job, 0);
 }
 
@@ -166,13 +163,14 @@ producer_collect(Sink *sink, const DeviceSent *sent_to_device)
  * ------------------------------------------------------------------------
  */
 
+/* DeviceJob.serve() of the leader's producer. */
 static bool
 serve_leader(void *lead)
 {
 	return producer_serve(lead);
 }
 
-/* The first row has come.  The leader has reserved the feeder: there is none if the job is lost. */
+/* Opens the producer for the first row.  The leader reserved it: a failure means that the job failed. */
 static bool
 open_producer(ProducerSink *sink)
 {
@@ -189,9 +187,9 @@ open_producer(ProducerSink *sink)
 	return true;
 }
 
-/* Can it take a row? */
+/* Serves requests, and opens the producer; false if the device failed. */
 static inline bool
-can_produce(ProducerSink *sink)
+prepare_put(ProducerSink *sink)
 {
 	if (sink->lead != NULL && unlikely(++sink->puts % SERVE_ROWS == 0) && !producer_serve(sink->lead))
 		return false;
@@ -199,13 +197,13 @@ can_produce(ProducerSink *sink)
 }
 
 /*
- * Strings' images are relative to the prefixes that all participants have; if none has said so yet, to what the
- * staged rows have in common.
+ * Takes the common prefixes from shared memory; the first participant sets them to those of its
+ * buffered rows.
  */
 static void
 agree_on_prefixes(ProducerSink *sink)
 {
-	KeyBuffer	   *keybuf = &sink->base.base.batch->keybuf;
+	KeyBuffer  *keybuf = &sink->base.base.batch->keybuf;
 	DeviceProducer *producer = sink->producer;
 
 	keybuf_freeze(keybuf);
@@ -224,21 +222,21 @@ agree_on_prefixes(ProducerSink *sink)
 	sink->has_common = true;
 }
 
-/* The first rows, which were in the batch, go where the others will go. */
+/* Sends the first rows, which were buffered in the batch. */
 static SinkAnswer
-send_first(ProducerSink *sink)
+send_first_rows(ProducerSink *sink)
 {
 	Sink	   *base = &sink->base.base;
 	Batch	   *batch = base->batch;
 	TupleTableSlot *slot = sort_env_slot(base->env);
 	SinkAnswer	answer = SINK_TAKEN;
-	uint32		rids[COMMON_RANGE_ROWS];
+	uint32		rids[PREFIX_ROWS];
 	size_t		n = batch->keybuf.n;
 
-	Assert(n <= COMMON_RANGE_ROWS);
+	Assert(n <= PREFIX_ROWS);
 	memcpy(rids, batch->keybuf.rids, n * sizeof(uint32));
 	agree_on_prefixes(sink);
-	/* from here on it only lends its arrays */
+	/* from here on the key buffer is empty; only its arrays are used */
 	keybuf_reset(&batch->keybuf);
 	for (size_t i = 0; i < n && answer == SINK_TAKEN; i++)
 	{
@@ -251,24 +249,24 @@ send_first(ProducerSink *sink)
 	return answer;
 }
 
-/* Takes one of the first rows. */
+/* Buffers one of the first rows. */
 static SinkAnswer
-take_first(ProducerSink *sink, TupleTableSlot *slot)
+buffer_first_row(ProducerSink *sink, TupleTableSlot *slot)
 {
 	SortEnv    *env = sink->base.base.env;
 	Batch	   *batch = sink->base.base.batch;
 
 	if (!batch_put_row(batch, &env->keys, env->writer, slot))
 		return SINK_FULL;
-	return batch->keybuf.n < COMMON_RANGE_ROWS ? SINK_TAKEN : send_first(sink);
+	return batch->keybuf.n < PREFIX_ROWS ? SINK_TAKEN : send_first_rows(sink);
 }
 
-/* Do the keys in the chunk tell their rows apart, all but a few? */
+/* Are the keys in the chunk different, except for a few? */
 static bool
-keys_tell(const DeviceRows *dev)
+keys_differ(const DeviceRows *dev)
 {
-	uint64		marks[LOOK_ROWS];
-	uint32		n = Min(dev->chunk_rows, LOOK_ROWS);
+	uint64		marks[EXAMINE_ROWS];
+	uint32		n = Min(dev->chunk_rows, EXAMINE_ROWS);
 	uint32		equal = 0;
 
 	for (uint32 i = 0; i < n; i++)
@@ -280,48 +278,49 @@ keys_tell(const DeviceRows *dev)
 	qsort(marks, n, sizeof(uint64), sample_compare);
 	for (uint32 i = 1; i < n; i++)
 		equal += marks[i] == marks[i - 1];
-	return equal <= n / LOOK_EQUAL;
+	return equal <= n / EXAMINE_EQUAL;
 }
 
-/* There is nowhere else for a row to go. */
+/* Turns FULL into FAILED, as a row cannot go elsewhere; examines the first keys. */
 static inline SinkAnswer
 taken_or_failed(ProducerSink *sink, SinkAnswer answer)
 {
 	DeviceRows *dev = sink->base.dev;
 
-	if (likely(answer == SINK_TAKEN) && likely(sink->looked))
+	if (likely(answer == SINK_TAKEN) && likely(sink->examined))
 		return answer;
 	if (answer == SINK_TAKEN)
 	{
-		/* enough to look at; rows that are longer than expected fill a chunk with fewer */
-		if (dev->chunk == NULL || dev->chunk_rows < Min(LOOK_ROWS, dev->max_chunk_rows / 2))
+		/* wait for more keys; if rows are long, a chunk has fewer */
+		if (dev->chunk == NULL || dev->chunk_rows < Min(EXAMINE_ROWS, dev->max_chunk_rows / 2))
 			return answer;
-		sink->looked = true;
-		if (keys_tell(dev))
+		sink->examined = true;
+		if (keys_differ(dev))
 			return answer;
 	}
 	if (!dev->job->failed)
-		lose(dev, answer == SINK_TAKEN ? "many rows have equal keys" : "a row has no place among those on the device");
+		fail_producers(dev, answer == SINK_TAKEN ? "many rows have equal keys" :
+					   "a row does not fit the device's keys or chunks");
 	return SINK_FAILED;
 }
 
 static SinkAnswer
 producer_put_slot(Sink *sink, TupleTableSlot *slot)
 {
-	ProducerSink   *producer = (ProducerSink *) sink;
+	ProducerSink *producer = (ProducerSink *) sink;
 
-	if (!can_produce(producer))
+	if (!prepare_put(producer))
 		return SINK_FAILED;
 	return taken_or_failed(producer, likely(producer->has_common) ?
-						   sink_device_rows_put_slot(sink, slot) : take_first(producer, slot));
+						   sink_device_rows_put_slot(sink, slot) : buffer_first_row(producer, slot));
 }
 
 static SinkAnswer
 producer_put_page(Sink *sink, RowPage *page, int *done)
 {
-	ProducerSink   *producer = (ProducerSink *) sink;
+	ProducerSink *producer = (ProducerSink *) sink;
 
-	if (!can_produce(producer))
+	if (!prepare_put(producer))
 		return SINK_FAILED;
 	if (unlikely(!producer->has_common))
 		return sink_put_rows(sink, page, done);
@@ -329,14 +328,14 @@ producer_put_page(Sink *sink, RowPage *page, int *done)
 }
 
 static SortResult *
-partial_sort_finish(Sink *sink, bool may_pause, ResultSpace *space)
+producer_finish(Sink *sink, bool may_pause, ResultSpace *space)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
 	bool		failed = false;
 
-	/* they are all that there are */
+	/* there are fewer than PREFIX_ROWS rows */
 	if (sink->batch->keybuf.n > 0)
-		failed = taken_or_failed((ProducerSink *) sink, send_first((ProducerSink *) sink)) != SINK_TAKEN;
+		failed = taken_or_failed((ProducerSink *) sink, send_first_rows((ProducerSink *) sink)) != SINK_TAKEN;
 	if (dev->job != NULL)
 	{
 		device_rows_post(dev);
@@ -349,7 +348,7 @@ partial_sort_finish(Sink *sink, bool may_pause, ResultSpace *space)
 }
 
 static void
-feed_end(Sink *sink)
+producer_end(Sink *sink)
 {
 	DeviceRows *dev = ((DeviceRowsSink *) sink)->dev;
 
@@ -359,40 +358,40 @@ feed_end(Sink *sink)
 	pfree(sink);
 }
 
-static const SinkMethods partial_sort_methods = {
+static const SinkMethods producer_methods = {
 	.put_slot = producer_put_slot,
 	.put_page = producer_put_page,
-	.finish = partial_sort_finish,
-	.end = feed_end
+	.finish = producer_finish,
+	.end = producer_end
 };
 
 Sink *
 producer_join(SortEnv *env, Batch *batch, DeviceProducer *producer, Sink *lead)
 {
-	ProducerSink   *sink = MemoryContextAllocZero(env->cxt, sizeof(ProducerSink));
+	ProducerSink *sink = MemoryContextAllocZero(env->cxt, sizeof(ProducerSink));
 	DeviceRows *dev = MemoryContextAllocZero(env->cxt, sizeof(DeviceRows));
 	bool		fits;
 
 	sink->producer = producer;
 	sink->lead = lead;
-	sink->base.base.methods = &partial_sort_methods;
+	sink->base.base.methods = &producer_methods;
 	sink->base.base.env = env;
 	sink->base.base.batch = batch;
 	sink->base.dev = dev;
 	dev->env = env;
 	dev->batch = batch;
-	dev->producers_of = true;
+	dev->is_producer = true;
 	dev->spec = producer->spec;
 	dev->secret = producer->secret;
-	/* how many fit is the leader's to see */
+	/* the leader knows how many fit, and grows the job */
 	dev->spec.max_rows = dev->spec.max_row_bytes = PG_UINT64_MAX;
 	fits = device_layout_for_any(&dev->layout, &batch->keybuf, 64);
 	Assert(fits && dev->layout.key_width == producer->spec.key_width);
 	(void) fits;
-	sink->has_common = sink->looked = dev->layout.layout.exact;
+	sink->has_common = sink->examined = dev->layout.layout.exact;
 	if (gpusort_forced_algorithm() != NULL)
-		sink->looked = true;
-	device_rows_divide_chunk(dev, producer->row_bytes);
+		sink->examined = true;
+	device_rows_layout_chunk(dev, producer->row_bytes);
 	return &sink->base.base;
 }
 

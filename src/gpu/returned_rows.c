@@ -1,37 +1,38 @@
 /*
  * returned_rows.c
- *	  Which rows a sort had given out when its device was lost.
+ *	  Notes which rows a parallel sort has returned, in case its device fails.
  *
- * A sort of many workers that is run again has the same rows, but equal ones come in another
- * order: which of them were given has to be known.  All rows before the last one given,
- * but those equal to it by their keys, were given, and are counted; of those equal to it
- * the content's sums are noted, and when such a row comes again it is passed over once
- * for each time that it was given.
+ * The sort is then run again without the device.  It has the same rows, but equal rows may
+ * come in another order, so their number alone does not tell which have been returned.
+ * Rows that sort before the last returned row have all been returned; their number is
+ * noted.  Of the rows equal to it (the last group) the checksum of each returned row is
+ * noted.  When a row with that checksum comes again, it is skipped, once for each time that
+ * it was returned.
  *
- * Nothing is done for a row.  Sums are taken of a chunk's last rows when the next chunk begins with
- * a row that is equal to them, which is seldom, or the rest is lost; the chunk is still there then.
- * Where the rows equal begin is found by halving, as they are in order.
+ * A row costs nothing while all is well.  A chunk's last rows are noted when the next chunk
+ * begins with an equal row, or when the device has failed; the chunk is still held then.
+ * The begin of the last group is found by binary search, as the chunk is in order.
  *
- * Where rows are settled (settle.c) nothing is noted: a device that is lost is noticed between two
- * groups of rows with equal keys, and equal rows are of one group.
+ * Where ties are resolved on the host (row_ties.c) only the number of rows is noted: a
+ * failure is noticed between two groups of equal keys, and equal rows are in one group.
  *
- * Memory: of given rows that are equal by their keys 8 bytes each, up to work_mem; more go to a
- * temporary file, and come back if the device is lost.
+ * Memory policy: 8 bytes for each returned row of the last group, up to work_mem.  More
+ * are written to a temporary file, and read back if the device fails.
  */
 #include "postgres.h"
 
-#include "gpu/gpu.h"
+#include "gpu/gpu_internal.h"
 #include "miscadmin.h"
 #include "store/row.h"
 #include "utils/memutils.h"
 
-/* Room at first. */
+/* Initial capacity of ReturnedRows.last. */
 #define RETURNED_ROOM		1024
 
 ReturnedRows *
 returned_rows_create(void)
 {
-	ReturnedRows  *returned = palloc0(sizeof(ReturnedRows));
+	ReturnedRows *returned = palloc0(sizeof(ReturnedRows));
 
 	returned->cxt = CurrentMemoryContext;
 	return returned;
@@ -48,7 +49,7 @@ close_file(ReturnedRows *returned)
 	returned->file = NULL;
 }
 
-/* None that are equal to the last. */
+/* Makes the last group empty. */
 static void
 forget_last(ReturnedRows *returned)
 {
@@ -62,7 +63,7 @@ forget_last(ReturnedRows *returned)
 void
 returned_rows_reset(ReturnedRows *returned)
 {
-	returned->before = returned->before_sum = returned->left = 0;
+	returned->before = returned->before_sum = returned->pending = 0;
 	returned->more = false;
 	forget_last(returned);
 }
@@ -77,7 +78,7 @@ reserve_last(ReturnedRows *returned, size_t room)
 	returned->room = Max(room, returned->room);
 }
 
-/* What is in memory goes to the file, but for the rest of an extent. */
+/* Writes the checksums in memory to the file, in whole extents. */
 static void
 write_last(ReturnedRows *returned)
 {
@@ -99,7 +100,7 @@ write_last(ReturnedRows *returned)
 	MemoryContextSwitchTo(old);
 }
 
-/* ... and comes back. */
+/* Reads the file's checksums back into memory. */
 static void
 read_last(ReturnedRows *returned)
 {
@@ -131,7 +132,7 @@ add_last(ReturnedRows *returned, uint64 sum)
 	returned->last[returned->nlast++] = sum;
 }
 
-/* The first of a chunk's rows that is equal to its last. */
+/* The first row of the chunk that is equal to its last row. */
 static size_t
 first_equal(TieBreak *tiebreak, const char *rows, const uint32 *at, size_t n)
 {
@@ -151,9 +152,9 @@ first_equal(TieBreak *tiebreak, const char *rows, const uint32 *at, size_t n)
 	return to;
 }
 
-/* None of the chunks before this one has rows that are equal to what comes. */
+/* The last group begins in this chunk: all rows of the chunks before sort before it. */
 static void
-begin_after(ReturnedRows *returned, const ReturnedChunk *chunk)
+begin_group(ReturnedRows *returned, const ReturnedChunk *chunk)
 {
 	returned->before = chunk->before;
 	returned->before_sum = chunk->before_sum;
@@ -170,7 +171,7 @@ returned_rows_note(ReturnedRows *returned, TieBreak *tiebreak, const ReturnedChu
 	if (chunk->n == 0)
 	{
 		if (!returned->more)
-			begin_after(returned, chunk);
+			begin_group(returned, chunk);
 		return;
 	}
 	at = MemoryContextAllocHuge(CurrentMemoryContext, chunk->n * sizeof(uint32));
@@ -180,9 +181,9 @@ returned_rows_note(ReturnedRows *returned, TieBreak *tiebreak, const ReturnedChu
 		end += MAXALIGN(((MinimalTuple) (chunk->rows + end))->t_len);
 	}
 	first = first_equal(tiebreak, chunk->rows, at, chunk->n);
-	/* all of it goes on with what the chunk before it ended with */
+	/* otherwise the whole chunk continues the last group */
 	if (first > 0 || !returned->more)
-		begin_after(returned, chunk);
+		begin_group(returned, chunk);
 	for (size_t i = 0; i < chunk->n; i++)
 	{
 		MinimalTuple row = (MinimalTuple) (chunk->rows + at[i]);
@@ -201,7 +202,7 @@ returned_rows_note(ReturnedRows *returned, TieBreak *tiebreak, const ReturnedChu
 }
 
 void
-returned_rows_whole(ReturnedRows *returned, uint64 rows, uint64 sum)
+returned_rows_note_all(ReturnedRows *returned, uint64 rows, uint64 sum)
 {
 	returned_rows_reset(returned);
 	returned->before = rows;
@@ -209,13 +210,13 @@ returned_rows_whole(ReturnedRows *returned, uint64 rows, uint64 sum)
 }
 
 void
-returned_rows_apart(ReturnedRows *returned)
+returned_rows_end_group(ReturnedRows *returned)
 {
 	returned->more = false;
 }
 
 static int
-by_value(const void *a, const void *b)
+compare_sums(const void *a, const void *b)
 {
 	uint64		x = *(const uint64 *) a;
 	uint64		y = *(const uint64 *) b;
@@ -229,10 +230,10 @@ returned_rows_begin(ReturnedRows *returned)
 	size_t		n = 0;
 
 	read_last(returned);
-	returned->left = returned->nlast;
+	returned->pending = returned->nlast;
 	if (returned->nlast == 0)
 		return;
-	qsort(returned->last, returned->nlast, sizeof(uint64), by_value);
+	qsort(returned->last, returned->nlast, sizeof(uint64), compare_sums);
 	returned->counts = MemoryContextAllocHuge(returned->cxt, returned->nlast * sizeof(uint64));
 	for (size_t i = 0; i < returned->nlast; i++)
 	{
@@ -248,7 +249,7 @@ returned_rows_begin(ReturnedRows *returned)
 }
 
 bool
-returned_rows_was(ReturnedRows *returned, MinimalTuple row)
+returned_rows_skip(ReturnedRows *returned, MinimalTuple row)
 {
 	uint64		sum = row_sum((const char *) row, row->t_len);
 	const uint64 *found;
@@ -260,11 +261,11 @@ returned_rows_was(ReturnedRows *returned, MinimalTuple row)
 			sort_wrong_beginning();
 		return true;
 	}
-	found = returned->left == 0 ? NULL :
-		bsearch(&sum, returned->last, returned->nlast, sizeof(uint64), by_value);
+	found = returned->pending == 0 ? NULL :
+		bsearch(&sum, returned->last, returned->nlast, sizeof(uint64), compare_sums);
 	if (found == NULL || returned->counts[found - returned->last] == 0)
 		return false;
 	returned->counts[found - returned->last]--;
-	returned->left--;
+	returned->pending--;
 	return true;
 }

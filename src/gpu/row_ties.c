@@ -1,27 +1,29 @@
 /*
  * row_ties.c
- *	  Rows that come back in the order of their keys, put into that of their values.
+ *	  Resolves ties among rows that come back from the device in key order.
  *
- * Keys of text and of whatever else 128 bits do not hold say "before" and "after" truly, but
- * "equal" only as far as they go.  A device sorts by them and keeps the order of arrival
- * among equal ones, so rows whose keys are equal are neighbours, and only those are to be
- * settled: a group.  Which they are their marks tell (store/row_mark.h), so that no key is
- * made again; that of two keys with the same mark one group is made is no matter, for a group is
- * ordered by all of its rows' values.
+ * Keys that do not hold the whole value (of text, for example) may be equal for different
+ * rows.  The device sorts by keys and is stable, so rows with equal keys are neighbours; they
+ * form a group, and only groups need the comparator.  Each row carries a 16-bit mark, a hash
+ * of its key (store/row.h), so that no key is computed again on the host.  Two different keys
+ * with the same mark form one group, which is correct: a group is ordered by all values.
  *
- * Of most texts nearly every row is alone.  Some marks ahead are looked at, and so many rows as are
- * alone are given by whoever reads the stream, as of any chunk: a row costs one comparison of
- * two marks.  A chunk that is said to have a row too many would have its last one taken for alone, so
- * what is said to be the last is looked at as a whole before.  A group is ordered by the tie-break:
- * where it lies, if it lies in one chunk; otherwise its rows are kept, since chunks go back when they
- * have been read.  The last row of a chunk always is, for the next may have its equals.
+ * Most keys are unique.  The marks of the next LOOK_AHEAD rows are compared; rows whose mark
+ * differs from the next one are single, and are returned directly.  A single row costs one
+ * comparison of marks.  If the device reported too many rows for a chunk, the last real row
+ * would seem to be single; therefore the last row of a chunk is checked before the rows in
+ * front of it are returned.
  *
- * Memory policy: kept rows and what ordering them takes are a quarter of the memory that there
- * is, which is work_mem, or where several parts are merged their share of its half.  A group that is
- * larger goes to a sort of its own, which has the rest and writes runs if it must.
+ * A group that lies in one chunk is ordered in the chunk.  Otherwise its rows are copied, since
+ * chunks are released when they have been read.  A group at the end of a chunk is always
+ * copied, because the next chunk may continue it.
  *
- * On error: kept rows and that sort are in the sort's memory context.  When rows are lost with the
- * device all rows of the group that was being gathered are still to be given.
+ * Memory policy: copied rows and what ordering them takes are limited to 1/GROUP_PART of the
+ * resolver's memory: work_mem or, where parts are merged, a part's share of half of it.  A
+ * larger group goes to a nested sort, which has the rest and writes runs if it must.
+ *
+ * On error: copied rows and the nested sort are in the sort's memory context.  If the device
+ * fails, no row of the group that is being gathered has been returned.
  */
 #include "postgres.h"
 
@@ -30,38 +32,38 @@
 #include "sort/sort.h"
 #include "store/row.h"
 
-/* Rows whose marks are looked at before they are given: some lines of the cache. */
+/* Rows whose marks are compared before the first of them is returned. */
 #define LOOK_AHEAD		64
 
-/* What ordering a row of a group takes: its rid, a record and a kernel's scratch (tie_rounds.c). */
+/* Bytes per row to order a group: its rid, a record, and a kernel's scratch (tiebreak/multikey.c). */
 #define GROUP_ROW		(sizeof(uint32) + 2 * sizeof(SortRec64))
 
-/* The part of the memory for a group; the rest is for the sort that a larger one goes to. */
+/* A group may take 1/GROUP_PART of the memory; the rest is for the nested sort. */
 #define GROUP_PART		4
 
 typedef struct TieResolver
 {
 	SortEnv    *env;
-	Size		memory;
+	Size		memory;			/* limit of groups and the nested sort */
 
-	/* the group that is gathered, or given out */
+	/* the group that is gathered or returned */
 	uint16		mark;
-	bool		open;			/* its rows are kept: chunks to come may have more of it */
-	const Arena *from;			/* where its rows lie: one of these two */
-	Arena		kept;
-	Arena		chunk;			/* to be read alone */
+	bool		open;			/* rows are copied: the next chunk may continue the group */
+	const Arena *from;			/* where the rows lie: kept or chunk */
+	Arena		kept;			/* copied rows */
+	Arena		chunk;			/* the device's chunk, addressed like an arena; read only */
 	char	   *chunk_base;
 	uint32	   *rids;
-	size_t		n;
-	size_t		room;
-	size_t		at;				/* the next to be given */
+	size_t		n;				/* rids */
+	size_t		room;			/* capacity of rids */
+	size_t		at;				/* the next rid to return */
 
-	/* one that is too large */
-	Sorter	   *sorter;			/* NULL: never wanted */
-	bool		sorting;		/* it has the group, */
-	uint64		sorter_rows;	/* so many rows */
-	uint64		sorter_sum;		/* with this row_sum() */
-	SortResult *result;			/* in order; NULL: not yet */
+	/* the nested sort of a group that is too large */
+	Sorter	   *sorter;			/* NULL: none yet */
+	bool		sorting;		/* the group is in the sorter */
+	uint64		sorter_rows;
+	uint64		sorter_sum;		/* sum of row_sum() */
+	SortResult *result;			/* NULL: not sorted yet */
 	TupleTableSlot *in;
 	TupleTableSlot *out;
 } TieResolver;
@@ -79,7 +81,7 @@ resolver_create(const DeviceRows *dev)
 }
 
 /* ------------------------------------------------------------------------
- * A group that is too large
+ * The nested sort of a large group
  * ------------------------------------------------------------------------
  */
 static void
@@ -91,7 +93,7 @@ put_to_sorter(TieResolver *resolver, MinimalTuple row)
 	resolver->sorter_sum += row_sum((const char *) row, row->t_len);
 }
 
-/* The group's rows move to the sort. */
+/* Moves the group's rows to the nested sort. */
 static void
 begin_sorter(TieResolver *resolver)
 {
@@ -139,7 +141,7 @@ end_sorter(TieResolver *resolver)
  * ------------------------------------------------------------------------
  */
 static void
-add_rid(TieResolver *resolver, uint32 rid)
+add_group_rid(TieResolver *resolver, uint32 rid)
 {
 	if (resolver->n == resolver->room)
 	{
@@ -151,9 +153,9 @@ add_rid(TieResolver *resolver, uint32 rid)
 	resolver->rids[resolver->n++] = rid;
 }
 
-/* A row whose chunk goes back is kept. */
+/* Copies a row of a group that several chunks have. */
 static void
-keep_row(TieResolver *resolver, MinimalTuple row)
+copy_row(TieResolver *resolver, MinimalTuple row)
 {
 	Size		size = MAXALIGN(row->t_len);
 	char	   *copy = NULL;
@@ -174,12 +176,12 @@ keep_row(TieResolver *resolver, MinimalTuple row)
 		return;
 	}
 	memcpy(copy, row, row->t_len);
-	add_rid(resolver, rid);
+	add_group_rid(resolver, rid);
 }
 
-/* The group may go on in the next chunk: its rows, all of this one, are kept. */
+/* The next chunk may continue the group: copies its rows, which all lie in this chunk. */
 static void
-keep_group(TieResolver *resolver)
+copy_group(TieResolver *resolver)
 {
 	size_t		n = resolver->n;
 
@@ -191,11 +193,11 @@ keep_group(TieResolver *resolver)
 	{
 		uint32		rid = resolver->rids[i];
 
-		keep_row(resolver, (MinimalTuple) arena_at(&resolver->chunk, rid));
+		copy_row(resolver, (MinimalTuple) arena_at(&resolver->chunk, rid));
 	}
 }
 
-/* The group is complete: puts it in order.  False if there is none. */
+/* The group is complete: orders it.  False if it has no rows. */
 static bool
 close_group(TieResolver *resolver)
 {
@@ -222,7 +224,10 @@ close_group(TieResolver *resolver)
  * ------------------------------------------------------------------------
  */
 
-/* Has the next row of the chunk this mark?  If there is no room for a row, it is not one that came. */
+/*
+ * Has the next row of the chunk this mark?  Also true if no row fits before the chunk's end:
+ * then reading it fails.
+ */
 static inline bool
 next_has_mark(const RowStream *stream, uint16 mark)
 {
@@ -230,11 +235,11 @@ next_has_mark(const RowStream *stream, uint16 mark)
 }
 
 /*
- * Lets as many of the rows that come next be given as have not the mark of the one behind them, as far
- * as one looks.  Returns the one behind those.
+ * Sets stream->left to the number of single rows that come next, at most LOOK_AHEAD.  Returns
+ * the row behind them.
  */
 static const char *
-pass_serial(RowStream *stream)
+pass_single_rows(RowStream *stream)
 {
 	const char *row = stream->next;
 	uint32		most = Min(stream->behind, LOOK_AHEAD + 1) - 1;
@@ -244,7 +249,7 @@ pass_serial(RowStream *stream)
 	{
 		Size		size = MAXALIGN((Size) ((const MinimalTupleData *) row)->t_len);
 
-		/* whoever reads it will find that it is none */
+		/* a wrong length ends the loop; reading the row fails */
 		if (size + ROW_SUM_HEADER > (Size) (stream->end - row) || row_mark(row + size) == row_mark(row))
 			break;
 		row += size;
@@ -255,9 +260,12 @@ pass_serial(RowStream *stream)
 	return row;
 }
 
-/* A row whose mark has been believed: if it is the chunk's last, is it one?  The rows are lost if not. */
+/*
+ * Checks a row whose mark was used, if it is the chunk's last row.  If it is wrong, the device
+ * failed.
+ */
 static bool
-last_is_row(DeviceRows *dev, RowStream *stream, const char *row)
+check_last_row(DeviceRows *dev, RowStream *stream, const char *row)
 {
 	uint64		sum;
 
@@ -270,9 +278,9 @@ last_is_row(DeviceRows *dev, RowStream *stream, const char *row)
 	return false;
 }
 
-/* Gathers the rows from the next on that have its mark, as far as the chunk goes; false if they are lost. */
+/* Adds the next row, and those of the chunk that follow with the same mark, to the group. */
 static bool
-gather(DeviceRows *dev, RowStream *stream)
+gather_group(DeviceRows *dev, RowStream *stream)
 {
 	TieResolver *resolver = dev->resolver;
 
@@ -292,19 +300,19 @@ gather(DeviceRows *dev, RowStream *stream)
 		if (row == NULL)
 			return false;
 		if (resolver->open)
-			keep_row(resolver, row);
+			copy_row(resolver, row);
 		else
-			add_rid(resolver, (uint32) (((char *) row - resolver->chunk_base) >> ARENA_UNIT_SHIFT));
+			add_group_rid(resolver, (uint32) (((char *) row - resolver->chunk_base) >> ARENA_UNIT_SHIFT));
 	} while (stream->behind > 0 && next_has_mark(stream, resolver->mark));
 	return true;
 }
 
 /*
- * Gets the next rows to be given: of the stream some that are alone, or a group.  False at the
- * end, and if rows are lost.
+ * Gets the next rows to return: single rows of the stream, or a group.  False at the end, and if
+ * the device failed.
  */
 static bool
-next_rows(DeviceRows *dev, RowStream *stream)
+next_rows_in_order(DeviceRows *dev, RowStream *stream)
 {
 	TieResolver *resolver = dev->resolver;
 
@@ -322,21 +330,21 @@ next_rows(DeviceRows *dev, RowStream *stream)
 		if (resolver->open)
 		{
 			if (!next_has_mark(stream, resolver->mark))
-				return last_is_row(dev, stream, stream->next) && close_group(resolver);
+				return check_last_row(dev, stream, stream->next) && close_group(resolver);
 		}
 		else
 		{
-			const char *behind = pass_serial(stream);
+			const char *behind = pass_single_rows(stream);
 
 			if (stream->left > 0)
-				return last_is_row(dev, stream, behind);
+				return check_last_row(dev, stream, behind);
 		}
-		if (!gather(dev, stream))
+		if (!gather_group(dev, stream))
 			return false;
 		if (stream->behind > 0)
-			return last_is_row(dev, stream, stream->next) && close_group(resolver);
+			return check_last_row(dev, stream, stream->next) && close_group(resolver);
 		if (!resolver->open)
-			keep_group(resolver);
+			copy_group(resolver);
 	}
 }
 
@@ -359,13 +367,13 @@ resolver_next(DeviceRows *dev, RowStream *stream)
 		}
 		if (stream->left > 0)
 			return device_rows_read(dev, stream);
-		if (dev->failed || !next_rows(dev, stream))
+		if (dev->failed || !next_rows_in_order(dev, stream))
 			return NULL;
 	}
 }
 
 uint64
-resolver_waiting(const DeviceRows *dev, uint64 *sum)
+resolver_unreturned(const DeviceRows *dev, uint64 *sum)
 {
 	const TieResolver *resolver = dev->resolver;
 

@@ -2,8 +2,38 @@
  * rows.c
  *	  Row mode: rows are sent to a GPU and come back in order.
  *
- * The job's memory grows with what comes (device_job_grow): an estimate may be far off,
- * and others need the device, too.
+ * A large sort in memory spends its time on memory that is touched for the first time while
+ * rows are stored, and on a cache miss per row while they are returned.  In row mode a row is
+ * copied once, from its page into a chunk of the pinned staging pool, which is small and stays
+ * in the cache.  The chunk crosses the bus while the scan continues.  The device sorts and
+ * gathers the rows, and they come back chunk by chunk, to be read sequentially.  The host
+ * holds only the job's few chunks, and nothing is written to disk while devices have room.
+ *
+ * A sort begins in the host's arena.  When that reaches DEVICE_ROWS_AFTER or work_mem, its rows
+ * are sent in input order, and the following rows go straight to the chunks.  Keys are laid
+ * out before all rows are known: a column has the bits of its type, and a value for NULL where
+ * one has come or where it costs nothing.  Where keys are not exact each row carries a mark of
+ * its key, and row_ties.c resolves ties on the way back.
+ *
+ * Parts: when a job cannot grow, its sort is started and rows go to another job, on a device
+ * that has room.  One device sorts while another is filled.  If none has room, the oldest part
+ * becomes a run on disk, and its room is used for the next part.  At the end, parts on devices
+ * are runs like those on disk: the merge reads them from there.  Parts follow the input order,
+ * as runs do, and runs on disk precede parts on devices; that keeps the sort stable.  Parts are
+ * not split by key range, as key mode does, because rows are streamed: the distribution of the
+ * first rows is not that of all, and presorted input would fill one device after the other.
+ *
+ * Draining: the devices' part of a sort ends early if there is no room anywhere, if a row is
+ * longer than a chunk, or if a value has no place in the keys' layout.  If work_mem holds the
+ * rows, they become rows of the batch; otherwise they become runs, and the sort continues as
+ * an external sort.  A result that may be read with pauses is drained, too.
+ *
+ * Memory policy: the job's chunks.  Device memory grows with the rows (row_job.c).
+ *
+ * On error: the rows exist only on the device, so they are gone if it fails.  Row mode is used
+ * only above plans that can be run again with the same rows in the same order
+ * (SortSpec.can_rerun).  The node runs its child again and sorts on the CPU; rows that have
+ * been returned are skipped.
  */
 #include "postgres.h"
 
@@ -12,295 +42,23 @@
 #include "settings.h"
 #include "store/row.h"
 
-static SinkAnswer device_rows_next_part(DeviceRowsSink *sink, Runs *runs);
-static SinkAnswer device_rows_drain(DeviceRowsSink *sink, Runs *runs);
-static void device_rows_merge(DeviceRowsSink *sink, Runs *runs);
-static void device_rows_parts_end(DeviceRowsSink *sink);
-
-void
-device_rows_fail(DeviceRows *dev)
-{
-	if (!dev->failed)
-	{
-		/* of several backends' rows the owner of the job notes it */
-		if (!dev->producers_of)
-			device_note_failure(dev->env, dev->decision.algorithm, dev->job->why);
-		dev->failed = true;
-	}
-}
-
-/* The next chunk to fill; false if the job is lost. */
-static bool
-next_chunk(DeviceRows *dev)
-{
-	dev->chunk = device_job_next_up(dev->job);
-	if (dev->chunk == NULL)
-		return false;
-	dev->chunk_rows = 0;
-	dev->base = dev->producers_of ? dev->units : 0;
-	dev->next = dev->chunk + dev->rows_at;
-	dev->end = dev->chunk + device_shared->chunk_size;
-	return true;
-}
-
-void
-device_rows_post(DeviceRows *dev)
-{
-	DeviceChunkDesc desc;
-
-	if (dev->chunk == NULL || dev->chunk_rows == 0)
-		return;
-	desc.rows = dev->chunk_rows;
-	desc.words_at = dev->words_at;
-	desc.rows_at = dev->rows_at;
-	desc.row_bytes = (uint32) (dev->next - (dev->chunk + dev->rows_at));
-	dev->chunk = NULL;
-	device_job_post(dev->job, &desc);
-}
-
-static SinkAnswer
-device_rows_start_chunk(DeviceRows *dev, Size size)
-{
-	if (size > device_shared->chunk_size - dev->rows_at)
-		return SINK_FULL;
-	device_rows_post(dev);
-	if (next_chunk(dev))
-		return SINK_TAKEN;
-	return SINK_FAILED;
-}
-
-void
-device_rows_ask(DeviceRows *dev)
-{
-	if (!dev->asked)
-	{
-		device_rows_post(dev);
-		device_job_sort(dev->job);
-	}
-	dev->asked = true;
-}
-
-static void
-show(DeviceRows *dev, uint64 bytes)
-{
-	ProgressCounters *now = dev->env->progress.now;
-
-	now->device += bytes - dev->shown;
-	dev->shown = bytes;
-}
-
-void
-device_rows_show(DeviceRows *dev)
-{
-	dev->env->progress.now->algorithm = dev->decision.algorithm->id;
-	show(dev, device_job_bytes(&dev->spec));
-}
-
-/* A size that many sorts share, so that the device's memory can be used again. */
-static uint64
-round_size(double size)
-{
-	uint64		step = UINT64CONST(1) << 16;
-
-	while (step * 8 < size)
-		step *= 2;
-	return ((uint64) size + step - 1) / step * step;
-}
-
-/* Row places are 32-bit numbers of 8-byte units. */
-void
-device_rows_room_for(DeviceJobSpec *spec, double n, double row_bytes)
-{
-	const uint64 most_bytes = (UINT64CONST(8) << 32) - 8;
-
-	/* a planner may expect more than can be counted */
-	spec->max_rows = Min(round_size(Min(n, PG_UINT32_MAX)), PG_UINT32_MAX - 1);
-	spec->max_row_bytes = Min(round_size(Min(n * row_bytes, most_bytes)), most_bytes);
-}
-
-/* ... which is no more than one run has anywhere. */
-static void
-room_for(const DeviceRows *dev, DeviceJobSpec *spec, double n, double row_bytes)
-{
-	device_rows_room_for(spec, n, row_bytes);
-	spec->max_rows = Min(spec->max_rows, dev->batch->max_rows);
-}
-
-/* Rows to make room for when n have come. */
-static double
-rows_ahead(const DeviceRows *dev, double n, double row_bytes)
-{
-	double		ahead = n + Max(n, DEVICE_ROWS_STEP / row_bytes);
-
-	return n < dev->expected ? Min(ahead, dev->expected * DEVICE_ROWS_MARGIN) : ahead;
-}
-
-/* A new chunk, for a row of size bytes; more room in a job that is full, for such a row at least. */
-static SinkAnswer
-device_rows_more_room(DeviceRows *dev, Size size)
-{
-	double		n = dev->rows + 1;
-	double		row_bytes = ((dev->units << 3) + size) / n;
-	double		ahead = rows_ahead(dev, n, row_bytes);
-
-	dev->full = true;
-	for (int i = 0; i < 2; i++)
-	{
-		DeviceJobSpec wanted = dev->spec;
-
-		room_for(dev, &wanted, ahead, row_bytes);
-		wanted.max_rows = Max(wanted.max_rows, dev->spec.max_rows);
-		wanted.max_row_bytes = Max(wanted.max_row_bytes, dev->spec.max_row_bytes);
-		if (wanted.max_rows < n || wanted.max_row_bytes < (dev->units << 3) + size)
-			return SINK_FULL;
-		if (device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
-		{
-			device_rows_show(dev);
-			dev->full = false;
-			return SINK_TAKEN;
-		}
-		if (dev->job->failed)
-			return SINK_FAILED;
-		ahead = Min(ahead, n * DEVICE_ROWS_MARGIN);
-	}
-	return SINK_FULL;
-}
-
-void
-device_rows_divide_chunk(DeviceRows *dev, double row_bytes)
-{
-	dev->max_chunk_rows = (uint32) ((device_shared->chunk_size - 2 * DEVICE_PART_ALIGN) /
-									(row_bytes + dev->spec.key_width / 8 + sizeof(uint32)));
-	dev->max_chunk_rows = Max(dev->max_chunk_rows, 1);
-	dev->words_at = device_part(dev->max_chunk_rows * (dev->spec.key_width / 8));
-	dev->rows_at = device_part(dev->words_at + dev->max_chunk_rows * sizeof(uint32));
-}
-
-/* Opens the job, with room for so many rows of that size; false if there is none. */
-static bool
-device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, DeviceState *why)
-{
-	room_for(dev, &dev->spec, rows, row_bytes);
-	*why = DEVICE_STATE_NONE;
-	if (!job_secret_make(&dev->secret))
-		return false;
-	dev->job = device_job_open(dev->env->cxt, &dev->spec, device_job_bytes(&dev->spec),
-							   DEVICE_JOB_CHUNKS, 0, why);
-	if (dev->job == NULL)
-		return false;
-	device_rows_divide_chunk(dev, row_bytes);
-	device_rows_show(dev);
-	return true;
-}
-
-/*
- * Opens the job, for the rows that are here and some more or, if the device has no room
- * for so many, fewer; false if it has none.
- */
-static bool
-open_first(DeviceRows *dev)
-{
-	double		n = dev->batch->keybuf.n;
-	double		row_bytes = (double) arena_used(&dev->batch->arena) / n;
-	double		rows = rows_ahead(dev, n, row_bytes);
-	DeviceState why;
-
-	for (;;)
-	{
-		if (device_rows_open_job(dev, rows, row_bytes, &why))
-			return true;
-		if (why != DEVICE_STATE_FULL || rows < 3 * n)
-			return false;
-		rows /= 2;
-	}
-}
-
-/* Opens a job for the batch's rows and those to come, if that pays; NULL if not. */
-static DeviceRows *
-device_rows_open(SortEnv *env, Batch *batch)
-{
-	KeyBuffer	   *keybuf = &batch->keybuf;
-	double		rows = device_rows_expected(env, keybuf);
-	DeviceRows *dev = MemoryContextAllocZero(env->cxt, sizeof(DeviceRows));
-
-	dev->env = env;
-	dev->batch = batch;
-	/* 4-byte keys may as well take 8, and a place for NULL */
-	if (device_layout_choose(&dev->layout, keybuf, 64) &&
-		device_route_rows(env, batch, &dev->layout.layout, dev->layout.key_width, rows,
-						  &dev->facts, &dev->decision))
-	{
-		dev->spec.mode = DEVICE_ROWS;
-		device_route_job(&dev->facts, &dev->decision, &dev->spec);
-		dev->expected = rows;
-		if (open_first(dev))
-			return dev;
-	}
-	pfree(dev);
-	return NULL;
-}
-
-void
-device_rows_return(DeviceRows *dev)
-{
-	resolver_end(dev);
-	device_job_return(dev->job);
-	show(dev, 0);
-	pfree(dev);
-}
-
-void
-device_rows_end(DeviceRows *dev)
-{
-	resolver_end(dev);
-	device_job_close(dev->job);
-	show(dev, 0);
-	pfree(dev);
-}
-
-/* ------------------------------------------------------------------------
- * Record mode: the rows themselves go to the device, and come back in order.
- *
- * A large sort's time is not in the sorting: it is in memory that is touched for
- * the first time while rows are stored, and in a cache miss per row while they
- * are given back.  Here a row is copied once, from its page into a chunk of the
- * pinned staging pool, which is small and stays in the cache; the chunk crosses the
- * bus while the scan goes on; the device sorts and gathers; and the rows come
- * back chunk by chunk, to be read one after the other.  The host holds no more than
- * the job's few chunks, whatever the sort's size, so nothing is spilled as long as
- * the device has room.
- *
- * A sort begins in the host's arena.  When that has grown to DEVICE_ROWS_AFTER or
- * to work_mem, whichever comes first, the rows move over, in their order, and those
- * that follow go straight to staging.  Keys are laid out before all rows are
- * known, so a column gets the bits of its type, and a place for NULL where one
- * has been seen or where it costs nothing.  Where keys do not tell all rows apart each goes
- * marked with its key (store/row_mark.h), and equal ones are settled on their way back (settle.c).
- *
- * When its room on the device is full, rows go on to another job (device_rows_parts.c).
- * The devices' part of a sort ends early ("sealed": sorted, and brought back) when there
- * is no room anywhere, when a row is longer than a chunk, or when a value has no place in
- * the keys.  If work_mem holds the rows, they are then as if they had just come in;
- * otherwise they are written as a run like any other, and the sort goes on as one that
- * has spilled.  A result that may be read with pauses comes back in the same way
- * (node/device_pause.c).
- *
- * On error: the rows exist only on the device, so a device that fails takes them
- * with it.  Record mode is therefore used only above plans that can be run again
- * with the same rows in the same order (SortSpec.can_rerun): the sort is then
- * lost, and the node runs its child again and sorts on the CPU, skipping the rows that
- * were given out already.
- *
- * Each row travels with a checksum of its own, keyed by a secret of the job (store/row_sum.h), which
- * is checked when it comes back, before anything of it is used; result_device_rows.c.
- * ------------------------------------------------------------------------
- */
-
-/* Rows of a sort stay on the host up to this many bytes. */
+/* Bytes of rows at which a sort first considers row mode. */
 #define DEVICE_ROWS_AFTER		((Size) 32 * 1024 * 1024)
 
+/* A part's job has room for this multiple of the expected rows. */
+#define PART_MARGIN			1.1
+
+/* Open jobs of one sort, per device; other sorts need slots, too. */
+#define PARTS_AT_ONCE		4
+
+/* A part must have room for this share of the rows of the part before ... */
+#define PART_LEAST			0.25
+
+/* ... and asks for less in these steps. */
+#define PART_LESS			0.9
+
 static inline void
-put_key(char *chunk, int width, uint32 i, Key128 key)
+put_chunk_key(char *chunk, int width, uint32 i, Key128 key)
 {
 	if (width == 64)
 		((uint64 *) chunk)[i] = (uint64) key;
@@ -326,9 +84,9 @@ job_is_full(const DeviceRows *dev, Size size)
 		(dev->units << 3) + size > dev->spec.max_row_bytes;
 }
 
-/* Makes room for a row of size bytes in the chunk. */
+/* Makes room for a row of size bytes in a chunk and in the job. */
 static inline SinkAnswer
-make_room(DeviceRows *dev, Size size)
+make_row_room(DeviceRows *dev, Size size)
 {
 	if (unlikely(chunk_is_full(dev, size)))
 	{
@@ -337,14 +95,14 @@ make_room(DeviceRows *dev, Size size)
 		if (result != SINK_TAKEN)
 			return result;
 	}
-	return unlikely(job_is_full(dev, size)) ? device_rows_more_room(dev, size) : SINK_TAKEN;
+	return unlikely(job_is_full(dev, size)) ? device_rows_grow(dev, size) : SINK_TAKEN;
 }
 
-/* The row was written at dev->next; counts it in. */
+/* A row of size bytes has been written at dev->next: adds its key, mark, checksum and place. */
 static inline void
-row_is_in(DeviceRows *dev, Key128 key, Size size)
+add_row(DeviceRows *dev, Key128 key, Size size)
 {
-	put_key(dev->chunk, dev->spec.key_width, dev->chunk_rows, key);
+	put_chunk_key(dev->chunk, dev->spec.key_width, dev->chunk_rows, key);
 	if (!dev->layout.layout.exact)
 		row_set_mark(dev->next, (uint64) (key >> 64), (uint64) key);
 	((uint32 *) (dev->chunk + dev->words_at))[dev->chunk_rows] =
@@ -378,27 +136,27 @@ sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot)
 	else if (unlikely(!device_row_key(&dev->layout, keybuf, &sink->env->keys, slot->tts_values,
 									  slot->tts_isnull, &key)))
 		return SINK_FULL;
-	room = make_room(dev, form.room);
+	room = make_row_room(dev, form.room);
 	if (unlikely(room != SINK_TAKEN))
 	{
 		if (room == SINK_FAILED)
 			device_rows_fail(dev);
 		return room;
 	}
-	row_is_in(dev, key, row_write(sink->env->writer, slot, &form, dev->next));
+	add_row(dev, key, row_write(sink->env->writer, slot, &form, dev->next));
 	return SINK_TAKEN;
 }
 
-/* Takes rows of a direct page as far as there is room for them. */
+/* Takes rows of a direct page while there is room. */
 static SinkAnswer
-put_direct(DeviceRows *dev, RowPage *page, int *done)
+put_direct_rows(DeviceRows *dev, RowPage *page, int *done)
 {
-	KeyBuffer	   *keybuf = &dev->batch->keybuf;
+	KeyBuffer  *keybuf = &dev->batch->keybuf;
 	bool		wide = dev->spec.key_width == 128;
 	char		keys[MaxHeapTuplesPerPage * sizeof(Key128)] pg_attribute_aligned(16);
 	SinkAnswer	room = SINK_TAKEN;
 
-	/* the stage is empty: it only lends its arrays */
+	/* the key buffer is empty; only its arrays are used */
 	Assert(keybuf->n == 0);
 	keybuf_reserve(keybuf, dev->env->bulk, page->n);
 	row_page_keys_to_buffer(page, 0, keybuf, &dev->env->keys, 0);
@@ -409,10 +167,10 @@ put_direct(DeviceRows *dev, RowPage *page, int *done)
 		{
 			Key128		key = wide ? ((Key128 *) keys)[*done] : ((uint64 *) keys)[*done];
 
-			room = make_room(dev, row_page_room(page, *done));
+			room = make_row_room(dev, row_page_room(page, *done));
 			if (unlikely(room != SINK_TAKEN))
 				break;
-			row_is_in(dev, key, row_page_write(page, *done, dev->next));
+			add_row(dev, key, row_page_write(page, *done, dev->next));
 		}
 	}
 	keybuf_forget(keybuf, page->n);
@@ -426,7 +184,7 @@ sink_device_rows_put_page(Sink *sink, RowPage *page, int *done)
 
 	if (*done == 0 && page->direct)
 	{
-		SinkAnswer	answer = put_direct(dev, page, done);
+		SinkAnswer	answer = put_direct_rows(dev, page, done);
 
 		if (unlikely(answer == SINK_FAILED))
 			device_rows_fail(dev);
@@ -436,9 +194,9 @@ sink_device_rows_put_page(Sink *sink, RowPage *page, int *done)
 	return sink_put_rows(sink, page, done);
 }
 
-/* The rows that the host has, in their order; false if the job fails. */
+/* Sends the rows of the batch, in input order; false if one has no room, or the device failed. */
 static bool
-move_rows(DeviceRows *dev)
+send_batch_rows(DeviceRows *dev)
 {
 	const KeyBuffer *keybuf = &dev->batch->keybuf;
 	int			width = dev->spec.key_width;
@@ -455,37 +213,190 @@ move_rows(DeviceRows *dev)
 			MinimalTuple row = (MinimalTuple) arena_at(&dev->batch->arena, keybuf->rids[start + i]);
 			Size		size = MAXALIGN(row->t_len);
 
-			if (make_room(dev, size) != SINK_TAKEN)
+			if (make_row_room(dev, size) != SINK_TAKEN)
 				return false;
 			memcpy(dev->next, row, size);
-			row_is_in(dev, width == 64 ? ((uint64 *) keys)[i] : ((Key128 *) keys)[i], size);
+			add_row(dev, width == 64 ? ((uint64 *) keys)[i] : ((Key128 *) keys)[i], size);
 		}
 	}
 	return true;
 }
 
 /* ------------------------------------------------------------------------
- * The end
+ * Parts
  * ------------------------------------------------------------------------
  */
-static SinkAnswer
-device_rows_spill(Sink *sink, Runs *runs)
+
+/* Closes the part that takes rows, and starts its sort. */
+static void
+close_part(DeviceRowsSink *sink)
 {
-	return device_rows_drain((DeviceRowsSink *) sink, runs);
+	DeviceRows *dev = sink->dev;
+
+	sink->dev = NULL;
+	if (dev == NULL)
+		return;
+	if (dev->rows == 0)
+	{
+		device_rows_end(dev);
+		return;
+	}
+	dlist_push_tail(&sink->closed, &dev->part);
+	sink->nclosed++;
+	device_rows_start_sort(dev);
 }
 
-static SinkAnswer
-sink_device_rows_next_part(Sink *sink, Runs *runs)
+/* Writes the oldest part as a run; false if the device failed. */
+static bool
+oldest_to_run(DeviceRowsSink *sink, Runs *runs)
 {
-	return device_rows_next_part((DeviceRowsSink *) sink, runs);
+	DeviceRows *dev = dlist_head_element(DeviceRows, part, &sink->closed);
+	bool		failed;
+
+	device_rows_to_run(dev, runs);
+	failed = dev->failed;
+	dlist_delete(&dev->part);
+	sink->nclosed--;
+	/* the caller needs its room now */
+	device_rows_return(dev);
+	return !failed;
+}
+
+/* A part without a job, for rows that follow those of another part. */
+static DeviceRows *
+part_like(const DeviceRows *other)
+{
+	DeviceRows *dev = MemoryContextAllocZero(other->env->cxt, sizeof(DeviceRows));
+
+	dev->env = other->env;
+	dev->batch = other->batch;
+	dev->spec = other->spec;
+	dev->facts = other->facts;
+	dev->decision = other->decision;
+	dev->layout = other->layout;
+	dev->expected = Max(other->expected - other->rows, 0);
+	return dev;
+}
+
+/*
+ * Opens the part's job for the expected rows, or at least for as many as the part before had;
+ * for fewer if there is no room.
+ */
+static bool
+open_part_job(DeviceRows *dev, double rows_before, double row_bytes)
+{
+	double		rows = Max(dev->expected * PART_MARGIN, rows_before);
+	DeviceState why;
+
+	for (; rows >= rows_before * PART_LEAST; rows *= PART_LESS)
+	{
+		if (device_rows_open_job(dev, rows, row_bytes, &why))
+			return true;
+		if (why != DEVICE_STATE_FULL)
+			return false;
+	}
+	return false;
+}
+
+/* SinkMethods.next_part(). */
+static SinkAnswer
+device_rows_next_part(Sink *base, Runs *runs)
+{
+	DeviceRowsSink *sink = (DeviceRowsSink *) base;
+	DeviceRows *full = sink->dev;
+	double		rows = full->rows;
+	double		row_bytes = rows == 0 ? 0 : (full->units << 3) / rows;
+	SortReport *report = &full->env->report;
+	DeviceRows *next;
+	bool		opened;
+
+	if (!full->full || rows == 0)
+		return SINK_FULL;
+	next = part_like(full);
+	opened = sink->nclosed + 1 < PARTS_AT_ONCE * device_shared->ndevices &&
+		open_part_job(next, rows, row_bytes);
+	if (!opened && dlist_is_empty(&sink->closed) && device_rows_fit_memory(full, runs))
+	{
+		pfree(next);
+		return SINK_FULL;
+	}
+	close_part(sink);
+	while (!opened && !dlist_is_empty(&sink->closed))
+	{
+		if (!oldest_to_run(sink, runs))
+		{
+			pfree(next);
+			return SINK_FAILED;
+		}
+		opened = open_part_job(next, rows, row_bytes);
+	}
+	if (!opened)
+	{
+		pfree(next);
+		return SINK_FULL;
+	}
+	sink->dev = next;
+	report->parts += report->parts == 0 ? 2 : 1;
+	return SINK_TAKEN;
+}
+
+/* SinkMethods.spill(): drains the devices to the host. */
+static SinkAnswer
+device_rows_drain(Sink *base, Runs *runs)
+{
+	DeviceRowsSink *sink = (DeviceRowsSink *) base;
+
+	if (sink->dev != NULL && dlist_is_empty(&sink->closed) &&
+		device_rows_fit_memory(sink->dev, runs))
+	{
+		device_rows_to_memory(sink->dev);
+		return sink->dev->failed ? SINK_FAILED : SINK_TAKEN;
+	}
+	close_part(sink);
+	while (!dlist_is_empty(&sink->closed))
+	{
+		if (!oldest_to_run(sink, runs))
+			return SINK_FAILED;
+	}
+	return SINK_TAKEN;
+}
+
+/* SinkMethods.merge_parts(): the merge reads the parts from the devices. */
+static void
+device_rows_merge_parts(Sink *base, Runs *runs)
+{
+	DeviceRowsSink *sink = (DeviceRowsSink *) base;
+	int			parts;
+
+	if (runs->n == 0 && dlist_is_empty(&sink->closed))
+		return;
+	close_part(sink);
+	parts = sink->nclosed;
+	while (!dlist_is_empty(&sink->closed))
+	{
+		DeviceRows *dev = dlist_container(DeviceRows, part, dlist_pop_head_node(&sink->closed));
+
+		dev->merged = parts;
+		device_rows_to_source(dev, runs);
+	}
 }
 
 static void
-sink_device_rows_merge(Sink *sink, Runs *runs)
+device_rows_sink_end(Sink *base)
 {
-	device_rows_merge((DeviceRowsSink *) sink, runs);
+	DeviceRowsSink *sink = (DeviceRowsSink *) base;
+
+	while (!dlist_is_empty(&sink->closed))
+		device_rows_end(dlist_container(DeviceRows, part, dlist_pop_head_node(&sink->closed)));
+	if (sink->dev != NULL)
+		device_rows_end(sink->dev);
+	pfree(sink);
 }
 
+/* ------------------------------------------------------------------------
+ * Finishing
+ * ------------------------------------------------------------------------
+ */
 static SortResult *
 device_rows_finish(Sink *sink, bool may_pause, ResultSpace *space)
 {
@@ -495,21 +406,14 @@ device_rows_finish(Sink *sink, bool may_pause, ResultSpace *space)
 	return result_device_rows_begin(&space->stream, sink->env, dev);
 }
 
-static void
-device_rows_sink_end(Sink *sink)
-{
-	device_rows_parts_end((DeviceRowsSink *) sink);
-	pfree(sink);
-}
-
 static const SinkMethods device_rows_methods = {
 	.put_slot = sink_device_rows_put_slot,
 	.put_page = sink_device_rows_put_page,
-	.spill = device_rows_spill,
+	.spill = device_rows_drain,
 	.finish = device_rows_finish,
 	.end = device_rows_sink_end,
-	.next_part = sink_device_rows_next_part,
-	.merge_parts = sink_device_rows_merge
+	.next_part = device_rows_next_part,
+	.merge_parts = device_rows_merge_parts
 };
 
 /* ------------------------------------------------------------------------
@@ -517,15 +421,59 @@ static const SinkMethods device_rows_methods = {
  * ------------------------------------------------------------------------
  */
 
-/* Can rows be moved at all? */
+/* Opens the first part's job; for fewer rows if the device has no room for all. */
 static bool
-rows_can_move(const SortEnv *env, const Batch *batch)
+open_first_job(DeviceRows *dev)
+{
+	double		n = dev->batch->keybuf.n;
+	double		row_bytes = (double) arena_used(&dev->batch->arena) / n;
+	double		rows = device_rows_ahead(dev, n, row_bytes);
+	DeviceState why;
+
+	for (;;)
+	{
+		if (device_rows_open_job(dev, rows, row_bytes, &why))
+			return true;
+		if (why != DEVICE_STATE_FULL || rows < 3 * n)
+			return false;
+		rows /= 2;
+	}
+}
+
+/* Opens a job for the batch's rows and those to come; NULL if that does not pay. */
+static DeviceRows *
+open_rows(SortEnv *env, Batch *batch)
+{
+	KeyBuffer  *keybuf = &batch->keybuf;
+	double		rows = device_rows_expected(env, keybuf);
+	DeviceRows *dev = MemoryContextAllocZero(env->cxt, sizeof(DeviceRows));
+
+	dev->env = env;
+	dev->batch = batch;
+	/* 4-byte keys travel in 8 bytes, with a value for NULL */
+	if (device_layout_choose(&dev->layout, keybuf, 64) &&
+		device_route_rows(env, batch, &dev->layout.layout, dev->layout.key_width, rows,
+						  &dev->facts, &dev->decision))
+	{
+		dev->spec.mode = DEVICE_ROWS;
+		device_route_job(&dev->facts, &dev->decision, &dev->spec);
+		dev->expected = rows;
+		if (open_first_job(dev))
+			return dev;
+	}
+	pfree(dev);
+	return NULL;
+}
+
+/* May the rows go to a device at all? */
+static bool
+rows_may_move(const SortEnv *env, const Batch *batch)
 {
 	const Arena *arena = &batch->arena;
 
 	if (env->device_failed || device_state() != DEVICE_STATE_READY || batch->keybuf.n == 0)
 		return false;
-	/* the longest row must find room in a chunk beside its key */
+	/* the longest row and its key must fit a chunk */
 	for (uint32 c = 0; c < arena->nowned; c++)
 	{
 		if (arena->chunks[c].buf.size > device_shared->chunk_size / 2 &&
@@ -557,219 +505,21 @@ sink_device_rows_create(SortEnv *env, Batch *batch, DeviceRows *dev)
 Sink *
 device_rows_begin(SortEnv *env, Batch *batch, bool *allowed)
 {
-	DeviceRows *dev = rows_can_move(env, batch) ? device_rows_open(env, batch) : NULL;
+	DeviceRows *dev = rows_may_move(env, batch) ? open_rows(env, batch) : NULL;
 
 	if (dev == NULL)
 		return NULL;
 	sort_env_note_memory(env, batch_held(batch));
-	if (!move_rows(dev))
+	if (!send_batch_rows(dev))
 	{
-		/* the host has them still, and key mode may do better */
+		/* the batch still has all rows, and key mode may suit them */
 		ereport(DEBUG1,
 				(errmsg_internal("gpusort: rows stay on the host: %s",
-								 dev->job->failed ? dev->job->why : "one is longer than a chunk")));
+								 dev->job->failed ? dev->job->why : "a row is longer than a chunk")));
 		device_rows_end(dev);
 		*allowed = false;
 		return NULL;
 	}
 	batch_free(batch, env->bulk);
 	return sink_device_rows_create(env, batch, dev);
-}
-
-/* ------------------------------------------------------------------------
- * Record mode in parts: rows that are more than one job, or one device, has room for.
- *
- * Parts are made by arrival.  When a job can have no more room, it is asked for its sort and
- * rows go on to another: on whichever device has room for a part that is worth its while, so
- * that one device sorts while another is filled.  If none has, the oldest part becomes a run
- * on disk as soon as it is sorted, and its room is the next part's.  At the end the parts that
- * are still on devices are runs as those on disk are, read from there as the merge of runs
- * (sort/runs) needs them: so no more is written to disk than devices have no room for.
- *
- * Why by arrival and not by range, as keys go: rows are streamed, and what splits them evenly is
- * known of the first ones alone; a table in the order of its keys would fill one device after
- * the other and find no room.  The price is the merge, in the host, one row after the other.
- * Against that stand a sort on the CPU and, for each byte that it would write and read again,
- * disk; route/gpu_model.c weighs them.  Runs do not go back to a device to be merged:
- * bench/GPU-NOTES.md.
- *
- * Runs are in the order of arrival, and so are parts: those on disk came before those on
- * devices.  Equal rows stay in their order by that alone.
- *
- * On error: as in one part.  A part on disk is safe; one that is lost with a device takes the
- * sort with it, and the child is run again, on the CPU.
- * ------------------------------------------------------------------------
- */
-
-/* Room beyond what is expected, as that may be a bit off. */
-#define PART_MARGIN			1.1
-
-/* Jobs that a sort has open at once, for each device; others want slots, too. */
-#define PARTS_AT_ONCE		4
-
-/* A part has room for this much of the rows of the one before, or others make room first. */
-#define PART_LEAST			0.25
-
-/* ... and when that is not enough, less room is asked for. */
-#define PART_LESS			0.9
-
-/* The part that rows go to takes no more. */
-static void
-close_part(DeviceRowsSink *sink)
-{
-	DeviceRows *dev = sink->dev;
-
-	sink->dev = NULL;
-	if (dev == NULL)
-		return;
-	if (dev->rows == 0)
-	{
-		device_rows_end(dev);
-		return;
-	}
-	dlist_push_tail(&sink->closed, &dev->part);
-	sink->nclosed++;
-	device_rows_ask(dev);
-}
-
-/* The oldest part becomes a run; false if it is lost. */
-static bool
-oldest_to_run(DeviceRowsSink *sink, Runs *runs)
-{
-	DeviceRows *dev = dlist_head_element(DeviceRows, part, &sink->closed);
-	bool		failed;
-
-	device_rows_to_run(dev, runs);
-	failed = dev->failed;
-	dlist_delete(&dev->part);
-	sink->nclosed--;
-	/* its room is wanted */
-	device_rows_return(dev);
-	return !failed;
-}
-
-/* A part for rows as those of another, without a job. */
-static DeviceRows *
-part_like(const DeviceRows *other)
-{
-	DeviceRows *dev = MemoryContextAllocZero(other->env->cxt, sizeof(DeviceRows));
-
-	dev->env = other->env;
-	dev->batch = other->batch;
-	dev->spec = other->spec;
-	dev->facts = other->facts;
-	dev->decision = other->decision;
-	dev->layout = other->layout;
-	dev->expected = Max(other->expected - other->rows, 0);
-	return dev;
-}
-
-/*
- * Opens the part's job for what is expected or, if that is unknown, for as many rows as the
- * part before had; of as much of that as there is room for.
- */
-static bool
-open_part(DeviceRows *dev, double rows_before, double row_bytes)
-{
-	double		rows = Max(dev->expected * PART_MARGIN, rows_before);
-	DeviceState why;
-
-	for (; rows >= rows_before * PART_LEAST; rows *= PART_LESS)
-	{
-		if (device_rows_open_job(dev, rows, row_bytes, &why))
-			return true;
-		if (why != DEVICE_STATE_FULL)
-			return false;
-	}
-	return false;
-}
-
-/* device_rows_parts.c: rows go on to another part; FULL: to none, what there is must be sealed. */
-static SinkAnswer
-device_rows_next_part(DeviceRowsSink *sink, Runs *runs)
-{
-	DeviceRows *full = sink->dev;
-	double		rows = full->rows;
-	double		row_bytes = rows == 0 ? 0 : (full->units << 3) / rows;
-	SortReport *report = &full->env->report;
-	DeviceRows *next;
-	bool		opened;
-
-	if (!full->full || rows == 0)
-		return SINK_FULL;
-	next = part_like(full);
-	opened = sink->nclosed + 1 < PARTS_AT_ONCE * device_shared->ndevices &&
-		open_part(next, rows, row_bytes);
-	if (!opened && dlist_is_empty(&sink->closed) && device_rows_fit_memory(full, runs))
-	{
-		pfree(next);
-		return SINK_FULL;
-	}
-	close_part(sink);
-	while (!opened && !dlist_is_empty(&sink->closed))
-	{
-		if (!oldest_to_run(sink, runs))
-		{
-			pfree(next);
-			return SINK_FAILED;
-		}
-		opened = open_part(next, rows, row_bytes);
-	}
-	if (!opened)
-	{
-		pfree(next);
-		return SINK_FULL;
-	}
-	sink->dev = next;
-	report->parts += report->parts == 0 ? 2 : 1;
-	return SINK_TAKEN;
-}
-
-/* The devices' part ends: all become runs, or a single part's rows the batch's.  Not FULL. */
-static SinkAnswer
-device_rows_drain(DeviceRowsSink *sink, Runs *runs)
-{
-	if (sink->dev != NULL && dlist_is_empty(&sink->closed) &&
-		device_rows_fit_memory(sink->dev, runs))
-	{
-		device_rows_to_memory(sink->dev);
-		return sink->dev->failed ? SINK_FAILED : SINK_TAKEN;
-	}
-	close_part(sink);
-	while (!dlist_is_empty(&sink->closed))
-	{
-		if (!oldest_to_run(sink, runs))
-			return SINK_FAILED;
-	}
-	return SINK_TAKEN;
-}
-
-/* All rows are in: parts, if there are several or runs before them, are runs where they lie. */
-static void
-device_rows_merge(DeviceRowsSink *sink, Runs *runs)
-{
-	int			parts;
-
-	if (runs->n == 0 && dlist_is_empty(&sink->closed))
-		return;
-	close_part(sink);
-	parts = sink->nclosed;
-	while (!dlist_is_empty(&sink->closed))
-	{
-		DeviceRows *dev = dlist_container(DeviceRows, part, dlist_pop_head_node(&sink->closed));
-
-		dev->merged = parts;
-		device_rows_stay(dev, runs);
-	}
-}
-
-/* Ends those that have not been handed on. */
-static void
-device_rows_parts_end(DeviceRowsSink *sink)
-{
-	while (!dlist_is_empty(&sink->closed))
-		device_rows_end(dlist_container(DeviceRows, part, dlist_pop_head_node(&sink->closed)));
-	if (sink->dev != NULL)
-		device_rows_end(sink->dev);
-	sink->dev = NULL;
 }

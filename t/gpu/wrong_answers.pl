@@ -59,7 +59,7 @@ sub noticed
 
 my %said = (
 	keys => qr/a row of the result is not one of the input, or comes twice/,
-		rows => qr/a row of the result is none of the input's/,
+		rows => qr/a row of the result is not a row of the input/,
 	only => qr/the result's keys are out of order, or not the input's/);
 my $place = qr/a chunk of the result is not what it could be/;
 my $count = qr/the device sent another number of rows/;

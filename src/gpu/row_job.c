@@ -1,0 +1,325 @@
+/*
+ * row_job.c
+ *	  A GPU job of row mode: its memory on the device, and its chunks up and down.
+ *
+ * The job's device memory grows with the rows that come (device_rows_grow()): estimates may
+ * be far off, and other sorts need the device, too.
+ *
+ * Checks of the result, always on: a row's own checksum before anything of the row is used,
+ * so that each returned row is one that this job sent; and at the end the sum of all
+ * checksums, so that no row came twice in place of another.  Where the result streams, rows
+ * have been returned by then.  The child is run again, as after any failure of the device;
+ * the query ends with an ERROR if the rows that come first now are not those that were
+ * returned.
+ */
+#include "postgres.h"
+
+#include "gpu/gpu_internal.h"
+#include "store/row.h"
+
+/* ------------------------------------------------------------------------
+ * Up
+ * ------------------------------------------------------------------------
+ */
+
+void
+device_rows_fail(DeviceRows *dev)
+{
+	if (!dev->failed)
+	{
+		/* if there are several producers, the owner of the job notes it */
+		if (!dev->is_producer)
+			device_note_failure(dev->env, dev->decision.algorithm, dev->job->why);
+		dev->failed = true;
+	}
+}
+
+/* Gets the next chunk to fill; false if the device failed. */
+static bool
+next_chunk_up(DeviceRows *dev)
+{
+	dev->chunk = device_job_next_up(dev->job);
+	if (dev->chunk == NULL)
+		return false;
+	dev->chunk_rows = 0;
+	dev->base = dev->is_producer ? dev->units : 0;
+	dev->next = dev->chunk + dev->rows_at;
+	dev->end = dev->chunk + device_shared->chunk_size;
+	return true;
+}
+
+void
+device_rows_post(DeviceRows *dev)
+{
+	DeviceChunkDesc desc;
+
+	if (dev->chunk == NULL || dev->chunk_rows == 0)
+		return;
+	desc.rows = dev->chunk_rows;
+	desc.words_at = dev->words_at;
+	desc.rows_at = dev->rows_at;
+	desc.row_bytes = (uint32) (dev->next - (dev->chunk + dev->rows_at));
+	dev->chunk = NULL;
+	device_job_post(dev->job, &desc);
+}
+
+SinkAnswer
+device_rows_start_chunk(DeviceRows *dev, Size size)
+{
+	if (size > device_shared->chunk_size - dev->rows_at)
+		return SINK_FULL;
+	device_rows_post(dev);
+	if (next_chunk_up(dev))
+		return SINK_TAKEN;
+	return SINK_FAILED;
+}
+
+void
+device_rows_start_sort(DeviceRows *dev)
+{
+	if (!dev->sort_started)
+	{
+		device_rows_post(dev);
+		device_job_sort(dev->job);
+	}
+	dev->sort_started = true;
+}
+
+static void
+show_bytes(DeviceRows *dev, uint64 bytes)
+{
+	ProgressCounters *now = dev->env->progress.now;
+
+	now->device += bytes - dev->shown;
+	dev->shown = bytes;
+}
+
+void
+device_rows_show(DeviceRows *dev)
+{
+	dev->env->progress.now->algorithm = dev->decision.algorithm->id;
+	show_bytes(dev, device_job_bytes(&dev->spec));
+}
+
+void
+device_rows_show_none(DeviceRows *dev)
+{
+	show_bytes(dev, 0);
+}
+
+/*
+ * Rounds up to a size that many sorts share, so that the device's memory can be used again:
+ * a multiple of a power of two, at most 1/8 larger.
+ */
+static uint64
+round_size(double size)
+{
+	uint64		step = UINT64CONST(1) << 16;
+
+	while (step * 8 < size)
+		step *= 2;
+	return ((uint64) size + step - 1) / step * step;
+}
+
+void
+device_rows_set_room(DeviceJobSpec *spec, double n, double row_bytes)
+{
+	/* rows' places are 32-bit numbers of 8-byte units */
+	const uint64 most_bytes = (UINT64CONST(8) << 32) - 8;
+
+	/* the planner's estimate may exceed 32 bits */
+	spec->max_rows = Min(round_size(Min(n, PG_UINT32_MAX)), PG_UINT32_MAX - 1);
+	spec->max_row_bytes = Min(round_size(Min(n * row_bytes, most_bytes)), most_bytes);
+}
+
+/* The same for a part, which has no more rows than a run can have. */
+static void
+set_part_room(const DeviceRows *dev, DeviceJobSpec *spec, double n, double row_bytes)
+{
+	device_rows_set_room(spec, n, row_bytes);
+	spec->max_rows = Min(spec->max_rows, dev->batch->max_rows);
+}
+
+double
+device_rows_ahead(const DeviceRows *dev, double n, double row_bytes)
+{
+	double		ahead = n + Max(n, DEVICE_ROWS_STEP / row_bytes);
+
+	return n < dev->expected ? Min(ahead, dev->expected * DEVICE_ROWS_MARGIN) : ahead;
+}
+
+/* If there is no room for much more, asks for a little more. */
+SinkAnswer
+device_rows_grow(DeviceRows *dev, Size size)
+{
+	double		n = dev->rows + 1;
+	double		row_bytes = ((dev->units << 3) + size) / n;
+	double		ahead = device_rows_ahead(dev, n, row_bytes);
+
+	dev->full = true;
+	for (int i = 0; i < 2; i++)
+	{
+		DeviceJobSpec wanted = dev->spec;
+
+		set_part_room(dev, &wanted, ahead, row_bytes);
+		wanted.max_rows = Max(wanted.max_rows, dev->spec.max_rows);
+		wanted.max_row_bytes = Max(wanted.max_row_bytes, dev->spec.max_row_bytes);
+		if (wanted.max_rows < n || wanted.max_row_bytes < (dev->units << 3) + size)
+			return SINK_FULL;
+		if (device_job_grow(dev->job, &dev->spec, wanted.max_rows, wanted.max_row_bytes))
+		{
+			device_rows_show(dev);
+			dev->full = false;
+			return SINK_TAKEN;
+		}
+		if (dev->job->failed)
+			return SINK_FAILED;
+		ahead = Min(ahead, n * DEVICE_ROWS_MARGIN);
+	}
+	return SINK_FULL;
+}
+
+void
+device_rows_layout_chunk(DeviceRows *dev, double row_bytes)
+{
+	dev->max_chunk_rows = (uint32) ((device_shared->chunk_size - 2 * DEVICE_PART_ALIGN) /
+									(row_bytes + dev->spec.key_width / 8 + sizeof(uint32)));
+	dev->max_chunk_rows = Max(dev->max_chunk_rows, 1);
+	dev->words_at = device_part(dev->max_chunk_rows * (dev->spec.key_width / 8));
+	dev->rows_at = device_part(dev->words_at + dev->max_chunk_rows * sizeof(uint32));
+}
+
+bool
+device_rows_open_job(DeviceRows *dev, double rows, double row_bytes, DeviceState *why)
+{
+	set_part_room(dev, &dev->spec, rows, row_bytes);
+	*why = DEVICE_STATE_NONE;
+	if (!job_secret_make(&dev->secret))
+		return false;
+	dev->job = device_job_open(dev->env->cxt, &dev->spec, device_job_bytes(&dev->spec),
+							   DEVICE_JOB_CHUNKS, 0, why);
+	if (dev->job == NULL)
+		return false;
+	device_rows_layout_chunk(dev, row_bytes);
+	device_rows_show(dev);
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Down
+ * ------------------------------------------------------------------------
+ */
+
+static void
+report_sort(DeviceRows *dev)
+{
+	SortEnv    *env = dev->env;
+
+	device_report_job(env, &(DeviceJobReport) {
+		.job = dev->job, .facts = &dev->facts, .decision = &dev->decision, .rows = dev->rows,
+		.key_bits = dev->spec.key_bits, .at_once = false
+	});
+	env->report.device_rows += dev->rows;
+	device_report_part(env, dev->job, dev->rows);
+	sort_env_note_memory(env, batch_held(dev->batch) +
+						 (dev->job->slot == NULL ? 0 :
+						  dev->job->slot->nchunks * device_shared->chunk_size));
+}
+
+/*
+ * Notes the rows of the held chunk that have been returned, if the next chunk begins with an
+ * equal row (next_first), or if the device failed.
+ */
+static void
+note_returned(DeviceRows *dev, const RowStream *stream, const char *next_first)
+{
+	ReturnedChunk chunk = {dev->held_data, dev->held_rows - stream->left, dev->returned, dev->returned_sum};
+	bool		more = next_first != NULL &&
+		tiebreak_compare(dev->env->tiebreak, (MinimalTuple) stream->last,
+						 (MinimalTuple) next_first) == 0;
+
+	if (more || dev->job->failed)
+		returned_rows_note(dev->returned_rows, dev->env->tiebreak, &chunk, more);
+	else
+		returned_rows_end_group(dev->returned_rows);
+}
+
+static void
+release_held(DeviceRows *dev)
+{
+	dev->returned += dev->held_rows;
+	dev->held = false;
+	device_job_release(dev->job);
+}
+
+/*
+ * The next chunk of the result.  NULL at the end, where the number and the checksum of all
+ * rows must be right.  job->failed is set if something is wrong.
+ */
+static char *
+next_chunk_down(DeviceRows *dev, const RowStream *stream, DeviceChunkDesc *desc)
+{
+	uint64		returned = dev->returned + (dev->held ? dev->held_rows : 0);
+	char	   *chunk = device_job_next_down(dev->job, desc);
+	uint64		sum;
+
+	if (chunk == NULL && !dev->job->failed && returned != dev->rows)
+		device_job_fail(dev->job, DEVICE_TOO_FEW_ROWS);
+	else if (chunk == NULL && !dev->job->failed && stream->sum != dev->sum)
+		device_job_fail(dev->job, ROWS_NOT_THE_INPUT);
+	else if (chunk != NULL && desc->rows > dev->rows - returned)
+		device_job_fail(dev->job, "the device sent too many rows");
+	else if (chunk != NULL && dev->held &&
+			 !row_is_whole(chunk + desc->rows_at, device_shared->chunk_size - desc->rows_at, &dev->secret, &sum))
+		device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
+	return chunk;
+}
+
+/*
+ * The held chunk is released first, unless returned rows are noted: then its rows are
+ * compared with the first row of the next chunk.
+ */
+bool
+device_rows_next_chunk(DeviceRows *dev, RowStream *stream)
+{
+	SortReport *report = &dev->env->report;
+	DeviceChunkDesc desc;
+	char	   *chunk;
+
+	if (dev->failed)
+		return false;
+	if (dev->held && !device_rows_notes_returned(dev))
+		release_held(dev);
+	chunk = next_chunk_down(dev, stream, &desc);
+	if (dev->held)
+	{
+		note_returned(dev, stream, chunk == NULL || dev->job->failed ? NULL : chunk + desc.rows_at);
+		if (!dev->job->failed)
+			release_held(dev);
+	}
+	if (dev->job->failed)
+		device_rows_fail(dev);
+	if (dev->job->failed || chunk == NULL)
+		return false;
+	if (dev->returned == 0)
+		report_sort(dev);
+	dev->held = true;
+	dev->held_rows = desc.rows;
+	dev->held_data = stream->next = chunk + desc.rows_at;
+	stream->secret = dev->secret;
+	dev->returned_sum = stream->sum;
+	stream->end = chunk + device_shared->chunk_size;
+	stream->left = dev->layout.layout.exact ? desc.rows : 0;
+	stream->behind = desc.rows - stream->left;
+	report->bytes_down += desc.rows_at + desc.row_bytes;
+	return true;
+}
+
+void
+device_rows_wrong_row(DeviceRows *dev, const RowStream *stream)
+{
+	device_job_fail(dev->job, ROW_NOT_FROM_INPUT);
+	if (device_rows_notes_returned(dev))
+		note_returned(dev, stream, NULL);
+	device_rows_fail(dev);
+}
