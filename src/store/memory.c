@@ -126,9 +126,9 @@ region_give_back(Region r)
 }
 
 /*
- * Takes size bytes of the smallest kept region that is large enough.  Of several the most
- * recently freed one is best: its pages are most likely still mapped.  The remainder of the
- * region stays kept; region_give_back() joins the pieces again.
+ * Takes size bytes of the smallest kept region that is large enough.  Of several the
+ * most recently freed one is best: its pages are most likely still mapped.  The
+ * remainder of the region stays kept; region_give_back() joins the pieces again.
  */
 static bool
 region_take_kept(Size size, Region *r)

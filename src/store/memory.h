@@ -34,8 +34,9 @@ extern BulkOwner *bulk_owner_create(MemoryContext cxt, Progress *progress);
 extern MemoryContext bulk_owner_context(const BulkOwner *owner);
 
 /*
- * Makes buf at least size bytes large and keeps its first "keep" bytes.  If keep is 0, the
- * old memory is freed first.  New memory is not zeroed.  The memory is aligned to 64 bytes.
+ * Makes buf at least size bytes large and keeps its first "keep" bytes.  If keep is
+ * 0, the old memory is freed first.  New memory is not zeroed.  The memory is aligned
+ * to 64 bytes.
  */
 extern void bulk_reserve(BulkOwner *owner, BulkBuf *buf, Size size, Size keep);
 extern void bulk_free(BulkOwner *owner, BulkBuf *buf);

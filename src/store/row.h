@@ -101,12 +101,12 @@ copy_varlena(char *to, const char *from, uint8 align, bool packable, uint16 *inf
 /* ---- Secret of a device job ----
  *
  * GPU memory and chunks of the staging pool are reused without being cleared, so they
- * may contain rows and keys of other sessions with their checksums.  So checksums of rows
- * and sums of keys depend on a secret of the job: a row or key of another job passes the check
- * with a probability of 2^-32.
+ * may contain rows and keys of other sessions with their checksums.  So checksums of
+ * rows and sums of keys depend on a secret of the job: a row or key of another job
+ * passes the check with a probability of 2^-32.
  *
- * Only the backends that fill and read the job know the secret.  Neither the device nor the
- * memory shared with the service has it.
+ * Only the backends that fill and read the job know the secret.  Neither the device
+ * nor the memory shared with the service has it.
  */
 
 typedef struct JobSecret
@@ -173,15 +173,16 @@ row_mark(const char *row)
 /* ---- Checksum of a row that goes to a device, and sum of its content ----
  *
  * A row that goes to a device has a checksum of all its bytes in the padding of its
- * MinimalTuple, which PostgreSQL does not read.  The checksum depends on the job's secret.  A
- * row that fits its buffer and has the right checksum was sent by this job: its header, its
- * NULLs and the lengths of its columns can be trusted.
+ * MinimalTuple, which PostgreSQL does not read.  The checksum depends on the job's
+ * secret.  A row that fits its buffer and has the right checksum was sent by this
+ * job: its header, its NULLs and the lengths of its columns can be trusted.
  *
- * The sum of the content multiplies each word by an odd number that depends on the word's
- * index and adds the products.  It leaves out what may differ between two reads of the same row:
- * visibility bits of the header and bytes after the end.  So sums over many rows tell whether
- * two sets of rows are the same, in any order.  The last step is not linear in the
- * words: otherwise the rows 1, 2, 3 would have the same sum as 2, 2, 2.
+ * The sum of the content multiplies each word by an odd number that depends on the
+ * word's index and adds the products.  It leaves out what may differ between two
+ * reads of the same row: visibility bits of the header and bytes after the end.  So
+ * sums over many rows tell whether two sets of rows are the same, in any order.  The
+ * last step is not linear in the words: otherwise the rows 1, 2, 3 would have the
+ * same sum as 2, 2, 2.
  */
 
 #define ROW_SUM_STEP	UINT64CONST(0x9E3779B97F4A7C16)
@@ -244,8 +245,8 @@ row_set_checksum(char *row, const JobSecret *secret)
 }
 
 /*
- * Do the bytes contain a whole row of the job with this secret?  *sum is then the sum of its
- * content.
+ * Do the bytes contain a whole row of the job with this secret?  *sum is then the sum
+ * of its content.
  */
 static inline bool
 row_is_whole(const char *row, Size bytes, const JobSecret *secret, uint64 *sum)
@@ -265,10 +266,10 @@ row_is_whole(const char *row, Size bytes, const JobSecret *secret, uint64 *sum)
 
 /* ---- Walk: finds the columns of a heap tuple ----
  *
- * A walk is prepared once for the wanted columns of a table.  A step of it is a varlena, or
- * several adjacent columns of fixed width.  A tuple that has all columns up to the last
- * wanted one, and no NULL among them, takes these steps without tests per column.  Other
- * tuples are walked column by column.
+ * A walk is prepared once for the wanted columns of a table.  A step of it is a
+ * varlena, or several adjacent columns of fixed width.  A tuple that has all columns
+ * up to the last wanted one, and no NULL among them, takes these steps without tests
+ * per column.  Other tuples are walked column by column.
  */
 
 /* A walk that needs more steps goes column by column. */
@@ -307,9 +308,10 @@ typedef struct TupleWalk
 } TupleWalk;
 
 /*
- * Creates a walk to the columns atts[] (from 0) of tuples of desc, in the current memory
- * context; NULL if a type is not supported.  If small, tuple_walk() accepts only tuples that
- * have the varlenas of these columns in the short format, which is not aligned.
+ * Creates a walk to the columns atts[] (from 0) of tuples of desc, in the current
+ * memory context; NULL if a type is not supported.  If small, tuple_walk() accepts
+ * only tuples that have the varlenas of these columns in the short format, which is
+ * not aligned.
  */
 extern TupleWalk *tuple_walk_create(TupleDesc desc, const AttrNumber *atts, int n, bool small);
 
@@ -388,9 +390,10 @@ tuple_walk(const TupleWalk *walk, const HeapTupleHeaderData *tuple, Size len, Wa
 
 /* ---- Row writer: forms MinimalTuples from a slot's values ----
  *
- * Writes the bytes that heap_form_minimal_tuple() would write.  The properties of the columns
- * are looked up once.  If enough room is available, each varlena is measured when it is
- * written, which takes half as many instructions as measuring the row first.
+ * Writes the bytes that heap_form_minimal_tuple() would write.  The properties of the
+ * columns are looked up once.  If enough room is available, each varlena is measured
+ * when it is written, which takes half as many instructions as measuring the row
+ * first.
  */
 
 typedef enum WriterKind
@@ -443,18 +446,19 @@ extern Size row_writer_write(const RowWriter *writer, const Datum *values, const
 							 char *row);
 
 /*
- * Writes the row without measuring it first.  Returns 0 if it may need more than room bytes, or
- * has a value that must be flattened.
+ * Writes the row without measuring it first.  Returns 0 if it may need more than room
+ * bytes, or has a value that must be flattened.
  */
 extern Size row_writer_try(const RowWriter *writer, const Datum *values, const bool *isnull,
 						   char *row, Size room);
 
 /* ---- Row pick: forms MinimalTuples from some columns of heap tuples ----
  *
- * The columns may come in any order.  Writes the bytes that a slot with these values would
- * be stored as.  Columns that are adjacent in the tuple and in the row, with the same
- * padding, form one piece and are copied at once.  The pieces are known in advance for tuples
- * whose varlenas are short and that have no NULL; other tuples are copied column by column.
+ * The columns may come in any order.  Writes the bytes that a slot with these values
+ * would be stored as.  Columns that are adjacent in the tuple and in the row, with
+ * the same padding, form one piece and are copied at once.  The pieces are known in
+ * advance for tuples whose varlenas are short and that have no NULL; other tuples are
+ * copied column by column.
  */
 
 typedef struct PickPiece
@@ -486,8 +490,8 @@ typedef struct RowPick
 } RowPick;
 
 /*
- * Creates a pick of rows of rowdesc, whose i-th column is column atts[i] (from 0) of tuples
- * of desc, in the current memory context; NULL if it is not possible.
+ * Creates a pick of rows of rowdesc, whose i-th column is column atts[i] (from 0) of
+ * tuples of desc, in the current memory context; NULL if it is not possible.
  */
 extern RowPick *row_pick_create(TupleDesc desc, TupleDesc rowdesc, const AttrNumber *atts);
 
@@ -617,8 +621,8 @@ row_measure(RowWriter *writer, TupleTableSlot *slot, RowForm *form)
 #define ROW_COPY_WORDS	128
 
 /*
- * Copies a MinimalTuple of len bytes from a heap page; returns MAXALIGN(len).  Both source
- * and destination have MAXALIGN(len) bytes.
+ * Copies a MinimalTuple of len bytes from a heap page; returns MAXALIGN(len).  Both
+ * source and destination have MAXALIGN(len) bytes.
  */
 static inline Size
 row_copy(char *row, const char *tuple, Size len)
@@ -711,12 +715,12 @@ row_to_slot(TupleTableSlot *slot, MinimalTuple row)
 
 /* ---- Row block: sorted rows and their keys, passed between processes ----
  *
- * A block is a header, MinimalTuples padded to 8 bytes, the keys of the rows (uint64 or
- * uint128) in the order of the rows, and the offset of each row.  So a merge of blocks does not
- * read the rows.  A block contains no pointers.
+ * A block is a header, MinimalTuples padded to 8 bytes, the keys of the rows (uint64
+ * or uint128) in the order of the rows, and the offset of each row.  So a merge of
+ * blocks does not read the rows.  A block contains no pointers.
  *
- * A row larger than a block is divided into pieces.  The first block has n = 1, the key and
- * the full length of the row; the following blocks have n = 0.
+ * A row larger than a block is divided into pieces.  The first block has n = 1, the
+ * key and the full length of the row; the following blocks have n = 0.
  */
 
 #define ROW_BLOCK_SIZE		((Size) 64 * 1024)
@@ -753,7 +757,10 @@ row_block_has_room(Size bytes, Size n, Size key_bytes)
 	return bytes + n * (key_bytes + sizeof(RowPlace)) <= ROW_BLOCK_ROOM - ROW_BLOCK_KEY_ALIGN;
 }
 
-/* Completes a block that has n rows: sets the offsets of the keys, and stores the row offsets. */
+/*
+ * Completes a block that has n rows: sets the offsets of the keys, and stores the row
+ * offsets.
+ */
 static inline void
 row_block_divide(RowBlock *block, uint32 n, Size bytes, Size key_bytes, const RowPlace *places)
 {

@@ -344,8 +344,8 @@ next_row_size(const RunReader *reader)
 }
 
 /*
- * Frees the reader's own buffer after the long row has been passed, unless the next row needs
- * a buffer of about the same size.
+ * Frees the reader's own buffer after the long row has been passed, unless the next
+ * row needs a buffer of about the same size.
  */
 static void
 release_own_buffer(RunReader *reader)
@@ -368,7 +368,10 @@ reserve_extent(RunReader *reader)
 	{
 		BulkBuf		own = {0};
 
-		/* if the bytes fit the caller's buffer, free the own one before allocating a larger one */
+		/*
+		 * if the bytes fit the caller's buffer, free the own one before allocating a
+		 * larger one
+		 */
 		if (has_own_buffer(reader) && left <= reader->caller_size)
 			use_buffer(reader, reader->caller_buf, reader->caller_size);
 		bulk_reserve(reader->owner, &own, need, 0);

@@ -135,7 +135,10 @@ typedef struct RunReader
 	uint32		next_extent;	/* the next extent to read */
 } RunReader;
 
-/* Size of the caller's buffer: one extent, and the headroom or the longest row (unless long). */
+/*
+ * Size of the caller's buffer: one extent, and the headroom or the longest row
+ * (unless long).
+ */
 extern Size run_reader_buffer_size(const SpillFile *file, const SpillRun *run, Size headroom);
 
 /* Memory that reading a run takes at most: the caller's buffer and one for a long row. */
@@ -183,8 +186,8 @@ run_reader_failed(const RunReader *reader)
 }
 
 /*
- * Reads a sorted result in both directions, with mark and restore.  In its run each row is
- * followed by its padded length, 8 bytes.
+ * Reads a sorted result in both directions, with mark and restore.  In its run each
+ * row is followed by its padded length, 8 bytes.
  */
 typedef struct RunCursor
 {

@@ -302,9 +302,9 @@ write_expanded(const WriterColumn *col, Datum value, char *to, uint16 *infomask)
 	} while (0)
 
 /*
- * Writes the values of all columns to "to" and sets infomask and null bitmap; returns their end.
- * If bounded, returns NULL when a value without fixed width would end behind last or must be
- * flattened.
+ * Writes the values of all columns to "to" and sets infomask and null bitmap; returns
+ * their end.  If bounded, returns NULL when a value without fixed width would end
+ * behind last or must be flattened.
  */
 static pg_attribute_always_inline char *
 write_values(const RowWriter *writer, const Datum *values, const bool *isnull, bool hasnull,
@@ -428,7 +428,10 @@ row_writer_try(const RowWriter *writer, const Datum *values, const bool *isnull,
 /* Largest RowPick.extra. */
 #define PICK_MAX_EXTRA		(32 * 1024)
 
-/* What is known in advance of an offset: its remainder modulo a power of two <= MAXIMUM_ALIGNOF. */
+/*
+ * What is known in advance of an offset: its remainder modulo a power of two <=
+ * MAXIMUM_ALIGNOF.
+ */
 typedef struct KnownOffset
 {
 	int			modulus;
@@ -495,9 +498,9 @@ known_offset_of_column(const TupleWalk *walk, AttrNumber att)
 }
 
 /*
- * Joins columns to pieces.  A column continues the previous piece if the two columns are
- * adjacent in the tuple too, and if the offsets in row and tuple are known to be equal modulo the
- * column's alignment.
+ * Joins columns to pieces.  A column continues the previous piece if the two columns
+ * are adjacent in the tuple too, and if the offsets in row and tuple are known to be
+ * equal modulo the column's alignment.
  */
 static void
 make_pieces(RowPick *pick)

@@ -82,8 +82,9 @@
 #define DICTIONARY_MIN_ROWS	64
 
 /*
- * Primary weights of characters.  A weight is a byte.  The characters of ASCII have the even
- * weights, and a character that sorts between two of them has the odd weight between.
+ * Primary weights of characters.  A weight is a byte.  The characters of ASCII have
+ * the even weights, and a character that sorts between two of them has the odd weight
+ * between.
  */
 typedef struct PrimaryWeights
 {
@@ -308,8 +309,8 @@ presort_key(const TieCollation *collation, KeyString s, size_t at)
 }
 
 /*
- * Length of the prefix that all strings share, up to the begin of a character.  *equal: all
- * strings are equal.  Returns false if a string is toasted.
+ * Length of the prefix that all strings share, up to the begin of a character.
+ * *equal: all strings are equal.  Returns false if a string is toasted.
  */
 static bool
 find_common(const TieCollation *collation, const SortRec64 *recs, size_t n, size_t *common, bool *equal)
@@ -342,9 +343,9 @@ find_common(const TieCollation *collation, const SortRec64 *recs, size_t n, size
 }
 
 /*
- * Presorts strings after npresorts earlier presorts, the last one by characters that begin
- * before byte behind.  Returns false if a string is toasted or the keys do not distinguish
- * enough strings.
+ * Presorts strings after npresorts earlier presorts, the last one by characters that
+ * begin before byte behind.  Returns false if a string is toasted or the keys do not
+ * distinguish enough strings.
  */
 static bool
 presort_strings(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, int npresorts, size_t behind)
@@ -458,8 +459,9 @@ value_bytes(Form_pg_attribute attr, const SortRec64 *rec, uint32 *len)
 }
 
 /*
- * The number of a value, which is added if it is new.  PG_UINT32_MAX if there would be more
- * than max_values values, or if all values together take more than max_probes probes.
+ * The number of a value, which is added if it is new.  PG_UINT32_MAX if there would
+ * be more than max_values values, or if all values together take more than max_probes
+ * probes.
  */
 static uint32
 number_of(Dictionary *dict, uint64 value, const char *p, uint32 len,

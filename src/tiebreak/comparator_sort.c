@@ -286,9 +286,9 @@ sort_range(const MergeSort *sort, SortRec64 *recs, SortRec64 *other, size_t n, b
 }
 
 /*
- * Returns the value in the format that the comparator needs: the value itself, or a copy at
- * *next.  The pointer to the value is stored before the copy.  Without room for a copy the
- * value itself is returned.
+ * Returns the value in the format that the comparator needs: the value itself, or a
+ * copy at *next.  The pointer to the value is stored before the copy.  Without room
+ * for a copy the value itself is returned.
  */
 static uint64
 copy_value(const MergeSort *sort, uint64 value, char **next)
@@ -427,10 +427,10 @@ tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered)
 /* ---- Fix-up pass ----
  *
  * Presorted strings (collated.c) may be slightly out of order.  The pass goes through
- * the records and keeps an ascending sequence.  A record that is smaller than the last
- * of the sequence is taken out together with that last one.  So the remaining
- * records are in order, and at most two are taken out for each that was out of place.  The
- * records taken out are sorted by the comparator and merged back.
+ * the records and keeps an ascending sequence.  A record that is smaller than the
+ * last of the sequence is taken out together with that last one.  So the remaining
+ * records are in order, and at most two are taken out for each that was out of
+ * place.  The records taken out are sorted by the comparator and merged back.
  *
  * Equal values arrive in the order of their rids and keep it.
  */

@@ -191,9 +191,9 @@ make_group_words(TieBreak *tb, SortRec64 *recs, size_t n, KeyPosition pos, Pass 
 }
 
 /*
- * Draws a pivot and decides whether a prefix pass is better than a word pass.  It is if most
- * strings of a sample have the pivot's next word and continue after it.  The pivot is
- * random, so that no choice of strings makes passes distinguish few of them.
+ * Draws a pivot and decides whether a prefix pass is better than a word pass.  It is
+ * if most strings of a sample have the pivot's next word and continue after it.  The
+ * pivot is random, so that no choice of strings makes passes distinguish few of them.
  */
 static bool
 sample_shares_word(const TieBreak *tb, const SortRec64 *recs, size_t n, KeyPosition pos, size_t *pivot)
@@ -260,9 +260,10 @@ prefix_word(const TieColumn *col, const Pass *pass, KeyString s, KeyString pivot
 }
 
 /*
- * Makes the words of the records for a prefix pass.  Returns false if there are NULLs or
- * toasted values.  If most strings differ from the pivot within a word, a word pass is better:
- * then moves the position behind the prefix that all strings share and returns false.
+ * Makes the words of the records for a prefix pass.  Returns false if there are NULLs
+ * or toasted values.  If most strings differ from the pivot within a word, a word
+ * pass is better: then moves the position behind the prefix that all strings share
+ * and returns false.
  */
 static bool
 make_prefix_words(TieBreak *tb, SortRec64 *recs, size_t n, size_t at, KeyPosition *pos, Pass *pass)
@@ -356,7 +357,10 @@ rank_by_comparator(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 	(void) tie_rank(ssup, recs, n, true);
 }
 
-/* Moves the NULLs, whose pad is set, to their end; stable.  Returns the index of the first value. */
+/*
+ * Moves the NULLs, whose pad is set, to their end; stable.  Returns the index of the
+ * first value.
+ */
 static size_t
 part_nulls(TieBreak *tb, SortRec64 *recs, size_t n, size_t nulls, bool nulls_first)
 {
@@ -371,7 +375,10 @@ part_nulls(TieBreak *tb, SortRec64 *recs, size_t n, size_t nulls, bool nulls_fir
 	return begin;
 }
 
-/* Must the rows be sorted in passes because of long strings?  Two rows are compared just once. */
+/*
+ * Must the rows be sorted in passes because of long strings?  Two rows are compared
+ * just once.
+ */
 static bool
 has_long_strings(const TieBreak *tb, const SortRec64 *recs, size_t n, int from)
 {
@@ -398,7 +405,10 @@ insert_rows(TieBreak *tb, int k, SortRec64 *recs, size_t n)
 	}
 }
 
-/* Sorts the groups of equal words, except the longest one, which is returned; its n is 0 if none. */
+/*
+ * Sorts the groups of equal words, except the longest one, which is returned; its n
+ * is 0 if none.
+ */
 static TieGroup
 sort_groups(TieBreak *tb, TieGroup group, const Pass *pass)
 {

@@ -2,12 +2,13 @@
  * tiebreak_internal.h
  *	  State and functions that the files of tiebreak/ share.
  *
- * Layers, from the lowest: tiebreak.c compares rows; comparator_sort.c sorts the values of
- * one column; collated.c does so with less comparisons for strings and repeated values;
- * multikey.c sorts rows.  Functions are called downwards only.
+ * Layers, from the lowest: tiebreak.c compares rows; comparator_sort.c sorts the
+ * values of one column; collated.c does so with less comparisons for strings and
+ * repeated values; multikey.c sorts rows.  Functions are called downwards only.
  *
- * A column is sorted as an array of SortRec64.  rid is the row id; key is a word (an unsigned
- * number that orders as the rows do) or the value itself as a Datum; pad is one of TiePad.
+ * A column is sorted as an array of SortRec64.  rid is the row id; key is a word (an
+ * unsigned number that orders as the rows do) or the value itself as a Datum; pad is
+ * one of TiePad.
  */
 #ifndef GPUSORT_TIEBREAK_TIEBREAK_INTERNAL_H
 #define GPUSORT_TIEBREAK_TIEBREAK_INTERNAL_H
@@ -176,8 +177,8 @@ extern void tie_sort_words(TieBreak *tb, SortRec64 *recs, size_t n);
 extern void tie_presort_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSupport ssup);
 
 /*
- * Sorts records by their values with the column's comparator; stable.  All pads but the first
- * are then TIE_GREATER or TIE_EQUAL.
+ * Sorts records by their values with the column's comparator; stable.  All pads but
+ * the first are then TIE_GREATER or TIE_EQUAL.
  */
 extern void tie_merge_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n);
 
@@ -185,29 +186,32 @@ extern void tie_merge_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRe
 extern void tie_comparator_sort(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
 
 /*
- * If the values ascend or descend, puts the records in ascending order, sets the pads as
- * tie_merge_sort() does and returns true.  Otherwise leaves the records as they are, with all
- * pads TIE_SAME_WORD, as they must be at first.  Stops at the first value out of order.
+ * If the values ascend or descend, puts the records in ascending order, sets the pads
+ * as tie_merge_sort() does and returns true.  Otherwise leaves the records as they
+ * are, with all pads TIE_SAME_WORD, as they must be at first.  Stops at the first
+ * value out of order.
  */
 extern bool tie_presorted(SortSupport ssup, SortRec64 *recs, size_t n);
 
 /*
- * Replaces the values of sorted records by their ranks; equal values have equal ranks.
- * Compares only records whose pad is neither TIE_GREATER nor TIE_EQUAL with the one before.
- * Returns false and keeps the values if one is out of order.  If ordered, the comparator has
- * sorted the records, and a contradiction of the comparator counts as greater.
+ * Replaces the values of sorted records by their ranks; equal values have equal
+ * ranks.  Compares only records whose pad is neither TIE_GREATER nor TIE_EQUAL with
+ * the one before.  Returns false and keeps the values if one is out of order.  If
+ * ordered, the comparator has sorted the records, and a contradiction of the
+ * comparator counts as greater.
  */
 extern bool tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered);
 
 /*
- * Fix-up pass: sorts values that are nearly in order, with equal values in the order of their
- * records.  Returns false if too many are out of place.  scratch has n / 4 records.
+ * Fix-up pass: sorts values that are nearly in order, with equal values in the order
+ * of their records.  Returns false if too many are out of place.  scratch has n / 4
+ * records.
  */
 extern bool tie_fix_up(TieBreak *tb, TieColumn *col, SortRec64 *recs, SortRec64 *scratch, size_t n);
 
 /*
- * Sorts records by the abbreviated keys of their values and replaces the values by their ranks.
- * Returns false if the type has no abbreviated keys.
+ * Sorts records by the abbreviated keys of their values and replaces the values by
+ * their ranks.  Returns false if the type has no abbreviated keys.
  */
 extern bool tie_rank_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
 
@@ -217,9 +221,9 @@ extern bool tie_rank_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, 
 extern bool tie_rank_dictionary(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
 
 /*
- * Sorts strings by truncated strxfrm keys or primary weights, which leaves them nearly in the
- * order of the comparator, with equal values in the order of their records.  Sets the pads.
- * Returns false if the collation does not allow it.
+ * Sorts strings by truncated strxfrm keys or primary weights, which leaves them
+ * nearly in the order of the comparator, with equal values in the order of their
+ * records.  Sets the pads.  Returns false if the collation does not allow it.
  */
 extern bool tie_presort_collated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n);
 
