@@ -1,23 +1,30 @@
 /*
  * block_merge.c
- *	  Merge of sorted streams of row blocks.
+ *	  K-way merge of sorted streams of row blocks.
  *
- * Rows are given out where they lie.  They are merged some way ahead of those that are asked
- * for: of a row the caller then has to take a pointer.  Streams are merged in pairs, and
- * the pairs' rows again, so that every step chooses between two rows whose keys and
- * places lie side by side: it has no branch, copies the one that it chose, and its only wait is for
- * a key in the first cache.  (A tree of losers plays fewer matches where streams are many, but each
- * waits for the one before: of two streams a row took 7 ns so, and takes 2.)  No row is looked at,
- * but asked for, so that it is there when the caller looks: another processor wrote it.
+ * The merge is a binary tree of two-way merges.  Each node merges a batch of rows
+ * ahead and holds them as items, a row's address followed by its key.  A step
+ * compares two adjacent keys and copies one item without a branch; it waits only
+ * for keys in the first-level cache.  A tournament tree needs fewer comparisons
+ * with many streams, but each waits for the one before.
  *
- * A stream gives its block back only when all rows from there have been asked for: a node is
- * asked for more when those that it gave are used up, and so are all that were made of them.
+ * Rows are returned where they lie.  The merge does not read them, except to
+ * compare equal keys, but prefetches them for the caller: another CPU wrote them.
  *
- * Rows that are equal come in the order of their streams' numbers: what a parallel
- * plan promises of them is nothing.
+ * A stream frees its block only when a node asks it for rows beyond the block.  A
+ * node asks for more rows when all its rows are used, and so are the rows that
+ * the nodes above made of them.
  *
- * Memory: places and keys of the rows ahead in each node, and one row of each stream, if they
- * come in pieces.
+ * Equal rows are returned in the order of their streams; parallel plans promise
+ * no order for them.
+ *
+ * The sources of a merge are rings of other participants and this process's own
+ * sort.  A refill writes merged rows to blocks again, for two-level merges: it
+ * copies rows and keys and makes nothing new.
+ *
+ * Memory: a batch of items in each node; one row of each stream that is longer
+ * than a block; a block and a block writer for the own sort; a block's keys and
+ * places for a refill.
  */
 #include "postgres.h"
 
@@ -28,51 +35,54 @@
 #include "tiebreak/tiebreak.h"
 #include "utils/memutils.h"
 
-/* Places in a cache line. */
-#define ROW_PLACES_A_LINE	(64 / sizeof(uint64))
+/* Units of RowPlace in a cache line. */
+#define ROW_PLACES_PER_LINE	(64 / sizeof(uint64))
 
-/* A stream, or two nodes' rows as one. */
+/* Steps below which a batch is not merged as two halves. */
+#define MERGE_MIN_HALVES	32
+
+/* A node of the tree: a leaf reads a stream, an inner node merges a and b. */
 typedef struct MergeNode
 {
-	const char *items;			/* rows ahead, places and keys, */
-	uint32		n;				/* and how many */
-	bool		ended;			/* no more will come */
-	struct MergeNode *a;		/* NULL: a stream */
+	const char *items;			/* rows merged ahead */
+	uint32		n;				/* number of items */
+	bool		ended;			/* no more rows will come */
+	struct MergeNode *a;		/* NULL in a leaf */
 	struct MergeNode *b;
 
-	/* of a stream, where its block is read */
+	/* position in the current block of a leaf */
 	BlockSource *source;
-	const char *base;
-	const RowPlace *places;
-	const char *block_keys;
-	uint32		left;			/* rows from there */
-	char	   *whole;			/* palloc'd: a row that came in pieces, */
-	Size		whole_size;
-	uint128		whole_key;
+	const char *base;			/* start of the block's rows */
+	const RowPlace *places;		/* place of the next row */
+	const char *block_keys;		/* key of the next row */
+	uint32		remaining;		/* rows of the block that are no items yet */
+	char	   *long_row;		/* palloc'd: the last row longer than a block; or NULL */
+	Size		long_row_size;	/* allocated size */
+	uint128		long_row_key;
 
-	char		space[MERGE_BATCH * (MERGE_KEY_AT + sizeof(uint128))];
+	char		space[MERGE_BATCH * (MERGE_KEY_AT + sizeof(uint128))];	/* of items */
 } MergeNode;
 
-/* A row in pieces, of which the first has come, is put together; false if its rest will not come. */
+/* Assembles a row from its pieces, the first in block; false if the exchange was stopped. */
 static bool
 assemble_row(BlockMerge *merge, MergeNode *stream, const RowBlock *block)
 {
-	Size		whole = block->whole;
+	Size		size = block->whole;
 	Size		at = 0;
 
-	if (stream->whole_size < whole)
+	if (stream->long_row_size < size)
 	{
-		if (stream->whole != NULL)
-			pfree(stream->whole);
-		stream->whole = MemoryContextAllocHuge(merge->cxt, whole);
-		stream->whole_size = whole;
+		if (stream->long_row != NULL)
+			pfree(stream->long_row);
+		stream->long_row = MemoryContextAllocHuge(merge->cxt, size);
+		stream->long_row_size = size;
 	}
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		memcpy(stream->whole + at, block->rows, block->bytes);
+		memcpy(stream->long_row + at, block->rows, block->bytes);
 		at += block->bytes;
-		if (at >= whole)
+		if (at >= size)
 			break;
 		block = stream->source->next(stream->source);
 		if (block == NULL && stream->source->stopped)
@@ -84,20 +94,20 @@ assemble_row(BlockMerge *merge, MergeNode *stream, const RowBlock *block)
 }
 
 /*
- * The memory of rows to come is asked for: each line of it where rows are short, for of many such requests
- * one that is made twice is waited for, too; else where they begin.
+ * Prefetches the next batch of rows: every cache line of short rows, so that no
+ * line is requested twice, but only the first line of longer rows.
  */
 static inline void
 prefetch_rows(const MergeNode *stream)
 {
 	const RowPlace *places = stream->places;
-	uint32		n = Min(stream->left, MERGE_BATCH);
+	uint32		n = Min(stream->remaining, MERGE_BATCH);
 
 	if (n == 0)
 		return;
-	if (places[n - 1] - places[0] < n * ROW_PLACES_A_LINE)
+	if (places[n - 1] - places[0] < n * ROW_PLACES_PER_LINE)
 	{
-		for (uint32 place = places[0]; place <= places[n - 1]; place += ROW_PLACES_A_LINE)
+		for (uint32 place = places[0]; place <= places[n - 1]; place += ROW_PLACES_PER_LINE)
 			__builtin_prefetch(stream->base + place * sizeof(uint64));
 		return;
 	}
@@ -105,7 +115,7 @@ prefetch_rows(const MergeNode *stream)
 		__builtin_prefetch(stream->base + places[i] * sizeof(uint64));
 }
 
-/* The stream's next block comes to hand; false at the end. */
+/* Gets the stream's next block; false at the end. */
 static bool
 stream_next_block(BlockMerge *merge, MergeNode *stream)
 {
@@ -117,23 +127,20 @@ stream_next_block(BlockMerge *merge, MergeNode *stream)
 	stream->base = block->rows;
 	stream->block_keys = block->rows + block->keys_at;
 	stream->places = (const RowPlace *) (block->rows + block->places_at);
-	stream->left = block->n;
+	stream->remaining = block->n;
 	if (unlikely(block->whole > 0))
 	{
-		memcpy(&stream->whole_key, stream->block_keys, merge->wide ? sizeof(uint128) : sizeof(uint64));
-		stream->block_keys = (const char *) &stream->whole_key;
+		memcpy(&stream->long_row_key, stream->block_keys, merge->wide ? sizeof(uint128) : sizeof(uint64));
+		stream->block_keys = (const char *) &stream->long_row_key;
 		stream->places = &first;
-		stream->left = 1;
+		stream->remaining = 1;
 		if (!assemble_row(merge, stream, block))
 			return false;
-		stream->base = stream->whole;
+		stream->base = stream->long_row;
 	}
 	prefetch_rows(stream);
 	return true;
 }
-
-/* Where the halves of fewer steps meet is not worth finding. */
-#define MERGE_MIN_HALVES	32
 
 #define MERGE_KEY		uint64
 #define MERGE(name)		narrow_##name
@@ -143,27 +150,27 @@ stream_next_block(BlockMerge *merge, MergeNode *stream)
 #define MERGE(name)		wide_##name
 #include "parallel/block_merge_template.h"
 
-/* The stream's next rows. */
+/* Makes items of the stream's next rows. */
 static void
 stream_more(BlockMerge *merge, MergeNode *stream)
 {
-	if (stream->left == 0 && !stream_next_block(merge, stream))
+	if (stream->remaining == 0 && !stream_next_block(merge, stream))
 	{
 		stream->ended = true;
 		return;
 	}
-	stream->n = Min(stream->left, MERGE_BATCH);
+	stream->n = Min(stream->remaining, MERGE_BATCH);
 	stream->items = stream->space;
 	if (merge->wide)
 		wide_take(stream);
 	else
 		narrow_take(stream);
 	stream->places += stream->n;
-	stream->left -= stream->n;
+	stream->remaining -= stream->n;
 	prefetch_rows(stream);
 }
 
-/* The node, which has none left, gets its next rows: none at the end. */
+/* Refills a node whose items are used up; sets ended at the end. */
 static void
 node_more(BlockMerge *merge, MergeNode *node)
 {
@@ -186,7 +193,7 @@ node_more(BlockMerge *merge, MergeNode *node)
 	node->ended = (node->n == 0);
 }
 
-/* A node of these streams. */
+/* Builds the tree for these streams, in the current memory context. */
 static MergeNode *
 create_node(BlockSource **sources, int n)
 {
@@ -206,10 +213,10 @@ BlockMerge *
 block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, BlockSource **sources, int n)
 {
 	BlockMerge *merge = palloc0(sizeof(BlockMerge));
-	KeyBuffer	   *keybuf = palloc0(sizeof(KeyBuffer));
+	KeyBuffer  *keybuf = palloc0(sizeof(KeyBuffer));
 	KeyLayout	layout;
 
-	/* nothing is staged, but the layout is the writers' */
+	/* the key buffer holds no rows: it gives the layout that the writers have */
 	keybuf_init(keybuf, spec->keys, spec->nkeys, true);
 	key_layout(&layout, keybuf, common_range->ranges);
 	merge->wide = block_key_bits(&layout) > 64;
@@ -240,10 +247,7 @@ block_merge_more(BlockMerge *merge)
 }
 
 /* ------------------------------------------------------------------------
- * Where the blocks of a merge come from: other participants' rings, and one's own sort.
- *
- * Memory: of a ring none, of one's own sort a block and what block_writer.c has, in the
- * memory context in which they are made.
+ * Sources of blocks
  * ------------------------------------------------------------------------
  */
 
@@ -253,7 +257,7 @@ typedef struct RingSource
 	Exchange   *ex;
 	int			ring;
 	int			reader;
-	bool		had_one;
+	bool		had_one;		/* next() has returned a block that is not freed */
 	ExchangeWorkerGone gone;
 	void	   *gone_arg;
 } RingSource;
@@ -314,12 +318,7 @@ block_source_own(const SortSpec *spec, const CommonKeyRange *common_range, SortR
 }
 
 /* ------------------------------------------------------------------------
- * A merge's rows into blocks again.
- *
- * Rows and keys are what came, in one order: nothing is made anew.  Keys are
- * collected beside the block until it is known where its rows end.
- *
- * Memory: one block's keys and places.
+ * Refill
  * ------------------------------------------------------------------------
  */
 
@@ -327,11 +326,12 @@ struct BlockRefill
 {
 	BlockMerge *merge;
 	bool		begun;
-	MinimalTuple row;			/* the next, which no block has yet */
-	Size		row_at;			/* bytes of it that are written: it goes in pieces */
+	MinimalTuple row;			/* the next row, in no block yet; NULL at the end */
+	Size		row_at;			/* bytes of it already written in pieces */
 	Size		key_bytes;
-	RowPlace	places[ROW_BLOCK_MAX_ROWS];
-	char		keys[FLEXIBLE_ARRAY_MEMBER];
+	RowPlace	places[ROW_BLOCK_MAX_ROWS]; /* of the block being filled */
+	char		keys[FLEXIBLE_ARRAY_MEMBER];	/* of the block being filled: their
+												 * place is known when it is full */
 };
 
 BlockRefill *
@@ -348,7 +348,7 @@ block_refill_create(BlockMerge *merge)
 }
 
 static inline void
-put_key(const BlockRefill *refill, char *keys, uint32 i)
+refill_put_key(const BlockRefill *refill, char *keys, uint32 i)
 {
 	const char *key = block_merge_key(refill->merge);
 
@@ -358,21 +358,15 @@ put_key(const BlockRefill *refill, char *keys, uint32 i)
 		memcpy(keys + i * sizeof(uint128), key, sizeof(uint128));
 }
 
-/* The next piece of a row that is larger than a block; the first has its key. */
+/* Writes the next piece of a row longer than a block; the first piece has its key. */
 static void
 fill_piece(BlockRefill *refill, RowBlock *block)
 {
-	Size		whole = MAXALIGN(refill->row->t_len);
+	bool		last = row_block_put_piece(block, refill->row, &refill->row_at);
 
-	block->n = refill->row_at == 0 ? 1 : 0;
-	block->whole = whole;
-	block->bytes = Min(ROW_BLOCK_PIECE, whole - refill->row_at);
-	memcpy(block->rows, (const char *) refill->row + refill->row_at, block->bytes);
-	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block->bytes);
 	if (block->n > 0)
-		put_key(refill, block->rows + block->keys_at, 0);
-	refill->row_at += block->bytes;
-	if (refill->row_at == whole)
+		refill_put_key(refill, block->rows + block->keys_at, 0);
+	if (last)
 	{
 		refill->row = block_merge_next(refill->merge);
 		refill->row_at = 0;
@@ -403,7 +397,7 @@ block_refill_fill(BlockRefill *refill, RowBlock *block)
 		if (!row_block_has_room(bytes + size, n + 1, refill->key_bytes))
 			break;
 		row_copy(block->rows + bytes, (const char *) refill->row, refill->row->t_len);
-		put_key(refill, refill->keys, n);
+		refill_put_key(refill, refill->keys, n);
 		refill->places[n] = bytes / sizeof(uint64);
 		bytes += size;
 		n++;

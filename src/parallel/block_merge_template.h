@@ -1,14 +1,14 @@
 /*
  * block_merge_template.h
- *	  A merge of two nodes' rows, for one width of keys.
+ *	  Two-way merge of block_merge.c, for one key width.
  *
- * Included once for each width, with MERGE_KEY, the keys' type, and MERGE(name), what
- * names are made of.
+ * Included once for each width, with MERGE_KEY, the type of keys, and MERGE(name),
+ * which makes the names.
  *
- * Neither runs out of rows in as many steps as the one has that has less: in these
- * steps nothing is asked but which key is less, and the answer is used as a number.  A step
- * waits for little but the one before, which says where it is to look; so they are made
- * in two halves by turns, which wait at the same time.
+ * For as many steps as the shorter input has items, neither input can run out.
+ * These steps only compare keys, and use the result as a number instead of a
+ * branch.  A step depends on the one before for its addresses.  So a batch is
+ * divided into two halves, whose steps alternate and overlap in the CPU.
  */
 typedef struct MERGE(Item)
 {
@@ -16,14 +16,14 @@ typedef struct MERGE(Item)
 	MERGE_KEY	key;
 } MERGE(Item);
 
-/* The stream's next rows, so many as it has ahead now. */
+/* Makes stream->n items of the stream's next rows. */
 static void
 MERGE(take)(MergeNode *stream)
 {
 	const MERGE_KEY *keys = (const MERGE_KEY *) stream->block_keys;
 	MERGE(Item) *items = (MERGE(Item) *) stream->space;
 
-	StaticAssertStmt(offsetof(MERGE(Item), key) == MERGE_KEY_AT, "a key is not where it is looked for");
+	StaticAssertStmt(offsetof(MERGE(Item), key) == MERGE_KEY_AT, "MERGE_KEY_AT is not the offset of an item's key");
 	for (uint32 i = 0; i < stream->n; i++)
 	{
 		items[i].row = (MinimalTuple) (stream->base + stream->places[i] * sizeof(uint64));
@@ -32,7 +32,7 @@ MERGE(take)(MergeNode *stream)
 	stream->block_keys = (const char *) (keys + stream->n);
 }
 
-/* Does b come before a? */
+/* Does b sort before a? */
 static pg_attribute_always_inline bool
 MERGE(b_first)(BlockMerge *merge, const MERGE(Item) *a, const MERGE(Item) *b, bool exact)
 {
@@ -41,7 +41,7 @@ MERGE(b_first)(BlockMerge *merge, const MERGE(Item) *a, const MERGE(Item) *b, bo
 	return b->key < a->key;
 }
 
-/* Of the first n of both so many are a's. */
+/* Returns how many of the first n rows of the merge come from a: a binary search. */
 static pg_attribute_always_inline uint32
 MERGE(split)(BlockMerge *merge, const MERGE(Item) *a, const MERGE(Item) *b, uint32 n, bool exact)
 {
@@ -50,17 +50,17 @@ MERGE(split)(BlockMerge *merge, const MERGE(Item) *a, const MERGE(Item) *b, uint
 
 	while (least < most)
 	{
-		uint32		of_a = (least + most) / 2;
+		uint32		from_a = (least + most) / 2;
 
-		if (MERGE(b_first) (merge, &a[of_a], &b[n - 1 - of_a], exact))
-			most = of_a;
+		if (MERGE(b_first) (merge, &a[from_a], &b[n - 1 - from_a], exact))
+			most = from_a;
 		else
-			least = of_a + 1;
+			least = from_a + 1;
 	}
 	return least;
 }
 
-/* The next one. */
+/* Copies the smaller item to *to and advances its input. */
 static pg_attribute_always_inline void
 MERGE(step)(BlockMerge *merge, const MERGE(Item) **a, const MERGE(Item) **b, MERGE(Item) *to,
 			bool exact)
@@ -72,7 +72,7 @@ MERGE(step)(BlockMerge *merge, const MERGE(Item) **a, const MERGE(Item) **b, MER
 	*a += 1 - b_first;
 }
 
-/* n of a and b, who have as many. */
+/* Merges n items of two nodes that have at least n each. */
 static pg_attribute_always_inline void
 MERGE(steps)(BlockMerge *merge, MergeNode *a_node, MergeNode *b_node, MERGE(Item) *to, uint32 n,
 			 bool exact)
@@ -80,9 +80,9 @@ MERGE(steps)(BlockMerge *merge, MergeNode *a_node, MergeNode *b_node, MERGE(Item
 	const MERGE(Item) *a = (const MERGE(Item) *) a_node->items;
 	const MERGE(Item) *b = (const MERGE(Item) *) b_node->items;
 	uint32		half = n >= MERGE_MIN_HALVES ? n / 2 : 0;
-	uint32		of_a = MERGE(split) (merge, a, b, half, exact);
-	const MERGE(Item) *half_a = a + of_a;
-	const MERGE(Item) *half_b = b + (half - of_a);
+	uint32		from_a = MERGE(split) (merge, a, b, half, exact);
+	const MERGE(Item) *half_a = a + from_a;
+	const MERGE(Item) *half_b = b + (half - from_a);
 
 	for (uint32 i = 0; i < half; i++)
 	{
@@ -91,14 +91,14 @@ MERGE(steps)(BlockMerge *merge, MergeNode *a_node, MergeNode *b_node, MERGE(Item
 	}
 	for (uint32 i = 2 * half; i < n; i++)
 		MERGE(step) (merge, &half_a, &half_b, &to[i], exact);
-	of_a = half_a - (const MERGE(Item) *) a_node->items;
+	from_a = half_a - (const MERGE(Item) *) a_node->items;
 	a_node->items = (const char *) half_a;
-	a_node->n -= of_a;
+	a_node->n -= from_a;
 	b_node->items = (const char *) half_b;
-	b_node->n -= n - of_a;
+	b_node->n -= n - from_a;
 }
 
-/* The node's next rows: until it is full, or one of those below has to be asked for more. */
+/* Fills an inner node, until it is full or the items of a or b are used up. */
 static void
 MERGE(merge)(BlockMerge *merge, MergeNode *node)
 {
@@ -121,7 +121,7 @@ MERGE(merge)(BlockMerge *merge, MergeNode *node)
 	if (n > 0)
 		return;
 
-	/* one has ended: the other's rows are this node's */
+	/* one has ended: takes over the other's items without copying */
 	if (a->n == 0)
 		a = b;
 	node->items = a->items;

@@ -1,11 +1,12 @@
 /*
  * block_writer.c
- *	  A sort's rows into blocks, with keys that mean the same in every process.
+ *	  Sorted rows into blocks, with keys in the common key range.
  *
- * The rows are copied first, in the order in which the sort gives them out; their
- * keys are then taken from the copies, which are in the cache, column by column
- * as those of a page are (page_keys.h), and packed under the layout of all
- * participants' rows.  A row whose keys do not lie at fixed places is deformed.
+ * Rows are copied to the block first, in the order of the sort's result.  Then
+ * their keys are made from the copies, which are in the CPU cache: column by
+ * column, as for rows of a heap page, and packed in the layout of all
+ * participants' rows.  If a row's key columns do not lie at fixed places, the
+ * block's rows are deformed.
  *
  * Memory: one block's keys and places.
  */
@@ -18,17 +19,17 @@
 struct BlockWriter
 {
 	BulkOwner  *bulk;
-	KeyBuffer		keybuf;			/* keys of the block's rows */
-	KeyWriter keys;
-	CommonKeyRange	common_range;
+	KeyBuffer	keybuf;			/* keys of the block's rows */
+	KeyWriter	keys;
+	CommonKeyRange common_range;
 	KeyLayout	layout;
 	int			key_bits;		/* 64 or 128 */
 	PageKeys	page_keys;
 	TupleTableSlot *slot;		/* a row to be deformed */
-	TupleTableSlot *row_slot;	/* the sorter's */
-	MinimalTuple pending;		/* the sorter gave it, no block has it yet */
-	Size		pending_at;		/* bytes of it that are written: it comes in pieces */
-	const char *data[ROW_BLOCK_MAX_ROWS];	/* the rows' columns */
+	TupleTableSlot *row_slot;	/* the result's row */
+	MinimalTuple pending;		/* the result's next row, in no block yet; or NULL */
+	Size		pending_at;		/* bytes of it already written in pieces */
+	const char *data[ROW_BLOCK_MAX_ROWS];	/* first column of each row */
 	RowPlace	places[ROW_BLOCK_MAX_ROWS];
 };
 
@@ -62,11 +63,11 @@ row_header(const char *row)
 	return (HeapTupleHeader) (row - MINIMAL_TUPLE_OFFSET);
 }
 
-/* Stages the keys of n rows that lie one behind the other, each padded. */
+/* Puts the keys of n consecutive rows into the key buffer. */
 static void
 keybuf_rows(BlockWriter *writer, const char *row, int n)
 {
-	KeyBuffer	   *keybuf = &writer->keybuf;
+	KeyBuffer  *keybuf = &writer->keybuf;
 	TupleTableSlot *slot = writer->slot;
 	const char *next = row;
 	int			i;
@@ -92,40 +93,33 @@ keybuf_rows(BlockWriter *writer, const char *row, int n)
 	}
 }
 
-/* The keys of the block's rows, or of one that it has only a piece of. */
+/* Writes the keys of the block's rows, or of the row that the block has a piece of. */
 static void
 write_keys(BlockWriter *writer, RowBlock *block, const char *rows)
 {
 	keybuf_rows(writer, rows, block->n);
-	/* or keys would not compare */
+	/* keys outside the range would not compare with other participants' keys */
 	if (!common_range_holds(&writer->common_range, &writer->keybuf))
-		elog(ERROR, "a key lies outside of the common key range of a parallel sort");
+		elog(ERROR, "key outside the common key range of a parallel sort");
 	pack_keys(&writer->keybuf, &writer->layout, writer->key_bits, 0, block->n,
 			  block->rows + block->keys_at);
 }
 
-/* The next piece of a row that is larger than a block; the first has its key. */
+/* Writes the next piece of a row longer than a block; the first piece has its key. */
 static void
 write_piece(BlockWriter *writer, RowBlock *block)
 {
-	const char *row = (const char *) writer->pending;
-	Size		whole = MAXALIGN(writer->pending->t_len);
+	bool		last = row_block_put_piece(block, writer->pending, &writer->pending_at);
 
-	block->n = writer->pending_at == 0 ? 1 : 0;
-	block->whole = whole;
-	block->bytes = Min(ROW_BLOCK_PIECE, whole - writer->pending_at);
-	memcpy(block->rows, row + writer->pending_at, block->bytes);
-	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block->bytes);
 	if (block->n > 0)
-		write_keys(writer, block, row);
-	writer->pending_at += block->bytes;
-	if (writer->pending_at == whole)
+		write_keys(writer, block, (const char *) writer->pending);
+	if (last)
 		writer->pending = NULL;
 }
 
-/* The result's next row becomes the one that is pending. */
+/* Sets pending to the result's next row. */
 static pg_attribute_always_inline void
-next_row(BlockWriter *writer, SortResult *result, ResultKind kind)
+next_pending(BlockWriter *writer, SortResult *result, ResultKind kind)
 {
 	TupleTableSlot *slot = writer->row_slot;
 
@@ -135,14 +129,14 @@ next_row(BlockWriter *writer, SortResult *result, ResultKind kind)
 }
 
 static pg_attribute_always_inline bool
-fill(BlockWriter *writer, SortResult *result, ResultKind kind, RowBlock *block)
+fill_block(BlockWriter *writer, SortResult *result, ResultKind kind, RowBlock *block)
 {
 	Size		key_bytes = writer->key_bits / 8;
 	Size		bytes = 0;
 	uint32		n = 0;
 
 	if (writer->pending == NULL)
-		next_row(writer, result, kind);
+		next_pending(writer, result, kind);
 	if (writer->pending == NULL)
 		return false;
 	if (!row_block_has_room(MAXALIGN(writer->pending->t_len), 1, key_bytes))
@@ -160,7 +154,7 @@ fill(BlockWriter *writer, SortResult *result, ResultKind kind, RowBlock *block)
 		row_copy(block->rows + bytes, (const char *) writer->pending, writer->pending->t_len);
 		writer->places[n++] = bytes / sizeof(uint64);
 		bytes += size;
-		next_row(writer, result, kind);
+		next_pending(writer, result, kind);
 	} while (writer->pending != NULL);
 
 	row_block_divide(block, n, bytes, key_bytes, writer->places);
@@ -172,6 +166,6 @@ bool
 block_writer_fill(BlockWriter *writer, SortResult *result, RowBlock *block)
 {
 	if (result->methods->kind == RESULT_ROWS)
-		return fill(writer, result, RESULT_ROWS, block);
-	return fill(writer, result, RESULT_PLAIN, block);
+		return fill_block(writer, result, RESULT_ROWS, block);
+	return fill_block(writer, result, RESULT_PLAIN, block);
 }

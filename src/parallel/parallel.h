@@ -196,6 +196,25 @@ exchange_stopped(Exchange *ex)
 	return pg_atomic_read_u32(&ex->stopped) != 0;
 }
 
+/*
+ * Writes the next piece of a row longer than a block, from byte *at on, and
+ * advances *at; true if it was the last piece.  The first piece counts as the
+ * block's row, and the caller adds the key at block->keys_at.
+ */
+static inline bool
+row_block_put_piece(RowBlock *block, MinimalTuple row, Size *at)
+{
+	Size		size = MAXALIGN(row->t_len);
+
+	block->n = *at == 0 ? 1 : 0;
+	block->whole = size;
+	block->bytes = Min(ROW_BLOCK_PIECE, size - *at);
+	memcpy(block->rows, (const char *) row + *at, block->bytes);
+	block->keys_at = TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block->bytes);
+	*at += block->bytes;
+	return *at == size;
+}
+
 /* ------------------------------------------------------------------------
  * Block writer: sorted rows into blocks, with keys in the common key range
  * ------------------------------------------------------------------------
