@@ -1,22 +1,21 @@
 /*
  * paths.c
- *	  ORDER BY: one process or many workers, by what our sorts cost.
+ *	  Sort paths for ORDER BY, serial and parallel, at the costs of our sorts.
  *
- * PostgreSQL weighs a Sort against a Gather Merge above Sorts by what its own cost,
- * the Gather Merge by every row's way through a queue.  Ours cost a tenth of that, and
- * their rows take no queue, so that either choice may be wrong.  Where an ORDER BY may be
- * parallel both paths are therefore offered once more, at our costs (sort_cost.h); which
- * of them all is cheapest add_path() says.  They are paths of PostgreSQL's own, and
- * become ours with any other Sort when the plan is finished (replace.c): so they are only
- * offered where nothing will be against that.
+ * PostgreSQL compares a Sort with a Gather Merge above Sorts by the costs of its own
+ * sort and of its tuple queues.  Our sorts are faster, and their parallel rows use no
+ * queue, so PostgreSQL's choice may be wrong.  If an ORDER BY may be parallel, this
+ * hook adds both paths again, at our costs (parallel/sort_cost.h), and add_path()
+ * chooses.  The paths are ordinary Sort and Gather Merge paths.  replace.c replaces
+ * their nodes in the finished plan, so they are added only where it will do so.
  *
- * Nothing is offered below a LIMIT that is no constant: how many rows it wants is not
- * known, and the Sort may stay one (replace.c).
+ * No path is added below a LIMIT that is not a constant: the number of rows is
+ * unknown, and the Sort may stay (replace.c).
  *
- * Workers are taken if they promise to save a tenth of the time: the promise is no better than
- * that, and they keep all processors busy for it.  How many there are PostgreSQL says by the
- * table's pages alone, as if they were only to be read: as many as are allowed are taken if they
- * promise a twentieth more, unless the table says how many it wants.
+ * A parallel path must save a tenth of the time, because that is the precision of the
+ * prediction and the workers occupy CPUs.  PostgreSQL derives the number of workers
+ * from the table's pages.  The maximum number is used if it saves a twentieth more,
+ * unless the table sets parallel_workers.
  */
 #include "postgres.h"
 
@@ -39,26 +38,26 @@
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
-/* A column that correlates so with its place in the table comes in order, but for a few rows. */
+/* A column with at least this correlation counts as presorted. */
 #define IN_ORDER			0.99
 
-/* Of a table's rows, those that differ in a column, so that the columns behind it decide little. */
+/* A column with this share of distinct values decides the order; later columns do not matter. */
 #define NEARLY_UNIQUE		0.9
 
-/* Of the cost with as many workers as a table's pages ask for, that more of them may take. */
+/* The maximum number of workers must cost at most this share of the default number's cost. */
 #define MORE_WORKERS_MOST	0.95
 
 /*
- * A path that costs a hundredth more is as good as another to add_path(), which may then free the
- * other: so much may some of them, one after the other, add.
+ * add_path() may free a path for one that costs 1 % more.  Several such steps add up to
+ * at most this.
  */
 #define ADD_PATH_FUZZ	1.05
 
 static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
 
 /*
- * The clauses of the ORDER BY that the sort compares, as root->sort_pathkeys has them: without columns
- * that are equal in all rows or that an earlier clause names.  NIL if they cannot be told.
+ * The clauses of the ORDER BY that root->sort_pathkeys contains: without columns that
+ * are constant or that an earlier clause names.  NIL if they cannot be determined.
  */
 static List *
 sort_clauses(PlannerInfo *root)
@@ -80,7 +79,7 @@ sort_clauses(PlannerInfo *root)
 	return compare_pathkeys(pathkeys, root->sort_pathkeys) == PATHKEYS_EQUAL ? clauses : NIL;
 }
 
-/* Their key columns; false if there is one that we cannot sort by. */
+/* Sets the key columns of the clauses; false if we cannot sort by one of them. */
 static bool
 sort_keys(PlannerInfo *root, List *clauses, SortCostFacts *facts)
 {
@@ -111,9 +110,9 @@ without_projection(const Path *path)
 	return IsA(path, ProjectionPath) ? ((const ProjectionPath *) path)->subpath : path;
 }
 
-/* How a column's values lie in its table, as far as statistics know: in order 1, in reverse -1, otherwise 0. */
+/* The physical order of a column, by its statistics: 1 ascending, -1 descending, 0 neither. */
 static int
-order_of(const VariableStatData *var)
+physical_order(const VariableStatData *var)
 {
 	AttStatsSlot slot;
 	int			order = 0;
@@ -129,12 +128,11 @@ order_of(const VariableStatData *var)
 }
 
 /*
- * Do a table's rows lie in order of the keys, or in reverse?  Each key must, up to one that
- * nearly all rows differ in: of rows that are equal by all keys before it, a key that does not
- * lie so decides.
+ * Are a table's rows presorted by the keys, ascending or descending?  Every key must
+ * be, up to the first one that is nearly unique.
  */
 static bool
-lie_in_order(PlannerInfo *root, const Path *input, List *clauses, const KeyColumn *keys)
+is_presorted(PlannerInfo *root, const Path *input, List *clauses, const KeyColumn *keys)
 {
 	int			order = 0;
 	bool		unique = false;
@@ -151,7 +149,7 @@ lie_in_order(PlannerInfo *root, const Path *input, List *clauses, const KeyColum
 		int			own;
 
 		examine_variable(root, get_sortgroupclause_expr(clause, root->processed_tlist), 0, &var);
-		own = key->descending ? -order_of(&var) : order_of(&var);
+		own = key->descending ? -physical_order(&var) : physical_order(&var);
 		unique = var.rel != NULL &&
 			get_variable_numdistinct(&var, &isdefault) >= NEARLY_UNIQUE * var.rel->tuples;
 		ReleaseVariableStats(var);
@@ -165,9 +163,9 @@ lie_in_order(PlannerInfo *root, const Path *input, List *clauses, const KeyColum
 }
 
 /*
- * What a path's cost contains that will not be spent.  A whole table in memory is
- * taken by pages; and of one that workers share, each reads only its part, which
- * PostgreSQL does not reckon with, as the pages might all come from one disk.
+ * The part of a scan's cost that we save: we read a whole table in memory by page, and
+ * workers share its pages.  PostgreSQL does not divide the cost of pages, because they
+ * may come from one disk.
  */
 static Cost
 scan_saves(const Path *path, double read_part)
@@ -183,7 +181,7 @@ scan_saves(const Path *path, double read_part)
 		seq_page_cost * rel->pages * (1 - read_part);
 }
 
-/* Does it sort the input? */
+/* Is this path a sort of the input? */
 static bool
 sorts(const Path *path, const Path *input)
 {
@@ -193,12 +191,14 @@ sorts(const Path *path, const Path *input)
 }
 
 /*
- * Is the input's cheapest path still there, to be looked at?  If it was in order it was itself
- * offered for rel, and add_path() frees a path that another is as good as.  It was not if there
- * is a sort of it; nor if each path that there is costs more than it does: its cost is no more
- * than that of a Gather of the partial path, which was offered beside it.  That holds if nothing is
- * computed above the input, for which its path would have been changed and its cost with it: so
- * the caller has seen by the partial path, of the same target, that nothing is.
+ * Does the input's cheapest path still exist?  A sorted path was added to rel itself,
+ * and add_path() may have freed it.  It exists
+ *
+ * - if rel has a sort of it, because then it was not sorted, or
+ * - if every path of rel costs more than it does.  Its cost is unknown without reading
+ *	 it, but it is at most that of a Gather of the partial path, which competed with it.
+ *	 That holds because the caller has checked, by the partial path's target, that
+ *	 nothing is computed above the input.
  */
 static bool
 input_remains(const RelOptInfo *input_rel, const RelOptInfo *rel, const Path *partial)
@@ -220,7 +220,7 @@ input_remains(const RelOptInfo *input_rel, const RelOptInfo *rel, const Path *pa
 	return costlier;
 }
 
-/* What of the sort is spent if no more rows are fetched than are wanted. */
+/* The sort's cost if only the wanted rows are fetched. */
 static Cost
 cost_spent(const SortCostFacts *facts, const SortCost *cost)
 {
@@ -229,7 +229,7 @@ cost_spent(const SortCostFacts *facts, const SortCost *cost)
 	return cost_of_us(cost->sort_us + cost->rows_us * wanted);
 }
 
-/* A sort in this process; returns what is spent with it. */
+/* Adds a serial sort; returns its cost for the wanted rows. */
 static Cost
 offer_serial(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Path *input)
 {
@@ -245,8 +245,9 @@ offer_serial(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pat
 }
 
 /*
- * The same by workers, each of which runs the path, and the leader, if at most so much is spent;
- * returns what is.  alone_saves is what a single process's cost has too much: so has this.
+ * Adds a parallel sort of a partial path if it costs at most this much; returns its
+ * cost.  serial_saves is added to the path's cost, because the serial paths' costs
+ * contain it, too.
  */
 static Cost
 offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Path *input,
@@ -262,7 +263,6 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 	Path	   *path;
 	SortCost	cost;
 
-	/* who has one processor should allow no workers */
 	sort_cost_parallel(facts, workers, parallel_leader_participation, &cost);
 	read = (input->total_cost - scan_saves(input, PAGES_NEW_PART / shares)) * shares /
 		sort_cost_concurrency(workers, parallel_leader_participation);
@@ -281,7 +281,7 @@ offer_workers(PlannerInfo *root, RelOptInfo *rel, const SortCostFacts *facts, Pa
 	return spent;
 }
 
-/* A whole table's scan by as many workers as are allowed; NULL if it has no fewer, or is something else. */
+/* A table scan with the maximum number of workers; NULL if it has them, or is no such scan. */
 static Path *
 with_all_workers(PlannerInfo *root, Path *partial)
 {
@@ -301,7 +301,7 @@ with_all_workers(PlannerInfo *root, Path *partial)
 	return (Path *) create_projection_path(root, partial->parent, more, partial->pathtarget);
 }
 
-/* Do its rows come from workers? */
+/* Is this path a Gather or Gather Merge? */
 static bool
 gathers(const Path *path)
 {
@@ -309,7 +309,7 @@ gathers(const Path *path)
 	return IsA(path, GatherPath) || IsA(path, GatherMergePath);
 }
 
-/* There is no LIMIT, or one that will be the sort's bound. */
+/* Is there no LIMIT, or a constant one, which becomes the sort's bound? */
 static bool
 limit_known(const Query *query)
 {
@@ -337,8 +337,9 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 		return;
 
 	/*
-	 * What is computed after the sort would come below the Gather Merge.  Set operations have no
-	 * target.  The input is not to be looked at before it is known to remain.
+	 * Nothing may be computed after the sort, because it would move below the Gather
+	 * Merge.  Set operations have no target.  input is read only after
+	 * input_remains(), because it may have been freed.
 	 */
 	partial = linitial(input_rel->partial_pathlist);
 	target = root->upper_targets[UPPERREL_ORDERED];
@@ -355,8 +356,8 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 	facts.rows = input->rows;
 	facts.bound = Max(root->limit_tuples, 0);
 	facts.row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(input->pathtarget->width);
-	facts.in_order = lie_in_order(root, partial, clauses, facts.keys);
-	/* if workers bring the rows they may as well sort them */
+	facts.in_order = is_presorted(root, partial, clauses, facts.keys);
+	/* if the rows come from workers, the workers sort them */
 	if (gathers(input))
 		input = partial;
 	else
@@ -370,12 +371,12 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 }
 
 static void
-gpusort_upper_paths(PlannerInfo *root, UpperRelationKind keybuf, RelOptInfo *input_rel,
+gpusort_upper_paths(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel,
 					RelOptInfo *output_rel, void *extra)
 {
 	if (prev_upper_paths_hook)
-		prev_upper_paths_hook(root, keybuf, input_rel, output_rel, extra);
-	if (keybuf == UPPERREL_ORDERED)
+		prev_upper_paths_hook(root, kind, input_rel, output_rel, extra);
+	if (kind == UPPERREL_ORDERED)
 		offer_sorts(root, input_rel, output_rel);
 }
 

@@ -9,13 +9,10 @@
 
 #include "nodes/plannodes.h"
 
+/* Installs the planner hook, which replaces Sort nodes. */
 extern void gpusort_planner_init(void);
 
-/* ------------------------------------------------------------------------
- * ORDER BY: one process or many workers, by what our sorts cost.
- * ------------------------------------------------------------------------
- */
-
+/* Installs the hook that adds sort paths at our costs. */
 extern void gpusort_ordered_init(void);
 
 #endif							/* GPUSORT_PLANNER_PLANNER_H */

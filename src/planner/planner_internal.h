@@ -1,10 +1,10 @@
 /*
  * planner_internal.h
- *	  What the planner's modules share.
+ *	  Shared declarations of the planner room.
  *
- * Costs are counted in pages and operators, ours are times.  By its own estimate of a
- * quicksort PostgreSQL takes the machine to do a cpu_operator_cost in about six
- * nanoseconds (10M rows: 23 levels, two operators each; 2.6 seconds), and scans agree.
+ * PostgreSQL's costs are in units of page reads and operators; our cost models
+ * predict times.  OPERATOR_US converts them.  It follows from PostgreSQL's estimate
+ * of a quicksort and the time of that sort.
  */
 #ifndef GPUSORT_PLANNER_PLANNER_INTERNAL_H
 #define GPUSORT_PLANNER_PLANNER_INTERNAL_H
@@ -16,20 +16,24 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 
-/* What one process does in a cpu_operator_cost. */
+/* Microseconds of one cpu_operator_cost. */
 #define OPERATOR_US		0.00625
 
-/* Of one process's time, that workers may take. */
+/* A parallel plan must take at most this share of the serial plan's time. */
 #define WORKERS_MOST		0.9
 
-/* What starts and ends workers, in parallel_setup_cost: 15 ms for two; what they wait for each other is in it. */
+/*
+ * Cost of starting and ending workers, their waits for each other included, in units
+ * of parallel_setup_cost: for any number of workers, and per worker.
+ */
 #define SETUP_ANY			4
 #define SETUP_WORKER		1
 
-/* A scan that we take page by page: parts of its costs that remain, if it is in memory. */
+/* Shares of a scan's cost that remain if we read it by page and it is in memory. */
 #define PAGES_ROW_PART	0.4		/* of cpu_tuple_cost */
-#define PAGES_READ_PART	0.2		/* of seq_page_cost, */
-#define PAGES_NEW_PART	0.6		/* in a process that has never seen them */
+#define PAGES_READ_PART	0.2		/* of seq_page_cost */
+#define PAGES_NEW_PART	0.6		/* of seq_page_cost, in a worker, which has not yet
+								 * mapped the pages */
 
 static inline Cost
 cost_of_us(double us)
@@ -43,48 +47,28 @@ cost_of_setup(int workers)
 	return parallel_setup_cost * (SETUP_ANY + workers * SETUP_WORKER);
 }
 
-/* Among so many PostgreSQL divides the rows. */
+/* The number by which PostgreSQL divides a partial plan's rows. */
 static inline double
 shares_of(int workers)
 {
 	return workers + (parallel_leader_participation ? Max(0, 1.0 - 0.3 * workers) : 0);
 }
 
-/* ------------------------------------------------------------------------
- * Columns that a statement sorts by and does not return.
- * ------------------------------------------------------------------------
- */
-
-/* ------------------------------------------------------------------------
- * Sorts of parallel plans become one sort of many workers.
- * ------------------------------------------------------------------------
- */
-
-/* ------------------------------------------------------------------------
- * A plan that several processes were to share becomes one process's.
- * ------------------------------------------------------------------------
- */
-
 /*
- * Makes a partial plan, which this is below a Gather of so many workers, one that gives all rows to
- * who runs it without a Gather.  False, and nothing was changed, if that cannot be.
+ * Makes a serial plan of a partial plan that stood below a Gather with this number of
+ * workers.  False, with nothing changed, if that is impossible.
  */
 extern bool plan_make_serial(Plan *plan, int workers);
 
-/* ------------------------------------------------------------------------
- * Gathers whose workers do not pay are to have none.
- * ------------------------------------------------------------------------
- */
-
 /*
- * Do the workers of a Gather or Gather Merge pay?  True if no sort of ours is below it: then it is not
- * for us to say.
+ * Re-costs the plan below a Gather or Gather Merge: are its workers faster than the
+ * serial plan?  True if the plan has no GpuSort, because then PostgreSQL's choice holds.
  */
 extern bool workers_pay(List *rtable, const Plan *gather, int workers);
 
 /*
- * The same of a sort that they are to do together, of these columns and of what a Gather's child,
- * or a Gather Merge's sort, gets.  decided: they do, so far as the sort is concerned.
+ * Re-costs a parallel sort of a partial plan: is it faster than the serial sort?
+ * decided: the sort itself was decided by paths.c; only a GpuSort below it is re-costed.
  */
 extern bool sort_workers_pay(List *rtable, const Plan *partial, int workers, const KeyColumn *keys,
 							 int nkeys, bool decided);

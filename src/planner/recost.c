@@ -1,25 +1,24 @@
 /*
  * recost.c
- *	  Gathers that do not pay at our costs become serial plans.
+ *	  Re-costs parallel plans that contain our sorts.
  *
- * PostgreSQL decides for a Gather at what a Sort costs.  A merge join in workers, above all,
- * sorts its whole inner side in each of them: that takes all processors for the same thing,
- * which pays while sorts are dear, as an inner side that does not fit in memory is dear
- * only once.  Ours cost a tenth, so that of what workers save less is left than they take.
- * Gathers with our sorts are therefore weighed once more when sorts are replaced: what one
- * process would take for all that is below, and what each of the participants takes, as many
- * at a time as there are processors.  If workers do not save a tenth the Gather is left without:
- * then the leader runs everything below it alone, as it does where no worker can be
- * launched.  The same goes for what is to be sorted by all together; of the sort of an ORDER BY
- * ordered.c has decided, but not of other sorts below it.
+ * PostgreSQL decides for a Gather by the costs of its own Sort.  Our sorts are faster,
+ * so workers save less, for example in a parallel merge join, where each worker sorts
+ * the whole inner side.  When sorts are replaced, the plan below each Gather with our
+ * sorts is therefore re-costed, for one process and for all participants, including
+ * oversubscription of the CPUs.  If the workers do not save a tenth, the Gather gets
+ * no workers: the leader runs the plan alone, as if none could be launched.  Parallel
+ * sorts are re-costed in the same way, except the sort of an ORDER BY, which paths.c
+ * has decided.
  *
- * Below a Gather are nodes that share rows, for there is a parallel scan below them, and nodes
- * that each participant runs as a whole.  The plan's own costs are of one participant: a
- * node's less its children's is its own.  If rows are shared, that is as many times as much
- * for all of them as PostgreSQL has divided them by.  It divides no page of a scan: those
- * are asked of the catalog.  All that sorts cost is as sort_cost.c has it.
+ * Below a Gather some nodes share rows, because a parallel scan is below them; each
+ * participant runs the others as a whole.  The plan's costs are those of one
+ * participant, and a node's own cost is its cost minus its children's.  The cost of all
+ * participants of a sharing node is its own cost times the number by which PostgreSQL
+ * divided the rows.  PostgreSQL does not divide the pages of a scan; their number comes
+ * from the catalog.  Sorts cost what parallel/sort_cost.c says.
  *
- * Who says that workers cost nothing to start (parallel_setup_cost = 0) has them.
+ * With parallel_setup_cost = 0 all workers stay.
  */
 #include "postgres.h"
 
@@ -37,51 +36,52 @@
 #include "utils/spccache.h"
 #include "utils/syscache.h"
 
-/* What is weighed. */
-typedef struct Scales
+/* Parameters and result flags of one re-costing. */
+typedef struct Recost
 {
 	List	   *rtable;
 	int			workers;
-	double		participants;
-	double		cluster;			/* so many wait for a processor that one has */
-	bool		ours;			/* there is a sort of ours */
-} Scales;
+	double		participants;	/* workers, and the leader if it takes part */
+	double		oversubscription;	/* participants per CPU */
+	bool		has_gpusort;	/* the plan contains a GpuSort */
+} Recost;
 
-/* A plan below a Gather. */
-typedef struct Weight
+/* Costs of a plan below a Gather. */
+typedef struct PlanCost
 {
-	Cost		serial;			/* of one process */
+	Cost		serial;			/* if one process runs the plan */
 	Cost		share;			/* of each participant */
-	bool		shared;			/* they share its rows */
-	double		rows;			/* of all of them, or of each */
-} Weight;
+	bool		shared;			/* participants share the rows */
+	double		rows;			/* of all participants if shared, otherwise of each */
+} PlanCost;
 
-static Weight recost(Scales *scales, const Plan *plan, bool by_page);
+static PlanCost recost(Recost *rc, const Plan *plan, bool by_page);
 
-/* Costs of which each participant has its part. */
+/* Adds a cost that the participants share. */
 static void
-add_shared(const Scales *scales, Weight *sum, Cost all)
+add_shared(const Recost *rc, PlanCost *sum, Cost all)
 {
 	sum->serial += all;
-	sum->share += all / scales->participants;
+	sum->share += all / rc->participants;
 }
 
+/* Adds a cost that each participant has in full. */
 static void
-add_whole(Weight *sum, Cost each)
+add_whole(PlanCost *sum, Cost each)
 {
 	sum->serial += each;
 	sum->share += each;
 }
 
 static void
-add_child(Weight *sum, const Weight *child)
+add_child(PlanCost *sum, const PlanCost *child)
 {
 	sum->serial += child->serial;
 	sum->share += child->share;
 	sum->shared |= child->shared;
 }
 
-/* A plan's children: outer and inner, or those of nodes that have others. */
+/* A plan's children, as a new list. */
 static List *
 plan_children(const Plan *plan)
 {
@@ -100,14 +100,14 @@ plan_children(const Plan *plan)
 	return children;
 }
 
-/* A cost of the planner's for one participant, as one of all. */
+/* The planner's cost or rows for one participant, scaled to all participants. */
 static Cost
-of_all(const Scales *scales, const Weight *node, Cost of_one)
+scale_to_all(const Recost *rc, const PlanCost *node, Cost of_one)
 {
-	return node->shared ? of_one * shares_of(scales->workers) : of_one;
+	return node->shared ? of_one * shares_of(rc->workers) : of_one;
 }
 
-/* Pages of a table, as they were last counted. */
+/* Pages of a table, by the last VACUUM or ANALYZE. */
 static double
 pages_of(Oid relid)
 {
@@ -121,12 +121,12 @@ pages_of(Oid relid)
 	return pages;
 }
 
-/* by_page: a sort of ours takes its rows off their pages */
+/* by_page: a GpuSort above reads the table by page. */
 static void
-recost_scan(const Scales *scales, const SeqScan *scan, bool by_page, Weight *sum)
+recost_scan(const Recost *rc, const SeqScan *scan, bool by_page, PlanCost *sum)
 {
 	const Plan *plan = (const Plan *) scan;
-	const RangeTblEntry *rte = rt_fetch(((const Scan *) scan)->scanrelid, scales->rtable);
+	const RangeTblEntry *rte = rt_fetch(((const Scan *) scan)->scanrelid, rc->rtable);
 	double		pages = pages_of(rte->relid);
 	double		page_cost;
 	Cost		read;
@@ -134,27 +134,27 @@ recost_scan(const Scales *scales, const SeqScan *scan, bool by_page, Weight *sum
 
 	get_tablespace_page_costs(get_rel_tablespace(rte->relid), NULL, &page_cost);
 	read = Min(pages * page_cost, plan->total_cost);
-	rows = of_all(scales, sum, plan->total_cost - read);
+	rows = scale_to_all(rc, sum, plan->total_cost - read);
 	if (by_page && plan->qual == NIL)
 		rows = Max(0, rows - sum->rows * cpu_tuple_cost * (1 - PAGES_ROW_PART));
 	if (pages > effective_cache_size)
 	{
-		/* from one disk, once */
+		/* the pages come from one disk, once for all participants */
 		sum->serial += read;
-		sum->share += read / scales->cluster;
+		sum->share += read / rc->oversubscription;
 	}
 	else
 	{
 		sum->serial += read * PAGES_READ_PART;
-		sum->share += read * PAGES_NEW_PART / (sum->shared ? scales->participants : 1);
+		sum->share += read * PAGES_NEW_PART / (sum->shared ? rc->participants : 1);
 	}
 	if (sum->shared)
-		add_shared(scales, sum, rows);
+		add_shared(rc, sum, rows);
 	else
 		add_whole(sum, rows);
 }
 
-/* What a sort of so many rows like the plan's is to be. */
+/* Fills the facts of a sort of this number of the plan's rows. */
 static void
 sort_facts(const Plan *plan, double rows, const KeyColumn *keys, int nkeys, SortCostFacts *facts)
 {
@@ -166,13 +166,13 @@ sort_facts(const Plan *plan, double rows, const KeyColumn *keys, int nkeys, Sort
 }
 
 static Cost
-spent(const SortCost *cost)
+total_sort_cost(const SortCost *cost)
 {
 	return cost_of_us(cost->sort_us + cost->rows_us);
 }
 
 static void
-recost_sort(const Scales *scales, const CustomScan *sort, Weight *sum)
+recost_sort(const Recost *rc, const CustomScan *sort, PlanCost *sum)
 {
 	SortCostFacts facts;
 	SortCost	cost;
@@ -181,33 +181,36 @@ recost_sort(const Scales *scales, const CustomScan *sort, Weight *sum)
 
 	sort_facts(&sort->scan.plan, sum->rows, keys, nkeys, &facts);
 	sort_cost_serial(&facts, &cost);
-	sum->serial += spent(&cost);
+	sum->serial += total_sort_cost(&cost);
 	if (sum->shared)
-		facts.rows /= scales->participants;
-	sort_cost_participant(&facts, (int) scales->participants, &cost);
-	sum->share += spent(&cost);
+		facts.rows /= rc->participants;
+	sort_cost_participant(&facts, (int) rc->participants, &cost);
+	sum->share += total_sort_cost(&cost);
 }
 
-/* Of a join that shares one side's rows only: what it takes for rows that come in, and for those that it gives. */
+/*
+ * Re-costs a join of a shared outer side and an inner side that each participant reads
+ * as a whole.  The own cost is divided among returned rows, outer and inner rows.
+ */
 static void
-recost_half_join(const Scales *scales, const Plan *join, Cost own, const Weight *outer, const Weight *inner,
-				Weight *sum)
+recost_half_join(const Recost *rc, const Plan *join, Cost own, const PlanCost *outer, const PlanCost *inner,
+				PlanCost *sum)
 {
 	Cost		out = Min(own, join->plan_rows * cpu_tuple_cost);
 	double		outer_rows = Max(1, outer->rows);
 	double		both = outer_rows + inner->rows;
-	Cost		in = (own - out) * both / (outer_rows / shares_of(scales->workers) + inner->rows);
+	Cost		in = (own - out) * both / (outer_rows / shares_of(rc->workers) + inner->rows);
 
-	add_shared(scales, sum, of_all(scales, sum, out));
-	add_shared(scales, sum, in * outer_rows / both);
+	add_shared(rc, sum, scale_to_all(rc, sum, out));
+	add_shared(rc, sum, in * outer_rows / both);
 	add_whole(sum, in * inner->rows / both);
 }
 
-static Weight
-recost(Scales *scales, const Plan *plan, bool by_page)
+static PlanCost
+recost(Recost *rc, const Plan *plan, bool by_page)
 {
-	Weight		sum = {.shared = plan->parallel_aware};
-	Weight		sides[2] = {{0}};
+	PlanCost		sum = {.shared = plan->parallel_aware};
+	PlanCost		sides[2] = {{0}};
 	bool		sort = gpusort_plan_is(plan);
 	Cost		own = plan->total_cost;
 	List	   *children = plan_children(plan);
@@ -217,61 +220,60 @@ recost(Scales *scales, const Plan *plan, bool by_page)
 	foreach(lc, children)
 	{
 		const Plan *child = lfirst(lc);
-		Weight		weight = recost(scales, child, sort || (by_page && IsA(plan, Append)));
+		PlanCost		cost = recost(rc, child, sort || (by_page && IsA(plan, Append)));
 
 		own -= child->total_cost;
 		if (foreach_current_index(lc) < lengthof(sides))
-			sides[foreach_current_index(lc)] = weight;
-		/* a child that nobody shares is somebody's */
+			sides[foreach_current_index(lc)] = cost;
+		/* one participant runs a child of a parallel Append that is not shared */
 		if (IsA(plan, Append) && plan->parallel_aware)
-			add_shared(scales, &sum, weight.serial);
+			add_shared(rc, &sum, cost.serial);
 		else
-			add_child(&sum, &weight);
+			add_child(&sum, &cost);
 	}
 	list_free(children);
 	own = Max(0, own);
-	sum.rows = of_all(scales, &sum, plan->plan_rows);
+	sum.rows = scale_to_all(rc, &sum, plan->plan_rows);
 
 	if (sort)
 	{
-		scales->ours = true;
-		recost_sort(scales, (const CustomScan *) plan, &sum);
+		rc->has_gpusort = true;
+		recost_sort(rc, (const CustomScan *) plan, &sum);
 	}
 	else if (IsA(plan, SeqScan))
-		recost_scan(scales, (const SeqScan *) plan, by_page, &sum);
+		recost_scan(rc, (const SeqScan *) plan, by_page, &sum);
 	else if (!sum.shared)
 		add_whole(&sum, own);
 	else if ((IsA(plan, MergeJoin) || IsA(plan, HashJoin)) && !sides[1].shared)
-		recost_half_join(scales, plan, own, &sides[0], &sides[1], &sum);
+		recost_half_join(rc, plan, own, &sides[0], &sides[1], &sum);
 	else
-		add_shared(scales, &sum, of_all(scales, &sum, own));
+		add_shared(rc, &sum, scale_to_all(rc, &sum, own));
 	return sum;
 }
 
-/* So many participants, of which so many run at once. */
 static void
-scales_init(Scales *scales, List *rtable, int workers, bool leader)
+recost_init(Recost *rc, List *rtable, int workers, bool leader)
 {
-	memset(scales, 0, sizeof(*scales));
-	scales->rtable = rtable;
-	scales->workers = workers;
-	scales->participants = workers + (leader ? 1 : 0);
-	scales->cluster = scales->participants / sort_abreast(scales->participants);
+	memset(rc, 0, sizeof(*rc));
+	rc->rtable = rtable;
+	rc->workers = workers;
+	rc->participants = workers + (leader ? 1 : 0);
+	rc->oversubscription = rc->participants / sort_abreast(rc->participants);
 }
 
 bool
 workers_pay(List *rtable, const Plan *gather, int workers)
 {
-	Scales		scales;
-	Weight		weight;
+	Recost		rc;
+	PlanCost		cost;
 	Cost		spend = cost_of_setup(workers);
 
 	if (parallel_setup_cost == 0 || workers == 0)
 		return true;
-	scales_init(&scales, rtable, workers, parallel_leader_participation);
-	weight = recost(&scales, gather->lefttree, false);
-	spend += weight.share * scales.cluster + gather->plan_rows * parallel_tuple_cost;
-	return !scales.ours || spend <= WORKERS_MOST * weight.serial;
+	recost_init(&rc, rtable, workers, parallel_leader_participation);
+	cost = recost(&rc, gather->lefttree, false);
+	spend += cost.share * rc.oversubscription + gather->plan_rows * parallel_tuple_cost;
+	return !rc.has_gpusort || spend <= WORKERS_MOST * cost.serial;
 }
 
 bool
@@ -279,31 +281,31 @@ sort_workers_pay(List *rtable, const Plan *partial, int workers, const KeyColumn
 				 bool decided)
 {
 	bool		leader = parallel_leader_participation;
-	Scales		scales;
-	Weight		weight;
+	Recost		rc;
+	PlanCost		cost;
 	SortCostFacts facts;
 	SortCost	serial;
 	SortCost	many;
 
 	if (parallel_setup_cost == 0 || workers == 0)
 		return true;
-	scales_init(&scales, rtable, workers, leader && workers < EXCHANGE_TWO_LEVEL_WORKERS);
-	weight = recost(&scales, partial, true);
-	if (decided && !scales.ours)
+	recost_init(&rc, rtable, workers, leader && workers < EXCHANGE_TWO_LEVEL_WORKERS);
+	cost = recost(&rc, partial, true);
+	if (decided && !rc.has_gpusort)
 		return true;
-	sort_facts(partial, weight.rows, keys, nkeys, &facts);
+	sort_facts(partial, cost.rows, keys, nkeys, &facts);
 	sort_cost_serial(&facts, &serial);
 	sort_cost_parallel(&facts, workers, leader, &many);
-	return cost_of_setup(workers) + weight.share * scales.cluster + spent(&many) <=
-		WORKERS_MOST * (weight.serial + spent(&serial));
+	return cost_of_setup(workers) + cost.share * rc.oversubscription + total_sort_cost(&many) <=
+		WORKERS_MOST * (cost.serial + total_sort_cost(&serial));
 }
 
 /* ------------------------------------------------------------------------
- * A plan that several processes were to share becomes one process's.
+ * Serial plans
  *
- * A scan that is parallel-aware is like any other as long as it has no shared memory, which only a
- * Gather gives it; so it only loses the name.  A hash join whose table is to be built by all is
- * left as it is: its table's size was planned for their memory.
+ * A parallel-aware scan or Append without shared memory runs like a serial one, so only
+ * the flag is cleared.  A parallel hash join stays: its table's size was planned for the
+ * memory of all participants.
  * ------------------------------------------------------------------------
  */
 
@@ -335,7 +337,7 @@ can_be_serial(const Plan *plan)
 	return can;
 }
 
-/* Returns whether the plan's rows were to be shared. */
+/* Clears the flags and corrects the rows.  Returns whether the rows were shared. */
 static bool
 make_serial(Plan *plan, double shares)
 {

@@ -1,25 +1,23 @@
 /*
  * replace.c
- *	  Sort nodes of finished plans become GpuSort nodes.
+ *	  Replaces the Sort nodes of finished plans by GpuSort nodes.
  *
- * The finished plan is rewritten instead of paths being offered: one mechanism
- * then covers every Sort of every kind of statement, the planner's own decisions
- * (which rest on a Sort's abilities) stay as they are, and our node has a Sort's
- * abilities.  The node's output is its input, so its target list refers to
- * custom_scan_tlist one to one, and that to the child as the Sort's own did.
+ * Rewriting the finished plan covers every Sort of every kind of statement and keeps
+ * the planner's decisions, which rely on the abilities of a Sort; a GpuSort has the
+ * same abilities.  A GpuSort returns its input rows, so its target list refers to
+ * custom_scan_tlist one to one, and that refers to the child as the Sort's did.
  *
- * A LIMIT is passed to a Sort by the executor in a way that does not reach a
- * custom node.  The walk therefore carries the Limit down through the same nodes
- * that the executor lets it pass, and the node evaluates its expressions itself.
- * That is once more than the Limit does, and maybe later: it must not be noticed,
- * so only constants, Params and what is immutable and built in may be in them.
- * A Param stays as it is until the Limit is told to begin anew.  Where that is not
- * so, or the Limit's bound would come to a parallel worker otherwise than by our own
- * sort of many workers (parallel.c), the stock node stays: a sort without the bound
+ * The executor passes a LIMIT's bound to a Sort, but not to a custom node.  The walk
+ * therefore carries the Limit down through the nodes that the executor lets it pass,
+ * and the GpuSort evaluates the Limit's expressions itself.  This second evaluation
+ * must have no effects, so the expressions may consist only of constants, Params and
+ * immutable built-in functions.  A Param keeps its value until the Limit is rescanned.
+ * The Sort stays if the expressions contain anything else, or if the bound would have
+ * to reach a parallel worker other than by our parallel sort: a sort without the bound
  * could be far slower.
  *
- * A finished plan that another hook hands us may be its own, to be handed out
- * again: it is copied before it is changed.
+ * A plan that another hook returns may be cached by that hook, so it is copied before
+ * it is changed.
  */
 #include "postgres.h"
 
@@ -42,44 +40,27 @@
 
 static planner_hook_type prev_planner_hook = NULL;
 
-/* What stands above a node. */
+/* The context of a node: its ancestors in the plan. */
 typedef struct Above
 {
-	Limit	   *limit;			/* bounds the node's output; or NULL */
-	bool		gather;			/* ... from another process */
-	bool		rewind;			/* the node's rows may be wanted again, or backwards */
-	bool		order;			/* a node that wants its rows in order: no ORDER BY's */
+	Limit	   *limit;			/* Limit that bounds the node's output; or NULL */
+	bool		gather;			/* a Gather separates limit from the node */
+	bool		rewind;			/* the node may be rescanned or read backwards */
+	bool		order;			/* the parent needs sorted input (a merge join, say),
+								 * so the sort is not the ORDER BY's */
 	List	   *rtable;
 } Above;
 
-static Plan *replace_walk(Plan *plan, Above above);
-
-static void plan_drop_duplicates(PlannedStmt *stmt);
-static Plan *parallel_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys,
-										Limit *limit);
-static bool rows_as_they_are(const Plan *gather);
-static bool parallel_possible(const Gather *gather);
-static Plan *parallel_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Limit *limit);
-
-static void
-replace_list(List *plans, Above above)
-{
-	ListCell   *lc;
-
-	foreach(lc, plans)
-		lfirst(lc) = replace_walk(lfirst(lc), above);
-}
-
-/* A function that says something, or not always the same. */
+/* Is a second call of the function observable?  Only built-in functions are trusted. */
 static bool
-function_noticeable(Oid func, void *context)
+function_has_effects(Oid func, void *context)
 {
 	return func >= FirstGenbkiObjectId || func_volatile(func) != PROVOLATILE_IMMUTABLE;
 }
 
-/* expression_tree_walker: true if it is noticed that this was evaluated, or when. */
+/* expression_tree_walker: is a second or later evaluation of this expression observable? */
 static bool
-limit_expr_noticeable(Node *expr, void *context)
+limit_expr_has_effects(Node *expr, void *context)
 {
 	if (expr == NULL)
 		return false;
@@ -105,11 +86,11 @@ limit_expr_noticeable(Node *expr, void *context)
 		default:
 			return true;
 	}
-	return check_functions_in_node(expr, function_noticeable, context) ||
-		expression_tree_walker(expr, limit_expr_noticeable, context);
+	return check_functions_in_node(expr, function_has_effects, context) ||
+		expression_tree_walker(expr, limit_expr_has_effects, context);
 }
 
-/* The reason why this Sort must stay, or NULL; keys[] is filled in. */
+/* The reason why this Sort must stay, or NULL.  Fills keys[]. */
 static const char *
 sort_refusal(Sort *sort, Above above, KeyColumn *keys)
 {
@@ -120,8 +101,8 @@ sort_refusal(Sort *sort, Above above, KeyColumn *keys)
 	{
 		if (above.gather)
 			return "a LIMIT would have to reach a parallel worker";
-		if (limit_expr_noticeable(above.limit->limitCount, NULL) ||
-			limit_expr_noticeable(above.limit->limitOffset, NULL))
+		if (limit_expr_has_effects(above.limit->limitCount, NULL) ||
+			limit_expr_has_effects(above.limit->limitOffset, NULL))
 			return "the LIMIT above it may change or have effects";
 	}
 
@@ -141,8 +122,8 @@ sort_refusal(Sort *sort, Above above, KeyColumn *keys)
 }
 
 /*
- * A CustomScan with costs, rows, parameters and child of a node, whose output is its
- * input, to which the entries of the list refer.
+ * A CustomScan that returns its input rows, with the costs, rows, parameters and child
+ * of the node "like".  The entries of input refer to the child's output.
  */
 static CustomScan *
 plan_scan_of_input(const Plan *like, List *input)
@@ -151,7 +132,6 @@ plan_scan_of_input(const Plan *like, List *input)
 	List	   *tlist = NIL;
 	ListCell   *lc;
 
-	/* costs, rows, parameters, initplans and all else */
 	cscan->scan.plan = *like;
 	cscan->scan.plan.type = T_CustomScan;
 
@@ -179,6 +159,223 @@ make_gpusort(Sort *sort, const KeyColumn *keys, Limit *limit)
 	return (Plan *) cscan;
 }
 
+/* ------------------------------------------------------------------------
+ * Duplicate columns
+ *
+ * SELECT id, t ... ORDER BY t COLLATE "C" sorts three columns: the planner adds t a
+ * second time, with the other collation, as a junk column that the executor removes from
+ * each returned row.  Both have the same bytes.  The GpuSort at the top of a plan
+ * therefore sorts by the returned column, and the duplicate column is dropped.  Rows
+ * become shorter, are often whole heap tuples, and need no junk filter.
+ *
+ * The columns may differ only in collation and type modifier, so that EXPLAIN shows the
+ * same key.  No node but the sort and a Limit above it may use the duplicate.
+ * ------------------------------------------------------------------------
+ */
+
+/* Number of the column, among the first n, that tle duplicates; 0: none. */
+static AttrNumber
+find_duplicate(List *tlist, int n, const TargetEntry *tle)
+{
+	Node	   *expr = (Node *) tle->expr;
+
+	while (IsA(expr, RelabelType))
+		expr = (Node *) ((RelabelType *) expr)->arg;
+	if (!IsA(expr, Var) || exprType(expr) != exprType((Node *) tle->expr))
+		return 0;
+	for (int i = 0; i < n; i++)
+	{
+		if (equal(list_nth_node(TargetEntry, tlist, i)->expr, expr))
+			return i + 1;
+	}
+	return 0;
+}
+
+/* Is the sort's column i the child's column i? */
+static bool
+is_same_column(const CustomScan *sort, int i)
+{
+	const Var  *var = (Var *) list_nth_node(TargetEntry, sort->custom_scan_tlist, i)->expr;
+
+	return IsA(var, Var) && var->varno == OUTER_VAR && var->varattno == i + 1;
+}
+
+/* Drops duplicate columns of the GpuSort at the top of the plan. */
+static void
+plan_drop_duplicates(PlannedStmt *stmt)
+{
+	Plan	   *top = stmt->planTree;
+	Plan	   *plan = top;
+	CustomScan *sort;
+	Plan	   *child;
+	int			n = list_length(top->targetlist);
+	int			kept = n;
+
+	/* LIMIT ... WITH TIES compares columns, and locked rows have more junk columns */
+	if (stmt->commandType != CMD_SELECT || stmt->rowMarks != NIL)
+		return;
+	if (IsA(plan, Limit) && ((Limit *) plan)->uniqNumCols == 0)
+		plan = plan->lefttree;
+	sort = (CustomScan *) plan;
+	if (!gpusort_plan_is(plan) || plan_above_partial_sorts(sort))
+		return;
+	child = plan->lefttree;
+	if (IsA(child, CustomScan) || IsA(child, ForeignScan) || !is_projection_capable_plan(child) ||
+		list_length(plan->targetlist) != n || list_length(child->targetlist) != n)
+		return;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (!is_same_column(sort, i))
+			return;
+	}
+	for (; kept > 1 && list_nth_node(TargetEntry, top->targetlist, kept - 1)->resjunk; kept--)
+	{
+		AttrNumber	duplicate = find_duplicate(child->targetlist, kept - 1,
+									 list_nth_node(TargetEntry, child->targetlist, kept - 1));
+
+		if (duplicate == 0)
+			break;
+		gpusort_plan_move_key(sort, kept, duplicate);
+	}
+	if (kept == n)
+		return;
+	top->targetlist = list_truncate(top->targetlist, kept);
+	plan->targetlist = list_truncate(plan->targetlist, kept);
+	sort->custom_scan_tlist = list_truncate(sort->custom_scan_tlist, kept);
+	child->targetlist = list_truncate(child->targetlist, kept);
+}
+
+/* ------------------------------------------------------------------------
+ * Parallel sorts
+ *
+ *		Gather Merge            Sort                 GpuSort
+ *		  -> Sort         or      -> Gather    :       -> Gather
+ *		       -> partial              -> partial           -> GpuSort Feed
+ *		                                                         -> partial
+ *
+ * Each GpuSort Feed sorts the rows of its process, and the GpuSort merges them.  No row
+ * passes through the Gather.  The Gather returns its input, so all target lists except
+ * the top one refer to the one below one to one.
+ *
+ * The GpuSort returns its rows once and forward, as a Gather Merge does.  If a rescan or
+ * a backward scan is possible, a Sort above a Gather is not replaced by a parallel sort.
+ * ------------------------------------------------------------------------
+ */
+
+/* Changes OUTER_VAR to INDEX_VAR, because the child's output becomes the scan's tuple. */
+static Node *
+outer_to_index(Node *node, void *context)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var) && ((Var *) node)->varno == OUTER_VAR)
+	{
+		Var		   *var = copyObject((Var *) node);
+
+		var->varno = INDEX_VAR;
+		return (Node *) var;
+	}
+	return expression_tree_mutator(node, outer_to_index, context);
+}
+
+/* A GpuSort Feed in place of a Sort above a partial plan; input refers to the plan's output. */
+static Plan *
+make_partial_sort(const Plan *sort, List *input, Plan *partial, const KeyColumn *keys, int nkeys)
+{
+	CustomScan *partial_node = plan_scan_of_input(sort, input);
+
+	partial_node->scan.plan.plan_node_id = sort->plan_node_id + PARTIAL_SORT_NODE_ID;
+	partial_node->scan.plan.lefttree = partial;
+	partial_node->scan.plan.parallel_aware = true;
+	partial_node->scan.plan.parallel_safe = true;
+	/* the initplans of a Sort above the Gather belong to the GpuSort */
+	partial_node->scan.plan.initPlan = NIL;
+	partial_node->scan.plan.plan_rows = partial->plan_rows;
+	partial_node->scan.plan.extParam = partial->extParam;
+	partial_node->scan.plan.allParam = partial->allParam;
+	compat_count_disabled(partial_node);
+	partial_node->methods = &partial_sort_scan_methods;
+	gpusort_plan_fill(partial_node, keys, nkeys, NULL);
+	return &partial_node->scan.plan;
+}
+
+/* Replaces a Gather Merge above a Sort by a parallel sort.  limit may be NULL. */
+static Plan *
+parallel_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys, Limit *limit)
+{
+	List	   *input = sort->plan.targetlist;
+	CustomScan *top = plan_scan_of_input(&merge->plan, input);
+	Gather	   *gather = makeNode(Gather);
+
+	gather->plan = merge->plan;
+	gather->plan.type = T_Gather;
+	gather->plan.plan_node_id = sort->plan.plan_node_id;
+	gather->plan.targetlist = copyObject(input);
+	gather->plan.initPlan = NIL;	/* they belong to the GpuSort */
+	gather->plan.lefttree = make_partial_sort(&sort->plan, copyObject(input), sort->plan.lefttree,
+									  keys, sort->numCols);
+	gather->num_workers = merge->num_workers;
+	gather->rescan_param = merge->rescan_param;
+	gather->initParam = merge->initParam;
+
+	/* the Gather Merge's target list may compute expressions */
+	top->scan.plan.targetlist =
+		(List *) outer_to_index((Node *) merge->plan.targetlist, NULL);
+	top->scan.plan.lefttree = &gather->plan;
+	compat_count_disabled(top);
+	top->methods = &gpusort_scan_methods;
+	gpusort_plan_fill(top, keys, sort->numCols, limit);
+	return &top->scan.plan;
+}
+
+/* Does a Gather or Gather Merge return its input rows unchanged? */
+static bool
+returns_input(const Plan *gather)
+{
+	ListCell   *lc;
+	ListCell   *below;
+
+	if (list_length(gather->targetlist) != list_length(gather->lefttree->targetlist))
+		return false;
+	forboth(lc, gather->targetlist, below, gather->lefttree->targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+		Var		   *var = (Var *) tle->expr;
+
+		if (IsA(var, Const) && equal(var, lfirst_node(TargetEntry, below)->expr))
+			continue;
+		if (!IsA(var, Var) || var->varno != OUTER_VAR || var->varattno != tle->resno)
+			return false;
+	}
+	return true;
+}
+
+static bool
+parallel_possible(const Gather *gather)
+{
+	return !gather->single_copy && !gather->invisible && returns_input(&gather->plan);
+}
+
+/* Replaces a Sort above a Gather by a parallel sort; parallel_possible() holds. */
+static Plan *
+parallel_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Limit *limit)
+{
+	CustomScan *top = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
+
+	gather->plan.lefttree = make_partial_sort(&sort->plan, copyObject(gather->plan.targetlist),
+									  gather->plan.lefttree, keys, sort->numCols);
+	compat_count_disabled(top);
+	top->methods = &gpusort_scan_methods;
+	gpusort_plan_fill(top, keys, sort->numCols, limit);
+	return &top->scan.plan;
+}
+
+/* ------------------------------------------------------------------------
+ * The walk through a plan
+ * ------------------------------------------------------------------------
+ */
+
 static void
 log_refusal(const Sort *sort, const char *refusal)
 {
@@ -187,9 +384,9 @@ log_refusal(const Sort *sort, const char *refusal)
 							 sort->plan.plan_node_id, refusal)));
 }
 
-/* Is the sort one for workers, who share this plan's rows? */
+/* Is a parallel sort of this partial plan faster than a serial one?  A LIMIT is not re-costed. */
 static bool
-together_pays(const Sort *sort, const Plan *partial, int workers, const KeyColumn *keys, Above above)
+parallel_sort_pays(const Sort *sort, const Plan *partial, int workers, const KeyColumn *keys, Above above)
 {
 	return above.limit != NULL ||
 		sort_workers_pay(above.rtable, partial, workers, keys, sort->numCols, !above.order);
@@ -212,23 +409,23 @@ replace_sort(Sort *sort, Above above)
 		Gather	   *gather = (Gather *) child;
 
 		if (gather->num_workers > 0 &&
-			together_pays(sort, gather->plan.lefttree, gather->num_workers, keys, above))
+			parallel_sort_pays(sort, gather->plan.lefttree, gather->num_workers, keys, above))
 			return parallel_from_gather(sort, gather, keys, above.limit);
 		gather->num_workers = 0;
 	}
 	return make_gpusort(sort, keys, above.limit);
 }
 
-/* A Gather or Gather Merge, of so many workers, below which sorts have been replaced. */
+/* Re-costs a Gather or Gather Merge whose subplan is replaced; clears *workers if they do not pay. */
 static Plan *
-replace_workers(Plan *gather, int *workers, Above above)
+drop_slow_workers(Plan *gather, int *workers, Above above)
 {
 	if (!workers_pay(above.rtable, gather, *workers))
 		*workers = 0;
 	return gather;
 }
 
-/* A Gather Merge whose child has been replaced, but for this Sort. */
+/* Replaces a Gather Merge and the Sort below it.  The Sort's subplan is replaced already. */
 static Plan *
 replace_gather_merge(GatherMerge *merge, Sort *sort, Above above)
 {
@@ -238,12 +435,12 @@ replace_gather_merge(GatherMerge *merge, Sort *sort, Above above)
 	if (refusal != NULL)
 	{
 		log_refusal(sort, refusal);
-		return replace_workers(&merge->plan, &merge->num_workers, above);
+		return drop_slow_workers(&merge->plan, &merge->num_workers, above);
 	}
-	if (together_pays(sort, sort->plan.lefttree, merge->num_workers, keys, above))
+	if (parallel_sort_pays(sort, sort->plan.lefttree, merge->num_workers, keys, above))
 		return parallel_from_gather_merge(merge, sort, keys, above.limit);
-	/* there is nothing to merge, and nothing to gather */
-	if (rows_as_they_are(&merge->plan) && plan_make_serial(sort->plan.lefttree, merge->num_workers))
+	/* a serial plan needs neither the merge nor the Gather */
+	if (returns_input(&merge->plan) && plan_make_serial(sort->plan.lefttree, merge->num_workers))
 	{
 		Plan	   *serial = make_gpusort(sort, keys, NULL);
 
@@ -257,6 +454,17 @@ replace_gather_merge(GatherMerge *merge, Sort *sort, Above above)
 	merge->num_workers = 0;
 	merge->plan.lefttree = make_gpusort(sort, keys, NULL);
 	return &merge->plan;
+}
+
+static Plan *replace_walk(Plan *plan, Above above);
+
+static void
+replace_list(List *plans, Above above)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		lfirst(lc) = replace_walk(lfirst(lc), above);
 }
 
 static Plan *
@@ -311,19 +519,19 @@ replace_walk(Plan *plan, Above above)
 			}
 			above.gather = true;
 			plan->lefttree = replace_walk(plan->lefttree, above);
-			return replace_workers(plan, &((GatherMerge *) plan)->num_workers, above);
+			return drop_slow_workers(plan, &((GatherMerge *) plan)->num_workers, above);
 		case T_Gather:
 			above.gather = true;
 			plan->lefttree = replace_walk(plan->lefttree, above);
 			if (((Gather *) plan)->single_copy)
 				return plan;
-			return replace_workers(plan, &((Gather *) plan)->num_workers, above);
+			return drop_slow_workers(plan, &((Gather *) plan)->num_workers, above);
 		case T_Sort:
 			plan->lefttree = replace_walk(plan->lefttree, none);
 			return replace_sort((Sort *) plan, above);
 		case T_Material:
 		case T_Hash:
-			/* they keep the rows */
+			/* these materialize the rows, so nothing below is rewound */
 			plan->lefttree = replace_walk(plan->lefttree, none);
 			return plan;
 		case T_NestLoop:
@@ -334,10 +542,10 @@ replace_walk(Plan *plan, Above above)
 			plan->righttree = replace_walk(plan->righttree, rows);
 			return plan;
 		case T_CustomScan:
-			/* somebody else's node: it may know its children by their kind */
+			/* another extension's node may depend on the types of its children */
 			return plan;
 		default:
-			/* an Agg's chain of grouping sets is not walked: it is never run */
+			/* an Agg's chain of grouping sets is not walked, because it is never executed */
 			rows.order = IsA(plan, WindowAgg) || IsA(plan, Agg) || IsA(plan, Group) || IsA(plan, Unique);
 			plan->lefttree = replace_walk(plan->lefttree, rows);
 			plan->righttree = replace_walk(plan->righttree, rows);
@@ -384,219 +592,4 @@ gpusort_planner_init(void)
 {
 	prev_planner_hook = planner_hook;
 	planner_hook = gpusort_planner;
-}
-
-/* ------------------------------------------------------------------------
- * Columns that a statement sorts by and does not return.
- *
- * SELECT id, t ... ORDER BY t COLLATE "C" has three columns: the planner lets what is
- * below the sort make t once more under the other collation, and the executor drops it from
- * each row that the statement returns.  The two are the same bytes, so the GpuSort on top
- * of a plan sorts by the one that is returned, and the other is made no more: rows are
- * shorter by it, and often are whole tuples then, and none has to be made without it.
- *
- * Only of columns that differ in nothing but collation or type modifier, so that EXPLAIN
- * shows the same key; and only where a sort, maybe below a LIMIT, is all that knows them.
- * ------------------------------------------------------------------------
- */
-
-/* The column that is the same but for its collation, of the n first; 0 if there is none. */
-static AttrNumber
-find_duplicate(List *tlist, int n, const TargetEntry *tle)
-{
-	Node	   *expr = (Node *) tle->expr;
-
-	while (IsA(expr, RelabelType))
-		expr = (Node *) ((RelabelType *) expr)->arg;
-	if (!IsA(expr, Var) || exprType(expr) != exprType((Node *) tle->expr))
-		return 0;
-	for (int i = 0; i < n; i++)
-	{
-		if (equal(list_nth_node(TargetEntry, tlist, i)->expr, expr))
-			return i + 1;
-	}
-	return 0;
-}
-
-/* Does the sort's column i come from the child's column i? */
-static bool
-from_same_place(const CustomScan *sort, int i)
-{
-	const Var  *var = (Var *) list_nth_node(TargetEntry, sort->custom_scan_tlist, i)->expr;
-
-	return IsA(var, Var) && var->varno == OUTER_VAR && var->varattno == i + 1;
-}
-
-/* Sorts have been replaced: the one on top is left without columns that it has twice. */
-static void
-plan_drop_duplicates(PlannedStmt *stmt)
-{
-	Plan	   *top = stmt->planTree;
-	Plan	   *plan = top;
-	CustomScan *sort;
-	Plan	   *child;
-	int			n = list_length(top->targetlist);
-	int			left = n;
-
-	/* LIMIT ... WITH TIES compares columns, rows that are locked have more to them */
-	if (stmt->commandType != CMD_SELECT || stmt->rowMarks != NIL)
-		return;
-	if (IsA(plan, Limit) && ((Limit *) plan)->uniqNumCols == 0)
-		plan = plan->lefttree;
-	sort = (CustomScan *) plan;
-	if (!gpusort_plan_is(plan) || plan_above_partial_sorts(sort))
-		return;
-	child = plan->lefttree;
-	if (IsA(child, CustomScan) || IsA(child, ForeignScan) || !is_projection_capable_plan(child) ||
-		list_length(plan->targetlist) != n || list_length(child->targetlist) != n)
-		return;
-
-	for (int i = 0; i < n; i++)
-	{
-		if (!from_same_place(sort, i))
-			return;
-	}
-	for (; left > 1 && list_nth_node(TargetEntry, top->targetlist, left - 1)->resjunk; left--)
-	{
-		AttrNumber	duplicate = find_duplicate(child->targetlist, left - 1,
-									 list_nth_node(TargetEntry, child->targetlist, left - 1));
-
-		if (duplicate == 0)
-			break;
-		gpusort_plan_move_key(sort, left, duplicate);
-	}
-	if (left == n)
-		return;
-	top->targetlist = list_truncate(top->targetlist, left);
-	plan->targetlist = list_truncate(plan->targetlist, left);
-	sort->custom_scan_tlist = list_truncate(sort->custom_scan_tlist, left);
-	child->targetlist = list_truncate(child->targetlist, left);
-}
-
-/* ------------------------------------------------------------------------
- * Sorts of parallel plans become one sort of many workers.
- *
- *		Gather Merge            Sort                 GpuSort
- *		  -> Sort         or      -> Gather    :       -> Gather
- *		       -> partial              -> partial           -> GpuSort Feed
- *		                                                         -> partial
- *
- * The Feeds sort, each in its process, and the node on top merges what they have
- * sorted; no row goes through the Gather.  The Gather's output is its input, so that all
- * target lists but the upper one refer to the one below one to one.
- *
- * The new node gives its rows once, forward, as a Gather Merge does.  A Sort can do
- * more; where that may be asked for it stays one (replace.c).
- * ------------------------------------------------------------------------
- */
-
-/* OUTER_VAR is INDEX_VAR from now on: what was the child's output is the scan's. */
-static Node *
-outer_to_index(Node *node, void *context)
-{
-	if (node == NULL)
-		return NULL;
-	if (IsA(node, Var) && ((Var *) node)->varno == OUTER_VAR)
-	{
-		Var		   *var = copyObject((Var *) node);
-
-		var->varno = INDEX_VAR;
-		return (Node *) var;
-	}
-	return expression_tree_mutator(node, outer_to_index, context);
-}
-
-/* A Feed in place of a Sort, above a partial plan; input refers to the plan's output. */
-static Plan *
-make_partial_sort(const Plan *sort, List *input, Plan *partial, const KeyColumn *keys, int nkeys)
-{
-	CustomScan *partial_node = plan_scan_of_input(sort, input);
-
-	partial_node->scan.plan.plan_node_id = sort->plan_node_id + PARTIAL_SORT_NODE_ID;
-	partial_node->scan.plan.lefttree = partial;
-	partial_node->scan.plan.parallel_aware = true;
-	partial_node->scan.plan.parallel_safe = true;
-	/* a Sort above the Gather has initplans of its own */
-	partial_node->scan.plan.initPlan = NIL;
-	partial_node->scan.plan.plan_rows = partial->plan_rows;
-	partial_node->scan.plan.extParam = partial->extParam;
-	partial_node->scan.plan.allParam = partial->allParam;
-	compat_count_disabled(partial_node);
-	partial_node->methods = &partial_sort_scan_methods;
-	gpusort_plan_fill(partial_node, keys, nkeys, NULL);
-	return &partial_node->scan.plan;
-}
-
-/*
- * In place of Gather Merge above Sort: a GpuSort above a Gather of Feeds.  limit, which
- * may be NULL, bounds the rows wanted.
- */
-static Plan *
-parallel_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys, Limit *limit)
-{
-	List	   *input = sort->plan.targetlist;
-	CustomScan *top = plan_scan_of_input(&merge->plan, input);
-	Gather	   *gather = makeNode(Gather);
-
-	gather->plan = merge->plan;
-	gather->plan.type = T_Gather;
-	gather->plan.plan_node_id = sort->plan.plan_node_id;
-	gather->plan.targetlist = copyObject(input);
-	gather->plan.initPlan = NIL;	/* they are the upper node's */
-	gather->plan.lefttree = make_partial_sort(&sort->plan, copyObject(input), sort->plan.lefttree,
-									  keys, sort->numCols);
-	gather->num_workers = merge->num_workers;
-	gather->rescan_param = merge->rescan_param;
-	gather->initParam = merge->initParam;
-
-	/* it may compute something of the rows */
-	top->scan.plan.targetlist =
-		(List *) outer_to_index((Node *) merge->plan.targetlist, NULL);
-	top->scan.plan.lefttree = &gather->plan;
-	compat_count_disabled(top);
-	top->methods = &gpusort_scan_methods;
-	gpusort_plan_fill(top, keys, sort->numCols, limit);
-	return &top->scan.plan;
-}
-
-/* Does a Gather or Gather Merge give rows as they come from below? */
-static bool
-rows_as_they_are(const Plan *gather)
-{
-	ListCell   *lc;
-	ListCell   *below;
-
-	if (list_length(gather->targetlist) != list_length(gather->lefttree->targetlist))
-		return false;
-	forboth(lc, gather->targetlist, below, gather->lefttree->targetlist)
-	{
-		TargetEntry *tle = lfirst_node(TargetEntry, lc);
-		Var		   *var = (Var *) tle->expr;
-
-		if (IsA(var, Const) && equal(var, lfirst_node(TargetEntry, below)->expr))
-			continue;
-		if (!IsA(var, Var) || var->varno != OUTER_VAR || var->varattno != tle->resno)
-			return false;
-	}
-	return true;
-}
-
-static bool
-parallel_possible(const Gather *gather)
-{
-	return !gather->single_copy && !gather->invisible && rows_as_they_are(&gather->plan);
-}
-
-/* The same in place of Sort above Gather, of which this is true. */
-static Plan *
-parallel_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Limit *limit)
-{
-	CustomScan *top = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
-
-	gather->plan.lefttree = make_partial_sort(&sort->plan, copyObject(gather->plan.targetlist),
-									  gather->plan.lefttree, keys, sort->numCols);
-	compat_count_disabled(top);
-	top->methods = &gpusort_scan_methods;
-	gpusort_plan_fill(top, keys, sort->numCols, limit);
-	return &top->scan.plan;
 }
