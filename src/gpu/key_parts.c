@@ -476,8 +476,8 @@ chunk_of_split(const DeviceKeys *dk, KeyChunk *chunk)
 
 /*
  * The next chunk of the job's result.  A second job of the part returns all chunks again;
- * those that have been received are skipped.  That their rows were right follows from the
- * checks of the rest.
+ * those that have been received are skipped unchecked: if their rows differed now, the checks of
+ * the later chunks would fail.
  */
 static bool
 chunk_of_job(DeviceKeys *dk, DeviceJob *job, KeyChunk *chunk)

@@ -170,7 +170,7 @@ serve_leader(void *lead)
 	return producer_serve(lead);
 }
 
-/* Opens the producer for the first row.  The leader reserved it: a failure means that the job failed. */
+/* Opens the producer for the first row.  It is reserved, so this fails only if the job failed. */
 static bool
 open_producer(ProducerSink *sink)
 {

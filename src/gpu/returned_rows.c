@@ -13,8 +13,8 @@
  * begins with an equal row, or when the device has failed; the chunk is still held then.
  * The begin of the last group is found by binary search, as the chunk is in order.
  *
- * Where ties are resolved on the host (row_ties.c) only the number of rows is noted: a
- * failure is noticed between two groups of equal keys, and equal rows are in one group.
+ * Where ties are resolved on the host (row_ties.c) only the number and the sum are noted:
+ * a failure is noticed between two groups of equal keys, and equal rows are in one group.
  *
  * Memory policy: 8 bytes for each returned row of the last group, up to work_mem.  More
  * are written to a temporary file, and read back if the device fails.

@@ -35,7 +35,7 @@
 /* Rows whose marks are compared before the first of them is returned. */
 #define LOOK_AHEAD		64
 
-/* Bytes per row to order a group: its rid, a record, and a kernel's scratch (tiebreak/multikey.c). */
+/* Bytes per row to order a group: rid, record and a kernel's scratch (tiebreak/multikey.c). */
 #define GROUP_ROW		(sizeof(uint32) + 2 * sizeof(SortRec64))
 
 /* A group may take 1/GROUP_PART of the memory; the rest is for the nested sort. */

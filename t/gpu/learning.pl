@@ -139,9 +139,9 @@ is($node->safe_psql('postgres', "SELECT gpusort_array(array_agg(k), 'gpu_bucket'
 cmp_ok($node->safe_psql('postgres', "SELECT max(jobs) FROM gpusort_device_model() WHERE part IN ('up', 'hand_over')"),
 	'>=', 2, 'it teaches, too');
 is($node->safe_psql('postgres', "SET work_mem = '1MB'; SET gpusort.algorithm = gpu_bucket; SELECT result FROM "
-	. "check_sort('SELECT k, k + 1 AS l, k - 1 AS m FROM t ORDER BY k')"), 'same', 'record mode');
+	. "check_sort('SELECT k, k + 1 AS l, k - 1 AS m FROM t ORDER BY k')"), 'same', 'row mode');
 cmp_ok($node->safe_psql('postgres', "SELECT sum(jobs) FROM gpusort_device_model() WHERE part = 'sort_64'"), '>=', 1,
-	'so does record mode');
+	'so does row mode');
 
 # another device has its number
 $node->stop;

@@ -222,7 +222,7 @@ nothing_used('rows that do not fit');
 for my $q ('SELECT k FROM t ORDER BY random()', 'WITH c AS MATERIALIZED (SELECT k FROM t) SELECT * FROM c ORDER BY k')
 {
 	unlike($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('$q')"), qr/^rows/,
-		"not repeatable, not in record mode: $q");
+		"not repeatable, not in row mode: $q");
 }
 
 # settings
