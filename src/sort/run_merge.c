@@ -2,61 +2,105 @@
  * run_merge.c
  *	  K-way merge of sorted runs.
  *
- * Of every run some rows lie in memory: its window.  A round takes from all windows
- * the rows up to a bound, the smallest of the windows' last rows (of runs that go on
- * behind them), and lets a kernel sort them: no row that is still on disk could go
- * before any of these.  Then windows are filled up again.  Why not a tree of losers:
- * of fifty runs it took six comparisons a row that nobody can predict, and a key made
- * through a slot, 45 ns on a Zen 4; a round in the cache takes a third of that, its
- * keys made by the column as those of pages are.
+ * Each run has a window: some of its rows in memory.  A round takes rows from all windows
+ * up to a bound and sorts them with a kernel.  The bound is the smallest of the windows'
+ * last rows, of runs that have more rows on disk: no row on disk can sort before it.
+ * Then the windows are refilled.  A loser tree needs log2(k) unpredictable comparisons
+ * for each row, and keys made row by row.  A round works in the cache, and makes keys
+ * column by column, as for heap pages.
  *
- * Where rows are so long that a buffer holds hardly more than one, a round would compare rows of
- * all runs for the sake of a few.  A window then is one row, and a tree of losers finds the
- * next one.
+ * A round sorts packed records.  The upper bits have the key less the smallest key of the
+ * round.  A round spans a small part of the key range, so most keys fit.  The lower bits
+ * have the run and the row of its window.  Equal rows come out in this order, so the
+ * merge is stable.  If packed records are equal but do not decide, their rows are merged
+ * by comparison; the rows of each run are in order already.
  *
- * Memory policy: windows and words come from the sort's own arrays, within work_mem.  The longest
- * row of each run counts as well, because all runs may come to theirs at the same time.  About as
- * many runs as tuplesort.c would merge are merged at once, also if that takes more than work_mem:
- * with fewer, long rows would be written more often than by a Sort.  An ERROR leaves all that to
- * the sort's memory and resource owner.
+ * If rows are so long that a buffer holds hardly more than one row, a round would compare
+ * rows of all runs to return a few.  Then a window is one row, and a loser tree finds the
+ * next row.
+ *
+ * Memory policy: windows and packed records lie in env->scratch and env->recs, within
+ * work_mem.  The longest row of each run counts, because all runs may reach their longest
+ * row at the same time.  At least as many runs as tuplesort.c would merge are merged at
+ * once, less READER_ROWS, even beyond work_mem: with fewer runs, long rows would be
+ * written more often than by a Sort.  After an ERROR the sort's memory context and
+ * resource owner release everything.
  */
 #include "postgres.h"
 
 #include "kernel/algorithm.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
-#include "sort/run_merge.h"
+#include "sort/sort_internal.h"
 #include "utils/memutils.h"
 
 #define MERGE_MIN_FAN_IN		6
 #define MERGE_MAX_FAN_IN		500
 
-/* Memory of each run that tuplesort.c merges: 32 blocks to read, two for its tapes. */
-#define STOCK_RUN_MEMORY		(34 * (Size) BLCKSZ)
+/* Memory of each run that tuplesort.c merges: a read buffer of 32 blocks, and 2 blocks. */
+#define TUPLESORT_RUN_MEMORY	(34 * (Size) BLCKSZ)
 
-/*
- * The last merge takes as many runs as merges before it, where tuplesort.c often takes fewer; who reads it
- * may hold so many copies of a row beside it.
- */
+/* Runs less than tuplesort.c merges: the reader may hold this many copies of a row. */
 #define READER_ROWS				2
 
-/* Rows in a window, as a power of two. */
+/* Limits of a window's rows, as powers of two. */
 #define WINDOW_MIN_SHIFT		4
 #define WINDOW_MAX_SHIFT		10
 
-/* Bytes a word takes of a kernel's scratch, about. */
-#define WORD_SCRATCH			12
+/* Approximate scratch of a kernel for each packed record, in bytes. */
+#define RECORD_SCRATCH			12
+
+/* Below this number of records a comparison sort is faster than the radix sort. */
+#define RADIX_MIN_RECORDS		4096
+
+/* A run and its window: rows offsets[r << shift] to offsets[(r << shift) + n - 1]. */
+typedef struct MergeRun
+{
+	RunReader	reader;
+	uint32		n;				/* rows in the window */
+	uint32		taken;			/* rows of the window that this round takes */
+	Size		end;			/* end of the window's last row in the reader's buffer */
+	bool		more;			/* the run has rows after the window */
+} MergeRun;
+
+/*
+ * The id of a row in a window is the number of the run, shifted left by shift, plus the
+ * index in the window.
+ */
+struct MergeState
+{
+	SortEnv    *env;
+	KeyBuffer  *keybuf;
+	const KeyLayout *layout;
+	bool		wide;			/* keys have 128 bits, otherwise 64 */
+	int			shift;			/* rows of a window, as a power of two */
+	int			id_bits;		/* bits of an id */
+	int			nruns;
+	MergeRun   *runs;
+	char	  **bufs;			/* buffers of the runs' readers */
+	void	   *keys;			/* by id: keys of the rows in windows, right-aligned */
+	uint32	   *offsets;		/* by id: offset in the reader's buffer, in units of 8 bytes */
+	Size		records_size;	/* bytes of env->recs for packed records; scratch follows */
+	uint32	   *pieces;			/* working memory of resolve_record_ties() */
+	int		   *losers;			/* loser tree of the runs; NULL unless rows are long */
+	bool		begun;			/* the loser tree has been built */
+	RowPage	   *page;			/* working memory of make_keys() */
+	MemoryContext cxt;
+};
 
 /* How rows are read, by their average length. */
 typedef struct MergeWindow
 {
-	int			shift;			/* rows in a window, as a power of two */
+	int			shift;			/* rows of a window, as a power of two */
 	Size		headroom;		/* bytes of rows that a reader has before it reads on */
 } MergeWindow;
 
-static uint64 *merge_order_words(MergeState *state, size_t n);
+/* ------------------------------------------------------------------------
+ * Beginning and ending a merge
+ * ------------------------------------------------------------------------
+ */
 
-/* A window's rows are about the headroom, which is a part of an extent. */
+/* Chooses a window of about headroom bytes of rows; headroom is a part of an extent. */
 static MergeWindow
 choose_window(const SortEnv *env, const SpillFile *file, SpillRun *const *runs, int nruns)
 {
@@ -70,7 +114,7 @@ choose_window(const SortEnv *env, const SpillFile *file, SpillRun *const *runs, 
 		bytes += runs[r]->bytes;
 		rows += runs[r]->rows;
 	}
-	/* of a source's run rows are not known */
+	/* the number of rows of a source is not known */
 	row = bytes / Max(rows > 0 ? rows : env->progress.now->rows_in, 1);
 	if (2 * row > window.headroom)
 	{
@@ -103,15 +147,15 @@ merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
 			 SpillRun *const *runs, int nruns)
 {
 	MergeWindow window = choose_window(env, file, runs, nruns);
-	Size		rows = (key_size(layout) + sizeof(uint32) + sizeof(uint64) + WORD_SCRATCH) << window.shift;
+	Size		rows = (key_size(layout) + sizeof(uint32) + sizeof(uint64) + RECORD_SCRATCH) << window.shift;
 	Size	   *memory = palloc(nruns * sizeof(Size));
-	int			least = (int) Min(env->limit / STOCK_RUN_MEMORY, MERGE_MAX_FAN_IN) - READER_ROWS;
+	int			least = (int) Min(env->limit / TUPLESORT_RUN_MEMORY, MERGE_MAX_FAN_IN) - READER_ROWS;
 	Size		taken = 0;
 	int			n = 0;
 
 	for (int r = 0; r < nruns; r++)
 		memory[r] = rows + run_reader_memory(file, runs[r], window.headroom);
-	/* whichever runs are merged at once */
+	/* the largest first, because any of the runs may be merged at once */
 	qsort(memory, nruns, sizeof(Size), compare_larger_first);
 	while (n < nruns && taken + memory[n] <= env->limit)
 		taken += memory[n++];
@@ -119,9 +163,9 @@ merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
 	return Max(MERGE_MIN_FAN_IN, Min(Max(n, least), MERGE_MAX_FAN_IN));
 }
 
-/* What finds keys in stored rows. */
+/* A RowPage for stored rows, to make their keys. */
 static RowPage *
-create_page(const SortEnv *env, const KeyBuffer *keybuf)
+create_row_page(const SortEnv *env, const KeyBuffer *keybuf)
 {
 	RowPage    *page = palloc0(sizeof(RowPage));
 	int			natts = env->spec.desc->natts;
@@ -159,12 +203,12 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 	state->bufs = palloc0(nruns * sizeof(char *));
 	state->pieces = palloc((nruns + 1) * sizeof(uint32));
 	state->losers = window.shift == 0 ? palloc(nruns * sizeof(int)) : NULL;
-	state->page = create_page(env, keybuf);
+	state->page = create_row_page(env, keybuf);
 	state->cxt = CurrentMemoryContext;
 
 	rows = (Size) nruns << state->shift;
-	state->words_size = TYPEALIGN(64, rows * sizeof(uint64));
-	bulk_reserve(env->bulk, &env->recs, state->words_size + rows * WORD_SCRATCH, 0);
+	state->records_size = TYPEALIGN(64, rows * sizeof(uint64));
+	bulk_reserve(env->bulk, &env->recs, state->records_size + rows * RECORD_SCRATCH, 0);
 	for (int r = 0; r < nruns; r++)
 		bufs += TYPEALIGN(64, run_reader_buffer_size(file, runs[r], window.headroom));
 	bulk_reserve(env->bulk, &env->scratch, TYPEALIGN(64, rows * (key_size(layout) + sizeof(uint32))) + bufs, 0);
@@ -211,9 +255,35 @@ merge_end(Merge *merge)
  * Windows
  * ------------------------------------------------------------------------
  */
-/* Stages a row's keys by way of a slot. */
+static inline MinimalTuple
+row_of_id(const MergeState *state, uint32 id)
+{
+	return (MinimalTuple) (state->bufs[id >> state->shift] + ((Size) state->offsets[id] << 3));
+}
+
+static inline Key128
+key_of_id(const MergeState *state, uint32 id)
+{
+	return state->wide ? ((const Key128 *) state->keys)[id] : ((const uint64 *) state->keys)[id];
+}
+
+/* Compares two rows by key and value; 0: equal, whatever their input order. */
+static inline int
+compare_ids(const MergeState *state, uint32 a, uint32 b)
+{
+	Key128		x = key_of_id(state, a);
+	Key128		y = key_of_id(state, b);
+
+	if (x != y)
+		return x < y ? -1 : 1;
+	if (state->layout->exact)
+		return 0;
+	return tiebreak_compare(state->env->tiebreak, row_of_id(state, a), row_of_id(state, b));
+}
+
+/* Writes the keys of a row to the key buffer, using a slot. */
 static void
-keybuf_by_slot(MergeState *state, MinimalTuple row)
+slot_keys_to_buffer(MergeState *state, MinimalTuple row)
 {
 	TupleTableSlot *slot = sort_env_slot(state->env);
 
@@ -236,9 +306,9 @@ make_keys(MergeState *state, uint32 id, uint32 n)
 		page->n = 0;
 		while (page->n < Min(n, MaxHeapTuplesPerPage))
 		{
-			MinimalTuple row = row_at(state, id + page->n);
+			MinimalTuple row = row_of_id(state, id + page->n);
 
-			/* a page's tuples are not that long */
+			/* RowPage.lens has 16 bits */
 			if (page->key_walk == NULL || row->t_len + MINIMAL_TUPLE_OFFSET > PG_UINT16_MAX)
 				break;
 			page->tuples[page->n] = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
@@ -251,7 +321,7 @@ make_keys(MergeState *state, uint32 id, uint32 n)
 			keybuf->n = page->n;
 		}
 		else
-			keybuf_by_slot(state, row_at(state, id));
+			slot_keys_to_buffer(state, row_of_id(state, id));
 		pack_keys(keybuf, state->layout, 64, 0, keybuf->n,
 				  (char *) state->keys + id * key_size(state->layout));
 		id += keybuf->n;
@@ -259,7 +329,7 @@ make_keys(MergeState *state, uint32 id, uint32 n)
 	}
 }
 
-/* The rows that were taken leave run r's window, others come in; false if those are lost. */
+/* Removes the taken rows from run r's window and refills it.  False if rows are lost. */
 static bool
 refill(MergeState *state, int r)
 {
@@ -296,7 +366,7 @@ refill(MergeState *state, int r)
 		offsets[run->n++] = (uint32) (run->end >> 3);
 		run->end += size;
 	}
-	/* a single run is in order as it is */
+	/* a single run needs no keys */
 	if (state->nruns > 1)
 		make_keys(state, first + left, run->n - left);
 	run->more = run_reader_more(reader, run->end);
@@ -310,7 +380,7 @@ refill(MergeState *state, int r)
  * ------------------------------------------------------------------------
  */
 
-/* The row behind which other windows' rows may be on disk; false: none are. */
+/* Finds the last row of this round.  False if no run has more rows on disk. */
 static bool
 find_bound(const MergeState *state, uint32 *bound)
 {
@@ -321,7 +391,7 @@ find_bound(const MergeState *state, uint32 *bound)
 		const MergeRun *run = &state->runs[r];
 		uint32		last = ((uint32) r << state->shift) + run->n - 1;
 
-		if (run->n > 0 && run->more && (!found || compare_rows(state, last, *bound) < 0))
+		if (run->n > 0 && run->more && (!found || compare_ids(state, last, *bound) < 0))
 		{
 			*bound = last;
 			found = true;
@@ -330,7 +400,7 @@ find_bound(const MergeState *state, uint32 *bound)
 	return found;
 }
 
-/* How many of n keys from id on, which ascend, are smaller, or not larger; without a branch. */
+/* Counts the keys below key, or not above it, among n ascending keys; without a branch. */
 static pg_attribute_always_inline uint32
 count_keys(const MergeState *state, bool wide, uint32 id, uint32 n, Key128 key, bool not_larger)
 {
@@ -348,14 +418,14 @@ count_keys(const MergeState *state, bool wide, uint32 id, uint32 n, Key128 key, 
 	return from - id;
 }
 
-/* How many rows of window r do not go behind the bound. */
+/* Counts the rows of window r that do not sort behind the bound. */
 static uint32
 count_up_to(const MergeState *state, int r, uint32 bound)
 {
 	uint32		first = (uint32) r << state->shift;
 	int			bound_run = (int) (bound >> state->shift);
 	uint32		n = state->runs[r].n;
-	Key128		key = key_at(state, bound);
+	Key128		key = key_of_id(state, bound);
 	uint32		from;
 	uint32		to;
 
@@ -363,8 +433,8 @@ count_up_to(const MergeState *state, int r, uint32 bound)
 		return n;
 	from = state->wide ? count_keys(state, true, first, n, key, false) :
 		count_keys(state, false, first, n, key, false);
-	/* of equal rows, a later run's wait for those that the bound's still has */
-	if (from == n || key_at(state, first + from) != key || (state->layout->exact && r > bound_run))
+	/* the bound's run may have more equal rows, which come before those of later runs */
+	if (from == n || key_of_id(state, first + from) != key || (state->layout->exact && r > bound_run))
 		return from;
 	to = state->wide ? count_keys(state, true, first, n, key, true) :
 		count_keys(state, false, first, n, key, true);
@@ -373,7 +443,7 @@ count_up_to(const MergeState *state, int r, uint32 bound)
 	while (from < to)
 	{
 		uint32		mid = from + (to - from) / 2;
-		int			cmp = compare_rows(state, first + mid, bound);
+		int			cmp = compare_ids(state, first + mid, bound);
 
 		if (cmp < 0 || (cmp == 0 && r < bound_run))
 			from = mid + 1;
@@ -383,9 +453,9 @@ count_up_to(const MergeState *state, int r, uint32 bound)
 	return from;
 }
 
-/* Decides which rows are in this round; returns how many. */
+/* Chooses the rows of this round; returns their number. */
 static size_t
-take_rows(MergeState *state)
+choose_rows(MergeState *state)
 {
 	size_t		n = 0;
 	uint32		bound = 0;
@@ -402,11 +472,188 @@ take_rows(MergeState *state)
 }
 
 /* ------------------------------------------------------------------------
- * Long rows: a tree of losers
+ * Sorting a round
  * ------------------------------------------------------------------------
  */
 
-/* Does run a's row come before run b's?  Runs that have ended come last. */
+/* Makes the packed records of a round.  base is subtracted from keys, then cut bits go. */
+static pg_attribute_always_inline void
+make_records(const MergeState *state, bool wide, Key128 base, int cut, SortProblem *problem)
+{
+	uint64		prev = 0;
+	uint64	   *record = problem->recs;
+
+	for (int r = 0; r < state->nruns; r++)
+	{
+		uint32		first = (uint32) r << state->shift;
+
+		for (uint32 id = first; id < first + state->runs[r].taken; id++)
+		{
+			uint64		value = wide ? (uint64) ((((const Key128 *) state->keys)[id] - base) >> cut) :
+				(((const uint64 *) state->keys)[id] - (uint64) base) >> cut;
+
+			problem->descents += value < prev;
+			problem->ascents += value > prev;
+			prev = value;
+			*record++ = value << state->id_bits | id;
+		}
+	}
+}
+
+/* The smallest key of this round; *bits: the width of the key range. */
+static Key128
+find_round_range(const MergeState *state, int *bits)
+{
+	Key128		min = ~(Key128) 0;
+	Key128		max = 0;
+
+	for (int r = 0; r < state->nruns; r++)
+	{
+		uint32		first = (uint32) r << state->shift;
+
+		if (state->runs[r].taken == 0)
+			continue;
+		min = Min(min, key_of_id(state, first));
+		max = Max(max, key_of_id(state, first + state->runs[r].taken - 1));
+	}
+	max -= min;
+	*bits = (uint64) (max >> 64) != 0 ? 65 + pg_leftmost_one_pos64((uint64) (max >> 64)) :
+		(uint64) max != 0 ? 1 + pg_leftmost_one_pos64((uint64) max) : 0;
+	return min;
+}
+
+/* Sorts the records; returns the sorted records. */
+static uint64 *
+sort_records(MergeState *state, SortProblem *problem)
+{
+	SortEnv    *env = state->env;
+	const SortKernel *kernel =
+		sort_algorithms[problem->n < RADIX_MIN_RECORDS ? ALGORITHM_CPU_MERGE : ALGORITHM_CPU_RADIX].kernel;
+
+	problem->result = problem->recs;
+	if (problem->descents == 0)
+		return problem->result;
+	bulk_reserve(env->bulk, &env->recs, state->records_size + kernel->scratch_bytes(problem),
+				 state->records_size);
+	problem->recs = env->recs.ptr;
+	problem->scratch = (char *) env->recs.ptr + state->records_size;
+	if (kernel->run(problem) != SORT_OK)
+		elog(ERROR, "kernel cannot sort the rows of a merge");
+	return problem->result;
+}
+
+/* Merges records [a, a_end) and [b, b_end) by comparing rows; a goes first among equals. */
+static void
+merge_pair(const MergeState *state, const uint64 *a, const uint64 *a_end, const uint64 *b,
+		   const uint64 *b_end, uint64 *to)
+{
+	uint64		id_mask = (UINT64CONST(1) << state->id_bits) - 1;
+
+	while (a < a_end && b < b_end)
+	{
+		bool		second = compare_ids(state, (uint32) (*a & id_mask), (uint32) (*b & id_mask)) > 0;
+
+		*to++ = second ? *b++ : *a++;
+	}
+	memcpy(to, a, (a_end - a) * sizeof(uint64));
+	memcpy(to + (a_end - a), b, (b_end - b) * sizeof(uint64));
+}
+
+/* Orders n rows whose records have equal keys.  space has room for n records. */
+static void
+resolve_record_ties(MergeState *state, uint64 *records, uint64 *space, size_t n)
+{
+	uint64		run_mask = ((UINT64CONST(1) << state->id_bits) - 1) >> state->shift << state->shift;
+	uint32	   *pieces = state->pieces;
+	int			npieces = 0;
+	uint64	   *from = records;
+	uint64	   *to = space;
+
+	/* rows of one run are in order already */
+	for (size_t i = 0; i < n; i++)
+	{
+		if (i == 0 || ((records[i] ^ records[i - 1]) & run_mask) != 0)
+			pieces[npieces++] = (uint32) i;
+	}
+	while (npieces > 1)
+	{
+		int			merged = 0;
+		uint64	   *swap = from;
+
+		pieces[npieces] = (uint32) n;
+		for (int i = 0; i < npieces; i += 2)
+		{
+			uint32		mid = pieces[i + 1];
+			uint32		end = pieces[Min(i + 2, npieces)];
+
+			merge_pair(state, from + pieces[i], from + mid, from + mid, from + end, to + pieces[i]);
+			pieces[merged++] = pieces[i];
+		}
+		npieces = merged;
+		from = to;
+		to = swap;
+	}
+	if (from != records)
+		memcpy(records, from, n * sizeof(uint64));
+	state->env->report.ties += n;
+}
+
+static void
+resolve_round_ties(MergeState *state, uint64 *records, uint64 *space, size_t n)
+{
+	size_t		start = 0;
+
+	for (size_t i = 1; i <= n; i++)
+	{
+		if (i < n && (records[i] ^ records[start]) >> state->id_bits == 0)
+			continue;
+		if (i - start > 1)
+			resolve_record_ties(state, records + start, space, i - start);
+		start = i;
+	}
+}
+
+/* Sorts the n rows of this round; returns their records. */
+static uint64 *
+sort_round(MergeState *state, size_t n)
+{
+	SortProblem problem = {0};
+	uint64	   *records;
+	Key128		base;
+	int			bits;
+	int			cut;
+
+	base = find_round_range(state, &bits);
+	cut = Max(0, bits - (64 - state->id_bits));
+	problem.n = n;
+	problem.format = SORT_REC_PACKED;
+	problem.recs = state->env->recs.ptr;
+	problem.begin_bit = state->id_bits;
+	problem.end_bit = state->id_bits + bits - cut;
+	problem.rids_ascending = true;
+	problem.order_known = true;
+	if (state->wide)
+		make_records(state, true, base, cut, &problem);
+	else
+		make_records(state, false, base, cut, &problem);
+	records = sort_records(state, &problem);
+	if (cut > 0 || !state->layout->exact)
+	{
+		/* the sorted records lie either in recs or in its scratch: the other is free */
+		char	   *recs = problem.recs;
+
+		resolve_round_ties(state, records,
+						   (uint64 *) ((char *) records != recs ? recs : recs + state->records_size), n);
+	}
+	return records;
+}
+
+/* ------------------------------------------------------------------------
+ * Long rows: a loser tree
+ * ------------------------------------------------------------------------
+ */
+
+/* Does run a's row come before run b's row?  Runs that have ended come last. */
 static bool
 comes_first(const MergeState *state, int a, int b)
 {
@@ -414,16 +661,16 @@ comes_first(const MergeState *state, int a, int b)
 
 	if (state->runs[a].n == 0 || state->runs[b].n == 0)
 		return state->runs[b].n == 0;
-	cmp = compare_rows(state, a, b);
+	cmp = compare_ids(state, a, b);
 	return cmp < 0 || (cmp == 0 && a < b);
 }
 
 /*
- * Run r plays against the losers on its way to the root, losers[0], which is the winner.  While the
- * tree is built, who comes first to a node waits there for the other.
+ * Plays run r against the losers on the path to the root; losers[0] becomes the winner.
+ * While the tree is built, the first run that reaches an empty node (-1) waits there.
  */
 static void
-play(MergeState *state, int r)
+replay_loser_tree(MergeState *state, int r)
 {
 	int			winner = r;
 
@@ -445,7 +692,7 @@ play(MergeState *state, int r)
 	state->losers[0] = winner;
 }
 
-/* The next row comes to hand; returns how many there are, 0 or 1. */
+/* Finds the next row by the loser tree; returns the number of rows, 0 or 1. */
 static size_t
 next_long_row(Merge *merge)
 {
@@ -462,20 +709,20 @@ next_long_row(Merge *merge)
 	if (merge->failed)
 		return 0;
 	for (int r = first; r <= last; r++)
-		play(state, r);
+		replay_loser_tree(state, r);
 	state->begun = true;
 	return state->runs[state->losers[0]].n;
 }
 
 /* ------------------------------------------------------------------------
- * The next rows
+ * The next round
  * ------------------------------------------------------------------------
  */
 static bool
-next_rows(Merge *merge)
+next_round(Merge *merge)
 {
 	MergeState *state = merge->state;
-	uint64	   *words = state->env->recs.ptr;
+	uint64	   *records = state->env->recs.ptr;
 	uint64		id_mask = (UINT64CONST(1) << state->id_bits) - 1;
 
 	merge->next = 0;
@@ -484,26 +731,27 @@ next_rows(Merge *merge)
 		merge->n = next_long_row(merge);
 		if (merge->n == 0)
 			return false;
-		words[0] = (uint64) row_at(state, state->losers[0]);
-		merge->rows = words;
+		records[0] = (uint64) row_of_id(state, state->losers[0]);
+		merge->rows = records;
 		return true;
 	}
 	for (int r = 0; r < state->nruns; r++)
 		merge->failed = merge->failed || !refill(state, r);
-	merge->n = merge->failed ? 0 : take_rows(state);
+	merge->n = merge->failed ? 0 : choose_rows(state);
 	if (merge->n == 0)
 		return false;
 
 	if (state->nruns == 1)
 	{
 		for (size_t i = 0; i < merge->n; i++)
-			words[i] = i;
+			records[i] = i;
 	}
 	else
-		words = merge_order_words(state, merge->n);
+		records = sort_round(state, merge->n);
+	/* the addresses of the rows replace the records */
 	for (size_t i = 0; i < merge->n; i++)
-		words[i] = (uint64) row_at(state, (uint32) (words[i] & id_mask));
-	merge->rows = words;
+		records[i] = (uint64) row_of_id(state, (uint32) (records[i] & id_mask));
+	merge->rows = records;
 	return true;
 }
 
@@ -514,188 +762,7 @@ merge_round(Merge *merge)
 	bool		more;
 
 	CHECK_FOR_INTERRUPTS();
-	more = next_rows(merge);
+	more = next_round(merge);
 	MemoryContextSwitchTo(old);
 	return more;
-}
-
-/* ------------------------------------------------------------------------
- * The rows of one round of a merge are sorted.
- *
- * The record of a round is a word: above, the row's key less the smallest one, of
- * which a round spans a small part only, so that there is room for most keys; below,
- * where the row lies: run and place in its window, in which order equal rows come out,
- * so that the merge is stable.  Rows whose words do not tell are merged by comparison:
- * those of one run are in order already.
- * ------------------------------------------------------------------------
- */
-
-/* Of fewer words than this a comparison sort is faster. */
-#define RADIX_MIN_WORDS			4096
-
-/* The rows' words.  base and cut: what is taken off their keys, below and in bits. */
-static pg_attribute_always_inline void
-make_words(const MergeState *state, bool wide, Key128 base, int cut, uint64 *words, SortProblem *problem)
-{
-	uint64		prev = 0;
-	uint64	   *word = words;
-
-	for (int r = 0; r < state->nruns; r++)
-	{
-		uint32		first = (uint32) r << state->shift;
-
-		for (uint32 id = first; id < first + state->runs[r].taken; id++)
-		{
-			uint64		value = wide ? (uint64) ((((const Key128 *) state->keys)[id] - base) >> cut) :
-				(((const uint64 *) state->keys)[id] - (uint64) base) >> cut;
-
-			problem->descents += value < prev;
-			problem->ascents += value > prev;
-			prev = value;
-			*word++ = value << state->id_bits | id;
-		}
-	}
-}
-
-/* The smallest key of this round, and the bits that the others span. */
-static Key128
-find_range(const MergeState *state, int *bits)
-{
-	Key128		min = ~(Key128) 0;
-	Key128		max = 0;
-
-	for (int r = 0; r < state->nruns; r++)
-	{
-		uint32		first = (uint32) r << state->shift;
-
-		if (state->runs[r].taken == 0)
-			continue;
-		min = Min(min, key_at(state, first));
-		max = Max(max, key_at(state, first + state->runs[r].taken - 1));
-	}
-	max -= min;
-	*bits = (uint64) (max >> 64) != 0 ? 65 + pg_leftmost_one_pos64((uint64) (max >> 64)) :
-		(uint64) max != 0 ? 1 + pg_leftmost_one_pos64((uint64) max) : 0;
-	return min;
-}
-
-/* Sorts the words; returns where they lie then. */
-static uint64 *
-sort_words(MergeState *state, SortProblem *problem)
-{
-	SortEnv    *env = state->env;
-	const SortKernel *kernel =
-		sort_algorithms[problem->n < RADIX_MIN_WORDS ? ALGORITHM_CPU_MERGE : ALGORITHM_CPU_RADIX].kernel;
-
-	problem->result = problem->recs;
-	if (problem->descents == 0)
-		return problem->result;
-	bulk_reserve(env->bulk, &env->recs, state->words_size + kernel->scratch_bytes(problem),
-				 state->words_size);
-	problem->recs = env->recs.ptr;
-	problem->scratch = (char *) env->recs.ptr + state->words_size;
-	if (kernel->run(problem) != SORT_OK)
-		elog(ERROR, "rows of runs cannot be sorted");
-	return problem->result;
-}
-
-/* Merges two sequences of words in the order of their rows; the first's go first among equals. */
-static void
-merge_pair(const MergeState *state, const uint64 *a, const uint64 *a_end, const uint64 *b,
-		   const uint64 *b_end, uint64 *to)
-{
-	uint64		id_mask = (UINT64CONST(1) << state->id_bits) - 1;
-
-	while (a < a_end && b < b_end)
-	{
-		bool		second = compare_rows(state, (uint32) (*a & id_mask), (uint32) (*b & id_mask)) > 0;
-
-		*to++ = second ? *b++ : *a++;
-	}
-	memcpy(to, a, (a_end - a) * sizeof(uint64));
-	memcpy(to + (a_end - a), b, (b_end - b) * sizeof(uint64));
-}
-
-/* Puts n rows into order whose words tell no difference; space has room for as many. */
-static void
-resolve_ties(MergeState *state, uint64 *words, uint64 *space, size_t n)
-{
-	uint64		run_mask = ((UINT64CONST(1) << state->id_bits) - 1) >> state->shift << state->shift;
-	uint32	   *pieces = state->pieces;
-	int			npieces = 0;
-	uint64	   *from = words;
-	uint64	   *to = space;
-
-	for (size_t i = 0; i < n; i++)
-	{
-		if (i == 0 || ((words[i] ^ words[i - 1]) & run_mask) != 0)
-			pieces[npieces++] = (uint32) i;
-	}
-	while (npieces > 1)
-	{
-		int			merged = 0;
-		uint64	   *swap = from;
-
-		pieces[npieces] = (uint32) n;
-		for (int i = 0; i < npieces; i += 2)
-		{
-			uint32		mid = pieces[i + 1];
-			uint32		end = pieces[Min(i + 2, npieces)];
-
-			merge_pair(state, from + pieces[i], from + mid, from + mid, from + end, to + pieces[i]);
-			pieces[merged++] = pieces[i];
-		}
-		npieces = merged;
-		from = to;
-		to = swap;
-	}
-	if (from != words)
-		memcpy(words, from, n * sizeof(uint64));
-	state->env->report.ties += n;
-}
-
-static void
-resolve_all_ties(MergeState *state, uint64 *words, uint64 *space, size_t n)
-{
-	size_t		start = 0;
-
-	for (size_t i = 1; i <= n; i++)
-	{
-		if (i < n && (words[i] ^ words[start]) >> state->id_bits == 0)
-			continue;
-		if (i - start > 1)
-			resolve_ties(state, words + start, space, i - start);
-		start = i;
-	}
-}
-
-/* merge_words.c: puts the rows that this round took, n, in order; returns their words. */
-static uint64 *
-merge_order_words(MergeState *state, size_t n)
-{
-	SortProblem problem = {0};
-	uint64	   *words;
-	Key128		base;
-	int			bits;
-	int			cut;
-
-	base = find_range(state, &bits);
-	cut = Max(0, bits - (64 - state->id_bits));
-	problem.n = n;
-	problem.format = SORT_REC_PACKED;
-	problem.recs = state->env->recs.ptr;
-	problem.begin_bit = state->id_bits;
-	problem.end_bit = state->id_bits + bits - cut;
-	problem.rids_ascending = true;
-	problem.order_known = true;
-	if (state->wide)
-		make_words(state, true, base, cut, problem.recs, &problem);
-	else
-		make_words(state, false, base, cut, problem.recs, &problem);
-	words = sort_words(state, &problem);
-	if (cut > 0 || !state->layout->exact)
-		resolve_all_ties(state, words,
-						words != problem.recs ? problem.recs : (uint64 *) ((char *) problem.recs + state->words_size),
-						problem.n);
-	return words;
 }
