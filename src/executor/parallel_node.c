@@ -248,7 +248,7 @@ run_own_share(ParallelSortState *node)
  * that is quicker or demanded by gpusort.algorithm.
  */
 static bool
-open_device_job(ParallelSortState *node)
+parallel_sort_open_device_job(ParallelSortState *node)
 {
 	const Gather *gather = (const Gather *) node->gather->ps.plan;
 	const Algorithm *forced = gpusort_forced_algorithm();
@@ -301,7 +301,7 @@ serve_device(void *arg)
  * False if the device failed; otherwise sets the node's phase.
  */
 static bool
-sort_on_device(ParallelSortState *node)
+parallel_sort_on_device(ParallelSortState *node)
 {
 	Exchange   *ex = node->partial->exchange;
 	DeviceSent	sent_to_device;
@@ -355,10 +355,10 @@ parallel_sort_start(ParallelSortState *node)
 	node->partial->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
 										   node->limit_offset);
 	node->on_device = false;
-	if (open_device_job(node))
+	if (parallel_sort_open_device_job(node))
 	{
 		launch_workers(node);
-		if (node->gather->nworkers_launched > 0 && sort_on_device(node))
+		if (node->gather->nworkers_launched > 0 && parallel_sort_on_device(node))
 			return;
 		if (node->gather->nworkers_launched > 0)
 		{

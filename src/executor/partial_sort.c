@@ -131,7 +131,7 @@ write_merged(PartialSortState *partial, const int *rings, int n)
 	}
 }
 
-/* Writes to the worker's ring what its reader is to have from it. */
+/* Writes the worker's ring: its own rows, and those of its group if it merges one. */
 static void
 partial_sort_write(PartialSortState *partial)
 {
@@ -156,7 +156,7 @@ partial_sort_write(PartialSortState *partial)
 	MemoryContextDelete(cxt);
 }
 
-/* Creates *sorter if there is none, and begins a sort beside other participants'. */
+/* Creates *sorter if there is none, and begins a sort as one of several participants. */
 static void
 begin_sort(PartialSortState *partial, Sorter **sorter, int participants, size_t bound, double rows)
 {
@@ -270,7 +270,7 @@ partial_sort_run(PartialSortState *partial)
 TupleTableSlot *
 partial_sort_exec_dummy(PlanState *pstate)
 {
-	/* test hook: without the dummy row, Gather waits for a worker's row or end */
+	/* injected fault: without the dummy row, Gather waits until its workers end */
 	if (fault_ordered() == DEVICE_FAULT_LATE_LEADER && ((PartialSortState *) pstate)->device_sink != NULL)
 		return ExecClearTuple(pstate->ps_ResultTupleSlot);
 	return ExecStoreAllNullTuple(pstate->ps_ResultTupleSlot);

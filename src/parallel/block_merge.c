@@ -88,7 +88,7 @@ assemble_row(BlockMerge *merge, MergeNode *stream, const RowBlock *block)
 		if (block == NULL && stream->source->stopped)
 			return false;
 		if (block == NULL)
-			elog(ERROR, "a row of a parallel sort is not complete");
+			elog(ERROR, "incomplete row in a parallel sort");
 	}
 	return true;
 }

@@ -95,7 +95,7 @@ keybuf_rows(BlockWriter *writer, const char *row, int n)
 
 /* Writes the keys of the block's rows, or of the row that the block has a piece of. */
 static void
-write_keys(BlockWriter *writer, RowBlock *block, const char *rows)
+write_block_keys(BlockWriter *writer, RowBlock *block, const char *rows)
 {
 	keybuf_rows(writer, rows, block->n);
 	/* keys outside the range would not compare with other participants' keys */
@@ -112,7 +112,7 @@ write_piece(BlockWriter *writer, RowBlock *block)
 	bool		last = row_block_put_piece(block, writer->pending, &writer->pending_at);
 
 	if (block->n > 0)
-		write_keys(writer, block, (const char *) writer->pending);
+		write_block_keys(writer, block, (const char *) writer->pending);
 	if (last)
 		writer->pending = NULL;
 }
@@ -158,7 +158,7 @@ fill_block(BlockWriter *writer, SortResult *result, ResultKind kind, RowBlock *b
 	} while (writer->pending != NULL);
 
 	row_block_divide(block, n, bytes, key_bytes, writer->places);
-	write_keys(writer, block, block->rows);
+	write_block_keys(writer, block, block->rows);
 	return true;
 }
 

@@ -61,7 +61,7 @@ head_size(int workers)
 }
 
 static Size
-blocks_size(int workers)
+ring_blocks_size(int workers)
 {
 	return (Size) workers * EXCHANGE_RING_BLOCKS * ROW_BLOCK_SIZE;
 }
@@ -69,7 +69,7 @@ blocks_size(int workers)
 Size
 exchange_size(int workers)
 {
-	return PG_CACHE_LINE_SIZE + head_size(workers) + blocks_size(workers) +
+	return PG_CACHE_LINE_SIZE + head_size(workers) + ring_blocks_size(workers) +
 		(workers + 1) * sizeof(ExchangeSlot);
 }
 
@@ -81,7 +81,7 @@ exchange_init(Exchange *ex, int workers)
 
 	ex->nrings = workers;
 	ex->blocks_at = blocks - (char *) ex;
-	ex->slots_at = ex->blocks_at + blocks_size(workers);
+	ex->slots_at = ex->blocks_at + ring_blocks_size(workers);
 	pg_atomic_init_u32(&ex->stopped, 0);
 	pg_atomic_init_u32(&ex->device_failed, 0);
 	pg_atomic_init_u64(&ex->first_bound, PG_UINT64_MAX);
@@ -227,36 +227,36 @@ exchange_arrive(Exchange *ex, int participant)
 }
 
 static bool
-all_released(Exchange *ex)
+barrier_released(Exchange *ex)
 {
-	bool		agreed;
+	bool		released;
 
 	SpinLockAcquire(&ex->lock);
-	agreed = ex->released;
+	released = ex->released;
 	SpinLockRelease(&ex->lock);
-	return agreed;
+	return released;
 }
 
 bool
 exchange_wait_all(Exchange *ex)
 {
-	bool		agreed;
+	bool		released;
 
 	ConditionVariablePrepareToSleep(&ex->released_cv);
-	while (!(agreed = all_released(ex)) && !exchange_stopped(ex))
+	while (!(released = barrier_released(ex)) && !exchange_stopped(ex))
 		ConditionVariableSleep(&ex->released_cv, exchange_wait_event());
 	ConditionVariableCancelSleep();
-	return agreed && !exchange_stopped(ex);
+	return released && !exchange_stopped(ex);
 }
 
 bool
 exchange_wait_sent(Exchange *ex, ExchangeServe serve, void *arg)
 {
-	bool		agreed;
+	bool		released;
 
 	/* signals of the condition variable set the latch */
 	ConditionVariablePrepareToSleep(&ex->released_cv);
-	while (!(agreed = all_released(ex)) && pg_atomic_read_u32(&ex->device_failed) == 0 &&
+	while (!(released = barrier_released(ex)) && pg_atomic_read_u32(&ex->device_failed) == 0 &&
 		   !exchange_stopped(ex) && serve(arg))
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, WORKER_CHECK_MS,
@@ -265,7 +265,7 @@ exchange_wait_sent(Exchange *ex, ExchangeServe serve, void *arg)
 		CHECK_FOR_INTERRUPTS();
 	}
 	ConditionVariableCancelSleep();
-	return agreed && pg_atomic_read_u32(&ex->device_failed) == 0;
+	return released && pg_atomic_read_u32(&ex->device_failed) == 0;
 }
 
 void
@@ -299,7 +299,7 @@ exchange_common_range(Exchange *ex, const KeyColumn *keys, int nkeys)
 	CommonKeyRange *common_range = palloc(sizeof(CommonKeyRange));
 	KeyBuffer  *keybuf = palloc0(sizeof(KeyBuffer));
 
-	Assert(all_released(ex));
+	Assert(barrier_released(ex));
 	/* holds no rows: it only has the kinds of the key columns */
 	keybuf_init(keybuf, keys, nkeys, true);
 	common_range_init(common_range);
@@ -378,7 +378,7 @@ ring_ready(Exchange *ex, int ring, int reader)
 
 	if (ring_full(r) > 0 || pg_atomic_read_u32(&r->state) == RING_ENDED || exchange_stopped(ex))
 		return true;
-	return all_released(ex) && r->reader != reader;
+	return barrier_released(ex) && r->reader != reader;
 }
 
 static void

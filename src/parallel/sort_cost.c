@@ -65,7 +65,7 @@ typedef struct CostKeys
 {
 	int			bits;			/* width of a row's normalized key */
 	int			computed;		/* columns whose keys a function computes */
-	bool		needs_comparator;	/* equal keys do not mean equal values */
+	bool		needs_comparator;	/* values are ordered by the comparator */
 } CostKeys;
 
 static void
@@ -255,8 +255,8 @@ cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *co
 	int			participants = sorting_participants(workers, leader);
 	double		concurrency = sort_abreast(participants);
 	double		oversubscription = participants / concurrency;
-	double		matches = two_levels ? 1 : log2(workers + 1);
-	double		merge_ns = MERGE_NS + facts->row_bytes * MERGE_BYTE_NS + matches * MERGE_COMPARE_NS;
+	double		comparisons = two_levels ? 1 : log2(workers + 1);
+	double		merge_ns = MERGE_NS + facts->row_bytes * MERGE_BYTE_NS + comparisons * MERGE_COMPARE_NS;
 	double		write_ns = WRITE_NS + facts->row_bytes * WRITE_BYTE_NS;
 	bool		all_run = sort_abreast(workers + 1) >= workers + 1;
 
@@ -267,7 +267,7 @@ cost_of_merge(const SortCostFacts *facts, int workers, bool leader, SortCost *co
 	if (two_levels)
 		write_ns += MERGE_NS + log2(workers / 2) * MERGE_COMPARE_NS + facts->row_bytes * STORE_BYTE_NS;
 	if (keys.needs_comparator)
-		merge_ns += matches * COMPARE_NS;
+		merge_ns += comparisons * COMPARE_NS;
 	write_ns /= concurrency;
 	cost->sort_us *= oversubscription;
 	/* with a CPU for each process, workers write while the leader merges */
