@@ -125,7 +125,7 @@ extern void keybuf_init(KeyBuffer *keybuf, const KeyColumn *keys, int nkeys, boo
  * makers live in cxt.
  */
 extern void keybuf_writer_init(KeyWriter *writer, MemoryContext cxt, BulkOwner *owner, const KeyBuffer *keybuf,
-							  const KeyColumn *keys);
+							   const KeyColumn *keys);
 
 /* Begins another sort: forgets rows, ranges and prefixes. */
 extern void keybuf_begin(KeyBuffer *keybuf);
@@ -432,14 +432,14 @@ extern void page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc de
  * the rows; they are not counted.
  */
 extern void page_keys_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWriter *writer, size_t at,
-							const char *const *data, int count);
+								const char *const *data, int count);
 
 /*
  * Writes column c of rows [at, at + count).  where[] points to each value; NULL is an
  * SQL NULL.
  */
 extern void page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWriter *writer, int c,
-								   size_t at, const char *const *where, int count);
+									   size_t at, const char *const *where, int count);
 
 /*
  * Selects the rows of [first, n) whose first column may sort before or with a value that
@@ -447,7 +447,7 @@ extern void page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, 
  * above.  Writes the row numbers to left[], and returns how many there are.
  */
 extern int	page_keys_select(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter *writer,
-								 uint64 normkey, const char *const *where, int first, int n, uint16 *left);
+							 uint64 normkey, const char *const *where, int first, int n, uint16 *left);
 
 /* Do the keys of this tuple have fixed offsets? */
 static inline bool
@@ -475,7 +475,7 @@ page_datum(const char *p, int byval_len)
 /* normkey_of_value() of the value at p; kind is the column's and may be a constant. */
 static inline uint64
 normkey_at(const KeyBufferColumn *col, KeyMaker maker, KeyKind kind, uint64 flip, const char *p,
-			 int byval_len, bool *inexact)
+		   int byval_len, bool *inexact)
 {
 	switch (kind)
 	{

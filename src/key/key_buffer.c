@@ -76,7 +76,7 @@ keybuf_init(KeyBuffer *keybuf, const KeyColumn *keys, int nkeys, bool keys_only)
 
 void
 keybuf_writer_init(KeyWriter *writer, MemoryContext cxt, BulkOwner *owner, const KeyBuffer *keybuf,
-				  const KeyColumn *keys)
+				   const KeyColumn *keys)
 {
 	int			c = 0;
 
@@ -359,7 +359,7 @@ check_row_order(KeyBuffer *keybuf, size_t i)
 	}
 }
 
-/* Counts the rows of [from, n) whose normalized key is less than, or equal to, its predecessor's. */
+/* Counts the rows of [from, n) with a smaller and an equal key compared to the previous row. */
 #define COUNT_STEPS(normkey_t) \
 	do { \
 		const normkey_t *normkeys = col->normkeys; \
@@ -473,7 +473,7 @@ page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const At
 /* COLUMN_LOOP for computed kinds. */
 static pg_attribute_always_inline void
 keybuf_column_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, KeyKind kind, size_t at, int offset,
-			int byval_len, const char *const *data, int count)
+					   int byval_len, const char *const *data, int count)
 {
 	KeyRange	seen;
 
@@ -502,7 +502,7 @@ keybuf_column_computed(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, 
 
 static void
 keybuf_column(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t at, int offset, int byval_len,
-			 const char *const *data, int count)
+			  const char *const *data, int count)
 {
 	switch (col->kind)
 	{
@@ -512,7 +512,7 @@ keybuf_column(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t at
 
 void
 page_keys_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWriter *writer, size_t at,
-				const char *const *data, int count)
+					const char *const *data, int count)
 {
 	if (count == 0)
 		return;
@@ -523,13 +523,13 @@ page_keys_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWriter *wr
 		if (col->nulls != NULL)
 			memset(col->nulls + at, 0, count);
 		keybuf_column(keybuf, writer->makers[c], col, at, keys->offset[c], keys->byval_len[c], data,
-					 count);
+					  count);
 	}
 }
 
 void
 page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWriter *writer, int c,
-					   size_t at, const char *const *where, int count)
+						   size_t at, const char *const *where, int count)
 {
 	KeyBufferColumn *col = &keybuf->cols[c];
 	int			done = 0;
@@ -542,7 +542,7 @@ page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWri
 			continue;
 		if (i > done)
 			keybuf_column(keybuf, writer->makers[c], col, at + done, 0, keys->byval_len[c], where + done,
-						 i - done);
+						  i - done);
 		if (i < count)
 			keybuf_null(keybuf, writer->owner, col, at + i);
 		done = i + 1;
@@ -565,7 +565,7 @@ page_keys_column_to_buffer(const PageKeys *keys, KeyBuffer *keybuf, const KeyWri
 
 int
 page_keys_select(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter *writer,
-					 uint64 normkey, const char *const *where, int first, int n, uint16 *left)
+				 uint64 normkey, const char *const *where, int first, int n, uint16 *left)
 {
 	const KeyBufferColumn *col = &keybuf->cols[0];
 	const KeyMaker maker = writer->makers[0];

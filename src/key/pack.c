@@ -330,7 +330,7 @@ quantize(const LinearScale *scale, uint64 normkey)
 /* Numbers of rows [start, start + count); 0 for NULLs. */
 static void
 quantize_column(const LinearScale *scale, const KeyBufferColumn *col, size_t start, int count,
-			 uint64 *numbers)
+				uint64 *numbers)
 {
 	const uint64 *normkeys = (const uint64 *) col->normkeys + start;
 
@@ -358,7 +358,7 @@ put_in_bucket(Buckets *buckets, uint64 bucket)
 	*word |= bit;
 }
 
-/* Do numbers of this many bits separate more values than the leading bits of normalized keys? */
+/* Do the scale's numbers separate more values than the same number of leading bits? */
 static bool
 scale_pays(const LinearScale *scale, const KeyBufferColumn *col, size_t n, int bits)
 {
@@ -379,7 +379,7 @@ scale_pays(const LinearScale *scale, const KeyBufferColumn *col, size_t n, int b
 	return by_number.shared + SAMPLE_SIZE / 16 < by_normkey.shared;
 }
 
-/* Makes a scale of this many bits for the column's n values.  Returns false if it does not pay. */
+/* Makes a scale of this many bits for the column's n values.  False if it does not pay. */
 static bool
 make_scale(LinearScale *scale, const KeyBufferColumn *col, size_t n, int bits)
 {
@@ -438,7 +438,7 @@ column_has_nulls(const KeyBufferColumn *col)
  */
 static const void *
 batch_normkeys(const KeyBufferColumn *col, const LayoutColumn *lc, size_t start, int count,
-			 uint64 *buf)
+			   uint64 *buf)
 {
 	if (lc->byte_dictionary != NULL)
 	{
@@ -505,7 +505,7 @@ fold_full_column(const KeyBufferColumn *col, const LayoutColumn *lc, const uint6
 	}
 }
 
-/* Uppermost key_bits (at most 64) of the keys of rows [start, start + count), right-aligned. */
+/* Uppermost key_bits (<= 64) of the keys of rows [start, start + count), right-aligned. */
 static void
 fold64(const KeyBuffer *keybuf, const KeyLayout *layout, int key_bits,
 	   size_t start, int count, uint64 *acc)
@@ -744,7 +744,7 @@ pack_row(const KeyBuffer *keybuf, const KeyWriter *writer, const KeyLayout *layo
 			v = lc->null_value;
 		else
 			v = (Key128) (narrowed(lc, normkey_of_value(col, writer->makers[c], values[col->att],
-													&inexact)) - lc->base) +
+														&inexact)) - lc->base) +
 				lc->add;
 		if (lc->bits > room)
 			key |= v >> (lc->bits - room);

@@ -87,7 +87,7 @@ add_part(KeySplit *split, Key128 low)
 	return true;
 }
 
-/* Divides the sample into ranges of this many keys.  Returns false if there are too many parts. */
+/* Divides the sample into ranges of this many keys.  False if there are too many parts. */
 static bool
 choose_ranges(KeySplit *split, const Key128 *sample, size_t n, double share)
 {

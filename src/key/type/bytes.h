@@ -140,7 +140,7 @@ bytes_normkey(const BytesPrefix *prefix, const char *p, size_t len, bool *inexac
 	return bytes_word(p + skip, len - skip);
 }
 
-/* Converts a normalized key behind a prefix of from bytes to one behind to bytes (to <= from). */
+/* Converts a normalized key behind a prefix of from bytes to one behind to <= from bytes. */
 static inline uint64_t
 bytes_shift(const BytesPrefix *prefix, int from, int to, uint64_t normkey)
 {

@@ -338,7 +338,7 @@ array_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool *ine
 		normkey = NORMKEY_NULL;
 	else
 		normkey = part_normkey(part, fetch_att(ARR_DATA_PTR(array), part->entry->typbyval,
-										   part->entry->typlen));
+											   part->entry->typlen));
 	close_value(value, opened);
 	return normkey;
 }
@@ -348,7 +348,7 @@ set_range_type(FirstPart *part, TypeCacheEntry *range)
 {
 	part->entry = range;
 	set_part_type(part, range->rngelemtype->type_id, range->rng_collation,
-			   range->rng_cmp_proc_finfo.fn_oid);
+				  range->rng_cmp_proc_finfo.fn_oid);
 }
 
 static uint64
@@ -390,7 +390,7 @@ multirange_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool
 	*inexact = true;
 	if (unlikely(!OidIsValid(part->type)))
 		set_range_type(part, lookup_type_cache(MultirangeTypeGetOid(ranges),
-											TYPECACHE_MULTIRANGE_INFO)->rngtype);
+											   TYPECACHE_MULTIRANGE_INFO)->rngtype);
 	if (!MultirangeIsEmpty(ranges))
 	{
 		multirange_get_bounds(part->entry, ranges, 0, &lower, &upper);
@@ -400,7 +400,7 @@ multirange_normkey(const KeyBufferColumn *col, KeyMaker maker, Datum value, bool
 	return normkey;
 }
 
-/* The row's type is not that of the last row.  An unknown type counts as one without columns. */
+/* The row's type is not that of the last row.  An unknown type counts as one of no columns. */
 static void
 set_row_type(FirstPart *part, Oid type, int32 typmod)
 {

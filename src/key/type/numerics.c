@@ -36,18 +36,18 @@
 #define SHORT_WEIGHT		0x003F
 
 /*
- * First words, in ascending order: numbers with a fixed point, numbers with a
- * weight (from OUTER on), special values (from SPECIAL on).
+ * First words, in ascending order: numbers with a fixed point, numbers with a weight
+ * (from FLOATING on), special values (from SPECIAL_FIRST on).
  */
 #define DIGIT_BASE			10000
 #define LOW_DIGITS			4	/* digits in a second word */
 #define LOW_BASE			INT64CONST(10000000000000000)	/* DIGIT_BASE ^ LOW_DIGITS */
 #define FIXED_WEIGHT		3	/* largest weight with a fixed point */
-#define FIXED_TOP			400 /* first digits at that weight are smaller: the word stays below OUTER */
-#define OUTER				(INT64CONST(1) << 62)
-#define OUTER_DIGITS		3	/* digits in a first word behind the weight */
-#define OUTER_SHIFT			40	/* bits for these digits */
-#define SPECIAL				(OUTER + (INT64CONST(1) << 61))
+#define FIXED_TOP			400 /* first digits at that weight are smaller: the word stays below FLOATING */
+#define FLOATING			(INT64CONST(1) << 62)
+#define FLOATING_DIGITS		3	/* digits in a first word behind the weight */
+#define FLOATING_SHIFT		40	/* bits for these digits */
+#define SPECIAL_FIRST		(FLOATING + (INT64CONST(1) << 61))
 
 /* A numeric, opened for reading. */
 typedef struct Numeral
@@ -92,7 +92,7 @@ open_special(Numeral *n, uint16 header)
 	n->ndigits = 0;
 	n->weight = 0;
 	n->negative = header != SPECIAL_NAN && header != SPECIAL_INFINITY;
-	n->special = header == SPECIAL_NAN ? SPECIAL + 1 : SPECIAL;
+	n->special = header == SPECIAL_NAN ? SPECIAL_FIRST + 1 : SPECIAL_FIRST;
 }
 
 static inline void
@@ -160,7 +160,7 @@ point_is_fixed(const Numeral *n)
 static inline int
 low_begin(const Numeral *n)
 {
-	return point_is_fixed(n) ? n->weight + 2 : OUTER_DIGITS;
+	return point_is_fixed(n) ? n->weight + 2 : FLOATING_DIGITS;
 }
 
 /* The first word of a number with a fixed point; missing digits are zeros. */
@@ -186,7 +186,7 @@ high_of(const Numeral *n)
 		return n->special;
 	if (likely(point_is_fixed(n)))
 		return (int64) fixed_high(n);
-	return OUTER + ((int64) n->weight << OUTER_SHIFT) + (int64) digits_from(n, 0, OUTER_DIGITS);
+	return FLOATING + ((int64) n->weight << FLOATING_SHIFT) + (int64) digits_from(n, 0, FLOATING_DIGITS);
 }
 
 static inline int64
