@@ -248,6 +248,15 @@ keybuf_normkey_at(const KeyBufferColumn *col, size_t i)
 	return col->wide ? ((const uint64 *) col->normkeys)[i] : ((const uint32 *) col->normkeys)[i];
 }
 
+static inline void
+keybuf_store(KeyBufferColumn *col, size_t i, uint64 normkey)
+{
+	if (col->wide)
+		((uint64 *) col->normkeys)[i] = normkey;
+	else
+		((uint32 *) col->normkeys)[i] = (uint32) normkey;
+}
+
 /*
  * Normalized key of a Datum, direction applied.  Sets *inexact if it is inexact
  * (traits.h), and otherwise leaves it alone.
@@ -300,10 +309,7 @@ keybuf_value(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t i, 
 	else
 		normkey = normkey_of_value(col, NO_KEY_MAKER, value, NULL);
 	key_range_add(&col->range, normkey);
-	if (col->wide)
-		((uint64 *) col->normkeys)[i] = normkey;
-	else
-		((uint32 *) col->normkeys)[i] = (uint32) normkey;
+	keybuf_store(col, i, normkey);
 }
 
 /* Appends one row.  The key buffer has room for it. */

@@ -142,10 +142,7 @@ keybuf_null(KeyBuffer *keybuf, BulkOwner *owner, KeyBufferColumn *col, size_t i)
 	col->nulls[i] = 1;
 	col->range.has_null = true;
 	/* set it, because packing reads the normalized key before it looks at the flag */
-	if (col->wide)
-		((uint64 *) col->normkeys)[i] = 0;
-	else
-		((uint32 *) col->normkeys)[i] = 0;
+	keybuf_store(col, i, 0);
 }
 
 uint64
@@ -267,19 +264,17 @@ keybuf_keep(KeyBuffer *keybuf, size_t i, size_t to, uint32 rid)
 	{
 		KeyBufferColumn *col = &keybuf->cols[c];
 		bool		null = col->nulls != NULL && col->nulls[i];
+		uint64		normkey = keybuf_normkey_at(col, i);
 
 		if (col->nulls != NULL)
 			col->nulls[to] = null;
-		if (col->wide)
-			((uint64 *) col->normkeys)[to] = ((uint64 *) col->normkeys)[i];
-		else
-			((uint32 *) col->normkeys)[to] = ((uint32 *) col->normkeys)[i];
+		keybuf_store(col, to, normkey);
 		if (null)
 			col->range.has_null = true;
 		else
 		{
-			key_range_add(&col->range, keybuf_normkey_at(col, to));
-			key_range_add_bits(&col->range, keybuf_normkey_at(col, to));
+			key_range_add(&col->range, normkey);
+			key_range_add_bits(&col->range, normkey);
 		}
 	}
 	keybuf->rids[to] = rid;
