@@ -1,9 +1,9 @@
 /*
  * shared_memory.c
- *	  Shared memory that the library has when it is preloaded.
+ *	  Registry of the extension's shared memory.
  *
- * What the parts of the library want is asked for, and made, in the order in which they
- * said so.
+ * Each module registers its part while libraries are preloaded.  One hook requests the
+ * memory of all parts, and one hook starts them, in the order of registration.
  */
 #include "postgres.h"
 
@@ -13,10 +13,10 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-#define MAX_WANTED	16
+#define MAX_PARTS	16
 
-static const SharedMemory *all_wanted[MAX_WANTED];
-static int	nwanted = 0;
+static const SharedMemory *parts[MAX_PARTS];
+static int	nparts = 0;
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
@@ -26,11 +26,11 @@ request_all(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
-	for (int i = 0; i < nwanted; i++)
+	for (int i = 0; i < nparts; i++)
 	{
-		RequestAddinShmemSpace(MAXALIGN(all_wanted[i]->size()));
-		if (all_wanted[i]->lock)
-			RequestNamedLWLockTranche(all_wanted[i]->name, 1);
+		RequestAddinShmemSpace(MAXALIGN(parts[i]->size()));
+		if (parts[i]->lock)
+			RequestNamedLWLockTranche(parts[i]->name, 1);
 	}
 }
 
@@ -40,30 +40,30 @@ start_all(void)
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	for (int i = 0; i < nwanted; i++)
+	for (int i = 0; i < nparts; i++)
 	{
 		bool		found;
-		void	   *memory = ShmemInitStruct(all_wanted[i]->name, all_wanted[i]->size(), &found);
+		void	   *memory = ShmemInitStruct(parts[i]->name, parts[i]->size(), &found);
 
-		all_wanted[i]->start(memory, found);
+		parts[i]->start(memory, found);
 	}
 	LWLockRelease(AddinShmemInitLock);
 }
 
 bool
-gpusort_shared_memory(const SharedMemory *wanted)
+gpusort_shared_memory(const SharedMemory *part)
 {
 	if (!process_shared_preload_libraries_in_progress)
 		return false;
-	if (nwanted == 0)
+	if (nparts == 0)
 	{
 		prev_shmem_request_hook = shmem_request_hook;
 		shmem_request_hook = request_all;
 		prev_shmem_startup_hook = shmem_startup_hook;
 		shmem_startup_hook = start_all;
 	}
-	if (nwanted == MAX_WANTED)
+	if (nparts == MAX_PARTS)
 		elog(FATAL, "gpusort: too many parts of shared memory");
-	all_wanted[nwanted++] = wanted;
+	parts[nparts++] = part;
 	return true;
 }

@@ -1,6 +1,6 @@
 /*
  * shared_memory.h
- *	  Shared memory that the library has when it is preloaded.
+ *	  Registry of the extension's shared memory.
  */
 #ifndef GPUSORT_SHARED_MEMORY_H
 #define GPUSORT_SHARED_MEMORY_H
@@ -10,15 +10,15 @@
 typedef struct SharedMemory
 {
 	const char *name;
-	Size		(*size) (void); /* asked when all settings are known */
-	void		(*start) (void *memory, bool found);	/* found: it has been filled already */
-	bool		lock;			/* with a lock: GetNamedLWLockTranche(name) */
+	Size		(*size) (void); /* called after all settings are known */
+	void		(*start) (void *memory, bool found);	/* found: already initialized */
+	bool		lock;			/* also request the lock GetNamedLWLockTranche(name) */
 } SharedMemory;
 
 /*
- * For _PG_init: memory that is wanted.  False, and nothing is done, unless the server is
- * starting.
+ * Registers a part of shared memory; to be called from _PG_init().  *part must stay valid.
+ * Does nothing and returns false unless libraries are being preloaded.
  */
-extern bool gpusort_shared_memory(const SharedMemory *wanted);
+extern bool gpusort_shared_memory(const SharedMemory *part);
 
 #endif							/* GPUSORT_SHARED_MEMORY_H */

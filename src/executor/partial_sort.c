@@ -32,7 +32,7 @@
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "parallel/parallel.h"
-#include "service/service_internal.h"
+#include "service/service.h"
 #include "utils/memutils.h"
 
 static Node *partial_sort_create_state(CustomScan *cscan);

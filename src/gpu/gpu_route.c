@@ -22,7 +22,6 @@
 #include "monitor/stat.h"
 #include "port/pg_bitutils.h"
 #include "service/service.h"
-#include "service/service_internal.h"
 #include "settings.h"
 #include "sort/sort_internal.h"
 

@@ -27,8 +27,7 @@
 #include "gpu/gpu_internal.h"
 #include "kernel/algorithm.h"
 #include "miscadmin.h"
-#include "service/protocol.h"
-#include "service/service_internal.h"
+#include "service/service.h"
 #include "settings.h"
 #include "sort/sort_internal.h"
 

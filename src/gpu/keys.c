@@ -33,7 +33,7 @@
 
 #include "gpu/gpu_internal.h"
 #include "miscadmin.h"
-#include "service/service_internal.h"
+#include "service/service.h"
 #include "settings.h"
 #include "sort/sort_internal.h"
 

@@ -30,8 +30,7 @@
 #include "cost/cost.h"
 #include "gpu/gpu_internal.h"
 #include "miscadmin.h"
-#include "service/protocol.h"
-#include "service/service_internal.h"
+#include "service/service.h"
 #include "store/row.h"
 
 /* First rows of a participant whose keys are examined; 1/EXAMINE_EQUAL of them may be equal. */

@@ -1,8 +1,37 @@
 /*
  * admission.c
- *	  Admission of jobs: free space, queue, and availability of each GPU.
+ *	  Admission of jobs: free resources, queue, and availability of each GPU.
  *
- * Nothing is kept: who asks looks at all slots, under the lock.
+ * A job gets all its resources when it begins: a slot, chunks of the staging pool, and a
+ * part of a device's budget.  Backends that find no space wait in a queue in shared
+ * memory, first come, first served.  A backend that comes while others wait for the same
+ * devices waits behind them, even if its job would fit at once.  Otherwise a stream of
+ * small sorts could starve a large one.  Devices that no backend ahead can use may be
+ * taken by those behind.  No state is kept beside the slots and the queue: each request
+ * computes the free resources from all slots, under the lock.
+ *
+ * A sort does not have to wait, because the CPU can do it.  patience_us is the time that
+ * it may wait.  A sort that is expected to wait longer uses the CPU at once.  The expected
+ * time follows from Little's law: memory becomes free at the rate of the memory in use
+ * divided by the mean time for which a byte is held.  A job that is much older than
+ * that belongs to a query that is not being read, and counts as staying.  A backend's own
+ * jobs count as staying, too.  For an algorithm that a user forces, only the
+ * own jobs count, until a session has waited in vain.
+ *
+ * A session that holds a job does not wait for another one: an inner sort keeps its job
+ * while its outer sort would wait, and sessions that wait for each other's jobs would
+ * only lose time.  If there is no space at once, the CPU does the outer sort.  A
+ * session is a backend with its parallel workers.
+ *
+ * No backend gets more than gpusort.device_share of a device.  A job that asks for more
+ * memory does not wait in the queue, because it can finish with what it has.
+ *
+ * Wake-ups: a process that frees a slot sets the latch of the first backend in the queue,
+ * without a lock, since it may be the device process.  That backend takes its resources or
+ * not, and wakes the backends behind it for which there is space.
+ *
+ * On error: a backend leaves the queue in PG_CATCH when it is cancelled, and by
+ * device_leave_queue() when it exits.
  */
 #include "postgres.h"
 
@@ -10,13 +39,81 @@
 
 #include "compat.h"
 #include "miscadmin.h"
-#include "service/protocol.h"
-#include "service/service.h"
 #include "service/service_internal.h"
 #include "settings.h"
+#include "storage/proc.h"
+
+/* What a job asks for. */
+typedef struct Request
+{
+	uint64		bytes;			/* memory of one device */
+	int			want_chunks;
+	uint64		devices;		/* devices that could hold the job: a bit per CUDA number */
+} Request;
+
+/* Free resources. */
+typedef struct Room
+{
+	uint64		memory[DEVICE_MAX];
+	int			slot;			/* a free slot, or -1 */
+	int			slots;			/* number of free slots that are not reserved */
+	int			chunks;			/* number of free chunks that are not reserved */
+	uint8		taken[DEVICE_MAX_CHUNKS / BITS_PER_BYTE];	/* bitmap of chunks in use */
+} Room;
+
+/* A job that has lasted for this multiple of the mean time counts as staying. */
+#define STAYING_HOLDS			8
+#define STAYING_MIN_US			100000
+
+/* Longest wait: bounds the cost of a lost wake-up. */
+#define QUEUE_TIMEOUT_MS		200
+
+/* This backend's sequence number in the queue; 0: it does not wait. */
+static uint64 my_sequence = 0;
+
+/* Has this backend waited for all its patience since its last admission? */
+static bool waited_in_vain = false;
+
+/* ------------------------------------------------------------------------
+ * Free resources; under the lock
+ * ------------------------------------------------------------------------
+ */
+
+static inline uint64
+device_bit(int device)
+{
+	return UINT64CONST(1) << device_shared->devices[device].index;
+}
+
+static inline bool
+is_in_use(const DeviceSlot *slot)
+{
+	return pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state) !=
+		device_slot_word(0, DEVICE_SLOT_FREE);
+}
+
+static inline bool
+is_open(const DeviceSlot *slot)
+{
+	return device_slot_state(pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state)) == DEVICE_SLOT_OPEN;
+}
+
+/* Is it a job of this backend? */
+static inline bool
+is_mine(const DeviceSlot *slot)
+{
+	return slot->pid == MyProcPid && is_open(slot);
+}
+
+/* PID of this session: this process's, or as a parallel worker the leader's. */
+static inline int
+my_session(void)
+{
+	return MyProc->lockGroupLeader != NULL ? MyProc->lockGroupLeader->pid : MyProcPid;
+}
 
 static void
-room_look(Room *room)
+compute_room(Room *room)
 {
 	int			reserved = 0;
 
@@ -29,55 +126,55 @@ room_look(Room *room)
 	{
 		const DeviceSlot *slot = &device_shared->slots[i];
 
-		if (!room_in_use(slot))
+		if (!is_in_use(slot))
 		{
 			if (room->slots++ == 0)
 				room->slot = i;
 			continue;
 		}
-		/* after a restart the devices may be others, with other budgets */
+		/* after a restart the devices and their budgets may differ: do not underflow */
 		room->memory[slot->device] -= Min(room->memory[slot->device], device_slot_memory(slot));
 		for (int c = 0; c < slot->nchunks; c++)
 			room->taken[slot->chunks[c] / BITS_PER_BYTE] |= 1 << (slot->chunks[c] % BITS_PER_BYTE);
 		room->chunks -= slot->nchunks;
-		if (slot->producers > 0 && device_slot_is_current(slot) && room_is_open(slot))
+		if (slot->producers > 0 && device_slot_is_current(slot) && is_open(slot))
 			reserved += slot->producers;
 	}
 	room->slots -= Min(reserved, room->slots);
 	room->chunks -= Min(reserved * DEVICE_MIN_CHUNKS, room->chunks);
 }
 
-/* Has this session a job? */
+/* Does this session have a job? */
 static bool
-room_session_holds(void)
+session_has_job(void)
 {
-	int			session = room_session();
+	int			session = my_session();
 
 	for (int i = 0; i < DEVICE_SLOTS; i++)
 	{
 		const DeviceSlot *slot = &device_shared->slots[i];
 
-		if (slot->session == session && device_slot_is_current(slot) && room_is_open(slot))
+		if (slot->session == session && device_slot_is_current(slot) && is_open(slot))
 			return true;
 	}
 	return false;
 }
 
-/* What this backend has of each device. */
+/* Memory that this backend has on each device. */
 static void
-look_at_mine(uint64 *mine)
+compute_my_memory(uint64 *mine)
 {
 	memset(mine, 0, DEVICE_MAX * sizeof(uint64));
 	for (int i = 0; i < DEVICE_SLOTS; i++)
 	{
 		const DeviceSlot *slot = &device_shared->slots[i];
 
-		if (room_is_mine(slot))
+		if (is_mine(slot))
 			mine[slot->device] += device_slot_memory(slot);
 	}
 }
 
-/* What one backend may have of a device. */
+/* Memory that one backend may have on a device. */
 static inline uint64
 share_of(int device)
 {
@@ -85,20 +182,20 @@ share_of(int device)
 }
 
 /*
- * The devices on which so much fits, if the others had nothing of them.  What we have
- * stays while we ask.
+ * The devices that could hold this many bytes in addition to this backend's jobs, if no
+ * other backend had a job.
  */
 static uint64
-room_devices_for(uint64 bytes)
+devices_for(uint64 bytes)
 {
 	uint64		devices = 0;
 	uint64		mine[DEVICE_MAX];
 
-	look_at_mine(mine);
+	compute_my_memory(mine);
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
 		if (share_of(d) >= bytes + mine[d])
-			devices |= room_device_bit(d);
+			devices |= device_bit(d);
 	}
 	return devices & gpusort_device_mask;
 }
@@ -111,10 +208,10 @@ device_largest_job(int *devices)
 
 	*devices = 0;
 	LWLockAcquire(device_shared->lock, LW_SHARED);
-	look_at_mine(mine);
+	compute_my_memory(mine);
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
-		if ((gpusort_device_mask & room_device_bit(d)) == 0)
+		if ((gpusort_device_mask & device_bit(d)) == 0)
 			continue;
 		(*devices)++;
 		most = Max(most, share_of(d) - Min(share_of(d), mine[d]));
@@ -136,8 +233,8 @@ device_reserve(DeviceSlot *slot, uint64 bytes)
 		uint64		mine[DEVICE_MAX];
 		Room		room;
 
-		room_look(&room);
-		look_at_mine(mine);
+		compute_room(&room);
+		compute_my_memory(mine);
 		fits = bytes <= has ||
 			(room.memory[slot->device] >= bytes - has &&
 			 share_of(slot->device) >= mine[slot->device] - has + bytes);
@@ -148,24 +245,24 @@ device_reserve(DeviceSlot *slot, uint64 bytes)
 	return fits;
 }
 
-/* Is there a device that we may use at all? */
+/* May this session use any device? */
 static bool
-room_any_device(void)
+any_device(void)
 {
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
-		if ((gpusort_device_mask & room_device_bit(d)) != 0)
+		if ((gpusort_device_mask & device_bit(d)) != 0)
 			return true;
 	}
 	return false;
 }
 
 /*
- * Is there room for a request with so many others ahead?  The device with the
- * most memory left, or -1 and *why.
+ * Returns the device with the most free memory for a request, with "ahead" backends ahead
+ * of it in the queue, or -1 and *why.
  */
 static int
-room_find(const Room *room, const Request *request, int ahead, DeviceState *why)
+find_device(const Room *room, const Request *request, int ahead, DeviceState *why)
 {
 	uint64		claimed = 0;
 	uint64		most = 0;
@@ -173,7 +270,7 @@ room_find(const Room *room, const Request *request, int ahead, DeviceState *why)
 
 	for (int i = 0; i < ahead; i++)
 		claimed |= device_shared->queue[i].devices;
-	/* a slot and chunks remain for each of those ahead */
+	/* keep a slot and chunks for each backend ahead */
 	if (room->slots <= ahead || room->chunks < DEVICE_MIN_CHUNKS * (ahead + 1) ||
 		(request->devices & ~claimed) == 0)
 	{
@@ -182,7 +279,7 @@ room_find(const Room *room, const Request *request, int ahead, DeviceState *why)
 	}
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
-		if ((request->devices & ~claimed & room_device_bit(d)) != 0 &&
+		if ((request->devices & ~claimed & device_bit(d)) != 0 &&
 			room->memory[d] >= request->bytes && room->memory[d] > most)
 		{
 			best = d;
@@ -193,9 +290,12 @@ room_find(const Room *room, const Request *request, int ahead, DeviceState *why)
 	return best;
 }
 
-/* Up to want chunks, no more than an eighth of what is free, that many get some. */
+/*
+ * Takes up to "want" chunks, but no more than an eighth of the free chunks, so that
+ * later jobs get some, too.
+ */
 static int
-room_take_chunks(const Room *room, int want, int ahead, uint32 *chunks)
+take_free_chunks(const Room *room, int want, int ahead, uint32 *chunks)
 {
 	int			left = room->chunks - DEVICE_MIN_CHUNKS * ahead;
 	int			n = 0;
@@ -210,26 +310,13 @@ room_take_chunks(const Room *room, int want, int ahead, uint32 *chunks)
 }
 
 /* ------------------------------------------------------------------------
- * Who waits for a device, and what there is to expect of it.
- *
- * admission.c says why they do, and for how long.
- * ------------------------------------------------------------------------
- */
-
-/* A job that has lasted for this many mean times is taken to stay. */
-#define STAYING_HOLDS			8
-#define STAYING_MIN_US			100000
-
-/* This backend's place in the queue; 0: none. */
-static uint64 my_sequence = 0;
-
-/* ------------------------------------------------------------------------
- * What waiting would cost; under the lock
+ * Expected waiting time; under the lock
  * ------------------------------------------------------------------------
  */
 
 /*
- * Time until needed is free where free is now, of a total of which some stays.
+ * Time until "needed" units of a resource are free.  "free" of "total" units are free
+ * now; "staying" units will not become free.  "least" is the minimum to ever succeed.
  */
 static double
 time_for(double needed, double free, double total, double staying, double least,
@@ -242,14 +329,17 @@ time_for(double needed, double free, double total, double staying, double least,
 	return needed <= free ? 0 : (needed - free) / turning * hold_us;
 }
 
-/* A job that has lasted so long is taken to stay. */
+/* Age from which a job counts as staying. */
 static double
 queue_staying_us(void)
 {
 	return Max(STAYING_HOLDS * Max(device_shared->hold_us, device_shared->byte_hold_us), STAYING_MIN_US);
 }
 
-/* DBL_MAX: there never will be room.  any_age: only our own jobs stay. */
+/*
+ * Expected waiting time behind "ahead" backends.  DBL_MAX: there will never be space.
+ * any_age: only this backend's own jobs count as staying.
+ */
 static double
 expected_wait_us(const Request *request, int ahead, bool any_age)
 {
@@ -267,21 +357,21 @@ expected_wait_us(const Request *request, int ahead, bool any_age)
 	double		chunk_us;
 	Room		room;
 
-	room_look(&room);
+	compute_room(&room);
 	for (int i = 0; i < DEVICE_SLOTS; i++)
 	{
 		const DeviceSlot *slot = &device_shared->slots[i];
 
-		if (!room_in_use(slot) ||
-			(!room_is_mine(slot) && (any_age || (double) (now - slot->opened_us) < staying_us)))
+		if (!is_in_use(slot) ||
+			(!is_mine(slot) && (any_age || (double) (now - slot->opened_us) < staying_us)))
 			continue;
 		staying[slot->device] += (double) device_slot_memory(slot);
 		staying_chunks += slot->nchunks;
 		staying_slots++;
 	}
 	for (int d = 0; d < device_shared->ndevices; d++)
-		ndevices += (request->devices & room_device_bit(d)) != 0;
-	/* those ahead share the devices */
+		ndevices += (request->devices & device_bit(d)) != 0;
+	/* the backends ahead are spread over the devices */
 	for (int i = 0; i < ahead; i++)
 	{
 		if ((device_shared->queue[i].devices & request->devices) != 0)
@@ -289,7 +379,7 @@ expected_wait_us(const Request *request, int ahead, bool any_age)
 	}
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
-		if ((request->devices & room_device_bit(d)) != 0)
+		if ((request->devices & device_bit(d)) != 0)
 			memory_us = Min(memory_us,
 							time_for(bytes, (double) room.memory[d],
 									 (double) device_shared->devices[d].budget, staying[d],
@@ -302,8 +392,8 @@ expected_wait_us(const Request *request, int ahead, bool any_age)
 }
 
 /*
- * Is it worth waiting, behind all who do?  forced: if there will ever be room it is.  If not,
- * *expected_us says why, if it is not 0.
+ * Is it worth waiting at the end of the queue?  forced: wait if there will ever be
+ * space.  *expected_us is the expected time, or 0 if it was not needed.
  */
 static bool
 queue_worth_waiting(const Request *request, double patience_us, bool forced, double *expected_us)
@@ -316,9 +406,11 @@ queue_worth_waiting(const Request *request, double patience_us, bool forced, dou
 }
 
 /* ------------------------------------------------------------------------
- * The queue
+ * The queue; under the lock, unless noted
  * ------------------------------------------------------------------------
  */
+
+/* Does this backend wait?  Needs no lock. */
 static bool
 queue_waiting(void)
 {
@@ -369,7 +461,7 @@ queue_enter(const Request *request)
 	queue_changed();
 }
 
-/* Wakes those from a place on for whom there is room. */
+/* Wakes the backends from a place of the queue on for which there is space. */
 static void
 queue_wake_from(int place)
 {
@@ -378,18 +470,18 @@ queue_wake_from(int place)
 
 	if (place >= device_shared->nwaiting)
 		return;
-	room_look(&room);
+	compute_room(&room);
 	for (int i = place; i < device_shared->nwaiting; i++)
 	{
 		const DeviceWaiter *waiter = &device_shared->queue[i];
 		Request		request = {waiter->bytes, DEVICE_MIN_CHUNKS, waiter->devices};
 
-		if (room_find(&room, &request, i, &why) >= 0)
+		if (find_device(&room, &request, i, &why) >= 0)
 			SetLatch(waiter->latch);
 	}
 }
 
-/* This backend's way through it: how many are ahead is its place. */
+/* Removes this backend from its place. */
 static void
 queue_leave(int place)
 {
@@ -414,8 +506,8 @@ device_leave_queue(void)
 }
 
 /*
- * Never waits: a backend may have been killed with the lock, and the server with it.
- * Whom nobody wakes looks by itself soon.
+ * Does not wait for the lock: a backend may have been killed while it held the lock.
+ * Without a wake-up, backends look again after QUEUE_TIMEOUT_MS.
  */
 void
 device_wake_queue(void)
@@ -427,57 +519,10 @@ device_wake_queue(void)
 	LWLockRelease(device_shared->lock);
 }
 
-void
-device_wake_first(void)
-{
-	Latch	   *latch;
-
-	pg_memory_barrier();
-	latch = device_shared->first_waiting;
-	if (latch != NULL)
-		SetLatch(latch);
-}
-
 /* ------------------------------------------------------------------------
- * Who gets on the device, and who waits.
- *
- * A job gets all that it needs when it begins: a slot, some chunks of the staging
- * pool, and a part of a device's budget.  Those for whom there is no room wait in a
- * queue in shared memory, first come, first served: whoever comes while others wait
- * for the same devices waits behind them, also if it is small enough to fit at
- * once.  Otherwise a stream of small sorts would keep a large one waiting for
- * ever.  Devices that nobody ahead can use may be taken by those behind.
- *
- * A sort does not have to wait, because the CPU can do it.  So patience_us is what
- * waiting may cost, and one that must expect to wait longer goes to the CPU at
- * once.  What to expect follows from what jobs have lately held and how long
- * (Little's law): memory comes free at the rate of what is held divided by the mean
- * time for which a byte is held.  Jobs that are far older than that (of queries
- * that nobody reads on) are taken to stay, and our own (of this query) do stay.
- * For an algorithm that a user forces only the latter count, until a session has
- * waited in vain.
- *
- * A session that holds a job does not wait for another: an inner sort that streams keeps its job as long
- * as its outer sort waits, and sessions that wait for each other's jobs only lose time.  The outer sort is
- * the CPU's if there is no room at once.  A session is a backend with its parallel workers.
- *
- * No backend gets more than gpusort.device_share of a device; a job that asks for more
- * than it has is not put into the queue, since it can do with what it has.
- *
- * Wake-ups: whoever frees a slot sets the latch of the first in the queue, without
- * a lock, since it may be the device process; the first takes what it needs or
- * not, and wakes those behind it for whom there is room.
- *
- * On error: who waits leaves the queue, by PG_CATCH when it is cancelled, by
- * device_leave_queue() when it ends.
+ * Admission of a job
  * ------------------------------------------------------------------------
  */
-
-/* A lost wake-up costs no more than this. */
-#define QUEUE_TIMEOUT_MS		200
-
-/* Since it last got in, it has waited for all its patience. */
-static bool waited_in_vain = false;
 
 void
 device_close_slot(DeviceSlot *slot, uint32 generation)
@@ -488,7 +533,7 @@ device_close_slot(DeviceSlot *slot, uint32 generation)
 	pg_memory_barrier();
 	if (pg_atomic_read_u32(&device_shared->generation) != generation)
 	{
-		/* the supervisor may have been here before us, or may come after */
+		/* the supervisor may also free it, before or after us */
 		(void) pg_atomic_compare_exchange_u32(&slot->state, &closing, 0);
 		device_wake_first();
 	}
@@ -496,7 +541,7 @@ device_close_slot(DeviceSlot *slot, uint32 generation)
 		device_wake_process();
 }
 
-/* The free slot, for a job on this device. */
+/* Fills the free slot for a job on this device. */
 static DeviceSlot *
 fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chunks, int ahead)
 {
@@ -504,11 +549,11 @@ fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chun
 
 	slot->latch = MyLatch;
 	slot->pid = MyProcPid;
-	slot->session = room_session();
+	slot->session = my_session();
 	slot->opened_us = device_now_us();
 	slot->device = device;
 	slot->device_bytes = 0;
-	slot->nchunks = room_take_chunks(room, want_chunks, ahead, slot->chunks);
+	slot->nchunks = take_free_chunks(room, want_chunks, ahead, slot->chunks);
 	slot->spec = *spec;
 	slot->number = ++device_shared->last_number;
 	slot->is_producer = false;
@@ -527,7 +572,7 @@ fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chun
 	return slot;
 }
 
-/* The process sees it; NULL if that leaves. */
+/* Shows the slot to the device process.  NULL if the process is leaving. */
 static DeviceSlot *
 open_slot(DeviceSlot *slot, uint32 word, DeviceState *why)
 {
@@ -536,18 +581,18 @@ open_slot(DeviceSlot *slot, uint32 word, DeviceState *why)
 	pg_memory_barrier();
 	if (pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_READY)
 		return slot;
-	/* it may not have seen us (process_idle.c) */
+	/* the process may not have seen the slot: see try_to_leave() in process.c */
 	device_close_slot(slot, word >> 2);
 	*why = DEVICE_STATE_NONE;
 	return NULL;
 }
 
-/* One attempt to open a slot, with so many others ahead. */
+/* Tries once to open a slot, with "ahead" backends ahead in the queue. */
 static DeviceSlot *
 try_open(const DeviceJobSpec *spec, const Request *request, int ahead,
 		 uint32 *word, DeviceState *why)
 {
-	/* the generation first: if the service ends meanwhile, the job is lost */
+	/* read the generation first: if the service ends meanwhile, the job fails */
 	uint32		generation = pg_atomic_read_u32(&device_shared->generation);
 	DeviceSlot *slot;
 	Room		room;
@@ -560,8 +605,8 @@ try_open(const DeviceJobSpec *spec, const Request *request, int ahead,
 		return NULL;
 	}
 	pg_read_barrier();
-	room_look(&room);
-	device = room_find(&room, request, ahead, why);
+	compute_room(&room);
+	device = find_device(&room, request, ahead, why);
 	if (device < 0)
 		return NULL;
 
@@ -572,16 +617,7 @@ try_open(const DeviceJobSpec *spec, const Request *request, int ahead,
 	return open_slot(slot, *word, why);
 }
 
-void
-device_wake_process(void)
-{
-	pg_memory_barrier();
-	if (pg_atomic_read_u32(&device_shared->sleeping) != 0 &&
-		pg_atomic_exchange_u32(&device_shared->sleeping, 0) != 0)
-		sem_post(&device_shared->wake);
-}
-
-/* Waits for room, in the queue, and leaves it. */
+/* Waits in the queue for space, and leaves the queue. */
 static DeviceSlot *
 wait_for_room(const DeviceJobSpec *spec, const Request *request, double patience_us,
 			  uint32 *word, DeviceState *why)
@@ -623,12 +659,12 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 	DeviceSlot *slot;
 
 	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
-	fault_admission(spec->fault);
-	request.devices = room_devices_for(device_bytes);
+	fault_admission(spec->fault, queue_wait_event());
+	request.devices = devices_for(device_bytes);
 	slot = try_open(spec, &request, device_shared->nwaiting, word, why);
-	if (slot == NULL && !room_any_device())
+	if (slot == NULL && !any_device())
 		*why = DEVICE_STATE_NONE;
-	if (slot == NULL && *why != DEVICE_STATE_NONE && !room_session_holds() &&
+	if (slot == NULL && *why != DEVICE_STATE_NONE && !session_has_job() &&
 		queue_worth_waiting(&request, patience_us, forced, &expected_us))
 		queue_enter(&request);
 	LWLockRelease(device_shared->lock);
@@ -654,7 +690,7 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 
 DeviceSlot *
 device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec, int want_chunks,
-					uint32 *word)
+					  uint32 *word)
 {
 	DeviceSlot *job = &device_shared->slots[into->slot];
 	DeviceSlot *slot = NULL;
@@ -665,13 +701,13 @@ device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec, int 
 	if (device_job_is_open(into) && device_slot_is_current(job) && job->producers > 0)
 	{
 		job->producers--;
-		room_look(&room);
+		compute_room(&room);
 		if (room.slots == 0 || room.chunks < DEVICE_MIN_CHUNKS)
-			elog(ERROR, "gpusort: there is no room for a feeder that was reserved");
+			elog(ERROR, "gpusort: no space for a producer although it was reserved");
 		slot = fill_slot(&room, spec, job->device, want_chunks, 0);
 		slot->is_producer = true;
 		slot->into = *into;
-		/* of the job's generation: if that is over, so is this */
+		/* the job's generation: if that ends, the producer fails with its job */
 		*word = into->word;
 		slot = open_slot(slot, *word, &why);
 	}
@@ -687,8 +723,8 @@ device_reserve_producers(DeviceSlot *slot, int producers)
 
 	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
 	slot->producers = 0;
-	room_look(&room);
-	/* those who wait come first */
+	compute_room(&room);
+	/* leave enough for the backends in the queue */
 	fits = room.slots >= producers + device_shared->nwaiting &&
 		room.chunks >= (producers + device_shared->nwaiting) * DEVICE_MIN_CHUNKS;
 	if (fits)
@@ -700,13 +736,14 @@ device_reserve_producers(DeviceSlot *slot, int producers)
 }
 
 /* ------------------------------------------------------------------------
- * Which device a sort of this backend would get now, and what else goes on there.
- *
- * A job that lasts far longer than others do waits for its backend (a query that nobody
- * reads on), and is in nobody's way.
+ * Availability
  * ------------------------------------------------------------------------
  */
 
+/*
+ * Active jobs of other backends.  A job that lasts much longer than the mean waits for
+ * its backend and does not use the device.  Under the lock.
+ */
 static double
 count_others(int device)
 {
@@ -743,13 +780,12 @@ device_availability(DeviceAvailability *availability)
 
 	memset(availability, 0, sizeof(*availability));
 	LWLockAcquire(device_shared->lock, LW_SHARED);
-	room_look(&room);
+	compute_room(&room);
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
-		uint64		share = device_shared->devices[d].budget / 100 * gpusort_device_share;
-		uint64		memory = Min(room.memory[d], share);
+		uint64		memory = Min(room.memory[d], share_of(d));
 
-		if ((gpusort_device_mask & room_device_bit(d)) == 0)
+		if ((gpusort_device_mask & device_bit(d)) == 0)
 			continue;
 		availability->all_memory += memory;
 		if (memory > availability->memory)

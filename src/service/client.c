@@ -1,35 +1,30 @@
 /*
  * client.c
- *	  A backend's half of a GPU job.
+ *	  A backend's side of a GPU job.
  *
- * On error: a job is closed by the memory context in which it was opened, or
- * when the backend exits.  Closing never waits: the device process frees the
- * slot, its chunks and its device memory when the device is through with them.
+ * On error: a job is closed with the memory context in which it was opened, or when the
+ * backend exits.  Closing never waits: the device process frees the slot, its chunks and
+ * its device memory when the device no longer uses them.
  */
 #include "postgres.h"
 
-#include <ctype.h>
-
-#include "common/hashfn.h"
 #include "compat.h"
 #include "kernel/algorithm.h"
 #include "miscadmin.h"
-#include "service/protocol.h"
-#include "service/service.h"
 #include "service/service_internal.h"
 #include "settings.h"
 #include "storage/ipc.h"
 #include "utils/memutils.h"
 
-/* A lost wake-up costs no more than this. */
+/* Longest wait: bounds the cost of a lost wake-up. */
 #define WAIT_TIMEOUT_MS		200
 
-/* Between two looks whether the device process has started. */
-#define START_LOOK_MS		2
+/* Pause between two checks whether the device process has started. */
+#define START_CHECK_MS		2
 
-/* For so long a job's room may take to be free again, and so often it is looked for. */
+/* device_job_return(): longest wait, and pause between two checks. */
 #define RETURN_PATIENCE_US		1000000
-#define RETURN_LOOK_MS			1
+#define RETURN_CHECK_MS			1
 
 static DeviceJob *open_jobs = NULL;
 
@@ -61,7 +56,7 @@ device_state(void)
 		case DEVICE_SERVICE_IDLE:
 			return DEVICE_STATE_IDLE;
 		case DEVICE_SERVICE_LEAVING:
-			/* what an idle process leaves can be had back at once */
+			/* after the end of an idle process, the next one can start at once */
 			return device_shared->leave ? DEVICE_STATE_NONE : DEVICE_STATE_IDLE;
 		case DEVICE_SERVICE_OFF:
 			return DEVICE_STATE_OFF;
@@ -75,17 +70,15 @@ device_state(void)
 	return DEVICE_STATE_NONE;
 }
 
-/* The supervisor shall start a device process. */
+/* Asks the supervisor to start a device process. */
 static void
 ask_supervisor(void)
 {
-	Latch	   *supervisor = device_shared->supervisor;
-
-	if (supervisor == NULL)
+	if (device_shared->supervisor == NULL)
 		return;
 	pg_atomic_write_u32(&device_shared->asked, 1);
 	pg_memory_barrier();
-	SetLatch(supervisor);
+	device_wake_supervisor();
 }
 
 DeviceState
@@ -104,7 +97,7 @@ device_bring_back(double patience_us)
 	{
 		CHECK_FOR_INTERRUPTS();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 START_LOOK_MS, wait_event());
+						 START_CHECK_MS, wait_event());
 		ResetLatch(MyLatch);
 		state = device_state();
 	}
@@ -122,7 +115,7 @@ device_algorithm(const char *name)
 	return -1;
 }
 
-/* Which of several devices a job will get is not known before it is admitted. */
+/* The first device's costs, because the device of a job is unknown before its admission. */
 const GpusortCosts *
 device_costs(void)
 {
@@ -149,7 +142,7 @@ device_job_bytes(const DeviceJobSpec *spec)
 {
 	uint64		bytes = gpusort_keys_bytes(device_costs(), spec->max_rows, spec->key_width);
 
-	/* rows and their places */
+	/* rows, their offsets, and gathered rows */
 	if (spec->mode == DEVICE_ROWS)
 		bytes += spec->max_row_bytes + spec->max_rows * sizeof(uint64) +
 			DEVICE_JOB_CHUNKS * device_shared->chunk_size;
@@ -161,7 +154,7 @@ device_job_bytes(const DeviceJobSpec *spec)
  * ------------------------------------------------------------------------
  */
 
-/* The slot goes back; the job remains, for what it can tell. */
+/* Closes the slot.  The DeviceJob stays for its statistics. */
 static void
 job_detach(DeviceJob *job)
 {
@@ -197,7 +190,7 @@ leave_all(int code, Datum arg)
 		job_detach(open_jobs);
 }
 
-/* A job without a slot; its memory context will give back the one that it gets. */
+/* Creates a job without a slot.  Its memory context will close the slot that it gets. */
 static DeviceJob *
 job_create(MemoryContext cxt)
 {
@@ -210,7 +203,7 @@ job_create(MemoryContext cxt)
 		before_shmem_exit(leave_all, (Datum) 0);
 		registered = true;
 	}
-	/* the callback first: a slot must never be ownerless */
+	/* register the callback before there is a slot, which must always have an owner */
 	job->callback.func = job_callback;
 	job->callback.arg = job;
 	job->cxt = own;
@@ -218,7 +211,7 @@ job_create(MemoryContext cxt)
 	return job;
 }
 
-/* It has got one, or not. */
+/* Completes or, without a slot, deletes a new job. */
 static DeviceJob *
 job_begin(DeviceJob *job)
 {
@@ -266,7 +259,7 @@ device_job_open_producer(MemoryContext cxt, const DeviceJobName *into, const Dev
 	return job_begin(job);
 }
 
-/* A feeder's failure is its job's. */
+/* Counts the failure of a job.  The failure of a producer is counted by its job's owner. */
 static void
 count_failure(const DeviceJob *job)
 {
@@ -285,7 +278,7 @@ device_job_fail(DeviceJob *job, const char *why)
 		strlcpy(job->why, why, sizeof(job->why));
 		count_failure(job);
 	}
-	/* what is being read is released first */
+	/* chunks in use keep the slot; device_job_release() closes it */
 	if (job->got == job->read)
 		job_detach(job);
 }
@@ -309,7 +302,7 @@ device_job_return(DeviceJob *job)
 	{
 		CHECK_FOR_INTERRUPTS();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 RETURN_LOOK_MS, wait_event());
+						 RETURN_CHECK_MS, wait_event());
 		ResetLatch(MyLatch);
 	}
 }
@@ -319,7 +312,7 @@ device_job_return(DeviceJob *job)
  * ------------------------------------------------------------------------
  */
 
-/* Has the job come to grief?  Then it is closed. */
+/* Has the job failed?  If so, its slot is closed. */
 static bool
 job_failed(DeviceJob *job)
 {
@@ -348,11 +341,12 @@ job_wait(void)
 	CHECK_FOR_INTERRUPTS();
 }
 
+/* Services requests of other processes; false if the job has failed. */
 static bool
-job_served(DeviceJob *job)
+job_serve(DeviceJob *job)
 {
 	if (job->serve != NULL && !job->serve(job->serve_arg))
-		device_job_fail(job, "what it feeds is lost");
+		device_job_fail(job, "the sort that it belongs to has failed");
 	return !job_failed(job);
 }
 
@@ -361,7 +355,7 @@ device_job_next_up(DeviceJob *job)
 {
 	for (;;)
 	{
-		if (!job_served(job))
+		if (!job_serve(job))
 			return NULL;
 		if (job->posted - pg_atomic_read_u32(&job->slot->taken) < job->slot->nchunks)
 		{
@@ -398,7 +392,7 @@ device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows, uint64 max
 
 	grown.max_rows = max_rows;
 	grown.max_row_bytes = max_row_bytes;
-	/* both places are there while it moves */
+	/* while the input is copied, the old and the new memory exist */
 	if (job_failed(job) || !device_reserve(slot, device_job_bytes(&grown) + moved))
 		return false;
 	slot->grow_rows = max_rows;
@@ -422,7 +416,7 @@ device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows, uint64 max
 bool
 device_job_drain(DeviceJob *job)
 {
-	while (job_served(job) && pg_atomic_read_u32(&job->slot->taken) != job->posted)
+	while (job_serve(job) && pg_atomic_read_u32(&job->slot->taken) != job->posted)
 		job_wait();
 	return !job->failed;
 }
@@ -447,7 +441,7 @@ device_job_sort(DeviceJob *job)
 	device_wake_process();
 }
 
-/* Does what a chunk is said to hold lie in the chunk? */
+/* Do the parts of a chunk lie within the chunk? */
 static bool
 chunk_is_sound(const DeviceJobSpec *spec, const DeviceChunkDesc *desc)
 {
@@ -466,7 +460,7 @@ chunk_is_sound(const DeviceJobSpec *spec, const DeviceChunkDesc *desc)
 char *
 device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 {
-	/* would wait for ever */
+	/* this would wait forever */
 	if (job->slot != NULL && pg_atomic_read_u32(&job->slot->command) != DEVICE_SORT)
 		elog(ERROR, "gpusort: the result of a sort was read before it was asked for");
 	for (;;)
@@ -477,7 +471,7 @@ device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 
 		if (job_failed(job))
 			return NULL;
-		/* the status first: chunks made after it was read are not missed */
+		/* read the status first: DONE is set after the last chunk was made */
 		status = pg_atomic_read_u32(&slot->status);
 		pg_read_barrier();
 		made = pg_atomic_read_u32(&slot->made);
@@ -519,7 +513,7 @@ device_job_release(DeviceJob *job)
 }
 
 /* ------------------------------------------------------------------------
- * Key mode's chunks, up and down.
+ * Chunks of DEVICE_KEYS
  * ------------------------------------------------------------------------
  */
 
@@ -582,89 +576,4 @@ key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t left, KeyC
 	chunk->rids = spec->keys_only ? NULL : (uint32 *) (start + desc.words_at);
 	chunk->bytes = desc.rows_at + desc.row_bytes;
 	return true;
-}
-
-/* ------------------------------------------------------------------------
- * Which failures of devices are news for the server's log.
- *
- * A device that is full, or that has ended, fails many sorts for one reason; the log gets
- * a line for the reason, not for each sort.  What has been logged is remembered in
- * shared memory: the reason's words without their numbers (bytes differ from sort to
- * sort), and the device process's generation, because what the next one runs into is
- * news again.  A reason that stays is repeated after a while, with the number of sorts
- * that it met since.  gpusort_stat counts every one of them.
- *
- * On error: nothing here fails; of more reasons at a time than there are places, the
- * oldest is forgotten.
- * ------------------------------------------------------------------------
- */
-
-#define REPEAT_AFTER_US		(UINT64CONST(60) * 1000 * 1000)
-
-static uint32
-hash_reason(const char *why)
-{
-	uint32		hash = pg_atomic_read_u32(&device_shared->generation);
-
-	for (; *why != '\0'; why++)
-	{
-		if (!isdigit((unsigned char) *why))
-			hash = hash_combine(hash, (uint32) (unsigned char) *why);
-	}
-	/* 0 is an empty place */
-	return Max(hash, 1);
-}
-
-/* Is it news?  *others is how many sorts it met since it was logged. */
-static bool
-is_news(uint32 reason, uint32 *others)
-{
-	uint64		now = device_now_us();
-	DeviceFailure *place = &device_shared->logged[0];
-	bool		news;
-
-	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < DEVICE_LOGGED; i++)
-	{
-		DeviceFailure *f = &device_shared->logged[i];
-
-		if (f->reason == reason)
-		{
-			place = f;
-			break;
-		}
-		if (f->logged_us < place->logged_us)
-			place = f;
-	}
-	*others = place->reason == reason ? place->others : 0;
-	news = place->reason != reason || now - place->logged_us >= REPEAT_AFTER_US;
-	if (news)
-	{
-		place->reason = reason;
-		place->logged_us = now;
-		place->others = 0;
-	}
-	else
-		place->others++;
-	LWLockRelease(device_shared->lock);
-	return news;
-}
-
-void
-device_log_failure(const char *why)
-{
-	uint32		others;
-
-	if (!is_news(hash_reason(why), &others))
-	{
-		ereport(DEBUG1,
-				(errmsg_internal("a sort goes on without the GPU: %s", why)));
-		return;
-	}
-	ereport(LOG,
-			(errmsg("a sort goes on without the GPU: %s", why),
-			 others == 0 ? 0 :
-			 errdetail_plural("So did %u other sort since the last such line.",
-							  "So did %u other sorts since the last such line.",
-							  others, others)));
 }

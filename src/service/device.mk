@@ -1,5 +1,5 @@
-# device.mk: the library that drives GPUs beside the server's module, and its
-# fake device on the CPU for tests.
+# device.mk: the library that drives GPUs, and the fake device for tests, which is the
+# same library on the CPU.
 #
 #	install					installs build/cuda/libgpusort_cuda.so too, if make gpu has built it
 #	gpu-installcheck		pg_regress's files and the oracle test, every sort on the GPU

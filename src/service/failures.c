@@ -1,16 +1,27 @@
 /*
  * failures.c
- *	  Failures of devices by device and reason, for administrators.
+ *	  Failures of devices: counts by device and reason, and the server's log.
  *
- * They lie in shared memory since the server's start, or gpusort_stat_reset(), under a lock of their own that
- * is held for a microsecond.  The device process does not write them, since it takes no lock: a
- * backend counts what its job was lost for, the supervisor what a process ended for.
+ * The counts since the server's start or gpusort_stat_reset() are in shared memory, under
+ * a lock of their own.  The device process takes no lock, so it does not count: a backend
+ * counts the failure of its job, and the supervisor the failure of a process.
+ *
+ * A device may fail many sorts for the same reason.  The log gets one line for the
+ * reason, not one for each sort.  Shared memory has hashes of the reasons that were
+ * logged.  A hash is that of the text without digits, because numbers of bytes differ
+ * from sort to sort, and of the device process's generation, because the failures of
+ * a new process are worth a new line.  A reason that continues is logged again after a
+ * minute, with the number of sorts that failed meanwhile.
+ *
+ * On error: nothing here fails.  If there are more reasons than entries, the oldest one
+ * is replaced.
  */
 #include "postgres.h"
 
 #include <ctype.h>
 
-#include "service/service.h"
+#include "common/hashfn.h"
+#include "service/service_internal.h"
 #include "shared_memory.h"
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
@@ -47,7 +58,7 @@ device_failures_init(void)
 	gpusort_shared_memory(&wanted);
 }
 
-/* Are they the same, but for numbers? */
+/* Do the texts differ at most in their digits? */
 static bool
 is_same_reason(const char *a, const char *b)
 {
@@ -75,7 +86,7 @@ device_failures_count(int device, const char *reason)
 
 	if (shared == NULL)
 		return;
-	strlcpy(its, reason[0] == '\0' ? "no reason was told" : reason, sizeof(its));
+	strlcpy(its, reason[0] == '\0' ? "no reason was reported" : reason, sizeof(its));
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	place = &shared->counts[0];
 	for (int i = 0; i < DEVICE_FAILURES; i++)
@@ -87,7 +98,7 @@ device_failures_count(int device, const char *reason)
 			place = count;
 			break;
 		}
-		/* an empty place is older than any other */
+		/* the time of an empty entry is 0 */
 		if (count->last < place->last)
 			place = count;
 	}
@@ -125,4 +136,83 @@ device_failures_reset(void)
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	memset(shared->counts, 0, sizeof(shared->counts));
 	LWLockRelease(shared->lock);
+}
+
+/* ------------------------------------------------------------------------
+ * The server's log
+ * ------------------------------------------------------------------------
+ */
+
+/* A reason that continues is logged again after this time. */
+#define REPEAT_AFTER_US		(UINT64CONST(60) * 1000 * 1000)
+
+static uint32
+hash_reason(const char *why)
+{
+	uint32		hash = pg_atomic_read_u32(&device_shared->generation);
+
+	for (; *why != '\0'; why++)
+	{
+		if (!isdigit((unsigned char) *why))
+			hash = hash_combine(hash, (uint32) (unsigned char) *why);
+	}
+	/* 0 is an empty entry */
+	return Max(hash, 1);
+}
+
+/*
+ * Is the reason to be logged now?  *repeated is the number of failures since it was last
+ * logged.
+ */
+static bool
+is_to_be_logged(uint32 reason, uint32 *repeated)
+{
+	uint64		now = device_now_us();
+	DeviceFailure *place = &device_shared->logged[0];
+	bool		due;
+
+	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < DEVICE_LOGGED; i++)
+	{
+		DeviceFailure *f = &device_shared->logged[i];
+
+		if (f->reason == reason)
+		{
+			place = f;
+			break;
+		}
+		if (f->logged_us < place->logged_us)
+			place = f;
+	}
+	*repeated = place->reason == reason ? place->repeated : 0;
+	due = place->reason != reason || now - place->logged_us >= REPEAT_AFTER_US;
+	if (due)
+	{
+		place->reason = reason;
+		place->logged_us = now;
+		place->repeated = 0;
+	}
+	else
+		place->repeated++;
+	LWLockRelease(device_shared->lock);
+	return due;
+}
+
+void
+device_log_failure(const char *why)
+{
+	uint32		repeated;
+
+	if (!is_to_be_logged(hash_reason(why), &repeated))
+	{
+		ereport(DEBUG1,
+				(errmsg_internal("a sort goes on without the GPU: %s", why)));
+		return;
+	}
+	ereport(LOG,
+			(errmsg("a sort goes on without the GPU: %s", why),
+			 repeated == 0 ? 0 :
+			 errdetail_plural("So did %u other sort since the last such line.",
+							  "So did %u other sorts since the last such line.",
+							  repeated, repeated)));
 }

@@ -1,6 +1,9 @@
 /*
  * fault.c
- *	  Faults that tests order, of the device process and of the backends it serves.
+ *	  Fault injection for tests (gpusort.device_fault).
+ *
+ * A fault happens at a point of a job (FaultPlace) and is of a kind.  The backend and the
+ * device process call a function of this file at each point.
  */
 #include "postgres.h"
 
@@ -9,16 +12,13 @@
 
 #include "access/htup_details.h"
 #include "service/process_internal.h"
-#include "service/protocol.h"
-#include "service/service.h"
-#include "service/service_internal.h"
 #include "settings.h"
 #include "utils/wait_event.h"
 
-/* That of a patient sort; in practice for ever. */
+/* Patience of a sort that waits without a limit. */
 #define PATIENT_US		1e12
 
-/* What the end of a job that lingers takes. */
+/* Time for which a finished job is kept. */
 #define LINGER_US		300000
 
 typedef enum FaultKind
@@ -27,11 +27,11 @@ typedef enum FaultKind
 	FAULT_MEMORY,
 	FAULT_ERROR,
 	FAULT_KILL,
-	FAULT_HANG,					/* the job stops as if it had no more to do */
-	FAULT_STALL,				/* ... as if the device did not get on */
-	FAULT_FREEZE,				/* the process is stuck in a call, or the backend */
+	FAULT_HANG,					/* the job stops as if it had no more work */
+	FAULT_STALL,				/* the job stops as if the device made no progress */
+	FAULT_FREEZE,				/* the process or the backend is stuck in a call */
 	FAULT_CORRUPT,
-	FAULT_PATIENT				/* no fault: it waits, whatever that costs */
+	FAULT_PATIENT				/* no fault: wait without a limit */
 } FaultKind;
 
 static const struct
@@ -90,11 +90,11 @@ fault_patience_us(double patience_us)
 }
 
 void
-fault_admission(DeviceFault fault)
+fault_admission(DeviceFault fault, uint32 wait_event)
 {
 	if (kind_at(fault, FAULT_ADMISSION) != FAULT_FREEZE)
 		return;
-	pgstat_report_wait_start(queue_wait_event());
+	pgstat_report_wait_start(wait_event);
 	for (;;)
 		pg_usleep(1000000L);
 }
@@ -129,7 +129,7 @@ fault_stops(const DeviceSlot *slot, ProcessJob *job, FaultPlace place)
 	if (kind == FAULT_STALL || kind == FAULT_FREEZE)
 	{
 		device_shared->patience_ms = DEVICE_TEST_PATIENCE_MS;
-		device_wake_supervisor();	/* it looks at its clock */
+		device_wake_supervisor();	/* it reads patience_ms */
 		while (kind == FAULT_FREEZE)
 			pause();
 	}
@@ -158,7 +158,7 @@ fault_lingers(const DeviceSlot *slot, const ProcessJob *job)
 		(job->waiting_since == 0 || device_now_us() - job->waiting_since < LINGER_US);
 }
 
-/* Keys and rids of a chunk are made wrong. */
+/* Changes a key or a row id of a chunk. */
 static void
 corrupt_keys(const DeviceSlot *slot, uint32 counter)
 {
@@ -174,14 +174,14 @@ corrupt_keys(const DeviceSlot *slot, uint32 counter)
 		keys[fault == DEVICE_FAULT_CORRUPT_BIT ? width - 1 : 0] ^=
 			fault == DEVICE_FAULT_CORRUPT_BIT ? 0x80 : 1;
 	else if (fault == DEVICE_FAULT_CORRUPT_LATE)
-		rids[0] = 0;			/* the input's first row */
+		rids[0] = 0;			/* the first row of the input */
 	else if (fault == DEVICE_FAULT_CORRUPT_BIT)
 		rids[0] ^= 0x80000000;
 	else
 		rids[0] = rids[desc->rows - 1];
 }
 
-/* Likewise a row; one that comes twice is the first chunk's first. */
+/* Changes a row of a chunk, or replaces it with the first row of the first chunk. */
 static void
 corrupt_row(const DeviceSlot *slot, uint32 counter)
 {

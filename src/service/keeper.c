@@ -3,26 +3,26 @@
  *	  The keeper: a process between the supervisor and the device process.
  *
  * The postmaster restarts the whole server when a child that it does not know ends with
- * another exit code than 0 or 1.  Every orphan becomes a child of process 1, and in a
+ * an exit code other than 0 or 1.  Every orphan becomes a child of process 1, and in a
  * container that is the postmaster.  So the device process, which may end by SIGKILL a long time
  * after its supervisor, must never become an orphan.
  *
- * The supervisor forks the keeper, and the keeper forks the device process.  The keeper is not
- * attached to shared memory, has its own session, so that signals to the supervisor's
- * process group do not reach it, ignores the signals of a shutdown, and takes over
- * the orphans below it (PR_SET_CHILD_SUBREAPER).  It waits for the device process as long as
- * that takes, tells the supervisor the status, and exits with 0.
+ * The supervisor forks the keeper, and the keeper forks the device process.  The keeper
+ * detaches from shared memory.  It has its own session, so that signals to the
+ * supervisor's process group do not reach it, ignores the signals of a shutdown, and
+ * inherits the orphans below it (PR_SET_CHILD_SUBREAPER).  It waits for the end of the
+ * device process without a limit, sends the status to the supervisor, and exits with 0.
  *
- * A socket connects the supervisor and the keeper.  The supervisor sends numbers of signals, which
- * the keeper passes on: a PID that the keeper has not waited for is not another process's.  When the
- * supervisor ends, the keeper reads the end of the stream, kills the device process and waits for
- * its end.
+ * A socket connects the supervisor and the keeper.  The supervisor sends signal numbers,
+ * and the keeper sends these signals to the device process.  The keeper's child keeps its
+ * PID until the keeper has waited for it, so a signal cannot reach another process.
+ * When the supervisor ends, the keeper reads end-of-file, kills the device process and
+ * waits for its end.
  *
- * If the keeper itself is killed, the device process becomes a child of the supervisor, which
- * takes over orphans, too, and kills it.  If both are killed, the device process gets SIGTERM
- * from the kernel, and exits with 0.
+ * If the keeper is killed, the supervisor inherits the device process and kills it.  If
+ * both are killed, the kernel sends SIGTERM to the device process, and it exits with 0.
  *
- * On error: a process that cannot be started is reported by errno.
+ * On error: keeper_start() reports a process that cannot be started by errno.
  */
 #include "postgres.h"
 
@@ -47,17 +47,17 @@
 #include <sys/prctl.h>
 #endif
 
-/* The keeper's end of the socket, when it has closed all other files. */
+/* The keeper's end of the socket, after it has closed all other files. */
 #define KEEPER_SOCKET	3
 
-/* What the keeper tells the supervisor: the process's PID, and later the process's status. */
+/* Message of the keeper: first the process's PID, later its status. */
 typedef struct KeeperWord
 {
 	int			value;
-	int			error;			/* errno, if there is no process */
+	int			error;			/* errno if there is no process */
 } KeeperWord;
 
-/* As the supervisor knows them; 0 and -1: none */
+/* PIDs and socket; 0 and -1: none.  The keeper uses only "process". */
 static pid_t keeper = 0;
 static pid_t process = 0;
 static int	keeper_socket = -1;
@@ -74,15 +74,15 @@ handle_sigchld(SIGNAL_ARGS)
 }
 
 static void
-say(int value, int error)
+send_word(int value, int error)
 {
 	KeeperWord	word = {value, error};
 
-	/* without a supervisor nobody listens, and SIGPIPE is ignored */
+	/* fails if the supervisor has ended; SIGPIPE is ignored */
 	(void) send(KEEPER_SOCKET, &word, sizeof(word), 0);
 }
 
-/* The keeper holds no file, no pipe and no directory of the server. */
+/* Closes all files of the server, so that the keeper holds no file, pipe or directory. */
 static void
 close_files(int socket)
 {
@@ -90,7 +90,7 @@ close_files(int socket)
 	int			files = 65536;
 	int			null = open("/dev/null", O_RDWR);
 
-	/* the first four are no longer needed, whatever they are, once the socket has a place behind them */
+	/* move the socket behind the first four files, then replace those */
 	socket = fcntl(socket, F_DUPFD, KEEPER_SOCKET + 1);
 	for (int fd = 0; fd < KEEPER_SOCKET; fd++)
 		(void) dup2(null, fd);
@@ -104,9 +104,9 @@ close_files(int socket)
 		return;
 }
 
-/* Passes signals on until the device process has ended. */
+/* Forwards signals until the device process has ended. */
 pg_noreturn static void
-keep(const sigset_t *waiting)
+keeper_loop(const sigset_t *waiting)
 {
 	bool		supervised = true;
 
@@ -120,7 +120,7 @@ keep(const sigset_t *waiting)
 		{
 			if (pid == process)
 			{
-				say(status, 0);
+				send_word(status, 0);
 				_exit(0);
 			}
 		}
@@ -143,7 +143,7 @@ keep(const sigset_t *waiting)
 	}
 }
 
-/* The process that the supervisor has forked. */
+/* Main function of the keeper. */
 pg_noreturn static void
 keeper_main(int socket, void (*run) (void))
 {
@@ -151,14 +151,14 @@ keeper_main(int socket, void (*run) (void))
 	sigset_t	blocked;
 	sigset_t	waiting;
 
-	/* signal handlers ask for it */
+	/* signal handlers compare it with getpid() */
 	MyProcPid = getpid();
 	on_exit_reset();
 	(void) setsid();
 #ifdef __linux__
 	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
 #endif
-	/* from here on a child's end is seen by pselect() alone */
+	/* from here on SIGCHLD arrives only within pselect() */
 	sigfillset(&blocked);
 	(void) sigprocmask(SIG_SETMASK, &blocked, NULL);
 	for (int i = 0; i < (int) lengthof(ignored); i++)
@@ -176,11 +176,11 @@ keeper_main(int socket, void (*run) (void))
 	dsm_detach_all();
 	PGSharedMemoryDetach();
 	close_files(socket);
-	say(process, errno);
+	send_word(process, errno);
 	if (process < 0)
 		_exit(0);
 	sigemptyset(&waiting);
-	keep(&waiting);
+	keeper_loop(&waiting);
 }
 
 /* ------------------------------------------------------------------------
@@ -188,9 +188,9 @@ keeper_main(int socket, void (*run) (void))
  * ------------------------------------------------------------------------
  */
 
-/* The keeper's next word; false: there is none, *end if there never will be. */
+/* Reads the keeper's next message.  False: there is none; *end: there will be none. */
 static bool
-hear(KeeperWord *word, int flags, bool *end)
+receive(KeeperWord *word, int flags, bool *end)
 {
 	ssize_t		n;
 
@@ -220,7 +220,7 @@ keeper_start(void (*run) (void))
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
 		return 0;
 #ifdef __linux__
-	/* a device process that loses its keeper becomes our child */
+	/* inherit a device process whose keeper was killed */
 	(void) prctl(PR_SET_CHILD_SUBREAPER, 1);
 #endif
 	keeper = fork();
@@ -231,8 +231,8 @@ keeper_start(void (*run) (void))
 	}
 	(void) close(sockets[1]);
 	keeper_socket = sockets[0];
-	/* the keeper speaks at once */
-	if (keeper < 0 || !hear(&word, 0, &end))
+	/* the keeper sends the PID at once */
+	if (keeper < 0 || !receive(&word, 0, &end))
 		word.value = -1, word.error = keeper < 0 ? errno : ECHILD;
 	if (word.value < 0)
 	{
@@ -264,7 +264,7 @@ keeper_process_ended(int *status)
 	pid_t		pid;
 	int			its;
 
-	if (keeper_socket >= 0 && hear(&word, MSG_DONTWAIT, &end))
+	if (keeper_socket >= 0 && receive(&word, MSG_DONTWAIT, &end))
 	{
 		ended = true;
 		*status = word.value;
@@ -275,7 +275,7 @@ keeper_process_ended(int *status)
 		close_socket();
 		(void) kill(process, SIGKILL);
 	}
-	/* the keeper, and orphans */
+	/* reap the keeper and orphans */
 	while ((pid = waitpid(-1, &its, WNOHANG)) > 0)
 	{
 		if (pid != process)
@@ -283,7 +283,7 @@ keeper_process_ended(int *status)
 		ended = true;
 		*status = its;
 	}
-	/* where orphans do not become our children their status is not known */
+	/* without PR_SET_CHILD_SUBREAPER the status is unknown */
 	if (!ended && process != 0 && keeper_socket < 0 && kill(process, 0) != 0 && errno == ESRCH)
 	{
 		ended = true;

@@ -1,22 +1,28 @@
 /*
  * process.c
- *	  The device process: its main loop, and how it ends.
+ *	  The device process: start, main loop, and release of idle devices.
  *
- * One thread goes round the slots; each job takes one step at a time (start the
- * copies of what is posted, look which are finished, start the sort, start the way
- * down), so jobs progress chunk by chunk beside each other and the device always
- * has several streams to choose from.  It waits for no device: calls that may are
- * made by other threads (process_calls.c).  While something is under way on the
- * device the loop looks again after some microseconds, because no event of CUDA can
- * be waited for together with a semaphore; otherwise it sleeps.
+ * One thread visits all slots in turn.  At each visit a job takes one step: it starts
+ * copies of posted chunks, polls for finished copies, starts the sort, or starts
+ * copies of the result.  So jobs progress chunk by chunk beside each other, and the
+ * device always has several streams to choose from.  The loop never waits for a device:
+ * threads make the calls that may wait (process_calls.c).  While the device is
+ * working, the loop polls every few microseconds, because one cannot wait for a CUDA
+ * event and a semaphore together.  Otherwise it sleeps on the semaphore.
  *
- * On error: a job that the device cannot take is the job's own matter.  After a
- * CUDA error nothing in this process can be trusted: it ends, the supervisor
- * starts another, and the backends finish on the CPU.  A device that fails again
- * and again, or whose driver crashes the process (process_crash.c), is left out by later processes if
- * there are others, since with each of its errors all lose their jobs.  Where there is no
- * device, or none that can be opened (it is full, busy, not ready yet), the process ends too:
- * another looks later.
+ * Memory policy: a GPU is often shared with other programs.  Freed blocks are kept for
+ * the next job, because allocating them takes longer than sorting.  When a device had no
+ * job for gpusort.device_idle_blocks, its blocks are freed.  A context takes some
+ * hundred megabytes, and only the end of its process is sure to free all of it.  So
+ * the process ends when there was no job for gpusort.device_idle_context, or when a
+ * reload changes gpusort.device.  The supervisor starts another one when a sort asks.
+ *
+ * On error: if the device cannot take a job, only this job fails.  After a CUDA error
+ * the state of this process is undefined: it ends, the supervisor starts another one,
+ * and the backends finish on the CPU.  An error of one device ends the jobs of all
+ * devices.  So a device that fails several times in a row is left out by
+ * later processes if there are other devices.  If no device can be opened, the process
+ * ends, and a later process tries again.
  *
  * This process is not a backend: no locks, no palloc in the loop, no ERROR.
  */
@@ -32,31 +38,56 @@
 #include "common/file_perm.h"
 #include "miscadmin.h"
 #include "service/process_internal.h"
-#include "service/protocol.h"
-#include "service/service.h"
 #include "settings.h"
 #include "storage/fd.h"
 
-/* A look at the keeper, and the cost of a lost wake-up. */
+/* Longest sleep: bounds the cost of a lost wake-up, and finds that the keeper has ended. */
 #define IDLE_TIMEOUT_MS		500
 
-/* Between two looks at work under way on the device. */
+/* Pause between two polls while the device is working. */
 #define POLL_PAUSE_US		10
 
-/* No cost of a device is as much (hours, in microseconds); a job has not so many copies. */
+/* Limits of plausible costs: hours in microseconds, and copies of a job's memory. */
 #define DEVICE_COST_MAX		1e10
 #define DEVICE_COPIES_MAX	16
 
 static DeviceApi device_api;
 
-/* Devices that were at work for a job in the loop's last round, or that a job waited for. */
+/* Devices that a job used or waited for in the loop's last round. */
 static bool at_work[DEVICE_MAX];
 
-static void device_process_notes(int device, const char *format,...) pg_attribute_printf(2, 3);
-static void device_read_memory(const DeviceApi *api, int device);
-static void device_process_house(const DeviceApi *api);
-static void device_process_keep_code(void);
-static void process_crash_init(void);
+/* ------------------------------------------------------------------------
+ * Start
+ * ------------------------------------------------------------------------
+ */
+
+#define CACHE_DIRECTORY		"gpusort.cache"
+
+/* Size of all kernels for some architectures.  The driver evicts the least recently used ones. */
+#define CACHE_MAX_BYTES		"268435456"
+
+/*
+ * Sets a cache directory for kernels that the driver compiles.  The library has machine
+ * code for some architectures, and code that the driver compiles for later ones,
+ * which may take a minute.  By default the driver's cache is below the home directory
+ * of the server's user, which often does not exist or is not writable.  So the cache is
+ * a directory in the data directory, unless CUDA_CACHE_PATH is set.  Its files may be
+ * deleted at any time.  Without a cache the process works, and logs that.
+ */
+static void
+set_code_cache(void)
+{
+	char		path[MAXPGPATH];
+
+	if (getenv("CUDA_CACHE_PATH") != NULL)
+		return;
+	/* an absolute path: the driver may change the working directory */
+	snprintf(path, sizeof(path), "%s/" CACHE_DIRECTORY, DataDir);
+	if ((MakePGDirectory(path) != 0 && errno != EEXIST) ||
+		setenv("CUDA_CACHE_PATH", path, 1) != 0 ||
+		setenv("CUDA_CACHE_MAXSIZE", CACHE_MAX_BYTES, 0) != 0)
+		device_process_notes(-1, "gpusort: compiled GPU code is not kept in \"%s\": %s", path, strerror(errno));
+}
 
 static void
 load_library(void)
@@ -88,10 +119,7 @@ fails_often(const GpusortDeviceInfo *info)
 	return device_shared->failures[info->index] >= DEVICE_MAX_FAILURES;
 }
 
-/*
- * Takes over what the library says of a device's costs, unless that cannot be; then what
- * is assumed stays.
- */
+/* Copies the device's costs from the library.  If they are implausible, the built-in costs stay. */
 static void
 read_costs(const GpusortContext *context, DeviceEntry *entry)
 {
@@ -118,6 +146,22 @@ read_costs(const GpusortContext *context, DeviceEntry *entry)
 		return;
 	}
 	entry->costs = costs;
+}
+
+/* Updates the device's memory budget, unless a call is allocating memory. */
+static void
+read_memory(const DeviceApi *api, int device)
+{
+	GpusortMemory memory;
+
+	if (!process_memory_trylock(device))
+		return;
+	device_shared->at_device = device_shared->devices[device].index;
+	api->cuda->device_memory(api->contexts[device], 1, &memory);
+	device_shared->at_device = -1;
+	process_memory_unlock(device);
+	device_shared->devices[device].budget = memory.budget;
+	device_shared->devices[device].kept = memory.kept;
 }
 
 static void
@@ -168,12 +212,12 @@ open_devices(void)
 		read_costs(*context, entry);
 		entry->memory_total = info[i].memory_total;
 		entry->last_used_us = device_now_us();
-		device_read_memory(&device_api, device_shared->ndevices++);
+		read_memory(&device_api, device_shared->ndevices++);
 	}
 	if (device_shared->ndevices == 0)
 		device_process_gives_up(gpusort_is_broken(status) ? 1 : DEVICE_EXIT_LATER, "no usable device", err.message);
 
-	/* copies from memory that is not pinned work, slowly */
+	/* copies also work with memory that is not pinned, but slowly */
 	device_shared->pinned =
 		cuda->host_register(device_api.contexts[0], device_staging,
 							device_shared->staging_chunks * device_shared->chunk_size,
@@ -200,6 +244,107 @@ list_algorithms(void)
 	device_shared->nalgorithms = n;
 }
 
+/* ------------------------------------------------------------------------
+ * Release of idle devices
+ * ------------------------------------------------------------------------
+ */
+
+/* Pause between two looks at idle devices and at the memory that other programs leave. */
+#define LOOK_EVERY_US		20000
+
+/* Counts the jobs of each device, including those that wait for their backends. */
+static int
+count_jobs(int *jobs)
+{
+	int			all = 0;
+
+	memset(jobs, 0, DEVICE_MAX * sizeof(int));
+	for (int i = 0; i < DEVICE_SLOTS; i++)
+	{
+		if (device_slot_is_current(&device_shared->slots[i]))
+		{
+			jobs[device_shared->slots[i].device]++;
+			all++;
+		}
+	}
+	return all;
+}
+
+/*
+ * Ends the process if it has no job.  A backend that opens a job and a process that
+ * leaves each announce it first and then look at the other.  Either the process sees
+ * the job and stays, or the backend sees that the process leaves.  If both happen, the
+ * CPU does the sort.
+ */
+static void
+try_to_leave(void)
+{
+	static uint64 leaving_since = 0;
+	uint64		now = device_now_us();
+	int			jobs[DEVICE_MAX];
+
+	if (leaving_since == 0)
+		leaving_since = now;
+	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_LEAVING);
+	pg_memory_barrier();
+	if (count_jobs(jobs) == 0 ||
+		now - leaving_since > (uint64) DEVICE_LEAVE_PATIENCE_MS * 1000)
+		_exit(DEVICE_EXIT_IDLE);
+	if (device_shared->leave)
+		return;
+	leaving_since = 0;
+	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_READY);
+}
+
+static inline bool
+idle_for(uint64 since, uint64 now, int seconds)
+{
+	return seconds > 0 && now > since && now - since >= (uint64) seconds * 1000000;
+}
+
+/* Frees the memory of idle devices, and ends the process if all devices are idle. */
+static void
+release_idle(const DeviceApi *api)
+{
+	static uint64 last_look = 0;
+	uint64		now = device_now_us();
+	uint64		last_used = 0;
+	int			jobs[DEVICE_MAX];
+	int			all;
+
+	if (now - last_look < LOOK_EVERY_US)
+		return;
+	last_look = now;
+	all = count_jobs(jobs);
+	for (int d = 0; d < device_shared->ndevices; d++)
+	{
+		DeviceEntry *entry = &device_shared->devices[d];
+
+		if (jobs[d] > 0)
+			entry->last_used_us = now;
+		else if (entry->kept > 0 &&
+				 idle_for(entry->last_used_us, now, device_shared->idle_blocks_s) &&
+				 process_memory_trylock(d))
+		{
+			device_shared->at_device = entry->index;
+			api->cuda->device_trim(api->contexts[d]);
+			device_shared->at_device = -1;
+			process_memory_unlock(d);
+		}
+		last_used = Max(last_used, entry->last_used_us);
+		read_memory(api, d);
+	}
+	if (device_shared->leave ||
+		pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_LEAVING ||
+		(all == 0 && idle_for(last_used, now, device_shared->idle_context_s)))
+		try_to_leave();
+}
+
+/* ------------------------------------------------------------------------
+ * Main loop
+ * ------------------------------------------------------------------------
+ */
+
 static int
 step_all(void)
 {
@@ -216,7 +361,7 @@ step_all(void)
 	return found;
 }
 
-/* A clock that nobody sets, where the C library can wait by it. */
+/* Prefer the monotonic clock: the time of day may be set. */
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 30)
 #define WAKE_CLOCK	CLOCK_MONOTONIC
 
@@ -235,7 +380,7 @@ wait_for_wake(const struct timespec *until)
 }
 #endif
 
-/* Who was at work in the last round was so since the round before. */
+/* A device that worked in the last round counts as busy since the round before. */
 static void
 count_busy(void)
 {
@@ -251,7 +396,7 @@ count_busy(void)
 	since = now;
 }
 
-/* Sleeps until a backend has something new. */
+/* Sleeps until a backend wakes the process. */
 static void
 sleep_idle(void)
 {
@@ -273,7 +418,7 @@ sleep_idle(void)
 		;
 }
 
-/* A step of what devices are measured by, while nobody wants anything else of them. */
+/* One step of measuring a device, if there are no jobs. */
 static bool
 measure(void)
 {
@@ -302,7 +447,7 @@ device_process_main(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 
 	start = device_now_us();
-	device_process_keep_code();
+	set_code_cache();
 	load_library();
 	device_jobs_init(&device_api);
 	process_crash_init();
@@ -320,10 +465,10 @@ device_process_main(void)
 
 		count_busy();
 		pg_atomic_fetch_add_u32(&device_shared->heartbeat, 1);
-		/* without a keeper, or given up */
+		/* the keeper has ended, or the supervisor has given this process up */
 		if (getppid() != parent || pg_atomic_read_u32(&device_shared->generation) != generation)
 			_exit(0);
-		device_process_house(&device_api);
+		release_idle(&device_api);
 		if (found & DEVICE_STEP_PROGRESS)
 			continue;
 		if (found & DEVICE_STEP_IN_FLIGHT)
@@ -336,316 +481,8 @@ device_process_main(void)
 		{
 			if (!measure())
 				sleep_idle();
-			/* what begins now was not under way meanwhile */
+			/* the sleep does not count as busy */
 			count_busy();
 		}
 	}
-}
-
-/* ------------------------------------------------------------------------
- * How the device process ends: there is nothing to serve with, a device failed, or one
- * hangs.
- *
- * The reason stands in shared memory, where the supervisor finds it to be logged.  Beside
- * process.c, as what the loop calls ends the process, too.
- * ------------------------------------------------------------------------
- */
-
-/* The supervisor looks at what has changed. */
-void
-device_wake_supervisor(void)
-{
-	Latch	   *supervisor = device_shared->supervisor;
-
-	if (supervisor != NULL)
-		SetLatch(supervisor);
-}
-
-/*
- * process_end.c: the process has something to say for the server's log.  device: CUDA's number of
- * the one that fails, or -1.
- */
-static void
-device_process_notes(int device, const char *format,...)
-{
-	uint32		n = pg_atomic_read_u32(&device_shared->notes);
-	va_list		args;
-
-	va_start(args, format);
-	device_shared->note[n % DEVICE_NOTES].device = device;
-	vsnprintf(device_shared->note[n % DEVICE_NOTES].text, DEVICE_NOTE_SIZE, format, args);
-	va_end(args);
-	pg_write_barrier();
-	pg_atomic_write_u32(&device_shared->notes, n + 1);
-	device_wake_supervisor();
-}
-
-void
-device_process_gives_up(int code, const char *what, const char *detail)
-{
-	if (code == DEVICE_EXIT_NOTHING)
-	{
-		strlcpy(device_shared->why_not, what, sizeof(device_shared->why_not));
-		strlcpy(device_shared->why_detail, detail, sizeof(device_shared->why_detail));
-	}
-	else
-		snprintf(device_shared->why_not, sizeof(device_shared->why_not), "%s%s%s",
-				 what, detail[0] ? ": " : "", detail);
-	_exit(code);
-}
-
-void
-device_process_fails(const char *format,...)
-{
-	va_list		args;
-
-	va_start(args, format);
-	vsnprintf(device_shared->why_not, sizeof(device_shared->why_not), format, args);
-	va_end(args);
-	if (device_shared->at_device >= 0)
-		device_shared->failures[device_shared->at_device]++;
-	_exit(1);
-}
-
-/*
- * With work under way on a device that does not answer, the end of a process may
- * take for ever: the backends must not wait for it.
- */
-void
-device_process_hangs(int device, int patience_ms)
-{
-	snprintf(device_shared->why_not, sizeof(device_shared->why_not),
-			 "device %d has made no progress with a sort for %d s", device_shared->devices[device].index,
-			 patience_ms / 1000);
-	device_shared->at_device = device_shared->devices[device].index;
-	pg_write_barrier();
-	device_shared->hangs = 1;
-	device_wake_supervisor();
-	for (;;)
-		pause();
-}
-
-/* ------------------------------------------------------------------------
- * What no job uses is given back: memory soon, contexts later.
- *
- * A GPU is seldom a database's alone.  Freed blocks are kept for the next job,
- * because it costs more to get them than to sort; when a device has had no job for
- * gpusort.device_idle_blocks they go.  A context takes some hundred megabytes, too,
- * and nothing less than the end of its process is sure to give all of it back: so when
- * there was no job for gpusort.device_idle_context, or gpusort.device was changed by a
- * reload, the process ends, and the supervisor starts another when a sort asks.
- *
- * A backend that opens a job at that moment and the process that leaves each
- * say so first and look at the other then: either the process sees the job and stays,
- * or the backend sees that it leaves.  Both may be; that is a job for the CPU.
- * ------------------------------------------------------------------------
- */
-
-/* Jobs' memory, and that of other programs, is looked at so often, if anything happens. */
-#define LOOK_EVERY_US		20000
-
-/* Looks how much memory there is for jobs now; not while a call is getting some. */
-static void
-device_read_memory(const DeviceApi *api, int device)
-{
-	GpusortMemory memory;
-
-	if (!process_memory_trylock(device))
-		return;
-	device_shared->at_device = device_shared->devices[device].index;
-	api->cuda->device_memory(api->contexts[device], 1, &memory);
-	device_shared->at_device = -1;
-	process_memory_unlock(device);
-	device_shared->devices[device].budget = memory.budget;
-	device_shared->devices[device].kept = memory.kept;
-}
-
-/* Counts each device's jobs; those that wait for their backends count too. */
-static int
-count_jobs(int *jobs)
-{
-	int			all = 0;
-
-	memset(jobs, 0, DEVICE_MAX * sizeof(int));
-	for (int i = 0; i < DEVICE_SLOTS; i++)
-	{
-		if (device_slot_is_current(&device_shared->slots[i]))
-		{
-			jobs[device_shared->slots[i].device]++;
-			all++;
-		}
-	}
-	return all;
-}
-
-/* Ends the process if it has no job, and none comes. */
-static void
-try_to_leave(void)
-{
-	static uint64 leaving_since = 0;
-	uint64		now = device_now_us();
-	int			jobs[DEVICE_MAX];
-
-	if (leaving_since == 0)
-		leaving_since = now;
-	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_LEAVING);
-	pg_memory_barrier();
-	if (count_jobs(jobs) == 0 ||
-		now - leaving_since > (uint64) DEVICE_LEAVE_PATIENCE_MS * 1000)
-		_exit(DEVICE_EXIT_IDLE);
-	if (device_shared->leave)
-		return;
-	leaving_since = 0;
-	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_READY);
-}
-
-static inline bool
-idle_for(uint64 since, uint64 now, int seconds)
-{
-	return seconds > 0 && now > since && now - since >= (uint64) seconds * 1000000;
-}
-
-/*
- * process_idle.c: gives back what no job uses; ends the process when that is
- * everything.  Called all the time.
- */
-static void
-device_process_house(const DeviceApi *api)
-{
-	static uint64 last_look = 0;
-	uint64		now = device_now_us();
-	uint64		last_used = 0;
-	int			jobs[DEVICE_MAX];
-	int			all;
-
-	if (now - last_look < LOOK_EVERY_US)
-		return;
-	last_look = now;
-	all = count_jobs(jobs);
-	for (int d = 0; d < device_shared->ndevices; d++)
-	{
-		DeviceEntry *entry = &device_shared->devices[d];
-
-		if (jobs[d] > 0)
-			entry->last_used_us = now;
-		else if (entry->kept > 0 &&
-				 idle_for(entry->last_used_us, now, device_shared->idle_blocks_s) &&
-				 process_memory_trylock(d))
-		{
-			device_shared->at_device = entry->index;
-			api->cuda->device_trim(api->contexts[d]);
-			device_shared->at_device = -1;
-			process_memory_unlock(d);
-		}
-		last_used = Max(last_used, entry->last_used_us);
-		device_read_memory(api, d);
-	}
-	if (device_shared->leave ||
-		pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_LEAVING ||
-		(all == 0 && idle_for(last_used, now, device_shared->idle_context_s)))
-		try_to_leave();
-}
-
-/* ------------------------------------------------------------------------
- * A place for what the driver compiles.
- *
- * The GPU library has machine code for the architectures that it was built for, and
- * code from which a driver makes that of any later one.  That takes up to a minute, so the
- * driver keeps what it has made, but by default below the home directory of the
- * server's user, which often is not there or cannot be written to: then each process
- * would compile anew.  So the place is a directory in the data directory, unless
- * who started the server has set another.  What lies there is the driver's; it may be
- * deleted at any time.
- *
- * On error: the process goes on without, and says so in the server's log.
- * ------------------------------------------------------------------------
- */
-
-#define CACHE_DIRECTORY		"gpusort.cache"
-
-/* All of our kernels for a few architectures; the driver drops what was used least lately. */
-#define CACHE_MAX_BYTES		"268435456"
-
-/* process_cache.c: before the driver starts: it shall compile once, not in each process. */
-static void
-device_process_keep_code(void)
-{
-	char		path[MAXPGPATH];
-
-	if (getenv("CUDA_CACHE_PATH") != NULL)
-		return;
-	/* the driver may look from elsewhere */
-	snprintf(path, sizeof(path), "%s/" CACHE_DIRECTORY, DataDir);
-	if ((MakePGDirectory(path) != 0 && errno != EEXIST) ||
-		setenv("CUDA_CACHE_PATH", path, 1) != 0 ||
-		setenv("CUDA_CACHE_MAXSIZE", CACHE_MAX_BYTES, 0) != 0)
-		device_process_notes(-1, "gpusort: compiled GPU code is not kept in \"%s\": %s", path, strerror(errno));
-}
-
-/* ------------------------------------------------------------------------
- * Crashes of the device process are counted against the device whose call was running.
- *
- * A driver that crashes takes the process with it, and the next process would run into the same
- * crash.  A handler of the signals that a crash raises counts it as a failure of the device
- * (DeviceShared.failures), so that a device that crashes again and again is left out
- * (process.c), and lets the signal end the process as it would have without the handler.
- *
- * A signal that another process sends is no crash, and SIGKILL is never one.
- *
- * The device is that of the call of the thread that crashed.  For the loop it is at_device; for a thread
- * of the driver's own, that of the call that was begun last, if no other is known.
- * ------------------------------------------------------------------------
- */
-
-static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-
-/* Of the call of this thread, by CUDA's number; -1: none */
-static __thread int thread_device = -1;
-
-void
-process_crash_blames(int device)
-{
-	thread_device = device;
-}
-
-static void
-handle_crash(int signo, siginfo_t *info, void *context)
-{
-	int			device = thread_device;
-
-	(void) context;
-	if (device < 0)
-		device = device_shared->at_device;
-	if (device < 0)
-		device = process_calls_last_device();
-	/* sent by the kernel, or by abort() */
-	if (device >= 0 && (info->si_code > 0 || info->si_pid == getpid()))
-	{
-		device_shared->failures[device]++;
-		/* for the supervisor, which counts the reason */
-		device_shared->at_device = device;
-	}
-	/* it is pending until this handler, which is not called again, returns */
-	raise(signo);
-}
-
-/* process_crash.c: crashes are counted from here on, jobs being initialised. */
-static void
-process_crash_init(void)
-{
-	struct sigaction action;
-
-	memset(&action, 0, sizeof(action));
-	action.sa_sigaction = handle_crash;
-	action.sa_flags = SA_SIGINFO | SA_RESETHAND;
-	sigfillset(&action.sa_mask);
-	for (int i = 0; i < (int) lengthof(crash_signals); i++)
-		(void) sigaction(crash_signals[i], &action, NULL);
-}
-
-void
-process_crash_unblock(sigset_t *set)
-{
-	for (int i = 0; i < (int) lengthof(crash_signals); i++)
-		sigdelset(set, crash_signals[i]);
 }

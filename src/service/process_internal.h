@@ -1,19 +1,32 @@
 /*
  * process_internal.h
- *	  A job as the device process knows it; private to process_*.c.
+ *	  Functions that the device process's files share.
  *
- * process_calls.c makes the calls that wait, in threads;
- * process_job.c begins, steps and ends jobs, process_memory.c plans them and gets
- * their device memory, process_up.c takes their input and starts the sort,
- * process_down.c sends the result.
+ * process.c has the main loop, process_job.c moves each job forward, process_memory.c
+ * has the device memory of jobs, process_calls.c makes driver calls in threads and ends
+ * the process, process_measure.c measures devices.
  */
 #ifndef GPUSORT_SERVICE_PROCESS_INTERNAL_H
 #define GPUSORT_SERVICE_PROCESS_INTERNAL_H
 
-#include <signal.h>
-
 #include "../cuda/gpusort_try.h"
-#include "service/service.h"
+#include "service/service_internal.h"
+
+typedef struct DeviceApi
+{
+	const GpusortCudaApi *cuda;
+	GpusortContext *contexts[DEVICE_MAX];	/* in the order of DeviceShared.devices */
+} DeviceApi;
+
+/* Exit codes of the device process. */
+#define DEVICE_EXIT_NOTHING		3	/* there is no usable library; start no other process */
+#define DEVICE_EXIT_LATER		4	/* no device could be opened; try again later */
+#define DEVICE_EXIT_IDLE		5	/* idle devices were released */
+
+/* Result of a step: a set of these. */
+#define DEVICE_STEP_PROGRESS	1	/* something was done */
+#define DEVICE_STEP_IN_FLIGHT	2	/* the device is working: ask again soon */
+#define DEVICE_STEP_LOCKED		4	/* another job's call has the device's lock */
 
 typedef enum JobPhase
 {
@@ -21,38 +34,39 @@ typedef enum JobPhase
 	JOB_UP,
 	JOB_DOWN,
 	JOB_OVER,					/* done or failed */
-	JOB_HANGS					/* on a test's order: for ever */
+	JOB_HANGS					/* a test's fault: makes no progress */
 } JobPhase;
 
-/* Buffers that gathered rows wait in for their copy. */
+/* Buffers for gathered rows that wait for their copy. */
 #define GATHER_BUFFERS		2
 
 struct ProcessJob;
 
-/* A call that may wait for the device: made by a thread, which has the job until it is over. */
+/* A call that may wait for the device.  A thread makes it and owns the job meanwhile. */
 typedef GpusortStatus (*JobCall) (const DeviceApi *api, DeviceSlot *slot, struct ProcessJob *job,
 								  GpusortError *err);
 
+/* A job as the device process sees it. */
 typedef struct ProcessJob
 {
 	JobPhase	phase;
-	bool		prepared;		/* stream and events exist on device */
+	bool		prepared;		/* stream and events exist on "device" */
 	int			device;
 	GpusortStream *stream;
 	GpusortEvent *chunk_event[DEVICE_JOB_CHUNKS];
-	GpusortEvent *up_begin;		/* the first chunk's copies */
+	GpusortEvent *up_begin;		/* around the first chunk's copies up */
 	GpusortEvent *up_end;
 	GpusortEvent *sort_begin;
 	GpusortEvent *sort_end;
-	GpusortEvent *down_begin;	/* the first chunk's, until its chunk_event */
+	GpusortEvent *down_begin;	/* before the first chunk's copies down */
 
-	JobCall		call;			/* under way, or over and not looked at; NULL: none */
+	JobCall		call;			/* call under way, or ended and not evaluated yet; NULL: none */
 	volatile uint64 call_since; /* device_now_us(); 0: it waits for a thread or a lock */
 	pg_atomic_uint32 call_over;
-	GpusortStatus call_status;	/* of one that is over */
+	GpusortStatus call_status;	/* result of the call, when it has ended */
 	GpusortError call_error;
 
-	/* device memory; from here on all is cleared when the job ends */
+	/* device memory; the fields from here to the end are cleared when the job ends */
 	char	   *keys;
 	uint32	   *words;
 	char	   *rows;
@@ -63,38 +77,71 @@ typedef struct ProcessJob
 	uint64		scratch_bytes;
 	char	   *gathered[GATHER_BUFFERS];
 
-	uint64		max_rows;		/* that there is room for */
+	uint64		max_rows;		/* rows that the memory has space for */
 	uint64		max_row_bytes;
 	int			algorithm;
 	uint64		n;				/* rows up so far */
-	uint64		row_bytes;
-	uint32		started;		/* chunks whose copies are asked for, this way */
-	uint32		finished;		/* ... and are through */
-	uint32		total_down;		/* chunks that the result makes */
+	uint64		row_bytes;		/* bytes of rows up so far */
+	uint32		started;		/* chunks whose copies were started, in this direction */
+	uint32		finished;		/* chunks whose copies have ended, in this direction */
+	uint32		total_down;		/* chunks of the result */
 	uint32		rows_per_chunk; /* DEVICE_KEYS */
 	uint32	   *chunk_row;		/* DEVICE_ROWS: first sorted row of each chunk */
 	GpusortGather gather;
-	uint64		waiting_since;	/* device_now_us(); 0: not for the device */
+	uint64		waiting_since;	/* waits for the device since: device_now_us(); 0: does not wait */
 } ProcessJob;
 
-/* process_calls.c */
+/* ------------------------------------------------------------------------
+ * process.c
+ * ------------------------------------------------------------------------
+ */
+
+/* The device process.  Never returns. */
+pg_noreturn extern void device_process_main(void);
+
+/* ------------------------------------------------------------------------
+ * process_calls.c
+ * ------------------------------------------------------------------------
+ */
+
 extern void process_calls_init(const DeviceApi *api, ProcessJob *jobs);
+
+/* Starts a call for the job in a slot; has it ended? */
 extern void job_call(int slot_no, JobCall call);
 extern bool job_call_over(const ProcessJob *job);
 
-/* The device of the call that was begun last, of those under way; by CUDA's number, -1: there is none. */
-extern int	process_calls_last_device(void);
-
-/* process_crash.c: the thread's call is for this device, by CUDA's number; -1: it makes none. */
-extern void process_crash_blames(int device);
-
-/* Takes the signals of a crash out of the set: blocked, they would not reach their handler. */
-extern void process_crash_unblock(sigset_t *set);
-
-/* process_calls.c: in a call: waits for the device's lock (service.h), which does not count as the call's time. */
+/*
+ * A device's lock is held while a context's memory, streams and events are created or
+ * destroyed.  Calls wait for it; that does not count as the call's time.  The
+ * loop never waits for it.
+ */
 extern void job_call_lock(ProcessJob *job, int device);
+extern bool process_memory_trylock(int device);
+extern void process_memory_unlock(int device);
 
-/* process_memory.c */
+/* From here on crashes are counted against their device. */
+extern void process_crash_init(void);
+
+/* Queues a message for the server's log.  device: CUDA's number of a device that fails, or -1. */
+extern void device_process_notes(int device, const char *format,...) pg_attribute_printf(2, 3);
+
+/*
+ * Ends the process with an exit code.  detail may be empty.  With DEVICE_EXIT_NOTHING
+ * only superusers see it.
+ */
+pg_noreturn extern void device_process_gives_up(int code, const char *what, const char *detail);
+
+/* Ends the process after an error of the device. */
+pg_noreturn extern void device_process_fails(const char *format,...) pg_attribute_printf(1, 2);
+
+/* Reports that a device has made no progress for patience_ms; the supervisor ends the process. */
+pg_noreturn extern void device_process_hangs(int device, int patience_ms);
+
+/* ------------------------------------------------------------------------
+ * process_memory.c
+ * ------------------------------------------------------------------------
+ */
+
 extern void job_describe_problem(const DeviceSlot *slot, const ProcessJob *job,
 								 uint64 n, GpusortProblem *problem);
 extern void job_describe_gather(const DeviceSlot *slot, ProcessJob *job, uint64 n);
@@ -103,10 +150,25 @@ extern GpusortStatus job_allocate(const DeviceApi *api, const DeviceSlot *slot,
 extern void job_release(const DeviceApi *api, ProcessJob *job);
 
 /*
- * More room, as the slot says, if there is memory for it (*ok).  An error only if the
- * job cannot go on with what it had, either.  Nothing of it is under way.
+ * Grows the job's memory as the slot asks.  *ok is false if there is no memory for it.
+ * Returns an error only if the job cannot continue with its old size either.  No copy of
+ * the job may be under way.
  */
 extern GpusortStatus job_grow(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, bool *ok,
 							  GpusortError *err);
+
+/* ------------------------------------------------------------------------
+ * process_job.c, process_measure.c
+ * ------------------------------------------------------------------------
+ */
+
+/* To be called once, before the first step. */
+extern void device_jobs_init(const DeviceApi *api);
+
+/* Does for the job in a slot what can be done now.  Returns a set of DEVICE_STEP_*. */
+extern int	device_job_step(const DeviceApi *api, int slot_no);
+
+/* Does one step of measuring a device; false if there is none to do.  To be called without jobs. */
+extern bool device_measure_step(const DeviceApi *api, int device);
 
 #endif							/* GPUSORT_SERVICE_PROCESS_INTERNAL_H */

@@ -1,285 +1,31 @@
 /*
  * process_job.c
- *	  One job in the device process: chunks up, sort, chunks down.
+ *	  One job in the device process: copy chunks up, sort, copy chunks down.
  *
- * Everything that a job does on the device happens on one stream in this order:
- * copies up, sort, (gather,) copies down; events tell when a chunk of the staging
- * pool is free again on the way up, and full on the way down.  Streams and events
- * belong to the slot and are kept for its next job.
+ * A job's work on the device is queued on one stream in this order: copies up, sort,
+ * (gather,) copies down.  Events tell when a chunk of the staging pool is free again on
+ * the way up, and full on the way down.  Streams and events belong to the slot and are
+ * kept for its next job.
  *
- * A device that does not get on with what it was given is not waited for without
- * end: after a time that no work takes, the process says so to the supervisor, which
- * ends it.
+ * A producer's chunks are queued on the stream of the job that it fills, and go into
+ * that job's memory.  The events that tell when a chunk is free are the producer's own.
+ *
+ * On error: fail_job() reports the error to the backend.  If the device makes no
+ * progress for a long time (DEVICE_PATIENCE_MS), the process reports that to the
+ * supervisor, which kills it.
  */
 #include "postgres.h"
 
 #include "service/process_internal.h"
-#include "service/protocol.h"
-#include "service/service_internal.h"
 
 static ProcessJob jobs[DEVICE_SLOTS];
 
 /* ------------------------------------------------------------------------
- * Beginning and end
+ * Input: copies of posted chunks, then the sort
  * ------------------------------------------------------------------------
  */
 
-static GpusortStatus job_look_up(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job,
-								 bool *through, GpusortError *err);
-static GpusortStatus job_step_up(const DeviceApi *api, DeviceSlot *slot,
-								 ProcessJob *job, int *found, GpusortError *err);
-static GpusortStatus job_step_producer(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job,
-								   DeviceSlot *into_slot, ProcessJob *into, int *found,
-								   GpusortError *err);
-static GpusortStatus job_step_down(const DeviceApi *api, DeviceSlot *slot,
-								   ProcessJob *job, int *found, GpusortError *err);
-
-/* The slot's last job was on another device. */
-static void
-forget_device(const DeviceApi *api, ProcessJob *job)
-{
-	const GpusortCudaApi *cuda = api->cuda;
-
-	job_call_lock(job, job->device);
-	cuda->stream_destroy(job->stream);
-	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
-		cuda->event_destroy(job->chunk_event[c]);
-	cuda->event_destroy(job->up_begin);
-	cuda->event_destroy(job->up_end);
-	cuda->event_destroy(job->sort_begin);
-	cuda->event_destroy(job->sort_end);
-	cuda->event_destroy(job->down_begin);
-	process_memory_unlock(job->device);
-	job->prepared = false;
-}
-
-static GpusortStatus
-prepare_slot(const DeviceApi *api, ProcessJob *job, int device, GpusortError *err)
-{
-	const GpusortCudaApi *cuda = api->cuda;
-	GpusortContext *context = api->contexts[device];
-
-	if (job->prepared)
-		return GPUSORT_OK;
-	TRY(cuda->stream_create(context, &job->stream, err));
-	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
-		TRY(cuda->event_create(context, &job->chunk_event[c], err));
-	TRY(cuda->event_create(context, &job->up_begin, err));
-	TRY(cuda->event_create(context, &job->up_end, err));
-	TRY(cuda->event_create(context, &job->sort_begin, err));
-	TRY(cuda->event_create(context, &job->sort_end, err));
-	TRY(cuda->event_create(context, &job->down_begin, err));
-	job->device = device;
-	job->prepared = true;
-	return GPUSORT_OK;
-}
-
-/* What a job really has is told to those who come later. */
-static GpusortStatus
-begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
-{
-	GpusortContext *context = api->contexts[slot->device];
-	GpusortMemory before;
-	GpusortMemory after;
-	GpusortStatus status;
-
-	TRY(fault_error(slot, FAULT_START, err));
-	if (job->prepared && job->device != slot->device)
-		forget_device(api, job);
-	job_call_lock(job, slot->device);
-	status = prepare_slot(api, job, slot->device, err);
-	if (status == GPUSORT_OK && !slot->is_producer)
-	{
-		api->cuda->device_memory(context, 0, &before);
-		status = job_allocate(api, slot, job, err);
-		api->cuda->device_memory(context, 0, &after);
-		slot->allocated = after.used - before.used;
-	}
-	process_memory_unlock(slot->device);
-	return status;
-}
-
-/* Says so to the backend; ends the process if the device can no longer be used. */
-static void
-fail_job(DeviceSlot *slot, ProcessJob *job, GpusortStatus status, const GpusortError *err)
-{
-	slot->error = *err;
-	if (slot->error.message[0] == '\0')
-		snprintf(slot->error.message, sizeof(slot->error.message), "status %d", (int) status);
-	pg_write_barrier();
-	pg_atomic_write_u32(&slot->status, DEVICE_ERROR);
-	SetLatch(slot->latch);
-	job->phase = JOB_OVER;
-	if (status == GPUSORT_CUDA_ERROR || status == GPUSORT_NO_DEVICE)
-		device_process_fails("CUDA error on device %d: %s (%s:%d)",
-							 device_shared->devices[slot->device].index,
-							 err->message, err->file, (int) err->line);
-}
-
-/*
- * For how long jobs hold what they have, by job and by byte, the last ones
- * counting most: by this backends tell how long they would wait (admission.c).
- */
-static void
-note_hold(const DeviceSlot *slot)
-{
-	static double bytes = 0;
-	static double byte_us = 0;
-	double		hold_us = (double) (device_now_us() - slot->opened_us);
-
-	bytes = bytes * 7 / 8 + (double) slot->device_bytes;
-	byte_us = byte_us * 7 / 8 + (double) slot->device_bytes * hold_us;
-	device_shared->byte_hold_us = byte_us / bytes;
-	device_shared->hold_us += (hold_us - device_shared->hold_us) / 8;
-}
-
-/* The slot goes back when the device is through with its memory. */
-static int
-close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
-{
-	GpusortStatus status = GPUSORT_OK;
-
-	if (job->phase != JOB_NONE)
-	{
-		bool		through;
-
-		/* a feeder's copies are on another's stream */
-		if (slot->is_producer)
-			status = job_look_up(api, slot, job, &through, err);
-		if (status == GPUSORT_OK && slot->is_producer && job->finished != job->started)
-			return DEVICE_STEP_IN_FLIGHT;
-		if (status == GPUSORT_OK && job->prepared)
-			status = api->cuda->stream_poll(job->stream, err);
-		if (status == GPUSORT_NOT_READY)
-			return DEVICE_STEP_IN_FLIGHT;
-		if (!process_memory_trylock(slot->device))
-			return DEVICE_STEP_IN_FLIGHT | DEVICE_STEP_LOCKED;
-		job_release(api, job);
-		process_memory_unlock(slot->device);
-		if (status != GPUSORT_OK)
-			fail_job(slot, job, status, err);
-		job->phase = JOB_NONE;
-	}
-	if (!slot->is_producer)
-		note_hold(slot);
-	device_shared->devices[slot->device].last_used_us = device_now_us();
-	pg_memory_barrier();
-	pg_atomic_write_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
-	device_wake_first();
-	return DEVICE_STEP_PROGRESS;
-}
-
-/* Has the device had the time since then, and more than it may take? */
-static void
-check_since(const DeviceSlot *slot, uint64 since)
-{
-	int			patience_ms = fault_device_patience_ms(slot);
-
-	if (device_now_us() - since > (uint64) patience_ms * 1000)
-		device_process_hangs(slot->device, patience_ms);
-}
-
-/* The job waits for its call.  A call that waits for a thread, or for another job's call, has not begun. */
-static void
-check_call_patience(const DeviceSlot *slot, const ProcessJob *job)
-{
-	uint64		since = job->call_since;
-
-	if (since != 0)
-		check_since(slot, since);
-}
-
-/* The job waits for the device. */
-static void
-check_patience(const DeviceSlot *slot, ProcessJob *job)
-{
-	if (job->waiting_since == 0)
-		job->waiting_since = device_now_us();
-	else
-		check_since(slot, job->waiting_since);
-}
-
-void
-device_jobs_init(const DeviceApi *api)
-{
-	process_calls_init(api, jobs);
-}
-
-int
-device_job_step(const DeviceApi *api, int slot_no)
-{
-	DeviceSlot *slot = &device_shared->slots[slot_no];
-	ProcessJob *job = &jobs[slot_no];
-	uint32		word = pg_atomic_read_u32(&slot->state);
-	GpusortStatus status = GPUSORT_OK;
-	GpusortError err;
-	int			found = 0;
-
-	/* a slot of an older generation is not for us */
-	if (word >> 2 != pg_atomic_read_u32(&device_shared->generation) ||
-		device_slot_state(word) == DEVICE_SLOT_FREE)
-		return 0;
-	pg_read_barrier();
-	if (job->call != NULL && !job_call_over(job))
-	{
-		check_call_patience(slot, job);
-		return DEVICE_STEP_IN_FLIGHT;
-	}
-	err.status = 0;
-	err.message[0] = '\0';
-	err.file[0] = '\0';
-	err.line = 0;
-	device_shared->at_device = device_shared->devices[slot->device].index;
-	if (job->call != NULL)
-	{
-		found = DEVICE_STEP_PROGRESS;
-		job->call = NULL;
-		status = job->call_status;
-		err = job->call_error;
-	}
-
-	if (device_slot_state(word) == DEVICE_SLOT_CLOSING && !gpusort_is_broken(status))
-		found = fault_lingers(slot, job) ? DEVICE_STEP_IN_FLIGHT : close_job(api, slot, job, &err);
-	else
-	{
-		if (job->phase == JOB_NONE)
-		{
-			found = DEVICE_STEP_PROGRESS;
-			job->phase = JOB_UP;
-			job_call(slot_no, begin_job);
-		}
-		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP && slot->is_producer)
-			status = job_step_producer(api, slot, job, &device_shared->slots[slot->into.slot],
-								   &jobs[slot->into.slot], &found, &err);
-		else if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP)
-			status = job_step_up(api, slot, job, &found, &err);
-		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_DOWN)
-			status = job_step_down(api, slot, job, &found, &err);
-		if (status != GPUSORT_OK)
-		{
-			fail_job(slot, job, status, &err);
-			found |= DEVICE_STEP_PROGRESS;
-		}
-		if (job->call == NULL && job->phase == JOB_HANGS)
-			found = fault_stalls(slot) ? DEVICE_STEP_IN_FLIGHT : 0;
-	}
-	device_shared->at_device = -1;
-	if (found == DEVICE_STEP_IN_FLIGHT)
-		check_patience(slot, job);
-	else
-		job->waiting_since = 0;
-	return found;
-}
-
-/* ------------------------------------------------------------------------
- * A job's input: chunks go up as they are posted; when all are, the sort starts.
- *
- * A feeder's go up on the stream of the job that it feeds, into that one's memory; the events
- * that tell when they are through are the feeder's own.
- * ------------------------------------------------------------------------
- */
-
-/* A feeder's places are counted from its chunk, the job's from its first row. */
+/* A producer's row offsets count from its chunk, a job's from its first row. */
 static void
 move_places(uint32 *words, uint32 rows, uint64 row_bytes)
 {
@@ -289,7 +35,7 @@ move_places(uint32 *words, uint32 rows, uint64 row_bytes)
 		words[i] += units;
 }
 
-/* The next chunk of this job's, or of a feeder's, goes up into the job. */
+/* Starts the copies of the slot's next chunk, into its own job or a producer's job. */
 static GpusortStatus
 copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
 			  ProcessJob *into, GpusortError *err)
@@ -337,7 +83,10 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 	return GPUSORT_OK;
 }
 
-/* The row after the last starts where the rows end; the first chunk is free. */
+/*
+ * Appends the end of the rows as the offset of one more row.  It travels through the
+ * first chunk, which is free.
+ */
 static GpusortStatus
 close_rows(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
@@ -380,7 +129,7 @@ start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 	return GPUSORT_OK;
 }
 
-/* The backend waits for more room; what it has posted is on the device. */
+/* Answers the backend's request for more space.  All posted chunks are on the device. */
 static GpusortStatus
 answer_growth(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
@@ -398,7 +147,7 @@ answer_growth(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortEr
 	return GPUSORT_OK;
 }
 
-/* Which of the chunks whose copies were asked for are through; *through if some are now. */
+/* Counts the chunks whose copies up have ended.  *through: there are new ones. */
 static GpusortStatus
 job_look_up(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, bool *through,
 			GpusortError *err)
@@ -418,7 +167,7 @@ job_look_up(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, bool 
 	return GPUSORT_OK;
 }
 
-/* The backend has back those that are through. */
+/* Returns chunks whose copies have ended to the backend. */
 static GpusortStatus
 take_chunks(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found, GpusortError *err)
 {
@@ -437,7 +186,7 @@ take_chunks(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found,
 static GpusortStatus
 job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found, GpusortError *err)
 {
-	/* the command first: it comes after all that was posted */
+	/* read the command first: the backend sets it after the last post */
 	uint32		command = pg_atomic_read_u32(&slot->command);
 	int			slot_no = (int) (slot - device_shared->slots);
 	uint32		posted;
@@ -461,7 +210,7 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found,
 		job_call(slot_no, answer_growth);
 		return GPUSORT_OK;
 	}
-	/* rows: their end travels through the first chunk, which must be free */
+	/* close_rows() uses the first chunk, which must be free */
 	if (command == DEVICE_SORT &&
 		(slot->spec.mode == DEVICE_KEYS || job->finished == job->started))
 	{
@@ -476,7 +225,7 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found,
 	return GPUSORT_OK;
 }
 
-/* Has the job room for the chunk?  If not its owner is asked for some, once. */
+/* Has the job space for the chunk?  If not, asks its owner once to grow the job. */
 static bool
 producer_has_room(DeviceSlot *into_slot, const ProcessJob *into, const DeviceChunkDesc *desc)
 {
@@ -495,19 +244,19 @@ producer_has_room(DeviceSlot *into_slot, const ProcessJob *into, const DeviceChu
 	return false;
 }
 
-/* process_up.c: a feeder's chunks go up into another job, whose slot is into_slot */
+/* Does what can be done for a producer; its rows go into the job of into_slot. */
 static GpusortStatus
 job_step_producer(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
-			  ProcessJob *into, int *found, GpusortError *err)
+				  ProcessJob *into, int *found, GpusortError *err)
 {
 	uint32		posted = pg_atomic_read_u32(&slot->posted);
-	bool		there = device_job_is_open(&slot->into);
+	bool		is_open = device_job_is_open(&slot->into);
 
 	pg_read_barrier();
-	/* until it has begun, and while it grows, its memory is not to be touched */
-	if (there && (into->phase == JOB_NONE || into->call != NULL))
+	/* before the job has begun, and while it grows, its memory must not be used */
+	if (is_open && (into->phase == JOB_NONE || into->call != NULL))
 		return GPUSORT_OK;
-	if (job->started != posted && (!there || into->phase != JOB_UP))
+	if (job->started != posted && (!is_open || into->phase != JOB_UP))
 	{
 		strlcpy(err->message, "the sort that these rows belong to is over", sizeof(err->message));
 		return GPUSORT_BAD_CALL;
@@ -527,7 +276,7 @@ job_step_producer(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Devic
 }
 
 /* ------------------------------------------------------------------------
- * A job's result: chunks go down as far as the backend has read them.
+ * Result: copies of chunks down, as far as the backend has released chunks
  * ------------------------------------------------------------------------
  */
 
@@ -549,7 +298,7 @@ copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Gpusort
 		TRY(cuda->gather_rows(job->stream, &job->gather, first, last, gathered, err));
 		if (job->started == 0)
 			TRY(cuda->event_record(job->down_begin, job->stream, err));
-		/* how long the rows are only the device knows: nearly a whole chunk */
+		/* only the device knows the exact length; the chunk is nearly full */
 		TRY(cuda->copy_out(job->stream, chunk, gathered, device_shared->chunk_size, err));
 		desc->rows = last - first;
 		desc->row_bytes = (uint32) device_shared->chunk_size;
@@ -580,7 +329,7 @@ copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Gpusort
 	return GPUSORT_OK;
 }
 
-/* What the job took, when its first chunk is through. */
+/* Reads the job's times, when its first chunk is down. */
 static GpusortStatus
 read_times(const DeviceApi *api, const ProcessJob *job, DeviceJobTimes *times, GpusortError *err)
 {
@@ -591,7 +340,6 @@ read_times(const DeviceApi *api, const ProcessJob *job, DeviceJobTimes *times, G
 	return cuda->event_elapsed(job->down_begin, job->chunk_event[0], &times->down_us, err);
 }
 
-/* process_up.c, process_down.c: what can be done now; *found is a DEVICE_STEP_* set */
 static GpusortStatus
 job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found, GpusortError *err)
 {
@@ -623,7 +371,7 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *foun
 	}
 	if (through)
 	{
-		/* who has seen all chunks would not miss what a fault stops */
+		/* hide the last chunk from the backend if a fault stops the job here */
 		uint32		unseen = job->finished == job->total_down && fault_will_stop(slot, FAULT_DOWN);
 
 		pg_memory_barrier();
@@ -646,4 +394,246 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *foun
 	if (job->finished != job->started)
 		*found |= DEVICE_STEP_IN_FLIGHT;
 	return GPUSORT_OK;
+}
+
+/* ------------------------------------------------------------------------
+ * Begin, end, and steps of a job
+ * ------------------------------------------------------------------------
+ */
+
+/* Destroys the slot's stream and events, because its last job was on another device. */
+static void
+forget_device(const DeviceApi *api, ProcessJob *job)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+
+	job_call_lock(job, job->device);
+	cuda->stream_destroy(job->stream);
+	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
+		cuda->event_destroy(job->chunk_event[c]);
+	cuda->event_destroy(job->up_begin);
+	cuda->event_destroy(job->up_end);
+	cuda->event_destroy(job->sort_begin);
+	cuda->event_destroy(job->sort_end);
+	cuda->event_destroy(job->down_begin);
+	process_memory_unlock(job->device);
+	job->prepared = false;
+}
+
+static GpusortStatus
+prepare_slot(const DeviceApi *api, ProcessJob *job, int device, GpusortError *err)
+{
+	const GpusortCudaApi *cuda = api->cuda;
+	GpusortContext *context = api->contexts[device];
+
+	if (job->prepared)
+		return GPUSORT_OK;
+	TRY(cuda->stream_create(context, &job->stream, err));
+	for (int c = 0; c < DEVICE_JOB_CHUNKS; c++)
+		TRY(cuda->event_create(context, &job->chunk_event[c], err));
+	TRY(cuda->event_create(context, &job->up_begin, err));
+	TRY(cuda->event_create(context, &job->up_end, err));
+	TRY(cuda->event_create(context, &job->sort_begin, err));
+	TRY(cuda->event_create(context, &job->sort_end, err));
+	TRY(cuda->event_create(context, &job->down_begin, err));
+	job->device = device;
+	job->prepared = true;
+	return GPUSORT_OK;
+}
+
+/* Allocates the job's memory and publishes its size, for the admission of later jobs. */
+static GpusortStatus
+begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	GpusortContext *context = api->contexts[slot->device];
+	GpusortMemory before;
+	GpusortMemory after;
+	GpusortStatus status;
+
+	TRY(fault_error(slot, FAULT_START, err));
+	if (job->prepared && job->device != slot->device)
+		forget_device(api, job);
+	job_call_lock(job, slot->device);
+	status = prepare_slot(api, job, slot->device, err);
+	if (status == GPUSORT_OK && !slot->is_producer)
+	{
+		api->cuda->device_memory(context, 0, &before);
+		status = job_allocate(api, slot, job, err);
+		api->cuda->device_memory(context, 0, &after);
+		slot->allocated = after.used - before.used;
+	}
+	process_memory_unlock(slot->device);
+	return status;
+}
+
+/* Reports an error to the backend.  Ends the process if the device is no longer usable. */
+static void
+fail_job(DeviceSlot *slot, ProcessJob *job, GpusortStatus status, const GpusortError *err)
+{
+	slot->error = *err;
+	if (slot->error.message[0] == '\0')
+		snprintf(slot->error.message, sizeof(slot->error.message), "status %d", (int) status);
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->status, DEVICE_ERROR);
+	SetLatch(slot->latch);
+	job->phase = JOB_OVER;
+	if (status == GPUSORT_CUDA_ERROR || status == GPUSORT_NO_DEVICE)
+		device_process_fails("CUDA error on device %d: %s (%s:%d)",
+							 device_shared->devices[slot->device].index,
+							 err->message, err->file, (int) err->line);
+}
+
+/*
+ * Updates the moving averages of the time that jobs hold their memory, per job and per
+ * byte.  Backends estimate their waiting time from them (admission.c).
+ */
+static void
+note_hold(const DeviceSlot *slot)
+{
+	static double bytes = 0;
+	static double byte_us = 0;
+	double		hold_us = (double) (device_now_us() - slot->opened_us);
+
+	bytes = bytes * 7 / 8 + (double) slot->device_bytes;
+	byte_us = byte_us * 7 / 8 + (double) slot->device_bytes * hold_us;
+	device_shared->byte_hold_us = byte_us / bytes;
+	device_shared->hold_us += (hold_us - device_shared->hold_us) / 8;
+}
+
+/* Frees the slot when the device no longer uses its memory. */
+static int
+close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
+{
+	GpusortStatus status = GPUSORT_OK;
+
+	if (job->phase != JOB_NONE)
+	{
+		bool		through;
+
+		/* a producer's copies are on the stream of its job */
+		if (slot->is_producer)
+			status = job_look_up(api, slot, job, &through, err);
+		if (status == GPUSORT_OK && slot->is_producer && job->finished != job->started)
+			return DEVICE_STEP_IN_FLIGHT;
+		if (status == GPUSORT_OK && job->prepared)
+			status = api->cuda->stream_poll(job->stream, err);
+		if (status == GPUSORT_NOT_READY)
+			return DEVICE_STEP_IN_FLIGHT;
+		if (!process_memory_trylock(slot->device))
+			return DEVICE_STEP_IN_FLIGHT | DEVICE_STEP_LOCKED;
+		job_release(api, job);
+		process_memory_unlock(slot->device);
+		if (status != GPUSORT_OK)
+			fail_job(slot, job, status, err);
+		job->phase = JOB_NONE;
+	}
+	if (!slot->is_producer)
+		note_hold(slot);
+	device_shared->devices[slot->device].last_used_us = device_now_us();
+	pg_memory_barrier();
+	pg_atomic_write_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
+	device_wake_first();
+	return DEVICE_STEP_PROGRESS;
+}
+
+/* Declares the device hung if it has taken too long. */
+static void
+check_since(const DeviceSlot *slot, uint64 since)
+{
+	int			patience_ms = fault_device_patience_ms(slot);
+
+	if (device_now_us() - since > (uint64) patience_ms * 1000)
+		device_process_hangs(slot->device, patience_ms);
+}
+
+/* Checks the duration of the job's call.  Time of waiting for a thread or a lock does not count. */
+static void
+check_call_patience(const DeviceSlot *slot, const ProcessJob *job)
+{
+	uint64		since = job->call_since;
+
+	if (since != 0)
+		check_since(slot, since);
+}
+
+/* Checks the time for which the job has waited for the device. */
+static void
+check_patience(const DeviceSlot *slot, ProcessJob *job)
+{
+	if (job->waiting_since == 0)
+		job->waiting_since = device_now_us();
+	else
+		check_since(slot, job->waiting_since);
+}
+
+void
+device_jobs_init(const DeviceApi *api)
+{
+	process_calls_init(api, jobs);
+}
+
+int
+device_job_step(const DeviceApi *api, int slot_no)
+{
+	DeviceSlot *slot = &device_shared->slots[slot_no];
+	ProcessJob *job = &jobs[slot_no];
+	uint32		word = pg_atomic_read_u32(&slot->state);
+	GpusortStatus status = GPUSORT_OK;
+	GpusortError err;
+	int			found = 0;
+
+	/* the slot is free, or its job belonged to an older device process */
+	if (word >> 2 != pg_atomic_read_u32(&device_shared->generation) ||
+		device_slot_state(word) == DEVICE_SLOT_FREE)
+		return 0;
+	pg_read_barrier();
+	if (job->call != NULL && !job_call_over(job))
+	{
+		check_call_patience(slot, job);
+		return DEVICE_STEP_IN_FLIGHT;
+	}
+	err.status = 0;
+	err.message[0] = '\0';
+	err.file[0] = '\0';
+	err.line = 0;
+	device_shared->at_device = device_shared->devices[slot->device].index;
+	if (job->call != NULL)
+	{
+		found = DEVICE_STEP_PROGRESS;
+		job->call = NULL;
+		status = job->call_status;
+		err = job->call_error;
+	}
+
+	if (device_slot_state(word) == DEVICE_SLOT_CLOSING && !gpusort_is_broken(status))
+		found = fault_lingers(slot, job) ? DEVICE_STEP_IN_FLIGHT : close_job(api, slot, job, &err);
+	else
+	{
+		if (job->phase == JOB_NONE)
+		{
+			found = DEVICE_STEP_PROGRESS;
+			job->phase = JOB_UP;
+			job_call(slot_no, begin_job);
+		}
+		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP && slot->is_producer)
+			status = job_step_producer(api, slot, job, &device_shared->slots[slot->into.slot],
+									   &jobs[slot->into.slot], &found, &err);
+		else if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP)
+			status = job_step_up(api, slot, job, &found, &err);
+		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_DOWN)
+			status = job_step_down(api, slot, job, &found, &err);
+		if (status != GPUSORT_OK)
+		{
+			fail_job(slot, job, status, &err);
+			found |= DEVICE_STEP_PROGRESS;
+		}
+		if (job->call == NULL && job->phase == JOB_HANGS)
+			found = fault_stalls(slot) ? DEVICE_STEP_IN_FLIGHT : 0;
+	}
+	device_shared->at_device = -1;
+	if (found == DEVICE_STEP_IN_FLIGHT)
+		check_patience(slot, job);
+	else
+		job->waiting_since = 0;
+	return found;
 }

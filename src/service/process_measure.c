@@ -1,27 +1,29 @@
 /*
  * process_measure.c
- *	  Measures the GPUs and the processor.
+ *	  Measures the speed of GPUs and of the CPU, for the cost models.
  *
- * The library's costs are those of one kind of GPU on one kind of bus.  What this device takes
- * is measured when a process has opened it, and when somebody asks (measure_asked), in
- * steps of some milliseconds, all of them in well under a second.  No step begins
- * while there is a job, and none is begun for which the last one of its kind says that it
- * would take long; so no sort waits for more than a step, and until all are done
- * the library's costs hold.
+ * The library's costs are those of one kind of GPU on one kind of bus, and the cost
+ * model of the CPU is that of one kind of processor.  So each device is measured when
+ * a process has opened it, and on request (measure_asked).  A measurement takes
+ * steps of some milliseconds.  A step starts only while there is no job, and only if the
+ * previous step of its kind predicts a short time.  So a sort waits at most for one
+ * step.  The library's costs apply until all steps are done.
  *
- * Memory policy: each step has device memory of its own while it runs, in all no more than
- * an eighth of what jobs may take; 20 MB of pinned host memory last from the first step to the
- * last.
+ * The CPU is measured with three sorts, one for each record format, as steps of the
+ * first device.
  *
- * On error: a device without memory is measured as far as it goes; after an error of CUDA
- * the process ends, as with a job.
+ * Memory policy: a step has device memory only while it runs, at most 1 / MEMORY_SHARE
+ * of what jobs may take.  The pinned host memory (20 MB) stays from the first step to
+ * the last.  The CPU's sorts use it, too.
+ *
+ * On error: if device memory is short, the remaining steps are skipped.  After a CUDA
+ * error the process ends, as for a job.
  */
 #include "postgres.h"
 
 #include "common/pg_prng.h"
 #include "kernel/algorithm.h"
 #include "service/process_internal.h"
-#include "service/protocol.h"
 #include "settings.h"
 
 #define COPY_SMALL		((uint64) 1 << 20)
@@ -31,11 +33,14 @@
 #define LAUNCH_ROWS		1024
 #define REPEATS			4
 
-/* What took longer is not repeated often, and eight times as many rows are not sorted. */
+/* A step that takes longer is repeated less, and larger sorts are skipped. */
 #define LONG_US			20000
 
-/* No step takes more than this share of what jobs may have. */
+/* A step takes at most 1 / MEMORY_SHARE of the free budget. */
 #define MEMORY_SHARE	8
+
+/* Rows of a measured sort on the CPU. */
+#define CPU_ROWS		((size_t) 1 << CPU_MEASURED_LOG2_ROWS)
 
 typedef enum MeasureStep
 {
@@ -50,9 +55,9 @@ typedef enum MeasureStep
 
 typedef struct Measuring
 {
-	bool		looked;			/* asked is set */
-	bool		begun;			/* once at least */
-	uint32		asked;			/* measure_asked, when it began */
+	bool		looked;			/* "asked" is set */
+	bool		begun;			/* measured at least once */
+	uint32		asked;			/* measure_asked when the measurement began */
 	int			step;
 	GpusortStream *stream;
 	GpusortEvent *from;
@@ -62,7 +67,7 @@ typedef struct Measuring
 	CpuMeasured cpu;
 } Measuring;
 
-/* What a sort to be measured works with. */
+/* Device memory of a measured sort. */
 typedef struct SortRoom
 {
 	char	   *keys;
@@ -72,9 +77,7 @@ typedef struct SortRoom
 
 static Measuring all[DEVICE_MAX];
 
-static double device_measure_cpu(int width, const uint64 *words, char *room, uint64 size);
-
-/* The library's name for what most sorts are sorted with, or else its first. */
+/* The ABI's index of the algorithm that most sorts use, or 0 if the library lacks it. */
 static int
 measured_algorithm(void)
 {
@@ -133,7 +136,7 @@ end(const DeviceApi *api, int device, Measuring *m)
 	m->host = NULL;
 }
 
-/* So many bytes, in pieces of host memory; microseconds by the device's clock. */
+/* Times the copy of "bytes" bytes, in pieces of HOST_BYTES: microseconds by the device's clock. */
 static GpusortStatus
 time_copy(const DeviceApi *api, Measuring *m, char *there, bool up, uint64 bytes, double *us,
 		  GpusortError *err)
@@ -155,7 +158,7 @@ time_copy(const DeviceApi *api, Measuring *m, char *there, bool up, uint64 bytes
 	return cuda->event_elapsed(m->from, m->to, us, err);
 }
 
-/* Both ways, the least of some times, in nanoseconds a byte. */
+/* Measures copies in both directions: least times, in nanoseconds per byte. */
 static GpusortStatus
 measure_copies(const DeviceApi *api, int device, Measuring *m, uint64 bytes, double *up_ns,
 			   double *down_ns, GpusortError *err)
@@ -177,7 +180,7 @@ measure_copies(const DeviceApi *api, int device, Measuring *m, uint64 bytes, dou
 		status = time_copy(api, m, there, i % 2 == 0, bytes, &us, err);
 		if (status == GPUSORT_OK)
 			*l = *l == 0 ? us : Min(*l, us);
-		/* one each way is enough of what takes long */
+		/* a slow copy is measured only once in each direction */
 		if (i % 2 != 0 && us > LONG_US)
 			break;
 	}
@@ -187,7 +190,7 @@ measure_copies(const DeviceApi *api, int device, Measuring *m, uint64 bytes, dou
 	return status;
 }
 
-/* Device memory for a sort; what there is when it fails is to be freed, too. */
+/* Allocates device memory for a sort.  The caller frees it, also after an error. */
 static GpusortStatus
 get_room(const DeviceApi *api, int device, GpusortProblem *problem, SortRoom *room, GpusortError *err)
 {
@@ -220,8 +223,8 @@ give_room(const DeviceApi *api, int device, const SortRoom *room)
 }
 
 /*
- * A job's way: keys there, sorted, rids back; by our clock, and of the sort by the
- * device's.
+ * Times a complete job (keys up, sort, row ids down) by the host's clock, and its sort
+ * by the device's clock.
  */
 static GpusortStatus
 time_sort(const DeviceApi *api, Measuring *m, const GpusortProblem *problem, const SortRoom *room,
@@ -240,17 +243,75 @@ time_sort(const DeviceApi *api, Measuring *m, const GpusortProblem *problem, con
 	return cuda->event_elapsed(m->from, m->to, sort_us, err);
 }
 
-/* In what was the devices' host memory: its beginning for the keys, the rest to sort in. */
+/* Fills records with random words as keys. */
+static void
+fill_records(void *recs, SortRecFormat format, const uint64 *words)
+{
+	for (size_t i = 0; i < CPU_ROWS; i++)
+	{
+		switch (format)
+		{
+			case SORT_REC_PACKED:
+				((uint64 *) recs)[i] = (words[i] & ~(uint64) PG_UINT32_MAX) | i;
+				break;
+			case SORT_REC_64:
+				((SortRec64 *) recs)[i] = (SortRec64) {words[i], (uint32) i, 0};
+				break;
+			case SORT_REC_128:
+				((SortRec128 *) recs)[i] = (SortRec128) {words[i], words[CPU_ROWS + i], (uint32) i, 0};
+				break;
+		}
+	}
+}
+
+/*
+ * Microseconds of a CPU radix sort of this record format, with random words as keys and
+ * "size" bytes of memory at "room".  0: there is too little memory.
+ */
+static double
+cpu_sort_us(int width, const uint64 *words, char *room, uint64 size)
+{
+	const SortKernel *radix = sort_algorithms[ALGORITHM_CPU_RADIX].kernel;
+	SortRecFormat format = (SortRecFormat) width;
+	SortProblem problem;
+	double		least = 0;
+
+	memset(&problem, 0, sizeof(problem));
+	problem.format = format;
+	problem.n = CPU_ROWS;
+	problem.begin_bit = cpu_measured_begin_bit(format);
+	problem.end_bit = cpu_measured_end_bit(format);
+	problem.rids_ascending = true;
+	problem.recs = (void *) TYPEALIGN(64, room);
+	problem.scratch = (char *) problem.recs + TYPEALIGN(64, CPU_ROWS * sort_rec_size(format));
+	if ((char *) problem.scratch + radix->scratch_bytes(&problem) > room + size)
+		return 0;
+	for (int i = 0; i < REPEATS; i++)
+	{
+		uint64		start;
+		double		us;
+
+		fill_records(problem.recs, format, words);
+		start = device_now_us();
+		if (radix->run(&problem) != SORT_OK)
+			return 0;
+		us = (double) (device_now_us() - start);
+		least = i == 0 ? us : Min(least, us);
+	}
+	return least;
+}
+
+/* The host memory starts with random words; the rest of it is used for the sort. */
 static void
 measure_cpu(Measuring *m, int width)
 {
 	const uint64 keys = 2 * sizeof(uint64) << CPU_MEASURED_LOG2_ROWS;
 
-	m->cpu.sort_us[width] = device_measure_cpu(width, (const uint64 *) m->host, m->host + keys,
-											   HOST_BYTES + HOST_RIDS_BYTES - keys);
+	m->cpu.sort_us[width] = cpu_sort_us(width, (const uint64 *) m->host, m->host + keys,
+										HOST_BYTES + HOST_RIDS_BYTES - keys);
 }
 
-/* The least times of some sorts. */
+/* Measures a sort: least times of a complete job and of its sort. */
 static GpusortStatus
 measure_sort(const DeviceApi *api, int device, Measuring *m, int key_width, uint64 rows,
 			 double *least_all_us, double *least_sort_us, GpusortError *err)
@@ -275,7 +336,7 @@ measure_sort(const DeviceApi *api, int device, Measuring *m, int key_width, uint
 			break;
 		*least_all_us = i == 0 ? all_us : Min(*least_all_us, all_us);
 		*least_sort_us = i == 0 ? sort_us : Min(*least_sort_us, sort_us);
-		/* twice is enough of what takes long */
+		/* a slow sort is measured only twice */
 		if (all_us > LONG_US && i > 0)
 			break;
 	}
@@ -286,7 +347,7 @@ measure_sort(const DeviceApi *api, int device, Measuring *m, int key_width, uint
 static GpusortStatus
 measure_size(const DeviceApi *api, int device, Measuring *m, int width, int size, GpusortError *err)
 {
-	static double smaller_us;	/* by our clock, of the size before */
+	static double smaller_us;	/* time of the complete job of the previous size */
 
 	if (size > 0 && (m->measured.sort_us[width][size - 1] == 0 || smaller_us > LONG_US))
 		return GPUSORT_OK;
@@ -346,7 +407,7 @@ publish(int device, const DeviceMeasured *measured)
 	pg_memory_barrier();
 	entry->measured = *measured;
 	pg_memory_barrier();
-	/* whatever device had this entry before */
+	/* the version is unique among all devices: another device may have had this entry */
 	entry->measurements = (device_shared->measurements += 2);
 }
 
@@ -364,14 +425,14 @@ device_measure_step(const DeviceApi *api, int device)
 		m->step = MEASURE_END;
 		m->asked = asked;
 	}
-	/* once where jobs are learned from, and whenever somebody asks */
+	/* once if gpusort.device_learn is on, and at each request */
 	if (m->step == MEASURE_END && (m->asked != asked || (!m->begun && device_shared->learn)))
 		m->step = MEASURE_BEGIN;
 	if (m->step == MEASURE_END ||
 		algorithm_by_name(device_shared->algorithms[measured_algorithm()].name) == NULL)
 		return false;
 
-	/* a thread is still at it */
+	/* a call has the lock */
 	if (!process_memory_trylock(device))
 		return false;
 	memset(&err, 0, sizeof(err));
@@ -386,7 +447,7 @@ device_measure_step(const DeviceApi *api, int device)
 		device_process_fails("CUDA error on device %d: %s (%s:%d)", device_shared->at_device,
 							 err.message, err.file, (int) err.line);
 	device_shared->at_device = -1;
-	/* of a device without memory for this there is nothing to learn but by jobs */
+	/* if memory is short the costs are learned from jobs only */
 	m->step = status == GPUSORT_OK ? m->step + 1 : MEASURE_END;
 	if (m->step == MEASURE_END)
 	{
@@ -397,76 +458,4 @@ device_measure_step(const DeviceApi *api, int device)
 	}
 	process_memory_unlock(device);
 	return true;
-}
-
-/* ------------------------------------------------------------------------
- * The device process measures the processor: what it sorts itself.
- *
- * Whether a GPU is quicker is as much a question of what the CPU takes, and the router's
- * model knows one kind of processor.  Three sorts, some times each, take some 10 ms (30 on a
- * processor three times slower), in steps of their own like those of process_measure.c.
- *
- * Memory policy: it works in host memory that the caller has for the time of measuring.
- * ------------------------------------------------------------------------
- */
-
-#define REPEATS		4
-#define ROWS		((size_t) 1 << CPU_MEASURED_LOG2_ROWS)
-
-/* Records of the words at random; kernels leave them in any order. */
-static void
-fill(void *recs, SortRecFormat format, const uint64 *words)
-{
-	for (size_t i = 0; i < ROWS; i++)
-	{
-		switch (format)
-		{
-			case SORT_REC_PACKED:
-				((uint64 *) recs)[i] = (words[i] & ~(uint64) PG_UINT32_MAX) | i;
-				break;
-			case SORT_REC_64:
-				((SortRec64 *) recs)[i] = (SortRec64) {words[i], (uint32) i, 0};
-				break;
-			case SORT_REC_128:
-				((SortRec128 *) recs)[i] = (SortRec128) {words[i], words[ROWS + i], (uint32) i, 0};
-				break;
-		}
-	}
-}
-
-/*
- * process_measure_cpu.c: microseconds for a sort on the CPU (CpuMeasured.sort_us[width]), with
- * enough words at random, in room of so many bytes; 0: they are too few.
- */
-static double
-device_measure_cpu(int width, const uint64 *words, char *room, uint64 size)
-{
-	const SortKernel *radix = sort_algorithms[ALGORITHM_CPU_RADIX].kernel;
-	SortRecFormat format = (SortRecFormat) width;
-	SortProblem problem;
-	double		least = 0;
-
-	memset(&problem, 0, sizeof(problem));
-	problem.format = format;
-	problem.n = ROWS;
-	problem.begin_bit = cpu_measured_begin_bit(format);
-	problem.end_bit = cpu_measured_end_bit(format);
-	problem.rids_ascending = true;
-	problem.recs = (void *) TYPEALIGN(64, room);
-	problem.scratch = (char *) problem.recs + TYPEALIGN(64, ROWS * sort_rec_size(format));
-	if ((char *) problem.scratch + radix->scratch_bytes(&problem) > room + size)
-		return 0;
-	for (int i = 0; i < REPEATS; i++)
-	{
-		uint64		start;
-		double		us;
-
-		fill(problem.recs, format, words);
-		start = device_now_us();
-		if (radix->run(&problem) != SORT_OK)
-			return 0;
-		us = (double) (device_now_us() - start);
-		least = i == 0 ? us : Min(least, us);
-	}
-	return least;
 }

@@ -1,213 +1,150 @@
 /*
  * service_internal.h
- *	  What the GPU service's modules share.
+ *	  Functions that the GPU service's own files share: the backend's side.
  *
- * All but device_reserve() and device_largest_job() is asked under the lock.
+ * The device process's own functions are in process_internal.h.
  */
 #ifndef GPUSORT_SERVICE_SERVICE_INTERNAL_H
 #define GPUSORT_SERVICE_SERVICE_INTERNAL_H
 
 #include "postgres.h"
 
-#include "miscadmin.h"
-#include "service/device_state.h"
 #include "service/protocol.h"
-#include "storage/proc.h"
-
-/* What a job asks for. */
-typedef struct Request
-{
-	uint64		bytes;			/* of one device's memory */
-	int			want_chunks;
-	uint64		devices;		/* a bit per CUDA number: those that could hold it */
-} Request;
-
-/* What is free. */
-typedef struct Room
-{
-	uint64		memory[DEVICE_MAX];
-	int			slot;			/* a free one, or -1 */
-	int			slots;
-	int			chunks;
-	uint8		taken[DEVICE_MAX_CHUNKS / BITS_PER_BYTE];
-} Room;
-
-static inline uint64
-room_device_bit(int device)
-{
-	return UINT64CONST(1) << device_shared->devices[device].index;
-}
-
-static inline bool
-room_in_use(const DeviceSlot *slot)
-{
-	return pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state) !=
-		device_slot_word(0, DEVICE_SLOT_FREE);
-}
-
-/* One that is closing is as good as gone. */
-static inline bool
-room_is_open(const DeviceSlot *slot)
-{
-	return device_slot_state(pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state)) == DEVICE_SLOT_OPEN;
-}
-
-/* This backend's job? */
-static inline bool
-room_is_mine(const DeviceSlot *slot)
-{
-	return slot->pid == MyProcPid && room_is_open(slot);
-}
-
-/* Who we are: this process, or as a parallel worker the leader. */
-static inline int
-room_session(void)
-{
-	return MyProc->lockGroupLeader != NULL ? MyProc->lockGroupLeader->pid : MyProcPid;
-}
-
-/*
- * Bytes of the largest job that a device would take of this backend, beside what it has, if
- * the others had nothing; and on how many devices it may have jobs.  Takes the lock.
- */
-extern uint64 device_largest_job(int *devices);
-
-/*
- * The job in the slot shall have so much of its device's memory; false if there is not
- * so much left for it.  What it has can be given back at any time, by the backend.
- */
-extern bool device_reserve(DeviceSlot *slot, uint64 bytes);
+#include "service/service.h"
 
 /* ------------------------------------------------------------------------
- * Who waits for a device.
+ * shared_state.c
  * ------------------------------------------------------------------------
  */
 
-/* For a backend that ends: it no longer waits. */
-extern void device_leave_queue(void);
+/* Do the settings and this machine ask for a GPU service?  Called while libraries are preloaded. */
+extern bool device_service_wanted(void);
 
-/* The service is gone or there is another one: everybody who waits looks again. */
-extern void device_wake_queue(void);
+/* Requests the service's shared memory.  Called while libraries are preloaded. */
+extern void device_shared_init(void);
 
-/* A slot has become free: the first who waits looks again.  For any process. */
-extern void device_wake_first(void);
+/* The file that gpusort.device_library names. */
+extern void device_library_path(char *path, size_t size);
 
 /* ------------------------------------------------------------------------
- * For admission.c, under the lock
+ * failures.c
  * ------------------------------------------------------------------------
  */
 
-/* Does this backend wait?  And as what?  Without the lock. */
-extern uint32 queue_wait_event(void);
+/* Requests the counts' shared memory.  Called while libraries are preloaded. */
+extern void device_failures_init(void);
+
+/*
+ * Counts a failure.  Reasons that differ only in their digits are the same reason.
+ * For backends and the supervisor.  Does nothing without a service.
+ */
+extern void device_failures_count(int device, const char *reason);
+
+extern void device_failures_reset(void);
 
 /* ------------------------------------------------------------------------
- * Who gets on the device, and who waits.
+ * admission.c
  * ------------------------------------------------------------------------
  */
 
 /*
- * A slot for the job, with device_bytes of a device's budget and up to
- * want_chunks of the pool; *word is its state's word.  Waits up to patience_us for
- * its turn and for room.  NULL, and *why, if there is none.
+ * Returns a slot for the job, with device_bytes of a device's budget and up to
+ * want_chunks chunks of the pool.  *word is its state word.  Waits in the queue for
+ * up to patience_us.  Returns NULL and sets *why if there is no space.
  */
 extern DeviceSlot *device_admit(const DeviceJobSpec *spec, uint64 device_bytes,
 								int want_chunks, double patience_us,
 								uint32 *word, DeviceState *why);
 
 /*
- * A slot for a feeder of this job, with up to want_chunks of the pool, of those that were reserved.  NULL if
- * there is none, or no such job; it does not wait.
+ * Returns one of the job's reserved slots for a producer, with up to want_chunks
+ * chunks of the pool.  Does not wait.  NULL if none is reserved, or the job is no
+ * longer open.
  */
 extern DeviceSlot *device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec,
-									   int want_chunks, uint32 *word);
+										 int want_chunks, uint32 *word);
 
-/* Keeps room for so many feeders of the job to come, and no more; false if there is none. */
+/*
+ * Sets the number of slots, with their chunks, that are reserved for producers of the
+ * job.  False, and nothing is reserved, if there is no space.
+ */
 extern bool device_reserve_producers(DeviceSlot *slot, int producers);
 
-/* Gives a slot back that was opened for this generation. */
+/*
+ * Reserves this number of bytes of its device's memory for the job.  False if there is
+ * no space.  A backend may lower slot->device_bytes at any time without this.
+ */
+extern bool device_reserve(DeviceSlot *slot, uint64 bytes);
+
+/* Closes a slot that was opened for this generation. */
 extern void device_close_slot(DeviceSlot *slot, uint32 generation);
 
-/* There is something new for the device process. */
-extern void device_wake_process(void);
+/* Leaves the queue, if this backend is in it.  Called when the backend exits. */
+extern void device_leave_queue(void);
+
+/* Wakes all backends of the queue, because the service has ended or changed. */
+extern void device_wake_queue(void);
 
 /* ------------------------------------------------------------------------
- * Which failures of devices are news for the server's log.
- * ------------------------------------------------------------------------
- */
-
-/* A sort goes on without the GPU, and why: logged if that is news. */
-extern void device_log_failure(const char *why);
-
-/* ------------------------------------------------------------------------
- * Faults that tests order: gpusort.device_fault.
- *
- * A fault happens at a place in a job's way, and is of a kind; backend and process ask
- * at each place, and what follows is here.
+ * fault.c: faults that tests inject with gpusort.device_fault
  * ------------------------------------------------------------------------
  */
 
 struct ProcessJob;
 
+/* The point of a job at which a fault happens. */
 typedef enum FaultPlace
 {
 	FAULT_NOWHERE,
-	FAULT_ADMISSION,			/* the backend asks for room */
+	FAULT_ADMISSION,			/* the backend asks for a slot */
 	FAULT_START,				/* the job begins */
 	FAULT_UP,					/* the first chunk is up */
-	FAULT_SORT,					/* all are, and it is to be sorted */
+	FAULT_SORT,					/* all chunks are up, and the sort would start */
 	FAULT_DOWN,					/* the first chunk is down */
 	FAULT_CLOSE					/* the job is over */
 } FaultPlace;
 
-/* What is ordered now; a job's own is in its description. */
-extern DeviceFault fault_ordered(void);
+/* If injected: the backend keeps the service's lock until it is killed. */
+extern void fault_admission(DeviceFault fault, uint32 wait_event);
 
-/* What waiting for room may cost. */
-extern double fault_patience_us(double patience_us);
-
-/* The backend has the service's lock, and keeps it until it is killed if that is ordered. */
-extern void fault_admission(DeviceFault fault);
-
-/* No memory or an error of CUDA's, if that is ordered for the place. */
+/* If injected here: an out-of-memory error or an error of CUDA. */
 extern GpusortStatus fault_error(const DeviceSlot *slot, FaultPlace place, GpusortError *err);
 
-/* Is a stop ordered for the place? */
+/* Will fault_stops() stop the process or the job here? */
 extern bool fault_will_stop(const DeviceSlot *slot, FaultPlace place);
 
-/* Does the process end or get stuck here, or the job hang?  True for the latter. */
+/* If injected here: ends or blocks the process, or makes the job hang.  True if the job hangs. */
 extern bool fault_stops(const DeviceSlot *slot, struct ProcessJob *job, FaultPlace place);
 
-/* Does a job that hangs look as if the device did? */
+/* Does the job hang as if the device made no progress? */
 extern bool fault_stalls(const DeviceSlot *slot);
 
-/* What a device may take for the job's work: DEVICE_PATIENCE_MS, or a test's. */
+/* Time after which the device of this job counts as hanging. */
 extern int	fault_device_patience_ms(const DeviceSlot *slot);
 
-/* Is a job that is over kept a while yet? */
+/* Is a finished job to be kept for some more time? */
 extern bool fault_lingers(const DeviceSlot *slot, const struct ProcessJob *job);
 
-/* A chunk of the result has come: it is made wrong, if that is ordered. */
+/* If injected: makes a chunk of the result wrong. */
 extern void fault_corrupt(DeviceSlot *slot, uint32 counter);
 
 /* ------------------------------------------------------------------------
- * The keeper: a process between the supervisor and the device process.
- *
- * All functions are the supervisor's.
+ * keeper.c: called by the supervisor
  * ------------------------------------------------------------------------
  */
 
 /*
- * Starts a keeper, and in a child of the keeper run(), which never returns.  The child's PID;
- * 0 if there is no such process: errno says why.
+ * Starts a keeper, and run() in a child of the keeper; run() never returns.  Returns
+ * the child's PID, or 0 and errno if there is no such process.
  */
 extern pid_t keeper_start(void (*run) (void));
 
-/* The device process gets this signal.  It is not waited for. */
+/* Sends a signal to the device process.  Does not wait for its effect. */
 extern void keeper_signal(int signo);
 
 /*
- * Has the device process ended?  True once for each process, with its status as waitpid()
- * has it.
+ * Has the device process ended?  True once for each process, with its status as of
+ * waitpid().
  */
 extern bool keeper_process_ended(int *status);
 

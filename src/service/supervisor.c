@@ -1,14 +1,32 @@
 /*
  * supervisor.c
- *	  The supervisor of the device process, and the staging pool in shared memory.
+ *	  The supervisor: a background worker that keeps a device process running.
  *
- * Memory policy: a machine without a GPU must not pay for one.  With
- * gpusort.device = auto nothing at all is reserved unless a driver is there, nor
- * ever where the library that drives GPUs was not installed, and without an own
- * value of gpusort.staging_memory the pool is STAGING_DEFAULT_MB.  The pool is cut into
- * chunks of equal size: large ones (4 MB cross PCIe in 75 us, far above the cost of
- * asking for it), but small enough that a small pool still serves several jobs.  Its
- * pages are touched, and pinned, by the device process alone.
+ * The supervisor starts the device process and waits for its end.  When the process
+ * ends, the supervisor raises the generation, which tells backends that their jobs have
+ * failed; it frees the slots that backends have closed, wakes the queue, and starts the
+ * next process.  When that happens depends on how the process ended:
+ *
+ *	error, crash	After a pause.  The pause doubles, up to ten minutes, while
+ *					processes end without having finished a job.
+ *	no library		Never; the supervisor ends.
+ *	no device		When a sort asks, after a pause that doubles up to five minutes.
+ *	idle			When a sort asks.
+ *
+ * The server's value of gpusort.device decides which devices a process opens.  When a
+ * reload changes it, the process finishes its jobs and ends.
+ *
+ * A process that hangs is killed.  It reports itself that a device makes no progress
+ * (process_job.c).  If it is stuck in a call, its heartbeat does not change.  The driver
+ * may delay the end of a killed process for a long time, so the supervisor gives its
+ * jobs up at once.  But the next process starts only after the end, because the staging
+ * pool belongs to one process at a time.  This also holds for a new supervisor: it
+ * waits for the end of the device process that the last one started.
+ *
+ * The keeper (keeper.c) stands between the supervisor and the device process.
+ *
+ * On error: if the supervisor ends for any reason, it kills the device process first; if it
+ * cannot, the keeper does.  The postmaster restarts the supervisor.
  */
 #include "postgres.h"
 
@@ -17,18 +35,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../cuda/costs_h200.h"
 #include "compat.h"
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
 #include "monitor/stat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
-#include "service/protocol.h"
-#include "service/service.h"
-#include "service/service_internal.h"
+#include "service/process_internal.h"
 #include "settings.h"
-#include "shared_memory.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/pg_shmem.h"
@@ -36,232 +50,41 @@
 #include "utils/guc.h"
 #include "utils/ps_status.h"
 
-#define STAGING_DEFAULT_MB	256
-#define STAGING_MAX_CHUNK	((Size) 4 * 1024 * 1024)
-#define STAGING_MIN_CHUNK	((Size) 64 * 1024)
-#define STAGING_CHUNKS		64	/* aimed at */
-#define STAGING_ALIGN		((Size) 2 * 1024 * 1024)
-
-/* What a device process takes to start, until one has told. */
-#define START_US			500000
-
-DeviceShared *device_shared = NULL;
-char	   *device_staging = NULL;
-
-bool
-device_driver_present(void)
-{
-	static const char *const signs[] = {
-		"/dev/nvidiactl", "/dev/nvidia0", "/proc/driver/nvidia/version", "/dev/dxg"
-	};
-
-	for (int i = 0; i < (int) lengthof(signs); i++)
-	{
-		if (access(signs[i], F_OK) == 0)
-			return true;
-	}
-	return false;
-}
-
-void
-device_library_path(char *path, size_t size)
-{
-	const char *name = gpusort_device_library;
-	const char *suffix = "";
-
-	if (strlen(name) < strlen(DLSUFFIX) ||
-		strcmp(name + strlen(name) - strlen(DLSUFFIX), DLSUFFIX) != 0)
-		suffix = DLSUFFIX;
-	if (strncmp(name, "$libdir", 7) == 0)
-		snprintf(path, size, "%s%s%s", pkglib_path, name + 7, suffix);
-	else
-		snprintf(path, size, "%s%s", name, suffix);
-}
-
-bool
-device_library_present(void)
-{
-	char		path[MAXPGPATH];
-
-	device_library_path(path, sizeof(path));
-	return access(path, R_OK) == 0;
-}
-
-static Size
-staging_bytes(void)
-{
-	int			mb = gpusort_staging_memory < 0 ? STAGING_DEFAULT_MB : gpusort_staging_memory;
-
-	return (Size) mb * 1024 * 1024;
-}
-
-static Size
-staging_chunk_size(void)
-{
-	Size		size = staging_bytes() / STAGING_CHUNKS;
-
-	size = Max(STAGING_MIN_CHUNK, Min(size, STAGING_MAX_CHUNK));
-	return size & ~(STAGING_MIN_CHUNK - 1);
-}
-
-static Size
-shared_size(void)
-{
-	return sizeof(DeviceShared);
-}
-
-static void
-start_shared(void *memory, bool found)
-{
-	device_shared = memory;
-	if (!found)
-	{
-		memset(device_shared, 0, sizeof(DeviceShared));
-		device_shared->lock = &GetNamedLWLockTranche("gpusort_device")->lock;
-		device_shared->chunk_size = staging_chunk_size();
-		device_shared->start_us = START_US;
-		device_shared->staging_chunks = (int) (staging_bytes() / staging_chunk_size());
-		Assert(device_shared->staging_chunks <= DEVICE_MAX_CHUNKS);
-		pg_atomic_init_u32(&device_shared->generation, 0);
-		pg_atomic_init_u32(&device_shared->state, DEVICE_SERVICE_DOWN);
-		pg_atomic_init_u32(&device_shared->process_pid, 0);
-		pg_atomic_init_u32(&device_shared->restarts, 0);
-		pg_atomic_init_u32(&device_shared->finished, 0);
-		pg_atomic_init_u32(&device_shared->heartbeat, 0);
-		pg_atomic_init_u32(&device_shared->sleeping, 0);
-		pg_atomic_init_u32(&device_shared->asked, 0);
-		pg_atomic_init_u32(&device_shared->measure_asked, 0);
-		pg_atomic_init_u32(&device_shared->notes, 0);
-		if (sem_init(&device_shared->wake, 1, 0) != 0)
-			elog(FATAL, "could not create a semaphore: %m");
-		for (int i = 0; i < DEVICE_MAX; i++)
-		{
-			DeviceCounters *counters = &device_shared->counters[i];
-
-			device_shared->devices[i].costs = gpusort_costs_h200;
-			pg_atomic_init_u64(&counters->busy_us, 0);
-			pg_atomic_init_u64(&counters->done, 0);
-			pg_atomic_init_u64(&counters->failed, 0);
-			pg_atomic_init_u64(&counters->bytes_up, 0);
-			pg_atomic_init_u64(&counters->bytes_down, 0);
-		}
-		for (int i = 0; i < DEVICE_SLOTS; i++)
-		{
-			DeviceSlot *slot = &device_shared->slots[i];
-
-			pg_atomic_init_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
-			pg_atomic_init_u32(&slot->posted, 0);
-			pg_atomic_init_u32(&slot->read, 0);
-			pg_atomic_init_u32(&slot->command, DEVICE_LOAD);
-			pg_atomic_init_u32(&slot->taken, 0);
-			pg_atomic_init_u32(&slot->made, 0);
-			pg_atomic_init_u32(&slot->growths, 0);
-			pg_atomic_init_u32(&slot->grown, 0);
-			pg_atomic_init_u32(&slot->status, DEVICE_LOADING);
-		}
-	}
-}
-
-static Size
-pool_size(void)
-{
-	return staging_bytes() + STAGING_ALIGN;
-}
-
-static void
-start_pool(void *memory, bool found)
-{
-	device_staging = (char *) TYPEALIGN(STAGING_ALIGN, memory);
-}
-
-/* Called while libraries are preloaded: is a service wanted, and are its parts there? */
-static bool
-device_staging_wanted(void)
-{
-	if (!process_shared_preload_libraries_in_progress ||
-		gpusort_staging_memory == 0 ||
-		strcmp(gpusort_device, "off") == 0)
-		return false;
-	if (strcmp(gpusort_device, "auto") == 0 && !gpusort_device_library_set() &&
-		!device_driver_present())
-		return false;
-	return device_library_present();
-}
-
-/* Then: requests its shared memory. */
-static void
-device_staging_init(void)
-{
-	static const SharedMemory shared = {"gpusort_device", shared_size, start_shared, true};
-	static const SharedMemory pool = {"gpusort_staging", pool_size, start_pool};
-
-	gpusort_shared_memory(&shared);
-	gpusort_shared_memory(&pool);
-}
-
-/* ------------------------------------------------------------------------
- * The supervisor: a background worker that keeps a device process running.
- *
- * It starts the device process and waits.  When the process ends, however it
- * ends, the generation is raised, which is how backends see that their jobs are
- * lost, the slots that they have closed meanwhile are freed, everybody waiting is
- * woken, and after a pause the next process starts.  The pause doubles, to ten
- * minutes at last, while processes die without having finished a job: with a device
- * that always hangs, each process costs some sorts two minutes.  A process that finds no library
- * says so by its exit code: then there is no next.  One that finds no device, or none that
- * can be opened, is followed by another when a sort asks, after a pause of its own; one
- * that was idle and gave everything back (process_idle.c), without a pause.
- *
- * The server's own gpusort.device decides what a process opens.  When a reload changes
- * it, the process is to let its jobs end, and to end.
- *
- * A process that hangs is ended.  It says itself when a device does not get on with
- * its work (process_job.c); when it is stuck in a call, its heartbeat stands still.
- * Its end may then take long, because the driver first has to get rid of what is
- * under way, so jobs are given up at once; but there is no next process, and with it
- * nobody who is given a chunk of the pool, before this one is gone.
- *
- * Between the supervisor and the device process there is the keeper (keeper.c), which waits for
- * the device process when the supervisor cannot.  If the supervisor ends, the keeper kills
- * the device process.  A supervisor that comes after one that ended starts no device process before the
- * last one is gone: the pool is only one process's.
- * ------------------------------------------------------------------------
- */
-
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
 
+/* Pause before the next process after an error. */
 #define RESTART_PAUSE_MS		1000
 #define RESTART_PAUSE_MAX_MS	600000
 
-/* Between two looks for a device where there was none, if sorts ask. */
+/* Pause before the next process after one that found no device. */
 #define RETRY_PAUSE_MS			1000
 #define RETRY_PAUSE_MAX_MS		300000
 
-/* What the supervisor waits for a process to end by itself, and when killed. */
+/* Time to wait for a process to end, after SIGTERM and again after SIGKILL. */
 #define STOP_PATIENCE_MS		2000
 
-/* Looks at a process's heartbeat, all without a change, within the time that it may be silent. */
+/* A process hangs if its heartbeat has not changed in this number of looks. */
 #define HEARTBEAT_LOOKS			20
 
-/* The process, as the supervisor knows it. */
-static pid_t child = 0;			/* that has not ended, as far as we know; 0: none */
-static pid_t before_us = 0;		/* likewise, the last supervisor's */
-static bool child_given_up = false; /* its jobs are lost already */
+/* The device process. */
+static pid_t child = 0;			/* 0: none is running */
+static pid_t previous_child = 0;	/* of the last supervisor, still running; 0: none */
+static bool child_given_up = false; /* it hangs, and its jobs have been given up */
 static uint32 last_heartbeat;
 static uint64 last_look;		/* device_now_us() */
-static int	silent_looks;
-static uint64 opened_mask;		/* gpusort.device, when it was started */
+static int	silent_looks;		/* looks without a change of the heartbeat */
+static uint64 opened_mask;		/* gpusort.device when the process was started */
 
-/* When the next is started. */
-static bool when_asked = false; /* only if a sort asks for it */
-static uint64 pause_from = 0;	/* the last start, or end; 0: none to wait from */
-static int	error_pause = RESTART_PAUSE_MS;	/* after a process that ended with an error */
-static int	retry_pause = 0;	/* ... that found no device */
-static char logged[sizeof(device_shared->why_not)]; /* why, as logged */
+/* The next start. */
+static bool when_asked = false; /* wait until a sort asks */
+static uint64 pause_from = 0;	/* start of the pause; 0: no pause */
+static int	error_pause = RESTART_PAUSE_MS;	/* ms, after a process that ended with an error */
+static int	retry_pause = 0;	/* ms, after a process that found no device */
+static char logged[sizeof(device_shared->why_not)]; /* logged reason for finding no device */
 
-/* Notes of the process that have been seen, and what the process before and this one noted. */
+/* Number of messages read, and the messages of the previous and the current process. */
 static uint32 notes_seen = 0;
 static char notes_before[DEVICE_NOTES][DEVICE_NOTE_SIZE];
 static char notes_now[DEVICE_NOTES][DEVICE_NOTE_SIZE];
@@ -284,8 +107,9 @@ handle_sigchld(SIGNAL_ARGS)
 }
 
 /*
- * In the device process: a stop, and what the kernel sends if its parent dies.  If that
- * makes it the postmaster's child, its exit code must not look like a crash.
+ * Signal handler of the device process, for a stop and for the death of its parent.  If
+ * the process has become the postmaster's child, its exit code must not look like a
+ * crash.
  */
 static void
 handle_stop(SIGNAL_ARGS)
@@ -294,17 +118,17 @@ handle_stop(SIGNAL_ARGS)
 }
 
 /*
- * In the forked child: nothing of the worker's identity may stay.
+ * Runs in the forked child.  Removes everything that makes it a background worker.
  *
- * Nor its hold on the data directory, which is the attachment to a small segment of
- * System V shared memory where the large one is of another kind.  The driver may take
- * long to end this process, which touches no file of the directory: the next
- * server need not wait for it.
+ * The attachment to the small System V shared memory segment is the lock of the
+ * data directory.  The child detaches from it, because the driver may delay its end
+ * for a long time, and the next server need not wait: the device process does not
+ * write to the data directory.
  */
 static void
 become_device_process(void)
 {
-	pid_t		parent = MyProcPid; /* still the keeper's */
+	pid_t		parent = MyProcPid; /* still the keeper's PID */
 
 	MyProcPid = getpid();
 	MyProc = NULL;
@@ -359,9 +183,9 @@ start_device_process(void)
 	return pid;
 }
 
-/* The process is gone, or given up: its jobs are lost, its slots free. */
+/* Fails all jobs of a process that has ended or was given up, and frees its closed slots. */
 static void
-bury_device_process(DeviceServiceState state)
+end_generation(DeviceServiceState state)
 {
 	uint32		generation;
 
@@ -382,7 +206,7 @@ bury_device_process(DeviceServiceState state)
 	device_wake_queue();
 }
 
-/* Waits so long for the process to end; did it? */
+/* Waits up to ms for the process to end.  Has it ended? */
 static bool
 await_end(int ms)
 {
@@ -401,7 +225,7 @@ await_end(int ms)
 	return false;
 }
 
-/* The supervisor ends, whatever the reason: the device process goes first. */
+/* Exit callback: ends the device process first. */
 static void
 stop_device_process(int code, Datum arg)
 {
@@ -416,12 +240,12 @@ stop_device_process(int code, Datum arg)
 		(void) await_end(STOP_PATIENCE_MS);
 	}
 	if (!child_given_up)
-		bury_device_process(DEVICE_SERVICE_DOWN);
+		end_generation(DEVICE_SERVICE_DOWN);
 }
 
 /*
- * What the device process has to say.  A process that is started again and again would say the
- * same each time: what the one before said, too, is no news.
+ * Logs the messages of the device process.  A message that the previous process wrote,
+ * too, is logged at DEBUG1: a process that is restarted again and again repeats it.
  */
 static void
 log_notes(void)
@@ -468,7 +292,7 @@ log_end(pid_t pid, int status)
 				(errmsg_internal("gpusort device process (PID %d) has given the GPUs back", (int) pid)));
 	else if (exited && WEXITSTATUS(status) == DEVICE_EXIT_LATER)
 	{
-		/* once, not each time that it is tried */
+		/* once for each reason, not at each retry */
 		if (strcmp(logged, device_shared->why_not) != 0)
 			ereport(LOG,
 					(errmsg("gpusort found no GPU to sort on: %s", device_shared->why_not),
@@ -487,8 +311,8 @@ log_end(pid_t pid, int status)
 }
 
 /*
- * Does the process hang?  Looks are counted, not time, so that a machine that was
- * stopped for a while is no reason.  *look_ms is when to look again.
+ * Does the process hang?  Counts looks, not time, so that a machine that was suspended
+ * does not count as a hang.  *look_ms is the time until the next look.
  */
 static bool
 device_process_hung(int *look_ms)
@@ -496,7 +320,7 @@ device_process_hung(int *look_ms)
 	uint32		heartbeat = pg_atomic_read_u32(&device_shared->heartbeat);
 	uint64		now = device_now_us();
 
-	/* the process may have become silent right after the look before the first */
+	/* + 1: the process may have stopped right after a look */
 	*look_ms = device_shared->patience_ms / (HEARTBEAT_LOOKS + 1);
 	if (heartbeat != last_heartbeat)
 		silent_looks = 0;
@@ -509,7 +333,7 @@ device_process_hung(int *look_ms)
 	return silent_looks >= HEARTBEAT_LOOKS || device_shared->hangs;
 }
 
-/* A process that hangs: no job waits for its end. */
+/* Kills a process that hangs, and gives up its jobs without waiting for its end. */
 static void
 give_up_device_process(void)
 {
@@ -523,13 +347,13 @@ give_up_device_process(void)
 	if (device >= 0 && device < DEVICE_MAX)
 		device_shared->failures[device]++;
 	child_given_up = true;
-	bury_device_process(DEVICE_SERVICE_DOWN);
+	end_generation(DEVICE_SERVICE_DOWN);
 	ereport(LOG,
 			(errmsg("gpusort device process (PID %d) hangs and is killed", (int) child),
 			 errdetail("%s", device_shared->why_not)));
 }
 
-/* Devices that the next process will leave out are worth a word. */
+/* Logs the devices that the next process will leave out. */
 static void
 log_failing_devices(void)
 {
@@ -548,9 +372,9 @@ log_failing_devices(void)
 	}
 }
 
-/* What the others need to know of the settings, at the start and after a reload. */
+/* Publishes the server's settings, at the start and after a reload. */
 static void
-tell_settings(void)
+publish_settings(void)
 {
 	device_shared->idle_blocks_s = gpusort_device_idle_blocks;
 	device_shared->idle_context_s = gpusort_device_idle_context;
@@ -571,20 +395,20 @@ tell_settings(void)
 	}
 }
 
-/* It has given everything back. */
+/* The process has released the devices and ended. */
 static void
 process_left(void)
 {
 	retry_pause = 0;
 	pause_from = 0;
-	/* who changes the devices wants to see the others */
+	/* start at once if the setting has changed, to open the new devices */
 	when_asked = gpusort_device_mask == opened_mask || gpusort_device_mask == 0;
 	device_shared->why_not[0] = '\0';
 	device_shared->why_detail[0] = '\0';
-	bury_device_process(gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_IDLE);
+	end_generation(gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_IDLE);
 }
 
-/* It has found no device that it could open. */
+/* The process has found no device that it could open. */
 static void
 process_found_none(void)
 {
@@ -592,10 +416,10 @@ process_found_none(void)
 	pause_from = device_now_us();
 	when_asked = true;
 	device_shared->retry_us = device_now_us() + (uint64) retry_pause * 1000;
-	bury_device_process(gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_NONE);
+	end_generation(gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_NONE);
 }
 
-/* The process has ended; finished: jobs, when it was started. */
+/* Handles the end of the process.  finished: DeviceShared.finished when it was started. */
 static void
 process_ended(int status, uint32 finished)
 {
@@ -604,7 +428,7 @@ process_ended(int status, uint32 finished)
 	log_notes();
 	log_end(child, status);
 	if (code != DEVICE_EXIT_IDLE && !child_given_up)
-		/* SIGKILL says nothing of the device whose step it met */
+		/* SIGKILL comes from outside and is not the fault of a device */
 		device_failures_count(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? -1 : device_shared->at_device,
 							  device_shared->why_not);
 	child = 0;
@@ -621,15 +445,15 @@ process_ended(int status, uint32 finished)
 			device_shared->supervisor = NULL;
 		}
 		if (!child_given_up)
-			bury_device_process(code == DEVICE_EXIT_NOTHING ? DEVICE_SERVICE_NONE :
+			end_generation(code == DEVICE_EXIT_NOTHING ? DEVICE_SERVICE_NONE :
 								gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_DOWN);
 		if (code == DEVICE_EXIT_NOTHING)
-			proc_exit(0);		/* and no other is started */
+			proc_exit(0);		/* the postmaster does not restart a worker that exits with 0 */
 		log_failing_devices();
 		when_asked = false;
 		retry_pause = 0;
 		if (pg_atomic_read_u32(&device_shared->finished) != finished)
-			error_pause = RESTART_PAUSE_MS;	/* from its start */
+			error_pause = RESTART_PAUSE_MS;	/* counted from the process's start */
 		else
 		{
 			error_pause = Min(error_pause * 2, RESTART_PAUSE_MAX_MS);
@@ -639,28 +463,28 @@ process_ended(int status, uint32 finished)
 }
 
 /*
- * Is the device process there that the last supervisor has left?  Its keeper waits for it; if that
- * is gone, too, process 1 does.  It belongs to the server's user, as we do.
+ * Is the device process of the last supervisor still running?  Its keeper or process 1
+ * waits for it.  It belongs to the same user, so kill(pid, 0) is allowed.
  */
 static bool
-last_remains(void)
+previous_is_running(void)
 {
-	if (before_us != 0 && kill(before_us, 0) != 0)
+	if (previous_child != 0 && kill(previous_child, 0) != 0)
 	{
-		before_us = 0;
+		previous_child = 0;
 		device_shared->why_not[0] = '\0';
 		device_shared->why_detail[0] = '\0';
 	}
-	return before_us != 0;
+	return previous_child != 0;
 }
 
-/* Is it time for the next? */
+/* Is it time to start the next process? */
 static bool
 start_is_due(void)
 {
 	int			wait_ms = when_asked ? retry_pause : error_pause;
 
-	if (child != 0 || last_remains() || gpusort_device_mask == 0 ||
+	if (child != 0 || previous_is_running() || gpusort_device_mask == 0 ||
 		(when_asked && pg_atomic_read_u32(&device_shared->asked) == 0))
 		return false;
 	return pause_from == 0 || device_now_us() - pause_from >= (uint64) wait_ms * 1000;
@@ -670,7 +494,7 @@ void
 device_supervisor_main(Datum arg)
 {
 	bool		first = true;
-	uint32		finished = 0;	/* jobs, when the process was started */
+	uint32		finished = 0;	/* DeviceShared.finished when the process was started */
 	uint32		wait_event = compat_wait_event("GpuSortSupervisor");
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
@@ -678,15 +502,15 @@ device_supervisor_main(Datum arg)
 	pqsignal(SIGCHLD, handle_sigchld);
 	pqsignal(SIGINT, PG_SIG_IGN);
 	BackgroundWorkerUnblockSignals();
-	/* to no database, but so that pg_stat_activity has it */
+	/* connect to no database, only to be shown in pg_stat_activity */
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	before_shmem_exit(stop_device_process, (Datum) 0);
 	device_shared->supervisor = MyLatch;
-	before_us = device_shared->pool_pid;
-	if (last_remains())
+	previous_child = device_shared->pool_pid;
+	if (previous_is_running())
 		snprintf(device_shared->why_not, sizeof(device_shared->why_not),
-				 "the last device process (PID %d) has not ended yet", (int) before_us);
-	tell_settings();
+				 "the last device process (PID %d) has not ended yet", (int) previous_child);
+	publish_settings();
 
 	while (!ShutdownRequestPending)
 	{
@@ -697,7 +521,7 @@ device_supervisor_main(Datum arg)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
-			tell_settings();
+			publish_settings();
 		}
 		CHECK_FOR_INTERRUPTS();
 		log_notes();
@@ -725,7 +549,7 @@ device_supervisor_main(Datum arg)
 	proc_exit(1);
 }
 
-/* gpusort_stat_reset() */
+/* Part of gpusort_stat_reset(). */
 static void
 reset_counters(void)
 {
@@ -750,19 +574,19 @@ device_service_init(void)
 {
 	BackgroundWorker worker;
 
-	if (!process_shared_preload_libraries_in_progress || !device_staging_wanted())
+	if (!device_service_wanted())
 		return false;
 	memset(&worker, 0, sizeof(worker));
 	snprintf(worker.bgw_name, BGW_MAXLEN, "gpusort device supervisor");
 	snprintf(worker.bgw_type, BGW_MAXLEN, "gpusort device supervisor");
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	/* before that nobody can sort */
+	/* no backend can sort earlier */
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = 5;
 	snprintf(worker.bgw_library_name, BGW_MAXLEN, "gpusort");
 	snprintf(worker.bgw_function_name, BGW_MAXLEN, "device_supervisor_main");
 	RegisterBackgroundWorker(&worker);
-	/* where there is no room for it, nothing of the service is of use */
+	/* without a worker the shared memory is of no use */
 	lacks_worker = !compat_worker_is_registered(worker.bgw_name);
 	if (lacks_worker)
 	{
@@ -772,7 +596,7 @@ device_service_init(void)
 				 errhint("Consider increasing the configuration parameter \"max_worker_processes\".")));
 		return false;
 	}
-	device_staging_init();
+	device_shared_init();
 	device_failures_init();
 	gpusort_stat_reset_too = reset_counters;
 	return true;

@@ -30,7 +30,6 @@
 #include "miscadmin.h"
 #include "monitor/stat.h"
 #include "service/service.h"
-#include "service/service_internal.h"
 #include "sql/sql_functions.h"
 #include "utils/array.h"
 #include "utils/builtins.h"

@@ -1,0 +1,184 @@
+/*
+ * shared_state.c
+ *	  Shared memory of the GPU service: job slots and the staging pool.
+ *
+ * Memory policy: a machine without a GPU must not pay for one.  With
+ * gpusort.device = auto, nothing is reserved unless a GPU driver is present.
+ * Nothing is reserved either if the GPU library is not installed.  The pool is
+ * cut into chunks of equal size.  A chunk is large, so that the cost of starting
+ * a copy is small beside the copy, but a small pool still serves several jobs.
+ * Only the device process touches and pins the pool's pages.
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "../cuda/costs_h200.h"
+#include "miscadmin.h"
+#include "service/protocol.h"
+#include "service/service.h"
+#include "service/service_internal.h"
+#include "settings.h"
+#include "shared_memory.h"
+#include "storage/lwlock.h"
+
+#define STAGING_DEFAULT_MB	256
+#define STAGING_MAX_CHUNK	((Size) 4 * 1024 * 1024)
+#define STAGING_MIN_CHUNK	((Size) 64 * 1024)
+#define STAGING_CHUNKS		64	/* number of chunks to aim at */
+#define STAGING_ALIGN		((Size) 2 * 1024 * 1024)
+
+/* Assumed start time of a device process, until one has reported its own. */
+#define START_US			500000
+
+DeviceShared *device_shared = NULL;
+char	   *device_staging = NULL;
+
+bool
+device_driver_present(void)
+{
+	static const char *const signs[] = {
+		"/dev/nvidiactl", "/dev/nvidia0", "/proc/driver/nvidia/version", "/dev/dxg"
+	};
+
+	for (int i = 0; i < (int) lengthof(signs); i++)
+	{
+		if (access(signs[i], F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+void
+device_library_path(char *path, size_t size)
+{
+	const char *name = gpusort_device_library;
+	const char *suffix = "";
+
+	if (strlen(name) < strlen(DLSUFFIX) ||
+		strcmp(name + strlen(name) - strlen(DLSUFFIX), DLSUFFIX) != 0)
+		suffix = DLSUFFIX;
+	if (strncmp(name, "$libdir", 7) == 0)
+		snprintf(path, size, "%s%s%s", pkglib_path, name + 7, suffix);
+	else
+		snprintf(path, size, "%s%s", name, suffix);
+}
+
+bool
+device_library_present(void)
+{
+	char		path[MAXPGPATH];
+
+	device_library_path(path, sizeof(path));
+	return access(path, R_OK) == 0;
+}
+
+static Size
+staging_bytes(void)
+{
+	int			mb = gpusort_staging_memory < 0 ? STAGING_DEFAULT_MB : gpusort_staging_memory;
+
+	return (Size) mb * 1024 * 1024;
+}
+
+static Size
+staging_chunk_size(void)
+{
+	Size		size = staging_bytes() / STAGING_CHUNKS;
+
+	size = Max(STAGING_MIN_CHUNK, Min(size, STAGING_MAX_CHUNK));
+	return size & ~(STAGING_MIN_CHUNK - 1);
+}
+
+static Size
+shared_size(void)
+{
+	return sizeof(DeviceShared);
+}
+
+static void
+start_shared(void *memory, bool found)
+{
+	device_shared = memory;
+	if (!found)
+	{
+		memset(device_shared, 0, sizeof(DeviceShared));
+		device_shared->lock = &GetNamedLWLockTranche("gpusort_device")->lock;
+		device_shared->chunk_size = staging_chunk_size();
+		device_shared->start_us = START_US;
+		device_shared->staging_chunks = (int) (staging_bytes() / staging_chunk_size());
+		Assert(device_shared->staging_chunks <= DEVICE_MAX_CHUNKS);
+		pg_atomic_init_u32(&device_shared->generation, 0);
+		pg_atomic_init_u32(&device_shared->state, DEVICE_SERVICE_DOWN);
+		pg_atomic_init_u32(&device_shared->process_pid, 0);
+		pg_atomic_init_u32(&device_shared->restarts, 0);
+		pg_atomic_init_u32(&device_shared->finished, 0);
+		pg_atomic_init_u32(&device_shared->heartbeat, 0);
+		pg_atomic_init_u32(&device_shared->sleeping, 0);
+		pg_atomic_init_u32(&device_shared->asked, 0);
+		pg_atomic_init_u32(&device_shared->measure_asked, 0);
+		pg_atomic_init_u32(&device_shared->notes, 0);
+		if (sem_init(&device_shared->wake, 1, 0) != 0)
+			elog(FATAL, "could not create a semaphore: %m");
+		for (int i = 0; i < DEVICE_MAX; i++)
+		{
+			DeviceCounters *counters = &device_shared->counters[i];
+
+			device_shared->devices[i].costs = gpusort_costs_h200;
+			pg_atomic_init_u64(&counters->busy_us, 0);
+			pg_atomic_init_u64(&counters->done, 0);
+			pg_atomic_init_u64(&counters->failed, 0);
+			pg_atomic_init_u64(&counters->bytes_up, 0);
+			pg_atomic_init_u64(&counters->bytes_down, 0);
+		}
+		for (int i = 0; i < DEVICE_SLOTS; i++)
+		{
+			DeviceSlot *slot = &device_shared->slots[i];
+
+			pg_atomic_init_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
+			pg_atomic_init_u32(&slot->posted, 0);
+			pg_atomic_init_u32(&slot->read, 0);
+			pg_atomic_init_u32(&slot->command, DEVICE_LOAD);
+			pg_atomic_init_u32(&slot->taken, 0);
+			pg_atomic_init_u32(&slot->made, 0);
+			pg_atomic_init_u32(&slot->growths, 0);
+			pg_atomic_init_u32(&slot->grown, 0);
+			pg_atomic_init_u32(&slot->status, DEVICE_LOADING);
+		}
+	}
+}
+
+static Size
+pool_size(void)
+{
+	return staging_bytes() + STAGING_ALIGN;
+}
+
+static void
+start_pool(void *memory, bool found)
+{
+	device_staging = (char *) TYPEALIGN(STAGING_ALIGN, memory);
+}
+
+bool
+device_service_wanted(void)
+{
+	if (!process_shared_preload_libraries_in_progress ||
+		gpusort_staging_memory == 0 ||
+		strcmp(gpusort_device, "off") == 0)
+		return false;
+	if (strcmp(gpusort_device, "auto") == 0 && !gpusort_device_library_set() &&
+		!device_driver_present())
+		return false;
+	return device_library_present();
+}
+
+void
+device_shared_init(void)
+{
+	static const SharedMemory shared = {"gpusort_device", shared_size, start_shared, true};
+	static const SharedMemory pool = {"gpusort_staging", pool_size, start_pool};
+
+	gpusort_shared_memory(&shared);
+	gpusort_shared_memory(&pool);
+}
