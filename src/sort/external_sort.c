@@ -148,7 +148,7 @@ write_rows(Runs *runs, RunWriter *writer, const Arena *arena, const Sorted *sort
 
 /* Writes keys as rows, so that the merge needs to know rows only. */
 static void
-write_keys(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const Sorted *sorted)
+write_keys_as_rows(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const Sorted *sorted)
 {
 	SortEnv    *env = runs->env;
 	RowWriter  *row_writer = env->writer;
@@ -224,7 +224,7 @@ runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
 	keybuf_unite_ranges(keybuf, runs->ranges);
 	old = runs_open(runs, &writer, sorted->n == keybuf->n && batch_extends_last_run(runs, keybuf));
 	if (runs->env->spec.keys_only)
-		write_keys(runs, &writer, keybuf, sorted);
+		write_keys_as_rows(runs, &writer, keybuf, sorted);
 	else
 		write_rows(runs, &writer, &batch->arena, sorted);
 	runs_close(runs, &writer, old);

@@ -111,9 +111,6 @@ struct RowPage
 /* Addresses of the keys of a page's rows, by column; NULL for an SQL NULL. */
 typedef const char *PageKeyPlaces[KEY_MAX_COLUMNS][MaxHeapTuplesPerPage];
 
-/* Finds the keys of rows [first, page->n). */
-extern void row_page_find_keys(const RowPage *page, int first, PageKeyPlaces where);
-
 /*
  * Writes the keys of rows [first, page->n) to the key buffer, from entry at on.  The
  * buffer has room.  Does not advance keybuf->n.
@@ -188,12 +185,6 @@ typedef struct KeyReader
 /* Can rows of this type be decoded from their sort keys? */
 extern bool keys_only_possible(TupleDesc desc, const KeyColumn *keys, int nkeys);
 
-extern void key_reader_begin(KeyReader *reader, struct SortEnv *env, const KeyBuffer *keybuf,
-							 const struct Sorted *sorted);
-
-/* Decodes a block of the n keys that includes key i. */
-extern void key_reader_decode(KeyReader *reader, size_t i, size_t n);
-
 /* Is key i decoded? */
 static inline bool
 key_reader_has(const KeyReader *reader, size_t i)
@@ -246,20 +237,6 @@ typedef struct Merge
 	bool		failed;			/* rows of such a run are lost */
 	MergeState *state;
 } Merge;
-
-/*
- * Merges runs[0..nruns) of a file.  Among equal rows an earlier run comes first.  The
- * space of runs is freed as they are read.  The keys of the rows have the layout; keybuf
- * is working memory for making them.  The merge uses env->recs and env->scratch.
- */
-extern void merge_begin(Merge *merge, struct SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layout,
-						SpillFile *file, SpillRun **runs, int nruns);
-
-extern void merge_end(Merge *merge);
-
-/* How many of the runs can be merged at once in the sort's memory; at least 6. */
-extern int	merge_fan_in(const struct SortEnv *env, const KeyLayout *layout, const SpillFile *file,
-						 SpillRun *const *runs, int nruns);
 
 /* Puts the rows of the next round in order.  False at the end or if rows are lost. */
 extern bool merge_round(Merge *merge);
@@ -409,11 +386,6 @@ typedef union ResultSpace
 	RunResult	run;
 } ResultSpace;
 
-/* Begin a result of sorted rows or keys. */
-extern SortResult *result_rows_begin(MemoryResult *result, struct SortEnv *env, const Arena *arena,
-									 const struct Sorted *sorted);
-extern SortResult *result_keys_begin(KeysResult *result, struct SortEnv *env, const KeyBuffer *keybuf,
-									 const struct Sorted *sorted);
 extern bool result_rows_next(SortResult *result, bool forward, TupleTableSlot *slot);
 
 /*
@@ -428,9 +400,6 @@ extern void result_array_restore(SortResult *result);
 
 /* rewind, mark and restore of results that can be read once: raises an error. */
 extern void result_once(SortResult *result);
-
-/* end of results that hold nothing. */
-extern void result_holds_nothing(SortResult *result);
 
 /*
  * The next row of the chunk, which has one.  NULL if its checksum shows that it is none

@@ -153,6 +153,9 @@ extern bool batch_put_page_row(Batch *batch, const KeyWriter *keys, RowPage *pag
 /* Takes the keys of the page's rows from first on; false if there is no room. */
 extern bool batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *page, int first);
 
+/* Finds the keys of rows [first, page->n). */
+extern void row_page_find_keys(const RowPage *page, int first, PageKeyPlaces where);
+
 /* Bytes that the batch takes, and that sorting its rows will take. */
 static inline Size
 batch_taken(const Batch *batch)
@@ -235,6 +238,27 @@ extern SortResult *order_result(SortEnv *env, Batch *batch, OffloadJob *early, b
 								ResultSpace *space);
 
 /* ------------------------------------------------------------------------
+ * Results in memory
+ * ------------------------------------------------------------------------
+ */
+
+/* Begins to decode the keys of a sort of keys without rows. */
+extern void key_reader_begin(KeyReader *reader, SortEnv *env, const KeyBuffer *keybuf,
+							 const Sorted *sorted);
+
+/* Decodes a block of the n keys that includes key i. */
+extern void key_reader_decode(KeyReader *reader, size_t i, size_t n);
+
+/* Begin a result of sorted rows or keys. */
+extern SortResult *result_rows_begin(MemoryResult *result, SortEnv *env, const Arena *arena,
+									 const Sorted *sorted);
+extern SortResult *result_keys_begin(KeysResult *result, SortEnv *env, const KeyBuffer *keybuf,
+									 const Sorted *sorted);
+
+/* end of results that hold nothing. */
+extern void result_holds_nothing(SortResult *result);
+
+/* ------------------------------------------------------------------------
  * Runs on disk, for sorts larger than work_mem
  * ------------------------------------------------------------------------
  */
@@ -290,6 +314,20 @@ extern SortResult *runs_result(Runs *runs, ResultSpace *space);
 
 /* Closes the file and frees all memory. */
 extern void runs_end(Runs *runs);
+
+/*
+ * Merges runs[0..nruns) of a file.  Among equal rows an earlier run comes first.  The
+ * space of runs is freed as they are read.  The keys of the rows have the layout; keybuf
+ * is working memory for making them.  The merge uses env->recs and env->scratch.
+ */
+extern void merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layout,
+						SpillFile *file, SpillRun **runs, int nruns);
+
+extern void merge_end(Merge *merge);
+
+/* How many of the runs can be merged at once in the sort's memory; at least 6. */
+extern int	merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
+						 SpillRun *const *runs, int nruns);
 
 /* ------------------------------------------------------------------------
  * Bounded sort by insertion (top_rows.c)
@@ -447,7 +485,10 @@ typedef struct SinkMethods
 	 */
 	void		(*merge_parts) (Sink *sink, Runs *runs);
 
-	/* Optional: only for sinks that send keys ahead.  Has sending stopped?  The batch has all keys. */
+	/*
+	 * Optional: only for sinks that send keys ahead.  True if sending has stopped; then
+	 * the batch has all keys.
+	 */
 	bool		(*stopped) (const Sink *sink);
 } SinkMethods;
 

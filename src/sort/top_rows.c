@@ -73,7 +73,7 @@ typedef struct TopPlace
 
 /* Number of blocks.  All but the first and the last are at least half full. */
 static inline size_t
-blocks_size(size_t capacity)
+block_count(size_t capacity)
 {
 	return capacity / (TOP_BLOCK_ROWS / 2) + 4;
 }
@@ -82,7 +82,7 @@ blocks_size(size_t capacity)
 static inline size_t
 order_size(size_t capacity)
 {
-	return 2 * blocks_size(capacity) + 2;
+	return 2 * block_count(capacity) + 2;
 }
 
 /* Maximal number of rows in the arena. */
@@ -110,7 +110,7 @@ static void
 set_capacity(TopRows *top, size_t capacity)
 {
 	MemoryContext cxt = bulk_owner_context(top->env->bulk);
-	size_t		nblocks = blocks_size(capacity);
+	size_t		nblocks = block_count(capacity);
 	TopRow	   *rows = MemoryContextAlloc(cxt, capacity * sizeof(TopRow));
 	TopBlock   *blocks = MemoryContextAlloc(cxt, nblocks * sizeof(TopBlock));
 	uint32	   *free_blocks = MemoryContextAlloc(cxt, nblocks * sizeof(uint32));
@@ -121,7 +121,7 @@ set_capacity(TopRows *top, size_t capacity)
 
 	if (top->capacity > 0)
 	{
-		known = blocks_size(top->capacity);
+		known = block_count(top->capacity);
 		memcpy(rows, top->rows, top->n * sizeof(TopRow));
 		memcpy(blocks, top->blocks, known * sizeof(TopBlock));
 		memcpy(free_blocks, top->free, top->nfree * sizeof(uint32));
@@ -172,7 +172,7 @@ top_rows_begin(TopRows *top, SortEnv *env, Batch *batch)
 		set_capacity(top, Min(FIRST_CAPACITY, top->bound));
 	}
 	top->begin = order_size(top->capacity) / 2;
-	for (top->nfree = 0; top->nfree < blocks_size(top->capacity); top->nfree++)
+	for (top->nfree = 0; top->nfree < block_count(top->capacity); top->nfree++)
 		top->free[top->nfree] = (uint32) top->nfree;
 	env->beside = top->bytes;
 	col->prefix.len = 0;
@@ -180,7 +180,7 @@ top_rows_begin(TopRows *top, SortEnv *env, Batch *batch)
 }
 
 static inline TopBlock *
-block_at(const TopRows *top, size_t block)
+order_block(const TopRows *top, size_t block)
 {
 	return &top->blocks[top->order[top->begin + block]];
 }
@@ -188,7 +188,7 @@ block_at(const TopRows *top, size_t block)
 static inline TopRow *
 row_at(const TopRows *top, size_t block, uint32 at)
 {
-	return &top->rows[block_at(top, block)->rows[at]];
+	return &top->rows[order_block(top, block)->rows[at]];
 }
 
 static inline TopRow *
@@ -200,7 +200,7 @@ first_row(const TopRows *top)
 static inline TopRow *
 last_row(const TopRows *top)
 {
-	return row_at(top, top->nblocks - 1, block_at(top, top->nblocks - 1)->n - 1);
+	return row_at(top, top->nblocks - 1, order_block(top, top->nblocks - 1)->n - 1);
 }
 
 static inline MinimalTuple
@@ -298,7 +298,7 @@ find_place(TopRows *top, NewRow *new, TopPlace *place)
 	place->block = from;
 	/* skip the first and the last row if they have been compared already */
 	begin = from > 0 || top->at_front ? 1 : 0;
-	end = block_at(top, from)->n - (from == top->nblocks - 1 ? 1 : 0);
+	end = order_block(top, from)->n - (from == top->nblocks - 1 ? 1 : 0);
 	while (begin < end)
 	{
 		uint32		mid = begin + (end - begin) / 2;
@@ -348,7 +348,7 @@ find_prefix(const TopRows *top, BytesPrefix *prefix)
 
 	for (size_t block = 0; block < top->nblocks; block++)
 	{
-		for (uint32 at = 0; at < block_at(top, block)->n; at++)
+		for (uint32 at = 0; at < order_block(top, block)->n; at++)
 		{
 			const TopRow *row = row_at(top, block, at);
 
@@ -510,15 +510,15 @@ add_block(TopRows *top, size_t block)
 		memmove(order + block + 1, order + block, (top->nblocks - block) * sizeof(uint32));
 	top->nblocks++;
 	top->order[top->begin + block] = top->free[--top->nfree];
-	block_at(top, block)->n = 0;
-	return block_at(top, block);
+	order_block(top, block)->n = 0;
+	return order_block(top, block);
 }
 
 /* Inserts a row number at a place of the order. */
 static inline void
 insert_number(TopRows *top, TopPlace place, uint32 number)
 {
-	TopBlock   *block = top->nblocks == 0 ? add_block(top, 0) : block_at(top, place.block);
+	TopBlock   *block = top->nblocks == 0 ? add_block(top, 0) : order_block(top, place.block);
 
 	if (unlikely(block->n == TOP_BLOCK_ROWS))
 	{
@@ -533,7 +533,7 @@ insert_number(TopRows *top, TopPlace place, uint32 number)
 		{
 			TopBlock   *half = add_block(top, place.block + 1);
 
-			block = block_at(top, place.block);
+			block = order_block(top, place.block);
 			half->n = TOP_BLOCK_ROWS / 2;
 			block->n -= half->n;
 			memcpy(half->rows, block->rows + block->n, half->n * sizeof(uint32));
@@ -554,7 +554,7 @@ insert_number(TopRows *top, TopPlace place, uint32 number)
 static inline uint32
 drop_last(TopRows *top)
 {
-	TopBlock   *block = block_at(top, top->nblocks - 1);
+	TopBlock   *block = order_block(top, top->nblocks - 1);
 	uint32		number = block->rows[--block->n];
 
 	if (block->n == 0)
@@ -584,7 +584,7 @@ insert_row(TopRows *top, const NewRow *new, TopPlace place, uint32 rid)
 			place.at = TOP_BLOCK_ROWS;
 		}
 		if (top->nblocks > 0)
-			place.at = Min(place.at, block_at(top, place.block)->n);
+			place.at = Min(place.at, order_block(top, place.block)->n);
 	}
 	else if (unlikely(top->n == top->capacity))
 		set_capacity(top, Min(2 * top->capacity, top->bound));
@@ -629,7 +629,7 @@ put_new_row(TopRows *top, NewRow *new)
 			return TOP_TAKEN;
 		top->at_ends++;
 		place.block = top->nblocks - 1;
-		place.at = block_at(top, place.block)->n;
+		place.at = order_block(top, place.block)->n;
 	}
 	else if (unlikely(top->n < top->bound) && place.block == 0 && place.at == 0)
 		top->at_ends++;
@@ -719,7 +719,7 @@ top_rows_order(TopRows *top, Sorted *sorted)
 	rids = env->recs.ptr;
 	for (size_t block = 0; block < top->nblocks; block++)
 	{
-		for (uint32 at = 0; at < block_at(top, block)->n; at++)
+		for (uint32 at = 0; at < order_block(top, block)->n; at++)
 			*rids++ = row_at(top, block, at)->rid;
 	}
 	sorted->rids = env->recs.ptr;
