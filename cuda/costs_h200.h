@@ -5,7 +5,7 @@
  * Measured with CUDA 13.0, device-resident, with 32-bit rids.  gpu_radix, gpu_merge and gpu_bucket from
  * 2^14 on: bench/results/gpu-h200-sweep.csv, of keys that are even its uniform ones; below that
  * -model.csv, gpu_merge -unkind.csv.  The other spreads are the geometric means of repeated70 and fewvalues
- * (frequent), gaussian and exponential (uneven; 2^26 as gaussian grows), zipf and entropy1 (crowded), and
+ * (frequent), gaussian and exponential (skewed; 2^26 as gaussian grows), zipf and entropy1 (clustered), and
  * entropy5 (deep); 2^10 and 2^12 as an H100's (gpu-h100-distributions.csv) are to its 2^14.  2^28, and
  * gpu_merge's 2^26, in proportion to -model.csv's.  Sorts by value: -model.csv, -ranges.csv.  Sizes and
  * ranges that are missing are interpolated.
@@ -14,7 +14,7 @@
  * sort of few keys takes from one process to the other and back (70 to 90 without a
  * device).
  *
- * The library reports them for every device today, and so does its stand-in; they are
+ * The library reports them for every device today, and so does its fake device; they are
  * also what is assumed of a device before a library has spoken.
  */
 #ifndef GPUSORT_COSTS_H200_H

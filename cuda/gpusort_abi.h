@@ -217,7 +217,7 @@ typedef struct GpusortAlgorithm
  * Costs and limits
  * ------------------------------------------------------------------------
  *
- * What whoever chooses between this device and a CPU has to know of its sorts, as
+ * What a router that chooses between this device and a CPU must know of its sorts, as
  * measured on it or on one like it.  Every number is finite and above 0.
  */
 
@@ -234,7 +234,7 @@ typedef enum GpusortDistribution
 	GPUSORT_KEYS_UNIFORM,
 	GPUSORT_KEYS_FREQUENT,	/* but for some values that are frequent, or nothing but those */
 	GPUSORT_KEYS_SKEWED,		/* even between a sample's quantiles */
-	GPUSORT_KEYS_CLUSTERED,		/* not even between those: crowded at any scale, or many values repeat */
+	GPUSORT_KEYS_CLUSTERED,		/* not even between those: clustered at any scale, or many values repeat */
 	GPUSORT_KEYS_LONG_PREFIX			/* the same, and many differ in late bits only */
 } GpusortDistribution;
 
@@ -280,7 +280,7 @@ typedef struct GpusortCosts
 	uint64_t	onehot_words;
 } GpusortCosts;
 
-/* A curve at n rows; constant below its first knot, in proportion above the last. */
+/* A curve at n rows; constant below its first sample point, in proportion above the last. */
 static inline double
 gpusort_cost_at(const double *curve, double n)
 {

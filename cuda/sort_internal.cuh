@@ -34,14 +34,14 @@ struct GpusortStream
 	/*
 	 * A few words that kernels write while later kernels run and that the host
 	 * watches: pinned host memory that the device can address.  Word 0 is a
-	 * ticket, written last; see wait_for_mail.
+	 * sequence number, written last; see wait_for_readback.
 	 */
-	uint32_t   *mailbox;
-	uint32_t	sequence_number;			/* the last one given out */
+	uint32_t   *readback;
+	uint32_t	sequence_number;			/* the last one issued */
 	GpusortStream *next;		/* of the context */
 };
 
-#define GPUSORT_MAILBOX_WORDS	64
+#define GPUSORT_READBACK_WORDS	64
 
 /* One run of one algorithm. */
 struct SortRun
@@ -130,31 +130,31 @@ wait_for_run(SortRun *run)
 	return poll_cancel(run);
 }
 
-/* A ticket for a kernel to write into word 0 of the mailbox. */
+/* A sequence number for a kernel to write into word 0 of the readback words. */
 static inline uint32_t
-next_ticket(SortRun *run)
+next_sequence_number(SortRun *run)
 {
 	return ++run->stream->sequence_number;
 }
 
 /*
- * Looks for mail until its reader no longer takes a processor all the time: after what a sort of the
+ * Polls the readback words until its reader no longer takes a processor all the time: after what a sort of the
  * problem's bytes may take alone, and a pause is not noticed among.
  */
-#define MAIL_PATIENCE		(1u << 17)	/* a tenth of a millisecond, or two, */
-#define MAIL_BYTES			32			/* ... and one more look for so many bytes */
-#define MAIL_PAUSE_NS		20000
+#define READBACK_PATIENCE		(1u << 17)	/* a tenth of a millisecond, or two, */
+#define READBACK_BYTES			32			/* ... and one more look for this many bytes */
+#define READBACK_PAUSE_NS		20000
 
 /*
- * Waits until a kernel has written the ticket, or a later one, while what was started
+ * Waits until a kernel has written the sequence number, or a later one, while what was started
  * after it goes on.  A stream that ends without it has failed.  What is before it may take
  * long, copies or others' sorts: then it pauses between looks.
  */
 static inline GpusortStatus
-wait_for_mail(SortRun *run, uint32_t sequence_number)
+wait_for_readback(SortRun *run, uint32_t sequence_number)
 {
-	const volatile uint32_t *word = run->stream->mailbox;
-	uint64_t	patience = MAIL_PATIENCE + run->problem->n * (run->problem->key_width / 8) / MAIL_BYTES;
+	const volatile uint32_t *word = run->stream->readback;
+	uint64_t	patience = READBACK_PATIENCE + run->problem->n * (run->problem->key_width / 8) / READBACK_BYTES;
 
 	for (uint64_t spins = 1; (int32_t) (*word - sequence_number) < 0; spins++)
 	{
@@ -162,7 +162,7 @@ wait_for_mail(SortRun *run, uint32_t sequence_number)
 
 		if (spins > patience)
 		{
-			struct timespec pause = {0, MAIL_PAUSE_NS};
+			struct timespec pause = {0, READBACK_PAUSE_NS};
 
 			nanosleep(&pause, NULL);
 		}

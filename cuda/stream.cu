@@ -2,7 +2,7 @@
  * stream.cu
  *	  Streams, events and copies; described in gpusort_abi.h.
  *
- * Each belongs to a context, which destroys what is left of them when it goes.  A thread's
+ * Each belongs to a context, which destroys the remaining ones when it goes.  A thread's
  * first call may be any of these: with no device of its own it would make a context of
  * device 0, whatever the stream's.
  */
@@ -26,15 +26,15 @@ gpusort_stream_create(GpusortContext *ctx, GpusortStream **out, GpusortError *er
 	stream = (GpusortStream *) calloc(1, sizeof(*stream));
 	if (!stream)
 		FAIL(GPUSORT_NO_MEMORY, "no host memory");
-	error = cudaMallocHost((void **) &stream->mailbox,
-						   GPUSORT_MAILBOX_WORDS * sizeof(uint32_t));
+	error = cudaMallocHost((void **) &stream->readback,
+						   GPUSORT_READBACK_WORDS * sizeof(uint32_t));
 	if (error == cudaSuccess)
 	{
-		/* no ticket has been written yet */
-		memset(stream->mailbox, 0, GPUSORT_MAILBOX_WORDS * sizeof(uint32_t));
+		/* no sequence number has been written yet */
+		memset(stream->readback, 0, GPUSORT_READBACK_WORDS * sizeof(uint32_t));
 		error = cudaStreamCreateWithFlags(&stream->cuda, cudaStreamNonBlocking);
 		if (error != cudaSuccess)
-			(void) cudaFreeHost(stream->mailbox);
+			(void) cudaFreeHost(stream->readback);
 	}
 	if (error != cudaSuccess)
 	{
@@ -60,7 +60,7 @@ gpusort_stream_destroy(GpusortStream *stream)
 	*link = stream->next;
 	(void) cudaStreamSynchronize(stream->cuda);
 	(void) cudaStreamDestroy(stream->cuda);
-	(void) cudaFreeHost(stream->mailbox);
+	(void) cudaFreeHost(stream->readback);
 	free(stream);
 }
 

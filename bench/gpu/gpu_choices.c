@@ -26,7 +26,7 @@
 
 #define ENOUGH	0.95
 
-static const char *const spread_names[GPUSORT_DISTRIBUTIONS] = {"even", "frequent", "uneven", "crowded", "deep"};
+static const char *const spread_names[GPUSORT_DISTRIBUTIONS] = {"even", "frequent", "uneven", "clustered", "deep"};
 
 /* The CSV's columns of times. */
 enum {CUB_RADIX, CUB_MERGE, RADIX, BUCKET, MERGE, TIMES};

@@ -3,7 +3,7 @@
  *	  The items that a block sorts in shared memory, and ways to order them.
  *
  * Few items in a bin are put in order by insertion, more by a thread for each of them,
- * which counts those before it.  A crowded bin would make that quadratic; a bucket
+ * which counts those before it.  A clustered bin would make that quadratic; a bucket
  * that has one is sorted as pairs (pair_sort.cuh) or by merging its items: each thread
  * sorts its own in registers, then runs are merged pairwise in shared memory,
  * every thread finding its share by binary search along the merge path (Green,
@@ -17,9 +17,9 @@
 /* Up to so many items in a bin are sorted by one thread, */
 #define BLOCK_SORT_FEW			8
 
-/* so many by one thread for each item; a bin with more is crowded. */
-#define BLOCK_SORT_CROWDED		128
-#define UNEVEN_SORT_CROWDED		40		/* where sorting as pairs is the other way */
+/* so many by one thread for each item; a bin with more is clustered. */
+#define BLOCK_SORT_CLUSTERED		128
+#define SKEWED_SORT_CLUSTERED		40		/* where sorting as pairs is the other way */
 
 /* A key in shared memory: compared as one number. */
 typedef unsigned long long Item;

@@ -8,12 +8,12 @@
  * ranking per digit, so the cost does not grow with the width of the key.  The few
  * bins that got more than one key (there are twice as many bins as keys) are
  * then put in order by the thread that counted them, denser ones by a thread for each
- * key.  A bucket with a crowded bin is sorted as pairs (pair_sort.cuh) if it comes from
- * an uneven distribution, where that is common, or else merged where it lies: the former's
+ * key.  A bucket with a clustered bin is sorted as pairs (pair_sort.cuh) if it comes from
+ * a skewed distribution, where that is common, or else merged where it lies: the former's
  * registers and shared memory are better used for other things in the usual case.
  *
  * A place is made from 32 bits of the key.  Where these hold all that differs
- * within the bucket, the place is exact, and what is left of it is filled with
+ * within the bucket, the place is exact, and its remainder is filled with
  * the rid, likewise stretched, so that equal keys spread over bins too: (place, rid)
  * is then exactly the order (key, rid).  Otherwise keys of equal place are
  * compared themselves.
@@ -170,7 +170,7 @@ block_sort_kernel(const BlockSortArgs<K> args)
 	K			base = 0;
 	int			shift = 0;
 	bool		exact,
-				crowded,
+				clustered,
 				dense;
 
 	if (args.order && *args.order != INPUT_UNORDERED)
@@ -383,12 +383,12 @@ block_sort_kernel(const BlockSortArgs<K> args)
 			bin_start[BINS] = (uint16_t) count;
 		most = max(most & 0xffff, most >> 16);
 		dense = __syncthreads_or(most > BLOCK_SORT_FEW);
-		crowded = dense &&
-			__syncthreads_or(most > (UNEVEN ? UNEVEN_SORT_CROWDED : BLOCK_SORT_CROWDED));
+		clustered = dense &&
+			__syncthreads_or(most > (UNEVEN ? SKEWED_SORT_CLUSTERED : BLOCK_SORT_CLUSTERED));
 	}
 	if constexpr (UNEVEN)
 	{
-		if (crowded && (!args.keys_out || (args.bits.shift == 0 &&
+		if (clustered && (!args.keys_out || (args.bits.shift == 0 &&
 										   args.bits.mask == all_ones<K>())))
 		{
 			sort_as_pairs<K, RIDS, THREADS, ITEMS>(args, start, count, shared);
@@ -396,7 +396,7 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		}
 	}
 
-	const bool	need_from = args.keys_out || args.edges || !exact || crowded;
+	const bool	need_from = args.keys_out || args.edges || !exact || clustered;
 
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
@@ -417,10 +417,10 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		ItemOrder<K> order = {keys, args.bits, exact};
 		const uint16_t *starts = bin_start + threadIdx.x * BINS_PER_THREAD;
 
-		if (dense && !crowded)
+		if (dense && !clustered)
 			sort_dense_bins<K, THREADS, ITEMS, BIN_BITS>(order, bin_start, items, from,
 														 count, need_from);
-		if (crowded)
+		if (clustered)
 			block_merge_sort<K, THREADS, ITEMS>(order, items, from, count);
 		else if (need_from)
 			sort_bins<K, true>(order, bin_mask, starts, items, from);

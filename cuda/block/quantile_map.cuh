@@ -6,7 +6,7 @@
  * range is cut at quantiles of a sorted sample into up to MAX_SPANS spans, and
  * each span into slices of equal width, as many as its share of the sample asks for.
  * Smooth distributions need one round of buckets then, whatever their shape; where
- * values crowd within a span too, the buckets that are too large go round again.
+ * values cluster within a span too, the buckets that are too large go round again.
  *
  * A value that is a good part of the sample has a span to itself.  All its keys are
  * equal, so rids decide, and it is sliced by them.
@@ -27,9 +27,9 @@
 #define SPAN_LEVELS		10
 #define MAX_SPANS		(1 << SPAN_LEVELS)
 
-/* What becomes of an input whose keys are uneven; 0: they are not. */
-#define UNEVEN_MAPPED	1		/* its buckets are by quantiles */
-#define UNEVEN_FLAT		2		/* it is dealt otherwise (bucket_flat.cuh) */
+/* What becomes of an input whose keys are skewed; 0: they are not. */
+#define SKEWED_MAPPED	1		/* its buckets are by quantiles */
+#define SKEWED_FLAT		2		/* it is scattered otherwise (bucket_flat.cuh) */
 
 /* What is told of a bucket: its span, and whether its keys are all equal. */
 #define BUCKET_SPAN(tag)	((tag) & 0x7fff)
@@ -96,7 +96,7 @@ template <class K> struct QuantileMap
 {
 	K			origin;			/* of the codes */
 	uint32_t	rid_lo;			/* the least rid */
-	uint32_t	leading_bits_skewed;			/* UNEVEN_*; nothing else here is set but if it is MAPPED */
+	uint32_t	skewed;			/* SKEWED_*; nothing else here is set but if it is MAPPED */
 	uint32_t	pad[2];
 	SpanTable	table;
 	K			only[MAX_SPANS];	/* value of a span of one value */

@@ -7,13 +7,13 @@
  * counted, joined to buckets that fit one multiprocessor's shared memory, and
  * sorted there; a bucket that is too large goes round again.  Differences:
  *
- *	- Where a sample falls unevenly into slices of equal width, the range is cut at
+ *	- Where a sample falls in a skewed way into slices of equal width, the range is cut at
  *	  its quantiles first, and values that are frequent in it are sliced by rid
  *	  (quantile_map.cuh).
  *	- The counts of up to 98304 buckets come from one pass over the keys, so that
  *	  buckets need no joining; keys move to them in one pass, or in two
  *	  (coarse bucket, fine bucket) where one would write runs too short.
- *	- Up to a quarter million keys, or a million that are uneven, positions are dealt by the
+ *	- Up to a quarter million keys, or a million that are skewed, positions are scattered by the
  *	  splitters of a sample into buckets that are merged (bucket_flat.cuh): no launch but
  *	  two, and no distribution that is slow.
  *	- A bucket that is too large goes round again with splitters from a sample

@@ -1,21 +1,21 @@
 /*
  * bucket_flat.cuh
- *	  Inputs of a few thousand to a million keys: dealt into buckets that each fit a
+ *	  Inputs of a few thousand to a million keys: scattered into buckets that each fit a
  *	  block, in a time that hardly depends on how the keys are distributed.
  *
  * Pairs of value and position are all different, so a sorted sample of them cuts any
  * input into even buckets, equal values too.  Every block draws the same sample and
  * sorts it for itself, which is quicker than to be told by another.  Where the sample falls
  * evenly into slices of equal width, it need not be sorted.  Beyond FLAT_ONCE_MOST keys
- * the buckets are dealt once more.
+ * the buckets are scattered once more.
  *
- * What is dealt are positions; who needs a key fetches it, from the L2 cache.  Each bucket
+ * What is scattered are positions; who needs a key fetches it, from the L2 cache.  Each bucket
  * has a slot of scratch, several times what an even share is, so that positions can be
- * dealt before it is known how many the others get.  A slot that overflows is a matter of
+ * scattered before it is known how many the others get.  A slot that overflows is a matter of
  * chance: then nothing has been written but scratch, and the input is sorted the ordinary
- * way.  Counted on a CPU that draws and deals likewise, 3000 inputs of each of ten shapes:
- * with 2^18 keys, dealt once, 4 of the 30000; with 300000, dealt twice, 96, because the
- * variations of both dealings multiply.  75 of those are of the shape that has every
+ * way.  Counted on a CPU that draws and scatters likewise, 3000 inputs of each of ten shapes:
+ * with 2^18 keys, scattered once, 4 of the 30000; with 300000, scattered twice, 96, because the
+ * variations of both scatters multiply.  75 of those are of the shape that has every
  * scale alike often, one in 40 of its inputs; of any other it is 7 at most, one in 400.
  */
 #ifndef GPUSORT_BUCKET_FLAT_CUH
@@ -26,14 +26,14 @@
 #include "bucket/bucket_plan.cuh"
 
 #define FLAT_MOST				(1u << 20)	/* keys */
-#define FLAT_ONCE_MOST			(1u << 18)	/* dealt once; beyond, even keys have a quicker way */
+#define FLAT_ONCE_MOST			(1u << 18)	/* scattered once; beyond, even keys have a quicker way */
 
 #define FLAT_THREADS			512			/* that deal */
 #define FLAT_SAMPLES			8			/* to a bucket */
 #define FLAT_MOST_SAMPLES		(4 * FLAT_THREADS)
 #define FLAT_MOST_BUCKETS		(FLAT_MOST_SAMPLES / FLAT_SAMPLES)
 #define FLAT_SLOT				4			/* even shares */
-#define FLAT_FIRST_BUCKETS		32			/* of the first of two dealings: 32 samples */
+#define FLAT_FIRST_BUCKETS		32			/* of the first of two scatters: 32 samples */
 #define FLAT_FIRST_SLOT			2
 #define FLAT_SECOND_BUCKETS		64			/* of each of those */
 
@@ -44,8 +44,8 @@
 #define FLAT_RANK_MOST			256			/* keys of which all pairs are compared */
 #define FLAT_LIGHT_ITEMS		3			/* of each of many threads, where those are enough */
 
-#define FLAT_MAIL_TICKET		0
-#define FLAT_MAIL_OVERFLOW		1
+#define FLAT_READBACK_SEQUENCE		0
+#define FLAT_READBACK_OVERFLOW		1
 
 static_assert(FLAT_ONCE_MOST / FLAT_MOST_BUCKETS * FLAT_SLOT <=
 			  FLAT_SORT_MANY * FLAT_SORT_ITEMS, "a full slot fits a block");
@@ -58,7 +58,7 @@ flat_items()
 	return sizeof(K) == 16 ? 4 : 8;
 }
 
-/* Zero before keys are dealt. */
+/* Zero before keys are scattered. */
 struct FlatState
 {
 	uint32_t	first_counts[FLAT_FIRST_BUCKETS];
@@ -67,13 +67,13 @@ struct FlatState
 	uint32_t	overflow;		/* a slot was too small */
 };
 
-/* One dealing; then how its buckets are sorted. */
+/* One scatter; then how its buckets are sorted. */
 template <class K> struct FlatArgs
 {
 	const K    *keys;
 	uint32_t	n;
 	KeyBits<K>	bits;
-	const uint32_t *from;		/* slots that are dealt again; NULL: the whole input */
+	const uint32_t *from;		/* slots that are scattered again; NULL: the whole input */
 	const uint32_t *from_counts;
 	uint32_t	from_capacity;
 	uint32_t	parts;			/* blocks to a slot, or to the input */
@@ -89,7 +89,7 @@ template <class K> struct FlatArgs
 	K		   *keys_out;		/* NULL: not wanted */
 	uint32_t   *rids_out;		/* NULL: not wanted */
 	bool		whole;			/* a value is its key */
-	uint32_t   *mailbox;		/* NULL: another dealing follows */
+	uint32_t   *readback;		/* NULL: another scatter follows */
 	uint32_t	sequence_number;
 };
 
@@ -114,7 +114,7 @@ flat_tree_node(uint32_t bucket, uint32_t buckets)
 	return (buckets >> (zeros + 1)) + (bucket >> (zeros + 1));
 }
 
-/* Deals the positions [start, start + count) of the block's slot or input of size. */
+/* Scatters the positions [start, start + count) of the block's slot or input of size. */
 template <class K, int SAMPLE_ITEMS> __device__ __forceinline__ void
 deal_flat(const FlatArgs<K> &args, uint32_t segment, uint32_t start, uint32_t count,
 		  uint32_t size, unsigned char *shared)
@@ -275,17 +275,17 @@ flat_deal_kernel(const FlatArgs<K> args)
 	if (start < size)
 		deal_flat<K, SAMPLE_ITEMS>(args, segment, start, min(size - start, args.share), size,
 								   shared);
-	if (args.mailbox == NULL)
+	if (args.readback == NULL)
 		return;
 	__threadfence();
 	__syncthreads();
 	if (threadIdx.x == 0 && atomicAdd(&args.state->blocks_done, 1) == gridDim.x - 1)
 	{
-		volatile uint32_t *mail = args.mailbox;
+		volatile uint32_t *words = args.readback;
 
-		mail[FLAT_MAIL_OVERFLOW] = *(volatile uint32_t *) &args.state->overflow;
+		words[FLAT_READBACK_OVERFLOW] = *(volatile uint32_t *) &args.state->overflow;
 		__threadfence_system();
-		mail[FLAT_MAIL_TICKET] = args.sequence_number;
+		words[FLAT_READBACK_SEQUENCE] = args.sequence_number;
 	}
 }
 

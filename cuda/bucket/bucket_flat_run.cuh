@@ -2,7 +2,7 @@
  * bucket_flat_run.cuh
  *	  The host's part of bucket_flat.cuh: what lies where, and the launches.
  *
- * Memory: FLAT_SLOT positions a key, two more where keys are dealt twice, and 8 KiB.
+ * Memory: FLAT_SLOT positions a key, two more where keys are scattered twice, and 8 KiB.
  *
  * Errors: nothing but a status; a slot that was too small is none.
  */
@@ -12,8 +12,8 @@
 #include "bucket/bucket_flat.cuh"
 
 /*
- * Than two dealings, gpu_radix is quicker for narrow keys.  Of wide ones, those near a bell curve
- * and those of few values lose by them, to where CUB is; crowded ones, which took up to twice CUB's
+ * Than two scatters, gpu_radix is quicker for narrow keys.  Of wide ones, those near a bell curve
+ * and those of few values lose by them, to where CUB is; clustered ones, which took up to twice CUB's
  * time, win more.
  */
 template <class K> __host__ __device__ constexpr bool
@@ -22,7 +22,7 @@ flat_twice()
 	return sizeof(K) >= 8;
 }
 
-/* The most keys that may be dealt.  Keys alone have not as much memory reserved for them. */
+/* The most keys that may be scattered.  Keys alone have not as much memory reserved for them. */
 template <class K> static uint64_t
 flat_most(const GpusortProblem *problem)
 {
@@ -31,8 +31,8 @@ flat_most(const GpusortProblem *problem)
 
 struct FlatMemory
 {
-	uint32_t	first_capacity; /* of slots; 0: keys are dealt once */
-	uint32_t	buckets;		/* of the last dealing, for each slot of the first */
+	uint32_t	first_capacity; /* of slots; 0: keys are scattered once */
+	uint32_t	buckets;		/* of the last scatter, for each slot of the first */
 	uint32_t	capacity;
 	uint32_t   *first_slots;
 	uint32_t   *slots;
@@ -63,7 +63,7 @@ cut_flat_memory(uint64_t n, void *scratch)
 }
 
 template <class K, int SAMPLE_ITEMS> static GpusortStatus
-start_dealing(SortRun *run, FlatArgs<K> &args, uint32_t segments)
+start_scatter(SortRun *run, FlatArgs<K> &args, uint32_t segments)
 {
 	args.per_bucket = FLAT_THREADS * SAMPLE_ITEMS / args.buckets;
 
@@ -117,7 +117,7 @@ sort_flat(SortRun *run, bool *done)
 			args.capacity = memory.first_capacity;
 			args.slots = memory.first_slots;
 			args.counts = args.state->first_counts;
-			TRY((start_dealing<K, 2>(run, args, 1)));
+			TRY((start_scatter<K, 2>(run, args, 1)));
 			args.from = args.slots;
 			args.from_counts = args.counts;
 			args.from_capacity = args.capacity;
@@ -134,13 +134,13 @@ sort_flat(SortRun *run, bool *done)
 	args.keys_out = wants_keys(problem) ? static_cast<K *>(problem->keys_out) : NULL;
 	args.rids_out = wants_rids(problem) ? problem->rids_out : NULL;
 	args.whole = args.bits.shift == 0 && args.bits.mask == all_ones<K>();
-	args.mailbox = run->stream->mailbox;
-	args.sequence_number = next_ticket(run);
+	args.readback = run->stream->readback;
+	args.sequence_number = next_sequence_number(run);
 	if constexpr (flat_twice<K>())
 	{
 		if (segments > 1)
 		{
-			TRY((start_dealing<K, FLAT_SECOND_BUCKETS * FLAT_SAMPLES / FLAT_THREADS>
+			TRY((start_scatter<K, FLAT_SECOND_BUCKETS * FLAT_SAMPLES / FLAT_THREADS>
 				 (run, args, segments)));
 			TRY((start_sorting<K, FLAT_SORT_FEW>(run, args, segments)));
 		}
@@ -148,14 +148,14 @@ sort_flat(SortRun *run, bool *done)
 	if (segments == 1)
 	{
 		if (args.buckets == FLAT_MOST_BUCKETS)
-			TRY((start_dealing<K, FLAT_MOST_SAMPLES / FLAT_THREADS>(run, args, 1)));
+			TRY((start_scatter<K, FLAT_MOST_SAMPLES / FLAT_THREADS>(run, args, 1)));
 		else
-			TRY((start_dealing<K, FLAT_MOST_SAMPLES / FLAT_THREADS / 2>(run, args, 1)));
+			TRY((start_scatter<K, FLAT_MOST_SAMPLES / FLAT_THREADS / 2>(run, args, 1)));
 		TRY((start_sorting<K, FLAT_SORT_MANY>(run, args, 1)));
 	}
 	run->result->passes += 2;
-	TRY(wait_for_mail(run, args.sequence_number));
-	*done = run->stream->mailbox[FLAT_MAIL_OVERFLOW] == 0;
+	TRY(wait_for_readback(run, args.sequence_number));
+	*done = run->stream->readback[FLAT_READBACK_OVERFLOW] == 0;
 	return GPUSORT_OK;
 }
 

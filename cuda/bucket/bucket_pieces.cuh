@@ -23,19 +23,19 @@ static_assert(PIECE + CUT_WINDOW <= BLOCK_SORT_CAPACITY, "a piece fits a block")
 
 /* The last block of a kernel tells the host whether pieces still seem to do. */
 __device__ __forceinline__ void
-tell_if_nearly(BucketPlan *plan, uint32_t *mailbox, uint32_t sequence_number)
+tell_if_nearly(BucketPlan *plan, uint32_t *readback, uint32_t sequence_number)
 {
 	__threadfence();
 	__syncthreads();
 	if (threadIdx.x == 0 && atomicAdd(&plan->blocks_done, 1) == gridDim.x - 1)
 	{
-		volatile uint32_t *mail = mailbox;
+		volatile uint32_t *words = readback;
 
 		plan->blocks_done = 0;
-		mail[MAIL_ORDER] = *(volatile uint32_t *) &plan->not_nearly
+		words[READBACK_ORDER] = *(volatile uint32_t *) &plan->not_nearly
 			? INPUT_UNORDERED : INPUT_NEARLY_SORTED;
 		__threadfence_system();
-		mail[MAIL_TICKET] = sequence_number;
+		words[READBACK_SEQUENCE] = sequence_number;
 	}
 }
 
@@ -43,7 +43,7 @@ tell_if_nearly(BucketPlan *plan, uint32_t *mailbox, uint32_t sequence_number)
 template <class K>
 __global__ void __launch_bounds__(CUT_THREADS)
 cut_kernel(const K *keys, uint32_t n, KeyBits<K> bits, uint32_t pieces,
-		   uint32_t *piece_start, BucketPlan *plan, uint32_t *mailbox, uint32_t sequence_number)
+		   uint32_t *piece_start, BucketPlan *plan, uint32_t *readback, uint32_t sequence_number)
 {
 	uint32_t	piece = blockIdx.x * (CUT_THREADS / 32) + threadIdx.x / 32;
 	int			lane = threadIdx.x % 32;
@@ -125,21 +125,21 @@ cut_kernel(const K *keys, uint32_t n, KeyBits<K> bits, uint32_t pieces,
 				atomicOr(&plan->not_nearly, 1);
 		}
 	}
-	tell_if_nearly(plan, mailbox, sequence_number);
+	tell_if_nearly(plan, readback, sequence_number);
 }
 
 /* Are all keys of a piece at most as great as those of the next? */
 template <class K>
 __global__ void __launch_bounds__(CUT_THREADS)
 check_edges_kernel(const K *edges, uint32_t pieces, BucketPlan *plan,
-				   uint32_t *mailbox, uint32_t sequence_number)
+				   uint32_t *readback, uint32_t sequence_number)
 {
 	uint32_t	piece = blockIdx.x * CUT_THREADS + threadIdx.x;
 
 	if (piece + 1 < pieces &&
 		edges[2 * (uint64_t) piece + 1] > edges[2 * (uint64_t) piece + 2])
 		atomicOr(&plan->not_nearly, 1);
-	tell_if_nearly(plan, mailbox, sequence_number);
+	tell_if_nearly(plan, readback, sequence_number);
 }
 
 #endif							/* GPUSORT_BUCKET_PIECES_CUH */

@@ -12,7 +12,7 @@
  * (bucket_rounds.cuh).
  *
  * The last block of a counting kernel makes the plan, so no launch is spent on
- * it; the host learns of it through the stream's mailbox while the moves run.
+ * it; the host learns of it through the readback words of the stream while the moves run.
  */
 #ifndef GPUSORT_BUCKET_PLAN_CUH
 #define GPUSORT_BUCKET_PLAN_CUH
@@ -57,26 +57,26 @@ struct BucketPlan
 	uint32_t	pad[3];
 };
 
-/* What the host reads, ticket last. */
-#define MAIL_TICKET			0
-#define MAIL_ORDER			1
-#define MAIL_SEGMENTS		2
-#define MAIL_TILES			3
-#define MAIL_BUCKETS		4
-#define MAIL_UNEVEN			5		/* UNEVEN_* */
+/* What the host reads, sequence number last. */
+#define READBACK_SEQUENCE			0
+#define READBACK_ORDER			1
+#define READBACK_SEGMENTS		2
+#define READBACK_TILES			3
+#define READBACK_BUCKETS		4
+#define READBACK_SKEWED			5		/* SKEWED_* */
 
 __device__ static void
-publish(volatile uint32_t *mailbox, uint32_t sequence_number, uint32_t order,
+publish(volatile uint32_t *readback, uint32_t sequence_number, uint32_t order,
 		const volatile NextRound *next)
 {
 	unsigned long long word = next->segments_tiles;
 
-	mailbox[MAIL_ORDER] = order;
-	mailbox[MAIL_SEGMENTS] = NEXT_SEGMENTS(word);
-	mailbox[MAIL_TILES] = NEXT_TILES(word);
-	mailbox[MAIL_BUCKETS] = next->buckets;
+	readback[READBACK_ORDER] = order;
+	readback[READBACK_SEGMENTS] = NEXT_SEGMENTS(word);
+	readback[READBACK_TILES] = NEXT_TILES(word);
+	readback[READBACK_BUCKETS] = next->buckets;
 	__threadfence_system();
-	mailbox[MAIL_TICKET] = sequence_number;
+	readback[READBACK_SEQUENCE] = sequence_number;
 }
 
 /* Buckets of a later round's segment, of which so many are for frequent values. */
@@ -122,7 +122,7 @@ template <class K> struct HistogramArgs
 	KeyBits<K>	bits;
 	const uint32_t *rids;		/* ascending; NULL: the position */
 	const Segment<K> *segment;	/* the whole input, with its map of equal slices */
-	const QuantileMap<K> *quantiles;	/* if those are uneven */
+	const QuantileMap<K> *quantiles;	/* if those are skewed */
 	const uint16_t *tags;		/* of the buckets then */
 	bool		split_equal;	/* buckets of equal keys are to be sorted by rid */
 	uint32_t	buckets;
@@ -137,7 +137,7 @@ template <class K> struct HistogramArgs
 	uint32_t   *coarse_first_tile;
 	Segment<K> *next_segments;	/* buckets too large */
 	uint32_t   *next_first_tile;
-	uint32_t   *mailbox;
+	uint32_t   *readback;
 	uint32_t	sequence_number;
 };
 
@@ -170,7 +170,7 @@ plan_buckets(const HistogramArgs<K> &args)
 	__shared__ uint32_t room[HISTOGRAM_THREADS / 32];
 	uint32_t	carry = 0;
 	uint32_t	total;
-	bool		leading_bits_skewed = args.quantiles->leading_bits_skewed != 0;
+	bool		skewed = args.quantiles->skewed != 0;
 
 	for (uint32_t base = 0; base < args.counts_size; base += 4 * HISTOGRAM_THREADS)
 	{
@@ -190,7 +190,7 @@ plan_buckets(const HistogramArgs<K> &args)
 				args.counts[bucket + i] = start;
 				if (count[i] > BLOCK_SORT_CAPACITY)
 				{
-					bool		equal = leading_bits_skewed && (args.tags[bucket + i] & BUCKET_EQUAL);
+					bool		equal = skewed && (args.tags[bucket + i] & BUCKET_EQUAL);
 
 					if (!equal || args.split_equal)
 						add_segment(&args.plan->next[0], args.next_segments,
@@ -320,11 +320,11 @@ histogram_kernel(const HistogramArgs<K> args)
 	uint32_t	words = PACKED ? (args.buckets + 1) / 2 : args.buckets;
 	uint32_t	falls;
 
-	if (args.quantiles->leading_bits_skewed == UNEVEN_FLAT)
+	if (args.quantiles->skewed == SKEWED_FLAT)
 		return;
 	for (uint32_t i = threadIdx.x; i < words; i += HISTOGRAM_THREADS)
 		shared_counts[i] = 0;
-	if (args.quantiles->leading_bits_skewed)
+	if (args.quantiles->skewed)
 	{
 		copy_words(&table, &args.quantiles->table, HISTOGRAM_THREADS);
 		__syncthreads();
@@ -394,7 +394,7 @@ histogram_kernel(const HistogramArgs<K> args)
 
 		args.plan->order = order;
 		args.plan->blocks_done = 0;
-		publish(args.mailbox, args.sequence_number, order, &args.plan->next[0]);
+		publish(args.readback, args.sequence_number, order, &args.plan->next[0]);
 	}
 }
 

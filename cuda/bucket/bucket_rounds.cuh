@@ -160,7 +160,7 @@ segment_plan_kernel(const Segment<K> *segments, const Splitters<K> *all_splitter
 					uint32_t *counts,
 					uint32_t *bucket_start, K *bounds, NextRound *next,
 					Segment<K> *next_segments, uint32_t *next_first_tile,
-					uint32_t *blocks_done, uint32_t *mailbox, uint32_t sequence_number)
+					uint32_t *blocks_done, uint32_t *readback, uint32_t sequence_number)
 {
 	__shared__ uint32_t room[SEGMENT_THREADS / 32];
 	__shared__ uint8_t own_bucket[SEGMENT_THREADS + 1];	/* of a heavy splitter */
@@ -220,7 +220,7 @@ segment_plan_kernel(const Segment<K> *segments, const Splitters<K> *all_splitter
 	{
 		*blocks_done = 0;
 		__threadfence();
-		publish(mailbox, sequence_number, INPUT_UNORDERED, next);
+		publish(readback, sequence_number, INPUT_UNORDERED, next);
 	}
 }
 

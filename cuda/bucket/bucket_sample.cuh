@@ -51,7 +51,7 @@ template <class K> struct SampleArgs
 	uint32_t	quantiles;		/* the most to be used */
 	uint32_t	equal_samples;	/* of one code: a span of its own */
 	bool		split_equal;	/* rids decide between equal keys */
-	bool		may_be_flat;	/* no map is wanted if slices are uneven and values differ */
+	bool		may_be_flat;	/* no map is wanted if slices are skewed and values differ */
 	Segment<K> *segment;		/* takes the map of equal slices */
 	uint32_t   *first_tile;
 	QuantileMap<K> *map;
@@ -59,7 +59,7 @@ template <class K> struct SampleArgs
 	BucketPlan *plan;			/* to be zeroed, as are */
 	uint32_t   *counts;
 	uint32_t	counts_size;
-	uint32_t   *mailbox;		/* is told whether slices are uneven */
+	uint32_t   *readback;		/* is told whether slices are skewed */
 	uint32_t	sequence_number;
 };
 
@@ -96,9 +96,9 @@ codes_below(const uint32_t *codes, uint32_t count, uint32_t code)
 	return lo;
 }
 
-/* Is the sample uneven over slices of equal width? */
+/* Is the sample skewed over slices of equal width? */
 template <class K, int ITEMS> __device__ static bool
-sample_is_uneven(const K sample[ITEMS], K lo, K hi, uint32_t buckets,
+sample_is_skewed(const K sample[ITEMS], K lo, K hi, uint32_t buckets,
 				 uint32_t *counters, uint32_t *room)
 {
 	uint32_t	slices = min(buckets, even_slices<ITEMS>());
@@ -355,7 +355,7 @@ sample_kernel(const SampleArgs<K> args)
 				most;
 	uint32_t	code[ITEMS];
 	uint32_t	count;
-	uint32_t	leading_bits_skewed;
+	uint32_t	skewed;
 
 	for (uint32_t i = threadIdx.x; i < args.counts_size / 4; i += SAMPLE_THREADS)
 		reinterpret_cast<uint4 *>(args.counts)[i] = make_uint4(0, 0, 0, 0);
@@ -380,8 +380,8 @@ sample_kernel(const SampleArgs<K> args)
 		hi = most;
 		widen_range(lo, hi, args.bits.mask, highest_bit(samples<ITEMS>()));
 	}
-	leading_bits_skewed = !sample_is_uneven<K, ITEMS>(sample, lo, hi, args.even_buckets, codes, room) ? 0 :
-		args.may_be_flat && origin < most ? UNEVEN_FLAT : UNEVEN_MAPPED;
+	skewed = !sample_is_skewed<K, ITEMS>(sample, lo, hi, args.even_buckets, codes, room) ? 0 :
+		args.may_be_flat && origin < most ? SKEWED_FLAT : SKEWED_MAPPED;
 	if (threadIdx.x == 0)
 	{
 		args.segment->map = make_map<K>(lo, hi, args.even_buckets);
@@ -390,12 +390,12 @@ sample_kernel(const SampleArgs<K> args)
 		args.segment->first_bucket = 0;
 		args.segment->by_rid = 0;
 		args.first_tile[0] = 0;
-		args.map->leading_bits_skewed = leading_bits_skewed;
-		args.mailbox[MAIL_UNEVEN] = leading_bits_skewed;
+		args.map->skewed = skewed;
+		args.readback[READBACK_SKEWED] = skewed;
 		__threadfence_system();
-		*(volatile uint32_t *) &args.mailbox[MAIL_TICKET] = args.sequence_number;
+		*(volatile uint32_t *) &args.readback[READBACK_SEQUENCE] = args.sequence_number;
 	}
-	if (leading_bits_skewed != UNEVEN_MAPPED)
+	if (skewed != SKEWED_MAPPED)
 		return;
 
 #pragma unroll

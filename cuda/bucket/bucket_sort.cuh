@@ -58,21 +58,21 @@ template <class K, bool RIDS> static GpusortStatus
 run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 {
 	const GpusortProblem *problem = run->problem;
-	const volatile uint32_t *mailbox = run->stream->mailbox;
+	const volatile uint32_t *readback = run->stream->readback;
 	KeyBits<K>	bits = key_bits<K>(problem);
 	BlockSortArgs<K> sort = block_sort_args<K>(problem);
 
-	for (int round = 0; mailbox[MAIL_SEGMENTS] > 0; round++)
+	for (int round = 0; readback[READBACK_SEGMENTS] > 0; round++)
 	{
 		const K    *keys = memory.keys[from];
 		const uint32_t *rids = memory.rids[from];
 		const Segment<K> *segments = memory.segments[round % 2];
 		const uint32_t *first_tile = memory.first_tile[round % 2];
 		NextRound  *next = &memory.plan->next[(round + 1) % 2];
-		uint32_t	count = mailbox[MAIL_SEGMENTS];
-		uint32_t	tiles = mailbox[MAIL_TILES];
-		uint32_t	buckets = mailbox[MAIL_BUCKETS];
-		uint32_t	sequence_number = next_ticket(run);
+		uint32_t	count = readback[READBACK_SEGMENTS];
+		uint32_t	tiles = readback[READBACK_TILES];
+		uint32_t	buckets = readback[READBACK_BUCKETS];
+		uint32_t	sequence_number = next_sequence_number(run);
 		PartitionArgs<K> move = {};
 
 		if (round == MAX_ROUNDS)
@@ -88,7 +88,7 @@ run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 		LAUNCH(run, segment_plan_kernel<K>, count, SEGMENT_THREADS, 0, segments,
 			   memory.splitters, memory.counts, memory.bucket_start, memory.bounds, next,
 			   memory.segments[(round + 1) % 2], memory.first_tile[(round + 1) % 2],
-			   &memory.plan->blocks_done, run->stream->mailbox, sequence_number);
+			   &memory.plan->blocks_done, run->stream->readback, sequence_number);
 		move.keys = keys;
 		move.rids = rids;
 		move.keys_out = memory.keys[1 - from];
@@ -111,7 +111,7 @@ run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 		sort.bucket_end = memory.counts;
 		TRY((sort_buckets<K, RIDS, true>(run, sort, buckets)));
 		run->result->passes += 2;
-		TRY(wait_for_mail(run, sequence_number));
+		TRY(wait_for_readback(run, sequence_number));
 	}
 	return GPUSORT_OK;
 }
@@ -190,18 +190,18 @@ template <class K, bool RIDS> static GpusortStatus
 sort_pieces(SortRun *run, const BucketMemory<K> &memory, bool *done)
 {
 	const GpusortProblem *problem = run->problem;
-	const volatile uint32_t *mailbox = run->stream->mailbox;
+	const volatile uint32_t *readback = run->stream->readback;
 	BlockSortArgs<K> sort = block_sort_args<K>(problem);
 	uint32_t	n = (uint32_t) problem->n;
 	uint32_t	pieces = (uint32_t) div_up(n, PIECE);
-	uint32_t	sequence_number = next_ticket(run);
+	uint32_t	sequence_number = next_sequence_number(run);
 
 	*done = false;
 	LAUNCH(run, cut_kernel<K>, div_up(pieces, CUT_THREADS / 32), CUT_THREADS, 0,
 		   sort.input_keys, n, sort.bits, pieces, memory.piece_start, memory.plan,
-		   run->stream->mailbox, sequence_number);
-	TRY(wait_for_mail(run, sequence_number));
-	if (mailbox[MAIL_ORDER] != INPUT_NEARLY_SORTED)
+		   run->stream->readback, sequence_number);
+	TRY(wait_for_readback(run, sequence_number));
+	if (readback[READBACK_ORDER] != INPUT_NEARLY_SORTED)
 		return GPUSORT_OK;
 	sort.keys = sort.input_keys;
 	sort.rids = sort.rid_table ? NULL : problem->rids;
@@ -209,15 +209,15 @@ sort_pieces(SortRun *run, const BucketMemory<K> &memory, bool *done)
 	sort.bucket_end = memory.piece_start + 1;
 	sort.edges = memory.edges;
 	TRY((sort_buckets<K, RIDS, false>(run, sort, pieces)));
-	sequence_number = next_ticket(run);
+	sequence_number = next_sequence_number(run);
 	LAUNCH(run, check_edges_kernel<K>, div_up(pieces, CUT_THREADS), CUT_THREADS, 0,
-		   memory.edges, pieces, memory.plan, run->stream->mailbox, sequence_number);
-	TRY(wait_for_mail(run, sequence_number));
-	*done = mailbox[MAIL_ORDER] == INPUT_NEARLY_SORTED;
+		   memory.edges, pieces, memory.plan, run->stream->readback, sequence_number);
+	TRY(wait_for_readback(run, sequence_number));
+	*done = readback[READBACK_ORDER] == INPUT_NEARLY_SORTED;
 	return GPUSORT_OK;
 }
 
-/* Everything behind the histogram, whose ticket is given. */
+/* Everything behind the histogram, whose sequence number is given. */
 template <class K, bool RIDS, bool UNEVEN> static GpusortStatus
 finish_buckets(SortRun *run, const BucketShape &shape, const BucketMemory<K> &memory,
 			   uint32_t sequence_number)
@@ -225,8 +225,8 @@ finish_buckets(SortRun *run, const BucketShape &shape, const BucketMemory<K> &me
 	uint32_t	order;
 
 	TRY((move_and_sort<K, RIDS, UNEVEN>(run, shape, memory, &memory.plan->order)));
-	TRY(wait_for_mail(run, sequence_number));
-	order = run->stream->mailbox[MAIL_ORDER];
+	TRY(wait_for_readback(run, sequence_number));
+	order = run->stream->readback[READBACK_ORDER];
 	if (order == INPUT_NEARLY_SORTED)
 	{
 		bool		done;
@@ -247,7 +247,7 @@ finish_buckets(SortRun *run, const BucketShape &shape, const BucketMemory<K> &me
 	return run_later_rounds<K, RIDS>(run, memory, memory.round_one);
 }
 
-/* may_be_flat: an uneven input is sorted not by quantiles but by sort_flat(). */
+/* may_be_flat: a skewed input is sorted not by quantiles but by sort_flat(). */
 template <class K, bool RIDS> static GpusortStatus
 run_buckets(SortRun *run, bool may_be_flat)
 {
@@ -261,7 +261,7 @@ run_buckets(SortRun *run, bool may_be_flat)
 		: shape.buckets * sizeof(uint32_t);
 	uint32_t	blocks = (uint32_t) div_up(n, HISTOGRAM_THREADS * 16 / sizeof(K) *
 											 HISTOGRAM_UNROLL);
-	uint32_t	leading_bits_skewed;
+	uint32_t	skewed;
 	bool		done;
 
 	if (blocks > (uint32_t) run->device->multiprocessors)
@@ -287,9 +287,9 @@ run_buckets(SortRun *run, bool may_be_flat)
 	histogram.coarse_first_tile = memory.coarse_first_tile;
 	histogram.next_segments = memory.segments[0];
 	histogram.next_first_tile = memory.first_tile[0];
-	histogram.mailbox = run->stream->mailbox;
-	sample.sequence_number = next_ticket(run);
-	histogram.sequence_number = next_ticket(run);
+	histogram.readback = run->stream->readback;
+	sample.sequence_number = next_sequence_number(run);
+	histogram.sequence_number = next_sequence_number(run);
 
 	sample.keys = histogram.keys;
 	sample.rids = histogram.rids;
@@ -319,7 +319,7 @@ run_buckets(SortRun *run, bool may_be_flat)
 	sample.plan = memory.plan;
 	sample.counts = memory.counts;
 	sample.counts_size = shape.counts_size;
-	sample.mailbox = run->stream->mailbox;
+	sample.readback = run->stream->readback;
 
 	if (n <= FEW_SAMPLES_MOST)
 		LAUNCH(run, (sample_kernel<K, FEW_SAMPLE_ITEMS>), 1, SAMPLE_THREADS,
@@ -335,14 +335,14 @@ run_buckets(SortRun *run, bool may_be_flat)
 			   histogram);
 
 	/* what the sample told decides which kernels follow; the histogram runs meanwhile */
-	TRY(wait_for_mail(run, sample.sequence_number));
-	leading_bits_skewed = run->stream->mailbox[MAIL_UNEVEN];
-	if (leading_bits_skewed == UNEVEN_FLAT && may_be_flat)
+	TRY(wait_for_readback(run, sample.sequence_number));
+	skewed = run->stream->readback[READBACK_SKEWED];
+	if (skewed == SKEWED_FLAT && may_be_flat)
 	{
 		TRY(sort_flat<K>(run, &done));
 		return done ? GPUSORT_OK : run_buckets<K, RIDS>(run, false);
 	}
-	return leading_bits_skewed ? finish_buckets<K, RIDS, true>(run, shape, memory, histogram.sequence_number)
+	return skewed ? finish_buckets<K, RIDS, true>(run, shape, memory, histogram.sequence_number)
 		: finish_buckets<K, RIDS, false>(run, shape, memory, histogram.sequence_number);
 }
 

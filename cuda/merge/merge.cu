@@ -138,20 +138,20 @@ scratch(const DeviceTraits *device, const GpusortProblem *problem)
 
 /* Tries to finish sorted tiles at their seams; *done says whether that was all. */
 template <class K> static GpusortStatus
-mend_seams(SortRun *run, const MergeMemory<K> &memory, const MergeShape &shape, bool *done)
+fix_up_seams(SortRun *run, const MergeMemory<K> &memory, const MergeShape &shape, bool *done)
 {
 	const GpusortProblem *problem = run->problem;
-	const volatile uint32_t *mailbox = run->stream->mailbox;
-	uint32_t	sequence_number = next_ticket(run);
+	const volatile uint32_t *readback = run->stream->readback;
+	uint32_t	sequence_number = next_sequence_number(run);
 	MergeArgs<K> merge = {};
 
 	TRY(clear_device(run, memory.state, sizeof(SeamState)));
 	LAUNCH(run, look_at_seams_kernel<K>, div_up(shape.tiles - 1, MERGE_THREADS),
 		   MERGE_THREADS, 0, memory.keys[0], (uint32_t) problem->n, shape.tile, shape.tiles,
-		   key_bits<K>(problem), memory.overlaps, memory.state, run->stream->mailbox, sequence_number);
-	TRY(wait_for_mail(run, sequence_number));
-	*done = mailbox[MERGE_MAIL_FAR] == 0;
-	if (!*done || mailbox[MERGE_MAIL_OVERLAPS] == 0)
+		   key_bits<K>(problem), memory.overlaps, memory.state, run->stream->readback, sequence_number);
+	TRY(wait_for_readback(run, sequence_number));
+	*done = readback[MERGE_READBACK_FAR] == 0;
+	if (!*done || readback[MERGE_READBACK_OVERLAPS] == 0)
 		return GPUSORT_OK;
 	merge.keys = memory.keys[0];
 	merge.rids = memory.rids[0];
@@ -159,7 +159,7 @@ mend_seams(SortRun *run, const MergeMemory<K> &memory, const MergeShape &shape, 
 	merge.rids_out = memory.rids[0];
 	merge.bits = key_bits<K>(problem);
 	merge.n = (uint32_t) problem->n;
-	LAUNCH(run, mend_seam_kernel<K>, shape.tiles - 1, MERGE_THREADS,
+	LAUNCH(run, fix_up_seam_kernel<K>, shape.tiles - 1, MERGE_THREADS,
 		   (merge_shared<K, MERGE_THREADS>()), merge, shape.tile, memory.overlaps);
 	return GPUSORT_OK;
 }
@@ -291,7 +291,7 @@ run_for(SortRun *run)
 	run->result->passes = 1;
 	if (shape.levels == 0)
 		return GPUSORT_OK;
-	TRY(mend_seams(run, memory, shape, &done));
+	TRY(fix_up_seams(run, memory, shape, &done));
 	if (done)
 		return GPUSORT_OK;
 	merge.bits = tiles.bits;

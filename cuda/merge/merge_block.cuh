@@ -1,7 +1,7 @@
 /*
  * merge_block.cuh
  *	  The kernels of the merge sort: tiles sorted in shared memory, pairs of sorted
- *	  runs merged, and the seams of tiles that are nearly in order mended.
+ *	  runs merged, and the seams of tiles that are nearly in order fixed up.
  *
  * A merge gives every thread an equal share of the output: it finds by binary search
  * along the merge path how many of the first d outputs come from either run, and
@@ -60,9 +60,9 @@ struct SeamState
 	uint32_t	far;			/* some key must move too far */
 };
 
-#define MERGE_MAIL_TICKET	0
-#define MERGE_MAIL_FAR		1
-#define MERGE_MAIL_OVERLAPS 2
+#define MERGE_READBACK_SEQUENCE	0
+#define MERGE_READBACK_FAR		1
+#define MERGE_READBACK_OVERLAPS 2
 
 /* What any launch reads and writes; of tiles that is all. */
 template <class K> struct PassArgs
@@ -438,7 +438,7 @@ template <class K>
 __global__ void __launch_bounds__(MERGE_THREADS)
 look_at_seams_kernel(const K *keys, uint32_t n, uint32_t tile, uint32_t tiles,
 					 KeyBits<K> bits, uint32_t *overlaps, SeamState *state,
-					 uint32_t *mailbox, uint32_t sequence_number)
+					 uint32_t *readback, uint32_t sequence_number)
 {
 	uint32_t	seam = blockIdx.x * MERGE_THREADS + threadIdx.x + 1;
 
@@ -467,19 +467,19 @@ look_at_seams_kernel(const K *keys, uint32_t n, uint32_t tile, uint32_t tiles,
 	__syncthreads();
 	if (threadIdx.x == 0 && atomicAdd(&state->blocks_done, 1) == gridDim.x - 1)
 	{
-		volatile uint32_t *mail = mailbox;
+		volatile uint32_t *words = readback;
 
-		mail[MERGE_MAIL_FAR] = *(volatile uint32_t *) &state->far;
-		mail[MERGE_MAIL_OVERLAPS] = *(volatile uint32_t *) &state->overlaps;
+		words[MERGE_READBACK_FAR] = *(volatile uint32_t *) &state->far;
+		words[MERGE_READBACK_OVERLAPS] = *(volatile uint32_t *) &state->overlaps;
 		__threadfence_system();
-		mail[MERGE_MAIL_TICKET] = sequence_number;
+		words[MERGE_READBACK_SEQUENCE] = sequence_number;
 	}
 }
 
 /* Merges across one seam, in place. */
 template <class K>
 __global__ void __launch_bounds__(MERGE_THREADS)
-mend_seam_kernel(const MergeArgs<K> args, uint32_t tile, const uint32_t *overlaps)
+fix_up_seam_kernel(const MergeArgs<K> args, uint32_t tile, const uint32_t *overlaps)
 {
 	extern __shared__ __align__(16) unsigned char shared[];
 

@@ -8,7 +8,7 @@
  * (radix_pass.cuh), a digit has eight bits, and all digits are counted
  * beforehand in one reading of the keys.  Digits that are the same in all keys
  * cost nothing: their passes are left out.  So are the last digits where a sample says
- * that those before tell nearly all keys apart; what is left is mended in one more reading of
+ * that those before tell nearly all keys apart; the remaining disorder is fixed up in one more reading of
  * the keys (radix_lead.cuh), and what cannot be is sorted by all digits after all.
  *
  * There is no bucket to overflow.  The time grows with the digits that keys differ in,
@@ -93,7 +93,7 @@ plan_passes(SortRun *run, const RadixPassArgs<K> &args, bool lead, RadixPlan *pl
 	int			width = problem->end_bit - problem->begin_bit;
 	int			digits = (width + RADIX_BITS - 1) / RADIX_BITS;
 	uint64_t	blocks = div_up(args.n, RADIX_COUNT_THREADS * 16 / sizeof(K) * 4);
-	uint32_t	sequence_number = next_ticket(run);
+	uint32_t	sequence_number = next_sequence_number(run);
 
 	if (blocks > (uint64_t) run->device->multiprocessors * 4)
 		blocks = (uint64_t) run->device->multiprocessors * 4;
@@ -102,11 +102,11 @@ plan_passes(SortRun *run, const RadixPassArgs<K> &args, bool lead, RadixPlan *pl
 		LAUNCH(run, radix_lead_kernel<K>, 1, LEAD_THREADS, 0,
 			   args.keys, args.n, args.bits, width, args.state);
 	LAUNCH(run, radix_count_kernel<K>, blocks, RADIX_COUNT_THREADS, 0,
-		   args.keys, args.n, args.bits, digits, args.state, run->stream->mailbox, sequence_number);
-	TRY(wait_for_mail(run, sequence_number));
-	plan->differ = run->stream->mailbox[RADIX_MAIL_PASSES];
-	plan->hot = run->stream->mailbox[RADIX_MAIL_HOT];
-	plan->cut = (int) run->stream->mailbox[RADIX_MAIL_CUT];
+		   args.keys, args.n, args.bits, digits, args.state, run->stream->readback, sequence_number);
+	TRY(wait_for_readback(run, sequence_number));
+	plan->differ = run->stream->readback[RADIX_READBACK_PASSES];
+	plan->hot = run->stream->readback[RADIX_READBACK_DOMINANT];
+	plan->cut = (int) run->stream->readback[RADIX_READBACK_CUT];
 	if (plan->differ == 0)
 	{
 		plan->differ = 1u << plan->cut;	/* all equal: one pass that copies */
@@ -157,10 +157,10 @@ run_passes(SortRun *run, const RadixMemory<K> &memory, const RadixPlan &plan,
 
 /* Puts in order what leading digits have not; is anything left? */
 template <class K> static GpusortStatus
-mend_runs(SortRun *run, const RadixPassArgs<K> &sorted, int cut, bool *left)
+fix_up_runs(SortRun *run, const RadixPassArgs<K> &sorted, int cut, bool *left)
 {
-	MendArgs<K> args = {};
-	uint32_t	sequence_number = next_ticket(run);
+	FixUpArgs<K> args = {};
+	uint32_t	sequence_number = next_sequence_number(run);
 
 	/* what the last pass wrote */
 	args.keys = sorted.keys_out;
@@ -169,11 +169,11 @@ mend_runs(SortRun *run, const RadixPassArgs<K> &sorted, int cut, bool *left)
 	args.lead = sorted.bits.mask >> cut * RADIX_BITS << cut * RADIX_BITS << sorted.bits.shift;
 	args.n = sorted.n;
 	args.state = sorted.state;
-	args.mailbox = run->stream->mailbox;
+	args.readback = run->stream->readback;
 	args.sequence_number = sequence_number;
-	LAUNCH(run, radix_mend_kernel<K>, div_up(args.n, mend_part<K>()), MEND_THREADS, 0, args);
-	TRY(wait_for_mail(run, sequence_number));
-	*left = run->stream->mailbox[RADIX_MAIL_LONG] != 0;
+	LAUNCH(run, radix_fix_up_kernel<K>, div_up(args.n, fix_up_part<K>()), FIX_UP_THREADS, 0, args);
+	TRY(wait_for_readback(run, sequence_number));
+	*left = run->stream->readback[RADIX_READBACK_LONG] != 0;
 	return GPUSORT_OK;
 }
 
@@ -218,7 +218,7 @@ run_for(SortRun *run)
 	TRY(plan_passes(run, args, true, &plan));
 	TRY((run_passes<K, RIDS>(run, memory, plan, &args)));
 	if (plan.cut > 0)
-		TRY(mend_runs(run, args, plan.cut, &left));
+		TRY(fix_up_runs(run, args, plan.cut, &left));
 	if (!left)
 		return GPUSORT_OK;
 

@@ -1,7 +1,7 @@
 /*
  * radix_lead.cuh
  *	  Sorts by only so many leading digits as tell keys apart: which those are, and what is
- *	  mended behind their passes.
+ *	  fixed up behind their passes.
  *
  * A pass costs the same whether or not its digit decides anything.  Of 2^24 keys whose leading
  * bits are even, 32 bits order all but one in some hundred, whatever the keys' width; of 16
@@ -12,19 +12,19 @@
  * The guess (one block, before the count): neighbours in the sorted sample that differ share
  * some leading bits.  How many of them share b is what is left of the sample's pairs at b, and
  * how it falls with b is carried on to where, of all n keys, few are left: one in eight keys
- * that wants mending costs less than another pass.  Values that the sample has but once
+ * that wants the fix-up pass costs less than another pass.  Values that the sample has but once
  * tell how many more there are in all; where there are none, the sample has seen
  * what there is, and its deepest pair decides.  Frequent values make long runs, which
- * cannot be mended, so the chance that another value falls into one has to be small.  So do many
+ * cannot be fixed up, so the chance that another value falls into one has to be small.  So do many
  * values in one place: how many of the sample share their leading bits at most, and how that
- * falls, is carried on likewise, to where they are a run that can be mended.
+ * falls, is carried on likewise, to where they are a run that can be fixed up.
  *
- * The mending (a block for each part of the keys, in place): the keys' part and a margin of
+ * The fix-up pass (a block for each part of the keys, in place): the keys' part and a margin of
  * LEAD_RUN at both sides are taken into shared memory, where a bit tells of each whether it
  * begins a run, and whether it is less than the one before it in its run.  Those are few.  Of
  * a run with one, each key counts those before it, and goes there with its rid.  A run
  * belongs to the block in whose part it begins; another that reads its keys meanwhile looks at
- * nothing but leading bits, which the mending does not change.
+ * nothing but leading bits, which the fix-up pass does not change.
  *
  * A run of more than LEAD_RUN keys that is not in order is left, and the host told: it then
  * sorts what it has by all digits.  That is still stable, for equal keys were never
@@ -44,17 +44,17 @@
 #define LEAD_SAMPLES		(LEAD_THREADS * LEAD_ITEMS)
 #define LEAD_WARPS			(LEAD_THREADS / 32)
 
-#define LEAD_RUN			256		/* keys of a run that can be mended, at most; whole words of bits */
+#define LEAD_RUN			256		/* keys of a run that can be fixed up, at most; whole words of bits */
 #define LEAD_OFTEN			4		/* so often in the sample: a long run */
-#define LEAD_SHARE			0.125f	/* of the keys to be mended, about, at most */
+#define LEAD_SHARE			0.125f	/* of the keys to be fixed up, about, at most */
 #define LEAD_RISK			0.1f	/* that a long run is not in order, about, at most */
-#define LEAD_CROWD			16		/* values of the sample that share bits: a crowd, */
-#define LEAD_CROWD_FALL		8		/* ... followed from where there were so many times as many, */
-#define LEAD_CROWD_SPARE	1.5f	/* ... and more than it seems */
+#define LEAD_CLUSTER			16		/* values of the sample that share bits: a cluster, */
+#define LEAD_CLUSTER_FALL		8		/* ... followed from where there were so many times as many, */
+#define LEAD_CLUSTER_SPARE	1.5f	/* ... and more than it seems */
 #define LEAD_SPARE_BITS		3		/* beyond those that would tell evenly spread keys apart */
 #define LEAD_RARE_BITS		4		/* beyond those that tell all values apart that there seem to be */
 
-/* Passes that must be saved, or the sample, the mending and the wait for it cost more. */
+/* Passes that must be saved, or the sample, the fix-up pass and the wait for it cost more. */
 #define LEAD_LEAST_SAVED	2
 #define LEAD_LEAST_DIGITS	4
 
@@ -63,19 +63,19 @@
 #define LEAD_LEAST_SIZE		(UINT64_C(1) << 26)
 #endif
 
-#define MEND_THREADS		512
+#define FIX_UP_THREADS		512
 
 /* Keys of a block's own, and with the margins. */
 template <class K> __host__ __device__ constexpr uint32_t
-mend_part()
+fix_up_part()
 {
 	return sizeof(K) == 16 ? 2048 : 4096;
 }
 
 template <class K> __host__ __device__ constexpr uint32_t
-mend_area()
+fix_up_area()
 {
-	return mend_part<K>() + 2 * LEAD_RUN;
+	return fix_up_part<K>() + 2 * LEAD_RUN;
 }
 
 /* Are leading digits worth asking for? */
@@ -109,7 +109,7 @@ shared_bits_at(uint32_t at)
  * warp; shared_bits: of each and the one before it.
  */
 __device__ __forceinline__ uint32_t
-largest_crowd(const uint8_t *shared_bits, uint32_t bits)
+largest_cluster(const uint8_t *shared_bits, uint32_t bits)
 {
 	uint32_t	lane = threadIdx.x % 32;
 	uint32_t	before = 0,		/* neighbours that differ, from the stretch's begin on, */
@@ -147,9 +147,9 @@ largest_crowd(const uint8_t *shared_bits, uint32_t bits)
 	return most + 1;
 }
 
-/* Leading bits by which no crowd is too large; crowds: the largest by 1, 2, ... LEAD_WARPS parts of width bits. */
+/* Leading bits by which no cluster is too large; clusters: the largest by 1, 2, ... LEAD_WARPS parts of width bits. */
 __device__ __forceinline__ float
-crowd_bits(const uint32_t *clusters, uint32_t distinct, uint32_t n, int width)
+cluster_bits(const uint32_t *clusters, uint32_t distinct, uint32_t n, int width)
 {
 	float		part = (float) width / LEAD_WARPS;
 	float		keys;
@@ -157,15 +157,15 @@ crowd_bits(const uint32_t *clusters, uint32_t distinct, uint32_t n, int width)
 	int			deep = LEAD_WARPS;
 	int			shallow;
 
-	while (deep > 0 && clusters[deep - 1] < LEAD_CROWD)
+	while (deep > 0 && clusters[deep - 1] < LEAD_CLUSTER)
 		deep--;
 	if (deep == 0)
 		return 0;
 	shallow = deep - 1;
-	while (shallow > 0 && clusters[shallow - 1] < LEAD_CROWD_FALL * clusters[deep - 1])
+	while (shallow > 0 && clusters[shallow - 1] < LEAD_CLUSTER_FALL * clusters[deep - 1])
 		shallow--;
 	/* in a run's measure */
-	keys = LEAD_CROWD_SPARE / LEAD_RUN * clusters[deep - 1] * ((float) n / LEAD_SAMPLES);
+	keys = LEAD_CLUSTER_SPARE / LEAD_RUN * clusters[deep - 1] * ((float) n / LEAD_SAMPLES);
 	fall = log2f((float) (shallow > 0 ? clusters[shallow - 1] : distinct) / clusters[deep - 1]) /
 		((deep - shallow) * part);
 	return deep * part + max(log2f(keys), 0.0f) / min(max(fall, 0.05f), 1.0f);
@@ -292,11 +292,11 @@ radix_lead_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int width, RadixSt
 			for (int i = 0; i < LEAD_ITEMS; i++)
 				shared_bits[shared_bits_at(threadIdx.x * LEAD_ITEMS + i)] = mine_shared[i];
 			__syncthreads();
-			total = largest_crowd(shared_bits, (threadIdx.x / 32 + 1) * width / LEAD_WARPS);
+			total = largest_cluster(shared_bits, (threadIdx.x / 32 + 1) * width / LEAD_WARPS);
 			if (threadIdx.x % 32 == 0)
 				room[threadIdx.x / 32] = total;
 			__syncthreads();
-			enough = max(enough, crowd_bits(room, values.distinct, n, width));
+			enough = max(enough, cluster_bits(room, values.distinct, n, width));
 		}
 		cut = enough < width ? (uint32_t) (width - (int) ceilf(enough)) / RADIX_BITS : 0;
 		if (threadIdx.x == 0 && __popc(differ & ((1u << cut) - 1)) >= LEAD_LEAST_SAVED)
@@ -329,7 +329,7 @@ run_end(const uint32_t *starts, uint32_t at, uint32_t area)
 	return word * 32 + (found ? __ffs(found) - 1 : 31);
 }
 
-template <class K> struct MendArgs
+template <class K> struct FixUpArgs
 {
 	K		   *keys;
 	uint32_t   *rids;			/* NULL: none */
@@ -337,27 +337,27 @@ template <class K> struct MendArgs
 	K			lead;			/* ... and the leading ones, by which keys are sorted */
 	uint32_t	n;
 	RadixState *state;
-	uint32_t   *mailbox;
+	uint32_t   *readback;
 	uint32_t	sequence_number;
 };
 
 /* Puts runs of equal leading bits in order. */
 template <class K>
-__global__ void __launch_bounds__(MEND_THREADS, 3)
-radix_mend_kernel(const MendArgs<K> args)
+__global__ void __launch_bounds__(FIX_UP_THREADS, 3)
+radix_fix_up_kernel(const FixUpArgs<K> args)
 {
-	constexpr uint32_t AREA = mend_area<K>();
-	constexpr uint32_t END = LEAD_RUN + mend_part<K>();	/* of its own part */
-	constexpr int ITEMS = AREA / MEND_THREADS;
+	constexpr uint32_t AREA = fix_up_area<K>();
+	constexpr uint32_t END = LEAD_RUN + fix_up_part<K>();	/* of its own part */
+	constexpr int ITEMS = AREA / FIX_UP_THREADS;
 
-	static_assert(AREA % MEND_THREADS == 0 && LEAD_RUN % 32 == 0, "no key is left over");
+	static_assert(AREA % FIX_UP_THREADS == 0 && LEAD_RUN % 32 == 0, "no key is left over");
 
 	__shared__ __align__(16) K area[AREA];
 	__shared__ uint32_t starts[AREA / 32 + 1];	/* bits: a run begins */
 	__shared__ uint32_t falls[AREA / 32];	/* less than the one before it in its run */
 	__shared__ uint32_t moves[AREA / 32];	/* in a run that is to be put in order */
 
-	int64_t		base = (int64_t) blockIdx.x * mend_part<K>() - LEAD_RUN;	/* of the area */
+	int64_t		base = (int64_t) blockIdx.x * fix_up_part<K>() - LEAD_RUN;	/* of the area */
 	uint32_t	first = base < 0 ? LEAD_RUN : 0;	/* key that is there; */
 	uint32_t	end_of_keys = (uint32_t) min((int64_t) AREA, args.n - base);
 	K		   *keys = args.keys + base;
@@ -369,7 +369,7 @@ radix_mend_kernel(const MendArgs<K> args)
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
 	{
-		uint32_t	at = i * MEND_THREADS + threadIdx.x;
+		uint32_t	at = i * FIX_UP_THREADS + threadIdx.x;
 
 		area[at] = at >= first && at < end_of_keys ? keys[at] : 0;
 	}
@@ -379,7 +379,7 @@ radix_mend_kernel(const MendArgs<K> args)
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
 	{
-		uint32_t	at = i * MEND_THREADS + threadIdx.x;
+		uint32_t	at = i * FIX_UP_THREADS + threadIdx.x;
 		K			v = area[at];
 		K			before = at > 0 ? area[at - 1] : v;
 		bool		start = at <= first || at >= end_of_keys || ((v ^ before) & args.lead) != 0;
@@ -397,7 +397,7 @@ radix_mend_kernel(const MendArgs<K> args)
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
 	{
-		uint32_t	at = i * MEND_THREADS + threadIdx.x;
+		uint32_t	at = i * FIX_UP_THREADS + threadIdx.x;
 
 		if (at >= LEAD_RUN && (falls[at / 32] >> at % 32 & 1))
 		{
@@ -423,7 +423,7 @@ radix_mend_kernel(const MendArgs<K> args)
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
 		{
-			uint32_t	at = i * MEND_THREADS + threadIdx.x;
+			uint32_t	at = i * FIX_UP_THREADS + threadIdx.x;
 
 			to[i] = at;
 			if (moves[at / 32] >> at % 32 & 1)
@@ -446,7 +446,7 @@ radix_mend_kernel(const MendArgs<K> args)
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
 		{
-			uint32_t	at = i * MEND_THREADS + threadIdx.x;
+			uint32_t	at = i * FIX_UP_THREADS + threadIdx.x;
 
 			if (to[i] != at)
 			{
@@ -463,14 +463,14 @@ radix_mend_kernel(const MendArgs<K> args)
 		if (too_long)
 			atomicOr(&args.state->too_long, 1);
 		__threadfence();
-		if (atomicAdd(&args.state->blocks_mended, 1) == gridDim.x - 1)
+		if (atomicAdd(&args.state->blocks_fixed_up, 1) == gridDim.x - 1)
 		{
-			volatile uint32_t *mail = args.mailbox;
+			volatile uint32_t *words = args.readback;
 
 			__threadfence();
-			mail[RADIX_MAIL_LONG] = *(volatile uint32_t *) &args.state->too_long;
+			words[RADIX_READBACK_LONG] = *(volatile uint32_t *) &args.state->too_long;
 			__threadfence_system();
-			mail[RADIX_MAIL_TICKET] = args.sequence_number;
+			words[RADIX_READBACK_SEQUENCE] = args.sequence_number;
 		}
 	}
 }

@@ -25,14 +25,14 @@
 
 #define RADIX_COUNT_THREADS 512
 
-#define RADIX_MAIL_TICKET	0
-#define RADIX_MAIL_PASSES	1		/* bit p: digit p is not the same in all keys */
-#define RADIX_MAIL_HOT		2		/* bit p: some digit p is that of a RADIX_HOT_SHARE of them */
-#define RADIX_MAIL_CUT		5		/* digits below are not counted; of both only those above are told */
-#define RADIX_MAIL_LONG		6		/* what is out of order is not mended (radix_lead.cuh) */
+#define RADIX_READBACK_SEQUENCE	0
+#define RADIX_READBACK_PASSES	1		/* bit p: digit p is not the same in all keys */
+#define RADIX_READBACK_DOMINANT		2		/* bit p: some digit p is that of a RADIX_DOMINANT_SHARE of them */
+#define RADIX_READBACK_CUT		5		/* digits below are not counted; of both only those above are told */
+#define RADIX_READBACK_LONG		6		/* what is out of order is not fixed up (radix_lead.cuh) */
 
 /* Lanes with a digit of a quarter of the keys are found by a ballot: they would wait for one word. */
-#define RADIX_HOT_SHARE		4
+#define RADIX_DOMINANT_SHARE		4
 
 #define RADIX_LOOK_BACK		4		/* tiles that are asked at once */
 
@@ -66,8 +66,8 @@ struct RadixState
 	uint32_t	hot[RADIX_MAX_PASSES];	/* the most frequent digit, below its count, if hot */
 	uint32_t	blocks_done;
 	uint32_t	cut;			/* the lowest digit to sort by */
-	uint32_t	blocks_mended;
-	uint32_t	too_long;		/* some block found what it cannot mend */
+	uint32_t	blocks_fixed_up;
+	uint32_t	too_long;		/* some block found what it cannot fix up */
 };
 
 template <class K> __device__ __forceinline__ uint32_t
@@ -80,7 +80,7 @@ radix_digit(K v, int shift)
 template <class K>
 __global__ void __launch_bounds__(RADIX_COUNT_THREADS)
 radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
-				   RadixState *state, uint32_t *mailbox, uint32_t sequence_number)
+				   RadixState *state, uint32_t *readback, uint32_t sequence_number)
 {
 	constexpr int VECTOR = 16 / sizeof(K);
 	struct alignas(16) Vector
@@ -147,20 +147,20 @@ radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
 			state->start[pass][threadIdx.x] = sum;
 		if (!__syncthreads_or(count == n))
 			differ |= 1u << pass;
-		if (__syncthreads_or(count > n / RADIX_HOT_SHARE))
+		if (__syncthreads_or(count > n / RADIX_DOMINANT_SHARE))
 			hot |= 1u << pass;
-		if (count > n / RADIX_HOT_SHARE)
+		if (count > n / RADIX_DOMINANT_SHARE)
 			atomicMax(&state->hot[pass], count / RADIX_DIGITS * RADIX_DIGITS + threadIdx.x);
 	}
 	if (threadIdx.x == 0)
 	{
-		volatile uint32_t *mail = mailbox;
+		volatile uint32_t *words = readback;
 
-		mail[RADIX_MAIL_PASSES] = differ;
-		mail[RADIX_MAIL_HOT] = hot;
-		mail[RADIX_MAIL_CUT] = (uint32_t) cut;
+		words[RADIX_READBACK_PASSES] = differ;
+		words[RADIX_READBACK_DOMINANT] = hot;
+		words[RADIX_READBACK_CUT] = (uint32_t) cut;
 		__threadfence_system();
-		mail[RADIX_MAIL_TICKET] = sequence_number;
+		words[RADIX_READBACK_SEQUENCE] = sequence_number;
 	}
 }
 

@@ -13,7 +13,7 @@
  *				L2 cache the more often.  More windows than needed pay off for few
  *				keys: fewer blocks then hold counters of the same value, and
  *				fewer counts have to be added up.
- *	pages		The keys are first dealt out to buckets of at most 2^15 values; of
+ *	pages		The keys are first scattered to buckets of at most 2^15 values; of
  *				each key only the lower bits are kept, as 16-bit words.  Buckets grow
  *				by pages, so that nobody needs to count them first.  Then
  *				blocks count the pages of one bucket after the other.

@@ -68,7 +68,7 @@ emit_kernel(const uint32_t *starts, uint32_t range, uint32_t n, K least, K *out,
 		K			key[VECTOR];
 	};
 
-	__shared__ uint32_t staged[EMIT_STAGED + 1];
+	__shared__ uint32_t buffered[EMIT_STAGED + 1];
 	__shared__ uint32_t ends[2];
 
 	uint32_t	first = blockIdx.x * emit_tile<K>(vectors);
@@ -91,8 +91,8 @@ emit_kernel(const uint32_t *starts, uint32_t range, uint32_t n, K least, K *out,
 	if (values <= EMIT_STAGED)
 	{
 		for (uint32_t i = threadIdx.x; i < values; i += EMIT_THREADS)
-			staged[i] = from[i];
-		from = staged;
+			buffered[i] = from[i];
+		from = buffered;
 		__syncthreads();
 	}
 #pragma unroll 2

@@ -1,6 +1,6 @@
 /*
  * value_limits.h
- *	  What the sorts by value take; for the library and its stand-in.
+ *	  What the sorts by value take; for the library and its fake device.
  */
 #ifndef GPUSORT_VALUE_LIMITS_H
 #define GPUSORT_VALUE_LIMITS_H

@@ -1,9 +1,9 @@
 /*
  * value_pages.cuh
- *	  Counting by pages: keys dealt out to buckets of values, buckets counted.
+ *	  Counting by pages: keys scattered to buckets of values, buckets counted.
  *
  * A bucket's keys lie on pages, which are made when their first place is taken.  A
- * tile takes room in a bucket with one addition; whoever gets a page's first place
+ * tile takes room in a bucket with one addition; the thread that gets a page's first place
  * makes the page and enters it in the table, and all others that got places on it
  * wait for the entry.  Nobody waits before having entered its own pages.
  */
@@ -77,7 +77,7 @@ deal_tile(const K *keys, uint32_t count, const ValueMap<K> &map, int bucket_bits
 			sum += counts[i];
 		}
 
-		/* whoever takes a page's first place makes the page, before anyone waits */
+		/* the thread that takes a page's first place makes the page, before anyone waits */
 #pragma unroll
 		for (int i = 0; i < PER_THREAD; i++)
 		{

@@ -110,7 +110,7 @@ count_plan(const DeviceTraits *device, uint64_t n, uint64_t range)
 	return plan;
 }
 
-/* Zeroed before keys are dealt out. */
+/* Zeroed before keys are scattered. */
 struct DealState
 {
 	uint32_t	size[BUCKETS];	/* keys of each bucket */

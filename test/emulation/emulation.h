@@ -25,7 +25,7 @@ struct Emulation
 
 	/* kernels, copies and fills are only checked; what kernels would have told the host */
 	bool		dry;
-	uint32_t	mail[64];
+	uint32_t	words[64];
 
 	/* what is there and not given back */
 	int			device_blocks;

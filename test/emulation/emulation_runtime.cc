@@ -219,14 +219,14 @@ cudaStreamDestroy(cudaStream_t stream)
 	return destroy(stream, emulation.streams);
 }
 
-/* A kernel that was not run has not written to the mailbox: the host is told here. */
+/* A kernel that was not run has not written to the readback words: the host is told here. */
 cudaError_t
 cudaStreamQuery(cudaStream_t)
 {
 	if (emulation.dry)
 		for (void *p : host_blocks)
 		{
-			memcpy(p, emulation.mail, sizeof(emulation.mail));
+			memcpy(p, emulation.words, sizeof(emulation.words));
 			*(uint32_t *) p = INT32_MAX;
 		}
 	return emulation_call();

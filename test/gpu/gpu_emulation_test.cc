@@ -24,7 +24,7 @@ struct KeyKind
 	uint64_t	range;			/* 0: not told */
 };
 
-/* One problem on every path that the kernels' mail can send it. */
+/* One problem on every path that the readback words can select. */
 static void
 dry_run(int algorithm, GpusortProblem &problem, const char *what)
 {
@@ -32,19 +32,19 @@ dry_run(int algorithm, GpusortProblem &problem, const char *what)
 	GpusortError err = {};
 
 	for (uint32_t word : first_words)
-		for (int leading_bits_skewed = 0; leading_bits_skewed < 3; leading_bits_skewed++)
+		for (int skewed = 0; skewed < 3; skewed++)
 		{
 			GpusortStatus status;
 
-			api->stream_destroy(stream);	/* its mailbox has old mail */
+			api->stream_destroy(stream);	/* its readback words hold old values */
 			MUST(api->stream_create(ctx, &stream, &must_err));
-			memset(emulation.mail, 0, sizeof(emulation.mail));
-			emulation.mail[1] = word;
-			emulation.mail[2] = strcmp(api->algorithm(algorithm)->name, "gpu_radix") == 0
-				? (leading_bits_skewed ? 0x5aaaa : 0)
-				: strcmp(api->algorithm(algorithm)->name, "gpu_merge") == 0 && leading_bits_skewed;
-			emulation.mail[5] = leading_bits_skewed;
-			emulation.mail[6] = word & 1;
+			memset(emulation.words, 0, sizeof(emulation.words));
+			emulation.words[1] = word;
+			emulation.words[2] = strcmp(api->algorithm(algorithm)->name, "gpu_radix") == 0
+				? (skewed ? 0x5aaaa : 0)
+				: strcmp(api->algorithm(algorithm)->name, "gpu_merge") == 0 && skewed;
+			emulation.words[5] = skewed;
+			emulation.words[6] = word & 1;
 			emulation.dry = true;
 			status = api->sort_run(stream, algorithm, &problem, NULL, &err);
 			emulation.dry = false;

@@ -1,7 +1,7 @@
 /*
  * gpu_flat_test.cc
  *	  gpu_bucket's way with inputs of up to a million keys (cuda/bucket/bucket_flat.cuh), on
- *	  an emulated device: which launches an input takes, and its order, for values that crowd
+ *	  an emulated device: which launches an input takes, and its order, for values that cluster
  *	  where buckets begin, sizes beside every limit, and a sample that is misled.
  *
  * Launches are counted for keys that are always the same.  With others a slot may be too small

@@ -299,7 +299,7 @@ check_input(const Input &input, bool all_kinds)
 }
 
 /*
- * gpu_radix by leading digits: of even keys a few, with runs to be mended; and all after those,
+ * gpu_radix by leading digits: of even keys a few, with runs to be fixed up; and all after those,
  * if one frequent value has a neighbour that no sample sees.
  */
 static void
@@ -456,14 +456,14 @@ main(int argc, char **argv)
 				bool		one_pass = n == 3000001;
 
 				/* every kind of problem also where buckets are by quantiles */
-				bool		leading_bits_skewed = strcmp(input.distribution, "zipf") == 0 &&
+				bool		skewed = strcmp(input.distribution, "zipf") == 0 &&
 					input.key_bits == 64;
 
-				if (!quick && (one_pass ? d == 0 : n < 2000000 || d % 3 == 0 || leading_bits_skewed) &&
+				if (!quick && (one_pass ? d == 0 : n < 2000000 || d % 3 == 0 || skewed) &&
 					(input.end_bit - input.begin_bit == input.key_bits || odd_digits))
 				{
 					make_input(input, n);
-					check_input(input, d == 0 || leading_bits_skewed);
+					check_input(input, d == 0 || skewed);
 				}
 			}
 		}

@@ -1,10 +1,10 @@
 /*
  * gpu_lead_test.cc
  *	  gpu_radix by leading digits (cuda/radix/radix_lead.cuh), on an emulated device: how many
- *	  passes an input takes, whether it was mended or sorted again by all digits, and its order.
+ *	  passes an input takes, whether it was fixed up or sorted again by all digits, and its order.
  *
  * What the sample sees is made apart from what it does not: keys that are not in it form runs
- * that leading digits cannot order, as long as can be mended or longer by one.
+ * that leading digits cannot order, as long as can be fixed up or longer by one.
  *
  * Ways are looked at for keys that are always the same.  With others, printed with their seed,
  * the sample may find more or fewer digits: of those only the order is looked at.
@@ -28,8 +28,8 @@ enum Way
 {
 	ANY, UNASKED = 1,			/* count */
 	ALL_DIGITS,					/* sample, count */
-	MENDED,						/* sample, count, mend */
-	AGAIN						/* sample, count, mend, count */
+	FIXED_UP,						/* sample, count, fix up */
+	AGAIN						/* sample, count, fix up, count */
 };
 
 static Key
@@ -232,9 +232,9 @@ check_ways()
 			{
 				bool		rids = facts == 0;
 
-				check_sort(whole(bits, output, facts, rids), even_values(20000, bits), MENDED, 3, "even");
+				check_sort(whole(bits, output, facts, rids), even_values(20000, bits), FIXED_UP, 3, "even");
 				check_sort(whole(bits, output, facts, rids), hidden_runs(20000, bits, 200, 80),
-						   MENDED, 3, "runs");
+						   FIXED_UP, 3, "runs");
 				check_sort(whole(bits, output, facts, rids), hidden_runs(20000, bits, LEAD_RUN + 1, 60),
 						   AGAIN, 3 + bits / 8, "runs too long");
 				check_sort(Case{bits, 5, bits - 3, output, facts, rids},
@@ -243,16 +243,16 @@ check_ways()
 			}
 	for (int bits : {32, 64, 128})
 	{
-		check_sort(whole(bits), hidden_value(20000, bits, 16, false), MENDED, 2, "16 values");
+		check_sort(whole(bits), hidden_value(20000, bits, 16, false), FIXED_UP, 2, "16 values");
 		check_sort(whole(bits), hidden_value(20000, bits, 16, true), AGAIN, 2 + bits / 8,
 				   "16 values and a hidden one");
 		check_sort(whole(bits), std::vector<Key>(20000, 77), ALL_DIGITS, 1, "one value");
 	}
 
-	/* a run of so many is mended wherever it lies: one after the other across the blocks' parts */
+	/* a run of so many is fixed up wherever it lies: one after the other across the blocks' parts */
 	for (uint32_t length : {2u, 31u, 32u, 33u, (uint32_t) LEAD_RUN - 1, (uint32_t) LEAD_RUN})
 		for (int bits : {64, 128})
-			check_sort(whole(bits), hidden_runs(19999, bits, length, 15000 / length), MENDED, 3, "runs");
+			check_sort(whole(bits), hidden_runs(19999, bits, length, 15000 / length), FIXED_UP, 3, "runs");
 	check_sort(whole(64), hidden_runs(20000, 64, LEAD_RUN + 1, 1), AGAIN, 11, "one run too long");
 	check_sort(whole(64), hidden_runs(20000, 64, 9000, 1), AGAIN, 11, "one run, much too long");
 
@@ -262,7 +262,7 @@ check_ways()
 
 		for (Key &v : values)
 			v >>= rng() % 64;
-		check_sort(whole(64), values, ALL_DIGITS, 8, "crowded");
+		check_sort(whole(64), values, ALL_DIGITS, 8, "clustered");
 		for (Key &v : values)
 			v = rng() & rng() & rng() & rng() & rng() & rng();
 		check_sort(whole(64), values, ALL_DIGITS, 8, "mostly zeros");
@@ -282,7 +282,7 @@ check_ways()
 
 		for (Key &v : values)
 			v = rng() % 10 < 7 ? 12345678901234567u : v;
-		check_sort(whole(64), values, MENDED, 0, "one value, mostly");
+		check_sort(whole(64), values, FIXED_UP, 0, "one value, mostly");
 	}
 }
 

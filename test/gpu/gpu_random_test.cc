@@ -33,7 +33,7 @@ random_keys(std::mt19937_64 &random, uint64_t n, int width)
 			case 1:				/* few bits */
 				v >>= narrow;
 				break;
-			case 2:				/* crowded towards zero, all scales */
+			case 2:				/* clustered towards zero, all scales */
 				v >>= random() % width;
 				break;
 			case 3:				/* one value, mostly */
