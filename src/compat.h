@@ -1,6 +1,6 @@
 /*
  * compat.h
- *	  Everything that depends on the server's version: PostgreSQL 15 to 19.
+ *	  Differences between the server's versions: PostgreSQL 15 to 19.
  */
 #ifndef GPUSORT_COMPAT_H
 #define GPUSORT_COMPAT_H
@@ -11,22 +11,22 @@
 #error "gpusort needs PostgreSQL 15 or later"
 #endif
 
-/* The insides of varlena have a header of their own from 16 on. */
+/* 16 moves the varlena macros to a header of their own. */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
 #endif
 
-/* Before 18 the attribute came after the declaration; this place does for both. */
+/* 18 introduces pg_noreturn, which stands before the declaration. */
 #if PG_VERSION_NUM < 180000
 #define pg_noreturn pg_attribute_noreturn()
 #endif
 
-/* 19 does not take a comment's word for it. */
+/* 19 requires an attribute instead of a fall-through comment. */
 #ifndef pg_fallthrough
 #define pg_fallthrough __attribute__((fallthrough))
 #endif
 
-/* 19 has its own type of signal handlers and casts the system's two. */
+/* 19 has its own type of signal handlers and these casts. */
 #if PG_VERSION_NUM < 190000
 #define PG_SIG_DFL SIG_DFL
 #define PG_SIG_IGN SIG_IGN
@@ -38,22 +38,21 @@
 #include "commands/explain_state.h"
 #endif
 
-/* Relations in the query; where columns must be qualified, there are several. */
+/* Number of range table entries; EXPLAIN qualifies columns if there are several. */
 static inline int
 compat_explain_tables(const ExplainState *es)
 {
 #if PG_VERSION_NUM >= 180000
-	return es->rtable_size;		/* less the one that stands for GROUP BY */
+	return es->rtable_size;		/* without the entry for GROUP BY */
 #else
 	return list_length(es->rtable);
 #endif
 }
 
 /*
- * From 18 on EXPLAIN calls a node disabled if it counts more disabled nodes than
- * its children, which for a CustomScan it expects in custom_plans.  Our child is
- * not there, since it would be copied twice with every copy of the plan: a node
- * that only has the child's count is.
+ * From 18 on EXPLAIN shows a node as disabled if its disabled_nodes exceeds that of its
+ * children.  It looks for a CustomScan's children in custom_plans, but our child is in
+ * lefttree only, because copyObject() would copy it twice.  So the count is corrected.
  */
 #include "nodes/plannodes.h"
 static inline void
@@ -72,7 +71,7 @@ compat_count_disabled(CustomScan *cscan)
 #endif
 }
 
-/* Nodes of a path that settings are against: up to 17 they are told by their cost. */
+/* Number of a path's nodes that enable_ settings disable; up to 17 their cost shows it. */
 #include "nodes/pathnodes.h"
 static inline int
 compat_disabled_nodes(const Path *path)
@@ -84,7 +83,7 @@ compat_disabled_nodes(const Path *path)
 #endif
 }
 
-/* From 19 on an extension may be against Gathers of a relation. */
+/* From 19 on an extension may forbid a Gather of a relation. */
 static inline bool
 compat_gather_allowed(const RelOptInfo *rel)
 {
@@ -95,7 +94,7 @@ compat_gather_allowed(const RelOptInfo *rel)
 #endif
 }
 
-/* The planner is told of EXPLAIN from 19 on. */
+/* 19 passes the ExplainState to the planner. */
 #include "optimizer/planner.h"
 #if PG_VERSION_NUM >= 190000
 #define COMPAT_PLANNER_PARAMS \
@@ -109,7 +108,7 @@ compat_gather_allowed(const RelOptInfo *rel)
 #define COMPAT_PLANNER_ARGS		parse, query_string, cursorOptions, boundParams
 #endif
 
-/* Whether a plan is run once only is no longer told from 18 on. */
+/* 18 removes the parameter execute_once. */
 #include "executor/executor.h"
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_RUN_PARAMS	QueryDesc *queryDesc, ScanDirection direction, uint64 count
@@ -123,8 +122,8 @@ compat_gather_allowed(const RelOptInfo *rel)
 #endif
 
 /*
- * A plan node's clock: is it running, and what does it say (all loops together,
- * after InstrEndLoop)?  19 wraps the measurement in the node's record of it.
+ * A plan node's timer: is it on, and the total of all loops, after InstrEndLoop().  19
+ * nests the measurement in another struct.
  */
 #include "nodes/execnodes.h"
 static inline bool
@@ -147,7 +146,7 @@ compat_node_total_ms(const PlanState *ps)
 #endif
 }
 
-/* Slots have flags from 19 on. */
+/* 19 adds flags to slots. */
 static inline void
 compat_init_scan_slot(EState *estate, ScanState *ss, TupleDesc desc, const TupleTableSlotOps *ops)
 {
@@ -158,7 +157,7 @@ compat_init_scan_slot(EState *estate, ScanState *ss, TupleDesc desc, const Tuple
 #endif
 }
 
-/* What tells the direction of an ordering operator became a CompareType in 18. */
+/* 18 reports the direction of an ordering operator as a CompareType. */
 #include "utils/lsyscache.h"
 #if PG_VERSION_NUM >= 180000
 #include "access/cmptype.h"
@@ -185,10 +184,10 @@ compat_ordering_op(Oid op, Oid *opfamily, Oid *opcintype, bool *reverse)
 	return true;
 }
 
-/* How a heap scan keeps its page's rows: the same in all versions that we have tested. */
+/* The layout of a heap scan's page data is known for these versions. */
 #define COMPAT_HEAP_PAGES	(PG_VERSION_NUM < 200000)
 
-/* A scan of a whole table as the executor begins it; from 19 on it is told what may come of it. */
+/* Begins a scan of a whole table as the executor does; 19 adds flags. */
 #include "access/tableam.h"
 static inline TableScanDesc
 compat_beginscan(Relation rel, Snapshot snapshot)
@@ -200,7 +199,7 @@ compat_beginscan(Relation rel, Snapshot snapshot)
 #endif
 }
 
-/* PostgreSQL's own provider of collations came in 17; no provider before has its letter. */
+/* 17 adds the builtin collation provider; no older provider has its letter. */
 #include "catalog/pg_collation.h"
 #if PG_VERSION_NUM >= 170000
 #define COMPAT_COLLPROVIDER_BUILTIN		COLLPROVIDER_BUILTIN
@@ -208,7 +207,7 @@ compat_beginscan(Relation rel, Snapshot snapshot)
 #define COMPAT_COLLPROVIDER_BUILTIN		'b'
 #endif
 
-/* Rows of a table that a scan gave out, for the table's statistics. */
+/* Counts rows that a scan returned, for the table's statistics. */
 #include "pgstat.h"
 #include "utils/rel.h"
 static inline void
@@ -223,7 +222,7 @@ compat_count_heap_rows(Relation rel, int64 rows)
 #endif
 }
 
-/* What a check hook returns in *extra; NULL if there is no memory. */
+/* Allocates a check hook's *extra; NULL if out of memory. */
 #include "utils/guc.h"
 static inline void *
 compat_guc_malloc(size_t size)
@@ -235,7 +234,7 @@ compat_guc_malloc(size_t size)
 #endif
 }
 
-/* Extensions name their wait events from 17 on. */
+/* 17 lets extensions name wait events. */
 #include "utils/wait_event.h"
 static inline uint32
 compat_wait_event(const char *name)
@@ -272,7 +271,7 @@ compat_worker_is_registered(const char *name)
 	return false;
 }
 
-/* From 18 on whoever copies a slot's row may want bytes before it. */
+/* 18 adds a parameter to slot callbacks: extra bytes before a copied row. */
 #if PG_VERSION_NUM >= 180000
 #define COMPAT_COPY_EXTRA_PARAM	, Size extra
 #define COMPAT_COPY_EXTRA_ARG	, extra

@@ -4,16 +4,16 @@
  */
 #include "postgres.h"
 
-#include "service/service.h"
+#include "cost/store.h"
+#include "executor/gpusort_executor.h"
 #include "fmgr.h"
 #include "gpu/gpu.h"
-#include "executor/gpusort_executor.h"
-#include "planner/planner.h"
 #include "monitor/progress.h"
-#include "cost/store.h"
+#include "monitor/stat.h"
+#include "planner/planner.h"
+#include "service/service.h"
 #include "settings.h"
 #include "sort/sort_internal.h"
-#include "monitor/stat.h"
 
 PG_MODULE_MAGIC;
 

@@ -1,6 +1,6 @@
 /*
  * settings.c
- *	  Every GUC of the extension.
+ *	  The configuration parameters of the extension.
  */
 #include "postgres.h"
 
@@ -12,7 +12,7 @@
 #include "settings.h"
 #include "utils/guc.h"
 
-/* No algorithm is forced: a value that is no AlgorithmId. */
+/* Value of gpusort.algorithm for "auto"; not an AlgorithmId */
 #define ALGORITHM_AUTO			(-1)
 
 bool		gpusort_enable = true;
@@ -37,7 +37,7 @@ static int	forced_algorithm = ALGORITHM_AUTO;
 
 #define DEVICE_LIBRARY_DEFAULT	"$libdir/libgpusort_cuda"
 
-/* "auto" and every algorithm, by its id; the last entry stays empty. */
+/* "auto", every algorithm, and an empty last entry */
 static struct config_enum_entry algorithm_options[ALGORITHM_COUNT + 2];
 
 static const struct config_enum_entry device_fault_options[] = {
@@ -75,7 +75,7 @@ gpusort_device_library_set(void)
 	return strcmp(gpusort_device_library, DEVICE_LIBRARY_DEFAULT) != 0;
 }
 
-/* "auto", "off", or device numbers separated by commas. */
+/* Parses "auto", "off" or a list of device numbers into a mask. */
 static bool
 check_device(char **newval, void **extra, GucSource source)
 {
@@ -147,9 +147,9 @@ void
 gpusort_settings_init(void)
 {
 	/*
-	 * What the service is started with.  A session that loads the library later
-	 * has no service; there the settings are known, so that a configuration
-	 * file may have them, but nothing reads them.
+	 * Context of the settings with which the service starts.  A session that loads the
+	 * library later has no service.  It defines these settings all the same, so that
+	 * they may stand in a configuration file.
 	 */
 	GucContext	server_start = process_shared_preload_libraries_in_progress ?
 		PGC_POSTMASTER : PGC_SIGHUP;
@@ -162,11 +162,11 @@ gpusort_settings_init(void)
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("gpusort.algorithm",
 							 "Forces a sort algorithm where it can apply.",
-							 "Where it cannot, EXPLAIN's Sort Route says why.",
+							 "If it cannot, EXPLAIN's Sort Route shows the reason.",
 							 &forced_algorithm, ALGORITHM_AUTO, algorithm_options,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.min_rows",
-							"Sets the planner's row estimate below which Sort nodes stay.",
+							"Sets the minimum estimated number of rows for a GpuSort node.",
 							"A GpuSort node takes about 0.1 microseconds more to start than a Sort.",
 							&gpusort_min_rows, 32, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
@@ -176,54 +176,54 @@ gpusort_settings_init(void)
 							&gpusort_threads, 1, 1, 64,
 							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.max_threads",
-							"Sets how many threads all sessions together may sort with, beside themselves.",
-							"-1 is as many as max_worker_processes.",
+							"Sets the maximum number of additional sort threads of all sessions.",
+							"-1 uses max_worker_processes.",
 							&gpusort_max_threads, -1, -1, 65536,
 							PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.verify",
 							 "Checks the order and completeness of every sorted result.",
-							 "A wrong result of a CPU algorithm is an error, "
-							 "one of a GPU is sorted again on the CPU.",
+							 "A wrong result of a CPU algorithm is an error; "
+							 "after a wrong result of a GPU the CPU sorts.",
 							 &gpusort_verify, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomStringVariable("gpusort.device",
 							   "Sets the GPUs that sorts may use: auto, off, or a list of numbers.",
-							   "The server's own value decides which GPUs are opened.",
+							   "The server's configuration decides which GPUs are opened.",
 							   &gpusort_device, "auto",
 							   PGC_USERSET, GUC_EXPLAIN, check_device, assign_device, NULL);
 	DefineCustomBoolVariable("gpusort.device_allowed",
 							 "Lets sorts use the GPUs that gpusort.device names.",
-							 "For administrators: a role cannot undo it.",
+							 "Only a superuser can change it.",
 							 &gpusort_device_allowed, true,
 							 PGC_SUSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.device_share",
-							"Sets how much of a GPU's memory one session may have, in percent.",
+							"Sets the share of a GPU's memory that one session may use, in percent.",
 							NULL,
 							&gpusort_device_share, 50, 1, 100,
 							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.device_memory",
-							"Sets the memory that sorts may take on each GPU.",
-							"0 is all that other programs leave free, less a reserve.",
+							"Sets the memory that sorts may use on each GPU.",
+							"0 uses the free memory except for a reserve.",
 							&gpusort_device_memory, 0, 0, INT_MAX / 2,
 							server_start, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.device_learn",
-							 "Measures GPUs and processor, and lets sorts correct what is predicted of them.",
-							 "Otherwise what the library says of GPUs, and the model of the CPU, holds.",
+							 "Measures GPUs and CPU, and corrects predictions by the times of sorts.",
+							 "If off, the built-in cost models are used without correction.",
 							 &gpusort_device_learn, true,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.device_idle_blocks",
-							"Sets for how long a GPU without sorts keeps memory for the next.",
-							"0 keeps it.",
+							"Sets how long an unused GPU keeps its memory blocks.",
+							"0 keeps them.",
 							&gpusort_device_idle_blocks, 10, 0, INT_MAX / 2000,
 							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.device_idle_context",
-							"Sets after how long without sorts the GPUs are given back.",
-							"The next sort that is to gain from one has them back.  0 keeps them.",
+							"Sets after how long without sorts the GPUs are released.",
+							"The next sort that gains from a GPU opens them again.  0 keeps them.",
 							&gpusort_device_idle_context, 300, 0, INT_MAX / 2000,
 							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.staging_memory",
-							"Sets the shared memory that rows pass through on their way to GPUs.",
-							"-1 is 256MB where there is a GPU driver; 0 does without GPUs.",
+							"Sets the shared memory for transfers to and from GPUs.",
+							"-1 uses 256MB if there is a GPU driver; 0 disables GPUs.",
 							&gpusort_staging_memory, -1, -1, 65536,
 							server_start, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomStringVariable("gpusort.device_library",
@@ -233,12 +233,12 @@ gpusort_settings_init(void)
 							   server_start, GUC_SUPERUSER_ONLY | GUC_NOT_IN_SAMPLE,
 							   NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.run_rows",
-							"Sets how many rows are sorted at once, the others in runs, for tests.",
-							"0 is as many as can be counted.",
+							"Sets the maximum number of rows of a run, for tests.",
+							"0 sets no limit.",
 							&gpusort_run_rows, 0, 0, INT_MAX,
 							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomEnumVariable("gpusort.device_fault",
-							 "Orders a fault of the GPU service, for tests.",
+							 "Injects a fault into the GPU service, for tests.",
 							 NULL,
 							 &gpusort_device_fault, DEVICE_FAULT_NONE, device_fault_options,
 							 PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
