@@ -1,21 +1,19 @@
 /*
  * progress.c
- *	  Sorts that are under way: the view gpusort_progress.
+ *	  Progress of running sorts: the view gpusort_progress.
  *
- * Every backend has a few slots in shared memory, since its sorts are nested: a
- * merge join's two, a window's above a join's.  A sort takes a free one when it begins
- * and gives it back when it ends, or by a callback of its memory context after an
- * ERROR, or by the backend's exit; a crash takes the shared memory with it.  A sort
- * that finds none free, of more than PROGRESS_SLOTS at a time, is not shown and counts
- * for itself.
+ * Every backend has PROGRESS_SLOTS slots in shared memory, because sorts nest: a merge
+ * join has two, and a window function may sort above it.  A sort takes a free slot when
+ * it begins.  It frees the slot when it ends, or a callback of its memory context does
+ * after an ERROR, or the backend's exit does.  A crash resets shared memory.  If no slot
+ * is free, the sort is not shown and uses counters of its own.
  *
- * Whose slot it is is written between two steps of a change counter, as backends write
- * their entries of pg_stat_activity: readers take no lock and try again.  The counters
- * are written in place, one by one.  They may be read a moment apart, but are never
- * those of another sort.
+ * The owner of a slot is written between two increments of a change counter, as in
+ * pg_stat_activity; readers take no lock and retry.  The counters are written in place.
+ * They may be read at slightly different moments, but always belong to one sort.
  *
- * Without shared_preload_libraries the slots are the process's own, and so is
- * all that the view can show.
+ * Without shared_preload_libraries the slots are local, and the view shows only the
+ * sorts of its own session.
  */
 #include "postgres.h"
 
@@ -33,30 +31,30 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
-/* Sorts of one backend that are shown at a time. */
+/* Sorts of one backend that can be shown at a time */
 #define PROGRESS_SLOTS	8
 #define PROGRESS_COLS	13
 
-/* Of cache lines of its own, that backends do not slow each other down. */
+/* Aligned to cache lines, to avoid false sharing between backends */
 typedef struct ProgressSlot
 {
-	uint32		changes;		/* odd: it is being written */
+	uint32		changes;		/* change counter; odd: being written */
 	int			pid;			/* 0: free */
-	int			leader_pid;		/* 0: not of a parallel worker */
+	int			leader_pid;		/* 0: not a parallel worker */
 	Oid			database;
 	Oid			user;
-	int			node;			/* the plan's number of it */
+	int			node;			/* plan_node_id */
 	double		rows_estimated;
 	ProgressCounters counters;
 } pg_attribute_aligned(PG_CACHE_LINE_SIZE) ProgressSlot;
 
 static ProgressSlot session_slots[PROGRESS_SLOTS];
 static ProgressSlot *shared_slots = NULL;	/* PROGRESS_SLOTS for each backend */
-static ProgressSlot *own_slots = NULL;	/* this backend's; NULL: it has not sorted yet */
+static ProgressSlot *own_slots = NULL;	/* slots of this backend; NULL before its first sort */
 
 PG_FUNCTION_INFO_V1(gpusort_progress_get);
 
-/* Only backends sort: auxiliary processes, which come after them, have no slots. */
+/* Auxiliary processes do not sort.  Their numbers follow the backends', so they have no slots. */
 static Size
 slots_size(void)
 {
@@ -84,7 +82,7 @@ gpusort_progress_init(void)
  * ------------------------------------------------------------------------
  */
 
-/* Before and after a slot gets another owner.  What is between raises no error. */
+/* Bracket a change of a slot's owner.  No error may occur in between. */
 static inline void
 slot_change_begin(ProgressSlot *slot)
 {
@@ -107,7 +105,7 @@ slot_free(ProgressSlot *slot)
 	slot_change_end(slot);
 }
 
-/* The backend ends, whatever its sorts do. */
+/* Frees the slots at the backend's exit. */
 static void
 progress_exit(int code, Datum arg)
 {
@@ -161,7 +159,7 @@ progress_create(Progress *progress, MemoryContext cxt)
 	MemoryContextRegisterResetCallback(cxt, &progress->callback);
 }
 
-/* Memory outlives a sort; all else begins anew. */
+/* Resets the counters.  The sorter's memory is kept between sorts. */
 static void
 counters_begin(ProgressCounters *counters, uint64 memory)
 {
@@ -212,7 +210,7 @@ progress_end(Progress *progress)
  * ------------------------------------------------------------------------
  */
 
-/* What a slot holds; false if nothing. */
+/* Copies a slot consistently; false if it is free. */
 static bool
 slot_read(const ProgressSlot *slot, ProgressSlot *copy)
 {
@@ -248,7 +246,7 @@ phase_name(int phase)
 	return "unknown";
 }
 
-/* A row of the view; others' sorts are shown as pg_stat_activity shows others' queries. */
+/* Returns a row of the view.  Sorts of other roles are restricted as in pg_stat_activity. */
 static void
 put_slot(ReturnSetInfo *rsinfo, const ProgressSlot *slot)
 {

@@ -1,9 +1,9 @@
 /*
  * progress.h
- *	  Sorts that are under way: the view gpusort_progress.
+ *	  Progress of running sorts: the view gpusort_progress.
  *
- * A sort's counters lie where other sessions can read them, and the sort counts there
- * and nowhere else: what a row costs is the same whether anybody looks or not.
+ * A sort counts directly in shared memory, where other sessions read the counters, so
+ * the view costs a sort nothing.
  */
 #ifndef GPUSORT_MONITOR_PROGRESS_H
 #define GPUSORT_MONITOR_PROGRESS_H
@@ -12,47 +12,47 @@
 
 typedef enum ProgressPhase
 {
-	PROGRESS_INGEST,			/* rows come in */
+	PROGRESS_INGEST,			/* rows are read */
 	PROGRESS_SORT,
 	PROGRESS_SPILL,				/* a run is written */
-	PROGRESS_MERGE,				/* runs are, as fewer */
-	PROGRESS_EMIT				/* rows are given out */
+	PROGRESS_MERGE,				/* runs are merged into fewer runs */
+	PROGRESS_EMIT				/* rows are returned */
 } ProgressPhase;
 
-/* Written by the sort alone, each by itself. */
+/* Counters of a sort.  Only the sort writes them, without a lock. */
 typedef struct ProgressCounters
 {
-	uint64		rows_in;		/* so far */
-	uint64		rows_written;	/* of the phases spill and merge */
-	uint64		memory;			/* bytes of regions that rows, keys and kernels have */
-	uint64		disk;			/* ... of temporary files */
-	uint64		device;			/* ... of a device's memory */
-	int32		runs;
-	int32		phase;
-	int32		algorithm;		/* an AlgorithmId; -1: not known yet */
+	uint64		rows_in;		/* rows read so far */
+	uint64		rows_written;	/* rows written by the present spill or merge phase */
+	uint64		memory;			/* bytes of memory for rows, keys and kernels */
+	uint64		disk;			/* bytes of temporary files */
+	uint64		device;			/* bytes of device memory */
+	int32		runs;			/* runs on disk */
+	int32		phase;			/* a ProgressPhase */
+	int32		algorithm;		/* an AlgorithmId; -1: not chosen yet */
 } ProgressCounters;
 
 struct ProgressSlot;
 
-/* Of one sorter. */
+/* Progress of one sorter */
 typedef struct Progress
 {
-	ProgressCounters *now;		/* the slot's or own */
-	ProgressCounters own;		/* of a sort that is not shown */
+	ProgressCounters *now;		/* counters in use: the slot's or own */
+	ProgressCounters own;		/* counters of a sort that is not shown */
 	struct ProgressSlot *slot;	/* NULL: not shown */
 	MemoryContextCallback callback;
 } Progress;
 
-/* Hooks for shared memory; to be called while libraries are preloaded. */
+/* Requests shared memory, while libraries are preloaded. */
 extern void gpusort_progress_init(void);
 
-/* For a sorter in this memory context: what is shown ends with it, at the latest. */
+/* Initialises a sorter's progress.  Its slot is freed with this memory context at the latest. */
 extern void progress_create(Progress *progress, MemoryContext cxt);
 
-/* The node of a sort that is part of another, and not shown. */
+/* Node number of a nested sort, which is not shown. */
 #define PROGRESS_UNSEEN		(-1)
 
-/* A sort of the query's plan node begins; and it is over. */
+/* Begin and end of a sort of this plan node. */
 extern void progress_begin(Progress *progress, int node, double rows_estimated);
 extern void progress_end(Progress *progress);
 

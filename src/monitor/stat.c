@@ -1,10 +1,9 @@
 /*
  * stat.c
- *	  Counters of what ran: the view gpusort_stat.
+ *	  Statistics by algorithm: the view gpusort_stat.
  *
- * With shared_preload_libraries the counters are the server's, in shared memory,
- * bumped once per sort with atomic additions.  Without it they are this
- * session's.
+ * With shared_preload_libraries the counters lie in shared memory; each sort adds to
+ * them once, atomically.  Otherwise they count the sorts of this session.
  */
 #include "postgres.h"
 
@@ -23,10 +22,10 @@ typedef enum StatCounter
 {
 	STAT_SORTS,
 	STAT_ROWS,
-	STAT_BYTES,					/* memory at the peak, or written to disk */
+	STAT_BYTES,					/* peak memory, or bytes written to disk */
 	STAT_SPILLS,				/* sorts that wrote runs */
-	STAT_FALLBACKS,				/* forced or chosen first, but could not run */
-	STAT_TIMED,					/* sorts that the times are of */
+	STAT_FALLBACKS,				/* sorts for which it was forced or chosen but failed */
+	STAT_TIMED,					/* sorts that the times count */
 	STAT_INGEST_US,
 	STAT_SORT_US,
 	STAT_SPILL_US,
@@ -42,7 +41,7 @@ typedef struct AlgorithmStat
 	pg_atomic_uint64 counters[STAT_COUNTERS];
 } AlgorithmStat;
 
-/* One for each AlgorithmId, and one for sorts that none had to run. */
+/* One entry per AlgorithmId, and one for sorts without rows */
 #define STAT_NONE		ALGORITHM_COUNT
 #define STAT_ALGORITHMS	(STAT_NONE + 1)
 
@@ -132,7 +131,7 @@ gpusort_stat_fallback(const Algorithm *algorithm)
 	stat_add(&stat_counters()[algorithm->id], STAT_FALLBACKS, 1);
 }
 
-/* The SQL of version 1.0 declares the columns up to the fallbacks, and gets no more. */
+/* The SQL of version 1.0 declares only the columns up to the fallbacks. */
 Datum
 gpusort_stat_get(PG_FUNCTION_ARGS)
 {

@@ -1,6 +1,6 @@
 /*
  * stat.h
- *	  Counters of what ran: the view gpusort_stat.
+ *	  Statistics by algorithm: the view gpusort_stat.
  */
 #ifndef GPUSORT_MONITOR_STAT_H
 #define GPUSORT_MONITOR_STAT_H
@@ -9,29 +9,30 @@
 
 struct Algorithm;				/* kernel/algorithm.h */
 
-/* What a sort came to. */
+/* Figures of a finished sort */
 typedef struct SortCount
 {
-	const struct Algorithm *algorithm;	/* that sorted it; NULL: no rows */
-	const struct Algorithm *passed_over;	/* that should have and could not; NULL: none */
+	const struct Algorithm *algorithm;	/* the algorithm that ran; NULL: no rows */
+	const struct Algorithm *passed_over;	/* forced or chosen algorithm that could not
+											 * run; NULL: none */
 	uint64		rows;
-	uint64		bytes;			/* memory at the peak, or written to disk */
-	bool		spilled;		/* it wrote runs */
-	bool		timed;			/* there are times: */
-	double		ingest_us;		/* the plan's below included */
+	uint64		bytes;			/* peak memory, or bytes written to disk */
+	bool		spilled;		/* the sort wrote runs */
+	bool		timed;			/* the times below are set */
+	double		ingest_us;		/* reading rows, including the plan below */
 	double		sort_us;
-	double		spill_us;		/* runs were written and merged */
-	double		predicted_us;	/* of kernels' runs for which there was a prediction, */
-	double		measured_us;	/* and what they took */
+	double		spill_us;		/* writing and merging runs */
+	double		predicted_us;	/* predicted time of the kernels, if predicted */
+	double		measured_us;	/* measured time of the kernels that were predicted */
 } SortCount;
 
-/* Hooks for shared memory; to be called while libraries are preloaded. */
+/* Requests shared memory, while libraries are preloaded. */
 extern void gpusort_stat_init(void);
 
-/* What gpusort_stat_reset() resets beside these counters; NULL: nothing. */
+/* Called by gpusort_stat_reset(), for counters elsewhere; may be NULL. */
 extern void (*gpusort_stat_reset_too) (void);
 
-/* Counts a sort that an algorithm should have run and could not. */
+/* Counts a fallback: the algorithm was forced or chosen but could not run. */
 extern void gpusort_stat_fallback(const struct Algorithm *algorithm);
 
 /* Counts a finished sort. */

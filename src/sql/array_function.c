@@ -2,31 +2,31 @@
  * array_function.c
  *	  gpusort_array(anyarray, algorithm): sorts an array with one algorithm.
  *
- * The array's elements become (key, rid) records, rid being the element's
- * position; the kernel sorts the records and the original elements are gathered
- * in that order.  The originals, because an image forgets what the order
- * ignores: -0 and +0, or two NaNs, stay what they were, in their input order.
+ * The elements become (key, rid) records, where rid is the element's position.  The
+ * kernel sorts the records, and the original elements are gathered in that order.
+ * Values are not decoded from keys, because a normalized key does not distinguish -0
+ * from +0, or two NaNs.
  *
- * Keys are narrowed like the node's: the smallest image is subtracted and only
- * the bits that the largest needs order.  Records are packed into 8 bytes when
- * key and rid fit, which leaves the 16-byte ones to wide ranges of 8-byte types.
+ * Keys are narrowed: the smallest normalized key is subtracted, and only the bits of
+ * the largest difference are significant.  Records are packed into 8 bytes if key and
+ * rid fit; only wide ranges of 8-byte types need 16 bytes.
  *
- * Memory: the records and the kernel's scratch live in the function's memory
- * context until it ends, 16 to 48 bytes per element; work_mem does not apply,
- * as it does not to the array itself.
+ * Memory: the records and the kernel's scratch live in the function's memory context,
+ * 16 to 48 bytes per element.  work_mem does not apply, as it does not to the array.
  *
- * A GPU's algorithm sorts the array through the device service (array_device.c).
- * If it was asked for by name and cannot, that is an error, as with any other; if it
- * was auto's choice, the CPU does it.
+ * GPU algorithms sort through the device service.  If an algorithm that the user named
+ * cannot sort the array, that is an error; if auto chose it, the CPU sorts.
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "compat.h"
 #include "cost/cost.h"
 #include "cost/sort_feedback.h"
 #include "cost/store.h"
 #include "fmgr.h"
 #include "gpu/gpu.h"
+#include "key/type/normkey.h"
 #include "miscadmin.h"
 #include "monitor/stat.h"
 #include "service/service.h"
@@ -37,22 +37,266 @@
 
 PG_FUNCTION_INFO_V1(gpusort_array);
 
-/* What one pass over the elements finds out before records are made. */
+/* The values of the array, without NULLs */
+typedef struct ArrayValues
+{
+	const char *data;
+	Oid			type;			/* INT2OID, INT4OID, INT8OID, FLOAT4OID, FLOAT8OID */
+	int16		width;			/* bytes per value */
+	size_t		n;
+	uint64		min;			/* smallest normalized key */
+} ArrayValues;
+
+/* Range and presortedness of the normalized keys, found by one pass */
 typedef struct NormkeySummary
 {
 	uint64		min;
 	uint64		max;
 	size_t		descents;
 	size_t		ascents;
-	uint64		last;			/* image of the last element so far */
+	uint64		last;			/* normalized key of the previous element */
 } NormkeySummary;
 
-/* Elements between two looks at interrupts. */
+/* Elements between two checks for interrupts */
 #define ARRAY_CHUNK		((size_t) 1 << 18)
 
-/*
- * One loop per type: inlined with a constant type, the switch above vanishes.
+/* The normalized key of element i */
+static inline uint64
+array_normkey_at(const char *data, Oid type, size_t i)
+{
+	switch (type)
+	{
+		case INT2OID:
+			return normkey_int32(((const int16 *) data)[i]);
+		case INT4OID:
+			return normkey_int32(((const int32 *) data)[i]);
+		case INT8OID:
+			return normkey_int64(((const int64 *) data)[i]);
+		case FLOAT4OID:
+			return normkey_float4(((const float4 *) data)[i]);
+		default:
+			Assert(type == FLOAT8OID);
+			return normkey_float8(((const float8 *) data)[i]);
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Sorting on a GPU
+ *
+ * Narrowed keys go to the device in chunks, with the elements' positions as rids.  The
+ * sorted rids come back, and the elements are gathered.  An algorithm for keys only
+ * needs no rids, because an integer can be decoded from its key; a float cannot (-0,
+ * NaN).  The result is checked as for other sorts (gpu/): each rid occurs once, keys
+ * ascend, and their checksum is that of the keys sent.
+ *
+ * After an ERROR the job is closed with the function's memory context.
+ * ------------------------------------------------------------------------
  */
+
+/* Are all values distinct?  The key range fits gpu_hp1. */
+static bool
+all_distinct(const ArrayValues *values, uint64 range)
+{
+	uint8	   *seen = palloc_extended(range / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	bool		distinct = true;
+
+	for (size_t i = 0; i < values->n && distinct; i++)
+	{
+		uint64		v = array_normkey_at(values->data, values->type, i) - values->min;
+
+		if (i % (1 << 18) == 0)
+			CHECK_FOR_INTERRUPTS();
+		distinct = (seen[v / 8] & (1 << (v % 8))) == 0;
+		seen[v / 8] |= (uint8) (1 << (v % 8));
+	}
+	pfree(seen);
+	return distinct;
+}
+
+/* Sets the GPU's facts, for the algorithm that the user named, or for any if NULL. */
+static void
+array_device_facts(const ArrayValues *values, const Algorithm *asked, RouteFacts *facts)
+{
+	int			bits = facts->end_bit - facts->begin_bit;
+	bool		floats = values->type == FLOAT4OID || values->type == FLOAT8OID;
+	bool		keys_only = asked != NULL && asked->keys_only;
+	const char *why;
+
+	facts->device = asked != NULL && algorithm_on_gpu(asked) ?
+		device_bring_back(DEVICE_FORCED_PATIENCE_US) : device_state();
+	if (facts->device != DEVICE_STATE_READY)
+		return;
+	if (keys_only && floats)
+	{
+		facts->gpu.why_not = "it sorts keys only, and a float cannot be made from its key";
+		return;
+	}
+	facts->gpu.key_width = bits <= 32 ? 32 : 64;
+	facts->gpu.key_bits = bits;
+	facts->gpu.keys_only = keys_only;
+	facts->gpu.keys_back = keys_only;
+	facts->gpu.algorithms = device_algorithms();
+	device_learn_facts(facts, NULL, NULL);
+	if (keys_only)
+	{
+		/* all_distinct() reads all values, so it is called only if it decides */
+		facts->gpu.distinct = true;
+		if (gpu_fits(asked, facts, &why))
+			facts->gpu.distinct = asked->distinct &&
+				all_distinct(values, facts->key_range);
+	}
+}
+
+static bool
+send_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec, KeyCheck *check)
+{
+	size_t		per_chunk = key_chunk_rows(spec);
+
+	for (size_t start = 0; start < values->n; start += per_chunk)
+	{
+		KeyChunk	chunk;
+
+		if (!key_chunk_next_up(job, spec, Min(per_chunk, values->n - start), &chunk))
+			return false;
+		for (uint32 i = 0; i < chunk.rows; i++)
+		{
+			uint64		key = array_normkey_at(values->data, values->type, start + i) - values->min;
+
+			if (spec->key_width == 32)
+				((uint32 *) chunk.keys)[i] = (uint32) key;
+			else
+				((uint64 *) chunk.keys)[i] = key;
+			if (chunk.rids != NULL)
+				chunk.rids[i] = (uint32) (start + i);
+		}
+		if (spec->want_keys)
+			check->sum += device_check_sum(&check->secret, chunk.keys, spec->key_width, chunk.rows);
+		key_chunk_post(job, spec, &chunk);
+		CHECK_FOR_INTERRUPTS();
+	}
+	device_job_sort(job);
+	return !job->failed;
+}
+
+static void
+put_integer(const ArrayValues *values, uint64 key, char *out, size_t i)
+{
+	uint64		normkey = key + values->min;
+
+	if (values->type == INT8OID)
+		((uint64 *) out)[i] = normkey ^ (UINT64CONST(1) << 63);
+	else if (values->type == INT4OID)
+		((uint32 *) out)[i] = (uint32) normkey ^ 0x80000000U;
+	else
+		((int16 *) out)[i] = (int16) (int32) ((uint32) normkey ^ 0x80000000U);
+}
+
+/* Is this rid valid and seen for the first time? */
+static inline bool
+is_new_rid(const ArrayValues *values, uint8 *seen, uint32 rid)
+{
+	uint8		bit = (uint8) (1 << (rid % 8));
+
+	if (rid >= values->n || (seen[rid / 8] & bit) != 0)
+		return false;
+	seen[rid / 8] |= bit;
+	return true;
+}
+
+/* Writes a chunk's values from position at; false if a rid is invalid or repeats. */
+static bool
+take_chunk(const ArrayValues *values, const DeviceJobSpec *spec, const KeyChunk *chunk,
+		   size_t at, uint8 *seen, char *out)
+{
+	const uint32 *rids = chunk->rids;
+
+	for (uint32 i = 0; i < chunk->rows; i++)
+	{
+		if (rids == NULL)
+			put_integer(values, spec->key_width == 32 ? ((const uint32 *) chunk->keys)[i] :
+						((const uint64 *) chunk->keys)[i], out, at + i);
+		else if (!is_new_rid(values, seen, rids[i]))
+			return false;
+		else if (values->width == sizeof(int64))
+			((int64 *) out)[at + i] = ((const int64 *) values->data)[rids[i]];
+		else if (values->width == sizeof(int32))
+			((int32 *) out)[at + i] = ((const int32 *) values->data)[rids[i]];
+		else
+			((int16 *) out)[at + i] = ((const int16 *) values->data)[rids[i]];
+	}
+	return true;
+}
+
+static void
+receive_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec,
+			   KeyCheck *check, char *out)
+{
+	size_t		done = 0;
+	KeyChunk	chunk;
+	uint8	   *seen = spec->keys_only ? NULL :
+		palloc_extended(values->n / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+
+	while (key_chunk_next_down(job, spec, values->n - done, &chunk))
+	{
+		if ((spec->want_keys && !device_check_keys(check, chunk.keys, spec->key_width, chunk.rows,
+												   done + chunk.rows == values->n)) ||
+			!take_chunk(values, spec, &chunk, done, seen, out))
+		{
+			device_job_fail(job, "the device returned keys or rows that are not the array's");
+			return;
+		}
+		done += chunk.rows;
+		device_job_release(job);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/*
+ * Sorts the values by the decision's GPU algorithm and writes them to out.  Returns NULL,
+ * or the reason why it failed; out is undefined then.
+ */
+static const char *
+array_device_sort(const ArrayValues *values, RouteFacts *facts,
+				  const RouteDecision *decision, char *out)
+{
+	DeviceJobSpec spec = {0};
+	KeyCheck	check = {0};
+	DeviceJob  *job;
+	const char *why = NULL;
+
+	spec.mode = DEVICE_KEYS;
+	spec.max_rows = values->n;
+	device_route_job(facts, decision, &spec);
+	if (!job_secret_make(&check.secret))
+		return "the server has no random numbers";
+	job = device_job_open(CurrentMemoryContext, &spec, device_job_bytes(&spec), DEVICE_JOB_CHUNKS,
+						  facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US :
+						  decision->cpu_us - decision->predicted_us, &facts->device);
+	if (job == NULL)
+	{
+		(void) gpu_fits(decision->algorithm, facts, &why);
+		return why;
+	}
+	if (send_values(values, job, &spec, &check))
+		receive_values(values, job, &spec, &check, out);
+	if (!job->failed)
+		device_learn_job(job, facts, algorithm_by_name(job->times.algorithm), true);
+	else
+	{
+		why = pstrdup(job->why);
+		device_log_failure(why);
+		gpusort_stat_fallback(decision->algorithm);
+	}
+	device_job_close(job);
+	return why;
+}
+
+/* ------------------------------------------------------------------------
+ * Sorting on the CPU, and the SQL function
+ * ------------------------------------------------------------------------
+ */
+
+/* Runs stmt with a constant type t, so that array_normkey_at() is inlined without its switch. */
 #define FOR_TYPE(type, stmt) \
 	switch (type) \
 	{ \
@@ -62,11 +306,6 @@ typedef struct NormkeySummary
 		case FLOAT4OID: { const Oid t = FLOAT4OID; stmt; break; } \
 		default: { const Oid t = FLOAT8OID; stmt; break; } \
 	}
-
-static void array_device_facts(const ArrayValues *values, const Algorithm *asked,
-							   RouteFacts *facts);
-static const char *array_device_sort(const ArrayValues *values, RouteFacts *facts,
-									 const RouteDecision *decision, char *out);
 
 static pg_attribute_always_inline void
 summarize_as(const char *data, Oid type, size_t from, size_t to, NormkeySummary *sum)
@@ -149,9 +388,9 @@ bits_for(uint64 v)
 	return v > 1 ? 64 - __builtin_clzll(v) : 1;
 }
 
-/* The kernels' callback: an error leaves by longjmp, as it may. */
+/* Callback of kernels.  An error leaves the kernel by longjmp, which kernels allow. */
 static bool
-check_interrupts(void *arg)
+array_interrupted(void *arg)
 {
 	CHECK_FOR_INTERRUPTS();
 	return false;
@@ -202,8 +441,8 @@ fill_facts(size_t n, const NormkeySummary *sum, RouteFacts *facts)
 }
 
 /*
- * On a GPU, if the algorithm asked for is one's, or if none was and the router
- * takes one.  False: the CPU has to.
+ * Sorts on a GPU if the user named a GPU algorithm, or named none and the router chooses
+ * one.  False: the CPU must sort.
  */
 static bool
 sort_on_device(const ArrayValues *values, const RouteFacts *cpu_facts,
@@ -228,7 +467,7 @@ sort_on_device(const ArrayValues *values, const RouteFacts *cpu_facts,
 	return why == NULL;
 }
 
-/* Chooses for these records, on the CPU: the one asked for, or auto's choice. */
+/* Chooses the CPU algorithm: the one that the user named, or the router's choice. */
 static const Algorithm *
 choose_algorithm(RouteFacts *facts, const void *recs, const Algorithm *asked)
 {
@@ -270,7 +509,7 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 		return;
 
 	gpusort_route_problem(&facts, &problem);
-	problem.interrupted = check_interrupts;
+	problem.interrupted = array_interrupted;
 	problem.recs = alloc_records(n * sort_rec_size(facts.format));
 	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
 	{
@@ -296,7 +535,7 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 	}
 }
 
-/* The element type's own or, for a domain, base type, if it can be sorted. */
+/* The element type, or a domain's base type; an error if it cannot be sorted. */
 static Oid
 sortable_base_type(Oid elemtype)
 {
@@ -321,7 +560,8 @@ sortable_base_type(Oid elemtype)
 /*
  * gpusort_array(anyarray, algorithm text DEFAULT 'auto') RETURNS anyarray
  *
- * Ascending, NULL elements last, stable, with the input's lower bound.
+ * The result is ascending and stable, with NULL elements last, and has the input's lower
+ * bound.
  */
 Datum
 gpusort_array(PG_FUNCTION_ARGS)
@@ -341,14 +581,14 @@ gpusort_array(PG_FUNCTION_ARGS)
 				 errdetail("The array has %d dimensions.", ARR_NDIM(array))));
 
 	/*
-	 * NULL elements take no room: the values lie contiguously before and after
-	 * the sort, and only the bitmap tells where the NULLs are.
+	 * NULL elements occupy no space in the array.  The values are contiguous before and
+	 * after the sort; only the null bitmap changes.
 	 */
 	result = (ArrayType *) palloc(VARSIZE(array));
 	memcpy(result, array, VARSIZE(array));
 	if (ARR_HASNULL(array))
 	{
-		/* Set bits are values; they come first now. */
+		/* set bits are values, which come first now */
 		uint8	   *bitmap = ARR_NULLBITMAP(result);
 
 		nvalues = 0;
@@ -365,219 +605,4 @@ gpusort_array(PG_FUNCTION_ARGS)
 
 	PG_FREE_IF_COPY(array, 0);
 	PG_RETURN_ARRAYTYPE_P(result);
-}
-
-/* ------------------------------------------------------------------------
- * gpusort_array()'s sorts on a GPU.
- *
- * A job as any sort's: keys go up in chunks, narrowed to the range of the array's
- * images, with the elements' positions as rids; the rids come back and the elements are
- * gathered.  The algorithms that sort keys only send no rids: an integer is made from
- * its key again.  A float could not be (-0, NaN).  What comes back is checked as in any
- * sort (sort/device/keys/device_check.c): places are the array's, each once; keys ascend and have the
- * sum of those that were sent.
- *
- * On error: the job is closed with the function's memory context.
- * ------------------------------------------------------------------------
- */
-
-/* Is no value there twice?  The range is known and fits gpu_hp1. */
-static bool
-all_distinct(const ArrayValues *values, uint64 range)
-{
-	uint8	   *seen = palloc_extended(range / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	bool		distinct = true;
-
-	for (size_t i = 0; i < values->n && distinct; i++)
-	{
-		uint64		v = array_normkey_at(values->data, values->type, i) - values->min;
-
-		if (i % (1 << 18) == 0)
-			CHECK_FOR_INTERRUPTS();
-		distinct = (seen[v / 8] & (1 << (v % 8))) == 0;
-		seen[v / 8] |= (uint8) (1 << (v % 8));
-	}
-	pfree(seen);
-	return distinct;
-}
-
-/*
- * Adds to the facts how a GPU would get the values, for the algorithm asked for or,
- * if that is NULL, any.
- */
-static void
-array_device_facts(const ArrayValues *values, const Algorithm *asked, RouteFacts *facts)
-{
-	int			bits = facts->end_bit - facts->begin_bit;
-	bool		floats = values->type == FLOAT4OID || values->type == FLOAT8OID;
-	bool		keys_only = asked != NULL && asked->keys_only;
-	const char *why;
-
-	facts->device = asked != NULL && algorithm_on_gpu(asked) ?
-		device_bring_back(DEVICE_FORCED_PATIENCE_US) : device_state();
-	if (facts->device != DEVICE_STATE_READY)
-		return;
-	if (keys_only && floats)
-	{
-		facts->gpu.why_not = "it sorts keys only, and a float cannot be made from its key";
-		return;
-	}
-	facts->gpu.key_width = bits <= 32 ? 32 : 64;
-	facts->gpu.key_bits = bits;
-	facts->gpu.keys_only = keys_only;
-	facts->gpu.keys_back = keys_only;
-	facts->gpu.algorithms = device_algorithms();
-	device_learn_facts(facts, NULL, NULL);
-	if (keys_only)
-	{
-		/* whether keys are distinct is a question where nothing else is against it */
-		facts->gpu.distinct = true;
-		if (gpu_fits(asked, facts, &why))
-			facts->gpu.distinct = asked->distinct &&
-				all_distinct(values, facts->key_range);
-	}
-}
-
-static bool
-send_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec, KeyCheck *check)
-{
-	size_t		per_chunk = key_chunk_rows(spec);
-
-	for (size_t start = 0; start < values->n; start += per_chunk)
-	{
-		KeyChunk	chunk;
-
-		if (!key_chunk_next_up(job, spec, Min(per_chunk, values->n - start), &chunk))
-			return false;
-		for (uint32 i = 0; i < chunk.rows; i++)
-		{
-			uint64		key = array_normkey_at(values->data, values->type, start + i) - values->min;
-
-			if (spec->key_width == 32)
-				((uint32 *) chunk.keys)[i] = (uint32) key;
-			else
-				((uint64 *) chunk.keys)[i] = key;
-			if (chunk.rids != NULL)
-				chunk.rids[i] = (uint32) (start + i);
-		}
-		if (spec->want_keys)
-			check->sum += device_check_sum(&check->secret, chunk.keys, spec->key_width, chunk.rows);
-		key_chunk_post(job, spec, &chunk);
-		CHECK_FOR_INTERRUPTS();
-	}
-	device_job_sort(job);
-	return !job->failed;
-}
-
-static void
-put_integer(const ArrayValues *values, uint64 key, char *out, size_t i)
-{
-	uint64		normkey = key + values->min;
-
-	if (values->type == INT8OID)
-		((uint64 *) out)[i] = normkey ^ (UINT64CONST(1) << 63);
-	else if (values->type == INT4OID)
-		((uint32 *) out)[i] = (uint32) normkey ^ 0x80000000U;
-	else
-		((int16 *) out)[i] = (int16) (int32) ((uint32) normkey ^ 0x80000000U);
-}
-
-/* Is it a place in the array, and the first time that it comes? */
-static inline bool
-is_new_place(const ArrayValues *values, uint8 *seen, uint32 rid)
-{
-	uint8		bit = (uint8) (1 << (rid % 8));
-
-	if (rid >= values->n || (seen[rid / 8] & bit) != 0)
-		return false;
-	seen[rid / 8] |= bit;
-	return true;
-}
-
-/* Writes a chunk's values from the place at on; false if a rid is none of ours. */
-static bool
-take_chunk(const ArrayValues *values, const DeviceJobSpec *spec, const KeyChunk *chunk,
-		   size_t at, uint8 *seen, char *out)
-{
-	const uint32 *rids = chunk->rids;
-
-	for (uint32 i = 0; i < chunk->rows; i++)
-	{
-		if (rids == NULL)
-			put_integer(values, spec->key_width == 32 ? ((const uint32 *) chunk->keys)[i] :
-						((const uint64 *) chunk->keys)[i], out, at + i);
-		else if (!is_new_place(values, seen, rids[i]))
-			return false;
-		else if (values->width == sizeof(int64))
-			((int64 *) out)[at + i] = ((const int64 *) values->data)[rids[i]];
-		else if (values->width == sizeof(int32))
-			((int32 *) out)[at + i] = ((const int32 *) values->data)[rids[i]];
-		else
-			((int16 *) out)[at + i] = ((const int16 *) values->data)[rids[i]];
-	}
-	return true;
-}
-
-static void
-receive_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *spec,
-			   KeyCheck *check, char *out)
-{
-	size_t		done = 0;
-	KeyChunk	chunk;
-	uint8	   *seen = spec->keys_only ? NULL :
-		palloc_extended(values->n / 8 + 1, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-
-	while (key_chunk_next_down(job, spec, values->n - done, &chunk))
-	{
-		if ((spec->want_keys && !device_check_keys(check, chunk.keys, spec->key_width, chunk.rows,
-												   done + chunk.rows == values->n)) ||
-			!take_chunk(values, spec, &chunk, done, seen, out))
-		{
-			device_job_fail(job, "the device sent what is not the array's");
-			return;
-		}
-		done += chunk.rows;
-		device_job_release(job);
-		CHECK_FOR_INTERRUPTS();
-	}
-}
-
-/*
- * Sorts the values with the GPU's algorithm of the decision, and writes them at
- * out.  NULL, or why it was not possible; then out is undefined.
- */
-static const char *
-array_device_sort(const ArrayValues *values, RouteFacts *facts,
-				  const RouteDecision *decision, char *out)
-{
-	DeviceJobSpec spec = {0};
-	KeyCheck	check = {0};
-	DeviceJob  *job;
-	const char *why = NULL;
-
-	spec.mode = DEVICE_KEYS;
-	spec.max_rows = values->n;
-	device_route_job(facts, decision, &spec);
-	if (!job_secret_make(&check.secret))
-		return "the server has no random numbers";
-	job = device_job_open(CurrentMemoryContext, &spec, device_job_bytes(&spec), DEVICE_JOB_CHUNKS,
-						  facts->forced != NULL ? DEVICE_FORCED_PATIENCE_US :
-						  decision->cpu_us - decision->predicted_us, &facts->device);
-	if (job == NULL)
-	{
-		(void) gpu_fits(decision->algorithm, facts, &why);
-		return why;
-	}
-	if (send_values(values, job, &spec, &check))
-		receive_values(values, job, &spec, &check, out);
-	if (!job->failed)
-		device_learn_job(job, facts, algorithm_by_name(job->times.algorithm), true);
-	else
-	{
-		why = pstrdup(job->why);
-		device_log_failure(why);
-		gpusort_stat_fallback(decision->algorithm);
-	}
-	device_job_close(job);
-	return why;
 }

@@ -1,7 +1,7 @@
 /*
  * device_functions.c
- *	  gpusort_devices(), gpusort_device_stat and gpusort_device_failures: the GPUs in use, what
- *	  sorts have of them, and what has gone wrong.
+ *	  gpusort_devices(), gpusort_device_stat and gpusort_device_failures: state, use
+ *	  and failures of the GPUs.
  */
 #include "postgres.h"
 
@@ -22,7 +22,7 @@ PG_FUNCTION_INFO_V1(gpusort_devices);
 PG_FUNCTION_INFO_V1(gpusort_device_stat_get);
 PG_FUNCTION_INFO_V1(gpusort_device_failures_get);
 
-/* Columns of the view; gpusort_devices() has those before COL_MEMORY_KEPT. */
+/* Columns of the view; gpusort_devices() has the columns before COL_MEMORY_KEPT. */
 enum
 {
 	COL_DEVICE, COL_NAME, COL_STATE, COL_MEMORY_TOTAL, COL_MEMORY_BUDGET, COL_MEMORY_USED, COL_JOBS,
@@ -32,14 +32,15 @@ enum
 	COL_COUNT
 };
 
+/* Use of the service by all sorts */
 typedef struct DeviceUse
 {
-	int			jobs;			/* slots that are not free */
-	int			chunks;
-	int			waiting;
-	uint64		longest_wait_us;	/* of those */
-	uint64		waited;			/* sorts that no longer wait */
-	uint64		waited_us;
+	int			jobs;			/* occupied slots */
+	int			chunks;			/* occupied staging chunks */
+	int			waiting;		/* sorts in the queue */
+	uint64		longest_wait_us;	/* longest present wait */
+	uint64		waited;			/* sorts that have waited in the past */
+	uint64		waited_us;		/* their total wait */
 	int			device_jobs[DEVICE_MAX];
 	uint64		device_bytes[DEVICE_MAX];
 } DeviceUse;
@@ -91,7 +92,7 @@ service_state(DeviceServiceState state)
 	return "unknown";
 }
 
-/* Why there is no service; the words that EXPLAIN's reader will look up. */
+/* Why there is no service.  docs/troubleshooting.md lists these texts. */
 static const char *
 no_service_state(void)
 {
@@ -106,7 +107,7 @@ no_service_state(void)
 	return "none: gpusort is not in shared_preload_libraries";
 }
 
-/* When is a device looked for again? */
+/* When does the service look for a device again? */
 static const char *
 retry_words(void)
 {
@@ -131,7 +132,7 @@ gpusort_device_words(void)
 	state = (DeviceServiceState) pg_atomic_read_u32(&device_shared->state);
 	if (state == DEVICE_SERVICE_READY || device_shared->why_not[0] == '\0')
 		return service_state(state);
-	/* names of files are for those who may see gpusort.device_library */
+	/* file names only for roles that may see gpusort.device_library */
 	if (device_shared->why_detail[0] != '\0' && has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS))
 		detail = psprintf(": %.*s", (int) sizeof(device_shared->why_detail) - 1, device_shared->why_detail);
 	return psprintf("%s: %.*s%s%s", service_state(state),
@@ -139,7 +140,7 @@ gpusort_device_words(void)
 					state == DEVICE_SERVICE_NONE ? retry_words() : "");
 }
 
-/* What both the function and the view have of the service, whatever the device. */
+/* Fills the columns of the service, which do not depend on the device. */
 static void
 fill_service(Datum *values, bool *nulls, const DeviceUse *use)
 {
@@ -160,7 +161,7 @@ fill_service(Datum *values, bool *nulls, const DeviceUse *use)
 	nulls[COL_WAITED] = nulls[COL_WAITED_SECONDS] = nulls[COL_LONGEST_WAIT] = false;
 }
 
-/* A device that is open, by its place in the list. */
+/* Fills the columns of an open device, by its index in the list. */
 static void
 fill_device(Datum *values, bool *nulls, const DeviceUse *use, int d)
 {
@@ -177,6 +178,7 @@ fill_device(Datum *values, bool *nulls, const DeviceUse *use, int d)
 	nulls[COL_MEMORY_USED] = nulls[COL_JOBS] = nulls[COL_MEMORY_KEPT] = false;
 }
 
+/* Fills the counters of a device, by CUDA's number. */
 static void
 fill_counters(Datum *values, bool *nulls, int number)
 {
@@ -207,7 +209,7 @@ put_row(ReturnSetInfo *rsinfo, Datum *values, bool *nulls)
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
-/* The columns that older versions of the SQL declare are the first of these. */
+/* Older SQL versions of this function declare fewer columns: the first of these. */
 Datum
 gpusort_devices(PG_FUNCTION_ARGS)
 {
@@ -242,8 +244,9 @@ gpusort_devices(PG_FUNCTION_ARGS)
 }
 
 /*
- * gpusort_device_stat_get(): the same and the counters, of each device that was opened since the
- * server's start.  Of one that is not open now there is no memory.
+ * gpusort_device_stat_get(): the columns of gpusort_devices() and the counters, for each
+ * device that was opened since the server's start.  The memory of a device that is not
+ * open is NULL.
  */
 Datum
 gpusort_device_stat_get(PG_FUNCTION_ARGS)

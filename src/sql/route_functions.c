@@ -1,6 +1,6 @@
 /*
  * route_functions.c
- *	  The router and the models as SQL functions.
+ *	  SQL functions of the router, the cost models and the correction factors.
  */
 #include "postgres.h"
 
@@ -28,10 +28,10 @@ PG_FUNCTION_INFO_V1(gpusort_algorithms);
 PG_FUNCTION_INFO_V1(gpusort_route);
 PG_FUNCTION_INFO_V1(gpusort_calibrate);
 
-/* What calibration may use; twice the widest record of its largest input. */
+/* Memory of the calibration */
 #define CALIBRATE_WORKSPACE	((size_t) 256 * 1024 * 1024)
 
-static void gpusort_calibrate_devices(ReturnSetInfo *rsinfo);
+static void calibrate_devices(ReturnSetInfo *rsinfo);
 
 const Algorithm *
 gpusort_algorithm_from_name(const char *name)
@@ -100,15 +100,15 @@ gpusort_algorithms(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* The facts' disorder for a word that describes the input; NULL: not known. */
+/* Sets the facts' presortedness from the name of an input order. */
 static void
 set_input_order(RouteFacts *facts, const char *order)
 {
 	static const struct
 	{
 		const char *name;
-		int			descents;	/* of a hundred neighbours, */
-		int			differ;		/* and those that are not equal */
+		int			descents;	/* percent of neighbours that descend */
+		int			differ;		/* percent of neighbours that are not equal */
 	}			orders[] = {
 		{"random", 50, 100}, {"sorted", 0, 100}, {"reversed", 100, 100}, {"nearly_sorted", 1, 100}, {"flat", 0, 0}
 	};
@@ -129,7 +129,7 @@ set_input_order(RouteFacts *facts, const char *order)
 			 errhint("Input orders are random, sorted, nearly_sorted, reversed and flat.")));
 }
 
-/* The same keys as a GPU would get them in one job, if there is one with so much memory. */
+/* Sets the GPU's facts for one job, if a device has enough memory. */
 static void
 set_gpu(RouteFacts *facts, int key_bits)
 {
@@ -137,7 +137,7 @@ set_gpu(RouteFacts *facts, int key_bits)
 	int			devices;
 
 	facts->device = device_state();
-	/* one that was given back can be had again */
+	/* an idle service starts again on demand */
 	if (facts->device == DEVICE_STATE_IDLE && device_shared->nalgorithms > 0)
 		facts->device = DEVICE_STATE_READY;
 	if (facts->device != DEVICE_STATE_READY)
@@ -154,7 +154,7 @@ set_gpu(RouteFacts *facts, int key_bits)
 	device_learn_facts(facts, NULL, NULL);
 }
 
-/* Why an algorithm cannot sort this; of a device that is not there, what it says. */
+/* Why an algorithm cannot sort the input; without a device, the service's reason. */
 static const char *
 why_not_words(const RouteFacts *facts, const RoutePrediction *p)
 {
@@ -167,7 +167,7 @@ why_not_words(const RouteFacts *facts, const RoutePrediction *p)
 					strncmp(words, "none: ", 6) == 0 ? words + 6 : words);
 }
 
-/* What a GPU's prediction is made of, and what it rests on. */
+/* The terms of a GPU's prediction and its correction. */
 static const char *
 terms_words(const RouteFacts *facts, const RoutePrediction *p)
 {
@@ -186,9 +186,9 @@ terms_words(const RouteFacts *facts, const RoutePrediction *p)
 					(unsigned long long) (factors == NULL ? 0 : factors->jobs));
 }
 
-/* What a prediction is made of, and what it rests on; NULL: on what is built in alone. */
+/* The terms of a prediction and its correction; NULL: the model is not corrected. */
 static const char *
-rests_on(const RouteFacts *facts, const RoutePrediction *p)
+prediction_words(const RouteFacts *facts, const RoutePrediction *p)
 {
 	CpuLearned	learned;
 
@@ -202,12 +202,12 @@ rests_on(const RouteFacts *facts, const RoutePrediction *p)
 					p->us / facts->cpu_factor / 1000, (unsigned long long) learned.sorts);
 }
 
-/* Why it was chosen, or why it cannot, and what its prediction rests on; NULL: nothing. */
+/* The reason for or against the algorithm, and the terms of its prediction; or NULL. */
 static const char *
 reason_of(const RouteFacts *facts, const RoutePrediction *p, const RouteDecision *decision)
 {
 	const char *reason = NULL;
-	const char *terms = rests_on(facts, p);
+	const char *terms = prediction_words(facts, p);
 
 	if (p->algorithm == decision->algorithm)
 		reason = gpusort_route_reason(facts, decision, palloc(ROUTE_REASON_SIZE));
@@ -223,10 +223,10 @@ reason_of(const RouteFacts *facts, const RoutePrediction *p, const RouteDecision
  *				 OUT algorithm text, OUT chosen bool, OUT predicted_ms float8,
  *				 OUT scratch_bytes bigint, OUT reason text)
  *
- * One row for each algorithm, the chosen one first, then by predicted time; an
- * algorithm that cannot sort such an input, or that auto never takes, comes last, with
- * NULL as its time and the reason why.  A GPU's time contains the transfers; its scratch_bytes are
- * of the device's memory.  The reason has what a time is made of, where something was learned.
+ * One row for each algorithm: the chosen one first, the others by predicted time.  An
+ * algorithm that cannot be chosen comes last, with a NULL time and the reason.  A GPU
+ * algorithm's time contains the transfers; its scratch_bytes are device memory.  If a
+ * correction factor applies, the reason contains the terms of the time.
  */
 Datum
 gpusort_route(PG_FUNCTION_ARGS)
@@ -289,7 +289,7 @@ gpusort_route(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 
-	/* A tiny input's choice is not by predicted time: it may not be first. */
+	/* the choice for a tiny input does not follow the predictions, so it may not be first */
 	for (int pass = 0; pass < 2; pass++)
 	{
 		for (int i = 0; i < ALGORITHM_COUNT; i++)
@@ -317,16 +317,16 @@ gpusort_route(PG_FUNCTION_ARGS)
 }
 
 static bool
-check_interrupts(void *arg)
+calibration_interrupted(void *arg)
 {
 	CHECK_FOR_INTERRUPTS();
 	return false;
 }
 
-/* log2_rows < 0 is NULL. */
+/* log2_rows < 0 becomes NULL. */
 static void
-gpusort_put_constant(ReturnSetInfo *rsinfo, const char *name, int log2_rows,
-			 double builtin, double measured)
+put_constant(ReturnSetInfo *rsinfo, const char *name, int log2_rows, double builtin,
+			 double measured)
 {
 	Datum		values[4];
 	bool		nulls[4] = {false, log2_rows < 0, false, false};
@@ -342,8 +342,8 @@ gpusort_put_constant(ReturnSetInfo *rsinfo, const char *name, int log2_rows,
  * gpusort_calibrate(OUT constant text, OUT log2_rows int, OUT built_in float8,
  *					 OUT measured float8)
  *
- * Measures this machine, stores the constants and returns them beside the
- * built-in ones; then has its GPUs measured.
+ * Measures the CPU and the GPUs, stores the constants, and returns them beside the
+ * built-in ones.
  */
 Datum
 gpusort_calibrate(PG_FUNCTION_ARGS)
@@ -357,7 +357,7 @@ gpusort_calibrate(PG_FUNCTION_ARGS)
 	workspace = MemoryContextAllocHuge(CurrentMemoryContext,
 									   CALIBRATE_WORKSPACE + 64);
 	model_calibrate(&model, (void *) TYPEALIGN(64, workspace),
-					CALIBRATE_WORKSPACE, check_interrupts, NULL);
+					CALIBRATE_WORKSPACE, calibration_interrupted, NULL);
 	pfree(workspace);
 	gpusort_model_store(&model);
 	gpusort_model_refresh(SIZE_MAX);
@@ -365,29 +365,28 @@ gpusort_calibrate(PG_FUNCTION_ARGS)
 
 	for (int curve = 0; curve < MODEL_CURVES; curve++)
 		for (int sample_point = 0; sample_point < MODEL_POINTS; sample_point++)
-			gpusort_put_constant(rsinfo, model_curve_names[curve], model_point_log2(sample_point),
+			put_constant(rsinfo, model_curve_names[curve], model_point_log2(sample_point),
 								 route_model_builtin.curve[curve][sample_point],
 								 model.curve[curve][sample_point]);
 	for (int i = 0; i < MODEL_SCALARS; i++)
-		gpusort_put_constant(rsinfo, model_scalar_names[i], -1,
+		put_constant(rsinfo, model_scalar_names[i], -1,
 							 route_model_builtin.scalar[i], model.scalar[i]);
-	gpusort_calibrate_devices(rsinfo);
+	calibrate_devices(rsinfo);
 	return (Datum) 0;
 }
 
 /* ------------------------------------------------------------------------
- * What is known of GPUs, as SQL functions: gpusort_device_model(), and gpusort_calibrate()'s
- * part of them.
+ * Cost models of the GPUs
  * ------------------------------------------------------------------------
  */
 
 PG_FUNCTION_INFO_V1(gpusort_device_model);
 
-/* What gpusort_calibrate() waits for the devices, and between two looks. */
+/* Time that gpusort_calibrate() waits for the devices, and the polling interval. */
 #define CALIBRATE_PATIENCE_US	10e6
-#define CALIBRATE_LOOK_MS		10
+#define CALIBRATE_POLL_MS		10
 
-/* log2_rows < 0, and a measured that is no number, are NULL. */
+/* log2_rows < 0 and a measured NaN become NULL. */
 static void
 put_part(ReturnSetInfo *rsinfo, int device, const char *part, int log2_rows, double measured,
 		 double factor, uint32 jobs)
@@ -442,7 +441,7 @@ gpusort_device_model(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* Has it been measured since? */
+/* Has the device been measured since the sequence number "before"? */
 static bool
 is_measured(int device, uint32 before)
 {
@@ -460,7 +459,7 @@ put_measured(ReturnSetInfo *rsinfo, const LearnDevice *who)
 #define PUT(name, log2_rows, library, value) \
 	do { \
 		if ((value) > 0) \
-			gpusort_put_constant(rsinfo, psprintf("gpu%d_%s", who->number, name), log2_rows, library, value); \
+			put_constant(rsinfo, psprintf("gpu%d_%s", who->number, name), log2_rows, library, value); \
 	} while (0)
 
 	PUT("up", -1, costs->copy_ns, measured.up_ns);
@@ -486,11 +485,12 @@ put_measured(ReturnSetInfo *rsinfo, const LearnDevice *who)
 }
 
 /*
- * Has every GPU measured, waits for that, forgets what jobs have taught of it, and returns what
- * was measured beside the library's costs: nanoseconds a byte, a job, a row.
+ * Requests a measurement of every GPU, waits for it, forgets the factors that jobs taught,
+ * and returns the measured figures beside the library's costs: nanoseconds per byte, per
+ * job or per row.
  */
 static void
-gpusort_calibrate_devices(ReturnSetInfo *rsinfo)
+calibrate_devices(ReturnSetInfo *rsinfo)
 {
 	uint64		start = device_now_us();
 	uint32		before;
@@ -507,7 +507,7 @@ gpusort_calibrate_devices(ReturnSetInfo *rsinfo)
 		while (!is_measured(d, before) && (double) (device_now_us() - start) < CALIBRATE_PATIENCE_US)
 		{
 			(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							 CALIBRATE_LOOK_MS, queue_wait_event());
+							 CALIBRATE_POLL_MS, queue_wait_event());
 			ResetLatch(MyLatch);
 			CHECK_FOR_INTERRUPTS();
 		}
