@@ -129,7 +129,7 @@ gpusort_forced_algorithm(void)
 }
 
 static void
-list_algorithms(void)
+fill_algorithm_options(void)
 {
 	struct config_enum_entry *option = algorithm_options;
 
@@ -154,7 +154,7 @@ gpusort_settings_init(void)
 	GucContext	server_start = process_shared_preload_libraries_in_progress ?
 		PGC_POSTMASTER : PGC_SIGHUP;
 
-	list_algorithms();
+	fill_algorithm_options();
 	DefineCustomBoolVariable("gpusort.enable",
 							 "Lets plans sort with GpuSort nodes instead of Sort nodes.",
 							 NULL,

@@ -91,8 +91,8 @@ fill_problem(const Calibration *cal, const Algorithm *algorithm, size_t n, int k
  * the workspace is too small, or the calibration is stopped.
  */
 static double
-measure(Calibration *cal, AlgorithmId id, size_t n, int key_bits,
-		SampleOrder order)
+measure_kernel(Calibration *cal, AlgorithmId id, size_t n, int key_bits,
+			   SampleOrder order)
 {
 	const Algorithm *algorithm = &sort_algorithms[id];
 	size_t		stride = (n * sort_rec_size(sample_format(key_bits)) + 63) & ~(size_t) 63;
@@ -135,7 +135,7 @@ calibrate_point(Calibration *cal, RouteModel *model, int sample_point)
 	const size_t n = (size_t) 1 << model_point_log2(sample_point);
 
 #define MEASURE(c, id, bits, order) \
-	(model->curve[c][sample_point] = measure(cal, id, n, bits, order))
+	(model->curve[c][sample_point] = measure_kernel(cal, id, n, bits, order))
 	for (int format = 0; format <= SORT_REC_128; format++)
 	{
 		int			bits = format_bits[format];
@@ -167,10 +167,10 @@ static void
 separate_cells(Calibration *cal, RouteModel *model)
 {
 	const size_t n = (size_t) 1 << 14;
-	double		small = measure(cal, ALGORITHM_CPU_COUNTING, n, 8, SAMPLE_RANDOM);
-	double		large = measure(cal, ALGORITHM_CPU_COUNTING, n, 16, SAMPLE_RANDOM);
-	double		ordered = measure(cal, ALGORITHM_CPU_COUNTING, n << 3, 8, SAMPLE_SCATTERED);
-	double		shuffled = measure(cal, ALGORITHM_CPU_COUNTING, n << 3, 8, SAMPLE_RANDOM);
+	double		small = measure_kernel(cal, ALGORITHM_CPU_COUNTING, n, 8, SAMPLE_RANDOM);
+	double		large = measure_kernel(cal, ALGORITHM_CPU_COUNTING, n, 16, SAMPLE_RANDOM);
+	double		ordered = measure_kernel(cal, ALGORITHM_CPU_COUNTING, n << 3, 8, SAMPLE_SCATTERED);
+	double		shuffled = measure_kernel(cal, ALGORITHM_CPU_COUNTING, n << 3, 8, SAMPLE_RANDOM);
 
 	if (small >= 0 && large >= 0)
 		model->scalar[MODEL_CELL_NS] = fmax(0, (large - small) * n / ((1 << 16) - (1 << 8)));
@@ -195,8 +195,8 @@ static void
 separate_drops(Calibration *cal, RouteModel *model)
 {
 	const size_t n = (size_t) 1 << 17;
-	double		few = measure(cal, ALGORITHM_PRESORTED, n, 32, SAMPLE_DISPLACED);
-	double		many = measure(cal, ALGORITHM_PRESORTED, n, 32, SAMPLE_SCATTERED);
+	double		few = measure_kernel(cal, ALGORITHM_PRESORTED, n, 32, SAMPLE_DISPLACED);
+	double		many = measure_kernel(cal, ALGORITHM_PRESORTED, n, 32, SAMPLE_SCATTERED);
 
 	if (few >= 0 && many >= 0)
 		model->scalar[MODEL_DROP_NS] = fmax(0, (many - few) / (0.05 - 0.01));
@@ -229,12 +229,12 @@ measure_team(const Calibration *cal, RouteModel *model)
 	team_cal.team = sort_thread_team_create(1);
 	if (team_cal.team == NULL)
 		return;
-	serial = measure(&team_cal, ALGORITHM_CPU_RADIX, n, 32, SAMPLE_RANDOM);
+	serial = measure_kernel(&team_cal, ALGORITHM_CPU_RADIX, n, 32, SAMPLE_RANDOM);
 	sort_thread_team_destroy(team_cal.team);
 	team_cal.team = sort_thread_team_create(2);
 	if (team_cal.team == NULL)
 		return;
-	together = measure(&team_cal, ALGORITHM_CPU_RADIX, n, 32, SAMPLE_RANDOM);
+	together = measure_kernel(&team_cal, ALGORITHM_CPU_RADIX, n, 32, SAMPLE_RANDOM);
 	sort_thread_team_destroy(team_cal.team);
 	if (serial > 0 && together >= 0)
 		model->scalar[MODEL_TEAM_SHARE] = fmin(1, fmax(0, 2 * (1 - together / serial)));

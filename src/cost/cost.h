@@ -26,6 +26,7 @@
 #ifndef GPUSORT_COST_COST_H
 #define GPUSORT_COST_COST_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -307,6 +308,12 @@ extern SortStatus model_calibrate(RouteModel *model, void *workspace, size_t siz
  * The functions are pure; the caller passes the time.
  * ------------------------------------------------------------------------
  */
+
+static inline double
+clamp_double(double x, double low, double high)
+{
+	return fmin(fmax(x, low), high);
+}
 
 /* Range of a correction factor. */
 #define FACTOR_MAX			128.0

@@ -14,15 +14,9 @@
 #include "service/device_state.h"
 
 static inline double
-clamp(double x, double low, double high)
-{
-	return fmin(fmax(x, low), high);
-}
-
-static inline double
 bounded(double log_factor)
 {
-	return clamp(log_factor, log(FACTOR_MIN), log(FACTOR_MAX));
+	return clamp_double(log_factor, log(FACTOR_MIN), log(FACTOR_MAX));
 }
 
 void
@@ -50,8 +44,8 @@ step_of(const Factor *factor, bool known, double log_ratio, const FactorRule *ru
 {
 	if (!known)
 		return log_ratio;
-	return clamp(log_ratio, log(rule->off_below), log(rule->off_above)) *
-		clamp(1.0 / (factor->jobs + 2), rule->least_share, rule->first_share);
+	return clamp_double(log_ratio, log(rule->off_below), log(rule->off_above)) *
+		clamp_double(1.0 / (factor->jobs + 2), rule->least_share, rule->first_share);
 }
 
 static void
@@ -81,7 +75,7 @@ factor_size_of(double rows, int *first)
 {
 	double		x = (log2(fmax(rows, 1)) - DEVICE_MEASURED_FIRST) / DEVICE_MEASURED_STEP;
 
-	x = clamp(x, 0, FACTOR_SIZES - 1);
+	x = clamp_double(x, 0, FACTOR_SIZES - 1);
 	*first = (int) fmin(x, FACTOR_SIZES - 2);
 	return x - *first;
 }

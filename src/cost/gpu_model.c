@@ -387,12 +387,6 @@ static const FactorRule gpu_rule = {
 #define LEAST_COPY_BYTES	65536
 #define LEAST_US			1.0
 
-static inline double
-clamp(double x, double low, double high)
-{
-	return fmin(fmax(x, low), high);
-}
-
 static inline int
 width_of(int key_width)
 {
@@ -484,7 +478,7 @@ learn_hand_over(Factor *factor, const GpusortCosts *costs, const GpuJobTimes *ti
 	double		least = hand_over_log(costs, times->hand_over_us);
 	double		most = fmax(least, hand_over_log(costs, times->hand_over_most_us));
 
-	factor_learn(factor, factor_is_known(factor), clamp(factor->log, least, most), now, &gpu_rule);
+	factor_learn(factor, factor_is_known(factor), clamp_double(factor->log, least, most), now, &gpu_rule);
 }
 
 static void
@@ -508,8 +502,8 @@ learn_load(GpuLearned *learned, const GpuJobTimes *times, double alone_us)
 	if (times->others <= 0 || !factor_is_known(&learned->part[GPU_PART_UP]))
 		return false;
 	/* bounded, as the steps of factors are */
-	took_us = clamp(took_us, expected_us * gpu_rule.off_below, expected_us * gpu_rule.off_above);
-	load = clamp((took_us / alone_us - 1) / times->others, 0, LOAD_MAX);
+	took_us = clamp_double(took_us, expected_us * gpu_rule.off_below, expected_us * gpu_rule.off_above);
+	load = clamp_double((took_us / alone_us - 1) / times->others, 0, LOAD_MAX);
 	learned->load += (load - learned->load) *
 		fmax(1.0 / (learned->load_jobs + 2), gpu_rule.least_share);
 	if (learned->load_jobs < UINT32_MAX)

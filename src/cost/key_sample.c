@@ -73,8 +73,6 @@
 /* Keys that are not frequent need not be uniform below 1/FEW_INFREQUENT of the sample. */
 #define FEW_INFREQUENT		8
 
-static bool route_scattered(const RouteFacts *facts, const void *recs);
-
 int
 sample_compare(const void *a, const void *b)
 {
@@ -208,6 +206,63 @@ gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
 }
 
 /* ------------------------------------------------------------------------
+ * Ascending runs that overlap
+ *
+ * An input with few descents is either nearly sorted or consists of ascending runs.
+ * Pairs of random records distinguish the two: in a nearly sorted input at most an
+ * eighth is in the wrong order (presorted.c), with overlapping runs nearly half.
+ * ------------------------------------------------------------------------
+ */
+
+#define SCATTERED_MIN_ROWS	4096
+#define SCATTERED_SAMPLE	64
+#define SCATTERED_PAIRS		(SCATTERED_SAMPLE * (SCATTERED_SAMPLE - 1) / 2)
+
+/* The presorted kernel merges inputs with fewer descents. */
+#define SCATTERED_MIN_RUNS	4
+
+typedef unsigned __int128 Key;
+
+static inline Key
+record_key(const RouteFacts *facts, const void *recs, size_t i)
+{
+	switch (facts->format)
+	{
+		case SORT_REC_PACKED:
+			return ((const uint64_t *) recs)[i] >> facts->begin_bit;
+		case SORT_REC_64:
+			return ((const SortRec64 *) recs)[i].key;
+		case SORT_REC_128:
+			break;
+	}
+	return (Key) ((const SortRec128 *) recs)[i].hi << 64 | ((const SortRec128 *) recs)[i].lo;
+}
+
+/* Do the runs overlap?  False if the facts already exclude a nearly sorted input. */
+static bool
+route_scattered(const RouteFacts *facts, const void *recs)
+{
+	size_t		step = facts->n / SCATTERED_SAMPLE;
+	uint32_t	random = 1;
+	Key			keys[SCATTERED_SAMPLE];
+	int			wrong = 0;
+
+	if (!facts->order_known || facts->n < SCATTERED_MIN_ROWS ||
+		facts->descents < SCATTERED_MIN_RUNS || facts->ascents == 0 ||
+		facts->descents > facts->n / ORDERED_PER_DESCENT)
+		return false;
+	for (int i = 0; i < SCATTERED_SAMPLE; i++)
+	{
+		/* a random place of its part, because the runs may have one length */
+		random = random * UINT32_C(1664525) + UINT32_C(1013904223);
+		keys[i] = record_key(facts, recs, i * step + (random >> 8) % step);
+		for (int j = 0; j < i; j++)
+			wrong += keys[i] < keys[j];
+	}
+	return wrong > SCATTERED_PAIRS / 5;
+}
+
+/* ------------------------------------------------------------------------
  * Number of distinct keys
  *
  * A counting sort touches one cell of its table per distinct key, so few distinct
@@ -303,61 +358,4 @@ gpusort_route_sample(RouteFacts *facts, const void *recs)
 			high = middle;
 	}
 	facts->distinct = (uint64_t) fmax(1, m * exp2(high));
-}
-
-/* ------------------------------------------------------------------------
- * Ascending runs that overlap
- *
- * An input with few descents is either nearly sorted or consists of ascending runs.
- * Pairs of random records distinguish the two: in a nearly sorted input at most an
- * eighth is in the wrong order (presorted.c), with overlapping runs nearly half.
- * ------------------------------------------------------------------------
- */
-
-#define SCATTERED_MIN_ROWS	4096
-#define SCATTERED_SAMPLE	64
-#define SCATTERED_PAIRS		(SCATTERED_SAMPLE * (SCATTERED_SAMPLE - 1) / 2)
-
-/* The presorted kernel merges inputs with fewer descents. */
-#define SCATTERED_MIN_RUNS	4
-
-typedef unsigned __int128 Key;
-
-static inline Key
-record_key(const RouteFacts *facts, const void *recs, size_t i)
-{
-	switch (facts->format)
-	{
-		case SORT_REC_PACKED:
-			return ((const uint64_t *) recs)[i] >> facts->begin_bit;
-		case SORT_REC_64:
-			return ((const SortRec64 *) recs)[i].key;
-		case SORT_REC_128:
-			break;
-	}
-	return (Key) ((const SortRec128 *) recs)[i].hi << 64 | ((const SortRec128 *) recs)[i].lo;
-}
-
-/* Do the runs overlap?  False if the facts already exclude a nearly sorted input. */
-static bool
-route_scattered(const RouteFacts *facts, const void *recs)
-{
-	size_t		step = facts->n / SCATTERED_SAMPLE;
-	uint32_t	random = 1;
-	Key			keys[SCATTERED_SAMPLE];
-	int			wrong = 0;
-
-	if (!facts->order_known || facts->n < SCATTERED_MIN_ROWS ||
-		facts->descents < SCATTERED_MIN_RUNS || facts->ascents == 0 ||
-		facts->descents > facts->n / ORDERED_PER_DESCENT)
-		return false;
-	for (int i = 0; i < SCATTERED_SAMPLE; i++)
-	{
-		/* a random place of its part, because the runs may have one length */
-		random = random * UINT32_C(1664525) + UINT32_C(1013904223);
-		keys[i] = record_key(facts, recs, i * step + (random >> 8) % step);
-		for (int j = 0; j < i; j++)
-			wrong += keys[i] < keys[j];
-	}
-	return wrong > SCATTERED_PAIRS / 5;
 }

@@ -205,7 +205,7 @@ is_new_rid(const ArrayValues *values, uint8 *seen, uint32 rid)
 
 /* Writes a chunk's values from position at; false if a rid is invalid or repeats. */
 static bool
-take_chunk(const ArrayValues *values, const DeviceJobSpec *spec, const KeyChunk *chunk,
+take_array_chunk(const ArrayValues *values, const DeviceJobSpec *spec, const KeyChunk *chunk,
 		   size_t at, uint8 *seen, char *out)
 {
 	const uint32 *rids = chunk->rids;
@@ -240,7 +240,7 @@ receive_values(const ArrayValues *values, DeviceJob *job, const DeviceJobSpec *s
 	{
 		if ((spec->want_keys && !device_check_keys(check, chunk.keys, spec->key_width, chunk.rows,
 												   done + chunk.rows == values->n)) ||
-			!take_chunk(values, spec, &chunk, done, seen, out))
+			!take_array_chunk(values, spec, &chunk, done, seen, out))
 		{
 			device_job_fail(job, "the device returned keys or rows that are not the array's");
 			return;
@@ -355,8 +355,8 @@ widen_as(const char *data, Oid type, size_t from, size_t to, uint64 min,
 
 /* Writes the elements [from, to) of the result. */
 static void
-gather(const char *data, int16 width, const SortProblem *problem, size_t from, size_t to,
-	   char *out)
+gather_elements(const char *data, int16 width, const SortProblem *problem, size_t from, size_t to,
+				char *out)
 {
 	const uint64 rid_mask = problem->begin_bit < 64 ? (UINT64CONST(1) << problem->begin_bit) - 1 : 0;
 
@@ -445,7 +445,7 @@ fill_facts(size_t n, const NormkeySummary *sum, RouteFacts *facts)
  * one.  False: the CPU must sort.
  */
 static bool
-sort_on_device(const ArrayValues *values, const RouteFacts *cpu_facts,
+sort_array_on_device(const ArrayValues *values, const RouteFacts *cpu_facts,
 			   const Algorithm *asked, char *out)
 {
 	RouteFacts	facts = *cpu_facts;
@@ -505,7 +505,7 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 	fill_facts(n, &sum, &facts);
 	gpusort_model_refresh(n);
 	device_learn_cpu_facts(&facts);
-	if (sort_on_device(&values, &facts, asked, out))
+	if (sort_array_on_device(&values, &facts, asked, out))
 		return;
 
 	gpusort_route_problem(&facts, &problem);
@@ -531,7 +531,7 @@ sort_elements(const char *data, Oid type, int16 width, size_t n,
 	for (size_t i = 0; i < n; i += ARRAY_CHUNK)
 	{
 		CHECK_FOR_INTERRUPTS();
-		gather(data, width, &problem, i, Min(n, i + ARRAY_CHUNK), out);
+		gather_elements(data, width, &problem, i, Min(n, i + ARRAY_CHUNK), out);
 	}
 }
 
