@@ -223,19 +223,23 @@ gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
 
 typedef unsigned __int128 Key;
 
+/* The key of record i, without the bits below begin_bit. */
 static inline Key
 record_key(const RouteFacts *facts, const void *recs, size_t i)
 {
+	Key			key;
+
 	switch (facts->format)
 	{
 		case SORT_REC_PACKED:
 			return ((const uint64_t *) recs)[i] >> facts->begin_bit;
 		case SORT_REC_64:
-			return ((const SortRec64 *) recs)[i].key;
+			return ((const SortRec64 *) recs)[i].key >> facts->begin_bit;
 		case SORT_REC_128:
 			break;
 	}
-	return (Key) ((const SortRec128 *) recs)[i].hi << 64 | ((const SortRec128 *) recs)[i].lo;
+	key = (Key) ((const SortRec128 *) recs)[i].hi << 64 | ((const SortRec128 *) recs)[i].lo;
+	return key >> facts->begin_bit;
 }
 
 /* Do the runs overlap?  False if the facts already exclude a nearly sorted input. */
@@ -284,39 +288,18 @@ route_scattered(const RouteFacts *facts, const void *recs)
 #define TABLE_BITS			10	/* hash table: 4 times the large sample */
 #define TABLE_SIZE			(1 << TABLE_BITS)
 
-/* The key of a record, at most SAMPLE_MAX_BITS wide. */
-static inline uint32_t
-narrow_key(const RouteFacts *facts, const void *recs, size_t i)
-{
-	uint32_t	mask = ((uint32_t) 1 << (facts->end_bit - facts->begin_bit)) - 1;
-	int			shift = facts->begin_bit;
-	unsigned __int128 key;
-
-	switch (facts->format)
-	{
-		case SORT_REC_PACKED:
-			return (uint32_t) (((const uint64_t *) recs)[i] >> shift) & mask;
-		case SORT_REC_64:
-			return (uint32_t) (((const SortRec64 *) recs)[i].key >> shift) & mask;
-		case SORT_REC_128:
-			break;
-	}
-	key = (unsigned __int128) ((const SortRec128 *) recs)[i].hi << 64 |
-		((const SortRec128 *) recs)[i].lo;
-	return (uint32_t) (key >> shift) & mask;
-}
-
 /* Number of distinct keys among m equidistant records. */
 static unsigned
 distinct_in_sample(const RouteFacts *facts, const void *recs, unsigned m)
 {
 	uint32_t	table[TABLE_SIZE];	/* key + 1; 0 is free */
 	uint32_t	keys[SAMPLE_LARGE];
+	uint32_t	mask = ((uint32_t) 1 << (facts->end_bit - facts->begin_bit)) - 1;
 	unsigned	distinct = 0;
 
 	/* load all keys first, so that their cache misses overlap */
 	for (unsigned i = 0; i < m; i++)
-		keys[i] = narrow_key(facts, recs, facts->n / m * i) + 1;
+		keys[i] = ((uint32_t) record_key(facts, recs, facts->n / m * i) & mask) + 1;
 
 	memset(table, 0, sizeof(table));
 	for (unsigned i = 0; i < m; i++)
