@@ -31,8 +31,6 @@ PG_FUNCTION_INFO_V1(gpusort_calibrate);
 /* Memory of the calibration */
 #define CALIBRATE_WORKSPACE	((size_t) 256 * 1024 * 1024)
 
-static void calibrate_devices(ReturnSetInfo *rsinfo);
-
 const Algorithm *
 gpusort_algorithm_from_name(const char *name)
 {
@@ -316,65 +314,6 @@ gpusort_route(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-static bool
-calibration_interrupted(void *arg)
-{
-	CHECK_FOR_INTERRUPTS();
-	return false;
-}
-
-/* log2_rows < 0 becomes NULL. */
-static void
-put_constant(ReturnSetInfo *rsinfo, const char *name, int log2_rows, double builtin,
-			 double measured)
-{
-	Datum		values[4];
-	bool		nulls[4] = {false, log2_rows < 0, false, false};
-
-	values[0] = CStringGetTextDatum(name);
-	values[1] = Int32GetDatum(log2_rows);
-	values[2] = Float8GetDatum(builtin);
-	values[3] = Float8GetDatum(measured);
-	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
-}
-
-/*
- * gpusort_calibrate(OUT constant text, OUT log2_rows int, OUT built_in float8,
- *					 OUT measured float8)
- *
- * Measures the CPU and the GPUs, stores the constants, and returns them beside the
- * built-in ones.
- */
-Datum
-gpusort_calibrate(PG_FUNCTION_ARGS)
-{
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	RouteModel	model;
-	char	   *workspace;
-
-	InitMaterializedSRF(fcinfo, 0);
-
-	workspace = MemoryContextAllocHuge(CurrentMemoryContext,
-									   CALIBRATE_WORKSPACE + 64);
-	model_calibrate(&model, (void *) TYPEALIGN(64, workspace),
-					CALIBRATE_WORKSPACE, calibration_interrupted, NULL);
-	pfree(workspace);
-	gpusort_model_store(&model);
-	gpusort_model_refresh(SIZE_MAX);
-	device_learn_cpu_forget();
-
-	for (int curve = 0; curve < MODEL_CURVES; curve++)
-		for (int sample_point = 0; sample_point < MODEL_POINTS; sample_point++)
-			put_constant(rsinfo, model_curve_names[curve], model_point_log2(sample_point),
-								 route_model_builtin.curve[curve][sample_point],
-								 model.curve[curve][sample_point]);
-	for (int i = 0; i < MODEL_SCALARS; i++)
-		put_constant(rsinfo, model_scalar_names[i], -1,
-							 route_model_builtin.scalar[i], model.scalar[i]);
-	calibrate_devices(rsinfo);
-	return (Datum) 0;
-}
-
 /* ------------------------------------------------------------------------
  * Cost models of the GPUs
  * ------------------------------------------------------------------------
@@ -439,6 +378,26 @@ gpusort_device_model(PG_FUNCTION_ARGS)
 			put_device(rsinfo, &who);
 	}
 	return (Datum) 0;
+}
+
+/* ------------------------------------------------------------------------
+ * Calibration
+ * ------------------------------------------------------------------------
+ */
+
+/* log2_rows < 0 becomes NULL. */
+static void
+put_constant(ReturnSetInfo *rsinfo, const char *name, int log2_rows, double builtin,
+			 double measured)
+{
+	Datum		values[4];
+	bool		nulls[4] = {false, log2_rows < 0, false, false};
+
+	values[0] = CStringGetTextDatum(name);
+	values[1] = Int32GetDatum(log2_rows);
+	values[2] = Float8GetDatum(builtin);
+	values[3] = Float8GetDatum(measured);
+	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
 /* Has the device been measured since the sequence number "before"? */
@@ -522,4 +481,48 @@ calibrate_devices(ReturnSetInfo *rsinfo)
 		gpusort_learn_forget(&who);
 		put_measured(rsinfo, &who);
 	}
+}
+
+static bool
+calibration_interrupted(void *arg)
+{
+	CHECK_FOR_INTERRUPTS();
+	return false;
+}
+
+/*
+ * gpusort_calibrate(OUT constant text, OUT log2_rows int, OUT built_in float8,
+ *					 OUT measured float8)
+ *
+ * Measures the CPU and the GPUs, stores the constants, and returns them beside the
+ * built-in ones.
+ */
+Datum
+gpusort_calibrate(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	RouteModel	model;
+	char	   *workspace;
+
+	InitMaterializedSRF(fcinfo, 0);
+
+	workspace = MemoryContextAllocHuge(CurrentMemoryContext,
+									   CALIBRATE_WORKSPACE + 64);
+	model_calibrate(&model, (void *) TYPEALIGN(64, workspace),
+					CALIBRATE_WORKSPACE, calibration_interrupted, NULL);
+	pfree(workspace);
+	gpusort_model_store(&model);
+	gpusort_model_refresh(SIZE_MAX);
+	device_learn_cpu_forget();
+
+	for (int curve = 0; curve < MODEL_CURVES; curve++)
+		for (int sample_point = 0; sample_point < MODEL_POINTS; sample_point++)
+			put_constant(rsinfo, model_curve_names[curve], model_point_log2(sample_point),
+								 route_model_builtin.curve[curve][sample_point],
+								 model.curve[curve][sample_point]);
+	for (int i = 0; i < MODEL_SCALARS; i++)
+		put_constant(rsinfo, model_scalar_names[i], -1,
+							 route_model_builtin.scalar[i], model.scalar[i]);
+	calibrate_devices(rsinfo);
+	return (Datum) 0;
 }
