@@ -1,6 +1,6 @@
 /*
  * dictionary.c
- *	  For t/: strings that all have the same place in a dictionary's table (tie_dictionary.c).
+ *	  For t/: strings that all have the same place in a dictionary's table (src/tiebreak/collated.c).
  */
 #include "postgres.h"
 
