@@ -535,24 +535,3 @@ run_cursor_next(RunCursor *cursor, bool forward)
 		return NULL;
 	return run_cursor_read_row(cursor);
 }
-
-void
-run_cursor_rewind(RunCursor *cursor)
-{
-	cursor->pos = cursor->mark_pos = 0;
-	cursor->eof = cursor->mark_eof = false;
-}
-
-void
-run_cursor_mark(RunCursor *cursor)
-{
-	cursor->mark_pos = cursor->pos;
-	cursor->mark_eof = cursor->eof;
-}
-
-void
-run_cursor_restore(RunCursor *cursor)
-{
-	cursor->pos = cursor->mark_pos;
-	cursor->eof = cursor->mark_eof;
-}
