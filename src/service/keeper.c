@@ -4,8 +4,8 @@
  *
  * The postmaster restarts the whole server when a child that it does not know ends with
  * an exit code other than 0 or 1.  Every orphan becomes a child of process 1, and in a
- * container that is the postmaster.  So the device process, which may end by SIGKILL a long time
- * after its supervisor, must never become an orphan.
+ * container that may be the postmaster.  The device process may end by SIGKILL long after
+ * its supervisor, so it must never become an orphan.
  *
  * The supervisor forks the keeper, and the keeper forks the device process.  The keeper
  * detaches from shared memory.  It has its own session, so that signals to the
@@ -69,7 +69,7 @@ static int	keeper_socket = -1;
 
 /* The signal interrupts pselect(). */
 static void
-handle_sigchld(SIGNAL_ARGS)
+keeper_sigchld(SIGNAL_ARGS)
 {
 }
 
@@ -163,7 +163,7 @@ keeper_main(int socket, void (*run) (void))
 	(void) sigprocmask(SIG_SETMASK, &blocked, NULL);
 	for (int i = 0; i < (int) lengthof(ignored); i++)
 		pqsignal(ignored[i], PG_SIG_IGN);
-	pqsignal(SIGCHLD, handle_sigchld);
+	pqsignal(SIGCHLD, keeper_sigchld);
 
 	process = fork();
 	if (process == 0)

@@ -63,7 +63,7 @@ static bool at_work[DEVICE_MAX];
 
 #define CACHE_DIRECTORY		"gpusort.cache"
 
-/* Size of all kernels for some architectures.  The driver evicts the least recently used ones. */
+/* Holds all kernels for some architectures.  The driver evicts the least recently used. */
 #define CACHE_MAX_BYTES		"268435456"
 
 /*
@@ -119,7 +119,7 @@ fails_often(const GpusortDeviceInfo *info)
 	return device_shared->failures[info->index] >= DEVICE_MAX_FAILURES;
 }
 
-/* Copies the device's costs from the library.  If they are implausible, the built-in costs stay. */
+/* Reads the device's costs from the library.  Implausible costs are ignored. */
 static void
 read_costs(const GpusortContext *context, DeviceEntry *entry)
 {
@@ -227,7 +227,7 @@ open_devices(void)
 }
 
 static void
-list_algorithms(void)
+publish_algorithms(void)
 {
 	int			n = 0;
 	const GpusortAlgorithm *a;
@@ -420,7 +420,7 @@ sleep_idle(void)
 
 /* One step of measuring a device, if there are no jobs. */
 static bool
-measure(void)
+measure_devices(void)
 {
 	for (int i = 0; i < DEVICE_SLOTS; i++)
 	{
@@ -452,7 +452,7 @@ device_process_main(void)
 	device_jobs_init(&device_api);
 	process_crash_init();
 	open_devices();
-	list_algorithms();
+	publish_algorithms();
 	device_shared->why_not[0] = '\0';
 	device_shared->why_detail[0] = '\0';
 	device_shared->start_us = (double) (device_now_us() - start);
@@ -479,7 +479,7 @@ device_process_main(void)
 		}
 		else
 		{
-			if (!measure())
+			if (!measure_devices())
 				sleep_idle();
 			/* the sleep does not count as busy */
 			count_busy();

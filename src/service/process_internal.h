@@ -122,7 +122,7 @@ extern void process_memory_unlock(int device);
 /* From here on crashes are counted against their device. */
 extern void process_crash_init(void);
 
-/* Queues a message for the server's log.  device: CUDA's number of a device that fails, or -1. */
+/* Queues a message for the log.  device: CUDA's number of a failed device, or -1. */
 extern void device_process_notes(int device, const char *format,...) pg_attribute_printf(2, 3);
 
 /*
@@ -134,7 +134,7 @@ pg_noreturn extern void device_process_gives_up(int code, const char *what, cons
 /* Ends the process after an error of the device. */
 pg_noreturn extern void device_process_fails(const char *format,...) pg_attribute_printf(1, 2);
 
-/* Reports that a device has made no progress for patience_ms; the supervisor ends the process. */
+/* Reports that a device hangs, and waits until the supervisor kills the process. */
 pg_noreturn extern void device_process_hangs(int device, int patience_ms);
 
 /* ------------------------------------------------------------------------
@@ -168,7 +168,7 @@ extern void device_jobs_init(const DeviceApi *api);
 /* Does for the job in a slot what can be done now.  Returns a set of DEVICE_STEP_*. */
 extern int	device_job_step(const DeviceApi *api, int slot_no);
 
-/* Does one step of measuring a device; false if there is none to do.  To be called without jobs. */
+/* Does one step of measuring a device, if one is due.  There must be no jobs. */
 extern bool device_measure_step(const DeviceApi *api, int device);
 
 #endif							/* GPUSORT_SERVICE_PROCESS_INTERNAL_H */

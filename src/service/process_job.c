@@ -546,7 +546,7 @@ check_since(const DeviceSlot *slot, uint64 since)
 		device_process_hangs(slot->device, patience_ms);
 }
 
-/* Checks the duration of the job's call.  Time of waiting for a thread or a lock does not count. */
+/* Checks the duration of the job's call, without its wait for a thread or a lock. */
 static void
 check_call_patience(const DeviceSlot *slot, const ProcessJob *job)
 {

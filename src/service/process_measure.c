@@ -136,7 +136,7 @@ end(const DeviceApi *api, int device, Measuring *m)
 	m->host = NULL;
 }
 
-/* Times the copy of "bytes" bytes, in pieces of HOST_BYTES: microseconds by the device's clock. */
+/* Microseconds, by the device's clock, of a copy in pieces of HOST_BYTES. */
 static GpusortStatus
 time_copy(const DeviceApi *api, Measuring *m, char *there, bool up, uint64 bytes, double *us,
 		  GpusortError *err)

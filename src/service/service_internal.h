@@ -17,7 +17,7 @@
  * ------------------------------------------------------------------------
  */
 
-/* Do the settings and this machine ask for a GPU service?  Called while libraries are preloaded. */
+/* Do the settings and this machine ask for a service?  Called while preloading. */
 extern bool device_service_wanted(void);
 
 /* Requests the service's shared memory.  Called while libraries are preloaded. */
@@ -113,7 +113,7 @@ extern GpusortStatus fault_error(const DeviceSlot *slot, FaultPlace place, Gpuso
 /* Will fault_stops() stop the process or the job here? */
 extern bool fault_will_stop(const DeviceSlot *slot, FaultPlace place);
 
-/* If injected here: ends or blocks the process, or makes the job hang.  True if the job hangs. */
+/* If injected here: ends or blocks the process.  True: the job hangs. */
 extern bool fault_stops(const DeviceSlot *slot, struct ProcessJob *job, FaultPlace place);
 
 /* Does the job hang as if the device made no progress? */
