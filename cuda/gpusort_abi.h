@@ -268,11 +268,11 @@ typedef struct GpusortCosts
 	double		job_us;			/* opening, wake-ups, first launches */
 	double		copy_ns;		/* per byte */
 
-	/* device memory of a sort: so many copies of keys and rids, and what tables take */
+	/* device memory of a sort: the number of copies of keys and rids, and the bytes of tables */
 	uint64_t	copies;
 	uint64_t	job_bytes;
 
-	/* what can be sorted by value: any input's keys may have so many, or so many times
+	/* what can be sorted by value: any input's range of keys may be this large, or this multiple of
 	 * the rows; gpu_onehot's rows, and words of its matrix */
 	uint64_t	values_always;
 	uint64_t	values_per_key;

@@ -13,7 +13,7 @@ const char *const distribution_names[] = {
 	"repeated70", "repeated100", "zipf", "fewvalues", "smallrange",
 	"range256", "range65536", "tail", "sawtooth", "tworuns",
 	"entropy1", "entropy2", "entropy3", "entropy4", "entropy5",
-	"crowded",
+	"clustered",
 	NULL
 };
 
@@ -205,7 +205,7 @@ distribution_generate(const char *name, unsigned bits, size_t n, uint64_t seed,
 		for (size_t i = 0; i < n; i++)
 			emit(arg, i, ascending(i % tooth, tooth, bits));
 	}
-	else if (strcmp(name, "crowded") == 0)
+	else if (strcmp(name, "clustered") == 0)
 	{
 		DistKey		middle = uniform(&s, bits);
 

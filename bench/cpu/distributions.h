@@ -46,7 +46,7 @@ typedef void (*DistEmit) (void *arg, size_t i, DistKey key);
  *	sawtooth		8 ascending runs one after the other
  *	tworuns			2 of them
  *	entropyK		K = 1 .. 5: bitwise AND of K + 1 uniform keys (Thearling, Smith)
- *	crowded			as many keys share any number of leading bits with one key as any other
+ *	clustered			as many keys share any number of leading bits with one key as any other
  */
 extern int	distribution_generate(const char *name, unsigned bits, size_t n,
 								  uint64_t seed, DistEmit emit, void *arg);

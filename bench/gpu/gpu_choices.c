@@ -26,7 +26,9 @@
 
 #define ENOUGH	0.95
 
-static const char *const spread_names[GPUSORT_DISTRIBUTIONS] = {"even", "frequent", "uneven", "clustered", "deep"};
+static const char *const spread_names[GPUSORT_DISTRIBUTIONS] = {
+	"uniform", "frequent", "skewed", "clustered", "long prefix"
+};
 
 /* The CSV's columns of times. */
 enum {CUB_RADIX, CUB_MERGE, RADIX, BUCKET, MERGE, TIMES};

@@ -14,10 +14,10 @@
 
 #include "key.cuh"
 
-/* Up to so many items in a bin are sorted by one thread, */
+/* Most items of a bin that one thread sorts. */
 #define BLOCK_SORT_FEW			8
 
-/* so many by one thread for each item; a bin with more is clustered. */
+/* Most items of a bin that are sorted by one thread for each item; a larger bin is clustered. */
 #define BLOCK_SORT_CLUSTERED		128
 #define SKEWED_SORT_CLUSTERED		40		/* where sorting as pairs is the other way */
 

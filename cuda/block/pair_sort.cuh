@@ -56,7 +56,7 @@ last_pair()
 	return make_pair<K>(all_ones<K>(), ~0u);
 }
 
-/* So many pairs in shared memory, from a place that suits their values. */
+/* Pairs in shared memory, at an address that suits the alignment of their values. */
 template <class K> struct PairRoom
 {
 	K		   *values;
@@ -119,7 +119,7 @@ pair_room_bytes(uint32_t capacity)
 	return capacity * (sizeof(K) + sizeof(uint32_t));
 }
 
-/* The threads that have pairs where there are so many: a power of two. */
+/* Number of threads that have pairs: a power of two. */
 template <int THREADS, int ITEMS> __device__ __forceinline__ uint32_t
 pair_threads(uint32_t count)
 {

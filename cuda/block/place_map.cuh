@@ -10,7 +10,7 @@
 /* A range of places' source that is too coarse to spread a bucket. */
 #define COARSE_RANGE			(1u << 12)
 
-/* Narrower ranges hold so many equal keys that rids must spread them. */
+/* Narrower ranges have many equal keys, which only rids distribute over the bins. */
 #define NARROW_RANGE			(1u << 16)
 
 /* The stretching stops a little short of 2^32, more than floats are wrong by. */

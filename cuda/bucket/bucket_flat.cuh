@@ -37,7 +37,7 @@
 #define FLAT_FIRST_SLOT			2
 #define FLAT_SECOND_BUCKETS		64			/* of each of those */
 
-/* A bucket is sorted by so many threads: many if there are few buckets. */
+/* Threads that sort one bucket: many if there are few buckets. */
 #define FLAT_SORT_FEW			256
 #define FLAT_SORT_MANY			512
 #define FLAT_SORT_ITEMS			9
@@ -50,7 +50,7 @@
 static_assert(FLAT_ONCE_MOST / FLAT_MOST_BUCKETS * FLAT_SLOT <=
 			  FLAT_SORT_MANY * FLAT_SORT_ITEMS, "a full slot fits a block");
 static_assert(FLAT_MOST / FLAT_FIRST_BUCKETS / FLAT_SECOND_BUCKETS * FLAT_SLOT <=
-			  FLAT_SORT_FEW * FLAT_SORT_ITEMS, "and so does one of two dealings");
+			  FLAT_SORT_FEW * FLAT_SORT_ITEMS, "and so does one of two scatters");
 
 template <class K> __host__ __device__ constexpr int
 flat_items()

@@ -67,7 +67,7 @@ start_scatter(SortRun *run, FlatArgs<K> &args, uint32_t segments)
 {
 	args.per_bucket = FLAT_THREADS * SAMPLE_ITEMS / args.buckets;
 
-	/* so few that hardly any bucket of so many would outgrow its slot */
+	/* few enough that hardly any bucket outgrows its slot */
 	args.most_even = args.per_bucket == FLAT_SAMPLES ? FLAT_SAMPLES * 5 / 2
 		: args.per_bucket * 11 / 8;
 	LAUNCH(run, (flat_deal_kernel<K, SAMPLE_ITEMS>), (uint64_t) segments * args.parts,

@@ -79,7 +79,7 @@ publish(volatile uint32_t *readback, uint32_t sequence_number, uint32_t order,
 	readback[READBACK_SEQUENCE] = sequence_number;
 }
 
-/* Buckets of a later round's segment, of which so many are for frequent values. */
+/* Buckets of a segment of a later round; heavy ones are for frequent values. */
 __host__ __device__ __forceinline__ uint32_t
 segment_bins(uint32_t size)
 {

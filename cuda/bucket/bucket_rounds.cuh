@@ -13,7 +13,7 @@
 #include "bucket/bucket_plan.cuh"
 
 #define SEGMENT_SAMPLE		1024	/* a power of two */
-#define HEAVY_SAMPLE		8		/* so many equal samples: a bucket of their own */
+#define HEAVY_SAMPLE		8		/* equal samples from which a value gets a bucket of its own */
 
 /* Sorts a sample in shared memory: a bitonic network. */
 template <class K> __device__ static void

@@ -18,8 +18,8 @@
 #define SAMPLE_ITEMS		15	/* of a thread; odd: no bank conflicts in blocked order */
 #define FEW_SAMPLE_ITEMS	3
 #define FEW_SAMPLES_MOST	(1u << 21)	/* keys for which those are enough */
-#define EQUAL_SAMPLES		6	/* so many of one code, at least: a span of its own */
-#define EQUAL_KEYS			1500	/* and about so many keys */
+#define EQUAL_SAMPLES		6	/* least samples of one code that get a span of its own */
+#define EQUAL_KEYS			1500	/* and about the least keys */
 
 static_assert(MAX_SPANS <= SAMPLE_THREADS, "a thread makes a span");
 

@@ -14,10 +14,10 @@
 #include "bucket/bucket_flat_run.cuh"
 #include "bucket/bucket_memory.cuh"
 
-/* No input needs so many: a round divides a bucket by two at the very least. */
+/* More than any input needs: each round at least halves a bucket. */
 #define MAX_ROUNDS			40
 
-/* Up to so many keys one block is quickest, if they are even. */
+/* Most uniform keys for which one block is quickest. */
 #define ONE_BLOCK_MOST		(1u << 13)
 
 static_assert(ONE_BLOCK_MOST <= LARGE_SORT_CAPACITY, "they fit");

@@ -33,7 +33,7 @@
 #define RANK_SMALL_MOST		(1u << 15)	/* keys of which small tiles are made */
 #define RANK_MOST			(1u << 16)	/* that are merged by ranks */
 
-/* Keys of which all pairs are compared: so many that a tile has 4^k times as many. */
+/* Number of keys of which all pairs are compared; a tile has 4^k times as many keys. */
 template <uint32_t TILE> __host__ __device__ constexpr uint32_t
 rank_run()
 {
@@ -49,7 +49,7 @@ static_assert(rank_run<RANK_SMALL_TILE>() == 32 && rank_run<RANK_TILE>() == 16,
 
 template <class K> struct RankArgs : PassArgs<K>
 {
-	int			width_bits;		/* runs have 2^so many keys, the last may have fewer */
+	int			width_bits;		/* binary logarithm of the keys of a run; the last run may have fewer */
 };
 
 /*

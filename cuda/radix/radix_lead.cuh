@@ -1,7 +1,7 @@
 /*
  * radix_lead.cuh
- *	  Sorts by only so many leading digits as tell keys apart: which those are, and what is
- *	  fixed up behind their passes.
+ *	  Sorts by the leading digits that tell keys apart: the choice of the digits, and the
+ *	  fix-up pass after their passes.
  *
  * A pass costs the same whether or not its digit decides anything.  Of 2^24 keys whose leading
  * bits are even, 32 bits order all but one in some hundred, whatever the keys' width; of 16
@@ -10,7 +10,7 @@
  * nevertheless, that run of neighbours is put in order.
  *
  * The guess (one block, before the count): neighbours in the sorted sample that differ share
- * some leading bits.  How many of them share b is what is left of the sample's pairs at b, and
+ * some leading bits.  How many keys share b bits is extrapolated from the pairs of the sample that share b, and
  * how it falls with b is carried on to where, of all n keys, few are left: one in eight keys
  * that wants the fix-up pass costs less than another pass.  Values that the sample has but once
  * tell how many more there are in all; where there are none, the sample has seen
@@ -49,7 +49,7 @@
 #define LEAD_SHARE			0.125f	/* of the keys to be fixed up, about, at most */
 #define LEAD_RISK			0.1f	/* that a long run is not in order, about, at most */
 #define LEAD_CLUSTER			16		/* values of the sample that share bits: a cluster, */
-#define LEAD_CLUSTER_FALL		8		/* ... followed from where there were so many times as many, */
+#define LEAD_CLUSTER_FALL		8		/* ... whose growth is followed from this multiple on, */
 #define LEAD_CLUSTER_SPARE	1.5f	/* ... and more than it seems */
 #define LEAD_SPARE_BITS		3		/* beyond those that would tell evenly spread keys apart */
 #define LEAD_RARE_BITS		4		/* beyond those that tell all values apart that there seem to be */
@@ -105,7 +105,7 @@ shared_bits_at(uint32_t at)
 }
 
 /*
- * How many different values of the sorted sample share so many leading bits, at most.  One
+ * Largest number of different values of the sorted sample that share bits leading bits.  One
  * warp; shared_bits: of each and the one before it.
  */
 __device__ __forceinline__ uint32_t
@@ -268,7 +268,7 @@ radix_lead_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int width, RadixSt
 		values.often += __syncthreads_count(often);
 	}
 
-	/* from those that share just so many bits to those that share them and more */
+	/* from pairs that share exactly this many bits to pairs that share at least as many */
 	pairs = bit >= 0 ? alike[bit] : 0;
 	pairs += block_exclusive_sum<LEAD_THREADS>(pairs, room, &total);
 	__syncthreads();

@@ -110,7 +110,7 @@ cut_rids_memory(const GpusortProblem *problem, int passes, void *scratch)
 		memory.positions[1] = cutter.take<uint32_t>(problem->n);
 	for (int i = 0; i < passes - 1 && i < 2; i++)
 	{
-		/* what is left after pass i: at most 24 bits, then 16 */
+		/* bits that remain after pass i: at most 24, then 16 */
 		int			left = passes - 1 - i;
 
 		memory.rest[i] = cutter.take<char>(problem->n * (left == 3 ? 4 : left));

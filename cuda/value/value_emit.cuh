@@ -14,7 +14,7 @@
 #include "key.cuh"
 
 #define EMIT_THREADS	256
-#define EMIT_VECTORS	8		/* at most so many of 16 bytes per thread */
+#define EMIT_VECTORS	8		/* most vectors of 16 bytes per thread */
 #define EMIT_STAGED		4096	/* starts that shared memory holds */
 
 template <class K> __host__ __device__ constexpr uint32_t
@@ -23,7 +23,7 @@ emit_tile(int vectors)
 	return EMIT_THREADS * vectors * (16 / sizeof(K));
 }
 
-/* So many that every multiprocessor has work, and starts fit shared memory. */
+/* Number of blocks: every multiprocessor has work, and the starts fit shared memory. */
 template <class K> static int
 emit_vectors(const DeviceTraits *device, uint64_t n, uint64_t range)
 {

@@ -37,7 +37,7 @@
 #define DEAL_ITEMS			12
 #define DEAL_TILE			(DEAL_THREADS * DEAL_ITEMS)
 #define LEAST_BUCKET_BITS	10
-#define MOST_BUCKET_BITS	15	/* so many 32-bit counters fit shared memory */
+#define MOST_BUCKET_BITS	15	/* the 32-bit counters of a bucket fit shared memory */
 #define USUAL_BUCKETS		128 /* more only if their counters would not fit */
 #define BUCKETS				1024
 #define LEAST_PAGE_BITS		13	/* a tile's keys of one bucket span two pages at most */

@@ -8,7 +8,7 @@
  *
  *	no descent			sorted, or flat: nothing to do
  *	no ascent			descending: reversed in place, equal keys in their order
- *	a few descents		so many ascending runs: merged, each pass reads and writes
+ *	a few descents		as many ascending runs: merged, each pass reads and writes
  *						everything once
  *	up to n / 16		perhaps a sorted input with some records out of place:
  *						those are picked out, sorted by cpu_radix and merged back

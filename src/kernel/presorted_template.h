@@ -63,7 +63,7 @@ PRESORTED(merge) (Member *m, const KeyMask *mask, const REC *a, const REC *a_end
 {
 	while (a < a_end && b < b_end)
 	{
-		/* So many steps cannot exhaust either. */
+		/* This number of steps exhausts neither input. */
 		size_t		steps = a_end - a < b_end - b ? a_end - a : b_end - b;
 
 		if (steps > MEMBER_POLL)

@@ -3,7 +3,7 @@
  *	  The contract between the sort kernels and everybody who calls them.
  *
  * A kernel orders n fixed-width records.  A record is an unsigned key (an
- * order-preserving image of the SQL sort key) and a 32-bit rid that travels
+ * normalized key of the SQL sort key) and a 32-bit rid that travels
  * with it.  Kernels know nothing of PostgreSQL: they include no server header,
  * allocate nothing, raise nothing, and build into the bench and the unit tests
  * as plain C.

@@ -198,7 +198,7 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 	MUST(api->stream_wait(stream, &must_err));
 	api->device_free(ctx, memory);
 
-	/* what the problem should have written, in an image of its own */
+	/* what the problem should have written, in a copy of its own */
 	for (size_t i = 0; i < n; i++)
 	{
 		uint32_t	from = input.order[i];

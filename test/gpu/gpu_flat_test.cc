@@ -31,7 +31,7 @@ static int	bucket_algorithm;
 
 enum Shape
 {
-	EVEN, EQUAL, TWO_VALUES, FEW_VALUES, SKEWED, CROWDED_ENDS, ASCENDING_RUNS, SHAPES
+	EVEN, EQUAL, TWO_VALUES, FEW_VALUES, SKEWED, CLUSTERED_ENDS, ASCENDING_RUNS, SHAPES
 };
 
 static std::vector<Key>
@@ -59,7 +59,7 @@ make_keys(Shape shape, uint64_t n)
 			case SKEWED:
 				v >>= v % 60;
 				break;
-			case CROWDED_ENDS:
+			case CLUSTERED_ENDS:
 				v = v & 1 ? ~(Key) 0 - (v >> 1) % 3 : (v >> 1) % 3;
 				break;
 			case ASCENDING_RUNS:
@@ -183,21 +183,21 @@ check_ways()
 		{
 			std::vector<Key> keys = make_keys((Shape) shape, n);
 
-			check_sort<uint32_t>(keys, GPUSORT_OUT_RIDS, ONCE, "dealt once");
-			check_sort<uint64_t>(keys, GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS, ONCE, "dealt once");
-			check_sort<unsigned __int128>(keys, GPUSORT_OUT_RIDS, ONCE, "dealt once");
+			check_sort<uint32_t>(keys, GPUSORT_OUT_RIDS, ONCE, "scattered once");
+			check_sort<uint64_t>(keys, GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS, ONCE, "scattered once");
+			check_sort<unsigned __int128>(keys, GPUSORT_OUT_RIDS, ONCE, "scattered once");
 		}
 	check_sort<uint32_t>(make_keys(SKEWED, 8192), GPUSORT_OUT_RIDS, 1, "one block");
 	check_sort<uint64_t>(make_keys(TWO_VALUES, 1 << 17), GPUSORT_OUT_RIDS, ONCE, "128 buckets");
 	check_sort<uint32_t>(make_keys(FEW_VALUES, (1 << 17) + 1), GPUSORT_OUT_RIDS, ONCE,
 						 "256 buckets");
 	check_sort<uint64_t>(make_keys(SKEWED, FLAT_ONCE_MOST), GPUSORT_OUT_KEYS, ONCE,
-						 "all that is dealt once");
+						 "all that is scattered once");
 	check_sort<uint64_t>(make_keys(TWO_VALUES, FLAT_ONCE_MOST + 1), GPUSORT_OUT_RIDS, TWICE,
-						 "two values, dealt twice");
+						 "two values, scattered twice");
 	check_sort<uint64_t>(make_keys(SKEWED, 400000), GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS, TWICE,
-						 "dealt twice");
-	check_sort<unsigned __int128>(make_keys(SKEWED, 300000), GPUSORT_OUT_RIDS, TWICE, "u128 dealt twice");
+						 "scattered twice");
+	check_sort<unsigned __int128>(make_keys(SKEWED, 300000), GPUSORT_OUT_RIDS, TWICE, "u128 scattered twice");
 	check_sort<uint64_t>(make_keys(EQUAL, FLAT_ONCE_MOST + 1), GPUSORT_OUT_RIDS, MAPPED, "equal");
 	check_sort<uint32_t>(make_keys(TWO_VALUES, FLAT_ONCE_MOST + 1), GPUSORT_OUT_RIDS, MAPPED,
 						 "u32 not");
@@ -215,9 +215,9 @@ check_order()
 	{
 		std::vector<Key> keys = make_keys((Shape) shape, 8193 + rng() % 20000);
 
-		check_sort<uint32_t>(keys, GPUSORT_OUT_RIDS, ANY, "random, dealt once");
-		check_sort<uint64_t>(keys, GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS, ANY, "random, dealt once");
-		check_sort<unsigned __int128>(keys, GPUSORT_OUT_RIDS, ANY, "random, dealt once");
+		check_sort<uint32_t>(keys, GPUSORT_OUT_RIDS, ANY, "random, scattered once");
+		check_sort<uint64_t>(keys, GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS, ANY, "random, scattered once");
+		check_sort<unsigned __int128>(keys, GPUSORT_OUT_RIDS, ANY, "random, scattered once");
 	}
 	check_sort<uint64_t>(make_keys((Shape) (rng() % SHAPES), FLAT_ONCE_MOST + 1 + rng() % 50000),
 						 GPUSORT_OUT_RIDS, ANY, "random, beyond");

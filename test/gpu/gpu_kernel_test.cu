@@ -327,7 +327,7 @@ check_leading_digits(size_t n)
 			input.distribution = "frequent and a rare neighbour";
 			find_order(input);
 			if (check_sort(radix, input, output, RIDS_ANY, output == 1) <= digits)
-				fail("gpu_radix", "has not sorted again what cannot be mended");
+				fail("gpu_radix", "has not sorted again what cannot be fixed up");
 		}
 }
 

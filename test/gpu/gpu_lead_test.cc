@@ -38,7 +38,7 @@ random_key()
 	return (Key) rng() << 64 | rng();
 }
 
-/* A sort: the values lie in bits [begin, end) of keys of so many bits. */
+/* A sort: the values lie in bits [begin, end) of keys of key_bits bits. */
 struct Case
 {
 	int			key_bits;
@@ -157,7 +157,7 @@ whole(int key_bits, uint32_t output = keys_and_rids, uint32_t facts = 0, bool ri
 	return Case{key_bits, 0, key_bits, output, facts, rids};
 }
 
-/* Values of so many bits whose upper ones are even. */
+/* Values of a number of bits; the upper bits are uniform. */
 static std::vector<Key>
 even_values(size_t n, int bits)
 {
@@ -169,7 +169,7 @@ even_values(size_t n, int bits)
 }
 
 /*
- * What is not in the sample: runs of so many values with the same upper bits, the lower ones
+ * What is not in the sample: runs of a number of values with the same upper bits, the lower ones
  * random and some equal; elsewhere even values below.
  */
 static std::vector<Key>
@@ -249,7 +249,7 @@ check_ways()
 		check_sort(whole(bits), std::vector<Key>(20000, 77), ALL_DIGITS, 1, "one value");
 	}
 
-	/* a run of so many is fixed up wherever it lies: one after the other across the blocks' parts */
+	/* a run of each length is fixed up wherever it lies: one after the other across the blocks' parts */
 	for (uint32_t length : {2u, 31u, 32u, 33u, (uint32_t) LEAD_RUN - 1, (uint32_t) LEAD_RUN})
 		for (int bits : {64, 128})
 			check_sort(whole(bits), hidden_runs(19999, bits, length, 15000 / length), FIXED_UP, 3, "runs");

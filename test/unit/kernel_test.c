@@ -139,7 +139,7 @@ test_frequent_keys(const Algorithm *algorithm)
 	{
 		SortCase	c = shape_case(wide[s], ((size_t) 1 << 19) + 77, s % 2);
 
-		run_case(algorithm, &c, "crowded");
+		run_case(algorithm, &c, "clustered");
 		run_case(algorithm, &c, "entropy3");
 		run_case(algorithm, &c, "entropy5");
 	}

@@ -19,7 +19,7 @@
 /* Widest block that an instruction set merges at a time, in words. */
 #define MERGE_MAX_BLOCK		16
 
-/* What lies ready at a node, or what is left of a run at a leaf: [ptr, end). */
+/* Words that are ready at an inner node, or the remaining words of a run at a leaf: [ptr, end). */
 typedef struct MergeStream
 {
 	const uint64_t *ptr;

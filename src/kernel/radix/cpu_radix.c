@@ -17,7 +17,7 @@
  *	   passes than narrow ones, and no input costs more than its bits.
  *	3. All digits of a part are counted in one read; constant ones are skipped.
  *
- *	4. Where leading bits tell little, as a sample or a part's uneven leading digit
+ *	4. Where leading bits tell little, as a sample or a part's skewed leading digit
  *	   says, records are parted by sampled keys instead (radix_split.h), with a class
  *	   to itself for each frequent one; up to RADIX_SMALL such records are sorted by
  *	   cpu_merge's networks.  Where a few bits more tell them apart, those are sorted.
@@ -50,7 +50,7 @@
  *	  sampled keys, on one core of a Zen 4 EPYC with AVX-512 at 2^20, (64, rid)
  *	  entropy3 20.3 to 15.0 ns, entropy4 18.0 to 11.2, entropy5 15.6 to 7.6; (32, rid)
  *	  11.1 to 7.7, 11.2 to 5.9, 11.3 to 5.5.  Keys that are even beside one key lose,
- *	  as that digit was made for them: crowded 10.0 to 11.5.
+ *	  as that digit was made for them: clustered 10.0 to 11.5.
  *	- That pays by three things together.  The tree in registers: entropy5 15.3 to 10.8,
  *	  for the portable walk takes 4 ns a key.  A class kept as a byte from the count to
  *	  the scatter, and frequent keys chosen first: entropy4 16.4 to 12.0, entropy5 12.3
@@ -80,7 +80,7 @@
 #define RADIX_MAX_DIGITS	4	/* sorted in one go */
 #define RADIX_SLACK_BITS	3	/* sorted beyond log2(n) */
 #define RADIX_FINISH_MOVES	16	/* a record moves this far by insertion */
-#define RADIX_SKEWED_MIN	1024	/* records worth looking for uneven digits */
+#define RADIX_SKEWED_MIN	1024	/* least records for which skewed digits are looked for */
 #define RADIX_SKEWED		4		/* times what even digits have in common */
 #define RADIX_SMALL			1024	/* records whose leading bits tell little: networks; a sample */
 #define RADIX_ALIKE			400 /* of a sample's 2016 pairs have equal leading bits: sampled keys */
@@ -217,7 +217,7 @@ plan_leading(DigitPlan *plan, size_t n, size_t rec_size, int begin_bit, int high
 }
 
 /*
- * So many bits are sorted digit by digit, sooner than parted by sampled keys: two
+ * Bits up to which digits are faster than parting by sampled keys: two
  * passes, or three of words.  Equal keys slow a pass, for they follow each other to
  * the same place, and parting has done with them.
  */

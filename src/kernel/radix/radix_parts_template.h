@@ -132,7 +132,7 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 	if (!member_barrier(m))
 		return false;
 
-	/* Small parts first: whoever is free takes the next. */
+	/* Small parts first: a free member takes the next part. */
 	big = m->size > 1 ? n / m->size / 4 : radix_big_part(sizeof(REC));
 	if (big < radix_big_part(sizeof(REC)))
 		big = radix_big_part(sizeof(REC));

@@ -132,7 +132,7 @@ RADIX(small) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp, size_t n
 
 /*
  * Do a sample's leading bits, from the first in which it differs, tell so little that
- * parts by nbits of them would come out uneven?
+ * parts by nbits of them would be skewed?
  */
 static bool
 RADIX(is_skewed) (const RadixWork *work, const REC *src, size_t n, int high_bit, int nbits)

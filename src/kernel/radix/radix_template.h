@@ -201,7 +201,7 @@ RADIX(pass) (Member *m, RadixWork *work, const REC *src, REC *dst, size_t n,
 }
 
 /*
- * Are the leading digit's counts so uneven that leading bits tell less than their
+ * Are the leading digit's counts so skewed that leading bits tell less than their
  * number says?
  */
 static bool
@@ -239,7 +239,7 @@ RADIX(sample) (const RadixWork *work, const REC *recs, size_t n, int high_bit, u
 
 /*
  * The lowest bit of those that tell most of n records apart, as far as a sample
- * says: its neighbours in order differ within so many leading bits, and each
+ * says: its neighbours in order differ within this number of leading bits, and each
  * doubling of the number of records takes its share of that again.  *equal is how
  * many neighbours do not differ.
  */
