@@ -467,7 +467,7 @@ select_kth(uint64 *v, int n, int k)
  * would let all of them in.  Returns the number of rows kept.
  */
 static int
-keep_first_of_page(const BoundedSink *sink, const RowPage *page, PageKeyPlaces where, uint16 *rows, int nrows)
+keep_first_of_page(BoundedSink *sink, const RowPage *page, PageKeyPlaces where, uint16 *rows, int nrows)
 {
 	const KeyBufferColumn *col = &sink->base.batch->keybuf.cols[0];
 	const KeyMaker maker = sink->base.env->keys.makers[0];
@@ -496,6 +496,9 @@ keep_first_of_page(const BoundedSink *sink, const RowPage *page, PageKeyPlaces w
 	if (n <= bound)
 		return nrows;
 	kth = select_kth(sorted, n, (int) bound - 1);
+	/* the rows up to the k-th are kept, so that no participant wants a later row */
+	if (sink->shared_threshold != NULL)
+		share_threshold(sink, kth);
 	for (int k = 0; k < nrows; k++)
 	{
 		if (normkeys[k] <= kth)
