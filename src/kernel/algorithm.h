@@ -2,12 +2,12 @@
  * algorithm.h
  *	  Every algorithm that can sort, described once.
  *
- * What the setting gpusort.algorithm offers, gpusort_stat counts, gpusort_algorithms()
- * lists and the router chooses from is this table.  To add an algorithm is to add it to
- * ALGORITHMS and a row to the table (algorithms.c); what it costs is said by a function of
- * its name in the model, without which that does not compile (route/model.c,
- * route/gpu_model.c).  It is not a field here, for the descriptions lie below everything
- * that asks for them: kernels do not know the router's facts.
+ * The setting gpusort.algorithm, the view gpusort_stat, the function
+ * gpusort_algorithms() and the router all use this table.  A new algorithm needs an entry
+ * in ALGORITHMS, a row of the table (algorithms.c), and a function of its name in
+ * cost/cpu_model.c or cost/gpu_model.c that predicts its time; the models do not compile
+ * without that function.  The prediction is not a field of the table because kernels do not
+ * know the router's facts.
  */
 #ifndef GPUSORT_ALGORITHM_H
 #define GPUSORT_ALGORITHM_H

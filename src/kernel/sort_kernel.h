@@ -63,7 +63,7 @@ typedef enum SortStatus
 
 struct SortTeam;				/* team.h */
 
-/* What a kernel is asked to sort; a job (device/protocol.h) is something else. */
+/* The input of a kernel.  A job of the GPU service (service/protocol.h) is something else. */
 typedef struct SortProblem
 {
 	/* what to sort */
