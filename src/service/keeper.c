@@ -50,6 +50,9 @@
 /* The keeper's end of the socket, after it has closed all other files. */
 #define KEEPER_SOCKET	3
 
+/* Time for the device process to end after SIGTERM. */
+#define KEEPER_GRACE_SECONDS	5
+
 /* Message of the keeper: first the process's PID, later its status. */
 typedef struct KeeperWord
 {
@@ -104,17 +107,27 @@ close_files(int socket)
 		return;
 }
 
-/* Forwards signals until the device process has ended. */
+/*
+ * Forwards signals until the device process has ended.
+ *
+ * Without a supervisor the device process gets SIGTERM, on which it exits with status 0, and
+ * SIGKILL only when it has not ended some seconds later.  If the keeper is killed in that
+ * moment as well, process 1 reaps the device process; were that the postmaster, it would take
+ * an end by SIGKILL for the crash of a session.
+ */
 pg_noreturn static void
 keeper_loop(const sigset_t *waiting)
 {
+	const struct timespec grace = {KEEPER_GRACE_SECONDS, 0};
 	bool		supervised = true;
+	bool		killed = false;
 
 	for (;;)
 	{
 		fd_set		set;
 		int			status;
 		pid_t		pid;
+		int			ready;
 
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		{
@@ -127,7 +140,13 @@ keeper_loop(const sigset_t *waiting)
 		FD_ZERO(&set);
 		if (supervised)
 			FD_SET(KEEPER_SOCKET, &set);
-		if (pselect(KEEPER_SOCKET + 1, &set, NULL, NULL, NULL, waiting) > 0)
+		ready = pselect(KEEPER_SOCKET + 1, &set, NULL, NULL, supervised || killed ? NULL : &grace, waiting);
+		if (ready == 0)
+		{
+			killed = true;
+			(void) kill(process, SIGKILL);
+		}
+		else if (ready > 0)
 		{
 			unsigned char signo;
 			ssize_t		n = recv(KEEPER_SOCKET, &signo, 1, MSG_DONTWAIT);
@@ -137,7 +156,7 @@ keeper_loop(const sigset_t *waiting)
 			else if (n == 0)
 			{
 				supervised = false;
-				(void) kill(process, SIGKILL);
+				(void) kill(process, SIGTERM);
 			}
 		}
 	}
