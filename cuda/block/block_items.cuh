@@ -19,7 +19,7 @@
 
 /* Most items of a bin that are sorted by one thread for each item; a larger bin is clustered. */
 #define BLOCK_SORT_CLUSTERED		128
-#define SKEWED_SORT_CLUSTERED		40		/* where sorting as pairs is the other way */
+#define SKEWED_SORT_CLUSTERED		40		/* the same bound where clustered buckets are sorted as pairs */
 
 /* A key in shared memory: compared as one number. */
 typedef unsigned long long Item;

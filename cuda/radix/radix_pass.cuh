@@ -27,9 +27,9 @@
 
 #define RADIX_READBACK_SEQUENCE	0
 #define RADIX_READBACK_PASSES	1		/* bit p: digit p is not the same in all keys */
-#define RADIX_READBACK_DOMINANT		2		/* bit p: some digit p is that of a RADIX_DOMINANT_SHARE of them */
-#define RADIX_READBACK_CUT		5		/* digits below are not counted; of both only those above are told */
-#define RADIX_READBACK_LONG		6		/* what is out of order is not fixed up (radix_lead.cuh) */
+#define RADIX_READBACK_DOMINANT		2		/* bit p: a RADIX_DOMINANT_SHARE of the keys has one digit p */
+#define RADIX_READBACK_CUT		5		/* digits below it are neither counted nor reported */
+#define RADIX_READBACK_LONG		6		/* some keys out of order were not fixed up (radix_lead.cuh) */
 
 /* Lanes with a digit of a quarter of the keys are found by a ballot: they would wait for one word. */
 #define RADIX_DOMINANT_SHARE		4
