@@ -37,6 +37,7 @@
 
 #include "block/pair_sort.cuh"
 #include "block/sample_position.cuh"
+#include "launch_bounds.cuh"
 #include "radix/radix_pass.cuh"
 
 #define LEAD_THREADS		1024
@@ -343,7 +344,7 @@ template <class K> struct FixUpArgs
 
 /* Puts runs of equal leading bits in order. */
 template <class K>
-__global__ void __launch_bounds__(FIX_UP_THREADS, 3)
+__global__ void __launch_bounds__(FIX_UP_THREADS, RESIDENT_BLOCKS(FIX_UP_THREADS, 3))
 radix_fix_up_kernel(const FixUpArgs<K> args)
 {
 	constexpr uint32_t AREA = fix_up_area<K>();

@@ -145,7 +145,7 @@ deal_tile(const K *keys, uint32_t count, const ValueMap<K> &map, int bucket_bits
 }
 
 template <class K>
-__global__ void __launch_bounds__(DEAL_THREADS, RESIDENT_THREADS >= 1536 ? 3 : 2)
+__global__ void __launch_bounds__(DEAL_THREADS, RESIDENT_BLOCKS(DEAL_THREADS, 3))
 deal_kernel(const K *keys, uint32_t n, const ValueMap<K> map, int bucket_bits,
 			int page_bits, uint32_t bucket_pages, DealState *state, uint32_t *page_table,
 			uint16_t *pages)

@@ -10,18 +10,8 @@
 
 #include "block/block_scan.cuh"
 #include "buffer.cuh"
+#include "launch_bounds.cuh"
 #include "value/value_range.cuh"
-
-/* Threads that a multiprocessor holds: launch bounds must not ask for more. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
-#define RESIDENT_THREADS	1024
-#elif defined(__CUDA_ARCH__) && \
-	(__CUDA_ARCH__ / 10 == 86 || __CUDA_ARCH__ / 10 == 87 || \
-	 __CUDA_ARCH__ / 10 == 89 || __CUDA_ARCH__ >= 1200)
-#define RESIDENT_THREADS	1536
-#else
-#define RESIDENT_THREADS	2048
-#endif
 
 #define COUNT_THREADS		1024
 #define COUNT_UNROLL		4	/* vectors of 16 bytes per thread at once */
