@@ -1,0 +1,53 @@
+/*
+ * index_build.h
+ *	  Builds of btree indexes through the sort engine.
+ *
+ * index_build_sorted() stands in the place of btbuild(): it scans the heap,
+ * sorts index tuples by the engine, and writes the pages that nbtsort.c would
+ * write, byte for byte but for LSN and checksum.  What it does not support it
+ * leaves alone before it writes a page.
+ */
+#ifndef GPUSORT_INDEX_BUILD_H
+#define GPUSORT_INDEX_BUILD_H
+
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "nodes/execnodes.h"
+#include "utils/relcache.h"
+
+/* How index tuples went through the build. */
+typedef enum
+{
+	INDEX_ROUTE_NONE,			/* the build was left to btbuild() */
+	INDEX_ROUTE_COMPACT,		/* keys and TIDs only: the keys tell the values */
+	INDEX_ROUTE_TUPLES,			/* whole index tuples */
+} IndexBuildRoute;
+
+/* The last call of index_build_sorted() in this process, also a failed one. */
+typedef struct
+{
+	IndexBuildRoute route;
+	bool		page_scan;		/* the heap was read page by page */
+	double		heap_rows;		/* live heap tuples, as IndexBuildResult has it */
+	double		rows;			/* index tuples, dead ones included */
+	int64		runs;			/* runs written to temporary files */
+	int64		spilled_bytes;	/* bytes of these runs */
+	int64		memory;			/* most bytes of memory used for sorting */
+	int64		pages;			/* pages of the index, its metapage included */
+	double		scan_ms;		/* reading the heap and forming rows */
+	double		sort_ms;		/* sorting, and writing runs */
+	double		load_ms;		/* merging runs and writing pages */
+} IndexBuildCounters;
+
+/*
+ * Builds a btree index.  heap, index and info are what ambuild gets.  Returns
+ * NULL, with *reason set to a static string, if nothing was written and the
+ * caller is to run btbuild().
+ */
+extern IndexBuildResult *index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **reason);
+
+/* Counters of the last call. */
+extern const IndexBuildCounters *index_build_counters(void);
+
+#endif							/* GPUSORT_INDEX_BUILD_H */
