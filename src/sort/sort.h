@@ -104,6 +104,7 @@ struct RowPage
 	bool		direct;			/* row_page_write() can be used */
 	Size		bytes;			/* bytes to reserve for all rows of a direct page */
 	PageAhead	ahead;
+	const ItemPointerData *tids;	/* the rows get these TIDs; NULL: no TIDs */
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
 	uint16		lens[MaxHeapTuplesPerPage];
 };
@@ -150,11 +151,17 @@ row_page_room(const RowPage *page, int i)
 static inline Size
 row_page_write(const RowPage *page, int i, char *row)
 {
+	Size		size;
+
 	page_ahead_ask(&page->ahead, i);
 	if (page->whole)
-		return row_copy(row, (const char *) page->tuples[i] + MINIMAL_TUPLE_OFFSET,
+		size = row_copy(row, (const char *) page->tuples[i] + MINIMAL_TUPLE_OFFSET,
 						(Size) page->lens[i] - MINIMAL_TUPLE_OFFSET);
-	return row_pick(page->pick, page->tuples[i], page->lens[i], row);
+	else
+		size = row_pick(page->pick, page->tuples[i], page->lens[i], row);
+	if (unlikely(page->tids != NULL))
+		row_set_tid(row, &page->tids[i]);
+	return size;
 }
 
 /* ------------------------------------------------------------------------

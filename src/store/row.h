@@ -264,6 +264,30 @@ row_is_whole(const char *row, Size bytes, const JobSecret *secret, uint64 *sum)
 	return likely(checksum == row_checksum(row, *sum, secret));
 }
 
+/* ---- TID of a row: the heap tuple that an index tuple is for ----
+ *
+ * A row of an index build has the TID in the padding of its MinimalTuple, and a flag in
+ * a bit of t_infomask2 that PostgreSQL leaves unused.  Arenas and runs keep both.  Such
+ * rows have no checksum and no mark, whose places these are.
+ */
+
+/* Flag in t_infomask2: the heap tuple is dead to all new snapshots. */
+#define ROW_DEAD	0x0800
+
+static inline void
+row_set_tid(char *row, const ItemPointerData *tid)
+{
+	StaticAssertStmt(MINIMAL_TUPLE_PADDING >= sizeof(ItemPointerData) && (ROW_DEAD & HEAP_NATTS_MASK) == 0,
+					 "a TID has no place in a MinimalTuple");
+	memcpy(((MinimalTuple) row)->mt_padding, tid, sizeof(ItemPointerData));
+}
+
+static inline void
+row_get_tid(const MinimalTupleData *row, ItemPointerData *tid)
+{
+	memcpy(tid, row->mt_padding, sizeof(ItemPointerData));
+}
+
 /* ---- Walk: finds the columns of a heap tuple ----
  *
  * A walk is prepared once for the wanted columns of a table.  A step of it is a
