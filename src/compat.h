@@ -282,4 +282,48 @@ compat_worker_is_registered(const char *name)
 #define COMPAT_COPY_EXTRA		((Size) 0)
 #endif
 
+/*
+ * Writing the pages of a new index.  17 introduces bulk writes, which also write the WAL
+ * (COMPAT_BULK_WRITE).  Before, pages are logged and written by the caller.
+ */
+#include "access/nbtree.h"
+#include "access/xloginsert.h"
+#include "storage/smgr.h"
+#define COMPAT_BULK_WRITE	(PG_VERSION_NUM >= 170000)
+#if COMPAT_BULK_WRITE
+#include "storage/bulk_write.h"
+#else
+static inline void
+compat_log_newpages(Relation rel, int n, BlockNumber *blocks, char **pages)
+{
+#if PG_VERSION_NUM >= 160000
+	log_newpages(&RelationGetSmgr(rel)->smgr_rlocator.locator, MAIN_FORKNUM, n, blocks, pages, true);
+#else
+	log_newpages(&RelationGetSmgr(rel)->smgr_rnode.node, MAIN_FORKNUM, n, blocks, pages, true);
+#endif
+}
+
+/* A zeroed page, aligned as writing it requires; pfree'd. */
+static inline char *
+compat_page_alloc(void)
+{
+#if PG_VERSION_NUM >= 160000
+	return palloc_aligned(BLCKSZ, PG_IO_ALIGN_SIZE, MCXT_ALLOC_ZERO);
+#else
+	return palloc0(BLCKSZ);
+#endif
+}
+#endif							/* !COMPAT_BULK_WRITE */
+
+/* Largest tuple of a btree page; 18 removes the parameter of the macro. */
+static inline Size
+compat_btree_max_item(Page page)
+{
+#if PG_VERSION_NUM >= 180000
+	return BTMaxItemSize;
+#else
+	return BTMaxItemSize(page);
+#endif
+}
+
 #endif							/* GPUSORT_COMPAT_H */

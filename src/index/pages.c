@@ -1,0 +1,542 @@
+/*
+ * pages.c
+ *	  Writes the pages of a btree index from its tuples in order.
+ *
+ * The pages are those that nbtsort.c writes, byte for byte, but for LSN and checksum:
+ * an index must not depend on who has built it, and comparing files then tests all of
+ * this.  So the free space of a page has the same remains of moved tuples, too.
+ *
+ * Each level of the tree has one open page.  A leaf page is closed when it has reached
+ * its fill factor or has no room.  Its last tuple then moves to the next page, and a
+ * copy that is truncated to the columns that separate both pages becomes its high key.
+ * The high key is also the key of the next page's downlink, which goes to the level
+ * above.  Line pointer 1 is left free for the high key; the last page of a level has
+ * none, so its line pointers move down by one in the end.
+ *
+ * Deduplication: tuples with equal bytes become one tuple with a list of TIDs, up to a
+ * tenth of a page.  The functions of nbtdedup.c form it.  A tuple waits for its
+ * successor; most tuples have none with equal keys, so the list is begun with the second
+ * one.
+ *
+ * Pages bypass shared buffers.  From 17 on the server's bulk writes log and write them.
+ * Before, PENDING_PAGES are logged by one WAL record and written in the order of their
+ * numbers.  A level above the leaves has its page open for long, and the file may not
+ * have holes: zeroes are written for such a page, and the page later.
+ *
+ * Memory policy: one page a level, the pending pages, and three tuples.
+ *
+ * Errors: an ERROR leaves a file without a metapage, which the transaction removes.
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "catalog/storage.h"
+#include "commands/progress.h"
+#include "compat.h"
+#include "index/index_internal.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufpage.h"
+#include "utils/memutils.h"
+
+/* Pages logged and written together; a WAL record has room for no more. */
+#define PENDING_PAGES	32
+
+/* A posting list takes a tenth of a page at most, with its line pointer. */
+#define POSTING_MAX		(MAXALIGN_DOWN((BLCKSZ * 10 / 100)) - sizeof(ItemIdData))
+
+/* The open page of a level. */
+typedef struct PageLevel
+{
+	Page		page;
+	BlockNumber block;
+	uint32		level;			/* 0: leaves */
+	OffsetNumber last;			/* line pointer of the last tuple; P_HIKEY: none yet */
+	Size		full;			/* a page with less free space is closed */
+	Size		last_posting;	/* bytes of the last tuple's TID list */
+	IndexTuple	low_key;		/* key of the page's downlink */
+	struct PageLevel *above;
+} PageLevel;
+
+struct PageWriter
+{
+	Relation	heap;
+	Relation	index;
+	BTScanInsert key;			/* describes the keys, for truncation */
+	int			nkeys;
+	bool		fixed_width;	/* no column has a variable width */
+	int16		first_len;		/* attlen of the first column */
+	PageLevel  *leaves;			/* NULL: no tuple yet */
+	BlockNumber nblocks;		/* blocks numbered so far; the metapage is block 0 */
+
+	/* deduplication */
+	IndexTuple	waiting;		/* the last tuple; NULL: none */
+	char	   *space[2];		/* one has the waiting tuple */
+	int			used;			/* the index of that one */
+	BTDedupStateData *posting;	/* its TIDs, if nitems > 0 */
+
+	/* the file */
+#if COMPAT_BULK_WRITE
+	BulkWriteState *bulk;
+#else
+	bool		wal;
+	BlockNumber extended;		/* blocks of the file */
+	char	   *zeroes;			/* an empty page; NULL: not needed yet */
+	int			npending;
+	BlockNumber pending_blocks[PENDING_PAGES];
+	char	   *pending[PENDING_PAGES];
+	int			nfree;
+	char	   *free[PENDING_PAGES];
+#endif
+};
+
+/* ------------------------------------------------------------------------
+ * The file
+ * ------------------------------------------------------------------------
+ */
+
+#if COMPAT_BULK_WRITE
+
+static Page
+new_page(PageWriter *writer)
+{
+	if (writer->bulk == NULL)
+		writer->bulk = smgr_bulk_start_rel(writer->index, MAIN_FORKNUM);
+	return (Page) smgr_bulk_get_buf(writer->bulk);
+}
+
+/* Writes a page, now or later, and frees it. */
+static void
+write_page(PageWriter *writer, Page page, BlockNumber block)
+{
+	smgr_bulk_write(writer->bulk, block, (BulkWriteBuffer) page, true);
+}
+
+static void
+finish_file(PageWriter *writer)
+{
+	if (writer->bulk != NULL)
+		smgr_bulk_finish(writer->bulk);
+	writer->bulk = NULL;
+}
+
+#else
+
+static Page
+new_page(PageWriter *writer)
+{
+	if (writer->nfree > 0)
+		return (Page) writer->free[--writer->nfree];
+	return (Page) compat_page_alloc();
+}
+
+static void
+extend_file(PageWriter *writer, BlockNumber block, char *page)
+{
+	smgrextend(RelationGetSmgr(writer->index), MAIN_FORKNUM, block, page, true);
+	writer->extended = block + 1;
+}
+
+static void
+write_pending(PageWriter *writer)
+{
+	int			n = writer->npending;
+
+	/* pages of upper levels come late: insertion, as there are few of them */
+	for (int i = 1; i < n; i++)
+	{
+		BlockNumber block = writer->pending_blocks[i];
+		char	   *page = writer->pending[i];
+		int			at = i;
+
+		for (; at > 0 && writer->pending_blocks[at - 1] > block; at--)
+		{
+			writer->pending_blocks[at] = writer->pending_blocks[at - 1];
+			writer->pending[at] = writer->pending[at - 1];
+		}
+		writer->pending_blocks[at] = block;
+		writer->pending[at] = page;
+	}
+	if (writer->wal && n > 0)
+		compat_log_newpages(writer->index, n, writer->pending_blocks, writer->pending);
+	for (int i = 0; i < n; i++)
+	{
+		BlockNumber block = writer->pending_blocks[i];
+		char	   *page = writer->pending[i];
+
+		while (writer->extended < block)
+		{
+			if (writer->zeroes == NULL)
+				writer->zeroes = compat_page_alloc();
+			extend_file(writer, writer->extended, writer->zeroes);
+		}
+		PageSetChecksumInplace((Page) page, block);
+		if (block == writer->extended)
+			extend_file(writer, block, page);
+		else
+			smgrwrite(RelationGetSmgr(writer->index), MAIN_FORKNUM, block, page, true);
+		if (writer->nfree < PENDING_PAGES)
+			writer->free[writer->nfree++] = page;
+		else
+			pfree(page);
+	}
+	writer->npending = 0;
+}
+
+/* Writes a page, now or later, and frees it. */
+static void
+write_page(PageWriter *writer, Page page, BlockNumber block)
+{
+	writer->pending_blocks[writer->npending] = block;
+	writer->pending[writer->npending++] = (char *) page;
+	if (writer->npending == PENDING_PAGES)
+		write_pending(writer);
+}
+
+/* Pages that bypass shared buffers are not written by a checkpoint that has begun. */
+static void
+finish_file(PageWriter *writer)
+{
+	write_pending(writer);
+	if (writer->wal)
+		smgrimmedsync(RelationGetSmgr(writer->index), MAIN_FORKNUM);
+}
+
+#endif							/* !COMPAT_BULK_WRITE */
+
+/* ------------------------------------------------------------------------
+ * Pages
+ * ------------------------------------------------------------------------
+ */
+
+static void
+open_page(PageWriter *writer, PageLevel *level)
+{
+	BTPageOpaque opaque;
+
+	level->page = new_page(writer);
+	level->block = writer->nblocks++;
+	level->last = P_HIKEY;
+	_bt_pageinit(level->page, BLCKSZ);
+	opaque = (BTPageOpaque) PageGetSpecialPointer(level->page);
+	opaque->btpo_prev = P_NONE;
+	opaque->btpo_next = P_NONE;
+	opaque->btpo_level = level->level;
+	opaque->btpo_flags = level->level > 0 ? 0 : BTP_LEAF;
+	opaque->btpo_cycleid = 0;
+	/* for the high key */
+	((PageHeader) level->page)->pd_lower += sizeof(ItemIdData);
+}
+
+static PageLevel *
+open_level(PageWriter *writer, uint32 level)
+{
+	PageLevel  *opened = palloc0(sizeof(PageLevel));
+
+	opened->level = level;
+	opened->full = level > 0 ? BLCKSZ * (100 - BTREE_NONLEAF_FILLFACTOR) / 100 :
+		BTGetTargetPageFreeSpace(writer->index);
+	open_page(writer, opened);
+	return opened;
+}
+
+/* Appends a tuple of this MAXALIGN'ed size to a page, which has room for it. */
+static inline void
+append_tuple(Page page, OffsetNumber offset, const void *tuple, Size size)
+{
+	PageHeader	header = (PageHeader) page;
+	Size		upper = header->pd_upper - size;
+
+	ItemIdSetNormal(PageGetItemId(page, offset), upper, size);
+	memcpy((char *) page + upper, tuple, size);
+	header->pd_lower += sizeof(ItemIdData);
+	header->pd_upper = upper;
+}
+
+/* Appends the first tuple of an internal page: its downlink without a key. */
+static void
+append_first_downlink(Page page, IndexTuple tuple)
+{
+	IndexTupleData downlink = *tuple;
+
+	downlink.t_info = sizeof(IndexTupleData);
+	BTreeTupleSetNAtts(&downlink, 0, false);
+	append_tuple(page, P_FIRSTKEY, &downlink, sizeof(IndexTupleData));
+}
+
+static void add_tuple(PageWriter *writer, PageLevel *level, IndexTuple itup, Size posting);
+
+/* Adds the downlink of the level's page to the level above. */
+static void
+add_downlink(PageWriter *writer, PageLevel *level, BlockNumber block)
+{
+	BTreeTupleSetDownLink(level->low_key, block);
+	add_tuple(writer, level->above, level->low_key, 0);
+	pfree(level->low_key);
+	level->low_key = NULL;
+}
+
+/* Closes the level's page, whose last tuple moves to the next page. */
+static pg_noinline void
+close_page(PageWriter *writer, PageLevel *level)
+{
+	Page		page = level->page;
+	BlockNumber block = level->block;
+	OffsetNumber last = level->last;
+	ItemId		high = PageGetItemId(page, P_HIKEY);
+	ItemId		item = PageGetItemId(page, last);
+	IndexTuple	tuple = (IndexTuple) PageGetItem(page, item);
+
+	CHECK_FOR_INTERRUPTS();
+	open_page(writer, level);
+	if (level->level > 0)
+		append_first_downlink(level->page, tuple);
+	else
+		append_tuple(level->page, P_FIRSTKEY, tuple, ItemIdGetLength(item));
+
+	/* the moved tuple is the high key */
+	*high = *item;
+	ItemIdSetUnused(item);
+	((PageHeader) page)->pd_lower -= sizeof(ItemIdData);
+	if (level->level == 0)
+	{
+		IndexTuple	before = (IndexTuple) PageGetItem(page, PageGetItemId(page, OffsetNumberPrev(last)));
+		IndexTuple	truncated = _bt_truncate(writer->index, before, tuple, writer->key);
+
+		if (!PageIndexTupleOverwrite(page, P_HIKEY, (void *) truncated, IndexTupleSize(truncated)))
+			elog(ERROR, "failed to add high key to the index page");
+		pfree(truncated);
+		/* the high key is truncated in its place */
+		high = PageGetItemId(page, P_HIKEY);
+		tuple = (IndexTuple) PageGetItem(page, high);
+	}
+
+	if (level->above == NULL)
+		level->above = open_level(writer, level->level + 1);
+	add_downlink(writer, level, block);
+	level->low_key = CopyIndexTuple(tuple);
+	((BTPageOpaque) PageGetSpecialPointer(page))->btpo_next = level->block;
+	((BTPageOpaque) PageGetSpecialPointer(level->page))->btpo_prev = block;
+	write_page(writer, page, block);
+	level->last = P_FIRSTKEY;
+}
+
+/* Adds a tuple to a level.  posting: bytes of its TID list; a high key would not have it. */
+static inline void
+add_to_level(PageWriter *writer, PageLevel *level, IndexTuple itup, Size posting)
+{
+	Size		size = MAXALIGN(IndexTupleSize(itup));
+	Size		space = PageGetFreeSpace(level->page);
+	Size		last_posting = level->last_posting;
+
+	level->last_posting = posting;
+	if (unlikely(size > compat_btree_max_item(level->page)))
+		_bt_check_third_page(writer->index, writer->heap, level->level == 0, level->page, itup);
+
+	/* a high key of a leaf may be larger than its tuple by a TID */
+	if (space < size + (level->level == 0 ? MAXALIGN(sizeof(ItemPointerData)) : 0) ||
+		(space + last_posting < level->full && level->last > P_FIRSTKEY))
+		close_page(writer, level);
+
+	if (unlikely(level->last == P_HIKEY))
+	{
+		/* the first page of a level has a downlink without a key */
+		level->low_key = palloc0(sizeof(IndexTupleData));
+		level->low_key->t_info = sizeof(IndexTupleData);
+		BTreeTupleSetNAtts(level->low_key, 0, false);
+	}
+	level->last = OffsetNumberNext(level->last);
+	if (level->level > 0 && level->last == P_FIRSTKEY)
+		append_first_downlink(level->page, itup);
+	else
+		append_tuple(level->page, level->last, itup, size);
+}
+
+static void
+add_tuple(PageWriter *writer, PageLevel *level, IndexTuple itup, Size posting)
+{
+	add_to_level(writer, level, itup, posting);
+}
+
+/* The last page of a level has no high key: its line pointers move down by one. */
+static void
+remove_high_key(Page page)
+{
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+
+	for (OffsetNumber offset = P_FIRSTKEY; offset <= max; offset++)
+		*PageGetItemId(page, offset - 1) = *PageGetItemId(page, offset);
+	((PageHeader) page)->pd_lower -= sizeof(ItemIdData);
+}
+
+/* ------------------------------------------------------------------------
+ * Tuples
+ * ------------------------------------------------------------------------
+ */
+
+PageWriter *
+page_writer_begin(Relation heap, Relation index)
+{
+	PageWriter *writer = palloc0(sizeof(PageWriter));
+	TupleDesc	desc = RelationGetDescr(index);
+
+	writer->heap = heap;
+	writer->index = index;
+	writer->key = _bt_mkscankey(index, NULL);
+	/* there is no metapage yet to tell it */
+	writer->key->allequalimage = _bt_allequalimage(index, true);
+	writer->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	writer->nblocks = BTREE_METAPAGE + 1;
+	writer->fixed_width = true;
+	for (int att = 0; att < desc->natts; att++)
+		writer->fixed_width &= TupleDescAttr(desc, att)->attlen > 0;
+	writer->first_len = TupleDescAttr(desc, 0)->attlen;
+	writer->space[0] = palloc(BLCKSZ);
+	writer->space[1] = palloc(BLCKSZ);
+	writer->posting = palloc0(sizeof(BTDedupStateData));
+	writer->posting->deduplicate = true;
+	writer->posting->maxpostingsize = POSTING_MAX;
+	writer->posting->htids = palloc(POSTING_MAX);
+#if !COMPAT_BULK_WRITE
+	writer->wal = RelationNeedsWAL(index);
+#endif
+	return writer;
+}
+
+bool
+page_writer_bytes_decide(const PageWriter *writer)
+{
+	return writer->key->allequalimage;
+}
+
+/*
+ * Most neighbours differ in their first column, which then tells it without looking up
+ * columns.  A value of variable width is decided by its bytes only in the short format,
+ * because others may be compressed.
+ */
+static inline bool
+same_bytes(const PageWriter *writer, IndexTuple a, IndexTuple b)
+{
+	Size		size = IndexTupleSize(a);
+	const char *x = (const char *) a + IndexInfoFindDataOffset(a->t_info);
+	const char *y = (const char *) b + IndexInfoFindDataOffset(b->t_info);
+
+	if (!IndexTupleHasNulls(a) && !IndexTupleHasNulls(b))
+	{
+		if (writer->first_len > 0)
+		{
+			if (memcmp(x, y, writer->first_len) != 0)
+				return false;
+		}
+		else if (VARATT_IS_SHORT(x) && VARATT_IS_SHORT(y) && !VARATT_IS_EXTERNAL(x) && !VARATT_IS_EXTERNAL(y) &&
+				 (VARSIZE_SHORT(x) != VARSIZE_SHORT(y) || memcmp(x, y, VARSIZE_SHORT(x)) != 0))
+			return false;
+	}
+	if (a->t_info == b->t_info &&
+		memcmp((const char *) a + sizeof(IndexTupleData), (const char *) b + sizeof(IndexTupleData),
+			   size - sizeof(IndexTupleData)) == 0)
+		return true;
+	return _bt_keep_natts_fast(writer->index, a, b) > writer->nkeys;
+}
+
+bool
+page_writer_same_bytes(const PageWriter *writer, IndexTuple a, IndexTuple b)
+{
+	return same_bytes(writer, a, b);
+}
+
+static inline void
+add_leaf_tuple(PageWriter *writer, IndexTuple itup, Size posting)
+{
+	if (unlikely(writer->leaves == NULL))
+		writer->leaves = open_level(writer, 0);
+	add_to_level(writer, writer->leaves, itup, posting);
+}
+
+void
+page_writer_add(PageWriter *writer, IndexTuple itup)
+{
+	add_leaf_tuple(writer, itup, 0);
+}
+
+/* Adds the waiting tuple, or the tuple with its TID list. */
+static inline void
+add_waiting(PageWriter *writer)
+{
+	BTDedupStateData *posting = writer->posting;
+	IndexTuple	itup;
+
+	if (likely(posting->nitems < 2))
+		add_leaf_tuple(writer, writer->waiting, 0);
+	else
+	{
+		itup = _bt_form_posting(posting->base, posting->htids, posting->nhtids);
+		add_leaf_tuple(writer, itup, IndexTupleSize(itup) - BTreeTupleGetPostingOffset(itup));
+		pfree(itup);
+	}
+	posting->nmaxitems = 0;
+	posting->nhtids = 0;
+	posting->nitems = 0;
+	posting->phystupsize = 0;
+}
+
+void
+page_writer_add_deduplicated(PageWriter *writer, IndexTuple itup)
+{
+	BTDedupStateData *posting = writer->posting;
+
+	if (writer->waiting != NULL)
+	{
+		if (same_bytes(writer, writer->waiting, itup))
+		{
+			if (posting->nitems == 0)
+				_bt_dedup_start_pending(posting, writer->waiting, InvalidOffsetNumber);
+			if (_bt_dedup_save_htid(posting, itup))
+				return;
+		}
+		add_waiting(writer);
+	}
+	writer->used = 1 - writer->used;
+	writer->waiting = (IndexTuple) writer->space[writer->used];
+	memcpy(writer->waiting, itup, IndexTupleSize(itup));
+}
+
+BlockNumber
+page_writer_finish(PageWriter *writer)
+{
+	BlockNumber root = P_NONE;
+	uint32		root_level = 0;
+	Page		metapage;
+
+	if (writer->waiting != NULL)
+		add_waiting(writer);
+	for (PageLevel *level = writer->leaves; level != NULL; level = level->above)
+	{
+		if (level->above == NULL)
+		{
+			((BTPageOpaque) PageGetSpecialPointer(level->page))->btpo_flags |= BTP_ROOT;
+			root = level->block;
+			root_level = level->level;
+		}
+		else
+			add_downlink(writer, level, level->block);
+		remove_high_key(level->page);
+		write_page(writer, level->page, level->block);
+		level->page = NULL;
+	}
+	metapage = new_page(writer);
+	_bt_initmetapage(metapage, root, root_level, writer->key->allequalimage);
+	write_page(writer, metapage, BTREE_METAPAGE);
+	finish_file(writer);
+	return writer->nblocks;
+}
+
+void
+page_writer_abandon(PageWriter *writer)
+{
+#if COMPAT_BULK_WRITE
+	finish_file(writer);
+#endif
+	if (RelationGetNumberOfBlocks(writer->index) > 0)
+		RelationTruncate(writer->index, 0);
+}
