@@ -1,0 +1,538 @@
+/*
+ * scan.c
+ *	  Reads the heap for an index build: a row for each index tuple, in TID order.
+ *
+ * The table access method's scan returns one tuple a call, through a slot and a
+ * callback, which takes three times as long as reading a page at once.  So pages are
+ * read directly if the index has plain columns only.  A page is plain if it has no HOT
+ * chain and each of its tuples is either live or of no interest to anybody; its rows are
+ * taken together (RowPage), or one by one if they have long values.  Other pages go
+ * through the access method's scan: it waits for transactions in progress, finds roots of
+ * HOT chains, and notes broken chains.  Neighbouring pages go through it together.
+ *
+ * The sort is stable, and TID is the last key of a btree.  So rows must come in TID order.
+ * The scan returns the members of HOT chains in the order of their places on the page,
+ * but with the TIDs of the roots.  Rows of a page from the scan are therefore collected
+ * and ordered before they are put to the sorter.
+ *
+ * Visibility: a concurrent build indexes what its snapshot sees; the snapshot is taken
+ * once, and given to the scans of pages that are not plain.  Other builds index all
+ * tuples that some transaction may see.
+ *
+ * Values are stored as index_form_tuple() stores them: fetched from TOAST tables, and
+ * compressed if they are long.  Rows that may have such values are formed by it.
+ *
+ * Memory policy: the rows of one page.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/heaptoast.h"
+#include "access/nbtree.h"
+#include "access/relscan.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "compat.h"
+#include "index/index_internal.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "storage/procarray.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+/* After a page that is not in shared buffers, this number of pages is not prefetched. */
+#define AHEAD_SKIP_PAGES	64
+
+/* A row that was collected. */
+typedef struct CollectedRow
+{
+	OffsetNumber offset;		/* of its TID */
+	uint32		number;			/* in the order of arrival */
+	Size		at;				/* place in HeapReader.space */
+} CollectedRow;
+
+typedef struct HeapReader
+{
+	Relation	heap;
+	Relation	index;
+	IndexInfo  *info;
+	Sorter	   *sorter;
+	TupleDesc	desc;			/* of the index */
+	HeapRead   *read;
+	Snapshot	snapshot;		/* of a concurrent build; SnapshotAny: of others */
+	TransactionId oldest_xmin;	/* for SnapshotAny */
+	MemoryContext row_cxt;		/* reset with each page */
+
+	/* rows of one page from a scan */
+	RowWriter  *writer;
+	TupleTableSlot *row_slot;	/* a MinimalTuple */
+	BlockNumber block;
+	bool		ordered;		/* their TIDs ascend */
+	int			nrows;
+	int			rows_capacity;
+	CollectedRow *rows;
+	char	   *space;
+	Size		space_used;
+	Size		space_size;
+
+	/* pages that are read directly */
+	RowPage		page;
+	bool		may_be_long;	/* a column may have a value to fetch or to compress */
+	TupleTableSlot *tuple_slot; /* a tuple of the heap */
+	BufferAccessStrategy strategy;
+	ItemPointerData tids[MaxHeapTuplesPerPage];
+	char	   *picked;			/* a row of row_of_page() */
+	Size		picked_size;
+} HeapReader;
+
+/* ------------------------------------------------------------------------
+ * Rows from values
+ * ------------------------------------------------------------------------
+ */
+
+static int
+compare_collected(const void *a, const void *b)
+{
+	const CollectedRow *x = a;
+	const CollectedRow *y = b;
+
+	if (x->offset != y->offset)
+		return x->offset < y->offset ? -1 : 1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Puts the collected rows of a page to the sorter in TID order. */
+static void
+put_collected(HeapReader *reader)
+{
+	if (!reader->ordered)
+		qsort(reader->rows, reader->nrows, sizeof(CollectedRow), compare_collected);
+	for (int i = 0; i < reader->nrows; i++)
+	{
+		row_to_slot(reader->row_slot, (MinimalTuple) (reader->space + reader->rows[i].at));
+		if (!sorter_put(reader->sorter, reader->row_slot))
+			elog(ERROR, "sort of index tuples has failed");
+	}
+	ExecClearTuple(reader->row_slot);
+	reader->read->rows += reader->nrows;
+	reader->nrows = 0;
+	reader->space_used = 0;
+	reader->ordered = true;
+	MemoryContextReset(reader->row_cxt);
+}
+
+/* Is this a value that an index tuple does not store as it is? */
+static bool
+value_is_long(Form_pg_attribute attr, Datum value)
+{
+	const char *p = DatumGetPointer(value);
+
+	return attr->attlen == -1 &&
+		(VARATT_IS_EXTERNAL(p) || (!VARATT_IS_EXTENDED(p) && VARSIZE(p) > TOAST_INDEX_TARGET));
+}
+
+/*
+ * Replaces the values by those of their index tuple if that may differ.  Raises
+ * index_form_tuple()'s error if the tuple is too large.
+ */
+static void
+store_as_index_tuple(HeapReader *reader, Datum *values, bool *isnull)
+{
+	bool		needed = false;
+	Size		size = sizeof(IndexTupleData) + sizeof(IndexAttributeBitMapData);
+
+	for (int att = 0; att < reader->desc->natts; att++)
+	{
+		Form_pg_attribute attr = TupleDescAttr(reader->desc, att);
+
+		if (isnull[att])
+			continue;
+		needed |= value_is_long(attr, values[att]);
+		size += MAXIMUM_ALIGNOF +
+			(attr->attlen > 0 ? attr->attlen : VARSIZE_ANY(DatumGetPointer(values[att])));
+	}
+	if (needed || size > INDEX_SIZE_MASK)
+		index_deform_tuple(index_form_tuple(reader->desc, values, isnull), reader->desc, values, isnull);
+}
+
+/* Collects the row of an index tuple.  Rows of one block come one after the other. */
+static void
+collect_row(HeapReader *reader, const ItemPointerData *tid, Datum *values, bool *isnull, bool live)
+{
+	BlockNumber block = ItemPointerGetBlockNumber(tid);
+	MemoryContext old = MemoryContextSwitchTo(reader->row_cxt);
+	CollectedRow *row;
+	Size		room;
+
+	if (reader->nrows > 0 && block != reader->block)
+		put_collected(reader);
+	reader->block = block;
+	store_as_index_tuple(reader, values, isnull);
+	room = row_writer_room(reader->writer, values, isnull);
+	if (reader->space_used + room > reader->space_size)
+	{
+		reader->space_size = Max(2 * reader->space_size, reader->space_used + room);
+		reader->space = repalloc_huge(reader->space, reader->space_size);
+	}
+	if (reader->nrows == reader->rows_capacity)
+	{
+		reader->rows_capacity *= 2;
+		reader->rows = repalloc(reader->rows, reader->rows_capacity * sizeof(CollectedRow));
+	}
+	row = &reader->rows[reader->nrows];
+	row->offset = ItemPointerGetOffsetNumber(tid);
+	row->number = reader->nrows;
+	row->at = reader->space_used;
+	reader->space_used += row_writer_write(reader->writer, values, isnull, reader->space + row->at);
+	row_set_tid(reader->space + row->at, tid);
+	if (!live)
+	{
+		((MinimalTuple) (reader->space + row->at))->t_infomask2 |= ROW_DEAD;
+		reader->read->dead = true;
+	}
+	reader->ordered &= reader->nrows == 0 || row[-1].offset < row->offset;
+	reader->nrows++;
+	MemoryContextSwitchTo(old);
+}
+
+/* IndexBuildCallback */
+static void
+row_from_scan(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool live, void *arg)
+{
+	collect_row(arg, tid, values, isnull, live);
+}
+
+/* Reads blocks [first, end) through the table access method. */
+static void
+read_through_scan(HeapReader *reader, BlockNumber first, BlockNumber end)
+{
+	const TableAmRoutine *am = reader->heap->rd_tableam;
+
+	if (reader->snapshot == SnapshotAny)
+		reader->read->live += am->index_build_range_scan(reader->heap, reader->index, reader->info, false, false,
+														 false, first, end - first, row_from_scan, reader, NULL);
+	else
+	{
+		/* a scan that is passed in is ended; its snapshot and its limits hold */
+		TableScanDesc scan = table_beginscan_strat(reader->heap, reader->snapshot, 0, NULL, true, false);
+
+		heap_setscanlimits(scan, first, end - first);
+		reader->read->live += am->index_build_range_scan(reader->heap, reader->index, reader->info, true, false,
+														 false, 0, InvalidBlockNumber, row_from_scan, reader, scan);
+	}
+	put_collected(reader);
+}
+
+/* ------------------------------------------------------------------------
+ * Pages that are read directly
+ * ------------------------------------------------------------------------
+ */
+
+/* RowPage.row: row i as a MinimalTuple. */
+static TupleTableSlot *
+row_of_page(RowPage *page, int i)
+{
+	HeapReader *reader = (HeapReader *) ((char *) page - offsetof(HeapReader, page));
+	Size		room = row_page_room(page, i);
+
+	if (room > reader->picked_size)
+	{
+		reader->picked = repalloc(reader->picked, room);
+		reader->picked_size = room;
+	}
+	(void) row_page_write(page, i, reader->picked);
+	row_to_slot(reader->row_slot, (MinimalTuple) reader->picked);
+	return reader->row_slot;
+}
+
+/*
+ * Can pages be read directly?  Prepares it.  The index's columns must be stored columns of
+ * the heap, of the same form.
+ */
+static bool
+prepare_pages(HeapReader *reader)
+{
+	TupleDesc	heap_desc = RelationGetDescr(reader->heap);
+	RowPage    *page = &reader->page;
+	const KeyBuffer *keybuf = sorter_key_buffer(reader->sorter);
+	AttrNumber	atts[INDEX_MAX_KEYS];
+
+	if (reader->heap->rd_tableam != GetHeapamTableAmRoutine() || reader->info->ii_Predicate != NIL ||
+		(reader->snapshot != SnapshotAny && IsolationIsSerializable()))
+		return false;
+	for (int i = 0; i < reader->desc->natts; i++)
+	{
+		AttrNumber	att = reader->info->ii_IndexAttrNumbers[i];
+		Form_pg_attribute mine = TupleDescAttr(reader->desc, i);
+		Form_pg_attribute theirs;
+
+		if (att <= 0)
+			return false;
+		theirs = TupleDescAttr(heap_desc, att - 1);
+		if (mine->attlen != theirs->attlen || mine->attbyval != theirs->attbyval ||
+			mine->attalign != theirs->attalign ||
+			(theirs->attgenerated != '\0' && theirs->attgenerated != ATTRIBUTE_GENERATED_STORED))
+			return false;
+		atts[i] = att - 1;
+		reader->may_be_long |= mine->attlen == -1;
+	}
+	page->row = row_of_page;
+	page->tids = reader->tids;
+	page->direct = true;
+	page_keys_init(&page->keys, keybuf, heap_desc, atts);
+	page->nkeys = keybuf->ncols;
+	page->key_walk = tuple_walk_create(heap_desc, page->keys.att, keybuf->ncols, false);
+	if (page->key_walk == NULL)
+		return false;
+	page->pick = row_pick_create(heap_desc, reader->desc, atts);
+	if (page->pick == NULL)
+		return false;
+	reader->tuple_slot = MakeSingleTupleTableSlot(heap_desc, &TTSOpsHeapTuple);
+	reader->picked_size = BLCKSZ;
+	reader->picked = palloc(reader->picked_size);
+	return true;
+}
+
+/* What a tuple without HOT flags is to the build. */
+typedef enum TupleUse
+{
+	TUPLE_TAKEN,
+	TUPLE_SKIPPED,				/* nobody sees it */
+	TUPLE_UNCLEAR				/* the access method's scan has to decide */
+} TupleUse;
+
+static TupleUse
+tuple_use(HeapReader *reader, Buffer buffer, BlockNumber block, OffsetNumber offset, ItemId item,
+		  HeapTupleHeader header)
+{
+	HeapTupleData tuple;
+
+	tuple.t_data = header;
+	tuple.t_len = ItemIdGetLength(item);
+	tuple.t_tableOid = RelationGetRelid(reader->heap);
+	ItemPointerSet(&tuple.t_self, block, offset);
+	if (reader->snapshot != SnapshotAny)
+		return HeapTupleSatisfiesVisibility(&tuple, reader->snapshot, buffer) ? TUPLE_TAKEN : TUPLE_SKIPPED;
+	switch (HeapTupleSatisfiesVacuum(&tuple, reader->oldest_xmin, buffer))
+	{
+		case HEAPTUPLE_LIVE:
+			return TUPLE_TAKEN;
+		case HEAPTUPLE_DEAD:
+			return TUPLE_SKIPPED;
+		case HEAPTUPLE_INSERT_IN_PROGRESS:
+			/* a row of this transaction */
+			if (TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(header)))
+				return TUPLE_TAKEN;
+			return TUPLE_UNCLEAR;
+		default:
+			return TUPLE_UNCLEAR;
+	}
+}
+
+/* Finds the rows of a page, which is locked.  False if the page is not plain. */
+static bool
+find_rows(HeapReader *reader, Buffer buffer, BlockNumber block, bool *has_long)
+{
+	RowPage    *rows = &reader->page;
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber max = PageGetMaxOffsetNumber(page);
+	bool		any = reader->snapshot == SnapshotAny;
+	int			n = 0;
+	bool		is_long = false;
+
+	rows->bytes = 0;
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= max; offset++)
+	{
+		ItemId		item = PageGetItemId(page, offset);
+		HeapTupleHeader header;
+
+		if (unlikely(!ItemIdIsNormal(item)))
+		{
+			if (ItemIdIsRedirected(item))
+				return false;
+			continue;
+		}
+		header = (HeapTupleHeader) PageGetItem(page, item);
+		if (unlikely((header->t_infomask2 & (HEAP_HOT_UPDATED | HEAP_ONLY_TUPLE)) != 0))
+			return false;
+		/* most tuples are known to be committed and not deleted */
+		if (!any || (header->t_infomask & (HEAP_XMIN_COMMITTED | HEAP_XMIN_INVALID | HEAP_XMAX_INVALID)) !=
+			(HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID))
+		{
+			TupleUse	use = tuple_use(reader, buffer, block, offset, item, header);
+
+			if (use == TUPLE_UNCLEAR)
+				return false;
+			if (use == TUPLE_SKIPPED)
+				continue;
+		}
+		is_long |= ItemIdGetLength(item) > TOAST_INDEX_TARGET || (header->t_infomask & HEAP_HASEXTERNAL) != 0;
+		rows->tuples[n] = header;
+		rows->lens[n] = ItemIdGetLength(item);
+		rows->bytes += row_page_room(rows, n);
+		ItemPointerSet(&reader->tids[n], block, offset);
+		n++;
+	}
+	rows->n = n;
+	*has_long = is_long && reader->may_be_long;
+	return true;
+}
+
+/* Collects the rows of a page one by one. */
+static void
+collect_page(HeapReader *reader)
+{
+	for (int i = 0; i < reader->page.n; i++)
+	{
+		HeapTuple	tuple = &((HeapTupleTableSlot *) reader->tuple_slot)->tupdata;
+		Datum		values[INDEX_MAX_KEYS];
+		bool		isnull[INDEX_MAX_KEYS];
+
+		tuple->t_data = reader->page.tuples[i];
+		tuple->t_len = reader->page.lens[i];
+		tuple->t_tableOid = RelationGetRelid(reader->heap);
+		tuple->t_self = reader->tids[i];
+		ExecStoreHeapTuple(tuple, reader->tuple_slot, false);
+		for (int att = 0; att < reader->desc->natts; att++)
+			values[att] = slot_getattr(reader->tuple_slot, reader->info->ii_IndexAttrNumbers[att], &isnull[att]);
+		collect_row(reader, &reader->tids[i], values, isnull, true);
+	}
+	ExecClearTuple(reader->tuple_slot);
+	put_collected(reader);
+}
+
+/* Puts the rows of a plain page, which is pinned, to the sorter. */
+static void
+put_page(HeapReader *reader, bool has_long)
+{
+	reader->read->live += reader->page.n;
+	compat_count_heap_rows(reader->heap, reader->page.n);
+	if (has_long)
+		collect_page(reader);
+	else if (reader->page.n > 0)
+	{
+		if (!sorter_put_page(reader->sorter, &reader->page))
+			elog(ERROR, "sort of index tuples has failed");
+		reader->read->rows += reader->page.n;
+	}
+}
+
+/* Lets the sort prefetch a part of the next page with each row of this page. */
+static void
+look_ahead(HeapReader *reader, BlockNumber next)
+{
+	PageAhead  *ahead = &reader->page.ahead;
+	Buffer		buffer;
+
+	ahead->page = NULL;
+	ahead->step = 0;
+	if (ahead->skip > 0)
+	{
+		ahead->skip--;
+		return;
+	}
+	buffer = PrefetchBuffer(reader->heap, MAIN_FORKNUM, next).recent_buffer;
+	if (!BufferIsValid(buffer))
+		ahead->skip = AHEAD_SKIP_PAGES;
+	else if (reader->page.n > 0)
+	{
+		ahead->page = (const char *) BufferGetBlock(buffer);
+		ahead->step = BLCKSZ / reader->page.n;
+	}
+}
+
+static void
+read_pages(HeapReader *reader)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(reader->heap);
+	BlockNumber unclear = InvalidBlockNumber;	/* first page that waits for the scan */
+
+	if (!RelationUsesLocalBuffers(reader->heap) && nblocks > NBuffers / 4)
+		reader->strategy = GetAccessStrategy(BAS_BULKREAD);
+	pgstat_count_heap_scan(reader->heap);
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, nblocks);
+	for (BlockNumber block = 0; block < nblocks; block++)
+	{
+		Buffer		buffer;
+		bool		plain;
+		bool		has_long;
+
+		CHECK_FOR_INTERRUPTS();
+		buffer = ReadBufferExtended(reader->heap, MAIN_FORKNUM, block, RBM_NORMAL, reader->strategy);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		plain = find_rows(reader, buffer, block, &has_long);
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		if (!plain && unclear == InvalidBlockNumber)
+			unclear = block;
+		else if (plain && unclear != InvalidBlockNumber)
+		{
+			/* the pages before come first; the scan may wait, so this page is read again */
+			ReleaseBuffer(buffer);
+			read_through_scan(reader, unclear, block);
+			unclear = InvalidBlockNumber;
+			block--;
+			continue;
+		}
+		if (plain)
+		{
+			if (block + 1 < nblocks)
+				look_ahead(reader, block + 1);
+			put_page(reader, has_long);
+		}
+		ReleaseBuffer(buffer);
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block);
+	}
+	if (unclear != InvalidBlockNumber)
+		read_through_scan(reader, unclear, nblocks);
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, nblocks);
+	if (reader->strategy != NULL)
+		FreeAccessStrategy(reader->strategy);
+}
+
+void
+heap_read(Relation heap, Relation index, IndexInfo *info, Sorter *sorter, HeapRead *read)
+{
+	HeapReader *reader = palloc0(sizeof(HeapReader));
+
+	memset(read, 0, sizeof(*read));
+	reader->heap = heap;
+	reader->index = index;
+	reader->info = info;
+	reader->sorter = sorter;
+	reader->desc = RelationGetDescr(index);
+	reader->read = read;
+	reader->row_cxt = AllocSetContextCreate(CurrentMemoryContext, "index rows", ALLOCSET_DEFAULT_SIZES);
+	reader->writer = row_writer_create(reader->desc);
+	reader->row_slot = MakeSingleTupleTableSlot(reader->desc, &TTSOpsMinimalTuple);
+	reader->ordered = true;
+	reader->rows_capacity = MaxHeapTuplesPerPage;
+	reader->rows = palloc(reader->rows_capacity * sizeof(CollectedRow));
+	reader->space_size = 2 * BLCKSZ;
+	reader->space = palloc(reader->space_size);
+	if (info->ii_Concurrent)
+		reader->snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	else
+	{
+		reader->snapshot = SnapshotAny;
+		reader->oldest_xmin = GetOldestNonRemovableTransactionId(heap);
+	}
+
+	if (prepare_pages(reader))
+	{
+		read->by_page = true;
+		read_pages(reader);
+		ExecDropSingleTupleTableSlot(reader->tuple_slot);
+	}
+	else
+	{
+		/* the scan begins with the first block, for TID order */
+		read->live = table_index_build_scan(heap, index, info, false, true, row_from_scan, reader, NULL);
+		put_collected(reader);
+	}
+	if (info->ii_Concurrent)
+		UnregisterSnapshot(reader->snapshot);
+	ExecDropSingleTupleTableSlot(reader->row_slot);
+	MemoryContextDelete(reader->row_cxt);
+}
