@@ -1,26 +1,417 @@
 /*
  * build.c
- *	  Drives the build of one btree index: scan, sort, load.
+ *	  Builds a btree index: scan, sort, load.
  *
- * A build that is not supported returns before it writes a page, and the
- * caller runs btbuild().
+ * The rows of the sort are MinimalTuples of the index's columns, with the TID in their
+ * padding (row.h): so all of the engine serves index builds as it is, with its keys,
+ * kernels, ties, runs and merges.  The bytes of the columns are those of the index tuple;
+ * only the header is written anew.  The sort is stable and rows come in TID order, which
+ * makes the order (keys, TID).
+ *
+ * Uniqueness: neighbours with equal keys violate it if more than one of a group is live.
+ * The pages written so far are then dropped, and btbuild() builds the index and reports
+ * the violation in its own words.
+ *
+ * Memory policy: the sort takes maintenance_work_mem.  Everything lies in one memory
+ * context, which is deleted in the end.
+ *
+ * Errors: memory belongs to the caller's context, files to the resource owner.
  */
 #include "postgres.h"
 
+#include "access/heapam.h"
+#include "access/nbtree.h"
+#include "commands/progress.h"
+#include "compat.h"
 #include "index/index_build.h"
+#include "index/index_internal.h"
+#include "miscadmin.h"
+#include "optimizer/plancat.h"
+#include "pgstat.h"
+#include "sort/sort.h"
+#include "tiebreak/tiebreak.h"
+#include "utils/memutils.h"
+
+/* Tuples between two reports of progress. */
+#define TUPLES_PER_REPORT	8192
 
 static IndexBuildCounters counters;
-
-IndexBuildResult *
-index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **reason)
-{
-	memset(&counters, 0, sizeof(counters));
-	*reason = "index builds are not supported";
-	return NULL;
-}
 
 const IndexBuildCounters *
 index_build_counters(void)
 {
 	return &counters;
+}
+
+/* ------------------------------------------------------------------------
+ * Sort keys
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * The sort keys of the index's key columns, palloc'd.  NULL, and the reason, if one cannot
+ * be sorted.
+ */
+static KeyColumn *
+index_sort_keys(Relation index, const char **reason)
+{
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	KeyColumn  *keys = palloc0(nkeys * sizeof(KeyColumn));
+
+	for (int k = 0; k < nkeys; k++)
+	{
+		int16		option = index->rd_indoption[k];
+		bool		descending = (option & INDOPTION_DESC) != 0;
+		Oid			family = index->rd_opfamily[k];
+		Oid			type = index->rd_opcintype[k];
+		Oid			family_found;
+		Oid			type_found;
+		bool		reverse;
+
+		keys[k].attno = k + 1;
+		keys[k].collation = index->rd_indcollation[k];
+		keys[k].nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
+		keys[k].sortop = get_opfamily_member(family, type, type,
+											 descending ? BTGreaterStrategyNumber : BTLessStrategyNumber);
+		/* an operator may belong to several families, which may compare in different ways */
+		if (!OidIsValid(keys[k].sortop) ||
+			!compat_ordering_op(keys[k].sortop, &family_found, &type_found, &reverse) ||
+			family_found != family || type_found != type || reverse != descending)
+		{
+			*reason = "the ordering operator of an operator class is not its own";
+			return NULL;
+		}
+		if (!key_type_lookup(&keys[k], type, reason))
+			return NULL;
+		if (TupleDescAttr(RelationGetDescr(index), k)->attlen == -2)
+		{
+			*reason = "a column is stored as another type than it is sorted as";
+			return NULL;
+		}
+	}
+	return keys;
+}
+
+/* ------------------------------------------------------------------------
+ * Loading
+ * ------------------------------------------------------------------------
+ */
+
+typedef enum LoadKind
+{
+	LOAD_PLAIN,
+	LOAD_DEDUPLICATED,
+	LOAD_UNIQUE
+} LoadKind;
+
+typedef struct Loader
+{
+	PageWriter *writer;
+	int			natts;
+	int			nkeys;			/* key columns, for uniqueness */
+	int64		tuples;
+
+	/* uniqueness */
+	bool		nulls_distinct;
+	TieBreak   *tiebreak;		/* NULL: equal keys have equal bytes */
+	bool		live;			/* the group of equal keys has a live tuple */
+	char	   *tuples_space[2];	/* this tuple and the last one */
+	int			current;
+	bool		has_last;
+	bool		last_null;		/* the last tuple has a NULL among its keys */
+	char	   *last_row;		/* the last row, for tiebreak */
+	Size		last_row_size;
+} Loader;
+
+/* Makes the index tuple of a row, in space. */
+static inline IndexTuple
+row_to_index_tuple(MinimalTuple row, int natts, char *space)
+{
+	IndexTuple	itup = (IndexTuple) space;
+	bool		has_null = (row->t_infomask & HEAP_HASNULL) != 0;
+	const char *data = (const char *) row + row->t_hoff - MINIMAL_TUPLE_OFFSET;
+	Size		len = (const char *) row + row->t_len - data;
+	Size		header = MAXALIGN(sizeof(IndexTupleData) + (has_null ? sizeof(IndexAttributeBitMapData) : 0));
+	Size		size = MAXALIGN(header + len);
+
+	if (unlikely(has_null))
+	{
+		memset(space + sizeof(IndexTupleData), 0, header - sizeof(IndexTupleData));
+		memcpy(space + sizeof(IndexTupleData), row->t_bits, BITMAPLEN(natts));
+	}
+	row_get_tid(row, &itup->t_tid);
+	itup->t_info = size | (has_null ? INDEX_NULL_MASK : 0) |
+		((row->t_infomask & HEAP_HASVARWIDTH) != 0 ? INDEX_VAR_MASK : 0);
+	/* the end is padded with zeroes; the row's own padding need not be */
+	if (len > 0)
+		memset(space + size - MAXIMUM_ALIGNOF, 0, MAXIMUM_ALIGNOF);
+	copy_bytes(space + header, data, len);
+	return itup;
+}
+
+static inline bool
+has_null_key(const Loader *loader, MinimalTuple row)
+{
+	if (likely((row->t_infomask & HEAP_HASNULL) == 0))
+		return false;
+	for (int k = 0; k < loader->nkeys; k++)
+	{
+		if (att_isnull(k, row->t_bits))
+			return true;
+	}
+	return false;
+}
+
+/* Is this row, with its tuple, one of the last row's group of equal keys? */
+static inline bool
+equals_last(const Loader *loader, MinimalTuple row, IndexTuple itup)
+{
+	IndexTuple	last = (IndexTuple) loader->tuples_space[1 - loader->current];
+
+	if (loader->tiebreak == NULL)
+		return page_writer_same_bytes(loader->writer, last, itup);
+	return tiebreak_compare(loader->tiebreak, (MinimalTuple) loader->last_row, row) == 0;
+}
+
+/* Adds a row to a unique index; false on a violation. */
+static bool
+load_unique(Loader *loader, MinimalTuple row)
+{
+	IndexTuple	itup = row_to_index_tuple(row, loader->natts, loader->tuples_space[loader->current]);
+	bool		null = has_null_key(loader, row);
+	bool		live = (row->t_infomask2 & ROW_DEAD) == 0;
+
+	if (loader->has_last && !(loader->nulls_distinct && (null || loader->last_null)) &&
+		equals_last(loader, row, itup))
+	{
+		if (live && loader->live)
+			return false;
+		loader->live |= live;
+	}
+	else
+		loader->live = live;
+	page_writer_add(loader->writer, itup);
+	loader->current = 1 - loader->current;
+	loader->has_last = true;
+	loader->last_null = null;
+	if (loader->tiebreak != NULL)
+	{
+		if (row->t_len > loader->last_row_size)
+		{
+			loader->last_row_size = 2 * row->t_len;
+			loader->last_row = repalloc(loader->last_row, loader->last_row_size);
+		}
+		memcpy(loader->last_row, row, row->t_len);
+	}
+	return true;
+}
+
+/* Loads all rows; false on a violation of uniqueness.  The kinds are constants. */
+static pg_attribute_always_inline bool
+load_rows(Loader *loader, LoadKind load, SortResult *result, ResultKind kind, TupleTableSlot *slot)
+{
+	while (result_next(result, kind, true, slot))
+	{
+		MinimalTuple row = ((MinimalTupleTableSlot *) slot)->mintuple;
+
+		if (load == LOAD_UNIQUE)
+		{
+			if (!load_unique(loader, row))
+				return false;
+		}
+		else
+		{
+			IndexTuple	itup = row_to_index_tuple(row, loader->natts, loader->tuples_space[0]);
+
+			if (load == LOAD_DEDUPLICATED)
+				page_writer_add_deduplicated(loader->writer, itup);
+			else
+				page_writer_add(loader->writer, itup);
+		}
+		if (unlikely(++loader->tuples % TUPLES_PER_REPORT == 0))
+			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loader->tuples);
+	}
+	return true;
+}
+
+static bool
+load_result(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *slot)
+{
+	if (result->methods->kind == RESULT_ROWS)
+	{
+		switch (load)
+		{
+			case LOAD_PLAIN:
+				return load_rows(loader, LOAD_PLAIN, result, RESULT_ROWS, slot);
+			case LOAD_DEDUPLICATED:
+				return load_rows(loader, LOAD_DEDUPLICATED, result, RESULT_ROWS, slot);
+			case LOAD_UNIQUE:
+				return load_rows(loader, LOAD_UNIQUE, result, RESULT_ROWS, slot);
+		}
+	}
+	switch (load)
+	{
+		case LOAD_PLAIN:
+			return load_rows(loader, LOAD_PLAIN, result, RESULT_PLAIN, slot);
+		case LOAD_DEDUPLICATED:
+			return load_rows(loader, LOAD_DEDUPLICATED, result, RESULT_PLAIN, slot);
+		case LOAD_UNIQUE:
+			return load_rows(loader, LOAD_UNIQUE, result, RESULT_PLAIN, slot);
+	}
+	pg_unreachable();
+}
+
+/* Writes the index from the sorted rows; false, and nothing is written, on a violation. */
+static bool
+load(Relation heap, Relation index, IndexInfo *info, const KeyColumn *keys, SortResult *result)
+{
+	Loader		loader = {0};
+	TupleDesc	desc = RelationGetDescr(index);
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
+	LoadKind	kind;
+	bool		loaded;
+
+	loader.writer = page_writer_begin(heap, index);
+	loader.natts = desc->natts;
+	loader.nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	loader.nulls_distinct = !info->ii_NullsNotDistinct;
+	loader.tuples_space[0] = palloc(BLCKSZ + MAXIMUM_ALIGNOF);
+	loader.tuples_space[1] = palloc(BLCKSZ + MAXIMUM_ALIGNOF);
+	kind = info->ii_Unique ? LOAD_UNIQUE :
+		page_writer_bytes_decide(loader.writer) && BTGetDeduplicateItems(index) ? LOAD_DEDUPLICATED : LOAD_PLAIN;
+	if (kind == LOAD_UNIQUE && !page_writer_bytes_decide(loader.writer))
+	{
+		loader.tiebreak = tiebreak_create(CurrentMemoryContext, NULL, desc, keys, loader.nkeys);
+		loader.last_row_size = BLCKSZ;
+		loader.last_row = palloc(loader.last_row_size);
+	}
+	loaded = load_result(&loader, kind, result, slot);
+	ExecDropSingleTupleTableSlot(slot);
+	if (loaded)
+		counters.pages = page_writer_finish(loader.writer);
+	else
+		page_writer_abandon(loader.writer);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loader.tuples);
+	return loaded;
+}
+
+/* ------------------------------------------------------------------------
+ * The build
+ * ------------------------------------------------------------------------
+ */
+
+static double
+expected_rows(Relation heap)
+{
+	BlockNumber pages;
+	double		tuples;
+	double		all_visible;
+
+	estimate_rel_size(heap, NULL, &pages, &tuples, &all_visible);
+	return tuples;
+}
+
+static double
+elapsed_ms(instr_time *from)
+{
+	instr_time	now;
+	instr_time	took;
+
+	INSTR_TIME_SET_CURRENT(now);
+	took = now;
+	INSTR_TIME_SUBTRACT(took, *from);
+	*from = now;
+	return INSTR_TIME_GET_MILLISEC(took);
+}
+
+/* Scans, sorts and loads.  False, and nothing is written, on a violation of uniqueness. */
+static bool
+build(Relation heap, Relation index, IndexInfo *info, const KeyColumn *keys)
+{
+	SortSpec	spec = {0};
+	HeapRead	read;
+	Sorter	   *sorter;
+	SortResult *result;
+	const SortReport *report;
+	instr_time	clock;
+	bool		loaded;
+
+	spec.desc = RelationGetDescr(index);
+	spec.keys = keys;
+	spec.nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	spec.timing = true;
+	spec.memory = (Size) maintenance_work_mem * 1024;
+
+	INSTR_TIME_SET_CURRENT(clock);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
+	sorter = sorter_create(&spec);
+	sorter_begin(sorter, 0, expected_rows(heap));
+	heap_read(heap, index, info, sorter, &read);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) read.rows);
+	report = sorter_report(sorter);
+	counters.page_scan = read.by_page;
+	counters.heap_rows = read.live;
+	counters.rows = read.rows;
+	/* runs were written during the scan */
+	counters.sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
+	counters.scan_ms = elapsed_ms(&clock) - counters.sort_ms;
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
+	result = sorter_perform(sorter, false);
+	if (result == NULL)
+		elog(ERROR, "sort of index tuples has failed");
+	counters.sort_ms += elapsed_ms(&clock);
+	counters.runs = report->runs;
+	counters.spilled_bytes = report->disk_bytes;
+	counters.memory = report->memory_peak;
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_LEAF_LOAD);
+	loaded = load(heap, index, info, keys, result);
+	counters.load_ms = elapsed_ms(&clock);
+	sorter_destroy(sorter);
+	return loaded;
+}
+
+IndexBuildResult *
+index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **reason)
+{
+	MemoryContext cxt;
+	MemoryContext old;
+	KeyColumn  *keys;
+	IndexBuildResult *result = NULL;
+
+	memset(&counters, 0, sizeof(counters));
+	if (heap->rd_tableam != GetHeapamTableAmRoutine())
+	{
+		*reason = "the table is no heap";
+		return NULL;
+	}
+	/* btbuild() has the message */
+	if (RelationGetNumberOfBlocks(index) != 0)
+	{
+		*reason = "the index is not empty";
+		return NULL;
+	}
+
+	cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index build", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(cxt);
+	keys = index_sort_keys(index, reason);
+	if (keys != NULL)
+	{
+		counters.route = INDEX_ROUTE_TUPLES;
+		if (!build(heap, index, info, keys))
+		{
+			counters.route = INDEX_ROUTE_NONE;
+			*reason = "the keys are not unique";
+		}
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(cxt);
+	if (counters.route != INDEX_ROUTE_NONE)
+	{
+		result = palloc(sizeof(IndexBuildResult));
+		result->heap_tuples = counters.heap_rows;
+		result->index_tuples = counters.rows;
+	}
+	return result;
 }
