@@ -35,6 +35,9 @@
 /* Tuples between two reports of progress. */
 #define TUPLES_PER_REPORT	8192
 
+/* Rows in memory are prefetched this number of rows ahead. */
+#define LOAD_PREFETCH		16
+
 static IndexBuildCounters counters;
 
 const IndexBuildCounters *
@@ -206,57 +209,87 @@ load_unique(Loader *loader, MinimalTuple row)
 	return true;
 }
 
-/* Loads all rows; false on a violation of uniqueness.  The kinds are constants. */
+/* Loads a row; false on a violation of uniqueness.  load is a constant. */
 static pg_attribute_always_inline bool
-load_rows(Loader *loader, LoadKind load, SortResult *result, ResultKind kind, TupleTableSlot *slot)
+load_row(Loader *loader, LoadKind load, MinimalTuple row)
 {
-	while (result_next(result, kind, true, slot))
+	if (load == LOAD_UNIQUE)
 	{
-		MinimalTuple row = ((MinimalTupleTableSlot *) slot)->mintuple;
+		if (!load_unique(loader, row))
+			return false;
+	}
+	else
+	{
+		IndexTuple	itup = row_to_index_tuple(row, loader->natts, loader->tuples_space[0]);
 
-		if (load == LOAD_UNIQUE)
-		{
-			if (!load_unique(loader, row))
-				return false;
-		}
+		if (load == LOAD_DEDUPLICATED)
+			page_writer_add_deduplicated(loader->writer, itup);
 		else
-		{
-			IndexTuple	itup = row_to_index_tuple(row, loader->natts, loader->tuples_space[0]);
+			page_writer_add(loader->writer, itup);
+	}
+	if (unlikely(++loader->tuples % TUPLES_PER_REPORT == 0))
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loader->tuples);
+	return true;
+}
 
-			if (load == LOAD_DEDUPLICATED)
-				page_writer_add_deduplicated(loader->writer, itup);
-			else
-				page_writer_add(loader->writer, itup);
+/*
+ * Loads rows in memory.  They are fetched in key order from all of the arena, so each is
+ * prefetched with its first and its last byte: a miss of either costs as much.
+ */
+static pg_attribute_always_inline bool
+load_memory(Loader *loader, LoadKind load, const MemoryResult *memory)
+{
+	const Arena arena = memory->arena;
+	const uint32 *rids = memory->rids;
+	const size_t n = memory->array.n;
+	const int	bytes = memory->row_bytes;
+
+	for (size_t i = 0; i < n; i++)
+	{
+		if (likely(i + LOAD_PREFETCH < n))
+		{
+			const char *ahead = arena_at(&arena, rids[i + LOAD_PREFETCH]);
+
+			for (int at = 0; at < bytes - 1; at += 64)
+				__builtin_prefetch(ahead + at);
+			__builtin_prefetch(ahead + bytes - 1);
 		}
-		if (unlikely(++loader->tuples % TUPLES_PER_REPORT == 0))
-			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loader->tuples);
+		if (!load_row(loader, load, (MinimalTuple) arena_at(&arena, rids[i])))
+			return false;
 	}
 	return true;
 }
 
+/* Loads rows from any result. */
+static pg_attribute_always_inline bool
+load_slots(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *slot)
+{
+	while (result_next(result, RESULT_PLAIN, true, slot))
+	{
+		if (!load_row(loader, load, ((MinimalTupleTableSlot *) slot)->mintuple))
+			return false;
+	}
+	return true;
+}
+
+/* Loads all rows; false on a violation of uniqueness. */
 static bool
 load_result(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *slot)
 {
-	if (result->methods->kind == RESULT_ROWS)
-	{
-		switch (load)
-		{
-			case LOAD_PLAIN:
-				return load_rows(loader, LOAD_PLAIN, result, RESULT_ROWS, slot);
-			case LOAD_DEDUPLICATED:
-				return load_rows(loader, LOAD_DEDUPLICATED, result, RESULT_ROWS, slot);
-			case LOAD_UNIQUE:
-				return load_rows(loader, LOAD_UNIQUE, result, RESULT_ROWS, slot);
-		}
-	}
+	const MemoryResult *memory = result->methods->kind == RESULT_ROWS ? (MemoryResult *) result : NULL;
+
+	Assert(memory == NULL || memory->array.more == NULL);
 	switch (load)
 	{
 		case LOAD_PLAIN:
-			return load_rows(loader, LOAD_PLAIN, result, RESULT_PLAIN, slot);
+			return memory != NULL ? load_memory(loader, LOAD_PLAIN, memory) :
+				load_slots(loader, LOAD_PLAIN, result, slot);
 		case LOAD_DEDUPLICATED:
-			return load_rows(loader, LOAD_DEDUPLICATED, result, RESULT_PLAIN, slot);
+			return memory != NULL ? load_memory(loader, LOAD_DEDUPLICATED, memory) :
+				load_slots(loader, LOAD_DEDUPLICATED, result, slot);
 		case LOAD_UNIQUE:
-			return load_rows(loader, LOAD_UNIQUE, result, RESULT_PLAIN, slot);
+			return memory != NULL ? load_memory(loader, LOAD_UNIQUE, memory) :
+				load_slots(loader, LOAD_UNIQUE, result, slot);
 	}
 	pg_unreachable();
 }

@@ -423,7 +423,12 @@ same_bytes(const PageWriter *writer, IndexTuple a, IndexTuple b)
 
 	if (!IndexTupleHasNulls(a) && !IndexTupleHasNulls(b))
 	{
-		if (writer->first_len > 0)
+		if (writer->first_len == 8)
+		{
+			if (memcmp(x, y, 8) != 0)
+				return false;
+		}
+		else if (writer->first_len > 0)
 		{
 			if (memcmp(x, y, writer->first_len) != 0)
 				return false;
