@@ -43,3 +43,22 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 CREATE VIEW gpusort_device_failures AS SELECT * FROM gpusort_device_failures_get();
 GRANT SELECT ON gpusort_device_failures TO PUBLIC;
+
+-- Builds of btree indexes by route, and those that were left to PostgreSQL by reason.
+CREATE FUNCTION gpusort_index_builds_get(
+	OUT route text,				-- how it was built: compact, tuples, stock
+	OUT reason text,			-- why it was left to PostgreSQL
+	OUT builds bigint,
+	OUT rows bigint,			-- index tuples
+	OUT pages bigint,			-- of the indexes
+	OUT spills bigint,			-- builds that wrote temporary files; NULL, as other columns, where not known
+	OUT spilled_bytes bigint,
+	OUT seconds double precision,
+	OUT scan_seconds double precision,	-- parts of seconds
+	OUT sort_seconds double precision,
+	OUT load_seconds double precision)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE VIEW gpusort_index_builds AS SELECT * FROM gpusort_index_builds_get();
+GRANT SELECT ON gpusort_index_builds TO PUBLIC;

@@ -326,4 +326,46 @@ compat_btree_max_item(Page page)
 #endif
 }
 
+/*
+ * The planner's hook of a relation's data, with the relation (InvalidOid: none) and whether
+ * its children are included.  19 calls it for relations of every kind.
+ */
+#include "nodes/parsenodes.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/plancat.h"
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_RELATION_HOOK		build_simple_rel_hook
+#define COMPAT_RELATION_HOOK_TYPE	build_simple_rel_hook_type
+#define COMPAT_RELATION_PARAMS		PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
+#define COMPAT_RELATION_ARGS		root, rel, rte
+#define COMPAT_RELATION_OID			(rte->rtekind == RTE_RELATION ? rte->relid : InvalidOid)
+#define COMPAT_RELATION_INH			(rte->inh)
+#else
+#define COMPAT_RELATION_HOOK		get_relation_info_hook
+#define COMPAT_RELATION_HOOK_TYPE	get_relation_info_hook_type
+#define COMPAT_RELATION_PARAMS		PlannerInfo *root, Oid relation, bool inh, RelOptInfo *rel
+#define COMPAT_RELATION_ARGS		root, relation, inh, rel
+#define COMPAT_RELATION_OID			(relation)
+#define COMPAT_RELATION_INH			(inh)
+#endif
+
+/* 19 has REPACK, and parses CLUSTER into its statement. */
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_T_CLUSTER	T_RepackStmt
+#else
+#define COMPAT_T_CLUSTER	T_ClusterStmt
+#endif
+
+/* Points an index's relcache entry to this routine; up to 18 the pointer is not const. */
+#include "access/amapi.h"
+static inline void
+compat_set_index_routine(Relation index, const IndexAmRoutine *routine)
+{
+#if PG_VERSION_NUM >= 190000
+	index->rd_indam = routine;
+#else
+	index->rd_indam = unconstify(IndexAmRoutine *, routine);
+#endif
+}
+
 #endif							/* GPUSORT_COMPAT_H */

@@ -8,6 +8,7 @@
 #include "executor/gpusort_executor.h"
 #include "fmgr.h"
 #include "gpu/gpu.h"
+#include "index/index_build.h"
 #include "monitor/progress.h"
 #include "monitor/stat.h"
 #include "planner/planner.h"
@@ -37,4 +38,5 @@ _PG_init(void)
 	executor_nodes_init();
 	gpusort_planner_init();
 	gpusort_ordered_init();
+	index_hooks_init();
 }

@@ -16,6 +16,7 @@
 #define ALGORITHM_AUTO			(-1)
 
 bool		gpusort_enable = true;
+bool		gpusort_index_builds = false;
 int			gpusort_min_rows = 32;
 int			gpusort_threads = 1;
 int			gpusort_max_threads = -1;
@@ -160,6 +161,11 @@ gpusort_settings_init(void)
 							 NULL,
 							 &gpusort_enable, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.index_builds",
+							 "Lets gpusort build btree indexes.",
+							 "It applies while gpusort.enable is on.  The index is the same either way.",
+							 &gpusort_index_builds, false,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("gpusort.algorithm",
 							 "Forces a sort algorithm where it can apply.",
 							 "If it cannot, EXPLAIN's Sort Route shows the reason.",

@@ -40,6 +40,7 @@ typedef enum DeviceFault
 } DeviceFault;
 
 extern bool gpusort_enable;
+extern bool gpusort_index_builds;
 extern int	gpusort_min_rows;
 extern int	gpusort_threads;
 extern int	gpusort_max_threads;	/* of all sessions together; -1: max_worker_processes */

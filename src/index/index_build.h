@@ -50,4 +50,7 @@ extern IndexBuildResult *index_build_sorted(Relation heap, Relation index, Index
 /* Counters of the last call. */
 extern const IndexBuildCounters *index_build_counters(void);
 
+/* Installs the hooks that put index_build_sorted() in the place of btbuild(). */
+extern void index_hooks_init(void);
+
 #endif							/* GPUSORT_INDEX_BUILD_H */

@@ -11,6 +11,7 @@
 #include "funcapi.h"
 #include "kernel/algorithm.h"
 #include "miscadmin.h"
+#include "monitor/index_stat.h"
 #include "monitor/stat.h"
 #include "port/atomics.h"
 #include "shared_memory.h"
@@ -167,6 +168,7 @@ gpusort_stat_reset(PG_FUNCTION_ARGS)
 		for (int c = 0; c < STAT_COUNTERS; c++)
 			pg_atomic_write_u64(&s[i].counters[c], 0);
 	}
+	index_stat_reset();
 	if (gpusort_stat_reset_too != NULL)
 		gpusort_stat_reset_too();
 	PG_RETURN_VOID();
