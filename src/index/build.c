@@ -36,7 +36,7 @@
 #define TUPLES_PER_REPORT	8192
 
 /* Rows in memory are prefetched this number of rows ahead. */
-#define LOAD_PREFETCH		16
+#define LOAD_PREFETCH		32
 
 static IndexBuildCounters counters;
 
@@ -126,30 +126,49 @@ typedef struct Loader
 	Size		last_row_size;
 } Loader;
 
+/*
+ * The header of a row's index tuple: TID, and this t_info.  Put together in a register,
+ * because a tuple that is copied while its header is still in parts stalls the CPU.
+ */
+static inline uint64
+index_tuple_header(MinimalTuple row, uint16 info)
+{
+	uint64		header;
+
+	StaticAssertStmt(sizeof(IndexTupleData) == sizeof(uint64) &&
+					 offsetof(IndexTupleData, t_info) == sizeof(ItemPointerData), "an index tuple has another header");
+	/* reads t_infomask2 behind the TID */
+	memcpy(&header, row->mt_padding, sizeof(header));
+#ifdef WORDS_BIGENDIAN
+	return (header & ~UINT64CONST(0xFFFF)) | info;
+#else
+	return (header & UINT64CONST(0xFFFFFFFFFFFF)) | (uint64) info << 48;
+#endif
+}
+
 /* Makes the index tuple of a row, in space. */
 static inline IndexTuple
 row_to_index_tuple(MinimalTuple row, int natts, char *space)
 {
-	IndexTuple	itup = (IndexTuple) space;
 	bool		has_null = (row->t_infomask & HEAP_HASNULL) != 0;
 	const char *data = (const char *) row + row->t_hoff - MINIMAL_TUPLE_OFFSET;
 	Size		len = (const char *) row + row->t_len - data;
-	Size		header = MAXALIGN(sizeof(IndexTupleData) + (has_null ? sizeof(IndexAttributeBitMapData) : 0));
-	Size		size = MAXALIGN(header + len);
+	Size		at = MAXALIGN(sizeof(IndexTupleData) + (has_null ? sizeof(IndexAttributeBitMapData) : 0));
+	Size		size = MAXALIGN(at + len);
+	uint64		header = index_tuple_header(row, size | (has_null ? INDEX_NULL_MASK : 0) |
+											((row->t_infomask & HEAP_HASVARWIDTH) != 0 ? INDEX_VAR_MASK : 0));
 
+	memcpy(space, &header, sizeof(header));
 	if (unlikely(has_null))
 	{
-		memset(space + sizeof(IndexTupleData), 0, header - sizeof(IndexTupleData));
+		memset(space + sizeof(IndexTupleData), 0, at - sizeof(IndexTupleData));
 		memcpy(space + sizeof(IndexTupleData), row->t_bits, BITMAPLEN(natts));
 	}
-	row_get_tid(row, &itup->t_tid);
-	itup->t_info = size | (has_null ? INDEX_NULL_MASK : 0) |
-		((row->t_infomask & HEAP_HASVARWIDTH) != 0 ? INDEX_VAR_MASK : 0);
 	/* the end is padded with zeroes; the row's own padding need not be */
-	if (len > 0)
+	if (len % MAXIMUM_ALIGNOF != 0)
 		memset(space + size - MAXIMUM_ALIGNOF, 0, MAXIMUM_ALIGNOF);
-	copy_bytes(space + header, data, len);
-	return itup;
+	copy_bytes(space + at, data, len);
+	return (IndexTuple) space;
 }
 
 static inline bool
@@ -220,12 +239,13 @@ load_row(Loader *loader, LoadKind load, MinimalTuple row)
 	}
 	else
 	{
-		IndexTuple	itup = row_to_index_tuple(row, loader->natts, loader->tuples_space[0]);
+		char	   *space = page_writer_space(loader->writer);
 
+		(void) row_to_index_tuple(row, loader->natts, space);
 		if (load == LOAD_DEDUPLICATED)
-			page_writer_add_deduplicated(loader->writer, itup);
+			page_writer_add_deduplicated(loader->writer);
 		else
-			page_writer_add(loader->writer, itup);
+			page_writer_add(loader->writer, (IndexTuple) space);
 	}
 	if (unlikely(++loader->tuples % TUPLES_PER_REPORT == 0))
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loader->tuples);
@@ -234,7 +254,8 @@ load_row(Loader *loader, LoadKind load, MinimalTuple row)
 
 /*
  * Loads rows in memory.  They are fetched in key order from all of the arena, so each is
- * prefetched with its first and its last byte: a miss of either costs as much.
+ * prefetched with its first and its last byte: a miss of either costs as much.  The
+ * second-level cache can have more loads in flight than the first.
  */
 static pg_attribute_always_inline bool
 load_memory(Loader *loader, LoadKind load, const MemoryResult *memory)
@@ -251,8 +272,8 @@ load_memory(Loader *loader, LoadKind load, const MemoryResult *memory)
 			const char *ahead = arena_at(&arena, rids[i + LOAD_PREFETCH]);
 
 			for (int at = 0; at < bytes - 1; at += 64)
-				__builtin_prefetch(ahead + at);
-			__builtin_prefetch(ahead + bytes - 1);
+				__builtin_prefetch(ahead + at, 0, 2);
+			__builtin_prefetch(ahead + bytes - 1, 0, 2);
 		}
 		if (!load_row(loader, load, (MinimalTuple) arena_at(&arena, rids[i])))
 			return false;
@@ -308,8 +329,8 @@ load(Relation heap, Relation index, IndexInfo *info, const KeyColumn *keys, Sort
 	loader.natts = desc->natts;
 	loader.nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	loader.nulls_distinct = !info->ii_NullsNotDistinct;
-	loader.tuples_space[0] = palloc(BLCKSZ + MAXIMUM_ALIGNOF);
-	loader.tuples_space[1] = palloc(BLCKSZ + MAXIMUM_ALIGNOF);
+	loader.tuples_space[0] = palloc(PAGE_WRITER_TUPLE);
+	loader.tuples_space[1] = palloc(PAGE_WRITER_TUPLE);
 	kind = info->ii_Unique ? LOAD_UNIQUE :
 		page_writer_bytes_decide(loader.writer) && BTGetDeduplicateItems(index) ? LOAD_DEDUPLICATED : LOAD_PLAIN;
 	if (kind == LOAD_UNIQUE && !page_writer_bytes_decide(loader.writer))

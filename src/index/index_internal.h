@@ -55,8 +55,12 @@ extern bool page_writer_same_bytes(const PageWriter *writer, IndexTuple a, Index
  */
 extern void page_writer_add(PageWriter *writer, IndexTuple itup);
 
-/* The same for an index that is deduplicated. */
-extern void page_writer_add_deduplicated(PageWriter *writer, IndexTuple itup);
+/* Space for the next tuple: PAGE_WRITER_TUPLE bytes. */
+#define PAGE_WRITER_TUPLE	BLCKSZ
+extern char *page_writer_space(PageWriter *writer);
+
+/* Adds the tuple in page_writer_space() to an index that is deduplicated. */
+extern void page_writer_add_deduplicated(PageWriter *writer);
 
 /* Writes the remaining pages and the metapage.  Returns the number of pages of the index. */
 extern BlockNumber page_writer_finish(PageWriter *writer);

@@ -240,6 +240,26 @@ open_level(PageWriter *writer, uint32 level)
 	return opened;
 }
 
+/* Tuples of up to this size are copied in words, without a call of memcpy(). */
+#define COPY_WORDS_MAX	64
+
+/* Copies a MAXALIGN'ed number of bytes. */
+static inline void
+copy_words(char *to, const char *from, Size size)
+{
+	if (unlikely(size > COPY_WORDS_MAX))
+	{
+		memcpy(to, from, size);
+		return;
+	}
+	for (Size at = 0; at < size; at += sizeof(uint64))
+	{
+		memcpy(to + at, from + at, sizeof(uint64));
+		/* keeps the compiler from making the loop a call of memcpy() */
+		pg_compiler_barrier();
+	}
+}
+
 /* Appends a tuple of this MAXALIGN'ed size to a page, which has room for it. */
 static inline void
 append_tuple(Page page, OffsetNumber offset, const void *tuple, Size size)
@@ -248,7 +268,7 @@ append_tuple(Page page, OffsetNumber offset, const void *tuple, Size size)
 	Size		upper = header->pd_upper - size;
 
 	ItemIdSetNormal(PageGetItemId(page, offset), upper, size);
-	memcpy((char *) page + upper, tuple, size);
+	copy_words((char *) page + upper, tuple, size);
 	header->pd_lower += sizeof(ItemIdData);
 	header->pd_upper = upper;
 }
@@ -391,8 +411,8 @@ page_writer_begin(Relation heap, Relation index)
 	for (int att = 0; att < desc->natts; att++)
 		writer->fixed_width &= TupleDescAttr(desc, att)->attlen > 0;
 	writer->first_len = TupleDescAttr(desc, 0)->attlen;
-	writer->space[0] = palloc(BLCKSZ);
-	writer->space[1] = palloc(BLCKSZ);
+	writer->space[0] = palloc(PAGE_WRITER_TUPLE);
+	writer->space[1] = palloc(PAGE_WRITER_TUPLE);
 	writer->posting = palloc0(sizeof(BTDedupStateData));
 	writer->posting->deduplicate = true;
 	writer->posting->maxpostingsize = POSTING_MAX;
@@ -458,6 +478,12 @@ add_leaf_tuple(PageWriter *writer, IndexTuple itup, Size posting)
 	add_to_level(writer, writer->leaves, itup, posting);
 }
 
+char *
+page_writer_space(PageWriter *writer)
+{
+	return writer->space[1 - writer->used];
+}
+
 void
 page_writer_add(PageWriter *writer, IndexTuple itup)
 {
@@ -486,9 +512,10 @@ add_waiting(PageWriter *writer)
 }
 
 void
-page_writer_add_deduplicated(PageWriter *writer, IndexTuple itup)
+page_writer_add_deduplicated(PageWriter *writer)
 {
 	BTDedupStateData *posting = writer->posting;
+	IndexTuple	itup = (IndexTuple) writer->space[1 - writer->used];
 
 	if (writer->waiting != NULL)
 	{
@@ -502,8 +529,7 @@ page_writer_add_deduplicated(PageWriter *writer, IndexTuple itup)
 		add_waiting(writer);
 	}
 	writer->used = 1 - writer->used;
-	writer->waiting = (IndexTuple) writer->space[writer->used];
-	memcpy(writer->waiting, itup, IndexTupleSize(itup));
+	writer->waiting = itup;
 }
 
 BlockNumber
