@@ -1,13 +1,32 @@
 /*
  * api.cu
- *	  The library's only export, and the checks that every sort passes first.
+ *	  The library's export, gpusort_cuda_api(): the list of algorithms, the
+ *	  checks that every problem passes before an algorithm sees it, and the
+ *	  table of functions.
+ *
+ * The size query and the run make the same checks, so that a problem that
+ * passes the query also passes the run.
+ *
+ * Errors: contradictory arguments are GPUSORT_BAD_CALL, problems that the
+ * algorithm cannot sort GPUSORT_UNSUPPORTED.  Neither starts work.
  */
 #include <string.h>
 
 #include "context.cuh"
 #include "costs_h200.h"
-#include "gather.cuh"
 #include "key.cuh"
+
+const SortAlgorithm *const gpusort_algorithms[] = {
+	&gpu_radix_algorithm,
+	&gpu_merge_algorithm,
+	&gpu_bucket_algorithm,
+	&gpu_counting_algorithm,
+	&gpu_onehot_algorithm,
+	&gpu_hp_algorithm,
+	&gpu_hp1_algorithm,
+	&gpu_hp0_algorithm,
+	NULL
+};
 
 static const GpusortAlgorithm *
 algorithm_info(int32_t index)
@@ -18,7 +37,9 @@ algorithm_info(int32_t index)
 	return NULL;
 }
 
-/* One device was measured so far. */
+/*
+ * Costs for any device: those of an H200, the only device with measured curves.
+ */
 static void
 costs(const GpusortContext *, GpusortCosts *out)
 {
@@ -26,6 +47,7 @@ costs(const GpusortContext *, GpusortCosts *out)
 }
 
 static uint32_t
+/* GPUSORT_KEYS_* of a key width in bits; 0: there is no such width. */
 key_width_bit(int32_t key_bits)
 {
 	return key_bits == 32 ? GPUSORT_KEYS_32 :
@@ -33,7 +55,10 @@ key_width_bit(int32_t key_bits)
 		key_bits == 128 ? GPUSORT_KEYS_128 : 0;
 }
 
-/* Are the bounds of the keys' ordering bits in order, and of that many bits? */
+/*
+ * Is the key range valid: key_min <= key_max, and both within the ordering
+ * bits?
+ */
 static bool
 is_range(const GpusortProblem *problem)
 {
@@ -44,7 +69,10 @@ is_range(const GpusortProblem *problem)
 	return least <= most && (bits == 128 || most >> bits == 0);
 }
 
-/* Does the problem make sense, and is it one this algorithm takes? */
+/*
+ * Checks a problem for the algorithm of that index.  GPUSORT_UNSUPPORTED: *why
+ * is set to the reason, else to NULL.
+ */
 static GpusortStatus
 check_problem(GpusortContext *ctx, int32_t index, const GpusortProblem *problem,
 			  const char **why, GpusortError *err)
@@ -90,13 +118,13 @@ sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortProblem *probl
 	if (why)
 		*why = reason;
 	TRY(status);
-	TRY(gpusort_enter(ctx, err));	/* CUB's sums want what the current device does */
-	if (problem->n > 1)			/* else it is not asked to run */
+	TRY(gpusort_enter(ctx, err));	/* CUB asks the current device */
+	if (problem->n > 1)			/* sort_run copies a single key itself */
 		*bytes = gpusort_algorithms[algorithm]->scratch(&ctx->traits, problem);
 	return GPUSORT_OK;
 }
 
-/* Nothing to order: outputs are the inputs. */
+/* Sorts a problem of at most one key: copies it. */
 static GpusortStatus
 copy_single(GpusortStream *stream, const GpusortProblem *problem, GpusortError *err)
 {

@@ -1,15 +1,16 @@
 /*
  * context.cu
- *	  Errors, devices, contexts and their memory.
+ *	  Errors, devices, contexts, and the memory that contexts own.
  *
- * Memory policy: cudaMalloc and cudaFree wait for the device and cost far more
- * than a sort of a million rows, so freed blocks are kept and handed out again
- * when they fit without much waste.  Kept and used blocks together stay within
- * the context's budget.  Other programs use the device, too: how much is free is
- * asked whenever a new block is to be made, and nothing is remembered of it.
+ * Memory policy: cudaMalloc and cudaFree synchronize the device and take longer
+ * than a small sort.  A context therefore keeps freed blocks and reuses a block
+ * for a request of about its size.  Used and kept blocks together stay within
+ * the context's budget.  Other programs share the device's memory, so that the
+ * budget is computed from the free memory before each new block.
  *
- * On error nothing is half done: what a function began to make is released
- * before it returns.
+ * Errors: a function that fails releases what it has allocated.
+ *
+ * Threads: one thread at a time calls these functions for a context.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,14 +19,17 @@
 
 #include "context.cuh"
 
-/* What a context leaves to others when it may take "all that is free". */
+/* Bytes left to other programs by a context without a limit. */
 #define RESERVE_BYTES		(UINT64_C(512) << 20)
 
-/* Blocks are multiples of this, so that sizes that differ little share them. */
+/*
+ * Block sizes are multiples of this number of bytes, so that requests of
+ * similar size can reuse a block.
+ */
 #define BLOCK_BYTES			(UINT64_C(1) << 20)
 
-/* A kept block serves a request if no more than this part of it is wasted. */
-#define WASTE_SHIFT			2		/* a quarter */
+/* A kept block is reused if at most 1/2^WASTE_SHIFT of it remains unused. */
+#define WASTE_SHIFT			2
 
 static const char *
 base_name(const char *path)
@@ -139,7 +143,10 @@ gpusort_enter(const GpusortContext *ctx, GpusortError *err)
 	return GPUSORT_OK;
 }
 
-/* What the context may have is what is free and what it has already. */
+/*
+ * Computes the budget: free memory of the device plus the context's own blocks,
+ * limited by the caller's limit or, without one, by the reserve.
+ */
 static GpusortStatus
 read_budget(GpusortContext *ctx, GpusortError *err)
 {
@@ -195,7 +202,7 @@ gpusort_context_create(int32_t device, uint64_t memory_budget, GpusortContext **
 	return GPUSORT_OK;
 }
 
-/* Each list of a context's things: make one, push, and take out without freeing. */
+/* Allocates an empty list element. */
 static GpusortStatus
 make_owned(Owned **thing, GpusortError *err)
 {
@@ -234,7 +241,10 @@ find_owned(Owned *list, const void *p)
 	return list;
 }
 
-/* The thing is the context's if the call that got it went well, else it is dropped. */
+/*
+ * Completes an element after the CUDA call that allocated or pinned its memory:
+ * adds it to the list, or frees it if the call failed with error.
+ */
 static GpusortStatus
 keep_owned(Owned **list, Owned *thing, uint64_t bytes, cudaError_t error,
 		   const char *call, GpusortError *err)
@@ -256,7 +266,10 @@ gpusort_context_destroy(GpusortContext *ctx)
 		return;
 	(void) cudaSetDevice(ctx->traits.device);
 
-	/* After a CUDA error these all fail; the process then holds nothing. */
+	/*
+	 * After a CUDA error these calls fail, which is harmless: the driver has
+	 * freed the device memory with its own context.
+	 */
 	while (ctx->streams)
 		gpusort_stream_destroy(ctx->streams);
 	while (ctx->events)
@@ -292,7 +305,7 @@ gpusort_device_trim(GpusortContext *ctx)
 		release_block(ctx, ctx->kept);
 }
 
-/* If the device cannot be asked, the budget is the last one, too. */
+/* If the query fails, reports the budget of the last query. */
 void
 gpusort_device_memory(GpusortContext *ctx, int32_t look, GpusortMemory *out)
 {
@@ -305,7 +318,9 @@ gpusort_device_memory(GpusortContext *ctx, int32_t look, GpusortMemory *out)
 	out->kept = ctx->held - out->used;
 }
 
-/* The kept block that wastes least, if it wastes little enough. */
+/*
+ * The smallest kept block that may be reused for a request of bytes; or NULL.
+ */
 static Owned *
 best_kept(GpusortContext *ctx, uint64_t bytes)
 {
@@ -327,7 +342,7 @@ gpusort_device_alloc(GpusortContext *ctx, uint64_t bytes, void **out,
 
 	*out = NULL;
 	TRY(gpusort_enter(ctx, err));
-	if (bytes <= UINT64_MAX / 2)	/* so that rounding up cannot wrap */
+	if (bytes <= UINT64_MAX / 2)	/* rounding up cannot overflow */
 		bytes = bytes == 0 ? BLOCK_BYTES : div_up(bytes, BLOCK_BYTES) * BLOCK_BYTES;
 	if ((block = best_kept(ctx, bytes)) != NULL)
 	{
@@ -407,7 +422,7 @@ gpusort_host_register(GpusortContext *ctx, void *p, uint64_t bytes, GpusortError
 	TRY(gpusort_enter(ctx, err));
 	TRY(make_owned(&block, err));
 	block->p = p;
-	/* one pool serves all devices */
+	/* portable: contexts of all devices copy from the same pinned memory */
 	error = cudaHostRegister(p, bytes, cudaHostRegisterPortable);
 	return keep_owned(&ctx->registered, block, bytes, error, "cudaHostRegister", err);
 }

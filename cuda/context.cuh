@@ -1,16 +1,19 @@
 /*
  * context.cuh
- *	  The things behind the ABI's handles, and the functions that api.cu puts into
- *	  its table.  Each is described in gpusort_abi.h.
+ *	  The structs behind the handles of gpusort_abi.h, and the functions that
+ *	  api.cu puts into its table.  gpusort_abi.h documents the functions.
  */
 #ifndef GPUSORT_CONTEXT_CUH
 #define GPUSORT_CONTEXT_CUH
 
 #include "sort_internal.cuh"
 
-#define GPUSORT_MIN_ARCH	75		/* the oldest that CUDA 13 builds for */
+/*
+ * The least compute capability, 10 * major + minor; CUDA 13 builds for no less.
+ */
+#define GPUSORT_MIN_ARCH	75
 
-/* A piece of memory that a context owns, in a doubly linked list. */
+/* A piece of memory that a context owns.  Element of a doubly linked list. */
 struct Owned
 {
 	void	   *p;
@@ -22,13 +25,15 @@ struct Owned
 struct GpusortContext
 {
 	DeviceTraits traits;
-	uint64_t	limit;			/* bytes that the caller allows; 0: all that is free */
-	uint64_t	budget;			/* bytes, as of the last look */
-	uint64_t	held;			/* bytes of used and kept blocks */
-	Owned	   *used;			/* device blocks handed out */
-	Owned	   *kept;			/* device blocks for the next allocation */
-	Owned	   *host;			/* pinned memory allocated here */
-	Owned	   *registered;		/* the caller's memory */
+	uint64_t	limit;			/* bytes that the caller allows; 0: no limit but
+								 * the device's free memory */
+	uint64_t	budget;			/* bytes, computed by the last memory query */
+	uint64_t	held;			/* bytes of all blocks in used and kept */
+	Owned	   *used;			/* device blocks that device_alloc returned */
+	Owned	   *kept;			/* freed device blocks, for later allocations */
+	Owned	   *host;			/* pinned memory that host_alloc returned */
+	Owned	   *registered;		/* the caller's memory, pinned by
+								 * host_register */
 	GpusortStream *streams;
 	GpusortEvent *events;
 };
@@ -40,7 +45,7 @@ struct GpusortEvent
 	GpusortEvent *next;
 };
 
-/* Makes the context's device the thread's current one. */
+/* Makes the context's device the current device of this thread. */
 extern GpusortStatus gpusort_enter(const GpusortContext *ctx, GpusortError *err);
 
 extern GpusortStatus gpusort_devices(GpusortDeviceInfo *out, int32_t max,
@@ -83,6 +88,13 @@ extern GpusortStatus gpusort_copy_out(GpusortStream *stream, void *host_dst,
 									  GpusortError *err);
 extern GpusortStatus gpusort_copy_within(GpusortStream *stream, void *device_dst,
 										 const void *device_src, uint64_t bytes,
+										 GpusortError *err);
+extern GpusortStatus gpusort_gather_scratch(GpusortContext *ctx, const GpusortGather *gather,
+											uint64_t *bytes, GpusortError *err);
+extern GpusortStatus gpusort_gather_plan(GpusortStream *stream, const GpusortGather *gather,
+										 uint32_t *chunks, GpusortError *err);
+extern GpusortStatus gpusort_gather_rows(GpusortStream *stream, const GpusortGather *gather,
+										 uint64_t first, uint64_t last, void *dst,
 										 GpusortError *err);
 
 #endif							/* GPUSORT_CONTEXT_CUH */

@@ -1,21 +1,11 @@
 /*
  * costs_h200.h
- *	  What sorts cost on an H200; see GpusortCosts.
+ *	  Costs and limits measured on an NVIDIA H200, in the form of GpusortCosts.
  *
- * Measured with CUDA 13.0, device-resident, with 32-bit rids.  gpu_radix, gpu_merge and gpu_bucket from
- * 2^14 on: bench/results/gpu-h200-sweep.csv, of keys that are even its uniform ones; below that
- * -model.csv, gpu_merge -unkind.csv.  The other spreads are the geometric means of repeated70 and fewvalues
- * (frequent), gaussian and exponential (skewed; 2^26 as gaussian grows), zipf and entropy1 (clustered), and
- * entropy5 (deep); 2^10 and 2^12 as an H100's (gpu-h100-distributions.csv) are to its 2^14.  2^28, and
- * gpu_merge's 2^26, in proportion to -model.csv's.  Sorts by value: -model.csv, -ranges.csv.  Sizes and
- * ranges that are missing are interpolated.
+ * The library reports these numbers for every device, and so does the fake
+ * device.  The router also uses them until a library has reported costs.
  *
- * copy_ns is what the transfers take in -model.csv; job_us is meant to be more than a
- * sort of few keys takes from one process to the other and back (70 to 90 without a
- * device).
- *
- * The library reports them for every device today, and so does its fake device; they are
- * also what is assumed of a device before a library has spoken.
+ * docs/design/kernels.md says which measurement each number comes from.
  */
 #ifndef GPUSORT_COSTS_H200_H
 #define GPUSORT_COSTS_H200_H
@@ -24,7 +14,7 @@
 #include "value/value_limits.h"
 
 static const GpusortCosts gpusort_costs_h200 = {
-	/* radix, by spread */
+	/* radix, by distribution */
 	{
 		{
 			{57.2, 56.8, 56.5, 58.1, 64.7, 64.4, 66.0, 66.1, 68.4, 72.0, 78.5, 110.8, 214.2,
@@ -76,7 +66,7 @@ static const GpusortCosts gpusort_costs_h200 = {
 		{18.3, 21.7, 25.8, 26.9, 30.7, 33.4, 56.1, 76.7, 109.6, 199.5, 295.4, 576, 1087,
 		2184, 4387, 9104, 18896, 39684, 83338}
 	},
-	/* bucket, by spread */
+	/* bucket, by distribution */
 	{
 		{
 			{8.9, 9.2, 11.0, 15.9, 24.4, 25.3, 26.1, 30.0, 35.1, 45.2, 53.8, 70.3, 135.5,
@@ -144,8 +134,8 @@ static const GpusortCosts gpusort_costs_h200 = {
 	/* hp1 */
 	{20.0, 20.0, 20.0, 20.5, 21.0, 22.9, 25.0, 25.7, 26.5, 28.2, 30.0, 44.5, 66.0,
 	120.5, 220.0, 430.3, 841.5, 1684, 3370},
-	0.07,						/* beyond_ns */
-	{1, 1.16, 2.5},				/* count_width; the last by its bytes */
+	0.07,						/* counting_wide_ns */
+	{1, 1.16, 2.5},				/* counting_width; the last by its bytes */
 	{0.43, 0.15, 0.06},			/* radix_fixed */
 	{							/* radix_passes: radix_lead.cuh, 2^22 */
 		{4, 4, 4},
@@ -154,7 +144,7 @@ static const GpusortCosts gpusort_costs_h200 = {
 		{4, 6, 6},
 		{4, 8, 16}
 	},
-	{1 << 22, 1 << 20, 1 << 18},	/* radix_passes_from: LEAD_LEAST_SIZE */
+	{1 << 22, 1 << 20, 1 << 18},	/* radix_passes_from: LEAD_MIN_SIZE */
 	300,						/* job_us */
 	0.018,						/* copy_ns */
 	3,							/* copies: in, out, scratch */

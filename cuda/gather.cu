@@ -1,39 +1,37 @@
 /*
  * gather.cu
- *	  Brings rows that lie in device memory into sorted order.
+ *	  Gathers rows: copies rows within device memory into sorted order.
  *
- * The plan is one prefix sum over the lengths of the rows in sorted order, and one
- * warp that walks from chunk to chunk by 32-way search in it, since
- * where a chunk ends depends on where it began.  The copy gives every row
- * as many lanes as rows are long on average, so that neighbouring lanes write
- * neighbouring words of the output and the reads of one row are one access.
+ * gather_plan adds up the lengths of the rows in sorted order (a prefix sum).
+ * One warp then cuts the output into chunks by 32-way searches in those sums;
+ * one warp suffices, because each chunk starts where the previous one ends.
+ * gather_rows copies a row with as many lanes as an average row has units, so
+ * that neighbouring lanes write neighbouring words and a row is read at once.
  *
- * Memory: 8 bytes per row for out_offset, which the caller owns, and what the
- * prefix sum wants.
+ * Memory: 8 bytes per row for out_offset, which the caller owns; scratch for
+ * the prefix sum and the chunk table.
  *
- * Errors: a row longer than a chunk, or more chunks than the caller has room for,
- * is work for the CPU.  Nothing is written outside the rows' own places.
+ * Errors: GPUSORT_UNSUPPORTED if a row is longer than a chunk or the chunks are
+ * more than max_chunks; the caller must then sort on the CPU.
  */
 #include <cub/device/device_scan.cuh>
 #include <cuda/std/functional>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
-#include "buffer.cuh"
 #include "context.cuh"
-#include "gather.cuh"
 
 #define GATHER_THREADS	256
 
-/* What the plan tells the host. */
+/* Result of cut_chunks_kernel() for the host. */
 struct GatherPlan
 {
-	uint32_t	chunks;
-	uint32_t	too_many;		/* more than there is room for */
-	uint32_t	too_long;		/* a row is longer than a chunk */
+	uint32_t	chunks;			/* number of chunks */
+	uint32_t	too_many;		/* 1: more than max_chunks are needed */
+	uint32_t	too_long;		/* 1: a row is longer than a chunk */
 };
 
-/* Length of the i-th row in sorted order; 0 behind the last. */
+/* Units of the i-th row in sorted order; 0 for i = n, the end of the sum. */
 struct SortedUnits
 {
 	const uint32_t *order;
@@ -89,9 +87,10 @@ cut_memory(const GpusortGather *gather, void *scratch, GatherMemory *memory,
 }
 
 /*
- * One warp: the last row that a chunk may end before, again and again.  The 32
- * lanes test 32 points of the range that is left, so that a chunk costs five or six
- * accesses.
+ * Cuts the sorted rows into chunks; one warp.  Each chunk ends before the last
+ * row whose offset is at most chunk_units behind the chunk's first one.  The 32
+ * lanes test 32 points of the interval of candidates at a time, which takes
+ * five or six steps for a chunk.
  */
 __global__ static void
 cut_chunks_kernel(const uint64_t *out_offset, uint32_t n, uint64_t chunk_units,
@@ -105,8 +104,8 @@ cut_chunks_kernel(const uint64_t *out_offset, uint32_t n, uint64_t chunk_units,
 	while (row < n && chunks < max_chunks)
 	{
 		uint64_t	limit = out_offset[row] + chunk_units;
-		uint64_t	lo = row,	/* a chunk may end before lo, not before hi */
-					hi = (uint64_t) n + 1;
+		uint64_t	lo = row,	/* the chunk may end before row lo, ... */
+					hi = (uint64_t) n + 1;	/* ... and not before row hi */
 
 		if (lane == 0)
 			chunk_row[chunks] = row;
@@ -116,7 +115,7 @@ cut_chunks_kernel(const uint64_t *out_offset, uint32_t n, uint64_t chunk_units,
 			uint64_t	at = lo + lane * step;
 			uint32_t	fits = __ballot_sync(0xffffffffu,
 											 at < hi && out_offset[at] <= limit);
-			int			last = 31 - __clz(fits);	/* lane 0 always fits */
+			int			last = 31 - __clz(fits);	/* lane 0's point fits */
 
 			lo += last * step;
 			hi = lo + step < hi ? lo + step : hi;
@@ -138,7 +137,7 @@ cut_chunks_kernel(const uint64_t *out_offset, uint32_t n, uint64_t chunk_units,
 	}
 }
 
-/* Copies rows; LANES lanes work on each. */
+/* Copies the sorted rows [first, last) to dst; LANES lanes copy a row. */
 template <int LANES>
 __global__ static void __launch_bounds__(GATHER_THREADS)
 gather_kernel(const uint64_t *rows, const uint32_t *row_offset, const uint32_t *order,
@@ -237,7 +236,7 @@ gpusort_gather_rows(GpusortStream *stream, const GpusortGather *gather, uint64_t
 		gather_kernel<1>, gather_kernel<2>, gather_kernel<4>,
 		gather_kernel<8>, gather_kernel<16>, gather_kernel<32>
 	};
-	int			k = 0;			/* of 1 << k lanes */
+	int			k = 0;			/* log2 of the lanes for a row */
 
 	if (first > last || last > gather->n)
 		FAIL(GPUSORT_BAD_CALL, "rows %llu to %llu of %llu", (unsigned long long) first,

@@ -1,32 +1,37 @@
 /*
  * gpusort_abi.h
- *	  The contract between the GPU library and the process that uses it.
+ *	  The contract between the GPU library and the process that loads it.
  *
- * This is the only header that both compilers see.  The library
- * (libgpusort_cuda.so, built by nvcc) exports one function,
- * gpusort_cuda_api(), which returns a table of function pointers.  The user
- * loads it with dlopen, so that one package works with and without a GPU.  A
- * plain C build of the same table (cpu_abi.c) stands in for it where there is
- * no device, so that everything above this line can be tested anywhere.
+ * The library (libgpusort_cuda.so, built by nvcc) exports one function,
+ * gpusort_cuda_api(), which returns a table of function pointers.  The device
+ * process loads the library with dlopen(), so that one package works with and
+ * without a GPU.  The fake device (test/fake_gpu) implements the same table on
+ * the CPU: tests of the caller then need no GPU.  This header is plain C and
+ * C++, and the only header that both sides include.
  *
- * Rules that hold for every function of the table:
+ * Rules for every function of the table:
  *
- *	* No exception and no exit crosses this line.  Every function that can fail
- *	  returns a GpusortStatus and fills *err (err may be NULL).  A status tells
- *	  "use the CPU instead" from "something is broken": gpusort_use_cpu(),
- *	  gpusort_is_broken().
- *	* Sizes and offsets are bytes unless a name says otherwise.
- *	* One context belongs to one process and one device; it does not survive fork.
- *	  Its memory, streams and events are made and destroyed, and its memory is asked
- *	  about, by one thread at a time.  Each stream is used by one thread at a time: sorts,
- *	  gathers and copies of different streams may be run by different threads,
- *	  beside each other and beside that.
- *	* "Device memory" comes from device_alloc.  Under cpu_abi.c it is host
- *	  memory; callers must not look into it.
- *	* Work on one stream happens in the order it was asked for.  Work on
- *	  different streams is ordered by events only.
- *	* A sort allocates nothing.  It uses the memory of its problem: ask scratch_bytes,
- *	  then run.
+ *	* Errors.  No exception and no exit leaves the library.  A function that can
+ *	  fail returns a GpusortStatus and describes a failure in *err, which may be
+ *	  NULL.  gpusort_use_cpu() tells a sort that belongs on the CPU from a
+ *	  fault, gpusort_is_broken().
+ *	* Units.  Sizes and offsets are bytes unless a comment says otherwise.
+ *	* Arguments.  Pointers must not be NULL unless a comment allows it.
+ *	* Processes.  A context belongs to one process and one device.  It does not
+ *	  survive fork().
+ *	* Threads.  One thread at a time may create or destroy what belongs to a
+ *	  context (memory, streams, events) or ask for its memory figures.  One
+ *	  thread at a time may use a stream.  Different threads may run sorts,
+ *	  gathers and copies on different streams concurrently, also while another
+ *	  thread creates or destroys something in the context.
+ *	* Order.  Work on one stream runs in the order of the calls.  Only events
+ *	  order work on different streams.
+ *	* Memory.  "Device memory" comes from device_alloc.  The caller must not
+ *	  read or write it directly, although the fake device's is host memory.
+ *	* Ownership.  The caller owns every array that it passes, and keeps it
+ *	  unchanged until the stream's work is done.  Sorts and gathers allocate
+ *	  nothing: they use the scratch memory that the caller passes, whose size
+ *	  sort_scratch or gather_scratch tells.
  */
 #ifndef GPUSORT_ABI_H
 #define GPUSORT_ABI_H
@@ -40,7 +45,7 @@ extern "C"
 {
 #endif
 
-/* Raised with every incompatible change of anything below. */
+/* Raised with every incompatible change of this header. */
 #define GPUSORT_ABI_VERSION		7
 
 /* ------------------------------------------------------------------------
@@ -50,75 +55,87 @@ extern "C"
 typedef enum GpusortStatus
 {
 	GPUSORT_OK = 0,
-	GPUSORT_NOT_READY = 1,		/* poll: the work asked about is not done yet */
-	GPUSORT_STOPPED = 2,		/* the problem's cancel flag was seen; outputs are
-								 * undefined, the context is fine */
+	GPUSORT_NOT_READY = 1,		/* stream_poll, event_poll: the work still
+								 * runs */
+	GPUSORT_STOPPED = 2,		/* the cancel flag was set; outputs are
+								 * undefined, the context remains usable */
 
-	/* 16..31: nothing is wrong, but this is work for the CPU */
+	/* 16 to 31: no fault, but the caller must sort on the CPU */
 	GPUSORT_NO_DEVICE = 16,		/* no driver, no device, or an unusable one */
 	GPUSORT_NO_MEMORY = 17,		/* over the budget, or the device is full */
-	GPUSORT_UNSUPPORTED = 18,	/* this algorithm cannot sort this problem */
+	GPUSORT_UNSUPPORTED = 18,	/* the algorithm cannot sort this problem */
 
-	/* 32..: broken; the error says where.  The work's outputs are undefined. */
-	GPUSORT_CUDA_ERROR = 32,	/* cuda_error and message are set.  The context
-								 * may be lost: destroy it before going on */
-	GPUSORT_BAD_CALL = 33,		/* the caller's arguments contradict each other */
-	GPUSORT_INTERNAL = 34		/* a kernel found its own invariant broken */
+	/* from 32 on: a fault; outputs are undefined */
+	GPUSORT_CUDA_ERROR = 32,	/* a CUDA call or a kernel failed: cuda_error is
+								 * set; the context may be unusable, so the
+								 * caller must destroy it */
+	GPUSORT_BAD_CALL = 33,		/* the caller's arguments contradict each
+								 * other */
+	GPUSORT_INTERNAL = 34		/* a kernel found its own invariant violated */
 } GpusortStatus;
 
+/* Does the status mean that the CPU must sort? */
 static inline int
 gpusort_use_cpu(GpusortStatus s)
 {
 	return s >= GPUSORT_NO_DEVICE && s < GPUSORT_CUDA_ERROR;
 }
 
+/* Does the status mean a fault of the device, the caller or the library? */
 static inline int
 gpusort_is_broken(GpusortStatus s)
 {
 	return s >= GPUSORT_CUDA_ERROR;
 }
 
+/* Describes a failure.  The function that fails fills all fields. */
 typedef struct GpusortError
 {
-	int32_t		status;			/* GpusortStatus */
-	int32_t		cuda_error;		/* cudaError_t, 0 if none */
-	int32_t		line;			/* where it was noticed */
-	char		file[60];
-	char		message[184];	/* never empty when status is not GPUSORT_OK */
+	int32_t		status;			/* the GpusortStatus that was returned */
+	int32_t		cuda_error;		/* cudaError_t; 0: no CUDA call failed */
+	int32_t		line;			/* line of the library's source */
+	char		file[60];		/* name of that source file, without
+								 * directory */
+	char		message[184];	/* for people; not empty unless GPUSORT_OK */
 } GpusortError;
 
 /* ------------------------------------------------------------------------
  * Devices
  * ------------------------------------------------------------------------
  */
+
+/* One GPU of the host. */
 typedef struct GpusortDeviceInfo
 {
-	int32_t		index;			/* what context_create takes */
-	int32_t		usable;			/* 0: why_not says why */
-	char		name[64];
-	char		pci_bus_id[32];
-	char		why_not[96];
-	uint64_t	memory_total;	/* bytes */
-	uint64_t	memory_free;	/* bytes at the time of the query; 0 if the query
-								 * would have to create a context */
-	uint64_t	l2_bytes;
-	int32_t		compute_major;
+	int32_t		index;			/* the device's number for context_create */
+	int32_t		usable;			/* 1: contexts can be made; 0: see why_not */
+	char		name[64];		/* product name */
+	char		pci_bus_id[32];	/* domain:bus:device.function, hexadecimal */
+	char		why_not[96];	/* reason why the device is unusable, or
+								 * empty */
+	uint64_t	memory_total;	/* bytes of device memory */
+	uint64_t	memory_free;	/* free bytes of it; 0: not known without making
+								 * a context */
+	uint64_t	l2_bytes;		/* bytes of the level 2 cache */
+	int32_t		compute_major;	/* compute capability, as in 9.0 */
 	int32_t		compute_minor;
-	int32_t		multiprocessors;
-	int32_t		copy_engines;	/* 2: copies both ways at once */
-	int32_t		driver_version; /* as CUDA counts, 13000 is 13.0; 0 under
-								 * cpu_abi.c */
-	int32_t		runtime_version;
+	int32_t		multiprocessors;	/* number of streaming multiprocessors */
+	int32_t		copy_engines;	/* 2: copies in both directions overlap */
+	int32_t		driver_version; /* 1000 * major + 10 * minor of the CUDA version
+								 * that the driver supports; 0: fake device */
+	int32_t		runtime_version;	/* the same of the CUDA runtime in the
+									 * library */
 } GpusortDeviceInfo;
 
-/* What a context may have of its device's memory, and has. */
+/* Device memory of a context, in bytes. */
 typedef struct GpusortMemory
 {
-	uint64_t	budget;			/* that may be used in all, now: what was told, but no
-								 * more than others leave.  They come and go, so
-								 * that it is less or more when asked again */
-	uint64_t	used;			/* of it, by device_alloc */
-	uint64_t	kept;			/* freed blocks that device_trim would give back */
+	uint64_t	budget;			/* upper bound of used + kept: the limit given
+								 * to context_create, or less if other programs
+								 * leave less; changes with each query */
+	uint64_t	used;			/* blocks that device_alloc returned */
+	uint64_t	kept;			/* freed blocks kept for later allocations;
+								 * device_trim returns them to the device */
 } GpusortMemory;
 
 /* ------------------------------------------------------------------------
@@ -126,176 +143,231 @@ typedef struct GpusortMemory
  * ------------------------------------------------------------------------
  */
 
-/* A 128-bit key.  Bit 0 is lo's lowest.  Arrays of it are 16-byte aligned. */
+/* A 128-bit key, hi * 2^64 + lo.  Arrays of them are 16-byte aligned. */
 typedef struct GpusortKey128
 {
-	uint64_t	lo;
-	uint64_t	hi;
+	uint64_t	lo;				/* bits 0 to 63 */
+	uint64_t	hi;				/* bits 64 to 127 */
 } GpusortKey128;
 
-/* What is known of a problem's keys, and what its arrays may be used for. */
-#define GPUSORT_FACT_KEY_RANGE			0x01	/* key_min, key_max hold: bounds that
-												 * contradict each other or the bits
-												 * are a GPUSORT_BAD_CALL; keys outside
-												 * them make a wrong result, no more */
-#define GPUSORT_FACT_RIDS_ASCENDING		0x02	/* rids[] ascends strictly, and
-												 * ends below 2^32 - 1 */
-#define GPUSORT_FACT_DISTINCT_KEYS		0x04	/* no two keys are equal */
-#define GPUSORT_MAY_CLOBBER_INPUT		0x08	/* keys[], rids[] may be used as
-												 * scratch: less of it is needed */
+/*
+ * Facts about the input of a problem.  The library trusts them.
+ *
+ * KEY_RANGE		key_min and key_max are bounds of the keys.  A key outside the
+ *					bounds makes the result wrong, but causes no invalid access.
+ *					Bounds that contradict each other, or exceed the ordering
+ *					bits, are a GPUSORT_BAD_CALL.
+ * RIDS_ASCENDING	rids[] is strictly ascending, its last below 2^32 - 1.
+ * DISTINCT_KEYS	no two keys are equal.
+ */
+#define GPUSORT_FACT_KEY_RANGE			0x01
+#define GPUSORT_FACT_RIDS_ASCENDING		0x02
+#define GPUSORT_FACT_DISTINCT_KEYS		0x04
 
-/* What a problem is to write. */
+/* The sort may overwrite keys[] and rids[].  It then needs less scratch. */
+#define GPUSORT_MAY_CLOBBER_INPUT		0x08
+
+/* Arrays that a sort writes. */
 #define GPUSORT_OUT_KEYS				0x01	/* keys_out */
 #define GPUSORT_OUT_RIDS				0x02	/* rids_out */
 
 /*
- * One sort.  All arrays are device memory, 256-byte aligned, and do not overlap.
+ * A problem: what one call of sort_run sorts.
  *
- * The order is that of the key bits [begin_bit, end_bit) as an unsigned number;
- * other bits may hold anything and travel with their key.  Equal keys keep
- * their input order if the algorithm is stable.
+ * Keys are ordered by their bits [begin_bit, end_bit) as an unsigned number,
+ * ascending.  The other bits of a key are arbitrary and are copied with it.  A
+ * stable algorithm keeps equal keys in input order.
+ *
+ * All arrays are device memory, 256-byte aligned, without overlap.  The caller
+ * owns them; they must stay valid until the stream's work is done.
  */
 typedef struct GpusortProblem
 {
-	/* what */
-	uint64_t	n;				/* keys; at most 2^32 when rids are wanted */
-	int32_t		key_width;		/* 32, 64 (uint32_t, uint64_t) or 128
-								 * (GpusortKey128) */
-	int32_t		begin_bit;		/* 0 <= begin_bit < end_bit <= key_width */
-	int32_t		end_bit;
-	uint32_t	facts;			/* GPUSORT_FACT_*, GPUSORT_MAY_* */
-	uint32_t	output;			/* GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS */
+	uint64_t	n;				/* number of keys; at most 2^32 with
+								 * GPUSORT_OUT_RIDS */
+	int32_t		key_width;		/* bits of a key: 32 (uint32_t), 64 (uint64_t)
+								 * or 128 (GpusortKey128) */
+	int32_t		begin_bit;		/* lowest bit that orders;
+								 * 0 <= begin_bit < end_bit <= key_width */
+	int32_t		end_bit;		/* one above the highest bit that orders */
+	uint32_t	facts;			/* GPUSORT_FACT_* and GPUSORT_MAY_* */
+	uint32_t	output;			/* GPUSORT_OUT_*, at least one of them */
 	uint32_t	reserved;		/* 0 */
-	GpusortKey128 key_min;		/* with GPUSORT_FACT_KEY_RANGE: bounds of the */
-	GpusortKey128 key_max;		/* keys' bits [begin_bit, end_bit), shifted
-								 * down by begin_bit, both inclusive */
+	GpusortKey128 key_min;		/* least and greatest of the ordering bits, */
+	GpusortKey128 key_max;		/* shifted right by begin_bit, both inclusive;
+								 * valid with GPUSORT_FACT_KEY_RANGE */
 
-	/* the arrays */
 	const void *keys;			/* n keys */
-	const uint32_t *rids;		/* n rids, or NULL: a key's rid is its position */
-	void	   *keys_out;		/* n keys, if wanted */
-	uint32_t   *rids_out;		/* n rids, if wanted */
-	void	   *scratch;
-	uint64_t	scratch_bytes;	/* at least what the algorithm asked for */
+	const uint32_t *rids;		/* n row ids; NULL: a key's index is its row
+								 * id */
+	void	   *keys_out;		/* n sorted keys, with GPUSORT_OUT_KEYS */
+	uint32_t   *rids_out;		/* their n row ids, with GPUSORT_OUT_RIDS */
+	void	   *scratch;		/* working memory; undefined afterwards */
+	uint64_t	scratch_bytes;	/* size of scratch, at least that from
+								 * sort_scratch */
 
 	/*
-	 * Polled between launches (may be NULL): nonzero means stop.  Another
-	 * thread or process may set it at any time.
+	 * Cancel flag in host memory, or NULL.  Another thread or process sets it
+	 * to nonzero to stop the sort.  The library reads it before each kernel
+	 * launch; launched kernels still run to their end.
 	 */
 	const volatile int32_t *cancel;
 } GpusortProblem;
 
-/* What a sort did, for EXPLAIN and the statistics. */
+/* Reported by sort_run, for EXPLAIN and the statistics. */
 typedef struct GpusortResult
 {
-	int32_t		stable;			/* equal keys kept their input order */
-	int32_t		passes;			/* times that the keys were moved */
-	int32_t		launches;		/* kernels started */
+	int32_t		stable;			/* 1: equal keys kept their input order */
+	int32_t		passes;			/* number of times that all keys were moved */
+	int32_t		launches;		/* number of kernels launched */
 	int32_t		shortcut;		/* GPUSORT_SHORTCUT_* */
 } GpusortResult;
 
+/* Properties of the input that saved the sort. */
 #define GPUSORT_SHORTCUT_NONE		0
-#define GPUSORT_SHORTCUT_SORTED		1	/* input was sorted already */
-#define GPUSORT_SHORTCUT_REVERSED	2
-#define GPUSORT_SHORTCUT_FLAT		3	/* all keys equal */
+#define GPUSORT_SHORTCUT_SORTED		1	/* the input was in order */
+#define GPUSORT_SHORTCUT_REVERSED	2	/* the input was in descending order */
+#define GPUSORT_SHORTCUT_FLAT		3	/* all keys were equal */
 
-/* Key widths an algorithm takes. */
+/* Key widths that an algorithm takes. */
 #define GPUSORT_KEYS_32		0x01
 #define GPUSORT_KEYS_64		0x02
 #define GPUSORT_KEYS_128	0x04
 
+/* An algorithm.  Static data of the library, valid while it is loaded. */
 typedef struct GpusortAlgorithm
 {
-	const char *name;			/* as in gpusort.algorithm, whose users read of it in
-								 * src/kernel/algorithms.c */
-	uint32_t	key_widths;		/* GPUSORT_KEYS_* */
-	int32_t		stable;
-	int32_t		rids;			/* 0: keys only */
+	const char *name;			/* value of the setting gpusort.algorithm;
+								 * src/kernel/algorithms.c describes it */
+	uint32_t	key_widths;		/* GPUSORT_KEYS_*, the widths that it takes */
+	int32_t		stable;			/* 1: equal keys keep their input order */
+	int32_t		rids;			/* 1: sorts row ids with keys; 0: keys only */
 } GpusortAlgorithm;
 
 /* ------------------------------------------------------------------------
  * Costs and limits
  * ------------------------------------------------------------------------
  *
- * What a router that chooses between this device and a CPU must know of its sorts, as
- * measured on it or on one like it.  Every number is finite and above 0.
+ * The router compares these times with those of the CPU.  They are measured on
+ * the device or on a similar one.  Every number is finite and above 0.
  */
 
-/* Curves are over 2^10, 2^11, ... 2^28 rows: where kernels change, a size makes a step. */
-#define GPUSORT_COST_KNOTS		19
-#define GPUSORT_COST_KNOT_FIRST	10
+/*
+ * A cost curve: microseconds of a sort of 2^10, 2^11, ... 2^28 keys.  Every
+ * power of two has a sample point, because the time jumps where an algorithm
+ * changes to other kernels.
+ */
+#define GPUSORT_COST_POINTS		19
+#define GPUSORT_COST_FIRST_LOG2	10
 
-/* Ranges of values for which counting keys alone was measured. */
+/* Number of key ranges with a cost curve for counting keys without row ids. */
 #define GPUSORT_COST_RANGES		4
 
-/* How keys lie between the least and the greatest. */
+/* Distribution of the keys between the least and the greatest key. */
 typedef enum GpusortDistribution
 {
-	GPUSORT_KEYS_UNIFORM,
-	GPUSORT_KEYS_FREQUENT,	/* but for some values that are frequent, or nothing but those */
-	GPUSORT_KEYS_SKEWED,		/* even between a sample's quantiles */
-	GPUSORT_KEYS_CLUSTERED,		/* not even between those: clustered at any scale, or many values repeat */
-	GPUSORT_KEYS_LONG_PREFIX			/* the same, and many differ in late bits only */
+	GPUSORT_KEYS_UNIFORM,		/* equal density over the range */
+	GPUSORT_KEYS_FREQUENT,		/* some values are frequent; the other keys, if
+								 * any, are uniform */
+	GPUSORT_KEYS_SKEWED,		/* uniform between neighbouring quantiles of a
+								 * sample */
+	GPUSORT_KEYS_CLUSTERED,		/* clustered at any scale, or many values
+								 * repeat */
+	GPUSORT_KEYS_LONG_PREFIX	/* clustered, and many keys differ only in their
+								 * low bits */
 } GpusortDistribution;
 
 #define GPUSORT_DISTRIBUTIONS			5
 
+/*
+ * Costs of a device.  An index [3] is the key width: 0, 1, 2 for 32, 64 and 128
+ * bits.
+ */
 typedef struct GpusortCosts
 {
-	/* microseconds of a sort of keys with rids, by key width 32, 64, 128; comparisons do not care how
-	 * keys are spread */
-	double		radix[GPUSORT_DISTRIBUTIONS][3][GPUSORT_COST_KNOTS];
-	double		merge[3][GPUSORT_COST_KNOTS];
-	double		bucket[GPUSORT_DISTRIBUTIONS][3][GPUSORT_COST_KNOTS];
+	/*
+	 * Curves of sorts with row ids.  gpu_merge compares keys, so that its time
+	 * does not depend on the distribution.
+	 */
+	double		radix[GPUSORT_DISTRIBUTIONS][3][GPUSORT_COST_POINTS];
+	double		merge[3][GPUSORT_COST_POINTS];
+	double		bucket[GPUSORT_DISTRIBUTIONS][3][GPUSORT_COST_POINTS];
 
-	/* gpu_counting: keys of up to 8, 16 and more bits with rids; keys alone, of these
-	 * ranges; gpu_hp1 */
-	double		counting_rids[3][GPUSORT_COST_KNOTS];
+	/*
+	 * gpu_counting with row ids, 32-bit keys, by ordering bits: up to 8, up to
+	 * 16, more.
+	 */
+	double		counting_rids[3][GPUSORT_COST_POINTS];
+
+	/*
+	 * gpu_counting without row ids, 32-bit keys: curve r is of keys with
+	 * 2^range_log2[r] possible values.  range_log2 ascends.
+	 */
 	double		range_log2[GPUSORT_COST_RANGES];
-	double		counting_keys[GPUSORT_COST_RANGES][GPUSORT_COST_KNOTS];
-	double		hp1[GPUSORT_COST_KNOTS];
+	double		counting_keys[GPUSORT_COST_RANGES][GPUSORT_COST_POINTS];
+	double		hp1[GPUSORT_COST_POINTS];	/* gpu_hp1, keys without row ids */
 
-	double		beyond_ns;		/* per key alone, where the range outgrows the last */
-	double		count_width[3]; /* counted keys of 32, 64 and 128 bits, times those of 32 */
-	double		radix_fixed[3]; /* share of gpu_radix's time that no pass takes */
+	/* gpu_counting where the curves above do not apply as they are */
+	double		counting_wide_ns;	/* nanoseconds per key where the range
+									 * exceeds that of the last curve */
+	double		counting_width[3];	/* factor on all times of gpu_counting, by
+									 * key width */
 
-	/* passes of 8 bits that gpu_radix takes of keys of a width's bits, so many rows or more; below, one for
-	 * each 8 bits */
+	/*
+	 * gpu_radix over fewer than all key bits: the share of its time that does
+	 * not depend on the number of passes, and the number of 8-bit passes over
+	 * all key bits.  That number holds from radix_passes_from keys on; smaller
+	 * sorts take key width / 8 passes.
+	 */
+	double		radix_fixed[3];
 	double		radix_passes[GPUSORT_DISTRIBUTIONS][3];
 	double		radix_passes_from[3];
 
-	/* the way there and back */
-	double		job_us;			/* opening, wake-ups, first launches */
-	double		copy_ns;		/* per byte */
+	/* Transfer between host and device. */
+	double		job_us;			/* microseconds per job: opening, wake-ups,
+								 * first launches */
+	double		copy_ns;		/* nanoseconds per byte copied, one direction */
 
-	/* device memory of a sort: the number of copies of keys and rids, and the bytes of tables */
-	uint64_t	copies;
-	uint64_t	job_bytes;
+	/* Device memory of a sort; see gpusort_keys_bytes(). */
+	uint64_t	copies;			/* arrays of keys and row ids: input, output,
+								 * scratch */
+	uint64_t	job_bytes;		/* bytes that do not depend on n */
 
-	/* what can be sorted by value: any input's range of keys may be this large, or this multiple of
-	 * the rows; gpu_onehot's rows, and words of its matrix */
+	/*
+	 * Limits of the algorithms that count values (gpu_counting, gpu_onehot,
+	 * gpu_hp*): the number of possible key values is at most values_always, or
+	 * at most values_per_key * n.  gpu_onehot also limits the keys and the
+	 * 32-bit words of its matrix.
+	 */
 	uint64_t	values_always;
 	uint64_t	values_per_key;
 	uint64_t	onehot_rows;
 	uint64_t	onehot_words;
 } GpusortCosts;
 
-/* A curve at n rows; constant below its first sample point, in proportion above the last. */
+/*
+ * Microseconds of a curve at n keys.  Interpolates geometrically between sample
+ * points; constant below the first, proportional to n above the last.
+ */
 static inline double
 gpusort_cost_at(const double *curve, double n)
 {
-	double		x = log2(n > 1 ? n : 1) - GPUSORT_COST_KNOT_FIRST;
+	double		x = log2(n > 1 ? n : 1) - GPUSORT_COST_FIRST_LOG2;
 	int			sample_point = (int) x;
-	const int	last = GPUSORT_COST_KNOTS - 1;
+	const int	last = GPUSORT_COST_POINTS - 1;
 
 	if (x <= 0)
 		return curve[0];
 	if (sample_point >= last)
-		return curve[last] * n / ldexp(1, GPUSORT_COST_KNOT_FIRST + last);
+		return curve[last] * n / ldexp(1, GPUSORT_COST_FIRST_LOG2 + last);
 	return curve[sample_point] * pow(curve[sample_point + 1] / curve[sample_point], x - sample_point);
 }
 
-/* Device memory that a sort of n keys and rids takes, roughly; not that of rows. */
+/*
+ * Estimated bytes of device memory of a sort of n keys of key_bits bits (32, 64
+ * or 128) with 32-bit row ids.  Rows that travel to the device are not
+ * included.
+ */
 static inline uint64_t
 gpusort_keys_bytes(const GpusortCosts *costs, uint64_t n, int32_t key_bits)
 {
@@ -303,86 +375,105 @@ gpusort_keys_bytes(const GpusortCosts *costs, uint64_t n, int32_t key_bits)
 }
 
 /* ------------------------------------------------------------------------
- * Rows: bring the rows themselves into sorted order (record mode)
+ * Gather: write rows in sorted order (row mode)
  * ------------------------------------------------------------------------
  *
- * Rows lie in device memory at multiples of 8 bytes.  Row r starts at unit
- * row_offset[r] (a unit is 8 bytes, so 32 bits address 32 GiB) and is
- * row_units[r] units long.  The sorted order is order[], n row numbers (a
- * sort's rids_out).
+ * Rows lie in device memory at multiples of 8 bytes.  A unit is 8 bytes: 32
+ * bits address 32 GiB.  Row r starts at unit row_offset[r] and is row_units[r]
+ * units long.  order[i] is the number of the row that is i-th in sorted order
+ * (the rids_out of a sort).
  *
- * gather_plan computes where each row goes: row order[i] to unit out_offset[i]
- * of the sorted whole, out_offset[n] being its size.  It also cuts the whole
- * into chunks of at most chunk_units units that hold entire rows:
- * chunk c is made of the sorted rows chunk_row[c] .. chunk_row[c + 1] - 1.
- * gather_rows then writes any range of sorted rows, so that a whole
- * never needs to exist at once and chunks can leave while others are built.
+ * gather_plan computes the place of each row in the sorted output: row order[i]
+ * starts there at unit out_offset[i], and out_offset[n] is the output's size.
+ * It also cuts the output into chunks of at most chunk_units units and whole
+ * rows: chunk c has the sorted rows chunk_row[c] .. chunk_row[c + 1] - 1.
+ * gather_rows writes any range of sorted rows.  The caller thus copies chunks
+ * to the host while the next ones are written, and needs no device memory for
+ * the whole output.
  */
 typedef struct GpusortGather
 {
-	uint64_t	n;				/* rows, at most 2^32 - 2 */
-	const void *rows;			/* device: base of the rows */
+	uint64_t	n;				/* number of rows, at most 2^32 - 2 */
+	const void *rows;			/* device: unit 0 of the rows */
 	uint64_t	rows_units;		/* units that rows[] holds */
-	const uint32_t *row_offset; /* device: n, in units */
-	const uint32_t *row_units;	/* device: n; NULL: row r ends where row r + 1
-								 * starts, row_offset has n + 1 entries */
-	const uint32_t *order;		/* device: n row numbers */
-	uint64_t   *out_offset;		/* device: n + 1, in units; written by plan */
+	const uint32_t *row_offset; /* device: first unit of each of the n rows */
+	const uint32_t *row_units;	/* device: units of each of the n rows; NULL:
+								 * row r ends where row r + 1 starts, and
+								 * row_offset has n + 1 entries */
+	const uint32_t *order;		/* device: n row numbers in sorted order */
+	uint64_t   *out_offset;		/* device: n + 1 unit numbers, written by
+								 * gather_plan, read by gather_rows */
 
-	uint64_t	chunk_units;	/* no row may be longer */
-	uint32_t	max_chunks;		/* room in chunk_row: max_chunks + 1 */
+	uint64_t	chunk_units;	/* maximal units of a chunk, and so of a row */
+	uint32_t	max_chunks;		/* maximal number of chunks */
 	uint32_t	reserved;		/* 0 */
-	uint32_t   *chunk_row;		/* host: max_chunks + 1; written by plan */
+	uint32_t   *chunk_row;		/* host: max_chunks + 1 entries, written by
+								 * gather_plan */
 
-	void	   *scratch;		/* device */
-	uint64_t	scratch_bytes;
-	const volatile int32_t *cancel;
+	void	   *scratch;		/* device: working memory of gather_plan */
+	uint64_t	scratch_bytes;	/* size of scratch, at least that from
+								 * gather_scratch */
+	const volatile int32_t *cancel; /* cancel flag or NULL; see
+									 * GpusortProblem */
 } GpusortGather;
 
 /* ------------------------------------------------------------------------
  * The table
  * ------------------------------------------------------------------------
  */
-typedef struct GpusortContext GpusortContext;
-typedef struct GpusortStream GpusortStream;
-typedef struct GpusortEvent GpusortEvent;
+
+/* Handles.  Each is created and destroyed by functions of the table. */
+typedef struct GpusortContext GpusortContext;	/* a device in use */
+typedef struct GpusortStream GpusortStream; /* a queue of work on the device */
+typedef struct GpusortEvent GpusortEvent;	/* a point in a stream's work */
 
 typedef struct GpusortCudaApi
 {
-	uint32_t	abi_version;
+	uint32_t	abi_version;	/* GPUSORT_ABI_VERSION of the library */
 	uint32_t	api_size;		/* sizeof(GpusortCudaApi) */
 
 	/*
-	 * Devices.  *count is how many exist, usable or not; at most max of them
-	 * are described.  GPUSORT_NO_DEVICE when there is no driver or no device.
+	 * Lists the devices of the host.  Sets *count to their number, usable or
+	 * not, and fills out[0 .. min(*count, max) - 1].  GPUSORT_NO_DEVICE: no
+	 * driver or no device.
 	 */
 	GpusortStatus (*devices) (GpusortDeviceInfo *out, int32_t max,
 							  int32_t *count, GpusortError *err);
 
 	/*
-	 * Context.  memory_budget bounds the sum of device_alloc; 0 means what is
-	 * free on the device whenever something is allocated, less a reserve.  Destroying frees everything
-	 * that was made with the context, also after a CUDA error.
+	 * context_create makes a context on a device.  memory_budget limits the
+	 * context's device memory in bytes; 0: all that is free at the time of each
+	 * allocation, less a reserve for other programs.
+	 *
+	 * context_destroy waits for the streams of the context and frees everything
+	 * that was made with it, also after a CUDA error.  ctx may be NULL.
 	 */
 	GpusortStatus (*context_create) (int32_t device, uint64_t memory_budget,
 									 GpusortContext **out, GpusortError *err);
 	void		(*context_destroy) (GpusortContext *ctx);
 
 	/*
-	 * Device memory, 256-byte aligned.  Freed memory is kept for the next
-	 * allocation; device_trim gives it back to the device.  Freeing does
-	 * not wait: the caller has seen to it that no work on it is under way.
+	 * device_alloc returns a 256-byte aligned block of device memory.
+	 * GPUSORT_NO_MEMORY: the block exceeds the budget, or the device is full.
+	 *
+	 * device_free keeps the block for later allocations.  It does not wait: no
+	 * work that uses the block may be running.  Other pointers are ignored.
+	 *
+	 * device_trim returns all kept blocks to the device.
+	 *
+	 * device_memory reports the context's figures.  look 1: computes the budget
+	 * anew from the free memory of the device; 0: reports the last budget.
 	 */
 	GpusortStatus (*device_alloc) (GpusortContext *ctx, uint64_t bytes,
 								   void **out, GpusortError *err);
 	void		(*device_free) (GpusortContext *ctx, void *p);
 	void		(*device_trim) (GpusortContext *ctx);
-	/* look: asks the device what is free; otherwise the budget is as of the last look */
 	void		(*device_memory) (GpusortContext *ctx, int32_t look, GpusortMemory *out);
 
 	/*
-	 * Host memory that copies run from and to at full speed: either allocated
-	 * here, or the caller's own (shared) memory registered in place.
+	 * Pinned host memory, which copies use at full speed and asynchronously:
+	 * host_alloc allocates it; host_register pins memory of the caller, shared
+	 * memory for instance, until host_unregister.
 	 */
 	GpusortStatus (*host_alloc) (GpusortContext *ctx, uint64_t bytes,
 								 void **out, GpusortError *err);
@@ -392,9 +483,10 @@ typedef struct GpusortCudaApi
 	void		(*host_unregister) (GpusortContext *ctx, void *p);
 
 	/*
-	 * Streams.  stream_poll: GPUSORT_OK when all work is done,
-	 * GPUSORT_NOT_READY when not; both it and stream_wait report an error
-	 * that earlier asynchronous work ran into.
+	 * Streams.  stream_poll returns GPUSORT_OK when all work of the stream is
+	 * done, GPUSORT_NOT_READY before.  stream_wait blocks until then.  Both
+	 * return the error of earlier asynchronous work.  stream_destroy waits for
+	 * the work; stream may be NULL.
 	 */
 	GpusortStatus (*stream_create) (GpusortContext *ctx, GpusortStream **out,
 									GpusortError *err);
@@ -402,7 +494,12 @@ typedef struct GpusortCudaApi
 	GpusortStatus (*stream_poll) (GpusortStream *stream, GpusortError *err);
 	GpusortStatus (*stream_wait) (GpusortStream *stream, GpusortError *err);
 
-	/* Events mark a point of a stream; an event never recorded counts as done. */
+	/*
+	 * Events.  event_record marks the end of the work that the stream has at
+	 * present; recording again moves the mark.  event_poll and event_wait are
+	 * as those of streams, for the work before the mark.  An event that was
+	 * never recorded is done.  event_destroy's event may be NULL.
+	 */
 	GpusortStatus (*event_create) (GpusortContext *ctx, GpusortEvent **out,
 								   GpusortError *err);
 	void		(*event_destroy) (GpusortEvent *event);
@@ -411,17 +508,19 @@ typedef struct GpusortCudaApi
 	GpusortStatus (*event_poll) (GpusortEvent *event, GpusortError *err);
 	GpusortStatus (*event_wait) (GpusortEvent *event, GpusortError *err);
 
-	/* Later work on the stream waits for the event. */
+	/* Work that is added to the stream after this call waits for the event. */
 	GpusortStatus (*stream_after) (GpusortStream *stream, GpusortEvent *event,
 								   GpusortError *err);
 
-	/* Microseconds between two recorded, finished events. */
+	/* Microseconds between two events that were recorded and are done. */
 	GpusortStatus (*event_elapsed) (GpusortEvent *from, GpusortEvent *to,
 									double *us, GpusortError *err);
 
 	/*
-	 * Asynchronous copies.  Host memory that is not pinned works too, slowly
-	 * and with the caller waiting.
+	 * Asynchronous copies of bytes bytes, without overlap of source and
+	 * destination: from host to device, from device to host, within the
+	 * device's memory.  With host memory that is not pinned a copy is slower,
+	 * and the call may block until it is done.
 	 */
 	GpusortStatus (*copy_in) (GpusortStream *stream, void *device_dst,
 							  const void *host_src, uint64_t bytes,
@@ -430,41 +529,49 @@ typedef struct GpusortCudaApi
 							   const void *device_src, uint64_t bytes,
 							   GpusortError *err);
 
-	/* ... and from one place of device memory to another that does not overlap */
 	GpusortStatus (*copy_within) (GpusortStream *stream, void *device_dst,
 								  const void *device_src, uint64_t bytes,
 								  GpusortError *err);
 
-	/* Algorithms: index from 0; NULL past the last. */
+	/* The algorithm of that index, from 0 on; NULL: there are no more. */
 	const GpusortAlgorithm *(*algorithm) (int32_t index);
 
-	/* What they cost on the context's device. */
+	/* Costs and limits of the algorithms on the context's device. */
 	void		(*costs) (const GpusortContext *ctx, GpusortCosts *out);
 
 	/*
-	 * Can it sort this problem (arrays and scratch need not be set yet)?  GPUSORT_OK
-	 * and the scratch it needs, or GPUSORT_UNSUPPORTED and *why, a few words.
-	 * What n rows need is enough for fewer, but for keys alone that are sorted by
-	 * their values: fewer of those may be counted another way, so ask again.
+	 * Checks a problem, whose arrays and scratch need not be set yet, and sets
+	 * *bytes to the scratch that the algorithm needs for it.
+	 * GPUSORT_UNSUPPORTED: the algorithm cannot sort it; *why is then a few
+	 * static words, else NULL.  why may be NULL.
+	 *
+	 * A problem with row ids and fewer keys needs no more scratch.  That does
+	 * not hold for keys without row ids: the algorithms that count values may
+	 * choose another method for fewer keys.
 	 */
 	GpusortStatus (*sort_scratch) (GpusortContext *ctx, int32_t algorithm,
 								   const GpusortProblem *problem, uint64_t *bytes,
 								   const char **why, GpusortError *err);
 
 	/*
-	 * Sorts it.  May wait for its own intermediate results, so that on return
-	 * the work may or may not be finished: the outputs are there when the
-	 * stream is done.  result may be NULL.
+	 * Sorts a problem.  The outputs are complete when the stream's work is
+	 * done; some algorithms block the caller for intermediate results.  Fills
+	 * *result, which may be NULL.
 	 */
 	GpusortStatus (*sort_run) (GpusortStream *stream, int32_t algorithm,
 							   const GpusortProblem *problem, GpusortResult *result,
 							   GpusortError *err);
 
 	/*
-	 * Rows.  gather_plan waits for the stream, since it writes *chunks and
-	 * chunk_row on the host; GPUSORT_UNSUPPORTED when a row is longer than
-	 * chunk_units or max_chunks do not suffice.  gather_rows is asynchronous: it
-	 * writes the sorted rows [first, last) at dst, the row first at dst itself.
+	 * gather_scratch sets *bytes to the scratch that gather_plan needs.
+	 *
+	 * gather_plan fills out_offset, chunk_row and *chunks, the number of
+	 * chunks.  It blocks until the stream's work is done.  GPUSORT_UNSUPPORTED:
+	 * a row is longer than chunk_units, or the rows need more than max_chunks
+	 * chunks.
+	 *
+	 * gather_rows, asynchronous, writes the sorted rows [first, last) to device
+	 * memory, from dst on.
 	 */
 	GpusortStatus (*gather_scratch) (GpusortContext *ctx, const GpusortGather *gather,
 									 uint64_t *bytes, GpusortError *err);
@@ -475,7 +582,7 @@ typedef struct GpusortCudaApi
 								  GpusortError *err);
 } GpusortCudaApi;
 
-/* The library's only export.  NULL if it does not speak that version. */
+/* The library's only export.  NULL: the library has another ABI version. */
 typedef const GpusortCudaApi *(*gpusort_cuda_api_fn) (uint32_t abi_version);
 extern const GpusortCudaApi *gpusort_cuda_api(uint32_t abi_version);
 

@@ -1,15 +1,16 @@
 /*
  * gpusort_try.h
- *	  A status handed on, on both sides of gpusort_abi.h.
+ *	  TRY(): propagates a failed status.  For the library and for its callers.
  *
- * Not in the contract, which has no use for a name as short.
+ * The macro is not part of gpusort_abi.h, because its short name could collide
+ * with a name of a file that includes the contract.
  */
 #ifndef GPUSORT_TRY_H
 #define GPUSORT_TRY_H
 
 #include "gpusort_abi.h"
 
-/* Leaves the function with any other status than GPUSORT_OK. */
+/* Returns the call's status from the function unless it is GPUSORT_OK. */
 #define TRY(call) \
 	do { \
 		GpusortStatus try_status_ = (call); \

@@ -1,30 +1,37 @@
 /*
  * key.cuh
- *	  Keys as the kernels see them: three unsigned widths, the bits of them that
- *	  order, and monotone maps from keys to bucket numbers.
+ *	  Keys in kernels: the three unsigned key types, their ordering bits,
+ *	  monotone maps from keys to bucket numbers, and reductions over warps
+ *	  and blocks.
  */
 #ifndef GPUSORT_KEY_CUH
 #define GPUSORT_KEY_CUH
 
 #include "sort_internal.cuh"
 
-/* Little-endian, so that it is a GpusortKey128 in memory. */
+/*
+ * A 128-bit key; the same bytes as a GpusortKey128, as CUDA is little-endian.
+ */
 typedef unsigned __int128 Key128;
 
-/* f(K()) for the K of that many bits. */
+/* Calls f with a value of the key type of that many bits: 32, 64 or 128. */
 template <class F> static auto
 for_key_width(int bits, F f)
 {
 	return bits == 32 ? f(uint32_t()) : bits == 64 ? f(uint64_t()) : f(Key128());
 }
 
+/* Bits of the key type K. */
 template <class K> __host__ __device__ constexpr int
 key_width()
 {
 	return (int) sizeof(K) * 8;
 }
 
-/* That a thread holds in registers, with their rids and ranks, where keys are put in bins. */
+/*
+ * Number of keys of a tile that a thread holds in registers, with their row ids
+ * and ranks, in kernels that scatter keys.
+ */
 template <class K> __host__ __device__ constexpr int
 keys_per_thread()
 {
@@ -37,7 +44,7 @@ all_ones()
 	return ~K(0);
 }
 
-/* Takes the ordering bits out of a key. */
+/* Extracts the ordering bits [begin_bit, end_bit) of a key, as a number. */
 template <class K> struct KeyBits
 {
 	K			mask;
@@ -49,6 +56,7 @@ template <class K> struct KeyBits
 	}
 };
 
+/* The KeyBits of a problem. */
 template <class K> static KeyBits<K>
 key_bits(const GpusortProblem *problem)
 {
@@ -60,12 +68,14 @@ key_bits(const GpusortProblem *problem)
 	return bits;
 }
 
+/* A key bound of the ABI as a key of type K. */
 template <class K> static K
 narrow_key(const GpusortKey128 &key)
 {
 	return (K) (((Key128) key.hi << 64) | key.lo);
 }
 
+/* Index of the highest bit set in v, which is not 0. */
 __device__ __forceinline__ int
 highest_bit(uint32_t v)
 {
@@ -87,20 +97,21 @@ highest_bit(Key128 v)
 }
 
 /*
- * A monotone map from values to buckets 0 .. buckets - 1: values below lo go to
- * bucket 0, values above hi to the last, and those between evenly to the rest
- * (Chen's slices of equal width).  With lo == hi all equal values are alone in
- * bucket 1.  lo and hi may be estimates: the order of buckets is right
- * whatever they are, only the balance depends on them.
+ * A monotone map from values to buckets 0 .. last.  Values below lo go to
+ * bucket 0, values above hi to bucket last.  Buckets 1 .. last - 1 divide [lo,
+ * hi] into slices of equal width (Chen 2009, section II).  With lo == hi that
+ * value alone goes to bucket 1.  lo and hi may be estimates of the least and
+ * greatest value: any lo and hi keep the map monotone, good ones give buckets
+ * of similar sizes.
  */
 template <class K> struct BucketMap
 {
 	K			lo;
 	K			hi;
-	int			shift;			/* right if >= 0, else left: brings hi - lo's
-								 * highest bit to bit 31 */
-	uint32_t	scale;
-	uint32_t	last;			/* buckets - 1, at least 2 */
+	int			shift;			/* right shift, left if negative, that moves
+								 * the highest bit of hi - lo to bit 31 */
+	uint32_t	scale;			/* buckets per shifted unit, times 2^32 */
+	uint32_t	last;			/* number of buckets - 1, at least 2 */
 
 	__device__ __forceinline__ uint32_t operator() (K v) const
 	{
@@ -116,6 +127,7 @@ template <class K> struct BucketMap
 	}
 };
 
+/* The map from [lo, hi] to that many buckets, at least 3. */
 template <class K> __device__ static BucketMap<K>
 make_map(K lo, K hi, uint32_t buckets)
 {
@@ -142,9 +154,33 @@ make_map(K lo, K hi, uint32_t buckets)
 	return map;
 }
 
+/* A hash of v: each bit of v changes about half of the bits. */
+__device__ __forceinline__ uint32_t
+hash_bits(uint32_t v)
+{
+	v = (v ^ (v >> 16)) * 0x7feb352du;
+	v = (v ^ (v >> 15)) * 0x846ca68bu;
+	return v ^ (v >> 16);
+}
+
 /*
- * Widens a sample's range so that hardly any value lies outside: for even
- * values the gap beyond the extreme of s samples is about width / s.
+ * Index of the i-th of samples sampled elements among count: one random element
+ * of each of samples equal parts.  The same arguments give the same index.
+ */
+__device__ __forceinline__ uint32_t
+sample_position(uint32_t i, uint32_t samples, uint32_t count)
+{
+	uint32_t	at = (uint32_t) ((uint64_t) i * count / samples);
+	uint32_t	next = (uint32_t) ((uint64_t) (i + 1) * count / samples);
+
+	return at + __umulhi(hash_bits(i), next - at);
+}
+
+/*
+ * Widens the range [lo, hi] of a sample of 2^sample_bits values so that few
+ * other values lie outside.  For uniform values the expected gap between the
+ * sample's extreme and that of all values is about 1 / 2^sample_bits of the
+ * range; the margin is eight times that.  most: the greatest possible value.
  */
 template <class K> __device__ static void
 widen_range(K &lo, K &hi, K most, int sample_bits)
@@ -155,7 +191,9 @@ widen_range(K &lo, K &hi, K most, int sample_bits)
 	hi = most - hi > margin ? hi + margin : most;
 }
 
-/* Minimum and maximum over a warp, for any width. */
+/*
+ * The value of the lane whose number differs by the bits of lanes; any width.
+ */
 template <class T> __device__ __forceinline__ T
 shuffle_xor(T v, int lanes)
 {
@@ -170,7 +208,7 @@ shuffle_xor(T v, int lanes)
 		return __shfl_xor_sync(0xffffffffu, v, lanes);
 }
 
-/* The value of another lane, modulo 32. */
+/* The value of lane number lane modulo 32. */
 template <class T> __device__ __forceinline__ T
 shuffle_from(T v, int lane)
 {
@@ -185,6 +223,7 @@ shuffle_from(T v, int lane)
 		return __shfl_sync(0xffffffffu, v, lane);
 }
 
+/* Minimum of lo and maximum of hi over a warp; every lane gets both. */
 template <class T> __device__ __forceinline__ void
 warp_min_max(T &lo, T &hi)
 {
@@ -200,8 +239,9 @@ warp_min_max(T &lo, T &hi)
 }
 
 /*
- * Minimum and maximum over a block of THREADS; every thread gets them.  room
- * holds 2 * THREADS / 32 values and may be used again after the next barrier.
+ * Minimum of lo and maximum of hi over a block of THREADS; every thread gets
+ * both.  room is shared memory for 2 * THREADS / 32 values.  The caller may
+ * reuse it after its next barrier.
  */
 template <int THREADS, class T> __device__ __forceinline__ void
 block_min_max(T &lo, T &hi, T *room)
@@ -221,6 +261,7 @@ block_min_max(T &lo, T &hi, T *room)
 	warp_min_max(lo, hi);
 }
 
+/* Minimum of v over a warp; every lane gets it. */
 __device__ __forceinline__ uint32_t
 warp_min(uint32_t v)
 {
@@ -234,8 +275,9 @@ warp_min(uint32_t v)
 }
 
 /*
- * Two ranges at once over a block: least and greatest in r[0], r[1], and again in
- * r[2], r[3].  One barrier; room holds 4 * THREADS / 32 words.
+ * Reduces two ranges over a block: minimum of r[0], maximum of r[1], minimum of
+ * r[2], maximum of r[3].  Every thread gets all four.  Takes one barrier.  room
+ * is shared memory for 4 * THREADS / 32 words.
  */
 template <int THREADS> __device__ __forceinline__ void
 block_ranges(uint32_t r[4], uint32_t *room)

@@ -1,10 +1,10 @@
 /*
  * launch_bounds.cuh
- *	  Resident threads of a multiprocessor, by architecture, for launch bounds.
+ *	  Maximal number of resident threads of a multiprocessor, by architecture.
  *
- * A kernel's launch bounds may ask for several resident blocks, so that the
- * compiler limits its registers.  ptxas warns where the blocks together exceed
- * the multiprocessor's threads, and the build treats warnings as errors.
+ * A kernel's __launch_bounds__ may ask for several resident blocks, which makes
+ * the compiler limit the kernel's registers.  ptxas warns if those blocks have
+ * more threads than a multiprocessor, and the build treats warnings as errors.
  */
 #ifndef GPUSORT_LAUNCH_BOUNDS_CUH
 #define GPUSORT_LAUNCH_BOUNDS_CUH
@@ -19,7 +19,9 @@
 #define RESIDENT_THREADS	2048
 #endif
 
-/* Resident blocks to ask for: wanted, or fewer where they exceed a multiprocessor. */
+/*
+ * Number of resident blocks to ask for: at most wanted, and at most what fits.
+ */
 #define RESIDENT_BLOCKS(threads, wanted) \
 	((wanted) * (threads) <= RESIDENT_THREADS ? (wanted) : RESIDENT_THREADS / (threads))
 

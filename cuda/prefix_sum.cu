@@ -1,6 +1,9 @@
 /*
  * prefix_sum.cu
- *	  Prefix sums over arrays in device memory, by CUB.
+ *	  Prefix sums over arrays in device memory, by CUB's DeviceScan.
+ *
+ * Only this file instantiates DeviceScan for sorts, because each instance takes
+ * long to compile.  prefix_sum.cuh documents the functions.
  */
 #include <cub/device/device_scan.cuh>
 #include <cuda/std/functional>
@@ -8,6 +11,7 @@
 
 #include "prefix_sum.cuh"
 
+/* A count in the upper 32 bits (1 if v is not 0), v in the lower 32 bits. */
 struct CountAndValue
 {
 	__host__ __device__ uint64_t operator() (uint32_t v) const
@@ -16,6 +20,7 @@ struct CountAndValue
 	}
 };
 
+/* Number of bits set in v. */
 struct BitsOf
 {
 	__device__ uint32_t operator() (uint32_t v) const
@@ -27,7 +32,7 @@ struct BitsOf
 typedef thrust::transform_iterator<BitsOf, const uint32_t *, uint32_t> BitCounts;
 typedef thrust::transform_iterator<CountAndValue, const uint32_t *, uint64_t> CountsAndValues;
 
-/* out[i] = first + in[0] + ... + in[i], summed up in the type of out. */
+/* out[i] = first + in[0] + ... + in[i], added in the type of out. */
 template <class K> static cudaError_t
 running_key(void *scratch, size_t &bytes, const uint32_t *in, K *out, K first, uint64_t n,
 			cudaStream_t stream)
@@ -56,7 +61,7 @@ gpusort_sum_scratch(uint64_t n)
 	return bytes > most ? bytes : most;
 }
 
-/* CUB starts two kernels for a sum. */
+/* Turns the result of a CUB sum into a status.  CUB launches two kernels. */
 static GpusortStatus
 done(SortRun *run, cudaError_t error, int line)
 {

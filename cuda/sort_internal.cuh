@@ -1,28 +1,104 @@
 /*
  * sort_internal.cuh
- *	  What every algorithm of the GPU library shares: how it presents itself, what
- *	  a run is given, how it starts kernels.
+ *	  The interface between api.cu and the algorithms, and the helpers that
+ *	  every algorithm uses: launches, cancellation, readback of values by the
+ *	  host.
  *
- * An algorithm is one SortAlgorithm, listed in algorithms.cu.  Its functions are
- * called with a problem that has been checked (check_problem in api.cu), n > 1, and
- * scratch of the size it asked for.
+ * An algorithm is a SortAlgorithm in the list of api.cu.  Its functions get a
+ * problem that check_problem() of api.cu has accepted, with n > 1; run() also
+ * gets scratch of at least the size that scratch() returned.
+ *
+ * Readback: a sort whose next launch depends on a result of a kernel needs that
+ * result on the host.  cudaMemcpy with cudaStreamSynchronize would drain the
+ * stream.  Instead the kernel writes a few words and a sequence number to
+ * pinned host memory, which the host polls while later kernels run.
  */
 #ifndef GPUSORT_SORT_INTERNAL_CUH
 #define GPUSORT_SORT_INTERNAL_CUH
 
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <time.h>
 
-#include "buffer.cuh"
-#include "check.cuh"
-#include "gpusort_abi.h"
+#include "gpusort_try.h"
 
-/* What kernels are tuned by.  Read once per context. */
+/* ------------------------------------------------------------------------
+ * Errors
+ * ------------------------------------------------------------------------
+ *
+ * FAIL() and CUDA_TRY() need a variable GpusortError *err in scope, which may
+ * be NULL.  TRY() (gpusort_try.h) propagates a status.
+ */
+
+/* Describes the error in *err (may be NULL); returns the status. */
+extern GpusortStatus gpusort_fail(GpusortError *err, GpusortStatus status,
+								  const char *file, int line,
+								  const char *format,...)
+	__attribute__((format(printf, 5, 6)));
+
+/*
+ * Describes a CUDA error of the call "what" in *err (may be NULL).  Returns
+ * GPUSORT_NO_MEMORY or GPUSORT_NO_DEVICE for errors that mean "sort on the
+ * CPU", else GPUSORT_CUDA_ERROR.  Clears CUDA's last error of this thread.
+ */
+extern GpusortStatus gpusort_fail_cuda(GpusortError *err, cudaError_t error,
+									   const char *what, const char *file, int line);
+
+#define FAIL(status, ...) \
+	return gpusort_fail(err, (status), __FILE__, __LINE__, __VA_ARGS__)
+
+#define CUDA_TRY(call) \
+	do { \
+		cudaError_t try_error_ = (call); \
+		if (try_error_ != cudaSuccess) \
+			return gpusort_fail_cuda(err, try_error_, #call, __FILE__, __LINE__); \
+	} while (0)
+
+/* ------------------------------------------------------------------------
+ * Scratch memory
+ * ------------------------------------------------------------------------
+ */
+#define GPUSORT_ALIGN	256			/* alignment of every array, in bytes */
+
+/*
+ * Divides a problem's scratch memory into arrays.  The size query and the run
+ * execute the same take() calls.  The query passes a NULL base, so that take()
+ * only adds up sizes; the two therefore agree.
+ */
+struct ScratchCutter
+{
+	char	   *base;
+	uint64_t	used;			/* bytes taken up to now, with padding */
+
+	explicit ScratchCutter(void *memory)
+		: base(static_cast<char *>(memory)), used(0)
+	{
+	}
+
+	/* An array of n elements of T, undefined; NULL if base is NULL. */
+	template <class T> T *take(uint64_t n)
+	{
+		T		   *p = base ? reinterpret_cast<T *>(base + used) : NULL;
+
+		used += (n * sizeof(T) + GPUSORT_ALIGN - 1) / GPUSORT_ALIGN * GPUSORT_ALIGN;
+		return p;
+	}
+};
+
+/* ------------------------------------------------------------------------
+ * Algorithms and their runs
+ * ------------------------------------------------------------------------
+ */
+
+/* Properties of a device that kernels are tuned by; read once per context. */
 struct DeviceTraits
 {
-	int			device;
-	int			arch;			/* 90 is compute capability 9.0 */
+	int			device;			/* CUDA's device number */
+	int			arch;			/* compute capability: 90 is 9.0 */
 	int			multiprocessors;
-	int			max_shared;		/* bytes of shared memory one block can have */
+	int			max_shared;		/* bytes of shared memory that a block can
+								 * have */
 	uint64_t	l2_bytes;
 };
 
@@ -32,24 +108,24 @@ struct GpusortStream
 	cudaStream_t cuda;
 
 	/*
-	 * A few words that kernels write while later kernels run and that the host
-	 * watches: pinned host memory that the device can address.  Word 0 is a
-	 * sequence number, written last; see wait_for_readback.
+	 * GPUSORT_READBACK_WORDS words of pinned host memory that kernels write and
+	 * the host polls; see wait_for_readback().  Word 0 is the sequence number.
+	 * A kernel writes it last.
 	 */
 	uint32_t   *readback;
-	uint32_t	sequence_number;			/* the last one issued */
-	GpusortStream *next;		/* of the context */
+	uint32_t	sequence_number;	/* the last number issued */
+	GpusortStream *next;		/* link of the context's list of streams */
 };
 
 #define GPUSORT_READBACK_WORDS	64
 
-/* One run of one algorithm. */
+/* One call of sort_run. */
 struct SortRun
 {
 	const GpusortProblem *problem;
 	const DeviceTraits *device;
 	GpusortStream *stream;
-	GpusortResult *result;		/* never NULL; zeroed before the run */
+	GpusortResult *result;		/* not NULL; sort_run has cleared it */
 	GpusortError *err;
 };
 
@@ -57,12 +133,15 @@ struct SortAlgorithm
 {
 	GpusortAlgorithm info;
 
-	/* NULL if it can sort the problem, else a few words that say why not. */
+	/* Static reason why the algorithm cannot sort the problem; NULL: it can. */
 	const char *(*why_not) (const DeviceTraits *device, const GpusortProblem *problem);
 
-	/* Bytes of scratch for the problem, which may not have its arrays yet. */
+	/* Bytes of scratch for the problem, whose arrays may be unset. */
 	uint64_t	(*scratch) (const DeviceTraits *device, const GpusortProblem *problem);
 
+	/*
+	 * Sorts the problem.  The outputs are written in the order of the stream.
+	 */
 	GpusortStatus (*run) (SortRun *run);
 };
 
@@ -75,7 +154,7 @@ extern const SortAlgorithm gpu_hp_algorithm;
 extern const SortAlgorithm gpu_hp1_algorithm;
 extern const SortAlgorithm gpu_hp0_algorithm;
 
-/* NULL-terminated, in the order that indexes of the ABI mean. */
+/* NULL-terminated.  Indexes of the ABI are positions in this list. */
 extern const SortAlgorithm *const gpusort_algorithms[];
 
 static inline bool
@@ -91,8 +170,9 @@ wants_rids(const GpusortProblem *problem)
 }
 
 /*
- * Where sorted keys go that are on their way: the output, or where that is not wanted the
- * input if it may be overwritten, or else scratch.
+ * Array for sorted keys, of n elements: the output array; without key output
+ * the input array, if it may be overwritten; else an array of the scratch
+ * memory.
  */
 template <class K> static K *
 take_sorted_keys(const GpusortProblem *problem, ScratchCutter *cutter)
@@ -110,7 +190,7 @@ div_up(uint64_t a, uint64_t b)
 	return (a + b - 1) / b;
 }
 
-/* GPUSORT_STOPPED if somebody wants the sort to end. */
+/* GPUSORT_STOPPED if the problem's cancel flag is set. */
 static inline GpusortStatus
 poll_cancel(SortRun *run)
 {
@@ -120,7 +200,7 @@ poll_cancel(SortRun *run)
 	return GPUSORT_OK;
 }
 
-/* Waits for everything the run has started, for its own intermediate results. */
+/* Blocks until all work of the run is done; then polls the cancel flag. */
 static inline GpusortStatus
 wait_for_run(SortRun *run)
 {
@@ -130,7 +210,7 @@ wait_for_run(SortRun *run)
 	return poll_cancel(run);
 }
 
-/* A sequence number for a kernel to write into word 0 of the readback words. */
+/* Issues the sequence number that a kernel writes with its readback words. */
 static inline uint32_t
 next_sequence_number(SortRun *run)
 {
@@ -138,23 +218,28 @@ next_sequence_number(SortRun *run)
 }
 
 /*
- * Polls the readback words until its reader no longer takes a processor all the time: after what a sort of the
- * problem's bytes may take alone, and a pause is not noticed among.
+ * How long wait_for_readback() polls without a pause.  READBACK_POLLS polls
+ * take 0.1 to 0.2 ms; one more poll for each READBACK_BYTES bytes of keys
+ * covers the sort's own time.  After that a pause of READBACK_PAUSE_NS
+ * nanoseconds follows each poll, so that a long wait for earlier work does not
+ * occupy a CPU.
  */
-#define READBACK_PATIENCE		(1u << 17)	/* a tenth of a millisecond, or two, */
-#define READBACK_BYTES			32			/* ... and one more look for this many bytes */
+#define READBACK_POLLS			(1u << 17)
+#define READBACK_BYTES			32
 #define READBACK_PAUSE_NS		20000
 
 /*
- * Waits until a kernel has written the sequence number, or a later one, while what was started
- * after it goes on.  A stream that ends without it has failed.  What is before it may take
- * long, copies or others' sorts: then it pauses between looks.
+ * Blocks until a kernel of the run has written this sequence number or a later
+ * one.  Work that was launched after that kernel continues meanwhile.  Copies
+ * and sorts of earlier jobs on the device can make the wait long.
+ *
+ * GPUSORT_INTERNAL: the stream's work is done and the number is missing.
  */
 static inline GpusortStatus
 wait_for_readback(SortRun *run, uint32_t sequence_number)
 {
 	const volatile uint32_t *word = run->stream->readback;
-	uint64_t	patience = READBACK_PATIENCE + run->problem->n * (run->problem->key_width / 8) / READBACK_BYTES;
+	uint64_t	patience = READBACK_POLLS + run->problem->n * (run->problem->key_width / 8) / READBACK_BYTES;
 
 	for (uint64_t spins = 1; (int32_t) (*word - sequence_number) < 0; spins++)
 	{
@@ -175,13 +260,13 @@ wait_for_readback(SortRun *run, uint32_t sequence_number)
 		if (error != cudaSuccess && error != cudaErrorNotReady)
 			return gpusort_fail_cuda(run->err, error, "waiting for a plan",
 									 __FILE__, __LINE__);
-		(void) cudaGetLastError();	/* not ready is no error to those who look next */
+		(void) cudaGetLastError();	/* clears "not ready" for later queries */
 	}
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return GPUSORT_OK;
 }
 
-/* Starts a kernel.  The error is that of this call, not of one before it. */
+/* Launches a kernel.  Returns the error of this launch, not of earlier work. */
 template <class... Params, class... Args>
 static cudaError_t
 start_kernel(void (*kernel) (Params...), uint64_t blocks, int threads,
@@ -199,8 +284,9 @@ start_kernel(void (*kernel) (Params...), uint64_t blocks, int threads,
 }
 
 /*
- * Starts a kernel of a sort: polls the cancel flag, raises the shared memory limit where
- * the launch needs it, counts.  Use LAUNCH.
+ * Launches a kernel of a run: polls the cancel flag, raises the kernel's limit
+ * of dynamic shared memory if necessary, counts the launch.  Called by
+ * LAUNCH().
  */
 template <class... Params, class... Args>
 static GpusortStatus
@@ -213,7 +299,7 @@ launch_kernel(SortRun *run, const char *file, int line, const char *name,
 
 	if (status != GPUSORT_OK)
 		return status;
-	if (shared_bytes > 16 * 1024)	/* with static memory, maybe over 48 KiB */
+	if (shared_bytes > 16 * 1024)	/* static memory may bring it over 48 KiB */
 		error = cudaFuncSetAttribute((const void *) kernel,
 									 cudaFuncAttributeMaxDynamicSharedMemorySize,
 									 (int) shared_bytes);
@@ -230,7 +316,7 @@ launch_kernel(SortRun *run, const char *file, int line, const char *name,
 #define LAUNCH(run, kernel, ...) \
 	TRY(launch_kernel((run), __FILE__, __LINE__, #kernel, kernel, __VA_ARGS__))
 
-/* Sets bytes of device memory to zero, in stream order. */
+/* Sets bytes of device memory to 0, in the order of the stream. */
 static inline GpusortStatus
 clear_device(SortRun *run, void *p, uint64_t bytes)
 {

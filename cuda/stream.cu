@@ -1,10 +1,13 @@
 /*
  * stream.cu
- *	  Streams, events and copies; described in gpusort_abi.h.
+ *	  Streams, events and copies; gpusort_abi.h documents the functions.
  *
- * Each belongs to a context, which destroys the remaining ones when it goes.  A thread's
- * first call may be any of these: with no device of its own it would make a context of
- * device 0, whatever the stream's.
+ * Ownership: streams and events are in lists of their context, which destroys
+ * those that still exist with itself.
+ *
+ * Threads: CUDA's current device is a state of the thread, device 0 at first.
+ * A function that could initialise device 0 by accident therefore sets the
+ * context's device before it calls CUDA.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +33,7 @@ gpusort_stream_create(GpusortContext *ctx, GpusortStream **out, GpusortError *er
 						   GPUSORT_READBACK_WORDS * sizeof(uint32_t));
 	if (error == cudaSuccess)
 	{
-		/* no sequence number has been written yet */
+		/* sequence numbers start at 1, so that 0 means "none written" */
 		memset(stream->readback, 0, GPUSORT_READBACK_WORDS * sizeof(uint32_t));
 		error = cudaStreamCreateWithFlags(&stream->cuda, cudaStreamNonBlocking);
 		if (error != cudaSuccess)
@@ -64,7 +67,7 @@ gpusort_stream_destroy(GpusortStream *stream)
 	free(stream);
 }
 
-/* What a query for a stream's or an event's work says. */
+/* The status for the result of a query of a stream or an event. */
 static GpusortStatus
 polled(cudaError_t error, const char *call, GpusortError *err)
 {
@@ -72,7 +75,7 @@ polled(cudaError_t error, const char *call, GpusortError *err)
 		return GPUSORT_OK;
 	if (error != cudaErrorNotReady)
 		return gpusort_fail_cuda(err, error, call, __FILE__, __LINE__);
-	(void) cudaGetLastError();	/* CUB would take it for an error of its own */
+	(void) cudaGetLastError();	/* CUB would report "not ready" as an error */
 	return GPUSORT_NOT_READY;
 }
 

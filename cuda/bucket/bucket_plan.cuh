@@ -18,7 +18,6 @@
 #define GPUSORT_BUCKET_PLAN_CUH
 
 #include "block/block_sort.cuh"
-#include "block/sample_position.cuh"
 #include "bucket/partition.cuh"
 
 #define HISTOGRAM_THREADS	1024

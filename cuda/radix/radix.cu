@@ -1,41 +1,52 @@
 /*
  * radix.cu
- *	  gpu_radix: least significant digit first, eight bits a pass, stable.
+ *	  gpu_radix: least significant digit radix sort, eight bits per pass,
+ *	  stable.
  *
- * Satish et al., "Fast sort on CPUs and GPUs" (2010), section 4.4, and Pirjan and
- * Petrosanu, "CUDA based radix sort" (2012), sort tiles by four one-bit splits and
- * need four launches per pass: sort, count, sum, copy.  Here a pass is one launch
- * (radix_pass.cuh), a digit has eight bits, and all digits are counted
- * beforehand in one reading of the keys.  Digits that are the same in all keys
- * cost nothing: their passes are left out.  So are the last digits where a sample says
- * that those before tell nearly all keys apart; the remaining disorder is fixed up in one more reading of
- * the keys (radix_lead.cuh), and what cannot be is sorted by all digits after all.
+ * Satish et al. (2010, section 4.4) and Pirjan and Petrosanu (2012) sort tiles
+ * by four one-bit splits and launch four kernels per pass: sort, count, sum,
+ * copy.  Here a pass is one launch (radix_pass.cuh), and one reading of the
+ * keys counts all digits beforehand.  A pass moves every key, whatever its
+ * digit decides.  Two kinds of passes are therefore left out:
  *
- * There is no bucket to overflow.  The time grows with the digits that keys differ in,
- * since every pass moves whole keys.
+ *	* passes of digits that are equal in all keys;
+ *	* passes of the lowest digits, if a sample shows that the leading digits
+ *	  distinguish nearly all keys.  A fix-up pass then orders the few keys
+ *	  with equal leading digits (radix_lead.cuh).  If it cannot order all of
+ *	  them, the keys are sorted once more by all digits.
  *
- * The first pass reads no rids where positions are meant, the last writes no keys
- * unless they are wanted or looked at again.
+ * The time depends on the digits in which keys differ, and not on their
+ * distribution otherwise.
  *
- * Memory: one more copy of keys and rids in scratch, another of the keys if they
- * are not wanted as output, and 2 KiB per tile of at most 8192 keys.
+ * The first pass reads no rids if the problem has none.  The last pass writes
+ * no keys if neither the caller nor the fix-up pass needs them.
  *
- * Errors: nothing but a status; outputs are undefined then.
+ * Memory: scratch for one more copy of the keys and rids, for another copy of
+ * the keys if they are not an output, and 2 KiB per tile of at most 8192 keys.
+ *
+ * Errors: the status of a failed launch or of cancellation.
  */
 #include "radix/radix_lead.cuh"
 
-/* Room for the kernels' static shared memory beside the dynamic. */
+/* Bytes of the kernels' static shared memory, beside the dynamic. */
 #define RESERVED_SHARED		(18 * 1024)
 
+/*
+ * The scratch memory of a run, and the arrays that the passes alternate
+ * between.
+ */
 template <class K> struct RadixMemory
 {
-	K		   *keys[2];		/* 1 is scratch; 0 may be the input */
-	uint32_t   *rids[2];		/* 0 is written by the last pass */
+	K		   *keys[2];		/* 0: sorted keys, may be the input; 1:
+								 * scratch */
+	uint32_t   *rids[2];		/* 0: rids_out; 1: scratch; NULL without rids */
 	RadixState *state;
-	unsigned long long *tiles;
-	uint64_t	bytes;
+	unsigned long long *tiles;	/* words of the look-back, RADIX_DIGITS per
+								 * tile */
+	uint64_t	bytes;			/* size of the scratch memory */
 };
 
+/* Takes the arrays from scratch; with scratch NULL only computes their size. */
 template <class K> static RadixMemory<K>
 cut_memory(const GpusortProblem *problem, void *scratch)
 {
@@ -77,15 +88,19 @@ scratch(const DeviceTraits *, const GpusortProblem *problem)
 						 });
 }
 
-/* What the count tells: of digits from cut on, bit by bit, which differ and which are hot. */
+/* The passes to run, from the counts of the digits.  Digit 0 is the lowest. */
 struct RadixPlan
 {
-	uint32_t	differ;
-	uint32_t	hot;
-	int			cut;
+	uint32_t	differ;			/* bit d: keys differ in digit d; a pass is
+								 * due */
+	uint32_t	dominant;			/* bit d: digit d has a dominant value */
+	int			cut;			/* passes start with this digit */
 };
 
-/* Counts digits of args.keys: all, or as many of the leading as a sample finds enough. */
+/*
+ * Counts the digits of args.keys and plans the passes.  lead: let a sample
+ * choose cut; otherwise cut is 0.  Blocks until the plan has reached the host.
+ */
 template <class K> static GpusortStatus
 plan_passes(SortRun *run, const RadixPassArgs<K> &args, bool lead, RadixPlan *plan)
 {
@@ -105,11 +120,12 @@ plan_passes(SortRun *run, const RadixPassArgs<K> &args, bool lead, RadixPlan *pl
 		   args.keys, args.n, args.bits, digits, args.state, run->stream->readback, sequence_number);
 	TRY(wait_for_readback(run, sequence_number));
 	plan->differ = run->stream->readback[RADIX_READBACK_PASSES];
-	plan->hot = run->stream->readback[RADIX_READBACK_DOMINANT];
+	plan->dominant = run->stream->readback[RADIX_READBACK_DOMINANT];
 	plan->cut = (int) run->stream->readback[RADIX_READBACK_CUT];
 	if (plan->differ == 0)
 	{
-		plan->differ = 1u << plan->cut;	/* all equal: one pass that copies */
+		plan->differ = 1u << plan->cut;	/* all keys are equal: one pass copies
+										 * them */
 		if (plan->cut == 0)
 			run->result->shortcut = GPUSORT_SHORTCUT_FLAT;
 	}
@@ -117,8 +133,9 @@ plan_passes(SortRun *run, const RadixPassArgs<K> &args, bool lead, RadixPlan *pl
 }
 
 /*
- * Sorts by the planned digits.  Leaves in args where the keys and rids are; keys only if they
- * are wanted, by the caller or behind leading digits.
+ * Runs the planned passes.  On return args->keys and args->rids are the arrays
+ * that the last pass wrote; args->keys is NULL if neither the caller nor the
+ * fix-up pass needs keys.
  */
 template <class K, bool RIDS> static GpusortStatus
 run_passes(SortRun *run, const RadixMemory<K> &memory, const RadixPlan &plan,
@@ -136,13 +153,16 @@ run_passes(SortRun *run, const RadixMemory<K> &memory, const RadixPlan &plan,
 		args->digit = digit;
 		args->pass++;
 
-		/* no pass writes where it reads: the first leaves the input alone */
+		/*
+		 * Passes alternate between the two arrays so that the last one writes
+		 * array 0.  The first one reads the input, which it does not write.
+		 */
 		if (wants_keys(run->problem))
 			args->keys_out = memory.keys[left % 2];
 		else
 			args->keys_out = left > 0 || keep ? memory.keys[args->pass % 2] : NULL;
 		args->rids_out = memory.rids[left % 2];
-		if (plan.hot & 1u << digit)
+		if (plan.dominant & 1u << digit)
 			LAUNCH(run, (radix_pass_kernel<K, RIDS, true>), tiles, RADIX_THREADS,
 				   (radix_pass_shared<K, RIDS>()), *args);
 		else
@@ -155,14 +175,17 @@ run_passes(SortRun *run, const RadixMemory<K> &memory, const RadixPlan &plan,
 	return GPUSORT_OK;
 }
 
-/* Puts in order what leading digits have not; is anything left? */
+/*
+ * Fix-up pass: orders keys with equal leading digits.  *left: some runs were
+ * too long for it.  Blocks until the host knows.
+ */
 template <class K> static GpusortStatus
 fix_up_runs(SortRun *run, const RadixPassArgs<K> &sorted, int cut, bool *left)
 {
 	FixUpArgs<K> args = {};
 	uint32_t	sequence_number = next_sequence_number(run);
 
-	/* what the last pass wrote */
+	/* the arrays that the last pass wrote */
 	args.keys = sorted.keys_out;
 	args.rids = sorted.rids_out;
 	args.all = sorted.bits.mask << sorted.bits.shift;
@@ -177,7 +200,10 @@ fix_up_runs(SortRun *run, const RadixPassArgs<K> &sorted, int cut, bool *left)
 	return GPUSORT_OK;
 }
 
-/* Moves keys and rids that an odd number of passes would leave in the wrong place. */
+/*
+ * Copies sorted keys and rids to scratch, because an odd number of passes that
+ * starts with array 0 would write where it reads.
+ */
 template <class K, bool RIDS> static GpusortStatus
 move_to_scratch(SortRun *run, const RadixMemory<K> &memory, RadixPassArgs<K> *args)
 {
@@ -198,6 +224,7 @@ move_to_scratch(SortRun *run, const RadixMemory<K> &memory, RadixPassArgs<K> *ar
 	return GPUSORT_OK;
 }
 
+/* Sorts keys of type K, with or without rids. */
 template <class K, bool RIDS> static GpusortStatus
 run_for(SortRun *run)
 {
@@ -222,7 +249,7 @@ run_for(SortRun *run)
 	if (!left)
 		return GPUSORT_OK;
 
-	/* the guess was wrong: all digits of what is there */
+	/* leading digits did not suffice: sort the result by all digits */
 	TRY(plan_passes(run, args, false, &plan));
 	if (__builtin_popcount(plan.differ) % 2 != 0)
 		TRY((move_to_scratch<K, RIDS>(run, memory, &args)));

@@ -1,104 +1,149 @@
 /*
  * radix_lead.cuh
- *	  Sorts by the leading digits that tell keys apart: the choice of the digits, and the
- *	  fix-up pass after their passes.
+ *	  Radix sort by leading digits only: the choice of the digits from a
+ *	  sample, and the fix-up pass that orders keys with equal leading digits.
  *
- * A pass costs the same whether or not its digit decides anything.  Of 2^24 keys whose leading
- * bits are even, 32 bits order all but one in some hundred, whatever the keys' width; of 16
- * values, 16 bits.  So a sample guesses how many are enough, the passes sort by those, and
- * then the keys are read once more: where leading bits are equal and keys are out of order
- * nevertheless, that run of neighbours is put in order.
+ * A radix pass moves every key whether or not its digit decides anything.
+ * log2(n) + 8 leading bits distinguish nearly all of n uniform keys, however
+ * wide the keys are.  So the kernel estimates from a sample how many leading
+ * bits suffice, the passes sort by those digits, and the fix-up pass reads the
+ * keys once more: it orders each run of neighbours with equal leading digits
+ * whose keys are out of order.
  *
- * The guess (one block, before the count): neighbours in the sorted sample that differ share
- * some leading bits.  How many keys share b bits is extrapolated from the pairs of the sample that share b, and
- * how it falls with b is carried on to where, of all n keys, few are left: one in eight keys
- * that wants the fix-up pass costs less than another pass.  Values that the sample has but once
- * tell how many more there are in all; where there are none, the sample has seen
- * what there is, and its deepest pair decides.  Frequent values make long runs, which
- * cannot be fixed up, so the chance that another value falls into one has to be small.  So do many
- * values in one place: how many of the sample share their leading bits at most, and how that
- * falls, is carried on likewise, to where they are a run that can be fixed up.
+ * Estimate (radix_lead_kernel, one block, before the digits are counted).  The
+ * sample is sorted.  A pair is two neighbours of the sorted sample that differ.
  *
- * The fix-up pass (a block for each part of the keys, in place): the keys' part and a margin of
- * LEAD_RUN at both sides are taken into shared memory, where a bit tells of each whether it
- * begins a run, and whether it is less than the one before it in its run.  Those are few.  Of
- * a run with one, each key counts those before it, and goes there with its rid.  A run
- * belongs to the block in whose part it begins; another that reads its keys meanwhile looks at
- * nothing but leading bits, which the fix-up pass does not change.
+ *	* Let f(b) be the number of pairs that agree in the first b bits.  f falls
+ *	  about exponentially with b.  Extrapolate f from the sample to n keys, and
+ *	  take the smallest b that leaves LEAD_SHARE of the keys to the fix-up pass.
+ *	* Values that occur once in the sample tell how many more distinct values
+ *	  n keys have.  If there are none, the sample has seen all values, and
+ *	  the pair with the longest common prefix decides.
+ *	* Frequent values make runs too long for the fix-up pass.  Such a run is
+ *	  in order if it has no second value; b is chosen so that a second value
+ *	  is improbable.
+ *	* Clusters of many values make such runs, too.  The size of the largest
+ *	  cluster with b common bits is extrapolated likewise, to the b where it
+ *	  is short enough.
  *
- * A run of more than LEAD_RUN keys that is not in order is left, and the host told: it then
- * sorts what it has by all digits.  That is still stable, for equal keys were never
- * exchanged, so a wrong guess costs time and nothing else.
+ * Fix-up pass (radix_fix_up_kernel, in place, a block per part of the keys).  A
+ * block loads its part and a margin of LEAD_RUN keys on both sides into shared
+ * memory, as bitmaps of the keys that start a run and of the keys that are less
+ * than their predecessor in the run (a fall).  In a run with a fall each key
+ * counts the keys before it and moves there with its rid.  A run belongs to the
+ * block in whose part it starts.  Another block may read keys of that run
+ * meanwhile; it uses only their leading digits, which the fix-up pass does not
+ * change.
  *
- * Memory: none but RadixState.  Errors: none.
+ * A run longer than LEAD_RUN with a fall is not changed but reported.  The host
+ * then sorts by all digits.  That sort is still stable, since equal keys were
+ * never exchanged: a wrong estimate costs only time.
+ *
+ * Memory: RadixState.  Errors: none; the result is a flag in the readback
+ * words.
  */
 #ifndef GPUSORT_RADIX_LEAD_CUH
 #define GPUSORT_RADIX_LEAD_CUH
 
 #include "block/pair_sort.cuh"
-#include "block/sample_position.cuh"
 #include "launch_bounds.cuh"
 #include "radix/radix_pass.cuh"
 
 #define LEAD_THREADS		1024
-#define LEAD_ITEMS			2
+#define LEAD_ITEMS			2		/* keys of the sample per thread */
 #define LEAD_SAMPLES		(LEAD_THREADS * LEAD_ITEMS)
 #define LEAD_WARPS			(LEAD_THREADS / 32)
 
-#define LEAD_RUN			256		/* keys of a run that can be fixed up, at most; whole words of bits */
-#define LEAD_OFTEN			4		/* so often in the sample: a long run */
-#define LEAD_SHARE			0.125f	/* of the keys to be fixed up, about, at most */
-#define LEAD_RISK			0.1f	/* that a long run is not in order, about, at most */
-#define LEAD_CLUSTER			16		/* values of the sample that share bits: a cluster, */
-#define LEAD_CLUSTER_FALL		8		/* ... whose growth is followed from this multiple on, */
-#define LEAD_CLUSTER_SPARE	1.5f	/* ... and more than it seems */
-#define LEAD_SPARE_BITS		3		/* beyond those that would tell evenly spread keys apart */
-#define LEAD_RARE_BITS		4		/* beyond those that tell all values apart that there seem to be */
+/*
+ * Maximal number of keys of a run that the fix-up pass orders; a multiple of
+ * 32.
+ */
+#define LEAD_RUN			256
 
-/* Passes that must be saved, or the sample, the fix-up pass and the wait for it cost more. */
-#define LEAD_LEAST_SAVED	2
-#define LEAD_LEAST_DIGITS	4
+/*
+ * A value that occurs LEAD_FREQUENT times in the sample makes a run over
+ * LEAD_RUN.
+ */
+#define LEAD_FREQUENT			4
 
-/* n times a key's bytes squared, at least: a pass takes longer than asking. */
-#ifndef LEAD_LEAST_SIZE
-#define LEAD_LEAST_SIZE		(UINT64_C(1) << 26)
+/*
+ * Aims of the estimate: the share of keys that the fix-up pass may have to
+ * move, and the probability that a long run contains a second value.  Moving
+ * one key in eight takes less time than a further pass.
+ */
+#define LEAD_SHARE			0.125f
+#define LEAD_RISK			0.1f
+
+/*
+ * Clusters: the least number of sampled values that counts as one; the growth
+ * factor between the two cluster sizes from which the fall is computed; and a
+ * safety factor on the extrapolated size.
+ */
+#define LEAD_CLUSTER			16
+#define LEAD_CLUSTER_FALL		8
+#define LEAD_CLUSTER_MARGIN	1.5f
+
+/* Bits added to those that distinguish uniform keys, as a margin. */
+#define LEAD_MARGIN_BITS		3
+
+/*
+ * Bits added where the sample has seen all values: rare values may be closer.
+ */
+#define LEAD_RARE_BITS		4
+
+/*
+ * Least number of passes saved, and of digits of the keys: the sample, the
+ * fix-up pass and the wait for its result take about as long as two passes.
+ */
+#define LEAD_MIN_SAVED	2
+#define LEAD_MIN_DIGITS	4
+
+/* Least n * (bytes of a key)^2: below, a pass is faster than the estimate. */
+#ifndef LEAD_MIN_SIZE
+#define LEAD_MIN_SIZE		(UINT64_C(1) << 26)
 #endif
 
 #define FIX_UP_THREADS		512
 
-/* Keys of a block's own, and with the margins. */
+/* Number of keys of a block's part. */
 template <class K> __host__ __device__ constexpr uint32_t
 fix_up_part()
 {
 	return sizeof(K) == 16 ? 2048 : 4096;
 }
 
+/* Number of keys that a block loads: its part and a margin on both sides. */
 template <class K> __host__ __device__ constexpr uint32_t
 fix_up_area()
 {
 	return fix_up_part<K>() + 2 * LEAD_RUN;
 }
 
-/* Are leading digits worth asking for? */
+/* Can leading digits save time for n keys of that many digits? */
 template <class K> static bool
 may_sort_by_lead(uint64_t n, int digits)
 {
-	return digits >= LEAD_LEAST_DIGITS && n >= 2 * LEAD_SAMPLES &&
-		n * sizeof(K) * sizeof(K) >= LEAD_LEAST_SIZE;
+	return digits >= LEAD_MIN_DIGITS && n >= 2 * LEAD_SAMPLES &&
+		n * sizeof(K) * sizeof(K) >= LEAD_MIN_SIZE;
 }
 
-/* What the sorted sample tells of its values. */
+/* Numbers of values in the sample. */
 struct LeadValues
 {
-	int			distinct;
-	int			once;			/* that it has once, */
-	int			often;			/* and LEAD_OFTEN times or more */
+	int			distinct;		/* distinct values */
+	int			single;			/* values that occur once */
+	int			frequent;		/* values that occur LEAD_FREQUENT times or
+								 * more */
 };
 
-/* Of neighbours with the same value, in place of the bits that they share. */
+/* Entry of shared_bits[] for neighbours with the same value. */
 #define LEAD_SAME			0xff
 
-/* The sample's entry at a place: a lane reads a stretch of them, and all lanes different words. */
+/*
+ * Index of sample number at in shared_bits[].  Each lane reads LEAD_SAMPLES /
+ * 32 successive samples; this layout puts them in different words for all
+ * lanes.
+ */
 __device__ __forceinline__ uint32_t
 shared_bits_at(uint32_t at)
 {
@@ -106,17 +151,20 @@ shared_bits_at(uint32_t at)
 }
 
 /*
- * Largest number of different values of the sorted sample that share bits leading bits.  One
- * warp; shared_bits: of each and the one before it.
+ * The largest number of distinct values in the sorted sample that have the
+ * first bits bits in common.  Called by one warp; every lane gets it.
+ * shared_bits: for each sample the number of leading bits in common with the
+ * previous one.
  */
 __device__ __forceinline__ uint32_t
 largest_cluster(const uint8_t *shared_bits, uint32_t bits)
 {
 	uint32_t	lane = threadIdx.x % 32;
-	uint32_t	before = 0,		/* neighbours that differ, from the stretch's begin on, */
-				most = 0,
-				since = 0;		/* ... and since the last that share too little */
-	bool		parted = false;
+	uint32_t	before = 0,		/* pairs from the lane's first sample to the
+								 * first cluster's end */
+				most = 0,		/* pairs of the largest cluster */
+				since = 0;		/* pairs of the cluster that is still open */
+	bool		parted = false;	/* has a cluster ended in the lane's samples? */
 
 	for (uint32_t i = 0; i < LEAD_SAMPLES / 32; i++)
 	{
@@ -142,13 +190,19 @@ largest_cluster(const uint8_t *shared_bits, uint32_t bits)
 		if (__shfl_sync(0xffffffffu, (uint32_t) parted, l))
 			run = its_since;
 	}
-	/* every lane knows of all stretches' ends, but only its own inside */
+	/*
+	 * most covers clusters across lanes in all lanes, those inside in one lane
+	 */
 	for (int step = 16; step > 0; step /= 2)
 		most = max(most, __shfl_xor_sync(0xffffffffu, most, step));
 	return most + 1;
 }
 
-/* Leading bits by which no cluster is too large; clusters: the largest by 1, 2, ... LEAD_WARPS parts of width bits. */
+/*
+ * Number of leading bits by which no cluster makes a run longer than LEAD_RUN.
+ * clusters[i]: largest number of sampled values with the first (i + 1) /
+ * LEAD_WARPS of the width bits in common.
+ */
 __device__ __forceinline__ float
 cluster_bits(const uint32_t *clusters, uint32_t distinct, uint32_t n, int width)
 {
@@ -165,36 +219,37 @@ cluster_bits(const uint32_t *clusters, uint32_t distinct, uint32_t n, int width)
 	shallow = deep - 1;
 	while (shallow > 0 && clusters[shallow - 1] < LEAD_CLUSTER_FALL * clusters[deep - 1])
 		shallow--;
-	/* in a run's measure */
-	keys = LEAD_CLUSTER_SPARE / LEAD_RUN * clusters[deep - 1] * ((float) n / LEAD_SAMPLES);
+	/* expected keys of the deepest cluster among n, in runs of LEAD_RUN */
+	keys = LEAD_CLUSTER_MARGIN / LEAD_RUN * clusters[deep - 1] * ((float) n / LEAD_SAMPLES);
 	fall = log2f((float) (shallow > 0 ? clusters[shallow - 1] : distinct) / clusters[deep - 1]) /
 		((deep - shallow) * part);
 	return deep * part + max(log2f(keys), 0.0f) / min(max(fall, 0.05f), 1.0f);
 }
 
 /*
- * How many leading bits tell nearly all of n keys apart.  alike[b]: neighbours in the sample
- * that differ, but not in their first b bits; beyond(x): the first b where those are
- * x or fewer.
+ * Number of leading bits that distinguish nearly all of n keys.  alike[b]:
+ * number of pairs in the sample that agree in their first b bits.  beyond(x):
+ * the least b with alike[b] <= x; all threads of the block call it.
  */
 template <class Beyond> __device__ __forceinline__ float
 leading_bits(const LeadValues &values, uint32_t n, const uint32_t *alike, Beyond beyond)
 {
 	float		scale = (float) n / LEAD_SAMPLES;
-	float		growth = 1 + (float) values.once / values.distinct * scale;	/* of distinct values, at most */
+	/* upper bound of (distinct values of all keys) / values.distinct */
+	float		growth = 1 + (float) values.single / values.distinct * scale;
 	float		pairs = (float) (values.distinct - 1);
-	float		long_runs = 2.0f * values.often + (values.distinct - values.once - values.often) *
+	float		long_runs = 2.0f * values.frequent + (values.distinct - values.single - values.frequent) *
 		max(1.0f, scale / LEAD_RUN);
 	float		wanted = LEAD_SHARE * n;
 	int			deep = beyond(pairs <= 64 ? 1.0f : 8.0f);
 	float		deep_pairs = max((float) alike[deep], 1.0f);
 	float		bits;
 
-	/* pairs among all n that may be left, then in the sample's measure */
+	/* pairs among all keys that the aims allow, then the same for the sample */
 	if (long_runs > 0)
 		wanted = min(wanted, LEAD_RISK / 2 * values.distinct * growth / long_runs);
 	wanted /= growth * growth;
-	if (values.once == 0)
+	if (values.single == 0)
 		return (float) (beyond(0.0f) + LEAD_RARE_BITS);
 	if (wanted >= deep_pairs)
 		bits = (float) beyond(wanted);
@@ -206,21 +261,21 @@ leading_bits(const LeadValues &values, uint32_t n, const uint32_t *alike, Beyond
 
 		bits = deep + slope * log2f(deep_pairs / wanted);
 	}
-	return max(bits, beyond(pairs / 2) + log2f(growth) + LEAD_SPARE_BITS);
+	return max(bits, beyond(pairs / 2) + log2f(growth) + LEAD_MARGIN_BITS);
 }
 
-/* Makes the guess: state->cut.  One block. */
+/* Estimates the digits to sort by; sets state->cut.  One block. */
 template <class K>
 __global__ void __launch_bounds__(LEAD_THREADS)
 radix_lead_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int width, RadixState *state)
 {
 	__shared__ __align__(16) unsigned char memory[pair_room_bytes<K>(LEAD_SAMPLES)];
-	__shared__ uint32_t alike[LEAD_THREADS];	/* by bit, as far as width */
+	__shared__ uint32_t alike[LEAD_THREADS];	/* by number of common bits */
 	__shared__ uint32_t room[LEAD_WARPS];
 	__shared__ uint32_t differ;
 
 	const PairRoom<K> sample(memory, LEAD_SAMPLES);
-	uint8_t    *shared_bits = memory;	/* when the sample has been looked at */
+	uint8_t    *shared_bits = memory;	/* reuses the sample's memory */
 	uint8_t		mine_shared[LEAD_ITEMS];
 	Pair<K>		mine[LEAD_ITEMS];
 	LeadValues	values = {0, 0, 0};
@@ -248,9 +303,9 @@ radix_lead_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int width, RadixSt
 		K			v = mine[i].value;
 		K			difference = at > 0 ? v ^ sample.get(at - 1).value : 0;
 		bool		first = at == 0 || difference != 0;
-		bool		once = first && (at + 1 >= LEAD_SAMPLES || sample.get(at + 1).value != v);
-		bool		often = first && at + LEAD_OFTEN <= LEAD_SAMPLES &&
-			sample.get(at + LEAD_OFTEN - 1).value == v;
+		bool		single = first && (at + 1 >= LEAD_SAMPLES || sample.get(at + 1).value != v);
+		bool		frequent = first && at + LEAD_FREQUENT <= LEAD_SAMPLES &&
+			sample.get(at + LEAD_FREQUENT - 1).value == v;
 
 		mine_shared[i] = at == 0 ? 0 : difference == 0 ? LEAD_SAME :
 			(uint8_t) (width - 1 - highest_bit(difference));
@@ -265,11 +320,14 @@ radix_lead_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int width, RadixSt
 			atomicAdd(&alike[mine_shared[i]], 1);
 		}
 		values.distinct += __syncthreads_count(first);
-		values.once += __syncthreads_count(once);
-		values.often += __syncthreads_count(often);
+		values.single += __syncthreads_count(single);
+		values.frequent += __syncthreads_count(frequent);
 	}
 
-	/* from pairs that share exactly this many bits to pairs that share at least as many */
+	/*
+	 * pairs with exactly that many common bits become pairs with at least as
+	 * many
+	 */
 	pairs = bit >= 0 ? alike[bit] : 0;
 	pairs += block_exclusive_sum<LEAD_THREADS>(pairs, room, &total);
 	__syncthreads();
@@ -287,7 +345,7 @@ radix_lead_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int width, RadixSt
 		float		enough = leading_bits(values, n, alike, beyond);
 		uint32_t	cut;
 
-		if (values.once > 0)
+		if (values.single > 0)
 		{
 #pragma unroll
 			for (int i = 0; i < LEAD_ITEMS; i++)
@@ -300,12 +358,15 @@ radix_lead_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int width, RadixSt
 			enough = max(enough, cluster_bits(room, values.distinct, n, width));
 		}
 		cut = enough < width ? (uint32_t) (width - (int) ceilf(enough)) / RADIX_BITS : 0;
-		if (threadIdx.x == 0 && __popc(differ & ((1u << cut) - 1)) >= LEAD_LEAST_SAVED)
+		if (threadIdx.x == 0 && __popc(differ & ((1u << cut) - 1)) >= LEAD_MIN_SAVED)
 			state->cut = cut;
 	}
 }
 
-/* The last bit at or before it, but no farther back than matters. */
+/*
+ * Index of the run's first key: the last bit set in starts[] at or before at.
+ * Looks back by at least LEAD_RUN keys, at most to the start of that word.
+ */
 __device__ __forceinline__ uint32_t
 run_start(const uint32_t *starts, uint32_t at)
 {
@@ -317,7 +378,10 @@ run_start(const uint32_t *starts, uint32_t at)
 	return word * 32 + (found ? highest_bit(found) : 0);
 }
 
-/* The first behind it, likewise. */
+/*
+ * Index behind the run's last key: the first bit set in starts[] behind at.
+ * Looks ahead by at least LEAD_RUN keys, at most to the end of that word.
+ */
 __device__ __forceinline__ uint32_t
 run_end(const uint32_t *starts, uint32_t at, uint32_t area)
 {
@@ -332,34 +396,36 @@ run_end(const uint32_t *starts, uint32_t at, uint32_t area)
 
 template <class K> struct FixUpArgs
 {
-	K		   *keys;
-	uint32_t   *rids;			/* NULL: none */
-	K			all;			/* the bits that order, where they lie in a key, */
-	K			lead;			/* ... and the leading ones, by which keys are sorted */
+	K		   *keys;			/* n keys, sorted by their leading digits */
+	uint32_t   *rids;			/* their rids, or NULL */
+	K			all;			/* mask of the ordering bits in a key */
+	K			lead;			/* mask of the leading digits in a key */
 	uint32_t	n;
 	RadixState *state;
-	uint32_t   *readback;
-	uint32_t	sequence_number;
+	uint32_t   *readback;		/* the stream's readback words */
+	uint32_t	sequence_number;	/* written when all blocks are done */
 };
 
-/* Puts runs of equal leading bits in order. */
+/* Orders runs of equal leading digits; a block per part of the keys. */
 template <class K>
 __global__ void __launch_bounds__(FIX_UP_THREADS, RESIDENT_BLOCKS(FIX_UP_THREADS, 3))
 radix_fix_up_kernel(const FixUpArgs<K> args)
 {
 	constexpr uint32_t AREA = fix_up_area<K>();
-	constexpr uint32_t END = LEAD_RUN + fix_up_part<K>();	/* of its own part */
+	/* end of the block's part */
+	constexpr uint32_t END = LEAD_RUN + fix_up_part<K>();
 	constexpr int ITEMS = AREA / FIX_UP_THREADS;
 
 	static_assert(AREA % FIX_UP_THREADS == 0 && LEAD_RUN % 32 == 0, "no key is left over");
 
 	__shared__ __align__(16) K area[AREA];
-	__shared__ uint32_t starts[AREA / 32 + 1];	/* bits: a run begins */
-	__shared__ uint32_t falls[AREA / 32];	/* less than the one before it in its run */
-	__shared__ uint32_t moves[AREA / 32];	/* in a run that is to be put in order */
+	__shared__ uint32_t starts[AREA / 32 + 1];	/* bit: the key starts a run */
+	__shared__ uint32_t falls[AREA / 32];	/* bit: less than its predecessor */
+	__shared__ uint32_t moves[AREA / 32];	/* bit: in a run with a fall */
 
-	int64_t		base = (int64_t) blockIdx.x * fix_up_part<K>() - LEAD_RUN;	/* of the area */
-	uint32_t	first = base < 0 ? LEAD_RUN : 0;	/* key that is there; */
+	/* key number of area[0] */
+	int64_t		base = (int64_t) blockIdx.x * fix_up_part<K>() - LEAD_RUN;
+	uint32_t	first = base < 0 ? LEAD_RUN : 0;	/* first key in area[] */
 	uint32_t	end_of_keys = (uint32_t) min((int64_t) AREA, args.n - base);
 	K		   *keys = args.keys + base;
 	uint32_t	to[ITEMS];
@@ -405,7 +471,10 @@ radix_fix_up_kernel(const FixUpArgs<K> args)
 			uint32_t	start = run_start(starts, at);
 			uint32_t	end = run_end(starts, at, AREA);
 
-			/* of others' runs the others tell */
+			/*
+			 * a run that starts in another block's part is reported by that
+			 * block
+			 */
 			if (end - start > LEAD_RUN)
 				too_long |= start < END && at < END;
 			else if (start >= LEAD_RUN && start < END)

@@ -1,21 +1,27 @@
 /*
  * radix_pass.cuh
- *	  The kernels of the stable radix sort: one count of all digits, and one pass
- *	  that moves keys and rids by one digit.
+ *	  Kernels of the stable radix sort: one counts all digits, one sorts by a
+ *	  digit.
  *
- * A pass reads and writes every key once.  Tiles are taken in order; a tile
- * publishes how many keys of each digit it has, then adds up what the tiles before
- * it published until it meets one that knows its full sum (decoupled look-back,
- * Merrill and Garland 2016), so no second launch sums up the tiles.
- * Within a tile, keys are ranked warp by warp: lanes that share a digit find each
- * other and take consecutive ranks, which keeps their order.
+ * A pass reads and writes every key once.  Blocks take tiles in order.  A block
+ * publishes the counts of its tile's digits.  Then it adds up the counts of the
+ * tiles before it, back to a tile that has published its sum over all tiles up
+ * to itself (decoupled look-back; Merrill and Garland, "Single-pass parallel
+ * prefix scan with decoupled look-back", 2016).  So no second launch sums up
+ * the tiles' counts.
+ *
+ * Within a tile, a key's rank is the number of keys with the same digit before
+ * it: those in the warps before, and those in its own warp (rank_in_warp()).
+ * That keeps equal keys in order.
+ *
+ * Memory: a tile's keys and rids in shared memory; in device memory RadixState
+ * and RADIX_DIGITS words per tile.
  */
 #ifndef GPUSORT_RADIX_PASS_CUH
 #define GPUSORT_RADIX_PASS_CUH
 
 #include "block/block_scan.cuh"
 #include "key.cuh"
-#include "block/warp_rank.cuh"
 
 #define RADIX_BITS			8
 #define RADIX_DIGITS		(1 << RADIX_BITS)
@@ -25,17 +31,25 @@
 
 #define RADIX_COUNT_THREADS 512
 
+/* Indexes of the readback words. */
 #define RADIX_READBACK_SEQUENCE	0
-#define RADIX_READBACK_PASSES	1		/* bit p: digit p is not the same in all keys */
-#define RADIX_READBACK_DOMINANT		2		/* bit p: a RADIX_DOMINANT_SHARE of the keys has one digit p */
-#define RADIX_READBACK_CUT		5		/* digits below it are neither counted nor reported */
-#define RADIX_READBACK_LONG		6		/* some keys out of order were not fixed up (radix_lead.cuh) */
+#define RADIX_READBACK_PASSES	1	/* bit d: keys differ in digit d */
+#define RADIX_READBACK_DOMINANT	2	/* bit d: digit d has a dominant value */
+#define RADIX_READBACK_CUT		5	/* lowest digit to sort by */
+#define RADIX_READBACK_LONG		6	/* 1: the fix-up pass left runs out of
+									 * order */
 
-/* Lanes with a digit of a quarter of the keys are found by a ballot: they would wait for one word. */
-#define RADIX_DOMINANT_SHARE		4
+/*
+ * A value of a digit is dominant if more than 1 / RADIX_DOMINANT_SHARE of the
+ * keys have it.  Their lanes find each other by a ballot, because atomics on
+ * one word would wait for each other.
+ */
+#define RADIX_DOMINANT_SHARE	4
 
-#define RADIX_LOOK_BACK		4		/* tiles that are asked at once */
+/* Number of tiles whose counts look_back() reads at once. */
+#define RADIX_LOOK_BACK		4
 
+/* Number of keys of a tile. */
 template <class K> __host__ __device__ constexpr uint32_t
 radix_tile()
 {
@@ -43,8 +57,9 @@ radix_tile()
 }
 
 /*
- * What is kept of a key's rank in its warp.  Kept beside it, a digit need not be made again, and
- * narrow keys spill no registers; wide ones do, and lose 8 %.
+ * Type of a key's rank within its warp.  below_digit: the digit is kept in the
+ * upper half, so that it need not be extracted again.  For wider keys those
+ * registers would be spilled.
  */
 template <class K> struct RadixRank
 {
@@ -58,16 +73,20 @@ template <> struct RadixRank<uint32_t>
 	static constexpr bool below_digit = true;
 };
 
-/* What the passes share; zeroed before the count, or what tells it the lowest digit to sort by. */
+/* State shared by the kernels of a run; cleared before the first one. */
 struct RadixState
 {
-	uint32_t	start[RADIX_MAX_PASSES][RADIX_DIGITS];	/* counts, then sums */
-	uint32_t	next_tile[RADIX_MAX_PASSES];
-	uint32_t	hot[RADIX_MAX_PASSES];	/* the most frequent digit, below its count, if hot */
-	uint32_t	blocks_done;
-	uint32_t	cut;			/* the lowest digit to sort by */
-	uint32_t	blocks_fixed_up;
-	uint32_t	too_long;		/* some block found what it cannot fix up */
+	/* count of each digit, then place of its first key */
+	uint32_t	start[RADIX_MAX_PASSES][RADIX_DIGITS];
+	uint32_t	next_tile[RADIX_MAX_PASSES];	/* tiles taken by blocks */
+	uint32_t	dominant[RADIX_MAX_PASSES];	/* dominant value in the low
+											 * RADIX_BITS bits, below its count;
+											 * 0: none */
+	uint32_t	blocks_done;	/* blocks of the count that are done */
+	uint32_t	cut;			/* lowest digit to sort by */
+	uint32_t	blocks_fixed_up;	/* blocks of the fix-up pass that are
+									 * done */
+	uint32_t	too_long;		/* 1: the fix-up pass left runs out of order */
 };
 
 template <class K> __device__ __forceinline__ uint32_t
@@ -76,7 +95,10 @@ radix_digit(K v, int shift)
 	return (uint32_t) (v >> shift) & (RADIX_DIGITS - 1);
 }
 
-/* Counts every digit of every key, from the lowest to sort by; the last block sums up. */
+/*
+ * Counts the digits from state->cut on of all keys.  The last block turns the
+ * counts into places and reports to the host.
+ */
 template <class K>
 __global__ void __launch_bounds__(RADIX_COUNT_THREADS)
 radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
@@ -96,7 +118,7 @@ radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
 	uint64_t	step = (uint64_t) gridDim.x * RADIX_COUNT_THREADS;
 	int			cut = (int) state->cut;
 	uint32_t	differ = 0;
-	uint32_t	hot = 0;
+	uint32_t	dominant = 0;
 
 	for (int i = threadIdx.x; i < (int) sizeof(K) * RADIX_DIGITS; i += RADIX_COUNT_THREADS)
 		(&counts[0][0])[i] = 0;
@@ -148,16 +170,16 @@ radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
 		if (!__syncthreads_or(count == n))
 			differ |= 1u << pass;
 		if (__syncthreads_or(count > n / RADIX_DOMINANT_SHARE))
-			hot |= 1u << pass;
+			dominant |= 1u << pass;
 		if (count > n / RADIX_DOMINANT_SHARE)
-			atomicMax(&state->hot[pass], count / RADIX_DIGITS * RADIX_DIGITS + threadIdx.x);
+			atomicMax(&state->dominant[pass], count / RADIX_DIGITS * RADIX_DIGITS + threadIdx.x);
 	}
 	if (threadIdx.x == 0)
 	{
 		volatile uint32_t *words = readback;
 
 		words[RADIX_READBACK_PASSES] = differ;
-		words[RADIX_READBACK_DOMINANT] = hot;
+		words[RADIX_READBACK_DOMINANT] = dominant;
 		words[RADIX_READBACK_CUT] = (uint32_t) cut;
 		__threadfence_system();
 		words[RADIX_READBACK_SEQUENCE] = sequence_number;
@@ -165,31 +187,35 @@ radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
 }
 
 /*
- * What a tile tells of one digit.  The pass is part of the word, so that words of
- * earlier passes read as "nothing yet" and need not be cleared.
+ * A tile's published count of one digit: pass, state and count in a 64-bit
+ * word.  A word of an earlier pass differs in the pass and is thus invalid, so
+ * that the words need not be cleared between passes.
  */
 #define TILE_WORD(pass, state, count) \
 	((unsigned long long) (pass) << 56 | (unsigned long long) (state) << 48 | (count))
-#define TILE_TELLS(word, pass)	((uint32_t) ((word) >> 56) == (uint32_t) (pass))
+#define TILE_VALID(word, pass)	((uint32_t) ((word) >> 56) == (uint32_t) (pass))
 #define TILE_STATE(word)		((uint32_t) ((word) >> 48) & 0xff)
 #define TILE_COUNT(word)		((uint32_t) (word))
-#define TILE_OWN				1	/* the count of this tile */
-#define TILE_SUM				2	/* of this tile and all before */
+#define TILE_OWN				1	/* count of the tile */
+#define TILE_SUM				2	/* count of the tile and all tiles before
+									 * it */
 
+/* Arguments of a pass. */
 template <class K> struct RadixPassArgs
 {
 	const K    *keys;
-	const uint32_t *rids;		/* NULL: the position */
-	K		   *keys_out;		/* NULL: not wanted */
-	uint32_t   *rids_out;
-	KeyBits<K>	bits;
+	const uint32_t *rids;		/* NULL: a key's index is its rid */
+	K		   *keys_out;		/* NULL: do not write keys */
+	uint32_t   *rids_out;		/* NULL: do not write rids */
+	KeyBits<K>	bits;			/* the problem's ordering bits */
 	uint32_t	n;
-	int			digit;			/* which; 0 is the lowest */
-	uint32_t	pass;			/* from 1 */
+	int			digit;			/* digit to sort by; 0 is the lowest */
+	uint32_t	pass;			/* number of the pass in the run, from 1 on */
 	RadixState *state;
 	unsigned long long *tiles;	/* RADIX_DIGITS words per tile */
 };
 
+/* Bytes of dynamic shared memory of a pass: a tile's keys and rids. */
 template <class K, bool RIDS> static constexpr size_t
 radix_pass_shared()
 {
@@ -197,34 +223,34 @@ radix_pass_shared()
 }
 
 /*
- * Sum of digit's counts in the tiles before this one.  Several tiles are asked at
- * once, since most of the time goes into waiting for answers.
+ * Sum of a digit's counts over the tiles before this one.  Reads several tiles'
+ * words at once, since the latency of the reads dominates.
  */
 __device__ __forceinline__ uint32_t
 look_back(const unsigned long long *tiles, uint32_t tile, uint32_t digit, uint32_t pass)
 {
 	uint32_t	sum = 0;
-	uint32_t	before = tile;	/* tiles not yet added */
+	uint32_t	before = tile;	/* number of tiles that are not yet added */
 
 	while (before > 0)
 	{
-		unsigned long long told[RADIX_LOOK_BACK];
+		unsigned long long words[RADIX_LOOK_BACK];
 
 #pragma unroll
 		for (int i = 0; i < RADIX_LOOK_BACK; i++)
-			told[i] = (uint32_t) i < before
+			words[i] = (uint32_t) i < before
 				? *(const volatile unsigned long long *)
 				&tiles[(uint64_t) (before - 1 - i) * RADIX_DIGITS + digit] : 0;
 #pragma unroll
 		for (int i = 0; i < RADIX_LOOK_BACK; i++)
 		{
-			if (!TILE_TELLS(told[i], pass))
+			if (!TILE_VALID(words[i], pass))
 			{
-				before -= i;	/* ask again from here */
+				before -= i;	/* read again from this tile on */
 				break;
 			}
-			sum += TILE_COUNT(told[i]);
-			if (TILE_STATE(told[i]) == TILE_SUM)
+			sum += TILE_COUNT(words[i]);
+			if (TILE_STATE(words[i]) == TILE_SUM)
 				return sum;
 			if (i == RADIX_LOOK_BACK - 1)
 				before -= RADIX_LOOK_BACK;
@@ -234,9 +260,13 @@ look_back(const unsigned long long *tiles, uint32_t tile, uint32_t digit, uint32
 }
 
 static_assert(radix_tile<uint32_t>() * sizeof(uint32_t) >=
-			  RADIX_WARPS * RADIX_DIGITS * sizeof(uint32_t), "lanes can meet in a tile");
+			  RADIX_WARPS * RADIX_DIGITS * sizeof(uint32_t), "the lane masks fit a tile");
 
-template <class K, bool RIDS, bool HOT>
+/*
+ * One pass: sorts by args.digit, stable.  DOMINANT: the digit has a dominant
+ * value.
+ */
+template <class K, bool RIDS, bool DOMINANT>
 __global__ void __launch_bounds__(RADIX_THREADS, 2)
 radix_pass_kernel(const RadixPassArgs<K> args)
 {
@@ -246,9 +276,10 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 	extern __shared__ __align__(16) unsigned char shared[];
 	K		   *tile_keys = reinterpret_cast<K *>(shared);
 	uint32_t   *tile_rids = reinterpret_cast<uint32_t *>(tile_keys + TILE);
-	uint32_t   *meet = reinterpret_cast<uint32_t *>(shared);	/* until keys move in */
+	/* before the keys */
+	uint32_t   *lane_masks = reinterpret_cast<uint32_t *>(shared);
 
-	/* Of each warp: counts of digits, then where its keys of a digit start. */
+	/* per warp and digit: count, then the place in the tile of the first key */
 	__shared__ uint32_t warp_start[RADIX_WARPS][RADIX_DIGITS];
 	__shared__ uint32_t target[RADIX_DIGITS];
 	__shared__ uint32_t room[RADIX_WARPS];
@@ -256,15 +287,17 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 
 	K			keys[ITEMS];
 	uint32_t	rids[RIDS ? ITEMS : 1];
-	typename RadixRank<K>::type rank[ITEMS];	/* in the warp, below the digit if kept */
+	typename RadixRank<K>::type rank[ITEMS];	/* rank in the warp; see
+												 * RadixRank */
 	int			shift = args.digit * RADIX_BITS;
 	int			warp = threadIdx.x / 32;
 	int			lane = threadIdx.x % 32;
-	uint32_t	first = warp * 32 * ITEMS + lane;	/* in the tile */
-	uint32_t	hot = HOT ? args.state->hot[args.digit] % RADIX_DIGITS : 0;
-	uint32_t	digit = threadIdx.x;	/* that this thread sums up */
-	uint32_t	real = 0,		/* the tile's keys of it */
-				begin;			/* in the tile */
+	uint32_t	first = warp * 32 * ITEMS + lane;	/* the thread's first key */
+	uint32_t	dominant = DOMINANT ? args.state->dominant[args.digit] % RADIX_DIGITS : 0;
+	uint32_t	digit = threadIdx.x;	/* the digit whose counts this thread
+										 * sums */
+	uint32_t	real = 0,		/* the tile's keys with that digit */
+				begin;			/* place in the tile of the first of them */
 	uint32_t	tile,
 				start,
 				count;
@@ -274,14 +307,14 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 	for (int i = threadIdx.x; i < RADIX_WARPS * RADIX_DIGITS; i += RADIX_THREADS)
 	{
 		(&warp_start[0][0])[i] = 0;
-		meet[i] = 0;
+		lane_masks[i] = 0;
 	}
 	__syncthreads();
 	tile = taken;
 	start = tile * TILE;
 	count = min(args.n - start, TILE);
 
-	/* Past the end: all ones, so that they rank after all others. */
+	/* padding behind the last key is all ones, which ranks behind all keys */
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
 		keys[i] = first + i * 32 < count ? args.keys[start + first + i * 32]
@@ -290,8 +323,8 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 	for (int i = 0; i < ITEMS; i++)
 	{
 		uint32_t	key_digit = radix_digit(args.bits(keys[i]), shift);
-		uint32_t	r = rank_in_warp<false, HOT>(meet + warp * RADIX_DIGITS, warp_start[warp],
-												 key_digit, hot);
+		uint32_t	r = rank_in_warp<false, DOMINANT>(lane_masks + warp * RADIX_DIGITS, warp_start[warp],
+												 key_digit, dominant);
 
 		rank[i] = (typename RadixRank<K>::type) (RadixRank<K>::below_digit ? key_digit << 16 | r : r);
 	}
@@ -319,7 +352,7 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 				own += warps;
 			}
 
-			/* the padding has the digit of all ones, and is not there */
+			/* do not publish the padding, whose digit is that of all ones */
 			real = own;
 			if (digit == radix_digit(args.bits(all_ones<K>()), shift))
 				real -= TILE - count;
@@ -348,7 +381,7 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 			tile_rids[to] = rids[i];
 	}
 
-	/* Not before: by now all tiles before have told their counts, and registers are free. */
+	/* as late as possible: the tiles before have published by now */
 	if (digit < RADIX_DIGITS)
 	{
 		uint32_t	before = look_back(args.tiles, tile, digit, args.pass);
@@ -361,7 +394,7 @@ radix_pass_kernel(const RadixPassArgs<K> args)
 	}
 	__syncthreads();
 
-	/* padding has the greatest digit and ranks last: it is at count and after */
+	/* the padding is at count and behind, and is not written */
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
 	{

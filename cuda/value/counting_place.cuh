@@ -18,7 +18,6 @@
 #define GPUSORT_COUNTING_PLACE_CUH
 
 #include "value/value_count.cuh"
-#include "block/warp_rank.cuh"
 
 #define PLACE_THREADS		512
 #define PLACE_WARPS			(PLACE_THREADS / 32)

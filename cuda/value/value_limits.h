@@ -1,15 +1,19 @@
 /*
  * value_limits.h
- *	  What the sorts by value take; for the library and its fake device.
+ *	  Limits of the algorithms that count values, which the GPU library and its
+ *	  fake device share.  GpusortCosts reports them to the router.
  */
 #ifndef GPUSORT_VALUE_LIMITS_H
 #define GPUSORT_VALUE_LIMITS_H
 
-/* Any input may have this many values; larger ones this many times n. */
+/*
+ * Number of possible key values that any problem may have, and multiple of n
+ * that larger ones may have.
+ */
 #define GPUSORT_VALUES_ALWAYS	65536
 #define GPUSORT_VALUES_PER_KEY	16
 
-/* gpu_onehot: keys, and words of shared memory. */
+/* gpu_onehot: number of keys, and of words of its matrix in shared memory. */
 #define GPUSORT_ONEHOT_KEYS		4096
 #define GPUSORT_ONEHOT_WORDS	(1u << 15)
 

@@ -9,7 +9,6 @@
 #include <math.h>
 
 #include "block/block_scan.cuh"
-#include "buffer.cuh"
 #include "launch_bounds.cuh"
 #include "value/value_range.cuh"
 

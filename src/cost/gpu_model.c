@@ -135,7 +135,7 @@ counting_keys_us(const GpusortCosts *costs, double n, uint64_t range)
 	double		part;
 
 	if (bits > costs->range_log2[GPUSORT_COST_RANGES - 1])
-		return fmax(n * costs->beyond_ns / 1000,
+		return fmax(n * costs->counting_wide_ns / 1000,
 					gpusort_cost_at(costs->counting_keys[GPUSORT_COST_RANGES - 1], n));
 	while (r < GPUSORT_COST_RANGES - 2 && bits > costs->range_log2[r + 1])
 		r++;
@@ -160,7 +160,7 @@ gpu_counting_us(const GpusortCosts *costs, const RouteFacts *facts)
 		if (bits > 24)
 			us *= 4.0 / 3;
 	}
-	return us * costs->count_width[width_index(facts)];
+	return us * costs->counting_width[width_index(facts)];
 }
 
 static double

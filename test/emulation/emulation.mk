@@ -12,7 +12,7 @@ UNIT_CHECKS += gpu-emulation-check
 EMULATED = test/bin/emulated
 EMULATION_FLAGS = -std=c++17 -O1 -g1 -Wall -Wextra -Wno-unused-function -Wno-unknown-pragmas -Wno-attributes \
 	-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
-	-DLEAD_LEAST_SIZE=0 \
+	-DLEAD_MIN_SIZE=0 \
 	-include test/emulation/cuda_runtime.h -Itest/emulation -I$(EMULATED)/cuda -Itest/gpu -Itest -Isrc -I.
 
 emulated_headers = $(patsubst %,$(EMULATED)/%,$(wildcard cuda/*.cuh cuda/*/*.cuh cuda/*/*.h)) \

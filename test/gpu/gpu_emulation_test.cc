@@ -6,7 +6,7 @@
  */
 #include <vector>
 
-#include "check.cuh"
+#include "sort_internal.cuh"
 #include "emulation/emulated_test.h"
 
 /* Addresses that dry runs compute with and never use. */

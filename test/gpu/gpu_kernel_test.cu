@@ -21,7 +21,7 @@
 #define POISON			0xa5
 
 /* Keys that are worth a look at how many digits will do: fewer where the library is built for tests. */
-#ifdef LEAD_LEAST_SIZE
+#ifdef LEAD_MIN_SIZE
 #define LEAD_QUICK		17409
 #else
 #define LEAD_QUICK		(1 << 20)

@@ -216,7 +216,7 @@ test_gpu_costs(void)
 	costs.job_us += 1000;
 	gpusort_route_decide(&facts, &decision);
 	CHECK(fabs(decision.predicted_us - before.predicted_us - 1000) < 1);
-	for (int k = 0; k < GPUSORT_COST_KNOTS; k++)
+	for (int k = 0; k < GPUSORT_COST_POINTS; k++)
 		costs.merge[0][k] = 1;
 	CHECK_STR(chosen(&facts), "gpu_merge");
 	costs.job_us = 1e9;
