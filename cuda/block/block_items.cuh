@@ -1,41 +1,58 @@
 /*
  * block_items.cuh
- *	  The items that a block sorts in shared memory, and ways to order them.
+ *	  Items of a bucket in the shared memory of a block, and three ways to
+ *	  sort them; used by block_sort.cuh.
  *
- * Few items in a bin are put in order by insertion, more by a thread for each of them,
- * which counts those before it.  A clustered bin would make that quadratic; a bucket
- * that has one is sorted as pairs (pair_sort.cuh) or by merging its items: each thread
- * sorts its own in registers, then runs are merged pairwise in shared memory,
- * every thread finding its share by binary search along the merge path (Green,
- * McColl and Bader 2012).
+ * An item is a key's place and rid (see block_sort.cuh); from[] holds the
+ * position of the item's key in the bucket.  Items are in bins.
+ *
+ *	sort_bins()			Insertion sort of bins of up to BLOCK_SORT_FEW items, by
+ *						the thread that owns the bin.
+ *	sort_dense_bins()	Rank sort of larger bins: a thread for each item counts
+ *						the items before it.
+ *	block_merge_sort()	Merge sort of all items, if a bin is so large that the
+ *						rank sort would take quadratic time.  Each thread sorts
+ *						a few items in registers; then runs are merged
+ *						pairwise.  A thread finds its share of a merge by
+ *						binary search along the merge path (Green, McColl and
+ *						Bader, "GPU merge path", 2012).
+ *
+ * Memory: the caller's shared memory; a block barrier separates the phases.
  */
 #ifndef GPUSORT_BLOCK_ITEMS_CUH
 #define GPUSORT_BLOCK_ITEMS_CUH
 
 #include "key.cuh"
 
-/* Most items of a bin that one thread sorts. */
+/* Most items of a bin that one thread sorts by insertion. */
 #define BLOCK_SORT_FEW			8
 
-/* Most items of a bin that are sorted by one thread for each item; a larger bin is clustered. */
-#define BLOCK_SORT_CLUSTERED		128
-#define SKEWED_SORT_CLUSTERED		40		/* the same bound where clustered buckets are sorted as pairs */
+/*
+ * Most items of a bin that are sorted by a thread per item; a larger bin is
+ * clustered.  The limit is lower where clustered buckets are sorted as pairs.
+ */
+#define BLOCK_SORT_CLUSTERED	128
+#define SKEWED_SORT_CLUSTERED	40
 
-/* A key in shared memory: compared as one number. */
+/* A place (upper half) and a rid (lower half), compared as one number. */
 typedef unsigned long long Item;
 
 #define ITEM(place, rid)	((Item) (place) << 32 | (rid))
 #define ITEM_PLACE(item)	((uint32_t) ((item) >> 32))
 #define ITEM_RID(item)		((uint32_t) (item))
-#define ITEM_PADDING		(~0ull) /* no rid is all ones */
+#define ITEM_PADDING		(~0ull) /* behind all items: no rid is all ones */
 
-/* Does item a belong before item b?  Their keys decide if their places do not. */
+/*
+ * The order of items.  Items with equal places are compared by their keys,
+ * unless places are exact.
+ */
 template <class K> struct ItemOrder
 {
-	const K    *keys;			/* the bucket's, by position */
+	const K    *keys;			/* the bucket's keys, by position */
 	KeyBits<K>	bits;
-	bool		exact;
+	bool		exact;			/* equal places mean equal keys */
 
+	/* Is item a, whose key is keys[a_from], before item b? */
 	__device__ __forceinline__ bool before(Item a, uint32_t a_from,
 										   Item b, uint32_t b_from) const
 	{
@@ -49,7 +66,10 @@ template <class K> struct ItemOrder
 	}
 };
 
-/* Merge sort of count items in shared memory, in place. */
+/*
+ * Merge sort of count items and their from[] entries, in place.  All threads
+ * call it.
+ */
 template <class K, int THREADS, int ITEMS> __device__ __noinline__ static void
 block_merge_sort(const ItemOrder<K> order, Item *items, uint16_t *from, uint32_t count)
 {
@@ -81,8 +101,9 @@ block_merge_sort(const ItemOrder<K> order, Item *items, uint16_t *from, uint32_t
 	};
 
 	/*
-	 * Odd-even transposition: in registers, swaps of neighbours only.  Two rounds
-	 * are code enough: a comparison may have to fetch keys.
+	 * Odd-even transposition sort swaps only neighbours, so that items stay in
+	 * registers.  The loop body has two rounds and is not unrolled further: the
+	 * code that compares keys is long.
 	 */
 #pragma unroll 1
 	for (int round = 0; round < ITEMS; round += 2)
@@ -116,7 +137,10 @@ block_merge_sort(const ItemOrder<K> order, Item *items, uint16_t *from, uint32_t
 		if (width >= count)
 			return;
 
-		/* How many of the first diagonal items of the merge come from a? */
+		/*
+		 * number of items that run a has among the first diagonal ones of the
+		 * merge
+		 */
 		lo = diagonal > width ? diagonal - width : 0;
 		hi = diagonal < width ? diagonal : width;
 		while (lo < hi)
@@ -150,8 +174,9 @@ block_merge_sort(const ItemOrder<K> order, Item *items, uint16_t *from, uint32_t
 }
 
 /*
- * Sorts the bins that hold too many items for one thread: an item's place in its
- * bin is the number of items there that come before it.
+ * Sorts bins with more than BLOCK_SORT_FEW items.  An item's place in its bin
+ * is the number of items there that are before it.  need_from: move from[]
+ * entries, too.
  */
 template <class K, int THREADS, int ITEMS, int BIN_BITS>
 __device__ __noinline__ static void
@@ -159,7 +184,7 @@ sort_dense_bins(const ItemOrder<K> order, const uint16_t *bin_start, Item *items
 				uint16_t *from, uint32_t count, bool need_from)
 {
 	Item		mine[ITEMS];
-	uint32_t	to[ITEMS];		/* where it goes << 16 | where its key is */
+	uint32_t	to[ITEMS];		/* new place << 16 | from[] entry */
 
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
@@ -204,7 +229,10 @@ sort_dense_bins(const ItemOrder<K> order, const uint16_t *bin_start, Item *items
 	__syncthreads();
 }
 
-/* Sorts the thread's bins that hold more than one item; mask has a bit for each. */
+/*
+ * Insertion sort of the bins in mask, a bit per bin of the thread.  starts[]:
+ * first items of the thread's bins.  FROM: move from[] entries, too.
+ */
 template <class K, bool FROM> __device__ __forceinline__ void
 sort_bins(const ItemOrder<K> &order, uint32_t mask, const uint16_t *starts, Item *items,
 		  uint16_t *from)

@@ -68,11 +68,11 @@ block_exclusive_sum(uint32_t v, uint32_t *room, uint32_t *total)
  * becomes the number of keys of each digit.  __match_any_sync() would need no
  * memory, but takes longer, and so does a ballot per bit of the digit.
  *
- * Atomics of many lanes on one word wait for each other.  FLAT: a warp whose
- * lanes all have the same digit skips them, which pays where whole keys repeat.
- *  DOMINANT: lanes with the digit dominant find each other by a ballot.
+ * Atomics of many lanes on one word wait for each other.  ALL_EQUAL: a warp
+ * whose lanes all have the same digit skips them, which pays where whole keys
+ * repeat.  DOMINANT: lanes with the digit dominant find each other by a ballot.
  */
-template <bool FLAT, bool DOMINANT, class Count> __device__ __forceinline__ uint32_t
+template <bool ALL_EQUAL, bool DOMINANT, class Count> __device__ __forceinline__ uint32_t
 rank_in_warp(uint32_t *lane_masks, Count *counts, uint32_t digit, uint32_t dominant = 0)
 {
 	uint32_t	lane = threadIdx.x % 32;
@@ -82,7 +82,7 @@ rank_in_warp(uint32_t *lane_masks, Count *counts, uint32_t digit, uint32_t domin
 				before = 0;
 	uint32_t	leader;
 
-	if (FLAT && __all_sync(0xffffffffu, digit == __shfl_sync(0xffffffffu, digit, 0)))
+	if (ALL_EQUAL && __all_sync(0xffffffffu, digit == __shfl_sync(0xffffffffu, digit, 0)))
 	{
 		before = counts[digit];
 		__syncwarp();

@@ -1,26 +1,33 @@
 /*
  * block_sort.cuh
- *	  Sorts each bucket that fits one block's shared memory.
+ *	  Sorts each bucket that fits the shared memory of a block: a bin sort
+ *	  with about one key per bin.
  *
- * Every key becomes a 32-bit place: where it stands, evenly stretched, between
- * the bucket's least and greatest key.  Keys are counted by the upper bits of
- * their place and put there: one shared-memory addition per key instead of one
- * ranking per digit, so the cost does not grow with the width of the key.  The few
- * bins that got more than one key (there are twice as many bins as keys) are
- * then put in order by the thread that counted them, denser ones by a thread for each
- * key.  A bucket with a clustered bin is sorted as pairs (pair_sort.cuh) if it comes from
- * a skewed distribution, where that is common, or else merged where it lies: the former's
- * registers and shared memory are better used for other things in the usual case.
+ * Chen et al. (2009) sort buckets by bitonic networks.  Here each key gets a
+ * 32-bit place: its linear position between the bucket's least and greatest
+ * key, times 2^32.  The upper bits of the place number a bin.  Keys are counted
+ * by bin and put into bins: one addition in shared memory per key, whatever the
+ * key's width, where a radix sort takes one ranking per digit.  There are twice
+ * as many bins as keys.  The few bins with several keys are then sorted
+ * (block_items.cuh).
  *
- * A place is made from 32 bits of the key.  Where these hold all that differs
- * within the bucket, the place is exact, and its remainder is filled with
- * the rid, likewise stretched, so that equal keys spread over bins too: (place, rid)
- * is then exactly the order (key, rid).  Otherwise keys of equal place are
- * compared themselves.
+ * If a bin has very many keys, all keys are sorted by merging: in buckets of
+ * skewed keys, where that is frequent, as pairs (pair_sort.cuh), otherwise as
+ * items (block_items.cuh), which takes fewer registers from the usual case.
  *
- * Shared memory holds place, rid and the position the key came from: 10 bytes,
- * whatever the key's width.  Wanted keys are fetched from that position at the
- * end, which the caches still hold.
+ * A place is computed from 32 bits of the key.  If the bucket's keys differ
+ * only in those bits, places are exact: they order the keys, and the rid,
+ * scaled, fills their low bits, so that equal keys fall into different bins.
+ * Item order (place, rid) is then the order (key, rid).  Otherwise keys with
+ * equal places are compared.
+ *
+ * Memory: shared memory for place, rid and position of each key, 10 bytes
+ * whatever the key's width, and the bins' counters.  Wanted keys are read again
+ * from their positions at the end, when they are still in the caches.
+ *
+ * Stability: the order is by (key, rid), and rids ascend with the input.  If
+ * those of the problem do not, positions take their place, and rid_table has
+ * the rids.
  */
 #ifndef GPUSORT_BLOCK_SORT_CUH
 #define GPUSORT_BLOCK_SORT_CUH
@@ -28,13 +35,13 @@
 #include "block/block_items.cuh"
 #include "block/block_scan.cuh"
 #include "block/pair_sort.cuh"
-#include "block/place_map.cuh"
 #include "block/quantile_map.cuh"
 
-/* The usual block, and a large one for inputs that it can sort all alone. */
+/* Block sizes: the usual one, and one for inputs that a single block sorts. */
 #define BLOCK_SORT_THREADS		512
-#define BLOCK_SORT_ITEMS		9	/* odd: no bank conflicts in blocked order */
-#define BLOCK_SORT_BIN_BITS		13
+#define BLOCK_SORT_ITEMS		9	/* odd: no bank conflicts in blocked
+									 * order */
+#define BLOCK_SORT_BIN_BITS		13	/* log2 of the number of bins */
 #define LARGE_SORT_THREADS		1024
 #define LARGE_SORT_ITEMS		17
 #define LARGE_SORT_BIN_BITS		14
@@ -42,43 +49,120 @@
 #define BLOCK_SORT_CAPACITY		(BLOCK_SORT_THREADS * BLOCK_SORT_ITEMS)
 #define LARGE_SORT_CAPACITY		(LARGE_SORT_THREADS * LARGE_SORT_ITEMS)
 
-/* What the plan found out about the input as a whole. */
+/* Order of the whole input, found while a sample was taken. */
 #define INPUT_UNORDERED		0
 #define INPUT_SORTED		1
 #define INPUT_REVERSED		2
-#define INPUT_NEARLY_SORTED	3	/* perhaps: pieces of it are tried first */
+#define INPUT_NEARLY_SORTED	3	/* perhaps: the pieces are sorted first */
 
-template <class K> struct BlockSortArgs
+/* ------------------------------------------------------------------------
+ * Places
+ * ------------------------------------------------------------------------
+ */
+
+/* Fewer values of x than this are too coarse a source of places. */
+#define COARSE_RANGE			(1u << 12)
+
+/*
+ * With fewer values of x than this many keys are equal; rids then fill the
+ * places.
+ */
+#define NARROW_RANGE			(1u << 16)
+
+/*
+ * Upper bound of places, below 2^32 by more than the rounding errors of floats.
+ */
+#define PLACE_RANGE			4290000000.0f
+
+/* A monotone map from x, 32 bits of a key, and a rid to a 32-bit place. */
+struct PlaceMap
 {
-	const K    *keys;			/* may be keys_out */
-	const uint32_t *rids;		/* may be rids_out; NULL: the position */
-	K		   *keys_out;		/* NULL: not wanted */
-	uint32_t   *rids_out;		/* NULL: not wanted */
-	const uint32_t *rid_table;	/* if not NULL, rid r is written as rid_table[r] */
-	KeyBits<K>	bits;
-	uint32_t	n;
-	const BucketMap<K> *map;	/* if not NULL, bucket b holds what it maps to b */
-	const QuantileMap<K> *quantiles;	/* of UNEVEN buckets; NULL: of a later round */
-	const uint16_t *tags;		/* of the buckets, with the former */
-	const K    *bounds;			/* if not NULL, two per bucket: its keys lie between,
-								 * or anywhere if the first is the greater */
-	const uint32_t *bucket_start;	/* NULL: one bucket of all n keys */
-	const uint32_t *bucket_end;
-	const uint32_t *order;		/* INPUT_*; NULL: unordered.  If it is ordered,
-								 * the input below is copied and nothing else */
-	const K    *input_keys;
-	const uint32_t *input_rids;
-	K		   *edges;			/* if not NULL, takes each bucket's least and
-								 * greatest value */
+	uint32_t	lo;				/* least x of the bucket */
+	uint32_t	width;			/* places per value of x */
+	uint32_t	rid_lo;			/* least rid of the bucket */
+	uint32_t	rid_scale;		/* places per shifted rid, times 2^32; 0: no
+								 * rids */
+	int			rid_shift;		/* left shift of a rid less rid_lo */
+	bool		coarse;			/* x has too few values: choose other bits */
+
+	__device__ __forceinline__ uint32_t operator() (uint32_t x, uint32_t rid) const
+	{
+		return (x - lo) * width + __umulhi((rid - rid_lo) << rid_shift, rid_scale);
+	}
 };
 
-/* The bins' counters and one more. */
+/* The map from lo .. hi to all places, without rids. */
+__device__ __forceinline__ PlaceMap
+make_place_map(uint32_t lo, uint32_t hi)
+{
+	PlaceMap	map;
+	float		width = PLACE_RANGE / ((float) (hi - lo) + 1.0f);
+
+	map.lo = lo;
+	map.width = max(1u, __float2uint_rz(min(width, 2147483000.0f)));
+	map.rid_lo = 0;
+	map.rid_scale = 0;
+	map.rid_shift = 0;
+	map.coarse = hi - lo < COARSE_RANGE;
+	return map;
+}
+
+/* Fills the places of each value of x with the rids from rid_lo to rid_hi. */
+__device__ __forceinline__ void
+fill_with_rids(PlaceMap *map, uint32_t rid_lo, uint32_t rid_hi)
+{
+	uint32_t	top;
+
+	map->rid_lo = rid_lo;
+	map->rid_shift = __clz((rid_hi - rid_lo) | 1);
+	top = (rid_hi - rid_lo) << map->rid_shift;
+	map->rid_scale = top == 0 || map->width == 1 ? 0 :
+		__float2uint_rz((float) map->width *
+						(PLACE_RANGE / ((float) top + 1.0f)) * 0.999f);
+}
+
+/* ------------------------------------------------------------------------
+ * The kernel
+ * ------------------------------------------------------------------------
+ */
+
+/* Arguments of the kernel.  Pointers are device memory. */
+template <class K> struct BlockSortArgs
+{
+	const K    *keys;			/* keys by bucket; may be keys_out */
+	const uint32_t *rids;		/* their rids, may be rids_out; NULL: a key's
+								 * index is its rid */
+	K		   *keys_out;		/* NULL: do not write keys */
+	uint32_t   *rids_out;		/* NULL: do not write rids */
+	const uint32_t *rid_table;	/* not NULL: write rid_table[r] for rid r */
+	KeyBits<K>	bits;
+	uint32_t	n;
+	const BucketMap<K> *map;	/* map that made the buckets, or NULL */
+	const QuantileMap<K> *quantiles;	/* SKEWED: map that made the buckets;
+										 * NULL: made by a later round */
+	const uint16_t *tags;		/* the buckets' tags, with quantiles */
+	const K    *bounds;			/* not NULL: least and greatest value of each
+								 * bucket; least > greatest: unknown */
+	const uint32_t *bucket_start;	/* first key of each bucket; NULL: one
+									 * bucket of all n keys */
+	const uint32_t *bucket_end;
+	const uint32_t *order;		/* INPUT_* of the input, or NULL: unordered.  An
+								 * ordered input is only copied from the arrays
+								 * below; a nearly sorted one is skipped */
+	const K    *input_keys;
+	const uint32_t *input_rids;
+	K		   *edges;			/* not NULL: gets the least and the greatest
+								 * value of each bucket */
+};
+
+/* Bytes of the bins' counters and of one more, aligned. */
 template <int BIN_BITS> __host__ __device__ constexpr size_t
 bins_bytes()
 {
 	return (sizeof(uint16_t) << BIN_BITS) + 16;
 }
 
+/* Bytes of dynamic shared memory of the kernel. */
 template <int THREADS, int ITEMS, int BIN_BITS> static constexpr size_t
 block_sort_shared()
 {
@@ -86,7 +170,7 @@ block_sort_shared()
 		bins_bytes<BIN_BITS>();
 }
 
-/* The whole input was in order, or in strictly falling order: copy it. */
+/* Copies an input that is in ascending or strictly descending order. */
 template <class K, bool RIDS> __device__ static void
 copy_ordered(const BlockSortArgs<K> &args, bool reversed)
 {
@@ -104,7 +188,10 @@ copy_ordered(const BlockSortArgs<K> &args, bool reversed)
 	}
 }
 
-/* Sorts a bucket whose values are its keys, or whose keys are not wanted, as pairs. */
+/*
+ * Sorts a bucket as (value, rid) pairs.  Requires that a key is its value, or
+ * that keys are not written.
+ */
 template <class K, bool RIDS, int THREADS, int ITEMS> __device__ __noinline__ static void
 sort_as_pairs(const BlockSortArgs<K> args, uint32_t start, uint32_t count,
 			  unsigned char *shared)
@@ -135,9 +222,12 @@ sort_as_pairs(const BlockSortArgs<K> args, uint32_t start, uint32_t count,
 	}
 }
 
-/* One block per bucket. */
+/*
+ * Sorts buckets, a block per bucket.  Buckets larger than a block's capacity
+ * are left to the next round.  SKEWED: the buckets were made for skewed keys.
+ */
 template <class K, bool RIDS, int THREADS, int ITEMS, int BIN_BITS, int BLOCKS,
-		  bool UNEVEN>
+		  bool SKEWED>
 __global__ void __launch_bounds__(THREADS, BLOCKS)
 block_sort_kernel(const BlockSortArgs<K> args)
 {
@@ -145,11 +235,14 @@ block_sort_kernel(const BlockSortArgs<K> args)
 	constexpr uint32_t BINS = 1u << BIN_BITS;
 	constexpr int BINS_PER_THREAD = BINS / THREADS;
 	constexpr int WARPS = THREADS / 32;
-	constexpr bool STAGE = ITEMS == BLOCK_SORT_ITEMS;	/* else never in place */
+	constexpr bool IN_PLACE = ITEMS == BLOCK_SORT_ITEMS;	/* sorts in place */
 
 	static_assert(BINS_PER_THREAD == 16, "a thread scans two vectors of counters");
 
-	/* sizeof(Item) * CAPACITY is a multiple of 16: counters are aligned */
+	/*
+	 * counters are 16-byte aligned, as sizeof(Item) * CAPACITY is a multiple of
+	 * 16
+	 */
 	extern __shared__ __align__(16) unsigned char shared[];
 	Item	   *items = reinterpret_cast<Item *>(shared);
 	uint32_t   *bins = reinterpret_cast<uint32_t *>(items + CAPACITY);
@@ -161,9 +254,9 @@ block_sort_kernel(const BlockSortArgs<K> args)
 	__shared__ PlaceMap places_made;
 
 	uint32_t	bucket = blockIdx.x;
-	uint32_t	place[ITEMS];	/* at first 32 bits of the key */
+	uint32_t	place[ITEMS];	/* 32 bits of the key, then the place */
 	uint32_t	rids[ITEMS];
-	uint32_t	rank[ITEMS];	/* within the bin */
+	uint32_t	rank[ITEMS];	/* index within the bin */
 	uint32_t	start = 0,
 				count = args.n;
 	uint32_t	bin_mask = 0;
@@ -185,14 +278,14 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		count = args.bucket_end[bucket] - start;
 	}
 	if (count == 0 || count > CAPACITY)
-		return;					/* too large: goes round again */
+		return;					/* empty, or left to the next round */
 
 	const K    *keys = args.keys + start;
-	/* Which 32 bits?  Those below the bucket's map, or the uppermost. */
+	/* 32 bits of the key: those below the bucket's map, or the highest */
 	if (sizeof(K) > 4)
 	{
 		shift = highest_bit(args.bits.mask) - 31;
-		if (UNEVEN && args.quantiles)
+		if (SKEWED && args.quantiles)
 		{
 			uint32_t	tag = args.tags[bucket];
 			uint32_t	span = BUCKET_SPAN(tag);
@@ -201,7 +294,7 @@ block_sort_kernel(const BlockSortArgs<K> args)
 				: args.quantiles->base[span];
 			shift = tag & BUCKET_EQUAL ? 0 : args.quantiles->shift[span];
 		}
-		else if (!UNEVEN && args.map && bucket > 0 && bucket < args.map->last)
+		else if (!SKEWED && args.map && bucket > 0 && bucket < args.map->last)
 		{
 			base = args.map->lo;
 			shift = args.map->shift;
@@ -228,7 +321,10 @@ block_sort_kernel(const BlockSortArgs<K> args)
 			place[i] = (uint32_t) ((args.bits(keys[at]) - base) >> shift);
 	}
 
-	/* two loops: asking for each key which it is would keep loads from overlapping */
+	/*
+	 * two loops, because a condition per key would keep the loads from
+	 * overlapping
+	 */
 	if (RIDS && args.rids)
 	{
 #pragma unroll
@@ -280,7 +376,7 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		K			lo = all_ones<K>(),
 					hi = 0;
 
-		/* the 32 bits again, below the bits that all keys share */
+		/* choose the 32 bits again: those below the bits that all keys share */
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
 			if (i * THREADS + threadIdx.x < count)
@@ -317,7 +413,7 @@ block_sort_kernel(const BlockSortArgs<K> args)
 			}
 		block_ranges<THREADS>(ranges, room);
 		if (threadIdx.x == 0)
-			spread_rids(&places_made, ranges[0], ranges[1]);
+			fill_with_rids(&places_made, ranges[0], ranges[1]);
 		__syncthreads();
 	}
 	{
@@ -338,7 +434,7 @@ block_sort_kernel(const BlockSortArgs<K> args)
 	}
 	__syncthreads();
 
-	/* Where each bin starts; which of this thread's hold several items. */
+	/* the bins' starts, and the thread's bins that have several items */
 	{
 		uint4		vectors[2];
 		uint32_t	words[BINS_PER_THREAD / 2];
@@ -359,7 +455,7 @@ block_sort_kernel(const BlockSortArgs<K> args)
 #pragma unroll
 		for (int i = 0; i < BINS_PER_THREAD / 2; i++)
 		{
-			sum += words[i];	/* both halves at once: together below 2^16 */
+			sum += words[i];	/* two 16-bit counters; neither overflows */
 			most = __vmaxu2(most, words[i]);
 		}
 		sum = (sum & 0xffff) + (sum >> 16);
@@ -384,9 +480,9 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		most = max(most & 0xffff, most >> 16);
 		dense = __syncthreads_or(most > BLOCK_SORT_FEW);
 		clustered = dense &&
-			__syncthreads_or(most > (UNEVEN ? SKEWED_SORT_CLUSTERED : BLOCK_SORT_CLUSTERED));
+			__syncthreads_or(most > (SKEWED ? SKEWED_SORT_CLUSTERED : BLOCK_SORT_CLUSTERED));
 	}
-	if constexpr (UNEVEN)
+	if constexpr (SKEWED)
 	{
 		if (clustered && (!args.keys_out || (args.bits.shift == 0 &&
 										   args.bits.mask == all_ones<K>())))
@@ -432,20 +528,20 @@ block_sort_kernel(const BlockSortArgs<K> args)
 	if (args.edges && threadIdx.x < 2)
 		args.edges[2 * (uint64_t) bucket + threadIdx.x] =
 			args.bits(keys[from[threadIdx.x == 0 ? 0 : count - 1]]);
-	if (args.keys_out && STAGE)
+	if (args.keys_out && IN_PLACE)
 	{
-		K			sorted[STAGE ? ITEMS : 1];
+		K			sorted[IN_PLACE ? ITEMS : 1];
 
-		/* they may move in place: every key is read before the first is written */
+		/* in place: all keys are read before the first is written */
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
 			if (i * THREADS + threadIdx.x < count)
-				sorted[STAGE ? i : 0] = keys[from[i * THREADS + threadIdx.x]];
+				sorted[IN_PLACE ? i : 0] = keys[from[i * THREADS + threadIdx.x]];
 		__syncthreads();
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
 			if (i * THREADS + threadIdx.x < count)
-				args.keys_out[start + i * THREADS + threadIdx.x] = sorted[STAGE ? i : 0];
+				args.keys_out[start + i * THREADS + threadIdx.x] = sorted[IN_PLACE ? i : 0];
 	}
 	else if (args.keys_out)
 	{

@@ -1,27 +1,29 @@
 /*
  * pair_sort.cuh
- *	  A block sorts (value, rid) pairs in shared memory, in a time that does not depend on
- *	  what they are.
+ *	  Sorts of (value, rid) pairs in the shared memory of a block: a merge
+ *	  sort, and a bitonic sort for samples.
  *
- * Each thread sorts its few pairs in registers, by swaps of neighbours; then runs are
- * merged pairwise, every thread finding its share of the output by binary search along the
- * merge path (Green, McColl and Bader 2012).  The rid decides between equal values, so
- * that pairs are all different: equal values cost what others do.
+ * The merge sort's time does not depend on the values.  Each thread sorts a few
+ * pairs in registers; then runs are merged pairwise.  A thread finds its share
+ * of a merge by binary search along the merge path (Green, McColl and Bader,
+ * "GPU merge path", 2012).  The rid decides between equal values, so that no
+ * two pairs are equal.
  *
- * A value of 32 bits and its rid are one number.  Wider values lie apart from their rids, so
- * that each is read by itself and rids only where values are equal.
+ * A pair of a 32-bit value is one 64-bit number.  Wider values and their rids
+ * are in separate arrays; a comparison reads rids only for equal values.
  */
 #ifndef GPUSORT_PAIR_SORT_CUH
 #define GPUSORT_PAIR_SORT_CUH
 
 #include "key.cuh"
 
+/* A value and a rid, ordered by both. */
 template <class K> struct Pair
 {
 	K			value;
 	uint32_t	rid;
 
-	/* without a branch: lanes would go separate ways */
+	/* branch-free, because lanes of a warp would diverge */
 	__device__ __forceinline__ bool operator< (const Pair &other) const
 	{
 		return (value < other.value) | ((value == other.value) & (rid < other.rid));
@@ -30,7 +32,7 @@ template <class K> struct Pair
 
 template <> struct Pair<uint32_t>
 {
-	uint32_t	rid;			/* first: the lower half of the number */
+	uint32_t	rid;			/* first: the low half of the 64-bit number */
 	uint32_t	value;
 
 	__device__ __forceinline__ bool operator< (const Pair &other) const
@@ -49,14 +51,14 @@ make_pair(K value, uint32_t rid)
 	return pair;
 }
 
-/* Behind all others: no rid is all ones. */
+/* A pair behind all others, as no rid is all ones. */
 template <class K> __device__ __forceinline__ Pair<K>
 last_pair()
 {
 	return make_pair<K>(all_ones<K>(), ~0u);
 }
 
-/* Pairs in shared memory, at an address that suits the alignment of their values. */
+/* An array of pairs in shared memory; memory is aligned for K. */
 template <class K> struct PairRoom
 {
 	K		   *values;
@@ -113,13 +115,14 @@ template <> struct PairRoom<uint32_t>
 	}
 };
 
+/* Bytes of a PairRoom of that capacity. */
 template <class K> __host__ __device__ constexpr size_t
 pair_room_bytes(uint32_t capacity)
 {
 	return capacity * (sizeof(K) + sizeof(uint32_t));
 }
 
-/* Number of threads that have pairs: a power of two. */
+/* Number of threads that hold the count pairs, ITEMS each: a power of two. */
 template <int THREADS, int ITEMS> __device__ __forceinline__ uint32_t
 pair_threads(uint32_t count)
 {
@@ -131,8 +134,9 @@ pair_threads(uint32_t count)
 }
 
 /*
- * Sorts the pairs of the first `threads' threads into the room, those of others being
- * last_pair() and no matter.  ITEMS is odd, so that threads' pairs lie in different banks.
+ * Merge sort.  The first threads threads hold ITEMS pairs each, padded with
+ * last_pair(); the result is in room.  All threads of the block call it.  ITEMS
+ * is odd, so that lanes access different banks of shared memory.
  */
 template <class K, int ITEMS> __device__ __forceinline__ void
 block_sort_pairs(Pair<K> mine[ITEMS], const PairRoom<K> &room, uint32_t threads)
@@ -152,7 +156,7 @@ block_sort_pairs(Pair<K> mine[ITEMS], const PairRoom<K> &room, uint32_t threads)
 				mine[i] = mine[i + 1];
 				mine[i + 1] = pair;
 			}
-	for (uint32_t run = 1;; run *= 2)	/* in threads */
+	for (uint32_t run = 1;; run *= 2)	/* length of a run, in threads */
 	{
 		uint32_t	width = run * ITEMS;
 		uint32_t	a = (threadIdx.x & ~(2 * run - 1)) * ITEMS;
@@ -193,7 +197,7 @@ block_sort_pairs(Pair<K> mine[ITEMS], const PairRoom<K> &room, uint32_t threads)
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
 		{
-			/* without a branch: lanes would go separate ways */
+			/* branch-free, because lanes of a warp would diverge */
 			bool		take_b = (b < b_end) & ((a >= a_end) | (b_pair < a_pair));
 			Pair<K>		next;
 
@@ -207,6 +211,7 @@ block_sort_pairs(Pair<K> mine[ITEMS], const PairRoom<K> &room, uint32_t threads)
 	}
 }
 
+/* The pair of the lane whose number differs by the bits of lanes. */
 template <class K> __device__ __forceinline__ Pair<K>
 shuffle_pair_xor(const Pair<K> &pair, int lanes)
 {
@@ -214,9 +219,10 @@ shuffle_pair_xor(const Pair<K> &pair, int lanes)
 }
 
 /*
- * Sorts a pair or more of every thread where they are: thread t ends up with those from
- * t * ITEMS on.  A bitonic network: many more comparisons than merging, but of neighbours in
- * the warp, mostly, so for few pairs it is several times as fast.
+ * Bitonic sort of ITEMS pairs per thread; thread t gets the sorted pairs from t
+ * * ITEMS on.  It compares more often than the merge sort, but mostly pairs in
+ * the same warp, without barriers, which is faster for few pairs.  room is
+ * shared memory for all pairs.
  */
 template <class K, int THREADS, int ITEMS> __device__ __forceinline__ void
 block_sort_sample(Pair<K> mine[ITEMS], const PairRoom<K> &room)
@@ -225,7 +231,7 @@ block_sort_sample(Pair<K> mine[ITEMS], const PairRoom<K> &room)
 
 	for (uint32_t size = 2; size <= THREADS * ITEMS; size *= 2)
 	{
-		/* other warps' pairs, then other lanes', then the thread's own */
+		/* partners in other warps, then in other lanes, then in the thread */
 		for (uint32_t distance = size / 2; distance >= 32 * ITEMS; distance /= 2)
 		{
 			bool		least = ((first & distance) == 0) == ((first & size) == 0);

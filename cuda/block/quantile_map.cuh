@@ -1,48 +1,62 @@
 /*
  * quantile_map.cuh
- *	  A monotone map from values to buckets that follows how the values are distributed.
+ *	  A monotone map from values to buckets by the quantiles of a sample, for
+ *	  skewed keys.
  *
- * Slices of equal width (BucketMap in key.cuh) suit even values only.  Here the
- * range is cut at quantiles of a sorted sample into up to MAX_SPANS spans, and
- * each span into slices of equal width, as many as its share of the sample asks for.
- * Smooth distributions need one round of buckets then, whatever their shape; where
- * values cluster within a span too, the buckets that are too large go round again.
+ * Slices of equal width (BucketMap in key.cuh) give buckets of similar sizes
+ * only for uniform keys.  Here quantiles of a sorted sample divide the range
+ * into up to MAX_SPANS spans.  Each span is divided into slices of equal width,
+ * as many as its share of the sample demands.  For smooth distributions all
+ * buckets then fit a block.  If keys are clustered within a span, too, its too
+ * large buckets are divided again.
  *
- * A value that is a good part of the sample has a span to itself.  All its keys are
- * equal, so rids decide, and it is sliced by them.
+ * A value that is a large part of the sample gets a span of its own, which is
+ * divided by rid, as all its keys are equal.
  *
- * Spans are found by their codes: the distance from the least value of the sample as a
- * number of 32 bits, with a sign and an exponent in front.  That is monotone, exact for
- * 32-bit keys and for small distances, and fine enough elsewhere; a value with a span
- * to itself is compared in full, keys beside it with the same code have slices
- * of their own.  The search goes down a tree in breadth-first order, so that the lanes
- * of a warp hardly meet in a bank of shared memory; the usual order of a
- * sorted array has them meet in one bank on every second level.
+ * A lookup finds the span by the value's code: the distance from the sample's
+ * least value as a 32-bit floating-point number with sign, exponent and
+ * mantissa.  Codes are monotone, and exact for 32-bit keys and small distances.
+ *  A value in a span of one value is compared in full; lesser and greater
+ * values with its code get slices of their own.  The search descends a tree in
+ * breadth-first order.  There the lanes of a warp seldom access the same bank
+ * of shared memory; in a sorted array they would on every second level.
+ *
+ * Memory: a QuantileMap in device memory; its SpanTable copied to shared
+ * memory.
  */
 #ifndef GPUSORT_QUANTILE_MAP_CUH
 #define GPUSORT_QUANTILE_MAP_CUH
 
 #include "key.cuh"
 
-#define SPAN_LEVELS		10
+#define SPAN_LEVELS		10		/* levels of the search tree */
 #define MAX_SPANS		(1 << SPAN_LEVELS)
 
-/* What becomes of an input whose keys are skewed; 0: they are not. */
-#define SKEWED_MAPPED	1		/* its buckets are by quantiles */
-#define SKEWED_FLAT		2		/* it is scattered otherwise (bucket_flat.cuh) */
+/* How an input with skewed keys is divided; 0: the keys are not skewed. */
+#define SKEWED_MAPPED	1		/* into buckets by a QuantileMap */
+#define SKEWED_SAMPLE_SORT		2		/* into buckets by sample sort
+								 * (sample_sort.cuh) */
 
-/* What is told of a bucket: its span, and whether its keys are all equal. */
+/*
+ * A bucket's tag: the number of its span, and whether all its keys are equal.
+ */
 #define BUCKET_SPAN(tag)	((tag) & 0x7fff)
 #define BUCKET_EQUAL		0x8000
 
-/* Bits below the leading one that a code keeps, so that all exponents fit. */
+/*
+ * Number of mantissa bits of a code; the exponent takes the others but the
+ * sign.
+ */
 template <class K> __host__ __device__ constexpr int
 code_bits()
 {
 	return sizeof(K) == 16 ? 24 : 25;
 }
 
+/* Code of the distance 0. */
 #define CODE_OF_ORIGIN	0x80000000u
+
+/* The code of v: its distance from origin as a 32-bit floating-point number. */
 
 template <class K> __device__ __forceinline__ uint32_t
 value_code(K v, K origin)
@@ -61,7 +75,7 @@ value_code(K v, K origin)
 	}
 }
 
-/* The least value of a code that is the origin's or a greater one's. */
+/* The least value with that code, which is CODE_OF_ORIGIN or greater. */
 template <class K> __device__ __forceinline__ K
 least_of_code(uint32_t code, K origin)
 {
@@ -76,39 +90,49 @@ least_of_code(uint32_t code, K origin)
 	}
 }
 
-/* The slices of a span. */
+/* A span's slices in the lookup table. */
 struct Span
 {
-	uint32_t	bucket;			/* the first; SPAN_EQUAL: of one value, sliced by rid */
-	uint32_t	scale;			/* of the distance from the span's start, or of the rid */
+	uint32_t	bucket;			/* number of the first bucket; with SPAN_EQUAL a
+								 * span of one value, divided by rid */
+	uint32_t	scale;			/* buckets per unit of code or rid, times
+								 * 2^32 */
 };
 
 #define SPAN_EQUAL		0x80000000u
 
-/* What lookups need in shared memory. */
+/* The lookup table, in shared memory. */
 struct SpanTable
 {
-	uint32_t	tree[MAX_SPANS];	/* starts of spans but the first, from index 1 */
-	Span		span[MAX_SPANS];	/* the one behind the last tells where that ends */
+	uint32_t	tree[MAX_SPANS];	/* codes where spans 1, 2, ... start, as
+									 * a tree in breadth-first order from
+									 * index 1 */
+	Span		span[MAX_SPANS];	/* the spans, and behind them their end */
 };
 
+/*
+ * The map.  With skewed other than SKEWED_MAPPED the other fields are
+ * undefined.
+ */
 template <class K> struct QuantileMap
 {
-	K			origin;			/* of the codes */
+	K			origin;			/* origin of the codes: the sample's least
+								 * value */
 	uint32_t	rid_lo;			/* the least rid */
-	uint32_t	skewed;			/* SKEWED_*; nothing else here is set but if it is MAPPED */
+	uint32_t	skewed;			/* SKEWED_*, or 0 */
 	uint32_t	pad[2];
 	SpanTable	table;
-	K			only[MAX_SPANS];	/* value of a span of one value */
-	K			base[MAX_SPANS];	/* least value of a span */
-	int			shift[MAX_SPANS];	/* brings a span's values less base to 32 bits */
+	K			only[MAX_SPANS];	/* the value of a span of one value */
+	K			base[MAX_SPANS];	/* the least value of a span */
+	int			shift[MAX_SPANS];	/* right shift that brings value - base to
+									 * 32 bits */
 };
 
-/* A thread's view of the map. */
+/* The map as a thread uses it. */
 template <class K> struct QuantileLookup
 {
-	const SpanTable &table;		/* in shared memory */
-	const K    *only;
+	const SpanTable &table;		/* copy in shared memory */
+	const K    *only;			/* QuantileMap.only, in device memory */
 	K			origin;
 	uint32_t	rid_lo;
 
@@ -118,7 +142,10 @@ template <class K> struct QuantileLookup
 	{
 	}
 
-	/* rid() is asked for only where it matters. */
+	/*
+	 * The bucket of v.  rid() returns the key's rid; called only for spans of
+	 * one value.
+	 */
 	template <class Rid>
 	__device__ __forceinline__ uint32_t operator() (K v, Rid rid) const
 	{
@@ -143,7 +170,10 @@ template <class K> struct QuantileLookup
 		span.bucket &= ~SPAN_EQUAL;
 		if constexpr (sizeof(K) > 4)
 		{
-			/* lesser values of the code, the value itself, greater ones */
+			/*
+			 * buckets: lesser values with the code, the value by rid, greater
+			 * values
+			 */
 			if (v < only[node])
 				return span.bucket;
 			if (v > only[node])

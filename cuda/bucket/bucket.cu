@@ -1,42 +1,44 @@
 /*
  * bucket.cu
- *	  gpu_bucket: buckets until they fit shared memory, then a sort of each there.
+ *	  gpu_bucket: bucket sort.  Divides keys into buckets that fit shared
+ *	  memory and sorts each there.
  *
  * Chen, Qin, Xie, Zhao, He, "A fast and flexible sorting algorithm with CUDA"
- * (2009): slices of equal width between the least and the greatest key are
- * counted, joined to buckets that fit one multiprocessor's shared memory, and
- * sorted there; a bucket that is too large goes round again.  Differences:
+ * (2009): keys are counted by slices of equal width between the least and the
+ * greatest key; neighbouring slices are joined to buckets that fit a
+ * multiprocessor's shared memory; each bucket is sorted there; a bucket that is
+ * too large is divided again.  Differences:
  *
- *	- Where a sample falls in a skewed way into slices of equal width, the range is cut at
- *	  its quantiles first, and values that are frequent in it are sliced by rid
- *	  (quantile_map.cuh).
- *	- The counts of up to 98304 buckets come from one pass over the keys, so that
- *	  buckets need no joining; keys move to them in one pass, or in two
- *	  (coarse bucket, fine bucket) where one would write runs too short.
- *	- Up to a quarter million keys, or a million that are skewed, positions are scattered by the
- *	  splitters of a sample into buckets that are merged (bucket_flat.cuh): no launch but
- *	  two, and no distribution that is slow.
- *	- A bucket that is too large goes round again with splitters from a sample
- *	  of its own instead of slices (bucket_rounds.cuh).
- *	- Inside a bucket the same idea is applied once more, with a bin for every
- *	  key, instead of a bitonic network (block_sort.cuh).
- *	- The rid decides between equal keys, so the result is stable although no
- *	  move is.  Where rids are given that do not ascend, positions take their
- *	  place and the rids are looked up at the end.
- *	- Input in order, or in strictly falling order, is noticed while counting, and
- *	  input nearly in order is sorted where it lies (bucket_pieces.cuh).  Chen's
- *	  remedy for the latter, another order of threads, is not needed: counters are
- *	  in shared memory and a warp adds to a common one once.
+ *	- If a sample shows that slices of equal width would get skewed counts,
+ *	  quantiles of the sample divide the range, and frequent values are divided
+ *	  by rid (quantile_map.cuh).
+ *	- One pass counts the keys of up to 98304 buckets, so that none need be
+ *	  joined.  Keys move to the buckets in one pass, or in two (coarse bucket,
+ *	  fine bucket) where one pass would write short runs.
+ *	- Small inputs are sorted by sample sort (sample_sort.cuh), in two or three
+ *	  launches and with any distribution: up to 2^18 keys, and skewed ones of 64
+ *	  and 128 bits up to 2^20.
+ *	- A bucket that is too large is divided again by splitters from a sample of
+ *	  its keys, not by slices (bucket_rounds.cuh).
+ *	- A bucket is sorted by bins with about one key each, not by a bitonic
+ *	  network (block_sort.cuh).
+ *	- The rid decides between equal keys.  The result is therefore stable,
+ *	  although the moves are not.  If the problem's rids do not ascend,
+ *	  positions take their place, and the rids are looked up at the end.
+ *	- Input in ascending or strictly descending order is detected while keys are
+ *	  counted, and nearly sorted input is sorted in place (bucket_pieces.cuh).
+ *	  Chen's remedy for the latter, another order of threads, is not necessary:
+ *	  counters are in shared memory, and a warp adds to a common one once.
  *
- * Whatever the width of the key, it is read once to count, and read and
- * written two or three times; an LSD radix sort moves a 64-bit key eight times.
+ * A key of any width is read once to be counted, and read and written two or
+ * three times.  A radix sort moves a 64-bit key eight times.
  *
- * Memory: one more copy of keys and rids in scratch, another of the keys if
- * they are not wanted as output, and 14 bytes for each of at most 98304
- * buckets.  Later rounds may need about a twentieth of the input more.  Up to a million keys,
- * 16 or 24 bytes a key if that is more.
+ * Memory: scratch for one more copy of the keys and rids, for another copy of
+ * the keys if they are not an output, and 14 bytes for each of at most 98304
+ * buckets.  Later rounds may take about a twentieth of the input more.  Sample
+ * sort takes 16 or 24 bytes per key if that is more.
  *
- * Errors: nothing but a status; outputs are undefined then.
+ * Errors: the status of a failed launch or of cancellation.
  */
 #include "bucket/bucket.cuh"
 #include "key.cuh"

@@ -1,29 +1,31 @@
 /*
  * bucket_pieces.cuh
- *	  Sorts input that is nearly in order piece by piece, without moving it first.
+ *	  Sorts nearly sorted input in pieces, without moving keys between blocks.
  *
- * Where few keys are smaller than their predecessor, the input is cut about every
- * PIECE keys, each time at a point that no key of the window around it needs
- * to cross.  Pieces are sorted in shared memory and written where they are; then the
- * greatest value of every piece is compared with the least of the next.  If one
- * is greater, a key was further from home than the window told, and the
- * input is sorted the ordinary way: it has not been touched.
+ * If few keys are less than their predecessor, the input is cut about every
+ * PIECE keys.  A cut is a point in a window of CUT_WINDOW keys such that no key
+ * of the window has to cross it.  Each piece is sorted in shared memory and
+ * written to its own place.  Then the greatest value of every piece is compared
+ * with the least of the next one.  If it is greater, a key was farther from its
+ * place than the window shows.  The input is then sorted the ordinary way; it
+ * has not been changed.
  */
 #ifndef GPUSORT_BUCKET_PIECES_CUH
 #define GPUSORT_BUCKET_PIECES_CUH
 
 #include "bucket/bucket_plan.cuh"
 
-#define CUT_THREADS		128		/* a warp finds a cut */
-#define CUT_PER_LANE	16
-#define CUT_WINDOW		(32 * CUT_PER_LANE)
-#define PIECE			MOSTLY_FULL
+#define CUT_THREADS		128		/* threads of a block; a warp finds a cut */
+#define CUT_PER_LANE	16		/* keys of a window per lane */
+#define CUT_WINDOW		(32 * CUT_PER_LANE) /* keys around a cut */
+#define PIECE			MOSTLY_FULL /* keys from the middle of a window to the
+									 * next */
 
 static_assert(PIECE + CUT_WINDOW <= BLOCK_SORT_CAPACITY, "a piece fits a block");
 
-/* The last block of a kernel tells the host whether pieces still seem to do. */
+/* The last block of a kernel reports whether pieces still seem possible. */
 __device__ __forceinline__ void
-tell_if_nearly(BucketPlan *plan, uint32_t *readback, uint32_t sequence_number)
+publish_pieces(BucketPlan *plan, uint32_t *readback, uint32_t sequence_number)
 {
 	__threadfence();
 	__syncthreads();
@@ -32,14 +34,14 @@ tell_if_nearly(BucketPlan *plan, uint32_t *readback, uint32_t sequence_number)
 		volatile uint32_t *words = readback;
 
 		plan->blocks_done = 0;
-		words[READBACK_ORDER] = *(volatile uint32_t *) &plan->not_nearly
+		words[READBACK_ORDER] = *(volatile uint32_t *) &plan->not_in_pieces
 			? INPUT_UNORDERED : INPUT_NEARLY_SORTED;
 		__threadfence_system();
 		words[READBACK_SEQUENCE] = sequence_number;
 	}
 }
 
-/* Where each piece starts; pieces + 1 entries. */
+/* Finds the start of each piece: pieces + 1 entries of piece_start. */
 template <class K>
 __global__ void __launch_bounds__(CUT_THREADS)
 cut_kernel(const K *keys, uint32_t n, KeyBits<K> bits, uint32_t pieces,
@@ -58,7 +60,8 @@ cut_kernel(const K *keys, uint32_t n, KeyBits<K> bits, uint32_t pieces,
 		uint32_t	window = piece * PIECE - CUT_WINDOW / 2;
 		uint32_t	first = window + lane * CUT_PER_LANE;
 		uint32_t	last = min((uint64_t) window + CUT_WINDOW, (uint64_t) n);
-		K			least[CUT_PER_LANE];	/* from here to the window's end */
+		K			least[CUT_PER_LANE];	/* least from key i on, in the
+											 * lane */
 		K			greatest,
 					below,
 					above;
@@ -79,7 +82,7 @@ cut_kernel(const K *keys, uint32_t n, KeyBits<K> bits, uint32_t pieces,
 			least[i] = above;
 		}
 
-		/* greatest of the lanes before, least of the lanes behind */
+		/* below: greatest of the lanes before; above: least of those behind */
 		below = greatest;
 #pragma unroll
 		for (int distance = 1; distance < 32; distance <<= 1)
@@ -108,27 +111,30 @@ cut_kernel(const K *keys, uint32_t n, KeyBits<K> bits, uint32_t pieces,
 			below = v[i] > below ? v[i] : below;
 		}
 
-		/* near the middle, and not below where the piece before began */
+		/*
+		 * Take the cut nearest to the window's middle.  The key there must not
+		 * belong before the previous piece.
+		 */
 		lanes = __ballot_sync(0xffffffffu, found >= 0);
 		if (lanes & 0xffff0000u)
 			lanes &= 0xffff0000u;
 		if (lanes == 0)
 		{
 			if (lane == 0)
-				atomicOr(&plan->not_nearly, 1);
+				atomicOr(&plan->not_in_pieces, 1);
 		}
 		else if (lane == __ffs(lanes) - 1)
 		{
 			piece_start[piece] = first + found;
 			if (bits(keys[first + found]) <
 				bits(keys[(piece - 1) * PIECE]))
-				atomicOr(&plan->not_nearly, 1);
+				atomicOr(&plan->not_in_pieces, 1);
 		}
 	}
-	tell_if_nearly(plan, readback, sequence_number);
+	publish_pieces(plan, readback, sequence_number);
 }
 
-/* Are all keys of a piece at most as great as those of the next? */
+/* Checks that no key of a piece is greater than a key of the next piece. */
 template <class K>
 __global__ void __launch_bounds__(CUT_THREADS)
 check_edges_kernel(const K *edges, uint32_t pieces, BucketPlan *plan,
@@ -138,8 +144,8 @@ check_edges_kernel(const K *edges, uint32_t pieces, BucketPlan *plan,
 
 	if (piece + 1 < pieces &&
 		edges[2 * (uint64_t) piece + 1] > edges[2 * (uint64_t) piece + 2])
-		atomicOr(&plan->not_nearly, 1);
-	tell_if_nearly(plan, readback, sequence_number);
+		atomicOr(&plan->not_in_pieces, 1);
+	publish_pieces(plan, readback, sequence_number);
 }
 
 #endif							/* GPUSORT_BUCKET_PIECES_CUH */

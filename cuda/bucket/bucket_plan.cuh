@@ -1,18 +1,22 @@
 /*
  * bucket_plan.cuh
- *	  Where the buckets of the bucket sort lie.
+ *	  The histogram of gpu_bucket's first round, and the plan made from it.
  *
- * Round one treats the input as one segment.  A sample (bucket_sample.cuh) decides
- * between slices of equal width and a map by quantiles, a histogram over up to 98304
- * buckets gives every bucket's place at once, so that two moves of the keys (by
- * coarse and by fine bucket) need a single pass of counting.  The same pass
- * notices inputs that are in order already.
+ * The first round treats the input as one segment.  A sample
+ * (bucket_sample.cuh) chooses between slices of equal width and a map by
+ * quantiles.  A histogram over up to 98304 buckets then gives the place of
+ * every bucket, so that both moves of the keys (by coarse and by fine bucket)
+ * need only one pass of counting.  The same pass counts descents, which detects
+ * sorted input.
  *
- * Buckets too large for one block become the segments of the next round
+ * Buckets that are too large for a block become the segments of the next round
  * (bucket_rounds.cuh).
  *
- * The last block of a counting kernel makes the plan, so no launch is spent on
- * it; the host learns of it through the readback words of the stream while the moves run.
+ * The last block of the histogram kernel makes the plan, which saves a launch.
+ * The host reads it from the readback words while the moves run.
+ *
+ * Memory: counters in shared memory, 32 or, packed, 16 bits each; in device
+ * memory counters, bucket starts and segments.
  */
 #ifndef GPUSORT_BUCKET_PLAN_CUH
 #define GPUSORT_BUCKET_PLAN_CUH
@@ -21,24 +25,31 @@
 #include "bucket/partition.cuh"
 
 #define HISTOGRAM_THREADS	1024
-#define HISTOGRAM_UNROLL	4
-#define SEGMENT_THREADS		256		/* also the most buckets of a later segment */
-#define MAX_BUCKETS			98304	/* of round one; two counters share a word then */
-#define MAX_EVEN_BUCKETS	65536	/* if of equal width */
-#define MAX_WORD_BUCKETS	32768	/* with a word of shared memory for each */
-#define MAX_COARSE			1024
+#define HISTOGRAM_UNROLL	4	/* vectors of 16 bytes that a thread loads at
+								 * once */
+#define SEGMENT_THREADS		256 /* also the most buckets of a later segment */
+#define MAX_BUCKETS			98304	/* of round one, with packed counters */
+#define MAX_SLICE_BUCKETS	65536	/* of round one by slices of equal width */
+#define MAX_WORD_BUCKETS	32768	/* of round one with 32-bit counters */
+#define MAX_COARSE			1024	/* coarse buckets */
 
-#define MOSTLY_FULL			(BLOCK_SORT_CAPACITY / 6 * 5)	/* a bucket's fill */
+/* Keys per bucket to aim at with slices of equal width. */
+#define MOSTLY_FULL			(BLOCK_SORT_CAPACITY / 6 * 5)
 
-/* With at most n / this many keys below their predecessor, pieces are tried. */
+/*
+ * Input counts as nearly sorted if at most n / NEARLY_SORTED_PART keys are less
+ * than their predecessor.  Inputs of less than MIN_NEARLY_SORTED keys do not:
+ * to sort them takes less time than to try pieces.
+ */
 #define NEARLY_SORTED_PART	16
-#define NEARLY_SORTED_LEAST (1u << 16)	/* smaller inputs are sorted faster than tried */
+#define MIN_NEARLY_SORTED (1u << 16)
 
-/* The segments of the round to come. */
+/* The segments of the next round. */
 struct NextRound
 {
-	unsigned long long segments_tiles;	/* segments << 40 | tiles */
-	uint32_t	buckets;
+	unsigned long long segments_tiles;	/* number of segments << 40 | of
+										 * tiles */
+	uint32_t	buckets;		/* number of buckets of all segments */
 	uint32_t	pad;
 };
 
@@ -46,17 +57,18 @@ struct NextRound
 #define NEXT_TILES(word)		((uint32_t) ((word) & ((1ull << 40) - 1)))
 
 struct BucketPlan
+/* State that the kernels of a run share; sample_kernel() clears it. */
 {
-	NextRound	next[2];		/* of even and odd rounds */
-	uint32_t	blocks_done;
-	uint32_t	falls;			/* keys smaller than their predecessor */
+	NextRound	next[2];		/* written by even and by odd rounds */
+	uint32_t	blocks_done;	/* blocks of the present kernel that are done */
+	uint32_t	descents;		/* keys that are less than their predecessor */
 	uint32_t	order;			/* INPUT_* */
-	uint32_t	fine_tiles;		/* tiles of the pass by fine bucket */
-	uint32_t	not_nearly;		/* pieces cannot be sorted one by one */
+	uint32_t	fine_tiles;		/* tiles of the move by fine bucket */
+	uint32_t	not_in_pieces;	/* 1: the pieces cannot be sorted one by one */
 	uint32_t	pad[3];
 };
 
-/* What the host reads, sequence number last. */
+/* Indexes of the readback words. */
 #define READBACK_SEQUENCE			0
 #define READBACK_ORDER			1
 #define READBACK_SEGMENTS		2
@@ -64,6 +76,7 @@ struct BucketPlan
 #define READBACK_BUCKETS		4
 #define READBACK_SKEWED			5		/* SKEWED_* */
 
+/* Writes the readback words for the next round, then the sequence number. */
 __device__ static void
 publish(volatile uint32_t *readback, uint32_t sequence_number, uint32_t order,
 		const volatile NextRound *next)
@@ -78,7 +91,10 @@ publish(volatile uint32_t *readback, uint32_t sequence_number, uint32_t order,
 	readback[READBACK_SEQUENCE] = sequence_number;
 }
 
-/* Buckets of a segment of a later round; heavy ones are for frequent values. */
+/*
+ * Number of buckets for a later segment of size keys.  bins_for_values() of
+ * them are reserved for frequent values.
+ */
 __host__ __device__ __forceinline__ uint32_t
 segment_bins(uint32_t size)
 {
@@ -93,7 +109,7 @@ bins_for_values(uint32_t bins)
 	return bins / 5 + 2;
 }
 
-/* A bucket goes round again. */
+/* Makes the bucket [start, end) a segment of the next round. */
 template <class K> __device__ static void
 add_segment(NextRound *next, Segment<K> *segments, uint32_t *first_tile,
 			uint32_t start, uint32_t end, bool by_rid)
@@ -114,39 +130,44 @@ add_segment(NextRound *next, Segment<K> *segments, uint32_t *first_tile,
 	segments[s].by_rid = by_rid;
 }
 
+/* Arguments of the histogram kernel.  Pointers are device memory. */
 template <class K> struct HistogramArgs
 {
 	const K    *keys;
 	uint32_t	n;
 	KeyBits<K>	bits;
-	const uint32_t *rids;		/* ascending; NULL: the position */
-	const Segment<K> *segment;	/* the whole input, with its map of equal slices */
-	const QuantileMap<K> *quantiles;	/* if those are skewed */
-	const uint16_t *tags;		/* of the buckets then */
-	bool		split_equal;	/* buckets of equal keys are to be sorted by rid */
-	uint32_t	buckets;
-	uint32_t	counts_size;	/* buckets, rounded up to 4 * HISTOGRAM_THREADS */
-	uint32_t   *counts;			/* by bucket; the plan turns it into cursors */
-	uint32_t   *bucket_start;	/* buckets + 1 */
+	const uint32_t *rids;		/* ascending; NULL: a key's index is its rid */
+	const Segment<K> *segment;	/* the whole input, with its map by slices */
+	const QuantileMap<K> *quantiles;	/* the map by quantiles, if skewed */
+	const uint16_t *tags;		/* the buckets' tags, if skewed */
+	bool		split_equal;	/* buckets of equal keys are divided by rid */
+	uint32_t	buckets;		/* number of buckets */
+	uint32_t	counts_size;	/* buckets, rounded up to 4 *
+								 * HISTOGRAM_THREADS */
+	uint32_t   *counts;			/* by bucket: count, then place of its next
+								 * key */
+	uint32_t   *bucket_start;	/* buckets + 1 places */
 	BucketPlan *plan;
-	int			fine_bits;		/* < 0: one pass reaches every bucket */
-	uint32_t	coarse;			/* coarse buckets */
-	uint32_t   *coarse_cursor;
-	Segment<K> *coarse_segments;
-	uint32_t   *coarse_first_tile;
-	Segment<K> *next_segments;	/* buckets too large */
-	uint32_t   *next_first_tile;
-	uint32_t   *readback;
+	int			fine_bits;		/* log2 of the fine buckets of a coarse one; <
+								 * 0: one move without coarse buckets */
+	uint32_t	coarse;			/* number of coarse buckets */
+	uint32_t   *coarse_cursor;	/* place of each coarse bucket's next key */
+	Segment<K> *coarse_segments;	/* the coarse buckets, for the second
+									 * move */
+	uint32_t   *coarse_first_tile;	/* their first tiles */
+	Segment<K> *next_segments;	/* buckets that are too large for a block */
+	uint32_t   *next_first_tile;	/* their first tiles */
+	uint32_t   *readback;		/* the stream's readback words */
 	uint32_t	sequence_number;
 };
 
 /*
- * Counts in shared memory, one 32-bit counter per bucket or, PACKED, two of 16
- * bits per word.  Half-words never overflow: the thread whose addition takes
- * one past 2^15 moves that much to the global counter, and a barrier per chunk
- * (at most 2^14 keys) sees to it that it does so in time.  Additions of one
- * whose result is not used are cheap even where lanes share a counter, packed ones
- * are not, so those look whether the whole warp shares it.
+ * Adds by to a bucket's packed 16-bit counter in shared memory.  The thread
+ * whose addition exceeds 2^15 moves 2^15 to the global counter.  A barrier
+ * after each chunk of at most 2^14 keys ensures that it does so before the
+ * counter overflows.  Additions of 1 whose result is not used are fast even if
+ * lanes share a counter.  Packed ones use their result; callers therefore test
+ * whether the whole warp adds to one counter.
  */
 __device__ __forceinline__ void
 count_packed(uint32_t *shared_counts, uint32_t *counts, uint32_t bucket, uint32_t by)
@@ -162,7 +183,10 @@ count_packed(uint32_t *shared_counts, uint32_t *counts, uint32_t bucket, uint32_
 	}
 }
 
-/* Sums up the counts of all blocks: bucket places, cursors, large buckets. */
+/*
+ * Turns counts into places of buckets, and makes the segments of the next round
+ * and of the coarse buckets.  One block.
+ */
 template <class K> __device__ static void
 plan_buckets(const HistogramArgs<K> &args)
 {
@@ -234,8 +258,9 @@ plan_buckets(const HistogramArgs<K> &args)
 }
 
 /*
- * The block's share of the keys into shared_counts; returns how many keys are
- * smaller than their predecessor.  bucket_of(value, position) names the bucket.
+ * Counts the block's share of the keys in shared_counts.  Returns the number of
+ * descents, keys that are less than their predecessor, that the thread has
+ * seen.  bucket_of(value, position) returns the bucket.
  */
 template <class K, bool PACKED, class BucketOf> __device__ __forceinline__ uint32_t
 count_keys(const HistogramArgs<K> &args, uint32_t *shared_counts, BucketOf bucket_of)
@@ -247,7 +272,7 @@ count_keys(const HistogramArgs<K> &args, uint32_t *shared_counts, BucketOf bucke
 		K			key[VECTOR];
 	};
 
-	uint32_t	falls = 0;
+	uint32_t	descents = 0;
 
 	for (uint64_t base = (uint64_t) blockIdx.x * CHUNK; base < args.n;
 		 base += (uint64_t) gridDim.x * CHUNK)
@@ -279,7 +304,7 @@ count_keys(const HistogramArgs<K> &args, uint32_t *shared_counts, BucketOf bucke
 						? args.bits(vectors[u].key[(i + 1) % VECTOR]) : next;
 					uint32_t	bucket = bucket_of(v, (uint32_t) next_at - VECTOR + i);
 
-					falls += after < v && (i + 1 < VECTOR || has_next);
+					descents += after < v && (i + 1 < VECTOR || has_next);
 					if (!PACKED)
 						atomicAdd(&shared_counts[bucket], 1);
 					else if (!__all_sync(0xffffffffu, bucket ==
@@ -296,7 +321,7 @@ count_keys(const HistogramArgs<K> &args, uint32_t *shared_counts, BucketOf bucke
 				K			v = args.bits(args.keys[at]);
 				uint32_t	bucket = bucket_of(v, (uint32_t) at);
 
-				falls += at + 1 < args.n && args.bits(args.keys[at + 1]) < v;
+				descents += at + 1 < args.n && args.bits(args.keys[at + 1]) < v;
 				if (PACKED)
 					count_packed(shared_counts, args.counts, bucket, 1);
 				else
@@ -305,9 +330,10 @@ count_keys(const HistogramArgs<K> &args, uint32_t *shared_counts, BucketOf bucke
 		if (PACKED)
 			__syncthreads();
 	}
-	return falls;
+	return descents;
 }
 
+/* The histogram; the last block makes the plan. */
 template <class K, bool PACKED>
 __global__ void __launch_bounds__(HISTOGRAM_THREADS, 1)
 histogram_kernel(const HistogramArgs<K> args)
@@ -317,9 +343,9 @@ histogram_kernel(const HistogramArgs<K> args)
 	__shared__ uint32_t last;
 
 	uint32_t	words = PACKED ? (args.buckets + 1) / 2 : args.buckets;
-	uint32_t	falls;
+	uint32_t	descents;
 
-	if (args.quantiles->skewed == SKEWED_FLAT)
+	if (args.quantiles->skewed == SKEWED_SAMPLE_SORT)
 		return;
 	for (uint32_t i = threadIdx.x; i < words; i += HISTOGRAM_THREADS)
 		shared_counts[i] = 0;
@@ -330,7 +356,7 @@ histogram_kernel(const HistogramArgs<K> args)
 
 		const QuantileLookup<K> lookup(args.quantiles, table);
 
-		falls = count_keys<K, PACKED>(args, shared_counts, [&] (K v, uint32_t at)
+		descents = count_keys<K, PACKED>(args, shared_counts, [&] (K v, uint32_t at)
 									  {
 										  return lookup(v, [&]
 														{
@@ -344,14 +370,14 @@ histogram_kernel(const HistogramArgs<K> args)
 		const BucketMap<K> map = args.segment->map;
 
 		__syncthreads();
-		falls = count_keys<K, PACKED>(args, shared_counts, [&] (K v, uint32_t)
+		descents = count_keys<K, PACKED>(args, shared_counts, [&] (K v, uint32_t)
 									  {
 										  return map(v);
 									  });
 	}
-	falls = warp_sum(falls);
-	if (threadIdx.x % 32 == 0 && falls)
-		atomicAdd(&args.plan->falls, falls);
+	descents = warp_sum(descents);
+	if (threadIdx.x % 32 == 0 && descents)
+		atomicAdd(&args.plan->descents, descents);
 	__syncthreads();
 	for (uint32_t i = threadIdx.x; i < words; i += HISTOGRAM_THREADS)
 	{
@@ -385,10 +411,10 @@ histogram_kernel(const HistogramArgs<K> args)
 	__syncthreads();
 	if (threadIdx.x == 0)
 	{
-		uint32_t	all = *(volatile uint32_t *) &args.plan->falls;
+		uint32_t	all = *(volatile uint32_t *) &args.plan->descents;
 		uint32_t	order = all == 0 ? INPUT_SORTED :
 			all == args.n - 1 ? INPUT_REVERSED :
-			args.n >= NEARLY_SORTED_LEAST && all <= args.n / NEARLY_SORTED_PART
+			args.n >= MIN_NEARLY_SORTED && all <= args.n / NEARLY_SORTED_PART
 			? INPUT_NEARLY_SORTED : INPUT_UNORDERED;
 
 		args.plan->order = order;

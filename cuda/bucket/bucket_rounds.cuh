@@ -1,21 +1,25 @@
 /*
  * bucket_rounds.cuh
- *	  Rounds after the first: buckets that were too large are divided again.
+ *	  Later rounds of gpu_bucket: divide buckets that are too large for a block.
  *
- * Slices of equal width did not do for these segments, so they get splitters from
- * a sorted sample, which divide any distribution evenly.  A value that is a good part
- * of the sample gets a bucket of its own; if that is too large in turn, it is split by
- * rid, since its keys are all equal.
+ * Each such bucket is a segment.  Slices or quantiles have failed for its keys.
+ *  It is divided by splitters from a sorted sample of its keys, which suit any
+ * distribution.  A value that is frequent in the sample gets a bucket of its
+ * own.  If that bucket is too large, too, it is divided by rid, since its keys
+ * are all equal.
+ *
+ * Memory: splitters, bounds and counters in the run's scratch memory.
  */
 #ifndef GPUSORT_BUCKET_ROUNDS_CUH
 #define GPUSORT_BUCKET_ROUNDS_CUH
 
 #include "bucket/bucket_plan.cuh"
 
-#define SEGMENT_SAMPLE		1024	/* a power of two */
-#define HEAVY_SAMPLE		8		/* equal samples from which a value gets a bucket of its own */
+#define SEGMENT_SAMPLE		1024	/* sampled keys of a segment; a power of
+									 * two */
+#define FREQUENT_SAMPLES		8	/* samples that make a value frequent */
 
-/* Sorts a sample in shared memory: a bitonic network. */
+/* Bitonic sort of a sample in shared memory. */
 template <class K> __device__ static void
 sort_sample(K *sample)
 {
@@ -39,7 +43,7 @@ sort_sample(K *sample)
 		}
 }
 
-/* One block per segment: its splitters. */
+/* Chooses the splitters of each segment; a block per segment. */
 template <class K, bool RIDS>
 __global__ void __launch_bounds__(SEGMENT_THREADS)
 segment_sample_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
@@ -54,16 +58,17 @@ segment_sample_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
 	uint32_t	start = segment->start;
 	uint32_t	count = segment->end - start;
 	uint32_t	for_values = bins_for_values(segment->buckets);
-	uint32_t	wanted = segment->buckets - for_values;	/* one more than splitters */
+	/* number of splitters + 1 */
+	uint32_t	wanted = segment->buckets - for_values;
 	bool		by_rid = segment->by_rid != 0;
 	uint32_t	i = threadIdx.x;
 	K			mine = all_ones<K>();
 	bool		chosen = false,
-				heavy = false;
+				frequent = false;
 	uint32_t	splitter,
-				heavies,
+				frequent_before,
 				total,
-				heavy_total;
+				frequent_total;
 
 	if (blockIdx.x == 0 && threadIdx.x == 0)
 	{
@@ -79,7 +84,7 @@ segment_sample_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
 	__syncthreads();
 	sort_sample(sample);
 
-	/* thread i looks at the i-th of the wanted quantiles, taking each value once */
+	/* thread i takes the i-th quantile as a splitter if its value is new */
 	if (i + 1 < wanted)
 	{
 		uint32_t	at = (i + 1) * SEGMENT_SAMPLE / wanted;
@@ -87,36 +92,36 @@ segment_sample_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
 
 		mine = sample[at];
 		chosen = i == 0 || sample[i * SEGMENT_SAMPLE / wanted] != mine;
-		while (last + 1 < SEGMENT_SAMPLE && last + 1 < at + HEAVY_SAMPLE &&
+		while (last + 1 < SEGMENT_SAMPLE && last + 1 < at + FREQUENT_SAMPLES &&
 			   sample[last + 1] == mine)
 			last++;
-		while (at > 0 && at + HEAVY_SAMPLE > last + 1 && sample[at - 1] == mine)
+		while (at > 0 && at + FREQUENT_SAMPLES > last + 1 && sample[at - 1] == mine)
 			at--;
-		heavy = chosen && last - at + 1 >= HEAVY_SAMPLE;
+		frequent = chosen && last - at + 1 >= FREQUENT_SAMPLES;
 	}
 	splitter = block_exclusive_sum<SEGMENT_THREADS>(chosen, room, &total);
 	__syncthreads();
-	heavies = min(block_exclusive_sum<SEGMENT_THREADS>(heavy, room, &heavy_total),
+	frequent_before = min(block_exclusive_sum<SEGMENT_THREADS>(frequent, room, &frequent_total),
 				  for_values);
-	heavy_total = min(heavy_total, for_values);
-	heavy = heavy && heavies < for_values;
+	frequent_total = min(frequent_total, for_values);
+	frequent = frequent && frequent_before < for_values;
 	if (chosen)
 	{
 		splitters->value[splitter] = mine;
-		splitters->base[splitter].bucket = (uint16_t) (splitter + heavies);
-		splitters->base[splitter].heavy = heavy;
+		splitters->base[splitter].bucket = (uint16_t) (splitter + frequent_before);
+		splitters->base[splitter].frequent = frequent;
 	}
 	if (i == 0)
 		splitters->count = total;
 	if (i >= total && i <= MAX_SPLITTERS)
 	{
 		splitters->value[i] = all_ones<K>();
-		splitters->base[i].bucket = (uint16_t) (total + heavy_total);
-		splitters->base[i].heavy = 0;
+		splitters->base[i].bucket = (uint16_t) (total + frequent_total);
+		splitters->base[i].frequent = 0;
 	}
 }
 
-/* One block per tile: counts by bucket. */
+/* Counts keys by bucket; a block per tile. */
 template <class K, bool RIDS>
 __global__ void __launch_bounds__(PARTITION_THREADS)
 segment_histogram_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
@@ -153,7 +158,10 @@ segment_histogram_kernel(const K *keys, const uint32_t *rids, KeyBits<K> bits,
 		atomicAdd(&counts[segments[s].first_bucket + threadIdx.x], bins[threadIdx.x]);
 }
 
-/* One block per segment: counts to places; large buckets go round again. */
+/*
+ * Turns counts into places; buckets that are too large become segments of the
+ * next round.  A block per segment.
+ */
 template <class K>
 __global__ void __launch_bounds__(SEGMENT_THREADS)
 segment_plan_kernel(const Segment<K> *segments, const Splitters<K> *all_splitters,
@@ -163,7 +171,8 @@ segment_plan_kernel(const Segment<K> *segments, const Splitters<K> *all_splitter
 					uint32_t *blocks_done, uint32_t *readback, uint32_t sequence_number)
 {
 	__shared__ uint32_t room[SEGMENT_THREADS / 32];
-	__shared__ uint8_t own_bucket[SEGMENT_THREADS + 1];	/* of a heavy splitter */
+	/* 1: bucket of one value */
+	__shared__ uint8_t own_bucket[SEGMENT_THREADS + 1];
 
 	const Segment<K> *segment = &segments[blockIdx.x];
 	const Splitters<K> *splitters = &all_splitters[blockIdx.x];
@@ -181,10 +190,10 @@ segment_plan_kernel(const Segment<K> *segments, const Splitters<K> *all_splitter
 		bucket_start[bucket] = start;
 	}
 
-	/* a thread per splitter tells the buckets beside it what they hold */
+	/* bounds of the buckets, from the splitters; 1 and 0 mean unknown */
 	if (mine)
 	{
-		bounds[2 * (uint64_t) bucket] = 1;	/* unknown */
+		bounds[2 * (uint64_t) bucket] = 1;
 		bounds[2 * (uint64_t) bucket + 1] = 0;
 	}
 	own_bucket[bin] = 0;
@@ -194,7 +203,7 @@ segment_plan_kernel(const Segment<K> *segments, const Splitters<K> *all_splitter
 		uint64_t	below = segment->first_bucket + splitters->base[bin].bucket;
 		K			value = splitters->value[bin];
 
-		if (splitters->base[bin].heavy)
+		if (splitters->base[bin].frequent)
 			own_bucket[splitters->base[bin].bucket + 1] = 1;
 		if (!segment->by_rid)
 		{
@@ -203,7 +212,7 @@ segment_plan_kernel(const Segment<K> *segments, const Splitters<K> *all_splitter
 				bounds[2 * below] = splitters->value[bin - 1];
 				bounds[2 * below + 1] = value;
 			}
-			if (splitters->base[bin].heavy)
+			if (splitters->base[bin].frequent)
 			{
 				bounds[2 * (below + 1)] = value;
 				bounds[2 * (below + 1) + 1] = value;

@@ -1,12 +1,14 @@
 /*
  * bucket_sample.cuh
- *	  What round one of the bucket sort learns from a sample: the range of values, and
- *	  whether slices of equal width will do.
+ *	  The sample of gpu_bucket's first round: the range of values, whether
+ *	  slices of equal width suit them, and otherwise the map by quantiles.
  *
- * They do if the sample falls evenly into them: the sum of the squares of its
- * counts, which is least for an even distribution, is near that.  If not, the sample
- * is sorted and the quantile map made from it (quantile_map.cuh).  One block does it all;
- * for an even distribution that takes some 10 us, else 30.
+ * Slices suit if the sample is uniform over them: the sum of the squares of its
+ * counts is close to the least possible one.  Otherwise the sample is sorted
+ * and the quantile map is made from it (quantile_map.cuh).  One block does all
+ * that.
+ *
+ * Memory: shared memory for the sample's codes and the spans.
  */
 #ifndef GPUSORT_BUCKET_SAMPLE_CUH
 #define GPUSORT_BUCKET_SAMPLE_CUH
@@ -15,69 +17,80 @@
 #include "merge/merge_block.cuh"
 
 #define SAMPLE_THREADS		1024
-#define SAMPLE_ITEMS		15	/* of a thread; odd: no bank conflicts in blocked order */
-#define FEW_SAMPLE_ITEMS	3
-#define FEW_SAMPLES_MOST	(1u << 21)	/* keys for which those are enough */
-#define EQUAL_SAMPLES		6	/* least samples of one code that get a span of its own */
-#define EQUAL_KEYS			1500	/* and about the least keys */
+#define SAMPLE_ITEMS		15	/* samples per thread; odd against bank
+								 * conflicts */
+#define FEW_SAMPLE_ITEMS	3	/* the same for up to MAX_FEW_SAMPLES keys */
+#define MAX_FEW_SAMPLES	(1u << 21)
+
+/*
+ * Least number of samples, and about that of keys, for which a value gets a
+ * span of its own.
+ */
+#define MIN_EQUAL_SAMPLES		6
+#define MIN_EQUAL_KEYS			1500
 
 static_assert(MAX_SPANS <= SAMPLE_THREADS, "a thread makes a span");
 
 template <int ITEMS> __host__ __device__ constexpr uint32_t
+/* Number of samples. */
 samples()
 {
 	return SAMPLE_THREADS * ITEMS;
 }
 
-/* Slices that are looked at; their counters fit where codes will go. */
+/* Number of slices for the test; their counters share memory with the codes. */
 template <int ITEMS> __host__ __device__ constexpr uint32_t
-even_slices()
+test_slices()
 {
 	return samples<ITEMS>() / 4 < 4096 ? samples<ITEMS>() / 4 : 4096;
 }
 
+/* Arguments of the sample kernel.  Pointers are device memory. */
 template <class K> struct SampleArgs
 {
 	const K    *keys;
-	const uint32_t *rids;		/* ascending; NULL: positions */
+	const uint32_t *rids;		/* ascending; NULL: a key's index is its rid */
 	uint32_t	n;
 	KeyBits<K>	bits;
-	bool		range_known;
-	K			lo;				/* if known */
+	bool		range_known;	/* lo and hi are the caller's key range */
+	K			lo;
 	K			hi;
-	uint32_t	even_buckets;	/* of equal width */
-	uint32_t	buckets;		/* of the quantile map */
-	uint32_t	wanted;			/* of those, for an even share of the keys */
-	uint32_t	quantiles;		/* the most to be used */
-	uint32_t	equal_samples;	/* of one code: a span of its own */
-	bool		split_equal;	/* rids decide between equal keys */
-	bool		may_be_flat;	/* no map is wanted if slices are skewed and values differ */
-	Segment<K> *segment;		/* takes the map of equal slices */
-	uint32_t   *first_tile;
-	QuantileMap<K> *map;
-	uint16_t   *tags;			/* by bucket */
-	BucketPlan *plan;			/* to be zeroed, as are */
-	uint32_t   *counts;
+	uint32_t	slice_buckets;	/* number of slices of equal width */
+	uint32_t	buckets;		/* number of buckets by quantiles */
+	uint32_t	wanted;			/* part of buckets that is shared out by
+								 * frequency */
+	uint32_t	quantiles;		/* quantiles to use, at most */
+	uint32_t	equal_samples;	/* samples of one code that get a span */
+	bool		split_equal;	/* buckets of equal keys are divided by rid */
+	bool		may_sample_sort;	/* skewed keys of several values go to
+									 * sample sort, without a quantile map */
+	Segment<K> *segment;		/* gets the map by slices */
+	uint32_t   *first_tile;		/* gets the segment's first tile, 0 */
+	QuantileMap<K> *map;		/* gets the map by quantiles */
+	uint16_t   *tags;			/* gets the tags of its buckets */
+	BucketPlan *plan;			/* cleared */
+	uint32_t   *counts;			/* cleared: counts_size counters */
 	uint32_t	counts_size;
-	uint32_t   *readback;		/* is told whether slices are skewed */
+	uint32_t   *readback;		/* gets READBACK_SKEWED */
 	uint32_t	sequence_number;
 };
 
-/* The boundaries between spans. */
+/* The spans while the map is made, in shared memory. */
 struct SpanStarts
 {
-	uint32_t	start[MAX_SPANS + 1];
-	uint32_t	bucket[MAX_SPANS + 1];	/* the first; SPAN_EQUAL */
-	uint32_t	claimed[MAX_SPANS];
+	uint32_t	start[MAX_SPANS + 1];	/* first code of each span */
+	uint32_t	bucket[MAX_SPANS + 1];	/* its first bucket; SPAN_EQUAL */
+	uint32_t	claimed[MAX_SPANS]; /* 1: a thread has stored its value */
 };
 
+/* Bytes of dynamic shared memory of the sample kernel. */
 template <int ITEMS> static constexpr size_t
 sample_shared()
 {
 	return samples<ITEMS>() * sizeof(uint32_t) + sizeof(SpanStarts);
 }
 
-/* How many of the sorted codes are less than code. */
+/* Number of sorted codes that are less than code. */
 __device__ __forceinline__ uint32_t
 codes_below(const uint32_t *codes, uint32_t count, uint32_t code)
 {
@@ -96,12 +109,12 @@ codes_below(const uint32_t *codes, uint32_t count, uint32_t code)
 	return lo;
 }
 
-/* Is the sample skewed over slices of equal width? */
+/* Is the sample skewed over slices of equal width between lo and hi? */
 template <class K, int ITEMS> __device__ static bool
 sample_is_skewed(const K sample[ITEMS], K lo, K hi, uint32_t buckets,
 				 uint32_t *counters, uint32_t *room)
 {
-	uint32_t	slices = min(buckets, even_slices<ITEMS>());
+	uint32_t	slices = min(buckets, test_slices<ITEMS>());
 	BucketMap<K> map = make_map<K>(lo, hi, slices);
 	uint32_t	squares = 0,
 				total;
@@ -118,12 +131,12 @@ sample_is_skewed(const K sample[ITEMS], K lo, K hi, uint32_t buckets,
 	(void) block_exclusive_sum<SAMPLE_THREADS>(squares, room, &total);
 	__syncthreads();
 
-	/* 1.04 times what an even distribution has, which chance hardly makes of one */
+	/* 1.04 times the expectation for uniform keys, which those hardly exceed */
 	return total - samples<ITEMS>() >
 		(uint32_t) (1.04f * samples<ITEMS>() * samples<ITEMS>() / (slices - 2));
 }
 
-/* Sorts the threads' codes into codes[]. */
+/* Merge sort of all threads' codes into codes[], in shared memory. */
 template <int ITEMS> __device__ static void
 sort_codes(uint32_t code[ITEMS], uint32_t *codes)
 {
@@ -162,15 +175,17 @@ sort_codes(uint32_t code[ITEMS], uint32_t *codes)
 }
 
 /*
- * Boundaries at quantiles of the sorted codes, and around codes with many samples;
- * returns how many spans there are.  A thread looks at the quantile of its number.
+ * Finds the spans: boundaries at quantiles of the sorted codes, and around
+ * codes with many samples.  Thread t tests quantile t.  Halves the quantiles
+ * until the buckets suffice.  Returns the number of spans.
  */
 template <class K, int ITEMS> __device__ static uint32_t
 find_spans(const SampleArgs<K> &args, const uint32_t *codes, SpanStarts *spans,
 		   uint32_t *room)
 {
 	constexpr uint32_t SAMPLES = samples<ITEMS>();
-	constexpr uint32_t BESIDE = sizeof(K) > 4 ? 2 : 0;	/* slices beside equal keys */
+	/* slices for other values with the code of a span of one value */
+	constexpr uint32_t BESIDE = sizeof(K) > 4 ? 2 : 0;
 
 	for (uint32_t quantiles = args.quantiles;; quantiles /= 2)
 	{
@@ -184,9 +199,9 @@ find_spans(const SampleArgs<K> &args, const uint32_t *codes, SpanStarts *spans,
 		uint32_t	before,
 					total,
 					count,
-					key_distribution;
+					spare;
 
-		/* the first code greater */
+		/* index of the first greater code */
 		if (mine)
 			to = code == ~0u ? SAMPLES : codes_below(codes, SAMPLES, code + 1);
 		equal = mine && to - from >= args.equal_samples;
@@ -194,25 +209,28 @@ find_spans(const SampleArgs<K> &args, const uint32_t *codes, SpanStarts *spans,
 		before = block_exclusive_sum<SAMPLE_THREADS>(before | (uint32_t) equal << 16,
 													 room, &total);
 		count = (total & 0xffff) + 1;
-		key_distribution = count + BESIDE * (total >> 16);
+		spare = count + BESIDE * (total >> 16);
 		__syncthreads();
-		if (count >= MAX_SPANS || key_distribution + args.wanted / 4 * 3 > args.buckets)
+		if (count >= MAX_SPANS || spare + args.wanted / 4 * 3 > args.buckets)
 			continue;
-		key_distribution = args.buckets - key_distribution;
+		spare = args.buckets - spare;
 
 		auto set = [&] (uint32_t span, uint32_t equals, uint32_t start, uint32_t rank,
 						bool all_equal)
 		{
 			spans->start[span] = start;
 			spans->bucket[span] = (span + BESIDE * equals +
-								   (uint32_t) ((uint64_t) rank * key_distribution / SAMPLES)) |
+								   (uint32_t) ((uint64_t) rank * spare / SAMPLES)) |
 				(all_equal ? SPAN_EQUAL : 0);
 			spans->claimed[span] = 0;
 		};
 		uint32_t	span = before & 0xffff;
 		uint32_t	equals = before >> 16;
 
-		/* below the sample, its quantiles, and above it */
+		/*
+		 * span 0: below the sample; then the quantiles; the last: above the
+		 * sample
+		 */
 		if (t == 0)
 			set(span++, 0, 0, 0, false);
 		if (equal)
@@ -234,7 +252,7 @@ find_spans(const SampleArgs<K> &args, const uint32_t *codes, SpanStarts *spans,
 	}
 }
 
-/* Fills the map in from the boundaries. */
+/* Computes the map and the tags from the spans. */
 template <class K> __device__ static void
 make_quantile_map(const SampleArgs<K> &args, const SpanStarts *spans, uint32_t count,
 				  K origin)
@@ -274,13 +292,13 @@ make_quantile_map(const SampleArgs<K> &args, const SpanStarts *spans, uint32_t c
 	}
 	else
 	{
-		/* a span of equal keys asks where the next one begins */
+		/* behind the last span: where it ends */
 		map->table.span[i].bucket = i == count && BESIDE > 0 ? args.buckets
 			: args.buckets - 1;
 		map->table.span[i].scale = 0;
 	}
 
-	/* node i of the tree, levels one after the other */
+	/* node i of the search tree, which is stored level by level */
 	if (i > 0)
 	{
 		int			level = highest_bit(i);
@@ -310,7 +328,7 @@ make_quantile_map(const SampleArgs<K> &args, const SpanStarts *spans, uint32_t c
 	}
 }
 
-/* The values of spans of one code: one sample of each. */
+/* Stores the values of spans of one value: one sample of each. */
 template <class K, int ITEMS> __device__ static void
 name_equal_values(const SampleArgs<K> &args, const K sample[ITEMS],
 				  SpanStarts *spans, uint32_t count, K origin)
@@ -337,7 +355,7 @@ name_equal_values(const SampleArgs<K> &args, const K sample[ITEMS],
 	}
 }
 
-/* Begins round one; everything that is counted in is zeroed.  One block. */
+/* Starts round one: samples, chooses the map, clears counters.  One block. */
 template <class K, int ITEMS>
 __global__ void __launch_bounds__(SAMPLE_THREADS, 1)
 sample_kernel(const SampleArgs<K> args)
@@ -380,11 +398,11 @@ sample_kernel(const SampleArgs<K> args)
 		hi = most;
 		widen_range(lo, hi, args.bits.mask, highest_bit(samples<ITEMS>()));
 	}
-	skewed = !sample_is_skewed<K, ITEMS>(sample, lo, hi, args.even_buckets, codes, room) ? 0 :
-		args.may_be_flat && origin < most ? SKEWED_FLAT : SKEWED_MAPPED;
+	skewed = !sample_is_skewed<K, ITEMS>(sample, lo, hi, args.slice_buckets, codes, room) ? 0 :
+		args.may_sample_sort && origin < most ? SKEWED_SAMPLE_SORT : SKEWED_MAPPED;
 	if (threadIdx.x == 0)
 	{
-		args.segment->map = make_map<K>(lo, hi, args.even_buckets);
+		args.segment->map = make_map<K>(lo, hi, args.slice_buckets);
 		args.segment->start = 0;
 		args.segment->end = args.n;
 		args.segment->first_bucket = 0;

@@ -1,9 +1,10 @@
 /*
  * bucket_sort.cuh
- *	  gpu_bucket for one width of key: the order of launches.
+ *	  gpu_bucket for one key type: the layout of its buckets, its scratch
+ *	  memory, and the sequence of launches.
  *
- * bucket.cu says how the algorithm works.  Each width is compiled by itself
- * (bucket_32.cu ...), side by side with the others.
+ * bucket.cu describes the algorithm.  Each key type is compiled in a file of
+ * its own (bucket_32.cu, bucket_64.cu, bucket_128.cu).
  */
 #ifndef GPUSORT_BUCKET_SORT_CUH
 #define GPUSORT_BUCKET_SORT_CUH
@@ -11,18 +12,175 @@
 #include <string.h>
 
 #include "bucket/bucket.cuh"
-#include "bucket/bucket_flat_run.cuh"
-#include "bucket/bucket_memory.cuh"
+#include "bucket/bucket_pieces.cuh"
+#include "bucket/bucket_rounds.cuh"
+#include "bucket/bucket_sample.cuh"
+#include "bucket/sample_sort.cuh"
 
-/* More than any input needs: each round at least halves a bucket. */
+/* ------------------------------------------------------------------------
+ * Layout of buckets and memory
+ * ------------------------------------------------------------------------
+ */
+/* Bytes of the kernels' static shared memory, beside the dynamic. */
+#define RESERVED_SHARED		(23 * 1024)
+
+/* Keys per bucket to aim at with quantiles, which vary more than slices do. */
+#define TWO_THIRDS_FULL		(BLOCK_SORT_CAPACITY / 3 * 2)
+
+/* The arrays of a run.  Pairs of arrays alternate between passes or rounds. */
+template <class K> struct BucketMemory
+{
+	K		   *keys[2];		/* 0: sorted keys, may be the input; 1:
+								 * scratch */
+	uint32_t   *rids[2];		/* 0: rids_out or scratch; 1: scratch; NULL:
+								 * none */
+	int			round_one;		/* index of the arrays with round one's
+								 * buckets */
+	BucketPlan *plan;
+	uint32_t   *counts;			/* by bucket: count, then place of its next
+								 * key */
+	uint32_t   *bucket_start;	/* by bucket: place of its first key */
+	QuantileMap<K> *quantiles;
+	uint16_t   *tags;			/* tags of round one's buckets by quantiles */
+	uint32_t   *coarse_cursor;	/* place of each coarse bucket's next key */
+	uint32_t   *first_tile[2];	/* segments' first tiles; even and odd rounds */
+	Segment<K> *segments[2];	/* [1][0] is the whole input at first */
+	uint32_t   *coarse_first_tile;	/* coarse buckets as segments */
+	Segment<K> *coarse_segments;
+	Splitters<K> *splitters;	/* of each segment of a later round */
+	K		   *bounds;			/* two values for each bucket of a later
+								 * round */
+	uint32_t   *piece_start;	/* places of pieces, and the end */
+	K		   *edges;			/* two values for each piece */
+	uint64_t	bytes;			/* size of the scratch memory */
+};
+
+/* Layout of round one's buckets; depends on n and the device. */
+struct BucketShape
+{
+	uint32_t	slice_buckets;	/* buckets if they are slices of equal width */
+	uint32_t	buckets;		/* buckets by quantiles; at least
+								 * slice_buckets */
+	uint32_t	wanted;			/* part of buckets that is shared out by
+								 * frequency */
+	uint32_t	quantiles;		/* quantiles of the sample to use, at most */
+	uint32_t	counts_size;	/* size of the array of counters */
+	bool		packed;			/* counters of 16 bits in shared memory */
+	int			fine_bits;		/* log2 of the fine buckets of a coarse one; <
+								 * 0: keys move once */
+	uint32_t	coarse;			/* number of coarse buckets */
+};
+
+/* The layout for n keys. */
+static BucketShape
+bucket_shape(const DeviceTraits *device, uint64_t n)
+{
+	BucketShape shape;
+	uint64_t	counters = ((uint64_t) device->max_shared - RESERVED_SHARED) / sizeof(uint16_t);
+	uint64_t	most = counters < MAX_BUCKETS ? counters : MAX_BUCKETS;
+	uint64_t	slices = n / MOSTLY_FULL + 4;
+	uint64_t	wanted = n / TWO_THIRDS_FULL + 4;
+
+	if (slices > MAX_SLICE_BUCKETS)
+		slices = MAX_SLICE_BUCKETS;
+	if (slices <= PARTITION_MAX_BINS)
+		most = PARTITION_MAX_BINS;	/* one move suffices */
+	shape.slice_buckets = (uint32_t) (slices < most ? slices : most);
+	shape.wanted = (uint32_t) (wanted < most ? wanted : most);
+
+	/*
+	 * A span has at least 30 samples, so that its share is known to about a
+	 * fifth.  Rounding up may add a bucket to each span.
+	 */
+	shape.quantiles = shape.wanted / 4;
+	if (shape.quantiles > MAX_SPANS / 2)
+		shape.quantiles = MAX_SPANS / 2;
+	if (shape.quantiles < 8)
+		shape.quantiles = 8;
+	wanted += shape.quantiles + shape.quantiles / 4 + 8;
+	shape.buckets = (uint32_t) (wanted < most ? wanted : most);
+
+	shape.packed = shape.buckets > MAX_WORD_BUCKETS || shape.buckets > counters / 2;
+	shape.counts_size = (uint32_t) div_up(shape.buckets, 4 * HISTOGRAM_THREADS) *
+		4 * HISTOGRAM_THREADS;
+	shape.fine_bits = -1;
+	shape.coarse = 0;
+	if (slices > PARTITION_MAX_BINS)
+	{
+		/* fine buckets per coarse one about as many as coarse buckets */
+		shape.fine_bits = 5;
+		while ((shape.buckets >> shape.fine_bits) > (3u << shape.fine_bits) / 2)
+			shape.fine_bits++;
+		shape.coarse = (uint32_t) div_up(shape.buckets, 1u << shape.fine_bits);
+	}
+	return shape;
+}
+
+/*
+ * Do moves carry rids?  They decide between equal keys, unless keys are equal
+ * in all bits and rids are not an output.
+ */
+static bool
+carries_rids(const GpusortProblem *problem)
+{
+	return wants_rids(problem) || problem->begin_bit > 0 || problem->end_bit < problem->key_width;
+}
+
+/* Takes the arrays from scratch; with scratch NULL only computes their size. */
+template <class K> static BucketMemory<K>
+cut_memory(const GpusortProblem *problem, const BucketShape &shape, void *scratch)
+{
+	BucketMemory<K> memory;
+	ScratchCutter cutter(scratch);
+	uint64_t	segments = problem->n / BLOCK_SORT_CAPACITY + 1;
+	uint64_t	later_buckets = segments * segment_bins(BLOCK_SORT_CAPACITY);
+	uint64_t	buckets = later_buckets;
+	bool		rids = carries_rids(problem);
+
+	if (buckets < shape.counts_size)
+		buckets = shape.counts_size;
+	memory.keys[1] = cutter.take<K>(problem->n);
+	memory.rids[1] = rids ? cutter.take<uint32_t>(problem->n) : NULL;
+	memory.keys[0] = take_sorted_keys<K>(problem, &cutter);
+	memory.rids[0] = wants_rids(problem) ? problem->rids_out :
+		rids ? cutter.take<uint32_t>(problem->n) : NULL;
+
+	/* a single move must not write the array that its tiles read */
+	memory.round_one = shape.fine_bits < 0 && memory.keys[0] == problem->keys;
+	memory.plan = cutter.take<BucketPlan>(1);
+	memory.counts = cutter.take<uint32_t>(buckets);
+	memory.bucket_start = cutter.take<uint32_t>(buckets + 1);
+	memory.quantiles = cutter.take<QuantileMap<K>>(1);
+	memory.tags = cutter.take<uint16_t>(shape.counts_size);
+	memory.coarse_cursor = cutter.take<uint32_t>(MAX_COARSE);
+	memory.coarse_first_tile = cutter.take<uint32_t>(MAX_COARSE);
+	memory.coarse_segments = cutter.take<Segment<K>>(MAX_COARSE);
+	memory.piece_start = cutter.take<uint32_t>(problem->n / PIECE + 2);
+	memory.edges = cutter.take<K>(2 * (problem->n / PIECE + 1));
+	memory.bounds = cutter.take<K>(2 * later_buckets);
+	memory.splitters = cutter.take<Splitters<K>>(segments);
+	for (int i = 0; i < 2; i++)
+	{
+		memory.first_tile[i] = cutter.take<uint32_t>(segments);
+		memory.segments[i] = cutter.take<Segment<K>>(segments);
+	}
+	memory.bytes = cutter.used;
+	return memory;
+}
+
+/* ------------------------------------------------------------------------
+ * Launches
+ * ------------------------------------------------------------------------
+ */
+/* Upper bound of rounds: each round at least halves a segment. */
 #define MAX_ROUNDS			40
 
-/* Most uniform keys for which one block is quickest. */
-#define ONE_BLOCK_MOST		(1u << 13)
+/* Most keys that one block sorts faster than several. */
+#define MAX_ONE_BLOCK		(1u << 13)
 
-static_assert(ONE_BLOCK_MOST <= LARGE_SORT_CAPACITY, "they fit");
+static_assert(MAX_ONE_BLOCK <= LARGE_SORT_CAPACITY, "they fit");
 
-/* What every block sort of the problem has in common. */
+/* Arguments that all block sorts of a problem have in common. */
 template <class K> static BlockSortArgs<K>
 block_sort_args(const GpusortProblem *problem)
 {
@@ -40,20 +198,25 @@ block_sort_args(const GpusortProblem *problem)
 	return args;
 }
 
-/* Sorts each of count buckets in shared memory. */
-template <class K, bool RIDS, bool UNEVEN> static GpusortStatus
+/* Launches the block sort of count buckets. */
+template <class K, bool RIDS, bool SKEWED> static GpusortStatus
 sort_buckets(SortRun *run, const BlockSortArgs<K> &sort, uint32_t count)
 {
 	size_t		shared = block_sort_shared<BLOCK_SORT_THREADS, BLOCK_SORT_ITEMS,
 		BLOCK_SORT_BIN_BITS>();
 
-	if (UNEVEN && shared < pair_room_bytes<K>(BLOCK_SORT_CAPACITY))
+	if (SKEWED && shared < pair_room_bytes<K>(BLOCK_SORT_CAPACITY))
 		shared = pair_room_bytes<K>(BLOCK_SORT_CAPACITY);
 	LAUNCH(run, (block_sort_kernel<K, RIDS, BLOCK_SORT_THREADS, BLOCK_SORT_ITEMS,
-				 BLOCK_SORT_BIN_BITS, 2, UNEVEN>), count, BLOCK_SORT_THREADS, shared, sort);
+				 BLOCK_SORT_BIN_BITS, 2, SKEWED>), count, BLOCK_SORT_THREADS, shared, sort);
 	return GPUSORT_OK;
 }
 
+/*
+ * Divides and sorts segments until none is left.  from: index of the arrays
+ * that hold the segments' keys.  Each round blocks until its plan has reached
+ * the host.
+ */
 template <class K, bool RIDS> static GpusortStatus
 run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 {
@@ -117,14 +280,14 @@ run_later_rounds(SortRun *run, const BucketMemory<K> &memory, int from)
 }
 
 /*
- * Round one's moves and sorts.  The kernels do nothing but copy if *order says
- * that the input is in order; NULL says that it is not.
+ * Launches round one's moves and block sorts.  order not NULL: the kernels read
+ * it, and only copy an ordered input.
  */
-template <class K, bool RIDS, bool UNEVEN> static GpusortStatus
+template <class K, bool RIDS, bool SKEWED> static GpusortStatus
 move_and_sort(SortRun *run, const BucketShape &shape, const BucketMemory<K> &memory,
 			  const uint32_t *order)
 {
-	constexpr PartitionMap MAP = UNEVEN ? BY_QUANTILES : BY_SLICES;
+	constexpr PartitionMap MAP = SKEWED ? BY_QUANTILES : BY_SLICES;
 	const GpusortProblem *problem = run->problem;
 	BlockSortArgs<K> sort = block_sort_args<K>(problem);
 	PartitionArgs<K> move = {};
@@ -179,13 +342,13 @@ move_and_sort(SortRun *run, const BucketShape &shape, const BucketMemory<K> &mem
 	sort.map = &memory.segments[1]->map;
 	sort.quantiles = memory.quantiles;
 	sort.tags = memory.tags;
-	TRY((sort_buckets<K, RIDS, UNEVEN>(run, sort, UNEVEN ? shape.buckets
-									   : shape.even_buckets)));
+	TRY((sort_buckets<K, RIDS, SKEWED>(run, sort, SKEWED ? shape.buckets
+									   : shape.slice_buckets)));
 	run->result->passes += 2;
 	return GPUSORT_OK;
 }
 
-/* Tries to sort the input piece by piece; *done says whether it came out right. */
+/* Sorts a nearly sorted input in pieces.  *done: the result is in order. */
 template <class K, bool RIDS> static GpusortStatus
 sort_pieces(SortRun *run, const BucketMemory<K> &memory, bool *done)
 {
@@ -217,14 +380,16 @@ sort_pieces(SortRun *run, const BucketMemory<K> &memory, bool *done)
 	return GPUSORT_OK;
 }
 
-/* Everything behind the histogram, whose sequence number is given. */
-template <class K, bool RIDS, bool UNEVEN> static GpusortStatus
+/*
+ * Runs all that follows the histogram, which reports with that sequence number.
+ */
+template <class K, bool RIDS, bool SKEWED> static GpusortStatus
 finish_buckets(SortRun *run, const BucketShape &shape, const BucketMemory<K> &memory,
 			   uint32_t sequence_number)
 {
 	uint32_t	order;
 
-	TRY((move_and_sort<K, RIDS, UNEVEN>(run, shape, memory, &memory.plan->order)));
+	TRY((move_and_sort<K, RIDS, SKEWED>(run, shape, memory, &memory.plan->order)));
 	TRY(wait_for_readback(run, sequence_number));
 	order = run->stream->readback[READBACK_ORDER];
 	if (order == INPUT_NEARLY_SORTED)
@@ -235,7 +400,7 @@ finish_buckets(SortRun *run, const BucketShape &shape, const BucketMemory<K> &me
 		run->result->passes = 1;
 		if (done)
 			return GPUSORT_OK;
-		TRY((move_and_sort<K, RIDS, UNEVEN>(run, shape, memory, NULL)));
+		TRY((move_and_sort<K, RIDS, SKEWED>(run, shape, memory, NULL)));
 	}
 	else if (order != INPUT_UNORDERED)
 	{
@@ -247,9 +412,12 @@ finish_buckets(SortRun *run, const BucketShape &shape, const BucketMemory<K> &me
 	return run_later_rounds<K, RIDS>(run, memory, memory.round_one);
 }
 
-/* may_be_flat: a skewed input is sorted not by quantiles but by sort_flat(). */
+/*
+ * Sorts by buckets.  may_sample_sort: skewed keys go to sample sort.  Blocks
+ * until the sample and the plan have reached the host.
+ */
 template <class K, bool RIDS> static GpusortStatus
-run_buckets(SortRun *run, bool may_be_flat)
+run_buckets(SortRun *run, bool may_sample_sort)
 {
 	const GpusortProblem *problem = run->problem;
 	uint32_t	n = (uint32_t) problem->n;
@@ -301,17 +469,17 @@ run_buckets(SortRun *run, bool may_be_flat)
 		sample.lo = narrow_key<K>(problem->key_min);
 		sample.hi = narrow_key<K>(problem->key_max);
 	}
-	sample.even_buckets = shape.even_buckets;
+	sample.slice_buckets = shape.slice_buckets;
 	sample.buckets = shape.buckets;
 	sample.wanted = shape.wanted;
 	sample.quantiles = shape.quantiles;
 	sample.equal_samples = (uint32_t)
-		((uint64_t) EQUAL_KEYS * (n <= FEW_SAMPLES_MOST ? samples<FEW_SAMPLE_ITEMS>()
+		((uint64_t) MIN_EQUAL_KEYS * (n <= MAX_FEW_SAMPLES ? samples<FEW_SAMPLE_ITEMS>()
 								  : samples<SAMPLE_ITEMS>()) / n);
-	if (sample.equal_samples < EQUAL_SAMPLES)
-		sample.equal_samples = EQUAL_SAMPLES;
+	if (sample.equal_samples < MIN_EQUAL_SAMPLES)
+		sample.equal_samples = MIN_EQUAL_SAMPLES;
 	sample.split_equal = RIDS;
-	sample.may_be_flat = may_be_flat;
+	sample.may_sample_sort = may_sample_sort;
 	sample.segment = memory.segments[1];
 	sample.first_tile = memory.first_tile[1];
 	sample.map = memory.quantiles;
@@ -321,7 +489,7 @@ run_buckets(SortRun *run, bool may_be_flat)
 	sample.counts_size = shape.counts_size;
 	sample.readback = run->stream->readback;
 
-	if (n <= FEW_SAMPLES_MOST)
+	if (n <= MAX_FEW_SAMPLES)
 		LAUNCH(run, (sample_kernel<K, FEW_SAMPLE_ITEMS>), 1, SAMPLE_THREADS,
 			   sample_shared<FEW_SAMPLE_ITEMS>(), sample);
 	else
@@ -334,24 +502,28 @@ run_buckets(SortRun *run, bool may_be_flat)
 		LAUNCH(run, (histogram_kernel<K, false>), blocks, HISTOGRAM_THREADS, shared,
 			   histogram);
 
-	/* what the sample told decides which kernels follow; the histogram runs meanwhile */
+	/*
+	 * the sample chooses the next kernels; the histogram runs while the host
+	 * waits
+	 */
 	TRY(wait_for_readback(run, sample.sequence_number));
 	skewed = run->stream->readback[READBACK_SKEWED];
-	if (skewed == SKEWED_FLAT && may_be_flat)
+	if (skewed == SKEWED_SAMPLE_SORT && may_sample_sort)
 	{
-		TRY(sort_flat<K>(run, &done));
+		TRY(run_sample_sort<K>(run, &done));
 		return done ? GPUSORT_OK : run_buckets<K, RIDS>(run, false);
 	}
 	return skewed ? finish_buckets<K, RIDS, true>(run, shape, memory, histogram.sequence_number)
 		: finish_buckets<K, RIDS, false>(run, shape, memory, histogram.sequence_number);
 }
 
+/* Chooses the method by the number of keys. */
 template <class K, bool RIDS> static GpusortStatus
 run_for(SortRun *run)
 {
 	const GpusortProblem *problem = run->problem;
 
-	if (problem->n <= ONE_BLOCK_MOST)
+	if (problem->n <= MAX_ONE_BLOCK)
 	{
 		BlockSortArgs<K> sort = block_sort_args<K>(problem);
 
@@ -370,24 +542,24 @@ run_for(SortRun *run)
 			return GPUSORT_OK;
 		}
 	}
-	if (problem->n <= FLAT_ONCE_MOST)
+	if (problem->n <= SAMPLE_SORT_MAX_ONCE)
 	{
 		bool		done;
 
-		TRY(sort_flat<K>(run, &done));
+		TRY(run_sample_sort<K>(run, &done));
 		return done ? GPUSORT_OK : run_buckets<K, RIDS>(run, false);
 	}
-	return run_buckets<K, RIDS>(run, problem->n <= flat_most<K>(problem));
+	return run_buckets<K, RIDS>(run, problem->n <= sample_sort_max<K>(problem));
 }
 
 template <class K> uint64_t
 bucket_scratch(const DeviceTraits *device, const GpusortProblem *problem)
 {
-	uint64_t	n = problem->n < flat_most<K>(problem) ? problem->n : flat_most<K>(problem);
+	uint64_t	n = problem->n < sample_sort_max<K>(problem) ? problem->n : sample_sort_max<K>(problem);
 	uint64_t	bytes = cut_memory<K>(problem, bucket_shape(device, problem->n), NULL).bytes;
-	uint64_t	flat_bytes = cut_flat_memory(n, NULL).bytes;
+	uint64_t	sample_sort_bytes = cut_sample_sort_memory(n, NULL).bytes;
 
-	return bytes > flat_bytes ? bytes : flat_bytes;
+	return bytes > sample_sort_bytes ? bytes : sample_sort_bytes;
 }
 
 template <class K> bool

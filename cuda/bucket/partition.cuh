@@ -1,19 +1,22 @@
 /*
  * partition.cuh
- *	  One pass that moves keys and rids into the buckets of their segments.
+ *	  A pass of gpu_bucket that moves keys and rids to the buckets of their
+ *	  segments.
  *
- * A segment is a contiguous range that is partitioned by itself: the whole input
- * in the first pass, each bucket of the pass before in the next.  A block takes
- * one tile of one segment, orders it by bucket in shared memory, takes room in
- * every bucket with one atomic addition per (tile, bucket) and writes runs.
+ * A segment is a contiguous range of keys that is partitioned by itself: the
+ * whole input in the first pass, a bucket of the previous pass in the next.  A
+ * block takes a tile of a segment, orders it by bucket in shared memory,
+ * reserves places in every bucket by one atomic addition, and writes runs.
  *
- * The pass does not keep the order of equal keys, which spares it the ranking
- * by ballots and the chain of tiles that a stable pass needs: the last step of
- * the bucket sort orders by (key, rid) and so restores it.
+ * The pass is not stable, which saves the ranking by ballots and the chain of
+ * tiles of a stable pass.  The last step of the bucket sort orders by (key,
+ * rid).
  *
- * Lanes of a warp whose keys all fall into one bucket (sorted input does that)
- * count with a single addition; 32 additions to one word would be served one
- * after the other.
+ * A warp whose keys all have the same bucket, as in sorted input, counts them
+ * by one addition, because 32 additions to one word would be processed one
+ * after another.
+ *
+ * Memory: a tile's keys, bins and rids in shared memory.
  */
 #ifndef GPUSORT_PARTITION_CUH
 #define GPUSORT_PARTITION_CUH
@@ -22,17 +25,20 @@
 #include "key.cuh"
 #include "block/quantile_map.cuh"
 
-/* What names the bucket of a key. */
+/* How a key's bucket is found. */
 enum PartitionMap
 {
-	BY_SLICES,					/* of equal width */
-	BY_QUANTILES,
-	BY_SPLITTERS				/* of each segment, or its rids */
+	BY_SLICES,					/* BucketMap of the segment */
+	BY_QUANTILES,				/* QuantileMap of the input */
+	BY_SPLITTERS				/* Splitters of the segment, for values or
+								 * rids */
 };
 
 #define PARTITION_THREADS		512
-#define PARTITION_MAX_BINS		1024
+#define PARTITION_MAX_BINS		1024	/* most buckets of a segment in a
+										 * pass */
 
+/* Number of keys of a tile. */
 template <class K> __host__ __device__ constexpr uint32_t
 partition_tile()
 {
@@ -40,33 +46,39 @@ partition_tile()
 }
 
 /*
- * Buckets between splitters: keys of a sample at even distances in its order.
- * A value's bucket is found by binary search; a splitter that is a good part of the
- * sample has a bucket for its own value, after the one of the values below it.
+ * Splitters: quantiles of a segment's sorted sample.  A value's bucket is found
+ * by binary search.  A splitter that is frequent in the sample has a bucket for
+ * its own value, behind that of the values below it.
  */
 #define SPLITTER_LEVELS	8
 #define MAX_SPLITTERS	((1 << SPLITTER_LEVELS) - 1)
 
 struct SplitterBase
+/* The buckets of a splitter. */
 {
-	uint16_t	bucket;			/* of values above the splitter before */
-	uint16_t	heavy;			/* 1: the splitter's own value has the next */
+	uint16_t	bucket;			/* bucket of the values below this splitter and
+								 * above the previous one */
+	uint16_t	frequent;		/* 1: bucket + 1 has the splitter's own value */
 };
 
+/* The splitters of a segment. */
 template <class K> struct Splitters
 {
-	K			value[MAX_SPLITTERS + 1];	/* padded with all ones */
+	K			value[MAX_SPLITTERS + 1];	/* ascending, padded with all
+											 * ones */
 	SplitterBase base[MAX_SPLITTERS + 1];
-	uint32_t	count;
+	uint32_t	count;			/* number of splitters */
 	uint32_t	pad[3];
 };
 
-/* Splitters in shared memory, breadth first (quantile_map.cuh says why). */
+/* Splitters in shared memory, as a search tree (quantile_map.cuh says why). */
 template <class K> struct SplitterTree
 {
-	K			tree[MAX_SPLITTERS + 1];	/* from index 1 */
+	K			tree[MAX_SPLITTERS + 1];	/* values, breadth first, from index
+											 * 1 */
 	SplitterBase base[MAX_SPLITTERS + 1];
 
+	/* Loads the splitters by all threads of the block. */
 	__device__ __forceinline__ void load(const Splitters<K> *from, uint32_t threads)
 	{
 		for (uint32_t i = threadIdx.x; i <= MAX_SPLITTERS; i += threads)
@@ -82,10 +94,12 @@ template <class K> struct SplitterTree
 		}
 	}
 
+	/* The bucket of v. */
 	__device__ __forceinline__ uint32_t operator() (K v) const
 	{
 		uint32_t	node = 1;
-		uint32_t	next = 0;	/* the first splitter that is not less */
+		uint32_t	next = 0;	/* node of the least splitter that is >= v; 0:
+								 * none */
 		SplitterBase found;
 
 #pragma unroll
@@ -97,42 +111,46 @@ template <class K> struct SplitterTree
 			node = 2 * node + right;
 		}
 		found = base[node - (MAX_SPLITTERS + 1)];
-		return found.bucket + (next && tree[next] == v ? found.heavy : 0);
+		return found.bucket + (next && tree[next] == v ? found.frequent : 0);
 	}
 };
 
+/* A range of keys that is partitioned by itself. */
 template <class K> struct Segment
 {
-	BucketMap<K> map;			/* of round one's segments */
-	uint32_t	start;
-	uint32_t	end;
-	uint32_t	first_bucket;	/* index of its bucket 0 among all buckets */
-	uint32_t	buckets;
-	uint32_t	by_rid;			/* all keys are equal: the rid is the key */
+	BucketMap<K> map;			/* map by slices, in round one */
+	uint32_t	start;			/* index of its first key */
+	uint32_t	end;			/* index behind its last key */
+	uint32_t	first_bucket;	/* number of its first bucket among all
+								 * buckets */
+	uint32_t	buckets;		/* number of its buckets */
+	uint32_t	by_rid;			/* 1: all keys are equal; divide by rid */
 };
 
+/* Arguments of a pass.  Pointers are device memory. */
 template <class K> struct PartitionArgs
 {
 	const K    *keys;
-	const uint32_t *rids;		/* NULL: the position */
+	const uint32_t *rids;		/* NULL: a key's index is its rid */
 	K		   *keys_out;
 	uint32_t   *rids_out;
 	KeyBits<K>	bits;
 	const Segment<K> *segments;
-	const uint32_t *first_tile; /* of each segment */
+	const uint32_t *first_tile; /* number of each segment's first tile */
 	uint32_t	segment_count;
-	uint32_t	tiles;			/* may be fewer than blocks */
-	const uint32_t *tile_count; /* if not NULL, overrides tiles */
-	uint32_t   *cursor;			/* by bucket: where its next key goes */
-	uint32_t	bins;			/* per segment, at most PARTITION_MAX_BINS */
-	int			digit_shift;	/* bin = (bucket >> shift) & mask */
+	uint32_t	tiles;			/* number of tiles, at most that of blocks */
+	const uint32_t *tile_count; /* not NULL: the number of tiles, instead */
+	uint32_t   *cursor;			/* by bucket: place of its next key */
+	uint32_t	bins;			/* bins of a segment, at most
+								 * PARTITION_MAX_BINS */
+	int			digit_shift;	/* bin = (bucket >> digit_shift) & digit_mask */
 	uint32_t	digit_mask;
-	const uint32_t *skip;		/* nonzero there: the pass is not needed */
-	const Splitters<K> *splitters;	/* of each segment */
-	const QuantileMap<K> *quantiles;
+	const uint32_t *skip;		/* not NULL and *skip nonzero: do nothing */
+	const Splitters<K> *splitters;	/* of each segment, with BY_SPLITTERS */
+	const QuantileMap<K> *quantiles;	/* with BY_QUANTILES */
 };
 
-/* Copies a struct with all threads of a block. */
+/* Copies a struct of 32-bit words by all threads of a block. */
 template <class T> __device__ __forceinline__ void
 copy_words(T *to, const T *from, uint32_t threads)
 {
@@ -140,7 +158,10 @@ copy_words(T *to, const T *from, uint32_t threads)
 		reinterpret_cast<uint32_t *>(to)[i] = reinterpret_cast<const uint32_t *>(from)[i];
 }
 
-/* The segment that a tile belongs to: the last one that starts at or before. */
+/*
+ * Number of the segment that a tile belongs to: the last one whose first tile
+ * is at or before it.
+ */
 __device__ __forceinline__ uint32_t
 find_segment(const uint32_t *first_tile, uint32_t count, uint32_t tile)
 {
@@ -164,7 +185,10 @@ find_segment(const uint32_t *first_tile, uint32_t count, uint32_t tile)
 	return lo;
 }
 
-/* Adds one to a shared counter per lane; what it was before, lane by lane. */
+/*
+ * Adds 1 per lane to a counter in shared memory.  Returns the counter's value
+ * before the lane's addition; all lanes of the warp call it.
+ */
 __device__ __forceinline__ uint32_t
 count_in_warp(uint32_t *counters, uint32_t bin)
 {
@@ -179,6 +203,7 @@ count_in_warp(uint32_t *counters, uint32_t bin)
 	return atomicAdd(&counters[bin], 1);
 }
 
+/* Bytes of dynamic shared memory of a pass. */
 template <class K, bool RIDS> static size_t
 partition_shared()
 {
@@ -186,6 +211,9 @@ partition_shared()
 		(sizeof(K) + sizeof(uint16_t) + (RIDS ? sizeof(uint32_t) : 0));
 }
 
+/*
+ * One pass: moves keys, and with RIDS rids, to their buckets; a block per tile.
+ */
 template <class K, bool RIDS, PartitionMap MAP>
 __global__ void __launch_bounds__(PARTITION_THREADS, 2)
 partition_kernel(const PartitionArgs<K> args)
@@ -199,7 +227,10 @@ partition_kernel(const PartitionArgs<K> args)
 	uint16_t   *tile_bins = reinterpret_cast<uint16_t *>(tile_keys + TILE);
 	uint32_t   *tile_rids = reinterpret_cast<uint32_t *>(tile_bins + TILE);
 
-	/* Counts, then starts in the tile; the last is for lanes without a key. */
+	/*
+	 * counts, then starts in the tile; the last entry is for lanes without a
+	 * key
+	 */
 	__shared__ uint32_t bin_start[PARTITION_MAX_BINS + 1];
 	__shared__ uint32_t bin_target[PARTITION_MAX_BINS];
 	__shared__ uint32_t room[PARTITION_THREADS / 32];
@@ -209,7 +240,7 @@ partition_kernel(const PartitionArgs<K> args)
 
 	K			keys[ITEMS];
 	uint32_t	rids[RIDS ? ITEMS : 1];
-	uint32_t	place[ITEMS];	/* bin << 16 | rank in it */
+	uint32_t	place[ITEMS];	/* bin << 16 | rank in the bin */
 	uint32_t	tile = blockIdx.x;
 	uint32_t	s,
 				start,
@@ -235,7 +266,7 @@ partition_kernel(const PartitionArgs<K> args)
 		return RIDS && args.rids ? args.rids[start + at] : start + at;
 	};
 
-	/* Counts a key; where it goes is known when all are counted. */
+	/* counts a key; its rank is complete, its place in the tile is not */
 	auto		count_in = [&] (int i, uint32_t bin)
 	{
 		place[i] = bin << 16 | count_in_warp(bin_start, bin);
@@ -275,7 +306,7 @@ partition_kernel(const PartitionArgs<K> args)
 			count_in(i, at < count
 					 ? (lookup(args.bits(keys[i]), [&]
 							   {
-								   /* not to be kept for when all are loaded */
+								   /* bypass L1: loaded again later */
 								   return RIDS && args.rids ? __ldcg(args.rids + start + at)
 									   : start + at;
 							   }) >> args.digit_shift) & args.digit_mask
@@ -293,7 +324,7 @@ partition_kernel(const PartitionArgs<K> args)
 					 : args.bins);
 	}
 
-	/* on their way while the counts are summed up */
+	/* start the loads of rids before the counts are summed up */
 	if (RIDS && args.rids)
 	{
 #pragma unroll
@@ -309,7 +340,7 @@ partition_kernel(const PartitionArgs<K> args)
 	}
 	__syncthreads();
 
-	/* Room in the buckets, and where each bin starts in the tile. */
+	/* reserve places in the buckets; compute each bin's start in the tile */
 	{
 		uint32_t	counts[BINS_PER_THREAD];
 		uint32_t	targets[BINS_PER_THREAD];

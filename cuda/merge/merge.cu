@@ -1,65 +1,73 @@
 /*
  * merge.cu
- *	  gpu_merge: tiles sorted in shared memory, then merged pair by pair, stable.
+ *	  gpu_merge: merge sort of tiles that are sorted in shared memory; stable.
  *
- * Satish et al., "Fast sort on CPUs and GPUs" (2010), section 5.3, sort tiles by
- * bitonic networks, merge in networks of 16, and share out the last levels by
- * quantiles; Chen et al., "A fast and flexible sorting algorithm with CUDA"
- * (2009), section V, cut one list in equal segments and search the cuts in the
- * other.  Here every level is shared out along the merge path
- * (merge_block.cuh), which gives equal shares of both lists at once, and threads
- * merge serially: a network does more comparisons, and is not stable.
+ * Satish et al., "Fast sort on CPUs and GPUs" (2010), section 5.3, sort tiles
+ * by bitonic networks, merge by networks of 16, and divide the work of the last
+ * levels by quantiles.  Chen et al., "A fast and flexible sorting algorithm
+ * with CUDA" (2009), section V, cut one list into equal segments and search the
+ * cuts in the other.  Here every level is divided along the merge path
+ * (merge_block.cuh), which gives all threads equal shares of the output.
+ * Threads merge serially, because a network compares more often and is not
+ * stable.
  *
- * Keys are only compared, so the time does not depend on how they are
- * distributed, nor on their width by more than the bytes; but it grows
- * with the logarithm of n: one reading and writing per level.
+ * Keys are only compared.  The time does not depend on their distribution, and
+ * on their width only by the bytes moved.  It grows with log2(n): each level
+ * reads and writes all keys once.
  *
- * Input that is in order, or so nearly that no key has to move farther than a tile,
- * takes one reading and writing: where the sorted tiles overlap only
- * at their seams, the seams are merged where they are.
+ * If no key has to move farther than a tile, as in sorted and nearly sorted
+ * input, the sorted tiles overlap only at their seams.  The seams are then
+ * merged in place, and the levels are skipped.
  *
- * The number of levels is made even (by tiles of half the size), so that the
- * tiles are sorted into the outputs and the last level ends there too.
+ * The number of levels is made even, if necessary by tiles of half the size:
+ * tiles are sorted into the outputs, and the last level writes there, too.
  *
- * Few keys do not fill a device, so that what counts is launches and how long one takes:
- * tiles are smaller, up to RANK_MOST keys four runs are merged per launch, by ranks
- * (merge_rank.cuh), beyond by smaller shares, and the host waits for no word of seams.
- * Input in order is then found by the tiles, before they are sorted.
+ * Small inputs do not fill a device; the number of launches and the time of
+ * each matter.  Their tiles are smaller.  Up to RANK_MAX keys a launch merges
+ * four runs by ranks (merge_rank.cuh); larger ones merge with smaller shares.
+ * The host does not wait for seams.  Sorted input is detected by the tiles
+ * before they are sorted.
  *
- * Memory: one more copy of keys and rids in scratch, another of the keys if they
- * are not wanted as output.
+ * Memory: scratch for one more copy of the keys and rids, and for another copy
+ * of the keys if they are not an output.
  *
- * Errors: nothing but a status; outputs are undefined then.
+ * Errors: the status of a failed launch or of cancellation.
  */
 #include "merge/merge_rank.cuh"
 
-/* Room for the kernels' static shared memory beside the dynamic. */
+/* Bytes of the kernels' static shared memory, beside the dynamic. */
 #define RESERVED_SHARED		1024
 
+/* The arrays of a run. */
 template <class K> struct MergeMemory
 {
-	K		   *keys[2];		/* 0: the output or what stands for it */
-	uint32_t   *rids[2];
-	uint32_t   *overlaps;		/* by tile: at the seam before it; of few keys: whether it fell */
+	K		   *keys[2];		/* 0: sorted keys, may be the input; 1:
+								 * scratch */
+	uint32_t   *rids[2];		/* 0: rids_out; 1: scratch; NULL without rids */
+	uint32_t   *overlaps;		/* by tile: overlap at the seam before it; in
+								 * small inputs 1 if the tile was out of
+								 * order */
 	SeamState  *state;
-	uint64_t	bytes;
+	uint64_t	bytes;			/* size of the scratch memory */
 };
 
+/* Tiles and levels of a run; depends on n and the device. */
 struct MergeShape
 {
-	int			threads;		/* that sort a tile */
-	uint32_t	tile;
-	uint32_t	tiles;
-	int			levels;
+	int			threads;		/* threads that sort a tile */
+	uint32_t	tile;			/* keys of a tile */
+	uint32_t	tiles;			/* number of tiles */
+	int			levels;			/* levels of merges of two runs */
 };
 
-/* Keys for which that is quicker. */
+/* Most keys of a small input. */
 template <class K> static constexpr uint64_t
-few_most()
+small_max()
 {
 	return sizeof(K) == 16 ? 1 << 18 : 1 << 19;
 }
 
+/* The shape for n keys. */
 template <class K> static MergeShape
 merge_shape(const DeviceTraits *device, uint64_t n)
 {
@@ -67,10 +75,10 @@ merge_shape(const DeviceTraits *device, uint64_t n)
 	bool		full = merge_shared<K, TILE_THREADS>() + RESERVED_SHARED <=
 		(size_t) device->max_shared;
 
-	if (n <= few_most<K>())
+	if (n <= small_max<K>())
 	{
-		shape.threads = n <= RANK_SMALL_MOST ? RANK_SMALL_THREADS : RANK_TILE_THREADS;
-		shape.tile = n <= RANK_SMALL_MOST ? RANK_SMALL_TILE : RANK_TILE;
+		shape.threads = n <= RANK_MAX_SMALL ? RANK_SMALL_THREADS : RANK_TILE_THREADS;
+		shape.tile = n <= RANK_MAX_SMALL ? RANK_SMALL_TILE : RANK_TILE;
 		shape.tiles = (uint32_t) div_up(n, shape.tile);
 		shape.levels = 0;
 		while (UINT64_C(1) << shape.levels < shape.tiles)
@@ -90,6 +98,7 @@ merge_shape(const DeviceTraits *device, uint64_t n)
 	}
 }
 
+/* Takes the arrays from scratch; with scratch NULL only computes their size. */
 template <class K> static MergeMemory<K>
 cut_memory(const GpusortProblem *problem, const MergeShape &shape, void *scratch)
 {
@@ -103,7 +112,9 @@ cut_memory(const GpusortProblem *problem, const MergeShape &shape, void *scratch
 	}
 	memory.keys[0] = take_sorted_keys<K>(problem, &cutter);
 	memory.rids[0] = wants_rids(problem) ? problem->rids_out : NULL;
-	/* for the smallest tiles, so that fewer keys never need more */
+	/*
+	 * sized for the smallest tiles, so that fewer keys never need more memory
+	 */
 	memory.overlaps = cutter.take<uint32_t>(problem->n / RANK_SMALL_TILE + 2);
 	memory.state = cutter.take<SeamState>(1);
 	memory.bytes = cutter.used;
@@ -136,7 +147,10 @@ scratch(const DeviceTraits *device, const GpusortProblem *problem)
 						 });
 }
 
-/* Tries to finish sorted tiles at their seams; *done says whether that was all. */
+/*
+ * Merges sorted tiles at their seams if that suffices: *done.  Blocks until the
+ * host knows the overlaps.
+ */
 template <class K> static GpusortStatus
 fix_up_seams(SortRun *run, const MergeMemory<K> &memory, const MergeShape &shape, bool *done)
 {
@@ -146,7 +160,7 @@ fix_up_seams(SortRun *run, const MergeMemory<K> &memory, const MergeShape &shape
 	MergeArgs<K> merge = {};
 
 	TRY(clear_device(run, memory.state, sizeof(SeamState)));
-	LAUNCH(run, look_at_seams_kernel<K>, div_up(shape.tiles - 1, MERGE_THREADS),
+	LAUNCH(run, find_overlaps_kernel<K>, div_up(shape.tiles - 1, MERGE_THREADS),
 		   MERGE_THREADS, 0, memory.keys[0], (uint32_t) problem->n, shape.tile, shape.tiles,
 		   key_bits<K>(problem), memory.overlaps, memory.state, run->stream->readback, sequence_number);
 	TRY(wait_for_readback(run, sequence_number));
@@ -164,6 +178,7 @@ fix_up_seams(SortRun *run, const MergeMemory<K> &memory, const MergeShape &shape
 	return GPUSORT_OK;
 }
 
+/* Launches the sort of the tiles of a large input. */
 template <class K, int THREADS> static GpusortStatus
 sort_tiles(SortRun *run, const PassArgs<K> &args, uint32_t tiles)
 {
@@ -172,6 +187,7 @@ sort_tiles(SortRun *run, const PassArgs<K> &args, uint32_t tiles)
 	return GPUSORT_OK;
 }
 
+/* Launches a level: merges pairs of runs along the merge path. */
 template <class K, int ITEMS> static GpusortStatus
 merge_along_path(SortRun *run, MergeArgs<K> &args)
 {
@@ -183,6 +199,7 @@ merge_along_path(SortRun *run, MergeArgs<K> &args)
 	return GPUSORT_OK;
 }
 
+/* Launches a merge of WAYS runs each by ranks. */
 template <class K, int WAYS> static GpusortStatus
 merge_by_ranks(SortRun *run, const RankArgs<K> &args)
 {
@@ -191,6 +208,7 @@ merge_by_ranks(SortRun *run, const RankArgs<K> &args)
 	return GPUSORT_OK;
 }
 
+/* Launches the sort of the tiles of a small input. */
 template <class K, int THREADS, int ITEMS> static GpusortStatus
 sort_few_tiles(SortRun *run, const MergeMemory<K> &memory, const PassArgs<K> &tiles)
 {
@@ -199,12 +217,15 @@ sort_few_tiles(SortRun *run, const MergeMemory<K> &memory, const PassArgs<K> &ti
 	return GPUSORT_OK;
 }
 
-/* Up to few_most keys: every launch takes from where the one before left them. */
+/*
+ * Sorts a small input, of at most small_max() keys.  Does not wait for the
+ * device.
+ */
 template <class K> static GpusortStatus
 sort_few(SortRun *run, const MergeMemory<K> &memory, PassArgs<K> tiles,
 		 const MergeShape &shape)
 {
-	bool		by_ranks = tiles.n <= RANK_MOST;
+	bool		by_ranks = tiles.n <= RANK_MAX;
 	int			launches = by_ranks ? (int) div_up(shape.levels, RANK_WAYS_BITS) : shape.levels;
 	int			odd = launches % 2;
 	RankArgs<K> ranks = {};
@@ -220,7 +241,7 @@ sort_few(SortRun *run, const MergeMemory<K> &memory, PassArgs<K> tiles,
 	run->result->passes = 1;
 	pass.bits = tiles.bits;
 	pass.n = tiles.n;
-	path.falls = memory.overlaps;
+	path.unsorted = memory.overlaps;
 	path.tiles = shape.tiles;
 	path.width = shape.tile;
 	while (1u << ranks.width_bits < shape.tile)
@@ -233,7 +254,10 @@ sort_few(SortRun *run, const MergeMemory<K> &memory, PassArgs<K> tiles,
 		pass.rids_out = memory.rids[1 - left % 2];
 		if (by_ranks)
 		{
-			/* the first one takes what does not come out even */
+			/*
+			 * the first launch merges 2 runs if the levels are odd, the others
+			 * 4
+			 */
 			int			ways_bits = left == launches ?
 				shape.levels - (launches - 1) * RANK_WAYS_BITS : RANK_WAYS_BITS;
 
@@ -258,6 +282,7 @@ sort_few(SortRun *run, const MergeMemory<K> &memory, PassArgs<K> tiles,
 	return GPUSORT_OK;
 }
 
+/* Sorts keys of type K. */
 template <class K> static GpusortStatus
 run_for(SortRun *run)
 {
@@ -272,7 +297,7 @@ run_for(SortRun *run)
 	tiles.rids = problem->rids;
 	tiles.bits = key_bits<K>(problem);
 	tiles.n = (uint32_t) problem->n;
-	if (problem->n <= few_most<K>())
+	if (problem->n <= small_max<K>())
 		return sort_few(run, memory, tiles, shape);
 	tiles.keys_out = memory.keys[0];
 	tiles.rids_out = memory.rids[0];
@@ -285,7 +310,7 @@ run_for(SortRun *run)
 			TRY((sort_tiles<K, MERGE_THREADS>(run, tiles, shape.tiles)));
 			break;
 		default:
-			TRY((sort_tiles<K, LEAST_TILE_THREADS>(run, tiles, shape.tiles)));
+			TRY((sort_tiles<K, MIN_TILE_THREADS>(run, tiles, shape.tiles)));
 			break;
 	}
 	run->result->passes = 1;

@@ -1,19 +1,21 @@
 /*
  * merge_block.cuh
- *	  The kernels of the merge sort: tiles sorted in shared memory, pairs of sorted
- *	  runs merged, and the seams of tiles that are nearly in order fixed up.
+ *	  Kernels of the merge sort: sort tiles in shared memory, merge pairs of
+ *	  sorted runs, merge the seams of tiles that are nearly in order.
  *
- * A merge gives every thread an equal share of the output: it finds by binary search
- * along the merge path how many of the first d outputs come from either run, and
- * merges its few keys from there.  That is done twice: once per block in
- * global memory, by a warp that tries 32 points at a time, then once per thread in
- * shared memory.  Shares are equal whatever the keys are.
+ * Every thread gets an equal share of a merge's output.  It finds by binary
+ * search along the merge path (Green, McColl and Bader, "GPU merge path", 2012)
+ * how many of the first d outputs come from each run, and merges its keys from
+ * there.  That is done twice: once per block in global memory, by a warp that
+ * tests 32 points at a time, then once per thread in shared memory.
  *
- * Keys go through shared memory; rids do not.  A merged key knows which place it
- * came from, and its rid is fetched from there: neighbours in the output come from
- * two runs only, so those reads are nearly as good as sequential.
+ * Keys go through shared memory, rids do not.  The kernel keeps each merged
+ * key's source index and loads its rid from there.  The keys of a block's
+ * output come from two runs only, so that those loads are nearly sequential.
  *
- * All comparisons take the left run's key where keys are equal: stable.
+ * Of equal keys those of the left run come first: stable.
+ *
+ * Memory: a share's keys and source indexes in shared memory.
  */
 #ifndef GPUSORT_MERGE_BLOCK_CUH
 #define GPUSORT_MERGE_BLOCK_CUH
@@ -21,14 +23,19 @@
 #include "key.cuh"
 
 
-/* Odd, so that threads' keys in blocked order lie in different banks. */
+/*
+ * Keys per thread; odd, so that lanes access different banks of shared memory.
+ */
 template <class K> __host__ __device__ constexpr int
 merge_items()
 {
 	return sizeof(K) == 16 ? 7 : 15;
 }
 
-/* The same, where shares of that size would not be enough for all multiprocessors. */
+/*
+ * The same in small inputs, where larger shares would leave multiprocessors
+ * idle.
+ */
 template <class K> __host__ __device__ constexpr int
 few_merge_items()
 {
@@ -36,59 +43,67 @@ few_merge_items()
 }
 
 #define MERGE_THREADS		256
-#define TILE_THREADS		512	/* of a full tile; half of one has MERGE_THREADS */
-#define LEAST_TILE_THREADS	128
+#define TILE_THREADS		512	/* threads of a full tile */
+#define MIN_TILE_THREADS	128 /* threads of the smallest tile */
 
-/* Keys that one block merges, or sorts as a half tile. */
+/* Number of keys that a block of MERGE_THREADS merges or sorts. */
 template <class K> __host__ __device__ constexpr uint32_t
 merge_share()
 {
 	return MERGE_THREADS * merge_items<K>();
 }
 
+/* Bytes of dynamic shared memory of a block. */
 template <class K, int THREADS> static constexpr size_t
 merge_shared()
 {
 	return THREADS * merge_items<K>() * (sizeof(K) + sizeof(uint16_t));
 }
 
-/* What the seams of sorted tiles look like; zeroed before it is asked. */
+/* Result of find_overlaps_kernel(); cleared before it. */
 struct SeamState
 {
-	uint32_t	blocks_done;
+	uint32_t	blocks_done;	/* blocks that are done */
 	uint32_t	overlaps;		/* seams across which keys must move */
-	uint32_t	far;			/* some key must move too far */
+	uint32_t	far;			/* 1: some keys must move farther than a seam's
+								 * merge can move them */
 };
 
+/* Indexes of the readback words. */
 #define MERGE_READBACK_SEQUENCE	0
 #define MERGE_READBACK_FAR		1
 #define MERGE_READBACK_OVERLAPS 2
 
-/* What any launch reads and writes; of tiles that is all. */
+/* Arguments that all kernels of the merge sort have in common. */
 template <class K> struct PassArgs
 {
 	const K    *keys;
-	const uint32_t *rids;		/* NULL: the position, of tiles */
-	K		   *keys_out;		/* NULL: not wanted */
-	uint32_t   *rids_out;		/* NULL: not wanted */
+	const uint32_t *rids;		/* NULL, for tiles: a key's index is its rid */
+	K		   *keys_out;		/* NULL: do not write keys */
+	uint32_t   *rids_out;		/* NULL: do not write rids */
 	KeyBits<K>	bits;
 	uint32_t	n;
 };
 
+/* Arguments of a merge of pairs of runs. */
 template <class K> struct MergeArgs : PassArgs<K>
 {
-	uint64_t	width;			/* of the sorted runs */
-	uint32_t	blocks;			/* that merge two of them */
+	uint64_t	width;			/* keys of a run */
+	uint32_t	blocks;			/* blocks that merge a pair of runs */
 
-	/* If not NULL: by tile, whether the input fell somewhere.  If it never did: */
-	const uint32_t *falls;
+	/*
+	 * In small inputs: 1 for each tile that was out of order.  If none was, the
+	 * kernel copies in_order instead of merging; NULL: it does nothing.
+	 */
+	const uint32_t *unsorted;
 	uint32_t	tiles;
-	const K    *in_order;		/* this is copied; NULL: nothing is done */
+	const K    *in_order;
 	const uint32_t *rids_in_order;
 };
 
 /*
- * How many of the first diagonal keys of the merge of a[] and b[] come from a[].
+ * Number of keys from a[] among the first diagonal keys of the merge of a[] and
+ * b[].
  */
 template <class K> __device__ __forceinline__ uint32_t
 merge_path(const K *a, uint32_t a_count, const K *b, uint32_t b_count,
@@ -109,7 +124,7 @@ merge_path(const K *a, uint32_t a_count, const K *b, uint32_t b_count,
 	return lo;
 }
 
-/* The same, by a whole warp. */
+/* The same as merge_path(), by a whole warp; every lane gets the result. */
 template <class K> __device__ __forceinline__ uint32_t
 merge_path_warp(const K *a, uint32_t a_count, const K *b, uint32_t b_count,
 				uint32_t diagonal, const KeyBits<K> &bits)
@@ -125,7 +140,7 @@ merge_path_warp(const K *a, uint32_t a_count, const K *b, uint32_t b_count,
 			!(bits(b[diagonal - 1 - probe]) < bits(a[probe]));
 		uint32_t	steps = __popc(__ballot_sync(0xffffffffu, from_a));
 
-		/* the last probe that held, and everything up to the first that did not */
+		/* the path is behind the last probe in a, before the next probe */
 		if (steps == 0)
 			break;
 		hi = (uint32_t) min((uint64_t) hi, lo + (uint64_t) steps * step);
@@ -134,7 +149,10 @@ merge_path_warp(const K *a, uint32_t a_count, const K *b, uint32_t b_count,
 	return lo;
 }
 
-/* Merges ITEMS keys from a[] and b[], both in shared memory; from is where each was. */
+/*
+ * Merges ITEMS keys from two runs of shared_keys[], at indexes [a, a_end) and
+ * [b, b_end).  from[] gets their indexes.
+ */
 template <class K, int ITEMS> __device__ __forceinline__ void
 merge_serial(const K *shared_keys, uint32_t a, uint32_t a_end, uint32_t b, uint32_t b_end,
 			 const KeyBits<K> &bits, K keys[ITEMS], uint32_t from[ITEMS])
@@ -157,8 +175,9 @@ merge_serial(const K *shared_keys, uint32_t a, uint32_t a_end, uint32_t b, uint3
 }
 
 /*
- * Sorts one tile.  Threads sort their keys in registers, by swaps of neighbours,
- * then runs are merged pairwise.  Nothing of that where the tile is in order.
+ * Sorts a tile, stable.  Threads sort their keys in registers by odd-even
+ * transposition; then runs are merged pairwise.  A tile that is in order is
+ * only copied.
  */
 template <class K, int THREADS>
 __global__ void __launch_bounds__(THREADS)
@@ -176,9 +195,9 @@ sort_tile_kernel(const PassArgs<K> args)
 	uint32_t	start = blockIdx.x * TILE;
 	uint32_t	count = min(args.n - start, TILE);
 	uint32_t	first = threadIdx.x * ITEMS;
-	bool		falls = false;
+	bool		unsorted = false;
 
-	/* Past the end: all ones, which stay behind all others. */
+	/* padding behind the last key is all ones, which stays behind all keys */
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
 	{
@@ -192,10 +211,10 @@ sort_tile_kernel(const PassArgs<K> args)
 	{
 		keys[i] = tile_keys[first + i];
 		from[i] = first + i;
-		falls |= first + i + 1 < TILE &&
+		unsorted |= first + i + 1 < TILE &&
 			args.bits(tile_keys[first + i + 1]) < args.bits(keys[i]);
 	}
-	if (!__syncthreads_or(falls))
+	if (!__syncthreads_or(unsorted))
 	{
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
@@ -276,8 +295,8 @@ sort_tile_kernel(const PassArgs<K> args)
 }
 
 /*
- * A block merges a[] and b[], at most ITEMS keys of each thread, which may be where they
- * are merged to.
+ * Merges args.keys at indexes a and b, at most ITEMS per thread of the block,
+ * to index to of the outputs.  In place is allowed.
  */
 template <class K, int ITEMS> __device__ __forceinline__ void
 merge_in_block(const MergeArgs<K> &args, unsigned char *shared, uint32_t a,
@@ -341,7 +360,10 @@ merge_in_block(const MergeArgs<K> &args, unsigned char *shared, uint32_t a,
 	}
 }
 
-/* Merges neighbouring runs of args.width keys; a block writes ITEMS for each thread. */
+/*
+ * Merges pairs of runs of args.width keys; a block writes ITEMS keys per
+ * thread.
+ */
 template <class K, int ITEMS>
 __global__ void __launch_bounds__(MERGE_THREADS)
 merge_runs_kernel(const MergeArgs<K> args)
@@ -357,7 +379,7 @@ merge_runs_kernel(const MergeArgs<K> args)
 	uint32_t	diagonal = min(blockIdx.x % args.blocks * SHARE, end - a);
 	uint32_t	next = min(diagonal + SHARE, end - a);
 	uint32_t	to = a + diagonal;
-	bool		falls = args.falls == NULL;
+	bool		unsorted = args.unsorted == NULL;
 
 	if (threadIdx.x < 64)
 	{
@@ -368,12 +390,12 @@ merge_runs_kernel(const MergeArgs<K> args)
 		if (threadIdx.x % 32 == 0)
 			taken[warp] = path;
 	}
-	else if (args.falls)
+	else if (args.unsorted)
 	{
 		for (uint32_t i = threadIdx.x - 64; i < args.tiles; i += MERGE_THREADS - 64)
-			falls |= args.falls[i] != 0;
+			unsorted |= args.unsorted[i] != 0;
 	}
-	if (!__syncthreads_or(falls))
+	if (!__syncthreads_or(unsorted))
 	{
 		for (uint32_t at = to + threadIdx.x; args.in_order && at < a + next;
 			 at += MERGE_THREADS)
@@ -390,12 +412,16 @@ merge_runs_kernel(const MergeArgs<K> args)
 							 (next - taken[1]) - (diagonal - taken[0]), to);
 }
 
-/* The keys left of a seam that belong right of it, and the other way round. */
+/*
+ * The overlap at a seam, between tiles seam - 1 and seam: *left keys of the
+ * left tile are greater than the right tile's first, *right keys of the right
+ * tile are less than the left tile's last.
+ */
 template <class K> __device__ __forceinline__ void
 seam_overlap(const K *keys, uint32_t n, uint32_t tile, uint32_t seam,
 			 const KeyBits<K> &bits, uint32_t *left, uint32_t *right)
 {
-	uint32_t	at = seam * tile;	/* first of the right tile */
+	uint32_t	at = seam * tile;	/* first key of the right tile */
 	uint32_t	right_count = min(n - at, tile);
 	K			least = bits(keys[at]);
 	K			most = bits(keys[at - 1]);
@@ -429,14 +455,14 @@ seam_overlap(const K *keys, uint32_t n, uint32_t tile, uint32_t seam,
 }
 
 /*
- * A thread per tile but the first looks at the seam before it, and whether what
- * must move there keeps clear of the seam behind, by one key at least: that key is
- * not less than any before it nor greater than any behind.  If that holds everywhere,
- * merging across each seam by itself completes the sort.
+ * Finds the overlaps at all seams; a thread per seam.  Merging each seam by
+ * itself completes the sort if each tile keeps a key between the overlaps at
+ * its two seams: that key is not less than any key before it and not greater
+ * than any behind it.
  */
 template <class K>
 __global__ void __launch_bounds__(MERGE_THREADS)
-look_at_seams_kernel(const K *keys, uint32_t n, uint32_t tile, uint32_t tiles,
+find_overlaps_kernel(const K *keys, uint32_t n, uint32_t tile, uint32_t tiles,
 					 KeyBits<K> bits, uint32_t *overlaps, SeamState *state,
 					 uint32_t *readback, uint32_t sequence_number)
 {
@@ -476,7 +502,7 @@ look_at_seams_kernel(const K *keys, uint32_t n, uint32_t tile, uint32_t tiles,
 	}
 }
 
-/* Merges across one seam, in place. */
+/* Merges the overlap of each seam in place; a block per seam. */
 template <class K>
 __global__ void __launch_bounds__(MERGE_THREADS)
 fix_up_seam_kernel(const MergeArgs<K> args, uint32_t tile, const uint32_t *overlaps)

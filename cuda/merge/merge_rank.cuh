@@ -1,25 +1,33 @@
 /*
  * merge_rank.cuh
- *	  The kernels of the merge sort for inputs that do not fill a device: what counts is how
- *	  long one key takes, not how many instructions all of them do.
+ *	  Kernels of the merge sort for inputs that do not fill a device: merges
+ *	  by ranks.
  *
- * A key's place among several sorted runs is its place in its own, plus how many keys of
- * each other run come before it.  Each thread finds these by binary searches that do not wait
- * for each other, so several runs are merged in the time of one search, without shares to be
- * cut and without a barrier.  Merging along the path (merge_block.cuh) has far fewer
- * comparisons, but each of them waits for the one before: beyond RANK_MOST keys it is ahead.
+ * In such inputs the latency of a launch matters, not the number of
+ * instructions.  A key's place in the merge of several sorted runs is its index
+ * in its own run plus, for each other run, the number of keys before it.  A
+ * thread finds those numbers by binary searches that do not depend on each
+ * other, so that merging several runs takes the time of one search, without
+ * barriers.  Merging along the path (merge_block.cuh) compares far less often,
+ * but each comparison depends on the one before; it is faster for more than
+ * RANK_MAX keys.
  *
- * Neighbours in a run look for about the same place: but for the last steps their lanes read
- * the same words.
+ * Lanes search for neighbouring keys of a run.  Except in the last steps they
+ * read the same words.
  *
- * Keys of earlier runs come first where keys are equal: stable.
+ * Of equal keys those of earlier runs come first: stable.
+ *
+ * Memory: static shared memory for a tile.
  */
 #ifndef GPUSORT_MERGE_RANK_CUH
 #define GPUSORT_MERGE_RANK_CUH
 
 #include "merge/merge_block.cuh"
 
-/* Threads of a tile and keys of each: small tiles busy more multiprocessors. */
+/*
+ * Threads of a tile, and keys per thread.  Small tiles occupy more
+ * multiprocessors.
+ */
 #define RANK_SMALL_THREADS	512
 #define RANK_SMALL_ITEMS	1
 #define RANK_TILE_THREADS	256
@@ -28,12 +36,17 @@
 #define RANK_TILE			((uint32_t) (RANK_TILE_THREADS * RANK_TILE_ITEMS))
 
 #define RANK_THREADS		128
-#define RANK_WAYS_BITS		2			/* four runs are merged at once */
+#define RANK_WAYS_BITS		2	/* log2 of the number of runs that a launch
+								 * merges */
 
-#define RANK_SMALL_MOST		(1u << 15)	/* keys of which small tiles are made */
-#define RANK_MOST			(1u << 16)	/* that are merged by ranks */
+#define RANK_MAX_SMALL		(1u << 15)	/* most keys of inputs with small
+										 * tiles */
+#define RANK_MAX			(1u << 16)	/* most keys that are merged by ranks */
 
-/* Number of keys of which all pairs are compared; a tile has 4^k times as many keys. */
+/*
+ * Number of keys whose pairs are all compared, the first runs of a tile.  A
+ * tile has 4^k times that number.
+ */
 template <uint32_t TILE> __host__ __device__ constexpr uint32_t
 rank_run()
 {
@@ -47,26 +60,32 @@ rank_run()
 static_assert(rank_run<RANK_SMALL_TILE>() == 32 && rank_run<RANK_TILE>() == 16,
 			  "a warp has all keys of a run");
 
+/* Arguments of a merge by ranks. */
 template <class K> struct RankArgs : PassArgs<K>
 {
-	int			width_bits;		/* binary logarithm of the keys of a run; the last run may have fewer */
+	int			width_bits;		/* log2 of the keys of a run; the last may be
+								 * shorter */
 };
 
 /*
- * How many values come before the one that stands in run own, in the WAYS - 1 other runs
- * from base on: value(i) is the i-th.  Nothing is past end.
+ * Number of keys before mine in the WAYS - 1 other runs of its group.  mine is
+ * in run number own.  The group starts at index base; value(i) returns the key
+ * at index i; there are none from index end on.
  */
 template <class K, int WAYS, class Value> __device__ __forceinline__ uint32_t
 rank_in_others(K mine, uint32_t own, uint32_t base, int width_bits, uint32_t end, Value value)
 {
 	uint32_t	from[WAYS];
-	uint32_t	at[WAYS];		/* all before it come before */
-	uint32_t	to[WAYS];		/* none from there on does */
+	uint32_t	at[WAYS];		/* keys of the run up to here are before mine */
+	uint32_t	to[WAYS];		/* keys of the run from here on are not */
 	K			other[WAYS];
 	bool		open = false;
 	uint32_t	rank = 0;
 
-	/* The nearest key of each: where all runs are in order, that is all. */
+	/*
+	 * compare with each run's nearest key, which suffices if the runs are in
+	 * order
+	 */
 #pragma unroll
 	for (int i = 1; i < WAYS; i++)
 	{
@@ -86,7 +105,7 @@ rank_in_others(K mine, uint32_t own, uint32_t base, int width_bits, uint32_t end
 	}
 	for (uint32_t step = open ? 1u << width_bits : 0; step > 0; step /= 2)
 	{
-		/* no branches: loads would not overlap, lanes would go separate ways */
+		/* branch-free: loads overlap, and lanes do not diverge */
 #pragma unroll
 		for (int i = 1; i < WAYS; i++)
 			other[i] = value(min(at[i] + step, to[i]) - 1);
@@ -106,12 +125,12 @@ rank_in_others(K mine, uint32_t own, uint32_t base, int width_bits, uint32_t end
 }
 
 /*
- * Sorts one tile; tile_falls[] says whether some key was less than the one before it, here or
- * at the seam behind.
+ * Sorts a tile.  tile_unsorted[tile] = 1 if a key is less than its predecessor
+ * in the tile, or the next tile's first key less than the tile's last.
  */
 template <class K, int THREADS, int ITEMS>
 __global__ void __launch_bounds__(THREADS)
-rank_tile_kernel(const PassArgs<K> args, uint32_t *tile_falls)
+rank_tile_kernel(const PassArgs<K> args, uint32_t *tile_unsorted)
 {
 	constexpr uint32_t TILE = THREADS * ITEMS;
 	constexpr uint32_t RUN = rank_run<TILE>();
@@ -125,9 +144,9 @@ rank_tile_kernel(const PassArgs<K> args, uint32_t *tile_falls)
 	uint32_t	start = blockIdx.x * TILE;
 	uint32_t	count = min(args.n - start, TILE);
 	int			width_bits = 31 - __clz(RUN);
-	bool		falls = false;
+	bool		unsorted = false;
 
-	/* Past the end: all ones, which stay behind all others. */
+	/* padding behind the last key is all ones, which stays behind all keys */
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
 	{
@@ -140,14 +159,18 @@ rank_tile_kernel(const PassArgs<K> args, uint32_t *tile_falls)
 	__syncthreads();
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
-		falls |= from[i] + 1 < TILE && values[from[i] + 1] < mine[i];
+		unsorted |= from[i] + 1 < TILE && values[from[i] + 1] < mine[i];
 
-	/* of a tile that its block has sorted already, where it lies, something else: but it fell */
+	/*
+	 * The next tile's first key may be overwritten already, if the sort is in
+	 * place and that tile was out of order.  Then that tile reports it,
+	 * whatever is read here.
+	 */
 	if (threadIdx.x == 0 && count == TILE && start + count < args.n)
-		falls |= args.bits(args.keys[start + count]) < values[TILE - 1];
-	falls = __syncthreads_or(falls);
+		unsorted |= args.bits(args.keys[start + count]) < values[TILE - 1];
+	unsorted = __syncthreads_or(unsorted);
 	if (threadIdx.x == 0)
-		tile_falls[blockIdx.x] = falls;
+		tile_unsorted[blockIdx.x] = unsorted;
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
 	{
@@ -165,12 +188,12 @@ rank_tile_kernel(const PassArgs<K> args, uint32_t *tile_falls)
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
 		{
-			to[i] = falls ? to[i] : from[i];
+			to[i] = unsorted ? to[i] : from[i];
 			values[to[i]] = mine[i];
 			tile_from[to[i]] = (uint16_t) from[i];
 		}
 		__syncthreads();
-		if (!falls || 1u << width_bits >= TILE)
+		if (!unsorted || 1u << width_bits >= TILE)
 			break;
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
@@ -187,7 +210,7 @@ rank_tile_kernel(const PassArgs<K> args, uint32_t *tile_falls)
 		}
 	}
 
-	/* the input may be where keys go: a tile's are read before one is written */
+	/* in place: a tile's keys are read before the first is written */
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
 	{
@@ -218,7 +241,7 @@ rank_tile_kernel(const PassArgs<K> args, uint32_t *tile_falls)
 	}
 }
 
-/* Merges WAYS neighbouring runs each, a thread per key. */
+/* Merges groups of WAYS neighbouring runs; a thread per key. */
 template <class K, int WAYS>
 __global__ void __launch_bounds__(RANK_THREADS)
 rank_merge_kernel(const RankArgs<K> args)

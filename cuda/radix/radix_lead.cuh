@@ -29,15 +29,15 @@
  * Fix-up pass (radix_fix_up_kernel, in place, a block per part of the keys).  A
  * block loads its part and a margin of LEAD_RUN keys on both sides into shared
  * memory, as bitmaps of the keys that start a run and of the keys that are less
- * than their predecessor in the run (a fall).  In a run with a fall each key
- * counts the keys before it and moves there with its rid.  A run belongs to the
- * block in whose part it starts.  Another block may read keys of that run
+ * than their predecessor in the run (a descent).  In a run with a descent each
+ * key counts the keys before it and moves there with its rid.  A run belongs to
+ * the block in whose part it starts.  Another block may read keys of that run
  * meanwhile; it uses only their leading digits, which the fix-up pass does not
  * change.
  *
- * A run longer than LEAD_RUN with a fall is not changed but reported.  The host
- * then sorts by all digits.  That sort is still stable, since equal keys were
- * never exchanged: a wrong estimate costs only time.
+ * A run longer than LEAD_RUN with a descent is not changed but reported.  The
+ * host then sorts by all digits.  That sort is still stable, since equal keys
+ * were never exchanged: a wrong estimate costs only time.
  *
  * Memory: RadixState.  Errors: none; the result is a flag in the readback
  * words.
@@ -420,8 +420,9 @@ radix_fix_up_kernel(const FixUpArgs<K> args)
 
 	__shared__ __align__(16) K area[AREA];
 	__shared__ uint32_t starts[AREA / 32 + 1];	/* bit: the key starts a run */
-	__shared__ uint32_t falls[AREA / 32];	/* bit: less than its predecessor */
-	__shared__ uint32_t moves[AREA / 32];	/* bit: in a run with a fall */
+	__shared__ uint32_t descents[AREA / 32];	/* bit: less than its
+												 * predecessor */
+	__shared__ uint32_t moves[AREA / 32];	/* bit: in a run with a descent */
 
 	/* key number of area[0] */
 	int64_t		base = (int64_t) blockIdx.x * fix_up_part<K>() - LEAD_RUN;
@@ -451,12 +452,12 @@ radix_fix_up_kernel(const FixUpArgs<K> args)
 		K			before = at > 0 ? area[at - 1] : v;
 		bool		start = at <= first || at >= end_of_keys || ((v ^ before) & args.lead) != 0;
 		uint32_t	start_word = __ballot_sync(0xffffffffu, start);
-		uint32_t	fall_word = __ballot_sync(0xffffffffu, !start && (v & args.all) < (before & args.all));
+		uint32_t	descent_word = __ballot_sync(0xffffffffu, !start && (v & args.all) < (before & args.all));
 
 		if (threadIdx.x % 32 == 0)
 		{
 			starts[at / 32] = start_word;
-			falls[at / 32] = fall_word;
+			descents[at / 32] = descent_word;
 			moves[at / 32] = 0;
 		}
 	}
@@ -466,7 +467,7 @@ radix_fix_up_kernel(const FixUpArgs<K> args)
 	{
 		uint32_t	at = i * FIX_UP_THREADS + threadIdx.x;
 
-		if (at >= LEAD_RUN && (falls[at / 32] >> at % 32 & 1))
+		if (at >= LEAD_RUN && (descents[at / 32] >> at % 32 & 1))
 		{
 			uint32_t	start = run_start(starts, at);
 			uint32_t	end = run_end(starts, at, AREA);

@@ -1,25 +1,26 @@
 /*
  * counting.cu
- *	  gpu_counting: count how often each value occurs, sum up, place.
+ *	  gpu_counting: counting sort.  Counts the values, computes prefix sums,
+ *	  places.
  *
- * Abdel-hafeez, Gordon-Ross, Abubaker, "A comparison-free sorting algorithm on CPUs
- * and GPUs" (2018), section 5.2: count, parallel prefix sum, and each thread
- * emits its range of values as often as counted.  Differences:
+ * Abdel-hafeez, Gordon-Ross, Abubaker, "A comparison-free sorting algorithm on
+ * CPUs and GPUs" (2018), section 5.2: count, parallel prefix sum, and each
+ * thread emits the values of its range.  Differences:
  *
- *	- Counters in global memory, which all keys of one value would contend for,
- *	  are the exception (value_count.cuh).
- *	- Threads own ranges of the output, not of the values, so that a value
- *	  that fills the output does not fall to one thread (value_emit.cuh).
- *	- With rids the placing is stable (counting_place.cuh), which the paper leaves
- *	  out, as do Kozakai et al.
+ *	- Most counters are in shared memory (value_count.cuh), because keys with
+ *	  one value contend for its counter.
+ *	- A thread emits a range of the output, not of the values, so that a value
+ *	  with most of the keys does not fall to one thread (value_emit.cuh).
+ *	- With row ids it is a stable counting sort of positions
+ *	  (counting_place.cuh), which the paper does not have.
  *
- * Keys alone are read once, or twice where the range exceeds shared memory, and
- * written once.  With rids there is one pass for each 8 bits of the range.
+ * Keys without row ids are read once, or twice with pages, and written once.
+ * With row ids a pass sorts by up to 8 bits of the value.
  *
- * Memory: keys alone, 8 bytes per value of the range, and 2 bytes per key where
- * pages are used; with rids 4 to 8 bytes per key and pass.
+ * Memory: without row ids 8 bytes per value, and 2 bytes per key with pages;
+ * with row ids 4 to 8 bytes per key and pass.
  *
- * Errors: nothing but a status; outputs are undefined then.
+ * Errors: the status of a failed launch or of cancellation.
  */
 #include "value/counting_place.cuh"
 #include "prefix_sum.cuh"
@@ -28,16 +29,17 @@
 #define FINISH_THREADS	256
 
 /* ------------------------------------------------------------------------
- * Keys alone
+ * Keys without row ids
  * ------------------------------------------------------------------------
  */
+/* Scratch memory of sort_keys(). */
 struct KeysMemory
 {
 	CountMemory count;
-	uint32_t   *counts;
-	void	   *sum_scratch;
+	uint32_t   *counts;			/* histogram, then its prefix sums */
+	void	   *sum_scratch;	/* for gpusort_exclusive_sum() */
 	uint64_t	sum_bytes;
-	uint64_t	bytes;
+	uint64_t	bytes;			/* size of the scratch memory */
 };
 
 static KeysMemory
@@ -54,6 +56,7 @@ cut_keys_memory(const CountPlan &plan, void *scratch)
 	return memory;
 }
 
+/* Sorts keys that all bits order: counts them and writes them anew. */
 template <class K> static GpusortStatus
 sort_keys(SortRun *run)
 {
@@ -75,9 +78,10 @@ sort_keys(SortRun *run)
 }
 
 /* ------------------------------------------------------------------------
- * Keys with rids
+ * Keys with row ids
  * ------------------------------------------------------------------------
  */
+/* Number of bits of the greatest value, at least 1. */
 static int
 value_bits(const GpusortProblem *problem)
 {
@@ -89,14 +93,18 @@ value_bits(const GpusortProblem *problem)
 	return bits;
 }
 
+/*
+ * Scratch memory of sort_rids().  A key's position is its index in the input.
+ * Its rest is the part of its value that later passes sort by.
+ */
 struct RidsMemory
 {
-	uint32_t   *positions[2];	/* 0 is written by the last pass */
-	void	   *rest[2];
-	uint32_t   *counts;			/* by digit, then tile */
-	void	   *sum_scratch;
+	uint32_t   *positions[2];	/* passes alternate; the last one writes [0] */
+	void	   *rest[2];		/* written by even and by odd passes */
+	uint32_t   *counts;			/* counts[digit * tiles + tile] */
+	void	   *sum_scratch;	/* for gpusort_exclusive_sum() */
 	uint64_t	sum_bytes;
-	uint64_t	bytes;
+	uint64_t	bytes;			/* size of the scratch memory */
 };
 
 static RidsMemory
@@ -110,7 +118,9 @@ cut_rids_memory(const GpusortProblem *problem, int passes, void *scratch)
 		memory.positions[1] = cutter.take<uint32_t>(problem->n);
 	for (int i = 0; i < passes - 1 && i < 2; i++)
 	{
-		/* bits that remain after pass i: at most 24, then 16 */
+		/*
+		 * bits of the value for the passes after i: at most 24, then 16, then 8
+		 */
 		int			left = passes - 1 - i;
 
 		memory.rest[i] = cutter.take<char>(problem->n * (left == 3 ? 4 : left));
@@ -122,7 +132,7 @@ cut_rids_memory(const GpusortProblem *problem, int passes, void *scratch)
 	return memory;
 }
 
-/* The outputs from sorted positions, where these alone are not what is wanted. */
+/* Writes keys and row ids in sorted order, from the sorted positions. */
 template <class K>
 __global__ void __launch_bounds__(FINISH_THREADS)
 finish_kernel(const uint32_t *positions, uint32_t n, const K *keys, const uint32_t *rids,
@@ -141,7 +151,9 @@ finish_kernel(const uint32_t *positions, uint32_t n, const K *keys, const uint32
 	}
 }
 
-/* The given pass, from the keys or from what the pass before left. */
+/*
+ * Runs one pass: Source reads the values, Rest stores what later passes need.
+ */
 template <class Source, class Rest, bool FIRST> static GpusortStatus
 place(SortRun *run, const RidsMemory &memory, const Source &source, int passes,
 	  uint32_t pass, int digit_bits)
@@ -167,7 +179,9 @@ place(SortRun *run, const RidsMemory &memory, const Source &source, int passes,
 	return GPUSORT_OK;
 }
 
-/* A later pass; the one before left words of type From. */
+/*
+ * Runs a pass after the first; the previous one has stored words of type From.
+ */
 template <class From, class Rest> static GpusortStatus
 place_rest(SortRun *run, const RidsMemory &memory, int passes, uint32_t pass,
 		   int digit_bits)
@@ -178,7 +192,7 @@ place_rest(SortRun *run, const RidsMemory &memory, int passes, uint32_t pass,
 												digit_bits);
 }
 
-/* The first pass; values fit a word of type Word, and what it leaves one of Rest. */
+/* Runs the first pass; Word holds a value, Rest what the second pass needs. */
 template <class K, class Word, class Rest> static GpusortStatus
 place_keys(SortRun *run, const RidsMemory &memory, int passes, int digit_bits)
 {
@@ -189,6 +203,7 @@ place_keys(SortRun *run, const RidsMemory &memory, int passes, int digit_bits)
 												 digit_bits);
 }
 
+/* Sorts positions by their keys' values, then writes keys and row ids. */
 template <class K> static GpusortStatus
 sort_rids(SortRun *run)
 {
@@ -229,7 +244,7 @@ sort_rids(SortRun *run)
  * ------------------------------------------------------------------------
  */
 
-/* Keys alone can be made from counts; anything else moves by position. */
+/* Can keys be written from counts, without moving them? */
 static bool
 by_counts(const GpusortProblem *problem)
 {

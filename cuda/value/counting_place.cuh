@@ -1,18 +1,19 @@
 /*
  * counting_place.cuh
- *	  Stable counting sort of positions by their keys' values.
+ *	  Stable counting sort of positions by their keys' values, 8 bits per pass.
  *
- * Up to 8 bits of the values are placed per pass, lowest first.  A pass counts the
- * digits of every tile, sums up, and moves: two readings, of which the
- * first takes no positions, and one writing.  A radix pass that learns its targets
- * from the tiles before it (radix_pass.cuh) reads once, but its tiles wait for
- * each other.
+ * Passes go from the lowest bits up.  A pass counts the digits of every tile,
+ * sums up the counts, and moves positions.  It reads the values twice and the
+ * positions once, and writes once.  A radix pass with look-back
+ * (radix_pass.cuh) reads only once, but its tiles wait for each other.
  *
- * What makes it cheaper than a radix sort of keys and rids is that a pass
- * writes of a value only what later passes need: of a 16-bit value the first
- * pass reads the whole key and writes one byte and the position, the second reads
- * those and writes the position.  For a 32-bit key that is 23 bytes against 28,
- * for a 64-bit key 31 against 52.
+ * A pass writes only those bits of a value that later passes need.  For 16-bit
+ * values the first pass reads whole keys and writes one byte and the position
+ * of each; the second reads those and writes positions.  That moves fewer bytes
+ * than a radix sort of keys and row ids: 23 against 28 per 32-bit key, 31
+ * against 52 per 64-bit key.
+ *
+ * Memory: a tile's values and positions in shared memory.
  */
 #ifndef GPUSORT_COUNTING_PLACE_CUH
 #define GPUSORT_COUNTING_PLACE_CUH
@@ -25,10 +26,10 @@
 #define PLACE_TILE			(PLACE_THREADS * PLACE_ITEMS)
 #define PLACE_MAX_DIGITS	(1 << 8)
 
-/* Where a pass reads values: the keys, or what the pass before left of them. */
+/* Source of the first pass: the values of the keys.  W holds a value. */
 template <class K, class W> struct KeySource
 {
-	typedef W Word;				/* holds all values */
+	typedef W Word;
 
 	const K    *keys;
 	ValueMap<K> map;
@@ -39,6 +40,7 @@ template <class K, class W> struct KeySource
 	}
 };
 
+/* Source of the other passes: the remaining bits of the values. */
 template <class T> struct RestSource
 {
 	typedef T Word;
@@ -51,7 +53,9 @@ template <class T> struct RestSource
 	}
 };
 
-/* counts[digit * tiles + tile]: how often the tile has the digit. */
+/*
+ * counts[digit * tiles + tile] = number of the tile's values with that digit.
+ */
 template <class Source>
 __global__ void __launch_bounds__(PLACE_THREADS)
 count_tile_kernel(const Source source, uint32_t n, uint32_t mask, uint32_t *counts)
@@ -78,19 +82,24 @@ count_tile_kernel(const Source source, uint32_t n, uint32_t mask, uint32_t *coun
 		counts[(uint64_t) threadIdx.x * gridDim.x + blockIdx.x] = tile_counts[threadIdx.x];
 }
 
+/* Arguments of a pass. */
 template <class Source, class Rest> struct PlaceArgs
 {
 	Source		source;
-	const uint32_t *positions;	/* not of the first pass */
-	Rest	   *rest_out;		/* NULL: this is the last pass */
+	const uint32_t *positions;	/* in the order of source; not in the first
+								 * pass */
+	Rest	   *rest_out;		/* bits for later passes; NULL in the last
+								 * pass */
 	uint32_t   *positions_out;
 	uint32_t	n;
-	int			digit_bits;
-	const uint32_t *starts;		/* by digit, then tile: where its first key goes */
+	int			digit_bits;		/* low bits of a value that the pass sorts by */
+	const uint32_t *starts;		/* [digit * tiles + tile]: place of the tile's
+								 * first element with that digit */
 };
 
-static_assert(PLACE_TILE >= PLACE_WARPS * PLACE_MAX_DIGITS, "lanes can meet in a tile");
+static_assert(PLACE_TILE >= PLACE_WARPS * PLACE_MAX_DIGITS, "the lane masks fit a tile");
 
+/* Bytes of dynamic shared memory of a pass. */
 template <class Source> static constexpr size_t
 place_shared()
 {
@@ -98,8 +107,8 @@ place_shared()
 }
 
 /*
- * FIRST: element i is position i, which costs no registers.  Nor do values of 16
- * bits, which share one with their rank.
+ * One pass; a block per tile.  FIRST: the position of element i is i and takes
+ * no register.  Values of at most 16 bits share a register with their rank.
  */
 template <class Source, class Rest, bool FIRST>
 __global__ void __launch_bounds__(PLACE_THREADS, 2)
@@ -110,15 +119,19 @@ place_kernel(const PlaceArgs<Source, Rest> args)
 
 	extern __shared__ __align__(16) uint32_t tile_positions[];
 	Word	   *tile_values = reinterpret_cast<Word *>(tile_positions + PLACE_TILE);
-	uint32_t   *meet = tile_positions;	/* until positions move in */
+	uint32_t   *lane_masks = tile_positions;	/* before the positions */
 
-	/* Of each warp: counts of digits, then where its keys of a digit start. */
+	/*
+	 * per warp and digit: count, then the place in the tile of the first
+	 * element
+	 */
 	__shared__ uint16_t warp_start[PLACE_WARPS][PLACE_MAX_DIGITS];
 	__shared__ uint32_t target[PLACE_MAX_DIGITS];
 	__shared__ uint32_t room[PLACE_WARPS];
 
 	uint32_t	values[PLACE_ITEMS];
-	uint32_t	ranks[PACKED ? 1 : PLACE_ITEMS];	/* else above the value */
+	uint32_t	ranks[PACKED ? 1 : PLACE_ITEMS];	/* PACKED: in values[], bit
+													 * 16 up */
 	uint32_t	positions[FIRST ? 1 : PLACE_ITEMS];
 	int			warp = threadIdx.x / 32;
 	int			lane = threadIdx.x % 32;
@@ -126,16 +139,19 @@ place_kernel(const PlaceArgs<Source, Rest> args)
 	uint32_t	mask = (1u << args.digit_bits) - 1;
 	uint32_t	start = blockIdx.x * PLACE_TILE;
 	uint32_t	count = min(args.n - start, (uint32_t) PLACE_TILE);
-	uint32_t	go_to = threadIdx.x <= mask
+	uint32_t	digit_target = threadIdx.x <= mask
 		? args.starts[(uint64_t) threadIdx.x * gridDim.x + blockIdx.x] : 0;
 
 	for (int i = threadIdx.x; i < PLACE_WARPS * PLACE_MAX_DIGITS / 2; i += PLACE_THREADS)
 		reinterpret_cast<uint32_t *>(&warp_start[0][0])[i] = 0;
 	for (int i = threadIdx.x; i < PLACE_WARPS * PLACE_MAX_DIGITS; i += PLACE_THREADS)
-		meet[i] = 0;
+		lane_masks[i] = 0;
 	__syncthreads();
 
-	/* Past the end: all ones, so that they rank after all others. */
+	/*
+	 * padding behind the last element is all ones, which ranks behind all
+	 * others
+	 */
 #pragma unroll
 	for (int i = 0; i < PLACE_ITEMS; i++)
 		values[i] = first + i * 32 < count ? args.source(start + first + i * 32)
@@ -143,7 +159,7 @@ place_kernel(const PlaceArgs<Source, Rest> args)
 #pragma unroll
 	for (int i = 0; i < PLACE_ITEMS; i++)
 	{
-		uint32_t	rank = rank_in_warp<true, false>(meet + warp * PLACE_MAX_DIGITS,
+		uint32_t	rank = rank_in_warp<true, false>(lane_masks + warp * PLACE_MAX_DIGITS,
 													 warp_start[warp], values[i] & mask);
 
 		if (PACKED)
@@ -179,7 +195,7 @@ place_kernel(const PlaceArgs<Source, Rest> args)
 		begin = block_exclusive_sum<PLACE_THREADS>(own, room, &total);
 		if (digit < PLACE_MAX_DIGITS)
 		{
-			target[digit] = go_to - begin;
+			target[digit] = digit_target - begin;
 #pragma unroll
 			for (int w = 0; w < PLACE_WARPS; w++)
 				warp_start[w][digit] = (uint16_t) (warp_start[w][digit] + begin);
@@ -197,7 +213,7 @@ place_kernel(const PlaceArgs<Source, Rest> args)
 	}
 	__syncthreads();
 
-	/* padding has the greatest digit and ranks last: it is at count and after */
+	/* the padding is at count and behind, and is not written */
 #pragma unroll
 	for (int i = 0; i < PLACE_ITEMS; i++)
 	{

@@ -1,53 +1,61 @@
 /*
  * histogram.cu
- *	  gpu_hp, gpu_hp1, gpu_hp0: sorts made of histograms and prefix sums alone.
+ *	  gpu_hp, gpu_hp1, gpu_hp0: sorts by histograms and prefix sums.
  *
- * Kozakai, Fujimoto, Wada, "Efficient GPU-implementation for integer sorting based
- * on histogram and prefix-sums" (2021).
+ * Kozakai, Fujimoto, Wada, "Efficient GPU-implementation for integer sorting
+ * based on histogram and prefix-sums" (2021):
  *
- *	gpu_hp	(Algorithm 2)	A = histogram of the keys, Ap = its prefix sums, B =
- *							histogram of Ap, and the prefix sums of B are the
- *							sorted keys.
+ *	gpu_hp	(Algorithm 2)	A is the histogram of the keys, Ap its prefix sums,
+ *							B the histogram of Ap.  The prefix sums of B are
+ *							the sorted keys.
  *	gpu_hp1	(Algorithm 3)	For distinct keys: value v goes to place Ap[v - 1]
- *							wherever Ap[v] differs from it.
- *	gpu_hp0	(Algorithm 5)	A's zeros are left out: of the values that occur, iC,
- *							and the places where they start, Cp, comes B[Cp[j]] =
- *							iC[j] - iC[j - 1] without a second histogram.
+ *							if Ap[v] differs from Ap[v - 1].
+ *	gpu_hp0	(Algorithm 5)	Uses only the values that occur.  iC[j] is the j-th
+ *							such value, Cp[j] the place of its first key;
+ *							B[Cp[j]] = iC[j] - iC[j - 1], without a second
+ *							histogram.
  *
- * Differences: A is counted by value_count.cuh instead of CUB, which adds to one
- * counter at a time where keys repeat.  B's histogram is one of a sorted list, so
- * a warp adds once for each run of it.  A of distinct keys is a bitmap, 32 times
- * smaller, which the L2 cache holds for most ranges.  A and its zeros are summed
- * up and counted in one prefix sum.  The prefix sums are CUB's.
+ * Differences: value_count.cuh computes A instead of CUB, whose additions to
+ * one counter wait for each other where keys repeat.  Ap is sorted, so that a
+ * warp adds once to B for each run of equal sums.  A of distinct keys is a
+ * bitmap, 32 times smaller, which fits the L2 cache for most ranges.  One
+ * prefix sum both sums up A and counts its nonzero values.  CUB computes the
+ * prefix sums.
  *
- * Keys only, and only whole ones: keys are made from their values.  Therefore
- * equal keys cannot be told apart.
+ * These sorts write keys from their values.  They take keys without row ids, of
+ * which all bits order, and are not stable.
  *
- * Memory: 4 bytes per value of the range and 4 per key, for gpu_hp0 16 more per
- * value that occurs; for gpu_hp1 2 bits per value.
+ * Memory: 4 bytes per value and 4 per key; gpu_hp0 16 more per value that
+ * occurs; gpu_hp1 only 2 bits per value.
  *
- * Errors: nothing but a status; outputs are undefined then.
+ * Errors: the status of a failed launch or of cancellation.
  */
 #include "prefix_sum.cuh"
 #include "value/value_count.cuh"
 
-#define STEP_THREADS	256
+#define STEP_THREADS	256		/* threads of a block, in all kernels of this
+								 * file */
 
 /* ------------------------------------------------------------------------
  * gpu_hp and gpu_hp0
  * ------------------------------------------------------------------------
  */
+/*
+ * Scratch memory of gpu_hp and gpu_hp0.  A, B, iC and Cp are the paper's
+ * arrays.
+ */
 struct HistogramMemory
 {
 	CountMemory count;
 	uint32_t   *counts;			/* A */
-	uint64_t   *sums;			/* gpu_hp0: number of values before, and of keys */
+	uint64_t   *sums;			/* gpu_hp0, by value: number of lesser values
+								 * that occur << 32 | number of lesser keys */
 	uint32_t   *values;			/* gpu_hp0: iC */
 	uint32_t   *starts;			/* gpu_hp0: Cp */
 	uint32_t   *steps;			/* B */
-	void	   *sum_scratch;
+	void	   *sum_scratch;	/* for the prefix sums */
 	uint64_t	sum_bytes;
-	uint64_t	bytes;
+	uint64_t	bytes;			/* size of the scratch memory */
 };
 
 static HistogramMemory
@@ -72,7 +80,10 @@ cut_memory(const GpusortProblem *problem, const CountPlan &plan, bool compressed
 	return memory;
 }
 
-/* B[before[v]]++ for all v > 0, where before[] ascends: Ap[v - 1] is before[v]. */
+/*
+ * Computes B for gpu_hp: adds 1 to B[before[v]] for each v > 0.  before[v] is
+ * the number of keys below v, the paper's Ap[v - 1], and ascends.
+ */
 static __global__ void __launch_bounds__(STEP_THREADS)
 sorted_histogram_kernel(const uint32_t *before, uint32_t range, uint32_t n,
 						uint32_t *steps)
@@ -91,7 +102,7 @@ sorted_histogram_kernel(const uint32_t *before, uint32_t range, uint32_t n,
 	}
 }
 
-/* iC and Cp of the values that occur. */
+/* Computes iC and Cp for gpu_hp0. */
 static __global__ void __launch_bounds__(STEP_THREADS)
 compress_kernel(const uint32_t *counts, const uint64_t *sums, uint32_t range,
 				uint32_t *values, uint32_t *starts)
@@ -105,7 +116,7 @@ compress_kernel(const uint32_t *counts, const uint64_t *sums, uint32_t range,
 	}
 }
 
-/* B[Cp[j]] = iC[j] - iC[j - 1] */
+/* Computes B for gpu_hp0: B[Cp[j]] = iC[j] - iC[j - 1]. */
 static __global__ void __launch_bounds__(STEP_THREADS)
 steps_kernel(const uint32_t *counts, const uint64_t *sums, uint32_t range,
 			 const uint32_t *values, const uint32_t *starts, uint32_t *steps)
@@ -117,6 +128,7 @@ steps_kernel(const uint32_t *counts, const uint64_t *sums, uint32_t range,
 		steps[starts[j]] = values[j] - (j > 0 ? values[j - 1] : 0);
 }
 
+/* Runs gpu_hp, or gpu_hp0 if compressed. */
 template <class K> static GpusortStatus
 run_histogram(SortRun *run, bool compressed)
 {
@@ -160,14 +172,16 @@ run_histogram(SortRun *run, bool compressed)
  * gpu_hp1
  * ------------------------------------------------------------------------
  */
+/* Scratch memory of gpu_hp1. */
 struct BitmapMemory
 {
 	uint32_t   *bitmap;			/* A, a bit per value */
-	uint32_t   *starts;			/* Ap, for every 32 values */
-	void	   *sum_scratch;
+	uint32_t   *starts;			/* Ap of the first value of each word of
+								 * bitmap */
+	void	   *sum_scratch;	/* for the prefix sums */
 	uint64_t	sum_bytes;
-	uint64_t	words;
-	uint64_t	bytes;
+	uint64_t	words;			/* words of bitmap */
+	uint64_t	bytes;			/* size of the scratch memory */
 };
 
 static BitmapMemory
@@ -185,7 +199,11 @@ cut_bitmap_memory(const GpusortProblem *problem, void *scratch)
 	return memory;
 }
 
-/* Neighbours in sorted input set bits of the same one or two words: set them at once. */
+/*
+ * Sets the bits of all keys' values.  In nearly sorted input the keys of a warp
+ * belong to one or two words; lanes with the same word set their bits by one
+ * atomic.
+ */
 template <class K>
 __global__ void __launch_bounds__(STEP_THREADS)
 set_bits_kernel(const K *keys, uint32_t n, const ValueMap<K> map, uint32_t *bitmap)
@@ -217,13 +235,16 @@ set_bits_kernel(const K *keys, uint32_t n, const ValueMap<K> map, uint32_t *bitm
 		atomicOr(&bitmap[v / 32], bit);
 }
 
-/* A block writes the values of STEP_THREADS words, in order. */
+/*
+ * Writes the values of the set bits in order; a block takes STEP_THREADS words.
+ */
 template <class K>
 __global__ void __launch_bounds__(STEP_THREADS)
 emit_bits_kernel(const uint32_t *bitmap, const uint32_t *starts, uint64_t words, K least,
 				 K *out)
 {
-	__shared__ uint16_t values[STEP_THREADS * 32];	/* less the block's first */
+	__shared__ uint16_t values[STEP_THREADS * 32];	/* value less the block's
+													 * first */
 	__shared__ uint32_t end;
 
 	uint64_t	first = (uint64_t) blockIdx.x * STEP_THREADS;
@@ -244,6 +265,7 @@ emit_bits_kernel(const uint32_t *bitmap, const uint32_t *starts, uint64_t words,
 		out[start + i] = least + (uint32_t) (first * 32) + values[i];
 }
 
+/* Runs gpu_hp1. */
 template <class K> static GpusortStatus
 run_bitmap(SortRun *run)
 {
@@ -272,7 +294,7 @@ why_not_hp(const DeviceTraits *device, const GpusortProblem *problem)
 {
 	if (!keys_are_values(problem))
 		return "it makes keys from their values: all their bits must order";
-	if ((size_t) device->max_shared < sizeof(DealShared))
+	if ((size_t) device->max_shared < sizeof(ScatterShared))
 		return "the device's shared memory is too small";
 	return why_not_by_value(problem);
 }

@@ -1,30 +1,30 @@
 /*
  * onehot.cu
- *	  gpu_onehot: the matrix of which key has which value, read along its rows.
+ *	  gpu_onehot: counting sort by a bit matrix, for very small inputs; stable.
  *
- * Abdel-hafeez, Gordon-Ross, Abubaker, "A comparison-free sorting algorithm on CPUs
- * and GPUs" (2018), sections 3 and 5.1: TM[v][i] = 1 where key i has value v; the
- * list multiplied by TM's non-empty rows is the sorted list.  The matrix takes n
- * times range bits, so this is for very small inputs, where all of it fits
- * the shared memory of one block and a single launch does.
+ * Abdel-hafeez, Gordon-Ross, Abubaker, "A comparison-free sorting algorithm on
+ * CPUs and GPUs" (2018), sections 3 and 5.1: TM[v][i] = 1 if key i has value v;
+ * the list of keys multiplied by TM's nonempty rows is the sorted list.  Here
+ * the product is a count: the place of key i is the number of bits in the rows
+ * above its row plus the number of bits before i in its own row.
  *
- * The product is a count: key i goes behind all bits of the rows above and
- * behind the bits left of it in its own row.  That keeps equal keys in order.
+ * Memory: n * range bits for the matrix, in the shared memory of the one block.
+ *  The algorithm takes only problems whose matrix fits.
  *
- * Memory: none beyond shared memory.  Errors: nothing but a status.
+ * Errors: the status of a failed launch or of cancellation.
  */
-#include "block/block_scan.cuh"
-#include "value/value_range.cuh"
+#include "value/value_plan.cuh"
 
 #define ONEHOT_THREADS	1024
 
-/* Words of the matrix and of the rows' starts. */
+/* 32-bit words of the matrix and of the rows' starts. */
 static uint64_t
 onehot_words(const GpusortProblem *problem)
 {
 	return value_range(problem) * (div_up(problem->n, 32) + 1);
 }
 
+/* Sorts n keys; one block. */
 template <class K>
 __global__ void __launch_bounds__(ONEHOT_THREADS)
 onehot_kernel(const K *keys, const uint32_t *rids, uint32_t n, const ValueMap<K> map,

@@ -1,12 +1,13 @@
 /*
  * value_emit.cuh
- *	  Writes sorted keys from the places where each value starts.
+ *	  Writes sorted keys from the prefix sums of their histogram.
  *
- * Every output finds its value by a binary search over the starts, so that work is
- * shared out evenly whatever the counts: a value with all the keys is written by
- * all blocks, a stretch of values without keys costs nothing.  A block first
- * finds the few values of its tile and copies their starts to shared memory, where
- * each thread searches once per 16 bytes that it writes.
+ * A thread finds the value of an output place by binary search in the prefix
+ * sums.  Threads thus share the output equally, whatever the counts: all blocks
+ * write a value that has all keys, and values without keys cost no time.  A
+ * block first finds the values of its tile and copies their prefix sums to
+ * shared memory; there each thread searches once for each 16 bytes that it
+ * writes.
  */
 #ifndef GPUSORT_VALUE_EMIT_CUH
 #define GPUSORT_VALUE_EMIT_CUH
@@ -14,16 +15,21 @@
 #include "key.cuh"
 
 #define EMIT_THREADS	256
-#define EMIT_VECTORS	8		/* most vectors of 16 bytes per thread */
-#define EMIT_STAGED		4096	/* starts that shared memory holds */
+#define EMIT_VECTORS	8		/* most vectors of 16 bytes that a thread
+								 * writes */
+#define EMIT_BUFFERED		4096	/* prefix sums that fit the shared memory */
 
+/* Number of keys that a block writes. */
 template <class K> __host__ __device__ constexpr uint32_t
 emit_tile(int vectors)
 {
 	return EMIT_THREADS * vectors * (16 / sizeof(K));
 }
 
-/* Number of blocks: every multiprocessor has work, and the starts fit shared memory. */
+/*
+ * Vectors per thread: as many as give each multiprocessor two blocks and leave
+ * the expected number of values of a tile at half of EMIT_BUFFERED at most.
+ */
 template <class K> static int
 emit_vectors(const DeviceTraits *device, uint64_t n, uint64_t range)
 {
@@ -31,12 +37,15 @@ emit_vectors(const DeviceTraits *device, uint64_t n, uint64_t range)
 
 	while (vectors > 1 &&
 		   (div_up(n, emit_tile<K>(vectors)) < 2 * (uint64_t) device->multiprocessors ||
-			emit_tile<K>(vectors) * range / n > EMIT_STAGED / 2))
+			emit_tile<K>(vectors) * range / n > EMIT_BUFFERED / 2))
 		vectors /= 2;
 	return vectors;
 }
 
-/* The last v with starts[v] <= at, by a whole warp; starts[0] is 0. */
+/*
+ * The greatest v with starts[v] <= at.  Called by a warp; starts[0] is 0.  Each
+ * step divides the interval by 32.
+ */
 __device__ __forceinline__ uint32_t
 value_at(const uint32_t *starts, uint32_t range, uint32_t at)
 {
@@ -56,7 +65,7 @@ value_at(const uint32_t *starts, uint32_t range, uint32_t at)
 	return lo;
 }
 
-/* Output i is least + v where starts[v] <= i < starts[v + 1]. */
+/* out[i] = least + v, for the v with starts[v] <= i < starts[v + 1]. */
 template <class K>
 __global__ void __launch_bounds__(EMIT_THREADS)
 emit_kernel(const uint32_t *starts, uint32_t range, uint32_t n, K least, K *out,
@@ -68,8 +77,9 @@ emit_kernel(const uint32_t *starts, uint32_t range, uint32_t n, K least, K *out,
 		K			key[VECTOR];
 	};
 
-	__shared__ uint32_t buffered[EMIT_STAGED + 1];
-	__shared__ uint32_t ends[2];
+	__shared__ uint32_t buffered[EMIT_BUFFERED + 1];
+	__shared__ uint32_t ends[2];	/* values of the tile's first and last
+									 * key */
 
 	uint32_t	first = blockIdx.x * emit_tile<K>(vectors);
 	uint32_t	count = min(n - first, emit_tile<K>(vectors));
@@ -88,7 +98,7 @@ emit_kernel(const uint32_t *starts, uint32_t range, uint32_t n, K least, K *out,
 	const uint32_t values = ends[1] - lowest + 1;
 	const uint32_t *from = starts + lowest;
 
-	if (values <= EMIT_STAGED)
+	if (values <= EMIT_BUFFERED)
 	{
 		for (uint32_t i = threadIdx.x; i < values; i += EMIT_THREADS)
 			buffered[i] = from[i];
@@ -101,7 +111,7 @@ emit_kernel(const uint32_t *starts, uint32_t range, uint32_t n, K least, K *out,
 		uint32_t	place = (u * EMIT_THREADS + threadIdx.x) * VECTOR;
 		uint32_t	at = first + place;
 		uint32_t	v = 0;
-		uint32_t	until = 0;	/* where the next value starts */
+		uint32_t	until = 0;	/* output place where value v + 1 starts */
 		Keys		keys;
 
 		if (place >= count)
@@ -109,7 +119,10 @@ emit_kernel(const uint32_t *starts, uint32_t range, uint32_t n, K least, K *out,
 #pragma unroll
 		for (int i = 0; i < VECTOR; i++)
 		{
-			/* mostly the next value; a search by one lane holds up the warp */
+			/*
+			 * Usually the next value follows.  Testing that first avoids most
+			 * searches, during which the other lanes of the warp wait.
+			 */
 			if (i > 0 && at + i >= until)
 			{
 				v++;

@@ -30,7 +30,7 @@ test_gpu_choice(void)
 		/* skewed keys: digits do not care */
 		{1 << 24, 32, 0, true, GPUSORT_KEYS_SKEWED, "gpu_radix"},
 		{1 << 24, 128, 0, true, GPUSORT_KEYS_SKEWED, "gpu_bucket"},
-		/* nor does a flat scatter of few keys */
+		/* nor does the sample sort of few keys */
 		{1 << 18, 32, 0, true, GPUSORT_KEYS_SKEWED, "gpu_bucket"},
 		{400000, 32, 0, true, GPUSORT_KEYS_SKEWED, "gpu_radix"},
 		{1 << 18, 64, 0, true, GPUSORT_KEYS_SKEWED, "gpu_bucket"},

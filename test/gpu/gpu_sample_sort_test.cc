@@ -1,6 +1,6 @@
 /*
- * gpu_flat_test.cc
- *	  gpu_bucket's way with inputs of up to a million keys (cuda/bucket/bucket_flat.cuh), on
+ * gpu_sample_sort_test.cc
+ *	  gpu_bucket's way with inputs of up to a million keys (cuda/bucket/sample_sort.cuh), on
  *	  an emulated device: which launches an input takes, and its order, for values that cluster
  *	  where buckets begin, sizes beside every limit, and a sample that is misled.
  *
@@ -8,13 +8,13 @@
  * by chance, and the ordinary way is right then: of those, printed with their seed, only the
  * order is looked at.
  *
- * usage: gpu_flat_test [seed]
+ * usage: gpu_sample_sort_test [seed]
  */
 #include <algorithm>
 #include <random>
 #include <vector>
 
-#include "bucket/bucket_flat_run.cuh"
+#include "bucket/sample_sort.cuh"
 #include "emulation/emulated_test.h"
 
 typedef uint64_t Key;
@@ -153,8 +153,8 @@ static void
 check_scratch(int key_bits, uint32_t output)
 {
 	static const uint64_t sizes[] = {
-		4608, 8192, 8193, 1 << 17, (1 << 17) + 1, FLAT_ONCE_MOST, FLAT_ONCE_MOST + 1,
-		FLAT_MOST - 1, FLAT_MOST, FLAT_MOST + 1, 3 * FLAT_MOST
+		4608, 8192, 8193, 1 << 17, (1 << 17) + 1, SAMPLE_SORT_MAX_ONCE, SAMPLE_SORT_MAX_ONCE + 1,
+		SAMPLE_SORT_MAX - 1, SAMPLE_SORT_MAX, SAMPLE_SORT_MAX + 1, 3 * SAMPLE_SORT_MAX
 	};
 	uint64_t	least = 0;
 
@@ -191,20 +191,20 @@ check_ways()
 	check_sort<uint64_t>(make_keys(TWO_VALUES, 1 << 17), GPUSORT_OUT_RIDS, ONCE, "128 buckets");
 	check_sort<uint32_t>(make_keys(FEW_VALUES, (1 << 17) + 1), GPUSORT_OUT_RIDS, ONCE,
 						 "256 buckets");
-	check_sort<uint64_t>(make_keys(SKEWED, FLAT_ONCE_MOST), GPUSORT_OUT_KEYS, ONCE,
+	check_sort<uint64_t>(make_keys(SKEWED, SAMPLE_SORT_MAX_ONCE), GPUSORT_OUT_KEYS, ONCE,
 						 "all that is scattered once");
-	check_sort<uint64_t>(make_keys(TWO_VALUES, FLAT_ONCE_MOST + 1), GPUSORT_OUT_RIDS, TWICE,
+	check_sort<uint64_t>(make_keys(TWO_VALUES, SAMPLE_SORT_MAX_ONCE + 1), GPUSORT_OUT_RIDS, TWICE,
 						 "two values, scattered twice");
 	check_sort<uint64_t>(make_keys(SKEWED, 400000), GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS, TWICE,
 						 "scattered twice");
 	check_sort<unsigned __int128>(make_keys(SKEWED, 300000), GPUSORT_OUT_RIDS, TWICE, "u128 scattered twice");
-	check_sort<uint64_t>(make_keys(EQUAL, FLAT_ONCE_MOST + 1), GPUSORT_OUT_RIDS, MAPPED, "equal");
-	check_sort<uint32_t>(make_keys(TWO_VALUES, FLAT_ONCE_MOST + 1), GPUSORT_OUT_RIDS, MAPPED,
+	check_sort<uint64_t>(make_keys(EQUAL, SAMPLE_SORT_MAX_ONCE + 1), GPUSORT_OUT_RIDS, MAPPED, "equal");
+	check_sort<uint32_t>(make_keys(TWO_VALUES, SAMPLE_SORT_MAX_ONCE + 1), GPUSORT_OUT_RIDS, MAPPED,
 						 "u32 not");
 
 	/* the ordinary way, after what came of it */
-	check_sort<uint64_t>(mislead(20000, FLAT_MOST_SAMPLES / 2), GPUSORT_OUT_RIDS, AFTER_ALL, "misled");
-	check_sort<uint64_t>(mislead(200000, FLAT_MOST_SAMPLES), GPUSORT_OUT_RIDS, AFTER_ALL, "misled");
+	check_sort<uint64_t>(mislead(20000, SAMPLE_SORT_MAX_SAMPLES / 2), GPUSORT_OUT_RIDS, AFTER_ALL, "misled");
+	check_sort<uint64_t>(mislead(200000, SAMPLE_SORT_MAX_SAMPLES), GPUSORT_OUT_RIDS, AFTER_ALL, "misled");
 }
 
 /* Other keys and sizes than ever before. */
@@ -219,7 +219,7 @@ check_order()
 		check_sort<uint64_t>(keys, GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS, ANY, "random, scattered once");
 		check_sort<unsigned __int128>(keys, GPUSORT_OUT_RIDS, ANY, "random, scattered once");
 	}
-	check_sort<uint64_t>(make_keys((Shape) (rng() % SHAPES), FLAT_ONCE_MOST + 1 + rng() % 50000),
+	check_sort<uint64_t>(make_keys((Shape) (rng() % SHAPES), SAMPLE_SORT_MAX_ONCE + 1 + rng() % 50000),
 						 GPUSORT_OUT_RIDS, ANY, "random, beyond");
 }
 
