@@ -1,20 +1,23 @@
 /*
  * algorithm.h
- *	  Every algorithm that can sort, described once.
+ *	  The table of all sort algorithms, on the CPU and on GPUs.
  *
- * The setting gpusort.algorithm, the view gpusort_stat, the function
- * gpusort_algorithms() and the router all use this table.  A new algorithm needs an entry
- * in ALGORITHMS, a row of the table (algorithms.c), and a function of its name in
- * cost/cpu_model.c or cost/gpu_model.c that predicts its time; the models do not compile
- * without that function.  The prediction is not a field of the table because kernels do not
- * know the router's facts.
+ * The setting gpusort.algorithm, the statistics, the function
+ * gpusort_algorithms() and the router read this table.  A new algorithm needs
+ * an entry in ALGORITHMS, a row in algorithms.c, and a function of its name in
+ * cost/cpu_model.c or cost/gpu_model.c that predicts its time; the models do
+ * not compile without it.  The prediction is not in the table, because kernels
+ * do not know the facts that the router predicts from.
  */
 #ifndef GPUSORT_ALGORITHM_H
 #define GPUSORT_ALGORITHM_H
 
 #include "sort_kernel.h"
 
-/* All of them, for tables that have a row for each; the order is only that of lists. */
+/*
+ * List of all algorithms, for code that has something for each: CPU(id, name)
+ * or GPU(id, name).  The order only matters for output.
+ */
 #define ALGORITHMS(CPU, GPU) \
 	CPU(CPU_RADIX, cpu_radix) \
 	CPU(CPU_MERGE, cpu_merge) \
@@ -29,7 +32,7 @@
 	GPU(GPU_HP1, gpu_hp1) \
 	GPU(GPU_HP0, gpu_hp0)
 
-/* Who it is, wherever algorithms are counted or set. */
+/* Number of an algorithm. */
 typedef enum AlgorithmId
 {
 #define ALGORITHM_ID(id, name)	ALGORITHM_##id,
@@ -40,50 +43,58 @@ typedef enum AlgorithmId
 #define ALGORITHM_COUNT		(0 ALGORITHMS(ALGORITHM_ONE, ALGORITHM_ONE))
 
 typedef enum AlgorithmPlace
+/* Where an algorithm runs. */
 {
-	ALGORITHM_ON_CPU,			/* its kernel runs it */
-	ALGORITHM_ON_GPU			/* the GPU library runs it, by its name; its kernel sorts no problem */
+	ALGORITHM_ON_CPU,			/* its SortKernel sorts */
+	ALGORITHM_ON_GPU			/* the GPU library sorts; its SortKernel sorts
+								 * nothing */
 } AlgorithmPlace;
 
+/* A row of the table. */
 typedef struct Algorithm
 {
 	AlgorithmId id;
-	const char *name;			/* in gpusort.algorithm, the statistics, the GPU library */
+	const char *name;			/* value of gpusort.algorithm, name in the GPU
+								 * library */
 	AlgorithmPlace place;
-	unsigned	formats;		/* bit (1 << SortRecFormat) for each it takes; of a GPU's,
-								 * the keys of 32, 64 and 128 bits */
-	bool		stable;
-	bool		keys_only;		/* it cannot bring rids along */
+	unsigned	formats;		/* bit (1 << SortRecFormat) for each format that
+								 * it takes; on a GPU for keys of 32, 64 and 128
+								 * bits */
+	bool		stable;			/* equal keys keep their input order */
+	bool		keys_only;		/* sorts keys without row ids only */
 
 	/*
-	 * It indexes by the keys' values, so that it wants to know their range.  A GPU's
-	 * problem of keys alone is faster if told that all bits of their width order,
-	 * which changes nothing but that.
+	 * Indexes arrays by the keys' values, and so needs their range.  On a GPU
+	 * keys without row ids are sorted faster if the problem says that all bits
+	 * of their width order.
 	 */
 	bool		by_value;
-	bool		distinct;		/* no two keys may be equal */
-	bool		only_forced;	/* another is never slower, so auto does not ask */
-	const char *needs;			/* what input it needs, for users; "" if none */
-	const char *paper;			/* source */
+	bool		distinct;		/* requires that no two keys are equal */
+	bool		only_forced;	/* runs only if gpusort.algorithm names it, as
+								 * another algorithm is never slower */
+	const char *needs;			/* requirement on the input, for users, or "" */
+	const char *paper;			/* source, for users */
 	const SortKernel *kernel;
 } Algorithm;
 
-/* By their AlgorithmId. */
+/* The table, indexed by AlgorithmId. */
 extern const Algorithm sort_algorithms[ALGORITHM_COUNT];
 
+/* Loops over the table. */
 #define FOR_EACH_ALGORITHM(a) \
 	for (const Algorithm *a = sort_algorithms; a < sort_algorithms + ALGORITHM_COUNT; a++)
 
-/* NULL if there is none of that name. */
+/* The algorithm of that name, or NULL. */
 extern const Algorithm *algorithm_by_name(const char *name);
 
-/* Is it a GPU's?  Nobody's (NULL) is not. */
+/* Does a GPU run the algorithm?  NULL: no. */
 static inline bool
 algorithm_on_gpu(const Algorithm *algorithm)
 {
 	return algorithm != NULL && algorithm->place == ALGORITHM_ON_GPU;
 }
 
+/* Does the algorithm take that format? */
 static inline bool
 algorithm_takes(const Algorithm *algorithm, SortRecFormat format)
 {

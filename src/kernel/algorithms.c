@@ -9,7 +9,10 @@
 #define ALL_FORMATS		(1u << SORT_REC_PACKED | 1u << SORT_REC_64 | 1u << SORT_REC_128)
 #define HP_FORMATS		(1u << SORT_REC_PACKED | 1u << SORT_REC_64)
 
-/* What the GPU library runs no kernel does. */
+/*
+ * The kernel of algorithms on GPUs: sorts nothing, as the GPU library runs
+ * them.
+ */
 static bool
 library_applies(const SortProblem *problem, const char **why)
 {
@@ -46,7 +49,7 @@ static const SortKernel library_kernel = {
 	.bytes_per_record = library_bytes_per_record
 };
 
-/* Of the row of ALGORITHMS, what follows from it. */
+/* Fields that follow from the algorithm's entry in ALGORITHMS. */
 #define ON_CPU(ID, NAME) \
 	.id = ALGORITHM_##ID, .name = #NAME, .place = ALGORITHM_ON_CPU, .kernel = &NAME##_kernel
 #define ON_GPU(ID, NAME) \
@@ -116,7 +119,7 @@ const Algorithm sort_algorithms[ALGORITHM_COUNT] = {
 		.formats = ALL_FORMATS,
 		.stable = true,
 		.by_value = true,
-		.only_forced = true,	/* so few rows are sorted before a GPU knows of them */
+		.only_forced = true,	/* the CPU is faster for inputs that it takes */
 		.needs = "at most 4096 rows; rows times range at most about a million",
 		.paper = "Abdel-hafeez et al. 2018"
 	},
@@ -125,7 +128,7 @@ const Algorithm sort_algorithms[ALGORITHM_COUNT] = {
 		.formats = HP_FORMATS,
 		.keys_only = true,
 		.by_value = true,
-		.only_forced = true,	/* gpu_counting takes three quarters of the time */
+		.only_forced = true,	/* gpu_counting is faster */
 		.needs = "keys alone, whose range is known and at most 16 times the rows",
 		.paper = "Kozakai et al. 2021"
 	},
@@ -143,7 +146,7 @@ const Algorithm sort_algorithms[ALGORITHM_COUNT] = {
 		.formats = HP_FORMATS,
 		.keys_only = true,
 		.by_value = true,
-		.only_forced = true,	/* as gpu_hp */
+		.only_forced = true,	/* gpu_counting is faster */
 		.needs = "keys alone, whose range is known and at most 16 times the rows",
 		.paper = "Kozakai et al. 2021"
 	}

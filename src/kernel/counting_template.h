@@ -9,9 +9,10 @@
  */
 
 /*
- * Count, sum, place.  Each member counts the values of its slice in a table of
- * its own; then sums its share of the values over all tables; then, once the
- * shares' totals are known, turns the counts into places; then moves its slice.
+ * Counts, sums, places.  Each member counts the values of its slice in a table
+ * of its own.  It then adds up the counts of its share of the values over all
+ * tables, turns them into places, and moves its slice.  Returns false if the
+ * team was stopped.
  */
 static bool
 COUNTING(sort) (Member *m, uint32_t *tables, uint32_t *totals)

@@ -1,33 +1,37 @@
 /*
  * cpu_counting.c
- *	  Counting sort: count, sum, place (Abdel-hafeez 2018, 4.1 and 4.2).
+ *	  cpu_counting: counting sort (Abdel-hafeez 2018, sections 4.1 and 4.2);
+ *	  stable.
  *
- * The paper sorts keys alone, and emits each value as often as it was counted.
- * Records carry rids, so the last step moves records instead, which makes the
- * sort stable and costs a scatter over as many places as there are values.
- * That is one pass of a radix sort whose digit is the whole key: it pays while
- * the table of counts stays in the caches.
+ * The paper sorts keys without payload and emits each value as often as it was
+ * counted.  Records have row ids, so the last step moves records: a scatter to
+ * as many places as there are values, which is a single radix pass whose digit
+ * is the whole key.  It pays as long as the table of counts fits the caches.
  *
- * Memory: the records' copy and one table of 2^(key bits) counters per member.
- * On an interrupt the records are left as they were.
+ * Memory: a copy of the records, and for each member of the team a table of
+ * 2^(key bits) counters.  After an interrupt the records are unchanged.
+ *
+ * Errors: SORT_STOPPED, SORT_NOT_APPLICABLE.
  */
 #include <string.h>
 
 #include "member.h"
 #include "rec.h"
 
-/* Most counters in a table, and most of them per record. */
-#define COUNTING_MAX_BITS	24
-#define COUNTING_PER_RECORD	4
-#define COUNTING_TEAM_MIN	((size_t) 1 << 16)
+#define COUNTING_MAX_BITS	24	/* most key bits */
+#define COUNTING_PER_RECORD	4	/* most counters per record */
+#define COUNTING_TEAM_MIN	((size_t) 1 << 16)	/* least records for a team */
 
+/* Number of possible values. */
 static inline size_t
 counting_range(const SortProblem *problem)
 {
 	return (size_t) 1 << (problem->end_bit - problem->begin_bit);
 }
 
-/* Only as many members as have a table's worth of records to count. */
+/*
+ * Can a team help?  Each member must have at least as many records as counters.
+ */
 static bool
 counting_by_team(const SortProblem *problem)
 {
@@ -35,6 +39,7 @@ counting_by_team(const SortProblem *problem)
 		problem->n >= COUNTING_TEAM_MIN && problem->n / problem->team->size >= counting_range(problem);
 }
 
+/* First of n values that the member of that rank sums up. */
 static inline size_t
 member_share(const Member *m, size_t n, int rank)
 {
@@ -70,7 +75,7 @@ counting_applies(const SortProblem *problem, const char **why)
 	return false;
 }
 
-/* Scratch: the records' copy, MemberShared, the members' totals and tables. */
+/* Scratch: copy of the records, MemberShared, totals of the members, tables. */
 static size_t
 counting_scratch_bytes(const SortProblem *problem)
 {
@@ -81,6 +86,7 @@ counting_scratch_bytes(const SortProblem *problem)
 		align64(members * counting_range(problem) * sizeof(uint32_t));
 }
 
+/* One call of counting_run(), shared by the members. */
 typedef struct CountingRun
 {
 	SortProblem *problem;
@@ -110,7 +116,7 @@ counting_member(void *arg, int rank)
 			ok = rec128_sort(&m, tables, totals);
 			break;
 	}
-	/* all members agree */
+	/* all members store the same value */
 	__atomic_store_n(&run->status, ok ? SORT_OK : SORT_STOPPED, __ATOMIC_RELAXED);
 }
 
@@ -130,7 +136,9 @@ counting_run(SortProblem *problem)
 	return run.status;
 }
 
-/* Counting reads a record, placing reads it and its place and writes it. */
+/*
+ * Counting reads a record; placing reads a record and its place, and writes it.
+ */
 static double
 counting_bytes_per_record(const SortProblem *problem)
 {

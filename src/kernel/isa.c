@@ -1,16 +1,17 @@
 /*
  * isa.c
- *	  Which vector instructions the kernels use, found at run time.
+ *	  The level of vector instructions that the kernels use, found at run time.
  */
 #include "isa.h"
 
-static int	forced = -1;
+static int	forced = -1;		/* level that sort_isa_force() has set; -1:
+								 * none */
 
 SortIsa
 sort_isa_best(void)
 {
 #ifdef __x86_64__
-	/* The builtins also check that the system saves the registers. */
+	/* the builtins also test that the system saves the registers */
 	if (__builtin_cpu_supports("avx512f"))
 		return SORT_ISA_AVX512;
 	if (__builtin_cpu_supports("avx2"))

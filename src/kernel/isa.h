@@ -1,6 +1,6 @@
 /*
  * isa.h
- *	  Which vector instructions the kernels use, found at run time.
+ *	  The level of vector instructions that the kernels use, found at run time.
  */
 #ifndef GPUSORT_ISA_H
 #define GPUSORT_ISA_H
@@ -12,18 +12,21 @@ typedef enum SortIsa
 	SORT_ISA_AVX512
 } SortIsa;
 
-/* The best level that this processor and this build support. */
+/* The highest level that the processor and this build support. */
 extern SortIsa sort_isa_best(void);
 
-/* The level in use: the best, unless a lower one was forced. */
+/*
+ * The level in use: the highest, or a lower one that sort_isa_force() has set.
+ */
 extern SortIsa sort_isa(void);
 
 /*
- * For tests and benchmarks: uses this level, or the best if it is not supported.
- * Not to be called while a kernel runs.
+ * Sets the level in use, for tests and benchmarks; a level that is not
+ * supported sets the highest one.  No kernel may run during the call.
  */
 extern void sort_isa_force(SortIsa isa);
 
+/* Name of a level, for output. */
 extern const char *sort_isa_name(SortIsa isa);
 
 #endif							/* GPUSORT_ISA_H */

@@ -1,12 +1,12 @@
 /*
  * member.h
- *	  What every kernel's body needs as one member of a team: which share of the
- *	  work is its own, when to stop, where to meet the others.
+ *	  A member of a team that runs a kernel together: its slice of the
+ *	  records, its barriers, and how the team stops.
  *
- * Rank 0 alone asks problem->interrupted.  Members that only looked at a common
- * "stop" flag could disagree about it at a barrier, and wait for ever; so rank
- * 0 announces the number of the barrier that it is about to come to, and every
- * member gives up at that barrier, however late it reads the announcement.
+ * Only rank 0 asks problem->interrupted.  If members tested a common stop flag,
+ * they could read different values before the same barrier, and some would wait
+ * for ever.  Rank 0 therefore announces the number of the next barrier, and
+ * every member gives up at that barrier, whenever it reads the announcement.
  */
 #ifndef GPUSORT_MEMBER_H
 #define GPUSORT_MEMBER_H
@@ -16,30 +16,35 @@
 #include "sort_kernel.h"
 #include "team.h"
 
-/* Records of work between two polls, at most. */
+/*
+ * Most records that a member processes between two calls of member_stopped().
+ */
 #define MEMBER_POLL		((size_t) 1 << 17)
 
-/* In the shared scratch. */
+/* State that the members share, in the problem's scratch. */
 typedef struct MemberShared
 {
-	unsigned	stop_at;		/* barrier number, 0 if nobody stops */
+	unsigned	stop_at;		/* number of the barrier to give up at; 0:
+								 * none */
+	/* next part to be taken */
 	unsigned	next_task __attribute__((aligned(64)));
 	char		pad[60];
 } MemberShared;
 
+/* A member, in its own memory. */
 typedef struct Member
 {
 	SortProblem *problem;
 	MemberShared *shared;
-	int			rank;
-	int			size;
-	SortTeam   *team;			/* NULL if this member works alone */
-	unsigned	barriers;		/* how many this member has passed */
+	int			rank;			/* 0 .. size - 1 */
+	int			size;			/* members of the team */
+	SortTeam   *team;			/* NULL: this member works alone */
+	unsigned	barriers;		/* number of barriers passed */
 } Member;
 
 /*
- * The first act of each member: in a team, waits until rank 0 has prepared what
- * they share.
+ * Makes the member; each member calls it first.  In a team it waits until rank
+ * 0 has cleared the shared state.
  */
 static inline Member
 member_make(SortProblem *problem, MemberShared *shared, int rank, bool by_team)
@@ -58,7 +63,9 @@ member_make(SortProblem *problem, MemberShared *shared, int rank, bool by_team)
 	return m;
 }
 
-/* Asks whether to stop; a member that stops goes to the next barrier at once. */
+/*
+ * Is the team to stop?  If so, the member must go to its next barrier at once.
+ */
 static inline bool
 member_stopped(Member *m)
 {
@@ -71,7 +78,7 @@ member_stopped(Member *m)
 	return __atomic_load_n(&m->shared->stop_at, __ATOMIC_RELAXED) != 0;
 }
 
-/* False if the team gives up here. */
+/* Waits for all members.  False: the team gives up at this barrier. */
 static inline bool
 member_barrier(Member *m)
 {
@@ -83,7 +90,10 @@ member_barrier(Member *m)
 	return stop_at == 0 || stop_at > m->barriers;
 }
 
-/* The member's slice of n records: [start, end), starts at multiples of 64. */
+/*
+ * First of n records of the slice of that rank, a multiple of 64; for rank =
+ * size n, the end of the last slice.
+ */
 static inline size_t
 member_slice(const Member *m, size_t n, int rank)
 {

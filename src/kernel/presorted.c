@@ -1,39 +1,45 @@
 /*
  * presorted.c
- *	  What inputs deserve that are nearly in order already.
+ *	  presorted: sorts input that is in order, in reverse order, of few runs,
+ *	  or nearly in order; stable.
  *
- * The caller has counted, while it built the records, how many keys are smaller
- * and larger than the one before (SortProblem.descents and ascents); that costs it
- * two additions per record and tells four cases apart:
+ * The caller counts, while it makes the records, how many keys are smaller
+ * (descents) and larger (ascents) than their predecessor.  These two additions
+ * per record distinguish four cases:
  *
- *	no descent			sorted, or flat: nothing to do
- *	no ascent			descending: reversed in place, equal keys in their order
- *	a few descents		as many ascending runs: merged, each pass reads and writes
- *						everything once
- *	up to n / 16		perhaps a sorted input with some records out of place:
- *						those are picked out, sorted by cpu_radix and merged back
+ *	no descent		Sorted, or all keys equal: nothing to do.
+ *	no ascent		Descending: reversed in place; equal keys keep their order.
+ *	a few descents	Ascending runs, one more than descents: merged.  Each
+ *					level reads and writes all records once.
+ *	up to n / 16	Possibly sorted with some records out of place: drop-merge
+ *					sort picks those out, sorts them by cpu_radix, and merges.
  *
- * The last is the idea of drop-merge sort (E. Ernerfeldt), here stable.  Chen
- * 2009 measures nearness by the sum of the neighbours' differences, which needs
- * minimum and maximum first and tells a few far outliers from many near ones no
- * better than descents do.  Neither can tell records out of place from short
- * ascending batches; so picking out stops when an eighth is out, by when it has
- * read and written that part of the input once, and cpu_radix sorts it all.
+ * Drop-merge sort is E. Ernerfeldt's; this variant is stable.  Chen 2009
+ * measures disorder by the sum of differences between neighbours.  That needs
+ * the minimum and the maximum first, and does not distinguish a few distant
+ * outliers from many near ones better.  Neither measure distinguishes records
+ * out of place from short ascending batches.  Drop-merge therefore stops when
+ * an eighth of the records is out of place, and cpu_radix sorts the input.
  *
- * Memory: reversing needs no scratch, merging runs a copy of the records; picking
- * out needs the larger of what cpu_radix needs for all, and a copy of the
- * records, a bitmap, and the records out of place and cpu_radix's scratch for
- * them.  On an interrupt the records are lost.
+ * Memory: none to reverse; a copy of the records to merge runs.  Drop-merge: a
+ * copy of the records, a bitmap, the records out of place and cpu_radix's
+ * scratch for them; or cpu_radix's scratch for all records, if that is more.
+ * After an interrupt the records are lost.
+ *
+ * Errors: SORT_STOPPED, SORT_NOT_APPLICABLE.
  */
 #include <string.h>
 
 #include "member.h"
 #include "rec.h"
 
-#define PRESORTED_MAX_RUNS		4
-#define PRESORTED_IN_A_ROW		8	/* drops that first question the backbone */
-#define PRESORTED_PER_DESCENT	16	/* records per descent, at least */
+#define PRESORTED_MAX_RUNS		4	/* fewer descents are merged as runs */
+#define PRESORTED_IN_A_ROW		8	/* consecutive drops after which the
+									 * backbone is checked first */
+#define PRESORTED_PER_DESCENT	16	/* least records per descent for
+									 * drop-merge */
 
+/* Most records out of place, among n, for drop-merge to continue. */
 static inline size_t
 presorted_max_drops(size_t n)
 {
@@ -144,13 +150,16 @@ presorted_run(SortProblem *problem)
 			status = rec128_sort(&m, &mask);
 			break;
 	}
-	/* Too much out of place: the records are as they were. */
+	/* too many records out of place; the records are unchanged */
 	if (status == SORT_NOT_APPLICABLE)
 		status = cpu_radix_kernel.run(problem);
 	return status;
 }
 
-/* Reversing reads, writes and looks for equal keys; the others as they say. */
+/*
+ * Reversing reads, writes, and searches equal keys.  A level of merges reads,
+ * allocates and writes; drop-merge does that twice.
+ */
 static double
 presorted_bytes_per_record(const SortProblem *problem)
 {

@@ -8,6 +8,7 @@
  *		REC_LESS, REC_BEFORE	as in rec.h
  */
 
+/* Reverses records [from, to). */
 static void
 PRESORTED(reverse_range) (REC *recs, size_t from, size_t to)
 {
@@ -20,7 +21,10 @@ PRESORTED(reverse_range) (REC *recs, size_t from, size_t to)
 	}
 }
 
-/* Descending to ascending; equal keys, reversed by that, are turned again. */
+/*
+ * Reverses descending input.  Groups of equal keys are reversed again, so that
+ * they keep their order.  False if stopped.
+ */
 static bool
 PRESORTED(reverse) (Member *m, const KeyMask *mask)
 {
@@ -56,14 +60,14 @@ PRESORTED(reverse) (Member *m, const KeyMask *mask)
 	return true;
 }
 
-/* Merges [a, a_end) and [b, b_end), adjacent, to out; of equal keys a's first. */
+/* Merges two adjacent runs to out; of equal keys those of a come first. */
 static bool
 PRESORTED(merge) (Member *m, const KeyMask *mask, const REC *a, const REC *a_end,
 				  const REC *b, const REC *b_end, REC *out)
 {
 	while (a < a_end && b < b_end)
 	{
-		/* This number of steps exhausts neither input. */
+		/* neither run ends within this number of steps */
 		size_t		steps = a_end - a < b_end - b ? a_end - a : b_end - b;
 
 		if (steps > MEMBER_POLL)
@@ -85,7 +89,7 @@ PRESORTED(merge) (Member *m, const KeyMask *mask, const REC *a, const REC *a_end
 	return true;
 }
 
-/* Few ascending runs: neighbours are merged, until one is left. */
+/* Merges neighbouring ascending runs, level by level.  False if stopped. */
 static bool
 PRESORTED(merge_runs) (Member *m, const KeyMask *mask)
 {
@@ -128,12 +132,13 @@ PRESORTED(merge_runs) (Member *m, const KeyMask *mask)
 }
 
 /*
- * Parts the input into an ascending backbone, in the scratch, and the records
- * that were out of place, sorts those, and merges both into recs.  Returns
- * SORT_NOT_APPLICABLE, with recs untouched, if too many are out of place.
+ * Drop-merge sort.  Divides the input into the backbone, an ascending sequence,
+ * in the scratch, and the records out of place; sorts the latter and merges
+ * both into recs.  Returns SORT_NOT_APPLICABLE, with recs unchanged, if too
+ * many are out of place.
  *
- * Which records are out is kept in a bitmap, so that they come out of it in
- * input order, whatever the order in which they were found.
+ * A bitmap marks the records out of place, so that they are read in input
+ * order, whatever the order in which they were found.
  */
 static SortStatus
 PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
@@ -147,7 +152,7 @@ PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
 	REC		   *drops = (REC *) ((char *) out + presorted_bitmap_bytes(n));
 	SortProblem rest = *problem;
 	size_t		nspine = 0;
-	size_t		top = 0;		/* where spine[nspine - 1] came from */
+	size_t		top = 0;		/* index in recs of spine[nspine - 1] */
 	size_t		ndrops = 0;
 	size_t		d = 0;
 	size_t		in_a_row = 0;
@@ -177,7 +182,7 @@ PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
 		ndrops++;
 		if (nspine == 1 || !REC_LESS(r, spine[nspine - 2], mask))
 		{
-			/* The one before was too large, rather than this too small. */
+			/* the backbone's last record is out of place, not this one */
 			bit_set(out, top);
 			spine[nspine - 1] = r;
 			top = i;
@@ -191,8 +196,9 @@ PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
 			continue;
 
 		/*
-		 * If fewer records of the backbone than that stand in their way, those go
-		 * instead.
+		 * Many records in a row are below the backbone's end.  If they are
+		 * above its record number nspine - doubt, fewer records of the backbone
+		 * are out of place than records in the row: drop those instead.
 		 */
 		if (nspine > doubt && REC_LESS(recs[i + 1 - doubt], spine[nspine - 1 - doubt], mask))
 		{
@@ -245,6 +251,7 @@ PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
 	return SORT_OK;
 }
 
+/* Sorts by the case that descents and ascents tell. */
 static SortStatus
 PRESORTED(sort) (Member *m, const KeyMask *mask)
 {

@@ -1,26 +1,27 @@
 /*
  * rec.h
- *	  Access to the key of a record, for code that is written once and compiled
- *	  for each format.
+ *	  Access to the key of a record, for templates that are compiled once for
+ *	  each record format, and small helpers of the kernels.
  *
  * For each format F of PACKED, REC64, REC128:
- *		F##_WINDOW(r, s)		the key's bits from bit s upwards, 64 of them
- *		F##_LESS(a, b, m)		is key a below key b, under the mask m
- *		F##_BEFORE(a, b, m)		the same by (key, rid), for rids that ascend
- *		F##_DIFFER(d, a, b)		adds to mask d the bits in which keys a and b differ
+ *		F##_WINDOW(r, s)		64 key bits from bit s upwards
+ *		F##_LESS(a, b, m)		is key a below key b, by the bits of mask m?
+ *		F##_BEFORE(a, b, m)		the same by (key, rid), for ascending rids
+ *		F##_DIFFER(d, a, b)		adds to mask d the bits in which a and b differ
  */
 #ifndef GPUSORT_REC_H
 #define GPUSORT_REC_H
 
 #include "sort_kernel.h"
 
-/* Bits of the key, in a high and a low word. */
+/* A set of key bits. */
 typedef struct KeyMask
 {
-	uint64_t	hi;
-	uint64_t	lo;
+	uint64_t	hi;				/* bits 64 to 127 */
+	uint64_t	lo;				/* bits 0 to 63 */
 } KeyMask;
 
+/* The bits below bit; all 64 if bit >= 64, none if bit <= 0. */
 static inline uint64_t
 mask_below(int bit)
 {
@@ -38,18 +39,21 @@ problem_mask(const SortProblem *problem)
 	return mask;
 }
 
+/* The least k with n <= 2^k. */
 static inline int
 ceil_log2(size_t n)
 {
 	return n <= 1 ? 0 : 64 - __builtin_clzll(n - 1);
 }
 
+/* bytes, rounded up to a multiple of 64. */
 static inline size_t
 align64(size_t bytes)
 {
 	return (bytes + 63) & ~(size_t) 63;
 }
 
+/* Bits from shift upwards of a 128-bit key, at most 64. */
 static inline uint64_t
 window128(uint64_t hi, uint64_t lo, int shift)
 {
@@ -86,7 +90,7 @@ window128(uint64_t hi, uint64_t lo, int shift)
 #define likely(x)	__builtin_expect((x) != 0, 1)
 #define unlikely(x) __builtin_expect((x) != 0, 0)
 
-/* Loops over vectors, unrolled so that those stay in registers. */
+/* A for loop over vectors, unrolled so that the vectors stay in registers. */
 #ifdef __clang__
 #define EACH	_Pragma("unroll") for
 #else

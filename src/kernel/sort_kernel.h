@@ -1,29 +1,34 @@
 /*
  * sort_kernel.h
- *	  The contract between the sort kernels and everybody who calls them.
+ *	  The contract between the CPU's sort kernels and their callers.
  *
- * A kernel orders n fixed-width records.  A record is an unsigned key (an
- * normalized key of the SQL sort key) and a 32-bit rid that travels
- * with it.  Kernels know nothing of PostgreSQL: they include no server header,
- * allocate nothing, raise nothing, and build into the bench and the unit tests
- * as plain C.
+ * A kernel sorts n fixed-width records.  A record is an unsigned key (the
+ * normalized key of the SQL sort key) and a 32-bit row id (rid) that travels
+ * with it.  Kernels include no header of PostgreSQL, allocate nothing and raise
+ * no error, so that benches and unit tests build them as plain C.
  *
- * Record layouts (array of structures, so that a scatter writes one stream per
+ * Record formats (arrays of structures, so that a scatter writes one stream per
  * digit):
  *
- *	SORT_REC_PACKED	  uint64: key in the bits [begin_bit, end_bit), rid in the
- *					  bits below begin_bit.  Bits above end_bit are zero.  The
- *					  (32-bit key, 32-bit rid) record is begin_bit = 32, end_bit =
- *					  64; a key of up to 64 - rid bits packs the same way, which
- *					  is why most SQL keys never need a wider record.
+ *	SORT_REC_PACKED	  uint64: key in the bits [begin_bit, end_bit), rid in
+ *					  the bits below begin_bit.  Bits above end_bit are zero.
+ *					   The (32-bit key, 32-bit rid) record is begin_bit = 32,
+ *					  end_bit = 64; a key of up to 64 - rid bits packs the
+ *					  same way, which is why most SQL keys never need a wider
+ *					  record.
  *	SORT_REC_64		  SortRec64: 64-bit key, bits [begin_bit, end_bit) order.
  *	SORT_REC_128	  SortRec128: 128-bit key as (hi, lo), bit 0 is lo's lowest.
  *
- * All kernels are stable: records with equal keys keep their input order.  When
- * rids_ascending is set, the rids of the input ascend strictly, so "key, then
- * rid" is the stable order and a kernel may compare them as one number.  Where
- * keys are all that is wanted, packed records have no rid (begin_bit = 0): equal
- * keys are then equal records.
+ * All kernels are stable: records with equal keys keep their input order.  With
+ * rids_ascending the rids of the input ascend strictly; order by (key, rid) is
+ * then the stable order, and a kernel may compare packed records as numbers.
+ * If only keys are wanted, packed records have no rid (begin_bit = 0), and
+ * equal keys are equal records.
+ *
+ * Memory: the caller owns the records and the scratch.
+ *
+ * Threads: run() uses the members of problem->team and returns when all are
+ * done.
  */
 #ifndef GPUSORT_SORT_KERNEL_H
 #define GPUSORT_SORT_KERNEL_H
@@ -33,6 +38,7 @@
 #include <stdint.h>
 
 typedef enum SortRecFormat
+/* Format of a problem's records. */
 {
 	SORT_REC_PACKED,
 	SORT_REC_64,
@@ -43,7 +49,7 @@ typedef struct SortRec64
 {
 	uint64_t	key;
 	uint32_t	rid;
-	uint32_t	pad;			/* unspecified; carried along or not */
+	uint32_t	pad;			/* undefined; may be copied */
 } SortRec64;
 
 typedef struct SortRec128
@@ -51,79 +57,84 @@ typedef struct SortRec128
 	uint64_t	hi;
 	uint64_t	lo;
 	uint32_t	rid;
-	uint32_t	pad;			/* unspecified; carried along or not */
+	uint32_t	pad;			/* undefined; may be copied */
 } SortRec128;
 
+/* Result of run(). */
 typedef enum SortStatus
 {
 	SORT_OK,
-	SORT_STOPPED,				/* interrupted() said so; records are lost */
-	SORT_NOT_APPLICABLE			/* this kernel cannot sort this problem; untouched */
+	SORT_STOPPED,				/* interrupted() returned true; the records are
+								 * lost */
+	SORT_NOT_APPLICABLE			/* this kernel cannot sort the problem, which is
+								 * unchanged */
 } SortStatus;
 
 struct SortTeam;				/* team.h */
 
-/* The input of a kernel.  A job of the GPU service (service/protocol.h) is something else. */
+/* The input of a kernel. */
 typedef struct SortProblem
 {
-	/* what to sort */
 	SortRecFormat format;
 	void	   *recs;			/* n records, 64-byte aligned */
-	void	   *scratch;		/* the kernel's scratch_bytes(problem), 64-byte aligned */
-	size_t		n;
-	int			begin_bit;		/* key bits that order: [begin_bit, end_bit) */
+	void	   *scratch;		/* scratch_bytes(problem) bytes, 64-byte
+								 * aligned */
+	size_t		n;				/* number of records */
+	int			begin_bit;		/* key bits [begin_bit, end_bit) order */
 	int			end_bit;
-	bool		rids_ascending; /* see above */
+	bool		rids_ascending; /* rids ascend strictly */
 
 	/*
-	 * What the caller has counted over neighbours, if order_known: how many keys
-	 * are smaller (descents) and larger (ascents) than the key before.
+	 * Order of the input, if order_known: numbers of keys that are smaller
+	 * (descents) and larger (ascents) than their predecessor.
 	 */
 	bool		order_known;
 	size_t		descents;
 	size_t		ascents;
 
-	/* who helps: NULL is the caller's thread alone */
+	/* members that help; NULL: the caller alone */
 	struct SortTeam *team;
 
 	/*
-	 * Polled by the caller's own thread at least once per 2^18 records of
-	 * work (may be NULL).  True means stop: the kernel returns SORT_STOPPED
-	 * as soon as its team is quiescent.  With team == NULL it may also leave
-	 * by longjmp: kernels hold nothing that would leak.
+	 * Asks whether to stop; may be NULL.  The caller's thread calls it at least
+	 * once per 2^18 records of work.  True: the kernel returns SORT_STOPPED as
+	 * soon as its team is idle.  Without a team it may also leave by longjmp,
+	 * as kernels hold no resource.
 	 */
 	bool		(*interrupted) (void *arg);
 	void	   *interrupted_arg;
 
-	/* out: where the sorted records lie, recs or inside scratch */
+	/* output: the sorted records, recs or an address inside scratch */
 	void	   *result;
 } SortProblem;
 
-/* What runs an algorithm on the CPU; algorithm.h describes it. */
+/* The functions of an algorithm on the CPU. */
 typedef struct SortKernel
 {
-	/* Can it sort this problem?  If not, *why says so in a few words. */
+	/* Can it sort the problem?  If not, *why is set to a static reason. */
 	bool		(*applies) (const SortProblem *problem, const char **why);
 
-	/* Bytes of scratch this problem needs, a multiple of 64. */
+	/* Bytes of scratch that the problem needs, a multiple of 64. */
 	size_t		(*scratch_bytes) (const SortProblem *problem);
 
+	/* Sorts the problem and sets problem->result. */
 	SortStatus	(*run) (SortProblem *problem);
 
 	/*
-	 * Memory traffic model: bytes that a problem larger than the caches moves
-	 * between them and memory, per record.  A store to a line that is not
-	 * cached counts twice, as the line is read first.
+	 * Memory traffic model: bytes per record that a problem larger than the
+	 * caches moves between caches and memory.  A store to a line outside the
+	 * caches counts twice, because the line is read first.
 	 */
 	double		(*bytes_per_record) (const SortProblem *problem);
 } SortKernel;
 
-/* Each in the file of its name. */
+/* Kernels, each in the file of its name. */
 extern const SortKernel cpu_radix_kernel;
 extern const SortKernel cpu_merge_kernel;
 extern const SortKernel cpu_counting_kernel;
 extern const SortKernel presorted_kernel;
 
+/* Bytes of a record. */
 static inline size_t
 sort_rec_size(SortRecFormat format)
 {

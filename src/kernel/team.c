@@ -1,12 +1,15 @@
 /*
  * team.c
- *	  A team backed by threads of this process.
+ *	  A SortTeam of threads of this process.
  *
- * Threads sleep on a condition variable between runs, since a run may be hours
- * away.  Within a run, members meet at barriers about ten times per sort, each
- * microseconds apart from the others' arrival, so a barrier spins before it
- * yields the processor: on a machine with fewer processors than members, pure
- * spinning would burn whole time slices.
+ * Between runs threads sleep on a condition variable, because the next run may
+ * be far away.  Within a run members meet at about ten barriers, microseconds
+ * apart.  A barrier therefore spins first, and then yields the processor: with
+ * fewer processors than members, spinning alone would use up time slices.
+ *
+ * Memory: one allocation per team, freed by sort_thread_team_destroy().
+ *
+ * Errors: sort_thread_team_create() returns NULL.
  */
 #include "team.h"
 
@@ -16,25 +19,28 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define SPINS_BEFORE_YIELD	1000
+#define SPINS_BEFORE_YIELD	1000	/* polls of a barrier before
+									 * sched_yield() */
 
 typedef struct ThreadTeam
 {
 	SortTeam	base;
 	pthread_mutex_t mutex;
-	pthread_cond_t wake;		/* a run begins, or quit */
-	pthread_cond_t done;		/* the last thread has finished a run */
-	unsigned long run_number;
-	int			running;		/* threads not yet done with the run */
-	bool		quit;
-	SortTeamBody body;
-	void	   *arg;
+	pthread_cond_t wake;		/* signals a run, or quit */
+	pthread_cond_t done;		/* signals that running has become 0 */
+	unsigned long run_number;	/* number of runs started */
+	int			running;		/* threads that have not finished the run */
+	bool		quit;			/* threads must end */
+	SortTeamBody body;			/* function of the run */
+	void	   *arg;			/* its argument */
 
-	/* the barrier: arrivals, and how many barriers have been passed */
-	int			presorted __attribute__((aligned(64)));
+	/*
+	 * the barrier: members that have come to it, and number of barriers passed
+	 */
+	int			arrivals __attribute__((aligned(64)));
 	unsigned	phase __attribute__((aligned(64)));
 
-	int			nthreads;
+	int			nthreads;		/* threads created */
 	pthread_t	threads[SORT_TEAM_MAX];
 	struct ThreadStart
 	{
@@ -95,9 +101,9 @@ thread_team_barrier(SortTeam *base)
 	ThreadTeam *team = (ThreadTeam *) base;
 	unsigned	phase = __atomic_load_n(&team->phase, __ATOMIC_RELAXED);
 
-	if (__atomic_add_fetch(&team->presorted, 1, __ATOMIC_ACQ_REL) == base->size)
+	if (__atomic_add_fetch(&team->arrivals, 1, __ATOMIC_ACQ_REL) == base->size)
 	{
-		__atomic_store_n(&team->presorted, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&team->arrivals, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&team->phase, phase + 1, __ATOMIC_RELEASE);
 		return;
 	}
@@ -124,7 +130,7 @@ sort_thread_team_create(int size)
 	pthread_cond_init(&team->wake, NULL);
 	pthread_cond_init(&team->done, NULL);
 
-	/* A thread inherits its creator's mask, so no signal can slip in. */
+	/* threads inherit the mask, so that they get no signal from the start on */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (int rank = 1; rank < size; rank++)

@@ -1,21 +1,21 @@
 /*
  * team.h
- *	  Who sorts: a fixed number of members that run one function together.
+ *	  A team: a fixed number of members that run one function together.
  *
- * A kernel that can use several members calls sort_team_run() with a body; each
- * member runs body(arg, rank), and members meet at sort_team_barrier().  What
- * members share lies in the problem's records and scratch, found by offset, never
- * by a pointer that one member left for another.  So the same kernels serve two
- * kinds of team:
+ * A kernel calls sort_team_run() with a body.  Each member runs body(arg,
+ * rank), and members meet at sort_team_barrier().  Members share only the
+ * problem's records and scratch, and find data there by offset, not by pointers
+ * from other members.  Kernels therefore serve two kinds of team:
  *
  *	threads		sort_thread_team_create(): the caller is rank 0, a pool of
- *				threads the others; sort_team_run() is called once, by the caller
- *	processes	each process maps the problem at its own addresses, builds its own
- *				SortProblem, and calls the kernel itself; its team's run op calls the
- *				body with the process's own rank
+ *				threads has the other ranks; the caller calls sort_team_run()
+ *				once
+ *	processes	each process maps the problem at its own addresses, builds its
+ *				own SortProblem, and calls the kernel itself; its team's run
+ *				operation calls the body with the process's rank
  *
- * Threads block every signal, so that a server's handlers run in its main
- * thread alone, and touch nothing but the problem.
+ * Threads block all signals, so that a server's handlers run in its main
+ * thread, and access only the problem.
  */
 #ifndef GPUSORT_TEAM_H
 #define GPUSORT_TEAM_H
@@ -25,28 +25,32 @@ extern "C"
 {
 #endif
 
-#define SORT_TEAM_MAX	64
+#define SORT_TEAM_MAX	64		/* most members */
 
 typedef struct SortTeam SortTeam;
 typedef void (*SortTeamBody) (void *arg, int rank);
 
 typedef struct SortTeamOps
+/* Operations of a kind of team. */
 {
-	/* Returns when this process's members have all returned from body. */
+	/* Runs the body; returns when all members in this process are done. */
 	void		(*run) (SortTeam *team, SortTeamBody body, void *arg);
 
-	/* Nobody leaves before all have come; what came before is visible after. */
+	/*
+	 * Waits for all members of the team.  Writes before the barrier are visible
+	 * to all members after it.
+	 */
 	void		(*barrier) (SortTeam *team);
 } SortTeamOps;
 
-/* Embedded first in whatever backs the team. */
+/* A team; the first field of the struct that implements it. */
 struct SortTeam
 {
 	const SortTeamOps *ops;
-	int			size;			/* 1 .. SORT_TEAM_MAX */
+	int			size;			/* number of members, 1 .. SORT_TEAM_MAX */
 };
 
-/* A missing team is the caller alone. */
+/* Number of members.  In these functions a NULL team is the caller alone. */
 static inline int
 sort_team_size(const SortTeam *team)
 {
@@ -70,10 +74,11 @@ sort_team_barrier(SortTeam *team)
 }
 
 /*
- * A team of size members backed by size - 1 threads, which sleep between runs.
- * NULL if memory or threads cannot be had.  Used by one thread at a time.
+ * Creates a team of size members: the caller and size - 1 threads.  NULL: no
+ * memory or no threads.  One thread at a time may use the team.
  */
 extern SortTeam *sort_thread_team_create(int size);
+/* Ends the threads and frees the team. */
 extern void sort_thread_team_destroy(SortTeam *team);
 
 #ifdef __cplusplus
