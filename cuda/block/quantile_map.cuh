@@ -16,7 +16,7 @@
  * A lookup finds the span by the value's code: the distance from the sample's
  * least value as a 32-bit floating-point number with sign, exponent and
  * mantissa.  Codes are monotone, and exact for 32-bit keys and small distances.
- *  A value in a span of one value is compared in full; lesser and greater
+ * A value in a span of one value is compared in full; lesser and greater
  * values with its code get slices of their own.  The search descends a tree in
  * breadth-first order.  There the lanes of a warp seldom access the same bank
  * of shared memory; in a sorted array they would on every second level.

@@ -3,7 +3,7 @@
  *	  Later rounds of gpu_bucket: divide buckets that are too large for a block.
  *
  * Each such bucket is a segment.  Slices or quantiles have failed for its keys.
- *  It is divided by splitters from a sorted sample of its keys, which suit any
+ * It is divided by splitters from a sorted sample of its keys, which suit any
  * distribution.  A value that is frequent in the sample gets a bucket of its
  * own.  If that bucket is too large, too, it is divided by rid, since its keys
  * are all equal.

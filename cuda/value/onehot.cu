@@ -9,7 +9,7 @@
  * above its row plus the number of bits before i in its own row.
  *
  * Memory: n * range bits for the matrix, in the shared memory of the one block.
- *  The algorithm takes only problems whose matrix fits.
+ * The algorithm takes only problems whose matrix fits.
  *
  * Errors: the status of a failed launch or of cancellation.
  */

@@ -1,51 +1,46 @@
 /*
  * cpu_merge.c
- *	  Stable merge sort with SIMD merge networks (Satish 2010, 5.2).
+ *	  cpu_merge: merge sort with SIMD merge networks (Satish 2010, section 5.2);
+ *	  stable.
  *
- * What is merged is always a 64-bit word, whatever the key's width, as that is
- * what the networks do best:
+ * The networks merge 64-bit words, whatever the key's width:
  *
- *	packed records whose rids ascend	the record itself: (key, rid) as one number
- *	all others							the leading key bits and the record's index
+ *	- of packed records whose rids ascend, the record: (key, rid) as one number;
+ *	- of other records, the leading key bits and the record's index.
  *
- * In the second case the records are gathered by index afterwards, and those whose
- * leading bits are equal are put in order by radix_finish(), whose cost is linear
- * even if all are.  Words that are equal are the same record, so any order of them
- * is the stable one.  The paper merges keys of every width as such; with a network for (128-bit
- * key, rid) each comparison takes six instructions instead of one, and two thirds
- * of the moved bytes are not needed to decide anything.
+ * In the second case the records are gathered by index afterwards, and
+ * radix_finish() orders those with equal leading bits, in linear time even if
+ * all are equal.  Equal words are the same record, so that the order is stable.
+ * The paper merges keys of every width whole.  A network for (128-bit key,
+ * rid) would take six instructions per comparison instead of one, and move
+ * three times the bytes.
  *
- * What the networks do, ns per word on one core of a Zen 5 EPYC with AVX-512:
- * 64 words in registers 1.0, each doubling of a run in L2 0.5, each level of the
- * tree 0.6; so (32-bit key, rid) takes 5 ns at 2^14 and 8.4 at 2^20, where
- * cpu_radix takes 2.6 and 3.6.  What was tried:
- *	- -O2 leaves the loops over vectors rolled, and vectors in memory: unrolled by
- *	  pragma, 11.4 to 5.0 ns at 2^14.
- *	- A node's streams in local variables instead of the tree: a level 2.0 to 0.6.
- *	- Queues of 32, 64, 128 and 256 words: 14.7, 9.0, 9.4, 9.1 ns at 2^20; at 8M
- *	  64 takes 12.8, 128 and 256 take 11.3.
- *	- Chunks of 2^14 words instead of 2^15: 10.8 instead of 9.0 ns at 2^20.
+ * Measurements are in docs/design/kernels.md.
  *
- * Memory: packed words, a copy; others, a copy of the records and a word per
- * record; and for each member up to 2.5 MB of run buffers and merge tree.  On an
- * interrupt packed words are lost; other records are untouched until the finish.
+ * Memory: of packed words a copy; of other records a copy and a word per
+ * record; and for each member of the team up to 2.5 MB of run buffers and merge
+ * tree.  After an interrupt packed words are lost; other records are unchanged
+ * until the gathering.
+ *
+ * Errors: SORT_STOPPED, SORT_NOT_APPLICABLE.
  */
 #include "kernel/member.h"
 #include "kernel/merge/merge_rounds.h"
 #include "kernel/radix/radix_finish.h"
 #include "kernel/rec.h"
 
-#define MERGE_TEAM_MIN	((size_t) 1 << 16)	/* records worth waking a team for */
-#define GATHER_AHEAD	24		/* records prefetched */
+#define MERGE_TEAM_MIN	((size_t) 1 << 16)	/* least records for a team */
+#define GATHER_AHEAD	24		/* records by which gather() prefetches */
 
-/* How a problem is turned into words. */
+/* How records become words. */
 typedef struct WordLayout
 {
-	bool		direct;			/* the records are the words */
-	int			index_bits;
-	int			low_bit;		/* of the key, as far as it is in the word */
+	bool		direct;			/* a record is its word */
+	int			index_bits;		/* low bits of a word: the record's index */
+	int			low_bit;		/* lowest key bit that a word has */
 } WordLayout;
 
+/* The layout for a problem. */
 static WordLayout
 word_layout(const SortProblem *problem)
 {
@@ -59,12 +54,14 @@ word_layout(const SortProblem *problem)
 	return l;
 }
 
+/* Does the team sort the problem? */
 static bool
 merge_by_team(const SortProblem *problem)
 {
 	return problem->team != NULL && problem->team->size > 1 && problem->n >= MERGE_TEAM_MIN;
 }
 
+/* One call of merge_run(), shared by the members. */
 typedef struct MergeRun
 {
 	SortProblem *problem;
@@ -74,8 +71,8 @@ typedef struct MergeRun
 } MergeRun;
 
 /*
- * Words of the records [from, to), at out.  The window is shifted left past the
- * bits above end_bit, so that those drop out.
+ * Stores the words of records [from, to) at out.  Bits above end_bit are
+ * masked, as a window may have them.
  */
 static void
 make_words(void *arg, size_t from, size_t to, uint64_t *out)
@@ -99,6 +96,7 @@ make_words(void *arg, size_t from, size_t to, uint64_t *out)
 			*out++ = (REC128_WINDOW(((const SortRec128 *) problem->recs)[i], shift) & mask) << index_bits | i;
 }
 
+/* Body of gather() for one record type. */
 #define GATHER(REC) \
 	do { \
 		const REC  *src = problem->recs; \
@@ -110,7 +108,9 @@ make_words(void *arg, size_t from, size_t to, uint64_t *out)
 		} \
 	} while (0)
 
-/* The records [from, to) of the output, by their indexes. */
+/*
+ * Copies the records of words[from .. to - 1] to out[from], by their indexes.
+ */
 static void
 gather(const SortProblem *problem, const uint64_t *words, int index_bits, void *out,
 	   size_t from, size_t to)
@@ -125,7 +125,10 @@ gather(const SortProblem *problem, const uint64_t *words, int index_bits, void *
 		GATHER(SortRec128);
 }
 
-/* The first record at or after i whose leading bits differ from its predecessor's. */
+/*
+ * Index of the first word at or after i whose key bits differ from the previous
+ * word's.
+ */
 static size_t
 run_start(const uint64_t *words, size_t i, size_t n, int index_bits)
 {
@@ -134,6 +137,10 @@ run_start(const uint64_t *words, size_t i, size_t n, int index_bits)
 	return i;
 }
 
+/*
+ * Gathers the member's slice of the records, and orders those with equal
+ * leading bits.  False if stopped.
+ */
 static bool
 gather_and_finish(Member *m, const WordLayout *layout, const uint64_t *words, void *out)
 {
@@ -162,9 +169,9 @@ gather_and_finish(Member *m, const WordLayout *layout, const uint64_t *words, vo
 }
 
 /*
- * Scratch: MemberShared, the members' room, then for direct words their copy;
- * for others the words' last place, and the output, which is also their first or
- * last but one.
+ * Body of a member.  Scratch: MemberShared, the members' memory, then for
+ * direct words their copy, for other records an array of words and the output,
+ * which also serves as the second array of words.
  */
 static void
 merge_member(void *arg, int rank)
@@ -189,13 +196,13 @@ merge_member(void *arg, int rank)
 		uint64_t   *words = (uint64_t *) p;
 		uint64_t   *output = (uint64_t *) (p + align64(problem->n * sizeof(uint64_t)));
 
-		/* They must end in words. */
+		/* the sorted words must be in words, as output gets the records */
 		ok = merge_rounds(&m, &plan, run->ops, make_words, run,
 						  plan.rounds % 2 == 0 ? words : output,
 						  plan.rounds % 2 == 0 ? output : words, room) &&
 			gather_and_finish(&m, &run->layout, words, output);
 	}
-	/* all members agree */
+	/* all members store the same value */
 	__atomic_store_n(&run->status, ok ? SORT_OK : SORT_STOPPED, __ATOMIC_RELAXED);
 }
 
@@ -257,8 +264,9 @@ merge_run(SortProblem *problem)
 }
 
 /*
- * Runs: a record is read and a word written; each round reads a word, its place,
- * and writes it.  Gathering reads a word and a record, at random, and writes one.
+ * Runs read a record and write a word.  Each round reads a word, allocates its
+ * place and writes it.  Gathering reads a word and, at random, a record, and
+ * writes it.
  */
 static double
 merge_bytes_per_record(const SortProblem *problem)

@@ -1,9 +1,9 @@
 /*
  * merge_avx2.c
- *	  Merging of 64-bit words with AVX2: vectors of four.
+ *	  Merging of 64-bit words with AVX2: vectors of four words.
  *
- * AVX2 compares 64-bit lanes only as signed numbers, so the top bit is turned
- * over between memory and registers.
+ * AVX2 compares 64-bit lanes only as signed numbers.  Loads and stores
+ * therefore invert the top bit.
  */
 #ifdef __x86_64__
 
@@ -14,7 +14,7 @@
 
 #include "kernel/rec.h"
 
-/* From here on, functions may use these instructions. */
+/* functions from here on may use AVX2 */
 #ifdef __clang__
 #pragma clang attribute push (__attribute__((target("avx2"))), apply_to = function)
 #else

@@ -1,6 +1,6 @@
 /*
  * merge_avx512.c
- *	  Merging of 64-bit words with AVX-512: vectors of eight.
+ *	  Merging of 64-bit words with AVX-512: vectors of eight words.
  */
 #ifdef __x86_64__
 
@@ -11,7 +11,7 @@
 
 #include "kernel/rec.h"
 
-/* From here on, functions may use these instructions. */
+/* functions from here on may use AVX-512 */
 #ifdef __clang__
 #pragma clang attribute push (__attribute__((target("avx512f"))), apply_to = function)
 #else
@@ -76,7 +76,7 @@ vsort_columns(vec *r)
 {
 	vec			t[8];
 
-	/* Batcher's odd-even merge network for eight: 19 comparators */
+	/* Batcher's odd-even merge network for eight words: 19 comparators */
 	ORDER(0, 1);
 	ORDER(2, 3);
 	ORDER(4, 5);
@@ -97,7 +97,7 @@ vsort_columns(vec *r)
 	ORDER(3, 4);
 	ORDER(5, 6);
 
-	/* Transposed: pairs of words, then of pairs, then halves */
+	/* transpose: pairs of words, then pairs of pairs, then halves */
 	for (int i = 0; i < 8; i += 2)
 	{
 		t[i] = _mm512_unpacklo_epi64(r[i], r[i + 1]);

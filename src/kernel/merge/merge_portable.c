@@ -1,6 +1,6 @@
 /*
  * merge_portable.c
- *	  Merging of 64-bit words in portable C: vectors are arrays of four.
+ *	  Merging of 64-bit words in portable C: vectors are arrays of four words.
  */
 #include "kernel/merge/merge_words.h"
 

@@ -1,31 +1,37 @@
 /*
  * merge_rounds.c
- *	  Sorting of an array of 64-bit words by a team.
+ *	  Sorts an array of 64-bit words by a team: runs that fit the L2 cache,
+ *	  then rounds of k-way merges.
  *
- * First, members take chunks as they come free and sort each in the L2 cache.
- * Then a round merges up to MERGE_MAX_LEAVES runs at once through a tree of small
- * queues, so that up to 2^26 words are read and written twice in all (Satish
- * 2010, 5.2).  Members share a merge by its quantiles: each finds where its share
- * of the output begins in every run, and merges from there on its own.
+ * First, free members take chunks and sort each in the L2 cache.  Then a round
+ * merges up to MERGE_MAX_LEAVES runs at once through a tree of small queues, so
+ * that up to 2^26 words are read and written twice in all (Satish 2010, section
+ * 5.2).  Members share a merge by quantiles: each finds where its share of the
+ * output starts in every run, and merges from there.
+ *
+ * Memory and errors: see merge_rounds.h.
  */
 #include <string.h>
 
 #include "kernel/merge/merge_rounds.h"
 #include "kernel/rec.h"
 
-#define MERGE_CHUNK_WORDS	((size_t) 1 << 15)	/* with its copy, half of L2 */
-#define MERGE_BIG_CHUNK_WORDS	((size_t) 1 << 16)	/* rather than two rounds */
-#define MERGE_MAX_LEAVES	1024
+#define MERGE_CHUNK_WORDS	((size_t) 1 << 15)	/* words of a chunk; with its
+												 * copy half of L2 */
+#define MERGE_BIG_CHUNK_WORDS	((size_t) 1 << 16)	/* the same where it saves a
+													 * round */
+#define MERGE_MAX_LEAVES	1024	/* most runs that a tree merges */
 
-/* The runs of one merge. */
+/* Neighbouring runs that are merged into one. */
 typedef struct RunGroup
 {
 	const uint64_t *words;
-	size_t		n;				/* words of all runs */
-	size_t		run;			/* words of each run but the last */
-	size_t		nruns;
+	size_t		n;				/* number of words of all runs */
+	size_t		run;			/* words of each run; the last may have fewer */
+	size_t		nruns;			/* number of runs */
 } RunGroup;
 
+/* n, rounded up to a multiple of MERGE_PAD_WORDS. */
 static size_t
 pad(size_t n)
 {
@@ -51,13 +57,13 @@ merge_plan(MergePlan *plan, size_t n)
 	if (plan->rounds > 0)
 		plan->leaves = (size_t) 1 << ceil_log2(plan->nchunks < MERGE_MAX_LEAVES ?
 											   plan->nchunks : MERGE_MAX_LEAVES);
-	/* two copies of a chunk, then the tree and the cuts */
+	/* two copies of a chunk, the tree, and the arrays of cut_runs() */
 	plan->member_bytes = 2 * pad(plan->chunk) * sizeof(uint64_t) +
 		align64(plan->leaves * (2 * sizeof(MergeStream) + sizeof(MergeNode) +
 								sizeof(MergeTail) + 3 * sizeof(size_t)));
 }
 
-/* First index in [from, to) whose word is not below value. */
+/* Index of the first word in [from, to) that is not below value; else to. */
 static size_t
 lower_bound(const uint64_t *words, size_t from, size_t to, uint64_t value)
 {
@@ -74,10 +80,11 @@ lower_bound(const uint64_t *words, size_t from, size_t to, uint64_t value)
 }
 
 /*
- * Where each run must be cut so that the parts before the cuts are the least
- * target words of the group: cut[nruns].  The cutting value is found from its
- * highest bit down, each run's candidates narrowing with it.  Words that equal
- * it are taken from the first runs on, so that every member cuts them alike.
+ * Finds the cut of each run, cut[nruns], such that the words before the cuts
+ * are the target least ones of the group.  The cutting value is determined bit
+ * by bit from the highest one; the interval of each run narrows meanwhile.
+ * Words equal to it are taken from the first runs on, so that all members find
+ * the same cuts.  high and probe are working memory of nruns numbers each.
  */
 static void
 cut_runs(const RunGroup *g, size_t target, size_t *cut, size_t *high, size_t *probe)
@@ -113,7 +120,7 @@ cut_runs(const RunGroup *g, size_t target, size_t *cut, size_t *high, size_t *pr
 			memcpy(high, probe, g->nruns * sizeof(size_t));
 	}
 
-	/* The runs' words from cut to high are the cutting value. */
+	/* words from cut to high are equal to the cutting value */
 	for (size_t r = 0; r < g->nruns; r++)
 		missing -= cut[r] - r * g->run;
 	for (size_t r = 0; r < g->nruns && missing > 0; r++)
@@ -125,7 +132,7 @@ cut_runs(const RunGroup *g, size_t target, size_t *cut, size_t *high, size_t *pr
 	}
 }
 
-/* The member's share of one merge. */
+/* Merges the member's share of one group.  False if stopped. */
 static bool
 merge_group(Member *m, const MergeOps *ops, const RunGroup *g, uint64_t *out,
 			size_t leaves, char *room)

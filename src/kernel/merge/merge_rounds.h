@@ -1,7 +1,7 @@
 /*
  * merge_rounds.h
- *	  Sorting of an array of 64-bit words by a team: cache-sized runs,
- *	  then rounds of multiway merges.
+ *	  Sorts an array of 64-bit words by a team: runs that fit the L2 cache,
+ *	  then rounds of k-way merges.
  */
 #ifndef GPUSORT_MERGE_ROUNDS_H
 #define GPUSORT_MERGE_ROUNDS_H
@@ -9,25 +9,29 @@
 #include "kernel/member.h"
 #include "kernel/merge/merge_words.h"
 
+/* How n words are sorted; depends on n only. */
 typedef struct MergePlan
 {
-	size_t		n;				/* words */
-	size_t		chunk;			/* words of a run as first sorted */
-	size_t		nchunks;
-	size_t		leaves;			/* runs that a tree merges, a power of two; 0 if one run */
-	int			rounds;			/* of merges */
-	size_t		member_bytes;	/* scratch of each member, a multiple of 64 */
+	size_t		n;				/* number of words */
+	size_t		chunk;			/* words of a run before the first round */
+	size_t		nchunks;		/* number of those runs */
+	size_t		leaves;			/* most runs that a tree merges, a power of two;
+								 * 0: there is one run */
+	int			rounds;			/* number of rounds of merges */
+	size_t		member_bytes;	/* memory of each member, a multiple of 64 */
 } MergePlan;
 
+/* Fills the plan for n words. */
 extern void merge_plan(MergePlan *plan, size_t n);
 
-/* Makes the words [from, to) that are to be sorted, at out. */
+/* Stores the words [from, to) of the input at out. */
 typedef void (*MergeSource) (void *arg, size_t from, size_t to, uint64_t *out);
 
 /*
- * Run by every member: words come from source, are sorted in a and b (n words
- * each), and end in a if plan->rounds is even, else in b.  room is the member's
- * own plan->member_bytes.  False if the team was stopped.
+ * Sorts n words that source returns; every member calls it.  a and b are arrays
+ * of n words.  The result is in a if plan->rounds is even, else in b.  room is
+ * memory of this member, plan->member_bytes long, 64-byte aligned.  False if
+ * the team was stopped.
  */
 extern bool merge_rounds(Member *m, const MergePlan *plan, const MergeOps *ops,
 						 MergeSource source, void *arg,

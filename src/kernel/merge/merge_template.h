@@ -1,24 +1,28 @@
 /*
  * merge_template.h
- *	  Merging of 64-bit words with bitonic networks (Satish 2010, 5.2); included
- *	  once per instruction set.
+ *	  Merging of 64-bit words with bitonic networks (Satish 2010, section 5.2);
+ *	  included once per instruction set.
  *
- * The includer includes rec.h and defines
+ * The includer includes rec.h and defines, all of them inlined:
  *		vec						a vector of LANES words, LANES 4 or 8
  *		vload, vstore			at any multiple of 8 bytes
  *		vmin, vmax				as unsigned words
  *		vreverse				the lanes in reverse order
  *		vclean					sorts a bitonic vector
  *		vsort_columns			LANES vectors: transposed, each of them sorted
- * all of them inlined.  Two runs are merged by blocks of two vectors: the block
- * with the smaller head is merged with the larger half that the step before
- * held back, the lower half is output, the upper is held back.  No branch
- * depends on the data.
+ *
+ * Two runs are merged by blocks of two vectors.  A step takes the block of the
+ * run with the smaller first word and merges it with the block that the step
+ * before has held back.  It outputs the lower half of the result and holds back
+ * the upper half.  No branch depends on the data.
  */
 
 #define BLOCK	(2 * LANES)
 
-/* r[0 .. n/2) and r[n/2 .. n) are ascending sequences; merges them. */
+/*
+ * Merges two ascending sequences, r[0 .. n/2 - 1] and r[n/2 .. n - 1], in
+ * place.
+ */
 static inline __attribute__((always_inline)) void
 merge_vectors(vec *r, int n)
 {
@@ -44,7 +48,7 @@ merge_vectors(vec *r, int n)
 		r[i] = vclean(r[i]);
 }
 
-/* Sorts 8 * LANES words. */
+/* Sorts 8 * LANES words in registers. */
 static inline __attribute__((always_inline)) void
 sort_base(const uint64_t *src, uint64_t *dst)
 {
@@ -63,7 +67,10 @@ sort_base(const uint64_t *src, uint64_t *dst)
 		vstore(dst + i * LANES, r[i]);
 }
 
-/* Merges the block at p with the held one; stores the lower half. */
+/*
+ * One step: merges the block at p with the held block, and stores the lower
+ * half.
+ */
 #define MERGE_STEP(held, p, out) \
 	do { \
 		vec			r_[4]; \
@@ -78,7 +85,7 @@ sort_base(const uint64_t *src, uint64_t *dst)
 		held[1] = r_[3]; \
 	} while (0)
 
-/* Merges two runs, neither empty, their lengths multiples of BLOCK. */
+/* Merges two nonempty runs whose lengths are multiples of BLOCK. */
 static void
 merge_runs(const uint64_t *a, const uint64_t *a_end,
 		   const uint64_t *b, const uint64_t *b_end, uint64_t *out)
@@ -106,6 +113,7 @@ merge_runs(const uint64_t *a, const uint64_t *a_end,
 	vstore(out + LANES, held[1]);
 }
 
+/* MergeOps.sort_chunk */
 static uint64_t *
 sort_chunk(const uint64_t *src, size_t n, uint64_t *a, uint64_t *b)
 {
@@ -132,7 +140,7 @@ sort_chunk(const uint64_t *src, size_t n, uint64_t *a, uint64_t *b)
 }
 
 /*
- * The tree
+ * A stream without words: blocks of the largest word.
  */
 static const uint64_t exhausted[MERGE_MAX_BLOCK] = {
 	UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
@@ -143,7 +151,7 @@ static const uint64_t exhausted[MERGE_MAX_BLOCK] = {
 
 static void tree_fill(MergeTree *tree, size_t node);
 
-/* Makes the stream of a node, which has less than a block left, ready again. */
+/* Refills the stream of a node that has less than a block of words. */
 static inline void
 tree_refill(MergeTree *tree, size_t node)
 {
@@ -168,7 +176,10 @@ tree_refill(MergeTree *tree, size_t node)
 	}
 }
 
-/* The next n words of a node's children, n a multiple of BLOCK, to out. */
+/*
+ * Merges the next n words of a node's children to out; n is a multiple of
+ * BLOCK.
+ */
 static inline __attribute__((always_inline)) void
 tree_merge(MergeTree *tree, size_t node, uint64_t *out, size_t n)
 {
@@ -211,6 +222,7 @@ tree_merge(MergeTree *tree, size_t node, uint64_t *out, size_t n)
 	vstore(kept + LANES, held[1]);
 }
 
+/* Fills the queue of an inner node. */
 static void
 tree_fill(MergeTree *tree, size_t node)
 {
@@ -221,6 +233,7 @@ tree_fill(MergeTree *tree, size_t node)
 	tree->streams[node].end = nd->fifo + MERGE_FIFO_WORDS;
 }
 
+/* MergeOps.tree_start */
 static void
 tree_start(MergeTree *tree)
 {
@@ -235,7 +248,7 @@ tree_start(MergeTree *tree)
 			continue;
 		}
 
-		/* Hold the first block of the child with the smaller head. */
+		/* hold back the first block of the child with the smaller first word */
 		s = &tree->streams[2 * node];
 		if (*s[1].ptr < *s[0].ptr)
 			s++;
@@ -248,6 +261,7 @@ tree_start(MergeTree *tree)
 	}
 }
 
+/* MergeOps.tree_next */
 static void
 tree_next(MergeTree *tree, uint64_t *out, size_t n)
 {

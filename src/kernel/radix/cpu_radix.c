@@ -1,68 +1,39 @@
 /*
  * cpu_radix.c
- *	  Stable radix sort (Satish 2010, 4.2.1 and 4.3).
+ *	  cpu_radix: radix sort (Satish 2010, sections 4.2.1 and 4.3); stable.
  *
- * The paper sorts least significant digit first, 8 bits a pass, over all key
+ * The paper sorts least significant digit first, 8 bits per pass, over all key
  * bits.  Here:
  *
- *	1. Above RADIX_BIG_BYTES, one pass by the most significant digit, of up to 10
- *	   bits, makes parts that fit the L2 cache.  Parts are sorted one by one in
- *	   cache; a part that came out large is parted again.  Memory is read three
- *	   times and written twice, whatever the key's width.
- *	2. Within a part (or a small input), only log2(n) + 3 leading bits are
- *	   sorted, least significant digit first: evenly spread keys are told apart
- *	   by them.  One pass over neighbours puts the few others in order by
- *	   insertion; a run of equal leading bits in which a record would move 16
- *	   places is sorted on its lower bits instead.  So wide keys cost no more
- *	   passes than narrow ones, and no input costs more than its bits.
- *	3. All digits of a part are counted in one read; constant ones are skipped.
+ *	1. Above RADIX_BIG_BYTES, one pass by the most significant digit, of up
+ *	   to 10 bits, makes parts that fit the L2 cache.  Each part is then sorted
+ *	   in cache; a large part is divided again.  Memory is read three times and
+ *	   written twice, whatever the key's width.
+ *	2. A part, or a small input, is sorted by its log2(n) + 3 leading bits,
+ *	   least significant digit first.  They distinguish nearly all of n uniform
+ *	   keys.  A pass over neighbours orders the other ones by insertion.  A run
+ *	   of equal leading bits in which a record would move 16 places is sorted by
+ *	   its lower bits.  Wide keys thus take no more passes than narrow ones.
+ *	3. One reading counts all digits of a part; digits that are constant are
+ *	   skipped.
+ *	4. If a sample, or a part's leading digit, shows that leading bits are
+ *	   skewed, records are divided by splitters from a sample (radix_split.h),
+ *	   with a class of its own for each frequent key.  Up to RADIX_SMALL such
+ *	   records are sorted by cpu_merge's networks.  If a few more bits
+ *	   distinguish the keys, those are sorted.
  *
- *	4. Where leading bits tell little, as a sample or a part's skewed leading digit
- *	   says, records are parted by sampled keys instead (radix_split.h), with a class
- *	   to itself for each frequent one; up to RADIX_SMALL such records are sorted by
- *	   cpu_merge's networks.  Where a few bits more tell them apart, those are sorted.
+ * The members of a team count and scatter slices of the input, each with a
+ * table of counters, and then take parts as they become free.
  *
- * Members of a team count and scatter slices of the input together, with a
- * counter table each, and then take parts as they come free.
+ * The paper's software write buffers are not used: the branch that empties a
+ * buffer mispredicts once per line, which costs more than the cache misses that
+ * it avoids.  Measurements are in docs/design/kernels.md.
  *
- * What was tried, on one core of a Zen 5 EPYC (48 KiB L1d, 1 MiB L2), ns per
- * 8-byte record and pass, 50M records, counting excluded:
- *	  digit bits				  7		 8		 9		10		11
- *	  plain scatter				0.94	0.99	1.16	1.46	3.29
- *	  write buffers, ordinary	2.24	2.28	2.26	2.36	2.86
- *	  write buffers, streaming	2.03	2.01	2.00	2.16	2.20
- *	- So the paper's software write buffers are not used: the branch that empties a
- *	  buffer mispredicts once per line, which costs more than the misses it
- *	  avoids as long as the open lines, one per digit value, nearly fit L1.  They
- *	  would pay from 11 bits.  4 kB pages instead of huge ones changed nothing.
- *	- In L2, 11-bit digits cost 1.1 ns, 8-bit ones 0.9: hence wide digits in
- *	  parts, 9 bits beyond.
- *	- Digits of few bits suffer when n is a power of two: 64 open lines 128 kB
- *	  apart fall into one set of every cache (2.7 ns at 2^20 and 6 bits, 0.9 at
- *	  8).  Parts of 64 kB rather than 384 kB avoid it at 2^20: 7.4 to 5.4 ns in
- *	  all for (64-bit key, rid).
- *	- Parts from 1 MB upwards instead of 8 MB: at 2^20, (32, rid) 4.9 to 3.7 ns in
- *	  all, (64, rid) 8.6 to 5.6.
- *	- A member's own room for a part's passes instead of the part's old place:
- *	  (64, rid) at 50M 11.2 to 5.9 ns, when the part fits it.
- *	- Skewed keys were sorted on all bits at first, then by a digit around the most
- *	  frequent key: in which bit a key first differs from it, and the next three.  By
- *	  sampled keys, on one core of a Zen 4 EPYC with AVX-512 at 2^20, (64, rid)
- *	  entropy3 20.3 to 15.0 ns, entropy4 18.0 to 11.2, entropy5 15.6 to 7.6; (32, rid)
- *	  11.1 to 7.7, 11.2 to 5.9, 11.3 to 5.5.  Keys that are even beside one key lose,
- *	  as that digit was made for them: clustered 10.0 to 11.5.
- *	- That pays by three things together.  The tree in registers: entropy5 15.3 to 10.8,
- *	  for the portable walk takes 4 ns a key.  A class kept as a byte from the count to
- *	  the scatter, and frequent keys chosen first: entropy4 16.4 to 12.0, entropy5 12.3
- *	  to 7.8.  Networks for small classes instead of digits.
- *	- Words whose sample says three passes, 16-byte records whose sample says two: the
- *	  networks and splitters would take 1.4 times as long (entropy1 and 2 at 2^14).
- *	- Plain LSD over all bits, the start of all this: 6.7 and 6.9 ns for (32, rid)
- *	  at 2^20 and 50M, 27 and 18 for (64, rid), 65 and 103 for (128, rid).
+ * Memory: a copy of the records and a byte for each; above RADIX_BIG_BYTES also
+ * 4 kB of counters and 128 kB to 2 MB of working memory per member.  After an
+ * interrupt the records are lost.
  *
- * Memory: a copy of the records and a byte each; above RADIX_BIG_BYTES also 4 kB of counters and
- * 128 kB to 2 MB of room per member.  Nothing is allocated.  On an interrupt the
- * records are lost and SORT_STOPPED is returned.
+ * Errors: SORT_STOPPED, SORT_NOT_APPLICABLE.
  */
 #include <string.h>
 
@@ -72,66 +43,88 @@
 #include "kernel/radix/radix_split.h"
 #include "kernel/rec.h"
 
-#define RADIX_TINY			24	/* records: insertion sort */
-#define RADIX_MAX_BITS		11	/* of a digit, in a part of RADIX_WIDE_BYTES */
-#define RADIX_FAR_BITS		9	/* of a digit beyond that */
+#define RADIX_TINY			24	/* most records for insertion sort */
+
+/* Width of a digit: in a part of up to RADIX_WIDE_BYTES, and in larger ones. */
+#define RADIX_MAX_BITS		11
+#define RADIX_FAR_BITS		9
 #define RADIX_WIDE_BYTES	((size_t) 512 << 10)
 #define RADIX_MAX_SIZE		(1 << RADIX_MAX_BITS)
-#define RADIX_MAX_DIGITS	4	/* sorted in one go */
-#define RADIX_SLACK_BITS	3	/* sorted beyond log2(n) */
-#define RADIX_FINISH_MOVES	16	/* a record moves this far by insertion */
-#define RADIX_SKEWED_MIN	1024	/* least records for which skewed digits are looked for */
-#define RADIX_SKEWED		4		/* times what even digits have in common */
-#define RADIX_SMALL			1024	/* records whose leading bits tell little: networks; a sample */
-#define RADIX_ALIKE			400 /* of a sample's 2016 pairs have equal leading bits: sampled keys */
-#define RADIX_SPLIT_BATCH	128 /* records classified at a time */
-#define RADIX_SAMPLE		64
-#define RADIX_SAMPLE_EQUAL	8	/* of it, before keys count as often equal */
-#define RADIX_SAMPLE_BITS	6.5		/* that tell a sample of even keys apart */
-#define RADIX_PART_BITS		10	/* of the leading digit */
-#define RADIX_MAX_PARTS		(1 << RADIX_PART_BITS)
-#define RADIX_WASTED_BITS	2	/* constant bits put up with in the leading digit */
-#define RADIX_PART_BYTES	((size_t) 64 << 10)	/* a part, as far as its bits allow */
-#define RADIX_BIG_BYTES		((size_t) 1 << 20)	/* parts are made above this */
-#define RADIX_MIN_TMP_BYTES	((size_t) 128 << 10)	/* a member's room to sort a part */
-#define RADIX_MAX_TMP_BYTES	((size_t) 2 << 20)
-#define RADIX_TEAM_MIN		((size_t) 1 << 16)	/* records worth waking a team for */
 
-/* The digits that leaf() sorts: nbits key bits from low_bit upwards. */
+#define RADIX_MAX_DIGITS	4	/* digits counted in one reading */
+#define RADIX_SLACK_BITS	3	/* leading bits sorted beyond log2(n) */
+#define RADIX_FINISH_MOVES	16	/* most places that insertion moves a record */
+
+/*
+ * Skew.  A leading digit is skewed if the sum of the squares of its counts is
+ * RADIX_SKEWED times that of uniform keys, for at least RADIX_SKEWED_MIN
+ * records.  A sample is skewed if more than RADIX_SKEWED_PAIRS of its 2016
+ * pairs have equal leading bits.
+ */
+#define RADIX_SKEWED_MIN	1024
+#define RADIX_SKEWED		4
+#define RADIX_SKEWED_PAIRS	400
+#define RADIX_SMALL			1024	/* most skewed records for networks */
+#define RADIX_SPLIT_BATCH	128 /* records classified at a time */
+
+/* The sample of RADIX(sample)(). */
+#define RADIX_SAMPLE		64
+#define RADIX_SAMPLE_EQUAL	8	/* equal neighbours that mean many equal keys */
+#define RADIX_SAMPLE_BITS	6.5 /* bits that distinguish a sample of uniform
+								 * keys */
+
+/* Parts by the leading digit. */
+#define RADIX_PART_BITS		10	/* most bits of the leading digit */
+#define RADIX_MAX_PARTS		(1 << RADIX_PART_BITS)
+#define RADIX_WASTED_BITS	2	/* constant bits that the leading digit may
+								 * have */
+#define RADIX_PART_BYTES	((size_t) 64 << 10)	/* expected size of a part */
+#define RADIX_BIG_BYTES		((size_t) 1 << 20)	/* least input that is
+												 * divided */
+#define RADIX_MIN_TMP_BYTES	((size_t) 128 << 10)	/* least memory to sort a
+													 * part */
+#define RADIX_MAX_TMP_BYTES	((size_t) 2 << 20)	/* most memory to sort a part */
+#define RADIX_TEAM_MIN		((size_t) 1 << 16)	/* least records for a team */
+
+/* The digits that a part is sorted by: nbits key bits from low_bit upwards. */
 typedef struct DigitPlan
 {
 	int			low_bit;
 	int			nbits;
 	int			ndigits;
-	int			shift[RADIX_MAX_DIGITS];	/* from low_bit */
+	int			shift[RADIX_MAX_DIGITS];	/* lowest bit, counted from
+											 * low_bit */
 	uint32_t	mask[RADIX_MAX_DIGITS];
 } DigitPlan;
 
-/* One member's. */
+/* State of a member. */
 typedef struct RadixWork
 {
-	KeyMask		mask;			/* the bits that order */
+	KeyMask		mask;			/* the key bits that order */
 	int			begin_bit;
-	void	   *tmp;			/* this member's own, tmp_bytes long */
+	void	   *tmp;			/* memory of this member to sort a part */
 	size_t		tmp_bytes;
-	uint32_t   *shared_hist;	/* [member][part] */
-	KeyMask    *shared_differ;	/* [member] */
-	void	   *result;
-	bool		direct;			/* the records may be compared as words */
+	uint32_t   *shared_hist;	/* [member][part]: counts of the leading
+								 * digit */
+	KeyMask    *shared_differ;	/* [member]: key bits in which records differ */
+	void	   *result;			/* where the sorted records are */
+	bool		direct;			/* packed records compare as words */
 	const MergeOps *merge;
 	SplitClasses split_classes;
-	uint8_t    *classes;		/* room for those of as many records as one member splits */
+	uint8_t    *classes;		/* a byte for each record that this member
+								 * classifies */
 	uint64_t	words[2][RADIX_SMALL];
 	uint32_t	hist[RADIX_MAX_DIGITS][RADIX_MAX_SIZE];
 } RadixWork;
 
-/* One more than the highest bit of a mask that is not empty. */
+/* One more than the highest bit set in m, which is not empty. */
 static inline int
 top_bit(const KeyMask *m)
 {
 	return m->hi ? 128 - __builtin_clzll(m->hi) : 64 - __builtin_clzll(m->lo);
 }
 
+/* Replaces each count by the sum of those before it. */
 static inline void
 prefix_sum(uint32_t *counts, size_t n)
 {
@@ -146,12 +139,14 @@ prefix_sum(uint32_t *counts, size_t n)
 	}
 }
 
+/* Most records of a part that one member sorts. */
 static inline size_t
 radix_big_part(size_t rec_size)
 {
 	return RADIX_BIG_BYTES / rec_size;
 }
 
+/* Is the input divided into parts? */
 static inline bool
 radix_in_parts(const SortProblem *problem)
 {
@@ -159,7 +154,10 @@ radix_in_parts(const SortProblem *problem)
 		(problem->team != NULL && problem->team->size > 1 && problem->n >= RADIX_TEAM_MIN);
 }
 
-/* Width of the leading digit: parts of RADIX_PART_BYTES, and enough for all. */
+/*
+ * Width of the leading digit: gives parts of RADIX_PART_BYTES, and several to
+ * each member.
+ */
 static int
 radix_part_bits(const SortTeam *team, size_t n, size_t rec_size)
 {
@@ -169,7 +167,10 @@ radix_part_bits(const SortTeam *team, size_t n, size_t rec_size)
 	return bits < least ? least : bits > RADIX_PART_BITS ? RADIX_PART_BITS : bits;
 }
 
-/* Widest digit for n records: an empty counter costs about what a record does. */
+/*
+ * Width of a digit for n records; an empty counter takes about the time of a
+ * record.
+ */
 static int
 digit_bits(size_t n, size_t rec_size)
 {
@@ -179,7 +180,10 @@ digit_bits(size_t n, size_t rec_size)
 	return widest < log - 1 ? widest : log - 1;
 }
 
-/* The key bits [low_bit, high_bit), or as many of them as digits can be had. */
+/*
+ * Plans digits for the key bits [low_bit, high_bit), or for the lowest of those
+ * that RADIX_MAX_DIGITS digits cover.
+ */
 static void
 plan_digits(DigitPlan *plan, int low_bit, int high_bit, int widest)
 {
@@ -201,8 +205,8 @@ plan_digits(DigitPlan *plan, int low_bit, int high_bit, int widest)
 }
 
 /*
- * The leading bits that tell n evenly spread keys apart, or all of them if that
- * takes no more digits.
+ * Plans digits for the leading bits that distinguish n uniform keys, or for all
+ * bits if that takes no more digits.
  */
 static void
 plan_leading(DigitPlan *plan, size_t n, size_t rec_size, int begin_bit, int high_bit)
@@ -217,12 +221,12 @@ plan_leading(DigitPlan *plan, size_t n, size_t rec_size, int begin_bit, int high
 }
 
 /*
- * Bits up to which digits are faster than parting by sampled keys: two
- * passes, or three of words.  Equal keys slow a pass, for they follow each other to
- * the same place, and parting has done with them.
+ * Number of bits up to which digits are faster than splitters: two passes, or
+ * three for words.  Equal keys slow down a pass, because successive records go
+ * to the same place; splitters put them in classes that need no more sorting.
  */
 static int
-radix_few_bits(size_t rec_size, int equal)
+radix_digit_bits_max(size_t rec_size, int equal)
 {
 	return (rec_size > sizeof(uint64_t) || equal > RADIX_SAMPLE_EQUAL ? 2 : 3) * RADIX_MAX_BITS;
 }
@@ -254,7 +258,7 @@ radix_few_bits(size_t rec_size, int equal)
 #include "kernel/radix/radix_skew_template.h"
 #include "kernel/radix/radix_parts_template.h"
 
-/* Twice the average part, so that ordinary variation fits. */
+/* Bytes of RadixWork.tmp: twice the average part, as parts vary. */
 static size_t
 radix_tmp_bytes(const SortProblem *problem)
 {
@@ -265,7 +269,7 @@ radix_tmp_bytes(const SortProblem *problem)
 		bytes > RADIX_MAX_TMP_BYTES ? RADIX_MAX_TMP_BYTES : bytes;
 }
 
-/* The most records that one member splits. */
+/* Bytes of RadixWork.classes: most records that one member classifies. */
 static size_t
 radix_class_bytes(const SortProblem *problem)
 {
@@ -281,8 +285,8 @@ radix_class_bytes(const SortProblem *problem)
 }
 
 /*
- * Scratch: the records' copy, the members' classes; if parts are made, then MemberShared, the members'
- * histograms, their differ masks, and their tmp.
+ * Scratch: copy of the records, classes of the members; if parts are made, also
+ * MemberShared, the members' counts, differ masks and tmp.
  */
 static size_t
 radix_scratch_bytes(const SortProblem *problem)
@@ -311,6 +315,7 @@ radix_applies(const SortProblem *problem, const char **why)
 	return true;
 }
 
+/* Sorts the problem in its format. */
 static bool
 radix_sort(Member *m, RadixWork *work)
 {
@@ -326,7 +331,7 @@ radix_sort(Member *m, RadixWork *work)
 	return false;
 }
 
-/* What work is without room shared with others. */
+/* Initialises the fields that do not depend on scratch. */
 static void
 radix_work_init(RadixWork *work, const SortProblem *problem)
 {
@@ -359,14 +364,16 @@ radix_finish(Member *m, void *recs, void *tmp, size_t n, int low_bit)
 	return false;
 }
 
+/* One call of radix_run(), shared by the members. */
 typedef struct RadixRun
 {
 	SortProblem *problem;
-	MemberShared shared;		/* of a problem that is not made into parts */
+	MemberShared shared;		/* used if the input is not divided */
 	SortStatus	status;
 	void	   *result;
 } RadixRun;
 
+/* Body of a member. */
 static void
 radix_member(void *arg, int rank)
 {
@@ -393,7 +400,7 @@ radix_member(void *arg, int rank)
 		work.tmp = p + rank * work.tmp_bytes;
 	}
 	ok = radix_sort(&m, &work);
-	/* all members agree */
+	/* all members store the same value */
 	__atomic_store_n(&run->status, ok ? SORT_OK : SORT_STOPPED, __ATOMIC_RELAXED);
 	__atomic_store_n(&run->result, work.result, __ATOMIC_RELAXED);
 }
@@ -416,9 +423,9 @@ radix_run(SortProblem *problem)
 }
 
 /*
- * Counting reads a record, the scatter reads it and its place and writes it, the
- * part's sort reads and writes it.  Keys so skewed that parts are parted again
- * pay again.
+ * Counting reads a record; scattering reads it, allocates its place and writes
+ * it; the sort of a part reads and writes it.  Parts that are divided again
+ * cost the same again.
  */
 static double
 radix_bytes_per_record(const SortProblem *problem)

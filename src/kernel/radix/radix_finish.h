@@ -1,6 +1,6 @@
 /*
  * radix_finish.h
- *	  The last step of a sort on leading key bits.
+ *	  The last step of a sort by leading key bits.
  */
 #ifndef GPUSORT_RADIX_FINISH_H
 #define GPUSORT_RADIX_FINISH_H
@@ -8,10 +8,10 @@
 #include "kernel/member.h"
 
 /*
- * n records, in order on the problem's key bits from low_bit upwards and stably so:
- * puts them in order on all of them.  tmp is room for n records.  Linear in n,
- * and a comparison per record where few upper bits are equal.  False if the
- * member was stopped.
+ * Sorts n records that are in stable order by the problem's key bits from
+ * low_bit upwards, by all key bits.  tmp has room for n records.  The time is
+ * linear in n: a comparison per record if few records have equal upper bits.
+ * False if stopped.
  */
 extern bool radix_finish(Member *m, void *recs, void *tmp, size_t n, int low_bit);
 

@@ -1,11 +1,14 @@
 /*
  * radix_parts_template.h
- *	  Parting by the leading digit, by a team, and the body of cpu_radix, for one
- *	  record format; included after radix_template.h, whose definitions it uses
- *	  and undoes.
+ *	  Divides records into parts by the leading digit, by a team, and sorts a
+ *	  problem; for one record format.  Included after radix_template.h, whose
+ *	  definitions it uses and removes.
  */
 
-/* The leading digit alone, and the bits in which any record differs from like. */
+/*
+ * Counts the leading digit; adds to differ the bits in which records differ
+ * from like.
+ */
 static void
 RADIX(count_part) (const REC *src, size_t n, REC like, int shift, uint32_t mask,
 				   uint32_t *hist, KeyMask *differ)
@@ -23,10 +26,11 @@ RADIX(count_part) (const REC *src, size_t n, REC like, int shift, uint32_t mask,
 }
 
 /*
- * Sorts n records on the key bits below high_bit: the team together parts them by
- * their leading digit, or by sampled keys if that tells little and may_split, from src
- * to other; then each part is one member's, or the team's again if it is large.  The
- * result lies in other if into_other, else in src.
+ * Sorts n records by the key bits below high_bit.  The team divides them into
+ * parts, from src to other: by the leading digit, or, if that is skewed and
+ * may_split, by splitters.  Each part is then sorted by one member, a large
+ * part by the team.  The result is in other if into_other, else in src.  False
+ * if stopped.
  */
 static bool
 RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_other,
@@ -63,7 +67,7 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 			return false;
 	}
 
-	/* Count the leading digit; if hardly a bit of it varies, look lower. */
+	/* count the leading digit; if few of its bits vary, count a lower one */
 	while (!by_split)
 	{
 		if (bits > high_bit - work->begin_bit)
@@ -91,7 +95,7 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 		differ.lo &= work->mask.lo & mask_below(high_bit);
 		if (differ.hi == 0 && differ.lo == 0)
 		{
-			/* All keys equal. */
+			/* all keys are equal */
 			if (into_other)
 				memcpy(other + first, src + first, (last - first) * sizeof(REC));
 			return member_barrier(m);
@@ -103,7 +107,7 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 			return false;
 	}
 
-	/* Where each part starts, and within it each member's share. */
+	/* the start of each part, and of this member's share in it */
 	for (unsigned d = 0, sum = 0; d < nparts; d++)
 	{
 		start[d] = sum;
@@ -132,7 +136,7 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 	if (!member_barrier(m))
 		return false;
 
-	/* Small parts first: a free member takes the next part. */
+	/* small parts; a free member takes the next one */
 	big = m->size > 1 ? n / m->size / 4 : radix_big_part(sizeof(REC));
 	if (big < radix_big_part(sizeof(REC)))
 		big = radix_big_part(sizeof(REC));
@@ -174,7 +178,7 @@ RADIX(team_sort) (Member *m, RadixWork *work, REC *src, REC *other, bool into_ot
 	return true;
 }
 
-/* Sorts a problem in this format. */
+/* Sorts a problem in this format.  False if stopped. */
 static bool
 RADIX(sort) (Member *m, RadixWork *work)
 {

@@ -1,15 +1,16 @@
 /*
  * radix_skew_template.h
- *	  Sorting of records whose leading bits tell little, by one member, for one
- *	  record format; included after radix_template.h, whose definitions it uses.
+ *	  Sorts records whose leading bits are skewed, by one member, for one
+ *	  record format.  Included after radix_template.h, whose definitions it
+ *	  uses.
  *
- * REC_SPLIT_WORD(r, low_bit): the word of which a class is asked, to be moved by
- * split.right and split.left.
+ * REC_SPLIT_WORD(r, low_bit) is the word that is classified, before it is
+ * shifted by split.right and split.left.
  */
 #define REC_SPLIT_WORD(r, low_bit) \
 	(sizeof(REC) > sizeof(SortRec64) ? REC_WINDOW(r, low_bit) : REC_WINDOW(r, 0))
 
-/* The digit that a sample of n records, more than RADIX_SMALL, suggests. */
+/* Chooses splitters from a sample of n records, n > RADIX_SMALL. */
 static void
 RADIX(find_split) (RadixWork *work, const REC *src, size_t n, int high_bit, SplitDigit *split)
 {
@@ -21,7 +22,10 @@ RADIX(find_split) (RadixWork *work, const REC *src, size_t n, int high_bit, Spli
 
 	while (count > MERGE_PAD_WORDS && (size_t) count * 8 > n)
 		count /= 2;
-	/* anywhere within each stride, or a pattern in the records would deceive it */
+	/*
+	 * a random record of each stride, so that patterns in the input do not
+	 * matter
+	 */
 	stride = n / count;
 	for (int i = 0; i < count; i++)
 	{
@@ -35,14 +39,17 @@ RADIX(find_split) (RadixWork *work, const REC *src, size_t n, int high_bit, Spli
 	split_make(split, work->merge->sort_chunk(work->words[0], count, work->words[0], work->words[1]), count);
 }
 
-/* The records' classes, and how many there are of each. */
+/* Classifies records; adds the number of each class to hist. */
 static void
 RADIX(count_split) (const RadixWork *work, const REC *src, size_t n, const SplitDigit *split,
 					uint8_t *restrict classes, uint32_t *restrict hist)
 {
 	uint32_t	counts[4][SPLIT_MAX_CLASSES];
 
-	/* four tables, for one class's count waits for the one before */
+	/*
+	 * four tables, because successive additions to one counter wait for each
+	 * other
+	 */
 	memset(counts, 0, sizeof(counts));
 	for (size_t i = 0; i < n; i += RADIX_SPLIT_BATCH)
 	{
@@ -67,6 +74,7 @@ RADIX(count_split) (const RadixWork *work, const REC *src, size_t n, const Split
 		hist[c] += counts[0][c] + counts[1][c] + counts[2][c] + counts[3][c];
 }
 
+/* Moves records to the places of their classes. */
 static void
 RADIX(scatter_split) (const REC *restrict src, size_t n, REC *restrict dst,
 					  const uint8_t *restrict classes, uint32_t *restrict offset)
@@ -76,10 +84,11 @@ RADIX(scatter_split) (const REC *restrict src, size_t n, REC *restrict dst,
 }
 
 /*
- * Sorts up to RADIX_SMALL records on the key bits below high_bit: a word of the
- * highest bits that differ and the record's index is sorted by networks, and finish()
- * sees to what those bits do not tell.  Packed records that may be compared as
- * they are, are such words.  Arguments as leaf()'s, dst not NULL.
+ * Sorts up to RADIX_SMALL records by the key bits below high_bit.  Networks
+ * sort words of the highest bits that differ and the record's index; finish()
+ * orders records with equal words.  Packed records that compare as words are
+ * sorted as they are.  Arguments as those of leaf(), dst not NULL.  False if
+ * stopped.
  */
 static bool
 RADIX(small) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp, size_t n, int high_bit)
@@ -131,8 +140,8 @@ RADIX(small) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp, size_t n
 }
 
 /*
- * Do a sample's leading bits, from the first in which it differs, tell so little that
- * parts by nbits of them would be skewed?
+ * Would parts by nbits leading bits be skewed?  The bits start with the first
+ * one in which a sample differs.
  */
 static bool
 RADIX(is_skewed) (const RadixWork *work, const REC *src, size_t n, int high_bit, int nbits)
@@ -154,12 +163,12 @@ RADIX(is_skewed) (const RadixWork *work, const REC *src, size_t n, int high_bit,
 		run = (sample[i] ^ sample[i - 1]) >> shift == 0 ? run + 1 : 0;
 		alike += run;
 	}
-	return alike > RADIX_ALIKE;
+	return alike > RADIX_SKEWED_PAIRS;
 }
 
 /*
- * Sorts a class of a digit of sampled keys, n records, on the key bits below high_bit.
- * Arguments as leaf()'s, dst not NULL.
+ * Sorts a class of n records by the key bits below high_bit.  Arguments as
+ * those of leaf(), dst not NULL.  False if stopped.
  */
 static bool
 RADIX(class) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp, size_t n, int high_bit)
@@ -173,10 +182,10 @@ RADIX(class) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp, size_t n
 }
 
 /*
- * Sorts n records on the key bits below high_bit, whose leading bits tell little:
- * by networks, or by a digit of sampled keys, class by class.  A class that got
- * most records for all that is sorted on all its bits, so that no sample makes
- * this worse than linear.  Arguments as leaf()'s, dst not NULL.
+ * Sorts n records with skewed leading bits by the key bits below high_bit:
+ * divides them by splitters and sorts each class.  A class that still has most
+ * of the records is sorted by all its bits, so that the time remains linear for
+ * any sample.  Arguments as those of leaf(), dst not NULL.  False if stopped.
  */
 static bool
 RADIX(skewed) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp, size_t n, int high_bit)

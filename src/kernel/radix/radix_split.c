@@ -1,32 +1,32 @@
 /*
  * radix_split.c
- *	  The classes of words by a digit of sampled keys; see radix_split.h.
+ *	  Classifies words by splitters; see radix_split.h.
  *
- * The tree's levels are walked by SPLIT_ABREAST words at once.  With AVX-512 the tree
- * lies in registers, and a level is looked up by permuting them, which takes a third
- * of the time.
+ * SPLIT_LANES words descend the tree at once.  With AVX-512 the tree is in
+ * registers; a level is looked up by permuting them, in a third of the time.
  */
 #include "kernel/isa.h"
 #include "kernel/radix/radix_split.h"
 #include "kernel/rec.h"
 
+/* SplitClasses in portable C, for a constant number of levels. */
 static inline __attribute__((always_inline)) void
 walk(const SplitDigit *s, const uint64_t *words, int n, uint8_t *classes, int levels)
 {
-	for (int k = 0; k < n; k += SPLIT_ABREAST)
+	for (int k = 0; k < n; k += SPLIT_LANES)
 	{
-		uint64_t	node[SPLIT_ABREAST];
-		uint64_t	w[SPLIT_ABREAST];
+		uint64_t	node[SPLIT_LANES];
+		uint64_t	w[SPLIT_LANES];
 
-		for (int j = 0; j < SPLIT_ABREAST; j++)
+		for (int j = 0; j < SPLIT_LANES; j++)
 		{
 			w[j] = words[k + j] >> s->right << s->left;
 			node[j] = 1;
 		}
 		for (int level = 0; level < levels; level++)
-			for (int j = 0; j < SPLIT_ABREAST; j++)
+			for (int j = 0; j < SPLIT_LANES; j++)
 				node[j] += node[j] + (s->tree[node[j]] < w[j]);
-		for (int j = 0; j < SPLIT_ABREAST; j++)
+		for (int j = 0; j < SPLIT_LANES; j++)
 		{
 			uint64_t	leaf = node[j] - (1u << levels);
 
@@ -35,6 +35,7 @@ walk(const SplitDigit *s, const uint64_t *words, int n, uint8_t *classes, int le
 	}
 }
 
+/* Calls a function with the number of levels as a constant. */
 #define BY_LEVELS(function) \
 	do { \
 		switch (s->levels) \
@@ -61,7 +62,7 @@ classes_portable(const SplitDigit *s, const uint64_t *words, int n, uint8_t *cla
 
 #include <immintrin.h>
 
-/* From here on, functions may use these instructions. */
+/* functions from here on may use AVX-512 */
 #ifdef __clang__
 #pragma clang attribute push (__attribute__((target("avx512f"))), apply_to = function)
 #else
@@ -69,7 +70,10 @@ classes_portable(const SplitDigit *s, const uint64_t *words, int n, uint8_t *cla
 #pragma GCC target("avx512f")
 #endif
 
-/* The nodes' splitters, t the tree by eights; permutations look at low bits alone. */
+/*
+ * The splitters of nodes at a level; t is the tree in vectors of eight.
+ * Permutations use only the low bits of a node's number.
+ */
 static inline __attribute__((always_inline)) __m512i
 look_up(const __m512i *t, __m512i node, int level)
 {
@@ -93,6 +97,7 @@ look_up(const __m512i *t, __m512i node, int level)
 	return v[0];
 }
 
+/* SplitClasses with AVX-512, for a constant number of levels. */
 static inline __attribute__((always_inline)) void
 walk_avx512(const SplitDigit *s, const uint64_t *words, int n, uint8_t *classes, int levels)
 {
@@ -103,7 +108,7 @@ walk_avx512(const SplitDigit *s, const uint64_t *words, int n, uint8_t *classes,
 	EACH (int i = 0; i < (SPLIT_MAX + 1) / 8; i++)
 		if (i < 1 << (levels - 3))
 			t[i] = _mm512_loadu_si512(s->tree + 8 * i);
-	for (int k = 0; k < n; k += SPLIT_ABREAST)
+	for (int k = 0; k < n; k += SPLIT_LANES)
 	{
 		__m512i		w = _mm512_sll_epi64(_mm512_srl_epi64(_mm512_loadu_si512(words + k), right), left);
 		__m512i		node = _mm512_set1_epi64(1);

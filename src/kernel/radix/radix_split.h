@@ -1,15 +1,16 @@
 /*
  * radix_split.h
- *	  A digit of sampled keys, for keys whose leading bits tell little.
+ *	  Splitters from a sample, for keys whose leading bits are skewed.
  *
- * Where most keys begin alike (few bits set, small numbers among large ones, one
- * value in half of the rows), a digit of leading bits puts them all into one part, and
- * so does the next.  This digit says between which two splitters a key lies, or which
- * one it equals.  Splitters are taken from a sample such that classes come out about
- * even, but for values more frequent than that: those have a class to themselves, which
- * needs no more sorting.  So a pass tells as much as the keys hold, however they hold it.
+ * If most keys have the same leading bits (few bits set, small numbers among
+ * large ones, one value in half of the rows), a digit of leading bits puts them
+ * all into one part, and so does the next digit.  A splitter class says instead
+ * between which two splitters a key is, or which splitter it equals.  Splitters
+ * are chosen from a sample such that classes get similar counts.  Values more
+ * frequent than that have a class of their own, which needs no more sorting.
  *
- * Keys are words here, the bits that matter uppermost.  Classes ascend as the keys do.
+ * Keys are 64-bit words here, with the bits that matter at the top.  Classes
+ * ascend with the keys.
  */
 #ifndef GPUSORT_RADIX_SPLIT_H
 #define GPUSORT_RADIX_SPLIT_H
@@ -17,27 +18,37 @@
 #include <stdint.h>
 #include <string.h>
 
-#define SPLIT_MAX_LEVELS	7
-#define SPLIT_MAX			((1 << SPLIT_MAX_LEVELS) - 1)	/* splitters */
-#define SPLIT_MAX_CLASSES	(2 * SPLIT_MAX + 2) /* a class is a byte */
-#define SPLIT_SAMPLE		1024
-#define SPLIT_FREQUENT		4	/* times in a sample is a value frequent, at least; */
-#define SPLIT_MAX_FREQUENT	96	/* ... so often that no more values are */
-#define SPLIT_ABREAST		8	/* keys classified at a time */
+#define SPLIT_MAX_LEVELS	7	/* most levels of the search tree */
+#define SPLIT_MAX			((1 << SPLIT_MAX_LEVELS) - 1)	/* most splitters */
+#define SPLIT_MAX_CLASSES	(2 * SPLIT_MAX + 2) /* most classes; a class is a
+												 * byte */
+#define SPLIT_SAMPLE		1024	/* most keys of the sample */
+#define SPLIT_FREQUENT		4	/* least occurrences of a frequent value in a
+								 * sample */
+#define SPLIT_MAX_FREQUENT	96	/* most values that count as frequent */
+#define SPLIT_LANES			8	/* words classified at once */
 
+/* Splitters, as an array and as a search tree. */
 typedef struct SplitDigit
 {
-	int			levels;			/* of the tree */
-	unsigned	classes;
-	int			high_bit;		/* of the records' keys, the word's upper end */
-	int			low_bit;		/* ... and its lower end */
-	int			right;			/* by which words as given are moved down, */
-	int			left;			/* ... and then up */
-	uint64_t	sorted[SPLIT_MAX + 1];	/* beyond the last, the largest word */
-	uint64_t	tree[SPLIT_MAX + 1];	/* of the same: node i has the children 2i and 2i + 1 */
+	int			levels;			/* levels of the tree */
+	unsigned	classes;		/* number of classes */
+	int			high_bit;		/* words have the key bits [low_bit,
+								 * high_bit) */
+	int			low_bit;
+	int			right;			/* right shift of a word before classification
+								 * ... */
+	int			left;			/* ... and left shift after that */
+	uint64_t	sorted[SPLIT_MAX + 1];	/* ascending; padded with the largest
+										 * word */
+	uint64_t	tree[SPLIT_MAX + 1];	/* node i has the children 2i and 2i
+										 * + 1 */
 } SplitDigit;
 
-/* How often the value at i occurs in what follows it. */
+/*
+ * Number of samples from index i on that are equal to sample[i]; the sample is
+ * sorted.
+ */
 static inline int
 split_run(const uint64_t *sample, int n, int i)
 {
@@ -48,7 +59,7 @@ split_run(const uint64_t *sample, int n, int i)
 	return end - i;
 }
 
-/* Of a sample of n keys in order. */
+/* Chooses splitters from a sorted sample of n words. */
 static inline void
 split_make(SplitDigit *s, const uint64_t *sample, int n)
 {
@@ -59,7 +70,9 @@ split_make(SplitDigit *s, const uint64_t *sample, int n)
 	int			nsplitters = 0;
 	int			nodes;
 
-	/* Frequent values first; what splitters are left go evenly among the other keys. */
+	/*
+	 * frequent values first; the other splitters divide the other keys evenly
+	 */
 	do
 	{
 		frequent++;
@@ -94,7 +107,9 @@ split_make(SplitDigit *s, const uint64_t *sample, int n)
 			s->tree[(1 << level) + i] = s->sorted[(2 * i + 1) * (nodes >> (level + 1)) - 1];
 }
 
-/* The key bits of a class's records below this one are not in order yet. */
+/*
+ * The records of a class are in order by their key bits from this one upwards.
+ */
 static inline int
 split_below(const SplitDigit *s, unsigned class)
 {
@@ -107,12 +122,13 @@ split_below(const SplitDigit *s, unsigned class)
 }
 
 /*
- * Classes of n words, n a multiple of SPLIT_ABREAST: even ones lie between two
- * splitters, odd ones equal one.  No branch depends on the data.
+ * Stores the classes of n words; n is a multiple of SPLIT_LANES.  Even
+ * classes are between two splitters, odd ones equal one.  No branch depends on
+ * the data.
  */
 typedef void (*SplitClasses) (const SplitDigit *s, const uint64_t *words, int n, uint8_t *classes);
 
-/* That of the instructions in use. */
+/* The function for the level in use (isa.h). */
 extern SplitClasses split_classes(void);
 
 #endif							/* GPUSORT_RADIX_SPLIT_H */

@@ -1,6 +1,6 @@
 /*
  * radix_template.h
- *	  Sorting of a part, or a small input, by one member, for one record format;
+ *	  Sorts a part, or a small input, by one member, for one record format;
  *	  included once per format.
  *
  * The includer defines
@@ -10,7 +10,7 @@
  */
 
 /*
- * Stable insertion sort: what tiny inputs deserve.
+ * Stable insertion sort, for tiny inputs.
  */
 static void
 RADIX(insertion) (REC *recs, size_t n, const KeyMask *mask)
@@ -30,8 +30,8 @@ RADIX(insertion) (REC *recs, size_t n, const KeyMask *mask)
 }
 
 /*
- * Histograms of the plan's digits, in one read.  The number of digits is a
- * constant in each call, so that the inner loops unroll.
+ * Counts the plan's digits in one reading.  ndigits is a constant in each call,
+ * so that the inner loop is unrolled.
  */
 static inline __attribute__((always_inline)) void
 RADIX(count_digits) (const REC *src, size_t n, const DigitPlan *plan,
@@ -48,6 +48,7 @@ RADIX(count_digits) (const REC *src, size_t n, const DigitPlan *plan,
 	}
 }
 
+/* The same for any number of digits. */
 static void
 RADIX(count) (const REC *src, size_t n, const DigitPlan *plan,
 			  uint32_t (*hist)[RADIX_MAX_SIZE])
@@ -69,7 +70,7 @@ RADIX(count) (const REC *src, size_t n, const DigitPlan *plan,
 	}
 }
 
-/* One pass: every record to its digit's next place. */
+/* One pass: moves every record to its digit's next place. */
 static void
 RADIX(scatter) (const REC *restrict src, size_t n, REC *restrict dst,
 				int shift, uint32_t mask, uint32_t *restrict offset)
@@ -102,12 +103,12 @@ static bool RADIX(skewed) (Member *m, RadixWork *work, REC *src, REC *dst, REC *
 						   size_t n, int high_bit);
 
 /*
- * The records of src are in order on the bits from low_bit upwards: moves them
- * to dst (or leaves them, dst == src) and puts those in order whose upper bits
- * are equal.  Few are, so one predictable comparison per record is the price.
- * A run in which a record would have to move far is sorted by its lower bits
- * instead, which keeps the worst case linear.  tmp is free at the same indexes,
- * and may be src if that is not dst.
+ * Completes a sort by the bits from low_bit upwards: moves the records of src
+ * to dst (or leaves them, dst == src) and orders those with equal upper bits by
+ * insertion.  Few records have, so that this costs one predictable comparison
+ * per record.  A run in which a record would move far is sorted by its lower
+ * bits instead, which keeps the time linear.  tmp has room at the same indexes,
+ * and may be src if that is not dst.  False if stopped.
  */
 static bool
 RADIX(finish) (Member *m, RadixWork *work, const REC *src, REC *dst, REC *tmp,
@@ -141,7 +142,7 @@ RADIX(finish) (Member *m, RadixWork *work, const REC *src, REC *dst, REC *tmp,
 			uint64_t	w = REC_WINDOW(r, low_bit) & window_mask;
 			size_t		end = i + 1;
 
-			/* Put the record back and sort the whole run. */
+			/* put the record back, and sort the whole run */
 			memmove(&dst[j], &dst[j + 1], (i - j) * sizeof(REC));
 			dst[i] = r;
 			while (j > 0 && (REC_WINDOW(dst[j - 1], low_bit) & window_mask) == w)
@@ -157,8 +158,9 @@ RADIX(finish) (Member *m, RadixWork *work, const REC *src, REC *dst, REC *tmp,
 }
 
 /*
- * Counts the plan's digits in work->hist; constant[p] says of which all records
- * have one value.  Returns how many digits are not constant, -1 if stopped.
+ * Counts the plan's digits in work->hist.  constant[p]: all records have the
+ * same digit p.  Returns the number of digits that are not constant; -1 if
+ * stopped.
  */
 static int
 RADIX(count_plan) (Member *m, RadixWork *work, const REC *src, size_t n,
@@ -184,7 +186,7 @@ RADIX(count_plan) (Member *m, RadixWork *work, const REC *src, size_t n,
 	return passes;
 }
 
-/* The pass of the plan's digit p, which has been counted.  False if stopped. */
+/* The pass by the plan's digit p, which has been counted.  False if stopped. */
 static bool
 RADIX(pass) (Member *m, RadixWork *work, const REC *src, REC *dst, size_t n,
 			 const DigitPlan *plan, int p)
@@ -201,8 +203,8 @@ RADIX(pass) (Member *m, RadixWork *work, const REC *src, REC *dst, size_t n,
 }
 
 /*
- * Are the leading digit's counts so skewed that leading bits tell less than their
- * number says?
+ * Are the leading digit's counts skewed?  Then leading bits distinguish fewer
+ * keys than their number suggests.
  */
 static bool
 RADIX(leading_bits_skewed) (size_t n, const uint32_t *counts, size_t ncounts)
@@ -217,8 +219,9 @@ RADIX(leading_bits_skewed) (size_t n, const uint32_t *counts, size_t ncounts)
 }
 
 /*
- * RADIX_SAMPLE of n records, by the key bits below high_bit, at most 64, as the
- * upper bits of a word, in order.  Returns the lowest of those bits.
+ * Draws a sample of RADIX_SAMPLE records.  A word has the key bits below
+ * high_bit, at most 64, at the top; the words are sorted.  Returns the lowest
+ * of those bits.
  */
 static int
 RADIX(sample) (const RadixWork *work, const REC *recs, size_t n, int high_bit, uint64_t *sample)
@@ -238,13 +241,13 @@ RADIX(sample) (const RadixWork *work, const REC *recs, size_t n, int high_bit, u
 }
 
 /*
- * The lowest bit of those that tell most of n records apart, as far as a sample
- * says: its neighbours in order differ within this number of leading bits, and each
- * doubling of the number of records takes its share of that again.  *equal is how
- * many neighbours do not differ.
+ * The lowest of the leading bits that distinguish most of n records, estimated
+ * from a sample: the average number of leading bits in which its neighbours
+ * differ, in proportion to log2 of the number of records.  *equal: number of
+ * neighbours that do not differ.
  */
 static int
-RADIX(telling_bit) (const RadixWork *work, const REC *recs, size_t n, int high_bit, int *equal)
+RADIX(distinguishing_bit) (const RadixWork *work, const REC *recs, size_t n, int high_bit, int *equal)
 {
 	uint64_t	sample[RADIX_SAMPLE];
 	int			bits = 0;
@@ -266,9 +269,9 @@ RADIX(telling_bit) (const RadixWork *work, const REC *recs, size_t n, int high_b
 }
 
 /*
- * Sorts n records on the key bits from low_bit up to high_bit, least significant
- * digit first, in as many rounds as it takes, and on the others as finish() does.
- * Arguments as leaf()'s.
+ * Sorts n records by the key bits [low_bit, high_bit), least significant digit
+ * first, in as many readings as necessary, and by the lower bits by finish().
+ * Arguments as those of leaf().  False if stopped.
  */
 static bool
 RADIX(many_bits) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
@@ -308,13 +311,13 @@ RADIX(many_bits) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
 }
 
 /*
- * Sorts n records on the key bits below high_bit, least significant digit
+ * Sorts n records by the key bits below high_bit, least significant digit
  * first, into dst.  dst may be src; tmp is other room, or src if that is not
- * dst.  dst may be NULL: then the result is left in src or tmp, whichever comes
- * cheaper, and work->result says where.
+ * dst.  dst may be NULL: the result is then in src or tmp, whichever is faster,
+ * and work->result is set.  False if stopped.
  *
- * Only as many leading bits are sorted as tell n evenly spread keys apart, with
- * a few to spare; finish() sees to the rest.
+ * Passes sort only the leading bits that distinguish n uniform keys, and
+ * RADIX_SLACK_BITS more; finish() orders records with equal leading bits.
  */
 static bool
 RADIX(leaf) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
@@ -336,7 +339,7 @@ RADIX(leaf) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
 		return true;
 	}
 
-	/* Find leading bits in which the records differ. */
+	/* choose leading bits in which the records differ */
 	do
 	{
 		plan_leading(&plan, n, sizeof(REC), work->begin_bit, high_bit);
@@ -351,11 +354,11 @@ RADIX(leaf) (Member *m, RadixWork *work, REC *src, REC *dst, REC *tmp,
 		RADIX(leading_bits_skewed) (n, work->hist[plan.ndigits - 1], plan.mask[plan.ndigits - 1] + 1))
 	{
 		int			equal;
-		int			low_bit = RADIX(telling_bit) (work, src, n, high_bit, &equal);
+		int			low_bit = RADIX(distinguishing_bit) (work, src, n, high_bit, &equal);
 
 		if (low_bit < plan.low_bit)
 		{
-			if (work->classes == NULL || high_bit - low_bit <= radix_few_bits(sizeof(REC), equal))
+			if (work->classes == NULL || high_bit - low_bit <= radix_digit_bits_max(sizeof(REC), equal))
 				return RADIX(many_bits) (m, work, src, dst, tmp, n, low_bit, high_bit);
 			if (dst == NULL)
 				work->result = dst = src;
