@@ -153,8 +153,8 @@ typedef struct GpusortKey128
 /*
  * Facts about the input of a problem.  The library trusts them.
  *
- * KEY_RANGE		key_min and key_max are bounds of the keys.  A key outside
- *					the bounds makes the result wrong, but causes no invalid access.
+ * KEY_RANGE		key_min and key_max are bounds of the keys.  Keys outside of
+ *					them make the result wrong, but cause no invalid access.
  *					Bounds that contradict each other, or exceed the ordering
  *					bits, are a GPUSORT_BAD_CALL.
  * RIDS_ASCENDING	rids[] is strictly ascending, its last below 2^32 - 1.
