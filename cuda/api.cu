@@ -28,6 +28,7 @@ const SortAlgorithm *const gpusort_algorithms[] = {
 	NULL
 };
 
+/* The algorithm of that index, or NULL. */
 static const GpusortAlgorithm *
 algorithm_info(int32_t index)
 {
@@ -46,8 +47,8 @@ costs(const GpusortContext *, GpusortCosts *out)
 	*out = gpusort_costs_h200;
 }
 
-static uint32_t
 /* GPUSORT_KEYS_* of a key width in bits; 0: there is no such width. */
+static uint32_t
 key_width_bit(int32_t key_bits)
 {
 	return key_bits == 32 ? GPUSORT_KEYS_32 :
@@ -107,6 +108,7 @@ check_problem(GpusortContext *ctx, int32_t index, const GpusortProblem *problem,
 	return GPUSORT_OK;
 }
 
+/* gpusort_abi.h documents these two functions, as members of GpusortCudaApi. */
 static GpusortStatus
 sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortProblem *problem,
 			 uint64_t *bytes, const char **why, GpusortError *err)

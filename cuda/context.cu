@@ -31,6 +31,7 @@
 /* A kept block is reused if at most 1/2^WASTE_SHIFT of it remains unused. */
 #define WASTE_SHIFT			2
 
+/* The file name without its directory. */
 static const char *
 base_name(const char *path)
 {
@@ -39,6 +40,7 @@ base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* sort_internal.cuh documents gpusort_fail() and gpusort_fail_cuda(). */
 GpusortStatus
 gpusort_fail(GpusortError *err, GpusortStatus status, const char *file, int line,
 			 const char *format,...)
@@ -117,6 +119,7 @@ describe_device(int index, GpusortDeviceInfo *info)
 		info->usable = 1;
 }
 
+/* gpusort_abi.h documents the functions whose names start with gpusort_. */
 GpusortStatus
 gpusort_devices(GpusortDeviceInfo *out, int32_t max, int32_t *count, GpusortError *err)
 {
@@ -163,6 +166,7 @@ read_budget(GpusortContext *ctx, GpusortError *err)
 	return GPUSORT_OK;
 }
 
+/* Makes the device current, reads its traits, and computes the first budget. */
 static GpusortStatus
 read_traits(GpusortContext *ctx, int device, uint64_t budget, GpusortError *err)
 {
@@ -212,6 +216,7 @@ make_owned(Owned **thing, GpusortError *err)
 	return GPUSORT_OK;
 }
 
+/* Adds an element to the head of a list. */
 static void
 push(Owned **list, Owned *thing)
 {
@@ -222,6 +227,7 @@ push(Owned **list, Owned *thing)
 	*list = thing;
 }
 
+/* Removes an element from a list; does not free it. */
 static void
 unlink_owned(Owned **list, Owned *thing)
 {
@@ -233,6 +239,7 @@ unlink_owned(Owned **list, Owned *thing)
 		thing->next->prev = thing->prev;
 }
 
+/* The element of that address, or NULL. */
 static Owned *
 find_owned(Owned *list, const void *p)
 {

@@ -22,6 +22,7 @@ struct Owned
 	Owned	   *next;
 };
 
+/* A context: a device in use, with all that was made with it. */
 struct GpusortContext
 {
 	DeviceTraits traits;
@@ -38,6 +39,7 @@ struct GpusortContext
 	GpusortEvent *events;
 };
 
+/* An event; next links the context's list of events. */
 struct GpusortEvent
 {
 	GpusortContext *ctx;

@@ -21,7 +21,7 @@
 
 #include "context.cuh"
 
-#define GATHER_THREADS	256
+#define GATHER_THREADS	256	/* threads of a block that copies rows */
 
 /* Result of cut_chunks_kernel() for the host. */
 struct GatherPlan
@@ -53,6 +53,7 @@ struct SortedUnits
 typedef thrust::transform_iterator<SortedUnits, thrust::counting_iterator<uint64_t>>
 	SortedUnitsIterator;
 
+/* Iterator over the lengths of the rows in sorted order. */
 static SortedUnitsIterator
 sorted_units(const GpusortGather *gather)
 {
@@ -61,6 +62,7 @@ sorted_units(const GpusortGather *gather)
 	return SortedUnitsIterator(thrust::counting_iterator<uint64_t>(0), units);
 }
 
+/* Scratch memory of gather_plan; chunk_row is a copy of the host's array. */
 struct GatherMemory
 {
 	GatherPlan *plan;
@@ -70,6 +72,7 @@ struct GatherMemory
 	uint64_t	bytes;
 };
 
+/* Takes the arrays from scratch; with scratch NULL only computes their size. */
 static GpusortStatus
 cut_memory(const GpusortGather *gather, void *scratch, GatherMemory *memory,
 		   GpusortError *err)
@@ -159,6 +162,7 @@ gather_kernel(const uint64_t *rows, const uint32_t *row_offset, const uint32_t *
 		dst[unit] = rows[from + (unit - to)];
 }
 
+/* Checks the numbers of a gather. */
 static GpusortStatus
 check_gather(const GpusortGather *gather, GpusortError *err)
 {
@@ -169,6 +173,7 @@ check_gather(const GpusortGather *gather, GpusortError *err)
 	return GPUSORT_OK;
 }
 
+/* gpusort_abi.h documents the functions whose names start with gpusort_. */
 GpusortStatus
 gpusort_gather_scratch(GpusortContext *ctx, const GpusortGather *gather, uint64_t *bytes,
 					   GpusortError *err)
@@ -183,6 +188,7 @@ gpusort_gather_scratch(GpusortContext *ctx, const GpusortGather *gather, uint64_
 	return GPUSORT_OK;
 }
 
+/* GPUSORT_STOPPED if the gather's cancel flag is set. */
 static GpusortStatus
 poll_gather(const GpusortGather *gather, GpusortError *err)
 {

@@ -38,6 +38,7 @@ keys_per_thread()
 	return sizeof(K) == 16 ? 8 : sizeof(K) == 8 ? 12 : 16;
 }
 
+/* The greatest value of the key type K. */
 template <class K> __host__ __device__ constexpr K
 all_ones()
 {

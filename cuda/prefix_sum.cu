@@ -41,6 +41,7 @@ running_key(void *scratch, size_t &bytes, const uint32_t *in, K *out, K first, u
 											  first, n, stream);
 }
 
+/* prefix_sum.cuh documents the functions whose names start with gpusort_. */
 uint64_t
 gpusort_sum_scratch(uint64_t n)
 {

@@ -102,6 +102,7 @@ struct DeviceTraits
 	uint64_t	l2_bytes;
 };
 
+/* A stream: a CUDA stream and its readback words. */
 struct GpusortStream
 {
 	GpusortContext *ctx;
@@ -117,6 +118,7 @@ struct GpusortStream
 	GpusortStream *next;		/* link of the context's list of streams */
 };
 
+/* Size of a stream's readback array, in 32-bit words. */
 #define GPUSORT_READBACK_WORDS	64
 
 /* One call of sort_run. */
@@ -129,6 +131,10 @@ struct SortRun
 	GpusortError *err;
 };
 
+/*
+ * An algorithm.  The functions may be called for any problem that passed the
+ * checks.
+ */
 struct SortAlgorithm
 {
 	GpusortAlgorithm info;
@@ -157,12 +163,14 @@ extern const SortAlgorithm gpu_hp0_algorithm;
 /* NULL-terminated.  Indexes of the ABI are positions in this list. */
 extern const SortAlgorithm *const gpusort_algorithms[];
 
+/* Must the sort write keys? */
 static inline bool
 wants_keys(const GpusortProblem *problem)
 {
 	return (problem->output & GPUSORT_OUT_KEYS) != 0;
 }
 
+/* Must the sort write row ids? */
 static inline bool
 wants_rids(const GpusortProblem *problem)
 {
@@ -184,6 +192,7 @@ take_sorted_keys(const GpusortProblem *problem, ScratchCutter *cutter)
 	return cutter->take<K>(problem->n);
 }
 
+/* a / b, rounded up. */
 static inline uint64_t
 div_up(uint64_t a, uint64_t b)
 {
@@ -224,9 +233,9 @@ next_sequence_number(SortRun *run)
  * nanoseconds follows each poll, so that a long wait for earlier work does not
  * occupy a CPU.
  */
-#define READBACK_POLLS			(1u << 17)
-#define READBACK_BYTES			32
-#define READBACK_PAUSE_NS		20000
+#define READBACK_POLLS		(1u << 17)
+#define READBACK_BYTES		32
+#define READBACK_PAUSE_NS	20000
 
 /*
  * Blocks until a kernel of the run has written this sequence number or a later

@@ -79,6 +79,7 @@ polled(cudaError_t error, const char *call, GpusortError *err)
 	return GPUSORT_NOT_READY;
 }
 
+/* gpusort_abi.h documents the functions whose names start with gpusort_. */
 GpusortStatus
 gpusort_stream_poll(GpusortStream *stream, GpusortError *err)
 {

@@ -38,16 +38,16 @@
 #include "block/quantile_map.cuh"
 
 /* Block sizes: the usual one, and one for inputs that a single block sorts. */
-#define BLOCK_SORT_THREADS		512
-#define BLOCK_SORT_ITEMS		9	/* odd: no bank conflicts in blocked
-									 * order */
-#define BLOCK_SORT_BIN_BITS		13	/* log2 of the number of bins */
-#define LARGE_SORT_THREADS		1024
-#define LARGE_SORT_ITEMS		17
-#define LARGE_SORT_BIN_BITS		14
+#define BLOCK_SORT_THREADS	512
+#define BLOCK_SORT_ITEMS	9	/* odd: no bank conflicts in blocked order */
+#define BLOCK_SORT_BIN_BITS	13	/* log2 of the number of bins */
+#define LARGE_SORT_THREADS	1024
+#define LARGE_SORT_ITEMS	17
+#define LARGE_SORT_BIN_BITS	14
 
-#define BLOCK_SORT_CAPACITY		(BLOCK_SORT_THREADS * BLOCK_SORT_ITEMS)
-#define LARGE_SORT_CAPACITY		(LARGE_SORT_THREADS * LARGE_SORT_ITEMS)
+/* Most keys of a bucket. */
+#define BLOCK_SORT_CAPACITY	(BLOCK_SORT_THREADS * BLOCK_SORT_ITEMS)
+#define LARGE_SORT_CAPACITY	(LARGE_SORT_THREADS * LARGE_SORT_ITEMS)
 
 /* Order of the whole input, found while a sample was taken. */
 #define INPUT_UNORDERED		0

@@ -30,6 +30,7 @@ template <class K> struct Pair
 	}
 };
 
+/* The same for 32-bit values, as one 64-bit number. */
 template <> struct Pair<uint32_t>
 {
 	uint32_t	rid;			/* first: the low half of the 64-bit number */
@@ -41,6 +42,7 @@ template <> struct Pair<uint32_t>
 	}
 };
 
+/* The pair of a value and a rid. */
 template <class K> __device__ __forceinline__ Pair<K>
 make_pair(K value, uint32_t rid)
 {
@@ -90,6 +92,7 @@ template <class K> struct PairRoom
 	}
 };
 
+/* The same for 32-bit values. */
 template <> struct PairRoom<uint32_t>
 {
 	uint64_t   *pairs;

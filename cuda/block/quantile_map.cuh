@@ -29,12 +29,12 @@
 
 #include "key.cuh"
 
-#define SPAN_LEVELS		10		/* levels of the search tree */
-#define MAX_SPANS		(1 << SPAN_LEVELS)
+#define SPAN_LEVELS			10	/* levels of the search tree */
+#define MAX_SPANS			(1 << SPAN_LEVELS)
 
 /* How an input with skewed keys is divided; 0: the keys are not skewed. */
-#define SKEWED_MAPPED	1		/* into buckets by a QuantileMap */
-#define SKEWED_SAMPLE_SORT		2		/* into buckets by sample sort
+#define SKEWED_MAPPED		1	/* into buckets by a QuantileMap */
+#define SKEWED_SAMPLE_SORT	2	/* into buckets by sample sort
 								 * (sample_sort.cuh) */
 
 /*
@@ -57,7 +57,6 @@ code_bits()
 #define CODE_OF_ORIGIN	0x80000000u
 
 /* The code of v: its distance from origin as a 32-bit floating-point number. */
-
 template <class K> __device__ __forceinline__ uint32_t
 value_code(K v, K origin)
 {

@@ -15,11 +15,12 @@
 
 #include "bucket/bucket_plan.cuh"
 
-#define CUT_THREADS		128		/* threads of a block; a warp finds a cut */
-#define CUT_PER_LANE	16		/* keys of a window per lane */
-#define CUT_WINDOW		(32 * CUT_PER_LANE) /* keys around a cut */
-#define PIECE			MOSTLY_FULL /* keys from the middle of a window to the
-									 * next */
+#define CUT_THREADS			128					/* threads of a block; a warp
+												 * finds a cut */
+#define CUT_PER_LANE		16					/* keys of a window per lane */
+#define CUT_WINDOW			(32 * CUT_PER_LANE)	/* keys around a cut */
+#define PIECE				MOSTLY_FULL			/* keys from the middle of a
+												 * window to the next */
 
 static_assert(PIECE + CUT_WINDOW <= BLOCK_SORT_CAPACITY, "a piece fits a block");
 

@@ -25,9 +25,10 @@
 #include "bucket/partition.cuh"
 
 #define HISTOGRAM_THREADS	1024
-#define HISTOGRAM_UNROLL	4	/* vectors of 16 bytes that a thread loads at
-								 * once */
-#define SEGMENT_THREADS		256 /* also the most buckets of a later segment */
+#define HISTOGRAM_UNROLL	4		/* vectors of 16 bytes that a thread loads
+									 * at once */
+#define SEGMENT_THREADS		256		/* also the most buckets of a later
+									 * segment */
 #define MAX_BUCKETS			98304	/* of round one, with packed counters */
 #define MAX_SLICE_BUCKETS	65536	/* of round one by slices of equal width */
 #define MAX_WORD_BUCKETS	32768	/* of round one with 32-bit counters */
@@ -42,7 +43,7 @@
  * to sort them takes less time than to try pieces.
  */
 #define NEARLY_SORTED_PART	16
-#define MIN_NEARLY_SORTED (1u << 16)
+#define MIN_NEARLY_SORTED	(1u << 16)
 
 /* The segments of the next round. */
 struct NextRound
@@ -56,8 +57,8 @@ struct NextRound
 #define NEXT_SEGMENTS(word)		((uint32_t) ((word) >> 40))
 #define NEXT_TILES(word)		((uint32_t) ((word) & ((1ull << 40) - 1)))
 
-struct BucketPlan
 /* State that the kernels of a run share; sample_kernel() clears it. */
+struct BucketPlan
 {
 	NextRound	next[2];		/* written by even and by odd rounds */
 	uint32_t	blocks_done;	/* blocks of the present kernel that are done */
@@ -69,12 +70,12 @@ struct BucketPlan
 };
 
 /* Indexes of the readback words. */
-#define READBACK_SEQUENCE			0
-#define READBACK_ORDER			1
-#define READBACK_SEGMENTS		2
-#define READBACK_TILES			3
-#define READBACK_BUCKETS		4
-#define READBACK_SKEWED			5		/* SKEWED_* */
+#define READBACK_SEQUENCE	0
+#define READBACK_ORDER		1
+#define READBACK_SEGMENTS	2
+#define READBACK_TILES		3
+#define READBACK_BUCKETS	4
+#define READBACK_SKEWED		5	/* SKEWED_* */
 
 /* Writes the readback words for the next round, then the sequence number. */
 __device__ static void
@@ -103,6 +104,7 @@ segment_bins(uint32_t size)
 	return parts + parts / 4 + 3;
 }
 
+/* Number of buckets among bins that are reserved for frequent values. */
 __device__ __forceinline__ uint32_t
 bins_for_values(uint32_t bins)
 {

@@ -17,7 +17,7 @@
 
 #define SEGMENT_SAMPLE		1024	/* sampled keys of a segment; a power of
 									 * two */
-#define FREQUENT_SAMPLES		8	/* samples that make a value frequent */
+#define FREQUENT_SAMPLES	8		/* samples that make a value frequent */
 
 /* Bitonic sort of a sample in shared memory. */
 template <class K> __device__ static void

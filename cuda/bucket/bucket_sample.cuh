@@ -20,19 +20,19 @@
 #define SAMPLE_ITEMS		15	/* samples per thread; odd against bank
 								 * conflicts */
 #define FEW_SAMPLE_ITEMS	3	/* the same for up to MAX_FEW_SAMPLES keys */
-#define MAX_FEW_SAMPLES	(1u << 21)
+#define MAX_FEW_SAMPLES		(1u << 21)
 
 /*
  * Least number of samples, and about that of keys, for which a value gets a
  * span of its own.
  */
-#define MIN_EQUAL_SAMPLES		6
-#define MIN_EQUAL_KEYS			1500
+#define MIN_EQUAL_SAMPLES	6
+#define MIN_EQUAL_KEYS		1500
 
 static_assert(MAX_SPANS <= SAMPLE_THREADS, "a thread makes a span");
 
-template <int ITEMS> __host__ __device__ constexpr uint32_t
 /* Number of samples. */
+template <int ITEMS> __host__ __device__ constexpr uint32_t
 samples()
 {
 	return SAMPLE_THREADS * ITEMS;

@@ -552,6 +552,7 @@ run_for(SortRun *run)
 	return run_buckets<K, RIDS>(run, problem->n <= sample_sort_max<K>(problem));
 }
 
+/* bucket.cuh declares these three functions. */
 template <class K> uint64_t
 bucket_scratch(const DeviceTraits *device, const GpusortProblem *problem)
 {

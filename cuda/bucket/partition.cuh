@@ -34,9 +34,8 @@ enum PartitionMap
 								 * rids */
 };
 
-#define PARTITION_THREADS		512
-#define PARTITION_MAX_BINS		1024	/* most buckets of a segment in a
-										 * pass */
+#define PARTITION_THREADS	512
+#define PARTITION_MAX_BINS	1024	/* most buckets of a segment in a pass */
 
 /* Number of keys of a tile. */
 template <class K> __host__ __device__ constexpr uint32_t
@@ -50,11 +49,11 @@ partition_tile()
  * by binary search.  A splitter that is frequent in the sample has a bucket for
  * its own value, behind that of the values below it.
  */
-#define SPLITTER_LEVELS	8
-#define MAX_SPLITTERS	((1 << SPLITTER_LEVELS) - 1)
+#define SPLITTER_LEVELS		8
+#define MAX_SPLITTERS		((1 << SPLITTER_LEVELS) - 1)
 
-struct SplitterBase
 /* The buckets of a splitter. */
+struct SplitterBase
 {
 	uint16_t	bucket;			/* bucket of the values below this splitter and
 								 * above the previous one */

@@ -32,15 +32,15 @@
 #include "block/pair_sort.cuh"
 #include "bucket/bucket_plan.cuh"
 
-#define SAMPLE_SORT_MAX				(1u << 20)	/* most keys */
-#define SAMPLE_SORT_MAX_ONCE			(1u << 18)	/* most keys that are
-													 * scattered once */
+#define SAMPLE_SORT_MAX			(1u << 20)	/* most keys */
+#define SAMPLE_SORT_MAX_ONCE	(1u << 18)	/* most keys that are scattered
+											 * once */
 
 /* A single scatter, or the second one of two. */
 #define SCATTER_THREADS			512
-#define BUCKET_SAMPLES			8			/* samples per bucket */
-#define SAMPLE_SORT_MAX_SAMPLES		(4 * SCATTER_THREADS)
-#define SAMPLE_SORT_MAX_BUCKETS		(SAMPLE_SORT_MAX_SAMPLES / BUCKET_SAMPLES)
+#define BUCKET_SAMPLES			8	/* samples per bucket */
+#define SAMPLE_SORT_MAX_SAMPLES	(4 * SCATTER_THREADS)
+#define SAMPLE_SORT_MAX_BUCKETS	(SAMPLE_SORT_MAX_SAMPLES / BUCKET_SAMPLES)
 #define SLOT_FACTOR				4	/* slot size / expected bucket size */
 
 /*
@@ -48,27 +48,28 @@
  * each.
  */
 #define FIRST_BUCKETS		32
-#define FIRST_SLOT_FACTOR			2	/* slot size / expected bucket size */
+#define FIRST_SLOT_FACTOR	2	/* slot size / expected bucket size */
 #define SECOND_BUCKETS		64
 
 /* Threads of a block that sorts a bucket: more if there are few buckets. */
-#define SAMPLE_SORT_FEW_THREADS			256
-#define SAMPLE_SORT_MANY_THREADS			512
-#define SAMPLE_SORT_ITEMS			9			/* most keys per thread */
-#define SAMPLE_SORT_MAX_RANKED			256	/* most keys sorted by comparing all
-									 * pairs */
+#define SAMPLE_SORT_FEW_THREADS		256
+#define SAMPLE_SORT_MANY_THREADS	512
+#define SAMPLE_SORT_ITEMS			9	/* most keys per thread */
+#define SAMPLE_SORT_MAX_RANKED		256	/* most keys sorted by comparing all
+										 * pairs */
 #define SAMPLE_SORT_LIGHT_ITEMS		3	/* keys per thread in smaller buckets */
 
-#define SAMPLE_SORT_READBACK_SEQUENCE		0
-#define SAMPLE_SORT_READBACK_OVERFLOW		1
+/* Indexes of the readback words. */
+#define SAMPLE_SORT_READBACK_SEQUENCE	0
+#define SAMPLE_SORT_READBACK_OVERFLOW	1
 
 static_assert(SAMPLE_SORT_MAX_ONCE / SAMPLE_SORT_MAX_BUCKETS * SLOT_FACTOR <=
 			  SAMPLE_SORT_MANY_THREADS * SAMPLE_SORT_ITEMS, "a full slot fits a block");
 static_assert(SAMPLE_SORT_MAX / FIRST_BUCKETS / SECOND_BUCKETS * SLOT_FACTOR <=
 			  SAMPLE_SORT_FEW_THREADS * SAMPLE_SORT_ITEMS, "and so does one of two scatters");
 
-template <class K> __host__ __device__ constexpr int
 /* Keys that a thread scatters. */
+template <class K> __host__ __device__ constexpr int
 scatter_items()
 {
 	return sizeof(K) == 16 ? 4 : 8;
@@ -78,7 +79,7 @@ scatter_items()
 struct SampleSortState
 {
 	uint32_t	first_counts[FIRST_BUCKETS];	/* keys by bucket, first
-													 * scatter */
+												 * scatter */
 	/* last scatter */
 	uint32_t	counts[FIRST_BUCKETS * SECOND_BUCKETS];
 	uint32_t	blocks_done;	/* blocks of the last scatter that are done */
@@ -104,7 +105,7 @@ template <class K> struct SampleSortArgs
 	uint32_t	capacity;		/* size of a bucket's slot, in positions */
 	uint32_t	per_bucket;		/* samples per bucket */
 	uint32_t	max_per_slice;		/* most samples of a slice for slices to be
-								 * used */
+									 * used */
 	uint32_t   *slots;			/* positions by bucket, capacity each */
 	uint32_t   *counts;			/* number of positions of each bucket */
 	SampleSortState  *state;

@@ -132,6 +132,7 @@ why_not(const DeviceTraits *device, const GpusortProblem *problem)
 	return NULL;
 }
 
+/* Bytes of scratch for keys of type K. */
 template <class K> static uint64_t
 scratch_for(const DeviceTraits *device, const GpusortProblem *problem)
 {

@@ -22,7 +22,6 @@
 
 #include "key.cuh"
 
-
 /*
  * Keys per thread; odd, so that lanes access different banks of shared memory.
  */
@@ -44,7 +43,7 @@ few_merge_items()
 
 #define MERGE_THREADS		256
 #define TILE_THREADS		512	/* threads of a full tile */
-#define MIN_TILE_THREADS	128 /* threads of the smallest tile */
+#define MIN_TILE_THREADS	128	/* threads of the smallest tile */
 
 /* Number of keys that a block of MERGE_THREADS merges or sorts. */
 template <class K> __host__ __device__ constexpr uint32_t
@@ -72,7 +71,7 @@ struct SeamState
 /* Indexes of the readback words. */
 #define MERGE_READBACK_SEQUENCE	0
 #define MERGE_READBACK_FAR		1
-#define MERGE_READBACK_OVERLAPS 2
+#define MERGE_READBACK_OVERLAPS	2
 
 /* Arguments that all kernels of the merge sort have in common. */
 template <class K> struct PassArgs

@@ -50,7 +50,7 @@
 #include "radix/radix_pass.cuh"
 
 #define LEAD_THREADS		1024
-#define LEAD_ITEMS			2		/* keys of the sample per thread */
+#define LEAD_ITEMS			2	/* keys of the sample per thread */
 #define LEAD_SAMPLES		(LEAD_THREADS * LEAD_ITEMS)
 #define LEAD_WARPS			(LEAD_THREADS / 32)
 
@@ -79,8 +79,8 @@
  * factor between the two cluster sizes from which the fall is computed; and a
  * safety factor on the extrapolated size.
  */
-#define LEAD_CLUSTER			16
-#define LEAD_CLUSTER_FALL		8
+#define LEAD_CLUSTER		16
+#define LEAD_CLUSTER_FALL	8
 #define LEAD_CLUSTER_MARGIN	1.5f
 
 /* Bits added to those that distinguish uniform keys, as a margin. */
@@ -95,14 +95,15 @@
  * Least number of passes saved, and of digits of the keys: the sample, the
  * fix-up pass and the wait for its result take about as long as two passes.
  */
-#define LEAD_MIN_SAVED	2
-#define LEAD_MIN_DIGITS	4
+#define LEAD_MIN_SAVED		2
+#define LEAD_MIN_DIGITS		4
 
 /* Least n * (bytes of a key)^2: below, a pass is faster than the estimate. */
 #ifndef LEAD_MIN_SIZE
 #define LEAD_MIN_SIZE		(UINT64_C(1) << 26)
 #endif
 
+/* Threads of the fix-up pass. */
 #define FIX_UP_THREADS		512
 
 /* Number of keys of a block's part. */
@@ -394,6 +395,7 @@ run_end(const uint32_t *starts, uint32_t at, uint32_t area)
 	return word * 32 + (found ? __ffs(found) - 1 : 31);
 }
 
+/* Arguments of the fix-up pass. */
 template <class K> struct FixUpArgs
 {
 	K		   *keys;			/* n keys, sorted by their leading digits */

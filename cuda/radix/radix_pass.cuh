@@ -23,6 +23,7 @@
 #include "block/block_scan.cuh"
 #include "key.cuh"
 
+/* Digits, threads of a pass, threads of the count. */
 #define RADIX_BITS			8
 #define RADIX_DIGITS		(1 << RADIX_BITS)
 #define RADIX_THREADS		512
@@ -67,6 +68,7 @@ template <class K> struct RadixRank
 	static constexpr bool below_digit = false;
 };
 
+/* The same for 32-bit keys. */
 template <> struct RadixRank<uint32_t>
 {
 	typedef uint32_t type;
@@ -89,6 +91,7 @@ struct RadixState
 	uint32_t	too_long;		/* 1: the fix-up pass left runs out of order */
 };
 
+/* The digit of an ordering value whose lowest bit is shift. */
 template <class K> __device__ __forceinline__ uint32_t
 radix_digit(K v, int shift)
 {
@@ -196,9 +199,8 @@ radix_count_kernel(const K *keys, uint32_t n, KeyBits<K> bits, int passes,
 #define TILE_VALID(word, pass)	((uint32_t) ((word) >> 56) == (uint32_t) (pass))
 #define TILE_STATE(word)		((uint32_t) ((word) >> 48) & 0xff)
 #define TILE_COUNT(word)		((uint32_t) (word))
-#define TILE_OWN				1	/* count of the tile */
-#define TILE_SUM				2	/* count of the tile and all tiles before
-									 * it */
+#define TILE_OWN			1	/* count of the tile */
+#define TILE_SUM			2	/* count of the tile and all tiles before it */
 
 /* Arguments of a pass. */
 template <class K> struct RadixPassArgs

@@ -42,6 +42,7 @@ struct KeysMemory
 	uint64_t	bytes;			/* size of the scratch memory */
 };
 
+/* Takes the arrays from scratch; with scratch NULL only computes their size. */
 static KeysMemory
 cut_keys_memory(const CountPlan &plan, void *scratch)
 {
@@ -107,6 +108,7 @@ struct RidsMemory
 	uint64_t	bytes;			/* size of the scratch memory */
 };
 
+/* Takes the arrays from scratch; with scratch NULL only computes their size. */
 static RidsMemory
 cut_rids_memory(const GpusortProblem *problem, int passes, void *scratch)
 {

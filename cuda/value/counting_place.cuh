@@ -20,6 +20,7 @@
 
 #include "value/value_count.cuh"
 
+/* A tile: threads, values per thread, values. */
 #define PLACE_THREADS		512
 #define PLACE_WARPS			(PLACE_THREADS / 32)
 #define PLACE_ITEMS			16

@@ -58,6 +58,7 @@ struct HistogramMemory
 	uint64_t	bytes;			/* size of the scratch memory */
 };
 
+/* Takes the arrays from scratch; with scratch NULL only computes their size. */
 static HistogramMemory
 cut_memory(const GpusortProblem *problem, const CountPlan &plan, bool compressed, void *scratch)
 {
@@ -184,6 +185,7 @@ struct BitmapMemory
 	uint64_t	bytes;			/* size of the scratch memory */
 };
 
+/* Takes the arrays from scratch; with scratch NULL only computes their size. */
 static BitmapMemory
 cut_bitmap_memory(const GpusortProblem *problem, void *scratch)
 {

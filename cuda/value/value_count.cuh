@@ -175,6 +175,7 @@ count_direct_kernel(const K *keys, uint32_t n, const ValueMap<K> map, uint32_t *
  * tiles with places on that page wait for the entry.  No deadlock: a thread
  * enters its own pages before it waits.
  */
+
 /*
  * Where a tile's keys of one bucket go: up to split to one page, then to the
  * next.
@@ -192,8 +193,8 @@ struct ScatterShared
 {
 	uint32_t	tile_values[SCATTER_TILE]; /* values ordered by bucket */
 	uint32_t	bucket_start[MAX_BUCKETS];	/* count, then index of the first
-										 * value */
-	ScatterRun		runs[MAX_BUCKETS];
+											 * value */
+	ScatterRun	runs[MAX_BUCKETS];
 	uint32_t	room[SCATTER_THREADS / 32];	/* for block_exclusive_sum() */
 };
 

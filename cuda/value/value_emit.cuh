@@ -14,9 +14,9 @@
 
 #include "key.cuh"
 
-#define EMIT_THREADS	256
-#define EMIT_VECTORS	8		/* most vectors of 16 bytes that a thread
-								 * writes */
+#define EMIT_THREADS		256
+#define EMIT_VECTORS		8		/* most vectors of 16 bytes that a thread
+									 * writes */
 #define EMIT_BUFFERED		4096	/* prefix sums that fit the shared memory */
 
 /* Number of keys that a block writes. */

@@ -103,36 +103,34 @@ value_map(const GpusortProblem *problem)
  * For at least MANY_KEYS keys pages are faster than more than MAX_WINDOWS_MANY
  * windows.
  */
-#define MAX_WINDOWS		8
-#define MAX_WINDOWS_MANY			4
+#define MAX_WINDOWS			8
+#define MAX_WINDOWS_MANY	4
 #define MANY_KEYS			(1u << 23)
 
-#define SUM_STEP			(4 * COUNT_THREADS) /* counts that a block sums in a
-												 * step */
-#define MAX_BLOCK_SUM			(8 * SUM_STEP)	/* most counts that one block
+#define SUM_STEP			(4 * COUNT_THREADS) /* counts summed in a step */
+#define MAX_BLOCK_SUM		(8 * SUM_STEP)	/* most counts that one block
 											 * sums */
-#define FREQUENT_LANES		4	/* lanes with one value that make it
-									 * frequent */
-#define RESERVED_COUNTERS	512 /* words of shared memory kept for other
-								 * arrays */
+#define FREQUENT_LANES		4	/* lanes with one value that make it frequent */
+#define RESERVED_COUNTERS	512 /* words of shared memory for other arrays */
 
 /* Pages: the kernel that scatters keys, buckets of values, pages of keys. */
 #define SCATTER_THREADS		512
-#define SCATTER_ITEMS			12	/* keys per thread */
-#define SCATTER_TILE			(SCATTER_THREADS * SCATTER_ITEMS)
-#define MIN_BUCKET_BITS	10	/* log2 of the values of a bucket */
-#define MAX_BUCKET_BITS	15	/* 32-bit counters of a bucket fit shared
-								 * memory */
-#define PREFERRED_BUCKETS		128 /* more only if a bucket's counters would
-									 * not fit */
-#define MAX_BUCKETS				1024	/* most buckets */
-#define MIN_PAGE_BITS		13	/* log2 of the keys of a page */
+#define SCATTER_ITEMS		12			/* keys per thread */
+#define SCATTER_TILE		(SCATTER_THREADS * SCATTER_ITEMS)
+#define MIN_BUCKET_BITS		10			/* log2 of the values of a bucket */
+#define MAX_BUCKET_BITS		15			/* 32-bit counters of a bucket fit
+										 * shared memory */
+#define PREFERRED_BUCKETS	128			/* more only if a bucket's counters
+										 * would not fit */
+#define MAX_BUCKETS			1024		/* most buckets */
+#define MIN_PAGE_BITS		13			/* log2 of the keys of a page */
 #define MAX_PAGE_BITS		16
-#define MIN_PAGED_KEYS			(1u << 21)	/* least keys for which pages pay */
+#define MIN_PAGED_KEYS		(1u << 21)	/* least keys for which pages pay */
 
 /* a tile's keys of one bucket then lie on at most two pages */
 static_assert((1 << MIN_PAGE_BITS) >= SCATTER_TILE, "a page holds a tile");
 
+/* A method to count values; value_count.cuh describes them. */
 enum CountMethod
 {
 	COUNT_WINDOWS, COUNT_PAGES, COUNT_DIRECT
@@ -216,6 +214,7 @@ struct CountMemory
 	ScatterState  *state;
 };
 
+/* Takes the arrays of COUNT_PAGES from scratch. */
 static inline CountMemory
 cut_count_memory(ScratchCutter *cutter, const CountPlan &plan)
 {

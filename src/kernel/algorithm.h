@@ -42,8 +42,8 @@ typedef enum AlgorithmId
 #define ALGORITHM_ONE(id, name)	+ 1
 #define ALGORITHM_COUNT		(0 ALGORITHMS(ALGORITHM_ONE, ALGORITHM_ONE))
 
-typedef enum AlgorithmPlace
 /* Where an algorithm runs. */
+typedef enum AlgorithmPlace
 {
 	ALGORITHM_ON_CPU,			/* its SortKernel sorts */
 	ALGORITHM_ON_GPU			/* the GPU library sorts; its SortKernel sorts

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#define ALL_FORMATS		(1u << SORT_REC_PACKED | 1u << SORT_REC_64 | 1u << SORT_REC_128)
-#define HP_FORMATS		(1u << SORT_REC_PACKED | 1u << SORT_REC_64)
+#define ALL_FORMATS			(1u << SORT_REC_PACKED | 1u << SORT_REC_64 | 1u << SORT_REC_128)
+#define HP_FORMATS			(1u << SORT_REC_PACKED | 1u << SORT_REC_64)
 
 /*
  * The kernel of algorithms on GPUs: sorts nothing, as the GPU library runs

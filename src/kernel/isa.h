@@ -5,6 +5,7 @@
 #ifndef GPUSORT_ISA_H
 #define GPUSORT_ISA_H
 
+/* Levels of vector instructions, ascending. */
 typedef enum SortIsa
 {
 	SORT_ISA_PORTABLE,

@@ -46,6 +46,7 @@ presorted_max_drops(size_t n)
 	return n / 8 + 1;
 }
 
+/* Bytes of a bitmap of n bits. */
 static inline size_t
 presorted_bitmap_bytes(size_t n)
 {

@@ -37,14 +37,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum SortRecFormat
 /* Format of a problem's records. */
+typedef enum SortRecFormat
 {
 	SORT_REC_PACKED,
 	SORT_REC_64,
 	SORT_REC_128
 } SortRecFormat;
 
+/* A record of the format SORT_REC_64. */
 typedef struct SortRec64
 {
 	uint64_t	key;
@@ -52,6 +53,7 @@ typedef struct SortRec64
 	uint32_t	pad;			/* undefined; may be copied */
 } SortRec64;
 
+/* A record of the format SORT_REC_128. */
 typedef struct SortRec128
 {
 	uint64_t	hi;

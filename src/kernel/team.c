@@ -22,6 +22,7 @@
 #define SPINS_BEFORE_YIELD	1000	/* polls of a barrier before
 									 * sched_yield() */
 
+/* A team of threads.  mutex protects the fields up to arg. */
 typedef struct ThreadTeam
 {
 	SortTeam	base;
@@ -49,6 +50,7 @@ typedef struct ThreadTeam
 	}			starts[SORT_TEAM_MAX];
 } ThreadTeam;
 
+/* Body of a thread: runs the team's body once per run, until quit. */
 static void *
 thread_main(void *arg)
 {
@@ -74,6 +76,7 @@ thread_main(void *arg)
 	return NULL;
 }
 
+/* SortTeamOps.run */
 static void
 thread_team_run(SortTeam *base, SortTeamBody body, void *arg)
 {
@@ -95,6 +98,7 @@ thread_team_run(SortTeam *base, SortTeamBody body, void *arg)
 	pthread_mutex_unlock(&team->mutex);
 }
 
+/* SortTeamOps.barrier */
 static void
 thread_team_barrier(SortTeam *base)
 {

@@ -30,8 +30,8 @@ extern "C"
 typedef struct SortTeam SortTeam;
 typedef void (*SortTeamBody) (void *arg, int rank);
 
-typedef struct SortTeamOps
 /* Operations of a kind of team. */
+typedef struct SortTeamOps
 {
 	/* Runs the body; returns when all members in this process are done. */
 	void		(*run) (SortTeam *team, SortTeamBody body, void *arg);

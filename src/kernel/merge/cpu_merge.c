@@ -29,8 +29,9 @@
 #include "kernel/radix/radix_finish.h"
 #include "kernel/rec.h"
 
-#define MERGE_TEAM_MIN	((size_t) 1 << 16)	/* least records for a team */
-#define GATHER_AHEAD	24		/* records by which gather() prefetches */
+#define MERGE_TEAM_MIN		((size_t) 1 << 16)	/* least records for a team */
+#define GATHER_AHEAD		24					/* records by which gather()
+												 * prefetches */
 
 /* How records become words. */
 typedef struct WordLayout

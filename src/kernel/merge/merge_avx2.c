@@ -21,9 +21,9 @@
 #pragma GCC target("avx2")
 #endif
 
-#define LANES	4
-#define vec		__m256i
-#define INLINE	static inline __attribute__((always_inline))
+#define LANES				4
+#define vec					__m256i
+#define INLINE				static inline __attribute__((always_inline))
 
 INLINE vec
 vload(const uint64_t *p)

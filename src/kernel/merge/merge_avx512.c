@@ -18,9 +18,9 @@
 #pragma GCC target("avx512f")
 #endif
 
-#define LANES	8
-#define vec		__m512i
-#define INLINE	static inline __attribute__((always_inline))
+#define LANES				8
+#define vec					__m512i
+#define INLINE				static inline __attribute__((always_inline))
 
 INLINE vec
 vload(const uint64_t *p)

@@ -32,6 +32,7 @@ vstore(uint64_t *p, vec v)
 	memcpy(p, &v, sizeof(v));
 }
 
+/* Puts the lesser of two words into a. */
 INLINE void
 order(uint64_t *a, uint64_t *b)
 {
