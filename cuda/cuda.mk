@@ -2,20 +2,20 @@
 #
 # Included by the top Makefile, or used alone: make -f cuda/cuda.mk gpu-check
 #
-#	gpu			build/cuda/libgpusort_cuda.so (left out, and said so, without nvcc)
-#	gpu-check	runs the kernel tests on the device, or says that there is none
-#	gpu-bench	build/cuda/kernels: bench/kernels with the GPU algorithms in it, and
-#				build/cuda/gpu_ranges and gpu_sweep, whose inputs are drawn on the device
+#	gpu			build/cuda/libgpusort_cuda.so; without nvcc prints that it is left out
+#	gpu-check	runs the kernel tests on the device, or prints that there is none
+#	gpu-bench	build/cuda/kernels: bench/kernels with the GPU algorithms; and
+#				build/cuda/gpu_ranges and gpu_sweep, which make their inputs on the device
 #
-# Each architecture takes half a minute on two cores or more; GPU_ARCHS=90 is the quickest.
+# Build time grows with each architecture; GPU_ARCHS=90 builds one.
 
 NVCC ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
-# Turing to Blackwell, as far as this nvcc knows them: its list has those of before CUDA 13 too
+# The architectures from Turing to Blackwell that this nvcc supports
 GPU_ARCHS ?= $(filter $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)),75 80 86 89 90 100 120)
 GPU_BUILD = build/cuda
 
-# Machine code for each, and PTX, from which drivers make code for what came later, once
-# (src/service/process.c).  Not PTX of the newest: that of 12.0 is nothing for an 11.0.
+# Machine code for each architecture, and PTX, from which the driver compiles code for later
+# devices (src/service/process.c).  The PTX is that of 9.0: PTX of 12.0 does not run on 11.0.
 gpu_ptx = $(or $(filter 90,$(GPU_ARCHS)),$(lastword $(GPU_ARCHS)))
 gpu_gencode = $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_$(gpu_ptx),code=compute_$(gpu_ptx)

@@ -49,7 +49,7 @@
 #define BLOCK_SORT_CAPACITY	(BLOCK_SORT_THREADS * BLOCK_SORT_ITEMS)
 #define LARGE_SORT_CAPACITY	(LARGE_SORT_THREADS * LARGE_SORT_ITEMS)
 
-/* Order of the whole input, found while a sample was taken. */
+/* Order of the whole input, found while keys are counted. */
 #define INPUT_UNORDERED		0
 #define INPUT_SORTED		1
 #define INPUT_REVERSED		2
@@ -60,7 +60,7 @@
  * ------------------------------------------------------------------------
  */
 
-/* Fewer values of x than this are too coarse a source of places. */
+/* With fewer values of x than this, other bits of the key are chosen. */
 #define COARSE_RANGE			(1u << 12)
 
 /*
@@ -143,8 +143,8 @@ template <class K> struct BlockSortArgs
 	const uint16_t *tags;		/* the buckets' tags, with quantiles */
 	const K    *bounds;			/* not NULL: least and greatest value of each
 								 * bucket; least > greatest: unknown */
-	const uint32_t *bucket_start;	/* first key of each bucket; NULL: one
-									 * bucket of all n keys */
+	const uint32_t *bucket_start;	/* index of each bucket's first key; NULL:
+									 * all n keys are one bucket */
 	const uint32_t *bucket_end;
 	const uint32_t *order;		/* INPUT_* of the input, or NULL: unordered.  An
 								 * ordered input is only copied from the arrays

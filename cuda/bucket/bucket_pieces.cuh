@@ -19,8 +19,8 @@
 												 * finds a cut */
 #define CUT_PER_LANE		16					/* keys of a window per lane */
 #define CUT_WINDOW			(32 * CUT_PER_LANE)	/* keys around a cut */
-#define PIECE				MOSTLY_FULL			/* keys from the middle of a
-												 * window to the next */
+#define PIECE				MOSTLY_FULL	/* keys between the middles of
+										 * successive windows */
 
 static_assert(PIECE + CUT_WINDOW <= BLOCK_SORT_CAPACITY, "a piece fits a block");
 

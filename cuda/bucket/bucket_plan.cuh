@@ -27,12 +27,15 @@
 #define HISTOGRAM_THREADS	1024
 #define HISTOGRAM_UNROLL	4		/* vectors of 16 bytes that a thread loads
 									 * at once */
-#define SEGMENT_THREADS		256		/* also the most buckets of a later
-									 * segment */
-#define MAX_BUCKETS			98304	/* of round one, with packed counters */
-#define MAX_SLICE_BUCKETS	65536	/* of round one by slices of equal width */
-#define MAX_WORD_BUCKETS	32768	/* of round one with 32-bit counters */
-#define MAX_COARSE			1024	/* coarse buckets */
+#define SEGMENT_THREADS		256	/* threads, and most buckets of a later
+								 * segment */
+#define MAX_BUCKETS			98304	/* most buckets of round one, with packed
+									 * counters */
+#define MAX_SLICE_BUCKETS	65536	/* most slices of equal width in round
+									 * one */
+#define MAX_WORD_BUCKETS	32768	/* most buckets of round one with 32-bit
+									 * counters */
+#define MAX_COARSE			1024	/* most coarse buckets */
 
 /* Keys per bucket to aim at with slices of equal width. */
 #define MOSTLY_FULL			(BLOCK_SORT_CAPACITY / 6 * 5)
@@ -48,7 +51,7 @@
 /* The segments of the next round. */
 struct NextRound
 {
-	unsigned long long segments_tiles;	/* number of segments << 40 | of
+	unsigned long long segments_tiles;	/* number of segments << 40 | number of
 										 * tiles */
 	uint32_t	buckets;		/* number of buckets of all segments */
 	uint32_t	pad;
@@ -138,7 +141,8 @@ template <class K> struct HistogramArgs
 	const K    *keys;
 	uint32_t	n;
 	KeyBits<K>	bits;
-	const uint32_t *rids;		/* ascending; NULL: a key's index is its rid */
+	const uint32_t *rids;		/* rids, which ascend; NULL: a key's index is
+								 * its rid */
 	const Segment<K> *segment;	/* the whole input, with its map by slices */
 	const QuantileMap<K> *quantiles;	/* the map by quantiles, if skewed */
 	const uint16_t *tags;		/* the buckets' tags, if skewed */
@@ -156,20 +160,20 @@ template <class K> struct HistogramArgs
 	uint32_t   *coarse_cursor;	/* place of each coarse bucket's next key */
 	Segment<K> *coarse_segments;	/* the coarse buckets, for the second
 									 * move */
-	uint32_t   *coarse_first_tile;	/* their first tiles */
+	uint32_t   *coarse_first_tile;	/* first tile of each coarse bucket */
 	Segment<K> *next_segments;	/* buckets that are too large for a block */
-	uint32_t   *next_first_tile;	/* their first tiles */
+	uint32_t   *next_first_tile;	/* first tile of each such bucket */
 	uint32_t   *readback;		/* the stream's readback words */
 	uint32_t	sequence_number;
 };
 
 /*
- * Adds by to a bucket's packed 16-bit counter in shared memory.  The thread
- * whose addition exceeds 2^15 moves 2^15 to the global counter.  A barrier
- * after each chunk of at most 2^14 keys ensures that it does so before the
- * counter overflows.  Additions of 1 whose result is not used are fast even if
- * lanes share a counter.  Packed ones use their result; callers therefore test
- * whether the whole warp adds to one counter.
+ * Adds the number by to a bucket's packed 16-bit counter in shared memory.  The
+ * thread whose addition exceeds 2^15 moves 2^15 to the global counter.  A
+ * barrier after each chunk of at most 2^14 keys ensures that it does so before
+ * the counter overflows.  Additions of 1 whose result is not used are fast even
+ * if lanes share a counter.  Additions to packed counters use their result;
+ * callers therefore test whether the whole warp adds to one counter.
  */
 __device__ __forceinline__ void
 count_packed(uint32_t *shared_counts, uint32_t *counts, uint32_t bucket, uint32_t by)

@@ -49,7 +49,8 @@ test_slices()
 template <class K> struct SampleArgs
 {
 	const K    *keys;
-	const uint32_t *rids;		/* ascending; NULL: a key's index is its rid */
+	const uint32_t *rids;		/* rids, which ascend; NULL: a key's index is
+								 * its rid */
 	uint32_t	n;
 	KeyBits<K>	bits;
 	bool		range_known;	/* lo and hi are the caller's key range */

@@ -43,11 +43,12 @@ template <class K> struct BucketMemory
 	QuantileMap<K> *quantiles;
 	uint16_t   *tags;			/* tags of round one's buckets by quantiles */
 	uint32_t   *coarse_cursor;	/* place of each coarse bucket's next key */
-	uint32_t   *first_tile[2];	/* segments' first tiles; even and odd rounds */
+	uint32_t   *first_tile[2];	/* first tile of each segment, in even and odd
+								 * rounds */
 	Segment<K> *segments[2];	/* [1][0] is the whole input at first */
-	uint32_t   *coarse_first_tile;	/* coarse buckets as segments */
+	uint32_t   *coarse_first_tile;	/* first tile of each coarse bucket */
 	Segment<K> *coarse_segments;
-	Splitters<K> *splitters;	/* of each segment of a later round */
+	Splitters<K> *splitters;	/* splitters of each segment of a later round */
 	K		   *bounds;			/* two values for each bucket of a later
 								 * round */
 	uint32_t   *piece_start;	/* places of pieces, and the end */

@@ -117,7 +117,7 @@ template <class K> struct SplitterTree
 /* A range of keys that is partitioned by itself. */
 template <class K> struct Segment
 {
-	BucketMap<K> map;			/* map by slices, in round one */
+	BucketMap<K> map;			/* map by slices, set in round one only */
 	uint32_t	start;			/* index of its first key */
 	uint32_t	end;			/* index behind its last key */
 	uint32_t	first_bucket;	/* number of its first bucket among all
@@ -137,7 +137,8 @@ template <class K> struct PartitionArgs
 	const Segment<K> *segments;
 	const uint32_t *first_tile; /* number of each segment's first tile */
 	uint32_t	segment_count;
-	uint32_t	tiles;			/* number of tiles, at most that of blocks */
+	uint32_t	tiles;			/* number of tiles, at most the number of
+								 * blocks */
 	const uint32_t *tile_count; /* not NULL: the number of tiles, instead */
 	uint32_t   *cursor;			/* by bucket: place of its next key */
 	uint32_t	bins;			/* bins of a segment, at most
@@ -145,8 +146,10 @@ template <class K> struct PartitionArgs
 	int			digit_shift;	/* bin = (bucket >> digit_shift) & digit_mask */
 	uint32_t	digit_mask;
 	const uint32_t *skip;		/* not NULL and *skip nonzero: do nothing */
-	const Splitters<K> *splitters;	/* of each segment, with BY_SPLITTERS */
-	const QuantileMap<K> *quantiles;	/* with BY_QUANTILES */
+	const Splitters<K> *splitters;	/* splitters of each segment, with
+									 * BY_SPLITTERS */
+	const QuantileMap<K> *quantiles;	/* map of the input, with
+										 * BY_QUANTILES */
 };
 
 /* Copies a struct of 32-bit words by all threads of a block. */

@@ -80,7 +80,7 @@ struct SampleSortState
 {
 	uint32_t	first_counts[FIRST_BUCKETS];	/* keys by bucket, first
 												 * scatter */
-	/* last scatter */
+	/* keys by bucket, last scatter */
 	uint32_t	counts[FIRST_BUCKETS * SECOND_BUCKETS];
 	uint32_t	blocks_done;	/* blocks of the last scatter that are done */
 	uint32_t	overflow;		/* 1: a slot was too small */
@@ -262,8 +262,8 @@ scatter_by_sample(const SampleSortArgs<K> &args, uint32_t segment, uint32_t star
 		if (bucket < args.buckets)
 		{
 			bin_start[bucket] = sum;
-			bin_target[bucket] = before - sum;	/* place in the slot - in the
-												 * tile */
+			bin_target[bucket] = before - sum;	/* place in the slot minus place
+												 * in the tile */
 		}
 	}
 	__syncthreads();
@@ -418,7 +418,9 @@ sample_sort_kernel(const SampleSortArgs<K> args)
  * Host
  * ------------------------------------------------------------------------
  */
-/* May keys be scattered twice?  gpu_radix is faster for more 32-bit keys. */
+/*
+ * May keys be scattered twice?  For 32-bit keys gpu_radix is faster than that.
+ */
 template <class K> __host__ __device__ constexpr bool
 may_scatter_twice()
 {

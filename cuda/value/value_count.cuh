@@ -37,8 +37,8 @@
  * ------------------------------------------------------------------------
  */
 /*
- * Replaces each of size counts by the sum of those before it.  One block.  The
- * array is padded to a multiple of SUM_STEP.
+ * Replaces each count by the sum of the counts before it.  size is the number
+ * of counts, padded to a multiple of SUM_STEP.  One block.
  */
 __device__ __forceinline__ void
 sum_up(uint32_t *counts, uint32_t size)

@@ -99,9 +99,8 @@ value_map(const GpusortProblem *problem)
 								 * once */
 
 /*
- * Maximal number of windows.  Each window reads the keys once more from L2.
- * For at least MANY_KEYS keys pages are faster than more than MAX_WINDOWS_MANY
- * windows.
+ * Most windows, for fewer than MANY_KEYS keys and for more.  Each window reads
+ * the keys once more from L2; for many keys pages are faster.
  */
 #define MAX_WINDOWS			8
 #define MAX_WINDOWS_MANY	4

@@ -1,12 +1,13 @@
 /*
  * gpu_sample_sort_test.cc
- *	  gpu_bucket's way with inputs of up to a million keys (cuda/bucket/sample_sort.cuh), on
- *	  an emulated device: which launches an input takes, and its order, for values that cluster
- *	  where buckets begin, sizes beside every limit, and a sample that is misled.
+ *	  Tests gpu_bucket's sample sort (cuda/bucket/sample_sort.cuh) on an emulated
+ *	  device: the number of launches and the order of the result, for values that
+ *	  cluster at bucket boundaries, sizes next to every limit, and inputs that
+ *	  mislead the sample.
  *
- * Launches are counted for keys that are always the same.  With others a slot may be too small
- * by chance, and the ordinary way is right then: of those, printed with their seed, only the
- * order is looked at.
+ * Launches are checked only for fixed inputs.  With a random input a slot may
+ * overflow by chance, and the sort then rightly takes more launches; its seed is
+ * printed, and only the order is checked.
  *
  * usage: gpu_sample_sort_test [seed]
  */
@@ -23,8 +24,8 @@ static std::mt19937_64 rng;
 static int	bucket_algorithm;
 
 /* Launches of each way. */
-#define ONCE		2			/* deal, sort */
-#define TWICE		5			/* sample, histogram, deal, deal, sort */
+#define ONCE		2			/* scatter, sort */
+#define TWICE		5			/* sample, histogram, scatter, scatter, sort */
 #define MAPPED		4			/* sample, histogram, partition, sort */
 #define AFTER_ALL	-1			/* the ordinary way after a slot was too small: more of them */
 #define ANY			-2
@@ -240,7 +241,7 @@ main(int argc, char **argv)
 	for (uint32_t output = 1; output <= 3; output++)
 		for (int bits = 32; bits <= 128; bits *= 2)
 			check_scratch(bits, output);
-	end_context("flat inputs");
+	end_context("sample sort inputs");
 	begin_context(90, 132);
-	return close_library("gpu flat inputs");
+	return close_library("gpu sample sort");
 }
