@@ -151,8 +151,8 @@ scatter_by_sample(const SampleSortArgs<K> &args, uint32_t segment, uint32_t star
 	constexpr int ITEMS = scatter_items<K>();
 	constexpr uint32_t TILE = SCATTER_THREADS * ITEMS;
 
-	unsigned char *rest = shared + pair_room_bytes<K>(SAMPLE_SORT_MAX_BUCKETS);
-	uint32_t   *tile_at = reinterpret_cast<uint32_t *>(rest);
+	unsigned char *tile_memory = shared + pair_room_bytes<K>(SAMPLE_SORT_MAX_BUCKETS);
+	uint32_t   *tile_at = reinterpret_cast<uint32_t *>(tile_memory);
 	uint16_t   *tile_bins = reinterpret_cast<uint16_t *>(tile_at + TILE);
 
 	/*
@@ -222,7 +222,7 @@ scatter_by_sample(const SampleSortArgs<K> &args, uint32_t segment, uint32_t star
 		uint32_t	e = threadIdx.x * THREAD_SAMPLES;
 
 		block_sort_sample<K, SCATTER_THREADS, THREAD_SAMPLES>
-			(sample, PairRoom<K>(rest, SCATTER_THREADS * THREAD_SAMPLES));
+			(sample, PairRoom<K>(tile_memory, SCATTER_THREADS * THREAD_SAMPLES));
 		if (e > 0 && e % args.per_bucket == 0)
 			tree.put(splitter_node(e / args.per_bucket, args.buckets), sample[0]);
 	}

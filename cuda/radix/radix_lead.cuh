@@ -165,7 +165,7 @@ largest_cluster(const uint8_t *shared_bits, uint32_t bits)
 								 * first cluster's end */
 				most = 0,		/* pairs of the largest cluster */
 				since = 0;		/* pairs of the cluster that is still open */
-	bool		parted = false;	/* has a cluster ended in the lane's samples? */
+	bool		ended = false;	/* has a cluster ended in the lane's samples? */
 
 	for (uint32_t i = 0; i < LEAD_SAMPLES / 32; i++)
 	{
@@ -175,20 +175,20 @@ largest_cluster(const uint8_t *shared_bits, uint32_t bits)
 			since += shared != LEAD_SAME;
 		else
 		{
-			before = parted ? before : since;
-			parted = true;
+			before = ended ? before : since;
+			ended = true;
 			most = max(most, since);
 			since = 0;
 		}
 	}
-	before = parted ? before : since;
+	before = ended ? before : since;
 	for (uint32_t l = 0, run = 0; l < 32; l++)
 	{
 		uint32_t	its_since = __shfl_sync(0xffffffffu, since, l);
 
 		run += __shfl_sync(0xffffffffu, before, l);
 		most = max(most, run);
-		if (__shfl_sync(0xffffffffu, (uint32_t) parted, l))
+		if (__shfl_sync(0xffffffffu, (uint32_t) ended, l))
 			run = its_since;
 	}
 	/*

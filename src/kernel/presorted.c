@@ -112,7 +112,7 @@ static size_t
 presorted_scratch_bytes(const SortProblem *problem)
 {
 	size_t		size = sort_rec_size(problem->format);
-	SortProblem rest = *problem;
+	SortProblem dropped = *problem;
 	size_t		drop_merge;
 	size_t		radix;
 
@@ -121,10 +121,10 @@ presorted_scratch_bytes(const SortProblem *problem)
 	if (problem->descents < PRESORTED_MAX_RUNS)
 		return align64(problem->n * size);
 	radix = cpu_radix_kernel.scratch_bytes(problem);
-	rest.n = presorted_max_drops(problem->n);
-	rest.team = NULL;
+	dropped.n = presorted_max_drops(problem->n);
+	dropped.team = NULL;
 	drop_merge = align64(problem->n * size) + presorted_bitmap_bytes(problem->n) +
-		align64(rest.n * size) + cpu_radix_kernel.scratch_bytes(&rest);
+		align64(dropped.n * size) + cpu_radix_kernel.scratch_bytes(&dropped);
 	return drop_merge > radix ? drop_merge : radix;
 }
 

@@ -147,16 +147,16 @@ PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
 	size_t		n = problem->n;
 	size_t		max_drops = presorted_max_drops(n);
 	REC		   *recs = problem->recs;
-	REC		   *spine = problem->scratch;
+	REC		   *backbone = problem->scratch;
 	uint64_t   *out = (uint64_t *) ((char *) problem->scratch + align64(n * sizeof(REC)));
 	REC		   *drops = (REC *) ((char *) out + presorted_bitmap_bytes(n));
-	SortProblem rest = *problem;
-	size_t		nspine = 0;
-	size_t		top = 0;		/* index in recs of spine[nspine - 1] */
+	SortProblem dropped = *problem;
+	size_t		nbackbone = 0;
+	size_t		top = 0;		/* index in recs of backbone[nbackbone - 1] */
 	size_t		ndrops = 0;
 	size_t		d = 0;
 	size_t		in_a_row = 0;
-	size_t		doubt = PRESORTED_IN_A_ROW;
+	size_t		check_after = PRESORTED_IN_A_ROW;
 	SortStatus	status;
 
 	memset(out, 0, presorted_bitmap_bytes(n));
@@ -170,9 +170,9 @@ PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
 				return SORT_STOPPED;
 			poll = i + MEMBER_POLL;
 		}
-		if (likely(nspine == 0 || !REC_LESS(r, spine[nspine - 1], mask)))
+		if (likely(nbackbone == 0 || !REC_LESS(r, backbone[nbackbone - 1], mask)))
 		{
-			spine[nspine++] = r;
+			backbone[nbackbone++] = r;
 			top = i;
 			in_a_row = 0;
 			continue;
@@ -180,29 +180,29 @@ PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
 		if (ndrops >= max_drops)
 			return SORT_NOT_APPLICABLE;
 		ndrops++;
-		if (nspine == 1 || !REC_LESS(r, spine[nspine - 2], mask))
+		if (nbackbone == 1 || !REC_LESS(r, backbone[nbackbone - 2], mask))
 		{
 			/* the backbone's last record is out of place, not this one */
 			bit_set(out, top);
-			spine[nspine - 1] = r;
+			backbone[nbackbone - 1] = r;
 			top = i;
 			in_a_row = 0;
 			continue;
 		}
 		bit_set(out, i);
 		if (in_a_row++ == 0)
-			doubt = PRESORTED_IN_A_ROW;
-		if (in_a_row < doubt)
+			check_after = PRESORTED_IN_A_ROW;
+		if (in_a_row < check_after)
 			continue;
 
 		/*
-		 * Many records in a row are below the backbone's end.  If they are
-		 * above its record number nspine - doubt, fewer records of the backbone
-		 * are out of place than records in the row: drop those instead.
+		 * check_after records in a row were dropped.  If at most as many
+		 * records at the backbone's end are greater than the first of them, the
+		 * backbone's records are dropped instead.
 		 */
-		if (nspine > doubt && REC_LESS(recs[i + 1 - doubt], spine[nspine - 1 - doubt], mask))
+		if (nbackbone > check_after && REC_LESS(recs[i + 1 - check_after], backbone[nbackbone - 1 - check_after], mask))
 		{
-			doubt *= 2;
+			check_after *= 2;
 			continue;
 		}
 		ndrops -= in_a_row;
@@ -211,41 +211,41 @@ PRESORTED(drop_merge) (Member *m, const KeyMask *mask)
 		bit_clear(out, i);
 		in_a_row = 0;
 		r = recs[i];
-		while (nspine > 0 && REC_LESS(r, spine[nspine - 1], mask))
+		while (nbackbone > 0 && REC_LESS(r, backbone[nbackbone - 1], mask))
 		{
 			if (ndrops >= max_drops)
 				return SORT_NOT_APPLICABLE;
 			ndrops++;
 			bit_set(out, top);
-			nspine--;
+			nbackbone--;
 			while (top > 0 && bit_is_set(out, top))
 				top--;
 		}
-		spine[nspine++] = r;
+		backbone[nbackbone++] = r;
 		top = i;
 	}
 
 	for (size_t word = 0; word < (n + 63) / 64; word++)
 		for (uint64_t bits = out[word]; bits != 0; bits &= bits - 1)
 			drops[d++] = recs[word * 64 + __builtin_ctzll(bits)];
-	rest.recs = drops;
-	rest.scratch = (char *) drops + align64(max_drops * sizeof(REC));
-	rest.n = ndrops;
-	rest.team = NULL;
-	status = cpu_radix_kernel.run(&rest);
+	dropped.recs = drops;
+	dropped.scratch = (char *) drops + align64(max_drops * sizeof(REC));
+	dropped.n = ndrops;
+	dropped.team = NULL;
+	status = cpu_radix_kernel.run(&dropped);
 	if (status != SORT_OK)
 		return status;
-	drops = rest.result;
+	drops = dropped.result;
 
 	d = 0;
 	for (size_t i = 0, s = 0; i < n; i++)
 	{
 		if (i % MEMBER_POLL == 0 && member_stopped(m))
 			return SORT_STOPPED;
-		if (d < ndrops && (s == nspine || REC_BEFORE(drops[d], spine[s], mask)))
+		if (d < ndrops && (s == nbackbone || REC_BEFORE(drops[d], backbone[s], mask)))
 			recs[i] = drops[d++];
 		else
-			recs[i] = spine[s++];
+			recs[i] = backbone[s++];
 	}
 	problem->result = recs;
 	return SORT_OK;
