@@ -1,5 +1,5 @@
--- Sorts whose rows are their keys: nothing else needs to be kept, and every
--- value comes back out of the key.
+-- Keys-only sorts: all output columns are sort keys of types whose value can be
+-- decoded from the normalized key, so the sort keeps keys and no rows.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -34,14 +34,14 @@ INSERT INTO bare (seq, i2, i4, i8, b, c, o, m, d, t, ts, tz) VALUES
 	(3004, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 ANALYZE bare;
 
--- every type, every order, in memory and past work_mem
+-- each such type in each order, in memory and with more rows than work_mem holds
 SELECT col, dir, mem, c.*
 FROM unnest('{i2,i4,i8,b,c,o,m,d,t,ts,tz,f4,f8,nothing,seven}'::text[]) WITH ORDINALITY AS k (col, n),
 	unnest('{ASC,DESC,ASC NULLS FIRST,DESC NULLS LAST}'::text[]) WITH ORDINALITY AS s (dir, m),
 	unnest('{64kB,64MB}'::text[]) mem, set_config('work_mem', mem, false),
 	check_keys('bare', col, col || ' ' || dir) c
 WHERE c.result <> 'same' OR c.nodes <> 'GpuSort';
--- columns together, in another order than the keys, twice, with constants
+-- several columns: in another order than the keys, the same column twice, constants
 SELECT cols, keys, mem, c.*
 FROM (VALUES ('i2, i4', 'i2, i4'), ('i4, i2', 'i2 DESC, i4 NULLS FIRST'), ('b, c, i2', 'c, b DESC, i2'),
 	('i8, o', 'o, i8'),
@@ -102,14 +102,14 @@ FETCH ABSOLUTE 1000 FROM k;
 FETCH RELATIVE -999 FROM k;
 ROLLBACK;
 RESET work_mem;
--- values that other code compares bit by bit
-SELECT count(*), bool_and(record_image_eq(ROW(x.c, x.o, x.b), ROW(y.c, y.o, y.b))) AS same_image
+-- decoded values are the same bytes as the stored values
+SELECT count(*), bool_and(record_image_eq(ROW(x.c, x.o, x.b), ROW(y.c, y.o, y.b))) AS same_bytes
 FROM (SELECT c, o, b, row_number() OVER () AS n FROM (SELECT c, o, b FROM bare ORDER BY c, o, b OFFSET 0) s) x
 JOIN (SELECT c, o, b, row_number() OVER (ORDER BY c, o, b) AS n FROM bare) y USING (n);
 
--- copies of such rows: as they are stored in a table, kept by a node, and made a value of
+-- copies of decoded rows: stored in a table, kept by the node above, converted to a composite value
 CREATE TABLE copied AS SELECT c, o, b FROM bare ORDER BY c, o, b;
-SELECT count(*), bool_and(record_image_eq(ROW(x.c, x.o, x.b), ROW(y.c, y.o, y.b))) AS same_image,
+SELECT count(*), bool_and(record_image_eq(ROW(x.c, x.o, x.b), ROW(y.c, y.o, y.b))) AS same_bytes,
 	count(*) FILTER (WHERE x.c IS NULL OR x.o IS NULL OR x.b IS NULL) > 0 AS nulls
 FROM (SELECT c, o, b, row_number() OVER () AS n FROM copied) x
 JOIN (SELECT c, o, b, row_number() OVER (ORDER BY c, o, b) AS n FROM bare) y USING (n);
@@ -125,8 +125,8 @@ ORDER BY i;
 RESET enable_hashagg;
 DROP TABLE copied;
 
--- a word has no rid then, so that equal keys are equal words, and a team cuts its
--- work among them
+-- packed records of a keys-only sort have no row id, so equal keys are equal records; two threads divide the work
+-- between equal records
 SET gpusort.threads = 2;
 SELECT algorithm, c.*
 FROM unnest('{cpu_merge,cpu_radix,cpu_counting,presorted}'::text[]) WITH ORDINALITY AS a (algorithm, n),
