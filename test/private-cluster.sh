@@ -1,31 +1,35 @@
-# private-cluster.sh: a throw-away PostgreSQL installation with a cluster in it.
+# private-cluster.sh: shell functions that make a temporary PostgreSQL
+# installation and clusters in it.
 #
-# Sourced by test/demo, test/run-tests and bench/queries.  Everything lives in
-# one temporary directory and goes away with it: no installed file, no running
-# server, no setting of the machine is touched.
+# Sourced by test/run-tests, test/demo and the benchmarks.  All files lie in one
+# temporary directory, PC_DIR, which is removed on exit.  The machine's installed
+# files, servers and settings stay as they are.
 #
-# The installation is private because an extension has to lie in its server's
-# directories.  PostgreSQL finds its own directories relative to the place of
-# its binary, so PC_DIR with the paths of pg_config below it is a complete
-# installation: binaries copied (the server resolves links to itself), the rest
-# linked, our files installed over it with DESTDIR.
+# A server loads extensions from its own directories, and finds these relative to
+# its binary.  So PC_DIR holds a complete installation under the paths that
+# pg_config prints: the binaries are copies (the server resolves symbolic links to
+# itself), all other files are links, and make install DESTDIR=$PC_DIR adds
+# gpusort.
 #
-#	pc_needs			what the tests need is there, or installed (test/needs)
-#	pc_begin NAME		make PC_DIR, clean it up on exit
-#	pc_install			the installation, with the extension; sets PC_BIN
-#	pc_own PATH...		hand files to the user who runs the server
-#	pc_as COMMAND...	run a command as that user
-#	pc_start [NAME PORT] < CONF	make and start a cluster with these settings; sets PGHOST and PGPORT
-#	pc_stage PATH...	copies of this tree's files for that user, in PC_DIR/src
-#	pc_perl [NAME=VALUE...] COMMAND...	run a command as that user with what PostgreSQL's Perl modules and t/lib want
-#	pc_keep				keep PC_DIR on exit (to look into a failure)
+#	pc_needs			install the Debian packages that are missing (test/needs)
+#	pc_begin NAME		make PC_DIR; remove it on exit
+#	pc_install			make the installation, with gpusort; sets PC_BIN
+#	pc_start [NAME PORT] < CONF	make a cluster with these lines of postgresql.conf
+#						and start it; sets PGHOST, PGPORT, PGUSER, PGDATABASE, PATH
+#	pc_copy PATH...		copy files of this tree to PC_DIR/src, for the server's user
+#	pc_own PATH...		make the server's user the owner of files
+#	pc_as COMMAND...	run a command as the server's user
+#	pc_perl [NAME=VALUE...] COMMAND...	run a command as the server's user, in the
+#						environment that PostgreSQL's test modules and t/lib need
+#	pc_keep				keep PC_DIR on exit
 #
-# PostgreSQL refuses to run as root: as root, the server's user is postgres if
-# the machine has one, else nobody.  An ordinary user runs it under its own name.
+# The server's user is the caller.  PostgreSQL refuses to run as root: then it is
+# the user postgres if there is one, otherwise nobody.
+#
+# Environment: PG_CONFIG, or PG_MAJOR for one of Debian's installed versions.
 
-# PG_MAJOR picks one of several that Debian's packages have installed
 PG_CONFIG=${PG_CONFIG:-${PG_MAJOR:+/usr/lib/postgresql/$PG_MAJOR/bin/}pg_config}
-# compiling the GPU library takes minutes; one that is built is installed
+# The GPU library takes minutes to compile.  make install takes one that is already built.
 export GPU=${GPU:-no}
 PC_DIR=
 PC_BIN=
@@ -43,7 +47,7 @@ pc_as()
 	if [ "$(id -u)" != 0 ]; then
 		"$@"
 	else
-		# an ordinary directory: the server's user may not see the current one
+		# the server's user may have no access to the current directory
 		(cd "$PC_DIR" && HOME=$PC_DIR runuser -u "$PC_USER" -- "$@")
 	fi
 }
@@ -53,8 +57,8 @@ pc_own()
 	[ "$(id -u)" != 0 ] || chown -R "$PC_USER" "$@"
 }
 
-# The checkout may lie in a directory closed to that user.
-pc_stage()
+# The server's user may have no access to the checkout.
+pc_copy()
 {
 	mkdir -p "$PC_DIR/src" "$PC_DIR/out"
 	cp -r --parents "$@" "$PC_DIR/src/"
@@ -97,7 +101,7 @@ pc_has_needs()
 {
 	local pgxs
 
-	# of several names command -v is content with one
+	# one command -v for each name: with several names it succeeds if one is found
 	pgxs=$("$PG_CONFIG" --pgxs 2>/dev/null) && [ -f "$pgxs" ] &&
 		command -v cc >/dev/null && command -v g++ >/dev/null &&
 		perl -MIPC::Run -MTest::More -e 1 2>/dev/null
@@ -107,7 +111,7 @@ pc_needs()
 {
 	pc_has_needs || test/needs test || pc_die "what the tests need is missing"
 	pc_has_needs ||
-		pc_die "no server headers behind $PG_CONFIG, no compiler, or not the Perl modules IPC::Run and Test::More"
+		pc_die "missing: server headers of $PG_CONFIG, a C or C++ compiler, or the Perl modules IPC::Run and Test::More"
 }
 
 pc_begin()
@@ -117,7 +121,7 @@ pc_begin()
 		PC_USER=nobody
 		! id postgres >/dev/null 2>&1 || PC_USER=postgres
 	fi
-	# a socket's path has 107 bytes, so TMPDIR must be short
+	# PC_DIR holds the server's socket, whose path has at most 107 bytes: TMPDIR must be short
 	PC_DIR=$(mktemp -d "${TMPDIR:-/tmp}/gpusort-$1.XXXXXX") || exit 1
 	trap pc_end EXIT
 	trap 'exit 129' HUP
@@ -142,7 +146,7 @@ pc_install()
 		mkdir -p "$PC_DIR$(dirname "$dir")"
 		[ -e "$PC_DIR$dir" ] || cp -as "$dir" "$PC_DIR$dir"
 	done
-	# an installed gpusort is not the one of this tree
+	# links to a gpusort that is installed on this machine
 	rm -rf "$PC_DIR$pkglibdir"/gpusort* "$PC_DIR$pkglibdir"/bitcode/gpusort* \
 		"$PC_DIR$sharedir"/extension/gpusort*
 

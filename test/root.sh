@@ -1,12 +1,15 @@
-# root.sh: commands in another Debian system's root.
+# root.sh: shell functions that run commands in the root directory of another
+# Debian system.
 #
-# Sourced by scripts that run as root.
+# Sourced by test/versions and test/packaging/package, which run as root.
 #
-#	within ROOT COMMAND...	run a command there, in mount and process namespaces of its own:
-#							nothing stays mounted or running when it ends; WITHIN_BIND names a
-#							directory of this machine that is seen there as well
-#	quiet_root ROOT			in a new root: packages start no servers, and make no cluster that nobody asked for
-#	debian_mirror			where this machine's apt has Debian from
+#	within ROOT COMMAND...	run a command in ROOT, in new mount, IPC and process
+#							namespaces: mounts and processes end with the command.
+#							WITHIN_BIND names a directory of this machine that the
+#							command sees under the same path
+#	quiet_root ROOT			configure a new root: packages start no server and
+#							create no cluster
+#	debian_mirror			print the URL from which this machine's apt gets Debian
 
 within()
 {

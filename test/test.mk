@@ -1,76 +1,85 @@
-# Tests, demonstration and query benchmark.  Every target works in a private
-# cluster; only installcheck uses a running server.
+# test.mk: tests, demonstration and query benchmark.
+#
+#	test, test-quick	all tests; a few minutes of them (test/run-tests)
+#	unit, unit-quick	unit tests, with and without sanitizers; no PostgreSQL server
+#	check-style			the style checks among the unit tests
+#	test-versions		tests on several versions of PostgreSQL (test/versions)
+#	demo				demonstration (test/demo)
+#	bench-queries		query benchmark (bench/queries)
+#	indent, docs		layout of the sources; pictures of the documentation
+#
+# Tests run in a private cluster.  Only installcheck uses a running server.
 
-# the order matters: setup makes the extension and the functions of the tests
+# setup comes first: it creates the extension and functions that the other files call
 REGRESS = setup plan plan_versions presorted ints floats dates text types comparators nulls multi_column \
 	keys_only pages row_bytes stability limit limit_bound limit_order arrival rescan cursor \
 	window_merge_join rows nested settings spill explain functions upgrade array route memory workers
 
-# C unit tests that need no more than a compiler: targets that run one each.
-# Others add themselves as prerequisites of unit and print "ok NAME" likewise.
+# Unit tests: a target for each, which fails if the test fails.  unit-run-NAME
+# makes target NAME and prints "ok NAME" or "not ok NAME".
 STYLE_CHECKS = arrows-check columns-check words-check whitespace-check docs-check
-UNIT_CHECKS = $(STYLE_CHECKS) version-check image-check image-check-asan kernel-check kernel-check-asan
-# those that take seconds
-UNIT_QUICK_CHECKS = $(STYLE_CHECKS) version-check image-check kernel-check
+UNIT_CHECKS = $(STYLE_CHECKS) version-check normkey-check normkey-check-asan kernel-check kernel-check-asan
+# unit tests that take seconds
+UNIT_QUICK_CHECKS = $(STYLE_CHECKS) version-check normkey-check kernel-check
 
 include test/unit/kernel.mk test/emulation/emulation.mk test/module/module.mk test/packaging/package.mk \
 	test/fuzz/fuzz.mk
 
-IMAGE_TEST_CFLAGS = -std=gnu99 -O2 -Wall -Wextra -Werror
+NORMKEY_TEST_CFLAGS = -std=gnu99 -O2 -Wall -Wextra -Werror
 
-test/bin/image_test: test/unit/image_test.c src/key/type/normkey.h src/key/type/bytes.h
+test/bin/normkey_test: test/unit/normkey_test.c src/key/type/normkey.h src/key/type/bytes.h
 	@mkdir -p $(@D)
-	$(CC) $(IMAGE_TEST_CFLAGS) -o $@ $<
+	$(CC) $(NORMKEY_TEST_CFLAGS) -o $@ $<
 
-test/bin/image_test_asan: test/unit/image_test.c src/key/type/normkey.h src/key/type/bytes.h
+test/bin/normkey_test_asan: test/unit/normkey_test.c src/key/type/normkey.h src/key/type/bytes.h
 	@mkdir -p $(@D)
-	$(CC) $(IMAGE_TEST_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $<
+	$(CC) $(NORMKEY_TEST_CFLAGS) -g -fsanitize=address,undefined -fno-sanitize-recover=all -o $@ $<
 
 .PHONY: test test-quick test-versions unit unit-quick demo bench-queries print-regress docs
-.PHONY: check-style indent $(STYLE_CHECKS) image-check image-check-asan
-# which room includes which
+.PHONY: check-style indent $(STYLE_CHECKS) normkey-check normkey-check-asan
+
+# includes between the directories of src
 arrows-check:
 	test/arrows
 
-# lines that are too long
+# line lengths
 columns-check:
 	test/columns
 
-# old words, and files that are still to be rewritten
+# words that the glossary replaces
 words-check:
 	test/words
 
 whitespace-check:
 	test/whitespace
 
-# what the documentation names exists, and the other way round
+# the documentation against the sources
 docs-check:
 	test/docs-check
 
-image-check: test/bin/image_test
-	test/bin/image_test
-image-check-asan: test/bin/image_test_asan
-	test/bin/image_test_asan
+# normalized keys
+normkey-check: test/bin/normkey_test
+	test/bin/normkey_test
+normkey-check-asan: test/bin/normkey_test_asan
+	test/bin/normkey_test_asan
 
-# what can be said of style without running anything
 check-style: $(STYLE_CHECKS:%=unit-run-%)
 
-# pgindent and clang-format
+# pgindent for C, clang-format for CUDA
 indent:
 	test/indent
 
-# what is missing is installed from Debian's packages
 demo:
 	@test/demo
 
 test:
 	@test/run-tests
 
-# a few minutes; check is PGXS's
+# not named check: PGXS has a target of that name
 test-quick:
 	@test/run-tests quick
 
-# on the PostgreSQL versions that Debian's suites have, each in a root of its own
+# VERSIONS are the arguments of test/versions
 test-versions:
 	@test/versions $(VERSIONS)
 
@@ -81,7 +90,7 @@ unit-quick: $(UNIT_QUICK_CHECKS:%=unit-run-%)
 unit-run-%:
 	@if $(MAKE) -s $*; then echo "ok $*"; else echo "not ok $*"; exit 1; fi
 
-# rows per table: make bench-queries ROWS=1000000; its figures and their picture stay in build/bench
+# ROWS is the number of rows of a table: make bench-queries ROWS=1000000
 bench-queries:
 	@mkdir -p build/bench
 	@rm -f build/bench/queries.csv
@@ -89,9 +98,10 @@ bench-queries:
 	@bench/draw queries build/bench/queries.csv >build/bench/queries.svg
 	@echo 'figures and picture: build/bench/queries.csv, build/bench/queries.svg'
 
-# the pictures of the documentation, from text
+# pictures of the documentation, drawn from the text in docs/pictures
 docs:
 	docs/draw
 
+# for test/run-tests
 print-regress:
 	@echo $(REGRESS)

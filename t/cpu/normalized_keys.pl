@@ -1,5 +1,10 @@
-# Images of keys against the comparators of their types, in pairs of edge values, of random ones and of values mutated
-# from those; and an enum that grows while it is sorted.  GPUSORT_FUZZ_SECONDS=300 mutates for so long (make fuzz).
+# normalized_keys.pl: normalized keys of all types order as the types' comparators.
+#
+# For each type, check_normkeys() (test/module/normkeys.c) compares each pair of a set of values by key and by
+# comparator: random values, edge values, and mutations of both (test/module/mutated.c).  The mutations run once, or for
+# GPUSORT_FUZZ_SECONDS (make fuzz-server).  The last test sorts an enum type to which labels are added during the sort.
+#
+# Needs the test module; ICU's collations are tested if the server has them.
 use strict;
 use warnings;
 
@@ -13,15 +18,15 @@ srand($seed);
 note "seed $seed";
 my $values = $ENV{GPUSORT_QUICK} ? 700 : 2000;
 
-my $node = new_node('key_images');
+my $node = new_node('normalized_keys');
 $node->safe_psql('postgres', <<'SQL');
-CREATE FUNCTION check_images(anyarray, regoperator) RETURNS text AS 'gpusort_test' LANGUAGE C;
+CREATE FUNCTION check_normkeys(anyarray, regoperator) RETURNS text AS 'gpusort_test' LANGUAGE C;
 CREATE FUNCTION mutated(anyarray, int, bigint) RETURNS anyarray AS 'gpusort_test' LANGUAGE C;
 CREATE TYPE mood AS ENUM ('b', 'd', 'f');
 ALTER TYPE mood ADD VALUE 'a' BEFORE 'b';
 ALTER TYPE mood ADD VALUE 'c' BEFORE 'd';
 ALTER TYPE mood ADD VALUE 'e' AFTER 'd';
--- digits, of which many are zeros or nines
+-- random digits; half of them are 0 or 9
 CREATE FUNCTION digits(n int) RETURNS text VOLATILE LANGUAGE sql AS
 $$ SELECT coalesce(string_agg(substr('0000999123456789', 1 + floor(random() * 16)::int, 1), ''), '') FROM
 	generate_series(1, n) $$;
@@ -31,7 +36,7 @@ $$ SELECT ((ARRAY['', '-'])[1 + floor(random() * 2)] || '0' || digits(floor(rand
 CREATE FUNCTION rbits(n int) RETURNS varbit VOLATILE LANGUAGE sql AS
 $$ SELECT coalesce(string_agg(substr('0001', 1 + floor(random() * 4)::int, 1), ''), '')::varbit FROM
 	generate_series(1, floor(random() * n)::int) $$;
--- an array of arrays is one of a domain's values
+-- domains over arrays: array_agg() of a domain makes an array of arrays
 CREATE DOMAIN ints AS int[];
 CREATE DOMAIN texts AS text[] COLLATE "C";
 CREATE DOMAIN numerics AS numeric[];
@@ -45,18 +50,19 @@ CREATE FUNCTION bounds() RETURNS text VOLATILE LANGUAGE sql AS $$ SELECT (ARRAY[
 CREATE FUNCTION rrange() RETURNS int4range VOLATILE LANGUAGE sql AS
 $$ SELECT CASE WHEN random() < 0.1 THEN 'empty' ELSE int4range(nullif(floor(random() * 5)::int * 1000000 - 2000000,
 	0), nullif(5000000 + floor(random() * 3)::int, 5000001), bounds()) END $$;
--- strings: empty ones, blanks at their ends, bytes above 127, combining marks
+-- strings, also empty, with trailing blanks, bytes above 127, and combining marks
 CREATE FUNCTION rtext(n int) RETURNS text VOLATILE LANGUAGE sql AS
 $$ SELECT coalesce(string_agg((ARRAY['a', 'A', 'b', 'é', E'e\u0301', E'\u0301', ' ', '  ', 'ÿ', 'ß', 'ss', '語',
 	E'\U0001F600', E'\u0001', '-', 'same text '])[1 + floor(random() * 16)::int], ''), '')
 	FROM generate_series(1, floor(random() * n)::int) $$;
--- few numbers, of few bits
+-- random bytes in hexadecimal; six different bytes, so that values often agree in many of them
 CREATE FUNCTION few(bytes int) RETURNS text VOLATILE LANGUAGE sql AS
 $$ SELECT string_agg((ARRAY['00', '00', '00', '01', '7f', '80', 'ff', 'ff'])[1 + floor(random() * 8)], '') FROM
 	generate_series(1, bytes) $$;
 SQL
 
-# type, a random value, and whether images tell all pairs apart
+# type, SQL expression of a random value, whether the keys decide all pairs, and the operators' argument type if it is
+# not the type
 my @checks = (
 	[ 'uuid', 'few(16)::uuid', 1 ],
 	[ 'macaddr', 'few(6)::macaddr', 1 ],
@@ -117,7 +123,7 @@ my @checks = (
 		3))::named), 0, 'record' ],
 	[ 'record', q(ROW(nullif(floor(random() * 5), 2), 'a'::text)), 0, 'record' ]);
 
-# strings by each provider that there is
+# strings in a collation of each provider that this server has
 push @checks, [ 'bpchar COLLATE "C"', 'rtext(6)', 0, 'bpchar' ],
 	[ 'name COLLATE "C"', 'left(rtext(6), 15)', 0, 'name' ],
   [ 'bytea', q(decode(few(1 + floor(random() * 12)::int), 'hex')), 0 ];
@@ -131,21 +137,21 @@ for my $collation (split /\n/, $node->safe_psql('postgres',
 	push @checks, [ 'text COLLATE loose', 'rtext(6)', 0, 'text' ];
 }
 
-# What check_images() says of values of a type, by an operator: pairs compared, those that images do not tell, and what
-# is wrong, or undef.
-sub images
+# Runs check_normkeys() on n random values of a check, and on this number of mutations of them, with an operator.
+# Returns the numbers of pairs compared and of pairs that the keys do not decide, and what is wrong, or undef.
+sub run_check
 {
 	my ($check, $op, $n, $mutated) = @_;
 	my ($type, $value, $all, $base) = @$check;
 	$base //= $type eq 'mood' ? 'anyenum' : $type =~ s/\(.*//r;
-	# array_agg() of arrays is one of more dimensions
+	# array_agg() of arrays returns an array of more dimensions: cast each value to the domain
 	my $values = "array_agg((SELECT $value WHERE i > 0)" . ($base eq 'anyarray' ? "::text)::$type\[]" : "::$type)");
 	$values = sprintf 'mutated(%s, %d, %d)', $values, $mutated, rand(1 << 31) if $mutated;
-	my $sql = sprintf q(SELECT setseed(%.6f); SELECT check_images(%s, '%s(%s,%s)') FROM generate_series(1, %d) i),
+	my $sql = sprintf q(SELECT setseed(%.6f); SELECT check_normkeys(%s, '%s(%s,%s)') FROM generate_series(1, %d) i),
 	  rand, $values, $op, $base, $base, $n;
 	my ($rc, $out, $err) = $node->psql('postgres', $sql);
-	my ($pairs, $untold) = ($out // '') =~ /^(\d+) pairs, (\d+) not told$/m;
-	return ($pairs // 0, $untold // 'wrong', $rc == 0 && defined $untold ? undef
+	my ($pairs, $undecided) = ($out // '') =~ /^(\d+) pairs, (\d+) undecided$/m;
+	return ($pairs // 0, $undecided // 'unknown', $rc == 0 && defined $undecided ? undef
 		: substr("seed $seed\n$sql\n$out\n$err", 0, 2000));
 }
 
@@ -153,14 +159,15 @@ for my $check (@checks)
 {
 	for my $op ('<', '>')
 	{
-		my (undef, $untold, $wrong) = images($check, $op, $values);
-		ok(!defined $wrong && (!$check->[2] || $untold == 0), "$check->[0] $op: $untold pairs not told")
+		my (undef, $undecided, $wrong) = run_check($check, $op, $values);
+		ok(!defined $wrong && (!$check->[2] || $undecided == 0),
+			"$check->[0] $op: keys order as the comparator; $undecided pairs undecided")
 			or diag $wrong // "seed $seed";
 	}
 }
 
-# Mutated values: of these types and of those whose images are their bytes or numbers, and strings in some collations of
-# all that the machine has.
+# Mutated values of the types above, of the types whose keys are their binary value, and of strings in random collations
+# of this server.
 my @plain = map { [ $_, q((random() * 1000 - 500)::int::) . $_, 1 ] } qw(int2 int4 int8 float4 float8 money);
 push @plain, [ 'oid', 'i::oid', 1 ], [ 'bool', 'i % 2 = 0', 1 ], [ '"char"', q('x'::"char"), 1 ],
 	[ 'xid8', 'i::text::xid8', 1 ],
@@ -179,18 +186,18 @@ do
 		[ "text COLLATE $collation", 'rtext(6)', 0, 'text' ] } 1 .. ($seconds ? 24 : 6);
 	for my $check (@checks, @plain, @strings)
 	{
-		my ($pairs, undef, $wrong) = images($check, pick('<', '>'), 60, 240);
+		my ($pairs, undef, $wrong) = run_check($check, pick('<', '>'), 60, 240);
 		$compared += $pairs;
 		push @wrong, $wrong if defined $wrong;
 	}
 	$rounds++;
 } while (time() < $until && !@wrong);
-ok(!@wrong, 'mutated values') or diag join "\n", @wrong;
-cmp_ok($compared, '>', 30_000 * $rounds * @plain, 'most are values');
+ok(!@wrong, 'mutated values: keys order as the comparators') or diag join "\n", @wrong;
+cmp_ok($compared, '>', 30_000 * $rounds * @plain, 'mutated values: most mutations are valid values');
 note "$rounds rounds of mutated values, $compared pairs, " . @collations . ' collations to choose from';
 
-# Values come to a type while the sort's rows come in, between those that are there: the
-# catalog numbers all of them anew when it runs out of numbers between two.
+# An enum type gets labels between two others while a sort reads its rows.  When the catalog runs out of numbers between
+# two labels it renumbers all of them.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TYPE growing AS ENUM ('b', 'z');
 CREATE FUNCTION grown(i int, by text) RETURNS growing VOLATILE LANGUAGE plpgsql AS $$
@@ -209,6 +216,6 @@ is($node->safe_psql('postgres', qq(
 		generate_series(1, 8000) seq ORDER BY r OFFSET 0) x;
 	SELECT count(*), count(DISTINCT r), count(*) FILTER (WHERE (r, seq) < (before, before_seq))
 	FROM (SELECT *, lag(r) OVER (ORDER BY n) AS before, lag(seq) OVER (ORDER BY n) AS before_seq FROM sorted) x)),
-	'8000|51|0', 'an enum that grows');
+	'8000|51|0', 'enum with labels added during the sort: all rows, in order');
 $node->stop;
 done_testing();

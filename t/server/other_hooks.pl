@@ -1,4 +1,8 @@
-# Another extension's planner hook, which hands out a plan of its own: it stays as it was.
+# other_hooks.pl: a plan that another extension's planner hook returns twice is not changed by gpusort.
+#
+# The hook of the test module (test/module/gpusort_test.c) keeps a plan, and returns it when the same statement is
+# planned again.  gpusort must replace Sort nodes in a copy: the second plan is as the first, and with gpusort.enable =
+# off it is the stock plan.
 use strict;
 use warnings;
 
@@ -22,10 +26,11 @@ for my $q ('SELECT * FROM t ORDER BY k',
 	my $ours = $node->safe_psql('postgres', "LOAD 'gpusort'; SET gpusort.min_rows = 0; $explain");
 	my $stock = $node->safe_psql('postgres', $explain);
 
-	like($ours, qr/GpuSort/, 'it is sorted here');
-	is($run, "$ours\n$ours\n$stock", "the plan handed out again is the one that was kept: $q");
-	is(scalar(() = $notices =~ /handed out again/g), 2, 'it was handed out again');
-	is($node->safe_psql('postgres', "$load $q; $q"), $node->safe_psql('postgres', "$q; $q"), 'its rows');
+	like($ours, qr/GpuSort/, "the plan has a GpuSort: $q");
+	is($run, "$ours\n$ours\n$stock", "the cached plan is not changed: $q");
+	is(scalar(() = $notices =~ /returns the cached plan/g), 2, "the hook returned the cached plan twice: $q");
+	is($node->safe_psql('postgres', "$load $q; $q"), $node->safe_psql('postgres', "$q; $q"),
+		"the cached plan returns the rows of the stock plan: $q");
 }
 $node->stop;
 done_testing();

@@ -1,6 +1,7 @@
 /*
  * emulated_test.h
- *	  What tests on the emulated device share.
+ *	  Shared by the tests of test/gpu that run on the emulated device only:
+ *	  exact allocations, checks, set up and tear down of a context.
  */
 #ifndef GPUSORT_EMULATED_TEST_H
 #define GPUSORT_EMULATED_TEST_H
@@ -10,7 +11,10 @@
 #include "emulation.h"
 #include "gpu_test.cuh"
 
-/* Exactly so many bytes, where arrays of the device may begin. */
+/*
+ * A buffer of exactly the given bytes, aligned as device memory: the address
+ * sanitizer reports an access behind its end.
+ */
 struct Exact
 {
 	std::unique_ptr<unsigned char, decltype(&free)> p;
@@ -51,7 +55,7 @@ end_context(const char *what)
 	api->context_destroy(ctx);
 	expect(emulation.device_blocks == 0 && emulation.host_blocks == 0 &&
 		   emulation.registered == 0 && emulation.streams == 0 && emulation.events == 0,
-		   what, "something was not given back");
+		   what, "memory, registrations, streams or events were not freed");
 }
 
 #endif							/* GPUSORT_EMULATED_TEST_H */

@@ -1,11 +1,14 @@
-# emulation.mk: the GPU library and its tests on the CPU (test/emulation).
+# emulation.mk: the GPU library and its tests (test/gpu), compiled for the CPU on an emulated
+# CUDA device (test/emulation).
 #
-#	gpu-emulation-check		every test of the kernels, in their small sizes, under the
-#							address and undefined behaviour sanitizers
+#	gpu-emulation-check		all tests of the GPU kernels with small sizes, under the address
+#							and undefined behaviour sanitizers
 #
-# Kernels are taken as they are, but for one thing that C++ cannot say: an array in shared
-# memory whose size is the launch's.  gpu_radix asks for leading digits (radix_lead.cuh) in small
-# sorts, too.
+# Needs a C++ compiler; neither nvcc nor a GPU.
+#
+# Two things differ from the library for GPUs.  An extern __shared__ array, whose size is a
+# parameter of the launch, is no C++: sed replaces its declaration in a copy of the source.
+# LEAD_LEAST_SIZE=0: gpu_radix tries leading digits (radix_lead.cuh) in small sorts, too.
 
 UNIT_CHECKS += gpu-emulation-check
 

@@ -1,9 +1,10 @@
 /*
  * late_calls.c
- *	  Preloaded into a server, lets some of the calls by which processes meet take a while, so that they meet at other
- *	  moments than they mostly do: test/fuzz/queries --late.
+ *	  Preloaded into a server by test/fuzz/queries --late: delays random calls
+ *	  that synchronize processes, so that rare interleavings occur.
  *
- * LATE_CALLS of a thousand calls wait up to three milliseconds, one of ten of these up to sixty.
+ * The environment's LATE_CALLS is the number of delayed calls per 1,000.  A
+ * delay takes up to 3 ms, one in ten up to 60 ms.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,7 +21,11 @@
 #define SHORT_NS	3000000
 #define LONG_NS		60000000
 
-/* As far as it is safe in a signal handler, for kill() is called there. */
+/*
+ * Delays the caller with the probability that LATE_CALLS says.  Signal handlers
+ * call kill(), so this calls only async-signal-safe functions after a process's
+ * first call.
+ */
 static void
 perhaps_wait(void)
 {
@@ -49,7 +54,7 @@ perhaps_wait(void)
 	errno = error;
 }
 
-/* The call of that name behind this one. */
+/* Defines a function that delays the caller before and after the C library's. */
 #define LATE(type, name, parameters, arguments) \
 	type name parameters \
 	{ \

@@ -1,6 +1,7 @@
 /*
  * comparisons.c
- *	  For t/: a comparator that counts how often it is called.
+ *	  A btree comparator for text that counts its calls, for
+ *	  t/cpu/key_comparisons.pl.
  */
 #include "postgres.h"
 
@@ -14,7 +15,7 @@ static int64 comparisons = 0;
 static int
 compare_counted(FunctionCallInfo fcinfo)
 {
-	/* a copy without a short header, as most types' comparators take their arguments */
+	/* as most types' comparators do: a copy with a four-byte header */
 	text	   *a = PG_GETARG_TEXT_P(0);
 	text	   *b = PG_GETARG_TEXT_P(1);
 	Size		a_len = VARSIZE(a) - VARHDRSZ;
@@ -55,7 +56,7 @@ counted_greater(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(compare_counted(fcinfo) > 0);
 }
 
-/* comparisons(): how many were made since the last call of this function. */
+/* counted_comparisons(): comparisons since the last call of this function. */
 PG_FUNCTION_INFO_V1(counted_comparisons);
 Datum
 counted_comparisons(PG_FUNCTION_ARGS)

@@ -1,6 +1,11 @@
 /*
  * dictionary.c
- *	  For t/: strings that all have the same place in a dictionary's table (src/tiebreak/collated.c).
+ *	  Strings that collide in the hash table of a value dictionary
+ *	  (src/tiebreak/collated.c), for t/cpu/value_dictionary.pl.
+ *
+ * The dictionary draws a random hash key from the session's generator.  The test
+ * seeds that generator, so that this module can draw the same key and search
+ * for strings that collide under it.
  */
 #include "postgres.h"
 
@@ -11,11 +16,12 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 
-#define LETTERS		15			/* of a string; a byte before them is its header */
+#define LETTERS		15			/* letters of a string */
 
 /*
- * seed_random(seed bigint): what the session draws next is known.  Called for each row that is
- * sorted, it is the last to draw before the sort does.  Always true.
+ * seed_random(seed bigint): seeds the session's random generator; returns true.
+ * A query calls it for each of its rows, so that the sort above draws the first
+ * number after the seed.
  */
 PG_FUNCTION_INFO_V1(seed_random);
 Datum
@@ -26,8 +32,9 @@ seed_random(PG_FUNCTION_ARGS)
 }
 
 /*
- * colliding_strings(n int, seed bigint, entries int): n strings with one place in a table of so
- * many entries, a power of two, if the dictionary draws its key right after seed_random(seed).
+ * colliding_strings(n int, seed bigint, entries int): n random strings that hash
+ * to entry 0 of a table of entries (a power of two) entries, if the dictionary
+ * draws its key directly after seed_random(seed).
  */
 PG_FUNCTION_INFO_V1(colliding_strings);
 Datum

@@ -1,10 +1,11 @@
 /*
  * gpusort_test.c
- *	  For t/: another extension's planner hook, and heap scans that are not as ours.
+ *	  A planner hook that returns a cached plan, for t/server/other_hooks.pl,
+ *	  and invalid heap scans, for t/cpu/heap_page.pl.
  *
- * gpusort_test.keep_plan = on: the plan of a statement is kept and handed out again
- * when the same text is planned the next time, as an extension may that has a cache
- * of plans.
+ * gpusort_test.keep_plan = on stands for an extension with a plan cache: the
+ * hook keeps the last plan, and returns it again when a statement of the same
+ * text is planned.
  */
 #include "postgres.h"
 
@@ -34,14 +35,14 @@ keeping_planner(COMPAT_PLANNER_PARAMS)
 
 	if (keep_plan && kept_text != NULL && strcmp(kept_text, query_string) == 0)
 	{
-		ereport(NOTICE, (errmsg("the plan is handed out again")));
+		ereport(NOTICE, (errmsg("the hook returns the cached plan")));
 		return kept_plan;
 	}
 	stmt = prev_planner_hook != NULL ? prev_planner_hook(COMPAT_PLANNER_ARGS) :
 		standard_planner(COMPAT_PLANNER_ARGS);
 	if (!keep_plan)
 		return stmt;
-	/* a session of a test has few */
+	/* never freed: a test's session plans a few statements */
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	kept_text = pstrdup(query_string);
 	kept_plan = copyObject(stmt);
@@ -52,13 +53,16 @@ keeping_planner(COMPAT_PLANNER_PARAMS)
 void
 _PG_init(void)
 {
-	DefineCustomBoolVariable("gpusort_test.keep_plan", "Hands out the last plan again.", NULL,
+	DefineCustomBoolVariable("gpusort_test.keep_plan", "Returns the last plan of the same text.", NULL,
 							 &keep_plan, false, PGC_USERSET, 0, NULL, NULL, NULL);
 	prev_planner_hook = planner_hook;
 	planner_hook = keeping_planner;
 }
 
-/* Makes something of a scan at the first row of a page other than it should be. */
+/*
+ * Changes the state of a heap scan that stands at the first row of a page, as
+ * what says.
+ */
 static void
 forge(HeapScanDesc heap, const char *what)
 {
@@ -94,7 +98,11 @@ forge(HeapScanDesc heap, const char *what)
 		elog(ERROR, "unknown: %s", what);
 }
 
-/* forged_page(regclass, text): rows taken of the table's first page when so forged. */
+/*
+ * forged_page(regclass, text): scans the table to the first row of its first
+ * page, forges the scan's state, and returns how many rows heap_page_take()
+ * takes of the page: 0 if it refuses the state.
+ */
 PG_FUNCTION_INFO_V1(forged_page);
 Datum
 forged_page(PG_FUNCTION_ARGS)

@@ -1,10 +1,12 @@
 /*
  * interrupts.c
- *	  For t/: the longest time that a process computes without looking for interrupts.
+ *	  Measures the longest time that a backend computes between two
+ *	  CHECK_FOR_INTERRUPTS(), for t/server/interrupts.pl.
  *
- * A profiling timer raises InterruptPending every few milliseconds of processor time, as a signal
- * for the process would, and CHECK_FOR_INTERRUPTS() takes it down.  What counts is for how long it
- * stays up.  Processor time does not depend on what else the machine does.
+ * A profiling timer sets InterruptPending, as a signal to the backend would, and
+ * CHECK_FOR_INTERRUPTS() clears it.  The timer's handler, which runs each
+ * millisecond of processor time, measures how long the flag stays set.
+ * Processor time does not depend on the load of the machine.
  */
 #include "postgres.h"
 
@@ -17,9 +19,9 @@
 
 #define TICK_US		1000
 
-static volatile sig_atomic_t raised = false;
-static volatile int64 raised_at = 0;
-static volatile int64 longest = 0;
+static volatile sig_atomic_t raised = false;	/* the handler has set InterruptPending */
+static volatile int64 raised_at = 0;	/* processor time, ns */
+static volatile int64 longest = 0;	/* ns */
 
 /* Nanoseconds of processor time. */
 static int64
@@ -59,7 +61,7 @@ set_timer(int us)
 		elog(ERROR, "setitimer: %m");
 }
 
-/* interrupts_watch(): begins to measure. */
+/* interrupts_watch(): starts the measurement. */
 PG_FUNCTION_INFO_V1(interrupts_watch);
 Datum
 interrupts_watch(PG_FUNCTION_ARGS)
@@ -77,7 +79,7 @@ interrupts_watch(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* interrupts_longest(): ends, and returns the longest interval in milliseconds. */
+/* interrupts_longest(): ends the measurement; the longest interval in ms. */
 PG_FUNCTION_INFO_V1(interrupts_longest);
 Datum
 interrupts_longest(PG_FUNCTION_ARGS)

@@ -1,11 +1,12 @@
-# module.mk: what only tests load: the module test/module, and libraries that are preloaded into a server.
+# module.mk: libraries that only the tests of t/ load into a server.
 #
-#	install-test-module		installs build/gpusort_test.so and build/gpusort_server_calls.so, for t/
+#	install-test-module		installs build/gpusort_test.so, an extension's module with test functions (test/module),
+#							and build/gpusort_server_calls.so, which is preloaded (test/preload)
 
 TEST_MODULE = build/gpusort_test.so
 TEST_SERVER_CALLS = build/gpusort_server_calls.so
 
-# what it tests of the extension's insides, which the extension itself may hide
+# objects of gpusort that the test module calls; it links them, because gpusort.so does not export their functions
 TEST_MODULE_OBJS = $(patsubst %,src/key/type/%.o,keytype strings numerics scalars)
 
 $(TEST_MODULE): $(wildcard test/module/*.c) src/compat.h src/executor/heap_page.h src/tiebreak/tie_hash.h \

@@ -1,12 +1,14 @@
 /*
  * mutated.c
- *	  For t/: values made of others by chance, as a fuzzer makes its inputs.
+ *	  Random mutations of values of any type, for t/cpu/normalized_keys.pl.
  *
- * A value's binary form is changed in some bytes, shortened, lengthened or joined with
- * another's, and goes through its type's receive function; what that takes is a value,
- * and one that further ones are made of.  So values come that no text of ours would be.
+ * As a fuzzer makes its inputs: the binary form of a value (its type's send
+ * function) is changed in some bytes, shortened, lengthened or joined with that
+ * of another value, and read by the type's receive function.  A form that this
+ * function accepts is a new value, and is mutated further.  Some values made so
+ * have no text that a test would think of.
  *
- * On error: what a receive function says no to is rolled back.
+ * An error of a receive function is rolled back in a subtransaction.
  */
 #include "postgres.h"
 
@@ -22,8 +24,9 @@
 
 #define FORM_MAX		512		/* bytes of a binary form */
 #define TRIES_PER_VALUE	6
-#define CHANGES_MAX		4
+#define CHANGES_MAX		4		/* changes of a form before it is read */
 
+/* A value's binary form. */
 typedef struct Form
 {
 	int			len;
@@ -46,7 +49,7 @@ some_byte(void)
 	return below(2) == 0 ? (char) often[below(lengthof(often))] : (char) below(256);
 }
 
-/* Changes a form in one place. */
+/* Makes one random change; other is the form that case 5 takes the end of. */
 static void
 change(StringInfo form, const Form *other)
 {
@@ -63,7 +66,7 @@ change(StringInfo form, const Form *other)
 			if (form->len > 0)
 				form->data[at] = some_byte();
 			break;
-		case 2:					/* the next number or the one before, of the last byte's */
+		case 2:					/* the last byte plus or minus one */
 			if (form->len > 0)
 				form->data[form->len - 1] += below(2) == 0 ? 1 : -1;
 			break;
@@ -76,7 +79,7 @@ change(StringInfo form, const Form *other)
 			for (int i = 0; i < n && form->len < FORM_MAX; i++)
 				appendStringInfoChar(form, some_byte());
 			break;
-		case 5:					/* ends as the other does */
+		case 5:					/* the end of the other form */
 			form->len = at;
 			at = Min(at, other->len);
 			appendBinaryStringInfo(form, other->bytes + at, Min(other->len - at, FORM_MAX));
@@ -85,7 +88,10 @@ change(StringInfo form, const Form *other)
 	form->data[form->len] = '\0';
 }
 
-/* The value of a form, in the current memory context; false if it has none. */
+/*
+ * Reads a form into *value, in the current memory context.  False if the
+ * receive function reports an error or does not read the whole form.
+ */
 static bool
 receive(Oid function, Oid param, StringInfo form, Datum *value)
 {
@@ -114,8 +120,8 @@ receive(Oid function, Oid param, StringInfo form, Datum *value)
 }
 
 /*
- * mutated(values anyarray, n int, seed int8): up to n values made of these by chance, and
- * these.
+ * mutated(values anyarray, n int, seed int8): the values, and up to n mutations
+ * of them.
  */
 PG_FUNCTION_INFO_V1(mutated);
 Datum

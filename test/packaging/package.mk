@@ -1,8 +1,9 @@
-# package.mk: what others get.
+# package.mk: release archives and Debian packages.
 #
-#	dist			build/gpusort-VERSION.zip (PGXN's) and .tar.gz, of the last commit
-#	version-check	the files that name a version name the same one
-#	test-package	builds the Debian packages and tries them in a fresh system: minutes, as root
+#	dist			build/gpusort-VERSION.zip (for PGXN) and .tar.gz, of the last commit
+#	version-check	all files that name gpusort's version name the same version
+#	test-package	builds, installs, upgrades and removes the Debian packages in a new Debian system
+#					(test/packaging/package); needs root, takes minutes
 
 DIST_VERSION = $(shell sed -n 's/^  *"version": "\(.*\)",/\1/p' META.json | head -n 1)
 

@@ -1,11 +1,12 @@
 /*
  * server_calls.c
- *	  Preloaded into a server, changes or counts calls of the system.
+ *	  Preloaded into a server by tests of t/: sets the clock back, and logs calls
+ *	  that wait for a disk.
  *
- * SET_CLOCK_FILE names a file: from the moment on when it is there, the clock is set back by an hour.
- * Clocks that nobody sets are left alone.
- * FSYNC_DIRECTORY names a directory: each process writes a line for each of its calls that wait for a
- * disk into a file there whose name is its number.
+ * While the file SET_CLOCK_FILE (environment) exists, the wall clock is one hour
+ * slow; monotonic clocks are not changed.  If FSYNC_DIRECTORY is set, each
+ * process appends a line for each fsync() and fdatasync() to the file PID in
+ * this directory.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,7 +20,7 @@
 #define BACK_S	3600
 
 static int
-is_set_back(void)
+clock_is_set_back(void)
 {
 	const char *file = getenv("SET_CLOCK_FILE");
 
@@ -35,7 +36,7 @@ gettimeofday(struct timeval *restrict time, void *restrict zone)
 	if (!real)
 		real = (int (*) (struct timeval *restrict, void *restrict)) dlsym(RTLD_NEXT, "gettimeofday");
 	result = real(time, zone);
-	if (is_set_back())
+	if (clock_is_set_back())
 		time->tv_sec -= BACK_S;
 	return result;
 }
@@ -49,13 +50,13 @@ clock_gettime(clockid_t id, struct timespec *time)
 	if (!real)
 		real = (int (*) (clockid_t, struct timespec *)) dlsym(RTLD_NEXT, "clock_gettime");
 	result = real(id, time);
-	if (id == CLOCK_REALTIME && is_set_back())
+	if (id == CLOCK_REALTIME && clock_is_set_back())
 		time->tv_sec -= BACK_S;
 	return result;
 }
 
 static void
-note_call(const char *name)
+log_call(const char *name)
 {
 	const char *directory = getenv("FSYNC_DIRECTORY");
 	char		path[1024];
@@ -78,7 +79,7 @@ fsync(int fd)
 
 	if (!real)
 		real = (int (*) (int)) dlsym(RTLD_NEXT, "fsync");
-	note_call("fsync");
+	log_call("fsync");
 	return real(fd);
 }
 
@@ -89,6 +90,6 @@ fdatasync(int fd)
 
 	if (!real)
 		real = (int (*) (int)) dlsym(RTLD_NEXT, "fdatasync");
-	note_call("fdatasync");
+	log_call("fdatasync");
 	return real(fd);
 }

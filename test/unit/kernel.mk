@@ -1,9 +1,13 @@
-# Unit tests of the sort kernels: make -f test/unit/kernel.mk kernel-check
-# (and kernel-check-asan for the same under the address and UB sanitizers).
+# kernel.mk: the unit test of the CPU kernels (test/unit/kernel_test.c).
+#
+#	kernel-check		compiled as for the server
+#	kernel-check-asan	under the address and undefined behaviour sanitizers, fewer cases
+#
+# Needs a C compiler only.  Used alone: make -f test/unit/kernel.mk kernel-check
 
 include $(dir $(lastword $(MAKEFILE_LIST)))../../src/kernel/kernel.mk
 
-# Objects of the kernels are route.mk's too.  -g1 has the lines that a report names.
+# -g1: the sanitizers' reports name source lines
 SANITIZED = -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
 kernel_test_objects = $(patsubst %.c,test/bin/$(1)/%.o,test/unit/kernel_test.c test/unit/kernel_case.c \
@@ -23,7 +27,8 @@ test/bin/kernel_test: $(call kernel_test_objects,plain)
 test/bin/kernel_test_asan: $(call kernel_test_objects,asan)
 	$(CC) $(KERNEL_CFLAGS) $(SANITIZED) -o $@ $^ $(KERNEL_LIBS)
 
-# by the make that makes route.mk's, or two would write the same objects at once
+# Built by this make, not by the one that unit-run-% starts: route.mk links the same
+# objects, and two makes would write them at the same time.
 unit-run-kernel-check: test/bin/kernel_test
 unit-run-kernel-check-asan: test/bin/kernel_test_asan
 

@@ -1,10 +1,13 @@
-# The router's unit test and its bench; neither needs PostgreSQL.
+# route.mk: unit test and benchmarks of the router and its cost models.
 #
-#	make -f test/unit/route.mk unit-route		the table test
-#	make -f test/unit/route.mk bench-route		choice against measurement: see
-#											bench/cpu/route_grid.c; ROUTE_GRID=options
-#	make -f test/unit/route.mk bench-gpu-choices	the choice among a GPU's algorithms against
-#											what they took: bench/gpu/gpu_choices.c
+#	unit-route			the unit test (test/unit/route*_test.c), also under the address and undefined
+#						behaviour sanitizers
+#	bench-route			the CPU algorithm that the router chooses, against measured times
+#						(bench/cpu/route_grid.c); ROUTE_GRID has its options
+#	bench-gpu-choices	the GPU algorithm that the model chooses, against recorded times
+#						(bench/gpu/gpu_choices.c)
+#
+# Needs a C compiler only.  Used alone: make -f test/unit/route.mk unit-route
 
 ifndef SANITIZED
 include test/unit/kernel.mk
@@ -35,7 +38,7 @@ ROUTE_DEPS = $(ROUTE_SRCS) $(KERNEL_SRCS) $(ROUTE_HDRS) $(KERNEL_HDRS)
 
 route_test_objects = $(patsubst %.c,test/bin/$(1)/%.o,$(ROUTE_TEST_SRCS) $(ROUTE_SRCS) $(KERNEL_SRCS))
 
-# what takes longer to compile than to run
+# compiling these with -O3 takes longer than running them
 test/bin/asan/src/cost/%.o test/bin/asan/test/unit/route_%.o: SANITIZED_OPT = -O1
 
 test/bin/route_test: $(call route_test_objects,plain)

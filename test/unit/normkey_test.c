@@ -1,9 +1,11 @@
 /*
- * image_test.c
- *	  Unit test of the key images: their byte order is the SQL order.
+ * normkey_test.c
+ *	  Unit test of normalized keys: keys order as the SQL values do.
  *
- * Every pair of edge values and of random ones is compared twice, by the image
- * and by a plain statement of PostgreSQL's btree order of the type.
+ * For integers, floats and strings: each pair of edge values and random values
+ * is compared by key, and by a comparison that is written here after
+ * PostgreSQL's btree order of the type.  Bit compaction is compared with a loop
+ * over bits.  Includes two headers of src/key/type; needs no server.
  */
 #include "../../src/key/type/bytes.h"
 #include "../../src/key/type/normkey.h"
@@ -47,7 +49,7 @@ check(const char *type, int want, int got, uint64_t a, uint64_t b)
 				(unsigned long long) a, (unsigned long long) b, got, want);
 }
 
-/* float8_cmp_internal's order: NaN equals NaN and is larger than all else. */
+/* PostgreSQL's order of floats: NaN equals NaN and is larger than any number. */
 static int
 order_float(double a, double b)
 {
@@ -108,7 +110,7 @@ test_int32(void)
 static void
 test_int64(void)
 {
-	/* the ends are also the infinite dates and timestamps */
+	/* INT64_MIN and INT64_MAX are also the infinite timestamps */
 	static const int64_t edges[] = {INT64_MIN, INT64_MIN + 1, INT32_MIN, -4294967297, -256, -1, 0, 1,
 	255, 256, INT32_MAX, 4294967295, 4294967296, INT64_MAX - 1, INT64_MAX};
 	int64_t		v[NMAX];
@@ -136,7 +138,10 @@ test_int64(void)
 static void
 test_float4(void)
 {
-	/* zeros, denormals, the normal range's ends, infinities, NaNs of all kinds */
+	/*
+	 * zeros, smallest and largest denormals and normal numbers, one,
+	 * infinities, quiet and signalling NaNs
+	 */
 	static const uint32_t edges[] = {0, 0x80000000, 1, 0x80000001, 0x007FFFFF, 0x807FFFFF,
 		0x00800000, 0x80800000, 0x3F800000, 0xBF800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000,
 	0x7FC00000, 0xFFC00000, 0x7F800001, 0xFF800001, 0x7FFFFFFF, 0xFFFFFFFF, 0x7FC12345, 0xFFC12345};
@@ -202,7 +207,7 @@ typedef struct String
 	char		bytes[STRING_MAX];
 } String;
 
-/* memcmp's order, the shorter first */
+/* memcmp's order; of a string and its prefix the prefix is first */
 static int
 order_strings(const String *a, const String *b)
 {
@@ -211,7 +216,10 @@ order_strings(const String *a, const String *b)
 	return cmp != 0 ? sign_of(cmp < 0, cmp > 0) : sign_of(a->len < b->len, a->len > b->len);
 }
 
-/* A string of few different bytes, none of them zero, that likely has the prefix. */
+/*
+ * A random string of six different bytes, which are not zero.  It begins with
+ * prefix with a probability of at least 7/8.
+ */
 static void
 random_string(String *s, const String *prefix)
 {
@@ -224,7 +232,10 @@ random_string(String *s, const String *prefix)
 		s->bytes[i] = (char) bytes[random64() % sizeof(bytes)];
 }
 
-/* A string that ends where memory does: a reader beyond it would be found out. */
+/*
+ * The key of s, copied to the end of an allocated chunk: the address sanitizer
+ * reports a read behind the string.
+ */
 static uint64_t
 normkey_at_end(const BytesPrefix *prefix, const String *s, bool *inexact)
 {
@@ -237,7 +248,10 @@ normkey_at_end(const BytesPrefix *prefix, const String *s, bool *inexact)
 	return normkey;
 }
 
-/* Smaller and larger are right, and so is equal where both are exact. */
+/*
+ * Keys x and y of a and b: if they differ they must order as the strings, and
+ * if they are equal and exact the strings must be equal.
+ */
 static void
 check_normkey(const char *what, const String *a, const String *b, uint64_t x, uint64_t y, bool exact)
 {
@@ -250,8 +264,11 @@ check_normkey(const char *what, const String *a, const String *b, uint64_t x, ui
 }
 
 /*
- * Images behind a prefix, those of strings without it included; then behind less of
- * it, where those that have it must come out as if made anew.
+ * Keys of strings relative to a common prefix.  Strings without the prefix have
+ * keys, too.  Then the prefix becomes shorter: bytes_shift() must change keys of
+ * strings that begin with the prefix to those that bytes_normkey() makes with
+ * the shorter prefix, and bytes_shift_loses() must report that a key which was
+ * exact no longer is.
  */
 static void
 test_bytes(void)
@@ -299,17 +316,20 @@ test_bytes(void)
 			prefix.len = to;
 			normkey = normkey_at_end(&prefix, &v[i], &anew);
 			prefix.len = from;
-			check("bytes shifted", 0, normkey != bytes_shift(&prefix, from, to, x[i]), x[i], normkey);
+			check("bytes, shorter prefix", 0, normkey != bytes_shift(&prefix, from, to, x[i]), x[i], normkey);
 			must_lose |= anew && !inexact[i];
 		}
 		failed = bytes_shift_loses(from, to, any);
-		check("bytes lost", 0, must_lose && !failed, any, 0);
+		check("bytes, shift reports lost bytes", 0, must_lose && !failed, any, 0);
 	}
 }
 
-/* Bits that all numbers share, left out one by one, as the six steps do at once. */
+/*
+ * Bit compaction removes the bits outside the mask, as a loop over bits does,
+ * and keeps the order of numbers that agree outside the mask.
+ */
 static void
-test_squeeze(void)
+test_bit_compaction(void)
 {
 	for (int round = 0; round < 2000; round++)
 	{
@@ -332,9 +352,9 @@ test_squeeze(void)
 				if ((mask >> bit & 1) != 0)
 					want = want << 1 | (v >> bit & 1);
 			}
-			check("squeezed", 0, want != got, v, got);
+			check("bit compaction", 0, want != got, v, got);
 			if (i > 0)
-				check("squeezed order", sign_of(v < prev, v > prev),
+				check("bit compaction, order", sign_of(v < prev, v > prev),
 					  sign_of(got < prev_got, got > prev_got), v, prev);
 			prev = v;
 			prev_got = got;
@@ -346,11 +366,11 @@ int
 main(void)
 {
 	test_bytes();
-	test_squeeze();
+	test_bit_compaction();
 	test_int32();
 	test_int64();
 	test_float4();
 	test_float8();
-	printf("images: %lu pairs, %lu failures\n", npairs, nfailures);
+	printf("normalized keys: %lu checks, %lu failures\n", npairs, nfailures);
 	return nfailures == 0 ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 /*
- * key_images.c
- *	  For t/: images of keys against the order that PostgreSQL itself gives values.
+ * normkeys.c
+ *	  Compares normalized keys with the comparators of their types, for
+ *	  t/cpu/normalized_keys.pl.
  */
 #include "postgres.h"
 
@@ -13,22 +14,25 @@
 
 #define WORDS_MAX	2
 
-typedef struct Imaged
+#define UNDECIDED	2
+
+/* The words of a value's normalized key. */
+typedef struct NormKeys
 {
 	uint64		word[WORDS_MAX];
 	bool		inexact[WORDS_MAX];
-} Imaged;
+} NormKeys;
 
-/* Says less (-1), more (1), equal (0) or that it cannot tell (2). */
+/* -1, 0 or 1; UNDECIDED if the keys are equal but inexact. */
 static int
-compare_images(const Imaged *a, const Imaged *b, int words)
+compare_normkeys(const NormKeys *a, const NormKeys *b, int words)
 {
 	for (int w = 0; w < words; w++)
 	{
 		if (a->word[w] != b->word[w])
 			return a->word[w] < b->word[w] ? -1 : 1;
 		if (a->inexact[w] || b->inexact[w])
-			return 2;
+			return UNDECIDED;
 	}
 	return 0;
 }
@@ -43,12 +47,13 @@ set_up_column(KeyBufferColumn *col, const KeyColumn *key, int word)
 }
 
 /*
- * check_images(values anyarray, op regoperator): what is wrong between images and
- * comparator in any pair, or 'N pairs, N not told'.
+ * check_normkeys(values anyarray, op regoperator): compares each pair of values
+ * by key and by op's comparator.  Returns the first difference, or 'N pairs, N
+ * undecided'.
  */
-PG_FUNCTION_INFO_V1(check_images);
+PG_FUNCTION_INFO_V1(check_normkeys);
 Datum
-check_images(PG_FUNCTION_ARGS)
+check_normkeys(PG_FUNCTION_ARGS)
 {
 	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
 	KeyColumn	key = {.attno = 1, .sortop = PG_GETARG_OID(1), .collation = PG_GET_COLLATION()};
@@ -58,11 +63,11 @@ check_images(PG_FUNCTION_ARGS)
 	KeyMaker	makers[WORDS_MAX];
 	Datum	   *values;
 	bool	   *nulls;
-	Imaged	   *normkeys;
+	NormKeys   *normkeys;
 	int			n;
 	int			words;
 	int64		pairs = 0;
-	int64		untold = 0;
+	int64		undecided = 0;
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;
@@ -79,7 +84,7 @@ check_images(PG_FUNCTION_ARGS)
 
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &typlen, &typbyval, &typalign);
 	deconstruct_array(array, ARR_ELEMTYPE(array), typlen, typbyval, typalign, &values, &nulls, &n);
-	normkeys = palloc0(n * sizeof(Imaged));
+	normkeys = palloc0(n * sizeof(NormKeys));
 	for (int i = 0; i < n; i++)
 	{
 		for (int w = 0; w < words; w++)
@@ -87,17 +92,17 @@ check_images(PG_FUNCTION_ARGS)
 		CHECK_FOR_INTERRUPTS();
 		for (int j = 0; j <= i; j++)
 		{
-			int			told = compare_images(&normkeys[i], &normkeys[j], words);
+			int			got = compare_normkeys(&normkeys[i], &normkeys[j], words);
 			int			want = ApplySortComparator(values[i], false, values[j], false, ssup);
 
 			pairs++;
-			if (told == 2)
-				untold++;
-			else if (told != (want > 0) - (want < 0))
-				PG_RETURN_TEXT_P(cstring_to_text(psprintf("values %d and %d: told %d, is %d", i + 1, j + 1,
-														  told, want)));
+			if (got == UNDECIDED)
+				undecided++;
+			else if (got != (want > 0) - (want < 0))
+				PG_RETURN_TEXT_P(cstring_to_text(psprintf("values %d and %d: keys compare %d, values %d",
+														  i + 1, j + 1, got, want)));
 		}
 	}
-	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%lld pairs, %lld not told",
-											  (long long) pairs, (long long) untold)));
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%lld pairs, %lld undecided",
+											  (long long) pairs, (long long) undecided)));
 }

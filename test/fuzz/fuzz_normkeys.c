@@ -1,12 +1,18 @@
 /*
- * fuzz_images.c
- *	  Images of keys against comparisons of their types, for libFuzzer: make fuzz.
+ * fuzz_normkeys.c
+ *	  Fuzzes normalized keys with libFuzzer: make fuzz-normkeys.
  *
- * An input's first byte says the type, the rest becomes two values of it and, for
- * strings, a prefix.  An image may say "before" or "after" only where the type's order
- * says so, and "equal" only where it is exact and the values are.  The comparisons here
- * are written after the types' definitions, apart from the images and from the server:
- * t/cpu/normalized_keys.pl has the server's own.
+ * The first byte of an input selects a type and ASC or DESC.  The other bytes
+ * become two values of the type and, for strings, a common prefix.  Keys that
+ * differ must order as the values do; equal keys that are exact must belong to
+ * equal values.  The fuzzer aborts otherwise.
+ *
+ * The comparisons in this file follow the definitions of the types and share no
+ * code with the keys or the server.  t/cpu/normalized_keys.pl compares keys with
+ * the server's comparators.
+ *
+ * Links three files of src/key/type without a server.  Functions of the server
+ * that they name, and no input reaches, are defined here and abort.
  */
 #include "postgres.h"
 
@@ -24,14 +30,16 @@
 
 #define DIGITS_MAX	24
 #define VALUE_MAX	(4 * DIGITS_MAX + 64)
+#define UNDECIDED	2
 
-/* What values are made of: zeros when it is used up. */
+/* The bytes of the input that are not used yet; followed by zeros. */
 typedef struct Input
 {
 	const uint8 *p;
 	size_t		left;
 } Input;
 
+/* A value: u is its Datum, the other members what the comparisons here read. */
 typedef struct Value
 {
 	union
@@ -41,16 +49,18 @@ typedef struct Value
 		TimeTzADT	timetz;
 		Interval	interval;
 	}			u;
-	/* as the comparisons see it */
-	int			special;		/* of a numeric: -1, 1 and 2: infinities, NaN */
+	/* numeric */
+	int			special;		/* -1 and 1: infinities, 2: NaN, 0: a number */
 	bool		negative;
 	int			weight;
 	int			ndigits;
 	int			digits[DIGITS_MAX];
-	int			len;			/* of a string, in bytes or bits */
+	/* strings, bit strings */
+	int			len;			/* in bytes or bits */
 	const uint8 *data;
 } Value;
 
+/* A type: how a value is made of the input, and how two values compare. */
 typedef struct Target
 {
 	KeyKind		kind;
@@ -58,7 +68,7 @@ typedef struct Target
 	int			(*compare) (const Value *a, const Value *b);
 } Target;
 
-/* The server's, which nothing here comes to. */
+/* Functions and variables of the server, which the linked files name. */
 extern void *detoast_attr(struct varlena *attr);
 extern void *detoast_attr_slice(struct varlena *attr, int32 offset, int32 length);
 extern char *text_to_cstring(const text *t);
@@ -154,10 +164,10 @@ make_numeric(Input *in, Value *v)
 	{
 		int			digit = take(in);
 
-		/* many zeros and nines */
+		/* zeros and 9999 are frequent */
 		v->digits[i] = digit < 64 ? 0 : digit < 96 ? 9999 : (digit << 8 | take(in)) % 10000;
 	}
-	/* as the server leaves them: no zeros at either end, and zero itself plain */
+	/* as the server stores numerics: no leading or trailing zero digits */
 	while (first < v->ndigits && v->digits[first] == 0)
 		first++;
 	v->ndigits -= first;
@@ -451,9 +461,9 @@ datum_of(KeyKind kind, const Value *v)
 	return Float8GetDatum(f);
 }
 
-/* -1, 0, 1, or 2: cannot tell. */
+/* -1, 0 or 1; UNDECIDED if the keys are equal but inexact. */
 static int
-compare_images(KeyKind kind, const Value *a, const Value *b, const BytesPrefix *prefix, uint64 flip)
+compare_normkeys(KeyKind kind, const Value *a, const Value *b, const BytesPrefix *prefix, uint64 flip)
 {
 	for (int word = 0; word < key_words(kind); word++)
 	{
@@ -466,7 +476,7 @@ compare_images(KeyKind kind, const Value *a, const Value *b, const BytesPrefix *
 		if (x != y)
 			return x < y ? -1 : 1;
 		if (ainexact || binexact)
-			return 2;
+			return UNDECIDED;
 	}
 	return 0;
 }
@@ -483,7 +493,7 @@ LLVMFuzzerTestOneInput(const uint8 *data, size_t size)
 	Value		a = {0};
 	Value		b = {0};
 	BytesPrefix prefix = {0};
-	int			told;
+	int			got;
 	int			want;
 
 	if (key_by_bytes(target->kind))
@@ -492,7 +502,7 @@ LLVMFuzzerTestOneInput(const uint8 *data, size_t size)
 		take_bytes(&in, prefix.bytes, prefix.len);
 	}
 	target->make(&in, &a);
-	/* often the same, but for what is left */
+	/* half of the inputs: b is made of the first bytes of a, so that it is often similar */
 	if (take(&in) % 2 == 0)
 	{
 		size_t		most = take(&in);
@@ -503,11 +513,11 @@ LLVMFuzzerTestOneInput(const uint8 *data, size_t size)
 	}
 	else
 		target->make(&in, &b);
-	told = compare_images(target->kind, &a, &b, &prefix, flip);
+	got = compare_normkeys(target->kind, &a, &b, &prefix, flip);
 	want = target->compare(&a, &b);
 	if (flip != 0)
 		want = -want;
-	if (told != 2 && told != want)
+	if (got != UNDECIDED && got != want)
 		abort();
 	return 0;
 }
