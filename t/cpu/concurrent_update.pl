@@ -1,4 +1,7 @@
-# EvalPlanQual: a query with a sort meets rows that another session changed.
+# concurrent_update.pl: queries with a sort that wait for a row lock and then read the changed row (EvalPlanQual).
+#
+# A writer changes rows; a reader's statement waits for the writer, which commits.  The reader's output and the tables
+# afterwards are the same with GpuSort as with the stock Sort.
 use strict;
 use warnings;
 
@@ -8,7 +11,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('epq');
+my $node = new_node('concurrent_update');
 my %waiting = (
 	'FOR UPDATE above a sort' => 'SELECT id, k, v FROM t ORDER BY k DESC, id FOR UPDATE',
 	'FOR UPDATE with LIMIT' => 'SELECT id, k, v FROM t ORDER BY k, id LIMIT 4 FOR UPDATE',
@@ -36,7 +39,7 @@ SQL
 		$reader->query("SET gpusort.enable = $enable; SET enable_hashjoin = off; SET enable_nestloop = off; SET "
 			. "enable_hashagg = off;");
 		my $plan = $reader->query("EXPLAIN (COSTS OFF) $waiting{$name}");
-		like($plan, $enable eq 'on' ? qr/GpuSort/ : qr/Sort/, "$name: plan, enable = $enable") or diag $plan;
+		like($plan, $enable eq 'on' ? qr/GpuSort/ : qr/Sort/, "$name: the plan's node, enable = $enable") or diag $plan;
 		$writer->query('BEGIN; UPDATE t SET k = (k + 2) % 5, v = v + 1 WHERE id % 3 = 0; DELETE FROM t WHERE id = 4;');
 		my $pid = $reader->query('SELECT pg_backend_pid()');
 		$reader->query_until(qr/begun/, "\\echo begun\n$waiting{$name};\n\\echo finished\n");
@@ -44,15 +47,15 @@ SQL
 		  or diag 'the reader does not wait';
 		$writer->query('COMMIT');
 		my $output = $reader->query('SELECT 0 WHERE false');
-		# without ORDER BY, rows that tie below may come in any order
+		# RETURNING without ORDER BY: any order of rows is right
 		$output = join "\n", sort split /\n/, $output if $name =~ /^(UPDATE|DELETE)/;
 		$got{$enable} = $output . $reader->query('SELECT id, k, v FROM t ORDER BY id');
 		is($reader->{stderr}, '', "$name: no error, enable = $enable");
 		$writer->quit;
 		$reader->quit;
 	}
-	is($got{on}, $got{off}, "$name: as the stock server");
-	like($got{on}, qr/finished/, "$name: the output was seen");
+	is($got{on}, $got{off}, "$name: same output and tables as with the stock Sort");
+	like($got{on}, qr/finished/, "$name: the statement finished");
 }
 
 $node->stop;

@@ -1,5 +1,10 @@
-# Strings of ICU's collations, whose order is guessed from their letters before they are compared: in the order of the
-# stock Sort, also where guesses are wrong, as of contractions, ignored letters and numbers by value.
+# primary_weights.pl: sorts by ICU collations come in the stock Sort's order.
+#
+# gpusort orders such strings by primary weights of their letters first, and then compares them.  Tested are letters
+# whose weights are right, letters whose weights mislead (contractions, ignored characters, numbers by value), and
+# letters without weights.
+#
+# Skipped if the server has no ICU.
 use strict;
 use warnings;
 
@@ -12,8 +17,8 @@ my $seed = $ENV{GPUSORT_SEED} || time();
 srand($seed);
 note "seed $seed";
 
-my $node = new_node('key_letters');
-plan skip_all => 'a server without ICU' unless $node->safe_psql('postgres',
+my $node = new_node('primary_weights');
+plan skip_all => 'the server has no ICU' unless $node->safe_psql('postgres',
 	q(SELECT count(*) FROM pg_collation WHERE collname = 'hu-x-icu'));
 
 my $tables = <<'SQL';
@@ -24,7 +29,7 @@ CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level1', deterministi
 SELECT setseed(SEED);
 CREATE FUNCTION word(letters text[], n int) RETURNS text VOLATILE LANGUAGE sql AS
 $$ SELECT string_agg(letters[1 + floor(random() * cardinality(letters))::int], '') FROM generate_series(1, n) $$;
--- plain: what the letters tell; odd: what they do not; far: letters without places
+-- plain: weights give the order; odd: weights may mislead; far: letters without weights
 CREATE TABLE words AS SELECT i,
 	(word('{a,b,c,d,e,E,f,A,é,ö,ß," ",-,1,9,x,y,z}', 4 + i % 9)) AS plain,
 	(ARRAY['common, ', '', ''])[1 + i % 3] || word('{c,ch,C,cs,dz,dzs,é,E,æ,aa,å,ll,10,9,-,_,"  ",l,·,日,я,😀}', 1 + i %
@@ -52,15 +57,16 @@ for my $coll ('en-x-icu', 'hu-x-icu', 'numbers', 'shifted', 'upper', 'loose')
 	{
 		for my $by ('', 'DESC', 'NULLS FIRST')
 		{
-			# a tie is in the table's order, which is i's
+			# equal keys keep the order of the table, which is that of i
 			is($node->safe_psql('postgres', "SELECT sorted('$col', '$coll', '$by', '')"),
 				$node->safe_psql('postgres', "SET gpusort.enable = off; SELECT sorted('$col', '$coll', '$by', ', i')"),
-				"$col, $coll $by") or diag "seed $seed";
+				"$col, $coll $by: rows in the stock Sort's order") or diag "seed $seed";
 		}
 	}
 }
 like($node->safe_psql('postgres', 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM words ORDER BY '
 	. 'plain COLLATE "en-x-icu"'),
-	qr/GpuSort.*1-bit keys \(prefix\), 12100 rows.*, 12100 ties compared/s, 'letters are no key');
+	qr/GpuSort.*1-bit keys \(prefix\), 12100 rows.*, 12100 ties compared/s,
+	'weights are no part of the normalized key: all rows are compared');
 $node->stop;
 done_testing();

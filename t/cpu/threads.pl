@@ -1,4 +1,7 @@
-# gpusort.threads, and the threads that all sessions together may have: gpusort.max_threads.
+# threads.pl: gpusort.threads limits the threads of a sort, gpusort.max_threads those of all sessions together.
+#
+# A debug message reports, for each sort, the threads it got beside its process and the threads that sorts of other
+# sessions had at that moment.
 use strict;
 use warnings;
 
@@ -23,31 +26,33 @@ value('VACUUM ANALYZE t');
 my $set = 'SET log_min_messages = debug1; SET gpusort.threads = 4;';
 my $sort = 'SELECT count(*) FROM (SELECT k, id FROM t ORDER BY k OFFSET 0) s;';
 
-# What sorts were given since: [ here, of others ], ...
-sub given
+# The reports in the log since offset: [ threads of the sort, threads of others ], ...
+sub reports
 {
 	my ($offset) = @_;
-	my @given;
+	my @reports;
 	my $log = slurp_file($node->logfile, $offset);
-	push @given, [ $1, $2 ] while $log =~ /gpusort: (\d+) threads beside this process, (\d+) of others/g;
-	return @given;
+	push @reports, [ $1, $2 ] while $log =~ /gpusort: (\d+) threads beside this process, (\d+) of others/g;
+	return @reports;
 }
 
-sub given_is
+# Runs statements, by default a sort; their reports are as wanted: "own+others", one for each sort.
+sub threads_are
 {
 	my ($want, $name, $sql) = @_;
 	my $offset = -s $node->logfile;
 
 	value($sql // "$set $sort");
-	my @given = given($offset);
-	is(join(' ', map { "$_->[0]+$_->[1]" } @given), $want, $name);
+	my @reports = reports($offset);
+	is(join(' ', map { "$_->[0]+$_->[1]" } @reports), $want, $name);
 }
 
-# alone
-given_is('3+0', 'a session alone has all that there are');
-given_is('1+0', 'or as many as it wants', "$set SET gpusort.threads = 2; $sort");
-is(value("$set SELECT result FROM check_sort('SELECT k, id FROM t ORDER BY k')"), 'same', 'the order');
-given_is('3+0', 'in a subtransaction',
+# one session
+threads_are('3+0', 'one session gets all of gpusort.max_threads');
+threads_are('1+0', 'gpusort.threads = 2: one thread beside the process', "$set SET gpusort.threads = 2; $sort");
+is(value("$set SELECT result FROM check_sort('SELECT k, id FROM t ORDER BY k')"), 'same',
+	"with threads: rows in the stock Sort's order");
+threads_are('3+0', 'a sort in a subtransaction gets threads',
 	"$set DO \$\$ BEGIN PERFORM * FROM t ORDER BY k; EXCEPTION WHEN division_by_zero THEN NULL; END \$\$");
 
 # many sessions
@@ -57,14 +62,14 @@ given_is('3+0', 'in a subtransaction',
 
 	append_to_file($script, "$set\n$sort\n");
 	$node->command_ok([ 'pgbench', '-n', '-c', 6, '-j', 2, '-t', 15, '-f', $script, 'postgres' ], 'six sessions');
-	my @given = given($offset);
-	is(scalar @given, 90, 'each sort asked');
-	is(scalar(grep { $_->[0] + $_->[1] > 3 } @given), 0, 'never do more run than may');
-	cmp_ok(scalar(grep { $_->[1] > 0 } @given), '>', 0, 'though sorts met');
-	given_is('3+0', 'all are free again');
+	my @reports = reports($offset);
+	is(scalar @reports, 90, 'six sessions: each sort reports its threads');
+	is(scalar(grep { $_->[0] + $_->[1] > 3 } @reports), 0, 'six sessions: never more threads than gpusort.max_threads');
+	cmp_ok(scalar(grep { $_->[1] > 0 } @reports), '>', 0, 'six sessions: some sorts ran at the same time');
+	threads_are('3+0', 'six sessions: all threads are free afterwards');
 }
 
-# sorts that end by an error give theirs back
+# cancelled sorts return their threads
 {
 	my $s = new_session($node);
 
@@ -76,26 +81,30 @@ given_is('3+0', 'in a subtransaction',
 		$s->query('SELECT count(*) FROM (SELECT k FROM large ORDER BY k OFFSET 0) s');
 	}
 	like($s->{stderr}, qr/canceling statement/, 'sorts were cancelled');
-	given_is('3+0', 'cancelled: all are free again');
+	threads_are('3+0', 'cancelled sorts: all threads are free afterwards');
 	$s->quit;
 }
 
-# by a reload
+# gpusort.max_threads changed by a reload
 $node->append_conf('postgresql.conf', 'gpusort.max_threads = 0');
 $node->reload;
-ok($node->poll_query_until('postgres', "SELECT current_setting('gpusort.max_threads') = '0'"), 'a reload');
-given_is('', 'none may run, and none does');
-is(value("$set SELECT result FROM check_sort('SELECT k, id FROM t ORDER BY k')"), 'same', 'without threads');
+ok($node->poll_query_until('postgres', "SELECT current_setting('gpusort.max_threads') = '0'"),
+	'max_threads = 0 after a reload');
+threads_are('', 'max_threads = 0: no sort gets threads');
+is(value("$set SELECT result FROM check_sort('SELECT k, id FROM t ORDER BY k')"), 'same',
+	"max_threads = 0: rows in the stock Sort's order");
 $node->append_conf('postgresql.conf', 'gpusort.max_threads = -1');
 $node->reload;
-ok($node->poll_query_until('postgres', "SELECT current_setting('gpusort.max_threads') = '-1'"), 'another reload');
-given_is('7+0', 'max_worker_processes', "$set SET gpusort.threads = 20; $sort");
+ok($node->poll_query_until('postgres', "SELECT current_setting('gpusort.max_threads') = '-1'"),
+	'max_threads = -1 after a reload');
+threads_are('7+0', 'max_threads = -1: max_worker_processes limits threads', "$set SET gpusort.threads = 20; $sort");
 
-# without shared memory the limit is the session's own
+# not preloaded by the server: there is no shared memory, and the limit holds for each session
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''\nsession_preload_libraries = 'gpusort'\n"
 	. 'gpusort.max_threads = 1');
 $node->restart;
-is(value("$set SELECT result FROM check_sort('SELECT k, id FROM t ORDER BY k')"), 'same', 'not preloaded: the order');
+is(value("$set SELECT result FROM check_sort('SELECT k, id FROM t ORDER BY k')"), 'same',
+	"not preloaded: rows in the stock Sort's order");
 {
 	my $s = new_session($node);
 

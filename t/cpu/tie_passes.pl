@@ -1,5 +1,8 @@
-# Strings that are prefixes of each other or share long prefixes: in the order of the stock Sort, and in passes whose
-# number of rows and bytes is bounded by what a sort by comparison looks at.
+# tie_passes.pl: multikey passes over strings with long common prefixes.
+#
+# Thirteen kinds of strings, in several types and orders, come in the stock Sort's order.  The work of the passes over n
+# rows is bounded: the passes of all rows sum up to at most 5 n log2(n), and the bytes they read to twice the bytes of
+# the strings.  A debug message reports both numbers.
 use strict;
 use warnings;
 
@@ -31,7 +34,7 @@ ALTER TABLE strings ALTER b SET STORAGE PLAIN;
 ALTER TABLE strings ALTER t SET STORAGE PLAIN;
 ALTER TABLE strings ALTER c SET STORAGE PLAIN;
 INSERT INTO strings (kind, i, b)
--- prefixes of one string, of one in each group, and with an end of their own
+-- prefixes of one string; prefixes of one string in each group; prefixes with different ends
 SELECT 'prefixes', i, repeat('a', any_of(2000))::bytea FROM generate_series(1, 6000) i
 UNION ALL SELECT 'groups', i, format('g%s', any_of(100))::bytea || repeat('x', any_of(2000))::bytea
 	FROM generate_series(1, 4000) i
@@ -51,7 +54,7 @@ UNION ALL SELECT 'random', i, substr(s, any_of(2000) + 1, 1000)
 -- a tree: two choices of twelve letters, eleven times
 UNION ALL SELECT 'tree', i, (SELECT string_agg(CASE WHEN any_of(2) = 0 THEN 'oneoneoneone' ELSE 'twotwotwotwo' END,
 	'')::bytea FROM generate_series(1, 11 + i * 0)) FROM generate_series(1, 4000) i
--- long, and equal in small groups; some differ at their ends
+-- long strings: groups of equal strings that differ at their ends, one string, NULLs, toasted
 UNION ALL SELECT 'equal', i, (repeat('long', 450) || i % 700)::bytea FROM generate_series(1, 4000) i
 UNION ALL SELECT 'same', i, repeat('same', 450)::bytea FROM generate_series(1, 2000) i
 UNION ALL SELECT 'NULLs', i, CASE WHEN any_of(4) > 0 THEN repeat('n', any_of(900))::bytea END
@@ -75,21 +78,21 @@ $tables =~ s/SEED/rand/e;
 $node->safe_psql('postgres', $tables);
 
 my @kinds = split /\n/, $node->safe_psql('postgres', 'SELECT DISTINCT kind FROM strings');
-is(scalar @kinds, 13, 'all kinds of strings are there');
+is(scalar @kinds, 13, 'the table has all kinds of strings');
 for my $kind (@kinds)
 {
 	for my $keys ('t', 't DESC', 'b', 'b DESC NULLS LAST', 'c', 'n DESC', 'length(b) % 7, t DESC',
 		't, length(b) % 3, b', 'n, b DESC')
 	{
-		# a tie is in the order of i
+		# equal keys keep the order of i
 		is($node->safe_psql('postgres', "SELECT sorted('$kind', '$keys')"),
 			$node->safe_psql('postgres', "SET gpusort.enable = off; SELECT sorted('$kind', '$keys, i')"),
-			"$kind by $keys")
+			"$kind by $keys: rows in the stock Sort's order")
 		  or diag "seed $seed";
 	}
 }
 
-# The work of passes over n rows: each row in a few times log2(n) of them, each byte a few times.
+# The work of the passes, which the debug message reports.
 for my $case (@kinds, 'wide')
 {
 	my $from = $case ne 'wide' ? "strings WHERE kind = '$case'" :
@@ -102,11 +105,11 @@ for my $case (@kinds, 'wide')
 	{
 		($n, $rows, $bytes) = ($n + $1, $rows + $2, $bytes + $3);
 	}
-	# some kinds may have no run that is large enough
-	cmp_ok($rows, '>', 0, "$case: passes are counted") if $case !~ /groups|periodic|fibonacci|random|tree|NULLs/;
+	# kinds whose groups of ties may all be too small for passes
+	cmp_ok($rows, '>', 0, "$case: passes resolve ties") if $case !~ /groups|periodic|fibonacci|random|tree|NULLs/;
 	next if $rows == 0;
 	cmp_ok($rows, '<=', 5 * $n * log($n) / log(2), "$case: $n rows take part in passes $rows times");
-	cmp_ok($bytes, '<=', 2 * $out, "$case: $bytes bytes of $out are compared");
+	cmp_ok($bytes, '<=', 2 * $out, "$case: passes read $bytes bytes of $out");
 }
 $node->stop;
 done_testing();

@@ -1,5 +1,10 @@
-# Values that only a comparator orders and that come again and again: a hash table finds the different ones.  Its work
-# is bounded, also for strings that are chosen to have the same place in it.
+# value_dictionary.pl: the dictionary of distinct values for keys that need a comparator.
+#
+# A sort by such a key puts its values into a hash table and compares the distinct ones only.  For few values, many
+# values, and strings chosen to collide in the hash table (test/module/dictionary.c), the rows come in the stock Sort's
+# order and the number of probes is bounded.  The debug message of the dictionary tells both.
+#
+# Needs the test module.  ICU's and the C library's en_US are tested if the server has them.
 use strict;
 use warnings;
 
@@ -9,7 +14,7 @@ use GpuSortTest;
 use Test::More;
 
 my $node = new_node('value_dictionary');
-# the table's size, which goes with the number of rows
+# $entries is the size of the hash table for $rows rows
 my ($rows, $different, $entries) = (20000, 1200, 4096);
 $node->safe_psql('postgres', <<SQL);
 CREATE FUNCTION counted_compare(text, text) RETURNS int AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
@@ -28,24 +33,25 @@ FROM colliding_strings($different, 42, $entries) s, generate_series(1, $rows) i;
 CREATE TABLE random AS SELECT i, md5(mix(i)::text) AS t FROM generate_series(1, $rows) i;
 CREATE TABLE few AS SELECT i, md5((mix(i) % $different)::text) AS t FROM generate_series(1, $rows) i;
 SQL
-is($node->safe_psql('postgres', 'SELECT count(DISTINCT t) FROM chosen'), $different, 'strings are chosen');
+is($node->safe_psql('postgres', 'SELECT count(DISTINCT t) FROM chosen'), $different, 'colliding strings are distinct');
 
-# what the dictionary says of itself, after the order has been compared with the stock Sort's
+# Sorts a table, compares the order with the stock Sort's, and returns what the dictionary reports: the numbers of
+# values and rows, how it ended, and the number of probes.
 sub dictionary
 {
 	my ($table, $by, $where) = @_;
 	my $query = "SELECT md5(string_agg(i::text, ',')) FROM "
 	  . "(SELECT i FROM (SELECT i, t FROM $table $where) y ORDER BY $by%s OFFSET 0) x";
 	my $stock = $node->safe_psql('postgres', 'SET gpusort.enable = off; ' . sprintf $query, ', i');
-	# the second time nothing is looked up in catalogs, which may draw, too
+	# The report is the second run's: the first also fills catalog caches, which may draw random numbers.
 	my $ours = sprintf $query, '';
 	my ($rc, $out, $err) = $node->psql('postgres', "$ours; SET client_min_messages = debug1; $ours");
 
-	is($out, "$stock\n$stock", "$table by $by: in order");
-	my @said = $err =~ /dictionary of (\d+) values of (\d+) rows (complete|given up) after (\d+) probes/;
-	is($said[1], $rows, "$table by $by: a dictionary is tried") or diag $err;
-	note "$table by $by: $said[0] values, $said[2], $said[3] probes";
-	return @said;
+	is($out, "$stock\n$stock", "$table by $by: rows in the stock Sort's order");
+	my @report = $err =~ /dictionary of (\d+) values of (\d+) rows (complete|given up) after (\d+) probes/;
+	is($report[1], $rows, "$table by $by: the dictionary gets all rows") or diag $err;
+	note "$table by $by: $report[0] values, $report[2], $report[3] probes";
+	return @report;
 }
 
 my @by = 't USING <#';
@@ -56,23 +62,23 @@ push @by, 't COLLATE "en_US.utf8"'
 for my $by (@by)
 {
 	my ($values, undef, $how, $probes) = dictionary('few', $by, '');
-	is($how, 'complete', "few by $by: ranked");
-	is($values, $different, "few by $by: all values are found");
-	cmp_ok($probes, '<=', 3 * $rows, "few by $by: probes");
+	is($how, 'complete', "few by $by: the dictionary is completed");
+	is($values, $different, "few by $by: the dictionary has all values");
+	cmp_ok($probes, '<=', 3 * $rows, "few by $by: at most 3 probes a row");
 
-	# strings that collide with one key do not with another
+	# without the seed the dictionary draws another hash key, under which the strings do not collide
 	($values, undef, $how, $probes) = dictionary('chosen', $by, '');
-	is($how, 'complete', "chosen by $by: ranked");
-	cmp_ok($probes, '<=', 3 * $rows, "chosen by $by: probes");
+	is($how, 'complete', "chosen by $by, another hash key: the dictionary is completed");
+	cmp_ok($probes, '<=', 3 * $rows, "chosen by $by, another hash key: at most 3 probes a row");
 
-	# the key is known: each probe after the first few would pass all values before
+	# with the seed all strings collide
 	(undef, undef, $how, $probes) = dictionary('chosen', $by, 'WHERE seed_random(42)');
-	is($how, 'given up', "chosen for this key by $by: given up");
-	cmp_ok($probes, '<=', 8 * $rows + 1024, "chosen for this key by $by: probes");
+	is($how, 'given up', "chosen by $by, colliding: the dictionary is given up");
+	cmp_ok($probes, '<=', 8 * $rows + 1024, "chosen by $by, colliding: at most 8 probes a row and 1024");
 
 	(undef, undef, $how, $probes) = dictionary('random', $by, '');
-	is($how, 'given up', "random by $by: given up");
-	cmp_ok($probes, '<=', 3 * $rows, "random by $by: probes");
+	is($how, 'given up', "random by $by: the dictionary is given up");
+	cmp_ok($probes, '<=', 3 * $rows, "random by $by: at most 3 probes a row");
 }
 $node->stop;
 done_testing();
