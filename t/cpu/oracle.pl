@@ -1,6 +1,7 @@
-# Random tables in random orders: GpuSort returns the stock server's rows, row
-# by row, and keeps equal rows in order; also where rows are no more than keys.
-# GPUSORT_SEED repeats a run, GPUSORT_ROUNDS makes it longer.
+# oracle.pl: random tables in random orders, against the stock Sort.
+#
+# GpuSort returns the stock Sort's rows in its order, and keeps the input order of equal rows; also in keys-only
+# sorts. GPUSORT_SEED repeats a run, GPUSORT_ROUNDS sets the number of random tables.
 use strict;
 use warnings;
 

@@ -1,6 +1,7 @@
-# Temporary files: limited, reported and removed as those of a stock Sort, and
-# memory kept within work_mem.  Of the CPU's sorts alone: rows that go to a GPU are
-# not spilled (service.pl), so that what is expected here would not be true of them.
+# spill.pl: temporary files of sorts on the CPU.
+#
+# gpusort limits, reports and removes temporary files as the stock Sort does, and keeps memory within work_mem.
+# gpusort.device is off, because rows that go to a GPU are not written to runs; t/gpu/service.pl tests those.
 use strict;
 use warnings;
 

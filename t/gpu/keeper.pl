@@ -1,5 +1,6 @@
-# The device process and its keeper end without harm to the server, also where the postmaster is
-# process 1 and every orphan becomes its child, as in a container.
+# keeper.pl: the device process and its keeper end without harm to the server.
+#
+# Also where the postmaster is process 1, as in a container, and so becomes the parent of every orphan.
 use strict;
 use warnings;
 

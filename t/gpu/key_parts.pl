@@ -1,6 +1,7 @@
-# Sorts larger than a device's budget: their keys go in parts, on one device after the
-# other or on several at a time.  Each query's rows are compared in their order with the
-# stock Sort's, and EXPLAIN has to say which way they went.
+# key_parts.pl: key mode with more keys than a device's budget.
+#
+# The keys go to the device in parts: one device sorts them one after the other, or several devices at the same time.
+# The rows of each query come in the stock Sort's order, and EXPLAIN tells which devices sorted them.
 use strict;
 use warnings;
 

@@ -1,6 +1,7 @@
-# Keys of every kind on a device, with their rows and alone, and what they do not tell apart by the tie-break; and
-# ahead of rows that then are not as those before them.  Against the library's fake device, or the one
-# that GPUSORT_TEST_LIBRARY names.
+# key_types.pl: keys of all types on a device.
+#
+# In row mode and in key mode, with ties that the host resolves, and with keys sent ahead of rows that then differ
+# from the rows before. GPUSORT_TEST_LIBRARY names another GPU library than the fake device.
 use strict;
 use warnings;
 

@@ -1,5 +1,6 @@
-# What is measured of a GPU, and what jobs teach of it: the fake device's clock tells how long
-# copies and sorts take, whatever they take here.
+# learning.pl: gpusort_calibrate() and the correction factors of the GPU's cost model.
+#
+# The fake device reports times of its own clock for copies and sorts, so that results do not depend on the machine.
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
-# What sorts on the CPU teach of it where there is a GPU, and how it is kept: how often, and within
-# bounds.  The test does not depend on how long sorts take here; the arithmetic is in test/unit/route_learn_cpu_test.c.
+# learning_cpu.pl: correction factors of the CPU's cost model on a server with a GPU.
+#
+# How often sorts on the CPU correct them, the bounds of the factors, and the file that keeps them. Results do not
+# depend on the time that sorts take; test/unit/route_learn_cpu_test.c tests the arithmetic.
 use strict;
 use warnings;
 

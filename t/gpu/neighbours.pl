@@ -1,5 +1,6 @@
-# The service as a neighbour: what it holds of a GPU, and gives back.  On the fake device,
-# whose device can be made fuller, busy or free while the server runs.
+# neighbours.pl: what the GPU service holds of a GPU that other programs use, and what it frees.
+#
+# The fake device's memory can be filled, and the device be made busy or free, while the server runs.
 use strict;
 use warnings;
 

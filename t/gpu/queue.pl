@@ -1,5 +1,7 @@
-# Who gets on the device when there is no room for all: first come, first served, and
-# nobody waits for what is not worth it.  GPUSORT_TEST_LIBRARY as in service.pl.
+# queue.pl: the queue of sorts that wait for room on a device.
+#
+# Sorts are admitted in the order in which they came, and a sort does not wait if the GPU would not pay.
+# GPUSORT_TEST_LIBRARY names another GPU library than the fake device.
 use strict;
 use warnings;
 

@@ -1,6 +1,7 @@
-# A device that fails while rows are returned: the sort's child is run again.  Only
-# children whose rows come in the same order then send their rows to a device,
-# whatever other sessions have written meanwhile.
+# rerun.pl: a device fails after the first rows were returned.
+#
+# The node runs its child again and skips the rows that it returned. Only children that return the same rows in the
+# same order may send rows to a device, whatever other sessions write meanwhile.
 use strict;
 use warnings;
 

@@ -1,6 +1,7 @@
-# Which sorts go to a GPU, with which algorithm, and how their keys travel: while
-# rows come in, and while rows are returned.  On a machine without a GPU against the
-# library's fake device on the CPU: GPUSORT_TEST_LIBRARY names the library to use.
+# routing.pl: which sorts use a GPU, with which algorithm, and how their keys travel.
+#
+# While rows come in, and while rows are returned. GPUSORT_TEST_LIBRARY names another GPU library than the fake
+# device.
 use strict;
 use warnings;
 

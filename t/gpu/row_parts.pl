@@ -1,6 +1,7 @@
-# Rows that are more than a device has room for: they go there in parts, as they come, on one device after the
-# other or on several, and are merged from there, those aside that became runs on disk.  Each query's rows are
-# compared in their order with the stock Sort's, and EXPLAIN has to say which way they went.
+# row_parts.pl: row mode with more rows than a device has room for.
+#
+# Rows go to the device in parts in the order in which they come, to one device or several, and are merged with the
+# runs on disk. The rows of each query come in the stock Sort's order, and EXPLAIN tells which devices sorted them.
 use strict;
 use warnings;
 

@@ -1,6 +1,6 @@
-# The device service: jobs, chunks, budgets, faults.  On a machine without a GPU
-# against the library's fake device on the CPU, otherwise against the real one too:
-# GPUSORT_TEST_LIBRARY names the library to use.
+# service.pl: the GPU service: jobs, chunks, budgets and faults.
+#
+# GPUSORT_TEST_LIBRARY names another GPU library than the fake device.
 use strict;
 use warnings;
 

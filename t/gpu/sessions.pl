@@ -1,6 +1,7 @@
-# Many sessions at a time on the device: jobs beside jobs, beside cancelled ones,
-# with too little of everything, and while the service dies under them.  GPUSORT_SEED
-# repeats a run, as far as times allow.
+# sessions.pl: many sessions that sort on the device at the same time.
+#
+# Jobs run beside other jobs and beside cancelled ones, with too little memory, staging and slots, and while the
+# device process is killed. GPUSORT_SEED repeats the random choices of a run.
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
-# Several devices.  The fake device on the CPU pretends to have them; with
-# GPUSORT_TEST_LIBRARY (see service.pl) the first two of the machine are used.
+# several_devices.pl: sorts with several devices.
+#
+# The fake device pretends to be several. With GPUSORT_TEST_LIBRARY (service.pl) the first two GPUs of the machine are
+# used.
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
-# gpusort_device_stat and gpusort_device_failures: what GPUs did, who waited, and what went wrong.
+# statistics.pl: gpusort_device_stat and gpusort_device_failures.
+#
+# The views count the jobs, waiting times and failures of each device.
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
-# The supervisor of the device process: what it shows, logs and remembers, and what it does without.
+# supervisor.pl: the supervisor of the device process.
+#
+# What it shows, logs and keeps over restarts, and what happens without its shared memory or library.
 use strict;
 use warnings;
 

@@ -1,8 +1,9 @@
-# Rows go to a device under keys that do not tell them all apart: text, bytea, long numbers, arrays, ranges, and what
-# stands behind them.  Ties are resolved as rows come back: one, two, some hundreds at a time,
-# more than a chunk, more than memory.  Each query's rows are compared in their order with the stock Sort's, which
-# is told of the input's order, and EXPLAIN has to say that the rows went there.  Against the library's
-# fake device, or the one that GPUSORT_TEST_LIBRARY names.
+# ties.pl: row mode with keys that do not tell all rows apart.
+#
+# Keys of text, bytea, long numerics, arrays and ranges, alone or followed by other columns. The host resolves ties
+# among the returned rows: groups of one, two and some hundred rows, groups larger than a chunk, and groups larger
+# than memory. The rows come in the stock Sort's order, and EXPLAIN tells that the device sorted them.
+# GPUSORT_TEST_LIBRARY names another GPU library than the fake device.
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
-# Sorts of many workers: rows of all sizes and kinds, and all the ways in which they end early or fail.
+# ends.pl: parallel sorts that end early or fail.
+#
+# Rows of all sizes and types; errors in a worker and above the sort, timeouts, terminated workers, LIMITs.
 use strict;
 use warnings;
 

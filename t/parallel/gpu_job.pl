@@ -1,6 +1,6 @@
-# Sorts of many workers who all send their rows into one job of a device: the leader returns what
-# comes back.  On a machine without a GPU against the library's fake device on the CPU:
-# GPUSORT_TEST_LIBRARY names the library to use.
+# gpu_job.pl: parallel sorts whose workers send their rows into one job of a device.
+#
+# The leader returns the result without a merge. GPUSORT_TEST_LIBRARY names another GPU library than the fake device.
 use strict;
 use warnings;
 

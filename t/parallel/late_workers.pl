@@ -1,5 +1,7 @@
-# Sorts of many workers whose participants find rows at different times: one that begins when others have
-# ended may have all rows, for a participant may end without having read what all share.
+# late_workers.pl: participants of a parallel sort that get their rows at different times.
+#
+# A participant that starts last may get all rows, because a participant may end without having read any of the shared
+# scan.
 use strict;
 use warnings;
 

@@ -1,7 +1,8 @@
-# Sorts of workers, on the CPU and into one job of a device, that are read in pieces: portals with a limit of rows,
-# pipelines, cursors of SQL and PL/pgSQL, loops with commits, plans that were made for workers and get none.  The rows
-# are the stock Sort's, in order, and EXPLAIN says that the plan is the one meant.  Without a GPU against the
-# library's fake device on the CPU: GPUSORT_TEST_LIBRARY names the library to use.
+# portals.pl: parallel sorts whose result is read in pieces.
+#
+# On the CPU and in one job of a device: portals with a row limit, pipelines, cursors of SQL and PL/pgSQL, loops with
+# commits, and parallel plans that get no workers. The rows come in the stock Sort's order, and EXPLAIN shows the
+# expected plan. GPUSORT_TEST_LIBRARY names another GPU library than the fake device.
 use strict;
 use warnings;
 

@@ -1,4 +1,4 @@
-# Sorts of many workers, instead of Gather Merge.
+# sorts.pl: parallel sorts in place of Gather Merge.
 use strict;
 use warnings;
 

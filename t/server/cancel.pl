@@ -1,7 +1,7 @@
-# Cancel and statement_timeout in every phase.  Cancels come at times swept
-# over the whole run of a query, so each phase is hit; how long one takes to
-# arrive is printed, and only a bound far above the promised 100 ms is a
-# failure, since a test machine may be busy.
+# cancel.pl: query cancel and statement_timeout in each phase of a sort.
+#
+# Cancels are sent at times spread over the whole run of a query. The delay of each is printed; the test fails only
+# above a bound far above the documented 100 ms, because the machine may be busy.
 use strict;
 use warnings;
 

@@ -1,5 +1,6 @@
-# Many sessions at a time: sorts of all sizes, with threads, with spills, some
-# cancelled, while sessions come and go.
+# concurrency.pl: many sessions that sort at the same time.
+#
+# Sorts of all sizes, with threads, with spills and with cancels, while sessions connect and disconnect.
 use strict;
 use warnings;
 

@@ -1,4 +1,6 @@
-# Errors: from the child at any row, from above, from the allocator.
+# errors.pl: errors during a sort: in the child at any row, above the sort, and out of memory.
+#
+# After each error no memory or file remains, and the session sorts again.
 use strict;
 use warnings;
 

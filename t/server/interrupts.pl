@@ -1,6 +1,7 @@
-# Whatever a sort does, it checks for interrupts often, also where a single comparison of long
-# values takes milliseconds: by comparison, by value and by block of a file, not by number of rows.
-# The longest interval is measured in processor time of the backend (test/module/interrupts.c).
+# interrupts.pl: a sort checks for interrupts at least every 200 ms of CPU time.
+#
+# Also where one comparison of long values takes milliseconds: the checks go by comparisons, values and file blocks,
+# not by rows. The test module measures the longest interval in CPU time of the backend (test/module/interrupts.c).
 use strict;
 use warnings;
 

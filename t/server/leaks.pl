@@ -1,5 +1,6 @@
-# Nothing grows: not memory contexts, not the process, over 10,000 executions
-# of one prepared statement, over rescans, errors and spills.
+# leaks.pl: memory contexts and process memory do not grow.
+#
+# Over 10,000 executions of a prepared statement, and over rescans, errors and spills.
 use strict;
 use warnings;
 

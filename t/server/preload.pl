@@ -1,4 +1,7 @@
-# The ways to load the library, and what each gives.
+# preload.pl: all ways to load the library.
+#
+# LOAD, session_, local_ and shared_preload_libraries, roles and databases, parallel workers, users without superuser
+# rights; and dump and restore of the extension.
 use strict;
 use warnings;
 

@@ -1,5 +1,6 @@
-# gpusort_progress: what is seen of a sort in each of its phases, from other sessions, and that
-# nothing is left of it, however it ends.
+# progress.pl: gpusort_progress shows a sort in each of its phases to other sessions.
+#
+# Its row is gone after the sort, however the sort ends.
 use strict;
 use warnings;
 

@@ -1,6 +1,8 @@
-# Random statements of every shape that sorts: joins, windows, cursors, loops, writes, rescans; by one process and by
-# many, here and on a device (the fake device, or GPUSORT_TEST_LIBRARY), to the end and cancelled.  Their output is the
-# stock server's, row by row and message by message.  GPUSORT_SEED repeats a run, GPUSORT_ROUNDS makes it longer.
+# query_oracle.pl: random statements against the stock Sort.
+#
+# Joins, windows, cursors, loops, writes and rescans; with and without workers, on the CPU and on a device, run to the
+# end or cancelled. Rows and messages are the same as with the stock Sort. GPUSORT_SEED repeats a run, GPUSORT_ROUNDS
+# sets the number of rounds. GPUSORT_TEST_LIBRARY names another GPU library than the fake device.
 use strict;
 use warnings;
 

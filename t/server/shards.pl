@@ -1,4 +1,6 @@
-# examples/shards in small: every shard sorts with GpuSort, the coordinator only merges.
+# shards.pl: a small copy of examples/shards.
+#
+# Each shard sorts with GpuSort; the coordinator merges.
 use strict;
 use warnings;
 

@@ -1,5 +1,7 @@
-# Sorts on a hot standby: by one process, by workers and on a device, while changes arrive that cancel them, and after
-# the standby has become the primary.
+# standby.pl: sorts on a hot standby.
+#
+# Serial, parallel, spilled and on a device; while replayed changes cancel them, and after the standby was promoted.
+# Needs no other machine: the primary runs beside the standby.
 use strict;
 use warnings;
 
