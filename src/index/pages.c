@@ -461,7 +461,7 @@ same_bytes(const PageWriter *writer, IndexTuple a, IndexTuple b)
 		memcmp((const char *) a + sizeof(IndexTupleData), (const char *) b + sizeof(IndexTupleData),
 			   size - sizeof(IndexTupleData)) == 0)
 		return true;
-	return _bt_keep_natts_fast(writer->index, a, b) > writer->nkeys;
+	return !writer->fixed_width && _bt_keep_natts_fast(writer->index, a, b) > writer->nkeys;
 }
 
 bool
