@@ -1,6 +1,7 @@
 # supervisor.pl: the supervisor of the device process.
 #
-# What it shows, logs and keeps over restarts, and what happens without its shared memory or library.
+# What it shows and logs, how it starts the device process again, the files in which it keeps learned figures, and what
+# happens if a library cannot be loaded or no background worker is free.
 use strict;
 use warnings;
 

@@ -1,4 +1,5 @@
-# GpuSortTest.pm: what the TAP tests share.
+# GpuSortTest.pm: functions that the TAP tests share: servers, sessions, the device service, comparisons with the stock
+# Sort, and queries that end early.
 package GpuSortTest;
 
 use strict;
@@ -15,13 +16,13 @@ our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file 
 	new_session no_timeout gate_make gate_shut gate_reached gate_open killed_at_gate same_order order_sum
 	ends_early times_out error_and_timeout worker_terminated pick);
 
-# One of the arguments, by chance.
+# A random one of the arguments.
 sub pick { return $_[ int rand @_ ] }
 
-# A running server with the extension and the functions of sql/setup.sql.
-# Options: preload (default 1), parallel (plans of two workers and more wherever there can be any), conf (lines of
-# postgresql.conf). What a GPU is expected to take does not depend on how busy the machine is, unless conf
-# has gpusort.device_learn = on.
+# Starts a server with the extension and the functions of sql/setup.sql.
+# Options: preload (by shared_preload_libraries; default 1), parallel (costs at which all plans that can use workers
+# do), conf (lines of postgresql.conf).  gpusort.device_learn is off, so that estimates for a GPU do not depend on the
+# load of the machine.
 sub new_node
 {
 	my ($name, %opt) = @_;
@@ -59,7 +60,7 @@ sub query_file
 	$node->safe_psql('postgres', slurp_file($file));
 }
 
-# A script of SQL ends with this error.
+# Two tests: a script of SQL fails, and its message matches.
 sub fails_like
 {
 	my ($node, $sql, $pattern, $name) = @_;
@@ -69,7 +70,7 @@ sub fails_like
 	like($err, $pattern, "$name: message");
 }
 
-# A session (BackgroundPsql) that has seen an error sorts as before.
+# Tests that a session (BackgroundPsql) sorts correctly, after an error for example.
 sub session_ok
 {
 	my ($session, $name) = @_;
@@ -81,7 +82,7 @@ sub session_ok
 	$session->{stderr} = '';
 }
 
-# Temporary files of a server.
+# The temporary files of a server.
 sub temp_files
 {
 	my ($node) = @_;
@@ -90,7 +91,7 @@ sub temp_files
 	return -d $dir ? grep { !/^\.\.?$/ } slurp_dir($dir) : ();
 }
 
-# A figure of /proc/PID/status, in kB.
+# A value of /proc/PID/status, in kB.
 sub memory_of
 {
 	my ($pid, $what) = @_;
@@ -98,7 +99,7 @@ sub memory_of
 	return slurp_file("/proc/$pid/status") =~ /^$what:\s+(\d+) kB/m ? $1 : die "no $what of $pid";
 }
 
-# The device service is up.
+# Waits until the device service is ready.
 sub device_ready
 {
 	my ($node, $name) = @_;
@@ -107,7 +108,7 @@ sub device_ready
 		"$name: the service is ready");
 }
 
-# The service's processes: the device process, its keeper, the supervisor.
+# Process ids of the device process, its keeper and the supervisor.
 sub device_processes
 {
 	my ($node) = @_;
@@ -121,9 +122,8 @@ sub device_processes
 	return @pids;
 }
 
-# SQL: the session's rows are all there, and it waits for their order.  A job grows while its
-# table is read, past those who wait, and is left for another if its keys turn out to be
-# wider than they looked: only then has it what it will keep.
+# SQL condition: a session has sent all its rows and waits for the sorted result.  Before that moment the memory of its
+# job can grow, and the job can be replaced by another if keys turn out to be wider than expected.
 sub device_awaited
 {
 	my ($session) = @_;
@@ -132,7 +132,7 @@ sub device_awaited
 		. " AND wait_event_type = 'Extension' AND phase = 'sort')";
 }
 
-# route(query): how its keys or rows went to the device, or that they did not, and the route.
+# Creates the SQL function route(query): EXPLAIN's Sort Device (host without one) and Sort Route.
 sub device_route_function
 {
 	my ($node) = @_;
@@ -150,7 +150,7 @@ END \$\$;
 SQL
 }
 
-# device_lines(query): what EXPLAIN says of its sort's ways.
+# Creates the SQL function device_lines(query): EXPLAIN's lines Sort Method, Route, Peak and Device.
 sub device_lines_function
 {
 	my ($node) = @_;
@@ -167,14 +167,14 @@ END $$;
 SQL
 }
 
-# What jobs have must be back when all is over.
+# Waits until no job holds a slot, staging memory or device memory.
 sub device_unused
 {
 	my ($node, $name) = @_;
 
 	ok($node->poll_query_until('postgres', "SELECT bool_and(memory_used = 0 AND jobs = 0 AND free_jobs = 64 AND "
 		. "staging_total = staging_free AND waiting = 0) FROM gpusort_devices()"),
-		"$name: slots, staging and device memory are back");
+		"$name: slots, staging and device memory are free");
 }
 
 # Starts a query in a session (BackgroundPsql) and does not wait for its end; the
@@ -186,7 +186,7 @@ sub begin_query
 	$session->query_until(qr/begun/, "\\echo begun\n$query;\n");
 }
 
-# Does a process end?  One that nobody has waited for yet has ended.
+# Waits for the end of a process; a zombie has ended.
 sub process_ends
 {
 	my ($pid) = @_;
@@ -200,8 +200,7 @@ sub process_ends
 	return 0;
 }
 
-# A session that survives errors, and in which each query may take its time, not all of
-# them together.
+# A session that continues after errors.  The time limit holds for each query, not for the session.
 sub new_session
 {
 	my ($node) = @_;
@@ -211,7 +210,7 @@ sub new_session
 	return $session;
 }
 
-# Ends a session's statement_timeout.  The statement that does so may itself be late.
+# Resets a session's statement_timeout.  The resetting statement itself may time out, so it is repeated.
 sub no_timeout
 {
 	my ($session) = @_;
@@ -224,8 +223,8 @@ sub no_timeout
 	$session->{stderr} = '';
 }
 
-# gate(n, at): a query that comes to row number at waits there for as long as the gate
-# is shut, so that others can see what it holds.
+# A gate stops a query at a chosen row, so that a test can look at it there.  gate_make() creates the SQL function
+# gate(n, at), which waits at n = at while the gate is shut.
 my $gatekeeper;
 
 sub gate_make
@@ -256,8 +255,8 @@ sub gate_reached
 
 sub gate_open { $gatekeeper->query('SELECT pg_advisory_unlock(1)') }
 
-# A query that comes to the gate, where the device process is killed: its answer is this all the same.  At the
-# gate is to hold what else a query says there.
+# Kills the device process while a query waits at the gate; the query must return what is wanted.  $at_gate is an SQL
+# condition that must hold at the gate.
 sub killed_at_gate
 {
 	my ($node, $name, $query, $want, $at_gate) = @_;
@@ -279,7 +278,7 @@ sub killed_at_gate
 	$s->quit;
 }
 
-# A checksum of a query's rows in their order: of this column, or of all.
+# A query for the number of rows and a checksum of their order: over one column, or over whole rows.
 sub order_sum
 {
 	my ($query, $column) = @_;
@@ -289,8 +288,8 @@ sub order_sum
 	  . "SELECT row_number() OVER () AS n, $value AS v FROM ($query OFFSET 0) s) q";
 }
 
-# The same rows in the same order as the stock Sort's, which is told of the input's order by id.  What that gives
-# is asked for once: the tables stay as they are.
+# Tests that a sort returns the stock Sort's rows in its order, and equal rows in input order.  The stock Sort gets id,
+# the number of the row in the input, as last key.  Its checksum is kept: tables must not change between calls.
 my %stock_sums;
 
 sub same_order
@@ -301,10 +300,11 @@ sub same_order
 
 	$stock_sums{ $node->name . $stock } //= $node->safe_psql('postgres', $stock);
 	is($node->safe_psql('postgres', ($set // '') . order_sum("$select ORDER BY $order", $column)),
-		$stock_sums{ $node->name . $stock }, "$name: rows, equal ones in their order");
+		$stock_sums{ $node->name . $stock }, "$name: rows in the stock Sort's order, equal rows in input order");
 }
 
-# Sorts of t (id, k, ...) by many workers that end early: an error in one of them and above, not read to the end.
+# Tests parallel sorts of t (id, k, ...) that end early: by an error in a participant, by an error above the sort, and
+# by a LIMIT.
 sub ends_early
 {
 	my ($session, $name, $key) = @_;
@@ -320,7 +320,7 @@ sub ends_early
 		'100', "$name: stopped early");
 }
 
-# One that ends because it takes too long: this query, or a slow sort of t.
+# Tests that a query, by default a slow sort of t, ends by statement_timeout.
 sub times_out
 {
 	my ($session, $name, $timeout, $query) = @_;
@@ -331,7 +331,7 @@ sub times_out
 	no_timeout($session);
 }
 
-# A query that divides by zero, and one that takes too long: after both the session goes on.
+# Tests a query that divides by zero and a query that times out; the session sorts after each.
 sub error_and_timeout
 {
 	my ($session, $name, $fails, $timeout, $takes_long) = @_;
@@ -343,7 +343,7 @@ sub error_and_timeout
 	session_ok($session, "$name: timeout");
 }
 
-# A session's query whose workers wait: one of them is terminated.  Then follows another statement.
+# Starts a query, terminates one of its workers while workers wait, and runs another statement in the session.
 sub worker_terminated
 {
 	my ($node, $session, $query, $then) = @_;
