@@ -1,13 +1,16 @@
 /*
  * emulation.cc
- *	  Threads of a block as fibers, and launches.
+ *	  The emulated device: threads of a block as fibers, and kernel launches.
  *
- * A fiber runs until its warp or its block has to meet, then the next lane does, and after
- * the last one the scheduler, which is what most of the time goes to: it is small, not
- * sanitized, and the stacks do not all fall into the same lines of the caches.  Warps, and
- * lanes of a warp, take turns forwards in one launch and backwards in the next, blocks
- * likewise, so that a barrier that is missing shows in one of them.  A meeting that
- * some threads are late for, because they wait elsewhere or have ended, stops the program.
+ * A fiber runs until its warp or its block must synchronize.  Then it switches
+ * to the next lane of the warp, and the last lane switches to the scheduler.
+ * Blocks, warps and lanes run in ascending order in one launch and in
+ * descending order in the next, so that a missing barrier shows in one of the
+ * two.  The program stops if not all threads of a warp or block reach the same
+ * synchronization: some wait elsewhere or have ended.
+ *
+ * Most of the time of a test goes to switching.  So these functions are short
+ * and not sanitized, and the stacks begin in different cache sets.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -19,8 +22,8 @@
 
 #define MOST_THREADS	1024
 #define STACK_BYTES		(256 * 1024)
-#define STACK_STRIDE	(STACK_BYTES + 17 * 64)	/* no multiple of what caches are made of */
-#define USUAL_SHARED	(48 * 1024)		/* what a launch gets without asking for more */
+#define STACK_STRIDE	(STACK_BYTES + 17 * 64)	/* stacks begin in different cache sets */
+#define USUAL_SHARED	(48 * 1024)		/* shared memory without cudaFuncSetAttribute() */
 #define NOT_SANITIZED	__attribute__((no_sanitize("address", "undefined")))
 
 Emulation emulation = {90, 132, 0, cudaSuccess, NULL, 0, false, {}, 0, 0, 0, 0, 0, 0, 0};
@@ -72,7 +75,7 @@ run_next(Fiber *fiber)
 
 #ifdef __x86_64__
 
-/* Keeps what a called function must keep, changes stacks. */
+/* Saves the callee-saved registers on the stack and changes to another stack. */
 extern "C" void emulation_switch(void **from, void *to);
 
 asm(".text\n"
@@ -147,7 +150,10 @@ broken(const char *what)
 	_Exit(1);
 }
 
-/* Hands over to the next lane of the warp, or, if that one waits or has ended, to the scheduler. */
+/*
+ * Switches to the next lane of the warp, or to the scheduler if there is none
+ * or it waits or has ended.
+ */
 NOT_SANITIZED static void
 wait_in(FiberState state, EmulatedMeeting what, uint64_t value)
 {
@@ -264,7 +270,7 @@ run_block(int threads)
  */
 static std::map<const void *, size_t> shared_allowed;
 
-/* As the devices have them; sm_75, 80, 86 and 89, 90. */
+/* Shared memory of a block on sm_75; 80; 86 and 89; 90. */
 size_t
 emulation_most_shared()
 {

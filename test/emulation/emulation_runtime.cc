@@ -291,7 +291,7 @@ emulation_bounds(const void *from, uint64_t bytes)
 	dry_bytes = bytes;
 }
 
-/* In a dry run nothing is there to be written: is it where it should be? */
+/* Dry run: true if the bytes lie in the memory that emulation_bounds() set. */
 static bool
 within(const void *p, size_t bytes)
 {
