@@ -10,8 +10,8 @@ use ShapeTables qw(chance);
 
 our @EXPORT = qw(shape_settings);
 
-# Settings of a case: whatever sorts, in whatever memory, below whatever joins.  Options: parallel (how often plans
-# may have workers), faults (of a device; in one case of five).
+# SET statements of a case, for the algorithm, memory, threads and joins.  Options: parallel (the probability that plans
+# may have workers), faults (faults of a device; one case in five has one).
 sub shape_settings
 {
 	my ($algorithms, %opt) = @_;
@@ -30,7 +30,7 @@ sub shape_settings
 		enable_incremental_sort => pick(qw(on off off)),
 		plan_cache_mode => pick(qw(auto force_generic_plan force_custom_plan)));
 
-	# a wrong answer is found by those who look for it
+	# only gpusort.verify finds every corrupted result
 	$set{'gpusort.verify'} = 'on' if $set{'gpusort.device_fault'} =~ /corrupt/;
 	parallel(\%set) if chance($opt{parallel} // 0.25);
 	@set{qw(jit jit_above_cost jit_inline_above_cost jit_optimize_above_cost)} = ('on', 0, pick(0, -1), pick(0, -1))
@@ -38,7 +38,7 @@ sub shape_settings
 	return ((map { "SET $_ = '$set{$_}';" } sort keys %set), chance(0.06) ? in_worker() : ());
 }
 
-# Workers wherever there can be any: as many as are asked for, fewer, or none.
+# Costs at which all plans that can use workers do.  max_parallel_workers may be too small for all of them, or 0.
 sub parallel
 {
 	my ($set) = @_;
@@ -51,7 +51,7 @@ sub parallel
 	$set->{$_} = pick(qw(on off)) for qw(enable_partitionwise_join enable_partitionwise_aggregate);
 }
 
-# The whole plan in a worker.
+# Runs the whole plan in a parallel worker.
 sub in_worker
 {
 	return "SELECT set_config(name, '" . pick(qw(on regress)) . "', false) FROM pg_settings WHERE name IN "

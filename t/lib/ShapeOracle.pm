@@ -1,8 +1,8 @@
-# ShapeOracle.pm: the cases of QueryShapes in one psql script, each sorted by the stock server and by gpusort, and
-# what differs.
+# ShapeOracle.pm: runs the cases of QueryShapes with the stock Sort and with GpuSort, and compares the outputs.
 #
-# A case is its kind, settings and statements, and what its random numbers begin with.  The script prints its output
-# in sections: "0 made" of the tables, and of the case c "c off", "c on", "c left" and "c plan".
+# A case has a kind, settings, statements, and a seed.  One psql script creates the tables and runs all cases.  Its
+# output has sections: "0 made" for the tables; for case c "c off" (stock Sort), "c on" (GpuSort), "c left" (resources
+# not freed) and "c plan".
 package ShapeOracle;
 
 use strict;
@@ -31,25 +31,25 @@ sub section
 	return "\\echo === $name", @sql, '\echo === end';
 }
 
-# One case: sorted by the stock server or by gpusort.
+# The script of one case with gpusort.enable = on or off.
 sub run_of
 {
 	my ($c, $case, $session, $enable) = @_;
 	my @sql = @{ $case->{statements} };
 
-	# what gpusort promises, a stock Sort does not: equal rows in input order
+	# gpusort keeps the input order of equal rows; the stock Sort gets the row's place as last key
 	s{/\* in order \*/}{, t.tableoid, t.ctid} for $enable eq 'off' ? @sql : ();
 	return ($session, @{ $case->{settings} }, "SET gpusort.enable = $enable;",
 		"SELECT setseed($case->{random}) \\g /dev/null", section("$c $enable", @sql));
 }
 
-# What should be gone by then.
+# Lists memory contexts and progress entries that a case has not freed.
 my $left = <<'SQL';
 SELECT 'left: ' || name FROM pg_backend_memory_contexts WHERE name ~ 'GpuSort'
 UNION ALL SELECT 'left: progress' FROM gpusort_progress WHERE pid = pg_backend_pid();
 SQL
 
-# These tables in this schema, then the cases.
+# The whole script: creates the tables in a schema, then runs the cases.
 sub oracle_script
 {
 	my ($schema, $make, $cases) = @_;
@@ -70,7 +70,7 @@ sub oracle_script
 	return join "\n", @sql, '';
 }
 
-# The output of a script by its sections; what lies between them is none's.
+# Runs a script and returns its output by sections; output outside the sections is in section ''.
 sub run_sections
 {
 	my ($node, $sql, $seconds) = @_;
@@ -80,7 +80,7 @@ sub run_sections
 	my $both = '';
 
 	append_to_file($file, $sql);
-	# what it has said until then is told
+	# after a timeout the output so far is returned
 	eval {
 		IPC::Run::run([ 'psql', '-X', '-d', $node->connstr('postgres'), '-f', $file ], '>&', \$both,
 			$seconds ? IPC::Run::timeout($seconds) : ());
@@ -96,8 +96,8 @@ sub run_sections
 	return \%output;
 }
 
-# What EXPLAIN (ANALYZE) says of both kinds of Sort.  Heap fetches become fewer from run to
-# run, as index scans mark entries of dead rows.
+# A plan of EXPLAIN (ANALYZE) without the lines in which the stock Sort and GpuSort differ, and without Heap Fetches,
+# which decrease from run to run because index scans mark entries of dead rows.
 sub plain_plan
 {
 	my ($plan) = @_;
@@ -118,13 +118,13 @@ sub first_difference
 		  [ 'want', $lines[0] ], [ 'got', $lines[1] ];
 }
 
-# Where what a case should print, what it does and what it has left differ; undefined: they do not.
+# The first difference between a case's outputs, or the resources it has not freed; undef if there is neither.
 sub oracle_difference
 {
 	my ($case, $want, $got, $left) = map { $_ // 'no output' } @_;
 
 	($want, $got) = map { plain_plan($_) } $want, $got if $case->{kind} eq 'explain';
-	# which row a timeout strikes is chance
+	# a timeout ends a statement at a random row
 	s/^(ERROR|WARNING):.*\n//mg for $case->{kind} eq 'cancel' ? ($want, $got) : ();
 	return first_difference($want, $got) if $want ne $got || $want eq 'no output';
 	return $left eq '' ? undef : $left;

@@ -1,6 +1,7 @@
-# ShapeTables.pm: random tables, of all kinds that a scan can meet: with dropped, added,
-# generated, wide and NULL columns, dead and moved rows, partitions and children whose
-# columns stand in another order.
+# ShapeTables.pm: random tables for random statements.
+#
+# Tables may have dropped, added, generated, wide and NULL columns, dead and moved rows, and partitions or children
+# whose columns have another order.
 package ShapeTables;
 
 use strict;

@@ -1,12 +1,12 @@
-# WireSession.pm: a session by PostgreSQL's protocol itself, whose portals are read some rows at a time.
+# WireSession.pm: a client of PostgreSQL's wire protocol that reads portals in pieces.
 #
 #	my $s = WireSession->new($node)
 #	$s->query($sql)				a statement by the simple protocol
 #	$s->parse($name, $sql)		a prepared statement
 #	$s->bind($portal, $name)	a portal of it
-#	$s->execute($portal, $n)	n rows of it; 0: all that there are
-#	my $answer = $s->sync		what has come of all that was sent since: { rows => [ ... ], ends => 's', 'C' or 'E'
-#								for each Execute (suspended, complete, an error), error => its message }
+#	$s->execute($portal, $n)	the next n rows of the portal; 0: all remaining rows
+#	my $answer = $s->sync		the answers since the last sync: { rows => [ ... ], ends => a letter for each Execute
+#								(s: suspended, C: complete, E: error), error => messages }
 #	$s->quit
 package WireSession;
 
@@ -50,7 +50,7 @@ sub take
 	return $bytes;
 }
 
-# Until the server is ready for more
+# Reads messages up to ReadyForQuery.
 sub answer
 {
 	my ($self) = @_;
