@@ -70,13 +70,6 @@ extern void device_note_failure(SortEnv *env, const Algorithm *algorithm, const 
  * ------------------------------------------------------------------------
  */
 
-/* The last run of equal keys, which later keys may continue. */
-typedef struct TieRun
-{
-	size_t		start;
-	Key128		key;
-} TieRun;
-
 /* A batch whose keys are on the device. */
 typedef struct OffloadJob
 {
@@ -103,8 +96,8 @@ typedef struct OffloadJob
 	size_t		down_per_chunk; /* rows of a chunk of the result */
 	size_t		received;		/* rows that came back */
 	size_t		replaced;		/* ... of chunks that were replaced */
-	uint64		ties;			/* rows in runs of equal keys that were resolved */
-	TieRun		run;
+	Key128		last_key;		/* of the last row that came back */
+	TieGroups	groups;			/* of rows with equal keys */
 } DeviceKeys;
 
 /* Marks the result as not available. */

@@ -18,7 +18,7 @@
  * their way.  A result that is read once and forward needs the memory of one chunk: each
  * chunk replaces the one before.  A result with random access is kept whole.  The whole
  * result is received first where it is written to a run, under gpusort.verify, where keys
- * are not exact (sorted keys come back, too, and runs of equal keys are resolved), and where
+ * are not exact (sorted keys come back, too, and ties are resolved), and where
  * the rows are their keys (only the checksum of all keys proves that they are the input's).
  *
  * Memory policy: rows and key buffer as in host_sinks.c; the result and the bitmap of
@@ -345,30 +345,17 @@ device_keys_begin(SortEnv *env, Batch *batch)
  * ------------------------------------------------------------------------
  */
 
+/* Finds the groups of equal keys among rows [first, first + count). */
 static void
-resolve_run(DeviceKeys *dk, uint32 *rids, size_t n)
+find_chunk_ties(DeviceKeys *dk, size_t first, size_t count, const char *keys)
 {
-	CHECK_FOR_INTERRUPTS();
-	dk->ties += n;
-	tiebreak_sort(dk->env->tiebreak, &dk->batch->arena, rids, n);
-}
-
-/* Resolves the runs of equal keys that end among rows [first, first + count). */
-static void
-resolve_chunk_ties(DeviceKeys *dk, uint32 *rids, size_t first, size_t count, const char *keys)
-{
-	TieRun	   *run = &dk->run;
-
 	for (size_t i = 0; i < count; i++)
 	{
 		Key128		key = device_key_at(keys, dk->spec.key_width, i);
 
-		if (first + i > 0 && key == run->key)
-			continue;
-		if (first + i - run->start > 1)
-			resolve_run(dk, rids + run->start, first + i - run->start);
-		run->start = first + i;
-		run->key = key;
+		if (first + i > 0 && key == dk->last_key)
+			tie_groups_equal(&dk->groups, first + i);
+		dk->last_key = key;
 	}
 }
 
@@ -467,7 +454,7 @@ take_content(DeviceKeys *dk, const KeyChunk *chunk, size_t at)
 	if (!device_check_rids(dk, rids, chunk->rows))
 		return false;
 	if (dk->spec.want_keys)
-		resolve_chunk_ties(dk, dk->env->recs.ptr, at, chunk->rows, chunk->keys);
+		find_chunk_ties(dk, at, chunk->rows, chunk->keys);
 	return true;
 }
 
@@ -521,9 +508,12 @@ verify_order(DeviceKeys *dk, const Sorted *sorted)
 static bool
 receive_result(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *streams)
 {
+	uint64		ties;
+
 	*streams = may_stream && !gpusort_verify && !dk->spec.want_keys;
 	dk->keep = !*streams || dk->env->spec.random_access;
 	reserve_result(dk, sorted);
+	tie_groups_begin(&dk->groups, dk->env->tiebreak, &dk->batch->arena, dk->env->recs.ptr);
 	device_check_begin(dk);
 	if (*streams)
 	{
@@ -534,11 +524,10 @@ receive_result(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *streams)
 		CHECK_FOR_INTERRUPTS();
 	if (dk->failed)
 		return false;
-	if (!dk->spec.keys_only && dk->spec.want_keys && sorted->n - dk->run.start > 1)
-		resolve_run(dk, (uint32 *) dk->env->recs.ptr + dk->run.start, sorted->n - dk->run.start);
+	ties = tie_groups_end(&dk->groups);
 	if (!verify_order(dk, sorted))
 		return false;
-	dk->env->report.ties += dk->ties;
+	dk->env->report.ties += ties;
 	return true;
 }
 

@@ -212,8 +212,11 @@ close_group(TieResolver *resolver)
 	}
 	if (resolver->n > 1)
 	{
-		env->report.ties += resolver->n;
-		tiebreak_sort(env->tiebreak, resolver->from, resolver->rids, resolver->n);
+		TieGroups	groups;
+
+		tie_groups_begin(&groups, env->tiebreak, resolver->from, resolver->rids);
+		tie_groups_add(&groups, 0, resolver->n);
+		env->report.ties += tie_groups_end(&groups);
 		sort_env_note_memory(env, arena_used(&resolver->kept) + resolver->n * GROUP_ROW);
 	}
 	return resolver->n > 0;

@@ -34,9 +34,6 @@
 /* Use the whole key if more than 1/TIES_MAX_FRACTION of the rows are tied. */
 #define TIES_MAX_FRACTION	16
 
-/* Groups of tied rows in a TieQueue. */
-#define TIE_QUEUE_SIZE		32
-
 /* The records in env->recs that a kernel is to sort. */
 typedef struct Records
 {
@@ -49,17 +46,6 @@ typedef struct Records
 	bool		exact;			/* equal keys mean equal rows */
 	const KeyLayout *layout;
 } Records;
-
-/* Groups of tied rows, which wait for comparison until their rows have been prefetched. */
-typedef struct TieQueue
-{
-	int			n;
-	struct
-	{
-		uint32	   *rids;
-		size_t		n;
-	}			runs[TIE_QUEUE_SIZE];
-} TieQueue;
 
 /* ------------------------------------------------------------------------
  * Running a kernel
@@ -192,13 +178,12 @@ sample_has_ties(const uint64 *words, size_t n, int rid_bits)
 /*
  * Extracts the row ids of sorted records in place, at the front of the array.  A row id
  * takes at most half a record, so writing never overtakes reading.  Unless the keys are
- * exact, ties are resolved for each run of equal keys.
+ * exact, finds the groups of equal keys.
  */
 #define EXTRACT_RIDS(rec_t, rid_of, equal_keys) \
 	do { \
 		const rec_t *recs = result; \
 		rec_t		prev = recs[0]; \
-		size_t		start = 0; \
 		if (exact) \
 		{ \
 			for (size_t i = 0; i < n; i++) \
@@ -210,41 +195,11 @@ sample_has_ties(const uint64 *words, size_t n, int rid_bits)
 		{ \
 			rec_t		rec = recs[i]; \
 			rids[i] = rid_of(rec); \
-			if (!(equal_keys(rec, prev))) \
-			{ \
-				if (i - start > 1) \
-					queue_ties(env, batch, &queue, rids + start, i - start); \
-				start = i; \
-			} \
+			if (equal_keys(rec, prev)) \
+				tie_groups_equal(&groups, i); \
 			prev = rec; \
 		} \
-		if (n - start > 1) \
-			queue_ties(env, batch, &queue, rids + start, n - start); \
-		resolve_queued_ties(env, batch, &queue); \
 	} while (0)
-
-static void
-resolve_queued_ties(SortEnv *env, const Batch *batch, TieQueue *queue)
-{
-	CHECK_FOR_INTERRUPTS();
-	for (int i = 0; i < queue->n; i++)
-	{
-		env->report.ties += queue->runs[i].n;
-		tiebreak_sort(env->tiebreak, &batch->arena, queue->runs[i].rids, queue->runs[i].n);
-	}
-	queue->n = 0;
-}
-
-static void
-queue_ties(SortEnv *env, const Batch *batch, TieQueue *queue, uint32 *rids, size_t n)
-{
-	for (size_t i = 0; i < Min(n, 4); i++)
-		__builtin_prefetch(arena_at(&batch->arena, rids[i]));
-	queue->runs[queue->n].rids = rids;
-	queue->runs[queue->n].n = n;
-	if (++queue->n == TIE_QUEUE_SIZE)
-		resolve_queued_ties(env, batch, queue);
-}
 
 /* Frees recs or scratch, whichever does not have the result. */
 static void
@@ -269,7 +224,7 @@ extract_rids(SortEnv *env, const Batch *batch, const Records *records, void *res
 	bool		exact = records->exact;
 	int			rid_bits = records->begin_bit;
 	const uint64 rid_mask = (UINT64CONST(1) << rid_bits) - 1;
-	TieQueue	queue = {0};
+	TieGroups	groups;
 
 #define WORD_RID(w)			((uint32) ((w) & rid_mask))
 #define WORD_EQUAL(a, b)	((((a) ^ (b)) >> rid_bits) == 0)
@@ -277,6 +232,7 @@ extract_rids(SortEnv *env, const Batch *batch, const Records *records, void *res
 #define REC64_EQUAL(a, b)	((a).key == (b).key)
 #define REC128_EQUAL(a, b)	((a).hi == (b).hi && (a).lo == (b).lo)
 
+	tie_groups_begin(&groups, env->tiebreak, &batch->arena, rids);
 	switch (records->format)
 	{
 		case SORT_REC_PACKED:
@@ -289,6 +245,7 @@ extract_rids(SortEnv *env, const Batch *batch, const Records *records, void *res
 			EXTRACT_RIDS(SortRec128, REC_RID, REC128_EQUAL);
 			break;
 	}
+	env->report.ties += tie_groups_end(&groups);
 	sorted->rids = rids;
 	sorted->n = n;
 	free_other(env, rids);

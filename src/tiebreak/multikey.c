@@ -49,6 +49,9 @@
 /* Strings in the sample that decides the kind of pass. */
 #define SAMPLE_SIZE			16
 
+/* Rows of a group that are prefetched when it is queued. */
+#define TIE_QUEUE_PREFETCH	4
+
 /* Sorts of this many rows report their passes to the log, for tests. */
 #define REPORTED_ROWS		1024
 
@@ -529,8 +532,9 @@ sort_in_passes(TieBreak *tb, SortRec64 *recs, size_t n)
 								 n, tb->passed_rows, tb->passed_bytes)));
 }
 
-void
-tiebreak_sort(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n)
+/* Sorts n rows of the arena, which have equal keys and ascending rids; stable. */
+static void
+sort_rows(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n)
 {
 	SortRec64  *recs;
 	bool		in_passes = n > TIE_INSERTION_MAX;
@@ -558,4 +562,42 @@ tiebreak_sort(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n)
 			rids[j] = rids[j - 1];
 		rids[j] = rid;
 	}
+}
+
+/* ---- Groups of rows with equal keys ---- */
+
+static void
+sort_queued_groups(TieGroups *groups)
+{
+	CHECK_FOR_INTERRUPTS();
+	for (int i = 0; i < groups->nqueued; i++)
+	{
+		const TieRows *group = &groups->queue[i];
+
+		sort_rows(groups->tb, groups->arena, groups->rids + group->start, group->end - group->start);
+	}
+	groups->nqueued = 0;
+}
+
+void
+tie_groups_close(TieGroups *groups)
+{
+	TieRows		group = groups->last;
+
+	for (size_t i = group.start; i < Min(group.end, group.start + TIE_QUEUE_PREFETCH); i++)
+		__builtin_prefetch(arena_at(groups->arena, groups->rids[i]));
+	groups->rows += group.end - group.start;
+	groups->queue[groups->nqueued++] = group;
+	if (groups->nqueued == TIE_QUEUE_SIZE)
+		sort_queued_groups(groups);
+}
+
+uint64
+tie_groups_end(TieGroups *groups)
+{
+	if (groups->last.end > 0)
+		tie_groups_close(groups);
+	groups->last.end = 0;
+	sort_queued_groups(groups);
+	return groups->rows;
 }

@@ -34,8 +34,72 @@ extern int	tiebreak_compare_first(TieBreak *tb, Datum a, Datum b);
 /* A row's value in the first sort column. */
 extern Datum tiebreak_first_value(const TieBreak *tb, MinimalTuple row, bool *isnull);
 
-/* Sorts n rows of the arena, which have equal keys and ascending rids; stable. */
-extern void tiebreak_sort(TieBreak *tb, const Arena *arena, uint32 *rids, size_t n);
+/* ------------------------------------------------------------------------
+ * Groups of rows with equal keys
+ *
+ * A caller writes the rids of rows in the order of their keys, with ascending rids where
+ * keys are equal, and names the rows whose key equals that of the row before.  Each group
+ * of such rows is ordered by the values.  Equal rows keep the order of their rids.
+ * ------------------------------------------------------------------------
+ */
+
+/* Groups that wait until their rows have been prefetched. */
+#define TIE_QUEUE_SIZE		32
+
+/* Rows [start, end) of TieGroups.rids. */
+typedef struct TieRows
+{
+	size_t		start;
+	size_t		end;
+} TieRows;
+
+typedef struct TieGroups
+{
+	TieBreak   *tb;
+	const Arena *arena;			/* has the rows */
+	uint32	   *rids;
+	TieRows		last;			/* the last group, which the next row may continue; or empty */
+	uint64		rows;			/* rows of all complete groups */
+	int			nqueued;
+	TieRows		queue[TIE_QUEUE_SIZE];
+} TieGroups;
+
+static inline void
+tie_groups_begin(TieGroups *groups, TieBreak *tb, const Arena *arena, uint32 *rids)
+{
+	groups->tb = tb;
+	groups->arena = arena;
+	groups->rids = rids;
+	groups->last.start = groups->last.end = 0;
+	groups->rows = 0;
+	groups->nqueued = 0;
+}
+
+/* The last group, which is not empty, is complete. */
+extern void tie_groups_close(TieGroups *groups);
+
+/* Rows [start, end), behind those of all groups before, have equal keys. */
+static inline void
+tie_groups_add(TieGroups *groups, size_t start, size_t end)
+{
+	if (groups->last.end > 0)
+		tie_groups_close(groups);
+	groups->last.start = start;
+	groups->last.end = end;
+}
+
+/* Row i > 0 has the key of row i - 1.  Their rids, and those before, are written. */
+static inline void
+tie_groups_equal(TieGroups *groups, size_t i)
+{
+	if (groups->last.end == i)
+		groups->last.end = i + 1;
+	else
+		tie_groups_add(groups, i - 1, i + 1);
+}
+
+/* All rows are written: orders the groups that are left.  Returns the rows of all groups. */
+extern uint64 tie_groups_end(TieGroups *groups);
 
 /* Frees the memory of large sorts. */
 extern void tiebreak_release(TieBreak *tb);
