@@ -371,7 +371,7 @@ count_returned(SortResult *result, const Merge *merge)
 {
 	for (size_t i = 0; i < merge->n; i++)
 	{
-		const char *row = (const char *) merge->rows[i];
+		const char *row = arena_at(&merge->windows, merge->rids[i]);
 
 		result->returned_sum += row_sum(row, ((const MinimalTupleData *) row)->t_len);
 	}

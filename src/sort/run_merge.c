@@ -12,19 +12,20 @@
  * A round sorts packed records.  The upper bits have the key less the smallest key of the
  * round.  A round spans a small part of the key range, so most keys fit.  The lower bits
  * have the run and the row of its window.  Equal rows come out in this order, so the
- * merge is stable.  If packed records are equal but do not decide, their rows are merged
- * by comparison; the rows of each run are in order already.
+ * merge is stable.  If packed records are equal but do not decide, their rows are resolved
+ * as ties.
  *
  * If rows are so long that a buffer holds hardly more than one row, a round would compare
  * rows of all runs to return a few.  Then a window is one row, and a loser tree finds the
  * next row.
  *
  * Memory policy: windows and packed records lie in env->scratch and env->recs, within
- * work_mem.  The longest row of each run counts, because all runs may reach their longest
- * row at the same time.  At least as many runs as tuplesort.c would merge are merged at
- * once, less READER_ROWS, even beyond work_mem: with fewer runs, long rows would be
- * written more often than by a Sort.  After an ERROR the sort's memory context and
- * resource owner release everything.
+ * work_mem.  Inexact keys of a round may all be equal, so ties count for each row.  The
+ * longest row of each run counts, because all runs may reach their longest row at the
+ * same time.  At least as many runs as tuplesort.c would merge are merged at once, less
+ * READER_ROWS, even beyond work_mem: with fewer runs, long rows would be written more
+ * often than by a Sort.  After an ERROR the sort's memory context and resource owner
+ * release everything.
  */
 #include "postgres.h"
 
@@ -36,6 +37,8 @@
 
 #define MERGE_MIN_FAN_IN		6
 #define MERGE_MAX_FAN_IN		500
+
+StaticAssertDecl(MERGE_MAX_FAN_IN <= ARENA_MAX_CHUNKS, "each run of a merge needs a chunk of row ids");
 
 /* Memory of each run that tuplesort.c merges: a read buffer of 32 blocks, and 2 blocks. */
 #define TUPLESORT_RUN_MEMORY	(34 * (Size) BLCKSZ)
@@ -50,22 +53,26 @@
 /* Approximate scratch of a kernel for each packed record, in bytes. */
 #define RECORD_SCRATCH			12
 
+/* Memory of each tied row while ties are resolved (tiebreak/multikey.c). */
+#define TIE_MEMORY				(2 * sizeof(SortRec64))
+
 /* Below this number of records a comparison sort is faster than the radix sort. */
 #define RADIX_MIN_RECORDS		4096
 
-/* A run and its window: rows offsets[r << shift] to offsets[(r << shift) + n - 1]. */
+/* A run and its window: rows rids[r << shift] to rids[(r << shift) + n - 1]. */
 typedef struct MergeRun
 {
 	RunReader	reader;
 	uint32		n;				/* rows in the window */
 	uint32		taken;			/* rows of the window that this round takes */
-	Size		end;			/* end of the window's last row in the reader's buffer */
+	Size		end;			/* bytes of the window's rows */
 	bool		more;			/* the run has rows after the window */
 } MergeRun;
 
 /*
  * The id of a row in a window is the number of the run, shifted left by shift, plus the
- * index in the window.
+ * index in the window.  Its row id tells where it lies: the windows are addressed like an
+ * arena that has a chunk for each run.
  */
 struct MergeState
 {
@@ -77,11 +84,10 @@ struct MergeState
 	int			id_bits;		/* bits of an id */
 	int			nruns;
 	MergeRun   *runs;
-	char	  **bufs;			/* buffers of the runs' readers */
+	Arena	   *windows;		/* base[r]: first row of run r's window; read only */
 	void	   *keys;			/* by id: keys of the rows in windows, right-aligned */
-	uint32	   *offsets;		/* by id: offset in the reader's buffer, in units of 8 bytes */
+	uint32	   *rids;			/* by id: row id */
 	Size		records_size;	/* bytes of env->recs for packed records; scratch follows */
-	uint32	   *pieces;			/* working memory of resolve_record_ties() */
 	int		   *losers;			/* loser tree of the runs; NULL unless rows are long */
 	bool		begun;			/* the loser tree has been built */
 	RowPage	   *page;			/* working memory of make_keys() */
@@ -147,7 +153,8 @@ merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
 			 SpillRun *const *runs, int nruns)
 {
 	MergeWindow window = choose_window(env, file, runs, nruns);
-	Size		rows = (key_size(layout) + sizeof(uint32) + sizeof(uint64) + RECORD_SCRATCH) << window.shift;
+	Size		rows = (key_size(layout) + sizeof(uint32) + sizeof(uint64) + RECORD_SCRATCH +
+						(layout->exact ? 0 : TIE_MEMORY)) << window.shift;
 	Size	   *memory = palloc(nruns * sizeof(Size));
 	int			least = (int) Min(env->limit / TUPLESORT_RUN_MEMORY, MERGE_MAX_FAN_IN) - READER_ROWS;
 	Size		taken = 0;
@@ -200,8 +207,8 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 	state->id_bits = state->shift + (nruns == 1 ? 0 : 1 + pg_leftmost_one_pos32(nruns - 1));
 	state->nruns = nruns;
 	state->runs = palloc0(nruns * sizeof(MergeRun));
-	state->bufs = palloc0(nruns * sizeof(char *));
-	state->pieces = palloc((nruns + 1) * sizeof(uint32));
+	state->windows = &merge->windows;
+	state->windows->base = palloc0(nruns * sizeof(char *));
 	state->losers = window.shift == 0 ? palloc(nruns * sizeof(int)) : NULL;
 	state->page = create_row_page(env, keybuf);
 	state->cxt = CurrentMemoryContext;
@@ -215,7 +222,7 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 	p = env->scratch.ptr;
 	state->keys = p;
 	p += rows * key_size(layout);
-	state->offsets = (uint32 *) p;
+	state->rids = (uint32 *) p;
 	p = (char *) env->scratch.ptr + TYPEALIGN(64, rows * (key_size(layout) + sizeof(uint32)));
 	for (int r = 0; r < nruns; r++)
 	{
@@ -244,8 +251,7 @@ merge_end(Merge *merge)
 	pfree(state->page);
 	if (state->losers != NULL)
 		pfree(state->losers);
-	pfree(state->pieces);
-	pfree(state->bufs);
+	pfree(state->windows->base);
 	pfree(state->runs);
 	pfree(state);
 	merge->state = NULL;
@@ -258,7 +264,7 @@ merge_end(Merge *merge)
 static inline MinimalTuple
 row_of_id(const MergeState *state, uint32 id)
 {
-	return (MinimalTuple) (state->bufs[id >> state->shift] + ((Size) state->offsets[id] << 3));
+	return (MinimalTuple) arena_at(state->windows, state->rids[id]);
 }
 
 static inline Key128
@@ -337,39 +343,39 @@ refill(MergeState *state, int r)
 	RunReader  *reader = &run->reader;
 	Size		width = key_size(state->layout);
 	uint32		first = (uint32) r << state->shift;
-	uint32	   *offsets = state->offsets + first;
+	uint32	   *rids = state->rids + first;
 	char	   *keys = (char *) state->keys + first * width;
 	uint32		left = run->n - run->taken;
-	Size		moved;
+	Size		passed;			/* bytes of the rows that were taken */
 
 	if (reader->run == NULL || (run->n > 0 && run->taken == 0))
 		return true;
-	moved = reader->pos = left > 0 ? (Size) offsets[run->taken] << 3 : run->end;
+	passed = left > 0 ? (Size) (rids[run->taken] % ARENA_CHUNK_UNITS) << ARENA_UNIT_SHIFT : run->end;
+	reader->pos += passed;
 	run_reader_fill(reader);
 	if (unlikely(run_reader_failed(reader)))
 		return false;
-	moved -= reader->pos;
-	run->end -= moved;
-	state->bufs[r] = reader->buf;
+	run->end -= passed;
+	state->windows->base[r] = reader->buf + reader->pos;
 	for (uint32 i = 0; i < left; i++)
-		offsets[i] = offsets[run->taken + i] - (uint32) (moved >> 3);
+		rids[i] = rids[run->taken + i] - (uint32) (passed >> ARENA_UNIT_SHIFT);
 	memmove(keys, keys + run->taken * width, left * width);
 	run->n = left;
 	run->taken = 0;
 
-	while (run->n >> state->shift == 0)
+	while (run->n >> state->shift == 0 && run->end < ARENA_CHUNK_SIZE)
 	{
-		Size		size = run_reader_row_size(reader, run->end);
+		Size		size = run_reader_row_size(reader, reader->pos + run->end);
 
 		if (size == 0)
 			break;
-		offsets[run->n++] = (uint32) (run->end >> 3);
+		rids[run->n++] = (uint32) r << ARENA_CHUNK_SHIFT | (uint32) (run->end >> ARENA_UNIT_SHIFT);
 		run->end += size;
 	}
 	/* a single run needs no keys */
 	if (state->nruns > 1)
 		make_keys(state, first + left, run->n - left);
-	run->more = run_reader_more(reader, run->end);
+	run->more = run_reader_more(reader, reader->pos + run->end);
 	if (run->n == 0)
 		run_reader_close(reader);
 	return true;
@@ -542,83 +548,44 @@ sort_records(MergeState *state, SortProblem *problem)
 	return problem->result;
 }
 
-/* Merges records [a, a_end) and [b, b_end) by comparing rows; a goes first among equals. */
-static void
-merge_pair(const MergeState *state, const uint64 *a, const uint64 *a_end, const uint64 *b,
-		   const uint64 *b_end, uint64 *to)
+/*
+ * Replaces the n sorted records by their row ids, in place.  ties: equal records do not
+ * decide.
+ */
+static const uint32 *
+extract_row_ids(MergeState *state, uint64 *records, size_t n, bool ties)
 {
 	uint64		id_mask = (UINT64CONST(1) << state->id_bits) - 1;
+	uint32	   *rids = (uint32 *) records;
+	uint64		prev = records[0];
+	TieGroups	groups;
 
-	while (a < a_end && b < b_end)
+	if (!ties)
 	{
-		bool		second = compare_ids(state, (uint32) (*a & id_mask), (uint32) (*b & id_mask)) > 0;
-
-		*to++ = second ? *b++ : *a++;
+		for (size_t i = 0; i < n; i++)
+			rids[i] = state->rids[records[i] & id_mask];
+		return rids;
 	}
-	memcpy(to, a, (a_end - a) * sizeof(uint64));
-	memcpy(to + (a_end - a), b, (b_end - b) * sizeof(uint64));
+	tie_groups_begin(&groups, state->env->tiebreak, state->windows, rids);
+	rids[0] = state->rids[prev & id_mask];
+	for (size_t i = 1; i < n; i++)
+	{
+		uint64		record = records[i];
+
+		rids[i] = state->rids[record & id_mask];
+		if ((record ^ prev) >> state->id_bits == 0)
+			tie_groups_equal(&groups, i);
+		prev = record;
+	}
+	state->env->report.ties += tie_groups_end(&groups);
+	return rids;
 }
 
-/* Orders n rows whose records have equal keys.  space has room for n records. */
-static void
-resolve_record_ties(MergeState *state, uint64 *records, uint64 *space, size_t n)
-{
-	uint64		run_mask = ((UINT64CONST(1) << state->id_bits) - 1) >> state->shift << state->shift;
-	uint32	   *pieces = state->pieces;
-	int			npieces = 0;
-	uint64	   *from = records;
-	uint64	   *to = space;
-
-	/* rows of one run are in order already */
-	for (size_t i = 0; i < n; i++)
-	{
-		if (i == 0 || ((records[i] ^ records[i - 1]) & run_mask) != 0)
-			pieces[npieces++] = (uint32) i;
-	}
-	while (npieces > 1)
-	{
-		int			merged = 0;
-		uint64	   *swap = from;
-
-		pieces[npieces] = (uint32) n;
-		for (int i = 0; i < npieces; i += 2)
-		{
-			uint32		mid = pieces[i + 1];
-			uint32		end = pieces[Min(i + 2, npieces)];
-
-			merge_pair(state, from + pieces[i], from + mid, from + mid, from + end, to + pieces[i]);
-			pieces[merged++] = pieces[i];
-		}
-		npieces = merged;
-		from = to;
-		to = swap;
-	}
-	if (from != records)
-		memcpy(records, from, n * sizeof(uint64));
-	state->env->report.ties += n;
-}
-
-static void
-resolve_round_ties(MergeState *state, uint64 *records, uint64 *space, size_t n)
-{
-	size_t		start = 0;
-
-	for (size_t i = 1; i <= n; i++)
-	{
-		if (i < n && (records[i] ^ records[start]) >> state->id_bits == 0)
-			continue;
-		if (i - start > 1)
-			resolve_record_ties(state, records + start, space, i - start);
-		start = i;
-	}
-}
-
-/* Sorts the n rows of this round; returns their records. */
-static uint64 *
+/* Sorts the n rows of this round; returns their row ids. */
+static const uint32 *
 sort_round(MergeState *state, size_t n)
 {
 	SortProblem problem = {0};
-	uint64	   *records;
 	Key128		base;
 	int			bits;
 	int			cut;
@@ -636,16 +603,7 @@ sort_round(MergeState *state, size_t n)
 		make_records(state, true, base, cut, &problem);
 	else
 		make_records(state, false, base, cut, &problem);
-	records = sort_records(state, &problem);
-	if (cut > 0 || !state->layout->exact)
-	{
-		/* the sorted records lie either in recs or in its scratch: the other is free */
-		char	   *recs = problem.recs;
-
-		resolve_round_ties(state, records,
-						   (uint64 *) ((char *) records != recs ? recs : recs + state->records_size), n);
-	}
-	return records;
+	return extract_row_ids(state, sort_records(state, &problem), n, cut > 0 || !state->layout->exact);
 }
 
 /* ------------------------------------------------------------------------
@@ -722,8 +680,6 @@ static bool
 next_round(Merge *merge)
 {
 	MergeState *state = merge->state;
-	uint64	   *records = state->env->recs.ptr;
-	uint64		id_mask = (UINT64CONST(1) << state->id_bits) - 1;
 
 	merge->next = 0;
 	if (state->losers != NULL)
@@ -731,8 +687,7 @@ next_round(Merge *merge)
 		merge->n = next_long_row(merge);
 		if (merge->n == 0)
 			return false;
-		records[0] = (uint64) row_of_id(state, state->losers[0]);
-		merge->rows = records;
+		merge->rids = state->rids + state->losers[0];
 		return true;
 	}
 	for (int r = 0; r < state->nruns; r++)
@@ -741,17 +696,7 @@ next_round(Merge *merge)
 	if (merge->n == 0)
 		return false;
 
-	if (state->nruns == 1)
-	{
-		for (size_t i = 0; i < merge->n; i++)
-			records[i] = i;
-	}
-	else
-		records = sort_round(state, merge->n);
-	/* the addresses of the rows replace the records */
-	for (size_t i = 0; i < merge->n; i++)
-		records[i] = (uint64) row_of_id(state, (uint32) (records[i] & id_mask));
-	merge->rows = records;
+	merge->rids = state->nruns == 1 ? state->rids : sort_round(state, merge->n);
 	return true;
 }
 

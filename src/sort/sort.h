@@ -237,7 +237,8 @@ typedef struct MergeState MergeState;
 
 typedef struct Merge
 {
-	const uint64 *rows;			/* addresses of the rows of this round, in order */
+	const uint32 *rids;			/* row ids of this round in order, */
+	Arena		windows;		/* and what they address: the buffers of the runs */
 	size_t		next;			/* next row to return */
 	size_t		n;				/* rows of this round */
 	bool		sources;		/* some runs are not in the file (RunSource) */
@@ -255,8 +256,8 @@ merge_next(Merge *merge)
 	if (unlikely(merge->next == merge->n) && !merge_round(merge))
 		return NULL;
 	if (likely(merge->next + MERGE_PREFETCH < merge->n))
-		__builtin_prefetch((void *) merge->rows[merge->next + MERGE_PREFETCH]);
-	return (MinimalTuple) merge->rows[merge->next++];
+		__builtin_prefetch(arena_at(&merge->windows, merge->rids[merge->next + MERGE_PREFETCH]));
+	return (MinimalTuple) arena_at(&merge->windows, merge->rids[merge->next++]);
 }
 
 /* ------------------------------------------------------------------------
