@@ -11,6 +11,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/sortsupport.h"
 
 #define WORDS_MAX	2
 
