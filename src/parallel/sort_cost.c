@@ -41,7 +41,7 @@
 #define SPILL_BYTE_NS			0.9 /* a byte written to a run, read and merged */
 #define SPILL_IN_ORDER_BYTE_NS	0.8 /* the same if the runs follow each other */
 #define SPILL_CACHED_RUNS		10	/* runs whose merge stays in the CPU cache */
-#define SPILL_DOUBLING_NS		25.0	/* a row, for each doubling of the runs beyond that */
+#define SPILL_DOUBLING_NS		8.0	/* a row, for each doubling of the runs beyond that */
 
 /* Exchange between processes */
 #define WRITE_NS				30.0	/* copying a row to a block and making its key again */
