@@ -3,7 +3,7 @@
 # Returns { tables => { NAME => SELECT over generate_series(1, rows) AS i }, sizes, ordered, queries => [...] }.  Of a
 # query:
 #
-#	group	shapes, types, memory, limits, plans or short: --group=NAME runs one group
+#	group	shapes, types, memory, limits, plans, grouping or short: --group=NAME runs one group
 #	name	as the table of results says it
 #	tables	to be loaded
 #	set		settings beside work_mem, which is --memory's where there is none here
@@ -136,6 +136,26 @@ my @queries = (
 		set => "work_mem = '4MB'"),
 	query('short', 'prepared BY k over 10 rows', 'small', 'SELECT * FROM small WHERE id <= 10 ORDER BY k', undef,
 		loops => 1, set => "work_mem = '4MB'"));
+
+# what the planner hashes, and may sort instead; the last three of each must stay as they are or lose nothing
+for my $memory ('4MB', '1GB')
+{
+	my @all = (
+		[ 'DISTINCT, 5M values', 't10', 'SELECT DISTINCT v % 5000000 FROM t10' ],
+		[ 'DISTINCT int4', 't10', 'SELECT DISTINCT k FROM t10' ],
+		[ 'GROUP BY, 1M groups', 't10', 'SELECT v % 1000000, count(*), sum(k) FROM t10 GROUP BY 1' ],
+		[ 'GROUP BY text, all different', 'w10', 'SELECT a, count(*) FROM w10 GROUP BY a' ],
+		[ 'UNION of two tables', 't10 longs', 'SELECT k FROM t10 UNION SELECT a FROM longs' ],
+		[ 'join of a table with itself', 't10', 'SELECT count(*) FROM t10 x JOIN t10 y USING (k)' ],
+		[ 'join of two tables, two aggregates', 'w10 t10',
+			'SELECT count(*), sum(t10.k) FROM w10 JOIN t10 ON w10.id = t10.v' ],
+		[ 'join with 10,000 rows', 't10 dim', 'SELECT count(*), min(nm) FROM t10 JOIN dim ON t10.k = dim.id' ],
+		[ 'GROUP BY, 1,000 groups', 't10', 'SELECT v % 1000, count(*) FROM t10 GROUP BY 1' ],
+		[ 'GROUP BY text, 1,000 groups', 'w10', 'SELECT b, count(*), sum(k) FROM w10 GROUP BY b' ],
+		[ 'DISTINCT text, 1,000 values', 'w10', 'SELECT DISTINCT b FROM w10' ]);
+	push @queries, map { query('grouping', "$_->[0], work_mem $memory", $_->[1], $_->[2], undef,
+			set => "work_mem = '$memory'") } @all;
+}
 
 # a few rows, however many are expected
 for my $expected (10, 100_000, 10_000_000, 1_000_000_000)
