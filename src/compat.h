@@ -83,6 +83,133 @@ compat_disabled_nodes(const Path *path)
 #endif
 }
 
+/* The ordering operator of a pathkey for a type; 18 has a CompareType in pathkeys. */
+#include "utils/lsyscache.h"
+static inline Oid
+compat_pathkey_operator(const PathKey *pathkey, Oid type)
+{
+#if PG_VERSION_NUM >= 180000
+	return get_opfamily_member_for_cmptype(pathkey->pk_opfamily, type, type, pathkey->pk_cmptype);
+#else
+	return get_opfamily_member(pathkey->pk_opfamily, type, type, pathkey->pk_strategy);
+#endif
+}
+
+/* From 16 on clauses without redundant columns. */
+static inline List *
+compat_group_clause(const PlannerInfo *root)
+{
+#if PG_VERSION_NUM >= 160000
+	return root->processed_groupClause;
+#else
+	return root->parse->groupClause;
+#endif
+}
+
+static inline List *
+compat_distinct_clause(const PlannerInfo *root)
+{
+#if PG_VERSION_NUM >= 160000
+	return root->processed_distinctClause;
+#else
+	return root->parse->distinctClause;
+#endif
+}
+
+/* 19 renames the path of a Unique node. */
+#include "optimizer/pathnode.h"
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_IS_UNIQUE_PATH(path)	IsA(path, UniquePath)
+#else
+#define COMPAT_IS_UNIQUE_PATH(path)	IsA(path, UpperUniquePath)
+#endif
+
+static inline Path *
+compat_unique_input(const Path *path)
+{
+#if PG_VERSION_NUM >= 190000
+	return ((const UniquePath *) path)->subpath;
+#else
+	return ((const UpperUniquePath *) path)->subpath;
+#endif
+}
+
+/* The number of pathkeys by which a Unique node compares. */
+static inline int
+compat_unique_keys(const Path *path)
+{
+#if PG_VERSION_NUM >= 190000
+	return ((const UniquePath *) path)->numkeys;
+#else
+	return ((const UpperUniquePath *) path)->numkeys;
+#endif
+}
+
+static inline Path *
+compat_create_unique_path(PlannerInfo *root, RelOptInfo *rel, Path *sorted, int columns, double groups)
+{
+#if PG_VERSION_NUM >= 190000
+	return (Path *) create_unique_path(root, rel, sorted, columns, groups);
+#else
+	return (Path *) create_upper_unique_path(root, rel, sorted, columns, groups);
+#endif
+}
+
+/* 18 gives a SetOp two inputs; up to 17 it has one Append.  The hash table has the left one's groups. */
+static inline Path *
+compat_setop_input(const SetOpPath *setop)
+{
+#if PG_VERSION_NUM >= 180000
+	return setop->leftpath;
+#else
+	return setop->subpath;
+#endif
+}
+
+#define COMPAT_SETOP_OF_APPEND	(PG_VERSION_NUM < 180000)
+
+/* A sorted SetOp of the same kind; not from 18 on, where PostgreSQL offers it itself. */
+static inline Path *
+compat_create_sorted_setop(PlannerInfo *root, const SetOpPath *like, Path *sorted)
+{
+#if PG_VERSION_NUM >= 180000
+	return NULL;
+#else
+	return (Path *) create_setop_path(root, like->path.parent, sorted, like->cmd, SETOP_SORTED, like->distinctList,
+									  like->flagColIdx, -1, like->numGroups, like->path.rows);
+#endif
+}
+
+static inline List *
+compat_setop_clause(const SetOpPath *setop)
+{
+#if PG_VERSION_NUM >= 180000
+	return setop->groupList;
+#else
+	return setop->distinctList;
+#endif
+}
+
+/* 18 adds the length of the outer path's presorted prefix. */
+#include "optimizer/cost.h"
+static inline Path *
+compat_create_mergejoin_path(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype,
+							 JoinPathExtraData *extra, Path *outer, Path *inner,
+							 List *pathkeys, List *clauses)
+{
+	JoinCostWorkspace workspace;
+
+#if PG_VERSION_NUM >= 180000
+	initial_cost_mergejoin(root, &workspace, jointype, clauses, outer, inner, NIL, NIL, 0, extra);
+	return (Path *) create_mergejoin_path(root, joinrel, jointype, &workspace, extra, outer, inner,
+										  extra->restrictlist, pathkeys, NULL, clauses, NIL, NIL, 0);
+#else
+	initial_cost_mergejoin(root, &workspace, jointype, clauses, outer, inner, NIL, NIL, extra);
+	return (Path *) create_mergejoin_path(root, joinrel, jointype, &workspace, extra, outer, inner,
+										  extra->restrictlist, pathkeys, NULL, clauses, NIL, NIL);
+#endif
+}
+
 /* From 19 on an extension may forbid a Gather of a relation. */
 static inline bool
 compat_gather_allowed(const RelOptInfo *rel)
@@ -92,6 +219,23 @@ compat_gather_allowed(const RelOptInfo *rel)
 #else
 	return true;
 #endif
+}
+
+static inline bool
+compat_mergejoin_allowed(const RelOptInfo *joinrel)
+{
+#if PG_VERSION_NUM >= 190000
+	return (joinrel->pgs_mask & PGS_MERGEJOIN_PLAIN) != 0;
+#else
+	return true;
+#endif
+}
+
+/* The type of a join's paths; up to 18 a call for a relation made unique makes inner joins. */
+static inline JoinType
+compat_plain_jointype(JoinType jointype)
+{
+	return jointype == JOIN_UNIQUE_INNER || jointype == JOIN_UNIQUE_OUTER ? JOIN_INNER : jointype;
 }
 
 /* 19 passes the ExplainState to the planner. */

@@ -39,4 +39,6 @@ _PG_init(void)
 	gpusort_planner_init();
 	gpusort_ordered_init();
 	index_hooks_init();
+	gpusort_grouping_init();
+	gpusort_joins_init();
 }

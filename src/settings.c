@@ -17,6 +17,8 @@
 
 bool		gpusort_enable = true;
 bool		gpusort_index_builds = false;
+bool		gpusort_plan_grouping = true;
+int			gpusort_plan_grouping_min_rows = 10000;
 int			gpusort_min_rows = 32;
 int			gpusort_threads = 1;
 int			gpusort_max_threads = -1;
@@ -166,6 +168,16 @@ gpusort_settings_init(void)
 							 "It applies while gpusort.enable is on.  The index is the same either way.",
 							 &gpusort_index_builds, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.plan_grouping",
+							 "Compares sorted with hashed groups and joins by their true costs.",
+							 "If off, PostgreSQL compares them by the costs of its own Sort.",
+							 &gpusort_plan_grouping, true,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.plan_grouping_min_rows",
+							"Sets the minimum estimated number of rows for gpusort.plan_grouping.",
+							"Groupings and joins of fewer rows are not worth the planner's time.",
+							&gpusort_plan_grouping_min_rows, 10000, 0, INT_MAX,
+							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("gpusort.algorithm",
 							 "Forces a sort algorithm where it can apply.",
 							 "If it cannot, EXPLAIN's Sort Route shows the reason.",

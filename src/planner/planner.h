@@ -15,4 +15,10 @@ extern void gpusort_planner_init(void);
 /* Installs the hook that adds sort paths at our costs. */
 extern void gpusort_ordered_init(void);
 
+/* Installs the hook that chooses between sorting and hashing of groups. */
+extern void gpusort_grouping_init(void);
+
+/* Installs the hook that chooses between merge joins and hash joins. */
+extern void gpusort_joins_init(void);
+
 #endif							/* GPUSORT_PLANNER_PLANNER_H */

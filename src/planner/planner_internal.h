@@ -12,9 +12,11 @@
 #include "postgres.h"
 
 #include "key/type/keytype.h"
+#include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "parallel/sort_cost.h"
 
 /* Microseconds of one cpu_operator_cost. */
 #define OPERATOR_US		0.00625
@@ -53,6 +55,50 @@ shares_of(int workers)
 {
 	return workers + (parallel_leader_participation ? Max(0, 1.0 - 0.3 * workers) : 0);
 }
+
+/* ------------------------------------------------------------------------
+ * Sort paths at our costs (sort_path.c)
+ * ------------------------------------------------------------------------
+ */
+
+/* The path below a projection, or the path itself. */
+extern const Path *path_below_projection(const Path *path);
+
+/* Is this path a Gather or Gather Merge? */
+extern bool path_gathers(const Path *path);
+
+/*
+ * Fills the facts of a sort of the path's rows, without a bound.  False if we cannot
+ * sort by one of the pathkeys.
+ */
+extern bool sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, SortCostFacts *facts);
+
+/* A Sort path in one process. */
+extern Path *sort_path_serial(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,
+							  const SortCostFacts *facts);
+
+/*
+ * A Gather Merge of a Sort of the partial path, if it saves a tenth of the serial Sort
+ * path's time; otherwise NULL.  serial may be NULL.  facts has the rows of all
+ * participants.
+ */
+extern Path *sort_path_parallel(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *serial,
+								List *pathkeys, const SortCostFacts *facts);
+
+/* A Sort of a partial path in each process of a parallel plan; NULL if we cannot sort it. */
+extern Path *sort_path_partial(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys);
+
+/*
+ * The cheaper one of both for the path input of input_rel, which has no LIMIT; less the
+ * part of a scan's cost that a sort above it saves.  NULL if we cannot sort it.
+ */
+extern Path *sort_path_cheapest(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input,
+								List *pathkeys);
+
+/* ------------------------------------------------------------------------
+ * Parallel plans (recost.c)
+ * ------------------------------------------------------------------------
+ */
 
 /*
  * Makes a serial plan of a partial plan that stood below a Gather with this number of

@@ -22,6 +22,8 @@ sub shape_settings
 		'gpusort.threads' => pick(1, 1, 2, 3),
 		'gpusort.verify' => pick(qw(on off off)),
 		'gpusort.device_fault' => pick(('none') x (4 * @faults), @faults),
+		'gpusort.plan_grouping' => pick(qw(on on on off)),
+		'gpusort.plan_grouping_min_rows' => pick(0, 0, 0, 10000),
 		enable_hashagg => pick(qw(on off off)),
 		enable_hashjoin => pick(qw(on off off)),
 		enable_nestloop => pick(qw(on off off)),

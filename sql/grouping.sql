@@ -1,0 +1,142 @@
+-- DISTINCT, GROUP BY, set operations and joins: sorted or hashed by true costs
+LOAD 'gpusort';
+SET max_parallel_workers_per_gather = 0;
+SET jit = off;
+SET work_mem = '256MB';
+CREATE TABLE grouped AS SELECT i AS id, mix(i) AS k, 'group ' || mix(i * 3) % 1000 AS s,
+	CASE WHEN i % 7 > 0 THEN (mix(i * 5) % 50000)::int END AS n, (i % 10)::text::xid AS x
+	FROM generate_series(1, 100000) i;
+CREATE TABLE grouped_too AS SELECT i * 2 AS id, mix(i * 2) AS k, (mix(i * 11) % 50000)::int AS n
+	FROM generate_series(1, 60000) i;
+CREATE TABLE grouped_few AS SELECT id, k, s, n FROM grouped WHERE id <= 2000;
+ANALYZE grouped, grouped_too, grouped_few;
+-- the nodes that group, join, sort and gather, from the top
+CREATE FUNCTION who_groups(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	who text := '';
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		who := who || coalesce(' ' || substring(line FROM
+			'^ *(?:->  )?((?:Partial |Finalize )?(?:Hash|Group)Aggregate|HashSetOp|SetOp|Unique|Group(?! Key)|'
+			'Parallel Hash Join|Hash (?:\w+ )?Join|Merge (?:\w+ )*Join|'
+			'Gather Merge|Gather|Incremental Sort|Sort(?! Key))(?: |$)'), '')
+			|| CASE WHEN line ~ 'GpuSort Feed' THEN ' feeds' WHEN line ~ 'GpuSort' THEN ' ours' ELSE '' END;
+	END LOOP;
+	RETURN ltrim(who);
+END $$;
+
+-- many groups are sorted, few groups of text are hashed
+SELECT who_groups('SELECT DISTINCT k FROM grouped');
+SELECT who_groups('SELECT k, count(*), sum(n) FROM grouped GROUP BY k');
+SELECT who_groups('SELECT k, n FROM grouped GROUP BY k, n');
+SET work_mem = '4MB';
+SELECT who_groups('SELECT s, count(*), sum(n) FROM grouped GROUP BY s');
+SELECT who_groups('SELECT DISTINCT s FROM grouped');
+-- a remainder has no more values than its divisor
+SET work_mem = '4MB';
+SELECT who_groups('SELECT id % 100, count(*) FROM grouped GROUP BY 1');
+SELECT who_groups('SELECT id % 100000, count(*) FROM grouped GROUP BY 1');
+SET work_mem = '256MB';
+-- an order that is wanted again is there
+SELECT who_groups('SELECT k, count(*) FROM grouped GROUP BY k ORDER BY k');
+SELECT who_groups('SELECT k, n, count(*) FROM grouped GROUP BY n, k ORDER BY k DESC, n');
+SELECT who_groups('SELECT DISTINCT k, n FROM grouped ORDER BY n, k LIMIT 10');
+-- set operations
+SELECT who_groups('SELECT k FROM grouped UNION SELECT k FROM grouped_too');
+SELECT result FROM check_sort('SELECT k FROM grouped UNION SELECT k FROM grouped_too ORDER BY 1');
+SELECT result FROM check_sort('SELECT n FROM grouped INTERSECT SELECT n FROM grouped_too ORDER BY 1');
+SELECT result FROM check_sort('SELECT n FROM grouped INTERSECT ALL SELECT n FROM grouped_too ORDER BY 1');
+SELECT result FROM check_sort('SELECT n, k FROM grouped EXCEPT SELECT n, k FROM grouped_too ORDER BY 1, 2');
+SELECT result FROM check_sort('SELECT n FROM grouped EXCEPT ALL SELECT n FROM grouped_too ORDER BY 1');
+-- joins
+SELECT who_groups('SELECT count(*) FROM grouped x JOIN grouped y USING (k)');
+SELECT who_groups('SELECT count(*) FROM grouped x LEFT JOIN grouped_too y USING (k, n)');
+SELECT result FROM check_sort('SELECT x.id, y.id AS other FROM grouped x JOIN grouped_too y USING (n) WHERE n < 900
+	ORDER BY 1, 2');
+SELECT result FROM check_sort('SELECT x.id, y.id AS other FROM grouped x LEFT JOIN grouped_too y
+	ON x.n = y.n AND y.id < 5000 ORDER BY 1, 2');
+SELECT result FROM check_sort('SELECT x.id, y.id AS other FROM grouped x FULL JOIN grouped_too y USING (k)
+	ORDER BY 1, 2');
+SELECT result FROM check_sort('SELECT x.id, y.id AS other FROM grouped x RIGHT JOIN grouped_too y
+	ON x.k = y.k AND x.id % 2 = 1 ORDER BY 1, 2');
+SELECT result FROM check_sort('SELECT id FROM grouped x
+	WHERE EXISTS (SELECT 1 FROM grouped_too y WHERE y.n = x.n)
+	ORDER BY 1');
+SELECT result FROM check_sort('SELECT id FROM grouped x
+	WHERE NOT EXISTS (SELECT 1 FROM grouped_too y WHERE y.k = x.k)
+	ORDER BY 1');
+SELECT result FROM check_sort('SELECT id FROM grouped WHERE k IN (SELECT k FROM grouped_too WHERE n > 9) ORDER BY 1');
+-- a merge join's order serves the groups above it
+SELECT who_groups('SELECT k, count(*) FROM grouped x JOIN grouped_too y USING (k) GROUP BY k');
+
+-- the same rows as the stock server
+SELECT result FROM check_sort('SELECT DISTINCT n FROM grouped ORDER BY n');
+SELECT result FROM check_sort('SELECT DISTINCT ON (n) n, id FROM grouped ORDER BY n, id DESC');
+SELECT result FROM check_sort('SELECT n, count(*), min(id), sum(k) FROM grouped GROUP BY n ORDER BY n');
+SELECT result FROM check_sort('SELECT n, count(DISTINCT s), array_agg(id ORDER BY id) FROM grouped GROUP BY n
+	HAVING count(*) > 2 ORDER BY n');
+SELECT result FROM check_sort('SELECT n, s, count(*) FROM grouped GROUP BY GROUPING SETS ((n), (s), ())
+	ORDER BY 1, 2, 3');
+SELECT result FROM check_sort('SELECT DISTINCT s COLLATE "C" AS s, n % 3 AS m FROM grouped ORDER BY 1, 2');
+SELECT count(*) > 90000 AS volatile FROM (SELECT DISTINCT random() FROM grouped) r;
+
+-- a type without an order is hashed, one without a hash function is sorted
+SELECT who_groups('SELECT x, count(*) FROM grouped GROUP BY x');
+SELECT who_groups('SELECT k, x, count(*) FROM grouped GROUP BY k, x');
+SELECT who_groups('SELECT DISTINCT (''a'' || k)::tsvector FROM grouped');
+-- few rows, and what settings forbid
+SELECT who_groups('SELECT DISTINCT k FROM grouped_few');
+SELECT who_groups('SELECT count(*) FROM grouped_few x JOIN grouped_few y USING (k)');
+SET gpusort.plan_grouping_min_rows = 0;
+SELECT who_groups('SELECT DISTINCT k FROM grouped_few');
+SET gpusort.plan_grouping_min_rows = 1000000;
+SELECT who_groups('SELECT DISTINCT k FROM grouped');
+RESET gpusort.plan_grouping_min_rows;
+SET gpusort.plan_grouping = off;
+SELECT who_groups('SELECT DISTINCT k FROM grouped');
+SELECT who_groups('SELECT k, count(*) FROM grouped GROUP BY k');
+SELECT who_groups('SELECT count(*) FROM grouped x JOIN grouped y USING (k)');
+SELECT who_groups('SELECT k FROM grouped UNION SELECT k FROM grouped_too');
+RESET gpusort.plan_grouping;
+SET gpusort.enable = off;
+SELECT who_groups('SELECT DISTINCT k FROM grouped');
+SELECT who_groups('SELECT count(*) FROM grouped x JOIN grouped y USING (k)');
+RESET gpusort.enable;
+SET enable_sort = off;
+SELECT who_groups('SELECT DISTINCT k FROM grouped');
+SELECT who_groups('SELECT count(*) FROM grouped x JOIN grouped y USING (k)');
+RESET enable_sort;
+SET enable_mergejoin = off;
+SELECT who_groups('SELECT count(*) FROM grouped x JOIN grouped y USING (k)');
+RESET enable_mergejoin;
+-- an index in order needs no sort
+CREATE INDEX ON grouped (k);
+SET enable_seqscan = off;
+SET random_page_cost = 0.01;
+SET seq_page_cost = 0.01;
+VACUUM grouped;
+SELECT who_groups('SELECT DISTINCT k FROM grouped');
+RESET enable_seqscan;
+RESET random_page_cost;
+RESET seq_page_cost;
+
+-- by workers: few groups in each worker's hash table, many groups sorted by all
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 1;
+SET parallel_tuple_cost = 0;
+SET parallel_leader_participation = off;
+SELECT who_groups('SELECT s, count(*), sum(n) FROM grouped GROUP BY s') ~ 'Gather.*Partial HashAggregate' AS few;
+SELECT who_groups('SELECT k, count(*), sum(n) FROM grouped GROUP BY k') ~ 'Gather' AS many;
+SELECT result FROM check_sort('SELECT n, count(*), sum(id) FROM grouped GROUP BY n ORDER BY n');
+SELECT result FROM check_sort('SELECT DISTINCT n, s FROM grouped ORDER BY n, s');
+SELECT result FROM check_sort('SELECT k, min(n) FROM grouped GROUP BY k ORDER BY k');
+SELECT result FROM check_sort('SELECT count(*), sum(x.id + y.id) FROM grouped x JOIN grouped_too y USING (k)');
+SELECT result FROM check_sort('SELECT n FROM grouped UNION SELECT n FROM grouped_too ORDER BY 1');
+SET work_mem = '64kB';
+SELECT result FROM check_sort('SELECT n, count(*), sum(id) FROM grouped GROUP BY n ORDER BY n');
+SELECT result FROM check_sort('SELECT count(*), sum(x.id + y.id) FROM grouped x JOIN grouped_too y USING (n)');
+
+DROP TABLE grouped, grouped_too, grouped_few;
+DROP FUNCTION who_groups;

@@ -1,0 +1,703 @@
+/*
+ * grouping.c
+ *	  DISTINCT, GROUP BY, set operations and windows over sorts, at true costs.
+ *
+ * PostgreSQL offers a hash-based path and one above a Sort, and compares them by costs
+ * that count operators.  Our sorts are faster than that, and hash tables beyond the
+ * CPU's caches are slower.  So when PostgreSQL has made its paths, this hook
+ *
+ * - gives each of them its true cost (hash_cost.c, sort_path.c), if that is higher, and
+ *	 the sorts theirs,
+ * - makes the paths above a sort of ours anew, because add_path() has usually dropped
+ *	 them: above a serial sort, above a parallel sort, and above a sort in each worker
+ *	 whose groups are merged and then joined,
+ * - and passes all of them to add_path(), which chooses.  Paths in an order that is
+ *	 wanted above are kept there, so the order counts as free.
+ *
+ * The costs of a path's subpaths stay as PostgreSQL has set them, because several paths
+ * may share them: EXPLAIN shows the new cost in the topmost node of the grouping only.
+ *
+ * A sorted path is made of ordinary Sort, Gather Merge, Agg, Group, Unique, SetOp and
+ * WindowAgg paths.  replace.c replaces the Sorts in the finished plan.
+ *
+ * gpusort.plan_grouping = off leaves the paths as PostgreSQL makes them.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "compat.h"
+#include "executor/nodeAgg.h"
+#include "executor/nodeHash.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "optimizer/prep.h"
+#include "optimizer/tlist.h"
+#include "planner/hash_cost.h"
+#include "planner/planner.h"
+#include "planner/planner_internal.h"
+#include "settings.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+
+/* Bytes of a bucket array for each entry of a hash table. */
+#define BUCKET_BYTES	32
+
+static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
+
+/* What is grouped. */
+typedef struct Grouping
+{
+	PlannerInfo *root;
+	RelOptInfo *input_rel;		/* NULL for a set operation */
+	RelOptInfo *rel;
+	const char *name;			/* for messages */
+	bool		aggregates;		/* Agg paths have the query's aggregates */
+	double		groups;			/* a better estimate than the paths'; 0: none */
+	List	   *offers;			/* our paths */
+} Grouping;
+
+/* What our costs add to a path's. */
+typedef struct CostChange
+{
+	Cost		startup;
+	Cost		total;
+} CostChange;
+
+/* ------------------------------------------------------------------------
+ * True costs
+ * ------------------------------------------------------------------------
+ */
+
+static void
+add_change(CostChange *change, Cost startup, Cost total)
+{
+	change->startup += startup;
+	change->total += total;
+}
+
+/* Changes a node's own cost, which its path has beyond the input's, to this. */
+static void
+set_own_cost(CostChange *change, const Path *path, Cost input_startup, Cost input_total,
+			 Cost startup, Cost total)
+{
+	add_change(change, startup - (path->startup_cost - input_startup),
+			   total - (path->total_cost - input_total));
+}
+
+/* The same, if that is higher. */
+static void
+raise_own_cost(CostChange *change, const Path *path, Cost input_startup, Cost input_total,
+			   Cost startup, Cost total)
+{
+	add_change(change, Max(0, startup - (path->startup_cost - input_startup)),
+			   Max(0, total - (path->total_cost - input_total)));
+}
+
+/* Counts the columns of a clause, which refers to the target. */
+static void
+count_keys(List *clause, const PathTarget *target, GroupFacts *facts)
+{
+	ListCell   *lc;
+	ListCell   *expr;
+
+	facts->keys = list_length(clause);
+	foreach(lc, clause)
+	{
+		foreach(expr, target->exprs)
+		{
+			if (get_pathtarget_sortgroupref(target, foreach_current_index(expr)) ==
+				lfirst_node(SortGroupClause, lc)->tleSortGroupRef)
+			{
+				if (get_typlen(exprType(lfirst(expr))) < 0)
+					facts->varlena_keys++;
+				break;
+			}
+		}
+	}
+}
+
+/* Fills the facts of a grouping of a path's rows but for the keys. */
+static void
+group_facts(const Path *input, const Path *path, double groups, int transitions, Size transition_space,
+			GroupFacts *facts)
+{
+	int			width = Min(path->pathtarget->width, input->pathtarget->width);
+
+	memset(facts, 0, sizeof(*facts));
+	facts->rows = input->rows;
+	facts->groups = groups;
+	facts->row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(input->pathtarget->width);
+	facts->entry_bytes = BUCKET_BYTES + hash_agg_entry_size(transitions, width, transition_space);
+	facts->memory = get_hash_memory_limit();
+	facts->aggregates = transitions > 0;
+}
+
+/* Adds what an Agg path's own cost lacks; change has the input's change. */
+static void
+change_agg(const Grouping *grouping, const AggPath *agg, CostChange *change)
+{
+	const Path *input = agg->subpath;
+	bool		aggregates = grouping->aggregates && grouping->root->parse->hasAggs;
+	AggClauseCosts costs = {0};
+	GroupFacts	facts;
+	GroupCost	cost;
+	Cost		trans;
+
+	if (aggregates)
+		get_agg_clause_costs(grouping->root, agg->aggsplit, &costs);
+	trans = costs.transCost.startup + costs.transCost.per_tuple * input->rows;
+	group_facts(input, &agg->path, grouping->groups > 0 ? grouping->groups : agg->numGroups,
+				aggregates ? list_length(grouping->root->aggtransinfos) : 0, costs.transitionSpace, &facts);
+	count_keys(agg->groupClause, agg->path.pathtarget, &facts);
+	if (agg->aggstrategy == AGG_HASHED)
+	{
+		hash_group_cost(&facts, &cost);
+		change->startup = change->total;
+		/* PostgreSQL's cost is that of the groups that it estimates */
+		if (facts.groups < agg->numGroups)
+			set_own_cost(change, &agg->path, input->total_cost, input->total_cost,
+						 trans + cost_of_us(cost.first_us), trans + cost_of_us(cost.all_us));
+		else
+			raise_own_cost(change, &agg->path, input->total_cost, input->total_cost,
+						   trans + cost_of_us(cost.first_us), trans + cost_of_us(cost.all_us));
+	}
+	else if (agg->aggstrategy == AGG_SORTED)
+	{
+		sorted_group_cost(&facts, &cost);
+		raise_own_cost(change, &agg->path, input->startup_cost, input->total_cost,
+					   cost_of_us(cost.first_us), trans + cost_of_us(cost.all_us));
+	}
+	else
+		change->startup = change->total;
+}
+
+/* Adds what the own cost of a path lacks that compares neighbours by this many pathkeys. */
+static void
+change_sorted(const Path *path, const Path *input, int keys, CostChange *change)
+{
+	GroupFacts	facts;
+	GroupCost	cost;
+	ListCell   *lc;
+
+	group_facts(input, path, path->rows, 0, 0, &facts);
+	facts.keys = keys;
+	foreach(lc, input->pathkeys)
+	{
+		const EquivalenceClass *class = lfirst_node(PathKey, lc)->pk_eclass;
+		const EquivalenceMember *member = linitial(class->ec_members);
+
+		if (foreach_current_index(lc) < keys && get_typlen(member->em_datatype) < 0)
+			facts.varlena_keys++;
+	}
+	sorted_group_cost(&facts, &cost);
+	raise_own_cost(change, path, input->startup_cost, input->total_cost,
+				   cost_of_us(cost.first_us), cost_of_us(cost.all_us));
+}
+
+/* Changes a Sort's cost to ours, upwards or downwards. */
+static void
+change_sort(const Grouping *grouping, const SortPath *sort, CostChange *change)
+{
+	Path	   *input = sort->subpath;
+	SortCostFacts facts;
+	SortCost	cost;
+
+	change->startup = change->total;
+	if (input->rows < gpusort_min_rows ||
+		!sort_path_facts(grouping->root, input, sort->path.pathkeys, &facts))
+		return;
+	sort_cost_serial(&facts, &cost);
+	add_change(change, input->total_cost + cost_of_us(cost.sort_us) - sort->path.startup_cost,
+			   input->total_cost + cost_of_us(cost.sort_us + cost.rows_us) - sort->path.total_cost);
+}
+
+/* Adds what a hashed SetOp's own cost lacks. */
+static void
+change_hashed_setop(const SetOpPath *setop, const Path *input, CostChange *change)
+{
+	GroupFacts	facts;
+	GroupCost	cost;
+
+	group_facts(input, &setop->path, setop->numGroups, 1, 0, &facts);
+	count_keys(compat_setop_clause(setop), setop->path.pathtarget, &facts);
+	hash_group_cost(&facts, &cost);
+	change->startup = change->total;
+	raise_own_cost(change, &setop->path, input->total_cost, input->total_cost,
+				   cost_of_us(cost.first_us), cost_of_us(cost.all_us));
+}
+
+/* The input of a node of the grouping; NULL for the grouping's input itself and its leaves. */
+static Path *
+path_input(const Grouping *grouping, const Path *path)
+{
+	if (grouping->input_rel != NULL && path->parent == grouping->input_rel)
+		return NULL;
+	if (COMPAT_IS_UNIQUE_PATH(path))
+		return compat_unique_input(path);
+	switch (nodeTag(path))
+	{
+		case T_ProjectionPath:
+			return ((const ProjectionPath *) path)->subpath;
+		case T_GatherPath:
+			return ((const GatherPath *) path)->subpath;
+		case T_GatherMergePath:
+			return ((const GatherMergePath *) path)->subpath;
+		case T_SortPath:
+			return ((const SortPath *) path)->subpath;
+		case T_AggPath:
+			return ((const AggPath *) path)->subpath;
+		case T_GroupPath:
+			return ((const GroupPath *) path)->subpath;
+		case T_WindowAggPath:
+			return ((const WindowAggPath *) path)->subpath;
+		default:
+			return NULL;
+	}
+}
+
+/* What the true costs of a path's nodes, down to the grouping's input, add to its cost. */
+static CostChange
+cost_change(const Grouping *grouping, const Path *path)
+{
+	const Path *input = path_input(grouping, path);
+	CostChange	change = {0};
+
+	check_stack_depth();
+	if (IsA(path, SetOpPath) && ((const SetOpPath *) path)->strategy == SETOP_HASHED)
+	{
+		change_hashed_setop((const SetOpPath *) path, compat_setop_input((const SetOpPath *) path), &change);
+		return change;
+	}
+	if (input == NULL)
+		return change;
+	change = cost_change(grouping, input);
+	if (IsA(path, AggPath))
+		change_agg(grouping, (const AggPath *) path, &change);
+	else if (IsA(path, SortPath))
+		change_sort(grouping, (const SortPath *) path, &change);
+	else if (IsA(path, GroupPath))
+		change_sorted(path, input, list_length(((const GroupPath *) path)->groupClause), &change);
+	else if (COMPAT_IS_UNIQUE_PATH(path))
+		change_sorted(path, input, compat_unique_keys(path), &change);
+	return change;
+}
+
+/* ------------------------------------------------------------------------
+ * Our paths
+ * ------------------------------------------------------------------------
+ */
+
+/* Raises the cost of a node made above a path that has its true cost. */
+static Path *
+at_true_cost(const Grouping *grouping, Path *path, const Path *input)
+{
+	CostChange	change = {0};
+
+	if (IsA(path, AggPath))
+		change_agg(grouping, (const AggPath *) path, &change);
+	else
+		change_sorted(path, input, COMPAT_IS_UNIQUE_PATH(path) ? compat_unique_keys(path) :
+					  list_length(input->pathkeys), &change);
+	path->startup_cost += change.startup;
+	path->total_cost += change.total;
+	return path;
+}
+
+static void
+offer(Grouping *grouping, Path *path)
+{
+	grouping->offers = lappend(grouping->offers, path);
+}
+
+/* A Gather Merge of a partial path that is sorted by the pathkeys. */
+static Path *
+gather_sorted(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys)
+{
+	double		rows = partial->rows * partial->parallel_workers;
+
+	return (Path *) create_gather_merge_path(root, rel, partial, partial->pathtarget, pathkeys, NULL, &rows);
+}
+
+/* The partial path of the input whose rows each worker may sort and group; NULL if there is none. */
+static Path *
+partial_to_group(const Grouping *grouping)
+{
+	const RelOptInfo *input_rel = grouping->input_rel;
+	Path	   *partial;
+
+	if (!grouping->rel->consider_parallel || !enable_gathermerge || input_rel->partial_pathlist == NIL ||
+		!compat_gather_allowed(input_rel))
+		return NULL;
+	partial = linitial(input_rel->partial_pathlist);
+	return partial->rows >= gpusort_min_rows ? partial : NULL;
+}
+
+/* SELECT DISTINCT */
+static void
+offer_distinct(Grouping *grouping, double groups)
+{
+	PlannerInfo *root = grouping->root;
+	RelOptInfo *rel = grouping->rel;
+	RelOptInfo *input_rel = grouping->input_rel;
+	int			columns = list_length(root->distinct_pathkeys);
+	List	   *pathkeys = root->distinct_pathkeys;
+	List	   *clause = compat_distinct_clause(root);
+	Path	   *partial;
+	Path	   *path;
+	double		partial_groups;
+
+	if (columns == 0 || !grouping_is_sortable(clause))
+		return;
+	/* the ORDER BY's order contains that of DISTINCT, or the other way round */
+	if (columns < list_length(root->sort_pathkeys))
+		pathkeys = root->sort_pathkeys;
+	path = sort_path_cheapest(root, rel, input_rel, input_rel->cheapest_total_path, pathkeys);
+	if (path == NULL)
+		return;
+	offer(grouping, at_true_cost(grouping, compat_create_unique_path(root, rel, path, columns, groups), path));
+
+	partial = partial_to_group(grouping);
+	if (partial == NULL || root->parse->hasDistinctOn)
+		return;
+	partial_groups = estimate_num_groups(root, get_sortgrouplist_exprs(clause, root->parse->targetList),
+										 partial->rows, NULL, NULL);
+	partial = sort_path_partial(root, rel, partial, pathkeys);
+	path = at_true_cost(grouping, compat_create_unique_path(root, rel, partial, columns, partial_groups), partial);
+	partial = gather_sorted(root, rel, path, pathkeys);
+	offer(grouping, at_true_cost(grouping, compat_create_unique_path(root, rel, partial, columns, groups), partial));
+}
+
+/* An Agg or Group path above a sorted path. */
+static Path *
+group_sorted(const Grouping *grouping, RelOptInfo *rel, Path *sorted, AggSplit split, List *having,
+			 const AggClauseCosts *costs, double groups)
+{
+	PlannerInfo *root = grouping->root;
+	List	   *clause = compat_group_clause(root);
+	Path	   *path;
+
+	if (root->parse->hasAggs)
+		path = (Path *) create_agg_path(root, rel, sorted, rel->reltarget, AGG_SORTED, split, clause, having,
+										costs, groups);
+	else
+		path = (Path *) create_group_path(root, rel, sorted, clause, having, groups);
+	return at_true_cost(grouping, path, sorted);
+}
+
+/* GROUP BY */
+static void
+offer_group(Grouping *grouping, const GroupPathExtraData *extra, double groups)
+{
+	PlannerInfo *root = grouping->root;
+	RelOptInfo *rel = grouping->rel;
+	RelOptInfo *input_rel = grouping->input_rel;
+	List	   *having = (List *) extra->havingQual;
+	List	   *pathkeys = root->group_pathkeys;
+	AggClauseCosts costs = {0};
+	RelOptInfo *partial_rel;
+	Path	   *partial;
+	Path	   *path;
+	double		partial_groups;
+
+	if (pathkeys == NIL || (extra->flags & GROUPING_CAN_USE_SORT) == 0)
+		return;
+	path = sort_path_cheapest(root, rel, input_rel, input_rel->cheapest_total_path, pathkeys);
+	if (path == NULL)
+		return;
+	if (root->parse->hasAggs)
+		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
+	offer(grouping, group_sorted(grouping, rel, path, AGGSPLIT_SIMPLE, having, &costs, groups));
+
+	partial = partial_to_group(grouping);
+	if (partial == NULL || (extra->flags & GROUPING_CAN_PARTIAL_AGG) == 0 || !extra->partial_costs_set)
+		return;
+	partial_rel = fetch_upper_rel(root, UPPERREL_PARTIAL_GROUP_AGG, rel->relids);
+	if (partial_rel->reltarget == NULL || partial_rel->reltarget->exprs == NIL)
+		return;
+	partial_groups = estimate_num_groups(root, get_sortgrouplist_exprs(compat_group_clause(root), extra->targetList),
+										 partial->rows, NULL, NULL);
+	path = group_sorted(grouping, partial_rel, sort_path_partial(root, partial_rel, partial, pathkeys),
+						AGGSPLIT_INITIAL_SERIAL, NIL, &extra->agg_partial_costs, partial_groups);
+	path = gather_sorted(root, partial_rel, path, pathkeys);
+	offer(grouping, group_sorted(grouping, rel, path, AGGSPLIT_FINAL_DESERIAL, having, &extra->agg_final_costs,
+								 groups));
+}
+
+/*
+ * The number of different rows of a set operation's inputs.  PostgreSQL takes all rows
+ * of a UNION for different.
+ */
+static double
+different_rows(const Path *path)
+{
+	const PlannerInfo *subroot;
+	double		groups = 0;
+	ListCell   *lc;
+
+	check_stack_depth();
+	path = path_below_projection(path);
+	if (IsA(path, AppendPath))
+	{
+		foreach(lc, ((const AppendPath *) path)->subpaths)
+			groups += different_rows(lfirst(lc));
+		return groups;
+	}
+	subroot = IsA(path, SubqueryScanPath) ? path->parent->subroot : NULL;
+	if (subroot == NULL || subroot->parse->groupClause != NIL || subroot->parse->groupingSets != NIL ||
+		subroot->parse->distinctClause != NIL || subroot->parse->hasAggs || subroot->parse->setOperations != NULL)
+		return path->rows;
+	return Min(path->rows, estimate_num_groups((PlannerInfo *) subroot,
+											   get_tlist_exprs(subroot->parse->targetList, false),
+											   path->rows, NULL, NULL));
+}
+
+/* The pathkeys of a set operation's columns. */
+static List *
+setop_pathkeys(PlannerInfo *root, List *clause, PathTarget *target)
+{
+	return make_pathkeys_for_sortclauses(root, clause, make_tlist_from_pathtarget(target));
+}
+
+/* UNION, INTERSECT and EXCEPT: what is sorted in place of each hashed path */
+static void
+offer_setop(Grouping *grouping)
+{
+	PlannerInfo *root = grouping->root;
+	ListCell   *lc;
+
+	foreach(lc, grouping->rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+		Path	   *sorted = NULL;
+
+		if (IsA(path, AggPath) && ((AggPath *) path)->aggstrategy == AGG_HASHED)
+		{
+			AggPath    *agg = (AggPath *) path;
+			List	   *pathkeys;
+
+			if (agg->subpath->rows < gpusort_plan_grouping_min_rows || !grouping_is_sortable(agg->groupClause))
+				continue;
+			pathkeys = setop_pathkeys(root, agg->groupClause, path->pathtarget);
+			if (list_length(pathkeys) == list_length(agg->groupClause))
+				sorted = sort_path_cheapest(root, path->parent, NULL, agg->subpath, pathkeys);
+			if (sorted == NULL)
+				continue;
+			grouping->groups = different_rows(agg->subpath);
+			path = compat_create_unique_path(root, path->parent, sorted, list_length(pathkeys), path->rows);
+			offer(grouping, at_true_cost(grouping, path, sorted));
+		}
+		else if (IsA(path, SetOpPath) && ((SetOpPath *) path)->strategy == SETOP_HASHED)
+		{
+			SetOpPath  *setop = (SetOpPath *) path;
+			Path	   *input = compat_setop_input(setop);
+			List	   *clause = compat_setop_clause(setop);
+
+			if (!COMPAT_SETOP_OF_APPEND || input->rows < gpusort_plan_grouping_min_rows ||
+				!grouping_is_sortable(clause))
+				continue;
+			sorted = sort_path_cheapest(root, path->parent, NULL, input,
+										setop_pathkeys(root, clause, input->pathtarget));
+			if (sorted == NULL)
+				continue;
+			path = compat_create_sorted_setop(root, setop, sorted);
+			offer(grouping, at_true_cost(grouping, path, sorted));
+		}
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * The choice
+ * ------------------------------------------------------------------------
+ */
+
+/* Has the grouping a hash table? */
+static bool
+is_hashed(const Grouping *grouping, const Path *path)
+{
+	for (; path != NULL; path = path_input(grouping, path))
+	{
+		if ((IsA(path, AggPath) && ((const AggPath *) path)->aggstrategy == AGG_HASHED) ||
+			(IsA(path, SetOpPath) && ((const SetOpPath *) path)->strategy == SETOP_HASHED))
+			return true;
+	}
+	return false;
+}
+
+/* How many values the expression can have at most. */
+static double
+most_values(Node *expr)
+{
+	const OpExpr *op = (const OpExpr *) expr;
+	const Const *divisor;
+
+	if (exprType(expr) == BOOLOID)
+		return 3;
+	if (!IsA(expr, OpExpr) || list_length(op->args) != 2 || !IsA(lsecond(op->args), Const))
+		return HUGE_VAL;
+	divisor = lsecond_node(Const, op->args);
+	if (divisor->constisnull)
+		return HUGE_VAL;
+	/* remainders of both signs, and NULL */
+	switch (op->opfuncid)
+	{
+		case F_INT2MOD:
+			return 2 * fabs((double) DatumGetInt16(divisor->constvalue));
+		case F_INT4MOD:
+			return 2 * fabs((double) DatumGetInt32(divisor->constvalue));
+		case F_INT8MOD:
+			return 2 * fabs((double) DatumGetInt64(divisor->constvalue));
+		default:
+			return HUGE_VAL;
+	}
+}
+
+/*
+ * How many groups the clause can make at most.  PostgreSQL estimates as many remainders
+ * as the dividend has values.
+ */
+static double
+most_groups(List *clause, List *tlist)
+{
+	double		most = 1;
+	ListCell   *lc;
+
+	foreach(lc, get_sortgrouplist_exprs(clause, tlist))
+		most *= most_values(lfirst(lc));
+	return most;
+}
+
+/* The number of groups that PostgreSQL estimates; 0 if no path has it. */
+static double
+number_of_groups(const RelOptInfo *rel)
+{
+	double		groups = 0;
+	ListCell   *lc;
+
+	foreach(lc, rel->pathlist)
+	{
+		const Path *path = path_below_projection(lfirst(lc));
+
+		if (IsA(path, AggPath))
+			groups = Max(groups, ((const AggPath *) path)->numGroups);
+		else if (IsA(path, GroupPath) || COMPAT_IS_UNIQUE_PATH(path))
+			groups = Max(groups, path->rows);
+	}
+	return groups;
+}
+
+static void
+log_choice(const Grouping *grouping, List *paths)
+{
+	Cost		hashed = -1;
+	Cost		sorted = -1;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		const Path *path = lfirst(lc);
+		Cost	   *best = is_hashed(grouping, path) ? &hashed : &sorted;
+
+		if (*best < 0 || path->total_cost < *best)
+			*best = path->total_cost;
+	}
+	if (hashed >= 0 && sorted >= 0)
+		ereport(DEBUG1,
+				(errmsg_internal("gpusort: %s is cheaper by %s: sorted %.0f, hashed %.0f", grouping->name,
+								 sorted < hashed ? "sorting" : "hashing", sorted, hashed)));
+}
+
+/* Gives PostgreSQL's paths their true costs and lets add_path() choose among all. */
+static void
+choose(Grouping *grouping)
+{
+	RelOptInfo *rel = grouping->rel;
+	List	   *paths = rel->pathlist;
+	CostChange *changes = palloc(list_length(paths) * sizeof(CostChange));
+	ListCell   *lc;
+
+	foreach(lc, paths)
+		changes[foreach_current_index(lc)] = cost_change(grouping, lfirst(lc));
+	foreach(lc, paths)
+	{
+		Path	   *path = lfirst(lc);
+		const CostChange *change = &changes[foreach_current_index(lc)];
+
+		path->startup_cost += change->startup;
+		path->total_cost += change->total;
+	}
+	/* of two paths at the same cost add_path() keeps the first one */
+	paths = list_concat_copy(grouping->offers, paths);
+	if (message_level_is_interesting(DEBUG1))
+		log_choice(grouping, paths);
+	rel->pathlist = NIL;
+	foreach(lc, paths)
+		add_path(rel, lfirst(lc));
+	list_free(paths);
+	pfree(changes);
+}
+
+static void
+plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, RelOptInfo *rel, void *extra)
+{
+	Grouping	grouping = {.root = root, .input_rel = input_rel, .rel = rel};
+	double		groups;
+
+	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || rel->pathlist == NIL ||
+		rel->reloptkind == RELOPT_OTHER_UPPER_REL)
+		return;
+	/* later on add_path() may have freed the input's paths */
+	if (kind != UPPERREL_DISTINCT && kind != UPPERREL_GROUP_AGG && kind != UPPERREL_SETOP)
+		return;
+	if (input_rel != NULL && input_rel->cheapest_total_path->rows < gpusort_plan_grouping_min_rows)
+		return;
+	groups = number_of_groups(rel);
+	switch (kind)
+	{
+		case UPPERREL_DISTINCT:
+			grouping.name = "DISTINCT";
+			grouping.groups = Min(groups, most_groups(compat_distinct_clause(root), root->parse->targetList));
+			offer_distinct(&grouping, groups);
+			break;
+		case UPPERREL_GROUP_AGG:
+			if (root->parse->groupingSets != NIL || compat_group_clause(root) == NIL || groups == 0)
+				return;
+			grouping.name = "GROUP BY";
+			grouping.aggregates = true;
+			grouping.groups = Min(groups, most_groups(compat_group_clause(root),
+													  ((GroupPathExtraData *) extra)->targetList));
+			offer_group(&grouping, extra, groups);
+			break;
+		case UPPERREL_SETOP:
+			grouping.name = "set operation";
+			offer_setop(&grouping);
+			if (grouping.offers == NIL)
+				return;
+			break;
+		default:
+			return;
+	}
+	choose(&grouping);
+}
+
+static void
+gpusort_grouping_paths(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel,
+					   RelOptInfo *output_rel, void *extra)
+{
+	if (prev_upper_paths_hook)
+		prev_upper_paths_hook(root, kind, input_rel, output_rel, extra);
+	plan_grouping(root, kind, input_rel, output_rel, extra);
+}
+
+void
+gpusort_grouping_init(void)
+{
+	prev_upper_paths_hook = create_upper_paths_hook;
+	create_upper_paths_hook = gpusort_grouping_paths;
+}

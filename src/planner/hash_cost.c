@@ -1,0 +1,130 @@
+/*
+ * hash_cost.c
+ *	  Cost model of hash tables, and of the nodes that take sorted rows instead.
+ *
+ * PostgreSQL counts operators: a row costs the same in a hash table of a kilobyte and
+ * of a gigabyte.  But each row reads random places of the table.  In a table that
+ * exceeds the CPU's caches and its TLB a read takes a hundred times as long.  So the
+ * model has
+ *
+ * - a constant for a row, and for each key column,
+ * - random reads of the table, by a curve over its size,
+ * - a constant for each new entry, whose memory is new,
+ * - rows that exceed the memory limit, which are written to files and read again.
+ *
+ * A table that exceeds the memory limit is split into batches; then each batch's table
+ * has the size of the limit.  So a spilled table of 8 MB may be faster than one of a
+ * gigabyte in memory.
+ *
+ * docs/design/cost-model.md tells what the constants were fitted to.  Where the
+ * measurements differ, they are at the lower end for hash tables and at the upper end
+ * for sorted rows: then a plan is changed only if that gains clearly.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "planner/hash_cost.h"
+
+/* A row in a hash table that lies in the cache */
+#define HASH_ROW_NS			25.0	/* taking a row, finding its group */
+#define HASH_KEY_NS			7.0 /* hashing and comparing a column */
+#define VARLENA_KEY_NS		10.0	/* in addition, if its length varies */
+#define HASH_ENTRY_NS		90.0	/* a new entry */
+
+/* Random reads of a hash table: the curve's points are at 2^20, 2^22, ... 2^30 bytes. */
+#define READ_POINT_FIRST	20
+#define READ_POINT_STEP		2
+static const double read_ns[] = {0, 4, 16, 36, 64, 100};
+
+#define GROUP_READS			1.5 /* bucket and row */
+#define AGGREGATE_READS		0.5 /* transition values */
+#define JOIN_READS			4.0 /* bucket, then rows: one read waits for the other */
+#define JOIN_ENTRY_READS	2.0 /* bucket of a new row */
+
+/* Rows beyond the memory limit */
+#define SPILL_ROW_NS		15.0	/* a row written and read */
+#define SPILL_BYTE_NS		0.9 /* a byte of it */
+
+/* Sorted rows */
+#define UNIQUE_ROW_NS		8.0 /* taking a row and comparing it with its neighbour */
+#define SORTED_KEY_NS		6.0 /* comparing a column */
+#define VARLENA_TIE_NS		45.0	/* ordering a row among equal ones, if a column's length varies */
+#define AGGREGATE_ROW_NS	12.0	/* in addition, if there are aggregates */
+#define MERGE_ROW_NS		25.0	/* taking a row of either side in a merge join */
+
+/* Time of one random read of a table. */
+static double
+random_read_ns(double bytes)
+{
+	double		point = (log2(Max(bytes, 1)) - READ_POINT_FIRST) / READ_POINT_STEP;
+	int			last = lengthof(read_ns) - 1;
+	int			below;
+
+	if (point <= 0)
+		return read_ns[0];
+	below = (int) Min(floor(point), last);
+	if (below == last)
+		return read_ns[last];
+	return read_ns[below] + (read_ns[below + 1] - read_ns[below]) * (point - below);
+}
+
+static double
+keys_ns(int keys, int varlena_keys, double key_ns)
+{
+	return keys * key_ns + varlena_keys * VARLENA_KEY_NS;
+}
+
+static double
+spill_row_ns(double row_bytes)
+{
+	return SPILL_ROW_NS + row_bytes * SPILL_BYTE_NS;
+}
+
+void
+hash_group_cost(const GroupFacts *facts, GroupCost *cost)
+{
+	double		groups = Min(facts->groups, facts->rows);
+	double		bytes = groups * facts->entry_bytes;
+	double		spilled = bytes > facts->memory ? 1 - facts->memory / bytes : 0;
+	double		reads = GROUP_READS + (facts->aggregates ? AGGREGATE_READS : 0);
+	double		row_ns = HASH_ROW_NS + keys_ns(facts->keys, facts->varlena_keys, HASH_KEY_NS) +
+		reads * random_read_ns(Min(bytes, facts->memory));
+
+	cost->all_us = (facts->rows * (row_ns + spilled * spill_row_ns(facts->row_bytes)) +
+					groups * HASH_ENTRY_NS) / 1000;
+	/* the groups of the first batch come when all rows are read once */
+	cost->first_us = cost->all_us * (1 - spilled / 2);
+}
+
+void
+sorted_group_cost(const GroupFacts *facts, GroupCost *cost)
+{
+	double		row_ns = UNIQUE_ROW_NS + (facts->aggregates ? AGGREGATE_ROW_NS : 0) +
+		keys_ns(facts->keys, facts->varlena_keys, SORTED_KEY_NS);
+	double		ties = facts->varlena_keys > 0 ? Max(0, facts->rows - facts->groups) : 0;
+
+	cost->first_us = ties * VARLENA_TIE_NS / 1000;
+	cost->all_us = cost->first_us + facts->rows * row_ns / 1000;
+}
+
+void
+hash_join_cost(const JoinFacts *facts, GroupCost *cost)
+{
+	double		bytes = facts->table_rows * facts->table_row_bytes;
+	double		spilled = bytes > facts->memory ? 1 - facts->memory / bytes : 0;
+	double		key_ns = keys_ns(facts->keys, facts->varlena_keys, HASH_KEY_NS);
+	double		read_once_ns = random_read_ns(Min(bytes, facts->memory));
+
+	cost->first_us = facts->inner_rows *
+		(key_ns + HASH_ENTRY_NS + JOIN_ENTRY_READS * read_once_ns + spilled * spill_row_ns(facts->inner_bytes)) / 1000;
+	cost->all_us = cost->first_us + facts->outer_rows *
+		(HASH_ROW_NS + key_ns + JOIN_READS * read_once_ns + spilled * spill_row_ns(facts->outer_bytes)) / 1000;
+}
+
+double
+merge_join_us(const JoinFacts *facts)
+{
+	return (facts->outer_rows + facts->inner_rows) *
+		(MERGE_ROW_NS + keys_ns(facts->keys, facts->varlena_keys, SORTED_KEY_NS)) / 1000;
+}

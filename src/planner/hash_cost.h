@@ -1,0 +1,61 @@
+/*
+ * hash_cost.h
+ *	  Cost model of hash tables, and of the nodes that take sorted rows instead.
+ *
+ * Times are in microseconds, for one process, without the inputs' own cost.
+ */
+#ifndef GPUSORT_PLANNER_HASH_COST_H
+#define GPUSORT_PLANNER_HASH_COST_H
+
+#include "postgres.h"
+
+/* Rows that are grouped. */
+typedef struct GroupFacts
+{
+	double		rows;
+	double		groups;
+	double		row_bytes;		/* average size of a stored row */
+	double		entry_bytes;	/* average size of a group in the hash table, buckets included */
+	double		memory;			/* bytes that the hash table may have */
+	int			keys;			/* columns that are grouped by */
+	int			varlena_keys;	/* of these, columns of variable length */
+	bool		aggregates;		/* groups have transition values */
+} GroupFacts;
+
+/* A grouping: time until the first group, and time of all groups. */
+typedef struct GroupCost
+{
+	double		first_us;
+	double		all_us;
+} GroupCost;
+
+/* By a hash table; without the transition functions. */
+extern void hash_group_cost(const GroupFacts *facts, GroupCost *cost);
+
+/*
+ * By comparing neighbours of sorted rows; without the transition functions.  Has what
+ * the sort of equal rows costs in addition.
+ */
+extern void sorted_group_cost(const GroupFacts *facts, GroupCost *cost);
+
+/* Rows that are joined by equality. */
+typedef struct JoinFacts
+{
+	double		outer_rows;
+	double		inner_rows;		/* that this process reads */
+	double		table_rows;		/* in the hash table, from all processes */
+	double		outer_bytes;	/* average size of a stored row */
+	double		inner_bytes;
+	double		table_row_bytes;	/* the same in the hash table, buckets included */
+	double		memory;			/* bytes that the hash table may have */
+	int			keys;
+	int			varlena_keys;
+} JoinFacts;
+
+/* A hash join, without its output rows: time to build the table, and in all. */
+extern void hash_join_cost(const JoinFacts *facts, GroupCost *cost);
+
+/* A merge join of sorted inputs, without its output rows. */
+extern double merge_join_us(const JoinFacts *facts);
+
+#endif							/* GPUSORT_PLANNER_HASH_COST_H */

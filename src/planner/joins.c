@@ -1,0 +1,278 @@
+/*
+ * joins.c
+ *	  Hash joins at true costs, and merge joins of our sorts.
+ *
+ * PostgreSQL makes a merge join of two Sorts only if it looks cheap at the costs of its
+ * own Sort, and takes a hash table's size for irrelevant as long as it fits in memory.
+ * So when PostgreSQL has made the paths of two relations' join, this hook
+ *
+ * - raises the costs of the hash joins to their true costs (hash_cost.c),
+ * - adds a merge join of the relations' cheapest paths, each sorted by us (serially or
+ *	 in parallel, sort_path.c) unless a path in order costs less,
+ *
+ * and add_path() chooses.  The join's order counts as free for what is above it.
+ *
+ * A join that must have a parameter of another relation, and the inner join of a
+ * relation that is made unique for a semijoin, are left as they are.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "compat.h"
+#include "executor/hashjoin.h"
+#include "executor/nodeHash.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+#include "planner/hash_cost.h"
+#include "planner/planner.h"
+#include "planner/planner_internal.h"
+#include "settings.h"
+#include "utils/lsyscache.h"
+
+/* Bytes of a bucket array for each row of a hash table. */
+#define BUCKET_BYTES	12
+
+static set_join_pathlist_hook_type prev_join_pathlist_hook = NULL;
+
+/* ------------------------------------------------------------------------
+ * Hash joins
+ * ------------------------------------------------------------------------
+ */
+
+/* Average size of a stored row of the path. */
+static double
+row_bytes(const Path *path)
+{
+	return MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(path->pathtarget->width);
+}
+
+/* Fills the facts of a join by these clauses. */
+static void
+join_facts(const Path *outer, const Path *inner, List *clauses, JoinFacts *facts)
+{
+	ListCell   *lc;
+
+	memset(facts, 0, sizeof(*facts));
+	facts->outer_rows = outer->rows;
+	facts->inner_rows = inner->rows;
+	facts->table_rows = inner->rows;
+	facts->outer_bytes = row_bytes(outer);
+	facts->inner_bytes = row_bytes(inner);
+	facts->table_row_bytes = facts->inner_bytes + HJTUPLE_OVERHEAD + BUCKET_BYTES;
+	facts->memory = get_hash_memory_limit();
+	facts->keys = list_length(clauses);
+	foreach(lc, clauses)
+	{
+		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (get_typlen(exprType(get_leftop(rinfo->clause))) < 0)
+			facts->varlena_keys++;
+	}
+}
+
+/* The cost of a join's rows, which the models leave out. */
+static Cost
+output_cost(const Path *path)
+{
+	return path->rows * (cpu_tuple_cost + path->pathtarget->cost.per_tuple);
+}
+
+/* Raises a path's costs so that it has at least these beyond its inputs. */
+static void
+raise_cost(Path *path, Cost input_startup, Cost input_total, Cost startup, Cost total)
+{
+	path->startup_cost += Max(0, startup - (path->startup_cost - input_startup));
+	path->total_cost += Max(0, total - (path->total_cost - input_total));
+}
+
+static void
+raise_hash_join(HashPath *path)
+{
+	const Path *outer = path->jpath.outerjoinpath;
+	const Path *inner = path->jpath.innerjoinpath;
+	JoinFacts	facts;
+	GroupCost	cost;
+
+	join_facts(outer, inner, path->path_hashclauses, &facts);
+	/* the participants of a parallel hash join share a table, and their memory */
+	if (path->jpath.path.parallel_aware)
+	{
+		facts.table_rows = path->inner_rows_total;
+		facts.memory *= path->jpath.path.parallel_workers + 1;
+	}
+	hash_join_cost(&facts, &cost);
+	raise_cost(&path->jpath.path, outer->startup_cost + inner->total_cost, outer->total_cost + inner->total_cost,
+			   cost_of_us(cost.first_us), cost_of_us(cost.all_us) + output_cost(&path->jpath.path));
+}
+
+/*
+ * Takes the hash joins of this call out of a list of paths, at their true costs.  Those
+ * of other pairs of relations, and of another kind of join, have theirs already.
+ */
+static List *
+take_hash_joins(List **paths, const RelOptInfo *outerrel, const RelOptInfo *innerrel, JoinType jointype)
+{
+	List	   *taken = NIL;
+	ListCell   *lc;
+
+	foreach(lc, *paths)
+	{
+		HashPath   *path = lfirst(lc);
+
+		if (!IsA(path, HashPath) || path->jpath.jointype != jointype ||
+			path->jpath.outerjoinpath->parent != outerrel || path->jpath.innerjoinpath->parent != innerrel)
+			continue;
+		raise_hash_join(path);
+		taken = lappend(taken, path);
+		*paths = foreach_delete_current(*paths, lc);
+	}
+	return taken;
+}
+
+/* ------------------------------------------------------------------------
+ * Merge joins
+ * ------------------------------------------------------------------------
+ */
+
+/* Can these relations be joined by a merge join of these clauses? */
+static bool
+can_merge(RelOptInfo *joinrel, JoinType jointype, const JoinPathExtraData *extra)
+{
+	ListCell   *lc;
+
+	if (!enable_mergejoin || !compat_mergejoin_allowed(joinrel) || extra->mergeclause_list == NIL)
+		return false;
+	switch (jointype)
+	{
+		case JOIN_INNER:
+		case JOIN_LEFT:
+		case JOIN_SEMI:
+		case JOIN_ANTI:
+			return true;
+		case JOIN_RIGHT:
+		case JOIN_FULL:
+			/* all of the join's own clauses must be merged by */
+			foreach(lc, extra->restrictlist)
+			{
+				RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+				if (!RINFO_IS_PUSHED_DOWN(rinfo, joinrel->relids) &&
+					!list_member_ptr(extra->mergeclause_list, rinfo))
+					return false;
+			}
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* The relation's cheapest path in this order: one that is in order, or sorted by us; may be NULL. */
+static Path *
+sorted_side(PlannerInfo *root, RelOptInfo *rel, List *pathkeys)
+{
+	Path	   *sorted = sort_path_cheapest(root, rel, rel, rel->cheapest_total_path, pathkeys);
+	Path	   *ordered = get_cheapest_path_for_pathkeys(rel->pathlist, pathkeys, NULL, TOTAL_COST, false);
+
+	if (sorted == NULL || (ordered != NULL && ordered->total_cost <= sorted->total_cost))
+		return ordered;
+	return sorted;
+}
+
+/* A merge join of the relations, at least one of them sorted by us; NULL if there is none. */
+static Path *
+merge_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
+		   JoinType jointype, JoinPathExtraData *extra)
+{
+	List	   *outer_keys;
+	List	   *inner_keys;
+	List	   *clauses;
+	List	   *order;
+	Path	   *outer;
+	Path	   *inner;
+	Path	   *path;
+	JoinFacts	facts;
+
+	outer_keys = select_outer_pathkeys_for_merge(root, extra->mergeclause_list, joinrel);
+	clauses = find_mergeclauses_for_outer_pathkeys(root, outer_keys, extra->mergeclause_list);
+	if (list_length(clauses) != list_length(extra->mergeclause_list))
+		return NULL;
+	inner_keys = make_inner_pathkeys_for_merge(root, clauses, outer_keys);
+	outer = sorted_side(root, outerrel, outer_keys);
+	inner = outer != NULL ? sorted_side(root, innerrel, inner_keys) : NULL;
+	if (inner == NULL || (list_member_ptr(outerrel->pathlist, outer) && list_member_ptr(innerrel->pathlist, inner)))
+		return NULL;
+	order = build_join_pathkeys(root, joinrel, jointype, outer_keys);
+	path = compat_create_mergejoin_path(root, joinrel, jointype, extra, outer, inner, order, clauses);
+
+	join_facts(outer, inner, clauses, &facts);
+	raise_cost(path, path->startup_cost, outer->total_cost + inner->total_cost, 0,
+			   cost_of_us(merge_join_us(&facts)) + output_cost(path));
+	return path;
+}
+
+static void
+log_choice(List *hashed, const Path *merged)
+{
+	Cost		best = -1;
+	ListCell   *lc;
+
+	foreach(lc, hashed)
+	{
+		const Path *path = lfirst(lc);
+
+		if (best < 0 || path->total_cost < best)
+			best = path->total_cost;
+	}
+	if (best >= 0)
+		ereport(DEBUG1,
+				(errmsg_internal("gpusort: join is cheaper by %s: sorted %.0f, hashed %.0f",
+								 merged->total_cost < best ? "sorting" : "hashing", merged->total_cost, best)));
+}
+
+static void
+plan_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
+		  JoinType jointype, JoinPathExtraData *extra)
+{
+	const Path *outer = outerrel->cheapest_total_path;
+	const Path *inner = innerrel->cheapest_total_path;
+	List	   *hashed;
+	List	   *partial;
+	Path	   *merged = NULL;
+	ListCell   *lc;
+
+	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || outer == NULL || inner == NULL ||
+		Max(outer->rows, inner->rows) < gpusort_plan_grouping_min_rows)
+		return;
+	hashed = take_hash_joins(&joinrel->pathlist, outerrel, innerrel, compat_plain_jointype(jointype));
+	partial = take_hash_joins(&joinrel->partial_pathlist, outerrel, innerrel, compat_plain_jointype(jointype));
+	if (outer->param_info == NULL && inner->param_info == NULL && can_merge(joinrel, jointype, extra))
+		merged = merge_join(root, joinrel, outerrel, innerrel, jointype, extra);
+	if (merged != NULL && message_level_is_interesting(DEBUG1))
+		log_choice(hashed, merged);
+
+	foreach(lc, hashed)
+		add_path(joinrel, lfirst(lc));
+	foreach(lc, partial)
+		add_partial_path(joinrel, lfirst(lc));
+	if (merged != NULL)
+		add_path(joinrel, merged);
+}
+
+static void
+gpusort_join_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptInfo *innerrel,
+				   JoinType jointype, JoinPathExtraData *extra)
+{
+	if (prev_join_pathlist_hook)
+		prev_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
+	plan_join(root, joinrel, outerrel, innerrel, jointype, extra);
+}
+
+void
+gpusort_joins_init(void)
+{
+	prev_join_pathlist_hook = set_join_pathlist_hook;
+	set_join_pathlist_hook = gpusort_join_paths;
+}

@@ -1,0 +1,319 @@
+/*
+ * sort_path.c
+ *	  Sort paths, serial and parallel, at the costs of our sorts.
+ *
+ * The paths are ordinary Sort and Gather Merge paths, whose nodes replace.c replaces
+ * in the finished plan.  Only their costs are ours: parallel/sort_cost.h predicts the
+ * time, and planner_internal.h converts it to the planner's units.
+ *
+ * A parallel path must save a tenth of the time, because that is the precision of the
+ * prediction and the workers occupy CPUs.  PostgreSQL derives the number of workers
+ * from the table's pages.  The maximum number is used if it saves a twentieth more,
+ * unless the table sets parallel_workers.
+ *
+ * Paths lie in the planner's memory context.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "catalog/pg_statistic.h"
+#include "compat.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "parallel/sort_cost.h"
+#include "planner/planner_internal.h"
+#include "settings.h"
+#include "sort/sort_internal.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+
+/* A column with at least this correlation counts as presorted. */
+#define IN_ORDER			0.99
+
+/* A column with this share of distinct values decides the order; later columns do not matter. */
+#define NEARLY_UNIQUE		0.9
+
+/* The maximum number of workers must cost at most this share of the default number's cost. */
+#define MORE_WORKERS_MOST	0.95
+
+const Path *
+path_below_projection(const Path *path)
+{
+	return IsA(path, ProjectionPath) ? ((const ProjectionPath *) path)->subpath : path;
+}
+
+bool
+path_gathers(const Path *path)
+{
+	path = path_below_projection(path);
+	return IsA(path, GatherPath) || IsA(path, GatherMergePath);
+}
+
+/* The member of a pathkey's class that belongs to these relations; otherwise any member. */
+static EquivalenceMember *
+pathkey_member(const PathKey *pathkey, Relids relids)
+{
+	EquivalenceMember *found = NULL;
+	ListCell   *lc;
+
+	foreach(lc, pathkey->pk_eclass->ec_members)
+	{
+		EquivalenceMember *member = lfirst(lc);
+
+		if (member->em_is_const)
+			continue;
+		if (!bms_is_empty(member->em_relids) && bms_is_subset(member->em_relids, relids))
+			return member;
+		if (found == NULL)
+			found = member;
+	}
+	return found;
+}
+
+/* The physical order of a column, by its statistics: 1 ascending, -1 descending, 0 neither. */
+static int
+physical_order(const VariableStatData *var)
+{
+	AttStatsSlot slot;
+	int			order = 0;
+
+	if (!HeapTupleIsValid(var->statsTuple) ||
+		!get_attstatsslot(&slot, var->statsTuple, STATISTIC_KIND_CORRELATION, InvalidOid,
+						  ATTSTATSSLOT_NUMBERS))
+		return 0;
+	if (slot.nnumbers == 1 && fabs(slot.numbers[0]) > IN_ORDER)
+		order = slot.numbers[0] > 0 ? 1 : -1;
+	free_attstatsslot(&slot);
+	return order;
+}
+
+/*
+ * Are a table's rows presorted by the keys, ascending or descending?  Every key must
+ * be, up to the first one that is nearly unique.
+ */
+static bool
+is_presorted(PlannerInfo *root, const Path *input, List *exprs, const KeyColumn *keys)
+{
+	int			order = 0;
+	bool		unique = false;
+	ListCell   *lc;
+
+	if (path_below_projection(input)->pathtype != T_SeqScan)
+		return false;
+	foreach(lc, exprs)
+	{
+		const KeyColumn *key = &keys[foreach_current_index(lc)];
+		VariableStatData var;
+		bool		isdefault;
+		int			own;
+
+		examine_variable(root, lfirst(lc), 0, &var);
+		own = key->descending ? -physical_order(&var) : physical_order(&var);
+		unique = var.rel != NULL &&
+			get_variable_numdistinct(&var, &isdefault) >= NEARLY_UNIQUE * var.rel->tuples;
+		ReleaseVariableStats(var);
+		if (own == 0 || (order != 0 && own != order))
+			return false;
+		if (unique)
+			break;
+		order = own;
+	}
+	return true;
+}
+
+bool
+sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, SortCostFacts *facts)
+{
+	KeyColumn  *keys = palloc0(list_length(pathkeys) * sizeof(KeyColumn));
+	List	   *exprs = NIL;
+	ListCell   *lc;
+
+	memset(facts, 0, sizeof(*facts));
+	facts->keys = keys;
+	foreach(lc, pathkeys)
+	{
+		const PathKey *pathkey = lfirst_node(PathKey, lc);
+		EquivalenceMember *member = pathkey_member(pathkey, input->parent->relids);
+		KeyColumn  *key = &keys[facts->nkeys++];
+		const char *why;
+
+		if (member == NULL)
+			return false;
+		key->sortop = compat_pathkey_operator(pathkey, member->em_datatype);
+		key->collation = pathkey->pk_eclass->ec_collation;
+		key->nulls_first = pathkey->pk_nulls_first;
+		if (!OidIsValid(key->sortop) ||
+			!key_type_lookup(key, exprType((Node *) member->em_expr), &why))
+			return false;
+		exprs = lappend(exprs, member->em_expr);
+	}
+	if (facts->nkeys == 0)
+		return false;
+	facts->rows = input->rows;
+	facts->row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(input->pathtarget->width);
+	facts->in_order = is_presorted(root, input, exprs, keys);
+	list_free(exprs);
+	return true;
+}
+
+/*
+ * The part of a scan's cost that we save: we read a whole table in memory by page, and
+ * workers share its pages.  PostgreSQL does not divide the cost of pages, because they
+ * may come from one disk.
+ */
+static Cost
+scan_saves(const Path *path, double read_part)
+{
+	const RelOptInfo *rel;
+
+	path = path_below_projection(path);
+	rel = path->parent;
+	if (path->pathtype != T_SeqScan || rel->baserestrictinfo != NIL ||
+		rel->pages > (BlockNumber) effective_cache_size)
+		return 0;
+	return path->rows * cpu_tuple_cost * (1 - PAGES_ROW_PART) +
+		seq_page_cost * rel->pages * (1 - read_part);
+}
+
+/* A path's cost if only the rows of the bound are fetched. */
+static Cost
+cost_spent(const Path *path, const SortCostFacts *facts)
+{
+	double		wanted = facts->bound > 0 ? Min(1, facts->bound / facts->rows) : 1;
+
+	return path->startup_cost + (path->total_cost - path->startup_cost) * wanted;
+}
+
+Path *
+sort_path_serial(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,
+				 const SortCostFacts *facts)
+{
+	Path	   *path = (Path *) create_sort_path(root, rel, input, pathkeys,
+												 facts->bound > 0 ? facts->bound : -1);
+	SortCost	cost;
+
+	sort_cost_serial(facts, &cost);
+	path->startup_cost = input->total_cost + cost_of_us(cost.sort_us);
+	path->total_cost = path->startup_cost + cost_of_us(cost.rows_us);
+	return path;
+}
+
+/*
+ * A parallel sort of a partial path; serial_saves is added to its cost, because the
+ * serial paths' costs contain it, too.
+ */
+static Path *
+sort_with_workers(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,
+				  const SortCostFacts *facts, Cost serial_saves)
+{
+	int			workers = input->parallel_workers;
+	double		rows = facts->rows;
+	double		shares = shares_of(workers);
+	Cost		setup = cost_of_setup(workers);
+	Cost		read;
+	Path	   *sort;
+	Path	   *path;
+	SortCost	cost;
+
+	sort_cost_parallel(facts, workers, parallel_leader_participation, &cost);
+	read = (input->total_cost - scan_saves(input, PAGES_NEW_PART / shares)) * shares /
+		sort_cost_concurrency(workers, parallel_leader_participation);
+
+	sort = (Path *) create_sort_path(root, rel, input, pathkeys, facts->bound > 0 ? facts->bound : -1);
+	path = (Path *) create_gather_merge_path(root, rel, sort, sort->pathtarget, pathkeys, NULL, &rows);
+	sort->startup_cost = serial_saves + read + cost_of_us(cost.sort_us);
+	sort->total_cost = sort->startup_cost + cost_of_us(cost.rows_us);
+	path->startup_cost = setup + sort->startup_cost;
+	path->total_cost = setup + sort->total_cost;
+	return path;
+}
+
+/* A table scan with the maximum number of workers; NULL if it has them, or is no such scan. */
+static Path *
+with_all_workers(PlannerInfo *root, Path *partial)
+{
+	int			workers = (int) sort_abreast(Min(max_parallel_workers_per_gather, max_parallel_workers));
+	const Path *scan = path_below_projection(partial);
+	Path	   *more;
+
+	if (!IsA(scan, Path) || scan->pathtype != T_SeqScan || scan->param_info != NULL ||
+		scan->parent->rel_parallel_workers != -1 || scan->parallel_workers >= workers)
+		return NULL;
+	more = makeNode(Path);
+	*more = *scan;
+	more->parallel_workers = workers;
+	cost_seqscan(more, root, scan->parent, NULL);
+	if (scan == partial)
+		return more;
+	return (Path *) create_projection_path(root, partial->parent, more, partial->pathtarget);
+}
+
+Path *
+sort_path_parallel(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *serial,
+				   List *pathkeys, const SortCostFacts *facts)
+{
+	Cost		saves = scan_saves(serial != NULL ? ((const SortPath *) serial)->subpath : partial,
+								   PAGES_READ_PART);
+	Cost		most = serial != NULL ? WORKERS_MOST * (cost_spent(serial, facts) - saves) : HUGE_VAL;
+	Path	   *few = sort_with_workers(root, rel, partial, pathkeys, facts, saves);
+	Path	   *many;
+
+	most = Min(most, MORE_WORKERS_MOST * (cost_spent(few, facts) - saves));
+	partial = with_all_workers(root, partial);
+	if (partial != NULL)
+	{
+		many = sort_with_workers(root, rel, partial, pathkeys, facts, saves);
+		if (cost_spent(many, facts) - saves <= most)
+			return many;
+	}
+	if (serial != NULL && cost_spent(few, facts) - saves > WORKERS_MOST * (cost_spent(serial, facts) - saves))
+		return NULL;
+	return few;
+}
+
+Path *
+sort_path_partial(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys)
+{
+	int			participants = partial->parallel_workers + (parallel_leader_participation ? 1 : 0);
+	double		oversubscription = participants / sort_abreast(participants);
+	SortCostFacts facts;
+	SortCost	cost;
+	Path	   *path;
+
+	if (!sort_path_facts(root, partial, pathkeys, &facts))
+		return NULL;
+	sort_cost_participant(&facts, participants, &cost);
+	path = (Path *) create_sort_path(root, rel, partial, pathkeys, -1);
+	path->startup_cost = partial->total_cost + cost_of_us(cost.sort_us) * oversubscription;
+	path->total_cost = path->startup_cost + cost_of_us(cost.rows_us) * oversubscription;
+	return path;
+}
+
+Path *
+sort_path_cheapest(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, Path *input,
+				   List *pathkeys)
+{
+	SortCostFacts facts;
+	Path	   *serial;
+	Path	   *parallel = NULL;
+	Cost		saves;
+
+	if (!enable_sort || input->rows < gpusort_min_rows ||
+		!sort_path_facts(root, input, pathkeys, &facts))
+		return NULL;
+	serial = sort_path_serial(root, rel, input, pathkeys, &facts);
+	if (enable_gathermerge && rel->consider_parallel && input_rel != NULL &&
+		input_rel->partial_pathlist != NIL && input->param_info == NULL && compat_gather_allowed(rel))
+		parallel = sort_path_parallel(root, rel, linitial(input_rel->partial_pathlist), serial,
+									  pathkeys, &facts);
+	if (parallel != NULL)
+		serial = parallel;
+	saves = Min(scan_saves(input, PAGES_READ_PART), serial->startup_cost);
+	serial->startup_cost -= saves;
+	serial->total_cost -= saves;
+	return serial;
+}
