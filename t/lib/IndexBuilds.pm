@@ -1,0 +1,163 @@
+# IndexBuilds.pm: what the tests of index builds share.
+#
+# The oracle is PostgreSQL itself: an index that it builds with gpusort.index_builds = off has the same pages, but for
+# the LSN and the checksum in a page's first ten bytes.
+package IndexBuilds;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use GpuSortTest;
+use Test::More;
+
+our @EXPORT = qw(index_node build_messages built ways_of ways_like twin_sql check_twins make_phase_gate);
+
+# A server that builds indexes by gpusort, with the functions below.  Options as those of new_node().
+sub index_node
+{
+	my ($name, %opt) = @_;
+	my $conf = "gpusort.index_builds = on\nmax_parallel_maintenance_workers = 0\nmaintenance_work_mem = 64MB\n";
+	my $node = new_node($name, %opt, conf => $conf . ($opt{conf} // ''));
+
+	$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION pageinspect;
+CREATE EXTENSION amcheck;
+
+-- What two indexes of a table differ in: 'same', or the first difference.
+CREATE FUNCTION index_diff(a regclass, b regclass) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	pages bigint := pg_relation_size(a) / current_setting('block_size')::int;
+	other bigint := pg_relation_size(b) / current_setting('block_size')::int;
+	page bigint;
+	x record;
+	y record;
+BEGIN
+	SELECT min(n) INTO page FROM generate_series(0, least(pages, other) - 1) n
+	WHERE substr(get_raw_page(a::text, n), 11) <> substr(get_raw_page(b::text, n), 11);
+	IF page IS NOT NULL OR pages <> other THEN
+		RETURN format('page %s differs; %s and %s pages', page, pages, other);
+	END IF;
+	SELECT relpages, reltuples, indisunique, indisvalid, indisready, indcheckxmin INTO x
+	FROM pg_class JOIN pg_index ON indexrelid = oid WHERE oid = a;
+	SELECT relpages, reltuples, indisunique, indisvalid, indisready, indcheckxmin INTO y
+	FROM pg_class JOIN pg_index ON indexrelid = oid WHERE oid = b;
+	IF x IS DISTINCT FROM y THEN
+		RETURN format('%s, not %s', x, y);
+	END IF;
+	RETURN 'same';
+END $$;
+
+-- Checks every valid btree index of a table; returns how many there are.
+CREATE FUNCTION check_indexes(checked regclass) RETURNS bigint LANGUAGE sql AS $$
+	SELECT count(bt_index_parent_check(indexrelid, true, true)::text)
+	FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = c.relam
+	WHERE indrelid = checked AND indisvalid AND amname = 'btree' AND c.relkind = 'i'
+$$;
+SQL
+	return $node;
+}
+
+# Who built which index, from a session's messages of level DEBUG1: [ index, route or "stock: reason" ], ...
+sub build_messages
+{
+	my ($messages) = @_;
+	my @built;
+
+	while ($messages =~ /gpusort (?:built index "(.*?)": route (\w+)|left index "(.*?)" to PostgreSQL: (.*))/g)
+	{
+		push @built, defined $1 ? [ $1, $2 ] : [ $3, "stock: $4" ];
+	}
+	return @built;
+}
+
+# Runs a script and returns what build_messages() says of it, after the exit status, output and messages.
+sub built
+{
+	my ($node, $sql) = @_;
+	my ($rc, $out, $err) = $node->psql('postgres', "SET client_min_messages = debug1;\n$sql", on_error_stop => 1);
+
+	return ($rc, $out, $err, build_messages($err));
+}
+
+# The routes of a script's builds, in words: "a compact, b tuples".
+sub ways_of
+{
+	my ($node, $sql) = @_;
+	my ($rc, $out, $err, @built) = built($node, $sql);
+
+	diag("$sql\n$err") if $rc != 0;
+	return ($rc == 0 ? '' : 'failed: ') . join ', ', map { "$_->[0] $_->[1]" } @built;
+}
+
+# All builds of a script were ours: those of indexes with names like these, in any order.
+sub ways_like
+{
+	my ($node, $name, $sql, @indexes) = @_;
+	my $all = join ', ', map { "$_ (?:compact|tuples)" } sort @indexes;
+
+	like(join(', ', sort split /, /, ways_of($node, $sql)), qr/^$all$/, "$name: built by gpusort");
+}
+
+# SQL that builds NAME in a definition twice, as ours and stock, prints what they differ in, and checks ours.
+sub twin_sql
+{
+	my ($number, $definition) = @_;
+	my ($ours, $stock) = ("ours$number", "stock$number");
+
+	return "SET gpusort.index_builds = on;\n" . ($definition =~ s/\bNAME\b/$ours/gr) . ";\n"
+	  . "SET gpusort.index_builds = off;\n" . ($definition =~ s/\bNAME\b/$stock/gr) . ";\n"
+	  . "SELECT index_diff('$ours', '$stock');\nSELECT count(bt_index_parent_check('$ours', true, true)::text);\n"
+	  . "SET gpusort.index_builds = on;\n";
+}
+
+# Builds each definition as ours and as stock's after a script of preparation.  Each is the same as stock's, and its
+# route is like the pattern.
+sub check_twins
+{
+	my ($node, $name, $prepare, $definitions, $pattern) = @_;
+	my $number = 0;
+	my $sql = "$prepare;\n" . join '', map { twin_sql(++$number, $_) } @$definitions;
+	my ($rc, $out, $err, @built) = built($node, $sql);
+	my %way = map { $_->[0] => $_->[1] } @built;
+	my @says = grep { /^(?:same|.* differs; .*|\(.*\), not .*|1)$/ } split /\n/, $out;
+	my $good = $rc == 0 && "@says" eq join ' ', ('same 1') x @$definitions;
+
+	$pattern //= qr/^(?:compact|tuples)$/;
+	for my $i (1 .. $number)
+	{
+		$good = 0 unless defined $way{"ours$i"} && $way{"ours$i"} =~ $pattern && !defined $way{"stock$i"};
+	}
+	ok($good, $name);
+	return 1 if $good;
+	diag("$sql\nstatus $rc\n$out\n" . join("\n", map { "$_: $way{$_}" } sort keys %way) . "\n"
+		  . join "\n", grep { !/DEBUG:/ } split /\n/, $err);
+	return 0;
+}
+
+# A comparator and an operator class of int4 that wait at phase_gate's advisory lock in the phase that it names; the
+# rows of the table phase_gate are part of pg_stat_progress_create_index.phase, and a lock's number.
+sub make_phase_gate
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE phase_gate (phase text, lock int);
+CREATE FUNCTION gated_cmp(a int4, b int4) RETURNS int4 IMMUTABLE STRICT PARALLEL RESTRICTED LANGUAGE plpgsql AS $$
+DECLARE
+	g record;
+BEGIN
+	PERFORM pg_stat_clear_snapshot();
+	FOR g IN SELECT lock FROM phase_gate JOIN pg_stat_progress_create_index p ON p.phase ~ phase_gate.phase
+		WHERE pid = pg_backend_pid()
+	LOOP
+		PERFORM pg_advisory_xact_lock_shared(g.lock);
+	END LOOP;
+	RETURN btint4cmp(a, b);
+END $$;
+CREATE OPERATOR CLASS gated_ops FOR TYPE int4 USING btree AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 gated_cmp(int4, int4);
+SQL
+}
+
+1;
