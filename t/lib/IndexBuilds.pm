@@ -11,7 +11,7 @@ use Exporter 'import';
 use GpuSortTest;
 use Test::More;
 
-our @EXPORT = qw(index_node build_messages built ways_of ways_like twin_sql check_twins make_phase_gate);
+our @EXPORT = qw(index_node build_messages built ways_of ways_like pair_sql check_pairs make_phase_gate);
 
 # A server that builds indexes by gpusort, with the functions below.  Options as those of new_node().
 sub index_node
@@ -100,7 +100,7 @@ sub ways_like
 }
 
 # SQL that builds NAME in a definition twice, as ours and stock, prints what they differ in, and checks ours.
-sub twin_sql
+sub pair_sql
 {
 	my ($number, $definition) = @_;
 	my ($ours, $stock) = ("ours$number", "stock$number");
@@ -111,20 +111,23 @@ sub twin_sql
 	  . "SET gpusort.index_builds = on;\n";
 }
 
+# Pairs are numbered.
+my $pairs = 0;
+
 # Builds each definition as ours and as stock's after a script of preparation.  Each is the same as stock's, and its
 # route is like the pattern.
-sub check_twins
+sub check_pairs
 {
 	my ($node, $name, $prepare, $definitions, $pattern) = @_;
-	my $number = 0;
-	my $sql = "$prepare;\n" . join '', map { twin_sql(++$number, $_) } @$definitions;
+	my $first = $pairs + 1;
+	my $sql = "$prepare;\n" . join '', map { pair_sql(++$pairs, $_) } @$definitions;
 	my ($rc, $out, $err, @built) = built($node, $sql);
 	my %way = map { $_->[0] => $_->[1] } @built;
 	my @says = grep { /^(?:same|.* differs; .*|\(.*\), not .*|1)$/ } split /\n/, $out;
 	my $good = $rc == 0 && "@says" eq join ' ', ('same 1') x @$definitions;
 
 	$pattern //= qr/^(?:compact|tuples)$/;
-	for my $i (1 .. $number)
+	for my $i ($first .. $pairs)
 	{
 		$good = 0 unless defined $way{"ours$i"} && $way{"ours$i"} =~ $pattern && !defined $way{"stock$i"};
 	}
@@ -135,8 +138,8 @@ sub check_twins
 	return 0;
 }
 
-# A comparator and an operator class of int4 that wait at phase_gate's advisory lock in the phase that it names; the
-# rows of the table phase_gate are part of pg_stat_progress_create_index.phase, and a lock's number.
+# An operator class of int4 whose comparator waits for an advisory lock in a phase of an index build.  The table
+# phase_gate has the phase, as a pattern of pg_stat_progress_create_index.phase, and the lock's number.
 sub make_phase_gate
 {
 	my ($node) = @_;
@@ -148,15 +151,20 @@ DECLARE
 	g record;
 BEGIN
 	PERFORM pg_stat_clear_snapshot();
-	FOR g IN SELECT lock FROM phase_gate JOIN pg_stat_progress_create_index p ON p.phase ~ phase_gate.phase
+	FOR g IN SELECT lock FROM public.phase_gate g JOIN pg_stat_progress_create_index p ON p.phase ~ g.phase
 		WHERE pid = pg_backend_pid()
 	LOOP
 		PERFORM pg_advisory_xact_lock_shared(g.lock);
 	END LOOP;
 	RETURN btint4cmp(a, b);
 END $$;
+CREATE OPERATOR <~ (leftarg = int4, rightarg = int4, function = int4lt);
+CREATE OPERATOR <=~ (leftarg = int4, rightarg = int4, function = int4le);
+CREATE OPERATOR =~ (leftarg = int4, rightarg = int4, function = int4eq);
+CREATE OPERATOR >=~ (leftarg = int4, rightarg = int4, function = int4ge);
+CREATE OPERATOR >~ (leftarg = int4, rightarg = int4, function = int4gt);
 CREATE OPERATOR CLASS gated_ops FOR TYPE int4 USING btree AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 gated_cmp(int4, int4);
+	OPERATOR 1 <~, OPERATOR 2 <=~, OPERATOR 3 =~, OPERATOR 4 >=~, OPERATOR 5 >~, FUNCTION 1 gated_cmp(int4, int4);
 SQL
 }
 

@@ -1,0 +1,104 @@
+# Memory and disk of index builds: maintenance_work_mem, temporary files and their settings, errors of the disk.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use IndexBuilds;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = index_node('index_limits', conf => "log_temp_files = 0\nfsync = off\n");
+my $space = PostgreSQL::Test::Utils::tempdir();
+$node->safe_psql('postgres', "CREATE TABLESPACE space LOCATION '$space'");
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE t AS SELECT i AS id, mix(i) AS k, md5((i % 30000)::text) AS s FROM generate_series(1, 100000) i;
+INSERT INTO t SELECT NULL, k, s FROM t WHERE id % 10 = 0;
+VACUUM ANALYZE t;
+SQL
+my @definitions = (
+	'CREATE INDEX NAME ON t (k)',
+	'CREATE INDEX NAME ON t (s COLLATE "C", id DESC)',
+	'CREATE UNIQUE INDEX NAME ON t (id) INCLUDE (s)',
+	'CREATE INDEX NAME ON t (s) WITH (deduplicate_items = off)',
+	'CREATE INDEX NAME ON t (((k % 50)::int))');
+
+sub spills { return $node->safe_psql('postgres', 'SELECT coalesce(sum(spills), 0) FROM gpusort_index_builds') }
+
+# --- what does not fit is written in runs, which are merged into the same pages
+my $least = $node->safe_psql('postgres', "SELECT min_val FROM pg_settings WHERE name = 'maintenance_work_mem'");
+$node->safe_psql('postgres', 'SELECT gpusort_stat_reset()');
+check_pairs($node, '64MB', "SET maintenance_work_mem = '64MB'", \@definitions);
+is(spills(), '0', '64MB: in memory');
+check_pairs($node, '1MB', "SET maintenance_work_mem = '1MB'", \@definitions);
+is(spills(), '5', '1MB: spilled');
+check_pairs($node, "$least kB", "SET maintenance_work_mem = $least", \@definitions);
+is(spills(), '10', "$least kB: spilled");
+check_pairs($node, 'many runs', 'SET gpusort.run_rows = 700', \@definitions);
+check_pairs($node, 'spilled, two workers', "SET maintenance_work_mem = '1MB'; SET min_parallel_table_scan_size = 0; "
+	. 'SET max_parallel_maintenance_workers = 2', [ $definitions[1] ]);
+is(scalar(temp_files($node)), 0, 'no file is left');
+like($node->safe_psql('postgres', 'SELECT spilled_bytes > 1000000 FROM gpusort_index_builds WHERE spills > 0'), qr/^t/,
+	'bytes are counted');
+
+# --- settings of temporary files
+my $at = -s $node->logfile;
+is(ways_of($node, "SET maintenance_work_mem = '1MB'; SET temp_tablespaces = space; CREATE INDEX f1 ON t (s, k)")
+	=~ s/compact|tuples/ours/r, 'f1 ours', 'temp_tablespaces');
+like(substr(slurp_file($node->logfile), $at), qr{temporary file: path "pg_tblspc/\d+/PG_[^"]*/pgsql_tmp},
+	'log_temp_files');
+$node->safe_psql('postgres', 'DROP INDEX f1');
+my $session = new_session($node);
+sub fails
+{
+	my ($name, $set, $statement, $pattern) = @_;
+
+	$session->query("SET client_min_messages = debug1; $set");
+	$session->{stderr} = '';
+	$session->query($statement);
+	like($session->{stderr}, $pattern, "$name: error");
+	unlike($session->{stderr}, qr/gpusort left/, "$name: of our build");
+	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = 'f1'"), '0', "$name: no index");
+	is(scalar(temp_files($node)), 0, "$name: no file is left");
+	$session->query('RESET ALL');
+	session_ok($session, $name);
+}
+fails('temp_file_limit', "SET maintenance_work_mem = '1MB'; SET temp_file_limit = '2MB'", 'CREATE INDEX f1 ON t (s, k)',
+	qr/temporary file size exceeds temp_file_limit/);
+fails('an expression', '', 'CREATE INDEX f1 ON t ((1 / (id - 50000)))', qr/division by zero/);
+
+# --- timeouts at any moment: the index is there or not
+for my $ms (map { 1 + 8 * $_ } 0 .. ($ENV{GPUSORT_QUICK} ? 5 : 20))
+{
+	$session->query("SET maintenance_work_mem = '" . pick('1MB', '64MB') . "'; SET statement_timeout = $ms");
+	$session->{stderr} = '';
+	$session->query('CREATE INDEX f1 ON t (s, k)');
+	my $error = $session->{stderr} =~ /canceling statement due to statement timeout/ ? 1 : 0;
+	no_timeout($session);
+	my $there = $session->query("SELECT count(*) FROM pg_class WHERE relname = 'f1'");
+	$session->query("SELECT bt_index_parent_check('f1', true, true); DROP INDEX f1") if $there;
+	next if $there == 1 - $error && $session->{stderr} !~ /ERROR/;
+	fail("timeout after $ms ms: $there, $error, $session->{stderr}");
+}
+is(scalar(temp_files($node)), 0, 'timeouts: no file is left');
+session_ok($session, 'timeouts');
+
+# --- a disk that is full: the process may write no file that is longer than one of the WAL
+SKIP:
+{
+	my $limit = 16 * 1024 * 1024;
+	my $pid = $session->query('SELECT pg_backend_pid()');
+	skip 'no prlimit', 10 if system("prlimit --pid $pid >/dev/null 2>&1") != 0;
+	$node->safe_psql('postgres', 'CREATE UNLOGGED TABLE wide AS SELECT id, s || s AS s FROM t, generate_series(1, 3)');
+	system('prlimit', '--pid', $pid, "--fsize=$limit:$limit");
+	my $create = 'CREATE INDEX f1 ON wide (s) WITH (deduplicate_items = off, fillfactor = 50)';
+	fails('a full disk', "SET maintenance_work_mem = '512MB'", $create,
+		qr/could not (?:extend|write) .*(?:File too large|No space)/);
+	fails('a full disk, runs', "SET maintenance_work_mem = '1MB'", $create,
+		qr/could not (?:extend|write) .*(?:File too large|No space)/);
+}
+$session->quit;
+$node->stop;
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal/, 'nothing odd in the log');
+done_testing();
