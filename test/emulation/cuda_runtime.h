@@ -1,14 +1,17 @@
 /*
  * cuda_runtime.h
- *	  Enough of CUDA for a C++ compiler to build cuda/ and run it on the CPU.
+ *	  The part of CUDA that cuda/ needs, so that a C++ compiler builds it and
+ *	  it runs on the CPU.
  *
- * It stands in for the toolkit's header of that name.  Threads of a block are
- * fibers (emulation.cc); a barrier or an exchange within a warp hands over to the next.
- * Blocks run one after the other, in an order that changes from launch to
- * launch.  What that shows: wrong results, memory or shared memory out of bounds (under
- * the address sanitizer), barriers that not all threads reach, most of those that are
- * missing, launches that no device would take.  What it cannot: anything between
- * blocks that run at once, and how long it takes.
+ * It replaces the toolkit's header of that name.  Threads of a block are
+ * fibers (emulation.cc); a barrier or an exchange within a warp switches to
+ * the next fiber.  Blocks run one after the other, in an order that changes
+ * from launch to launch.
+ *
+ * The emulation finds wrong results, accesses outside of device or shared
+ * memory (under the address sanitizer), barriers that not all threads reach,
+ * most missing barriers, and launches that every device refuses.  It finds no
+ * races between blocks that run at the same time, and measures no times.
  */
 #ifndef GPUSORT_EMULATED_CUDA_RUNTIME_H
 #define GPUSORT_EMULATED_CUDA_RUNTIME_H
@@ -34,10 +37,10 @@
 #define __global__
 #define __device__
 #define __host__
-#define __shared__				static	/* one block at a time */
+#define __shared__				static	/* blocks run one by one */
 #define __launch_bounds__(...)
 #define __forceinline__			inline
-#define __noinline__				/* nothing: the C++ library has it in attributes */
+#define __noinline__				/* the C++ library uses the name in attributes */
 #define __align__(n)			__attribute__((aligned(n)))
 
 struct uint3
@@ -87,10 +90,10 @@ enum EmulatedMeeting
 	MEET_WARP, MEET_SHUFFLE, MEET_VOTE, MEET_MATCH, MEET_BLOCK, MEET_BLOCK_OR, MEET_BLOCK_COUNT
 };
 
-/* Every lane's value, when all lanes of the warp are here. */
+/* Waits for all lanes of the warp; returns the value of each lane. */
 extern const uint64_t *emulation_meet_warp(EmulatedMeeting what, uint64_t value);
 
-/* How many threads of the block came with a value other than 0, when all have come. */
+/* Waits for all threads of the block; returns how many passed true. */
 extern int emulation_meet_block(EmulatedMeeting what, bool value);
 
 extern void *emulation_dynamic_shared(void);
@@ -221,7 +224,7 @@ __vmaxu2(uint32_t a, uint32_t b)
 	return max(a & 0xffff, b & 0xffff) | max(a >> 16, b >> 16) << 16;
 }
 
-/* Saturates, as the device does. */
+/* The conversion saturates, as the device's does. */
 static inline uint32_t
 __float2uint_rz(float v)
 {
@@ -234,7 +237,7 @@ __ldcg(const T *p)
 	return *p;
 }
 
-/* Blocks run one by one, and threads give way only where they meet. */
+/* No atomics needed: fibers switch only where they synchronize. */
 #define EMULATED_ATOMIC(name, result) \
 	template <class T> static inline T \
 	name(T *p, std::common_type_t<T> v) \
@@ -334,7 +337,7 @@ extern cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_
 extern cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute,
 										int value);
 
-/* Checks the launch; runs body once for every thread, unless launches are only counted. */
+/* Checks the launch and counts it; runs body for every thread unless dry. */
 extern cudaError_t emulation_launch(const void *kernel, dim3 blocks, dim3 threads,
 									size_t shared_bytes, const std::function<void()> &body);
 

@@ -1,9 +1,10 @@
 /*
  * emulation_runtime.cc
- *	  The calls of CUDA's runtime, but for launches: memory, streams, events.
+ *	  The emulated CUDA runtime without launches: memory, streams, events.
  *
- * Streams are always done: everything happens when it is asked for.  What is taken and not given back is
- * counted, and any call may be told to fail (emulation.h).
+ * Every call finishes its work before it returns, so streams are always idle.
+ * Resources that are not freed are counted, and tests can make any call fail
+ * (emulation.h).
  */
 #include <stdlib.h>
 
@@ -104,7 +105,7 @@ cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 	return emulation_call();
 }
 
-/* Memory of one kind: counted, and filled with what nobody should rely on. */
+/* Allocates and counts memory of one kind; fills it with EMULATED_FILL. */
 static cudaError_t
 take(void **p, size_t bytes, size_t align, std::set<void *> &blocks, int &count)
 {
@@ -185,7 +186,7 @@ struct EmulatedEvent
 	int			device;
 };
 
-/* A stream or an event of the current device: counted. */
+/* Creates and counts a stream or an event of the current device. */
 template <class T> static cudaError_t
 create(T **thing, int &count)
 {
@@ -219,7 +220,10 @@ cudaStreamDestroy(cudaStream_t stream)
 	return destroy(stream, emulation.streams);
 }
 
-/* A kernel that was not run has not written to the readback words: the host is told here. */
+/*
+ * A dry run executes no kernel that writes the readback words: they are set
+ * here.
+ */
 cudaError_t
 cudaStreamQuery(cudaStream_t)
 {
@@ -323,7 +327,7 @@ cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t)
 	return error;
 }
 
-/* Like CUB's: by tiles, and by what the device is. */
+/* Grows with the tiles and differs between devices, as CUB's does. */
 size_t
 emulation_scan_bytes(uint64_t n)
 {

@@ -2,33 +2,40 @@
  * cpu_abi.c
  *	  The GPU library's contract on the CPU: a fake device for tests.
  *
- * It has "devices" with some memory, and does in the caller's thread what a GPU would
- * do beside it: so everything above gpusort_abi.h (jobs, chunks, budgets,
- * faults) can be tested on any machine.  It is not meant to be fast.
+ * It has "devices" with some memory, and does a GPU's work in the caller's
+ * thread.  So the code above gpusort_abi.h (jobs, chunks, budgets, faults) can
+ * be tested on any machine.  It is not meant to be fast.
  *
- * Its clock shows what was told of copies and sorts, and not what they take here: so what is
- * concluded from it does not depend on the machine.
+ * The device clock advances by the times that the cost model predicts for
+ * copies and sorts.  So learned figures do not depend on the machine.
  *
- * To be strict where a GPU would be silent, device memory is filled with garbage
- * when it is returned, copies and sorts check that they stay inside a block, and
- * nothing is done before somebody has asked about it (cpu_abi_stream.c).
+ * The fake device is stricter than a GPU.  It fills device memory with garbage
+ * when it is freed, checks that copies and sorts stay inside a block, and
+ * delays queued work until the caller polls for it (cpu_abi_stream.c).
  *
- * Environment: GPUSORT_CPU_ABI_DEVICES (default 1), GPUSORT_CPU_ABI_MEMORY (MB per
- * device, default 1024), GPUSORT_CPU_ABI_LOST (the number of a device of which no
- * context can be made), GPUSORT_CPU_ABI_WASTE (percent that blocks take beyond
- * their size until device_trim, as kept blocks of the GPU library do),
- * GPUSORT_CPU_ABI_CRASH_SORT, _CRASH_GATHER, _CRASH_CONTEXT and _ABORT_SORT (the number of a device whose
- * driver crashes there),
- * GPUSORT_CPU_ABI_JOB_TIMES and GPUSORT_CPU_ABI_RADIX_TIMES (how many times longer a job
- * takes to hand over, and gpu_radix to sort, as told),
- * GPUSORT_CPU_ABI_COPY_TIMES and GPUSORT_CPU_ABI_SORT_TIMES (how many times longer than told
- * copies and sorts take, by the device's clock),
- * GPUSORT_CPU_ABI_OTHERS (MB of each device that other programs have taken; no context
- * can be made where they leave less than CONTEXT_MB), GPUSORT_CPU_ABI_COMPILES (its code is
- * not there yet: it is "compiled", said on stderr, and kept where CUDA would keep
- * it), GPUSORT_CPU_ABI_STALE (outputs of an earlier job, cpu_abi_stale.c; freed blocks are then given
- * out again as they are).  GPUSORT_CPU_ABI_FILE names a file
- * of such lines, NAME=VALUE, that is read each time, so that they can be changed.
+ * Settings, environment variables whose names begin with GPUSORT_CPU_ABI_:
+ *
+ *		DEVICES			number of devices (default 1)
+ *		MEMORY			MB of each device (default 1024)
+ *		LOST			number of a device on which context_create() fails
+ *		WASTE			percent that blocks take beyond their size until
+ *						device_trim(), as the GPU library's kept blocks do
+ *		CRASH_SORT, CRASH_GATHER, CRASH_CONTEXT, ABORT_SORT
+ *						number of a device whose driver crashes in this call
+ *		JOB_TIMES, RADIX_TIMES
+ *						factors on the reported costs of a job's hand-over and
+ *						of gpu_radix
+ *		COPY_TIMES, SORT_TIMES
+ *						factors on the device clock's times of copies and sorts
+ *		OTHERS			MB of each device that other programs use; a context
+ *						needs CONTEXT_MB of the remaining memory
+ *		COMPILES		each process "compiles" its code: it writes a line to
+ *						stderr and a file where CUDA's cache would be
+ *		STALE			outputs of earlier jobs (cpu_abi_stale.c); freed blocks
+ *						are reused without being cleared
+ *		FILE			a file of lines NAME=VALUE that override these
+ *						variables; it is read at each use, so that a test can
+ *						change settings of a running process
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -63,7 +70,7 @@ cpu_abi_fail(GpusortError *err, GpusortStatus status, const char *file, int line
 	return status;
 }
 
-/* As a driver does that follows a wrong address. */
+/* Crashes as a driver that follows a wrong address. */
 void
 cpu_abi_crash(const char *where, int32_t device)
 {
@@ -93,7 +100,7 @@ cpu_abi_setting(const char *name, uint64_t otherwise)
 	return found;
 }
 
-/* What other programs leave. */
+/* Bytes of a device that other programs do not use. */
 static uint64_t
 left_by_others(void)
 {
@@ -135,7 +142,7 @@ devices(GpusortDeviceInfo *out, int32_t max, int32_t *count, GpusortError *err)
 	return GPUSORT_OK;
 }
 
-/* As a driver does for a device that is newer than the library. */
+/* Imitates a driver that compiles code for a device newer than the library. */
 static void
 compile_once(void)
 {
@@ -185,7 +192,7 @@ context_create(int32_t device, uint64_t budget, GpusortContext **out, GpusortErr
 	return GPUSORT_OK;
 }
 
-/* Takes a block of this size off the list; NULL if there is none. */
+/* Removes a block of this size from the list; NULL if there is none. */
 static Block *
 block_take(Block **list, uint64_t bytes)
 {
@@ -220,7 +227,11 @@ block_alloc(Block **list, uint64_t bytes, void **out, GpusortError *err)
 	return GPUSORT_OK;
 }
 
-/* What the block took of the budget; 0 if there is none at p.  It goes to the other list, if there is one. */
+/*
+ * Removes the block at p from the list and frees it, or moves it to the list
+ * "to" unless that is NULL.  Returns the bytes of the budget that the block
+ * took; 0 if no block begins at p.
+ */
 static uint64_t
 block_free(Block **list, void *p, Block **to)
 {
@@ -347,7 +358,7 @@ host_free(GpusortContext *ctx, void *p)
 static GpusortStatus
 host_register(GpusortContext *ctx, void *p, uint64_t bytes, GpusortError *err)
 {
-	/* not to be written to: some of it may still be read that an earlier process made */
+	/* does not fill the memory: it may hold data that is still to be read */
 	(void) ctx;
 	(void) p;
 	(void) bytes;
@@ -377,7 +388,7 @@ cpu_abi_in_block(const GpusortContext *ctx, const void *p, uint64_t bytes)
 	return found;
 }
 
-/* The library's, so that who chooses does as with a GPU. */
+/* The GPU library's costs, so that the router chooses as with a GPU. */
 static void
 costs(const GpusortContext *ctx, GpusortCosts *out)
 {

@@ -1,6 +1,6 @@
 /*
  * cpu_abi.h
- *	  What the parts of the GPU library's fake device on the CPU share.
+ *	  Types and functions shared by the files of the fake device.
  */
 #ifndef GPUSORT_CPU_ABI_H
 #define GPUSORT_CPU_ABI_H
@@ -14,19 +14,19 @@ typedef struct Block
 	struct Block *next;
 	char	   *p;
 	uint64_t	bytes;
-	uint64_t	taken;			/* of the budget */
+	uint64_t	taken;			/* bytes of the budget */
 } Block;
 
 struct GpusortContext
 {
-	pthread_mutex_t lock;		/* of the lists, for sorts run beside all else */
+	pthread_mutex_t lock;		/* protects the lists: sorts run in threads */
 	int32_t		device;
-	uint64_t	limit;			/* 0: all that others leave */
+	uint64_t	limit;			/* budget in bytes; 0: all free memory */
 	uint64_t	used;
-	uint64_t	kept;			/* freed since the last device_trim: a figure only */
-	uint64_t	waste;			/* percent */
+	uint64_t	kept;			/* bytes freed since the last device_trim */
+	uint64_t	waste;			/* percent that a block takes beyond its size */
 	Block	   *blocks;
-	Block	   *freed;			/* to be returned again as they are */
+	Block	   *freed;			/* reused without being cleared */
 	Block	   *host;
 };
 
@@ -35,8 +35,8 @@ typedef struct StreamOp StreamOp;
 struct GpusortStream
 {
 	GpusortContext *ctx;
-	StreamOp   *ops;			/* still to be done, in order */
-	double		clock_us;		/* how long what is done would have taken */
+	StreamOp   *ops;			/* queued operations, in order */
+	double		clock_us;		/* device clock: predicted time of finished work */
 };
 
 /* Fills *err and returns the status. */
@@ -46,7 +46,7 @@ extern GpusortStatus cpu_abi_fail(GpusortError *err, GpusortStatus status, const
 
 #define FAIL(status, ...) return cpu_abi_fail(err, (status), __FILE__, __LINE__, __VA_ARGS__)
 
-/* A setting of the fake device's, see cpu_abi.c. */
+/* A number of the environment or of the settings' file; see cpu_abi.c. */
 extern uint64_t cpu_abi_setting(const char *name, uint64_t otherwise);
 
 /* Crashes if the setting names the device. */
@@ -55,7 +55,7 @@ extern void cpu_abi_crash(const char *where, int32_t device);
 /* Do these bytes lie in one block of device memory? */
 extern int	cpu_abi_in_block(const GpusortContext *ctx, const void *p, uint64_t bytes);
 
-/* A number of the environment or of the file, as it is now; see cpu_abi.c. */
+/* The same declaration as above. */
 extern uint64_t cpu_abi_setting(const char *name, uint64_t otherwise);
 
 /* cpu_abi_sort.c; described in gpusort_abi.h */
@@ -74,15 +74,18 @@ extern GpusortStatus cpu_abi_gather_rows(GpusortStream *stream, const GpusortGat
 										 uint64_t first, uint64_t last, void *dst,
 										 GpusortError *err);
 
-/* cpu_abi_stale.c: does a step write nothing?  What it has written may become that of an earlier job. */
+/*
+ * cpu_abi_stale.c: whether a step writes nothing; and the functions that
+ * replace a step's output by that of an earlier job.
+ */
 extern int	cpu_abi_writes_nothing(void);
 extern void cpu_abi_sorted(const GpusortProblem *problem);
 extern void cpu_abi_gathered(const GpusortGather *gather, uint64_t first, uint64_t last, void *dst);
 
-/* Microseconds that a sort would take on the device that the costs are from. */
+/* Microseconds that the cost model predicts for a sort. */
 extern double cpu_abi_sort_us(int32_t algorithm, const GpusortProblem *problem);
 
-/* cpu_abi_stream.c; likewise */
+/* cpu_abi_stream.c; described in gpusort_abi.h */
 extern GpusortStatus cpu_abi_stream_create(GpusortContext *ctx, GpusortStream **out,
 										   GpusortError *err);
 extern void cpu_abi_stream_destroy(GpusortStream *stream);

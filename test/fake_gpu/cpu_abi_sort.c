@@ -2,8 +2,8 @@
  * cpu_abi_sort.c
  *	  The fake device's sorts and gathers: see cpu_abi.c.
  *
- * A byte-wise radix sort over an index (LSD, stable), whatever the algorithm's
- * name; rows are copied one by one.
+ * All algorithms run the same byte-wise LSD radix sort over an index, which is
+ * stable.  A gather copies rows one by one.
  */
 #include <string.h>
 
@@ -16,8 +16,8 @@
  * ------------------------------------------------------------------------
  */
 /*
- * The library's list.  All of them sort alike here; what differs is which problems they
- * take, so that the choice among them can be tested.
+ * The GPU library's list of algorithms.  They differ here only in the problems
+ * that they accept, so that tests can check the choice between them.
  */
 #define ALL_KEYS	(GPUSORT_KEYS_32 | GPUSORT_KEYS_64 | GPUSORT_KEYS_128)
 #define HP_KEYS		(GPUSORT_KEYS_32 | GPUSORT_KEYS_64)
@@ -33,13 +33,19 @@ static const GpusortAlgorithm algorithms[] = {
 	{"gpu_hp0", HP_KEYS, 0, 0}
 };
 
-/* The first of those that index by value, and those that make keys from values. */
+/*
+ * Indexes in algorithms[]: from BY_VALUE on they index by value, from
+ * FROM_VALUES on they make keys from values.
+ */
 #define BY_VALUE	3
 #define ONEHOT		4
 #define FROM_VALUES	5
 #define DISTINCT	6
 
-/* NULL if the algorithm takes the problem; the conditions are the library's. */
+/*
+ * Why the algorithm cannot sort the problem; NULL if it can.  The conditions
+ * are those of the GPU library.
+ */
 static const char *
 why_not(int32_t algorithm, const GpusortProblem *problem)
 {
@@ -97,7 +103,7 @@ join(GpusortKey128 key)
 	return ((unsigned __int128) key.hi << 64) | key.lo;
 }
 
-/* The problem's own words, whatever the arrays hold. */
+/* Checks the fields of the problem, without looking at its arrays. */
 static GpusortStatus
 check_words(const GpusortProblem *problem, GpusortError *err)
 {
@@ -149,7 +155,7 @@ key_at(const GpusortProblem *problem, uint64_t i)
 	return join(((const GpusortKey128 *) problem->keys)[i]);
 }
 
-/* The bits of a key that order. */
+/* The bits [begin_bit, end_bit) of a key. */
 static unsigned __int128
 order_bits(const GpusortProblem *problem, uint64_t i)
 {
@@ -158,7 +164,7 @@ order_bits(const GpusortProblem *problem, uint64_t i)
 	return key_at(problem, i) << above >> above >> problem->begin_bit;
 }
 
-/* Eight bits of a key from bit on, as far as they are below end_bit. */
+/* The digit of a key from bit on: eight bits, or fewer before end_bit. */
 static unsigned
 digit(const GpusortProblem *problem, uint32_t i, int bit)
 {
@@ -229,7 +235,7 @@ cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortProblem 
 	{
 		uint64_t	width = problem->key_width / 8;
 
-		/* without rids nothing tells another job's keys from these */
+		/* without rids the host cannot notice keys of another job */
 		if ((problem->output & GPUSORT_OUT_KEYS) &&
 			((problem->output & GPUSORT_OUT_RIDS) || !nothing))
 			memcpy((char *) problem->keys_out + i * width,

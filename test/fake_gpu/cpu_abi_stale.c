@@ -1,15 +1,16 @@
 /*
  * cpu_abi_stale.c
- *	  The fake device's outputs of earlier jobs, for tests: see cpu_abi.c.
+ *	  Fault injection of the fake device: outputs of earlier jobs, see
+ *	  cpu_abi.c.
  *
- * A device step may silently do nothing, or its output may be that of an earlier job of another
- * session.  GPUSORT_CPU_ABI_STALE says which:
+ * A faulty device may skip a step without an error, or return the output of an
+ * earlier job, which may be another session's.  GPUSORT_CPU_ABI_STALE selects:
  *
- *		RECORD	outputs of sorts and gathers are kept here
- *		REPLAY	kept outputs come instead of a job's own: sorted keys of as many keys, and
- *				the same chunk of as many rows
- *		NOTHING	sorts that give keys alone, and gathers, write nothing
- *		TWICE	of the first three keys or rows the second comes three times
+ *		RECORD	keep the outputs of sorts and gathers
+ *		REPLAY	return kept outputs: those of a sort of the same number of keys,
+ *				or of the same chunk of a gather of the same number of rows
+ *		NOTHING	keys-only sorts and gathers write nothing
+ *		TWICE	the second key or row replaces the first and the third
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,12 +70,12 @@ record(uint64_t n, uint64_t part, const void *data, uint64_t bytes)
 	o->part = part;
 	o->bytes = bytes;
 	memcpy(o->data, data, bytes);
-	/* the last comes first */
+	/* the newest output is the first of the list */
 	o->next = outputs;
 	outputs = o;
 }
 
-/* Of three elements of this size the second comes three times. */
+/* Copies the second element of this size over the first and the third. */
 static void
 repeat_second(char *data, uint64_t size)
 {
@@ -82,7 +83,7 @@ repeat_second(char *data, uint64_t size)
 	memcpy(data + 2 * size, data + size, size);
 }
 
-/* The output of a step, which is there, or is to be there if it is one of an earlier job. */
+/* Records the output of a step, or replaces it by that of an earlier job. */
 static void
 output(uint64_t n, uint64_t part, void *data, uint64_t bytes, uint64_t room)
 {

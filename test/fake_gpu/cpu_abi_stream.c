@@ -2,10 +2,10 @@
  * cpu_abi_stream.c
  *	  The fake device's streams, events and copies: see cpu_abi.c.
  *
- * What is asked of a stream is not done at once but put into its queue, and done
- * late: when an event behind it has been asked about a few times, or the stream has.
- * So a caller that uses memory again before a copy is through, or reads a result before it
- * is there, gets wrong rows here as it would from a GPU, only more surely.
+ * Operations are queued and run late: after the caller has polled the stream,
+ * or a later event, a few times.  So a caller that reuses memory before a copy
+ * has ended, or reads a result too early, gets wrong rows every time; with a
+ * GPU it gets them sometimes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ struct StreamOp
 	const void *src;
 	uint64_t	bytes;
 	GpusortEvent *event;
-	uint64_t	record;			/* which of the event's */
+	uint64_t	record;			/* number of this record of the event */
 	int32_t		algorithm;
 	GpusortProblem sort;
 	const GpusortGather *gather;
@@ -41,9 +41,9 @@ struct StreamOp
 struct GpusortEvent
 {
 	GpusortStream *stream;
-	uint64_t	recorded;		/* times */
-	uint64_t	reached;		/* the last of them that the stream has come to */
-	int			late;			/* to be asked so often until it is looked after */
+	uint64_t	recorded;		/* how often the event was recorded */
+	uint64_t	reached;		/* the last record that the stream has reached */
+	int			late;			/* polls until the stream runs */
 	double		time_us;
 };
 
@@ -51,7 +51,7 @@ struct GpusortEvent
  * The queue
  * ------------------------------------------------------------------------
  */
-/* How long a copy takes by the device's clock. */
+/* Time of a copy by the device clock, in microseconds. */
 static double
 copy_us(uint64_t bytes)
 {
@@ -87,8 +87,9 @@ drop_ops(GpusortStream *stream)
 }
 
 /*
- * Does the first in the queue.  If that fails (a sort that is cancelled), nothing of what
- * is behind it is done: the caller takes the stream for idle, and gives its memory away.
+ * Runs the first operation of the queue.  If it fails (as a cancelled sort
+ * does), the operations behind it are dropped: the caller regards the stream
+ * as idle and frees its memory.
  */
 static GpusortStatus
 run_op(GpusortStream *stream, GpusortError *err)
@@ -156,7 +157,7 @@ cpu_abi_stream_destroy(GpusortStream *stream)
 	free(stream);
 }
 
-/* Each time it is asked it gets on. */
+/* Each poll runs one operation. */
 GpusortStatus
 cpu_abi_stream_poll(GpusortStream *stream, GpusortError *err)
 {

@@ -5,9 +5,9 @@
  *
  * usage: gpu_counting_test [quick | tiny]
  *
- * Everything a problem may touch lies in one piece of device memory with gaps between
- * the arrays: outputs and scratch are poisoned, and after the sort the gaps and
- * inputs must be what they were.  "quick" is small enough for compute-sanitizer's
+ * All arrays of a problem lie in one block of device memory with gaps between
+ * them.  Outputs and scratch are poisoned; after the sort the gaps and the
+ * inputs must be unchanged.  "quick" is small enough for compute-sanitizer's
  * memcheck, "tiny" for its racecheck.
  */
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Input
 	int			begin_bit;
 	int			end_bit;
 	uint64_t	least;
-	uint64_t	range;			/* 0: the whole width, no fact */
+	uint64_t	range;			/* 0: the whole width; the range is not reported */
 	bool		distinct;
 	std::vector<Key> values;
 	std::vector<unsigned char> packed;
@@ -108,8 +108,8 @@ algorithm_by_name(const char *name)
 }
 
 /*
- * Runs one problem; returns false where the algorithm does not take it.  Where the
- * facts are false the outputs may hold anything.
+ * Runs one problem; returns false if the algorithm refuses it.  With false
+ * facts the outputs are not checked.
  */
 static bool
 check_sort(const char *name, const Input &input, uint32_t output, bool given_rids,
@@ -198,7 +198,7 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 	MUST(api->stream_wait(stream, &must_err));
 	api->device_free(ctx, memory);
 
-	/* what the problem should have written, in a copy of its own */
+	/* a copy of the memory with the expected outputs */
 	for (size_t i = 0; i < n; i++)
 	{
 		uint32_t	from = input.order[i];
@@ -235,7 +235,7 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 	return true;
 }
 
-/* All kinds of output; returns how many of them the algorithm took. */
+/* Sorts with all kinds of output; returns how many the algorithm accepted. */
 static int
 check_outputs(const char *name, const Input &input, bool all_kinds)
 {
@@ -252,7 +252,7 @@ check_outputs(const char *name, const Input &input, bool all_kinds)
 	return taken;
 }
 
-/* One input for every kernel of every way of counting and merging. */
+/* One input for all kernels that count or merge. */
 static void
 check_tiny(void)
 {
@@ -299,7 +299,7 @@ check_tiny(void)
 	}
 }
 
-/* Must an algorithm take keys alone with this range? */
+/* Whether an algorithm must accept keys-only sorts of this range. */
 static void
 check_range(const char *const *names, int key_bits, size_t n, uint64_t least,
 			uint64_t range, bool quick)
@@ -328,7 +328,7 @@ check_range(const char *const *names, int key_bits, size_t n, uint64_t least,
 	}
 }
 
-/* Key bits that do not order, below and above: positions still sort. */
+/* Keys with bits outside [begin_bit, end_bit), which do not affect the order. */
 static void
 check_part_of_key(const char *const *names, int key_bits, int begin_bit, int end_bit,
 				  size_t n, uint64_t range)
@@ -375,7 +375,7 @@ check_merge(int key_bits, size_t n, const char *distribution, bool all_kinds)
 		fail("gpu_merge", "takes nothing");
 }
 
-/* A range that the keys do not keep to must do no harm beyond a wrong result. */
+/* Keys outside the reported range may only give a wrong result. */
 static void
 check_false_range(const char *name, size_t n, uint64_t range)
 {
@@ -413,7 +413,7 @@ main(int argc, char **argv)
 	check_tiny();
 	for (int width = 32; width <= 128 && !tiny; width *= 2)
 	{
-		/* every way of counting: one window, several, pages, direct */
+		/* each method of counting: one window, several, pages, direct */
 		for (size_t n : sizes)
 			for (uint64_t range : ranges)
 				if (quick ? (n == 8193 || n == 33) && (range == 257 || range == 65536)
@@ -434,7 +434,7 @@ main(int argc, char **argv)
 				if (n <= 4096 && range * (n / 32 + 2) <= 32768 && (!quick || n == 33))
 					check_range(small, width, n, 9, range, quick);
 
-		/* rids: one pass to four */
+		/* rids: one to four passes */
 		check_part_of_key(by_value, width, 5, 12, 9001, 100);
 		check_part_of_key(by_value, width, 3, 21, 20001, 60000);
 		if (!quick)
@@ -461,7 +461,7 @@ main(int argc, char **argv)
 					check_merge(width, n, distributions[d], n < 20000 || d == 0);
 		}
 	}
-	/* pages: above 2^21 keys and 6 windows; the last page of a bucket full or not */
+	/* pages: above 2^21 keys and 6 windows; a bucket's last page full or not */
 	if (!quick)
 	{
 		check_range(by_value, 32, (1 << 21) + 5, 3, 700001, false);

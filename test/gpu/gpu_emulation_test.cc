@@ -1,15 +1,15 @@
 /*
  * gpu_emulation_test.cc
- *	  What only an emulated device can be asked (gpu_emulation/cuda_runtime.h): calls that
- *	  fail at any point, sorts that are stopped at any launch, devices of other kinds,
- *	  and the launches of problems that no test machine holds.
+ *	  Tests that need the emulated device (test/emulation): calls that fail at
+ *	  any point, sorts that are stopped at any launch, other architectures, and
+ *	  the launches of problems larger than any test machine's memory.
  */
 #include <vector>
 
 #include "sort_internal.cuh"
 #include "emulation/emulated_test.h"
 
-/* Addresses that dry runs compute with and never use. */
+/* Addresses for dry runs, which compute with them and access no memory. */
 #define FAR_AWAY(i)		((char *) ((UINT64_C(1) << 44) * (i)))
 
 /* ------------------------------------------------------------------------
@@ -21,10 +21,10 @@ struct KeyKind
 	int			key_bits;
 	int			begin_bit;
 	int			end_bit;
-	uint64_t	range;			/* 0: not told */
+	uint64_t	range;			/* 0: unknown */
 };
 
-/* One problem on every path that the readback words can select. */
+/* Dry runs of one problem, on each path that readback words select. */
 static void
 dry_run(int algorithm, GpusortProblem &problem, const char *what)
 {
@@ -119,7 +119,7 @@ check_launches(int arch, int multiprocessors)
 }
 
 /* ------------------------------------------------------------------------
- * Small sorts that are real
+ * Small sorts that are executed
  * ------------------------------------------------------------------------
  */
 #define ROWS		17500		/* more than one tile, or block, of every algorithm */
@@ -128,7 +128,7 @@ check_launches(int arch, int multiprocessors)
 struct Small
 {
 	GpusortProblem problem;
-	std::vector<uint64_t> memory;	/* the device's memory is the host's here */
+	std::vector<uint64_t> memory;	/* serves as device memory */
 	std::vector<uint64_t> scratch;
 };
 
@@ -157,7 +157,7 @@ make_small(int algorithm, Small &small)
 	small.scratch.resize(bytes / 8 + 32);
 	keys = small.memory.data();
 	for (uint64_t i = 0; i < n; i++)
-		keys[i] = i * 7919 % n;	/* each once: 7919 is prime */
+		keys[i] = i * 7919 % n;	/* distinct keys: 7919 is prime */
 	problem.keys = keys;
 	problem.keys_out = keys + n;
 	problem.rids_out = (uint32_t *) (keys + 2 * n);
@@ -185,7 +185,10 @@ run_small(int algorithm, Small &small, GpusortError *err)
 	return api->sort_run(stream, algorithm, &small.problem, NULL, err);
 }
 
-/* Every call of a sort fails once, every sort is stopped at every launch; it goes on. */
+/*
+ * Each call of a sort fails once, and each sort is stopped at each launch.
+ * The error is reported, and the next sort is right.
+ */
 static void
 check_interrupted(int algorithm)
 {
@@ -241,7 +244,10 @@ check_interrupted(int algorithm)
  * Contexts
  * ------------------------------------------------------------------------
  */
-/* Makes one of everything; the first status that is not GPUSORT_OK. */
+/*
+ * Makes a context, a stream, an event and blocks of memory.  Returns the first
+ * status other than GPUSORT_OK.
+ */
 static GpusortStatus
 make_everything(GpusortContext **context, GpusortError *err)
 {
@@ -256,7 +262,7 @@ make_everything(GpusortContext **context, GpusortError *err)
 	*context = NULL;
 	TRY(api->devices(info, 2, &count, err));
 	if (!info[0].usable || !info[1].usable)
-		return GPUSORT_CUDA_ERROR;	/* their properties: that is told in words */
+		return GPUSORT_CUDA_ERROR;	/* properties could not be read */
 	TRY(api->context_create(1, 8 << 20, context, err));
 	TRY(api->stream_create(*context, &streams[0], err));
 	TRY(api->stream_create(*context, &streams[1], err));
@@ -312,7 +318,10 @@ check_context(void)
 	}
 }
 
-/* What a prefix sum needs is the device's; which is the current one must not matter. */
+/*
+ * The scratch of a prefix sum depends on the sort's device, and not on the
+ * current one.
+ */
 static void
 check_two_devices(void)
 {
@@ -326,7 +335,7 @@ check_two_devices(void)
 		Small		small;
 		void	   *p;
 
-		MUST(api->device_alloc(other, 1, &p, &must_err));	/* it is current now */
+		MUST(api->device_alloc(other, 1, &p, &must_err));	/* makes its device current */
 		make_small(a, small);
 		MUST(api->device_alloc(other, 1, &p, &must_err));
 		expect(run_small(a, small, &err) == GPUSORT_OK, api->algorithm(a)->name, err.message);

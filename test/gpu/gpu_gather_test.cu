@@ -1,6 +1,6 @@
 /*
  * gpu_gather_test.cu
- *	  Rows gathered in device memory against the same done on the host.
+ *	  Tests the gather of rows in device memory against a gather on the host.
  */
 #include <vector>
 
@@ -35,8 +35,8 @@ fail_gather(uint64_t n, uint32_t longest, const char *detail)
 }
 
 /*
- * n rows of 1 .. longest units in random order.  With gaps the lengths are given
- * and rows do not touch; without, a row ends where the next begins.
+ * n rows of 1 .. longest units in random order.  With gaps, rows do not touch
+ * and their lengths are passed; without, a row ends where the next begins.
  */
 static void
 check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps)
@@ -118,7 +118,7 @@ check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps)
 	if (got != expected)
 		fail_gather(n, longest, "rows are wrong");
 
-	/* too little room, and a row longer than a chunk */
+	/* too few chunks, and a row longer than a chunk, are refused */
 	if (chunks > 1)
 	{
 		gather.max_chunks = chunks - 1;

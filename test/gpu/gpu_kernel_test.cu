@@ -20,7 +20,7 @@
 #define SENTINEL		0x5a
 #define POISON			0xa5
 
-/* Keys that are worth a look at how many digits will do: fewer where the library is built for tests. */
+/* Keys from which on leading digits are tried; fewer in builds for tests. */
 #ifdef LEAD_MIN_SIZE
 #define LEAD_QUICK		17409
 #else
@@ -59,7 +59,7 @@ guarded(uint64_t bytes, int fill)
 	return g;
 }
 
-/* Reads the data back; true if both sentinels are whole. */
+/* Reads the data back; true if both sentinels are unchanged. */
 static bool
 read_guarded(const Guarded &g, std::vector<unsigned char> &data)
 {
@@ -82,7 +82,7 @@ drop(Guarded &g)
 	api->device_free(ctx, g.base);
 }
 
-/* One input and what each of its sorts must give. */
+/* One input and the expected result of its sorts. */
 struct Input
 {
 	const char *distribution;
@@ -133,7 +133,7 @@ make_input(Input &input, size_t n)
 		exit(1);
 	}
 
-	/* bits that do not order hold anything */
+	/* random bits outside [begin_bit, end_bit) */
 	for (Key &key : input.keys)
 	{
 		Key			other = 0;
@@ -168,7 +168,10 @@ enum Rids
 	RIDS_POSITIONS, RIDS_ASCENDING, RIDS_ANY
 };
 
-/* Runs one problem; compares everything it may and may not have written.  Returns its passes. */
+/*
+ * Runs one problem; checks its outputs, and that it wrote nowhere else.
+ * Returns the number of its passes.
+ */
 static int
 check_sort(int algorithm, const Input &input, uint32_t output, Rids rids, bool clobber)
 {
@@ -277,16 +280,16 @@ check_sort(int algorithm, const Input &input, uint32_t output, Rids rids, bool c
 	return result.passes;
 }
 
-/* Every kind of problem over one input, for every algorithm that takes it. */
+/* Every kind of problem on one input, for each algorithm that accepts it. */
 static void
 check_input(const Input &input, bool all_kinds)
 {
 	for (int a = 0; api->algorithm(a); a++)
 	{
-		if (!api->algorithm(a)->stable ||	/* they have tests of their own */
+		if (!api->algorithm(a)->stable ||	/* gpu_counting_test.cu has these */
 			(only && strcmp(only, api->algorithm(a)->name) != 0))
 			continue;
-		/* what the device process asks for */
+		/* the problem of the device process: positions, input may be overwritten */
 		check_sort(a, input, GPUSORT_OUT_RIDS, RIDS_POSITIONS, true);
 		if (!all_kinds)
 			continue;
@@ -299,8 +302,9 @@ check_input(const Input &input, bool all_kinds)
 }
 
 /*
- * gpu_radix by leading digits: of even keys a few, with runs to be fixed up; and all after those,
- * if one frequent value has a neighbour that no sample sees.
+ * gpu_radix by leading digits: uniform keys take a few passes and a fix-up
+ * pass.  A frequent value with a rare neighbour, which the sample misses, is
+ * sorted again by all digits.
  */
 static void
 check_leading_digits(size_t n)
@@ -331,7 +335,7 @@ check_leading_digits(size_t n)
 		}
 }
 
-/* What goes wrong must be told, not done. */
+/* Invalid calls are refused with an error. */
 static void
 check_refusals(void)
 {
@@ -437,7 +441,7 @@ main(int argc, char **argv)
 			for (size_t n : sizes)
 			{
 				bool		usual = d == 0 || n % 512 == 1 || n > 17409;
-				/* many of a part of the bits are gpu_random_test's, where it is quick that matters */
+				/* gpu_random_test tests many ranges of bits, in less time */
 				bool		in_part = range[2] - range[1] < range[0] && n > 4609;
 
 				if (quick ? n > 20000 || (n != 33 && n != 4609 && n != 17409) || (race && n == 33) ||
@@ -449,13 +453,13 @@ main(int argc, char **argv)
 			for (size_t n : large_sizes)
 			{
 				/*
-				 * More tiles than run at once: none may write what another has to
-				 * read.  An odd number of digits, and buckets made in one pass.
+				 * More tiles than run at once: a tile must not overwrite another's
+				 * input.  An odd number of digits, and buckets of one pass.
 				 */
 				bool		odd_digits = input.begin_bit == 0 && d == 0;
 				bool		one_pass = n == 3000001;
 
-				/* every kind of problem also where buckets are by quantiles */
+				/* every kind of problem, also with buckets by quantiles */
 				bool		skewed = strcmp(input.distribution, "zipf") == 0 &&
 					input.key_bits == 64;
 

@@ -1,13 +1,16 @@
 /*
  * gpu_lead_test.cc
- *	  gpu_radix by leading digits (cuda/radix/radix_lead.cuh), on an emulated device: how many
- *	  passes an input takes, whether it was fixed up or sorted again by all digits, and its order.
+ *	  Tests gpu_radix by leading digits (cuda/radix/radix_lead.cuh) on an
+ *	  emulated device: the number of passes, whether the result was fixed up or
+ *	  sorted again by all digits, and its order.
  *
- * What the sample sees is made apart from what it does not: keys that are not in it form runs
- * that leading digits cannot order, as long as can be fixed up or longer by one.
+ * The inputs mislead the sample: keys at positions that are not sampled form
+ * runs that leading digits cannot order.  Their length is the longest that the
+ * fix-up pass sorts, or longer by one.
  *
- * Ways are looked at for keys that are always the same.  With others, printed with their seed,
- * the sample may find more or fewer digits: of those only the order is looked at.
+ * Passes and launches are checked for fixed inputs.  With random inputs, whose
+ * seed is printed, the sample may choose more or fewer digits; only the order
+ * is checked.
  *
  * usage: gpu_lead_test [seed [problems]]
  */
@@ -23,7 +26,7 @@ typedef unsigned __int128 Key;
 static std::mt19937_64 rng;
 static int	radix_algorithm;
 
-/* Launches besides the passes tell the way. */
+/* How an input was sorted: the number of launches besides the passes. */
 enum Way
 {
 	ANY, UNASKED = 1,			/* count */
@@ -46,7 +49,7 @@ struct Case
 	int			end;
 	uint32_t	output;
 	uint32_t	facts;
-	bool		rids;			/* others than positions */
+	bool		rids;			/* rids that are not positions */
 };
 
 struct Problem
@@ -157,7 +160,7 @@ whole(int key_bits, uint32_t output = keys_and_rids, uint32_t facts = 0, bool ri
 	return Case{key_bits, 0, key_bits, output, facts, rids};
 }
 
-/* Values of a number of bits; the upper bits are uniform. */
+/* Uniform values of the given number of bits. */
 static std::vector<Key>
 even_values(size_t n, int bits)
 {
@@ -169,8 +172,9 @@ even_values(size_t n, int bits)
 }
 
 /*
- * What is not in the sample: runs of a number of values with the same upper bits, the lower ones
- * random and some equal; elsewhere even values below.
+ * Values outside of the sample form runs: their upper bits are equal, their
+ * lower bits random and sometimes equal.  The remaining values are uniform and
+ * less than those of the runs.
  */
 static std::vector<Key>
 hidden_runs(size_t n, int bits, uint32_t length, uint32_t runs)
@@ -194,7 +198,10 @@ hidden_runs(size_t n, int bits, uint32_t length, uint32_t runs)
 	return values;
 }
 
-/* Few values, each frequent; one more once, that the sample does not have. */
+/*
+ * A few frequent values; and one rare value at a position that is not sampled,
+ * unless is_there.
+ */
 static std::vector<Key>
 hidden_value(size_t n, int bits, int frequent, bool is_there)
 {
@@ -217,7 +224,7 @@ hidden_value(size_t n, int bits, int frequent, bool is_there)
 	return values;
 }
 
-/* Which way each of these takes: the same keys whenever it runs. */
+/* Fixed inputs: checks how each is sorted. */
 static void
 check_ways()
 {
@@ -249,14 +256,14 @@ check_ways()
 		check_sort(whole(bits), std::vector<Key>(20000, 77), ALL_DIGITS, 1, "one value");
 	}
 
-	/* a run of each length is fixed up wherever it lies: one after the other across the blocks' parts */
+	/* runs of each length are fixed up, also across the blocks' parts */
 	for (uint32_t length : {2u, 31u, 32u, 33u, (uint32_t) LEAD_RUN - 1, (uint32_t) LEAD_RUN})
 		for (int bits : {64, 128})
 			check_sort(whole(bits), hidden_runs(19999, bits, length, 15000 / length), FIXED_UP, 3, "runs");
 	check_sort(whole(64), hidden_runs(20000, 64, LEAD_RUN + 1, 1), AGAIN, 11, "one run too long");
 	check_sort(whole(64), hidden_runs(20000, 64, 9000, 1), AGAIN, 11, "one run, much too long");
 
-	/* no number of leading bits is enough */
+	/* no number of leading bits suffices */
 	{
 		std::vector<Key> values = even_values(20000, 64);
 
@@ -267,7 +274,7 @@ check_ways()
 			v = rng() & rng() & rng() & rng() & rng() & rng();
 		check_sort(whole(64), values, ALL_DIGITS, 8, "mostly zeros");
 
-		/* in order but for the bits that are not looked at; then only those tell */
+		/* ascending upper bits, then equal ones; the lower bits descend */
 		for (size_t i = 0; i < values.size(); i++)
 			values[i] = (Key) i << 49 | (rng() & 1);
 		check_sort(whole(64), values, ANY, 0, "ascending");
@@ -276,7 +283,7 @@ check_ways()
 		check_sort(whole(64), values, ANY, 0, "runs that fall");
 	}
 
-	/* a frequent value is a long run, and in order */
+	/* a frequent value is a long run that is in order */
 	{
 		std::vector<Key> values = even_values(20000, 64);
 
@@ -286,7 +293,10 @@ check_ways()
 	}
 }
 
-/* Every call of a sort that is sorted again fails once; it is stopped at every launch. */
+/*
+ * A sort that is repeated by all digits: each of its calls fails once, and it
+ * is stopped at each launch.
+ */
 static void
 check_interrupted()
 {
@@ -328,7 +338,7 @@ check_interrupted()
 		   "is wrong afterwards");
 }
 
-/* Other keys and sizes than ever before. */
+/* Random keys and sizes: checks the order only. */
 static void
 check_random(int problems)
 {

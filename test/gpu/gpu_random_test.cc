@@ -1,7 +1,10 @@
 /*
  * gpu_random_test.cc
- *	  Random problems for every algorithm, on emulated devices of four architectures, against a
- *	  stable sort.  Arrays are as long as they must be and watched by the address sanitizer.
+ *	  Tests every algorithm with random problems on emulated devices of four
+ *	  architectures, against a stable sort.
+ *
+ * Arrays have exactly the required length, so that the address sanitizer
+ * reports an access behind their ends.
  *
  * usage: gpu_random_test [problems [seed]]
  */
@@ -28,18 +31,18 @@ random_keys(std::mt19937_64 &random, uint64_t n, int width)
 
 		switch (shape)
 		{
-			case 0:				/* even */
+			case 0:				/* uniform */
 				break;
 			case 1:				/* few bits */
 				v >>= narrow;
 				break;
-			case 2:				/* clustered towards zero, all scales */
+			case 2:				/* clustered near zero, at all scales */
 				v >>= random() % width;
 				break;
-			case 3:				/* one value, mostly */
+			case 3:				/* mostly one value */
 				v = random() % 8 ? one : v;
 				break;
-			case 4:				/* some values and their neighbours */
+			case 4:				/* a few values and their neighbours */
 				v = (one * (v % 7) + (random() % 3)) & mask;
 				break;
 			case 5:				/* the ends of the range */
@@ -154,7 +157,7 @@ check_random(std::mt19937_64 &random)
 		{
 			uint32_t	from = order[i];
 
-			/* other bits travel with a key; which of two equal ones it was may be lost */
+			/* without rids, equal keys may exchange their other bits */
 			if (problem.output & GPUSORT_OUT_KEYS)
 				right = memcmp(keys_out.p.get() + i * width, keys.p.get() + from * width,
 							   width) == 0;

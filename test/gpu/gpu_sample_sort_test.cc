@@ -23,7 +23,7 @@ typedef uint64_t Key;
 static std::mt19937_64 rng;
 static int	bucket_algorithm;
 
-/* Launches of each way. */
+/* Launches of each kind of sample sort. */
 #define ONCE		2			/* scatter, sort */
 #define TWICE		5			/* sample, histogram, scatter, scatter, sort */
 #define MAPPED		4			/* sample, histogram, partition, sort */
@@ -74,7 +74,7 @@ make_keys(Shape shape, uint64_t n)
 	return keys;
 }
 
-/* Keys of which a sample says nothing: all but those it draws lie between two of them. */
+/* Keys that mislead the sample: all others lie between two sampled keys. */
 static std::vector<Key>
 mislead(uint64_t n, uint32_t samples)
 {
@@ -149,7 +149,7 @@ check_sort(const std::vector<Key> &keys, uint32_t output, int launches, const ch
 	api->device_free(ctx, problem.scratch);
 }
 
-/* More scratch than for fewer keys: a problem is measured by the most that it may have. */
+/* Scratch must not shrink with more keys: callers ask for the largest n. */
 static void
 check_scratch(int key_bits, uint32_t output)
 {
@@ -174,7 +174,7 @@ check_scratch(int key_bits, uint32_t output)
 	}
 }
 
-/* Which way each of these takes: the same keys whenever it runs. */
+/* Fixed inputs: checks the launches and the order of each. */
 static void
 check_ways()
 {
@@ -203,12 +203,12 @@ check_ways()
 	check_sort<uint32_t>(make_keys(TWO_VALUES, SAMPLE_SORT_MAX_ONCE + 1), GPUSORT_OUT_RIDS, MAPPED,
 						 "u32 not");
 
-	/* the ordinary way, after what came of it */
+	/* a slot overflows, and the sort is repeated */
 	check_sort<uint64_t>(mislead(20000, SAMPLE_SORT_MAX_SAMPLES / 2), GPUSORT_OUT_RIDS, AFTER_ALL, "misled");
 	check_sort<uint64_t>(mislead(200000, SAMPLE_SORT_MAX_SAMPLES), GPUSORT_OUT_RIDS, AFTER_ALL, "misled");
 }
 
-/* Other keys and sizes than ever before. */
+/* Random keys and sizes: checks the order only. */
 static void
 check_order()
 {

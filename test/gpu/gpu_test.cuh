@@ -1,8 +1,9 @@
 /*
  * gpu_test.cuh
- *	  What the GPU tests share: the library opened on device 0, failures counted.
+ *	  Shared by the GPU tests: opens the library on device 0 and counts
+ *	  failures.
  *
- * Without a device a test says so and succeeds.
+ * Without a device a test prints that and succeeds.
  */
 #ifndef GPUSORT_GPU_TEST_CUH
 #define GPUSORT_GPU_TEST_CUH

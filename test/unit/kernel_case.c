@@ -1,6 +1,7 @@
 /*
  * kernel_case.c
- *	  One case of a kernel's test: records between sentinels, and what is checked of them.
+ *	  One case of a kernel's test: places records between sentinels, sorts, and
+ *	  checks the result.
  */
 #include "kernel_case.h"
 
@@ -11,7 +12,7 @@
 #define SENTINEL_BYTES	128
 #define SENTINEL		0xa5
 
-/* Under the address sanitizer, even reading a sentinel is an error, or what follows it. */
+/* The address sanitizer reports reads of sentinels and bytes behind them. */
 #define POISONED_AFTER	4096
 
 #ifdef __SANITIZE_ADDRESS__

@@ -1,6 +1,7 @@
 /*
  * kernel_case.h
- *	  One case of a kernel's test: records between sentinels, and what is checked of them.
+ *	  One case of a kernel's test: records between sentinels, their sort and
+ *	  its checks.
  */
 #ifndef GPUSORT_KERNEL_CASE_H
 #define GPUSORT_KERNEL_CASE_H
@@ -10,10 +11,13 @@
 #include "../../src/kernel/isa.h"
 #include "../../src/kernel/team.h"
 
-/* Memory between sentinels, which is used again by the next of its kind: new pages cost more than a sort. */
+/*
+ * Memory between sentinels.  Cases reuse it, because new pages cost more than
+ * a small sort.
+ */
 typedef struct Area
 {
-	unsigned char *base;		/* sentinel, size bytes, sentinel, and what is poisoned */
+	unsigned char *base;		/* sentinel, size bytes, sentinel, poisoned bytes */
 	size_t		size;
 	size_t		room;			/* bytes at base */
 } Area;
@@ -21,20 +25,20 @@ typedef struct Area
 extern Area recs;
 extern Area scratch;
 
-extern SortTeam *team;			/* of the problems; NULL for one thread */
+extern SortTeam *team;			/* threads for the problems; NULL: one */
 extern unsigned long ncases;
 extern unsigned long nfailures;
 
-/* Counts a failure, and says what it is unless there are many. */
+/* Counts a failure; prints it unless there were many. */
 extern void fail(const char *kernel, const SortCase *c, const char *distribution, const char *what);
 
 extern void area_make(Area *a, size_t size);
 extern void *area_data(const Area *a);
 
-/* Are the sentinels there still?  For the last time. */
+/* Whether the sentinels are unchanged.  Ends the use of the area. */
 extern bool area_intact(Area *a);
 
-/* Has the kernel sort this case, if it takes it, and checks all that it wrote. */
+/* Runs the kernel on this case, if it accepts it, and checks its outputs. */
 extern void run_case(const Algorithm *algorithm, const SortCase *c, const char *distribution);
 
 #endif							/* GPUSORT_KERNEL_CASE_H */

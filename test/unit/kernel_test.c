@@ -3,10 +3,10 @@
  *	  Unit test of every sort kernel of the registry.
  *
  * Records lie between sentinels; each result is checked for order, stability
- * and completeness (a checksum over the records).  Without arguments it runs
- * everything, with kernels' names those, and prints one line per kernel; exit
- * status 1 if anything failed.  Besides fixed cases there are random ones:
- * GPUSORT_SEED repeats them, GPUSORT_CASES makes them more.
+ * and completeness (a checksum over the records).  Arguments are names of
+ * kernels; without any it tests all kernels.  It prints a line per kernel; exit
+ * status 1 if a check failed.  Fixed cases are followed by random ones:
+ * GPUSORT_SEED repeats them, GPUSORT_CASES sets their number.
  */
 #include "../../src/kernel/radix/radix_split.h"
 #include "kernel_case.h"
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-static uint64_t seed;			/* of the random cases */
+static uint64_t seed;			/* seed of the random cases */
 
 /* Key bits to try: whole words, and ranges that start and end inside a digit. */
 static const struct
@@ -60,8 +60,9 @@ shape_case(int shape, size_t n, bool rids_ascending)
 }
 
 /*
- * All sizes up to max; each meets every distribution, the smaller in all formats,
- * the others in each in turn, and the largest a third of the distributions in turn.
+ * All sizes up to max.  Small sizes are combined with every distribution and
+ * format, larger sizes with every distribution and one format in turn, the
+ * largest with a third of the distributions in turn.
  */
 static void
 test_small_sizes(const Algorithm *algorithm, size_t max)
@@ -83,8 +84,8 @@ test_small_sizes(const Algorithm *algorithm, size_t max)
 }
 
 /*
- * Around powers of two, where buffers, tiles and parts end; of the largest, a distribution meets
- * one of three neighbours.
+ * Sizes next to powers of two, where buffers, tiles and parts end.  For the
+ * largest, a distribution is tested with one of the three sizes.
  */
 static void
 test_boundaries(const Algorithm *algorithm, int from, int to)
@@ -104,7 +105,7 @@ test_boundaries(const Algorithm *algorithm, int from, int to)
 		}
 }
 
-/* Every shape with every distribution at one size that is no round number. */
+/* Every shape with every distribution, at one odd size. */
 static void
 test_shapes(const Algorithm *algorithm, size_t n)
 {
@@ -129,7 +130,7 @@ random_below(uint64_t *state, uint64_t limit)
 	return (z ^ (z >> 31)) % limit;
 }
 
-/* Parts large enough for a digit of sampled keys; that digit itself. */
+/* Tests parts that are large enough for a digit of sampled splitters. */
 static void
 test_frequent_keys(const Algorithm *algorithm)
 {
@@ -155,8 +156,9 @@ compare_words(const void *a, const void *b)
 }
 
 /*
- * Classes ascend as the keys do, frequent keys have one to themselves, and within one
- * all bits are alike that it says.  With all instruction sets.
+ * Classes ascend with the keys, a frequent key has a class of its own, and
+ * the keys of a class share as many leading bits as the split reports.  With
+ * all instruction sets.
  */
 static void
 test_split_digit(void)
@@ -170,7 +172,7 @@ test_split_digit(void)
 		int			left = 64 - (high_bit - low_bit);
 		int			values = 1 + (int) random_below(&state, 400);
 		uint64_t	value[400];
-		uint64_t	words[SPLIT_SAMPLE];	/* as samples are: moved up, in order */
+		uint64_t	words[SPLIT_SAMPLE];	/* a sample: shifted left, sorted */
 		uint8_t		classes[SPLIT_SAMPLE];
 		SplitDigit	s;
 
@@ -212,7 +214,7 @@ test_split_digit(void)
 	sort_isa_force(sort_isa_best());
 }
 
-/* A size of any magnitude, any bits, any distribution, any team. */
+/* Cases of random size, key bits, distribution and number of threads. */
 static void
 test_random(const Algorithm *algorithm, int cases)
 {
@@ -228,7 +230,7 @@ test_random(const Algorithm *algorithm, int cases)
 		SortCase	c;
 		int			bits;
 
-		/* more of those that wake a team */
+		/* prefer sizes that use several threads */
 		if (size > 1 && random_below(&state, 2))
 			magnitude = 17;
 		c.n = random_below(&state, (uint64_t) 1 << magnitude) + (magnitude == 17 ? 65536 : 0);
@@ -236,7 +238,7 @@ test_random(const Algorithm *algorithm, int cases)
 		c.rids_ascending = random_below(&state, 4) != 0;
 		bits = c.format == SORT_REC_128 ? 128 : 64;
 		c.begin_bit = random_below(&state, 2) ? 0 : (int) random_below(&state, bits);
-		/* a packed record has its rid below the key, or none */
+		/* a packed record has its rid below the key, or no rid */
 		if (c.format == SORT_REC_PACKED && c.begin_bit > 0)
 			c.begin_bit = c.rids_ascending ? 18 + (int) random_below(&state, 15) : 32;
 		c.end_bit = random_below(&state, 2) ? bits :
@@ -259,7 +261,10 @@ stop_at_zero(void *arg)
 	return (*left)-- <= 0;
 }
 
-/* Stopped at the first, second, ... poll: says so, and stays in its buffers. */
+/*
+ * A kernel that is stopped at its first, second, ... poll returns the status
+ * and writes only into its buffers.
+ */
 static void
 test_interrupt(const Algorithm *algorithm, int stride)
 {
@@ -319,8 +324,8 @@ test_interrupt(const Algorithm *algorithm, int stride)
 }
 
 /*
- * The team: every rank runs once per run, barriers separate phases, threads
- * other than the caller's block every signal.
+ * The team of threads: every rank runs once per run, barriers separate phases,
+ * and all threads but the caller's block every signal.
  */
 typedef struct TeamTest
 {
@@ -386,7 +391,7 @@ test_team(void)
 static void
 test_registry(void)
 {
-	/* to a GPU's algorithm it is no kernel's */
+	/* a GPU's algorithm has no kernel */
 	SortProblem problem = {.format = SORT_REC_PACKED,.end_bit = 32};
 	const char *why = NULL;
 
@@ -415,7 +420,7 @@ main(int argc, char **argv)
 {
 	const char *seed_given = getenv("GPUSORT_SEED");
 	const char *cases_wanted = getenv("GPUSORT_CASES");
-	/* fewer sizes, all shapes: for a first look, and under sanitizers, which see each access */
+	/* fewer sizes and all shapes: for a quick run, and for sanitizers */
 	const char *quick_wanted = getenv("GPUSORT_QUICK");
 	bool		quick = quick_wanted && *quick_wanted;
 
@@ -442,7 +447,7 @@ main(int argc, char **argv)
 		test_boundaries(algorithm, quick ? 9 : 13, quick ? 17 : 20);
 		test_interrupt(algorithm, quick ? 97 : 13);
 
-		/* The other instruction sets, where they make a difference. */
+		/* Kernels that depend on it run with each instruction set. */
 		if (algorithm->id == ALGORITHM_CPU_MERGE || algorithm->id == ALGORITHM_CPU_RADIX)
 		{
 			for (int isa = SORT_ISA_PORTABLE; isa < (int) sort_isa_best(); isa++)

@@ -1,7 +1,7 @@
 /*
  * route_gpu_test.c
- *	  The router where there is a GPU: choices, crossovers, reasons, and whether rows
- *	  move there.
+ *	  Tests the router with a GPU: the algorithm, the crossover between CPU and
+ *	  GPU, the reasons, and whether row mode is used.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "cost/cost.h"
 #include "route_test.h"
 
-/* Which of a GPU's algorithms, among themselves and against the CPU. */
+/* The algorithm that is chosen, of the GPU's and of the CPU's. */
 static void
 test_gpu_choice(void)
 {
@@ -27,21 +27,21 @@ test_gpu_choice(void)
 		{1 << 24, 64, 0, true, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
 		{1 << 24, 128, 0, true, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
 		{50000000, 33, 0, true, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
-		/* skewed keys: digits do not care */
+		/* skewed keys: radix sort does not depend on them */
 		{1 << 24, 32, 0, true, GPUSORT_KEYS_SKEWED, "gpu_radix"},
 		{1 << 24, 128, 0, true, GPUSORT_KEYS_SKEWED, "gpu_bucket"},
-		/* nor does the sample sort of few keys */
+		/* few skewed keys: sample sort does not depend on them either */
 		{1 << 18, 32, 0, true, GPUSORT_KEYS_SKEWED, "gpu_bucket"},
 		{400000, 32, 0, true, GPUSORT_KEYS_SKEWED, "gpu_radix"},
 		{1 << 18, 64, 0, true, GPUSORT_KEYS_SKEWED, "gpu_bucket"},
-		/* few values */
+		/* few distinct values */
 		{1 << 24, 8, 200, true, GPUSORT_KEYS_UNIFORM, "gpu_counting"},
 		{1 << 24, 16, 60000, true, GPUSORT_KEYS_UNIFORM, "gpu_counting"},
 		{1 << 24, 16, 60000, false, GPUSORT_KEYS_UNIFORM, "gpu_counting"},
 		{1 << 26, 20, 1 << 20, false, GPUSORT_KEYS_UNIFORM, "gpu_counting"},
 		{1 << 26, 26, 1 << 26, false, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
 		{1 << 24, 24, 1 << 24, true, GPUSORT_KEYS_UNIFORM, "gpu_bucket"},
-		/* small ones are the CPU's */
+		/* small inputs are sorted by the CPU */
 		{1000, 32, 0, true, GPUSORT_KEYS_UNIFORM, "cpu_radix"},
 		{200, 7, 100, true, GPUSORT_KEYS_UNIFORM, "cpu_radix"},
 		{20000, 64, 0, true, GPUSORT_KEYS_UNIFORM, "cpu_radix"},
@@ -58,7 +58,7 @@ test_gpu_choice(void)
 		facts.gpu.keys_back = !cases[i].rids;
 		facts.gpu.key_distribution = cases[i].key_distribution;
 		got = chosen(&facts);
-		/* which CPU kernel is not the question here */
+		/* any CPU kernel will do */
 		if (strncmp(cases[i].want, "cpu", 3) == 0 ? strncmp(got, "cpu", 3) != 0 :
 			strcmp(got, cases[i].want) != 0)
 		{
@@ -72,7 +72,7 @@ test_gpu_choice(void)
 	}
 }
 
-/* From some size on, and from there always; below it never. */
+/* There is one crossover: the CPU below some size, the GPU from there on. */
 static void
 test_gpu_crossover(void)
 {
@@ -94,7 +94,7 @@ test_gpu_crossover(void)
 				crossover = n;
 			CHECK(on_gpu == (crossover != 0));
 
-			/* nothing the device is not asked for */
+			/* a device that is not ready is not chosen */
 			for (int d = DEVICE_STATE_NONE; d < DEVICE_STATE_READY; d++)
 			{
 				facts.device = (DeviceState) d;
@@ -109,7 +109,7 @@ test_gpu_crossover(void)
 	}
 }
 
-/* What cannot sort an input is never chosen, and says why. */
+/* An algorithm that cannot sort an input is not chosen; the reason is given. */
 static void
 test_gpu_fits(void)
 {
@@ -138,7 +138,7 @@ test_gpu_fits(void)
 					  facts.gpu.key_bits < 32);
 			if (algorithm->id == ALGORITHM_GPU_HP1)
 				CHECK(facts.gpu.distinct);
-			/* beyond, counters outgrow the cache; a bitmap of distinct keys does not yet */
+			/* larger counters outgrow the cache; gpu_hp1's bitmap does not */
 			if (i == 0 && algorithm->id != ALGORITHM_GPU_HP1)
 				CHECK(!algorithm->by_value || facts.key_range <= 1 << 25);
 		}
@@ -176,7 +176,7 @@ test_gpu_reasons(void)
 	gpusort_route_decide(&facts, &decision);
 	CHECK_STR(decision.algorithm->name, "gpu_bucket");
 	CHECK_STR(decision.forced_why_not, "it sorts keys only");
-	/* what auto never takes runs if it is set, without a prediction */
+	/* an algorithm that auto never chooses runs if set, without prediction */
 	facts.gpu.keys_only = true;
 	facts.key_range = 1000000;
 	gpusort_route_decide(&facts, &decision);
@@ -201,7 +201,7 @@ test_gpu_reasons(void)
 	}
 }
 
-/* Costs and limits are the device's own. */
+/* Costs and limits come from the device, not from built-in constants. */
 static void
 test_gpu_costs(void)
 {
@@ -233,7 +233,7 @@ test_gpu_costs(void)
 	CHECK(gpusort_keys_bytes(&costs, 1000, 64) == 36000 + (UINT64_C(8) << 20));
 }
 
-/* Rows: what was measured, and what must follow. */
+/* Row mode: the predicted gain, and when it is used. */
 static void
 test_gpu_rows(void)
 {
@@ -246,22 +246,22 @@ test_gpu_rows(void)
 	CHECK(gain > 500e3 && gain < 1000e3);
 	rows.memory = 4e6;
 	CHECK(gpu_rows_gain_us(&rows) > gain + 1000e3);
-	/* few long rows that are all here: their move costs more than it saves */
+	/* few long rows, all on the host: copying them costs more than it saves */
 	rows.rows = rows.rows_here = 4000;
 	rows.row_bytes = 8192;
 	rows.memory = 8e9;
 	rows.cpu_sort_us = 20;
 	rows.gpu_sort_us = 400;
 	CHECK(gpu_rows_gain_us(&rows) < 0);
-	/* unless many more are to come */
+	/* it pays if many more rows are expected */
 	rows.rows = 4e6;
 	CHECK(gpu_rows_gain_us(&rows) > 0);
-	/* a longer sort on the GPU is a smaller gain */
+	/* a slower sort on the GPU makes the gain smaller */
 	gain = gpu_rows_gain_us(&rows);
 	rows.gpu_sort_us += 1000;
 	CHECK(fabs(gain - gpu_rows_gain_us(&rows) - 1000) < 1);
 
-	/* ties to resolve: a look at each row, and what is kept of them is as on the CPU */
+	/* ties cost a comparison a row, and the same memory as on the CPU */
 	rows = (GpuRowsFacts) {.rows = 10e6,.rows_here = 3e5,.row_bytes = 112,.key_cost = 20,
 		.memory = 8e9,.cpu_sort_us = 100e3,.gpu_sort_us = 10e3
 	};
@@ -274,7 +274,7 @@ test_gpu_rows(void)
 	rows.repeated = 1;
 	CHECK(gpu_rows_gain_us(&rows) < 100e3);
 
-	/* a slow bus: 10 GB of long rows there and back are not worth what the CPU loses */
+	/* slow bus: copying 10 GB of long rows both ways costs more than it saves */
 	rows = (GpuRowsFacts) {.rows = 20e6,.rows_here = 1e5,.row_bytes = 500,.key_cost = 16,
 		.memory = 16e9,.cpu_sort_us = 150e3,.gpu_sort_us = 20e3
 	};
@@ -283,31 +283,31 @@ test_gpu_rows(void)
 	CHECK(gpu_rows_gain_us(&rows) > 500e3);
 	rows.up_ns = rows.down_ns = 1 / 6.3;
 	CHECK(gpu_rows_gain_us(&rows) < 0);
-	/* unless the CPU would write them to disk, too */
+	/* it pays if the CPU would spill them to disk */
 	rows.memory = 1e9;
 	CHECK(gpu_rows_gain_us(&rows) > 0);
-	/* ... and the device has memory enough, so that it would not */
+	/* ... and they fit the device memory, so that nothing is spilled */
 	rows.device_bytes = 12e9;
 	rows.device_memory = 24e9;
 	CHECK(gpu_rows_gain_us(&rows) > 0);
 	gain = gpu_rows_gain_us(&rows);
-	/* half of them stay there, and the other half is a run on disk, as all are of the CPU */
+	/* half of the rows fit the device: the other half is a run on disk */
 	rows.device_memory = 6e9;
 	CHECK(gpu_rows_gain_us(&rows) > 0 && gpu_rows_gain_us(&rows) < gain);
-	/* two such devices have room for all, which costs no more than a merge */
+	/* two such devices hold all rows: the only cost is a merge */
 	rows.all_memory = 12e9;
 	CHECK(gpu_rows_gain_us(&rows) > gain - 20e6 * 0.02 && gpu_rows_gain_us(&rows) < gain);
-	/* a tenth is not worth that bus */
+	/* a device for a tenth of the rows does not pay on a slow bus */
 	rows.device_memory = rows.all_memory = 1.2e9;
 	CHECK(gpu_rows_gain_us(&rows) < 0);
-	/* on a quick one it is: the sort is quicker, too */
+	/* it does on a fast bus: the sort is faster, too */
 	rows.up_ns = rows.down_ns = gpusort_costs_h200.copy_ns;
 	CHECK(gpu_rows_gain_us(&rows) > 0);
-	/* the host has room for all: what the device has not would come back to it */
+	/* the host holds all rows: parts would only return to its memory */
 	rows.memory = 16e9;
 	rows.device_memory = rows.all_memory = 6e9;
 	CHECK(gpu_rows_gain_us(&rows) < 0);
-	/* several devices that have save the host's memory for a merge: of long rows, not of short ones */
+	/* several devices hold all: a merge pays for long rows, not for short */
 	rows.all_memory = 12e9;
 	CHECK(gpu_rows_gain_us(&rows) > 0);
 	rows = (GpuRowsFacts) {.rows = 200e6,.rows_here = 1e6,.row_bytes = 32,.key_cost = 16,
@@ -318,7 +318,7 @@ test_gpu_rows(void)
 	CHECK(gpu_rows_gain_us(&rows) > 0);
 }
 
-/* Keys in parts: what they cost, and when several devices are quicker than one. */
+/* Keys in parts: their cost, and when several devices are faster than one. */
 static void
 test_gpu_parts(void)
 {
@@ -332,16 +332,16 @@ test_gpu_parts(void)
 
 		set_gpu(&facts, 64);
 		whole = gpu_predict_us(radix, &facts);
-		/* a few nanoseconds a key, and a job for each part */
+		/* parts cost 2 to 10 ns a key, and a job each */
 		CHECK(gpu_parts_us(radix, &facts, 10, 1) > whole + n * 0.002 + 9 * slow.job_us);
 		CHECK(gpu_parts_us(radix, &facts, 10, 1) < whole + n * 0.01 + 10 * slow.job_us);
 		CHECK(gpu_parts_us(radix, &facts, 10, 4) < gpu_parts_us(radix, &facts, 10, 2));
 		CHECK(gpu_parts_us(radix, &facts, 1, 4) == gpu_parts_us(radix, &facts, 1, 1));
-		/* one such device is quicker than several at any number of rows */
+		/* one fast device is faster than several at any number of rows */
 		for (int devices = 2; devices <= 8; devices *= 2)
 			CHECK(gpu_parts_us(radix, &facts, devices, devices) > whole);
 	}
-	/* not where a device sorts slower than the host splits: from some rows on, and from there always */
+	/* slow devices: several are faster, from one crossover on */
 	for (size_t k = 0; k < sizeof(slow.radix) / sizeof(double); k++)
 		(&slow.radix[0][0][0])[k] *= 600;
 	for (int devices = 2; devices <= 8; devices *= 2)

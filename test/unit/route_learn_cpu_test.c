@@ -1,8 +1,9 @@
 /*
  * route_learn_cpu_test.c
- *	  What sorts teach of the CPU: bounds, outliers, load that comes and goes, what holds
- *	  where nothing is known, the text.  Whether choices are right then is in
- *	  route_learn_test.c.
+ *	  Tests the correction factors of the CPU's cost model: bounds, outliers,
+ *	  load that comes and goes, sizes without any sort, and the text form.
+ *
+ * route_learn_test.c tests the choices that are made with them.
  */
 #include <math.h>
 
@@ -10,7 +11,7 @@
 
 static const Algorithm *const radix = &sort_algorithms[ALGORITHM_CPU_RADIX];
 
-/* A number of sorts that take a multiple of what the model says, one a second. */
+/* Reports n sorts, one a second, that take "times" the predicted time. */
 static int64_t
 sorts(CpuLearned *learned, const RouteFacts *facts, double times, int n, int64_t now)
 {
@@ -38,19 +39,19 @@ test_learning(void)
 	CpuMeasured measured = {.times = 2};
 	int64_t		now;
 
-	/* nothing is known: the model is right */
+	/* without any sort the factor is 1 */
 	cpu_learn_begin(&learned);
 	CHECK(cpu_learn_factor(&learned, &facts, 5) == 1);
-	/* one sort, the first, is not believed at once */
+	/* a single sort moves the factor by a part only */
 	now = sorts(&learned, &facts, 30, 1, 0);
 	CHECK(cpu_learn_factor(&learned, &facts, now) < 1.25);
-	/* but some are, and hold for other sizes and widths of which nothing is known */
+	/* many sorts move it, also for other sizes and widths without sorts */
 	now = sorts(&learned, &facts, 2.5, 60, now);
 	CHECK(learned.sorts == 61);
 	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), 2.5));
 	CHECK(is_about(cpu_learn_factor(&learned, &wide, now), 2.5));
 	CHECK(is_about(cpu_learn_factor(&learned, &few, now), 2.5));
-	/* until they are heard of */
+	/* until sorts of that width are reported */
 	now = sorts(&learned, &wide, 1.5, 40, now);
 	now = sorts(&learned, &facts, 2.5, 5, now);
 	now = sorts(&learned, &few, 1.2, 40, now);
@@ -59,7 +60,7 @@ test_learning(void)
 	CHECK(is_about(cpu_learn_factor(&learned, &few, now - 10), 1.2));
 	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), 2.5));
 
-	/* what is too small, is no kernel's of the CPU, or takes the input as it lies teaches nothing */
+	/* small sorts, GPU sorts and presorted input do not change a factor */
 	learned.sorts = 0;
 	now = sorts(&learned, &fewer, 9, 1, now);
 	cpu_learn_sort(&learned, &sort_algorithms[ALGORITHM_PRESORTED], &facts, 1e6, now);
@@ -69,7 +70,7 @@ test_learning(void)
 	cpu_learn_sort(&learned, radix, &facts, -1, now);
 	CHECK(learned.sorts == 0);
 
-	/* what was measured is a beginning, of each width by itself */
+	/* a measurement initializes the factors of one width */
 	for (int w = 0; w < 3; w++)
 	{
 		RouteFacts	at = facts_of((size_t) 1 << CPU_MEASURED_LOG2_ROWS, 32 << w);
@@ -87,7 +88,7 @@ test_learning(void)
 	}
 }
 
-/* Held up, loaded, and left alone. */
+/* Outliers, load, and recovery after the load. */
 static void
 test_load(void)
 {
@@ -99,7 +100,7 @@ test_load(void)
 	cpu_learn_begin(&learned);
 	now = sorts(&learned, &facts, 1, 40, 1000);
 	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), 1));
-	/* one that waits for a minute moves it by little, and one in ten by little more */
+	/* a delayed sort moves the factor a little; one in ten, a little more */
 	now = sorts(&learned, &facts, 1000, 1, now);
 	CHECK(cpu_learn_factor(&learned, &facts, now) < 1.06);
 	for (int i = 0; i < 20; i++)
@@ -108,34 +109,34 @@ test_load(void)
 		now = sorts(&learned, &facts, 1000, 1, now);
 	}
 	CHECK(cpu_learn_factor(&learned, &facts, now) < 1.1);
-	/* also after a while without any */
+	/* also after a pause without sorts */
 	before = cpu_learn_factor(&learned, &facts, now);
 	now = sorts(&learned, &facts, 1000, 1, now + 86400);
 	CHECK(cpu_learn_factor(&learned, &facts, now) < before * 1.06);
 
-	/* twice as many sorts as processors: seen after some, and gone after a minute or so */
+	/* two sorts a CPU: seen after some sorts, forgotten after a minute */
 	now = sorts(&learned, &facts, 1, 40, now);
 	now = sorts(&learned, &facts, 2, 40, now);
 	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), 2));
 	CHECK(is_about(cpu_learn_factor(&learned, &facts, now + 60), sqrt(2)));
 	CHECK(cpu_learn_factor(&learned, &facts, now + 600) < 1.01);
-	/* some sorts then, a minute apart, say that it has passed */
+	/* five sorts, a minute apart, show that the load is gone */
 	for (int i = 0; i < 5; i++)
 		now = sorts(&learned, &facts, 1, 1, now + 60);
 	CHECK(cpu_learn_factor(&learned, &facts, now) < 1.1);
-	/* a few sorts a minute are enough: what they say does not fade between them */
+	/* a few sorts a minute keep the factor from fading */
 	for (int i = 0; i < 40; i++)
 		now = sorts(&learned, &facts, 2, 1, now + 15);
 	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), 2));
 
-	/* whatever sorts say, within bounds */
+	/* the factor stays within its bounds */
 	now = sorts(&learned, &facts, 1e30, 1000, now);
 	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), FACTOR_MAX));
 	now = sorts(&learned, &facts, 1e-30, 1000, now);
 	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), FACTOR_MIN));
 }
 
-/* A factor is all kernels': choices between them are the model's. */
+/* All kernels share a factor, so it does not change the choice of a kernel. */
 static void
 test_choice(void)
 {
@@ -196,7 +197,7 @@ test_text(void)
 				   cpu_learn_factor(&learned, &facts, now + 30) - 1) < 1e-4);
 	}
 
-	/* a byte less, or another, is none, or one within bounds; never more */
+	/* a truncated or changed text is refused, or gives factors within bounds */
 	for (size_t i = 0; i < len; i++)
 	{
 		memcpy(other, text, len + 1);

@@ -1,11 +1,11 @@
 /*
  * route_learn_of_test.c
- *	  Whose it is that was learned, as the file has it.
+ *	  Tests the lines of the learned file that name the devices.
  */
 #include "cost/cost.h"
 #include "route_test.h"
 
-/* Devices of any name survive the file, and are known again. */
+/* A device of any name is written to the file and recognized when read. */
 void
 route_learn_of_tests(void)
 {
@@ -28,7 +28,7 @@ route_learn_of_tests(void)
 		gpu_learn_name(names[i], of.name);
 		CHECK(strlen(of.name) < GPU_LEARN_NAME);
 		CHECK(gpu_learn_format_of(&of, text) == strlen(text) && strlen(text) < GPU_LEARN_OF_SIZE);
-		/* what follows is not touched, even if it looks like a name */
+		/* the next line is not read as part of the name */
 		strcat(text, "load 0 0\n");
 		CHECK(gpu_learn_parse_of(&at, &again) && strcmp(at, "load 0 0\n") == 0);
 		CHECK(again.number == of.number && again.memory == of.memory);

@@ -1,13 +1,13 @@
 /*
  * route_learn_test.c
- *	  What jobs teach of a device, and sorts of the CPU: after twenty of them the router's
- *	  choice is nearly the best, on whatever machine.
+ *	  Tests the correction factors of the cost models: after twenty jobs the
+ *	  router's choice is nearly the best on every simulated machine.
  *
- * The machines are made up here: what a job takes on each is computed, not measured, and not by
- * the model's formulas: kernels are held up by their launches where rows are few and by
- * memory where they are many, in different proportions on each; CPUs are quicker or
- * slower than the model's, by other times where rows are many, and by key width; jobs take
- * now more and now less; some are held up by something else.
+ * A job's time on a simulated machine is computed, but not by the model's
+ * formulas.  Kernels take the time of their launches for few rows and of
+ * memory traffic for many, in a ratio of the machine.  CPUs differ from the
+ * model by one factor for few rows, another for many, and by key width.  Times
+ * vary at random, and some jobs are delayed.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -18,14 +18,14 @@
 typedef struct Machine
 {
 	const char *name;
-	double		up_gbs;			/* the bus */
+	double		up_gbs;			/* bus, GB/s */
 	double		down_gbs;
 	double		hand_over_us;
-	double		launches;		/* times what kernels of few rows take on an H200 */
+	double		launches;		/* H200's time of kernels of few rows: factor */
 	double		memory;			/* ... of many rows */
-	double		others;			/* jobs under way, and what each adds */
+	double		others;			/* concurrent jobs; load: share that each adds */
 	double		load;
-	double		cpu_few;		/* times what CPU kernels of few rows take by the model */
+	double		cpu_few;		/* model's time of CPU kernels, few rows: factor */
 	double		cpu_many;		/* ... of many rows */
 } Machine;
 
@@ -48,7 +48,7 @@ static const Machine machines[] = {
 	{"all busy", 55, 55, 400, 1, 1, 4, 0.5, 1.3, 2.2},
 };
 
-/* Of jobs by chance, for each machine: nearly all are to end near the best, and none far off. */
+/* Rounds of random jobs a machine: few may miss the best, none by much. */
 #define ROUNDS			100
 #define NEAR_BEST		1.25
 #define FAR_OFF			1.35
@@ -79,7 +79,7 @@ times_of(const Machine *machine, const Algorithm *algorithm, const RouteFacts *f
 		facts->n * 0.6 / 1000;
 }
 
-/* As the device process would, when nothing else goes on. */
+/* Measures the machine as the device process does when it is idle. */
 static void
 measure(Machine machine, DeviceMeasured *measured)
 {
@@ -87,7 +87,7 @@ measure(Machine machine, DeviceMeasured *measured)
 	machine.others = 0;
 	measured->up_ns = 1 / machine.up_gbs;
 	measured->down_ns = 1 / machine.down_gbs;
-	/* all but what goes from one process to the other */
+	/* without the time of the messages between two processes */
 	measured->launch_us = fmax(machine.hand_over_us - 200, 50);
 	measured->algorithm = ALGORITHM_GPU_BUCKET;
 	for (int w = 0; w < 3; w++)
@@ -104,14 +104,14 @@ measure(Machine machine, DeviceMeasured *measured)
 	}
 }
 
-/* Between 1 - x and 1 + x. */
+/* A random factor between 1 - x and 1 + x. */
 static double
 about(double x)
 {
 	return 1 + x * ((double) (next_random() % 2001) / 1000 - 1);
 }
 
-/* Times that the model's prediction. */
+/* Factor of the machine's CPU on the model's prediction. */
 static double
 cpu_times(const Machine *machine, const RouteFacts *facts)
 {
@@ -121,7 +121,7 @@ cpu_times(const Machine *machine, const RouteFacts *facts)
 		(machine->cpu_few == 1 ? 1 : 0.9 + 0.1 * facts->format);
 }
 
-/* What the CPU's best algorithm takes. */
+/* Time of the CPU's best algorithm on the machine, in microseconds. */
 static double
 cpu_us(const Machine *machine, RouteFacts facts)
 {
@@ -155,7 +155,7 @@ facts_with(double n, int bits, const GpuFactors *factors)
 	return facts;
 }
 
-/* How many times longer than the best the choice takes, at worst, over rows and widths. */
+/* The largest ratio of the choice's time to the best, over rows and widths. */
 static double
 worst_choice(const Machine *machine, const GpuFactors *factors, const CpuLearned *cpu_learned,
 			 int64_t now, double *at_n, int *at_bits)
@@ -198,7 +198,7 @@ worst_choice(const Machine *machine, const GpuFactors *factors, const CpuLearned
 	return worst;
 }
 
-/* Jobs of any size; each teaches of where it went, one in ten is held up. */
+/* Runs jobs of random sizes and reports their times; one in ten is delayed. */
 static int
 run_jobs(const Machine *machine, GpuLearned *learned, CpuLearned *cpu_learned, int jobs, int64_t now)
 {
@@ -230,7 +230,7 @@ run_jobs(const Machine *machine, GpuLearned *learned, CpuLearned *cpu_learned, i
 		if (j % 10 == 4)
 			*held_up[next_random() % 4] *= 30;
 		times.hand_over_most_us = times.hand_over_us;
-		/* many chunks: some of their copies were waited for */
+		/* many chunks: the job waited for some of its copies */
 		if (facts.n > 300000)
 		{
 			times.hand_over_us = fmax(times.hand_over_us - up_us / 3, 0);
@@ -257,7 +257,7 @@ test_machines(void)
 		double		before = worst_choice(&machines[m], NULL, NULL, 0, &n, &bits);
 		CpuMeasured cpu_measured;
 
-		/* what this is about: the library's costs alone are no good elsewhere */
+		/* the uncorrected model must be wrong on other machines */
 		CHECK(m != 0 || before < 1.01);
 		wrong += before > NEAR_BEST;
 		measure(machines[m], &measured);
@@ -288,13 +288,14 @@ test_machines(void)
 		}
 	}
 	CHECK(missed * 100 <= MAY_MISS * ROUNDS * MACHINES);
-	/* but on two that are as the model has them, and two on which both are slower, and their ratio is not */
+	/* on four machines the model's ratio of CPU to GPU is right */
 	CHECK(wrong == MACHINES - 4);
 }
 
 /*
- * Of a device that was not measured jobs alone have to tell, and do if there are some of each kind.  The
- * processor always is: what is learned of it fades within a minute, and then only that is left.
+ * A device that was not measured: jobs alone correct its factors, if there are
+ * some of each kind.  The CPU is always measured, because its learned factors
+ * fade within a minute.
  */
 static void
 test_jobs_alone(void)
@@ -319,7 +320,7 @@ test_jobs_alone(void)
 	}
 }
 
-/* Bounds, outliers, and a device that nobody asks any more. */
+/* Bounds, outliers, and a device without jobs for a while. */
 static void
 test_bounds(void)
 {
@@ -337,11 +338,11 @@ test_bounds(void)
 	gpu_learn_factors(&learned, 0, 50, &before);
 	CHECK(learned.jobs == 50 && before.jobs == 50 && before.busy == 1);
 	CHECK(fabs(before.log[GPU_PART_UP]) < 0.02 && fabs(gpu_sort_factor(&before, 64, 1 << 20)) < 0.01);
-	/* what is near, and what nobody has seen */
+	/* sizes near the jobs' size, and sizes without any job */
 	CHECK(fabs(gpu_sort_factor(&before, 64, 1 << 27)) < 0.01);
 	CHECK(gpu_sort_factor(&before, 32, 1 << 20) == 0);
 
-	/* one that is held up for a minute moves it by a tenth; many do, up to a bound */
+	/* one delayed job moves a factor by a tenth; many, up to the bound */
 	times.up_us = times.sort_us = times.hand_over_us = times.hand_over_most_us = 60e6;
 	gpu_learn_job(&learned, bucket, &facts, &times, 51);
 	gpu_learn_factors(&learned, 0, 51, &after);
@@ -354,14 +355,14 @@ test_bounds(void)
 		CHECK(after.log[p] <= log(128.001) && after.log[p] >= log(0.1249));
 	facts.gpu.factors = &after;
 	CHECK(strncmp(chosen(&facts), "cpu", 3) == 0);
-	/* none comes now: an hour later that is half as bad, a day later it is tried again */
+	/* without jobs half of it fades in an hour, nearly all in a day */
 	gpu_learn_factors(&learned, 0, 52 + 3600, &after);
 	CHECK(fabs(after.log[GPU_PART_UP] - log(128) / 2) < 0.01);
 	gpu_learn_factors(&learned, 0, 52 + 86400, &after);
 	CHECK(algorithm_on_gpu(algorithm_by_name(chosen(&facts))));
 	facts.gpu.factors = NULL;
 
-	/* with others under way, as assumed: one that is held up says little of the load, and of the device nothing */
+	/* beside other jobs a delay moves the load a little, the device not */
 	gpu_learn_begin(&learned);
 	(void) times_of(&machines[8], bucket, &facts, &times);
 	for (int i = 0; i < 100; i++)
@@ -372,12 +373,12 @@ test_bounds(void)
 	gpu_learn_factors(&learned, times.others, 100, &after);
 	CHECK(after.busy < before.busy * 1.1 && after.busy > before.busy);
 	CHECK(memcmp(after.log, before.log, sizeof(after.log)) == 0);
-	/* factor and load together are what jobs took, though none was seen alone */
+	/* factor and load together give the jobs' times; no job ran alone */
 	(void) times_of(&machines[8], bucket, &facts, &times);
 	CHECK(fabs(before.busy * exp(before.log[GPU_PART_UP]) /
 			   (times.up_us / (times.up_bytes * gpusort_costs_h200.copy_ns / 1000)) - 1) < 0.05);
 
-	/* nonsense teaches nothing */
+	/* impossible times are ignored */
 	gpu_learn_begin(&learned);
 	memset(&times, 0, sizeof(times));
 	gpu_learn_job(&learned, bucket, &facts, &times, 0);
@@ -392,7 +393,7 @@ test_bounds(void)
 	CHECK(learned.jobs == 1 && learned.part[GPU_PART_UP].jobs == 1 && learned.part[GPU_PART_DOWN].jobs == 0);
 }
 
-/* Terms add up to the prediction, and corrections are what they are said to be. */
+/* Terms add up to the prediction; each factor corrects its own term. */
 static void
 test_terms(void)
 {
@@ -418,7 +419,7 @@ test_terms(void)
 	CHECK(fabs(sum - gpu_predict_us(bucket, &facts)) < 1e-6);
 }
 
-/* What was kept is what was learned; what could not have been is refused. */
+/* The text form keeps the factors; impossible values are refused. */
 static void
 test_text(void)
 {
@@ -448,7 +449,7 @@ test_text(void)
 		CHECK(fabs(a.log[p] - b.log[p]) < 1e-4 && again.part[p].jobs == learned.part[p].jobs);
 	CHECK(fabs(a.busy - b.busy) < 1e-4);
 
-	/* a byte less, or another, is none, or one within bounds; never more */
+	/* a truncated or changed text is refused, or gives factors within bounds */
 	for (size_t i = 0; i < len; i++)
 	{
 		memcpy(other, text, len + 1);

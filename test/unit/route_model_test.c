@@ -1,7 +1,7 @@
 /*
  * route_model_test.c
- *	  What the router knows: the model's curves and constants, their text, calibration, and
- *	  what samples of keys tell.
+ *	  Tests the cost model: curves, constants, text form and calibration, and
+ *	  the estimates from samples of keys.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -23,7 +23,7 @@ test_curve(void)
 	CHECK(model_curve_at(curve, 1) == curve[0]);
 	CHECK(model_curve_at(curve, SIZE_MAX) == curve[MODEL_POINTS - 1]);
 
-	/* a climbing curve climbs everywhere between its ends */
+	/* a curve of ascending points ascends everywhere between them */
 	for (size_t n = 33; n < (size_t) 1 << 26; n += 1 + n / 7)
 	{
 		double		v = model_curve_at(curve, n);
@@ -33,7 +33,7 @@ test_curve(void)
 	}
 }
 
-/* The built-in constants make sense: nothing is free, more takes longer. */
+/* Built-in costs are positive and grow with the number of records. */
 static void
 test_builtin(void)
 {
@@ -93,7 +93,7 @@ test_text(void)
 		set_curve(&model, c, MODEL_MAX_NS / 3);
 	CHECK(model_format(&model, bad) < MODEL_TEXT_SIZE);
 
-	/* cut off anywhere: refused, and the model untouched */
+	/* a truncated text is refused and leaves the model unchanged */
 	memset(&parsed, 0x5A, sizeof(parsed));
 	memcpy(&model, &parsed, sizeof(parsed));
 	for (size_t cut = 0; cut < len; cut++)
@@ -104,7 +104,7 @@ test_text(void)
 	}
 	CHECK(memcmp(&model, &parsed, sizeof(parsed)) == 0);
 
-	/* another version, another machine, nonsense values */
+	/* another version, another machine, impossible values */
 	strcpy(bad, text);
 	*strchr(bad, '\n') = ' ';
 	CHECK(model_parse(bad, &parsed) == MODEL_TEXT_BAD);
@@ -127,7 +127,7 @@ test_text(void)
 	CHECK(memcmp(&model, &parsed, sizeof(parsed)) == 0);
 }
 
-/* The estimate of distinct keys is close where it is needed, absent elsewhere. */
+/* The estimate of distinct keys is close for few values, unknown for many. */
 static void
 test_distinct(void)
 {
@@ -145,7 +145,7 @@ test_distinct(void)
 		CHECK(facts.distinct >= counts[c] * 0.7 && facts.distinct <= counts[c] * 1.5);
 	}
 
-	/* uniform keys, tiny inputs and wide keys leave it unknown */
+	/* uniform keys, tiny inputs and wide keys: unknown */
 	for (size_t i = 0; i < n; i++)
 		recs[i] = next_random() % (1 << 20) << 32 | i;
 	facts = facts_of(n, 20);
@@ -161,7 +161,7 @@ test_distinct(void)
 	free(recs);
 }
 
-/* Runs that begin anywhere are not taken for a sorted input with records out of place. */
+/* Several sorted runs are told apart from nearly sorted input. */
 static void
 test_scattered(void)
 {
@@ -185,7 +185,7 @@ test_scattered(void)
 		CHECK(decision.algorithm->id != ALGORITHM_PRESORTED);
 	}
 
-	/* one in ten is out of place, one in a hundred: it may be */
+	/* one record in ten, or in a hundred, out of place: nearly sorted */
 	for (size_t part = 10; part <= 100; part *= 10)
 	{
 		for (size_t i = 0; i < n; i++)
@@ -217,7 +217,7 @@ test_calibrate(void)
 	RouteModel	model;
 	RouteModel	before;
 
-	/* stopped at once and in the middle: nothing is returned */
+	/* stopped at once and half-way: the model is unchanged */
 	memset(&model, 0x5A, sizeof(model));
 	memcpy(&before, &model, sizeof(model));
 	polls_left = 0;
@@ -226,7 +226,7 @@ test_calibrate(void)
 	CHECK(model_calibrate(&model, workspace, size, stop_later, NULL) == SORT_STOPPED);
 	CHECK(memcmp(&before, &model, sizeof(model)) == 0);
 
-	/* a small workspace leaves the large sizes to the built-in course */
+	/* with a small workspace, large sizes keep the built-in costs */
 	CHECK(model_calibrate(&model, workspace, size, NULL, NULL) == SORT_OK);
 	for (int c = 0; c < MODEL_CURVES; c++)
 		for (int k = 0; k < MODEL_POINTS; k++)
@@ -234,7 +234,7 @@ test_calibrate(void)
 	free(workspace);
 }
 
-/* The samples are what they are called, and the check finds what is wrong. */
+/* Sample inputs have the named order; sample_verify() finds wrong results. */
 static void
 test_sample(void)
 {
@@ -275,13 +275,13 @@ test_sample(void)
 	CHECK(sample_verify(recs, n, 64, SAMPLE_SORTED, 5));
 	t = r[10];
 	r[10] = r[11];
-	CHECK(!sample_verify(recs, n, 64, SAMPLE_SORTED, 5));	/* one twice */
+	CHECK(!sample_verify(recs, n, 64, SAMPLE_SORTED, 5));	/* a record twice */
 	r[11] = t;
-	CHECK(!sample_verify(recs, n, 64, SAMPLE_SORTED, 5));	/* two swapped */
+	CHECK(!sample_verify(recs, n, 64, SAMPLE_SORTED, 5));	/* two records swapped */
 	r[11] = r[10];
 	r[10] = t;
 	r[10].rid = 12;
-	CHECK(!sample_verify(recs, n, 64, SAMPLE_SORTED, 5));	/* another's rid */
+	CHECK(!sample_verify(recs, n, 64, SAMPLE_SORTED, 5));	/* the rid of another record */
 
 	sample_fill(recs, n, 64, SAMPLE_FLAT, 5, &facts);
 	CHECK(sample_verify(recs, n, 64, SAMPLE_FLAT, 5));

@@ -1,6 +1,7 @@
 /*
  * route_spread_test.c
- *	  How keys are spread, by samples of them, and what a GPU's algorithms are chosen by that.
+ *	  Tests the distribution of keys as estimated from samples, and the GPU
+ *	  algorithm chosen for each distribution.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -10,11 +11,11 @@
 #include "cost/cost.h"
 #include "route_test.h"
 
-/* Keys, of which some are looked at; samples of each kind. */
+/* Keys of an input, of which a sample is taken; inputs of each kind. */
 #define SPREAD_ROWS		1000000
 #define SPREAD_ROUNDS	50
 
-/* How the keys that make(arg, i) returns look. */
+/* The distribution of the keys make(arg, i), as a sample shows it. */
 static GpuSampleSeen
 seen_of(uint64_t (*make) (uint64_t arg, size_t i), uint64_t arg)
 {
@@ -32,7 +33,7 @@ seen_of(uint64_t (*make) (uint64_t arg, size_t i), uint64_t arg)
 	return seen;
 }
 
-/* Uniform over a number of values. */
+/* Uniform over a range of arg values. */
 static uint64_t
 up_to(uint64_t most, size_t i)
 {
@@ -46,7 +47,7 @@ ascending(uint64_t step, size_t i)
 	return i * step;
 }
 
-/* A bell, so wide. */
+/* A bell curve, narrower by arg bits than the range. */
 static uint64_t
 bell(uint64_t shift, size_t i)
 {
@@ -58,7 +59,7 @@ bell(uint64_t shift, size_t i)
 	return sum;
 }
 
-/* Of any length, up to 64 bits. */
+/* Random numbers of a random length of up to 64 bits. */
 static uint64_t
 tail(uint64_t bits, size_t i)
 {
@@ -66,7 +67,7 @@ tail(uint64_t bits, size_t i)
 	return next_random() >> next_random() % bits;
 }
 
-/* One value takes a number of ten keys; the other keys are uniform. */
+/* arg keys of ten have one value; the other keys are uniform. */
 static uint64_t
 most_equal(uint64_t of_ten, size_t i)
 {
@@ -74,14 +75,14 @@ most_equal(uint64_t of_ten, size_t i)
 	return next_random() % 10 < of_ten ? 12345 : next_random();
 }
 
-/* One key of a number of keys has a fixed value. */
+/* One key of arg keys has a fixed value; the other keys are uniform. */
 static uint64_t
 one_of(uint64_t many, size_t i)
 {
 	return i / 2 % many == 0 ? UINT64_C(5) << 61 : next_random() << 1;
 }
 
-/* A number of values, uniform. */
+/* arg random values, each with the same frequency. */
 static uint64_t
 scattered(uint64_t values, size_t i)
 {
@@ -89,7 +90,7 @@ scattered(uint64_t values, size_t i)
 	return next_random() % values * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/* By Zipf's law, anywhere. */
+/* Values with Zipf's frequencies, scattered over the range. */
 static uint64_t
 zipf(uint64_t values, size_t i)
 {
@@ -99,7 +100,7 @@ zipf(uint64_t values, size_t i)
 	return (uint64_t) pow((double) values, unit) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/* The common bits of a number of random numbers. */
+/* The bitwise AND of arg random numbers. */
 static uint64_t
 common(uint64_t numbers, size_t i)
 {
@@ -111,7 +112,7 @@ common(uint64_t numbers, size_t i)
 	return key;
 }
 
-/* Texts of a number of letters out of 26, of 8 bits each, in different frequencies. */
+/* Strings of arg letters out of 26, 8 bits each, of different frequencies. */
 static uint64_t
 words(uint64_t length, size_t i)
 {
@@ -123,7 +124,7 @@ words(uint64_t length, size_t i)
 	return key;
 }
 
-/* A few narrow places, each of a hundred thousandth of what lies between them. */
+/* A few clusters, each a hundred thousandth of the gaps between them. */
 static uint64_t
 places(uint64_t count, size_t i)
 {
@@ -131,7 +132,7 @@ places(uint64_t count, size_t i)
 	return next_random() % count * (UINT64_MAX / count) + next_random() % (UINT64_MAX / count / 100000);
 }
 
-/* Neighbours lie together: what was measured a moment later, in waves. */
+/* A wave: consecutive keys have near values, as a series of measurements. */
 static uint64_t
 waves(uint64_t height, size_t i)
 {
@@ -187,7 +188,7 @@ test_gpu_spread(void)
 	CHECK(fabs(seen_of(most_equal, 7).repeated - 0.7) < 0.1);
 }
 
-/* A few strays and a few keys: neither says anything. */
+/* A few outliers, or a few keys, do not make a distribution. */
 static void
 test_gpu_sample(void)
 {
@@ -207,7 +208,7 @@ test_gpu_sample(void)
 		gpu_sample_look(&sample, &seen);
 		CHECK(seen.key_distribution == GPUSORT_KEYS_UNIFORM && seen.repeated >= 0 && seen.repeated <= 1);
 	}
-	/* pairs of all of n keys, and never past them */
+	/* sampled pairs spread over all n keys and never lie behind them */
 	for (size_t n = 0; n < 5000; n += 1 + n / 7)
 	{
 		size_t		i = 0;
@@ -223,7 +224,7 @@ test_gpu_sample(void)
 	}
 }
 
-/* The scratch of a sample's sort has room for what the kernel says that it takes. */
+/* The scratch for sorting a sample is as large as the kernel requires. */
 static void
 test_gpu_sample_scratch(void)
 {
@@ -242,7 +243,10 @@ test_gpu_sample_scratch(void)
 	}
 }
 
-/* Which of a GPU's algorithms that makes the quickest: as bench/results/gpu-h200-sweep.csv has them. */
+/*
+ * The fastest GPU algorithm for each distribution, as measured in
+ * bench/results/gpu-h200-sweep.csv.
+ */
 static void
 test_gpu_spread_choice(void)
 {

@@ -1,10 +1,11 @@
 /*
  * route_test.c
- *	  The router's choices on the CPU: tables of facts, properties over random facts.
+ *	  Tests the router's choices on the CPU: tables of facts, and properties
+ *	  over random facts.
  *
- * Choices are tested against models made up here, so that no test depends on
- * what a machine measured.  Whether the constants fit the machine is what
- * bench/route_grid asks.
+ * The models are invented, so that no test depends on a machine's
+ * measurements.  bench/cpu/route_grid.c compares the constants with measured
+ * times.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -86,7 +87,7 @@ test_choice(void)
 {
 	static const struct
 	{
-		int			curve;		/* per format: made cheap */
+		int			curve;		/* the cheap one of the model's curves */
 		size_t		n;
 		int			key_bits;
 		int			order;		/* 0 unknown, -1 descending, else 1 + descents */
@@ -100,16 +101,16 @@ test_choice(void)
 		{MODEL_MERGE, 1000000, 64, 0, "cpu_merge"},
 		{MODEL_MERGE, 1000000, 128, 0, "cpu_merge"},
 		{MODEL_COUNTING_8, 1000000, 8, 0, "cpu_counting"},
-		{MODEL_COUNTING_8, 1000000, 64, 0, "cpu_merge"},	/* too wide to count */
-		/* sorted input costs nothing, whatever the constants */
+		{MODEL_COUNTING_8, 1000000, 64, 0, "cpu_merge"},	/* key too wide to count */
+		/* presorted input needs no sort, whatever the constants */
 		{MODEL_RADIX, 1000000, 32, 1, "presorted"},
 		{MODEL_REVERSED, 1000000, 64, -1, "presorted"},
-		{MODEL_REVERSED, 1000000, 64, 0, "cpu_merge"},	/* not known */
+		{MODEL_REVERSED, 1000000, 64, 0, "cpu_merge"},	/* order unknown */
 		{MODEL_RUNS, 1000000, 128, 2, "presorted"},
 		{MODEL_NEARLY, 1000000, 128, 2000, "presorted"},
 		{MODEL_RUNS, 1000000, 128, 2000, "cpu_merge"},
 		{MODEL_NEARLY, 1000000, 32, 200000, "cpu_merge"},	/* too much disorder */
-		/* tiny inputs are not modelled */
+		/* tiny inputs have no curve */
 		{MODEL_MERGE, 0, 32, 0, "cpu_radix"},
 		{MODEL_MERGE, 1, 32, 0, "cpu_radix"},
 		{MODEL_MERGE, 20, 64, 0, "cpu_radix"},
@@ -148,7 +149,7 @@ test_choice(void)
 	}
 }
 
-/* Decision and predictions agree, for any facts and any constants. */
+/* The decision has the least prediction, for random facts and constants. */
 static void
 test_properties(void)
 {
@@ -212,7 +213,7 @@ test_properties(void)
 				decision_us = p[i].us;
 			}
 		}
-		/* a GPU takes over from a CPU kernel, not from none */
+		/* auto chooses something only if a CPU kernel can run, too */
 		if (facts.forced == NULL)
 			CHECK(decision.algorithm == NULL || !decision.algorithm->only_forced);
 		if (facts.forced == NULL)
@@ -245,7 +246,7 @@ test_forced(void)
 	CHECK_STR(gpusort_route_reason(&facts, &decision, reason),
 			  "cpu merge: 32-bit keys, 10000000 rows, no device, as set");
 
-	/* also where it is tiny, and where auto would never take it */
+	/* also for tiny inputs, and for an algorithm that auto never chooses */
 	facts.n = 10;
 	CHECK_STR(chosen(&facts), "cpu_merge");
 
@@ -315,7 +316,7 @@ test_reason(void)
 	}
 }
 
-/* A team shortens what can be divided, and nothing else. */
+/* Threads shorten only the terms that can be divided. */
 static void
 test_team(void)
 {
@@ -329,13 +330,13 @@ test_team(void)
 	serial = model_predict_us(&model, radix, &facts);
 	facts.threads = 2;
 	CHECK(fabs(model_predict_us(&model, radix, &facts) / serial - 0.6) < 0.001);
-	facts.n = 1000;				/* nobody is woken for so few */
+	facts.n = 1000;				/* too few records for threads */
 	facts.threads = 1;
 	serial = model_predict_us(&model, radix, &facts);
 	facts.threads = 2;
 	CHECK(model_predict_us(&model, radix, &facts) == serial);
 
-	facts = facts_of(1 << 20, 20);	/* a table each: too many cells */
+	facts = facts_of(1 << 20, 20);	/* a table per thread: too many counters */
 	facts.order_known = true;
 	facts.descents = facts.n - 1;
 	serial = model_predict_us(&model, counting, &facts);

@@ -1,7 +1,7 @@
 /*
  * route_test.h
- *	  What the router's tests share: checks that are counted, made-up facts and
- *	  models.
+ *	  Shared by the router's tests: checks that count failures, invented facts
+ *	  and models.
  */
 #ifndef ROUTE_TEST_H
 #define ROUTE_TEST_H
@@ -47,12 +47,12 @@ extern void route_learn_cpu_tests(void);
 /* route_model_test.c */
 extern void route_model_tests(void);
 
-/* A number as if at random, the same in every run. */
+/* A pseudo-random number; every run has the same sequence. */
 extern uint64_t next_random(void);
 
 extern RouteFacts facts_of(size_t n, int key_bits);
 
-/* The same keys on a GPU that has everything. */
+/* Adds a GPU to the facts that is ready and has all algorithms. */
 extern void set_gpu(RouteFacts *facts, int key_bits);
 
 extern void set_curve(RouteModel *model, int curve, double ns);
@@ -60,7 +60,7 @@ extern void set_curve(RouteModel *model, int curve, double ns);
 /* A model in which every term costs 10 ns. */
 extern RouteModel flat_model(void);
 
-/* The name of the kernel that is chosen. */
+/* The name of the chosen kernel. */
 extern const char *chosen(const RouteFacts *facts);
 
 #endif							/* ROUTE_TEST_H */

@@ -1,7 +1,7 @@
 /*
  * device_scan.cuh
- *	  CUB's prefix sums, as far as cuda/ calls them.  How much scratch they want depends on
- *	  the current device, as it does for CUB.
+ *	  The prefix sums of CUB that cuda/ calls.  The size of their scratch
+ *	  memory depends on the current device, as CUB's does.
  */
 #ifndef GPUSORT_EMULATED_DEVICE_SCAN_CUH
 #define GPUSORT_EMULATED_DEVICE_SCAN_CUH

@@ -1,4 +1,4 @@
-/* counting_iterator.h: as far as cuda/ uses it. */
+/* counting_iterator.h: the part of Thrust's iterator that cuda/ uses. */
 #ifndef GPUSORT_EMULATED_COUNTING_ITERATOR_H
 #define GPUSORT_EMULATED_COUNTING_ITERATOR_H
 

@@ -1,4 +1,4 @@
-/* transform_iterator.h: as far as cuda/ uses it. */
+/* transform_iterator.h: the part of Thrust's iterator that cuda/ uses. */
 #ifndef GPUSORT_EMULATED_TRANSFORM_ITERATOR_H
 #define GPUSORT_EMULATED_TRANSFORM_ITERATOR_H
 
