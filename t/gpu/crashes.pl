@@ -1,5 +1,7 @@
-# A device whose driver crashes the device process is left out after some crashes, and the other device is used;
-# crashes are counted against the device whose call was running, in a thread or in the loop, and against no other.
+# crashes.pl: a driver that crashes the device process.
+#
+# A crash is counted against the device whose driver was called, in a thread or in the main loop. After three crashes in
+# a row the device is left out, and sorts use the other device. Uses two fake devices.
 use strict;
 use warnings;
 
@@ -34,8 +36,8 @@ my $devices = "SELECT string_agg(device || ' ' || state, ', ' ORDER BY device) F
 my $restarts = 'SELECT max(restarts) FROM gpusort_devices()';
 my %modes = (keys => '64MB', rows => '256kB');
 
-# Sorts on one device, which crashes, until it is left out; one on the other goes well before each, so that the next
-# process starts soon.
+# Sorts on one device, which crashes, until it is left out. A successful sort on the other device precedes each crash:
+# so the next process starts without a long pause.
 sub left_out
 {
 	my ($name, $crash, $device, $mode) = @_;
@@ -45,7 +47,7 @@ sub left_out
 	device_is('CRASH_SORT=99', 'CRASH_GATHER=99', 'ABORT_SORT=99', 'CRASH_CONTEXT=99');
 	$node->restart;
 	device_ready($node, $name);
-	is($node->safe_psql('postgres', $devices), '0 ready, 1 ready', "$name: both devices");
+	is($node->safe_psql('postgres', $devices), '0 ready, 1 ready', "$name: both devices are ready");
 	device_is("$crash=$device");
 	for my $n (1 .. 3)
 	{
@@ -56,11 +58,11 @@ sub left_out
 		is($node->safe_psql('postgres', "SET gpusort.device = '$device'; SET work_mem = '$modes{$mode}'; SELECT result "
 			. "FROM check_sort('SELECT * FROM t ORDER BY k, id')"), 'same', "$name: crash $n: all rows");
 		ok($node->poll_query_until('postgres', "SELECT max(restarts) > $before FROM gpusort_devices()"),
-			"$name: crash $n: a new process");
+			"$name: crash $n: a new process starts");
 		device_ready($node, "$name: crash $n");
 	}
 	is($node->safe_psql('postgres', $devices), "$other ready", "$name: the device is left out");
-	ok($node->log_contains(qr/gpusort: device $device failed 3 times in a row/, $offset), "$name: the log says so");
+	ok($node->log_contains(qr/gpusort: device $device failed 3 times in a row/, $offset), "$name: the log reports it");
 	like($node->safe_psql('postgres',
 		"SET work_mem = '$modes{$mode}'; SELECT sort_route('SELECT * FROM t ORDER BY k')"), $gpu,
 		"$name: sorts go to the other device");
@@ -72,14 +74,14 @@ left_out('the same of the second device', 'CRASH_SORT', 1, 'rows');
 left_out('a call of the loop', 'CRASH_GATHER', 0, 'rows');
 left_out('abort()', 'ABORT_SORT', 1, 'keys');
 
-# when it is opened: no job is needed
+# a crash when the device is opened: it needs no job
 device_is('ABORT_SORT=99', 'CRASH_CONTEXT=0');
 $node->restart;
 ok($node->poll_query_until('postgres', "$devices", '1 ready'), 'opening: the device is left out');
 like($node->safe_psql('postgres', "SELECT sort_route('SELECT * FROM t ORDER BY k')"), $gpu,
 	'opening: sorts go to the other device');
 
-# a process that is killed by hand has not crashed
+# a process that is killed by hand is not counted as a crash
 device_is('CRASH_CONTEXT=99');
 $node->restart;
 device_ready($node, 'killed');
@@ -91,15 +93,15 @@ for my $signal ('KILL', 'SEGV', 'KILL', 'SEGV')
 
 	$s->query('SET gpusort.device_fault = hang_sort');
 	begin_query($s, "SELECT result FROM check_sort('SELECT * FROM t ORDER BY k, id')");
-	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), "SIG$signal: a job");
+	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), "SIG$signal: a job runs");
 	kill $signal, $pid;
-	is($s->query('SELECT 1'), "same\n1", "SIG$signal: all rows");
+	is($s->query('SELECT 1'), "same\n1", "SIG$signal: the sort returns all rows");
 	$s->quit;
 	ok($node->poll_query_until('postgres',
 			"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
-		"SIG$signal: a new process");
+		"SIG$signal: a new process starts");
 }
-is($node->safe_psql('postgres', $devices), '0 ready, 1 ready', 'killed: both devices are there');
+is($node->safe_psql('postgres', $devices), '0 ready, 1 ready', 'killed: both devices are ready');
 device_unused($node, 'killed');
 
 $node->stop;

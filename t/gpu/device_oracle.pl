@@ -1,7 +1,9 @@
-# Random queries on the device, with random faults at random moments, by one session
-# and by many: the stock server's rows, or the error that was asked for, and nothing
-# kept.  GPUSORT_SEED repeats a run, as far as times allow; GPUSORT_ROUNDS makes it
-# longer.  GPUSORT_TEST_LIBRARY as in service.pl.
+# device_oracle.pl: random queries on a device, with random faults, against the stock Sort.
+#
+# First one session runs them, then many sessions at the same time, which are cancelled and terminated at random. A
+# query returns the stock server's rows, or the expected error; afterwards no memory, job or file remains. GPUSORT_SEED
+# repeats the random choices, but not the times of events; GPUSORT_ROUNDS sets the number of scripts.
+# GPUSORT_TEST_LIBRARY names another GPU library than the fake device.
 use strict;
 use warnings;
 
@@ -21,7 +23,7 @@ note "seed $seed";
 
 my $staging = pick(1, 2, 8);
 my $memory = pick(16, 24, 256);
-# the fake device pretends to have several, and that blocks take more than was asked for
+# several fake devices, on which blocks take more memory than requested
 my $devices = pick(1, 1, 2, 3);
 my $waste = pick(0, 0, 60);
 @ENV{qw(GPUSORT_CPU_ABI_DEVICES GPUSORT_CPU_ABI_WASTE)} = ($devices, $waste);
@@ -103,7 +105,7 @@ SQL
 # Queries
 # ------------------------------------------------------------------------
 
-# chunks of the staging pool hold so many rows of each width; and powers of two
+# numbers of rows near the capacity of a chunk for each row width, and near powers of two
 my $chunk = $staging * 1024 * 1024 / 64;
 $chunk = 65536 if $chunk < 65536;
 
@@ -114,11 +116,11 @@ sub some_rows
 	return $n < 0 ? 0 : $n > $rows ? $rows : $n;
 }
 
-# total orders, since a stock Sort does not keep equal rows in order
+# total orders, because the stock Sort is not stable
 my @orders = ('k', 'k DESC', 'w', 'w DESC', 'f, id', 'nk NULLS FIRST, k', 'nk DESC, w', 'few, id DESC', 'few, nk, f, k',
 	'w, f, k, id', 'late', 'late DESC NULLS LAST', '-k', 'few DESC, w', 's, id', 'h, few, id DESC',
 	'few, h DESC, s, id', 's DESC, w', 'g, id', 'g DESC, w', 'few, g NULLS FIRST, id');
-# rows that are no more than their keys
+# rows whose columns are all keys
 my @only = ('k', 'nk', 'w', 'few', 'late', 'nk, k', 'w, k', 'k, few', 'id');
 
 sub simple
@@ -169,7 +171,7 @@ sub cursor
 	return @sql;
 }
 
-# Statements of which every one gives the same rows however it sorts.
+# Statements whose output does not depend on the sort that runs.
 sub script
 {
 	my $kind = int rand 13;
@@ -187,7 +189,7 @@ sub script
 			  . "AND b.id % 3 = 0 WHERE a.id <= $n / 2",
 			"SELECT count(*), sum(a.id::int8 * b.id) FROM t a JOIN t b ON a.k = b.k WHERE a.id <= $n",
 			"SELECT count(*), sum(a.id::int8 * b.id) FROM t a FULL JOIN t b ON a.w = b.w AND a.k = b.k")) if $kind == 7;
-	# several sorts at a time
+	# several sorts in one query
 	return "SELECT md5(string_agg(a || ' ' || b || ' ' || c, '')) FROM (SELECT row_number() OVER (ORDER BY k) a, "
 	  . "rank() OVER (PARTITION BY nk ORDER BY w) b, sum(few) OVER (ORDER BY f, id ROWS 3 PRECEDING) c "
 	  . "FROM t WHERE id <= $n ORDER BY w DESC OFFSET 0) q" if $kind == 8;
@@ -238,7 +240,7 @@ sub settings
 # Sessions
 # ------------------------------------------------------------------------
 
-# All that is wrong with a script's outcome; nothing if it is right.
+# The faults of a script's outcome; an empty list if it is right.
 sub judge
 {
 	my ($case, $timeout, $disturbed, $rc, $out, $err) = @_;
@@ -254,7 +256,7 @@ sub judge
 	return "status $rc, wanted\n$case->{out}\n$case->{err}\ngot\n$out\n$err";
 }
 
-# psql reads a file: writing to one that cannot connect would be an error of ours.
+# psql reads a file: a write to a psql that cannot connect would end the test.
 sub psql_file
 {
 	my ($app, $sql) = @_;
@@ -279,7 +281,7 @@ sub run_case
 	return judge($case, $timeout, $disturbed, psql_file($disturbed ? 'victim' : 'steady', "$set\n$case->{sql}"));
 }
 
-# What a stock server says.
+# The stock server's output.
 sub new_case
 {
 	my $case = { sql => join(";\n", script()) . ";\n" };
@@ -312,7 +314,7 @@ sub count_sorts
 	$fallbacks += $failed;
 }
 
-# a fault for certain, however the dice fall
+# at least one fault, whatever the random choices are
 {
 	my $sum = 'SELECT all_of(' . quoted('SELECT id, k FROM t WHERE id <= 5000 ORDER BY k') . ')';
 
@@ -343,17 +345,17 @@ count_sorts();
 cmp_ok($gpu, '>', $rounds / 20, "one session: $gpu sorts on the device");
 cmp_ok($fallbacks, '>', 0, "one session: $fallbacks faults");
 is(scalar(temp_files($node)), 0, 'one session: no file is left');
-# a pause between processes may have become long
+# the pause before the next process may be long
 $node->restart;
 device_ready($node, 'one session');
 device_unused($node, 'one session');
 my $dsm_files = () = dsm_files();
 
 # ------------------------------------------------------------------------
-# Many, and somebody who disturbs them
+# Many sessions, and a process that disturbs them
 # ------------------------------------------------------------------------
 
-# A process that runs cases until it is told to stop; its complaints go to a file.
+# Starts a process that runs cases until it is stopped, and writes faults to a file.
 sub client
 {
 	my ($name, $until) = @_;
@@ -381,7 +383,7 @@ sub client
 	POSIX::_exit(0);
 }
 
-# Disturbs for a while; the rate is of disturbances a second.
+# Cancels, terminates or kills for a while; the rate is the number of disturbances a second.
 sub disturb
 {
 	my ($until, $rate) = @_;
@@ -393,7 +395,7 @@ sub disturb
 
 		sleep rand(2 / $rate);
 		$count{$what}++;
-		# several at a time may be on their way out
+		# several backends may be ending at the same time
 		$node->psql('postgres', "SELECT pg_${what}_backend(pid) FROM (SELECT pid FROM pg_stat_activity "
 			. "WHERE application_name = 'victim' ORDER BY random() LIMIT 1) s", timeout => 60) if $what ne 'kill';
 		if ($what eq 'kill')
@@ -430,7 +432,7 @@ for my $how ('go on', 'stop fast', 'stop immediate', 'crash')
 			my $pid = $node->safe_psql('postgres',
 				"SELECT pid FROM pg_stat_activity WHERE application_name = 'victim' LIMIT 1");
 
-			# any of these processes; it may end by itself at any moment
+			# any of these processes; it may have ended already
 			if ($pid =~ /^\d\d+$/ && (eval { slurp_file("/proc/$pid/cmdline") } // '') =~ /^postgres: / && kill 'KILL',
 				$pid)
 			{
@@ -447,14 +449,14 @@ for my $how ('go on', 'stop fast', 'stop immediate', 'crash')
 	is(scalar(@wrong), 0, "many sessions, $how: $done scripts are right") or diag "seed $seed\n@wrong";
 	ok($node->poll_query_until('postgres',
 		"SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'victim' OR backend_type = 'parallel "
-		. "worker'"), "$how: nobody is left");
-	# the pause after processes that ended before they had done a job may be long
+		. "worker'"), "$how: no session or worker is left");
+	# the pause after processes that ended without a finished job may be long
 	if ($how eq 'go on' && !$node->poll_query_until('postgres',
 		"SELECT bool_and(memory_used = 0 AND jobs = 0 AND free_jobs = 64 AND staging_total = staging_free AND waiting "
 		. "= 0 OR memory_used IS NULL AND free_jobs = 64 AND staging_total = staging_free AND waiting = 0) FROM "
 		. "gpusort_devices()"))
 	{
-		fail("$how: slots, staging and device memory are back");
+		fail("$how: slots, staging and device memory are free");
 	}
 	is(scalar(temp_files($node)), 0, "$how: no file is left");
 	is(scalar(dsm_files()), $dsm_files, "$how: no shared memory is left");
@@ -463,9 +465,9 @@ for my $how ('go on', 'stop fast', 'stop immediate', 'crash')
 	device_unused($node, $how);
 }
 
-# who is terminated says so; a process of the device that is killed is no server process
+# lines that terminated sessions and a killed device process write are expected
 my @odd = grep { /WARNING:(?!  terminating connection)|PANIC:|TRAP:|was terminated by signal (?!9)|leak/ } split /\n/,
 	slurp_file($node->logfile);
-is(scalar(@odd), 0, 'nothing odd in the log') or diag join "\n", @odd[ 0 .. ($#odd < 20 ? $#odd : 20) ];
+is(scalar(@odd), 0, 'the log has no unexpected line') or diag join "\n", @odd[ 0 .. ($#odd < 20 ? $#odd : 20) ];
 $node->stop;
 done_testing();

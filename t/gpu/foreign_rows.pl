@@ -1,6 +1,8 @@
-# Rows and keys of other sessions never reach a client, whatever a device does.  The fake device's steps silently do
-# nothing, so that its memory still has what an earlier job left there, or return an earlier job's output: first a
-# table is sorted that a role may not read, then this role sorts its own.
+# foreign_rows.pl: rows and keys of other sessions never reach a client.
+#
+# A superuser sorts a table that a role must not read, then the role sorts its own table on a faulty device. The steps
+# of the fake device write nothing, so that its memory holds the data of an earlier job, or return an earlier job's
+# output.
 use strict;
 use warnings;
 
@@ -28,8 +30,8 @@ CONF
 
 device_ready($node, 'start');
 
-# Tables of the same rows in number: those that only a superuser may read have rows of the same columns, or of others,
-# whose values are no text.
+# All tables have the same number of rows. The superuser's tables have the columns of the role's, or columns whose
+# values are not printable as text.
 my $rows = 60_000;
 $node->safe_psql('postgres', <<SQL);
 CREATE ROLE plain LOGIN;
@@ -60,7 +62,7 @@ my %what = (
 	keys => qr/Sort Device: keys/,
 	'keys only' => qr/keys only.*Sort Device: keys/s);
 
-# What a role's client receives, whether the statement ends well or not.
+# The output and the error that a role's client receives.
 sub received
 {
 	my ($mode, $role, $query) = @_;
@@ -73,7 +75,7 @@ sub received
 
 sub fallbacks { return $node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat') }
 
-# The superuser's sort, on a device that works; then the other role's, on one that does not.
+# The superuser sorts on a device that works; then the role sorts on a faulty one.
 sub foreign
 {
 	my ($name, $mode, $does, $theirs, $ours, %opt) = @_;
@@ -84,7 +86,7 @@ sub foreign
 	like($node->safe_psql('postgres', "$modes{$mode} EXPLAIN (ANALYZE, COSTS OFF) $theirs"), $what{$mode},
 		"$name: the superuser's sort goes to the device");
 	like($node->safe_psql('postgres', "$modes{$mode} EXPLAIN (ANALYZE, COSTS OFF) $ours"), $what{$mode},
-		"$name: so does the role's");
+		"$name: the role's sort goes to the device");
 	received($mode, $node->safe_psql('postgres', 'SELECT current_user'), $theirs);
 	my $before = fallbacks();
 
@@ -96,13 +98,13 @@ sub foreign
 	is(scalar @foreign, 0, "$name: no foreign row reaches the client") or diag("the first: $foreign[0]");
 	ok($out eq $want, "$name: all rows come, from the CPU");
 	is(substr($err, 0, 300), '', "$name: no error");
-	cmp_ok(fallbacks(), '>', $before, "$name: it was noticed") unless $opt{unnoticed};
+	cmp_ok(fallbacks(), '>', $before, "$name: a fallback is counted") unless $opt{unnoticed};
 	device_does('none');
-	is($node->safe_psql('postgres', 'SELECT 1'), '1', "$name: the server lives");
-	unlike(slurp_file($node->logfile, $start), qr/terminated by signal/, "$name: so do its backends");
+	is($node->safe_psql('postgres', 'SELECT 1'), '1', "$name: the server accepts queries");
+	unlike(slurp_file($node->logfile, $start), qr/terminated by signal/, "$name: no backend crashed");
 }
 
-# The role's own rows are sorted right before the superuser's: what is in a device's memory then is the superuser's.
+# foreign() sorts the superuser's rows last before the fault: so the device's memory holds them.
 for my $does ('replay', 'nothing')
 {
 	for my $mode ('rows', 'feed')
@@ -115,12 +117,12 @@ for my $does ('replay', 'nothing')
 	}
 	foreign("keys only, $does", 'keys only', $does, 'SELECT k FROM secret_keys ORDER BY k',
 		'SELECT k FROM own_keys ORDER BY k');
-	# rows are found by their places, which are this job's or none
+	# in key mode the host finds rows by rids, which are checked
 	foreign("keys, $does", 'keys', $does, 'SELECT * FROM secret ORDER BY k', 'SELECT * FROM own ORDER BY k',
 		unnoticed => 1);
 }
 
-# Arrays of keys alone
+# gpusort_array()
 for my $does ('replay', 'nothing')
 {
 	my $array = "SELECT gpusort_array(array_agg(small), 'gpu_hp') FROM";
@@ -132,16 +134,16 @@ for my $does ('replay', 'nothing')
 	$node->psql('postgres', "$serial $array own_keys", stdout => \$out, stderr => \$err,
 		extra_params => [ '-U', 'plain' ]);
 	is(length $out, 0, "array, $does: no foreign element reaches the client");
-	like($err, qr/"gpu_hp" cannot sort this array.*\n.*not the array's/, "array, $does: it was noticed");
+	like($err, qr/"gpu_hp" cannot sort this array.*\n.*not the array's/, "array, $does: the fault is reported");
 }
 
-# Rows of the job itself that come twice in others' places: also where the columns' sums are those of the right rows
+# rows of the job that are returned twice in place of other rows, also if the sums of the columns stay the same
 device_does('twice');
 $node->safe_psql('postgres', "CREATE TABLE numbers AS SELECT i::int8 AS i FROM generate_series($rows, 1, -1) i");
 fails_like($node, "$modes{rows} SELECT count(*), count(DISTINCT i) FROM (SELECT i, 2 * i AS j FROM numbers ORDER BY i "
-	. "OFFSET 0) s", qr/GPU returned a wrong sort result after rows had been returned/, 'rows that come twice');
+	. "OFFSET 0) s", qr/GPU returned a wrong sort result after rows had been returned/, 'rows that are returned twice');
 is($node->safe_psql('postgres', "$modes{'keys only'} SELECT count(*), count(DISTINCT i) FROM (SELECT i FROM numbers "
-	. "ORDER BY i OFFSET 0) s"), "$rows|$rows", 'keys that come twice');
+	. "ORDER BY i OFFSET 0) s"), "$rows|$rows", 'keys that are returned twice');
 device_does('none');
 device_unused($node, 'end');
 

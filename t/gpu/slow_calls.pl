@@ -1,6 +1,7 @@
-# A call of the driver that does not return for a while holds its own job and no other.
-# The fake device's calls are made to wait until a file says otherwise; what follows is a
-# matter of order: others begin and end while one waits.
+# slow_calls.pl: a driver call that blocks delays its own job only.
+#
+# Calls of the fake device block until its settings' file releases them. While one call blocks, sorts of other sessions
+# begin and end. The test checks this order of events and measures no times.
 use strict;
 use warnings;
 
@@ -36,7 +37,7 @@ SQL
 my $gpu = qr/^gpu radix: .*device ready/;
 my %modes = (keys => '64MB', rows => '256kB');
 
-# Sorts of a tenth as many rows, on each device, begin and end.
+# On each device and in each mode a sort of 10,000 rows begins and ends.
 sub others_go
 {
 	my ($name) = @_;
@@ -49,15 +50,15 @@ sub others_go
 
 			is($node->safe_psql('postgres',
 				"$set SELECT result FROM check_sort('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')"), 'same',
-				"$name: another on device $device, $mode");
+				"$name: another sort on device $device, $mode");
 			like($node->safe_psql('postgres',
 				"$set SELECT sort_route('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')"), $gpu,
-				"$name: and it went there");
+				"$name: device $device, $mode: the GPU sorts");
 		}
 	}
 }
 
-# the start of a sort; getting memory, of a job's begin and of its growth
+# calls that block: the start of a sort; the allocation for a new job and for a growing job
 for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 {
 	my ($call, $stuck) = @$case;
@@ -70,10 +71,10 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 		device_is($stuck);
 		$s->query("SET work_mem = '$modes{$mode}'; SET gpusort.device = '0'");
 		begin_query($s, "SELECT result FROM check_sort('SELECT id, k FROM t ORDER BY k')");
-		ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), "$name: there is a job");
+		ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), "$name: a job runs");
 		if ($call eq 'memory')
 		{
-			# what is small enough not to wait; on the same device it waits for the lock
+			# allocations that do not block, on the other device; on the same device they wait for the lock
 			$node->safe_psql('postgres',
 				"SET work_mem = '64MB'; SET gpusort.device = '1'; SET statement_timeout = '120s'; SELECT result FROM "
 				. "check_sort('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')");
@@ -82,18 +83,18 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 		{
 			others_go($name);
 		}
-		# those of the others may be closing
+		# jobs of other sorts may still be closing
 		ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'),
-			"$name: it is there still");
+			"$name: its job still runs");
 		device_is("STUCK_ROWS=$never", "STUCK_KB=$never");
-		is($s->query('SELECT 1'), "same\n1", "$name: and goes on when it can");
+		is($s->query('SELECT 1'), "same\n1", "$name: it returns all rows when the call is released");
 		$s->quit;
 		device_unused($node, $name);
 	}
 }
 
-# Jobs that wait for the lock of a device while another's call has it are not taken for a device that hangs, neither one
-# that ends nor one that begins; the test's patience of a second is theirs alone.
+# Jobs that wait for a device's lock, which another job's call holds, are not regarded as hanging: neither a job that
+# ends nor one that begins. Only these jobs have a timeout of a second.
 {
 	my ($closes, $waits, $begins) = map { new_session($node) } 1 .. 3;
 	my $offset = -s $node->logfile;
@@ -114,21 +115,21 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 	ok($node->poll_query_until('postgres', sprintf $jobs, 2), 'lock: another job begins');
 	sleep 1;
 	begin_query($begins, "SELECT result FROM check_sort('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')");
-	ok($node->poll_query_until('postgres', sprintf $jobs, 3), 'lock: and a third');
+	ok($node->poll_query_until('postgres', sprintf $jobs, 3), 'lock: a third job begins');
 	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
 	$closes->query('SELECT 1');
 	sleep 4;
-	is($node->safe_psql('postgres', 'SELECT sum(jobs) FROM gpusort_devices()'), '3', 'lock: all of them wait');
+	is($node->safe_psql('postgres', 'SELECT sum(jobs) FROM gpusort_devices()'), '3', 'lock: all three jobs wait');
 	device_is("STUCK_KB=$never");
-	is($_->query('SELECT 1'), "same\n1", 'lock: they go on when they can') for $waits, $begins;
+	is($_->query('SELECT 1'), "same\n1", 'lock: the waiting sorts return all rows at last') for $waits, $begins;
 	is($node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()'), $service,
-		'lock: in the same process');
-	unlike(slurp_file($node->logfile, $offset), qr/goes on without the GPU|hangs/, 'lock: nothing was lost');
+		'lock: the device process is the same');
+	unlike(slurp_file($node->logfile, $offset), qr/goes on without the GPU|hangs/, 'lock: no sort fell back to the CPU');
 	$_->quit for $closes, $waits, $begins;
 	device_unused($node, 'lock');
 }
 
-# one that has the lock and does not come back hangs
+# a call that holds the lock and does not return is regarded as hanging
 {
 	my $offset = -s $node->logfile;
 	my $s = new_session($node);
@@ -139,15 +140,15 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 		. "check_sort('SELECT id, k FROM t ORDER BY k')"), 'same', 'a call that hangs');
 	device_is("STUCK_KB=$never");
 	ok($node->log_contains(qr/hangs and is killed\n.*device \d has made no progress with a sort for 1 s/, $offset),
-		'a call that hangs: it is noticed');
+		'a call that hangs: the log reports it');
 	ok($node->poll_query_until('postgres',
 		"SELECT bool_and(state = 'ready' AND process_pid <> $service) FROM gpusort_devices()"),
-		'a call that hangs: a new process');
+		'a call that hangs: a new process starts');
 	$s->quit;
 	device_unused($node, 'a call that hangs');
 }
 
-# who waits can be cancelled, and what it has comes back
+# a waiting sort can be cancelled, and its resources are freed
 {
 	my $s = new_session($node);
 	my $pid = $s->query('SELECT pg_backend_pid()');
@@ -155,7 +156,7 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 	device_is('STUCK_ROWS=90000');
 	$s->query("SET work_mem = '64MB'");
 	begin_query($s, 'SELECT count(*) FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) s');
-	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), 'cancel: there is a job');
+	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), 'cancel: a job runs');
 	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
 	$s->query('SELECT 1');
 	like($s->{stderr}, qr/canceling statement/, 'cancel: the statement ends');
@@ -165,7 +166,7 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 	others_go('after a cancel');
 }
 
-# as many as there are slots, at once: more than threads
+# as many sorts at the same time as there are slots, which are more than threads
 {
 	my $script = $node->basedir . '/script.sql';
 

@@ -1,7 +1,8 @@
-# What a device says is checked before it is used: wrong rids, keys, rows, lengths, places
-# and counts are found, counted, logged, and the rows come from the CPU; where wrong rows
-# were returned already, the query ends with an error.  GPUSORT_TEST_LIBRARY as in
-# service.pl.
+# wrong_answers.pl: wrong results of a device.
+#
+# The host checks a device's results: wrong rids, keys, rows, lengths, places and counts are found, counted and logged,
+# and the CPU sorts the rows. If wrong rows were returned before the fault was found, the query ends with an error.
+# GPUSORT_TEST_LIBRARY names another GPU library than the fake device.
 use strict;
 use warnings;
 
@@ -24,7 +25,7 @@ restart_after_crash = off
 CONF
 
 device_ready($node, 'start');
-# several chunks of rids: the last row in the order of -id is the input's first
+# several chunks of rids: the last row in descending order of id is the first of the input
 my $rows = 80_000;
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT i::int4 AS id, (mix(i) - 2147483648)::int4 AS k, mix(i * 7) * 1000003 - 2000000000000000 AS w,
@@ -35,14 +36,14 @@ VACUUM ANALYZE t;
 SQL
 
 my %set = (keys => "SET work_mem = '256MB';", rows => "SET work_mem = '256kB';", only => "SET work_mem = '256MB';");
-# what a sort of this mode reads
+# the query of each mode, without its sort keys
 my %from = (keys => 'SELECT * FROM t ORDER BY', rows => 'SELECT * FROM t ORDER BY',
 	only => 'SELECT w, k FROM t ORDER BY');
 my $route = "SELECT sort_route('%s')";
 
 sub fallbacks { return $node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat') }
 
-# A wrong answer that is noticed in time.
+# A wrong result that is found before a wrong row is returned.
 sub noticed
 {
 	my ($mode, $fault, $order, $name, $set) = @_;
@@ -52,9 +53,9 @@ sub noticed
 	$set = $set{$mode} . ($set // '') . "SET gpusort.device_fault = $fault;";
 	is($node->safe_psql('postgres', "$set SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
 		"GpuSort $rows same", $name);
-	cmp_ok(fallbacks(), '>', $before, "$name: counted");
+	cmp_ok(fallbacks(), '>', $before, "$name: a fallback is counted");
 	like($node->safe_psql('postgres', "$set SELECT sort_route('$q')"), qr/^(?:cpu|presorted).*device failed/,
-		"$name: Sort Route says so");
+		"$name: Sort Route reports it");
 }
 
 my %said = (
@@ -67,13 +68,13 @@ my $start = -s $node->logfile;
 
 for my $mode (sort keys %set)
 {
-	# the modes are what they are taken for
+	# each setting selects its mode
 	my $explain = $node->safe_psql('postgres', "$set{$mode} EXPLAIN (ANALYZE, COSTS OFF) $from{$mode} w, k");
-	like($explain, $mode eq 'rows' ? qr/Sort Device: rows/ : qr/Sort Device: keys/, "$mode: what travels");
+	like($explain, $mode eq 'rows' ? qr/Sort Device: rows/ : qr/Sort Device: keys/, "$mode: rows or keys are sent");
 	like($explain, $mode eq 'only' ? qr/keys only/ : qr/device ready/, "$mode: the route");
 	for my $fault ('corrupt', 'corrupt_bit', 'corrupt_size', 'corrupt_place', 'corrupt_count')
 	{
-		# noticed too late otherwise: a row behind a chunk's last may be one of the job's
+		# only verify finds this in time: a row behind a chunk's last may be a row of the job
 		noticed($mode, $fault, 'w, k', "$mode: $fault") unless $mode eq 'rows' && $fault eq 'corrupt_count';
 		noticed($mode, $fault, 'w, k', "$mode: $fault, verify", 'SET gpusort.verify = on;');
 	}
@@ -86,14 +87,14 @@ ok($node->log_contains(qr/goes on without the GPU: $_/, $start), "logged: $_") f
 	is(scalar @lines, 1, 'logged once');
 }
 
-# later chunks: what was returned is the right beginning, so the rows go on
-noticed('keys', 'corrupt_late', 'id', 'keys: a row comes twice, late');
-# keys whose order only a comparison tells: the result is taken as a whole
-noticed('keys', 'corrupt_late', 'w DESC, f, k DESC, id', 'keys: the same, keys are not exact');
+# a fault in a later chunk: the returned rows are right, and the CPU sorts the remaining ones
+noticed('keys', 'corrupt_late', 'id', 'keys: a row is returned twice, in a late chunk');
+# keys that are not exact need comparisons: the whole result is read before the first row is returned
+noticed('keys', 'corrupt_late', 'w DESC, f, k DESC, id', 'keys: a row is returned twice, keys are not exact');
 noticed('keys', 'corrupt_bit', 'w, f, k, id', 'keys: a wrong rid, keys are not exact');
-# keys alone: none is returned before all have been checked
-noticed('only', 'corrupt_late', 'w, k', 'only: a key comes twice, late');
-# it is not: no result can be right
+# keys only: all keys are checked before the first is returned
+noticed('only', 'corrupt_late', 'w, k', 'only: a key is returned twice, in a late chunk');
+# a fault that is found after wrong rows were returned: the query fails
 my %wrong = (keys => 'id DESC', rows => 'w');
 for my $mode (sort keys %wrong)
 {
@@ -105,13 +106,13 @@ for my $mode (sort keys %wrong)
 
 	fails_like($node, "$set{$mode} $fault SELECT count(*) FROM ($q OFFSET 0) s",
 		qr/GPU returned a wrong sort result after rows had been returned/,
-		"$mode: wrong rows were returned");
-	# unless nothing was returned before all was here
+		"$mode: an error after wrong rows were returned");
+	# verify reads the whole result before it returns the first row
 	is($node->safe_psql('postgres', "$set{$mode} $fault SET gpusort.verify = on; SELECT md5(string_agg(s::text, ',')) "
-		. "FROM ($q OFFSET 0) s"), $want, "$mode: with verify none were");
+		. "FROM ($q OFFSET 0) s"), $want, "$mode: with verify all rows are right");
 	$s->query("$set{$mode} $fault");
 	is($s->query("BEGIN; DECLARE c CURSOR FOR $q; FETCH 1 c; MOVE ALL c; COMMIT; SELECT 1") =~ s/.*\n//sr, '1',
-		"$mode: nor with a cursor");
+		"$mode: a cursor returns no wrong row");
 	is($s->{stderr}, '', "$mode: no error");
 	$s->query('SET gpusort.device_fault = none');
 	session_ok($s, "$mode: after it");
@@ -119,7 +120,7 @@ for my $mode (sort keys %wrong)
 	device_unused($node, "$mode: wrong rows");
 }
 
-# arrays
+# gpusort_array()
 for my $fault ('corrupt', 'corrupt_bit', 'corrupt_place', 'corrupt_count')
 {
 	for my $algorithm ('gpu_radix', 'gpu_counting')
@@ -130,7 +131,7 @@ for my $fault ('corrupt', 'corrupt_bit', 'corrupt_place', 'corrupt_count')
 			. "FROM t", qr/"$algorithm" cannot sort this array/, "gpusort_array(), $algorithm: $fault");
 		is(fallbacks(), $before + 1, "gpusort_array(), $algorithm: $fault: counted");
 	}
-	# from 16 on the aggregate's order is a Sort in the plan
+	# since PostgreSQL 16 the order of an aggregate is a Sort in the plan
 	is($node->safe_psql('postgres', "SET gpusort.enable = off; SET gpusort.device_fault = $fault; SELECT "
 		. "gpusort_array(array_agg(k), 'auto') = (SELECT array_agg(k ORDER BY k) FROM t) FROM t"), 't',
 		"gpusort_array(), auto: $fault");
@@ -139,7 +140,7 @@ is($node->safe_psql('postgres', "SELECT gpusort_array(array_agg(k), 'gpu_radix')
 	. "FROM t) FROM t"), 't', 'gpusort_array()');
 device_unused($node, 'arrays');
 
-# rows of every length, with NULLs or without, and of one long column: their checksums are right
+# rows of all lengths, with and without NULLs, and of one long column have right checksums
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE lengths AS SELECT mix(i) AS k, CASE WHEN i % 3 > 0 THEN i END AS a, repeat('y', (i % 700)::int) AS b,
 	CASE WHEN i % 5 = 0 THEN NULL ELSE (i % 2)::int::bool END AS c
@@ -150,7 +151,7 @@ for my $q ('SELECT * FROM lengths ORDER BY k', 'SELECT b, k FROM lengths ORDER B
 {
 	is($node->safe_psql('postgres', "$set{rows} SELECT nodes || ' ' || result FROM check_sort('$q')"), 'GpuSort same',
 		"lengths: $q");
-	like($node->safe_psql('postgres', "$set{rows} SELECT sort_route('$q')"), qr/^gpu radix/, "lengths: $q: went there");
+	like($node->safe_psql('postgres', "$set{rows} SELECT sort_route('$q')"), qr/^gpu radix/, "lengths: $q: the GPU sorts");
 }
 
 $node->stop;

@@ -22,6 +22,9 @@
  *						device_trim(), as the GPU library's kept blocks do
  *		CRASH_SORT, CRASH_GATHER, CRASH_CONTEXT, ABORT_SORT
  *						number of a device whose driver crashes in this call
+ *		STUCK_ROWS, STUCK_KB
+ *						sorts of at least this number of rows, allocations of at
+ *						least this size, block until the setting is changed
  *		JOB_TIMES, RADIX_TIMES
  *						factors on the reported costs of a job's hand-over and
  *						of gpu_radix

@@ -245,7 +245,7 @@ check_interrupted(int algorithm)
  * ------------------------------------------------------------------------
  */
 /*
- * Makes a context, a stream, an event and blocks of memory.  Returns the first
+ * Makes a context, streams, events and blocks of memory.  Returns the first
  * status other than GPUSORT_OK.
  */
 static GpusortStatus

@@ -157,7 +157,7 @@ check_random(std::mt19937_64 &random)
 		{
 			uint32_t	from = order[i];
 
-			/* without rids, equal keys may exchange their other bits */
+			/* keys_out has whole keys, in the order of the stable sort */
 			if (problem.output & GPUSORT_OUT_KEYS)
 				right = memcmp(keys_out.p.get() + i * width, keys.p.get() + from * width,
 							   width) == 0;
