@@ -13,14 +13,15 @@ use PostgreSQL::Test::Utils;
 use POSIX ();
 use Test::More;
 
-# page faults are counted below: of small pages, in this process and those it starts (PR_SET_THP_DISABLE)
+# page faults are counted with small pages: switches huge pages off for this process and its children
+# (PR_SET_THP_DISABLE)
 my %prctl = (x86_64 => 157, aarch64 => 167);
 my $machine = (POSIX::uname())[4];
 my $small_pages = defined $prctl{$machine} && syscall($prctl{$machine}, 41, 1, 0, 0, 0) == 0;
 
 my $node = new_node('memory', conf => "gpusort.device = off\n");
 
-# functions of few rows that the planner believes to be many
+# functions that return few rows where the planner expects many
 for my $rows (10, 10_000, 1_000_000, 1_000_000_000)
 {
 	$node->safe_psql('postgres', <<SQL);
@@ -30,7 +31,7 @@ CREATE FUNCTION f$rows(n int, nulls bool) RETURNS TABLE (k int8, id int, t text)
 SQL
 }
 
-# 20 MB of address space is enough for whatever stands beside the sorts
+# 20 MB of address space allow for memory that is not the sort's
 my %query = (
 	rows => "SELECT k, id, t FROM f%d(%d, %s) ORDER BY k NULLS FIRST, id",
 	'keys only' => "SELECT k FROM (SELECT k FROM f%d(%d, %s) OFFSET 0) s ORDER BY k");
@@ -72,11 +73,11 @@ SKIP:
 	system("prlimit --pid=$pid --as=$limit:unlimited") == 0 or die 'prlimit';
 	is($s->query('SELECT count(*) FROM (SELECT k, id FROM f1000000000(3, true) ORDER BY k OFFSET 0) s'), '3',
 		'a small sort in a small address space');
-	is($s->{stderr}, '', 'without an error');
+	is($s->{stderr}, '', 'a small sort in a small address space: no error');
 	$s->quit;
 }
 
-# what is kept for later sorts is no more than work_mem, also after that was lowered
+# memory that is kept for later sorts is at most work_mem, also after work_mem was lowered
 $node->safe_psql('postgres', "CREATE TABLE big AS SELECT i AS id, mix(i) AS k FROM generate_series(1, 700000) i; "
 	. "ANALYZE big");
 my $s = new_session($node);
@@ -93,10 +94,10 @@ $kept = memory_of($pid, 'VmSize') - $before;
 cmp_ok($kept, '<', 8192 + 4096, "work_mem is lowered: $kept kB after the next sort, however small");
 $s->query("SELECT count(*) FROM (SELECT * FROM big ORDER BY k OFFSET 0) s");
 $kept = memory_of($pid, 'VmSize') - $before;
-cmp_ok($kept, '<', 8192 + 4096, "and $kept kB after a large one");
+cmp_ok($kept, '<', 8192 + 4096, "work_mem is lowered: $kept kB after a large sort");
 $s->quit;
 
-# a sort finds again what the same one before it had
+# a sort reuses the memory of the previous one
 SKIP:
 {
 	skip 'page faults of small pages cannot be counted', 1 unless $small_pages;
@@ -113,14 +114,14 @@ SKIP:
 		my $start = $faults->();
 		$s->query('SELECT count(*) FROM (SELECT * FROM longs ORDER BY a, b OFFSET 0) s');
 		my $new = $faults->() - $start;
-		# where others need memory, the kernel may have taken some
+		# under memory pressure the kernel may have taken pages back
 		$least = $new if $run > 3 && (!defined $least || $new < $least);
 	}
 	cmp_ok($least, '<', 1000, "a sort of 60 MB, once more: $least pages are new");
 	$s->quit;
 }
 
-# one execution of many has less work_mem than those before
+# one of many executions has less work_mem than the previous ones
 is($node->safe_psql('postgres', <<SQL), 't', 'work_mem changes between the sorts of one node');
 SET work_mem = '32MB';
 SELECT bool_and(s.a = (SELECT array_agg(mix(j) ORDER BY mix(j)) FROM generate_series(1, 4000 + i) j))
@@ -128,8 +129,8 @@ FROM generate_series(1, 8) i, set_config('work_mem', CASE WHEN i % 3 = 0 THEN '6
 	LATERAL (SELECT array_agg(k) AS a FROM (SELECT k, id FROM big WHERE id <= 4000 + i ORDER BY k OFFSET 0) x) s;
 SQL
 
-# Long rows: a merge takes about what a Sort takes, which depends on how many runs are merged at once.
-# The values are of 20 characters by turns, or the planner would make them constants.
+# Long rows: a merge takes about the memory of a stock Sort, which depends on the number of runs merged at once.
+# The values use 20 characters in turn, because the planner would fold constant values.
 my $long = "repeat(chr(64 + i %% 20), %s) AS t FROM generate_series(1, %d) i";
 for my $case (
 	[ 'rows of 20 MB', '4MB', sprintf("SELECT mix(i) AS k, $long ORDER BY k", '20000000', 30) ],
@@ -165,7 +166,7 @@ for my $case (
 	cmp_ok($peak{on}, '<', $peak{off} * 1.2 + 16_000, "$name: memory as a Sort takes");
 }
 
-# the order of rows that are longer than what is read at once, and of equal ones
+# the order of rows that are longer than a read buffer, and of equal rows
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE plain (k int, c text COLLATE "C", t text);
 ALTER TABLE plain ALTER c SET STORAGE PLAIN, ALTER t SET STORAGE PLAIN;

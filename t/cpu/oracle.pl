@@ -78,8 +78,8 @@ my @names = ((sort keys %types), (sort keys %strings) x 2);
 
 # how a column takes its values
 my @shapes = (
-	sub { $_[0] },                              # all over the range
-	sub { my ($full, $edges, $n) = @_;          # the edges alone; of many rows, not the longest, whose text is compared
+	sub { $_[0] },                              # the full range
+	sub { my ($full, $edges, $n) = @_;          # the edges; no long text with many rows
 		$edges = [ grep { $n < 10000 || !/131071/ } @$edges ];
 		"('{" . join(',', map { s/\\/\\\\\\\\/gr =~ s/^(.*)$/"$1"/r } @$edges) . "}'::text[])[1 + floor(random() * "
 			. @$edges . ')]' },
@@ -90,13 +90,13 @@ my @shapes = (
 		$f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f },    # sorted
 	sub { my ($full, $edges, $n) = @_; my $f = $full =~ s/\br\b/(1 - i::float8 \/ ($n + 1))/gr;
 		$f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f },  # reversed
-	sub { my ($full, $edges, $n) = @_;          # sorted but for one row in a hundred
+	sub { my ($full, $edges, $n) = @_;          # sorted except for one row in a hundred
 		my $f = $full =~ s/\br\b/(CASE WHEN random() < 0.01 THEN random() ELSE i::float8 \/ ($n + 1) END)/gr;
 		$f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f },
 	sub { my ($full) = @_; my $v = rand; my $f = $full =~ s/\br\b/$v/gr; $f =~ s/10 \^ \(random\(\)[^)]*\)/1e3/; $f });
 		  # one value
 
-# of what shape; i of n rows
+# the SQL expression of a column's values; i is the number of the row, n the number of rows
 sub string_column
 {
 	my ($type, $n) = @_;
@@ -141,7 +141,7 @@ CREATE TYPE pair AS (a int, b text);
 CREATE TYPE shade AS ENUM ('red', 'green', 'blue');
 ALTER TYPE shade ADD VALUE 'orange' AFTER 'red';
 ALTER TYPE shade ADD VALUE 'violet' AFTER 'blue';
--- a random string of some shape; r is the row's place among all
+-- a random string of a random kind; r is the row's position, from 0 to 1
 CREATE FUNCTION rstr(shape int, r float8) RETURNS text VOLATILE LANGUAGE sql AS $$
 SELECT CASE shape
 	WHEN 0 THEN (SELECT coalesce(string_agg(chr(97 + floor(random() * 2)::int), ''), '') FROM generate_series(1,
@@ -170,7 +170,7 @@ if ($node->safe_psql('postgres', q(SELECT count(*) FROM pg_collation WHERE colln
 		deterministic = false)));
 	push @collations, 'en-x-icu', 'nondeterministic';
 }
-# a locale of the C library's that has rules, where there is one
+# a locale of the C library with collation rules, if one is installed
 for my $locale (qw(en_US.utf8 de_DE.utf8 en_GB.utf8))
 {
 	my ($rc) = $node->psql('postgres', qq(CREATE COLLATION "rules" (provider = libc, locale = '$locale')));
@@ -200,7 +200,7 @@ for my $round (1 .. $rounds)
 			. pick('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST', ' ASC') }
 		  1 .. 1 + int rand 4;
 		my $order = join ', ', @order;
-		# the columns that are keys, and no other
+		# the key columns only
 		my %named = map { /^(c\d+)/ => 1 } @order;
 		push @checks,
 		  [ $mem, pick(
@@ -209,7 +209,7 @@ for my $round (1 .. $rounds)
 			"check_stable('o', '$order')",
 			"check_keys('o', '" . join(', ', sort keys %named) . "', '$order')") ];
 	}
-	# whatever sorts, however many help, whether it is checked
+	# random algorithm, number of threads and gpusort.verify
 	my $settings = sprintf "SET gpusort.algorithm = '%s'; SET gpusort.threads = %d; SET gpusort.verify = %s;\n",
 	  pick('auto', @algorithms), $n >= 65536 ? pick(1, 2, 3, 5) : pick(1, 1, 2, 3), pick('on', 'off');
 	my $sql = $settings . sprintf("SELECT setseed(%.6f);\n", rand) . "$table;\nANALYZE o;\n"

@@ -38,7 +38,7 @@ ok( $node->poll_query_until('postgres',
 	"SELECT temp_files > 0 AND temp_bytes > 10000000 FROM pg_stat_database WHERE datname = 'postgres'"),
 	'pg_stat_database counts it');
 
-# temp_file_limit: the stock server's words
+# temp_file_limit: the message of the stock server
 my %limit;
 for my $enable ('off', 'on')
 {
@@ -52,7 +52,7 @@ like($limit{on}, qr/temporary file size exceeds "?temp_file_limit"? \(2048kB\)/,
 is($limit{on}, $limit{off}, 'temp_file_limit: same message as the stock server');
 is(scalar(temp_files($node)), 0, 'temp_file_limit: no file is left');
 
-# one session through errors, at a row of the scan after runs were written
+# errors in the scan after runs were written, all in one session
 my $session = new_session($node);
 $session->query("SET work_mem = '64kB'");
 $session->query("SELECT count(*) FROM (SELECT k / (id - 290000), p FROM t ORDER BY 1) s");
@@ -76,7 +76,7 @@ $session->query('FETCH 1 FROM c');
 cmp_ok(scalar(temp_files($node)), '>', 0, 'an open cursor keeps its file');
 $session->query('ROLLBACK');
 is(scalar(temp_files($node)), 0, 'rollback: no file is left');
-# and one of a subtransaction
+# a cursor that a subtransaction opened
 $session->query("BEGIN; SAVEPOINT s; DECLARE c CURSOR FOR $query; FETCH 1 FROM c;");
 cmp_ok(scalar(temp_files($node)), '>', 0, 'an open cursor of a subtransaction keeps its file');
 $session->query('ROLLBACK TO s');
@@ -99,7 +99,7 @@ is($node->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_ls_tmpdir((SELECT o
 	. "'elsewhere'))"), 't', 'but there');
 $session->query("ROLLBACK; RESET temp_tablespaces;");
 
-# files of 1 GB, each in the next tablespace, and counted as a Sort's
+# files of 1 GB, each in the next tablespace; their number and size are those of a stock Sort
 $space = PostgreSQL::Test::Utils::tempdir();
 $node->safe_psql('postgres', "CREATE TABLESPACE further LOCATION '$space'");
 my %files;
@@ -130,7 +130,7 @@ sub peak
 	my ($enable, $mem, $sql) = @_;
 	my $s = new_session($node);
 	my $p = $s->query('SELECT pg_backend_pid()');
-	# plan, catalogs and buffers first
+	# load catalogs, plan and buffers before the measurement
 	$s->query("SET gpusort.enable = $enable; SET work_mem = '$mem'; SELECT count(*) FROM (SELECT * FROM t WHERE id > "
 		. "0 OFFSET 0) s;");
 	$s->query("SELECT count(*) FROM (SELECT * FROM t WHERE id < 1000 ORDER BY k OFFSET 0) s;");
@@ -149,7 +149,7 @@ for my $mem ('1MB', '8MB', '16MB')
 	cmp_ok($ours, '<=', $stock + 4096, "work_mem $mem bounds memory as for the stock Sort");
 }
 
-# a backend that dies
+# a backend that crashes
 $session->query("BEGIN; DECLARE c CURSOR FOR $query; FETCH 1 FROM c;");
 cmp_ok(scalar(temp_files($node)), '>', 0, 'a file before the crash');
 my $crash = -s $node->logfile;

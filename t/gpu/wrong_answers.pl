@@ -151,7 +151,7 @@ for my $q ('SELECT * FROM lengths ORDER BY k', 'SELECT b, k FROM lengths ORDER B
 {
 	is($node->safe_psql('postgres', "$set{rows} SELECT nodes || ' ' || result FROM check_sort('$q')"), 'GpuSort same',
 		"lengths: $q");
-	like($node->safe_psql('postgres', "$set{rows} SELECT sort_route('$q')"), qr/^gpu radix/, "lengths: $q: the GPU sorts");
+	like($node->safe_psql('postgres', "$set{rows} SELECT sort_route('$q')"), qr/^gpu radix/, "lengths: $q: on the GPU");
 }
 
 $node->stop;

@@ -1,8 +1,8 @@
 # QueryShapes.pm: random statements that sort the rows of ShapeTables.
 #
-# A case is a list of statements whose output is the same on every route: what is
-# ordered is ordered totally, by seq at last, and all that is random is seeded by
-# the caller.  What a case changes it rolls back.
+# A case is a list of statements whose output does not depend on the sort that
+# runs: each order is total, because it ends with seq, and the caller seeds all
+# random numbers.  A case rolls its changes back.
 package QueryShapes;
 
 use strict;
@@ -14,7 +14,7 @@ use ShapeTables;
 
 our @EXPORT = qw(shape_case select_sorted);
 
-# What an ORDER BY can have: keys of the table under this alias.
+# Random sort keys of the table with this alias.
 sub order_keys
 {
 	my ($table, $alias, $count) = @_;
@@ -41,7 +41,7 @@ sub order_keys
 	return @order;
 }
 
-# The same with an end to all ties.
+# Random sort keys that end with seq, so that there are no ties.
 sub total_order
 {
 	my ($table, $alias, $count) = @_;
@@ -98,7 +98,7 @@ sub limit
 		" LIMIT (random() * 0)::int + $k", " LIMIT abs(-$k)");
 }
 
-# A SELECT in total order.
+# A random SELECT with a total order.
 sub select_sorted
 {
 	my ($table, $other, %opt) = @_;
@@ -156,14 +156,14 @@ my %cases = (
 	plain => sub { my ($t, $o) = @_; (select_sorted($t, $o) . ';') },
 	explain => sub {
 		my ($t, $o) = @_;
-		# workers do not always take the same share
+		# the share of each worker varies between runs
 		('SET max_parallel_workers_per_gather = 0; SET jit = off; SET gpusort.device = off;',
 			'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' . select_sorted($t, $o) . ';');
 	},
 	stable => sub {
 		my ($t, $o) = @_;
 		my $order = join ', ', order_keys($t, 't');
-		# for the stock Sort, which is not stable, the caller ends the ties
+		# the stock Sort is not stable: the caller adds a key that breaks ties
 		('SET enable_indexscan = off; SET max_parallel_workers_per_gather = 0;',
 			"SELECT t.* FROM $t->{name} t" . pick('', ' WHERE t.seq % 3 = 1') . " ORDER BY $order/* in order */;");
 	},
@@ -222,7 +222,7 @@ my %cases = (
 		my $inner = pick("WHERE x.seq % 7 = t.seq % 7", 'WHERE x.seq > t.seq', '', 'WHERE x.seq <> t.seq');
 		my $lim = pick('LIMIT 3', 'LIMIT t.seq % 4', 'LIMIT 2 OFFSET t.seq % 3', 'OFFSET 5 LIMIT 1',
 			'LIMIT (SELECT t.seq % 5)', 'LIMIT coalesce(t.seq % 6, 2)');
-		# a worker's sort keeps the first bound it was given, the stock one, too
+		# a worker's sort keeps its first bound, as the stock Sort does
 		("SET max_parallel_workers_per_gather = 0;",
 			"SELECT t.seq, s.* FROM (SELECT * FROM $t->{name} ORDER BY seq LIMIT 60) t " . pick('JOIN', 'LEFT JOIN')
 			  . " LATERAL (SELECT x.seq AS y FROM $o->{name} x $inner ORDER BY " . total_order($o, 'x', 2)
@@ -330,15 +330,15 @@ SQL
 		('BEGIN;', "$q FOR " . pick('UPDATE', 'SHARE', 'NO KEY UPDATE', 'KEY SHARE SKIP LOCKED', 'UPDATE NOWAIT') . ';',
 			'ROLLBACK;');
 	},
-	# read to its end in spite of a cancel, in a statement, a cursor or a block
+	# a cancel during a statement, a cursor or a block; then the rows are read to the end
 	cancel => sub {
 		my ($t, $o) = @_;
 		my $q;
-		# how many random numbers were drawn is chance
+		# the number of random numbers drawn before the cancel varies
 		do { $q = select_sorted($t, $o) } while $q =~ /random/;
 		my $set = 'SET LOCAL statement_timeout = ' . pick(1, 1, 2, 3, 5, 10) . ';';
 
-		# it may also strike what ends it, and what comes next
+		# the cancel may also hit the statement that resets it, and the next one
 		(pick("BEGIN; $set $q \\g /dev/null\n",
 				"BEGIN; DECLARE c CURSOR FOR $q; SAVEPOINT s; $set MOVE 3 FROM c; MOVE ALL FROM c; ROLLBACK TO s;",
 				"BEGIN; SAVEPOINT s; $set DO \$do\$ DECLARE n int; r record; BEGIN FOR r IN $q LOOP BEGIN "
@@ -346,7 +346,7 @@ SQL
 					. "\$do\$; ROLLBACK TO s;"),
 			'ROLLBACK; ' x 3, "$q;");
 	},
-	# the loop's rows outlive its transactions
+	# a loop whose rows remain after a commit
 	commits => sub {
 		my ($t, $o) = @_;
 		my $q = select_sorted($t, $o, out => 't.seq');
@@ -386,7 +386,7 @@ SQL
 		"SELECT $k[0], " . join(', ', splice @agg, 0, 1 + int rand 3) . " FROM $t->{name} t" . where($t, $o, 't')
 			. " GROUP BY " . pick('', '', 'ROLLUP') . "($k[0]) ORDER BY 1;";
 	},
-	# which a trigger has sorted
+	# rows that a trigger sorts
 	changes => sub {
 		my ($t, $o) = @_;
 		my $name = $t->{name};
@@ -409,7 +409,7 @@ SQL
 			'ROLLBACK;');
 	},
 	copy => sub { my ($t, $o) = @_; ('COPY (' . select_sorted($t, $o) . ') TO STDOUT;') },
-	# what other sessions and statistics see of it, unless a device fails, for then it is read twice
+	# effects that other sessions and statistics see; not with device faults, which repeat the read
 	traces => sub {
 		my ($t, $o) = @_;
 		('SET max_parallel_workers_per_gather = 0; SET gpusort.device_fault = none; SELECT pg_stat_force_next_flush();',
@@ -458,7 +458,7 @@ sub shape_case
 	my ($tables, $kind) = @_;
 	my ($t, $o) = shuffle(@$tables);
 
-	# a table's rows straight into the sort come in most ways
+	# most cases sort the rows of a table without a join
 	$kind //= pick(sort(keys %cases), ('plain') x 6, 'stable', 'cursor');
 	return ($kind, $cases{$kind}->($t, $o));
 }

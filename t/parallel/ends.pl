@@ -19,7 +19,7 @@ min_parallel_index_scan_size = 0
 shared_buffers = 64MB
 CONF
 
-# what is compared must come from the plan that this is about
+# Checks that the query has a parallel GpuSort plan, and that its rows are those of the stock Sort.
 my $feed = sub {
 	my ($sql, $query, $name) = @_;
 	my $plan = $node->safe_psql('postgres', "$sql; EXPLAIN (COSTS OFF) $query");
@@ -62,7 +62,7 @@ SQL
 		  . pick('on', 'on', 'off') . '; SET max_parallel_workers = ' . pick(8, 8, 1, 0);
 		my $query = "SELECT $what FROM r $where ORDER BY $order, id $limit";
 		my $got = $node->safe_psql('postgres', "$set; SELECT nodes || ' ' || result FROM check_sort(\$q\$$query\$q\$)");
-		# nothing to sort where the condition is false
+		# a constant false condition leaves no sort in the plan
 		like($got, qr/^(GpuSort|no sort) same$/, "round $round: $n rows, $set: $query");
 	}
 }
@@ -79,7 +79,7 @@ INSERT INTO fat SELECT i, mix(i), repeat('y', (7000 + i % 900)::int) FROM genera
 VACUUM ANALYZE;
 SQL
 
-# rows around and beyond a block's size: computed values are rows' own, toasted ones are not
+# rows up to and above the size of a block; computed values are stored in the row, toasted values are not
 for my $mem ('64kB', '64MB')
 {
 	$feed->("SET work_mem = '$mem'", 'SELECT id, k, md5(p) FROM fat ORDER BY k', "fat rows, $mem");
@@ -89,7 +89,7 @@ for my $mem ('64kB', '64MB')
 		q(SELECT id, p || '' AS q FROM big ORDER BY k DESC), "rows in pieces without the leader, $mem");
 }
 
-# equal rows may come in any order, but each once
+# equal rows may come in any order, but each comes once
 is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), bool_and(ten >= last) FROM (SELECT id, ten, '
 	. 'lag(ten, 1, 0) OVER () AS last FROM (SELECT * FROM t ORDER BY ten OFFSET 0) x) y'),
 	'50000|50000|t', 'many ties');
@@ -119,7 +119,7 @@ SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 12) g LEFT
 	WHERE x.id % 5 = g % 5 LIMIT 3) s ON true ORDER BY 1, 2');
 SQL
 
-# EXPLAIN: the Gather's rows are those that were returned, also if nobody wants the rest
+# EXPLAIN: the Gather's row count is the number of returned rows, also if the query ends early
 my $actual = qr/\(GpuSort\) \(actual rows=(\d+)(?:\.00)? loops=(\d+)\)\n/;
 my $counted = qr/$actual[^>]*->  Gather \(actual rows=\1(?:\.00)? loops=\2\)/;
 for my $case ([ 'all', '', '50000 1', 'SELECT id, k FROM t ORDER BY k' ],
@@ -136,7 +136,7 @@ for my $case ([ 'all', '', '50000 1', 'SELECT id, k FROM t ORDER BY k' ],
 	is($plan =~ $counted ? "$1 $2" : $plan, $want, "EXPLAIN: $name");
 }
 
-# nobody sees a setting that workers are launched by
+# a setting that is changed for the launch of workers is not visible to queries
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION restricted() RETURNS text LANGUAGE plpgsql PARALLEL RESTRICTED AS
 	$$ BEGIN RETURN current_setting('parallel_leader_participation'); END $$;
@@ -151,7 +151,7 @@ for my $leader ('on', 'off')
 	$feed->($set, "SELECT id, k FROM t WHERE '$leader' = safe(id) ORDER BY k, id", "a filter, $leader");
 }
 
-# prepared plans, with parallelism and where it cannot be
+# prepared plans, with parallelism and where it is not allowed
 is($node->safe_psql('postgres', <<'SQL'), "2\n10\n50000\n50000\n10", 'prepared plans and cursors');
 PREPARE p (int) AS SELECT id FROM t ORDER BY k, id LIMIT $1;
 SET plan_cache_mode = force_generic_plan;
@@ -170,7 +170,7 @@ SELECT 'done';
 SQL
 is($portal, 'done', 'a cursor that is closed early');
 
-# a session that reads some rows and goes
+# a session that reads some rows and disconnects
 my $session = new_session($node);
 for my $mem ('64kB', '64MB')
 {
@@ -183,7 +183,7 @@ for my $mem ('64kB', '64MB')
 	}
 }
 
-# many short executions, explained, whole or ended early, of few workers or many: nobody waits for ever
+# many short executions with few or many workers, with EXPLAIN, read whole or in part: none hangs
 $session->query("SET statement_timeout = '100s'");
 for (1 .. ($ENV{GPUSORT_STRESS} || 40))
 {
@@ -198,7 +198,7 @@ is($session->{stderr}, '', 'many short executions');
 $session->query('RESET ALL');
 no_timeout($session);
 
-# a worker is terminated while it waits for room
+# a worker is terminated while it waits for free blocks
 my $victim = new_session($node);
 # or the leader may have taken all rows before they came
 $victim->query('SET parallel_leader_participation = off');
@@ -208,11 +208,11 @@ $victim->quit;
 $session->quit;
 
 ok($node->poll_query_until('postgres',
-	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
-is(scalar(temp_files($node)), 0, 'no file is left');
+	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker remains');
+is(scalar(temp_files($node)), 0, 'no temporary file remains');
 $node->stop;
 
-# a small /dev/shm, in a name space of the server's own: no workers, and no error
+# a small /dev/shm, in a mount name space of the server: the query runs without workers and without an error
 my $small = q(mount -t tmpfs -o size=3M tmpfs /dev/shm && exec unshare -U --map-user=1000 --map-group=1000 "$@");
 SKIP:
 {
@@ -229,5 +229,5 @@ SKIP:
 		$node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; $rows"), 'a small /dev/shm: rows');
 	system_or_bail('pg_ctl', '-D', $node->data_dir, '-m', 'fast', '-w', 'stop');
 }
-unlike(slurp_file($node->logfile), qr/TRAP|PANIC|was terminated by signal/, 'the log');
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC|was terminated by signal/, 'no crash in the log');
 done_testing();

@@ -26,8 +26,8 @@ shared_buffers = 64MB
 work_mem = 64MB
 CONF
 
-# k has many ties, n NULLs, of p and q eight bytes tell little; the rows of few are not known to be many, one of
-# long's is longer than a chunk
+# t: k has many ties, n has NULLs, p and q have long common prefixes. few: the planner expects few rows, many come.
+# long: one row is longer than a chunk.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE t AS SELECT i AS id, (mix(i) % 5000)::int AS k, (mix(i) % 3)::int AS three, (mix(i * 3) / 1e3)::float8 AS
 	f, NULLIF(mix(i * 5) % 100, 7)::int8 AS n,
@@ -45,8 +45,8 @@ VACUUM ANALYZE t, long, nine;
 CREATE FUNCTION same(x bigint) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS
 	'SELECT x + 0 * length(current_setting($$my.n$$, true))';
 SQL
-# Rows of one kind of process alone; the other is slow, so that it has few of them to look at.  Immutable, or the rows
-# would not go to one device.
+# Keeps the rows that the leader, or a worker, reads. The other kind of process is slow, so that it reads few rows. The
+# function is declared immutable, because rows of volatile functions do not go to a device.
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION shared_by(whose text, id int) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 10 AS $$
 BEGIN
@@ -68,12 +68,12 @@ sub same_rows
 		"$name: rows");
 }
 
-# What EXPLAIN says
+# EXPLAIN
 my $plan = $node->safe_psql('postgres', "$explain SELECT * FROM t ORDER BY k");
 my $how = qr/Sort Method: gpu radix  Memory: \d+kB\n  Sort Route: gpu radix: .*60000 rows.*\n  Sort Phases: .*\n/;
 my $device = qr/Sort Device: rows .*up=\d+kB down=\d+kB\n/;
 like($plan, qr/^Custom Scan \(GpuSort\) \(actual .*rows=60000.*\n  Sort Key: k\n  $how  $device  ->  Gather/,
-	'EXPLAIN: the sort of all');
+	'EXPLAIN: the sort of all rows');
 like($plan, qr/Worker 0:  Sort Method: gpu  .*\n.*Worker 0:  Sort Route: sent to one GPU with all participants' rows/,
 	'EXPLAIN: a worker');
 sub sent
@@ -91,19 +91,19 @@ note $plan;
 my $learned = q(SELECT string_agg(part || coalesce(log2_rows::text, ''), ' ' ORDER BY part, log2_rows) FROM
 	gpusort_device_model() WHERE jobs > 0);
 my $by_all = $node->safe_psql('postgres', $learned);
-like($by_all, qr/\bsort_6417\b/, 'the device is learned from, as from so many rows');
-unlike($by_all, qr/\bsort_641[0-6]\b/, '... and not from the rows of each');
-# rows go to a device where memory is full
+like($by_all, qr/\bsort_6417\b/, 'the job corrects the factor of its total number of rows');
+unlike($by_all, qr/\bsort_641[0-6]\b/, '... and no factor of one participant\'s number of rows');
+# row mode, because work_mem is small
 $node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; SET work_mem = '1MB'; $explain SELECT * FROM t "
 	. "ORDER BY k");
-like($node->safe_psql('postgres', $learned), qr/\bsort_6417\b/, '... as from the same rows of one process');
-# what else is expected shall not depend on how busy this machine is
+like($node->safe_psql('postgres', $learned), qr/\bsort_6417\b/, '... as a serial sort of these rows does');
+# learning is switched off, so that the following results do not depend on the load of this machine
 $node->append_conf('postgresql.conf', 'gpusort.device_learn = off');
 $node->reload;
 ok($node->poll_query_until('postgres', "SELECT setting = 'off' FROM pg_settings WHERE name = 'gpusort.device_learn'"),
 	'learning is off');
 
-# Rows, by kinds of keys, workers, and what the leader does beside
+# Rows, for kinds of keys, numbers of workers, with and without participation of the leader
 for my $order ('k, id', 'f DESC, id', 'n NULLS FIRST, id', 'n DESC, id', 'three, k, id', 's, id', 's DESC', 'p, id',
 	'p DESC, id DESC', 'three, p, k, id', 'm, id', 'm DESC NULLS LAST, q, id', 'q DESC, m, id')
 {
@@ -116,7 +116,7 @@ for my $order ('k, id', 'f DESC, id', 'n NULLS FIRST, id', 'n DESC, id', 'three,
 		. "ORDER BY $order",
 		"$set: some rows by $order", $set);
 }
-# what strings have in common is in no key
+# keys leave out the common prefix of strings
 unlike($node->safe_psql('postgres', "$explain SELECT $_ FROM t ORDER BY s"), qr/\d{4} ties compared/,
 	"$_: a prefix is left out") for '*', 'id, s', "id, s || '' AS s";
 same_rows('SELECT * FROM t WHERE id < 0 ORDER BY k', 'no rows');
@@ -124,7 +124,7 @@ same_rows("SELECT * FROM t WHERE id % 6000 = $_ ORDER BY s, id", "few rows by s,
 is(by_device('SELECT * FROM few ORDER BY k'), 1, 'more than expected: on the device');
 same_rows('SELECT * FROM few ORDER BY k, id', 'more than expected');
 
-# shares: the leader's, who sees to it that there is room while it waits itself, and the workers', as many as expected
+# rows of the leader alone, which also enlarges the job for itself; then rows of the workers alone
 for my $whose ('leader', 'workers')
 {
 	my $rows = $whose eq 'leader' ? 'few' : 't';
@@ -133,15 +133,15 @@ for my $whose ('leader', 'workers')
 	my $all = $node->safe_psql('postgres', "$set; $explain $query");
 	my ($leaders, $workers) = (sent($all, qr/^ +/m), sent($all, qr/Worker \d:  /));
 	note $all;
-	cmp_ok($whose eq 'leader' ? $leaders : $workers, '>', 1000, "the $whose: rows");
-	is($whose eq 'leader' ? $workers : $leaders, 0, '... and of nobody else');
+	cmp_ok($whose eq 'leader' ? $leaders : $workers, '>', 1000, "all rows are read by the $whose");
+	is($whose eq 'leader' ? $workers : $leaders, 0, '... and none by other processes');
 	like($all, qr/^Custom Scan \(GpuSort\) \(.*rows=${\($leaders + $workers)}\b.*\n(?:  Sort.*\n)*  Sort Device: rows/m,
 		'... on the device');
 	is($node->safe_psql('postgres', "$set; SELECT bool_and(k >= last) IS NOT FALSE, count(*) = count(DISTINCT id) FROM "
 		. "(SELECT id, k, lag(k) OVER () AS last FROM ($query OFFSET 0) x) y") =~ s/^\d+\n//r, 't|t', '... in order');
 }
-# a leader that ends without rows before workers begin that find them: theirs are sorted.  A plan for any
-# argument evaluates the function in each process.
+# The leader reads no rows and ends before the workers begin, which read all rows. A generic plan evaluates the function
+# in each process.
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION mine(whose text) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS
 	$$ BEGIN RETURN (current_setting('my.pid') = pg_backend_pid()::text) = (whose = 'leader'); END $$;
@@ -166,13 +166,13 @@ $begun->quit;
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET post_auth_delay');
 $node->reload;
 is(sent($node->safe_psql('postgres', "SET parallel_leader_participation = off; $explain SELECT * FROM few ORDER BY k"),
-	qr/^ +/m), 0, 'a leader that is to have no share has none');
+	qr/^ +/m), 0, 'a leader that does not participate sends no rows');
 like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain SELECT * FROM t ORDER BY k"),
-	qr/Workers Launched: 0\n.*Feed\) \(actual .*rows=60000/s, 'no worker: the leader alone');
+	qr/Workers Launched: 0\n.*Feed\) \(actual .*rows=60000/s, 'no worker: the leader sends all rows');
 same_rows('SELECT * FROM t ORDER BY k, id', 'no worker', 'SET max_parallel_workers = 0');
 same_rows('SELECT * FROM t ORDER BY k, id', 'fewer than planned',
 	'SET max_parallel_workers = 1; SET max_parallel_workers_per_gather = 4');
-# workers who have ended before the leader looks for them
+# workers that end before the leader attaches to their queues
 my $late = "SET gpusort.device_fault = 'late_leader'";
 for my $order ('k, id', 's, id')
 {
@@ -181,13 +181,13 @@ for my $order ('k, id', 's, id')
 	same_rows("SELECT * FROM t ORDER BY $order", "a late leader without workers, $order",
 		"$late; SET max_parallel_workers = 0");
 }
-is($node->safe_psql('postgres', <<'SQL'), 'same', 'run again and again, also not to the end');
+is($node->safe_psql('postgres', <<'SQL'), 'same', 'rescans, read to the end and in part');
 SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
 SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g LEFT JOIN LATERAL (
 	SELECT id FROM (SELECT id, k FROM t ORDER BY k, id OFFSET 0) x
 	WHERE x.id % 5 = g % 5 LIMIT 3) s ON true ORDER BY 1, 2');
 SQL
-is($node->safe_psql('postgres', <<'SQL'), "same\n0", 'run again and again without workers');
+is($node->safe_psql('postgres', <<'SQL'), "same\n0", 'rescans without workers');
 SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
 SET max_parallel_workers = 0;
 SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g LEFT JOIN LATERAL (
@@ -195,7 +195,7 @@ SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g LEFT 
 	WHERE x.id % 5 = g % 5 LIMIT 3) s ON true ORDER BY 1, 2');
 SELECT count(*) FROM gpusort_progress;
 SQL
-# a planner may expect more rows than can be counted
+# the planner may expect more rows than an integer holds
 $node->safe_psql('postgres', 'CREATE FUNCTION many() RETURNS SETOF int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE '
 	. q(ROWS 1e9 AS 'BEGIN RETURN NEXT 1; END'));
 same_rows('SELECT id FROM t, many() a, many() b ORDER BY k, a + b, id', 'far more expected');
@@ -207,13 +207,13 @@ is(by_device('SELECT id, k FROM t JOIN two_immutable() g ON three = g ORDER BY k
 same_rows('SELECT id, k FROM t JOIN two_immutable() g ON three = g ORDER BY k, id', 'rows of a function');
 device_unused($node, 'rows');
 
-# By what it is expected to take; with processors for all, and memory, workers merge as quickly
+# The router's choice. If each worker has a CPU and memory, a merge of the workers' sorts is as fast.
 my $auto = "SET gpusort.algorithm = auto; SET work_mem = '1MB'";
 $node->safe_psql('postgres', 'CREATE TABLE more AS SELECT i AS id, mix(i) AS k FROM generate_series(1, 1000000) i; '
 	. 'VACUUM ANALYZE more');
 is(by_device('SELECT * FROM t ORDER BY k', 'SET gpusort.algorithm = auto'), 0, 't: too few rows');
 is(by_device('SELECT * FROM more ORDER BY k', $auto), 1, 'more: enough rows');
-# strings, if their first ones have different keys; otherwise the leader would resolve all ties
+# strings, if the first rows have different keys; otherwise the leader would have to resolve all ties
 for my $case ([ 'md5(k::text)', 1 ], [ "'one of ten ' || k % 10", 0 ], [ "'one of many ' || k", 1 ])
 {
 	my ($s, $went) = @$case;
@@ -224,7 +224,7 @@ for my $case ([ 'md5(k::text)', 1 ], [ "'one of ten ' || k % 10", 0 ], [ "'one o
 		. 'ORDER BY s OFFSET 0) x) y'), '1000000|1000000|t', "$s: rows");
 }
 
-# What is not for it
+# Queries that do not use one job of all participants
 for my $case ([ 'SELECT * FROM t ORDER BY k LIMIT 10', 'a LIMIT' ],
 	[ 'SELECT *, ARRAY[k] AS a FROM t ORDER BY a', 'arrays' ],
 	[ 'SELECT * FROM t ORDER BY k', 'verification', 'SET gpusort.verify = on' ],
@@ -236,7 +236,7 @@ for my $case ([ 'SELECT * FROM t ORDER BY k LIMIT 10', 'a LIMIT' ],
 	is(by_device($query, $set), 0, "$name: not on the device");
 	same_rows($query =~ s/(BY \w+)/$1, id/r, $name, $set);
 }
-# its keys' job, and that of the statement before, may still be closing
+# jobs of the last statements may still be closing
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION jobs_held() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE n bigint;
@@ -252,7 +252,7 @@ SQL
 is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT id FROM t ORDER BY k, id; MOVE 10 FROM c; SELECT '
 	. 'jobs_held(); COMMIT'), '0', 'a cursor holds nothing');
 
-# A row that has no place there: once more, without the device
+# A row that does not fit a chunk or a key: the sort is repeated without the device
 for my $query (q(SELECT id, p || '' AS q FROM long ORDER BY k), 'SELECT * FROM nine ORDER BY a, b')
 {
 	is(by_device($query), 0, "$query: not on the device in the end");
@@ -260,7 +260,7 @@ for my $query (q(SELECT id, p || '' AS q FROM long ORDER BY k), 'SELECT * FROM n
 }
 device_unused($node, 'no place');
 
-# Faults, before rows are returned and after: each row once, in order
+# Faults before and after the first returned row: each row is returned once, in order
 my $sums = 'count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT *, lag(o) OVER () AS last FROM '
 	. '(SELECT id, KEY AS o FROM t ORDER BY KEY OFFSET 0) x) y';
 for my $fault ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down', 'kill_up', 'kill_sort',
@@ -270,7 +270,7 @@ for my $fault ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_d
 	my $key = pick('k', 'three', 'id', 's', 'p', 'q');
 	my $fallbacks = $node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat');
 	device_ready($node, $fault);
-	# a process that did nothing well is not followed by another at once
+	# a successful job, because after a process without one the next process starts late
 	$node->safe_psql('postgres', 'SELECT count(*) FROM (SELECT id FROM t ORDER BY k OFFSET 0) x');
 	is($node->safe_psql('postgres', "SET gpusort.device_fault = $fault; SET max_parallel_workers_per_gather = "
 		. pick(1, 2, 5) . '; SELECT ' . $sums =~ s/KEY/$key/gr), '60000|60000|1800030000|t', "$fault, by $key");
@@ -279,12 +279,12 @@ for my $fault ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_d
 	device_unused($node, $fault);
 }
 
-# Found wrong when all rows were given
+# A wrong result that is found after all rows were returned
 fails_like($node, 'SET gpusort.device_fault = corrupt_late; SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) '
 	. 'x', qr/GPU returned a wrong sort result after rows had been returned/, 'corrupt_late');
 device_unused($node, 'corrupt_late');
 
-# The process is killed with so many rows given: the same rows still come, ties among them
+# The device process is killed after some rows were returned: the remaining rows come, also ties with returned rows
 gate_make($node);
 for my $key ('k', 'three', '7', 'id', 's', 'p', 'q')
 {
@@ -295,7 +295,7 @@ for my $key ('k', 'three', '7', 'id', 's', 'p', 'q')
 	  . "FROM (SELECT id, KEY AS o, p FROM t ORDER BY KEY OFFSET 0) x OFFSET 0) y"
 	  	=~ s/KEY/$key eq '7' ? 'id * 0' : $key/ger;
 
-	# what is known of equal rows that were given may be more than memory
+	# the record of returned equal rows may be larger than memory
 	$s->query("SET work_mem = '" . pick('64kB', '64MB') . "'");
 	gate_shut();
 	begin_query($s, $q);
@@ -303,7 +303,7 @@ for my $key ('k', 'three', '7', 'id', 's', 'p', 'q')
 	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
 	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
 	kill 'KILL', $pid;
-	ok(process_ends($pid), "$key: the process is gone");
+	ok(process_ends($pid), "$key: the process has ended");
 	gate_open();
 	is($s->query('SELECT 1'), "60000|60000|1800030000|t\n1", "killed at row $at by $key: the same rows");
 	is($s->{stderr}, '', "$key: no error");
@@ -313,7 +313,7 @@ for my $key ('k', 'three', '7', 'id', 's', 'p', 'q')
 	device_unused($node, $key);
 }
 
-# Ends that come early: errors in a worker and above, a timeout, with and without a job that hangs
+# Early ends: errors in a worker and above the sort, and a timeout, with and without a job that hangs
 my $session = new_session($node);
 for my $fault ('none', 'hang_up', 'hang_sort', 'hang_down')
 {
@@ -325,14 +325,15 @@ for my $fault ('none', 'hang_up', 'hang_sort', 'hang_down')
 	device_unused($node, "$fault: timeout");
 }
 
-# A worker is terminated while its rows go up
+# A worker is terminated while it sends rows
 $session->query('SET gpusort.device_fault = hang_up; SET gpusort.algorithm = gpu_radix');
 worker_terminated($node, $session, 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s',
 	'SET gpusort.device_fault = none');
 device_unused($node, 'a terminated worker');
 $session->quit;
 
-# Many at once.  A pool of 16 chunks: each sort that is not read on holds two, and one with two workers takes six
+# Many sorts at the same time, with a pool of 16 chunks. A sort whose rows are not read holds two chunks, a sort with
+# two workers needs six.
 $node->append_conf('postgresql.conf', "gpusort.staging_memory = 1MB\n");
 $node->restart;
 device_ready($node, 'a small pool');
@@ -354,12 +355,12 @@ for my $n (1 .. 6)
 	begin_query($s, $q);
 	ok($node->poll_query_until('postgres',
 		"SELECT count(*) = $n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
-		"sort $n has begun to give rows");
+		"sort $n returns rows");
 	push @held, $s;
 	jobs_are($n, '... and holds a job');
 	is(by_device('SELECT * FROM t ORDER BY k', $no_leader), $n < 6 ? 1 : 0,
 		"beside $n: " . ($n < 6 ? 'one more' : 'no room for two workers'));
-	jobs_are($n, "... which is over");
+	jobs_are($n, "... whose job has ended");
 }
 same_rows('SELECT * FROM t ORDER BY k, id', 'no room for two workers', $no_leader);
 gate_open();
@@ -372,8 +373,8 @@ for my $s (@held)
 device_unused($node, 'many at once');
 
 ok($node->poll_query_until('postgres',
-	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
-is(scalar(temp_files($node)), 0, 'no file is left');
+	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker remains');
+is(scalar(temp_files($node)), 0, 'no temporary file remains');
 $node->stop;
-unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal 11/, 'the log');
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal 11/, 'no crash in the log');
 done_testing();

@@ -23,7 +23,7 @@ CREATE FUNCTION mine(whose text) RETURNS bool LANGUAGE plpgsql STABLE PARALLEL S
 	$$ BEGIN RETURN (current_setting('my.pid') = pg_backend_pid()::text) = (whose = 'leader'); END $$;
 SQL
 
-# The session is there already; its workers begin from now on a second late, or two.
+# post_auth_delay delays the start of new workers; the session, which is connected already, is not delayed.
 my $session = new_session($node);
 $session->query("SELECT set_config('my.pid', pg_backend_pid()::text, false)");
 $node->safe_psql('postgres', 'ALTER SYSTEM SET post_auth_delay = 1');
@@ -34,7 +34,7 @@ my $query = "SELECT * FROM t WHERE mine('workers')";
 like($session->query("EXPLAIN (COSTS OFF) $query ORDER BY k"),
 	qr/^Custom Scan \(GpuSort\)\n.*->  Gather\n.*\(GpuSort Feed\)\n.*->  Result\n +One-Time Filter: mine\(/s,
 	'the plan');
-# leader participation, workers, whose rows, orders; of four workers and more two merge the others' rows
+# leader participation, workers, the process that has the rows, orders; of four or more workers two merge blocks
 for my $case ([ 'on', 1, 'workers', 's' ], [ 'on', 2, 'workers', 'f', 's', 'k LIMIT 10' ], [ 'on', 2, 'leader', 'f' ],
 	[ 'on', 5, 'workers', 'f' ], [ 'off', 2, 'workers', 's' ])
 {
@@ -57,8 +57,8 @@ $session->quit;
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET post_auth_delay');
 $node->reload;
 
-# A join whose inner side differs between processes: it is empty in some, which do not read the outer side then.
-# Which rows there are is chance, but no run of them fails, and each is in order.
+# A join whose inner side differs between processes. Where it is empty, the process does not read the outer side. The
+# rows of a run are random, but each run succeeds and is in order.
 $session = new_session($node);
 for my $from ('t JOIN s TABLESAMPLE BERNOULLI (0.4) ON t.ten = s.a',
 	't JOIN (SELECT a FROM s WHERE gen_random_uuid()::text < $$06$$) s ON t.ten = s.a')
@@ -79,8 +79,8 @@ for my $from ('t JOIN s TABLESAMPLE BERNOULLI (0.4) ON t.ten = s.a',
 }
 $session->quit;
 
-# Workers that never begin, as the server may have no process more, or one: nobody waits for them, and the query
-# ends as it does without us.  A name space of the server's own counts its processes alone.
+# Workers that never begin, because the server cannot start a process, or only one: the query does not wait for them,
+# and ends as it does without gpusort. A name space limits the number of processes of this server alone.
 SKIP:
 {
 	my @space = ('unshare', '-U', '--map-user=1000', '--map-group=1000');
@@ -116,7 +116,7 @@ SKIP:
 	}
 	system_or_bail("prlimit --pid $postmaster --nproc=$soft:$hard");
 	is($starved->query('SELECT count(*) FROM (SELECT id, k, p FROM t ORDER BY k OFFSET 0) x'), '30000',
-		'the session goes on');
+		'the session sorts again');
 	is($starved->{stderr}, '', '... without an error');
 	$starved->quit;
 	system_or_bail('pg_ctl', '-D', $node->data_dir, '-m', 'fast', '-w', 'stop');
@@ -124,5 +124,5 @@ SKIP:
 }
 
 $node->stop;
-unlike(slurp_file($node->logfile), qr/TRAP|PANIC|was terminated by signal/, 'the log');
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC|was terminated by signal/, 'no crash in the log');
 done_testing();

@@ -58,13 +58,14 @@ my $query = 'SELECT id, k, v, p FROM t ORDER BY k, id';
 my @want = split /\n/, $node->safe_psql('postgres', "SET gpusort.enable = off; $query");
 my @ids = map { /^(\d+)/ } @want;
 
-# as so many rows, and which is the first that is another
+# Compares rows; reports the number of rows and the first row that differs.
 sub same
 {
 	my ($got, $want, $name) = @_;
 	my ($first) = grep { ($got->[$_] // '') ne ($want->[$_] // '') } 0 .. (@$got > @$want ? $#$got : $#$want);
 
-	is(@$got . ' rows, first other: ' . ($first // 'none'), @$want . ' rows, first other: none', $name);
+	is(@$got . ' rows, first difference: ' . ($first // 'none'), @$want . ' rows, first difference: none',
+		$name);
 }
 
 for my $where ('off', 'device')
@@ -78,10 +79,10 @@ for my $where ('off', 'device')
 
 	$s->query($_) for split /; /, $settings;
 	my $plan = join "\n", @{ $s->query("EXPLAIN (ANALYZE, COSTS OFF) $query")->{rows} };
-	like($plan, qr/^Custom Scan \(GpuSort\).*Gather.*\(GpuSort Feed\)/s, "$name: the plan of workers");
-	like($plan, $where eq 'off' ? qr/Sort Streams/ : qr/Sort Device: rows/, "$name: where they sort");
+	like($plan, qr/^Custom Scan \(GpuSort\).*Gather.*\(GpuSort Feed\)/s, "$name: a parallel plan");
+	like($plan, $where eq 'off' ? qr/Sort Streams/ : qr/Sort Device: rows/, "$name: the CPU or the device sorts");
 
-	# all at once, then in pieces, from a plan that is kept; then workers are not to be had
+	# a prepared plan, read at once and in pieces; then the same without available workers
 	$s->query('SET plan_cache_mode = force_generic_plan');
 	$s->parse('kept', $query);
 	for my $workers (8, 0)
@@ -108,21 +109,21 @@ for my $where ('off', 'device')
 		my $rest = $s->execute('one', 0)->sync;
 		same([ @{ $rows{one} }, @{ $rest->{rows} } ], \@want, "$name, $workers workers: a portal in pieces");
 		same($rows{other}, [ @want[ 0 .. $#{ $rows{other} } ] ],
-			"$name, $workers workers: another beside it, left early");
+			"$name, $workers workers: a second portal, closed early");
 		is($s->query('COMMIT')->{ends}, 'C', "$name, $workers workers: the transaction ends");
 	}
 	$s->query('RESET max_parallel_workers');
 
-	# a pipeline: the second statement fails when rows have come, the third is not run
+	# a pipeline: the second statement fails after it returned rows, the third is not run
 	$s->parse('bad', 'SELECT id, 100 / (k - 250) AS x FROM t ORDER BY v, id');
 	my $pipeline = $s->bind('', 'kept')->execute('', 0)->bind('', 'bad')->execute('', 0)->bind('', 'kept')
 		->execute('', 0)->sync;
 	is($pipeline->{ends}, 'CE', "$name: a pipeline with an error");
-	like($pipeline->{error}, qr/division by zero/, "$name: ... which is said");
+	like($pipeline->{error}, qr/division by zero/, "$name: ... which is reported");
 	same($pipeline->{rows}, \@want, "$name: ... and the rows before it");
-	same($s->bind('', 'kept')->execute('', 0)->sync->{rows}, \@want, "$name: the session goes on");
+	same($s->bind('', 'kept')->execute('', 0)->sync->{rows}, \@want, "$name: the session sorts again");
 
-	# a timeout between two pieces leaves nothing behind
+	# a timeout between two pieces frees all resources
 	$s->query('BEGIN');
 	$s->bind('left', 'kept')->execute('left', 5)->sync;
 	$s->query("SET LOCAL statement_timeout = '20ms'");
@@ -159,7 +160,7 @@ SQL
 }
 
 ok($node->poll_query_until('postgres',
-	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
-is(scalar(temp_files($node)), 0, 'no file is left');
+	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker remains');
+is(scalar(temp_files($node)), 0, 'no temporary file remains');
 $node->stop;
 done_testing();

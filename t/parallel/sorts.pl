@@ -1,4 +1,6 @@
 # sorts.pl: parallel sorts in place of Gather Merge.
+#
+# Plans, rows in the stock Sort's order, EXPLAIN, rescans, a shared LIMIT threshold, errors and cancels.
 use strict;
 use warnings;
 
@@ -39,8 +41,8 @@ SQL
 	}
 }
 
-# many streams: keys of 64 and of 128 bits, long values that the key does not tell apart, streams that lie behind one
-# another or far apart, and rows in pieces
+# many streams: keys of 64 and of 128 bits, long values with equal keys, streams of disjoint key ranges, and rows that
+# are longer than a block
 my $streams = 'SET parallel_leader_participation = off; SET max_parallel_workers_per_gather = 5;';
 for my $query (
 	'SELECT * FROM t ORDER BY k, f, id',
@@ -53,7 +55,7 @@ for my $query (
 		. "check_sort(\$q\$$query\$q\$)") =~ s/^\n//r, 'GpuSort 100000 same', "many streams: $query");
 }
 
-# more than an ORDER BY
+# other queries with a parallel sort
 for my $query (
 	'SELECT ten, count(*), sum(f) IS NULL AS x FROM t GROUP BY ten ORDER BY ten',
 	'SELECT DISTINCT ten FROM t ORDER BY ten',
@@ -77,9 +79,9 @@ SELECT result FROM check_sort('SELECT g, s.id FROM generate_series(1, 5) g
 	LEFT JOIN (SELECT id, ten FROM t ORDER BY k, id OFFSET 0) s ON s.id = g * 7 ORDER BY 1');
 SQL
 
-# EXPLAIN tells of each participant's sort
+# EXPLAIN shows each participant's sort
 my $explain = 'EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM t ORDER BY k';
-# if workers come, they may have taken all pages before the leader looks
+# without workers, because they may read all pages before the leader does
 like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain"), qr/^ *Sort Method: [cg]pu \w+  /m,
 	'EXPLAIN ANALYZE with the leader');
 my $none = $node->safe_psql('postgres', "SET parallel_leader_participation = off; $explain");
@@ -88,8 +90,8 @@ like($none, qr/Custom Scan \(GpuSort Feed\) \(actual .* rows=50000(?:\.00)? loop
 like($none, qr/^ *Worker $_:  Sort Method: /m, "EXPLAIN ANALYZE: worker $_") for 0, 1;
 note $none;
 
-# The first rows: one participant's threshold is everybody's.  Who has the large keys waits until another has had
-# all the small ones: then none of its rows is kept, neither of pages nor of those that come one by one.
+# LIMIT: participants share their threshold. The participant with the large keys waits until the other one has read all
+# small keys. Then it keeps none of its rows, whether they are read by page or one by one.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE small_keys AS SELECT i AS k FROM generate_series(1, 20000) i;
 CREATE TABLE large_keys AS SELECT 1000000 + i AS k FROM generate_series(1, 30000) i;
@@ -118,9 +120,9 @@ EXPLAIN (ANALYZE, COSTS OFF) SELECT k FROM (SELECT $k FROM small_keys UNION ALL 
 SQL
 	my $top = qr/Worker (\d):  Sort Method: top-N.*\n *Worker \1: /;
 	like($shared, qr/$top Sort Route: no rows\n *Worker \1:  Sort Phases: rows=30000 /,
-		"$k: of the large keys none is kept");
+		"$k: no row with a large key is kept");
 	like($shared, qr/$top Sort Route: (?!no rows).*\n *Worker \1:  Sort Phases: rows=20000 /,
-		"$k: of the small ones some are");
+		"$k: rows with small keys are kept");
 }
 
 # an error in a worker, and a cancel
@@ -133,8 +135,8 @@ for my $mem ('64kB', '64MB')
 		'SELECT count(*) FROM (SELECT a.k FROM t a, generate_series(1, 100) g ORDER BY a.k OFFSET 0) s');
 }
 ok( $node->poll_query_until('postgres',
-	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker is left');
-is(scalar(temp_files($node)), 0, 'no file is left');
+	"SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"), 'no worker remains');
+is(scalar(temp_files($node)), 0, 'no temporary file remains');
 $session->quit;
 
 # force_parallel_mode: the whole plan in a worker

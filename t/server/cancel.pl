@@ -21,7 +21,7 @@ SQL
 
 my $session = new_session($node);
 
-# how long a statement with a timeout took, and its error
+# Runs a statement with a timeout; returns its time and its error.
 sub timed_out
 {
 	my ($ms, $sql) = @_;
@@ -50,7 +50,7 @@ for my $case (@cases)
 	$session->query("SET work_mem = '$mem'; SET gpusort.threads = " . ($name eq 'two threads' ? 2 : 1));
 	my ($whole, $none) = timed_out(0, $sql);
 	is($none, '', "$name: runs to its end");
-	# again and in shorter steps, if it is much faster than it was first
+	# repeated with shorter steps if the query runs much faster than at first
 	for (my $span = $whole; $hit <= 5 && $span > 10; $span /= 3)
 	{
 		for my $step (1 .. 24)
@@ -70,9 +70,9 @@ for my $case (@cases)
 		}
 	}
 	note sprintf '%s: %.0f ms whole, %d timeouts hit, latest %.1f ms after its time', $name, $whole, $hit, $worst;
-	cmp_ok($hit, '>', 5, "$name: timeouts hit");
+	cmp_ok($hit, '>', 5, "$name: timeouts end the query");
 	is($odd, 0, "$name: no other error");
-	cmp_ok($worst, '<', 30_000, "$name: timeouts are heeded");
+	cmp_ok($worst, '<', 30_000, "$name: the query ends soon after each timeout");
 	is(scalar(temp_files($node)), 0, "$name: no file is left");
 	session_ok($session, $name);
 }
@@ -91,7 +91,7 @@ for my $name (sort keys %phase)
 	$session->query_until(qr/begun/, "\\echo begun\n$phase{$name};\n");
 	ok($node->poll_query_until('postgres',
 		"SELECT state = 'active' AND query ~ 'count' FROM pg_stat_activity WHERE pid = $pid"), "$name: runs");
-	# into its phase, or not yet, on a slow machine
+	# long enough to reach the phase on most machines
 	$node->safe_psql('postgres', 'SELECT pg_sleep(1)');
 	my $start = time;
 	is($node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)"), 't', "$name: cancelled");

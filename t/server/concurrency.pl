@@ -38,7 +38,7 @@ for my $how ('-M simple', '-M simple -C')
 is($node->safe_psql('postgres', 'SELECT sum(sorts) FROM gpusort_stat WHERE sorts > 0') >= 3 * 2 * 12 * 15 ? 'all'
 	: 'some', 'all', 'every sort is counted');
 
-# sessions that are cancelled or die next to sessions that must not notice
+# sessions that are cancelled or terminated beside sessions that must not be affected
 my @sessions = map { new_session($node) } 1 .. 4;
 for my $i (1 .. 20)
 {

@@ -28,18 +28,18 @@ for my $mem ('64kB', '64MB')
 		like($session->{stderr}, qr/division by zero/, "work_mem $mem: error at row $i");
 		session_ok($session, "work_mem $mem: row $i");
 	}
-	# the key itself
+	# an error in the key's expression
 	$session->query("SELECT count(*) FROM (SELECT k FROM t ORDER BY 1 / (id - $rows) OFFSET 0) s");
 	like($session->{stderr}, qr/division by zero/, "work_mem $mem: error in the key");
 	session_ok($session, "work_mem $mem: key");
-	# the node above, in the middle of emission
+	# an error in the node above, while the sort returns rows
 	$session->query("SELECT sum(1 / (id - 500)) FROM (SELECT id FROM t ORDER BY k OFFSET 0) s");
-	like($session->{stderr}, qr/division by zero/, "work_mem $mem: error above");
+	like($session->{stderr}, qr/division by zero/, "work_mem $mem: error above the sort");
 	session_ok($session, "work_mem $mem: above");
 	is(scalar(temp_files($node)), 0, "work_mem $mem: no file is left");
 }
 
-# caught in a subtransaction, over and over, next to an open sort
+# errors that subtransactions catch, many times, beside an open sort
 $session->query("SET work_mem = '64kB'");
 $session->query(<<'SQL');
 CREATE FUNCTION stumble(times int) RETURNS int LANGUAGE plpgsql AS $$
@@ -70,7 +70,7 @@ BEGIN
 END $$;
 SQL
 is($session->query('SELECT stumble(300)'), '300', 'errors caught under an open sort');
-is($session->{stderr}, '', 'and its rows are all there, in order');
+is($session->{stderr}, '', 'the open sort returns all rows in order');
 
 # memory: an address space too small for the sort
 SKIP:
@@ -93,7 +93,7 @@ SKIP:
 		}
 		else
 		{
-			# a clear error, or a sort that did with less
+			# an error with a detail, or a sort that succeeded with less memory
 			ok($s->{stderr} =~ /ERROR:  out of memory\nDETAIL/ || $got eq '2000000', 'gpusort: out of memory')
 			  or diag $s->{stderr};
 			note $s->{stderr};

@@ -11,7 +11,7 @@ use GpuSortTest;
 use Test::More;
 use Time::HiRes qw(time);
 
-# milliseconds; one comparison of these values takes up to ten
+# milliseconds of CPU time; one comparison of these values takes up to 10 ms
 use constant LONGEST => 200;
 
 my $node = new_node('interrupts', conf => "gpusort.device = off\nshared_buffers = 256MB\n");
@@ -27,7 +27,7 @@ VACUUM ANALYZE long;
 VACUUM ANALYZE words;
 SQL
 
-# collations: by the C library's rules where it has such a locale, and ICU's
+# collations of the C library, if it has a locale other than C, and of ICU
 my @collations;
 for my $locale (qw(en_US.utf8 de_DE.utf8 en_GB.utf8))
 {
@@ -41,7 +41,7 @@ push @collations, 'en-x-icu'
 my ($no_citext) = $node->psql('postgres', 'CREATE EXTENSION citext');
 
 my $text = "SELECT t FROM long WHERE id %% %d = 0 ORDER BY t";
-# not in a table: its values are not toasted
+# computed values, which are not toasted
 my $plain = "SELECT t FROM (SELECT t || 'y' AS t FROM long WHERE id %% %d = 0 OFFSET 0) s ORDER BY t";
 my @cases = (
 	[ 'toasted strings by bytes', '1GB', sprintf($text, 1) . ' COLLATE "C"' ],
@@ -82,7 +82,7 @@ for my $verify ('off', 'on')
 
 		next if $verify eq 'on' && $name !~ /by bytes/;
 		$s->query("SET work_mem = '$mem'; SELECT interrupts_watch()");
-		is($s->query("SELECT sort_nodes('" . ($sql =~ s/'/''/gr) . "')"), 'GpuSort', "$name: sorted here");
+		is($s->query("SELECT sort_nodes('" . ($sql =~ s/'/''/gr) . "')"), 'GpuSort', "$name: GpuSort runs");
 		my $start = time;
 		$s->query("SELECT count(*) FROM ($sql OFFSET 0) s");
 		my $longest = $s->query('SELECT interrupts_longest()');
@@ -93,7 +93,7 @@ for my $verify ('off', 'on')
 	}
 }
 
-# a timeout in the midst of it
+# a timeout during the sort
 for my $collation (@collations)
 {
 	my $start = time;

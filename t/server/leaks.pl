@@ -44,7 +44,7 @@ for my $name (sort keys %statements)
 	my $errors = 0;
 	my $run = sub {
 		my ($n) = @_;
-		# in blocks that psql reads at once
+		# many statements for each write to psql
 		while ($n > 0)
 		{
 			my $block = $n < 500 ? $n : 500;
@@ -62,7 +62,7 @@ for my $name (sort keys %statements)
 	$run->($times);
 	my ($bytes2, $rss2) = ($s->query($contexts), memory_of($pid, 'VmRSS'));
 	is($s->{stderr}, '', "$name: no error");
-	is($errors, $name eq 'errors' ? 1.1 * $times : 0, "$name: every error was seen");
+	is($errors, $name eq 'errors' ? 1.1 * $times : 0, "$name: every expected error is reported");
 	note "$name: contexts $bytes to $bytes2 bytes, resident $rss to $rss2 kB";
 	cmp_ok($bytes2, '<=', $bytes + 65536, "$name: $times times, contexts do not grow");
 	cmp_ok($rss2, '<=', $rss + 2048, "$name: $times times, the process does not grow");

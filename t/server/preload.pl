@@ -14,7 +14,7 @@ use Test::More;
 my $plan = 'EXPLAIN (COSTS OFF) SELECT i FROM generate_series(1, 10) i ORDER BY i';
 my $node = new_node('preload', preload => 0);
 
-# not loaded: PostgreSQL as it was
+# not loaded: the stock planner
 unlike($node->safe_psql('postgres', $plan), qr/GpuSort/, 'not loaded: stock plans');
 like($node->safe_psql('postgres', "LOAD 'gpusort'; SET gpusort.min_rows = 0; $plan"), qr/Custom Scan \(GpuSort\)/,
 	'LOAD');
@@ -25,7 +25,7 @@ like( $node->safe_psql('postgres', "LOAD 'gpusort'; LOAD 'gpusort'; SET gpusort.
 my ($rc, $out, $err) = $node->psql('postgres', "SET gpusort.min_rows = -5; LOAD 'gpusort'; SHOW gpusort.min_rows;");
 like($err, qr/WARNING:.*-5 is outside the valid range for parameter "gpusort.min_rows"/,
 	'a wrong setting before LOAD is reported');
-is($out, '32', 'and not taken') or diag $err;
+is($out, '32', 'and replaced by the default') or diag $err;
 
 {
 	local $ENV{PGOPTIONS} = '-c session_preload_libraries=gpusort -c gpusort.min_rows=0';
@@ -61,7 +61,7 @@ SELECT has_gather('SELECT k, i FROM par ORDER BY k, i') || ', ' || nodes || ', '
 	check_sort('SELECT k, i FROM par ORDER BY k, i');
 SQL
 
-# who is no superuser: only what lies in plugins (make install-plugin)
+# an ordinary user can load only libraries in plugins (make install-plugin)
 {
 	my $plugin = '$libdir/plugins/gpusort';
 
@@ -76,8 +76,8 @@ SQL
 	$node->safe_psql('postgres', 'GRANT SELECT ON par TO plain');
 	is( $node->safe_psql('postgres', "LOAD '$plugin'; $parallel SELECT has_gather('SELECT k, i FROM par ORDER BY k, "
 		. "i'), nodes, result FROM check_sort('SELECT k, i FROM par ORDER BY k, i')",
-			extra_params => [ '-U', 'plain' ]), 'Feed|GpuSort|same', 'and its workers');
-	# one module under two names
+			extra_params => [ '-U', 'plain' ]), 'Feed|GpuSort|same', 'the plugin in parallel workers');
+	# one library under two names
 	is($node->safe_psql('postgres', "LOAD '$plugin'; LOAD 'gpusort'; SELECT count(*) > 0 FROM gpusort_algorithms(); "
 		. "$plan"), "t\n" . $node->safe_psql('postgres', "LOAD 'gpusort'; $plan"),
 		'loaded by either name, it is loaded once');
@@ -90,10 +90,10 @@ SQL
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpusort'");
 $node->restart;
 like($node->safe_psql('postgres', $plan), qr/Custom Scan \(GpuSort\)/, 'shared_preload_libraries');
-# also where the extension was not created
+# also in a database without the extension
 $node->safe_psql('postgres', 'CREATE DATABASE bare; ALTER DATABASE bare SET gpusort.min_rows = 0');
 like($node->safe_psql('bare', $plan), qr/Custom Scan \(GpuSort\)/, 'without CREATE EXTENSION');
-# a setting of the server reaches sessions
+# a setting in postgresql.conf reaches sessions
 $node->append_conf('postgresql.conf', "gpusort.enable = off");
 $node->reload;
 ok($node->poll_query_until('postgres', "SELECT current_setting('gpusort.enable') = 'off'"),
@@ -105,9 +105,9 @@ $node->reload;
 ok($node->poll_query_until('postgres', "SELECT current_setting('gpusort.enable') = 'on'"), 'on again') ;
 ok($node->log_contains(qr/invalid value for parameter "gpusort.algorithm": "bogo"/, $offset),
 	'an unknown algorithm in postgresql.conf is reported');
-ok($node->log_contains(qr/HINT:  Available values: auto, cpu_radix/, $offset), 'with the names that there are');
+ok($node->log_contains(qr/HINT:  Available values: auto, cpu_radix/, $offset), 'with the list of algorithms');
 
-# constants of another machine, and none at all: one line for each file, not for each session
+# a file of constants for another machine, and an invalid file: one line of the log for each file
 for my $case ([ "gpusort model 1\nno such processor\n", qr/ignores constants that were measured on another machine/,
 	'another machine' ],
 	[ "nonsense\n", qr/cannot use file "gpusort.model"/, 'nonsense' ])

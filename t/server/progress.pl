@@ -66,7 +66,7 @@ is(seen('phase, rows'), 'ingest|69999', 'more rows come in');
 cmp_ok(seen('memory_bytes'), '>', $memory, 'memory grows');
 $second->query('SELECT pg_advisory_unlock(2)');
 $session->query('SELECT 1');
-gone('a sort that ended');
+gone('a finished sort');
 
 $session->query("SET work_mem = '64kB'");
 gate_shut();
@@ -84,15 +84,15 @@ for my $mem ('64kB', '64MB')
 	gone('a cursor that was not read');
 	is($session->query('FETCH 3 FROM c') =~ tr/\n//, 2, "$mem: rows are returned");
 	is(seen('phase, algorithm, rows, runs > 0, disk_bytes > 0'),
-		'emit|cpu_radix|100000|' . ($mem eq '64kB' ? 't|t' : 'f|f'), "$mem: and the sort is seen");
+		'emit|cpu_radix|100000|' . ($mem eq '64kB' ? 't|t' : 'f|f'), "$mem: the view shows the sort");
 	$session->query('FETCH ALL FROM c');
-	is(seen('phase'), 'emit', "$mem: a cursor at its end is still there");
+	is(seen('phase'), 'emit', "$mem: the view shows a cursor at its end");
 	$session->query('CLOSE c');
 	gone("$mem: a closed cursor");
 	$session->query('COMMIT');
 }
 
-# --- every phase of a sort with many runs that are to be read both ways
+# --- every phase of a sort with many runs under a scrollable cursor
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE stop (i int);
 CREATE FUNCTION sort_until_stopped() RETURNS bool LANGUAGE plpgsql AS $$
@@ -126,12 +126,12 @@ END $$;
 SQL
 begin_query($session, 'SELECT sort_until_stopped()');
 is($node->safe_psql('postgres', "SELECT phases_of($pid, '{ingest,sort,spill,merge,emit}') ?& "
-	. "'{ingest,sort,spill,merge,emit}'"), 't', 'every phase is seen, and rows of merges');
+	. "'{ingest,sort,spill,merge,emit}'"), 't', 'the view shows every phase, and the rows of merges');
 $node->safe_psql('postgres', 'INSERT INTO stop VALUES (1)');
 $session->query('SELECT 1');
 gone('sorts that were watched');
 
-# --- several sorts at a time
+# --- several sorts at the same time
 $session->query("SET work_mem = '4MB'; SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = "
 	. "off");
 gate_shut();
@@ -153,11 +153,11 @@ $session->query('CLOSE c1');
 $session->query('FETCH ALL FROM c9; FETCH ALL FROM c10');
 $session->query('DECLARE d CURSOR FOR SELECT * FROM t WHERE id <= 50 ORDER BY k; FETCH d');
 is($node->safe_psql('postgres', "SELECT count(*), min(rows), max(rows) FROM gpusort_progress WHERE pid = $pid"),
-	'8|50|800', 'a place is used again');
+	'8|50|800', 'a free entry is used again');
 $session->query('ROLLBACK');
 gone('many cursors');
 
-# --- however it ends
+# --- every way to end a sort
 $session->query('BEGIN');
 $session->query(gated('1 / (id - 50000)'));
 like($session->{stderr}, qr/division by zero/, 'an error while rows come in');
@@ -174,7 +174,7 @@ for my $end ('pg_cancel_backend', 'pg_terminate_backend')
 	gate_shut();
 	begin_query($session, 'SELECT count(g) FROM (' . gated('gate(id, 70000)') . ') s');
 	gate_reached($node, $end);
-	is(seen('phase'), 'ingest', "$end: the sort is seen");
+	is(seen('phase'), 'ingest', "$end: the view shows the sort");
 	is($node->safe_psql('postgres', "SELECT $end($pid)"), 't', "$end: sent");
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM gpusort_progress"), "$end: nothing is left");
 	gate_open();
@@ -184,14 +184,14 @@ for my $end ('pg_cancel_backend', 'pg_terminate_backend')
 $session = new_session($node);
 $pid = $session->query('SELECT pg_backend_pid()');
 
-# --- who sees what
+# --- privileges
 $node->safe_psql('postgres', 'CREATE ROLE plain; CREATE ROLE watcher; GRANT pg_read_all_stats TO watcher');
 $session->query('BEGIN; DECLARE c CURSOR FOR SELECT * FROM t ORDER BY k; FETCH c');
 my $others = "SELECT pid = $pid, datname, phase, rows FROM gpusort_progress WHERE pid = $pid";
 is($node->safe_psql('postgres', $others), 't|postgres|emit|100000', 'a superuser sees all');
-is($node->safe_psql('postgres', "SET ROLE watcher; $others"), 't|postgres|emit|100000', 'so does pg_read_all_stats');
-is($node->safe_psql('postgres', "SET ROLE plain; $others"), 't|postgres||', 'others see that there is a sort');
-is($node->safe_psql('postgres', <<SQL), "emit|3", 'and their own');
+is($node->safe_psql('postgres', "SET ROLE watcher; $others"), 't|postgres|emit|100000', 'pg_read_all_stats sees all');
+is($node->safe_psql('postgres', "SET ROLE plain; $others"), 't|postgres||', 'other roles see that a sort runs');
+is($node->safe_psql('postgres', <<SQL), "emit|3", 'an ordinary role sees its own sorts');
 SET SESSION AUTHORIZATION plain;
 BEGIN;
 DECLARE mine CURSOR FOR SELECT i FROM generate_series(1, 3) i ORDER BY -i;

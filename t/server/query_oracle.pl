@@ -40,14 +40,14 @@ my $gathered = 0;
 
 for my $round (1 .. $rounds)
 {
-	# a round is repeated by its own seed
+	# each round has a seed of its own, so that it can be repeated alone
 	srand($seed * 1000 + $round);
 	my ($tables, @make) = shape_tables($round % 6 == 0 ? 20_000 : 2000);
 	my @cases = map { oracle_case($tables, settings => [ shape_settings(\@algorithms) ]) } 1 .. $cases;
 	my $output = run_sections($node, oracle_script('shapes', \@make, \@cases));
 	my %kinds;
 
-	is($output->{''} . ($output->{'0 made'} // 'not made'), '', "round $round: its tables are made");
+	is($output->{''} . ($output->{'0 made'} // 'not made'), '', "round $round: the tables are created");
 	for my $c (1 .. $cases)
 	{
 		my $case = $cases[ $c - 1 ];
@@ -60,7 +60,7 @@ for my $round (1 .. $rounds)
 		diag join "\n", "seed $seed, round $round, case $c: $case->{kind}", @make, @{ $case->{settings} },
 			@{ $case->{statements} }, $difference, $plan;
 	}
-	is(join(' ', sort keys %kinds), '', "round $round: as the stock server");
+	is(join(' ', sort keys %kinds), '', "round $round: the stock server's output");
 }
 
 my $on_device = $node->safe_psql('postgres', "SELECT sum(sorts) FROM gpusort_stat WHERE algorithm ~ '^gpu'");
@@ -68,7 +68,7 @@ cmp_ok($on_device, '>', 0, "$on_device sorts on a device");
 device_unused($node, 'end');
 note 'GpuSort ran in: ' . join ', ', map { "$_ $sorted{$_}" } sort keys %sorted;
 cmp_ok(sum0(values %sorted), '>=', 5 * $rounds, 'GpuSort was in the plans');
-cmp_ok($gathered, '>', 0, "workers' sorts in $gathered of them") if $rounds >= 10;
+cmp_ok($gathered, '>', 0, "parallel sorts in $gathered cases") if $rounds >= 10;
 $node->stop('fast');
 
 my $log = slurp_file($node->logfile);

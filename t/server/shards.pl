@@ -37,7 +37,7 @@ $coordinator->psql('postgres', slurp_file("$dir/coordinator.sql"), on_error_die 
 		'-v', "rows=$rows" ]);
 $_->safe_psql('postgres', 'ANALYZE events') for @shard;
 
-# The rows that a server has sorted.
+# The number of rows that a server has sorted.
 sub rows_sorted { return map { $_->safe_psql('postgres', 'SELECT sum(rows) FROM gpusort_stat') } @_ }
 
 my @part = map { $_->safe_psql('postgres', 'SELECT count(*) FROM events') } @shard;
@@ -67,12 +67,12 @@ for my $by ('at, id', 'device DESC, id', 'note DESC', 'value, id')
 	is(join(' ', map { $after[$_] - $before[$_] } 0 .. $shards), join(' ', 0, @part),
 		"$by: each shard sorted its rows, the coordinator none");
 
-	# without the order, shards send at once, and the coordinator sorts
+	# a query that hides the order from the shards: they send rows unsorted, and the coordinator sorts
 	my $gather = "SELECT * FROM (SELECT * FROM events OFFSET 0) e ORDER BY $by";
 
 	$plan = $coordinator->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) $gather");
 	like($plan, qr/^Custom Scan \(GpuSort\)\n(?:(?!->).*\n)*  ->  Append\n/, "$by: the coordinator sorts");
-	is(scalar(() = $plan =~ /Async Foreign Scan/g), $shards, "$by: ... what all shards send at once");
+	is(scalar(() = $plan =~ /Async Foreign Scan/g), $shards, "$by: ... the rows of asynchronous foreign scans");
 	unlike($plan, qr/ORDER BY/, "$by: ... and no shard has sorted");
 	@before = @after;
 	$got = $coordinator->safe_psql('postgres', $gather);

@@ -40,7 +40,7 @@ $standby->start;
 is($standby->safe_psql('postgres', 'SELECT pg_is_in_recovery()'), 't', 'a standby');
 device_ready($standby, 'standby');
 
-# Serial, parallel, spilled, on the device: each by the way that it should go, in stock's order.
+# Serial, parallel, spilled and device sorts: EXPLAIN shows the kind, and rows come in the stock Sort's order.
 sub sorts_all_ways
 {
 	my ($name) = @_;
@@ -65,7 +65,7 @@ sub sorts_all_ways
 
 sorts_all_ways('standby');
 
-# What is read of a table that is changed and cleaned up is cancelled, wherever its rows are.
+# A sort of rows that the primary deletes and vacuums is cancelled, on the CPU and on the device.
 for my $set ('gpusort.device = off', 'gpusort.algorithm = gpu_radix', q(work_mem = '64kB'))
 {
 	my $s = new_session($standby);
@@ -83,13 +83,13 @@ for my $set ('gpusort.device = off', 'gpusort.algorithm = gpu_radix', q(work_mem
 	device_unused($standby, $set);
 }
 
-# The service's process that is killed on a standby comes back.
+# The device process is killed on the standby, and a new one starts.
 my $pid = $standby->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');
 is(kill('KILL', $pid), 1, 'the device process is killed');
 ok($standby->poll_query_until('postgres',
-	"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"), 'there is another');
+	"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"), 'a new device process starts');
 
-# A cursor that is open when the standby is promoted goes on.
+# A cursor that is open during the promotion can be read on.
 my $open = new_session($standby);
 $open->query('SET max_parallel_workers_per_gather = 0; BEGIN; DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY id;'
 	. ' MOVE 10 FROM c;');
@@ -102,5 +102,5 @@ is($standby->safe_psql('postgres', 'CREATE TABLE made AS SELECT * FROM t ORDER B
 	'40000', 'promoted: writes');
 $standby->stop;
 $primary->stop;
-unlike(slurp_file($standby->logfile), qr/WARNING|TRAP|PANIC|terminated by signal(?! 9)/, 'nothing odd in the log');
+unlike(slurp_file($standby->logfile), qr/WARNING|TRAP|PANIC|terminated by signal(?! 9)/, 'no warning in the log');
 done_testing();

@@ -1,8 +1,8 @@
-# What test/fuzz/queries runs.
+# queries.pl: the fuzzer that test/fuzz/queries runs.
 #
-# Each session of a round has a schema, and random numbers, of its own.  First it runs a script of cases (ShapeOracle),
-# then reads portals in turns, some rows at a time.  When all have ended, the device must have all back, no file be
-# left, and the log be clean.
+# Each session of a round has its own schema and its own random numbers.  First it runs a script of cases (ShapeOracle),
+# then it reads several portals in turn, some rows at a time.  After each round the device must hold no job and no
+# memory, no temporary file may remain, and the log must have no unexpected line.
 use strict;
 use warnings;
 
@@ -22,14 +22,14 @@ my %opt = (seed => time() % 1_000_000, minutes => 10, sessions => 2);
 GetOptions(\%opt, 'seed=i', 'minutes=f', 'sessions=i', 'round=i', 'preload=s@', 'late=i') or exit 2;
 my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
 my $cases = 25;
-# of one that does not end
+# seconds after which a session counts as hanging
 my $patience = 5 * $PostgreSQL::Test::Utils::timeout_default;
 my @faults = qw(memory_start memory_sort corrupt corrupt_size corrupt_bit corrupt_place corrupt_count corrupt_late
 	linger late_leader);
-# after these there is no device for a while
+# faults after which there is no device for a while
 my @deaths = qw(error_up error_sort error_down kill_up kill_sort kill_down);
 
-# standard output is a log by now
+# standard output is redirected to a log
 sub report { print { Test::More->builder->output } @_, "\n" }
 
 # ------------------------------------------------------------------------
@@ -37,7 +37,7 @@ sub report { print { Test::More->builder->output } @_, "\n" }
 # ------------------------------------------------------------------------
 my ($node, $log_read, @algorithms);
 
-# What is loaded into the server is not for us.
+# The preloaded library of the server must not be loaded into this program.
 sub with_preload
 {
 	my ($do) = @_;
@@ -50,7 +50,7 @@ sub start
 {
 	srand($opt{seed});
 	my ($staging, $memory) = (pick(1, 2, 8), pick(16, 64, 256));
-	# half of the least would do for no sort
+	# half of the smallest memory would suffice for no sort
 	my $share = $memory > 16 ? pick(50, 100) : 100;
 	@ENV{qw(GPUSORT_CPU_ABI_DEVICES GPUSORT_CPU_ABI_WASTE)} = (pick(1, 1, 2, 3), pick(0, 0, 60));
 
@@ -73,7 +73,7 @@ CONF
 
 sub poll { return $node->poll_query_until('postgres', "SELECT $_[0] FROM gpusort_devices()") }
 
-# What is wrong with the server between two rounds.
+# The faults of the server's state between two rounds.
 sub server_wrong
 {
 	my @wrong;
@@ -83,13 +83,13 @@ sub server_wrong
 	push @wrong, grep {
 		/WARNING:(?!  there is no transaction)|PANIC:|TRAP:|Sanitizer|runtime error|leak|was terminated by signal (?!9)/
 	} split /\n/, $log;
-	push @wrong, 'the device has not all back' if !poll('bool_and(coalesce(memory_used, 0) = 0 AND coalesce(jobs, 0) = '
+	push @wrong, 'the device is not free' if !poll('bool_and(coalesce(memory_used, 0) = 0 AND coalesce(jobs, 0) = '
 		. '0 AND free_jobs = 64 AND staging_total = staging_free AND waiting = 0)');
-	push @wrong, 'a file is left: ' . join ' ', temp_files($node) if temp_files($node);
+	push @wrong, 'a temporary file remains: ' . join ' ', temp_files($node) if temp_files($node);
 	return @wrong;
 }
 
-# The pause after processes that were killed becomes long.
+# Waits for the service; the pause after killed processes may be long.
 sub device_back
 {
 	return if $node->safe_psql('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()") eq 't';
@@ -106,7 +106,7 @@ sub settings
 	return shape_settings(\@algorithms, parallel => 0.6, faults => [ @faults, $deadly ? @deaths : () ]);
 }
 
-# What cases differ in, with all that it takes to see it again.
+# Reports the cases whose output differs, with the statements that repeat them.
 sub run_cases
 {
 	my ($schema, $make, $tables) = @_;
@@ -127,7 +127,7 @@ sub run_cases
 	return '';
 }
 
-# The rows of a query, in order, and its error.
+# Returns the rows of a query, in order, and its error.
 sub rows_of
 {
 	my ($session, $query) = @_;
@@ -189,7 +189,7 @@ sub run_session
 
 	srand(($opt{seed} * 1000 + $round) * 100 + $number);
 	my ($tables, @make) = shape_tables(pick(300, 2000, 2000, 20_000));
-	# temporary ones are their session's
+	# temporary tables belong to their session
 	my @lasting = grep { $_->{kind} ne 'temp' } @$tables;
 	my $wrong = run_cases($schema, \@make, $tables);
 
