@@ -15,8 +15,6 @@
 #include "sort/sort_internal.h"
 #include "storage/spin.h"
 #include "store/row.h"
-#include "store/run.h"
-#include "tiebreak/tiebreak.h"
 
 /* Longest wait for room on the device where the user has forced a GPU algorithm. */
 #define DEVICE_FORCED_PATIENCE_US	1e7
@@ -48,74 +46,6 @@ extern uint64 device_check_sum(const JobSecret *secret, const char *keys, int wi
  * last, they must complete the checksum of the keys that were sent.
  */
 extern bool device_check_keys(KeyCheck *check, const char *keys, int width, size_t n, bool last);
-
-/* ------------------------------------------------------------------------
- * Rows that a sort has returned before its device failed
- * ------------------------------------------------------------------------
- */
-
-/*
- * The last group is the rows that are equal by their keys to the last returned row.  All
- * rows that sort before it have been returned; of the group, some have.
- */
-typedef struct ReturnedRows
-{
-	MemoryContext cxt;
-	uint64		before;			/* returned rows that sort before the last group */
-	uint64		before_sum;		/* sum of their row_sum() */
-	uint64	   *last;			/* row_sum() of each returned row of the last group */
-	size_t		nlast;
-	size_t		room;			/* capacity of last */
-	SpillFile  *file;			/* elements of last beyond work_mem; NULL: none */
-	SpillRun	run;			/* ... in the file */
-	bool		more;			/* the next chunk begins with a row of the last group */
-
-	/* After returned_rows_begin(), last has each sum once, in ascending order. */
-	uint64	   *counts;			/* per element of last: rows that have not come again */
-	uint64		pending;		/* sum of counts */
-} ReturnedRows;
-
-/* A chunk of the result, as far as its rows have been returned. */
-typedef struct ReturnedChunk
-{
-	const char *rows;
-	size_t		n;
-	uint64		before;			/* rows of the chunks before this one */
-	uint64		before_sum;		/* sum of their row_sum() */
-} ReturnedChunk;
-
-/* Creates an empty set in the current memory context. */
-extern ReturnedRows *returned_rows_create(void);
-extern void returned_rows_reset(ReturnedRows *returned);
-
-/*
- * Notes the rows of a chunk that were returned.  more: the next chunk begins with a row
- * equal to the chunk's last.  Called if more is true, or if no chunk follows because the
- * device failed.
- */
-extern void returned_rows_note(ReturnedRows *returned, TieBreak *tiebreak, const ReturnedChunk *chunk, bool more);
-
-/* Notes instead that the next chunk begins with a row that sorts behind the chunk's last. */
-extern void returned_rows_end_group(ReturnedRows *returned);
-
-/* Notes the number and the sum of all returned rows; no row to come is equal to one of them. */
-extern void returned_rows_note_all(ReturnedRows *returned, uint64 rows, uint64 sum);
-
-/* Before the rows come again, in order. */
-extern void returned_rows_begin(ReturnedRows *returned);
-
-/*
- * Is the row one that was returned?  Then it counts as having come again.  An ERROR if the
- * first rows are not those that were returned.
- */
-extern bool returned_rows_skip(ReturnedRows *returned, MinimalTuple row);
-
-/* Are there returned rows that have not come again? */
-static inline bool
-returned_rows_pending(const ReturnedRows *returned)
-{
-	return returned->before > 0 || returned->pending > 0;
-}
 
 /* ------------------------------------------------------------------------
  * Row mode of a parallel sort: producers send their rows into one job, the leader reads them

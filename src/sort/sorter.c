@@ -38,8 +38,7 @@ struct Sorter
 	BoundedSink bounded;
 	bool		rows_allowed;	/* rows may move to a device */
 	bool		failed;			/* a device failed with rows; the child must run again */
-	uint64		returned;		/* rows returned before the sort began again */
-	uint64		returned_sum;	/* sum of row_sum() of the returned rows */
+	ReturnedRows *returned;		/* before the sort began again; NULL if it never did */
 	Runs		runs;
 	SortResult *result;			/* points into space; NULL while rows come in */
 	ResultSpace space;
@@ -214,7 +213,6 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	env->report.bounded = (bound > 0);
 	env->timed = env->report.timed = env->spec.timing || rows_expected > SORT_TIMED_ROWS;
 	sorter->failed = false;
-	sorter->returned = sorter->returned_sum = 0;
 	sorter->result = NULL;
 	batch_begin(&sorter->batch, limit, bound > 0, rows_expected);
 	runs_begin(&sorter->runs, env, &sorter->batch.keybuf);
@@ -263,37 +261,27 @@ sorter_begin_again(Sorter *sorter)
 	sorter->env.device_failed = sorter->env.report.device_failed = true;
 	sorter->rows_allowed = false;
 	use_host(sorter);
-	sorter->returned = returned;
-	sorter->returned_sum = sum;
-}
+	if (sorter->returned == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(sorter->env.cxt);
 
-void
-sort_wrong_beginning(void)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("GPU returned a wrong sort result after rows had been returned"),
-			 errhint("Set gpusort.verify to on to check results before their first row is returned, "
-					 "or gpusort.device to off.")));
+		sorter->returned = returned_rows_create();
+		MemoryContextSwitchTo(old);
+	}
+	returned_rows_note_all(sorter->returned, returned, sum);
 }
 
 void
 sorter_skip_returned(Sorter *sorter, TupleTableSlot *slot)
 {
-	uint64		sum = sorter->returned_sum;
-
-	for (uint64 i = 0; i < sorter->returned; i++)
+	while (returned_rows_pending(sorter->returned))
 	{
-		MinimalTuple row;
-
 		CHECK_FOR_INTERRUPTS();
 		if (!result_next(sorter->result, RESULT_PLAIN, true, slot))
 			sort_wrong_beginning();
-		row = ((MinimalTupleTableSlot *) slot)->mintuple;
-		sum -= row_sum((const char *) row, row->t_len);
+		/* equal rows come in the same order again, so this is a row that was returned */
+		(void) returned_rows_skip(sorter->returned, ((MinimalTupleTableSlot *) slot)->mintuple);
 	}
-	if (sorter->returned > 0 && sum != 0)
-		sort_wrong_beginning();
 }
 
 /* ------------------------------------------------------------------------

@@ -1,13 +1,15 @@
 /*
  * returned_rows.c
- *	  Notes which rows a parallel sort has returned, in case its device fails.
+ *	  Notes which rows a sort has returned, in case its device fails.
  *
- * The sort is then run again without the device.  It has the same rows, but equal rows may
- * come in another order, so their number alone does not tell which have been returned.
- * Rows that sort before the last returned row have all been returned; their number is
- * noted.  Of the rows equal to it (the last group) the checksum of each returned row is
- * noted.  When a row with that checksum comes again, it is skipped, once for each time that
- * it was returned.
+ * The sort is then run again without the device.  A sort by one process is stable, so the
+ * same rows come first: their number and the sum of their checksums are noted.
+ *
+ * A parallel sort has the same rows, but equal rows may come in another order, so their
+ * number alone does not tell which have been returned.  Rows that sort before the last
+ * returned row have all been returned; their number and sum are noted.  Of the rows equal
+ * to it (the last group) the checksum of each returned row is noted.  When a row with that
+ * checksum comes again, it is skipped, once for each time that it was returned.
  *
  * A row costs nothing while all is well.  A chunk's last rows are noted when the next chunk
  * begins with an equal row, or when the device has failed; the chunk is still held then.
@@ -21,13 +23,24 @@
  */
 #include "postgres.h"
 
-#include "gpu/gpu_internal.h"
 #include "miscadmin.h"
+#include "sort/sort.h"
 #include "store/row.h"
+#include "tiebreak/tiebreak.h"
 #include "utils/memutils.h"
 
 /* Initial capacity of ReturnedRows.last. */
 #define RETURNED_ROOM		1024
+
+void
+sort_wrong_beginning(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("GPU returned a wrong sort result after rows had been returned"),
+			 errhint("Set gpusort.verify to on to check results before their first row is returned, "
+					 "or gpusort.device to off.")));
+}
 
 ReturnedRows *
 returned_rows_create(void)
