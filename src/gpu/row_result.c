@@ -159,9 +159,7 @@ device_rows_to_memory(DeviceRows *dev)
 			elog(ERROR, "gpusort: the device returned more rows than were sent");
 		CHECK_FOR_INTERRUPTS();
 		memcpy(copy, row, row->t_len);
-		row_to_slot(slot, (MinimalTuple) copy);
-		slot_getsomeattrs(slot, keybuf->last_att);
-		keybuf_row(keybuf, &dev->env->keys, slot->tts_values, slot->tts_isnull, rid);
+		keybuf_stored_row(keybuf, &dev->env->keys, slot, (MinimalTuple) copy, rid);
 	}
 	ExecClearTuple(slot);
 }

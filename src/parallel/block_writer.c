@@ -86,9 +86,7 @@ keybuf_rows(BlockWriter *writer, const char *row, int n)
 	}
 	for (i = 0; i < n; i++)
 	{
-		row_to_slot(slot, (MinimalTuple) row);
-		slot_getsomeattrs(slot, keybuf->last_att);
-		keybuf_row(keybuf, &writer->keys, slot->tts_values, slot->tts_isnull, 0);
+		keybuf_stored_row(keybuf, &writer->keys, slot, (MinimalTuple) row, 0);
 		row += MAXALIGN(((MinimalTuple) row)->t_len);
 	}
 }

@@ -287,18 +287,6 @@ compare_ids(const MergeState *state, uint32 a, uint32 b)
 	return tiebreak_compare(state->env->tiebreak, row_of_id(state, a), row_of_id(state, b));
 }
 
-/* Writes the keys of a row to the key buffer, using a slot. */
-static void
-slot_keys_to_buffer(MergeState *state, MinimalTuple row)
-{
-	TupleTableSlot *slot = sort_env_slot(state->env);
-
-	row_to_slot(slot, row);
-	slot_getsomeattrs(slot, state->keybuf->last_att);
-	keybuf_row(state->keybuf, &state->env->keys, slot->tts_values, slot->tts_isnull, 0);
-	ExecClearTuple(slot);
-}
-
 /* Makes the keys of rows [id, id + n) of a window. */
 static void
 make_keys(MergeState *state, uint32 id, uint32 n)
@@ -327,7 +315,12 @@ make_keys(MergeState *state, uint32 id, uint32 n)
 			keybuf->n = page->n;
 		}
 		else
-			slot_keys_to_buffer(state, row_of_id(state, id));
+		{
+			TupleTableSlot *slot = sort_env_slot(state->env);
+
+			keybuf_stored_row(keybuf, &state->env->keys, slot, row_of_id(state, id), 0);
+			ExecClearTuple(slot);
+		}
 		pack_keys(keybuf, state->layout, 64, 0, keybuf->n,
 				  (char *) state->keys + id * key_size(state->layout));
 		id += keybuf->n;

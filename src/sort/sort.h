@@ -226,6 +226,16 @@ key_reader_to_slot(const KeyReader *reader, size_t i, TupleTableSlot *slot)
 	slot->tts_flags &= ~TTS_FLAG_EMPTY;
 }
 
+/* Adds the keys of a stored row to the key buffer.  The row is in the slot afterwards. */
+static inline void
+keybuf_stored_row(KeyBuffer *keybuf, const KeyWriter *keys, TupleTableSlot *slot, MinimalTuple row,
+				  uint32 rid)
+{
+	row_to_slot(slot, row);
+	slot_getsomeattrs(slot, keybuf->last_att);
+	keybuf_row(keybuf, keys, slot->tts_values, slot->tts_isnull, rid);
+}
+
 /* ------------------------------------------------------------------------
  * Merge: k-way merge of sorted runs
  * ------------------------------------------------------------------------

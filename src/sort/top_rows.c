@@ -701,9 +701,8 @@ top_rows_buffer_keys(TopRows *top)
 
 		if (top->rows[stored.row].rid != stored.rid)
 			continue;
-		row_to_slot(slot, (MinimalTuple) arena_at(&top->batch->arena, stored.rid));
-		slot_getsomeattrs(slot, keybuf->last_att);
-		keybuf_row(keybuf, &env->keys, slot->tts_values, slot->tts_isnull, stored.rid);
+		keybuf_stored_row(keybuf, &env->keys, slot, (MinimalTuple) arena_at(&top->batch->arena, stored.rid),
+						  stored.rid);
 	}
 	ExecClearTuple(slot);
 }
