@@ -29,7 +29,7 @@ CONF
 my $node = new_node('keeper', conf => $conf);
 device_ready($node, 'start');
 
-# what holds the keeper of the server
+# what the keeper holds of the server
 {
 	my ($process, $keeper, $supervisor) = device_processes($node);
 	my $maps = slurp_file("/proc/$keeper/maps");
@@ -40,41 +40,41 @@ device_ready($node, 'start');
 	like($title{$supervisor}, qr/^postgres: (\S+: )?gpusort device supervisor\s*\0*$/, "the supervisor's title");
 	unlike($maps, qr{SYSV|PostgreSQL\.\d|/dev/zero}, 'the keeper is attached to no shared memory');
 	my @files = grep { !m{^(/dev/null|socket:.*)$} } map { readlink($_) // () } glob "/proc/$keeper/fd/*";
-	is("@files", '', 'the keeper has no file of the server');
-	is(readlink("/proc/$keeper/cwd"), '/', 'nor its directory');
-	isnt(getpgrp($keeper), getpgrp($supervisor), 'signals to the group of the supervisor do not reach it');
+	is("@files", '', 'the keeper has no open file of the server');
+	is(readlink("/proc/$keeper/cwd"), '/', 'the keeper does not hold the data directory');
+	isnt(getpgrp($keeper), getpgrp($supervisor), 'the keeper is in a process group of its own');
 	kill $_, $keeper for qw(TERM INT QUIT HUP USR1);
 	select undef, undef, undef, 0.2;
-	is(join(' ', device_processes($node)), "$process $keeper $supervisor", 'it stays when others are told to end');
+	is(join(' ', device_processes($node)), "$process $keeper $supervisor", 'the keeper ignores signals to end');
 }
 
-# a device process that does not end keeps the pool: the next supervisor waits for its end
+# a device process that does not end holds the staging pool: the next supervisor waits for its end
 {
 	my ($process, $keeper, $supervisor) = device_processes($node);
 
-	# who is stopped kills nobody, as if the driver did not let the process end
-	is(kill('STOP', $keeper), 1, 'a device process that does not end');
-	is(kill('TERM', $supervisor), 1, 'its supervisor is told to end');
-	ok(process_ends($supervisor), 'it ends');
+	# a stopped keeper does not kill the device process, as if the driver kept the process from ending
+	is(kill('STOP', $keeper), 1, 'the keeper is stopped');
+	is(kill('TERM', $supervisor), 1, 'SIGTERM to the supervisor');
+	ok(process_ends($supervisor), 'the supervisor ends');
 	ok($node->poll_query_until('postgres',
 		"SELECT state ~ 'down: the last device process .* has not ended yet' FROM gpusort_devices()"),
-		'the next supervisor says what it waits for');
+		'the next supervisor shows what it waits for');
 	select undef, undef, undef, 2;
 	is($node->safe_psql('postgres', 'SELECT process_pid IS NULL FROM gpusort_devices()'), 't',
-		'it starts no device process beside it');
+		'it starts no second device process');
 	is($node->safe_psql('postgres', "SET gpusort.algorithm = gpu_radix; SELECT result FROM "
 		. "check_sort('SELECT mix(i) AS k FROM generate_series(1, 20000) i ORDER BY k')"), 'same', 'sorts go on');
-	is(kill('CONT', $keeper), 1, 'it may end');
-	ok(process_ends($process), 'it ends');
-	ok(process_ends($keeper), 'and its keeper');
+	is(kill('CONT', $keeper), 1, 'the keeper continues');
+	ok(process_ends($process), 'the device process ends');
+	ok(process_ends($keeper), 'the keeper ends');
 	device_ready($node, 'after it');
 	like($node->safe_psql('postgres', "SET work_mem = '64MB'; SET gpusort.algorithm = gpu_radix; SELECT "
 		. "sort_route('SELECT mix(i) AS k FROM generate_series(1, 20000) i ORDER BY k')"), qr/^gpu radix/,
-		'the next process serves');
+		'the next device process sorts');
 	device_unused($node, 'after it');
 }
 
-# a keeper that is killed takes nothing with it but the device process
+# if the keeper is killed, the device process ends, and the server goes on
 {
 	my ($process, $keeper, $supervisor) = device_processes($node);
 
@@ -82,8 +82,8 @@ device_ready($node, 'start');
 	ok(process_ends($process), 'the device process ends');
 	device_ready($node, 'keeper killed');
 	my @now = device_processes($node);
-	is($now[2], $supervisor, 'keeper killed: under the same supervisor');
-	isnt($now[1], $keeper, 'keeper killed: there is another');
+	is($now[2], $supervisor, 'keeper killed: the supervisor is the same');
+	isnt($now[1], $keeper, 'keeper killed: a new keeper starts');
 }
 unlike(slurp_file($node->logfile), qr/reinitializing|terminating any other active server processes/,
 	'the server did not restart');
@@ -123,7 +123,7 @@ sub pids_of
 		my $inner = $1;
 		my $line = eval { slurp_file("/proc/$pid/cmdline") } // next;
 		my $cwd = readlink("/proc/$pid/cwd") // next;
-		# another test may run a server in a namespace, too
+		# another test may run a server in a namespace at the same time
 		next unless $cwd eq $node->data_dir || $title =~ /keeper/;
 		push @pids, $pid if $title eq 'postgres' ? $inner == 1 : $line =~ /\Q$title\E/;
 	}
@@ -143,7 +143,7 @@ sub restarts_are
 		"$name: the server restarted $restarts times in all");
 }
 
-# Who is killed, by title, and how often the server then restarts.  held: the keeper is stopped meanwhile.
+# The processes to kill, by title, and the number of server restarts. held: the keeper is stopped meanwhile.
 sub case
 {
 	my ($name, $titles, $more, $held) = @_;
@@ -157,7 +157,7 @@ sub case
 	$s->query('SELECT 1');
 	($pid{session}) = pids_of('[local] idle');
 	kill 'STOP', $keeper if $held;
-	# the end of the first may already be the end of the second
+	# the second process may already end because of the first
 	ok(kill('KILL', map { $pid{$_} } @$titles) > 0, "$name: killed");
 	ok(process_ends($pid{$_}), "$name: $_ ends") for @$titles;
 	if ($held)
@@ -166,7 +166,7 @@ sub case
 		ok(-e "/proc/$process/stat", "$name: the device process is still there");
 		kill 'CONT', $keeper;
 	}
-	# orphaned processes are gone before anything is counted
+	# orphaned processes end before restarts are counted
 	for my $pid ($process, $keeper)
 	{
 		for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
@@ -193,7 +193,7 @@ case('the supervisor and the device process', [ 'supervisor', 'process' ], 1);
 case('the supervisor and the keeper', [ 'supervisor', 'keeper' ], 1);
 case('a device process that does not end', ['supervisor'], 1, 1);
 
-# one that is stuck in a call is given up and killed, while the server goes on
+# a device process that is stuck in a call is killed, and the server goes on
 {
 	my ($process) = pids_of('gpusort device process');
 	is($node->safe_psql('postgres', "SET work_mem = '256kB'; SET gpusort.algorithm = gpu_radix; SET "
@@ -204,7 +204,7 @@ case('a device process that does not end', ['supervisor'], 1, 1);
 	restarts_are('stuck');
 }
 
-# what was said of it all: nothing that the server did not know
+# the log has no message of an unknown child process
 unlike(slurp_file($log), qr/untracked|interrupted while in recovery/, 'no process was unknown to the postmaster');
 kill 'INT', $postmaster;
 $server->finish;

@@ -26,7 +26,7 @@ shared_buffers = 64MB
 log_min_messages = log
 CONF
 
-# half of 24 MB, less 8: a job has room for 174,762 keys of 32 bits, for 116,508 of 64
+# A job has half of 24 MB, less 8 MB: room for 174,762 keys of 32 bits or 116,508 of 64 bits.
 my $rows = 400_000;
 device_ready($node, 'start');
 device_lines_function($node);
@@ -44,7 +44,7 @@ my $gpu = qr/Sort Route: gpu radix: .*device ready, as set/;
 
 sub value { return $node->safe_psql('postgres', @_) }
 
-# The first column tells rows apart, or is the key.
+# The first column identifies rows, or is the key.
 sub same
 {
 	my ($name, $select, $order, $set) = @_;
@@ -53,7 +53,7 @@ sub same
 	same_order($node, $name, $select, $order, $set, $first);
 }
 
-# Keys, or where so few columns are wanted keys alone.
+# Key mode; keys only where the query reads only key columns.
 my %orders = (
 	'int4' => [ 'SELECT id, k FROM t', 'k' ], 'int4 desc' => [ 'SELECT id, k FROM t', 'k DESC' ],
 		'int8' => [ 'SELECT id, w FROM t', 'w' ],
@@ -78,21 +78,21 @@ for my $name (sort keys %orders)
 }
 device_unused($node, 'orders');
 
-# all rows are somewhere
+# the numbers of rows by device
 {
 	my $lines = value("SELECT device_lines('SELECT id, k FROM t ORDER BY k')");
 	my ($on) = $lines =~ /Sort Device 0: parts=\d+ rows=(\d+)/;
-	is($on, $rows, 'even keys: all of them are sorted by the device') or diag($lines);
+	is($on, $rows, 'uniform keys: the device sorts all rows') or diag($lines);
 	$lines = value("SELECT device_lines('SELECT id, heavy FROM t ORDER BY heavy')");
 	($on) = $lines =~ /Sort Device 0: parts=\d+ rows=(\d+)/;
-	cmp_ok($on, '<', $rows / 2, 'a value in most rows: they do not go there') or diag($lines);
+	cmp_ok($on, '<', $rows / 2, 'a value in most rows: these rows are not sent') or diag($lines);
 	unlike(value("SELECT device_lines('SELECT id, nk FROM t WHERE id <= 100 ORDER BY nk')"), qr/parts/,
-		'what fits is one job');
+		'keys that fit are one job');
 }
 like(value("EXPLAIN (ANALYZE, COSTS OFF, FORMAT JSON) SELECT id, k FROM t ORDER BY k"),
 	qr/"Sort Devices": \[\s*\{\s*"Device Number": 0,\s*"Sort Parts": \d/, 'JSON');
 
-# read in part, read twice, read backward, cursors: nothing is left behind
+# results that are read in part, twice, backward, and by cursors
 same('LIMIT behind an OFFSET', 'SELECT * FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) q', 'k, id');
 is(value("SELECT string_agg(id::text, ' ') FROM (SELECT id FROM (SELECT id, k FROM t ORDER BY k OFFSET 150000) q LIMIT "
 	. "30) r"),
@@ -111,15 +111,15 @@ for my $kind ('NO SCROLL', 'SCROLL')
 is(value("SELECT count(*), sum(a.id::bigint * b.id) FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) a JOIN (SELECT id, "
 	. "w FROM t ORDER BY w OFFSET 0) b USING (id)"),
 	value("SET gpusort.enable = off; SELECT count(*), sum(a.id::bigint * b.id) FROM (SELECT id, k FROM t ORDER BY k "
-		. "OFFSET 0) a JOIN (SELECT id, w FROM t ORDER BY w OFFSET 0) b USING (id)"), 'two of them in a query');
+		. "OFFSET 0) a JOIN (SELECT id, w FROM t ORDER BY w OFFSET 0) b USING (id)"), 'two sorts in a query');
 device_unused($node, 'two');
 
-# less work_mem than all rows take: each run's keys go in parts
+# more rows than work_mem holds: the keys of each run go in parts
 same('runs', 'SELECT id, k FROM t', 'k', "SET work_mem = '16MB'; ");
 like(value("SET work_mem = '16MB'; SELECT device_lines('SELECT id, k FROM t ORDER BY k')"), qr/parts, \d+ runs merged/,
 	'runs, of parts');
 
-# faults: the part goes elsewhere or to the CPU, and the others go on
+# faults: another device or the CPU sorts the part, and the other parts go on
 my $fallbacks = 'SELECT sum(fallbacks) FROM gpusort_stat';
 for my $f ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down', 'kill_up', 'kill_sort', 'kill_down',
 	'corrupt')
@@ -138,7 +138,7 @@ for my $f ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down'
 	device_unused($node, "after $f");
 }
 like(value("SET gpusort.device_fault = memory_sort; SELECT device_lines('SELECT id, k FROM t ORDER BY k')"),
-	qr/parts, (\d+) of them on the CPU/, 'a part that the device does not take is sorted by the CPU');
+	qr/parts, (\d+) of them on the CPU/, 'the CPU sorts a part that finds no device memory');
 
 # the device is killed in the middle of the result: the first part has been returned
 gate_make($node);
@@ -165,7 +165,7 @@ fails_like($node, 'SELECT sum(1 / (id - 500)) FROM (SELECT id FROM t ORDER BY k 
 	'error above');
 device_unused($node, 'error above');
 
-# many sessions share what one has no room for: none waits for ever
+# many sessions whose sorts go in parts share the devices: none hangs
 {
 	my $script = $node->basedir . '/script.sql';
 
@@ -175,7 +175,7 @@ device_unused($node, 'error above');
 	device_unused($node, 'many sessions');
 }
 
-# several devices at a time
+# several devices at the same time
 if ($pretend)
 {
 	$node->append_conf('postgresql.conf', 'gpusort.device = auto');
@@ -189,14 +189,14 @@ if ($pretend)
 		cmp_ok(scalar(keys %rows), '>', 1, "$name: on several devices") or diag($lines);
 		my $sum = 0;
 		$sum += $_ for values %rows;
-		is($sum, $rows, "$name: they have all keys");
+		is($sum, $rows, "$name: the devices have all keys");
 		same("$name: several devices", $orders{$name}[0], $orders{$name}[1]) unless $name eq 'keys only';
 	}
 	device_unused($node, 'three');
 	gate_make($node);
 	killed_in_the_middle('three devices', 200_000);
 
-	# one has no room left for them: the others do it
+	# one device has no free memory: the other devices sort
 	my $s = new_session($node);
 	my $pid = $s->query('SELECT pg_backend_pid()');
 	$s->query('SET gpusort.device_share = 100; SET gpusort.device = 1; SET gpusort.device_fault = hang_sort');
@@ -209,7 +209,7 @@ if ($pretend)
 	device_unused($node, 'a device is taken');
 }
 
-# keys that one device has room for go to several only if these are so slow, as they say, that it pays
+# keys that fit one device go to several if their reported costs are so high that it pays
 if ($pretend)
 {
 	for my $case ([ 1, 0 ], [ 3000, 3 ])

@@ -43,7 +43,8 @@ VACUUM ANALYZE t;
 ALTER DATABASE postgres SET gpusort.algorithm = 'gpu_radix';
 SQL
 
-# rows whose keys went ahead of others: below a merge join, which goes back in them, so that rows do not go themselves
+# Sorts in key mode, whose keys are sent before all rows are in: a merge join above them marks and restores, so that row
+# mode is not used.
 my $merge = 'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off;';
 sub joined
 {
@@ -69,7 +70,7 @@ BEGIN
 END $$;
 SQL
 
-# of these equal keys are equal values
+# types whose normalized keys are exact
 my %exact = map { $_ => 1 } qw(u mac s z lsn);
 my %orders = ((map { $_ => $_ } qw(u mac s z lsn b n h e bits a r)),
 	(map { $_ => "$_ COLLATE \"C\"" } qw(p x few rec)));
@@ -81,7 +82,7 @@ for my $mode (sort keys %modes)
 	{
 		my @queries = map { "SELECT id, $col, e FROM t ORDER BY $_" } ("$orders{$col}, id",
 			"$orders{$col} DESC NULLS LAST, id", "e, $orders{$col}, id");
-		# equal values are the same, so that any order of them is
+		# equal values are identical, so that their order does not matter
 		push @queries, "SELECT $col FROM t ORDER BY $col", "SELECT $col FROM t ORDER BY $col DESC"
 			if $exact{$col} && $col ne 's';
 		for my $q (@queries)
@@ -92,9 +93,9 @@ for my $mode (sort keys %modes)
 		}
 		my $route = $node->safe_psql('postgres',
 			"SET work_mem = '$modes{$mode}'; SELECT route('SELECT id, $col FROM t ORDER BY $orders{$col}')");
-		like($route, qr/^$mode: gpu radix: /, "$mode: $col went there");
-		cmp_ok(early('t', $orders{$col}, 'true'), '>', 0, "$col, some before all rows were in") if $mode eq 'keys';
-		# the first word of many is that of others
+		like($route, qr/^$mode: gpu radix: /, "$mode: $col: on the GPU");
+		cmp_ok(early('t', $orders{$col}, 'true'), '>', 0, "$col: keys are sent ahead of rows") if $mode eq 'keys';
+		# many values share their first key word
 		like($route, qr/\(prefix\).*[1-9]\d* ties compared/, "$mode: $col, ties")
 			if $col =~ /^(p|x|b|bits|a|r)$/;
 	}
@@ -104,8 +105,8 @@ for my $mode (sort keys %modes)
 	device_unused($node, $mode);
 }
 
-# The last rows differ from all before: another prefix, a string that is longer than its normalized key,
-# decimals, a NULL, addresses of the other family.  All keys go once more then.
+# The last rows differ from all rows before: another prefix, a string that is longer than its normalized key, decimals,
+# a NULL, addresses of the other family. Then all keys are sent again.
 my $late = $rows - 1000;
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE late AS SELECT i AS id, i >= $late AS of_late, CASE WHEN i < $late THEN 'common ' ELSE 'other ' END ||
@@ -125,17 +126,17 @@ for my $col (map { $_ . (/^[nh]$/ ? '' : ' COLLATE "C"') } qw(p more n x h))
 			. "* FROM late ORDER BY $order')"),
 			'GpuSort same', "late: $order");
 	}
-	is(early('late', $col, 'true'), 0, "late: $col, none ahead");
-	cmp_ok(early('late', $col, 'NOT b.of_late'), '>', 0, "late: $col, some ahead without those");
+	is(early('late', $col, 'true'), 0, "late: $col: no key sent ahead is used");
+	cmp_ok(early('late', $col, 'NOT b.of_late'), '>', 0, "late: $col: keys are sent ahead without the late rows");
 	is($node->safe_psql('postgres', "$merge SET work_mem = '64MB'; " . joined('late', $col, 'true')),
 		$node->safe_psql('postgres', "$merge SET gpusort.enable = off; " . joined('late', $col, 'true')),
 		"late: $col, joined");
 	like($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT route('SELECT * FROM late ORDER BY $col')"),
-		qr/^keys: gpu radix: /, "late: $col went there");
+		qr/^keys: gpu radix: /, "late: $col: on the GPU");
 }
 device_unused($node, 'late');
 
-# Rows under keys that might be inexact, and are not: amounts, addresses of one family, few bits.
+# Row mode with types whose keys can be inexact, and are exact here: amounts, addresses of one family, short bits.
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE hoped AS SELECT i AS id, CASE WHEN i % 9 > 0 THEN (mix(i) % 5000 - 2500)::numeric(12,2) / 100 END AS n,
 	(mix(i) % 70000)::numeric / 1024 AS fine, inet '10.0.0.0' + mix(i) % 7000 AS h, (mix(i) % 3000)::bit(40) AS bits,
@@ -149,9 +150,9 @@ for my $keys ('n', 'n DESC', 'n NULLS FIRST, id DESC', 'fine', 'h DESC', 'bits',
 	is($node->safe_psql('postgres', "$small SELECT nodes || ' ' || result FROM check_stable('hoped', '$keys')"),
 		'GpuSort same', "hoped: $keys");
 	like($node->safe_psql('postgres', "$small SELECT route('SELECT * FROM hoped ORDER BY $keys')"),
-		qr/^rows: gpu radix: /, "hoped: rows by $keys went there");
+		qr/^rows: gpu radix: /, "exact keys: rows by $keys on the GPU");
 }
-# what is not so after all ends the device's part, in rows from pages and one by one, and what came is merged
+# a late row with an inexact key ends the device's part, which is merged; for rows read by page and one by one
 for my $key ('n', 'h', 'n DESC', 'h DESC')
 {
 	for my $q ("SELECT * FROM late ORDER BY $key, id", "SELECT id + 0 AS id, n, h FROM late ORDER BY $key, id")
@@ -162,9 +163,9 @@ for my $key ('n', 'h', 'n DESC', 'h DESC')
 			. "FROM check_sort('$q')"), 'GpuSort same', "late rows, verified: $q");
 	}
 	like($node->safe_psql('postgres', "$small SELECT route('SELECT * FROM late WHERE NOT of_late ORDER BY $key')"),
-		qr/^rows: gpu radix: /, "rows by $key went there without those");
+		qr/^rows: gpu radix: /, "rows by $key: on the GPU without the late rows");
 	like($node->safe_psql('postgres', "$small SELECT route('SELECT * FROM late ORDER BY $key')"),
-		qr/runs merged/, "late rows: $key, the rest did not go");
+		qr/runs merged/, "late rows: $key: the device's part is merged");
 }
 device_unused($node, 'hoped');
 $node->stop;

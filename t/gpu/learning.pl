@@ -39,8 +39,8 @@ my $measured = "SELECT count(measured) >= 6 FROM gpusort_device_model()";
 sub measured_is { my ($what, $times, $name) = @_; is($node->safe_psql('postgres',
 	"SELECT string_agg(DISTINCT round(measured)::text, ' ') FROM gpusort_device_model() WHERE part ~ '$what'"),
 		$times, $name) }
-# What the CPU takes is measured of this machine, as busy as it is: the quicker of the two is chosen, whichever it
-# is, and a GPU's times are the fake device's.
+# The CPU's times are measured on this machine and vary with its load; the GPU's times are the fake device's. The test
+# checks that the faster one is chosen, whichever it is.
 sub choice
 {
 	my ($name, $least, $most) = @_;
@@ -51,7 +51,7 @@ FROM gpusort_route(100000000, 32)
 SQL
 
 	ok($ms >= $least && $ms <= $most, "$name: $ms ms are $least to $most");
-	is($chosen, 't', "$name: the quicker one is chosen");
+	is($chosen, 't', "$name: the faster one is chosen");
 }
 sub reason { return $node->safe_psql('postgres',
 	"SELECT reason FROM gpusort_route(100000000, 32) WHERE algorithm = 'gpu_bucket'") }
@@ -59,21 +59,21 @@ sub model { return $node->safe_psql('postgres',
 	"SELECT string_agg(jobs || ' ' || round(factor::numeric, 2), ', ' ORDER BY part) FROM gpusort_device_model() WHERE "
 	. "part IN ('up', 'down') OR (part, log2_rows) = ('sort_32', 17)") }
 
-# measured by the service, without any job
+# the service measures its devices without any job
 ok($node->poll_query_until('postgres', $measured), 'the service has measured');
 measured_is('up', '100', 'the bus, there');
 measured_is('down', '100', 'the bus, back');
 measured_is('^sort', '100', 'sorts');
-is($node->safe_psql('postgres', 'SELECT max(jobs) FROM gpusort_device_model()'), '0', 'no job has told anything');
+is($node->safe_psql('postgres', 'SELECT max(jobs) FROM gpusort_device_model()'), '0', 'no job has corrected a factor');
 choice('such a GPU', 2000, 3000);
 my $ms = qr/[\d.]+/;
 like(reason(),
 	qr/(?:^|; )hand-over $ms ms, up $ms, sort $ms, down $ms, host $ms: $ms times the library's costs, by 0 jobs$/,
-	'what the prediction is made of');
+	'the terms of the prediction');
 ok($node->poll_query_until('postgres', 'SELECT memory_used = 0 AND memory_kept = 0 FROM gpusort_device_stat'),
-	'measuring leaves nothing behind');
+	'a measurement frees its memory');
 
-# it gets quicker; jobs tell
+# the device's speed changes, and jobs correct the factors
 device_is('COPY_TIMES=3', 'SORT_TIMES=2', 'MEMORY=16384');
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT (mix(i) - 2147483648)::int4 AS k FROM generate_series(1, 150000) i;
@@ -86,16 +86,16 @@ is($node->safe_psql('postgres', $force
 	'same', 'forty jobs');
 my ($down_jobs, $down, $sort_jobs, $sort_factor, $up_jobs,
 	$up) = model() =~ /(\d+) ([\d.]+), (\d+) ([\d.]+), (\d+) ([\d.]+)/;
-cmp_ok($_, '>=', 40, 'at least 40 jobs moved it') for $down_jobs, $up_jobs, $sort_jobs;
+cmp_ok($_, '>=', 40, 'at least 40 jobs corrected the factor') for $down_jobs, $up_jobs, $sort_jobs;
 ok(abs($_ / 3 - 1) < 0.25, "the bus is three times slower, and $_ was learned") for $up, $down;
 ok(abs($sort_factor / 2 - 1) < 0.25, "sorts are two times slower, and $sort_factor was learned");
-measured_is('up|down', '100', 'what was measured is still shown');
+measured_is('up|down', '100', 'the measured values are unchanged');
 choice('a quicker GPU', 200, 400);
-like(reason(), qr/(?:^|^gpu bucket: .*device ready; )hand-over .*by (4|8)\d jobs$/, 'a choice, and what it rests on');
+like(reason(), qr/(?:^|^gpu bucket: .*device ready; )hand-over .*by (4|8)\d jobs$/, 'the reason names factors');
 like($node->safe_psql('postgres', 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT k FROM t ORDER BY k'),
-	qr/Sort Route: \w+ \w+: 32-bit keys, 150000 rows, device ready, keys only$/m, 'EXPLAIN is as ever');
+	qr/Sort Route: \w+ \w+: 32-bit keys, 150000 rows, device ready, keys only$/m, 'EXPLAIN shows no factors');
 
-# kept over a restart, and measured again
+# the factors survive a restart, and the devices are measured again
 my $before = model();
 $node->restart;
 device_ready($node, 'restart');
@@ -103,7 +103,7 @@ ok($node->poll_query_until('postgres',
 	"SELECT count(*) > 0 FROM gpusort_device_model() WHERE part = 'up' AND round(measured) = 3"), 'measured again');
 (my $after = model()) =~ s/ [\d.]+//g;
 $before =~ s/ [\d.]+//g;
-is($after, $before, 'jobs are remembered');
+is($after, $before, 'a restart keeps the factors');
 choice('what they taught, and what was measured', 100, 400);
 my $offset = -s $node->logfile;
 $node->stop('immediate');
@@ -111,21 +111,21 @@ $node->start;
 device_ready($node, 'crash');
 choice('a crash loses little', 100, 400);
 
-# gpusort_calibrate() measures it, too, and forgets
+# gpusort_calibrate() measures the devices and removes the factors
 $node->safe_psql('postgres', $force . $sort);
 is($node->safe_psql('postgres', "SELECT count(*) FILTER (WHERE constant IN ('gpu0_up', 'gpu0_down') AND "
 	. "round((measured / built_in)::numeric, 2) = 3 OR constant ~ '^gpu0_sort' AND round((measured / "
 	. "built_in)::numeric, 2) = 2) >= 5 FROM gpusort_calibrate()"), 't', 'gpusort_calibrate(): the GPU');
 is($node->safe_psql('postgres', 'SELECT max(jobs) FROM gpusort_device_model()'), '0',
-	'what jobs had taught is forgotten');
-measured_is('up|down', '3', 'and what was measured is gone by');
+	'gpusort_calibrate() removes the factors');
+measured_is('up|down', '3', 'the newly measured values are used');
 
-# by a reload what the library says holds, and nothing is learned
+# a reload switches learning off: the costs that the library reports are used
 $node->append_conf('postgresql.conf', 'gpusort.device_learn = off');
 $node->reload;
 ok($node->poll_query_until('postgres', "SELECT setting = 'off' FROM pg_settings WHERE name = 'gpusort.device_learn'"),
 	'learning is off');
-like(reason(), qr/^gpu bucket: [^;]*device ready$/, 'no word of it');
+like(reason(), qr/^gpu bucket: [^;]*device ready$/, 'off: the reason names no factors');
 $node->safe_psql('postgres', $force . $sort);
 is($node->safe_psql('postgres', 'SELECT max(jobs) FROM gpusort_device_model()'), '0', 'off: nothing is learned');
 $node->append_conf('postgresql.conf', 'gpusort.device_learn = on');
@@ -136,25 +136,25 @@ is($node->safe_psql('postgres', $force . $sort), 'same', 'a job');
 is($node->safe_psql('postgres', 'SELECT max(jobs) FROM gpusort_device_model()'), '1', 'on: something is learned');
 is($node->safe_psql('postgres', "SELECT gpusort_array(array_agg(k), 'gpu_bucket') = array_agg(k ORDER BY k) FROM t"),
 	't', 'an array');
-# since 16 the aggregate's own sort may be another
+# since PostgreSQL 16 the aggregate's own sort may be a second job
 cmp_ok($node->safe_psql('postgres', "SELECT max(jobs) FROM gpusort_device_model() WHERE part IN ('up', 'hand_over')"),
 	'>=', 2, 'it teaches, too');
 is($node->safe_psql('postgres', "SET work_mem = '1MB'; SET gpusort.algorithm = gpu_bucket; SELECT result FROM "
 	. "check_sort('SELECT k, k + 1 AS l, k - 1 AS m FROM t ORDER BY k')"), 'same', 'row mode');
 cmp_ok($node->safe_psql('postgres', "SELECT sum(jobs) FROM gpusort_device_model() WHERE part = 'sort_64'"), '>=', 1,
-	'so does row mode');
+	'row mode corrects a factor');
 
-# another device has its number
+# another device has the number of a known one
 $node->stop;
 ok(-s $node->data_dir . '/gpusort.learned', 'a file');
 device_is('COPY_TIMES=7', 'SORT_TIMES=7', 'MEMORY=32768');
 $node->start;
 device_ready($node, 'another device');
 ok($node->poll_query_until('postgres', 'SELECT count(measured) >= 6 AND max(jobs) = 0 FROM gpusort_device_model()'),
-	'what was known of the other is dropped');
-measured_is('up|down', '7', 'this one is measured');
+	'the factors of the previous device are dropped');
+measured_is('up|down', '7', 'the new device is measured');
 
-# a file that is none, or one's beginning
+# a file with another content, and a truncated file
 for my $bad ('a bad file', 'a part of a file')
 {
 	$node->stop;

@@ -25,11 +25,11 @@ CONF
 device_ready($node, 'start');
 ok($node->poll_query_until('postgres', "SELECT count(measured) >= 6 FROM gpusort_device_model()"), 'measured');
 
-# sorts that shall be the CPU's are told so
+# settings for a sort on the CPU
 my $cpu = "SET gpusort.device = off; SET work_mem = '64MB';";
 sub reason { my ($rows, $bits, $what) = @_; return $node->safe_psql('postgres',
 	"SELECT reason FROM gpusort_route($rows, $bits) WHERE algorithm = '" . ($what // 'cpu_merge') . "'") }
-# times the model's, by this number of sorts
+# Returns the number of sorts behind a factor; checks the bounds of the factor.
 sub learned
 {
 	my ($rows, $bits, $what) = @_;
@@ -40,17 +40,17 @@ sub learned
 }
 sub sorts { return learned(100000, 32) }
 
-# the service has measured each width; predictions are made of it, of all the CPU's algorithms and of no others
-is(learned(100000, $_), 0, "$_ bits: measured, and no sort has told anything") for 32, 64, 128;
-is(learned(100000, 32, 'cpu_radix'), 0, 'cpu_radix, too');
-is(reason(8191, 32), '', 'so few rows are none of it');
+# the service has measured each width; the factors apply to all CPU algorithms and to no GPU algorithm
+is(learned(100000, $_), 0, "$_ bits: measured, and no sort has corrected the factor") for 32, 64, 128;
+is(learned(100000, 32, 'cpu_radix'), 0, 'cpu_radix has the same factor');
+is(reason(8191, 32), '', 'few rows have no factor');
 is($node->safe_psql('postgres', <<SQL), 't', 'a prediction is the product');
 SELECT bool_and(abs(predicted_ms / ((regexp_match(reason, '([0-9.]+) times'))[1]::float8
 		* (regexp_match(reason, 's ([0-9.]+) ms'))[1]::float8) - 1) < 0.05)
 FROM gpusort_route(50000000, 64) WHERE algorithm IN ('cpu_radix', 'cpu_merge')
 SQL
 
-# sorts tell: those of some size, whose records are all moved
+# sorts that correct the factors: at least a number of rows, which the kernel moves
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT mix(i) AS k, i AS o, 1 AS one FROM generate_series(1, 20000) i;
 CREATE TABLE few AS SELECT mix(i) AS k FROM generate_series(1, 8000) i;
@@ -60,18 +60,18 @@ sub sorted { my ($from, $by, $limit) = @_;
 	return "SELECT count(*) FROM (SELECT $by FROM $from ORDER BY $by " . ($limit // 'OFFSET 0') . ") s;" }
 my $before = sorts();
 is($node->safe_psql('postgres', $cpu . sorted('t', 'k') x 3), "20000\n20000\n20000", 'sorts');
-is(sorts(), $before + 3, 'each has told something');
+is(sorts(), $before + 3, 'each sort corrects the factors');
 $node->safe_psql('postgres', $cpu . sorted('few', 'k') . sorted('t', 'o') . sorted('t', 'one')
 	. sorted('t', 'k', 'LIMIT 10'));
-is(sorts(), $before + 3, 'few rows, rows in order and the first of many have not');
+is(sorts(), $before + 3, 'few rows, presorted rows and a LIMIT do not');
 $node->safe_psql('postgres', "SET gpusort.algorithm = gpu_bucket; SET work_mem = '64MB';" . sorted('t', 'k'));
-is(sorts(), $before + 3, 'nor have those on a GPU');
+is(sorts(), $before + 3, 'sorts on a GPU do not');
 $node->safe_psql('postgres', $cpu . "SET gpusort.run_rows = 10000;" . sorted('t', 'k'));
-cmp_ok(sorts(), '>=', $before + 5, 'runs have');
+cmp_ok(sorts(), '>=', $before + 5, 'the runs of an external sort do');
 like($node->safe_psql('postgres', $cpu . 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT k FROM t ORDER BY k'),
-	qr/Sort Route: cpu \w+: \d+-bit keys, 20000 rows, device off, keys only$/m, 'EXPLAIN is as ever');
+	qr/Sort Route: cpu \w+: \d+-bit keys, 20000 rows, device off, keys only$/m, 'EXPLAIN shows no factors');
 
-# many at a time: none is lost
+# concurrent sorts: none is lost
 $before = sorts();
 my @sessions = map { new_session($node) } 1 .. 8;
 $_->query($cpu) for @sessions;
@@ -90,7 +90,7 @@ for my $round (1 .. 3)
 $_->quit for @sessions;
 is(sorts(), $before + 8 * 3 * 10, 'sessions at once: each sort counts');
 
-# kept over a restart
+# a restart keeps the factors
 $before = sorts();
 $node->restart;
 device_ready($node, 'restart');
@@ -98,16 +98,16 @@ is(sorts(), $before, 'sorts are remembered');
 like(slurp_file($node->data_dir . '/gpusort.learned'),
 	qr/^cpu \d+\nsorts $before\n(cpu_packed .*\n){4}(cpu_64 .*\n){4}cpu_128 /m, 'in the file');
 
-# constants of another model: what corrected the ones before is of no use, and who is late does not bring it back
+# new constants: the old factors are dropped, and a session that still has the old constants does not restore them
 my $late = new_session($node);
 $late->query($cpu . sorted('t', 'k'));
 is(sorts(), $before + 1, 'a session that knows these constants');
 is($node->safe_psql('postgres', 'SELECT count(*) > 100 FROM gpusort_calibrate()'), 't', 'gpusort_calibrate()');
-is(sorts(), 0, 'sorts are forgotten');
+is(sorts(), 0, 'the factors are dropped');
 $late->query(sorted('t', 'k'));
 $node->safe_psql('postgres', $cpu . sorted('t', 'k'));
 $late->query(sorted('t', 'k'));
-is(sorts(), 3, 'both tell of the new constants');
+is(sorts(), 3, 'both sessions correct the factors of the new constants');
 $late->quit;
 unlink $node->data_dir . '/gpusort.model';
 is(sorts(), 0, 'the same without constants');
@@ -118,7 +118,7 @@ $node->append_conf('postgresql.conf', 'gpusort.device_learn = off');
 $node->reload;
 ok($node->poll_query_until('postgres', "SELECT setting = 'off' FROM pg_settings WHERE name = 'gpusort.device_learn'"),
 	'learning is off');
-is(reason(100000, 32), '', 'no word of it');
+is(reason(100000, 32), '', 'off: the reason names no factors');
 $node->safe_psql('postgres', $cpu . sorted('t', 'k'));
 $node->append_conf('postgresql.conf', 'gpusort.device_learn = on');
 $node->reload;

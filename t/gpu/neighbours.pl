@@ -10,7 +10,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# what the device is like just now
+# Changes the settings of the fake device.
 my $state_file = PostgreSQL::Test::Utils::tempdir . '/device';
 sub device_is { PostgreSQL::Test::Utils::append_to_file($state_file, join('', map { "GPUSORT_CPU_ABI_$_\n" } @_)) }
 $ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
@@ -43,7 +43,7 @@ SQL
 gate_make($node);
 my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 
-# who does not read holds nothing of a process that has ended
+# sessions that do not read their rows hold no memory of a device process that has ended
 {
 	my @unread = map { new_session($node) } 1 .. 3;
 
@@ -51,22 +51,22 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	begin_query($_, "$set SELECT $sum FROM (SELECT gate(n, 10) AS n, k FROM ($query) q0) q") for @unread;
 	ok($node->poll_query_until('postgres',
 		"SELECT count(*) = 3 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
-		'three sorts are not read on');
-	cmp_ok(value("SELECT sum(memory_used) $devices"), '>', 3_000_000, 'they hold memory');
+		'three sorts whose rows are not read');
+	cmp_ok(value("SELECT sum(memory_used) $devices"), '>', 3_000_000, 'the sorts hold memory');
 	my $process = process();
 	kill 'KILL', $process;
 	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready' AND process_pid <> $process) $devices"),
-		'there is another process');
-	is(value("SELECT sum(memory_used), sum(jobs) $devices"), '0|0', 'none of its memory is taken');
+		'a new device process starts');
+	is(value("SELECT sum(memory_used), sum(jobs) $devices"), '0|0', 'no memory of the new process is used');
 	is(value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), 3,
-		'and they have not read on');
+		'the sessions have not read on');
 	gate_open();
-	is($_->query('SELECT 1'), "$right\n1", 'they read on, and get all rows') for @unread;
+	is($_->query('SELECT 1'), "$right\n1", 'a session reads on and gets all rows') for @unread;
 	$_->quit for @unread;
 	device_unused($node, 'unread');
 }
 
-# the server is killed, and with it who has the service's lock
+# the postmaster is killed, and the backend that holds the service's lock
 {
 	my $s = new_session($node);
 	my ($process, $keeper, $supervisor) = device_processes($node);
@@ -75,14 +75,14 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	$s->query("$set SET gpusort.device_fault = hold_lock");
 	begin_query($s, 'SELECT count(*) FROM (SELECT * FROM t ORDER BY k OFFSET 0) s');
 	ok($node->poll_query_until('postgres',
-		"SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid"), 'a backend has the lock');
+		"SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid"), 'a backend holds the lock');
 	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
 	is(kill('KILL', $postmaster, $pid), 2, 'both are killed');
 	eval { $s->{run}->finish };
 	ok(process_ends($supervisor), 'the supervisor ends');
 	ok(process_ends($process), 'the device process ends');
-	ok(process_ends($keeper), 'and its keeper');
-	# gone, not only at its end: its number is in the lock file
+	ok(process_ends($keeper), 'the keeper ends');
+	# the postmaster must have exited, because its process id is in the lock file
 	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	{
 		last unless kill 0, $postmaster;
@@ -93,11 +93,11 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	device_ready($node, 'killed');
 	gate_make($node);
 	is(value("$set SELECT result FROM check_sort('SELECT * FROM t ORDER BY k, id')"), 'same',
-		'the next start finds nothing of it');
+		'the server starts and sorts');
 	device_unused($node, 'killed');
 }
 
-# what a job has follows what has come, not what is expected
+# the memory of a job follows the rows that come, not the planner's estimate
 {
 	value("CREATE FUNCTION many() RETURNS TABLE (id bigint, k int8, pad text) ROWS 100000000 LANGUAGE sql STABLE AS "
 		. "'SELECT i, mix(i) % 90000, repeat(''y'', (i % 40)::int) FROM generate_series(1, 150000) i'");
@@ -107,7 +107,7 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	my $mem = "SET work_mem = '256kB'; SET gpusort.algorithm = gpu_radix; SET gpusort.verify = on;";
 	my $same = sub { value("$mem SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$_[0]')") };
 
-	# from far too high an estimate, and from far too low
+	# an estimate that is far too high, and one that is far too low
 	for my $case ([ 'high', 'SELECT id, k, pad FROM m ORDER BY k, id' ],
 		[ 'low', 'SELECT id, k, pad FROM few WHERE id % 1 = 0 AND k % 1 = 0 AND id % 3 < 5 ORDER BY k, id' ])
 	{
@@ -119,22 +119,22 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 		'same', 'equal rows keep their order');
 	is(value("SET work_mem = '256MB'; SET gpusort.algorithm = gpu_radix; SET gpusort.verify = on; SELECT result FROM "
 		. "check_sort('SELECT id, k, pad FROM few WHERE id % 1 = 0 AND k % 1 = 0 ORDER BY k, id')"), 'same',
-		'keys that grow');
+		'a growing job of keys');
 
 	my $s = new_session($node);
 	gate_shut();
 	begin_query($s, "$mem SET gpusort.verify = off; SELECT count(*) FROM (SELECT gate(row_number() OVER (), 10) FROM "
 		. "(SELECT id, k, pad FROM m ORDER BY k, id OFFSET 0) q0) q");
 	gate_reached($node, 'high');
-	# 150,000 rows of 64 bytes, with places and scratch
+	# 150,000 rows of 64 bytes, their offsets and scratch memory
 	my $used = value("SELECT sum(memory_used) $devices");
-	cmp_ok($used, '>', 8_000_000, 'they are there');
+	cmp_ok($used, '>', 8_000_000, 'the rows are on the device');
 	cmp_ok($used, '<', 64_000_000, "an estimate of a hundred million rows holds $used bytes for them");
 	gate_open();
 	is($s->query('SELECT 1'), "150000\n1", 'all rows');
 	$s->quit;
 
-	# likewise keys that go up while rows come in, which are not read twice; a chunk has room for 200,000
+	# keys that are sent while rows come in; a chunk has room for 200,000 keys
 	value("CREATE TABLE k AS SELECT i AS id, mix(i) % 90000 AS k FROM generate_series(1, 500000) i; ANALYZE k; "
 		. "UPDATE pg_class SET reltuples = 1e8 WHERE relname = 'k'");
 	$s = new_session($node);
@@ -143,13 +143,13 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 		. "(SELECT * FROM (SELECT id, k, gate(id, 490000) AS g FROM k OFFSET 0) q0 ORDER BY k OFFSET 0) q");
 	gate_reached($node, 'high, keys');
 	$used = value("SELECT sum(memory_used) $devices");
-	cmp_ok($used, '>', 1_000_000, 'keys are there');
+	cmp_ok($used, '>', 1_000_000, 'the keys are on the device');
 	cmp_ok($used, '<', 64_000_000, "an estimate of a hundred million rows holds $used bytes for their keys");
 	gate_open();
 	is($s->query('SELECT 1'), "500000|0\n1", 'all rows');
 	$s->quit;
 
-	# one backend's share, and no more: what is there by then is a run
+	# a session's share of the memory is exhausted: the rows on the device become a run
 	is(value("$mem SET gpusort.device_share = 4; SELECT result FROM check_sort('SELECT id, k, pad FROM few ORDER BY "
 		. "k, id')"), 'same', 'a small share: rows');
 	like(value("$mem SET gpusort.verify = off; SET gpusort.device_share = 4; SELECT sort_route('SELECT id, k, pad "
@@ -158,7 +158,7 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 		qr/^cpu .*device memory/, 'hardly any share');
 	device_unused($node, 'shares');
 
-	# what an administrator says stands
+	# an ordinary role cannot change an administrator's settings
 	value("CREATE ROLE plain; ALTER ROLE plain SET gpusort.device_allowed = off");
 	for my $setting ('device_allowed = on', 'device_share = 100')
 	{
@@ -171,39 +171,39 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	like($plain, qr/^cpu .*gpusort.device_allowed is off/, 'nor reset it');
 }
 
-# what no sort uses is given back: blocks first, then everything
+# without sorts the service frees memory: the kept blocks first, then the device process ends
 {
 	my $process = process();
 
 	$node->append_conf('postgresql.conf', "gpusort.device_idle_blocks = 1s\ngpusort.device_idle_context = 3s");
 	like(value("$set $sort"), $gpu, 'a sort');
-	ok($node->poll_query_until('postgres', "SELECT sum(memory_kept) > 1000000 $devices"), 'its blocks are kept');
+	ok($node->poll_query_until('postgres', "SELECT sum(memory_kept) > 1000000 $devices"), 'free blocks are kept');
 	$node->reload;
-	ok($node->poll_query_until('postgres', "SELECT sum(memory_kept) = 0 $devices"), 'and given back');
+	ok($node->poll_query_until('postgres', "SELECT sum(memory_kept) = 0 $devices"), 'the kept blocks are freed');
 	is(process(), $process, 'by the same process');
 	ok($node->poll_query_until('postgres', "SELECT state = 'idle' AND process_pid IS NULL $devices"),
-		'then everything is given back');
+		'then the device is released');
 	ok(process_ends($process), 'the process has ended');
 	is(value("SET work_mem = '64MB'; SELECT result FROM check_sort('SELECT * FROM t WHERE id < 100 ORDER BY k, id')"),
 		'same', 'a small sort');
-	is(value("SELECT state $devices"), 'idle', 'does not bring it back');
+	is(value("SELECT state $devices"), 'idle', 'a small sort does not start a process');
 	like(value("SELECT string_agg(reason, ' ') FROM gpusort_route(10000000, 32)"), qr/^(?!.*no device)/,
-		'the router reckons with it');
-	like(value("$set $sort"), $gpu, 'the next sort that wants it has it back');
-	isnt(process(), $process, 'from another process');
-	is(value("SELECT max(restarts) $devices"), 0, 'which is no restart');
+		'the router counts on the idle device');
+	like(value("$set $sort"), $gpu, 'the next sort that needs it starts a process');
+	isnt(process(), $process, 'it is a new process');
+	is(value("SELECT max(restarts) $devices"), 0, 'the start is not counted as a restart');
 
-	# one that is not told where to go; what it brings back stays until it has been seen
+	# a sort whose algorithm is not forced; device_idle_context = 0 keeps the new process until it was seen
 	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'idle again');
 	$node->append_conf('postgresql.conf', "gpusort.device_idle_context = 0");
 	$node->reload;
 	is(value("SET work_mem = '64MB'; SELECT result FROM check_sort('SELECT * FROM (SELECT mix(i) AS k, i FROM "
 		. "generate_series(1, 300000) i OFFSET 0) s ORDER BY k')"), 'same', 'a large sort');
-	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') $devices"), 'brings it back');
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') $devices"), 'it starts a process');
 	$node->append_conf('postgresql.conf', "gpusort.device_idle_context = 3s");
 	$node->reload;
 
-	# jobs keep it
+	# an open job keeps the process
 	my $s = new_session($node);
 	gate_shut();
 	begin_query($s, "$set SELECT $sum FROM (SELECT gate(n, 10) AS n, k FROM ($query) q0) q");
@@ -214,12 +214,12 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	gate_open();
 	is($s->query('SELECT 1'), "$right\n1", 'it is read on');
 	$s->quit;
-	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'then it goes');
+	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'the process ends after the job');
 	$node->append_conf('postgresql.conf', "gpusort.device_idle_blocks = 10s\ngpusort.device_idle_context = 0");
 	$node->reload;
 }
 
-# many sessions while it comes and goes
+# many sessions while the device process starts and ends
 {
 	my $script = $node->basedir . '/script.sql';
 	append_to_file($script, <<SQL);
@@ -236,13 +236,13 @@ SQL
 		$node->reload;
 		select undef, undef, undef, 0.5;
 	}
-	ok($h->finish, 'no session notices that the device comes and goes') or diag $err;
-	unlike(slurp_file($node->logfile), qr/device process .PID \d+. exited/, 'nor fails the process');
+	ok($h->finish, 'no session fails while the device process starts and ends') or diag $err;
+	unlike(slurp_file($node->logfile), qr/device process .PID \d+. exited/, 'the device process does not fail');
 }
 
-# off by reload gives it back, when its jobs are through
+# a reload switches the device off: the process ends when its jobs have ended
 {
-	like(value("$set $sort"), $gpu, 'it is there');
+	like(value("$set $sort"), $gpu, 'the device is in use');
 	my $process = process();
 	my $s = new_session($node);
 	gate_shut();
@@ -252,18 +252,18 @@ SQL
 	$node->reload;
 	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'leaving') $devices"),
 		'off: the process lets its job end');
-	like(value("$set SET gpusort.device = auto; $sort"), qr/^cpu/, 'and takes no other');
+	like(value("$set SET gpusort.device = auto; $sort"), qr/^cpu/, 'off: the process accepts no other job');
 	gate_open();
 	is($s->query('SELECT 1'), "$right\n1", 'the sort is read on');
 	$s->quit;
-	ok($node->poll_query_until('postgres', "SELECT state = 'off' AND process_pid IS NULL $devices"), 'nothing is held');
+	ok($node->poll_query_until('postgres', "SELECT state = 'off' AND process_pid IS NULL $devices"), 'it is off');
 	ok(process_ends($process), 'the process has ended');
 	like(value("$set SET gpusort.device = auto; $sort"), qr/^cpu .*gpusort.device is off/,
-		'a session cannot bring it back');
+		'a session cannot switch it on');
 	$node->append_conf('postgresql.conf', 'gpusort.device = auto');
 	$node->reload;
 	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'on again');
-	like(value("$set $sort"), $gpu, 'the next sort has it back');
+	like(value("$set $sort"), $gpu, 'on again: the next sort uses the device');
 }
 
 # other programs take memory, and free it
@@ -271,7 +271,7 @@ SQL
 	$node->append_conf('postgresql.conf', "gpusort.device_memory = 0");
 	$node->restart;
 	device_ready($node, 'all that is free');
-	is(value("SELECT memory_budget >> 20 $devices"), 1024, 'all of it');
+	is(value("SELECT memory_budget >> 20 $devices"), 1024, 'the budget is all memory');
 	device_is('OTHERS=1012');
 	ok($node->poll_query_until('postgres', "SELECT memory_budget >> 20 = 12 $devices"),
 		'another program takes most of it');
@@ -279,10 +279,10 @@ SQL
 		. "generate_series(1, 400000) i ORDER BY k')"),
 		qr/^cpu .*it does not fit the device memory/, 'the remaining memory does not suffice');
 	device_is('OTHERS=200');
-	ok($node->poll_query_until('postgres', "SELECT memory_budget >> 20 = 824 $devices"), 'and frees it');
+	ok($node->poll_query_until('postgres', "SELECT memory_budget >> 20 = 824 $devices"), 'the other program frees it');
 	like(value("SET work_mem = '64MB'; SET gpusort.algorithm = gpu_radix; SELECT sort_route('SELECT mix(i) AS k FROM "
 		. "generate_series(1, 400000) i ORDER BY k')"),
-		$gpu, 'then it does');
+		$gpu, 'the freed memory suffices');
 }
 
 # a device that is full, or not there yet, at the server's start
@@ -300,16 +300,16 @@ for my $case ([ 'full', 'OTHERS=1020', 'OTHERS=0',
 	for my $try (1 .. 2)
 	{
 		ok($node->poll_query_until('postgres', "SELECT state ~ 'asks\$' $devices"), "$name: it may be tried again");
-		# one after the other at once, for a second or two later it may be asked again
+		# without a pause, because after a second or two the service may be asked again
 		my ($asks, $then, $next) = split /\n/, value("$set $sort; SELECT state $devices; $sort");
-		like($asks, qr/^cpu/, "$name: a sort asks in vain");
-		like($then, qr/asks in \d+ s or later$/, "$name: not at once again");
+		like($asks, qr/^cpu/, "$name: a sort asks without success");
+		like($then, qr/asks in \d+ s or later$/, "$name: the state names the next attempt");
 		like($next, qr/^cpu .*no device/, "$name: the next does not ask");
 	}
 	is(() = slurp_file($node->logfile, $offset) =~ /found no GPU/g, 1, "$name: logged once");
 	device_is($now);
 	ok($node->poll_query_until('postgres', "SELECT state ~ 'asks\$' $devices"), "$name: it may be tried again");
-	like(value("$set $sort"), $gpu, "$name: now it is there");
+	like(value("$set $sort"), $gpu, "$name: the device is used");
 	device_unused($node, $name);
 }
 
