@@ -16,7 +16,7 @@
 #define ALGORITHM_AUTO			(-1)
 
 bool		gpusort_enable = true;
-bool		gpusort_index_builds = false;
+bool		gpusort_index_builds = true;
 bool		gpusort_plan_grouping = true;
 int			gpusort_plan_grouping_min_rows = 10000;
 int			gpusort_min_rows = 32;
@@ -166,7 +166,7 @@ gpusort_settings_init(void)
 	DefineCustomBoolVariable("gpusort.index_builds",
 							 "Lets gpusort build btree indexes.",
 							 "It applies while gpusort.enable is on.  The index is the same either way.",
-							 &gpusort_index_builds, false,
+							 &gpusort_index_builds, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.plan_grouping",
 							 "Compares sorted with hashed groups and joins by their true costs.",
