@@ -559,18 +559,31 @@ most_values(Node *expr)
 }
 
 /*
- * How many groups the clause can make at most.  PostgreSQL estimates as many remainders
- * as the dividend has values.
+ * The number of groups that a hash table is taken to have, at most PostgreSQL's estimate.
+ *
+ * PostgreSQL estimates as many remainders as the dividend has values.  Of several
+ * columns it multiplies the numbers of values, as if they were independent.  Columns
+ * that are grouped by are often not, and few groups belong in a hash table.  So the
+ * column with most values counts, which is right or too few.
  */
 static double
-most_groups(List *clause, List *tlist)
+groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, double estimate)
 {
+	List	   *exprs = get_sortgrouplist_exprs(clause, tlist);
 	double		most = 1;
+	double		groups = 0;
 	ListCell   *lc;
 
-	foreach(lc, get_sortgrouplist_exprs(clause, tlist))
-		most *= most_values(lfirst(lc));
-	return most;
+	foreach(lc, exprs)
+	{
+		double		values = most_values(lfirst(lc));
+
+		most *= values;
+		if (list_length(exprs) > 1)
+			groups = Max(groups, Min(values, estimate_num_groups(root, list_make1(lfirst(lc)), rows, NULL, NULL)));
+	}
+	estimate = Min(estimate, most);
+	return groups > 0 ? Min(estimate, groups) : estimate;
 }
 
 /* The number of groups that PostgreSQL estimates; 0 if no path has it. */
@@ -662,7 +675,8 @@ plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, 
 	{
 		case UPPERREL_DISTINCT:
 			grouping.name = "DISTINCT";
-			grouping.groups = Min(groups, most_groups(compat_distinct_clause(root), root->parse->targetList));
+			grouping.groups = groups_at_least(root, compat_distinct_clause(root), root->parse->targetList,
+											  input_rel->cheapest_total_path->rows, groups);
 			offer_distinct(&grouping, groups);
 			break;
 		case UPPERREL_GROUP_AGG:
@@ -670,8 +684,9 @@ plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, 
 				return;
 			grouping.name = "GROUP BY";
 			grouping.aggregates = true;
-			grouping.groups = Min(groups, most_groups(compat_group_clause(root),
-													  ((GroupPathExtraData *) extra)->targetList));
+			grouping.groups = groups_at_least(root, compat_group_clause(root),
+											  ((GroupPathExtraData *) extra)->targetList,
+											  input_rel->cheapest_total_path->rows, groups);
 			offer_group(&grouping, extra, groups);
 			break;
 		case UPPERREL_SETOP:
