@@ -34,7 +34,8 @@ int			gpusort_device_idle_blocks = 10;
 int			gpusort_device_idle_context = 300;
 int			gpusort_staging_memory = -1;
 char	   *gpusort_device_library = NULL;
-int			gpusort_device_fault = DEVICE_FAULT_NONE;
+int			gpusort_device_patience = 10000;
+int			gpusort_device_timeout = 120000;
 
 static int	forced_algorithm = ALGORITHM_AUTO;
 
@@ -42,35 +43,6 @@ static int	forced_algorithm = ALGORITHM_AUTO;
 
 /* "auto", every algorithm, and an empty last entry */
 static struct config_enum_entry algorithm_options[ALGORITHM_COUNT + 2];
-
-static const struct config_enum_entry device_fault_options[] = {
-	{"none", DEVICE_FAULT_NONE, false},
-	{"memory_start", DEVICE_FAULT_MEMORY_START, false},
-	{"memory_sort", DEVICE_FAULT_MEMORY_SORT, false},
-	{"error_up", DEVICE_FAULT_ERROR_UP, false},
-	{"error_sort", DEVICE_FAULT_ERROR_SORT, false},
-	{"error_down", DEVICE_FAULT_ERROR_DOWN, false},
-	{"kill_up", DEVICE_FAULT_KILL_UP, false},
-	{"kill_sort", DEVICE_FAULT_KILL_SORT, false},
-	{"kill_down", DEVICE_FAULT_KILL_DOWN, false},
-	{"hang_up", DEVICE_FAULT_HANG_UP, false},
-	{"hang_sort", DEVICE_FAULT_HANG_SORT, false},
-	{"hang_down", DEVICE_FAULT_HANG_DOWN, false},
-	{"stall", DEVICE_FAULT_STALL, false},
-	{"freeze", DEVICE_FAULT_FREEZE, false},
-	{"corrupt", DEVICE_FAULT_CORRUPT, false},
-	{"corrupt_size", DEVICE_FAULT_CORRUPT_SIZE, false},
-	{"corrupt_bit", DEVICE_FAULT_CORRUPT_BIT, false},
-	{"corrupt_place", DEVICE_FAULT_CORRUPT_PLACE, false},
-	{"corrupt_count", DEVICE_FAULT_CORRUPT_COUNT, false},
-	{"corrupt_late", DEVICE_FAULT_CORRUPT_LATE, false},
-	{"patient", DEVICE_FAULT_PATIENT, false},
-	{"linger", DEVICE_FAULT_LINGER, false},
-	{"hold_lock", DEVICE_FAULT_HOLD_LOCK, false},
-	{"late_leader", DEVICE_FAULT_LATE_LEADER, false},
-	{"impatient", DEVICE_FAULT_IMPATIENT, false},
-	{NULL, 0, false}
-};
 
 bool
 gpusort_device_library_set(void)
@@ -255,10 +227,15 @@ gpusort_settings_init(void)
 							"0 sets no limit.",
 							&gpusort_run_rows, 0, 0, INT_MAX,
 							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-	DefineCustomEnumVariable("gpusort.device_fault",
-							 "Injects a fault into the GPU service, for tests.",
-							 NULL,
-							 &gpusort_device_fault, DEVICE_FAULT_NONE, device_fault_options,
-							 PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.device_patience",
+							"Sets how long a sort waits for a GPU if gpusort.algorithm asks for one.",
+							NULL,
+							&gpusort_device_patience, 10000, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.device_timeout",
+							"Sets after how long without progress a GPU counts as hanging.",
+							NULL,
+							&gpusort_device_timeout, 120000, 100, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("gpusort");
 }

@@ -270,9 +270,6 @@ partial_sort_run(PartialSortState *partial)
 TupleTableSlot *
 partial_sort_exec_dummy(PlanState *pstate)
 {
-	/* injected fault: without the dummy row, Gather waits until its workers end */
-	if (fault_ordered() == DEVICE_FAULT_LATE_LEADER && ((PartialSortState *) pstate)->device_sink != NULL)
-		return ExecClearTuple(pstate->ps_ResultTupleSlot);
 	return ExecStoreAllNullTuple(pstate->ps_ResultTupleSlot);
 }
 

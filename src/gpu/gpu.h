@@ -16,8 +16,8 @@
 #include "storage/spin.h"
 #include "store/row.h"
 
-/* Longest wait for room on the device where the user has forced a GPU algorithm. */
-#define DEVICE_FORCED_PATIENCE_US	1e7
+/* Longest wait for the service or for space on a device where the user has forced a GPU algorithm. */
+#define DEVICE_FORCED_PATIENCE_US	(gpusort_device_patience * 1000.0)
 
 /* Registers the GPU with the sort engine (SortOffload), when the library is loaded. */
 extern void gpu_init(void);

@@ -263,7 +263,6 @@ device_route_job(const RouteFacts *facts, const RouteDecision *decision, DeviceJ
 	/* an algorithm by value sees all bits of the key; those above are zero */
 	if (spec->keys_only && decision->algorithm->by_value)
 		spec->key_bits = spec->key_width;
-	spec->fault = fault_ordered();
 }
 
 void

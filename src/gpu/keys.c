@@ -551,8 +551,8 @@ early_fits(DeviceKeys *dk)
 static double
 patience_us(const DeviceKeys *dk)
 {
-	return fault_patience_us(dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US :
-							 dk->decision.cpu_us - dk->decision.predicted_us);
+	return dk->facts.forced != NULL ? DEVICE_FORCED_PATIENCE_US :
+		dk->decision.cpu_us - dk->decision.predicted_us;
 }
 
 /* Opens one job; or the first of several if that is faster, or if one cannot hold the keys. */

@@ -556,6 +556,7 @@ fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chun
 	slot->nchunks = take_free_chunks(room, want_chunks, ahead, slot->chunks);
 	slot->spec = *spec;
 	slot->number = ++device_shared->last_number;
+	slot->timeout_ms = gpusort_device_timeout;
 	slot->is_producer = false;
 	slot->producers = 0;
 	pg_atomic_write_u32(&slot->posted, 0);
@@ -659,7 +660,6 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 	DeviceSlot *slot;
 
 	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
-	fault_admission(spec->fault, queue_wait_event());
 	request.devices = devices_for(device_bytes);
 	slot = try_open(spec, &request, device_shared->nwaiting, word, why);
 	if (slot == NULL && !any_device())

@@ -9,11 +9,16 @@
 DEVICE_CPU_ABI = build/libgpusort_cpu_abi.so
 
 $(DEVICE_CPU_ABI): test/fake_gpu/cpu_abi.c test/fake_gpu/cpu_abi_sort.c test/fake_gpu/cpu_abi_stream.c \
-		test/fake_gpu/cpu_abi_stale.c test/fake_gpu/cpu_abi.h cuda/gpusort_abi.h cuda/costs_h200.h \
-		cuda/value/value_limits.h
+		test/fake_gpu/cpu_abi_stale.c build/fake_gpu_faults.o test/fake_gpu/cpu_abi.h cuda/gpusort_abi.h \
+		cuda/costs_h200.h cuda/value/value_limits.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -pthread -O2 -Wall -Wextra -Werror -fPIC -fvisibility=hidden -shared -Icuda \
-		-o $@ $(filter %.c,$^) -lm
+		-o $@ $(filter %.c %.o,$^) -lm
+
+# its other half, a module of the server
+build/fake_gpu_faults.o: test/fake_gpu/faults.c test/fake_gpu/faults.h $(wildcard src/*.h src/*/*.h) cuda/gpusort_abi.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(CFLAGS_SL) $(CPPFLAGS) -Icuda -c -o $@ $<
 
 .PHONY: device-cpu-abi
 device-cpu-abi: $(DEVICE_CPU_ABI)

@@ -81,11 +81,11 @@ device_process_fails(const char *format,...)
  * supervisor gives up its jobs, so that backends do not wait for its end.
  */
 void
-device_process_hangs(int device, int patience_ms)
+device_process_hangs(int device, int timeout_ms)
 {
 	snprintf(device_shared->why_not, sizeof(device_shared->why_not),
 			 "device %d has made no progress with a sort for %d s", device_shared->devices[device].index,
-			 patience_ms / 1000);
+			 timeout_ms / 1000);
 	device_shared->at_device = device_shared->devices[device].index;
 	pg_write_barrier();
 	device_shared->hangs = 1;

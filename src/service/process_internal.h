@@ -33,8 +33,7 @@ typedef enum JobPhase
 	JOB_NONE,					/* no job in this slot */
 	JOB_UP,
 	JOB_DOWN,
-	JOB_OVER,					/* done or failed */
-	JOB_HANGS					/* a test's fault: makes no progress */
+	JOB_OVER					/* done or failed */
 } JobPhase;
 
 /* Buffers for gathered rows that wait for their copy. */
@@ -135,7 +134,7 @@ pg_noreturn extern void device_process_gives_up(int code, const char *what, cons
 pg_noreturn extern void device_process_fails(const char *format,...) pg_attribute_printf(1, 2);
 
 /* Reports that a device hangs, and waits until the supervisor kills the process. */
-pg_noreturn extern void device_process_hangs(int device, int patience_ms);
+pg_noreturn extern void device_process_hangs(int device, int timeout_ms);
 
 /* ------------------------------------------------------------------------
  * process_memory.c

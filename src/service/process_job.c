@@ -11,7 +11,7 @@
  * that job's memory.  The events that tell when a chunk is free are the producer's own.
  *
  * On error: fail_job() reports the error to the backend.  If the device makes no
- * progress for a long time (DEVICE_PATIENCE_MS), the process reports that to the
+ * progress for a long time (gpusort.device_timeout), the process reports that to the
  * supervisor, which kills it.
  */
 #include "postgres.h"
@@ -54,8 +54,6 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 		strlcpy(err->message, "more rows than the job was opened for", sizeof(err->message));
 		return GPUSORT_BAD_CALL;
 	}
-	if (!first)
-		TRY(fault_error(slot, FAULT_UP, err));
 	if (slot->is_producer)
 		move_places((uint32 *) (chunk + desc.words_at), desc.rows, into->row_bytes);
 	if (first)
@@ -103,7 +101,6 @@ start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 	const DeviceJobSpec *spec = &slot->spec;
 	GpusortProblem problem;
 
-	TRY(fault_error(slot, FAULT_SORT, err));
 	if (spec->mode == DEVICE_ROWS)
 		TRY(close_rows(api, slot, job, err));
 	job_describe_problem(slot, job, job->n, &problem);
@@ -198,8 +195,6 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found,
 	{
 		TRY(copy_chunk_up(api, slot, job, slot, job, err));
 		*found |= DEVICE_STEP_PROGRESS;
-		if (fault_stops(slot, job, FAULT_UP))
-			return GPUSORT_OK;
 	}
 	TRY(take_chunks(api, slot, job, found, err));
 	if (job->finished == job->started &&
@@ -215,8 +210,6 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found,
 		(slot->spec.mode == DEVICE_KEYS || job->finished == job->started))
 	{
 		*found |= DEVICE_STEP_PROGRESS;
-		if (fault_stops(slot, job, FAULT_SORT))
-			return GPUSORT_OK;
 		job_call(slot_no, start_sort);
 		return GPUSORT_OK;
 	}
@@ -266,8 +259,6 @@ job_step_producer(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Devic
 	{
 		TRY(copy_chunk_up(api, slot, job, into_slot, into, err));
 		*found |= DEVICE_STEP_PROGRESS;
-		if (fault_stops(slot, job, FAULT_UP))
-			return GPUSORT_OK;
 	}
 	TRY(take_chunks(api, slot, job, found, err));
 	if (job->finished != job->started)
@@ -350,8 +341,6 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *foun
 	pg_memory_barrier();
 	while (job->started < job->total_down && job->started - read < slot->nchunks)
 	{
-		if (job->started > 0)
-			TRY(fault_error(slot, FAULT_DOWN, err));
 		TRY(copy_chunk_down(api, slot, job, err));
 		*found |= DEVICE_STEP_PROGRESS;
 	}
@@ -365,21 +354,15 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *foun
 		TRY(status);
 		if (job->finished == 0)
 			TRY(read_times(api, job, &slot->times, err));
-		fault_corrupt(slot, job->finished);
 		job->finished++;
 		through = true;
 	}
 	if (through)
 	{
-		/* hide the last chunk from the backend if a fault stops the job here */
-		uint32		unseen = job->finished == job->total_down && fault_will_stop(slot, FAULT_DOWN);
-
 		pg_memory_barrier();
-		pg_atomic_write_u32(&slot->made, job->finished - unseen);
+		pg_atomic_write_u32(&slot->made, job->finished);
 		SetLatch(slot->latch);
 		*found |= DEVICE_STEP_PROGRESS;
-		if (fault_stops(slot, job, FAULT_DOWN))
-			return GPUSORT_OK;
 	}
 	if (job->finished == job->total_down)
 	{
@@ -450,7 +433,6 @@ begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 	GpusortMemory after;
 	GpusortStatus status;
 
-	TRY(fault_error(slot, FAULT_START, err));
 	if (job->prepared && job->device != slot->device)
 		forget_device(api, job);
 	job_call_lock(job, slot->device);
@@ -540,10 +522,8 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 static void
 check_since(const DeviceSlot *slot, uint64 since)
 {
-	int			patience_ms = fault_device_patience_ms(slot);
-
-	if (device_now_us() - since > (uint64) patience_ms * 1000)
-		device_process_hangs(slot->device, patience_ms);
+	if (device_now_us() - since > (uint64) slot->timeout_ms * 1000)
+		device_process_hangs(slot->device, slot->timeout_ms);
 }
 
 /* Checks the duration of the job's call, without its wait for a thread or a lock. */
@@ -606,7 +586,7 @@ device_job_step(const DeviceApi *api, int slot_no)
 	}
 
 	if (device_slot_state(word) == DEVICE_SLOT_CLOSING && !gpusort_is_broken(status))
-		found = fault_lingers(slot, job) ? DEVICE_STEP_IN_FLIGHT : close_job(api, slot, job, &err);
+		found = close_job(api, slot, job, &err);
 	else
 	{
 		if (job->phase == JOB_NONE)
@@ -627,8 +607,6 @@ device_job_step(const DeviceApi *api, int slot_no)
 			fail_job(slot, job, status, &err);
 			found |= DEVICE_STEP_PROGRESS;
 		}
-		if (job->call == NULL && job->phase == JOB_HANGS)
-			found = fault_stalls(slot) ? DEVICE_STEP_IN_FLIGHT : 0;
 	}
 	device_shared->at_device = -1;
 	if (found == DEVICE_STEP_IN_FLIGHT)

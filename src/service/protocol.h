@@ -168,7 +168,6 @@ typedef struct DeviceJobSpec
 	GpusortKey128 key_max;
 	uint64		max_rows;		/* rows that the first allocation has space for */
 	uint64		max_row_bytes;	/* DEVICE_ROWS: bytes of rows that it has space for */
-	DeviceFault fault;			/* a fault that a test injects */
 } DeviceJobSpec;
 
 /* Times of a job.  The device process writes them before the first chunk down. */
@@ -204,6 +203,7 @@ typedef struct DeviceSlot
 	uint32		chunks[DEVICE_JOB_CHUNKS];	/* numbers of chunks of the pool */
 	DeviceJobSpec spec;
 	volatile uint64 number;		/* serial number of the job */
+	volatile int timeout_ms;	/* gpusort.device_timeout of the session */
 	int			producers;		/* slots, with their chunks, reserved for producers of this job */
 	bool		is_producer;	/* the slot is a producer's: its rows go into another job */
 	DeviceJobName into;			/* that job */
@@ -246,15 +246,6 @@ typedef enum DeviceServiceState
 	DEVICE_SERVICE_OFF,			/* gpusort.device = off by reload */
 	DEVICE_SERVICE_NONE			/* no usable device: see why_not and retry_us */
 } DeviceServiceState;
-
-/*
- * A device hangs if its work makes no progress for this time, if a call of the
- * driver does not return, or if the device process shows no sign of life.  Copies
- * and sorts take a small part of this time.  But a call may have to compile the
- * kernels for a device that is newer than the library, or to pin much memory.
- */
-#define DEVICE_PATIENCE_MS		120000
-#define DEVICE_TEST_PATIENCE_MS	1000	/* for tests */
 
 /* Time that jobs have to end when gpusort.device changes or idle devices are released. */
 #define DEVICE_LEAVE_PATIENCE_MS	60000
@@ -376,7 +367,14 @@ typedef struct DeviceShared
 	pg_atomic_uint32 heartbeat; /* increases unless the process is stuck in a call */
 	volatile int hangs;			/* the process found that a device hangs */
 	volatile int at_device;		/* CUDA's number of the device of the current call; -1: none */
-	volatile int patience_ms;	/* DEVICE_PATIENCE_MS, or a test's value */
+
+	/*
+	 * gpusort.device_timeout of the server.  The process hangs if it shows no
+	 * sign of life for this time.  Copies and sorts take a small part of it.
+	 * But a call may have to compile the kernels for a device that is newer
+	 * than the library, or to pin much memory.
+	 */
+	volatile int timeout_ms;
 
 	/* written by the device process, valid while READY */
 	int			ndevices;
@@ -405,8 +403,8 @@ typedef struct DeviceShared
 } DeviceShared;
 
 /* NULL if there is no service. */
-extern DeviceShared *device_shared;
-extern char *device_staging;	/* the pool */
+extern PGDLLEXPORT DeviceShared *device_shared;
+extern PGDLLEXPORT char *device_staging;	/* the pool */
 
 /* The counters of a device in use. */
 static inline DeviceCounters *

@@ -252,15 +252,4 @@ extern void key_chunk_post(DeviceJob *job, const DeviceJobSpec *spec, const KeyC
 extern bool key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t left,
 								KeyChunk *chunk);
 
-/* ------------------------------------------------------------------------
- * Faults that tests inject (gpusort.device_fault)
- * ------------------------------------------------------------------------
- */
-
-/* The current setting.  A job's own fault is in its DeviceJobSpec. */
-extern DeviceFault fault_ordered(void);
-
-/* Replaces a sort's patience if a test asks for that. */
-extern double fault_patience_us(double patience_us);
-
 #endif							/* GPUSORT_SERVICE_SERVICE_H */

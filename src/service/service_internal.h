@@ -86,49 +86,6 @@ extern void device_leave_queue(void);
 extern void device_wake_queue(void);
 
 /* ------------------------------------------------------------------------
- * fault.c: faults that tests inject with gpusort.device_fault
- * ------------------------------------------------------------------------
- */
-
-struct ProcessJob;
-
-/* The point of a job at which a fault happens. */
-typedef enum FaultPlace
-{
-	FAULT_NOWHERE,
-	FAULT_ADMISSION,			/* the backend asks for a slot */
-	FAULT_START,				/* the job begins */
-	FAULT_UP,					/* the first chunk is up */
-	FAULT_SORT,					/* all chunks are up, and the sort would start */
-	FAULT_DOWN,					/* the first chunk is down */
-	FAULT_CLOSE					/* the job is over */
-} FaultPlace;
-
-/* If injected: the backend keeps the service's lock until it is killed. */
-extern void fault_admission(DeviceFault fault, uint32 wait_event);
-
-/* If injected here: an out-of-memory error or an error of CUDA. */
-extern GpusortStatus fault_error(const DeviceSlot *slot, FaultPlace place, GpusortError *err);
-
-/* Will fault_stops() stop the process or the job here? */
-extern bool fault_will_stop(const DeviceSlot *slot, FaultPlace place);
-
-/* If injected here: ends or blocks the process.  True: the job hangs. */
-extern bool fault_stops(const DeviceSlot *slot, struct ProcessJob *job, FaultPlace place);
-
-/* Does the job hang as if the device made no progress? */
-extern bool fault_stalls(const DeviceSlot *slot);
-
-/* Time after which the device of this job counts as hanging. */
-extern int	fault_device_patience_ms(const DeviceSlot *slot);
-
-/* Is a finished job to be kept for some more time? */
-extern bool fault_lingers(const DeviceSlot *slot, const struct ProcessJob *job);
-
-/* If injected: makes a chunk of the result wrong. */
-extern void fault_corrupt(DeviceSlot *slot, uint32 counter);
-
-/* ------------------------------------------------------------------------
  * keeper.c: called by the supervisor
  * ------------------------------------------------------------------------
  */

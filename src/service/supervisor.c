@@ -160,7 +160,7 @@ start_device_process(void)
 	pg_atomic_write_u32(&device_shared->state, DEVICE_SERVICE_STARTING);
 	device_shared->hangs = 0;
 	device_shared->at_device = -1;
-	device_shared->patience_ms = DEVICE_PATIENCE_MS;
+	device_shared->timeout_ms = gpusort_device_timeout;
 	child_given_up = false;
 	silent_looks = 0;
 	opened_mask = gpusort_device_mask;
@@ -321,7 +321,7 @@ device_process_hung(int *look_ms)
 	uint64		now = device_now_us();
 
 	/* + 1: the process may have stopped right after a look */
-	*look_ms = device_shared->patience_ms / (HEARTBEAT_LOOKS + 1);
+	*look_ms = device_shared->timeout_ms / (HEARTBEAT_LOOKS + 1);
 	if (heartbeat != last_heartbeat)
 		silent_looks = 0;
 	else if (now - last_look >= (uint64) *look_ms * 1000)
@@ -341,7 +341,7 @@ give_up_device_process(void)
 
 	if (!device_shared->hangs)
 		snprintf(device_shared->why_not, sizeof(device_shared->why_not),
-				 "a call of the driver has not returned for %d s", device_shared->patience_ms / 1000);
+				 "a call of the driver has not returned for %d s", device_shared->timeout_ms / 1000);
 	keeper_signal(SIGKILL);
 	device_failures_count(device, device_shared->why_not);
 	if (device >= 0 && device < DEVICE_MAX)

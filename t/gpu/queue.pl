@@ -18,6 +18,7 @@ gpusort.device = 0
 gpusort.staging_memory = 8MB
 gpusort.device_memory = 24MB
 gpusort.device_share = 100
+gpusort.device_patience = 1h
 shared_buffers = 64MB
 log_min_messages = log
 CONF
@@ -42,7 +43,7 @@ sub session
 	my $s = new_session($node);
 
 	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
-	$s->query("$set SET gpusort.device_fault = " . ($fault // 'patient'));
+	$s->query("$set SET gpusort.device_fault = " . ($fault // 'none'));
 	begin_query($s, "SELECT sort_route('$query{$kind}')");
 	return $s;
 }
@@ -195,7 +196,7 @@ like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t
 		$node->port, 'postgres' ],
 		'>', \$out, '2>', \$err);
 	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) > 0 FROM gpusort_devices()'), 'small sorts run');
-	like($node->safe_psql('postgres', "$set SET gpusort.device_fault = patient; SELECT sort_route('$query{large}')"),
+	like($node->safe_psql('postgres', "$set SELECT sort_route('$query{large}')"),
 		$gpu, "among many small ones, large sort $_ gets its turn") for 1 .. 10;
 	$h->signal('INT');
 	$h->finish;
@@ -261,8 +262,8 @@ device_ready($node, 'many jobs');
 	my ($jobs, $free) = split /\|/, $node->safe_psql('postgres', 'SELECT jobs, staging_free FROM gpusort_devices()');
 	cmp_ok($jobs, '>', 16, "$jobs of $n sorts have a job");
 	cmp_ok($free, '<', 2 * 32 * 1024 * 1024 / 64, 'all chunks are in use');
-	is($node->safe_psql('postgres', "SET gpusort.algorithm = gpu_radix; SET work_mem = '64kB'; SELECT result FROM "
-		. "check_sort('SELECT * FROM t WHERE id <= 3000 ORDER BY k')"),
+	is($node->safe_psql('postgres', "SET gpusort.device_patience = '1s'; SET gpusort.algorithm = gpu_radix; "
+		. "SET work_mem = '64kB'; SELECT result FROM check_sort('SELECT * FROM t WHERE id <= 3000 ORDER BY k')"),
 		'same', 'the next is sorted too');
 	gate_open();
 	is($s->query('SELECT 1'), $node->safe_psql('postgres', 'SELECT count(*), sum(k) FROM t WHERE id <= 3000') . "\n1",

@@ -22,6 +22,7 @@ gpusort.device = '0, 2'
 gpusort.staging_memory = 8MB
 gpusort.device_memory = 24MB
 gpusort.device_share = 100
+gpusort.device_patience = 1h
 shared_buffers = 64MB
 log_min_messages = log
 CONF
@@ -64,7 +65,7 @@ sub session
 	my $s = new_session($node);
 
 	$s->{device_pid} = $s->query('SELECT pg_backend_pid()');
-	$s->query("$set SET gpusort.device = '$list'; SET gpusort.device_fault = " . ($fault // 'patient'));
+	$s->query("$set SET gpusort.device = '$list'; SET gpusort.device_fault = " . ($fault // 'none'));
 	begin_query($s, "SELECT sort_route('$query')");
 	return $s;
 }

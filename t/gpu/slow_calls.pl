@@ -103,7 +103,7 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 	my $jobs = 'SELECT sum(jobs) = %d FROM gpusort_devices()';
 
 	$_->query("SET gpusort.device = '0'") for $closes, $waits, $begins;
-	$_->query('SET gpusort.device_fault = impatient') for $closes, $begins;
+	$_->query('SET gpusort.device_timeout = 1000') for $closes, $begins;
 	$closes->query("SET work_mem = '256kB'");
 	begin_query($closes,
 		'SELECT count(pg_sleep(0.1)) FROM (SELECT id, k FROM t WHERE id <= 20000 ORDER BY k OFFSET 0) s');
@@ -136,7 +136,7 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 	my $service = $node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');
 
 	device_is('STUCK_KB=350');
-	is($node->safe_psql('postgres', "SET work_mem = '64MB'; SET gpusort.device_fault = impatient; SELECT result FROM "
+	is($node->safe_psql('postgres', "SET work_mem = '64MB'; SET gpusort.device_timeout = 1000; SELECT result FROM "
 		. "check_sort('SELECT id, k FROM t ORDER BY k')"), 'same', 'a call that hangs');
 	device_is("STUCK_KB=$never");
 	ok($node->log_contains(qr/hangs and is killed\n.*device \d has made no progress with a sort for 1 s/, $offset),

@@ -43,8 +43,8 @@ parallel_tuple_cost = 0
 cpu_tuple_cost = 1
 min_parallel_table_scan_size = 0
 CONF
-	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpusort'\ngpusort.min_rows = "
-		. "0\ngpusort.device_learn = off\n")
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpusort, libgpusort_cpu_abi'\n"
+		. "gpusort.min_rows = 0\ngpusort.device_learn = off\n")
 	  if $opt{preload} // 1;
 	$node->append_conf('postgresql.conf', $ENV{GPUSORT_CONF}) if $ENV{GPUSORT_CONF} && ($opt{preload} // 1);
 	$node->append_conf('postgresql.conf', $opt{conf}) if defined $opt{conf};

@@ -36,6 +36,8 @@
  *						stderr and a file where CUDA's cache would be
  *		STALE			outputs of earlier jobs (cpu_abi_stale.c); freed blocks
  *						are reused without being cleared
+ *		WRAPS			path of a GPU library that replaces the fake device;
+ *						faults.c adds its faults to it
  *		FILE			a file of lines NAME=VALUE that override these
  *						variables; it is read at each use, so that a test can
  *						change settings of a running process
@@ -48,6 +50,7 @@
 
 #include "costs_h200.h"
 #include "cpu_abi.h"
+#include "faults.h"
 
 #define GARBAGE			0xA5
 #define MAX_DEVICES		64
@@ -443,5 +446,5 @@ __attribute__((visibility("default")))
 const GpusortCudaApi *
 gpusort_cuda_api(uint32_t abi_version)
 {
-	return abi_version == GPUSORT_ABI_VERSION ? &api : NULL;
+	return abi_version == GPUSORT_ABI_VERSION ? cpu_abi_with_faults(&api) : NULL;
 }
