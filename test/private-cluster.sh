@@ -161,7 +161,7 @@ pc_start()
 
 	[ "$name" = data ] || log=$PC_DIR/$name.log
 	pc_as "$PC_BIN/initdb" -D "$PC_DIR/$name" -U "$PC_USER" -A trust -E UTF8 \
-		--locale=C.UTF-8 -N >"$PC_DIR/initdb.log" 2>&1 ||
+		--locale=C.UTF-8 -N ${PC_INITDB_OPTIONS:-} >"$PC_DIR/initdb.log" 2>&1 ||
 		{ cat "$PC_DIR/initdb.log"; pc_die "initdb failed"; }
 	{
 		echo "listen_addresses = ''"

@@ -151,7 +151,7 @@ DECLARE
 	g record;
 BEGIN
 	PERFORM pg_stat_clear_snapshot();
-	FOR g IN SELECT lock FROM public.phase_gate g JOIN pg_stat_progress_create_index p ON p.phase ~ g.phase
+	FOR g IN SELECT lock FROM public.phase_gate w JOIN pg_stat_progress_create_index p ON p.phase ~ w.phase
 		WHERE pid = pg_backend_pid()
 	LOOP
 		PERFORM pg_advisory_xact_lock_shared(g.lock);
