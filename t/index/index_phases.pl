@@ -1,0 +1,162 @@
+# Builds that wait in each phase: what pg_stat_progress_create_index shows, and that nothing is left of one that is
+# cancelled or killed there.  Then kills at random moments, after each of which the server recovers, and recovery of
+# finished builds.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use IndexBuilds;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $seed = $ENV{GPUSORT_SEED} || time();
+srand($seed);
+note "seed $seed";
+
+my $node = index_node('index_phases', conf => "restart_after_crash = on\nwal_level = replica\nmax_wal_senders = 3\n");
+make_phase_gate($node);
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE t AS SELECT i::int AS id, (mix(i) % 100000)::int AS k FROM generate_series(1, 1500) i;
+CREATE TABLE large AS SELECT i AS id, mix(i) AS k, md5(i::text) COLLATE "C" AS s FROM generate_series(1, 150000) i;
+VACUUM ANALYZE;
+SQL
+
+# phase => a statement that comes to its gate, what is seen of it
+my %phases = (
+	scanning => [ 'CREATE INDEX g1 ON t (scan_gate(id))',
+		"blocks_total = pg_relation_size('t') / current_setting('block_size')::int AND blocks_done < blocks_total" ],
+	sorting => [ 'CREATE INDEX g1 ON t (k gated_ops)', 'tuples_total = 1500' ],
+	loading => [ 'CREATE UNIQUE INDEX g1 ON t (id gated_ops)', 'tuples_total = 1500 AND tuples_done <= 1500' ]);
+my $session;
+sub start_session
+{
+	gate_make($node);
+	$node->safe_psql('postgres', <<'SQL');
+CREATE OR REPLACE FUNCTION scan_gate(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+	RETURN public.gate(n, 700)::int;
+END $$;
+SQL
+	$session = new_session($node);
+	$session->query('SET client_min_messages = debug1');
+}
+
+sub nothing_left
+{
+	my ($name) = @_;
+
+	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = 'g1'"), '0', "$name: no index");
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_progress_create_index'), '0', "$name: no progress");
+	is(scalar(temp_files($node)), 0, "$name: no file");
+}
+
+# A build that waits in a phase, and then gets a signal.
+sub at_gate
+{
+	my ($phase, $then) = @_;
+	my ($statement, $seen) = @{ $phases{$phase} };
+	my $name = "$phase, $then";
+
+	$node->safe_psql('postgres', "TRUNCATE phase_gate; INSERT INTO phase_gate VALUES ('$phase', 1)");
+	gate_shut();
+	my $pid = $session->query('SELECT pg_backend_pid()');
+	$session->{stderr} = '';
+	begin_query($session, $statement);
+	gate_reached($node, $name);
+	is($node->safe_psql('postgres', "SELECT phase ~ '$phase', $seen, command, relid::regclass FROM "
+		. "pg_stat_progress_create_index WHERE pid = $pid"), 't|t|CREATE INDEX|t', "$name: progress");
+	if ($then eq 'cancel')
+	{
+		$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+		$session->query('SELECT 1');
+		like($session->{stderr}, qr/canceling statement due to user request/, "$name: cancelled");
+		unlike($session->{stderr}, qr/gpusort left/, "$name: by our build");
+		gate_open();
+		session_ok($session, $name);
+	}
+	elsif ($then eq 'end')
+	{
+		gate_open();
+		$session->query('SELECT 1');
+		like($session->{stderr}, qr/gpusort built index "g1": route/, "$name: built by gpusort");
+		is($node->safe_psql('postgres', "SELECT check_indexes('t'); DROP INDEX g1"), '1', "$name: amcheck");
+	}
+	else
+	{
+		is(kill('KILL', $pid), 1, "$name: killed");
+		$node->poll_query_until('postgres', 'SELECT 1', '1');
+		start_session();
+	}
+	nothing_left($name);
+}
+
+start_session();
+for my $phase (sort keys %phases)
+{
+	at_gate($phase, $_) for 'end', 'cancel';
+}
+at_gate($_, 'kill') for sort keys %phases;
+
+# --- kills at random moments of a statement, and what is there after recovery
+$node->safe_psql('postgres', 'CREATE INDEX kept1 ON large (k); CREATE INDEX kept2 ON large (s, id)');
+for my $round (1 .. ($ENV{GPUSORT_QUICK} ? 2 : 5))
+{
+	my $victim = new_session($node);
+	my $pid = $victim->query('SELECT pg_backend_pid()');
+	my $statement = pick('REINDEX TABLE large', 'CREATE INDEX g1 ON large (s)', 'REINDEX INDEX kept2',
+		'CREATE INDEX CONCURRENTLY g1 ON large (k DESC)', 'VACUUM FULL large');
+
+	begin_query($victim, $statement);
+	usleep(1000 * int rand pick(20, 200, 600));
+	kill 'KILL', $pid;
+	$node->poll_query_until('postgres', 'SELECT pg_postmaster_start_time() IS NOT NULL');
+	ok(process_ends($pid), "round $round: $statement killed");
+	$node->poll_query_until('postgres', 'SELECT 1', '1');
+	like($node->safe_psql('postgres', "SELECT check_indexes('large'); DROP INDEX IF EXISTS g1"), qr/^[23]$/,
+		"round $round: amcheck after recovery");
+	is(scalar(temp_files($node)), 0, "round $round: no file");
+}
+
+# --- a build that was committed and not yet written to disk; a standby has it too
+$node->append_conf('pg_hba.conf', 'local replication all trust');
+$node->reload;
+$node->backup('copy');
+my $standby = PostgreSQL::Test::Cluster->new('index_standby');
+$standby->init_from_backup($node, 'copy', has_streaming => 1);
+$standby->start;
+ways_like($node, 'before the crash', 'CREATE INDEX r1 ON large (k); CREATE UNIQUE INDEX r2 ON large (id); CREATE INDEX '
+	. "CONCURRENTLY r3 ON large (s); REINDEX TABLE t; REINDEX INDEX kept1; SET maintenance_work_mem = '1MB'; "
+	. 'CREATE INDEX r4 ON large (s DESC, k)', qw(r1 r2 r3 kept1 r4));
+$node->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', "SELECT count(bt_index_check(i, true)::text) FROM "
+	. "unnest('{kept1,kept2,r1,r2,r3,r4}'::regclass[]) i"), '6', 'standby: amcheck');
+is($standby->safe_psql('postgres',
+	'SET enable_seqscan = off; SELECT count(*) FROM large WHERE id BETWEEN 500 AND 600; '
+	. 'SELECT count(*) FROM large WHERE s = md5($$77$$)'), "101\n1",
+	'standby: read by an index');
+$node->stop('immediate');
+$node->start;
+is($node->safe_psql('postgres', "SELECT check_indexes('large')"), '6', 'after the crash: amcheck');
+$standby->promote;
+ways_like($standby, 'promoted', 'CREATE INDEX p1 ON large (s, k)', 'p1');
+$standby->stop;
+
+# --- wal_level = minimal: a table and its indexes of one transaction are not logged but written at its end
+$node->append_conf('postgresql.conf', "wal_level = minimal\nmax_wal_senders = 0\nwal_skip_threshold = 0\n");
+$node->restart;
+ways_like($node, 'wal_level = minimal', 'BEGIN; CREATE TABLE m AS SELECT * FROM large; CREATE INDEX m1 ON m (k); '
+	. 'CREATE UNIQUE INDEX m2 ON m (s); COMMIT; BEGIN; TRUNCATE t; '
+	. 'INSERT INTO t SELECT i, i FROM generate_series(1, 5000) i; '
+	. 'CREATE INDEX m3 ON t (k); COMMIT', qw(m1 m2 m3));
+$node->stop('immediate');
+$node->start;
+is($node->safe_psql('postgres', "SELECT check_indexes('m'), check_indexes('t'), count(*) FROM m"), '2|1|150000',
+	'after the crash: amcheck');
+
+$node->stop;
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal (?!9)/, 'nothing odd in the log');
+done_testing();
