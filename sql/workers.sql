@@ -11,7 +11,7 @@ DECLARE
 	who text := '';
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		who := who || CASE WHEN line ~ 'GpuSort Feed' THEN ' feeds' WHEN line ~ 'GpuSort' THEN ' ours'
+		who := who || CASE WHEN line ~ 'GpuSort Feed' THEN ' feeds' WHEN line ~ 'GpuSort\)' THEN ' ours'
 			WHEN line ~ '->  Sort|^Sort$' THEN ' stock'
 			WHEN line ~ 'Gather Merge' THEN ' merge' ELSE '' END;
 	END LOOP;
@@ -216,7 +216,7 @@ BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
 		plan := plan || CASE WHEN line ~ 'Gather' THEN ' ' || substring(line FROM 'Gather Merge|Gather') ELSE '' END
 			|| coalesce(' ' || substring(line FROM 'Planned: (\d+)'), '')
-			|| CASE WHEN line ~ 'GpuSort Feed' THEN ' feeds' WHEN line ~ 'GpuSort' THEN ' ours'
+			|| CASE WHEN line ~ 'GpuSort Feed' THEN ' feeds' WHEN line ~ 'GpuSort\)' THEN ' ours'
 			WHEN line ~ '->  Sort|^Sort$' THEN ' stock' ELSE '' END
 			|| CASE WHEN line ~ 'Parallel Seq' THEN ' parallel' WHEN line ~ 'Seq Scan' THEN ' scan' ELSE '' END;
 	END LOOP;

@@ -210,6 +210,32 @@ compat_create_mergejoin_path(PlannerInfo *root, RelOptInfo *joinrel, JoinType jo
 #endif
 }
 
+/* 19 parses IGNORE NULLS for every window function; the function may reject it when it runs. */
+static inline bool
+compat_ignores_nulls(const WindowFunc *func)
+{
+#if PG_VERSION_NUM >= 190000
+	return func->ignore_nulls != 0;
+#else
+	return false;
+#endif
+}
+
+/*
+ * From 18 on EXPLAIN prints the window's name, and takes it from the WindowAgg: it cannot
+ * print a WindowFunc that another node evaluates.
+ */
+#include "nodes/makefuncs.h"
+static inline Expr *
+compat_window_func_to_print(WindowFunc *func)
+{
+#if PG_VERSION_NUM >= 180000
+	return (Expr *) makeFuncExpr(func->winfnoid, func->wintype, NIL, InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+#else
+	return (Expr *) func;
+#endif
+}
+
 /* From 19 on an extension may forbid a Gather of a relation. */
 static inline bool
 compat_gather_allowed(const RelOptInfo *rel)

@@ -19,6 +19,7 @@ bool		gpusort_enable = true;
 bool		gpusort_index_builds = true;
 bool		gpusort_plan_grouping = true;
 int			gpusort_plan_grouping_min_rows = 10000;
+bool		gpusort_windows = true;
 int			gpusort_min_rows = 32;
 int			gpusort_threads = 1;
 int			gpusort_max_threads = -1;
@@ -150,6 +151,11 @@ gpusort_settings_init(void)
 							"Groupings and joins of fewer rows are not worth the planner's time.",
 							&gpusort_plan_grouping_min_rows, 10000, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.windows",
+							 "Lets plans number rows with GpuSort Window nodes instead of WindowAgg nodes.",
+							 NULL,
+							 &gpusort_windows, true,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomEnumVariable("gpusort.algorithm",
 							 "Forces a sort algorithm where it can apply.",
 							 "If it cannot, EXPLAIN's Sort Route shows the reason.",

@@ -13,6 +13,7 @@ extern bool gpusort_enable;
 extern bool gpusort_index_builds;
 extern bool gpusort_plan_grouping;
 extern int	gpusort_plan_grouping_min_rows;
+extern bool gpusort_windows;
 extern int	gpusort_min_rows;
 extern int	gpusort_threads;
 extern int	gpusort_max_threads;	/* of all sessions together; -1: max_worker_processes */

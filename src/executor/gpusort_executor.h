@@ -24,7 +24,10 @@
 extern const CustomScanMethods gpusort_scan_methods;
 extern const CustomScanMethods partial_sort_scan_methods;
 
-/* Registers both, when the library is loaded. */
+/* Plan node "Custom Scan (GpuSort Window)". */
+extern const CustomScanMethods window_scan_methods;
+
+/* Registers them, when the library is loaded. */
 extern void executor_nodes_init(void);
 
 /* ------------------------------------------------------------------------
@@ -53,6 +56,45 @@ extern void gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber
  */
 extern void gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprState **count,
 							   ExprState **offset);
+
+/* ------------------------------------------------------------------------
+ * Format of a GpuSort Window in a finished plan
+ *
+ * Its columns are the child's, in its target list and qual as OUTER_VAR.  INDEX_VAR i is
+ * the value of counters[i - 1], an int8.  custom_exprs is the run condition.
+ * ------------------------------------------------------------------------
+ */
+
+/* What a window function returns for a row. */
+typedef enum WindowCounter
+{
+	WINDOW_ROW_NUMBER,			/* rows of the partition up to this one */
+	WINDOW_RANK,				/* row number of the first row of its peer group */
+	WINDOW_DENSE_RANK,			/* peer groups up to its own */
+	WINDOW_COUNTERS
+} WindowCounter;
+
+/* A column by which rows are partitioned or ordered. */
+typedef struct WindowColumn
+{
+	AttrNumber	attno;			/* column of the child, from 1 */
+	Oid			equality;		/* equality operator */
+	Oid			collation;
+} WindowColumn;
+
+typedef struct WindowFormat
+{
+	int			npartition;		/* leading columns that divide the rows into partitions */
+	int			ncolumns;		/* these and the columns of the order */
+	WindowColumn *columns;
+	int			ncounters;
+	WindowCounter *counters;
+} WindowFormat;
+
+extern bool window_plan_is(const Plan *plan);
+
+/* Writes the format into the plan node's custom_private. */
+extern void window_plan_fill(CustomScan *cscan, const WindowFormat *format);
 
 /* ------------------------------------------------------------------------
  * Executor runs that may stop before the end of their plan

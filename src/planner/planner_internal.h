@@ -119,4 +119,10 @@ extern bool workers_pay(List *rtable, const Plan *gather, int workers);
 extern bool sort_workers_pay(List *rtable, const Plan *partial, int workers, const KeyColumn *keys,
 							 int nkeys, bool decided);
 
+/*
+ * A GpuSort Window in place of a WindowAgg whose child returns sorted rows and whose
+ * functions only number them; otherwise the WindowAgg itself.
+ */
+extern Plan *replace_window(WindowAgg *window);
+
 #endif							/* GPUSORT_PLANNER_PLANNER_INTERNAL_H */

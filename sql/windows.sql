@@ -1,0 +1,181 @@
+-- Rows numbered by GpuSort Window: which WindowAgg it replaces, and that it returns the same.
+LOAD 'gpusort';
+SET gpusort.min_rows = 0;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+
+-- The nodes that number rows, from the top.
+CREATE FUNCTION window_nodes(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	nodes text[] := '{}';
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		IF line ~ 'Custom Scan \(GpuSort Window\)' THEN
+			nodes := nodes || 'GpuSort Window'::text;
+		ELSIF line ~ '^( *->  )?WindowAgg' THEN
+			nodes := nodes || 'WindowAgg'::text;
+		END IF;
+	END LOOP;
+	RETURN array_to_string(nodes, ', ');
+END $$;
+
+-- With gpusort.windows on and off: the nodes, and whether the rows are the same, in order.
+CREATE FUNCTION check_window(query text, OUT nodes text, OUT "rows" int, OUT result text)
+LANGUAGE plpgsql AS $$
+DECLARE
+	want text[];
+	got text[];
+BEGIN
+	PERFORM set_config('gpusort.windows', 'off', false);
+	IF window_nodes(query) ~ 'GpuSort' THEN
+		RAISE 'gpusort.windows = off leaves GpuSort Window: %', query;
+	END IF;
+	EXECUTE 'SELECT array_agg(q::text) FROM (' || query || ') q' INTO want;
+	PERFORM set_config('gpusort.windows', 'on', false);
+	nodes := window_nodes(query);
+	EXECUTE 'SELECT array_agg(q::text) FROM (' || query || ') q' INTO got;
+	"rows" := coalesce(cardinality(got), 0);
+	result := compare_rows(coalesce(want, '{}'), coalesce(got, '{}'));
+END $$;
+
+CREATE TABLE win AS SELECT i AS id, (mix(i) % 20)::int AS k, (mix(i * 3) % 7)::int8 AS j,
+	(mix(i * 5) % 10 / 10.0)::float8 AS f, 'name ' || mix(i * 7) % 30 AS t,
+	(mix(i * 11) % 5)::numeric / 2 AS n, repeat('x', (mix(i * 13) % 3)::int * 3000) || mix(i * 13) % 3 AS long,
+	(chr(97 + (mix(i * 17) % 3)::int) || repeat(' ', (mix(i * 19) % 3)::int))::bpchar AS c,
+	ARRAY[mix(i * 23) % 4, 1] AS a, ('00000000-0000-0000-0000-00000000000' || mix(i * 29) % 5)::uuid AS u
+FROM generate_series(1, 1000) i;
+INSERT INTO win (id, k, j, f, t, n) VALUES (1001, NULL, 1, 'NaN', NULL, 1.0), (1002, NULL, NULL, '-0', 'b', 1.000),
+	(1003, 1, NULL, '0', 'b', 'NaN'), (1004, 1, 1, '-NaN', NULL, 'NaN'), (1005, NULL, NULL, NULL, NULL, NULL);
+ANALYZE win;
+
+-- EXPLAIN
+EXPLAIN (COSTS OFF) SELECT id, rank() OVER (PARTITION BY k ORDER BY j DESC, id) FROM win;
+EXPLAIN (COSTS OFF) SELECT row_number() OVER () FROM (SELECT * FROM win ORDER BY k) s;
+EXPLAIN (COSTS OFF, FORMAT JSON) SELECT dense_rank() OVER (ORDER BY k) FROM win;
+
+-- replaced: every function, with expressions around it, of columns of many types
+SELECT c.nodes, c.rows, c.result, q
+FROM unnest(ARRAY[
+	'SELECT id, row_number() OVER (ORDER BY id DESC) FROM win',
+	'SELECT row_number() OVER w, rank() OVER w, dense_rank() OVER w FROM win WINDOW w AS (ORDER BY k)',
+	'SELECT id, rank() OVER w * 2 + dense_rank() OVER w, k FROM win WINDOW w AS (PARTITION BY j ORDER BY k, id)',
+	'SELECT id, rank() OVER (PARTITION BY k) FROM win ORDER BY k, id',
+	'SELECT id, count(*) OVER (PARTITION BY k ORDER BY id ROWS UNBOUNDED PRECEDING) FROM win',
+	'SELECT id, f, dense_rank() OVER (PARTITION BY f ORDER BY id DESC), rank() OVER (PARTITION BY f ORDER BY id DESC)
+		FROM win',
+	'SELECT f = 0, rank() OVER (ORDER BY f DESC), dense_rank() OVER (ORDER BY f DESC) FROM win',
+	'SELECT t, rank() OVER w, dense_rank() OVER w FROM win WINDOW w AS (PARTITION BY t ORDER BY j NULLS FIRST)',
+	'SELECT trim_scale(n), rank() OVER w, dense_rank() OVER w FROM win WINDOW w AS (PARTITION BY n ORDER BY k)',
+	'SELECT length(long), rank() OVER w, dense_rank() OVER w FROM win WINDOW w AS (PARTITION BY long ORDER BY k)',
+	'SELECT rtrim(c), rank() OVER w, dense_rank() OVER w FROM win WINDOW w AS (PARTITION BY c ORDER BY k)',
+	'SELECT a, rank() OVER w, dense_rank() OVER w FROM win WINDOW w AS (PARTITION BY a ORDER BY u)',
+	'SELECT u, rank() OVER w, dense_rank() OVER w FROM win WINDOW w AS (PARTITION BY u ORDER BY t COLLATE "C")',
+	'SELECT id, row_number() OVER (PARTITION BY k ORDER BY id), (SELECT max(id) FROM win v WHERE v.id
+		<= win.id) FROM win',
+	'SELECT id, CASE WHEN rank() OVER w > 3 THEN ''late'' ELSE t END FROM win WINDOW w AS (PARTITION
+		BY k ORDER BY id)',
+	-- an aggregate below
+	'SELECT k, count(*), rank() OVER (ORDER BY count(*) DESC, k) FROM win GROUP BY k',
+	-- empty input
+	'SELECT rank() OVER (ORDER BY k) FROM win WHERE id < 0'])
+	WITH ORDINALITY AS u (q, n), check_window(q) c
+ORDER BY n;
+
+-- run conditions, filters and LIMIT
+SELECT c.nodes, c.rows, c.result, q
+FROM unnest(ARRAY[
+	'SELECT * FROM (SELECT id, k, row_number() OVER (PARTITION BY k ORDER BY id) rn FROM win) s WHERE rn <= 3',
+	'SELECT * FROM (SELECT id, k, rank() OVER (PARTITION BY k ORDER BY j) r FROM win) s WHERE r < 3 ORDER BY k, id',
+	'SELECT * FROM (SELECT id, dense_rank() OVER (ORDER BY id) r FROM win) s WHERE r <= 7',
+	'SELECT * FROM (SELECT id, row_number() OVER (ORDER BY id) rn FROM win) s WHERE rn = 7',
+	'SELECT * FROM (SELECT id, row_number() OVER (ORDER BY id) rn FROM win) s WHERE rn < 1',
+	'SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY j ORDER BY id) rn FROM win) s WHERE rn > 140',
+	'SELECT * FROM (SELECT id, k, t, rank() OVER (PARTITION BY k ORDER BY id) r FROM win) s WHERE r <=
+		5 AND t < ''name 2''',
+	'SELECT * FROM (SELECT id, k, row_number() OVER (PARTITION BY k ORDER BY id) rn FROM win) s WHERE
+		rn <= 3 AND k < 5',
+	'SELECT id, rank() OVER (ORDER BY id) FROM win LIMIT 5 OFFSET 3'])
+	WITH ORDINALITY AS u (q, n), check_window(q) c
+ORDER BY n;
+-- without partitions the run condition ends the node: the sort returns one row more
+CREATE FUNCTION sort_returns(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
+	RETURN jsonb_path_query_first(plan, '$.** ? (@."Custom Plan Provider" == "GpuSort")."Actual Rows"')::numeric;
+END $$;
+SELECT sort_returns('SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) rn FROM win) s WHERE rn <= 3');
+SELECT sort_returns('SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) rn FROM win) s
+		WHERE rn <= 3 OR rn > 9');
+
+-- several windows: those of a stack above the sort are replaced, from below
+SELECT c.nodes, c.rows, c.result, q
+FROM unnest(ARRAY[
+	'SELECT id, row_number() OVER (PARTITION BY k ORDER BY id), rank() OVER (PARTITION BY k) FROM win ORDER BY k, id',
+	'SELECT id, row_number() OVER (PARTITION BY k ORDER BY id), sum(id) OVER (PARTITION BY k) FROM win
+		ORDER BY k, id',
+	'SELECT id, rank() OVER (ORDER BY j, id), rank() OVER (PARTITION BY k ORDER BY t, id) FROM win ORDER BY id',
+	'SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY k ORDER BY id) rn, dense_rank() OVER (PARTITION BY k
+		ORDER BY id DESC) r FROM win) s WHERE rn <= 3 AND r <= 40 ORDER BY id'])
+	WITH ORDINALITY AS u (q, n), check_window(q) c
+ORDER BY n;
+
+-- not replaced
+SELECT c.nodes, c.rows, c.result, q
+FROM unnest(ARRAY[
+	'SELECT id, ntile(4) OVER (ORDER BY id) FROM win',
+	'SELECT id, rank() OVER w, sum(id) OVER w FROM win WINDOW w AS (ORDER BY id)',
+	'SELECT id, count(*) OVER (PARTITION BY k ORDER BY j) FROM win ORDER BY id',
+	'SELECT id, count(*) OVER (PARTITION BY k) FROM win ORDER BY id',
+	'SELECT id, count(t) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) FROM win',
+	'SELECT id, count(*) FILTER (WHERE k > 3) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) FROM win',
+	'SELECT id, count(*) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE
+		CURRENT ROW) FROM win',
+	'SELECT id, count(*) OVER (ORDER BY id ROWS 3 PRECEDING) FROM win'])
+	WITH ORDINALITY AS u (q, n), check_window(q) c
+ORDER BY n;
+SET gpusort.min_rows = 1000000;
+SELECT window_nodes('SELECT rank() OVER (ORDER BY k) FROM win');
+SET gpusort.min_rows = 0;
+SET gpusort.enable = off;
+SELECT window_nodes('SELECT rank() OVER (ORDER BY k) FROM win');
+RESET gpusort.enable;
+
+-- rescans
+SET enable_memoize = off;
+SELECT * FROM check_window('SELECT g, s.* FROM generate_series(0, 20) g, LATERAL (SELECT id, rank() OVER
+	(PARTITION BY j ORDER BY id) r FROM win WHERE k = g OFFSET 0) s');
+SELECT * FROM check_window('SELECT g, s.* FROM generate_series(0, 20) g, LATERAL (SELECT * FROM (SELECT id,
+	row_number() OVER (ORDER BY id) r FROM win WHERE k = g) q WHERE r <= 2) s');
+SELECT * FROM check_window('SELECT g, (SELECT max(r) FROM (SELECT rank() OVER (ORDER BY k) r FROM
+		win) s WHERE r < g * 9)
+	FROM generate_series(1, 40) g');
+RESET enable_memoize;
+-- a scrollable cursor
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT id, dense_rank() OVER (ORDER BY id DESC) FROM win;
+FETCH 2 FROM c;
+FETCH BACKWARD 1 FROM c;
+FETCH ABSOLUTE 1000 FROM c;
+COMMIT;
+-- runs on disk
+SET work_mem = '64kB';
+SELECT * FROM check_window('SELECT id, rank() OVER w, dense_rank() OVER w FROM win WINDOW w AS
+		(PARTITION BY long ORDER BY n, id)');
+RESET work_mem;
+-- nondeterministic collations: other bytes, the same value
+DO $$ BEGIN
+	IF EXISTS (SELECT 1 FROM pg_collation WHERE collname = 'en-x-icu') THEN
+		CREATE COLLATION win_ignores_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+	ELSE
+		CREATE COLLATION win_ignores_case FROM "C";
+	END IF;
+END $$;
+SELECT * FROM check_window('SELECT lower(s) COLLATE "C", rank() OVER w, dense_rank() OVER w FROM (SELECT id,
+	(CASE WHEN id % 2 = 0 THEN upper(t) ELSE t END) COLLATE win_ignores_case AS s FROM win) q
+	WINDOW w AS (PARTITION BY s ORDER BY id % 7)');
+DROP COLLATION win_ignores_case;
+DROP TABLE win;
+DROP FUNCTION check_window, window_nodes, sort_returns;

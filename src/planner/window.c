@@ -1,0 +1,168 @@
+/*
+ * window.c
+ *	  Replaces WindowAgg nodes of finished plans by GpuSort Window nodes.
+ *
+ * A WindowAgg is replaced if it stands directly above a GpuSort, or above a WindowAgg
+ * that was replaced, and if all its functions only number rows: row_number(), rank(),
+ * dense_rank(), and count(*) with the frame ROWS UNBOUNDED PRECEDING.  A frame with an
+ * offset stays with the WindowAgg, because its expression may raise an error.
+ *
+ * Only the WindowAgg at the top of a stack stops at its run condition.  The rows that
+ * fail the condition of a lower one are filtered by the qual of the top one.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "compat.h"
+#include "executor/gpusort_executor.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "planner/planner_internal.h"
+#include "settings.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+
+/* The functions of a WindowAgg. */
+typedef struct WindowFuncs
+{
+	int			frame_options;
+	List	   *funcs;			/* distinct WindowFuncs */
+	bool		refused;		/* one does not only number rows */
+} WindowFuncs;
+
+/* Does the function only number rows?  Sets *counter. */
+static bool
+numbers_rows(const WindowFunc *func, int frame_options, WindowCounter *counter)
+{
+	const int	running = FRAMEOPTION_ROWS | FRAMEOPTION_START_UNBOUNDED_PRECEDING | FRAMEOPTION_END_CURRENT_ROW;
+
+	if (func->aggfilter != NULL || compat_ignores_nulls(func))
+		return false;
+	switch (func->winfnoid)
+	{
+		case F_ROW_NUMBER:
+			*counter = WINDOW_ROW_NUMBER;
+			return true;
+		case F_RANK_:
+			*counter = WINDOW_RANK;
+			return true;
+		case F_DENSE_RANK_:
+			*counter = WINDOW_DENSE_RANK;
+			return true;
+		case F_COUNT_:
+			*counter = WINDOW_ROW_NUMBER;
+			return (frame_options & running) == running && (frame_options & FRAMEOPTION_EXCLUSION) == 0;
+		default:
+			return false;
+	}
+}
+
+/*
+ * expression_tree_mutator: replaces each WindowFunc by a Var for its value, and collects
+ * the functions.
+ */
+static Node *
+replace_functions(Node *node, void *context)
+{
+	WindowFuncs *funcs = context;
+	WindowCounter counter;
+	int			i;
+
+	if (node == NULL)
+		return NULL;
+	if (!IsA(node, WindowFunc))
+		return expression_tree_mutator(node, replace_functions, context);
+	if (!numbers_rows((WindowFunc *) node, funcs->frame_options, &counter))
+	{
+		funcs->refused = true;
+		return node;
+	}
+	for (i = 0; i < list_length(funcs->funcs); i++)
+	{
+		if (equal(list_nth(funcs->funcs, i), node))
+			break;
+	}
+	if (i == list_length(funcs->funcs))
+		funcs->funcs = lappend(funcs->funcs, node);
+	return (Node *) makeVar(INDEX_VAR, i + 1, INT8OID, -1, InvalidOid, 0);
+}
+
+static void
+set_columns(WindowFormat *format, const WindowAgg *window)
+{
+	format->npartition = window->partNumCols;
+	format->ncolumns = window->partNumCols + window->ordNumCols;
+	format->columns = palloc(format->ncolumns * sizeof(WindowColumn));
+	for (int i = 0; i < window->partNumCols; i++)
+	{
+		format->columns[i].attno = window->partColIdx[i];
+		format->columns[i].equality = window->partOperators[i];
+		format->columns[i].collation = window->partCollations[i];
+	}
+	for (int i = 0; i < window->ordNumCols; i++)
+	{
+		WindowColumn *column = &format->columns[window->partNumCols + i];
+
+		column->attno = window->ordColIdx[i];
+		column->equality = window->ordOperators[i];
+		column->collation = window->ordCollations[i];
+	}
+}
+
+/* Sets the format's counters; returns custom_scan_tlist, which describes their values. */
+static List *
+set_counters(WindowFormat *format, const WindowFuncs *funcs)
+{
+	List	   *tlist = NIL;
+	ListCell   *lc;
+
+	format->ncounters = list_length(funcs->funcs);
+	format->counters = palloc(format->ncounters * sizeof(WindowCounter));
+	foreach(lc, funcs->funcs)
+	{
+		WindowFunc *func = lfirst_node(WindowFunc, lc);
+		int			i = foreach_current_index(lc);
+
+		(void) numbers_rows(func, funcs->frame_options, &format->counters[i]);
+		tlist = lappend(tlist, makeTargetEntry(compat_window_func_to_print(func), i + 1,
+											   get_func_name(func->winfnoid), false));
+	}
+	return tlist;
+}
+
+Plan *
+replace_window(WindowAgg *window)
+{
+	Plan	   *child = window->plan.lefttree;
+	WindowFuncs funcs = {.frame_options = window->frameOptions};
+	WindowFormat format;
+	CustomScan *cscan;
+	List	   *targetlist;
+	List	   *qual;
+	List	   *condition = NIL;
+
+	if (!gpusort_windows || (!gpusort_plan_is(child) && !window_plan_is(child)) ||
+		window->startOffset != NULL || window->endOffset != NULL)
+		return &window->plan;
+	targetlist = (List *) replace_functions((Node *) window->plan.targetlist, &funcs);
+	qual = (List *) replace_functions((Node *) window->plan.qual, &funcs);
+	if (window->topWindow)
+		condition = (List *) replace_functions((Node *) window->runConditionOrig, &funcs);
+	if (funcs.refused || funcs.funcs == NIL)
+		return &window->plan;
+
+	cscan = makeNode(CustomScan);
+	cscan->scan.plan = window->plan;
+	cscan->scan.plan.type = T_CustomScan;
+	cscan->scan.plan.targetlist = targetlist;
+	cscan->scan.plan.qual = qual;
+	cscan->custom_exprs = condition;
+	set_columns(&format, window);
+	cscan->custom_scan_tlist = set_counters(&format, &funcs);
+	window_plan_fill(cscan, &format);
+	compat_count_disabled(cscan);
+	/* its target list computes expressions */
+	cscan->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	cscan->methods = &window_scan_methods;
+	return &cscan->scan.plan;
+}

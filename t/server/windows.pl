@@ -1,0 +1,109 @@
+# Random window queries, with gpusort.windows on and off: the same rows in the same order, by GpuSort Window, from
+# sorts in memory and on disk, serial and parallel.  GPUSORT_SEED repeats a run, GPUSORT_ROUNDS makes it longer.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $seed = $ENV{GPUSORT_SEED} || time();
+my $rounds = $ENV{GPUSORT_ROUNDS} || ($ENV{GPUSORT_QUICK} ? 40 : 150);
+note "seed $seed";
+srand($seed);
+
+my $node = new_node('windows', parallel => 1);
+$node->safe_psql('postgres', <<'SQL');
+CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+SQL
+
+# columns of few values, so that there are peers; values that are equal have several representations
+my %columns = (
+	i => "(CASE WHEN r % 11 > 0 THEN r % 9 END)::int",
+	b => "(r % 5 * 10000000000)::int8",
+	f => "(ARRAY['0', '-0', 'NaN', '-NaN', '1', NULL])[1 + r % 6]::float8",
+	n => "(ARRAY[1.0, 1.00, 1.000, 'NaN', 0, NULL])[1 + r % 6]::numeric",
+	t => "('key ' || r % 13)",
+	s => "(ARRAY['a', 'A', 'b', 'B', NULL])[1 + r % 5] COLLATE loose",
+	c => "(ARRAY['x', 'x ', 'x  ', 'y'])[1 + r % 4]::bpchar",
+	l => "(repeat((r % 4)::text, 3000 + (r % 4)::int))",
+	d => "(date '2020-01-01' + (r % 6)::int)",
+	v => "(interval '1 day' * (r % 2) + interval '24 hours' * (r / 2 % 2))",
+	a => "(ARRAY[r % 3, NULL])"
+);
+my @names = sort keys %columns;
+
+sub make_table
+{
+	my ($rows) = @_;
+	my @cols = map { my $e = $columns{$_}; $e =~ s/\br\b/(mix(i * 31 + @{[ord($_)]}) % 1000)/g; "$e AS $_" } @names;
+
+	return "DROP TABLE IF EXISTS w; CREATE TABLE w AS SELECT i AS id, " . join(', ', @cols)
+	  . " FROM generate_series(1, $rows) i; ALTER TABLE w SET (parallel_workers = 2); ANALYZE w;\n";
+}
+
+# $total: the order has no peers, so that every function's value of each row is determined
+sub window
+{
+	my @by = map { pick(@names) } 1 .. pick(0, 1, 1, 2);
+	my @order = map { pick(@names) . pick('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST') } 1 .. pick(0, 1, 1, 2);
+	my $total = pick(0, 1);
+
+	push @order, 'id' . pick('', ' DESC') if $total;
+	return ($total, join ' ', (@by ? 'PARTITION BY ' . join(', ', @by) : ()),
+		(@order ? 'ORDER BY ' . join(', ', @order) : ()),
+		pick('', '', 'ROWS UNBOUNDED PRECEDING', 'GROUPS CURRENT ROW'));
+}
+
+sub statement
+{
+	my ($total, $window) = window();
+	# GROUPS needs an order
+	$window =~ s/GROUPS CURRENT ROW// if $window !~ /ORDER/;
+	my @functions = $total ? qw(row_number() rank() dense_rank()) : qw(rank() dense_rank());
+	my @wanted = map { pick(@functions) . ' OVER w' } 1 .. pick(1, 1, 2, 3);
+	my @columns = grep { pick(0, 0, 1) } ($total ? 'id' : (), map { "$_" } @names);
+	my $list = join ', ', map({ "$_ AS x_$_" } @columns), map { $wanted[$_] . pick('', '', ' + 1') . " AS f$_" }
+	  0 .. $#wanted;
+	my $sql = "SELECT $list FROM w WINDOW w AS ($window)";
+
+	$sql = "SELECT * FROM ($sql) q WHERE f0 " . pick('<= 3', '< 2', '= 4', '> 5', 'BETWEEN 2 AND 6')
+	  . pick('', ' AND f0 < 40') if pick(0, 1);
+	# rows without a total order are compared as a multiset
+	return $total ? $sql : "SELECT * FROM ($sql) z ORDER BY z::text COLLATE \"C\"";
+}
+
+my (%seen, $failed);
+for my $round (1 .. $rounds)
+{
+	my $sql = statement();
+	my $work_mem = pick('64kB', '4MB');
+	my $set = "SET work_mem = '$work_mem'; SET max_parallel_workers_per_gather = " . pick(0, 0, 2) . ';';
+	my $make = ($round % 25 == 1) ? make_table(pick(50, 3000)) : '';
+
+	$node->safe_psql('postgres', $make) if $make;
+	my %rows = map { $_ => $node->safe_psql('postgres', "$set SET gpusort.windows = $_; $sql") } qw(on off);
+	my $plan = $node->safe_psql('postgres', "$set EXPLAIN (COSTS OFF) $sql");
+	my $replaced = $plan =~ /GpuSort Window/;
+
+	$seen{replaced}++ if $replaced;
+	$seen{condition}++ if $replaced && $plan =~ /Run Condition/;
+	$seen{parallel}++ if $replaced && $plan =~ /GpuSort Feed/;
+	$seen{left}++ if !$replaced && $plan =~ /GpuSort\)/;
+	next if $rows{on} eq $rows{off};
+	$failed++;
+	diag "seed $seed, round $round: $set $sql\n$plan";
+}
+ok(!$failed, "$rounds queries return the stock node's rows");
+cmp_ok($seen{replaced} // 0, '>', $rounds / 2, 'most were numbered by GpuSort Window');
+ok($seen{condition}, 'some had a run condition');
+ok($seen{parallel}, 'some stood above a parallel sort');
+
+# an error above, a cursor that is not read to its end
+fails_like($node, 'SELECT 1 / (50 - row_number() OVER (ORDER BY id)) FROM w', qr/division by zero/, 'an error');
+is($node->safe_psql('postgres', 'BEGIN; DECLARE c CURSOR FOR SELECT row_number() OVER (ORDER BY i, id) FROM w; '
+	. 'FETCH 3 FROM c; COMMIT'), "1\n2\n3", 'a cursor');
+$node->stop;
+done_testing();
