@@ -30,13 +30,12 @@ CREATE UNIQUE INDEX ON t (id);
 VACUUM ANALYZE t;
 SQL
 
-# Rows that are their keys: 24 bytes a row on the device, a quarter more if they go while
-# the table is read, and 8 MB.
+# Keys-only sorts take 24 bytes a row on the device and 8 MB; a quarter more if keys are sent while the table is read.
 my %rows = (holder => 200_000, large => 350_000, small => 40_000);
 my %query = map { $_ => "SELECT k FROM t WHERE id <= $rows{$_} ORDER BY k" } keys %rows;
 my $set = "SET work_mem = '256MB'; SET gpusort.algorithm = gpu_radix;";
 
-# A session that wants a sort of this kind; one that hangs holds what it has.
+# Starts a session with a sort of this kind; a sort that hangs holds its memory.
 sub session
 {
 	my ($kind, $fault) = @_;
@@ -48,7 +47,7 @@ sub session
 	return $s;
 }
 
-# Jobs and sorts that wait; what else is to be.
+# Waits until there is this number of jobs and of waiting sorts, and another condition holds.
 sub wait_for
 {
 	my ($jobs, $waiting, $name, $and) = @_;
@@ -57,7 +56,7 @@ sub wait_for
 			"SELECT (sum(jobs), max(waiting)) = ($jobs, $waiting) AND $and FROM gpusort_devices()"), $name);
 }
 
-# A job that keeps most of the memory.
+# Starts a job that holds most of the memory.
 sub holder
 {
 	my ($name) = @_;
@@ -80,60 +79,60 @@ sub went
 
 my $gpu = qr/gpu \w+: .*device ready/;
 
-# in turn
+# sorts are admitted in the order in which they came
 {
 	my $holder = holder('a job holds most of the memory');
 	my $large = session('large', 'hang_sort');
 	wait_for(1, 1, 'a large sort waits');
-	# extensions name their wait events from 17 on
+	# extensions can name their wait events since PostgreSQL 17
 	my $named = $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000;
 	for my $w ([ $holder, 'GpuSortDevice' ], [ $large, 'GpuSortQueue' ])
 	{
 		my ($s, $event) = ($w->[0], $named ? $w->[1] : 'Extension');
 		ok($node->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' AND wait_event = '$event' FROM "
 			. "pg_stat_activity WHERE pid = $s->{device_pid}"),
-			"it is seen for what: $w->[1]");
+			"the wait event of the sort: $w->[1]");
 	}
-	# there would be room for it
+	# the free memory suffices for the small sort
 	my $small = session('small');
-	wait_for(1, 2, 'a small one does not overtake it');
+	wait_for(1, 2, 'a small sort does not overtake it');
 	cmp_ok($node->safe_psql('postgres', 'SELECT sum(memory_budget - memory_used) FROM gpusort_devices()'), '>',
-		10_000_000, 'though it would fit');
+		10_000_000, 'the small sort would fit');
 	end_query($holder);
-	wait_for(1, 1, 'the large one is first');
+	wait_for(1, 1, 'the large sort is admitted first');
 	cmp_ok($node->safe_psql('postgres', 'SELECT sum(memory_used) FROM gpusort_devices()'), '>', 16_000_000,
-		'it has the memory');
+		'the large sort has the memory');
 	end_query($large);
-	went($small, $gpu, 'and the small one is next');
+	went($small, $gpu, 'the small sort is next');
 	$_->quit for $holder, $large;
 	device_unused($node, 'in turn');
 }
 
-# A sort whose job cannot grow as it has to drops it and waits for a larger one: what the
-# old one still has is not held against it.
+# A sort whose job cannot grow drops the job and waits for a larger one. The memory that the old job still holds does
+# not count against it.
 {
 	my $holder = holder('linger: a job holds most of the memory');
 	my $large = session('large', 'linger');
-	wait_for(1, 1, 'linger: a sort waits whose first job is hardly over');
+	wait_for(1, 1, 'linger: a sort waits while its first job is closing');
 	end_query($holder);
-	went($large, $gpu, 'linger: it gets another');
+	went($large, $gpu, 'linger: the sort gets a larger job');
 	$holder->quit;
 	device_unused($node, 'linger');
 }
 
-# who no longer waits is not waited for
+# a sort that is cancelled while it waits does not delay the sorts behind it
 for my $how ('cancel', 'terminate')
 {
 	my $holder = holder("$how: a job holds most of the memory");
 	my $large = session('large');
 	wait_for(1, 1, "$how: a large sort waits");
 	my @small = map { session('small') } 1 .. 3;
-	wait_for(1, 4, "$how: small ones behind it");
+	wait_for(1, 4, "$how: small sorts wait behind it");
 	end_query($small[1], $how);
-	wait_for(1, 3, "$how: from the middle");
+	wait_for(1, 3, "$how: a sort leaves the middle of the queue");
 	end_query($large, $how);
-	went($small[$_], $gpu, "$how: the first: others go on") for 0, 2;
-	wait_for(1, 0, "$how: nobody is left");
+	went($small[$_], $gpu, "$how: the first leaves: the next are admitted") for 0, 2;
+	wait_for(1, 0, "$how: no sort waits");
 	end_query($holder);
 	$holder->quit;
 	if ($how eq 'cancel')
@@ -153,7 +152,7 @@ for my $how ('cancel', 'terminate')
 	device_unused($node, $how);
 }
 
-# the service ends: nobody waits for it
+# the device process ends: the waiting sorts go on
 {
 	my $holder = holder('killed: a job holds most of the memory');
 	my @waiting = map { session('large') } 1 .. 3;
@@ -161,14 +160,14 @@ for my $how ('cancel', 'terminate')
 	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
 	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
 	kill 'KILL', $pid;
-	# with the next process, if that is quicker than they are
+	# on the CPU; or with the next process, if it is ready in time
 	went($_, qr/cpu .*no device, not gpu radix|$gpu/, 'killed: who waits goes on') for @waiting;
-	went($holder, qr/cpu .*device failed/, 'killed: who had a job too');
+	went($holder, qr/cpu .*device failed/, 'killed: the sort with a job goes on');
 	device_ready($node, 'killed');
 	device_unused($node, 'killed');
 }
 
-# a sort that does not have to be on the device does not wait for a job that stays
+# a sort whose algorithm is not forced does not wait for a job that does not end
 {
 	my $holder = holder('a job stays');
 	select undef, undef, undef, 0.5;
@@ -176,18 +175,18 @@ for my $how ('cancel', 'terminate')
 	my $q = "SET work_mem = '256MB'; SET client_min_messages = debug1; SELECT sort_route('$query{large}')";
 	$node->psql('postgres', $q, stdout => \$out, stderr => \$err);
 	like($out, qr/cpu .*device memory full/, 'it goes to the CPU');
-	like($err, qr/to wait for the device would take/, 'because that would take longer');
+	like($err, qr/to wait for the device would take/, 'the reason is the waiting time');
 	end_query($holder);
 	$holder->quit;
 	device_unused($node, 'a job stays');
-	like($node->safe_psql('postgres', $q), $gpu, 'and to the device when it is free');
+	like($node->safe_psql('postgres', $q), $gpu, 'it goes to the device when that is free');
 }
-# what can never fit as a whole is not waited for, but goes in parts
+# a sort that is larger than the device does not wait, and goes in parts
 like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t1 WHERE id > 0 UNION ALL SELECT k, id "
 	. "FROM t ORDER BY k')"),
 	qr/gpu radix: .*device ready, as set, \d+ parts/, 'larger than the device');
 
-# many that come and go, and a large one now and then
+# many small sorts, and a large one at times
 {
 	my $script = $node->basedir . '/small.sql';
 	append_to_file($script, "$set\nSELECT must_be_same('$query{small}');\n");
@@ -204,8 +203,8 @@ like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t
 	device_unused($node, 'no end');
 }
 
-# A session that has a job does not wait for another: of a merge join's two sorts the first streams, and keeps its job
-# while the second begins.  The timeout is less than what a forced algorithm waits.
+# A session that has a job does not wait for another one. Of a merge join's two sorts the first returns rows, and keeps
+# its job, while the second begins. The timeout is less than the waiting time of a forced algorithm.
 {
 	my $holder = holder('hold and wait: another session has most of the memory');
 	my $joins = 'SET enable_hashjoin = off; SET enable_nestloop = off;';
@@ -219,7 +218,7 @@ like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t
 		"$set $joins SET statement_timeout = '8s'; EXPLAIN (ANALYZE, COSTS OFF) $both");
 	my @routes = $plan =~ /Sort Route: (.*)/g;
 	like($routes[0], $gpu, 'hold and wait: the first has a job');
-	like($routes[1], qr/^(?:cpu|presorted).*not gpu radix/, 'hold and wait: the second is the CPU\'s');
+	like($routes[1], qr/^(?:cpu|presorted).*not gpu radix/, 'hold and wait: the CPU sorts the second');
 	end_query($holder);
 	$holder->quit;
 	device_unused($node, 'hold and wait');
@@ -231,7 +230,7 @@ like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t
 	device_unused($node, 'hold and wait: eight clients');
 }
 
-# the server is restarted while one holds and others wait
+# the server is restarted while one sort holds the memory and others wait
 {
 	my $holder = holder('restart: a job holds most of the memory');
 	my @waiting = map { session('large') } 1 .. 2;
@@ -249,7 +248,7 @@ device_ready($node, 'many jobs');
 {
 	my $s = new_session($node);
 	my $n = 100;
-	# a merge join reads all its inputs in step; rows of more than their keys stream
+	# a merge join reads all its inputs in step, so that all sorts in row mode hold jobs
 	my $join = 'FROM (SELECT k, id FROM t WHERE id <= 3000) t1' . join '',
 		map { " JOIN (SELECT k, id FROM t WHERE id <= 3000) t$_ ON t1.k = t$_.k AND t1.id + t$_.id > 0" } 2 .. $n;
 
@@ -264,17 +263,17 @@ device_ready($node, 'many jobs');
 	cmp_ok($free, '<', 2 * 32 * 1024 * 1024 / 64, 'all chunks are in use');
 	is($node->safe_psql('postgres', "SET gpusort.device_patience = '1s'; SET gpusort.algorithm = gpu_radix; "
 		. "SET work_mem = '64kB'; SELECT result FROM check_sort('SELECT * FROM t WHERE id <= 3000 ORDER BY k')"),
-		'same', 'the next is sorted too');
+		'same', 'one more sort has the same rows');
 	gate_open();
 	is($s->query('SELECT 1'), $node->safe_psql('postgres', 'SELECT count(*), sum(k) FROM t WHERE id <= 3000') . "\n1",
-		'all are read to the end');
+		'all sorts are read to the end');
 	is($s->{stderr}, '', 'without an error');
 	session_ok($s, 'many jobs');
 	$s->quit;
 	device_unused($node, 'many jobs');
 }
 
-# as little as can be set
+# the smallest values of the settings
 for my $case ([ 'gpusort.staging_memory = 1MB', qr/^gpu radix/ ],
 	[ 'gpusort.device_memory = 1MB', qr/^cpu .*does not fit the device memory/ ])
 {

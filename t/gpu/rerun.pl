@@ -19,7 +19,7 @@ gpusort.algorithm = gpu_radix
 work_mem = 256kB
 CONF
 
-# k ties, p and id are found by an index
+# k has ties; p and id have indexes
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE t (id int, k int, p point, r text);
 INSERT INTO t SELECT i, mix(i) % 3, point(mix(i * 3) % 1000, mix(i * 7) % 1000), 'row ' || i FROM generate_series(1,
@@ -85,7 +85,7 @@ for my $case ([ 'seq', 'SELECT * FROM t', 'Seq Scan: rows' ], [ 'seq', 'SELECT *
 }
 device_unused($node, 'modes');
 
-# Lost while rows come in: those that are computed from the page where the scan was then are not the new run's.
+# The device fails while rows come in: rows computed from the current page must not come again in the new run.
 for my $fault ('memory_start', 'error_up')
 {
 	my $count = 'SELECT sum(fallbacks) FROM gpusort_stat';
@@ -98,8 +98,8 @@ for my $fault ('memory_start', 'error_up')
 }
 
 #
-# The process is killed at a row in the midst; before that another session adds rows to
-# the places where the index has its own.
+# The device process is killed half-way through the result. Before that another session inserts rows between the
+# index entries that the scan reads.
 #
 gate_make($node);
 for my $case ([ 'seq', 'id > 0' ], [ 'index', 'id > 0' ], [ 'index', "p <@ $everywhere", 'DROP INDEX t_spgist' ])
@@ -118,7 +118,7 @@ for my $case ([ 'seq', 'id > 0' ], [ 'index', 'id > 0' ], [ 'index', "p <@ $ever
 	gate_shut();
 	begin_query($s, "SELECT $sum FROM (SELECT r, gate(n, 25000) AS n FROM $q q OFFSET 0) s");
 	gate_reached($node, "$scans, $where");
-	# from 16 on the aggregate has a sort as well, above this one
+	# since PostgreSQL 16 the aggregate has a sort of its own, above this one
 	is($node->safe_psql('postgres', 'SELECT phase, algorithm, runs, device_bytes > 1000000 FROM gpusort_progress ORDER '
 		. 'BY node DESC LIMIT 1'), 'emit|gpu_radix|0|t', "$scans, $where: rows come from the device")
 	  if $scans eq 'seq';
@@ -127,9 +127,9 @@ for my $case ([ 'seq', 'id > 0' ], [ 'index', 'id > 0' ], [ 'index', "p <@ $ever
 	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
 	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
 	kill 'KILL', $pid;
-	ok(process_ends($pid), "$scans, $where: the process is gone");
+	ok(process_ends($pid), "$scans, $where: the process has ended");
 	gate_open();
-	is($s->query('SELECT 1'), "$want\n1", "$scans, $where: the same rows, though others came");
+	is($s->query('SELECT 1'), "$want\n1", "$scans, $where: the same rows, without the inserted ones");
 	is($s->{stderr}, '', "$scans, $where: no error");
 	$s->quit;
 	$node->safe_psql('postgres', q(DELETE FROM t WHERE r LIKE 'new%'; VACUUM t));

@@ -58,7 +58,7 @@ sub same
 }
 
 #
-# The choice
+# The choice of the algorithm
 #
 my %choice = (
 	'even keys' => [ 'SELECT id FROM t ORDER BY k', qr/^keys: gpu bucket: 32-bit keys, $rows rows, device ready$/ ],
@@ -76,17 +76,17 @@ for my $name (sort keys %choice)
 	same($q, $name);
 }
 like(route('SELECT id FROM t ORDER BY k', 'SET gpusort.algorithm = gpu_hp;'),
-	qr/device ready, not gpu hp: it sorts keys only/, 'what cannot be');
+	qr/device ready, not gpu hp: it sorts keys only/, 'gpu_hp cannot sort rows');
 like(route('SELECT few FROM t ORDER BY few', 'SET gpusort.algorithm = gpu_hp;'), qr/^keys: gpu hp: .*as set/,
-	'gpu_hp where it can');
+	'gpu_hp sorts keys only');
 like(route('SELECT few FROM t ORDER BY few', 'SET gpusort.algorithm = gpu_hp1;'),
-	qr/not gpu hp1: the keys are not known to be distinct/, 'gpu_hp1 wants to know');
+	qr/not gpu hp1: the keys are not known to be distinct/, 'gpu_hp1 needs distinct keys');
 like(route('SELECT id FROM t ORDER BY k', 'SET gpusort.algorithm = gpu_onehot;'),
 	qr/not gpu onehot: the keys.{1,3} range/, 'gpu_onehot');
 same('SELECT few FROM t ORDER BY few', $_, "SET gpusort.algorithm = $_; SET gpusort.verify = on;")
 	for ('gpu_counting', 'gpu_hp', 'gpu_hp0', 'gpu_hp1');
 
-# gpusort_route() says the same
+# gpusort_route() makes the same choice
 my $first = 'SELECT algorithm, chosen, predicted_ms > 0, reason FROM gpusort_route(%s) LIMIT 1';
 for my $case ([ '400000, 32', qr/^gpu_bucket\|t\|t\|gpu bucket: 32-bit keys, 400000 rows, device ready$/ ],
 	[ '4000000, 128', qr/^gpu_bucket\|t/ ], [ '8000000, 32, 200', qr/^gpu_counting\|t\|t\|gpu counting: 8-bit keys/ ],
@@ -99,19 +99,19 @@ is($node->safe_psql('postgres', "SELECT count(*) FILTER (WHERE predicted_ms > 0.
 	. "gpusort_route(6000000, 64) WHERE algorithm ~ 'gpu_(radix|merge|bucket)'"), 3, 'predictions');
 is($node->safe_psql('postgres', "SELECT reason FROM gpusort_route(6000000, 64) WHERE algorithm = 'gpu_hp'"),
 	'it sorts keys only', 'why not');
-# a session may have half of 512 MB
+# a session can have half of 512 MB
 is($node->safe_psql('postgres', "SELECT count(*), count(predicted_ms), min(reason), max(reason), bool_or(chosen) FROM "
 	. "gpusort_route(1000000000, 64) WHERE algorithm ~ '^gpu'"),
 	$node->safe_psql('postgres', "SELECT count(*), 0, 'it does not fit the device memory', "
 		. "'it does not fit the device memory', false FROM gpusort_algorithms() WHERE runs_on = 'gpu'"),
-	'gpusort_route() of what no device holds');
+	'gpusort_route(): more rows than a device holds');
 is($node->safe_psql('postgres', "SET gpusort.device_share = 1; SELECT max(reason) FROM gpusort_route(6000000, 64)"
 	. " WHERE algorithm = 'gpu_radix'"),
-	'it does not fit the device memory', '... or of what this session may not have');
+	'it does not fit the device memory', '... or than the share of this session');
 like($node->safe_psql('postgres', 'SET gpusort.device = off; ' . sprintf($first, '50000000, 64')),
 	qr/^cpu_radix\|t\|t\|.*device off$/, 'gpusort_route() without a device');
 
-# rows move only where that pays: long ones do not, unless the CPU would spill them
+# row mode is used where it pays: for long rows only if the CPU would spill them
 like(route('SELECT * FROM long ORDER BY k'), qr/^host: cpu/, 'long rows in memory stay');
 like(route('SELECT * FROM long ORDER BY k', "SET work_mem = '4MB';"), qr/^rows: gpu/,
 	'long rows that would be spilled move');
@@ -141,7 +141,7 @@ EXCEPTION WHEN feature_not_supported THEN
 END \$\$;
 SQL
 is($node->safe_psql('postgres',
-	<<SQL), "auto\ngpu_bucket\ngpu_merge\ngpu_radix", 'gpusort_array(): what sorts everything');
+	<<SQL), "auto\ngpu_bucket\ngpu_merge\ngpu_radix", 'gpusort_array(): algorithms for any keys');
 SELECT algorithm FROM arrays, (SELECT algorithm FROM gpusort_algorithms() WHERE runs_on = 'gpu' UNION SELECT 'auto') g
 GROUP BY 1 HAVING bool_and(try_array(a, algorithm) = 'same' AND try_array(a::float8[], algorithm) = 'same' AND
 	(d > 70000 OR try_array(a::int4[], algorithm) = 'same' AND try_array(a::float4[], algorithm) = 'same') AND (d >
@@ -169,7 +169,7 @@ for my $f ('error_sort', 'memory_start')
 	$node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()") if $f =~ /error/;
 	device_ready($node, $f);
 }
-# the whole range of a type, and one value less at either end
+# the whole range of a type, and ranges without the least or the largest value
 is($node->safe_psql('postgres', <<'SQL'), '', 'gpusort_array(): both extremes');
 SELECT string_agg(concat_ws(' ', g, lo, hi, r), ', ') FROM (SELECT g, lo, hi, try_array(array[hi, 0, lo, 7, hi, -7,
 	lo, hi], g) AS r
@@ -185,33 +185,33 @@ SELECT string_agg(concat_ws(' ', g, r), ', ') FROM unnest('{gpu_radix,gpu_bucket
 		(try_array(array['Infinity', 0, 'NaN', '-Infinity', 7]::float8[], g))) v (r)
 WHERE r <> 'same';
 SQL
-# auto does not care: large enough for a GPU, and it fails
+# auto: the array is large enough for a GPU, which fails
 is($node->safe_psql('postgres', "SET gpusort.device_fault = memory_sort; SELECT try_array(array_agg(k), 'auto') FROM "
-	. "t"), 'same', 'gpusort_array(): auto goes on');
+	. "t"), 'same', 'gpusort_array(): auto sorts on the CPU');
 device_unused($node, 'gpusort_array()');
 
 #
-# Keys go up while rows come in.  Forced, since otherwise many more rows are waited for.
+# Keys are sent while rows come in.  Forced, because otherwise this needs many more rows.
 #
 my $force = 'SET gpusort.algorithm = gpu_bucket;';
-# not repeatable, so that rows do not move; and a sort that is read both ways
+# a CTE scan is not repeatable, so that row mode is not used
 my $fixed = 'WITH c AS MATERIALIZED (SELECT *, w AS w2, -w AS w3, 7 * w AS w4 FROM t) SELECT * FROM c';
 like(route("$fixed ORDER BY k", $force),
 	qr/^keys: gpu bucket: 32-bit keys, $rows rows, device ready, as set early=\d\d\d+$/, 'keys go up early');
-like(route("$fixed ORDER BY w, k", $force), qr/^keys: gpu bucket: 98-bit .*early=\d\d\d+$/, 'wide keys, too');
-like(route("SELECT k FROM t ORDER BY k", $force), qr/^keys: gpu bucket: .*keys only early=\d\d\d+$/, 'keys only, too');
-# a late NULL has no place in 32 bits: sent again at the end, with one
+like(route("$fixed ORDER BY w, k", $force), qr/^keys: gpu bucket: 98-bit .*early=\d\d\d+$/, 'wide keys go up early');
+like(route("SELECT k FROM t ORDER BY k", $force), qr/^keys: gpu bucket: .*keys only early=\d\d\d+$/, 'keys only');
+# a late NULL does not fit the 32-bit key: all keys are sent again at the end, with a bit for NULL
 like(route("$fixed ORDER BY late", $force), qr/^keys: gpu bucket: .*as set$/, 'a late NULL');
 like(route("SELECT late FROM t ORDER BY late", $force), qr/^keys: gpu bucket: .*keys only$/, 'a late NULL, keys only');
-# the planner thinks of few rows
+# the planner expects few rows
 like(route('WITH c AS MATERIALIZED (SELECT * FROM t WHERE id % 1 = 0 AND k % 1 = 0) SELECT * FROM c ORDER BY k',
 	$force), qr/^keys: gpu bucket: .*$rows rows/, 'more rows than estimated');
-# more than 128 bits: their prefix can only be told at the end
+# more than 128 bits: the prefix for the key is known only at the end
 like(route("$fixed ORDER BY w, k, id, few", $force), qr/^keys: gpu bucket: .*as set$/, 'a key that does not fit');
 for my $verify ('off', 'on')
 {
 	my $set = "$force SET gpusort.verify = $verify;";
-	# a late NULL either way, ties, each width of keys
+	# a late NULL first and last, ties, each width of keys
 	same("$fixed ORDER BY $_", "$_, verify $verify", $set)
 		for ($verify eq 'off' ? ('k, id', 'late NULLS FIRST, id', 'few, bent, vals, id')
 		: ('w DESC, k', 'late DESC, id', 'w, k, few, id'));
@@ -221,21 +221,20 @@ for my $verify ('off', 'on')
 	is($node->safe_psql('postgres', "$set SET enable_hashjoin = off; SET enable_nestloop = off; SELECT result FROM "
 		. "check_sort('SELECT count(*), sum(a.id) FROM t a JOIN t b ON a.k = b.k AND a.w = b.w')"), 'same',
 		"merge join, verify $verify");
-	# in runs
+	# external sorts
 	same("$fixed ORDER BY k, id", "runs, verify $verify", "$set SET work_mem = '6MB';");
 	same("SELECT k FROM t ORDER BY k", "runs of keys, verify $verify", "$set SET work_mem = '2MB';");
 }
 like(route("$fixed ORDER BY k", "$force SET work_mem = '6MB';"), qr/merged early=/, 'keys of runs go up early');
-# unforced, from some number of rows on
+# not forced: from some number of rows on
 like(route('SELECT k FROM t ORDER BY k'), qr/^keys: gpu bucket: .*device ready, keys only early=\d\d\d+$/,
 	'many keys go up early by themselves');
 like(route('SELECT k FROM t WHERE id < 200000 ORDER BY k'), qr/^keys: gpu bucket: .*keys only$/, 'fewer at the end');
 device_unused($node, 'early');
 
 #
-# Rows are returned while others are under way; the device fails meanwhile.  More rows are
-# then still to be read than a job's chunks hold, so that not all of them can be here.  Keys alone
-# are: they are checked as a whole before the first row, and their jobs have ended.
+# The device fails while rows are returned.  More rows remain than a job's chunks hold, so that some of them are still
+# on the device.  Keys-only sorts have ended their jobs then, because all keys are checked before the first is returned.
 #
 gate_make($node);
 for my $case ([ 'forward', "SELECT *, row_number() OVER () AS n FROM ($fixed ORDER BY k, id OFFSET 0) s" ],
@@ -250,7 +249,7 @@ for my $case ([ 'forward', "SELECT *, row_number() OVER () AS n FROM ($fixed ORD
 {
 	my ($name, $q, $at, $set) = @$case;
 	my $whole = $name =~ /keys only/;
-	# a join of equal keys has no order of its own
+	# a join of equal keys has no defined order
 	my $sum = $name =~ /again/ ? 'sum(hashtext(q::text)::numeric)' : q(md5(string_agg(q::text, ',')));
 	my $joins = 'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off;' . ($set // '');
 
@@ -294,17 +293,17 @@ for my $case ([ 'forward', "SELECT *, row_number() OVER () AS n FROM ($fixed ORD
 }
 for my $f ('error_up', 'kill_up', 'error_sort', 'kill_sort', 'error_down', 'kill_down')
 {
-	# some chunks are enough
+	# a few chunks suffice
 	for my $q ($f =~ /error/ ? () : "$fixed WHERE id <= 100000 ORDER BY k, id",
 		'SELECT w, k FROM t WHERE id <= 100000 ORDER BY w, k')
 	{
 		device_ready($node, $f);
-		# a job that goes well makes the next restart quick
+		# after a successful job the next process starts without a pause
 		$node->safe_psql('postgres', "$force SELECT count(*) FROM ($q OFFSET 0) s");
 		my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
 		same($q, "$f", "$force SET gpusort.device_fault = $f;");
 		ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"),
-			"$f: a new process");
+			"$f: a new process starts");
 		device_ready($node, $f);
 		device_unused($node, $f);
 	}

@@ -27,7 +27,7 @@ synchronize_seqscans = off
 log_min_messages = log
 CONF
 
-# of 24 MB sorts may have 16: room for some 70,000 rows, with their keys and what sorting takes
+# sorts can have 16 of 24 MB: room for about 70,000 rows with their keys and scratch memory
 my $rows = 150_000;
 my $many = 330_000;
 device_ready($node, 'start');
@@ -54,7 +54,7 @@ sub same
 	same_order($node, $name, $select, $order, $set);
 }
 
-# How it went: the devices that had parts, how many parts, and how many runs.
+# Sorts; returns the number of devices that had parts, of their rows, of parts and of runs.
 sub went
 {
 	my ($name, $query, $set) = @_;
@@ -72,7 +72,7 @@ sub went
 	return { lines => $lines, devices => scalar(keys %on), rows => $sum, parts => $parts // 0, runs => $runs // 0 };
 }
 
-# three devices hold all: nothing is written
+# three devices hold all rows: no run is written
 for my $case ([ 'int4', 'k' ], [ 'int4 desc', 'k DESC' ], [ 'int8', 'w' ], [ 'float8', 'f DESC' ],
 	[ 'text', 'pad COLLATE "C"' ], [ 'equal keys, more than memory', 'bytes DESC' ],
 	[ 'NULLs first', 'nk NULLS FIRST' ], [ 'NULLs, 97 bits', 'nk DESC NULLS LAST, w' ], [ 'equal ones', 'dup' ])
@@ -81,10 +81,10 @@ for my $case ([ 'int4', 'k' ], [ 'int4 desc', 'k DESC' ], [ 'int8', 'w' ], [ 'fl
 	my $w = went($name, "SELECT * FROM t ORDER BY $order");
 
 	is($w->{devices}, 3, "$name: on three devices") or diag($w->{lines});
-	is($w->{rows}, $rows, "$name: all rows are there");
+	is($w->{rows}, $rows, "$name: all rows were on devices");
 	if ($name =~ /equal keys/)
 	{
-		cmp_ok($w->{runs}, '>', 0, "$name: runs of those") or diag($w->{lines});
+		cmp_ok($w->{runs}, '>', 0, "$name: runs of parts") or diag($w->{lines});
 	}
 	else
 	{
@@ -97,14 +97,14 @@ for my $case ([ 'int4', 'k' ], [ 'int4 desc', 'k DESC' ], [ 'int8', 'w' ], [ 'fl
 device_unused($node, 'orders');
 same('nothing on disk', 'SELECT * FROM t', 'k', 'SET temp_file_limit = 0; ');
 
-# more than they hold: the oldest parts are runs, the others stay where they are
+# more rows than the devices hold: the oldest parts become runs, the other parts stay on the devices
 {
 	my $w = went('many', 'SELECT * FROM many ORDER BY dup');
 
 	is($w->{devices}, 3, 'many: on three devices');
-	is($w->{rows}, $many, 'many: all rows are there');
+	is($w->{rows}, $many, 'many: all rows were on devices');
 	cmp_ok($w->{runs}, '>', 0, 'many: runs') or diag($w->{lines});
-	cmp_ok($w->{runs}, '<=', $w->{parts} - 3, 'many: each device has a part that is merged from there')
+	cmp_ok($w->{runs}, '<=', $w->{parts} - 3, 'many: a part of each device is merged from the device')
 	  or diag($w->{lines});
 	same('many', 'SELECT * FROM many', 'dup');
 	same('many, by a column of 64 bits', 'SELECT * FROM many', 'w DESC');
@@ -125,9 +125,9 @@ for my $mb (24, 64)
 	}
 	my $w = went("one device, $mb MB", 'SELECT * FROM many ORDER BY k', $set);
 	is($w->{devices}, 1, "one device, $mb MB: on one");
-	is($w->{rows}, $many, "one device, $mb MB: all rows are there");
+	is($w->{rows}, $many, "one device, $mb MB: all rows were there");
 	cmp_ok($w->{parts}, '>=', 3, "one device, $mb MB: parts") or diag($w->{lines});
-	cmp_ok($w->{runs}, '<', $w->{parts}, "one device, $mb MB: the last is merged from there") or diag($w->{lines});
+	cmp_ok($w->{runs}, '<', $w->{parts}, "one device, $mb MB: the last part stays there") or diag($w->{lines});
 	same("one device, $mb MB", 'SELECT * FROM many', 'dup', $set);
 	device_unused($node, "one device, $mb MB");
 }
@@ -136,9 +136,9 @@ $node->restart;
 device_ready($node, '24 MB again');
 like(value("EXPLAIN (ANALYZE, COSTS OFF, FORMAT JSON) SELECT * FROM t ORDER BY k"),
 	qr/"Sort Devices": \[\s*\{\s*"Device Number": \d,\s*"Sort Parts": \d/, 'JSON');
-unlike(value("SELECT device_lines('SELECT * FROM few ORDER BY k')"), qr/parts/, 'what fits is one job');
+unlike(value("SELECT device_lines('SELECT * FROM few ORDER BY k')"), qr/parts/, 'rows that fit are one job');
 
-# what has no place on a device: a NULL that comes late, a row longer than a chunk
+# rows that cannot go to a device: a late NULL, a row longer than a chunk
 same('a late NULL', 'SELECT * FROM many', 'late');
 same('a late NULL, first', 'SELECT * FROM t', 'late DESC');
 same('wide rows', "SELECT *, repeat(pad, 20) FROM t WHERE id <= 60000", 'k');
@@ -146,7 +146,7 @@ same('a row longer than a chunk',
 	"SELECT id, k, CASE WHEN id = 120000 THEN repeat('long', 100000) ELSE pad END FROM t", 'dup');
 device_unused($node, 'no place');
 
-# read in part, twice, backward, by cursors: nothing is left behind
+# results that are read in part, twice, backward, and by cursors
 {
 	my $limit = "SELECT string_agg((s).id::text, ' ') FROM (SELECT s FROM (SELECT * FROM t ORDER BY k%s OFFSET 80000) s"
 	  . ' LIMIT 30) r';
@@ -167,15 +167,15 @@ for my $kind ('NO SCROLL', 'SCROLL')
 	  . 'SELECT row_number() OVER () AS n, s FROM (SELECT * FROM t WHERE id % 20 <> g ORDER BY dup{} OFFSET 0) s) q'
 	  . ' GROUP BY g ORDER BY g';
 	is(value($again =~ s/{}//r), value('SET gpusort.enable = off; ' . $again =~ s/{}/, id/r),
-		'run again with another parameter');
+		'a rescan with another parameter');
 	device_unused($node, 'run again');
 	is(value("SELECT count(*), sum((a).id::int8 * (b).id) FROM (SELECT * FROM t ORDER BY k OFFSET 0) a"
 			  . " JOIN (SELECT * FROM t ORDER BY w OFFSET 0) b ON a.id = b.id"),
-		value("SET gpusort.enable = off; SELECT count(*), sum(id::int8 * id) FROM t"), 'two of them in a query');
+		value("SET gpusort.enable = off; SELECT count(*), sum(id::int8 * id) FROM t"), 'two sorts in a query');
 	device_unused($node, 'two');
 }
 
-# faults in each part: the CPU does it
+# faults in each part: the CPU sorts
 my $fallbacks = 'SELECT sum(fallbacks) FROM gpusort_stat';
 for my $f (qw(memory_start memory_sort error_up error_sort error_down kill_up kill_sort kill_down corrupt corrupt_bit),
 	'corrupt_count')
@@ -223,7 +223,7 @@ fails_like($node, 'SELECT count(s) FROM (SELECT *, 1 / (id - 120000) FROM t ORDE
 	qr/division by zero/, 'error below');
 device_unused($node, 'error below');
 
-# another's job has a device: the others do it; many at once wait for nothing that another of them has
+# another session's job holds a device: the other devices sort. Concurrent sorts in parts do not deadlock.
 {
 	my $s = new_session($node);
 	my $pid = $s->query('SELECT pg_backend_pid()');

@@ -20,7 +20,7 @@ shared_buffers = 64MB
 log_min_messages = log
 CONF
 
-# What jobs have.
+# the resources that jobs hold
 my $use = "SELECT memory_used, jobs, free_jobs, staging_total - staging_free FROM gpusort_devices()";
 
 sub wait_ready { device_ready($node, @_) }
@@ -40,7 +40,7 @@ SKIP: {
 	skip 'other segments are of System V too', 1 if $node->safe_psql('postgres',
 		'SHOW dynamic_shared_memory_type') eq 'sysv';
 	unlike(slurp_file('/proc/' . $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()') . '/maps'),
-		qr/SYSV/, 'the device process has no hold on the data directory');
+		qr/SYSV/, 'the device process is not attached to System V memory');
 }
 is($node->safe_psql('postgres', "SELECT runs_on FROM gpusort_algorithms() WHERE algorithm = 'gpu_radix'"), 'gpu',
 	'its algorithms are listed');
@@ -63,7 +63,7 @@ my %orders = (
 	'strings' => 's COLLATE "C", id', 'long strings' => 'h COLLATE "C" DESC, s, id');
 my %modes = (keys => '64MB', rows => '256kB');
 
-# the server has the answers
+# the stock Sort gives the expected rows
 $node->safe_psql('postgres', "ALTER DATABASE postgres SET gpusort.algorithm = 'gpu_radix'");
 for my $mode (sort keys %modes)
 {
@@ -78,9 +78,9 @@ for my $mode (sort keys %modes)
 				"GpuSort $rows same", "$mode: $name, verify $verify");
 		}
 		my $route = $node->safe_psql('postgres', "$set SELECT route('$q')");
-		# a key that does not fit 128 bits needs its rows at hand
+		# a key that does not fit 128 bits needs the rows on the host to resolve ties
 		my $want = $name =~ /more than 128 bits/ ? 'keys' : $mode;
-		like($route, qr/^$want: gpu radix: .*device ready, as set/, "$mode: $name went there");
+		like($route, qr/^$want: gpu radix: .*device ready, as set/, "$mode: $name: on the GPU");
 	}
 	is($node->safe_psql('postgres', "$set SELECT result FROM check_stable('(SELECT *, row_number() OVER () AS seq "
 		. "FROM t) t2', 'nk')"), 'same', "$mode: equal rows keep their order");
@@ -95,7 +95,7 @@ for my $mode (sort keys %modes)
 		"$mode: merge join with mark and restore");
 	is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('SELECT x, (SELECT max(k) FROM (SELECT k FROM "
 		. "t WHERE id % 3 = x ORDER BY k OFFSET 1) s) FROM generate_series(0, 5) x ORDER BY x')"), 'same',
-		"$mode: run again and again");
+		"$mode: rescans");
 	is($node->safe_psql('postgres', <<SQL), $node->safe_psql('postgres', <<SQL2), "$mode: cursor, both ways");
 $set BEGIN; DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY k, id;
 MOVE 15000 c; FETCH 3 c; FETCH BACKWARD 5 c; MOVE ALL c; FETCH BACKWARD 2 c; FETCH ABSOLUTE 7 c; COMMIT;
@@ -106,7 +106,7 @@ SQL2
 	nothing_used($mode);
 }
 
-# rows that are nothing but their keys
+# rows whose columns are all keys
 my %only = ('32 bits' => 'SELECT k FROM t ORDER BY k', '32 bits, NULLs' => 'SELECT nk FROM t ORDER BY nk DESC',
 	'64 bits' => 'SELECT w FROM t ORDER BY w DESC',
 	'two columns' => 'SELECT nk, k FROM t ORDER BY k, nk NULLS FIRST',
@@ -120,13 +120,13 @@ for my $name (sort keys %only)
 			"GpuSort $rows same", "keys only: $name, verify $verify");
 	}
 	like($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT route('$only{$name}')"),
-		qr/^keys: gpu radix: .*keys only/, "keys only: $name went there");
+		qr/^keys: gpu radix: .*keys only/, "keys only: $name: on the GPU");
 	is($node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT result FROM check_sort('$only{$name}')"), 'same',
 		"keys only: $name, in runs");
 }
 nothing_used('keys only');
 
-# a query that may pause between rows holds nothing meanwhile: neither a cursor nor a loop
+# a query that may pause between rows, a cursor or a loop, holds no job meanwhile
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION jobs_in_loop(q text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE r record; n int := 0; held bool;
@@ -169,20 +169,20 @@ for my $case ([ 'rows', '256kB', 'SELECT id, k, pad FROM t ORDER BY k' ],
 		is($s->{stderr}, '', "$name, $kind cursor: no error");
 		$s->quit;
 		ok($node->poll_query_until('postgres', "SELECT sorts > $sorts FROM gpusort_stat WHERE algorithm = 'gpu_radix'"),
-			"$name, $kind cursor: it was sorted there");
+			"$name, $kind cursor: the GPU sorted");
 	}
 	is($node->safe_psql('postgres', "SET work_mem = '$mem'; SELECT jobs_in_loop('$q')"), "$rows free", "$name, loop");
 }
-# which costs no file where the rows fit
+# a cursor whose rows fit work_mem writes no file
 is($node->safe_psql('postgres', "SET work_mem = '64MB'; SET temp_file_limit = '100kB'; BEGIN; DECLARE c NO SCROLL "
 	. "CURSOR FOR SELECT t.id, k, pad, repeat(chr(65), 800) AS more FROM t ORDER BY k; MOVE 30000 c; SELECT 'ok'"),
 	'ok', 'rows of a cursor, back in memory');
-# and a query that is read at once none in any case
+# a query that is read at once writes no file
 is($node->safe_psql('postgres', "SET work_mem = '64kB'; SET temp_file_limit = '100kB'; SELECT count(*) FROM (SELECT * "
 	. "FROM t ORDER BY k OFFSET 0) s"), $rows, 'rows on the device are not spilled');
 nothing_used('cursors');
 
-# rows that do not fit, late: longer than a chunk, NULL without a place, budget
+# late rows that do not fit: longer than a chunk, a NULL outside the key, more than the budget
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE odd AS SELECT i AS id, (mix(i) - 2147483648) * 4294967296 + i AS w FROM generate_series(1, $rows) i;
 CREATE TABLE late_null AS SELECT i AS id, CASE WHEN i IN (20000, 20001, 27500) THEN NULL ELSE (mix(i) - 2147483648) *
@@ -191,14 +191,14 @@ CREATE TABLE many AS SELECT i AS id, (mix(i) - 2147483648)::int4 AS k FROM gener
 SQL
 like($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('SELECT repeat(''y'', CASE WHEN id = 25000 "
 	. "THEN 500000 ELSE 1 END), w FROM odd ORDER BY w')"),
-	qr/merged/, 'a row longer than a chunk: what was there is a run');
+	qr/merged/, 'a row longer than a chunk: the rows before it become a run');
 is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT md5(r), w FROM (SELECT "
 	. "repeat(''y'', CASE WHEN id = 25000 THEN 500000 ELSE 1 END) r, w FROM odd ORDER BY w OFFSET 0) s')"),
 	'same', 'a row longer than a chunk');
 like($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('SELECT * FROM late_null ORDER BY w')"),
-	qr/merged/, 'a late NULL in 64 bits: what was there is a run');
+	qr/merged/, 'a late NULL in 64 bits: the rows before it become a run');
 
-# more rows than can be sorted at once: a run is written before, wherever they are
+# more rows than one sort can have: runs are written, on the host and on the device
 for my $case ([ 'rows', '256kB', 'SELECT id, k, pad FROM t ORDER BY k, id' ],
 	[ 'keys', '64MB', 'SELECT id, k, pad FROM t WHERE random() >= 0 ORDER BY k, id' ],
 	[ 'keys', '64MB', 'SELECT k FROM t WHERE random() >= 0 ORDER BY k' ])
@@ -213,12 +213,12 @@ for my $case ([ 'rows', '256kB', 'SELECT id, k, pad FROM t ORDER BY k, id' ],
 }
 is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT * FROM late_null ORDER "
 	. "BY w, id')"), 'same', 'a late NULL');
-# the planner thinks of few rows
+# the planner expects few rows
 is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT id, k FROM many WHERE "
 	. "id % 1 = 0 AND k % 1 = 0 ORDER BY k, id')"), 'same', 'far more rows than estimated');
 nothing_used('rows that do not fit');
 
-# not repeatable: rows must not go where they could be lost
+# not repeatable: row mode is not used, because the rows would be lost with the device
 for my $q ('SELECT k FROM t ORDER BY random()', 'WITH c AS MATERIALIZED (SELECT k FROM t) SELECT * FROM c ORDER BY k')
 {
 	unlike($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT route('$q')"), qr/^rows/,
@@ -242,7 +242,7 @@ like($node->safe_psql('postgres', "SET gpusort.algorithm = auto; SELECT route('S
 like($node->safe_psql('postgres', "SET gpusort.algorithm = auto; SET work_mem = '1GB'; SELECT route('SELECT id FROM "
 	. "many ORDER BY id')"), qr/^host: /, 'sorted input stays');
 
-# faults: same rows, and everything back
+# faults: the same rows come, and all resources are freed
 my $said = -s $node->logfile;
 my %fault = (
 	memory_start => qr/fault injected/, memory_sort => qr/fault injected/,
@@ -259,7 +259,7 @@ for my $mode (sort keys %modes)
 	my $q = $mode eq 'only' ? 'SELECT nk, k FROM t ORDER BY nk, k' : 'SELECT * FROM t ORDER BY nk, k, id';
 	for my $f (sort keys %fault)
 	{
-		# a job that goes well makes the next restart quick
+		# after a successful job the next process starts without a pause
 		wait_ready("$mode $f");
 		my $set = "SET work_mem = '$modes{$mode}';" . ($f eq 'corrupt' ? ' SET gpusort.verify = on;' : '');
 		$node->safe_psql('postgres', "$set SELECT count(*) FROM ($q OFFSET 0) s");
@@ -269,21 +269,21 @@ for my $mode (sort keys %modes)
 		is($node->safe_psql('postgres',
 			"$set SET gpusort.device_fault = $f; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
 			"GpuSort $rows same", "$mode: $f");
-		# what a process has said is not said again at once
+		# a process does not log the same message again at once
 		$offset = $said if $f =~ /memory|corrupt/;
 		ok($node->log_contains(qr/goes on without the GPU: $fault{$f}/, $offset)
 			|| ($mode eq 'rows' && $f =~ /start|_up/), "$mode: $f is logged");
 		cmp_ok($node->safe_psql('postgres', "SELECT sum(fallbacks) FROM gpusort_stat"), '>', $before,
 			"$mode: $f is counted");
-		# an error or a kill ends the process, in its own time
+		# an error or a kill ends the process
 		ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"),
-			"$mode: after $f: a new process")
+			"$mode: after $f: a new process starts")
 		  if $f =~ /error|kill|stall|freeze/;
-		# who hangs is ended
+		# a process that hangs is killed
 		my $how = $f eq 'stall' ? qr/device 0 has made no progress with a sort/
 		  : qr/a call of the driver has not returned/;
 		ok($node->log_contains(qr/hangs and is killed\n.*$how for 1 s/, $offset),
-			"$mode: $f is noticed")
+			"$mode: $f is logged as a hang")
 		  if $f =~ /stall|freeze/;
 		wait_ready("$mode: after $f");
 		nothing_used("$mode: after $f");
@@ -305,12 +305,12 @@ for my $mode (sort keys %modes)
 	append_to_file($script, "SET gpusort.device_fault = memory_start;\nSET work_mem = '64MB';\nSELECT "
 		. "must_be_same('SELECT k, id FROM t WHERE id < 5000 ORDER BY k, id');\n");
 	$node->command_ok([ 'pgbench', '-n', '-c', 4, '-t', 10, '-f', $script, 'postgres' ], 'one reason: many sorts');
-	is($node->safe_psql('postgres', $count), $before + 40, 'one reason: each is counted');
+	is($node->safe_psql('postgres', $count), $before + 40, 'one reason: each failure is counted');
 	my @lines = slurp_file($node->logfile, $offset) =~ /goes on without the GPU/g;
 	is(scalar @lines, 1, 'one reason: one line');
 }
 
-# cancel, terminate, error: while the device hangs at each point
+# cancel and terminate while the device hangs at each point
 for my $mode (sort keys %modes)
 {
 	for my $f ('hang_up', 'hang_sort', 'hang_down')
@@ -330,7 +330,7 @@ for my $mode (sort keys %modes)
 		nothing_used("$mode: terminated in $f");
 	}
 }
-# the service is killed by hand while a job hangs: the sort goes on by itself
+# the device process is killed while a job hangs: the sort goes on on the CPU
 {
 	my $s = new_session($node);
 	$s->query("SET work_mem = '256kB'; SET gpusort.device_fault = hang_up");
@@ -342,19 +342,19 @@ for my $mode (sort keys %modes)
 	wait_ready('killed');
 	nothing_used('killed');
 }
-# the supervisor is told to end while a job hangs: the same, and it comes back
+# the supervisor gets SIGTERM while a job hangs: the sort goes on, and a new supervisor starts
 {
 	my $s = new_session($node);
 	$s->query("SET work_mem = '256kB'; SET gpusort.device_fault = hang_up");
 	begin_query($s, 'SELECT count(*), sum(k) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s');
 	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), 'a job hangs');
 	my ($process, undef, $supervisor) = device_processes($node);
-	is(kill('TERM', $supervisor), 1, 'the supervisor is told to end');
+	is(kill('TERM', $supervisor), 1, 'SIGTERM to the supervisor');
 	like($s->query('SELECT 1'), qr/^$rows\|.*\n1$/s, 'the supervisor ends: the sort goes on');
 	$s->quit;
 	wait_ready('after the supervisor');
 	isnt($node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()'), $process,
-		'there is another process');
+		'a new device process starts');
 	nothing_used('after the supervisor');
 }
 # errors above and below while a job is open
@@ -367,7 +367,7 @@ for my $mode (sort keys %modes)
 }
 nothing_used('errors');
 
-# the device's budget: what does not fit goes to the CPU
+# the device's budget: sorts that do not fit go to the CPU
 $node->append_conf('postgresql.conf', "gpusort.device_memory = 10MB");
 $node->restart;
 wait_ready('small budget');
@@ -377,7 +377,7 @@ is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM chec
 	. "id')"), 'same', 'over the budget: rows');
 nothing_used('small budget');
 
-# crash of a backend: everything starts anew
+# a backend crashes: the server and the service restart
 $node->append_conf('postgresql.conf', "restart_after_crash = on");
 $node->reload;
 {
@@ -390,12 +390,12 @@ $node->reload;
 ok($node->poll_query_until('postgres', 'SELECT true'), 'the server is back');
 wait_ready('crash');
 nothing_used('crash');
-# of the postmaster
+# the postmaster is killed
 my $process = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
 $node->stop('immediate');
 ok(process_ends($process), 'the device process ends with the server');
 
-# nothing to serve with
+# no usable library or device
 for my $case ([ 'a missing library', "gpusort.device_library = '/nonexistent'", {}, qr/none: no device library/ ],
 	[ 'no device', '', { GPUSORT_CPU_ABI_DEVICES => 0 }, qr/none: no device/ ],
 	[ 'no staging', 'gpusort.staging_memory = 0', {}, qr/off/ ],
@@ -406,7 +406,7 @@ for my $case ([ 'a missing library', "gpusort.device_library = '/nonexistent'", 
 	local %ENV = (%ENV, %$env);
 	$node->append_conf('postgresql.conf', $conf);
 	$node->start;
-	ok($node->poll_query_until('postgres', "SELECT state ~ 'none|off' FROM gpusort_devices()"), "$name: known");
+	ok($node->poll_query_until('postgres', "SELECT state ~ 'none|off' FROM gpusort_devices()"), "$name: shown");
 	like($node->safe_psql('postgres', 'SELECT state FROM gpusort_devices()'), $state, "$name: state");
 	is($node->safe_psql('postgres', "SELECT result FROM check_sort('SELECT * FROM t ORDER BY k, id')"), 'same',
 		"$name: the CPU sorts");

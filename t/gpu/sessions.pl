@@ -59,29 +59,29 @@ for my $clients (1, 8, 32)
 cmp_ok($node->safe_psql('postgres', "SELECT sorts FROM gpusort_stat WHERE algorithm = 'gpu_radix'"), '>', 100,
 	'the device was used');
 
-# the service is killed again and again while they go on
+# the device process is killed repeatedly while sessions sort
 {
 	my $killer = new_session($node);
 	my ($out, $err) = ('', '');
 	my $h = IPC::Run::start([ 'pgbench', '-n', '-M', 'simple', "--random-seed=$seed", '-c', '8', '-j', '2', '-T', '8',
 		'-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ], '>', \$out, '2>', \$err);
 	my $kills = 0;
-	# on a busy machine the next process takes its time
+	# on a busy machine the next process starts late
 	for (my $i = 0; $i < 25 || $kills < 2 && $i < 4 * $PostgreSQL::Test::Utils::timeout_default; $i++)
 	{
 		my $pid = $killer->query('SELECT max(process_pid) FROM gpusort_devices()');
 		$kills += kill 'KILL', $pid if $pid =~ /^\d\d+$/;
 		select undef, undef, undef, 0.25;
 	}
-	ok($h->finish, 'no session notices that the service is killed') or diag $err;
+	ok($h->finish, 'no session fails when the device process is killed') or diag $err;
 	like($out, qr/number of failed transactions: 0 /, 'no transaction fails');
 	cmp_ok($kills, '>', 1, "killed $kills times");
 	$killer->quit;
-	# a job that goes well makes the next start quick
+	# after a successful job the next process starts without a pause
 	nothing_used('killed');
 }
 
-# sessions that are cancelled next to sessions that must not notice
+# sessions that are cancelled beside sessions that must not be affected
 my @sessions = map { new_session($node) } 1 .. 6;
 for my $i (1 .. 15)
 {
@@ -94,7 +94,7 @@ for my $i (1 .. 15)
 	}
 }
 session_ok($_, 'cancelled many times') for @sessions;
-# sessions that are ended at any point
+# sessions that are terminated at random times
 for my $i (1 .. 20)
 {
 	my @doomed = map { new_session($node) } 1 .. 3;
@@ -109,7 +109,7 @@ for my $i (1 .. 20)
 	$_->{run}->finish for @doomed;
 }
 nothing_used('ended at any point');
-# cursors that are open: the others need not wait for them
+# open cursors: other sorts need not wait for them
 for my $s (@sessions)
 {
 	$s->query("SET work_mem = '64kB'; BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT * FROM t ORDER BY k; FETCH 1 FROM "
@@ -121,7 +121,7 @@ is($node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT result FROM check
 for my $s (@sessions)
 {
 	is($s->query("SELECT count(*) FROM (SELECT 1) s; MOVE ALL c; COMMIT"), '1', 'a cursor is read on');
-	is($s->{stderr}, '', 'without an error');
+	is($s->{stderr}, '', 'a cursor is read on: no error');
 	$s->quit;
 }
 nothing_used('cursors');

@@ -53,12 +53,12 @@ CREATE UNIQUE INDEX ON t (id);
 VACUUM ANALYZE t;
 SQL
 
-# 24 bytes a row, and 8 MB: a device holds one
+# 24 bytes a row, and 8 MB: a device has room for one such sort
 my $query = 'SELECT k FROM t WHERE id <= 350000 ORDER BY k';
 my $set = "SET work_mem = '256MB'; SET gpusort.algorithm = gpu_radix;";
 my $gpu = qr/gpu \w+: .*device ready/;
 
-# A session that wants a sort on these devices; one that hangs holds what it has.
+# Starts a session with a sort on these devices; a sort that hangs holds its memory.
 sub session
 {
 	my ($list, $fault) = @_;
@@ -70,7 +70,7 @@ sub session
 	return $s;
 }
 
-# Jobs on each device, and who waits.
+# Waits until there is this number of jobs on each device and of waiting sorts.
 sub jobs_are
 {
 	my ($jobs, $waiting, $name) = @_;
@@ -79,7 +79,7 @@ sub jobs_are
 			. ' FROM gpusort_devices()'), $name);
 }
 
-# These sessions hold devices, with all that their jobs need.
+# Waits until the jobs of these sessions have all the memory that they need.
 sub jobs_hold
 {
 	my ($jobs, $name, @holders) = @_;
@@ -107,7 +107,7 @@ sub went
 	$s->quit;
 }
 
-# which device
+# the choice of a device
 for my $case ([ 'auto', '1 0' ], [ '0', '1 0' ], [ '1', '0 1' ], [ '1,0', '1 0' ])
 {
 	my ($list, $jobs) = @$case;
@@ -117,25 +117,25 @@ for my $case ([ 'auto', '1 0' ], [ '0', '1 0' ], [ '1', '0 1' ], [ '1,0', '1 0' 
 	jobs_are('0 0', 0, "gpusort.device = $list: over");
 }
 
-# jobs spread, and who may use one device only does not keep others from another
+# jobs use different devices, and a sort that waits for its only device does not delay sorts on other devices
 {
 	my $first = session('auto', 'hang_sort');
 	jobs_hold('1 0', 'the first job', $first);
 	my $second = session('auto', 'hang_sort');
-	jobs_hold('1 1', 'the second is on the other device', $first, $second);
+	jobs_hold('1 1', 'the second job is on the other device', $first, $second);
 	my $waits = session('0');
 	jobs_are('1 1', 1, 'a sort waits for the first');
 	my @others = map { session('auto') } 1 .. 2;
-	jobs_are('1 1', 3, 'others wait for any');
+	jobs_are('1 1', 3, 'sorts wait for any device');
 	cancel($second);
 	went($_, 'they get the second, past the one that cannot use it') for @others;
-	jobs_are('1 0', 1, 'which still waits');
+	jobs_are('1 0', 1, 'the sort still waits for the first device');
 	cancel($first);
-	went($waits, 'and gets the first');
+	went($waits, 'the sort gets the first device');
 	device_unused($node, 'spread');
 }
 
-# many sessions on both
+# many sessions on both devices
 {
 	my $script = $node->basedir . '/script.sql';
 	append_to_file($script, <<SQL);
@@ -150,11 +150,11 @@ SQL
 	device_unused($node, 'many sessions');
 }
 
-# a device that fails, and fails, and fails
+# a device that fails three times
 for my $n (1 .. 3)
 {
 	device_ready($node, "failure $n");
-	# a job on the other device that goes well makes the next start quick
+	# after a successful job on the other device the next process starts without a pause
 	like($node->safe_psql('postgres', "$set SET gpusort.device = '0'; SELECT sort_route('$query')"), $gpu,
 		'the first device works');
 	my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
@@ -164,12 +164,12 @@ for my $n (1 .. 3)
 	ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), 'a new process');
 }
 device_ready($node, 'one fails');
-is($node->safe_psql('postgres', $devices), '0 ready 24 0', 'it is left out');
-ok($node->log_contains(qr/gpusort: device 1 failed 3 times in a row/), 'and the log says so');
-like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'the other goes on');
+is($node->safe_psql('postgres', $devices), '0 ready 24 0', 'the failed device is left out');
+ok($node->log_contains(qr/gpusort: device 1 failed 3 times in a row/), 'the log reports it');
+like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'the other device sorts');
 like($node->safe_psql('postgres', "$set SET gpusort.device = '1'; SELECT sort_route('$query')"), qr/^cpu/,
-	'nothing waits for it');
-# when the last one fails too, all are tried
+	'no sort waits for the failed device');
+# when the last device fails, too, all devices are tried again
 for my $n (1 .. 3)
 {
 	device_ready($node, "last, failure $n");
@@ -179,9 +179,9 @@ for my $n (1 .. 3)
 	ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"), 'a new process');
 }
 device_ready($node, 'all fail');
-is($node->safe_psql('postgres', $devices), '0 ready 24 0, 1 ready 24 0', 'all are tried again');
+is($node->safe_psql('postgres', $devices), '0 ready 24 0, 1 ready 24 0', 'all devices are tried again');
 
-# one that cannot be opened
+# a device that cannot be opened
 if ($pretend)
 {
 	$ENV{GPUSORT_CPU_ABI_LOST} = 0;
@@ -190,17 +190,17 @@ if ($pretend)
 	my $predicted = "SELECT round(predicted_ms) FROM gpusort_route(1000, 32) WHERE algorithm = 'gpu_bucket'";
 	is($node->safe_psql('postgres', $predicted), '0', 'handing over a job costs little');
 	is($node->safe_psql('postgres', $devices), '1 ready 24 0', 'a lost device leaves the other');
-	like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'which works');
+	like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'the other device sorts after a loss');
 	device_unused($node, 'lost');
 
-	# what the library says of its devices' costs is what sorts are told
+	# predictions use the costs that the library reports
 	$ENV{GPUSORT_CPU_ABI_JOB_TIMES} = 10000;
 	$node->restart;
 	device_ready($node, 'costs');
 	is($node->safe_psql('postgres', $predicted), '3000', 'handing over a job costs much');
 	delete $ENV{GPUSORT_CPU_ABI_JOB_TIMES};
 
-	# blocks that take more than was asked for: of half the budget they make too much
+	# blocks that take more memory than requested: kept blocks of half the budget leave too little for a large job
 	$ENV{GPUSORT_CPU_ABI_WASTE} = 400;
 	$node->restart;
 	device_ready($node, 'waste');
@@ -210,7 +210,7 @@ if ($pretend)
 	begin_query($s, "SELECT sort_route('SELECT k FROM t WHERE id <= 200000 ORDER BY k')");
 	jobs_are('1', 0, 'waste: a job');
 	ok($node->poll_query_until('postgres', 'SELECT memory_used > 16000000 FROM gpusort_devices()'),
-		'what it has is known');
+		'the memory of the job is shown');
 	cancel($s);
 	device_unused($node, 'waste');
 	like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'a large job gets blocks of its own');
@@ -218,7 +218,7 @@ if ($pretend)
 	delete $ENV{GPUSORT_CPU_ABI_WASTE};
 	delete $ENV{GPUSORT_CPU_ABI_LOST};
 
-	# as many as there can be, and their numbers; what a driver compiles for them is kept
+	# the largest number of devices, their numbers, and the cache of code that a driver compiles
 	$ENV{GPUSORT_CPU_ABI_DEVICES} = 64;
 	$ENV{GPUSORT_CPU_ABI_COMPILES} = 1;
 	my $cache = $node->data_dir . '/gpusort.cache';
@@ -238,26 +238,26 @@ if ($pretend)
 			"device $device sorts");
 	}
 	like($node->safe_psql('postgres', "$set SET gpusort.device = '8'; SELECT sort_route('$query')"), qr/^cpu/,
-		'one that was not opened');
+		'a device that was not opened');
 	fails_like($node, "SET gpusort.device = '64'", qr/invalid value for parameter "gpusort.device"/,
-		'one number too far');
+		'a device number above the limit');
 	device_unused($node, 'high numbers');
 	$node->append_conf('postgresql.conf', 'gpusort.device = auto');
 	$node->restart;
-	device_ready($node, 'all of them');
+	device_ready($node, '64 devices');
 	is($node->safe_psql('postgres', 'SELECT count(*), min(device), max(device) FROM gpusort_devices()'), '64|0|63',
 		'all of them');
-	like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, 'all of them sort');
+	like($node->safe_psql('postgres', "$set SELECT sort_route('$query')"), $gpu, '64 devices sort');
 	is(scalar(() = slurp_file($node->logfile,
 		$offset) =~ /fake device: compiles; keeps at most 268435456 bytes in \Q$cache\E$/mg), 1,
 		'compiled once, in all processes');
-	is((stat $cache)[2] & 07777, 0700, 'what was compiled is the server\'s alone');
+	is((stat $cache)[2] & 07777, 0700, 'only the server can read the compiled code');
 	$ENV{CUDA_CACHE_PATH} = $node->basedir . '/elsewhere';
 	$node->restart;
 	device_ready($node, 'another place');
 	like(slurp_file($node->logfile, $offset),
 		qr/fake device: compiles; keeps at most \? bytes in \Q$ENV{CUDA_CACHE_PATH}\E$/m,
-		'a place that was set is left alone');
+		'a cache path that is set is not changed');
 	delete $ENV{CUDA_CACHE_PATH};
 }
 

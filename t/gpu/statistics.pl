@@ -52,11 +52,11 @@ my $sort = "SELECT count(*) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s;";
 my $all = 'device, jobs_done, jobs_failed, busy_seconds, bytes_up, bytes_down, waited, waited_seconds, '
 	. 'longest_wait_seconds';
 
-# nothing yet
-stat_is($all, '0|0|0|0|0|0|0|0|0', 'nothing was done');
-is(failures(), '', 'and nothing failed');
+# before the first job
+stat_is($all, '0|0|0|0|0|0|0|0|0', 'no job yet');
+is(failures(), '', 'no failure yet');
 
-# keys of four bytes, there and back
+# keys of four bytes, to the device and back
 value($set . $sort x 5);
 device_unused($node, 'five sorts');
 stat_is('jobs_done, jobs_failed', '5|0', 'five jobs');
@@ -64,15 +64,15 @@ for my $way ('up', 'down')
 {
 	my $bytes = value("SELECT bytes_$way FROM gpusort_device_stat");
 	cmp_ok($bytes, '>=', 5 * 4 * $rows, "bytes $way: all keys");
-	cmp_ok($bytes, '<=', 5.2 * 4 * $rows, "bytes $way: and no more than that takes");
+	cmp_ok($bytes, '<=', 5.2 * 4 * $rows, "bytes $way: and little more");
 }
 my $busy = value('SELECT busy_seconds FROM gpusort_device_stat');
 cmp_ok($busy, '>', 0, 'the device was busy');
-cmp_ok($busy, '<=', time - $started, 'for no longer than there was time');
-is(value('SET ROLE plain; SELECT jobs_done FROM gpusort_device_stat'), 5, 'everyone may see that');
-fails_like($node, 'SET ROLE plain; SELECT gpusort_stat_reset()', qr/permission denied/, 'but not reset it');
+cmp_ok($busy, '<=', time - $started, 'no longer than the elapsed time');
+is(value('SET ROLE plain; SELECT jobs_done FROM gpusort_device_stat'), 5, 'any role can read the view');
+fails_like($node, 'SET ROLE plain; SELECT gpusort_stat_reset()', qr/permission denied/, 'reset is not allowed');
 
-# a job whose rows its session does not read is not being busy
+# a job whose session does not read its rows does not count as busy time
 {
 	my $s = new_session($node);
 	my $pid = $s->query('SELECT pg_backend_pid()');
@@ -83,17 +83,17 @@ fails_like($node, 'SET ROLE plain; SELECT gpusort_stat_reset()', qr/permission d
 	begin_query($s, 'SELECT count(*) FROM (SELECT gate(row_number() OVER (), 10) FROM '
 		. '(SELECT k, id FROM t ORDER BY k OFFSET 0) q0) q');
 	gate_reached($node, 'a job whose rows are not read');
-	is(value('SELECT sum(jobs) FROM gpusort_devices()'), 1, 'it has the device');
+	is(value('SELECT sum(jobs) FROM gpusort_devices()'), 1, 'the job holds the device');
 	my $before = value('SELECT busy_seconds FROM gpusort_device_stat');
 	select undef, undef, undef, 2;
-	cmp_ok(value('SELECT busy_seconds FROM gpusort_device_stat') - $before, '<', 1, 'that is not being busy');
+	cmp_ok(value('SELECT busy_seconds FROM gpusort_device_stat') - $before, '<', 1, 'the device is not busy');
 	value("SELECT pg_cancel_backend($pid)");
 	gate_open();
 	$s->quit;
 	device_unused($node, 'rows that are not read');
 }
 
-# a job that its session does not go on with keeps the device from nothing
+# a job whose session does not go on
 {
 	my $s = new_session($node);
 	my $done = value('SELECT jobs_done FROM gpusort_device_stat');
@@ -103,16 +103,16 @@ fails_like($node, 'SET ROLE plain; SELECT gpusort_stat_reset()', qr/permission d
 	ok($node->poll_query_until('postgres',
 		'SELECT sum(jobs) = 1 AND ' . device_awaited($s) . ' FROM gpusort_devices()'), 'a job hangs');
 
-	# it has most of the memory: another waits
+	# the job holds most of the memory: another sort waits
 	my $w = new_session($node);
 	$w->query($set);
 	begin_query($w, $sort);
 	ok($node->poll_query_until('postgres',
 		'SELECT waiting = 1 AND longest_wait_seconds > 0.5 FROM gpusort_device_stat'),
-		'another sort waits, and for how long is seen');
-	stat_is('waited, waited_seconds', '0|0', 'it still does');
+		'another sort waits, and the view shows how long');
+	stat_is('waited, waited_seconds', '0|0', 'a wait is counted when it ends');
 	value("SELECT pg_cancel_backend($s->{device_pid})");
-	is($w->query('SELECT 1'), "$rows\n1", 'it gets its turn');
+	is($w->query('SELECT 1'), "$rows\n1", 'the waiting sort is admitted');
 	$_->quit for $s, $w;
 	device_unused($node, 'waiting');
 	stat_is('waiting, longest_wait_seconds, waited, waited_seconds > 0.5, waited_seconds < ' . (time - $started),
@@ -123,7 +123,7 @@ fails_like($node, 'SET ROLE plain; SELECT gpusort_stat_reset()', qr/permission d
 # failures of jobs
 value("$set SET gpusort.device_fault = memory_start; $sort") for 1 .. 3;
 is(failures(), '0 fault injected by gpusort.device_fault 3', 'three sorts found no memory');
-stat_is('jobs_failed', '3', 'and are counted');
+stat_is('jobs_failed', '3', 'failed jobs are counted');
 value("$set SET gpusort.device_fault = corrupt_late; $sort");
 like(failures(), qr/^0 .* 1\n0 fault injected by gpusort.device_fault 3$|^0 fault.* 3\n0 .* 1$/, 'a wrong result');
 
@@ -148,21 +148,21 @@ like(failures(), qr/^0 the device process was terminated by signal 11: [\w ]+ 1$
 value($set . $sort);
 my $process = value('SELECT process_pid FROM gpusort_devices()');
 is(kill('KILL', $process), 1, 'the process is killed');
-ok($node->poll_query_until('postgres', "SELECT state ~ '^down' FROM gpusort_devices()"), 'it is down');
-stat_is('device, name, jobs_done, memory_total IS NULL', '0|CPU fake device 0|1|t', 'what was done is still shown');
-like(failures(), qr/^- the device process was terminated by signal 9: \w+ 1$/m, 'why is shown');
+ok($node->poll_query_until('postgres', "SELECT state ~ '^down' FROM gpusort_devices()"), 'the state is down');
+stat_is('device, name, jobs_done, memory_total IS NULL', '0|CPU fake device 0|1|t', 'the counts remain');
+like(failures(), qr/^- the device process was terminated by signal 9: \w+ 1$/m, 'the reason is shown');
 device_ready($node, 'killed');
-like(failures(), qr/^- the device process was terminated by signal 9/m, 'and remains when another is there');
+like(failures(), qr/^- the device process was terminated by signal 9/m, 'the reason remains with a new process');
 is(value('SELECT count(*) FROM gpusort_device_failures WHERE last_failure BETWEEN now() - interval \'10 min\' AND '
-	. 'clock_timestamp()'), value('SELECT count(*) FROM gpusort_device_failures'), 'when is shown, too');
+	. 'clock_timestamp()'), value('SELECT count(*) FROM gpusort_device_failures'), 'the time is shown');
 
 # a device that cannot be opened
 device_is('DEVICES=2', 'LOST=1');
 value($set . $sort);
 is(kill('KILL', value('SELECT max(process_pid) FROM gpusort_devices()')), 1, 'the process is killed');
-ok($node->poll_query_until('postgres', "SELECT bool_or(state = 'ready') FROM gpusort_devices()"), 'there is another');
+ok($node->poll_query_until('postgres', "SELECT bool_or(state = 'ready') FROM gpusort_devices()"), 'a new process');
 like(failures(), qr/^1 gpusort: device 1 is left out: the device is lost 1$/m, 'a device that is left out');
-stat_is('device', '0', 'which was never opened');
+stat_is('device', '0', 'only the opened device has counts');
 
 $node->stop;
 done_testing();

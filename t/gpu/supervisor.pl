@@ -18,7 +18,7 @@ my $state_file = "$dir/state";
 my $clock_file = "$dir/clock";
 chmod 0755, $dir;
 
-# What the fake devices are like from now on.
+# Changes the settings of the fake devices.
 sub device_is
 {
 	unlink $state_file;
@@ -49,73 +49,73 @@ sub set
 	$node->reload;
 }
 
-# Kills the device process, waits for what is to be seen meanwhile, and for the next process.
+# Kills the device process; waits until the condition $seen holds, and for the next process.
 sub kill_process
 {
 	my ($name, $seen) = @_;
 	my $process = process();
 
-	# a job that went well makes the next start quick
+	# after a successful job the next process starts without a pause
 	value("SET gpusort.algorithm = gpu_radix; SET work_mem = '64MB'; SELECT count(*) FROM (SELECT k FROM t ORDER BY k "
 		. "OFFSET 0) s");
 	is(kill('KILL', $process), 1, "$name: the process is killed");
 	ok($node->poll_query_until('postgres', $seen), "$name: the reason is shown") if defined $seen;
 	ok($node->poll_query_until('postgres',
 		"SELECT bool_and(state = 'ready' AND process_pid <> $process) FROM gpusort_devices()"),
-		"$name: there is another");
+		"$name: a new process starts");
 }
 
-# the supervisor is seen
+# pg_stat_activity shows the supervisor
 {
 	my $event = value('SHOW server_version_num') >= 170000 ? 'GpuSortSupervisor' : 'Extension';
 	ok($node->poll_query_until('postgres', "SELECT (wait_event_type, wait_event) = ('Extension', '$event') FROM "
-		. "pg_stat_activity WHERE backend_type = 'gpusort device supervisor'"), 'the supervisor and what it waits for');
-	# it takes part in what all sessions have to see
+		. "pg_stat_activity WHERE backend_type = 'gpusort device supervisor'"), 'the supervisor and its wait event');
+	# the supervisor accepts procsignal barriers, which DROP DATABASE waits for
 	value('CREATE DATABASE other');
 	value('DROP DATABASE other');
 	is(value("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'gpusort device supervisor'"), 1,
-		'a database is dropped beside it');
+		'a database is dropped, and the supervisor still runs');
 	value("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_type = 'gpusort device supervisor'");
 	is(value("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'gpusort device supervisor'"), 1,
-		'there is nothing to cancel');
+		'a cancel does not end the supervisor');
 }
 
 # gpusort.device_learn takes effect by a reload: the process measures its devices
 {
 	my $process = process();
 
-	is(value('SELECT count(measured) FROM gpusort_device_model()'), 0, 'nothing is measured');
+	is(value('SELECT count(measured) FROM gpusort_device_model()'), 0, 'devices are not measured');
 	set('gpusort.device_learn = on');
 	ok($node->poll_query_until('postgres', "SELECT count(DISTINCT device) = 2 FROM gpusort_device_model() WHERE part = "
 		. "'up' AND round(measured) = 100"), 'gpusort.device_learn: both devices are measured after a reload');
 	is(process(), $process, 'gpusort.device_learn: by the same process');
 }
 
-# another device in the place of one does not get what was measured of it
+# a device does not get the measured values of the device that had its place before
 {
-	# the second is now different from the first, and nobody measures
+	# the second device's speed changes, and the service does not measure
 	device_is('DEVICES=2', 'COPY_TIMES=7');
 	set('gpusort.device_learn = off', "gpusort.device = '0'");
 	ok($node->poll_query_until('postgres',
 		"SELECT count(*) = 1 AND bool_and(state = 'ready') FROM gpusort_devices()"), 'one device');
-	# measured by who asks, so that its place holds another figure than the second device has
+	# measured by the session, so that the first device has another value than the second
 	value('SELECT count(*) FROM gpusort_calibrate()');
-	is(value("SELECT round(measured) FROM gpusort_device_model() WHERE part = 'up'"), 7, 'the first has another');
+	is(value("SELECT round(measured) FROM gpusort_device_model() WHERE part = 'up'"), 7, 'the first device has 7');
 	set("gpusort.device = '1'");
 	ok($node->poll_query_until('postgres', "SELECT bool_and(device = 1 AND state = 'ready') FROM "
-		. "gpusort_devices()"), 'the other device');
+		. "gpusort_devices()"), 'the second device alone');
 	is(value("SELECT round(measured) FROM gpusort_device_model() WHERE part = 'up'"), 100,
-		'it keeps its own figure, and is not given that of the device before it');
+		'the second device keeps its own value');
 	set("gpusort.device = auto");
 	ok($node->poll_query_until('postgres',
 		"SELECT count(*) = 2 AND bool_and(state = 'ready') FROM gpusort_devices()"), 'both again');
 }
 
-# a process that is killed: the reason is shown until there is another
+# a process that is killed: the reason is shown until a new process is ready
 kill_process('signal', "SELECT bool_and(state ~ '^down: the device process was terminated by signal 9') FROM "
 	. "gpusort_devices()");
 
-# a device that cannot be opened is logged once, not by each process, and as the server logs
+# a device that cannot be opened is logged once, not by each process, in the server's log format
 {
 	my $offset = -s $node->logfile;
 
@@ -124,18 +124,18 @@ kill_process('signal', "SELECT bool_and(state ~ '^down: the device process was t
 	my @lines = slurp_file($node->logfile, $offset) =~ /^(.*device 1 is left out.*)$/mg;
 	is(scalar @lines, 1, 'a device that is left out is logged once') or diag(@lines);
 	is($lines[0], '<gpusort device supervisor> LOG:  gpusort: device 1 is left out: the device is lost',
-		'and as any line of the log');
+		'the line has the prefix of the server log');
 	device_is('DEVICES=2');
 	kill_process('not left out');
 	device_is('DEVICES=2', 'LOST=1');
 	kill_process('left out anew');
 	@lines = slurp_file($node->logfile, $offset) =~ /device 1 is left out/g;
-	is(scalar @lines, 2, 'when it was opened meanwhile, that is news');
+	is(scalar @lines, 2, 'it is logged again after it was opened meanwhile');
 	device_is('DEVICES=2');
 	kill_process('not left out');
 }
 
-# a clock that is set back by an hour: nothing waits for that hour to pass
+# the clock is set back by an hour: no wait becomes an hour longer
 {
 	local $ENV{LD_PRELOAD} = $node->config_data('--pkglibdir') . '/gpusort_server_calls.so';
 	local $ENV{SET_CLOCK_FILE} = $clock_file;
@@ -147,9 +147,9 @@ kill_process('signal', "SELECT bool_and(state ~ '^down: the device process was t
 	is(kill('KILL', $process), 1, 'clock: the process is killed');
 	# the pause before the next start has begun
 	ok($node->poll_query_until('postgres', "SELECT bool_and(state ~ '^down') FROM gpusort_devices()"),
-		'clock: it is down');
+		'clock: the state is down');
 	append_to_file($clock_file, "set\n");
-	cmp_ok(value('SELECT extract(epoch FROM now())'), '<', $before - 1800, 'clock: it is set back');
+	cmp_ok(value('SELECT extract(epoch FROM now())'), '<', $before - 1800, 'clock: the time is set back');
 	device_ready($node, 'clock');
 	is(value("SET gpusort.algorithm = gpu_radix; SELECT result FROM check_sort('SELECT k FROM t ORDER BY k')"), 'same',
 		'clock: sorts run');
@@ -157,7 +157,7 @@ kill_process('signal', "SELECT bool_and(state ~ '^down: the device process was t
 }
 $node->restart;
 
-# what was learned is written without waiting for the disk, as long as the device process is to be watched
+# while the supervisor watches the device process, it writes the learned figures without fsync
 {
 	my $library = $node->config_data('--pkglibdir') . '/gpusort_server_calls.so';
 	my $learned = $node->data_dir . '/gpusort.learned';
@@ -181,33 +181,33 @@ $node->restart;
 		last if -e $learned;
 		sleep 1;
 	}
-	ok(-s $learned, 'fsync: what was learned is written');
-	ok(!-e "$mine/$supervisor", 'fsync: the supervisor waited for no disk');
+	ok(-s $learned, 'fsync: the learned figures are written');
+	ok(!-e "$mine/$supervisor", 'fsync: the supervisor made no fsync');
 	value('CHECKPOINT');
-	cmp_ok(scalar(() = glob "$mine/*"), '>', 0, 'fsync: others did');
+	cmp_ok(scalar(() = glob "$mine/*"), '>', 0, 'fsync: other processes did');
 	$node->stop;
-	is(scalar(() = slurp_file("$mine/$supervisor") =~ /fsync/g) > 0, 1, 'fsync: at its end it does');
+	is(scalar(() = slurp_file("$mine/$supervisor") =~ /fsync/g) > 0, 1, 'fsync: the supervisor does at its end');
 	$node->append_conf('postgresql.conf', "gpusort.device_learn = off\nfsync = off\n");
 }
 
-# files that processes did not live to finish are removed, and no others
+# unfinished files of processes that crashed are removed; other files stay
 {
 	my @left = map { $node->data_dir . "/gpusort.$_" } 'learned.12345.tmp', 'model.99.tmp';
 	my @others = map { $node->data_dir . "/$_" } 'gpusort.mine', 'other.tmp';
 
 	append_to_file($_, "gpusort\n") for @left, @others;
-	# as a crash of the machine may leave it
+	# an empty file, which a crash of the machine may leave
 	unlink $node->data_dir . '/gpusort.learned';
 	append_to_file($node->data_dir . '/gpusort.learned', '');
 	my $offset = -s $node->logfile;
 	$node->start;
 	is(scalar(grep { -e } @left), 0, 'unfinished files are removed at the start');
-	is(scalar(grep { -e } @others), 2, 'and no others');
-	unlike(slurp_file($node->logfile, $offset), qr/gpusort cannot use file/, 'an empty file is none');
+	is(scalar(grep { -e } @others), 2, 'other files stay');
+	unlike(slurp_file($node->logfile, $offset), qr/gpusort cannot use file/, 'an empty file is ignored');
 	unlink @others;
 }
 
-# a library that cannot be loaded: only who may see its name is told of it
+# a library that cannot be loaded: its name is shown only to roles that may read the setting
 {
 	my $library = "$dir/hidden_name.so";
 
@@ -224,16 +224,16 @@ $node->restart;
 
 		for my $words ($state, $route)
 		{
-			like($words, qr/no device library/, "$role: is told why");
-			$role eq 'plain' ? unlike($words, qr/hidden_name/, "$role: is not told the name") :
-			  like($words, qr/hidden_name/, "$role: is told the name");
+			like($words, qr/no device library/, "$role: the reason is shown");
+			$role eq 'plain' ? unlike($words, qr/hidden_name/, "$role: the name is hidden") :
+			  like($words, qr/hidden_name/, "$role: the name is shown");
 		}
 	}
 	like(slurp_file($node->logfile), qr/DETAIL:  no device library: .*hidden_name/, 'the log has it');
 	$node->append_conf('postgresql.conf', "gpusort.device_library = '\$libdir/libgpusort_cpu_abi'\n");
 }
 
-# without a background worker nothing is reserved, and the reason is said
+# without a background worker no shared memory is reserved, and the reason is shown
 {
 	my $reserved = "SELECT coalesce(sum(size), 0) FROM pg_shmem_allocations WHERE name ~ '^gpusort_(device|staging)'";
 
@@ -246,7 +246,7 @@ $node->restart;
 		'no worker: the state says why');
 	is(value($reserved), 0, 'no worker: no shared memory is reserved for the service');
 	like(slurp_file($node->logfile), qr/gpusort does without GPUs, because no background worker is free/,
-		'no worker: so does the log');
+		'no worker: the log says why');
 	is(value("SELECT result FROM check_sort('SELECT k FROM t ORDER BY k')"), 'same', 'no worker: the CPU sorts');
 }
 $node->stop;

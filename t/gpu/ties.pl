@@ -28,7 +28,7 @@ device_ready($node, 'start');
 device_route_function($node);
 device_lines_function($node);
 
-# some prefix that all have is no part of a key, so that the first rows have none
+# Keys leave out a prefix that all values share; so the first rows have none of the common prefixes.
 my $rows = 24_000;
 value(<<SQL);
 CREATE TYPE mood AS ENUM ('sad', 'so so', 'glad', 'happy');
@@ -68,7 +68,7 @@ if (grep { /icu/ } @collations)
 note("collations: @collations");
 my $by_bytes = qr/^"?(C|C\.utf8|pg_c_utf8)"?$/;
 
-# Where an order's keys are compared alone, and nothing stands before them, rows stay.
+# Checks the rows of this order, and that the device sorted them in row mode.
 my ($went, $ties) = (0, 0);
 sub check
 {
@@ -77,7 +77,7 @@ sub check
 	$tab //= 't';
 	is(value("$set SELECT nodes || ' ' || result FROM check_stable('$tab', '$order')"), 'GpuSort same', "$set$order");
 	my $route = value("$set SELECT route('SELECT * FROM $tab ORDER BY $order')");
-	like($route, qr/^rows: gpu radix: /, "$set$order: rows went there");
+	like($route, qr/^rows: gpu radix: /, "$set$order: row mode");
 	$went++;
 	$ties += $1 if $route =~ /, (\d+) ties compared/;
 	return $route;
@@ -96,7 +96,7 @@ for my $coll (grep { $_ =~ $by_bytes || $_ eq 'loose' } @collations)
 }
 for my $coll (@collations)
 {
-	# of some there is no word that tells anything: they are compared where what stands before them is equal
+	# collations without a key word: the values are compared where the columns before them are equal
 	my $c = "COLLATE $coll";
 	check("k, many $c, e DESC");
 	check("e, many $c DESC, x $c NULLS FIRST");
@@ -104,16 +104,16 @@ for my $coll (@collations)
 
 check($_) for 'nm', 'nm DESC, id DESC', 'b', 'b DESC', 'n', 'n DESC, one COLLATE "C"', 'h', 'h DESC', 'bits',
 	'bits DESC', 'a', 'a DESC, id DESC', 'r', 'r DESC', 'ta', 'k, a DESC, many COLLATE "C"', 'e DESC, b';
-# short keys: no ties, and the columns behind take part
+# short strings fit the key: no ties, and later columns are part of the key
 for my $order ('c COLLATE "C"', 'c COLLATE "C" DESC, id DESC', 'c COLLATE "C", k')
 {
 	unlike(check($order), qr/ties compared/, "$order: nothing is compared");
 }
-cmp_ok($ties / $went, '>', 1000, "many rows of $went sorts were resolved");
+cmp_ok($ties / $went, '>', 1000, "ties of $went sorts were resolved");
 device_unused($node, 'orders');
 
-# A group that is larger than memory is sorted by itself, in memory of its own or on disk; and so it is under
-# gpusort.verify, from below what may pause, and where the rows are merged with others.
+# A group larger than memory has a sort of its own, in memory or on disk. The same under gpusort.verify, under a cursor,
+# and where the device's rows are merged with other rows.
 for my $mem ('64kB', '256kB', '1MB', '4MB')
 {
 	check("most COLLATE \"C\"", "SET work_mem = '$mem';");
@@ -123,8 +123,8 @@ for my $mem ('64kB', '256kB', '1MB', '4MB')
 like(value("SET work_mem = '64kB'; SELECT device_lines('SELECT * FROM t ORDER BY three COLLATE \"C\"')"),
 	qr/Disk: /, 'a large group goes to disk');
 unlike(value("SET work_mem = '64kB'; SELECT device_lines('SELECT * FROM t ORDER BY one COLLATE \"C\"')"),
-	qr/Disk: /, 'rows that are alone do not');
-is(value(<<SQL), "$rows", 'a cursor: rows come to the host before');
+	qr/Disk: /, 'rows without ties do not');
+is(value(<<SQL), "$rows", 'a cursor: all rows come to the host first');
 BEGIN;
 DECLARE c CURSOR FOR SELECT * FROM t ORDER BY three COLLATE "C";
 CREATE TABLE from_cursor (LIKE t, place serial);
@@ -143,7 +143,7 @@ SELECT count(*) FROM (SELECT id, row_number() OVER (ORDER BY place) AS n FROM fr
 SQL
 device_unused($node, 'memory');
 
-# Again and again, with other rows; and a LIMIT above, which does not read to the end.
+# Rescans with other rows; and a LIMIT above, which ends early.
 is(value(q(SELECT string_agg(s::text, ' ') FROM generate_series(0, 2) d, LATERAL (SELECT md5(string_agg(id::text, ','))
 	= md5((SELECT string_agg(id::text, ',') FROM (SELECT id FROM t WHERE k <> d ORDER BY many COLLATE "C", seq) w)) AS s
 	FROM (SELECT id FROM t WHERE k <> d ORDER BY many COLLATE "C" OFFSET 0) v) x)) =~ s/true/t/gr, 't t t', 'rescans');
@@ -151,7 +151,7 @@ is(value(q(SELECT count(*) FROM (SELECT 1 FROM (SELECT * FROM t ORDER BY most CO
 	'9000', 'not read to the end');
 device_unused($node, 'rescans');
 
-# Values that were not reckoned with come late: they end the device's part, which is merged with the rest.
+# Late values that do not fit the key end the device's part, which is merged with the remaining rows.
 my $late = $rows - 3000;
 value(<<SQL);
 CREATE TABLE late AS SELECT i AS id, i AS seq, CASE WHEN i < $late THEN 'common ' ELSE 'other ' END || mix(i) % 3000
@@ -175,15 +175,15 @@ for my $set ('', "SET work_mem = '64MB'; SET gpusort.verify = on;", "SET work_me
 for my $order ('p COLLATE "C"', 'more COLLATE "C"', 'x COLLATE "C"')
 {
 	like(value("SELECT route('SELECT * FROM late WHERE id < $late ORDER BY $order')"), qr/^rows: gpu radix: /,
-		"$order: rows went there without those");
+		"$order: row mode without the late rows");
 	like(value("SELECT device_lines('SELECT * FROM late ORDER BY $order')"), qr/runs? merged.*Sort Device: rows/s,
-		"late: $order: some were there, and were merged with the rest");
+		"late: $order: the device's part is merged");
 }
 check('p COLLATE "C"', '', 'sorted');
 check('p COLLATE "C" DESC', '', 'sorted');
 device_unused($node, 'late');
 
-# Rows that were returned are passed over if the rest is lost with the device, in the midst of a group as well.
+# The device fails after some rows were returned: the rerun skips them, also inside a group.
 gate_make($node);
 for my $case ([ 'one', 12000 ], [ 'many', 12000 ], [ 'three', 17000 ], [ 'three', 100 ])
 {
@@ -196,7 +196,7 @@ for my $case ([ 'one', 12000 ], [ 'many', 12000 ], [ 'three', 17000 ], [ 'three'
 		$want);
 }
 
-# What the sort of a group takes is seen as the whole sort's.
+# gpusort_progress counts the memory of a group's sort as the whole sort's.
 {
 	my $q = 'SELECT id, row_number() OVER () AS n FROM (SELECT * FROM t ORDER BY most COLLATE "C" OFFSET 0) s';
 	my $sum = "SELECT md5(string_agg(id::text, ',' ORDER BY n)) FROM";
@@ -207,7 +207,7 @@ for my $case ([ 'one', 12000 ], [ 'many', 12000 ], [ 'three', 17000 ], [ 'three'
 		'SELECT memory_bytes > 10000 FROM gpusort_progress ORDER BY node DESC LIMIT 1');
 }
 
-# An error above, a timeout, and what comes after.
+# An error above the sort, a timeout, and the next query.
 {
 	my $s = new_session($node);
 
