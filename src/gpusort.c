@@ -16,6 +16,14 @@
 #include "settings.h"
 #include "sort/sort_internal.h"
 
+/*
+ * GPUs read keys as little-endian numbers, and no test runs on a big-endian
+ * processor.
+ */
+#ifdef WORDS_BIGENDIAN
+#error "gpusort needs a little-endian processor"
+#endif
+
 PG_MODULE_MAGIC;
 
 extern PGDLLEXPORT void _PG_init(void);

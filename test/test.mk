@@ -22,8 +22,11 @@ UNIT_CHECKS = $(STYLE_CHECKS) version-check normkey-check normkey-check-asan ker
 # unit tests that take seconds
 UNIT_QUICK_CHECKS = $(STYLE_CHECKS) version-check normkey-check kernel-check
 
-include test/unit/kernel.mk test/emulation/emulation.mk test/module/module.mk test/packaging/package.mk \
-	test/fuzz/fuzz.mk
+# programs that unit-arm64 builds and runs
+UNIT_PROGRAMS = test/bin/normkey_test test/bin/route_test test/bin/kernel_test
+
+include test/unit/kernel.mk test/unit/arm64.mk test/emulation/emulation.mk test/module/module.mk \
+	test/packaging/package.mk test/fuzz/fuzz.mk
 
 NORMKEY_TEST_CFLAGS = -std=gnu99 -O2 -Wall -Wextra -Werror
 
