@@ -229,8 +229,8 @@ for my $case ([ 'SELECT * FROM t ORDER BY k LIMIT 10', 'a LIMIT' ],
 	[ 'SELECT *, ARRAY[k] AS a FROM t ORDER BY a', 'arrays' ],
 	[ 'SELECT * FROM t ORDER BY k', 'verification', 'SET gpusort.verify = on' ],
 	[ 'SELECT * FROM t ORDER BY k', "the CPU's algorithm", 'SET gpusort.algorithm = cpu_radix' ],
-		[ 'SELECT * FROM t WHERE same(id) > 0 ORDER BY k', 'rows that may be others' ],
-		[ 'SELECT id, k FROM t JOIN two_volatile() g ON three = g ORDER BY k', "a function's rows that may be others" ])
+		[ 'SELECT * FROM t WHERE same(id) > 0 ORDER BY k', 'rows of a volatile filter' ],
+		[ 'SELECT id, k FROM t JOIN two_volatile() g ON three = g ORDER BY k', 'rows of a volatile function' ])
 {
 	my ($query, $name, $set) = @$case;
 	is(by_device($query, $set), 0, "$name: not on the device");

@@ -36,7 +36,7 @@ struct GpusortStream
 {
 	GpusortContext *ctx;
 	StreamOp   *ops;			/* queued operations, in order */
-	double		clock_us;		/* device clock: predicted time of finished work */
+	double		clock_us;		/* device clock: time of finished work */
 };
 
 /* Fills *err and returns the status. */

@@ -31,7 +31,7 @@ struct Input
 	int			begin_bit;
 	int			end_bit;
 	uint64_t	least;
-	uint64_t	range;			/* 0: the whole width; the range is not reported */
+	uint64_t	range;			/* 0: whole width, range not reported */
 	bool		distinct;
 	std::vector<Key> values;
 	std::vector<unsigned char> packed;
@@ -328,7 +328,7 @@ check_range(const char *const *names, int key_bits, size_t n, uint64_t least,
 	}
 }
 
-/* Keys with bits outside [begin_bit, end_bit), which do not affect the order. */
+/* Keys with bits outside [begin_bit, end_bit), which do not order. */
 static void
 check_part_of_key(const char *const *names, int key_bits, int begin_bit, int end_bit,
 				  size_t n, uint64_t range)

@@ -100,7 +100,7 @@ check_launches(int arch, int multiprocessors)
 							 (unsigned long long) n, flags);
 					status = api->sort_scratch(ctx, a, &problem, &bytes, NULL, &err);
 					expect(status == GPUSORT_OK || status == GPUSORT_UNSUPPORTED, what,
-						   "it is not said whether it can be run");
+						   "neither accepts nor refuses the problem");
 					if (status != GPUSORT_OK)
 						continue;
 					expect(by_value || bytes >= least, what, "fewer rows need more scratch");
@@ -237,7 +237,7 @@ check_interrupted(int algorithm)
 		stop = 0;
 	}
 	expect(run_small(algorithm, small, &err) == GPUSORT_OK && is_sorted(small), name,
-		   "is wrong after others were interrupted");
+		   "is wrong after interrupted sorts");
 }
 
 /* ------------------------------------------------------------------------
@@ -314,7 +314,7 @@ check_context(void)
 		api->context_destroy(context);
 		expect(emulation.device_blocks == 0 && emulation.host_blocks == 0 &&
 			   emulation.registered == 0 && emulation.streams == 0 && emulation.events == 0,
-			   "context", "something was not given back");
+			   "context", "some resources were not freed");
 	}
 }
 

@@ -289,7 +289,7 @@ check_input(const Input &input, bool all_kinds)
 		if (!api->algorithm(a)->stable ||	/* gpu_counting_test.cu has these */
 			(only && strcmp(only, api->algorithm(a)->name) != 0))
 			continue;
-		/* the problem of the device process: positions, input may be overwritten */
+		/* as the device process sorts: positions, input is overwritten */
 		check_sort(a, input, GPUSORT_OUT_RIDS, RIDS_POSITIONS, true);
 		if (!all_kinds)
 			continue;

@@ -27,7 +27,7 @@ static int	bucket_algorithm;
 #define ONCE		2			/* scatter, sort */
 #define TWICE		5			/* sample, histogram, scatter, scatter, sort */
 #define MAPPED		4			/* sample, histogram, partition, sort */
-#define AFTER_ALL	-1			/* repeated because a slot overflowed: more launches */
+#define AFTER_ALL	-1			/* repeated after an overflow of a slot */
 #define ANY			-2
 
 enum Shape

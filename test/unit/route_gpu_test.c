@@ -274,7 +274,7 @@ test_gpu_rows(void)
 	rows.repeated = 1;
 	CHECK(gpu_rows_gain_us(&rows) < 100e3);
 
-	/* slow bus: copying 10 GB of long rows both ways costs more than it saves */
+	/* slow bus: copying 10 GB of long rows both ways does not pay */
 	rows = (GpuRowsFacts) {.rows = 20e6,.rows_here = 1e5,.row_bytes = 500,.key_cost = 16,
 		.memory = 16e9,.cpu_sort_us = 150e3,.gpu_sort_us = 20e3
 	};

@@ -21,11 +21,11 @@ typedef struct Machine
 	double		up_gbs;			/* bus, GB/s */
 	double		down_gbs;
 	double		hand_over_us;
-	double		launches;		/* H200's time of kernels of few rows: factor */
+	double		launches;		/* factor on an H200's kernels, few rows */
 	double		memory;			/* ... of many rows */
-	double		others;			/* concurrent jobs; load: share that each adds */
+	double		others;			/* concurrent jobs; load: share of each */
 	double		load;
-	double		cpu_few;		/* model's time of CPU kernels, few rows: factor */
+	double		cpu_few;		/* factor on the model's CPU kernels, few rows */
 	double		cpu_many;		/* ... of many rows */
 } Machine;
 
