@@ -479,7 +479,7 @@ page_datum(const char *p, int byval_len)
 }
 
 /* normkey_of_value() of the value at p; kind is the column's and may be a constant. */
-static inline uint64
+static pg_attribute_always_inline uint64
 normkey_at(const KeyBufferColumn *col, KeyMaker maker, KeyKind kind, uint64 flip, const char *p,
 		   int byval_len, bool *inexact)
 {
