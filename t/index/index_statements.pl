@@ -140,11 +140,11 @@ $session->query('RESET ALL; SET client_min_messages = debug1');
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE inner_t AS SELECT mix(i) AS k FROM generate_series(1, 1000) i;
 CREATE INDEX inner_k ON inner_t (k);
-CREATE FUNCTION rebuild() RETURNS void LANGUAGE plpgsql AS $$ BEGIN REINDEX INDEX inner_k; END $$;
+CREATE FUNCTION rebuild() RETURNS void LANGUAGE plpgsql AS $$ BEGIN REINDEX INDEX public.inner_k; END $$;
 CREATE FUNCTION nested(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
 	IF i = 10 THEN
-		PERFORM rebuild();
+		PERFORM public.rebuild();
 	END IF;
 	RETURN i;
 END $$;
