@@ -229,7 +229,7 @@ for my $case ([ 'SELECT * FROM t ORDER BY k LIMIT 10', 'a LIMIT' ],
 	[ 'SELECT *, ARRAY[k] AS a FROM t ORDER BY a', 'arrays' ],
 	[ 'SELECT * FROM t ORDER BY k', 'verification', 'SET gpusort.verify = on' ],
 	[ 'SELECT * FROM t ORDER BY k', "the CPU's algorithm", 'SET gpusort.algorithm = cpu_radix' ],
-		[ 'SELECT * FROM t WHERE same(id) > 0 ORDER BY k', 'rows of a volatile filter' ],
+		[ 'SELECT * FROM t WHERE same(id) > 0 ORDER BY k', 'rows of a filter by a stable function' ],
 		[ 'SELECT id, k FROM t JOIN two_volatile() g ON three = g ORDER BY k', 'rows of a volatile function' ])
 {
 	my ($query, $name, $set) = @$case;
