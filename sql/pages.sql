@@ -154,6 +154,7 @@ SELECT not_at(seq, 9000, 'column'), k FROM paged WHERE not_at(seq, 9010, 'condit
 SELECT not_at(seq, 9010, 'column'), k FROM paged WHERE not_at(seq, 9000, 'condition') > 0 ORDER BY 1;
 
 -- not by the page: other plans than scans
+SET gpusort.plan_grouping = off;
 SELECT q, c.nodes, c.result, p.child, p.by_page
 FROM unnest(ARRAY[
 	'SELECT * FROM shaped WHERE seq IN (SELECT seq FROM holed WHERE k < 20) ORDER BY small, seq',
@@ -162,7 +163,7 @@ FROM unnest(ARRAY[
 	'SELECT * FROM generate_series(1, 1000) s ORDER BY s DESC',
 	'SELECT * FROM (SELECT * FROM paged LIMIT 64) p ORDER BY k, seq']) q,
 	check_sort(q) c, page_rows(q) p;
-
+RESET gpusort.plan_grouping;
 -- the table's statistics count every row, as do a rescan's
 BEGIN;
 SELECT pg_stat_get_xact_tuples_returned('paged'::regclass) AS before \gset

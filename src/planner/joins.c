@@ -30,7 +30,9 @@
 #include "planner/planner.h"
 #include "planner/planner_internal.h"
 #include "settings.h"
+#include "utils/hsearch.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 
 /* Bytes of a bucket array for each row of a hash table. */
 #define BUCKET_BYTES	12
@@ -213,6 +215,103 @@ merge_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptI
 	return path;
 }
 
+/* ------------------------------------------------------------------------
+ * Paths that are offered again
+ *
+ * PostgreSQL makes the paths of a relation's pairs one after the other, and calls the
+ * hook after each pair.  The hash joins of a later pair enter add_path() at PostgreSQL's
+ * costs, and there remove paths that cost less than their true costs.  So the paths of
+ * earlier pairs are kept, and offered again after each pair.
+ *
+ * The table lies in the planner's memory context and is forgotten with it.  GEQO frees
+ * joined relations while it works; there nothing is kept.
+ * ------------------------------------------------------------------------
+ */
+
+typedef struct KeptPaths
+{
+	RelOptInfo *joinrel;		/* the hash key */
+	List	   *paths;
+	List	   *partial;
+} KeptPaths;
+
+static HTAB *kept_table = NULL;
+static PlannerGlobal *kept_owner = NULL;	/* the planner run of kept_table */
+
+static void
+kept_forget(void *owner)
+{
+	if (kept_owner == owner)
+	{
+		kept_owner = NULL;
+		kept_table = NULL;
+	}
+}
+
+/* The kept paths of a relation; NULL if none can be kept. */
+static KeptPaths *
+kept_paths(PlannerInfo *root, RelOptInfo *joinrel)
+{
+	KeptPaths  *kept;
+	bool		found;
+
+	if (root->join_rel_level == NULL)
+		return NULL;
+	if (kept_owner != root->glob)
+	{
+		HASHCTL		ctl = {.keysize = sizeof(RelOptInfo *), .entrysize = sizeof(KeptPaths),
+			.hcxt = root->planner_cxt};
+		MemoryContextCallback *callback = MemoryContextAlloc(root->planner_cxt, sizeof(MemoryContextCallback));
+
+		kept_table = hash_create("gpusort join paths", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		callback->func = kept_forget;
+		callback->arg = root->glob;
+		MemoryContextRegisterResetCallback(root->planner_cxt, callback);
+		kept_owner = root->glob;
+	}
+	kept = hash_search(kept_table, &joinrel, HASH_ENTER, &found);
+	if (!found)
+	{
+		kept->paths = NIL;
+		kept->partial = NIL;
+	}
+	return kept;
+}
+
+/* A copy of a hash or merge join's path: add_path() may free the path that it gets. */
+static Path *
+copy_join_path(const Path *path)
+{
+	Size		size = IsA(path, HashPath) ? sizeof(HashPath) : sizeof(MergePath);
+
+	Assert(IsA(path, HashPath) || IsA(path, MergePath));
+	return memcpy(palloc(size), path, size);
+}
+
+/* Offers these paths, and again those that were kept. */
+static void
+add_join_paths(PlannerInfo *root, RelOptInfo *joinrel, List *paths, List *partial)
+{
+	KeptPaths  *kept = kept_paths(root, joinrel);
+	ListCell   *lc;
+
+	if (kept != NULL)
+	{
+		foreach(lc, kept->paths)
+			add_path(joinrel, copy_join_path(lfirst(lc)));
+		foreach(lc, kept->partial)
+			add_partial_path(joinrel, copy_join_path(lfirst(lc)));
+		foreach(lc, paths)
+			kept->paths = lappend(kept->paths, copy_join_path(lfirst(lc)));
+		foreach(lc, partial)
+			kept->partial = lappend(kept->partial, copy_join_path(lfirst(lc)));
+	}
+	foreach(lc, paths)
+		add_path(joinrel, lfirst(lc));
+	foreach(lc, partial)
+		add_partial_path(joinrel, lfirst(lc));
+}
+
 static void
 log_choice(List *hashed, const Path *merged)
 {
@@ -241,7 +340,6 @@ plan_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptIn
 	List	   *hashed;
 	List	   *partial;
 	Path	   *merged = NULL;
-	ListCell   *lc;
 
 	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || outer == NULL || inner == NULL ||
 		Max(outer->rows, inner->rows) < gpusort_plan_grouping_min_rows)
@@ -253,12 +351,7 @@ plan_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptIn
 	if (merged != NULL && message_level_is_interesting(DEBUG1))
 		log_choice(hashed, merged);
 
-	foreach(lc, hashed)
-		add_path(joinrel, lfirst(lc));
-	foreach(lc, partial)
-		add_partial_path(joinrel, lfirst(lc));
-	if (merged != NULL)
-		add_path(joinrel, merged);
+	add_join_paths(root, joinrel, merged != NULL ? lappend(hashed, merged) : hashed, partial);
 }
 
 static void
