@@ -51,8 +51,26 @@ ANALYZE win;
 
 -- EXPLAIN
 EXPLAIN (COSTS OFF) SELECT id, rank() OVER (PARTITION BY k ORDER BY j DESC, id) FROM win;
-EXPLAIN (COSTS OFF) SELECT row_number() OVER () FROM (SELECT * FROM win ORDER BY k) s;
-EXPLAIN (COSTS OFF, FORMAT JSON) SELECT dense_rank() OVER (ORDER BY k) FROM win;
+-- PostgreSQL 18 and later show more of a WindowAgg and of any node
+CREATE FUNCTION window_plan_lines(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		IF line !~ '^ *Window:' THEN
+			RETURN NEXT line;
+		END IF;
+	END LOOP;
+END $$;
+CREATE FUNCTION window_plan_top(query text) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN (plan->0->'Plan') - '{Plans,Disabled}'::text[];
+END $$;
+SELECT window_plan_lines('SELECT row_number() OVER () FROM (SELECT * FROM win ORDER BY k) s');
+SELECT window_plan_top('SELECT dense_rank() OVER (ORDER BY k) FROM win');
 
 -- replaced: every function, with expressions around it, of columns of many types
 SELECT c.nodes, c.rows, c.result, q
