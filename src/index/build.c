@@ -433,6 +433,7 @@ index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **
 	MemoryContext old;
 	KeyColumn  *keys;
 	IndexBuildResult *result = NULL;
+	bool		built = false;
 
 	memset(&counters, 0, sizeof(counters));
 	if (heap->rd_tableam != GetHeapamTableAmRoutine())
@@ -452,16 +453,15 @@ index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **
 	keys = index_sort_keys(index, reason);
 	if (keys != NULL)
 	{
-		counters.route = INDEX_ROUTE_TUPLES;
-		if (!build(heap, index, info, keys))
-		{
-			counters.route = INDEX_ROUTE_NONE;
+		built = build(heap, index, info, keys);
+		if (!built)
 			*reason = "the keys are not unique";
-		}
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(cxt);
-	if (counters.route != INDEX_ROUTE_NONE)
+	/* an index expression may have built another index meanwhile, with its own counters */
+	counters.route = built ? INDEX_ROUTE_TUPLES : INDEX_ROUTE_NONE;
+	if (built)
 	{
 		result = palloc(sizeof(IndexBuildResult));
 		result->heap_tuples = counters.heap_rows;

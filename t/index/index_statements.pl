@@ -148,12 +148,26 @@ BEGIN
 	END IF;
 	RETURN i;
 END $$;
+CREATE FUNCTION try_unique() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	CREATE UNIQUE INDEX inner_same ON public.inner_t ((k * 0));
+EXCEPTION WHEN unique_violation THEN
+	NULL;
+END $$;
+CREATE FUNCTION violates(i int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+	IF i = 10 THEN
+		PERFORM public.try_unique();
+	END IF;
+	RETURN i;
+END $$;
 CREATE FUNCTION sets() RETURNS event_trigger LANGUAGE plpgsql AS $$
 BEGIN
 	SET max_parallel_maintenance_workers = 2;
 END $$;
 SQL
 is(session_built('CREATE INDEX n1 ON t (nested(id))'), 'inner_k ours, n1 ours', 'an index within an index');
+like(session_built('CREATE INDEX n3 ON t (violates(id))'), qr/n3 ours/, 'an index within which a unique index fails');
 is($session->query('SHOW max_parallel_maintenance_workers'), '0', 'the setting after that');
 $session->query('CREATE EVENT TRIGGER sets ON ddl_command_end EXECUTE FUNCTION sets()');
 is(session_built('CREATE INDEX n2 ON t (k, id)'), 'n2 ours', 'an event trigger sets the setting');
