@@ -93,6 +93,15 @@ FROM unnest('{at DESC,at,few DESC\, at DESC,few\, r DESC\, at,
 	few\, at DESC}'::text[]) keys, unnest('{1,2,3,10,40,70,90,120,1000}'::int[]) n GROUP BY keys ORDER BY keys;
 DROP TABLE ord_n;
 
+-- the wanted rows are NULLs for a while, which have no normalized key
+CREATE TABLE ord_nulls AS SELECT seq, CASE WHEN seq > 200 THEN 5000 - seq END AS k, 'text ' || r AS t,
+	CASE WHEN seq > 200 THEN 'text ' || 5000 - seq END AS tk FROM ord;
+SELECT keys, bool_and((check_sort(format('SELECT * FROM ord_nulls ORDER BY %s LIMIT %s', keys, n))).result = 'same')
+	AS same
+FROM unnest(ARRAY['k, t, seq', 'k DESC NULLS LAST, t, seq', 'tk, t, seq', 'tk COLLATE "C", seq']) keys,
+	unnest('{1,7,100,150,1000}'::int[]) n GROUP BY keys ORDER BY keys;
+DROP TABLE ord_nulls;
+
 DROP TABLE ord, ord_key, ord_value;
 DROP FUNCTION first_rows, comparisons;
 DROP OPERATOR CLASS ask_ops USING btree;

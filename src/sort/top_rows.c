@@ -672,8 +672,11 @@ top_rows_limit(const TopRows *top, uint64 *limit)
 	if (top->n < top->bound || !top->use_keys)
 		return false;
 	last = last_row(top);
+	/* a NULL has no key */
+	if (last->null)
+		return false;
 	*limit = last->key;
-	return !last->null;
+	return true;
 }
 
 uint32
