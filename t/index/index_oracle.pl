@@ -164,7 +164,7 @@ for my $round (1 .. $rounds)
 		# HOT chains, dead rows and holes that VACUUM has made
 		'UPDATE o SET pad = pad WHERE seq % 5 = 0; UPDATE o SET pad = pad WHERE seq % 10 = 0; DELETE FROM o WHERE '
 			. 'seq % 7 = 0',
-		'DELETE FROM o WHERE seq % 4 <> 0; VACUUM o; INSERT INTO o SELECT * FROM o WHERE seq % 8 = 0',
+		'DELETE FROM o WHERE seq % 4 <> 0 AND seq > 1; VACUUM o; INSERT INTO o SELECT * FROM o WHERE seq % 8 = 0',
 		'BEGIN; INSERT INTO o SELECT * FROM o; DELETE FROM o WHERE seq % 2 = 0; UPDATE o SET pad = pad; ROLLBACK');
 	my $prepare = join ";\n", 'DROP TABLE IF EXISTS o', sprintf('SELECT setseed(%.6f)', rand),
 	  "CREATE " . pick('', '', 'TEMP ', 'UNLOGGED ') . 'TABLE o (seq int, '
