@@ -34,6 +34,12 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+/*
+ * A merge join of our sorts is offered if it costs at most this share of the best other path:
+ * the models err by as much where both are close.
+ */
+#define SORTED_JOIN_MOST	0.9
+
 /* Bytes of a bucket array for each row of a hash table. */
 #define BUCKET_BYTES	12
 
@@ -312,23 +318,21 @@ add_join_paths(PlannerInfo *root, RelOptInfo *joinrel, List *paths, List *partia
 		add_partial_path(joinrel, lfirst(lc));
 }
 
-static void
-log_choice(List *hashed, const Path *merged)
+/* The least cost of these paths; negative if there is none. */
+static Cost
+least_cost(List *paths)
 {
 	Cost		best = -1;
 	ListCell   *lc;
 
-	foreach(lc, hashed)
+	foreach(lc, paths)
 	{
 		const Path *path = lfirst(lc);
 
 		if (best < 0 || path->total_cost < best)
 			best = path->total_cost;
 	}
-	if (best >= 0)
-		ereport(DEBUG1,
-				(errmsg_internal("gpusort: join is cheaper by %s: sorted %.0f, hashed %.0f",
-								 merged->total_cost < best ? "sorting" : "hashing", merged->total_cost, best)));
+	return best;
 }
 
 static void
@@ -340,6 +344,7 @@ plan_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptIn
 	List	   *hashed;
 	List	   *partial;
 	Path	   *merged = NULL;
+	Cost		best;
 
 	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || outer == NULL || inner == NULL ||
 		Max(outer->rows, inner->rows) < gpusort_plan_grouping_min_rows)
@@ -348,8 +353,18 @@ plan_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptIn
 	partial = take_hash_joins(&joinrel->partial_pathlist, outerrel, innerrel, compat_plain_jointype(jointype));
 	if (outer->param_info == NULL && inner->param_info == NULL && can_merge(joinrel, jointype, extra))
 		merged = merge_join(root, joinrel, outerrel, innerrel, jointype, extra);
-	if (merged != NULL && message_level_is_interesting(DEBUG1))
-		log_choice(hashed, merged);
+	/* the paths of earlier pairs have their true costs */
+	best = least_cost(list_concat_copy(hashed, joinrel->pathlist));
+	if (merged != NULL && best >= 0)
+	{
+		bool		sorts = merged->total_cost < best * SORTED_JOIN_MOST;
+
+		ereport(DEBUG1,
+				(errmsg_internal("gpusort: join is cheaper by %s: sorted %.0f, else %.0f",
+								 sorts ? "sorting" : "hashing", merged->total_cost, best)));
+		if (!sorts)
+			merged = NULL;
+	}
 
 	add_join_paths(root, joinrel, merged != NULL ? lappend(hashed, merged) : hashed, partial);
 }
