@@ -22,7 +22,6 @@ typedef struct HeapRead
 {
 	double		live;			/* live heap tuples, for pg_class.reltuples */
 	double		rows;			/* rows that were put to the sorter */
-	bool		dead;			/* some of these rows have ROW_DEAD */
 	bool		by_page;		/* pages were read directly */
 } HeapRead;
 

@@ -188,10 +188,7 @@ collect_row(HeapReader *reader, const ItemPointerData *tid, Datum *values, bool 
 	reader->space_used += row_writer_write(reader->writer, values, isnull, reader->space + row->at);
 	row_set_tid(reader->space + row->at, tid);
 	if (!live)
-	{
 		((MinimalTuple) (reader->space + row->at))->t_infomask2 |= ROW_DEAD;
-		reader->read->dead = true;
-	}
 	reader->ordered &= reader->nrows == 0 || row[-1].offset < row->offset;
 	reader->nrows++;
 	MemoryContextSwitchTo(old);
@@ -259,7 +256,7 @@ prepare_pages(HeapReader *reader)
 	const KeyBuffer *keybuf = sorter_key_buffer(reader->sorter);
 	AttrNumber	atts[INDEX_MAX_KEYS];
 
-	if (reader->heap->rd_tableam != GetHeapamTableAmRoutine() || reader->info->ii_Predicate != NIL ||
+	if (reader->info->ii_Predicate != NIL ||
 		(reader->snapshot != SnapshotAny && IsolationIsSerializable()))
 		return false;
 	for (int i = 0; i < reader->desc->natts; i++)

@@ -1,6 +1,6 @@
 /*
  * grouping.c
- *	  DISTINCT, GROUP BY, set operations and windows over sorts, at true costs.
+ *	  DISTINCT, GROUP BY and set operations over sorts, at true costs.
  *
  * PostgreSQL offers a hash-based path and one above a Sort, and compares them by costs
  * that count operators.  Our sorts are faster than that, and hash tables beyond the
@@ -17,8 +17,8 @@
  * The costs of a path's subpaths stay as PostgreSQL has set them, because several paths
  * may share them: EXPLAIN shows the new cost in the topmost node of the grouping only.
  *
- * A sorted path is made of ordinary Sort, Gather Merge, Agg, Group, Unique, SetOp and
- * WindowAgg paths.  replace.c replaces the Sorts in the finished plan.
+ * A sorted path is made of ordinary Sort, Gather Merge, Agg, Group, Unique and SetOp
+ * paths.  replace.c replaces the Sorts in the finished plan.
  *
  * gpusort.plan_grouping = off leaves the paths as PostgreSQL makes them.
  */
@@ -255,8 +255,6 @@ path_input(const Grouping *grouping, const Path *path)
 			return ((const AggPath *) path)->subpath;
 		case T_GroupPath:
 			return ((const GroupPath *) path)->subpath;
-		case T_WindowAggPath:
-			return ((const WindowAggPath *) path)->subpath;
 		default:
 			return NULL;
 	}
