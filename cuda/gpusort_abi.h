@@ -66,8 +66,8 @@ typedef enum GpusortStatus
 	GPUSORT_UNSUPPORTED = 18,	/* the algorithm cannot sort this problem */
 
 	/* from 32 on: a fault; outputs are undefined */
-	GPUSORT_CUDA_ERROR = 32,	/* a CUDA call or a kernel failed: cuda_error is
-								 * set; the context may be unusable, so the
+	GPUSORT_CUDA_ERROR = 32,	/* a CUDA call or a kernel failed: cuda_error
+								 * is set; the context may be unusable, so the
 								 * caller must destroy it */
 	GPUSORT_BAD_CALL = 33,		/* the caller's arguments contradict each
 								 * other */
@@ -94,8 +94,7 @@ typedef struct GpusortError
 	int32_t		status;			/* the GpusortStatus that was returned */
 	int32_t		cuda_error;		/* cudaError_t; 0: no CUDA call failed */
 	int32_t		line;			/* line of the library's source */
-	char		file[60];		/* name of that source file, without
-								 * directory */
+	char		file[60];		/* name of that source file, without directory */
 	char		message[184];	/* for people; not empty unless GPUSORT_OK */
 } GpusortError;
 
@@ -110,19 +109,19 @@ typedef struct GpusortDeviceInfo
 	int32_t		index;			/* the device's number for context_create */
 	int32_t		usable;			/* 1: contexts can be made; 0: see why_not */
 	char		name[64];		/* product name */
-	char		pci_bus_id[32];	/* domain:bus:device.function, hexadecimal */
-	char		why_not[96];	/* reason why the device is unusable, or
-								 * empty */
+	char		pci_bus_id[32]; /* domain:bus:device.function, hexadecimal */
+	char		why_not[96];	/* reason why the device is unusable, or empty */
 	uint64_t	memory_total;	/* bytes of device memory */
-	uint64_t	memory_free;	/* free bytes of it; 0: not known without making
-								 * a context */
+	uint64_t	memory_free;	/* free bytes of it; 0: not known without
+								 * making a context */
 	uint64_t	l2_bytes;		/* bytes of the level 2 cache */
 	int32_t		compute_major;	/* compute capability, as in 9.0 */
 	int32_t		compute_minor;
 	int32_t		multiprocessors;	/* number of streaming multiprocessors */
 	int32_t		copy_engines;	/* 2: copies in both directions overlap */
-	int32_t		driver_version; /* 1000 * major + 10 * minor of the CUDA version
-								 * that the driver supports; 0: fake device */
+	int32_t		driver_version; /* 1000 * major + 10 * minor of the CUDA
+								 * version that the driver supports; 0: fake
+								 * device */
 	int32_t		runtime_version;	/* the same of the CUDA runtime in the
 									 * library */
 } GpusortDeviceInfo;
@@ -131,8 +130,9 @@ typedef struct GpusortDeviceInfo
 typedef struct GpusortMemory
 {
 	uint64_t	budget;			/* upper bound of used + kept: the limit given
-								 * to context_create, or less if other programs
-								 * leave less; changes with each query */
+								 * to context_create, or less if other
+								 * programs leave less; changes with each
+								 * query */
 	uint64_t	used;			/* blocks that device_alloc returned */
 	uint64_t	kept;			/* freed blocks kept for later allocations;
 								 * device_trim returns them to the device */
@@ -187,8 +187,8 @@ typedef struct GpusortProblem
 								 * GPUSORT_OUT_RIDS */
 	int32_t		key_width;		/* bits of a key: 32 (uint32_t), 64 (uint64_t)
 								 * or 128 (GpusortKey128) */
-	int32_t		begin_bit;		/* lowest bit that orders;
-								 * 0 <= begin_bit < end_bit <= key_width */
+	int32_t		begin_bit;		/* lowest bit that orders; 0 <= begin_bit <
+								 * end_bit <= key_width */
 	int32_t		end_bit;		/* one above the highest bit that orders */
 	uint32_t	facts;			/* GPUSORT_FACT_* and GPUSORT_MAY_* */
 	uint32_t	output;			/* GPUSORT_OUT_*, at least one of them */
@@ -267,14 +267,14 @@ typedef struct GpusortAlgorithm
 typedef enum GpusortDistribution
 {
 	GPUSORT_KEYS_UNIFORM,		/* equal density over the range */
-	GPUSORT_KEYS_FREQUENT,		/* some values are frequent; the other keys, if
-								 * any, are uniform */
+	GPUSORT_KEYS_FREQUENT,		/* some values are frequent; the other keys,
+								 * if any, are uniform */
 	GPUSORT_KEYS_SKEWED,		/* uniform between neighbouring quantiles of a
 								 * sample */
 	GPUSORT_KEYS_CLUSTERED,		/* clustered at any scale, or many values
 								 * repeat */
-	GPUSORT_KEYS_LONG_PREFIX	/* clustered, and many keys differ only in their
-								 * low bits */
+	GPUSORT_KEYS_LONG_PREFIX	/* clustered, and many keys differ only in
+								 * their low bits */
 } GpusortDistribution;
 
 #define GPUSORT_DISTRIBUTIONS			5
@@ -286,16 +286,16 @@ typedef enum GpusortDistribution
 typedef struct GpusortCosts
 {
 	/*
-	 * Curves of sorts with row ids.  gpu_merge compares keys, so that its time
-	 * does not depend on the distribution.
+	 * Curves of sorts with row ids.  gpu_merge compares keys, so that its
+	 * time does not depend on the distribution.
 	 */
 	double		radix[GPUSORT_DISTRIBUTIONS][3][GPUSORT_COST_POINTS];
 	double		merge[3][GPUSORT_COST_POINTS];
 	double		bucket[GPUSORT_DISTRIBUTIONS][3][GPUSORT_COST_POINTS];
 
 	/*
-	 * gpu_counting with row ids, 32-bit keys, by ordering bits: up to 8, up to
-	 * 16, more.
+	 * gpu_counting with row ids, 32-bit keys, by ordering bits: up to 8, up
+	 * to 16, more.
 	 */
 	double		counting_rids[3][GPUSORT_COST_POINTS];
 
@@ -316,8 +316,8 @@ typedef struct GpusortCosts
 	/*
 	 * gpu_radix over fewer than all key bits: the share of its time that does
 	 * not depend on the number of passes, and the number of 8-bit passes over
-	 * all key bits.  That number holds from radix_passes_from keys on; smaller
-	 * sorts take key width / 8 passes.
+	 * all key bits.  That number holds from radix_passes_from keys on;
+	 * smaller sorts take key width / 8 passes.
 	 */
 	double		radix_fixed[3];
 	double		radix_passes[GPUSORT_DISTRIBUTIONS][3];
@@ -335,8 +335,8 @@ typedef struct GpusortCosts
 
 	/*
 	 * Limits of the algorithms that count values (gpu_counting, gpu_onehot,
-	 * gpu_hp*): the number of possible key values is at most values_always, or
-	 * at most values_per_key * n.  gpu_onehot also limits the keys and the
+	 * gpu_hp*): the number of possible key values is at most values_always,
+	 * or at most values_per_key * n.  gpu_onehot also limits the keys and the
 	 * 32-bit words of its matrix.
 	 */
 	uint64_t	values_always;
@@ -413,8 +413,7 @@ typedef struct GpusortGather
 	void	   *scratch;		/* device: working memory of gather_plan */
 	uint64_t	scratch_bytes;	/* size of scratch, at least that from
 								 * gather_scratch */
-	const volatile int32_t *cancel; /* cancel flag or NULL; see
-									 * GpusortProblem */
+	const volatile int32_t *cancel; /* cancel flag or NULL; see GpusortProblem */
 } GpusortGather;
 
 /* ------------------------------------------------------------------------
@@ -442,11 +441,12 @@ typedef struct GpusortCudaApi
 
 	/*
 	 * context_create makes a context on a device.  memory_budget limits the
-	 * context's device memory in bytes; 0: all that is free at the time of each
-	 * allocation, less a reserve for other programs.
+	 * context's device memory in bytes; 0: all that is free at the time of
+	 * each allocation, less a reserve for other programs.
 	 *
-	 * context_destroy waits for the streams of the context and frees everything
-	 * that was made with it, also after a CUDA error.  ctx may be NULL.
+	 * context_destroy waits for the streams of the context and frees
+	 * everything that was made with it, also after a CUDA error.  ctx may be
+	 * NULL.
 	 */
 	GpusortStatus (*context_create) (int32_t device, uint64_t memory_budget,
 									 GpusortContext **out, GpusortError *err);
@@ -456,13 +456,15 @@ typedef struct GpusortCudaApi
 	 * device_alloc returns a 256-byte aligned block of device memory.
 	 * GPUSORT_NO_MEMORY: the block exceeds the budget, or the device is full.
 	 *
-	 * device_free keeps the block for later allocations.  It does not wait: no
-	 * work that uses the block may be running.  Other pointers are ignored.
+	 * device_free keeps the block for later allocations.  It does not wait:
+	 * no work that uses the block may be running.  Other pointers are
+	 * ignored.
 	 *
 	 * device_trim returns all kept blocks to the device.
 	 *
-	 * device_memory reports the context's figures.  look 1: computes the budget
-	 * anew from the free memory of the device; 0: reports the last budget.
+	 * device_memory reports the context's figures.  look 1: computes the
+	 * budget anew from the free memory of the device; 0: reports the last
+	 * budget.
 	 */
 	GpusortStatus (*device_alloc) (GpusortContext *ctx, uint64_t bytes,
 								   void **out, GpusortError *err);
@@ -472,8 +474,8 @@ typedef struct GpusortCudaApi
 
 	/*
 	 * Pinned host memory, which copies use at full speed and asynchronously:
-	 * host_alloc allocates it; host_register pins memory of the caller, shared
-	 * memory for instance, until host_unregister.
+	 * host_alloc allocates it; host_register pins memory of the caller,
+	 * shared memory for instance, until host_unregister.
 	 */
 	GpusortStatus (*host_alloc) (GpusortContext *ctx, uint64_t bytes,
 								 void **out, GpusortError *err);
@@ -485,8 +487,8 @@ typedef struct GpusortCudaApi
 	/*
 	 * Streams.  stream_poll returns GPUSORT_OK when all work of the stream is
 	 * done, GPUSORT_NOT_READY before.  stream_wait blocks until then.  Both
-	 * return the error of earlier asynchronous work.  stream_destroy waits for
-	 * the work; stream may be NULL.
+	 * return the error of earlier asynchronous work.  stream_destroy waits
+	 * for the work; stream may be NULL.
 	 */
 	GpusortStatus (*stream_create) (GpusortContext *ctx, GpusortStream **out,
 									GpusortError *err);
@@ -540,8 +542,8 @@ typedef struct GpusortCudaApi
 	void		(*costs) (const GpusortContext *ctx, GpusortCosts *out);
 
 	/*
-	 * Checks a problem, whose arrays and scratch need not be set yet, and sets
-	 * *bytes to the scratch that the algorithm needs for it.
+	 * Checks a problem, whose arrays and scratch need not be set yet, and
+	 * sets *bytes to the scratch that the algorithm needs for it.
 	 * GPUSORT_UNSUPPORTED: the algorithm cannot sort it; *why is then a few
 	 * static words, else NULL.  why may be NULL.
 	 *
@@ -566,12 +568,12 @@ typedef struct GpusortCudaApi
 	 * gather_scratch sets *bytes to the scratch that gather_plan needs.
 	 *
 	 * gather_plan fills out_offset, chunk_row and *chunks, the number of
-	 * chunks.  It blocks until the stream's work is done.  GPUSORT_UNSUPPORTED:
-	 * a row is longer than chunk_units, or the rows need more than max_chunks
-	 * chunks.
+	 * chunks.  It blocks until the stream's work is done.
+	 * GPUSORT_UNSUPPORTED: a row is longer than chunk_units, or the rows need
+	 * more than max_chunks chunks.
 	 *
-	 * gather_rows, asynchronous, writes the sorted rows [first, last) to device
-	 * memory, from dst on.
+	 * gather_rows, asynchronous, writes the sorted rows [first, last) to
+	 * device memory, from dst on.
 	 */
 	GpusortStatus (*gather_scratch) (GpusortContext *ctx, const GpusortGather *gather,
 									 uint64_t *bytes, GpusortError *err);

@@ -123,9 +123,9 @@ void
 gpusort_settings_init(void)
 {
 	/*
-	 * Context of the settings with which the service starts.  A session that loads the
-	 * library later has no service.  It defines these settings all the same, so that
-	 * they may stand in a configuration file.
+	 * Context of the settings with which the service starts.  A session that
+	 * loads the library later has no service.  It defines these settings all
+	 * the same, so that they may stand in a configuration file.
 	 */
 	GucContext	server_start = process_shared_preload_libraries_in_progress ?
 		PGC_POSTMASTER : PGC_SIGHUP;

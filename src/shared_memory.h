@@ -11,8 +11,10 @@ typedef struct SharedMemory
 {
 	const char *name;
 	Size		(*size) (void); /* called after all settings are known */
-	void		(*start) (void *memory, bool found);	/* found: already initialized */
-	bool		lock;			/* also request the lock GetNamedLWLockTranche(name) */
+	void		(*start) (void *memory, bool found);	/* found: already
+														 * initialized */
+	bool		lock;			/* also request the lock
+								 * GetNamedLWLockTranche(name) */
 } SharedMemory;
 
 /*

@@ -17,7 +17,8 @@ typedef struct SortCase
 {
 	SortRecFormat format;
 	size_t		n;
-	int			begin_bit;		/* as in SortProblem; a packed record's rid has begin_bit bits */
+	int			begin_bit;		/* as in SortProblem; a packed record's rid
+								 * has begin_bit bits */
 	int			end_bit;
 	bool		rids_ascending; /* rid i is i, else a permutation of that */
 } SortCase;
@@ -25,7 +26,8 @@ typedef struct SortCase
 /* What a sorted output must satisfy, beyond ascending keys. */
 typedef enum CaseCheck
 {
-	CASE_STABLE,				/* equal keys in input order, every record there */
+	CASE_STABLE,				/* equal keys in input order, every record
+								 * there */
 	CASE_ORDER,					/* every record there */
 	CASE_KEYS					/* every key there; rids do not matter */
 } CaseCheck;

@@ -58,7 +58,7 @@ uniform(uint64_t *state, unsigned bits)
 static double
 unit(uint64_t *state)
 {
-	return (double) (next(state) >> 11) * 0x1p-53;
+	return (double) (next(state) >> 11) * ldexp(1, -53);
 }
 
 /* The fraction f in [0, 1) of the range of keys; low bits are filled at random. */
@@ -72,7 +72,7 @@ fraction(double f, uint64_t *state, unsigned bits)
 	if (f < 0)
 		f = 0;
 	if (f >= 1)
-		f = 1 - 0x1p-53;
+		f = 1 - ldexp(1, -53);
 	top = (uint64_t) ldexp(f, (int) word);
 	if (word > 53)
 		top |= next(state) & ((UINT64_C(1) << (word - 53)) - 1);
@@ -164,7 +164,10 @@ distribution_generate(const char *name, unsigned bits, size_t n, uint64_t seed,
 	else if (strcmp(name, "zipf") == 0)
 		for (size_t i = 0; i < n; i++)
 		{
-			/* rank r in 1 .. n with density 1/r: the inverse of log(r)/log(n + 1) */
+			/*
+			 * rank r in 1 .. n with density 1/r: the inverse of log(r)/log(n
+			 * + 1)
+			 */
 			uint64_t	rank = (uint64_t) exp(unit(&s) * log((double) n + 1));
 			DistKey		k;
 

@@ -153,7 +153,10 @@ by_streams(int k)
 	{
 		size_t		from = n / k * s;
 
-		streams[s] = (Stream) {rows + from * ROW, keys + from, n / k};
+		streams[s] = (Stream)
+		{
+			rows + from * ROW, keys + from, n / k
+		};
 		/* sorted, of random distances */
 		for (size_t i = 0, key = 0; i < n / k; i++)
 			keys[from + i] = key += next_random(&x) >> 32;

@@ -31,10 +31,14 @@ static const char *const spread_names[GPUSORT_DISTRIBUTIONS] = {
 };
 
 /* The CSV's columns of times. */
-enum {CUB_RADIX, CUB_MERGE, RADIX, BUCKET, MERGE, TIMES};
+enum
+{
+	CUB_RADIX, CUB_MERGE, RADIX, BUCKET, MERGE,
+				TIMES
+};
 
 static const AlgorithmId time_of[TIMES] = {
-	[RADIX] = ALGORITHM_GPU_RADIX, [BUCKET] = ALGORITHM_GPU_BUCKET, [MERGE] = ALGORITHM_GPU_MERGE
+	[RADIX] = ALGORITHM_GPU_RADIX,[BUCKET] = ALGORITHM_GPU_BUCKET,[MERGE] = ALGORITHM_GPU_MERGE
 };
 
 typedef struct Cell
@@ -50,7 +54,8 @@ typedef struct Totals
 	int			cells;
 	int			below;			/* chosen, below ENOUGH of CUB's */
 	int			best_below;		/* ... the best of ours is */
-	int			not_best;		/* chosen takes more than 1 / ENOUGH of the best's */
+	int			not_best;		/* chosen takes more than 1 / ENOUGH of the
+								 * best's */
 	double		log_ratio;
 } Totals;
 

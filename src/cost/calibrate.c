@@ -287,7 +287,10 @@ model_calibrate(RouteModel *model, void *workspace, size_t size,
 	cal.interrupted_arg = arg;
 	cal.status = SORT_OK;
 
-	/* huge pages, as sorts have them; the first touch must not count as a kernel's time */
+	/*
+	 * huge pages, as sorts have them; the first touch must not count as a
+	 * kernel's time
+	 */
 #ifdef MADV_HUGEPAGE
 	{
 		const uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);

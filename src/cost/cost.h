@@ -45,16 +45,21 @@
 /* The keys as a GPU would receive them. */
 typedef struct RouteGpu
 {
-	int			key_width;		/* bits: 32, 64, 128; 0: no GPU can take the keys */
-	const char *why_not;		/* why key_width is 0 although the device is ready */
+	int			key_width;		/* bits: 32, 64, 128; 0: no GPU can take the
+								 * keys */
+	const char *why_not;		/* why key_width is 0 although the device is
+								 * ready */
 	int			key_bits;		/* significant bits, from bit 0 */
 	bool		keys_only;		/* keys travel without rids */
 	bool		keys_back;		/* sorted keys are copied back */
 	bool		distinct;		/* no two keys are equal */
 	GpusortDistribution key_distribution;	/* from gpu_sample_look() */
-	unsigned	algorithms;		/* algorithms of the library: a bit per AlgorithmId */
-	const GpusortCosts *costs;	/* cost curves of the library; set if key_width is */
-	const struct GpuFactors *factors;	/* corrections of the costs; NULL: none */
+	unsigned	algorithms;		/* algorithms of the library: a bit per
+								 * AlgorithmId */
+	const GpusortCosts *costs;	/* cost curves of the library; set if
+								 * key_width is */
+	const struct GpuFactors *factors;	/* corrections of the costs; NULL:
+										 * none */
 } RouteGpu;
 
 typedef struct RouteFacts
@@ -67,8 +72,10 @@ typedef struct RouteFacts
 	bool		rids_ascending; /* as in SortProblem */
 
 	/* The keys */
-	uint64_t	key_range;		/* largest - smallest + 1, saturating; 0: unknown */
-	uint64_t	distinct;		/* estimate of distinct keys; 0: unknown or many */
+	uint64_t	key_range;		/* largest - smallest + 1, saturating; 0:
+								 * unknown */
+	uint64_t	distinct;		/* estimate of distinct keys; 0: unknown or
+								 * many */
 
 	/*
 	 * Presortedness, counted over neighbours during ingest.  No descent:
@@ -80,7 +87,8 @@ typedef struct RouteFacts
 	bool		scattered;		/* few descents, but the runs overlap */
 
 	/* Use of the result.  Only gpusort_route_reason() reads these. */
-	bool		inexact;		/* ties of equal keys are resolved by comparison */
+	bool		inexact;		/* ties of equal keys are resolved by
+								 * comparison */
 	size_t		bound;			/* first rows wanted; 0: all */
 
 	/* Resources */
@@ -97,7 +105,8 @@ typedef struct RoutePrediction
 {
 	const Algorithm *algorithm;
 	double		us;				/* predicted time; < 0: cannot be chosen */
-	size_t		scratch;		/* bytes of host or device memory; 0: not applicable */
+	size_t		scratch;		/* bytes of host or device memory; 0: not
+								 * applicable */
 	const char *why_not;		/* why it cannot be chosen; NULL: it can */
 } RoutePrediction;
 
@@ -106,8 +115,8 @@ typedef struct RouteDecision
 	const Algorithm *algorithm; /* NULL: nothing fits facts->memory */
 	double		predicted_us;	/* 0: not modelled (tiny or sorted input) */
 	double		cpu_us;			/* predicted time of the best CPU kernel */
-	const char *forced_why_not; /* why facts->forced cannot run; NULL: it runs, or
-								 * none is forced */
+	const char *forced_why_not; /* why facts->forced cannot run; NULL: it
+								 * runs, or none is forced */
 } RouteDecision;
 
 /*
@@ -149,7 +158,8 @@ extern void gpusort_route_display_name(const char *name, char *buf, size_t size)
 typedef enum SampleOrder
 {
 	SAMPLE_RANDOM,				/* uniform over all key bits */
-	SAMPLE_UNIQUE,				/* equidistant and shuffled; distinct if the bits allow */
+	SAMPLE_UNIQUE,				/* equidistant and shuffled; distinct if the
+								 * bits allow */
 	SAMPLE_REPEATED,			/* uniform over 100 random values */
 	SAMPLE_SORTED,				/* equidistant, ascending */
 	SAMPLE_REVERSED,			/* descending */
@@ -227,9 +237,10 @@ typedef enum ModelCurve
 	MODEL_COUNTING_24 = 11,
 	MODEL_MERGE = 12,			/* cpu_merge + format */
 	MODEL_REVERSED = 15,		/* presorted + format, descending input */
-	MODEL_RUNS = 18,			/* presorted + format, one merge pass over few runs */
-	MODEL_NEARLY = 21,			/* presorted + format, nearly sorted input, without
-								 * MODEL_DROP_NS */
+	MODEL_RUNS = 18,			/* presorted + format, one merge pass over few
+								 * runs */
+	MODEL_NEARLY = 21,			/* presorted + format, nearly sorted input,
+								 * without MODEL_DROP_NS */
 	MODEL_CURVES = 24
 } ModelCurve;
 
@@ -325,7 +336,8 @@ clamp_double(double x, double low, double high)
 typedef struct Factor
 {
 	double		log;			/* natural logarithm of the factor */
-	double		measured;		/* logarithm of the measurement, if is_measured */
+	double		measured;		/* logarithm of the measurement, if
+								 * is_measured */
 	bool		is_measured;
 	uint32_t	jobs;			/* jobs that moved it */
 	int64_t		seen;			/* time of the last such job, in seconds */
@@ -334,12 +346,13 @@ typedef struct Factor
 /* Learning rule of a kind of factor. */
 typedef struct FactorRule
 {
-	double		first_share;	/* share of the deviation that the first job adds */
+	double		first_share;	/* share of the deviation that the first job
+								 * adds */
 	double		least_share;	/* lower limit of the share of later jobs */
 	double		off_above;		/* upper clamp of observed / expected time */
 	double		off_below;		/* lower clamp of observed / expected time */
-	double		fade_s;			/* half-life of the part above the measurement, in
-								 * seconds without a job */
+	double		fade_s;			/* half-life of the part above the
+								 * measurement, in seconds without a job */
 } FactorRule;
 
 static inline bool
@@ -461,7 +474,8 @@ typedef struct GpuSampleScratch
 typedef struct GpuSampleSeen
 {
 	GpusortDistribution key_distribution;
-	double		repeated;		/* share of the sample's keys that occur more than once */
+	double		repeated;		/* share of the sample's keys that occur more
+								 * than once */
 } GpuSampleSeen;
 
 static inline void
@@ -529,8 +543,8 @@ typedef enum GpuPart
 typedef struct GpuLearned
 {
 	Factor		part[GPU_PARTS];
-	double		load;			/* relative slowdown of a job per concurrent job: 1 is
-								 * twice as long */
+	double		load;			/* relative slowdown of a job per concurrent
+								 * job: 1 is twice as long */
 	uint32_t	load_jobs;		/* jobs that taught load */
 	uint64_t	jobs;			/* jobs that taught */
 } GpuLearned;
@@ -539,7 +553,8 @@ typedef struct GpuLearned
 typedef struct GpuFactors
 {
 	double		log[GPU_PARTS];
-	double		busy;			/* present slowdown of copies and sorts; 1: none */
+	double		busy;			/* present slowdown of copies and sorts; 1:
+								 * none */
 	uint64_t	jobs;			/* jobs that taught */
 } GpuFactors;
 
@@ -550,7 +565,8 @@ typedef enum GpuTerm
 	GPU_TERM_UP,
 	GPU_TERM_SORT,
 	GPU_TERM_DOWN,
-	GPU_TERM_HOST,				/* the host copies rids to and from pinned chunks */
+	GPU_TERM_HOST,				/* the host copies rids to and from pinned
+								 * chunks */
 	GPU_TERMS
 } GpuTerm;
 
@@ -665,15 +681,20 @@ typedef struct GpuRowsFacts
 	double		rows;			/* expected rows of the sort */
 	double		rows_here;		/* rows in the host's memory already */
 	double		row_bytes;
-	double		key_cost;		/* bytes per row that the CPU sort needs for keys */
+	double		key_cost;		/* bytes per row that the CPU sort needs for
+								 * keys */
 	double		memory;			/* memory limit of the CPU sort, in bytes */
 	bool		ordered;		/* the rows so far ascend or descend */
-	bool		resolver;		/* equal keys may be different rows: ties are resolved */
+	bool		resolver;		/* equal keys may be different rows: ties are
+								 * resolved */
 	double		repeated;		/* share of the rows whose key repeats often */
 	double		cpu_sort_us;	/* predicted time of the CPU sort of the keys */
-	double		gpu_sort_us;	/* predicted time of the GPU sort, with transfers */
-	double		up_ns;			/* per byte to the device; 0: the built-in constants hold */
-	double		down_ns;		/* per byte back; 0: the built-in constants hold */
+	double		gpu_sort_us;	/* predicted time of the GPU sort, with
+								 * transfers */
+	double		up_ns;			/* per byte to the device; 0: the built-in
+								 * constants hold */
+	double		down_ns;		/* per byte back; 0: the built-in constants
+								 * hold */
 	double		device_bytes;	/* device memory that the rows need */
 	double		device_memory;	/* available memory of one device; 0: enough */
 	double		all_memory;		/* available memory of all devices */

@@ -129,7 +129,8 @@ slices_uniform(const uint64_t *keys, size_t n)
 static bool
 gaps_clustered(const SortRec64 *recs, size_t n)
 {
-	uint64_t	last[2] = {0};	/* the two previous keys; equal keys count once */
+	uint64_t	last[2] = {0};	/* the two previous keys; equal keys count
+								 * once */
 	size_t		found = 0;
 	size_t		next_to = 0;
 
@@ -172,7 +173,8 @@ gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
 {
 	GpuSampleScratch scratch;
 	uint64_t	keys[2 * GPU_SAMPLE_PAIRS];
-	uint64_t	infrequent[2 * GPU_SAMPLE_PAIRS];	/* keys without frequent values */
+	uint64_t	infrequent[2 * GPU_SAMPLE_PAIRS];	/* keys without frequent
+													 * values */
 	const SortRec64 *recs = sort_sample(sample, &scratch);
 	size_t		n = sample->n;
 	size_t		ninfrequent = 0;

@@ -289,8 +289,10 @@ typedef struct CpuShared
 {
 	LWLock	   *lock;
 	bool		changed;		/* changed since the last cpu_take_changed() */
-	uint64		model;			/* version of the constants it belongs to; 0: none */
-	unsigned	times;			/* CpuMeasured.times of the measurement taken in */
+	uint64		model;			/* version of the constants it belongs to; 0:
+								 * none */
+	unsigned	times;			/* CpuMeasured.times of the measurement taken
+								 * in */
 	CpuLearned	learned;
 } CpuShared;
 
@@ -602,7 +604,11 @@ gpusort_learn_save(bool at_once)
 	last = now;
 	initStringInfo(&text);
 	format_all(&text);
-	/* the supervisor watches the device process, so it does not wait for the disk */
+
+	/*
+	 * the supervisor watches the device process, so it does not wait for the
+	 * disk
+	 */
 	(void) write_text(LEARN_FILE, text.data, text.len, at_once, LOG);
 	pfree(text.data);
 }

@@ -59,8 +59,8 @@ typedef struct LearnDevice
 	uint64		memory;			/* total bytes */
 	const GpusortCosts *costs;
 	const volatile DeviceMeasured *measured;
-	const volatile uint32 *measurements;	/* sequence number of measured; odd: being
-											 * written, 0: none */
+	const volatile uint32 *measurements;	/* sequence number of measured;
+											 * odd: being written, 0: none */
 } LearnDevice;
 
 /* Requests shared memory for the correction factors, while libraries are preloaded. */

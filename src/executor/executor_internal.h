@@ -30,8 +30,10 @@ typedef struct PageSource
 	PlanState  *scan_plan;		/* the plan node that returned the last row */
 	int			single_rows;	/* rows that scan_plan returned in slots */
 	bool		examined;		/* scan and computed are set for scan_plan */
-	struct PageScan *scan;		/* scan_plan's rows are columns of its tuples; or NULL */
-	struct ComputedScan *computed;	/* scan_plan's rows have expressions; or NULL */
+	struct PageScan *scan;		/* scan_plan's rows are columns of its tuples;
+								 * or NULL */
+	struct ComputedScan *computed;	/* scan_plan's rows have expressions; or
+									 * NULL */
 } PageSource;
 
 extern void page_source_init(PageSource *source, PlanState *plan);
@@ -61,7 +63,8 @@ typedef struct GpuSortState
 	CustomScanState css;
 	KeyColumn  *keys;
 	int			nkeys;
-	bool		random_access;	/* the parent may rewind, mark or read backward */
+	bool		random_access;	/* the parent may rewind, mark or read
+								 * backward */
 	bool		keys_only;		/* rows are made of their normalized keys */
 	bool		sort_done;
 	size_t		bound;			/* rows wanted of the last sort; 0: all */
@@ -92,16 +95,19 @@ typedef struct PartialSortState
 	SortSpec	spec;
 
 	Exchange   *exchange;		/* NULL: no workers, or the node was shut down */
-	int			ring;			/* number of this worker's ring; -1 in the leader */
+	int			ring;			/* number of this worker's ring; -1 in the
+								 * leader */
 
 	/* leader only */
-	bool		leader_participation;	/* parallel_leader_participation before the launch */
+	bool		leader_participation;	/* parallel_leader_participation
+										 * before the launch */
 	DeviceProducer producer;	/* the job to which all participants send rows */
 	Sink	   *device_sink;	/* sink of that job in sorter; NULL: no job */
 	Sorter	   *share_sorter;	/* sends the leader's own rows to that job */
 
 	/* for EXPLAIN, after shutdown */
-	int			nreports;		/* planned workers + 1; 0: there was no exchange */
+	int			nreports;		/* planned workers + 1; 0: there was no
+								 * exchange */
 	ParticipantReport *reports; /* by ring; the leader's is the last */
 } PartialSortState;
 
@@ -165,7 +171,8 @@ typedef struct ParallelSortState
 	BlockMerge *merge;
 	int			nstreams;		/* streams that are merged */
 	bool		device_failed;	/* the device failed and is not tried again */
-	bool		on_device;		/* the last execution's rows came from the device */
+	bool		on_device;		/* the last execution's rows came from the
+								 * device */
 	ReturnedRows *returned;		/* rows returned before a device failed */
 	TupleTableSlot *row_slot;	/* a row before projection */
 } ParallelSortState;

@@ -60,6 +60,7 @@ explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, List 
 			 ExplainState *es)
 {
 	Plan	   *plan = css->ss.ps.plan;
+
 	/* the sort's input, before the node's projection */
 	List	   *tlist = ((CustomScan *) plan)->custom_scan_tlist;
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
@@ -187,7 +188,10 @@ explain_phases(const PlanState *ps, const ParticipantReport *report, ExplainStat
 	double		sort = report->sort_ms;
 	double		emit = compat_node_total_ms(ps) / Max(nloops, 1) - ingest - sort;
 
-	/* ingest and sort are the last loop's, the node's time is an average of all loops */
+	/*
+	 * ingest and sort are the last loop's, the node's time is an average of
+	 * all loops
+	 */
 	if (nloops != 1 || emit < 0)
 		emit = 0;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
@@ -348,7 +352,7 @@ explain_workers(const ParticipantReport *reports, int n, ExplainState *es)
 void
 partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
-	PartialSortState  *partial = (PartialSortState *) css;
+	PartialSortState *partial = (PartialSortState *) css;
 	ParticipantReport own;
 
 	explain_keys(css, partial->keys, partial->nkeys, ancestors, es);

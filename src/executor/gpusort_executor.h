@@ -69,7 +69,8 @@ extern void gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprS
 typedef enum WindowCounter
 {
 	WINDOW_ROW_NUMBER,			/* rows of the partition up to this one */
-	WINDOW_RANK,				/* row number of the first row of its peer group */
+	WINDOW_RANK,				/* row number of the first row of its peer
+								 * group */
 	WINDOW_DENSE_RANK,			/* peer groups up to its own */
 	WINDOW_COUNTERS
 } WindowCounter;
@@ -84,7 +85,8 @@ typedef struct WindowColumn
 
 typedef struct WindowFormat
 {
-	int			npartition;		/* leading columns that divide the rows into partitions */
+	int			npartition;		/* leading columns that divide the rows into
+								 * partitions */
 	int			ncolumns;		/* these and the columns of the order */
 	WindowColumn *columns;
 	int			ncounters;

@@ -53,9 +53,11 @@ typedef struct PageScan
 {
 	RowPage		page;			/* rows of the current page */
 	SeqScanState *child;
-	AttrNumber *atts;			/* table column (from 0) of each column of the row */
+	AttrNumber *atts;			/* table column (from 0) of each column of the
+								 * row */
 	TupleTableSlot *tuple_slot; /* a tuple of the table */
-	TupleTableSlot *row_slot;	/* the child's row; tuple_slot if rows are whole tuples */
+	TupleTableSlot *row_slot;	/* the child's row; tuple_slot if rows are
+								 * whole tuples */
 	BlockNumber block;			/* number of the current page */
 	OffsetNumber offsets[MaxHeapTuplesPerPage]; /* line pointers of its rows */
 } PageScan;
@@ -367,7 +369,10 @@ current_scan_plan(PlanState *ps)
 	{
 		AppendState *append = (AppendState *) ps;
 
-		/* with asynchronous children, the Append does not tell whose row it was */
+		/*
+		 * with asynchronous children, the Append does not tell whose row it
+		 * was
+		 */
 		if (append->as_nasyncplans > 0 || append->as_whichplan < 0)
 			return ps;
 		ps = append->appendplans[append->as_whichplan];

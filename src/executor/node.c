@@ -385,7 +385,10 @@ gpusort_rescan(CustomScanState *css)
 	GpuSortState *node = (GpuSortState *) css;
 	PlanState  *outer = outerPlanState(css);
 
-	/* not sorted yet: a child with changed parameters is rescanned by its first call */
+	/*
+	 * not sorted yet: a child with changed parameters is rescanned by its
+	 * first call
+	 */
 	if (!node->sort_done)
 		return;
 

@@ -189,7 +189,11 @@ launch_workers(ParallelSortState *node)
 	PG_END_TRY();
 	partial->ExecProcNode = partial_sort_exec;
 	on_device = node->partial->device_sink != NULL;
-	/* nworkers_launched, because workers that have ended have no readers any more */
+
+	/*
+	 * nworkers_launched, because workers that have ended have no readers any
+	 * more
+	 */
 	gather->need_to_scan_locally = gather->nworkers_launched == 0 ||
 		(participation && !on_device && gather->nworkers_launched < EXCHANGE_TWO_LEVEL_WORKERS);
 	if (node->partial->exchange != NULL)
@@ -213,7 +217,10 @@ open_worker_streams(ParallelSortState *node, BlockSource **sources)
 
 	for (int r = 0; r < node->gather->nworkers_launched; r++)
 	{
-		/* this does not free the block: the stream returns it again as its first */
+		/*
+		 * this does not free the block: the stream returns it again as its
+		 * first
+		 */
 		if (exchange_next_block(node->partial->exchange, r, EXCHANGE_LEADER, false,
 								gather_worker_gone, node) != NULL)
 			sources[n++] = block_source_ring(node->partial->exchange, r, EXCHANGE_LEADER,
@@ -260,9 +267,10 @@ parallel_sort_open_device_job(ParallelSortState *node)
 	facts.bound = node->partial->bound;
 	facts.keys = node->keys;
 	facts.nkeys = node->nkeys;
+
 	/*
-	 * The child must be repeatable, in case the device fails, and the run must not
-	 * pause while it holds the device.
+	 * The child must be repeatable, in case the device fails, and the run
+	 * must not pause while it holds the device.
 	 */
 	if (node->device_failed || gather->num_workers == 0 ||
 		!node->gather->ps.state->es_use_parallel_mode || gpusort_verify || device_may_pause() ||
@@ -635,7 +643,10 @@ parallel_sort_rescan(CustomScanState *css)
 	ParallelSortState *node = (ParallelSortState *) css;
 	PlanState  *outer = outerPlanState(css);
 
-	/* not begun: a Gather with changed parameters is rescanned by its first call */
+	/*
+	 * not begun: a Gather with changed parameters is rescanned by its first
+	 * call
+	 */
 	if (node->phase == PARALLEL_SORT_NEW)
 		return;
 	ExecClearTuple(node->row_slot);

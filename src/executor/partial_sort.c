@@ -306,9 +306,10 @@ partial_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	partial->keys = gpusort_plan_keys(cscan, &partial->nkeys);
 	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
 	page_source_init(&partial->pages, outerPlanState(css));
+
 	/*
-	 * A participant does not use a device for its own rows alone: if the device
-	 * failed, a second scan would give it other rows.
+	 * A participant does not use a device for its own rows alone: if the
+	 * device failed, a second scan would give it other rows.
 	 */
 	partial->spec.desc = ExecGetResultType(outerPlanState(css));
 	partial->spec.keys = partial->keys;
@@ -332,7 +333,7 @@ typedef struct LeaderSinkArgs
 static Sink *
 make_leader_sink(SortEnv *env, Batch *batch, void *arg)
 {
-	LeaderSinkArgs   *args = arg;
+	LeaderSinkArgs *args = arg;
 
 	return producer_lead(env, batch, args->rows, args->row_bytes, args->participants,
 						 args->returned, args->producer);
@@ -342,7 +343,7 @@ bool
 partial_sort_open_device_job(PartialSortState *partial, double rows, double row_bytes,
 							 int participants, ReturnedRows *returned)
 {
-	LeaderSinkArgs	args = {rows, row_bytes, participants, returned, &partial->producer};
+	LeaderSinkArgs args = {rows, row_bytes, participants, returned, &partial->producer};
 
 	/*
 	 * Ends a sort of an earlier execution: a node with changed parameters is
@@ -455,7 +456,11 @@ partial_sort_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 
 	partial->exchange = coordinate;
 	partial->ring = ParallelWorkerNumber;
-	/* the leader changes this setting while it launches workers, and they inherit it */
+
+	/*
+	 * the leader changes this setting while it launches workers, and they
+	 * inherit it
+	 */
 	parallel_leader_participation = partial->exchange->leader_participation;
 }
 

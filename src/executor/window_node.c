@@ -63,9 +63,11 @@ typedef struct WindowState
 	ExprState  *filter;			/* the node's qual; NULL: none */
 	TupleTableSlot *values;		/* the functions' values */
 	bool		begun;			/* columns[] have a row's values */
-	bool		skipping;		/* the run condition fails for the rest of the partition */
+	bool		skipping;		/* the run condition fails for the rest of the
+								 * partition */
 	bool		ended;
-	int64		counters[WINDOW_COUNTERS];	/* by WindowCounter, of the current row */
+	int64		counters[WINDOW_COUNTERS];	/* by WindowCounter, of the
+											 * current row */
 } WindowState;
 
 static Node *window_create_state(CustomScan *cscan);
@@ -230,7 +232,10 @@ keep_by_reference(GroupColumn *column, Datum value, MemoryContext cxt)
 	void	   *flat = NULL;
 	Size		size;
 
-	/* an out-of-line value may be an expanded object, which only its owner keeps */
+	/*
+	 * an out-of-line value may be an expanded object, which only its owner
+	 * keeps
+	 */
 	if (column->typlen == -1 && VARATT_IS_EXTERNAL(from))
 		from = flat = PG_DETOAST_DATUM_COPY(value);
 	size = datumGetSize(PointerGetDatum(from), false, column->typlen);

@@ -34,7 +34,8 @@ extern void device_route_job(const RouteFacts *facts, const RouteDecision *decis
 typedef struct KeyCheck
 {
 	JobSecret	secret;			/* of this sort; set before a job is opened */
-	uint64		sum;			/* checksum of the keys that have not come back yet */
+	uint64		sum;			/* checksum of the keys that have not come
+								 * back yet */
 	Key128		last;			/* the last key that came back */
 } KeyCheck;
 
@@ -55,13 +56,17 @@ extern bool device_check_keys(KeyCheck *check, const char *keys, int width, size
 /* The leader's job, for the participants.  Lies in the shared memory of this query. */
 typedef struct DeviceProducer
 {
-	bool		on;				/* there is a job; otherwise the rest is not set */
+	bool		on;				/* there is a job; otherwise the rest is not
+								 * set */
 	DeviceJobName job;
 	DeviceJobSpec spec;
 	JobSecret	secret;			/* for the checksums of all participants' rows */
 	double		row_bytes;		/* expected bytes per row */
 
-	/* common prefixes of strings; the first participant that has rows sets them */
+	/*
+	 * common prefixes of strings; the first participant that has rows sets
+	 * them
+	 */
 	slock_t		lock;
 	bool		has_common;
 	BytesPrefix prefixes[KEY_MAX_COLUMNS];

@@ -39,7 +39,10 @@ fill_cpu_facts(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *lay
 	}
 	else
 	{
-		/* the key is truncated to one word with the rid, which mostly suffices */
+		/*
+		 * the key is truncated to one word with the rid, which mostly
+		 * suffices
+		 */
 		facts->format = SORT_REC_PACKED;
 		facts->begin_bit = rid_bits;
 		facts->end_bit = Max(rid_bits + 1, Min(rid_bits + layout->total_bits, 64));
@@ -184,7 +187,10 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 	rows_spec.key_width = key_width;
 	gain.device_bytes = (double) device_job_bytes(&rows_spec);
 
-	/* the CPU's keys have as many bits as these ranges need, and rids of that size */
+	/*
+	 * the CPU's keys have as many bits as these ranges need, and rids of that
+	 * size
+	 */
 	keybuf_ranges(keybuf, ranges);
 	key_layout(&narrow, keybuf, ranges);
 	fill_cpu_facts(env, keybuf, &narrow,
@@ -225,7 +231,7 @@ device_route_rows(const SortEnv *env, const Batch *batch, const KeyLayout *layou
 
 bool
 device_route_producer(const SortEnv *env, const KeyBuffer *keybuf, const KeyLayout *layout, int key_width,
-				  double rows, RouteFacts *facts, RouteDecision *decision)
+					  double rows, RouteFacts *facts, RouteDecision *decision)
 {
 	GpuRowsFacts gain = {0};
 

@@ -53,7 +53,8 @@ typedef struct DeviceParts
 {
 	KeySplit	split;
 	KeyPartJob	parts[KEY_SPLIT_MAX];
-	DeviceJob  *spare;			/* opened before the keys were split; NULL: a part has it */
+	DeviceJob  *spare;			/* opened before the keys were split; NULL: a
+								 * part has it */
 	uint64		spare_rows;		/* capacity of spare */
 	int			ndevices;
 	int			open;			/* open jobs */
@@ -61,8 +62,10 @@ typedef struct DeviceParts
 	int			current;		/* the part whose result is read */
 	size_t		received;		/* its rows in chunks that were released */
 	size_t		chunk_rows;		/* rows of the chunk that is read */
-	int			failures;		/* of parts; one for all parts that a process took with it */
-	uint32		failed_generation;	/* of the device process at the last failure */
+	int			failures;		/* of parts; one for all parts that a process
+								 * took with it */
+	uint32		failed_generation;	/* of the device process at the last
+									 * failure */
 } DeviceParts;
 
 /* ------------------------------------------------------------------------
@@ -343,7 +346,10 @@ copy_part_records(const KeySplit *split, int part, const SortProblem *problem, v
 						rid = ((SortRec64 *) recs)[i].rid;
 					}
 					else
-						((SortRec64 *) recs)[i] = (SortRec64) {(uint64) key, rid, 0};
+						((SortRec64 *) recs)[i] = (SortRec64)
+					{
+						(uint64) key, rid, 0
+					};
 					break;
 				case SORT_REC_128:
 					if (back)
@@ -352,7 +358,10 @@ copy_part_records(const KeySplit *split, int part, const SortProblem *problem, v
 						rid = ((SortRec128 *) recs)[i].rid;
 					}
 					else
-						((SortRec128 *) recs)[i] = (SortRec128) {(uint64) (key >> 64), (uint64) key, rid, 0};
+						((SortRec128 *) recs)[i] = (SortRec128)
+					{
+						(uint64) (key >> 64), (uint64) key, rid, 0
+					};
 					break;
 			}
 			if (!back)

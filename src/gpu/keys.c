@@ -149,6 +149,7 @@ static size_t
 device_keys_after(const SortEnv *env, const KeyBuffer *keybuf)
 {
 	const Algorithm *forced = gpusort_forced_algorithm();
+	DeviceJobSpec widest;
 
 	if (env->bound > 0 || env->device_failed || key_needs_comparator(keybuf->cols[0].kind) ||
 		device_state() != DEVICE_STATE_READY)
@@ -159,7 +160,11 @@ device_keys_after(const SortEnv *env, const KeyBuffer *keybuf)
 	if (!algorithm_on_gpu(forced) || forced->by_value)
 		return SIZE_MAX;
 	/* a chunk of the widest keys */
-	return key_chunk_rows(&(DeviceJobSpec) {.key_width = 128, .keys_only = env->spec.keys_only});
+	widest = (DeviceJobSpec)
+	{
+		.key_width = 128,.keys_only = env->spec.keys_only
+	};
+	return key_chunk_rows(&widest);
 }
 
 /* An upper estimate of the rows of this sort, or of the run that is being made. */
@@ -517,7 +522,10 @@ receive_result(DeviceKeys *dk, bool may_stream, Sorted *sorted, bool *streams)
 	device_check_begin(dk);
 	if (*streams)
 	{
-		/* the time of the sort includes the first chunk, and so does its failure */
+		/*
+		 * the time of the sort includes the first chunk, and so does its
+		 * failure
+		 */
 		return receive_chunk(dk, &sorted->n);
 	}
 	while (receive_chunk(dk, &sorted->n))

@@ -47,7 +47,8 @@ typedef struct ProducerSink
 {
 	DeviceRowsSink base;
 	DeviceProducer *producer;	/* in shared memory */
-	Sink	   *lead;			/* in the leader, the sink of producer_lead(); else NULL */
+	Sink	   *lead;			/* in the leader, the sink of producer_lead();
+								 * else NULL */
 	uint32		puts;			/* rows and pages that the leader put */
 	bool		has_common;		/* the layout's prefixes are set */
 	bool		examined;		/* the first keys were examined */
@@ -73,7 +74,7 @@ producer_lead(SortEnv *env, Batch *batch, double rows, double row_bytes, int par
 	if (device_bring_back(patience_us) == DEVICE_STATE_READY &&
 		device_layout_for_any(&dev->layout, &batch->keybuf, 64) &&
 		device_route_producer(env, &batch->keybuf, &dev->layout.layout, dev->layout.key_width, rows,
-						  &dev->facts, &dev->decision) &&
+							  &dev->facts, &dev->decision) &&
 		job_secret_make(&dev->secret))
 	{
 		dev->spec.mode = DEVICE_ROWS;

@@ -215,10 +215,12 @@ report_sort(DeviceRows *dev)
 {
 	SortEnv    *env = dev->env;
 
-	device_report_job(env, &(DeviceJobReport) {
-		.job = dev->job, .facts = &dev->facts, .decision = &dev->decision, .rows = dev->rows,
-		.key_bits = dev->spec.key_bits, .at_once = false
-	});
+	DeviceJobReport done = {
+		.job = dev->job,.facts = &dev->facts,.decision = &dev->decision,.rows = dev->rows,
+		.key_bits = dev->spec.key_bits,.at_once = false
+	};
+
+	device_report_job(env, &done);
 	env->report.device_rows += dev->rows;
 	device_report_part(env, dev->job, dev->rows);
 	sort_env_note_memory(env, batch_held(dev->batch) +

@@ -76,7 +76,11 @@ index_sort_keys(Relation index, const char **reason)
 		keys[k].nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
 		keys[k].sortop = get_opfamily_member(family, type, type,
 											 descending ? BTGreaterStrategyNumber : BTLessStrategyNumber);
-		/* an operator may belong to several families, which may compare in different ways */
+
+		/*
+		 * an operator may belong to several families, which may compare in
+		 * different ways
+		 */
 		if (!OidIsValid(keys[k].sortop) ||
 			!compat_ordering_op(keys[k].sortop, &family_found, &type_found, &reverse) ||
 			family_found != family || type_found != type || reverse != descending)
@@ -459,7 +463,11 @@ index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(cxt);
-	/* an index expression may have built another index meanwhile, with its own counters */
+
+	/*
+	 * an index expression may have built another index meanwhile, with its
+	 * own counters
+	 */
 	counters.route = built ? INDEX_ROUTE_TUPLES : INDEX_ROUTE_NONE;
 	if (built)
 	{

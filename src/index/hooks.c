@@ -216,7 +216,11 @@ build_stock(Relation heap, Relation index, IndexInfo *info, const char *reason)
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort left index \"%s\" to PostgreSQL: %s",
 							 RelationGetRelationName(index), reason)));
-	/* before the build, which may end with an error, for example of a unique index */
+
+	/*
+	 * before the build, which may end with an error, for example of a unique
+	 * index
+	 */
 	index_stat_add(ROUTE_STOCK, reason, &begun);
 	INSTR_TIME_SET_CURRENT(start);
 	result = btbuild(heap, index, info);

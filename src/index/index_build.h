@@ -20,7 +20,8 @@
 typedef enum
 {
 	INDEX_ROUTE_NONE,			/* the build was left to btbuild() */
-	INDEX_ROUTE_COMPACT,		/* keys and TIDs only: the keys tell the values */
+	INDEX_ROUTE_COMPACT,		/* keys and TIDs only: the keys tell the
+								 * values */
 	INDEX_ROUTE_TUPLES,			/* whole index tuples */
 } IndexBuildRoute;
 
@@ -29,7 +30,8 @@ typedef struct
 {
 	IndexBuildRoute route;
 	bool		page_scan;		/* the heap was read page by page */
-	double		heap_rows;		/* live heap tuples, as IndexBuildResult has it */
+	double		heap_rows;		/* live heap tuples, as IndexBuildResult has
+								 * it */
 	double		rows;			/* index tuples, dead ones included */
 	int64		runs;			/* runs written to temporary files */
 	int64		spilled_bytes;	/* bytes of these runs */

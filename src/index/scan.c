@@ -61,7 +61,8 @@ typedef struct HeapReader
 	Sorter	   *sorter;
 	TupleDesc	desc;			/* of the index */
 	HeapRead   *read;
-	Snapshot	snapshot;		/* of a concurrent build; SnapshotAny: of others */
+	Snapshot	snapshot;		/* of a concurrent build; SnapshotAny: of
+								 * others */
 	TransactionId oldest_xmin;	/* for SnapshotAny */
 	MemoryContext row_cxt;		/* reset with each page */
 
@@ -79,7 +80,8 @@ typedef struct HeapReader
 
 	/* pages that are read directly */
 	RowPage		page;
-	bool		may_be_long;	/* a column may have a value to fetch or to compress */
+	bool		may_be_long;	/* a column may have a value to fetch or to
+								 * compress */
 	TupleTableSlot *tuple_slot; /* a tuple of the heap */
 	BufferAccessStrategy strategy;
 	ItemPointerData tids[MaxHeapTuplesPerPage];
@@ -444,7 +446,8 @@ static void
 read_pages(HeapReader *reader)
 {
 	BlockNumber nblocks = RelationGetNumberOfBlocks(reader->heap);
-	BlockNumber unclear = InvalidBlockNumber;	/* first page that waits for the scan */
+	BlockNumber unclear = InvalidBlockNumber;	/* first page that waits for
+												 * the scan */
 
 	if (!RelationUsesLocalBuffers(reader->heap) && nblocks > NBuffers / 4)
 		reader->strategy = GetAccessStrategy(BAS_BULKREAD);
@@ -465,7 +468,10 @@ read_pages(HeapReader *reader)
 			unclear = block;
 		else if (plain && unclear != InvalidBlockNumber)
 		{
-			/* the pages before come first; the scan may wait, so this page is read again */
+			/*
+			 * the pages before come first; the scan may wait, so this page is
+			 * read again
+			 */
 			ReleaseBuffer(buffer);
 			read_through_scan(reader, unclear, block);
 			unclear = InvalidBlockNumber;

@@ -57,16 +57,16 @@ typedef struct Algorithm
 	const char *name;			/* value of gpusort.algorithm, name in the GPU
 								 * library */
 	AlgorithmPlace place;
-	unsigned	formats;		/* bit (1 << SortRecFormat) for each format that
-								 * it takes; on a GPU for keys of 32, 64 and 128
-								 * bits */
+	unsigned	formats;		/* bit (1 << SortRecFormat) for each format
+								 * that it takes; on a GPU for keys of 32, 64
+								 * and 128 bits */
 	bool		stable;			/* equal keys keep their input order */
 	bool		keys_only;		/* sorts keys without row ids only */
 
 	/*
 	 * Indexes arrays by the keys' values, and so needs their range.  On a GPU
-	 * keys without row ids are sorted faster if the problem says that all bits
-	 * of their width order.
+	 * keys without row ids are sorted faster if the problem says that all
+	 * bits of their width order.
 	 */
 	bool		by_value;
 	bool		distinct;		/* requires that no two keys are equal */

@@ -66,10 +66,10 @@ typedef struct SortRec128
 typedef enum SortStatus
 {
 	SORT_OK,
-	SORT_STOPPED,				/* interrupted() returned true; the records are
-								 * lost */
-	SORT_NOT_APPLICABLE			/* this kernel cannot sort the problem, which is
-								 * unchanged */
+	SORT_STOPPED,				/* interrupted() returned true; the records
+								 * are lost */
+	SORT_NOT_APPLICABLE			/* this kernel cannot sort the problem, which
+								 * is unchanged */
 } SortStatus;
 
 struct SortTeam;				/* team.h */
@@ -98,10 +98,10 @@ typedef struct SortProblem
 	struct SortTeam *team;
 
 	/*
-	 * Asks whether to stop; may be NULL.  The caller's thread calls it at least
-	 * once per 2^18 records of work.  True: the kernel returns SORT_STOPPED as
-	 * soon as its team is idle.  Without a team it may also leave by longjmp,
-	 * as kernels hold no resource.
+	 * Asks whether to stop; may be NULL.  The caller's thread calls it at
+	 * least once per 2^18 records of work.  True: the kernel returns
+	 * SORT_STOPPED as soon as its team is idle.  Without a team it may also
+	 * leave by longjmp, as kernels hold no resource.
 	 */
 	bool		(*interrupted) (void *arg);
 	void	   *interrupted_arg;

@@ -19,8 +19,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define SPINS_BEFORE_YIELD	1000	/* polls of a barrier before
-									 * sched_yield() */
+#define SPINS_BEFORE_YIELD	1000	/* polls of a barrier before sched_yield() */
 
 /* A team of threads.  mutex protects the fields up to arg. */
 typedef struct ThreadTeam
@@ -36,7 +35,8 @@ typedef struct ThreadTeam
 	void	   *arg;			/* its argument */
 
 	/*
-	 * the barrier: members that have come to it, and number of barriers passed
+	 * the barrier: members that have come to it, and number of barriers
+	 * passed
 	 */
 	int			arrivals __attribute__((aligned(64)));
 	unsigned	phase __attribute__((aligned(64)));
@@ -129,7 +129,13 @@ sort_thread_team_create(int size)
 		return NULL;
 	if (posix_memalign((void **) &team, 64, sizeof(ThreadTeam)) != 0)
 		return NULL;
-	*team = (ThreadTeam) {.base = {&thread_team_ops, size}};
+	*team = (ThreadTeam)
+	{
+		.base =
+		{
+			&thread_team_ops, size
+		}
+	};
 	pthread_mutex_init(&team->mutex, NULL);
 	pthread_cond_init(&team->wake, NULL);
 	pthread_cond_init(&team->done, NULL);
@@ -139,7 +145,10 @@ sort_thread_team_create(int size)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (int rank = 1; rank < size; rank++)
 	{
-		team->starts[rank] = (struct ThreadStart) {team, rank};
+		team->starts[rank] = (struct ThreadStart)
+		{
+			team, rank
+		};
 		if (pthread_create(&team->threads[rank], NULL, thread_main, &team->starts[rank]) != 0)
 			break;
 		team->nthreads++;

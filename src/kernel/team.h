@@ -37,8 +37,8 @@ typedef struct SortTeamOps
 	void		(*run) (SortTeam *team, SortTeamBody body, void *arg);
 
 	/*
-	 * Waits for all members of the team.  Writes before the barrier are visible
-	 * to all members after it.
+	 * Waits for all members of the team.  Writes before the barrier are
+	 * visible to all members after it.
 	 */
 	void		(*barrier) (SortTeam *team);
 } SortTeamOps;
@@ -78,6 +78,7 @@ sort_team_barrier(SortTeam *team)
  * memory or no threads.  One thread at a time may use the team.
  */
 extern SortTeam *sort_thread_team_create(int size);
+
 /* Ends the threads and frees the team. */
 extern void sort_thread_team_destroy(SortTeam *team);
 

@@ -141,7 +141,11 @@ keybuf_null(KeyBuffer *keybuf, BulkOwner *owner, KeyBufferColumn *col, size_t i)
 	}
 	col->nulls[i] = 1;
 	col->range.has_null = true;
-	/* set it, because packing reads the normalized key before it looks at the flag */
+
+	/*
+	 * set it, because packing reads the normalized key before it looks at the
+	 * flag
+	 */
 	keybuf_store(col, i, 0);
 }
 
@@ -340,7 +344,7 @@ input_order_begin(KeyBuffer *keybuf)
 static void
 check_row_order(KeyBuffer *keybuf, size_t i)
 {
-	InputOrder    *input_order = &keybuf->input_order;
+	InputOrder *input_order = &keybuf->input_order;
 	int			cmp;
 
 	if (!keybuf_compare(keybuf, i, i - 1, &cmp))
@@ -368,7 +372,7 @@ check_row_order(KeyBuffer *keybuf, size_t i)
 void
 input_order_check(KeyBuffer *keybuf)
 {
-	InputOrder    *input_order = &keybuf->input_order;
+	InputOrder *input_order = &keybuf->input_order;
 	const KeyBufferColumn *col = &keybuf->cols[0];
 	size_t		from = Max(input_order->seen, 1);
 	size_t		smaller = 0;
@@ -424,7 +428,10 @@ page_keys_init(PageKeys *keys, const KeyBuffer *keybuf, TupleDesc desc, const At
 	{
 		Form_pg_attribute attr = TupleDescAttr(desc, att);
 
-		/* the NULL of a dropped column is in newer tuples, its value in older tuples */
+		/*
+		 * the NULL of a dropped column is in newer tuples, its value in older
+		 * tuples
+		 */
 		if (attr->attlen <= 0)
 		{
 			keys->fixed = false;
@@ -501,7 +508,7 @@ keybuf_column(KeyBuffer *keybuf, KeyMaker maker, KeyBufferColumn *col, size_t at
 {
 	switch (col->kind)
 	{
-		KEY_KINDS(COLUMN_VALUE, COLUMN_REF, COLUMN_COMPUTED)
+			KEY_KINDS(COLUMN_VALUE, COLUMN_REF, COLUMN_COMPUTED)
 	}
 }
 
@@ -569,7 +576,7 @@ page_keys_select(const PageKeys *keys, const KeyBuffer *keybuf, const KeyWriter 
 
 	switch (col->kind)
 	{
-		KEY_KINDS(SELECT_VALUE, SELECT_REF, SELECT_COMPUTED)
+			KEY_KINDS(SELECT_VALUE, SELECT_REF, SELECT_COMPUTED)
 	}
 	return nleft;
 }

@@ -52,11 +52,13 @@ bit_length(Key128 v)
  * ------------------------------------------------------------------------
  */
 
-#define DICTIONARY_SAMPLE	1024	/* normalized keys that tell whether to look at all */
+#define DICTIONARY_SAMPLE	1024	/* normalized keys that tell whether to
+									 * look at all */
 
 struct ByteDictionary
 {
-	uint64		digit[BYTES_WORD][256]; /* by byte position (0: least significant) and byte */
+	uint64		digit[BYTES_WORD][256]; /* by byte position (0: least
+										 * significant) and byte */
 };
 
 static inline uint64
@@ -122,7 +124,7 @@ byte_dictionary_make(ByteDictionary *byte_dictionary, const KeyBufferColumn *col
 {
 	uint64		limit = bits > 64 ? PG_UINT64_MAX : UINT64CONST(1) << (bits - 1);
 	uint64		weight = 1;
-	BytesSeen		seen;
+	BytesSeen	seen;
 
 	Assert(bits > 0 && col->wide);
 	if (n > 16 * DICTIONARY_SAMPLE)
@@ -305,7 +307,8 @@ key_layout_range(const KeyBuffer *keybuf, const KeyLayout *layout)
 typedef struct Buckets
 {
 	uint64		used[(1 << BUCKET_BITS) / 64];
-	int			shared;			/* number of values in a bucket that was in use */
+	int			shared;			/* number of values in a bucket that was in
+								 * use */
 } Buckets;
 
 /* Inverse of normkey_float8(). */
@@ -388,7 +391,11 @@ make_scale(LinearScale *scale, const KeyBufferColumn *col, size_t n, int bits)
 	scale->flip = col->flip;
 	scale->from = value_of(col->range.min ^ col->flip);
 	scale->steps = ((UINT64CONST(1) << bits) - QUANTIZE_SPARE) / (last - scale->from);
-	/* infinities and NaNs are at the ends of the range; the difference may overflow */
+
+	/*
+	 * infinities and NaNs are at the ends of the range; the difference may
+	 * overflow
+	 */
 	return isfinite(last - scale->from) && isfinite(scale->steps) && scale_pays(scale, col, n, bits);
 }
 
@@ -768,7 +775,7 @@ key_datum(KeyKind kind, uint64 flip, uint64 bits)
 	{
 #define VALUE_DATUM(kind, normkey, type, from_datum, make, back)	case kind: return back(bits ^ flip);
 #define NO_DATUM(kind, ...)	case kind: break;
-		KEY_KINDS(VALUE_DATUM, NO_DATUM, NO_DATUM)
+			KEY_KINDS(VALUE_DATUM, NO_DATUM, NO_DATUM)
 	}
 	pg_unreachable();
 }
@@ -802,7 +809,7 @@ decode_column(const KeyBufferColumn *col, const LayoutColumn *lc, int shift,
 
 	switch (col->kind)
 	{
-		KEY_KINDS(DECODE_LOOP, NO_DECODE_LOOP, NO_DECODE_LOOP)
+			KEY_KINDS(DECODE_LOOP, NO_DECODE_LOOP, NO_DECODE_LOOP)
 	}
 }
 

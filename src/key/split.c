@@ -42,7 +42,8 @@
 
 typedef struct SplitCells
 {
-	int			shift;			/* key >> shift is the key's cell; the last cell has all above */
+	int			shift;			/* key >> shift is the key's cell; the last
+								 * cell has all above */
 	int			most;			/* maximal number of splitters in a cell */
 	uint8		part[SPLIT_CELLS];	/* part of the cell's least key */
 } SplitCells;
@@ -209,7 +210,11 @@ fill_cells(SplitCells *cells, const KeySplit *split, const KeyLayout *layout)
 		while (p + 1 < split->nparts &&
 			   (c == SPLIT_CELLS - 1 || split->low[p + 1] < (Key128) (c + 1) << cells->shift))
 			p++;
-		/* a splitter that equals the cell's least key is counted, which is harmless */
+
+		/*
+		 * a splitter that equals the cell's least key is counted, which is
+		 * harmless
+		 */
 		cells->part[c] = (uint8) before;
 		cells->most = Max(cells->most, p - before);
 	}

@@ -46,11 +46,13 @@ typedef struct ProgressSlot
 	int			node;			/* plan_node_id */
 	double		rows_estimated;
 	ProgressCounters counters;
-} pg_attribute_aligned(PG_CACHE_LINE_SIZE) ProgressSlot;
+}			pg_attribute_aligned(PG_CACHE_LINE_SIZE)
+ProgressSlot;
 
 static ProgressSlot session_slots[PROGRESS_SLOTS];
 static ProgressSlot *shared_slots = NULL;	/* PROGRESS_SLOTS for each backend */
-static ProgressSlot *own_slots = NULL;	/* slots of this backend; NULL before its first sort */
+static ProgressSlot *own_slots = NULL;	/* slots of this backend; NULL before
+										 * its first sort */
 
 PG_FUNCTION_INFO_V1(gpusort_progress_get);
 

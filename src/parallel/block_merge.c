@@ -56,7 +56,8 @@ typedef struct MergeNode
 	const RowPlace *places;		/* place of the next row */
 	const char *block_keys;		/* key of the next row */
 	uint32		remaining;		/* rows of the block that are no items yet */
-	char	   *long_row;		/* palloc'd: the last row longer than a block; or NULL */
+	char	   *long_row;		/* palloc'd: the last row longer than a block;
+								 * or NULL */
 	Size		long_row_size;	/* allocated size */
 	uint128		long_row_key;
 
@@ -257,7 +258,8 @@ typedef struct RingSource
 	Exchange   *ex;
 	int			ring;
 	int			reader;
-	bool		had_one;		/* next() has returned a block that is not freed */
+	bool		had_one;		/* next() has returned a block that is not
+								 * freed */
 	ExchangeWorkerGone gone;
 	void	   *gone_arg;
 } RingSource;
@@ -326,12 +328,14 @@ struct BlockRefill
 {
 	BlockMerge *merge;
 	bool		begun;
-	MinimalTuple row;			/* the next row, in no block yet; NULL at the end */
+	MinimalTuple row;			/* the next row, in no block yet; NULL at the
+								 * end */
 	Size		row_at;			/* bytes of it already written in pieces */
 	Size		key_bytes;
 	RowPlace	places[ROW_BLOCK_MAX_ROWS]; /* of the block being filled */
-	char		keys[FLEXIBLE_ARRAY_MEMBER];	/* of the block being filled: their
-												 * place is known when it is full */
+	char		keys[FLEXIBLE_ARRAY_MEMBER];	/* of the block being filled:
+												 * their place is known when
+												 * it is full */
 };
 
 BlockRefill *

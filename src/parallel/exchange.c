@@ -414,7 +414,11 @@ exchange_next_block(Exchange *ex, int ring, int reader, bool had_one, ExchangeWo
 	}
 	if (ring_full(r) == 0 && !ring_ready(ex, ring, reader))
 		wait_ready(ex, ring, reader, gone, arg);
-	/* pairs with the barriers of exchange_block_written() and exchange_end_ring() */
+
+	/*
+	 * pairs with the barriers of exchange_block_written() and
+	 * exchange_end_ring()
+	 */
 	pg_memory_barrier();
 	if (ring_full(r) == 0 || r->reader != reader || exchange_stopped(ex))
 		return NULL;

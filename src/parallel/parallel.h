@@ -102,7 +102,8 @@ typedef struct Exchange
 {
 	int			nrings;
 	size_t		bound;			/* rows wanted; 0: all */
-	bool		leader_participation;	/* parallel_leader_participation of the session */
+	bool		leader_participation;	/* parallel_leader_participation of
+										 * the session */
 	DeviceProducer producer;	/* the leader's device job, if there is one */
 	pg_atomic_uint32 device_failed; /* rows sent to that job are gone */
 	pg_atomic_uint64 first_bound;	/* of sorter_share_bound() */
@@ -113,7 +114,8 @@ typedef struct Exchange
 	int			expected;		/* participants; -1: not counted yet */
 	int			narrived;		/* participants that have arrived */
 	bool		all_arrived;
-	bool		released;		/* all have arrived, and rings have their readers */
+	bool		released;		/* all have arrived, and rings have their
+								 * readers */
 
 	Size		blocks_at;		/* offset of the first ring's blocks */
 	Size		slots_at;		/* offset of the slots */

@@ -657,7 +657,7 @@ choose(Grouping *grouping)
 static void
 plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, RelOptInfo *rel, void *extra)
 {
-	Grouping	grouping = {.root = root, .input_rel = input_rel, .rel = rel};
+	Grouping	grouping = {.root = root,.input_rel = input_rel,.rel = rel};
 	double		groups;
 
 	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || rel->pathlist == NIL ||

@@ -15,7 +15,8 @@ typedef struct GroupFacts
 	double		rows;
 	double		groups;
 	double		row_bytes;		/* average size of a stored row */
-	double		entry_bytes;	/* average size of a group in the hash table, buckets included */
+	double		entry_bytes;	/* average size of a group in the hash table,
+								 * buckets included */
 	double		memory;			/* bytes that the hash table may have */
 	int			keys;			/* columns that are grouped by */
 	int			varlena_keys;	/* of these, columns of variable length */
@@ -46,7 +47,8 @@ typedef struct JoinFacts
 	double		table_rows;		/* in the hash table, from all processes */
 	double		outer_bytes;	/* average size of a stored row */
 	double		inner_bytes;
-	double		table_row_bytes;	/* the same in the hash table, buckets included */
+	double		table_row_bytes;	/* the same in the hash table, buckets
+									 * included */
 	double		memory;			/* bytes that the hash table may have */
 	int			keys;
 	int			varlena_keys;

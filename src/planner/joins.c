@@ -105,7 +105,11 @@ raise_hash_join(HashPath *path)
 	GroupCost	cost;
 
 	join_facts(outer, inner, path->path_hashclauses, &facts);
-	/* the participants of a parallel hash join share a table, and their memory */
+
+	/*
+	 * the participants of a parallel hash join share a table, and their
+	 * memory
+	 */
 	if (path->jpath.path.parallel_aware)
 	{
 		facts.table_rows = path->inner_rows_total;
@@ -265,8 +269,8 @@ kept_paths(PlannerInfo *root, RelOptInfo *joinrel)
 		return NULL;
 	if (kept_owner != root->glob)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(RelOptInfo *), .entrysize = sizeof(KeptPaths),
-			.hcxt = root->planner_cxt};
+		HASHCTL		ctl = {.keysize = sizeof(RelOptInfo *),.entrysize = sizeof(KeptPaths),
+		.hcxt = root->planner_cxt};
 		MemoryContextCallback *callback = MemoryContextAlloc(root->planner_cxt, sizeof(MemoryContextCallback));
 
 		kept_table = hash_create("gpusort join paths", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);

@@ -97,8 +97,8 @@ offer_sorts(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *rel)
 		return;
 
 	/*
-	 * Nothing may be computed after the sort, because it would move below the Gather
-	 * Merge.  Set operations have no target.  input is read only after
+	 * Nothing may be computed after the sort, because it would move below the
+	 * Gather Merge.  Set operations have no target.  input is read only after
 	 * input_remains(), because it may have been freed.
 	 */
 	partial = linitial(input_rel->partial_pathlist);

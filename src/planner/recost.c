@@ -52,7 +52,8 @@ typedef struct PlanCost
 	Cost		serial;			/* if one process runs the plan */
 	Cost		share;			/* of each participant */
 	bool		shared;			/* participants share the rows */
-	double		rows;			/* of all participants if shared, otherwise of each */
+	double		rows;			/* of all participants if shared, otherwise of
+								 * each */
 } PlanCost;
 
 static PlanCost recost(Recost *rc, const Plan *plan, bool by_page);
@@ -194,7 +195,7 @@ recost_sort(const Recost *rc, const CustomScan *sort, PlanCost *sum)
  */
 static void
 recost_half_join(const Recost *rc, const Plan *join, Cost own, const PlanCost *outer, const PlanCost *inner,
-				PlanCost *sum)
+				 PlanCost *sum)
 {
 	Cost		out = Min(own, join->plan_rows * cpu_tuple_cost);
 	double		outer_rows = Max(1, outer->rows);
@@ -209,8 +210,8 @@ recost_half_join(const Recost *rc, const Plan *join, Cost own, const PlanCost *o
 static PlanCost
 recost(Recost *rc, const Plan *plan, bool by_page)
 {
-	PlanCost		sum = {.shared = plan->parallel_aware};
-	PlanCost		sides[2] = {{0}};
+	PlanCost	sum = {.shared = plan->parallel_aware};
+	PlanCost	sides[2] = {{0}};
 	bool		sort = gpusort_plan_is(plan);
 	Cost		own = plan->total_cost;
 	List	   *children = plan_children(plan);
@@ -220,12 +221,16 @@ recost(Recost *rc, const Plan *plan, bool by_page)
 	foreach(lc, children)
 	{
 		const Plan *child = lfirst(lc);
-		PlanCost		cost = recost(rc, child, sort || (by_page && IsA(plan, Append)));
+		PlanCost	cost = recost(rc, child, sort || (by_page && IsA(plan, Append)));
 
 		own -= child->total_cost;
 		if (foreach_current_index(lc) < lengthof(sides))
 			sides[foreach_current_index(lc)] = cost;
-		/* one participant runs a child of a parallel Append that is not shared */
+
+		/*
+		 * one participant runs a child of a parallel Append that is not
+		 * shared
+		 */
 		if (IsA(plan, Append) && plan->parallel_aware)
 			add_shared(rc, &sum, cost.serial);
 		else
@@ -265,7 +270,7 @@ bool
 workers_pay(List *rtable, const Plan *gather, int workers)
 {
 	Recost		rc;
-	PlanCost		cost;
+	PlanCost	cost;
 	Cost		spend = cost_of_setup(workers);
 
 	if (parallel_setup_cost == 0 || workers == 0)
@@ -282,7 +287,7 @@ sort_workers_pay(List *rtable, const Plan *partial, int workers, const KeyColumn
 {
 	bool		leader = parallel_leader_participation;
 	Recost		rc;
-	PlanCost		cost;
+	PlanCost	cost;
 	SortCostFacts facts;
 	SortCost	serial;
 	SortCost	many;

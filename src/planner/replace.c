@@ -43,11 +43,13 @@ static planner_hook_type prev_planner_hook = NULL;
 /* The context of a node: its ancestors in the plan. */
 typedef struct Above
 {
-	Limit	   *limit;			/* Limit that bounds the node's output; or NULL */
+	Limit	   *limit;			/* Limit that bounds the node's output; or
+								 * NULL */
 	bool		gather;			/* a Gather separates limit from the node */
 	bool		rewind;			/* the node may be rescanned or read backwards */
-	bool		order;			/* the parent needs sorted input (a merge join, say),
-								 * so the sort is not the ORDER BY's */
+	bool		order;			/* the parent needs sorted input (a merge
+								 * join, say), so the sort is not the ORDER
+								 * BY's */
 	List	   *rtable;
 } Above;
 
@@ -211,7 +213,10 @@ plan_drop_duplicates(PlannedStmt *stmt)
 	int			n = list_length(top->targetlist);
 	int			kept = n;
 
-	/* LIMIT ... WITH TIES compares columns, and locked rows have more junk columns */
+	/*
+	 * LIMIT ... WITH TIES compares columns, and locked rows have more junk
+	 * columns
+	 */
 	if (stmt->commandType != CMD_SELECT || stmt->rowMarks != NIL)
 		return;
 	if (IsA(plan, Limit) && ((Limit *) plan)->uniqNumCols == 0)
@@ -232,7 +237,7 @@ plan_drop_duplicates(PlannedStmt *stmt)
 	for (; kept > 1 && list_nth_node(TargetEntry, top->targetlist, kept - 1)->resjunk; kept--)
 	{
 		AttrNumber	duplicate = find_duplicate(child->targetlist, kept - 1,
-									 list_nth_node(TargetEntry, child->targetlist, kept - 1));
+											   list_nth_node(TargetEntry, child->targetlist, kept - 1));
 
 		if (duplicate == 0)
 			break;
@@ -314,7 +319,7 @@ parallel_from_gather_merge(GatherMerge *merge, Sort *sort, const KeyColumn *keys
 	gather->plan.targetlist = copyObject(input);
 	gather->plan.initPlan = NIL;	/* they belong to the GpuSort */
 	gather->plan.lefttree = make_partial_sort(&sort->plan, copyObject(input), sort->plan.lefttree,
-									  keys, sort->numCols);
+											  keys, sort->numCols);
 	gather->num_workers = merge->num_workers;
 	gather->rescan_param = merge->rescan_param;
 	gather->initParam = merge->initParam;
@@ -364,7 +369,7 @@ parallel_from_gather(Sort *sort, Gather *gather, const KeyColumn *keys, Limit *l
 	CustomScan *top = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
 
 	gather->plan.lefttree = make_partial_sort(&sort->plan, copyObject(gather->plan.targetlist),
-									  gather->plan.lefttree, keys, sort->numCols);
+											  gather->plan.lefttree, keys, sort->numCols);
 	compat_count_disabled(top);
 	top->methods = &gpusort_scan_methods;
 	gpusort_plan_fill(top, keys, sort->numCols, limit);
@@ -542,10 +547,18 @@ replace_walk(Plan *plan, Above above)
 			plan->righttree = replace_walk(plan->righttree, rows);
 			return plan;
 		case T_CustomScan:
-			/* another extension's node may depend on the types of its children */
+
+			/*
+			 * another extension's node may depend on the types of its
+			 * children
+			 */
 			return plan;
 		default:
-			/* an Agg's chain of grouping sets is not walked, because it is never executed */
+
+			/*
+			 * an Agg's chain of grouping sets is not walked, because it is
+			 * never executed
+			 */
 			rows.order = IsA(plan, WindowAgg) || IsA(plan, Agg) || IsA(plan, Group) || IsA(plan, Unique);
 			plan->lefttree = replace_walk(plan->lefttree, rows);
 			plan->righttree = replace_walk(plan->righttree, rows);
@@ -556,7 +569,7 @@ replace_walk(Plan *plan, Above above)
 static void
 replace_plans(PlannedStmt *stmt, bool scroll)
 {
-	Above		above = {.rewind = scroll, .rtable = stmt->rtable};
+	Above		above = {.rewind = scroll,.rtable = stmt->rtable};
 	ListCell   *lc;
 
 	stmt->planTree = replace_walk(stmt->planTree, above);

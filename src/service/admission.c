@@ -48,7 +48,8 @@ typedef struct Request
 {
 	uint64		bytes;			/* memory of one device */
 	int			want_chunks;
-	uint64		devices;		/* devices that could hold the job: a bit per CUDA number */
+	uint64		devices;		/* devices that could hold the job: a bit per
+								 * CUDA number */
 } Request;
 
 /* Free resources. */
@@ -58,7 +59,8 @@ typedef struct Room
 	int			slot;			/* a free slot, or -1 */
 	int			slots;			/* number of free slots that are not reserved */
 	int			chunks;			/* number of free chunks that are not reserved */
-	uint8		taken[DEVICE_MAX_CHUNKS / BITS_PER_BYTE];	/* bitmap of chunks in use */
+	uint8		taken[DEVICE_MAX_CHUNKS / BITS_PER_BYTE];	/* bitmap of chunks in
+															 * use */
 } Room;
 
 /* A job that has lasted for this multiple of the mean time counts as staying. */
@@ -132,7 +134,11 @@ compute_room(Room *room)
 				room->slot = i;
 			continue;
 		}
-		/* after a restart the devices and their budgets may differ: do not underflow */
+
+		/*
+		 * after a restart the devices and their budgets may differ: do not
+		 * underflow
+		 */
 		room->memory[slot->device] -= Min(room->memory[slot->device], device_slot_memory(slot));
 		for (int c = 0; c < slot->nchunks; c++)
 			room->taken[slot->chunks[c] / BITS_PER_BYTE] |= 1 << (slot->chunks[c] % BITS_PER_BYTE);

@@ -56,7 +56,11 @@ device_state(void)
 		case DEVICE_SERVICE_IDLE:
 			return DEVICE_STATE_IDLE;
 		case DEVICE_SERVICE_LEAVING:
-			/* after the end of an idle process, the next one can start at once */
+
+			/*
+			 * after the end of an idle process, the next one can start at
+			 * once
+			 */
 			return device_shared->leave ? DEVICE_STATE_NONE : DEVICE_STATE_IDLE;
 		case DEVICE_SERVICE_OFF:
 			return DEVICE_STATE_OFF;
@@ -203,7 +207,11 @@ job_create(MemoryContext cxt)
 		before_shmem_exit(leave_all, (Datum) 0);
 		registered = true;
 	}
-	/* register the callback before there is a slot, which must always have an owner */
+
+	/*
+	 * register the callback before there is a slot, which must always have an
+	 * owner
+	 */
 	job->callback.func = job_callback;
 	job->callback.arg = job;
 	job->cxt = own;

@@ -32,9 +32,11 @@ typedef struct DeviceMeasured
 	double		down_ns;		/* per byte of a large copy to the host */
 	double		up_small_ns;	/* per byte of a copy of 1 MB to the device */
 	double		down_small_ns;	/* per byte of a copy of 1 MB to the host */
-	double		launch_us;		/* a complete job of few keys, by the host's clock */
+	double		launch_us;		/* a complete job of few keys, by the host's
+								 * clock */
 	int			algorithm;		/* AlgorithmId of the measured sorts */
-	double		sort_us[3][DEVICE_MEASURED_SIZES];	/* keys of 32, 64 and 128 bits, with row ids */
+	double		sort_us[3][DEVICE_MEASURED_SIZES];	/* keys of 32, 64 and 128
+													 * bits, with row ids */
 } DeviceMeasured;
 
 /* Sorts on the CPU are measured with this number of rows, for each SortRecFormat. */
@@ -59,8 +61,10 @@ cpu_measured_end_bit(int format)
 
 typedef struct CpuMeasured
 {
-	unsigned	times;			/* version: 2 for each measurement; odd: being written */
-	double		sort_us[CPU_MEASURED_FORMATS];	/* keys of 32, 64 and 128 bits, with row ids */
+	unsigned	times;			/* version: 2 for each measurement; odd: being
+								 * written */
+	double		sort_us[CPU_MEASURED_FORMATS];	/* keys of 32, 64 and 128
+												 * bits, with row ids */
 } CpuMeasured;
 
 #endif							/* GPUSORT_SERVICE_DEVICE_STATE_H */

@@ -133,7 +133,7 @@ read_costs(const GpusortContext *context, DeviceEntry *entry)
 		if (!(numbers[i] > 0 && numbers[i] <= DEVICE_COST_MAX))
 		{
 			device_process_notes(-1, "gpusort: the device library says nonsense of the costs of device %d",
-					(int) entry->index);
+								 (int) entry->index);
 			return;
 		}
 	}
@@ -142,7 +142,7 @@ read_costs(const GpusortContext *context, DeviceEntry *entry)
 	if (!ascending || costs.copies == 0 || costs.copies > DEVICE_COPIES_MAX || costs.values_per_key == 0)
 	{
 		device_process_notes(-1, "gpusort: the device library says nonsense of the limits of device %d",
-				(int) entry->index);
+							 (int) entry->index);
 		return;
 	}
 	entry->costs = costs;

@@ -111,7 +111,8 @@ static int	nwaiting = 0;
 
 static int	nthreads = 0;
 static int	nidle = 0;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* protects the variables above */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* protects the
+															 * variables above */
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
 
 static const DeviceApi *call_api;
@@ -269,7 +270,7 @@ last_call_device(void)
  * at_device.  For a thread of the driver it is the device of the most recent call.
  */
 static void
-handle_crash(int signo, siginfo_t *info, void *context)
+handle_crash(int signo, siginfo_t * info, void *context)
 {
 	int			device = thread_device;
 
@@ -278,14 +279,22 @@ handle_crash(int signo, siginfo_t *info, void *context)
 		device = device_shared->at_device;
 	if (device < 0)
 		device = last_call_device();
-	/* raised by the kernel or by abort(): a signal of another process is not a crash */
+
+	/*
+	 * raised by the kernel or by abort(): a signal of another process is not
+	 * a crash
+	 */
 	if (device >= 0 && (info->si_code > 0 || info->si_pid == getpid()))
 	{
 		device_shared->failures[device]++;
 		/* the supervisor counts the reason for this device */
 		device_shared->at_device = device;
 	}
-	/* pending until this handler returns; SA_RESETHAND has removed the handler */
+
+	/*
+	 * pending until this handler returns; SA_RESETHAND has removed the
+	 * handler
+	 */
 	raise(signo);
 }
 

@@ -246,7 +246,11 @@ job_step_producer(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, Devic
 	bool		is_open = device_job_is_open(&slot->into);
 
 	pg_read_barrier();
-	/* before the job has begun, and while it grows, its memory must not be used */
+
+	/*
+	 * before the job has begun, and while it grows, its memory must not be
+	 * used
+	 */
 	if (is_open && (into->phase == JOB_NONE || into->call != NULL))
 		return GPUSORT_OK;
 	if (job->started != posted && (!is_open || into->phase != JOB_UP))

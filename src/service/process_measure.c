@@ -255,10 +255,16 @@ fill_records(void *recs, SortRecFormat format, const uint64 *words)
 				((uint64 *) recs)[i] = (words[i] & ~(uint64) PG_UINT32_MAX) | i;
 				break;
 			case SORT_REC_64:
-				((SortRec64 *) recs)[i] = (SortRec64) {words[i], (uint32) i, 0};
+				((SortRec64 *) recs)[i] = (SortRec64)
+				{
+					words[i], (uint32) i, 0
+				};
 				break;
 			case SORT_REC_128:
-				((SortRec128 *) recs)[i] = (SortRec128) {words[i], words[CPU_ROWS + i], (uint32) i, 0};
+				((SortRec128 *) recs)[i] = (SortRec128)
+				{
+					words[i], words[CPU_ROWS + i], (uint32) i, 0
+				};
 				break;
 		}
 	}
@@ -347,7 +353,8 @@ measure_sort(const DeviceApi *api, int device, Measuring *m, int key_width, uint
 static GpusortStatus
 measure_size(const DeviceApi *api, int device, Measuring *m, int width, int size, GpusortError *err)
 {
-	static double smaller_us;	/* time of the complete job of the previous size */
+	static double smaller_us;	/* time of the complete job of the previous
+								 * size */
 
 	if (size > 0 && (m->measured.sort_us[width][size - 1] == 0 || smaller_us > LONG_US))
 		return GPUSORT_OK;
@@ -407,7 +414,11 @@ publish(int device, const DeviceMeasured *measured)
 	pg_memory_barrier();
 	entry->measured = *measured;
 	pg_memory_barrier();
-	/* the version is unique among all devices: another device may have had this entry */
+
+	/*
+	 * the version is unique among all devices: another device may have had
+	 * this entry
+	 */
 	entry->measurements = (device_shared->measurements += 2);
 }
 

@@ -496,7 +496,11 @@ keep_first_of_page(BoundedSink *sink, const RowPage *page, PageKeyPlaces where, 
 	if (n <= bound)
 		return nrows;
 	kth = select_kth(sorted, n, (int) bound - 1);
-	/* the rows up to the k-th are kept, so that no participant wants a later row */
+
+	/*
+	 * the rows up to the k-th are kept, so that no participant wants a later
+	 * row
+	 */
 	if (sink->shared_threshold != NULL)
 		share_threshold(sink, kth);
 	for (int k = 0; k < nrows; k++)
@@ -532,7 +536,7 @@ bounded_put_page(Sink *sink, RowPage *page, int *done)
 	row_page_find_keys(page, *done, where);
 	if (limit < PG_UINT64_MAX)
 		nrows = page_keys_select(&page->keys, &sink->batch->keybuf, &sink->env->keys, limit,
-									 where[0], *done, page->n, rows);
+								 where[0], *done, page->n, rows);
 	else
 	{
 		for (int i = *done; i < page->n; i++)
@@ -571,7 +575,11 @@ bounded_spill(Sink *sink, Runs *runs)
 	}
 	runs_write(runs, sink->batch, &sorted);
 	sink_batch_spilled(sink);
-	/* the wanted rows do not fit memory, and there is no threshold: sort all rows */
+
+	/*
+	 * the wanted rows do not fit memory, and there is no threshold: sort all
+	 * rows
+	 */
 	if (!bounded->have_threshold)
 		env->bound = 0;
 	return SINK_TAKEN;

@@ -73,7 +73,10 @@ runs_add_source(Runs *runs, RunSource *source, uint64 bytes)
 {
 	MemoryContext old;
 
-	/* first, so that an ERROR below does not leave the source without an owner */
+	/*
+	 * first, so that an ERROR below does not leave the source without an
+	 * owner
+	 */
 	dlist_push_tail(&runs->sources, &source->node);
 	old = enter(runs);
 	add_run(runs, run_of_source(source, bytes));
@@ -162,7 +165,11 @@ write_keys_as_rows(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const
 		union
 		{
 			MinimalTupleData row;
-			/* header and NULL bitmap, values with padding, and the writer's excess */
+
+			/*
+			 * header and NULL bitmap, values with padding, and the writer's
+			 * excess
+			 */
 			char		room[MAXALIGN(SizeofMinimalTupleHeader + 8) + KEY_MAX_COLUMNS * 16 + 16];
 		}			buf;
 
@@ -235,7 +242,7 @@ runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
 /* Merges n neighbouring runs into one. */
 static SpillRun *
 merge_into_run(Runs *runs, SpillRun **some, int n,
-		   void (*write_row) (RunWriter *writer, MinimalTuple row))
+			   void (*write_row) (RunWriter *writer, MinimalTuple row))
 {
 	Merge		merge;
 	RunWriter	writer;

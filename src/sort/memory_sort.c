@@ -128,7 +128,10 @@ run_kernel(SortEnv *env, Batch *batch, const Records *records, const OffloadRefu
 	problem.interrupted = sort_threads_interrupted;
 	problem.interrupted_arg = team;
 
-	/* rows were counted with scratch for the radix sort; some kernels need more */
+	/*
+	 * rows were counted with scratch for the radix sort; some kernels need
+	 * more
+	 */
 	if (facts.forced == NULL && !scratch_fits(env, batch, decision.algorithm->kernel, &problem))
 		decision.algorithm = &sort_algorithms[ALGORITHM_CPU_RADIX];
 	if (env->timed)

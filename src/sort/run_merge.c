@@ -84,13 +84,17 @@ struct MergeState
 	int			id_bits;		/* bits of an id */
 	int			nruns;
 	MergeRun   *runs;
-	Arena	   *windows;		/* base[r]: first row of run r's window; read only */
-	void	   *keys;			/* by id: keys of the rows in windows, right-aligned */
+	Arena	   *windows;		/* base[r]: first row of run r's window; read
+								 * only */
+	void	   *keys;			/* by id: keys of the rows in windows,
+								 * right-aligned */
 	uint32	   *rids;			/* by id: row id */
-	Size		records_size;	/* bytes of env->recs for packed records; scratch follows */
-	int		   *losers;			/* loser tree of the runs; NULL unless rows are long */
+	Size		records_size;	/* bytes of env->recs for packed records;
+								 * scratch follows */
+	int		   *losers;			/* loser tree of the runs; NULL unless rows
+								 * are long */
 	bool		begun;			/* the loser tree has been built */
-	RowPage	   *page;			/* working memory of make_keys() */
+	RowPage    *page;			/* working memory of make_keys() */
 	MemoryContext cxt;
 };
 
@@ -98,7 +102,8 @@ struct MergeState
 typedef struct MergeWindow
 {
 	int			shift;			/* rows of a window, as a power of two */
-	Size		headroom;		/* bytes of rows that a reader has before it reads on */
+	Size		headroom;		/* bytes of rows that a reader has before it
+								 * reads on */
 } MergeWindow;
 
 /* ------------------------------------------------------------------------
@@ -432,7 +437,11 @@ count_up_to(const MergeState *state, int r, uint32 bound)
 		return n;
 	from = state->wide ? count_keys(state, true, first, n, key, false) :
 		count_keys(state, false, first, n, key, false);
-	/* the bound's run may have more equal rows, which come before those of later runs */
+
+	/*
+	 * the bound's run may have more equal rows, which come before those of
+	 * later runs
+	 */
 	if (from == n || key_of_id(state, first + from) != key || (state->layout->exact && r > bound_run))
 		return from;
 	to = state->wide ? count_keys(state, true, first, n, key, true) :

@@ -45,18 +45,22 @@ typedef struct SortReport
 	Size		memory_peak;	/* bytes */
 	uint64		disk_bytes;		/* peak size of the temporary file */
 	int			runs;			/* runs written; 0: sorted in memory */
-	int			key_bits;		/* key width of the last kernel run, after narrowing */
+	int			key_bits;		/* key width of the last kernel run, after
+								 * narrowing */
 	bool		bounded;
 	bool		inserted;		/* a bounded sort by insertion */
 	uint64		ties;			/* rows whose order took a comparison */
 	bool		device_failed;	/* a GPU was used and failed */
 	uint64		device_rows;	/* rows that were moved to a GPU */
-	bool		sent_to_device; /* they were sorted there with rows of other participants */
-	uint64		early_rows;		/* rows whose keys were sent while rows came in */
+	bool		sent_to_device; /* they were sorted there with rows of other
+								 * participants */
+	uint64		early_rows;		/* rows whose keys were sent while rows came
+								 * in */
 	uint64		bytes_up;		/* bytes sent to the GPU */
 	uint64		bytes_down;		/* bytes received from the GPU */
 	double		device_sort_us; /* time of the GPU kernels */
-	ReportDevice devices[REPORT_DEVICES];	/* of a sort in parts, by first use */
+	ReportDevice devices[REPORT_DEVICES];	/* of a sort in parts, by first
+											 * use */
 	int			parts;			/* parts of a sort in parts */
 	int			parts_here;		/* parts that the CPU sorted */
 	bool		sorted;			/* facts and decision are set */
@@ -65,7 +69,8 @@ typedef struct SortReport
 	instr_time	ingest_time;	/* taking rows in, including the child's time */
 	instr_time	sort_time;		/* kernels, ties, writing and merging runs */
 	instr_time	spill_time;		/* part of sort_time: writing and merging runs */
-	double		predicted_us;	/* predicted time of the kernel runs that have a prediction */
+	double		predicted_us;	/* predicted time of the kernel runs that have
+								 * a prediction */
 	instr_time	predicted_time; /* real time of the same kernel runs */
 	bool		timed;			/* the times are set */
 } SortReport;
@@ -83,8 +88,10 @@ typedef struct RowPage RowPage;
 /* The next page, whose memory is prefetched while rows of this page are taken. */
 typedef struct PageAhead
 {
-	const char *page;			/* not pinned; only prefetched.  NULL: not known */
-	int			step;			/* bytes of the next page to prefetch for each row; 0: none */
+	const char *page;			/* not pinned; only prefetched.  NULL: not
+								 * known */
+	int			step;			/* bytes of the next page to prefetch for each
+								 * row; 0: none */
 	int			skip;			/* number of following pages without prefetch */
 } PageAhead;
 
@@ -92,7 +99,8 @@ struct RowPage
 {
 	/* set once for all pages */
 	bool		whole;			/* rows are the unchanged tuples */
-	RowPick    *pick;			/* makes rows from some columns of the tuples; may be NULL */
+	RowPick    *pick;			/* makes rows from some columns of the tuples;
+								 * may be NULL */
 	PageKeys	keys;
 	int			nkeys;
 	TupleWalk  *key_walk;		/* finds keys that have no fixed offset */
@@ -103,7 +111,8 @@ struct RowPage
 	/* set for each page */
 	int			n;				/* rows */
 	bool		direct;			/* row_page_write() can be used */
-	Size		bytes;			/* bytes to reserve for all rows of a direct page */
+	Size		bytes;			/* bytes to reserve for all rows of a direct
+								 * page */
 	PageAhead	ahead;
 	const ItemPointerData *tids;	/* the rows get these TIDs; NULL: no TIDs */
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
@@ -186,7 +195,8 @@ typedef struct KeyReader
 	size_t		count;
 	const KeyBuffer *keybuf;
 	const void *keys;			/* the sorted keys */
-	SortRecFormat format;		/* SORT_REC_PACKED without row ids, or SORT_REC_128 */
+	SortRecFormat format;		/* SORT_REC_PACKED without row ids, or
+								 * SORT_REC_128 */
 	KeyLayout	layout;
 } KeyReader;
 
@@ -249,7 +259,8 @@ typedef struct MergeState MergeState;
 typedef struct Merge
 {
 	const uint32 *rids;			/* row ids of this round in order, */
-	Arena		windows;		/* and what they address: the buffers of the runs */
+	Arena		windows;		/* and what they address: the buffers of the
+								 * runs */
 	size_t		next;			/* next row to return */
 	size_t		n;				/* rows of this round */
 	bool		sources;		/* some runs are not in the file (RunSource) */
@@ -295,7 +306,8 @@ typedef enum ResultKind
 	RESULT_KEYS,				/* KeysResult */
 	RESULT_STREAM,				/* StreamResult */
 	RESULT_MERGE,				/* MergeResult with rows */
-	RESULT_PLAIN,				/* no fast path: RunResult, and MergeResult of keys */
+	RESULT_PLAIN,				/* no fast path: RunResult, and MergeResult of
+								 * keys */
 } ResultKind;
 
 /* Bytes of a row to prefetch: the average size of a row, limited. */
@@ -311,7 +323,10 @@ typedef struct ResultMethods
 {
 	ResultKind	kind;
 
-	/* Puts the next row into the slot.  False if there is none or if rows are lost. */
+	/*
+	 * Puts the next row into the slot.  False if there is none or if rows are
+	 * lost.
+	 */
 	bool		(*next) (SortResult *result, bool forward, TupleTableSlot *slot);
 
 	/* Only for sorts with random_access. */
@@ -319,7 +334,10 @@ typedef struct ResultMethods
 	void		(*mark) (SortResult *result);
 	void		(*restore) (SortResult *result);
 
-	/* Releases what the result holds.  The sorter frees the memory of the sort. */
+	/*
+	 * Releases what the result holds.  The sorter frees the memory of the
+	 * sort.
+	 */
 	void		(*end) (SortResult *result);
 } ResultMethods;
 
@@ -327,7 +345,8 @@ struct SortResult
 {
 	const ResultMethods *methods;
 	struct SortEnv *env;
-	bool		failed;			/* a device failed with the rows not yet returned */
+	bool		failed;			/* a device failed with the rows not yet
+								 * returned */
 	uint64		returned;		/* rows returned before the failure */
 	uint64		returned_sum;	/* sum of row_sum() of the returned rows */
 };
@@ -341,7 +360,8 @@ typedef struct ArrayResult
 	bool		eof;
 	size_t		mark_pos;
 	bool		mark_eof;
-	struct OffloadJob *more;	/* job that returns the following rows; NULL: none */
+	struct OffloadJob *more;	/* job that returns the following rows; NULL:
+								 * none */
 } ArrayResult;
 
 /* Rows in memory, by row id. */
@@ -350,7 +370,8 @@ typedef struct MemoryResult
 	ArrayResult array;
 	const uint32 *rids;			/* [0, n) in order */
 	int			row_bytes;		/* bytes of a row to prefetch */
-	Arena		arena;			/* a read-only copy, which saves an indirection for each row */
+	Arena		arena;			/* a read-only copy, which saves an
+								 * indirection for each row */
 } MemoryResult;
 
 /* Sorted keys without rows. */
@@ -367,7 +388,8 @@ typedef struct RowStream
 	char	   *end;			/* end of the chunk */
 	const char *last;			/* the row that was read last */
 	uint32		left;			/* rows to return as they are */
-	uint32		behind;			/* rows after those; they must be checked for ties first */
+	uint32		behind;			/* rows after those; they must be checked for
+								 * ties first */
 	uint64		sum;			/* sum of row_sum() of the rows that were read */
 	JobSecret	secret;			/* secret of the job, for checksums of rows */
 } RowStream;
@@ -513,17 +535,25 @@ result_next(SortResult *result, ResultKind kind, bool forward, TupleTableSlot *s
 typedef struct ReturnedRows
 {
 	MemoryContext cxt;
-	uint64		before;			/* returned rows that sort before the last group */
+	uint64		before;			/* returned rows that sort before the last
+								 * group */
 	uint64		before_sum;		/* sum of their row_sum() */
-	uint64	   *last;			/* row_sum() of each returned row of the last group */
+	uint64	   *last;			/* row_sum() of each returned row of the last
+								 * group */
 	size_t		nlast;
 	size_t		room;			/* capacity of last */
-	SpillFile  *file;			/* elements of last beyond work_mem; NULL: none */
+	SpillFile  *file;			/* elements of last beyond work_mem; NULL:
+								 * none */
 	SpillRun	run;			/* ... in the file */
-	bool		more;			/* the next chunk begins with a row of the last group */
+	bool		more;			/* the next chunk begins with a row of the
+								 * last group */
 
-	/* After returned_rows_begin(), last has each sum once, in ascending order. */
-	uint64	   *counts;			/* per element of last: rows that have not come again */
+	/*
+	 * After returned_rows_begin(), last has each sum once, in ascending
+	 * order.
+	 */
+	uint64	   *counts;			/* per element of last: rows that have not
+								 * come again */
 	uint64		pending;		/* sum of counts */
 } ReturnedRows;
 
@@ -587,18 +617,23 @@ typedef struct SortSpec
 	TupleDesc	desc;
 	const KeyColumn *keys;
 	int			nkeys;
-	bool		random_access;	/* the result will be rewound, marked or read backward */
+	bool		random_access;	/* the result will be rewound, marked or read
+								 * backward */
 
 	/* Would the child return the same rows again, in the same order? */
 	bool		(*can_rerun) (void *arg);
 	void	   *can_rerun_arg;
 	int			node;			/* plan node id */
-	int			participants;	/* processes that sort together; 0 and 1: a single process */
+	int			participants;	/* processes that sort together; 0 and 1: a
+								 * single process */
 	bool		timing;			/* time the phases of small sorts, too */
-	bool		keys_only;		/* sort keys without rows; rows are returned in a virtual slot */
-	Size		memory;			/* memory limit of a nested sort; 0: not nested, use work_mem.  A
-								 * nested sort never uses a GPU and shows no progress */
-	Progress   *within;			/* progress of the outer sort, which counts a nested sort's memory */
+	bool		keys_only;		/* sort keys without rows; rows are returned
+								 * in a virtual slot */
+	Size		memory;			/* memory limit of a nested sort; 0: not
+								 * nested, use work_mem.  A nested sort never
+								 * uses a GPU and shows no progress */
+	Progress   *within;			/* progress of the outer sort, which counts a
+								 * nested sort's memory */
 } SortSpec;
 
 typedef struct Sorter Sorter;

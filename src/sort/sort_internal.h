@@ -44,21 +44,25 @@ typedef struct SortEnv
 	KeyWriter	keys;			/* writes the batch's key buffer */
 	RowWriter  *writer;
 	TieBreak   *tiebreak;
-	Progress	progress;		/* shown to other backends; counts the input rows */
+	Progress	progress;		/* shown to other backends; counts the input
+								 * rows */
 
 	/* set when a sort begins */
 	Size		limit;			/* bytes that rows and keys may take */
-	size_t		bound;			/* rows wanted; 0: all.  Becomes 0 if a bounded sort must write
-								 * runs without a threshold */
+	size_t		bound;			/* rows wanted; 0: all.  Becomes 0 if a
+								 * bounded sort must write runs without a
+								 * threshold */
 	double		rows_expected;
-	Size		beside;			/* bytes that a sink holds beside the batch; changes */
+	Size		beside;			/* bytes that a sink holds beside the batch;
+								 * changes */
 	bool		device_failed;	/* do not use a GPU; set when a GPU fails */
 	bool		timed;			/* read the clock */
 
 	/* records, and scratch of kernels; a result may lie in either buffer */
 	BulkBuf		recs;
 	BulkBuf		scratch;
-	ByteDictionaries byte_dictionary;	/* working memory of key_layout_narrow() */
+	ByteDictionaries byte_dictionary;	/* working memory of
+										 * key_layout_narrow() */
 
 	TupleTableSlot *row_slot;	/* see sort_env_slot() */
 	DecodedKeys *decoded;		/* working memory of KeyReader */
@@ -114,9 +118,12 @@ typedef struct Batch
 {
 	Arena		arena;
 	KeyBuffer	keybuf;
-	Size		limit;			/* bytes that the batch and sorting it may take */
-	Size		sort_cost;		/* bytes per row that sorting takes beside the batch */
-	size_t		max_rows;		/* rows that can be buffered and sorted at once */
+	Size		limit;			/* bytes that the batch and sorting it may
+								 * take */
+	Size		sort_cost;		/* bytes per row that sorting takes beside the
+								 * batch */
+	size_t		max_rows;		/* rows that can be buffered and sorted at
+								 * once */
 	size_t		expected;		/* rows expected; 0: up to SORT_SMALL_ROWS */
 } Batch;
 
@@ -213,9 +220,12 @@ batch_put_key(Batch *batch, const KeyWriter *keys, TupleTableSlot *slot)
 typedef struct Sorted
 {
 	size_t		n;
-	const uint32 *rids;			/* row ids in order; NULL in a sort of keys without rows */
-	const void *keys;			/* the sorted keys of such a sort; otherwise NULL */
-	SortRecFormat format;		/* of keys: SORT_REC_PACKED without row ids, or SORT_REC_128 */
+	const uint32 *rids;			/* row ids in order; NULL in a sort of keys
+								 * without rows */
+	const void *keys;			/* the sorted keys of such a sort; otherwise
+								 * NULL */
+	SortRecFormat format;		/* of keys: SORT_REC_PACKED without row ids,
+								 * or SORT_REC_128 */
 	KeyLayout	layout;			/* of keys */
 } Sorted;
 
@@ -265,17 +275,23 @@ extern void result_holds_nothing(SortResult *result);
 
 typedef struct Runs
 {
-	MemoryContext cxt;			/* has the file and the arrays; NULL: no run yet */
+	MemoryContext cxt;			/* has the file and the arrays; NULL: no run
+								 * yet */
 	SpillFile  *file;			/* NULL: nothing has been written */
 	SpillRun  **runs;			/* in input order */
 	int			n;
 	int			capacity;
-	KeyRange	ranges[KEY_MAX_COLUMNS];	/* key ranges of the rows in all runs */
-	bool		extendable;		/* presorted rows may be appended to the last run */
-	uint64		last_normkey[KEY_MAX_COLUMNS];	/* normalized keys of its last row */
-	bool		last_null[KEY_MAX_COLUMNS]; /* columns of its last row that are NULL */
+	KeyRange	ranges[KEY_MAX_COLUMNS];	/* key ranges of the rows in all
+											 * runs */
+	bool		extendable;		/* presorted rows may be appended to the last
+								 * run */
+	uint64		last_normkey[KEY_MAX_COLUMNS];	/* normalized keys of its last
+												 * row */
+	bool		last_null[KEY_MAX_COLUMNS]; /* columns of its last row that
+											 * are NULL */
 	instr_time	opened;			/* when writing the current run began */
-	dlist_head	sources;		/* RunSources: runs that are not in the file; owned */
+	dlist_head	sources;		/* RunSources: runs that are not in the file;
+								 * owned */
 	bool		failed;			/* rows of a source are lost */
 
 	SortEnv    *env;
@@ -343,8 +359,10 @@ extern int	merge_fan_in(const SortEnv *env, const KeyLayout *layout, const Spill
 /* One of the first rows so far.  Its index in TopRows.rows is its number. */
 typedef struct TopRow
 {
-	uint64		key;			/* normalized key of the first column, if keys are used */
-	Datum		value;			/* value of the first column; if by reference, its offset in the row */
+	uint64		key;			/* normalized key of the first column, if keys
+								 * are used */
+	Datum		value;			/* value of the first column; if by reference,
+								 * its offset in the row */
 	uint32		rid;
 	bool		null;			/* the first column is NULL */
 } TopRow;
@@ -367,14 +385,17 @@ typedef struct TopRows
 {
 	bool		on;				/* this sort uses insertion */
 	SortEnv    *env;
-	Batch	   *batch;			/* its arena has the rows; its key buffer is empty */
+	Batch	   *batch;			/* its arena has the rows; its key buffer is
+								 * empty */
 	size_t		bound;
 	size_t		n;				/* rows, at most bound */
 
 	TopRow	   *rows;			/* in no order */
-	size_t		capacity;		/* rows that the arrays have room for; grows up to bound */
+	size_t		capacity;		/* rows that the arrays have room for; grows
+								 * up to bound */
 	TopBlock   *blocks;			/* blocks of the order, and free blocks */
-	uint32	   *order;			/* [begin, begin + nblocks): numbers of blocks in sort order */
+	uint32	   *order;			/* [begin, begin + nblocks): numbers of blocks
+								 * in sort order */
 	size_t		begin;
 	size_t		nblocks;
 	uint32	   *free;			/* stack of the numbers of free blocks */
@@ -383,15 +404,20 @@ typedef struct TopRows
 	size_t		nstored;
 	Size		bytes;			/* size of the arrays */
 
-	bool		by_reference;	/* the type of the first column is passed by reference */
+	bool		by_reference;	/* the type of the first column is passed by
+								 * reference */
 	bool		use_keys;		/* compare normalized keys of the first column */
 	bool		keys_exact;		/* equal normalized keys mean equal values */
 	bool		at_front;		/* the previous row became the first */
-	size_t		at_ends;		/* rows that became first or last while n < bound */
-	bool		strings;		/* the first column is a string with a collation */
-	uint32		compared;		/* comparisons of keys since decide_use_of_keys() */
+	size_t		at_ends;		/* rows that became first or last while n <
+								 * bound */
+	bool		strings;		/* the first column is a string with a
+								 * collation */
+	uint32		compared;		/* comparisons of keys since
+								 * decide_use_of_keys() */
 	uint32		tied;			/* comparisons of equal keys among them */
-	int			useless;		/* consecutive prefix changes that did not help */
+	int			useless;		/* consecutive prefix changes that did not
+								 * help */
 } TopRows;
 
 /*
@@ -402,8 +428,10 @@ typedef struct TopRows
 
 typedef enum TopAnswer
 {
-	TOP_TAKEN,					/* the row is stored, or sorts behind the bound */
-	TOP_FULL					/* the row is not taken: memory is full, or a batch is faster */
+	TOP_TAKEN,					/* the row is stored, or sorts behind the
+								 * bound */
+	TOP_FULL					/* the row is not taken: memory is full, or a
+								 * batch is faster */
 } TopAnswer;
 
 /* Begins a bounded sort.  Sets top->on if insertion suits it. */
@@ -461,9 +489,9 @@ typedef struct SinkMethods
 	SinkAnswer	(*put_page) (Sink *sink, RowPage *page, int *done);
 
 	/*
-	 * Writes all rows as a run.  A sink with rows on a device may instead move them into
-	 * the batch, before the batch's rows, if there is no run yet and memory has room.
-	 * Never SINK_FULL.
+	 * Writes all rows as a run.  A sink with rows on a device may instead
+	 * move them into the batch, before the batch's rows, if there is no run
+	 * yet and memory has room. Never SINK_FULL.
 	 */
 	SinkAnswer	(*spill) (Sink *sink, Runs *runs);
 
@@ -474,20 +502,22 @@ typedef struct SinkMethods
 	void		(*end) (Sink *sink);
 
 	/*
-	 * Optional: only for sinks that keep rows outside the batch.  The sink is full; makes
-	 * room in another part.  SINK_FULL: the sorter must drain the sink to the host.
+	 * Optional: only for sinks that keep rows outside the batch.  The sink is
+	 * full; makes room in another part.  SINK_FULL: the sorter must drain the
+	 * sink to the host.
 	 */
 	SinkAnswer	(*next_part) (Sink *sink, Runs *runs);
 
 	/*
-	 * Required with next_part.  All rows are in: parts become sources of the last merge
-	 * where they lie.  A single part without runs before it is left to finish().
+	 * Required with next_part.  All rows are in: parts become sources of the
+	 * last merge where they lie.  A single part without runs before it is
+	 * left to finish().
 	 */
 	void		(*merge_parts) (Sink *sink, Runs *runs);
 
 	/*
-	 * Optional: only for sinks that send keys ahead.  True if sending has stopped; then
-	 * the batch has all keys.
+	 * Optional: only for sinks that send keys ahead.  True if sending has
+	 * stopped; then the batch has all keys.
 	 */
 	bool		(*stopped) (const Sink *sink);
 } SinkMethods;
@@ -503,7 +533,8 @@ struct Sink
 typedef struct HostSink
 {
 	Sink		base;
-	size_t		ask_rows;		/* full at this number of rows, to consider a device */
+	size_t		ask_rows;		/* full at this number of rows, to consider a
+								 * device */
 } HostSink;
 
 extern void sink_host_init(HostSink *sink, SortEnv *env, Batch *batch);
@@ -542,13 +573,18 @@ typedef struct BoundedSink
 {
 	Sink		base;
 	bool		have_threshold;
-	uint64		threshold[KEY_MAX_COLUMNS]; /* normalized keys of the threshold */
+	uint64		threshold[KEY_MAX_COLUMNS]; /* normalized keys of the
+											 * threshold */
 	bool		threshold_null[KEY_MAX_COLUMNS];
-	bool		threshold_inexact[KEY_MAX_COLUMNS]; /* equal normalized keys may differ */
-	bool		threshold_compared[KEY_MAX_COLUMNS];	/* only the comparator orders the column */
-	BulkBuf		threshold_row;	/* the row, if normalized keys do not decide all */
+	bool		threshold_inexact[KEY_MAX_COLUMNS]; /* equal normalized keys
+													 * may differ */
+	bool		threshold_compared[KEY_MAX_COLUMNS];	/* only the comparator
+														 * orders the column */
+	BulkBuf		threshold_row;	/* the row, if normalized keys do not decide
+								 * all */
 	BulkBuf		kept;			/* working memory of cut(): set of row ids */
-	pg_atomic_uint64 *shared_threshold; /* least threshold[0] of all participants; NULL */
+	pg_atomic_uint64 *shared_threshold; /* least threshold[0] of all
+										 * participants; NULL */
 	TopRows		top;			/* has the rows if top.on */
 } BoundedSink;
 
@@ -594,18 +630,22 @@ typedef struct SortOffload
 	/* Buffered bytes at which begin_rows() is first tried. */
 	Size		(*rows_after) (const SortEnv *env);
 
-	/* A sink that sends keys ahead while rows are buffered in the batch; NULL: not now. */
+	/*
+	 * A sink that sends keys ahead while rows are buffered in the batch;
+	 * NULL: not now.
+	 */
 	Sink	   *(*begin_keys) (SortEnv *env, Batch *batch);
 
 	/*
-	 * Moves the rows of the batch to a device; the sink takes the following rows there.
-	 * NULL: not now.  *allowed becomes false if the caller should not try again.
+	 * Moves the rows of the batch to a device; the sink takes the following
+	 * rows there. NULL: not now.  *allowed becomes false if the caller should
+	 * not try again.
 	 */
 	Sink	   *(*begin_rows) (SortEnv *env, Batch *batch, bool *allowed);
 
 	/*
-	 * As order_batch(), with the layout of the keys.  False if the sort stays on the
-	 * host: sets *refusal, and has ended early.
+	 * As order_batch(), with the layout of the keys.  False if the sort stays
+	 * on the host: sets *refusal, and has ended early.
 	 */
 	bool		(*sort_keys) (SortEnv *env, Batch *batch, OffloadJob *early,
 							  const KeyLayout *layout, bool may_stream, Sorted *sorted,

@@ -33,12 +33,15 @@ struct Sorter
 {
 	SortEnv		env;
 	Batch		batch;			/* the rows in memory */
-	Sink	   *sink;			/* takes rows now: &host, &bounded, or an offloading sink */
+	Sink	   *sink;			/* takes rows now: &host, &bounded, or an
+								 * offloading sink */
 	HostSink	host;
 	BoundedSink bounded;
 	bool		rows_allowed;	/* rows may move to a device */
-	bool		failed;			/* a device failed with rows; the child must run again */
-	ReturnedRows *returned;		/* before the sort began again; NULL if it never did */
+	bool		failed;			/* a device failed with rows; the child must
+								 * run again */
+	ReturnedRows *returned;		/* before the sort began again; NULL if it
+								 * never did */
 	Runs		runs;
 	SortResult *result;			/* points into space; NULL while rows come in */
 	ResultSpace space;
@@ -279,7 +282,11 @@ sorter_skip_returned(Sorter *sorter, TupleTableSlot *slot)
 		CHECK_FOR_INTERRUPTS();
 		if (!result_next(sorter->result, RESULT_PLAIN, true, slot))
 			sort_wrong_beginning();
-		/* equal rows come in the same order again, so this is a row that was returned */
+
+		/*
+		 * equal rows come in the same order again, so this is a row that was
+		 * returned
+		 */
 		(void) returned_rows_skip(sorter->returned, ((MinimalTupleTableSlot *) slot)->mintuple);
 	}
 }
@@ -516,7 +523,10 @@ sorter_perform(Sorter *sorter, bool may_pause)
 		sort_env_clock(env, &start);
 	}
 
-	/* rows on a device are returned or merged from there, unless the reader may pause */
+	/*
+	 * rows on a device are returned or merged from there, unless the reader
+	 * may pause
+	 */
 	if (sink_is_offloaded(sorter->sink))
 	{
 		if (gpusort_verify || may_pause)

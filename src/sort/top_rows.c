@@ -285,7 +285,10 @@ find_place(TopRows *top, NewRow *new, TopPlace *place)
 	if (compare_new_row(top, new, last_row(top)) >= 0)
 		return false;
 
-	/* the last block whose first row sorts before the new row, or the first block */
+	/*
+	 * the last block whose first row sorts before the new row, or the first
+	 * block
+	 */
 	while (to - from > 1)
 	{
 		size_t		mid = from + (to - from) / 2;
@@ -365,7 +368,11 @@ find_prefix(const TopRows *top, BytesPrefix *prefix)
 	b = row_value(top, last);
 	if (string_is_toasted(kind, a) || string_is_toasted(kind, b))
 		return false;
-	/* strings are ordered by bytes, so all rows between the first and the last have it */
+
+	/*
+	 * strings are ordered by bytes, so all rows between the first and the
+	 * last have it
+	 */
 	x = string_of(kind, a);
 	y = string_of(kind, b);
 	common = (int) Min(bytes_common(x.p, x.len, y.p, y.len), BYTES_PREFIX_MAX);

@@ -268,8 +268,8 @@ gpusort_route(PG_FUNCTION_ARGS)
 					 errmsg("key_range must be at least 1"),
 					 errdetail("It is the largest key minus the smallest, plus one.")));
 		/* keys are narrowed to their range before they are sorted */
-		key_bits = Min(key_bits, Max(1, (int) ceil(log2(Min(range, 0x1p128)))));
-		facts.key_range = range >= 0x1p64 ? PG_UINT64_MAX : (uint64) range;
+		key_bits = Min(key_bits, Max(1, (int) ceil(log2(Min(range, ldexp(1, 128))))));
+		facts.key_range = range >= ldexp(1, 64) ? PG_UINT64_MAX : (uint64) range;
 	}
 	facts.format = key_bits <= 32 ? SORT_REC_PACKED :
 		key_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
@@ -287,7 +287,10 @@ gpusort_route(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 
-	/* the choice for a tiny input does not follow the predictions, so it may not be first */
+	/*
+	 * the choice for a tiny input does not follow the predictions, so it may
+	 * not be first
+	 */
 	for (int pass = 0; pass < 2; pass++)
 	{
 		for (int i = 0; i < ALGORITHM_COUNT; i++)
@@ -518,11 +521,11 @@ gpusort_calibrate(PG_FUNCTION_ARGS)
 	for (int curve = 0; curve < MODEL_CURVES; curve++)
 		for (int sample_point = 0; sample_point < MODEL_POINTS; sample_point++)
 			put_constant(rsinfo, model_curve_names[curve], model_point_log2(sample_point),
-								 route_model_builtin.curve[curve][sample_point],
-								 model.curve[curve][sample_point]);
+						 route_model_builtin.curve[curve][sample_point],
+						 model.curve[curve][sample_point]);
 	for (int i = 0; i < MODEL_SCALARS; i++)
 		put_constant(rsinfo, model_scalar_names[i], -1,
-							 route_model_builtin.scalar[i], model.scalar[i]);
+					 route_model_builtin.scalar[i], model.scalar[i]);
 	calibrate_devices(rsinfo);
 	return (Datum) 0;
 }

@@ -87,7 +87,10 @@ arena_make_room(Arena *arena, BulkOwner *owner, Size size)
 		}
 	}
 
-	/* close the current chunk and start the next one, or several for a huge row */
+	/*
+	 * close the current chunk and start the next one, or several for a huge
+	 * row
+	 */
 	if (arena->nchunks > 0)
 		arena->closed += arena->next - arena->base[arena->nchunks - 1];
 	arena_grow_table(arena, owner, arena->nchunks + span);
@@ -104,7 +107,10 @@ arena_make_room(Arena *arena, BulkOwner *owner, Size size)
 		uint32		chunk = arena->nchunks;
 		char	   *base;
 
-		/* these chunk numbers get one region: free the chunks that a reset kept */
+		/*
+		 * these chunk numbers get one region: free the chunks that a reset
+		 * kept
+		 */
 		for (uint32 i = chunk; i < Min(chunk + span, arena->nowned); i++)
 			bulk_free(owner, &arena->chunks[i].buf);
 		bulk_reserve(owner, &arena->chunks[chunk].buf, span * ARENA_CHUNK_SIZE, 0);
@@ -163,7 +169,10 @@ arena_compact_begin(Arena *arena, BulkOwner *owner, Arena *from)
 		memset(arena, 0, sizeof(Arena));
 	else
 	{
-		/* a copy of the table: the first chunk may be replaced by a larger one */
+		/*
+		 * a copy of the table: the first chunk may be replaced by a larger
+		 * one
+		 */
 		from->base = MemoryContextAlloc(bulk_owner_context(owner),
 										Max(arena->nchunks, 1) * sizeof(char *));
 		memcpy(from->base, arena->base, arena->nchunks * sizeof(char *));

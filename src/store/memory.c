@@ -43,7 +43,8 @@ struct BulkOwner
 	Region	   *regions;
 	int			nregions;
 	int			capacity;
-	Progress   *progress;		/* counts the owner's memory; NULL: not counted */
+	Progress   *progress;		/* counts the owner's memory; NULL: not
+								 * counted */
 };
 
 /* Regions kept for the next sort of this process. */
@@ -188,7 +189,10 @@ region_new(BulkOwner *owner, Size size)
 {
 	Region		r;
 
-	/* make room in the list first: an ERROR must not leave a region without owner */
+	/*
+	 * make room in the list first: an ERROR must not leave a region without
+	 * owner
+	 */
 	if (owner->nregions == owner->capacity)
 	{
 		int			capacity = Max(16, owner->capacity * 2);
@@ -289,7 +293,11 @@ bulk_reserve(BulkOwner *owner, BulkBuf *buf, Size size, Size keep)
 		char	   *raw = MemoryContextAlloc(owner->cxt, size + BULK_ALIGN);
 
 		fresh.ptr = (void *) TYPEALIGN(BULK_ALIGN, raw + 1);
-		/* the byte before the memory stores the distance to the palloc'd chunk */
+
+		/*
+		 * the byte before the memory stores the distance to the palloc'd
+		 * chunk
+		 */
 		((uint8 *) fresh.ptr)[-1] = (uint8) ((char *) fresh.ptr - raw);
 		fresh.size = size;
 		fresh.mapped = false;

@@ -23,7 +23,8 @@ typedef struct BulkBuf
 {
 	void	   *ptr;
 	Size		size;			/* usable bytes */
-	Size		requested;		/* the largest size that bulk_reserve() was called with */
+	Size		requested;		/* the largest size that bulk_reserve() was
+								 * called with */
 	bool		mapped;			/* true: a mapped region; false: palloc'd */
 } BulkBuf;
 

@@ -45,7 +45,10 @@ extent_size(Size memory)
 {
 	Size		extent = EXTENT_MAX;
 
-	/* a merge of about 80 runs should fit the memory: with fewer, rows are written twice */
+	/*
+	 * a merge of about 80 runs should fit the memory: with fewer, rows are
+	 * written twice
+	 */
 	while (extent > BLCKSZ && extent * 128 > memory)
 		extent /= 2;
 	return extent;
@@ -369,8 +372,8 @@ reserve_extent(RunReader *reader)
 		BulkBuf		own = {0};
 
 		/*
-		 * if the bytes fit the caller's buffer, free the own one before allocating a
-		 * larger one
+		 * if the bytes fit the caller's buffer, free the own one before
+		 * allocating a larger one
 		 */
 		if (has_own_buffer(reader) && left <= reader->caller_size)
 			use_buffer(reader, reader->caller_buf, reader->caller_size);

@@ -39,7 +39,8 @@ typedef struct SpillRun
 	uint64		rows;			/* number of rows; 0: unknown */
 	Size		longest;		/* bytes of the longest row; 0: unknown */
 	struct RunSource *source;	/* delivers the bytes; NULL: extents */
-	uint32	   *extents;		/* extent numbers, in order; all but the last are full */
+	uint32	   *extents;		/* extent numbers, in order; all but the last
+								 * are full */
 	uint32		nextents;
 	uint32		capacity;		/* entries of extents */
 } SpillRun;
@@ -61,7 +62,10 @@ extern Size spill_read(SpillFile *file, const SpillRun *run, uint32 i, char *buf
 /* Delivers a sorted run that is not in a spill file, for example rows on a GPU. */
 typedef struct RunSource
 {
-	/* Reads the next bytes, at most size; on failure returns 0, sets failed and clears more. */
+	/*
+	 * Reads the next bytes, at most size; on failure returns 0, sets failed
+	 * and clears more.
+	 */
 	Size		(*read) (struct RunSource *source, char *to, Size size);
 
 	/* Ends the source and frees its memory, also before its end was read. */
@@ -69,7 +73,8 @@ typedef struct RunSource
 
 	bool		more;			/* bytes remain */
 	bool		failed;			/* the remaining bytes cannot be read */
-	dlist_node	node;			/* link in the owner's list of open sources; end() unlinks it */
+	dlist_node	node;			/* link in the owner's list of open sources;
+								 * end() unlinks it */
 } RunSource;
 
 /* Creates a run of the given number of bytes that the source delivers. */
@@ -128,9 +133,12 @@ typedef struct RunReader
 	char	   *caller_buf;		/* the caller's buffer */
 	Size		caller_size;	/* its size */
 	BulkOwner  *owner;
-	BulkBuf		own;			/* the reader's buffer for a long row; empty if there is none */
-	Size		headroom;		/* run_reader_fill() makes more bytes than this available */
-	Size		pos;			/* offset in buf of the first row that is needed */
+	BulkBuf		own;			/* the reader's buffer for a long row; empty
+								 * if there is none */
+	Size		headroom;		/* run_reader_fill() makes more bytes than
+								 * this available */
+	Size		pos;			/* offset in buf of the first row that is
+								 * needed */
 	Size		len;			/* bytes in buf */
 	uint32		next_extent;	/* the next extent to read */
 } RunReader;

@@ -514,13 +514,17 @@ make_pieces(RowPick *pick)
 	{
 		AttrNumber	att = pick->cols[i].att;
 		const WalkColumn *col = &walk->cols[att];
+
 		/* short varlenas have no alignment */
 		uint8		align = col->len > 0 ? col->align : 0;
 
 		if (piece == NULL || att != pick->cols[i - 1].att + 1 || align >= agree)
 		{
 			if (piece != NULL)
-				to = piece->len > 0 ? known_offset_after(to, piece->len) : (KnownOffset) {1, 0};
+				to = piece->len > 0 ? known_offset_after(to, piece->len) : (KnownOffset)
+			{
+				1, 0
+			};
 			piece = &pick->pieces[pick->npieces++];
 			piece->step = col->step;
 			piece->from = col->offset;

@@ -91,7 +91,8 @@ typedef struct PrimaryWeights
 	SortSupport ssup;
 	KeyKind		kind;			/* format of the strings */
 	int			nascii;			/* distinct weights of ASCII */
-	uint8		ascii[ASCII_CHARS]; /* a character of each distinct weight, ascending */
+	uint8		ascii[ASCII_CHARS]; /* a character of each distinct weight,
+									 * ascending */
 	uint8		weights[WEIGHTED_CHARS];	/* by code point */
 } PrimaryWeights;
 
@@ -127,7 +128,8 @@ typedef struct Dictionary
 	Entry	   *entries;
 	uint32		mask;
 	uint64		probes;
-	SortRec64  *values;			/* distinct values: key is the Datum, rid the number */
+	SortRec64  *values;			/* distinct values: key is the Datum, rid the
+								 * number */
 	uint32		n;				/* distinct values */
 } Dictionary;
 
@@ -366,7 +368,10 @@ presort_strings(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, int npr
 		return true;
 	if (common < behind)
 	{
-		/* the next keys would be equal again: the strings differ in what the keys leave out */
+		/*
+		 * the next keys would be equal again: the strings differ in what the
+		 * keys leave out
+		 */
 		if (collation->weights != NULL && n > COMPARED_MAX)
 			return false;
 		tie_comparator_sort(tb, col, recs, n);

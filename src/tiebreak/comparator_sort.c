@@ -60,7 +60,8 @@ typedef struct MergeSort
 {
 	SortSupport ssup;
 	bool		prefetch;		/* true: values may not be in the cache */
-	char	   *copies;			/* buffer for the values of a block; NULL: values are not copied */
+	char	   *copies;			/* buffer for the values of a block; NULL:
+								 * values are not copied */
 	char	   *copies_end;		/* end of the buffer */
 } MergeSort;
 
@@ -439,7 +440,8 @@ tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered)
 static bool
 find_misplaced(SortSupport ssup, SortRec64 *recs, size_t n, size_t limit, size_t *found)
 {
-	uint32		top = 0;		/* last record of the sequence; its pad is the previous one */
+	uint32		top = 0;		/* last record of the sequence; its pad is the
+								 * previous one */
 	uint32		before;
 
 	*found = 0;
@@ -518,7 +520,7 @@ void
 tie_presort_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortSupport ssup)
 {
 	uint64		prev;
-	bool		unique = false;	/* no other record has the word of this record */
+	bool		unique = false; /* no other record has the word of this record */
 
 	tie_sort_words(tb, recs, n);
 	prev = ~recs[0].key;
@@ -538,7 +540,11 @@ tie_presort_words(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n, SortS
 
 			unique = i + 1 == n || recs[i + 1].key != word;
 			recs[i].pad = TIE_NEW_WORD;
-			/* both records have their final place, and their values are in the cache */
+
+			/*
+			 * both records have their final place, and their values are in
+			 * the cache
+			 */
 			if (ssup != NULL && unique && before_unique &&
 				tie_compare(ssup, (Datum) recs[i - 1].key, (Datum) recs[i].key) < 0)
 				recs[i].pad = TIE_GREATER;
@@ -568,7 +574,10 @@ tie_rank_abbreviated(TieBreak *tb, TieColumn *col, SortRec64 *recs, size_t n)
 	uint32		rank = 0;
 	bool		inexact;
 
-	/* values of kind KEY_ABBREVIATED have been compared by their abbreviated keys already */
+	/*
+	 * values of kind KEY_ABBREVIATED have been compared by their abbreviated
+	 * keys already
+	 */
 	if (col->kind != KEY_COMPARED || n < ABBREVIATED_MIN_ROWS)
 		return false;
 	if (col->abbreviation == NULL)

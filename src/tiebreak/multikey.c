@@ -59,9 +59,11 @@
 typedef struct KeyPosition
 {
 	int			k;				/* column */
-	size_t		at;				/* byte of a string, or word of a normalized key */
+	size_t		at;				/* byte of a string, or word of a normalized
+								 * key */
 	bool		compared;		/* only the comparator orders the values */
-	bool		sample;			/* strings may share a long prefix: sample the group first */
+	bool		sample;			/* strings may share a long prefix: sample the
+								 * group first */
 } KeyPosition;
 
 /* The words of a pass. */
@@ -70,8 +72,10 @@ typedef struct Pass
 	size_t		nulls;			/* rows with a NULL */
 	bool		inexact;		/* some normalized key is inexact */
 	bool		same;			/* all words are equal */
-	bool		unplaced;		/* no words: some value is toasted or has no normalized key */
-	uint32		pivot;			/* prefix pass: code of strings equal to the pivot; otherwise 0 */
+	bool		unplaced;		/* no words: some value is toasted or has no
+								 * normalized key */
+	uint32		pivot;			/* prefix pass: code of strings equal to the
+								 * pivot; otherwise 0 */
 } Pass;
 
 /* Rows that are equal before a position. */
@@ -146,7 +150,11 @@ word_has_more(const TieColumn *col, const Pass *pass, KeyPosition pos, uint64 wo
 		return false;
 	if (!col->by_bytes)
 		return pos.at + 1 < (size_t) key_words(col->kind) || pass->inexact;
-	/* the word of a string that ends here ends with zero, that of a bytea counts its bytes */
+
+	/*
+	 * the word of a string that ends here ends with zero, that of a bytea
+	 * counts its bytes
+	 */
 	word = (word ^ col->flip) & 0xff;
 	return col->kind == KEY_BYTEA ? word > COUNTED_BYTES : word != 0;
 }
@@ -275,7 +283,8 @@ make_prefix_words(TieBreak *tb, SortRec64 *recs, size_t n, size_t at, KeyPositio
 	KeyString	pivot;
 	uint64		differ = 0;
 	uint32		least = PG_UINT32_MAX;
-	size_t		within = 0;		/* rows that differ within a word after the least shared prefix */
+	size_t		within = 0;		/* rows that differ within a word after the
+								 * least shared prefix */
 	size_t		bytes = 0;
 
 	memset(pass, 0, sizeof(*pass));

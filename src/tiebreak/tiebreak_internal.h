@@ -34,7 +34,8 @@
 typedef enum TiePad
 {
 	TIE_SAME_WORD,				/* same word; the values are not compared yet */
-	TIE_NEW_WORD,				/* different word; the values are not compared yet */
+	TIE_NEW_WORD,				/* different word; the values are not compared
+								 * yet */
 	TIE_GREATER,				/* the value is greater */
 	TIE_EQUAL					/* the values are equal */
 } TiePad;
@@ -53,9 +54,11 @@ typedef struct TieColumn
 	uint64		flip;			/* all bits set: descending; 0: ascending */
 	SortSupport ssup;			/* comparator; NULL until needed */
 	TieCollation *collation;	/* NULL until needed */
-	KeyBufferColumn *abbreviation;	/* kind of the abbreviated keys; NULL until needed */
+	KeyBufferColumn *abbreviation;	/* kind of the abbreviated keys; NULL
+									 * until needed */
 	KeyMaker	abbreviation_maker; /* makes the abbreviated keys */
-	KeyBufferColumn normkey[2]; /* kind and direction of each word of the normalized key */
+	KeyBufferColumn normkey[2]; /* kind and direction of each word of the
+								 * normalized key */
 	KeyMaker	makers[2];		/* makes the words of the normalized key */
 } TieColumn;
 
@@ -68,10 +71,12 @@ struct TieBreak
 	int			nkeys;
 	const Arena *arena;			/* rows of the current sort */
 	BulkBuf		recs;			/* records of the current sort */
-	BulkBuf		scratch;		/* scratch memory of tie_sort_words() and merges */
+	BulkBuf		scratch;		/* scratch memory of tie_sort_words() and
+								 * merges */
 	BulkBuf		copies;			/* copied values of a block, comparator_sort.c */
 	uint64		passed_rows;	/* of the last sort: rows, counted once a pass */
-	uint64		passed_bytes;	/* of the last sort: bytes that prefix passes compared */
+	uint64		passed_bytes;	/* of the last sort: bytes that prefix passes
+								 * compared */
 	TieColumn	cols[FLEXIBLE_ARRAY_MEMBER];
 };
 

@@ -42,7 +42,7 @@ struct GpusortStream
 /* Fills *err and returns the status. */
 extern GpusortStatus cpu_abi_fail(GpusortError *err, GpusortStatus status, const char *file,
 								  int line, const char *format,...)
-	__attribute__((format(printf, 5, 6)));
+			__attribute__((format(printf, 5, 6)));
 
 #define FAIL(status, ...) return cpu_abi_fail(err, (status), __FILE__, __LINE__, __VA_ARGS__)
 

@@ -127,7 +127,7 @@ sort_bytes(const GpusortProblem *problem)
 
 GpusortStatus
 cpu_abi_sort_scratch(GpusortContext *ctx, int32_t algorithm, const GpusortProblem *problem,
-			 uint64_t *bytes, const char **why, GpusortError *err)
+					 uint64_t *bytes, const char **why, GpusortError *err)
 {
 	GpusortStatus status;
 
@@ -191,7 +191,7 @@ check_arrays(const GpusortContext *ctx, const GpusortProblem *problem, GpusortEr
 
 GpusortStatus
 cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortProblem *problem,
-		 GpusortResult *result, GpusortError *err)
+				 GpusortResult *result, GpusortError *err)
 {
 	uint32_t   *order = problem->scratch;
 	uint32_t   *other = order + problem->n;
@@ -259,7 +259,7 @@ cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortProblem 
  */
 GpusortStatus
 cpu_abi_gather_scratch(GpusortContext *ctx, const GpusortGather *gather, uint64_t *bytes,
-			   GpusortError *err)
+					   GpusortError *err)
 {
 	(void) ctx;
 	(void) gather;
@@ -277,7 +277,7 @@ units_of(const GpusortGather *gather, uint32_t row)
 
 GpusortStatus
 cpu_abi_gather_plan(GpusortStream *stream, const GpusortGather *gather, uint32_t *chunks,
-			GpusortError *err)
+					GpusortError *err)
 {
 	uint64_t	at = 0;
 	uint64_t	chunk_start = 0;
@@ -287,7 +287,7 @@ cpu_abi_gather_plan(GpusortStream *stream, const GpusortGather *gather, uint32_t
 		!cpu_abi_in_block(stream->ctx, gather->out_offset, (gather->n + 1) * sizeof(uint64_t)) ||
 		!cpu_abi_in_block(stream->ctx, gather->order, gather->n * sizeof(uint32_t)) ||
 		!cpu_abi_in_block(stream->ctx, gather->row_offset,
-				  (gather->n + (gather->row_units ? 0 : 1)) * sizeof(uint32_t)))
+						  (gather->n + (gather->row_units ? 0 : 1)) * sizeof(uint32_t)))
 		FAIL(GPUSORT_BAD_CALL, "an array of the rows is not device memory");
 	gather->chunk_row[0] = 0;
 	for (uint64_t i = 0; i < gather->n; i++)
@@ -315,7 +315,7 @@ cpu_abi_gather_plan(GpusortStream *stream, const GpusortGather *gather, uint32_t
 
 GpusortStatus
 cpu_abi_gather_rows(GpusortStream *stream, const GpusortGather *gather, uint64_t first,
-			uint64_t last, void *dst, GpusortError *err)
+					uint64_t last, void *dst, GpusortError *err)
 {
 	uint64_t	base = gather->out_offset[first];
 	int			nothing = cpu_abi_writes_nothing();

@@ -54,20 +54,26 @@ typedef enum Fault
 	FAULT_KILL_UP,				/* the device process is killed */
 	FAULT_KILL_SORT,
 	FAULT_KILL_DOWN,
-	FAULT_HANG_UP,				/* the job makes no progress, for as long as it is open */
+	FAULT_HANG_UP,				/* the job makes no progress, for as long as
+								 * it is open */
 	FAULT_HANG_SORT,
 	FAULT_HANG_DOWN,
-	FAULT_STALL,				/* the same from the sort on, and the timeout is short */
-	FAULT_FREEZE,				/* a call does not return, and the timeout is short */
+	FAULT_STALL,				/* the same from the sort on, and the timeout
+								 * is short */
+	FAULT_FREEZE,				/* a call does not return, and the timeout is
+								 * short */
 	FAULT_CORRUPT,				/* wrong result: a repeated rid or a wrong bit */
 	FAULT_CORRUPT_SIZE,			/* a returned row has an impossible length */
-	FAULT_CORRUPT_BIT,			/* wrong highest bit of a rid or key, or wrong t_hoff */
+	FAULT_CORRUPT_BIT,			/* wrong highest bit of a rid or key, or wrong
+								 * t_hoff */
 	FAULT_CORRUPT_PLACE,		/* a chunk's offset lies outside the chunk */
 	FAULT_CORRUPT_COUNT,		/* a chunk's row count is too high by one */
 	FAULT_CORRUPT_LATE,			/* a row or key repeats in the second chunk */
 	FAULT_LINGER,				/* the end of a job is delayed */
-	FAULT_HOLD_LOCK,			/* the backend keeps the service's lock until it is killed */
-	FAULT_LATE_LEADER			/* the leader looks for its workers after they end */
+	FAULT_HOLD_LOCK,			/* the backend keeps the service's lock until
+								 * it is killed */
+	FAULT_LATE_LEADER			/* the leader looks for its workers after they
+								 * end */
 } Fault;
 
 static const struct config_enum_entry fault_options[] = {

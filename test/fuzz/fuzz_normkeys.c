@@ -71,15 +71,17 @@ typedef struct Target
 /* Functions and variables of the server, which the linked files name. */
 extern void *detoast_attr(struct varlena *attr);
 extern void *detoast_attr_slice(struct varlena *attr, int32 offset, int32 length);
-extern char *text_to_cstring(const text *t);
+extern char *text_to_cstring(const text * t);
 #define UNUSED(type, decl)	type decl { abort(); }
 UNUSED(void *, detoast_attr(struct varlena *attr))
 UNUSED(void *, detoast_attr_slice(struct varlena *attr, int32 offset, int32 length))
 UNUSED(void, pfree(void *pointer))
 volatile sig_atomic_t InterruptPending = false;
+
 UNUSED(void, ProcessInterrupts(void))
 MemoryContext CurrentMemoryContext = NULL;
 Oid			MyDatabaseId = InvalidOid;
+
 UNUSED(void *, MemoryContextAlloc(MemoryContext context, Size size))
 UNUSED(void *, MemoryContextAllocZero(MemoryContext context, Size size))
 UNUSED(void, MemoryContextDelete(MemoryContext context))
@@ -91,7 +93,7 @@ UNUSED(void, ReleaseSysCache(HeapTuple tuple))
 UNUSED(Datum, SysCacheGetAttr(int cache, HeapTuple tuple, AttrNumber att, bool *isnull))
 UNUSED(struct catclist *, SearchSysCacheList(int cache, int nkeys, Datum key1, Datum key2, Datum key3))
 UNUSED(void, ReleaseCatCacheList(struct catclist *list))
-UNUSED(char *, text_to_cstring(const text *t))
+UNUSED(char *, text_to_cstring(const text * t))
 UNUSED(int, GetDatabaseEncoding(void))
 UNUSED(void, PrepareSortSupportFromOrderingOp(Oid op, SortSupport ssup))
 UNUSED(int, ssup_datum_unsigned_cmp(Datum x, Datum y, SortSupport ssup))
@@ -502,7 +504,11 @@ LLVMFuzzerTestOneInput(const uint8 *data, size_t size)
 		take_bytes(&in, prefix.bytes, prefix.len);
 	}
 	target->make(&in, &a);
-	/* half of the inputs: b is made of the first bytes of a, so that it is often similar */
+
+	/*
+	 * half of the inputs: b is made of the first bytes of a, so that it is
+	 * often similar
+	 */
 	if (take(&in) % 2 == 0)
 	{
 		size_t		most = take(&in);

@@ -19,7 +19,8 @@
 
 #define TICK_US		1000
 
-static volatile sig_atomic_t raised = false;	/* the handler has set InterruptPending */
+static volatile sig_atomic_t raised = false;	/* the handler has set
+												 * InterruptPending */
 static volatile int64 raised_at = 0;	/* processor time, ns */
 static volatile int64 longest = 0;	/* ns */
 

@@ -57,7 +57,7 @@ Datum
 check_normkeys(PG_FUNCTION_ARGS)
 {
 	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
-	KeyColumn	key = {.attno = 1, .sortop = PG_GETARG_OID(1), .collation = PG_GET_COLLATION()};
+	KeyColumn	key = {.attno = 1,.sortop = PG_GETARG_OID(1),.collation = PG_GET_COLLATION()};
 	const char *why;
 	SortSupport ssup;
 	KeyBufferColumn cols[WORDS_MAX];

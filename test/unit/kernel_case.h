@@ -17,7 +17,8 @@
  */
 typedef struct Area
 {
-	unsigned char *base;		/* sentinel, size bytes, sentinel, poisoned bytes */
+	unsigned char *base;		/* sentinel, size bytes, sentinel, poisoned
+								 * bytes */
 	size_t		size;
 	size_t		room;			/* bytes at base */
 } Area;

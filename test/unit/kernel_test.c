@@ -74,7 +74,10 @@ test_small_sizes(const Algorithm *algorithm, size_t max)
 		for (int d = (int) (n + n / 3) % step; distribution_names[d] != NULL; d += step)
 			for (int turn = n <= 512 ? 0 : (n + d) % 3; turn < 3; turn += n <= 512 ? 1 : 3)
 			{
-				/* one shape of each third of the list, so mostly of each format */
+				/*
+				 * one shape of each third of the list, so mostly of each
+				 * format
+				 */
 				int			shape = (int) ((n + d) % 5) + 5 * turn;
 				SortCase	c = shape_case(shape, n, (n + d) % 3 != 0);
 
@@ -420,6 +423,7 @@ main(int argc, char **argv)
 {
 	const char *seed_given = getenv("GPUSORT_SEED");
 	const char *cases_wanted = getenv("GPUSORT_CASES");
+
 	/* fewer sizes and all shapes: for a quick run, and for sanitizers */
 	const char *quick_wanted = getenv("GPUSORT_QUICK");
 	bool		quick = quick_wanted && *quick_wanted;

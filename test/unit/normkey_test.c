@@ -333,7 +333,7 @@ test_bit_compaction(void)
 {
 	for (int round = 0; round < 2000; round++)
 	{
-		BitCompaction	compaction;
+		BitCompaction compaction;
 		uint64_t	mask = random64() | (random64() & random64() & random64());
 		uint64_t	common = random64() & ~mask;
 		uint64_t	prev = 0;

@@ -242,7 +242,10 @@ test_gpu_rows(void)
 	};
 	double		gain = gpu_rows_gain_us(&rows);
 
-	/* bench/results/queries-h200.md: 731 ms in memory, 7343 where the CPU spills */
+	/*
+	 * bench/results/queries-h200.md: 731 ms in memory, 7343 where the CPU
+	 * spills
+	 */
 	CHECK(gain > 500e3 && gain < 1000e3);
 	rows.memory = 4e6;
 	CHECK(gpu_rows_gain_us(&rows) > gain + 1000e3);
@@ -262,8 +265,10 @@ test_gpu_rows(void)
 	CHECK(fabs(gain - gpu_rows_gain_us(&rows) - 1000) < 1);
 
 	/* ties cost a comparison a row, and the same memory as on the CPU */
-	rows = (GpuRowsFacts) {.rows = 10e6,.rows_here = 3e5,.row_bytes = 112,.key_cost = 20,
-		.memory = 8e9,.cpu_sort_us = 100e3,.gpu_sort_us = 10e3
+	rows = (GpuRowsFacts)
+	{
+		.rows = 10e6,.rows_here = 3e5,.row_bytes = 112,.key_cost = 20,
+			.memory = 8e9,.cpu_sort_us = 100e3,.gpu_sort_us = 10e3
 	};
 	gain = gpu_rows_gain_us(&rows);
 	rows.repeated = 1;
@@ -275,8 +280,10 @@ test_gpu_rows(void)
 	CHECK(gpu_rows_gain_us(&rows) < 100e3);
 
 	/* slow bus: copying 10 GB of long rows both ways does not pay */
-	rows = (GpuRowsFacts) {.rows = 20e6,.rows_here = 1e5,.row_bytes = 500,.key_cost = 16,
-		.memory = 16e9,.cpu_sort_us = 150e3,.gpu_sort_us = 20e3
+	rows = (GpuRowsFacts)
+	{
+		.rows = 20e6,.rows_here = 1e5,.row_bytes = 500,.key_cost = 16,
+			.memory = 16e9,.cpu_sort_us = 150e3,.gpu_sort_us = 20e3
 	};
 	CHECK(gpu_rows_gain_us(&rows) > 500e3);
 	rows.up_ns = rows.down_ns = gpusort_costs_h200.copy_ns;
@@ -310,8 +317,10 @@ test_gpu_rows(void)
 	/* several devices hold all: a merge pays for long rows, not for short */
 	rows.all_memory = 12e9;
 	CHECK(gpu_rows_gain_us(&rows) > 0);
-	rows = (GpuRowsFacts) {.rows = 200e6,.rows_here = 1e6,.row_bytes = 32,.key_cost = 16,
-		.memory = 16e9,.device_bytes = 15e9,.device_memory = 8e9,.all_memory = 16e9
+	rows = (GpuRowsFacts)
+	{
+		.rows = 200e6,.rows_here = 1e6,.row_bytes = 32,.key_cost = 16,
+			.memory = 16e9,.device_bytes = 15e9,.device_memory = 8e9,.all_memory = 16e9
 	};
 	CHECK(gpu_rows_gain_us(&rows) < 0);
 	rows.memory = 1e9;

@@ -10,9 +10,9 @@ void
 route_learn_of_tests(void)
 {
 	static const char *const names[] = {"NVIDIA H200", "", " ", "  one", "one ", "two\nlines", "\n", "-1 2",
-		"device 1 2 x", "a name of more characters than fit, which has to be cut off where the line has no more room"};
+	"device 1 2 x", "a name of more characters than fit, which has to be cut off where the line has no more room"};
 	static const char *const none[] = {"", "device", "device 1 2", "device 1 2\n", "device 1 x\n", "device x 2 y\n",
-		"device 1 2 no end", "cpu 1 2 3\n"};
+	"device 1 2 no end", "cpu 1 2 3\n"};
 	GpuLearnedOf of;
 	GpuLearnedOf again;
 	char		name[GPU_LEARN_NAME];

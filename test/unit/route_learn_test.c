@@ -52,7 +52,7 @@ static const Machine machines[] = {
 #define ROUNDS			100
 #define NEAR_BEST		1.25
 #define FAR_OFF			1.35
-#define MAY_MISS		1			/* percent of the rounds */
+#define MAY_MISS		1		/* percent of the rounds */
 
 #define MACHINES	(sizeof(machines) / sizeof(machines[0]))
 

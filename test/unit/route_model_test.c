@@ -281,7 +281,8 @@ test_sample(void)
 	r[11] = r[10];
 	r[10] = t;
 	r[10].rid = 12;
-	CHECK(!sample_verify(recs, n, 64, SAMPLE_SORTED, 5));	/* the rid of another record */
+	CHECK(!sample_verify(recs, n, 64, SAMPLE_SORTED, 5));	/* the rid of another
+															 * record */
 
 	sample_fill(recs, n, 64, SAMPLE_FLAT, 5, &facts);
 	CHECK(sample_verify(recs, n, 64, SAMPLE_FLAT, 5));

@@ -94,7 +94,7 @@ scattered(uint64_t values, size_t i)
 static uint64_t
 zipf(uint64_t values, size_t i)
 {
-	double		unit = (double) (next_random() >> 11) * 0x1p-53;
+	double		unit = (double) (next_random() >> 11) * ldexp(1, -53);
 
 	(void) i;
 	return (uint64_t) pow((double) values, unit) * UINT64_C(0x9E3779B97F4A7C15);

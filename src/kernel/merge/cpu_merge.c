@@ -30,8 +30,7 @@
 #include "kernel/rec.h"
 
 #define MERGE_TEAM_MIN		((size_t) 1 << 16)	/* least records for a team */
-#define GATHER_AHEAD		24					/* records by which gather()
-												 * prefetches */
+#define GATHER_AHEAD		24	/* records by which gather() prefetches */
 
 /* How records become words. */
 typedef struct WordLayout

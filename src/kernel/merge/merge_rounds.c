@@ -18,10 +18,9 @@
 
 #define MERGE_CHUNK_WORDS		((size_t) 1 << 15)	/* words of a chunk; with
 													 * its copy half of L2 */
-#define MERGE_BIG_CHUNK_WORDS	((size_t) 1 << 16)	/* the same where it saves a
-													 * round */
-#define MERGE_MAX_LEAVES		1024				/* most runs that a tree
-													 * merges */
+#define MERGE_BIG_CHUNK_WORDS	((size_t) 1 << 16)	/* the same where it saves
+													 * a round */
+#define MERGE_MAX_LEAVES		1024	/* most runs that a tree merges */
 
 /* Neighbouring runs that are merged into one. */
 typedef struct RunGroup

@@ -37,13 +37,15 @@ typedef struct MergeNode
 {
 	uint64_t	fifo[MERGE_FIFO_WORDS];
 	uint64_t	held[MERGE_MAX_BLOCK];
-} __attribute__((aligned(64))) MergeNode;
+}			__attribute__((aligned(64)))
+MergeNode;
 
 /* The last words of a run, padded to a block by the largest word. */
 typedef struct MergeTail
 {
 	uint64_t	words[MERGE_MAX_BLOCK];
-} __attribute__((aligned(64))) MergeTail;
+}			__attribute__((aligned(64)))
+MergeTail;
 
 /*
  * A merge tree.  Node 1 is the root, node i has the children 2i and 2i + 1, and

@@ -78,9 +78,8 @@
 #define RADIX_MAX_PARTS		(1 << RADIX_PART_BITS)
 #define RADIX_WASTED_BITS	2	/* constant bits that the leading digit may
 								 * have */
-#define RADIX_PART_BYTES	((size_t) 64 << 10)	/* expected size of a part */
-#define RADIX_BIG_BYTES		((size_t) 1 << 20)	/* least input that is
-												 * divided */
+#define RADIX_PART_BYTES	((size_t) 64 << 10) /* expected size of a part */
+#define RADIX_BIG_BYTES		((size_t) 1 << 20)	/* least input that is divided */
 #define RADIX_MIN_TMP_BYTES	((size_t) 128 << 10)	/* least memory to sort a
 													 * part */
 #define RADIX_MAX_TMP_BYTES	((size_t) 2 << 20)	/* most memory to sort a part */
@@ -104,8 +103,7 @@ typedef struct RadixWork
 	int			begin_bit;
 	void	   *tmp;			/* memory of this member to sort a part */
 	size_t		tmp_bytes;
-	uint32_t   *shared_hist;	/* [member][part]: counts of the leading
-								 * digit */
+	uint32_t   *shared_hist;	/* [member][part]: counts of the leading digit */
 	KeyMask    *shared_differ;	/* [member]: key bits in which records differ */
 	void	   *result;			/* where the sorted records are */
 	bool		direct;			/* packed records compare as words */

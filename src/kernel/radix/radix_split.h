@@ -33,16 +33,15 @@ typedef struct SplitDigit
 {
 	int			levels;			/* levels of the tree */
 	unsigned	classes;		/* number of classes */
-	int			high_bit;		/* words have the key bits [low_bit,
-								 * high_bit) */
+	int			high_bit;		/* words have the key bits [low_bit, high_bit) */
 	int			low_bit;
 	int			right;			/* right shift of a word before classification
 								 * ... */
 	int			left;			/* ... and left shift after that */
 	uint64_t	sorted[SPLIT_MAX + 1];	/* ascending; padded with the largest
 										 * word */
-	uint64_t	tree[SPLIT_MAX + 1];	/* node i has the children 2i and 2i
-										 * + 1 */
+	uint64_t	tree[SPLIT_MAX + 1];	/* node i has the children 2i and 2i +
+										 * 1 */
 } SplitDigit;
 
 /*

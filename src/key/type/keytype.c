@@ -130,7 +130,11 @@ choose_string_kind(KeyColumn *key, Oid opfamily, const char **why)
 		*why = "its collation is not known";
 		return false;
 	}
-	/* ICU takes longer to abbreviate a string than to compare each string once */
+
+	/*
+	 * ICU takes longer to abbreviate a string than to compare each string
+	 * once
+	 */
 	if (!collation_by_bytes(key->collation))
 		key->kind = collation_by_letters(key->collation) ? KEY_COMPARED : abbreviated_kind(key);
 	return true;
@@ -165,7 +169,11 @@ key_type_lookup(KeyColumn *key, Oid type, const char **why)
 		key->kind = found->kind;
 		return choose_string_kind(key, opfamily, why);
 	}
-	/* PostgreSQL would report a missing function only when it compares two values */
+
+	/*
+	 * PostgreSQL would report a missing function only when it compares two
+	 * values
+	 */
 	if (!OidIsValid(get_opfamily_proc(opfamily, opcintype, opcintype, BTORDER_PROC)) &&
 		!OidIsValid(get_opfamily_proc(opfamily, opcintype, opcintype, BTSORTSUPPORT_PROC)))
 	{
@@ -234,14 +242,18 @@ struct FirstPart
 {
 	MemoryContext cxt;
 	Oid			collation;		/* of the column; for rows: of the first part */
-	Oid			type;			/* type of the first value's part; 0: not known yet */
+	Oid			type;			/* type of the first value's part; 0: not
+								 * known yet */
 	bool		has_normkey;	/* parts of this type have normalized keys */
 	KeyBufferColumn col;		/* describes the part for normkey_of_value() */
 	KeyMaker	maker;			/* key maker of col */
-	TypeCacheEntry *entry;		/* arrays: the element type; ranges: the range type */
+	TypeCacheEntry *entry;		/* arrays: the element type; ranges: the range
+								 * type */
 	TupleDesc	desc;			/* rows: descriptor of the last row's type */
-	int			att;			/* rows: first column that is not dropped, from 0; -1: none */
-	bool		alike;			/* rows: att has the first value's type and collation */
+	int			att;			/* rows: first column that is not dropped,
+								 * from 0; -1: none */
+	bool		alike;			/* rows: att has the first value's type and
+								 * collation */
 };
 
 /* The part type is unknown until the first value arrives. */
@@ -278,7 +290,11 @@ set_part_type(FirstPart *part, Oid type, Oid collation, Oid cmp_proc)
 	if (!OidIsValid(key.sortop) || (OidIsValid(cmp_proc) && cmp_proc != entry->cmp_proc) ||
 		!key_type_lookup(&key, type, &why))
 		return;
-	/* the comparator of the whole value is slower than abbreviating its first part */
+
+	/*
+	 * the comparator of the whole value is slower than abbreviating its first
+	 * part
+	 */
 	if (key.kind == KEY_COMPARED)
 		key.kind = abbreviated_kind(&key);
 	if (key.kind == KEY_COMPARED || key_nested(key.kind) || key.descending)

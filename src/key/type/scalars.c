@@ -45,7 +45,8 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-#define IPV6_FIRST	(UINT64CONST(1) << 38)	/* first word of ::, above all IPv4 keys */
+#define IPV6_FIRST	(UINT64CONST(1) << 38)	/* first word of ::, above all
+											 * IPv4 keys */
 
 /* ------------------------------------------------------------------------
  * inet and cidr
@@ -79,10 +80,14 @@ ipv4_rank(uint32 address, int bits)
 {
 	uint32		host_mask = bits == 0 ? PG_UINT32_MAX : bits >= 32 ? 0 : PG_UINT32_MAX >> bits;
 	uint32		net = address & ~host_mask;
+
 	/* the addresses of the networks that contain this network */
 	uint64		rank = (UINT64CONST(1) << 33) - (UINT64CONST(1) << (33 - bits));
 
-	/* the subtrees to the left: (k + 1) * 2^k for each bit k, added by the bits of k */
+	/*
+	 * the subtrees to the left: (k + 1) * 2^k for each bit k, added by the
+	 * bits of k
+	 */
 	rank += net;
 	rank += (uint64) (net & 0xAAAAAAAA);
 	rank += (uint64) (net & 0xCCCCCCCC) << 1;

@@ -229,7 +229,11 @@ string_shift_range(const KeyBufferColumn *col, int from, int to, KeyRange *range
 {
 	if (from == to || range->min > range->max)
 		return;
-	/* each bit of a shifted normalized key is a bit of the old one or of the prefix */
+
+	/*
+	 * each bit of a shifted normalized key is a bit of the old one or of the
+	 * prefix
+	 */
 	range->inexact |= bytes_shift_loses(from, to, col->flip != 0 ? ~range->common : range->set);
 	range->min = shift_normkey(col, from, to, range->min);
 	range->max = shift_normkey(col, from, to, range->max);

@@ -254,7 +254,7 @@ key_computed(KeyKind kind)
 #define VALUE_COMPUTED(kind, normkey, type, from_datum, make, back)	case kind: return false;
 #define REF_COMPUTED(kind, normkey, make, words)	case kind: return false;
 #define COMPUTED_COMPUTED(kind, normkey, make, words, exact)	case kind: return true;
-		KEY_KINDS(VALUE_COMPUTED, REF_COMPUTED, COMPUTED_COMPUTED)
+			KEY_KINDS(VALUE_COMPUTED, REF_COMPUTED, COMPUTED_COMPUTED)
 	}
 	pg_unreachable();
 }
@@ -271,7 +271,7 @@ key_wide(KeyKind kind)
 		case kind: return sizeof(normkey) == sizeof(uint64);
 #define COMPUTED_WIDE(kind, normkey, make, words, exact) \
 		case kind: return sizeof(normkey) == sizeof(uint64);
-		KEY_KINDS(VALUE_WIDE, REF_WIDE, COMPUTED_WIDE)
+			KEY_KINDS(VALUE_WIDE, REF_WIDE, COMPUTED_WIDE)
 	}
 	pg_unreachable();
 }
@@ -292,7 +292,7 @@ key_words(KeyKind kind)
 #define VALUE_WORDS(kind, normkey, type, from_datum, make, back)	case kind: return 1;
 #define REF_WORDS(kind, normkey, make, words)	case kind: return words;
 #define COMPUTED_WORDS(kind, normkey, make, words, exact)	case kind: return words;
-		KEY_KINDS(VALUE_WORDS, REF_WORDS, COMPUTED_WORDS)
+			KEY_KINDS(VALUE_WORDS, REF_WORDS, COMPUTED_WORDS)
 	}
 	pg_unreachable();
 }
@@ -306,7 +306,7 @@ key_exact(KeyKind kind)
 #define VALUE_EXACT(kind, normkey, type, from_datum, make, back)	case kind: return true;
 #define REF_EXACT(kind, normkey, make, words)	case kind: return true;
 #define COMPUTED_EXACT(kind, normkey, make, words, exact)	case kind: return exact;
-		KEY_KINDS(VALUE_EXACT, REF_EXACT, COMPUTED_EXACT)
+			KEY_KINDS(VALUE_EXACT, REF_EXACT, COMPUTED_EXACT)
 	}
 	pg_unreachable();
 }
@@ -369,7 +369,7 @@ key_decodable(KeyKind kind)
 		case kind: return back != key_not_decodable;
 #define REF_DECODABLE(kind, normkey, make, words)	case kind: return false;
 #define COMPUTED_DECODABLE(kind, normkey, make, words, exact)	case kind: return false;
-		KEY_KINDS(VALUE_DECODABLE, REF_DECODABLE, COMPUTED_DECODABLE)
+			KEY_KINDS(VALUE_DECODABLE, REF_DECODABLE, COMPUTED_DECODABLE)
 	}
 	pg_unreachable();
 }
