@@ -26,7 +26,6 @@
 
 #include <math.h>
 
-#include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "compat.h"
 #include "executor/nodeAgg.h"
@@ -43,7 +42,6 @@
 #include "planner/planner_internal.h"
 #include "settings.h"
 #include "utils/fmgroids.h"
-#include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
 /* Bytes of a bucket array for each entry of a hash table. */
@@ -63,24 +61,10 @@ typedef struct Grouping
 	List	   *offers;			/* our paths */
 } Grouping;
 
-/* What our costs add to a path's. */
-typedef struct CostChange
-{
-	Cost		startup;
-	Cost		total;
-} CostChange;
-
 /* ------------------------------------------------------------------------
  * True costs
  * ------------------------------------------------------------------------
  */
-
-static void
-add_change(CostChange *change, Cost startup, Cost total)
-{
-	change->startup += startup;
-	change->total += total;
-}
 
 /* Changes a node's own cost, which its path has beyond the input's, to this. */
 static void
@@ -89,15 +73,6 @@ set_own_cost(CostChange *change, const Path *path, Cost input_startup, Cost inpu
 {
 	add_change(change, startup - (path->startup_cost - input_startup),
 			   total - (path->total_cost - input_total));
-}
-
-/* The same, if that is higher. */
-static void
-raise_own_cost(CostChange *change, const Path *path, Cost input_startup, Cost input_total,
-			   Cost startup, Cost total)
-{
-	add_change(change, Max(0, startup - (path->startup_cost - input_startup)),
-			   Max(0, total - (path->total_cost - input_total)));
 }
 
 /* Counts the columns of a clause, which refers to the target. */
@@ -115,7 +90,7 @@ count_keys(List *clause, const PathTarget *target, GroupFacts *facts)
 			if (get_pathtarget_sortgroupref(target, foreach_current_index(expr)) ==
 				lfirst_node(SortGroupClause, lc)->tleSortGroupRef)
 			{
-				if (get_typlen(exprType(lfirst(expr))) < 0)
+				if (type_is_varlena(exprType(lfirst(expr))))
 					facts->varlena_keys++;
 				break;
 			}
@@ -133,7 +108,7 @@ group_facts(const Path *input, const Path *path, double groups, int transitions,
 	memset(facts, 0, sizeof(*facts));
 	facts->rows = input->rows;
 	facts->groups = groups;
-	facts->row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(input->pathtarget->width);
+	facts->row_bytes = stored_row_bytes(input->pathtarget->width);
 	facts->entry_bytes = BUCKET_BYTES + hash_agg_entry_size(transitions, width, transition_space);
 	facts->memory = get_hash_memory_limit();
 	facts->aggregates = transitions > 0;
@@ -193,7 +168,7 @@ change_sorted(const Path *path, const Path *input, int keys, CostChange *change)
 		const EquivalenceClass *class = lfirst_node(PathKey, lc)->pk_eclass;
 		const EquivalenceMember *member = linitial(class->ec_members);
 
-		if (foreach_current_index(lc) < keys && get_typlen(member->em_datatype) < 0)
+		if (foreach_current_index(lc) < keys && type_is_varlena(member->em_datatype))
 			facts.varlena_keys++;
 	}
 	sorted_group_cost(&facts, &cost);
@@ -303,8 +278,7 @@ at_true_cost(const Grouping *grouping, Path *path, const Path *input)
 	else
 		change_sorted(path, input, COMPAT_IS_UNIQUE_PATH(path) ? compat_unique_keys(path) :
 					  list_length(input->pathkeys), &change);
-	path->startup_cost += change.startup;
-	path->total_cost += change.total;
+	apply_change(path, &change);
 	return path;
 }
 
@@ -636,13 +610,7 @@ choose(Grouping *grouping)
 	foreach(lc, paths)
 		changes[foreach_current_index(lc)] = cost_change(grouping, lfirst(lc));
 	foreach(lc, paths)
-	{
-		Path	   *path = lfirst(lc);
-		const CostChange *change = &changes[foreach_current_index(lc)];
-
-		path->startup_cost += change->startup;
-		path->total_cost += change->total;
-	}
+		apply_change(lfirst(lc), &changes[foreach_current_index(lc)]);
 	/* of two paths at the same cost add_path() keeps the first one */
 	paths = list_concat_copy(grouping->offers, paths);
 	if (message_level_is_interesting(DEBUG1))

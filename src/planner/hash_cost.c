@@ -79,6 +79,13 @@ keys_ns(int keys, int varlena_keys, double key_ns)
 	return keys * key_ns + varlena_keys * VARLENA_KEY_NS;
 }
 
+/* The share of the rows that exceed the memory limit. */
+static double
+spilled_share(double bytes, double memory)
+{
+	return bytes > memory ? 1 - memory / bytes : 0;
+}
+
 static double
 spill_row_ns(double row_bytes)
 {
@@ -90,7 +97,7 @@ hash_group_cost(const GroupFacts *facts, GroupCost *cost)
 {
 	double		groups = Min(facts->groups, facts->rows);
 	double		bytes = groups * facts->entry_bytes;
-	double		spilled = bytes > facts->memory ? 1 - facts->memory / bytes : 0;
+	double		spilled = spilled_share(bytes, facts->memory);
 	double		reads = GROUP_READS + (facts->aggregates ? AGGREGATE_READS : 0);
 	double		row_ns = HASH_ROW_NS + keys_ns(facts->keys, facts->varlena_keys, HASH_KEY_NS) +
 		reads * random_read_ns(Min(bytes, facts->memory));
@@ -116,7 +123,7 @@ void
 hash_join_cost(const JoinFacts *facts, GroupCost *cost)
 {
 	double		bytes = facts->table_rows * facts->table_row_bytes;
-	double		spilled = bytes > facts->memory ? 1 - facts->memory / bytes : 0;
+	double		spilled = spilled_share(bytes, facts->memory);
 	double		key_ns = keys_ns(facts->keys, facts->varlena_keys, HASH_KEY_NS);
 	double		read_once_ns = random_read_ns(Min(bytes, facts->memory));
 

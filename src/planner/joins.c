@@ -17,7 +17,6 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "compat.h"
 #include "executor/hashjoin.h"
 #include "executor/nodeHash.h"
@@ -31,7 +30,6 @@
 #include "planner/planner_internal.h"
 #include "settings.h"
 #include "utils/hsearch.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 /*
@@ -50,13 +48,6 @@ static set_join_pathlist_hook_type prev_join_pathlist_hook = NULL;
  * ------------------------------------------------------------------------
  */
 
-/* Average size of a stored row of the path. */
-static double
-row_bytes(const Path *path)
-{
-	return MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(path->pathtarget->width);
-}
-
 /* Fills the facts of a join by these clauses. */
 static void
 join_facts(const Path *outer, const Path *inner, List *clauses, JoinFacts *facts)
@@ -67,8 +58,8 @@ join_facts(const Path *outer, const Path *inner, List *clauses, JoinFacts *facts
 	facts->outer_rows = outer->rows;
 	facts->inner_rows = inner->rows;
 	facts->table_rows = inner->rows;
-	facts->outer_bytes = row_bytes(outer);
-	facts->inner_bytes = row_bytes(inner);
+	facts->outer_bytes = stored_row_bytes(outer->pathtarget->width);
+	facts->inner_bytes = stored_row_bytes(inner->pathtarget->width);
 	facts->table_row_bytes = facts->inner_bytes + HJTUPLE_OVERHEAD + BUCKET_BYTES;
 	facts->memory = get_hash_memory_limit();
 	facts->keys = list_length(clauses);
@@ -76,7 +67,7 @@ join_facts(const Path *outer, const Path *inner, List *clauses, JoinFacts *facts
 	{
 		const RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 
-		if (get_typlen(exprType(get_leftop(rinfo->clause))) < 0)
+		if (type_is_varlena(exprType(get_leftop(rinfo->clause))))
 			facts->varlena_keys++;
 	}
 }
@@ -88,19 +79,12 @@ output_cost(const Path *path)
 	return path->rows * (cpu_tuple_cost + path->pathtarget->cost.per_tuple);
 }
 
-/* Raises a path's costs so that it has at least these beyond its inputs. */
-static void
-raise_cost(Path *path, Cost input_startup, Cost input_total, Cost startup, Cost total)
-{
-	path->startup_cost += Max(0, startup - (path->startup_cost - input_startup));
-	path->total_cost += Max(0, total - (path->total_cost - input_total));
-}
-
 static void
 raise_hash_join(HashPath *path)
 {
 	const Path *outer = path->jpath.outerjoinpath;
 	const Path *inner = path->jpath.innerjoinpath;
+	CostChange	change = {0};
 	JoinFacts	facts;
 	GroupCost	cost;
 
@@ -116,8 +100,10 @@ raise_hash_join(HashPath *path)
 		facts.memory *= path->jpath.path.parallel_workers + 1;
 	}
 	hash_join_cost(&facts, &cost);
-	raise_cost(&path->jpath.path, outer->startup_cost + inner->total_cost, outer->total_cost + inner->total_cost,
-			   cost_of_us(cost.first_us), cost_of_us(cost.all_us) + output_cost(&path->jpath.path));
+	raise_own_cost(&change, &path->jpath.path, outer->startup_cost + inner->total_cost,
+				   outer->total_cost + inner->total_cost, cost_of_us(cost.first_us),
+				   cost_of_us(cost.all_us) + output_cost(&path->jpath.path));
+	apply_change(&path->jpath.path, &change);
 }
 
 /*
@@ -205,6 +191,7 @@ merge_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptI
 	Path	   *outer;
 	Path	   *inner;
 	Path	   *path;
+	CostChange	change = {0};
 	JoinFacts	facts;
 
 	outer_keys = select_outer_pathkeys_for_merge(root, extra->mergeclause_list, joinrel);
@@ -220,8 +207,9 @@ merge_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptI
 	path = compat_create_mergejoin_path(root, joinrel, jointype, extra, outer, inner, order, clauses);
 
 	join_facts(outer, inner, clauses, &facts);
-	raise_cost(path, path->startup_cost, outer->total_cost + inner->total_cost, 0,
-			   cost_of_us(merge_join_us(&facts)) + output_cost(path));
+	raise_own_cost(&change, path, path->startup_cost, outer->total_cost + inner->total_cost, 0,
+				   cost_of_us(merge_join_us(&facts)) + output_cost(path));
+	apply_change(path, &change);
 	return path;
 }
 

@@ -11,12 +11,15 @@
 
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "key/type/keytype.h"
 #include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "parallel/sort_cost.h"
+#include "sort/sort_internal.h"
+#include "utils/lsyscache.h"
 
 /* Microseconds of one cpu_operator_cost. */
 #define OPERATOR_US		0.00625
@@ -54,6 +57,64 @@ static inline double
 shares_of(int workers)
 {
 	return workers + (parallel_leader_participation ? Max(0, 1.0 - 0.3 * workers) : 0);
+}
+
+/* Average size of a stored row of this width. */
+static inline double
+stored_row_bytes(int width)
+{
+	return MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(width);
+}
+
+static inline bool
+type_is_varlena(Oid type)
+{
+	return get_typlen(type) < 0;
+}
+
+/* Processes per CPU. */
+static inline double
+oversubscription_of(double participants)
+{
+	return participants / sort_abreast(participants);
+}
+
+/* ------------------------------------------------------------------------
+ * Corrections of the costs of PostgreSQL's paths
+ * ------------------------------------------------------------------------
+ */
+
+/* What our models add to a path's costs. */
+typedef struct CostChange
+{
+	Cost		startup;
+	Cost		total;
+} CostChange;
+
+static inline void
+add_change(CostChange *change, Cost startup, Cost total)
+{
+	change->startup += startup;
+	change->total += total;
+}
+
+/*
+ * Raises a node's own cost, which its path has beyond the input's, to this: adds to the
+ * change what it lacks.
+ */
+static inline void
+raise_own_cost(CostChange *change, const Path *path, Cost input_startup, Cost input_total,
+			   Cost startup, Cost total)
+{
+	add_change(change, Max(0, startup - (path->startup_cost - input_startup)),
+			   Max(0, total - (path->total_cost - input_total)));
+}
+
+static inline void
+apply_change(Path *path, const CostChange *change)
+{
+	path->startup_cost += change->startup;
+	path->total_cost += change->total;
 }
 
 /* ------------------------------------------------------------------------

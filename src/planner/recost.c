@@ -31,7 +31,6 @@
 #include "parallel/sort_cost.h"
 #include "parser/parsetree.h"
 #include "planner/planner_internal.h"
-#include "sort/sort_internal.h"
 #include "utils/lsyscache.h"
 #include "utils/spccache.h"
 #include "utils/syscache.h"
@@ -161,7 +160,7 @@ sort_facts(const Plan *plan, double rows, const KeyColumn *keys, int nkeys, Sort
 {
 	memset(facts, 0, sizeof(*facts));
 	facts->rows = rows;
-	facts->row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(plan->plan_width);
+	facts->row_bytes = stored_row_bytes(plan->plan_width);
 	facts->keys = keys;
 	facts->nkeys = nkeys;
 }
@@ -263,7 +262,7 @@ recost_init(Recost *rc, List *rtable, int workers, bool leader)
 	rc->rtable = rtable;
 	rc->workers = workers;
 	rc->participants = workers + (leader ? 1 : 0);
-	rc->oversubscription = rc->participants / sort_abreast(rc->participants);
+	rc->oversubscription = oversubscription_of(rc->participants);
 }
 
 bool

@@ -17,7 +17,6 @@
 
 #include <math.h>
 
-#include "access/htup_details.h"
 #include "catalog/pg_statistic.h"
 #include "compat.h"
 #include "nodes/nodeFuncs.h"
@@ -27,7 +26,6 @@
 #include "parallel/sort_cost.h"
 #include "planner/planner_internal.h"
 #include "settings.h"
-#include "sort/sort_internal.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
@@ -154,7 +152,7 @@ sort_path_facts(PlannerInfo *root, const Path *input, List *pathkeys, SortCostFa
 	if (facts->nkeys == 0)
 		return false;
 	facts->rows = input->rows;
-	facts->row_bytes = MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(input->pathtarget->width);
+	facts->row_bytes = stored_row_bytes(input->pathtarget->width);
 	facts->in_order = is_presorted(root, input, exprs, keys);
 	list_free(exprs);
 	return true;
@@ -188,6 +186,14 @@ cost_spent(const Path *path, const SortCostFacts *facts)
 	return path->startup_cost + (path->total_cost - path->startup_cost) * wanted;
 }
 
+/* Sets the cost of a sort of an input, with this number of processes per CPU. */
+static void
+set_sort_cost(Path *path, Cost input, const SortCost *cost, double oversubscription)
+{
+	path->startup_cost = input + cost_of_us(cost->sort_us) * oversubscription;
+	path->total_cost = path->startup_cost + cost_of_us(cost->rows_us) * oversubscription;
+}
+
 Path *
 sort_path_serial(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys,
 				 const SortCostFacts *facts)
@@ -197,8 +203,7 @@ sort_path_serial(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkeys
 	SortCost	cost;
 
 	sort_cost_serial(facts, &cost);
-	path->startup_cost = input->total_cost + cost_of_us(cost.sort_us);
-	path->total_cost = path->startup_cost + cost_of_us(cost.rows_us);
+	set_sort_cost(path, input->total_cost, &cost, 1);
 	return path;
 }
 
@@ -225,8 +230,7 @@ sort_with_workers(PlannerInfo *root, RelOptInfo *rel, Path *input, List *pathkey
 
 	sort = (Path *) create_sort_path(root, rel, input, pathkeys, facts->bound > 0 ? facts->bound : -1);
 	path = (Path *) create_gather_merge_path(root, rel, sort, sort->pathtarget, pathkeys, NULL, &rows);
-	sort->startup_cost = serial_saves + read + cost_of_us(cost.sort_us);
-	sort->total_cost = sort->startup_cost + cost_of_us(cost.rows_us);
+	set_sort_cost(sort, serial_saves + read, &cost, 1);
 	path->startup_cost = setup + sort->startup_cost;
 	path->total_cost = setup + sort->total_cost;
 	return path;
@@ -279,7 +283,6 @@ Path *
 sort_path_partial(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathkeys)
 {
 	int			participants = partial->parallel_workers + (parallel_leader_participation ? 1 : 0);
-	double		oversubscription = participants / sort_abreast(participants);
 	SortCostFacts facts;
 	SortCost	cost;
 	Path	   *path;
@@ -288,8 +291,7 @@ sort_path_partial(PlannerInfo *root, RelOptInfo *rel, Path *partial, List *pathk
 		return NULL;
 	sort_cost_participant(&facts, participants, &cost);
 	path = (Path *) create_sort_path(root, rel, partial, pathkeys, -1);
-	path->startup_cost = partial->total_cost + cost_of_us(cost.sort_us) * oversubscription;
-	path->total_cost = path->startup_cost + cost_of_us(cost.rows_us) * oversubscription;
+	set_sort_cost(path, partial->total_cost, &cost, oversubscription_of(participants));
 	return path;
 }
 
