@@ -1,11 +1,11 @@
-# Bench.pm: a private cluster for benchmarks of queries, and sessions in it.
+# Bench.pm: a private cluster for query benchmarks, and its sessions.
 #
-#	cluster($root, $name, $conf)	makes it with the extension of the tree $root, started with these settings; it goes
-#									away with the process
-#	session()						a psql of its own: a function that sends statements and returns their output
+#	cluster($root, $name, $conf)	starts a cluster with the extension of the tree $root and the settings $conf.  The
+#									cluster is removed when the process ends.
+#	session()						starts a psql.  Returns a function that sends statements and returns their output.
 #	median(@values), geometric_mean(@values)
-#	load_table($ask, $list, $table, $rows)	once; $list is that of query_list.pl.  Ordered ones
-#									after what they are of, and with an index
+#	load_table($ask, $list, $table, $rows)	creates and fills a table of query_list.pl, unless it exists.  A table of
+#									$list->{ordered} is a sorted copy of its source, which must exist, with an index.
 package Bench;
 
 use strict;
@@ -18,7 +18,7 @@ our @EXPORT = qw(cluster session median geometric_mean load_table);
 
 my ($keeper, $to);
 
-# The cluster belongs to a shell that cleans it up when its input ends.
+# A shell starts the cluster and removes it when its standard input is closed.
 sub cluster
 {
 	my ($root, $name, $conf) = @_;

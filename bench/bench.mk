@@ -1,8 +1,12 @@
-# The kernel benchmark: make -f bench/bench.mk bench-kernels; and bench-devices, of several GPUs.
+# Builds the benchmarks that need no server: make -f bench/bench.mk TARGET
 #
-# Peers that are not installed are left out and say so.  The GPU algorithms are
-# linked in where BENCH_GPU_OBJS names their objects and BENCH_GPU_LIBS what those
-# need; otherwise gpu_absent.c takes their place.
+# bench-kernels			CPU kernels and other sort implementations
+# bench-kernels-draw	runs them and draws the figures
+# bench-devices			one GPU against several
+#
+# bench/kernels prints which peers are not installed.  It has GPU algorithms if
+# BENCH_GPU_OBJS names their objects and BENCH_GPU_LIBS the libraries that these
+# need; otherwise it is linked with gpu_absent.c, whose list is empty.
 
 include $(dir $(lastword $(MAKEFILE_LIST)))../src/kernel/kernel.mk
 
@@ -21,7 +25,7 @@ BENCH_HDRS = bench/cpu/bench_algorithm.h bench/cpu/cases.h bench/cpu/distributio
 .PHONY: bench-kernels bench-kernels-draw
 bench-kernels: bench/kernels
 
-# some minutes: figures and pictures in build/bench
+# Takes some minutes; writes figures and pictures to build/bench.
 BENCH_DRAWN = cpu_radix,cpu_merge,vqsort,std_sort
 BENCH_DRAWN_N = 1024,4096,16384,65536,262144,1048576,4194304
 bench-kernels-draw: bench/kernels

@@ -1,24 +1,31 @@
 # query_list.pl: the tables and statements of bench/queries.
 #
-# Returns { tables => { NAME => SELECT over generate_series(1, rows) AS i }, sizes, ordered, queries => [...] }.  Of a
-# query:
+# Returns { tables, sizes, ordered, queries }:
 #
-#	group	shapes, types, memory, limits, plans, grouping or short: --group=NAME runs one group
-#	name	as the table of results says it
-#	tables	to be loaded
-#	set		settings beside work_mem, which is --memory's where there is none here
-#	sql		the statement; child: the same without its sort, where there is one such statement
-#	above	where the child lacks what lies above the sort, two statements over a table that lies in order and is read
-#			by its index, without any sort: with what lies above and without it
-#	loops	a short statement, run many times in the server
-#	before	a statement that makes what sql needs
+#	tables	NAME => SELECT list of the table, over generate_series(1, rows) AS i
+#	sizes	NAME => number of rows, for tables whose size does not depend on --rows
+#	ordered	NAME => { of => source table, by => columns }: a sorted copy of the source, with an index
+#	queries	[ query, ... ]
+#
+# Fields of a query:
+#
+#	group	shapes, types, memory, limits, plans, grouping or short; --group=NAME runs one group
+#	name	first column of the result table
+#	tables	tables that the query reads
+#	set		settings; work_mem is --memory unless it is set here
+#	sql		the statement
+#	child	the statement without its sort; undef if there is no such statement
+#	above	two statements that read a sorted table by its index, without a sort: with and without the work that sql
+#			does above the sort and child lacks
+#	loops	true for a short statement, which runs many times in the server
+#	before	a statement that creates what sql needs
 use strict;
 use warnings;
 
 my %tables = (
 	# (k int4, v int8), 40 bytes a tuple
 	t10 => "SELECT (random() * 4294967295 - 2147483648)::int4 AS k, (random() * 1e18)::int8 AS v",
-	# what tables of business data look like, 130 bytes a tuple
+	# a typical business table, 130 bytes a tuple
 	w10 => "SELECT i::int8 AS id, random() * 1e6 - 5e5 AS k, md5(random()::text) AS a, 'customer#' || i % 1000 AS b, "
 	  . "timestamptz '2020-01-01' + random() * interval '1000 days' AS c, (random() * 1e6)::numeric(12,2) AS m",
 	pairs => "SELECT (random() * 1000)::int4 AS a, (random() * 4294967295 - 2147483648)::int4 AS b, "
@@ -33,10 +40,10 @@ my %tables = (
 	  . "('10.' || i % 256 || '.' || (random() * 255)::int || '.' || (random() * 255)::int)::inet AS h",
 	dim => "SELECT i - 1 AS id, 'name ' || i AS nm");
 
-# of so many rows, whatever the others have
+# tables whose size does not depend on --rows
 my %sizes = (dim => 10000, small => 100);
 
-# others' rows in order, with an index
+# sorted copies, with an index
 my %ordered = (
 	t10_by_k => { of => 't10', by => 'k' },
 	t10_by_v => { of => 't10', by => 'v' },
@@ -137,7 +144,8 @@ my @queries = (
 	query('short', 'prepared BY k over 10 rows', 'small', 'SELECT * FROM small WHERE id <= 10 ORDER BY k', undef,
 		loops => 1, set => "work_mem = '4MB'"));
 
-# what the planner hashes, and may sort instead; the last four of each must lose nothing
+# Queries that PostgreSQL plans with hashing.  The planner hook may choose sorting instead.  In the last four of each
+# list hashing is the better plan; their ratio must stay at 1.
 for my $memory ('4MB', '1GB')
 {
 	my @all = (
@@ -157,7 +165,7 @@ for my $memory ('4MB', '1GB')
 			set => "work_mem = '$memory'") } @all;
 }
 
-# a few rows, however many are expected
+# few rows, with row estimates from 10 to 1e9
 for my $expected (10, 100_000, 10_000_000, 1_000_000_000)
 {
 	my $few = "few_of_$expected";

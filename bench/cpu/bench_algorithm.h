@@ -1,14 +1,15 @@
 /*
  * bench_algorithm.h
- *	  How an algorithm takes part in bench/kernels.
+ *	  Interface of an algorithm in bench/kernels.
  *
- * The benchmark fills an input (case_fill), and for each repetition calls the
- * algorithm's run(), which prepares the input in whatever layout it wants, times
- * the sort alone, and writes the sorted records in the case's layout to output.
- * The benchmark then checks output.  Only what run() itself measures counts.
+ * The benchmark fills an input (case_fill) and calls the algorithm's run() for
+ * each repetition.  run() converts the input to its own layout, measures the
+ * time of the sort alone, and writes the sorted records to output in the case's
+ * layout.  The benchmark checks the output and reports the time that run()
+ * returned.
  *
- * A family of algorithms is a NULL-terminated array of pointers; the families
- * that bench/kernels knows are declared at the end.
+ * A family of algorithms is a NULL-terminated array of pointers.  bench/kernels
+ * has the families that are declared at the end of this file.
  */
 #ifndef GPUSORT_BENCH_ALGORITHM_H
 #define GPUSORT_BENCH_ALGORITHM_H
@@ -25,7 +26,7 @@ struct SortTeam;
 typedef struct BenchCase
 {
 	SortCase	shape;			/* format, n, bits; rids ascend from 0 */
-	CaseFacts	facts;			/* known to every algorithm for nothing */
+	CaseFacts	facts;			/* computed outside the timed part */
 	int			key_bits;		/* 32, 64 or 128: the format packed, 64, 128 */
 	int			threads;
 	struct SortTeam *team;		/* that many threads; NULL for 1 */
@@ -40,32 +41,37 @@ typedef struct BenchAlgorithm
 	int			rid_bits;		/* 32, or 0 if it sorts keys alone */
 	CaseCheck	check;			/* what its output must satisfy */
 
-	/* NULL if it can run this case here, else why not, in a few words. */
+	/*
+	 * NULL if the algorithm can run this case on this machine, else the
+	 * reason.
+	 */
 	const char *(*refuses) (const BenchCase *c);
 
-	/* Bytes wanted in c->work, on the host (0 if run() cares for itself). */
+	/* Bytes of c->work, in host memory; 0 if run() allocates its own. */
 	size_t		(*work_bytes) (const BenchCase *c);
 
 	/*
-	 * Sorts once.  Returns the seconds that count, or a negative number if it
-	 * failed; *output is set to the sorted records, in the case's layout, in
-	 * host memory that lasts until the next call.  An algorithm without rids
-	 * writes any rid.
+	 * Sorts once.  Returns the seconds of the sort, or a negative number if
+	 * it failed.  Sets *output to the sorted records, in the case's layout,
+	 * in host memory that stays valid until the next call.  An algorithm
+	 * without rids writes arbitrary rids.
 	 */
 	double		(*run) (BenchCase *c, const void **output);
 } BenchAlgorithm;
 
-/* Seconds since some moment, for differences. */
+/* Seconds since an arbitrary moment. */
 extern double bench_now(void);
 
-/* bench/cpu/kernels.c: a CPU algorithm of sort_algorithms[] under its name */
-/* bench/cpu/peers.cc: std_sort, vqsort, qsort */
+/*
+ * bench/cpu/peers.cc: std_sort, vqsort, qsort.  The CPU algorithms of
+ * sort_algorithms[] are run by bench/cpu/kernels.c itself.
+ */
 extern const BenchAlgorithm *const bench_peers[];
 
 /*
- * bench/gpu/gpu_algorithms.cu, compiled by nvcc; without it gpu_absent.c, whose list
- * is empty.  Every name that begins with gpu_ and is not in the list is printed
- * as absent.
+ * bench/gpu/gpu_algorithms.cu, compiled by nvcc, or gpu_absent.c, whose list is
+ * empty.  Every name that begins with gpu_ and is not in the list is printed as
+ * absent.
  */
 extern const BenchAlgorithm *const bench_gpu_algorithms[];
 

@@ -2,9 +2,9 @@
  * cases.c
  *	  Inputs for sort kernels and the check of their outputs.
  *
- * A rid is its record's input position, or that times an odd number where the
- * case wants rids that do not ascend; multiplying by the inverse gives the
- * position back, so that stability can be checked without the input.
+ * A rid is the input position of its record.  If the case wants rids that do not
+ * ascend, the position is multiplied by an odd number; multiplying by the inverse
+ * restores it.  So stability can be checked without the input.
  */
 #include "cases.h"
 
@@ -35,7 +35,7 @@ low_bits(int bits)
 static uint32_t
 inverse(uint32_t odd)
 {
-	uint32_t	x = odd;		/* right to 3 bits; each step doubles them */
+	uint32_t	x = odd;		/* 3 correct bits; each step doubles them */
 
 	for (int i = 0; i < 4; i++)
 		x *= 2 - odd * x;

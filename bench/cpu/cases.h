@@ -17,19 +17,18 @@ typedef struct SortCase
 {
 	SortRecFormat format;
 	size_t		n;
-	int			begin_bit;		/* as in SortProblem; a packed record's rid
-								 * has begin_bit bits */
+	/* as in SortProblem; the rid of a packed record has begin_bit bits */
+	int			begin_bit;
 	int			end_bit;
-	bool		rids_ascending; /* rid i is i, else a permutation of that */
+	bool		rids_ascending; /* rid i is i; otherwise a permutation */
 } SortCase;
 
-/* What a sorted output must satisfy, beyond ascending keys. */
+/* What a sorted output must satisfy.  Keys ascend in all cases. */
 typedef enum CaseCheck
 {
-	CASE_STABLE,				/* equal keys in input order, every record
-								 * there */
-	CASE_ORDER,					/* every record there */
-	CASE_KEYS					/* every key there; rids do not matter */
+	CASE_STABLE,				/* no record lost; equal keys in input order */
+	CASE_ORDER,					/* no record lost */
+	CASE_KEYS					/* no key lost; rids are not checked */
 } CaseCheck;
 
 /*
@@ -41,9 +40,9 @@ extern int	case_fill(const SortCase *c, const char *distribution,
 					  uint64_t seed, void *recs);
 
 /*
- * What a caller finds out while it builds the records: the neighbours' order
- * (SortProblem.descents, ascents), and the highest key bit in which records differ,
- * plus one (begin_bit if none does).
+ * Facts that the caller of a kernel knows from building the records: the order
+ * of neighbours (SortProblem.descents, ascents), and the highest key bit in
+ * which records differ, plus one (begin_bit if all keys are equal).
  */
 typedef struct CaseFacts
 {
@@ -55,15 +54,15 @@ typedef struct CaseFacts
 extern CaseFacts case_facts(const SortCase *c, const void *recs);
 
 /*
- * A sum over the records (keys alone for CASE_KEYS), the same for every order of
- * the same records.
+ * Checksum of the records, or of the keys for CASE_KEYS.  It does not depend on
+ * their order.
  */
 extern uint64_t case_checksum(const SortCase *c, const void *recs, CaseCheck check);
 
 /*
- * The first record that is out of place: its key below its predecessor's, or,
- * for CASE_STABLE, equal to it with an input position that is not greater.  n
- * if there is none.
+ * Index of the first record that is out of order, or n.  A record is out of order
+ * if its key is below its predecessor's.  For CASE_STABLE it also is if the keys
+ * are equal and its input position is not greater.
  */
 extern size_t case_first_fault(const SortCase *c, const void *recs, CaseCheck check);
 

@@ -17,7 +17,7 @@ const char *const distribution_names[] = {
 	NULL
 };
 
-/* splitmix64: a good generator whose i-th value needs no state but the seed. */
+/* splitmix64: the i-th value depends on the seed and i alone. */
 static uint64_t
 mix(uint64_t z)
 {
@@ -83,7 +83,7 @@ fraction(double f, uint64_t *state, unsigned bits)
 	return k;
 }
 
-/* Key i of n ascending keys, evenly spread; exact and without repetition while 2^bits >= n. */
+/* Key i of n ascending keys at equal distances.  All are different if 2^bits >= n. */
 static DistKey
 ascending(size_t i, size_t n, unsigned bits)
 {
@@ -130,7 +130,7 @@ distribution_generate(const char *name, unsigned bits, size_t n, uint64_t seed,
 			emit(arg, i, ascending(n - 1 - i, n, bits));
 	else if (strcmp(name, "nearly_sorted") == 0)
 	{
-		/* in blocks of 64, one swap within each */
+		/* one swap within each block of 64 keys */
 		for (size_t i = 0; i < n;)
 		{
 			size_t		len = n - i < 64 ? n - i : 64;
@@ -165,8 +165,8 @@ distribution_generate(const char *name, unsigned bits, size_t n, uint64_t seed,
 		for (size_t i = 0; i < n; i++)
 		{
 			/*
-			 * rank r in 1 .. n with density 1/r: the inverse of log(r)/log(n
-			 * + 1)
+			 * Rank r in 1 .. n has density 1/r, so its distribution function
+			 * is log(r)/log(n + 1).  This is the inverse.
 			 */
 			uint64_t	rank = (uint64_t) exp(unit(&s) * log((double) n + 1));
 			DistKey		k;

@@ -23,30 +23,32 @@ typedef struct DistKey
 /* NULL-terminated. */
 extern const char *const distribution_names[];
 
-/*
- * Called for i = 0 .. n - 1 in turn with key i, below 2^bits.
- */
+/* Called with key i, which is below 2^bits, for i = 0 .. n - 1. */
 typedef void (*DistEmit) (void *arg, size_t i, DistKey key);
 
 /*
- * Produces n keys of 1 .. 128 bits in the named distribution; the same seed
+ * Produces n keys of 1 .. 128 bits in the named distribution.  The same seed
  * gives the same keys.  Returns 0, or -1 if the name is unknown.
  *
  *	uniform			independent, all values equally likely
- *	gaussian		mean at the middle of the range, deviation 1/8 of it
- *	sorted			ascending, evenly spread over the range
- *	reversed		descending, likewise
- *	nearly_sorted	ascending but for 1 in 64 keys, swapped with one at most 32 away
- *	repeated70		70 % of the keys are one value, the rest uniform
+ *	gaussian		mean in the middle of the range, deviation 1/8 of the range
+ *	sorted			ascending at equal distances over the range
+ *	reversed		descending at equal distances over the range
+ *	nearly_sorted	ascending, but one key of each 64 is swapped with a key at
+ *					most 32 positions away
+ *	repeated70		70 % of the keys have one value, the others are uniform
  *	repeated100		all equal
- *	zipf			value ranks by Zipf's law with exponent about 1, values scattered
- *	fewvalues		16 values, scattered
- *	smallrange		uniform in [0, n/4 + 1) or the key's range
- *	tail			ascending but for the last 1 %, which are uniform
- *	sawtooth		8 ascending runs one after the other
- *	tworuns			2 of them
- *	entropyK		K = 1 .. 5: bitwise AND of K + 1 uniform keys (Thearling, Smith)
- *	clustered			as many keys share any number of leading bits with one key as any other
+ *	zipf			frequencies by Zipf's law with exponent about 1; values
+ *					scattered over the range
+ *	fewvalues		16 values, scattered over the range
+ *	smallrange		uniform in [0, n/4 + 1), or in the key's range if smaller
+ *	tail			ascending, but the last 1 % are uniform
+ *	sawtooth		8 ascending runs
+ *	tworuns			2 ascending runs
+ *	entropyK		K = 1 .. 5: bitwise AND of K + 1 uniform keys (Thearling,
+ *					Smith)
+ *	clustered		the number of leading bits that a key shares with one
+ *					fixed key is uniform
  */
 extern int	distribution_generate(const char *name, unsigned bits, size_t n,
 								  uint64_t seed, DistEmit emit, void *arg);

@@ -1,16 +1,19 @@
 /*
  * kernels.c
- *	  Benchmark of the sort kernels and their peers; needs no server.
+ *	  Benchmark of the sort kernels and of other implementations; needs no
+ *	  server.
  *
- * One line per (algorithm, key width, n, distribution, threads): the median over
- * the repetitions of the nanoseconds per element of the sort alone.  Every
- * repetition's output is checked outside the timed part.  Small inputs are drawn
- * anew for each repetition, or branch predictors would learn them by heart.
- * --least reports the least disturbed repetition instead of the median, and
- * --cpu-time the processor's time instead of the clock's, which is the same for
- * one thread on the CPU; both are for machines that others use too.  All buffers
- * are huge pages where the system grants them, touched before the first repetition,
- * for every algorithm alike.
+ * Prints a line per (algorithm, key width, n, distribution, threads): the median
+ * over the repetitions of the nanoseconds per element of the sort alone.  The
+ * output of every repetition is checked outside the timed part.  Each repetition
+ * of a small input gets new keys, because a branch predictor learns a small
+ * input.
+ *
+ * On a machine with other work, --least reports the least time instead of the
+ * median, and --cpu-time measures processor time instead of elapsed time.  For
+ * one thread on the CPU both clocks measure the same on a quiet machine.  All
+ * buffers are in huge pages if the system grants them, and touched before the
+ * first repetition.
  */
 #include "bench_algorithm.h"
 #include "distributions.h"
@@ -25,10 +28,10 @@
 
 #define MAX_REPETITIONS 2000
 
-/* Up to this many records, every repetition has an input of its own. */
+/* Up to this number of records, every repetition has its own input. */
 #define FRESH_INPUT_MAX 65536
 
-static int	repetitions;		/* 0: by size */
+static int	repetitions;		/* 0: chosen by the number of records */
 static bool declared_width;
 static bool least;
 static bool cpu_time;
@@ -45,9 +48,9 @@ bench_now(void)
 }
 
 /*
- * The kernels of the registry.  They are told what the caller of a kernel knows:
- * the neighbours' order, and, unless --declared-width was given, that leading
- * key bits do not vary.
+ * The kernels of sort_algorithms[].  As in a server they get the order of
+ * neighbours, and, unless --declared-width was given, the number of leading key
+ * bits that do not vary.
  */
 static SortProblem
 kernel_problem(const BenchCase *c)
@@ -61,7 +64,11 @@ kernel_problem(const BenchCase *c)
 	problem.n = c->shape.n;
 	problem.begin_bit = c->shape.begin_bit;
 	problem.end_bit = declared_width ? c->shape.end_bit : c->facts.end_bit;
-	/* at least one bit, so that no input is declared flat for free */
+
+	/*
+	 * At least one bit: kernels must find out themselves that all keys are
+	 * equal.
+	 */
 	if (problem.end_bit == problem.begin_bit)
 		problem.end_bit++;
 	problem.rids_ascending = c->shape.rids_ascending;
@@ -136,7 +143,7 @@ compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* About 2^26 records in all; at least 3 repetitions. */
+/* Sorts about 2^26 records in all, in at least 3 repetitions. */
 static int
 repetitions_for(size_t n)
 {
@@ -170,7 +177,7 @@ report(const char *name, const BenchCase *c, int rid_bits, const char *distribut
 	fflush(stdout);
 }
 
-/* One of algorithm, with a kernel of ours, and peer is set. */
+/* Measures one case.  Either algorithm or peer is NULL. */
 static void
 measure(const Algorithm *algorithm, const BenchAlgorithm *peer, BenchCase *c,
 		const char *distribution, Buffer *work)
@@ -256,7 +263,7 @@ measure_by_name(const char *name, BenchCase *c, const char *distribution, Buffer
  * The command line
  */
 
-/* Splits at commas; "entropy1..5" becomes five items. */
+/* Splits a list at commas; "entropy1..5" becomes five items. */
 static int
 split(const char *list, char items[][64], int max)
 {

@@ -1,13 +1,15 @@
 /*
  * leader_rows.c
- *	  What the leader of a parallel sort does for a row, in each of the designs.
+ *	  Cost of a row in the leader of a parallel sort, by design.
  *
- *		rids	all rows in shared arenas, the order as an array of their places
- *		ranges	one range of keys after another: blocks are read as they are
- *		streams	sorted blocks of N streams with their keys, merged in a tree of losers
+ *		rids	all rows lie in shared arenas; the leader has an array of rids
+ *		ranges	workers sort ranges of keys; the leader reads blocks in sequence
+ *		streams	N workers write sorted blocks of rows and keys; the leader merges
+ *				them with a tournament tree of losers
  *
- * 32-byte rows with 64-bit keys, equal numbers in each stream; blocks of 64 kB.  One process:
- * what another one's caches hold comes on top, alike for all.
+ * Rows have 32 bytes with 64-bit keys, blocks 64 kB, streams equal numbers of
+ * rows.  Everything runs in one process, so the cost of reading lines from
+ * another core's cache is missing; it is equal for all designs.
  *
  * usage: cc -O2 -o leader_rows bench/cpu/leader_rows.c && ./leader_rows [rows in millions]
  */
@@ -55,7 +57,7 @@ next_random(uint64_t *x)
 	return *x;
 }
 
-/* What is done with a row: its length, and a column. */
+/* The use of a row: reads its length and a column. */
 static inline void
 give(const char *row)
 {
@@ -157,7 +159,7 @@ by_streams(int k)
 		{
 			rows + from * ROW, keys + from, n / k
 		};
-		/* sorted, of random distances */
+		/* sorted keys with random distances */
 		for (size_t i = 0, key = 0; i < n / k; i++)
 			keys[from + i] = key += next_random(&x) >> 32;
 	}

@@ -1,13 +1,13 @@
 /*
  * peers.cc
- *	  What the kernels are measured against: std::sort, C's qsort and, where
+ *	  Other sort implementations in bench/kernels: std::sort, C's qsort and, if
  *	  Highway's sort library is installed (GPUSORT_HAVE_VQSORT), vqsort.
  *
- * Each peer gets the layout that suits it best, prepared outside the timed
- * part: (32-bit key, 32-bit rid) as one 64-bit word for all; (64-bit key, rid) as
- * K64V64 for vqsort and as our 16-byte record for the others; 128-bit keys alone
- * for vqsort, which has no such pair, and as our 24-byte record for the others.
- * None is stable but by accident, so only the order of keys is asked of them.
+ * Each gets its best layout, prepared outside the timed part: (32-bit key, 32-bit
+ * rid) as one 64-bit word; (64-bit key, rid) as K64V64 for vqsort and as our
+ * 16-byte record for the others; 128-bit keys without rids for vqsort, which has
+ * no such pair, and as our 24-byte record for the others.  They are not stable,
+ * so only the order of keys is checked.
  */
 #include "bench_algorithm.h"
 
@@ -136,7 +136,7 @@ vqsort_keys_refuses(const BenchCase *c)
 	return one_thread_only(c);
 }
 
-/* The sorted keys, back in our records. */
+/* Copies the sorted keys into records. */
 static size_t
 vqsort_work_bytes(const BenchCase *c)
 {

@@ -1,36 +1,35 @@
 /*
  * route_grid.c
- *	  Does the router choose well?  Prediction and measurement, cell by cell.
+ *	  The router's choice among CPU kernels against measured times.
  *
  * Sorts every cell of a grid (records x key bits x input order) with every
- * kernel that can, and prints for each what the model predicted and what the
- * clock said.  The figure of merit is a cell's chosen/best: the measured time of
- * the kernel that the router chose over the least measured time of all.  The
- * exit status is 1 when a cell is above the bound (1.25), 2 when a kernel sorted
- * wrongly, which is checked after every repetition.
+ * applicable kernel, and prints the predicted and the measured time.  The figure
+ * of merit of a cell is chosen/best: the measured time of the kernel that the
+ * router chose, divided by the least measured time.  The exit status is 1 if a
+ * cell is above the bound (1.25), and 2 if a kernel sorted wrongly, which is
+ * checked after every repetition.
  *
- * This is a benchmark, not part of the tests that must pass everywhere: it
- * measures times, which on a busy or shared machine, or with constants that were
- * not calibrated there, can be off without any fault of the code.  Whether the
- * router follows its model is tested in test/unit/route_test.c; whether the model
- * follows the machine is asked here.
+ * This is a benchmark and no test: times on a busy machine, or with constants of
+ * another machine, can miss the bound without a fault of the code.
+ * test/unit/route_test.c tests that the router follows its model; this program
+ * compares the model with the machine.
  *
  * Usage: route_grid [options]
- *	--calibrate			measure the model's constants first (else: built-in)
- *	--log2-rows A-B		sizes, powers of two		(default 7-22)
- *	--step S			... every S-th of them		(default 1)
+ *	--calibrate			measure the model's constants first (default: built-in)
+ *	--log2-rows A-B		powers of two				(default 7-22)
+ *	--step S			every S-th power of two		(default 1)
  *	--key-bits LIST		(default 8,12,16,20,24,32,48,64,96,128)
  *	--orders LIST		(default all)
- *	--threads T			a team of T (default 1)
+ *	--threads T			(default 1)
  *	--bound X			(default 1.25)
- *	--grain-us X		a difference below this counts as none (default 0.2)
+ *	--grain-us X		ignore smaller differences (default 0.2)
  *	--format csv|worst	every cell, or only a summary and the worst cells
  *	--constants			print the model's constants as C and exit
  *
- * Time per measurement: the least of several repetitions.  Below 32768 records a
- * cell is many inputs of its kind, sorted one after the other, so that the clock
- * can tell and branch predictors do not learn one input by heart; each is routed
- * by itself, and "chosen: some" says that not all chose the same.
+ * A time is the least of several repetitions.  Below 32768 records a cell has
+ * many inputs, sorted one after the other, because one input is too short for
+ * the clock and would be learned by the branch predictor.  Each input is routed
+ * separately; "chosen: some" means that the choices differ.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -90,7 +89,7 @@ die(const char *what, const char *arg)
 	exit(3);
 }
 
-/* Memory that has been touched, in huge pages where the system gives them. */
+/* Allocates memory in huge pages, if the system grants them, and touches it. */
 static void *
 map_memory(size_t size)
 {
@@ -104,7 +103,7 @@ map_memory(size_t size)
 	return p;
 }
 
-/* The inputs of a cell: small ones are sorted many at a time. */
+/* The inputs of a cell; a cell of small inputs has many. */
 typedef struct Inputs
 {
 	size_t		n;
@@ -124,7 +123,7 @@ typedef struct Inputs
 
 static Inputs inputs;
 
-/* As calibration does: processor time, or the wall clock for a team. */
+/* As in calibration: processor time, or elapsed time with several threads. */
 static double
 now_us(void)
 {
@@ -164,8 +163,9 @@ decide_inputs(void)
 }
 
 /*
- * Microseconds per input, of one run over all; algorithm NULL: each input with the
- * one that was chosen for it.  Negative if it does not take them all.
+ * Sorts all inputs once; returns microseconds per input.  With algorithm NULL each
+ * input is sorted by the algorithm that was chosen for it.  Negative if the
+ * algorithm refuses an input.
  */
 static double
 measure(const Algorithm *algorithm)
@@ -241,7 +241,7 @@ run_cell(const Options *opt, int log2_rows, int key_bits, SampleOrder order,
 	for (int i = 0; i < ALGORITHM_COUNT; i++)
 		measured[i] = predictions[i].us < 0 ? -1 : INFINITY;
 
-	/* the kernels take turns, so that what disturbs disturbs them all */
+	/* kernels alternate, so that other work slows all of them alike */
 	for (int rep = 0; rep < reps; rep++)
 	{
 		for (int i = 0; i < ALGORITHM_COUNT; i++)

@@ -1,14 +1,14 @@
 /*
  * gpu_algorithms.cu
- *	  The GPU library's algorithms and their peers (CUB, Thrust) in bench/kernels.
+ *	  GPU algorithms of bench/kernels: those of the GPU library, CUB's, Thrust's.
  *
- * A plain name is timed with keys and rids in device memory, by events.  With
- * "_transfer" behind it the time is that of a host clock, from keys in pinned host
- * memory to rids in pinned host memory.  All get the same bit range: what the
- * case's records declare, less the leading bits that do not vary.  Rids are the
- * positions; the peers, which have no notion of that, read an array of them.
+ * An algorithm without a suffix is timed by events, with keys and rids in device
+ * memory.  With the suffix "_transfer" it is timed by the host's clock, from keys
+ * in pinned host memory to rids in pinned host memory.  All get the same bit
+ * range: the case's bits without the leading bits that do not vary.  Rids are
+ * positions.  The GPU library's algorithms imply them; the others read an array.
  *
- * Buffers are made for one (width, n) and kept until another comes.
+ * Buffers are allocated for one (width, n) and kept until the next differs.
  */
 #include <thrust/device_ptr.h>
 #include <thrust/execution_policy.h>
@@ -17,7 +17,7 @@
 #include "bench/cpu/bench_algorithm.h"
 #include "bench/gpu/gpu_bench.cuh"
 
-/* Everything that one (width, n) needs. */
+/* Buffers of one (width, n). */
 struct Device
 {
 	int			key_bits;
@@ -71,7 +71,7 @@ stream_for_peers(void)
 	return cudaStreamPerThread;
 }
 
-/* Buffers for the case, and its keys in pinned and in device memory. */
+/* Allocates buffers for the case and copies its keys to pinned and device memory. */
 static void
 load_case(const BenchCase *c)
 {
@@ -119,7 +119,7 @@ load_case(const BenchCase *c)
 	MUST(api()->stream_wait(device.stream, &must_err));
 }
 
-/* The sorted records, from rids, or from keys when there are none. */
+/* Builds the sorted records from rids, or from keys if there are no rids. */
 static const void *
 unload_case(const BenchCase *c, bool rids)
 {
@@ -159,7 +159,7 @@ unload_case(const BenchCase *c, bool rids)
 	return device.host_out;
 }
 
-/* The bits that order, as bits of the array's keys. */
+/* The bit range of the key, within the keys of the device array. */
 static void
 bit_range(const BenchCase *c, int *begin, int *end)
 {
@@ -218,7 +218,7 @@ library_problem(const BenchCase *c, bool rids)
 	problem.end_bit = end;
 	problem.output = rids ? GPUSORT_OUT_RIDS : GPUSORT_OUT_KEYS;
 
-	/* what a caller that looked at the keys knows: leading bits are zero */
+	/* as a server does, pass the number of leading zero bits */
 	problem.facts = GPUSORT_FACT_KEY_RANGE;
 	if (end - begin <= 64)
 		problem.key_max.lo = ~UINT64_C(0) >> (64 - (end - begin));
@@ -312,7 +312,7 @@ enum Peer
 	CUB_RADIX, CUB_MERGE, THRUST_SORT
 };
 
-/* One call of CUB; with temp NULL it only asks for *bytes. */
+/* One call of CUB.  With temp NULL it only sets *bytes. */
 template <class K> static void
 call_cub(Peer peer, const BenchCase *c, void *temp, size_t *bytes, cudaStream_t stream)
 {
@@ -333,7 +333,7 @@ call_cub(Peer peer, const BenchCase *c, void *temp, size_t *bytes, cudaStream_t 
 														Less(), stream));
 }
 
-/* The in-place peers sort copies; making them is not timed, unless transferred. */
+/* In-place algorithms sort a copy.  Copying is timed for "_transfer" only. */
 template <class K> static void
 copy_input(size_t n, cudaStream_t stream)
 {
@@ -414,7 +414,7 @@ peer_run(BenchCase *c, const void **output, Peer peer, bool transfer)
 		: peer_run_for<Key128>(c, output, peer, transfer);
 }
 
-/* The peers that compare look at whole keys. */
+/* Comparison sorts compare whole keys. */
 static const char *
 comparing_refuses(const BenchCase *c)
 {

@@ -1,6 +1,6 @@
 /*
  * gpu_bench.cuh
- *	  What the GPU benchmarks share: the library opened on device 0, CUB's order.
+ *	  Shared by the GPU benchmarks: opens the library on device 0; CUB's comparator.
  */
 #ifndef GPUSORT_GPU_BENCH_CUH
 #define GPUSORT_GPU_BENCH_CUH
@@ -37,7 +37,7 @@ typedef unsigned __int128 Key128;
 		} \
 	} while (0)
 
-/* How CUB's merge sort compares. */
+/* Comparator of CUB's merge sort. */
 struct Less
 {
 	template <class K> __host__ __device__ bool operator() (const K &a, const K &b) const

@@ -1,17 +1,18 @@
 /*
  * gpu_choices.c
- *	  What the router takes among a GPU's algorithms, against what they were measured to
- *	  take and against CUB's; no GPU is needed.
+ *	  The router's choice among GPU algorithms against recorded times; needs no GPU.
  *
- * Each line of a CSV that gpu_sweep's times are in is a cell: keys of one width,
- * number and distribution.  The router sees what it would see of those very keys, a
- * sample, and chooses by an H200's costs; then the times of what it has chosen, of the
- * best of ours and of the better of CUB's are compared.  All keys count, also those in
- * order, which in key mode the CPU keeps.
+ * Reads times of gpu_sweep.  Each line of the CSV is a cell: keys of one width,
+ * number and distribution.  The router gets the sample that it would take of these
+ * keys, and chooses by the costs of an H200.  The program compares the recorded
+ * times of the chosen algorithm, of the fastest one of gpusort, and of the faster
+ * of CUB's two.  Presorted keys count too, although key mode leaves them on the
+ * CPU.
  *
- * usage: gpu_choices [CSV]			bench/results/gpu-h200-sweep.csv
- *		  gpu_choices --spread [N]	what samples of distributions.c's keys look like,
- *									on which nothing was tuned; those of N seeds
+ * usage: gpu_choices [CSV]			default bench/results/gpu-h200-sweep.csv
+ *		  gpu_choices --spread [N]	how samples of distributions.c's keys are
+ *									classified, for N seeds; the classification was
+ *									not tuned on these keys
  *
  * Prints a table by width, and each cell whose choice is below 0.95 times CUB.
  */
@@ -30,7 +31,7 @@ static const char *const spread_names[GPUSORT_DISTRIBUTIONS] = {
 	"uniform", "frequent", "skewed", "clustered", "long prefix"
 };
 
-/* The CSV's columns of times. */
+/* Columns of the CSV that have times. */
 enum
 {
 	CUB_RADIX, CUB_MERGE, RADIX, BUCKET, MERGE,
@@ -78,7 +79,7 @@ parse(char *line, Cell *cell)
 	return cell->key_bits > 0;
 }
 
-/* The bits of a key that samples are of. */
+/* The bits of a key that a sample has. */
 static uint64_t
 sampled(SweepKey key, int bits)
 {
@@ -109,7 +110,7 @@ spread_of(const Cell *cell)
 	return seen.key_distribution;
 }
 
-/* The column of the algorithm that the router takes. */
+/* The column of the algorithm that the router chooses. */
 static int
 choice(const Cell *cell, GpusortDistribution key_distribution)
 {

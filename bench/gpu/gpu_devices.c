@@ -1,14 +1,16 @@
 /*
  * gpu_devices.c
- *	  One sort over several devices, without a server: does the second device pay?
+ *	  One sort on one device against the same sort on several, without a server.
  *
- * Sorts 64-bit keys without rids on one device and, each half (quarter, ...) of their
- * range, on several at a time; device-resident, and from and to pinned memory of the host. A thread
- * for each device; the keys of a part are random, as if the host had split them before.
+ * Sorts 64-bit keys without rids on one device, and divided by key range into equal
+ * parts on several devices, each driven by its own thread.  Times the sort in device
+ * memory, and the sort with transfers from and to pinned host memory.  The parts
+ * have random keys, as if the host had split them before; splitting is not timed.
  *
  * usage: gpu_devices LIBRARY [DEVICES] [LOG2 OF KEYS, FROM] [TO]
  *
- * Prints CSV: keys, devices, milliseconds of the sort alone, and with both ways, best of three.
+ * Prints CSV: keys, devices, milliseconds of the sort alone and with transfers,
+ * each the least of three.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -113,7 +115,10 @@ run(void *arg)
 	return NULL;
 }
 
-/* All devices at a time; sorted keys would be easier, so each round has the first one's again. */
+/*
+ * Runs all devices at the same time.  Each round restores the random keys, because
+ * sorted keys take less time.
+ */
 static double
 best_ms(Device *devices, int n, int copies)
 {

@@ -1,6 +1,6 @@
 /*
  * gpu_inputs.cuh
- *	  For benchmarks whose inputs are made on the device: the library, its memory.
+ *	  For benchmarks that make inputs on the device: opens the library, allocates.
  */
 #ifndef GPUSORT_GPU_INPUTS_CUH
 #define GPUSORT_GPU_INPUTS_CUH
@@ -12,7 +12,7 @@ static const GpusortCudaApi *api;
 static GpusortContext *ctx;
 static GpusortStream *stream;
 
-/* False where there is no device. */
+/* Returns false if there is no device. */
 static bool
 open_library(void)
 {

@@ -1,9 +1,9 @@
 /*
  * gpu_keys.h
- *	  The keys that gpu_sweep sorts, each by its number alone: made on the device, and
- *	  looked at by gpu_choices without one.
+ *	  The keys of gpu_sweep.  A key is a function of its number, so that gpu_sweep
+ *	  makes keys on the device and gpu_choices makes the same keys on the host.
  *
- * In the manner of distributions.c.
+ * The distributions are those of distributions.c.
  */
 #ifndef GPUSORT_GPU_KEYS_H
 #define GPUSORT_GPU_KEYS_H
@@ -38,7 +38,7 @@ distribution_name(int distribution)
 	return names[distribution];
 }
 
-/* A number that looks random, for each number. */
+/* A hash: pseudo-random numbers from successive ones. */
 GPU_KEYS_FUNCTION uint64_t
 mix(uint64_t z)
 {
@@ -59,7 +59,7 @@ random_key(int bits, uint64_t i, uint64_t s)
 	return a >> (64 - bits);
 }
 
-/* The i-th of n values evenly spread over the keys. */
+/* The i-th of n values at equal distances over the range of keys. */
 GPU_KEYS_FUNCTION SweepKey
 even_key(int bits, uint64_t i, uint64_t n)
 {
@@ -74,7 +74,7 @@ random_unit(uint64_t i)
 	return ((mix(i) >> 11) + 1) * (1.0 / 9007199254740993.0);
 }
 
-/* Bits above the key's may be anything. */
+/* Bits above the key are arbitrary. */
 GPU_KEYS_FUNCTION SweepKey
 sweep_key(int distribution, int bits, uint64_t i, uint64_t n)
 {
@@ -97,7 +97,7 @@ sweep_key(int distribution, int bits, uint64_t i, uint64_t n)
 			return even_key(bits, n - 1 - i, n);
 		case SWEEP_NEARLY_SORTED:
 			{
-				/* in each 128, two keys change places, at most 32 apart */
+				/* two keys of each 128, at most 32 apart, are swapped */
 				uint64_t	a = mix(i / 128) % 64,
 							b = a + 1 + mix(i / 128 + n) % 32;
 

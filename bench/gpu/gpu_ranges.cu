@@ -1,15 +1,14 @@
 /*
  * gpu_ranges.cu
- *	  Benchmark of the GPU sorts that index by a known range of keys, and of the merge
- *	  sort, against CUB, all in one process.
+ *	  Benchmark of the GPU's counting sorts and merge sort against CUB.
  *
  * usage: gpu_ranges [keys] [rids] [kozakai] [linear] [merge] [profile]
  *
- * bench/kernels draws its inputs on the host, which takes minutes for 2^28 keys;
- * here they are drawn, and outputs checked, on the device.  Otherwise the same
- * holds: device-resident, rids are the positions, every algorithm is told the
- * key bits that vary, medians, the same CSV.  The distribution's name is followed
- * by the number of values that keys can have.
+ * Inputs are made and outputs checked on the device; bench/kernels does both on
+ * the host, which takes minutes for 2^28 keys.  As there, keys and rids are in
+ * device memory, rids are positions, every algorithm gets the key bits that vary,
+ * and times are medians in the same CSV format.  The distribution's name is
+ * followed by the number of values that keys can have.
  */
 #include <algorithm>
 #include <vector>
@@ -35,7 +34,7 @@ static const char *const names[] = {
 	"interval", "distinct", "gaussian"
 };
 
-/* Scattered over range; where range is 0, over all 64 bits. */
+/* A hash of v, below range; of 64 bits if range is 0. */
 __device__ static uint64_t
 scale(uint64_t v, uint64_t range)
 {
@@ -70,7 +69,7 @@ key_of(uint64_t i, uint64_t n, Distribution distribution, uint64_t range)
 		case DISTINCT:			/* n is a power of two or range prime to the factor */
 			return (K) (unsigned __int128) ((unsigned __int128) i * 1000003 % range);
 		case NEARLY_SORTED:
-			place = i % 64 == v / 64 % 32 ? i + 17 : i;	/* too far up by 17 */
+			place = i % 64 == v / 64 % 32 ? i + 17 : i;	/* every displaced key is 17 positions too far up */
 			/* fall through */
 		case SORTED:
 			v = (uint64_t) ((unsigned __int128) place * step / (n + 17));
@@ -100,7 +99,7 @@ fill_kernel(K *keys, uint32_t *positions, uint64_t n, Distribution distribution,
 	}
 }
 
-/* found[0]: faults; found[1], found[2]: sums over inputs and outputs. */
+/* found[0]: faults; found[1], found[2]: checksums of inputs and outputs. */
 template <class K> __global__ void
 check_kernel(const K *keys, const K *keys_out, const uint32_t *rids_out, uint64_t n,
 			 unsigned long long *found)
@@ -142,7 +141,7 @@ template <class K> struct Case
 {
 	uint64_t	n;
 	Distribution distribution;
-	uint64_t	range;			/* 0: all of the width */
+	uint64_t	range;			/* 0: the whole key */
 	bool		rids;
 	K		   *keys;
 	K		   *keys_out;
@@ -162,7 +161,7 @@ varying_bits(const Case<K> &c)
 	return bits;
 }
 
-/* Device microseconds of one run; negative if it does not take the case. */
+/* Device microseconds of one run; negative if the algorithm refuses the case. */
 template <class K> static double
 run_cub(const Case<K> &c, bool merge)
 {
@@ -215,7 +214,7 @@ run_library(const Case<K> &c, const char *name)
 	problem.key_width = (int) sizeof(K) * 8;
 	problem.output = c.rids ? GPUSORT_OUT_RIDS : GPUSORT_OUT_KEYS;
 
-	/* keys are made from values only if all their bits order */
+	/* keys can be rebuilt from values only if all their bits are sorted on */
 	problem.end_bit = c.rids ? varying_bits(c) : problem.key_width;
 	if (c.range)
 	{
@@ -308,7 +307,7 @@ compare(uint64_t n, Distribution distribution, uint64_t range, bool rids,
 	api->device_free(ctx, c.rids_out);
 }
 
-/* Keys alone in a range that is small against n. */
+/* Keys without rids, in a range that is much smaller than n. */
 static void
 group_keys(void)
 {
@@ -369,7 +368,7 @@ group_kozakai(void)
 					  {"gpu_hp1", "gpu_counting", "cub_radix"});
 }
 
-/* Abdel-hafeez: linear in n, indifferent to the distribution; range n. */
+/* Abdel-hafeez claims linear time for every distribution; range n. */
 static void
 group_linear(void)
 {

@@ -1,18 +1,19 @@
 /*
  * gpu_sweep.cu
- *	  The GPU sorts and CUB over sizes and distributions, without the host's help.
+ *	  The GPU sorts and CUB's over sizes and distributions.
  *
- * bench/kernels makes and checks its inputs on the host, which takes minutes at
- * 2^28.  Here inputs are made, and outputs checked, on the device: every rid must
- * occur once (by a sum over a hash of the rids) and no pair of neighbours may be
- * out of order, equal keys by rid.  Times are medians by events, keys and rids in
- * device memory, rids wanted as output and implied by position; CUB reads an array
- * of positions instead and writes keys too.
+ * Inputs are made and outputs checked on the device; bench/kernels does both on
+ * the host, which takes minutes at 2^28.  The check: every rid occurs once (by a
+ * sum over hashes of the rids), and neighbours are in order, equal keys by rid.
+ * Times are medians by events, with keys and rids in device memory.  Input rids
+ * are implied by position, and only rids are output; CUB reads an array of
+ * positions and also writes keys.
  *
  * usage: gpu_sweep [N[,...] [DISTRIBUTION[,...] [ALGORITHM[,...] [KEY_BITS[,...]]]]]
  *
- * Up to 32, N is its logarithm.  One CSV line each.  Lists may be "all"; CUB is
- * "cub_radix" and "cub_merge", and its arrays are made only if one is listed.
+ * N up to 32 is a power of two: 20 means 2^20.  Each case is a line of CSV.  A list
+ * may be "all".  CUB's algorithms are "cub_radix" and "cub_merge"; their arrays are
+ * allocated only if one of them is listed.
  */
 #include <algorithm>
 #include <vector>
@@ -37,9 +38,9 @@ fill_kernel(int distribution, K *keys, uint32_t *positions, uint64_t n)
 
 struct Verdict
 {
-	unsigned long long wrong;	/* neighbours out of order, rids that cannot be */
-	unsigned long long found;	/* sum over the rids that are there */
-	unsigned long long wanted;	/* and over those that should be */
+	unsigned long long wrong;	/* neighbours out of order, and rids out of range */
+	unsigned long long found;	/* sum of hashes of the output rids */
+	unsigned long long wanted;	/* sum of hashes of the input rids */
 };
 
 template <class K> __global__ static void
