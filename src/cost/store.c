@@ -27,7 +27,6 @@
 #include "settings.h"
 #include "shared_memory.h"
 #include "storage/fd.h"
-#include "storage/lwlock.h"
 
 /* Suffix of a file that is being written; before it stands the process's number. */
 #define UNFINISHED		".tmp"
@@ -158,18 +157,9 @@ static RouteModel stored;
 /* Hash of the version that was logged last; NULL without shared memory. */
 static pg_atomic_uint64 *logged = NULL;
 
-static Size
-logged_size(void)
-{
-	return sizeof(*logged);
-}
-
 static void
-start_logged(void *memory, bool found)
+init_logged(void)
 {
-	logged = memory;
-	if (found)
-		return;
 	pg_atomic_init_u64(logged, 0);
 	remove_unfinished_text();
 }
@@ -177,9 +167,13 @@ start_logged(void *memory, bool found)
 void
 gpusort_model_store_init(void)
 {
-	static const SharedMemory wanted = {"gpusort_model", logged_size, start_logged};
+	static const SharedPart part = {
+		.memory = (void **) &logged,
+		.size = sizeof(*logged),
+		.init = init_logged
+	};
 
-	gpusort_shared_memory(&wanted);
+	shared_memory_add(&part);
 }
 
 /* Hash of the version that was read last; never 0. */
@@ -287,7 +281,6 @@ gpusort_model_store(const RouteModel *model)
 
 typedef struct CpuShared
 {
-	LWLock	   *lock;
 	bool		changed;		/* changed since the last cpu_take_changed() */
 	uint64		model;			/* version of the constants it belongs to; 0:
 								 * none */
@@ -297,29 +290,19 @@ typedef struct CpuShared
 } CpuShared;
 
 static CpuShared *cpu_shared = NULL;
-
-static Size
-store_size(void)
-{
-	return sizeof(CpuShared);
-}
-
-static void
-store_start(void *memory, bool found)
-{
-	cpu_shared = memory;
-	if (found)
-		return;
-	memset(cpu_shared, 0, sizeof(*cpu_shared));
-	cpu_shared->lock = &GetNamedLWLockTranche("gpusort_learn_cpu")->lock;
-}
+static LWLock *cpu_lock = NULL;
 
 static void
 cpu_store_init(void)
 {
-	static const SharedMemory wanted = {"gpusort_learn_cpu", store_size, store_start, true};
+	static const SharedPart part = {
+		.memory = (void **) &cpu_shared,
+		.size = sizeof(CpuShared),
+		.lock = &cpu_lock,
+		.lock_name = "gpusort_learn_cpu"
+	};
 
-	gpusort_shared_memory(&wanted);
+	shared_memory_add(&part);
 }
 
 static bool
@@ -364,7 +347,7 @@ lock_up_to_date(const volatile CpuMeasured *measured)
 	/* reads a file, so before the lock */
 	if (!cpu_is_up_to_date(measured))
 		gpusort_model_refresh(SIZE_MAX);
-	LWLockAcquire(cpu_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(cpu_lock, LW_EXCLUSIVE);
 	cpu_bring_up_to_date(measured);
 }
 
@@ -375,16 +358,16 @@ gpusort_cpu_learned(const volatile CpuMeasured *measured, CpuLearned *learned)
 
 	if (cpu_shared == NULL || !gpusort_device_learn)
 		return false;
-	LWLockAcquire(cpu_shared->lock, LW_SHARED);
+	LWLockAcquire(cpu_lock, LW_SHARED);
 	ready = cpu_is_up_to_date(measured);
 	if (ready)
 		*learned = cpu_shared->learned;
-	LWLockRelease(cpu_shared->lock);
+	LWLockRelease(cpu_lock);
 	if (ready)
 		return true;
 	lock_up_to_date(measured);
 	*learned = cpu_shared->learned;
-	LWLockRelease(cpu_shared->lock);
+	LWLockRelease(cpu_lock);
 	return true;
 }
 
@@ -397,7 +380,7 @@ gpusort_cpu_sorted(const volatile CpuMeasured *measured, const Algorithm *algori
 	lock_up_to_date(measured);
 	cpu_learn_sort(&cpu_shared->learned, algorithm, facts, took_us, (int64) time(NULL));
 	cpu_shared->changed = true;
-	LWLockRelease(cpu_shared->lock);
+	LWLockRelease(cpu_lock);
 }
 
 void
@@ -405,10 +388,10 @@ gpusort_cpu_forget(const volatile CpuMeasured *measured)
 {
 	if (cpu_shared == NULL)
 		return;
-	LWLockAcquire(cpu_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(cpu_lock, LW_EXCLUSIVE);
 	cpu_shared->model = 0;
 	cpu_bring_up_to_date(measured);
-	LWLockRelease(cpu_shared->lock);
+	LWLockRelease(cpu_lock);
 }
 
 /* Have the factors changed since the last call? */
@@ -417,10 +400,10 @@ cpu_take_changed(void)
 {
 	bool		changed;
 
-	LWLockAcquire(cpu_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(cpu_lock, LW_EXCLUSIVE);
 	changed = cpu_shared->changed;
 	cpu_shared->changed = false;
-	LWLockRelease(cpu_shared->lock);
+	LWLockRelease(cpu_lock);
 	return changed;
 }
 
@@ -431,10 +414,10 @@ cpu_format(StringInfo text)
 	CpuLearned	learned;
 	uint64		model;
 
-	LWLockAcquire(cpu_shared->lock, LW_SHARED);
+	LWLockAcquire(cpu_lock, LW_SHARED);
 	model = cpu_shared->model;
 	learned = cpu_shared->learned;
-	LWLockRelease(cpu_shared->lock);
+	LWLockRelease(cpu_lock);
 	if (model == 0)
 		return;
 	(void) cpu_learn_format(&learned, part);
@@ -493,12 +476,12 @@ typedef struct LearnEntry
 
 typedef struct LearnShared
 {
-	LWLock	   *lock;
 	bool		changed;		/* changed since the last save */
 	LearnEntry	entries[LEARN_DEVICES];
 } LearnShared;
 
 static LearnShared *gpu_shared = NULL;
+static LWLock *gpu_lock = NULL;
 
 /* Parses one device's part and moves *text past it; false if it is invalid. */
 static bool
@@ -571,9 +554,9 @@ format_all(StringInfo text)
 	cpu_format(text);
 	for (int d = 0; d < LEARN_DEVICES; d++)
 	{
-		LWLockAcquire(gpu_shared->lock, LW_SHARED);
+		LWLockAcquire(gpu_lock, LW_SHARED);
 		*entry = gpu_shared->entries[d];
-		LWLockRelease(gpu_shared->lock);
+		LWLockRelease(gpu_lock);
 		if (!entry->used)
 			continue;
 		(void) gpu_learn_format_of(&entry->of, of);
@@ -593,10 +576,10 @@ gpusort_learn_save(bool at_once)
 
 	if (gpu_shared == NULL || (!at_once && now - last < SAVE_EVERY_S && now >= last))
 		return;
-	LWLockAcquire(gpu_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(gpu_lock, LW_EXCLUSIVE);
 	changed = gpu_shared->changed;
 	gpu_shared->changed = false;
-	LWLockRelease(gpu_shared->lock);
+	LWLockRelease(gpu_lock);
 	if (at_once || now - last >= SAVE_CPU_EVERY_S || now < last)
 		changed |= cpu_take_changed();
 	if (!changed)
@@ -613,31 +596,20 @@ gpusort_learn_save(bool at_once)
 	pfree(text.data);
 }
 
-static Size
-learn_size(void)
-{
-	return sizeof(LearnShared);
-}
-
-static void
-learn_start(void *memory, bool found)
-{
-	gpu_shared = memory;
-	if (found)
-		return;
-	memset(gpu_shared, 0, sizeof(*gpu_shared));
-	gpu_shared->lock = &GetNamedLWLockTranche("gpusort_learn")->lock;
-	read_file();
-}
-
 void
 gpusort_learn_store_init(void)
 {
-	static const SharedMemory wanted = {"gpusort_learn", learn_size, learn_start, true};
+	static const SharedPart part = {
+		.memory = (void **) &gpu_shared,
+		.size = sizeof(LearnShared),
+		.init = read_file,
+		.lock = &gpu_lock,
+		.lock_name = "gpusort_learn"
+	};
 
 	/* the CPU's part first, because read_file() fills it, too */
 	cpu_store_init();
-	gpusort_shared_memory(&wanted);
+	shared_memory_add(&part);
 }
 
 static LearnEntry *
@@ -701,17 +673,17 @@ gpusort_learned(const LearnDevice *device, GpuLearned *learned)
 	LearnEntry *entry = entry_of(device);
 	bool		ready;
 
-	LWLockAcquire(gpu_shared->lock, LW_SHARED);
+	LWLockAcquire(gpu_lock, LW_SHARED);
 	ready = gpu_is_up_to_date(entry, device);
 	if (ready)
 		*learned = entry->learned;
-	LWLockRelease(gpu_shared->lock);
+	LWLockRelease(gpu_lock);
 	if (ready)
 		return;
-	LWLockAcquire(gpu_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(gpu_lock, LW_EXCLUSIVE);
 	gpu_bring_up_to_date(entry, device);
 	*learned = entry->learned;
-	LWLockRelease(gpu_shared->lock);
+	LWLockRelease(gpu_lock);
 }
 
 const GpuFactors *
@@ -735,11 +707,11 @@ gpusort_learn_job(const LearnDevice *device, const Algorithm *algorithm, const R
 
 	if (!gpusort_device_learn)
 		return;
-	LWLockAcquire(gpu_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(gpu_lock, LW_EXCLUSIVE);
 	gpu_bring_up_to_date(entry, device);
 	gpu_learn_job(&entry->learned, algorithm, facts, times, (int64) time(NULL));
 	gpu_shared->changed = true;
-	LWLockRelease(gpu_shared->lock);
+	LWLockRelease(gpu_lock);
 }
 
 void
@@ -747,9 +719,9 @@ gpusort_learn_forget(const LearnDevice *device)
 {
 	LearnEntry *entry = entry_of(device);
 
-	LWLockAcquire(gpu_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(gpu_lock, LW_EXCLUSIVE);
 	entry->used = false;
 	gpu_bring_up_to_date(entry, device);
 	gpu_shared->changed = true;
-	LWLockRelease(gpu_shared->lock);
+	LWLockRelease(gpu_lock);
 }

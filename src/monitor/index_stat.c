@@ -16,7 +16,6 @@
 #include "funcapi.h"
 #include "monitor/index_stat.h"
 #include "shared_memory.h"
-#include "storage/lwlock.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
@@ -32,60 +31,44 @@ typedef struct IndexStatEntry
 	IndexStatCount count;
 } IndexStatEntry;
 
-typedef struct IndexStats
-{
-	LWLock	   *lock;			/* NULL: counters of this session */
-	IndexStatEntry entries[INDEX_STAT_ENTRIES];
-} IndexStats;
-
-static IndexStats session_stats;
-static IndexStats *stats = &session_stats;
+static IndexStatEntry session_entries[INDEX_STAT_ENTRIES];
+static IndexStatEntry *entries = session_entries;
+static LWLock *entries_lock = NULL; /* NULL: the session's entries */
 
 PG_FUNCTION_INFO_V1(gpusort_index_builds_get);
-
-static Size
-stats_size(void)
-{
-	return sizeof(IndexStats);
-}
-
-static void
-start_stats(void *memory, bool found)
-{
-	stats = memory;
-	if (found)
-		return;
-	memset(stats, 0, sizeof(*stats));
-	stats->lock = &GetNamedLWLockTranche("gpusort_index_builds")->lock;
-}
 
 void
 index_stat_init(void)
 {
-	static const SharedMemory wanted = {"gpusort_index_builds", stats_size, start_stats, true};
+	static const SharedPart part = {
+		.memory = (void **) &entries,
+		.size = sizeof(session_entries),
+		.lock = &entries_lock,
+		.lock_name = "gpusort_index_builds"
+	};
 
-	gpusort_shared_memory(&wanted);
+	shared_memory_add(&part);
 }
 
 static void
-lock_stats(LWLockMode mode)
+lock_entries(LWLockMode mode)
 {
-	if (stats->lock != NULL)
-		LWLockAcquire(stats->lock, mode);
+	if (entries_lock != NULL)
+		LWLockAcquire(entries_lock, mode);
 }
 
 static void
-unlock_stats(void)
+unlock_entries(void)
 {
-	if (stats->lock != NULL)
-		LWLockRelease(stats->lock);
+	if (entries_lock != NULL)
+		LWLockRelease(entries_lock);
 }
 
 /* The entry of a route and reason; the caller holds the lock. */
 static IndexStatEntry *
 find_entry(const char *route, const char *reason)
 {
-	IndexStatEntry *entry = stats->entries;
+	IndexStatEntry *entry = entries;
 
 	for (int i = 0; i < INDEX_STAT_ENTRIES; i++, entry++)
 	{
@@ -106,7 +89,7 @@ index_stat_add(const char *route, const char *reason, const IndexStatCount *coun
 {
 	IndexStatCount *sum;
 
-	lock_stats(LW_EXCLUSIVE);
+	lock_entries(LW_EXCLUSIVE);
 	sum = &find_entry(route, reason != NULL ? reason : "")->count;
 	sum->builds += count->builds;
 	sum->rows += count->rows;
@@ -117,15 +100,15 @@ index_stat_add(const char *route, const char *reason, const IndexStatCount *coun
 	sum->scan_us += count->scan_us;
 	sum->sort_us += count->sort_us;
 	sum->load_us += count->load_us;
-	unlock_stats();
+	unlock_entries();
 }
 
 void
 index_stat_reset(void)
 {
-	lock_stats(LW_EXCLUSIVE);
-	memset(stats->entries, 0, sizeof(stats->entries));
-	unlock_stats();
+	lock_entries(LW_EXCLUSIVE);
+	memset(entries, 0, sizeof(session_entries));
+	unlock_entries();
 }
 
 static Datum
@@ -138,12 +121,12 @@ Datum
 gpusort_index_builds_get(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	IndexStatEntry *copy = palloc(sizeof(stats->entries));
+	IndexStatEntry *copy = palloc(sizeof(session_entries));
 
 	InitMaterializedSRF(fcinfo, 0);
-	lock_stats(LW_SHARED);
-	memcpy(copy, stats->entries, sizeof(stats->entries));
-	unlock_stats();
+	lock_entries(LW_SHARED);
+	memcpy(copy, entries, sizeof(session_entries));
+	unlock_entries();
 	for (int i = 0; i < INDEX_STAT_ENTRIES && copy[i].route[0] != '\0'; i++)
 	{
 		const IndexStatCount *count = &copy[i].count;

@@ -60,23 +60,18 @@ PG_FUNCTION_INFO_V1(gpusort_progress_get);
 static Size
 slots_size(void)
 {
-	return mul_size(MaxBackends, sizeof(session_slots)) + PG_CACHE_LINE_SIZE;
-}
-
-static void
-start_slots(void *memory, bool found)
-{
-	shared_slots = (ProgressSlot *) TYPEALIGN(PG_CACHE_LINE_SIZE, memory);
-	if (!found)
-		memset(memory, 0, slots_size());
+	return mul_size(MaxBackends, sizeof(session_slots));
 }
 
 void
 gpusort_progress_init(void)
 {
-	static const SharedMemory wanted = {"gpusort_progress", slots_size, start_slots};
+	static const SharedPart part = {
+		.memory = (void **) &shared_slots,
+		.size_later = slots_size
+	};
 
-	gpusort_shared_memory(&wanted);
+	shared_memory_add(&part);
 }
 
 /* ------------------------------------------------------------------------

@@ -65,26 +65,22 @@ stat_clear(AlgorithmStat *s)
 	}
 }
 
-static Size
-stats_size(void)
-{
-	return sizeof(session_stats);
-}
-
 static void
-start_stats(void *memory, bool found)
+init_stats(void)
 {
-	stats = memory;
-	if (!found)
-		stat_clear(stats);
+	stat_clear(stats);
 }
 
 void
 gpusort_stat_init(void)
 {
-	static const SharedMemory wanted = {"gpusort_stat", stats_size, start_stats};
+	static const SharedPart part = {
+		.memory = (void **) &stats,
+		.size = sizeof(session_stats),
+		.init = init_stats
+	};
 
-	gpusort_shared_memory(&wanted);
+	shared_memory_add(&part);
 }
 
 static AlgorithmStat *

@@ -213,7 +213,7 @@ device_largest_job(int *devices)
 	uint64		mine[DEVICE_MAX];
 
 	*devices = 0;
-	LWLockAcquire(device_shared->lock, LW_SHARED);
+	LWLockAcquire(device_lock, LW_SHARED);
 	compute_my_memory(mine);
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
@@ -222,7 +222,7 @@ device_largest_job(int *devices)
 		(*devices)++;
 		most = Max(most, share_of(d) - Min(share_of(d), mine[d]));
 	}
-	LWLockRelease(device_shared->lock);
+	LWLockRelease(device_lock);
 	return most;
 }
 
@@ -231,7 +231,7 @@ device_reserve(DeviceSlot *slot, uint64 bytes)
 {
 	bool		fits = false;
 
-	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(device_lock, LW_EXCLUSIVE);
 	if (pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_READY &&
 		device_slot_is_current(slot))
 	{
@@ -247,7 +247,7 @@ device_reserve(DeviceSlot *slot, uint64 bytes)
 		if (fits)
 			slot->device_bytes = bytes;
 	}
-	LWLockRelease(device_shared->lock);
+	LWLockRelease(device_lock);
 	return fits;
 }
 
@@ -506,9 +506,9 @@ device_leave_queue(void)
 {
 	if (my_sequence == 0)
 		return;
-	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(device_lock, LW_EXCLUSIVE);
 	queue_leave(queue_place());
-	LWLockRelease(device_shared->lock);
+	LWLockRelease(device_lock);
 }
 
 /*
@@ -518,11 +518,11 @@ device_leave_queue(void)
 void
 device_wake_queue(void)
 {
-	if (!LWLockConditionalAcquire(device_shared->lock, LW_SHARED))
+	if (!LWLockConditionalAcquire(device_lock, LW_SHARED))
 		return;
 	for (int i = 0; i < device_shared->nwaiting; i++)
 		SetLatch(device_shared->queue[i].latch);
-	LWLockRelease(device_shared->lock);
+	LWLockRelease(device_lock);
 }
 
 /* ------------------------------------------------------------------------
@@ -637,18 +637,18 @@ wait_for_room(const DeviceJobSpec *spec, const Request *request, double patience
 		DeviceSlot *slot;
 		int			place;
 
-		LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+		LWLockAcquire(device_lock, LW_EXCLUSIVE);
 		place = queue_place();
 		slot = try_open(spec, request, place, word, why);
 		if (slot != NULL || *why == DEVICE_STATE_NONE || left_us <= 0)
 		{
 			queue_leave(place);
-			LWLockRelease(device_shared->lock);
+			LWLockRelease(device_lock);
 			waited_in_vain = left_us <= 0 && slot == NULL;
 			return slot;
 		}
 		queue_wake_from(place + 1);
-		LWLockRelease(device_shared->lock);
+		LWLockRelease(device_lock);
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 (long) Min(left_us / 1000 + 1, QUEUE_TIMEOUT_MS), queue_wait_event());
 		ResetLatch(MyLatch);
@@ -665,7 +665,7 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 	double		expected_us = 0;
 	DeviceSlot *slot;
 
-	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(device_lock, LW_EXCLUSIVE);
 	request.devices = devices_for(device_bytes);
 	slot = try_open(spec, &request, device_shared->nwaiting, word, why);
 	if (slot == NULL && !any_device())
@@ -673,7 +673,7 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 	if (slot == NULL && *why != DEVICE_STATE_NONE && !session_has_job() &&
 		queue_worth_waiting(&request, patience_us, forced, &expected_us))
 		queue_enter(&request);
-	LWLockRelease(device_shared->lock);
+	LWLockRelease(device_lock);
 	if (!queue_waiting() && expected_us > patience_us)
 		ereport(DEBUG1,
 				(errmsg_internal("gpusort: to wait for the device would take %.3g ms and may cost %.3g",
@@ -703,7 +703,7 @@ device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec, int 
 	DeviceState why;
 	Room		room;
 
-	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(device_lock, LW_EXCLUSIVE);
 	if (device_job_is_open(into) && device_slot_is_current(job) && job->producers > 0)
 	{
 		job->producers--;
@@ -717,7 +717,7 @@ device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec, int 
 		*word = into->word;
 		slot = open_slot(slot, *word, &why);
 	}
-	LWLockRelease(device_shared->lock);
+	LWLockRelease(device_lock);
 	return slot;
 }
 
@@ -727,7 +727,7 @@ device_reserve_producers(DeviceSlot *slot, int producers)
 	Room		room;
 	bool		fits;
 
-	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(device_lock, LW_EXCLUSIVE);
 	slot->producers = 0;
 	compute_room(&room);
 	/* leave enough for the backends in the queue */
@@ -735,7 +735,7 @@ device_reserve_producers(DeviceSlot *slot, int producers)
 		room.chunks >= (producers + device_shared->nwaiting) * DEVICE_MIN_CHUNKS;
 	if (fits)
 		slot->producers = producers;
-	LWLockRelease(device_shared->lock);
+	LWLockRelease(device_lock);
 	if (producers == 0)
 		device_wake_first();
 	return fits;
@@ -773,9 +773,9 @@ device_others(int device)
 {
 	double		others;
 
-	LWLockAcquire(device_shared->lock, LW_SHARED);
+	LWLockAcquire(device_lock, LW_SHARED);
 	others = count_others(device);
-	LWLockRelease(device_shared->lock);
+	LWLockRelease(device_lock);
 	return others;
 }
 
@@ -785,7 +785,7 @@ device_availability(DeviceAvailability *availability)
 	Room		room;
 
 	memset(availability, 0, sizeof(*availability));
-	LWLockAcquire(device_shared->lock, LW_SHARED);
+	LWLockAcquire(device_lock, LW_SHARED);
 	compute_room(&room);
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
@@ -801,5 +801,5 @@ device_availability(DeviceAvailability *availability)
 		}
 	}
 	availability->others = count_others(availability->device);
-	LWLockRelease(device_shared->lock);
+	LWLockRelease(device_lock);
 }

@@ -23,39 +23,23 @@
 #include "common/hashfn.h"
 #include "service/service_internal.h"
 #include "shared_memory.h"
-#include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
-typedef struct FailuresShared
-{
-	LWLock	   *lock;
-	DeviceFailureCount counts[DEVICE_FAILURES];
-} FailuresShared;
-
-static FailuresShared *shared = NULL;
-
-static Size
-failures_size(void)
-{
-	return sizeof(FailuresShared);
-}
-
-static void
-failures_start(void *memory, bool found)
-{
-	shared = memory;
-	if (found)
-		return;
-	memset(shared, 0, sizeof(*shared));
-	shared->lock = &GetNamedLWLockTranche("gpusort_device_failures")->lock;
-}
+/* DEVICE_FAILURES counts; NULL without shared memory. */
+static DeviceFailureCount *counts = NULL;
+static LWLock *counts_lock = NULL;
 
 void
 device_failures_init(void)
 {
-	static const SharedMemory wanted = {"gpusort_device_failures", failures_size, failures_start, true};
+	static const SharedPart part = {
+		.memory = (void **) &counts,
+		.size = DEVICE_FAILURES * sizeof(DeviceFailureCount),
+		.lock = &counts_lock,
+		.lock_name = "gpusort_device_failures"
+	};
 
-	gpusort_shared_memory(&wanted);
+	shared_memory_add(&part);
 }
 
 /* Do the texts differ at most in their digits? */
@@ -84,14 +68,14 @@ device_failures_count(int device, const char *reason)
 	char		its[DEVICE_FAILURE_SIZE];
 	DeviceFailureCount *place;
 
-	if (shared == NULL)
+	if (counts == NULL)
 		return;
 	strlcpy(its, reason[0] == '\0' ? "no reason was reported" : reason, sizeof(its));
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	place = &shared->counts[0];
+	LWLockAcquire(counts_lock, LW_EXCLUSIVE);
+	place = &counts[0];
 	for (int i = 0; i < DEVICE_FAILURES; i++)
 	{
-		DeviceFailureCount *count = &shared->counts[i];
+		DeviceFailureCount *count = &counts[i];
 
 		if (count->failures > 0 && count->device == device && is_same_reason(count->reason, its))
 		{
@@ -108,7 +92,7 @@ device_failures_count(int device, const char *reason)
 	place->failures++;
 	place->last = now;
 	strlcpy(place->reason, its, sizeof(place->reason));
-	LWLockRelease(shared->lock);
+	LWLockRelease(counts_lock);
 }
 
 int
@@ -116,26 +100,26 @@ device_failures_read(DeviceFailureCount *all)
 {
 	int			n = 0;
 
-	if (shared == NULL)
+	if (counts == NULL)
 		return 0;
-	LWLockAcquire(shared->lock, LW_SHARED);
+	LWLockAcquire(counts_lock, LW_SHARED);
 	for (int i = 0; i < DEVICE_FAILURES; i++)
 	{
-		if (shared->counts[i].failures > 0)
-			all[n++] = shared->counts[i];
+		if (counts[i].failures > 0)
+			all[n++] = counts[i];
 	}
-	LWLockRelease(shared->lock);
+	LWLockRelease(counts_lock);
 	return n;
 }
 
 void
 device_failures_reset(void)
 {
-	if (shared == NULL)
+	if (counts == NULL)
 		return;
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	memset(shared->counts, 0, sizeof(shared->counts));
-	LWLockRelease(shared->lock);
+	LWLockAcquire(counts_lock, LW_EXCLUSIVE);
+	memset(counts, 0, DEVICE_FAILURES * sizeof(DeviceFailureCount));
+	LWLockRelease(counts_lock);
 }
 
 /* ------------------------------------------------------------------------
@@ -171,7 +155,7 @@ is_to_be_logged(uint32 reason, uint32 *repeated)
 	DeviceFailure *place = &device_shared->logged[0];
 	bool		due;
 
-	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(device_lock, LW_EXCLUSIVE);
 	for (int i = 0; i < DEVICE_LOGGED; i++)
 	{
 		DeviceFailure *f = &device_shared->logged[i];
@@ -194,7 +178,7 @@ is_to_be_logged(uint32 reason, uint32 *repeated)
 	}
 	else
 		place->repeated++;
-	LWLockRelease(device_shared->lock);
+	LWLockRelease(device_lock);
 	return due;
 }
 

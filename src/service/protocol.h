@@ -339,8 +339,6 @@ typedef struct DeviceFailure
 
 typedef struct DeviceShared
 {
-	LWLock	   *lock;			/* protects slots, chunks, queue and log among
-								 * backends */
 	int			staging_chunks;
 	Size		chunk_size;
 	uint64		last_number;	/* of a job */
@@ -439,6 +437,9 @@ typedef struct DeviceShared
 /* NULL if there is no service. */
 extern PGDLLEXPORT DeviceShared *device_shared;
 extern PGDLLEXPORT char *device_staging;	/* the pool */
+
+/* Protects slots, chunks, queue and log among backends. */
+extern PGDLLEXPORT LWLock *device_lock;
 
 /* The counters of a device in use. */
 static inline DeviceCounters *

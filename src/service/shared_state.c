@@ -20,7 +20,6 @@
 #include "service/service_internal.h"
 #include "settings.h"
 #include "shared_memory.h"
-#include "storage/lwlock.h"
 
 #define STAGING_DEFAULT_MB	256
 #define STAGING_MAX_CHUNK	((Size) 4 * 1024 * 1024)
@@ -32,6 +31,7 @@
 #define START_US			500000
 
 DeviceShared *device_shared = NULL;
+LWLock	   *device_lock = NULL;
 char	   *device_staging = NULL;
 
 bool
@@ -90,74 +90,50 @@ staging_chunk_size(void)
 	return size & ~(STAGING_MIN_CHUNK - 1);
 }
 
-static Size
-shared_size(void)
-{
-	return sizeof(DeviceShared);
-}
-
 static void
-start_shared(void *memory, bool found)
+init_shared(void)
 {
-	device_shared = memory;
-	if (!found)
+	device_shared->chunk_size = staging_chunk_size();
+	device_shared->start_us = START_US;
+	device_shared->staging_chunks = (int) (staging_bytes() / staging_chunk_size());
+	Assert(device_shared->staging_chunks <= DEVICE_MAX_CHUNKS);
+	pg_atomic_init_u32(&device_shared->generation, 0);
+	pg_atomic_init_u32(&device_shared->state, DEVICE_SERVICE_DOWN);
+	pg_atomic_init_u32(&device_shared->process_pid, 0);
+	pg_atomic_init_u32(&device_shared->restarts, 0);
+	pg_atomic_init_u32(&device_shared->finished, 0);
+	pg_atomic_init_u32(&device_shared->heartbeat, 0);
+	pg_atomic_init_u32(&device_shared->sleeping, 0);
+	pg_atomic_init_u32(&device_shared->asked, 0);
+	pg_atomic_init_u32(&device_shared->measure_asked, 0);
+	pg_atomic_init_u32(&device_shared->notes, 0);
+	if (sem_init(&device_shared->wake, 1, 0) != 0)
+		elog(FATAL, "could not create a semaphore: %m");
+	for (int i = 0; i < DEVICE_MAX; i++)
 	{
-		memset(device_shared, 0, sizeof(DeviceShared));
-		device_shared->lock = &GetNamedLWLockTranche("gpusort_device")->lock;
-		device_shared->chunk_size = staging_chunk_size();
-		device_shared->start_us = START_US;
-		device_shared->staging_chunks = (int) (staging_bytes() / staging_chunk_size());
-		Assert(device_shared->staging_chunks <= DEVICE_MAX_CHUNKS);
-		pg_atomic_init_u32(&device_shared->generation, 0);
-		pg_atomic_init_u32(&device_shared->state, DEVICE_SERVICE_DOWN);
-		pg_atomic_init_u32(&device_shared->process_pid, 0);
-		pg_atomic_init_u32(&device_shared->restarts, 0);
-		pg_atomic_init_u32(&device_shared->finished, 0);
-		pg_atomic_init_u32(&device_shared->heartbeat, 0);
-		pg_atomic_init_u32(&device_shared->sleeping, 0);
-		pg_atomic_init_u32(&device_shared->asked, 0);
-		pg_atomic_init_u32(&device_shared->measure_asked, 0);
-		pg_atomic_init_u32(&device_shared->notes, 0);
-		if (sem_init(&device_shared->wake, 1, 0) != 0)
-			elog(FATAL, "could not create a semaphore: %m");
-		for (int i = 0; i < DEVICE_MAX; i++)
-		{
-			DeviceCounters *counters = &device_shared->counters[i];
+		DeviceCounters *counters = &device_shared->counters[i];
 
-			device_shared->devices[i].costs = gpusort_costs_h200;
-			pg_atomic_init_u64(&counters->busy_us, 0);
-			pg_atomic_init_u64(&counters->done, 0);
-			pg_atomic_init_u64(&counters->failed, 0);
-			pg_atomic_init_u64(&counters->bytes_up, 0);
-			pg_atomic_init_u64(&counters->bytes_down, 0);
-		}
-		for (int i = 0; i < DEVICE_SLOTS; i++)
-		{
-			DeviceSlot *slot = &device_shared->slots[i];
-
-			pg_atomic_init_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
-			pg_atomic_init_u32(&slot->posted, 0);
-			pg_atomic_init_u32(&slot->read, 0);
-			pg_atomic_init_u32(&slot->command, DEVICE_LOAD);
-			pg_atomic_init_u32(&slot->taken, 0);
-			pg_atomic_init_u32(&slot->made, 0);
-			pg_atomic_init_u32(&slot->growths, 0);
-			pg_atomic_init_u32(&slot->grown, 0);
-			pg_atomic_init_u32(&slot->status, DEVICE_LOADING);
-		}
+		device_shared->devices[i].costs = gpusort_costs_h200;
+		pg_atomic_init_u64(&counters->busy_us, 0);
+		pg_atomic_init_u64(&counters->done, 0);
+		pg_atomic_init_u64(&counters->failed, 0);
+		pg_atomic_init_u64(&counters->bytes_up, 0);
+		pg_atomic_init_u64(&counters->bytes_down, 0);
 	}
-}
+	for (int i = 0; i < DEVICE_SLOTS; i++)
+	{
+		DeviceSlot *slot = &device_shared->slots[i];
 
-static Size
-pool_size(void)
-{
-	return staging_bytes() + STAGING_ALIGN;
-}
-
-static void
-start_pool(void *memory, bool found)
-{
-	device_staging = (char *) TYPEALIGN(STAGING_ALIGN, memory);
+		pg_atomic_init_u32(&slot->state, device_slot_word(0, DEVICE_SLOT_FREE));
+		pg_atomic_init_u32(&slot->posted, 0);
+		pg_atomic_init_u32(&slot->read, 0);
+		pg_atomic_init_u32(&slot->command, DEVICE_LOAD);
+		pg_atomic_init_u32(&slot->taken, 0);
+		pg_atomic_init_u32(&slot->made, 0);
+		pg_atomic_init_u32(&slot->growths, 0);
+		pg_atomic_init_u32(&slot->grown, 0);
+		pg_atomic_init_u32(&slot->status, DEVICE_LOADING);
+	}
 }
 
 bool
@@ -176,9 +152,20 @@ device_service_wanted(void)
 void
 device_shared_init(void)
 {
-	static const SharedMemory shared = {"gpusort_device", shared_size, start_shared, true};
-	static const SharedMemory pool = {"gpusort_staging", pool_size, start_pool};
+	static const SharedPart shared = {
+		.memory = (void **) &device_shared,
+		.size = sizeof(DeviceShared),
+		.init = init_shared,
+		.lock = &device_lock,
+		.lock_name = "gpusort_device"
+	};
+	static const SharedPart pool = {
+		.memory = (void **) &device_staging,
+		.size_later = staging_bytes,
+		.align = STAGING_ALIGN,
+		.untouched = true
+	};
 
-	gpusort_shared_memory(&shared);
-	gpusort_shared_memory(&pool);
+	shared_memory_add(&shared);
+	shared_memory_add(&pool);
 }

@@ -570,9 +570,9 @@ reset_counters(void)
 		pg_atomic_write_u64(&counters->bytes_up, 0);
 		pg_atomic_write_u64(&counters->bytes_down, 0);
 	}
-	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(device_lock, LW_EXCLUSIVE);
 	device_shared->waited = device_shared->waited_us = 0;
-	LWLockRelease(device_shared->lock);
+	LWLockRelease(device_lock);
 	device_failures_reset();
 }
 

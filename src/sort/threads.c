@@ -36,26 +36,22 @@ static SortTeam *team = NULL;
 static pg_atomic_uint32 *all_running = NULL;
 static int	running = 0;
 
-static Size
-running_size(void)
-{
-	return sizeof(*all_running);
-}
-
 static void
-start_running(void *memory, bool found)
+init_running(void)
 {
-	all_running = memory;
-	if (!found)
-		pg_atomic_init_u32(all_running, 0);
+	pg_atomic_init_u32(all_running, 0);
 }
 
 void
 sort_threads_init(void)
 {
-	static const SharedMemory wanted = {"gpusort_threads", running_size, start_running};
+	static const SharedPart part = {
+		.memory = (void **) &all_running,
+		.size = sizeof(*all_running),
+		.init = init_running
+	};
 
-	gpusort_shared_memory(&wanted);
+	shared_memory_add(&part);
 }
 
 /* Limit of threads for all backends together. */

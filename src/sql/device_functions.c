@@ -49,7 +49,7 @@ static void
 count_use(DeviceUse *use)
 {
 	memset(use, 0, sizeof(*use));
-	LWLockAcquire(device_shared->lock, LW_SHARED);
+	LWLockAcquire(device_lock, LW_SHARED);
 	use->waiting = device_shared->nwaiting;
 	use->waited = device_shared->waited;
 	use->waited_us = device_shared->waited_us;
@@ -66,7 +66,7 @@ count_use(DeviceUse *use)
 		use->device_jobs[slot->device] += device_slot_is_current(slot) && !slot->is_producer;
 		use->device_bytes[slot->device] += device_slot_memory(slot);
 	}
-	LWLockRelease(device_shared->lock);
+	LWLockRelease(device_lock);
 }
 
 static const char *

@@ -662,7 +662,7 @@ assign_fault(int newval, void *extra)
 static void
 hold_lock(void)
 {
-	LWLockAcquire(device_shared->lock, LW_EXCLUSIVE);
+	LWLockAcquire(device_lock, LW_EXCLUSIVE);
 	pgstat_report_wait_start(PG_WAIT_EXTENSION);
 	for (;;)
 		pg_usleep(1000000L);
