@@ -168,7 +168,7 @@ typedef struct ParallelSortState
 	ParallelSortPhase phase;
 	ParallelSortPhase resume_phase; /* phase of the second run during RESUME */
 	MemoryContext cxt;			/* memory of the merge */
-	BlockMerge *merge;
+	MergeTree *merge;
 	int			nstreams;		/* streams that are merged */
 	bool		device_failed;	/* the device failed and is not tried again */
 	bool		on_device;		/* the last execution's rows came from the

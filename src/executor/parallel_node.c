@@ -6,7 +6,7 @@
  * their sorted rows.  Gather launches its workers only when it is asked for a
  * tuple, so launch_workers() asks it for a dummy tuple.  Then the leader's own
  * share is sorted directly, and the participants' streams are merged
- * (block_merge.c).  If there are many workers, the leader takes no share and
+ * (merge_tree.c).  If there are many workers, the leader takes no share and
  * reads the streams of two workers, which merge the others' (exchange.c).  When
  * the streams have ended, Gather is read to its end, so that the workers' errors
  * and instrumentation arrive as under any Gather.
@@ -442,7 +442,7 @@ parallel_sort_next(ParallelSortState *node, TupleTableSlot *slot)
 {
 	if (likely(node->phase == PARALLEL_SORT_MERGE))
 	{
-		MinimalTuple row = block_merge_next(node->merge);
+		MinimalTuple row = merge_tree_next(node->merge);
 
 		if (unlikely(row == NULL))
 			return false;
@@ -535,14 +535,17 @@ static TupleTableSlot *
 parallel_sort_exec_merge(PlanState *pstate)
 {
 	ParallelSortState *node = (ParallelSortState *) pstate;
-	BlockMerge *merge = node->merge;
+	MergeTree  *merge = node->merge;
 	TupleTableSlot *slot = node->row_slot;
 
-	if (unlikely(!block_merge_ready(merge)))
+	if (unlikely(!merge_tree_ready(merge)))
 		return parallel_sort_exec(pstate);
-	row_to_slot(slot, block_merge_take(merge));
+	row_to_slot(slot, merge_tree_take(merge));
 	return slot;
 }
+
+/* One row of this number from a device takes the long path, which checks for interrupts. */
+#define ROWS_PER_SHORT_PATH	128
 
 /* parallel_sort_exec() while rows come from a device: a short path for rows of the current chunk. */
 static TupleTableSlot *
@@ -553,8 +556,7 @@ parallel_sort_exec_device(PlanState *pstate)
 	TupleTableSlot *slot = node->row_slot;
 	MinimalTuple row;
 
-	/* parallel_sort_exec() checks for interrupts */
-	if (unlikely(stream->left % MERGE_BATCH == 0 || (row = row_stream_next(stream)) == NULL))
+	if (unlikely(stream->left % ROWS_PER_SHORT_PATH == 0 || (row = row_stream_next(stream)) == NULL))
 		return parallel_sort_exec(pstate);
 	row_to_slot(slot, row);
 	return slot;

@@ -1,30 +1,18 @@
 /*
  * block_merge.c
- *	  K-way merge of sorted streams of row blocks.
+ *	  Sorted streams of row blocks: sources for a merge, and merged rows in blocks again.
  *
- * The merge is a binary tree of two-way merges.  Each node merges a batch of rows
- * ahead and holds them as items, a row's address followed by its key.  A step
- * compares two adjacent keys and copies one item without a branch; it waits only
- * for keys in the first-level cache.  A tournament tree needs fewer comparisons
- * with many streams, but each waits for the one before.
+ * A stream is the ring of another participant or this process's own sort.  The
+ * merge reads the rows where they lie in their block; a block is freed when the
+ * merge asks for the next one (merge_tree.c).
  *
- * Rows are returned where they lie.  The merge does not read them, except to
- * compare equal keys, but prefetches them for the caller: another CPU wrote them.
+ * Parallel plans promise no order for equal rows.
  *
- * A stream frees its block only when a node asks it for rows beyond the block.  A
- * node asks for more rows when all its rows are used, and so are the rows that
- * the nodes above made of them.
+ * A refill writes merged rows to blocks again, for two-level merges: it copies rows
+ * and keys and makes nothing new.
  *
- * Equal rows are returned in the order of their streams; parallel plans promise
- * no order for them.
- *
- * The sources of a merge are rings of other participants and this process's own
- * sort.  A refill writes merged rows to blocks again, for two-level merges: it
- * copies rows and keys and makes nothing new.
- *
- * Memory: a batch of items in each node; one row of each stream that is longer
- * than a block; a block and a block writer for the own sort; a block's keys and
- * places for a refill.
+ * Memory: the merge; one row of each stream that is longer than a block; a block
+ * and a block writer for the own sort; a block's keys and places for a refill.
  */
 #include "postgres.h"
 
@@ -35,58 +23,54 @@
 #include "tiebreak/tiebreak.h"
 #include "utils/memutils.h"
 
-/* Units of RowPlace in a cache line. */
-#define ROW_PLACES_PER_LINE	(64 / sizeof(uint64))
+/* Rows that a node of the merge merges at a time. */
+#define BLOCK_MERGE_BATCH	128
 
-/* Steps below which a batch is not merged as two halves. */
-#define MERGE_MIN_HALVES	32
-
-/* A node of the tree: a leaf reads a stream, an inner node merges a and b. */
-typedef struct MergeNode
+/* A stream of blocks. */
+struct BlockSource
 {
-	const char *items;			/* rows merged ahead */
-	uint32		n;				/* number of items */
-	bool		ended;			/* no more rows will come */
-	struct MergeNode *a;		/* NULL in a leaf */
-	struct MergeNode *b;
+	MergeSource base;
 
-	/* position in the current block of a leaf */
-	BlockSource *source;
-	const char *base;			/* start of the block's rows */
-	const RowPlace *places;		/* place of the next row */
-	const char *block_keys;		/* key of the next row */
-	uint32		remaining;		/* rows of the block that are no items yet */
+	/*
+	 * Frees the previous block and returns the next.  NULL at the end of the
+	 * stream, or if the exchange was stopped (stopped is set then).
+	 */
+	RowBlock   *(*next_block) (BlockSource *source);
+	bool		stopped;
+
+	/* set by block_merge_create() */
+	bool		wide;			/* keys have 128 bits, otherwise 64 */
+	MemoryContext cxt;
+
 	char	   *long_row;		/* palloc'd: the last row longer than a block;
 								 * or NULL */
 	Size		long_row_size;	/* allocated size */
 	uint128		long_row_key;
-
-	char		space[MERGE_BATCH * (MERGE_KEY_AT + sizeof(uint128))];	/* of items */
-} MergeNode;
+};
 
 /* Assembles a row from its pieces, the first in block; false if the exchange was stopped. */
 static bool
-assemble_row(BlockMerge *merge, MergeNode *stream, const RowBlock *block)
+assemble_row(BlockSource *source, const RowBlock *block)
 {
 	Size		size = block->whole;
 	Size		at = 0;
 
-	if (stream->long_row_size < size)
+	if (source->long_row_size < size)
 	{
-		if (stream->long_row != NULL)
-			pfree(stream->long_row);
-		stream->long_row = MemoryContextAllocHuge(merge->cxt, size);
-		stream->long_row_size = size;
+		if (source->long_row != NULL)
+			pfree(source->long_row);
+		source->long_row = MemoryContextAllocHuge(source->cxt, size);
+		source->long_row_size = size;
 	}
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		memcpy(stream->long_row + at, block->rows, block->bytes);
+		memcpy(source->long_row + at, block->rows, block->bytes);
 		at += block->bytes;
 		if (at >= size)
 			break;
-		block = stream->source->next(stream->source);
-		if (block == NULL && stream->source->stopped)
+		block = source->next_block(source);
+		if (block == NULL && source->stopped)
 			return false;
 		if (block == NULL)
 			elog(ERROR, "incomplete row in a parallel sort");
@@ -94,157 +78,58 @@ assemble_row(BlockMerge *merge, MergeNode *stream, const RowBlock *block)
 	return true;
 }
 
-/*
- * Prefetches the next batch of rows: every cache line of short rows, so that no
- * line is requested twice, but only the first line of longer rows.
- */
-static inline void
-prefetch_rows(const MergeNode *stream)
-{
-	const RowPlace *places = stream->places;
-	uint32		n = Min(stream->remaining, MERGE_BATCH);
-
-	if (n == 0)
-		return;
-	if (places[n - 1] - places[0] < n * ROW_PLACES_PER_LINE)
-	{
-		for (uint32 place = places[0]; place <= places[n - 1]; place += ROW_PLACES_PER_LINE)
-			__builtin_prefetch(stream->base + place * sizeof(uint64));
-		return;
-	}
-	for (uint32 i = 0; i < n; i++)
-		__builtin_prefetch(stream->base + places[i] * sizeof(uint64));
-}
-
-/* Gets the stream's next block; false at the end. */
+/* Gets the rows of the stream's next block; false at the end. */
 static bool
-stream_next_block(BlockMerge *merge, MergeNode *stream)
+next_block_rows(MergeSource *base, MergeRows *rows)
 {
 	static const RowPlace first = 0;
-	RowBlock   *block = stream->source->next(stream->source);
+	BlockSource *source = (BlockSource *) base;
+	RowBlock   *block = source->next_block(source);
 
 	if (block == NULL)
 		return false;
-	stream->base = block->rows;
-	stream->block_keys = block->rows + block->keys_at;
-	stream->places = (const RowPlace *) (block->rows + block->places_at);
-	stream->remaining = block->n;
+	rows->base = block->rows;
+	rows->keys = block->rows + block->keys_at;
+	rows->places = (const RowPlace *) (block->rows + block->places_at);
+	rows->n = block->n;
 	if (unlikely(block->whole > 0))
 	{
-		memcpy(&stream->long_row_key, stream->block_keys, merge->wide ? sizeof(uint128) : sizeof(uint64));
-		stream->block_keys = (const char *) &stream->long_row_key;
-		stream->places = &first;
-		stream->remaining = 1;
-		if (!assemble_row(merge, stream, block))
+		memcpy(&source->long_row_key, rows->keys, source->wide ? sizeof(uint128) : sizeof(uint64));
+		rows->keys = &source->long_row_key;
+		rows->places = &first;
+		rows->n = 1;
+		if (!assemble_row(source, block))
+		{
+			rows->n = 0;
 			return false;
-		stream->base = stream->long_row;
+		}
+		rows->base = source->long_row;
 	}
-	prefetch_rows(stream);
 	return true;
 }
 
-#define MERGE_KEY		uint64
-#define MERGE(name)		narrow_##name
-#include "parallel/block_merge_template.h"
-
-#define MERGE_KEY		uint128
-#define MERGE(name)		wide_##name
-#include "parallel/block_merge_template.h"
-
-/* Makes items of the stream's next rows. */
-static void
-stream_more(BlockMerge *merge, MergeNode *stream)
-{
-	if (stream->remaining == 0 && !stream_next_block(merge, stream))
-	{
-		stream->ended = true;
-		return;
-	}
-	stream->n = Min(stream->remaining, MERGE_BATCH);
-	stream->items = stream->space;
-	if (merge->wide)
-		wide_take(stream);
-	else
-		narrow_take(stream);
-	stream->places += stream->n;
-	stream->remaining -= stream->n;
-	prefetch_rows(stream);
-}
-
-/* Refills a node whose items are used up; sets ended at the end. */
-static void
-node_more(BlockMerge *merge, MergeNode *node)
-{
-	MergeNode  *a = node->a;
-	MergeNode  *b = node->b;
-
-	if (a == NULL)
-	{
-		stream_more(merge, node);
-		return;
-	}
-	if (a->n == 0 && !a->ended)
-		node_more(merge, a);
-	if (b->n == 0 && !b->ended)
-		node_more(merge, b);
-	if (merge->wide)
-		wide_merge(merge, node);
-	else
-		narrow_merge(merge, node);
-	node->ended = (node->n == 0);
-}
-
-/* Builds the tree for these streams, in the current memory context. */
-static MergeNode *
-create_node(BlockSource **sources, int n)
-{
-	MergeNode  *node = palloc0(sizeof(MergeNode));
-
-	if (n == 1)
-		node->source = sources[0];
-	else
-	{
-		node->a = create_node(sources, n / 2);
-		node->b = create_node(sources + n / 2, n - n / 2);
-	}
-	return node;
-}
-
-BlockMerge *
+MergeTree *
 block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, BlockSource **sources, int n)
 {
-	BlockMerge *merge = palloc0(sizeof(BlockMerge));
 	KeyBuffer  *keybuf = palloc0(sizeof(KeyBuffer));
 	KeyLayout	layout;
+	TieBreak   *tiebreak;
+	bool		wide;
 
 	/* the key buffer holds no rows: it gives the layout that the writers have */
 	keybuf_init(keybuf, spec->keys, spec->nkeys, true);
 	key_layout(&layout, keybuf, common_range->ranges);
-	merge->wide = block_key_bits(&layout) > 64;
-	merge->item_bytes = MERGE_KEY_AT + (merge->wide ? sizeof(uint128) : sizeof(uint64));
-	merge->exact = layout.exact;
-	merge->tiebreak = tiebreak_create(CurrentMemoryContext,
-									  bulk_owner_create(CurrentMemoryContext, NULL), spec->desc,
-									  spec->keys, spec->nkeys);
-	merge->cxt = CurrentMemoryContext;
-	merge->root = n == 0 ? NULL : create_node(sources, n);
+	wide = block_key_bits(&layout) > 64;
+	tiebreak = tiebreak_create(CurrentMemoryContext, bulk_owner_create(CurrentMemoryContext, NULL),
+							   spec->desc, spec->keys, spec->nkeys);
+	for (int i = 0; i < n; i++)
+	{
+		sources[i]->base.next = next_block_rows;
+		sources[i]->wide = wide;
+		sources[i]->cxt = CurrentMemoryContext;
+	}
 	pfree(keybuf);
-	return merge;
-}
-
-bool
-block_merge_more(BlockMerge *merge)
-{
-	MergeNode  *root = merge->root;
-
-	if (root == NULL || root->ended)
-		return false;
-	root->n = 0;
-	node_more(merge, root);
-	merge->next = root->items;
-	merge->end = root->items + (Size) root->n * merge->item_bytes;
-	merge->total += root->n;
-	return root->n > 0;
+	return merge_tree_create((MergeSource **) sources, n, BLOCK_MERGE_BATCH, wide, layout.exact, tiebreak);
 }
 
 /* ------------------------------------------------------------------------
@@ -289,7 +174,7 @@ block_source_ring(Exchange *ex, int ring, int reader, ExchangeWorkerGone gone, v
 {
 	RingSource *source = palloc0(sizeof(RingSource));
 
-	source->base.next = ring_source_next;
+	source->base.next_block = ring_source_next;
 	source->ex = ex;
 	source->ring = ring;
 	source->reader = reader;
@@ -312,7 +197,7 @@ block_source_own(const SortSpec *spec, const CommonKeyRange *common_range, SortR
 	OwnSource  *own = palloc0(sizeof(OwnSource));
 	char	   *block = palloc(ROW_BLOCK_SIZE + ROW_BLOCK_KEY_ALIGN);
 
-	own->base.next = own_source_next;
+	own->base.next_block = own_source_next;
 	own->writer = block_writer_create(spec, common_range);
 	own->result = result;
 	own->block = (RowBlock *) TYPEALIGN(ROW_BLOCK_KEY_ALIGN, block);
@@ -326,7 +211,7 @@ block_source_own(const SortSpec *spec, const CommonKeyRange *common_range, SortR
 
 struct BlockRefill
 {
-	BlockMerge *merge;
+	MergeTree  *merge;
 	bool		begun;
 	MinimalTuple row;			/* the next row, in no block yet; NULL at the
 								 * end */
@@ -339,7 +224,7 @@ struct BlockRefill
 };
 
 BlockRefill *
-block_refill_create(BlockMerge *merge)
+block_refill_create(MergeTree *merge)
 {
 	Size		key_bytes = merge->wide ? sizeof(uint128) : sizeof(uint64);
 	BlockRefill *refill = palloc(offsetof(BlockRefill, keys) + ROW_BLOCK_MAX_ROWS * key_bytes);
@@ -354,7 +239,7 @@ block_refill_create(BlockMerge *merge)
 static inline void
 refill_put_key(const BlockRefill *refill, char *keys, uint32 i)
 {
-	const char *key = block_merge_key(refill->merge);
+	const char *key = merge_tree_key(refill->merge);
 
 	if (refill->key_bytes == sizeof(uint64))
 		memcpy(keys + i * sizeof(uint64), key, sizeof(uint64));
@@ -372,7 +257,7 @@ fill_piece(BlockRefill *refill, RowBlock *block)
 		refill_put_key(refill, block->rows + block->keys_at, 0);
 	if (last)
 	{
-		refill->row = block_merge_next(refill->merge);
+		refill->row = merge_tree_next(refill->merge);
 		refill->row_at = 0;
 	}
 }
@@ -384,7 +269,7 @@ block_refill_fill(BlockRefill *refill, RowBlock *block)
 	uint32		n = 0;
 
 	if (!refill->begun)
-		refill->row = block_merge_next(refill->merge);
+		refill->row = merge_tree_next(refill->merge);
 	refill->begun = true;
 	if (refill->row == NULL)
 		return false;
@@ -405,7 +290,7 @@ block_refill_fill(BlockRefill *refill, RowBlock *block)
 		refill->places[n] = bytes / sizeof(uint64);
 		bytes += size;
 		n++;
-		refill->row = block_merge_next(refill->merge);
+		refill->row = merge_tree_next(refill->merge);
 	} while (refill->row != NULL);
 
 	row_block_divide(block, n, bytes, refill->key_bytes, refill->places);

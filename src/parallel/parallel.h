@@ -241,20 +241,12 @@ extern BlockWriter *block_writer_create(const SortSpec *spec, const CommonKeyRan
 extern bool block_writer_fill(BlockWriter *writer, SortResult *result, RowBlock *block);
 
 /* ------------------------------------------------------------------------
- * Block merge: k-way merge of streams of row blocks
+ * Block merge: merge of sorted streams of row blocks
  * ------------------------------------------------------------------------
  */
 
-/* Source of a stream's blocks. */
-typedef struct BlockSource
-{
-	/*
-	 * Frees the previous block and returns the next.  NULL at the end of the
-	 * stream, or if the exchange was stopped (stopped is set then).
-	 */
-	RowBlock   *(*next) (struct BlockSource *source);
-	bool		stopped;
-} BlockSource;
+/* A stream of blocks. */
+typedef struct BlockSource BlockSource;
 
 /* A worker's ring, read by reader (a ring or EXCHANGE_LEADER); gone as in exchange_next_block(). */
 extern BlockSource *block_source_ring(Exchange *ex, int ring, int reader, ExchangeWorkerGone gone,
@@ -264,71 +256,12 @@ extern BlockSource *block_source_ring(Exchange *ex, int ring, int reader, Exchan
 extern BlockSource *block_source_own(const SortSpec *spec, const CommonKeyRange *common_range,
 									 SortResult *result);
 
-/* Rows that a merge node merges at a time. */
-#define MERGE_BATCH		128
-
-/*
- * An item of the merge is a row's address followed by its key (uint64 or
- * uint128), so that the merge copies both at once.  Offset of the key:
- */
-#define MERGE_KEY_AT	sizeof(MinimalTuple)
-
-typedef struct BlockMerge
-{
-	const char *next;			/* item of the next row */
-	const char *end;			/* end of the merged items */
-	uint32		item_bytes;		/* size of an item */
-	uint64		total;			/* rows merged up to end */
-
-	bool		wide;			/* keys have 128 bits, otherwise 64 */
-	bool		exact;			/* equal keys mean equal rows */
-	struct TieBreak *tiebreak;
-	MemoryContext cxt;
-	struct MergeNode *root;		/* NULL: there are no streams */
-} BlockMerge;
-
 /*
  * Creates a merge of n streams of rows of spec, in the current memory context.
  * common_range is the one of the writers of all blocks.
  */
-extern BlockMerge *block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range,
-									  BlockSource **sources, int n);
-
-/* Merges more rows; false at the end.  Rows returned before become invalid. */
-extern bool block_merge_more(BlockMerge *merge);
-
-/* Is the next row already merged? */
-static inline bool
-block_merge_ready(const BlockMerge *merge)
-{
-	return merge->next != merge->end;
-}
-
-/* Returns the next row, which must be ready. */
-static inline MinimalTuple
-block_merge_take(BlockMerge *merge)
-{
-	MinimalTuple row = *(const MinimalTuple *) merge->next;
-
-	merge->next += merge->item_bytes;
-	return row;
-}
-
-/* Returns the next row, valid until the next call; NULL at the end. */
-static inline MinimalTuple
-block_merge_next(BlockMerge *merge)
-{
-	if (unlikely(!block_merge_ready(merge)) && !block_merge_more(merge))
-		return NULL;
-	return block_merge_take(merge);
-}
-
-/* The key of the row that was returned last, uint64 or uint128. */
-static inline const char *
-block_merge_key(const BlockMerge *merge)
-{
-	return merge->next - merge->item_bytes + MERGE_KEY_AT;
-}
+extern MergeTree *block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range,
+									 BlockSource **sources, int n);
 
 /* ------------------------------------------------------------------------
  * Block refill: merged rows into blocks again
@@ -338,7 +271,7 @@ block_merge_key(const BlockMerge *merge)
 typedef struct BlockRefill BlockRefill;
 
 /* Creates a refill of a merge that has returned no row, in the current memory context. */
-extern BlockRefill *block_refill_create(BlockMerge *merge);
+extern BlockRefill *block_refill_create(MergeTree *merge);
 
 /* Fills a block with the merge's next rows and their keys; false if there are none. */
 extern bool block_refill_fill(BlockRefill *refill, RowBlock *block);

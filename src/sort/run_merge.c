@@ -16,7 +16,7 @@
  * as ties.
  *
  * If rows are so long that a buffer holds hardly more than one row, a round would compare
- * rows of all runs to return a few.  Then a window is one row, and a loser tree finds the
+ * rows of all runs to return a few.  Then a window is one row, and a merge tree finds the
  * next row.
  *
  * Memory policy: windows and packed records lie in env->scratch and env->recs, within
@@ -38,7 +38,7 @@
 #define MERGE_MIN_FAN_IN		6
 #define MERGE_MAX_FAN_IN		500
 
-StaticAssertDecl(MERGE_MAX_FAN_IN <= ARENA_MAX_CHUNKS, "each run of a merge needs a chunk of row ids");
+StaticAssertDecl(MERGE_MAX_FAN_IN < ARENA_MAX_CHUNKS, "each run of a merge needs a chunk of row ids");
 
 /* Memory of each run that tuplesort.c merges: a read buffer of 32 blocks, and 2 blocks. */
 #define TUPLESORT_RUN_MEMORY	(34 * (Size) BLCKSZ)
@@ -62,6 +62,8 @@ StaticAssertDecl(MERGE_MAX_FAN_IN <= ARENA_MAX_CHUNKS, "each run of a merge need
 /* A run and its window: rows rids[r << shift] to rids[(r << shift) + n - 1]. */
 typedef struct MergeRun
 {
+	MergeSource source;			/* of the merge tree, if rows are long */
+	MergeState *state;
 	RunReader	reader;
 	uint32		n;				/* rows in the window */
 	uint32		taken;			/* rows of the window that this round takes */
@@ -91,9 +93,9 @@ struct MergeState
 	uint32	   *rids;			/* by id: row id */
 	Size		records_size;	/* bytes of env->recs for packed records;
 								 * scratch follows */
-	int		   *losers;			/* loser tree of the runs; NULL unless rows
-								 * are long */
-	bool		begun;			/* the loser tree has been built */
+	MergeTree  *tree;			/* of the runs; NULL unless rows are long */
+	uint32		long_row;		/* row id of the row that the tree found */
+	bool		failed;			/* rows of a run are lost */
 	RowPage    *page;			/* working memory of make_keys() */
 	MemoryContext cxt;
 };
@@ -105,6 +107,8 @@ typedef struct MergeWindow
 	Size		headroom;		/* bytes of rows that a reader has before it
 								 * reads on */
 } MergeWindow;
+
+static void create_tree(MergeState *state);
 
 /* ------------------------------------------------------------------------
  * Beginning and ending a merge
@@ -213,8 +217,7 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 	state->nruns = nruns;
 	state->runs = palloc0(nruns * sizeof(MergeRun));
 	state->windows = &merge->windows;
-	state->windows->base = palloc0(nruns * sizeof(char *));
-	state->losers = window.shift == 0 ? palloc(nruns * sizeof(int)) : NULL;
+	state->windows->base = palloc0((nruns + 1) * sizeof(char *));
 	state->page = create_row_page(env, keybuf);
 	state->cxt = CurrentMemoryContext;
 
@@ -236,6 +239,9 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 		p += TYPEALIGN(64, run_reader_buffer_size(file, runs[r], window.headroom));
 	}
 
+	if (window.shift == 0)
+		create_tree(state);
+
 	keybuf_freeze(keybuf);
 	keybuf_reserve(keybuf, env->bulk, MaxHeapTuplesPerPage);
 	sort_env_note_memory(env, file->extent + keybuf->bytes);
@@ -254,8 +260,8 @@ merge_end(Merge *merge)
 	if (state->page->key_walk != NULL)
 		tuple_walk_free(state->page->key_walk);
 	pfree(state->page);
-	if (state->losers != NULL)
-		pfree(state->losers);
+	if (state->tree != NULL)
+		merge_tree_free(state->tree);
 	pfree(state->windows->base);
 	pfree(state->runs);
 	pfree(state);
@@ -609,69 +615,62 @@ sort_round(MergeState *state, size_t n)
 }
 
 /* ------------------------------------------------------------------------
- * Long rows: a loser tree
+ * Long rows: a merge tree
  * ------------------------------------------------------------------------
  */
 
-/* Does run a's row come before run b's row?  Runs that have ended come last. */
+/* Gets the next row of a run. */
 static bool
-comes_first(const MergeState *state, int a, int b)
+next_row_of_run(MergeSource *source, MergeRows *rows)
 {
-	int			cmp;
+	static const RowPlace first = 0;
+	MergeRun   *run = (MergeRun *) source;
+	MergeState *state = run->state;
+	int			r = run - state->runs;
 
-	if (state->runs[a].n == 0 || state->runs[b].n == 0)
-		return state->runs[b].n == 0;
-	cmp = compare_ids(state, a, b);
-	return cmp < 0 || (cmp == 0 && a < b);
+	run->taken = run->n;
+	state->failed = state->failed || !refill(state, r);
+	if (state->failed || run->n == 0)
+		return false;
+	rows->base = state->windows->base[r];
+	rows->places = &first;
+	rows->keys = (const char *) state->keys + r * key_size(state->layout);
+	rows->n = 1;
+	return true;
 }
 
-/*
- * Plays run r against the losers on the path to the root; losers[0] becomes the winner.
- * While the tree is built, the first run that reaches an empty node (-1) waits there.
- */
 static void
-replay_loser_tree(MergeState *state, int r)
+create_tree(MergeState *state)
 {
-	int			winner = r;
+	MergeSource **sources = palloc(state->nruns * sizeof(MergeSource *));
 
-	for (int at = (r + state->nruns) / 2; at > 0; at /= 2)
+	for (int r = 0; r < state->nruns; r++)
 	{
-		int			loser = state->losers[at];
-
-		if (loser < 0)
-		{
-			state->losers[at] = winner;
-			return;
-		}
-		if (comes_first(state, loser, winner))
-		{
-			state->losers[at] = winner;
-			winner = loser;
-		}
+		state->runs[r].source.next = next_row_of_run;
+		state->runs[r].state = state;
+		sources[r] = &state->runs[r].source;
 	}
-	state->losers[0] = winner;
+	state->tree = merge_tree_create(sources, state->nruns, 1, state->wide, state->layout->exact,
+									state->env->tiebreak);
+	pfree(sources);
 }
 
-/* Finds the next row by the loser tree; returns the number of rows, 0 or 1. */
+/* Finds the next row by the merge tree; returns the number of rows, 0 or 1. */
 static size_t
 next_long_row(Merge *merge)
 {
 	MergeState *state = merge->state;
-	int			first = state->begun ? state->losers[0] : 0;
-	int			last = state->begun ? first : state->nruns - 1;
+	MinimalTuple row = merge_tree_next(state->tree);
 
-	if (!state->begun)
-		memset(state->losers, -1, state->nruns * sizeof(int));
-	else
-		state->runs[first].taken = state->runs[first].n;
-	for (int r = first; r <= last && !merge->failed; r++)
-		merge->failed = !refill(state, r);
-	if (merge->failed)
+	merge->failed = state->failed;
+	if (merge->failed || row == NULL)
 		return 0;
-	for (int r = first; r <= last; r++)
-		replay_loser_tree(state, r);
-	state->begun = true;
-	return state->runs[state->losers[0]].n;
+
+	/* the arena's last chunk is the row */
+	state->windows->base[state->nruns] = (char *) row;
+	state->long_row = (uint32) state->nruns << ARENA_CHUNK_SHIFT;
+	merge->rids = &state->long_row;
+	return 1;
 }
 
 /* ------------------------------------------------------------------------
@@ -684,13 +683,10 @@ next_round(Merge *merge)
 	MergeState *state = merge->state;
 
 	merge->next = 0;
-	if (state->losers != NULL)
+	if (state->tree != NULL)
 	{
 		merge->n = next_long_row(merge);
-		if (merge->n == 0)
-			return false;
-		merge->rids = state->rids + state->losers[0];
-		return true;
+		return merge->n > 0;
 	}
 	for (int r = 0; r < state->nruns; r++)
 		merge->failed = merge->failed || !refill(state, r);

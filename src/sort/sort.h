@@ -247,6 +247,95 @@ keybuf_stored_row(KeyBuffer *keybuf, const KeyWriter *keys, TupleTableSlot *slot
 }
 
 /* ------------------------------------------------------------------------
+ * MergeTree: k-way merge of sorted streams of rows in memory
+ * ------------------------------------------------------------------------
+ */
+
+/* Some rows of a stream in order, with their keys. */
+typedef struct MergeRows
+{
+	const char *base;			/* address from which the places count */
+	const RowPlace *places;		/* where the rows lie */
+	const void *keys;			/* uint64 or uint128, of each row */
+	uint32		n;
+} MergeRows;
+
+/* A sorted stream. */
+typedef struct MergeSource
+{
+	/*
+	 * Gets the stream's next rows; the source may release those before. False
+	 * if no rows will come.
+	 */
+	bool		(*next) (struct MergeSource *source, MergeRows *rows);
+} MergeSource;
+
+/*
+ * An item of the merge is a row's address followed by its key (uint64 or
+ * uint128), so that the merge copies both at once.  Offset of the key:
+ */
+#define MERGE_KEY_AT	sizeof(MinimalTuple)
+
+typedef struct MergeTree
+{
+	const char *next;			/* item of the next row */
+	const char *end;			/* end of the merged items */
+	uint32		item_bytes;		/* size of an item */
+	uint32		batch;			/* rows that a node merges at a time */
+	uint64		total;			/* rows merged up to end */
+
+	bool		wide;			/* keys have 128 bits, otherwise 64 */
+	bool		exact;			/* equal keys mean equal rows */
+	TieBreak   *tiebreak;
+	struct MergeNode *root;		/* NULL: there are no streams */
+} MergeTree;
+
+/*
+ * Creates a merge of n streams, in the current memory context.  Among equal rows those
+ * of an earlier stream come first.  tiebreak compares rows with equal keys; not used if
+ * keys are exact.
+ */
+extern MergeTree *merge_tree_create(MergeSource **sources, int n, uint32 batch, bool wide, bool exact,
+									TieBreak *tiebreak);
+extern void merge_tree_free(MergeTree *tree);
+
+/* Merges more rows; false at the end.  Rows returned before become invalid. */
+extern bool merge_tree_more(MergeTree *merge);
+
+/* Is the next row already merged? */
+static inline bool
+merge_tree_ready(const MergeTree *merge)
+{
+	return merge->next != merge->end;
+}
+
+/* Returns the next row, which must be ready. */
+static inline MinimalTuple
+merge_tree_take(MergeTree *merge)
+{
+	MinimalTuple row = *(const MinimalTuple *) merge->next;
+
+	merge->next += merge->item_bytes;
+	return row;
+}
+
+/* Returns the next row, valid until the next call; NULL at the end. */
+static inline MinimalTuple
+merge_tree_next(MergeTree *merge)
+{
+	if (unlikely(!merge_tree_ready(merge)) && !merge_tree_more(merge))
+		return NULL;
+	return merge_tree_take(merge);
+}
+
+/* The key of the row that was returned last, uint64 or uint128. */
+static inline const char *
+merge_tree_key(const MergeTree *merge)
+{
+	return merge->next - merge->item_bytes + MERGE_KEY_AT;
+}
+
+/* ------------------------------------------------------------------------
  * Merge: k-way merge of sorted runs
  * ------------------------------------------------------------------------
  */

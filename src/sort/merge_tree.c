@@ -1,0 +1,192 @@
+/*
+ * merge_tree.c
+ *	  K-way merge of sorted streams of rows in memory.
+ *
+ * The merge is a binary tree of two-way merges.  Each node merges a batch of rows
+ * ahead and holds them as items, a row's address followed by its key.  A step
+ * compares two adjacent keys and copies one item without a branch; it waits only
+ * for keys in the first-level cache.  A tree of losers needs fewer comparisons
+ * with many streams, but each waits for the one before.
+ *
+ * Rows are returned where they lie.  The merge does not read them, except to
+ * compare equal keys, but prefetches them for the caller: another CPU may have
+ * written them.
+ *
+ * A source is asked for its next rows when its leaf and all nodes above the leaf
+ * have no items.  So the caller has returned all rows that the source gave before,
+ * and the source may release them.  With a batch of one row the tree holds one row
+ * of each stream.
+ *
+ * Equal rows are returned in the order of their streams.
+ *
+ * Memory: a batch of items in each node.
+ */
+#include "postgres.h"
+
+#include "sort/sort.h"
+#include "tiebreak/tiebreak.h"
+
+/* Units of RowPlace in a cache line. */
+#define ROW_PLACES_PER_LINE	(64 / sizeof(uint64))
+
+/* Steps below which a batch is not merged as two halves. */
+#define MERGE_MIN_HALVES	32
+
+/* A node of the tree: a leaf reads a stream, an inner node merges a and b. */
+typedef struct MergeNode
+{
+	const char *items;			/* rows merged ahead */
+	uint32		n;				/* number of items */
+	bool		ended;			/* no more rows will come */
+	struct MergeNode *a;		/* NULL in a leaf */
+	struct MergeNode *b;
+	MergeSource *source;		/* of a leaf */
+	MergeRows	rows;			/* of a leaf: the source's rows that are no
+								 * items yet */
+	char		space[FLEXIBLE_ARRAY_MEMBER];	/* of items */
+} MergeNode;
+
+static inline Size
+node_size(const MergeTree *tree)
+{
+	return MAXALIGN(offsetof(MergeNode, space) + tree->batch * tree->item_bytes);
+}
+
+/*
+ * Prefetches the next batch of rows: every cache line of short rows, so that no
+ * line is requested twice, but only the first line of longer rows.
+ */
+static inline void
+prefetch_rows(const MergeTree *tree, const MergeRows *rows)
+{
+	const RowPlace *places = rows->places;
+	uint32		n = Min(rows->n, tree->batch);
+
+	if (n == 0)
+		return;
+	if (places[n - 1] - places[0] < n * ROW_PLACES_PER_LINE)
+	{
+		for (uint32 place = places[0]; place <= places[n - 1]; place += ROW_PLACES_PER_LINE)
+			__builtin_prefetch(rows->base + place * sizeof(uint64));
+		return;
+	}
+	for (uint32 i = 0; i < n; i++)
+		__builtin_prefetch(rows->base + places[i] * sizeof(uint64));
+}
+
+#define MERGE_KEY		uint64
+#define MERGE(name)		narrow_##name
+#include "sort/merge_tree_template.h"
+
+#define MERGE_KEY		uint128
+#define MERGE(name)		wide_##name
+#include "sort/merge_tree_template.h"
+
+/* Makes items of the stream's next rows. */
+static void
+stream_more(MergeTree *tree, MergeNode *stream)
+{
+	MergeRows  *rows = &stream->rows;
+
+	if (rows->n == 0)
+	{
+		if (!stream->source->next(stream->source, rows))
+		{
+			stream->ended = true;
+			return;
+		}
+		prefetch_rows(tree, rows);
+	}
+	stream->n = Min(rows->n, tree->batch);
+	stream->items = stream->space;
+	if (tree->wide)
+		wide_take(stream);
+	else
+		narrow_take(stream);
+	rows->places += stream->n;
+	rows->n -= stream->n;
+	prefetch_rows(tree, rows);
+}
+
+/* Refills a node whose items are used up; sets ended at the end. */
+static void
+node_more(MergeTree *tree, MergeNode *node)
+{
+	MergeNode  *a = node->a;
+	MergeNode  *b = node->b;
+
+	if (a == NULL)
+	{
+		stream_more(tree, node);
+		return;
+	}
+	if (a->n == 0 && !a->ended)
+		node_more(tree, a);
+	if (b->n == 0 && !b->ended)
+		node_more(tree, b);
+	if (tree->wide)
+		wide_merge(tree, node);
+	else
+		narrow_merge(tree, node);
+	node->ended = (node->n == 0);
+}
+
+/* Builds the tree for these streams, from *space on, which it advances. */
+static MergeNode *
+build_node(const MergeTree *tree, MergeSource **sources, int n, char **space)
+{
+	MergeNode  *node = (MergeNode *) *space;
+
+	memset(node, 0, offsetof(MergeNode, space));
+	*space += node_size(tree);
+	if (n == 1)
+		node->source = sources[0];
+	else
+	{
+		node->a = build_node(tree, sources, n / 2, space);
+		node->b = build_node(tree, sources + n / 2, n - n / 2, space);
+	}
+	return node;
+}
+
+MergeTree *
+merge_tree_create(MergeSource **sources, int n, uint32 batch, bool wide, bool exact, TieBreak *tiebreak)
+{
+	MergeTree  *tree = palloc0(sizeof(MergeTree));
+	char	   *space;
+
+	tree->item_bytes = MERGE_KEY_AT + (wide ? sizeof(uint128) : sizeof(uint64));
+	tree->batch = batch;
+	tree->wide = wide;
+	tree->exact = exact;
+	tree->tiebreak = tiebreak;
+	if (n > 0)
+	{
+		space = palloc((2 * n - 1) * node_size(tree));
+		tree->root = build_node(tree, sources, n, &space);
+	}
+	return tree;
+}
+
+void
+merge_tree_free(MergeTree *tree)
+{
+	if (tree->root != NULL)
+		pfree(tree->root);
+	pfree(tree);
+}
+
+bool
+merge_tree_more(MergeTree *tree)
+{
+	MergeNode  *root = tree->root;
+
+	if (root == NULL || root->ended)
+		return false;
+	root->n = 0;
+	node_more(tree, root);
+	tree->next = root->items;
+	tree->end = root->items + (Size) root->n * tree->item_bytes;
+	tree->total += root->n;
+	return root->n > 0;
+}
