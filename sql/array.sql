@@ -1,8 +1,6 @@
---
--- gpusort_array(): every kernel from SQL
---
+-- gpusort_array(): sorts an array with each kernel
 
--- every algorithm, every element type, against the server's own sort
+-- every algorithm and element type gives the order of the stock Sort
 CREATE FUNCTION array_check(algorithm text, n int, modulus bigint)
 RETURNS TABLE (type text, ok bool) LANGUAGE plpgsql AS $$
 DECLARE
@@ -45,7 +43,7 @@ SELECT a.algorithm, n, modulus, string_agg(type, ' ' ORDER BY type) AS sorted
 	   array_check(a.algorithm, n, modulus) c
  WHERE c.ok
  GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
--- counting needs a small range; what lies between values of an integer is one
+-- counting needs a small range; integers that differ by less than a value's width count as one range
 SELECT gpusort_array(v, 'cpu_counting') = s AS int4,
 	   gpusort_array(v::int2[], 'cpu_counting') = s::int2[] AS int2,
 	   gpusort_array(v::int8[], 'cpu_counting') = s::int8[] AS int8
@@ -53,7 +51,7 @@ SELECT gpusort_array(v, 'cpu_counting') = s AS int4,
 			   array_agg(i * 7919 % 1009 - 500 ORDER BY i * 7919 % 1009) s
 		  FROM generate_series(1, 20000) i) t;
 
--- the default is auto, in any case of letters
+-- the default is auto; names are not case-sensitive
 SELECT gpusort_array(ARRAY[3, 1, 2]), gpusort_array(ARRAY[3, 1, 2], 'AUTO'),
 	   gpusort_array(ARRAY[3, 1, 2], 'Cpu_Radix');
 
@@ -65,7 +63,7 @@ SELECT gpusort_array(ARRAY['Infinity', 'NaN', 0, '-Infinity', 1.5, 'NaN', -1.5]:
 SELECT gpusort_array(ARRAY['Infinity', 'NaN', 0, '-Infinity', 5e-324, -5e-324, 'NaN',
 						   1.7976931348623157e308, -1.7976931348623157e308]::float8[]);
 
--- both zeros are equal: each keeps its sign and its place among the others
+-- both zeros are equal: each keeps its sign and its position among equals
 SELECT gpusort_array(ARRAY[1, '-0', 0, '-0', -1]::float8[], a)
   FROM unnest(ARRAY['auto', 'cpu_radix', 'cpu_merge']) a;
 SELECT gpusort_array(ARRAY[0, '-0', 0, '-0']::float4[]);
@@ -87,17 +85,17 @@ SELECT gpusort_array(NULL::int[]) IS NULL AS null_array,
 	   gpusort_array(ARRAY[2, 1], NULL) IS NULL AS null_algorithm;
 SELECT gpusort_array('3 1 2'::int2vector);
 
--- a domain keeps its type
+-- an array of a domain keeps its type
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
 SELECT gpusort_array(ARRAY[3, 1, 2]::positive[]) AS v, pg_typeof(gpusort_array(ARRAY[3, 1]::positive[]));
 
--- presorted inputs, every algorithm that takes them
+-- presorted inputs, with every algorithm that accepts them
 SELECT a.algorithm, gpusort_array(v, a.algorithm) = s AS ascending
   FROM (SELECT array_agg(i ORDER BY i) s, array_agg(i ORDER BY i) v FROM generate_series(1, 5000) i) t,
 	   gpusort_algorithms() a
  WHERE a.runs_on = 'cpu'
  ORDER BY 1;
--- with a GPU: t/gpu/routing.pl
+-- without a GPU (t/gpu/routing.pl has one)
 SET gpusort.device = off;
 SELECT gpusort_array(ARRAY[2, 1], 'gpu_radix');
 RESET gpusort.device;

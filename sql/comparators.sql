@@ -1,5 +1,5 @@
--- What only a comparator may say: its errors are raised where two values are compared, and
--- nowhere else; an order that is none still gives every row once, and no more than are wanted.
+-- Keys that only a comparator orders.  Its errors are raised only where two values are compared.  With an
+-- inconsistent comparator every row is returned once, and a LIMIT returns no more rows than wanted.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -9,7 +9,7 @@ SET max_parallel_workers_per_gather = 0;
 CREATE TABLE odd AS SELECT i::int AS i, i % 2 = 0 AS e, repeat('x', 200) AS p FROM generate_series(1, 3000) i;
 ANALYZE odd;
 
--- rows that PostgreSQL refuses to compare, behind a column that tells them apart
+-- rows that PostgreSQL refuses to compare, behind a column that distinguishes them
 CREATE FUNCTION check_behind(list text, rest text DEFAULT '') RETURNS SETOF text LANGUAGE sql AS $$
 SELECT c.nodes || ', ' || c.rows || ' rows, ' || c.result
 FROM unnest(ARRAY['i', 'i DESC', 'i % 7 DESC, -i', '-i, p']) k,
@@ -25,7 +25,7 @@ SELECT * FROM check_behind('CASE WHEN i < 3000 THEN ROW(i) ELSE ROW(i::text) END
 SET work_mem = '64kB';
 SELECT * FROM check_behind('p || i, CASE WHEN e THEN ROW(i) ELSE ROW(i::text) END');
 RESET work_mem;
--- by many participants
+-- with parallel workers
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
@@ -36,11 +36,11 @@ SELECT count(*) FROM (SELECT CASE WHEN i < 1500 THEN ROW(i) ELSE ROW(i::text) EN
 	FROM odd ORDER BY 1 OFFSET 0) x;
 SET max_parallel_workers_per_gather = 0;
 \set VERBOSITY terse
--- one that is never compared
+-- such a row that is never compared
 SELECT ROW(1) AS r UNION ALL SELECT NULL ORDER BY 1;
 SELECT i, CASE WHEN e THEN ROW(i) ELSE ROW(i::text) END AS r FROM odd WHERE i = 5 ORDER BY r;
 
--- which are compared here, too: in every mode, wherever the row of the other type comes
+-- rows that are compared raise the error in every mode, wherever the row of the other type comes
 \set VERBOSITY sqlstate
 SELECT count(*) FROM (SELECT CASE WHEN e THEN ROW(i) ELSE ROW(i::text) END AS r FROM odd ORDER BY 1 OFFSET 0) x;
 SELECT count(*) FROM (SELECT CASE WHEN i < 3000 THEN ROW(i) ELSE ROW(i::text) END AS r
@@ -60,13 +60,13 @@ SELECT count(*) FROM (SELECT p, CASE WHEN i < 3000 THEN ROW(i) ELSE ROW(i::text)
 	FROM odd ORDER BY r OFFSET 0) x;
 RESET work_mem;
 \set VERBOSITY terse
--- of the last row, which is alone where it is, no comparator is asked
+-- the last row has no other row with its first column, so it is not compared
 SELECT * FROM check_sort('SELECT i, CASE WHEN i < 3000 THEN ROW(i) ELSE ROW(i::text) END AS r
 	FROM odd ORDER BY i / 3000, r');
 SELECT * FROM check_sort('SELECT i, CASE WHEN i < 3000 THEN ROW(i) ELSE ROW(i::text) END AS r
 	FROM odd ORDER BY i / 3000, r LIMIT 9');
 
--- values of an enum that are not in the catalog: by their numbers, if those are even
+-- enum values that are not in the catalog: ordered by their numbers, if those are even
 CREATE TYPE colour AS ENUM ('red', 'green', 'blue', 'grey');
 CREATE TABLE painted AS SELECT i::int AS i, (enum_range(NULL::colour))[1 + i % 4] AS c FROM generate_series(1, 400) i;
 ANALYZE painted;
@@ -78,7 +78,7 @@ ROLLBACK;
 DROP TABLE painted;
 DROP TYPE colour;
 
--- an order that is none: stone, scissors, paper
+-- a comparator that is not transitive: stone, scissors, paper
 CREATE FUNCTION beats_cmp(a int, b int) RETURNS int IMMUTABLE STRICT LANGUAGE sql AS
 	$$ SELECT CASE (a - b + 3000000) % 3 WHEN 0 THEN 0 WHEN 1 THEN -1 ELSE 1 END $$;
 CREATE FUNCTION beats_lt(a int, b int) RETURNS boolean IMMUTABLE STRICT

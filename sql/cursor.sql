@@ -1,4 +1,4 @@
--- Cursors: forwards, backwards, to a place, and held past their transaction.
+-- Cursors: forwards, backwards, to a position, and held past their transaction.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -29,11 +29,11 @@ FETCH 2 FROM c;
 MOVE FORWARD ALL FROM c;
 FETCH BACKWARD 2 FROM c;
 CLOSE c;
--- backward before anything was fetched
+-- backwards before the first fetch
 DECLARE c SCROLL CURSOR FOR SELECT k FROM cur ORDER BY k DESC;
 FETCH BACKWARD 1 FROM c;
 FETCH 1 FROM c;
--- no SCROLL: an error, as ever
+-- NO SCROLL: the same error as with the stock Sort
 DECLARE n NO SCROLL CURSOR FOR SELECT k FROM cur ORDER BY k;
 FETCH 1 FROM n;
 SAVEPOINT s;
@@ -52,7 +52,7 @@ FETCH BACKWARD 3 FROM h;
 FETCH LAST FROM h;
 CLOSE h;
 
--- updates through a cursor see the sort's rows; those of the table go on
+-- an UPDATE through a cursor changes the table, not the rows of the cursor
 BEGIN;
 DECLARE c CURSOR FOR SELECT k, id FROM cur ORDER BY k;
 FETCH 1 FROM c;
@@ -77,7 +77,7 @@ FETCH 1 FROM c;
 FETCH 1 FROM gone;
 ROLLBACK;
 
--- the same walk, rows in memory and past work_mem, ours and stock's
+-- the same fetches, in memory and past work_mem, with GpuSort and with the stock Sort
 CREATE TABLE cur_big AS SELECT i AS id, mix(i) % 1000 AS k FROM generate_series(1, 30000) i;
 ANALYZE cur_big;
 CREATE FUNCTION walk(enable boolean, mem text) RETURNS text LANGUAGE plpgsql AS $$
@@ -88,7 +88,7 @@ DECLARE
 	seen text := '';
 BEGIN
 	PERFORM set_config('gpusort.enable', enable::text, true), set_config('work_mem', mem, true);
-	-- planned anew, not kept from the last call with the other setting
+	-- EXECUTE plans each time: a cached plan would have the other setting
 	OPEN c SCROLL FOR EXECUTE 'SELECT k, id FROM cur_big ORDER BY k, id DESC';
 	FOR i IN 1..400 LOOP
 		step := (mix(i) % 1001)::int - 400;

@@ -29,7 +29,7 @@ FROM unnest('{d,t,ts,tz}'::text[]) WITH ORDINALITY AS k (col, n),
 	check_sort(format('SELECT %1$s, seq FROM dates ORDER BY %1$s %2$s, seq', col, dir)) c
 ORDER BY n, m;
 
--- an order of the session's time zone is no different order
+-- the session's time zone does not change the order
 SET timezone = 'Asia/Kathmandu';
 SELECT * FROM check_sort('SELECT tz, seq FROM dates ORDER BY tz DESC, seq');
 -- comparison between the types

@@ -31,10 +31,10 @@ FROM unnest(ARRAY['SELECT * FROM ex ORDER BY k', 'SELECT * FROM ex x ORDER BY x.
 -- ANALYZE
 SELECT * FROM explain_analyze('SELECT * FROM ex ORDER BY v');
 SELECT * FROM explain_analyze('SELECT * FROM ex ORDER BY v', 'COSTS OFF, SUMMARY OFF, BUFFERS OFF');
--- never run
+-- a sort that never runs
 SELECT * FROM explain_analyze('SELECT * FROM (SELECT 1 WHERE false) n,
 	LATERAL (SELECT * FROM ex ORDER BY v OFFSET 0) s');
--- no rows
+-- a sort without rows
 SELECT * FROM explain_analyze('SELECT * FROM ex WHERE id < 0 ORDER BY v');
 
 -- the structured formats

@@ -37,18 +37,18 @@ SELECT * FROM check_sort('SELECT seq, f8 FROM specials ORDER BY f8, seq DESC');
 SELECT * FROM check_sort('SELECT seq, f4 FROM specials ORDER BY f4 DESC, seq');
 SELECT * FROM check_stable('specials', 'f8');
 SELECT * FROM check_stable('specials', 'f4 DESC');
--- every NaN there is: other payloads and signs, as a driver may send them
+-- NaNs with other payloads and signs, as a client may send them
 CREATE TABLE nans AS
 SELECT i AS seq, CASE i % 3 WHEN 0 THEN 'NaN'::float8 WHEN 1 THEN -('NaN'::float8)
 	ELSE 'Infinity'::float8 - 'Infinity'::float8 END AS f8 FROM generate_series(1, 30) i;
 SELECT * FROM check_stable('nans', 'f8');
 
--- wide keys of which the leading bits hardly differ
+-- wide keys whose leading bits hardly differ
 SELECT * FROM check_sort('SELECT seq, 1e300 + f8 AS k FROM floats WHERE f8 < 1e307 ORDER BY 2, 1');
 SELECT * FROM check_sort('SELECT seq, 1 + seq * 1e-12 AS k FROM floats ORDER BY (1 + seq * 1e-12)::float8 DESC');
 
--- values of a few magnitudes are spread over the bits that are left for them (even.c): a prefix that tells all of these
--- apart, where the leading bits of their normalized keys are those of pairs
+-- A float8 that does not fit is quantized linearly: the prefix tells all values of similar magnitude apart.  Leading
+-- bits of the normalized key would leave pairs of equal prefixes.
 CREATE TABLE spread AS
 SELECT seq, sign * (i / 2 * 29 + i % 2 / 1048576.0)::float8 AS f8,
 	CASE WHEN i % 100 <> 0 THEN sign * (i / 2 * 29 + i % 2 / 1048576.0)::float8 END AS nullable,

@@ -3,7 +3,7 @@ LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
 
--- gpusort_array(): ascending, NULLs last, equal elements in their order
+-- gpusort_array(): ascending, NULLs last, equal elements keep their order
 SELECT gpusort_array(ARRAY[3, 1, 2]);
 SELECT gpusort_array('{}'::int[]), gpusort_array(NULL::int[]) IS NULL AS nothing;
 SELECT gpusort_array('{5,NULL,-32768,32767,NULL,0}'::int2[]);
@@ -11,8 +11,8 @@ SELECT gpusort_array('{-9223372036854775808,9223372036854775807,0,-1}'::int8[]);
 SELECT gpusort_array('{NaN,-Infinity,0,-0,1.5,Infinity,-1e-45,NaN}'::float4[]);
 SELECT gpusort_array('{NaN,-Infinity,-0,0,1.5,Infinity,-4.9e-324}'::float8[]);
 SELECT gpusort_array('[5:7]={3,1,2}'::int[]);
--- every algorithm, at sizes around the powers of two and beyond; where one
--- cannot sort an array it says so
+-- every algorithm, at sizes around powers of two and above; an algorithm that cannot sort an array raises an error that
+-- says why
 CREATE FUNCTION try_array(a anyarray, alg text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	RETURN CASE WHEN gpusort_array(a, alg) IS NOT DISTINCT FROM (SELECT array_agg(x ORDER BY x) FROM unnest(a) x)
@@ -45,7 +45,7 @@ SELECT count(*) > 0 AS some, bool_and(algorithm = ANY (s.enumvals)) AS settable,
 	bool_and(key_bits <@ '{32,64,128}') AS widths, bool_and(paper <> '') AS papers
 FROM gpusort_algorithms(), (SELECT enumvals FROM pg_settings WHERE name = 'gpusort.algorithm') s;
 
--- gpusort_route(): one chosen, which comes first
+-- gpusort_route(): exactly one algorithm is chosen, and it comes first
 SELECT r, b, count(*) FILTER (WHERE chosen) AS chosen, (array_agg(chosen))[1] AS first,
 	bool_and(predicted_ms IS NULL OR predicted_ms >= 0) AS times
 FROM unnest('{0,1,1000,100000000}'::bigint[]) r, unnest('{1,32,64,128}'::int[]) b, gpusort_route(r, b)
@@ -69,7 +69,7 @@ SET work_mem = '64kB';
 SELECT count(*) FROM (SELECT * FROM stat_t ORDER BY k OFFSET 0) s;
 SELECT sorts, rows, bytes > 0 AS bytes, spills FROM gpusort_stat WHERE algorithm = 'cpu_radix';
 RESET work_mem;
--- the times of those that were expected to be large, and of the rest of one that was not
+-- times are measured for sorts that are expected to be large, and for the remaining rows of one that becomes large
 SELECT timed_sorts, ingest_seconds > 0 AS ingest, sort_seconds > 0 AS sort, spill_seconds > 0 AS spill,
 	predicted_seconds > 0 AS predicted, measured_seconds > 0 AS measured, measured_seconds <= sort_seconds AS part_of_it
 FROM gpusort_stat WHERE algorithm = 'cpu_radix';
@@ -79,13 +79,13 @@ SELECT sum(timed_sorts), sum(ingest_seconds + sort_seconds + spill_seconds + pre
 SELECT count(*) FROM (SELECT * FROM stat_t WHERE id % 2 = 0 ORDER BY k OFFSET 0) s;
 SELECT sorts, rows, timed_sorts, ingest_seconds > 0 AS ingest, sort_seconds > 0 AS sort, spill_seconds > 0 AS spill
 FROM gpusort_stat WHERE algorithm = 'cpu_radix';
--- an algorithm that cannot run (the range of k is far too wide for this one) is a fallback
+-- an algorithm that cannot run is counted as a fallback: the range of k is too wide for gpu_onehot
 SET gpusort.algorithm = 'gpu_onehot';
 SELECT count(*) FROM (SELECT * FROM stat_t ORDER BY k OFFSET 0) s;
 SELECT sorts, fallbacks FROM gpusort_stat WHERE algorithm = 'gpu_onehot';
 RESET gpusort.algorithm;
 
--- who may reset the counters and write the model: superusers
+-- only superusers may reset the counters and write the model
 CREATE ROLE gpusort_plain;
 SET ROLE gpusort_plain;
 SELECT count(*) > 0 AS readable FROM gpusort_stat;
@@ -97,7 +97,7 @@ DROP ROLE gpusort_plain;
 DROP TABLE stat_t;
 DROP FUNCTION try_array;
 
--- gpusort_device_stat has a row at least, and counters where there is a device
+-- gpusort_device_stat has at least one row, and counters if there is a device
 SELECT count(*) > 0 AS has_rows,
 	bool_and((device IS NULL) = (jobs_done IS NULL) AND (name IS NULL) = (bytes_up IS NULL)) AS complete,
 	bool_and(state <> '') AS says_why FROM gpusort_device_stat;

@@ -1,4 +1,4 @@
--- DISTINCT, GROUP BY, set operations and joins: sorted or hashed by true costs
+-- DISTINCT, GROUP BY, set operations and joins: sorted or hashed, by the cost of GpuSort
 LOAD 'gpusort';
 SET max_parallel_workers_per_gather = 0;
 SET jit = off;
@@ -10,21 +10,11 @@ CREATE TABLE grouped_too AS SELECT i * 2 AS id, mix(i * 2) AS k, (mix(i * 11) % 
 	FROM generate_series(1, 60000) i;
 CREATE TABLE grouped_few AS SELECT id, k, s, n FROM grouped WHERE id <= 2000;
 ANALYZE grouped, grouped_too, grouped_few;
--- the nodes that group, join, sort and gather, from the top
-CREATE FUNCTION who_groups(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-	who text := '';
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		who := who || coalesce(' ' || substring(line FROM
-			'^ *(?:->  )?((?:Partial |Finalize )?(?:Hash|Group)Aggregate|HashSetOp|SetOp|Unique|Group(?! Key)|'
-			'Parallel Hash Join|Hash (?:\w+ )?Join|Merge (?:\w+ )*Join|'
-			'Gather Merge|Gather|Incremental Sort|Sort(?! Key))(?: |$)'), '')
-			|| CASE WHEN line ~ 'GpuSort Feed' THEN ' feeds' WHEN line ~ 'GpuSort' THEN ' ours' ELSE '' END;
-	END LOOP;
-	RETURN ltrim(who);
-END $$;
+-- The nodes that group, join, sort and gather, from the top.
+CREATE FUNCTION who_groups(query text) RETURNS text LANGUAGE sql AS $$
+SELECT plan_nodes(query, '(Partial |Finalize )?(Hash|Group)Aggregate|HashSetOp|SetOp|Unique$|Group$|'
+	'Parallel Hash Join|Hash (\w+ )?Join|Merge (\w+ )*Join|Gather Merge|Gather|Incremental Sort|Sort$|'
+	'GpuSort( Feed)?(?=\))') $$;
 
 -- many groups are sorted, few groups of text are hashed
 SELECT who_groups('SELECT DISTINCT k FROM grouped');
@@ -33,12 +23,12 @@ SELECT who_groups('SELECT k, n FROM grouped GROUP BY k, n');
 SET work_mem = '4MB';
 SELECT who_groups('SELECT s, count(*), sum(n) FROM grouped GROUP BY s');
 SELECT who_groups('SELECT DISTINCT s FROM grouped');
--- a remainder has no more values than its divisor
+-- a remainder has at most as many values as its divisor
 SET work_mem = '4MB';
 SELECT who_groups('SELECT id % 100, count(*) FROM grouped GROUP BY 1');
 SELECT who_groups('SELECT id % 100000, count(*) FROM grouped GROUP BY 1');
 SET work_mem = '256MB';
--- an order that is wanted again is there
+-- the sort for grouping also gives the order of the result
 SELECT who_groups('SELECT k, count(*) FROM grouped GROUP BY k ORDER BY k');
 SELECT who_groups('SELECT k, n, count(*) FROM grouped GROUP BY n, k ORDER BY k DESC, n');
 SELECT who_groups('SELECT DISTINCT k, n FROM grouped ORDER BY n, k LIMIT 10');
@@ -67,7 +57,7 @@ SELECT result FROM check_sort('SELECT id FROM grouped x
 	WHERE NOT EXISTS (SELECT 1 FROM grouped_too y WHERE y.k = x.k)
 	ORDER BY 1');
 SELECT result FROM check_sort('SELECT id FROM grouped WHERE k IN (SELECT k FROM grouped_too WHERE n > 9) ORDER BY 1');
--- a merge join's order serves the groups above it
+-- groups above a merge join use its order
 SELECT who_groups('SELECT k, count(*) FROM grouped x JOIN grouped_too y USING (k) GROUP BY k');
 
 -- the same rows as the stock server
@@ -81,11 +71,11 @@ SELECT result FROM check_sort('SELECT n, s, count(*) FROM grouped GROUP BY GROUP
 SELECT result FROM check_sort('SELECT DISTINCT s COLLATE "C" AS s, n % 3 AS m FROM grouped ORDER BY 1, 2');
 SELECT count(*) > 90000 AS volatile FROM (SELECT DISTINCT random() FROM grouped) r;
 
--- a type without an order is hashed, one without a hash function is sorted
+-- a type without ordering operators is hashed, a type without a hash function is sorted
 SELECT who_groups('SELECT x, count(*) FROM grouped GROUP BY x');
 SELECT who_groups('SELECT k, x, count(*) FROM grouped GROUP BY k, x');
 SELECT who_groups('SELECT DISTINCT (''a'' || k)::tsvector FROM grouped');
--- few rows, and what settings forbid
+-- few rows, and plans that settings forbid
 SELECT who_groups('SELECT DISTINCT k FROM grouped_few');
 SELECT who_groups('SELECT count(*) FROM grouped_few x JOIN grouped_few y USING (k)');
 SET gpusort.plan_grouping_min_rows = 0;
@@ -121,7 +111,7 @@ RESET enable_seqscan;
 RESET random_page_cost;
 RESET seq_page_cost;
 
--- by workers: few groups in each worker's hash table, many groups sorted by all
+-- parallel plans: few groups are hashed by each worker, many groups are sorted by all workers
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 1;

@@ -41,18 +41,18 @@ CREATE DOMAIN small_positive AS positive CHECK (VALUE < 1000);
 SELECT * FROM check_sort('SELECT seq::positive AS k FROM ints ORDER BY k DESC');
 SELECT * FROM check_sort('SELECT (seq % 999 + 1)::small_positive AS k FROM ints ORDER BY k');
 
--- any operator of the default family, also between widths
+-- any operator of the default family, also between types
 SELECT * FROM check_sort('SELECT i4 FROM ints ORDER BY i4 USING >');
 SELECT * FROM check_sort('SELECT i2 + i4::int8 AS k FROM ints ORDER BY 1');
 SELECT * FROM check_sort('SELECT a.i2, b.seq FROM ints a JOIN ints b ON a.i2 = b.i4 ORDER BY 1, 2');
 
--- ranges from one value to all
+-- ranges from one value to all values of a type
 SELECT w, c.*
 FROM unnest('{1,2,3,7,255,256,257,65535,65536,65537,16777216}'::int[]) WITH ORDINALITY AS w (w, n),
 	check_sort(format('SELECT abs(i4 %% %s) AS k FROM ints WHERE i4 IS NOT NULL AND i4 > -2147483648 ORDER BY k', w)) c
 ORDER BY n;
 
--- an empty input, one row, two
+-- no row, one row, two rows
 SELECT * FROM check_sort('SELECT i4 FROM ints WHERE false ORDER BY i4');
 SELECT * FROM check_sort('SELECT i4 FROM ints WHERE seq < 0 ORDER BY i4');
 SELECT * FROM check_sort('SELECT i4 FROM ints WHERE seq = 7 ORDER BY i4');

@@ -34,14 +34,14 @@ INSERT INTO bare (seq, i2, i4, i8, b, c, o, m, d, t, ts, tz) VALUES
 	(3004, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 ANALYZE bare;
 
--- each such type in each order, in memory and with more rows than work_mem holds
+-- every such type in each order, in memory and past work_mem
 SELECT col, dir, mem, c.*
 FROM unnest('{i2,i4,i8,b,c,o,m,d,t,ts,tz,f4,f8,nothing,seven}'::text[]) WITH ORDINALITY AS k (col, n),
 	unnest('{ASC,DESC,ASC NULLS FIRST,DESC NULLS LAST}'::text[]) WITH ORDINALITY AS s (dir, m),
 	unnest('{64kB,64MB}'::text[]) mem, set_config('work_mem', mem, false),
 	check_keys('bare', col, col || ' ' || dir) c
 WHERE c.result <> 'same' OR c.nodes <> 'GpuSort';
--- several columns: in another order than the keys, the same column twice, constants
+-- several columns: returned in an order other than the keys', twice, with constants
 SELECT cols, keys, mem, c.*
 FROM (VALUES ('i2, i4', 'i2, i4'), ('i4, i2', 'i2 DESC, i4 NULLS FIRST'), ('b, c, i2', 'c, b DESC, i2'),
 	('i8, o', 'o, i8'),
@@ -61,7 +61,7 @@ SELECT c.* FROM check_keys('bare', 'i4', 'i4') c;
 SET enable_hashjoin = off;
 SET enable_hashagg = off;
 SET enable_material = off;
--- what reads them: backwards, again, from a mark, bounded, unique, grouped
+-- nodes above that read backwards, rescan, restore a mark, limit, or group
 SELECT q, c.*
 FROM unnest(ARRAY[
 	'SELECT i4 FROM bare ORDER BY i4 LIMIT 20',
@@ -81,7 +81,7 @@ FROM unnest(ARRAY[
 		WITH ORDINALITY AS u (q, n),
 	check_sort(q) c
 ORDER BY n;
--- from PostgreSQL 18 on each side of it has a sort
+-- from PostgreSQL 18 on the planner puts a Sort on each side of it
 SELECT c.result, c.nodes ~ '^GpuSort(, GpuSort)?$' AS ours
 FROM check_sort('SELECT c FROM bare INTERSECT SELECT (i2 % 100)::int::"char" FROM bare ORDER BY 1') c;
 BEGIN;

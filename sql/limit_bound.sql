@@ -1,4 +1,4 @@
--- What a LIMIT may be that reaches a GpuSort: it is evaluated once more by each.
+-- Which LIMIT expressions bound a GpuSort: the sort evaluates the expression once more.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -9,7 +9,7 @@ CREATE TABLE bound1 AS SELECT i AS id, mix(i) % 10 AS k FROM generate_series(1, 
 CREATE TABLE bound2 AS SELECT i + 5000 AS id, mix(i) % 10 AS k FROM generate_series(1, 5000) i;
 ANALYZE bound1, bound2;
 
--- it changes while the cursor is open: stock has evaluated it
+-- the setting changes while the cursor is open: PostgreSQL has already evaluated the LIMIT
 BEGIN;
 SET LOCAL my.n = '100';
 DECLARE c CURSOR FOR SELECT id FROM ((SELECT id FROM bound1 WHERE id <= 50 ORDER BY k)
@@ -21,14 +21,14 @@ SET LOCAL my.n = '1';
 MOVE ALL FROM c;
 \echo :ROW_COUNT
 COMMIT;
--- and within one statement
+-- the setting changes within one statement
 SET my.n = '100';
 SELECT count(*), min(changed) FROM (
 	SELECT id, set_config('my.n', '1', false) AS changed
 	FROM ((SELECT id FROM bound1 WHERE id <= 50 ORDER BY k) UNION ALL (SELECT id FROM bound2 ORDER BY k)) u
 	LIMIT current_setting('my.n')::int) s;
 
--- a function that says something says it once
+-- a function with a side effect is called once
 CREATE FUNCTION bound_says(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
 $$ BEGIN RAISE NOTICE 'bound %', n; RETURN n; END $$;
 SET plan_cache_mode = force_generic_plan;
@@ -39,7 +39,7 @@ CREATE DOMAIN bound_domain AS int CHECK (bound_says(VALUE) > 0);
 PREPARE domain_says (int) AS SELECT count(*) FROM (SELECT id FROM bound1 ORDER BY k LIMIT $1::bound_domain) s;
 EXECUTE domain_says (5);
 
--- which bounds are taken
+-- which expressions are used as a bound
 CREATE FUNCTION bound_taken(expr text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	nodes text;

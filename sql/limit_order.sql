@@ -1,4 +1,4 @@
--- Bounds of sorts whose keys need a comparator: the wanted rows are kept in their order.
+-- Bounded sorts whose keys need a comparator: the wanted rows are kept in order.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -8,7 +8,7 @@ CREATE TABLE ord AS SELECT i::int AS seq, (mix(i) % 1000)::int AS r, CASE WHEN i
 	repeat('x', (mix(i * 7) % 90)::int) AS p FROM generate_series(1, 5000) i;
 ANALYZE ord;
 
--- what the rows are ordered by, of a number v that goes up, down, up and down, nowhere, ...
+-- sort keys made of a number v that ascends, descends, alternates, or stays equal
 CREATE TABLE ord_key (k int, make text);
 INSERT INTO ord_key VALUES
 	(1, '(''customer number '' || lpad((%s)::text, 9, ''0'')) COLLATE "C"'),
@@ -27,7 +27,7 @@ INSERT INTO ord_value VALUES (1, 'seq'), (2, '10000 - seq'), (3, 'r'), (4, 'seq 
 	(6, 'abs(seq - 2500)'), (7, '3000 - abs(seq - 2500)'), (8, 'seq / 300 * 1000 + 300 - seq % 300'),
 	(9, 'CASE WHEN seq % 2 = 0 THEN 10000 - seq ELSE seq END'), (10, 'seq # 255');
 
--- stock's first rows with the input's order behind the keys, and ours without
+-- compares the first rows of the stock Sort, by keys and input position, with GpuSort's, by keys
 CREATE FUNCTION first_rows(keys text, n int, mem text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	ours record;
@@ -44,7 +44,7 @@ FROM (SELECT k, n, first_rows(format(make, number) || way, n, mem) AS result
 	WHERE (k + v + n + length(way)) % 6 = 0 OR n = 10) s
 GROUP BY k, result ORDER BY k, result;
 
--- again and again with other bounds, and by many participants
+-- many rescans with other bounds, and many participants
 SELECT o.seq, s.a FROM (SELECT seq FROM ord WHERE seq % 1000 = 3) o,
 	LATERAL (SELECT array_agg(seq) AS a FROM (SELECT i.seq FROM ord i WHERE i.seq >= o.seq
 		ORDER BY jsonb_build_object('a', -i.seq) LIMIT o.seq / 1000 + 1) x) s ORDER BY 1;
@@ -57,7 +57,7 @@ FROM unnest(ARRAY['jsonb_build_object(''a'', r)', 'few DESC, ROW(-seq)', '(''k''
 	unnest('{1,20,1200}'::int[]) n;
 SET max_parallel_workers_per_gather = 0;
 
--- how often a comparator is asked: about once a row where each goes before all, or behind all that are wanted
+-- number of comparisons: about one a row if each row comes before all wanted rows, or after them
 CREATE SEQUENCE asked;
 CREATE FUNCTION ask_cmp(a int, b int) RETURNS int STRICT LANGUAGE plpgsql AS
 	$$ BEGIN PERFORM nextval('asked'); RETURN btint4cmp(a, b); END $$;
@@ -77,11 +77,11 @@ BEGIN
 END $$;
 SELECT keys, n, comparisons(keys, n) < 5050 AS one_each
 FROM unnest('{seq USING ??>,seq USING <??}'::text[]) keys, unnest('{1,10,300,3000}'::int[]) n ORDER BY keys, n;
--- in no order: one for each, and a bisection for those that are wanted when they come
+-- random input: one comparison a row, and a binary search for each row that is wanted when it arrives
 SELECT n, comparisons('r USING <??', n) < 5000 + n * (1 + ln(5000.0 / n)) * (2 + log(2, n)) AS few_enough
 FROM unnest('{1,10,300,3000}'::int[]) n;
 
--- fixed-width keys: of a page that has many rows few are taken, in whatever order they come
+-- fixed-width keys: of a page with many rows few are wanted, for any input order
 CREATE TABLE ord_n AS SELECT seq::int8 AS at, NULLIF(r, 7) AS r, seq % 7 AS few FROM ord;
 ANALYZE ord_n;
 SELECT substring(sort_route('SELECT * FROM ord_n ORDER BY at DESC, few LIMIT 10')
@@ -93,7 +93,7 @@ FROM unnest('{at DESC,at,few DESC\, at DESC,few\, r DESC\, at,
 	few\, at DESC}'::text[]) keys, unnest('{1,2,3,10,40,70,90,120,1000}'::int[]) n GROUP BY keys ORDER BY keys;
 DROP TABLE ord_n;
 
--- the wanted rows are NULLs for a while, which have no normalized key
+-- for some time all wanted rows are NULLs, which have no normalized key
 CREATE TABLE ord_nulls AS SELECT seq, CASE WHEN seq > 200 THEN 5000 - seq END AS k, 'text ' || r AS t,
 	CASE WHEN seq > 200 THEN 'text ' || 5000 - seq END AS tk FROM ord;
 SELECT keys, bool_and((check_sort(format('SELECT * FROM ord_nulls ORDER BY %s LIMIT %s', keys, n))).result = 'same')

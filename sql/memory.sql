@@ -1,4 +1,4 @@
--- Memory: what a sort takes, when it writes runs, and what a LIMIT spares.
+-- Memory of a sort, when it writes runs, and what a LIMIT saves.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -11,7 +11,7 @@ FROM generate_series(1, 40000) i;
 CREATE TABLE mem_fixed AS SELECT seq, k, few FROM mem;
 ANALYZE mem, mem_fixed;
 
--- What a query's only GpuSort took, as EXPLAIN says it.
+-- Memory and disk of the query's only GpuSort, from EXPLAIN.
 CREATE FUNCTION sort_space(query text, OUT method text, OUT peak int, OUT disk int, OUT pages bool, OUT runs int,
 	OUT ties int)
 LANGUAGE plpgsql AS $$
@@ -41,8 +41,8 @@ BEGIN
 	RETURN s;
 END $$;
 
--- In every mode, with rows that fit, just fit, and do not: never more than work_mem and a bit (a page's rows, the
--- buffer of a file), and not much less before anything is written.
+-- Every mode, with rows that fit work_mem, nearly fit, and do not fit.  The peak is at most work_mem plus a page's rows
+-- and a file buffer.  Before the first run is written, most of work_mem is used.
 CREATE TABLE modes (name text, query text);
 INSERT INTO modes VALUES
 	('pages', 'SELECT * FROM mem_fixed ORDER BY k'),
@@ -67,7 +67,7 @@ SELECT name, bool_and(s.peak BETWEEN 1 AND kb + 64) AS within,
 FROM modes, unnest('{512,800,1024,1400,1800,2048,2500,3000,3300,4096,6000}'::int[]) kb,
 	sort_space(query, 'work_mem', kb || 'kB') s (method text, peak int, disk int, pages bool, runs int, ties int)
 GROUP BY name ORDER BY name;
--- a result that is read again
+-- a result that is read twice
 SET enable_hashjoin = off;
 SET enable_nestloop = off;
 SET enable_material = off;
@@ -80,7 +80,7 @@ RESET enable_hashjoin;
 RESET enable_nestloop;
 RESET enable_material;
 
--- a LIMIT whose rows fit work_mem writes no file, in any order of the input
+-- a LIMIT whose rows fit work_mem writes no file, for any input order
 SET work_mem = '1MB';
 SET temp_file_limit = 0;
 SELECT s.method ~ '^top-N' AS top, s.disk, s.peak <= 1024 + 64 AS within
@@ -94,7 +94,7 @@ RESET temp_file_limit;
 SELECT n, q, c.rows, c.result
 FROM unnest('{1,1000,9000}'::int[]) n, unnest('{k,-k,seq,-seq,few\, seq}'::text[]) q,
 	check_sort(format('SELECT * FROM mem_fixed ORDER BY %s LIMIT %s', q, n)) c ORDER BY 1, 2;
--- rows of all lengths, also longer than a chunk of the arena, move together
+-- rows of all lengths, also longer than an arena chunk, move together
 SET work_mem = '64MB';
 CREATE FUNCTION lengths(keys text, bound int, every int, longest int) RETURNS TABLE (top boolean, disk int, result text)
 	LANGUAGE plpgsql AS $$
@@ -111,7 +111,7 @@ SELECT keys, bound, l.* FROM unnest('{k\, seq,-seq}'::text[]) keys, unnest('{10,
 	lengths(keys, bound, 97, 20000) l ORDER BY 1, 2;
 SELECT keys, l.top, l.result FROM unnest('{k\, seq,-seq}'::text[]) keys, lengths(keys, 300, 2990, 17000000) l
 	ORDER BY 1;
--- rows that nearly fill it, and those that do not fit: only then runs
+-- rows that nearly fill work_mem write no run; only rows that do not fit write runs
 SET work_mem = '1MB';
 CREATE FUNCTION nearly(expr text, bound int) RETURNS text LANGUAGE sql AS $$
 	SELECT format('SELECT * FROM (SELECT i AS seq, %s AS k, repeat(''n'', 975) AS p
@@ -121,7 +121,7 @@ FROM unnest('{800,900,960,1000,5000}'::int[]) bound, sort_space(nearly('-i', bou
 SELECT bound, (check_sort(nearly(k, bound))).result FROM unnest('{800,960,975,980,985,990,1100}'::int[]) bound,
 	unnest('{mix(i),-i,i}'::text[]) k;
 
--- keys of more bits than the key buffer holds: rows behind the threshold are not stored
+-- keys wider than the key buffer's words: rows behind the threshold are not stored
 SELECT s.ties < 4000 AS few, s.method ~ '^top-N' AS top
 FROM sort_space('SELECT * FROM (SELECT 1::int8 AS a, 2::int8 AS b, 3::int8 AS c, k, seq FROM mem OFFSET 0) s
 	ORDER BY a, b, c, k LIMIT 10') s;
@@ -132,7 +132,7 @@ FROM unnest('{a\, b\, c\, k,a\, b\, c\, k DESC\, seq,few\, b\, c\, k\, seq,few D
 	check_sort(format('SELECT * FROM (SELECT 1::int8 AS a, 2::int8 AS b, 3::int8 AS c, few::int8, k, seq, p
 		FROM mem OFFSET 0) s ORDER BY %s LIMIT %s', o, n)) c
 ORDER BY o, n;
--- those that came first of equal ones
+-- of rows with equal keys the first ones of the input are returned
 SELECT compare_rows(
 	(rows_of(format('SELECT * FROM (SELECT 1::int8 AS a, 2::int8 AS b, 3::int8 AS c, few::int8 AS d, seq
 		FROM mem OFFSET 0) s ORDER BY a, b, c, d, seq LIMIT %s', n), false)).r,

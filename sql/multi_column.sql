@@ -27,7 +27,7 @@ FROM unnest(ARRAY[
 	'a2, a4', 'a2 DESC, a4', 'a4, a2 DESC', 'a4 DESC NULLS LAST, a2',
 	'a8, a4', 'a8 DESC, a4 DESC', 'a4, a8', 'f8, a4', 'f8 DESC, f4', 'b, a8', 'b DESC, f4, a2',
 	'tz DESC, s8', 'd, tz, b', 'd DESC, b, a2 DESC, a4 NULLS FIRST',
-	-- 128 bits and past them
+	-- 128 bits and more
 	'a8, s8', 'a8 DESC, f8 DESC', 'f8, tz, a2', 'a8, s8, f8', 'a8, f8 DESC, tz, s8 DESC',
 	'a2, a4, a8, f8, f4, b, tz, d, s8',
 	's8 DESC, d DESC, tz, b DESC, f4 DESC, f8 NULLS FIRST, a8 DESC NULLS LAST, a4, a2 DESC'])
@@ -40,7 +40,7 @@ SELECT * FROM check_sort('SELECT 1 AS one, seq FROM multi ORDER BY b = b, seq DE
 SELECT * FROM check_sort('SELECT a4, seq FROM multi ORDER BY a4, a4 DESC, seq');
 SELECT * FROM check_sort('SELECT seq FROM multi ORDER BY (seq % 10) DESC, seq / 10');
 
--- the prefix is equal in every row: only columns past 128 bits decide
+-- all rows have equal prefixes: only columns past 128 bits decide
 SELECT * FROM check_sort($$SELECT 7::int8 AS x, 8::int8 AS y, seq % 3 AS z, seq FROM multi
 	ORDER BY (CASE WHEN b THEN 7 ELSE 7 END)::int8, (seq * 0)::int8, seq % 3, seq DESC$$);
 

@@ -1,4 +1,4 @@
--- Many sorts at a time in one session: none sees another's memory or files.
+-- Several sorts of one session at the same time: each has its own memory and files.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -8,7 +8,7 @@ CREATE TABLE nest AS SELECT i AS id, mix(i) AS k, (mix(i * 3) % 100)::int AS h, 
 FROM generate_series(1, 20000) i;
 ANALYZE nest;
 
--- cursors opened, read in turns, closed and opened again, in every order
+-- cursors that are opened, read alternately, closed and opened again, in every order
 CREATE FUNCTION in_turns(cursors int, mem text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	c refcursor;
@@ -22,7 +22,7 @@ BEGIN
 		j := (mix(step) % cursors)::int + 1;
 		c := 'turns_' || j;
 		IF n[j] IS NULL THEN
-			-- the remainder tells the cursors apart
+			-- the remainder distinguishes the cursors
 			OPEN c SCROLL FOR EXECUTE format('SELECT k, id FROM nest WHERE id %% %s = %s ORDER BY k, id', cursors,
 				j - 1);
 			n[j] := 0;
@@ -42,7 +42,7 @@ BEGIN
 			END LOOP;
 		END IF;
 	END LOOP;
-	-- read the rest: nothing may be lost
+	-- read the remaining rows: none may be missing
 	FOR i IN 1..cursors LOOP
 		CONTINUE WHEN n[i] IS NULL;
 		c := 'turns_' || i;
@@ -65,7 +65,7 @@ END $$;
 SELECT n, mem, in_turns(n, mem) FROM unnest('{1,2,7,40}'::int[]) n, unnest('{64kB,1MB,64MB}'::text[]) mem
 	ORDER BY n, mem COLLATE "C";
 
--- sorts in functions that the rows and the keys of a sort call
+-- sorts in functions that are called by the rows and the keys of a sort
 CREATE FUNCTION sorting(bucket int) RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE
 	x record;
@@ -84,7 +84,7 @@ END $$;
 SELECT * FROM check_sort('SELECT id, sorting(h) AS s FROM nest WHERE id <= 150 ORDER BY s, id');
 SELECT * FROM check_sort('SELECT id, h FROM nest WHERE id <= 150 ORDER BY sorting(h) DESC, sorting((h + 1) % 100), id');
 SELECT * FROM check_sort('SELECT sorting(h) AS s FROM (SELECT h, id FROM nest WHERE id <= 150 ORDER BY id DESC) x');
--- a sort over sorts over sorts
+-- sorts above sorts
 SELECT * FROM check_sort('SELECT id FROM (SELECT id, h, row_number() OVER (ORDER BY k DESC) AS r
 	FROM (SELECT *, rank() OVER (PARTITION BY h ORDER BY k) AS q FROM nest) a WHERE q < 20) b ORDER BY r % 10, h, id');
 SET work_mem = '64kB';
@@ -93,7 +93,7 @@ SELECT * FROM check_sort('SELECT id FROM (SELECT id, h, row_number() OVER (ORDER
 SELECT * FROM check_sort('SELECT id, sorting(h) AS s FROM nest WHERE id <= 150 ORDER BY s, id');
 RESET work_mem;
 
--- a statement prepared, its table changed under it
+-- a prepared statement whose table changes
 SET plan_cache_mode = force_generic_plan;
 CREATE TABLE changing (k int, v text);
 INSERT INTO changing VALUES (3, 'c'), (1, 'a'), (20, 'b');

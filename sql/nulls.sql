@@ -1,4 +1,4 @@
--- NULL order, in every position, at every rate.
+-- Order of NULLs: first and last, in every column, from no NULL to all.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -20,7 +20,7 @@ FROM unnest('{half,most,few,every,none}'::text[]) WITH ORDINALITY AS k (col, n),
 	check_sort(format('SELECT %1$s, seq FROM nulls ORDER BY %1$s %2$s, seq', col, dir)) c
 ORDER BY n, m;
 
--- two columns, each in its own order
+-- two columns with different orders
 SELECT d1, d2, c.*
 FROM unnest('{ASC NULLS LAST,ASC NULLS FIRST,DESC NULLS LAST,DESC NULLS FIRST}'::text[]) WITH ORDINALITY AS a (d1, n),
 	unnest('{ASC NULLS LAST,ASC NULLS FIRST,DESC NULLS LAST,DESC NULLS FIRST}'::text[]) WITH ORDINALITY AS b (d2, m),
@@ -37,7 +37,7 @@ SELECT * FROM check_sort($$SELECT x
 	FROM (VALUES (NULL), ('-9223372036854775808'::int8), (9223372036854775807), (0), (NULL)) v(x)
 	ORDER BY x DESC NULLS LAST$$);
 SELECT x FROM (VALUES (3), (NULL), (1), (2)) v(x) ORDER BY x DESC;
--- a range of nearly 64 bits: with its NULLs it takes all of them, or one more
+-- a range of nearly 64 bits: with NULLs it needs 64 bits, or 65
 CREATE TABLE full_range AS
 SELECT i::int AS seq,
 	CASE WHEN i % 50 <> 7 THEN (mix(i) - 2147483646) * 4294967000 + mix(i * 3) END AS nearly,
@@ -51,7 +51,7 @@ FROM unnest('{nearly,whole,f}'::text[]) col,
 	unnest('{ASC NULLS LAST,ASC NULLS FIRST,DESC NULLS LAST,DESC NULLS FIRST}'::text[]) WITH ORDINALITY AS d (dir, m),
 	check_stable('full_range', col || ' ' || dir) c
 ORDER BY col, m;
--- declared not null: outer joins make NULLs of it all the same
+-- columns declared NOT NULL have NULLs above an outer join
 CREATE TABLE strict (k int NOT NULL, v int NOT NULL);
 INSERT INTO strict SELECT i, i % 7 FROM generate_series(1, 100) i;
 SELECT * FROM check_sort('SELECT n.seq, s.v FROM nulls n LEFT JOIN strict s ON s.k = n.seq ORDER BY s.v, n.seq');

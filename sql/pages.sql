@@ -1,11 +1,11 @@
--- Rows that are taken from a scan's pages instead of from the scan one by one.
+-- Rows that a sort reads from a scan's pages, without going through the scan node.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
 SET max_parallel_workers_per_gather = 0;
 SET work_mem = '64MB';
 
--- Rows of the child, by the page or not, and what the statistics count.
+-- The rows of the child, the number of rows read from pages, and the table's statistics.
 CREATE FUNCTION page_rows(query text, OUT child text, OUT scanned bigint, OUT by_page bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -19,8 +19,8 @@ BEGIN
 	scanned := (plan ->> 'Actual Rows')::numeric;
 END $$;
 
--- Fixed places; places behind a text; NULLs before, in and behind the key; columns that
--- are gone and columns that came later; rows that are dead.
+-- Keys at fixed offsets and behind a text; NULLs before, in and behind the key; dropped columns, columns added later;
+-- dead rows.
 CREATE TABLE paged AS
 SELECT i AS seq, (mix(i) % 1000)::int4 AS k, NULLIF(mix(i) % 7, 0)::int2 AS few,
 	(mix(i * 3) % 100000 - 50000) / 7.0::float8 AS f,
@@ -34,7 +34,7 @@ CREATE TABLE holed AS SELECT seq, few, k, late FROM paged;
 ALTER TABLE holed DROP COLUMN few;
 INSERT INTO holed SELECT seq + 100000, k, late FROM paged;
 ANALYZE holed;
--- only fixed widths, of which some columns are taken
+-- fixed-width columns only, some of which are returned
 CREATE TABLE shaped AS SELECT seq, k::int2 AS small, f, chr(65 + k % 26)::"char" AS c, late, some_uuid, few
 FROM paged, LATERAL (SELECT md5(seq::text)::uuid) u (some_uuid);
 ANALYZE shaped;
@@ -62,7 +62,7 @@ FROM unnest(ARRAY[
 	'SELECT few, c, seq FROM shaped ORDER BY c, seq']) q,
 	check_sort(q) c, page_rows(q) p;
 
--- all of it again past work_mem
+-- all of these past work_mem
 SET work_mem = '64kB';
 SELECT q, c.nodes, c.rows, c.result, p.scanned - p.by_page < 500 AS by_page
 FROM unnest(ARRAY[
@@ -73,11 +73,11 @@ FROM unnest(ARRAY[
 	check_sort(q) c, page_rows(q) p;
 SET work_mem = '64MB';
 
--- equal rows in the order of the scan
+-- rows with equal keys keep the order of the scan
 CREATE TABLE scanned AS SELECT row_number() OVER () AS seq, k, few, late FROM paged;
 SELECT c.* FROM unnest('{k,few DESC,late}'::text[]) keys, check_stable('scanned', keys) c;
 
--- conditions, and what they let pass
+-- filters
 CREATE TEMP TABLE temporary AS SELECT seq, k, t FROM paged;
 ANALYZE temporary;
 SELECT q, c.nodes, c.rows, c.result, p.scanned = c.rows AND p.scanned - p.by_page < 300 AS by_page
@@ -96,7 +96,7 @@ SELECT on_off, removed FROM unnest('{on,off}'::text[]) on_off, set_config('gpuso
 SET gpusort.enable = on;
 SELECT * FROM paged WHERE 1 / (seq - 9000) >= 0 ORDER BY k;
 
--- partitions: in other orders of columns, with other columns gone, small ones, an empty one
+-- partitions with other column orders, other dropped columns, few rows, no rows
 CREATE TABLE parts (seq int4, k int4, t text, late int8) PARTITION BY RANGE (seq);
 CREATE TABLE part1 PARTITION OF parts FOR VALUES FROM (0) TO (9000);
 CREATE TABLE part2 (late int8, t text, old int2, k int4, seq int4);
@@ -122,7 +122,7 @@ FROM (SELECT array_agg(line ORDER BY n) AS lines
 	WHERE line ~ 'Append|Scan on|Removed' GROUP BY on_off) p;
 SET gpusort.enable = on;
 
--- rows that are computed, each with its condition before the next, as volatile functions see
+-- computed columns: a volatile function in the filter is evaluated for a row before the next row is read
 CREATE FUNCTION tick() RETURNS int LANGUAGE plpgsql COST 1000 AS $$
 BEGIN
 	PERFORM set_config('pages.tick', (current_setting('pages.tick')::int + 1)::text, false);
@@ -153,7 +153,7 @@ SET gpusort.enable = on;
 SELECT not_at(seq, 9000, 'column'), k FROM paged WHERE not_at(seq, 9010, 'condition') > 0 ORDER BY 1;
 SELECT not_at(seq, 9010, 'column'), k FROM paged WHERE not_at(seq, 9000, 'condition') > 0 ORDER BY 1;
 
--- not by the page: other plans than scans
+-- children that are not read by page
 SET gpusort.plan_grouping = off;
 SELECT q, c.nodes, c.result, p.child, p.by_page
 FROM unnest(ARRAY[
@@ -164,7 +164,7 @@ FROM unnest(ARRAY[
 	'SELECT * FROM (SELECT * FROM paged LIMIT 64) p ORDER BY k, seq']) q,
 	check_sort(q) c, page_rows(q) p;
 RESET gpusort.plan_grouping;
--- the table's statistics count every row, as do a rescan's
+-- the table's statistics count every row, also in a rescan
 BEGIN;
 SELECT pg_stat_get_xact_tuples_returned('paged'::regclass) AS before \gset
 SELECT count(*) AS total FROM (SELECT * FROM paged ORDER BY k OFFSET 0) p \gset
@@ -179,7 +179,7 @@ SELECT c.* FROM check_sort('SELECT o, p.* FROM generate_series(1, 3) o,
 	LATERAL (SELECT seq, k * o AS k FROM paged ORDER BY 2, seq LIMIT 10000 + o) p ORDER BY o, k, seq') c;
 RESET enable_material;
 
--- an empty table, a page whose rows are all dead
+-- an empty table; a page of dead rows
 CREATE TABLE hollow (LIKE paged);
 SELECT c.* FROM check_sort('SELECT * FROM hollow ORDER BY k') c;
 INSERT INTO hollow SELECT * FROM paged LIMIT 2000;
@@ -187,7 +187,7 @@ DELETE FROM hollow WHERE ctid < '(5,1)' OR ctid BETWEEN '(8,1)' AND '(9,1000)';
 SELECT c.result, p.child, p.scanned - p.by_page < 300 AS by_page
 FROM (VALUES ('SELECT * FROM hollow ORDER BY k, seq')) v (q), check_sort(q) c, page_rows(q) p;
 
--- rows longer than a chunk of words, stored out of line
+-- values that are stored out of line
 CREATE TABLE wide AS SELECT seq, k, repeat(md5(seq::text), 1 + k % 80) AS t FROM paged WHERE seq < 3000;
 SELECT c.result, p.scanned - p.by_page < 300 AS by_page
 FROM (VALUES ('SELECT * FROM wide ORDER BY k, seq'), ('SELECT t, k FROM wide ORDER BY k, seq')) v (q),

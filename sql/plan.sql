@@ -1,5 +1,5 @@
--- Which sorts of a plan become GpuSort, and why the others do not.  What versions
--- of the server plan or print differently is in plan_versions.
+-- Which Sort nodes of a plan become GpuSort, and why the others do not.  plan_versions has plans that differ between
+-- versions of the server.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -39,19 +39,19 @@ CREATE TABLE plan_p2 PARTITION OF plan_p FOR VALUES FROM (50) TO (100);
 INSERT INTO plan_p SELECT a, b FROM plan_t;
 ANALYZE plan_p;
 EXPLAIN (COSTS OFF) SELECT * FROM plan_p ORDER BY b;
--- FOR UPDATE: locks above the sort
+-- FOR UPDATE: rows are locked above the sort
 EXPLAIN (COSTS OFF) SELECT * FROM plan_t ORDER BY a FOR UPDATE;
 -- a cursor and a prepared statement
 EXPLAIN (COSTS OFF) DECLARE plan_c SCROLL CURSOR FOR SELECT * FROM plan_t ORDER BY a;
 PREPARE plan_p1 (int) AS SELECT * FROM plan_t WHERE a > $1 ORDER BY b;
 EXPLAIN (COSTS OFF) EXECUTE plan_p1 (5);
 DEALLOCATE plan_p1;
--- a query of a function
+-- a query in a function
 CREATE FUNCTION plan_f() RETURNS SETOF int LANGUAGE plpgsql AS
 $$ BEGIN RETURN QUERY SELECT a FROM plan_t ORDER BY a; END $$;
 SELECT array_agg(f) = (SELECT array_agg(a ORDER BY a) FROM plan_t) AS same FROM plan_f() f;
 
--- Incremental Sort stays, and so does a sort that an index saves
+-- Incremental Sort stays, and an index saves a sort
 CREATE INDEX plan_i ON plan_t (a);
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
@@ -61,7 +61,7 @@ RESET enable_seqscan;
 RESET enable_bitmapscan;
 DROP INDEX plan_i;
 
--- An operator class that is not the type's default.
+-- an operator class that is not the default of its type
 CREATE FUNCTION backwards_cmp(int, int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT btint4cmp($2, $1) $$;
 CREATE FUNCTION backwards_lt(int, int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT $1 > $2 $$;
 CREATE FUNCTION backwards_gt(int, int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT $1 < $2 $$;
@@ -72,7 +72,7 @@ CREATE OPERATOR CLASS backwards_ops FOR TYPE int USING btree AS
 SELECT * FROM check_sort('SELECT a FROM plan_t ORDER BY a USING <<<');
 SELECT * FROM check_sort('SELECT a FROM plan_t ORDER BY a USING >>>');
 
--- What stays with the stock Sort says why.
+-- Sort nodes that stay; a debug message tells why
 \set VERBOSITY terse
 CREATE FUNCTION refusals(query text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -80,29 +80,29 @@ BEGIN
 	EXECUTE 'EXPLAIN ' || query;
 	SET LOCAL client_min_messages = notice;
 END $$;
--- too few rows are expected
+-- fewer rows expected than gpusort.min_rows
 SET gpusort.min_rows = 1000000;
 SELECT refusals('SELECT * FROM plan_t ORDER BY a');
 SELECT sort_nodes('SELECT * FROM plan_t ORDER BY a');
 SET gpusort.min_rows = 0;
--- an operator class without a function to compare with can be planned, not run
+-- an operator class without a comparison function can be planned, but not run
 CREATE OPERATOR <|< (LEFTARG = int, RIGHTARG = int, FUNCTION = backwards_lt);
 CREATE OPERATOR >|> (LEFTARG = int, RIGHTARG = int, FUNCTION = backwards_gt);
 CREATE OPERATOR CLASS bare_ops FOR TYPE int USING btree AS OPERATOR 1 <|<, OPERATOR 3 =, OPERATOR 5 >|>;
 SELECT refusals('SELECT * FROM plan_t ORDER BY a USING <|<');
 SELECT sort_nodes('SELECT * FROM plan_t ORDER BY a USING <|<');
--- turned off: no word
+-- gpusort.enable = off: no message
 SET gpusort.enable = off;
 SELECT refusals('SELECT * FROM plan_t ORDER BY a');
 SELECT sort_nodes('SELECT * FROM plan_t ORDER BY a');
 RESET gpusort.enable;
 
--- grouping sets sort inside the aggregate; the Sort below is ours
+-- grouping sets sort within the aggregate; the Sort below becomes GpuSort
 SELECT * FROM check_sort('SELECT a, b, count(*) FROM plan_t GROUP BY GROUPING SETS ((a, b), (a), (b), ())
 	ORDER BY 1, 2, 3');
 EXPLAIN (COSTS OFF) SELECT a, b, count(*) FROM plan_t GROUP BY ROLLUP (a, b);
 
--- in place of Gather Merge: the workers sort, and the node above merges
+-- instead of Gather Merge: the workers sort, and the node above Gather merges
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
@@ -110,7 +110,7 @@ SET cpu_tuple_cost = 1;
 SET min_parallel_table_scan_size = 0;
 EXPLAIN (COSTS OFF) SELECT * FROM plan_t ORDER BY a;
 SELECT * FROM check_sort('SELECT a, b FROM plan_t ORDER BY a, b');
--- and of a Sort above Gather
+-- instead of a Sort above Gather
 SET enable_gathermerge = off;
 EXPLAIN (COSTS OFF) SELECT * FROM plan_t ORDER BY a;
 SELECT * FROM check_sort('SELECT a FROM plan_t ORDER BY a');

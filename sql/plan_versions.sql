@@ -1,5 +1,4 @@
--- Sorts in plans that versions of the server make or print differently: one
--- expected file for each of 15 and 16, 17, 18, 19.
+-- Sort nodes in plans that differ between versions of the server: one expected file for each of 15 and 16, 17, 18, 19.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -11,17 +10,17 @@ CREATE TABLE plan_v (a int, b int8);
 INSERT INTO plan_v SELECT (mix(i) % 100)::int, mix(i * 3) % 50 FROM generate_series(1, 1000) i;
 ANALYZE plan_v;
 
--- WindowAgg: 18 prints its window
+-- WindowAgg: from 18 on EXPLAIN prints the window
 EXPLAIN (COSTS OFF) SELECT sum(a) OVER (PARTITION BY b) FROM plan_v;
 -- set operations: UNION sorts each side from 17 on, INTERSECT and EXCEPT from 18 on
 EXPLAIN (COSTS OFF) SELECT a FROM plan_v INTERSECT SELECT b::int FROM plan_v;
 EXPLAIN (COSTS OFF) SELECT a FROM plan_v UNION SELECT b::int FROM plan_v;
--- subplans, uncorrelated and correlated, are called by other names in 17 and 19
+-- subplans, uncorrelated and correlated: 17 and 19 name them differently
 EXPLAIN (COSTS OFF) SELECT ARRAY(SELECT a FROM plan_v ORDER BY a);
 EXPLAIN (COSTS OFF) SELECT (SELECT array_agg(s.b) FROM (SELECT y.b FROM plan_v y WHERE y.a = x.a ORDER BY y.b) s)
 	FROM plan_v x;
 
--- results; 18 sorts grouping sets once more
+-- results; 18 has another sort of grouping sets
 SELECT q, c.*
 FROM unnest(ARRAY[
 	'SELECT a FROM plan_v INTERSECT SELECT b::int FROM plan_v ORDER BY 1',
@@ -31,7 +30,7 @@ FROM unnest(ARRAY[
 		WITH ORDINALITY AS u (q, n), check_sort(q) c
 ORDER BY n;
 
--- what is disabled is called so from 18 on, of ours as of the stock server's plans
+-- from 18 on EXPLAIN marks disabled nodes, GpuSort like Sort
 CREATE FUNCTION disabled(query text, enable boolean, OUT lines int) LANGUAGE plpgsql AS $$
 DECLARE
 	line text;

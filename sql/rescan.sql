@@ -1,4 +1,4 @@
--- Rescans: with and without changed parameters, and what must not sort again.
+-- Rescans with and without changed parameters; a rescan that need not sort again.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -10,7 +10,7 @@ CREATE TABLE outer_t AS SELECT i AS id, (mix(i) % 10)::int AS k FROM generate_se
 CREATE TABLE inner_t AS SELECT i AS id, (mix(i * 3) % 10)::int AS k, mix(i * 7) AS v FROM generate_series(1, 1000) i;
 ANALYZE outer_t, inner_t;
 
--- LATERAL: another set of rows each time, of any size, also none
+-- LATERAL: other rows each time, any number, also none
 SELECT * FROM check_sort($$SELECT o.id, s.v FROM outer_t o,
 	LATERAL (SELECT v FROM inner_t i WHERE i.k = o.k ORDER BY v OFFSET 1) s ORDER BY o.id, s.v$$);
 SELECT * FROM check_sort($$SELECT o.id, s.a FROM outer_t o,
@@ -29,18 +29,18 @@ SELECT * FROM check_sort($$SELECT id, ARRAY(SELECT v FROM inner_t i WHERE i.k = 
 	FROM outer_t o ORDER BY id$$);
 SELECT * FROM check_sort($$SELECT id, (SELECT v FROM inner_t i WHERE i.k = o.k ORDER BY v DESC OFFSET 2 LIMIT 1) AS v
 	FROM outer_t o ORDER BY id$$);
--- stops early, starts again
+-- a sort that is read in part, then started again
 SELECT * FROM check_sort($$SELECT id FROM outer_t o
 	WHERE EXISTS (SELECT 1 FROM (SELECT v FROM inner_t i WHERE i.k <= o.k ORDER BY v OFFSET 3) s WHERE v % 3 = 0)
 		ORDER BY id$$);
--- recursion
+-- a recursive query
 SELECT * FROM check_sort($$WITH RECURSIVE r (n, a) AS (
 	SELECT 1, ARRAY(SELECT v FROM inner_t WHERE k = 1 ORDER BY v)
 	UNION ALL
 	SELECT n + 1, ARRAY(SELECT v FROM inner_t WHERE k = r.n ORDER BY v) FROM r WHERE n < 10)
 	SELECT n, a FROM r ORDER BY n$$);
 
--- the same rows again: rewound, not sorted again (the input is read once)
+-- unchanged parameters: the result is rewound and not sorted again, so its input is read once
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 CREATE SEQUENCE scanned;

@@ -1,16 +1,12 @@
---
--- The router from SQL.  Predicted times differ between machines: what is tested
--- is what must hold everywhere.
---
+-- gpusort_route(): predicted times differ between machines, so only their relations are tested.
 
 SELECT algorithm, runs_on, key_bits, stable, needs <> '' AS has_needs, paper <> '' AS has_paper
   FROM gpusort_algorithms() ORDER BY 1;
 
--- without a GPU, as on most machines; t/gpu/routing.pl has one
+-- without a GPU (t/gpu/routing.pl has one)
 SET gpusort.device = off;
 
--- every algorithm is listed, exactly one is chosen, it comes first, and no
--- other is predicted to be faster
+-- every algorithm is listed; the chosen one comes first, and none is predicted to be faster
 SELECT rows, bits,
 	   count(*) = (SELECT count(*) FROM gpusort_algorithms()) AS complete,
 	   count(*) FILTER (WHERE chosen) AS chosen,
@@ -29,7 +25,7 @@ SELECT algorithm, bool_and(predicted_ms > before) AS longer
 		  FROM unnest(ARRAY[200, 3000, 50000, 1000000, 30000000]) rows, gpusort_route(rows, 64)) t
  WHERE predicted_ms IS NOT NULL GROUP BY 1 ORDER BY 1;
 
--- what the choice says
+-- the reason of the choice
 SELECT algorithm, reason FROM gpusort_route(20, 32) WHERE chosen;
 SELECT reason ~ ': 16-bit keys, 1000000 rows' AS narrowed FROM gpusort_route(1000000, 64, 65536) WHERE chosen;
 SELECT reason ~ 'presorted' AS sorted FROM gpusort_route(1000000, 32, NULL, 'sorted') WHERE chosen;
@@ -38,12 +34,12 @@ SELECT o, count(*) FILTER (WHERE chosen) AS chosen
 	   gpusort_route(100000, 64, NULL, o) GROUP BY 1 ORDER BY 1;
 SELECT count(*) FILTER (WHERE chosen) AS chosen FROM gpusort_route(0, 32);
 
--- a GPU's algorithms are listed, too, and what keeps them out
+-- GPU algorithms are listed with the reason why they cannot run
 SELECT count(*) AS gpu, bool_and(NOT chosen AND predicted_ms IS NULL AND scratch_bytes IS NULL) AS out,
 	   array_agg(DISTINCT reason) AS reasons
   FROM gpusort_route(100000000, 64) WHERE algorithm LIKE 'gpu%';
 
--- a wide range keeps counting out, and the reason says so
+-- a wide range excludes counting, and the reason says so
 SELECT predicted_ms IS NULL AS excluded, reason <> '' AS explained
   FROM gpusort_route(1000, 64, 1e15) WHERE algorithm = 'cpu_counting';
 
@@ -57,5 +53,5 @@ SELECT * FROM gpusort_route(1000, 32, NULL, 'chaotic');
 SELECT * FROM gpusort_route(1000, 32, NULL, NULL, 0);
 SELECT * FROM gpusort_route(NULL, 32);
 
--- calibration is the superuser's
+-- only superusers may calibrate
 SELECT has_function_privilege('public', 'gpusort_calibrate()', 'EXECUTE') AS public_may;

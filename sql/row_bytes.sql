@@ -1,5 +1,5 @@
--- Stored rows are, byte for byte, what the stock server would have made of the same values:
--- tables made from sorted queries are compared as they lie in their files.
+-- Stored rows are byte for byte those of the stock server: tables made from sorted queries are compared by the tuples
+-- in their files.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -7,9 +7,8 @@ SET max_parallel_workers_per_gather = 0;
 SET enable_indexscan = off;
 SET work_mem = '64MB';
 
--- A table's tuples but for what tells of transactions: count of columns, flags of NULLs and
--- kinds of varlenas, then all from t_hoff on; of rows with toasted values, which get new
--- ones with the table, only the length.
+-- The tuples of a table without transaction fields: number of columns, flags for NULLs and varlenas, and all bytes from
+-- t_hoff on.  A new table gets new toast pointers, so rows with toasted values are compared by their length only.
 CREATE FUNCTION raw_rows(tab regclass) RETURNS bytea[] LANGUAGE plpgsql AS $$
 DECLARE
 	file bytea := pg_read_binary_file(pg_relation_filepath(tab));
@@ -33,7 +32,7 @@ BEGIN
 	RETURN r;
 END $$;
 
--- A query's rows, how many of them came from pages, and how many differ.
+-- A query's rows: how many come from pages, and how many differ.
 CREATE FUNCTION check_bytes(query text, OUT nodes text, OUT "rows" bigint, OUT by_page boolean, OUT differ bigint,
 	OUT first text)
 LANGUAGE plpgsql AS $$
@@ -64,7 +63,7 @@ BEGIN
 	WHERE w IS DISTINCT FROM g OR wt IS DISTINCT FROM gt;
 END $$;
 
--- Every kind of column; short, long, compressed and toasted values, NULLs of every column.
+-- every kind of column; short, long, compressed and toasted values; NULLs in every column
 CREATE TYPE pair AS (x int2, y text);
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 CREATE TABLE kinds (id int4, b bool, s text, f float8, c "char", n numeric, u uuid, w name, r pair, a int4[], d date,
@@ -100,7 +99,7 @@ FROM generate_series(2001, 2600) i;
 INSERT INTO kinds (id) SELECT i FROM generate_series(3001, 3100) i;
 ANALYZE kinds;
 
--- 4-byte headers of small values: stored plain, then not plain any more
+-- small values with 4-byte headers: stored with STORAGE PLAIN, which is changed later
 CREATE TABLE plain_then (id int4, p text, k int4, q text);
 ALTER TABLE plain_then ALTER COLUMN p SET STORAGE PLAIN, ALTER COLUMN q SET STORAGE PLAIN;
 INSERT INTO plain_then SELECT i, repeat('p', i % 140), mix(i) % 50, 'q' || i FROM generate_series(1, 600) i;
@@ -108,7 +107,7 @@ ALTER TABLE plain_then ALTER COLUMN p SET STORAGE EXTENDED;
 INSERT INTO plain_then SELECT i, repeat('p', i % 140), mix(i) % 50, 'q' || i FROM generate_series(601, 900) i;
 ANALYZE plain_then;
 
--- columns that came later, with and without a value, and columns that are gone
+-- columns added later, with and without a default, and dropped columns
 CREATE TABLE late (gone text, id int4, gone2 int8, k int4, s text);
 INSERT INTO late SELECT 'gone', i, i, mix(i) % 100, 's' || i FROM generate_series(1, 400) i;
 ALTER TABLE late DROP COLUMN gone;
@@ -121,7 +120,7 @@ ALTER TABLE late DROP COLUMN gone2;
 INSERT INTO late SELECT i, mix(i) % 100, 's', i, NULL, 'l3', 'l4', NULL, NULL, 3, i FROM generate_series(801, 1200) i;
 ANALYZE late;
 
--- few rows to a page, and one
+-- few rows per page, and one row
 CREATE TABLE large (id int4, s1 text, k int4, s2 text);
 ALTER TABLE large ALTER COLUMN s1 SET STORAGE PLAIN, ALTER COLUMN s2 SET STORAGE PLAIN;
 INSERT INTO large SELECT i, repeat('1', (mix(i) % 4000)::int), mix(i) % 40, repeat('2', (mix(i * 3) % 4000)::int)
@@ -152,9 +151,9 @@ INSERT INTO checks VALUES
 	('SELECT s, k, id FROM late ORDER BY k, id'),
 	('SELECT s2, k, id, s1 FROM large ORDER BY k, id'),
 	('SELECT s1, id FROM large ORDER BY id'),
-	-- the same bytes by another name
+	-- the same bytes under another type or collation
 	('SELECT v::text AS vt, id, s COLLATE "C" AS sc, v FROM kinds ORDER BY s COLLATE "C", id'),
-	-- rows that are computed
+	-- computed rows
 	('SELECT id, upper(s) AS s, f * 2 AS f, k + 1 AS k, r, a || 5 AS a FROM kinds ORDER BY k, id'),
 	('SELECT kinds AS row, id, ctid AS at, tableoid AS tab FROM kinds ORDER BY id DESC'),
 	('SELECT id % 7 AS key, s || v AS sv, NULL::text AS nothing, 5 AS five, id FROM kinds WHERE id % 3 > 0
@@ -165,7 +164,7 @@ INSERT INTO checks VALUES
 
 SELECT q, c.nodes, c.rows, c.by_page, c.differ, c.first FROM checks, check_bytes(q) c;
 
--- rows of other plans: joins, aggregates, functions, unions
+-- rows of other nodes: joins, aggregates, functions, unions
 CREATE FUNCTION some_rows() RETURNS TABLE (n int4, a int4[], s text) LANGUAGE plpgsql AS $$
 BEGIN
 	a := '{}';
@@ -199,7 +198,7 @@ SELECT count(*), sum(c.rows) AS rows, sum(c.differ) AS differ, string_agg(c.firs
 FROM (SELECT * FROM checks UNION ALL SELECT * FROM checks_slot) q, check_bytes(q) c;
 SET work_mem = '64MB';
 
--- many columns: NULLs here and there, the columns in reverse; one column more than fits a byte of the bitmap
+-- many columns: NULLs in any of them, columns in reverse order; one column more than a byte of the null bitmap has bits
 CREATE FUNCTION check_columns(n int, OUT columns int, OUT nodes text, OUT "rows" bigint, OUT by_page boolean,
 	OUT differ bigint, OUT first text)
 LANGUAGE plpgsql AS $$

@@ -1,4 +1,4 @@
--- What travels with the keys: every kind of row comes back as it went in.
+-- Columns beside the keys: every kind of row is returned unchanged.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -30,7 +30,7 @@ SELECT * FROM check_sort('SELECT (id, k, t) FROM row_t ORDER BY k, id');
 SELECT count(*) FROM (SELECT FROM row_t ORDER BY k) s;
 SELECT * FROM check_sort('SELECT ctid, tableoid, xmin FROM row_t ORDER BY k DESC, id');
 SELECT * FROM check_sort('SELECT FROM row_t ORDER BY k');
--- no table below
+-- no table
 SELECT * FROM check_sort('SELECT * FROM (VALUES (3, ''c''), (1, ''a''), (2, NULL)) v (n, t) ORDER BY n DESC');
 SELECT * FROM check_sort('SELECT i, i::text AS t FROM generate_series(1, 1000) i ORDER BY i % 10, i');
 SELECT * FROM check_sort('SELECT (e).* FROM (SELECT row_t AS e FROM row_t ORDER BY k, id) s');
@@ -43,7 +43,7 @@ END $$;
 ANALYZE columns_t;
 SELECT * FROM check_sort('SELECT * FROM columns_t ORDER BY c1, c800');
 SELECT * FROM check_sort('SELECT * FROM columns_t ORDER BY c77 DESC, c500');
--- values that PL/pgSQL holds expanded
+-- expanded arrays of PL/pgSQL
 CREATE FUNCTION row_arrays() RETURNS TABLE (n int, a int[]) LANGUAGE plpgsql AS $$
 BEGIN
 	a := '{}';
@@ -54,7 +54,7 @@ BEGIN
 	END LOOP;
 END $$;
 SELECT * FROM check_sort('SELECT n, a, a[1:3] AS s FROM row_arrays() ORDER BY n DESC, cardinality(a)');
--- large rows among small ones, past work_mem
+-- large and small rows, past work_mem
 SET work_mem = '64kB';
 SELECT * FROM check_sort('SELECT i, md5(p)
 	FROM (SELECT i, repeat(chr(64 + i), CASE WHEN i % 4 = 0 THEN 20000000 ELSE 3 END) AS p FROM generate_series(1, 12) i

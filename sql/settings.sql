@@ -11,7 +11,7 @@ SET gpusort.algorithm = 'bogo';
 SET gpusort.algorithm = '';
 SET gpusort.no_such_setting = 1;
 
--- an algorithm by name; one that cannot apply says so and auto is used
+-- an algorithm by name; if it cannot run, EXPLAIN says so and auto is used
 SET gpusort.min_rows = 0;
 SET jit = off;
 SET max_parallel_workers_per_gather = 0;
@@ -24,7 +24,7 @@ SELECT * FROM check_sort('SELECT v, id FROM s ORDER BY v, id');
 SELECT regexp_replace(line, '\d+kB', 'NkB') AS line
 FROM explain_analyze('SELECT v FROM s ORDER BY v') line WHERE line ~ 'Sort';
 RESET gpusort.algorithm;
--- every algorithm that there is gives the same rows
+-- every algorithm returns the same rows
 SELECT count(*) > 0 AS some,
 	bool_and((check_sort('SELECT v, id FROM s ORDER BY v, id')).result = 'same') AS same
 FROM gpusort_algorithms() a, set_config('gpusort.algorithm', a.algorithm, false);
@@ -33,7 +33,7 @@ SET gpusort.verify = on;
 SELECT * FROM check_sort('SELECT v, id FROM s ORDER BY v, id');
 RESET gpusort.verify;
 
--- a plan made before the setting changed keeps running
+-- a cached plan keeps running after the setting changes
 SET plan_cache_mode = force_generic_plan;
 PREPARE p AS SELECT md5(string_agg(v::text, ',')) FROM (SELECT v FROM s ORDER BY v) x;
 EXECUTE p \gset first_
@@ -44,11 +44,11 @@ DEALLOCATE p;
 RESET plan_cache_mode;
 RESET gpusort.enable;
 
--- what the views and functions return
+-- views and functions
 SELECT count(*) > 0 AS counts FROM gpusort_stat;
 SELECT algorithm FROM gpusort_algorithms() WHERE algorithm = 'cpu_radix';
 
--- what an ordinary user may set
+-- settings that an ordinary user may change
 CREATE ROLE gpusort_plain;
 SET ROLE gpusort_plain;
 SET gpusort.enable = off;

@@ -1,47 +1,47 @@
--- The extension, and what the other files check with.
+-- Creates the extension, and functions that the other files call.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS gpusort;
 RESET client_min_messages;
 SELECT extversion FROM pg_extension WHERE extname = 'gpusort';
 
--- The sort nodes of a plan, from the top.
-CREATE FUNCTION sort_nodes(query text) RETURNS text LANGUAGE plpgsql AS $$
+-- The nodes of a plan whose names match a regular expression, from the top.
+CREATE FUNCTION plan_nodes(query text, pattern text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
 	nodes text[] := '{}';
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		IF line ~ 'Custom Scan \(GpuSort\)' THEN
-			nodes := nodes || 'GpuSort'::text;
-		ELSIF line ~ '^( *->  )?Incremental Sort' THEN
-			nodes := nodes || 'Incremental Sort'::text;
-		ELSIF line ~ '^( *->  )?Sort$' THEN
-			nodes := nodes || 'Sort'::text;
-		END IF;
+		nodes := nodes ||
+			(regexp_match(line, '^ *(?:->  )?(?:(?:Parallel )?Custom Scan \()?((?:' || pattern || '))'))[1];
 	END LOOP;
-	RETURN COALESCE(NULLIF(array_to_string(nodes, ', '), ''), 'no sort');
+	RETURN array_to_string(array_remove(nodes, NULL), ', ');
 END $$;
 
--- The rows of a query, as text, in the order in which they come.
-CREATE FUNCTION rows_of(query text, enable boolean, OUT nodes text, OUT r text[])
+-- The sort nodes of a plan, from the top.
+CREATE FUNCTION sort_nodes(query text) RETURNS text LANGUAGE sql AS $$
+SELECT coalesce(nullif(plan_nodes(query, 'GpuSort(?=\))|Incremental Sort|Sort$'), ''), 'no sort') $$;
+
+-- The rows of a query, as text, in the order in which they come, with a setting on or off.
+CREATE FUNCTION rows_of(query text, enable boolean, OUT nodes text, OUT r text[], setting text DEFAULT 'gpusort.enable')
 LANGUAGE plpgsql AS $$
 DECLARE
-	saved text := current_setting('gpusort.enable');
+	saved text := current_setting(setting);
 BEGIN
-	PERFORM set_config('gpusort.enable', enable::text, false);
-	nodes := sort_nodes(query);
+	PERFORM set_config(setting, enable::text, false);
+	nodes := CASE setting WHEN 'gpusort.windows' THEN plan_nodes(query, 'GpuSort Window(?=\))|WindowAgg')
+		ELSE sort_nodes(query) END;
 	EXECUTE 'SELECT array_agg(q::text) FROM (' || query || ') q' INTO r;
 	r := COALESCE(r, '{}');
-	PERFORM set_config('gpusort.enable', saved, false);
+	PERFORM set_config(setting, saved, false);
 END $$;
 
--- Compare two lists of rows, position by position.
+-- Compares two lists of rows, position by position.
 CREATE FUNCTION compare_rows(want text[], got text[]) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
 	bad record;
 BEGIN
-	-- many times quicker than to look for what differs
+	-- comparing whole arrays is much faster than searching for a difference
 	IF want = got THEN
 		RETURN 'same';
 	END IF;
@@ -57,26 +57,26 @@ BEGIN
 	RETURN 'same';
 END $$;
 
--- Does gpusort return the rows of the stock server in the same order?  The
--- order must be total, or the rows no more than the keys: the stock Sort does
--- not keep equal rows in order.
-CREATE FUNCTION check_sort(query text, OUT nodes text, OUT "rows" int, OUT result text)
+-- Compares the rows of a query, and their order, with the setting on and off.  The
+-- order must be total, or all columns sort keys: the stock Sort is not stable.
+CREATE FUNCTION check_sort(query text, OUT nodes text, OUT "rows" int, OUT result text,
+	setting text DEFAULT 'gpusort.enable')
 LANGUAGE plpgsql AS $$
 DECLARE
 	want record;
 	got record;
 BEGIN
-	want := rows_of(query, false);
-	got := rows_of(query, true);
+	want := rows_of(query, false, setting);
+	got := rows_of(query, true, setting);
 	IF want.nodes ~ 'GpuSort' THEN
-		RAISE 'gpusort.enable = off does not turn gpusort off: %', want.nodes;
+		RAISE '% = off does not turn gpusort off: %', setting, want.nodes;
 	END IF;
 	nodes := got.nodes;
 	"rows" := cardinality(got.r);
 	result := compare_rows(want.r, got.r);
 END $$;
 
--- The same for pgbench and for loops: an error if not.
+-- The same for pgbench and loops: raises an error if a row differs.
 CREATE FUNCTION must_be_same(query text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	r record := check_sort(query);
@@ -98,8 +98,8 @@ BEGIN
 	RETURN route;
 END $$;
 
--- Do equal rows keep their order?  The table has a column seq that numbers its
--- rows as a sequential scan returns them.
+-- Checks that rows with equal keys keep their input order.  Column seq of the table
+-- numbers the rows as a sequential scan returns them.
 CREATE FUNCTION check_stable(tab text, keys text, OUT nodes text, OUT "rows" int, OUT result text)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -113,7 +113,7 @@ BEGIN
 	result := compare_rows(want.r, got.r);
 END $$;
 
--- The same where the rows are no more than some columns, not seq.
+-- The same with some columns of the table only, without seq.
 CREATE FUNCTION check_keys(tab text, cols text, keys text, OUT nodes text, OUT "rows" int, OUT result text)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -127,14 +127,14 @@ BEGIN
 	result := compare_rows(want.r, got.r);
 END $$;
 
--- EXPLAIN (ANALYZE) with what varies from run to run hidden.
+-- EXPLAIN (ANALYZE) without times and sizes, which differ from run to run.
 CREATE FUNCTION explain_analyze(query text, options text DEFAULT 'COSTS OFF, SUMMARY OFF, TIMING OFF, BUFFERS OFF')
 RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
 BEGIN
 	FOR line IN EXECUTE format('EXPLAIN (ANALYZE ON, %s) %s', options, query) LOOP
-		-- what later versions add
+		-- fields of later versions
 		line := regexp_replace(line, ',\n *"Disabled": false(?=\n *\})', '', 'g');
 		line := regexp_replace(line, '\n *("?Disabled"?: false,?|<Disabled>false</Disabled>)(?=\n|$)', '', 'g');
 		CONTINUE WHEN line ~ '^ *("?Disabled|Replaces: )';
@@ -143,12 +143,12 @@ BEGIN
 		line := regexp_replace(line, '(<Sort-Space-Used>)\d+', '\1N');
 		line := regexp_replace(line, '(time|ingest|sort|emit)=[\d.]+', '\1=N', 'g');
 		line := regexp_replace(line, 'N\.\.\d+\.\d+', 'N..N', 'g');
-		-- since 18 rows are averages of loops
+		-- from 18 on the number of rows is an average over loops
 		line := regexp_replace(line, '(rows=|Rows"?: |Rows>)(\d+)\.00', '\1\2', 'g');
 		RETURN NEXT line;
 	END LOOP;
 END $$;
 
--- Small numbers as if at random: the same on every machine and version.
+-- A hash: the same pseudo-random numbers on every machine and version.
 CREATE FUNCTION mix(i bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
 $$ SELECT (i * 2654435761 + 40503) % 4294967291 $$;

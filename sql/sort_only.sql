@@ -1,4 +1,4 @@
--- Columns that a statement sorts by under another collation and does not return: not made twice.
+-- Columns that a statement sorts by under another collation and does not return: the value is stored once.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET max_parallel_workers_per_gather = 0;
@@ -11,7 +11,7 @@ SELECT i AS id, chr((65 + mix(i) % 26 + mix(i * 3) % 2 * 32)::int) || left(md5((
 FROM generate_series(1, 3000) i;
 ANALYZE pair_t;
 
--- The rows of a statement that is not a part of another: with the stock Sort and ours.
+-- The rows of a top-level statement, with the stock Sort and with GpuSort.
 CREATE FUNCTION rows_of_top(query text) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
 	r record;
@@ -38,7 +38,7 @@ END $$;
 
 EXPLAIN (COSTS OFF, VERBOSE) SELECT id, t FROM pair_t ORDER BY t COLLATE "C", id;
 EXPLAIN (COSTS OFF, VERBOSE) SELECT t, id FROM pair_t ORDER BY t COLLATE "POSIX" DESC, id LIMIT 5;
--- left out: the last columns, if they are another one's bytes
+-- trailing sort columns that duplicate another column's bytes are removed
 SELECT * FROM check_top('SELECT id, t FROM pair_t ORDER BY t COLLATE "C", id');
 SELECT * FROM check_top('SELECT t, id FROM pair_t ORDER BY t COLLATE "C" DESC, id');
 SELECT * FROM check_top('SELECT * FROM pair_t ORDER BY t COLLATE "C", v COLLATE "C" DESC NULLS FIRST, id');
@@ -48,7 +48,7 @@ SELECT * FROM check_top('SELECT n, id FROM pair_t ORDER BY n::numeric DESC, id')
 SELECT * FROM check_top('SELECT a.id, a.t, b.n FROM pair_t a JOIN pair_t b ON a.id = b.id + 1
 	ORDER BY a.t COLLATE "C", a.id');
 SELECT * FROM check_top('SELECT t, count(*) FROM pair_t GROUP BY t ORDER BY t COLLATE "C"');
--- not: another type, an expression, what ties are looked for by, what is locked, what is below another node
+-- not removed: another type, an expression, columns needed to resolve ties, locked rows, sorts below another node
 SELECT * FROM check_top('SELECT id, v FROM pair_t ORDER BY v::text, id');
 SELECT * FROM check_top('SELECT id, t FROM pair_t ORDER BY upper(t) COLLATE "C", id');
 SELECT * FROM check_top('SELECT id, t FROM pair_t ORDER BY t COLLATE "C", upper(t), id');
@@ -57,7 +57,7 @@ SELECT * FROM check_top('SELECT t FROM pair_t ORDER BY t COLLATE "C" FETCH FIRST
 SELECT * FROM check_top('SELECT id, t FROM pair_t ORDER BY t COLLATE "C", id FOR UPDATE');
 SELECT * FROM check_top('SELECT id, t FROM (SELECT id, t FROM pair_t ORDER BY t COLLATE "C", id OFFSET 0) s');
 
--- spilled, read both ways and kept
+-- past work_mem, backwards, and kept by a node above
 SET work_mem = '64kB';
 SELECT * FROM check_top('SELECT * FROM pair_t ORDER BY t COLLATE "C", id');
 RESET work_mem;

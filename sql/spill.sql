@@ -1,4 +1,4 @@
--- Past work_mem: sorted runs in temporary files, merged.
+-- Past work_mem: sorted runs in temporary files are merged.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -23,14 +23,14 @@ SELECT * FROM check_stable('spill', 'k / 50000 DESC');
 -- keys that do not fit 128 bits
 SELECT * FROM check_sort('SELECT * FROM spill ORDER BY (k / 50000)::int8, (k % 7)::int8, (v % 3)::int8, seq');
 
--- the plan says that it went to disk
+-- EXPLAIN prints Disk if runs were written
 SELECT regexp_replace(line, 'Sort Method: .*Disk: NkB', 'Sort Method: (any) Disk: NkB') AS line
 FROM explain_analyze('SELECT * FROM spill ORDER BY k') line WHERE line ~ 'Disk|GpuSort';
--- and does so only then
+-- and Memory otherwise
 SET work_mem = '64MB';
 SELECT line ~ 'Disk' AS disk FROM explain_analyze('SELECT * FROM spill ORDER BY k') line WHERE line ~ 'Sort Method';
 
--- rows larger than work_mem, between small ones
+-- rows larger than work_mem among small ones
 SET work_mem = '64kB';
 CREATE TABLE large AS
 SELECT i AS seq, (mix(i) % 50)::int AS k, CASE WHEN i % 10 = 0 THEN 200000 ELSE 10 END AS len
@@ -41,7 +41,7 @@ SELECT * FROM check_sort($$SELECT k, seq, md5(p) FROM (SELECT k, seq, repeat(chr
 SELECT * FROM check_sort($$SELECT k, seq, length(p)
 	FROM (SELECT k, seq, repeat(chr(65 + seq % 26), len) AS p FROM large WHERE len > 10 ORDER BY k DESC, seq) s$$);
 
--- keys that lie behind values of any length, more than 64 kB too, with NULLs among them, and a column that came later
+-- keys behind values of any length, also more than 64 kB, with NULLs, and a column added later
 CREATE TABLE behind AS
 SELECT repeat(chr(97 + (i % 26)), CASE WHEN i % 400 = 0 THEN 90000 ELSE (mix(i) % 90)::int END) AS p,
 	NULLIF(mix(i) % 40, 3)::int AS k, mix(i * 5) % 3 AS b, i AS seq
@@ -58,13 +58,13 @@ SET work_mem = '64kB';
 SELECT check_sort($$SELECT seq, k, md5(p) FROM (SELECT p || '' AS p, k, d, seq FROM behind
 	ORDER BY d DESC, k, seq) s$$);
 
--- in order, in reverse, and flat
+-- ascending, descending and equal keys
 SELECT keys, check_sort(format('SELECT * FROM spill ORDER BY %s', keys))
 FROM unnest('{seq,seq DESC,seq / 5000\, seq}'::text[]) keys;
 SELECT keys, check_stable('spill', keys)
 FROM unnest('{(seq * 0),p,left(p\, 1) DESC\, k / 10000,left(p\, 20)\, left(p\, 30) DESC}'::text[]) keys;
 
--- backwards over what was spilled
+-- reading runs backwards
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT k, seq FROM spill ORDER BY v;
 MOVE 30000 FROM c;

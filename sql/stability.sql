@@ -1,4 +1,4 @@
--- Rows with equal keys keep the order in which they came, on every path.
+-- Rows with equal keys keep their input order, in every mode.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -23,14 +23,14 @@ FROM unnest(ARRAY['two', 'two DESC', 'thousand', 'thousand DESC', 'zero', 'zero 
 	check_stable('ties', keys) c
 ORDER BY n;
 
--- small inputs take other paths: every size around the powers of two
+-- small inputs have their own kernels: every size around powers of two
 SELECT c.nodes, c.result, count(*)
 FROM (SELECT DISTINCT greatest(0, 2 ^ p + d)::int AS n
 	  FROM generate_series(0, 12) p, generate_series(-1, 1) d) s,
 	check_stable(format('(SELECT * FROM ties LIMIT %s) t', n), 'two, n DESC') c
 GROUP BY c.nodes, c.result ORDER BY 1, 2;
 
--- ordered, reversed and nearly ordered input
+-- ascending, descending and nearly sorted input
 SELECT * FROM check_stable('(SELECT seq, seq / 10 AS k FROM ties) t', 'k');
 SELECT * FROM check_stable('(SELECT seq, -seq / 10 AS k FROM ties) t', 'k');
 SELECT * FROM check_stable('(SELECT seq, seq / 10 AS k FROM ties) t', 'k DESC');

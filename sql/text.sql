@@ -1,9 +1,9 @@
--- Strings as keys: their own order in every collation, exact and inexact normalized keys.
+-- Strings as keys: the order of every collation, with exact and inexact normalized keys.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET max_parallel_workers_per_gather = 0;
 
--- what strings differ in, around the eight and sixteen bytes of a word and two
+-- strings that differ around the eighth and the sixteenth byte
 CREATE TABLE edges AS
 SELECT row_number() OVER () AS seq, s AS t, s::varchar(40) AS v, s::char(30) AS c, left(s, 40)::name AS n,
 	convert_to(s, 'UTF8') || decode(repeat('00', (row_number() OVER () % 3)::int), 'hex') AS b,
@@ -18,7 +18,7 @@ FROM (SELECT s FROM (
 	ORDER BY md5(coalesce(s, '')), 1) y;
 ANALYZE edges;
 
--- Every type in every collation that there is, both ways, in and beyond memory: says what is wrong.
+-- Every string type in every collation, in both directions, in memory and past work_mem; returns the differences.
 CREATE FUNCTION check_strings(tab text) RETURNS TABLE (what text, result text) LANGUAGE plpgsql AS $$
 DECLARE
 	r record;
@@ -37,7 +37,7 @@ BEGIN
 		IF result <> 'GpuSort same' THEN
 			RETURN NEXT;
 		END IF;
-		-- a comparison of rows with equal first columns goes on with the next
+		-- rows with equal first columns are compared by the next column
 		result := (SELECT nodes || ' ' || x.result FROM check_stable(tab, 'k, ' || r.keys || ', n DESC') x);
 		IF result <> 'GpuSort same' THEN
 			RETURN NEXT;
@@ -55,7 +55,7 @@ BEGIN
 	RESET work_mem;
 END $$;
 
--- strings that are equal though their bytes differ, where the server can
+-- strings that are equal although their bytes differ, if the server supports them
 DO $$
 BEGIN
 	IF EXISTS (SELECT 1 FROM pg_collation WHERE collname = 'en-x-icu') THEN
@@ -64,7 +64,7 @@ BEGIN
 END $$;
 SELECT * FROM check_strings('edges');
 
--- The prefix that all strings share is left out of the key; the remaining bytes are the whole key.
+-- The prefix that all strings have in common is not part of the key; the key is exact if the remaining bytes fit.
 CREATE TABLE prefixed AS SELECT i AS seq, 'customer#' || mix(i) % 1000 AS t, (mix(i) % 7)::int AS k
 	FROM generate_series(1, 6000) i;
 ANALYZE prefixed;
@@ -72,11 +72,11 @@ SELECT sort_route('SELECT * FROM prefixed ORDER BY t COLLATE "C"') ~ '\d+-bit ke
 SELECT * FROM check_stable('prefixed', 't COLLATE "C"');
 SELECT sort_route('SELECT * FROM prefixed ORDER BY t COLLATE "C", k DESC') ~ '\d+-bit keys, 6000 rows' AS exact;
 SELECT * FROM check_stable('prefixed', 't COLLATE "C", k DESC');
--- C.UTF-8 is as good as C
+-- C.UTF-8 has the route of C
 SELECT count(*) FILTER (WHERE sort_route(format('SELECT * FROM prefixed ORDER BY t COLLATE %I', collname)) <>
 	sort_route('SELECT * FROM prefixed ORDER BY t COLLATE "C"')) AS different FROM pg_collation
 		WHERE collname IN ('POSIX', 'C.utf8', 'C.UTF-8');
--- a row in the middle has another one, then none
+-- later rows have a shorter prefix in common, then none
 INSERT INTO prefixed VALUES (6001, 'customer', 1), (6002, 'custom-made', 2), (6003, NULL, 3);
 INSERT INTO prefixed SELECT i, 'customer#' || mix(i) % 1000, 4 FROM generate_series(6004, 9000) i;
 INSERT INTO prefixed VALUES (9001, 'bustle', 1), (9002, 'dust', 2);
@@ -89,7 +89,7 @@ SET work_mem = '64kB';
 SELECT * FROM check_stable('prefixed', 't COLLATE "C"');
 SELECT * FROM check_stable('prefixed', 't COLLATE "C" DESC, k DESC');
 RESET work_mem;
--- few rows wanted: the threshold comes before the other prefixes
+-- few wanted rows: the threshold is set before the common prefix changes
 SELECT * FROM check_sort('SELECT * FROM prefixed ORDER BY t COLLATE "C", seq LIMIT 40');
 SELECT * FROM check_sort('SELECT * FROM prefixed ORDER BY t COLLATE "C" DESC, seq LIMIT 40');
 SELECT * FROM check_sort('SELECT * FROM prefixed ORDER BY t COLLATE "C" DESC NULLS LAST, k, seq LIMIT 1100');
@@ -97,7 +97,7 @@ SET work_mem = '64kB';
 SELECT * FROM check_sort('SELECT * FROM prefixed ORDER BY t COLLATE "C" DESC NULLS LAST, k, seq LIMIT 2000');
 RESET work_mem;
 
--- A key that stops in a string: what stands behind it must not decide.
+-- An inexact key of a string: the next column must not decide before the string.
 CREATE TABLE long_common AS SELECT i AS seq, 'eight...eight and more ' || mix(i) % 40 AS t, (mix(i * 3) % 11)::int AS k,
 	'x' || mix(i) % 3 AS u,
 	CASE WHEN i % 5 > 0 THEN md5((i % 50)::text) END AS h FROM generate_series(1, 5000) i;
@@ -113,7 +113,7 @@ SELECT * FROM check_stable('long_common', 'h COLLATE "C" NULLS FIRST, u COLLATE 
 SELECT * FROM check_sort('SELECT h, t, k, seq FROM long_common ORDER BY h COLLATE "C" DESC, t COLLATE "C", k, seq
 	LIMIT 100');
 
--- Strings that lie compressed, or in a table of their own.
+-- strings that are compressed, or stored out of line
 CREATE TABLE toasted AS SELECT i AS seq, CASE i % 4 WHEN 0 THEN repeat('compressed ', 1000) || mix(i) % 5
 	WHEN 1 THEN (SELECT string_agg(md5(g::text), '') FROM generate_series(1, 150) g) || mix(i) % 5
 	WHEN 2 THEN repeat('compressed ', (mix(i) % 3)::int) ELSE 'c' || mix(i) % 9 END AS t, (mix(i) % 3)::int AS k
@@ -124,7 +124,7 @@ SELECT * FROM check_stable('toasted', 'k, t COLLATE "C" DESC');
 SELECT * FROM check_stable('toasted', 'convert_to(t, ''UTF8'') DESC, k');
 SELECT * FROM check_sort('SELECT * FROM toasted ORDER BY t COLLATE "C", seq LIMIT 7');
 
--- Zeros of a string's own.
+-- bytea values with zero bytes
 CREATE TABLE zeros AS SELECT i AS seq, CASE WHEN i % 10 > 0
 	THEN decode(repeat('61', (mix(i) % 10)::int) || repeat('00', (mix(i * 7) % 5)::int) ||
 	(ARRAY['', '', '61', '0061', 'ff'])[1 + mix(i * 3) % 5], 'hex') END AS b, (mix(i) % 3)::int AS k
@@ -134,12 +134,12 @@ SELECT * FROM check_stable('zeros', 'b, k');
 SELECT * FROM check_stable('zeros', 'b DESC NULLS LAST, k');
 SELECT * FROM check_stable('zeros', 'k, b DESC');
 
--- The other operator classes' orders are those of bytes.
+-- pattern operator classes order by bytes
 SELECT * FROM check_stable('edges', 't USING ~<~');
 SELECT * FROM check_stable('edges', 't USING ~>~, k');
 SELECT * FROM check_stable('edges', 'c USING ~<~');
 
--- Both ways, by mark and restore, and over columns of variable length on a page.
+-- both directions, mark and restore, and keys behind columns of varying length on a page
 SET enable_hashjoin = off;
 SET enable_nestloop = off;
 SET enable_material = off;

@@ -1,9 +1,9 @@
--- Keys of all other types: their edges, equal values that look different, NULLs, on every route.
+-- All other key types: extreme values, equal values with different bytes, NULLs, on every route.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET max_parallel_workers_per_gather = 0;
 
--- a type whose values' numbers are even, and some added later between them
+-- an enum with even value numbers, and values added later between them
 CREATE TYPE size AS ENUM ('small', 'medium', 'large');
 ALTER TYPE size ADD VALUE 'tiny' BEFORE 'small';
 ALTER TYPE size ADD VALUE 'middling' AFTER 'medium';
@@ -12,7 +12,7 @@ ALTER TYPE size ADD VALUE 'larger' BEFORE 'huge';
 CREATE TYPE pair AS (a int, b text);
 CREATE DOMAIN amount AS numeric CHECK (VALUE IS NULL OR VALUE <> 12345678);
 
--- an order of our own: by distance from 100
+-- a user-defined operator class: order by the distance from 100
 CREATE FUNCTION near_cmp(a int, b int) RETURNS int IMMUTABLE STRICT
 	LANGUAGE sql AS 'SELECT btint4cmp(abs(a - 100), abs(b - 100))';
 CREATE FUNCTION near_lt(a int, b int) RETURNS bool IMMUTABLE STRICT
@@ -27,7 +27,7 @@ CREATE OPERATOR =@@ (FUNCTION = near_eq, LEFTARG = int, RIGHTARG = int);
 CREATE OPERATOR CLASS near_ops FOR TYPE int USING btree AS OPERATOR 1 <@@, OPERATOR 3 =@@, OPERATOR 5 @@>,
 	FUNCTION 1 near_cmp(int, int);
 
--- Types: their edges, and a value made of d.
+-- Types: their extreme values, and an expression that makes a value of d.
 CREATE TABLE kinds (t text, edges text[], value text);
 INSERT INTO kinds VALUES
 	('uuid', '{00000000-0000-0000-0000-000000000000,00000000-0000-0000-0000-000000000001,
@@ -87,7 +87,7 @@ INSERT INTO kinds VALUES
 	('jsonb', '{"null","true","false","0","1","1.0","\"\"","\"a\"","[]","{}","[1]","[1, 2]","{\"a\": 1}","{\"b\": 1}",
 		"{\"a\": 1, \"b\": 2}"}', 'jsonb_build_object(''k'', d % 20, ''m'', d % 3)');
 
--- What is wrong with the order of a type, if anything.
+-- Returns what is wrong with the order of a type.
 CREATE FUNCTION check_kind(kind kinds) RETURNS TABLE (what text, result text) LANGUAGE plpgsql AS $$
 DECLARE
 	keys text;
@@ -110,7 +110,7 @@ BEGIN
 			IF keys ~ '^v( DESC)?$' THEN
 				queries := queries || ARRAY[format('check_stable(%L, %L)', 'typed', 'k, ' || keys),
 					format('check_stable(%L, %L)', 'typed', keys || ', k DESC'),
-					-- rows that come one by one
+					-- rows from a slot
 					format('check_sort(%L)',
 						'SELECT * FROM (SELECT v, k, seq + 1 AS seq FROM typed WHERE seq < 700 OFFSET 0) x ORDER BY '
 						|| keys || ', seq'),
@@ -126,7 +126,7 @@ BEGIN
 			END LOOP;
 		END LOOP;
 	END LOOP;
-	-- sorted for other nodes' sake: merge join, with mark and restore, and grouping
+	-- sorts for other nodes: merge join, with mark and restore, and grouping
 	FOREACH query IN ARRAY ARRAY['SELECT a.seq, b.seq FROM typed a JOIN typed b ON a.v = b.v WHERE a.seq < 500
 		ORDER BY 1, 2',
 		'SELECT count(*), min(seq) FROM typed GROUP BY v ORDER BY v',
@@ -151,7 +151,7 @@ RESET enable_nestloop;
 RESET enable_material;
 RESET enable_hashagg;
 
--- Whose keys tell all there is to tell: no comparator is asked.
+-- exact normalized keys: no comparator is called
 CREATE TABLE exact AS SELECT i::int AS seq, (mix(i) % 100000000 / 100.0)::numeric(12,2) AS n,
 	(mix(i) % 1000000000 / 7.0)::numeric AS long,
 	md5((i % 1000)::text)::uuid AS u, (mix(i) % 5000000 - 2500000) * interval '1 second' + (i % 40) * interval '1 day'
@@ -164,12 +164,12 @@ FROM generate_series(1, 2000) i;
 ANALYZE exact;
 SELECT col, sort_route(format('SELECT * FROM exact ORDER BY %I', col)) !~ 'ties' AS no_ties
 FROM unnest('{n,long,u,s,h,net,h6,tz,e,b}'::text[]) WITH ORDINALITY k (col, n) ORDER BY n;
--- and in how few bits
+-- the number of key bits
 SELECT col, substring(sort_route(format('SELECT * FROM exact ORDER BY %I', col)) FROM '\d+-bit')
 FROM unnest('{n,s,h,net,tz,e,b}'::text[]) WITH ORDINALITY k (col, n) ORDER BY n;
 DROP TABLE exact;
 
--- Values that lie compressed.
+-- compressed values
 CREATE TABLE toasted_kinds AS SELECT i::int AS seq, CASE WHEN i % 4 > 0
 	THEN (repeat('1234', 2500 + (mix(i) % 2)::int) || '.' || mix(i) % 5)::numeric ELSE mix(i) % 5 END AS n,
 	CASE WHEN i % 4 > 0 THEN repeat('1', 40000 + (mix(i) % 4)::int)::varbit ELSE repeat('1', (i % 60))::varbit END AS b
@@ -181,7 +181,7 @@ SELECT * FROM check_stable('toasted_kinds', 'n, b DESC');
 SELECT * FROM check_stable('toasted_kinds', 'b');
 DROP TABLE toasted_kinds;
 
--- An operator class of somebody's.
+-- a user-defined operator class
 CREATE TABLE near AS SELECT i::int AS seq, CASE WHEN i % 50 > 0 THEN (mix(i) % 200)::int END AS v
 	FROM generate_series(1, 3000) i;
 ANALYZE near;
@@ -189,11 +189,11 @@ SELECT * FROM check_stable('near', 'v USING <@@');
 SELECT * FROM check_stable('near', 'v USING @@> NULLS LAST, seq % 3');
 SELECT * FROM check_sort('SELECT * FROM near ORDER BY v USING <@@, seq LIMIT 5');
 
--- Rows as they are stored; rows without a type of their own.
+-- composite values of a named type and of type record
 SELECT * FROM check_sort('SELECT seq, ROW(v, seq) AS r FROM near ORDER BY r');
 SELECT * FROM check_sort('SELECT seq, ROW(v, seq) AS r FROM near ORDER BY r USING *<');
 
--- An error of a comparator's is the query's, and leaves nothing.
+-- an error of a comparator ends the query and leaves no memory or files
 SELECT count(*) FROM (SELECT CASE WHEN seq % 2 = 0 THEN ROW(v, seq) ELSE ROW(v::text, seq) END AS r FROM near
 	ORDER BY 1 OFFSET 0) x;
 SELECT * FROM check_stable('near', 'ROW(v)');

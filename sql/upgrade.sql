@@ -1,7 +1,7 @@
--- What 1.0 has, brought up to date, is what a new installation has.
+-- Version 1.0 with all upgrade scripts equals a new installation.
 SELECT default_version FROM pg_available_extensions WHERE name = 'gpusort';
 
--- All that the extension owns, in words: how it is made and who may use it.
+-- All objects of the extension: their definition and privileges.
 CREATE FUNCTION extension_objects(extension text) RETURNS SETOF text STABLE LANGUAGE sql AS $$
 	SELECT concat_ws(' ', pg_describe_object(d.classid, d.objid, 0),
 			pg_get_functiondef(p.oid), pg_get_viewdef(c.oid), p.proacl, c.relacl)
@@ -16,11 +16,11 @@ CREATE TEMP TABLE fresh AS SELECT o FROM extension_objects('gpusort') o;
 BEGIN;
 DROP EXTENSION gpusort;
 CREATE EXTENSION gpusort VERSION '1.0';
--- the library is newer than its SQL, and serves it
+-- the new library works with the SQL objects of 1.0
 SELECT count(*) > 0 AS works FROM gpusort_stat;
 SELECT count(*) > 0 AS works FROM gpusort_devices();
 SELECT count(*) > 0 AS works FROM gpusort_algorithms();
--- nothing that others have made of 1.0's functions and views stands in the way
+-- user objects that depend on functions and views of 1.0 do not prevent the upgrade
 CREATE VIEW uses_stat AS SELECT * FROM gpusort_stat;
 CREATE VIEW uses_counters AS SELECT * FROM gpusort_stat_get();
 CREATE VIEW uses_devices AS SELECT * FROM gpusort_devices();
@@ -33,7 +33,7 @@ SELECT extversion FROM pg_extension WHERE extname = 'gpusort';
 SELECT (SELECT count(*) > 0 FROM uses_stat) AS stat, (SELECT count(*) > 0 FROM uses_counters) AS counters,
 	(SELECT count(*) > 0 FROM uses_devices) AS devices, (SELECT count(*) > 0 FROM uses_algorithms) AS algorithms,
 	(SELECT count(*) > 0 FROM uses_route) AS route, (SELECT gpusort_array FROM uses_array) AS an_array;
--- what the view has beside the function
+-- columns of the view that the function lacks
 SELECT d.attname FROM pg_attribute d
 WHERE d.attrelid = 'gpusort_device_stat'::regclass AND d.attnum > 0
 	AND d.attname NOT IN (SELECT u.attname FROM pg_attribute u WHERE u.attrelid = 'uses_devices'::regclass)
@@ -46,7 +46,7 @@ UNION ALL
 (SELECT 'fresh: ' || o FROM (SELECT o FROM fresh EXCEPT SELECT extension_objects('gpusort') o) f);
 ROLLBACK;
 
--- from 1.1
+-- upgrade from 1.1
 BEGIN;
 DROP EXTENSION gpusort;
 CREATE EXTENSION gpusort VERSION '1.1';
@@ -56,7 +56,7 @@ CREATE VIEW uses_counters AS SELECT * FROM gpusort_device_counters();
 ALTER EXTENSION gpusort UPDATE;
 SELECT extversion FROM pg_extension WHERE extname = 'gpusort';
 SELECT (SELECT count(*) > 0 FROM uses_stat) AS stat, (SELECT count(*) > 0 FROM uses_counters) AS counters;
--- what the view has got
+-- columns added to the view
 SELECT d.attname FROM pg_attribute d
 WHERE d.attrelid = 'gpusort_device_stat'::regclass AND d.attnum > 0
 	AND d.attname NOT IN (SELECT u.attname FROM pg_attribute u WHERE u.attrelid = 'uses_stat'::regclass)

@@ -1,4 +1,4 @@
--- Merge joins (mark and restore) and window functions over our node.
+-- Merge joins (mark and restore) and window functions above GpuSort.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
@@ -18,7 +18,7 @@ INSERT INTO l VALUES (1001, NULL, 1, 'NaN'), (1002, NULL, NULL, '-0'), (1003, 1,
 INSERT INTO r VALUES (1001, NULL, 1, 'NaN'), (1002, 1, 1, '0'), (1003, NULL, 2, '-0');
 ANALYZE l, r;
 
--- many duplicates on both sides: every equal group is marked and restored
+-- many duplicates on both sides: every group of equal keys is marked and restored
 EXPLAIN (COSTS OFF) SELECT * FROM l JOIN r ON l.k = r.k;
 SELECT * FROM check_sort('SELECT l.id, r.id AS rid FROM l JOIN r ON l.k = r.k ORDER BY 1, 2');
 SELECT * FROM check_sort('SELECT l.id, r.id AS rid FROM l JOIN r ON l.k = r.k AND l.j = r.j ORDER BY 1, 2');
@@ -29,7 +29,7 @@ SELECT * FROM check_sort('SELECT l.id, r.id AS rid FROM l RIGHT JOIN r ON l.k = 
 SELECT * FROM check_sort('SELECT l.id, r.id AS rid FROM l FULL JOIN r ON l.k = r.k ORDER BY 1, 2');
 SELECT * FROM check_sort('SELECT id FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.k = l.k AND r.id > 1000) ORDER BY id');
 SELECT * FROM check_sort('SELECT id FROM l WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.k = l.k) ORDER BY id');
--- an inner side that must also be a Material's job when the plan says so
+-- an inner side with Material above it
 SET enable_material = on;
 SELECT * FROM check_sort('SELECT l.id, r.id AS rid FROM l JOIN r ON l.k = r.k ORDER BY 1, 2');
 SET enable_material = off;

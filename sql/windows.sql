@@ -1,43 +1,16 @@
--- Rows numbered by GpuSort Window: which WindowAgg it replaces, and that it returns the same.
+-- GpuSort Window: which WindowAgg nodes it replaces, and that it returns the same rows.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
 SET max_parallel_workers_per_gather = 0;
 
--- The nodes that number rows, from the top.
-CREATE FUNCTION window_nodes(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-	nodes text[] := '{}';
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		IF line ~ 'Custom Scan \(GpuSort Window\)' THEN
-			nodes := nodes || 'GpuSort Window'::text;
-		ELSIF line ~ '^( *->  )?WindowAgg' THEN
-			nodes := nodes || 'WindowAgg'::text;
-		END IF;
-	END LOOP;
-	RETURN array_to_string(nodes, ', ');
-END $$;
+-- The nodes that compute window functions, from the top.
+CREATE FUNCTION window_nodes(query text) RETURNS text LANGUAGE sql AS $$
+SELECT plan_nodes(query, 'GpuSort Window(?=\))|WindowAgg') $$;
 
--- With gpusort.windows on and off: the nodes, and whether the rows are the same, in order.
-CREATE FUNCTION check_window(query text, OUT nodes text, OUT "rows" int, OUT result text)
-LANGUAGE plpgsql AS $$
-DECLARE
-	want text[];
-	got text[];
-BEGIN
-	PERFORM set_config('gpusort.windows', 'off', false);
-	IF window_nodes(query) ~ 'GpuSort' THEN
-		RAISE 'gpusort.windows = off leaves GpuSort Window: %', query;
-	END IF;
-	EXECUTE 'SELECT array_agg(q::text) FROM (' || query || ') q' INTO want;
-	PERFORM set_config('gpusort.windows', 'on', false);
-	nodes := window_nodes(query);
-	EXECUTE 'SELECT array_agg(q::text) FROM (' || query || ') q' INTO got;
-	"rows" := coalesce(cardinality(got), 0);
-	result := compare_rows(coalesce(want, '{}'), coalesce(got, '{}'));
-END $$;
+-- check_sort() with gpusort.windows on and off.
+CREATE FUNCTION check_window(query text, OUT nodes text, OUT "rows" int, OUT result text) LANGUAGE sql AS $$
+SELECT * FROM check_sort(query, 'gpusort.windows') $$;
 
 CREATE TABLE win AS SELECT i AS id, (mix(i) % 20)::int AS k, (mix(i * 3) % 7)::int8 AS j,
 	(mix(i * 5) % 10 / 10.0)::float8 AS f, 'name ' || mix(i * 7) % 30 AS t,
@@ -51,7 +24,7 @@ ANALYZE win;
 
 -- EXPLAIN
 EXPLAIN (COSTS OFF) SELECT id, rank() OVER (PARTITION BY k ORDER BY j DESC, id) FROM win;
--- PostgreSQL 18 and later show more of a WindowAgg and of any node
+-- EXPLAIN without fields of PostgreSQL 18 and later
 CREATE FUNCTION window_plan_lines(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
@@ -72,7 +45,7 @@ END $$;
 SELECT window_plan_lines('SELECT row_number() OVER () FROM (SELECT * FROM win ORDER BY k) s');
 SELECT window_plan_top('SELECT dense_rank() OVER (ORDER BY k) FROM win');
 
--- replaced: every function, with expressions around it, of columns of many types
+-- replaced: every function, within expressions, with columns of many types
 SELECT c.nodes, c.rows, c.result, q
 FROM unnest(ARRAY[
 	'SELECT id, row_number() OVER (ORDER BY id DESC) FROM win',
@@ -116,7 +89,7 @@ FROM unnest(ARRAY[
 	'SELECT id, rank() OVER (ORDER BY id) FROM win LIMIT 5 OFFSET 3'])
 	WITH ORDINALITY AS u (q, n), check_window(q) c
 ORDER BY n;
--- without partitions the run condition ends the node: the sort returns one row more
+-- Without partitions the node ends when the run condition is false: the sort returns one row more than the query.
 CREATE FUNCTION sort_returns(query text) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
 	plan jsonb;
@@ -128,7 +101,7 @@ SELECT sort_returns('SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) 
 SELECT sort_returns('SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) rn FROM win) s
 		WHERE rn <= 3 OR rn > 9');
 
--- several windows: those of a stack above the sort are replaced, from below
+-- several windows: adjacent WindowAgg nodes above the sort are replaced, from the lowest
 SELECT c.nodes, c.rows, c.result, q
 FROM unnest(ARRAY[
 	'SELECT id, row_number() OVER (PARTITION BY k ORDER BY id), rank() OVER (PARTITION BY k) FROM win ORDER BY k, id',
@@ -183,7 +156,7 @@ SET work_mem = '64kB';
 SELECT * FROM check_window('SELECT id, rank() OVER w, dense_rank() OVER w FROM win WINDOW w AS
 		(PARTITION BY long ORDER BY n, id)');
 RESET work_mem;
--- nondeterministic collations: other bytes, the same value
+-- nondeterministic collations: equal values with different bytes
 DO $$ BEGIN
 	IF EXISTS (SELECT 1 FROM pg_collation WHERE collname = 'en-x-icu') THEN
 		CREATE COLLATION win_ignores_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);

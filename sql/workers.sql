@@ -1,28 +1,18 @@
--- ORDER BY in one process or by workers: who decides, and where nothing is offered
+-- Sorts in one process or by parallel workers: the choice, and queries that are not offered workers
 LOAD 'gpusort';
 CREATE TABLE workers_t AS SELECT mix(i) AS k, (mix(i * 3) % 1000)::int AS a, i AS id, 'text ' || mix(i * 7) AS s
 	FROM generate_series(1, 3000) i;
 CREATE FUNCTION workers_unsafe(bigint) RETURNS bigint PARALLEL UNSAFE LANGUAGE sql AS 'SELECT $1';
 ANALYZE workers_t;
--- the nodes that sort, from the top, and what merges
-CREATE FUNCTION who_sorts(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-	who text := '';
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		who := who || CASE WHEN line ~ 'GpuSort Feed' THEN ' feeds' WHEN line ~ 'GpuSort\)' THEN ' ours'
-			WHEN line ~ '->  Sort|^Sort$' THEN ' stock'
-			WHEN line ~ 'Gather Merge' THEN ' merge' ELSE '' END;
-	END LOOP;
-	RETURN ltrim(who);
-END $$;
+-- The nodes that sort or merge, from the top.
+CREATE FUNCTION who_sorts(query text) RETURNS text LANGUAGE sql AS $$
+SELECT plan_nodes(query, 'GpuSort( Feed)?(?=\))|Gather Merge|Sort$') $$;
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
 
--- so few rows are not worth a worker
+-- few rows are not worth a worker
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
--- nor are they if PostgreSQL thinks so because of its own Sort's cost
+-- also if PostgreSQL's cost of its own Sort says otherwise
 SET parallel_setup_cost = 40;
 SET parallel_tuple_cost = 0;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
@@ -30,14 +20,15 @@ SET gpusort.enable = off;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 RESET gpusort.enable;
 
--- rows that are costly to read are sorted by workers; the cost of a transfer does not count
+-- rows that are costly to read are sorted by workers; the cost of passing a row to the leader does not count
 SET cpu_tuple_cost = 1;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 10;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 SELECT who_sorts('SELECT id, s FROM workers_t ORDER BY s COLLATE "C" DESC, a');
--- as many workers as are allowed, also where PostgreSQL would have fewer read the table, but not more than that wants;
--- without a leader who has a share two of them are two processes, which any machine is taken to have processors for
+-- As many workers as allowed, also if PostgreSQL would plan fewer for reading the table, but not more than the table's
+-- parallel_workers.  Without a leader that takes part, two workers are two processes; every machine is assumed to have
+-- processors for two.
 CREATE FUNCTION workers_planned(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
@@ -62,7 +53,7 @@ SELECT workers_planned('SELECT * FROM workers_t ORDER BY k') AS allowed;
 RESET max_parallel_workers;
 RESET parallel_leader_participation;
 SET min_parallel_table_scan_size = 0;
--- nor do rows that workers could as well bring unsorted
+-- no workers if they may as well bring unsorted rows
 SET parallel_tuple_cost = 0;
 SELECT who_sorts('SELECT count(a) FROM (SELECT * FROM workers_t ORDER BY k OFFSET 0) s');
 SET parallel_tuple_cost = 10;
@@ -70,7 +61,8 @@ SET gpusort.enable = off;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 RESET gpusort.enable;
 
--- workers must promise a tenth: the dearest ones that are taken, compared with none
+-- A parallel plan must be cheaper by a tenth: cost of the dearest parallel plan that is chosen, relative to the
+-- serial plan.
 CREATE FUNCTION total_cost(query text) RETURNS float8 LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
@@ -85,7 +77,7 @@ DECLARE
 BEGIN
 	LOOP
 		PERFORM set_config('parallel_setup_cost', setup::text, true);
-		EXIT WHEN who_sorts(query) <> 'ours feeds';
+		EXIT WHEN who_sorts(query) <> 'GpuSort, GpuSort Feed';
 		workers := total_cost(query);
 		setup := setup * 1.05;
 	END LOOP;
@@ -93,11 +85,11 @@ BEGIN
 END $$;
 SELECT promise AS not_a_tenth FROM promise('SELECT * FROM workers_t WHERE a >= 0 ORDER BY k')
 	WHERE promise NOT BETWEEN 0.8 AND 0.91;
--- rows that lie in order, or in reverse, are sorted for less
+-- presorted rows, ascending or descending, cost less to sort
 SET parallel_setup_cost = 1e9;
 SELECT total_cost('SELECT * FROM workers_t ORDER BY id') < total_cost('SELECT * FROM workers_t ORDER BY a') AS less,
 	total_cost('SELECT * FROM workers_t ORDER BY id') = total_cost('SELECT * FROM workers_t ORDER BY id DESC') AS same;
--- nor does a column that many rows are equal by say how they lie, nor one that all are equal by
+-- statistics of a column with many equal values do not tell that rows are presorted; neither does a constant column
 CREATE TABLE workers_lie AS SELECT i / 500 AS part, i AS id, (mix(i) % 3000)::int AS k FROM generate_series(1, 3000) i;
 ANALYZE workers_lie;
 CREATE FUNCTION cost_by(clause text) RETURNS float8 LANGUAGE sql AS
@@ -112,11 +104,11 @@ DROP FUNCTION cost_by;
 DROP TABLE workers_lie;
 SET parallel_setup_cost = 0;
 
--- set operations have no target
+-- set operations have no target list
 SELECT result FROM check_sort('SELECT id FROM workers_t UNION ALL SELECT a FROM workers_t ORDER BY id');
 SELECT result FROM check_sort('SELECT id FROM workers_t EXCEPT SELECT a FROM workers_t ORDER BY id');
 
--- where everything costs the same, what the scan has in order may have been freed
+-- with equal costs the planner may have freed the path of the presorted scan
 SET parallel_tuple_cost = 0;
 SET enable_seqscan = off;
 SELECT who_sorts('SELECT id, k FROM workers_t ORDER BY k');
@@ -124,7 +116,7 @@ SELECT * FROM check_sort('SELECT id, k FROM workers_t ORDER BY k');
 RESET enable_seqscan;
 SET parallel_tuple_cost = 10;
 
--- rows of a plan that is kept, and of a view, of a sub-select, of a join
+-- cached plans, views, subqueries, joins
 SELECT * FROM check_sort('SELECT * FROM workers_t ORDER BY a, id');
 SELECT * FROM check_sort('SELECT s.id, s.k FROM (SELECT * FROM workers_t ORDER BY k OFFSET 0) s WHERE s.a < 500');
 SELECT * FROM check_sort('SELECT x.id, y.s FROM workers_t x JOIN workers_t y USING (id) ORDER BY y.s, x.id');
@@ -140,10 +132,10 @@ RESET gpusort.enable;
 RESET plan_cache_mode;
 DEALLOCATE kept;
 
--- a LIMIT leaves the choice as it was, an OFFSET does not
+-- a LIMIT does not change the choice, an OFFSET does
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k LIMIT 10');
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k OFFSET 10');
--- a participant's strings that have not what those before them had in common, when most are thrown away
+-- strings of a participant that lack the common prefix of earlier strings, while most rows are dropped by a LIMIT
 CREATE TABLE workers_late (part int, id int, s text) PARTITION BY LIST (part);
 CREATE TABLE workers_late1 PARTITION OF workers_late FOR VALUES IN (1);
 CREATE TABLE workers_late2 PARTITION OF workers_late FOR VALUES IN (2);
@@ -162,11 +154,11 @@ SET min_parallel_table_scan_size = 0;
 SET parallel_tuple_cost = 10;
 DROP TABLE workers_late;
 
--- no plan of workers: a cursor, what they must not run, what writes, rows that are locked
+-- no workers: cursors, parallel-unsafe functions, statements that write, locked rows
 EXPLAIN (COSTS OFF) DECLARE c CURSOR FOR SELECT * FROM workers_t ORDER BY k;
 SELECT who_sorts('SELECT workers_unsafe(id), k FROM workers_t ORDER BY k');
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k FOR UPDATE');
--- what settings forbid
+-- plans that settings forbid
 SET enable_sort = off;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY k');
 RESET enable_sort;
@@ -183,9 +175,9 @@ SET enable_bitmapscan = off;
 SELECT who_sorts('SELECT * FROM workers_t ORDER BY id');
 RESET enable_seqscan;
 RESET enable_bitmapscan;
--- computed after the sort
+-- columns computed above the sort
 SELECT who_sorts('SELECT id, generate_series(1, 2) FROM workers_t ORDER BY k');
--- the same of rows that are in order: their path may have been freed
+-- the same with presorted rows: their path may have been freed
 CREATE FUNCTION workers_late_cost(bigint) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE COST 100000
 	AS 'BEGIN RETURN $1; END';
 CREATE INDEX ON workers_t (k);
@@ -204,24 +196,14 @@ RESET enable_hashjoin;
 DROP FUNCTION workers_late_cost;
 DROP INDEX workers_t_k_idx;
 
--- below and above other nodes the costs are compared as well: what each worker would sort as a whole,
--- or what is quicker sorted than workers are started, is left to one process
+-- Below and above other nodes the costs are compared too.  One process sorts if each worker would sort all rows, or if
+-- sorting takes less time than starting workers.
 CREATE FUNCTION workers_costly(bigint) RETURNS bool PARALLEL SAFE COST 100000 LANGUAGE plpgsql
 	AS 'BEGIN RETURN true; END';
-CREATE FUNCTION gathers(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-	plan text := '';
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		plan := plan || CASE WHEN line ~ 'Gather' THEN ' ' || substring(line FROM 'Gather Merge|Gather') ELSE '' END
-			|| coalesce(' ' || substring(line FROM 'Planned: (\d+)'), '')
-			|| CASE WHEN line ~ 'GpuSort Feed' THEN ' feeds' WHEN line ~ 'GpuSort\)' THEN ' ours'
-			WHEN line ~ '->  Sort|^Sort$' THEN ' stock' ELSE '' END
-			|| CASE WHEN line ~ 'Parallel Seq' THEN ' parallel' WHEN line ~ 'Seq Scan' THEN ' scan' ELSE '' END;
-	END LOOP;
-	RETURN ltrim(plan);
-END $$;
+-- The nodes that gather, sort and scan, and the number of workers, from the top.
+CREATE FUNCTION gathers(query text) RETURNS text LANGUAGE sql AS $$
+SELECT plan_nodes(query, 'Gather Merge|Gather|Workers Planned: \d+|GpuSort( Feed)?(?=\))|Sort$|'
+	'(Parallel )?Seq Scan') $$;
 RESET cpu_tuple_cost;
 SET parallel_tuple_cost = 0;
 SET parallel_setup_cost = 100;
@@ -241,11 +223,11 @@ SELECT * FROM check_sort('SELECT DISTINCT ON (a) a, k, (SELECT 1) AS one FROM wo
 SET gpusort.enable = off;
 SELECT gathers('SELECT id, rank() OVER (PARTITION BY a ORDER BY k) FROM workers_t');
 RESET gpusort.enable;
--- not where the child is costly and one process has to read each of its rows
+-- workers if the child is costly and one process would have to read all its rows
 SELECT gathers('SELECT a, count(*), sum(id) FROM workers_t WHERE workers_costly(id) GROUP BY a');
 SELECT gathers('SELECT DISTINCT ON (a) a, k FROM workers_t WHERE workers_costly(id) ORDER BY a, k');
 SELECT gathers('SELECT count(*) FROM workers_t x JOIN workers_t y ON x.k = y.k WHERE workers_costly(x.id)');
--- nor where it costs nothing to start workers
+-- workers if starting them costs nothing
 SET parallel_setup_cost = 0;
 SELECT gathers('SELECT count(*) FROM workers_t x JOIN workers_t y ON x.k = y.k');
 RESET enable_hashjoin;

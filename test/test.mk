@@ -11,8 +11,8 @@
 # Tests run in a private cluster.  Only installcheck uses a running server.
 
 # setup comes first: it creates the extension and functions that the other files call
-REGRESS = setup plan plan_versions presorted ints floats dates text types comparators nulls multi_column \
-	keys_only pages row_bytes stability limit limit_bound limit_order arrival rescan cursor \
+REGRESS = setup plan plan_versions ordered_aggregates ints floats dates text types comparators nulls multi_column \
+	keys_only pages row_bytes stability limit limit_bound limit_order presorted_input rescan cursor \
 	window_merge_join windows grouping rows nested settings spill explain functions upgrade array route memory workers
 
 # Unit tests: a target for each, which fails if the test fails.  unit-run-NAME

@@ -1,17 +1,18 @@
--- Sorts below aggregates with an order or DISTINCT of their own, which 16 and later have in
--- the plan, and Incremental Sorts above and beside ours.
+-- Sorts below aggregates with ORDER BY or DISTINCT, which are plan nodes from 16 on; Incremental Sorts above and beside
+-- GpuSort.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
 SET max_parallel_workers_per_gather = 0;
 SET enable_hashagg = off;
+
 CREATE TABLE pre (seq int, a int, b numeric, t text COLLATE "C");
 INSERT INTO pre
 SELECT i, (mix(i) % 40)::int, CASE WHEN mix(i * 3) % 10 > 0 THEN mix(i * 3) % 500 END, 'w' || mix(i * 7) % 300
 FROM generate_series(1, 5000) i;
 ANALYZE pre;
--- What the sorts of a query's plan should be from 16 on, whether they are, and whether the
--- rows are the stock server's; before, nothing is sorted in a node.
+
+-- Whether the plan has the wanted sort nodes (from 16 on; 15 has none), and whether the rows are the stock server's.
 CREATE FUNCTION presorted(query text, wanted text, OUT as_wanted boolean, OUT result text) LANGUAGE plpgsql AS $$
 DECLARE
 	r record := check_sort(query);
@@ -19,6 +20,7 @@ BEGIN
 	as_wanted := r.nodes = wanted OR current_setting('server_version_num')::int < 160000;
 	IF NOT as_wanted THEN result := r.nodes; ELSE result := r.result; END IF;
 END $$;
+
 CREATE TABLE query (n int, wanted text, q text);
 INSERT INTO query VALUES
 	(1, 'GpuSort', 'SELECT string_agg(t, '','' ORDER BY b DESC NULLS LAST, seq) FROM pre'),
@@ -26,94 +28,49 @@ INSERT INTO query VALUES
 	(3, 'GpuSort', 'SELECT count(DISTINCT t), sum(DISTINCT a) FROM pre'),
 	(4, 'GpuSort', 'SELECT a, string_agg(t, '','' ORDER BY t, seq), count(*) FROM pre GROUP BY a'),
 	(5, 'GpuSort', 'SELECT a, array_agg(seq ORDER BY b, seq DESC) FILTER (WHERE seq % 3 = 0) FROM pre GROUP BY a'),
-	-- one order of two can be the plan's
+	-- two aggregates with different orders: the plan has one of the orders
 	(6, 'GpuSort', 'SELECT array_agg(seq ORDER BY b, seq), array_agg(seq ORDER BY t, seq) FROM pre'),
-	-- no aggregate that a plan's order serves
+	-- an aggregate that no sort node can serve
 	(7, 'no sort', 'SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seq) FROM pre'),
 	(8, 'GpuSort', 'SELECT a, b, array_agg(seq ORDER BY seq DESC) FROM pre WHERE seq < 1000 GROUP BY ROLLUP (a, b)'),
 	(9, 'GpuSort', 'SELECT x, (SELECT string_agg(t, '','' ORDER BY b, seq) FROM pre WHERE a = x)
 		FROM generate_series(1, 20) x'),
 	(10, 'GpuSort', 'SELECT string_agg(t, '','' ORDER BY b, seq) FROM pre WHERE false');
 SELECT n, p.* FROM query, presorted(q, wanted) p ORDER BY n;
- n  | as_wanted | result 
-----+-----------+--------
-  1 | t         | same
-  2 | t         | same
-  3 | t         | same
-  4 | t         | same
-  5 | t         | same
-  6 | t         | same
-  7 | t         | same
-  8 | t         | same
-  9 | t         | same
- 10 | t         | same
-(10 rows)
 
--- equal rows stay in order, from 16 on
+-- rows with equal keys keep their order, from 16 on
 SELECT current_setting('server_version_num')::int < 160000
 	OR (SELECT array_agg(seq ORDER BY b) FROM pre) = (SELECT array_agg(seq ORDER BY b, seq) FROM pre) AS stable;
- stable 
---------
- t
-(1 row)
 
--- more than work_mem has room for
+-- past work_mem
 SET work_mem = '64kB';
 SELECT n, p.* FROM query, presorted(q, wanted) p WHERE n < 7 ORDER BY n;
- n | as_wanted | result 
----+-----------+--------
- 1 | t         | same
- 2 | t         | same
- 3 | t         | same
- 4 | t         | same
- 5 | t         | same
- 6 | t         | same
-(6 rows)
-
 RESET work_mem;
--- switched off: the aggregate sorts; 15 has no such setting
+
+-- enable_presorted_aggregate = off: the aggregate sorts; 15 lacks this setting
 DO $$
 BEGIN
 	IF current_setting('server_version_num')::int >= 160000 THEN SET enable_presorted_aggregate = off; END IF;
 END $$;
 SELECT nodes, result FROM check_sort('SELECT array_agg(DISTINCT b) FROM pre');
-  nodes  | result 
----------+--------
- no sort | same
-(1 row)
-
 DO $$
 BEGIN
 	IF current_setting('server_version_num')::int >= 160000 THEN RESET enable_presorted_aggregate; END IF;
 END $$;
--- an Incremental Sort stays, and takes rows of ours
+
+-- an Incremental Sort stays, and reads rows from GpuSort
 SELECT c.*
 FROM unnest(ARRAY[
 	'SELECT a, b, seq, count(*) OVER (PARTITION BY a) FROM pre ORDER BY a, b, seq LIMIT 700',
 	'SELECT x, y.* FROM generate_series(1, 3) x, LATERAL (SELECT a, seq, sum(seq) OVER (PARTITION BY a) + x FROM pre
 		ORDER BY a, seq DESC LIMIT 200) y']) WITH ORDINALITY AS u (q, n), check_sort(q) c
 ORDER BY n;
-           nodes           | rows | result 
----------------------------+------+--------
- Incremental Sort, GpuSort |  700 | same
- Incremental Sort, GpuSort |  600 | same
-(2 rows)
-
 CREATE INDEX ON pre (a);
 SET enable_seqscan = off;
 SELECT *
 FROM check_sort('SELECT * FROM (SELECT a, b, seq FROM pre ORDER BY a, b, seq LIMIT 2000) x ORDER BY b DESC, seq');
-           nodes           | rows | result 
----------------------------+------+--------
- GpuSort, Incremental Sort | 2000 | same
-(1 row)
-
 -- below an aggregate
 SELECT p.* FROM presorted('SELECT a, string_agg(t, '','' ORDER BY t, seq) FROM pre GROUP BY a', 'Incremental Sort') p;
- as_wanted | result 
------------+--------
- t         | same
-(1 row)
 
 DROP TABLE pre, query;
 DROP FUNCTION presorted;

@@ -1,11 +1,11 @@
--- Rows that come in order, or in reverse, are not sorted; those that only nearly do, are.
+-- Presorted input is not sorted, in either direction; nearly sorted input is.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
 SET jit = off;
 SET max_parallel_workers_per_gather = 0;
 SET work_mem = '64MB';
 
--- The route, and whether the rows are the stock Sort's.  The order must be total, or (stable) is made so by seq.
+-- The route, and whether the rows are those of the stock Sort.  The order must be total; with stable, seq makes it so.
 CREATE FUNCTION arrives(tab text, keys text, stable bool DEFAULT false, OUT route text, OUT result text)
 	LANGUAGE plpgsql AS $$
 BEGIN
@@ -27,7 +27,7 @@ SELECT i AS seq, timestamp '2026-01-01' + i * interval '1 second' AS at, i / 3 A
 FROM generate_series(1, 6000) i;
 ANALYZE grown;
 
--- keys of more bits than a word has beside a rid are whole, and no row of a string's is compared
+-- normalized keys that are wider than a word beside a rid are exact here, and strings are not compared
 SELECT keys, a.* FROM unnest('{at,seq,wide,at\, wide,serial,n\, seq,blocks\, within,thirds\, seq,one\, seq,
 	blocks\, serial,
 	last_null\, seq,first_null NULLS FIRST\, seq,late_null\, seq,one\, one\, one\, one\, wide\, at\, seq}'::text[])
@@ -37,24 +37,24 @@ SELECT keys, a.* FROM unnest('{at DESC,seq DESC,wide DESC,at DESC\, wide,serial 
 	last_null DESC NULLS LAST,last_null DESC,first_null DESC NULLS LAST\, seq DESC,
 		late_null DESC NULLS FIRST\, seq DESC}'::text[])
 	WITH ORDINALITY AS k (keys, n), arrives('grown', keys) a ORDER BY k.n;
--- equal rows keep their order: in reverse they are not merely reversed
+-- equal rows keep their order: descending input is not simply read backwards
 SELECT keys, a.* FROM unnest('{thirds,blocks,one,one DESC,thirds DESC,blocks DESC,first_null NULLS FIRST,thrice,
 	thrice DESC,one\, thirds DESC}'::text[])
 	WITH ORDINALITY AS k (keys, n), arrives('grown', keys, true) a ORDER BY k.n;
--- rows that come through a slot
+-- rows from a slot
 SELECT keys, a.* FROM unnest('{at,wide DESC,serial,thirds\, seq,first_null NULLS FIRST\, seq}'::text[])
 	WITH ORDINALITY AS k (keys, n),
 	arrives('(SELECT * FROM grown OFFSET 0) g', keys) a ORDER BY k.n;
--- normalized keys that do not tell all rows apart, and some that do
+-- inexact normalized keys, and exact ones
 SELECT keys, a.result FROM unnest('{(at\, seq),ARRAY[seq],digit\, t}'::text[]) WITH ORDINALITY AS k (keys, n),
 	arrives('grown', keys) a ORDER BY k.n;
--- some of the columns
+-- some of the columns are returned
 SELECT q, sort_route(q) ~ '^presorted' AS presorted, (check_sort(q)).result
 	FROM unnest('{SELECT seq\, t FROM grown ORDER BY at,SELECT t\, late_null FROM grown ORDER BY wide DESC,
 	SELECT seq FROM grown ORDER BY seq,SELECT seq FROM grown ORDER BY seq DESC,
 		SELECT seq + 1\, t FROM grown ORDER BY at}'::text[]) q;
 
--- one row out of place, wherever it lies
+-- one row out of order, at every position
 SELECT count(*) AS places, bool_and((check_sort(up)).result = 'same' AND (check_sort(down)).result = 'same') AS same,
 	bool_and(sort_route(up) !~ 'in order' AND sort_route(down) !~ 'reversed') AS seen
 FROM unnest('{2,3,63,64,65,66,127,128,129,1000,2999,3000}'::int[]) place,
@@ -70,13 +70,13 @@ SELECT bool_and((check_sort(format('SELECT * FROM grown WHERE seq <= %s ORDER BY
 		AS same
 FROM generate_series(1, 70) n;
 
--- a LIMIT: what came first, or last; strings go to their places as they come
+-- a LIMIT keeps the first rows, or the last; with strings each wanted row is inserted in order
 SELECT q, sort_route(q) ~ '^(presorted|each wanted row)' AS presorted, (check_sort(q)).result
 FROM unnest('{at LIMIT 10,at DESC LIMIT 10,at DESC LIMIT 1500,thirds DESC\, seq LIMIT 1500,at LIMIT 3000 OFFSET 1000,
 	serial LIMIT 1030,serial DESC LIMIT 1030}'::text[]) o,
 	format('SELECT * FROM grown ORDER BY %s', o) q;
 
--- an algorithm that is set sorts; a check looks at all keys
+-- gpusort.algorithm forces a sort; gpusort.verify compares all keys
 SET gpusort.algorithm = 'cpu_radix';
 SELECT a.* FROM arrives('grown', 'at') a;
 RESET gpusort.algorithm;
@@ -85,7 +85,7 @@ SELECT keys, a.* FROM unnest('{at,at DESC,thirds,serial,first_null NULLS FIRST\,
 	WITH ORDINALITY AS k (keys, n), arrives('grown', keys) a ORDER BY k.n;
 RESET gpusort.verify;
 
--- past work_mem: runs that follow one another are one, those of rows in reverse are merged
+-- past work_mem: consecutive ascending runs become one run, runs of descending input are merged
 SET work_mem = '64kB';
 SELECT keys, mem, coalesce(substring(sort_route(q) FROM '(\d+) runs? merged')::int, 0) = 1 AS one_run,
 	(check_sort(q)).result
@@ -95,11 +95,11 @@ FROM unnest('{at,wide\, seq,thirds\, seq,first_null NULLS FIRST\, seq,at DESC,th
 		format('SELECT * FROM grown ORDER BY %s', keys) q
 ORDER BY k.n, mem;
 SELECT keys, (check_stable('grown', keys)).result FROM unnest('{thirds,blocks,one,thirds DESC}'::text[]) keys;
--- rows whose order ends in the middle of a run, between two, and begins again
+-- input whose order ends within a run, or between two runs, and starts again
 SELECT step, (check_sort(format('SELECT seq, t, at FROM (SELECT *, (seq + %s) %% 4000 AS k FROM grown OFFSET 0) s
 	ORDER BY k, seq', step))).result
 FROM unnest('{0,1,100,500,1000,2000}'::int[]) step;
--- keys alone; a LIMIT; backwards over one run
+-- keys only; a LIMIT; reading one run backwards
 SELECT (check_sort('SELECT seq FROM grown ORDER BY seq')).result,
 	(check_sort('SELECT * FROM grown ORDER BY at LIMIT 4000')).result;
 BEGIN;
