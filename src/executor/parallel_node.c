@@ -206,29 +206,6 @@ launch_workers(ParallelSortState *node)
  * ------------------------------------------------------------------------
  */
 
-/*
- * Opens the streams of the workers that have rows, in the current memory context;
- * returns their number.  sources has room for one stream of each worker.
- */
-static int
-open_worker_streams(ParallelSortState *node, BlockSource **sources)
-{
-	int			n = 0;
-
-	for (int r = 0; r < node->gather->nworkers_launched; r++)
-	{
-		/*
-		 * this does not free the block: the stream returns it again as its
-		 * first
-		 */
-		if (exchange_next_block(node->partial->exchange, r, EXCHANGE_LEADER, false,
-								gather_worker_gone, node) != NULL)
-			sources[n++] = block_source_ring(node->partial->exchange, r, EXCHANGE_LEADER,
-											 gather_worker_gone, node);
-	}
-	return n;
-}
-
 /* Sorts the leader's own share; true if it has rows. */
 static bool
 run_own_share(ParallelSortState *node)
@@ -386,7 +363,8 @@ parallel_sort_start(ParallelSortState *node)
 
 	old = MemoryContextSwitchTo(node->cxt);
 	sources = palloc((node->gather->nworkers_launched + 1) * sizeof(BlockSource *));
-	node->nstreams = open_worker_streams(node, sources);
+	node->nstreams = exchange_open_streams(node->partial->exchange, node->gather->nworkers_launched,
+										   gather_worker_gone, node, sources);
 	if (node->nstreams > 0)
 	{
 		/* a ring has rows only after the barrier */

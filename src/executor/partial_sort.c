@@ -6,8 +6,7 @@
  * part, in the leader.  It sorts its share of the child's rows in a sorter of
  * its own.  A worker writes its sorted rows to its ring of the exchange, and the
  * GpuSort above the Gather merges the rings (parallel_node.c).  So no row passes
- * through the Gather.  If there are many workers, two of them also merge: each
- * merges the rings of its group and its own rows into its ring.
+ * through the Gather.
  *
  * Gather launches its workers only when it is asked for a tuple, and it asks the
  * leader's partial sort for one.  partial_sort_exec_dummy() returns a dummy
@@ -88,72 +87,6 @@ static bool
 partial_sort_cannot_rerun(void *arg)
 {
 	return false;
-}
-
-/* Writes the worker's own rows to its ring. */
-static void
-write_own(PartialSortState *partial)
-{
-	Exchange   *ex = partial->exchange;
-	BlockWriter *writer = block_writer_create(&partial->spec,
-											  exchange_common_range(ex, partial->keys, partial->nkeys));
-	RowBlock   *block;
-
-	while ((block = exchange_block_to_write(ex, partial->ring)) != NULL &&
-		   block_writer_fill(writer, partial->result, block))
-	{
-		exchange_block_written(ex, partial->ring);
-		CHECK_FOR_INTERRUPTS();
-	}
-}
-
-/* Merges n other rings and the worker's own rows into its ring. */
-static void
-write_merged(PartialSortState *partial, const int *rings, int n)
-{
-	Exchange   *ex = partial->exchange;
-	const CommonKeyRange *common_range = exchange_common_range(ex, partial->keys, partial->nkeys);
-	BlockSource **sources = palloc((n + 1) * sizeof(BlockSource *));
-	BlockRefill *refill;
-	RowBlock   *block;
-	int			nsources = 0;
-
-	if (sorter_report(partial->sorter)->rows > 0)
-		sources[nsources++] = block_source_own(&partial->spec, common_range, partial->result);
-	for (int i = 0; i < n; i++)
-		sources[nsources++] = block_source_ring(ex, rings[i], partial->ring, NULL, NULL);
-	refill = block_refill_create(block_merge_create(&partial->spec, common_range, sources, nsources));
-	while ((block = exchange_block_to_write(ex, partial->ring)) != NULL &&
-		   block_refill_fill(refill, block))
-	{
-		exchange_block_written(ex, partial->ring);
-		CHECK_FOR_INTERRUPTS();
-	}
-}
-
-/* Writes the worker's ring: its own rows, and those of its group if it merges one. */
-static void
-partial_sort_write(PartialSortState *partial)
-{
-	Exchange   *ex = partial->exchange;
-	MemoryContext cxt;
-	MemoryContext old;
-	int		   *rings;
-	int			n;
-
-	/* a worker without rows may have to merge other rings */
-	if (!exchange_wait_all(ex))
-		return;
-	cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort blocks", ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(cxt);
-	rings = palloc(ex->nrings * sizeof(int));
-	n = exchange_rings_of(ex, partial->ring, rings);
-	if (n > 0)
-		write_merged(partial, rings, n);
-	else if (sorter_report(partial->sorter)->rows > 0)
-		write_own(partial);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(cxt);
 }
 
 /* Creates *sorter if there is none, and begins a sort as one of several participants. */
@@ -261,8 +194,7 @@ partial_sort_run(PartialSortState *partial)
 		InstrUpdateTupleCount(partial->css.ss.ps.instrument, (double) report->rows);
 	if (partial->ring >= 0)
 	{
-		partial_sort_write(partial);
-		exchange_end_ring(ex, partial->ring);
+		exchange_write_ring(ex, partial->ring, &partial->spec, report->rows > 0 ? partial->result : NULL);
 		sorter_end(partial->sorter);
 	}
 }

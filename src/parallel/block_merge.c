@@ -6,7 +6,8 @@
  * merge reads the rows where they lie in their block; a block is freed when the
  * merge asks for the next one (merge_tree.c).
  *
- * Parallel plans promise no order for equal rows.
+ * Parallel plans promise no order for equal rows; those of an index build are ordered by
+ * their TIDs.
  *
  * A refill writes merged rows to blocks again, for two-level merges: it copies rows
  * and keys and makes nothing new.
@@ -114,6 +115,7 @@ block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, Blo
 	KeyBuffer  *keybuf = palloc0(sizeof(KeyBuffer));
 	KeyLayout	layout;
 	TieBreak   *tiebreak;
+	MergeTree  *tree;
 	bool		wide;
 
 	/* the key buffer holds no rows: it gives the layout that the writers have */
@@ -129,7 +131,9 @@ block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, Blo
 		sources[i]->cxt = CurrentMemoryContext;
 	}
 	pfree(keybuf);
-	return merge_tree_create((MergeSource **) sources, n, BLOCK_MERGE_BATCH, wide, layout.exact, tiebreak);
+	tree = merge_tree_create((MergeSource **) sources, n, BLOCK_MERGE_BATCH, wide, layout.exact, tiebreak);
+	tree->by_tid = spec->by_tid;
+	return tree;
 }
 
 /* ------------------------------------------------------------------------

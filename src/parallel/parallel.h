@@ -276,4 +276,22 @@ extern BlockRefill *block_refill_create(MergeTree *merge);
 /* Fills a block with the merge's next rows and their keys; false if there are none. */
 extern bool block_refill_fill(BlockRefill *refill, RowBlock *block);
 
+/* ------------------------------------------------------------------------
+ * Streams: both ends of the rings
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * A worker that has arrived: waits for the others, writes its ring and ends it.  own has
+ * its sorted rows; NULL: none.  The rings that the worker reads are merged with them.
+ */
+extern void exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *own);
+
+/*
+ * Leader: opens the streams of rings [0, rings) that have rows for it, in the current
+ * memory context; returns their number.  sources has room for one stream of each ring.
+ */
+extern int	exchange_open_streams(Exchange *ex, int rings, ExchangeWorkerGone gone, void *arg,
+								  BlockSource **sources);
+
 #endif							/* GPUSORT_PARALLEL_PARALLEL_H */

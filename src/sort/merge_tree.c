@@ -17,7 +17,7 @@
  * and the source may release them.  With a batch of one row the tree holds one row
  * of each stream.
  *
- * Equal rows are returned in the order of their streams.
+ * Equal rows are returned in the order of their streams, or of their TIDs (by_tid).
  *
  * Memory: a batch of items in each node.
  */
@@ -72,6 +72,21 @@ prefetch_rows(const MergeTree *tree, const MergeRows *rows)
 	}
 	for (uint32 i = 0; i < n; i++)
 		__builtin_prefetch(rows->base + places[i] * sizeof(uint64));
+}
+
+/* Compares two rows with equal keys. */
+static int
+compare_equal_keys(const MergeTree *tree, MinimalTuple a, MinimalTuple b)
+{
+	int			order = tree->exact ? 0 : tiebreak_compare(tree->tiebreak, a, b);
+	ItemPointerData tid_a;
+	ItemPointerData tid_b;
+
+	if (order != 0 || !tree->by_tid)
+		return order;
+	row_get_tid(a, &tid_a);
+	row_get_tid(b, &tid_b);
+	return ItemPointerCompare(&tid_a, &tid_b);
 }
 
 #define MERGE_KEY		uint64

@@ -32,12 +32,12 @@ MERGE		(take) (MergeNode *stream)
 	stream->rows.keys = keys + stream->n;
 }
 
-/* Does b sort before a? */
+/* Does b sort before a?  exact: equal keys mean equal rows, whose order does not matter. */
 static pg_attribute_always_inline bool
 MERGE		(b_first) (MergeTree *tree, const MERGE (Item) *a, const MERGE (Item) *b, bool exact)
 {
 	if (!exact && unlikely(a->key == b->key))
-		return tiebreak_compare(tree->tiebreak, b->row, a->row) < 0;
+		return compare_equal_keys(tree, b->row, a->row) < 0;
 	return b->key < a->key;
 }
 
@@ -111,7 +111,7 @@ MERGE		(merge) (MergeTree *tree, MergeNode *node)
 
 	while ((steps = Min(Min(a->n, b->n), tree->batch - n)) > 0)
 	{
-		if (tree->exact)
+		if (tree->exact && !tree->by_tid)
 			MERGE		(steps) (tree, a, b, items + n, steps, true);
 
 		else

@@ -286,13 +286,16 @@ typedef struct MergeTree
 
 	bool		wide;			/* keys have 128 bits, otherwise 64 */
 	bool		exact;			/* equal keys mean equal rows */
+	bool		by_tid;			/* equal rows have TIDs, and are ordered by
+								 * them; the owner may set it before the first
+								 * row */
 	TieBreak   *tiebreak;
 	struct MergeNode *root;		/* NULL: there are no streams */
 } MergeTree;
 
 /*
  * Creates a merge of n streams, in the current memory context.  Among equal rows those
- * of an earlier stream come first.  tiebreak compares rows with equal keys; not used if
+ * of an earlier stream come first, unless by_tid is set.  tiebreak compares rows with equal keys; not used if
  * keys are exact.
  */
 extern MergeTree *merge_tree_create(MergeSource **sources, int n, uint32 batch, bool wide, bool exact,
@@ -721,6 +724,9 @@ typedef struct SortSpec
 	Size		memory;			/* memory limit of a nested sort; 0: not
 								 * nested, use work_mem.  A nested sort never
 								 * uses a GPU and shows no progress */
+	bool		by_tid;			/* rows have TIDs, and each participant puts
+								 * its rows in TID order: a merge of sorted
+								 * shares orders equal rows by TID */
 	Progress   *within;			/* progress of the outer sort, which counts a
 								 * nested sort's memory */
 } SortSpec;
