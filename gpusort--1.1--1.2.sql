@@ -51,7 +51,8 @@ CREATE FUNCTION gpusort_index_builds_get(
 	OUT builds bigint,
 	OUT rows bigint,			-- index tuples
 	OUT pages bigint,			-- of the indexes
-	OUT spills bigint,			-- builds that wrote temporary files; NULL, as other columns, where not known
+	OUT workers bigint,			-- parallel workers of all builds; NULL, as other columns, where not known
+	OUT spills bigint,			-- builds that wrote temporary files
 	OUT spilled_bytes bigint,
 	OUT seconds double precision,
 	OUT scan_seconds double precision,	-- parts of seconds

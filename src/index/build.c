@@ -47,59 +47,6 @@ index_build_counters(void)
 }
 
 /* ------------------------------------------------------------------------
- * Sort keys
- * ------------------------------------------------------------------------
- */
-
-/*
- * The sort keys of the index's key columns, palloc'd.  NULL, and the reason, if one cannot
- * be sorted.
- */
-static KeyColumn *
-index_sort_keys(Relation index, const char **reason)
-{
-	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
-	KeyColumn  *keys = palloc0(nkeys * sizeof(KeyColumn));
-
-	for (int k = 0; k < nkeys; k++)
-	{
-		int16		option = index->rd_indoption[k];
-		bool		descending = (option & INDOPTION_DESC) != 0;
-		Oid			family = index->rd_opfamily[k];
-		Oid			type = index->rd_opcintype[k];
-		Oid			family_found;
-		Oid			type_found;
-		bool		reverse;
-
-		keys[k].attno = k + 1;
-		keys[k].collation = index->rd_indcollation[k];
-		keys[k].nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
-		keys[k].sortop = get_opfamily_member(family, type, type,
-											 descending ? BTGreaterStrategyNumber : BTLessStrategyNumber);
-
-		/*
-		 * an operator may belong to several families, which may compare in
-		 * different ways
-		 */
-		if (!OidIsValid(keys[k].sortop) ||
-			!compat_ordering_op(keys[k].sortop, &family_found, &type_found, &reverse) ||
-			family_found != family || type_found != type || reverse != descending)
-		{
-			*reason = "the ordering operator of an operator class is not its own";
-			return NULL;
-		}
-		if (!key_type_lookup(&keys[k], type, reason))
-			return NULL;
-		if (TupleDescAttr(RelationGetDescr(index), k)->attlen == -2)
-		{
-			*reason = "a column is stored as another type than it is sorted as";
-			return NULL;
-		}
-	}
-	return keys;
-}
-
-/* ------------------------------------------------------------------------
  * Loading
  * ------------------------------------------------------------------------
  */
@@ -297,6 +244,36 @@ load_slots(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *sl
 	return true;
 }
 
+/* Loads the rows of several participants. */
+static pg_attribute_always_inline bool
+load_merge(Loader *loader, LoadKind load, MergeTree *merge)
+{
+	MinimalTuple row;
+
+	while ((row = merge_tree_next(merge)) != NULL)
+	{
+		if (!load_row(loader, load, row))
+			return false;
+	}
+	return true;
+}
+
+/* Loads all rows of a merge; false on a violation of uniqueness. */
+static bool
+load_merged(Loader *loader, LoadKind load, MergeTree *merge)
+{
+	switch (load)
+	{
+		case LOAD_PLAIN:
+			return load_merge(loader, LOAD_PLAIN, merge);
+		case LOAD_DEDUPLICATED:
+			return load_merge(loader, LOAD_DEDUPLICATED, merge);
+		case LOAD_UNIQUE:
+			return load_merge(loader, LOAD_UNIQUE, merge);
+	}
+	pg_unreachable();
+}
+
 /* Loads all rows; false on a violation of uniqueness. */
 static bool
 load_result(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *slot)
@@ -319,9 +296,12 @@ load_result(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *s
 	pg_unreachable();
 }
 
-/* Writes the index from the sorted rows; false, and nothing is written, on a violation. */
+/*
+ * Writes the index from the sorted rows, those of one process or merged ones; false, and
+ * nothing is written, on a violation.
+ */
 static bool
-load(Relation heap, Relation index, IndexInfo *info, const KeyColumn *keys, SortResult *result)
+load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortResult *result, MergeTree *merge)
 {
 	Loader		loader = {0};
 	TupleDesc	desc = RelationGetDescr(index);
@@ -331,7 +311,7 @@ load(Relation heap, Relation index, IndexInfo *info, const KeyColumn *keys, Sort
 
 	loader.writer = page_writer_begin(heap, index);
 	loader.natts = desc->natts;
-	loader.nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	loader.nkeys = spec->nkeys;
 	loader.nulls_distinct = !info->ii_NullsNotDistinct;
 	loader.tuples_space[0] = palloc(PAGE_WRITER_TUPLE);
 	loader.tuples_space[1] = palloc(PAGE_WRITER_TUPLE);
@@ -339,11 +319,11 @@ load(Relation heap, Relation index, IndexInfo *info, const KeyColumn *keys, Sort
 		page_writer_bytes_decide(loader.writer) && BTGetDeduplicateItems(index) ? LOAD_DEDUPLICATED : LOAD_PLAIN;
 	if (kind == LOAD_UNIQUE && !page_writer_bytes_decide(loader.writer))
 	{
-		loader.tiebreak = tiebreak_create(CurrentMemoryContext, NULL, desc, keys, loader.nkeys);
+		loader.tiebreak = tiebreak_create(CurrentMemoryContext, NULL, desc, spec->keys, spec->nkeys);
 		loader.last_row_size = BLCKSZ;
 		loader.last_row = palloc(loader.last_row_size);
 	}
-	loaded = load_result(&loader, kind, result, slot);
+	loaded = merge != NULL ? load_merged(&loader, kind, merge) : load_result(&loader, kind, result, slot);
 	ExecDropSingleTupleTableSlot(slot);
 	if (loaded)
 		counters.pages = page_writer_finish(loader.writer);
@@ -369,24 +349,10 @@ expected_rows(Relation heap)
 	return tuples;
 }
 
-static double
-elapsed_ms(instr_time *from)
-{
-	instr_time	now;
-	instr_time	took;
-
-	INSTR_TIME_SET_CURRENT(now);
-	took = now;
-	INSTR_TIME_SUBTRACT(took, *from);
-	*from = now;
-	return INSTR_TIME_GET_MILLISEC(took);
-}
-
-/* Scans, sorts and loads.  False, and nothing is written, on a violation of uniqueness. */
+/* Scans, sorts and loads in this process; false on a violation of uniqueness. */
 static bool
-build(Relation heap, Relation index, IndexInfo *info, const KeyColumn *keys)
+build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
 {
-	SortSpec	spec = {0};
 	HeapRead	read;
 	Sorter	   *sorter;
 	SortResult *result;
@@ -394,17 +360,11 @@ build(Relation heap, Relation index, IndexInfo *info, const KeyColumn *keys)
 	instr_time	clock;
 	bool		loaded;
 
-	spec.desc = RelationGetDescr(index);
-	spec.keys = keys;
-	spec.nkeys = IndexRelationGetNumberOfKeyAttributes(index);
-	spec.timing = true;
-	spec.memory = (Size) maintenance_work_mem * 1024;
-
 	INSTR_TIME_SET_CURRENT(clock);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
-	sorter = sorter_create(&spec);
+	spec->memory = (Size) maintenance_work_mem * 1024;
+	sorter = sorter_create(spec);
 	sorter_begin(sorter, 0, expected_rows(heap));
-	heap_read(heap, index, info, sorter, &read);
+	heap_read(heap, index, info, NULL, NULL, sorter, &read);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) read.rows);
 	report = sorter_report(sorter);
 	counters.page_scan = read.by_page;
@@ -412,22 +372,51 @@ build(Relation heap, Relation index, IndexInfo *info, const KeyColumn *keys)
 	counters.rows = read.rows;
 	/* runs were written during the scan */
 	counters.sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
-	counters.scan_ms = elapsed_ms(&clock) - counters.sort_ms;
+	counters.scan_ms = index_elapsed_ms(&clock) - counters.sort_ms;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
 	result = sorter_perform(sorter, false);
 	if (result == NULL)
 		elog(ERROR, "sort of index tuples has failed");
-	counters.sort_ms += elapsed_ms(&clock);
+	counters.sort_ms += index_elapsed_ms(&clock);
 	counters.runs = report->runs;
 	counters.spilled_bytes = report->disk_bytes;
 	counters.memory = report->memory_peak;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_LEAF_LOAD);
-	loaded = load(heap, index, info, keys, result);
-	counters.load_ms = elapsed_ms(&clock);
+	loaded = load(heap, index, info, spec, result, NULL);
+	counters.load_ms = index_elapsed_ms(&clock);
 	sorter_destroy(sorter);
 	return loaded;
+}
+
+/* The same together with workers. */
+static bool
+build_with_workers(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, IndexWorkers *workers)
+{
+	MergeTree  *merge = index_workers_sort(workers, &counters);
+	instr_time	clock;
+	bool		loaded;
+
+	INSTR_TIME_SET_CURRENT(clock);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_LEAF_LOAD);
+	loaded = load(heap, index, info, spec, NULL, merge);
+	index_workers_end(workers, &counters);
+	counters.load_ms = index_elapsed_ms(&clock);
+	return loaded;
+}
+
+/* Builds the index.  False, and nothing is written, on a violation of uniqueness. */
+static bool
+build(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
+{
+	IndexWorkers *workers = NULL;
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
+	if (info->ii_ParallelWorkers > 0)
+		workers = index_workers_launch(heap, index, info, spec, expected_rows(heap));
+	return workers != NULL ? build_with_workers(heap, index, info, spec, workers) :
+		build_alone(heap, index, info, spec);
 }
 
 IndexBuildResult *
@@ -435,7 +424,7 @@ index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **
 {
 	MemoryContext cxt;
 	MemoryContext old;
-	KeyColumn  *keys;
+	SortSpec	spec;
 	IndexBuildResult *result = NULL;
 	bool		built = false;
 
@@ -454,10 +443,9 @@ index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **
 
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index build", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(cxt);
-	keys = index_sort_keys(index, reason);
-	if (keys != NULL)
+	if (index_sort_spec(index, &spec, reason))
 	{
-		built = build(heap, index, info, keys);
+		built = build(heap, index, info, &spec);
 		if (!built)
 			*reason = "the keys are not unique";
 	}

@@ -186,6 +186,7 @@ count_build(Relation index, const IndexBuildCounters *built, uint64 us)
 		.builds = 1,
 		.rows = (uint64) built->rows,
 		.pages = (uint64) built->pages,
+		.workers = (uint64) built->workers,
 		.spills = built->runs > 0,
 		.spilled_bytes = (uint64) built->spilled_bytes,
 		.us = us,
@@ -196,11 +197,11 @@ count_build(Relation index, const IndexBuildCounters *built, uint64 us)
 
 	index_stat_add(route, NULL, &count);
 	ereport(DEBUG1,
-			(errmsg_internal("gpusort built index \"%s\": route %s%s, %.0f rows, " INT64_FORMAT " pages, "
+			(errmsg_internal("gpusort built index \"%s\": route %s%s, %d workers, %.0f rows, " INT64_FORMAT " pages, "
 							 INT64_FORMAT " runs, " INT64_FORMAT " kB of memory; "
 							 "scan %.1f ms, sort %.1f ms, load %.1f ms",
 							 RelationGetRelationName(index), route, built->page_scan ? " by pages" : "",
-							 built->rows, built->pages, built->runs, built->memory / 1024,
+							 built->workers, built->rows, built->pages, built->runs, built->memory / 1024,
 							 built->scan_ms, built->sort_ms, built->load_ms)));
 }
 

@@ -29,6 +29,7 @@ typedef enum
 typedef struct
 {
 	IndexBuildRoute route;
+	int			workers;		/* parallel workers beside this process */
 	bool		page_scan;		/* the heap was read page by page */
 	double		heap_rows;		/* live heap tuples, as IndexBuildResult has
 								 * it */

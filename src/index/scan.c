@@ -15,9 +15,13 @@
  * but with the TIDs of the roots.  Rows of a page from the scan are therefore collected
  * and ordered before they are put to the sorter.
  *
+ * Several processes may read a table: each takes chunks of blocks from a shared counter,
+ * so its rows are in TID order, too.  Index expressions and predicates take the access
+ * method's scan of each chunk.
+ *
  * Visibility: a concurrent build indexes what its snapshot sees; the snapshot is taken
- * once, and given to the scans of pages that are not plain.  Other builds index all
- * tuples that some transaction may see.
+ * once, and given to the scans of pages that are not plain and to all processes.  Other
+ * builds index all tuples that some transaction may see.
  *
  * Values are stored as index_form_tuple() stores them: fetched from TOAST tables, and
  * compressed if they are long.  Rows that may have such values are formed by it.
@@ -45,6 +49,15 @@
 /* After a page that is not in shared buffers, this number of pages is not prefetched. */
 #define AHEAD_SKIP_PAGES	64
 
+/*
+ * Participants of a parallel build take blocks in chunks.  The last chunk keeps the others
+ * waiting for a part of the time that each needs, and a chunk is long enough to be read
+ * ahead by the operating system.
+ */
+#define CHUNKS_PER_PARTICIPANT	64
+#define MIN_CHUNK_BLOCKS		((BlockNumber) 4)
+#define MAX_CHUNK_BLOCKS		((BlockNumber) 1024)
+
 /* A row that was collected. */
 typedef struct CollectedRow
 {
@@ -61,6 +74,8 @@ typedef struct HeapReader
 	Sorter	   *sorter;
 	TupleDesc	desc;			/* of the index */
 	HeapRead   *read;
+	HeapBlocks *shared;			/* the blocks of all participants; NULL: all
+								 * are this process's */
 	Snapshot	snapshot;		/* of a concurrent build; SnapshotAny: of
 								 * others */
 	TransactionId oldest_xmin;	/* for SnapshotAny */
@@ -442,18 +457,14 @@ look_ahead(HeapReader *reader, BlockNumber next)
 	}
 }
 
+/* Reads blocks [first, end) page by page. */
 static void
-read_pages(HeapReader *reader)
+read_pages(HeapReader *reader, BlockNumber first, BlockNumber end)
 {
-	BlockNumber nblocks = RelationGetNumberOfBlocks(reader->heap);
 	BlockNumber unclear = InvalidBlockNumber;	/* first page that waits for
 												 * the scan */
 
-	if (!RelationUsesLocalBuffers(reader->heap) && nblocks > NBuffers / 4)
-		reader->strategy = GetAccessStrategy(BAS_BULKREAD);
-	pgstat_count_heap_scan(reader->heap);
-	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, nblocks);
-	for (BlockNumber block = 0; block < nblocks; block++)
+	for (BlockNumber block = first; block < end; block++)
 	{
 		Buffer		buffer;
 		bool		plain;
@@ -480,22 +491,80 @@ read_pages(HeapReader *reader)
 		}
 		if (plain)
 		{
-			if (block + 1 < nblocks)
+			if (block + 1 < end)
 				look_ahead(reader, block + 1);
 			put_page(reader, has_long);
 		}
 		ReleaseBuffer(buffer);
-		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block);
+		if (reader->shared == NULL)
+			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block);
 	}
 	if (unclear != InvalidBlockNumber)
-		read_through_scan(reader, unclear, nblocks);
-	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, nblocks);
-	if (reader->strategy != NULL)
-		FreeAccessStrategy(reader->strategy);
+		read_through_scan(reader, unclear, end);
+}
+
+/* ------------------------------------------------------------------------
+ * The whole table
+ * ------------------------------------------------------------------------
+ */
+
+void
+heap_blocks_init(HeapBlocks *blocks, Relation heap, int participants)
+{
+	blocks->nblocks = RelationGetNumberOfBlocks(heap);
+	blocks->chunk = blocks->nblocks / ((BlockNumber) participants * CHUNKS_PER_PARTICIPANT);
+	blocks->chunk = Max(MIN_CHUNK_BLOCKS, Min(blocks->chunk, MAX_CHUNK_BLOCKS));
+	pg_atomic_init_u64(&blocks->next, 0);
 }
 
 void
-heap_read(Relation heap, Relation index, IndexInfo *info, Sorter *sorter, HeapRead *read)
+heap_blocks_report(HeapBlocks *blocks)
+{
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE,
+								 (int64) Min(pg_atomic_read_u64(&blocks->next), (uint64) blocks->nblocks));
+}
+
+/* Reads the blocks that this participant gets.  Each chunk lies behind the one before. */
+static void
+read_shared_blocks(HeapReader *reader)
+{
+	HeapBlocks *shared = reader->shared;
+	uint64		first;
+
+	while ((first = pg_atomic_fetch_add_u64(&shared->next, shared->chunk)) < shared->nblocks)
+	{
+		BlockNumber end = (BlockNumber) Min(first + shared->chunk, (uint64) shared->nblocks);
+
+		heap_blocks_report(shared);
+		if (reader->read->by_page)
+			read_pages(reader, (BlockNumber) first, end);
+		else
+			read_through_scan(reader, (BlockNumber) first, end);
+	}
+}
+
+/* Reads all blocks, in a process alone. */
+static void
+read_all_blocks(HeapReader *reader)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(reader->heap);
+
+	if (reader->read->by_page)
+	{
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, nblocks);
+		read_pages(reader, 0, nblocks);
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, nblocks);
+		return;
+	}
+	/* the scan begins with the first block, for TID order */
+	reader->read->live = table_index_build_scan(reader->heap, reader->index, reader->info, false, true,
+												row_from_scan, reader, NULL);
+	put_collected(reader);
+}
+
+void
+heap_read(Relation heap, Relation index, IndexInfo *info, HeapBlocks *shared, Snapshot snapshot,
+		  Sorter *sorter, HeapRead *read)
 {
 	HeapReader *reader = palloc0(sizeof(HeapReader));
 
@@ -514,26 +583,30 @@ heap_read(Relation heap, Relation index, IndexInfo *info, Sorter *sorter, HeapRe
 	reader->rows = palloc(reader->rows_capacity * sizeof(CollectedRow));
 	reader->space_size = 2 * BLCKSZ;
 	reader->space = palloc(reader->space_size);
+	reader->shared = shared;
 	if (info->ii_Concurrent)
-		reader->snapshot = RegisterSnapshot(GetTransactionSnapshot());
+		reader->snapshot = RegisterSnapshot(snapshot != NULL ? snapshot : GetTransactionSnapshot());
 	else
 	{
 		reader->snapshot = SnapshotAny;
 		reader->oldest_xmin = GetOldestNonRemovableTransactionId(heap);
 	}
 
-	if (prepare_pages(reader))
+	read->by_page = prepare_pages(reader);
+	if (read->by_page)
 	{
-		read->by_page = true;
-		read_pages(reader);
-		ExecDropSingleTupleTableSlot(reader->tuple_slot);
+		if (!RelationUsesLocalBuffers(heap) && RelationGetNumberOfBlocks(heap) > NBuffers / 4)
+			reader->strategy = GetAccessStrategy(BAS_BULKREAD);
+		pgstat_count_heap_scan(heap);
 	}
+	if (shared != NULL)
+		read_shared_blocks(reader);
 	else
-	{
-		/* the scan begins with the first block, for TID order */
-		read->live = table_index_build_scan(heap, index, info, false, true, row_from_scan, reader, NULL);
-		put_collected(reader);
-	}
+		read_all_blocks(reader);
+	if (reader->tuple_slot != NULL)
+		ExecDropSingleTupleTableSlot(reader->tuple_slot);
+	if (reader->strategy != NULL)
+		FreeAccessStrategy(reader->strategy);
 	if (info->ii_Concurrent)
 		UnregisterSnapshot(reader->snapshot);
 	ExecDropSingleTupleTableSlot(reader->row_slot);

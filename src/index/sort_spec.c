@@ -1,0 +1,74 @@
+/*
+ * sort_spec.c
+ *	  What an index build sorts: the index's key columns as sort keys.
+ *
+ * Memory policy: the keys are palloc'd in the current memory context.
+ *
+ * On error: an index that cannot be sorted is no error; the reason is returned.
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "compat.h"
+#include "index/index_internal.h"
+
+/*
+ * The sort keys of the index's key columns, palloc'd.  NULL, and the reason, if one cannot
+ * be sorted.
+ */
+static KeyColumn *
+index_sort_keys(Relation index, const char **reason)
+{
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	KeyColumn  *keys = palloc0(nkeys * sizeof(KeyColumn));
+
+	for (int k = 0; k < nkeys; k++)
+	{
+		int16		option = index->rd_indoption[k];
+		bool		descending = (option & INDOPTION_DESC) != 0;
+		Oid			family = index->rd_opfamily[k];
+		Oid			type = index->rd_opcintype[k];
+		Oid			family_found;
+		Oid			type_found;
+		bool		reverse;
+
+		keys[k].attno = k + 1;
+		keys[k].collation = index->rd_indcollation[k];
+		keys[k].nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
+		keys[k].sortop = get_opfamily_member(family, type, type,
+											 descending ? BTGreaterStrategyNumber : BTLessStrategyNumber);
+
+		/*
+		 * an operator may belong to several families, which may compare in
+		 * different ways
+		 */
+		if (!OidIsValid(keys[k].sortop) ||
+			!compat_ordering_op(keys[k].sortop, &family_found, &type_found, &reverse) ||
+			family_found != family || type_found != type || reverse != descending)
+		{
+			*reason = "the ordering operator of an operator class is not its own";
+			return NULL;
+		}
+		if (!key_type_lookup(&keys[k], type, reason))
+			return NULL;
+		if (TupleDescAttr(RelationGetDescr(index), k)->attlen == -2)
+		{
+			*reason = "a column is stored as another type than it is sorted as";
+			return NULL;
+		}
+	}
+	return keys;
+}
+
+bool
+index_sort_spec(Relation index, SortSpec *spec, const char **reason)
+{
+	memset(spec, 0, sizeof(*spec));
+	/* without a reference count: slots of it go with their memory */
+	spec->desc = CreateTupleDescCopy(RelationGetDescr(index));
+	spec->keys = index_sort_keys(index, reason);
+	spec->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	spec->timing = true;
+	spec->by_tid = true;
+	return spec->keys != NULL;
+}

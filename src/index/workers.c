@@ -1,0 +1,366 @@
+/*
+ * workers.c
+ *	  Index builds by several processes: workers scan and sort, the leader merges.
+ *
+ * There are as many workers as PostgreSQL plans for the build.  Each participant takes
+ * chunks of the table's blocks, sorts its rows with its share of maintenance_work_mem, and
+ * hands them over in blocks through the rings of an exchange (parallel.h), as the
+ * participants of a parallel query do.  So no row of a build that fits its memory is
+ * written to a file between processes.  The leader merges the streams by (keys, TID) and
+ * writes the pages.  From EXCHANGE_TWO_LEVEL_WORKERS workers on it takes no rows: then its
+ * merge is the longest work.
+ *
+ * Page writing stays in the leader.  The place of a tuple on its page follows from the
+ * sizes of all tuples before it, so a range of keys has no page numbers before the ranges
+ * before it are laid out; the file would not be PostgreSQL's byte by byte.
+ *
+ * If no worker can be launched, the caller builds the index alone.
+ *
+ * Memory policy: each participant sorts with an equal share of maintenance_work_mem; the
+ * rings have a fixed size.
+ *
+ * Errors: a worker's error is raised in the leader, where it ends the statement.  An error
+ * in the leader ends the workers with its transaction (AtEOXact_Parallel()).
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/nbtree.h"
+#include "access/parallel.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "compat.h"
+#include "executor/instrument.h"
+#include "index/index_internal.h"
+#include "miscadmin.h"
+#include "parallel/parallel.h"
+#include "pgstat.h"
+#include "storage/spin.h"
+#include "tcop/tcopprot.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* Keys of the shared memory's table of contents. */
+#define KEY_SHARED		UINT64CONST(0x6770750000000001)
+#define KEY_EXCHANGE	UINT64CONST(0x6770750000000002)
+#define KEY_SNAPSHOT	UINT64CONST(0x6770750000000003)
+#define KEY_QUERY		UINT64CONST(0x6770750000000004)
+#define KEY_BUFFERS		UINT64CONST(0x6770750000000005)
+#define KEY_WAL			UINT64CONST(0x6770750000000006)
+
+/* What one participant has done.  The scan's part is set when it arrives at the exchange. */
+typedef struct ParticipantWork
+{
+	bool		broken_hot_chain;
+	IndexBuildCounters counters;
+} ParticipantWork;
+
+/* What the participants share. */
+typedef struct SharedBuild
+{
+	Oid			heap;
+	Oid			index;
+	bool		concurrent;
+	int			participants;
+	Size		memory;			/* of each participant */
+	double		rows_expected;	/* of each participant */
+	HeapBlocks	blocks;
+	ParticipantWork work[FLEXIBLE_ARRAY_MEMBER];	/* as the slots of the
+													 * exchange */
+} SharedBuild;
+
+struct IndexWorkers
+{
+	Relation	heap;
+	Relation	index;
+	IndexInfo  *info;
+	SortSpec	spec;			/* of this participant */
+	ParallelContext *pcxt;
+	SharedBuild *shared;
+	Exchange   *ex;
+	Snapshot	snapshot;		/* of a concurrent build; NULL: none */
+	BufferUsage *buffers;
+	WalUsage   *wal;
+	Sorter	   *sorter;			/* the leader's rows; NULL: it takes none */
+};
+
+PGDLLEXPORT void gpusort_index_worker(dsm_segment *seg, shm_toc *toc);
+
+/* ------------------------------------------------------------------------
+ * A participant's share
+ * ------------------------------------------------------------------------
+ */
+
+/* Scans and sorts a share of the table, and arrives at the exchange in between. */
+static SortResult *
+sort_share(IndexWorkers *build, int me)
+{
+	ParticipantWork *work = &build->shared->work[me];
+	IndexBuildCounters *counters = &work->counters;
+	const SortReport *report;
+	SortResult *result;
+	HeapRead	read;
+	instr_time	clock;
+
+	INSTR_TIME_SET_CURRENT(clock);
+	build->spec.memory = build->shared->memory;
+	build->spec.participants = build->shared->participants;
+	build->sorter = sorter_create(&build->spec);
+	sorter_begin(build->sorter, 0, build->shared->rows_expected);
+	heap_read(build->heap, build->index, build->info, &build->shared->blocks, build->snapshot,
+			  build->sorter, &read);
+	report = sorter_report(build->sorter);
+	counters->page_scan = read.by_page;
+	counters->heap_rows = read.live;
+	counters->rows = read.rows;
+	/* runs were written during the scan */
+	counters->sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
+	counters->scan_ms = index_elapsed_ms(&clock) - counters->sort_ms;
+	work->broken_hot_chain = build->info->ii_BrokenHotChain;
+	sorter_common_range(build->sorter, &exchange_slot(build->ex, me)->common_range);
+	exchange_arrive(build->ex, me);
+
+	result = sorter_perform(build->sorter, false);
+	if (result == NULL)
+		elog(ERROR, "sort of index tuples has failed");
+	counters->sort_ms += index_elapsed_ms(&clock);
+	counters->runs = report->runs;
+	counters->spilled_bytes = report->disk_bytes;
+	counters->memory = report->memory_peak;
+	return result;
+}
+
+/* ------------------------------------------------------------------------
+ * Worker
+ * ------------------------------------------------------------------------
+ */
+
+void
+gpusort_index_worker(dsm_segment *seg, shm_toc *toc)
+{
+	IndexWorkers build = {0};
+	SharedBuild *shared = shm_toc_lookup(toc, KEY_SHARED, false);
+	char	   *snapshot = shm_toc_lookup(toc, KEY_SNAPSHOT, true);
+	int			me = ParallelWorkerNumber;
+	const char *reason;
+	SortResult *result;
+
+	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, true);
+	pgstat_report_activity(STATE_RUNNING, debug_query_string);
+
+	build.shared = shared;
+	build.ex = shm_toc_lookup(toc, KEY_EXCHANGE, false);
+	build.buffers = shm_toc_lookup(toc, KEY_BUFFERS, false);
+	build.wal = shm_toc_lookup(toc, KEY_WAL, false);
+	if (snapshot != NULL)
+		build.snapshot = RestoreSnapshot(snapshot);
+	/* the locks that the leader has */
+	build.heap = table_open(shared->heap, shared->concurrent ? ShareUpdateExclusiveLock : ShareLock);
+	build.index = index_open(shared->index, shared->concurrent ? RowExclusiveLock : AccessExclusiveLock);
+	build.info = BuildIndexInfo(build.index);
+	build.info->ii_Concurrent = shared->concurrent;
+	if (!index_sort_spec(build.index, &build.spec, &reason))
+		elog(ERROR, "a worker cannot sort the index: %s", reason);
+
+	InstrStartParallelQuery();
+	exchange_open_ring(build.ex, me);
+	result = sort_share(&build, me);
+	exchange_write_ring(build.ex, me, &build.spec, shared->work[me].counters.rows > 0 ? result : NULL);
+	sorter_destroy(build.sorter);
+	InstrEndParallelQuery(&build.buffers[me], &build.wal[me]);
+
+	index_close(build.index, NoLock);
+	table_close(build.heap, NoLock);
+}
+
+/* ------------------------------------------------------------------------
+ * Leader
+ * ------------------------------------------------------------------------
+ */
+
+/* Does the leader scan and sort beside this number of workers? */
+static bool
+leader_sorts(int workers)
+{
+	return workers < EXCHANGE_TWO_LEVEL_WORKERS;
+}
+
+static void
+estimate_chunk(ParallelContext *pcxt, Size size)
+{
+	shm_toc_estimate_chunk(&pcxt->estimator, size);
+	shm_toc_estimate_keys(&pcxt->estimator, 1);
+}
+
+static void *
+allocate_chunk(ParallelContext *pcxt, uint64 key, Size size)
+{
+	void	   *chunk = shm_toc_allocate(pcxt->toc, size);
+
+	shm_toc_insert(pcxt->toc, key, chunk);
+	return chunk;
+}
+
+/* Fills the shared memory before workers are launched. */
+static void
+fill_shared(IndexWorkers *workers, Size shared_size, double rows_expected)
+{
+	static const DeviceProducer no_device;
+	ParallelContext *pcxt = workers->pcxt;
+	int			planned = pcxt->nworkers;
+	SharedBuild *shared = allocate_chunk(pcxt, KEY_SHARED, shared_size);
+
+	memset(shared, 0, shared_size);
+	shared->heap = RelationGetRelid(workers->heap);
+	shared->index = RelationGetRelid(workers->index);
+	shared->concurrent = workers->info->ii_Concurrent;
+	shared->participants = planned + (leader_sorts(planned) ? 1 : 0);
+	shared->memory = (Size) maintenance_work_mem * 1024 / shared->participants;
+	shared->rows_expected = rows_expected / shared->participants;
+	heap_blocks_init(&shared->blocks, workers->heap, shared->participants);
+	workers->shared = shared;
+
+	workers->ex = allocate_chunk(pcxt, KEY_EXCHANGE, exchange_size(planned));
+	exchange_init(workers->ex, planned);
+	exchange_reset(workers->ex, 0, &no_device);
+	workers->buffers = allocate_chunk(pcxt, KEY_BUFFERS, planned * sizeof(BufferUsage));
+	workers->wal = allocate_chunk(pcxt, KEY_WAL, planned * sizeof(WalUsage));
+	if (workers->snapshot != NULL)
+		SerializeSnapshot(workers->snapshot,
+						  allocate_chunk(pcxt, KEY_SNAPSHOT, EstimateSnapshotSpace(workers->snapshot)));
+	if (debug_query_string != NULL)
+		strcpy(allocate_chunk(pcxt, KEY_QUERY, strlen(debug_query_string) + 1), debug_query_string);
+}
+
+/* Releases what the leader holds; the workers have ended or were not launched. */
+static void
+release(IndexWorkers *workers)
+{
+	if (workers->snapshot != NULL)
+		UnregisterSnapshot(workers->snapshot);
+	DestroyParallelContext(workers->pcxt);
+	ExitParallelMode();
+}
+
+IndexWorkers *
+index_workers_launch(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, double rows_expected)
+{
+	IndexWorkers *workers = palloc0(sizeof(IndexWorkers));
+	int			planned = info->ii_ParallelWorkers;
+	Size		shared_size = offsetof(SharedBuild, work) + (planned + 1) * sizeof(ParticipantWork);
+	ParallelContext *pcxt;
+
+	workers->heap = heap;
+	workers->index = index;
+	workers->info = info;
+	workers->spec = *spec;
+	EnterParallelMode();
+	pcxt = workers->pcxt = CreateParallelContext("gpusort", "gpusort_index_worker", planned);
+	if (info->ii_Concurrent)
+		workers->snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	estimate_chunk(pcxt, shared_size);
+	estimate_chunk(pcxt, exchange_size(planned));
+	estimate_chunk(pcxt, planned * sizeof(BufferUsage));
+	estimate_chunk(pcxt, planned * sizeof(WalUsage));
+	if (workers->snapshot != NULL)
+		estimate_chunk(pcxt, EstimateSnapshotSpace(workers->snapshot));
+	if (debug_query_string != NULL)
+		estimate_chunk(pcxt, strlen(debug_query_string) + 1);
+	InitializeParallelDSM(pcxt);
+	/* without shared memory the context has no workers */
+	if (pcxt->seg != NULL)
+	{
+		fill_shared(workers, shared_size, rows_expected);
+		LaunchParallelWorkers(pcxt);
+	}
+	if (pcxt->nworkers_launched == 0)
+	{
+		release(workers);
+		pfree(workers);
+		return NULL;
+	}
+	exchange_expect(workers->ex, pcxt->nworkers_launched + (leader_sorts(pcxt->nworkers_launched) ? 1 : 0));
+	return workers;
+}
+
+/* ExchangeServe callback: reports the progress of the scan. */
+static bool
+report_scan(void *arg)
+{
+	heap_blocks_report(arg);
+	return true;
+}
+
+MergeTree *
+index_workers_sort(IndexWorkers *workers, IndexBuildCounters *counters)
+{
+	int			launched = workers->pcxt->nworkers_launched;
+	SharedBuild *shared = workers->shared;
+	const CommonKeyRange *common_range;
+	BlockSource **sources = palloc((launched + 1) * sizeof(BlockSource *));
+	int			nsources;
+	int			me = workers->ex->nrings;
+	SortResult *own = NULL;
+	instr_time	clock;
+
+	INSTR_TIME_SET_CURRENT(clock);
+	counters->workers = launched;
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, shared->blocks.nblocks);
+	if (leader_sorts(launched))
+		own = sort_share(workers, me);
+	/* a worker that was launched and cannot begin is an error */
+	WaitForParallelWorkersToAttach(workers->pcxt);
+	if (!exchange_wait_sent(workers->ex, report_scan, &shared->blocks))
+		elog(ERROR, "a parallel index build has stopped");
+	heap_blocks_report(&shared->blocks);
+	for (int p = 0; p <= me; p++)
+	{
+		const ParticipantWork *work = &shared->work[p];
+
+		counters->heap_rows += work->counters.heap_rows;
+		counters->rows += work->counters.rows;
+		counters->page_scan |= work->counters.page_scan;
+		workers->info->ii_BrokenHotChain |= work->broken_hot_chain;
+	}
+	counters->scan_ms = index_elapsed_ms(&clock);
+	if (own != NULL)
+	{
+		counters->sort_ms = shared->work[me].counters.sort_ms;
+		counters->scan_ms = Max(0, counters->scan_ms - counters->sort_ms);
+	}
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) counters->rows);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
+	/* waits for the first rows of each */
+	nsources = exchange_open_streams(workers->ex, launched, NULL, NULL, sources);
+	common_range = exchange_common_range(workers->ex, workers->spec.keys, workers->spec.nkeys);
+	if (own != NULL && shared->work[me].counters.rows > 0)
+		sources[nsources++] = block_source_own(&workers->spec, common_range, own);
+	counters->sort_ms += index_elapsed_ms(&clock);
+	return block_merge_create(&workers->spec, common_range, sources, nsources);
+}
+
+void
+index_workers_end(IndexWorkers *workers, IndexBuildCounters *counters)
+{
+	int			launched = workers->pcxt->nworkers_launched;
+
+	/* workers that have rows left end as well */
+	exchange_stop(workers->ex);
+	WaitForParallelWorkersToFinish(workers->pcxt);
+	for (int w = 0; w < launched; w++)
+		InstrAccumParallelQuery(&workers->buffers[w], &workers->wal[w]);
+	for (int p = 0; p <= workers->ex->nrings; p++)
+	{
+		const IndexBuildCounters *work = &workers->shared->work[p].counters;
+
+		counters->runs += work->runs;
+		counters->spilled_bytes += work->spilled_bytes;
+		counters->memory += work->memory;
+	}
+	if (workers->sorter != NULL)
+		sorter_destroy(workers->sorter);
+	release(workers);
+}
