@@ -60,6 +60,32 @@ SELECT result FROM check_sort('SELECT id FROM grouped WHERE k IN (SELECT k FROM 
 -- groups above a merge join use its order
 SELECT who_groups('SELECT k, count(*) FROM grouped x JOIN grouped_too y USING (k) GROUP BY k');
 
+-- neither the order of the tables nor GEQO changes what a plan costs
+CREATE FUNCTION join_costs(tail text, OUT plans bigint, OUT dearest numeric) LANGUAGE plpgsql AS $$
+DECLARE
+	names text[] := '{grouped x, grouped_too y, grouped z}';
+	costs numeric[] := '{}';
+	plan json;
+	a text;
+	b text;
+	c text;
+	threshold text;
+BEGIN
+	FOREACH a IN ARRAY names LOOP FOREACH b IN ARRAY names LOOP FOREACH c IN ARRAY names LOOP
+		CONTINUE WHEN a = b OR b = c OR a = c;
+		FOREACH threshold IN ARRAY ARRAY['12', '2'] LOOP
+			PERFORM set_config('geqo_threshold', threshold, false);
+			EXECUTE format('EXPLAIN (FORMAT JSON) SELECT count(*) FROM %s, %s, %s %s', a, b, c, tail) INTO plan;
+			costs := costs || (plan->0->'Plan'->>'Total Cost')::numeric;
+		END LOOP;
+	END LOOP; END LOOP; END LOOP;
+	RESET geqo_threshold;
+	SELECT count(*), round(max(cost) / min(cost), 2) INTO plans, dearest FROM unnest(costs) cost;
+END $$;
+SELECT * FROM join_costs('WHERE x.k = y.k AND x.id = z.id');
+SELECT * FROM join_costs('WHERE x.k = y.k AND x.id = z.id AND y.id <= 20000');
+DROP FUNCTION join_costs;
+
 -- the same rows as the stock server
 SELECT result FROM check_sort('SELECT DISTINCT n FROM grouped ORDER BY n');
 SELECT result FROM check_sort('SELECT DISTINCT ON (n) n, id FROM grouped ORDER BY n, id DESC');

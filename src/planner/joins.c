@@ -7,10 +7,11 @@
  * So when PostgreSQL has made the paths of two relations' join, this hook
  *
  * - raises the costs of the hash joins to their true costs (hash_cost.c),
- * - adds a merge join of the relations' cheapest paths, each sorted by us (serially or
+ * - makes a merge join of the relations' cheapest paths, each sorted by us (serially or
  *	 in parallel, sort_path.c) unless a path in order costs less,
  *
- * and add_path() chooses.  The join's order counts as free for what is above it.
+ * and add_path() chooses among these and those of the pairs of relations before, of which
+ * the same relation can be made.  The join's order counts as free for what is above it.
  *
  * A join that must have a parameter of another relation, and the inner join of a
  * relation that is made unique for a semijoin, are left as they are.
@@ -33,10 +34,10 @@
 #include "utils/memutils.h"
 
 /*
- * A merge join of our sorts is offered if it costs at most this share of the best other path:
- * the models err by as much where both are close.
+ * The sorts and the merge join count this share more than the models say, by which these
+ * err where both ways are close: then a hash join stays.
  */
-#define SORTED_JOIN_MOST	0.9
+#define SORTED_JOIN_MORE	0.1
 
 /* Bytes of a bucket array for each row of a hash table. */
 #define BUCKET_BYTES	12
@@ -104,30 +105,6 @@ raise_hash_join(HashPath *path)
 				   outer->total_cost + inner->total_cost, cost_of_us(cost.first_us),
 				   cost_of_us(cost.all_us) + output_cost(&path->jpath.path));
 	apply_change(&path->jpath.path, &change);
-}
-
-/*
- * Takes the hash joins of this call out of a list of paths, at their true costs.  Those
- * of other pairs of relations, and of another kind of join, have theirs already.
- */
-static List *
-take_hash_joins(List **paths, const RelOptInfo *outerrel, const RelOptInfo *innerrel, JoinType jointype)
-{
-	List	   *taken = NIL;
-	ListCell   *lc;
-
-	foreach(lc, *paths)
-	{
-		HashPath   *path = lfirst(lc);
-
-		if (!IsA(path, HashPath) || path->jpath.jointype != jointype ||
-			path->jpath.outerjoinpath->parent != outerrel || path->jpath.innerjoinpath->parent != innerrel)
-			continue;
-		raise_hash_join(path);
-		taken = lappend(taken, path);
-		*paths = foreach_delete_current(*paths, lc);
-	}
-	return taken;
 }
 
 /* ------------------------------------------------------------------------
@@ -214,103 +191,169 @@ merge_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptI
 }
 
 /* ------------------------------------------------------------------------
- * Paths that are offered again
+ * The paths of all pairs
  *
- * PostgreSQL makes the paths of a relation's pairs one after the other, and calls the
- * hook after each pair.  The hash joins of a later pair enter add_path() at PostgreSQL's
- * costs, and there remove paths that cost less than their true costs.  So the paths of
- * earlier pairs are kept, and offered again after each pair.
+ * PostgreSQL makes the paths of a joined relation for one pair of relations after the
+ * other, and calls the hook after each pair.  The hash joins of a later pair enter
+ * add_path() at PostgreSQL's costs, and there remove paths that cost less than their
+ * true costs.  So copies of the paths of all pairs are kept, at true costs, and the
+ * relation's list is made of them anew after each pair.  After the last pair it is the
+ * same in whatever order the pairs came.
  *
- * The table lies in the planner's memory context and is forgotten with it.  GEQO frees
- * joined relations while it works; there nothing is kept.
+ * What is kept of a joined relation lies in its memory context and is forgotten with
+ * it: in the planner's context, or in GEQO's context of one join order.
  * ------------------------------------------------------------------------
  */
+
+/* Two relations that were joined in this way. */
+typedef struct JoinPair
+{
+	RelOptInfo *outer;
+	RelOptInfo *inner;
+	JoinType	jointype;
+} JoinPair;
 
 typedef struct KeptPaths
 {
 	RelOptInfo *joinrel;		/* the hash key */
-	List	   *paths;
-	List	   *partial;
+	List	   *pairs;			/* JoinPairs whose paths are kept */
+	RelOptInfo *paths;			/* has the paths at true costs, by add_path() */
 } KeptPaths;
 
-static HTAB *kept_table = NULL;
-static PlannerGlobal *kept_owner = NULL;	/* the planner run of kept_table */
+/* The kept paths of the relations in one memory context. */
+typedef struct KeptTable
+{
+	MemoryContext cxt;
+	HTAB	   *relations;
+	struct KeptTable *next;
+	MemoryContextCallback callback;
+} KeptTable;
+
+static KeptTable *kept_tables = NULL;
 
 static void
-kept_forget(void *owner)
+kept_forget(void *table)
 {
-	if (kept_owner == owner)
-	{
-		kept_owner = NULL;
-		kept_table = NULL;
-	}
+	KeptTable **link = &kept_tables;
+
+	while (*link != table)
+		link = &(*link)->next;
+	*link = (*link)->next;
 }
 
-/* The kept paths of a relation; NULL if none can be kept. */
-static KeptPaths *
-kept_paths(PlannerInfo *root, RelOptInfo *joinrel)
+/* The table of a memory context, made if there is none. */
+static KeptTable *
+kept_table(MemoryContext cxt)
 {
+	HASHCTL		ctl = {.keysize = sizeof(RelOptInfo *),.entrysize = sizeof(KeptPaths),.hcxt = cxt};
+	KeptTable  *table;
+
+	for (table = kept_tables; table != NULL; table = table->next)
+	{
+		if (table->cxt == cxt)
+			return table;
+	}
+	table = MemoryContextAllocZero(cxt, sizeof(KeptTable));
+	table->cxt = cxt;
+	table->relations = hash_create("gpusort join paths", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	table->next = kept_tables;
+	kept_tables = table;
+	table->callback.func = kept_forget;
+	table->callback.arg = table;
+	MemoryContextRegisterResetCallback(cxt, &table->callback);
+	return table;
+}
+
+/* What is kept of a joined relation. */
+static KeptPaths *
+kept_paths(RelOptInfo *joinrel)
+{
+	KeptTable  *table = kept_table(GetMemoryChunkContext(joinrel));
 	KeptPaths  *kept;
 	bool		found;
 
-	if (root->join_rel_level == NULL)
-		return NULL;
-	if (kept_owner != root->glob)
-	{
-		HASHCTL		ctl = {.keysize = sizeof(RelOptInfo *),.entrysize = sizeof(KeptPaths),
-		.hcxt = root->planner_cxt};
-		MemoryContextCallback *callback = MemoryContextAlloc(root->planner_cxt, sizeof(MemoryContextCallback));
-
-		kept_table = hash_create("gpusort join paths", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-		callback->func = kept_forget;
-		callback->arg = root->glob;
-		MemoryContextRegisterResetCallback(root->planner_cxt, callback);
-		kept_owner = root->glob;
-	}
-	kept = hash_search(kept_table, &joinrel, HASH_ENTER, &found);
+	kept = hash_search(table->relations, &joinrel, HASH_ENTER, &found);
 	if (!found)
 	{
-		kept->paths = NIL;
-		kept->partial = NIL;
+		kept->pairs = NIL;
+		kept->paths = makeNode(RelOptInfo);
+		kept->paths->consider_startup = joinrel->consider_startup;
+		kept->paths->consider_param_startup = joinrel->consider_param_startup;
+		kept->paths->consider_parallel = joinrel->consider_parallel;
 	}
 	return kept;
 }
 
-/* A copy of a hash or merge join's path: add_path() may free the path that it gets. */
+/* Size of a join's path; 0: a path of another kind. */
+static Size
+join_path_size(const Path *path)
+{
+	switch (nodeTag(path))
+	{
+		case T_NestPath:
+			return sizeof(NestPath);
+		case T_MergePath:
+			return sizeof(MergePath);
+		case T_HashPath:
+			return sizeof(HashPath);
+		default:
+			return 0;
+	}
+}
+
+/* A copy for add_path(), which may free the path that it gets. */
 static Path *
 copy_join_path(const Path *path)
 {
-	Size		size = IsA(path, HashPath) ? sizeof(HashPath) : sizeof(MergePath);
+	Size		size = join_path_size(path);
 
-	Assert(IsA(path, HashPath) || IsA(path, MergePath));
+	Assert(size > 0);
 	return memcpy(palloc(size), path, size);
 }
 
-/* Offers these paths, and again those that were kept. */
-static void
-add_join_paths(PlannerInfo *root, RelOptInfo *joinrel, List *paths, List *partial)
+static bool
+is_of_pair(const Path *path, const JoinPair *pair)
 {
-	KeptPaths  *kept = kept_paths(root, joinrel);
-	ListCell   *lc;
+	const JoinPath *join = (const JoinPath *) path;
 
-	if (kept != NULL)
-	{
-		foreach(lc, kept->paths)
-			add_path(joinrel, copy_join_path(lfirst(lc)));
-		foreach(lc, kept->partial)
-			add_partial_path(joinrel, copy_join_path(lfirst(lc)));
-		foreach(lc, paths)
-			kept->paths = lappend(kept->paths, copy_join_path(lfirst(lc)));
-		foreach(lc, partial)
-			kept->partial = lappend(kept->partial, copy_join_path(lfirst(lc)));
-	}
-	foreach(lc, paths)
-		add_path(joinrel, lfirst(lc));
-	foreach(lc, partial)
-		add_partial_path(joinrel, lfirst(lc));
+	return join_path_size(path) > 0 && join->jointype == pair->jointype &&
+		join->outerjoinpath->parent == pair->outer && join->innerjoinpath->parent == pair->inner;
 }
 
-/* The least cost of these paths; negative if there is none. */
+/*
+ * Takes the joins of kept pairs out of a list of paths.  Returns those of the last pair,
+ * which are new, at their true costs.
+ */
+static List *
+take_joins(const KeptPaths *kept, List **paths)
+{
+	List	   *taken = NIL;
+	ListCell   *lc;
+	ListCell   *pair;
+
+	foreach(lc, *paths)
+	{
+		Path	   *path = lfirst(lc);
+
+		foreach(pair, kept->pairs)
+		{
+			if (is_of_pair(path, lfirst(pair)))
+				break;
+		}
+		if (pair == NULL)
+			continue;
+		if (lnext(kept->pairs, pair) == NULL)
+		{
+			if (IsA(path, HashPath))
+				raise_hash_join((HashPath *) path);
+			taken = lappend(taken, path);
+		}
+		*paths = foreach_delete_current(*paths, lc);
+	}
+	return taken;
+}
+
+/* The least cost of the paths without a parameter; negative if there is none. */
 static Cost
 least_cost(List *paths)
 {
@@ -321,10 +364,42 @@ least_cost(List *paths)
 	{
 		const Path *path = lfirst(lc);
 
-		if (best < 0 || path->total_cost < best)
+		if (path->param_info == NULL && (best < 0 || path->total_cost < best))
 			best = path->total_cost;
 	}
 	return best;
+}
+
+static void
+log_join(const Path *merged, Cost best)
+{
+	if (best >= 0)
+		ereport(DEBUG1,
+				(errmsg_internal("gpusort: join is cheaper by %s: sorted %.0f, else %.0f",
+								 merged->total_cost < best ? "sorting" : "hashing", merged->total_cost, best)));
+}
+
+/* Keeps the new paths of the last pair and ours, and makes the relation's lists anew. */
+static void
+offer_all(KeptPaths *kept, RelOptInfo *joinrel, Path *merged)
+{
+	List	   *paths = take_joins(kept, &joinrel->pathlist);
+	List	   *partial = take_joins(kept, &joinrel->partial_pathlist);
+	ListCell   *lc;
+
+	if (merged != NULL && message_level_is_interesting(DEBUG1))
+		log_join(merged, least_cost(list_concat_copy(paths, kept->paths->pathlist)));
+	if (merged != NULL)
+		paths = lappend(paths, merged);
+	foreach(lc, paths)
+		add_path(kept->paths, lfirst(lc));
+	foreach(lc, partial)
+		add_partial_path(kept->paths, lfirst(lc));
+
+	foreach(lc, kept->paths->pathlist)
+		add_path(joinrel, copy_join_path(lfirst(lc)));
+	foreach(lc, kept->paths->partial_pathlist)
+		add_partial_path(joinrel, copy_join_path(lfirst(lc)));
 }
 
 static void
@@ -333,32 +408,23 @@ plan_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptIn
 {
 	const Path *outer = outerrel->cheapest_total_path;
 	const Path *inner = innerrel->cheapest_total_path;
-	List	   *hashed;
-	List	   *partial;
+	KeptPaths  *kept;
+	JoinPair   *pair;
 	Path	   *merged = NULL;
-	Cost		best;
 
 	if (!gpusort_enable || !gpusort_plan_grouping || !enable_sort || outer == NULL || inner == NULL ||
 		Max(outer->rows, inner->rows) < gpusort_plan_grouping_min_rows)
 		return;
-	hashed = take_hash_joins(&joinrel->pathlist, outerrel, innerrel, compat_plain_jointype(jointype));
-	partial = take_hash_joins(&joinrel->partial_pathlist, outerrel, innerrel, compat_plain_jointype(jointype));
 	if (outer->param_info == NULL && inner->param_info == NULL && can_merge(joinrel, jointype, extra))
 		merged = merge_join(root, joinrel, outerrel, innerrel, jointype, extra);
-	/* the paths of earlier pairs have their true costs */
-	best = least_cost(list_concat_copy(hashed, joinrel->pathlist));
-	if (merged != NULL && best >= 0)
-	{
-		bool		sorts = merged->total_cost < best * SORTED_JOIN_MOST;
 
-		ereport(DEBUG1,
-				(errmsg_internal("gpusort: join is cheaper by %s: sorted %.0f, else %.0f",
-								 sorts ? "sorting" : "hashing", merged->total_cost, best)));
-		if (!sorts)
-			merged = NULL;
-	}
-
-	add_join_paths(root, joinrel, merged != NULL ? lappend(hashed, merged) : hashed, partial);
+	kept = kept_paths(joinrel);
+	pair = palloc(sizeof(JoinPair));
+	pair->outer = outerrel;
+	pair->inner = innerrel;
+	pair->jointype = compat_plain_jointype(jointype);
+	kept->pairs = lappend(kept->pairs, pair);
+	offer_all(kept, joinrel, merged);
 }
 
 static void
