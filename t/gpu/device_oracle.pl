@@ -437,7 +437,7 @@ for my $how ('go on', 'stop fast', 'stop immediate', 'crash')
 				$pid)
 			{
 				eval { $node->wait_for_log(qr/all server processes terminated; reinitializing|exited with/, $offset) };
-				$node->poll_query_until('postgres', 'SELECT true');
+				server_answers($node);
 			}
 		}
 	}

@@ -7,13 +7,14 @@ use warnings;
 
 use Exporter 'import';
 use File::Basename;
+use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused
 	device_processes device_awaited device_route_function device_lines_function begin_query process_ends
-	new_session no_timeout gate_make gate_shut gate_reached gate_open killed_at_gate same_order order_sum
+	server_answers new_session no_timeout gate_make gate_shut gate_reached gate_open killed_at_gate same_order order_sum
 	ends_early times_out error_and_timeout worker_terminated pick);
 
 # A random one of the arguments.
@@ -195,6 +196,23 @@ sub process_ends
 	{
 		my $stat = -e "/proc/$pid/stat" ? eval { slurp_file("/proc/$pid/stat") } : undef;
 		return 1 if !defined $stat || $stat =~ /\) Z /;
+		select undef, undef, undef, 0.1;
+	}
+	return 0;
+}
+
+# Waits until the server accepts connections, for a server that is starting or restarting.  poll_query_until() does not
+# serve here: it writes the query to psql's standard input, and dies with "ack Broken pipe" if psql could not connect
+# and has ended by then.
+sub server_answers
+{
+	my ($node) = @_;
+	my @psql = ('psql', '-XAt', '-d', $node->connstr('postgres'), '-c', 'SELECT true');
+
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		my ($out, $err) = ('', '');
+		return 1 if IPC::Run::run(\@psql, '<', '/dev/null', '>', \$out, '2>', \$err);
 		select undef, undef, undef, 0.1;
 	}
 	return 0;
