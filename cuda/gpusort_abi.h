@@ -143,7 +143,7 @@ typedef struct GpusortMemory
  * ------------------------------------------------------------------------
  */
 
-/* A 128-bit key, hi * 2^64 + lo.  Arrays of them are 16-byte aligned. */
+/* A 128-bit key, hi * 2^64 + lo.  Arrays of GpusortKey128 are 16-byte aligned. */
 typedef struct GpusortKey128
 {
 	uint64_t	lo;				/* bits 0 to 63 */
@@ -175,8 +175,8 @@ typedef struct GpusortKey128
  * A problem: what one call of sort_run sorts.
  *
  * Keys are ordered by their bits [begin_bit, end_bit) as an unsigned number,
- * ascending.  The other bits of a key are arbitrary and are copied with it.  A
- * stable algorithm keeps equal keys in input order.
+ * ascending.  Bits outside [begin_bit, end_bit) are arbitrary and are copied
+ * with the key.  A stable algorithm keeps equal keys in input order.
  *
  * All arrays are device memory, 256-byte aligned, without overlap.  The caller
  * owns them; they must stay valid until the stream's work is done.

@@ -3,7 +3,7 @@
  *	  Items of a bucket in the shared memory of a block, and three ways to
  *	  sort them; used by block_sort.cuh.
  *
- * An item is a key's place and rid (see block_sort.cuh); from[] holds the
+ * An item is a key's fraction and rid (see block_sort.cuh); from[] holds the
  * position of the item's key in the bucket.  Items are in bins.
  *
  *	sort_bins()			Insertion sort of bins of up to BLOCK_SORT_FEW items, by
@@ -34,29 +34,29 @@
 #define BLOCK_SORT_CLUSTERED	128
 #define SKEWED_SORT_CLUSTERED	40
 
-/* A place (upper half) and a rid (lower half), compared as one number. */
+/* A fraction (upper half) and a rid (lower half), compared as one number. */
 typedef unsigned long long Item;
 
-#define ITEM(place, rid)	((Item) (place) << 32 | (rid))
-#define ITEM_PLACE(item)	((uint32_t) ((item) >> 32))
+#define ITEM(fraction, rid)	((Item) (fraction) << 32 | (rid))
+#define ITEM_FRACTION(item)	((uint32_t) ((item) >> 32))
 #define ITEM_RID(item)		((uint32_t) (item))
 #define ITEM_PADDING		(~0ull) /* behind all items: no rid is all ones */
 
 /*
- * The order of items.  Items with equal places are compared by their keys,
- * unless places are exact.
+ * The order of items.  Items with equal fractions are compared by their keys,
+ * unless fractions are exact.
  */
 template <class K> struct ItemOrder
 {
 	const K    *keys;			/* the bucket's keys, by position */
 	KeyBits<K>	bits;
-	bool		exact;			/* equal places mean equal keys */
+	bool		exact;			/* equal fractions mean equal keys */
 
 	/* Is item a, whose key is keys[a_from], before item b? */
 	__device__ __forceinline__ bool before(Item a, uint32_t a_from,
 										   Item b, uint32_t b_from) const
 	{
-		if (exact || ITEM_PLACE(a) != ITEM_PLACE(b) || a == ITEM_PADDING)
+		if (exact || ITEM_FRACTION(a) != ITEM_FRACTION(b) || a == ITEM_PADDING)
 			return a < b;
 
 		K			v = bits(keys[a_from]);
@@ -174,7 +174,7 @@ block_merge_sort(const ItemOrder<K> order, Item *items, uint16_t *from, uint32_t
 }
 
 /*
- * Sorts bins with more than BLOCK_SORT_FEW items.  An item's place in its bin
+ * Sorts bins with more than BLOCK_SORT_FEW items.  An item's index in its bin
  * is the number of items there that are before it.  need_from: move from[]
  * entries, too.
  */
@@ -184,7 +184,7 @@ sort_dense_bins(const ItemOrder<K> order, const uint16_t *bin_start, Item *items
 				uint16_t *from, uint32_t count, bool need_from)
 {
 	Item		mine[ITEMS];
-	uint32_t	to[ITEMS];		/* new place << 16 | from[] entry */
+	uint32_t	to[ITEMS];		/* new index << 16 | from[] entry */
 
 #pragma unroll
 	for (int i = 0; i < ITEMS; i++)
@@ -199,7 +199,7 @@ sort_dense_bins(const ItemOrder<K> order, const uint16_t *bin_start, Item *items
 						end;
 
 			mine[i] = items[at];
-			bin = ITEM_PLACE(mine[i]) >> (32 - BIN_BITS);
+			bin = ITEM_FRACTION(mine[i]) >> (32 - BIN_BITS);
 			start = bin_start[bin];
 			end = bin_start[bin + 1];
 			if (end - start > BLOCK_SORT_FEW)

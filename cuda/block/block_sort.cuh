@@ -4,30 +4,31 @@
  *	  with about one key per bin.
  *
  * Chen et al. (2009) sort buckets by bitonic networks.  Here each key gets a
- * 32-bit place: its linear position between the bucket's least and greatest
- * key, times 2^32.  The upper bits of the place number a bin.  Keys are counted
- * by bin and put into bins: one addition in shared memory per key, whatever the
- * key's width, where a radix sort takes one ranking per digit.  There are twice
- * as many bins as keys.  The few bins with several keys are then sorted
- * (block_items.cuh).
+ * 32-bit fraction: its linear position between the bucket's least and greatest
+ * key, times 2^32.  The upper bits of the fraction are the number of a bin.
+ * Keys are counted by bin and scattered into bins.  This takes one addition in
+ * shared memory per key for every key width; a radix sort takes one ranking per
+ * digit.  There are twice as many bins as keys.  The few bins with several keys
+ * are then sorted (block_items.cuh).
  *
- * If a bin has very many keys, all keys are sorted by merging: in buckets of
- * skewed keys, where that is frequent, as pairs (pair_sort.cuh), otherwise as
- * items (block_items.cuh), which takes fewer registers from the usual case.
+ * If a bin has very many keys, all keys are sorted by merging.  Buckets of
+ * skewed keys, where this is frequent, merge pairs (pair_sort.cuh).  Other
+ * buckets merge items (block_items.cuh), which needs fewer registers.
  *
- * A place is computed from 32 bits of the key.  If the bucket's keys differ
- * only in those bits, places are exact: they order the keys, and the rid,
- * scaled, fills their low bits, so that equal keys fall into different bins.
- * Item order (place, rid) is then the order (key, rid).  Otherwise keys with
- * equal places are compared.
+ * A fraction is computed from 32 bits of the key.  If the bucket's keys differ
+ * only in those bits, fractions are exact: they order the keys.  The scaled rid
+ * then fills their low bits, so that equal keys fall into different bins.
+ * Item order (fraction, rid) is then the order (key, rid).  Otherwise keys with
+ * equal fractions are compared.
  *
- * Memory: shared memory for place, rid and position of each key, 10 bytes
- * whatever the key's width, and the bins' counters.  Wanted keys are read again
- * from their positions at the end, when they are still in the caches.
+ * Memory: shared memory for fraction, rid and position of each key, 10 bytes
+ * for every key width, and the bins' counters.  If keys are output, they are
+ * read again from their positions at the end, when they are still in the
+ * caches.
  *
- * Stability: the order is by (key, rid), and rids ascend with the input.  If
- * those of the problem do not, positions take their place, and rid_table has
- * the rids.
+ * Stability: the order is by (key, rid), and rids ascend with the input.  If the
+ * problem's rids do not ascend, positions are used instead of rids, and
+ * rid_table has the rids.
  */
 #ifndef GPUSORT_BLOCK_SORT_CUH
 #define GPUSORT_BLOCK_SORT_CUH
@@ -56,7 +57,7 @@
 #define INPUT_NEARLY_SORTED	3	/* perhaps: the pieces are sorted first */
 
 /* ------------------------------------------------------------------------
- * Places
+ * Fractions
  * ------------------------------------------------------------------------
  */
 
@@ -65,22 +66,20 @@
 
 /*
  * With fewer values of x than this many keys are equal; rids then fill the
- * places.
+ * fractions.
  */
 #define NARROW_RANGE			(1u << 16)
 
-/*
- * Upper bound of places, below 2^32 by more than the rounding errors of floats.
- */
-#define PLACE_RANGE			4290000000.0f
+/* Upper bound of fractions: 2^32 less the rounding errors of floats. */
+#define FRACTION_RANGE			4290000000.0f
 
-/* A monotone map from x, 32 bits of a key, and a rid to a 32-bit place. */
-struct PlaceMap
+/* A monotone map from x, 32 bits of a key, and a rid to a 32-bit fraction. */
+struct FractionMap
 {
 	uint32_t	lo;				/* least x of the bucket */
-	uint32_t	width;			/* places per value of x */
+	uint32_t	width;			/* fractions per value of x */
 	uint32_t	rid_lo;			/* least rid of the bucket */
-	uint32_t	rid_scale;		/* places per shifted rid, times 2^32; 0: no
+	uint32_t	rid_scale;		/* fractions per shifted rid, times 2^32; 0: no
 								 * rids */
 	int			rid_shift;		/* left shift of a rid less rid_lo */
 	bool		coarse;			/* x has too few values: choose other bits */
@@ -91,12 +90,12 @@ struct PlaceMap
 	}
 };
 
-/* The map from lo .. hi to all places, without rids. */
-__device__ __forceinline__ PlaceMap
-make_place_map(uint32_t lo, uint32_t hi)
+/* The map from lo .. hi to all fractions, without rids. */
+__device__ __forceinline__ FractionMap
+make_fraction_map(uint32_t lo, uint32_t hi)
 {
-	PlaceMap	map;
-	float		width = PLACE_RANGE / ((float) (hi - lo) + 1.0f);
+	FractionMap	map;
+	float		width = FRACTION_RANGE / ((float) (hi - lo) + 1.0f);
 
 	map.lo = lo;
 	map.width = max(1u, __float2uint_rz(min(width, 2147483000.0f)));
@@ -107,9 +106,9 @@ make_place_map(uint32_t lo, uint32_t hi)
 	return map;
 }
 
-/* Fills the places of each value of x with the rids from rid_lo to rid_hi. */
+/* Fills the fractions of each value of x with the rids from rid_lo to rid_hi. */
 __device__ __forceinline__ void
-fill_with_rids(PlaceMap *map, uint32_t rid_lo, uint32_t rid_hi)
+fill_with_rids(FractionMap *map, uint32_t rid_lo, uint32_t rid_hi)
 {
 	uint32_t	top;
 
@@ -118,7 +117,7 @@ fill_with_rids(PlaceMap *map, uint32_t rid_lo, uint32_t rid_hi)
 	top = (rid_hi - rid_lo) << map->rid_shift;
 	map->rid_scale = top == 0 || map->width == 1 ? 0 :
 		__float2uint_rz((float) map->width *
-						(PLACE_RANGE / ((float) top + 1.0f)) * 0.999f);
+						(FRACTION_RANGE / ((float) top + 1.0f)) * 0.999f);
 }
 
 /* ------------------------------------------------------------------------
@@ -251,10 +250,10 @@ block_sort_kernel(const BlockSortArgs<K> args)
 
 	__shared__ K key_room[2 * WARPS];
 	__shared__ uint32_t room[4 * WARPS];
-	__shared__ PlaceMap places_made;
+	__shared__ FractionMap shared_map;
 
 	uint32_t	bucket = blockIdx.x;
-	uint32_t	place[ITEMS];	/* 32 bits of the key, then the place */
+	uint32_t	fraction[ITEMS];	/* first 32 bits of the key, then fractions */
 	uint32_t	rids[ITEMS];
 	uint32_t	rank[ITEMS];	/* index within the bin */
 	uint32_t	start = 0,
@@ -318,7 +317,7 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		uint32_t	at = i * THREADS + threadIdx.x;
 
 		if (at < count)
-			place[i] = (uint32_t) ((args.bits(keys[at]) - base) >> shift);
+			fraction[i] = (uint32_t) ((args.bits(keys[at]) - base) >> shift);
 	}
 
 	/*
@@ -350,8 +349,8 @@ block_sort_kernel(const BlockSortArgs<K> args)
 		for (int i = 0; i < ITEMS; i++)
 			if (i * THREADS + threadIdx.x < count)
 			{
-				lo = min(lo, place[i]);
-				hi = max(hi, place[i]);
+				lo = min(lo, fraction[i]);
+				hi = max(hi, fraction[i]);
 			}
 		lo = warp_min(lo);
 		hi = ~warp_min(~hi);
@@ -366,12 +365,12 @@ block_sort_kernel(const BlockSortArgs<K> args)
 			lo = warp_min(room[threadIdx.x % WARPS]);
 			hi = ~warp_min(~room[WARPS + threadIdx.x % WARPS]);
 			if (threadIdx.x == 0)
-				places_made = make_place_map(lo, hi);
+				shared_map = make_fraction_map(lo, hi);
 		}
 		__syncthreads();
 	}
 	exact = shift == 0;
-	if (places_made.coarse && !exact)
+	if (shared_map.coarse && !exact)
 	{
 		K			lo = all_ones<K>(),
 					hi = 0;
@@ -393,14 +392,14 @@ block_sort_kernel(const BlockSortArgs<K> args)
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
 			if (i * THREADS + threadIdx.x < count)
-				place[i] = (uint32_t)
+				fraction[i] = (uint32_t)
 					((args.bits(keys[i * THREADS + threadIdx.x]) - base) >> shift);
 		__syncthreads();
 		if (threadIdx.x == 0)
-			places_made = make_place_map(0, (uint32_t) ((hi - lo) >> shift));
+			shared_map = make_fraction_map(0, (uint32_t) ((hi - lo) >> shift));
 		__syncthreads();
 	}
-	if (exact && places_made.width > 0xffffffffu / NARROW_RANGE)
+	if (exact && shared_map.width > 0xffffffffu / NARROW_RANGE)
 	{
 		uint32_t	ranges[4] = {~0u, 0, ~0u, 0};
 
@@ -413,11 +412,11 @@ block_sort_kernel(const BlockSortArgs<K> args)
 			}
 		block_ranges<THREADS>(ranges, room);
 		if (threadIdx.x == 0)
-			fill_with_rids(&places_made, ranges[0], ranges[1]);
+			fill_with_rids(&shared_map, ranges[0], ranges[1]);
 		__syncthreads();
 	}
 	{
-		const PlaceMap places = places_made;
+		const FractionMap fractions = shared_map;
 
 #pragma unroll
 		for (int i = 0; i < ITEMS; i++)
@@ -426,8 +425,8 @@ block_sort_kernel(const BlockSortArgs<K> args)
 				uint32_t	bin,
 							half;
 
-				place[i] = places(place[i], rids[i]);
-				bin = place[i] >> (32 - BIN_BITS);
+				fraction[i] = fractions(fraction[i], rids[i]);
+				bin = fraction[i] >> (32 - BIN_BITS);
 				half = (bin & 1) * 16;
 				rank[i] = (atomicAdd(&bins[bin >> 1], 1u << half) >> half) & 0xffff;
 			}
@@ -501,9 +500,9 @@ block_sort_kernel(const BlockSortArgs<K> args)
 
 		if (at < count)
 		{
-			uint32_t	to = bin_start[place[i] >> (32 - BIN_BITS)] + rank[i];
+			uint32_t	to = bin_start[fraction[i] >> (32 - BIN_BITS)] + rank[i];
 
-			items[to] = ITEM(place[i], rids[i]);
+			items[to] = ITEM(fraction[i], rids[i]);
 			if (need_from)
 				from[to] = (uint16_t) at;
 		}

@@ -5,21 +5,22 @@
  *
  * Slices of equal width (BucketMap in key.cuh) give buckets of similar sizes
  * only for uniform keys.  Here quantiles of a sorted sample divide the range
- * into up to MAX_SPANS spans.  Each span is divided into slices of equal width,
- * as many as its share of the sample demands.  For smooth distributions all
- * buckets then fit a block.  If keys are clustered within a span, too, its too
- * large buckets are divided again.
+ * into up to MAX_SPANS spans.  Each span is divided into slices of equal width;
+ * their number is proportional to the span's share of the sample.  For smooth
+ * distributions all buckets then fit a block.  If keys are clustered within a
+ * span, buckets that are too large are divided again.
  *
- * A value that is a large part of the sample gets a span of its own, which is
- * divided by rid, as all its keys are equal.
+ * A value that is frequent in the sample gets its own span.  All keys of this
+ * span are equal, so it is divided by rid.
  *
  * A lookup finds the span by the value's code: the distance from the sample's
  * least value as a 32-bit floating-point number with sign, exponent and
  * mantissa.  Codes are monotone, and exact for 32-bit keys and small distances.
- * A value in a span of one value is compared in full; lesser and greater
- * values with its code get slices of their own.  The search descends a tree in
- * breadth-first order.  There the lanes of a warp seldom access the same bank
- * of shared memory; in a sorted array they would on every second level.
+ * In a span of one value keys are compared in full, because other values may
+ * have the same code; these get a slice below and a slice above.  The search
+ * descends a tree in breadth-first order, in which the lanes of a warp seldom
+ * access the same bank of shared memory.  In a sorted array they would access
+ * the same bank on every second level.
  *
  * Memory: a QuantileMap in device memory; its SpanTable copied to shared
  * memory.
@@ -43,10 +44,7 @@
 #define BUCKET_SPAN(tag)	((tag) & 0x7fff)
 #define BUCKET_EQUAL		0x8000
 
-/*
- * Number of mantissa bits of a code; the exponent takes the others but the
- * sign.
- */
+/* Number of mantissa bits of a code.  The others are a sign and the exponent. */
 template <class K> __host__ __device__ constexpr int
 code_bits()
 {
@@ -92,10 +90,8 @@ least_of_code(uint32_t code, K origin)
 /* A span's slices in the lookup table. */
 struct Span
 {
-	uint32_t	bucket;			/* number of the first bucket; with SPAN_EQUAL a
-								 * span of one value, divided by rid */
-	uint32_t	scale;			/* buckets per unit of code or rid, times
-								 * 2^32 */
+	uint32_t	bucket;			/* first bucket; SPAN_EQUAL: of one value */
+	uint32_t	scale;			/* buckets per unit of code or rid * 2^32 */
 };
 
 #define SPAN_EQUAL		0x80000000u
@@ -103,10 +99,9 @@ struct Span
 /* The lookup table, in shared memory. */
 struct SpanTable
 {
-	uint32_t	tree[MAX_SPANS];	/* codes where spans 1, 2, ... start, as
-									 * a tree in breadth-first order from
-									 * index 1 */
-	Span		span[MAX_SPANS];	/* the spans, and behind them their end */
+	/* first codes of spans 1, 2, ...: a breadth-first tree from index 1 */
+	uint32_t	tree[MAX_SPANS];
+	Span		span[MAX_SPANS];	/* the spans, then an end entry */
 };
 
 /*
@@ -115,16 +110,14 @@ struct SpanTable
  */
 template <class K> struct QuantileMap
 {
-	K			origin;			/* origin of the codes: the sample's least
-								 * value */
+	K			origin;			/* least value of the sample: code 0 */
 	uint32_t	rid_lo;			/* the least rid */
 	uint32_t	skewed;			/* SKEWED_*, or 0 */
 	uint32_t	pad[2];
 	SpanTable	table;
 	K			only[MAX_SPANS];	/* the value of a span of one value */
 	K			base[MAX_SPANS];	/* the least value of a span */
-	int			shift[MAX_SPANS];	/* right shift that brings value - base to
-									 * 32 bits */
+	int			shift[MAX_SPANS];	/* (value - base) >> shift has 32 bits */
 };
 
 /* The map as a thread uses it. */
@@ -142,8 +135,8 @@ template <class K> struct QuantileLookup
 	}
 
 	/*
-	 * The bucket of v.  rid() returns the key's rid; called only for spans of
-	 * one value.
+	 * The bucket of v.  rid() returns the key's rid.  It is called only for
+	 * spans of one value.
 	 */
 	template <class Rid>
 	__device__ __forceinline__ uint32_t operator() (K v, Rid rid) const
@@ -169,10 +162,7 @@ template <class K> struct QuantileLookup
 		span.bucket &= ~SPAN_EQUAL;
 		if constexpr (sizeof(K) > 4)
 		{
-			/*
-			 * buckets: lesser values with the code, the value by rid, greater
-			 * values
-			 */
+			/* one bucket below the value, its buckets by rid, one above */
 			if (v < only[node])
 				return span.bucket;
 			if (v > only[node])

@@ -3,12 +3,13 @@
  *	  Sorts nearly sorted input in pieces, without moving keys between blocks.
  *
  * If few keys are less than their predecessor, the input is cut about every
- * PIECE keys.  A cut is a point in a window of CUT_WINDOW keys such that no key
- * of the window has to cross it.  Each piece is sorted in shared memory and
- * written to its own place.  Then the greatest value of every piece is compared
- * with the least of the next one.  If it is greater, a key was farther from its
- * place than the window shows.  The input is then sorted the ordinary way; it
- * has not been changed.
+ * PIECE keys.  A cut is searched among CUT_KEYS consecutive keys: it is a point
+ * such that all of these keys before it are at most as great as all of them
+ * behind it.  Each piece is sorted in shared memory and written to its own
+ * range of the output.  Then the greatest value of every piece is compared with
+ * the least value of the next piece.  If it is greater, a key lay farther from
+ * its sorted position than CUT_KEYS shows.  The input, which has not been
+ * changed, is then sorted by buckets.
  */
 #ifndef GPUSORT_BUCKET_PIECES_CUH
 #define GPUSORT_BUCKET_PIECES_CUH
@@ -17,12 +18,11 @@
 
 #define CUT_THREADS			128					/* threads of a block; a warp
 												 * finds a cut */
-#define CUT_PER_LANE		16					/* keys of a window per lane */
-#define CUT_WINDOW			(32 * CUT_PER_LANE)	/* keys around a cut */
-#define PIECE				MOSTLY_FULL	/* keys between the middles of
-										 * successive windows */
+#define CUT_PER_LANE		16					/* keys per lane */
+#define CUT_KEYS			(32 * CUT_PER_LANE)	/* keys searched for a cut */
+#define PIECE				MOSTLY_FULL			/* distance of two searches */
 
-static_assert(PIECE + CUT_WINDOW <= BLOCK_SORT_CAPACITY, "a piece fits a block");
+static_assert(PIECE + CUT_KEYS <= BLOCK_SORT_CAPACITY, "a piece fits a block");
 
 /* The last block of a kernel reports whether pieces still seem possible. */
 __device__ __forceinline__ void
@@ -58,9 +58,9 @@ cut_kernel(const K *keys, uint32_t n, KeyBits<K> bits, uint32_t pieces,
 	}
 	if (piece > 0 && piece < pieces)
 	{
-		uint32_t	window = piece * PIECE - CUT_WINDOW / 2;
-		uint32_t	first = window + lane * CUT_PER_LANE;
-		uint32_t	last = min((uint64_t) window + CUT_WINDOW, (uint64_t) n);
+		uint32_t	cut_from = piece * PIECE - CUT_KEYS / 2;
+		uint32_t	first = cut_from + lane * CUT_PER_LANE;
+		uint32_t	last = min((uint64_t) cut_from + CUT_KEYS, (uint64_t) n);
 		K			least[CUT_PER_LANE];	/* least from key i on, in the
 											 * lane */
 		K			greatest,
@@ -113,8 +113,8 @@ cut_kernel(const K *keys, uint32_t n, KeyBits<K> bits, uint32_t pieces,
 		}
 
 		/*
-		 * Take the cut nearest to the window's middle.  The key there must not
-		 * belong before the previous piece.
+		 * Take the cut nearest to the middle of the CUT_KEYS keys.  The key
+		 * there must not belong before the previous piece.
 		 */
 		lanes = __ballot_sync(0xffffffffu, found >= 0);
 		if (lanes & 0xffff0000u)

@@ -1,12 +1,12 @@
 /*
  * bucket_sample.cuh
- *	  The sample of gpu_bucket's first round: the range of values, whether
- *	  slices of equal width suit them, and otherwise the map by quantiles.
+ *	  Samples the keys for gpu_bucket's first round and chooses the map to
+ *	  buckets: slices of equal width, or quantiles.
  *
- * Slices suit if the sample is uniform over them: the sum of the squares of its
- * counts is close to the least possible one.  Otherwise the sample is sorted
- * and the quantile map is made from it (quantile_map.cuh).  One block does all
- * that.
+ * Slices are chosen if the sample is uniform over them: the sum of the squares
+ * of the slices' counts is close to the least possible sum.  Otherwise the
+ * sample is sorted and the quantile map is made from it (quantile_map.cuh).  The
+ * kernel has one block.
  *
  * Memory: shared memory for the sample's codes and the spans.
  */
@@ -58,13 +58,12 @@ template <class K> struct SampleArgs
 	K			hi;
 	uint32_t	slice_buckets;	/* number of slices of equal width */
 	uint32_t	buckets;		/* number of buckets by quantiles */
-	uint32_t	wanted;			/* part of buckets that is shared out by
-								 * frequency */
-	uint32_t	quantiles;		/* quantiles to use, at most */
-	uint32_t	equal_samples;	/* samples of one code that get a span */
+	uint32_t	wanted;			/* buckets distributed by frequency */
+	uint32_t	quantiles;		/* most quantiles */
+	uint32_t	equal_samples;	/* least samples of a value with its own span */
 	bool		split_equal;	/* buckets of equal keys are divided by rid */
-	bool		may_sample_sort;	/* skewed keys of several values go to
-									 * sample sort, without a quantile map */
+	/* skewed keys of several values go to sample sort, without a quantile map */
+	bool		may_sample_sort;
 	Segment<K> *segment;		/* gets the map by slices */
 	uint32_t   *first_tile;		/* gets the segment's first tile, 0 */
 	QuantileMap<K> *map;		/* gets the map by quantiles */
@@ -132,7 +131,7 @@ sample_is_skewed(const K sample[ITEMS], K lo, K hi, uint32_t buckets,
 	(void) block_exclusive_sum<SAMPLE_THREADS>(squares, room, &total);
 	__syncthreads();
 
-	/* 1.04 times the expectation for uniform keys, which those hardly exceed */
+	/* uniform keys hardly exceed 1.04 times their expectation */
 	return total - samples<ITEMS>() >
 		(uint32_t) (1.04f * samples<ITEMS>() * samples<ITEMS>() / (slices - 2));
 }
@@ -293,7 +292,7 @@ make_quantile_map(const SampleArgs<K> &args, const SpanStarts *spans, uint32_t c
 	}
 	else
 	{
-		/* behind the last span: where it ends */
+		/* the entry behind the last span has its end */
 		map->table.span[i].bucket = i == count && BESIDE > 0 ? args.buckets
 			: args.buckets - 1;
 		map->table.span[i].scale = 0;
@@ -329,7 +328,7 @@ make_quantile_map(const SampleArgs<K> &args, const SpanStarts *spans, uint32_t c
 	}
 }
 
-/* Stores the values of spans of one value: one sample of each. */
+/* Stores the value of each span of one value, from one of its samples. */
 template <class K, int ITEMS> __device__ static void
 name_equal_values(const SampleArgs<K> &args, const K sample[ITEMS],
 				  SpanStarts *spans, uint32_t count, K origin)

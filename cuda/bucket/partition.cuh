@@ -12,9 +12,9 @@
  * tiles of a stable pass.  The last step of the bucket sort orders by (key,
  * rid).
  *
- * A warp whose keys all have the same bucket, as in sorted input, counts them
- * by one addition, because 32 additions to one word would be processed one
- * after another.
+ * If all keys of a warp have the same bucket, as in sorted input, the warp
+ * counts them by one addition, because the hardware executes 32 additions to one
+ * word one after another.
  *
  * Memory: a tile's keys, bins and rids in shared memory.
  */
@@ -46,8 +46,8 @@ partition_tile()
 
 /*
  * Splitters: quantiles of a segment's sorted sample.  A value's bucket is found
- * by binary search.  A splitter that is frequent in the sample has a bucket for
- * its own value, behind that of the values below it.
+ * by binary search.  If a splitter is frequent in the sample, keys equal to it
+ * have their own bucket, behind the bucket of the values below it.
  */
 #define SPLITTER_LEVELS		8
 #define MAX_SPLITTERS		((1 << SPLITTER_LEVELS) - 1)
@@ -242,7 +242,7 @@ partition_kernel(const PartitionArgs<K> args)
 
 	K			keys[ITEMS];
 	uint32_t	rids[RIDS ? ITEMS : 1];
-	uint32_t	place[ITEMS];	/* bin << 16 | rank in the bin */
+	uint32_t	bin_rank[ITEMS];	/* bin << 16 | rank in the bin */
 	uint32_t	tile = blockIdx.x;
 	uint32_t	s,
 				start,
@@ -268,10 +268,10 @@ partition_kernel(const PartitionArgs<K> args)
 		return RIDS && args.rids ? args.rids[start + at] : start + at;
 	};
 
-	/* counts a key; its rank is complete, its place in the tile is not */
+	/* counts a key of the bin; the count before it is its rank in the bin */
 	auto		count_in = [&] (int i, uint32_t bin)
 	{
-		place[i] = bin << 16 | count_in_warp(bin_start, bin);
+		bin_rank[i] = bin << 16 | count_in_warp(bin_start, bin);
 	};
 
 #pragma unroll
@@ -379,8 +379,8 @@ partition_kernel(const PartitionArgs<K> args)
 	for (int i = 0; i < ITEMS; i++)
 		if (i * PARTITION_THREADS + threadIdx.x < count)
 		{
-			uint32_t	bin = place[i] >> 16;
-			uint32_t	to = bin_start[bin] + (place[i] & 0xffff);
+			uint32_t	bin = bin_rank[i] >> 16;
+			uint32_t	to = bin_start[bin] + (bin_rank[i] & 0xffff);
 
 			tile_keys[to] = keys[i];
 			tile_bins[to] = (uint16_t) bin;

@@ -2,22 +2,22 @@
  * sample_sort.cuh
  *	  Sample sort, gpu_bucket's method for up to a million keys: scatters
  *	  keys by the splitters of a sample into buckets that each fit a block,
- *	  and sorts those.
+ *	  and sorts the buckets.
  *
  * The time hardly depends on the distribution.  Pairs (value, position) are all
- * different, so that a sorted sample of pairs divides any input into buckets of
- * similar sizes, equal values too.  Every block draws the same sample and sorts
+ * different, so a sorted sample of pairs divides any input into buckets of
+ * similar sizes, even equal values.  Every block draws the same sample and sorts
  * it, which takes less time than another launch.  If the sample is uniform over
- * slices of equal width, the block uses slices and need not sort.
+ * slices of equal width, the block uses slices and does not sort.
  *
  * Positions are scattered.  The bucket's sort reads the keys, from the L2
  * cache.  Each bucket has a slot of scratch, several times its expected size,
- * so that blocks can scatter without counting first.  If a slot overflows,
- * which the random sample makes rare, nothing but scratch has been written, and
- * the input is sorted the ordinary way.
+ * so that blocks can scatter without counting first.  The random sample makes
+ * overflows of a slot rare.  If a slot overflows, only scratch memory has been
+ * written, and the input is sorted by slices or by quantiles.
  *
- * More than SAMPLE_SORT_MAX_ONCE keys are scattered twice.  gpu_radix is faster
- * for 32-bit keys then.
+ * More than SAMPLE_SORT_MAX_ONCE keys are scattered twice.  For 32-bit keys
+ * gpu_radix is faster than that.
  *
  * Memory: SLOT_FACTOR positions per key, two more if keys are scattered twice,
  * and 8 KiB.
@@ -170,7 +170,7 @@ scatter_by_sample(const SampleSortArgs<K> &args, uint32_t segment, uint32_t star
 	Pair<K>		sample[THREAD_SAMPLES];
 	uint32_t	at[ITEMS];		/* positions of the thread's keys */
 	K			values[ITEMS];
-	uint32_t	place[ITEMS];	/* bin << 16 | rank in the bin */
+	uint32_t	bin_rank[ITEMS];	/* bin << 16 | rank in the bin */
 	BucketMap<K> slices;
 	bool		use_slices;
 
@@ -247,7 +247,7 @@ scatter_by_sample(const SampleSortArgs<K> &args, uint32_t segment, uint32_t star
 				bin = node - args.buckets;
 			}
 		}
-		place[i] = bin << 16 | count_in_warp(bin_start, bin);
+		bin_rank[i] = bin << 16 | count_in_warp(bin_start, bin);
 	}
 	__syncthreads();
 	{
@@ -262,8 +262,7 @@ scatter_by_sample(const SampleSortArgs<K> &args, uint32_t segment, uint32_t star
 		if (bucket < args.buckets)
 		{
 			bin_start[bucket] = sum;
-			bin_target[bucket] = before - sum;	/* place in the slot minus place
-												 * in the tile */
+			bin_target[bucket] = before - sum;	/* index in the slot - in the tile */
 		}
 	}
 	__syncthreads();
@@ -271,8 +270,8 @@ scatter_by_sample(const SampleSortArgs<K> &args, uint32_t segment, uint32_t star
 	for (int i = 0; i < ITEMS; i++)
 		if (i * SCATTER_THREADS + threadIdx.x < count)
 		{
-			uint32_t	bin = place[i] >> 16;
-			uint32_t	to = bin_start[bin] + (place[i] & 0xffff);
+			uint32_t	bin = bin_rank[i] >> 16;
+			uint32_t	to = bin_start[bin] + (bin_rank[i] & 0xffff);
 
 			tile_at[to] = at[i];
 			tile_bins[to] = (uint16_t) bin;
@@ -324,8 +323,8 @@ sample_scatter_kernel(const SampleSortArgs<K> args)
 }
 
 /*
- * Sorts at most one pair per thread: each counts the pairs before it.  The
- * fastest way for few pairs.
+ * Sorts at most one pair per thread: each thread counts the pairs that are less
+ * than its own.  For few pairs this is faster than merging.
  */
 template <class K> __device__ __forceinline__ void
 rank_pairs(const uint32_t *slot, uint32_t count, const SampleSortArgs<K> &args,

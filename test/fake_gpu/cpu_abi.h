@@ -55,9 +55,6 @@ extern void cpu_abi_crash(const char *where, int32_t device);
 /* Do these bytes lie in one block of device memory? */
 extern int	cpu_abi_in_block(const GpusortContext *ctx, const void *p, uint64_t bytes);
 
-/* The same declaration as above. */
-extern uint64_t cpu_abi_setting(const char *name, uint64_t otherwise);
-
 /* cpu_abi_sort.c; described in gpusort_abi.h */
 extern const GpusortAlgorithm *cpu_abi_algorithm(int32_t index);
 extern GpusortStatus cpu_abi_sort_scratch(GpusortContext *ctx, int32_t algorithm,

@@ -143,9 +143,9 @@ typedef struct FaultJob
 {
 	uint64		number;			/* DeviceSlot.number */
 	Fault		fault;
-	GpusortStream *stream;		/* the owner's; NULL: not known yet */
-	uint32		up;				/* chunks up, those of producers too */
-	uint32		down;			/* chunks down, not all copied yet */
+	GpusortStream *stream;		/* stream of the owner; NULL: not known yet */
+	uint32		up;				/* chunks sent to the device, by producers too */
+	uint32		down;			/* chunks whose copy to the host has begun */
 	bool		sorted;			/* the sort has started */
 	bool		hangs;
 	uint64		linger_since;	/* 0: the job is not over */
@@ -340,7 +340,7 @@ corrupt(FaultJob *job, uint32 counter)
  * ------------------------------------------------------------------------
  */
 
-/* Does a job that has no copies yet get no memory? */
+/* Is there a job without copies whose fault is that it gets no memory? */
 static bool
 lacks_memory(void)
 {
@@ -381,8 +381,8 @@ remember_copy(FaultJob *job, GpusortStream *stream, bool is_down, uint32 counter
 }
 
 /*
- * A chunk's first copy to the device.  Not meant is the end of all rows, which is copied
- * from a chunk when all chunks are through (close_rows() of the device process).
+ * A chunk's first copy to the device.  close_rows() of the device process makes a last copy
+ * from a chunk, after all chunks; this function is not called for it.
  */
 static GpusortStatus
 chunk_up(DeviceSlot *slot, GpusortStream *stream, GpusortError *err)
@@ -493,7 +493,10 @@ fault_event_record(GpusortEvent *event, GpusortStream *stream, GpusortError *err
 	return wrapped->event_record(event, stream, err);
 }
 
-/* The copies of a chunk are through: may the process know?  If so, it will not ask again. */
+/*
+ * The copies of a chunk have ended.  Returns whether the device process may learn that; once
+ * it has, it does not ask again.
+ */
 static bool
 chunk_may_end(FaultJob *job, bool is_down, uint32 counter)
 {
@@ -507,7 +510,7 @@ chunk_may_end(FaultJob *job, bool is_down, uint32 counter)
 	if (is_down && is_last && job->fault == FAULT_KILL_DOWN)
 	{
 		if (counter > 0 && pg_atomic_read_u32(&slot_of(job)->made) == 0)
-			return false;		/* the backend is to have the first */
+			return false;		/* the backend must get the first chunk */
 		kill_process();
 	}
 	if (is_down && job->fault >= FAULT_CORRUPT && job->fault <= FAULT_CORRUPT_LATE)
