@@ -41,9 +41,10 @@ typedef struct MergeNode
 	struct MergeNode *a;		/* NULL in a leaf */
 	struct MergeNode *b;
 	MergeSource *source;		/* of a leaf */
-	MergeRows	rows;			/* of a leaf: the source's rows that are no
-								 * items yet */
-	char		space[FLEXIBLE_ARRAY_MEMBER];	/* of items */
+
+	/* of a leaf: its rows that are not items yet */
+	MergeRows	rows;
+	char		space[FLEXIBLE_ARRAY_MEMBER];	/* for the items */
 } MergeNode;
 
 static inline Size

@@ -11,9 +11,9 @@
  * to it (the last group) the checksum of each returned row is noted.  When a row with that
  * checksum comes again, it is skipped, once for each time that it was returned.
  *
- * A row costs nothing while all is well.  A chunk's last rows are noted when the next chunk
- * begins with an equal row, or when the device has failed; the chunk is still held then.
- * The begin of the last group is found by binary search, as the chunk is in order.
+ * Returning a row needs no note.  A chunk's last rows are noted when the next chunk begins
+ * with an equal row, or when the device has failed; the chunk is still held then.  Binary
+ * search finds the first row of the last group, because the chunk is in order.
  *
  * Where ties are resolved on the host (row_ties.c) only the number and the sum are noted:
  * a failure is noticed between two groups of equal keys, and equal rows are in one group.

@@ -86,13 +86,12 @@ struct MergeState
 	int			id_bits;		/* bits of an id */
 	int			nruns;
 	MergeRun   *runs;
-	Arena	   *windows;		/* base[r]: first row of run r's window; read
-								 * only */
-	void	   *keys;			/* by id: keys of the rows in windows,
-								 * right-aligned */
+	Arena	   *windows;		/* base[r]: first row of run r's window */
+	void	   *keys;			/* by id: key of each row in a window */
 	uint32	   *rids;			/* by id: row id */
-	Size		records_size;	/* bytes of env->recs for packed records;
-								 * scratch follows */
+
+	/* bytes for packed records in env->recs; scratch follows them */
+	Size		records_size;
 	MergeTree  *tree;			/* of the runs; NULL unless rows are long */
 	uint32		long_row;		/* row id of the row that the tree found */
 	bool		failed;			/* rows of a run are lost */
@@ -104,8 +103,9 @@ struct MergeState
 typedef struct MergeWindow
 {
 	int			shift;			/* rows of a window, as a power of two */
-	Size		headroom;		/* bytes of rows that a reader has before it
-								 * reads on */
+
+	/* bytes of rows that a reader keeps available */
+	Size		headroom;
 } MergeWindow;
 
 static void create_tree(MergeState *state);

@@ -45,22 +45,18 @@ typedef struct SortReport
 	Size		memory_peak;	/* bytes */
 	uint64		disk_bytes;		/* peak size of the temporary file */
 	int			runs;			/* runs written; 0: sorted in memory */
-	int			key_bits;		/* key width of the last kernel run, after
-								 * narrowing */
+	int			key_bits;		/* narrowed key width of the last kernel */
 	bool		bounded;
 	bool		inserted;		/* a bounded sort by insertion */
 	uint64		ties;			/* rows whose order took a comparison */
 	bool		device_failed;	/* a GPU was used and failed */
 	uint64		device_rows;	/* rows that were moved to a GPU */
-	bool		sent_to_device; /* they were sorted there with rows of other
-								 * participants */
-	uint64		early_rows;		/* rows whose keys were sent while rows came
-								 * in */
+	bool		sent_to_device; /* sorted in one GPU job of all participants */
+	uint64		early_rows;		/* rows whose keys were sent during ingest */
 	uint64		bytes_up;		/* bytes sent to the GPU */
 	uint64		bytes_down;		/* bytes received from the GPU */
 	double		device_sort_us; /* time of the GPU kernels */
-	ReportDevice devices[REPORT_DEVICES];	/* of a sort in parts, by first
-											 * use */
+	ReportDevice devices[REPORT_DEVICES];	/* by first use; sorts in parts */
 	int			parts;			/* parts of a sort in parts */
 	int			parts_here;		/* parts that the CPU sorted */
 	bool		sorted;			/* facts and decision are set */
@@ -69,8 +65,7 @@ typedef struct SortReport
 	instr_time	ingest_time;	/* taking rows in, including the child's time */
 	instr_time	sort_time;		/* kernels, ties, writing and merging runs */
 	instr_time	spill_time;		/* part of sort_time: writing and merging runs */
-	double		predicted_us;	/* predicted time of the kernel runs that have
-								 * a prediction */
+	double		predicted_us;	/* prediction for kernels that have one */
 	instr_time	predicted_time; /* real time of the same kernel runs */
 	bool		timed;			/* the times are set */
 } SortReport;
@@ -88,10 +83,8 @@ typedef struct RowPage RowPage;
 /* The next page, whose memory is prefetched while rows of this page are taken. */
 typedef struct PageAhead
 {
-	const char *page;			/* not pinned; only prefetched.  NULL: not
-								 * known */
-	int			step;			/* bytes of the next page to prefetch for each
-								 * row; 0: none */
+	const char *page;			/* next page, not pinned; NULL: not known */
+	int			step;			/* bytes to prefetch per row; 0: none */
 	int			skip;			/* number of following pages without prefetch */
 } PageAhead;
 
@@ -99,8 +92,7 @@ struct RowPage
 {
 	/* set once for all pages */
 	bool		whole;			/* rows are the unchanged tuples */
-	RowPick    *pick;			/* makes rows from some columns of the tuples;
-								 * may be NULL */
+	RowPick    *pick;			/* makes rows from some columns; or NULL */
 	PageKeys	keys;
 	int			nkeys;
 	TupleWalk  *key_walk;		/* finds keys that have no fixed offset */
@@ -111,8 +103,7 @@ struct RowPage
 	/* set for each page */
 	int			n;				/* rows */
 	bool		direct;			/* row_page_write() can be used */
-	Size		bytes;			/* bytes to reserve for all rows of a direct
-								 * page */
+	Size		bytes;			/* space for all rows of a direct page */
 	PageAhead	ahead;
 	const ItemPointerData *tids;	/* the rows get these TIDs; NULL: no TIDs */
 	HeapTupleHeader tuples[MaxHeapTuplesPerPage];
@@ -195,8 +186,7 @@ typedef struct KeyReader
 	size_t		count;
 	const KeyBuffer *keybuf;
 	const void *keys;			/* the sorted keys */
-	SortRecFormat format;		/* SORT_REC_PACKED without row ids, or
-								 * SORT_REC_128 */
+	SortRecFormat format;		/* SORT_REC_PACKED without rids, or _128 */
 	KeyLayout	layout;
 } KeyReader;
 
@@ -286,9 +276,12 @@ typedef struct MergeTree
 
 	bool		wide;			/* keys have 128 bits, otherwise 64 */
 	bool		exact;			/* equal keys mean equal rows */
-	bool		by_tid;			/* equal rows have TIDs, and are ordered by
-								 * them; the owner may set it before the first
-								 * row */
+
+	/*
+	 * Equal rows are ordered by their TIDs.  The owner sets this before the
+	 * first row.
+	 */
+	bool		by_tid;
 	TieBreak   *tiebreak;
 	struct MergeNode *root;		/* NULL: there are no streams */
 } MergeTree;
@@ -350,9 +343,8 @@ typedef struct MergeState MergeState;
 
 typedef struct Merge
 {
-	const uint32 *rids;			/* row ids of this round in order, */
-	Arena		windows;		/* and what they address: the buffers of the
-								 * runs */
+	const uint32 *rids;			/* row ids of this round, in order */
+	Arena		windows;		/* buffers of the runs, addressed by rids */
 	size_t		next;			/* next row to return */
 	size_t		n;				/* rows of this round */
 	bool		sources;		/* some runs are not in the file (RunSource) */
@@ -398,8 +390,7 @@ typedef enum ResultKind
 	RESULT_KEYS,				/* KeysResult */
 	RESULT_STREAM,				/* StreamResult */
 	RESULT_MERGE,				/* MergeResult with rows */
-	RESULT_PLAIN,				/* no fast path: RunResult, and MergeResult of
-								 * keys */
+	RESULT_PLAIN,				/* no fast path: RunResult, merges of keys */
 } ResultKind;
 
 /* Bytes of a row to prefetch: the average size of a row, limited. */
@@ -437,8 +428,7 @@ struct SortResult
 {
 	const ResultMethods *methods;
 	struct SortEnv *env;
-	bool		failed;			/* a device failed with the rows not yet
-								 * returned */
+	bool		failed;			/* the device failed before the end */
 	uint64		returned;		/* rows returned before the failure */
 	uint64		returned_sum;	/* sum of row_sum() of the returned rows */
 };
@@ -452,8 +442,7 @@ typedef struct ArrayResult
 	bool		eof;
 	size_t		mark_pos;
 	bool		mark_eof;
-	struct OffloadJob *more;	/* job that returns the following rows; NULL:
-								 * none */
+	struct OffloadJob *more;	/* job with the following rows; NULL: none */
 } ArrayResult;
 
 /* Rows in memory, by row id. */
@@ -462,8 +451,9 @@ typedef struct MemoryResult
 	ArrayResult array;
 	const uint32 *rids;			/* [0, n) in order */
 	int			row_bytes;		/* bytes of a row to prefetch */
-	Arena		arena;			/* a read-only copy, which saves an
-								 * indirection for each row */
+
+	/* read-only copy: saves an indirection per row */
+	Arena		arena;
 } MemoryResult;
 
 /* Sorted keys without rows. */
@@ -479,9 +469,8 @@ typedef struct RowStream
 	char	   *next;			/* the next row */
 	char	   *end;			/* end of the chunk */
 	const char *last;			/* the row that was read last */
-	uint32		left;			/* rows to return as they are */
-	uint32		behind;			/* rows after those; they must be checked for
-								 * ties first */
+	uint32		left;			/* rows to return without a check */
+	uint32		behind;			/* rows after these, to be checked for ties */
 	uint64		sum;			/* sum of row_sum() of the rows that were read */
 	JobSecret	secret;			/* secret of the job, for checksums of rows */
 } RowStream;
@@ -627,25 +616,22 @@ result_next(SortResult *result, ResultKind kind, bool forward, TupleTableSlot *s
 typedef struct ReturnedRows
 {
 	MemoryContext cxt;
-	uint64		before;			/* returned rows that sort before the last
-								 * group */
+	uint64		before;			/* returned rows before the last group */
 	uint64		before_sum;		/* sum of their row_sum() */
-	uint64	   *last;			/* row_sum() of each returned row of the last
-								 * group */
+	uint64	   *last;			/* row_sum() of each of its returned rows */
 	size_t		nlast;
 	size_t		room;			/* capacity of last */
-	SpillFile  *file;			/* elements of last beyond work_mem; NULL:
-								 * none */
+	SpillFile  *file;			/* part of last beyond work_mem; or NULL */
 	SpillRun	run;			/* ... in the file */
-	bool		more;			/* the next chunk begins with a row of the
-								 * last group */
+
+	/* the next chunk begins within the last group */
+	bool		more;
 
 	/*
 	 * After returned_rows_begin(), last has each sum once, in ascending
 	 * order.
 	 */
-	uint64	   *counts;			/* per element of last: rows that have not
-								 * come again */
+	uint64	   *counts;			/* per element of last: rows still to come */
 	uint64		pending;		/* sum of counts */
 } ReturnedRows;
 
@@ -676,7 +662,7 @@ extern void returned_rows_end_group(ReturnedRows *returned);
 /* Notes the number and the sum of all returned rows; no row to come is equal to one of them. */
 extern void returned_rows_note_all(ReturnedRows *returned, uint64 rows, uint64 sum);
 
-/* Before the rows come again, in order. */
+/* To be called before the rows come again, in order. */
 extern void returned_rows_begin(ReturnedRows *returned);
 
 /*
@@ -709,26 +695,28 @@ typedef struct SortSpec
 	TupleDesc	desc;
 	const KeyColumn *keys;
 	int			nkeys;
-	bool		random_access;	/* the result will be rewound, marked or read
-								 * backward */
+	bool		random_access;	/* rewound, marked or read backward */
 
 	/* Would the child return the same rows again, in the same order? */
 	bool		(*can_rerun) (void *arg);
 	void	   *can_rerun_arg;
 	int			node;			/* plan node id */
-	int			participants;	/* processes that sort together; 0 and 1: a
-								 * single process */
+	int			participants;	/* processes of the sort; 0 or 1: one */
 	bool		timing;			/* time the phases of small sorts, too */
-	bool		keys_only;		/* sort keys without rows; rows are returned
-								 * in a virtual slot */
-	Size		memory;			/* memory limit of a nested sort; 0: not
-								 * nested, use work_mem.  A nested sort never
-								 * uses a GPU and shows no progress */
-	bool		by_tid;			/* rows have TIDs, and each participant puts
-								 * its rows in TID order: a merge of sorted
-								 * shares orders equal rows by TID */
-	Progress   *within;			/* progress of the outer sort, which counts a
-								 * nested sort's memory */
+	bool		keys_only;		/* without rows; uses a virtual slot */
+
+	/*
+	 * Memory limit of a nested sort; 0: not nested, use work_mem.  A nested
+	 * sort never uses a GPU and shows no progress.
+	 */
+	Size		memory;
+
+	/*
+	 * Rows have TIDs, and each participant puts its rows in TID order.  A
+	 * merge of sorted shares then orders equal rows by TID.
+	 */
+	bool		by_tid;
+	Progress   *within;			/* progress of the outer sort, or NULL */
 } SortSpec;
 
 typedef struct Sorter Sorter;

@@ -44,25 +44,25 @@ typedef struct SortEnv
 	KeyWriter	keys;			/* writes the batch's key buffer */
 	RowWriter  *writer;
 	TieBreak   *tiebreak;
-	Progress	progress;		/* shown to other backends; counts the input
-								 * rows */
+	Progress	progress;		/* for other backends; counts input rows */
 
 	/* set when a sort begins */
 	Size		limit;			/* bytes that rows and keys may take */
-	size_t		bound;			/* rows wanted; 0: all.  Becomes 0 if a
-								 * bounded sort must write runs without a
-								 * threshold */
+
+	/*
+	 * Rows wanted; 0: all.  Becomes 0 if a bounded sort must write runs and
+	 * has no threshold.
+	 */
+	size_t		bound;
 	double		rows_expected;
-	Size		beside;			/* bytes that a sink holds beside the batch;
-								 * changes */
+	Size		beside;			/* bytes that a sink holds beside the batch */
 	bool		device_failed;	/* do not use a GPU; set when a GPU fails */
 	bool		timed;			/* read the clock */
 
 	/* records, and scratch of kernels; a result may lie in either buffer */
 	BulkBuf		recs;
 	BulkBuf		scratch;
-	ByteDictionaries byte_dictionary;	/* working memory of
-										 * key_layout_narrow() */
+	ByteDictionaries byte_dictionary;	/* for key_layout_narrow() */
 
 	TupleTableSlot *row_slot;	/* see sort_env_slot() */
 	DecodedKeys *decoded;		/* working memory of KeyReader */
@@ -118,12 +118,9 @@ typedef struct Batch
 {
 	Arena		arena;
 	KeyBuffer	keybuf;
-	Size		limit;			/* bytes that the batch and sorting it may
-								 * take */
-	Size		sort_cost;		/* bytes per row that sorting takes beside the
-								 * batch */
-	size_t		max_rows;		/* rows that can be buffered and sorted at
-								 * once */
+	Size		limit;			/* bytes for the batch and for sorting it */
+	Size		sort_cost;		/* further bytes per row for sorting */
+	size_t		max_rows;		/* most rows that one sort can take */
 	size_t		expected;		/* rows expected; 0: up to SORT_SMALL_ROWS */
 } Batch;
 
@@ -220,12 +217,9 @@ batch_put_key(Batch *batch, const KeyWriter *keys, TupleTableSlot *slot)
 typedef struct Sorted
 {
 	size_t		n;
-	const uint32 *rids;			/* row ids in order; NULL in a sort of keys
-								 * without rows */
-	const void *keys;			/* the sorted keys of such a sort; otherwise
-								 * NULL */
-	SortRecFormat format;		/* of keys: SORT_REC_PACKED without row ids,
-								 * or SORT_REC_128 */
+	const uint32 *rids;			/* row ids in order; NULL: keys only */
+	const void *keys;			/* sorted keys; NULL: rows */
+	SortRecFormat format;		/* SORT_REC_PACKED without rids, or _128 */
 	KeyLayout	layout;			/* of keys */
 } Sorted;
 
@@ -275,23 +269,17 @@ extern void result_holds_nothing(SortResult *result);
 
 typedef struct Runs
 {
-	MemoryContext cxt;			/* has the file and the arrays; NULL: no run
-								 * yet */
+	MemoryContext cxt;			/* file and arrays; NULL: no run yet */
 	SpillFile  *file;			/* NULL: nothing has been written */
 	SpillRun  **runs;			/* in input order */
 	int			n;
 	int			capacity;
-	KeyRange	ranges[KEY_MAX_COLUMNS];	/* key ranges of the rows in all
-											 * runs */
-	bool		extendable;		/* presorted rows may be appended to the last
-								 * run */
-	uint64		last_normkey[KEY_MAX_COLUMNS];	/* normalized keys of its last
-												 * row */
-	bool		last_null[KEY_MAX_COLUMNS]; /* columns of its last row that
-											 * are NULL */
+	KeyRange	ranges[KEY_MAX_COLUMNS];	/* of all runs' rows */
+	bool		extendable;		/* presorted rows may extend the last run */
+	uint64		last_normkey[KEY_MAX_COLUMNS];	/* of its last row */
+	bool		last_null[KEY_MAX_COLUMNS]; /* NULLs of its last row */
 	instr_time	opened;			/* when writing the current run began */
-	dlist_head	sources;		/* RunSources: runs that are not in the file;
-								 * owned */
+	dlist_head	sources;		/* RunSources (runs not in the file); owned */
 	bool		failed;			/* rows of a source are lost */
 
 	SortEnv    *env;
@@ -359,10 +347,13 @@ extern int	merge_fan_in(const SortEnv *env, const KeyLayout *layout, const Spill
 /* One of the first rows so far.  Its index in TopRows.rows is its number. */
 typedef struct TopRow
 {
-	uint64		key;			/* normalized key of the first column, if keys
-								 * are used */
-	Datum		value;			/* value of the first column; if by reference,
-								 * its offset in the row */
+	/* normalized key of the first column, if used */
+	uint64		key;
+
+	/*
+	 * The first column.  If it is passed by reference: its offset in the row.
+	 */
+	Datum		value;
 	uint32		rid;
 	bool		null;			/* the first column is NULL */
 } TopRow;
@@ -385,17 +376,14 @@ typedef struct TopRows
 {
 	bool		on;				/* this sort uses insertion */
 	SortEnv    *env;
-	Batch	   *batch;			/* its arena has the rows; its key buffer is
-								 * empty */
+	Batch	   *batch;			/* arena with the rows; empty key buffer */
 	size_t		bound;
 	size_t		n;				/* rows, at most bound */
 
 	TopRow	   *rows;			/* in no order */
-	size_t		capacity;		/* rows that the arrays have room for; grows
-								 * up to bound */
+	size_t		capacity;		/* rows that fit the arrays; at most bound */
 	TopBlock   *blocks;			/* blocks of the order, and free blocks */
-	uint32	   *order;			/* [begin, begin + nblocks): numbers of blocks
-								 * in sort order */
+	uint32	   *order;			/* block numbers at [begin, begin + nblocks) */
 	size_t		begin;
 	size_t		nblocks;
 	uint32	   *free;			/* stack of the numbers of free blocks */
@@ -404,20 +392,17 @@ typedef struct TopRows
 	size_t		nstored;
 	Size		bytes;			/* size of the arrays */
 
-	bool		by_reference;	/* the type of the first column is passed by
-								 * reference */
+	bool		by_reference;	/* the first column is by reference */
 	bool		use_keys;		/* compare normalized keys of the first column */
 	bool		keys_exact;		/* equal normalized keys mean equal values */
 	bool		at_front;		/* the previous row became the first */
-	size_t		at_ends;		/* rows that became first or last while n <
-								 * bound */
-	bool		strings;		/* the first column is a string with a
-								 * collation */
-	uint32		compared;		/* comparisons of keys since
-								 * decide_use_of_keys() */
+
+	/* inserted as first or last, while n < bound */
+	size_t		at_ends;
+	bool		strings;		/* first column: string with collation */
+	uint32		compared;		/* comparisons since decide_use_of_keys() */
 	uint32		tied;			/* comparisons of equal keys among them */
-	int			useless;		/* consecutive prefix changes that did not
-								 * help */
+	int			useless;		/* consecutive prefixes that did not help */
 } TopRows;
 
 /*
@@ -428,10 +413,10 @@ typedef struct TopRows
 
 typedef enum TopAnswer
 {
-	TOP_TAKEN,					/* the row is stored, or sorts behind the
-								 * bound */
-	TOP_FULL					/* the row is not taken: memory is full, or a
-								 * batch is faster */
+	TOP_TAKEN,					/* stored, or dropped as not wanted */
+
+	/* not taken: no memory, or batches are faster */
+	TOP_FULL
 } TopAnswer;
 
 /* Begins a bounded sort.  Sets top->on if insertion suits it. */
@@ -533,8 +518,7 @@ struct Sink
 typedef struct HostSink
 {
 	Sink		base;
-	size_t		ask_rows;		/* full at this number of rows, to consider a
-								 * device */
+	size_t		ask_rows;		/* rows at which a device is considered */
 } HostSink;
 
 extern void sink_host_init(HostSink *sink, SortEnv *env, Batch *batch);
@@ -573,18 +557,15 @@ typedef struct BoundedSink
 {
 	Sink		base;
 	bool		have_threshold;
-	uint64		threshold[KEY_MAX_COLUMNS]; /* normalized keys of the
-											 * threshold */
+	uint64		threshold[KEY_MAX_COLUMNS]; /* its normalized keys */
 	bool		threshold_null[KEY_MAX_COLUMNS];
-	bool		threshold_inexact[KEY_MAX_COLUMNS]; /* equal normalized keys
-													 * may differ */
-	bool		threshold_compared[KEY_MAX_COLUMNS];	/* only the comparator
-														 * orders the column */
-	BulkBuf		threshold_row;	/* the row, if normalized keys do not decide
-								 * all */
+	bool		threshold_inexact[KEY_MAX_COLUMNS]; /* equal keys may differ */
+
+	/* needs the comparator */
+	bool		threshold_compared[KEY_MAX_COLUMNS];
+	BulkBuf		threshold_row;	/* the row, unless its keys suffice */
 	BulkBuf		kept;			/* working memory of cut(): set of row ids */
-	pg_atomic_uint64 *shared_threshold; /* least threshold[0] of all
-										 * participants; NULL */
+	pg_atomic_uint64 *shared_threshold; /* least of all participants */
 	TopRows		top;			/* has the rows if top.on */
 } BoundedSink;
 

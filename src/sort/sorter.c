@@ -33,15 +33,12 @@ struct Sorter
 {
 	SortEnv		env;
 	Batch		batch;			/* the rows in memory */
-	Sink	   *sink;			/* takes rows now: &host, &bounded, or an
-								 * offloading sink */
+	Sink	   *sink;			/* takes rows: &host, &bounded or offloading */
 	HostSink	host;
 	BoundedSink bounded;
 	bool		rows_allowed;	/* rows may move to a device */
-	bool		failed;			/* a device failed with rows; the child must
-								 * run again */
-	ReturnedRows *returned;		/* before the sort began again; NULL if it
-								 * never did */
+	bool		failed;			/* a device failed: run the child again */
+	ReturnedRows *returned;		/* rows returned before the failure; or NULL */
 	Runs		runs;
 	SortResult *result;			/* points into space; NULL while rows come in */
 	ResultSpace space;

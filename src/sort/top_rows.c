@@ -4,9 +4,9 @@
  *
  * Sorting batches of twice the bound needs several comparisons for each row, which is
  * slow when the comparator is needed.  Here a new row is compared with the last wanted
- * row.  If it sorts before it, binary search finds its place.  If the previous row became
- * the first, the new row is compared with the first row before, so that input in
- * descending order costs one comparison for each row, whatever the bound.  The heap of
+ * row.  If it sorts before that row, binary search finds its place.  If the previous row
+ * became the first one, the new row is compared with the first row before the search:
+ * descending input then costs one comparison for each row, for any bound.  The heap of
  * tuplesort.c needs one comparison, and two more for each level.
  *
  * The order is an array of blocks of row numbers.  An insertion moves the following row
