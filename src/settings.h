@@ -16,8 +16,9 @@ extern int	gpusort_plan_grouping_min_rows;
 extern bool gpusort_windows;
 extern int	gpusort_min_rows;
 extern int	gpusort_threads;
-extern int	gpusort_max_threads;	/* of all sessions together; -1:
-									 * max_worker_processes */
+
+/* of all sessions together; -1: max_worker_processes */
+extern int	gpusort_max_threads;
 extern bool gpusort_verify;
 extern int	gpusort_run_rows;
 
@@ -25,14 +26,12 @@ extern int	gpusort_run_rows;
 extern char *gpusort_device;
 extern uint64 gpusort_device_mask;	/* a bit per device that may be used */
 extern bool gpusort_device_allowed; /* superuser's permission to use GPUs */
-extern int	gpusort_device_share;	/* percent of a device's memory for one
-									 * backend */
+extern int	gpusort_device_share;	/* percent of a device per backend */
 extern int	gpusort_device_memory;	/* MB on each device; 0: the free memory */
 extern bool gpusort_device_learn;
 extern int	gpusort_device_idle_blocks; /* seconds; 0: never */
 extern int	gpusort_device_idle_context;	/* seconds; 0: never */
-extern int	gpusort_staging_memory; /* MB; -1: the default if there is a
-									 * driver */
+extern int	gpusort_staging_memory; /* MB; -1: default if there is a driver */
 extern char *gpusort_device_library;
 extern int	gpusort_device_patience;	/* ms */
 extern int	gpusort_device_timeout; /* ms */

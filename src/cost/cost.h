@@ -45,21 +45,17 @@
 /* The keys as a GPU would receive them. */
 typedef struct RouteGpu
 {
-	int			key_width;		/* bits: 32, 64, 128; 0: no GPU can take the
-								 * keys */
-	const char *why_not;		/* why key_width is 0 although the device is
-								 * ready */
+	/* 32, 64 or 128 bits; 0: no GPU takes the keys */
+	int			key_width;
+	const char *why_not;		/* why key_width is 0 on a ready device */
 	int			key_bits;		/* significant bits, from bit 0 */
 	bool		keys_only;		/* keys travel without rids */
 	bool		keys_back;		/* sorted keys are copied back */
 	bool		distinct;		/* no two keys are equal */
 	GpusortDistribution key_distribution;	/* from gpu_sample_look() */
-	unsigned	algorithms;		/* algorithms of the library: a bit per
-								 * AlgorithmId */
-	const GpusortCosts *costs;	/* cost curves of the library; set if
-								 * key_width is */
-	const struct GpuFactors *factors;	/* corrections of the costs; NULL:
-										 * none */
+	unsigned	algorithms;		/* of the library: a bit per AlgorithmId */
+	const GpusortCosts *costs;	/* the library's; set if key_width is not 0 */
+	const struct GpuFactors *factors;	/* corrections; NULL: none */
 } RouteGpu;
 
 typedef struct RouteFacts
@@ -72,10 +68,11 @@ typedef struct RouteFacts
 	bool		rids_ascending; /* as in SortProblem */
 
 	/* The keys */
-	uint64_t	key_range;		/* largest - smallest + 1, saturating; 0:
-								 * unknown */
-	uint64_t	distinct;		/* estimate of distinct keys; 0: unknown or
-								 * many */
+	/* largest - smallest + 1, saturating; 0: unknown */
+	uint64_t	key_range;
+
+	/* estimate of distinct keys; 0: unknown or many */
+	uint64_t	distinct;
 
 	/*
 	 * Presortedness, counted over neighbours during ingest.  No descent:
@@ -87,8 +84,7 @@ typedef struct RouteFacts
 	bool		scattered;		/* few descents, but the runs overlap */
 
 	/* Use of the result.  Only gpusort_route_reason() reads these. */
-	bool		inexact;		/* ties of equal keys are resolved by
-								 * comparison */
+	bool		inexact;		/* equal keys are compared */
 	size_t		bound;			/* first rows wanted; 0: all */
 
 	/* Resources */
@@ -105,8 +101,7 @@ typedef struct RoutePrediction
 {
 	const Algorithm *algorithm;
 	double		us;				/* predicted time; < 0: cannot be chosen */
-	size_t		scratch;		/* bytes of host or device memory; 0: not
-								 * applicable */
+	size_t		scratch;		/* bytes on host or device; 0: none */
 	const char *why_not;		/* why it cannot be chosen; NULL: it can */
 } RoutePrediction;
 
@@ -115,8 +110,9 @@ typedef struct RouteDecision
 	const Algorithm *algorithm; /* NULL: nothing fits facts->memory */
 	double		predicted_us;	/* 0: not modelled (tiny or sorted input) */
 	double		cpu_us;			/* predicted time of the best CPU kernel */
-	const char *forced_why_not; /* why facts->forced cannot run; NULL: it
-								 * runs, or none is forced */
+
+	/* Why facts->forced cannot run.  NULL: it runs, or none is forced. */
+	const char *forced_why_not;
 } RouteDecision;
 
 /*
@@ -158,8 +154,9 @@ extern void gpusort_route_display_name(const char *name, char *buf, size_t size)
 typedef enum SampleOrder
 {
 	SAMPLE_RANDOM,				/* uniform over all key bits */
-	SAMPLE_UNIQUE,				/* equidistant and shuffled; distinct if the
-								 * bits allow */
+
+	/* equidistant and shuffled; distinct if the bits allow */
+	SAMPLE_UNIQUE,
 	SAMPLE_REPEATED,			/* uniform over 100 random values */
 	SAMPLE_SORTED,				/* equidistant, ascending */
 	SAMPLE_REVERSED,			/* descending */
@@ -229,18 +226,21 @@ typedef enum ModelCurve
 	MODEL_RADIX_12 = 4,
 	MODEL_RADIX_16 = 5,
 	MODEL_RADIX_24 = 6,
-	MODEL_COUNTING_8 = 7,		/* cpu_counting, packed records of 8 key bits,
-								 * without MODEL_CELL_NS */
+
+	/* cpu_counting, packed records of 8 key bits, without MODEL_CELL_NS */
+	MODEL_COUNTING_8 = 7,
 	MODEL_COUNTING_12 = 8,
 	MODEL_COUNTING_16 = 9,
 	MODEL_COUNTING_20 = 10,
 	MODEL_COUNTING_24 = 11,
 	MODEL_MERGE = 12,			/* cpu_merge + format */
 	MODEL_REVERSED = 15,		/* presorted + format, descending input */
-	MODEL_RUNS = 18,			/* presorted + format, one merge pass over few
-								 * runs */
-	MODEL_NEARLY = 21,			/* presorted + format, nearly sorted input,
-								 * without MODEL_DROP_NS */
+
+	/* presorted + format, one merge pass over few runs */
+	MODEL_RUNS = 18,
+
+	/* presorted + format, nearly sorted input, without MODEL_DROP_NS */
+	MODEL_NEARLY = 21,
 	MODEL_CURVES = 24
 } ModelCurve;
 
@@ -248,8 +248,9 @@ typedef enum ModelCurve
 typedef enum ModelScalar
 {
 	MODEL_CELL_NS,				/* cpu_counting: per cell of its table */
-	MODEL_CHAIN_NS,				/* cpu_radix and cpu_counting: per record of a
-								 * nearly sorted input */
+
+	/* cpu_radix and cpu_counting: per record of a nearly sorted input */
+	MODEL_CHAIN_NS,
 	MODEL_DROP_NS,				/* presorted: per record out of place */
 	MODEL_TEAM_SHARE,			/* parallel share of a kernel's time, 0 .. 1 */
 	MODEL_SCALARS
@@ -336,8 +337,7 @@ clamp_double(double x, double low, double high)
 typedef struct Factor
 {
 	double		log;			/* natural logarithm of the factor */
-	double		measured;		/* logarithm of the measurement, if
-								 * is_measured */
+	double		measured;		/* logarithm, if is_measured */
 	bool		is_measured;
 	uint32_t	jobs;			/* jobs that moved it */
 	int64_t		seen;			/* time of the last such job, in seconds */
@@ -346,13 +346,13 @@ typedef struct Factor
 /* Learning rule of a kind of factor. */
 typedef struct FactorRule
 {
-	double		first_share;	/* share of the deviation that the first job
-								 * adds */
+	double		first_share;	/* of its deviation, added by the first job */
 	double		least_share;	/* lower limit of the share of later jobs */
 	double		off_above;		/* upper clamp of observed / expected time */
 	double		off_below;		/* lower clamp of observed / expected time */
-	double		fade_s;			/* half-life of the part above the
-								 * measurement, in seconds without a job */
+
+	/* half-life of the part above the measurement, in seconds without a job */
+	double		fade_s;
 } FactorRule;
 
 static inline bool
@@ -474,8 +474,7 @@ typedef struct GpuSampleScratch
 typedef struct GpuSampleSeen
 {
 	GpusortDistribution key_distribution;
-	double		repeated;		/* share of the sample's keys that occur more
-								 * than once */
+	double		repeated;		/* share of keys that occur more than once */
 } GpuSampleSeen;
 
 static inline void
@@ -543,8 +542,12 @@ typedef enum GpuPart
 typedef struct GpuLearned
 {
 	Factor		part[GPU_PARTS];
-	double		load;			/* relative slowdown of a job per concurrent
-								 * job: 1 is twice as long */
+
+	/*
+	 * Slowdown of a job by each concurrent job, relative to its time: 1 is
+	 * twice as long.
+	 */
+	double		load;
 	uint32_t	load_jobs;		/* jobs that taught load */
 	uint64_t	jobs;			/* jobs that taught */
 } GpuLearned;
@@ -553,8 +556,7 @@ typedef struct GpuLearned
 typedef struct GpuFactors
 {
 	double		log[GPU_PARTS];
-	double		busy;			/* present slowdown of copies and sorts; 1:
-								 * none */
+	double		busy;			/* slowdown of copies and sorts now; 1: none */
 	uint64_t	jobs;			/* jobs that taught */
 } GpuFactors;
 
@@ -565,8 +567,9 @@ typedef enum GpuTerm
 	GPU_TERM_UP,
 	GPU_TERM_SORT,
 	GPU_TERM_DOWN,
-	GPU_TERM_HOST,				/* the host copies rids to and from pinned
-								 * chunks */
+
+	/* the host copies rids to and from pinned chunks */
+	GPU_TERM_HOST,
 	GPU_TERMS
 } GpuTerm;
 
@@ -681,20 +684,15 @@ typedef struct GpuRowsFacts
 	double		rows;			/* expected rows of the sort */
 	double		rows_here;		/* rows in the host's memory already */
 	double		row_bytes;
-	double		key_cost;		/* bytes per row that the CPU sort needs for
-								 * keys */
+	double		key_cost;		/* bytes per row for keys in a CPU sort */
 	double		memory;			/* memory limit of the CPU sort, in bytes */
 	bool		ordered;		/* the rows so far ascend or descend */
-	bool		resolver;		/* equal keys may be different rows: ties are
-								 * resolved */
+	bool		resolver;		/* rows with equal keys may differ: ties */
 	double		repeated;		/* share of the rows whose key repeats often */
 	double		cpu_sort_us;	/* predicted time of the CPU sort of the keys */
-	double		gpu_sort_us;	/* predicted time of the GPU sort, with
-								 * transfers */
-	double		up_ns;			/* per byte to the device; 0: the built-in
-								 * constants hold */
-	double		down_ns;		/* per byte back; 0: the built-in constants
-								 * hold */
+	double		gpu_sort_us;	/* predicted, with transfers */
+	double		up_ns;			/* per byte to the device; 0: built-in */
+	double		down_ns;		/* per byte from the device; 0: built-in */
 	double		device_bytes;	/* device memory that the rows need */
 	double		device_memory;	/* available memory of one device; 0: enough */
 	double		all_memory;		/* available memory of all devices */

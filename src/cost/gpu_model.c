@@ -28,14 +28,14 @@
  * Costs of rows in the host's memory, in nanoseconds, for gpu_rows_gain_us().  They
  * are fitted to the queries of bench/results/queries-h200.md.
  */
-#define HOST_RIDS_NS	0.6		/* per row: copy rids to and from pinned
-								 * chunks */
+#define HOST_RIDS_NS	0.6		/* per row: rids to and from pinned chunks */
 #define FAULT_NS		0.09	/* per byte: first touch of memory */
 #define MISS_NS			6.3		/* per row: return it from a random address */
 #define SPILL_NS		1.2		/* per byte: write to a run and merge */
 #define MOVE_NS			0.15	/* per byte: copy rows to pinned chunks */
-#define BUS_HIDDEN_NS	0.018	/* per byte: bus time that the other terms
-								 * contain, each way */
+
+/* Per byte and direction: bus time that the other terms contain. */
+#define BUS_HIDDEN_NS	0.018
 #define RESOLVE_NS		5.0		/* per row: compare its key with the next one */
 #define ROW_MERGE_NS	13.0	/* per row: merge the parts of several devices */
 

@@ -129,8 +129,8 @@ slices_uniform(const uint64_t *keys, size_t n)
 static bool
 gaps_clustered(const SortRec64 *recs, size_t n)
 {
-	uint64_t	last[2] = {0};	/* the two previous keys; equal keys count
-								 * once */
+	/* the two previous keys; equal keys count once */
+	uint64_t	last[2] = {0};
 	size_t		found = 0;
 	size_t		next_to = 0;
 
@@ -173,8 +173,9 @@ gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
 {
 	GpuSampleScratch scratch;
 	uint64_t	keys[2 * GPU_SAMPLE_PAIRS];
-	uint64_t	infrequent[2 * GPU_SAMPLE_PAIRS];	/* keys without frequent
-													 * values */
+
+	/* keys without frequent values */
+	uint64_t	infrequent[2 * GPU_SAMPLE_PAIRS];
 	const SortRec64 *recs = sort_sample(sample, &scratch);
 	size_t		n = sample->n;
 	size_t		ninfrequent = 0;

@@ -282,10 +282,8 @@ gpusort_model_store(const RouteModel *model)
 typedef struct CpuShared
 {
 	bool		changed;		/* changed since the last cpu_take_changed() */
-	uint64		model;			/* version of the constants it belongs to; 0:
-								 * none */
-	unsigned	times;			/* CpuMeasured.times of the measurement taken
-								 * in */
+	uint64		model;			/* version of its constants; 0: none */
+	unsigned	times;			/* CpuMeasured.times when it was read */
 	CpuLearned	learned;
 } CpuShared;
 

@@ -59,8 +59,9 @@ typedef struct LearnDevice
 	uint64		memory;			/* total bytes */
 	const GpusortCosts *costs;
 	const volatile DeviceMeasured *measured;
-	const volatile uint32 *measurements;	/* sequence number of measured;
-											 * odd: being written, 0: none */
+
+	/* Sequence number of measured; odd: being written, 0: none. */
+	const volatile uint32 *measurements;
 } LearnDevice;
 
 /* Requests shared memory for the correction factors, while libraries are preloaded. */

@@ -30,10 +30,10 @@ typedef struct PageSource
 	PlanState  *scan_plan;		/* the plan node that returned the last row */
 	int			single_rows;	/* rows that scan_plan returned in slots */
 	bool		examined;		/* scan and computed are set for scan_plan */
-	struct PageScan *scan;		/* scan_plan's rows are columns of its tuples;
-								 * or NULL */
-	struct ComputedScan *computed;	/* scan_plan's rows have expressions; or
-									 * NULL */
+
+	/* scan_plan's rows are columns of its tuples; or NULL */
+	struct PageScan *scan;
+	struct ComputedScan *computed;	/* rows have expressions; or NULL */
 } PageSource;
 
 extern void page_source_init(PageSource *source, PlanState *plan);
@@ -63,8 +63,7 @@ typedef struct GpuSortState
 	CustomScanState css;
 	KeyColumn  *keys;
 	int			nkeys;
-	bool		random_access;	/* the parent may rewind, mark or read
-								 * backward */
+	bool		random_access;	/* the parent rewinds, marks, reads backward */
 	bool		keys_only;		/* rows are made of their normalized keys */
 	bool		sort_done;
 	size_t		bound;			/* rows wanted of the last sort; 0: all */
@@ -95,19 +94,16 @@ typedef struct PartialSortState
 	SortSpec	spec;
 
 	Exchange   *exchange;		/* NULL: no workers, or the node was shut down */
-	int			ring;			/* number of this worker's ring; -1 in the
-								 * leader */
+	int			ring;			/* ring of this worker; -1 in the leader */
 
 	/* leader only */
-	bool		leader_participation;	/* parallel_leader_participation
-										 * before the launch */
+	bool		leader_participation;	/* the setting at the launch */
 	DeviceProducer producer;	/* the job to which all participants send rows */
 	Sink	   *device_sink;	/* sink of that job in sorter; NULL: no job */
 	Sorter	   *share_sorter;	/* sends the leader's own rows to that job */
 
 	/* for EXPLAIN, after shutdown */
-	int			nreports;		/* planned workers + 1; 0: there was no
-								 * exchange */
+	int			nreports;		/* planned workers + 1; 0: no exchange */
 	ParticipantReport *reports; /* by ring; the leader's is the last */
 } PartialSortState;
 
@@ -151,8 +147,12 @@ typedef enum ParallelSortPhase
 	PARALLEL_SORT_SERIAL,		/* only the leader has rows, or no participant */
 	PARALLEL_SORT_MERGE,		/* the participants' streams are merged */
 	PARALLEL_SORT_DEVICE,		/* rows stream from the device */
-	PARALLEL_SORT_RESUME,		/* second run, without the device that failed:
-								 * rows that were returned before are skipped */
+
+	/*
+	 * Second run, without the device that failed.  Rows that were returned
+	 * before are skipped.
+	 */
+	PARALLEL_SORT_RESUME,
 	PARALLEL_SORT_END
 } ParallelSortPhase;
 
@@ -168,11 +168,10 @@ typedef struct ParallelSortState
 	ParallelSortPhase phase;
 	ParallelSortPhase resume_phase; /* phase of the second run during RESUME */
 	MemoryContext cxt;			/* memory of the merge */
-	MergeTree *merge;
+	MergeTree  *merge;
 	int			nstreams;		/* streams that are merged */
 	bool		device_failed;	/* the device failed and is not tried again */
-	bool		on_device;		/* the last execution's rows came from the
-								 * device */
+	bool		on_device;		/* rows came from the device last time */
 	ReturnedRows *returned;		/* rows returned before a device failed */
 	TupleTableSlot *row_slot;	/* a row before projection */
 } ParallelSortState;

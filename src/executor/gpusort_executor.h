@@ -69,8 +69,7 @@ extern void gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprS
 typedef enum WindowCounter
 {
 	WINDOW_ROW_NUMBER,			/* rows of the partition up to this one */
-	WINDOW_RANK,				/* row number of the first row of its peer
-								 * group */
+	WINDOW_RANK,				/* row number of the group's first peer */
 	WINDOW_DENSE_RANK,			/* peer groups up to its own */
 	WINDOW_COUNTERS
 } WindowCounter;
@@ -85,8 +84,7 @@ typedef struct WindowColumn
 
 typedef struct WindowFormat
 {
-	int			npartition;		/* leading columns that divide the rows into
-								 * partitions */
+	int			npartition;		/* leading columns that define partitions */
 	int			ncolumns;		/* these and the columns of the order */
 	WindowColumn *columns;
 	int			ncounters;

@@ -53,11 +53,11 @@ typedef struct PageScan
 {
 	RowPage		page;			/* rows of the current page */
 	SeqScanState *child;
-	AttrNumber *atts;			/* table column (from 0) of each column of the
-								 * row */
+
+	/* table column (from 0) of each column of the row */
+	AttrNumber *atts;
 	TupleTableSlot *tuple_slot; /* a tuple of the table */
-	TupleTableSlot *row_slot;	/* the child's row; tuple_slot if rows are
-								 * whole tuples */
+	TupleTableSlot *row_slot;	/* child's row; tuple_slot for whole tuples */
 	BlockNumber block;			/* number of the current page */
 	OffsetNumber offsets[MaxHeapTuplesPerPage]; /* line pointers of its rows */
 } PageScan;

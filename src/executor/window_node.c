@@ -63,11 +63,11 @@ typedef struct WindowState
 	ExprState  *filter;			/* the node's qual; NULL: none */
 	TupleTableSlot *values;		/* the functions' values */
 	bool		begun;			/* columns[] have a row's values */
-	bool		skipping;		/* the run condition fails for the rest of the
-								 * partition */
+
+	/* the run condition fails for the rest of the partition */
+	bool		skipping;
 	bool		ended;
-	int64		counters[WINDOW_COUNTERS];	/* by WindowCounter, of the
-											 * current row */
+	int64		counters[WINDOW_COUNTERS];	/* of the current row */
 } WindowState;
 
 static Node *window_create_state(CustomScan *cscan);

@@ -34,8 +34,7 @@ extern void device_route_job(const RouteFacts *facts, const RouteDecision *decis
 typedef struct KeyCheck
 {
 	JobSecret	secret;			/* of this sort; set before a job is opened */
-	uint64		sum;			/* checksum of the keys that have not come
-								 * back yet */
+	uint64		sum;			/* checksum of the keys still to come back */
 	Key128		last;			/* the last key that came back */
 } KeyCheck;
 
@@ -56,8 +55,8 @@ extern bool device_check_keys(KeyCheck *check, const char *keys, int width, size
 /* The leader's job, for the participants.  Lies in the shared memory of this query. */
 typedef struct DeviceProducer
 {
-	bool		on;				/* there is a job; otherwise the rest is not
-								 * set */
+	/* there is a job; otherwise the rest is not set */
+	bool		on;
 	DeviceJobName job;
 	DeviceJobSpec spec;
 	JobSecret	secret;			/* for the checksums of all participants' rows */

@@ -53,8 +53,7 @@ typedef struct DeviceJobReport
 	const DeviceJob *job;		/* its first chunk has come back */
 	const RouteFacts *facts;
 	const RouteDecision *decision;
-	uint64		rows;			/* of the sort, or the part, that the report
-								 * shows */
+	uint64		rows;			/* of the sort or part that the report shows */
 	int			key_bits;
 	bool		at_once;		/* all rows were known when the job was opened */
 } DeviceJobReport;
@@ -80,8 +79,7 @@ typedef struct OffloadJob
 	DeviceJobSpec spec;
 	RouteFacts	facts;
 	RouteDecision decision;
-	DeviceLayout layout;		/* its ranges are set only if keys are sent
-								 * ahead */
+	DeviceLayout layout;		/* has ranges only if keys are sent ahead */
 	size_t		sent;			/* rows of the key buffer whose keys were sent */
 	size_t		per_chunk;		/* rows of a chunk on the way to the device */
 	KeyCheck	keys;
@@ -93,8 +91,7 @@ typedef struct OffloadJob
 	char		why[128];		/* for this reason */
 	BulkBuf		pending;		/* bitmap: rids that have not come back yet */
 	uint32		max_rid;
-	bool		keep;			/* chunks are appended; otherwise each
-								 * replaces the one before */
+	bool		keep;			/* chunks are appended, not replaced */
 	size_t		down_per_chunk; /* rows of a chunk of the result */
 	size_t		received;		/* rows that came back */
 	size_t		replaced;		/* ... of chunks that were replaced */
@@ -190,13 +187,12 @@ typedef struct DeviceRows
 	/* A part that is read as a run.  It must be the first member. */
 	RunSource	source;
 	RowStream	stream;
-	const char *copy;			/* the next byte to copy from the stream's
-								 * chunk */
+	const char *copy;			/* next byte to copy from the stream's chunk */
 	Size		copy_left;		/* bytes to copy from there on */
-	uint64		copied;			/* rows whose copy has begun, where ties are
-								 * resolved */
-	int			merged;			/* parts that are read side by side; 0: not
-								 * read as a run */
+
+	/* rows whose copy has begun, where ties are resolved */
+	uint64		copied;
+	int			merged;			/* parts that are merged as runs; 0: none */
 	dlist_node	part;			/* link in DeviceRowsSink.closed */
 
 	SortEnv    *env;
@@ -209,10 +205,10 @@ typedef struct DeviceRows
 	bool		full;			/* the job cannot grow */
 	bool		sort_started;	/* no more rows are sent */
 	bool		failed;			/* the rows are gone; noted for EXPLAIN */
-	uint64		shown;			/* device memory that env->progress shows for
-								 * this job */
-	bool		is_producer;	/* one of several participants that fill the
-								 * job */
+
+	/* device memory that env->progress shows for this job */
+	uint64		shown;
+	bool		is_producer;	/* one of the participants that fill the job */
 
 	/* the chunk that is filled */
 	char	   *chunk;			/* NULL: none yet */
@@ -226,8 +222,12 @@ typedef struct DeviceRows
 	double		expected;		/* rows; 0: unknown */
 	uint64		rows;			/* rows that were sent */
 	uint64		units;			/* ... and their length in units of 8 bytes */
-	uint64		base;			/* unit that places are counted from: a
-								 * producer's chunk begin; otherwise 0 */
+
+	/*
+	 * Unit from which places are counted: a producer's first unit of the
+	 * chunk, otherwise 0.
+	 */
+	uint64		base;
 	uint64		sum;			/* sum of row_sum() */
 	JobSecret	secret;			/* for the rows' checksums */
 
@@ -237,10 +237,8 @@ typedef struct DeviceRows
 	const char *held_data;		/* its first row */
 	uint64		returned;		/* rows of the chunks before it */
 	uint64		returned_sum;	/* sum of their row_sum() */
-	struct TieResolver *resolver;	/* where equal keys may be different rows;
-									 * NULL: not yet */
-	struct ReturnedRows *returned_rows; /* notes returned rows in case the
-										 * device fails; NULL */
+	struct TieResolver *resolver;	/* NULL: none, or not yet */
+	struct ReturnedRows *returned_rows; /* returned rows; or NULL */
 } DeviceRows;
 
 /* A sink that writes rows into a job's chunks. */
@@ -248,8 +246,7 @@ typedef struct DeviceRowsSink
 {
 	Sink		base;
 	DeviceRows *dev;			/* the part that takes rows; NULL: none */
-	dlist_head	closed;			/* parts that take no more rows, in input
-								 * order */
+	dlist_head	closed;			/* parts without room, in input order */
 	int			nclosed;
 } DeviceRowsSink;
 

@@ -53,8 +53,9 @@ typedef struct DeviceParts
 {
 	KeySplit	split;
 	KeyPartJob	parts[KEY_SPLIT_MAX];
-	DeviceJob  *spare;			/* opened before the keys were split; NULL: a
-								 * part has it */
+
+	/* opened before the keys were split; NULL: a part has it */
+	DeviceJob  *spare;
 	uint64		spare_rows;		/* capacity of spare */
 	int			ndevices;
 	int			open;			/* open jobs */
@@ -62,10 +63,13 @@ typedef struct DeviceParts
 	int			current;		/* the part whose result is read */
 	size_t		received;		/* its rows in chunks that were released */
 	size_t		chunk_rows;		/* rows of the chunk that is read */
-	int			failures;		/* of parts; one for all parts that a process
-								 * took with it */
-	uint32		failed_generation;	/* of the device process at the last
-									 * failure */
+
+	/*
+	 * Failed parts.  A device process that ends counts once for all its
+	 * parts.
+	 */
+	int			failures;
+	uint32		failed_generation;	/* at the last failure */
 } DeviceParts;
 
 /* ------------------------------------------------------------------------

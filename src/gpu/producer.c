@@ -47,8 +47,9 @@ typedef struct ProducerSink
 {
 	DeviceRowsSink base;
 	DeviceProducer *producer;	/* in shared memory */
-	Sink	   *lead;			/* in the leader, the sink of producer_lead();
-								 * else NULL */
+
+	/* in the leader, the sink of producer_lead(); else NULL */
+	Sink	   *lead;
 	uint32		puts;			/* rows and pages that the leader put */
 	bool		has_common;		/* the layout's prefixes are set */
 	bool		examined;		/* the first keys were examined */

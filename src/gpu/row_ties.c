@@ -48,12 +48,10 @@ typedef struct TieResolver
 
 	/* the group that is gathered or returned */
 	uint16		mark;
-	bool		open;			/* rows are copied: the next chunk may
-								 * continue the group */
+	bool		open;			/* rows are copied: the group may continue */
 	const Arena *from;			/* where the rows lie: kept or chunk */
 	Arena		kept;			/* copied rows */
-	Arena		chunk;			/* the device's chunk, addressed like an
-								 * arena; read only */
+	Arena		chunk;			/* the device's chunk, as a read-only arena */
 	char	   *chunk_base;
 	uint32	   *rids;
 	size_t		n;				/* rids */

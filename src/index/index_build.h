@@ -20,8 +20,7 @@
 typedef enum
 {
 	INDEX_ROUTE_NONE,			/* the build was left to btbuild() */
-	INDEX_ROUTE_COMPACT,		/* keys and TIDs only: the keys tell the
-								 * values */
+	INDEX_ROUTE_COMPACT,		/* keys and TIDs: values decoded from keys */
 	INDEX_ROUTE_TUPLES,			/* whole index tuples */
 } IndexBuildRoute;
 
@@ -31,8 +30,7 @@ typedef struct
 	IndexBuildRoute route;
 	int			workers;		/* parallel workers beside this process */
 	bool		page_scan;		/* the heap was read page by page */
-	double		heap_rows;		/* live heap tuples, as IndexBuildResult has
-								 * it */
+	double		heap_rows;		/* live heap tuples (IndexBuildResult) */
 	double		rows;			/* index tuples, dead ones included */
 	int64		runs;			/* runs written to temporary files */
 	int64		spilled_bytes;	/* bytes of these runs */

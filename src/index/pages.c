@@ -51,8 +51,7 @@ typedef struct PageLevel
 	Page		page;
 	BlockNumber block;
 	uint32		level;			/* 0: leaves */
-	OffsetNumber last;			/* line pointer of the last tuple; P_HIKEY:
-								 * none yet */
+	OffsetNumber last;			/* last tuple's line pointer; P_HIKEY: none */
 	Size		full;			/* a page with less free space is closed */
 	Size		last_posting;	/* bytes of the last tuple's TID list */
 	IndexTuple	low_key;		/* key of the page's downlink */
@@ -68,8 +67,7 @@ struct PageWriter
 	bool		fixed_width;	/* no column has a variable width */
 	int16		first_len;		/* attlen of the first column */
 	PageLevel  *leaves;			/* NULL: no tuple yet */
-	BlockNumber nblocks;		/* blocks numbered so far; the metapage is
-								 * block 0 */
+	BlockNumber nblocks;		/* numbered so far; the metapage is block 0 */
 
 	/* deduplication */
 	IndexTuple	waiting;		/* the last tuple; NULL: none */

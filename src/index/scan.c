@@ -74,10 +74,8 @@ typedef struct HeapReader
 	Sorter	   *sorter;
 	TupleDesc	desc;			/* of the index */
 	HeapRead   *read;
-	HeapBlocks *shared;			/* the blocks of all participants; NULL: all
-								 * are this process's */
-	Snapshot	snapshot;		/* of a concurrent build; SnapshotAny: of
-								 * others */
+	HeapBlocks *shared;			/* blocks of all participants; or NULL */
+	Snapshot	snapshot;		/* of a concurrent build; else SnapshotAny */
 	TransactionId oldest_xmin;	/* for SnapshotAny */
 	MemoryContext row_cxt;		/* reset with each page */
 
@@ -95,8 +93,7 @@ typedef struct HeapReader
 
 	/* pages that are read directly */
 	RowPage		page;
-	bool		may_be_long;	/* a column may have a value to fetch or to
-								 * compress */
+	bool		may_be_long;	/* a column may need fetching or compression */
 	TupleTableSlot *tuple_slot; /* a tuple of the heap */
 	BufferAccessStrategy strategy;
 	ItemPointerData tids[MaxHeapTuplesPerPage];
@@ -461,8 +458,8 @@ look_ahead(HeapReader *reader, BlockNumber next)
 static void
 read_pages(HeapReader *reader, BlockNumber first, BlockNumber end)
 {
-	BlockNumber unclear = InvalidBlockNumber;	/* first page that waits for
-												 * the scan */
+	/* first of the pages that wait for a scan */
+	BlockNumber unclear = InvalidBlockNumber;
 
 	for (BlockNumber block = first; block < end; block++)
 	{
@@ -480,8 +477,8 @@ read_pages(HeapReader *reader, BlockNumber first, BlockNumber end)
 		else if (plain && unclear != InvalidBlockNumber)
 		{
 			/*
-			 * the pages before come first; the scan may wait, so this page is
-			 * read again
+			 * The rows of the waiting pages come first.  The scan may wait
+			 * for locks, so this page is released and read again.
 			 */
 			ReleaseBuffer(buffer);
 			read_through_scan(reader, unclear, block);

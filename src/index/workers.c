@@ -67,8 +67,9 @@ typedef struct SharedBuild
 	Size		memory;			/* of each participant */
 	double		rows_expected;	/* of each participant */
 	HeapBlocks	blocks;
-	ParticipantWork work[FLEXIBLE_ARRAY_MEMBER];	/* as the slots of the
-													 * exchange */
+
+	/* as the slots of the exchange */
+	ParticipantWork work[FLEXIBLE_ARRAY_MEMBER];
 } SharedBuild;
 
 struct IndexWorkers

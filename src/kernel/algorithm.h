@@ -46,20 +46,23 @@ typedef enum AlgorithmId
 typedef enum AlgorithmPlace
 {
 	ALGORITHM_ON_CPU,			/* its SortKernel sorts */
-	ALGORITHM_ON_GPU			/* the GPU library sorts; its SortKernel sorts
-								 * nothing */
+
+	/* the GPU library sorts; its SortKernel sorts nothing */
+	ALGORITHM_ON_GPU
 } AlgorithmPlace;
 
 /* A row of the table. */
 typedef struct Algorithm
 {
 	AlgorithmId id;
-	const char *name;			/* value of gpusort.algorithm, name in the GPU
-								 * library */
+	const char *name;			/* in gpusort.algorithm and the GPU library */
 	AlgorithmPlace place;
-	unsigned	formats;		/* bit (1 << SortRecFormat) for each format
-								 * that it takes; on a GPU for keys of 32, 64
-								 * and 128 bits */
+
+	/*
+	 * Bit (1 << SortRecFormat) for each format that the algorithm sorts; of a
+	 * GPU algorithm, for keys of 32, 64 and 128 bits.
+	 */
+	unsigned	formats;
 	bool		stable;			/* equal keys keep their input order */
 	bool		keys_only;		/* sorts keys without row ids only */
 
@@ -70,8 +73,12 @@ typedef struct Algorithm
 	 */
 	bool		by_value;
 	bool		distinct;		/* requires that no two keys are equal */
-	bool		only_forced;	/* runs only if gpusort.algorithm names it, as
-								 * another algorithm is never slower */
+
+	/*
+	 * Runs only if gpusort.algorithm names it, because another algorithm is
+	 * never slower.
+	 */
+	bool		only_forced;
 	const char *needs;			/* requirement on the input, for users, or "" */
 	const char *paper;			/* source, for users */
 	const SortKernel *kernel;

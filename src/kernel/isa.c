@@ -4,8 +4,7 @@
  */
 #include "isa.h"
 
-static int	forced = -1;		/* level that sort_isa_force() has set; -1:
-								 * none */
+static int	forced = -1;		/* level set by sort_isa_force(); -1: none */
 
 SortIsa
 sort_isa_best(void)

@@ -24,8 +24,7 @@
 /* State that the members share, in the problem's scratch. */
 typedef struct MemberShared
 {
-	unsigned	stop_at;		/* number of the barrier to give up at; 0:
-								 * none */
+	unsigned	stop_at;		/* barrier at which to give up; 0: none */
 	/* next part to be taken */
 	unsigned	next_task __attribute__((aligned(64)));
 	char		pad[60];

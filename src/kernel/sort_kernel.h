@@ -66,10 +66,8 @@ typedef struct SortRec128
 typedef enum SortStatus
 {
 	SORT_OK,
-	SORT_STOPPED,				/* interrupted() returned true; the records
-								 * are lost */
-	SORT_NOT_APPLICABLE			/* this kernel cannot sort the problem, which
-								 * is unchanged */
+	SORT_STOPPED,				/* interrupted() was true; records are lost */
+	SORT_NOT_APPLICABLE			/* not sorted, and left unchanged */
 } SortStatus;
 
 struct SortTeam;				/* team.h */
@@ -79,8 +77,7 @@ typedef struct SortProblem
 {
 	SortRecFormat format;
 	void	   *recs;			/* n records, 64-byte aligned */
-	void	   *scratch;		/* scratch_bytes(problem) bytes, 64-byte
-								 * aligned */
+	void	   *scratch;		/* scratch_bytes(problem), 64-byte aligned */
 	size_t		n;				/* number of records */
 	int			begin_bit;		/* key bits [begin_bit, end_bit) order */
 	int			end_bit;

@@ -69,16 +69,13 @@ typedef struct KeyRange
 	uint64		min;			/* min > max: no value, or only NULLs */
 	uint64		max;
 	bool		has_null;
-	bool		inexact;		/* equal normalized keys may be of different
-								 * values */
-	int			skip;			/* united ranges of strings: length of their
-								 * prefix */
-	uint64		set;			/* computed kinds: bits set in any normalized
-								 * key */
-	uint64		common;			/* computed kinds: bits set in all normalized
-								 * keys */
-	uint64		part_type;		/* key_maker_part_type() of the normalized
-								 * keys; 0: any */
+	bool		inexact;		/* equal normalized keys, different values */
+
+	/* united ranges of strings: length of their prefix */
+	int			skip;
+	uint64		set;			/* computed kinds: bits set in any key */
+	uint64		common;			/* computed kinds: bits set in all keys */
+	uint64		part_type;		/* key_maker_part_type(); 0: any */
 } KeyRange;
 
 typedef struct KeyBufferColumn
@@ -89,13 +86,11 @@ typedef struct KeyBufferColumn
 	bool		nulls_first;
 	bool		computed;		/* a function makes the normalized keys */
 	bool		by_bytes;		/* strings behind a common prefix (bytes.h) */
-	uint64		flip;			/* all ones for a descending column, otherwise
-								 * 0 */
+	uint64		flip;			/* all ones if descending, otherwise 0 */
 	BytesPrefix prefix;
 	KeyRange	range;
 	void	   *normkeys;		/* array of uint32 or uint64, one per row */
-	uint8	   *nulls;			/* 1 for each NULL; no array until the first
-								 * NULL */
+	uint8	   *nulls;			/* 1: NULL; no array until the first NULL */
 	BulkBuf		normkeys_buf;
 	BulkBuf		nulls_buf;
 } KeyBufferColumn;
@@ -104,10 +99,12 @@ typedef struct KeyBuffer
 {
 	int			ncols;
 	bool		complete;		/* all key columns are buffered */
-	bool		exact;			/* complete, and no normalized key is ever
-								 * inexact */
-	int			last_att;		/* leading attributes of the input row that
-								 * are needed */
+
+	/* complete, and no normalized key is ever inexact */
+	bool		exact;
+
+	/* leading attributes of the input row that are needed */
+	int			last_att;
 	int			row_bytes;		/* buffered bytes per row */
 	size_t		n;				/* rows */
 	size_t		capacity;		/* rows that the arrays have room for */
@@ -430,13 +427,12 @@ extern char *collation_libc_locale(Oid collation);
 /* Where the columns of a key buffer lie in heap tuples. */
 typedef struct PageKeys
 {
-	int			last_att;		/* leading attributes of the tuple that are
-								 * needed */
+	/* leading attributes of the tuple that are needed */
+	int			last_att;
 	bool		fixed;			/* the columns have fixed offsets */
 	AttrNumber	att[KEY_MAX_COLUMNS];	/* attribute of the tuple, from 0 */
 	int			offset[KEY_MAX_COLUMNS];	/* from the tuple's data, if fixed */
-	int			byval_len[KEY_MAX_COLUMNS]; /* length of types passed by
-											 * value, otherwise 0 */
+	int			byval_len[KEY_MAX_COLUMNS]; /* of types by value; else 0 */
 } PageKeys;
 
 /* atts[] maps the columns of the sort's input to attributes of desc, both from 0. */
@@ -524,8 +520,9 @@ typedef struct LinearScale
 {
 	uint64		flip;			/* that of the column */
 	double		from;			/* the value that sorts first */
-	double		steps;			/* numbers per unit, negative if descending;
-								 * 0: no scale */
+
+	/* numbers per unit, negative if descending; 0: no scale */
+	double		steps;
 } LinearScale;
 
 /* Maps the bytes of strings to their ranks (pack.c). */
@@ -537,10 +534,10 @@ typedef struct LayoutColumn
 	BitCompaction compaction;	/* applied first if its mask is not 0 */
 	const ByteDictionary *byte_dictionary;	/* or applied first, if not NULL */
 	LinearScale quantized;		/* or applied first, if steps is not 0 */
-	uint64		base;			/* the column's number is the normalized key -
-								 * base + add */
-	uint64		add;			/* 1 if NULLs come first (as number 0),
-								 * otherwise 0 */
+
+	/* The column's number is the normalized key - base + add. */
+	uint64		base;
+	uint64		add;			/* 1: NULLs first, as number 0; otherwise 0 */
 	Key128		null_value;		/* the number of NULLs */
 	int			bits;			/* 0 to 65 */
 } LayoutColumn;
@@ -548,12 +545,13 @@ typedef struct LayoutColumn
 /* A packed key has the numbers of its columns side by side, the first one uppermost. */
 typedef struct KeyLayout
 {
-	int			ncols;			/* leading columns of the key buffer, to the
-								 * first inexact one */
+	/* leading columns of the key buffer, to the first inexact one */
+	int			ncols;
 	int			total_bits;
 	bool		may_be_exact;	/* exact if no bit is cut off */
-	bool		exact;			/* equal keys mean rows that are equal in the
-								 * ORDER BY */
+
+	/* equal keys mean rows that are equal in the ORDER BY */
+	bool		exact;
 	LayoutColumn cols[KEY_MAX_COLUMNS];
 } KeyLayout;
 
@@ -701,8 +699,7 @@ typedef struct DeviceLayout
 {
 	KeyLayout	layout;
 	KeyRange	ranges[KEY_MAX_COLUMNS];	/* ranges that the layout is for */
-	int			prefix_len[KEY_MAX_COLUMNS];	/* prefixes of strings that it
-												 * is for */
+	int			prefix_len[KEY_MAX_COLUMNS];	/* of strings */
 	int			key_width;		/* bits of a key in transit: 32, 64 or 128 */
 } DeviceLayout;
 
@@ -866,8 +863,9 @@ typedef struct KeyPart
 {
 	size_t		n;				/* rows */
 	bool		constant;		/* all keys are equal */
-	uint32	   *blocks;			/* block numbers, in order; all blocks but the
-								 * last are full */
+
+	/* Block numbers, in order.  All blocks but the last are full. */
+	uint32	   *blocks;
 	uint32		nblocks;
 	uint32		capacity;		/* of blocks[] */
 } KeyPart;

@@ -52,13 +52,12 @@ bit_length(Key128 v)
  * ------------------------------------------------------------------------
  */
 
-#define DICTIONARY_SAMPLE	1024	/* normalized keys that tell whether to
-									 * look at all */
+#define DICTIONARY_SAMPLE	1024	/* keys for a first estimate */
 
 struct ByteDictionary
 {
-	uint64		digit[BYTES_WORD][256]; /* by byte position (0: least
-										 * significant) and byte */
+	/* [byte position, 0: least significant][byte] */
+	uint64		digit[BYTES_WORD][256];
 };
 
 static inline uint64
@@ -307,8 +306,7 @@ key_layout_range(const KeyBuffer *keybuf, const KeyLayout *layout)
 typedef struct Buckets
 {
 	uint64		used[(1 << BUCKET_BITS) / 64];
-	int			shared;			/* number of values in a bucket that was in
-								 * use */
+	int			shared;			/* values whose bucket was in use */
 } Buckets;
 
 /* Inverse of normkey_float8(). */

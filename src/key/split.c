@@ -42,8 +42,11 @@
 
 typedef struct SplitCells
 {
-	int			shift;			/* key >> shift is the key's cell; the last
-								 * cell has all above */
+	/*
+	 * The cell of a key is key >> shift; the last cell also has all larger
+	 * keys.
+	 */
+	int			shift;
 	int			most;			/* maximal number of splitters in a cell */
 	uint8		part[SPLIT_CELLS];	/* part of the cell's least key */
 } SplitCells;

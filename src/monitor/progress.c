@@ -51,8 +51,7 @@ ProgressSlot;
 
 static ProgressSlot session_slots[PROGRESS_SLOTS];
 static ProgressSlot *shared_slots = NULL;	/* PROGRESS_SLOTS for each backend */
-static ProgressSlot *own_slots = NULL;	/* slots of this backend; NULL before
-										 * its first sort */
+static ProgressSlot *own_slots = NULL;	/* this backend's; NULL: no sort yet */
 
 PG_FUNCTION_INFO_V1(gpusort_progress_get);
 

@@ -23,8 +23,7 @@ typedef enum ProgressPhase
 typedef struct ProgressCounters
 {
 	uint64		rows_in;		/* rows read so far */
-	uint64		rows_written;	/* rows written by the present spill or merge
-								 * phase */
+	uint64		rows_written;	/* rows written by the current phase */
 	uint64		memory;			/* bytes of memory for rows, keys and kernels */
 	uint64		disk;			/* bytes of temporary files */
 	uint64		device;			/* bytes of device memory */

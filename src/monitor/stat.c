@@ -25,8 +25,7 @@ typedef enum StatCounter
 	STAT_ROWS,
 	STAT_BYTES,					/* peak memory, or bytes written to disk */
 	STAT_SPILLS,				/* sorts that wrote runs */
-	STAT_FALLBACKS,				/* sorts for which it was forced or chosen but
-								 * failed */
+	STAT_FALLBACKS,				/* sorts that could not use it as decided */
 	STAT_TIMED,					/* sorts that the times count */
 	STAT_INGEST_US,
 	STAT_SORT_US,

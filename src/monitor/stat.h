@@ -12,10 +12,10 @@ struct Algorithm;				/* kernel/algorithm.h */
 /* Figures of a finished sort */
 typedef struct SortCount
 {
-	const struct Algorithm *algorithm;	/* the algorithm that ran; NULL: no
-										 * rows */
-	const struct Algorithm *passed_over;	/* forced or chosen algorithm that
-											 * could not run; NULL: none */
+	const struct Algorithm *algorithm;	/* that ran; NULL: no rows */
+
+	/* Forced or chosen algorithm that could not run; NULL: none. */
+	const struct Algorithm *passed_over;
 	uint64		rows;
 	uint64		bytes;			/* peak memory, or bytes written to disk */
 	bool		spilled;		/* the sort wrote runs */
@@ -24,8 +24,7 @@ typedef struct SortCount
 	double		sort_us;
 	double		spill_us;		/* writing and merging runs */
 	double		predicted_us;	/* predicted time of the kernels, if predicted */
-	double		measured_us;	/* measured time of the kernels that were
-								 * predicted */
+	double		measured_us;	/* real time of the predicted kernels */
 } SortCount;
 
 /* Requests shared memory, while libraries are preloaded. */

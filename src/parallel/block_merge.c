@@ -43,8 +43,7 @@ struct BlockSource
 	bool		wide;			/* keys have 128 bits, otherwise 64 */
 	MemoryContext cxt;
 
-	char	   *long_row;		/* palloc'd: the last row longer than a block;
-								 * or NULL */
+	char	   *long_row;		/* last row longer than a block; or NULL */
 	Size		long_row_size;	/* allocated size */
 	uint128		long_row_key;
 };
@@ -147,8 +146,9 @@ typedef struct RingSource
 	Exchange   *ex;
 	int			ring;
 	int			reader;
-	bool		had_one;		/* next() has returned a block that is not
-								 * freed */
+
+	/* next() has returned a block that is not freed */
+	bool		had_one;
 	ExchangeWorkerGone gone;
 	void	   *gone_arg;
 } RingSource;
@@ -217,14 +217,18 @@ struct BlockRefill
 {
 	MergeTree  *merge;
 	bool		begun;
-	MinimalTuple row;			/* the next row, in no block yet; NULL at the
-								 * end */
+
+	/* the next row, in no block yet; NULL at the end */
+	MinimalTuple row;
 	Size		row_at;			/* bytes of it already written in pieces */
 	Size		key_bytes;
 	RowPlace	places[ROW_BLOCK_MAX_ROWS]; /* of the block being filled */
-	char		keys[FLEXIBLE_ARRAY_MEMBER];	/* of the block being filled:
-												 * their place is known when
-												 * it is full */
+
+	/*
+	 * Keys of the block being filled.  They are copied behind the rows when
+	 * it is full.
+	 */
+	char		keys[FLEXIBLE_ARRAY_MEMBER];
 };
 
 BlockRefill *

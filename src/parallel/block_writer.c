@@ -27,8 +27,9 @@ struct BlockWriter
 	PageKeys	page_keys;
 	TupleTableSlot *slot;		/* a row to be deformed */
 	TupleTableSlot *row_slot;	/* the result's row */
-	MinimalTuple pending;		/* the result's next row, in no block yet; or
-								 * NULL */
+
+	/* the result's next row, in no block yet; or NULL */
+	MinimalTuple pending;
 	Size		pending_at;		/* bytes of it already written in pieces */
 	const char *data[ROW_BLOCK_MAX_ROWS];	/* first column of each row */
 	RowPlace	places[ROW_BLOCK_MAX_ROWS];

@@ -81,8 +81,9 @@ typedef struct ExchangeRing
 	pg_atomic_uint32 state;		/* a RingState */
 	pg_atomic_uint32 written;
 	pg_atomic_uint32 read;
-	int			reader;			/* ring of the worker that reads this ring, or
-								 * EXCHANGE_LEADER */
+
+	/* Number of the worker that reads this ring, or EXCHANGE_LEADER. */
+	int			reader;
 	ConditionVariable may_read;
 	ConditionVariable may_write;
 	char		pad[PG_CACHE_LINE_SIZE];
@@ -102,8 +103,7 @@ typedef struct Exchange
 {
 	int			nrings;
 	size_t		bound;			/* rows wanted; 0: all */
-	bool		leader_participation;	/* parallel_leader_participation of
-										 * the session */
+	bool		leader_participation;	/* the leader's setting */
 	DeviceProducer producer;	/* the leader's device job, if there is one */
 	pg_atomic_uint32 device_failed; /* rows sent to that job are gone */
 	pg_atomic_uint64 first_bound;	/* of sorter_share_bound() */
@@ -114,8 +114,7 @@ typedef struct Exchange
 	int			expected;		/* participants; -1: not counted yet */
 	int			narrived;		/* participants that have arrived */
 	bool		all_arrived;
-	bool		released;		/* all have arrived, and rings have their
-								 * readers */
+	bool		released;		/* all have arrived, and rings have readers */
 
 	Size		blocks_at;		/* offset of the first ring's blocks */
 	Size		slots_at;		/* offset of the slots */

@@ -31,42 +31,34 @@
 
 /* A row's way into a sort and out of it */
 #define KEY_NS					3.0 /* reading a row's keys */
-#define COMPUTED_KEY_NS			15.0	/* a normalized key that a function
-										 * computes */
+#define COMPUTED_KEY_NS			15.0	/* make a key by a function */
 #define STORE_NS				5.0 /* storing a row */
 #define STORE_BYTE_NS			0.1 /* copying a byte of it to new memory */
-#define COMPARE_NS				50.0	/* comparing values that need the
-										 * comparator */
-#define RETURN_NS				15.0	/* returning a row from a random place
-										 * in memory */
+#define COMPARE_NS				50.0	/* compare values by the comparator */
+#define RETURN_NS				15.0	/* return a row from random memory */
 
 /* External sort */
-#define SPILL_BYTE_NS			0.9 /* a byte written to a run, read and
-									 * merged */
+#define SPILL_BYTE_NS			0.9 /* write a byte to a run, read, merge */
 #define SPILL_IN_ORDER_BYTE_NS	0.8 /* the same if the runs follow each other */
 #define SPILL_CACHED_RUNS		10	/* runs whose merge stays in the CPU cache */
-#define SPILL_DOUBLING_NS		8.0 /* a row, for each doubling of the runs
-									 * beyond that */
+#define SPILL_DOUBLING_NS		8.0 /* per row and further doubling of runs */
 
 /* Exchange between processes */
-#define WRITE_NS				30.0	/* copying a row to a block and making
-										 * its key again */
+/* copying a row to a block and making its key again */
+#define WRITE_NS				30.0
 #define WRITE_BYTE_NS			0.7 /* a byte of it, in a worker's new memory */
 #define MERGE_NS				12.0	/* a row of another process's block */
 #define MERGE_BYTE_NS			0.1 /* a byte of it */
 #define MERGE_COMPARE_NS		2.0 /* one comparison in the merge */
 
 /* Rows of several processes on a device */
-#define SEND_NS					20.0	/* copying a row to a chunk and making
-										 * its key */
+/* copying a row to a chunk and making its key */
+#define SEND_NS					20.0
 #define SEND_BYTE_NS			0.2 /* a byte of it */
-#define STREAM_NS				4.0 /* returning a row that came from the
-									 * device */
+#define STREAM_NS				4.0 /* return a row from the device */
 #define STREAM_BYTE_NS			0.12	/* a byte of it */
-#define RESOLVE_NS				5.0 /* comparing a row's key with the next
-									 * row's */
-#define DEVICE_SETUP_US			5000.0	/* the job's memory and the
-										 * participants' barrier */
+#define RESOLVE_NS				5.0 /* compare a row's key with the next */
+#define DEVICE_SETUP_US			5000.0	/* job's memory, barrier */
 
 /* Upper limit of the row count that the router is asked about */
 #define ROUTER_MAX_ROWS			1e15

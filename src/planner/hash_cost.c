@@ -39,8 +39,9 @@ static const double read_ns[] = {0, 4, 16, 36, 64, 100};
 
 #define GROUP_READS			1.5 /* bucket and row */
 #define AGGREGATE_READS		0.5 /* transition values */
-#define JOIN_READS			4.0 /* bucket, then rows: one read waits for the
-								 * other */
+
+/* bucket, then rows: one read waits for the other */
+#define JOIN_READS			4.0
 #define JOIN_ENTRY_READS	2.0 /* bucket of a new row */
 
 /* Rows beyond the memory limit */
@@ -48,14 +49,15 @@ static const double read_ns[] = {0, 4, 16, 36, 64, 100};
 #define SPILL_BYTE_NS		0.9 /* a byte of it */
 
 /* Sorted rows */
-#define UNIQUE_ROW_NS		8.0 /* taking a row and comparing it with its
-								 * neighbour */
+#define UNIQUE_ROW_NS		8.0 /* compare a row with the row before */
 #define SORTED_KEY_NS		6.0 /* comparing a column */
-#define VARLENA_TIE_NS		45.0	/* ordering a row among equal ones, if a
-									 * column's length varies */
+
+/* Per row among equal ones, if a column's length varies. */
+#define VARLENA_TIE_NS		45.0
 #define AGGREGATE_ROW_NS	12.0	/* in addition, if there are aggregates */
-#define MERGE_ROW_NS		25.0	/* taking a row of either side in a merge
-									 * join */
+
+/* taking a row of either side in a merge join */
+#define MERGE_ROW_NS		25.0
 
 /* Time of one random read of a table. */
 static double

@@ -15,8 +15,12 @@ typedef struct GroupFacts
 	double		rows;
 	double		groups;
 	double		row_bytes;		/* average size of a stored row */
-	double		entry_bytes;	/* average size of a group in the hash table,
-								 * buckets included */
+
+	/*
+	 * Average size of a group in the hash table, with its share of the
+	 * buckets.
+	 */
+	double		entry_bytes;
 	double		memory;			/* bytes that the hash table may have */
 	int			keys;			/* columns that are grouped by */
 	int			varlena_keys;	/* of these, columns of variable length */
@@ -47,8 +51,9 @@ typedef struct JoinFacts
 	double		table_rows;		/* in the hash table, from all processes */
 	double		outer_bytes;	/* average size of a stored row */
 	double		inner_bytes;
-	double		table_row_bytes;	/* the same in the hash table, buckets
-									 * included */
+
+	/* In the hash table, with its share of the buckets. */
+	double		table_row_bytes;
 	double		memory;			/* bytes that the hash table may have */
 	int			keys;
 	int			varlena_keys;

@@ -37,8 +37,9 @@
 /* Shares of a scan's cost that remain if we read it by page and it is in memory. */
 #define PAGES_ROW_PART	0.4		/* of cpu_tuple_cost */
 #define PAGES_READ_PART	0.2		/* of seq_page_cost */
-#define PAGES_NEW_PART	0.6		/* of seq_page_cost, in a worker, which has
-								 * not yet mapped the pages */
+
+/* Part of seq_page_cost for pages that a worker has not mapped yet. */
+#define PAGES_NEW_PART	0.6
 
 static inline Cost
 cost_of_us(double us)

@@ -51,8 +51,7 @@ typedef struct PlanCost
 	Cost		serial;			/* if one process runs the plan */
 	Cost		share;			/* of each participant */
 	bool		shared;			/* participants share the rows */
-	double		rows;			/* of all participants if shared, otherwise of
-								 * each */
+	double		rows;			/* of all participants together if shared */
 } PlanCost;
 
 static PlanCost recost(Recost *rc, const Plan *plan, bool by_page);

@@ -43,13 +43,15 @@ static planner_hook_type prev_planner_hook = NULL;
 /* The context of a node: its ancestors in the plan. */
 typedef struct Above
 {
-	Limit	   *limit;			/* Limit that bounds the node's output; or
-								 * NULL */
+	Limit	   *limit;			/* Limit that bounds the node; or NULL */
 	bool		gather;			/* a Gather separates limit from the node */
 	bool		rewind;			/* the node may be rescanned or read backwards */
-	bool		order;			/* the parent needs sorted input (a merge
-								 * join, say), so the sort is not the ORDER
-								 * BY's */
+
+	/*
+	 * The parent, for example a merge join, needs sorted input: the sort is
+	 * not the ORDER BY's.
+	 */
+	bool		order;
 	List	   *rtable;
 } Above;
 

@@ -48,8 +48,9 @@ typedef struct Request
 {
 	uint64		bytes;			/* memory of one device */
 	int			want_chunks;
-	uint64		devices;		/* devices that could hold the job: a bit per
-								 * CUDA number */
+
+	/* devices that could hold the job: a bit per CUDA number */
+	uint64		devices;
 } Request;
 
 /* Free resources. */
@@ -59,8 +60,7 @@ typedef struct Room
 	int			slot;			/* a free slot, or -1 */
 	int			slots;			/* number of free slots that are not reserved */
 	int			chunks;			/* number of free chunks that are not reserved */
-	uint8		taken[DEVICE_MAX_CHUNKS / BITS_PER_BYTE];	/* bitmap of chunks in
-															 * use */
+	uint8		taken[DEVICE_MAX_CHUNKS / BITS_PER_BYTE];	/* chunks in use */
 } Room;
 
 /* A job that has lasted for this multiple of the mean time counts as staying. */

@@ -32,11 +32,13 @@ typedef struct DeviceMeasured
 	double		down_ns;		/* per byte of a large copy to the host */
 	double		up_small_ns;	/* per byte of a copy of 1 MB to the device */
 	double		down_small_ns;	/* per byte of a copy of 1 MB to the host */
-	double		launch_us;		/* a complete job of few keys, by the host's
-								 * clock */
+
+	/* a complete job of few keys, by the host's clock */
+	double		launch_us;
 	int			algorithm;		/* AlgorithmId of the measured sorts */
-	double		sort_us[3][DEVICE_MEASURED_SIZES];	/* keys of 32, 64 and 128
-													 * bits, with row ids */
+
+	/* keys of 32, 64 and 128 bits, with row ids */
+	double		sort_us[3][DEVICE_MEASURED_SIZES];
 } DeviceMeasured;
 
 /* Sorts on the CPU are measured with this number of rows, for each SortRecFormat. */
@@ -61,10 +63,9 @@ cpu_measured_end_bit(int format)
 
 typedef struct CpuMeasured
 {
-	unsigned	times;			/* version: 2 for each measurement; odd: being
-								 * written */
-	double		sort_us[CPU_MEASURED_FORMATS];	/* keys of 32, 64 and 128
-												 * bits, with row ids */
+	/* version: 2 for each measurement; odd: being written */
+	unsigned	times;
+	double		sort_us[CPU_MEASURED_FORMATS];	/* keys of 32, 64, 128 bits */
 } CpuMeasured;
 
 #endif							/* GPUSORT_SERVICE_DEVICE_STATE_H */

@@ -111,8 +111,9 @@ static int	nwaiting = 0;
 
 static int	nthreads = 0;
 static int	nidle = 0;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* protects the
-															 * variables above */
+
+/* Protects the variables above. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
 
 static const DeviceApi *call_api;

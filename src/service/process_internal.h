@@ -15,22 +15,19 @@
 typedef struct DeviceApi
 {
 	const GpusortCudaApi *cuda;
-	GpusortContext *contexts[DEVICE_MAX];	/* in the order of
-											 * DeviceShared.devices */
+	GpusortContext *contexts[DEVICE_MAX];	/* as DeviceShared.devices */
 } DeviceApi;
 
 /* Exit codes of the device process. */
-#define DEVICE_EXIT_NOTHING		3	/* there is no usable library; start no
-									 * other process */
-#define DEVICE_EXIT_LATER		4	/* no device could be opened; try again
-									 * later */
+/* there is no usable library; start no other process */
+#define DEVICE_EXIT_NOTHING		3
+#define DEVICE_EXIT_LATER		4	/* no device could be opened: try later */
 #define DEVICE_EXIT_IDLE		5	/* idle devices were released */
 
 /* Result of a step: a set of these. */
 #define DEVICE_STEP_PROGRESS	1	/* something was done */
 #define DEVICE_STEP_IN_FLIGHT	2	/* the device is working: ask again soon */
-#define DEVICE_STEP_LOCKED		4	/* another job's call has the device's
-									 * lock */
+#define DEVICE_STEP_LOCKED		4	/* the device is locked by another job */
 
 typedef enum JobPhase
 {
@@ -63,10 +60,11 @@ typedef struct ProcessJob
 	GpusortEvent *sort_end;
 	GpusortEvent *down_begin;	/* before the first chunk's copies down */
 
-	JobCall		call;			/* call under way, or ended and not evaluated
-								 * yet; NULL: none */
-	volatile uint64 call_since; /* device_now_us(); 0: it waits for a thread
-								 * or a lock */
+	/* call under way, or ended and not evaluated yet; NULL: none */
+	JobCall		call;
+
+	/* device_now_us(); 0: it waits for a thread or a lock */
+	volatile uint64 call_since;
 	pg_atomic_uint32 call_over;
 	GpusortStatus call_status;	/* result of the call, when it has ended */
 	GpusortError call_error;
@@ -90,16 +88,15 @@ typedef struct ProcessJob
 	int			algorithm;
 	uint64		n;				/* rows up so far */
 	uint64		row_bytes;		/* bytes of rows up so far */
-	uint32		started;		/* chunks whose copies were started, in this
-								 * direction */
-	uint32		finished;		/* chunks whose copies have ended, in this
-								 * direction */
+	uint32		started;		/* chunks whose copies began, this direction */
+	uint32		finished;		/* chunks whose copies ended, this direction */
 	uint32		total_down;		/* chunks of the result */
 	uint32		rows_per_chunk; /* DEVICE_KEYS */
 	uint32	   *chunk_row;		/* DEVICE_ROWS: first sorted row of each chunk */
 	GpusortGather gather;
-	uint64		waiting_since;	/* waits for the device since:
-								 * device_now_us(); 0: does not wait */
+
+	/* waits for the device since: device_now_us(); 0: does not wait */
+	uint64		waiting_since;
 } ProcessJob;
 
 /* ------------------------------------------------------------------------

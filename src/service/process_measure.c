@@ -353,8 +353,7 @@ measure_sort(const DeviceApi *api, int device, Measuring *m, int key_width, uint
 static GpusortStatus
 measure_size(const DeviceApi *api, int device, Measuring *m, int width, int size, GpusortError *err)
 {
-	static double smaller_us;	/* time of the complete job of the previous
-								 * size */
+	static double smaller_us;	/* complete job of the previous size */
 
 	if (size > 0 && (m->measured.sort_us[width][size - 1] == 0 || smaller_us > LONG_US))
 		return GPUSORT_OK;

@@ -112,8 +112,7 @@ device_slot_state(uint32 word)
 /* What a job transfers. */
 typedef enum DeviceMode
 {
-	DEVICE_KEYS,				/* keys and row ids up; row ids (and keys)
-								 * down */
+	DEVICE_KEYS,				/* keys and rids up; rids (and keys) down */
 	DEVICE_ROWS					/* keys and rows up; rows down */
 } DeviceMode;
 
@@ -160,26 +159,24 @@ typedef struct DeviceJobSpec
 	DeviceMode	mode;
 	int32		key_width;		/* 32, 64 or 128 bits */
 	int32		key_bits;		/* the low key_bits of a key define the order */
-	int32		algorithm;		/* the ABI's index; -1: the library's first
-								 * that can sort this */
+
+	/* Index of the library's algorithm; -1: the first that can sort this. */
+	int32		algorithm;
 	bool		no_other;		/* fail rather than use another algorithm */
 	bool		want_keys;		/* DEVICE_KEYS: send the keys down too */
 	bool		keys_only;		/* DEVICE_KEYS: there are no row ids */
 	bool		distinct;		/* no two keys are equal */
 	bool		have_range;		/* keys lie between 0 and key_max */
 	GpusortKey128 key_max;
-	uint64		max_rows;		/* rows that the first allocation has space
-								 * for */
-	uint64		max_row_bytes;	/* DEVICE_ROWS: bytes of rows that it has
-								 * space for */
+	uint64		max_rows;		/* rows that fit the first allocation */
+	uint64		max_row_bytes;	/* DEVICE_ROWS: bytes that fit it */
 } DeviceJobSpec;
 
 /* Times of a job.  The device process writes them before the first chunk down. */
 typedef struct DeviceJobTimes
 {
 	double		sort_us;		/* kernels of the sort, by the device's clock */
-	double		up_us;			/* copies of the first chunk up, by the
-								 * device's clock */
+	double		up_us;			/* first chunk up, by the device's clock */
 	double		up_bytes;		/* bytes of these copies */
 	double		down_us;		/* copies of the first chunk down */
 	double		down_bytes;		/* bytes of these copies */
@@ -200,8 +197,7 @@ typedef struct DeviceSlot
 	pg_atomic_uint32 state;		/* generation and DeviceSlotState */
 	Latch	   *latch;
 	int			pid;
-	int			session;		/* pid of the backend; of a parallel worker,
-								 * its leader's */
+	int			session;		/* pid of the backend, or a worker's leader */
 	uint64		opened_us;		/* device_now_us() */
 	int			device;			/* index into DeviceShared.devices */
 	uint64		device_bytes;	/* reserved of the device's budget */
@@ -210,18 +206,15 @@ typedef struct DeviceSlot
 	DeviceJobSpec spec;
 	volatile uint64 number;		/* serial number of the job */
 	volatile int timeout_ms;	/* gpusort.device_timeout of the session */
-	int			producers;		/* slots, with their chunks, reserved for
-								 * producers of this job */
-	bool		is_producer;	/* the slot is a producer's: its rows go into
-								 * another job */
+	int			producers;		/* slots reserved for this job's producers */
+	bool		is_producer;	/* its rows go into another slot's job */
 	DeviceJobName into;			/* that job */
 	DeviceChunkDesc up[DEVICE_JOB_CHUNKS];
 	pg_atomic_uint32 posted;
 	pg_atomic_uint32 read;
 	pg_atomic_uint32 command;	/* DeviceCommand */
 	volatile int32 cancel;		/* GpusortProblem.cancel */
-	uint64		grow_rows;		/* requested space; set before growths is
-								 * incremented */
+	uint64		grow_rows;		/* requested space; set before growths */
 	uint64		grow_row_bytes;
 	pg_atomic_uint32 growths;	/* requests for more space */
 
@@ -233,10 +226,8 @@ typedef struct DeviceSlot
 	pg_atomic_uint32 status;	/* DeviceStatus */
 	pg_atomic_uint32 grown;		/* requests for more space that were answered */
 	volatile bool grow_ok;		/* the answer to the last request */
-	volatile uint64 allocated;	/* bytes of device memory that the job has
-								 * allocated */
-	volatile uint64 want_rows;	/* space that the producers' rows need in
-								 * total */
+	volatile uint64 allocated;	/* device memory of the job, bytes */
+	volatile uint64 want_rows;	/* space for the rows of all producers */
 	volatile uint64 want_row_bytes;
 	DeviceJobTimes times;
 	GpusortError error;
@@ -253,8 +244,9 @@ typedef enum DeviceServiceState
 	DEVICE_SERVICE_STARTING,
 	DEVICE_SERVICE_READY,
 	DEVICE_SERVICE_LEAVING,		/* the process ends after its last job */
-	DEVICE_SERVICE_IDLE,		/* idle devices were released; a sort that
-								 * asks starts a process */
+
+	/* idle devices were released; a sort that asks starts a process */
+	DEVICE_SERVICE_IDLE,
 	DEVICE_SERVICE_OFF,			/* gpusort.device = off by reload */
 	DEVICE_SERVICE_NONE			/* no usable device: see why_not and retry_us */
 } DeviceServiceState;
@@ -272,14 +264,13 @@ typedef struct DeviceEntry
 	int32		index;			/* CUDA's number */
 	char		name[64];
 	uint64		memory_total;
-	volatile uint64 budget;		/* bytes for jobs; changes with other
-								 * programs' use */
-	volatile uint64 kept;		/* bytes of free blocks that are kept for the
-								 * next jobs */
+	volatile uint64 budget;		/* bytes for jobs; other programs change it */
+	volatile uint64 kept;		/* free blocks kept for later jobs, bytes */
 	uint64		last_used_us;	/* device_now_us() */
 	volatile DeviceMeasured measured;
-	volatile uint32 measurements;	/* version of measured; 0: none; odd:
-									 * being written */
+
+	/* version of measured; 0: none; odd: being written */
+	volatile uint32 measurements;
 } DeviceEntry;
 
 #define DEVICE_MAX_ALGORITHMS	16
@@ -298,8 +289,7 @@ typedef struct DeviceAlgorithm
  */
 typedef struct DeviceCounters
 {
-	char		name[64];		/* as of the last time it was opened; empty:
-								 * never opened */
+	char		name[64];		/* when it was last opened; empty: never */
 	pg_atomic_uint64 busy_us;	/* time with work or a driver call under way */
 	pg_atomic_uint64 done;		/* jobs whose result came down */
 	pg_atomic_uint64 failed;	/* jobs that failed, as seen by their owners */
@@ -310,8 +300,8 @@ typedef struct DeviceCounters
 /* A message of the device process for the server's log. */
 typedef struct DeviceNote
 {
-	int			device;			/* CUDA's number of the device that failed;
-								 * -1: none */
+	/* CUDA number of the failed device; -1: none */
+	int			device;
 	char		text[DEVICE_NOTE_SIZE];
 } DeviceNote;
 
@@ -322,8 +312,9 @@ typedef struct DeviceWaiter
 	uint64		sequence_number;
 	Latch	   *latch;
 	uint64		bytes;			/* device memory that it needs */
-	uint64		devices;		/* devices that could hold the job: a bit per
-								 * CUDA number */
+
+	/* devices that could hold the job: a bit per CUDA number */
+	uint64		devices;
 } DeviceWaiter;
 
 /* A reason for failures that has been logged (failures.c). */
@@ -332,8 +323,9 @@ typedef struct DeviceWaiter
 typedef struct DeviceFailure
 {
 	uint32		reason;			/* hash of the reason; 0: empty */
-	uint32		repeated;		/* failures for this reason since it was
-								 * logged */
+
+	/* failures for this reason since it was logged */
+	uint32		repeated;
 	uint64		logged_us;		/* device_now_us() */
 } DeviceFailure;
 
@@ -355,11 +347,13 @@ typedef struct DeviceShared
 
 	/* written by the supervisor, except as noted */
 	pg_atomic_uint32 generation;
-	pg_atomic_uint32 state;		/* DeviceServiceState; the process sets READY
-								 * and LEAVING */
+
+	/* DeviceServiceState; the process sets READY and LEAVING */
+	pg_atomic_uint32 state;
 	pg_atomic_uint32 process_pid;	/* 0: none */
-	volatile int pool_pid;		/* process that may use the pool until it has
-								 * ended; 0: none */
+
+	/* process that may use the pool until it has ended; 0: none */
+	volatile int pool_pid;
 	pg_atomic_uint32 restarts;
 	pg_atomic_uint32 finished;	/* jobs finished; written by the process */
 
@@ -374,24 +368,19 @@ typedef struct DeviceShared
 
 	/* release of idle devices; written by the supervisor, except as noted */
 	Latch	   *volatile supervisor;	/* NULL: no process will be started */
-	pg_atomic_uint32 asked;		/* a sort asks for a process; written by
-								 * backends */
-	pg_atomic_uint32 measure_asked; /* requests to measure the devices again;
-									 * by backends */
+	pg_atomic_uint32 asked;		/* set by backends: a sort needs a process */
+	pg_atomic_uint32 measure_asked; /* by backends: measure again */
 	volatile bool leave;		/* the process shall end after its jobs */
-	volatile uint64 retry_us;	/* in state NONE: earliest next start; 0:
-								 * never */
+	volatile uint64 retry_us;	/* state NONE: next start; 0: never */
 	volatile double start_us;	/* duration of the last start; by the process */
 	volatile int idle_blocks_s; /* gpusort.device_idle_blocks */
 	volatile int idle_context_s;	/* gpusort.device_idle_context */
 	volatile bool learn;		/* gpusort.device_learn */
 
 	/* signs of life, written by the process */
-	pg_atomic_uint32 heartbeat; /* increases unless the process is stuck in a
-								 * call */
+	pg_atomic_uint32 heartbeat; /* increases, unless a call does not return */
 	volatile int hangs;			/* the process found that a device hangs */
-	volatile int at_device;		/* CUDA's number of the device of the current
-								 * call; -1: none */
+	volatile int at_device;		/* CUDA number of the current call; -1: none */
 
 	/*
 	 * gpusort.device_timeout of the server.  The process hangs if it shows no
@@ -405,8 +394,7 @@ typedef struct DeviceShared
 	int			ndevices;
 	DeviceEntry devices[DEVICE_MAX];
 	uint32		measurements;	/* version of the last measurement; even */
-	volatile CpuMeasured cpu;	/* this machine's; stays valid when the
-								 * process ends */
+	volatile CpuMeasured cpu;	/* stays valid after the process ends */
 	int			nalgorithms;
 	DeviceAlgorithm algorithms[DEVICE_MAX_ALGORITHMS];
 	bool		pinned;
@@ -414,17 +402,14 @@ typedef struct DeviceShared
 	/* recent mean times that jobs hold their memory, per job and per byte */
 	volatile double hold_us;
 	volatile double byte_hold_us;
-	char		why_not[256];	/* valid in state NONE, and after a failed
-								 * start */
-	char		why_detail[256];	/* file names and the like: for superusers
-									 * only */
+	char		why_not[256];	/* valid in NONE, and after a failed start */
+	char		why_detail[256];	/* file names: for superusers only */
 
 	/*
 	 * messages for the server's log: written by the process, logged by the
 	 * supervisor
 	 */
-	pg_atomic_uint32 notes;		/* number written; number n is note[n %
-								 * DEVICE_NOTES] */
+	pg_atomic_uint32 notes;		/* written so far; n is note[n % DEVICE_NOTES] */
 	DeviceNote	note[DEVICE_NOTES];
 
 	/* wake-up of the device process */

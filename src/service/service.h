@@ -92,10 +92,10 @@ extern void device_log_failure(const char *why);
 typedef struct DeviceAvailability
 {
 	int			device;			/* the device with the most free memory */
-	uint64		memory;			/* bytes of it that this backend could get; 0:
-								 * none */
-	uint64		all_memory;		/* bytes of all devices that this backend
-								 * could get */
+
+	/* bytes of device memory that this backend could get; 0: none */
+	uint64		memory;
+	uint64		all_memory;		/* the same of all devices */
 	double		others;			/* active jobs of other backends on the device */
 } DeviceAvailability;
 
@@ -137,8 +137,7 @@ typedef struct DeviceJob
 	DeviceSlot *slot;			/* NULL: closed */
 	uint32		word;			/* the slot's state word while the job is open */
 	bool		failed;
-	char		why[128];		/* reason of the failure, for EXPLAIN and the
-								 * log */
+	char		why[128];		/* reason of a failure, for EXPLAIN and log */
 	uint32		posted;			/* chunks posted */
 	uint32		got;			/* chunks of the result received */
 	uint32		read;			/* chunks of the result released */
@@ -146,8 +145,7 @@ typedef struct DeviceJob
 	uint64		bytes_up;
 	uint64		bytes_down;
 	DeviceJobTimes times;		/* set when the first chunk comes down */
-	uint64		filling_since;	/* start of filling the current chunk:
-								 * device_now_us() */
+	uint64		filling_since;	/* device_now_us(), for the current chunk */
 	double		fill_us;		/* total time spent in filling chunks */
 	double		first_us;		/* time from opening to the first chunk down */
 	MemoryContext cxt;			/* the job's own */
@@ -232,8 +230,9 @@ extern uint64 device_job_bytes(const DeviceJobSpec *spec);
 typedef struct KeyChunk
 {
 	uint32		rows;
-	char	   *keys;			/* key_width bits each; on the way down only
-								 * if asked for */
+
+	/* key_width bits each; on the way down only if asked for */
+	char	   *keys;
 	uint32	   *rids;			/* NULL: no row ids */
 	Size		bytes;			/* bytes that crossed the bus */
 } KeyChunk;

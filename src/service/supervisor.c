@@ -70,10 +70,10 @@
 
 /* The device process. */
 static pid_t child = 0;			/* 0: none is running */
-static pid_t previous_child = 0;	/* of the last supervisor, still running;
-									 * 0: none */
-static bool child_given_up = false; /* it hangs, and its jobs have been given
-									 * up */
+static bool child_given_up = false; /* it hangs; its jobs have ended */
+
+/* A device process of the previous supervisor that is still running; 0: none. */
+static pid_t previous_child = 0;
 static uint32 last_heartbeat;
 static uint64 last_look;		/* device_now_us() */
 static int	silent_looks;		/* looks without a change of the heartbeat */
@@ -82,11 +82,11 @@ static uint64 opened_mask;		/* gpusort.device when the process was started */
 /* The next start. */
 static bool when_asked = false; /* wait until a sort asks */
 static uint64 pause_from = 0;	/* start of the pause; 0: no pause */
-static int	error_pause = RESTART_PAUSE_MS; /* ms, after a process that ended
-											 * with an error */
+static int	error_pause = RESTART_PAUSE_MS; /* ms, after an error exit */
 static int	retry_pause = 0;	/* ms, after a process that found no device */
-static char logged[sizeof(device_shared->why_not)]; /* logged reason for
-													 * finding no device */
+
+/* The last reason for finding no device that was logged. */
+static char logged[sizeof(device_shared->why_not)];
 
 /* Number of messages read, and the messages of the previous and the current process. */
 static uint32 notes_seen = 0;
@@ -451,15 +451,14 @@ process_ended(int status, uint32 finished)
 		if (!child_given_up)
 			end_generation(code == DEVICE_EXIT_NOTHING ? DEVICE_SERVICE_NONE :
 						   gpusort_device_mask == 0 ? DEVICE_SERVICE_OFF : DEVICE_SERVICE_DOWN);
+		/* the postmaster does not restart a worker that exits with 0 */
 		if (code == DEVICE_EXIT_NOTHING)
-			proc_exit(0);		/* the postmaster does not restart a worker
-								 * that exits with 0 */
+			proc_exit(0);
 		log_failing_devices();
 		when_asked = false;
 		retry_pause = 0;
 		if (pg_atomic_read_u32(&device_shared->finished) != finished)
-			error_pause = RESTART_PAUSE_MS; /* counted from the process's
-											 * start */
+			error_pause = RESTART_PAUSE_MS; /* since the process's start */
 		else
 		{
 			error_pause = Min(error_pause * 2, RESTART_PAUSE_MAX_MS);
@@ -500,8 +499,7 @@ void
 device_supervisor_main(Datum arg)
 {
 	bool		first = true;
-	uint32		finished = 0;	/* DeviceShared.finished when the process was
-								 * started */
+	uint32		finished = 0;	/* DeviceShared.finished at its start */
 	uint32		wait_event = compat_wait_event("GpuSortSupervisor");
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);

@@ -38,8 +38,9 @@ typedef struct Arena
 	char	  **base;			/* address of each chunk */
 	ArenaChunk *chunks;
 	uint32		nchunks;		/* chunks in use */
-	uint32		nowned;			/* chunks with memory; >= nchunks after a
-								 * reset */
+
+	/* chunks with memory; >= nchunks after a reset */
+	uint32		nowned;
 	uint32		capacity;		/* entries of base and chunks */
 	Size		closed;			/* bytes in chunks before the current one */
 } Arena;

@@ -43,8 +43,7 @@ struct BulkOwner
 	Region	   *regions;
 	int			nregions;
 	int			capacity;
-	Progress   *progress;		/* counts the owner's memory; NULL: not
-								 * counted */
+	Progress   *progress;		/* counts the owner's memory; or NULL */
 };
 
 /* Regions kept for the next sort of this process. */

@@ -23,8 +23,7 @@ typedef struct BulkBuf
 {
 	void	   *ptr;
 	Size		size;			/* usable bytes */
-	Size		requested;		/* the largest size that bulk_reserve() was
-								 * called with */
+	Size		requested;		/* largest size passed to bulk_reserve() */
 	bool		mapped;			/* true: a mapped region; false: palloc'd */
 } BulkBuf;
 

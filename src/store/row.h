@@ -301,8 +301,8 @@ row_get_tid(const MinimalTupleData *row, ItemPointerData *tid)
 
 typedef struct WalkStep
 {
-	int32		len;			/* bytes of columns of fixed width; 0: a
-								 * varlena */
+	/* bytes of columns of fixed width; 0: a varlena */
+	int32		len;
 	uint8		align;			/* alignment less one */
 	bool		small;			/* the varlena must have the short format */
 } WalkStep;
@@ -320,8 +320,7 @@ typedef struct WalkColumn
 	uint8		align;			/* alignment less one */
 	uint16		step;			/* the step that has the column */
 	int32		offset;			/* offset in the step */
-	const char *missing;		/* value in tuples older than the column;
-								 * NULL: an SQL NULL */
+	const char *missing;		/* value in older tuples; NULL: SQL NULL */
 } WalkColumn;
 
 typedef struct TupleWalk
@@ -444,12 +443,10 @@ typedef struct WriterColumn
 typedef struct RowWriter
 {
 	TupleDesc	desc;			/* descriptor of the rows */
-	TupleDesc	same_layout;	/* another descriptor with the same layout of
-								 * rows */
+	TupleDesc	same_layout;	/* other descriptor, same layout of rows */
 	int			natts;
 	int			nvarying;		/* columns without fixed width */
-	Size		room;			/* bytes of columns of fixed width, header and
-								 * padding */
+	Size		room;			/* fixed-width columns, header and padding */
 	WriterColumn *cols;
 	AttrNumber *varying;		/* columns without fixed width, from 0 */
 	MemoryContext cxt;
@@ -511,8 +508,9 @@ typedef struct RowPick
 	int			npieces;
 	int			ncols;
 	int			times;			/* how often a column is taken at most */
-	Size		extra;			/* a row is at most times * (data of its
-								 * tuple) + extra bytes */
+
+	/* a row is at most times * (data of its tuple) + extra bytes */
+	Size		extra;
 	PickPiece  *pieces;
 	PickColumn *cols;
 	char		header[MAXALIGN(SizeofMinimalTupleHeader)] pg_attribute_aligned(8);
@@ -579,8 +577,9 @@ row_pick(const RowPick *pick, const HeapTupleHeaderData *tuple, Size len, char *
 typedef struct RowForm
 {
 	Size		room;			/* upper bound of the stored size, MAXALIGN'ed */
-	const char *tuple;			/* bytes of the MinimalTuple; NULL: form it
-								 * from values */
+
+	/* bytes of the MinimalTuple; NULL: form it from values */
+	const char *tuple;
 	Size		len;			/* bytes of tuple */
 } RowForm;
 
@@ -759,8 +758,7 @@ typedef struct RowBlock
 {
 	uint32		n;				/* number of rows */
 	uint32		bytes;			/* bytes of all rows */
-	uint32		keys_at;		/* offset of the keys in rows[]; 16-byte
-								 * aligned */
+	uint32		keys_at;		/* offset of the keys; 16-byte aligned */
 	uint32		places_at;		/* offset of the row offsets in rows[] */
 	uint64		whole;			/* full length of a row in pieces; 0: none */
 	uint64		pad2;

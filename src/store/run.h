@@ -39,8 +39,9 @@ typedef struct SpillRun
 	uint64		rows;			/* number of rows; 0: unknown */
 	Size		longest;		/* bytes of the longest row; 0: unknown */
 	struct RunSource *source;	/* delivers the bytes; NULL: extents */
-	uint32	   *extents;		/* extent numbers, in order; all but the last
-								 * are full */
+
+	/* extent numbers, in order; all but the last are full */
+	uint32	   *extents;
 	uint32		nextents;
 	uint32		capacity;		/* entries of extents */
 } SpillRun;
@@ -73,8 +74,7 @@ typedef struct RunSource
 
 	bool		more;			/* bytes remain */
 	bool		failed;			/* the remaining bytes cannot be read */
-	dlist_node	node;			/* link in the owner's list of open sources;
-								 * end() unlinks it */
+	dlist_node	node;			/* in the owner's list; end() unlinks it */
 } RunSource;
 
 /* Creates a run of the given number of bytes that the source delivers. */
@@ -133,12 +133,9 @@ typedef struct RunReader
 	char	   *caller_buf;		/* the caller's buffer */
 	Size		caller_size;	/* its size */
 	BulkOwner  *owner;
-	BulkBuf		own;			/* the reader's buffer for a long row; empty
-								 * if there is none */
-	Size		headroom;		/* run_reader_fill() makes more bytes than
-								 * this available */
-	Size		pos;			/* offset in buf of the first row that is
-								 * needed */
+	BulkBuf		own;			/* reader's buffer for a long row, or empty */
+	Size		headroom;		/* run_reader_fill() provides more than this */
+	Size		pos;			/* offset in buf of the first row in use */
 	Size		len;			/* bytes in buf */
 	uint32		next_extent;	/* the next extent to read */
 } RunReader;

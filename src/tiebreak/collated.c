@@ -91,8 +91,7 @@ typedef struct PrimaryWeights
 	SortSupport ssup;
 	KeyKind		kind;			/* format of the strings */
 	int			nascii;			/* distinct weights of ASCII */
-	uint8		ascii[ASCII_CHARS]; /* a character of each distinct weight,
-									 * ascending */
+	uint8		ascii[ASCII_CHARS]; /* one per weight, ascending */
 	uint8		weights[WEIGHTED_CHARS];	/* by code point */
 } PrimaryWeights;
 
@@ -128,8 +127,7 @@ typedef struct Dictionary
 	Entry	   *entries;
 	uint32		mask;
 	uint64		probes;
-	SortRec64  *values;			/* distinct values: key is the Datum, rid the
-								 * number */
+	SortRec64  *values;			/* distinct values: key: Datum; rid: number */
 	uint32		n;				/* distinct values */
 } Dictionary;
 

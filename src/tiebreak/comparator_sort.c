@@ -60,8 +60,9 @@ typedef struct MergeSort
 {
 	SortSupport ssup;
 	bool		prefetch;		/* true: values may not be in the cache */
-	char	   *copies;			/* buffer for the values of a block; NULL:
-								 * values are not copied */
+
+	/* buffer for the values of a block; NULL: values are not copied */
+	char	   *copies;
 	char	   *copies_end;		/* end of the buffer */
 } MergeSort;
 
@@ -440,8 +441,8 @@ tie_rank(SortSupport ssup, SortRec64 *recs, size_t n, bool ordered)
 static bool
 find_misplaced(SortSupport ssup, SortRec64 *recs, size_t n, size_t limit, size_t *found)
 {
-	uint32		top = 0;		/* last record of the sequence; its pad is the
-								 * previous one */
+	/* last record of the sequence; its pad is the previous one */
+	uint32		top = 0;
 	uint32		before;
 
 	*found = 0;

@@ -59,11 +59,11 @@
 typedef struct KeyPosition
 {
 	int			k;				/* column */
-	size_t		at;				/* byte of a string, or word of a normalized
-								 * key */
+
+	/* byte of a string, or word of a normalized key */
+	size_t		at;
 	bool		compared;		/* only the comparator orders the values */
-	bool		sample;			/* strings may share a long prefix: sample the
-								 * group first */
+	bool		sample;			/* sample the group for a long common prefix */
 } KeyPosition;
 
 /* The words of a pass. */
@@ -72,10 +72,10 @@ typedef struct Pass
 	size_t		nulls;			/* rows with a NULL */
 	bool		inexact;		/* some normalized key is inexact */
 	bool		same;			/* all words are equal */
-	bool		unplaced;		/* no words: some value is toasted or has no
-								 * normalized key */
-	uint32		pivot;			/* prefix pass: code of strings equal to the
-								 * pivot; otherwise 0 */
+	bool		unplaced;		/* some value is toasted or has no key */
+
+	/* prefix pass: code of strings equal to the pivot; otherwise 0 */
+	uint32		pivot;
 } Pass;
 
 /* Rows that are equal before a position. */
@@ -283,8 +283,9 @@ make_prefix_words(TieBreak *tb, SortRec64 *recs, size_t n, size_t at, KeyPositio
 	KeyString	pivot;
 	uint64		differ = 0;
 	uint32		least = PG_UINT32_MAX;
-	size_t		within = 0;		/* rows that differ within a word after the
-								 * least shared prefix */
+
+	/* rows that differ within a word after the least shared prefix */
+	size_t		within = 0;
 	size_t		bytes = 0;
 
 	memset(pass, 0, sizeof(*pass));

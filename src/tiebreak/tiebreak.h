@@ -58,8 +58,7 @@ typedef struct TieGroups
 	TieBreak   *tb;
 	const Arena *arena;			/* has the rows */
 	uint32	   *rids;
-	TieRows		last;			/* the last group, which the next row may
-								 * continue; or empty */
+	TieRows		last;			/* last group, may continue; or empty */
 	uint64		rows;			/* rows of all complete groups */
 	int			nqueued;
 	TieRows		queue[TIE_QUEUE_SIZE];

@@ -34,8 +34,9 @@
 typedef enum TiePad
 {
 	TIE_SAME_WORD,				/* same word; the values are not compared yet */
-	TIE_NEW_WORD,				/* different word; the values are not compared
-								 * yet */
+
+	/* different word; the values are not compared yet */
+	TIE_NEW_WORD,
 	TIE_GREATER,				/* the value is greater */
 	TIE_EQUAL					/* the values are equal */
 } TiePad;
@@ -54,11 +55,9 @@ typedef struct TieColumn
 	uint64		flip;			/* all bits set: descending; 0: ascending */
 	SortSupport ssup;			/* comparator; NULL until needed */
 	TieCollation *collation;	/* NULL until needed */
-	KeyBufferColumn *abbreviation;	/* kind of the abbreviated keys; NULL
-									 * until needed */
+	KeyBufferColumn *abbreviation;	/* abbreviated keys' kind; or NULL */
 	KeyMaker	abbreviation_maker; /* makes the abbreviated keys */
-	KeyBufferColumn normkey[2]; /* kind and direction of each word of the
-								 * normalized key */
+	KeyBufferColumn normkey[2]; /* of each word of the key */
 	KeyMaker	makers[2];		/* makes the words of the normalized key */
 } TieColumn;
 
@@ -71,12 +70,12 @@ struct TieBreak
 	int			nkeys;
 	const Arena *arena;			/* rows of the current sort */
 	BulkBuf		recs;			/* records of the current sort */
-	BulkBuf		scratch;		/* scratch memory of tie_sort_words() and
-								 * merges */
+	BulkBuf		scratch;		/* of tie_sort_words() and merges */
 	BulkBuf		copies;			/* copied values of a block, comparator_sort.c */
 	uint64		passed_rows;	/* of the last sort: rows, counted once a pass */
-	uint64		passed_bytes;	/* of the last sort: bytes that prefix passes
-								 * compared */
+
+	/* of the last sort: bytes that prefix passes compared */
+	uint64		passed_bytes;
 	TieColumn	cols[FLEXIBLE_ARRAY_MEMBER];
 };
 

@@ -16,10 +16,11 @@
 #include "kernel/merge/merge_rounds.h"
 #include "kernel/rec.h"
 
-#define MERGE_CHUNK_WORDS		((size_t) 1 << 15)	/* words of a chunk; with
-													 * its copy half of L2 */
-#define MERGE_BIG_CHUNK_WORDS	((size_t) 1 << 16)	/* the same where it saves
-													 * a round */
+/* Words of a chunk.  A chunk and its copy take half of the L2 cache. */
+#define MERGE_CHUNK_WORDS		((size_t) 1 << 15)
+
+/* Words of a chunk if this saves a round. */
+#define MERGE_BIG_CHUNK_WORDS	((size_t) 1 << 16)
 #define MERGE_MAX_LEAVES		1024	/* most runs that a tree merges */
 
 /* Neighbouring runs that are merged into one. */

@@ -15,8 +15,9 @@ typedef struct MergePlan
 	size_t		n;				/* number of words */
 	size_t		chunk;			/* words of a run before the first round */
 	size_t		nchunks;		/* number of those runs */
-	size_t		leaves;			/* most runs that a tree merges, a power of
-								 * two; 0: there is one run */
+
+	/* Most runs that a tree merges, a power of two; 0: there is one run. */
+	size_t		leaves;
 	int			rounds;			/* number of rounds of merges */
 	size_t		member_bytes;	/* memory of each member, a multiple of 64 */
 } MergePlan;

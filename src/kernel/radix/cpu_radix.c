@@ -70,18 +70,19 @@
 /* The sample of RADIX(sample)(). */
 #define RADIX_SAMPLE		64
 #define RADIX_SAMPLE_EQUAL	8	/* equal neighbours that mean many equal keys */
-#define RADIX_SAMPLE_BITS	6.5 /* bits that distinguish a sample of uniform
-								 * keys */
+
+/* bits that distinguish a sample of uniform keys */
+#define RADIX_SAMPLE_BITS	6.5
 
 /* Parts by the leading digit. */
 #define RADIX_PART_BITS		10	/* most bits of the leading digit */
 #define RADIX_MAX_PARTS		(1 << RADIX_PART_BITS)
-#define RADIX_WASTED_BITS	2	/* constant bits that the leading digit may
-								 * have */
+#define RADIX_WASTED_BITS	2	/* most constant bits of the leading digit */
 #define RADIX_PART_BYTES	((size_t) 64 << 10) /* expected size of a part */
 #define RADIX_BIG_BYTES		((size_t) 1 << 20)	/* least input that is divided */
-#define RADIX_MIN_TMP_BYTES	((size_t) 128 << 10)	/* least memory to sort a
-													 * part */
+
+/* least memory to sort a part */
+#define RADIX_MIN_TMP_BYTES	((size_t) 128 << 10)
 #define RADIX_MAX_TMP_BYTES	((size_t) 2 << 20)	/* most memory to sort a part */
 #define RADIX_TEAM_MIN		((size_t) 1 << 16)	/* least records for a team */
 
@@ -91,8 +92,7 @@ typedef struct DigitPlan
 	int			low_bit;
 	int			nbits;
 	int			ndigits;
-	int			shift[RADIX_MAX_DIGITS];	/* lowest bit, counted from
-											 * low_bit */
+	int			shift[RADIX_MAX_DIGITS];	/* lowest bit, above low_bit */
 	uint32_t	mask[RADIX_MAX_DIGITS];
 } DigitPlan;
 
@@ -109,8 +109,7 @@ typedef struct RadixWork
 	bool		direct;			/* packed records compare as words */
 	const MergeOps *merge;
 	SplitClasses split_classes;
-	uint8_t    *classes;		/* a byte for each record that this member
-								 * classifies */
+	uint8_t    *classes;		/* a byte per record of this member */
 	uint64_t	words[2][RADIX_SMALL];
 	uint32_t	hist[RADIX_MAX_DIGITS][RADIX_MAX_SIZE];
 } RadixWork;

@@ -20,11 +20,9 @@
 
 #define SPLIT_MAX_LEVELS	7	/* most levels of the search tree */
 #define SPLIT_MAX			((1 << SPLIT_MAX_LEVELS) - 1)	/* most splitters */
-#define SPLIT_MAX_CLASSES	(2 * SPLIT_MAX + 2) /* most classes; a class is a
-												 * byte */
+#define SPLIT_MAX_CLASSES	(2 * SPLIT_MAX + 2) /* fit a byte */
 #define SPLIT_SAMPLE		1024	/* most keys of the sample */
-#define SPLIT_FREQUENT		4	/* least occurrences of a frequent value in a
-								 * sample */
+#define SPLIT_FREQUENT		4	/* least samples of a frequent value */
 #define SPLIT_MAX_FREQUENT	96	/* most values that count as frequent */
 #define SPLIT_LANES			8	/* words classified at once */
 
@@ -35,13 +33,10 @@ typedef struct SplitDigit
 	unsigned	classes;		/* number of classes */
 	int			high_bit;		/* words have the key bits [low_bit, high_bit) */
 	int			low_bit;
-	int			right;			/* right shift of a word before classification
-								 * ... */
+	int			right;			/* shift of a word before classification ... */
 	int			left;			/* ... and left shift after that */
-	uint64_t	sorted[SPLIT_MAX + 1];	/* ascending; padded with the largest
-										 * word */
-	uint64_t	tree[SPLIT_MAX + 1];	/* node i has the children 2i and 2i +
-										 * 1 */
+	uint64_t	sorted[SPLIT_MAX + 1];	/* padded with the largest word */
+	uint64_t	tree[SPLIT_MAX + 1];	/* children of node i: 2i, 2i + 1 */
 } SplitDigit;
 
 /*

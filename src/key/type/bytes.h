@@ -30,10 +30,10 @@
 typedef struct BytesPrefix
 {
 	int			len;			/* bytes; -1: no string has been seen */
-	bool		frozen;			/* len must not change: normalized keys
-								 * elsewhere depend on it */
-	uint8_t		bytes[BYTES_PREFIX_MAX];	/* those at len and above were
-											 * given up */
+
+	/* len must not change: normalized keys elsewhere depend on it */
+	bool		frozen;
+	uint8_t		bytes[BYTES_PREFIX_MAX];	/* valid below len */
 } BytesPrefix;
 
 /* Loads eight bytes as a number that orders as memcmp() does. */

@@ -242,18 +242,20 @@ struct FirstPart
 {
 	MemoryContext cxt;
 	Oid			collation;		/* of the column; for rows: of the first part */
-	Oid			type;			/* type of the first value's part; 0: not
-								 * known yet */
+
+	/* type of the first value's part; 0: not known yet */
+	Oid			type;
 	bool		has_normkey;	/* parts of this type have normalized keys */
 	KeyBufferColumn col;		/* describes the part for normkey_of_value() */
 	KeyMaker	maker;			/* key maker of col */
-	TypeCacheEntry *entry;		/* arrays: the element type; ranges: the range
-								 * type */
+	TypeCacheEntry *entry;		/* of the array's elements or the range */
 	TupleDesc	desc;			/* rows: descriptor of the last row's type */
-	int			att;			/* rows: first column that is not dropped,
-								 * from 0; -1: none */
-	bool		alike;			/* rows: att has the first value's type and
-								 * collation */
+
+	/* Rows: first column that is not dropped, from 0; -1: none. */
+	int			att;
+
+	/* rows: att has the first value's type and collation */
+	bool		alike;
 };
 
 /* The part type is unknown until the first value arrives. */

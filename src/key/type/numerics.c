@@ -41,11 +41,16 @@
  */
 #define DIGIT_BASE			10000
 #define LOW_DIGITS			4	/* digits in a second word */
-#define LOW_BASE			INT64CONST(10000000000000000)	/* DIGIT_BASE ^
-															 * LOW_DIGITS */
+
+/* DIGIT_BASE ^ LOW_DIGITS */
+#define LOW_BASE			INT64CONST(10000000000000000)
 #define FIXED_WEIGHT		3	/* largest weight with a fixed point */
-#define FIXED_TOP			400 /* first digits at that weight are smaller:
-								 * the word stays below FLOATING */
+
+/*
+ * First digits at this weight are smaller, so that the word stays below
+ * FLOATING.
+ */
+#define FIXED_TOP			400
 #define FLOATING			(INT64CONST(1) << 62)
 #define FLOATING_DIGITS		3	/* digits in a first word behind the weight */
 #define FLOATING_SHIFT		40	/* bits for these digits */
@@ -58,8 +63,9 @@ typedef struct Numeral
 	int			ndigits;		/* without leading and trailing zeros */
 	int			weight;			/* of the first digit */
 	bool		negative;
-	int64		special;		/* first word of a NaN or infinity, otherwise
-								 * 0 */
+
+	/* first word of a NaN or infinity, otherwise 0 */
+	int64		special;
 	void	   *copy;			/* detoasted copy to free, or NULL */
 } Numeral;
 

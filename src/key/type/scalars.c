@@ -45,8 +45,8 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-#define IPV6_FIRST	(UINT64CONST(1) << 38)	/* first word of ::, above all
-											 * IPv4 keys */
+/* First word of ::, above all IPv4 keys. */
+#define IPV6_FIRST	(UINT64CONST(1) << 38)
 
 /* ------------------------------------------------------------------------
  * inet and cidr
