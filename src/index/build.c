@@ -3,17 +3,17 @@
  *	  Builds a btree index: scan, sort, load.
  *
  * The rows of the sort are MinimalTuples of the index's columns, with the TID in their
- * padding (row.h): so all of the engine serves index builds as it is, with its keys,
- * kernels, ties, runs and merges.  The bytes of the columns are those of the index tuple;
- * only the header is written anew.  The sort is stable and rows come in TID order, which
- * makes the order (keys, TID).
+ * padding (row.h).  So an index build uses the sort engine without changes: keys, kernels,
+ * ties, runs and merges.  The columns of a row have the bytes of the index tuple; only the
+ * header is replaced.  The sort is stable and rows arrive in TID order, so the index tuples
+ * are ordered by (keys, TID).
  *
- * Uniqueness: neighbours with equal keys violate it if more than one of a group is live.
+ * Uniqueness: a group of rows with equal keys violates it if more than one of them is live.
  * The pages written so far are then dropped, and btbuild() builds the index and reports
- * the violation in its own words.
+ * the violation with PostgreSQL's message.
  *
- * Memory policy: the sort takes maintenance_work_mem.  Everything lies in one memory
- * context, which is deleted in the end.
+ * Memory policy: the sort uses maintenance_work_mem.  All memory is in one memory context,
+ * which is deleted at the end.
  *
  * Errors: memory belongs to the caller's context, files to the resource owner.
  */
@@ -78,8 +78,9 @@ typedef struct Loader
 } Loader;
 
 /*
- * The header of a row's index tuple: TID, and this t_info.  Put together in a register,
- * because a tuple that is copied while its header is still in parts stalls the CPU.
+ * The header of a row's index tuple: its TID, and this t_info.  The header is composed in
+ * a register and stored at once: if a tuple is copied right after its header was stored in
+ * parts, the load stalls.
  */
 static inline uint64
 index_tuple_header(MinimalTuple row, uint16 info)
@@ -135,7 +136,7 @@ has_null_key(const Loader *loader, MinimalTuple row)
 	return false;
 }
 
-/* Is this row, with its tuple, one of the last row's group of equal keys? */
+/* Has this row, with its tuple, the same keys as the last row? */
 static inline bool
 equals_last(const Loader *loader, MinimalTuple row, IndexTuple itup)
 {
@@ -204,9 +205,9 @@ load_row(Loader *loader, LoadKind load, MinimalTuple row)
 }
 
 /*
- * Loads rows in memory.  They are fetched in key order from all of the arena, so each is
- * prefetched with its first and its last byte: a miss of either costs as much.  The
- * second-level cache can have more loads in flight than the first.
+ * Loads rows in memory.  They are read in key order from random places in the arena, so
+ * the cache lines of a row's first and last byte are prefetched.  The second-level cache
+ * can have more loads in flight than the first.
  */
 static pg_attribute_always_inline bool
 load_memory(Loader *loader, LoadKind load, const MemoryResult *memory)
@@ -297,8 +298,8 @@ load_result(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *s
 }
 
 /*
- * Writes the index from the sorted rows, those of one process or merged ones; false, and
- * nothing is written, on a violation.
+ * Writes the index from sorted rows, of one process or merged.  False on a violation of
+ * uniqueness; nothing is written then.
  */
 static bool
 load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortResult *result, MergeTree *merge)
@@ -390,7 +391,7 @@ build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
 	return loaded;
 }
 
-/* The same together with workers. */
+/* The same with workers. */
 static bool
 build_with_workers(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, IndexWorkers *workers)
 {
@@ -406,7 +407,7 @@ build_with_workers(Relation heap, Relation index, IndexInfo *info, const SortSpe
 	return loaded;
 }
 
-/* Builds the index.  False, and nothing is written, on a violation of uniqueness. */
+/* Builds the index.  False on a violation of uniqueness; nothing is written then. */
 static bool
 build(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
 {
@@ -434,7 +435,7 @@ index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **
 		*reason = "the table is no heap";
 		return NULL;
 	}
-	/* btbuild() has the message */
+	/* btbuild() raises the error */
 	if (RelationGetNumberOfBlocks(index) != 0)
 	{
 		*reason = "the index is not empty";

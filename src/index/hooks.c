@@ -1,21 +1,21 @@
 /*
  * hooks.c
- *	  Takes the place of btbuild() on an unchanged server.
+ *	  Replaces btbuild() by index_build_sorted(), on an unmodified server.
  *
- * Directly before the server builds an index, index_build() asks the planner for the
- * number of workers, and the planner calls the relation hook with the index open.  There
- * the index's relcache entry gets a copy of its IndexAmRoutine in which ambuild is ours.
- * The server then calls it in the place of btbuild().
+ * Before the server builds an index, index_build() asks the planner for the number of
+ * workers, and the planner calls the relation hook with the index open.  The hook sets the
+ * IndexAmRoutine of the index's relcache entry to a copy whose ambuild is build_index().
+ * The server then calls build_index() instead of btbuild().
  *
- * An entry that was changed may outlive its statement, for example after an ERROR.  So
- * our ambuild puts the original routine back first, and looks at the settings again.  The
- * copy lies in rd_indexcxt and goes with the entry; it is freed when it is taken out.
+ * A changed entry may outlive its statement, for example after an ERROR.  So build_index()
+ * first restores the original routine, and tests the settings again.  The copy lies in
+ * rd_indexcxt and is freed with the entry, or when the routine is restored.
  *
  * With max_parallel_maintenance_workers = 0 the server does not ask the planner.  For
  * statements that may build indexes a utility hook then sets it to 1, and the relation
- * hook has the planner answer 0 workers.
+ * hook makes the planner return 0 workers.
  *
- * On error: nothing here fails by itself.  The utility hook restores the setting.
+ * On error: the utility hook restores the setting.
  */
 #include "postgres.h"
 
@@ -40,10 +40,10 @@
 
 #define ROUTE_STOCK		"stock"
 
-/* An index's routine with our ambuild, and the routine that it replaces */
+/* An index's routine with our ambuild, and the original routine. */
 typedef struct ReplacedRoutine
 {
-	IndexAmRoutine ours;		/* first: rd_indam points to it */
+	IndexAmRoutine ours;		/* must be first: rd_indam points to it */
 	const IndexAmRoutine *original;
 } ReplacedRoutine;
 
@@ -67,7 +67,7 @@ builds_wanted(void)
  * ------------------------------------------------------------------------
  */
 
-/* Gives an index that is about to be built our ambuild. */
+/* Sets the ambuild of an index that is about to be built. */
 static void
 replace_routine(Relation index)
 {
@@ -82,7 +82,7 @@ replace_routine(Relation index)
 	compat_set_index_routine(index, &replaced->ours);
 }
 
-/* Puts the original routine back, unless another extension has put its own over ours. */
+/* Restores the original routine, unless another extension has replaced ours. */
 static void
 restore_routine(Relation index)
 {
@@ -95,9 +95,9 @@ restore_routine(Relation index)
 }
 
 /*
- * Replaces the routine of the table's index that is about to be built.  The planner does
- * not say which one it is, but the statement has it open.  Others that are open keep our
- * routine until they are built or their entries are rebuilt.
+ * Replaces the routine of the index that is about to be built.  The hook gets the table
+ * only, but the statement has the index open.  Other open indexes of the table keep our
+ * routine until they are built or their relcache entries are rebuilt.
  */
 static void
 replace_routines(Oid table)
@@ -120,7 +120,7 @@ replace_routines(Oid table)
 
 			if (!RelationIsValid(index))
 				continue;
-			/* this reference is one of them */
+			/* one reference is that of this function */
 			if (index->rd_refcnt > 1)
 				replace_routine(index);
 			RelationClose(index);
@@ -131,8 +131,9 @@ replace_routines(Oid table)
 }
 
 /*
- * The planner's relation hook.  plan_create_index_workers() is told from real planning by
- * its query without a join tree, and from plan_cluster_use_sort() by inh.
+ * The planner's relation hook.  A call by plan_create_index_workers() has a query without
+ * a join tree, unlike planning of a statement; a call by plan_cluster_use_sort() differs
+ * in inh.
  */
 static void
 index_relation_hook(COMPAT_RELATION_PARAMS)
@@ -177,7 +178,7 @@ elapsed_us(instr_time start)
 	return INSTR_TIME_GET_MICROSEC(now);
 }
 
-/* Reports and counts a build of ours. */
+/* Reports and counts a build by gpusort. */
 static void
 count_build(Relation index, const IndexBuildCounters *built, uint64 us)
 {
@@ -205,7 +206,7 @@ count_build(Relation index, const IndexBuildCounters *built, uint64 us)
 							 built->scan_ms, built->sort_ms, built->load_ms)));
 }
 
-/* Reports a build that is left to btbuild(), builds, and counts. */
+/* Builds by btbuild(), after it has reported and counted that. */
 static IndexBuildResult *
 build_stock(Relation heap, Relation index, IndexInfo *info, const char *reason)
 {
@@ -219,8 +220,8 @@ build_stock(Relation heap, Relation index, IndexInfo *info, const char *reason)
 							 RelationGetRelationName(index), reason)));
 
 	/*
-	 * before the build, which may end with an error, for example of a unique
-	 * index
+	 * counted before the build, which may end with an error, for example of a
+	 * violation of uniqueness
 	 */
 	index_stat_add(ROUTE_STOCK, reason, &begun);
 	INSTR_TIME_SET_CURRENT(start);
@@ -275,8 +276,8 @@ is_vacuum_full(const VacuumStmt *stmt)
 }
 
 /*
- * May the statement build indexes of tables with rows?  Statements within functions,
- * procedures, extension scripts and CREATE SCHEMA come to the hook by themselves.
+ * May the statement build indexes of tables with rows?  For statements within functions,
+ * procedures, extension scripts and CREATE SCHEMA the hook is called separately.
  */
 static bool
 may_build_indexes(Node *stmt)
@@ -307,8 +308,8 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only, ProcessUtilit
 }
 
 /*
- * The setting is changed in its variable alone: a statement that commits in between, such
- * as CREATE INDEX CONCURRENTLY, would take back a change by SET LOCAL.
+ * Changes the variable of the setting directly.  SET LOCAL would be undone by a statement
+ * that commits before its end, such as CREATE INDEX CONCURRENTLY.
  */
 static void
 index_utility_hook(PlannedStmt *pstmt, const char *query, bool read_only, ProcessUtilityContext context,

@@ -2,10 +2,10 @@
  * index_build.h
  *	  Builds of btree indexes through the sort engine.
  *
- * index_build_sorted() stands in the place of btbuild(): it scans the heap,
- * sorts index tuples by the engine, and writes the pages that nbtsort.c would
- * write, byte for byte but for LSN and checksum.  What it does not support it
- * leaves alone before it writes a page.
+ * index_build_sorted() replaces btbuild(): it scans the heap, sorts index
+ * tuples by the sort engine, and writes the pages that nbtsort.c would write,
+ * byte for byte except LSN and checksum.  If it does not support an index, it
+ * returns before it writes a page.
  */
 #ifndef GPUSORT_INDEX_BUILD_H
 #define GPUSORT_INDEX_BUILD_H
@@ -16,7 +16,7 @@
 #include "nodes/execnodes.h"
 #include "utils/relcache.h"
 
-/* How index tuples went through the build. */
+/* The form of the rows in a build. */
 typedef enum
 {
 	INDEX_ROUTE_NONE,			/* the build was left to btbuild() */
@@ -24,7 +24,7 @@ typedef enum
 	INDEX_ROUTE_TUPLES,			/* whole index tuples */
 } IndexBuildRoute;
 
-/* The last call of index_build_sorted() in this process, also a failed one. */
+/* Counters of the last call of index_build_sorted() in this process, also if it failed. */
 typedef struct
 {
 	IndexBuildRoute route;
@@ -51,7 +51,7 @@ extern IndexBuildResult *index_build_sorted(Relation heap, Relation index, Index
 /* Counters of the last call. */
 extern const IndexBuildCounters *index_build_counters(void);
 
-/* Installs the hooks that put index_build_sorted() in the place of btbuild(). */
+/* Installs the hooks that replace btbuild() by index_build_sorted(). */
 extern void index_hooks_init(void);
 
 #endif							/* GPUSORT_INDEX_BUILD_H */

@@ -45,7 +45,7 @@ extern bool index_sort_spec(Relation index, SortSpec *spec, const char **reason)
  * ------------------------------------------------------------------------
  */
 
-/* What was read. */
+/* Counters of heap_read(). */
 typedef struct HeapRead
 {
 	double		live;			/* live heap tuples, for pg_class.reltuples */
@@ -58,7 +58,7 @@ typedef struct HeapBlocks
 {
 	BlockNumber nblocks;
 	BlockNumber chunk;			/* blocks that a process takes at a time */
-	pg_atomic_uint64 next;		/* the first block that nobody has taken */
+	pg_atomic_uint64 next;		/* first block that is not taken yet */
 } HeapBlocks;
 
 extern void heap_blocks_init(HeapBlocks *blocks, Relation heap, int participants);
@@ -67,10 +67,10 @@ extern void heap_blocks_init(HeapBlocks *blocks, Relation heap, int participants
 extern void heap_blocks_report(HeapBlocks *blocks);
 
 /*
- * Reads the heap and puts a row for each index tuple to the sorter, which has begun.  A
+ * Reads the heap and puts a row for each index tuple into the sorter, which has begun.  A
  * row is a MinimalTuple of the index's columns with its TID (row.h).  Rows come in TID
- * order.  shared: reads this process's share of the blocks; NULL: all blocks.  snapshot:
- * of a concurrent build; NULL: a new one.
+ * order.  shared not NULL: reads only this process's share of the blocks.  snapshot: that
+ * of a concurrent build; NULL: takes a new one.
  */
 extern void heap_read(Relation heap, Relation index, IndexInfo *info, HeapBlocks *shared, Snapshot snapshot,
 					  Sorter *sorter, HeapRead *read);
@@ -83,15 +83,15 @@ extern void heap_read(Relation heap, Relation index, IndexInfo *info, HeapBlocks
 typedef struct IndexWorkers IndexWorkers;
 
 /*
- * Launches the workers that are planned for the build.  NULL, and nothing has changed, if
- * there are none.  The statement is in parallel mode until index_workers_end().
+ * Launches the workers that are planned for the build.  Returns NULL, without effect, if
+ * none can be launched.  The statement is in parallel mode until index_workers_end().
  */
 extern IndexWorkers *index_workers_launch(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec,
 										  double rows_expected);
 
 /*
  * Scans and sorts together with the workers.  Returns the merge of all rows in the order of
- * (keys, TID), and adds to the counters what is known by then.
+ * (keys, TID), and adds the counters of scan and sort.
  */
 extern MergeTree *index_workers_sort(IndexWorkers *workers, IndexBuildCounters *counters);
 
@@ -108,10 +108,10 @@ typedef struct PageWriter PageWriter;
 /* Begins an index in the current memory context.  Nothing is written before the first tuple. */
 extern PageWriter *page_writer_begin(Relation heap, Relation index);
 
-/* Do equal values of the key columns have equal bytes?  Then equal keys can be deduplicated. */
+/* Do equal key values always have equal bytes?  Then equal keys can be deduplicated. */
 extern bool page_writer_bytes_decide(const PageWriter *writer);
 
-/* Have two index tuples equal key columns, by their bytes? */
+/* Have the key columns of two index tuples the same bytes? */
 extern bool page_writer_same_bytes(const PageWriter *writer, IndexTuple a, IndexTuple b);
 
 /*
@@ -130,7 +130,7 @@ extern void page_writer_add_deduplicated(PageWriter *writer);
 /* Writes the remaining pages and the metapage.  Returns the number of pages of the index. */
 extern BlockNumber page_writer_finish(PageWriter *writer);
 
-/* Gives the build up: the index is empty again. */
+/* Ends a build without an index: the file is empty again. */
 extern void page_writer_abandon(PageWriter *writer);
 
 #endif							/* GPUSORT_INDEX_INDEX_INTERNAL_H */

@@ -2,28 +2,29 @@
  * pages.c
  *	  Writes the pages of a btree index from its tuples in order.
  *
- * The pages are those that nbtsort.c writes, byte for byte, but for LSN and checksum:
- * an index must not depend on who has built it, and comparing files then tests all of
- * this.  So the free space of a page has the same remains of moved tuples, too.
+ * The pages equal those of nbtsort.c byte for byte, except LSN and checksum.  So an index
+ * does not depend on its builder, and tests can compare files.  Even the free space of a
+ * page has the same remains of moved tuples.
  *
  * Each level of the tree has one open page.  A leaf page is closed when it has reached
  * its fill factor or has no room.  Its last tuple then moves to the next page, and a
  * copy that is truncated to the columns that separate both pages becomes its high key.
  * The high key is also the key of the next page's downlink, which goes to the level
- * above.  Line pointer 1 is left free for the high key; the last page of a level has
- * none, so its line pointers move down by one in the end.
+ * above.  Line pointer 1 is reserved for the high key.  The last page of a level has no
+ * high key, so its line pointers move down by one at the end.
  *
  * Deduplication: tuples with equal bytes become one tuple with a list of TIDs, up to a
- * tenth of a page.  The functions of nbtdedup.c form it.  A tuple waits for its
- * successor; most tuples have none with equal keys, so the list is begun with the second
- * one.
+ * tenth of a page, which functions of nbtdedup.c form.  A tuple is held back until the
+ * next one is known.  Most tuples have different keys, so the list begins only with the
+ * second equal tuple.
  *
- * Pages bypass shared buffers.  From 17 on the server's bulk writes log and write them.
- * Before, PENDING_PAGES are logged by one WAL record and written in the order of their
- * numbers.  A level above the leaves has its page open for long, and the file may not
- * have holes: zeroes are written for such a page, and the page later.
+ * Pages bypass shared buffers.  From PostgreSQL 17 on they are logged and written by the
+ * server's bulk writes.  Before 17, PENDING_PAGES are logged by one WAL record and written
+ * in the order of their numbers.  A page above the leaves is complete much later than its
+ * number is assigned, and the file may not have holes: zeroes are written first, and the
+ * page at the end.
  *
- * Memory policy: one page a level, the pending pages, and three tuples.
+ * Memory policy: one page for each level, the pending pages, and three tuples.
  *
  * Errors: an ERROR leaves a file without a metapage, which the transaction removes.
  */
@@ -42,7 +43,7 @@
 /* Pages logged and written together; a WAL record has room for no more. */
 #define PENDING_PAGES	32
 
-/* A posting list takes a tenth of a page at most, with its line pointer. */
+/* A posting list with its line pointer takes at most a tenth of a page. */
 #define POSTING_MAX		(MAXALIGN_DOWN((BLCKSZ * 10 / 100)) - sizeof(ItemIdData))
 
 /* The open page of a level. */
@@ -72,7 +73,7 @@ struct PageWriter
 	/* deduplication */
 	IndexTuple	waiting;		/* the last tuple; NULL: none */
 	char	   *space[2];		/* one has the waiting tuple */
-	int			used;			/* the index of that one */
+	int			used;			/* index in space[] of the waiting tuple */
 	BTDedupStateData *posting;	/* its TIDs, if nitems > 0 */
 
 	/* the file */
@@ -193,7 +194,7 @@ write_page(PageWriter *writer, Page page, BlockNumber block)
 		write_pending(writer);
 }
 
-/* Pages that bypass shared buffers are not written by a checkpoint that has begun. */
+/* Flushes the file: a checkpoint does not write pages that bypass shared buffers. */
 static void
 finish_file(PageWriter *writer)
 {
@@ -341,7 +342,7 @@ close_page(PageWriter *writer, PageLevel *level)
 	level->last = P_FIRSTKEY;
 }
 
-/* Adds a tuple to a level.  posting: bytes of its TID list; a high key would not have it. */
+/* Adds a tuple to a level.  posting: bytes of its TID list, which a high key lacks. */
 static inline void
 add_to_level(PageWriter *writer, PageLevel *level, IndexTuple itup, Size posting)
 {
@@ -403,7 +404,7 @@ page_writer_begin(Relation heap, Relation index)
 	writer->heap = heap;
 	writer->index = index;
 	writer->key = _bt_mkscankey(index, NULL);
-	/* there is no metapage yet to tell it */
+	/* not from the metapage, which does not exist yet */
 	writer->key->allequalimage = _bt_allequalimage(index, true);
 	writer->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	writer->nblocks = BTREE_METAPAGE + 1;
@@ -430,9 +431,9 @@ page_writer_bytes_decide(const PageWriter *writer)
 }
 
 /*
- * Most neighbours differ in their first column, which then tells it without looking up
- * columns.  A value of variable width is decided by its bytes only in the short format,
- * because others may be compressed.
+ * Most neighbours differ in their first column, which is compared first because its offset
+ * is known.  Varlenas are compared by their bytes only in the short format; others may be
+ * compressed.
  */
 static inline bool
 same_bytes(const PageWriter *writer, IndexTuple a, IndexTuple b)

@@ -2,29 +2,30 @@
  * scan.c
  *	  Reads the heap for an index build: a row for each index tuple, in TID order.
  *
- * The table access method's scan returns one tuple a call, through a slot and a
- * callback, which takes three times as long as reading a page at once.  So pages are
- * read directly if the index has plain columns only.  A page is plain if it has no HOT
- * chain and each of its tuples is either live or of no interest to anybody; its rows are
- * taken together (RowPage), or one by one if they have long values.  Other pages go
- * through the access method's scan: it waits for transactions in progress, finds roots of
- * HOT chains, and notes broken chains.  Neighbouring pages go through it together.
+ * The table access method's scan returns one tuple per call, through a slot and a
+ * callback.  This takes three times as long as reading a whole page.  So pages are read
+ * directly if the index has no expressions and no predicate.  A page is plain if it has no
+ * HOT chain and each of its tuples is either live or visible to no transaction.  The rows
+ * of a plain page are put together (RowPage), or one by one if they have long values.
+ * Other pages are read by the access method's scan, which waits for transactions in
+ * progress, finds roots of HOT chains, and notes broken chains.  Adjacent pages of this
+ * kind are read by one scan.
  *
  * The sort is stable, and TID is the last key of a btree.  So rows must come in TID order.
- * The scan returns the members of HOT chains in the order of their places on the page,
- * but with the TIDs of the roots.  Rows of a page from the scan are therefore collected
- * and ordered before they are put to the sorter.
+ * The scan returns the members of HOT chains in the order of their line pointers, but with
+ * the TIDs of the roots.  Rows of a page from the scan are therefore collected and ordered
+ * before they are put into the sorter.
  *
  * Several processes may read a table: each takes chunks of blocks from a shared counter,
- * so its rows are in TID order, too.  Index expressions and predicates take the access
- * method's scan of each chunk.
+ * so its rows are in TID order, too.  With index expressions or a predicate, each chunk is
+ * read by the access method's scan.
  *
- * Visibility: a concurrent build indexes what its snapshot sees; the snapshot is taken
- * once, and given to the scans of pages that are not plain and to all processes.  Other
- * builds index all tuples that some transaction may see.
+ * Visibility: a concurrent build indexes the tuples that its snapshot sees.  The snapshot
+ * is taken once, for all processes and for the scans of pages that are not plain.  Other
+ * builds index all tuples that any transaction may see.
  *
  * Values are stored as index_form_tuple() stores them: fetched from TOAST tables, and
- * compressed if they are long.  Rows that may have such values are formed by it.
+ * compressed if they are long.  index_form_tuple() forms rows that may have such values.
  *
  * Memory policy: the rows of one page.
  */
@@ -50,9 +51,9 @@
 #define AHEAD_SKIP_PAGES	64
 
 /*
- * Participants of a parallel build take blocks in chunks.  The last chunk keeps the others
- * waiting for a part of the time that each needs, and a chunk is long enough to be read
- * ahead by the operating system.
+ * Participants of a parallel build take blocks in chunks.  A chunk is small, because at the
+ * end the other participants wait for the last chunk, and large enough for the operating
+ * system's read-ahead.
  */
 #define CHUNKS_PER_PARTICIPANT	64
 #define MIN_CHUNK_BLOCKS		((BlockNumber) 4)
@@ -117,7 +118,7 @@ compare_collected(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Puts the collected rows of a page to the sorter in TID order. */
+/* Puts the collected rows of a page into the sorter, in TID order. */
 static void
 put_collected(HeapReader *reader)
 {
@@ -137,7 +138,7 @@ put_collected(HeapReader *reader)
 	MemoryContextReset(reader->row_cxt);
 }
 
-/* Is this a value that an index tuple does not store as it is? */
+/* Does an index tuple store this value in another form? */
 static bool
 value_is_long(Form_pg_attribute attr, Datum value)
 {
@@ -171,7 +172,7 @@ store_as_index_tuple(HeapReader *reader, Datum *values, bool *isnull)
 		index_deform_tuple(index_form_tuple(reader->desc, values, isnull), reader->desc, values, isnull);
 }
 
-/* Collects the row of an index tuple.  Rows of one block come one after the other. */
+/* Collects the row of an index tuple.  The rows of a block are collected in succession. */
 static void
 collect_row(HeapReader *reader, const ItemPointerData *tid, Datum *values, bool *isnull, bool live)
 {
@@ -306,12 +307,12 @@ prepare_pages(HeapReader *reader)
 	return true;
 }
 
-/* What a tuple without HOT flags is to the build. */
+/* How a build treats a tuple without HOT flags. */
 typedef enum TupleUse
 {
 	TUPLE_TAKEN,
-	TUPLE_SKIPPED,				/* nobody sees it */
-	TUPLE_UNCLEAR				/* the access method's scan has to decide */
+	TUPLE_SKIPPED,				/* visible to no transaction */
+	TUPLE_UNCLEAR				/* the access method's scan must decide */
 } TupleUse;
 
 static TupleUse
@@ -414,7 +415,7 @@ collect_page(HeapReader *reader)
 	put_collected(reader);
 }
 
-/* Puts the rows of a plain page, which is pinned, to the sorter. */
+/* Puts the rows of a plain page, which is pinned, into the sorter. */
 static void
 put_page(HeapReader *reader, bool has_long)
 {
@@ -521,7 +522,7 @@ heap_blocks_report(HeapBlocks *blocks)
 								 (int64) Min(pg_atomic_read_u64(&blocks->next), (uint64) blocks->nblocks));
 }
 
-/* Reads the blocks that this participant gets.  Each chunk lies behind the one before. */
+/* Reads the chunks of this participant, in ascending order. */
 static void
 read_shared_blocks(HeapReader *reader)
 {
@@ -540,7 +541,7 @@ read_shared_blocks(HeapReader *reader)
 	}
 }
 
-/* Reads all blocks, in a process alone. */
+/* Reads all blocks, in a build without workers. */
 static void
 read_all_blocks(HeapReader *reader)
 {

@@ -4,7 +4,7 @@
  *
  * Memory policy: the keys are palloc'd in the current memory context.
  *
- * On error: an index that cannot be sorted is no error; the reason is returned.
+ * On error: if an index cannot be sorted, the reason is returned and no error is raised.
  */
 #include "postgres.h"
 
@@ -64,7 +64,11 @@ bool
 index_sort_spec(Relation index, SortSpec *spec, const char **reason)
 {
 	memset(spec, 0, sizeof(*spec));
-	/* without a reference count: slots of it go with their memory */
+
+	/*
+	 * a copy without reference count: slots are freed with their memory
+	 * context
+	 */
 	spec->desc = CreateTupleDescCopy(RelationGetDescr(index));
 	spec->keys = index_sort_keys(index, reason);
 	spec->nkeys = IndexRelationGetNumberOfKeyAttributes(index);

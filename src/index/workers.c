@@ -2,25 +2,24 @@
  * workers.c
  *	  Index builds by several processes: workers scan and sort, the leader merges.
  *
- * There are as many workers as PostgreSQL plans for the build.  Each participant takes
- * chunks of the table's blocks, sorts its rows with its share of maintenance_work_mem, and
- * hands them over in blocks through the rings of an exchange (parallel.h), as the
- * participants of a parallel query do.  So no row of a build that fits its memory is
- * written to a file between processes.  The leader merges the streams by (keys, TID) and
- * writes the pages.  From EXCHANGE_TWO_LEVEL_WORKERS workers on it takes no rows: then its
- * merge is the longest work.
+ * PostgreSQL plans the number of workers.  Each participant takes chunks of the table's
+ * blocks, sorts its rows with its share of maintenance_work_mem, and passes them in blocks
+ * through the rings of an exchange (parallel.h), as in a parallel query.  So rows that fit
+ * memory are not written to a file between processes.  The leader merges the streams by
+ * (keys, TID) and writes the pages.  From EXCHANGE_TWO_LEVEL_WORKERS workers on the leader
+ * scans no blocks, because its merge takes longest.
  *
- * Page writing stays in the leader.  The place of a tuple on its page follows from the
- * sizes of all tuples before it, so a range of keys has no page numbers before the ranges
- * before it are laid out; the file would not be PostgreSQL's byte by byte.
+ * Only the leader writes pages.  The position of a tuple depends on the sizes of all tuples
+ * before it.  Workers that wrote ranges of keys would not know their page numbers, and the
+ * file would differ from PostgreSQL's.
  *
  * If no worker can be launched, the caller builds the index alone.
  *
  * Memory policy: each participant sorts with an equal share of maintenance_work_mem; the
  * rings have a fixed size.
  *
- * Errors: a worker's error is raised in the leader, where it ends the statement.  An error
- * in the leader ends the workers with its transaction (AtEOXact_Parallel()).
+ * Errors: a worker's error is raised in the leader and ends the statement.  After an error
+ * in the leader the end of its transaction ends the workers (AtEOXact_Parallel()).
  */
 #include "postgres.h"
 
@@ -50,14 +49,14 @@
 #define KEY_BUFFERS		UINT64CONST(0x6770750000000005)
 #define KEY_WAL			UINT64CONST(0x6770750000000006)
 
-/* What one participant has done.  The scan's part is set when it arrives at the exchange. */
+/* Counters of a participant.  Those of the scan are set when it arrives at the exchange. */
 typedef struct ParticipantWork
 {
 	bool		broken_hot_chain;
 	IndexBuildCounters counters;
 } ParticipantWork;
 
-/* What the participants share. */
+/* Shared memory of a build. */
 typedef struct SharedBuild
 {
 	Oid			heap;

@@ -1,18 +1,18 @@
 /*
  * grouping.c
- *	  DISTINCT, GROUP BY and set operations over sorts, at true costs.
+ *	  DISTINCT, GROUP BY and set operations: sorted or hashed, by predicted times.
  *
- * PostgreSQL offers a hash-based path and one above a Sort, and compares them by costs
- * that count operators.  Our sorts are faster than that, and hash tables beyond the
- * CPU's caches are slower.  So when PostgreSQL has made its paths, this hook
+ * PostgreSQL compares a hash-based path and a path above a Sort by costs that count
+ * operators.  GpuSort is faster than these costs say, and hash tables that exceed the
+ * CPU's caches are slower.  So after PostgreSQL has made its paths, this hook
  *
- * - gives each of them its true cost (hash_cost.c, sort_path.c), if that is higher, and
- *	 the sorts theirs,
- * - makes the paths above a sort of ours anew, because add_path() has usually dropped
- *	 them: above a serial sort, above a parallel sort, and above a sort in each worker
- *	 whose groups are merged and then joined,
- * - and passes all of them to add_path(), which chooses.  Paths in an order that is
- *	 wanted above are kept there, so the order counts as free.
+ * - raises the costs of hash-based paths to predicted times (hash_cost.c), and sets the
+ *	 costs of sorts (sort_path.c),
+ * - makes paths above a GpuSort again, because add_path() has usually dropped them: above
+ *	 a serial sort, above a parallel sort, and above a sort in each worker, whose groups
+ *	 are then merged and combined,
+ * - and passes all paths to add_path(), which chooses.  add_path() keeps sorted paths
+ *	 whose order the query needs further up, so such an order costs nothing more.
  *
  * The costs of a path's subpaths stay as PostgreSQL has set them, because several paths
  * may share them: EXPLAIN shows the new cost in the topmost node of the grouping only.
@@ -49,7 +49,7 @@
 
 static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
 
-/* What is grouped. */
+/* A grouping of a query. */
 typedef struct Grouping
 {
 	PlannerInfo *root;
@@ -235,7 +235,7 @@ path_input(const Grouping *grouping, const Path *path)
 	}
 }
 
-/* What the true costs of a path's nodes, down to the grouping's input, add to its cost. */
+/* The sum of the cost changes of a path's nodes, down to the grouping's input. */
 static CostChange
 cost_change(const Grouping *grouping, const Path *path)
 {
@@ -531,12 +531,13 @@ most_values(Node *expr)
 }
 
 /*
- * The number of groups that a hash table is taken to have, at most PostgreSQL's estimate.
+ * The number of groups that the hash cost model assumes, at most PostgreSQL's estimate.
  *
- * PostgreSQL estimates as many remainders as the dividend has values.  Of several
- * columns it multiplies the numbers of values, as if they were independent.  Columns
- * that are grouped by are often not, and few groups belong in a hash table.  So the
- * column with most values counts, which is right or too few.
+ * PostgreSQL estimates as many remainders as the dividend has values.  For several
+ * columns it multiplies the numbers of values, as if the columns were independent.  If
+ * they depend on each other, there are far fewer groups, for which a hash table is faster.
+ * So this function takes the number of values of one column, the one with most values.
+ * This is a lower bound.
  */
 static double
 groups_at_least(PlannerInfo *root, List *clause, List *tlist, double rows, double estimate)

@@ -1,20 +1,20 @@
 /*
  * joins.c
- *	  Hash joins at true costs, and merge joins of our sorts.
+ *	  Hash joins at predicted times, and merge joins of GpuSorts.
  *
- * PostgreSQL makes a merge join of two Sorts only if it looks cheap at the costs of its
- * own Sort, and takes a hash table's size for irrelevant as long as it fits in memory.
- * So when PostgreSQL has made the paths of two relations' join, this hook
+ * PostgreSQL makes a merge join of two Sorts only if it is cheap at the costs of its own
+ * Sort.  Its costs of a hash join ignore the size of a hash table that fits memory.  So
+ * after PostgreSQL has made the paths of a join of two relations, this hook
  *
  * - raises the costs of the hash joins to their true costs (hash_cost.c),
  * - makes a merge join of the relations' cheapest paths, each sorted by us (serially or
  *	 in parallel, sort_path.c) unless a path in order costs less,
  *
- * and add_path() chooses among these and those of the pairs of relations before, of which
- * the same relation can be made.  The join's order counts as free for what is above it.
+ * and add_path() chooses among these paths and those of earlier pairs of relations that
+ * make the same joined relation.  Nodes above the join use its order without further cost.
  *
- * A join that must have a parameter of another relation, and the inner join of a
- * relation that is made unique for a semijoin, are left as they are.
+ * The hook does not change joins that need a parameter of another relation, or the inner
+ * join with a relation that is made unique for a semijoin.
  */
 #include "postgres.h"
 
@@ -34,8 +34,8 @@
 #include "utils/memutils.h"
 
 /*
- * The sorts and the merge join count this share more than the models say, by which these
- * err where both ways are close: then a hash join stays.
+ * Sorts and the merge join are charged this share more than predicted, because the models
+ * have such errors: if both plans are close, the hash join stays.
  */
 #define SORTED_JOIN_MORE	0.1
 
