@@ -15,6 +15,10 @@
  * Memory policy: the sort uses maintenance_work_mem.  All memory is in one memory context,
  * which is deleted at the end.
  *
+ * The compact route: if all columns of an index can be decoded from their normalized keys
+ * (integers, dates, timestamps, ...), no rows are stored.  Keys are sorted with row ids that
+ * are TIDs, and the tuples are made of the decoded columns.  Nothing is fetched in key order.
+ *
  * Errors: memory belongs to the caller's context, files to the resource owner.
  */
 #include "postgres.h"
@@ -61,6 +65,7 @@ typedef enum LoadKind
 typedef struct Loader
 {
 	PageWriter *writer;
+	TupleDesc	desc;
 	int			natts;
 	int			nkeys;			/* key columns, for uniqueness */
 	int64		tuples;
@@ -71,6 +76,13 @@ typedef struct Loader
 	bool		live;			/* the group of equal keys has a live tuple */
 	char	   *tuples_space[2];	/* this tuple and the last one */
 	int			current;
+
+	/* tuples of decoded columns without NULLs */
+	int			offsets[KEY_MAX_COLUMNS];	/* of columns, from the tuple's
+											 * begin */
+	int			lens[KEY_MAX_COLUMNS];	/* of columns, passed by value */
+	Size		size;			/* of a tuple */
+
 	bool		has_last;
 	bool		last_null;		/* the last tuple has a NULL among its keys */
 	char	   *last_row;		/* the last row, for tiebreak */
@@ -147,16 +159,14 @@ equals_last(const Loader *loader, MinimalTuple row, IndexTuple itup)
 	return tiebreak_compare(loader->tiebreak, (MinimalTuple) loader->last_row, row) == 0;
 }
 
-/* Adds a row to a unique index; false on a violation. */
-static bool
-load_unique(Loader *loader, MinimalTuple row)
+/*
+ * Adds the tuple in the current space to a unique index; false on a violation.  null: it
+ * has a NULL among its keys.  equal: its keys are those of the last tuple.
+ */
+static inline bool
+add_unique(Loader *loader, bool null, bool live, bool equal)
 {
-	IndexTuple	itup = row_to_index_tuple(row, loader->natts, loader->tuples_space[loader->current]);
-	bool		null = has_null_key(loader, row);
-	bool		live = (row->t_infomask2 & ROW_DEAD) == 0;
-
-	if (loader->has_last && !(loader->nulls_distinct && (null || loader->last_null)) &&
-		equals_last(loader, row, itup))
+	if (loader->has_last && !(loader->nulls_distinct && (null || loader->last_null)) && equal)
 	{
 		if (live && loader->live)
 			return false;
@@ -164,10 +174,22 @@ load_unique(Loader *loader, MinimalTuple row)
 	}
 	else
 		loader->live = live;
-	page_writer_add(loader->writer, itup);
+	page_writer_add(loader->writer, (IndexTuple) loader->tuples_space[loader->current]);
 	loader->current = 1 - loader->current;
 	loader->has_last = true;
 	loader->last_null = null;
+	return true;
+}
+
+/* Adds a row to a unique index; false on a violation. */
+static bool
+load_unique(Loader *loader, MinimalTuple row)
+{
+	IndexTuple	itup = row_to_index_tuple(row, loader->natts, loader->tuples_space[loader->current]);
+
+	if (!add_unique(loader, has_null_key(loader, row), (row->t_infomask2 & ROW_DEAD) == 0,
+					loader->has_last && equals_last(loader, row, itup)))
+		return false;
 	if (loader->tiebreak != NULL)
 	{
 		if (row->t_len > loader->last_row_size)
@@ -233,6 +255,105 @@ load_memory(Loader *loader, LoadKind load, const MemoryResult *memory)
 	return true;
 }
 
+/* Prepares to make tuples of decoded columns. */
+static void
+prepare_decoded(Loader *loader)
+{
+	Size		at = MAXALIGN(sizeof(IndexTupleData));
+
+	for (int c = 0; c < loader->natts; c++)
+	{
+		Form_pg_attribute attr = TupleDescAttr(loader->desc, c);
+
+		at = att_align_nominal(at, attr->attalign);
+		loader->offsets[c] = (int) at;
+		loader->lens[c] = attr->attlen;
+		at += attr->attlen;
+	}
+	loader->size = MAXALIGN(at);
+}
+
+/* Makes the index tuple of row k of the decoded block, in space.  Returns whether it has a NULL. */
+static inline bool
+decoded_to_index_tuple(const Loader *loader, const DecodedKeys *decoded, int k, char *space)
+{
+	uint64		header;
+	bool		has_null = false;
+	ItemPointerData tid;
+	char	   *at = space + MAXALIGN(sizeof(IndexTupleData) + sizeof(IndexAttributeBitMapData));
+
+	for (int c = 0; c < loader->natts; c++)
+		has_null |= decoded->isnull[c][k];
+	tid_of_rid(decoded->rids[k], &tid);
+	if (likely(!has_null))
+	{
+		header = (uint64) loader->size << 48 | (uint64) tid.ip_posid << 32 |
+			(uint64) tid.ip_blkid.bi_lo << 16 | tid.ip_blkid.bi_hi;
+		memcpy(space, &header, sizeof(header));
+		/* columns are aligned, and the end padded, with zeroes */
+		for (Size word = sizeof(IndexTupleData); word < loader->size; word += sizeof(uint64))
+			memset(space + word, 0, sizeof(uint64));
+		for (int c = 0; c < loader->natts; c++)
+			store_att_byval(space + loader->offsets[c], decoded->values[c][k], loader->lens[c]);
+		return false;
+	}
+	memset(space, 0, loader->size + sizeof(uint64));
+	for (int c = 0; c < loader->natts; c++)
+	{
+		if (decoded->isnull[c][k])
+			continue;
+		space[sizeof(IndexTupleData) + c / 8] |= (char) (1 << c % 8);
+		at = space + att_align_nominal(at - space, TupleDescAttr(loader->desc, c)->attalign);
+		store_att_byval(at, decoded->values[c][k], loader->lens[c]);
+		at += loader->lens[c];
+	}
+	((IndexTuple) space)->t_tid = tid;
+	((IndexTuple) space)->t_info = MAXALIGN(at - space) | INDEX_NULL_MASK;
+	return true;
+}
+
+/* Loads sorted keys with TIDs. */
+static pg_attribute_always_inline bool
+load_keys(Loader *loader, LoadKind load, KeysResult *keys)
+{
+	KeyReader  *reader = &keys->reader;
+	const DecodedKeys *decoded = reader->decoded;
+
+	for (size_t start = 0; start < keys->array.n; start += reader->count)
+	{
+		CHECK_FOR_INTERRUPTS();
+		key_reader_decode(reader, start, keys->array.n);
+		for (int k = 0; k < (int) reader->count; k++)
+		{
+			if (load == LOAD_UNIQUE)
+			{
+				char	   *space = loader->tuples_space[loader->current];
+				bool		null = decoded_to_index_tuple(loader, decoded, k, space);
+
+				if (!add_unique(loader, null, (decoded->rids[k] & TID_RID_DEAD) == 0,
+								loader->has_last &&
+								page_writer_same_bytes(loader->writer,
+													   (IndexTuple) loader->tuples_space[1 - loader->current],
+													   (IndexTuple) space)))
+					return false;
+			}
+			else
+			{
+				char	   *space = page_writer_space(loader->writer);
+
+				(void) decoded_to_index_tuple(loader, decoded, k, space);
+				if (load == LOAD_DEDUPLICATED)
+					page_writer_add_deduplicated(loader->writer);
+				else
+					page_writer_add(loader->writer, (IndexTuple) space);
+			}
+		}
+		loader->tuples += reader->count;
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loader->tuples);
+	}
+	return true;
+}
+
 /* Loads rows from any result. */
 static pg_attribute_always_inline bool
 load_slots(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *slot)
@@ -275,24 +396,33 @@ load_merged(Loader *loader, LoadKind load, MergeTree *merge)
 	pg_unreachable();
 }
 
-/* Loads all rows; false on a violation of uniqueness. */
+/* Loads all rows; false on a violation of uniqueness.  load is a constant. */
+static pg_attribute_always_inline bool
+load_all(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *slot)
+{
+	switch (result->methods->kind)
+	{
+		case RESULT_ROWS:
+			Assert(((MemoryResult *) result)->array.more == NULL);
+			return load_memory(loader, load, (MemoryResult *) result);
+		case RESULT_KEYS:
+			return load_keys(loader, load, (KeysResult *) result);
+		default:
+			return load_slots(loader, load, result, slot);
+	}
+}
+
 static bool
 load_result(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *slot)
 {
-	const MemoryResult *memory = result->methods->kind == RESULT_ROWS ? (MemoryResult *) result : NULL;
-
-	Assert(memory == NULL || memory->array.more == NULL);
 	switch (load)
 	{
 		case LOAD_PLAIN:
-			return memory != NULL ? load_memory(loader, LOAD_PLAIN, memory) :
-				load_slots(loader, LOAD_PLAIN, result, slot);
+			return load_all(loader, LOAD_PLAIN, result, slot);
 		case LOAD_DEDUPLICATED:
-			return memory != NULL ? load_memory(loader, LOAD_DEDUPLICATED, memory) :
-				load_slots(loader, LOAD_DEDUPLICATED, result, slot);
+			return load_all(loader, LOAD_DEDUPLICATED, result, slot);
 		case LOAD_UNIQUE:
-			return memory != NULL ? load_memory(loader, LOAD_UNIQUE, memory) :
-				load_slots(loader, LOAD_UNIQUE, result, slot);
+			return load_all(loader, LOAD_UNIQUE, result, slot);
 	}
 	pg_unreachable();
 }
@@ -311,6 +441,7 @@ load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortR
 	bool		loaded;
 
 	loader.writer = page_writer_begin(heap, index);
+	loader.desc = desc;
 	loader.natts = desc->natts;
 	loader.nkeys = spec->nkeys;
 	loader.nulls_distinct = !info->ii_NullsNotDistinct;
@@ -324,6 +455,8 @@ load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortR
 		loader.last_row_size = BLCKSZ;
 		loader.last_row = palloc(loader.last_row_size);
 	}
+	if (merge == NULL && result->methods->kind == RESULT_KEYS)
+		prepare_decoded(&loader);
 	loaded = merge != NULL ? load_merged(&loader, kind, merge) : load_result(&loader, kind, result, slot);
 	ExecDropSingleTupleTableSlot(slot);
 	if (loaded)
@@ -361,6 +494,9 @@ build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
 	instr_time	clock;
 	bool		loaded;
 
+	/* the scan may see pages that are added before it begins */
+	spec->keys_only = spec->tids = RelationGetNumberOfBlocks(heap) < TID_RID_BLOCKS - RELSEG_SIZE &&
+		keys_only_possible(spec->desc, spec->keys, spec->nkeys);
 	INSTR_TIME_SET_CURRENT(clock);
 	spec->memory = (Size) maintenance_work_mem * 1024;
 	sorter = sorter_create(spec);
@@ -457,7 +593,7 @@ index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **
 	 * an index expression may have built another index meanwhile, with its
 	 * own counters
 	 */
-	counters.route = built ? INDEX_ROUTE_TUPLES : INDEX_ROUTE_NONE;
+	counters.route = !built ? INDEX_ROUTE_NONE : spec.tids ? INDEX_ROUTE_COMPACT : INDEX_ROUTE_TUPLES;
 	if (built)
 	{
 		result = palloc(sizeof(IndexBuildResult));

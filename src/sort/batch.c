@@ -154,6 +154,14 @@ batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *page, int firs
 	for (int i = first; i < page->n; i++)
 		page_ahead_ask(&page->ahead, i);
 	row_page_keys_to_buffer(page, first, keybuf, keys, keybuf->n);
+	if (!keybuf->keys_only)
+	{
+		uint32	   *rids = keybuf->rids + keybuf->n;
+
+		/* rows of a page that is put directly are live */
+		for (int i = 0; i < rows; i++)
+			rids[i] = tid_rid(&page->tids[first + i], false);
+	}
 	keybuf_count(keybuf, rows);
 	return true;
 }

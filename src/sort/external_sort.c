@@ -181,6 +181,8 @@ write_keys_as_rows(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const
 		key_reader_row(&reader, i, values, isnull);
 		Assert(row_writer_room(row_writer, values, isnull) <= sizeof(buf));
 		(void) row_writer_write(row_writer, values, isnull, (char *) &buf);
+		if (reader.rids)
+			row_set_tid_rid((char *) &buf, reader.decoded->rids[i - reader.start]);
 		run_writer_row(writer, &buf.row);
 	}
 }
@@ -365,7 +367,7 @@ return_row(SortResult *result, MinimalTuple row, TupleTableSlot *slot)
 {
 	if (row == NULL)
 		return false;
-	if (result->env->spec.keys_only)
+	if (result->env->spec.keys_only && !result->env->spec.tids)
 		copy_values(result->env, row, slot);
 	else
 		row_to_slot(slot, row);
@@ -461,7 +463,7 @@ static SortResult *
 result_merge_begin(MergeResult *result, SortEnv *env)
 {
 	memset(result, 0, sizeof(*result));
-	result->base.methods = env->spec.keys_only ? &merge_keys_methods : &merge_methods;
+	result->base.methods = env->spec.keys_only && !env->spec.tids ? &merge_keys_methods : &merge_methods;
 	result->base.env = env;
 	return &result->base;
 }

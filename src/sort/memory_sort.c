@@ -328,23 +328,33 @@ order_keys(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 		   Sorted *sorted)
 {
 	KeyBuffer  *keybuf = &batch->keybuf;
+	int			rid_bits = keybuf->keys_only ? 0 : keybuf_rid_bits(keybuf);
 	Records		records = {0};
 
 	records.n = keybuf->n;
 	records.layout = layout;
-	records.format = layout->total_bits <= 64 ? SORT_REC_PACKED : SORT_REC_128;
-	records.end_bit = layout->total_bits;
+	records.format = layout->total_bits + rid_bits <= 64 ? SORT_REC_PACKED :
+		layout->total_bits <= 64 ? SORT_REC_64 : SORT_REC_128;
+	records.begin_bit = records.format == SORT_REC_PACKED ? rid_bits : 0;
+	records.end_bit = records.begin_bit + layout->total_bits;
 	records.key_range = key_layout_range(keybuf, layout);
 	records.exact = true;
-	bulk_reserve(env->bulk, &env->recs, keybuf->n * sort_rec_size(records.format), 0);
+	bulk_reserve(env->bulk, &env->recs, records.n * sort_rec_size(records.format), 0);
 	if (records.format == SORT_REC_PACKED)
-		pack_words(keybuf, layout, layout->total_bits, 0, env->recs.ptr, &records.order);
+		pack_words(keybuf, layout, layout->total_bits, rid_bits, env->recs.ptr, &records.order);
 	else
 		pack_wide(keybuf, layout, records.format, env->recs.ptr, &records.order);
+	/* sort_cost() does not count the keys of TIDs beside records and scratch */
+	if (!keybuf->keys_only && !gpusort_verify)
+	{
+		sort_env_note_memory(env, batch_held(batch));
+		batch_free_keys(batch, env->bulk);
+	}
 	sorted->keys = run_kernel(env, batch, &records, refusal);
 	sorted->format = records.format;
+	sorted->rid_bits = rid_bits;
 	sorted->layout = *layout;
-	sorted->n = keybuf->n;
+	sorted->n = records.n;
 	free_other(env, sorted->keys);
 }
 

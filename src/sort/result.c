@@ -6,7 +6,8 @@
  * are buffered without row ids, sorted, and decoded when they are returned.  Such are
  * SELECT k ... ORDER BY k, and the inputs of DISTINCT, GROUP BY and many merge joins.
  * No arena is filled and no row is fetched at random.  Equal rows are identical, so any
- * order of them is stable.
+ * order of them is stable.  Keys of an index build have row ids, which are TIDs
+ * (SortSpec.tids).
  *
  * Floats are not decoded, because -0 and NaN payloads would be lost.  All columns at
  * their natural width must fit 128 bits, so that the key is always exact.
@@ -223,7 +224,38 @@ key_reader_begin(KeyReader *reader, SortEnv *env, const KeyBuffer *keybuf, const
 	reader->keybuf = keybuf;
 	reader->keys = sorted->keys;
 	reader->format = sorted->format;
+	reader->rids = env->spec.tids;
+	reader->rid_bits = sorted->rid_bits;
 	reader->layout = sorted->layout;
+}
+
+/* Separates count records with row ids of up to 64 bits into keys and row ids. */
+static void
+separate_rids(const KeyReader *reader, size_t start, int count, uint64 *keys)
+{
+	uint32	   *rids = reader->decoded->rids;
+
+	if (reader->format == SORT_REC_PACKED)
+	{
+		const uint64 *recs = (const uint64 *) reader->keys + start;
+		const uint64 mask = (UINT64CONST(1) << reader->rid_bits) - 1;
+
+		for (int k = 0; k < count; k++)
+		{
+			keys[k] = recs[k] >> reader->rid_bits;
+			rids[k] = (uint32) (recs[k] & mask);
+		}
+	}
+	else
+	{
+		const SortRec64 *recs = (const SortRec64 *) reader->keys + start;
+
+		for (int k = 0; k < count; k++)
+		{
+			keys[k] = recs[k].key;
+			rids[k] = recs[k].rid;
+		}
+	}
 }
 
 void
@@ -234,16 +266,28 @@ key_reader_decode(KeyReader *reader, size_t i, size_t n)
 	int			count = (int) Min(KEY_READER_ROWS, n - start);
 	DecodedKeys *decoded = reader->decoded;
 
-	if (reader->format == SORT_REC_PACKED)
-		decode_words(reader->keybuf, &reader->layout, (const uint64 *) reader->keys + start, count,
-					 KEY_READER_ROWS, decoded->values[0], decoded->isnull[0]);
-	else
+	if (reader->format == SORT_REC_128)
 	{
 		const SortRec128 *recs = (const SortRec128 *) reader->keys + start;
 
 		for (int k = 0; k < count; k++)
+		{
 			decode_key128(reader->keybuf, &reader->layout, (Key128) recs[k].hi << 64 | recs[k].lo,
 						  KEY_READER_ROWS, &decoded->values[0][k], &decoded->isnull[0][k]);
+			decoded->rids[k] = recs[k].rid;
+		}
+	}
+	else
+	{
+		uint64		keys[KEY_READER_ROWS];
+		const uint64 *words = keys;
+
+		if (reader->rids)
+			separate_rids(reader, start, count, keys);
+		else
+			words = (const uint64 *) reader->keys + start;
+		decode_words(reader->keybuf, &reader->layout, words, count, KEY_READER_ROWS, decoded->values[0],
+					 decoded->isnull[0]);
 	}
 	reader->start = start;
 	reader->count = count;

@@ -177,6 +177,7 @@ typedef struct DecodedKeys
 {
 	Datum		values[KEY_MAX_COLUMNS][KEY_READER_ROWS];
 	bool		isnull[KEY_MAX_COLUMNS][KEY_READER_ROWS];
+	uint32		rids[KEY_READER_ROWS];	/* if the keys have row ids */
 } DecodedKeys;
 
 typedef struct KeyReader
@@ -186,12 +187,17 @@ typedef struct KeyReader
 	size_t		count;
 	const KeyBuffer *keybuf;
 	const void *keys;			/* the sorted keys */
-	SortRecFormat format;		/* SORT_REC_PACKED without rids, or _128 */
+	SortRecFormat format;		/* _PACKED or _128; with rids also _64 */
+	bool		rids;			/* the records have row ids */
+	int			rid_bits;		/* of SORT_REC_PACKED */
 	KeyLayout	layout;
 } KeyReader;
 
 /* Can rows of this type be decoded from their sort keys? */
 extern bool keys_only_possible(TupleDesc desc, const KeyColumn *keys, int nkeys);
+
+/* Decodes a block of the n keys that includes key i. */
+extern void key_reader_decode(KeyReader *reader, size_t i, size_t n);
 
 /* Is key i decoded? */
 static inline bool
@@ -704,6 +710,13 @@ typedef struct SortSpec
 	int			participants;	/* processes of the sort; 0 or 1: one */
 	bool		timing;			/* time the phases of small sorts, too */
 	bool		keys_only;		/* without rows; uses a virtual slot */
+
+	/*
+	 * With keys_only: row ids are TIDs (row.h), and runs return rows with
+	 * TIDs.  Rows come in TID order, by slots of MinimalTuples or by pages
+	 * with TIDs.
+	 */
+	bool		tids;
 
 	/*
 	 * Memory limit of a nested sort; 0: not nested, use work_mem.  A nested

@@ -196,7 +196,10 @@ batch_put_row(Batch *batch, const KeyWriter *keys, RowWriter *writer, TupleTable
 	return true;
 }
 
-/* Takes the keys of the row in the slot.  They are deformed.  False if there is no room. */
+/*
+ * Takes the keys of the row in the slot, which are deformed, and its TID if keys have row
+ * ids.  False if there is no room.
+ */
 static inline bool
 batch_put_key(Batch *batch, const KeyWriter *keys, TupleTableSlot *slot)
 {
@@ -204,7 +207,8 @@ batch_put_key(Batch *batch, const KeyWriter *keys, TupleTableSlot *slot)
 
 	if (unlikely(keybuf->n == keybuf->capacity) && !batch_key_room(batch, keys->owner, 1))
 		return false;
-	keybuf_row(keybuf, keys, slot->tts_values, slot->tts_isnull, 0);
+	keybuf_row(keybuf, keys, slot->tts_values, slot->tts_isnull,
+			   keybuf->keys_only ? 0 : row_tid_rid(((MinimalTupleTableSlot *) slot)->mintuple));
 	return true;
 }
 
@@ -219,7 +223,8 @@ typedef struct Sorted
 	size_t		n;
 	const uint32 *rids;			/* row ids in order; NULL: keys only */
 	const void *keys;			/* sorted keys; NULL: rows */
-	SortRecFormat format;		/* SORT_REC_PACKED without rids, or _128 */
+	SortRecFormat format;		/* of keys */
+	int			rid_bits;		/* of keys as SORT_REC_PACKED */
 	KeyLayout	layout;			/* of keys */
 } Sorted;
 
@@ -249,9 +254,6 @@ extern SortResult *order_result(SortEnv *env, Batch *batch, OffloadJob *early, b
 /* Begins to decode the keys of a sort of keys without rows. */
 extern void key_reader_begin(KeyReader *reader, SortEnv *env, const KeyBuffer *keybuf,
 							 const Sorted *sorted);
-
-/* Decodes a block of the n keys that includes key i. */
-extern void key_reader_decode(KeyReader *reader, size_t i, size_t n);
 
 /* Begin a result of sorted rows or keys. */
 extern SortResult *result_rows_begin(MemoryResult *result, SortEnv *env, const Arena *arena,

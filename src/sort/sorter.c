@@ -125,7 +125,7 @@ sorter_create(const SortSpec *spec)
 	env->bulk = bulk_owner_create(cxt, spec->within != NULL ? spec->within : &env->progress);
 	env->writer = row_writer_create(spec->desc);
 	env->tiebreak = tiebreak_create(cxt, env->bulk, spec->desc, spec->keys, spec->nkeys);
-	batch_init(&sorter->batch, spec->keys, spec->nkeys, spec->keys_only);
+	batch_init(&sorter->batch, spec->keys, spec->nkeys, spec->keys_only && !spec->tids);
 	keybuf_writer_init(&env->keys, cxt, env->bulk, &sorter->batch.keybuf, spec->keys);
 	if (spec->keys_only)
 		sink_keys_init(&sorter->host, env, &sorter->batch);

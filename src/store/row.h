@@ -288,6 +288,50 @@ row_get_tid(const MinimalTupleData *row, ItemPointerData *tid)
 	memcpy(tid, row->mt_padding, sizeof(ItemPointerData));
 }
 
+/* ---- TID as a row id: block number, offset, and whether the heap tuple is dead ----
+ *
+ * Row ids of TIDs ascend in TID order.  Blocks from TID_RID_BLOCKS on have none.
+ */
+#define TID_RID_OFFSET_BITS	(MaxHeapTuplesPerPage < 512 ? 9 : 11)
+#define TID_RID_BLOCKS		((BlockNumber) 1 << (31 - TID_RID_OFFSET_BITS))
+#define TID_RID_DEAD		((uint32) 1)
+
+static inline uint32
+tid_rid(const ItemPointerData *tid, bool dead)
+{
+	StaticAssertStmt(MaxHeapTuplesPerPage < 1 << TID_RID_OFFSET_BITS, "an offset does not fit a row id");
+	return ItemPointerGetBlockNumberNoCheck(tid) << (TID_RID_OFFSET_BITS + 1) |
+		(uint32) ItemPointerGetOffsetNumberNoCheck(tid) << 1 | (dead ? TID_RID_DEAD : 0);
+}
+
+static inline void
+tid_of_rid(uint32 rid, ItemPointerData *tid)
+{
+	ItemPointerSet(tid, rid >> (TID_RID_OFFSET_BITS + 1), rid >> 1 & ((1 << TID_RID_OFFSET_BITS) - 1));
+}
+
+/* Row id of a row with a TID. */
+static inline uint32
+row_tid_rid(const MinimalTupleData *row)
+{
+	ItemPointerData tid;
+
+	row_get_tid(row, &tid);
+	return tid_rid(&tid, (row->t_infomask2 & ROW_DEAD) != 0);
+}
+
+/* Sets TID and flag of a row from its row id. */
+static inline void
+row_set_tid_rid(char *row, uint32 rid)
+{
+	ItemPointerData tid;
+
+	tid_of_rid(rid, &tid);
+	row_set_tid(row, &tid);
+	if ((rid & TID_RID_DEAD) != 0)
+		((MinimalTuple) row)->t_infomask2 |= ROW_DEAD;
+}
+
 /* ---- Walk: finds the columns of a heap tuple ----
  *
  * A walk is prepared once for the wanted columns of a table.  A step of it is a
