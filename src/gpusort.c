@@ -31,15 +31,17 @@ extern PGDLLEXPORT void _PG_init(void);
 void
 _PG_init(void)
 {
+	bool		has_service;
+
 	gpusort_settings_init();
 	gpusort_stat_init();
 	gpusort_progress_init();
 	sort_threads_init();
-	gpusort_model_store_init();
-	if (device_service_init())
+	has_service = device_service_init();
+	gpusort_store_init(has_service);
+	if (has_service)
 	{
 		device_pause_init();
-		gpusort_learn_store_init();
 		device_supervisor_saves = gpusort_learn_save;
 	}
 	gpu_init();

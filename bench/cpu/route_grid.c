@@ -40,7 +40,7 @@
 #include <time.h>
 
 #include "kernel/team.h"
-#include "cost/cost.h"
+#include "cost/cost_internal.h"
 
 #define MAX_LIST	32
 #define MAX_CELLS	8192

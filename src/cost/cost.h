@@ -147,62 +147,6 @@ extern char *gpusort_route_reason(const RouteFacts *facts,
 extern void gpusort_route_display_name(const char *name, char *buf, size_t size);
 
 /* ------------------------------------------------------------------------
- * Synthetic inputs, for calibration and benchmarks
- * ------------------------------------------------------------------------
- */
-
-typedef enum SampleOrder
-{
-	SAMPLE_RANDOM,				/* uniform over all key bits */
-
-	/* equidistant and shuffled; distinct if the bits allow */
-	SAMPLE_UNIQUE,
-	SAMPLE_REPEATED,			/* uniform over 100 random values */
-	SAMPLE_SORTED,				/* equidistant, ascending */
-	SAMPLE_REVERSED,			/* descending */
-	SAMPLE_SWAPPED,				/* ascending, 1 % of neighbours swapped */
-	SAMPLE_DISPLACED,			/* ascending, 1 % of keys random */
-	SAMPLE_SCATTERED,			/* ascending, 5 % of keys random */
-	SAMPLE_RUNS,				/* two ascending runs */
-	SAMPLE_FLAT,				/* all equal */
-	SAMPLE_ORDERS
-} SampleOrder;
-
-extern const char *const sample_order_names[SAMPLE_ORDERS];
-
-/*
- * Fills recs with n records of key_bits bits in sample_format(), rids ascending
- * from 0.  Sets the facts that describe the records.  Equal arguments make equal
- * records.
- */
-extern void sample_fill(void *recs, size_t n, int key_bits, SampleOrder order,
-						uint64_t seed, RouteFacts *facts);
-
-/* The narrowest record format for keys of key_bits bits. */
-extern SortRecFormat sample_format(int key_bits);
-
-/*
- * Checks sorted records of sample_fill() with the same arguments: each record is
- * one of the input, and (key, rid) ascends strictly.  So the result is complete
- * and the sort was stable.
- */
-extern bool sample_verify(const void *recs, size_t n, int key_bits,
-						  SampleOrder order, uint64_t seed);
-
-/* ------------------------------------------------------------------------
- * Identity of the processor
- * ------------------------------------------------------------------------
- */
-
-#define MACHINE_NAME_SIZE	128
-
-/*
- * Writes one line without a newline: the processor's name and its L2 and L3 cache
- * sizes.  Stored constants are ignored on a machine with another name.
- */
-extern void machine_name(char name[MACHINE_NAME_SIZE]);
-
-/* ------------------------------------------------------------------------
  * CPU model
  *
  * A cost curve holds nanoseconds per record at sample points of 2^5, 2^7, ...
@@ -214,9 +158,6 @@ extern void machine_name(char name[MACHINE_NAME_SIZE]);
 
 #define MODEL_POINTS			12
 #define MODEL_POINT_FIRST	5
-
-/* Upper limit of a stored constant, for validation. */
-#define MODEL_MAX_NS		1e6
 
 /* "+ format": one curve for each SortRecFormat. */
 typedef enum ModelCurve
@@ -276,29 +217,6 @@ model_point_log2(int sample_point)
 	return MODEL_POINT_FIRST + 2 * sample_point;
 }
 
-/* A curve's value at n records. */
-extern double model_curve_at(const double *curve, size_t n);
-
-/* Predicted microseconds of an applicable CPU algorithm. */
-extern double model_predict_us(const RouteModel *model, const Algorithm *algorithm,
-							   const RouteFacts *facts);
-
-/*
- * The constants as text, with the name of the machine.  model_format() returns
- * the length.  model_parse() changes *model only if it returns MODEL_TEXT_OK.
- */
-#define MODEL_TEXT_SIZE		8192
-
-typedef enum ModelTextStatus
-{
-	MODEL_TEXT_OK,
-	MODEL_TEXT_BAD,				/* invalid, or of another version */
-	MODEL_TEXT_OTHER_MACHINE
-} ModelTextStatus;
-
-extern size_t model_format(const RouteModel *model, char text[MODEL_TEXT_SIZE]);
-extern ModelTextStatus model_parse(const char *text, RouteModel *model);
-
 /*
  * Measures the constants on this machine.  workspace is 64-byte aligned.  Sample
  * points whose input exceeds the workspace are scaled from the built-in curves.
@@ -316,20 +234,8 @@ extern SortStatus model_calibrate(RouteModel *model, void *workspace, size_t siz
  * delays only make jobs longer.  A high factor keeps jobs away that could correct
  * it.  So the part above the measurement decays while no job comes; the next slow
  * job restores it.
- *
- * The functions are pure; the caller passes the time.
  * ------------------------------------------------------------------------
  */
-
-static inline double
-clamp_double(double x, double low, double high)
-{
-	return fmin(fmax(x, low), high);
-}
-
-/* Range of a correction factor. */
-#define FACTOR_MAX			128.0
-#define FACTOR_MIN			0.125
 
 /* Sort factors exist at 2^14, 2^17, ... rows, with linear interpolation. */
 #define FACTOR_SIZES		4
@@ -343,62 +249,6 @@ typedef struct Factor
 	int64_t		seen;			/* time of the last such job, in seconds */
 } Factor;
 
-/* Learning rule of a kind of factor. */
-typedef struct FactorRule
-{
-	double		first_share;	/* of its deviation, added by the first job */
-	double		least_share;	/* lower limit of the share of later jobs */
-	double		off_above;		/* upper clamp of observed / expected time */
-	double		off_below;		/* lower clamp of observed / expected time */
-
-	/* half-life of the part above the measurement, in seconds without a job */
-	double		fade_s;
-} FactorRule;
-
-static inline bool
-factor_is_known(const Factor *factor)
-{
-	return factor->is_measured || factor->jobs > 0;
-}
-
-/* Takes in a measurement: the initial value, or averaged with learned jobs. */
-extern void factor_measured(Factor *factor, double log_measured);
-
-/* The logarithm of the factor at time now, after decay. */
-extern double factor_now(const Factor *factor, int64_t now, const FactorRule *rule);
-
-/*
- * Learns from a job that observed log_observed.  The first observation of an
- * unknown factor (known is false) is taken in full.
- */
-extern void factor_learn(Factor *factor, bool known, double log_observed, int64_t now,
-						 const FactorRule *rule);
-
-/*
- * Learns from a job of this many rows, for an array of factors by size.  fallback
- * is the logarithm to start from if no size is known; NULL: none.
- */
-extern void factor_sizes_learn(Factor *sizes, double rows, const double *fallback, double log_observed,
-							   int64_t now, const FactorRule *rule);
-
-/* Index of the known size nearest to this one; -1: none is known. */
-extern int	factor_known_size(const Factor *sizes, int size);
-
-/* Sets *first to the size below this number of rows; returns the fraction beyond it. */
-extern double factor_size_of(double rows, int *first);
-
-/*
- * A factor as a line of text.  factor_parse() moves *text past the line; it returns
- * false if the line is invalid.  factor_parse_line() parses n numbers within bounds.
- */
-extern size_t factor_format(const Factor *factor, const char *name, char *text, size_t size);
-extern bool factor_parse(const char **text, const char *name, Factor *factor);
-extern bool factor_parse_line(const char **text, const char *name, int n,
-							  const double (*bounds)[2], double *values);
-
-/* Upper limit of a number of jobs or seconds in a text. */
-#define FACTOR_TEXT_MOST	1e15
-
 /* ------------------------------------------------------------------------
  * Correction factors of the CPU model
  *
@@ -406,48 +256,17 @@ extern bool factor_parse_line(const char **text, const char *name, int n,
  * one (gpusort_calibrate()).  Correction factors adapt them to the present load:
  * one for each record format and size.  A format without observations uses the
  * factors of the nearest format.
- *
- * Observations are wall-clock times, because they include every cause of delay:
- * oversubscription, cgroup limits, hyperthreads, memory bandwidth.  Load passes,
- * so factors decay quickly (CPU_FADE_SECONDS).
- *
- * All CPU kernels share one factor, so the choice between CPU kernels depends on
- * the model alone.  Only kernels that move every record teach; presorted does not.
  * ------------------------------------------------------------------------
  */
 
 /* Smaller sorts neither teach nor use factors: they never go to a GPU. */
 #define CPU_LEARN_ROWS		8192
 
-#define CPU_FADE_SECONDS	60.0
-
 typedef struct CpuLearned
 {
 	Factor		sizes[3][FACTOR_SIZES]; /* by SortRecFormat */
 	uint64_t	sorts;			/* sorts that taught */
 } CpuLearned;
-
-/* Initialises to "nothing learned". */
-extern void cpu_learn_begin(CpuLearned *learned);
-
-/* Takes in a measurement of the processor, relative to the model in use. */
-extern void cpu_learn_measured(CpuLearned *learned, const CpuMeasured *measured);
-
-/* Learns from a kernel that sorted facts->n records in took_us of wall-clock time. */
-extern void cpu_learn_sort(CpuLearned *learned, const Algorithm *algorithm, const RouteFacts *facts,
-						   double took_us, int64_t now);
-
-/* RouteFacts.cpu_factor for the format and number of rows of these facts. */
-extern double cpu_learn_factor(const CpuLearned *learned, const RouteFacts *facts, int64_t now);
-
-/*
- * As text, one line per factor.  cpu_learn_parse() moves *text past it; it returns
- * false if the text is invalid.
- */
-#define CPU_LEARN_TEXT_SIZE		1536
-
-extern size_t cpu_learn_format(const CpuLearned *learned, char text[CPU_LEARN_TEXT_SIZE]);
-extern bool cpu_learn_parse(const char **text, CpuLearned *learned);
 
 /* ------------------------------------------------------------------------
  * Key distribution, from a sample
@@ -464,12 +283,6 @@ typedef struct GpuSample
 	size_t		n;
 	SortRec64	recs[2 * GPU_SAMPLE_PAIRS] __attribute__((aligned(64)));
 } GpuSample;
-
-/* Scratch of the sample's sort: a copy, one byte per record and a reserve. */
-typedef struct GpuSampleScratch
-{
-	SortRec64	recs[2 * GPU_SAMPLE_PAIRS * 5 / 4] __attribute__((aligned(64)));
-} GpuSampleScratch;
 
 typedef struct GpuSampleSeen
 {
@@ -508,9 +321,6 @@ gpu_sample_add(GpuSample *sample, uint64_t key)
 
 /* Classifies the sample.  Its contents are destroyed. */
 extern void gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen);
-
-/* Fills the problem for sorting the sample by cpu_radix, without scratch. */
-extern void gpu_sample_problem(GpuSample *sample, SortProblem *problem);
 
 /* Compares two uint64, for qsort(). */
 extern int	sample_compare(const void *a, const void *b);
@@ -579,76 +389,12 @@ typedef struct GpuTerms
 	double		library_us[GPU_TERMS];	/* without correction factors */
 } GpuTerms;
 
-/*
- * Observed times of a job; 0: unknown.  Copies and the sort are timed by the
- * device's clock.
- */
-typedef struct GpuJobTimes
-{
-	double		hand_over_us;	/* lower limit of the hand-over */
-	double		hand_over_most_us;	/* upper limit of the hand-over */
-	double		up_bytes;		/* bytes of the timed copy to the device */
-	double		up_us;
-	double		down_bytes;		/* bytes of the timed copy back */
-	double		down_us;
-	double		sort_us;
-	double		others;			/* concurrent jobs on the device */
-} GpuJobTimes;
-
-/* Initialises to "nothing learned". */
-extern void gpu_learn_begin(GpuLearned *learned);
-
-/* Takes in a measurement of the device. */
-extern void gpu_learn_measured(GpuLearned *learned, const GpusortCosts *costs,
-							   const DeviceMeasured *measured);
-
-/* Learns from a finished job of facts->n rows, relative to facts->gpu.costs. */
-extern void gpu_learn_job(GpuLearned *learned, const Algorithm *algorithm,
-						  const RouteFacts *facts, const GpuJobTimes *times, int64_t now);
-
 /* The factors for a decision at time now, with this number of concurrent jobs. */
 extern void gpu_learn_factors(const GpuLearned *learned, double others, int64_t now,
 							  GpuFactors *factors);
 
-/* The logarithm of the sort's factor. */
-extern double gpu_sort_factor(const GpuFactors *factors, int key_width, double rows);
-
-/* Identity of a device in a file. */
-#define GPU_LEARN_NAME		64
-
-typedef struct GpuLearnedOf
-{
-	int			number;
-	uint64_t	memory;
-	char		name[GPU_LEARN_NAME];
-} GpuLearnedOf;
-
-/* Copies a device's name, truncated, with newlines replaced by spaces. */
-extern void gpu_learn_name(const char *name, char kept[GPU_LEARN_NAME]);
-
-/*
- * The identity as a line of text.  gpu_learn_parse_of() moves *text past it; it
- * returns false if the line is invalid.
- */
-#define GPU_LEARN_OF_SIZE	(GPU_LEARN_NAME + 64)
-
-extern size_t gpu_learn_format_of(const GpuLearnedOf *of, char text[GPU_LEARN_OF_SIZE]);
-extern bool gpu_learn_parse_of(const char **text, GpuLearnedOf *of);
-
-/*
- * As text, one line per factor.  gpu_learn_parse() moves *text past it; it returns
- * false if the text is invalid.
- */
-#define GPU_LEARN_TEXT_SIZE		2048
-
-extern size_t gpu_learn_format(const GpuLearned *learned, char text[GPU_LEARN_TEXT_SIZE]);
-extern bool gpu_learn_parse(const char **text, GpuLearned *learned);
-
 /* A part's name, for users. */
 extern const char *gpu_part_name(GpuPart part);
-
-/* An input with at most one descent per ORDERED_PER_DESCENT records may be nearly sorted. */
-#define ORDERED_PER_DESCENT	16
 
 /* ------------------------------------------------------------------------
  * GPU model
@@ -658,8 +404,7 @@ extern const char *gpu_part_name(GpuPart part);
 /* Can this GPU algorithm sort the input?  If not, *why is a short reason. */
 extern bool gpu_fits(const Algorithm *algorithm, const RouteFacts *facts, const char **why);
 
-/* Predicted microseconds, transfers included, of an algorithm that auto may choose. */
-extern double gpu_predict_us(const Algorithm *algorithm, const RouteFacts *facts);
+/* Predicted microseconds of an algorithm, by term. */
 extern void gpu_predict_terms(const Algorithm *algorithm, const RouteFacts *facts, GpuTerms *terms);
 
 /* Predicted microseconds of a sort whose keys go to several devices in parts. */

@@ -25,18 +25,10 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
-#include "cost/cost.h"
+#include "cost/cost_internal.h"
 
 const RouteModel *route_model = &route_model_builtin;
-
-/* The version changes with the meaning of the curves. */
-#define MODEL_TEXT_HEAD		"gpusort model 1\n"
 
 /* Cost of calling a kernel. */
 #define START_NS			30
@@ -239,100 +231,6 @@ model_predict_us(const RouteModel *model, const Algorithm *algorithm,
 	return predict[algorithm->id] (model, facts);
 }
 
-const char *const model_curve_names[MODEL_CURVES] = {
-	"radix_packed", "radix_64", "radix_128",
-	"radix_8_bits", "radix_12_bits", "radix_16_bits",
-	"radix_24_bits",
-	"counting_8_bits", "counting_12_bits", "counting_16_bits",
-	"counting_20_bits", "counting_24_bits",
-	"merge_packed", "merge_64", "merge_128",
-	"reversed_packed", "reversed_64", "reversed_128",
-	"runs_packed", "runs_64", "runs_128",
-	"nearly_packed", "nearly_64", "nearly_128"
-};
-
-const char *const model_scalar_names[MODEL_SCALARS] = {
-	"counting_cell", "counting_chain", "presorted_drop", "team_share"
-};
-
-size_t
-model_format(const RouteModel *model, char text[MODEL_TEXT_SIZE])
-{
-	char		machine[MACHINE_NAME_SIZE];
-	size_t		len;
-
-	machine_name(machine);
-	len = snprintf(text, MODEL_TEXT_SIZE, MODEL_TEXT_HEAD "%s\n", machine);
-	for (int c = 0; c < MODEL_CURVES; c++)
-	{
-		len += snprintf(text + len, MODEL_TEXT_SIZE - len, "%s", model_curve_names[c]);
-		for (int k = 0; k < MODEL_POINTS; k++)
-			len += snprintf(text + len, MODEL_TEXT_SIZE - len, " %.6g",
-							model->curve[c][k]);
-		len += snprintf(text + len, MODEL_TEXT_SIZE - len, "\n");
-	}
-	for (int i = 0; i < MODEL_SCALARS; i++)
-		len += snprintf(text + len, MODEL_TEXT_SIZE - len, "%s %.6g\n",
-						model_scalar_names[i], model->scalar[i]);
-	return len;
-}
-
-/* Moves *text past this prefix; false if it is missing. */
-static bool
-skip_prefix(const char **text, const char *prefix)
-{
-	size_t		len = strlen(prefix);
-
-	if (strncmp(*text, prefix, len) != 0)
-		return false;
-	*text += len;
-	return true;
-}
-
-/* Moves *text past a line of a name and n values; false if it is invalid. */
-static bool
-parse_line(const char **text, const char *name, double *values, int n)
-{
-	if (!skip_prefix(text, name))
-		return false;
-	for (int i = 0; i < n; i++)
-	{
-		char	   *end;
-		double		v = strtod(*text, &end);
-
-		/* this form of the condition also rejects a NaN */
-		if (end == *text || !(v >= 0 && v <= MODEL_MAX_NS))
-			return false;
-		values[i] = v;
-		*text = end;
-	}
-	return skip_prefix(text, "\n");
-}
-
-ModelTextStatus
-model_parse(const char *text, RouteModel *model)
-{
-	char		machine[MACHINE_NAME_SIZE];
-	RouteModel	parsed;
-
-	if (!skip_prefix(&text, MODEL_TEXT_HEAD))
-		return MODEL_TEXT_BAD;
-	machine_name(machine);
-	if (!skip_prefix(&text, machine) || !skip_prefix(&text, "\n"))
-		return MODEL_TEXT_OTHER_MACHINE;
-
-	for (int c = 0; c < MODEL_CURVES; c++)
-		if (!parse_line(&text, model_curve_names[c], parsed.curve[c], MODEL_POINTS))
-			return MODEL_TEXT_BAD;
-	for (int i = 0; i < MODEL_SCALARS; i++)
-		if (!parse_line(&text, model_scalar_names[i], &parsed.scalar[i], 1))
-			return MODEL_TEXT_BAD;
-	if (parsed.scalar[MODEL_TEAM_SHARE] > 1)
-		return MODEL_TEXT_BAD;
-	*model = parsed;
-	return MODEL_TEXT_OK;
-}
-
 /* ------------------------------------------------------------------------
  * Built-in constants
  *
@@ -373,69 +271,3 @@ const RouteModel route_model_builtin = {
 	},
 	.scalar = {0.65, 2.7, 30, 0.85}
 };
-
-/* ------------------------------------------------------------------------
- * Identity of the processor
- * ------------------------------------------------------------------------
- */
-
-#if defined(__x86_64__) || defined(__i386__)
-#include <cpuid.h>
-
-/* The processor's brand string, 48 bytes in three leaves; false if it has none. */
-static bool
-brand_string(char brand[49])
-{
-	unsigned	regs[4];
-
-	if (__get_cpuid_max(0x80000000, NULL) < 0x80000004)
-		return false;
-	for (unsigned leaf = 0; leaf < 3; leaf++)
-	{
-		__get_cpuid(0x80000002 + leaf, &regs[0], &regs[1], &regs[2], &regs[3]);
-		memcpy(brand + 16 * leaf, regs, 16);
-	}
-	brand[48] = '\0';
-	return true;
-}
-#else
-static bool
-brand_string(char brand[49])
-{
-	(void) brand;
-	return false;
-}
-#endif
-
-static long
-cache_kb(int name)
-{
-	long		size = sysconf(name);
-
-	return size > 0 ? size / 1024 : 0;
-}
-
-void
-machine_name(char name[MACHINE_NAME_SIZE])
-{
-	char		brand[49];
-	struct utsname uts;
-	const char *cpu = "unknown";
-	long		l2 = 0;
-	long		l3 = 0;
-
-	if (brand_string(brand))
-	{
-		cpu = brand;
-		while (*cpu == ' ')
-			cpu++;
-	}
-	else if (uname(&uts) == 0)
-		cpu = uts.machine;
-
-#ifdef _SC_LEVEL2_CACHE_SIZE
-	l2 = cache_kb(_SC_LEVEL2_CACHE_SIZE);
-	l3 = cache_kb(_SC_LEVEL3_CACHE_SIZE);
-#endif
-	snprintf(name, MACHINE_NAME_SIZE, "%s, L2 %ld kB, L3 %ld kB", cpu, l2, l3);
-}

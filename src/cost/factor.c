@@ -6,11 +6,9 @@
  * "twice as long" and "half as long" are steps of one size.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "cost/cost.h"
+#include "cost/cost_internal.h"
 #include "service/device_state.h"
 
 static inline double
@@ -151,62 +149,6 @@ factor_sizes_learn(Factor *sizes, double rows, const double *fallback, double lo
 }
 
 /* ------------------------------------------------------------------------
- * Text
- * ------------------------------------------------------------------------
- */
-size_t
-factor_format(const Factor *factor, const char *name, char *text, size_t size)
-{
-	return snprintf(text, size, "%s %.6g %d %.6g %u %lld\n", name, factor->log, factor->is_measured,
-					factor->measured, factor->jobs, (long long) factor->seen);
-}
-
-bool
-factor_parse_line(const char **text, const char *name, int n, const double (*bounds)[2], double *values)
-{
-	size_t		len = strlen(name);
-
-	if (strncmp(*text, name, len) != 0)
-		return false;
-	*text += len;
-	for (int i = 0; i < n; i++)
-	{
-		char	   *end;
-
-		if (**text != ' ')
-			return false;
-		values[i] = strtod(*text, &end);
-		/* this form of the condition also rejects a NaN */
-		if (end == *text || !(values[i] >= bounds[i][0] && values[i] <= bounds[i][1]))
-			return false;
-		*text = end;
-	}
-	if (**text != '\n')
-		return false;
-	(*text)++;
-	return true;
-}
-
-bool
-factor_parse(const char **text, const char *name, Factor *factor)
-{
-	/* the text is rounded */
-	const double low = log(FACTOR_MIN) - 0.001;
-	const double high = log(FACTOR_MAX) + 0.001;
-	const double bounds[][2] = {{low, high}, {0, 1}, {low, high}, {0, UINT32_MAX}, {0, FACTOR_TEXT_MOST}};
-	double		values[5];
-
-	if (!factor_parse_line(text, name, 5, bounds, values))
-		return false;
-	factor->log = values[0];
-	factor->is_measured = values[1] != 0;
-	factor->measured = values[2];
-	factor->jobs = (uint32_t) values[3];
-	factor->seen = (int64_t) values[4];
-	return true;
-}
-
-/* ------------------------------------------------------------------------
  * Correction factors of the CPU model
  * ------------------------------------------------------------------------
  */
@@ -224,14 +166,6 @@ static const FactorRule cpu_rule = {
 	.off_below = 0.25,
 	.fade_s = CPU_FADE_SECONDS
 };
-
-static const char *const format_names[FORMATS] = {"cpu_packed", "cpu_64", "cpu_128"};
-
-void
-cpu_learn_begin(CpuLearned *learned)
-{
-	memset(learned, 0, sizeof(*learned));
-}
 
 /* The logarithm for an unknown format: that of the nearest known format, or 0. */
 static double
@@ -297,39 +231,4 @@ cpu_learn_sort(CpuLearned *learned, const Algorithm *algorithm, const RouteFacts
 	factor_sizes_learn(learned->sizes[facts->format], facts->n, &fallback, log(took_us / model_us), now,
 					   &cpu_rule);
 	learned->sorts++;
-}
-
-size_t
-cpu_learn_format(const CpuLearned *learned, char text[CPU_LEARN_TEXT_SIZE])
-{
-	size_t		len = snprintf(text, CPU_LEARN_TEXT_SIZE, "sorts %llu\n", (unsigned long long) learned->sorts);
-
-	for (int f = 0; f < FORMATS; f++)
-	{
-		for (int size = 0; size < FACTOR_SIZES; size++)
-			len += factor_format(&learned->sizes[f][size], format_names[f], text + len,
-								 CPU_LEARN_TEXT_SIZE - len);
-	}
-	return len;
-}
-
-bool
-cpu_learn_parse(const char **text, CpuLearned *learned)
-{
-	const double sorts[][2] = {{0, FACTOR_TEXT_MOST}};
-	double		value;
-
-	memset(learned, 0, sizeof(*learned));
-	if (!factor_parse_line(text, "sorts", 1, sorts, &value))
-		return false;
-	learned->sorts = (uint64_t) value;
-	for (int f = 0; f < FORMATS; f++)
-	{
-		for (int size = 0; size < FACTOR_SIZES; size++)
-		{
-			if (!factor_parse(text, format_names[f], &learned->sizes[f][size]))
-				return false;
-		}
-	}
-	return true;
 }

@@ -18,11 +18,9 @@
  * Every term has a correction factor, learned from jobs (last part of this file).
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "cost/cost.h"
+#include "cost/cost_internal.h"
 
 /*
  * Costs of rows in the host's memory, in nanoseconds, for gpu_rows_gain_us().  They
@@ -378,9 +376,8 @@ static const FactorRule gpu_rule = {
 	.fade_s = 3600
 };
 
-/* Initial value and upper limit of GpuLearned.load. */
+/* Initial value of GpuLearned.load. */
 #define LOAD_ASSUMED		0.5
-#define LOAD_MAX			4.0
 
 /* Time of a job's way to the device process and back, without the device's work. */
 #define WAKE_UPS_US			100.0
@@ -505,7 +502,7 @@ learn_load(GpuLearned *learned, const GpuJobTimes *times, double alone_us)
 		return false;
 	/* bounded, as the steps of factors are */
 	took_us = clamp_double(took_us, expected_us * gpu_rule.off_below, expected_us * gpu_rule.off_above);
-	load = clamp_double((took_us / alone_us - 1) / times->others, 0, LOAD_MAX);
+	load = clamp_double((took_us / alone_us - 1) / times->others, 0, GPU_LOAD_MAX);
 	learned->load += (load - learned->load) *
 		fmax(1.0 / (learned->load_jobs + 2), gpu_rule.least_share);
 	if (learned->load_jobs < UINT32_MAX)
@@ -561,88 +558,4 @@ gpu_learn_job(GpuLearned *learned, const Algorithm *algorithm, const RouteFacts 
 		learn_sort(learned, facts, observed.sort_us / busy, sort_us, now);
 	if (observed.hand_over_most_us > 0)
 		learn_hand_over(&part[GPU_PART_HAND_OVER], costs, &observed, now);
-}
-
-/* ------------------------------------------------------------------------
- * Correction factors as text
- * ------------------------------------------------------------------------
- */
-const char *
-gpu_part_name(GpuPart part)
-{
-	static const char *const names[] = {"hand_over", "up", "down", "sort_32", "sort_64", "sort_128"};
-
-	return part < GPU_PART_SORT ? names[part] :
-		names[GPU_PART_SORT + (part - GPU_PART_SORT) / GPU_SORT_SIZES];
-}
-
-void
-gpu_learn_name(const char *name, char kept[GPU_LEARN_NAME])
-{
-	snprintf(kept, GPU_LEARN_NAME, "%s", name);
-	for (char *c = kept; *c != '\0'; c++)
-		*c = *c == '\n' ? ' ' : *c;
-}
-
-size_t
-gpu_learn_format_of(const GpuLearnedOf *of, char text[GPU_LEARN_OF_SIZE])
-{
-	return snprintf(text, GPU_LEARN_OF_SIZE, "device %d %llu %s\n", of->number,
-					(unsigned long long) of->memory, of->name);
-}
-
-/* The name is the rest of the line after one space.  It may be empty or have spaces. */
-bool
-gpu_learn_parse_of(const char **text, GpuLearnedOf *of)
-{
-	unsigned long long memory;
-	int			len;
-	const char *end;
-
-	if (sscanf(*text, "device %d %llu%n", &of->number, &memory, &len) != 2 || (*text)[len] != ' ')
-		return false;
-	of->memory = memory;
-	*text += len + 1;
-	end = strchr(*text, '\n');
-	if (end == NULL || end - *text >= GPU_LEARN_NAME)
-		return false;
-	memcpy(of->name, *text, end - *text);
-	of->name[end - *text] = '\0';
-	*text = end + 1;
-	return true;
-}
-
-size_t
-gpu_learn_format(const GpuLearned *learned, char text[GPU_LEARN_TEXT_SIZE])
-{
-	size_t		len = snprintf(text, GPU_LEARN_TEXT_SIZE, "load %.6g %u\njobs %llu\n", learned->load,
-							   learned->load_jobs, (unsigned long long) learned->jobs);
-
-	for (int p = 0; p < GPU_PARTS; p++)
-		len += factor_format(&learned->part[p], gpu_part_name((GpuPart) p), text + len,
-							 GPU_LEARN_TEXT_SIZE - len);
-	return len;
-}
-
-bool
-gpu_learn_parse(const char **text, GpuLearned *learned)
-{
-	const double load[][2] = {{0, LOAD_MAX}, {0, UINT32_MAX}};
-	const double jobs[][2] = {{0, FACTOR_TEXT_MOST}};
-	double		values[2];
-
-	memset(learned, 0, sizeof(*learned));
-	if (!factor_parse_line(text, "load", 2, load, values))
-		return false;
-	learned->load = values[0];
-	learned->load_jobs = (uint32_t) values[1];
-	if (!factor_parse_line(text, "jobs", 1, jobs, values))
-		return false;
-	learned->jobs = (uint64_t) values[0];
-	for (int p = 0; p < GPU_PARTS; p++)
-	{
-		if (!factor_parse(text, gpu_part_name((GpuPart) p), &learned->part[p]))
-			return false;
-	}
-	return true;
 }

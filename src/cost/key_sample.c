@@ -29,7 +29,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cost/cost.h"
+#include "cost/cost_internal.h"
 
 /* Slices of the uniformity test; half as many below FEW_KEYS. */
 #define SLICES			16

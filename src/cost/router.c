@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cost/cost.h"
+#include "cost/cost_internal.h"
 #include "kernel/team.h"
 
 void

@@ -1,12 +1,14 @@
 /*
  * store.c
- *	  The model's constants and the correction factors, in shared memory and files.
+ *	  The learned figures, in shared memory and files, and their use by sorts.
  *
- * gpusort.model holds the measured constants, gpusort.learned the correction factors.
- * Both are text files in the data directory, not tables, because they belong to the
- * machine and not to a database: every backend reads them without a transaction,
- * also a parallel worker, and a standby can write them.  Each names the processor; on
- * another one it is ignored.
+ * The learned figures are the measured constants of the CPU model and the correction
+ * factors.  gpusort.model holds the constants, gpusort.learned the factors.  Both are
+ * text files of one format (store_text.c) in the data directory, not tables, because
+ * they belong to the machine and not to a database: every backend reads them without a
+ * transaction, also a parallel worker, and a standby can write them.  They are two
+ * files because they are written by different processes at different times.  Each
+ * names the processor; on another one it is ignored.
  *
  * A file that cannot be read or parsed is logged and ignored, because a sort must
  * not fail for lack of a prediction.
@@ -19,17 +21,56 @@
 #include <unistd.h>
 
 #include "common/hashfn.h"
-#include "cost/cost.h"
+#include "cost/cost_internal.h"
 #include "cost/store.h"
-#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
+#include "service/service.h"
 #include "settings.h"
 #include "shared_memory.h"
 #include "storage/fd.h"
 
+/* ------------------------------------------------------------------------
+ * Files
+ * ------------------------------------------------------------------------
+ */
+
 /* Suffix of a file that is being written; before it stands the process's number. */
 #define UNFINISHED		".tmp"
+
+#define LEARN_DEVICES	64
+#define LEARN_TEXT_MAX	(LEARN_DEVICES * (GPU_LEARN_TEXT_SIZE + GPU_SECTION_SIZE) + CPU_LEARN_TEXT_SIZE + 1024)
+
+/* A file, and what is logged if it cannot be used. */
+typedef struct StoreFile
+{
+	const char *name;
+	const char *head;			/* first line */
+	Size		max;			/* bytes of its text */
+	bool		may_be_empty;	/* after a crash of the machine */
+	const char *other_machine;	/* message, and a hint or NULL */
+	const char *other_machine_hint;
+	const char *bad_detail;		/* NULL: none */
+	const char *bad_hint;		/* NULL: none */
+} StoreFile;
+
+static const StoreFile model_file = {
+	.name = "gpusort.model",
+	.head = MODEL_TEXT_HEAD,
+	.max = MODEL_TEXT_SIZE,
+	.other_machine = "gpusort ignores constants that were measured on another machine",
+	.other_machine_hint = "Run gpusort_calibrate() to measure this one.",
+	.bad_hint = "Run gpusort_calibrate() to write it anew."
+};
+
+static const StoreFile learn_file = {
+	.name = "gpusort.learned",
+	.head = LEARN_TEXT_HEAD,
+	.max = LEARN_TEXT_MAX,
+	.may_be_empty = true,
+	.other_machine = "gpusort ignores correction factors of another machine",
+	.bad_detail = "The correction factors of GPUs and of the CPU start anew."
+};
 
 static bool
 write_failed(const char *path, const char *done, int elevel)
@@ -104,42 +145,165 @@ remove_unfinished_text(void)
 	FreeDir(dir);
 }
 
-/*
- * The first max - 1 bytes of a file's content, palloc'd.  NULL if there is no file, or
- * if it cannot be opened, which is reported at elevel.
- */
-static char *
-read_text(const char *file, Size max, int elevel)
+/* Loads a file.  parse() reads what follows the head.  False if nothing was loaded. */
+static bool
+load_text(const StoreFile *file, bool (*parse) (StoreText *text), int elevel)
 {
-	FILE	   *in = AllocateFile(file, "r");
-	char	   *text;
-	Size		len;
+	FILE	   *in = AllocateFile(file->name, "r");
+	StoreTextStatus status;
+	StoreText	text;
+	char	   *content;
 
 	if (in == NULL)
 	{
 		if (errno != ENOENT)
 			ereport(elevel,
 					(errcode_for_file_access(),
-					 errmsg("could not open file \"%s\": %m", file)));
-		return NULL;
+					 errmsg("could not open file \"%s\": %m", file->name)));
+		return false;
 	}
-	text = palloc(max);
-	len = fread(text, 1, max - 1, in);
-	text[len] = '\0';
+	content = palloc(file->max);
+	content[fread(content, 1, file->max - 1, in)] = '\0';
 	FreeFile(in);
+	if (content[0] == '\0' && file->may_be_empty)
+	{
+		pfree(content);
+		return false;
+	}
+
+	text = (StoreText)
+	{
+		.in = content
+	};
+	status = text_head(&text, file->head);
+	if (status == STORE_TEXT_OK && !parse(&text))
+		status = STORE_TEXT_BAD;
+	pfree(content);
+	if (status == STORE_TEXT_OTHER_MACHINE)
+		ereport(elevel,
+				(errmsg_internal("%s", file->other_machine),
+				 file->other_machine_hint ? errhint("%s", file->other_machine_hint) : 0));
+	else if (status == STORE_TEXT_BAD)
+		ereport(elevel,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("gpusort cannot use file \"%s\"", file->name),
+				 file->bad_detail ? errdetail("%s", file->bad_detail) : 0,
+				 file->bad_hint ? errhint("%s", file->bad_hint) : 0));
+	return status == STORE_TEXT_OK;
+}
+
+/* Begins the text of a file that save_text() writes. */
+static StoreText
+begin_text(const StoreFile *file, char **content)
+{
+	StoreText	text;
+
+	*content = palloc(file->max);
+	text = (StoreText)
+	{
+		.out = *content,.end = *content + file->max
+	};
+	(void) text_head(&text, file->head);
 	return text;
+}
+
+/* Writes the content, as write_text() does, and frees it. */
+static void
+save_text(const StoreFile *file, char *content, const StoreText *text, bool durable, int elevel)
+{
+	(void) write_text(file->name, content, text->out - content, durable, elevel);
+	pfree(content);
+}
+
+/* ------------------------------------------------------------------------
+ * Shared memory
+ *
+ * The correction factors lie in shared memory, under a lock that is held for a
+ * microsecond.  A server without the GPU service learns nothing: the factors do not
+ * matter between CPU kernels.
+ * ------------------------------------------------------------------------
+ */
+
+/* The factors of a device. */
+typedef struct LearnEntry
+{
+	bool		used;
+	GpuLearnedOf of;
+	uint32		measurements;	/* sequence number of the measurement taken in */
+	GpuLearned	learned;
+} LearnEntry;
+
+typedef struct StoreShared
+{
+	/* hash of the version of model_file that was logged last */
+	pg_atomic_uint64 logged;
+
+	/* the rest exists only with the service, and is under the lock */
+	bool		cpu_changed;	/* changed since the last save */
+	bool		gpu_changed;
+	uint64		cpu_model;		/* version of the constants; 0: none */
+	unsigned	cpu_times;		/* CpuMeasured.times when it was read */
+	CpuLearned	cpu;
+	LearnEntry	devices[LEARN_DEVICES]; /* by CUDA's device number */
+} StoreShared;
+
+static StoreShared *shared = NULL;
+static LWLock *shared_lock = NULL;
+
+static void load_factors(void);
+
+static void
+init_shared(void)
+{
+	pg_atomic_init_u64(&shared->logged, 0);
+	remove_unfinished_text();
+	if (shared_lock != NULL)
+		load_factors();
+}
+
+void
+gpusort_store_init(bool learns)
+{
+	static SharedPart part = {
+		.memory = (void **) &shared,
+		.init = init_shared
+	};
+
+	part.size = learns ? sizeof(StoreShared) : offsetof(StoreShared, cpu_changed);
+	if (learns)
+	{
+		part.lock = &shared_lock;
+		part.lock_name = "gpusort_learn";
+	}
+	shared_memory_add(&part);
+}
+
+/*
+ * Copies a measurement, whose sequence number is odd while the device process writes it.
+ * False if it is the one of *taken, or is being written; a later call takes it in.
+ */
+static bool
+copy_measured(void *copy, const volatile void *measured, Size size, const volatile uint32 *number,
+			  uint32 *taken)
+{
+	uint32		before = *number;
+
+	pg_read_barrier();
+	memcpy(copy, (const void *) measured, size);
+	pg_read_barrier();
+	if (before == 0 || before == *taken || before % 2 != 0 || *number != before)
+		return false;
+	*taken = before;
+	return true;
 }
 
 /* ------------------------------------------------------------------------
  * The model's constants
  *
- * A reader notices a new file by its inode and modification time.  Shared memory
- * holds the version of the file that was logged last, so that only one process logs a
- * bad version.  Without shared memory the message has level DEBUG1.
+ * A reader notices a new file by its inode and modification time.  Only one process
+ * logs a bad version.  Without shared memory the message has level DEBUG1.
  * ------------------------------------------------------------------------
  */
-
-#define MODEL_FILE		"gpusort.model"
 
 /* Smaller sorts do not check for a new file. */
 #define REFRESH_MIN_ROWS	65536
@@ -153,28 +317,6 @@ static struct
 }			seen;
 
 static RouteModel stored;
-
-/* Hash of the version that was logged last; NULL without shared memory. */
-static pg_atomic_uint64 *logged = NULL;
-
-static void
-init_logged(void)
-{
-	pg_atomic_init_u64(logged, 0);
-	remove_unfinished_text();
-}
-
-void
-gpusort_model_store_init(void)
-{
-	static const SharedPart part = {
-		.memory = (void **) &logged,
-		.size = sizeof(*logged),
-		.init = init_logged
-	};
-
-	shared_memory_add(&part);
-}
 
 /* Hash of the version that was read last; never 0. */
 static uint64
@@ -191,37 +333,13 @@ log_level(void)
 {
 	uint64		version = file_version();
 
-	return logged != NULL && pg_atomic_exchange_u64(logged, version) != version ? LOG : DEBUG1;
+	return shared != NULL && pg_atomic_exchange_u64(&shared->logged, version) != version ? LOG : DEBUG1;
 }
 
 static bool
-read_model(RouteModel *model)
+parse_model(StoreText *text)
 {
-	int			level = log_level();
-	char	   *text = read_text(MODEL_FILE, MODEL_TEXT_SIZE, level);
-	ModelTextStatus status;
-
-	if (text == NULL)
-		return false;
-	status = model_parse(text, model);
-	pfree(text);
-	switch (status)
-	{
-		case MODEL_TEXT_OK:
-			return true;
-		case MODEL_TEXT_OTHER_MACHINE:
-			ereport(level,
-					(errmsg("gpusort ignores constants that were measured on another machine"),
-					 errhint("Run gpusort_calibrate() to measure this one.")));
-			return false;
-		case MODEL_TEXT_BAD:
-			break;
-	}
-	ereport(level,
-			(errcode(ERRCODE_DATA_CORRUPTED),
-			 errmsg("gpusort cannot use file \"%s\"", MODEL_FILE),
-			 errhint("Run gpusort_calibrate() to write it anew.")));
-	return false;
+	return model_text(text, &stored);
 }
 
 void
@@ -232,7 +350,7 @@ gpusort_model_refresh(size_t n)
 	if (n < REFRESH_MIN_ROWS && seen.looked)
 		return;
 
-	if (stat(MODEL_FILE, &st) != 0)
+	if (stat(model_file.name, &st) != 0)
 		memset(&st, 0, sizeof(st));
 	if (st.st_ino == seen.inode &&
 		st.st_mtim.tv_sec == seen.mtime.tv_sec &&
@@ -245,7 +363,7 @@ gpusort_model_refresh(size_t n)
 	seen.inode = st.st_ino;
 	seen.mtime = st.st_mtim;
 
-	route_model = st.st_ino != 0 && read_model(&stored) ?
+	route_model = st.st_ino != 0 && load_text(&model_file, parse_model, log_level()) ?
 		&stored : &route_model_builtin;
 }
 
@@ -260,53 +378,28 @@ model_version(void)
 void
 gpusort_model_store(const RouteModel *model)
 {
-	char		text[MODEL_TEXT_SIZE];
-	size_t		len = model_format(model, text);
+	RouteModel	copy = *model;
+	char	   *content;
+	StoreText	text = begin_text(&model_file, &content);
 
-	(void) write_text(MODEL_FILE, text, len, true, ERROR);
+	(void) model_text(&text, &copy);
+	save_text(&model_file, content, &text, true, ERROR);
 }
 
 /* ------------------------------------------------------------------------
  * Correction factors of the CPU model
- *
- * They lie in shared memory, under a lock that is held for a microsecond.  A session
- * without shared memory learns nothing: it has no GPU, and the factors do not matter
- * between CPU kernels.
  *
  * The factors belong to one version of the model's constants and are dropped with it.
  * A process that finds another version first reloads its constants, so that an
  * outdated process does not drop the factors of a newer version.
  * ------------------------------------------------------------------------
  */
-
-typedef struct CpuShared
-{
-	bool		changed;		/* changed since the last cpu_take_changed() */
-	uint64		model;			/* version of its constants; 0: none */
-	unsigned	times;			/* CpuMeasured.times when it was read */
-	CpuLearned	learned;
-} CpuShared;
-
-static CpuShared *cpu_shared = NULL;
-static LWLock *cpu_lock = NULL;
-
-static void
-cpu_store_init(void)
-{
-	static const SharedPart part = {
-		.memory = (void **) &cpu_shared,
-		.size = sizeof(CpuShared),
-		.lock = &cpu_lock,
-		.lock_name = "gpusort_learn_cpu"
-	};
-
-	shared_memory_add(&part);
-}
-
 static bool
-cpu_is_up_to_date(const volatile CpuMeasured *measured)
+cpu_is_up_to_date(void)
 {
-	return cpu_shared->model == model_version() && cpu_shared->times == (measured->times & ~1u);
+	const volatile CpuMeasured *measured = &device_shared->cpu;
+
+	return shared->cpu_model == model_version() && shared->cpu_times == (measured->times & ~1u);
 }
 
 /*
@@ -314,307 +407,129 @@ cpu_is_up_to_date(const volatile CpuMeasured *measured)
  * the exclusive lock.
  */
 static void
-cpu_bring_up_to_date(const volatile CpuMeasured *measured)
+cpu_bring_up_to_date(void)
 {
+	const volatile CpuMeasured *measured = &device_shared->cpu;
 	uint64		model = model_version();
-	unsigned	before = measured->times;
 	CpuMeasured copy;
 
-	if (cpu_shared->model != model)
+	if (shared->cpu_model != model)
 	{
-		cpu_learn_begin(&cpu_shared->learned);
-		cpu_shared->model = model;
-		cpu_shared->times = 0;
-		cpu_shared->changed = true;
+		memset(&shared->cpu, 0, sizeof(shared->cpu));
+		shared->cpu_model = model;
+		shared->cpu_times = 0;
+		shared->cpu_changed = true;
 	}
-	pg_read_barrier();
-	copy = *(const CpuMeasured *) measured;
-	pg_read_barrier();
-	/* skip a measurement that is being written; a later call takes it in */
-	if (cpu_shared->times == before || before % 2 != 0 || measured->times != before)
-		return;
-	cpu_shared->times = before;
-	cpu_learn_measured(&cpu_shared->learned, &copy);
-	cpu_shared->changed = true;
+	if (copy_measured(&copy, measured, sizeof(copy), &measured->times, &shared->cpu_times))
+	{
+		cpu_learn_measured(&shared->cpu, &copy);
+		shared->cpu_changed = true;
+	}
 }
 
 /* Takes the exclusive lock and brings the factors up to date. */
 static void
-lock_up_to_date(const volatile CpuMeasured *measured)
+cpu_lock_up_to_date(void)
 {
 	/* reads a file, so before the lock */
-	if (!cpu_is_up_to_date(measured))
+	if (!cpu_is_up_to_date())
 		gpusort_model_refresh(SIZE_MAX);
-	LWLockAcquire(cpu_lock, LW_EXCLUSIVE);
-	cpu_bring_up_to_date(measured);
+	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
+	cpu_bring_up_to_date();
 }
 
 bool
-gpusort_cpu_learned(const volatile CpuMeasured *measured, CpuLearned *learned)
+device_learned_cpu(CpuLearned *learned)
 {
 	bool		ready;
 
-	if (cpu_shared == NULL || !gpusort_device_learn)
+	if (device_shared == NULL || !gpusort_device_learn)
 		return false;
-	LWLockAcquire(cpu_lock, LW_SHARED);
-	ready = cpu_is_up_to_date(measured);
+	LWLockAcquire(shared_lock, LW_SHARED);
+	ready = cpu_is_up_to_date();
 	if (ready)
-		*learned = cpu_shared->learned;
-	LWLockRelease(cpu_lock);
+		*learned = shared->cpu;
+	LWLockRelease(shared_lock);
 	if (ready)
 		return true;
-	lock_up_to_date(measured);
-	*learned = cpu_shared->learned;
-	LWLockRelease(cpu_lock);
+	cpu_lock_up_to_date();
+	*learned = shared->cpu;
+	LWLockRelease(shared_lock);
 	return true;
 }
 
 void
-gpusort_cpu_sorted(const volatile CpuMeasured *measured, const Algorithm *algorithm,
-				   const RouteFacts *facts, double took_us)
+device_learn_cpu_facts(RouteFacts *facts)
 {
-	if (cpu_shared == NULL || !gpusort_device_learn)
-		return;
-	lock_up_to_date(measured);
-	cpu_learn_sort(&cpu_shared->learned, algorithm, facts, took_us, (int64) time(NULL));
-	cpu_shared->changed = true;
-	LWLockRelease(cpu_lock);
-}
-
-void
-gpusort_cpu_forget(const volatile CpuMeasured *measured)
-{
-	if (cpu_shared == NULL)
-		return;
-	LWLockAcquire(cpu_lock, LW_EXCLUSIVE);
-	cpu_shared->model = 0;
-	cpu_bring_up_to_date(measured);
-	LWLockRelease(cpu_lock);
-}
-
-/* Have the factors changed since the last call? */
-static bool
-cpu_take_changed(void)
-{
-	bool		changed;
-
-	LWLockAcquire(cpu_lock, LW_EXCLUSIVE);
-	changed = cpu_shared->changed;
-	cpu_shared->changed = false;
-	LWLockRelease(cpu_lock);
-	return changed;
-}
-
-static void
-cpu_format(StringInfo text)
-{
-	char		part[CPU_LEARN_TEXT_SIZE];
 	CpuLearned	learned;
-	uint64		model;
 
-	LWLockAcquire(cpu_lock, LW_SHARED);
-	model = cpu_shared->model;
-	learned = cpu_shared->learned;
-	LWLockRelease(cpu_lock);
-	if (model == 0)
+	if (facts->n >= CPU_LEARN_ROWS && device_learned_cpu(&learned))
+		facts->cpu_factor = cpu_learn_factor(&learned, facts, (int64) time(NULL));
+}
+
+void
+device_learn_cpu_sort(const RouteFacts *facts, const Algorithm *algorithm, double took_us)
+{
+	if (facts->n < CPU_LEARN_ROWS || took_us <= 0 || device_shared == NULL || !gpusort_device_learn)
 		return;
-	(void) cpu_learn_format(&learned, part);
-	appendStringInfo(text, "cpu " UINT64_FORMAT "\n%s", model, part);
+	cpu_lock_up_to_date();
+	cpu_learn_sort(&shared->cpu, algorithm, facts, took_us, (int64) time(NULL));
+	shared->cpu_changed = true;
+	LWLockRelease(shared_lock);
 }
 
-static bool
-cpu_parse(const char **text)
+void
+device_learn_cpu_forget(void)
 {
-	unsigned long long model;
-	int			len;
-
-	if (sscanf(*text, "cpu %llu%n", &model, &len) != 1 || (*text)[len] != '\n')
-		return false;
-	*text += len + 1;
-	if (!cpu_learn_parse(text, &cpu_shared->learned))
-		return false;
-	cpu_shared->model = model;
-	return true;
-}
-
-static void
-cpu_drop(void)
-{
-	cpu_learn_begin(&cpu_shared->learned);
-	cpu_shared->model = 0;
+	if (device_shared == NULL)
+		return;
+	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
+	shared->cpu_model = 0;
+	cpu_bring_up_to_date();
+	LWLockRelease(shared_lock);
 }
 
 /* ------------------------------------------------------------------------
- * Correction factors of the GPU model, and the file of all factors
+ * Correction factors of the GPU model
  *
- * They lie in shared memory, by CUDA's device number, under a lock that is held for a
- * microsecond.  The service's supervisor saves them, so that no query waits for a
- * disk.  A device's name and memory identify it; factors of a former device with the
- * same number are dropped.
+ * A device's name and memory identify it; factors of a former device with the same
+ * number are dropped.
+ *
+ * The device process reports the times of copies and of the sort (DeviceJobTimes).
+ * The hand-over has no clock of its own.  It is the time until the first chunk of
+ * the result, minus the time in which this backend filled chunks, minus the sort
+ * and the copy back, minus the copies to the device that did not overlap with
+ * filling.  Their number is unknown, so the hand-over has a lower and an upper
+ * limit.
  * ------------------------------------------------------------------------
  */
-
-#define LEARN_FILE			"gpusort.learned"
-#define LEARN_HEAD			"gpusort learned 1\n"
-#define LEARN_DEVICES		64
-#define LEARN_FILE_MAX		(LEARN_DEVICES * (GPU_LEARN_TEXT_SIZE + GPU_LEARN_OF_SIZE) + \
-							 CPU_LEARN_TEXT_SIZE + 1024)
-
-/* Interval between two saves, and between two saves if only the CPU's factors changed. */
-#define SAVE_EVERY_S		10
-#define SAVE_CPU_EVERY_S	60
-
-typedef struct LearnEntry
+bool
+device_learn_who(int device, LearnDevice *who)
 {
-	bool		used;
-	GpuLearnedOf of;
-	uint32		measurements;	/* sequence number of the measurement taken in */
-	GpuLearned	learned;
-} LearnEntry;
+	const DeviceEntry *entry = &device_shared->devices[device];
+	uint32		generation = pg_atomic_read_u32(&device_shared->generation);
+	uint32		state = pg_atomic_read_u32(&device_shared->state);
 
-typedef struct LearnShared
-{
-	bool		changed;		/* changed since the last save */
-	LearnEntry	entries[LEARN_DEVICES];
-} LearnShared;
-
-static LearnShared *gpu_shared = NULL;
-static LWLock *gpu_lock = NULL;
-
-/* Parses one device's part and moves *text past it; false if it is invalid. */
-static bool
-parse_device(const char **text)
-{
-	GpuLearnedOf of;
-	LearnEntry *entry;
-
-	if (!gpu_learn_parse_of(text, &of) || of.number < 0 || of.number >= LEARN_DEVICES)
-		return false;
-	entry = &gpu_shared->entries[of.number];
-	entry->of = of;
-	entry->used = gpu_learn_parse(text, &entry->learned);
-	return entry->used;
-}
-
-static void
-read_file(void)
-{
-	char		machine[MACHINE_NAME_SIZE];
-	char	   *text = read_text(LEARN_FILE, LEARN_FILE_MAX, LOG);
-	const char *at = text;
-
-	if (text == NULL)
-		return;
-	if (text[0] == '\0')
-	{
-		/* a crash of the machine truncated the file */
-		pfree(text);
-		return;
-	}
-	machine_name(machine);
-	if (strncmp(at, LEARN_HEAD, strlen(LEARN_HEAD)) != 0)
-		at = NULL;
-	else if (strncmp(at += strlen(LEARN_HEAD), machine, strlen(machine)) != 0 ||
-			 at[strlen(machine)] != '\n')
-		ereport(LOG,
-				(errmsg("gpusort ignores correction factors of another machine")));
-	else
-	{
-		at += strlen(machine) + 1;
-		while (at != NULL && *at != '\0')
-		{
-			if (!(strncmp(at, "cpu ", 4) == 0 ? cpu_parse(&at) : parse_device(&at)))
-				at = NULL;
-		}
-	}
-	if (at == NULL)
-	{
-		memset(gpu_shared->entries, 0, sizeof(gpu_shared->entries));
-		cpu_drop();
-		ereport(LOG,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("gpusort cannot use file \"%s\"", LEARN_FILE),
-				 errdetail("The correction factors of GPUs and of the CPU start anew.")));
-	}
-	pfree(text);
-}
-
-static void
-format_all(StringInfo text)
-{
-	char		machine[MACHINE_NAME_SIZE];
-	char		of[GPU_LEARN_OF_SIZE];
-	char		part[GPU_LEARN_TEXT_SIZE];
-	LearnEntry *entry = palloc(sizeof(LearnEntry));
-
-	machine_name(machine);
-	appendStringInfo(text, LEARN_HEAD "%s\n", machine);
-	cpu_format(text);
-	for (int d = 0; d < LEARN_DEVICES; d++)
-	{
-		LWLockAcquire(gpu_lock, LW_SHARED);
-		*entry = gpu_shared->entries[d];
-		LWLockRelease(gpu_lock);
-		if (!entry->used)
-			continue;
-		(void) gpu_learn_format_of(&entry->of, of);
-		(void) gpu_learn_format(&entry->learned, part);
-		appendStringInfo(text, "%s%s", of, part);
-	}
-	pfree(entry);
-}
-
-void
-gpusort_learn_save(bool at_once)
-{
-	static time_t last = 0;
-	time_t		now = time(NULL);
-	StringInfoData text;
-	bool		changed;
-
-	if (gpu_shared == NULL || (!at_once && now - last < SAVE_EVERY_S && now >= last))
-		return;
-	LWLockAcquire(gpu_lock, LW_EXCLUSIVE);
-	changed = gpu_shared->changed;
-	gpu_shared->changed = false;
-	LWLockRelease(gpu_lock);
-	if (at_once || now - last >= SAVE_CPU_EVERY_S || now < last)
-		changed |= cpu_take_changed();
-	if (!changed)
-		return;
-	last = now;
-	initStringInfo(&text);
-	format_all(&text);
-
-	/*
-	 * the supervisor watches the device process, so it does not wait for the
-	 * disk
-	 */
-	(void) write_text(LEARN_FILE, text.data, text.len, at_once, LOG);
-	pfree(text.data);
-}
-
-void
-gpusort_learn_store_init(void)
-{
-	static const SharedPart part = {
-		.memory = (void **) &gpu_shared,
-		.size = sizeof(LearnShared),
-		.init = read_file,
-		.lock = &gpu_lock,
-		.lock_name = "gpusort_learn"
-	};
-
-	/* the CPU's part first, because read_file() fills it, too */
-	cpu_store_init();
-	shared_memory_add(&part);
+	pg_read_barrier();
+	who->number = entry->index;
+	memcpy(who->name, entry->name, sizeof(who->name));
+	who->name[sizeof(who->name) - 1] = '\0';
+	who->memory = entry->memory_total;
+	who->costs = &entry->costs;
+	who->measured = &entry->measured;
+	who->measurements = &entry->measurements;
+	pg_read_barrier();
+	return device < device_shared->ndevices && who->memory != 0 &&
+		(state == DEVICE_SERVICE_READY || state == DEVICE_SERVICE_IDLE) &&
+		pg_atomic_read_u32(&device_shared->state) == state &&
+		pg_atomic_read_u32(&device_shared->generation) == generation;
 }
 
 static LearnEntry *
 entry_of(const LearnDevice *device)
 {
 	Assert(device->number >= 0 && device->number < LEARN_DEVICES);
-	return &gpu_shared->entries[device->number];
+	return &shared->devices[device->number];
 }
 
 /* Does the entry belong to this device, and not to a former one with its number? */
@@ -642,7 +557,6 @@ gpu_is_up_to_date(const LearnEntry *entry, const LearnDevice *device)
 static void
 gpu_bring_up_to_date(LearnEntry *entry, const LearnDevice *device)
 {
-	uint32		before = *device->measurements;
 	DeviceMeasured measured;
 
 	if (!is_of(entry, device))
@@ -654,15 +568,12 @@ gpu_bring_up_to_date(LearnEntry *entry, const LearnDevice *device)
 		gpu_learn_name(device->name, entry->of.name);
 		entry->used = true;
 	}
-	pg_read_barrier();
-	measured = *(const DeviceMeasured *) device->measured;
-	pg_read_barrier();
-	/* skip a measurement that is being written; a later call takes it in */
-	if (before == 0 || entry->measurements == before || before % 2 != 0 || *device->measurements != before)
-		return;
-	entry->measurements = before;
-	gpu_learn_measured(&entry->learned, device->costs, &measured);
-	gpu_shared->changed = true;
+	if (copy_measured(&measured, device->measured, sizeof(measured), device->measurements,
+					  &entry->measurements))
+	{
+		gpu_learn_measured(&entry->learned, device->costs, &measured);
+		shared->gpu_changed = true;
+	}
 }
 
 void
@@ -671,45 +582,78 @@ gpusort_learned(const LearnDevice *device, GpuLearned *learned)
 	LearnEntry *entry = entry_of(device);
 	bool		ready;
 
-	LWLockAcquire(gpu_lock, LW_SHARED);
+	LWLockAcquire(shared_lock, LW_SHARED);
 	ready = gpu_is_up_to_date(entry, device);
 	if (ready)
 		*learned = entry->learned;
-	LWLockRelease(gpu_lock);
+	LWLockRelease(shared_lock);
 	if (ready)
 		return;
-	LWLockAcquire(gpu_lock, LW_EXCLUSIVE);
+	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
 	gpu_bring_up_to_date(entry, device);
 	*learned = entry->learned;
-	LWLockRelease(gpu_lock);
-}
-
-const GpuFactors *
-gpusort_learn_factors(const LearnDevice *device, double others)
-{
-	static GpuFactors factors;
-	GpuLearned	learned;
-
-	if (!gpusort_device_learn)
-		return NULL;
-	gpusort_learned(device, &learned);
-	gpu_learn_factors(&learned, others, (int64) time(NULL), &factors);
-	return &factors;
+	LWLockRelease(shared_lock);
 }
 
 void
-gpusort_learn_job(const LearnDevice *device, const Algorithm *algorithm, const RouteFacts *facts,
-				  const GpuJobTimes *times)
+device_learn_facts(RouteFacts *facts, double *memory, double *all_memory)
 {
-	LearnEntry *entry = entry_of(device);
+	static GpuFactors factors;
+	DeviceAvailability availability;
+	LearnDevice who;
 
-	if (!gpusort_device_learn)
+	device_availability(&availability);
+	facts->gpu.costs = &device_shared->devices[availability.device].costs;
+	facts->gpu.factors = NULL;
+	if (device_learn_who(availability.device, &who) && gpusort_device_learn)
+	{
+		GpuLearned	learned;
+
+		gpusort_learned(&who, &learned);
+		gpu_learn_factors(&learned, availability.others, (int64) time(NULL), &factors);
+		facts->gpu.factors = &factors;
+	}
+	if (memory != NULL)
+		*memory = (double) availability.memory;
+	if (all_memory != NULL)
+		*all_memory = (double) availability.all_memory;
+}
+
+void
+device_learn_job(const DeviceJob *job, const RouteFacts *facts, const Algorithm *algorithm,
+				 bool at_once)
+{
+	const DeviceJobTimes *observed = &job->times;
+	GpuJobTimes times = {0};
+	RouteFacts	done = *facts;
+	LearnDevice who;
+	LearnEntry *entry;
+
+	if (job->slot == NULL || algorithm == NULL || !gpusort_device_learn ||
+		!device_learn_who(job->slot->device, &who))
 		return;
-	LWLockAcquire(gpu_lock, LW_EXCLUSIVE);
-	gpu_bring_up_to_date(entry, device);
-	gpu_learn_job(&entry->learned, algorithm, facts, times, (int64) time(NULL));
-	gpu_shared->changed = true;
-	LWLockRelease(gpu_lock);
+	done.n = job->rows_up;
+	done.gpu.costs = who.costs;
+	times.up_bytes = observed->up_bytes;
+	times.up_us = observed->up_us;
+	times.down_bytes = observed->down_bytes;
+	times.down_us = observed->down_us;
+	times.sort_us = observed->sort_us;
+	times.others = device_others(job->slot->device);
+	if (at_once && observed->up_bytes > 0)
+	{
+		double		most_us = job->first_us - job->fill_us - observed->sort_us - observed->down_us;
+		double		up_us = observed->up_us * (double) job->bytes_up / observed->up_bytes;
+
+		times.hand_over_us = Max(most_us - up_us, 0);
+		times.hand_over_most_us = job->posted == 1 ? times.hand_over_us : Max(most_us, 0);
+	}
+	entry = entry_of(&who);
+	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
+	gpu_bring_up_to_date(entry, &who);
+	gpu_learn_job(&entry->learned, algorithm, &done, &times, (int64) time(NULL));
+	shared->gpu_changed = true;
+	LWLockRelease(shared_lock);
 }
 
 void
@@ -717,9 +661,120 @@ gpusort_learn_forget(const LearnDevice *device)
 {
 	LearnEntry *entry = entry_of(device);
 
-	LWLockAcquire(gpu_lock, LW_EXCLUSIVE);
+	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
 	entry->used = false;
 	gpu_bring_up_to_date(entry, device);
-	gpu_shared->changed = true;
-	LWLockRelease(gpu_lock);
+	shared->gpu_changed = true;
+	LWLockRelease(shared_lock);
+}
+
+/* ------------------------------------------------------------------------
+ * The file of the factors
+ *
+ * The service's supervisor saves them, so that no query waits for a disk.
+ * ------------------------------------------------------------------------
+ */
+
+/* Interval between two saves, and between two saves if only the CPU's factors changed. */
+#define SAVE_EVERY_S		10
+#define SAVE_CPU_EVERY_S	60
+
+/* Reads one device's section; false if it is invalid. */
+static bool
+parse_device(StoreText *text)
+{
+	GpuLearnedOf of;
+	LearnEntry *entry;
+
+	if (!gpu_section_text(text, &of) || of.number < 0 || of.number >= LEARN_DEVICES)
+		return false;
+	entry = &shared->devices[of.number];
+	entry->of = of;
+	entry->used = gpu_learn_text(text, &entry->learned);
+	return entry->used;
+}
+
+static bool
+parse_factors(StoreText *text)
+{
+	while (*text->in != '\0')
+	{
+		if (!(strncmp(text->in, "cpu ", 4) == 0 ?
+			  cpu_section_text(text, &shared->cpu_model) && cpu_learn_text(text, &shared->cpu) :
+			  parse_device(text)))
+			return false;
+	}
+	return true;
+}
+
+static void
+load_factors(void)
+{
+	if (load_text(&learn_file, parse_factors, LOG))
+		return;
+	memset(&shared->cpu, 0, sizeof(shared->cpu));
+	shared->cpu_model = 0;
+	memset(shared->devices, 0, sizeof(shared->devices));
+}
+
+static void
+format_factors(StoreText *text)
+{
+	LearnEntry *entry = palloc(sizeof(LearnEntry));
+	uint64		model;
+	CpuLearned	cpu;
+
+	LWLockAcquire(shared_lock, LW_SHARED);
+	model = shared->cpu_model;
+	cpu = shared->cpu;
+	LWLockRelease(shared_lock);
+	if (model != 0)
+	{
+		(void) cpu_section_text(text, &model);
+		(void) cpu_learn_text(text, &cpu);
+	}
+	for (int d = 0; d < LEARN_DEVICES; d++)
+	{
+		LWLockAcquire(shared_lock, LW_SHARED);
+		*entry = shared->devices[d];
+		LWLockRelease(shared_lock);
+		if (!entry->used)
+			continue;
+		(void) gpu_section_text(text, &entry->of);
+		(void) gpu_learn_text(text, &entry->learned);
+	}
+	pfree(entry);
+}
+
+void
+gpusort_learn_save(bool at_once)
+{
+	static time_t last = 0;
+	time_t		now = time(NULL);
+	StoreText	text;
+	char	   *content;
+	bool		changed;
+
+	if (device_shared == NULL || (!at_once && now - last < SAVE_EVERY_S && now >= last))
+		return;
+	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
+	changed = shared->gpu_changed;
+	shared->gpu_changed = false;
+	if (at_once || now - last >= SAVE_CPU_EVERY_S || now < last)
+	{
+		changed |= shared->cpu_changed;
+		shared->cpu_changed = false;
+	}
+	LWLockRelease(shared_lock);
+	if (!changed)
+		return;
+	last = now;
+	text = begin_text(&learn_file, &content);
+	format_factors(&text);
+
+	/*
+	 * the supervisor watches the device process, so it does not wait for the
+	 * disk
+	 */
+	save_text(&learn_file, content, &text, at_once, LOG);
 }

@@ -1,6 +1,6 @@
 /*
  * store.h
- *	  The model's constants and the correction factors, in shared memory and files.
+ *	  The learned figures, in shared memory and files, and their use by sorts.
  */
 #ifndef GPUSORT_COST_STORE_H
 #define GPUSORT_COST_STORE_H
@@ -8,10 +8,18 @@
 #include "postgres.h"
 
 #include "cost/cost.h"
-#include "lib/stringinfo.h"
+#include "service/service.h"
 
-/* Requests shared memory for the model's constants, while libraries are preloaded. */
-extern void gpusort_model_store_init(void);
+/*
+ * Adds the store to the shared memory, while libraries are preloaded.  learns: with
+ * correction factors, because the server has the GPU service.
+ */
+extern void gpusort_store_init(bool learns);
+
+/* ------------------------------------------------------------------------
+ * The CPU model's constants
+ * ------------------------------------------------------------------------
+ */
 
 /*
  * Loads the constants that gpusort_calibrate() stored last on this machine, if they
@@ -28,23 +36,22 @@ extern void gpusort_model_store(const RouteModel *model);
 
 /* ------------------------------------------------------------------------
  * Correction factors of the CPU model, for all backends
- *
- * measured is the device service's measurement of the processor.
  * ------------------------------------------------------------------------
  */
 
 /*
- * Copies the factors, with the measurement taken in.  False without shared memory or
- * with gpusort.device_learn off.
+ * device_learn_cpu_facts() sets the CPU's correction factor for facts->n records, from
+ * CPU_LEARN_ROWS on.  device_learned_cpu() returns all factors; false without the GPU
+ * service or with gpusort.device_learn off.
  */
-extern bool gpusort_cpu_learned(const volatile CpuMeasured *measured, CpuLearned *learned);
+extern void device_learn_cpu_facts(RouteFacts *facts);
+extern bool device_learned_cpu(CpuLearned *learned);
 
-/* Learns from a kernel that sorted facts->n records. */
-extern void gpusort_cpu_sorted(const volatile CpuMeasured *measured, const Algorithm *algorithm,
-							   const RouteFacts *facts, double took_us);
+/* Learns from a sort of facts->n records by a CPU algorithm. */
+extern void device_learn_cpu_sort(const RouteFacts *facts, const Algorithm *algorithm, double took_us);
 
-/* Forgets what sorts taught.  The measurement remains. */
-extern void gpusort_cpu_forget(const volatile CpuMeasured *measured);
+/* Forgets the CPU's correction factors, because the model's constants changed. */
+extern void device_learn_cpu_forget(void);
 
 /* ------------------------------------------------------------------------
  * Correction factors of each device, for all backends and across restarts
@@ -64,21 +71,29 @@ typedef struct LearnDevice
 	const volatile uint32 *measurements;
 } LearnDevice;
 
-/* Requests shared memory for the correction factors, while libraries are preloaded. */
-extern void gpusort_learn_store_init(void);
+/*
+ * Looks up a device by its index in the service's list.  False if there is none, or
+ * the service is writing the list.
+ */
+extern bool device_learn_who(int device, LearnDevice *who);
 
 /* Copies the device's factors.  Factors of a former device with its number are dropped. */
 extern void gpusort_learned(const LearnDevice *device, GpuLearned *learned);
 
 /*
- * The factors for a decision with this number of concurrent jobs; NULL if
- * gpusort.device_learn is off.  The result is valid until the next call.
+ * Sets the costs of the device that a sort would get now, and its correction factors
+ * unless gpusort.device_learn is off.  They are valid until the next call.
+ * *memory and *all_memory are the bytes available on this device and on all devices;
+ * 0: unknown.  Either pointer may be NULL.
  */
-extern const GpuFactors *gpusort_learn_factors(const LearnDevice *device, double others);
+extern void device_learn_facts(RouteFacts *facts, double *memory, double *all_memory);
 
-/* Learns from a finished job of facts->n rows. */
-extern void gpusort_learn_job(const LearnDevice *device, const Algorithm *algorithm,
-							  const RouteFacts *facts, const GpuJobTimes *times);
+/*
+ * Learns from a job whose first chunk of the result has arrived.  at_once: all keys
+ * existed when the job was opened.
+ */
+extern void device_learn_job(const DeviceJob *job, const RouteFacts *facts,
+							 const Algorithm *algorithm, bool at_once);
 
 /* Forgets what jobs taught.  The measurement remains. */
 extern void gpusort_learn_forget(const LearnDevice *device);

@@ -16,7 +16,6 @@
 #include <math.h>
 
 #include "cost/cost.h"
-#include "cost/sort_feedback.h"
 #include "cost/store.h"
 #include "gpu/gpu_internal.h"
 #include "monitor/stat.h"

@@ -7,7 +7,7 @@
  * rows) are not known better.  docs/design/cost-model.md tells what they were
  * fitted to.
  *
- * What running sorts have taught about this CPU (cost/sort_feedback.c) is not
+ * What running sorts have taught about this CPU (cost/store.c) is not
  * used here.  It includes the load of the last minute, and a plan should not
  * depend on who else sorts.  It would also not apply to the costs that the
  * result is compared with: a scan or a stock Sort on the same slow CPU.
@@ -17,7 +17,6 @@
 #include <math.h>
 
 #include "cost/cost.h"
-#include "cost/sort_feedback.h"
 #include "cost/store.h"
 #include "key/key.h"
 #include "miscadmin.h"

@@ -17,7 +17,6 @@
 #include "postgres.h"
 
 #include "cost/cost.h"
-#include "cost/sort_feedback.h"
 #include "cost/store.h"
 #include "miscadmin.h"
 #include "settings.h"

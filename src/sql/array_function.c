@@ -22,7 +22,6 @@
 #include "catalog/pg_type.h"
 #include "compat.h"
 #include "cost/cost.h"
-#include "cost/sort_feedback.h"
 #include "cost/store.h"
 #include "fmgr.h"
 #include "gpu/gpu.h"

@@ -9,7 +9,6 @@
 
 #include "catalog/pg_type.h"
 #include "cost/cost.h"
-#include "cost/sort_feedback.h"
 #include "cost/store.h"
 #include "fmgr.h"
 #include "funcapi.h"

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cost/cost.h"
 #include "route_test.h"
 
 /* The algorithm that is chosen, of the GPU's and of the CPU's. */

@@ -40,7 +40,7 @@ test_learning(void)
 	int64_t		now;
 
 	/* without any sort the factor is 1 */
-	cpu_learn_begin(&learned);
+	memset(&learned, 0, sizeof(learned));
 	CHECK(cpu_learn_factor(&learned, &facts, 5) == 1);
 	/* a single sort moves the factor by a part only */
 	now = sorts(&learned, &facts, 30, 1, 0);
@@ -77,7 +77,7 @@ test_learning(void)
 
 		measured.sort_us[w] = (w + 2) * model_predict_us(route_model, radix, &at);
 	}
-	cpu_learn_begin(&learned);
+	memset(&learned, 0, sizeof(learned));
 	cpu_learn_measured(&learned, &measured);
 	CHECK(learned.sorts == 0);
 	for (int w = 0; w < 3; w++)
@@ -97,7 +97,7 @@ test_load(void)
 	int64_t		now;
 	double		before;
 
-	cpu_learn_begin(&learned);
+	memset(&learned, 0, sizeof(learned));
 	now = sorts(&learned, &facts, 1, 40, 1000);
 	CHECK(is_about(cpu_learn_factor(&learned, &facts, now), 1));
 	/* a delayed sort moves the factor a little; one in ten, a little more */
@@ -175,20 +175,22 @@ test_text(void)
 	CpuLearned	again;
 	char		text[CPU_LEARN_TEXT_SIZE];
 	char		other[CPU_LEARN_TEXT_SIZE];
-	const char *at = text;
+	StoreText	to = {.out = text,.end = text + sizeof(text)};
+	StoreText	from = {.in = text};
 	size_t		len;
 	int64_t		now = 1800000000;
 
-	cpu_learn_begin(&learned);
+	memset(&learned, 0, sizeof(learned));
 	for (int i = 0; i < 100; i++)
 	{
 		RouteFacts	facts = facts_of((size_t) 1 << (14 + i % 10), 32 << i % 3);
 
 		now = sorts(&learned, &facts, 0.5 + i % 4, 1, now);
 	}
-	len = cpu_learn_format(&learned, text);
+	CHECK(cpu_learn_text(&to, &learned));
+	len = to.out - text;
 	CHECK(len < sizeof(text) - 200 && len == strlen(text));
-	CHECK(cpu_learn_parse(&at, &again) && *at == '\0' && again.sorts == learned.sorts);
+	CHECK(cpu_learn_text(&from, &again) && *from.in == '\0' && again.sorts == learned.sorts);
 	for (int i = 0; i < 30; i++)
 	{
 		RouteFacts	facts = facts_of((size_t) 1 << (14 + i % 10), 32 << i % 3);
@@ -202,14 +204,14 @@ test_text(void)
 	{
 		memcpy(other, text, len + 1);
 		other[i] = '\0';
-		at = other;
-		CHECK(!cpu_learn_parse(&at, &again) && at <= other + i);
+		from.in = other;
+		CHECK(!cpu_learn_text(&from, &again) && from.in <= other + i);
 		for (int c = 0; c < 4; c++)
 		{
 			memcpy(other, text, len + 1);
 			other[i] = "9-en"[c];
-			at = other;
-			if (!cpu_learn_parse(&at, &again))
+			from.in = other;
+			if (!cpu_learn_text(&from, &again))
 				continue;
 			for (int f = 0; f < 3 * FACTOR_SIZES; f++)
 			{

@@ -2,7 +2,6 @@
  * route_learn_of_test.c
  *	  Tests the lines of the learned file that name the devices.
  */
-#include "cost/cost.h"
 #include "route_test.h"
 
 /* A device of any name is written to the file and recognized when read. */
@@ -16,21 +15,22 @@ route_learn_of_tests(void)
 	GpuLearnedOf of;
 	GpuLearnedOf again;
 	char		name[GPU_LEARN_NAME];
-	char		text[2 * GPU_LEARN_OF_SIZE];
-	const char *too_long = text;
+	char		text[2 * GPU_SECTION_SIZE];
+	StoreText	too_long = {.in = text};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 	{
-		const char *at = text;
+		StoreText	to = {.out = text,.end = text + GPU_SECTION_SIZE};
+		StoreText	from = {.in = text};
 
 		of.number = (int) i;
 		of.memory = i == 0 ? UINT64_MAX : i << 30;
 		gpu_learn_name(names[i], of.name);
 		CHECK(strlen(of.name) < GPU_LEARN_NAME);
-		CHECK(gpu_learn_format_of(&of, text) == strlen(text) && strlen(text) < GPU_LEARN_OF_SIZE);
+		CHECK(gpu_section_text(&to, &of) && to.out == text + strlen(text) && to.out < to.end);
 		/* the next line is not read as part of the name */
 		strcat(text, "load 0 0\n");
-		CHECK(gpu_learn_parse_of(&at, &again) && strcmp(at, "load 0 0\n") == 0);
+		CHECK(gpu_section_text(&from, &again) && strcmp(from.in, "load 0 0\n") == 0);
 		CHECK(again.number == of.number && again.memory == of.memory);
 		CHECK_STR(again.name, of.name);
 		gpu_learn_name(again.name, name);
@@ -38,12 +38,12 @@ route_learn_of_tests(void)
 	}
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
 	{
-		const char *at = none[i];
+		StoreText	from = {.in = none[i]};
 
-		CHECK(!gpu_learn_parse_of(&at, &again));
+		CHECK(!gpu_section_text(&from, &again));
 	}
 	memset(text, 'x', sizeof(text));
 	memcpy(text, "device 1 2 ", strlen("device 1 2 "));
 	strcpy(text + sizeof(text) - 2, "\n");
-	CHECK(!gpu_learn_parse_of(&too_long, &again));
+	CHECK(!gpu_section_text(&too_long, &again));
 }

@@ -270,7 +270,7 @@ test_machines(void)
 
 			gpu_learn_begin(&learned);
 			gpu_learn_measured(&learned, &gpusort_costs_h200, &measured);
-			cpu_learn_begin(&cpu_learned);
+			memset(&cpu_learned, 0, sizeof(cpu_learned));
 			cpu_learn_measured(&cpu_learned, &cpu_measured);
 			run_jobs(&machines[m], &learned, &cpu_learned, 20, 1000);
 			gpu_learn_factors(&learned, machines[m].others, 1020, &factors);
@@ -311,7 +311,7 @@ test_jobs_alone(void)
 		CpuMeasured cpu_measured;
 
 		gpu_learn_begin(&learned);
-		cpu_learn_begin(&cpu_learned);
+		memset(&cpu_learned, 0, sizeof(cpu_learned));
 		measure_cpu(&machines[m], &cpu_measured);
 		cpu_learn_measured(&cpu_learned, &cpu_measured);
 		run_jobs(&machines[m], &learned, &cpu_learned, 400, 1000);
@@ -430,18 +430,20 @@ test_text(void)
 	GpuFactors	b;
 	char		text[GPU_LEARN_TEXT_SIZE];
 	char		other[GPU_LEARN_TEXT_SIZE];
-	const char *at = text;
+	StoreText	to = {.out = text,.end = text + sizeof(text)};
+	StoreText	from = {.in = text};
 	size_t		len;
 	CpuLearned	cpu_learned;
 
 	gpu_learn_begin(&learned);
-	cpu_learn_begin(&cpu_learned);
+	memset(&cpu_learned, 0, sizeof(cpu_learned));
 	measure(machines[5], &measured);
 	gpu_learn_measured(&learned, &gpusort_costs_h200, &measured);
 	run_jobs(&machines[5], &learned, &cpu_learned, 100, 1800000000);
-	len = gpu_learn_format(&learned, text);
+	CHECK(gpu_learn_text(&to, &learned));
+	len = to.out - text;
 	CHECK(len < sizeof(text) - 200 && len == strlen(text));
-	CHECK(gpu_learn_parse(&at, &again) && *at == '\0');
+	CHECK(gpu_learn_text(&from, &again) && *from.in == '\0');
 	CHECK(again.jobs == learned.jobs && again.load_jobs == learned.load_jobs);
 	gpu_learn_factors(&learned, 2, 1800000200, &a);
 	gpu_learn_factors(&again, 2, 1800000200, &b);
@@ -454,14 +456,14 @@ test_text(void)
 	{
 		memcpy(other, text, len + 1);
 		other[i] = '\0';
-		at = other;
-		CHECK(!gpu_learn_parse(&at, &again) && at <= other + i);
+		from.in = other;
+		CHECK(!gpu_learn_text(&from, &again) && from.in <= other + i);
 		for (int c = 0; c < 4; c++)
 		{
 			memcpy(other, text, len + 1);
 			other[i] = "9-en"[c];
-			at = other;
-			if (!gpu_learn_parse(&at, &again))
+			from.in = other;
+			if (!gpu_learn_text(&from, &again))
 				continue;
 			for (int p = 0; p < GPU_PARTS; p++)
 				CHECK(fabs(again.part[p].log) < 5 && fabs(again.part[p].measured) < 5);

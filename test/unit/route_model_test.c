@@ -62,6 +62,27 @@ test_builtin(void)
 	}
 }
 
+/* Writes the file of constants; returns the length. */
+static size_t
+format_model(RouteModel *model, char *room, size_t size)
+{
+	StoreText	text = {.out = room,.end = room + size};
+
+	CHECK(text_head(&text, MODEL_TEXT_HEAD) == STORE_TEXT_OK && model_text(&text, model));
+	return text.out - room;
+}
+
+static StoreTextStatus
+parse_model(const char *content, RouteModel *model)
+{
+	StoreText	text = {.in = content};
+	StoreTextStatus status = text_head(&text, MODEL_TEXT_HEAD);
+
+	if (status != STORE_TEXT_OK)
+		return status;
+	return model_text(&text, model) ? STORE_TEXT_OK : STORE_TEXT_BAD;
+}
+
 static void
 test_text(void)
 {
@@ -80,9 +101,9 @@ test_text(void)
 	model.scalar[MODEL_CHAIN_NS] = 2.5;
 	model.scalar[MODEL_DROP_NS] = 12.5;
 	model.scalar[MODEL_TEAM_SHARE] = 1;
-	len = model_format(&model, text);
+	len = format_model(&model, text, sizeof(text));
 	CHECK(len == strlen(text) && len < MODEL_TEXT_SIZE);
-	CHECK(model_parse(text, &parsed) == MODEL_TEXT_OK);
+	CHECK(parse_model(text, &parsed) == STORE_TEXT_OK);
 	CHECK(memcmp(parsed.scalar, model.scalar, sizeof(parsed.scalar)) == 0);
 	for (int c = 0; c < MODEL_CURVES; c++)
 		for (int k = 0; k < MODEL_POINTS; k++)
@@ -91,7 +112,7 @@ test_text(void)
 	/* the largest values still fit the text */
 	for (int c = 0; c < MODEL_CURVES; c++)
 		set_curve(&model, c, MODEL_MAX_NS / 3);
-	CHECK(model_format(&model, bad) < MODEL_TEXT_SIZE);
+	CHECK(format_model(&model, bad, sizeof(bad)) < MODEL_TEXT_SIZE);
 
 	/* a truncated text is refused and leaves the model unchanged */
 	memset(&parsed, 0x5A, sizeof(parsed));
@@ -100,20 +121,20 @@ test_text(void)
 	{
 		memcpy(bad, text, cut);
 		bad[cut] = '\0';
-		CHECK(model_parse(bad, &parsed) != MODEL_TEXT_OK);
+		CHECK(parse_model(bad, &parsed) != STORE_TEXT_OK);
 	}
 	CHECK(memcmp(&model, &parsed, sizeof(parsed)) == 0);
 
 	/* another version, another machine, impossible values */
 	strcpy(bad, text);
 	*strchr(bad, '\n') = ' ';
-	CHECK(model_parse(bad, &parsed) == MODEL_TEXT_BAD);
+	CHECK(parse_model(bad, &parsed) == STORE_TEXT_BAD);
 	machine_name(machine);
 	strcpy(bad, text);
 	at = strstr(bad, machine);
 	CHECK(at != NULL);
 	at[0] ^= 1;
-	CHECK(model_parse(bad, &parsed) == MODEL_TEXT_OTHER_MACHINE);
+	CHECK(parse_model(bad, &parsed) == STORE_TEXT_OTHER_MACHINE);
 	for (int i = 0; i < 4; i++)
 	{
 		static const char *const values[] = {" nan", " -1", " inf", " x"};
@@ -122,7 +143,7 @@ test_text(void)
 		at = strstr(bad, model_curve_names[0]) + strlen(model_curve_names[0]);
 		memmove(at + strlen(values[i]), strchr(at + 1, ' '), strlen(strchr(at + 1, ' ')) + 1);
 		memcpy(at, values[i], strlen(values[i]));
-		CHECK(model_parse(bad, &parsed) == MODEL_TEXT_BAD);
+		CHECK(parse_model(bad, &parsed) == STORE_TEXT_BAD);
 	}
 	CHECK(memcmp(&model, &parsed, sizeof(parsed)) == 0);
 }

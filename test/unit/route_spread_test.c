@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cost/cost.h"
 #include "route_test.h"
 
 /* Keys of an input, of which a sample is taken; inputs of each kind. */

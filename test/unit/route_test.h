@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "../../cuda/costs_h200.h"
-#include "cost/cost.h"
+#include "cost/cost_internal.h"
 
 extern int	failures;
 

@@ -1,0 +1,278 @@
+/*
+ * cost_internal.h
+ *	  Shared declarations of the cost room, also for its unit tests.
+ *
+ * Everything but store.c includes no server header.
+ */
+#ifndef GPUSORT_COST_COST_INTERNAL_H
+#define GPUSORT_COST_COST_INTERNAL_H
+
+#include "cost/cost.h"
+
+/* An input with at most one descent per ORDERED_PER_DESCENT records may be nearly sorted. */
+#define ORDERED_PER_DESCENT	16
+
+/* ------------------------------------------------------------------------
+ * Synthetic inputs, for calibration and benchmarks (calibrate.c)
+ * ------------------------------------------------------------------------
+ */
+
+typedef enum SampleOrder
+{
+	SAMPLE_RANDOM,				/* uniform over all key bits */
+
+	/* equidistant and shuffled; distinct if the bits allow */
+	SAMPLE_UNIQUE,
+	SAMPLE_REPEATED,			/* uniform over 100 random values */
+	SAMPLE_SORTED,				/* equidistant, ascending */
+	SAMPLE_REVERSED,			/* descending */
+	SAMPLE_SWAPPED,				/* ascending, 1 % of neighbours swapped */
+	SAMPLE_DISPLACED,			/* ascending, 1 % of keys random */
+	SAMPLE_SCATTERED,			/* ascending, 5 % of keys random */
+	SAMPLE_RUNS,				/* two ascending runs */
+	SAMPLE_FLAT,				/* all equal */
+	SAMPLE_ORDERS
+} SampleOrder;
+
+extern const char *const sample_order_names[SAMPLE_ORDERS];
+
+/*
+ * Fills recs with n records of key_bits bits in sample_format(), rids ascending
+ * from 0.  Sets the facts that describe the records.  Equal arguments make equal
+ * records.
+ */
+extern void sample_fill(void *recs, size_t n, int key_bits, SampleOrder order,
+						uint64_t seed, RouteFacts *facts);
+
+/* The narrowest record format for keys of key_bits bits. */
+extern SortRecFormat sample_format(int key_bits);
+
+/*
+ * Checks sorted records of sample_fill() with the same arguments: each record is
+ * one of the input, and (key, rid) ascends strictly.  So the result is complete
+ * and the sort was stable.
+ */
+extern bool sample_verify(const void *recs, size_t n, int key_bits,
+						  SampleOrder order, uint64_t seed);
+
+/* ------------------------------------------------------------------------
+ * CPU model (cpu_model.c)
+ * ------------------------------------------------------------------------
+ */
+
+/* A curve's value at n records. */
+extern double model_curve_at(const double *curve, size_t n);
+
+/* Predicted microseconds of an applicable CPU algorithm. */
+extern double model_predict_us(const RouteModel *model, const Algorithm *algorithm,
+							   const RouteFacts *facts);
+
+/* ------------------------------------------------------------------------
+ * GPU model (gpu_model.c)
+ * ------------------------------------------------------------------------
+ */
+
+/* Predicted microseconds, transfers included, of an algorithm that auto may choose. */
+extern double gpu_predict_us(const Algorithm *algorithm, const RouteFacts *facts);
+
+/* The logarithm of the sort's factor. */
+extern double gpu_sort_factor(const GpuFactors *factors, int key_width, double rows);
+
+/* ------------------------------------------------------------------------
+ * Samples of keys (key_sample.c)
+ * ------------------------------------------------------------------------
+ */
+
+/* Scratch of a sample's sort: a copy, one byte per record and a reserve. */
+typedef struct GpuSampleScratch
+{
+	SortRec64	recs[2 * GPU_SAMPLE_PAIRS * 5 / 4] __attribute__((aligned(64)));
+} GpuSampleScratch;
+
+/* Fills the problem for sorting a sample of keys by cpu_radix, without scratch. */
+extern void gpu_sample_problem(GpuSample *sample, SortProblem *problem);
+
+/* ------------------------------------------------------------------------
+ * Correction factors (factor.c)
+ *
+ * The functions are pure; the caller passes the time.
+ * ------------------------------------------------------------------------
+ */
+
+static inline double
+clamp_double(double x, double low, double high)
+{
+	return fmin(fmax(x, low), high);
+}
+
+/* Range of a correction factor. */
+#define FACTOR_MAX			128.0
+#define FACTOR_MIN			0.125
+
+/* Learning rule of a kind of factor. */
+typedef struct FactorRule
+{
+	double		first_share;	/* of its deviation, added by the first job */
+	double		least_share;	/* lower limit of the share of later jobs */
+	double		off_above;		/* upper clamp of observed / expected time */
+	double		off_below;		/* lower clamp of observed / expected time */
+
+	/* half-life of the part above the measurement, in seconds without a job */
+	double		fade_s;
+} FactorRule;
+
+static inline bool
+factor_is_known(const Factor *factor)
+{
+	return factor->is_measured || factor->jobs > 0;
+}
+
+/* Takes in a measurement: the initial value, or averaged with learned jobs. */
+extern void factor_measured(Factor *factor, double log_measured);
+
+/* The logarithm of the factor at time now, after decay. */
+extern double factor_now(const Factor *factor, int64_t now, const FactorRule *rule);
+
+/*
+ * Learns from a job that observed log_observed.  The first observation of an
+ * unknown factor (known is false) is taken in full.
+ */
+extern void factor_learn(Factor *factor, bool known, double log_observed, int64_t now,
+						 const FactorRule *rule);
+
+/*
+ * Learns from a job of this many rows, for an array of factors by size.  fallback
+ * is the logarithm to start from if no size is known; NULL: none.
+ */
+extern void factor_sizes_learn(Factor *sizes, double rows, const double *fallback, double log_observed,
+							   int64_t now, const FactorRule *rule);
+
+/* Index of the known size nearest to this one; -1: none is known. */
+extern int	factor_known_size(const Factor *sizes, int size);
+
+/* Sets *first to the size below this number of rows; returns the fraction beyond it. */
+extern double factor_size_of(double rows, int *first);
+
+/*
+ * Factors of the CPU model.  All CPU kernels share one factor, so the choice between
+ * CPU kernels depends on the model alone.  Only kernels that move every record teach;
+ * presorted does not.
+ *
+ * Observations are wall-clock times, because they include every cause of delay:
+ * oversubscription, cgroup limits, hyperthreads, memory bandwidth.  Load passes, so
+ * factors decay quickly.
+ */
+#define CPU_FADE_SECONDS	60.0
+
+/* Takes in a measurement of the processor, relative to the model in use. */
+extern void cpu_learn_measured(CpuLearned *learned, const CpuMeasured *measured);
+
+/* Learns from a kernel that sorted facts->n records in took_us of wall-clock time. */
+extern void cpu_learn_sort(CpuLearned *learned, const Algorithm *algorithm, const RouteFacts *facts,
+						   double took_us, int64_t now);
+
+/* RouteFacts.cpu_factor for the format and number of rows of these facts. */
+extern double cpu_learn_factor(const CpuLearned *learned, const RouteFacts *facts, int64_t now);
+
+/* Upper limit of GpuLearned.load. */
+#define GPU_LOAD_MAX		4.0
+
+/* Initialises to "nothing learned". */
+extern void gpu_learn_begin(GpuLearned *learned);
+
+/* Takes in a measurement of the device. */
+extern void gpu_learn_measured(GpuLearned *learned, const GpusortCosts *costs,
+							   const DeviceMeasured *measured);
+
+/*
+ * Observed times of a job; 0: unknown.  Copies and the sort are timed by the
+ * device's clock.
+ */
+typedef struct GpuJobTimes
+{
+	double		hand_over_us;	/* lower limit of the hand-over */
+	double		hand_over_most_us;	/* upper limit of the hand-over */
+	double		up_bytes;		/* bytes of the timed copy to the device */
+	double		up_us;
+	double		down_bytes;		/* bytes of the timed copy back */
+	double		down_us;
+	double		sort_us;
+	double		others;			/* concurrent jobs on the device */
+} GpuJobTimes;
+
+/* Learns from a finished job of facts->n rows, relative to facts->gpu.costs. */
+extern void gpu_learn_job(GpuLearned *learned, const Algorithm *algorithm,
+						  const RouteFacts *facts, const GpuJobTimes *times, int64_t now);
+
+/* ------------------------------------------------------------------------
+ * Text of the files of learned figures (store_text.c)
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * A text that is read or written.  A function of it reads the next lines into its
+ * argument, or writes them.  It returns false if the text is invalid.
+ */
+typedef struct StoreText
+{
+	const char *in;				/* the rest of a text to read; NULL: writing */
+	char	   *out;			/* the place of the next line to write */
+	char	   *end;			/* the end of the room */
+} StoreText;
+
+typedef enum StoreTextStatus
+{
+	STORE_TEXT_OK,
+	STORE_TEXT_BAD,				/* invalid, or of another version */
+	STORE_TEXT_OTHER_MACHINE
+} StoreTextStatus;
+
+#define MACHINE_NAME_SIZE	128
+
+/*
+ * Writes one line without a newline: the processor's name and its L2 and L3 cache
+ * sizes.  Stored figures are ignored on a machine with another name.
+ */
+extern void machine_name(char name[MACHINE_NAME_SIZE]);
+
+/* The kind and version of a file, and the machine. */
+extern StoreTextStatus text_head(StoreText *text, const char *head);
+
+/* Upper limit of a stored constant of the CPU model. */
+#define MODEL_MAX_NS		1e6
+
+/* The version changes with the meaning of the curves. */
+#define MODEL_TEXT_HEAD		"gpusort model 1\n"
+#define MODEL_TEXT_SIZE		8192	/* with the head */
+
+/* Reading an invalid text leaves *model unchanged. */
+extern bool model_text(StoreText *text, RouteModel *model);
+
+#define LEARN_TEXT_HEAD		"gpusort learned 1\n"
+#define CPU_LEARN_TEXT_SIZE	1536
+#define GPU_LEARN_TEXT_SIZE	2048
+
+/* The section of the CPU's factors begins with the version of the constants. */
+extern bool cpu_section_text(StoreText *text, uint64_t *model);
+extern bool cpu_learn_text(StoreText *text, CpuLearned *learned);
+
+#define GPU_LEARN_NAME		64
+
+/* Identity of a device. */
+typedef struct GpuLearnedOf
+{
+	int			number;
+	uint64_t	memory;
+	char		name[GPU_LEARN_NAME];
+} GpuLearnedOf;
+
+#define GPU_SECTION_SIZE	(GPU_LEARN_NAME + 64)
+
+/* The section of a device's factors begins with its identity. */
+extern bool gpu_section_text(StoreText *text, GpuLearnedOf *of);
+extern bool gpu_learn_text(StoreText *text, GpuLearned *learned);
+
+/* Copies a device's name, truncated, with newlines replaced by spaces. */
+extern void gpu_learn_name(const char *name, char kept[GPU_LEARN_NAME]);
+
+#endif							/* GPUSORT_COST_COST_INTERNAL_H */
