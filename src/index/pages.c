@@ -454,7 +454,8 @@ same_bytes(const PageWriter *writer, IndexTuple a, IndexTuple b)
 			if (memcmp(x, y, writer->first_len) != 0)
 				return false;
 		}
-		else if (VARATT_IS_SHORT(x) && VARATT_IS_SHORT(y) && !VARATT_IS_EXTERNAL(x) && !VARATT_IS_EXTERNAL(y) &&
+		else if (writer->first_len == -1 && VARATT_IS_SHORT(x) && VARATT_IS_SHORT(y) &&
+				 !VARATT_IS_EXTERNAL(x) && !VARATT_IS_EXTERNAL(y) &&
 				 (VARSIZE_SHORT(x) != VARSIZE_SHORT(y) || memcmp(x, y, VARSIZE_SHORT(x)) != 0))
 			return false;
 	}

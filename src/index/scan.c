@@ -165,8 +165,7 @@ store_as_index_tuple(HeapReader *reader, Datum *values, bool *isnull)
 		if (isnull[att])
 			continue;
 		needed |= value_is_long(attr, values[att]);
-		size += MAXIMUM_ALIGNOF +
-			(attr->attlen > 0 ? attr->attlen : VARSIZE_ANY(DatumGetPointer(values[att])));
+		size = att_addlength_datum(size + MAXIMUM_ALIGNOF, attr->attlen, values[att]);
 	}
 	if (needed || size > INDEX_SIZE_MASK)
 		index_deform_tuple(index_form_tuple(reader->desc, values, isnull), reader->desc, values, isnull);

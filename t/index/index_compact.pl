@@ -60,6 +60,19 @@ SQL
 check_pairs($node, 'other columns', table(500), [ map { "CREATE INDEX NAME ON c ($_)" } 'i8) INCLUDE (i4', 'pad',
 	'i8, pad', '(i8::float8)', 'i8, ascending', 'b, i4, i8' ], qr/^tuples$/);
 
+# An index stores a name as cstring.
+my @names = map { "CREATE INDEX NAME ON n ($_)" } ('k', 'k DESC, i', 'i, k', 'same',
+	'same) WITH (deduplicate_items = off', 'i) INCLUDE (k', 'k COLLATE "POSIX" NULLS FIRST');
+for my $runs (0, 1000)
+{
+	check_pairs($node, "names, runs of $runs rows", <<SQL, \@names, qr/^tuples$/);
+DROP TABLE IF EXISTS n;
+CREATE TABLE n AS SELECT i, CASE WHEN i % 11 > 0 THEN repeat('n', i % 5 * 15) || i * 7919 % 700 END::name AS k,
+	CASE i % 3 WHEN 0 THEN '' WHEN 1 THEN repeat('long', 30) ELSE 'a' END::name AS same FROM generate_series(1, 5000) i;
+SET gpusort.run_rows = $runs
+SQL
+}
+
 sub drop_indexes
 {
 	my ($table) = @_;

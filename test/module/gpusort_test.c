@@ -1,6 +1,7 @@
 /*
  * gpusort_test.c
  *	  A planner hook that returns a cached plan, for t/server/other_hooks.pl,
+ *	  a relation hook that counts its calls, for t/index/index_neighbours.pl,
  *	  and invalid heap scans, for t/cpu/heap_page.pl.
  *
  * gpusort_test.keep_plan = on stands for an extension with a plan cache: the
@@ -26,6 +27,10 @@ static bool keep_plan = false;
 static char *kept_text = NULL;
 static PlannedStmt *kept_plan = NULL;
 static planner_hook_type prev_planner_hook = NULL;
+static COMPAT_RELATION_HOOK_TYPE prev_relation_hook = NULL;
+static int64 relation_hook_calls = 0;
+
+PG_FUNCTION_INFO_V1(relation_calls);
 
 static PlannedStmt *
 keeping_planner(COMPAT_PLANNER_PARAMS)
@@ -50,6 +55,25 @@ keeping_planner(COMPAT_PLANNER_PARAMS)
 	return kept_plan;
 }
 
+/* Stands for an extension that changes what the planner knows of a relation. */
+static void
+counting_relation_hook(COMPAT_RELATION_PARAMS)
+{
+	relation_hook_calls++;
+	if (prev_relation_hook != NULL)
+		prev_relation_hook(COMPAT_RELATION_ARGS);
+}
+
+/* Calls of the relation hook since the last call of this function. */
+Datum
+relation_calls(PG_FUNCTION_ARGS)
+{
+	int64		calls = relation_hook_calls;
+
+	relation_hook_calls = 0;
+	PG_RETURN_INT64(calls);
+}
+
 void
 _PG_init(void)
 {
@@ -57,6 +81,8 @@ _PG_init(void)
 							 &keep_plan, false, PGC_USERSET, 0, NULL, NULL, NULL);
 	prev_planner_hook = planner_hook;
 	planner_hook = keeping_planner;
+	prev_relation_hook = COMPAT_RELATION_HOOK;
+	COMPAT_RELATION_HOOK = counting_relation_hook;
 }
 
 /*

@@ -1,0 +1,39 @@
+# Another extension that uses the relation hook, loaded before gpusort or after it: both are called for a build.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../lib";
+use GpuSortTest;
+use IndexBuilds;
+use Test::More;
+
+for my $libraries ('gpusort, gpusort_test', 'gpusort_test, gpusort')
+{
+	my $node = index_node('index_neighbours_' . ($libraries =~ /^gpusort,/ ? 'after' : 'before'),
+		conf => "shared_preload_libraries = '$libraries'\n");
+
+	$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION relation_calls() RETURNS bigint AS 'gpusort_test' LANGUAGE C;
+CREATE TABLE t AS SELECT i AS id, md5(i::text) AS s FROM generate_series(1, 1000) i;
+ANALYZE t;
+SQL
+	for my $workers (0, 2)
+	{
+		my ($rc, $out, $err, @built) = built($node, <<SQL);
+SET max_parallel_maintenance_workers = $workers;
+SELECT 'before', relation_calls() >= 0;
+CREATE INDEX i ON t (id);
+SELECT 'builds', relation_calls();
+SELECT count(*) FROM t WHERE id = 5;
+SELECT 'queries', relation_calls() > 0;
+DROP INDEX i;
+SQL
+		is(join(', ', map { "@$_" } @built), 'i compact', "$libraries, $workers workers: built by gpusort");
+		like($out, qr/^builds\|[1-9]/m, "$libraries, $workers workers: the other hook saw the build");
+		like($out, qr/^1\nqueries\|t$/m, "$libraries, $workers workers: and a query");
+	}
+	check_pairs($node, "$libraries: pages", '', [ 'CREATE INDEX NAME ON t (s)', 'CREATE UNIQUE INDEX NAME ON t (id)' ]);
+	$node->stop;
+}
+done_testing();
