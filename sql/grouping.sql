@@ -134,8 +134,18 @@ SET seq_page_cost = 0.01;
 VACUUM grouped;
 SELECT who_groups('SELECT DISTINCT k FROM grouped');
 RESET enable_seqscan;
-RESET random_page_cost;
 RESET seq_page_cost;
+-- windows: our sort, where its cost is less than that of an index whose rows lie apart
+SET random_page_cost = 1.2;
+SELECT who_groups('SELECT s, rank() OVER (ORDER BY k) FROM grouped');
+SELECT who_groups('SELECT s, rank() OVER (ORDER BY k), sum(n) OVER (PARTITION BY s) FROM grouped');
+SET gpusort.plan_grouping = off;
+SELECT who_groups('SELECT s, rank() OVER (ORDER BY k) FROM grouped');
+RESET gpusort.plan_grouping;
+SELECT result FROM check_sort('SELECT id, rank() OVER (ORDER BY k) FROM grouped ORDER BY 1');
+SELECT result FROM check_sort('SELECT id, rank() OVER (PARTITION BY s ORDER BY k), sum(id) OVER (PARTITION BY n)
+	FROM grouped ORDER BY 1');
+RESET random_page_cost;
 
 -- parallel plans: few groups are hashed by each worker, many groups are sorted by all workers
 SET max_parallel_workers_per_gather = 2;
@@ -146,6 +156,10 @@ SET parallel_leader_participation = off;
 SELECT who_groups('SELECT s, count(*), sum(n) FROM grouped GROUP BY s') ~ 'Gather.*Partial HashAggregate' AS few;
 SELECT who_groups('SELECT k, count(*), sum(n) FROM grouped GROUP BY k') ~ 'Gather' AS many;
 SELECT result FROM check_sort('SELECT n, count(*), sum(id) FROM grouped GROUP BY n ORDER BY n');
+SET parallel_setup_cost = 0;
+SELECT who_groups('SELECT n, rank() OVER (ORDER BY n) FROM grouped');
+SELECT result FROM check_sort('SELECT n, rank() OVER (ORDER BY n) FROM grouped');
+SET parallel_setup_cost = 1;
 SELECT result FROM check_sort('SELECT DISTINCT n, s FROM grouped ORDER BY n, s');
 SELECT result FROM check_sort('SELECT k, min(n) FROM grouped GROUP BY k ORDER BY k');
 SELECT result FROM check_sort('SELECT count(*), sum(x.id + y.id) FROM grouped x JOIN grouped_too y USING (k)');

@@ -1,6 +1,7 @@
 /*
  * grouping.c
- *	  DISTINCT, GROUP BY and set operations: sorted or hashed, by predicted times.
+ *	  DISTINCT, GROUP BY and set operations: sorted or hashed, by predicted times; the
+ *	  sort below windows.
  *
  * PostgreSQL compares a hash-based path and a path above a Sort by costs that count
  * operators.  GpuSort is faster than these costs say, and hash tables that exceed the
@@ -230,6 +231,8 @@ path_input(const Grouping *grouping, const Path *path)
 			return ((const AggPath *) path)->subpath;
 		case T_GroupPath:
 			return ((const GroupPath *) path)->subpath;
+		case T_WindowAggPath:
+			return ((const WindowAggPath *) path)->subpath;
 		default:
 			return NULL;
 	}
@@ -484,6 +487,89 @@ offer_setop(Grouping *grouping)
 	}
 }
 
+/* The own cost of a path's copy above another input, at true costs. */
+static void
+move_above(const Grouping *grouping, const Path *path, const Path *from, Path *copy, const Path *to)
+{
+	CostChange	change = cost_change(grouping, path);
+	CostChange	below = cost_change(grouping, from);
+	bool		sort = IsA(path, SortPath);
+	Cost		total = path->total_cost + change.total - (from->total_cost + below.total);
+	Cost		startup = path->startup_cost + change.startup -
+		(sort ? from->total_cost + below.total : from->startup_cost + below.startup);
+
+	copy->startup_cost = startup + (sort ? to->total_cost : to->startup_cost);
+	copy->total_cost = total + to->total_cost;
+	copy->parallel_safe = path->parallel_safe && to->parallel_safe;
+}
+
+/*
+ * A copy of the path of one or more windows, the lowest of which reads sorted rows; NULL
+ * if there are other nodes among them.
+ */
+static Path *
+windows_above(const Grouping *grouping, const Path *path, Path *sorted)
+{
+	Path	   *from = path_input(grouping, path);
+	Path	   *to = sorted;
+
+	check_stack_depth();
+	if (IsA(path, WindowAggPath))
+	{
+		WindowAggPath *copy;
+		const Path *input = from;
+
+		while (input != NULL && (IsA(input, SortPath) || IsA(input, IncrementalSortPath)))
+			input = ((const SortPath *) input)->subpath;
+		if (input == NULL)
+			return NULL;
+		if (input->parent != grouping->input_rel)
+			to = windows_above(grouping, from, sorted);
+		if (to == NULL)
+			return NULL;
+		copy = makeNode(WindowAggPath);
+		*copy = *(const WindowAggPath *) path;
+		copy->subpath = to;
+		copy->path.pathkeys = to->pathkeys;
+		move_above(grouping, path, from, &copy->path, to);
+		return &copy->path;
+	}
+	if (IsA(path, SortPath))
+	{
+		SortPath   *copy;
+
+		to = windows_above(grouping, from, sorted);
+		if (to == NULL)
+			return NULL;
+		copy = makeNode(SortPath);
+		*copy = *(const SortPath *) path;
+		copy->subpath = to;
+		move_above(grouping, path, from, &copy->path, to);
+		return &copy->path;
+	}
+	return NULL;
+}
+
+/*
+ * Window functions: the windows of PostgreSQL's path above our sort, serial or parallel.
+ * A WindowAgg costs for PostgreSQL about what a GpuSort Window takes.
+ */
+static void
+offer_windows(Grouping *grouping)
+{
+	PlannerInfo *root = grouping->root;
+	Path	   *path = linitial(grouping->rel->pathlist);
+	Path	   *sorted;
+
+	if (root->window_pathkeys == NIL)
+		return;
+	sorted = sort_path_cheapest(root, grouping->rel, grouping->input_rel,
+								grouping->input_rel->cheapest_total_path, root->window_pathkeys);
+	path = sorted != NULL ? windows_above(grouping, path, sorted) : NULL;
+	if (path != NULL)
+		offer(grouping, path);
+}
+
 /* ------------------------------------------------------------------------
  * The choice
  * ------------------------------------------------------------------------
@@ -599,6 +685,19 @@ log_choice(const Grouping *grouping, List *paths)
 								 sorted < hashed ? "sorting" : "hashing", sorted, hashed)));
 }
 
+static void
+log_windows(const Grouping *grouping)
+{
+	const Path *ours = linitial(grouping->offers);
+	const Path *path = linitial(grouping->rel->pathlist);
+	Cost		cost = path->total_cost + cost_change(grouping, path).total;
+
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort: windows are cheaper above %s: %.0f, else %.0f",
+							 ours->total_cost <= cost ? "our sort" : "PostgreSQL's plan",
+							 Min(ours->total_cost, cost), Max(ours->total_cost, cost))));
+}
+
 /* Gives PostgreSQL's paths their true costs and lets add_path() choose among all. */
 static void
 choose(Grouping *grouping)
@@ -633,7 +732,8 @@ plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, 
 		rel->reloptkind == RELOPT_OTHER_UPPER_REL)
 		return;
 	/* later on add_path() may have freed the input's paths */
-	if (kind != UPPERREL_DISTINCT && kind != UPPERREL_GROUP_AGG && kind != UPPERREL_SETOP)
+	if (kind != UPPERREL_DISTINCT && kind != UPPERREL_GROUP_AGG && kind != UPPERREL_SETOP &&
+		kind != UPPERREL_WINDOW)
 		return;
 	if (input_rel != NULL && input_rel->cheapest_total_path->rows < gpusort_plan_grouping_min_rows)
 		return;
@@ -661,6 +761,12 @@ plan_grouping(PlannerInfo *root, UpperRelationKind kind, RelOptInfo *input_rel, 
 			offer_setop(&grouping);
 			if (grouping.offers == NIL)
 				return;
+			break;
+		case UPPERREL_WINDOW:
+			offer_windows(&grouping);
+			if (grouping.offers == NIL)
+				return;
+			log_windows(&grouping);
 			break;
 		default:
 			return;

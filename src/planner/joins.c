@@ -34,10 +34,10 @@
 #include "utils/memutils.h"
 
 /*
- * Sorts and the merge join are charged this share more than predicted, because the models
- * have such errors: if both plans are close, the hash join stays.
+ * A merge join is charged this share more than predicted, because the models have such
+ * errors: if both plans are close, the hash join stays.
  */
-#define SORTED_JOIN_MORE	0.1
+#define SORTED_JOIN_MORE	0.11
 
 /* Bytes of a bucket array for each row of a hash table. */
 #define BUCKET_BYTES	12
@@ -170,6 +170,7 @@ merge_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptI
 	Path	   *path;
 	CostChange	change = {0};
 	JoinFacts	facts;
+	Cost		more;
 
 	outer_keys = select_outer_pathkeys_for_merge(root, extra->mergeclause_list, joinrel);
 	clauses = find_mergeclauses_for_outer_pathkeys(root, outer_keys, extra->mergeclause_list);
@@ -187,6 +188,9 @@ merge_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, RelOptI
 	raise_own_cost(&change, path, path->startup_cost, outer->total_cost + inner->total_cost, 0,
 				   cost_of_us(merge_join_us(&facts)) + output_cost(path));
 	apply_change(path, &change);
+	more = SORTED_JOIN_MORE * path->total_cost;
+	path->startup_cost += more;
+	path->total_cost += more;
 	return path;
 }
 
