@@ -1,4 +1,4 @@
--- Sorts below aggregates with ORDER BY or DISTINCT, which are plan nodes from 16 on; Incremental Sorts above and beside
+-- Sorts below aggregates with ORDER BY or DISTINCT, which are plan nodes from 16 on; incremental sorts above and beside
 -- GpuSort.
 LOAD 'gpusort';
 SET gpusort.min_rows = 0;
@@ -58,7 +58,7 @@ BEGIN
 	IF current_setting('server_version_num')::int >= 160000 THEN RESET enable_presorted_aggregate; END IF;
 END $$;
 
--- an Incremental Sort stays, and reads rows from GpuSort
+-- incremental sorts read rows from GpuSort
 SELECT c.*
 FROM unnest(ARRAY[
 	'SELECT a, b, seq, count(*) OVER (PARTITION BY a) FROM pre ORDER BY a, b, seq LIMIT 700',
@@ -70,7 +70,8 @@ SET enable_seqscan = off;
 SELECT *
 FROM check_sort('SELECT * FROM (SELECT a, b, seq FROM pre ORDER BY a, b, seq LIMIT 2000) x ORDER BY b DESC, seq');
 -- below an aggregate
-SELECT p.* FROM presorted('SELECT a, string_agg(t, '','' ORDER BY t, seq) FROM pre GROUP BY a', 'Incremental Sort') p;
+SELECT p.*
+FROM presorted('SELECT a, string_agg(t, '','' ORDER BY t, seq) FROM pre GROUP BY a', 'GpuSort Incremental') p;
 
 DROP TABLE pre, query;
 DROP FUNCTION presorted;

@@ -51,7 +51,7 @@ CREATE FUNCTION plan_f() RETURNS SETOF int LANGUAGE plpgsql AS
 $$ BEGIN RETURN QUERY SELECT a FROM plan_t ORDER BY a; END $$;
 SELECT array_agg(f) = (SELECT array_agg(a ORDER BY a) FROM plan_t) AS same FROM plan_f() f;
 
--- Incremental Sort stays, and an index saves a sort
+-- an incremental sort, and an index saves a sort
 CREATE INDEX plan_i ON plan_t (a);
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;

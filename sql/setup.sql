@@ -19,7 +19,7 @@ END $$;
 
 -- The sort nodes of a plan, from the top.
 CREATE FUNCTION sort_nodes(query text) RETURNS text LANGUAGE sql AS $$
-SELECT coalesce(nullif(plan_nodes(query, 'GpuSort(?=\))|Incremental Sort|Sort$'), ''), 'no sort') $$;
+SELECT coalesce(nullif(plan_nodes(query, 'GpuSort(?: Incremental)?(?=\))|Incremental Sort|Sort$'), ''), 'no sort') $$;
 
 -- The rows of a query, as text, in the order in which they come, with a setting on or off.
 CREATE FUNCTION rows_of(query text, enable boolean, OUT nodes text, OUT r text[], setting text DEFAULT 'gpusort.enable')

@@ -54,6 +54,61 @@ extern size_t sort_node_bound(ExprContext *econtext, ExprState *limit_count,
 extern void sort_node_count(const SortReport *report);
 
 /* ------------------------------------------------------------------------
+ * Columns that divide ordered rows into groups (group_column.c)
+ * ------------------------------------------------------------------------
+ */
+
+/* A column, with the value of an earlier row. */
+typedef struct GroupColumn
+{
+	AttrNumber	attno;			/* column of the child, from 1 */
+	int16		typlen;
+	bool		typbyval;
+	bool		bytes_decide;	/* other bytes mean another value */
+	Oid			collation;
+	FmgrInfo	equal;
+	bool		isnull;
+	Datum		value;			/* points to copy if passed by reference */
+	char	   *copy;
+	Size		room;			/* bytes of copy */
+} GroupColumn;
+
+extern void group_column_init(GroupColumn *column, AttrNumber attno, Oid equality, Oid collation,
+							  TupleDesc desc);
+
+/* Is the value equal to the kept one?  Both are not NULL.  Resets scratch if it is used. */
+extern bool group_column_compare(GroupColumn *column, Datum value, MemoryContext scratch);
+
+/* Copies a value, which is not NULL, to memory in cxt. */
+extern void group_column_keep_by_reference(GroupColumn *column, Datum value, MemoryContext cxt);
+
+/* Is the row's value the kept one?  The slot is deformed.  Resets scratch if it is used. */
+static pg_attribute_always_inline bool
+group_column_equals(GroupColumn *column, const TupleTableSlot *row, MemoryContext scratch)
+{
+	Datum		value = row->tts_values[column->attno - 1];
+
+	if (unlikely(row->tts_isnull[column->attno - 1] || column->isnull))
+		return row->tts_isnull[column->attno - 1] && column->isnull;
+	if (likely(column->typbyval && column->value == value))
+		return true;
+	return group_column_compare(column, value, scratch);
+}
+
+/* Keeps the row's value, which its slot may forget.  The slot is deformed. */
+static inline void
+group_column_keep(GroupColumn *column, const TupleTableSlot *row, MemoryContext cxt)
+{
+	column->isnull = row->tts_isnull[column->attno - 1];
+	if (column->isnull)
+		return;
+	if (column->typbyval)
+		column->value = row->tts_values[column->attno - 1];
+	else
+		group_column_keep_by_reference(column, row->tts_values[column->attno - 1], cxt);
+}
+
+/* ------------------------------------------------------------------------
  * Node "Custom Scan (GpuSort)", serial
  * ------------------------------------------------------------------------
  */
@@ -179,6 +234,57 @@ typedef struct ParallelSortState
 extern Node *parallel_sort_create_state(void);
 
 /* ------------------------------------------------------------------------
+ * Node "Custom Scan (GpuSort Incremental)"
+ * ------------------------------------------------------------------------
+ */
+
+/* What EXPLAIN shows of the sorts of batches, or of groups. */
+typedef struct SortGroups
+{
+	int64		n;				/* sorts */
+	uint64		algorithms[2];	/* bit sets of algorithm ids: of full sorts,
+								 * and of bounded sorts */
+	bool		inserted;		/* there were bounded sorts by insertion */
+	bool		batches;		/* batches of small groups */
+	int64		memory_kb;		/* sum of the sorts in memory */
+	int64		memory_peak_kb;
+	int64		disk_kb;		/* sum of the sorts that wrote runs */
+	int64		disk_peak_kb;
+} SortGroups;
+
+typedef struct IncrementalState
+{
+	CustomScanState css;
+	KeyColumn  *keys;
+	int			nkeys;
+	ExprState  *limit_count;	/* LIMIT of the parent; NULL: none */
+	ExprState  *limit_offset;	/* OFFSET of the parent; NULL: none */
+	int			nprefix;		/* sort columns by which the child's rows are
+								 * ordered */
+	GroupColumn *prefix;		/* their values in the current group */
+	AttrNumber	last_attno;		/* last column of the child among them */
+
+	/* the current execution */
+	bool		begun;
+	size_t		bound;			/* rows wanted; 0: all */
+	uint64		returned;		/* rows returned */
+	TupleTableSlot *ahead;		/* the child's row behind the rows that were
+								 * taken; NULL: none */
+	bool		divided;		/* the batch's last group is large, and the
+								 * child has not ended it */
+	bool		after_large;	/* the last group was large */
+	double		last_rows;		/* rows of the last large group */
+	SortResult *result;			/* rows being returned; NULL: none */
+
+	GroupBatch *batch;			/* rows of small groups; NULL until needed */
+	Sorter	   *sorter;			/* sorts a large group; NULL until needed */
+	bool		sorter_begun;	/* it has rows */
+	SortReport	batch_report;	/* of all batches that are not counted yet */
+	SortGroups	batches;
+	SortGroups	groups;
+} IncrementalState;
+
+/* ------------------------------------------------------------------------
  * EXPLAIN
  * ------------------------------------------------------------------------
  */
@@ -186,6 +292,7 @@ extern Node *parallel_sort_create_state(void);
 extern void gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
 extern void partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
 extern void parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es);
+extern void incremental_explain(CustomScanState *css, List *ancestors, ExplainState *es);
 
 /* Makes of a sort's report what EXPLAIN shows, in a form that fits shared memory. */
 extern void participant_report_fill(ParticipantReport *to, const SortReport *report,
@@ -201,6 +308,9 @@ extern void participant_report_fill(ParticipantReport *to, const SortReport *rep
  * under the same work_mem and hash_mem_multiplier, whatever other sessions do?
  */
 extern bool plan_can_rerun(PlanState *ps);
+
+/* SortSpec.can_rerun of sorts whose child is never run again. */
+extern bool sort_cannot_rerun(void *arg);
 
 /* The same for plans shared by workers: the same rows, in any order. */
 extern bool plan_can_rerun_shared(PlanState *ps);

@@ -4,7 +4,7 @@
  *
  * "Sort Key", "Sort Method" and their structured properties are those of Sort,
  * so that tools that read plans understand them.  "Sort Route" tells why the
- * algorithm was chosen.
+ * algorithm was chosen.  GpuSort Incremental shows what Incremental Sort shows.
  */
 #include "postgres.h"
 
@@ -55,9 +55,10 @@ append_sort_order(StringInfo buf, Node *expr, const KeyColumn *key)
 		appendStringInfoString(buf, " NULLS LAST");
 }
 
+/* The first npresorted keys are those by which the child's rows are ordered. */
 static void
-explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, List *ancestors,
-			 ExplainState *es)
+explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, int npresorted,
+			 List *ancestors, ExplainState *es)
 {
 	Plan	   *plan = css->ss.ps.plan;
 
@@ -66,6 +67,7 @@ explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, List 
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
 	bool		useprefix = (compat_explain_tables(es) > 1 || es->verbose);
 	List	   *result = NIL;
+	List	   *presorted = NIL;
 
 	for (int i = 0; i < nkeys; i++)
 	{
@@ -77,10 +79,14 @@ explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, List 
 		initStringInfo(&buf);
 		appendStringInfoString(&buf, deparse_expression((Node *) tle->expr, context,
 														useprefix, true));
+		if (i < npresorted)
+			presorted = lappend(presorted, pstrdup(buf.data));
 		append_sort_order(&buf, (Node *) tle->expr, &keys[i]);
 		result = lappend(result, buf.data);
 	}
 	ExplainPropertyList("Sort Key", result, es);
+	if (presorted != NIL)
+		ExplainPropertyList("Presorted Key", presorted, es);
 }
 
 void
@@ -276,7 +282,7 @@ gpusort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	GpuSortState *node = (GpuSortState *) css;
 	ParticipantReport report;
 
-	explain_keys(css, node->keys, node->nkeys, ancestors, es);
+	explain_keys(css, node->keys, node->nkeys, 0, ancestors, es);
 	if (!es->analyze || !node->sort_done)
 		return;
 	participant_report_fill(&report, sorter_report(node->sorter), node->keys_only);
@@ -294,7 +300,7 @@ parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	ParallelSortState *node = (ParallelSortState *) css;
 
-	explain_keys(css, node->keys, node->nkeys, ancestors, es);
+	explain_keys(css, node->keys, node->nkeys, 0, ancestors, es);
 	if (!es->analyze || node->phase == PARALLEL_SORT_NEW)
 		return;
 	if (node->on_device)
@@ -355,7 +361,7 @@ partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	PartialSortState *partial = (PartialSortState *) css;
 	ParticipantReport own;
 
-	explain_keys(css, partial->keys, partial->nkeys, ancestors, es);
+	explain_keys(css, partial->keys, partial->nkeys, 0, ancestors, es);
 	if (!es->analyze)
 		return;
 	if (partial->nreports > 0)
@@ -368,4 +374,92 @@ partial_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 		participant_report_fill(&own, sorter_report(partial->sorter), false);
 		explain_participant(&own, "", es);
 	}
+}
+
+/* ------------------------------------------------------------------------
+ * GpuSort Incremental
+ * ------------------------------------------------------------------------
+ */
+
+/* Names of the algorithms that sorted groups, as a list. */
+static List *
+group_methods(const SortGroups *groups)
+{
+	List	   *methods = NIL;
+	char		name[64];
+
+	if (groups->batches)
+		methods = lappend(methods, pstrdup("multikey"));
+	for (int bounded = 0; bounded < 2; bounded++)
+	{
+		for (int id = 0; id < ALGORITHM_COUNT; id++)
+		{
+			if ((groups->algorithms[bounded] >> id & 1) == 0)
+				continue;
+			gpusort_route_display_name(sort_algorithms[id].name, name, sizeof(name));
+			methods = lappend(methods, psprintf("%s%s", bounded ? "top-N " : "", name));
+		}
+	}
+	if (groups->inserted)
+		methods = lappend(methods, pstrdup("top-N insertion"));
+	return methods;
+}
+
+static void
+explain_group_space(const char *group, const char *type, int64 average, int64 peak, ExplainState *es)
+{
+	if (peak == 0)
+		return;
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfo(es->str, "  Average %s: " INT64_FORMAT "kB  Peak %s: " INT64_FORMAT "kB", type, average,
+						 type, peak);
+		return;
+	}
+	ExplainOpenGroup("Sort Space", group, true, es);
+	ExplainPropertyInteger("Average Sort Space Used", "kB", average, es);
+	ExplainPropertyInteger("Peak Sort Space Used", "kB", peak, es);
+	ExplainCloseGroup("Sort Space", group, true, es);
+}
+
+static void
+explain_groups(const SortGroups *groups, const char *group, ExplainState *es)
+{
+	List	   *methods = group_methods(groups);
+	ListCell   *lc;
+
+	if (groups->n == 0)
+		return;
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "%s: " INT64_FORMAT "  Sort Method%s: ", group, groups->n,
+						 list_length(methods) > 1 ? "s" : "");
+		foreach(lc, methods)
+			appendStringInfo(es->str, "%s%s", foreach_current_index(lc) > 0 ? ", " : "", (char *) lfirst(lc));
+	}
+	else
+	{
+		ExplainOpenGroup("Incremental Sort Groups", group, true, es);
+		ExplainPropertyInteger("Group Count", NULL, groups->n, es);
+		ExplainPropertyList("Sort Methods Used", methods, es);
+	}
+	explain_group_space("Sort Space Memory", "Memory", groups->memory_kb / groups->n, groups->memory_peak_kb, es);
+	explain_group_space("Sort Space Disk", "Disk", groups->disk_kb / groups->n, groups->disk_peak_kb, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfoChar(es->str, '\n');
+	else
+		ExplainCloseGroup("Incremental Sort Groups", group, true, es);
+}
+
+void
+incremental_explain(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	IncrementalState *node = (IncrementalState *) css;
+
+	explain_keys(css, node->keys, node->nkeys, node->nprefix, ancestors, es);
+	if (!es->analyze)
+		return;
+	explain_groups(&node->batches, "Full-sort Groups", es);
+	explain_groups(&node->groups, "Pre-sorted Groups", es);
 }

@@ -24,6 +24,9 @@
 extern const CustomScanMethods gpusort_scan_methods;
 extern const CustomScanMethods partial_sort_scan_methods;
 
+/* Plan node "Custom Scan (GpuSort Incremental)". */
+extern const CustomScanMethods incremental_scan_methods;
+
 /* Plan node "Custom Scan (GpuSort Window)". */
 extern const CustomScanMethods window_scan_methods;
 
@@ -56,6 +59,14 @@ extern void gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber
  */
 extern void gpusort_plan_limit(const CustomScan *cscan, PlanState *parent, ExprState **count,
 							   ExprState **offset);
+
+/*
+ * The same for a GpuSort Incremental, whose child's rows are ordered by the first nprefix
+ * key columns.
+ */
+extern void incremental_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, int nprefix,
+								  Limit *limit);
+extern int	incremental_plan_prefix(const CustomScan *cscan);
 
 /* ------------------------------------------------------------------------
  * Format of a GpuSort Window in a finished plan

@@ -139,6 +139,7 @@ executor_nodes_init(void)
 {
 	RegisterCustomScanMethods(&gpusort_scan_methods);
 	RegisterCustomScanMethods(&partial_sort_scan_methods);
+	RegisterCustomScanMethods(&incremental_scan_methods);
 	RegisterCustomScanMethods(&window_scan_methods);
 	keys_slot_init();
 }

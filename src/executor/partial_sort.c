@@ -83,12 +83,6 @@ partial_sort_create_state(CustomScan *cscan)
 	return (Node *) partial;
 }
 
-static bool
-partial_sort_cannot_rerun(void *arg)
-{
-	return false;
-}
-
 /* Creates *sorter if there is none, and begins a sort as one of several participants. */
 static void
 begin_sort(PartialSortState *partial, Sorter **sorter, int participants, size_t bound, double rows)
@@ -247,7 +241,7 @@ partial_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	partial->spec.keys = partial->keys;
 	partial->spec.nkeys = partial->nkeys;
 	partial->spec.node = css->ss.ps.plan->plan_node_id - PARTIAL_SORT_NODE_ID;
-	partial->spec.can_rerun = partial_sort_cannot_rerun;
+	partial->spec.can_rerun = sort_cannot_rerun;
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
 	css->ss.ps.ExecProcNode = partial_sort_exec;
 }

@@ -4,8 +4,9 @@
  *
  * Plan trees are copied, written and read.  So custom_private has lists of
  * numbers: one list for each property of a key column, one element for each
- * column.  custom_exprs, which PostgreSQL walks and fixes up with the plan, has
- * the two expressions of the Limit above.
+ * column; behind them the length of a GpuSort Incremental's prefix.
+ * custom_exprs, which PostgreSQL walks and fixes up with the plan, has the two
+ * expressions of the Limit above.
  *
  * After a device failure a sort runs its child again, if the child can be run
  * again.  Executor runs that may stop before the end of their plan are
@@ -93,6 +94,19 @@ gpusort_plan_keys(const CustomScan *cscan, int *nkeys)
 		keys[i].kind = (KeyKind) list_nth_int(lists[PLAN_KIND], i);
 	}
 	return keys;
+}
+
+void
+incremental_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, int nprefix, Limit *limit)
+{
+	gpusort_plan_fill(cscan, keys, nkeys, limit);
+	cscan->custom_private = lappend(cscan->custom_private, list_make1_int(nprefix));
+}
+
+int
+incremental_plan_prefix(const CustomScan *cscan)
+{
+	return linitial_int((List *) list_nth(cscan->custom_private, PLAN_LISTS));
 }
 
 void
@@ -271,6 +285,12 @@ bool
 plan_can_rerun_shared(PlanState *ps)
 {
 	return can_rerun(ps, true);
+}
+
+bool
+sort_cannot_rerun(void *arg)
+{
+	return false;
 }
 
 /* ------------------------------------------------------------------------

@@ -8,9 +8,7 @@
  * stores the partition in a tuplestore, reads each row from it, and calls each function.
  *
  * A row belongs to a new partition or peer group if a column differs from that of the
- * row before.  Values with the same bytes are equal in every btree operator class.  For
- * types whose operator class says so (support function "equalimage") values with other
- * bytes differ; the values of other types are compared by the equality operator.
+ * row before (group_column.c).
  *
  * The child's row is the outer tuple of the node's expressions, and the values of the
  * functions are its scan tuple: custom_scan_tlist has a column for each function.  The
@@ -23,34 +21,13 @@
  */
 #include "postgres.h"
 
-#include "access/nbtree.h"
-#include "catalog/pg_type.h"
 #include "compat.h"
 #include "executor/executor.h"
 #include "executor/executor_internal.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "parser/parsetree.h"
-#include "utils/datum.h"
-#include "utils/lsyscache.h"
-#include "utils/memutils.h"
 #include "utils/ruleutils.h"
-#include "utils/typcache.h"
-
-/* A column that divides the rows into partitions or peer groups, with its last value. */
-typedef struct GroupColumn
-{
-	AttrNumber	attno;			/* column of the child, from 1 */
-	int16		typlen;
-	bool		typbyval;
-	bool		bytes_decide;	/* other bytes mean another value */
-	Oid			collation;
-	FmgrInfo	equal;
-	bool		isnull;
-	Datum		value;			/* points to copy if passed by reference */
-	char	   *copy;
-	Size		room;			/* bytes of copy */
-} GroupColumn;
 
 typedef struct WindowState
 {
@@ -149,112 +126,6 @@ window_plan_read(const CustomScan *cscan, WindowFormat *format)
  */
 
 /*
- * Does the operator class of the operator say that values are equal only if their bytes
- * are?  bpchar's does, although it ignores trailing blanks.
- */
-static bool
-bytes_decide_equality(Oid equality, Oid collation, Oid type)
-{
-	TypeCacheEntry *typentry = lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY | TYPECACHE_EQ_OPR);
-	Oid			proc;
-
-	if (typentry->eq_opr != equality || typentry->btree_opintype == BPCHAROID)
-		return false;
-	proc = get_opfamily_proc(typentry->btree_opf, typentry->btree_opintype, typentry->btree_opintype,
-							 BTEQUALIMAGE_PROC);
-	return OidIsValid(proc) &&
-		DatumGetBool(OidFunctionCall1Coll(proc, collation, ObjectIdGetDatum(typentry->btree_opintype)));
-}
-
-static void
-group_column_init(GroupColumn *column, const WindowColumn *from, TupleDesc desc)
-{
-	Form_pg_attribute att = TupleDescAttr(desc, from->attno - 1);
-
-	memset(column, 0, sizeof(*column));
-	column->attno = from->attno;
-	column->typlen = att->attlen;
-	column->typbyval = att->attbyval;
-	column->collation = from->collation;
-	column->bytes_decide = bytes_decide_equality(from->equality, from->collation, att->atttypid);
-	fmgr_info(get_opcode(from->equality), &column->equal);
-}
-
-static inline bool
-is_plain_varlena(const void *value)
-{
-	return !VARATT_IS_EXTERNAL(value) && !VARATT_IS_4B_C(value);
-}
-
-/* Have two values of the column the same bytes?  *known: other bytes would mean another value. */
-static pg_attribute_always_inline bool
-same_bytes(const GroupColumn *column, Datum value, bool *known)
-{
-	const char *a = DatumGetPointer(column->value);
-	const char *b = DatumGetPointer(value);
-
-	*known = column->bytes_decide;
-	if (column->typbyval)
-		return column->value == value;
-	if (column->typlen > 0)
-		return memcmp(a, b, column->typlen) == 0;
-	if (column->typlen == -1 && is_plain_varlena(a) && is_plain_varlena(b))
-		return VARSIZE_ANY_EXHDR(a) == VARSIZE_ANY_EXHDR(b) &&
-			memcmp(VARDATA_ANY(a), VARDATA_ANY(b), VARSIZE_ANY_EXHDR(a)) == 0;
-	*known = false;
-	return false;
-}
-
-static pg_attribute_always_inline bool
-same_value(GroupColumn *column, Datum value, bool isnull, MemoryContext scratch)
-{
-	bool		known;
-	bool		equal;
-	MemoryContext old;
-
-	if (isnull || column->isnull)
-		return isnull && column->isnull;
-	if (same_bytes(column, value, &known))
-		return true;
-	if (known)
-		return false;
-	old = MemoryContextSwitchTo(scratch);
-	equal = DatumGetBool(FunctionCall2Coll(&column->equal, column->collation, column->value, value));
-	MemoryContextSwitchTo(old);
-	return equal;
-}
-
-/* Keeps a value that the child's slot may forget. */
-static void
-keep_by_reference(GroupColumn *column, Datum value, MemoryContext cxt)
-{
-	const void *from = DatumGetPointer(value);
-	void	   *flat = NULL;
-	Size		size;
-
-	/*
-	 * an out-of-line value may be an expanded object, which only its owner
-	 * keeps
-	 */
-	if (column->typlen == -1 && VARATT_IS_EXTERNAL(from))
-		from = flat = PG_DETOAST_DATUM_COPY(value);
-	size = datumGetSize(PointerGetDatum(from), false, column->typlen);
-	if (size > column->room)
-	{
-		if (column->copy != NULL)
-			pfree(column->copy);
-		column->copy = NULL;
-		column->room = 0;
-		column->copy = MemoryContextAlloc(cxt, size + size / 2);
-		column->room = size + size / 2;
-	}
-	memcpy(column->copy, from, size);
-	column->value = PointerGetDatum(column->copy);
-	if (flat != NULL)
-		pfree(flat);
-}
-
-/*
  * Number of the first compared column in which the child's row differs from the row
  * before; ncompared if there is none.  Keeps the row's values.
  */
@@ -272,24 +143,12 @@ first_difference(WindowState *node, TupleTableSlot *row)
 		{
 			GroupColumn *column = &node->columns[first];
 
-			if (!same_value(column, row->tts_values[column->attno - 1],
-							row->tts_isnull[column->attno - 1], scratch))
+			if (!group_column_equals(column, row, scratch))
 				break;
 		}
 	}
 	for (int i = first; i < n; i++)
-	{
-		GroupColumn *column = &node->columns[i];
-		Datum		value = row->tts_values[column->attno - 1];
-
-		column->isnull = row->tts_isnull[column->attno - 1];
-		if (column->isnull)
-			continue;
-		if (column->typbyval)
-			column->value = value;
-		else
-			keep_by_reference(column, value, node->css.ss.ps.state->es_query_cxt);
-	}
+		group_column_keep(&node->columns[i], row, node->css.ss.ps.state->es_query_cxt);
 	return first;
 }
 
@@ -406,7 +265,9 @@ window_begin(CustomScanState *css, EState *estate, int eflags)
 	node->columns = palloc(node->ncompared * sizeof(GroupColumn));
 	for (int i = 0; i < node->ncompared; i++)
 	{
-		group_column_init(&node->columns[i], &node->format.columns[i], desc);
+		const WindowColumn *column = &node->format.columns[i];
+
+		group_column_init(&node->columns[i], column->attno, column->equality, column->collation, desc);
 		node->last_attno = Max(node->last_attno, node->columns[i].attno);
 	}
 	node->run_condition = ExecInitQual(cscan->custom_exprs, &css->ss.ps);

@@ -1,6 +1,7 @@
 /*
  * replace.c
- *	  Replaces the Sort nodes of finished plans by GpuSort nodes.
+ *	  Replaces the Sort nodes of finished plans by GpuSort nodes, and Incremental Sort nodes
+ *	  by GpuSort Incremental nodes.
  *
  * Rewriting the finished plan covers every Sort of every kind of statement and keeps
  * the planner's decisions, which rely on the abilities of a Sort; a GpuSort has the
@@ -161,6 +162,19 @@ make_gpusort(Sort *sort, const KeyColumn *keys, Limit *limit)
 	cscan->methods = &gpusort_scan_methods;
 	gpusort_plan_fill(cscan, keys, sort->numCols, limit);
 	return (Plan *) cscan;
+}
+
+/* A GpuSort Incremental, which has the abilities of an Incremental Sort. */
+static Plan *
+make_incremental(IncrementalSort *incremental, const KeyColumn *keys, Limit *limit)
+{
+	Sort	   *sort = &incremental->sort;
+	CustomScan *cscan = plan_scan_of_input(&sort->plan, sort->plan.targetlist);
+
+	compat_count_disabled(cscan);
+	cscan->methods = &incremental_scan_methods;
+	incremental_plan_fill(cscan, keys, sort->numCols, incremental->nPresortedCols, limit);
+	return &cscan->scan.plan;
 }
 
 /* ------------------------------------------------------------------------
@@ -423,6 +437,18 @@ replace_sort(Sort *sort, Above above)
 	return make_gpusort(sort, keys, above.limit);
 }
 
+static Plan *
+replace_incremental_sort(IncrementalSort *incremental, Above above)
+{
+	KeyColumn  *keys = palloc(incremental->sort.numCols * sizeof(KeyColumn));
+	const char *refusal = sort_refusal(&incremental->sort, above, keys);
+
+	if (refusal == NULL)
+		return make_incremental(incremental, keys, above.limit);
+	log_refusal(&incremental->sort, refusal);
+	return &incremental->sort.plan;
+}
+
 /* Re-costs a Gather or Gather Merge whose subplan is replaced; clears *workers if they do not pay. */
 static Plan *
 drop_slow_workers(Plan *gather, int *workers, Above above)
@@ -536,6 +562,10 @@ replace_walk(Plan *plan, Above above)
 		case T_Sort:
 			plan->lefttree = replace_walk(plan->lefttree, none);
 			return replace_sort((Sort *) plan, above);
+		case T_IncrementalSort:
+			/* a rescan reads the child again */
+			plan->lefttree = replace_walk(plan->lefttree, rows);
+			return replace_incremental_sort((IncrementalSort *) plan, above);
 		case T_Material:
 		case T_Hash:
 			/* these materialize the rows, so nothing below is rewound */

@@ -792,4 +792,41 @@ extern void sorter_common_range(Sorter *sorter, CommonKeyRange *common_range);
 /* The key columns, which a scan by page needs to fill RowPage.keys. */
 extern const KeyBuffer *sorter_key_buffer(const Sorter *sorter);
 
+/* ------------------------------------------------------------------------
+ * GroupBatch: sorts rows of many small groups, which come group by group
+ * ------------------------------------------------------------------------
+ */
+
+/* Most rows of a batch. */
+#define GROUP_BATCH_ROWS	256
+
+typedef struct GroupBatch GroupBatch;
+
+/* Creates an empty batch in the current memory context.  keys order the rows of a group. */
+extern GroupBatch *group_batch_create(TupleDesc desc, const KeyColumn *keys, int nkeys);
+extern void group_batch_destroy(GroupBatch *batch);
+
+/* Forgets the rows. */
+extern void group_batch_reset(GroupBatch *batch);
+
+/* Takes a row.  new_group: it is the first of its group.  The batch has less than GROUP_BATCH_ROWS. */
+extern void group_batch_put(GroupBatch *batch, TupleTableSlot *slot, bool new_group);
+
+extern size_t group_batch_rows(const GroupBatch *batch);
+
+/* Number of the first row of the last group. */
+extern size_t group_batch_last(const GroupBatch *batch);
+
+/* Bytes of the rows. */
+extern Size group_batch_bytes(const GroupBatch *batch);
+
+/* Row i of the last group, as it came; valid until the batch is reset. */
+extern void group_batch_row(const GroupBatch *batch, size_t i, TupleTableSlot *slot);
+
+/*
+ * Sorts each group.  Returns a result of kind RESULT_ROWS with all rows, or without those
+ * of the last group, which stay as they came.
+ */
+extern SortResult *group_batch_sort(GroupBatch *batch, bool last_too);
+
 #endif							/* GPUSORT_SORT_SORT_H */

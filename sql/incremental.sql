@@ -1,0 +1,173 @@
+-- Rows that come ordered by the first sort columns: GpuSort Incremental.
+LOAD 'gpusort';
+SET gpusort.min_rows = 0;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+
+-- groups of 1, 10, 1000 and all rows, of two columns, with NULLs, and by text
+CREATE TABLE inc (
+	id int, g1 int, g10 int, g1000 int, one int, n10 int, ga int, gb bigint, t10 text, c10 text COLLATE "C",
+	v int, w numeric, s text);
+INSERT INTO inc
+SELECT i, i, i / 10, i / 1000, 7, CASE WHEN i / 10 % 50 <> 0 THEN i / 10 END, i / 1000, i / 20 % 50,
+	'group ' || lpad((i / 10)::text, 5, '0'), 'group ' || lpad((i / 300)::text, 5, '0'),
+	CASE WHEN mix(i) % 20 > 0 THEN (mix(i) % 1000)::int END, (mix(i * 3) % 300)::numeric / 7,
+	CASE WHEN mix(i) % 17 > 0 THEN 's' || mix(i * 5) % 100 END
+FROM generate_series(0, 9999) i;
+CREATE INDEX inc_g1 ON inc (g1);
+CREATE INDEX inc_g10 ON inc (g10);
+CREATE INDEX inc_g1000 ON inc (g1000);
+CREATE INDEX inc_one ON inc (one);
+CREATE INDEX inc_n10 ON inc (n10);
+CREATE INDEX inc_ab ON inc (ga, gb);
+CREATE INDEX inc_t10 ON inc (t10);
+CREATE INDEX inc_c10 ON inc (c10);
+ANALYZE inc;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_sort = off;
+
+CREATE TABLE orders (n int, by text);
+INSERT INTO orders VALUES
+	(1, 'g1, v, id'), (2, 'g10, v, id'), (3, 'g1000, v, id'), (4, 'one, v, id'), (5, 'n10, v, id'),
+	(6, 'ga, gb, v, id'), (7, 'ga, gb, s DESC NULLS LAST, w, id'), (8, 't10, v, id'), (9, 'c10, s, id'),
+	(10, 'c10, s COLLATE "C" DESC, w, id'), (11, 'g10 DESC, v, id'), (12, 'g1000 DESC, w DESC, id'),
+	(13, 'n10 DESC, s NULLS FIRST, id DESC'), (14, 't10 DESC, w, id'), (15, 'ga DESC, gb DESC, v DESC, id');
+
+-- whole results, and what a LIMIT wants of them
+SELECT n, c.* FROM orders, check_sort('SELECT * FROM inc ORDER BY ' || by) c ORDER BY n;
+SELECT n, l, c.result
+FROM orders, (VALUES ('1'), ('45'), ('300'), ('1500'), ('40 OFFSET 990'), ('0'), ('ALL'), ('(SELECT 2100)')) x (l),
+	check_sort(format('SELECT * FROM inc ORDER BY %s LIMIT %s', by, l)) c
+WHERE c.result <> 'same' OR c.nodes <> 'GpuSort Incremental' AND l <> '0' ORDER BY n, l;
+
+-- checked row by row
+SET gpusort.verify = on;
+SELECT n, c.nodes, c.result FROM orders, check_sort('SELECT * FROM inc ORDER BY ' || by) c
+WHERE c.result <> 'same' ORDER BY n;
+RESET gpusort.verify;
+
+-- equal rows stay in the order in which the index returns them, which is that of id
+SELECT n, (a.r).nodes, compare_rows((b.r).r, (a.r).r) AS result
+FROM (VALUES (1, 'g10, v'), (2, 'g1000, s'), (3, 'c10, v DESC')) x (n, by),
+	LATERAL (SELECT rows_of('SELECT * FROM inc ORDER BY ' || by, true)) a (r),
+	LATERAL (SELECT rows_of(format('SELECT * FROM inc ORDER BY %s, id', by), false)) b (r)
+ORDER BY n;
+
+-- it reads no more of the child than it needs: less than 32 rows and a group
+CREATE FUNCTION rows_read(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	n int;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+		n := coalesce(substring(line FROM 'Index Scan.*actual rows=(\d+)')::int, n);
+	END LOOP;
+	RETURN n;
+END $$;
+SELECT rows_read('SELECT * FROM inc ORDER BY g10, v LIMIT 5') AS g10,
+	rows_read('SELECT * FROM inc ORDER BY g1000, v LIMIT 5') AS g1000,
+	rows_read('SELECT * FROM inc ORDER BY g1000, v LIMIT 1000') AS g1000_all,
+	rows_read('SELECT * FROM inc ORDER BY g1000, v LIMIT 1001') AS g1000_more;
+
+-- EXPLAIN
+SELECT line FROM explain_analyze('SELECT * FROM inc ORDER BY g10, v') line WHERE line !~ 'Index';
+SELECT line
+FROM explain_analyze('SELECT * FROM inc ORDER BY ga, gb DESC NULLS LAST, s COLLATE "C" DESC LIMIT 1010') line
+WHERE line !~ 'Index';
+CREATE FUNCTION explain_json(query text) RETURNS json LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
+	RETURN plan->0->'Plan';
+END $$;
+SELECT plan->'Sort Key' AS key, plan->'Presorted Key' AS presorted, groups->'Group Count' AS groups,
+	json_array_length(groups->'Sort Methods Used') > 0 AS methods,
+	(groups->'Sort Space Memory'->>'Peak Sort Space Used')::int
+		>= (groups->'Sort Space Memory'->>'Average Sort Space Used')::int AS space
+FROM explain_json('SELECT * FROM inc ORDER BY g1000, v') plan, LATERAL (SELECT plan->'Pre-sorted Groups') g (groups);
+-- the sorts are counted
+SELECT gpusort_stat_reset();
+SELECT count(*) FROM (SELECT * FROM inc ORDER BY g10, v OFFSET 0) x;
+SELECT count(*) FROM (SELECT * FROM inc ORDER BY g1000, v OFFSET 0) x;
+SELECT algorithm = 'none' AS batches, sum(sorts) AS sorts, sum(rows) AS rows FROM gpusort_stat GROUP BY 1 ORDER BY 1;
+
+-- large groups that do not fit work_mem are written as runs; long rows end a batch
+SET work_mem = '64kB';
+SELECT n, c.* FROM orders, check_sort('SELECT * FROM inc ORDER BY ' || by) c WHERE n IN (2, 3, 4, 9) ORDER BY n;
+SELECT bool_or(line ~ 'Pre-sorted Groups: .*Peak Disk: ') AS spilled
+FROM explain_analyze('SELECT * FROM inc ORDER BY one, v, id') line;
+SELECT c.* FROM check_sort('SELECT g10, v, id, repeat(s, 3000) FROM inc WHERE id < 600 ORDER BY g10, v, id') c;
+SELECT c.* FROM check_sort('SELECT ga, v, id, repeat(s, 3000) FROM inc WHERE id < 600 ORDER BY ga, v, id') c;
+RESET work_mem;
+
+-- rescans, with and without new parameters, that stop anywhere
+SELECT c.*
+FROM unnest(ARRAY[
+	'SELECT x, y.* FROM generate_series(1, 40) x, LATERAL (SELECT * FROM inc WHERE g10 > x * 20 ORDER BY g10, v, id
+		LIMIT x * 2) y',
+	'SELECT x, y.* FROM generate_series(1, 5) x, LATERAL (SELECT *, x AS p FROM inc ORDER BY g1000, w, id
+		LIMIT 1500 + x) y',
+	'SELECT x, (SELECT array_agg(id) FROM (SELECT id FROM inc WHERE ga = x ORDER BY ga, gb, s, id LIMIT 70) y)
+		FROM generate_series(0, 9) x']) WITH ORDINALITY AS u (q, n), check_sort(q) c
+ORDER BY n;
+
+-- cursors
+BEGIN;
+DECLARE c CURSOR FOR SELECT g10, v, id FROM inc ORDER BY g10, v, id;
+FETCH 3 FROM c;
+MOVE 2000 IN c;
+FETCH 3 FROM c;
+MOVE ALL IN c;
+FETCH 1 FROM c;
+CLOSE c;
+-- backward: above it the planner puts a Materialize
+DECLARE c SCROLL CURSOR FOR SELECT g1000, v, id FROM inc ORDER BY g1000, v, id;
+MOVE 1500 IN c;
+FETCH BACKWARD 2 FROM c;
+FETCH FIRST FROM c;
+FETCH LAST FROM c;
+COMMIT;
+SELECT bool_or(line ~ 'Materialize') AS materialized, bool_or(line ~ 'GpuSort Incremental') AS incremental
+FROM explain_analyze('DECLARE c SCROLL CURSOR FOR SELECT g1000, v, id FROM inc ORDER BY g1000, v, id') line;
+
+-- a merge join marks and restores the rows of its inner side: they are materialized
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SELECT c.* FROM check_sort('SELECT count(*), sum(a.id::bigint * b.id)
+	FROM (SELECT * FROM inc ORDER BY g10, v OFFSET 0) a JOIN (SELECT * FROM inc ORDER BY g10, v OFFSET 0) b
+	ON a.g10 = b.g10 AND a.v = b.v') c;
+RESET enable_hashjoin;
+RESET enable_nestloop;
+
+-- in workers, below a Gather Merge
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET min_parallel_index_scan_size = 0;
+SET max_parallel_workers_per_gather = 2;
+SELECT c.* FROM check_sort('SELECT * FROM inc ORDER BY g10, v, id') c;
+SELECT c.* FROM check_sort('SELECT * FROM inc ORDER BY c10, s, id') c;
+SELECT substring(line FROM '\w+ \w+ (?:\(\w+ \w+\))?') AS node
+FROM explain_analyze('SELECT * FROM inc ORDER BY g1000, v') line WHERE line ~ 'Gather|GpuSort';
+RESET max_parallel_workers_per_gather;
+
+-- types whose equal values differ in their bytes are one group
+CREATE TABLE inc_types (f float8, n numeric, v int);
+INSERT INTO inc_types
+SELECT CASE i / 8 WHEN 0 THEN '-Infinity' WHEN 6 THEN 'NaN' ELSE (i / 8 - 3) * (1.0 - i % 2 * 2) END,
+	CASE WHEN i % 2 = 0 THEN (i / 8)::numeric(10, 2) ELSE (i / 8)::numeric END, (mix(i) % 1000)::int
+FROM generate_series(0, 55) i WHERE i / 8 IN (0, 3, 6) OR i % 2 = 0;
+CREATE INDEX ON inc_types (f);
+CREATE INDEX ON inc_types (n);
+ANALYZE inc_types;
+SELECT c.* FROM check_sort('SELECT f::text, v FROM inc_types ORDER BY inc_types.f, v') c;
+SELECT c.* FROM check_sort('SELECT n, v FROM inc_types ORDER BY n, v') c;
+
+-- what stays: few rows expected
+SET gpusort.min_rows = 100000;
+SELECT sort_nodes('SELECT * FROM inc ORDER BY g10, v');
+
+DROP TABLE inc, inc_types, orders;
+DROP FUNCTION rows_read, explain_json;

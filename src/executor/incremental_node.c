@@ -1,0 +1,445 @@
+/*
+ * incremental_node.c
+ *	  The executor node "Custom Scan (GpuSort Incremental)".
+ *
+ * The child returns its rows in the order of the first sort columns, the prefix.  So the
+ * rows of one prefix, a group, can be sorted by the other columns and returned before the
+ * next group is read.
+ *
+ * Small groups are sorted together in a batch (sort/group_batch.c), which begins and ends
+ * at little cost.  A batch ends at the first end of a group behind BATCH_ROWS rows, so it
+ * reads no more rows than nodeIncrementalSort.c does, whose reader may stop at any row.
+ *
+ * A large group is sorted by a sorter, with all that a sort of its rows can use: radix
+ * sorts of normalized keys, a bound, runs on disk, keys on a GPU.  If the last group of a
+ * batch turns out to be large, the groups before it are returned, its rows move to the
+ * sorter, and the sorter takes the rest of the group.  The group behind a large one goes
+ * to the sorter at once.
+ *
+ * As with nodeIncrementalSort.c, rows are returned once and forward, and a rescan reads
+ * the child again.  Rows do not move to a GPU, because the child could not return the
+ * rows of one group again.
+ *
+ * Memory policy: a batch takes at most half of work_mem, since its rows may move to the
+ * sorter.  The sorter takes work_mem.  The row behind a batch stays in the child's slot
+ * until the batch has been returned.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "executor/executor.h"
+#include "executor/executor_internal.h"
+#include "miscadmin.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/* A batch ends at the first end of a group behind this number of rows. */
+#define BATCH_ROWS			32
+
+/* A group with more rows is large. */
+#define SMALL_GROUP_ROWS	(GROUP_BATCH_ROWS - BATCH_ROWS)
+
+static Node *incremental_create_state(CustomScan *cscan);
+static void incremental_begin(CustomScanState *css, EState *estate, int eflags);
+static TupleTableSlot *incremental_exec_custom(CustomScanState *css);
+static void incremental_end(CustomScanState *css);
+static void incremental_rescan(CustomScanState *css);
+
+const CustomScanMethods incremental_scan_methods = {
+	.CustomName = "GpuSort Incremental",
+	.CreateCustomScanState = incremental_create_state
+};
+
+static const CustomExecMethods incremental_exec_methods = {
+	.CustomName = "GpuSort Incremental",
+	.BeginCustomScan = incremental_begin,
+	.ExecCustomScan = incremental_exec_custom,
+	.EndCustomScan = incremental_end,
+	.ReScanCustomScan = incremental_rescan,
+	.ExplainCustomScan = incremental_explain
+};
+
+/* ------------------------------------------------------------------------
+ * Prefix of the current group
+ * ------------------------------------------------------------------------
+ */
+
+/* Makes the row's prefix that of the current group. */
+static void
+keep_prefix(IncrementalState *node, TupleTableSlot *row)
+{
+	slot_getsomeattrs(row, node->last_attno);
+	for (int i = 0; i < node->nprefix; i++)
+		group_column_keep(&node->prefix[i], row, node->css.ss.ps.state->es_query_cxt);
+}
+
+/* Is the row of the current group?  The last prefix column changes most often. */
+static pg_attribute_always_inline bool
+in_group(IncrementalState *node, TupleTableSlot *row)
+{
+	MemoryContext scratch = node->css.ss.ps.ps_ExprContext->ecxt_per_tuple_memory;
+
+	slot_getsomeattrs(row, node->last_attno);
+	for (int i = node->nprefix - 1; i >= 0; i--)
+	{
+		if (!group_column_equals(&node->prefix[i], row, scratch))
+			return false;
+	}
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * Counting
+ * ------------------------------------------------------------------------
+ */
+
+static void
+count_space(SortGroups *groups, const SortReport *report)
+{
+	int64		kb = (int64) ((report->memory_peak + 1023) / 1024);
+
+	groups->n++;
+	if (report->runs > 0)
+	{
+		kb = (int64) (report->disk_bytes / 1024);
+		groups->disk_kb += kb;
+		groups->disk_peak_kb = Max(groups->disk_peak_kb, kb);
+		return;
+	}
+	groups->memory_kb += kb;
+	groups->memory_peak_kb = Max(groups->memory_peak_kb, kb);
+}
+
+static void
+count_group(IncrementalState *node)
+{
+	const SortReport *report = sorter_report(node->sorter);
+
+	count_space(&node->groups, report);
+	if (report->sorted)
+		node->groups.algorithms[report->bounded] |= UINT64CONST(1) << report->decision.algorithm->id;
+	else if (report->inserted)
+		node->groups.inserted = true;
+	sort_node_count(report);
+}
+
+static inline void
+count_batch(IncrementalState *node, size_t rows)
+{
+	Size		bytes = group_batch_bytes(node->batch);
+	int64		kb = (int64) ((bytes + 1023) / 1024);
+	SortGroups *batches = &node->batches;
+
+	batches->n++;
+	batches->batches = true;
+	batches->memory_kb += kb;
+	batches->memory_peak_kb = Max(batches->memory_peak_kb, kb);
+	node->batch_report.rows += rows;
+	node->batch_report.memory_peak = Max(node->batch_report.memory_peak, bytes);
+}
+
+/* Counts the batches of an execution as one sort: they would cost too much one by one. */
+static void
+count_batches(IncrementalState *node)
+{
+	if (node->batch_report.rows == 0)
+		return;
+	sort_node_count(&node->batch_report);
+	memset(&node->batch_report, 0, sizeof(node->batch_report));
+}
+
+/* ------------------------------------------------------------------------
+ * Sorting
+ * ------------------------------------------------------------------------
+ */
+
+/* The child's next row; NULL at its end. */
+static inline TupleTableSlot *
+next_row(IncrementalState *node)
+{
+	TupleTableSlot *row = ExecProcNode(outerPlanState(node));
+
+	return likely(!TupIsNull(row)) ? row : NULL;
+}
+
+/* Begins to sort a large group. */
+static void
+begin_large(IncrementalState *node)
+{
+	if (node->sorter == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+		SortSpec	spec = {0};
+
+		spec.desc = ExecGetResultType(outerPlanState(node));
+		spec.keys = node->keys + node->nprefix;
+		spec.nkeys = node->nkeys - node->nprefix;
+		spec.node = node->css.ss.ps.plan->plan_node_id;
+		spec.can_rerun = sort_cannot_rerun;
+		spec.timing = compat_node_timed(&node->css.ss.ps);
+		node->sorter = sorter_create(&spec);
+		MemoryContextSwitchTo(old);
+	}
+	sorter_begin(node->sorter, node->bound == 0 ? 0 : node->bound - node->returned, node->last_rows);
+	node->sorter_begun = true;
+}
+
+static inline void
+put_large(IncrementalState *node, TupleTableSlot *row)
+{
+	if (unlikely(!sorter_put(node->sorter, row)))
+		elog(ERROR, "an incremental sort lost rows on a device");
+}
+
+/* The sorter has some rows of the current group: takes its further rows, and sorts. */
+static void
+sort_large(IncrementalState *node, uint64 rows)
+{
+	TupleTableSlot *row = node->ahead;
+
+	while (row != NULL && in_group(node, row))
+	{
+		put_large(node, row);
+		rows++;
+		row = next_row(node);
+	}
+	node->ahead = row;
+	node->after_large = rows > SMALL_GROUP_ROWS;
+	node->last_rows = (double) rows;
+	node->result = sorter_perform(node->sorter, device_may_pause());
+	if (node->result == NULL)
+		elog(ERROR, "an incremental sort lost rows on a device");
+	count_group(node);
+}
+
+/* The batch's last group is large: moves its rows to the sorter. */
+static void
+move_large(IncrementalState *node)
+{
+	TupleTableSlot *slot = node->css.ss.ps.ps_ResultTupleSlot;
+	size_t		n = group_batch_rows(node->batch);
+	size_t		first = group_batch_last(node->batch);
+
+	begin_large(node);
+	for (size_t i = first; i < n; i++)
+	{
+		group_batch_row(node->batch, i, slot);
+		put_large(node, slot);
+	}
+	ExecClearTuple(slot);
+	group_batch_reset(node->batch);
+	node->divided = false;
+	sort_large(node, n - first);
+}
+
+/* Takes rows up to the end of a group behind BATCH_ROWS, or up to a large group, and sorts. */
+static void
+sort_batch(IncrementalState *node)
+{
+	Size		most = (Size) work_mem * 1024 / 2;
+	TupleTableSlot *row = node->ahead;
+	GroupBatch *batch;
+	bool		new_group = true;
+
+	if (node->batch == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+
+		node->batch = group_batch_create(ExecGetResultType(outerPlanState(node)),
+										 node->keys + node->nprefix, node->nkeys - node->nprefix);
+		MemoryContextSwitchTo(old);
+	}
+	batch = node->batch;
+	for (; row != NULL; row = next_row(node))
+	{
+		size_t		n = group_batch_rows(batch);
+
+		new_group = n == 0 || !in_group(node, row);
+		if (new_group)
+		{
+			if (n >= BATCH_ROWS || group_batch_bytes(batch) > most)
+				break;
+			keep_prefix(node, row);
+		}
+		else if (n - group_batch_last(batch) >= SMALL_GROUP_ROWS || group_batch_bytes(batch) > most)
+			break;
+		group_batch_put(batch, row, new_group);
+	}
+	node->ahead = row;
+	node->divided = row != NULL && !new_group;
+	if (node->divided && group_batch_last(batch) == 0)
+	{
+		move_large(node);
+		return;
+	}
+	node->result = group_batch_sort(batch, !node->divided);
+	count_batch(node, node->divided ? group_batch_last(batch) : group_batch_rows(batch));
+}
+
+/* Sorts the next rows; ahead is the first one, of a new group. */
+static void
+sort_next(IncrementalState *node)
+{
+	if (!node->after_large)
+	{
+		sort_batch(node);
+		return;
+	}
+	keep_prefix(node, node->ahead);
+	begin_large(node);
+	sort_large(node, 0);
+}
+
+/* ------------------------------------------------------------------------
+ * Returning rows
+ * ------------------------------------------------------------------------
+ */
+
+/* Ends the result and forgets its rows.  Rows of a divided batch stay. */
+static void
+end_result(IncrementalState *node)
+{
+	ExecClearTuple(node->css.ss.ps.ps_ResultTupleSlot);
+	node->result = NULL;
+	if (node->sorter_begun)
+	{
+		sorter_end(node->sorter);
+		node->sorter_begun = false;
+	}
+	else if (node->batch != NULL && !node->divided)
+		group_batch_reset(node->batch);
+}
+
+/* Sorts the next rows; false if there are none. */
+static bool
+next_result(IncrementalState *node)
+{
+	if (node->divided)
+	{
+		move_large(node);
+		return true;
+	}
+	if (!node->begun)
+	{
+		node->begun = true;
+		node->bound = sort_node_bound(node->css.ss.ps.ps_ExprContext, node->limit_count,
+									  node->limit_offset);
+		node->ahead = next_row(node);
+	}
+	if (node->ahead == NULL || (node->bound > 0 && node->returned >= node->bound))
+		return false;
+	sort_next(node);
+	return true;
+}
+
+static TupleTableSlot *
+incremental_exec(PlanState *pstate)
+{
+	IncrementalState *node = (IncrementalState *) pstate;
+	TupleTableSlot *slot = pstate->ps_ResultTupleSlot;
+
+	CHECK_FOR_INTERRUPTS();
+	for (;;)
+	{
+		SortResult *result = node->result;
+
+		if (likely(result != NULL))
+		{
+			if (likely(result->methods->kind == RESULT_ROWS ? result_next(result, RESULT_ROWS, true, slot) :
+					   result_next(result, RESULT_PLAIN, true, slot)))
+			{
+				node->returned++;
+				return slot;
+			}
+			end_result(node);
+		}
+		if (!next_result(node))
+			return ExecClearTuple(slot);
+	}
+}
+
+static TupleTableSlot *
+incremental_exec_custom(CustomScanState *css)
+{
+	return incremental_exec(&css->ss.ps);
+}
+
+/* ------------------------------------------------------------------------
+ * Life of the node
+ * ------------------------------------------------------------------------
+ */
+
+static Node *
+incremental_create_state(CustomScan *cscan)
+{
+	IncrementalState *node = (IncrementalState *) newNode(sizeof(IncrementalState), T_CustomScanState);
+
+	node->css.methods = &incremental_exec_methods;
+	return (Node *) node;
+}
+
+static void
+init_prefix(IncrementalState *node, TupleDesc desc)
+{
+	node->prefix = palloc(node->nprefix * sizeof(GroupColumn));
+	for (int i = 0; i < node->nprefix; i++)
+	{
+		const KeyColumn *key = &node->keys[i];
+		Oid			equality = get_equality_op_for_ordering_op(key->sortop, NULL);
+
+		if (!OidIsValid(equality))
+			elog(ERROR, "missing equality operator for ordering operator %u", key->sortop);
+		group_column_init(&node->prefix[i], key->attno, equality, key->collation, desc);
+		node->last_attno = Max(node->last_attno, key->attno);
+	}
+}
+
+static void
+incremental_begin(CustomScanState *css, EState *estate, int eflags)
+{
+	IncrementalState *node = (IncrementalState *) css;
+	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
+
+	Assert((eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) == 0);
+	node->keys = gpusort_plan_keys(cscan, &node->nkeys);
+	node->nprefix = incremental_plan_prefix(cscan);
+	gpusort_plan_limit(cscan, &css->ss.ps, &node->limit_count, &node->limit_offset);
+	outerPlanState(css) = ExecInitNode(outerPlan(cscan), estate, eflags);
+	init_prefix(node, ExecGetResultType(outerPlanState(css)));
+
+	Assert(css->ss.ps.ps_ProjInfo == NULL);
+	ExecInitResultSlot(&css->ss.ps, &TTSOpsMinimalTuple);
+	css->ss.ps.ExecProcNode = incremental_exec;
+}
+
+static void
+incremental_end(CustomScanState *css)
+{
+	IncrementalState *node = (IncrementalState *) css;
+
+	end_result(node);
+	count_batches(node);
+	if (node->batch != NULL)
+		group_batch_destroy(node->batch);
+	if (node->sorter != NULL)
+		sorter_destroy(node->sorter);
+	node->batch = NULL;
+	node->sorter = NULL;
+	ExecEndNode(outerPlanState(css));
+}
+
+static void
+incremental_rescan(CustomScanState *css)
+{
+	IncrementalState *node = (IncrementalState *) css;
+	PlanState  *outer = outerPlanState(css);
+
+	node->divided = false;
+	end_result(node);
+	count_batches(node);
+	node->begun = node->after_large = false;
+	node->ahead = NULL;
+	node->returned = 0;
+	if (outer->chgParam == NULL)
+		ExecReScan(outer);
+}
