@@ -40,10 +40,7 @@ _PG_init(void)
 	has_service = device_service_init();
 	gpusort_store_init(has_service);
 	if (has_service)
-	{
 		device_pause_init();
-		device_supervisor_saves = gpusort_learn_save;
-	}
 	gpu_init();
 	executor_nodes_init();
 	gpusort_planner_init();

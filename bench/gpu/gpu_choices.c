@@ -23,7 +23,7 @@
 #include "../../cuda/costs_h200.h"
 #include "../cpu/distributions.h"
 #include "gpu_keys.h"
-#include "cost/cost.h"
+#include "cost/cost_internal.h"
 
 #define ENOUGH	0.95
 

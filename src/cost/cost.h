@@ -91,6 +91,7 @@ typedef struct RouteFacts
 	size_t		memory;			/* bytes available for scratch; 0: no limit */
 	int			threads;		/* team size; 0 and 1: the caller alone */
 	double		cpu_factor;		/* correction factor of the CPU model; 0: none */
+	uint64_t	cpu_sorts;		/* sorts that taught it */
 	DeviceState device;
 	RouteGpu	gpu;
 
@@ -157,7 +158,8 @@ extern void gpusort_route_display_name(const char *name, char *buf, size_t size)
  */
 
 #define MODEL_POINTS			12
-#define MODEL_POINT_FIRST	5
+#define MODEL_POINT_FIRST	5	/* binary logarithm of its records */
+#define MODEL_POINT_STEP	2
 
 /* "+ format": one curve for each SortRecFormat. */
 typedef enum ModelCurve
@@ -209,13 +211,6 @@ extern const char *const model_curve_names[MODEL_CURVES];
 /* The constants in use.  They point to the built-in ones at first. */
 extern const RouteModel *route_model;
 extern const RouteModel route_model_builtin;
-
-/* Binary logarithm of the number of records at a sample point. */
-static inline int
-model_point_log2(int sample_point)
-{
-	return MODEL_POINT_FIRST + 2 * sample_point;
-}
 
 /*
  * Measures the constants on this machine.  workspace is 64-byte aligned.  Sample
@@ -290,40 +285,14 @@ typedef struct GpuSampleSeen
 	double		repeated;		/* share of keys that occur more than once */
 } GpuSampleSeen;
 
-static inline void
-gpu_sample_begin(GpuSample *sample)
-{
-	sample->n = 0;
-}
+/* Sets keys[] to the leading 64 bits of the keys i and i + 1. */
+typedef void (*GpuSamplePair) (void *arg, size_t i, uint64_t keys[2]);
 
-/* Distance between the first keys of two pairs, for n keys. */
-static inline size_t
-gpu_sample_step(size_t n)
-{
-	return n < GPU_SAMPLE_PAIRS ? 1 : n / GPU_SAMPLE_PAIRS;
-}
-
-/* Can the pair that begins at key i be added? */
-static inline bool
-gpu_sample_wants(const GpuSample *sample, size_t n, size_t i)
-{
-	return i + 1 < n && sample->n < 2 * GPU_SAMPLE_PAIRS;
-}
-
-/* Adds the leading 64 bits of the next key. */
-static inline void
-gpu_sample_add(GpuSample *sample, uint64_t key)
-{
-	sample->recs[sample->n].key = key;
-	sample->recs[sample->n].rid = (uint32_t) sample->n;
-	sample->n++;
-}
+/* Samples n keys. */
+extern void gpu_sample_fill(GpuSample *sample, size_t n, GpuSamplePair pair, void *arg);
 
 /* Classifies the sample.  Its contents are destroyed. */
 extern void gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen);
-
-/* Compares two uint64, for qsort(). */
-extern int	sample_compare(const void *a, const void *b);
 
 /* ------------------------------------------------------------------------
  * Correction factors of the GPU model
@@ -388,10 +357,6 @@ typedef struct GpuTerms
 	double		us[GPU_TERMS];	/* with correction factors */
 	double		library_us[GPU_TERMS];	/* without correction factors */
 } GpuTerms;
-
-/* The factors for a decision at time now, with this number of concurrent jobs. */
-extern void gpu_learn_factors(const GpuLearned *learned, double others, int64_t now,
-							  GpuFactors *factors);
 
 /* A part's name, for users. */
 extern const char *gpu_part_name(GpuPart part);

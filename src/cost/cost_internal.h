@@ -60,6 +60,13 @@ extern bool sample_verify(const void *recs, size_t n, int key_bits,
  * ------------------------------------------------------------------------
  */
 
+/* Binary logarithm of the number of records at a sample point. */
+static inline int
+model_point_log2(int sample_point)
+{
+	return MODEL_POINT_FIRST + MODEL_POINT_STEP * sample_point;
+}
+
 /* A curve's value at n records. */
 extern double model_curve_at(const double *curve, size_t n);
 
@@ -82,6 +89,35 @@ extern double gpu_sort_factor(const GpuFactors *factors, int key_width, double r
  * Samples of keys (key_sample.c)
  * ------------------------------------------------------------------------
  */
+
+static inline void
+gpu_sample_begin(GpuSample *sample)
+{
+	sample->n = 0;
+}
+
+/* Distance between the first keys of two pairs, for n keys. */
+static inline size_t
+gpu_sample_step(size_t n)
+{
+	return n < GPU_SAMPLE_PAIRS ? 1 : n / GPU_SAMPLE_PAIRS;
+}
+
+/* Can the pair that begins at key i be added? */
+static inline bool
+gpu_sample_wants(const GpuSample *sample, size_t n, size_t i)
+{
+	return i + 1 < n && sample->n < 2 * GPU_SAMPLE_PAIRS;
+}
+
+/* Adds the leading 64 bits of the next key. */
+static inline void
+gpu_sample_add(GpuSample *sample, uint64_t key)
+{
+	sample->recs[sample->n].key = key;
+	sample->recs[sample->n].rid = (uint32_t) sample->n;
+	sample->n++;
+}
 
 /* Scratch of a sample's sort: a copy, one byte per record and a reserve. */
 typedef struct GpuSampleScratch
@@ -199,6 +235,10 @@ typedef struct GpuJobTimes
 	double		sort_us;
 	double		others;			/* concurrent jobs on the device */
 } GpuJobTimes;
+
+/* The factors for a decision at time now, with this number of concurrent jobs. */
+extern void gpu_learn_factors(const GpuLearned *learned, double others, int64_t now,
+							  GpuFactors *factors);
 
 /* Learns from a finished job of facts->n rows, relative to facts->gpu.costs. */
 extern void gpu_learn_job(GpuLearned *learned, const Algorithm *algorithm,

@@ -73,13 +73,18 @@
 /* Keys that are not frequent need not be uniform below 1/FEW_INFREQUENT of the sample. */
 #define FEW_INFREQUENT		8
 
-int
-sample_compare(const void *a, const void *b)
+void
+gpu_sample_fill(GpuSample *sample, size_t n, GpuSamplePair pair, void *arg)
 {
-	uint64_t	x = *(const uint64_t *) a;
-	uint64_t	y = *(const uint64_t *) b;
+	gpu_sample_begin(sample);
+	for (size_t i = 0; gpu_sample_wants(sample, n, i); i += gpu_sample_step(n))
+	{
+		uint64_t	keys[2];
 
-	return (x > y) - (x < y);
+		pair(arg, i, keys);
+		gpu_sample_add(sample, keys[0]);
+		gpu_sample_add(sample, keys[1]);
+	}
 }
 
 void

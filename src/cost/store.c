@@ -250,34 +250,6 @@ typedef struct StoreShared
 static StoreShared *shared = NULL;
 static LWLock *shared_lock = NULL;
 
-static void load_factors(void);
-
-static void
-init_shared(void)
-{
-	pg_atomic_init_u64(&shared->logged, 0);
-	remove_unfinished_text();
-	if (shared_lock != NULL)
-		load_factors();
-}
-
-void
-gpusort_store_init(bool learns)
-{
-	static SharedPart part = {
-		.memory = (void **) &shared,
-		.init = init_shared
-	};
-
-	part.size = learns ? sizeof(StoreShared) : offsetof(StoreShared, cpu_changed);
-	if (learns)
-	{
-		part.lock = &shared_lock;
-		part.lock_name = "gpusort_learn";
-	}
-	shared_memory_add(&part);
-}
-
 /*
  * Copies a measurement, whose sequence number is odd while the device process writes it.
  * False if it is the one of *taken, or is being written; a later call takes it in.
@@ -375,17 +347,6 @@ model_version(void)
 	return file_version();
 }
 
-void
-gpusort_model_store(const RouteModel *model)
-{
-	RouteModel	copy = *model;
-	char	   *content;
-	StoreText	text = begin_text(&model_file, &content);
-
-	(void) model_text(&text, &copy);
-	save_text(&model_file, content, &text, true, ERROR);
-}
-
 /* ------------------------------------------------------------------------
  * Correction factors of the CPU model
  *
@@ -438,8 +399,9 @@ cpu_lock_up_to_date(void)
 	cpu_bring_up_to_date();
 }
 
-bool
-device_learned_cpu(CpuLearned *learned)
+/* Copies the factors; false if there are none. */
+static bool
+cpu_learned(CpuLearned *learned)
 {
 	bool		ready;
 
@@ -463,8 +425,10 @@ device_learn_cpu_facts(RouteFacts *facts)
 {
 	CpuLearned	learned;
 
-	if (facts->n >= CPU_LEARN_ROWS && device_learned_cpu(&learned))
-		facts->cpu_factor = cpu_learn_factor(&learned, facts, (int64) time(NULL));
+	if (facts->n < CPU_LEARN_ROWS || !cpu_learned(&learned))
+		return;
+	facts->cpu_factor = cpu_learn_factor(&learned, facts, (int64) time(NULL));
+	facts->cpu_sorts = learned.sorts;
 }
 
 void
@@ -478,8 +442,9 @@ device_learn_cpu_sort(const RouteFacts *facts, const Algorithm *algorithm, doubl
 	LWLockRelease(shared_lock);
 }
 
-void
-device_learn_cpu_forget(void)
+/* Forgets what sorts taught, because the model's constants changed. */
+static void
+cpu_forget(void)
 {
 	if (device_shared == NULL)
 		return;
@@ -487,6 +452,19 @@ device_learn_cpu_forget(void)
 	shared->cpu_model = 0;
 	cpu_bring_up_to_date();
 	LWLockRelease(shared_lock);
+}
+
+void
+gpusort_model_store(const RouteModel *model)
+{
+	RouteModel	copy = *model;
+	char	   *content;
+	StoreText	text = begin_text(&model_file, &content);
+
+	(void) model_text(&text, &copy);
+	save_text(&model_file, content, &text, true, ERROR);
+	gpusort_model_refresh(SIZE_MAX);
+	cpu_forget();
 }
 
 /* ------------------------------------------------------------------------
@@ -577,7 +555,7 @@ gpu_bring_up_to_date(LearnEntry *entry, const LearnDevice *device)
 }
 
 void
-gpusort_learned(const LearnDevice *device, GpuLearned *learned)
+gpusort_learned(const LearnDevice *device, double others, GpuLearned *learned, GpuFactors *factors)
 {
 	LearnEntry *entry = entry_of(device);
 	bool		ready;
@@ -587,12 +565,14 @@ gpusort_learned(const LearnDevice *device, GpuLearned *learned)
 	if (ready)
 		*learned = entry->learned;
 	LWLockRelease(shared_lock);
-	if (ready)
-		return;
-	LWLockAcquire(shared_lock, LW_EXCLUSIVE);
-	gpu_bring_up_to_date(entry, device);
-	*learned = entry->learned;
-	LWLockRelease(shared_lock);
+	if (!ready)
+	{
+		LWLockAcquire(shared_lock, LW_EXCLUSIVE);
+		gpu_bring_up_to_date(entry, device);
+		*learned = entry->learned;
+		LWLockRelease(shared_lock);
+	}
+	gpu_learn_factors(learned, others, (int64) time(NULL), factors);
 }
 
 void
@@ -609,8 +589,7 @@ device_learn_facts(RouteFacts *facts, double *memory, double *all_memory)
 	{
 		GpuLearned	learned;
 
-		gpusort_learned(&who, &learned);
-		gpu_learn_factors(&learned, availability.others, (int64) time(NULL), &factors);
+		gpusort_learned(&who, availability.others, &learned, &factors);
 		facts->gpu.factors = &factors;
 	}
 	if (memory != NULL)
@@ -746,8 +725,12 @@ format_factors(StoreText *text)
 	pfree(entry);
 }
 
-void
-gpusort_learn_save(bool at_once)
+/*
+ * Saves changed factors; unless at_once, at most every few seconds.  Only the supervisor
+ * calls this.  Errors are logged.
+ */
+static void
+save_factors(bool at_once)
 {
 	static time_t last = 0;
 	time_t		now = time(NULL);
@@ -777,4 +760,35 @@ gpusort_learn_save(bool at_once)
 	 * disk
 	 */
 	save_text(&learn_file, content, &text, at_once, LOG);
+}
+
+/* ------------------------------------------------------------------------
+ * Start
+ * ------------------------------------------------------------------------
+ */
+static void
+init_shared(void)
+{
+	pg_atomic_init_u64(&shared->logged, 0);
+	remove_unfinished_text();
+	if (shared_lock != NULL)
+		load_factors();
+}
+
+void
+gpusort_store_init(bool learns)
+{
+	static SharedPart part = {
+		.memory = (void **) &shared,
+		.init = init_shared
+	};
+
+	part.size = learns ? sizeof(StoreShared) : offsetof(StoreShared, cpu_changed);
+	if (learns)
+	{
+		part.lock = &shared_lock;
+		part.lock_name = "gpusort_learn";
+		device_supervisor_saves = save_factors;
+	}
+	shared_memory_add(&part);
 }

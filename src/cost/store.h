@@ -29,8 +29,8 @@ extern void gpusort_store_init(bool learns);
 extern void gpusort_model_refresh(size_t n);
 
 /*
- * Stores new constants, or raises an error.  Each backend loads them at its next
- * gpusort_model_refresh().
+ * Stores new constants, or raises an error, and forgets the CPU's correction factors.
+ * Other backends load the constants at their next gpusort_model_refresh().
  */
 extern void gpusort_model_store(const RouteModel *model);
 
@@ -40,18 +40,13 @@ extern void gpusort_model_store(const RouteModel *model);
  */
 
 /*
- * device_learn_cpu_facts() sets the CPU's correction factor for facts->n records, from
- * CPU_LEARN_ROWS on.  device_learned_cpu() returns all factors; false without the GPU
- * service or with gpusort.device_learn off.
+ * Sets the CPU's correction factor for facts->n records, from CPU_LEARN_ROWS on; not
+ * without the GPU service or with gpusort.device_learn off.
  */
 extern void device_learn_cpu_facts(RouteFacts *facts);
-extern bool device_learned_cpu(CpuLearned *learned);
 
 /* Learns from a sort of facts->n records by a CPU algorithm. */
 extern void device_learn_cpu_sort(const RouteFacts *facts, const Algorithm *algorithm, double took_us);
-
-/* Forgets the CPU's correction factors, because the model's constants changed. */
-extern void device_learn_cpu_forget(void);
 
 /* ------------------------------------------------------------------------
  * Correction factors of each device, for all backends and across restarts
@@ -77,8 +72,12 @@ typedef struct LearnDevice
  */
 extern bool device_learn_who(int device, LearnDevice *who);
 
-/* Copies the device's factors.  Factors of a former device with its number are dropped. */
-extern void gpusort_learned(const LearnDevice *device, GpuLearned *learned);
+/*
+ * Copies what was learned of the device, and the factors for a decision now, with this
+ * number of concurrent jobs.
+ */
+extern void gpusort_learned(const LearnDevice *device, double others, GpuLearned *learned,
+							GpuFactors *factors);
 
 /*
  * Sets the costs of the device that a sort would get now, and its correction factors
@@ -97,11 +96,5 @@ extern void device_learn_job(const DeviceJob *job, const RouteFacts *facts,
 
 /* Forgets what jobs taught.  The measurement remains. */
 extern void gpusort_learn_forget(const LearnDevice *device);
-
-/*
- * Saves changed factors to the file; unless at_once, at most every few seconds.  Only
- * the supervisor calls this.  Errors are logged.
- */
-extern void gpusort_learn_save(bool at_once);
 
 #endif							/* GPUSORT_COST_STORE_H */

@@ -65,25 +65,37 @@ fill_gpu_facts(const SortEnv *env, const KeyLayout *layout, int key_width, Route
 	device_learn_facts(facts, memory, all_memory);
 }
 
+/* Buffered keys of which a sample is taken, and the order of its pairs. */
+typedef struct SampledKeys
+{
+	const KeyBuffer *keybuf;
+	const KeyLayout *layout;
+	bool		descends;		/* a key is less than the one before */
+	bool		ascends;
+} SampledKeys;
+
+static void
+sample_pair(void *arg, size_t i, uint64_t pair[2])
+{
+	SampledKeys *keys = arg;
+	Key128		first = pack_key(keys->keybuf, keys->layout, i);
+	Key128		second = pack_key(keys->keybuf, keys->layout, i + 1);
+	int			shift = Max(0, Min(keys->layout->total_bits, 128) - 64);
+
+	keys->descends |= second < first;
+	keys->ascends |= second > first;
+	pair[0] = (uint64) (first >> shift);
+	pair[1] = (uint64) (second >> shift);
+}
+
 /* Samples the keys; false if they ascend or descend. */
 static bool
 sample_buffered_keys(const KeyBuffer *keybuf, const KeyLayout *layout, GpuSample *sample)
 {
-	size_t		step = gpu_sample_step(keybuf->n);
-	size_t		descents = 0;
-	size_t		ascents = 0;
+	SampledKeys keys = {.keybuf = keybuf,.layout = layout};
 
-	gpu_sample_begin(sample);
-	for (size_t i = 0; gpu_sample_wants(sample, keybuf->n, i); i += step)
-	{
-		Key128		keys[2] = {pack_key(keybuf, layout, i), pack_key(keybuf, layout, i + 1)};
-
-		descents += keys[1] < keys[0];
-		ascents += keys[1] > keys[0];
-		for (int k = 0; k < 2; k++)
-			gpu_sample_add(sample, (uint64) (keys[k] >> Max(0, Min(layout->total_bits, 128) - 64)));
-	}
-	return descents > 0 && ascents > 0;
+	gpu_sample_fill(sample, keybuf->n, sample_pair, &keys);
+	return keys.descends && keys.ascends;
 }
 
 bool

@@ -29,6 +29,7 @@
 
 #include "cost/cost.h"
 #include "gpu/gpu_internal.h"
+#include "kernel/rec.h"
 #include "miscadmin.h"
 #include "service/service.h"
 #include "store/row.h"
@@ -276,7 +277,7 @@ keys_differ(const DeviceRows *dev)
 
 		marks[i] = (uint64) (key >> 64) * ROW_MARK_HIGH ^ (uint64) key;
 	}
-	qsort(marks, n, sizeof(uint64), sample_compare);
+	qsort(marks, n, sizeof(uint64), compare_uint64);
 	for (uint32 i = 1; i < n; i++)
 		equal += marks[i] == marks[i - 1];
 	return equal <= n / EXAMINE_EQUAL;

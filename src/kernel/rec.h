@@ -97,4 +97,14 @@ window128(uint64_t hi, uint64_t lo, int shift)
 #define EACH	_Pragma("GCC unroll 16") for
 #endif
 
+/* Compares two uint64_t, for qsort(). */
+static inline int
+compare_uint64(const void *a, const void *b)
+{
+	uint64_t	x = *(const uint64_t *) a;
+	uint64_t	y = *(const uint64_t *) b;
+
+	return (x > y) - (x < y);
+}
+
 #endif							/* GPUSORT_REC_H */

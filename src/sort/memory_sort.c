@@ -18,6 +18,7 @@
 
 #include "cost/cost.h"
 #include "cost/store.h"
+#include "kernel/rec.h"
 #include "miscadmin.h"
 #include "settings.h"
 #include "sort/sort_internal.h"
@@ -171,7 +172,7 @@ sample_has_ties(const uint64 *words, size_t n, int rid_bits)
 		return false;
 	for (size_t i = 0; i < SAMPLE_SIZE; i++)
 		sample[i] = words[i * (n / SAMPLE_SIZE)] >> rid_bits;
-	qsort(sample, SAMPLE_SIZE, sizeof(uint64), sample_compare);
+	qsort(sample, SAMPLE_SIZE, sizeof(uint64), compare_uint64);
 	for (int i = 1; i < SAMPLE_SIZE; i++)
 		equal += (sample[i] == sample[i - 1]);
 	return equal >= SAMPLE_MAX_EQUAL;

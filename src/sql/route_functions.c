@@ -187,16 +187,14 @@ terms_words(const RouteFacts *facts, const RoutePrediction *p)
 static const char *
 prediction_words(const RouteFacts *facts, const RoutePrediction *p)
 {
-	CpuLearned	learned;
-
 	if (p->us < 0)
 		return NULL;
 	if (algorithm_on_gpu(p->algorithm))
 		return facts->gpu.factors == NULL ? NULL : terms_words(facts, p);
-	if (facts->cpu_factor == 0 || !device_learned_cpu(&learned))
+	if (facts->cpu_factor == 0)
 		return NULL;
 	return psprintf("%.2f times the model's %.2f ms, by %llu sorts", facts->cpu_factor,
-					p->us / facts->cpu_factor / 1000, (unsigned long long) learned.sorts);
+					p->us / facts->cpu_factor / 1000, (unsigned long long) facts->cpu_sorts);
 }
 
 /* The reason for or against the algorithm, and the terms of its prediction; or NULL. */
@@ -350,8 +348,7 @@ put_device(ReturnSetInfo *rsinfo, const LearnDevice *who)
 	GpuLearned	learned;
 	GpuFactors	factors;
 
-	gpusort_learned(who, &learned);
-	gpu_learn_factors(&learned, 1, (int64) time(NULL), &factors);
+	gpusort_learned(who, 1, &learned, &factors);
 	for (int p = 0; p < GPU_PARTS; p++)
 	{
 		const Factor *part = &learned.part[p];
@@ -514,12 +511,10 @@ gpusort_calibrate(PG_FUNCTION_ARGS)
 					CALIBRATE_WORKSPACE, calibration_interrupted, NULL);
 	pfree(workspace);
 	gpusort_model_store(&model);
-	gpusort_model_refresh(SIZE_MAX);
-	device_learn_cpu_forget();
 
 	for (int curve = 0; curve < MODEL_CURVES; curve++)
 		for (int sample_point = 0; sample_point < MODEL_POINTS; sample_point++)
-			put_constant(rsinfo, model_curve_names[curve], model_point_log2(sample_point),
+			put_constant(rsinfo, model_curve_names[curve], MODEL_POINT_FIRST + MODEL_POINT_STEP * sample_point,
 						 route_model_builtin.curve[curve][sample_point],
 						 model.curve[curve][sample_point]);
 	for (int i = 0; i < MODEL_SCALARS; i++)
