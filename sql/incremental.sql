@@ -54,7 +54,7 @@ FROM (VALUES (1, 'g10, v'), (2, 'g1000, s'), (3, 'c10, v DESC')) x (n, by),
 	LATERAL (SELECT rows_of(format('SELECT * FROM inc ORDER BY %s, id', by), false)) b (r)
 ORDER BY n;
 
--- it reads no more of the child than it needs: less than 32 rows and a group
+-- it reads no more of the child than an Incremental Sort
 CREATE FUNCTION rows_read(query text) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
@@ -65,7 +65,9 @@ BEGIN
 	END LOOP;
 	RETURN n;
 END $$;
-SELECT rows_read('SELECT * FROM inc ORDER BY g10, v LIMIT 5') AS g10,
+SELECT rows_read('SELECT * FROM inc ORDER BY g1, v LIMIT 5') AS g1,
+	rows_read('SELECT * FROM inc ORDER BY g10, v LIMIT 5') AS g10,
+	rows_read('SELECT * FROM inc ORDER BY g10, v LIMIT 45') AS g10_45,
 	rows_read('SELECT * FROM inc ORDER BY g1000, v LIMIT 5') AS g1000,
 	rows_read('SELECT * FROM inc ORDER BY g1000, v LIMIT 1000') AS g1000_all,
 	rows_read('SELECT * FROM inc ORDER BY g1000, v LIMIT 1001') AS g1000_more;

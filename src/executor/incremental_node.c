@@ -7,8 +7,9 @@
  * next group is read.
  *
  * Small groups are sorted together in a batch (sort/group_batch.c), which begins and ends
- * at little cost.  A batch ends at the first end of a group behind BATCH_ROWS rows, so it
- * reads no more rows than nodeIncrementalSort.c does, whose reader may stop at any row.
+ * at little cost.  A batch ends at the first end of a group behind BATCH_ROWS rows, or
+ * behind the rows that a LIMIT wants, as those of nodeIncrementalSort.c: the reader may
+ * stop at any row.
  *
  * A large group is sorted by a sorter, with all that a sort of its rows can use: radix
  * sorts of normalized keys, a bound, runs on disk, keys on a GPU.  If the last group of a
@@ -162,6 +163,13 @@ next_row(IncrementalState *node)
 	return likely(!TupIsNull(row)) ? row : NULL;
 }
 
+/* The rows that the Limit above still asks for; 0: all. */
+static inline size_t
+rows_wanted(const IncrementalState *node)
+{
+	return node->bound == 0 ? 0 : node->bound - node->returned;
+}
+
 /* Begins to sort a large group. */
 static void
 begin_large(IncrementalState *node)
@@ -180,7 +188,7 @@ begin_large(IncrementalState *node)
 		node->sorter = sorter_create(&spec);
 		MemoryContextSwitchTo(old);
 	}
-	sorter_begin(node->sorter, node->bound == 0 ? 0 : node->bound - node->returned, node->last_rows);
+	sorter_begin(node->sorter, rows_wanted(node), node->last_rows);
 	node->sorter_begun = true;
 }
 
@@ -232,10 +240,12 @@ move_large(IncrementalState *node)
 	sort_large(node, n - first);
 }
 
-/* Takes rows up to the end of a group behind BATCH_ROWS, or up to a large group, and sorts. */
+/* Takes rows up to the first end of a group behind enough rows, or up to a large group; sorts. */
 static void
 sort_batch(IncrementalState *node)
 {
+	size_t		wanted = rows_wanted(node);
+	size_t		enough = wanted > 0 ? Min(wanted, BATCH_ROWS) : BATCH_ROWS;
 	Size		most = (Size) work_mem * 1024 / 2;
 	TupleTableSlot *row = node->ahead;
 	GroupBatch *batch;
@@ -257,7 +267,7 @@ sort_batch(IncrementalState *node)
 		new_group = n == 0 || !in_group(node, row);
 		if (new_group)
 		{
-			if (n >= BATCH_ROWS || group_batch_bytes(batch) > most)
+			if (n >= enough || group_batch_bytes(batch) > most)
 				break;
 			keep_prefix(node, row);
 		}

@@ -157,7 +157,9 @@ my %cases = (
 	explain => sub {
 		my ($t, $o) = @_;
 		# the share of each worker varies between runs
-		('SET max_parallel_workers_per_gather = 0; SET jit = off; SET gpusort.device = off;',
+		# an Incremental Sort may read a few rows more or less than ours
+		('SET max_parallel_workers_per_gather = 0; SET jit = off; SET gpusort.device = off; '
+				. 'SET enable_incremental_sort = off;',
 			'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' . select_sorted($t, $o) . ';');
 	},
 	stable => sub {
@@ -440,6 +442,25 @@ SQL
 		('SELECT ' . pick('*', 's', 'seq', 'm, seq, m') . " FROM $from WHERE " . pick('true', 'seq % 4 <> 1', 'k > 0')
 			. ' ORDER BY k' . pick('', ' DESC', ' NULLS FIRST')
 			  . ', seq' . pick('', ' DESC') . ($from =~ /generate_series\(1, 3/ ? ', m' : '') . limit($n) . ';');
+	},
+	# rows in the order of an index on the first sort columns
+	incremental => sub {
+		my ($t, $o) = @_;
+		my @cols = grep { $_->{key} && $_->{name} ne 'seq' } @{ $t->{cols} };
+		my @prefix = map { $_->{name} . pick('', '', ' DESC', ' DESC NULLS LAST', ' NULLS FIRST') }
+			splice @{ [ shuffle(@cols) ] }, 0, 1 + int rand 2;
+		my $order = join ', ', (map { "t.$_" } @prefix), total_order($t, 't', 1 + int rand 2);
+		my $q = 'SELECT ' . outputs($t, $o, 't') . " FROM $t->{name} t" . where($t, $o, 't') . " ORDER BY $order"
+			. limit($t->{n});
+
+		('SET client_min_messages = warning; DROP INDEX IF EXISTS in_order; RESET client_min_messages; '
+				. "CREATE INDEX in_order ON $t->{name} (" . join(', ', @prefix) . ');',
+			'SET enable_sort = ' . pick(qw(on off)) . '; SET enable_seqscan = off; SET enable_bitmapscan = off; '
+				. 'SET enable_indexscan = on; SET enable_incremental_sort = on;',
+			pick("$q;", "$q;", "BEGIN; DECLARE c " . pick('NO SCROLL', 'SCROLL') . " CURSOR FOR $q; FETCH 3 FROM c; "
+					. "FETCH 100 FROM c; MOVE 30 FROM c; FETCH ALL FROM c; ROLLBACK;",
+				"SELECT x.seq, s.* FROM (SELECT seq FROM $o->{name} ORDER BY seq LIMIT 20) x, LATERAL (SELECT t.seq "
+					. "AS y FROM $t->{name} t WHERE t.seq > x.seq ORDER BY $order LIMIT x.seq % 50) s ORDER BY 1, 2;"));
 	},
 	nested => sub {
 		my ($t, $o) = @_;

@@ -37,6 +37,7 @@ device_ready($node, 'start');
 my @algorithms = split /\n/, $node->safe_psql('postgres', 'SELECT algorithm FROM gpusort_algorithms()');
 my %sorted;
 my $gathered = 0;
+my $incremental = 0;
 
 for my $round (1 .. $rounds)
 {
@@ -55,6 +56,7 @@ for my $round (1 .. $rounds)
 
 		$sorted{ $case->{kind} }++ if $plan =~ /GpuSort/;
 		$gathered++ if $plan =~ /Gather.*GpuSort/s;
+		$incremental++ if $plan =~ /GpuSort Incremental/;
 		my $difference = oracle_difference($case, map { $output->{"$c $_"} } qw(off on left)) // next;
 		$kinds{ $case->{kind} }++;
 		diag join "\n", "seed $seed, round $round, case $c: $case->{kind}", @make, @{ $case->{settings} },
@@ -69,6 +71,7 @@ device_unused($node, 'end');
 note 'GpuSort ran in: ' . join ', ', map { "$_ $sorted{$_}" } sort keys %sorted;
 cmp_ok(sum0(values %sorted), '>=', 5 * $rounds, 'GpuSort was in the plans');
 cmp_ok($gathered, '>', 0, "parallel sorts in $gathered cases") if $rounds >= 10;
+cmp_ok($incremental, '>', 0, "incremental sorts in $incremental cases") if $rounds >= 10;
 $node->stop('fast');
 
 my $log = slurp_file($node->logfile);
