@@ -9,7 +9,7 @@
 #
 # Fields of a query:
 #
-#	group	shapes, types, memory, limits, plans, grouping or short; --group=NAME runs one group
+#	group	shapes, types, memory, limits, plans, grouping, incremental or short; --group=NAME runs one group
 #	name	first column of the result table
 #	tables	tables that the query reads
 #	set		settings; work_mem is --memory unless it is set here
@@ -38,6 +38,9 @@ my %tables = (
 		. "'0') AS p, "
 	  . "(random() * 1e9)::numeric(12,2) AS n, gen_random_uuid() AS u, random() * interval '1000 days' AS s, "
 	  . "('10.' || i % 256 || '.' || (random() * 255)::int || '.' || (random() * 255)::int)::inet AS h",
+	# each g is in order, with groups of 1, 10, 1,000 and 100,000 rows
+	groups => "SELECT i::int4 AS g1, (i / 10)::int4 AS g10, (i / 1000)::int4 AS g1000, (i / 100000)::int4 AS g100000, "
+	  . "(random() * 4294967295 - 2147483648)::int4 AS v, (random() * 1e18)::int8 AS w",
 	dim => "SELECT i - 1 AS id, 'name ' || i AS nm");
 
 # tables whose size does not depend on --rows
@@ -163,6 +166,18 @@ for my $memory ('4MB', '1GB')
 		[ 'DISTINCT text, 1,000 values', 'w10', 'SELECT DISTINCT b FROM w10' ]);
 	push @queries, map { query('grouping', "$_->[0], work_mem $memory", $_->[1], $_->[2], undef,
 			set => "work_mem = '$memory'") } @all;
+}
+
+# rows behind an index on the first sort column
+for my $size (1, 10, 1000, 100_000)
+{
+	for my $limit ('', ' LIMIT 100', ' LIMIT 1000000')
+	{
+		push @queries, query('incremental', "groups of $size$limit", 'groups',
+			"SELECT * FROM groups ORDER BY g$size, v$limit", "SELECT * FROM groups ORDER BY g$size$limit",
+			set => 'enable_sort = off, enable_seqscan = off, enable_bitmapscan = off',
+			before => "CREATE INDEX IF NOT EXISTS groups_g$size ON groups (g$size)");
+	}
 }
 
 # few rows, with row estimates from 10 to 1e9
