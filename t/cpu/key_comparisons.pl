@@ -70,27 +70,27 @@ SQL
 
 sub check
 {
-	my ($table, $by, $way, %opt) = @_;
+	my ($table, $by, $operator, %opt) = @_;
 	# the stock Sort is not stable: count without i, compare the order with i as second key
-	my ($stock) = comparisons_and_rows('off', $table, "$by USING $way");
-	my (undef, $stock_rows) = comparisons_and_rows('off', $table, "$by USING $way, i");
-	my ($ours, $our_rows) = comparisons_and_rows('on', $table, "$by USING $way");
+	my ($stock) = comparisons_and_rows('off', $table, "$by USING $operator");
+	my (undef, $stock_rows) = comparisons_and_rows('off', $table, "$by USING $operator, i");
+	my ($ours, $our_rows) = comparisons_and_rows('on', $table, "$by USING $operator");
 
-	is($our_rows, $stock_rows, "$table.$by $way: rows in the stock Sort's order") or diag "seed $seed";
-	note "$table.$by $way: $ours comparisons, $stock of the stock Sort";
-	cmp_ok($ours, '<=', $opt{most} // $stock * ($opt{factor} // 1.05), "$table.$by $way: number of comparisons")
+	is($our_rows, $stock_rows, "$table.$by $operator: rows in the stock Sort's order") or diag "seed $seed";
+	note "$table.$by $operator: $ours comparisons, $stock of the stock Sort";
+	cmp_ok($ours, '<=', $opt{most} // $stock * ($opt{factor} // 1.05), "$table.$by $operator: number of comparisons")
 	  or diag "seed $seed";
 }
 
 like($node->safe_psql('postgres', 'EXPLAIN SELECT i FROM t ORDER BY random USING <#'), qr/GpuSort/,
 	'the plan has a GpuSort');
-for my $way ('<#', '>#')
+for my $operator ('<#', '>#')
 {
-	check('t', $_, $way, most => $rows - 1) for ('up', 'down', 'up_equal', 'down_equal', 'equal');
-	check('t', $_, $way) for ('last_out', 'twice', 'thousand', 'random', 'long', 'nulls');
+	check('t', $_, $operator, most => $rows - 1) for ('up', 'down', 'up_equal', 'down_equal', 'equal');
+	check('t', $_, $operator) for ('last_out', 'twice', 'thousand', 'random', 'long', 'nulls');
 	# a three-way partition, as the stock Sort has, needs fewer comparisons for two values than a merge sort
-	check('t', 'two', $way, factor => 1.1);
-	check('toasted', 'random', $way);
+	check('t', 'two', $operator, factor => 1.1);
+	check('toasted', 'random', $operator);
 }
 
 $node->stop;

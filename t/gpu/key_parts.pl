@@ -73,8 +73,8 @@ for my $name (sort keys %orders)
 	my $lines = value("SELECT device_lines('$select ORDER BY $order')");
 	my ($parts) = $lines =~ /$gpu.*?, (\d+) parts/;
 	cmp_ok($parts // 0, '>', 1, "$name: in parts") or diag($lines);
-	my ($went) = $lines =~ /Sort Device 0: parts=(\d+) rows=\d+/;
-	cmp_ok($went // 0, '>', 0, "$name: on the device") or diag($lines);
+	my ($sorted_there) = $lines =~ /Sort Device 0: parts=(\d+) rows=\d+/;
+	cmp_ok($sorted_there // 0, '>', 0, "$name: on the device") or diag($lines);
 }
 device_unused($node, 'orders');
 

@@ -59,7 +59,7 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 		'a new device process starts');
 	is(value("SELECT sum(memory_used), sum(jobs) $devices"), '0|0', 'no memory of the new process is used');
 	is(value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), 3,
-		'the sessions have not read on');
+		'the sessions have read no more rows');
 	gate_open();
 	is($_->query('SELECT 1'), "$right\n1", 'a session reads on and gets all rows') for @unread;
 	$_->quit for @unread;
@@ -155,7 +155,7 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	like(value("$mem SET gpusort.verify = off; SET gpusort.device_share = 4; SELECT sort_route('SELECT id, k, pad "
 		. "FROM few ORDER BY k')"), qr/merged/, 'a small share: runs');
 	like(value("$mem SET gpusort.device_share = 1; SELECT sort_route('SELECT id, k, pad FROM few ORDER BY k')"),
-		qr/^cpu .*device memory/, 'hardly any share');
+		qr/^cpu .*device memory/, 'a share that is too small for a job');
 	device_unused($node, 'shares');
 
 	# an ordinary role cannot change an administrator's settings
@@ -180,9 +180,9 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	ok($node->poll_query_until('postgres', "SELECT sum(memory_kept) > 1000000 $devices"), 'free blocks are kept');
 	$node->reload;
 	ok($node->poll_query_until('postgres', "SELECT sum(memory_kept) = 0 $devices"), 'the kept blocks are freed');
-	is(process(), $process, 'by the same process');
+	is(process(), $process, 'kept blocks are freed by the same process');
 	ok($node->poll_query_until('postgres', "SELECT state = 'idle' AND process_pid IS NULL $devices"),
-		'then the device is released');
+		'after a longer pause the device is released');
 	ok(process_ends($process), 'the process has ended');
 	is(value("SET work_mem = '64MB'; SELECT result FROM check_sort('SELECT * FROM t WHERE id < 100 ORDER BY k, id')"),
 		'same', 'a small sort');
@@ -194,12 +194,13 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	is(value("SELECT max(restarts) $devices"), 0, 'the start is not counted as a restart');
 
 	# a sort whose algorithm is not forced; device_idle_context = 0 keeps the new process until it was seen
-	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'idle again');
+	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'the device is idle again');
 	$node->append_conf('postgresql.conf', "gpusort.device_idle_context = 0");
 	$node->reload;
 	is(value("SET work_mem = '64MB'; SELECT result FROM check_sort('SELECT * FROM (SELECT mix(i) AS k, i FROM "
 		. "generate_series(1, 300000) i OFFSET 0) s ORDER BY k')"), 'same', 'a large sort');
-	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') $devices"), 'it starts a process');
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') $devices"),
+		'a large sort starts a process');
 	$node->append_conf('postgresql.conf', "gpusort.device_idle_context = 3s");
 	$node->reload;
 
@@ -212,7 +213,7 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	sleep 5;
 	is(process(), $process, 'the process stays');
 	gate_open();
-	is($s->query('SELECT 1'), "$right\n1", 'it is read on');
+	is($s->query('SELECT 1'), "$right\n1", 'the sort is read to its end');
 	$s->quit;
 	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'the process ends after the job');
 	$node->append_conf('postgresql.conf', "gpusort.device_idle_blocks = 10s\ngpusort.device_idle_context = 0");
@@ -254,15 +255,16 @@ SQL
 		'off: the process lets its job end');
 	like(value("$set SET gpusort.device = auto; $sort"), qr/^cpu/, 'off: the process accepts no other job');
 	gate_open();
-	is($s->query('SELECT 1'), "$right\n1", 'the sort is read on');
+	is($s->query('SELECT 1'), "$right\n1", 'the sort of the ending process is read to its end');
 	$s->quit;
-	ok($node->poll_query_until('postgres', "SELECT state = 'off' AND process_pid IS NULL $devices"), 'it is off');
+	ok($node->poll_query_until('postgres', "SELECT state = 'off' AND process_pid IS NULL $devices"),
+		'the device is off');
 	ok(process_ends($process), 'the process has ended');
 	like(value("$set SET gpusort.device = auto; $sort"), qr/^cpu .*gpusort.device is off/,
 		'a session cannot switch it on');
 	$node->append_conf('postgresql.conf', 'gpusort.device = auto');
 	$node->reload;
-	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'on again');
+	ok($node->poll_query_until('postgres', "SELECT state = 'idle' $devices"), 'the device is on again');
 	like(value("$set $sort"), $gpu, 'on again: the next sort uses the device');
 }
 
@@ -270,7 +272,7 @@ SQL
 {
 	$node->append_conf('postgresql.conf', "gpusort.device_memory = 0");
 	$node->restart;
-	device_ready($node, 'all that is free');
+	device_ready($node, 'device_memory = 0: the budget is all free memory');
 	is(value("SELECT memory_budget >> 20 $devices"), 1024, 'the budget is all memory');
 	device_is('OTHERS=1012');
 	ok($node->poll_query_until('postgres', "SELECT memory_budget >> 20 = 12 $devices"),

@@ -55,7 +55,7 @@ sub same
 }
 
 # Sorts; returns the number of devices that had parts, of their rows, of parts and of runs.
-sub went
+sub device_parts
 {
 	my ($name, $query, $set) = @_;
 	my $lines = value(($set // '') . "SELECT device_lines('" . ($query =~ s/'/''/gr) . "')");
@@ -78,7 +78,7 @@ for my $case ([ 'int4', 'k' ], [ 'int4 desc', 'k DESC' ], [ 'int8', 'w' ], [ 'fl
 	[ 'NULLs first', 'nk NULLS FIRST' ], [ 'NULLs, 97 bits', 'nk DESC NULLS LAST, w' ], [ 'equal ones', 'dup' ])
 {
 	my ($name, $order) = @$case;
-	my $w = went($name, "SELECT * FROM t ORDER BY $order");
+	my $w = device_parts($name, "SELECT * FROM t ORDER BY $order");
 
 	is($w->{devices}, 3, "$name: on three devices") or diag($w->{lines});
 	is($w->{rows}, $rows, "$name: all rows were on devices");
@@ -99,7 +99,7 @@ same('nothing on disk', 'SELECT * FROM t', 'k', 'SET temp_file_limit = 0; ');
 
 # more rows than the devices hold: the oldest parts become runs, the other parts stay on the devices
 {
-	my $w = went('many', 'SELECT * FROM many ORDER BY dup');
+	my $w = device_parts('many', 'SELECT * FROM many ORDER BY dup');
 
 	is($w->{devices}, 3, 'many: on three devices');
 	is($w->{rows}, $many, 'many: all rows were on devices');
@@ -123,7 +123,7 @@ for my $mb (24, 64)
 		$node->restart;
 		device_ready($node, 'one device, 64 MB');
 	}
-	my $w = went("one device, $mb MB", 'SELECT * FROM many ORDER BY k', $set);
+	my $w = device_parts("one device, $mb MB", 'SELECT * FROM many ORDER BY k', $set);
 	is($w->{devices}, 1, "one device, $mb MB: on one");
 	is($w->{rows}, $many, "one device, $mb MB: all rows were there");
 	cmp_ok($w->{parts}, '>=', 3, "one device, $mb MB: parts") or diag($w->{lines});
@@ -144,7 +144,7 @@ same('a late NULL, first', 'SELECT * FROM t', 'late DESC');
 same('wide rows', "SELECT *, repeat(pad, 20) FROM t WHERE id <= 60000", 'k');
 same('a row longer than a chunk',
 	"SELECT id, k, CASE WHEN id = 120000 THEN repeat('long', 100000) ELSE pad END FROM t", 'dup');
-device_unused($node, 'no place');
+device_unused($node, 'after rows that do not fit');
 
 # results that are read in part, twice, backward, and by cursors
 {
@@ -231,7 +231,7 @@ device_unused($node, 'error below');
 	$s->query('SET gpusort.device = 1; SET gpusort.device_fault = hang_sort; SET work_mem = 64000');
 	begin_query($s, 'SELECT count(*) FROM (SELECT k FROM t WHERE id <= 145000 ORDER BY k OFFSET 0) s');
 	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), 'a device is taken');
-	my $w = went('a device is taken', 'SELECT * FROM t ORDER BY k');
+	my $w = device_parts('a device is taken', 'SELECT * FROM t ORDER BY k');
 	is($w->{devices}, 2, 'a device is taken: the others have the parts') or diag($w->{lines});
 	same('a device is taken', 'SELECT * FROM t', 'dup');
 	value("SELECT pg_cancel_backend($pid)");

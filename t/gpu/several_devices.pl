@@ -100,7 +100,7 @@ sub cancel
 	}
 }
 
-sub went
+sub finishes
 {
 	my ($s, $name) = @_;
 	like($s->query('SELECT 1'), qr/^$gpu.*\n1$/s, $name);
@@ -128,10 +128,10 @@ for my $case ([ 'auto', '1 0' ], [ '0', '1 0' ], [ '1', '0 1' ], [ '1,0', '1 0' 
 	my @others = map { session('auto') } 1 .. 2;
 	jobs_are('1 1', 3, 'sorts wait for any device');
 	cancel($second);
-	went($_, 'they get the second, past the one that cannot use it') for @others;
+	finishes($_, 'a sort for any device gets the second one before the waiting sort') for @others;
 	jobs_are('1 0', 1, 'the sort still waits for the first device');
 	cancel($first);
-	went($waits, 'the sort gets the first device');
+	finishes($waits, 'the sort gets the first device');
 	device_unused($node, 'spread');
 }
 
@@ -172,7 +172,7 @@ like($node->safe_psql('postgres', "$set SET gpusort.device = '1'; SELECT sort_ro
 # when the last device fails, too, all devices are tried again
 for my $n (1 .. 3)
 {
-	device_ready($node, "last, failure $n");
+	device_ready($node, "last device, failure $n");
 	my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
 	is($node->safe_psql('postgres', "$set SET gpusort.device_fault = error_sort; SELECT result FROM "
 		. "check_sort('$query')"), 'same', "the last fails: $n");

@@ -69,7 +69,7 @@ note("collations: @collations");
 my $by_bytes = qr/^"?(C|C\.utf8|pg_c_utf8)"?$/;
 
 # Checks the rows of this order, and that the device sorted them in row mode.
-my ($went, $ties) = (0, 0);
+my ($device_sorts, $ties) = (0, 0);
 sub check
 {
 	my ($order, $set, $tab) = @_;
@@ -78,7 +78,7 @@ sub check
 	is(value("$set SELECT nodes || ' ' || result FROM check_stable('$tab', '$order')"), 'GpuSort same', "$set$order");
 	my $route = value("$set SELECT route('SELECT * FROM $tab ORDER BY $order')");
 	like($route, qr/^rows: gpu radix: /, "$set$order: row mode");
-	$went++;
+	$device_sorts++;
 	$ties += $1 if $route =~ /, (\d+) ties compared/;
 	return $route;
 }
@@ -109,7 +109,7 @@ for my $order ('c COLLATE "C"', 'c COLLATE "C" DESC, id DESC', 'c COLLATE "C", k
 {
 	unlike(check($order), qr/ties compared/, "$order: nothing is compared");
 }
-cmp_ok($ties / $went, '>', 1000, "ties of $went sorts were resolved");
+cmp_ok($ties / $device_sorts, '>', 1000, "ties of $device_sorts sorts were resolved");
 device_unused($node, 'orders');
 
 # A group larger than memory has a sort of its own, in memory or on disk. The same under gpusort.verify, under a cursor,

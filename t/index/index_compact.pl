@@ -1,4 +1,4 @@
-# The compact route: indexes whose tuples are decoded from normalized keys.  Each is built in every form of the records
+# The compact route: index tuples are decoded from normalized keys.  Each index is built with every form of the records
 # that are sorted, in memory and from runs, and compared with PostgreSQL's page by page.
 use strict;
 use warnings;
@@ -56,7 +56,7 @@ CREATE TABLE c AS SELECT * FROM (VALUES (9223372036854775807, 2147483647, 'infin
 SQL
 	$compact);
 
-# What has a column that no key tells is built of rows.
+# An index with a column that cannot be decoded from a key is built from rows.
 check_pairs($node, 'other columns', table(500), [ map { "CREATE INDEX NAME ON c ($_)" } 'i8) INCLUDE (i4', 'pad',
 	'i8, pad', '(i8::float8)', 'i8, ascending', 'b, i4, i8' ], qr/^tuples$/);
 
@@ -81,7 +81,7 @@ sub drop_indexes
 		"SELECT string_agg(indexrelid::regclass::text, ', ') FROM pg_index WHERE indrelid = '$table'::regclass"));
 }
 
-# Uniqueness counts live rows only, also where dead ones have the same key.
+# Uniqueness counts live rows only, also if dead rows have the same key.
 my $dead = $node->background_psql('postgres');
 $node->safe_psql('postgres', 'CREATE TABLE u AS SELECT i::bigint AS k FROM generate_series(1, 1000) i');
 $dead->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
@@ -102,5 +102,5 @@ $dead->query_safe('COMMIT');
 $dead->quit;
 
 $node->stop;
-unlike(slurp_file($node->logfile), qr/WARNING|TRAP|PANIC|terminated by signal/, 'nothing odd in the log');
+unlike(slurp_file($node->logfile), qr/WARNING|TRAP|PANIC|terminated by signal/, 'the log has no warning or crash');
 done_testing();

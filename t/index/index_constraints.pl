@@ -1,5 +1,5 @@
-# Unique indexes and constraints, and keys that are too long: what is an error is PostgreSQL's, in its words, and the
-# rest has its pages.
+# Unique indexes and constraints, and keys that are too long: errors have PostgreSQL's messages, and indexes without
+# errors have its pages.
 use strict;
 use warnings;
 
@@ -51,7 +51,7 @@ check_pairs($node, 'constraints', '', [
 # --- what is no index: the error of this statement is the same with the setting on and off; built by our code or left
 sub same_error
 {
-	my ($name, $statement, $pattern, $way) = @_;
+	my ($name, $statement, $pattern, $route) = @_;
 	my %said;
 
 	for my $on ('off', 'on')
@@ -60,10 +60,10 @@ sub same_error
 
 		isnt($rc, 0, "$name, $on: fails");
 		$said{$on} = join "\n", grep { /^(?:psql.*(?:ERROR)|DETAIL|HINT|CONTEXT)/ } split /\n/, $err;
-		like(join(', ', map { "$_->[0] $_->[1]" } @built), $on eq 'on' ? $way : qr/^$/, "$name, $on: route");
+		like(join(', ', map { "$_->[0] $_->[1]" } @built), $on eq 'on' ? $route : qr/^$/, "$name, $on: route");
 	}
 	like($said{on}, $pattern, "$name: message");
-	is($said{on}, $said{off}, "$name: stock's words");
+	is($said{on}, $said{off}, "$name: PostgreSQL's message");
 	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = 'v1' AND relkind = 'i'"), '0',
 		"$name: nothing is left");
 }
@@ -120,5 +120,5 @@ check_pairs($node, 'long keys that fit', '', [
 	'CREATE INDEX NAME ON long (left(s, 2000) COLLATE "C") INCLUDE (id)']);
 
 $node->stop;
-unlike(slurp_file($node->logfile), qr/WARNING|TRAP|PANIC|terminated by signal/, 'nothing odd in the log');
+unlike(slurp_file($node->logfile), qr/WARNING|TRAP|PANIC|terminated by signal/, 'the log has no warning or crash');
 done_testing();

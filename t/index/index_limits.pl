@@ -44,7 +44,7 @@ like($node->safe_psql('postgres', 'SELECT spilled_bytes > 1000000 FROM gpusort_i
 
 # --- settings of temporary files
 my $at = -s $node->logfile;
-is(ways_of($node, "SET maintenance_work_mem = '1MB'; SET temp_tablespaces = space; CREATE INDEX f1 ON t (s, k)")
+is(routes_of($node, "SET maintenance_work_mem = '1MB'; SET temp_tablespaces = space; CREATE INDEX f1 ON t (s, k)")
 	=~ s/compact|tuples/ours/r, 'f1 ours', 'temp_tablespaces');
 like(substr(slurp_file($node->logfile), $at), qr{temporary file: path "pg_tblspc/\d+/PG_[^"]*/pgsql_tmp},
 	'log_temp_files');
@@ -58,7 +58,7 @@ sub fails
 	$session->{stderr} = '';
 	$session->query($statement);
 	like($session->{stderr}, $pattern, "$name: error");
-	unlike($session->{stderr}, qr/gpusort left/, "$name: of our build");
+	unlike($session->{stderr}, qr/gpusort left/, "$name: gpusort ran the build");
 	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = 'f1'"), '0', "$name: no index");
 	is(scalar(temp_files($node)), 0, "$name: no file is left");
 	$session->query('RESET ALL');
@@ -100,5 +100,5 @@ SKIP:
 }
 $session->quit;
 $node->stop;
-unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal/, 'nothing odd in the log');
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal/, 'the log has no warning or crash');
 done_testing();

@@ -1,5 +1,5 @@
-# Random tables and indexes: the pages of an index are those that PostgreSQL builds, byte by byte, and amcheck finds
-# nothing.  GPUSORT_SEED repeats a run, GPUSORT_ROUNDS makes it longer.
+# Random tables and indexes: the pages of an index equal those that PostgreSQL builds, and amcheck finds no error.
+# GPUSORT_SEED repeats a run, GPUSORT_ROUNDS sets the number of rounds.
 use strict;
 use warnings;
 
@@ -60,7 +60,7 @@ my %strings = (
 my @names = ((sort keys %types), (sort keys %strings) x 2, ('int4', 'int8', 'text') x 2);
 my @collations = ('', '', '', '"C"', '"POSIX"');
 
-# of one distribution: all over the range, few values, in order, in reverse order, one value
+# values of one distribution: whole range, few values, ascending, descending, one value
 sub column
 {
 	my ($name, $type, $n) = @_;
@@ -161,7 +161,7 @@ for my $round (1 .. $rounds)
 	my @cols = map { pick(@names) } 1 .. 1 + int rand 5;
 	my @after = (
 		'',
-		# HOT chains, dead rows and holes that VACUUM has made
+		# HOT chains, dead rows, and unused line pointers left by VACUUM
 		'UPDATE o SET pad = pad WHERE seq % 5 = 0; UPDATE o SET pad = pad WHERE seq % 10 = 0; DELETE FROM o WHERE '
 			. 'seq % 7 = 0',
 		'DELETE FROM o WHERE seq % 4 <> 0 AND seq > 1; VACUUM o; INSERT INTO o SELECT * FROM o WHERE seq % 8 = 0',
@@ -176,7 +176,7 @@ for my $round (1 .. $rounds)
 	  'SET gpusort.run_rows = ' . pick(0, 0, 1 + int($n / 3));
 	my @definitions = map { definition(@cols) } 1 .. 4;
 
-	# an index whose tuples may be too large for a page is another test's
+	# index_constraints.pl tests indexes whose tuples may be too large for a page
 	for (@definitions)
 	{
 		my $definition = $_;
@@ -190,5 +190,5 @@ for my $round (1 .. $rounds)
 }
 
 $node->stop;
-unlike(slurp_file($node->logfile), qr/WARNING|TRAP|PANIC|terminated by signal/, 'nothing odd in the log');
+unlike(slurp_file($node->logfile), qr/WARNING|TRAP|PANIC|terminated by signal/, 'the log has no warning or crash');
 done_testing();

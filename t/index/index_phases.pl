@@ -1,5 +1,5 @@
-# Builds that wait in each phase: what pg_stat_progress_create_index shows, and that nothing is left of one that is
-# cancelled or killed there.  Then kills at random moments, after each of which the server recovers, and recovery of
+# Builds that wait in each phase: their row of pg_stat_progress_create_index, and that a build leaves no file and no
+# index if it is cancelled or killed there.  Then kills at random moments, with a recovery after each, and recovery of
 # finished builds.
 use strict;
 use warnings;
@@ -25,7 +25,7 @@ CREATE TABLE large AS SELECT i AS id, mix(i) AS k, md5(i::text) COLLATE "C" AS s
 VACUUM ANALYZE;
 SQL
 
-# phase => a statement that comes to its gate, what is seen of it
+# phase => a statement that waits in it, a condition on its progress
 my %phases = (
 	scanning => [ 'CREATE INDEX g1 ON t (scan_gate(id))',
 		"blocks_total = pg_relation_size('t') / current_setting('block_size')::int AND blocks_done < blocks_total" ],
@@ -74,7 +74,7 @@ sub at_gate
 		$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
 		$session->query('SELECT 1');
 		like($session->{stderr}, qr/canceling statement due to user request/, "$name: cancelled");
-		unlike($session->{stderr}, qr/gpusort left/, "$name: by our build");
+		unlike($session->{stderr}, qr/gpusort left/, "$name: gpusort ran the build");
 		gate_open();
 		session_ok($session, $name);
 	}
@@ -128,7 +128,7 @@ $node->backup('copy');
 my $standby = PostgreSQL::Test::Cluster->new('index_standby');
 $standby->init_from_backup($node, 'copy', has_streaming => 1);
 $standby->start;
-ways_like($node, 'before the crash', 'CREATE INDEX r1 ON large (k); CREATE UNIQUE INDEX r2 ON large (id); CREATE INDEX '
+all_built($node, 'before the crash', 'CREATE INDEX r1 ON large (k); CREATE UNIQUE INDEX r2 ON large (id); CREATE INDEX '
 	. "CONCURRENTLY r3 ON large (s); REINDEX TABLE t; REINDEX INDEX kept1; SET maintenance_work_mem = '1MB'; "
 	. 'CREATE INDEX r4 ON large (s DESC, k)', qw(r1 r2 r3 kept1 r4));
 $node->wait_for_catchup($standby);
@@ -142,13 +142,13 @@ $node->stop('immediate');
 $node->start;
 is($node->safe_psql('postgres', "SELECT check_indexes('large')"), '6', 'after the crash: amcheck');
 $standby->promote;
-ways_like($standby, 'promoted', 'CREATE INDEX p1 ON large (s, k)', 'p1');
+all_built($standby, 'promoted', 'CREATE INDEX p1 ON large (s, k)', 'p1');
 $standby->stop;
 
 # --- wal_level = minimal: a table and its indexes of one transaction are not logged but written at its end
 $node->append_conf('postgresql.conf', "wal_level = minimal\nmax_wal_senders = 0\nwal_skip_threshold = 0\n");
 $node->restart;
-ways_like($node, 'wal_level = minimal', 'BEGIN; CREATE TABLE m AS SELECT * FROM large; CREATE INDEX m1 ON m (k); '
+all_built($node, 'wal_level = minimal', 'BEGIN; CREATE TABLE m AS SELECT * FROM large; CREATE INDEX m1 ON m (k); '
 	. 'CREATE UNIQUE INDEX m2 ON m (s); COMMIT; BEGIN; TRUNCATE t; '
 	. 'INSERT INTO t SELECT i, i FROM generate_series(1, 5000) i; '
 	. 'CREATE INDEX m3 ON t (k); COMMIT', qw(m1 m2 m3));
@@ -158,5 +158,5 @@ is($node->safe_psql('postgres', "SELECT check_indexes('m'), check_indexes('t'), 
 	'after the crash: amcheck');
 
 $node->stop;
-unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal (?!9)/, 'nothing odd in the log');
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal (?!9)/, 'the log has no warning or crash');
 done_testing();

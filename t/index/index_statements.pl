@@ -1,5 +1,5 @@
-# Which statements' index builds are ours: all that build btree indexes of tables with rows, whatever
-# max_parallel_maintenance_workers is.  Catalogs and empty tables are PostgreSQL's, and so is everything while the
+# Which index builds gpusort runs: all btree indexes of tables with rows, for any
+# max_parallel_maintenance_workers.  PostgreSQL builds indexes of catalogs and empty tables, and all indexes while the
 # setting is off.
 use strict;
 use warnings;
@@ -28,7 +28,7 @@ sub cases
 {
 	my ($set) = @_;
 
-	ways_like($node, "$set: $_->[0]", "$set; $_->[0]", @{ $_->[1] }) for (
+	all_built($node, "$set: $_->[0]", "$set; $_->[0]", @{ $_->[1] }) for (
 		[ 'CREATE INDEX i1 ON t (k)', ['i1'] ],
 		[ 'CREATE UNIQUE INDEX i2 ON t (id)', ['i2'] ],
 		[ 'CREATE INDEX CONCURRENTLY i3 ON t (s)', ['i3'] ],
@@ -84,19 +84,19 @@ is($node->safe_psql('postgres', 'CREATE TABLE s1 AS SELECT 1 AS x; CREATE INDEX 
 	. 'SHOW max_parallel_maintenance_workers'), '0', 'the setting is as it was');
 
 # --- what is PostgreSQL's
-is(ways_of($node, "SET gpusort.index_builds = off; CREATE INDEX o1 ON t (k); REINDEX TABLE t; VACUUM FULL t"), '',
+is(routes_of($node, "SET gpusort.index_builds = off; CREATE INDEX o1 ON t (k); REINDEX TABLE t; VACUUM FULL t"), '',
 	'gpusort.index_builds = off');
-is(ways_of($node, "SET gpusort.enable = off; REINDEX TABLE t"), '', 'gpusort.enable = off');
-is(ways_of($node, 'REINDEX TABLE pg_class; REINDEX SYSTEM postgres; VACUUM FULL pg_description'), '', 'catalogs');
-is(ways_of($node, 'CREATE INDEX e1 ON empty (id); REINDEX TABLE empty; TRUNCATE empty; CREATE TABLE e2 (id int PRIMARY '
-	. 'KEY)'), '', 'empty tables');
-is(ways_of($node, 'CREATE INDEX h1 ON t USING hash (k); CREATE INDEX b1 ON t USING brin (k); REINDEX INDEX h1; '
+is(routes_of($node, "SET gpusort.enable = off; REINDEX TABLE t"), '', 'gpusort.enable = off');
+is(routes_of($node, 'REINDEX TABLE pg_class; REINDEX SYSTEM postgres; VACUUM FULL pg_description'), '', 'catalogs');
+is(routes_of($node, 'CREATE INDEX e1 ON empty (id); REINDEX TABLE empty; TRUNCATE empty; CREATE TABLE e2 (id int '
+	. 'PRIMARY KEY)'), '', 'empty tables');
+is(routes_of($node, 'CREATE INDEX h1 ON t USING hash (k); CREATE INDEX b1 ON t USING brin (k); REINDEX INDEX h1; '
 	. 'REINDEX INDEX b1; DROP INDEX h1, b1'), '', 'other access methods');
-ways_like($node, 'beside another one', 'DROP INDEX o1; CREATE INDEX o1 ON t USING hash (k); CREATE INDEX o2 ON t (k)',
+all_built($node, 'beside another one', 'DROP INDEX o1; CREATE INDEX o1 ON t USING hash (k); CREATE INDEX o2 ON t (k)',
 	'o2');
 $node->stop;
 {
-	# single-user mode: the indexes are PostgreSQL's, and the server says nothing of ours
+	# single-user mode: PostgreSQL builds the indexes, and gpusort logs nothing
 	my ($out, $err) = ('', '');
 	my $in = "REINDEX TABLE t\nSELECT count(*) FROM t\n";
 
@@ -104,7 +104,7 @@ $node->stop;
 		'<', \$in, '>', \$out, '2>', \$err);
 	like($out, qr/count = "3000"/, 'single-user mode: the table is there');
 	like($err, qr/building index "o2"/, 'single-user mode: an index is built');
-	unlike($err, qr/gpusort built|gpusort left/, 'single-user mode: by PostgreSQL');
+	unlike($err, qr/gpusort built|gpusort left/, 'single-user mode: PostgreSQL builds the index');
 }
 $node->start;
 
@@ -126,14 +126,14 @@ session_built('CREATE INDEX f2 ON t ((1 / (id - 1500)))');
 like($session->{stderr}, qr/division by zero/, 'an expression fails');
 is($session->query('SHOW max_parallel_maintenance_workers'), '0', 'the setting is as it was after an error');
 is($session->query("SELECT count(*) FROM pg_class WHERE relname = 'f2'"), '0', 'no index is left');
-is(session_built('REINDEX INDEX f1'), 'f1 ours', 'the next one is ours');
-is(session_built('CREATE INDEX f3 ON t (s)'), 'f3 ours', 'and another one');
+is(session_built('REINDEX INDEX f1'), 'f1 ours', 'gpusort builds the next index');
+is(session_built('CREATE INDEX f3 ON t (s)'), 'f3 ours', 'gpusort builds another index');
 $session->query('SET gpusort.index_builds = off');
-is(session_built('REINDEX INDEX f1'), '', 'the first one, with the setting off: stock');
+is(session_built('REINDEX INDEX f1'), '', 'the first index, with the setting off: stock');
 $session->query('SET gpusort.index_builds = on');
-is(session_built('REINDEX INDEX f1'), 'f1 ours', 'on: ours');
+is(session_built('REINDEX INDEX f1'), 'f1 ours', 'setting on: gpusort');
 $session->query(q(SET gpusort.index_builds = off; SET max_parallel_maintenance_workers = 2));
-is(session_built('REINDEX INDEX f3'), '', 'off: stock');
+is(session_built('REINDEX INDEX f3'), '', 'setting off: stock');
 $session->query('RESET ALL; SET client_min_messages = debug1');
 
 # --- a function of an index expression that builds an index itself; an event trigger that changes the setting
@@ -171,7 +171,7 @@ like(session_built('CREATE INDEX n3 ON t (violates(id))'), qr/n3 ours/, 'an inde
 is($session->query('SHOW max_parallel_maintenance_workers'), '0', 'the setting after that');
 $session->query('CREATE EVENT TRIGGER sets ON ddl_command_end EXECUTE FUNCTION sets()');
 is(session_built('CREATE INDEX n2 ON t (k, id)'), 'n2 ours', 'an event trigger sets the setting');
-is($session->query('SHOW max_parallel_maintenance_workers'), '2', 'what it set stays');
+is($session->query('SHOW max_parallel_maintenance_workers'), '2', 'the value that the trigger set remains');
 $session->query('DROP EVENT TRIGGER sets; RESET max_parallel_maintenance_workers');
 
 # --- under debug_discard_caches, where the server has it
@@ -190,28 +190,28 @@ is(view('count(*)'), '0', 'the view after a reset');
 is(session_built('REINDEX INDEX inner_k'), 'inner_k ours', 'one build');
 is(view('builds, rows, pages, reason IS NULL, spills, spilled_bytes, seconds > 0, scan_seconds + sort_seconds + '
 	. 'load_seconds <= seconds'), '1|1000|' . $node->safe_psql('postgres', "SELECT pg_relation_size('inner_k') / "
-	. "current_setting('block_size')::int") . '|t|0|0|t|t', 'it is counted');
+	. "current_setting('block_size')::int") . '|t|0|0|t|t', 'the build is counted');
 $node->safe_psql('postgres', 'CREATE TABLE dup AS SELECT i % 10 AS x FROM generate_series(1, 1000) i');
-like(session_built('CREATE UNIQUE INDEX dup1 ON dup (x)'), qr/^dup1 stock: \w/, 'a violation is stock\'s');
+like(session_built('CREATE UNIQUE INDEX dup1 ON dup (x)'), qr/^dup1 stock: \w/, 'a violation: PostgreSQL builds');
 like($session->{stderr}, qr/could not create unique index "dup1"\n.*Key \(x\)=\(\d\) is duplicated/,
-	'with its message');
+	'the violation has PostgreSQL\'s message');
 is(view('builds, rows, pages, spills IS NULL, spilled_bytes IS NULL, scan_seconds IS NULL, sort_seconds IS NULL, '
-	. 'load_seconds IS NULL', "WHERE route = 'stock'"), '1|0|0|t|t|t|t|t', 'it is counted with its reason');
+	. 'load_seconds IS NULL', "WHERE route = 'stock'"), '1|0|0|t|t|t|t|t', 'the violation is counted with its reason');
 like(view('reason', "WHERE route = 'stock'"), qr/\w/, 'the reason');
 $session->query('CREATE ROLE gpusort_plain; GRANT CREATE ON SCHEMA public TO gpusort_plain; SET ROLE gpusort_plain');
 is(session_built('CREATE TABLE mine AS SELECT i AS x FROM generate_series(1, 100) i; CREATE INDEX mine1 ON mine (x)'),
 	'mine1 ours', 'an ordinary user');
-is($session->query('SELECT sum(builds) FROM gpusort_index_builds'), '3', 'who reads the view');
+is($session->query('SELECT sum(builds) FROM gpusort_index_builds'), '3', 'an ordinary user reads the view');
 $session->quit;
 
 # --- in a session that loads the library itself
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
 $node->restart;
-is(ways_of($node, "REINDEX TABLE inner_t"), '', 'without the library');
-is(ways_of($node, "LOAD 'gpusort'; REINDEX INDEX inner_k") =~ s/compact|tuples/ours/r, 'inner_k ours', 'LOAD');
+is(routes_of($node, "REINDEX TABLE inner_t"), '', 'without the library');
+is(routes_of($node, "LOAD 'gpusort'; REINDEX INDEX inner_k") =~ s/compact|tuples/ours/r, 'inner_k ours', 'LOAD');
 is($node->safe_psql('postgres', "LOAD 'gpusort'; SET client_min_messages = warning; REINDEX INDEX inner_k; "
 	. 'SELECT sum(builds) FROM gpusort_index_builds'), '1', 'the view of the session');
 
 $node->stop;
-unlike(slurp_file($node->logfile), qr/WARNING|TRAP|PANIC|terminated by signal/, 'nothing odd in the log');
+unlike(slurp_file($node->logfile), qr/WARNING|TRAP|PANIC|terminated by signal/, 'the log has no warning or crash');
 done_testing();

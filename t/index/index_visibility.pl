@@ -1,4 +1,4 @@
-# Which rows an index has, as PostgreSQL's: rows of the same transaction, rows that an old snapshot sees, HOT chains
+# An index has the rows that PostgreSQL's has: rows of the same transaction, rows that an old snapshot sees, HOT chains
 # that are broken, and rows that others write while an index is built CONCURRENTLY.
 use strict;
 use warnings;
@@ -37,13 +37,13 @@ $old->query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t');
 check_pairs($node, 'an old snapshot', 'UPDATE t SET k = k + 1000 WHERE id % 3 = 0; '
 	. 'DELETE FROM t WHERE id % 10 = 0; UPDATE t SET k = k + 1000 WHERE id % 6 = 0; VACUUM t', \@definitions);
 is($node->safe_psql('postgres', "SELECT string_agg(indcheckxmin::text, ' ' ORDER BY indexrelid::regclass::text) FROM "
-	. "pg_index WHERE indrelid = 't'::regclass"), join(' ', ('true') x 8), 'chains were broken');
+	. "pg_index WHERE indrelid = 't'::regclass"), join(' ', ('true') x 8), 'HOT chains were broken');
 is($old->query("SET enable_seqscan = off; SELECT count(*), sum(k) FROM t WHERE k < 500; COMMIT"),
 	$node->safe_psql('postgres', 'SELECT count(*), sum(mix(i) % 500) FROM generate_series(1, 4000) i'),
 	'the old snapshot sees its rows');
 is($node->safe_psql('postgres',
 		'SELECT count(*) FROM t; SET enable_seqscan = off; SELECT count(*) FROM t WHERE k >= 0'),
-	"3600\n3600", 'new snapshots see theirs');
+	"3600\n3600", 'new snapshots see the current rows');
 # unique, but for rows that are gone
 $node->safe_psql('postgres', $make);
 $old->query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t');
@@ -75,7 +75,7 @@ for my $case (
 	$builder->{stderr} = '';
 	begin_query($builder, $statement);
 	gate_reached($node, $statement);
-	# written and ended while the build waits, and written by a transaction that goes on
+	# rows of a transaction that ends while the build waits, and of one that continues
 	$writer->query('INSERT INTO t SELECT i, i, i FROM generate_series(20000, 20500) i; '
 		. 'DELETE FROM t WHERE id BETWEEN 2600 AND 2700; '
 		. 'UPDATE t SET s = s || 1 WHERE id BETWEEN 3000 AND 3200; UPDATE t SET k = k WHERE id < 100');
@@ -115,7 +115,7 @@ SQL
 begin_query($writer, 'CALL churn()');
 for my $round (1 .. 4)
 {
-	ways_like($node, "round $round", "CREATE INDEX CONCURRENTLY w$round ON churned (k, s); "
+	all_built($node, "round $round", "CREATE INDEX CONCURRENTLY w$round ON churned (k, s); "
 		. "CREATE UNIQUE INDEX CONCURRENTLY u$round ON churned (id); REINDEX INDEX CONCURRENTLY w$round; "
 		. 'VACUUM churned',
 		"w$round", "u$round",
@@ -133,5 +133,5 @@ is($node->safe_psql('postgres', 'SELECT count(*), sum(k) FROM churned'),
 
 $_->quit for $old, $builder, $writer;
 $node->stop;
-unlike(slurp_file($node->logfile), qr/WARNING|TRAP|PANIC|terminated by signal/, 'nothing odd in the log');
+unlike(slurp_file($node->logfile), qr/WARNING|TRAP|PANIC|terminated by signal/, 'the log has no warning or crash');
 done_testing();

@@ -19,7 +19,7 @@ my $node = index_node('index_workers', conf => "max_worker_processes = 24\nmax_p
 	. "min_parallel_table_scan_size = 0\nfsync = off\nmaintenance_work_mem = 256MB\n");
 my $workers = 'SET max_parallel_maintenance_workers';
 
-# Builds each definition by ours and by stock; ours by exactly this number of workers, of $planned.
+# Builds each definition by PostgreSQL, and by gpusort with exactly this number of workers, of $planned.
 sub check_workers
 {
 	my ($n, $name, $prepare, $definitions, $planned) = @_;
@@ -300,7 +300,7 @@ nothing_left('a caught error');
 $node->safe_psql('postgres', 'TRUNCATE shut');
 $session->quit;
 $node->stop;
-unlike(slurp_file($node->logfile), qr/WARNING|TRAP|PANIC|terminated by signal/, 'nothing odd in the log');
+unlike(slurp_file($node->logfile), qr/WARNING|TRAP|PANIC|terminated by signal/, 'the log has no warning or crash');
 
 # --- workers that begin late, when the leader has taken all blocks; and one that is killed
 $node->append_conf('postgresql.conf', "post_auth_delay = 1\nrestart_after_crash = on\n");

@@ -1,6 +1,6 @@
 # IndexBuilds.pm: what the tests of index builds share.
 #
-# The oracle is PostgreSQL itself: an index that it builds with gpusort.index_builds = off has the same pages, but for
+# The oracle is PostgreSQL: an index that it builds with gpusort.index_builds = off has the same pages, except
 # the LSN and the checksum in a page's first ten bytes.
 package IndexBuilds;
 
@@ -11,7 +11,7 @@ use Exporter 'import';
 use GpuSortTest;
 use Test::More;
 
-our @EXPORT = qw(index_node build_messages built ways_of ways_like pair_sql check_pairs make_phase_gate);
+our @EXPORT = qw(index_node build_messages built routes_of all_built pair_sql check_pairs make_phase_gate);
 
 # A server that builds indexes by gpusort, with the functions below.  Options as those of new_node().
 sub index_node
@@ -58,7 +58,7 @@ SQL
 	return $node;
 }
 
-# Who built which index, from a session's messages of level DEBUG1: [ index, route or "stock: reason" ], ...
+# Builds of a session, from its messages of level DEBUG1: [ index, route or "stock: reason" ], ...
 sub build_messages
 {
 	my ($messages) = @_;
@@ -71,7 +71,7 @@ sub build_messages
 	return @built;
 }
 
-# Runs a script and returns what build_messages() says of it, after the exit status, output and messages.
+# Runs a script; returns exit status, output, messages, and the result of build_messages().
 sub built
 {
 	my ($node, $sql) = @_;
@@ -81,7 +81,7 @@ sub built
 }
 
 # The routes of a script's builds, in words: "a compact, b tuples".
-sub ways_of
+sub routes_of
 {
 	my ($node, $sql) = @_;
 	my ($rc, $out, $err, @built) = built($node, $sql);
@@ -90,16 +90,16 @@ sub ways_of
 	return ($rc == 0 ? '' : 'failed: ') . join ', ', map { "$_->[0] $_->[1]" } @built;
 }
 
-# All builds of a script were ours: those of indexes with names like these, in any order.
-sub ways_like
+# Tests that gpusort built all indexes of a script; @indexes are patterns of their names, in any order.
+sub all_built
 {
 	my ($node, $name, $sql, @indexes) = @_;
 	my $all = join ', ', map { "$_ (?:compact|tuples)" } sort @indexes;
 
-	like(join(', ', sort split /, /, ways_of($node, $sql)), qr/^$all$/, "$name: built by gpusort");
+	like(join(', ', sort split /, /, routes_of($node, $sql)), qr/^$all$/, "$name: built by gpusort");
 }
 
-# SQL that builds NAME in a definition twice, as ours and stock, prints what they differ in, and checks ours.
+# SQL that builds index NAME of a definition by gpusort and by PostgreSQL, prints differences, and checks gpusort's.
 sub pair_sql
 {
 	my ($number, $definition) = @_;
@@ -114,26 +114,26 @@ sub pair_sql
 # Pairs are numbered.
 my $pairs = 0;
 
-# Builds each definition as ours and as stock's after a script of preparation.  Each is the same as stock's, and its
-# route is like the pattern.
+# Builds each definition by gpusort and by PostgreSQL, after a script of preparation.  Both indexes are equal, and the
+# route matches the pattern.
 sub check_pairs
 {
 	my ($node, $name, $prepare, $definitions, $pattern) = @_;
 	my $first = $pairs + 1;
 	my $sql = "$prepare;\n" . join '', map { pair_sql(++$pairs, $_) } @$definitions;
 	my ($rc, $out, $err, @built) = built($node, $sql);
-	my %way = map { $_->[0] => $_->[1] } @built;
+	my %route = map { $_->[0] => $_->[1] } @built;
 	my @says = grep { /^(?:same|.* differs; .*|\(.*\), not .*|1)$/ } split /\n/, $out;
 	my $good = $rc == 0 && "@says" eq join ' ', ('same 1') x @$definitions;
 
 	$pattern //= qr/^(?:compact|tuples)$/;
 	for my $i ($first .. $pairs)
 	{
-		$good = 0 unless defined $way{"ours$i"} && $way{"ours$i"} =~ $pattern && !defined $way{"stock$i"};
+		$good = 0 unless defined $route{"ours$i"} && $route{"ours$i"} =~ $pattern && !defined $route{"stock$i"};
 	}
 	ok($good, $name);
 	return 1 if $good;
-	diag("$sql\nstatus $rc\n$out\n" . join("\n", map { "$_: $way{$_}" } sort keys %way) . "\n"
+	diag("$sql\nstatus $rc\n$out\n" . join("\n", map { "$_: $route{$_}" } sort keys %route) . "\n"
 		  . join "\n", grep { !/DEBUG:/ } split /\n/, $err);
 	return 0;
 }

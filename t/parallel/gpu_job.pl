@@ -216,9 +216,9 @@ is(by_device('SELECT * FROM more ORDER BY k', $auto), 1, 'more: enough rows');
 # strings, if the first rows have different keys; otherwise the leader would have to resolve all ties
 for my $case ([ 'md5(k::text)', 1 ], [ "'one of ten ' || k % 10", 0 ], [ "'one of many ' || k", 1 ])
 {
-	my ($s, $went) = @$case;
-	is(by_device("SELECT id, $s AS s FROM more ORDER BY s", $auto), $went,
-		"$s: " . ($went ? 'different keys' : 'equal keys'));
+	my ($s, $on_device) = @$case;
+	is(by_device("SELECT id, $s AS s FROM more ORDER BY s", $auto), $on_device,
+		"$s: " . ($on_device ? 'different keys' : 'equal keys'));
 	is($node->safe_psql('postgres', "$auto; SELECT count(*), count(DISTINCT id), "
 		. "bool_and(s >= last) FROM (SELECT id, s, lag(s) OVER () AS last FROM (SELECT id, $s AS s FROM more "
 		. 'ORDER BY s OFFSET 0) x) y'), '1000000|1000000|t', "$s: rows");
@@ -258,7 +258,7 @@ for my $query (q(SELECT id, p || '' AS q FROM long ORDER BY k), 'SELECT * FROM n
 	is(by_device($query), 0, "$query: not on the device in the end");
 	same_rows($query, $query);
 }
-device_unused($node, 'no place');
+device_unused($node, 'after rows that do not fit');
 
 # Faults before and after the first returned row: each row is returned once, in order
 my $sums = 'count(*), count(DISTINCT id), sum(id), bool_and(o >= last) FROM (SELECT *, lag(o) OVER () AS last FROM '

@@ -41,29 +41,29 @@ is($standby->safe_psql('postgres', 'SELECT pg_is_in_recovery()'), 't', 'a standb
 device_ready($standby, 'standby');
 
 # Serial, parallel, spilled and device sorts: EXPLAIN shows the kind, and rows come in the stock Sort's order.
-sub sorts_all_ways
+sub sorts_of_all_kinds
 {
 	my ($name) = @_;
 	my $serial = "SET work_mem = '64MB'; SET max_parallel_workers_per_gather = 0;";
-	my %ways = (
+	my %kinds = (
 		memory => [ "$serial SET gpusort.device = off;", qr/Method: cpu .* Memory/ ],
 		spill => [ "$serial SET gpusort.device = off; SET work_mem = '64kB';", qr/Method: .*Disk/ ],
 		workers => [ 'SET gpusort.device = off;', qr/Method.*\n(.*\n)*.*Method/ ],
 		device => [ "$serial SET gpusort.algorithm = gpu_radix;", qr/Method: gpu / ]);
 
-	for my $way (sort keys %ways)
+	for my $kind (sort keys %kinds)
 	{
-		my ($set, $pattern) = @{ $ways{$way} };
+		my ($set, $pattern) = @{ $kinds{$kind} };
 
 		like($standby->safe_psql('postgres', "$set SELECT device_lines('SELECT * FROM t ORDER BY ten, k')"), $pattern,
-			"$name: $way");
-		same_order($standby, "$name: $way", 'SELECT * FROM t', 'ten, k', $set);
+			"$name: $kind");
+		same_order($standby, "$name: $kind", 'SELECT * FROM t', 'ten, k', $set);
 	}
 	is(scalar(temp_files($standby)), 0, "$name: no file is left");
 	device_unused($standby, $name);
 }
 
-sorts_all_ways('standby');
+sorts_of_all_kinds('standby');
 
 # A sort of rows that the primary deletes and vacuums is cancelled, on the CPU and on the device.
 for my $set ('gpusort.device = off', 'gpusort.algorithm = gpu_radix', q(work_mem = '64kB'))
@@ -97,7 +97,7 @@ $standby->promote;
 is($open->query('FETCH 1 FROM c'), '11', 'a cursor outlives the promotion');
 $open->query('COMMIT');
 $open->quit;
-sorts_all_ways('promoted');
+sorts_of_all_kinds('promoted');
 is($standby->safe_psql('postgres', 'CREATE TABLE made AS SELECT * FROM t ORDER BY k, id; SELECT count(*) FROM made'),
 	'40000', 'promoted: writes');
 $standby->stop;
