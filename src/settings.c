@@ -142,7 +142,7 @@ gpusort_settings_init(void)
 							 &gpusort_index_builds, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.plan_grouping",
-							 "Compares sorted with hashed groups and joins by their true costs.",
+							 "Compares sorted with hashed groups and joins by predicted times.",
 							 "If off, PostgreSQL compares them by the costs of its own Sort.",
 							 &gpusort_plan_grouping, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);

@@ -215,7 +215,7 @@ gpusort_route_predict(const RouteFacts *facts, RoutePrediction out[ALGORITHM_COU
 		else if (gpu_fits(a, facts, &p.why_not))
 		{
 			if (a->only_forced)
-				p.why_not = "never the fastest: it runs only if it is set";
+				p.why_not = "it is never the fastest and runs only if it is set";
 			else
 			{
 				p.us = gpu_predict_us(a, facts);

@@ -60,7 +60,7 @@ static const StoreFile model_file = {
 	.max = MODEL_TEXT_SIZE,
 	.other_machine = "gpusort ignores constants that were measured on another machine",
 	.other_machine_hint = "Run gpusort_calibrate() to measure this one.",
-	.bad_hint = "Run gpusort_calibrate() to write it anew."
+	.bad_hint = "Run gpusort_calibrate() to write it again."
 };
 
 static const StoreFile learn_file = {
@@ -69,7 +69,7 @@ static const StoreFile learn_file = {
 	.max = LEARN_TEXT_MAX,
 	.may_be_empty = true,
 	.other_machine = "gpusort ignores correction factors of another machine",
-	.bad_detail = "The correction factors of GPUs and of the CPU start anew."
+	.bad_detail = "The correction factors of GPUs and of the CPU are reset."
 };
 
 static bool

@@ -641,7 +641,7 @@ device_keys_sort(SortEnv *env, Batch *batch, DeviceKeys *early, const KeyLayout 
 	if (!room)
 	{
 		refusal->device = env->device_failed ? DEVICE_STATE_FAILED : device_state();
-		refusal->why_not = "work_mem has no room to check the result of a device";
+		refusal->why_not = "work_mem is too small for checking the result of a device";
 		return false;
 	}
 	if (dk == NULL)

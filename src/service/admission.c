@@ -676,7 +676,7 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 	LWLockRelease(device_lock);
 	if (!queue_waiting() && expected_us > patience_us)
 		ereport(DEBUG1,
-				(errmsg_internal("gpusort: to wait for the device would take %.3g ms and may cost %.3g",
+				(errmsg_internal("gpusort: waiting for the device would take %.3g ms and may cost %.3g",
 								 expected_us / 1000, patience_us / 1000)));
 	if (!queue_waiting())
 		return slot;

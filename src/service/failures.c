@@ -190,11 +190,11 @@ device_log_failure(const char *why)
 	if (!is_to_be_logged(hash_reason(why), &repeated))
 	{
 		ereport(DEBUG1,
-				(errmsg_internal("a sort goes on without the GPU: %s", why)));
+				(errmsg_internal("a sort continues without the GPU: %s", why)));
 		return;
 	}
 	ereport(LOG,
-			(errmsg("a sort goes on without the GPU: %s", why),
+			(errmsg("a sort continues without the GPU: %s", why),
 			 repeated == 0 ? 0 :
 			 errdetail_plural("So did %u other sort since the last such line.",
 							  "So did %u other sorts since the last such line.",

@@ -81,7 +81,7 @@ typedef struct DeviceFailureCount
 /* Copies all counts into an array of DEVICE_FAILURES entries and returns their number. */
 extern int	device_failures_read(DeviceFailureCount *all);
 
-/* Logs that a sort goes on without the GPU, unless this reason was logged recently. */
+/* Logs that a sort continues without the GPU, unless this reason was logged recently. */
 extern void device_log_failure(const char *why);
 
 /* ------------------------------------------------------------------------

@@ -289,18 +289,18 @@ log_end(pid_t pid, int status)
 		ereport(LOG,
 				(errmsg("gpusort device process (PID %d) was terminated by signal %d: %s",
 						(int) pid, WTERMSIG(status), pg_strsignal(WTERMSIG(status))),
-				 errdetail("Sorts go on without it.")));
+				 errdetail("Sorts continue without it.")));
 	}
 	else if (exited && WEXITSTATUS(status) == DEVICE_EXIT_IDLE)
 		ereport(DEBUG1,
-				(errmsg_internal("gpusort device process (PID %d) has given the GPUs back", (int) pid)));
+				(errmsg_internal("gpusort device process (PID %d) has released the GPUs", (int) pid)));
 	else if (exited && WEXITSTATUS(status) == DEVICE_EXIT_LATER)
 	{
 		/* once for each reason, not at each retry */
 		if (strcmp(logged, device_shared->why_not) != 0)
 			ereport(LOG,
 					(errmsg("gpusort found no GPU to sort on: %s", device_shared->why_not),
-					 errdetail("It is looked for again when a sort asks.")));
+					 errdetail("The service tries again when a sort asks for a GPU.")));
 		strlcpy(logged, device_shared->why_not, sizeof(logged));
 		return;
 	}
@@ -370,8 +370,8 @@ log_failing_devices(void)
 		if (failing && !told[d])
 			ereport(LOG,
 					(errmsg("gpusort: device %d failed %d times in a row", d, DEVICE_MAX_FAILURES),
-					 errdetail("It is left out if there are other devices."),
-					 errhint("Restart the server to have it tried again.")));
+					 errdetail("It is not used while there are other devices."),
+					 errhint("Restart the server to use it again.")));
 		told[d] = failing;
 	}
 }
@@ -597,7 +597,7 @@ device_service_init(void)
 	{
 		ereport(LOG,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("gpusort does without GPUs, because no background worker is free"),
+				 errmsg("gpusort cannot use GPUs, because no background worker is free"),
 				 errhint("Consider increasing the configuration parameter \"max_worker_processes\".")));
 		return false;
 	}

@@ -70,7 +70,7 @@ sub holder
 sub end_query { my ($s, $how) = @_; $node->safe_psql('postgres',
 	'SELECT pg_' . ($how // 'cancel') . "_backend($s->{device_pid})") }
 
-sub went
+sub finishes_with
 {
 	my ($s, $where, $name) = @_;
 	like($s->query('SELECT 1'), qr/^$where.*\n1$/s, $name);
@@ -103,9 +103,9 @@ my $gpu = qr/gpu \w+: .*device ready/;
 	cmp_ok($node->safe_psql('postgres', 'SELECT sum(memory_used) FROM gpusort_devices()'), '>', 16_000_000,
 		'the large sort has the memory');
 	end_query($large);
-	went($small, $gpu, 'the small sort is next');
+	finishes_with($small, $gpu, 'the small sort is next');
 	$_->quit for $holder, $large;
-	device_unused($node, 'in turn');
+	device_unused($node, 'after sorts in order');
 }
 
 # A sort whose job cannot grow drops the job and waits for a larger one. The memory that the old job still holds does
@@ -115,7 +115,7 @@ my $gpu = qr/gpu \w+: .*device ready/;
 	my $large = session('large', 'linger');
 	wait_for(1, 1, 'linger: a sort waits while its first job is closing');
 	end_query($holder);
-	went($large, $gpu, 'linger: the sort gets a larger job');
+	finishes_with($large, $gpu, 'linger: the sort gets a larger job');
 	$holder->quit;
 	device_unused($node, 'linger');
 }
@@ -131,7 +131,7 @@ for my $how ('cancel', 'terminate')
 	end_query($small[1], $how);
 	wait_for(1, 3, "$how: a sort leaves the middle of the queue");
 	end_query($large, $how);
-	went($small[$_], $gpu, "$how: the first leaves: the next are admitted") for 0, 2;
+	finishes_with($small[$_], $gpu, "$how: the first leaves: the next are admitted") for 0, 2;
 	wait_for(1, 0, "$how: no sort waits");
 	end_query($holder);
 	$holder->quit;
@@ -161,8 +161,8 @@ for my $how ('cancel', 'terminate')
 	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
 	kill 'KILL', $pid;
 	# on the CPU; or with the next process, if it is ready in time
-	went($_, qr/cpu .*no device, not gpu radix|$gpu/, 'killed: who waits goes on') for @waiting;
-	went($holder, qr/cpu .*device failed/, 'killed: the sort with a job goes on');
+	finishes_with($_, qr/cpu .*no device, not gpu radix|$gpu/, 'killed: a waiting sort finishes') for @waiting;
+	finishes_with($holder, qr/cpu .*device failed/, 'killed: the sort with a job goes on');
 	device_ready($node, 'killed');
 	device_unused($node, 'killed');
 }
@@ -174,12 +174,12 @@ for my $how ('cancel', 'terminate')
 	my ($out, $err) = ('', '');
 	my $q = "SET work_mem = '256MB'; SET client_min_messages = debug1; SELECT sort_route('$query{large}')";
 	$node->psql('postgres', $q, stdout => \$out, stderr => \$err);
-	like($out, qr/cpu .*device memory full/, 'it goes to the CPU');
-	like($err, qr/to wait for the device would take/, 'the reason is the waiting time');
+	like($out, qr/cpu .*device memory full/, 'a sort that is not forced goes to the CPU');
+	like($err, qr/waiting for the device would take/, 'the reason is the waiting time');
 	end_query($holder);
 	$holder->quit;
 	device_unused($node, 'a job stays');
-	like($node->safe_psql('postgres', $q), $gpu, 'it goes to the device when that is free');
+	like($node->safe_psql('postgres', $q), $gpu, 'a sort that is not forced goes to the free device');
 }
 # a sort that is larger than the device does not wait, and goes in parts
 like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t1 WHERE id > 0 UNION ALL SELECT k, id "
@@ -200,7 +200,7 @@ like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t
 	$h->signal('INT');
 	$h->finish;
 	is($err, '', 'no error') or diag $out;
-	device_unused($node, 'no end');
+	device_unused($node, 'after small sorts');
 }
 
 # A session that has a job does not wait for another one. Of a merge join's two sorts the first returns rows, and keeps

@@ -98,7 +98,7 @@ for my $case ([ '400000, 32', qr/^gpu_bucket\|t\|t\|gpu bucket: 32-bit keys, 400
 is($node->safe_psql('postgres', "SELECT count(*) FILTER (WHERE predicted_ms > 0.1 AND scratch_bytes > 5e7) FROM "
 	. "gpusort_route(6000000, 64) WHERE algorithm ~ 'gpu_(radix|merge|bucket)'"), 3, 'predictions');
 is($node->safe_psql('postgres', "SELECT reason FROM gpusort_route(6000000, 64) WHERE algorithm = 'gpu_hp'"),
-	'it sorts keys only', 'why not');
+	'it sorts keys only', 'gpusort_route(): the reason against gpu_hp');
 # a session can have half of 512 MB
 is($node->safe_psql('postgres', "SELECT count(*), count(predicted_ms), min(reason), max(reason), bool_or(chosen) FROM "
 	. "gpusort_route(1000000000, 64) WHERE algorithm ~ '^gpu'"),
@@ -112,15 +112,15 @@ like($node->safe_psql('postgres', 'SET gpusort.device = off; ' . sprintf($first,
 	qr/^cpu_radix\|t\|t\|.*device off$/, 'gpusort_route() without a device');
 
 # row mode is used where it pays: for long rows only if the CPU would spill them
-like(route('SELECT * FROM long ORDER BY k'), qr/^host: cpu/, 'long rows in memory stay');
+like(route('SELECT * FROM long ORDER BY k'), qr/^host: cpu/, 'long rows that fit work_mem stay on the CPU');
 like(route('SELECT * FROM long ORDER BY k', "SET work_mem = '4MB';"), qr/^rows: gpu/,
-	'long rows that would be spilled move');
+	'long rows that would be spilled go to the GPU');
 like(route('SELECT id, k, w, few, vals, bent, pad FROM t, (SELECT repeat(chr(120), 60) AS pad) p ORDER BY k'),
-	qr/^rows: gpu bucket/, 'many short rows move');
+	qr/^rows: gpu bucket/, 'many short rows go to the GPU');
 like(route('SELECT id, k, w FROM t WHERE id <= 3000 ORDER BY k', "SET work_mem = '64kB';"), qr/^host: cpu .*merged$/,
-	'a small sort that spills stays');
+	'a small sort that spills stays on the CPU');
 like(route('SELECT id, k, w FROM t ORDER BY k', "SET work_mem = '64kB';"),
-	qr/^rows: gpu bucket: .*$rows rows, device ready$/, 'a large one moves with its first rows');
+	qr/^rows: gpu bucket: .*$rows rows, device ready$/, 'a large sort goes to the GPU with its first rows');
 device_unused($node, 'choice');
 
 #
@@ -197,8 +197,8 @@ my $force = 'SET gpusort.algorithm = gpu_bucket;';
 # a CTE scan is not repeatable, so that row mode is not used
 my $fixed = 'WITH c AS MATERIALIZED (SELECT *, w AS w2, -w AS w3, 7 * w AS w4 FROM t) SELECT * FROM c';
 like(route("$fixed ORDER BY k", $force),
-	qr/^keys: gpu bucket: 32-bit keys, $rows rows, device ready, as set early=\d\d\d+$/, 'keys go up early');
-like(route("$fixed ORDER BY w, k", $force), qr/^keys: gpu bucket: 98-bit .*early=\d\d\d+$/, 'wide keys go up early');
+	qr/^keys: gpu bucket: 32-bit keys, $rows rows, device ready, as set early=\d\d\d+$/, 'keys are sent early');
+like(route("$fixed ORDER BY w, k", $force), qr/^keys: gpu bucket: 98-bit .*early=\d\d\d+$/, 'wide keys are sent early');
 like(route("SELECT k FROM t ORDER BY k", $force), qr/^keys: gpu bucket: .*keys only early=\d\d\d+$/, 'keys only');
 # a late NULL does not fit the 32-bit key: all keys are sent again at the end, with a bit for NULL
 like(route("$fixed ORDER BY late", $force), qr/^keys: gpu bucket: .*as set$/, 'a late NULL');
@@ -225,11 +225,12 @@ for my $verify ('off', 'on')
 	same("$fixed ORDER BY k, id", "runs, verify $verify", "$set SET work_mem = '6MB';");
 	same("SELECT k FROM t ORDER BY k", "runs of keys, verify $verify", "$set SET work_mem = '2MB';");
 }
-like(route("$fixed ORDER BY k", "$force SET work_mem = '6MB';"), qr/merged early=/, 'keys of runs go up early');
+like(route("$fixed ORDER BY k", "$force SET work_mem = '6MB';"), qr/merged early=/, 'keys of runs are sent early');
 # not forced: from some number of rows on
 like(route('SELECT k FROM t ORDER BY k'), qr/^keys: gpu bucket: .*device ready, keys only early=\d\d\d+$/,
-	'many keys go up early by themselves');
-like(route('SELECT k FROM t WHERE id < 200000 ORDER BY k'), qr/^keys: gpu bucket: .*keys only$/, 'fewer at the end');
+	'algorithm auto: many keys are sent early');
+like(route('SELECT k FROM t WHERE id < 200000 ORDER BY k'), qr/^keys: gpu bucket: .*keys only$/,
+	'algorithm auto: fewer keys are sent at the end');
 device_unused($node, 'early');
 
 #
@@ -284,7 +285,7 @@ for my $case ([ 'forward', "SELECT *, row_number() OVER () AS n FROM ($fixed ORD
 		is($s->query('SELECT 1'), "$want\n1", "$name: the same rows"
 			. ($fails eq 'no' || $whole ? '' : ', of which the CPU sorted the last'));
 		is($s->{stderr}, '', "$name: no error");
-		ok($node->log_contains(qr/goes on without the GPU: the device process ended/, $offset),
+		ok($node->log_contains(qr/continues without the GPU: the device process ended/, $offset),
 			"$name: the device failed meanwhile") if $fails ne 'no' && !$whole;
 		$s->quit;
 		device_ready($node, $name);

@@ -271,7 +271,7 @@ for my $mode (sort keys %modes)
 			"GpuSort $rows same", "$mode: $f");
 		# a process does not log the same message again at once
 		$offset = $said if $f =~ /memory|corrupt/;
-		ok($node->log_contains(qr/goes on without the GPU: $fault{$f}/, $offset)
+		ok($node->log_contains(qr/continues without the GPU: $fault{$f}/, $offset)
 			|| ($mode eq 'rows' && $f =~ /start|_up/), "$mode: $f is logged");
 		cmp_ok($node->safe_psql('postgres', "SELECT sum(fallbacks) FROM gpusort_stat"), '>', $before,
 			"$mode: $f is counted");
@@ -306,7 +306,7 @@ for my $mode (sort keys %modes)
 		. "must_be_same('SELECT k, id FROM t WHERE id < 5000 ORDER BY k, id');\n");
 	$node->command_ok([ 'pgbench', '-n', '-c', 4, '-t', 10, '-f', $script, 'postgres' ], 'one reason: many sorts');
 	is($node->safe_psql('postgres', $count), $before + 40, 'one reason: each failure is counted');
-	my @lines = slurp_file($node->logfile, $offset) =~ /goes on without the GPU/g;
+	my @lines = slurp_file($node->logfile, $offset) =~ /continues without the GPU/g;
 	is(scalar @lines, 1, 'one reason: one line');
 }
 

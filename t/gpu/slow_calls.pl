@@ -124,7 +124,7 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 	is($_->query('SELECT 1'), "same\n1", 'lock: the waiting sorts return all rows at last') for $waits, $begins;
 	is($node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()'), $service,
 		'lock: the device process is the same');
-	unlike(slurp_file($node->logfile, $offset), qr/goes on without the GPU|hangs/, 'lock: no fallback to the CPU');
+	unlike(slurp_file($node->logfile, $offset), qr/continues without the GPU|hangs/, 'lock: no fallback to the CPU');
 	$_->quit for $closes, $waits, $begins;
 	device_unused($node, 'lock');
 }

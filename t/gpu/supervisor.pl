@@ -88,7 +88,7 @@ sub kill_process
 	set('gpusort.device_learn = on');
 	ok($node->poll_query_until('postgres', "SELECT count(DISTINCT device) = 2 FROM gpusort_device_model() WHERE part = "
 		. "'up' AND round(measured) = 100"), 'gpusort.device_learn: both devices are measured after a reload');
-	is(process(), $process, 'gpusort.device_learn: by the same process');
+	is(process(), $process, 'gpusort.device_learn: the same process measures');
 }
 
 # a device does not get the measured values of the device that had its place before
@@ -128,7 +128,7 @@ kill_process('signal', "SELECT bool_and(state ~ '^down: the device process was t
 	device_is('DEVICES=2');
 	kill_process('not left out');
 	device_is('DEVICES=2', 'LOST=1');
-	kill_process('left out anew');
+	kill_process('left out again');
 	@lines = slurp_file($node->logfile, $offset) =~ /device 1 is left out/g;
 	is(scalar @lines, 2, 'it is logged again after it was opened meanwhile');
 	device_is('DEVICES=2');
@@ -247,7 +247,7 @@ $node->restart;
 	is(value('SELECT state FROM gpusort_devices()'), 'none: no background worker is free (max_worker_processes)',
 		'no worker: the state says why');
 	cmp_ok(value($reserved), '<', 1_000_000, 'no worker: no shared memory is reserved for the service');
-	like(slurp_file($node->logfile), qr/gpusort does without GPUs, because no background worker is free/,
+	like(slurp_file($node->logfile), qr/gpusort cannot use GPUs, because no background worker is free/,
 		'no worker: the log says why');
 	is(value("SELECT result FROM check_sort('SELECT k FROM t ORDER BY k')"), 'same', 'no worker: the CPU sorts');
 }
