@@ -118,6 +118,7 @@ typedef struct GpuSortState
 	CustomScanState css;
 	KeyColumn  *keys;
 	int			nkeys;
+	int			distinct;		/* of gpusort_plan_distinct() */
 	bool		random_access;	/* the parent rewinds, marks, reads backward */
 	bool		keys_only;		/* rows are made of their normalized keys */
 	bool		sort_done;

@@ -55,10 +55,10 @@ append_sort_order(StringInfo buf, Node *expr, const KeyColumn *key)
 		appendStringInfoString(buf, " NULLS LAST");
 }
 
-/* The first npresorted keys are those by which the child's rows are ordered. */
+/* Shows the first nkeys keys as this property; order: with their direction. */
 static void
-explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, int npresorted,
-			 List *ancestors, ExplainState *es)
+explain_key_list(const char *property, const CustomScanState *css, const KeyColumn *keys, int nkeys,
+				 bool order, List *ancestors, ExplainState *es)
 {
 	Plan	   *plan = css->ss.ps.plan;
 
@@ -67,7 +67,6 @@ explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, int n
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
 	bool		useprefix = (compat_explain_tables(es) > 1 || es->verbose);
 	List	   *result = NIL;
-	List	   *presorted = NIL;
 
 	for (int i = 0; i < nkeys; i++)
 	{
@@ -79,14 +78,25 @@ explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, int n
 		initStringInfo(&buf);
 		appendStringInfoString(&buf, deparse_expression((Node *) tle->expr, context,
 														useprefix, true));
-		if (i < npresorted)
-			presorted = lappend(presorted, pstrdup(buf.data));
-		append_sort_order(&buf, (Node *) tle->expr, &keys[i]);
+		if (order)
+			append_sort_order(&buf, (Node *) tle->expr, &keys[i]);
 		result = lappend(result, buf.data);
 	}
-	ExplainPropertyList("Sort Key", result, es);
-	if (presorted != NIL)
-		ExplainPropertyList("Presorted Key", presorted, es);
+	ExplainPropertyList(property, result, es);
+}
+
+/* The first npresorted keys are those by which the child's rows are ordered. */
+static void
+explain_keys(const CustomScanState *css, const KeyColumn *keys, int nkeys, int npresorted,
+			 List *ancestors, ExplainState *es)
+{
+	int			distinct = gpusort_plan_distinct((const CustomScan *) css->ss.ps.plan);
+
+	explain_key_list("Sort Key", css, keys, nkeys, true, ancestors, es);
+	if (npresorted > 0)
+		explain_key_list("Presorted Key", css, keys, npresorted, false, ancestors, es);
+	if (distinct > 0)
+		explain_key_list("Distinct Key", css, keys, distinct, false, ancestors, es);
 }
 
 void
@@ -130,6 +140,9 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 	snprintf(to->method, sizeof(to->method), "%s%s", prefix, name);
 
 	to->rows = report->rows;
+	to->distinct = report->distinct;
+	to->dropped_in_batches = report->dropped_in_batches;
+	to->dropped_in_merges = report->dropped_in_merges;
 	to->page_rows = report->page_rows;
 	to->peak_kb = (int64) ((report->memory_peak + 1023) / 1024);
 	to->spilled = report->runs > 0;
@@ -137,6 +150,23 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 	to->ingest_ms = INSTR_TIME_GET_MILLISEC(report->ingest_time);
 	to->sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
 	to->valid = true;
+}
+
+/* Shows how many duplicates a sort with distinct columns has dropped. */
+static void
+explain_dropped(const char *prefix, uint64 in_batches, uint64 in_merges, ExplainState *es)
+{
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "%sDuplicates Dropped: batches=" UINT64_FORMAT " merges=" UINT64_FORMAT "\n",
+						 prefix, in_batches, in_merges);
+	}
+	else
+	{
+		ExplainPropertyUInteger("Duplicates Dropped in Batches", NULL, in_batches, es);
+		ExplainPropertyUInteger("Duplicates Dropped in Merges", NULL, in_merges, es);
+	}
 }
 
 /* Shows a sort's report; in text format each line begins with prefix. */
@@ -158,6 +188,8 @@ explain_report(const ParticipantReport *report, const char *prefix, ExplainState
 		ExplainPropertyText("Sort Space Type", type, es);
 	}
 	ExplainPropertyText(psprintf("%sSort Route", prefix), report->route, es);
+	if (report->distinct)
+		explain_dropped(prefix, report->dropped_in_batches, report->dropped_in_merges, es);
 	if (es->verbose)
 	{
 		ExplainPropertyUInteger(psprintf("%sSort Rows by Page", prefix), NULL,
@@ -319,6 +351,8 @@ parallel_sort_explain(CustomScanState *css, List *ancestors, ExplainState *es)
 	}
 	else
 		ExplainPropertyInteger("Sort Streams", NULL, node->nstreams, es);
+	if (node->merge != NULL && node->merge->distinct > 0)
+		explain_dropped("", 0, node->merge->dropped, es);
 }
 
 static void

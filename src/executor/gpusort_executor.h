@@ -50,6 +50,13 @@ extern void gpusort_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkey
 /* Returns the key columns as a palloc'd array of *nkeys. */
 extern KeyColumn *gpusort_plan_keys(const CustomScan *cscan, int *nkeys);
 
+/*
+ * The leading key columns of which each value is wanted once; 0: all rows are wanted.  The
+ * node may leave out rows that are equal to the row before in these columns.
+ */
+extern void gpusort_plan_set_distinct(CustomScan *cscan, int distinct);
+extern int	gpusort_plan_distinct(const CustomScan *cscan);
+
 /* Keys that were column from of the child are column to. */
 extern void gpusort_plan_move_key(CustomScan *cscan, AttrNumber from, AttrNumber to);
 

@@ -216,6 +216,7 @@ gpusort_run(GpuSortState *node)
 		spec.node = node->css.ss.ps.plan->plan_node_id;
 		spec.random_access = node->random_access;
 		spec.keys_only = node->keys_only;
+		spec.distinct = node->distinct;
 		spec.can_rerun = gpusort_can_rerun;
 		spec.can_rerun_arg = outer;
 		/* reading the clock takes long compared with a sort of ten rows */
@@ -348,6 +349,7 @@ gpusort_begin(CustomScanState *css, EState *estate, int eflags)
 	CustomScan *cscan = (CustomScan *) css->ss.ps.plan;
 
 	node->keys = gpusort_plan_keys(cscan, &node->nkeys);
+	node->distinct = gpusort_plan_distinct(cscan);
 	gpusort_plan_limit(cscan, &css->ss.ps, &node->limit_count, &node->limit_offset);
 
 	node->random_access =

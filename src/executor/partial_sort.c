@@ -188,7 +188,11 @@ partial_sort_run(PartialSortState *partial)
 		InstrUpdateTupleCount(partial->css.ss.ps.instrument, (double) report->rows);
 	if (partial->ring >= 0)
 	{
-		exchange_write_ring(ex, partial->ring, &partial->spec, report->rows > 0 ? partial->result : NULL);
+		uint64		dropped = exchange_write_ring(ex, partial->ring, &partial->spec,
+												  report->rows > 0 ? partial->result : NULL);
+
+		/* runs are merged while the ring is written */
+		slot->report.dropped_in_merges = report->dropped_in_merges + dropped;
 		sorter_end(partial->sorter);
 	}
 }
@@ -240,6 +244,7 @@ partial_sort_begin(CustomScanState *css, EState *estate, int eflags)
 	partial->spec.desc = ExecGetResultType(outerPlanState(css));
 	partial->spec.keys = partial->keys;
 	partial->spec.nkeys = partial->nkeys;
+	partial->spec.distinct = gpusort_plan_distinct(cscan);
 	partial->spec.node = css->ss.ps.plan->plan_node_id - PARTIAL_SORT_NODE_ID;
 	partial->spec.can_rerun = sort_cannot_rerun;
 	Assert(css->ss.ps.ps_ProjInfo == NULL);
@@ -406,5 +411,8 @@ partial_sort_shutdown(CustomScanState *css)
 	partial->nreports = ex->nrings + 1;
 	for (int p = 0; p < partial->nreports; p++)
 		partial->reports[p] = exchange_slot(ex, p)->report;
+	/* runs are merged while the rows are returned */
+	if (partial->done)
+		partial->reports[ex->nrings].dropped_in_merges = sorter_report(partial->sorter)->dropped_in_merges;
 	partial->exchange = NULL;
 }

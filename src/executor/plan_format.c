@@ -4,7 +4,8 @@
  *
  * Plan trees are copied, written and read.  So custom_private has lists of
  * numbers: one list for each property of a key column, one element for each
- * column; behind them the length of a GpuSort Incremental's prefix.
+ * column; behind them the number of distinct columns, and the length of a GpuSort
+ * Incremental's prefix.
  * custom_exprs, which PostgreSQL walks and fixes up with the plan, has the two
  * expressions of the Limit above.
  *
@@ -70,6 +71,7 @@ gpusort_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, Limit *li
 	cscan->custom_private = NIL;
 	for (int i = 0; i < PLAN_LISTS; i++)
 		cscan->custom_private = lappend(cscan->custom_private, lists[i]);
+	cscan->custom_private = lappend(cscan->custom_private, list_make1_int(0));
 	if (limit != NULL)
 		cscan->custom_exprs = list_make2(limit->limitCount, limit->limitOffset);
 }
@@ -105,6 +107,18 @@ incremental_plan_fill(CustomScan *cscan, const KeyColumn *keys, int nkeys, int n
 
 int
 incremental_plan_prefix(const CustomScan *cscan)
+{
+	return linitial_int((List *) list_nth(cscan->custom_private, PLAN_LISTS + 1));
+}
+
+void
+gpusort_plan_set_distinct(CustomScan *cscan, int distinct)
+{
+	linitial_int((List *) list_nth(cscan->custom_private, PLAN_LISTS)) = distinct;
+}
+
+int
+gpusort_plan_distinct(const CustomScan *cscan)
 {
 	return linitial_int((List *) list_nth(cscan->custom_private, PLAN_LISTS));
 }

@@ -691,6 +691,8 @@ recover(ArrayResult *array, DeviceKeys *dk)
 	array->pos += dk->replaced;
 	device_note_failure(env, dk->decision.algorithm, dk->why);
 	device_keys_close(dk);
+	/* duplicates were returned */
+	env->distinct = 0;
 	(void) order_batch(env, batch, NULL, false, &sorted);
 	progress_phase(&env->progress, PROGRESS_EMIT);
 	device_check_returned(dk, &sorted, array->pos);

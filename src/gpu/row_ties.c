@@ -106,6 +106,8 @@ begin_sorter(TieResolver *resolver)
 
 		spec.memory = resolver->memory - resolver->memory / GROUP_PART;
 		spec.within = &env->progress;
+		/* the rows of a group come back all */
+		spec.distinct = 0;
 		resolver->sorter = sorter_create(&spec);
 		resolver->in = MakeSingleTupleTableSlot(spec.desc, &TTSOpsMinimalTuple);
 		resolver->out = MakeSingleTupleTableSlot(spec.desc, &TTSOpsMinimalTuple);

@@ -167,7 +167,7 @@ gpusort_index_worker(dsm_segment *seg, shm_toc *toc)
 	InstrStartParallelQuery();
 	exchange_open_ring(build.ex, me);
 	result = sort_share(&build, me);
-	exchange_write_ring(build.ex, me, &build.spec, shared->work[me].counters.rows > 0 ? result : NULL);
+	(void) exchange_write_ring(build.ex, me, &build.spec, shared->work[me].counters.rows > 0 ? result : NULL);
 	sorter_destroy(build.sorter);
 	InstrEndParallelQuery(&build.buffers[me], &build.wal[me]);
 

@@ -132,6 +132,9 @@ block_merge_create(const SortSpec *spec, const CommonKeyRange *common_range, Blo
 	pfree(keybuf);
 	tree = merge_tree_create((MergeSource **) sources, n, BLOCK_MERGE_BATCH, wide, layout.exact, tiebreak);
 	tree->by_tid = spec->by_tid;
+	merge_tree_set_distinct(tree, spec->distinct,
+							distinct_test(distinct_columns(spec->keys, spec->distinct), &layout,
+										  Min(layout.total_bits, 128)));
 	return tree;
 }
 

@@ -26,6 +26,9 @@ typedef struct ParticipantReport
 	bool		spilled;		/* runs were written to disk */
 	uint64		rows;
 	uint64		page_rows;		/* rows taken directly from heap pages */
+	bool		distinct;		/* duplicates were dropped: */
+	uint64		dropped_in_batches;
+	uint64		dropped_in_merges;
 	int64		space_kb;		/* disk space if spilled, otherwise memory */
 	int64		peak_kb;		/* peak memory */
 	double		ingest_ms;
@@ -283,8 +286,9 @@ extern bool block_refill_fill(BlockRefill *refill, RowBlock *block);
 /*
  * A worker that has arrived: waits for the others, writes its ring and ends it.  own has
  * its sorted rows; NULL: none.  The rings that the worker reads are merged with them.
+ * Returns the number of duplicates that this merge dropped.
  */
-extern void exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *own);
+extern uint64 exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *own);
 
 /*
  * Leader: opens the streams of rings [0, rings) that have rows for it, in the current

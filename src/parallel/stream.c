@@ -30,12 +30,16 @@ write_own(Exchange *ex, int ring, const SortSpec *spec, SortResult *own)
 	}
 }
 
-/* Merges n other rings and the worker's own rows into its ring. */
-static void
+/*
+ * Merges n other rings and the worker's own rows into its ring.  Returns the number of
+ * duplicates that were dropped.
+ */
+static uint64
 write_merged(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, const int *rings, int n)
 {
 	const CommonKeyRange *common_range = exchange_common_range(ex, spec->keys, spec->nkeys);
 	BlockSource **sources = palloc((n + 1) * sizeof(BlockSource *));
+	MergeTree  *merge;
 	BlockRefill *refill;
 	RowBlock   *block;
 	int			nsources = 0;
@@ -44,17 +48,21 @@ write_merged(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, cons
 		sources[nsources++] = block_source_own(spec, common_range, own);
 	for (int i = 0; i < n; i++)
 		sources[nsources++] = block_source_ring(ex, rings[i], ring, NULL, NULL);
-	refill = block_refill_create(block_merge_create(spec, common_range, sources, nsources));
+	merge = block_merge_create(spec, common_range, sources, nsources);
+	refill = block_refill_create(merge);
 	while ((block = exchange_block_to_write(ex, ring)) != NULL && block_refill_fill(refill, block))
 	{
 		exchange_block_written(ex, ring);
 		CHECK_FOR_INTERRUPTS();
 	}
+	return merge->dropped;
 }
 
-void
+uint64
 exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *own)
 {
+	uint64		dropped = 0;
+
 	/* a worker without rows may have to merge other rings */
 	if (exchange_wait_all(ex))
 	{
@@ -65,13 +73,14 @@ exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *ow
 		int			n = exchange_rings_of(ex, ring, rings);
 
 		if (n > 0)
-			write_merged(ex, ring, spec, own, rings, n);
+			dropped = write_merged(ex, ring, spec, own, rings, n);
 		else if (own != NULL)
 			write_own(ex, ring, spec, own);
 		MemoryContextSwitchTo(old);
 		MemoryContextDelete(cxt);
 	}
 	exchange_end_ring(ex, ring);
+	return dropped;
 }
 
 int

@@ -187,4 +187,10 @@ extern bool sort_workers_pay(List *rtable, const Plan *partial, int workers, con
  */
 extern Plan *replace_window(WindowAgg *window);
 
+/*
+ * Lets the GpuSort below a Unique or Group node drop the rows that the node would drop, if
+ * the node's columns are the leading ones of the sort.
+ */
+extern void drop_duplicates_below(const Plan *plan);
+
 #endif							/* GPUSORT_PLANNER_PLANNER_INTERNAL_H */

@@ -594,6 +594,8 @@ replace_walk(Plan *plan, Above above)
 			rows.order = IsA(plan, WindowAgg) || IsA(plan, Agg) || IsA(plan, Group) || IsA(plan, Unique);
 			plan->lefttree = replace_walk(plan->lefttree, rows);
 			plan->righttree = replace_walk(plan->righttree, rows);
+			if (IsA(plan, Unique) || IsA(plan, Group))
+				drop_duplicates_below(plan);
 			return IsA(plan, WindowAgg) ? replace_window((WindowAgg *) plan) : plan;
 	}
 }

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "kernel/sort_kernel.h"
+#include "miscadmin.h"
 #include "settings.h"
 #include "sort/sort.h"
 #include "sort/sort_internal.h"
@@ -19,11 +20,11 @@
  * Bytes per row that sorting takes beside the key buffer: records, and scratch of
  * slightly more than the same size.  Keys of more than 64 bits are sorted by packed
  * records first.  If they are then sorted whole, the key buffer is freed
- * before, except in a bounded sort (order_rows()).  Inexact keys may all be
+ * before, unless it is needed afterwards (order_rows()).  Inexact keys may all be
  * equal; their ties are sorted by further words of the keys, beside the packed records.
  */
 static Size
-sort_cost(const KeyBuffer *keybuf, bool bounded)
+sort_cost(const KeyBuffer *keybuf, bool keeps_keys)
 {
 	int			natural = (keybuf->row_bytes - (keybuf->keys_only ? 0 : (int) sizeof(uint32))) * 8;
 	Size		words = 2 * sizeof(uint64) + 3;
@@ -35,7 +36,7 @@ sort_cost(const KeyBuffer *keybuf, bool bounded)
 		words = sizeof(uint64) + 2 * sizeof(SortRec64);
 	if (natural <= 32)
 		return words;
-	return Max(words, bounded ? 2 * rec : Max(rec, 2 * rec - Min(2 * rec, (Size) keybuf->row_bytes)));
+	return Max(words, keeps_keys ? 2 * rec : Max(rec, 2 * rec - Min(2 * rec, (Size) keybuf->row_bytes)));
 }
 
 void
@@ -45,10 +46,10 @@ batch_init(Batch *batch, const KeyColumn *keys, int nkeys, bool keys_only)
 }
 
 void
-batch_begin(Batch *batch, Size limit, bool bounded, double rows_expected)
+batch_begin(Batch *batch, Size limit, bool bounded, bool keeps_keys, double rows_expected)
 {
 	batch->limit = limit;
-	batch->sort_cost = sort_cost(&batch->keybuf, bounded);
+	batch->sort_cost = sort_cost(&batch->keybuf, keeps_keys);
 	/* kernels count records in 32 bits */
 	batch->max_rows = gpusort_run_rows > 0 ? (size_t) gpusort_run_rows : PG_UINT32_MAX - 1;
 	/* a sixteenth more, to avoid another step if the estimate is slightly low */
@@ -164,6 +165,46 @@ batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *page, int firs
 	}
 	keybuf_count(keybuf, rows);
 	return true;
+}
+
+void
+batch_keep(Batch *batch, BulkOwner *owner, const uint32 *rids, size_t n, BulkBuf *set)
+{
+	KeyBuffer  *keybuf = &batch->keybuf;
+	Size		set_size = position_set_bytes(batch->arena.next_rid);
+	size_t		kept = 0;
+	uint32		passed = 0;
+	Arena		from;
+
+	bulk_reserve(owner, set, set_size, 0);
+	memset(set->ptr, 0, set_size);
+	for (size_t i = 0; i < n; i++)
+		position_set_add(set->ptr, rids[i]);
+
+	arena_compact_begin(&batch->arena, owner, &from);
+	keybuf_keep_begin(keybuf);
+	for (size_t i = 0; i < keybuf->n; i++)
+	{
+		MinimalTuple row;
+		uint32		rid;
+		char	   *to;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!position_set_has(set->ptr, keybuf->rids[i]))
+			continue;
+		row = (MinimalTuple) arena_at(&from, keybuf->rids[i]);
+		to = arena_alloc(&batch->arena, owner, MAXALIGN(row->t_len), &rid);
+		if (to == NULL)
+			elog(ERROR, "the rows that a sort keeps do not fit its arena");
+		memmove(to, row, MAXALIGN(row->t_len));
+		arena_compact_passed(&from, owner, keybuf->rids[i], &passed);
+		keybuf_keep(keybuf, i, kept++, rid);
+	}
+	keybuf_keep_end(keybuf, kept);
+	arena_compact_end(&batch->arena, owner, &from);
+	if (set->mapped)
+		bulk_free(owner, set);
+	Assert(kept == n);
 }
 
 /* ------------------------------------------------------------------------

@@ -130,19 +130,6 @@ set_threshold(BoundedSink *sink, uint32 last)
 		share_threshold(sink, sink->threshold[0]);
 }
 
-/* A bitmap of row ids. */
-static inline void
-rid_set_add(uint64 *set, uint32 rid)
-{
-	set[rid / 64] |= UINT64CONST(1) << rid % 64;
-}
-
-static inline bool
-rid_set_has(const uint64 *set, uint32 rid)
-{
-	return (set[rid / 64] >> rid % 64 & 1) != 0;
-}
-
 /*
  * Sorts the rows, keeps the wanted ones, and sets the threshold.  There are more rows
  * than wanted.  The kept rows are found by row id, not by comparison with the threshold:
@@ -153,48 +140,13 @@ cut(BoundedSink *sink)
 {
 	SortEnv    *env = sink->base.env;
 	Batch	   *batch = sink->base.batch;
-	KeyBuffer  *keybuf = &batch->keybuf;
-	size_t		n = keybuf->n;
-	size_t		kept = 0;
 	Sorted		sorted;
-	Arena		from;
-	Size		set_size = (batch->arena.next_rid / 64 + 1) * sizeof(uint64);
-	uint32		passed = 0;
-	uint64	   *set;
 
-	Assert(n > env->bound);
+	Assert(batch->keybuf.n > env->bound);
 	(void) order_batch(env, batch, NULL, false, &sorted);
 	set_threshold(sink, sorted.rids[env->bound - 1]);
-	bulk_reserve(env->bulk, &sink->kept, set_size, 0);
-	set = memset(sink->kept.ptr, 0, set_size);
-	for (size_t i = 0; i < env->bound; i++)
-		rid_set_add(set, sorted.rids[i]);
-
-	arena_compact_begin(&batch->arena, env->bulk, &from);
-	keybuf_keep_begin(keybuf);
-	for (size_t i = 0; i < n; i++)
-	{
-		MinimalTuple row;
-		uint32		rid;
-		char	   *to;
-
-		CHECK_FOR_INTERRUPTS();
-		if (!rid_set_has(set, keybuf->rids[i]))
-			continue;
-		row = (MinimalTuple) arena_at(&from, keybuf->rids[i]);
-		to = arena_alloc(&batch->arena, env->bulk, MAXALIGN(row->t_len), &rid);
-		if (to == NULL)
-			elog(ERROR, "a bounded sort's rows do not fit its arena");
-		memmove(to, row, MAXALIGN(row->t_len));
-		arena_compact_passed(&from, env->bulk, keybuf->rids[i], &passed);
-		keybuf_keep(keybuf, i, kept++, rid);
-	}
-	keybuf_keep_end(keybuf, kept);
-	arena_compact_end(&batch->arena, env->bulk, &from);
-	if (sink->kept.mapped)
-		bulk_free(env->bulk, &sink->kept);
+	batch_keep(batch, env->bulk, sorted.rids, env->bound, &sink->kept);
 	progress_phase(&env->progress, PROGRESS_INGEST);
-	Assert(kept == env->bound);
 }
 
 /* Is the row in the slot unwanted, by the threshold or by the shared threshold? */

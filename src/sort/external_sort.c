@@ -189,14 +189,17 @@ write_keys_as_rows(Runs *runs, RunWriter *writer, const KeyBuffer *keybuf, const
 
 /*
  * Is the batch presorted, and does its first row not sort before the last row of the
- * last run?
+ * last run?  In a sort with distinct columns it must sort behind in these, so that a run
+ * has no duplicates.
  */
 static bool
 batch_extends_last_run(const Runs *runs, const KeyBuffer *keybuf)
 {
+	int			ncols = runs->env->distinct > 0 ? Min(runs->env->distinct_cols, keybuf->ncols) : keybuf->ncols;
+
 	if (!runs->extendable || (keybuf->input_order.possible & INPUT_ASCENDING) == 0)
 		return false;
-	for (int c = 0; c < keybuf->ncols; c++)
+	for (int c = 0; c < ncols; c++)
 	{
 		const KeyBufferColumn *col = &keybuf->cols[c];
 		bool		null = col->nulls != NULL && col->nulls[0];
@@ -206,7 +209,7 @@ batch_extends_last_run(const Runs *runs, const KeyBuffer *keybuf)
 		if (!null && keybuf_normkey_at(col, 0) != runs->last_normkey[c])
 			return keybuf_normkey_at(col, 0) > runs->last_normkey[c];
 	}
-	return true;
+	return runs->env->distinct == 0;
 }
 
 /* Remembers the keys of the last row of a run that presorted input may extend. */
@@ -227,17 +230,18 @@ void
 runs_write(Runs *runs, const Batch *batch, const Sorted *sorted)
 {
 	const KeyBuffer *keybuf = &batch->keybuf;
+	bool		whole = sorted->n == keybuf->n || runs->env->distinct > 0;
 	RunWriter	writer;
 	MemoryContext old;
 
 	keybuf_unite_ranges(keybuf, runs->ranges);
-	old = runs_open(runs, &writer, sorted->n == keybuf->n && batch_extends_last_run(runs, keybuf));
+	old = runs_open(runs, &writer, whole && batch_extends_last_run(runs, keybuf));
 	if (runs->env->spec.keys_only)
 		write_keys_as_rows(runs, &writer, keybuf, sorted);
 	else
 		write_rows(runs, &writer, &batch->arena, sorted);
 	runs_close(runs, &writer, old);
-	if (sorted->n == keybuf->n)
+	if (whole)
 		note_last_row(runs, keybuf);
 }
 

@@ -204,6 +204,38 @@ sample_has_ties(const uint64 *words, size_t n, int rid_bits)
 		} \
 	} while (0)
 
+/*
+ * The same for a sort with distinct columns, without the duplicates.  same is the key's
+ * equality in these columns.  Returns the number of row ids.
+ */
+#define EXTRACT_DISTINCT(rec_t, rid_of, equal_keys, same_keys) \
+	do { \
+		const rec_t *recs = result; \
+		rec_t		prev = recs[0]; \
+		rids[0] = rid_of(prev); \
+		if (exact) \
+		{ \
+			for (size_t i = 1; i < n; i++) \
+			{ \
+				rec_t		rec = recs[i]; \
+				rids[kept] = rid_of(rec); \
+				kept += !same_keys(rec, prev); \
+				prev = rec; \
+			} \
+			break; \
+		} \
+		for (size_t i = 1; i < n; i++) \
+		{ \
+			rec_t		rec = recs[i]; \
+			rids[i] = rid_of(rec); \
+			if (same_keys(rec, prev)) \
+				position_set_add(set, i); \
+			if (equal_keys(rec, prev)) \
+				tie_groups_equal(&groups, i); \
+			prev = rec; \
+		} \
+	} while (0)
+
 /* Frees recs or scratch, whichever does not have the result. */
 static void
 free_other(SortEnv *env, const void *result)
@@ -254,6 +286,67 @@ extract_rids(SortEnv *env, const Batch *batch, const Records *records, void *res
 	free_other(env, rids);
 }
 
+/* The same without duplicates. */
+static void
+extract_distinct_rids(SortEnv *env, const Batch *batch, const Records *records, void *result,
+					  Sorted *sorted)
+{
+	size_t		n = records->n;
+	size_t		kept = 1;
+	uint32	   *rids = result;
+	int			rid_bits = records->begin_bit;
+	DistinctTest test = distinct_test(env->distinct_cols, records->layout, records->end_bit - rid_bits);
+	bool		exact = records->exact;
+	const uint64 rid_mask = (UINT64CONST(1) << rid_bits) - 1;
+	const Key128 key_mask = distinct_mask(test.cut + rid_bits);
+	const uint64 mask = (uint64) key_mask;
+	const uint64 mask_hi = (uint64) (key_mask >> 64);
+	uint64	   *set = NULL;
+	TieGroups	groups;
+
+	/* keys that are exact in all columns are so in the distinct ones */
+	Assert(!exact || test.exact);
+#define WORD_SAME(a, b)		((((a) ^ (b)) & mask) == 0)
+#define REC64_SAME(a, b)	((((a).key ^ (b).key) & mask) == 0)
+#define REC128_SAME(a, b)	(((((a).hi ^ (b).hi) & mask_hi) | (((a).lo ^ (b).lo) & mask)) == 0)
+
+	if (!exact)
+		set = MemoryContextAllocExtended(env->cxt, position_set_bytes(n), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	tie_groups_begin(&groups, env->tiebreak, &batch->arena, rids);
+	switch (records->format)
+	{
+		case SORT_REC_PACKED:
+			EXTRACT_DISTINCT(uint64, WORD_RID, WORD_EQUAL, WORD_SAME);
+			break;
+		case SORT_REC_64:
+			EXTRACT_DISTINCT(SortRec64, REC_RID, REC64_EQUAL, REC64_SAME);
+			break;
+		case SORT_REC_128:
+			EXTRACT_DISTINCT(SortRec128, REC_RID, REC128_EQUAL, REC128_SAME);
+			break;
+	}
+	if (!exact)
+	{
+		env->report.ties += tie_groups_end(&groups);
+		kept = distinct_rids(env, &batch->arena, rids, n, set, test.exact);
+		pfree(set);
+	}
+	env->report.dropped_in_batches += n - kept;
+	sorted->rids = rids;
+	sorted->n = kept;
+	free_other(env, rids);
+}
+
+/* Sets the result from sorted records. */
+static void
+take_result(SortEnv *env, const Batch *batch, const Records *records, void *result, Sorted *sorted)
+{
+	if (env->distinct > 0)
+		extract_distinct_rids(env, batch, records, result, sorted);
+	else
+		extract_rids(env, batch, records, result, sorted);
+}
+
 static size_t
 count_ties(const uint64 *words, size_t n, int rid_bits)
 {
@@ -300,7 +393,7 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 		result = run_kernel(env, batch, &records, refusal);
 		if (whole || count_ties(result, n, rid_bits) <= n / TIES_MAX_FRACTION)
 		{
-			extract_rids(env, batch, &records, result, sorted);
+			take_result(env, batch, &records, result, sorted);
 			return;
 		}
 	}
@@ -316,10 +409,10 @@ order_rows(SortEnv *env, Batch *batch, const KeyLayout *layout, const OffloadRef
 	pack_wide(keybuf, layout, records.format, env->recs.ptr, &records.order);
 	sort_env_note_memory(env, batch_held(batch));
 	/* a bounded sort and gpusort.verify need the key buffer again */
-	if (env->bound == 0 && !gpusort_verify)
+	if (env->bound == 0 && !env->keep_keys && !gpusort_verify)
 		batch_free_keys(batch, env->bulk);
 	result = run_kernel(env, batch, &records, refusal);
-	extract_rids(env, batch, &records, result, sorted);
+	take_result(env, batch, &records, result, sorted);
 }
 
 /* Sorts keys without rows. */
@@ -424,6 +517,11 @@ presorted_batch(SortEnv *env, Batch *batch, OffloadJob *early, Sorted *sorted)
 	report_presorted(env, keybuf);
 	sorted->rids = rids;
 	sorted->n = n;
+	if (env->distinct > 0)
+	{
+		sorted->n = distinct_presorted(env, batch, (keybuf->input_order.possible & INPUT_ASCENDING) == 0, rids);
+		env->report.dropped_in_batches += n - sorted->n;
+	}
 	return true;
 }
 
@@ -455,11 +553,19 @@ order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Sort
 	if (!env->spec.keys_only)
 		key_layout_narrow(&layout, keybuf, &env->byte_dictionary, env->cxt, 64 - keybuf_rid_bits(keybuf));
 	if (sort_offload->sort_keys(env, batch, early, &layout, may_stream, sorted, &streaming, &refusal))
-		return streaming;
-	if (env->spec.keys_only)
+	{
+		if (!env->spec.keys_only)
+			return streaming;
+	}
+	else if (env->spec.keys_only)
 		order_keys(env, batch, &layout, &refusal, sorted);
 	else
 		order_rows(env, batch, &layout, &refusal, sorted);
+	if (env->spec.keys_only && env->distinct > 0)
+	{
+		sorted->n = distinct_keys(env, &sorted->layout, sorted->format, unconstify(void *, sorted->keys), sorted->n);
+		env->report.dropped_in_batches += keybuf->n - sorted->n;
+	}
 	return NULL;
 }
 
@@ -484,4 +590,47 @@ order_result(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream, Res
 		tiebreak_release(env->tiebreak);
 	}
 	return result;
+}
+
+/* Buffers sorted keys again, which have no rows. */
+static void
+keep_keys(SortEnv *env, Batch *batch, const Sorted *sorted)
+{
+	KeyBuffer  *keybuf = &batch->keybuf;
+	int			natts = env->spec.desc->natts;
+	Datum	   *values = palloc(natts * sizeof(Datum));
+	bool	   *isnull = palloc(natts * sizeof(bool));
+	KeyReader	reader;
+
+	key_reader_begin(&reader, env, keybuf, sorted);
+	keybuf_reset(keybuf);
+	for (size_t i = 0; i < sorted->n; i++)
+	{
+		if (!key_reader_has(&reader, i))
+		{
+			CHECK_FOR_INTERRUPTS();
+			key_reader_decode(&reader, i, sorted->n);
+		}
+		key_reader_row(&reader, i, values, isnull);
+		keybuf_row(keybuf, &env->keys, values, isnull, 0);
+	}
+	pfree(values);
+	pfree(isnull);
+}
+
+size_t
+distinct_batch(SortEnv *env, Batch *batch, BulkBuf *set)
+{
+	size_t		n = batch->keybuf.n;
+	Sorted		sorted;
+
+	env->keep_keys = true;
+	(void) order_batch(env, batch, NULL, false, &sorted);
+	env->keep_keys = false;
+	if (sorted.n < n && env->spec.keys_only)
+		keep_keys(env, batch, &sorted);
+	else if (sorted.n < n)
+		batch_keep(batch, env->bulk, sorted.rids, sorted.n, set);
+	progress_phase(&env->progress, PROGRESS_INGEST);
+	return n - sorted.n;
 }

@@ -17,12 +17,16 @@
  * and the source may release them.  With a batch of one row the tree holds one row
  * of each stream.
  *
+ * Of rows that are equal in the distinct columns, the first is returned, if the owner
+ * wants that.
+ *
  * Equal rows are returned in the order of their streams, or of their TIDs (by_tid).
  *
  * Memory: a batch of items in each node.
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "sort/sort.h"
 #include "tiebreak/tiebreak.h"
 
@@ -88,6 +92,20 @@ compare_equal_keys(const MergeTree *tree, MinimalTuple a, MinimalTuple b)
 	row_get_tid(a, &tid_a);
 	row_get_tid(b, &tid_b);
 	return ItemPointerCompare(&tid_a, &tid_b);
+}
+
+/* Copies the last row, to be compared with the first row of the next items. */
+static void
+keep_last_item(MergeTree *tree, MinimalTuple row)
+{
+	if (tree->last_size < row->t_len)
+	{
+		if (tree->last_row != NULL)
+			pfree(tree->last_row);
+		tree->last_row = MemoryContextAllocHuge(tree->cxt, row->t_len);
+		tree->last_size = row->t_len;
+	}
+	memcpy(tree->last_row, row, row->t_len);
 }
 
 #define MERGE_KEY		uint64
@@ -189,7 +207,17 @@ merge_tree_free(MergeTree *tree)
 {
 	if (tree->root != NULL)
 		pfree(tree->root);
+	if (tree->last_row != NULL)
+		pfree(tree->last_row);
 	pfree(tree);
+}
+
+void
+merge_tree_set_distinct(MergeTree *tree, int distinct, DistinctTest test)
+{
+	tree->distinct = distinct;
+	tree->test = test;
+	tree->cxt = CurrentMemoryContext;
 }
 
 bool
@@ -200,7 +228,17 @@ merge_tree_more(MergeTree *tree)
 	if (root == NULL || root->ended)
 		return false;
 	root->n = 0;
-	node_more(tree, root);
+	do
+	{
+		node_more(tree, root);
+		if (tree->distinct == 0 || root->n == 0)
+			break;
+		if (tree->wide)
+			wide_distinct(tree, root);
+		else
+			narrow_distinct(tree, root);
+		CHECK_FOR_INTERRUPTS();
+	} while (root->n == 0);
 	tree->next = root->items;
 	tree->end = root->items + (Size) root->n * tree->item_bytes;
 	tree->total += root->n;

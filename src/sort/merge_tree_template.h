@@ -132,5 +132,35 @@ MERGE		(merge) (MergeTree *tree, MergeNode *node)
 	a->n = 0;
 }
 
+/* Drops the root's items that are equal in the distinct columns to the row before. */
+static void
+MERGE		(distinct) (MergeTree *tree, MergeNode *root)
+{
+	MERGE		(Item) *items = unconstify(MERGE (Item) *, (const MERGE (Item) *) root->items);
+	const		MERGE_KEY mask = (MERGE_KEY) distinct_mask(tree->test.cut);
+	MERGE_KEY	last_key = (MERGE_KEY) tree->last_key;
+	MinimalTuple last_row = (MinimalTuple) tree->last_row;
+	bool		have_last = tree->have_last;
+	uint32		kept = 0;
+
+	for (uint32 i = 0; i < root->n; i++)
+	{
+		if (have_last && ((items[i].key ^ last_key) & mask) == 0 &&
+			(tree->test.exact || tiebreak_equal(tree->tiebreak, tree->distinct, last_row, items[i].row)))
+			continue;
+		have_last = true;
+		last_key = items[i].key;
+		last_row = items[i].row;
+		items[kept++] = items[i];
+	}
+	tree->dropped += root->n - kept;
+	tree->have_last = have_last;
+	tree->last_key = last_key;
+	/* the rows of these items become invalid */
+	if (kept > 0 && !tree->test.exact)
+		keep_last_item(tree, last_row);
+	root->n = kept;
+}
+
 #undef MERGE_KEY
 #undef MERGE

@@ -19,6 +19,9 @@
  * rows of all runs to return a few.  Then a window is one row, and a merge tree finds the
  * next row.
  *
+ * A sort with distinct columns drops a row that is equal to the row before, which may be
+ * the last row of the round before.
+ *
  * Memory policy: windows and packed records lie in env->scratch and env->recs, within
  * work_mem.  Inexact keys of a round may all be equal, so ties count for each row.  The
  * longest row of each run counts, because all runs may reach their longest row at the
@@ -96,6 +99,17 @@ struct MergeState
 	uint32		long_row;		/* row id of the row that the tree found */
 	bool		failed;			/* rows of a run are lost */
 	RowPage    *page;			/* working memory of make_keys() */
+
+	/* of a sort with distinct columns */
+	DistinctTest test;
+	uint64	   *same;			/* set of positions, see mark_same_keys() */
+	bool		compare;		/* rows of the set must be compared */
+	bool		have_last;		/* a row was returned */
+	bool		have_last_key;	/* last_key is its key */
+	Key128		last_key;
+	bool		keep_row;		/* last_row is kept */
+	char	   *last_row;		/* the row that was returned last */
+	Size		last_size;		/* allocated bytes of last_row */
 	MemoryContext cxt;
 };
 
@@ -222,6 +236,12 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 	state->cxt = CurrentMemoryContext;
 
 	rows = (Size) nruns << state->shift;
+	if (env->distinct > 0)
+	{
+		state->test = distinct_test(env->distinct_cols, layout, Min(layout->total_bits, 128));
+		state->keep_row = !state->test.exact || layout->total_bits > 64 - state->id_bits;
+		state->same = palloc(position_set_bytes(rows));
+	}
 	state->records_size = TYPEALIGN(64, rows * sizeof(uint64));
 	bulk_reserve(env->bulk, &env->recs, state->records_size + rows * RECORD_SCRATCH, 0);
 	for (int r = 0; r < nruns; r++)
@@ -262,6 +282,10 @@ merge_end(Merge *merge)
 	pfree(state->page);
 	if (state->tree != NULL)
 		merge_tree_free(state->tree);
+	if (state->same != NULL)
+		pfree(state->same);
+	if (state->last_row != NULL)
+		pfree(state->last_row);
 	pfree(state->windows->base);
 	pfree(state->runs);
 	pfree(state);
@@ -376,8 +400,8 @@ refill(MergeState *state, int r)
 		rids[run->n++] = (uint32) r << ARENA_CHUNK_SHIFT | (uint32) (run->end >> ARENA_UNIT_SHIFT);
 		run->end += size;
 	}
-	/* a single run needs no keys */
-	if (state->nruns > 1)
+	/* a single run needs no keys, but to find duplicates */
+	if (state->nruns > 1 || state->env->distinct > 0)
 		make_keys(state, first + left, run->n - left);
 	run->more = run_reader_more(reader, reader->pos + run->end);
 	if (run->n == 0)
@@ -486,6 +510,105 @@ choose_rows(MergeState *state)
 }
 
 /* ------------------------------------------------------------------------
+ * Duplicates, in a sort with distinct columns
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * Marks the rows of this round whose key, in the distinct columns, is that of the row
+ * before.  A sorted record has its row's id in the lowest bits.  A single run has no
+ * records, and its ids are the row's positions.
+ */
+static void
+mark_same_keys(MergeState *state, const uint64 *records, size_t n)
+{
+	uint64		id_mask = (UINT64CONST(1) << state->id_bits) - 1;
+	Key128		mask = distinct_mask(state->test.cut);
+	Key128		prev = state->last_key;
+
+	memset(state->same, 0, position_set_bytes(n));
+	for (size_t i = 0; i < n; i++)
+	{
+		Key128		key = key_of_id(state, records != NULL ? (uint32) (records[i] & id_mask) : (uint32) i);
+
+		if (((key ^ prev) & mask) == 0)
+			position_set_add(state->same, i);
+		prev = key;
+	}
+	state->compare = !state->test.exact;
+	if (state->have_last && !state->have_last_key)
+		position_set_add(state->same, 0);
+	state->last_key = prev;
+	state->have_last_key = true;
+}
+
+/*
+ * The same for records whose keys are cut off.  The rows of equal records are not yet in
+ * order, so their keys are not known by position.
+ */
+static void
+mark_same_records(MergeState *state, const uint64 *records, size_t n)
+{
+	/* rows of different records may still be equal in the leading columns */
+	bool		all = state->test.cut > 0;
+
+	memset(state->same, all ? 0xff : 0, position_set_bytes(n));
+	for (size_t i = 1; i < n && !all; i++)
+	{
+		if ((records[i] ^ records[i - 1]) >> state->id_bits == 0)
+			position_set_add(state->same, i);
+	}
+	state->compare = true;
+	position_set_add(state->same, 0);
+	state->have_last_key = false;
+}
+
+/* Keeps a copy of the last row, because the windows move. */
+static void
+keep_last_row(MergeState *state, uint32 rid)
+{
+	MinimalTuple row = (MinimalTuple) arena_at(state->windows, rid);
+
+	if (state->last_size < row->t_len)
+	{
+		if (state->last_row != NULL)
+			pfree(state->last_row);
+		state->last_row = MemoryContextAllocHuge(state->cxt, row->t_len);
+		state->last_size = row->t_len;
+	}
+	memcpy(state->last_row, row, row->t_len);
+}
+
+/* Is the first row of this round equal to the last one of the round before? */
+static bool
+first_is_duplicate(const MergeState *state, const uint32 *rids)
+{
+	SortEnv    *env = state->env;
+
+	if (!state->have_last || !position_set_has(state->same, 0))
+		return false;
+	return !state->keep_row ||
+		tiebreak_equal(env->tiebreak, env->distinct, (MinimalTuple) state->last_row,
+					   (MinimalTuple) arena_at(state->windows, rids[0]));
+}
+
+/* Drops the duplicates of n rows in order.  Returns the number of remaining rows. */
+static size_t
+drop_duplicates(MergeState *state, uint32 *rids, size_t n)
+{
+	bool		first = first_is_duplicate(state, rids);
+	size_t		kept = distinct_rids(state->env, state->windows, rids, n, state->same, !state->compare);
+
+	if (first)
+		memmove(rids, rids + 1, --kept * sizeof(uint32));
+	if (state->keep_row && kept > 0)
+		keep_last_row(state, rids[kept - 1]);
+	state->have_last = true;
+	state->env->report.dropped_in_merges += n - kept;
+	return kept;
+}
+
+/* ------------------------------------------------------------------------
  * Sorting a round
  * ------------------------------------------------------------------------
  */
@@ -560,7 +683,7 @@ sort_records(MergeState *state, SortProblem *problem)
  * Replaces the n sorted records by their row ids, in place.  ties: equal records do not
  * decide.
  */
-static const uint32 *
+static uint32 *
 extract_row_ids(MergeState *state, uint64 *records, size_t n, bool ties)
 {
 	uint64		id_mask = (UINT64CONST(1) << state->id_bits) - 1;
@@ -590,11 +713,12 @@ extract_row_ids(MergeState *state, uint64 *records, size_t n, bool ties)
 }
 
 /* Sorts the n rows of this round; returns their row ids. */
-static const uint32 *
+static uint32 *
 sort_round(MergeState *state, size_t n)
 {
 	SortProblem problem = {0};
 	Key128		base;
+	uint64	   *records;
 	int			bits;
 	int			cut;
 
@@ -611,7 +735,12 @@ sort_round(MergeState *state, size_t n)
 		make_records(state, true, base, cut, &problem);
 	else
 		make_records(state, false, base, cut, &problem);
-	return extract_row_ids(state, sort_records(state, &problem), n, cut > 0 || !state->layout->exact);
+	records = sort_records(state, &problem);
+	if (state->env->distinct > 0 && cut == 0)
+		mark_same_keys(state, records, n);
+	else if (state->env->distinct > 0)
+		mark_same_records(state, records, n);
+	return extract_row_ids(state, records, n, cut > 0 || !state->layout->exact);
 }
 
 /* ------------------------------------------------------------------------
@@ -652,6 +781,10 @@ create_tree(MergeState *state)
 	}
 	state->tree = merge_tree_create(sources, state->nruns, 1, state->wide, state->layout->exact,
 									state->env->tiebreak);
+	if (state->env->distinct > 0)
+		merge_tree_set_distinct(state->tree, state->env->distinct,
+								distinct_test(state->env->distinct_cols, state->layout,
+											  Min(state->layout->total_bits, 128)));
 	pfree(sources);
 }
 
@@ -663,6 +796,8 @@ next_long_row(Merge *merge)
 	MinimalTuple row = merge_tree_next(state->tree);
 
 	merge->failed = state->failed;
+	state->env->report.dropped_in_merges += state->tree->dropped;
+	state->tree->dropped = 0;
 	if (merge->failed || row == NULL)
 		return 0;
 
@@ -677,24 +812,45 @@ next_long_row(Merge *merge)
  * The next round
  * ------------------------------------------------------------------------
  */
-static bool
-next_round(Merge *merge)
+
+/* Puts the rows of a round in order; returns their row ids.  NULL at the end or if rows are lost. */
+static uint32 *
+order_round(Merge *merge)
 {
 	MergeState *state = merge->state;
 
-	merge->next = 0;
-	if (state->tree != NULL)
-	{
-		merge->n = next_long_row(merge);
-		return merge->n > 0;
-	}
 	for (int r = 0; r < state->nruns; r++)
 		merge->failed = merge->failed || !refill(state, r);
 	merge->n = merge->failed ? 0 : choose_rows(state);
 	if (merge->n == 0)
-		return false;
+		return NULL;
+	if (state->nruns > 1)
+		return sort_round(state, merge->n);
+	if (state->env->distinct > 0)
+		mark_same_keys(state, NULL, merge->n);
+	return state->rids;
+}
 
-	merge->rids = state->nruns == 1 ? state->rids : sort_round(state, merge->n);
+static bool
+next_round(Merge *merge)
+{
+	merge->next = 0;
+	if (merge->state->tree != NULL)
+	{
+		merge->n = next_long_row(merge);
+		return merge->n > 0;
+	}
+	do
+	{
+		uint32	   *rids = order_round(merge);
+
+		if (rids == NULL)
+			return false;
+		merge->rids = rids;
+		if (merge->state->env->distinct > 0)
+			merge->n = drop_duplicates(merge->state, rids, merge->n);
+		CHECK_FOR_INTERRUPTS();
+	} while (merge->n == 0);
 	return true;
 }
 

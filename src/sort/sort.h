@@ -49,6 +49,9 @@ typedef struct SortReport
 	bool		bounded;
 	bool		inserted;		/* a bounded sort by insertion */
 	uint64		ties;			/* rows whose order took a comparison */
+	bool		distinct;		/* duplicates were dropped */
+	uint64		dropped_in_batches; /* duplicates within a batch */
+	uint64		dropped_in_merges;	/* duplicates in runs that were merged */
 	bool		device_failed;	/* a GPU was used and failed */
 	uint64		device_rows;	/* rows that were moved to a GPU */
 	bool		sent_to_device; /* sorted in one GPU job of all participants */
@@ -243,6 +246,31 @@ keybuf_stored_row(KeyBuffer *keybuf, const KeyWriter *keys, TupleTableSlot *slot
 }
 
 /* ------------------------------------------------------------------------
+ * Duplicates, which a sort with distinct columns drops (distinct.c)
+ * ------------------------------------------------------------------------
+ */
+
+/* How packed keys tell whether rows are equal in the distinct columns. */
+typedef struct DistinctTest
+{
+	int			cut;			/* lowest bits of the key that do not count */
+	bool		exact;			/* equal other bits mean equal rows */
+} DistinctTest;
+
+/* Columns of the key buffer that the first distinct keys take. */
+extern int	distinct_columns(const KeyColumn *keys, int distinct);
+
+/* The test for the uppermost key_bits of keys of this layout. */
+extern DistinctTest distinct_test(int distinct_cols, const KeyLayout *layout, int key_bits);
+
+/* All bits of a key but the lowest ones. */
+static inline Key128
+distinct_mask(int cut)
+{
+	return cut >= 128 ? 0 : ~(Key128) 0 << cut;
+}
+
+/* ------------------------------------------------------------------------
  * MergeTree: k-way merge of sorted streams of rows in memory
  * ------------------------------------------------------------------------
  */
@@ -290,16 +318,29 @@ typedef struct MergeTree
 	bool		by_tid;
 	TieBreak   *tiebreak;
 	struct MergeNode *root;		/* NULL: there are no streams */
+
+	/* set by merge_tree_set_distinct() */
+	int			distinct;		/* distinct columns; 0: no row is dropped */
+	DistinctTest test;
+	uint64		dropped;		/* duplicates */
+	bool		have_last;		/* a row was merged */
+	uint128		last_key;		/* key of the last one */
+	char	   *last_row;		/* its bytes, unless keys are exact */
+	Size		last_size;		/* allocated bytes of last_row */
+	MemoryContext cxt;
 } MergeTree;
 
 /*
  * Creates a merge of n streams, in the current memory context.  Among equal rows those
- * of an earlier stream come first, unless by_tid is set.  tiebreak compares rows with equal keys; not used if
- * keys are exact.
+ * of an earlier stream come first, unless by_tid is set.  tiebreak compares rows with
+ * equal keys; not used if keys are exact.
  */
 extern MergeTree *merge_tree_create(MergeSource **sources, int n, uint32 batch, bool wide, bool exact,
 									TieBreak *tiebreak);
 extern void merge_tree_free(MergeTree *tree);
+
+/* Before the first row: drops rows that are equal in the distinct columns to the row before. */
+extern void merge_tree_set_distinct(MergeTree *tree, int distinct, DistinctTest test);
 
 /* Merges more rows; false at the end.  Rows returned before become invalid. */
 extern bool merge_tree_more(MergeTree *merge);
@@ -717,6 +758,13 @@ typedef struct SortSpec
 	 * with TIDs.
 	 */
 	bool		tids;
+
+	/*
+	 * Leading keys of which each value is wanted once: the first row in sort
+	 * order may stand for all rows that are equal in them.  0: all rows are
+	 * wanted.
+	 */
+	int			distinct;
 
 	/*
 	 * Memory limit of a nested sort; 0: not nested, use work_mem.  A nested

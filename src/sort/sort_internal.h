@@ -55,6 +55,14 @@ typedef struct SortEnv
 	 */
 	size_t		bound;
 	double		rows_expected;
+
+	/*
+	 * spec.distinct; 0 if duplicates were returned before a failure, and must
+	 * come again.
+	 */
+	int			distinct;
+	int			distinct_cols;	/* columns of the key buffer for those keys */
+	bool		keep_keys;		/* order_batch() keeps the key buffer */
 	Size		beside;			/* bytes that a sink holds beside the batch */
 	bool		device_failed;	/* do not use a GPU; set when a GPU fails */
 	bool		timed;			/* read the clock */
@@ -126,8 +134,16 @@ typedef struct Batch
 
 extern void batch_init(Batch *batch, const KeyColumn *keys, int nkeys, bool keys_only);
 
-/* Begins a sort. */
-extern void batch_begin(Batch *batch, Size limit, bool bounded, double rows_expected);
+/*
+ * Begins a sort.  keeps_keys: the key buffer is needed after the batch was sorted.
+ */
+extern void batch_begin(Batch *batch, Size limit, bool bounded, bool keeps_keys, double rows_expected);
+
+/*
+ * Keeps the n rows with these row ids, in their order in the arena, and drops all others.
+ * set is working memory.
+ */
+extern void batch_keep(Batch *batch, BulkOwner *owner, const uint32 *rids, size_t n, BulkBuf *set);
 
 /*
  * Makes room in the key buffer for further rows.  False if the limit is reached: the
@@ -245,6 +261,60 @@ extern OffloadJob *order_batch(SortEnv *env, Batch *batch, OffloadJob *early, bo
 /* Sorts the batch and begins a result; frees the key buffer if it is not needed. */
 extern SortResult *order_result(SortEnv *env, Batch *batch, OffloadJob *early, bool may_stream,
 								ResultSpace *space);
+
+/* ------------------------------------------------------------------------
+ * Duplicates, which a sort with distinct columns drops (distinct.c)
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * A batch of this size is sorted in the cache to drop its duplicates.  Later ones have
+ * DISTINCT_GROWTH times the size of the remaining rows, if that is more.
+ */
+#define DISTINCT_EARLY_BYTES	((Size) 4 * 1024 * 1024)
+#define DISTINCT_GROWTH			4
+
+/* Positions of a sorted array at which a row may be equal to the row before. */
+static inline Size
+position_set_bytes(size_t n)
+{
+	return (n / 64 + 1) * sizeof(uint64);
+}
+
+static inline void
+position_set_add(uint64 *set, size_t i)
+{
+	set[i / 64] |= UINT64CONST(1) << i % 64;
+}
+
+static inline bool
+position_set_has(const uint64 *set, size_t i)
+{
+	return (set[i / 64] >> i % 64 & 1) != 0;
+}
+
+/*
+ * Drops the rows at the positions of the set from n sorted rids, in place; unless exact,
+ * only rows that are equal to the row before.  Returns the number of remaining rids.
+ */
+extern size_t distinct_rids(const SortEnv *env, const Arena *arena, uint32 *rids, size_t n,
+							const uint64 *set, bool exact);
+
+/* Drops the duplicates of n sorted keys, in place.  Returns the number of remaining keys. */
+extern size_t distinct_keys(const SortEnv *env, const KeyLayout *layout, SortRecFormat format, void *keys,
+							size_t n);
+
+/* Drops the duplicates of presorted rows: rids are those of the key buffer, or in reverse. */
+extern size_t distinct_presorted(const SortEnv *env, const Batch *batch, bool reverse, uint32 *rids);
+
+/* Does a sample of the buffered keys have many duplicates? */
+extern bool distinct_sample(const SortEnv *env, const KeyBuffer *keybuf);
+
+/*
+ * Sorts the batch and keeps one of its equal rows each.  Returns the number of rows that
+ * were dropped.  set is working memory.
+ */
+extern size_t distinct_batch(SortEnv *env, Batch *batch, BulkBuf *set);
 
 /* ------------------------------------------------------------------------
  * Results in memory
@@ -566,7 +636,7 @@ typedef struct BoundedSink
 	/* needs the comparator */
 	bool		threshold_compared[KEY_MAX_COLUMNS];
 	BulkBuf		threshold_row;	/* the row, unless its keys suffice */
-	BulkBuf		kept;			/* working memory of cut(): set of row ids */
+	BulkBuf		kept;			/* working memory of batch_keep() */
 	pg_atomic_uint64 *shared_threshold; /* least of all participants */
 	TopRows		top;			/* has the rows if top.on */
 } BoundedSink;

@@ -36,6 +36,8 @@ struct Sorter
 	Sink	   *sink;			/* takes rows: &host, &bounded or offloading */
 	HostSink	host;
 	BoundedSink bounded;
+	bool		drop_early;		/* drop duplicates before memory is full */
+	BulkBuf		kept;			/* working memory of distinct_batch() */
 	bool		rows_allowed;	/* rows may move to a device */
 	bool		failed;			/* a device failed: run the child again */
 	ReturnedRows *returned;		/* rows returned before the failure; or NULL */
@@ -127,6 +129,7 @@ sorter_create(const SortSpec *spec)
 	env->tiebreak = tiebreak_create(cxt, env->bulk, spec->desc, spec->keys, spec->nkeys);
 	batch_init(&sorter->batch, spec->keys, spec->nkeys, spec->keys_only && !spec->tids);
 	keybuf_writer_init(&env->keys, cxt, env->bulk, &sorter->batch.keybuf, spec->keys);
+	env->distinct_cols = distinct_columns(spec->keys, spec->distinct);
 	if (spec->keys_only)
 		sink_keys_init(&sorter->host, env, &sorter->batch);
 	else
@@ -161,23 +164,33 @@ sorter_key_buffer(const Sorter *sorter)
 	return &sorter->batch.keybuf;
 }
 
-/* Rows go to host memory until a limit at which a device is considered. */
+/* The limit of the batch in host memory, at which a device is considered. */
+static Size
+host_limit(const Sorter *sorter)
+{
+	return sorter->rows_allowed ? sort_offload->rows_after(&sorter->env) : sorter->env.limit;
+}
+
+/* The host sink is full at host_limit(), or before, when keys may be sent ahead. */
+static void
+set_host_limits(Sorter *sorter)
+{
+	sorter->batch.limit = host_limit(sorter);
+	sorter->host.ask_rows = sorter->rows_allowed ? SIZE_MAX :
+		sort_offload->keys_after(&sorter->env, &sorter->batch.keybuf);
+}
+
+/* Rows go to host memory until a limit. */
 static void
 use_host(Sorter *sorter)
 {
-	HostSink   *host = &sorter->host;
-
-	if (sorter->rows_allowed)
+	set_host_limits(sorter);
+	if (sorter->drop_early)
 	{
-		sorter->batch.limit = sort_offload->rows_after(&sorter->env);
-		host->ask_rows = SIZE_MAX;
+		sorter->batch.limit = Min(sorter->batch.limit, DISTINCT_EARLY_BYTES);
+		sorter->host.ask_rows = SIZE_MAX;
 	}
-	else
-	{
-		sorter->batch.limit = sorter->env.limit;
-		host->ask_rows = sort_offload->keys_after(&sorter->env, &sorter->batch.keybuf);
-	}
-	sorter->sink = &host->base;
+	sorter->sink = &sorter->host.base;
 }
 
 /* Frees all memory of rows and keys. */
@@ -198,12 +211,15 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	Size		limit = env->spec.memory != 0 ? env->spec.memory : (Size) work_mem * 1024;
 
 	Assert(bound == 0 || !env->spec.keys_only);
+	Assert(bound == 0 || env->spec.distinct == 0);
 	bulk_trim();
 	/* memory kept from the last execution may exceed the new limit */
 	if (limit < env->limit)
 		free_all(sorter);
 	env->limit = limit;
 	env->bound = bound;
+	env->distinct = env->spec.distinct;
+	sorter->drop_early = env->distinct > 0;
 	env->rows_expected = rows_expected;
 	progress_begin(&env->progress, env->spec.memory != 0 ? PROGRESS_UNSEEN : env->spec.node,
 				   rows_expected);
@@ -211,10 +227,11 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	env->device_failed = env->spec.memory != 0;
 	memset(&env->report, 0, sizeof(SortReport));
 	env->report.bounded = (bound > 0);
+	env->report.distinct = env->distinct > 0;
 	env->timed = env->report.timed = env->spec.timing || rows_expected > SORT_TIMED_ROWS;
 	sorter->failed = false;
 	sorter->result = NULL;
-	batch_begin(&sorter->batch, limit, bound > 0, rows_expected);
+	batch_begin(&sorter->batch, limit, bound > 0, bound > 0 || env->distinct > 0, rows_expected);
 	runs_begin(&sorter->runs, env, &sorter->batch.keybuf);
 
 	sorter->rows_allowed = bound == 0 && !env->spec.random_access && !env->spec.keys_only &&
@@ -255,9 +272,17 @@ sorter_begin_again(Sorter *sorter)
 	uint64		returned = result == NULL ? 0 : result->returned;
 	uint64		sum = result == NULL ? 0 : result->returned_sum;
 
+	/* a stream from a device returns duplicates, which must come again */
+	bool		distinct = result == NULL || result->methods->kind != RESULT_STREAM;
+
 	Assert(sorter_failed(sorter));
 	sorter_end(sorter);
 	sorter_begin(sorter, 0, sorter->env.rows_expected);
+	if (!distinct)
+	{
+		sorter->env.distinct = 0;
+		sorter->drop_early = false;
+	}
 	sorter->env.device_failed = sorter->env.report.device_failed = true;
 	sorter->rows_allowed = false;
 	use_host(sorter);
@@ -372,6 +397,31 @@ offer_rows(Sorter *sorter)
 	return batch_taken(batch) <= env->limit;
 }
 
+/*
+ * With distinct columns: drops the duplicates of the batch, if they are many.  False if
+ * the batch has no more room than before.
+ */
+static bool
+drop_duplicates(Sorter *sorter)
+{
+	SortEnv    *env = &sorter->env;
+	Batch	   *batch = &sorter->batch;
+	Size		limit = host_limit(sorter);
+	size_t		n = batch->keybuf.n;
+	bool		more = batch->limit < limit;
+
+	if (distinct_sample(env, &batch->keybuf) && distinct_batch(env, batch, &sorter->kept) >= n / 2 &&
+		batch_taken(batch) <= limit - limit / MEMORY_PARTS)
+	{
+		/* a batch that grows to several times its size is sorted seldom */
+		batch->limit = Min(limit, Max(DISTINCT_EARLY_BYTES, DISTINCT_GROWTH * batch_taken(batch)));
+		return true;
+	}
+	sorter->drop_early = false;
+	set_host_limits(sorter);
+	return more && batch_taken(batch) <= limit;
+}
+
 /* Makes room after the sink did not take a row. */
 static void
 make_sink_room(Sorter *sorter)
@@ -379,6 +429,7 @@ make_sink_room(Sorter *sorter)
 	SortEnv    *env = &sorter->env;
 	Sink	   *sink = sorter->sink;
 	bool		on_host = (sink == &sorter->host.base);
+	bool		early = on_host && sorter->drop_early;
 	instr_time	start;
 	instr_time	end;
 
@@ -396,12 +447,17 @@ make_sink_room(Sorter *sorter)
 		sorter->host.ask_rows = SIZE_MAX;
 		return;
 	}
-	if (!sink_is_offloaded(sink) && offer_rows(sorter))
+	if (!early && !sink_is_offloaded(sink) && offer_rows(sorter))
 		return;
 
 	/* this time counts as sorting, not as ingest */
 	sort_env_clock(env, &start);
-	if (!sink_is_offloaded(sink))
+	if (early)
+	{
+		if (!drop_duplicates(sorter) && !offer_rows(sorter))
+			spill_batch(sorter);
+	}
+	else if (!sink_is_offloaded(sink))
 		spill_batch(sorter);
 	else
 	{
@@ -562,5 +618,6 @@ sorter_end(Sorter *sorter)
 		bulk_free(env->bulk, &env->recs);
 	if (env->scratch.mapped)
 		bulk_free(env->bulk, &env->scratch);
+	bulk_free(env->bulk, &sorter->kept);
 	progress_end(&env->progress);
 }

@@ -100,13 +100,13 @@ compare_column_values(TieBreak *tb, TieColumn *col, Datum a, bool anull, Datum b
 	return tie_compare(tie_comparator(tb, col), a, b);
 }
 
-/* Compares two rows by the columns from this one on. */
-static inline int
-compare_from(TieBreak *tb, int from, MinimalTuple a, MinimalTuple b)
+/* Compares two rows by columns [from, to). */
+static pg_attribute_always_inline int
+compare_columns(TieBreak *tb, int from, int to, MinimalTuple a, MinimalTuple b)
 {
 	/* comparing long values by their bytes takes time */
 	CHECK_FOR_INTERRUPTS();
-	for (int k = from; k < tb->nkeys; k++)
+	for (int k = from; k < to; k++)
 	{
 		TieColumn  *col = &tb->cols[k];
 		bool		anull;
@@ -124,7 +124,13 @@ compare_from(TieBreak *tb, int from, MinimalTuple a, MinimalTuple b)
 int
 tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b)
 {
-	return compare_from(tb, 0, a, b);
+	return compare_columns(tb, 0, tb->nkeys, a, b);
+}
+
+bool
+tiebreak_equal(TieBreak *tb, int ncols, MinimalTuple a, MinimalTuple b)
+{
+	return compare_columns(tb, 0, ncols, a, b) == 0;
 }
 
 /* Compares the row in a slot with a stored row by the columns from this one on. */
@@ -175,7 +181,7 @@ tiebreak_first_value(const TieBreak *tb, MinimalTuple row, bool *isnull)
 int
 tie_compare_rows(TieBreak *tb, int from, uint32 a, uint32 b)
 {
-	int			cmp = compare_from(tb, from, tie_row(tb, a), tie_row(tb, b));
+	int			cmp = compare_columns(tb, from, tb->nkeys, tie_row(tb, a), tie_row(tb, b));
 
 	return cmp != 0 ? cmp : (a > b) - (a < b);
 }

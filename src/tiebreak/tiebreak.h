@@ -22,6 +22,9 @@ extern TieBreak *tiebreak_create(MemoryContext cxt, BulkOwner *owner, TupleDesc 
 /* Compares two rows by all sort columns: < 0, 0, > 0 as a sorts before, with or after b. */
 extern int	tiebreak_compare(TieBreak *tb, MinimalTuple a, MinimalTuple b);
 
+/* Are two rows equal in the first ncols sort columns? */
+extern bool tiebreak_equal(TieBreak *tb, int ncols, MinimalTuple a, MinimalTuple b);
+
 /* Compares the row in a slot with a stored row. */
 extern int	tiebreak_compare_slot(TieBreak *tb, TupleTableSlot *slot, MinimalTuple b);
 

@@ -1,0 +1,205 @@
+/*
+ * distinct.c
+ *	  Drops duplicates: of rows that are equal in the distinct columns, the first is kept.
+ *
+ * DISTINCT, UNION and GROUP BY want each value of some columns once.  If these are the
+ * leading columns of the sort, the sort drops the other rows as early as it sees that
+ * they are equal: when a batch is sorted, and when runs are merged.  Memory, files and
+ * the exchange between processes then have one row of each value.
+ *
+ * The rows of a batch are sorted first, so duplicates are neighbours.  If the packed keys
+ * are exact, neighbours with equal bits are equal.  Otherwise the rows of such neighbours
+ * are compared by the sort's comparators, once all ties are resolved.
+ *
+ * Few values: the host sink is full early, at DISTINCT_EARLY_BYTES.  If a sample of the
+ * buffered keys has many duplicates, the batch is sorted and its duplicates are dropped,
+ * while it is in the cache.  The remaining rows keep their order in the arena and stand
+ * before all later ones, so the first of equal rows is still the one that came first.
+ * If few rows were dropped, the sort does not try again before memory is full.
+ *
+ * Memory policy: a bit for each row, where keys are inexact.
+ */
+#include "postgres.h"
+
+#include "kernel/rec.h"
+#include "miscadmin.h"
+#include "sort/sort_internal.h"
+
+/* Keys of a sample.  Its rows lie evenly in the batch. */
+#define SAMPLE_KEYS			1024
+
+/* A row is prefetched this many rows before it is compared. */
+#define COMPARE_PREFETCH	8
+
+/* ------------------------------------------------------------------------
+ * Sorted rows
+ * ------------------------------------------------------------------------
+ */
+
+int
+distinct_columns(const KeyColumn *keys, int distinct)
+{
+	int			cols = 0;
+
+	for (int k = 0; k < distinct; k++)
+		cols += key_words(keys[k].kind);
+	return cols;
+}
+
+DistinctTest
+distinct_test(int distinct_cols, const KeyLayout *layout, int key_bits)
+{
+	DistinctTest test;
+	int			ncols = Min(distinct_cols, layout->ncols);
+	int			bits = 0;
+
+	for (int c = 0; c < ncols; c++)
+		bits += layout->cols[c].bits;
+	test.cut = Max(0, key_bits - bits);
+	/* of a layout's columns, only the last one may be inexact */
+	test.exact = bits <= key_bits &&
+		(distinct_cols < layout->ncols || (distinct_cols == layout->ncols && layout->may_be_exact));
+	return test;
+}
+
+/* Are two rows equal in the distinct columns? */
+static inline bool
+rows_equal(const SortEnv *env, const Arena *arena, uint32 a, uint32 b)
+{
+	return tiebreak_equal(env->tiebreak, env->distinct, (MinimalTuple) arena_at(arena, a),
+						  (MinimalTuple) arena_at(arena, b));
+}
+
+size_t
+distinct_rids(const SortEnv *env, const Arena *arena, uint32 *rids, size_t n, const uint64 *set, bool exact)
+{
+	size_t		kept = 1;
+
+	for (size_t i = 1; i < n; i++)
+	{
+		if (!exact && i + COMPARE_PREFETCH < n && position_set_has(set, i + COMPARE_PREFETCH))
+			__builtin_prefetch(arena_at(arena, rids[i + COMPARE_PREFETCH]));
+		if (!position_set_has(set, i) || !(exact || rows_equal(env, arena, rids[kept - 1], rids[i])))
+			rids[kept++] = rids[i];
+	}
+	return Min(kept, n);
+}
+
+size_t
+distinct_keys(const SortEnv *env, const KeyLayout *layout, SortRecFormat format, void *keys, size_t n)
+{
+	Key128		mask = distinct_mask(distinct_test(env->distinct_cols, layout, layout->total_bits).cut);
+	size_t		kept = 1;
+
+	/* keys without rows are exact */
+	if (format == SORT_REC_PACKED)
+	{
+		uint64	   *words = keys;
+		uint64		prev = words[0];
+
+		for (size_t i = 1; i < n; i++)
+		{
+			uint64		word = words[i];
+
+			words[kept] = word;
+			kept += ((word ^ prev) & (uint64) mask) != 0;
+			prev = word;
+		}
+	}
+	else
+	{
+		SortRec128 *recs = keys;
+		SortRec128	prev = recs[0];
+
+		for (size_t i = 1; i < n; i++)
+		{
+			SortRec128	rec = recs[i];
+
+			recs[kept] = rec;
+			kept += (((rec.hi ^ prev.hi) & (uint64) (mask >> 64)) | ((rec.lo ^ prev.lo) & (uint64) mask)) != 0;
+			prev = rec;
+		}
+	}
+	return kept;
+}
+
+/* Have rows i and j the same normalized keys in the distinct columns? */
+static inline bool
+same_normkeys(const KeyBuffer *keybuf, int ncols, size_t i, size_t j)
+{
+	for (int c = 0; c < ncols; c++)
+	{
+		const KeyBufferColumn *col = &keybuf->cols[c];
+		bool		null = col->nulls != NULL && col->nulls[i];
+
+		if (null != (col->nulls != NULL && col->nulls[j]))
+			return false;
+		if (!null && keybuf_normkey_at(col, i) != keybuf_normkey_at(col, j))
+			return false;
+	}
+	return true;
+}
+
+size_t
+distinct_presorted(const SortEnv *env, const Batch *batch, bool reverse, uint32 *rids)
+{
+	const KeyBuffer *keybuf = &batch->keybuf;
+	int			ncols = Min(env->distinct_cols, keybuf->ncols);
+	size_t		n = keybuf->n;
+	size_t		kept = 1;
+
+	for (size_t i = 1; i < n; i++)
+	{
+		uint32		rid = rids[i];
+		bool		same = reverse ? same_normkeys(keybuf, ncols, n - 1 - i, n - i) :
+			same_normkeys(keybuf, ncols, i, i - 1);
+
+		if (!same || !(keybuf->exact || rows_equal(env, &batch->arena, rids[kept - 1], rid)))
+			rids[kept++] = rid;
+	}
+	return kept;
+}
+
+/* ------------------------------------------------------------------------
+ * Batches of few values
+ * ------------------------------------------------------------------------
+ */
+
+/* A number that is equal for equal normalized keys of the distinct columns. */
+static inline uint64
+hash_normkeys(const KeyBuffer *keybuf, int ncols, size_t i)
+{
+	uint64		hash = 0;
+
+	for (int c = 0; c < ncols; c++)
+	{
+		const KeyBufferColumn *col = &keybuf->cols[c];
+		bool		null = col->nulls != NULL && col->nulls[i];
+
+		hash = (hash ^ (null ? 1 : keybuf_normkey_at(col, i) + 2)) * UINT64CONST(0x9E3779B97F4A7C15);
+		hash ^= hash >> 32;
+	}
+	return hash;
+}
+
+/*
+ * Of s rows of d values, about s * s / 2d pairs are equal.  Many duplicates are there if n
+ * rows have at most n / 2 values.
+ */
+bool
+distinct_sample(const SortEnv *env, const KeyBuffer *keybuf)
+{
+	int			ncols = Min(env->distinct_cols, keybuf->ncols);
+	size_t		n = keybuf->n;
+	uint64		sample[SAMPLE_KEYS];
+	size_t		equal = 0;
+
+	if (n < SAMPLE_KEYS)
+		return n > 0;
+	for (size_t i = 0; i < SAMPLE_KEYS; i++)
+		sample[i] = hash_normkeys(keybuf, ncols, i * (n / SAMPLE_KEYS));
+	qsort(sample, SAMPLE_KEYS, sizeof(uint64), compare_uint64);
+	for (size_t i = 1; i < SAMPLE_KEYS; i++)
+		equal += (sample[i] == sample[i - 1]);
+	return equal > 0 && equal >= SAMPLE_KEYS * SAMPLE_KEYS / n;
+}
