@@ -461,6 +461,8 @@ next_after_device(ParallelSortState *node, TupleTableSlot *slot)
 	if (!sorter_failed(node->partial->sorter))
 		return false;
 	ExecClearTuple(slot);
+	/* the device returns duplicates, which must come again */
+	node->partial->spec.distinct = 0;
 	returned_rows_begin(node->returned);
 	restart_without_device(node);
 	parallel_sort_start(node);

@@ -97,6 +97,8 @@ begin_sort(PartialSortState *partial, Sorter **sorter, int participants, size_t 
 		MemoryContextSwitchTo(old);
 	}
 	sorter_begin(*sorter, bound, rows);
+	if (partial->spec.distinct == 0)
+		sorter_keep_duplicates(*sorter);
 }
 
 static Sink *
@@ -371,6 +373,7 @@ partial_sort_reinit_dsm(CustomScanState *css, ParallelContext *pcxt, void *coord
 	partial->exchange = coordinate;
 	exchange_reset(partial->exchange, partial->bound, &partial->producer);
 	partial->exchange->leader_participation = partial->leader_participation;
+	partial->exchange->all_rows = partial->spec.distinct == 0;
 }
 
 static void
@@ -387,6 +390,8 @@ partial_sort_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 
 	partial->exchange = coordinate;
 	partial->ring = ParallelWorkerNumber;
+	if (partial->exchange->all_rows)
+		partial->spec.distinct = 0;
 
 	/*
 	 * the leader changes this setting while it launches workers, and they

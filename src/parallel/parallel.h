@@ -106,6 +106,7 @@ typedef struct Exchange
 {
 	int			nrings;
 	size_t		bound;			/* rows wanted; 0: all */
+	bool		all_rows;		/* duplicates are kept */
 	bool		leader_participation;	/* the leader's setting */
 	DeviceProducer producer;	/* the leader's device job, if there is one */
 	pg_atomic_uint32 device_failed; /* rows sent to that job are gone */

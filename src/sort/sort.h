@@ -789,6 +789,9 @@ extern void sorter_destroy(Sorter *sorter);
 /* Begins a sort.  bound: number of first rows that are wanted; 0: all. */
 extern void sorter_begin(Sorter *sorter, size_t bound, double rows_expected);
 
+/* Lets a sort that has begun return the duplicates of spec.distinct, too. */
+extern void sorter_keep_duplicates(Sorter *sorter);
+
 /*
  * Lets a bounded sort that has begun share its threshold with the other participants.
  * *shared_threshold begins as PG_UINT64_MAX.

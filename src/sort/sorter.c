@@ -247,6 +247,17 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 }
 
 void
+sorter_keep_duplicates(Sorter *sorter)
+{
+	if (sorter->env.distinct == 0)
+		return;
+	sorter->env.distinct = 0;
+	sorter->env.report.distinct = false;
+	sorter->drop_early = false;
+	use_host(sorter);
+}
+
+void
 sorter_share_bound(Sorter *sorter, pg_atomic_uint64 *shared_threshold)
 {
 	if (sorter->env.bound > 0)
@@ -279,10 +290,7 @@ sorter_begin_again(Sorter *sorter)
 	sorter_end(sorter);
 	sorter_begin(sorter, 0, sorter->env.rows_expected);
 	if (!distinct)
-	{
-		sorter->env.distinct = 0;
-		sorter->drop_early = false;
-	}
+		sorter_keep_duplicates(sorter);
 	sorter->env.device_failed = sorter->env.report.device_failed = true;
 	sorter->rows_allowed = false;
 	use_host(sorter);

@@ -313,6 +313,33 @@ for my $key ('k', 'three', '7', 'id', 's', 'p', 'q')
 	device_unused($node, $key);
 }
 
+# The same below a Unique: what came from the device has duplicates, and so must the second run
+for my $key ('id / 3', "'v' || id % 9000")
+{
+	my $s = new_session($node);
+	my $values = $node->safe_psql('postgres', "SELECT count(DISTINCT $key) FROM t");
+	my $q = 'SELECT count(*), count(DISTINCT o), bool_and(o > last) IS NOT FALSE FROM (SELECT o, lag(o) OVER () AS last, '
+		. "gate(row_number() OVER (), 4000) AS n FROM (SELECT DISTINCT $key AS o FROM t ORDER BY o OFFSET 0) x OFFSET 0) y";
+
+	$s->query('SET enable_hashagg = off');
+	like($s->query("EXPLAIN (COSTS OFF) SELECT DISTINCT $key AS o FROM t ORDER BY o"), qr/Distinct Key.*GpuSort Feed/s,
+		"DISTINCT $key: a parallel sort drops duplicates");
+	gate_shut();
+	begin_query($s, $q);
+	gate_reached($node, "DISTINCT $key");
+	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
+	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
+	kill 'KILL', $pid;
+	ok(process_ends($pid), "DISTINCT $key: the process has ended");
+	gate_open();
+	is($s->query('SELECT 1'), "$values|$values|t\n1", "DISTINCT $key: the same values");
+	is($s->{stderr}, '', "DISTINCT $key: no error");
+	$s->quit;
+	ok($node->poll_query_until('postgres',
+		"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"), "DISTINCT $key: another process");
+	device_unused($node, "DISTINCT $key");
+}
+
 # Early ends: errors in a worker and above the sort, and a timeout, with and without a job that hangs
 my $session = new_session($node);
 for my $fault ('none', 'hang_up', 'hang_sort', 'hang_down')
