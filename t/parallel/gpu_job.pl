@@ -318,8 +318,9 @@ for my $key ('id / 3', "'v' || id % 9000")
 {
 	my $s = new_session($node);
 	my $values = $node->safe_psql('postgres', "SELECT count(DISTINCT $key) FROM t");
-	my $q = 'SELECT count(*), count(DISTINCT o), bool_and(o > last) IS NOT FALSE FROM (SELECT o, lag(o) OVER () AS last, '
-		. "gate(row_number() OVER (), 4000) AS n FROM (SELECT DISTINCT $key AS o FROM t ORDER BY o OFFSET 0) x OFFSET 0) y";
+	my $q = 'SELECT count(*), count(DISTINCT o), bool_and(o > last) IS NOT FALSE FROM (SELECT o, lag(o) OVER () AS '
+		. 'last, gate(row_number() OVER (), 4000) AS n '
+		. "FROM (SELECT DISTINCT $key AS o FROM t ORDER BY o OFFSET 0) x OFFSET 0) y";
 
 	$s->query('SET enable_hashagg = off');
 	like($s->query("EXPLAIN (COSTS OFF) SELECT DISTINCT $key AS o FROM t ORDER BY o"), qr/Distinct Key.*GpuSort Feed/s,
@@ -336,7 +337,8 @@ for my $key ('id / 3', "'v' || id % 9000")
 	is($s->{stderr}, '', "DISTINCT $key: no error");
 	$s->quit;
 	ok($node->poll_query_until('postgres',
-		"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"), "DISTINCT $key: another process");
+		"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
+		"DISTINCT $key: another process");
 	device_unused($node, "DISTINCT $key");
 }
 
