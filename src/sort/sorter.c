@@ -212,7 +212,7 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 
 	Assert(bound == 0 || !env->spec.keys_only);
 	Assert(bound == 0 || env->spec.distinct == 0);
-	bulk_trim();
+	bulk_begin(env->spec.by_tid);
 	/* memory kept from the last execution may exceed the new limit */
 	if (limit < env->limit)
 		free_all(sorter);

@@ -8,9 +8,11 @@
  *
  * Memory policy: a process keeps at most work_mem and at most BULK_KEEP_MAX.  When
  * a sort maps new memory, kept regions are unmapped until used and kept memory
- * together do not exceed work_mem.  Kept regions are marked MADV_FREE: the kernel
- * may reclaim their pages without swapping; otherwise the next sort finds them
- * mapped.  Requests below BULK_THRESHOLD are palloc'd.
+ * together do not exceed work_mem.  From an index build to the next other sort the
+ * limit is maintenance_work_mem: a session that restores a dump builds many
+ * indexes.  Kept regions are marked MADV_FREE: the kernel may reclaim their pages
+ * without swapping; otherwise the next sort finds them mapped.  Requests below
+ * BULK_THRESHOLD are palloc'd.
  *
  * Errors: a refused allocation raises ERRCODE_OUT_OF_MEMORY.  A reset callback of
  * the owner's memory context frees all memory of a BulkOwner, so an ERROR leaks
@@ -54,10 +56,20 @@ static Size kept_bytes = 0;
 /* Bytes of all regions in use. */
 static Size live_bytes = 0;
 
+/* Was the last sort an index build? */
+static bool keep_for_builds = false;
+
+/* Used and kept memory together do not exceed this unless used memory does. */
+static inline Size
+map_limit(void)
+{
+	return (Size) (keep_for_builds ? Max(work_mem, maintenance_work_mem) : work_mem) * 1024;
+}
+
 static inline Size
 keep_limit(void)
 {
-	return Min((Size) work_mem * 1024, BULK_KEEP_MAX);
+	return Min(map_limit(), BULK_KEEP_MAX);
 }
 
 /* Removes region i from the kept ones. */
@@ -84,18 +96,26 @@ region_drop_kept(Size limit)
 	}
 }
 
-void
-bulk_trim(void)
+/* Unmaps kept memory above the limit. */
+static void
+trim(void)
 {
 	if (unlikely(kept_bytes > keep_limit()))
 		region_drop_kept(keep_limit());
+}
+
+void
+bulk_begin(bool index_build)
+{
+	keep_for_builds = index_build;
+	trim();
 }
 
 static void
 region_give_back(Region r)
 {
 	live_bytes -= r.size;
-	bulk_trim();
+	trim();
 	if (kept_bytes + r.size > keep_limit())
 	{
 		munmap(r.ptr, r.size);
@@ -206,7 +226,7 @@ region_new(BulkOwner *owner, Size size)
 	size = TYPEALIGN(BULK_GRAIN, size);
 	if (!region_take_kept(size, &r))
 	{
-		Size		limit = (Size) work_mem * 1024;
+		Size		limit = map_limit();
 
 		/* no kept region is large enough */
 		region_drop_kept(limit - Min(limit, live_bytes + size));

@@ -41,7 +41,10 @@ extern MemoryContext bulk_owner_context(const BulkOwner *owner);
 extern void bulk_reserve(BulkOwner *owner, BulkBuf *buf, Size size, Size keep);
 extern void bulk_free(BulkOwner *owner, BulkBuf *buf);
 
-/* Shrinks the memory kept for later sorts to the current work_mem. */
-extern void bulk_trim(void);
+/*
+ * Called when a sort begins: shrinks the memory that the process keeps to the current
+ * work_mem, or to maintenance_work_mem if the sort is that of an index build.
+ */
+extern void bulk_begin(bool index_build);
 
 #endif							/* GPUSORT_STORE_MEMORY_H */

@@ -84,6 +84,25 @@ for my $ms (map { 1 + 8 * $_ } 0 .. ($ENV{GPUSORT_QUICK} ? 5 : 20))
 is(scalar(temp_files($node)), 0, 'timeouts: no file is left');
 session_ok($session, 'timeouts');
 
+# --- memory that a session keeps for its next build, until another sort begins
+SKIP:
+{
+	my $own = $node->background_psql('postgres');
+	my $pid = $own->query_safe('SELECT pg_backend_pid()');
+	skip 'no /proc', 2 unless -r "/proc/$pid/status";
+	my $size = sub { slurp_file("/proc/$pid/status") =~ /^VmSize:\s*(\d+)/m ? $1 / 1024 : die };
+	my $sort = "SET work_mem = '1MB'; SELECT count(*) FROM (SELECT s FROM t ORDER BY s || '' OFFSET 0) x";
+
+	$own->query_safe("SET maintenance_work_mem = '64MB'; $sort");
+	my $before = $size->();
+	$own->query_safe('CREATE INDEX kept1 ON t (s)');
+	my $after = $size->() - $before;
+	cmp_ok($after, '>=', 16, 'a build keeps memory');
+	$own->query_safe("DROP INDEX kept1; $sort");
+	cmp_ok($size->() - $before, '<', $after / 2, 'another sort frees it');
+	$own->quit;
+}
+
 # --- a disk that is full: the process may write no file that is longer than one of the WAL
 SKIP:
 {
