@@ -191,7 +191,8 @@ partial_sort_run(PartialSortState *partial)
 	if (partial->ring >= 0)
 	{
 		uint64		dropped = exchange_write_ring(ex, partial->ring, &partial->spec,
-												  report->rows > 0 ? partial->result : NULL);
+												  report->rows > 0 ? partial->result : NULL,
+												  NULL, NULL);
 
 		/* runs are merged while the ring is written */
 		slot->report.dropped_in_merges = report->dropped_in_merges + dropped;

@@ -432,7 +432,8 @@ load_result(Loader *loader, LoadKind load, SortResult *result, TupleTableSlot *s
  * uniqueness; nothing is written then.
  */
 static bool
-load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortResult *result, MergeTree *merge)
+load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortResult *result, MergeTree *merge,
+	 IndexWorkers *workers)
 {
 	Loader		loader = {0};
 	TupleDesc	desc = RelationGetDescr(index);
@@ -440,7 +441,7 @@ load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortR
 	LoadKind	kind;
 	bool		loaded;
 
-	loader.writer = page_writer_begin(heap, index);
+	loader.writer = page_writer_begin(heap, index, workers != NULL ? index_workers_handover(workers) : NULL);
 	loader.desc = desc;
 	loader.natts = desc->natts;
 	loader.nkeys = spec->nkeys;
@@ -461,7 +462,10 @@ load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortR
 	ExecDropSingleTupleTableSlot(slot);
 	if (loaded)
 		counters.pages = page_writer_finish(loader.writer);
-	else
+	/* before the pages of workers are removed */
+	if (workers != NULL)
+		index_workers_end(workers, &counters);
+	if (!loaded)
 		page_writer_abandon(loader.writer);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loader.tuples);
 	return loaded;
@@ -521,7 +525,7 @@ build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
 	counters.memory = report->memory_peak;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_LEAF_LOAD);
-	loaded = load(heap, index, info, spec, result, NULL);
+	loaded = load(heap, index, info, spec, result, NULL, NULL);
 	counters.load_ms = index_elapsed_ms(&clock);
 	sorter_destroy(sorter);
 	return loaded;
@@ -537,8 +541,7 @@ build_with_workers(Relation heap, Relation index, IndexInfo *info, const SortSpe
 
 	INSTR_TIME_SET_CURRENT(clock);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_LEAF_LOAD);
-	loaded = load(heap, index, info, spec, NULL, merge);
-	index_workers_end(workers, &counters);
+	loaded = load(heap, index, info, spec, NULL, merge, workers);
 	counters.load_ms = index_elapsed_ms(&clock);
 	return loaded;
 }

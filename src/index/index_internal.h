@@ -95,6 +95,9 @@ extern IndexWorkers *index_workers_launch(Relation heap, Relation index, IndexIn
  */
 extern MergeTree *index_workers_sort(IndexWorkers *workers, IndexBuildCounters *counters);
 
+/* What the leader's page writer gives pages to; NULL: it writes them by itself. */
+extern struct PageHandover *index_workers_handover(IndexWorkers *workers);
+
 /* Ends the workers, also before all rows were read, and adds the remaining counters. */
 extern void index_workers_end(IndexWorkers *workers, IndexBuildCounters *counters);
 
@@ -104,9 +107,13 @@ extern void index_workers_end(IndexWorkers *workers, IndexBuildCounters *counter
  */
 
 typedef struct PageWriter PageWriter;
+typedef struct PageHandover PageHandover;
 
-/* Begins an index in the current memory context.  Nothing is written before the first tuple. */
-extern PageWriter *page_writer_begin(Relation heap, Relation index);
+/*
+ * Begins an index in the current memory context.  Nothing is written before the first tuple.
+ * handover: workers write pages, too; NULL: there are none.
+ */
+extern PageWriter *page_writer_begin(Relation heap, Relation index, PageHandover *handover);
 
 /* Do equal key values always have equal bytes?  Then equal keys can be deduplicated. */
 extern bool page_writer_bytes_decide(const PageWriter *writer);
@@ -132,5 +139,35 @@ extern BlockNumber page_writer_finish(PageWriter *writer);
 
 /* Ends a build without an index: the file is empty again. */
 extern void page_writer_abandon(PageWriter *writer);
+
+/* ------------------------------------------------------------------------
+ * Pages that workers write (page_handover.c), up to PostgreSQL 16
+ * ------------------------------------------------------------------------
+ */
+
+/* Pages logged and written together; a WAL record has room for no more. */
+#define PAGE_BATCH	32
+
+typedef struct PageHandoverShared PageHandoverShared;
+struct Exchange;
+
+extern Size page_handover_size(int workers);
+extern void page_handover_init(PageHandoverShared *shared, int workers);
+
+/* In each process; workers: in the leader their number. */
+extern PageHandover *page_handover_attach(PageHandoverShared *shared, struct Exchange *ex, Relation index,
+										  int workers);
+
+/* Leader: gives a copy of a batch to a worker; false if none has room. */
+extern bool page_handover_put(PageHandover *handover, bool wal, int n, const BlockNumber *blocks, char **pages);
+
+/* Leader: waits until all batches are written. */
+extern void page_handover_wait(PageHandover *handover);
+
+/* Worker, an ExchangeServe callback: writes its batches; false if there is none. */
+extern bool page_handover_serve(void *arg);
+
+/* Logs and writes a batch, in ascending order of blocks, at any place of the file. */
+extern void page_batch_write(Relation index, bool wal, int n, BlockNumber *blocks, char **pages);
 
 #endif							/* GPUSORT_INDEX_INDEX_INTERNAL_H */

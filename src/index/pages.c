@@ -19,7 +19,7 @@
  * second equal tuple.
  *
  * Pages bypass shared buffers.  From PostgreSQL 17 on they are logged and written by the
- * server's bulk writes.  Before 17, PENDING_PAGES are logged by one WAL record and written
+ * server's bulk writes.  Before 17, PAGE_BATCH are logged by one WAL record and written
  * in the order of their numbers.  A page above the leaves is complete much later than its
  * number is assigned, and the file may not have holes: zeroes are written first, and the
  * page at the end.
@@ -39,9 +39,6 @@
 #include "pgstat.h"
 #include "storage/bufpage.h"
 #include "utils/memutils.h"
-
-/* Pages logged and written together; a WAL record has room for no more. */
-#define PENDING_PAGES	32
 
 /* A posting list with its line pointer takes at most a tenth of a page. */
 #define POSTING_MAX		(MAXALIGN_DOWN((BLCKSZ * 10 / 100)) - sizeof(ItemIdData))
@@ -81,13 +78,15 @@ struct PageWriter
 	BulkWriteState *bulk;
 #else
 	bool		wal;
-	BlockNumber extended;		/* blocks of the file */
+	PageHandover *handover;		/* NULL: this process alone writes pages */
+	BlockNumber segment;		/* segments of the file before the last one */
+	BlockNumber extended;		/* blocks of the file, without handover */
 	char	   *zeroes;			/* an empty page; NULL: not needed yet */
 	int			npending;
-	BlockNumber pending_blocks[PENDING_PAGES];
-	char	   *pending[PENDING_PAGES];
+	BlockNumber pending_blocks[PAGE_BATCH];
+	char	   *pending[PAGE_BATCH];
 	int			nfree;
-	char	   *free[PENDING_PAGES];
+	char	   *free[PAGE_BATCH];
 #endif
 };
 
@@ -138,6 +137,68 @@ extend_file(PageWriter *writer, BlockNumber block, char *page)
 	writer->extended = block + 1;
 }
 
+/* The page is written or copied. */
+static void
+recycle_page(PageWriter *writer, char *page)
+{
+	if (writer->nfree < PAGE_BATCH)
+		writer->free[writer->nfree++] = page;
+	else
+		pfree(page);
+}
+
+static char *
+zero_page(PageWriter *writer)
+{
+	if (writer->zeroes == NULL)
+		writer->zeroes = compat_page_alloc();
+	return writer->zeroes;
+}
+
+/*
+ * Before the first blocks of a new segment of the file: all segments before are complete,
+ * and nobody writes a block.
+ */
+static void
+begin_segment(PageWriter *writer, BlockNumber segment)
+{
+	page_handover_wait(writer->handover);
+	for (; writer->segment < segment; writer->segment++)
+	{
+		BlockNumber last = (writer->segment + 1) * (BlockNumber) RELSEG_SIZE - 1;
+
+		/* the last block may be a page of an upper level, which comes later */
+		if (RelationGetNumberOfBlocks(writer->index) <= last)
+			extend_file(writer, last, zero_page(writer));
+	}
+}
+
+/* Writes the pending pages, which are in order, or gives them to a worker. */
+static void
+write_shared(PageWriter *writer)
+{
+	int			n = writer->npending;
+	BlockNumber *blocks = writer->pending_blocks;
+	int			first = 0;
+
+	if (n == 0)
+		return;
+	if (blocks[n - 1] / RELSEG_SIZE > writer->segment)
+	{
+		/* the blocks of the old segment before those of the new one */
+		while (blocks[first] / RELSEG_SIZE <= writer->segment)
+			first++;
+		page_batch_write(writer->index, writer->wal, first, blocks, writer->pending);
+		begin_segment(writer, blocks[n - 1] / RELSEG_SIZE);
+	}
+	if (first == n ||
+		!page_handover_put(writer->handover, writer->wal, n - first, blocks + first, writer->pending + first))
+		page_batch_write(writer->index, writer->wal, n - first, blocks + first, writer->pending + first);
+	for (int i = 0; i < n; i++)
+		recycle_page(writer, writer->pending[i]);
+	writer->npending = 0;
+}
+
 static void
 write_pending(PageWriter *writer)
 {
@@ -158,6 +219,11 @@ write_pending(PageWriter *writer)
 		writer->pending_blocks[at] = block;
 		writer->pending[at] = page;
 	}
+	if (writer->handover != NULL)
+	{
+		write_shared(writer);
+		return;
+	}
 	if (writer->wal && n > 0)
 		compat_log_newpages(writer->index, n, writer->pending_blocks, writer->pending);
 	for (int i = 0; i < n; i++)
@@ -166,20 +232,13 @@ write_pending(PageWriter *writer)
 		char	   *page = writer->pending[i];
 
 		while (writer->extended < block)
-		{
-			if (writer->zeroes == NULL)
-				writer->zeroes = compat_page_alloc();
-			extend_file(writer, writer->extended, writer->zeroes);
-		}
+			extend_file(writer, writer->extended, zero_page(writer));
 		PageSetChecksumInplace((Page) page, block);
 		if (block == writer->extended)
 			extend_file(writer, block, page);
 		else
 			smgrwrite(RelationGetSmgr(writer->index), MAIN_FORKNUM, block, page, true);
-		if (writer->nfree < PENDING_PAGES)
-			writer->free[writer->nfree++] = page;
-		else
-			pfree(page);
+		recycle_page(writer, page);
 	}
 	writer->npending = 0;
 }
@@ -190,7 +249,7 @@ write_page(PageWriter *writer, Page page, BlockNumber block)
 {
 	writer->pending_blocks[writer->npending] = block;
 	writer->pending[writer->npending++] = (char *) page;
-	if (writer->npending == PENDING_PAGES)
+	if (writer->npending == PAGE_BATCH)
 		write_pending(writer);
 }
 
@@ -199,6 +258,8 @@ static void
 finish_file(PageWriter *writer)
 {
 	write_pending(writer);
+	if (writer->handover != NULL)
+		page_handover_wait(writer->handover);
 	if (writer->wal)
 		smgrimmedsync(RelationGetSmgr(writer->index), MAIN_FORKNUM);
 }
@@ -396,7 +457,7 @@ remove_high_key(Page page)
  */
 
 PageWriter *
-page_writer_begin(Relation heap, Relation index)
+page_writer_begin(Relation heap, Relation index, PageHandover *handover)
 {
 	PageWriter *writer = palloc0(sizeof(PageWriter));
 	TupleDesc	desc = RelationGetDescr(index);
@@ -420,6 +481,7 @@ page_writer_begin(Relation heap, Relation index)
 	writer->posting->htids = palloc(POSTING_MAX);
 #if !COMPAT_BULK_WRITE
 	writer->wal = RelationNeedsWAL(index);
+	writer->handover = handover;
 #endif
 	return writer;
 }

@@ -48,6 +48,7 @@
 #define KEY_QUERY		UINT64CONST(0x6770750000000004)
 #define KEY_BUFFERS		UINT64CONST(0x6770750000000005)
 #define KEY_WAL			UINT64CONST(0x6770750000000006)
+#define KEY_PAGES		UINT64CONST(0x6770750000000007)
 
 /* Counters of a participant.  Those of the scan are set when it arrives at the exchange. */
 typedef struct ParticipantWork
@@ -83,6 +84,8 @@ struct IndexWorkers
 	Snapshot	snapshot;		/* of a concurrent build; NULL: none */
 	BufferUsage *buffers;
 	WalUsage   *wal;
+	PageHandoverShared *pages;	/* NULL: the leader writes all pages */
+	PageHandover *handover;		/* of this process; NULL as pages */
 	Sorter	   *sorter;			/* the leader's rows; NULL: it takes none */
 };
 
@@ -161,14 +164,20 @@ gpusort_index_worker(dsm_segment *seg, shm_toc *toc)
 	build.index = index_open(shared->index, shared->concurrent ? RowExclusiveLock : AccessExclusiveLock);
 	build.info = BuildIndexInfo(build.index);
 	build.info->ii_Concurrent = shared->concurrent;
+#if !COMPAT_BULK_WRITE
+	build.handover = page_handover_attach(shm_toc_lookup(toc, KEY_PAGES, false), build.ex, build.index, 0);
+#endif
 	if (!index_sort_spec(build.index, &build.spec, &reason))
 		elog(ERROR, "a worker cannot sort the index: %s", reason);
 
 	InstrStartParallelQuery();
 	exchange_open_ring(build.ex, me);
 	result = sort_share(&build, me);
-	(void) exchange_write_ring(build.ex, me, &build.spec, shared->work[me].counters.rows > 0 ? result : NULL);
+	(void) exchange_write_ring(build.ex, me, &build.spec, shared->work[me].counters.rows > 0 ? result : NULL,
+							   build.handover != NULL ? page_handover_serve : NULL, build.handover);
 	sorter_destroy(build.sorter);
+	if (build.handover != NULL)
+		exchange_serve_until_stopped(build.ex, me, page_handover_serve, build.handover);
 	InstrEndParallelQuery(&build.buffers[me], &build.wal[me]);
 
 	index_close(build.index, NoLock);
@@ -225,6 +234,10 @@ fill_shared(IndexWorkers *workers, Size shared_size, double rows_expected)
 	workers->ex = allocate_chunk(pcxt, KEY_EXCHANGE, exchange_size(planned));
 	exchange_init(workers->ex, planned);
 	exchange_reset(workers->ex, 0, &no_device);
+#if !COMPAT_BULK_WRITE
+	workers->pages = allocate_chunk(pcxt, KEY_PAGES, page_handover_size(planned));
+	page_handover_init(workers->pages, planned);
+#endif
 	workers->buffers = allocate_chunk(pcxt, KEY_BUFFERS, planned * sizeof(BufferUsage));
 	workers->wal = allocate_chunk(pcxt, KEY_WAL, planned * sizeof(WalUsage));
 	if (workers->snapshot != NULL)
@@ -262,6 +275,9 @@ index_workers_launch(Relation heap, Relation index, IndexInfo *info, const SortS
 		workers->snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	estimate_chunk(pcxt, shared_size);
 	estimate_chunk(pcxt, exchange_size(planned));
+#if !COMPAT_BULK_WRITE
+	estimate_chunk(pcxt, page_handover_size(planned));
+#endif
 	estimate_chunk(pcxt, planned * sizeof(BufferUsage));
 	estimate_chunk(pcxt, planned * sizeof(WalUsage));
 	if (workers->snapshot != NULL)
@@ -281,6 +297,9 @@ index_workers_launch(Relation heap, Relation index, IndexInfo *info, const SortS
 		pfree(workers);
 		return NULL;
 	}
+#if !COMPAT_BULK_WRITE
+	workers->handover = page_handover_attach(workers->pages, workers->ex, index, pcxt->nworkers_launched);
+#endif
 	exchange_expect(workers->ex, pcxt->nworkers_launched + (leader_sorts(pcxt->nworkers_launched) ? 1 : 0));
 	return workers;
 }
@@ -340,6 +359,12 @@ index_workers_sort(IndexWorkers *workers, IndexBuildCounters *counters)
 		sources[nsources++] = block_source_own(&workers->spec, common_range, own);
 	counters->sort_ms += index_elapsed_ms(&clock);
 	return block_merge_create(&workers->spec, common_range, sources, nsources);
+}
+
+PageHandover *
+index_workers_handover(IndexWorkers *workers)
+{
+	return workers->handover;
 }
 
 void

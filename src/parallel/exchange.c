@@ -333,23 +333,57 @@ ring_full(ExchangeRing *ring)
 	return pg_atomic_read_u32(&ring->written) - pg_atomic_read_u32(&ring->read);
 }
 
+/* Sleeps until room is worth waking up for, and does other work meanwhile. */
+static void
+wait_for_room(Exchange *ex, ExchangeRing *r, ExchangeServe serve, void *arg)
+{
+	ConditionVariablePrepareToSleep(&r->may_write);
+	while (ring_full(r) > EXCHANGE_RING_BLOCKS / 2 && !exchange_stopped(ex))
+	{
+		if (serve == NULL || !serve(arg))
+			ConditionVariableSleep(&r->may_write, exchange_wait_event());
+		else
+			ConditionVariablePrepareToSleep(&r->may_write);
+	}
+	ConditionVariableCancelSleep();
+}
+
 RowBlock *
-exchange_block_to_write(Exchange *ex, int ring)
+exchange_block_to_write(Exchange *ex, int ring, ExchangeServe serve, void *arg)
 {
 	ExchangeRing *r = &ex->rings[ring];
 
+	if (serve != NULL)
+		(void) serve(arg);
 	if (ring_full(r) == EXCHANGE_RING_BLOCKS)
-	{
-		ConditionVariablePrepareToSleep(&r->may_write);
-		while (ring_full(r) > EXCHANGE_RING_BLOCKS / 2 && !exchange_stopped(ex))
-			ConditionVariableSleep(&r->may_write, exchange_wait_event());
-		ConditionVariableCancelSleep();
-	}
+		wait_for_room(ex, r, serve, arg);
 	if (exchange_stopped(ex))
 		return NULL;
 	/* pairs with the barrier before read is advanced */
 	pg_memory_barrier();
 	return ring_block(ex, ring, pg_atomic_read_u32(&r->written));
+}
+
+void
+exchange_wake_writer(Exchange *ex, int ring)
+{
+	ConditionVariableSignal(&ex->rings[ring].may_write);
+}
+
+void
+exchange_serve_until_stopped(Exchange *ex, int ring, ExchangeServe serve, void *arg)
+{
+	ExchangeRing *r = &ex->rings[ring];
+
+	ConditionVariablePrepareToSleep(&r->may_write);
+	while (!exchange_stopped(ex))
+	{
+		if (serve(arg))
+			ConditionVariablePrepareToSleep(&r->may_write);
+		else
+			ConditionVariableSleep(&r->may_write, exchange_wait_event());
+	}
+	ConditionVariableCancelSleep();
 }
 
 void

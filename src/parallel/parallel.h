@@ -168,8 +168,16 @@ extern CommonKeyRange *exchange_common_range(Exchange *ex, const KeyColumn *keys
 extern void exchange_open_ring(Exchange *ex, int ring);
 extern void exchange_end_ring(Exchange *ex, int ring);
 
-/* Waits for an empty block; NULL if the exchange was stopped. */
-extern RowBlock *exchange_block_to_write(Exchange *ex, int ring);
+/*
+ * Waits for an empty block; NULL if the exchange was stopped.  serve(), unless it is NULL,
+ * is other work that the writer does before and while it waits: false if there was none.
+ * exchange_wake_writer() says that there may be some.
+ */
+extern RowBlock *exchange_block_to_write(Exchange *ex, int ring, ExchangeServe serve, void *arg);
+extern void exchange_wake_writer(Exchange *ex, int ring);
+
+/* A worker that has ended its ring: does other work until the exchange is stopped. */
+extern void exchange_serve_until_stopped(Exchange *ex, int ring, ExchangeServe serve, void *arg);
 
 /* Hands the block of the last exchange_block_to_write() to the reader. */
 extern void exchange_block_written(Exchange *ex, int ring);
@@ -287,9 +295,11 @@ extern bool block_refill_fill(BlockRefill *refill, RowBlock *block);
 /*
  * A worker that has arrived: waits for the others, writes its ring and ends it.  own has
  * its sorted rows; NULL: none.  The rings that the worker reads are merged with them.
- * Returns the number of duplicates that this merge dropped.
+ * Returns the number of duplicates that this merge dropped.  serve as in
+ * exchange_block_to_write().
  */
-extern uint64 exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *own);
+extern uint64 exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *own,
+								  ExchangeServe serve, void *arg);
 
 /*
  * Leader: opens the streams of rings [0, rings) that have rows for it, in the current

@@ -18,12 +18,12 @@
 
 /* Writes the worker's own rows to its ring. */
 static void
-write_own(Exchange *ex, int ring, const SortSpec *spec, SortResult *own)
+write_own(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, ExchangeServe serve, void *arg)
 {
 	BlockWriter *writer = block_writer_create(spec, exchange_common_range(ex, spec->keys, spec->nkeys));
 	RowBlock   *block;
 
-	while ((block = exchange_block_to_write(ex, ring)) != NULL && block_writer_fill(writer, own, block))
+	while ((block = exchange_block_to_write(ex, ring, serve, arg)) != NULL && block_writer_fill(writer, own, block))
 	{
 		exchange_block_written(ex, ring);
 		CHECK_FOR_INTERRUPTS();
@@ -35,7 +35,8 @@ write_own(Exchange *ex, int ring, const SortSpec *spec, SortResult *own)
  * duplicates that were dropped.
  */
 static uint64
-write_merged(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, const int *rings, int n)
+write_merged(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, const int *rings, int n,
+			 ExchangeServe serve, void *arg)
 {
 	const CommonKeyRange *common_range = exchange_common_range(ex, spec->keys, spec->nkeys);
 	BlockSource **sources = palloc((n + 1) * sizeof(BlockSource *));
@@ -50,7 +51,7 @@ write_merged(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, cons
 		sources[nsources++] = block_source_ring(ex, rings[i], ring, NULL, NULL);
 	merge = block_merge_create(spec, common_range, sources, nsources);
 	refill = block_refill_create(merge);
-	while ((block = exchange_block_to_write(ex, ring)) != NULL && block_refill_fill(refill, block))
+	while ((block = exchange_block_to_write(ex, ring, serve, arg)) != NULL && block_refill_fill(refill, block))
 	{
 		exchange_block_written(ex, ring);
 		CHECK_FOR_INTERRUPTS();
@@ -59,7 +60,8 @@ write_merged(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, cons
 }
 
 uint64
-exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *own)
+exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *own, ExchangeServe serve,
+					void *arg)
 {
 	uint64		dropped = 0;
 
@@ -73,9 +75,9 @@ exchange_write_ring(Exchange *ex, int ring, const SortSpec *spec, SortResult *ow
 		int			n = exchange_rings_of(ex, ring, rings);
 
 		if (n > 0)
-			dropped = write_merged(ex, ring, spec, own, rings, n);
+			dropped = write_merged(ex, ring, spec, own, rings, n, serve, arg);
 		else if (own != NULL)
-			write_own(ex, ring, spec, own);
+			write_own(ex, ring, spec, own, serve, arg);
 		MemoryContextSwitchTo(old);
 		MemoryContextDelete(cxt);
 	}

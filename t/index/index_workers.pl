@@ -161,6 +161,17 @@ for my $case ([ 'id', '(1)' ], [ 'few', '(\d+)' ], [ '(few * 2)', '(\d+)' ])
 	}
 }
 
+# the last rows violate it, when workers have written pages
+for my $n (1, 4)
+{
+	my ($rc, $out, $err, @built) = built($node, "$workers = $n; BEGIN; CREATE TABLE late WITH (parallel_workers = 4) "
+		. 'AS SELECT id FROM t; INSERT INTO late SELECT max(id) FROM t; CREATE UNIQUE INDEX v1 ON late (id)');
+
+	like($err, qr/could not create unique index "v1"\nDETAIL:  Key \(id\)=\(\d+\) is duplicated/,
+		"the last key, $n workers: message");
+	is("@{ $built[0] }", 'v1 stock: the keys are not unique', "the last key, $n workers: route");
+}
+
 # --- others write while workers read the table
 my $writer = new_session($node);
 $node->safe_psql('postgres', <<'SQL');
