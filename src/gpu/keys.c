@@ -21,7 +21,7 @@
  * are not exact (sorted keys come back, too, and ties are resolved), and where
  * the rows are their keys (only the checksum of all keys proves that they are the input's).
  *
- * Memory policy: rows and key buffer as in host_sinks.c; the result and the bitmap of
+ * Memory policy: rows and key buffer as in batch.c; the result and the bitmap of
  * check.c count, too.
  *
  * On error: rows and buffered keys are kept until the result is complete.  If the device
@@ -42,13 +42,6 @@
 
 /* The job has room for this multiple of the expected rows. */
 #define STREAM_MARGIN		1.25
-
-typedef struct DeviceKeysSink
-{
-	HostSink	host;
-	DeviceKeys *keys;			/* NULL: handed to the result, or to a run */
-	bool		dropped;		/* no more keys are sent; the job is of no use */
-} DeviceKeysSink;
 
 /* ------------------------------------------------------------------------
  * The job
@@ -180,7 +173,7 @@ rows_to_expect(const SortEnv *env, const Batch *batch)
 
 /* Opens a job to send keys ahead; NULL if that is not possible, or does not pay. */
 static DeviceKeys *
-open_early(SortEnv *env, Batch *batch)
+device_keys_begin(SortEnv *env, Batch *batch)
 {
 	DeviceKeys *dk = create_keys(env, batch);
 	double		rows = Min(rows_to_expect(env, batch), PG_UINT32_MAX - 1);
@@ -195,15 +188,11 @@ open_early(SortEnv *env, Batch *batch)
 	return NULL;
 }
 
-/* Sends the whole chunks that are buffered; false if sending stops. */
-static pg_noinline bool
-send_chunks(DeviceKeysSink *sink)
+static bool
+device_keys_send_chunks(DeviceKeys *dk, size_t *ask_rows)
 {
-	DeviceKeys *dk = sink->keys;
 	const KeyBuffer *keybuf = &dk->batch->keybuf;
 
-	if (sink->dropped)
-		return false;
 	while (keybuf->n - dk->sent >= dk->per_chunk)
 	{
 		if (!device_layout_holds(&dk->layout, keybuf) ||
@@ -212,137 +201,11 @@ send_chunks(DeviceKeysSink *sink)
 		{
 			if (dk->job->failed)
 				device_note_failure(dk->env, dk->decision.algorithm, dk->job->why);
-			sink->dropped = true;
 			return false;
 		}
 	}
-	sink->host.ask_rows = dk->sent + dk->per_chunk;
+	*ask_rows = dk->sent + dk->per_chunk;
 	return true;
-}
-
-/* Is there room for another row?  Sends keys when ask_rows are buffered. */
-static inline bool
-has_row_room(DeviceKeysSink *sink)
-{
-	const Batch *batch = sink->host.base.batch;
-
-	if (unlikely(batch->keybuf.n >= sink->host.ask_rows) && !send_chunks(sink))
-		return false;
-	return batch_taken(batch) <= batch->limit;
-}
-
-static SinkAnswer
-device_keys_put_slot(Sink *sink, TupleTableSlot *slot)
-{
-	if (unlikely(!has_row_room((DeviceKeysSink *) sink)))
-		return SINK_FULL;
-	return likely(batch_put_row(sink->batch, &sink->env->keys, sink->env->writer, slot)) ? SINK_TAKEN : SINK_FULL;
-}
-
-static SinkAnswer
-device_keys_put_page(Sink *sink, RowPage *page, int *done)
-{
-	if (unlikely(!has_row_room((DeviceKeysSink *) sink)))
-		return SINK_FULL;
-	if (sink_host_take_page((HostSink *) sink, page, done))
-		return SINK_TAKEN;
-	return sink_put_rows(sink, page, done);
-}
-
-static SinkAnswer
-device_keys_only_put_slot(Sink *sink, TupleTableSlot *slot)
-{
-	if (unlikely(!has_row_room((DeviceKeysSink *) sink)))
-		return SINK_FULL;
-	return likely(batch_put_key(sink->batch, &sink->env->keys, slot)) ? SINK_TAKEN : SINK_FULL;
-}
-
-static SinkAnswer
-device_keys_only_put_page(Sink *sink, RowPage *page, int *done)
-{
-	if (unlikely(!has_row_room((DeviceKeysSink *) sink)))
-		return SINK_FULL;
-	if (sink_keys_take_page((HostSink *) sink, page, done))
-		return SINK_TAKEN;
-	return sink_put_rows(sink, page, done);
-}
-
-/* Takes the job from the sink; NULL if it was dropped. */
-static DeviceKeys *
-take_job(Sink *sink)
-{
-	DeviceKeysSink *keys = (DeviceKeysSink *) sink;
-	DeviceKeys *dk = keys->keys;
-
-	keys->keys = NULL;
-	if (!keys->dropped)
-		return dk;
-	device_keys_end(dk);
-	return NULL;
-}
-
-static SinkAnswer
-device_keys_spill(Sink *sink, Runs *runs)
-{
-	sink_spill_batch(sink, take_job(sink), runs);
-	return SINK_TAKEN;
-}
-
-static SortResult *
-device_keys_finish(Sink *sink, bool may_pause, ResultSpace *space)
-{
-	return order_result(sink->env, sink->batch, take_job(sink), !may_pause, space);
-}
-
-static void
-device_keys_sink_end(Sink *sink)
-{
-	DeviceKeys *dk = ((DeviceKeysSink *) sink)->keys;
-
-	if (dk != NULL)
-		device_keys_end(dk);
-	pfree(sink);
-}
-
-static bool
-device_keys_stopped(const Sink *sink)
-{
-	return ((const DeviceKeysSink *) sink)->dropped;
-}
-
-static const SinkMethods device_keys_methods = {
-	.put_slot = device_keys_put_slot,
-	.put_page = device_keys_put_page,
-	.spill = device_keys_spill,
-	.finish = device_keys_finish,
-	.end = device_keys_sink_end,
-	.stopped = device_keys_stopped
-};
-
-static const SinkMethods device_keys_only_methods = {
-	.put_slot = device_keys_only_put_slot,
-	.put_page = device_keys_only_put_page,
-	.spill = device_keys_spill,
-	.finish = device_keys_finish,
-	.end = device_keys_sink_end,
-	.stopped = device_keys_stopped
-};
-
-static Sink *
-device_keys_begin(SortEnv *env, Batch *batch)
-{
-	DeviceKeys *dk = open_early(env, batch);
-	DeviceKeysSink *sink;
-
-	if (dk == NULL)
-		return NULL;
-	sink = MemoryContextAllocZero(env->cxt, sizeof(DeviceKeysSink));
-	sink->host.base.methods = env->spec.keys_only ?
-		&device_keys_only_methods : &device_keys_methods;
-	sink->host.base.env = env;
-	sink->host.base.batch = batch;
-	sink->keys = dk;
-	return &sink->host.base;
 }
 
 /* ------------------------------------------------------------------------
@@ -775,6 +638,7 @@ static const SortOffload gpu_offload = {
 	.keys_after = device_keys_after,
 	.rows_after = device_rows_after,
 	.begin_keys = device_keys_begin,
+	.send_keys = device_keys_send_chunks,
 	.begin_rows = device_rows_begin,
 	.sort_keys = device_keys_sort,
 	.stream_keys = result_device_keys_begin,

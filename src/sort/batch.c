@@ -150,6 +150,8 @@ batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *page, int firs
 	KeyBuffer  *keybuf = &batch->keybuf;
 	int			rows = page->n - first;
 
+	if (batch_taken(batch) + rows * batch->sort_cost > batch->limit)
+		return false;
 	if (keybuf->n + rows > keybuf->capacity && !batch_key_room(batch, keys->owner, rows))
 		return false;
 	for (int i = first; i < page->n; i++)
@@ -269,4 +271,37 @@ row_page_keys_to_buffer(RowPage *page, int first, KeyBuffer *keybuf, const KeyWr
 		walk_keys(page, i, where);
 	for (int c = 0; c < keybuf->ncols; c++)
 		page_keys_column_to_buffer(&page->keys, keybuf, writer, c, at, where[c] + first, page->n - first);
+}
+
+/* ------------------------------------------------------------------------
+ * Parts of sinks that use a batch
+ * ------------------------------------------------------------------------
+ */
+SinkAnswer
+sink_put_rows(Sink *sink, RowPage *page, int *done)
+{
+	int			last_att = sink->batch->keybuf.last_att;
+
+	for (; *done < page->n; (*done)++)
+	{
+		TupleTableSlot *slot = page->row(page, *done);
+		SinkAnswer	answer;
+
+		slot_getsomeattrs(slot, last_att);
+		answer = sink->methods->put_slot(sink, slot);
+		if (unlikely(answer != SINK_TAKEN))
+			return answer;
+	}
+	return SINK_TAKEN;
+}
+
+void
+sink_batch_spilled(Sink *sink)
+{
+	SortEnv    *env = sink->env;
+
+	batch_reset(sink->batch, env->bulk);
+	/* the limit of the next run does not count these */
+	bulk_free(env->bulk, &env->recs);
+	bulk_free(env->bulk, &env->scratch);
 }

@@ -166,12 +166,12 @@ extern void batch_free_keys(Batch *batch, BulkOwner *owner);
 /* Takes all rows of a direct page; false, without effect, if they may exceed the limit. */
 extern bool batch_put_page(Batch *batch, const KeyWriter *keys, RowPage *page);
 
+/* Takes the keys of the page's rows from first on.  False if they may exceed the limit. */
+extern bool batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *page, int first);
+
 /* Takes row i of a direct page; where has its keys.  False if there is no room. */
 extern bool batch_put_page_row(Batch *batch, const KeyWriter *keys, RowPage *page, int i,
 							   PageKeyPlaces where);
-
-/* Takes the keys of the page's rows from first on; false if there is no room. */
-extern bool batch_put_page_keys(Batch *batch, const KeyWriter *keys, RowPage *page, int first);
 
 /* Finds the keys of rows [first, page->n). */
 extern void row_page_find_keys(const RowPage *page, int first, PageKeyPlaces where);
@@ -571,12 +571,6 @@ typedef struct SinkMethods
 	 * left to finish().
 	 */
 	void		(*merge_parts) (Sink *sink, Runs *runs);
-
-	/*
-	 * Optional: only for sinks that send keys ahead.  True if sending has
-	 * stopped; then the batch has all keys.
-	 */
-	bool		(*stopped) (const Sink *sink);
 } SinkMethods;
 
 struct Sink
@@ -585,35 +579,6 @@ struct Sink
 	SortEnv    *env;
 	Batch	   *batch;
 };
-
-/* A sink that keeps rows, or keys without rows, in the batch. */
-typedef struct HostSink
-{
-	Sink		base;
-	size_t		ask_rows;		/* rows at which a device is considered */
-} HostSink;
-
-extern void sink_host_init(HostSink *sink, SortEnv *env, Batch *batch);
-extern void sink_keys_init(HostSink *sink, SortEnv *env, Batch *batch);
-
-/* Is the sink full? */
-static inline bool
-sink_host_full(const HostSink *sink)
-{
-	const Batch *batch = sink->base.batch;
-
-	return batch->keybuf.n >= sink->ask_rows || batch_taken(batch) > batch->limit;
-}
-
-/*
- * Takes all rows of the page with one check of memory.  False if the page must be taken
- * row by row: its rows may not fit, or cannot be copied directly.
- */
-extern bool sink_host_take_page(HostSink *sink, RowPage *page, int *done);
-extern bool sink_keys_take_page(HostSink *sink, RowPage *page, int *done);
-
-/* Sorts the batch and writes it as a run.  early: see order_batch(). */
-extern void sink_spill_batch(Sink *sink, OffloadJob *early, Runs *runs);
 
 /* Resets the batch after it was written as a run. */
 extern void sink_batch_spilled(Sink *sink);
@@ -684,10 +649,17 @@ typedef struct SortOffload
 	Size		(*rows_after) (const SortEnv *env);
 
 	/*
-	 * A sink that sends keys ahead while rows are buffered in the batch;
-	 * NULL: not now.
+	 * A job to which keys are sent ahead while rows are buffered in the
+	 * batch; NULL: not now.
 	 */
-	Sink	   *(*begin_keys) (SortEnv *env, Batch *batch);
+	OffloadJob *(*begin_keys) (SortEnv *env, Batch *batch);
+
+	/*
+	 * Sends the buffered keys as far as they fill whole chunks.  Sets
+	 * *ask_rows to the number of rows that fill the next.  False if sending
+	 * stops; the caller abandons the job.
+	 */
+	bool		(*send_keys) (OffloadJob *job, size_t *ask_rows);
 
 	/*
 	 * Moves the rows of the batch to a device; the sink takes the following

@@ -5,8 +5,8 @@
  * Rows go to a sink.  When the sink is full or has failed, the sorter decides what
  * follows:
  *
- *		The buffered keys reach HostSink.ask_rows: SortOffload.begin_keys() may send keys
- *		to a device while more rows come in.
+ *		The buffered keys reach HostSink.ask_rows: a job may be begun to which keys are
+ *		sent while more rows come in, or gets more keys.
  *		The buffered rows reach SortOffload.rows_after(): begin_rows() may move all rows
  *		to a device.
  *		Memory is full: the batch is sorted and written as a run.
@@ -28,6 +28,14 @@
 #include "sort/sort.h"
 #include "sort/sort_internal.h"
 #include "utils/memutils.h"
+
+/* A sink that keeps rows, or keys without rows, in the batch. */
+typedef struct HostSink
+{
+	Sink		base;
+	size_t		ask_rows;		/* rows at which a device may get keys */
+	OffloadJob *early;			/* job to which keys are sent ahead; or NULL */
+} HostSink;
 
 struct Sorter
 {
@@ -69,7 +77,7 @@ no_offload_rows_after(const SortEnv *env)
 	return env->limit;
 }
 
-static Sink *
+static OffloadJob *
 no_offload_begin_keys(SortEnv *env, Batch *batch)
 {
 	return NULL;
@@ -109,6 +117,127 @@ sort_offload_register(const SortOffload *offload)
 }
 
 /* ------------------------------------------------------------------------
+ * The host's sink: keeps rows, or keys without rows, in the batch
+ *
+ * The sink is full when rows, keys and the arrays that sorting will need exceed the limit
+ * of the batch.  One row is always taken, whatever its size.  Two tables of methods differ
+ * in put_slot() only, so that no row costs a test.
+ * ------------------------------------------------------------------------
+ */
+
+/* Is the sink full? */
+static inline bool
+host_full(const Sink *sink)
+{
+	const Batch *batch = sink->batch;
+
+	return batch->keybuf.n >= ((const HostSink *) sink)->ask_rows || batch_taken(batch) > batch->limit;
+}
+
+static SinkAnswer
+host_put_slot(Sink *sink, TupleTableSlot *slot)
+{
+	if (unlikely(host_full(sink)))
+		return SINK_FULL;
+	return likely(batch_put_row(sink->batch, &sink->env->keys, sink->env->writer, slot)) ? SINK_TAKEN : SINK_FULL;
+}
+
+static SinkAnswer
+host_put_slot_key(Sink *sink, TupleTableSlot *slot)
+{
+	if (unlikely(host_full(sink)))
+		return SINK_FULL;
+	return likely(batch_put_key(sink->batch, &sink->env->keys, slot)) ? SINK_TAKEN : SINK_FULL;
+}
+
+/*
+ * Takes the page's rows from *done on with one check of memory.  False if the page must be
+ * taken row by row: its rows may not fit, or cannot be copied directly.
+ */
+static inline bool
+host_take_page(Sink *sink, RowPage *page, int done)
+{
+	Batch	   *batch = sink->batch;
+	const KeyWriter *keys = &sink->env->keys;
+
+	if (sink->env->spec.keys_only)
+		return batch_put_page_keys(batch, keys, page, done);
+	return done == 0 && page->direct && batch_put_page(batch, keys, page);
+}
+
+static SinkAnswer
+host_put_page(Sink *sink, RowPage *page, int *done)
+{
+	if (unlikely(host_full(sink)))
+		return SINK_FULL;
+	if (unlikely(!host_take_page(sink, page, *done)))
+		return sink_put_rows(sink, page, done);
+	*done = page->n;
+	return SINK_TAKEN;
+}
+
+/* Takes the job from the sink; NULL if there is none. */
+static OffloadJob *
+take_early(Sink *sink)
+{
+	OffloadJob *early = ((HostSink *) sink)->early;
+
+	((HostSink *) sink)->early = NULL;
+	return early;
+}
+
+static SinkAnswer
+host_spill(Sink *sink, Runs *runs)
+{
+	Sorted		sorted;
+
+	(void) order_batch(sink->env, sink->batch, take_early(sink), false, &sorted);
+	runs_write(runs, sink->batch, &sorted);
+	sink_batch_spilled(sink);
+	return SINK_TAKEN;
+}
+
+static SortResult *
+host_finish(Sink *sink, bool may_pause, ResultSpace *space)
+{
+	return order_result(sink->env, sink->batch, take_early(sink), !may_pause, space);
+}
+
+static void
+host_end(Sink *sink)
+{
+	OffloadJob *early = take_early(sink);
+
+	if (early != NULL)
+		sort_offload->end_keys(early);
+}
+
+static const SinkMethods host_methods = {
+	.put_slot = host_put_slot,
+	.put_page = host_put_page,
+	.spill = host_spill,
+	.finish = host_finish,
+	.end = host_end
+};
+
+static const SinkMethods host_keys_methods = {
+	.put_slot = host_put_slot_key,
+	.put_page = host_put_page,
+	.spill = host_spill,
+	.finish = host_finish,
+	.end = host_end
+};
+
+static void
+host_init(HostSink *sink, SortEnv *env, Batch *batch)
+{
+	sink->base.methods = env->spec.keys_only ? &host_keys_methods : &host_methods;
+	sink->base.env = env;
+	sink->base.batch = batch;
+	sink->early = NULL;
+}
+
+/* ------------------------------------------------------------------------
  * Creating, beginning and restarting a sort
  * ------------------------------------------------------------------------
  */
@@ -130,10 +259,7 @@ sorter_create(const SortSpec *spec)
 	batch_init(&sorter->batch, spec->keys, spec->nkeys, spec->keys_only && !spec->tids);
 	keybuf_writer_init(&env->keys, cxt, env->bulk, &sorter->batch.keybuf, spec->keys);
 	env->distinct_cols = distinct_columns(spec->keys, spec->distinct);
-	if (spec->keys_only)
-		sink_keys_init(&sorter->host, env, &sorter->batch);
-	else
-		sink_host_init(&sorter->host, env, &sorter->batch);
+	host_init(&sorter->host, env, &sorter->batch);
 	sink_bounded_init(&sorter->bounded, env, &sorter->batch);
 	MemoryContextSwitchTo(old);
 	return sorter;
@@ -355,24 +481,30 @@ spill_batch(Sorter *sorter)
 	if (sorter->batch.keybuf.n == 0)
 		elog(ERROR, "a row does not fit an empty sort arena");
 	spill(sorter);
-	if (sorter->sink == &sorter->bounded.base)
-		return;
-	sorter->sink->methods->end(sorter->sink);
-	sorter->sink = &sorter->host.base;
-	sorter->host.ask_rows = sort_offload->keys_after(&sorter->env, &sorter->batch.keybuf);
+	if (sorter->sink == &sorter->host.base)
+		sorter->host.ask_rows = sort_offload->keys_after(&sorter->env, &sorter->batch.keybuf);
 }
 
-/* Offers the buffered keys to a device while more rows come in. */
+/*
+ * The buffered keys have reached host.ask_rows: offers them to a device, or sends more of
+ * them, while more rows come in.
+ */
 static void
 offer_keys(Sorter *sorter)
 {
-	Sink	   *sink = sort_offload->begin_keys(&sorter->env, &sorter->batch);
+	HostSink   *host = &sorter->host;
 
-	if (sink != NULL)
-		sorter->sink = sink;
-	else
+	if (host->early == NULL)
+		host->early = sort_offload->begin_keys(&sorter->env, &sorter->batch);
+	if (host->early == NULL)
 		/* offloading may pay with more rows */
-		sorter->host.ask_rows = 2 * sorter->batch.keybuf.n;
+		host->ask_rows = 2 * sorter->batch.keybuf.n;
+	else if (!sort_offload->send_keys(host->early, &host->ask_rows))
+	{
+		/* the further rows of this run are buffered without sending keys */
+		host->base.methods->end(&host->base);
+		host->ask_rows = SIZE_MAX;
+	}
 }
 
 /*
@@ -393,7 +525,7 @@ offer_rows(Sorter *sorter)
 	batch->limit = env->limit;
 	if (sink != NULL)
 	{
-		/* ends a sink that sent keys ahead */
+		/* ends a job to which keys were sent ahead */
 		sorter->sink->methods->end(sorter->sink);
 		sorter->sink = sink;
 		return true;
@@ -436,23 +568,15 @@ make_sink_room(Sorter *sorter)
 {
 	SortEnv    *env = &sorter->env;
 	Sink	   *sink = sorter->sink;
-	bool		on_host = (sink == &sorter->host.base);
-	bool		early = on_host && sorter->drop_early;
+	/* rows whose keys were sent ahead stay where they are */
+	bool		early = sink == &sorter->host.base && sorter->host.early == NULL && sorter->drop_early;
 	instr_time	start;
 	instr_time	end;
 
 	CHECK_FOR_INTERRUPTS();
-	if (on_host && sorter->batch.keybuf.n >= sorter->host.ask_rows)
+	if (sink == &sorter->host.base && sorter->batch.keybuf.n >= sorter->host.ask_rows)
 	{
 		offer_keys(sorter);
-		return;
-	}
-	if (sink->methods->stopped != NULL && sink->methods->stopped(sink))
-	{
-		/* the further rows of this run are buffered without sending keys */
-		sink->methods->end(sink);
-		sorter->sink = &sorter->host.base;
-		sorter->host.ask_rows = SIZE_MAX;
 		return;
 	}
 	if (!early && !sink_is_offloaded(sink) && offer_rows(sorter))
