@@ -436,7 +436,7 @@ find_bound(const MergeState *state, uint32 *bound)
 
 /* Counts the keys below key, or not above it, among n ascending keys; without a branch. */
 static pg_attribute_always_inline uint32
-count_keys(const MergeState *state, bool wide, uint32 id, uint32 n, Key128 key, bool not_larger)
+count_window_keys(const MergeState *state, bool wide, uint32 id, uint32 n, Key128 key, bool not_larger)
 {
 	uint32		from = id;
 
@@ -465,8 +465,8 @@ count_up_to(const MergeState *state, int r, uint32 bound)
 
 	if (r == bound_run)
 		return n;
-	from = state->wide ? count_keys(state, true, first, n, key, false) :
-		count_keys(state, false, first, n, key, false);
+	from = state->wide ? count_window_keys(state, true, first, n, key, false) :
+		count_window_keys(state, false, first, n, key, false);
 
 	/*
 	 * the bound's run may have more equal rows, which come before those of
@@ -474,8 +474,8 @@ count_up_to(const MergeState *state, int r, uint32 bound)
 	 */
 	if (from == n || key_of_id(state, first + from) != key || (state->layout->exact && r > bound_run))
 		return from;
-	to = state->wide ? count_keys(state, true, first, n, key, true) :
-		count_keys(state, false, first, n, key, true);
+	to = state->wide ? count_window_keys(state, true, first, n, key, true) :
+		count_window_keys(state, false, first, n, key, true);
 	if (state->layout->exact)
 		return to;
 	while (from < to)
