@@ -358,4 +358,69 @@ extern Sink *sink_device_rows_create(SortEnv *env, Batch *batch, DeviceRows *dev
 extern SinkAnswer sink_device_rows_put_slot(Sink *sink, TupleTableSlot *slot);
 extern SinkAnswer sink_device_rows_put_page(Sink *sink, RowPage *page, int *done);
 
+/* ------------------------------------------------------------------------
+ * Keys split by range
+ *
+ * A sort that does not fit a device is split into parts.  All keys of a part are greater
+ * than those of the previous part, and equal keys are in one part.  Within a part the
+ * keys keep their order.  Sorting the parts one by one sorts the whole.
+ * ------------------------------------------------------------------------
+ */
+
+#define KEY_SPLIT_MAX	128		/* maximal number of parts */
+
+typedef struct KeyPart
+{
+	size_t		n;				/* rows */
+	bool		constant;		/* all keys are equal */
+
+	/* Block numbers, in order.  All blocks but the last are full. */
+	uint32	   *blocks;
+	uint32		nblocks;
+	uint32		capacity;		/* of blocks[] */
+} KeyPart;
+
+typedef struct KeySplit
+{
+	int			nparts;
+	KeyPart		parts[KEY_SPLIT_MAX];
+	Key128		low[KEY_SPLIT_MAX]; /* least key of each part's range */
+	int			key_width;		/* of pack_keys(): 32, 64 or 128 */
+	bool		rids;			/* blocks have rids behind the keys */
+	size_t		block_rows;
+	Size		block_bytes;
+	BulkBuf		blocks;			/* memory of all blocks */
+} KeySplit;
+
+/* Consecutive keys of a block, and their rids (NULL if there are none). */
+typedef struct KeySpan
+{
+	size_t		n;
+	char	   *keys;
+	uint32	   *rids;
+} KeySpan;
+
+/*
+ * Chooses the ranges of parts of about part_rows rows, from a sample of the keys.  A key
+ * that makes up half a part or more becomes a part of its own.  Returns false if there
+ * would be more than KEY_SPLIT_MAX parts.
+ */
+extern bool key_split_plan(KeySplit *split, const KeyBuffer *keybuf, const KeyLayout *layout,
+						   int key_width, size_t part_rows);
+
+/* Does any part need sorting? */
+extern bool key_split_sorts(const KeySplit *split);
+
+/* Memory for splitting n keys, in blocks of block_rows. */
+extern Size key_split_bytes(KeySplit *split, size_t n, size_t block_rows);
+
+/* Splits the buffered keys.  Block numbers are allocated in the current memory context. */
+extern void key_split_run(KeySplit *split, BulkOwner *owner, const KeyBuffer *keybuf,
+						  const KeyLayout *layout);
+
+/* The part's rows from row at on, as far as they are consecutive in memory. */
+extern KeySpan key_split_span(const KeySplit *split, int part, size_t at);
+
+extern void key_split_free(KeySplit *split, BulkOwner *owner);
+
 #endif							/* GPUSORT_GPU_GPU_INTERNAL_H */

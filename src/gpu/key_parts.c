@@ -2,7 +2,7 @@
  * key_parts.c
  *	  Key mode in parts: keys that exceed one job or one GPU.
  *
- * The buffered keys are split by key range (key/split.c).  Each part is a job of its own, on
+ * The buffered keys are split by key range (key_split.c).  Each part is a job of its own, on
  * any device that has room, and the results follow each other; nothing is merged.  While rows
  * of one part are returned, the next parts are sent and sorted.
  *

@@ -5,8 +5,7 @@
  * Rows are copied to the block first, in the order of the sort's result.  Then
  * their keys are made from the copies, which are in the CPU cache: column by
  * column, as for rows of a heap page, and packed in the layout of all
- * participants' rows.  If a row's key columns do not lie at fixed places, the
- * block's rows are deformed.
+ * participants' rows.
  *
  * Memory: one block's keys and places.
  */
@@ -24,14 +23,13 @@ struct BlockWriter
 	CommonKeyRange common_range;
 	KeyLayout	layout;
 	int			key_bits;		/* 64 or 128 */
-	PageKeys	page_keys;
+	RowPage    *page;			/* working memory of keybuf_rows() */
 	TupleTableSlot *slot;		/* a row to be deformed */
 	TupleTableSlot *row_slot;	/* the result's row */
 
 	/* the result's next row, in no block yet; or NULL */
 	MinimalTuple pending;
 	Size		pending_at;		/* bytes of it already written in pieces */
-	const char *data[ROW_BLOCK_MAX_ROWS];	/* first column of each row */
 	RowPlace	places[ROW_BLOCK_MAX_ROWS];
 };
 
@@ -39,7 +37,6 @@ BlockWriter *
 block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range)
 {
 	BlockWriter *writer = palloc0(sizeof(BlockWriter));
-	AttrNumber *atts = palloc(spec->desc->natts * sizeof(AttrNumber));
 
 	writer->bulk = bulk_owner_create(CurrentMemoryContext, NULL);
 	writer->common_range = *common_range;
@@ -50,19 +47,10 @@ block_writer_create(const SortSpec *spec, const CommonKeyRange *common_range)
 	keybuf_reserve(&writer->keybuf, writer->bulk, ROW_BLOCK_MAX_ROWS);
 	key_layout(&writer->layout, &writer->keybuf, common_range->ranges);
 	writer->key_bits = block_key_bits(&writer->layout);
-	for (int att = 0; att < spec->desc->natts; att++)
-		atts[att] = att;
-	page_keys_init(&writer->page_keys, &writer->keybuf, spec->desc, atts);
+	writer->page = row_page_create_stored(spec->desc, &writer->keybuf);
 	writer->slot = MakeSingleTupleTableSlot(spec->desc, &TTSOpsMinimalTuple);
 	writer->row_slot = MakeSingleTupleTableSlot(spec->desc, &TTSOpsMinimalTuple);
-	pfree(atts);
 	return writer;
-}
-
-static inline HeapTupleHeader
-row_header(const char *row)
-{
-	return (HeapTupleHeader) (row - MINIMAL_TUPLE_OFFSET);
 }
 
 /* Puts the keys of n consecutive rows into the key buffer. */
@@ -70,26 +58,18 @@ static void
 keybuf_rows(BlockWriter *writer, const char *row, int n)
 {
 	KeyBuffer  *keybuf = &writer->keybuf;
-	TupleTableSlot *slot = writer->slot;
-	const char *next = row;
-	int			i;
+	RowPage    *page = writer->page;
 
 	keybuf_reset(keybuf);
-	for (i = 0; i < n && page_keys_fixed(&writer->page_keys, row_header(next)); i++)
+	while (keybuf->n < n)
 	{
-		writer->data[i] = (const char *) row_header(next) + row_header(next)->t_hoff;
-		next += MAXALIGN(((MinimalTuple) next)->t_len);
-	}
-	if (likely(i == n))
-	{
-		page_keys_to_buffer(&writer->page_keys, keybuf, &writer->keys, 0, writer->data, n);
-		keybuf->n = n;
-		return;
-	}
-	for (i = 0; i < n; i++)
-	{
-		keybuf_stored_row(keybuf, &writer->keys, slot, (MinimalTuple) row, 0);
-		row += MAXALIGN(((MinimalTuple) row)->t_len);
+		const char *next = row;
+
+		page->n = 0;
+		while (keybuf->n + page->n < n && row_page_put_stored(page, (MinimalTuple) next))
+			next += MAXALIGN(((MinimalTuple) next)->t_len);
+		keybuf_stored_page(keybuf, &writer->keys, writer->slot, page, (MinimalTuple) row);
+		row = page->n > 0 ? next : row + MAXALIGN(((MinimalTuple) row)->t_len);
 	}
 }
 

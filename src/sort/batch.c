@@ -274,6 +274,47 @@ row_page_keys_to_buffer(RowPage *page, int first, KeyBuffer *keybuf, const KeyWr
 }
 
 /* ------------------------------------------------------------------------
+ * Keys of stored rows
+ * ------------------------------------------------------------------------
+ */
+RowPage *
+row_page_create_stored(TupleDesc desc, const KeyBuffer *keybuf)
+{
+	RowPage    *page = palloc0(sizeof(RowPage));
+	AttrNumber *atts = palloc(desc->natts * sizeof(AttrNumber));
+
+	for (int att = 0; att < desc->natts; att++)
+		atts[att] = att;
+	page_keys_init(&page->keys, keybuf, desc, atts);
+	page->nkeys = keybuf->ncols;
+	page->key_walk = tuple_walk_create(desc, page->keys.att, keybuf->ncols, false);
+	pfree(atts);
+	return page;
+}
+
+void
+row_page_free_stored(RowPage *page)
+{
+	if (page->key_walk != NULL)
+		tuple_walk_free(page->key_walk);
+	pfree(page);
+}
+
+void
+keybuf_stored_page(KeyBuffer *keybuf, const KeyWriter *keys, TupleTableSlot *slot, RowPage *page,
+				   MinimalTuple row)
+{
+	if (unlikely(page->n == 0))
+	{
+		keybuf_stored_row(keybuf, keys, slot, row, 0);
+		ExecClearTuple(slot);
+		return;
+	}
+	row_page_keys_to_buffer(page, 0, keybuf, keys, keybuf->n);
+	keybuf->n += page->n;
+}
+
+/* ------------------------------------------------------------------------
  * Parts of sinks that use a batch
  * ------------------------------------------------------------------------
  */

@@ -193,23 +193,6 @@ merge_fan_in(const SortEnv *env, const KeyLayout *layout, const SpillFile *file,
 	return Max(MERGE_MIN_FAN_IN, Min(Max(n, least), MERGE_MAX_FAN_IN));
 }
 
-/* A RowPage for stored rows, to make their keys. */
-static RowPage *
-create_row_page(const SortEnv *env, const KeyBuffer *keybuf)
-{
-	RowPage    *page = palloc0(sizeof(RowPage));
-	int			natts = env->spec.desc->natts;
-	AttrNumber *atts = palloc(natts * sizeof(AttrNumber));
-
-	for (int att = 0; att < natts; att++)
-		atts[att] = att;
-	page_keys_init(&page->keys, keybuf, env->spec.desc, atts);
-	page->nkeys = keybuf->ncols;
-	page->key_walk = tuple_walk_create(env->spec.desc, page->keys.att, keybuf->ncols, false);
-	pfree(atts);
-	return page;
-}
-
 void
 merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layout, SpillFile *file,
 			SpillRun **runs, int nruns)
@@ -232,7 +215,7 @@ merge_begin(Merge *merge, SortEnv *env, KeyBuffer *keybuf, const KeyLayout *layo
 	state->runs = palloc0(nruns * sizeof(MergeRun));
 	state->windows = &merge->windows;
 	state->windows->base = palloc0((nruns + 1) * sizeof(char *));
-	state->page = create_row_page(env, keybuf);
+	state->page = row_page_create_stored(env->spec.desc, keybuf);
 	state->cxt = CurrentMemoryContext;
 
 	rows = (Size) nruns << state->shift;
@@ -277,9 +260,7 @@ merge_end(Merge *merge)
 		if (state->runs[r].reader.run != NULL)
 			run_reader_close(&state->runs[r].reader);
 	}
-	if (state->page->key_walk != NULL)
-		tuple_walk_free(state->page->key_walk);
-	pfree(state->page);
+	row_page_free_stored(state->page);
 	if (state->tree != NULL)
 		merge_tree_free(state->tree);
 	if (state->same != NULL)
@@ -333,29 +314,9 @@ make_keys(MergeState *state, uint32 id, uint32 n)
 	{
 		keybuf_reset(keybuf);
 		page->n = 0;
-		while (page->n < Min(n, MaxHeapTuplesPerPage))
-		{
-			MinimalTuple row = row_of_id(state, id + page->n);
-
-			/* RowPage.lens has 16 bits */
-			if (page->key_walk == NULL || row->t_len + MINIMAL_TUPLE_OFFSET > PG_UINT16_MAX)
-				break;
-			page->tuples[page->n] = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
-			page->lens[page->n] = row->t_len + MINIMAL_TUPLE_OFFSET;
-			page->n++;
-		}
-		if (page->n > 0)
-		{
-			row_page_keys_to_buffer(page, 0, keybuf, &state->env->keys, 0);
-			keybuf->n = page->n;
-		}
-		else
-		{
-			TupleTableSlot *slot = sort_env_slot(state->env);
-
-			keybuf_stored_row(keybuf, &state->env->keys, slot, row_of_id(state, id), 0);
-			ExecClearTuple(slot);
-		}
+		while (page->n < n && row_page_put_stored(page, row_of_id(state, id + page->n)))
+			;
+		keybuf_stored_page(keybuf, &state->env->keys, sort_env_slot(state->env), page, row_of_id(state, id));
 		pack_keys(keybuf, state->layout, 64, 0, keybuf->n,
 				  (char *) state->keys + id * key_size(state->layout));
 		id += keybuf->n;

@@ -122,6 +122,24 @@ typedef const char *PageKeyPlaces[KEY_MAX_COLUMNS][MaxHeapTuplesPerPage];
  */
 extern void row_page_keys_to_buffer(RowPage *page, int first, KeyBuffer *keybuf, const KeyWriter *writer, size_t at);
 
+/* Creates a page of stored rows, in the current memory context. */
+extern RowPage *row_page_create_stored(TupleDesc desc, const KeyBuffer *keybuf);
+extern void row_page_free_stored(RowPage *page);
+
+/* Adds a row to a page of stored rows.  False if the page is full, or cannot have the row. */
+static inline bool
+row_page_put_stored(RowPage *page, MinimalTuple row)
+{
+	Size		len = row->t_len + MINIMAL_TUPLE_OFFSET;
+
+	/* lens has 16 bits */
+	if (unlikely(page->n == MaxHeapTuplesPerPage || len > PG_UINT16_MAX || page->key_walk == NULL))
+		return false;
+	page->tuples[page->n] = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
+	page->lens[page->n++] = len;
+	return true;
+}
+
 /*
  * Prefetches row i's share of the next page: prefetching the page at once would stall.
  * It goes to the second-level cache, which can have more loads in flight.  Always inline,
@@ -244,6 +262,13 @@ keybuf_stored_row(KeyBuffer *keybuf, const KeyWriter *keys, TupleTableSlot *slot
 	slot_getsomeattrs(slot, keybuf->last_att);
 	keybuf_row(keybuf, keys, slot->tts_values, slot->tts_isnull, rid);
 }
+
+/*
+ * Adds the keys of a page of stored rows to the key buffer, which has room.  If the page
+ * is empty, adds the keys of one row, which is deformed in the slot.
+ */
+extern void keybuf_stored_page(KeyBuffer *keybuf, const KeyWriter *keys, TupleTableSlot *slot, RowPage *page,
+							   MinimalTuple row);
 
 /* ------------------------------------------------------------------------
  * Duplicates, which a sort with distinct columns drops (distinct.c)

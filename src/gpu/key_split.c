@@ -1,5 +1,5 @@
 /*
- * split.c
+ * key_split.c
  *	  Splits buffered keys by range: sample, splitters, one pass over the keys.
  *
  * The ranges come from a sorted sample, as Chen et al. join slices to buckets of a
@@ -19,6 +19,7 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
+#include "gpu/gpu_internal.h"
 #include "key/key.h"
 #include "miscadmin.h"
 
