@@ -17,9 +17,6 @@ extern bool collation_by_bytes(Oid collation);
  */
 extern uint64 string_key_begin(KeyBuffer *keybuf, KeyBufferColumn *col, size_t i, Datum value, bool *inexact);
 
-/* Converts a range behind a prefix of from bytes to one behind a prefix of to bytes. */
-extern void string_shift_range(const KeyBufferColumn *col, int from, int to, KeyRange *range);
-
 /*
  * Gives up a frozen prefix if the range may have strings without it.  Such strings sort
  * anywhere before or behind the strings that have the prefix.

@@ -291,7 +291,7 @@ device_key_bits(const SortCostFacts *facts, bool *resolver)
 	{
 		KeyKind		kind = facts->keys[i].kind;
 
-		if (!device_layout_shared(kind))
+		if (!key_same_in_processes(kind))
 			return 0;
 		*resolver = !key_exact(kind);
 		bits += (*resolver ? 1 : key_words(kind)) * (key_wide(kind) ? 64 : 32);

@@ -361,7 +361,7 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	runs_begin(&sorter->runs, env, &sorter->batch.keybuf);
 
 	sorter->rows_allowed = bound == 0 && !env->spec.random_access && !env->spec.keys_only &&
-		device_layout_possible(&sorter->batch.keybuf);
+		sorter->batch.keybuf.cols[0].kind != KEY_COMPARED;
 	if (bound > 0)
 	{
 		sink_bounded_begin(&sorter->bounded, NULL);

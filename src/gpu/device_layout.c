@@ -1,11 +1,11 @@
 /*
- * layout.c
- *	  Device layouts and common key ranges: keys that are made before all rows are known.
+ * device_layout.c
+ *	  Layouts of keys that leave for a device before all rows are known.
  */
 #include "postgres.h"
 
+#include "gpu/gpu_internal.h"
 #include "key/key.h"
-#include "key/key_internal.h"
 
 /* The range of a column's type. */
 static void
@@ -100,7 +100,7 @@ device_layout_for_any(DeviceLayout *dl, const KeyBuffer *keybuf, int least_width
 		return false;
 	for (int c = 0; c < dl->layout.ncols; c++)
 	{
-		if (!device_layout_shared(keybuf->cols[c].kind))
+		if (!key_same_in_processes(keybuf->cols[c].kind))
 			return false;
 	}
 	add_null_bits(dl, keybuf, least_width);
@@ -157,108 +157,6 @@ device_layout_holds(const DeviceLayout *dl, const KeyBuffer *keybuf)
 			(col->range.min < range->min || col->range.max > range->max))
 			return false;
 		if (col->by_bytes && col->prefix.len != dl->prefix_len[c])
-			return false;
-	}
-	return true;
-}
-
-/* ------------------------------------------------------------------------
- * Common key range
- * ------------------------------------------------------------------------
- */
-
-void
-common_range_init(CommonKeyRange *common_range)
-{
-	memset(common_range, 0, sizeof(*common_range));
-	for (int c = 0; c < KEY_MAX_COLUMNS; c++)
-		key_range_init(&common_range->ranges[c]);
-}
-
-static inline bool
-has_values(const KeyRange *range)
-{
-	return range->min <= range->max;
-}
-
-void
-common_range_of_keys(CommonKeyRange *common_range, const KeyBuffer *keybuf)
-{
-	for (int c = 0; c < keybuf->ncols; c++)
-	{
-		const KeyBufferColumn *col = &keybuf->cols[c];
-
-		common_range->prefixes[c] = col->prefix;
-		if (col->by_bytes && has_values(&common_range->ranges[c]))
-			string_give_up_prefix(col, &common_range->ranges[c], &common_range->prefixes[c]);
-		/* in each process other values may have no normalized key */
-		if (key_range_unplaced(col, &common_range->ranges[c]))
-			key_range_give_up(&common_range->ranges[c]);
-	}
-}
-
-/* Shortens the prefixes of two string columns to their common prefix. */
-static void
-unite_prefixes(const KeyBufferColumn *like, KeyRange *a, BytesPrefix *ap,
-			   KeyRange *b, const BytesPrefix *bp)
-{
-	KeyBufferColumn col = *like;
-	int			common = (int) bytes_common((const char *) ap->bytes, ap->len,
-											(const char *) bp->bytes, bp->len);
-
-	col.prefix = *ap;
-	string_shift_range(&col, ap->len, common, a);
-	col.prefix = *bp;
-	string_shift_range(&col, bp->len, common, b);
-	ap->len = common;
-}
-
-void
-common_range_unite(CommonKeyRange *common_range, const CommonKeyRange *other, const KeyBuffer *keybuf)
-{
-	for (int c = 0; c < keybuf->ncols; c++)
-	{
-		const KeyBufferColumn *col = &keybuf->cols[c];
-		KeyRange	range = other->ranges[c];
-
-		if (col->by_bytes && has_values(&range))
-		{
-			if (has_values(&common_range->ranges[c]))
-				unite_prefixes(col, &common_range->ranges[c], &common_range->prefixes[c],
-							   &range, &other->prefixes[c]);
-			else
-				common_range->prefixes[c] = other->prefixes[c];
-		}
-		key_range_union(&common_range->ranges[c], &range);
-	}
-}
-
-void
-common_range_apply(const CommonKeyRange *common_range, KeyBuffer *keybuf)
-{
-	for (int c = 0; c < keybuf->ncols; c++)
-	{
-		if (keybuf->cols[c].by_bytes && has_values(&common_range->ranges[c]))
-			keybuf->cols[c].prefix = common_range->prefixes[c];
-	}
-	keybuf_freeze(keybuf);
-}
-
-bool
-common_range_holds(const CommonKeyRange *common_range, const KeyBuffer *keybuf)
-{
-	for (int c = 0; c < keybuf->ncols; c++)
-	{
-		const KeyRange *have = &keybuf->cols[c].range;
-		const KeyRange *known = &common_range->ranges[c];
-
-		if (has_values(have) &&
-			(have->min < known->min || have->max > known->max ||
-			 (have->inexact && !known->inexact) ||
-			 (keybuf->cols[c].computed &&
-			  ((have->set & ~known->set) != 0 || (known->common & ~have->common) != 0))))
-			return false;
-		if (have->has_null && !known->has_null)
 			return false;
 	}
 	return true;
