@@ -767,7 +767,7 @@ save_factors(bool at_once)
  * ------------------------------------------------------------------------
  */
 static void
-init_shared(void)
+init_shared_figures(void)
 {
 	pg_atomic_init_u64(&shared->logged, 0);
 	remove_unfinished_text();
@@ -780,7 +780,7 @@ gpusort_store_init(bool learns)
 {
 	static SharedPart part = {
 		.memory = (void **) &shared,
-		.init = init_shared
+		.init = init_shared_figures
 	};
 
 	part.size = learns ? sizeof(StoreShared) : offsetof(StoreShared, cpu_changed);
