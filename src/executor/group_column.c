@@ -64,7 +64,7 @@ is_plain_varlena(const void *value)
  * another value.
  */
 static inline bool
-same_bytes(const GroupColumn *column, Datum value, bool *known)
+same_value_bytes(const GroupColumn *column, Datum value, bool *known)
 {
 	const char *a = DatumGetPointer(column->value);
 	const char *b = DatumGetPointer(value);
@@ -86,7 +86,7 @@ group_column_compare(GroupColumn *column, Datum value, MemoryContext scratch)
 	bool		equal;
 	MemoryContext old;
 
-	if (!column->typbyval && same_bytes(column, value, &known))
+	if (!column->typbyval && same_value_bytes(column, value, &known))
 		return true;
 	if (known)
 		return false;
