@@ -335,7 +335,7 @@ ring_full(ExchangeRing *ring)
 
 /* Sleeps until room is worth waking up for, and does other work meanwhile. */
 static void
-wait_for_room(Exchange *ex, ExchangeRing *r, ExchangeServe serve, void *arg)
+wait_until_drained(Exchange *ex, ExchangeRing *r, ExchangeServe serve, void *arg)
 {
 	ConditionVariablePrepareToSleep(&r->may_write);
 	while (ring_full(r) > EXCHANGE_RING_BLOCKS / 2 && !exchange_stopped(ex))
@@ -356,7 +356,7 @@ exchange_block_to_write(Exchange *ex, int ring, ExchangeServe serve, void *arg)
 	if (serve != NULL)
 		(void) serve(arg);
 	if (ring_full(r) == EXCHANGE_RING_BLOCKS)
-		wait_for_room(ex, r, serve, arg);
+		wait_until_drained(ex, r, serve, arg);
 	if (exchange_stopped(ex))
 		return NULL;
 	/* pairs with the barrier before read is advanced */

@@ -555,7 +555,7 @@ first_is_duplicate(const MergeState *state, const uint32 *rids)
 
 /* Drops the duplicates of n rows in order.  Returns the number of remaining rows. */
 static size_t
-drop_duplicates(MergeState *state, uint32 *rids, size_t n)
+drop_equal_neighbours(MergeState *state, uint32 *rids, size_t n)
 {
 	bool		first = first_is_duplicate(state, rids);
 	size_t		kept = distinct_rids(state->env, state->windows, rids, n, state->same, !state->compare);
@@ -809,7 +809,7 @@ next_round(Merge *merge)
 			return false;
 		merge->rids = rids;
 		if (merge->state->env->distinct > 0)
-			merge->n = drop_duplicates(merge->state, rids, merge->n);
+			merge->n = drop_equal_neighbours(merge->state, rids, merge->n);
 		CHECK_FOR_INTERRUPTS();
 	} while (merge->n == 0);
 	return true;
