@@ -171,8 +171,17 @@ factor_text(StoreText *text, const char *name, Factor *factor)
 	const double low = log(FACTOR_MIN) - 0.001;
 	const double high = log(FACTOR_MAX) + 0.001;
 	const double bounds[][2] = {{low, high}, {0, 1}, {low, high}, {0, UINT32_MAX}, {0, COUNT_MOST}};
-	double		values[] = {factor->log, factor->is_measured, factor->measured, factor->jobs, (double) factor->seen};
+	double		values[5] = {0};
 
+	/* a factor that is read has no value yet */
+	if (text->in == NULL)
+	{
+		values[0] = factor->log;
+		values[1] = factor->is_measured;
+		values[2] = factor->measured;
+		values[3] = factor->jobs;
+		values[4] = (double) factor->seen;
+	}
 	if (!text_line(text, name, 5, bounds, values))
 		return false;
 	factor->log = values[0];
