@@ -17,6 +17,7 @@
 
 bool		gpusort_enable = true;
 bool		gpusort_index_builds = true;
+int			gpusort_index_builds_min_size = 8;
 bool		gpusort_plan_grouping = true;
 int			gpusort_plan_grouping_min_rows = 10000;
 bool		gpusort_windows = true;
@@ -141,6 +142,11 @@ gpusort_settings_init(void)
 							 "It applies while gpusort.enable is on.  The index is the same either way.",
 							 &gpusort_index_builds, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.index_builds_min_size",
+							"Sets the minimum size of a table for gpusort.index_builds.",
+							"PostgreSQL builds the indexes of smaller tables as fast.",
+							&gpusort_index_builds_min_size, 8, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_BLOCKS, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.plan_grouping",
 							 "Compares sorted with hashed groups and joins by predicted times.",
 							 "If off, PostgreSQL compares them by the costs of its own Sort.",

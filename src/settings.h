@@ -11,6 +11,7 @@ struct Algorithm;				/* kernel/algorithm.h */
 
 extern bool gpusort_enable;
 extern bool gpusort_index_builds;
+extern int	gpusort_index_builds_min_size;	/* blocks of the table */
 extern bool gpusort_plan_grouping;
 extern int	gpusort_plan_grouping_min_rows;
 extern bool gpusort_windows;

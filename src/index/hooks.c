@@ -108,8 +108,12 @@ replace_routines(Oid table)
 	if (table < FirstNormalObjectId)
 		return;
 	heap = table_open(table, NoLock);
-	/* an empty table's index is a metapage */
-	if (RelationGetNumberOfBlocks(heap) > 0)
+
+	/*
+	 * An empty table's index is a metapage.  For a small table the search for
+	 * the index takes longer than a faster build saves.
+	 */
+	if (RelationGetNumberOfBlocks(heap) >= Max(1, gpusort_index_builds_min_size))
 	{
 		List	   *indexes = RelationGetIndexList(heap);
 		ListCell   *lc;

@@ -86,6 +86,10 @@ is($node->safe_psql('postgres', 'CREATE TABLE s1 AS SELECT 1 AS x; CREATE INDEX 
 # --- what is PostgreSQL's
 is(routes_of($node, "SET gpusort.index_builds = off; CREATE INDEX o1 ON t (k); REINDEX TABLE t; VACUUM FULL t"), '',
 	'gpusort.index_builds = off');
+is(routes_of($node, 'CREATE TABLE five AS SELECT generate_series(1, 5) AS k; '
+	. "SET gpusort.index_builds_min_size = '64kB'; CREATE INDEX five1 ON five (k)"), '',
+	'a table below gpusort.index_builds_min_size');
+like(routes_of($node, 'CREATE INDEX five2 ON five (k)'), qr/^five2 /, 'the same table without a minimum');
 is(routes_of($node, "SET gpusort.enable = off; REINDEX TABLE t"), '', 'gpusort.enable = off');
 is(routes_of($node, 'REINDEX TABLE pg_class; REINDEX SYSTEM postgres; VACUUM FULL pg_description'), '', 'catalogs');
 is(routes_of($node, 'CREATE INDEX e1 ON empty (id); REINDEX TABLE empty; TRUNCATE empty; CREATE TABLE e2 (id int '

@@ -17,7 +17,8 @@ our @EXPORT = qw(index_node build_messages built routes_of all_built pair_sql ch
 sub index_node
 {
 	my ($name, %opt) = @_;
-	my $conf = "gpusort.index_builds = on\nmax_parallel_maintenance_workers = 0\nmaintenance_work_mem = 64MB\n";
+	my $conf = "gpusort.index_builds = on\ngpusort.index_builds_min_size = 0\n"
+	  . "max_parallel_maintenance_workers = 0\nmaintenance_work_mem = 64MB\n";
 	my $node = new_node($name, %opt, conf => $conf . ($opt{conf} // ''));
 
 	$node->safe_psql('postgres', <<'SQL');
