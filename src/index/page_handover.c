@@ -209,4 +209,36 @@ page_handover_serve(void *arg)
 	return served;
 }
 
-#endif							/* !COMPAT_BULK_WRITE */
+#else							/* COMPAT_BULK_WRITE */
+
+/* The server's bulk writes keep the file's length in one process, so the leader writes. */
+
+struct PageHandoverShared
+{
+	char		unused;
+};
+
+Size
+page_handover_size(int workers)
+{
+	return sizeof(PageHandoverShared);
+}
+
+void
+page_handover_init(PageHandoverShared *shared, int workers)
+{
+}
+
+PageHandover *
+page_handover_attach(PageHandoverShared *shared, struct Exchange *ex, Relation index, int workers)
+{
+	return NULL;
+}
+
+bool
+page_handover_serve(void *arg)
+{
+	return false;
+}
+
+#endif							/* COMPAT_BULK_WRITE */
