@@ -36,7 +36,7 @@ typedef void (*DistEmit) (void *arg, size_t i, DistKey key);
  *	reversed		descending at equal distances over the range
  *	nearly_sorted	ascending, but one key of each 64 is swapped with a key at
  *					most 32 positions away
- *	repeated70		70 % of the keys have one value, the others are uniform
+ *	repeated70		70 % of the keys have one value, 30 % are uniform
  *	repeated100		all equal
  *	zipf			frequencies by Zipf's law with exponent about 1; values
  *					scattered over the range

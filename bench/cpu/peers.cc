@@ -5,9 +5,9 @@
  *
  * Each gets its best layout, prepared outside the timed part: (32-bit key, 32-bit
  * rid) as one 64-bit word; (64-bit key, rid) as K64V64 for vqsort and as our
- * 16-byte record for the others; 128-bit keys without rids for vqsort, which has
- * no such pair, and as our 24-byte record for the others.  They are not stable,
- * so only the order of keys is checked.
+ * 16-byte record for the other peers; 128-bit keys without rids for vqsort,
+ * which has no such pair, and as our 24-byte record for the other peers.  They
+ * are not stable, so only the order of keys is checked.
  */
 #include "bench_algorithm.h"
 

@@ -6,7 +6,8 @@
  * memory.  With the suffix "_transfer" it is timed by the host's clock, from keys
  * in pinned host memory to rids in pinned host memory.  All get the same bit
  * range: the case's bits without the leading bits that do not vary.  Rids are
- * positions.  The GPU library's algorithms imply them; the others read an array.
+ * positions.  The GPU library's algorithms imply rids; CUB's read an array of
+ * rids.
  *
  * Buffers are allocated for one (width, n) and kept until the next differs.
  */

@@ -15,9 +15,9 @@
  *
  * Files: blocks are written in any order, also behind the end of the file.  A file longer
  * than a segment has a trap: the process that writes the first block of a new segment also
- * writes zeroes to the last block of the segment before, if that is missing.  So the leader waits until
- * all slabs are empty before the first block of a new segment is written, and fills the
- * segment (pages.c).
+ * writes zeroes to the last block of the segment before, if that is missing.  So the
+ * leader waits until all slabs are empty before the first block of a new segment is
+ * written, and fills the segment (pages.c).
  *
  * Memory policy: HANDOVER_SLABS slabs of PAGE_BATCH pages for each worker, in shared memory.
  *
@@ -211,29 +211,10 @@ page_handover_serve(void *arg)
 
 #else							/* COMPAT_BULK_WRITE */
 
-/* The server's bulk writes keep the file's length in one process, so the leader writes. */
-
-struct PageHandoverShared
-{
-	char		unused;
-};
-
-Size
-page_handover_size(int workers)
-{
-	return sizeof(PageHandoverShared);
-}
-
-void
-page_handover_init(PageHandoverShared *shared, int workers)
-{
-}
-
-PageHandover *
-page_handover_attach(PageHandoverShared *shared, struct Exchange *ex, Relation index, int workers)
-{
-	return NULL;
-}
+/*
+ * The server's bulk writes keep the file's length in one process, so only the leader
+ * writes, and no slabs exist (workers.c).
+ */
 
 bool
 page_handover_serve(void *arg)

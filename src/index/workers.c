@@ -6,12 +6,13 @@
  * blocks, sorts its rows with its share of maintenance_work_mem, and passes them in blocks
  * through the rings of an exchange (parallel.h), as in a parallel query.  So rows that fit
  * memory are not written to a file between processes.  The leader merges the streams by
- * (keys, TID) and writes the pages.  From EXCHANGE_TWO_LEVEL_WORKERS workers on the leader
+ * (keys, TID) and lays out the pages.  From EXCHANGE_TWO_LEVEL_WORKERS workers on the leader
  * scans no blocks, because its merge takes longest.
  *
- * Only the leader writes pages.  The position of a tuple depends on the sizes of all tuples
- * before it.  Workers that wrote ranges of keys would not know their page numbers, and the
- * file would differ from PostgreSQL's.
+ * Only the leader lays out pages.  The position of a tuple depends on the sizes of all
+ * tuples before it.  Workers that wrote ranges of keys would not know their page numbers,
+ * and the file would differ from PostgreSQL's.  Up to PostgreSQL 16 workers log and write
+ * the pages that the leader has laid out (page_handover.c).
  *
  * If no worker can be launched, the caller builds the index alone.
  *
