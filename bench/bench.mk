@@ -3,6 +3,7 @@
 # bench-kernels			CPU kernels and other sort implementations
 # bench-kernels-draw	runs them and draws the figures
 # bench-devices			one GPU against several
+# bench/duckdb_times	runs statements in DuckDB, for bench/duckdb
 #
 # bench/kernels prints which peers are not installed.  It has GPU algorithms if
 # BENCH_GPU_OBJS names their objects and BENCH_GPU_LIBS the libraries that these
@@ -47,6 +48,9 @@ bench-devices: bench/gpu_devices
 
 bench/gpu_devices: bench/gpu/gpu_devices.c cuda/gpusort_abi.h
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -Icuda -o $@ $< -ldl
+
+bench/duckdb_times: bench/cpu/duckdb_times.c
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -o $@ $< -ldl
 
 bench/kernels: $(BENCH_SRCS) $(BENCH_HDRS) $(KERNEL_SRCS) $(KERNEL_HDRS) bench/peers.o $(BENCH_GPU_OBJS)
 	$(CC) $(KERNEL_CFLAGS) -o $@ $(BENCH_SRCS) $(KERNEL_SRCS) bench/peers.o $(BENCH_GPU_OBJS) \
