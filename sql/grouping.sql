@@ -147,6 +147,45 @@ SELECT result FROM check_sort('SELECT id, rank() OVER (PARTITION BY s ORDER BY k
 	FROM grouped ORDER BY 1');
 RESET random_page_cost;
 
+-- JIT compilation is decided by PostgreSQL's costs, not by the raised costs of hash tables.  Without LLVM no plan is
+-- compiled, and both checks hold in any case.
+CREATE FUNCTION cost_and_jit(query text, OUT cost float8, OUT jit boolean) LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+	cost := plan->0->'Plan'->>'Total Cost';
+	jit := plan->0->'JIT' IS NOT NULL;
+END $$;
+CREATE FUNCTION check_jit(query text, OUT raised boolean, OUT spared boolean, OUT compiled_alike boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+	stock float8;
+	ours float8;
+	alike boolean;
+BEGIN
+	PERFORM set_config('jit', 'off', true), set_config('gpusort.plan_grouping', 'off', true);
+	stock := (cost_and_jit(query)).cost;
+	PERFORM set_config('gpusort.plan_grouping', 'on', true);
+	ours := (cost_and_jit(query)).cost;
+	raised := ours > stock * 1.05;
+	PERFORM set_config('jit', 'on', true), set_config('jit_above_cost', ((stock + ours) / 2)::text, true);
+	spared := NOT (cost_and_jit(query)).jit;
+	PERFORM set_config('jit_above_cost', (stock * 0.99)::text, true), set_config('gpusort.plan_grouping', 'off', true);
+	alike := (cost_and_jit(query)).jit;
+	PERFORM set_config('gpusort.plan_grouping', 'on', true);
+	compiled_alike := (cost_and_jit(query)).jit = alike;
+	PERFORM set_config('jit', 'off', true);
+END $$;
+SELECT * FROM check_jit('SELECT s, count(*), sum(n) FROM grouped GROUP BY s');
+SELECT * FROM check_jit('SELECT upper(s), count(*) + 1 FROM grouped GROUP BY s');
+SELECT * FROM check_jit('SELECT s FROM grouped GROUP BY s LIMIT 1000');
+SELECT * FROM check_jit('SELECT s FROM grouped UNION ALL SELECT DISTINCT s FROM grouped');
+SELECT * FROM check_jit('SELECT x.s || y.s FROM grouped x JOIN grouped_few y ON x.s = y.s AND x.n = y.n');
+SELECT * FROM check_jit('SELECT count(*) FROM grouped x JOIN grouped_few y ON x.s = y.s AND x.n = y.n');
+SELECT * FROM check_jit('SELECT (SELECT count(*) FROM grouped_few) FROM (SELECT s FROM grouped GROUP BY s) x');
+DROP FUNCTION check_jit, cost_and_jit;
+
 -- parallel plans: few groups are hashed by each worker, many groups are sorted by all workers
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;

@@ -111,12 +111,29 @@ raise_own_cost(CostChange *change, const Path *path, Cost input_startup, Cost in
 			   Max(0, total - (path->total_cost - input_total)));
 }
 
-static inline void
-apply_change(Path *path, const CostChange *change)
-{
-	path->startup_cost += change->startup;
-	path->total_cost += change->total;
-}
+/* ------------------------------------------------------------------------
+ * JIT compilation at PostgreSQL's costs (jit_costs.c)
+ * ------------------------------------------------------------------------
+ */
+
+/* What apply_change() added to the paths of a statement. */
+typedef struct CostRises CostRises;
+
+/*
+ * Notes the rises of the statement that is planned from here on.  Returns NULL if JIT is
+ * off.  outer gets what cost_rises_end() restores, which is called after errors as well.
+ */
+extern CostRises *cost_rises_begin(CostRises **outer);
+extern void cost_rises_end(CostRises *outer);
+
+/* Adds a change to a path's costs, and notes it if it is a rise. */
+extern void apply_change(Path *path, const CostChange *change);
+
+/*
+ * Applies the thresholds of JIT compilation again, to the plan's cost less its rises.
+ * Call it before nodes are replaced.  The rises may be NULL.
+ */
+extern void jit_by_own_costs(PlannedStmt *stmt, CostRises *rises);
 
 /* ------------------------------------------------------------------------
  * Sort paths at our costs (sort_path.c)

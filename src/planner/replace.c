@@ -618,17 +618,30 @@ replace_plans(PlannedStmt *stmt, bool scroll)
 static PlannedStmt *
 gpusort_planner(COMPAT_PLANNER_PARAMS)
 {
+	PlannedStmt *volatile planned = NULL;
 	PlannedStmt *stmt;
+	CostRises  *outer;
+	CostRises  *rises = cost_rises_begin(&outer);
 
-	if (prev_planner_hook)
-		stmt = prev_planner_hook(COMPAT_PLANNER_ARGS);
-	else
-		stmt = standard_planner(COMPAT_PLANNER_ARGS);
+	PG_TRY();
+	{
+		if (prev_planner_hook)
+			planned = prev_planner_hook(COMPAT_PLANNER_ARGS);
+		else
+			planned = standard_planner(COMPAT_PLANNER_ARGS);
+	}
+	PG_FINALLY();
+	{
+		cost_rises_end(outer);
+	}
+	PG_END_TRY();
+	stmt = planned;
 
 	if (gpusort_enable)
 	{
 		if (prev_planner_hook)
 			stmt = copyObject(stmt);
+		jit_by_own_costs(stmt, rises);
 		replace_plans(stmt, (cursorOptions & CURSOR_OPT_SCROLL) != 0);
 	}
 	return stmt;
