@@ -34,6 +34,7 @@
 #include "compat.h"
 #include "executor/instrument.h"
 #include "index/index_internal.h"
+#include "library.h"
 #include "miscadmin.h"
 #include "parallel/parallel.h"
 #include "pgstat.h"
@@ -271,7 +272,7 @@ index_workers_launch(Relation heap, Relation index, IndexInfo *info, const SortS
 	workers->info = info;
 	workers->spec = *spec;
 	EnterParallelMode();
-	pcxt = workers->pcxt = CreateParallelContext("gpusort", "gpusort_index_worker", planned);
+	pcxt = workers->pcxt = CreateParallelContext(gpusort_library_name(MAXPGPATH), "gpusort_index_worker", planned);
 	if (info->ii_Concurrent)
 		workers->snapshot = RegisterSnapshot(GetTransactionSnapshot());
 	estimate_chunk(pcxt, shared_size);

@@ -36,6 +36,7 @@
 #include <unistd.h>
 
 #include "compat.h"
+#include "library.h"
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
 #include "monitor/stat.h"
@@ -588,7 +589,8 @@ device_service_init(void)
 	/* no backend can sort earlier */
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = 5;
-	snprintf(worker.bgw_library_name, BGW_MAXLEN, "gpusort");
+	strlcpy(worker.bgw_library_name, gpusort_library_name(sizeof(worker.bgw_library_name)),
+			sizeof(worker.bgw_library_name));
 	snprintf(worker.bgw_function_name, BGW_MAXLEN, "device_supervisor_main");
 	RegisterBackgroundWorker(&worker);
 	/* without a worker the shared memory is of no use */

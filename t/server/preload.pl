@@ -125,6 +125,40 @@ for my $case ([ "gpusort model 1\nno such processor\n", qr/ignores constants tha
 	unlink $model;
 }
 
+# preloaded by an absolute path, where the server finds no library by its name: background workers and the workers of
+# index builds load the same file
+{
+	my $dir = PostgreSQL::Test::Utils::tempdir();
+	my $empty = PostgreSQL::Test::Utils::tempdir();
+	my $suffix = -e $node->config_data('--pkglibdir') . '/gpusort.so' ? '.so' : '.dylib';
+
+	symlink($node->config_data('--pkglibdir') . "/gpusort$suffix", "$dir/gpusort$suffix") or die "symlink: $!";
+	$node->append_conf('postgresql.conf', <<CONF);
+shared_preload_libraries = '$dir/gpusort'
+dynamic_library_path = '$empty'
+gpusort.algorithm = 'auto'
+gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
+gpusort.device = 0
+CONF
+	$node->restart;
+	device_ready($node, 'an absolute path');
+	my ($rc, $out, $err) = $node->psql('postgres', <<'SQL');
+SET client_min_messages = debug1;
+SET max_parallel_maintenance_workers = 1;
+SET min_parallel_table_scan_size = 0;
+SET gpusort.index_builds_min_size = 0;
+CREATE INDEX by_path ON par (k);
+SQL
+	is($rc, 0, 'an absolute path: CREATE INDEX');
+	like($err, qr/gpusort built index "by_path": route \w+ by pages, 1 workers/, 'an absolute path: by a worker');
+	$node->append_conf('postgresql.conf', <<'CONF');
+shared_preload_libraries = 'gpusort'
+dynamic_library_path = '$libdir'
+gpusort.device = 'off'
+CONF
+	$node->restart;
+}
+
 # drop and create; dump and restore
 $node->safe_psql('postgres', 'DROP EXTENSION gpusort CASCADE');
 like($node->safe_psql('postgres', "SET gpusort.min_rows = 0; $plan"), qr/Custom Scan \(GpuSort\)/,
