@@ -87,6 +87,30 @@ replace_functions(Node *node, void *context)
 	return (Node *) makeVar(INDEX_VAR, i + 1, INT8OID, -1, InvalidOid, 0);
 }
 
+/*
+ * Hides the first column that the target list takes from the child unchanged.  To see
+ * whether a projection is needed, the executor compares leading Vars of a CustomScan's
+ * target list with the scan tuple.  It expects no Vars for the child among them; a server
+ * that is built with assertions ends otherwise.
+ */
+static void
+hide_child_column(List *targetlist)
+{
+	ListCell   *lc;
+
+	foreach(lc, targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+		Var		   *var = (Var *) tle->expr;
+
+		if (!IsA(var, Var) || var->varno == INDEX_VAR)
+			continue;
+		tle->expr = (Expr *) makeRelabelType((Expr *) var, var->vartype, var->vartypmod, var->varcollid,
+											 COERCE_IMPLICIT_CAST);
+		return;
+	}
+}
+
 static void
 set_columns(WindowFormat *format, const WindowAgg *window)
 {
@@ -151,6 +175,7 @@ replace_window(WindowAgg *window)
 	if (funcs.refused || funcs.funcs == NIL)
 		return &window->plan;
 
+	hide_child_column(targetlist);
 	cscan = makeNode(CustomScan);
 	cscan->scan.plan = window->plan;
 	cscan->scan.plan.type = T_CustomScan;
