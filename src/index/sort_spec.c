@@ -72,6 +72,7 @@ index_sort_spec(Relation index, SortSpec *spec, const char **reason)
 	spec->desc = CreateTupleDescCopy(RelationGetDescr(index));
 	spec->keys = index_sort_keys(index, reason);
 	spec->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	spec->node = PROGRESS_NO_NODE;
 	spec->timing = true;
 	spec->by_tid = true;
 	return spec->keys != NULL;

@@ -43,7 +43,7 @@ typedef struct ProgressSlot
 	int			leader_pid;		/* 0: not a parallel worker */
 	Oid			database;
 	Oid			user;
-	int			node;			/* plan_node_id */
+	int			node;			/* plan_node_id, or PROGRESS_NO_NODE */
 	double		rows_estimated;
 	ProgressCounters counters;
 }			pg_attribute_aligned(PG_CACHE_LINE_SIZE)
@@ -263,6 +263,7 @@ put_slot(ReturnSetInfo *rsinfo, const ProgressSlot *slot)
 		values[2] = Int32GetDatum(slot->leader_pid);
 		nulls[2] = slot->leader_pid == 0;
 		values[3] = Int32GetDatum(slot->node);
+		nulls[3] = slot->node == PROGRESS_NO_NODE;
 		values[4] = CStringGetTextDatum(phase_name(now->phase));
 		nulls[5] = now->algorithm < 0 || now->algorithm >= ALGORITHM_COUNT;
 		if (!nulls[5])

@@ -52,6 +52,9 @@ extern void progress_create(Progress *progress, MemoryContext cxt);
 /* Node number of a nested sort, which is not shown. */
 #define PROGRESS_UNSEEN		(-1)
 
+/* Node number of an index build and of CLUSTER, which have no plan. */
+#define PROGRESS_NO_NODE	(-2)
+
 /* Begin and end of a sort of this plan node. */
 extern void progress_begin(Progress *progress, int node, double rows_estimated);
 extern void progress_end(Progress *progress);

@@ -772,7 +772,7 @@ typedef struct SortSpec
 	/* Would the child return the same rows again, in the same order? */
 	bool		(*can_rerun) (void *arg);
 	void	   *can_rerun_arg;
-	int			node;			/* plan node id */
+	int			node;			/* plan node id, or PROGRESS_NO_NODE */
 	int			participants;	/* processes of the sort; 0 or 1: one */
 	bool		timing;			/* time the phases of small sorts, too */
 	bool		keys_only;		/* without rows; uses a virtual slot */
@@ -792,8 +792,9 @@ typedef struct SortSpec
 	int			distinct;
 
 	/*
-	 * Memory limit of a nested sort; 0: not nested, use work_mem.  A nested
-	 * sort never uses a GPU and shows no progress.
+	 * Memory limit of a nested sort or of one without a plan node; 0: use
+	 * work_mem.  Such a sort never uses a GPU.  A nested sort shows no
+	 * progress.
 	 */
 	Size		memory;
 
@@ -804,6 +805,13 @@ typedef struct SortSpec
 	bool		by_tid;
 	Progress   *within;			/* progress of the outer sort, or NULL */
 } SortSpec;
+
+/* Is it a sort of the rows of another sort? */
+static inline bool
+sort_is_nested(const SortSpec *spec)
+{
+	return spec->memory != 0 && spec->node != PROGRESS_NO_NODE;
+}
 
 typedef struct Sorter Sorter;
 

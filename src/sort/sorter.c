@@ -347,7 +347,7 @@ sorter_begin(Sorter *sorter, size_t bound, double rows_expected)
 	env->distinct = env->spec.distinct;
 	sorter->drop_early = env->distinct > 0;
 	env->rows_expected = rows_expected;
-	progress_begin(&env->progress, env->spec.memory != 0 ? PROGRESS_UNSEEN : env->spec.node,
+	progress_begin(&env->progress, sort_is_nested(&env->spec) ? PROGRESS_UNSEEN : env->spec.node,
 				   rows_expected);
 	env->beside = 0;
 	env->device_failed = env->spec.memory != 0;

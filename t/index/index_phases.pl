@@ -25,12 +25,13 @@ CREATE TABLE large AS SELECT i AS id, mix(i) AS k, md5(i::text) COLLATE "C" AS s
 VACUUM ANALYZE;
 SQL
 
-# phase => a statement that waits in it, a condition on its progress
+# phase => a statement that waits in it, a condition on its progress, and its phase in gpusort_progress
 my %phases = (
 	scanning => [ 'CREATE INDEX g1 ON t (scan_gate(id))',
-		"blocks_total = pg_relation_size('t') / current_setting('block_size')::int AND blocks_done < blocks_total" ],
-	sorting => [ 'CREATE INDEX g1 ON t (k gated_ops)', 'tuples_total = 1500' ],
-	loading => [ 'CREATE UNIQUE INDEX g1 ON t (id gated_ops)', 'tuples_total = 1500 AND tuples_done <= 1500' ]);
+		"blocks_total = pg_relation_size('t') / current_setting('block_size')::int AND blocks_done < blocks_total",
+		'ingest' ],
+	sorting => [ 'CREATE INDEX g1 ON t (k gated_ops)', 'tuples_total = 1500', 'sort' ],
+	loading => [ 'CREATE UNIQUE INDEX g1 ON t (id gated_ops)', 'tuples_total = 1500 AND tuples_done <= 1500', 'emit' ]);
 my $session;
 sub start_session
 {
@@ -50,7 +51,8 @@ sub nothing_left
 	my ($name) = @_;
 
 	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = 'g1'"), '0', "$name: no index");
-	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_progress_create_index'), '0', "$name: no progress");
+	is($node->safe_psql('postgres', 'SELECT (SELECT count(*) FROM pg_stat_progress_create_index), '
+		. '(SELECT count(*) FROM gpusort_progress)'), '0|0', "$name: no progress");
 	is(scalar(temp_files($node)), 0, "$name: no file");
 }
 
@@ -58,7 +60,7 @@ sub nothing_left
 sub at_gate
 {
 	my ($phase, $then) = @_;
-	my ($statement, $seen) = @{ $phases{$phase} };
+	my ($statement, $seen, $sort_phase) = @{ $phases{$phase} };
 	my $name = "$phase, $then";
 
 	$node->safe_psql('postgres', "TRUNCATE phase_gate; INSERT INTO phase_gate VALUES ('$phase', 1)");
@@ -69,6 +71,9 @@ sub at_gate
 	gate_reached($node, $name);
 	is($node->safe_psql('postgres', "SELECT phase ~ '$phase', $seen, command, relid::regclass FROM "
 		. "pg_stat_progress_create_index WHERE pid = $pid"), 't|t|CREATE INDEX|t', "$name: progress");
+	is($node->safe_psql('postgres', "SELECT phase, node IS NULL, leader_pid IS NULL, rows_estimated = 1500, "
+		. "rows <= 1500, memory_bytes > 0 FROM gpusort_progress WHERE pid = $pid"), "$sort_phase|t|t|t|t|t",
+		"$name: gpusort_progress");
 	if ($then eq 'cancel')
 	{
 		$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
