@@ -526,6 +526,54 @@ compat_btree_max_item(Page page)
 #define COMPAT_T_CLUSTER	T_ClusterStmt
 #endif
 
+/*
+ * Parameters and arguments of a table access method's relation_copy_for_cluster().  19 adds
+ * a snapshot, for REPACK CONCURRENTLY, which does not lock the table.
+ */
+#if PG_VERSION_NUM >= 190000
+#define COMPAT_COPY_HEAP_PARAMS \
+	Relation old_heap, Relation new_heap, Relation index, bool use_sort, \
+	TransactionId oldest_xmin, Snapshot snapshot, TransactionId *xid_cutoff, \
+	MultiXactId *multi_cutoff, double *num_tuples, double *tups_vacuumed, \
+	double *tups_recently_dead
+#define COMPAT_COPY_HEAP_ARGS \
+	old_heap, new_heap, index, use_sort, oldest_xmin, snapshot, xid_cutoff, \
+	multi_cutoff, num_tuples, tups_vacuumed, tups_recently_dead
+#define COMPAT_COPY_HEAP_LOCKED		(snapshot == NULL)
+#else
+#define COMPAT_COPY_HEAP_PARAMS \
+	Relation old_heap, Relation new_heap, Relation index, bool use_sort, \
+	TransactionId oldest_xmin, TransactionId *xid_cutoff, \
+	MultiXactId *multi_cutoff, double *num_tuples, double *tups_vacuumed, \
+	double *tups_recently_dead
+#define COMPAT_COPY_HEAP_ARGS \
+	old_heap, new_heap, index, use_sort, oldest_xmin, xid_cutoff, \
+	multi_cutoff, num_tuples, tups_vacuumed, tups_recently_dead
+#define COMPAT_COPY_HEAP_LOCKED		true
+#endif
+
+/* 19 renames the progress of CLUSTER. */
+#include "commands/progress.h"
+#if PG_VERSION_NUM >= 190000
+#define PROGRESS_CLUSTER_PHASE					PROGRESS_REPACK_PHASE
+#define PROGRESS_CLUSTER_PHASE_SEQ_SCAN_HEAP	PROGRESS_REPACK_PHASE_SEQ_SCAN_HEAP
+#define PROGRESS_CLUSTER_PHASE_SORT_TUPLES		PROGRESS_REPACK_PHASE_SORT_TUPLES
+#define PROGRESS_CLUSTER_PHASE_WRITE_NEW_HEAP	PROGRESS_REPACK_PHASE_WRITE_NEW_HEAP
+#define PROGRESS_CLUSTER_TOTAL_HEAP_BLKS		PROGRESS_REPACK_TOTAL_HEAP_BLKS
+#define PROGRESS_CLUSTER_HEAP_BLKS_SCANNED		PROGRESS_REPACK_HEAP_BLKS_SCANNED
+#define PROGRESS_CLUSTER_HEAP_TUPLES_SCANNED	PROGRESS_REPACK_HEAP_TUPLES_SCANNED
+#define PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN	PROGRESS_REPACK_HEAP_TUPLES_INSERTED
+#endif
+
+/* 19 completes a tuple descriptor after its columns are set. */
+static inline void
+compat_finish_desc(TupleDesc desc)
+{
+#if PG_VERSION_NUM >= 190000
+	TupleDescFinalize(desc);
+#endif
+}
+
 /* Points an index's relcache entry to this routine; up to 18 the pointer is not const. */
 #include "access/amapi.h"
 static inline void

@@ -30,7 +30,6 @@
 #include "index/index_build.h"
 #include "index/index_internal.h"
 #include "miscadmin.h"
-#include "optimizer/plancat.h"
 #include "pgstat.h"
 #include "sort/sort.h"
 #include "tiebreak/tiebreak.h"
@@ -476,17 +475,6 @@ load(Relation heap, Relation index, IndexInfo *info, const SortSpec *spec, SortR
  * ------------------------------------------------------------------------
  */
 
-static double
-expected_rows(Relation heap)
-{
-	BlockNumber pages;
-	double		tuples;
-	double		all_visible;
-
-	estimate_rel_size(heap, NULL, &pages, &tuples, &all_visible);
-	return tuples;
-}
-
 /* Scans, sorts and loads in this process; false on a violation of uniqueness. */
 static bool
 build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
@@ -504,7 +492,7 @@ build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
 	INSTR_TIME_SET_CURRENT(clock);
 	spec->memory = (Size) maintenance_work_mem * 1024;
 	sorter = sorter_create(spec);
-	sorter_begin(sorter, 0, expected_rows(heap));
+	sorter_begin(sorter, 0, heap_rows_expected(heap));
 	heap_read(heap, index, info, NULL, NULL, sorter, &read);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) read.rows);
 	report = sorter_report(sorter);
@@ -554,7 +542,7 @@ build(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
 	if (info->ii_ParallelWorkers > 0)
-		workers = index_workers_launch(heap, index, info, spec, expected_rows(heap));
+		workers = index_workers_launch(heap, index, info, spec, heap_rows_expected(heap));
 	return workers != NULL ? build_with_workers(heap, index, info, spec, workers) :
 		build_alone(heap, index, info, spec);
 }

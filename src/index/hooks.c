@@ -1,6 +1,6 @@
 /*
  * hooks.c
- *	  Replaces btbuild() by index_build_sorted(), on an unmodified server.
+ *	  Replaces btbuild() by index_build_sorted(), and CLUSTER's sort, on an unmodified server.
  *
  * Before the server builds an index, index_build() asks the planner for the number of
  * workers, and the planner calls the relation hook with the index open.  The hook sets the
@@ -15,11 +15,16 @@
  * statements that may build indexes a utility hook then sets it to 1, and the relation
  * hook makes the planner return 0 workers.
  *
+ * CLUSTER asks the planner whether to sort, which calls the relation hook, too, for the
+ * table.  The hook sets the table access method of the relcache entry to a copy whose
+ * relation_copy_for_cluster is copy_heap(), which first restores the original.
+ *
  * On error: the utility hook restores the setting.
  */
 #include "postgres.h"
 
 #include "access/amapi.h"
+#include "access/heapam.h"
 #include "access/nbtree.h"
 #include "access/parallel.h"
 #include "access/table.h"
@@ -39,6 +44,7 @@
 #include "utils/relcache.h"
 
 #define ROUTE_STOCK		"stock"
+#define ROUTE_CLUSTER	"cluster"
 
 /* An index's routine with our ambuild, and the original routine. */
 typedef struct ReplacedRoutine
@@ -53,6 +59,10 @@ static ProcessUtility_hook_type prev_utility_hook = NULL;
 /* Has the utility hook raised max_parallel_maintenance_workers from 0 to 1? */
 static bool workers_raised = false;
 
+/* The heap access method's routine, with our function. */
+static TableAmRoutine heap_routine;
+
+static void copy_heap(COMPAT_COPY_HEAP_PARAMS);
 static IndexBuildResult *build_index(Relation heap, Relation index, IndexInfo *info);
 
 static bool
@@ -135,17 +145,47 @@ replace_routines(Oid table)
 }
 
 /*
- * The planner's relation hook.  A call by plan_create_index_workers() has a query without
- * a join tree, unlike planning of a statement; a call by plan_cluster_use_sort() differs
- * in inh.
+ * Replaces the routine of a heap that CLUSTER is about to copy, and has open.  To
+ * plan_cluster_use_sort(), an index that rel does not list is none that can be scanned.
+ */
+static void
+replace_heap_routine(Oid table, RelOptInfo *rel)
+{
+	Relation	heap;
+
+	if (table < FirstNormalObjectId)
+		return;
+	heap = table_open(table, NoLock);
+	if (heap->rd_tableam == GetHeapamTableAmRoutine() &&
+		RelationGetNumberOfBlocks(heap) >= Max(1, gpusort_index_builds_min_size))
+	{
+		heap_routine = *heap->rd_tableam;
+		heap_routine.relation_copy_for_cluster = copy_heap;
+		heap->rd_tableam = &heap_routine;
+		if (cluster_prefers_sort(heap))
+			rel->indexlist = NIL;
+	}
+	table_close(heap, NoLock);
+}
+
+/*
+ * The planner's relation hook.  A call by plan_create_index_workers() or by
+ * plan_cluster_use_sort() has a query without a join tree, unlike planning of a statement;
+ * they differ in inh.
  */
 static void
 index_relation_hook(COMPAT_RELATION_PARAMS)
 {
 	if (prev_relation_hook != NULL)
 		prev_relation_hook(COMPAT_RELATION_ARGS);
-	if (root->parse->jointree != NULL || !COMPAT_RELATION_INH || !OidIsValid(COMPAT_RELATION_OID))
+	if (root->parse->jointree != NULL || !OidIsValid(COMPAT_RELATION_OID))
 		return;
+	if (!COMPAT_RELATION_INH)
+	{
+		if (builds_wanted())
+			replace_heap_routine(COMPAT_RELATION_OID, rel);
+		return;
+	}
 	if (workers_raised)
 		rel->rel_parallel_workers = 0;
 	if (builds_wanted())
@@ -182,25 +222,33 @@ elapsed_us(instr_time start)
 	return INSTR_TIME_GET_MICROSEC(now);
 }
 
+/* Adds to the counters of a route. */
+static void
+add_counters(const char *route, const IndexBuildCounters *done, uint64 us)
+{
+	IndexStatCount count = {
+		.builds = 1,
+		.rows = (uint64) done->rows,
+		.pages = (uint64) done->pages,
+		.workers = (uint64) done->workers,
+		.spills = done->runs > 0,
+		.spilled_bytes = (uint64) done->spilled_bytes,
+		.us = us,
+		.scan_us = (uint64) (done->scan_ms * 1000),
+		.sort_us = (uint64) (done->sort_ms * 1000),
+		.load_us = (uint64) (done->load_ms * 1000)
+	};
+
+	index_stat_add(route, NULL, &count);
+}
+
 /* Reports and counts a build by gpusort. */
 static void
 count_build(Relation index, const IndexBuildCounters *built, uint64 us)
 {
 	const char *route = route_name(built->route);
-	IndexStatCount count = {
-		.builds = 1,
-		.rows = (uint64) built->rows,
-		.pages = (uint64) built->pages,
-		.workers = (uint64) built->workers,
-		.spills = built->runs > 0,
-		.spilled_bytes = (uint64) built->spilled_bytes,
-		.us = us,
-		.scan_us = (uint64) (built->scan_ms * 1000),
-		.sort_us = (uint64) (built->sort_ms * 1000),
-		.load_us = (uint64) (built->load_ms * 1000)
-	};
 
-	index_stat_add(route, NULL, &count);
+	add_counters(route, built, us);
 	ereport(DEBUG1,
 			(errmsg_internal("gpusort built index \"%s\": route %s%s, %d workers, %.0f rows, " INT64_FORMAT " pages, "
 							 INT64_FORMAT " runs, " INT64_FORMAT " kB of memory; "
@@ -210,30 +258,40 @@ count_build(Relation index, const IndexBuildCounters *built, uint64 us)
 							 built->scan_ms, built->sort_ms, built->load_ms)));
 }
 
-/* Builds by btbuild(), after it has reported and counted that. */
+/* Reports and counts that PostgreSQL begins a build, which may end with an error. */
+static void
+count_stock(const char *what, Relation rel, const char *reason)
+{
+	IndexStatCount begun = {.builds = 1};
+
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort left %s \"%s\" to PostgreSQL: %s", what, RelationGetRelationName(rel), reason)));
+	index_stat_add(ROUTE_STOCK, reason, &begun);
+}
+
+static void
+count_stock_end(const char *reason, double rows, BlockNumber pages, instr_time start)
+{
+	IndexStatCount done = {
+		.rows = (uint64) rows,
+		.pages = pages,
+		.us = elapsed_us(start)
+	};
+
+	index_stat_add(ROUTE_STOCK, reason, &done);
+}
+
+/* Builds by btbuild(). */
 static IndexBuildResult *
 build_stock(Relation heap, Relation index, IndexInfo *info, const char *reason)
 {
-	IndexStatCount begun = {.builds = 1};
-	IndexStatCount done = {0};
 	IndexBuildResult *result;
 	instr_time	start;
 
-	ereport(DEBUG1,
-			(errmsg_internal("gpusort left index \"%s\" to PostgreSQL: %s",
-							 RelationGetRelationName(index), reason)));
-
-	/*
-	 * counted before the build, which may end with an error, for example of a
-	 * violation of uniqueness
-	 */
-	index_stat_add(ROUTE_STOCK, reason, &begun);
+	count_stock("index", index, reason);
 	INSTR_TIME_SET_CURRENT(start);
 	result = btbuild(heap, index, info);
-	done.rows = (uint64) result->index_tuples;
-	done.pages = RelationGetNumberOfBlocks(index);
-	done.us = elapsed_us(start);
-	index_stat_add(ROUTE_STOCK, reason, &done);
+	count_stock_end(reason, result->index_tuples, RelationGetNumberOfBlocks(index), start);
 	return result;
 }
 
@@ -254,6 +312,60 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 		return build_stock(heap, index, info, reason != NULL ? reason : "unknown");
 	count_build(index, index_build_counters(), elapsed_us(start));
 	return result;
+}
+
+/* ------------------------------------------------------------------------
+ * CLUSTER
+ * ------------------------------------------------------------------------
+ */
+
+/* Reports and counts a sort by gpusort. */
+static void
+count_cluster(Relation heap, const IndexBuildCounters *done, uint64 us)
+{
+	add_counters(ROUTE_CLUSTER, done, us);
+	ereport(DEBUG1,
+			(errmsg_internal("gpusort sorted table \"%s\"%s: %.0f rows, " INT64_FORMAT " pages, "
+							 INT64_FORMAT " runs, " INT64_FORMAT " kB of memory; "
+							 "scan %.1f ms, sort %.1f ms, write %.1f ms",
+							 RelationGetRelationName(heap), done->page_scan ? " by pages" : "",
+							 done->rows, done->pages, done->runs, done->memory / 1024,
+							 done->scan_ms, done->sort_ms, done->load_ms)));
+}
+
+/* Our relation_copy_for_cluster: arguments are those of the heap access method's. */
+static void
+copy_heap(COMPAT_COPY_HEAP_PARAMS)
+{
+	ClusterCopy copy = {
+		.old_heap = old_heap,
+		.new_heap = new_heap,
+		.index = index,
+		.oldest_xmin = oldest_xmin,
+		.xid_cutoff = *xid_cutoff,
+		.multi_cutoff = *multi_cutoff,
+		.num_tuples = num_tuples,
+		.tups_vacuumed = tups_vacuumed,
+		.tups_recently_dead = tups_recently_dead
+	};
+	const char *reason = NULL;
+	IndexBuildCounters done;
+	instr_time	start;
+
+	old_heap->rd_tableam = GetHeapamTableAmRoutine();
+	INSTR_TIME_SET_CURRENT(start);
+	if (use_sort && index != NULL && COMPAT_COPY_HEAP_LOCKED && builds_wanted())
+	{
+		if (cluster_copy_sorted(&copy, &done, &reason))
+		{
+			count_cluster(old_heap, &done, elapsed_us(start));
+			return;
+		}
+		count_stock("sort of table", old_heap, reason);
+	}
+	old_heap->rd_tableam->relation_copy_for_cluster(COMPAT_COPY_HEAP_ARGS);
+	if (reason != NULL)
+		count_stock_end(reason, *num_tuples, RelationGetNumberOfBlocks(new_heap), start);
 }
 
 /* ------------------------------------------------------------------------

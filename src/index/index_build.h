@@ -1,6 +1,6 @@
 /*
  * index_build.h
- *	  Builds of btree indexes through the sort engine.
+ *	  Builds of btree indexes, and CLUSTER, through the sort engine.
  *
  * index_build_sorted() replaces btbuild(): it scans the heap, sorts index
  * tuples by the sort engine, and writes the pages that nbtsort.c would write,
@@ -23,6 +23,9 @@ typedef enum
 	INDEX_ROUTE_COMPACT,		/* keys and TIDs: values decoded from keys */
 	INDEX_ROUTE_TUPLES,			/* whole index tuples */
 } IndexBuildRoute;
+
+/* Is the sort for a CLUSTER that has the heap and an index open surely faster than an index scan? */
+extern bool cluster_prefers_sort(Relation heap);
 
 /* Counters of the last call of index_build_sorted() in this process, also if it failed. */
 typedef struct
@@ -48,10 +51,33 @@ typedef struct
  */
 extern IndexBuildResult *index_build_sorted(Relation heap, Relation index, IndexInfo *info, const char **reason);
 
-/* Counters of the last call. */
+/* The arguments of a table access method's relation_copy_for_cluster() that sorts. */
+typedef struct ClusterCopy
+{
+	Relation	old_heap;
+	Relation	new_heap;
+	Relation	index;
+	TransactionId oldest_xmin;
+	TransactionId xid_cutoff;
+	MultiXactId multi_cutoff;
+	double	   *num_tuples;
+	double	   *tups_vacuumed;
+	double	   *tups_recently_dead;
+} ClusterCopy;
+
+/*
+ * Copies a heap in the order of an index, and sets the counters.  False, with *reason set
+ * to a static string, if nothing was written and the access method is to copy.
+ */
+extern bool cluster_copy_sorted(const ClusterCopy *copy, IndexBuildCounters *counters, const char **reason);
+
+/* Is the sort for a CLUSTER that has the heap and an index open surely faster than an index scan? */
+extern bool cluster_prefers_sort(Relation heap);
+
+/* Counters of the last call of index_build_sorted(). */
 extern const IndexBuildCounters *index_build_counters(void);
 
-/* Installs the hooks that replace btbuild() by index_build_sorted(). */
+/* Installs the hooks that replace btbuild(), and the sort of CLUSTER. */
 extern void index_hooks_init(void);
 
 #endif							/* GPUSORT_INDEX_BUILD_H */

@@ -75,6 +75,12 @@ extern void heap_blocks_report(HeapBlocks *blocks);
 extern void heap_read(Relation heap, Relation index, IndexInfo *info, HeapBlocks *shared, Snapshot snapshot,
 					  Sorter *sorter, HeapRead *read);
 
+/* The number of rows that the planner expects in a table. */
+extern double heap_rows_expected(Relation heap);
+
+/* Lets the sort prefetch a part of page next with each of the n rows of the current page. */
+extern void heap_look_ahead(PageAhead *ahead, Relation heap, BlockNumber next, int n);
+
 /* ------------------------------------------------------------------------
  * Workers (workers.c)
  * ------------------------------------------------------------------------

@@ -41,6 +41,7 @@
 #include "compat.h"
 #include "index/index_internal.h"
 #include "miscadmin.h"
+#include "optimizer/plancat.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"
@@ -430,11 +431,9 @@ put_page(HeapReader *reader, bool has_long)
 	}
 }
 
-/* Lets the sort prefetch a part of the next page with each row of this page. */
-static void
-look_ahead(HeapReader *reader, BlockNumber next)
+void
+heap_look_ahead(PageAhead *ahead, Relation heap, BlockNumber next, int n)
 {
-	PageAhead  *ahead = &reader->page.ahead;
 	Buffer		buffer;
 
 	ahead->page = NULL;
@@ -444,13 +443,13 @@ look_ahead(HeapReader *reader, BlockNumber next)
 		ahead->skip--;
 		return;
 	}
-	buffer = PrefetchBuffer(reader->heap, MAIN_FORKNUM, next).recent_buffer;
+	buffer = PrefetchBuffer(heap, MAIN_FORKNUM, next).recent_buffer;
 	if (!BufferIsValid(buffer))
 		ahead->skip = AHEAD_SKIP_PAGES;
-	else if (reader->page.n > 0)
+	else if (n > 0)
 	{
 		ahead->page = (const char *) BufferGetBlock(buffer);
-		ahead->step = BLCKSZ / reader->page.n;
+		ahead->step = BLCKSZ / n;
 	}
 }
 
@@ -489,7 +488,7 @@ read_pages(HeapReader *reader, BlockNumber first, BlockNumber end)
 		if (plain)
 		{
 			if (block + 1 < end)
-				look_ahead(reader, block + 1);
+				heap_look_ahead(&reader->page.ahead, reader->heap, block + 1, reader->page.n);
 			put_page(reader, has_long);
 		}
 		ReleaseBuffer(buffer);
@@ -504,6 +503,17 @@ read_pages(HeapReader *reader, BlockNumber first, BlockNumber end)
  * The whole table
  * ------------------------------------------------------------------------
  */
+
+double
+heap_rows_expected(Relation heap)
+{
+	BlockNumber pages;
+	double		tuples;
+	double		all_visible;
+
+	estimate_rel_size(heap, NULL, &pages, &tuples, &all_visible);
+	return tuples;
+}
 
 void
 heap_blocks_init(HeapBlocks *blocks, Relation heap, int participants)

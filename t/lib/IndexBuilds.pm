@@ -139,8 +139,8 @@ sub check_pairs
 	return 0;
 }
 
-# An operator class of int4 whose comparator waits for an advisory lock in a phase of an index build.  The table
-# phase_gate has the phase, as a pattern of pg_stat_progress_create_index.phase, and the lock's number.
+# An operator class of int4 whose comparator waits for an advisory lock in a phase of an index build or of CLUSTER.  The
+# table phase_gate has the phase, as a pattern of its name in the view of progress, and the lock's number.
 sub make_phase_gate
 {
 	my ($node) = @_;
@@ -152,8 +152,8 @@ DECLARE
 	g record;
 BEGIN
 	PERFORM pg_stat_clear_snapshot();
-	FOR g IN SELECT lock FROM public.phase_gate w JOIN pg_stat_progress_create_index p ON p.phase ~ w.phase
-		WHERE pid = pg_backend_pid()
+	FOR g IN SELECT lock FROM public.phase_gate w JOIN (SELECT pid, phase FROM pg_stat_progress_create_index
+		UNION ALL SELECT pid, phase FROM pg_stat_progress_cluster) p ON p.phase ~ w.phase WHERE pid = pg_backend_pid()
 	LOOP
 		PERFORM pg_advisory_xact_lock_shared(g.lock);
 	END LOOP;

@@ -1,0 +1,543 @@
+/*
+ * cluster.c
+ *	  CLUSTER's sort of a table: scans the heap, sorts its tuples, and writes them to the new heap.
+ *
+ * cluster_copy_sorted() does what the heap access method's relation_copy_for_cluster()
+ * does if the planner has chosen a sort: it copies live and recently dead tuples in the
+ * order of an index, and lets the rewrite module (rewriteheap.c) insert and log them, follow
+ * update chains, and freeze.
+ *
+ * A row of the sort is the heap tuple as a MinimalTuple.  A MinimalTuple has no
+ * transaction ids, so these follow the tuple's data, with the TID (RowTail).  The tuples
+ * of a heap page are copied together and put as a RowPage.  If the index has expressions,
+ * or a column has a type that a page cannot have, rows are formed one by one, and the
+ * values of expressions are further columns.
+ *
+ * The scan begins with the first block and the sort is stable.  So equal rows keep the
+ * order of their TIDs; PostgreSQL leaves their order open.
+ *
+ * Memory policy: the sort uses maintenance_work_mem.  All memory is in one memory context,
+ * which is deleted at the end.
+ *
+ * Errors: memory belongs to the caller's context, files to the resource owner.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/rewriteheap.h"
+#include "catalog/index.h"
+#include "catalog/pg_am.h"
+#include "commands/progress.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "index/index_internal.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* Rows between two reports of progress. */
+#define ROWS_PER_REPORT		64
+
+/* Bytes of a heap tuple's header up to its infomask. */
+#define TUPLE_HEAD	(offsetof(HeapTupleHeaderData, t_infomask) + sizeof(uint16))
+
+/* What follows the data of a row. */
+typedef struct RowTail
+{
+	char		head[TUPLE_HEAD];
+	ItemPointerData tid;
+} RowTail;
+
+/* Space for a page's tuples with their tails. */
+#define PAGE_SPACE	(BLCKSZ + MaxHeapTuplesPerPage * MAXALIGN(sizeof(RowTail) + MAXIMUM_ALIGNOF))
+
+typedef struct ClusterSort
+{
+	const ClusterCopy *copy;
+	IndexBuildCounters *counters;
+	RewriteState rewrite;
+	SortSpec	spec;			/* desc: that of the rows */
+	Sorter	   *sorter;
+	TupleTableSlot *row_slot;	/* a row of the sort */
+
+	/* tuples of the current page */
+	RowPage		page;
+	char	   *space;			/* PAGE_SPACE bytes */
+	Size		used;
+
+	/* rows that are formed one by one */
+	bool		by_page;		/* false: they are */
+	TupleTableSlot *tuple_slot; /* a tuple of the heap */
+	IndexInfo  *info;
+	EState	   *estate;
+	ExprContext *econtext;
+	RowWriter  *writer;
+	Datum	   *values;			/* of a row */
+	bool	   *isnull;
+	char	   *formed;
+	Size		formed_size;
+} ClusterSort;
+
+/* ------------------------------------------------------------------------
+ * What is sorted
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * The descriptor of rows: the heap's columns, and one for each expression of the index.
+ * Sets the columns of the sort's keys.
+ */
+static TupleDesc
+describe_rows(const ClusterCopy *copy, KeyColumn *keys, int nkeys)
+{
+	TupleDesc	heap_desc = RelationGetDescr(copy->old_heap);
+	TupleDesc	index_desc = RelationGetDescr(copy->index);
+	const int16 *columns = copy->index->rd_index->indkey.values;
+	int			natts = heap_desc->natts;
+	TupleDesc	desc;
+
+	for (int k = 0; k < nkeys; k++)
+		keys[k].attno = columns[k] != 0 ? columns[k] : ++natts;
+	/* a copy without reference count, and without values of missing columns if it is longer */
+	if (natts == heap_desc->natts)
+		return CreateTupleDescCopyConstr(heap_desc);
+	desc = CreateTemplateTupleDesc(natts);
+	for (int att = 1; att <= heap_desc->natts; att++)
+		TupleDescCopyEntry(desc, att, heap_desc, att);
+	for (int k = 0; k < nkeys; k++)
+	{
+		if (columns[k] == 0)
+			TupleDescCopyEntry(desc, keys[k].attno, index_desc, k + 1);
+	}
+	compat_finish_desc(desc);
+	return desc;
+}
+
+/* RowPage.row: row i in a slot. */
+static TupleTableSlot *
+row_of_cluster_page(RowPage *page, int i)
+{
+	ClusterSort *sort = (ClusterSort *) ((char *) page - offsetof(ClusterSort, page));
+
+	row_to_slot(sort->row_slot, (MinimalTuple) ((char *) page->tuples[i] + MINIMAL_TUPLE_OFFSET));
+	return sort->row_slot;
+}
+
+/* Prepares to put whole pages; false if rows must be formed one by one. */
+static bool
+prepare_cluster_pages(ClusterSort *sort)
+{
+	TupleDesc	desc = sort->spec.desc;
+	const KeyBuffer *keybuf = sorter_key_buffer(sort->sorter);
+	AttrNumber *atts;
+
+	if (desc->natts != RelationGetDescr(sort->copy->old_heap)->natts)
+		return false;
+	atts = palloc(desc->natts * sizeof(AttrNumber));
+	for (int att = 0; att < desc->natts; att++)
+		atts[att] = att;
+	page_keys_init(&sort->page.keys, keybuf, desc, atts);
+	sort->page.nkeys = keybuf->ncols;
+	sort->page.key_walk = tuple_walk_create(desc, sort->page.keys.att, keybuf->ncols, false);
+	sort->page.whole = sort->page.direct = true;
+	sort->page.row = row_of_cluster_page;
+	return sort->page.key_walk != NULL;
+}
+
+static void
+prepare_single_rows(ClusterSort *sort)
+{
+	sort->tuple_slot = MakeSingleTupleTableSlot(RelationGetDescr(sort->copy->old_heap), &TTSOpsHeapTuple);
+	sort->info = BuildIndexInfo(sort->copy->index);
+	sort->estate = CreateExecutorState();
+	sort->econtext = GetPerTupleExprContext(sort->estate);
+	sort->econtext->ecxt_scantuple = sort->tuple_slot;
+	sort->writer = row_writer_create(sort->spec.desc);
+	sort->formed_size = 2 * BLCKSZ;
+	sort->formed = palloc(sort->formed_size);
+}
+
+/* ------------------------------------------------------------------------
+ * Scan
+ * ------------------------------------------------------------------------
+ */
+
+/* Adds a tuple to the page's rows. */
+static void
+add_page_row(ClusterSort *sort, const HeapTupleData *tuple)
+{
+	char	   *to = sort->space + sort->used;
+	RowTail		tail;
+
+	memcpy(tail.head, tuple->t_data, TUPLE_HEAD);
+	tail.tid = tuple->t_self;
+	memcpy(to, tuple->t_data, tuple->t_len);
+	memcpy(to + tuple->t_len, &tail, sizeof(RowTail));
+	((MinimalTuple) (to + MINIMAL_TUPLE_OFFSET))->t_len = tuple->t_len + sizeof(RowTail) - MINIMAL_TUPLE_OFFSET;
+	sort->page.tuples[sort->page.n] = (HeapTupleHeader) to;
+	sort->page.lens[sort->page.n] = tuple->t_len + sizeof(RowTail);
+	sort->page.bytes += row_page_room(&sort->page, sort->page.n);
+	sort->page.n++;
+	sort->used += MAXALIGN(tuple->t_len + sizeof(RowTail));
+}
+
+/* Forms the row of a tuple, with the index's expressions, and puts it into the sorter. */
+static void
+put_single_row(ClusterSort *sort, HeapTuple tuple)
+{
+	int			natts = RelationGetDescr(sort->copy->old_heap)->natts;
+	MemoryContext old = MemoryContextSwitchTo(sort->econtext->ecxt_per_tuple_memory);
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	RowTail		tail;
+	MinimalTuple row;
+	Size		room;
+
+	ExecStoreHeapTuple(tuple, sort->tuple_slot, false);
+	slot_getallattrs(sort->tuple_slot);
+	memcpy(sort->values, sort->tuple_slot->tts_values, natts * sizeof(Datum));
+	memcpy(sort->isnull, sort->tuple_slot->tts_isnull, natts * sizeof(bool));
+	FormIndexDatum(sort->info, sort->tuple_slot, sort->estate, values, isnull);
+	for (int k = 0; k < sort->spec.nkeys; k++)
+	{
+		int			att = sort->spec.keys[k].attno - 1;
+
+		if (att < natts)
+			continue;
+		sort->values[att] = values[k];
+		sort->isnull[att] = isnull[k];
+	}
+	MemoryContextSwitchTo(old);
+	room = row_writer_room(sort->writer, sort->values, sort->isnull) + sizeof(RowTail);
+	if (room > sort->formed_size)
+	{
+		sort->formed = repalloc_huge(sort->formed, room);
+		sort->formed_size = room;
+	}
+	(void) row_writer_write(sort->writer, sort->values, sort->isnull, sort->formed);
+	row = (MinimalTuple) sort->formed;
+	memcpy(tail.head, tuple->t_data, TUPLE_HEAD);
+	tail.tid = tuple->t_self;
+	memcpy(sort->formed + row->t_len, &tail, sizeof(RowTail));
+	row->t_len += sizeof(RowTail);
+	row_to_slot(sort->row_slot, row);
+	if (!sorter_put(sort->sorter, sort->row_slot))
+		elog(ERROR, "sort of a table has failed");
+	ExecClearTuple(sort->tuple_slot);
+	ResetExprContext(sort->econtext);
+}
+
+/* Counts a tuple, and copies it unless it is dead. */
+static void
+take_tuple(ClusterSort *sort, HeapTuple tuple, HTSV_Result status)
+{
+	const ClusterCopy *copy = sort->copy;
+
+	/*
+	 * the table is locked, so that only this transaction can have made
+	 * changes that are in progress
+	 */
+	if (status == HEAPTUPLE_INSERT_IN_PROGRESS &&
+		!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple->t_data)))
+		elog(WARNING, "concurrent insert in progress within table \"%s\"", RelationGetRelationName(copy->old_heap));
+	if (status == HEAPTUPLE_DELETE_IN_PROGRESS &&
+		!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(tuple->t_data)))
+		elog(WARNING, "concurrent delete in progress within table \"%s\"", RelationGetRelationName(copy->old_heap));
+	if (status == HEAPTUPLE_DEAD)
+	{
+		*copy->tups_vacuumed += 1;
+		if (rewrite_heap_dead_tuple(sort->rewrite, tuple))
+		{
+			/* the tuple before it in its chain is dead, too */
+			*copy->tups_vacuumed += 1;
+			*copy->tups_recently_dead -= 1;
+		}
+		return;
+	}
+	if (status == HEAPTUPLE_RECENTLY_DEAD || status == HEAPTUPLE_DELETE_IN_PROGRESS)
+		*copy->tups_recently_dead += 1;
+	*copy->num_tuples += 1;
+	if (sort->by_page)
+		add_page_row(sort, tuple);
+	else
+		put_single_row(sort, tuple);
+}
+
+/* Reads a page and puts its tuples into the sorter. */
+static void
+scan_page(ClusterSort *sort, Buffer buffer, BlockNumber block)
+{
+	Relation	heap = sort->copy->old_heap;
+	Page		page = BufferGetPage(buffer);
+	HTSV_Result statuses[MaxHeapTuplesPerPage];
+	HeapTupleData tuples[MaxHeapTuplesPerPage];
+	int			n = 0;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= PageGetMaxOffsetNumber(page); offset++)
+	{
+		ItemId		item = PageGetItemId(page, offset);
+		HeapTuple	tuple = &tuples[n];
+
+		if (!ItemIdIsNormal(item))
+			continue;
+		tuple->t_data = (HeapTupleHeader) PageGetItem(page, item);
+		tuple->t_len = ItemIdGetLength(item);
+		tuple->t_tableOid = RelationGetRelid(heap);
+		ItemPointerSet(&tuple->t_self, block, offset);
+		/* most tuples are known to be committed and not deleted */
+		statuses[n++] = (tuple->t_data->t_infomask & (HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID)) ==
+			(HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID) ? HEAPTUPLE_LIVE :
+			HeapTupleSatisfiesVacuum(tuple, sort->copy->oldest_xmin, buffer);
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	compat_count_heap_rows(heap, n);
+
+	/* the table's lock keeps the tuples, and the pin keeps the page */
+	sort->page.n = 0;
+	sort->page.bytes = sort->used = 0;
+	for (int i = 0; i < n; i++)
+		take_tuple(sort, &tuples[i], statuses[i]);
+}
+
+/* Reads the whole table. */
+static void
+scan_heap(ClusterSort *sort)
+{
+	Relation	heap = sort->copy->old_heap;
+	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
+	BufferAccessStrategy strategy = NULL;
+
+	if (!RelationUsesLocalBuffers(heap) && nblocks > NBuffers / 4)
+		strategy = GetAccessStrategy(BAS_BULKREAD);
+	pgstat_count_heap_scan(heap);
+	pgstat_progress_update_param(PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_PHASE_SEQ_SCAN_HEAP);
+	pgstat_progress_update_param(PROGRESS_CLUSTER_TOTAL_HEAP_BLKS, nblocks);
+	for (BlockNumber block = 0; block < nblocks; block++)
+	{
+		Buffer		buffer;
+
+		CHECK_FOR_INTERRUPTS();
+		buffer = ReadBufferExtended(heap, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+		scan_page(sort, buffer, block);
+		if (sort->page.n > 0)
+		{
+			if (block + 1 < nblocks)
+				heap_look_ahead(&sort->page.ahead, heap, block + 1, sort->page.n);
+			if (!sorter_put_page(sort->sorter, &sort->page))
+				elog(ERROR, "sort of a table has failed");
+		}
+		ReleaseBuffer(buffer);
+		pgstat_progress_update_param(PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, block + 1);
+		pgstat_progress_update_param(PROGRESS_CLUSTER_HEAP_TUPLES_SCANNED, (int64) *sort->copy->num_tuples);
+	}
+	if (strategy != NULL)
+		FreeAccessStrategy(strategy);
+}
+
+/* ------------------------------------------------------------------------
+ * Writing
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * Writes a row to the new heap.  reform: the new heap has dropped columns, which become
+ * NULL.
+ */
+static void
+write_new_tuple(ClusterSort *sort, MinimalTuple row, char *space, bool reform)
+{
+	TupleDesc	desc = RelationGetDescr(sort->copy->new_heap);
+	Size		len = row->t_len - sizeof(RowTail);
+	union
+	{
+		HeapTupleHeaderData header;
+		char		head[TUPLE_HEAD];
+	}			old_header = {0};
+	HeapTupleData old;
+	HeapTupleData data;
+	HeapTuple	new;
+	RowTail		tail;
+
+	memcpy(&tail, (char *) row + len, sizeof(RowTail));
+	memcpy(old_header.head, tail.head, TUPLE_HEAD);
+	old.t_data = &old_header.header;
+	old.t_len = data.t_len = len + MINIMAL_TUPLE_OFFSET;
+	old.t_tableOid = data.t_tableOid = InvalidOid;
+	old.t_self = tail.tid;
+	if (reform || (row->t_infomask2 & HEAP_NATTS_MASK) != desc->natts)
+	{
+		data.t_data = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
+		heap_deform_tuple(&data, sort->spec.desc, sort->values, sort->isnull);
+		for (int att = 0; att < desc->natts; att++)
+			sort->isnull[att] |= TupleDescAttr(desc, att)->attisdropped;
+		new = heap_form_tuple(desc, sort->values, sort->isnull);
+		rewrite_heap_tuple(sort->rewrite, &old, new);
+		heap_freetuple(new);
+		return;
+	}
+	/* the rewrite module changes the header of the new tuple */
+	memcpy(space, tail.head, TUPLE_HEAD);
+	memcpy(space + TUPLE_HEAD, (char *) row + TUPLE_HEAD - MINIMAL_TUPLE_OFFSET,
+		   len - (TUPLE_HEAD - MINIMAL_TUPLE_OFFSET));
+	data.t_data = (HeapTupleHeader) space;
+	ItemPointerSetInvalid(&data.t_self);
+	rewrite_heap_tuple(sort->rewrite, &old, &data);
+}
+
+static void
+write_heap(ClusterSort *sort, SortResult *result)
+{
+	TupleDesc	desc = RelationGetDescr(sort->copy->new_heap);
+	char	   *space = palloc(BLCKSZ);
+	bool		in_memory = result->methods->kind == RESULT_ROWS;
+	bool		reform = false;
+	uint64		written = 0;
+
+	for (int att = 0; att < desc->natts; att++)
+		reform |= TupleDescAttr(desc, att)->attisdropped;
+	while (in_memory ? result_next(result, RESULT_ROWS, true, sort->row_slot) :
+		   result_next(result, RESULT_PLAIN, true, sort->row_slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		write_new_tuple(sort, ((MinimalTupleTableSlot *) sort->row_slot)->mintuple, space, reform);
+		if (++written % ROWS_PER_REPORT == 0)
+			pgstat_progress_update_param(PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN, written);
+	}
+	pgstat_progress_update_param(PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN, written);
+	if ((double) written != *sort->copy->num_tuples)
+		elog(ERROR, "sort of a table returned " UINT64_FORMAT " of %.0f rows", written, *sort->copy->num_tuples);
+	ExecClearTuple(sort->row_slot);
+}
+
+/* ------------------------------------------------------------------------
+ * The planner's choice
+ * ------------------------------------------------------------------------
+ */
+
+/* Space of a row beside the bytes that it has in the heap: its tail, key and row id. */
+#define ROW_MORE_BYTES	64
+
+/*
+ * A sort in memory is faster than an index scan, whatever the order of the rows, if it
+ * needs no comparator.
+ */
+bool
+cluster_prefers_sort(Relation heap)
+{
+	double		bytes = (double) RelationGetNumberOfBlocks(heap) * BLCKSZ + heap_rows_expected(heap) * ROW_MORE_BYTES;
+	List	   *indexes;
+	ListCell   *lc;
+	bool		prefers = true;
+
+	if (bytes > maintenance_work_mem * 1024.0)
+		return false;
+	indexes = RelationGetIndexList(heap);
+	foreach(lc, indexes)
+	{
+		Relation	index = RelationIdGetRelation(lfirst_oid(lc));
+		SortSpec	spec;
+		const char *reason;
+
+		if (!RelationIsValid(index))
+			continue;
+		/* one reference is that of this function; the statement has its index open */
+		if (index->rd_refcnt > 1)
+		{
+			prefers &= index->rd_rel->relam == BTREE_AM_OID && index_sort_spec(index, &spec, &reason);
+			for (int k = 0; prefers && k < spec.nkeys; k++)
+				prefers &= !key_needs_comparator(spec.keys[k].kind) && !key_nested(spec.keys[k].kind);
+		}
+		RelationClose(index);
+	}
+	list_free(indexes);
+	return prefers;
+}
+
+/* ------------------------------------------------------------------------
+ * The copy
+ * ------------------------------------------------------------------------
+ */
+
+/* Scans, sorts and writes.  Nothing has been written before. */
+static void
+copy_sorted(ClusterSort *sort)
+{
+	const ClusterCopy *copy = sort->copy;
+	IndexBuildCounters *counters = sort->counters;
+	const SortReport *report;
+	SortResult *result;
+	instr_time	clock;
+
+	INSTR_TIME_SET_CURRENT(clock);
+	sort->space = palloc(PAGE_SPACE);
+	sort->row_slot = MakeSingleTupleTableSlot(sort->spec.desc, &TTSOpsMinimalTuple);
+	sort->values = palloc(sort->spec.desc->natts * sizeof(Datum));
+	sort->isnull = palloc(sort->spec.desc->natts * sizeof(bool));
+	sort->rewrite = begin_heap_rewrite(copy->old_heap, copy->new_heap, copy->oldest_xmin, copy->xid_cutoff,
+									   copy->multi_cutoff);
+	sort->sorter = sorter_create(&sort->spec);
+	sorter_begin(sort->sorter, 0, heap_rows_expected(copy->old_heap));
+	sort->by_page = prepare_cluster_pages(sort);
+	if (!sort->by_page)
+		prepare_single_rows(sort);
+	scan_heap(sort);
+	report = sorter_report(sort->sorter);
+	counters->page_scan = sort->by_page;
+	counters->heap_rows = counters->rows = *copy->num_tuples;
+	/* runs were written during the scan */
+	counters->sort_ms = INSTR_TIME_GET_MILLISEC(report->sort_time);
+	counters->scan_ms = index_elapsed_ms(&clock) - counters->sort_ms;
+
+	pgstat_progress_update_param(PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_PHASE_SORT_TUPLES);
+	result = sorter_perform(sort->sorter, false);
+	if (result == NULL)
+		elog(ERROR, "sort of a table has failed");
+	counters->sort_ms += index_elapsed_ms(&clock);
+	counters->runs = report->runs;
+	counters->spilled_bytes = report->disk_bytes;
+	counters->memory = report->memory_peak;
+
+	pgstat_progress_update_param(PROGRESS_CLUSTER_PHASE, PROGRESS_CLUSTER_PHASE_WRITE_NEW_HEAP);
+	write_heap(sort, result);
+	sorter_destroy(sort->sorter);
+	end_heap_rewrite(sort->rewrite);
+	counters->pages = RelationGetNumberOfBlocks(copy->new_heap);
+	counters->load_ms = index_elapsed_ms(&clock);
+	ExecDropSingleTupleTableSlot(sort->row_slot);
+	if (!sort->by_page)
+	{
+		ExecDropSingleTupleTableSlot(sort->tuple_slot);
+		FreeExecutorState(sort->estate);
+	}
+}
+
+bool
+cluster_copy_sorted(const ClusterCopy *copy, IndexBuildCounters *counters, const char **reason)
+{
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "GpuSort cluster", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(cxt);
+	ClusterSort *sort = palloc0(sizeof(ClusterSort));
+	bool		supported;
+
+	memset(counters, 0, sizeof(*counters));
+	sort->copy = copy;
+	sort->counters = counters;
+	supported = index_sort_spec(copy->index, &sort->spec, reason);
+	if (supported)
+	{
+		KeyColumn  *keys = palloc(sort->spec.nkeys * sizeof(KeyColumn));
+
+		memcpy(keys, sort->spec.keys, sort->spec.nkeys * sizeof(KeyColumn));
+		sort->spec.desc = describe_rows(copy, keys, sort->spec.nkeys);
+		sort->spec.keys = keys;
+		sort->spec.by_tid = false;
+		sort->spec.memory = (Size) maintenance_work_mem * 1024;
+		copy_sorted(sort);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(cxt);
+	return supported;
+}
