@@ -119,5 +119,44 @@ SKIP:
 }
 $session->quit;
 $node->stop;
+
+# --- a small tablespace that is full: a tmpfs in a mount name space of the server
+SKIP:
+{
+	my $small_space = PostgreSQL::Test::Utils::tempdir();
+	my $small = qq(mount -t tmpfs -o size=12M tmpfs $small_space && )
+	  . q(exec unshare -U --map-user=1000 --map-group=1000 "$@");
+
+	skip 'no private name space', 1 if system('unshare', '-rm', 'sh', '-c', "$small >/dev/null 2>&1", '-', 'true') != 0;
+	system_or_bail('unshare', '-rm', 'sh', '-c', $small, '-', 'pg_ctl', '-D', $node->data_dir, '-l', $node->logfile,
+		'-w', 'start');
+	$session = new_session($node);
+	$session->query("CREATE TABLESPACE small LOCATION '$small_space'");
+	my $full = qr/No space left on device/;
+	my $used = "SELECT pg_tablespace_size('small') < 1000000";
+	for my $workers (0, 2)
+	{
+		my $set = "SET max_parallel_maintenance_workers = $workers; SET min_parallel_table_scan_size = 0; "
+		  . "SET maintenance_work_mem = '256MB'";
+
+		fails("a small tablespace, $workers workers", $set,
+			'CREATE INDEX f1 ON t (s, k) WITH (deduplicate_items = off, fillfactor = 30) TABLESPACE small', $full);
+		is($session->query($used), 't', "a small tablespace, $workers workers: nothing is left");
+		fails("a small tablespace for runs, $workers workers",
+			"$set; SET maintenance_work_mem = '1MB'; SET temp_tablespaces = small",
+			'CREATE INDEX f1 ON t ((s || s || s || s || s))', $full);
+		is($session->query($used), 't', "a small tablespace for runs, $workers workers: nothing is left");
+	}
+	fails('REINDEX to a small tablespace', '', 'CREATE INDEX f2 ON t (s, k) WITH (deduplicate_items = off, fillfactor = '
+		. '30); REINDEX (TABLESPACE small) INDEX f2', $full);
+	$session->query('CREATE INDEX f3 ON t (k) WHERE id < 1000');
+	$session->query('REINDEX (TABLESPACE small) INDEX f3');
+	is($session->query("SELECT count(bt_index_parent_check(i, true, true)::text) FROM unnest(ARRAY['f2', "
+		. "'f3']::regclass[]) i"), '2', 'both indexes are whole');
+	$session->query('DROP INDEX f3');
+	$session->query('DROP TABLESPACE small');
+	$session->quit;
+	system_or_bail('pg_ctl', '-D', $node->data_dir, '-m', 'fast', '-w', 'stop');
+}
 unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal/, 'the log has no warning or crash');
 done_testing();
