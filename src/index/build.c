@@ -494,7 +494,7 @@ build_alone(Relation heap, Relation index, IndexInfo *info, SortSpec *spec)
 	sorter = sorter_create(spec);
 	sorter_begin(sorter, 0, heap_rows_expected(heap));
 	heap_read(heap, index, info, NULL, NULL, sorter, &read);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) read.rows);
+	heap_read_report(read.rows);
 	report = sorter_report(sorter);
 	counters.page_scan = read.by_page;
 	counters.heap_rows = read.live;

@@ -75,6 +75,9 @@ extern void heap_blocks_report(HeapBlocks *blocks);
 extern void heap_read(Relation heap, Relation index, IndexInfo *info, HeapBlocks *shared, Snapshot snapshot,
 					  Sorter *sorter, HeapRead *read);
 
+/* Reports the number of index tuples as the progress of the statement, which has read all blocks. */
+extern void heap_read_report(double rows);
+
 /* The number of rows that the planner expects in a table. */
 extern double heap_rows_expected(Relation heap);
 

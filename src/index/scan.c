@@ -531,6 +531,15 @@ heap_blocks_report(HeapBlocks *blocks)
 								 (int64) Min(pg_atomic_read_u64(&blocks->next), (uint64) blocks->nblocks));
 }
 
+void
+heap_read_report(double rows)
+{
+	const int	params[] = {PROGRESS_CREATEIDX_TUPLES_TOTAL, PROGRESS_SCAN_BLOCKS_TOTAL, PROGRESS_SCAN_BLOCKS_DONE};
+	const int64 values[] = {(int64) rows, 0, 0};
+
+	pgstat_progress_update_multi_param(lengthof(params), params, values);
+}
+
 /* Reads the chunks of this participant, in ascending order. */
 static void
 read_shared_blocks(HeapReader *reader)

@@ -351,7 +351,7 @@ index_workers_sort(IndexWorkers *workers, IndexBuildCounters *counters)
 		counters->sort_ms = shared->work[me].counters.sort_ms;
 		counters->scan_ms = Max(0, counters->scan_ms - counters->sort_ms);
 	}
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) counters->rows);
+	heap_read_report(counters->rows);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
 	/* waits for the first rows of each */

@@ -30,8 +30,9 @@ my %phases = (
 	scanning => [ 'CREATE INDEX g1 ON t (scan_gate(id))',
 		"blocks_total = pg_relation_size('t') / current_setting('block_size')::int AND blocks_done < blocks_total",
 		'ingest' ],
-	sorting => [ 'CREATE INDEX g1 ON t (k gated_ops)', 'tuples_total = 1500', 'sort' ],
-	loading => [ 'CREATE UNIQUE INDEX g1 ON t (id gated_ops)', 'tuples_total = 1500 AND tuples_done <= 1500', 'emit' ]);
+	sorting => [ 'CREATE INDEX g1 ON t (k gated_ops)', 'tuples_total = 1500 AND blocks_total = 0', 'sort' ],
+	loading => [ 'CREATE UNIQUE INDEX g1 ON t (id gated_ops)', 'tuples_total = 1500 AND tuples_done <= 1500 AND blocks_total = 0',
+		'emit' ]);
 my $session;
 sub start_session
 {
@@ -100,9 +101,36 @@ sub at_gate
 }
 
 start_session();
+# Tests that a phase's progress is PostgreSQL's, at the same gate.
+sub same_progress
+{
+	my ($phase, $set) = @_;
+	my ($statement) = @{ $phases{$phase} };
+	my %seen;
+
+	$node->safe_psql('postgres', "TRUNCATE phase_gate; INSERT INTO phase_gate VALUES ('$phase', 1)");
+	for my $builds ('on', 'off')
+	{
+		my $pid = $session->query("SET gpusort.index_builds = $builds; $set; SELECT pg_backend_pid()");
+
+		gate_shut();
+		begin_query($session, $statement);
+		gate_reached($node, "$phase, $set, gpusort.index_builds = $builds");
+		$seen{$builds} = $node->safe_psql('postgres', 'SELECT phase, command, lockers_total, lockers_done, '
+			. 'current_locker_pid, blocks_total, blocks_done, tuples_total, tuples_done, partitions_total, '
+			. "partitions_done FROM pg_stat_progress_create_index WHERE pid = $pid");
+		gate_open();
+		$session->query('DROP INDEX g1');
+	}
+	$session->query('RESET gpusort.index_builds; RESET max_parallel_maintenance_workers');
+	is($seen{on}, $seen{off}, "$phase, $set: progress as PostgreSQL's");
+}
+
 for my $phase (sort keys %phases)
 {
 	at_gate($phase, $_) for 'end', 'cancel';
+	# PostgreSQL does not compare keys while it loads
+	same_progress($phase, 'SET max_parallel_maintenance_workers = 0') if $phase ne 'loading';
 }
 at_gate($_, 'kill') for sort keys %phases;
 
