@@ -127,7 +127,8 @@ SKIP:
 	my $small = qq(mount -t tmpfs -o size=12M tmpfs $small_space && )
 	  . q(exec unshare -U --map-user=1000 --map-group=1000 "$@");
 
-	skip 'no private name space', 1 if system('unshare', '-rm', 'sh', '-c', "$small >/dev/null 2>&1", '-', 'true') != 0;
+	skip 'no private name space', 1
+	  if system('unshare', '-rm', 'sh', '-c', "$small >/dev/null 2>&1", '-', 'true') != 0;
 	system_or_bail('unshare', '-rm', 'sh', '-c', $small, '-', 'pg_ctl', '-D', $node->data_dir, '-l', $node->logfile,
 		'-w', 'start');
 	$session = new_session($node);
@@ -147,8 +148,8 @@ SKIP:
 			'CREATE INDEX f1 ON t ((s || s || s || s || s))', $full);
 		is($session->query($used), 't', "a small tablespace for runs, $workers workers: nothing is left");
 	}
-	fails('REINDEX to a small tablespace', '', 'CREATE INDEX f2 ON t (s, k) WITH (deduplicate_items = off, fillfactor = '
-		. '30); REINDEX (TABLESPACE small) INDEX f2', $full);
+	fails('REINDEX to a small tablespace', '', 'CREATE INDEX f2 ON t (s, k) WITH (deduplicate_items = off, '
+		. 'fillfactor = 30); REINDEX (TABLESPACE small) INDEX f2', $full);
 	$session->query('CREATE INDEX f3 ON t (k) WHERE id < 1000');
 	$session->query('REINDEX (TABLESPACE small) INDEX f3');
 	is($session->query("SELECT count(bt_index_parent_check(i, true, true)::text) FROM unnest(ARRAY['f2', "

@@ -31,8 +31,8 @@ my %phases = (
 		"blocks_total = pg_relation_size('t') / current_setting('block_size')::int AND blocks_done < blocks_total",
 		'ingest' ],
 	sorting => [ 'CREATE INDEX g1 ON t (k gated_ops)', 'tuples_total = 1500 AND blocks_total = 0', 'sort' ],
-	loading => [ 'CREATE UNIQUE INDEX g1 ON t (id gated_ops)', 'tuples_total = 1500 AND tuples_done <= 1500 AND blocks_total = 0',
-		'emit' ]);
+	loading => [ 'CREATE UNIQUE INDEX g1 ON t (id gated_ops)',
+		'tuples_total = 1500 AND tuples_done <= 1500 AND blocks_total = 0', 'emit' ]);
 my $session;
 sub start_session
 {
