@@ -7,6 +7,8 @@
 #							namespaces: mounts and processes end with the command.
 #							WITHIN_BIND names a directory of this machine that the
 #							command sees under the same path
+#	lock_root ROOT			lock a root, which need not exist, until this shell and its
+#							commands end; if another process has it, say so and fail
 #	quiet_root ROOT			configure a new root: packages start no server and
 #							create no cluster
 #	debian_mirror			print the URL from which this machine's apt gets Debian
@@ -37,6 +39,19 @@ within()
 		fi
 		exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 HOME=/root \
 			DEBIAN_FRONTEND=noninteractive "$@"' - "$root" "$@"
+}
+
+# The lock is on ROOT.lock, which stays and holds the process ID of its last holder.
+lock_root()
+{
+	local root=$1 lock
+
+	exec {lock}>>"$root.lock"
+	if ! flock --nonblock "$lock"; then
+		echo "$0: process $(cat "$root.lock") uses the root $root: wait until it ends, or set ROOTS" >&2
+		return 1
+	fi
+	echo $$ >"$root.lock"
 }
 
 quiet_root()
