@@ -221,7 +221,7 @@ run_warp(int warp)
 		{
 			running = lanes + i;
 			if (running->state != IN_WARP || running->meeting != lanes[0].meeting)
-				broken("not all lanes come to where the warp meets");
+				broken("not all lanes of the warp reach the same synchronization");
 			warp_values[warp][i] = running->value;
 			running->state = READY;
 		}
@@ -251,7 +251,7 @@ run_block(int threads)
 			if (running->state == ENDED)
 				ended++;
 			else if (ended > 0 || running->meeting != fibers[0].meeting)
-				broken("not all threads come to where the block meets");
+				broken("not all threads of the block reach the same synchronization");
 			else
 				count += running->value != 0;
 			if (running->state == IN_BLOCK)
@@ -259,7 +259,7 @@ run_block(int threads)
 		}
 		block_count = count;
 		if (ended > 0 && ended < threads)
-			broken("the block meets when some threads have ended");
+			broken("the block synchronizes after some threads have ended");
 	}
 	while (ended == 0);
 }
@@ -307,7 +307,7 @@ emulation_launch(const void *kernel, dim3 blocks, dim3 threads, size_t shared_by
 		shared_bytes > emulation_most_shared() ||
 		(shared_bytes > USUAL_SHARED &&
 		 (allowed == shared_allowed.end() || shared_bytes > allowed->second)))
-		return emulation_told(cudaErrorInvalidValue);
+		return emulation_error(cudaErrorInvalidValue);
 	if (emulation.dry)
 		return cudaSuccess;
 	gridDim = blocks;

@@ -47,8 +47,8 @@ extern Emulation emulation;
 /* Counts a call to the runtime; returns the error to inject, or success. */
 extern cudaError_t emulation_call(void);
 
-/* Remembers an error for cudaGetLastError(). */
-extern cudaError_t emulation_told(cudaError_t error);
+/* Remembers an error for cudaGetLastError(), and returns it. */
+extern cudaError_t emulation_error(cudaError_t error);
 
 /* The most shared memory of a block on the device, in bytes. */
 extern size_t emulation_most_shared();

@@ -8,7 +8,7 @@
 #
 # Two things differ from the library for GPUs.  An extern __shared__ array, whose size is a
 # parameter of the launch, is no C++: sed replaces its declaration in a copy of the source.
-# LEAD_LEAST_SIZE=0: gpu_radix tries leading digits (radix_lead.cuh) in small sorts, too.
+# LEAD_MIN_SIZE=0: gpu_radix tries leading digits (radix_lead.cuh) in small sorts, too.
 
 UNIT_CHECKS += gpu-emulation-check
 

@@ -19,7 +19,7 @@ static std::set<void *> host_blocks;
 static std::set<void *> registered;
 
 cudaError_t
-emulation_told(cudaError_t error)
+emulation_error(cudaError_t error)
 {
 	if (error != cudaSuccess)
 		last_error = error;
@@ -30,7 +30,7 @@ cudaError_t
 emulation_call(void)
 {
 	emulation.calls++;
-	return emulation_told(emulation.fail_in > 0 && --emulation.fail_in == 0 ? emulation.fail_with
+	return emulation_error(emulation.fail_in > 0 && --emulation.fail_in == 0 ? emulation.fail_with
 				: cudaSuccess);
 }
 
@@ -71,7 +71,7 @@ cudaGetDeviceProperties(cudaDeviceProp *prop, int device)
 	prop->multiProcessorCount = emulation.multiprocessors;
 	prop->asyncEngineCount = 2;
 	prop->sharedMemPerBlockOptin = emulation_most_shared();
-	return device < 0 || device > 1 ? emulation_told(cudaErrorInvalidDevice) : emulation_call();
+	return device < 0 || device > 1 ? emulation_error(cudaErrorInvalidDevice) : emulation_call();
 }
 
 cudaError_t
@@ -92,7 +92,7 @@ cudaError_t
 cudaSetDevice(int device)
 {
 	if (device < 0 || device > 1)
-		return emulation_told(cudaErrorInvalidDevice);
+		return emulation_error(cudaErrorInvalidDevice);
 	current_device = device;
 	return emulation_call();
 }
@@ -115,7 +115,7 @@ take(void **p, size_t bytes, size_t align, std::set<void *> &blocks, int &count)
 	if (error != cudaSuccess)
 		return error;
 	if (posix_memalign(p, align, bytes) != 0)
-		return emulation_told(cudaErrorMemoryAllocation);
+		return emulation_error(cudaErrorMemoryAllocation);
 	memset(*p, EMULATED_FILL, bytes);
 	blocks.insert(*p);
 	count++;
@@ -126,7 +126,7 @@ static cudaError_t
 give_back(void *p, std::set<void *> &blocks, int &count)
 {
 	if (blocks.erase(p) == 0)
-		return emulation_told(cudaErrorInvalidValue);
+		return emulation_error(cudaErrorInvalidValue);
 	count--;
 	free(p);
 	return cudaSuccess;
@@ -162,7 +162,7 @@ cudaHostRegister(void *p, size_t, unsigned)
 	cudaError_t error = emulation_call();
 
 	if (error == cudaSuccess && !registered.insert(p).second)
-		error = emulation_told(cudaErrorInvalidValue);
+		error = emulation_error(cudaErrorInvalidValue);
 	emulation.registered += error == cudaSuccess;
 	return error;
 }
@@ -171,7 +171,7 @@ cudaError_t
 cudaHostUnregister(void *p)
 {
 	if (registered.erase(p) == 0)
-		return emulation_told(cudaErrorInvalidValue);
+		return emulation_error(cudaErrorInvalidValue);
 	emulation.registered--;
 	return cudaSuccess;
 }
@@ -263,7 +263,7 @@ cudaEventDestroy(cudaEvent_t event)
 cudaError_t
 cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-	return event->device != stream->device ? emulation_told(cudaErrorInvalidValue) : emulation_call();
+	return event->device != stream->device ? emulation_error(cudaErrorInvalidValue) : emulation_call();
 }
 
 cudaError_t
@@ -321,7 +321,7 @@ cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t)
 	cudaError_t error = emulation_call();
 
 	if (error == cudaSuccess && emulation.dry && !within(p, bytes))
-		return emulation_told(cudaErrorInvalidValue);
+		return emulation_error(cudaErrorInvalidValue);
 	if (error == cudaSuccess && !emulation.dry)
 		memset(p, value, bytes);
 	return error;

@@ -126,8 +126,8 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 	uint64_t	sizes[ARRAYS] = {n * width, n * 4, n * width, n * 4, 0};
 	uint64_t	offset[ARRAYS];
 	uint64_t	end = GAP;
-	std::vector<unsigned char> normkey,
-				before;
+	std::vector<unsigned char> contents,
+				expected;
 	GpusortProblem problem = {};
 	GpusortResult result;
 	GpusortError err = {};
@@ -169,19 +169,19 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 		offset[i] = end;
 		end = (end + sizes[i] + GAP + 255) / 256 * 256;
 	}
-	normkey.assign(end, SENTINEL);
+	contents.assign(end, SENTINEL);
 	for (int i = KEYS_OUT; i < ARRAYS; i++)
-		memset(normkey.data() + offset[i], POISON, sizes[i]);
-	memcpy(normkey.data() + offset[KEYS], input.packed.data(), n * width);
+		memset(contents.data() + offset[i], POISON, sizes[i]);
+	memcpy(contents.data() + offset[KEYS], input.packed.data(), n * width);
 	for (size_t i = 0; i < n; i++)
 	{
 		uint32_t	rid = (uint32_t) (i * 2654435761u);
 
-		memcpy(normkey.data() + offset[RIDS] + i * 4, &rid, 4);
+		memcpy(contents.data() + offset[RIDS] + i * 4, &rid, 4);
 	}
-	before = normkey;
+	expected = contents;
 	MUST(api->device_alloc(ctx, end, &memory, &must_err));
-	MUST(api->copy_in(stream, memory, normkey.data(), end, &must_err));
+	MUST(api->copy_in(stream, memory, contents.data(), end, &must_err));
 	problem.keys = (char *) memory + offset[KEYS];
 	problem.rids = given_rids ? (uint32_t *) ((char *) memory + offset[RIDS]) : NULL;
 	problem.keys_out = (char *) memory + offset[KEYS_OUT];
@@ -194,34 +194,34 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 		fail(what, err.message);
 		exit(1);
 	}
-	MUST(api->copy_out(stream, normkey.data(), memory, end, &must_err));
+	MUST(api->copy_out(stream, contents.data(), memory, end, &must_err));
 	MUST(api->stream_wait(stream, &must_err));
 	api->device_free(ctx, memory);
 
-	/* a copy of the memory with the expected outputs */
+	/* the memory as it should be: with the outputs, and unchanged elsewhere */
 	for (size_t i = 0; i < n; i++)
 	{
 		uint32_t	from = input.order[i];
 
 		if (output & GPUSORT_OUT_KEYS)
-			memcpy(before.data() + offset[KEYS_OUT] + i * width, &input.packed[from * width],
+			memcpy(expected.data() + offset[KEYS_OUT] + i * width, &input.packed[from * width],
 				   width);
 		if (output & GPUSORT_OUT_RIDS)
 		{
 			uint32_t	rid = given_rids ? (uint32_t) (from * 2654435761u) : from;
 
-			memcpy(before.data() + offset[RIDS_OUT] + i * 4, &rid, 4);
+			memcpy(expected.data() + offset[RIDS_OUT] + i * 4, &rid, 4);
 		}
 	}
-	memcpy(before.data() + offset[SCRATCH], normkey.data() + offset[SCRATCH], sizes[SCRATCH]);
+	memcpy(expected.data() + offset[SCRATCH], contents.data() + offset[SCRATCH], sizes[SCRATCH]);
 	if (clobber)
-		memcpy(before.data() + offset[KEYS], normkey.data() + offset[KEYS], sizes[KEYS]);
+		memcpy(expected.data() + offset[KEYS], contents.data() + offset[KEYS], sizes[KEYS]);
 	for (int i = KEYS_OUT; i <= RIDS_OUT && false_facts; i++)
-		memcpy(before.data() + offset[i], normkey.data() + offset[i], sizes[i]);
-	if (normkey != before)
+		memcpy(expected.data() + offset[i], contents.data() + offset[i], sizes[i]);
+	if (contents != expected)
 	{
-		uint64_t	at = std::mismatch(normkey.begin(), normkey.end(), before.begin()).first -
-			normkey.begin();
+		uint64_t	at = std::mismatch(contents.begin(), contents.end(), expected.begin()).first -
+			contents.begin();
 		static const char *const array[] = {"keys", "rids", "keys_out", "rids_out", "scratch"};
 		char		detail[100];
 		int			i = 0;
@@ -235,21 +235,21 @@ check_sort(const char *name, const Input &input, uint32_t output, bool given_rid
 	return true;
 }
 
-/* Sorts with all kinds of output; returns how many the algorithm accepted. */
+/* Sorts with all kinds of output; returns the number that the algorithm accepted. */
 static int
 check_outputs(const char *name, const Input &input, bool all_kinds)
 {
-	int			taken = 0;
+	int			accepted = 0;
 
-	taken += check_sort(name, input, GPUSORT_OUT_KEYS, false, false);
-	taken += check_sort(name, input, GPUSORT_OUT_RIDS, false, false);
+	accepted += check_sort(name, input, GPUSORT_OUT_KEYS, false, false);
+	accepted += check_sort(name, input, GPUSORT_OUT_RIDS, false, false);
 	if (all_kinds)
 	{
-		taken += check_sort(name, input, GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS, false, false);
-		taken += check_sort(name, input, GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS, true, false);
-		taken += check_sort(name, input, GPUSORT_OUT_RIDS, true, true);
+		accepted += check_sort(name, input, GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS, false, false);
+		accepted += check_sort(name, input, GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS, true, false);
+		accepted += check_sort(name, input, GPUSORT_OUT_RIDS, true, true);
 	}
-	return taken;
+	return accepted;
 }
 
 /* One input for all kernels that count or merge. */
@@ -299,7 +299,7 @@ check_tiny(void)
 	}
 }
 
-/* Whether an algorithm must accept keys-only sorts of this range. */
+/* Sorts of keys in this range; every algorithm but gpu_onehot must accept some of them. */
 static void
 check_range(const char *const *names, int key_bits, size_t n, uint64_t least,
 			uint64_t range, bool quick)
@@ -324,7 +324,7 @@ check_range(const char *const *names, int key_bits, size_t n, uint64_t least,
 		for (int a = 0; names[a]; a++)
 			if (check_outputs(names[a], input, d < 2 && n < 300000) == 0 && n > 1 &&
 				strcmp(names[a], "gpu_onehot") != 0 && key_bits < 128)
-				fail(names[a], "takes nothing of a range that it should take");
+				fail(names[a], "accepts no sort of a range that it must accept");
 	}
 }
 
@@ -359,7 +359,7 @@ check_distinct(int key_bits, size_t n, uint64_t range, const char *distribution)
 	input.distinct = true;
 	make_input(input, n);
 	if (!check_sort("gpu_hp1", input, GPUSORT_OUT_KEYS, false, false))
-		fail("gpu_hp1", "takes no distinct keys");
+		fail("gpu_hp1", "accepts no distinct keys");
 }
 
 static void
@@ -372,10 +372,10 @@ check_merge(int key_bits, size_t n, const char *distribution, bool all_kinds)
 	input.end_bit = key_bits;
 	make_input(input, n);
 	if (check_outputs("gpu_merge", input, all_kinds) == 0)
-		fail("gpu_merge", "takes nothing");
+		fail("gpu_merge", "accepts no sort");
 }
 
-/* Keys outside the reported range may only give a wrong result. */
+/* Keys outside the reported range may make the result wrong, but nothing else. */
 static void
 check_false_range(const char *name, size_t n, uint64_t range)
 {
@@ -389,7 +389,7 @@ check_false_range(const char *name, size_t n, uint64_t range)
 	input.least = 5;
 	input.distinct = true;
 	if (!check_sort(name, input, GPUSORT_OUT_KEYS, false, false, true))
-		fail(name, "takes no keys alone");
+		fail(name, "accepts no keys without rids");
 	check_sort(name, input, GPUSORT_OUT_RIDS, false, false, true);
 }
 

@@ -222,9 +222,9 @@ check_interrupted(int algorithm)
 			emulation.fail_with = f.error;
 			expect(run_small(algorithm, small, &err) == f.status && err.status == f.status &&
 				   err.cuda_error == f.error && err.message[0] != '\0' && err.line > 0, name,
-				   "does not tell what failed");
+				   "does not report the error");
 			emulation.fail_in = 0;
-			expect(cudaGetLastError() == cudaSuccess, name, "leaves an error behind");
+			expect(cudaGetLastError() == cudaSuccess, name, "leaves an error");
 		}
 	small.problem.cancel = &stop;
 	for (uint64_t k = 1; k < launches; k++)
@@ -299,17 +299,17 @@ check_context(void)
 	emulation.fail_in = 1;
 	emulation.fail_with = cudaErrorNotReady;
 	expect(api->stream_poll(stream, &err) == GPUSORT_NOT_READY, "stream_poll",
-		   "does not tell that work is under way");
-	expect(cudaGetLastError() == cudaSuccess, "stream_poll", "leaves an error behind");
+		   "does not report unfinished work");
+	expect(cudaGetLastError() == cudaSuccess, "stream_poll", "leaves an error");
 	expect(api->device_alloc(context, UINT64_MAX, &p, &err) == GPUSORT_NO_MEMORY,
-		   "device_alloc", "takes a size that wraps");
+		   "device_alloc", "accepts a size that overflows");
 	api->context_destroy(context);
 	for (uint64_t k = 1; k <= calls; k++)
 	{
 		emulation.fail_in = (int) k;
 		emulation.fail_with = cudaErrorIllegalAddress;
 		expect(make_everything(&context, &err) == GPUSORT_CUDA_ERROR, "context",
-			   "does not tell what failed");
+			   "does not report the error");
 		emulation.fail_in = 0;
 		api->context_destroy(context);
 		expect(emulation.device_blocks == 0 && emulation.host_blocks == 0 &&

@@ -114,7 +114,7 @@ check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps)
 	}
 	MUST(api->stream_wait(stream, &must_err));
 	if (chunk_row[chunks] != n)
-		fail_gather(n, longest, "rows are left over");
+		fail_gather(n, longest, "rows are missing");
 	if (got != expected)
 		fail_gather(n, longest, "rows are wrong");
 
@@ -123,14 +123,14 @@ check_gather(uint64_t n, uint32_t longest, uint64_t chunk_units, bool gaps)
 	{
 		gather.max_chunks = chunks - 1;
 		if (api->gather_plan(stream, &gather, &chunks, &err) != GPUSORT_UNSUPPORTED)
-			fail_gather(n, longest, "takes more chunks than there is room for");
+			fail_gather(n, longest, "accepts more chunks than fit");
 		gather.max_chunks = (uint32_t) n + 1;
 	}
 	if (n > 100 && longest > 1)
 	{
 		gather.chunk_units = longest / 2;
 		if (api->gather_plan(stream, &gather, &chunks, &err) != GPUSORT_UNSUPPORTED)
-			fail_gather(n, longest, "takes a row longer than a chunk");
+			fail_gather(n, longest, "accepts a row longer than a chunk");
 	}
 	api->device_free(ctx, const_cast<void *>(gather.rows));
 	api->device_free(ctx, const_cast<uint32_t *>(gather.row_offset));

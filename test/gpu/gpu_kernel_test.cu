@@ -324,14 +324,14 @@ check_leading_digits(size_t n)
 			make_input(input, n);
 			checks += 2;
 			if (check_sort(radix, input, output, RIDS_ANY, false) >= digits)
-				fail("gpu_radix", "sorts even keys by all digits");
+				fail("gpu_radix", "sorts uniform keys by all digits");
 			for (size_t i = 0; i < n; i++)
 				if (i % 10 < 7)
 					input.keys[i] = (Key) 5 << (key_bits - 3) | (i > n / 2 && i < n / 2 + 8 ? 0 : 1);
 			input.distribution = "frequent and a rare neighbour";
 			find_order(input);
 			if (check_sort(radix, input, output, RIDS_ANY, output == 1) <= digits)
-				fail("gpu_radix", "has not sorted again what cannot be fixed up");
+				fail("gpu_radix", "does not sort again by all digits");
 		}
 }
 
@@ -355,12 +355,12 @@ check_refusals(void)
 		problem.end_bit = 8;
 		problem.output = GPUSORT_OUT_KEYS;
 		if (api->sort_scratch(ctx, a, &problem, &bytes, &why, &err) != GPUSORT_BAD_CALL)
-			fail(api->algorithm(a)->name, "takes an empty bit range");
+			fail(api->algorithm(a)->name, "accepts an empty bit range");
 		problem.begin_bit = 0;
 		problem.end_bit = 16;
 		problem.output = 0;
 		if (api->sort_scratch(ctx, a, &problem, &bytes, &why, &err) != GPUSORT_BAD_CALL)
-			fail(api->algorithm(a)->name, "takes a problem without output");
+			fail(api->algorithm(a)->name, "accepts a problem without output");
 		problem.output = GPUSORT_OUT_RIDS;
 		if (api->sort_scratch(ctx, a, &problem, &bytes, &why, &err) != GPUSORT_OK)
 			continue;
@@ -370,11 +370,11 @@ check_refusals(void)
 		problem.scratch = (char *) p + 800256;
 		problem.scratch_bytes = bytes - 1;
 		if (api->sort_run(stream, a, &problem, NULL, &err) != GPUSORT_BAD_CALL)
-			fail(api->algorithm(a)->name, "takes too little scratch");
+			fail(api->algorithm(a)->name, "accepts too little scratch");
 		problem.scratch_bytes = bytes;
 		problem.cancel = &cancel;
 		if (api->sort_run(stream, a, &problem, NULL, &err) != GPUSORT_STOPPED)
-			fail(api->algorithm(a)->name, "is not to be stopped");
+			fail(api->algorithm(a)->name, "does not stop");
 		MUST(api->stream_wait(stream, &must_err));
 		api->device_free(ctx, p);
 	}
@@ -396,7 +396,7 @@ check_memory(void)
 	MUST(api->device_alloc(small, 40 << 20, &a, &must_err));
 	api->device_free(small, a);
 	if (api->device_alloc(small, 60 << 20, &b, &err) != GPUSORT_OK)
-		fail("device_alloc", "keeps freed memory in the way");
+		fail("device_alloc", "does not reuse freed memory");
 	api->device_memory(small, 1, &memory);
 	if (memory.budget != 64 << 20 || memory.used != 60 << 20 || memory.kept != 0)
 		fail("device_memory", "is wrong");
@@ -421,7 +421,7 @@ main(int argc, char **argv)
 	only = argc > 2 ? argv[2] : NULL;
 	open_library();
 	if (gpusort_cuda_api(GPUSORT_ABI_VERSION + 1) != NULL)
-		fail("gpusort_cuda_api", "claims to speak a later version");
+		fail("gpusort_cuda_api", "accepts a later version of the interface");
 	check_memory();
 	check_refusals();
 	if (!race)

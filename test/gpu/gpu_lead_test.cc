@@ -26,13 +26,13 @@ typedef unsigned __int128 Key;
 static std::mt19937_64 rng;
 static int	radix_algorithm;
 
-/* How an input was sorted: the number of launches besides the passes. */
-enum Way
+/* How an input was sorted, by the number of launches besides the passes. */
+enum Route
 {
-	ANY, UNASKED = 1,			/* count */
+	ANY, NOT_SAMPLED = 1,		/* count */
 	ALL_DIGITS,					/* sample, count */
-	FIXED_UP,						/* sample, count, fix up */
-	AGAIN						/* sample, count, fix up, count */
+	FIXED_UP,					/* sample, count, fix up */
+	SORTED_AGAIN				/* sample, count, fix up, count */
 };
 
 static Key
@@ -133,7 +133,7 @@ struct Problem
 };
 
 static void
-check_sort(const Case &c, const std::vector<Key> &values, Way way, int passes, const char *name)
+check_sort(const Case &c, const std::vector<Key> &values, Route route, int passes, const char *name)
 {
 	Problem		problem(c, values);
 	GpusortResult result;
@@ -148,7 +148,7 @@ check_sort(const Case &c, const std::vector<Key> &values, Way way, int passes, c
 	expect(problem.is_right(), what, "is wrong");
 	snprintf(was, sizeof(was), "took %d passes of %d launches", (int) result.passes,
 			 (int) result.launches);
-	expect(way == ANY || result.launches - result.passes == way, what, was);
+	expect(route == ANY || result.launches - result.passes == route, what, was);
 	expect(passes == 0 || result.passes == passes, what, was);
 }
 
@@ -162,7 +162,7 @@ whole(int key_bits, uint32_t output = keys_and_rids, uint32_t facts = 0, bool ri
 
 /* Uniform values of the given number of bits. */
 static std::vector<Key>
-even_values(size_t n, int bits)
+uniform_values(size_t n, int bits)
 {
 	std::vector<Key> values(n);
 
@@ -206,7 +206,7 @@ static std::vector<Key>
 hidden_value(size_t n, int bits, int frequent, bool is_there)
 {
 	std::vector<Key> values(n),
-				some = even_values(frequent, bits);
+				some = uniform_values(frequent, bits);
 	bool		put = !is_there;
 
 	for (Key &v : some)
@@ -226,32 +226,32 @@ hidden_value(size_t n, int bits, int frequent, bool is_there)
 
 /* Fixed inputs: checks how each is sorted. */
 static void
-check_ways()
+check_routes()
 {
 	static const uint32_t outputs[] = {GPUSORT_OUT_KEYS, GPUSORT_OUT_RIDS, keys_and_rids};
 
 	rng.seed(1);
-	check_sort(whole(64), even_values(2 * LEAD_SAMPLES - 1, 64), UNASKED, 8, "few keys");
-	check_sort(Case{64, 3, 27, keys_and_rids, 0, false}, even_values(5000, 64), UNASKED, 3, "few digits");
+	check_sort(whole(64), uniform_values(2 * LEAD_SAMPLES - 1, 64), NOT_SAMPLED, 8, "few keys");
+	check_sort(Case{64, 3, 27, keys_and_rids, 0, false}, uniform_values(5000, 64), NOT_SAMPLED, 3, "few digits");
 	for (int bits : {64, 128})
 		for (uint32_t output : outputs)
 			for (uint32_t facts : {0u, (uint32_t) GPUSORT_MAY_CLOBBER_INPUT})
 			{
 				bool		rids = facts == 0;
 
-				check_sort(whole(bits, output, facts, rids), even_values(20000, bits), FIXED_UP, 3, "even");
+				check_sort(whole(bits, output, facts, rids), uniform_values(20000, bits), FIXED_UP, 3, "uniform");
 				check_sort(whole(bits, output, facts, rids), hidden_runs(20000, bits, 200, 80),
 						   FIXED_UP, 3, "runs");
 				check_sort(whole(bits, output, facts, rids), hidden_runs(20000, bits, LEAD_RUN + 1, 60),
-						   AGAIN, 3 + bits / 8, "runs too long");
+						   SORTED_AGAIN, 3 + bits / 8, "runs too long");
 				check_sort(Case{bits, 5, bits - 3, output, facts, rids},
-						   hidden_runs(20000, bits - 8, LEAD_RUN + 1, 60), AGAIN, 3 + bits / 8 - 1,
+						   hidden_runs(20000, bits - 8, LEAD_RUN + 1, 60), SORTED_AGAIN, 3 + bits / 8 - 1,
 						   "runs too long, an odd number of digits");
 			}
 	for (int bits : {32, 64, 128})
 	{
 		check_sort(whole(bits), hidden_value(20000, bits, 16, false), FIXED_UP, 2, "16 values");
-		check_sort(whole(bits), hidden_value(20000, bits, 16, true), AGAIN, 2 + bits / 8,
+		check_sort(whole(bits), hidden_value(20000, bits, 16, true), SORTED_AGAIN, 2 + bits / 8,
 				   "16 values and a hidden one");
 		check_sort(whole(bits), std::vector<Key>(20000, 77), ALL_DIGITS, 1, "one value");
 	}
@@ -260,12 +260,12 @@ check_ways()
 	for (uint32_t length : {2u, 31u, 32u, 33u, (uint32_t) LEAD_RUN - 1, (uint32_t) LEAD_RUN})
 		for (int bits : {64, 128})
 			check_sort(whole(bits), hidden_runs(19999, bits, length, 15000 / length), FIXED_UP, 3, "runs");
-	check_sort(whole(64), hidden_runs(20000, 64, LEAD_RUN + 1, 1), AGAIN, 11, "one run too long");
-	check_sort(whole(64), hidden_runs(20000, 64, 9000, 1), AGAIN, 11, "one run, much too long");
+	check_sort(whole(64), hidden_runs(20000, 64, LEAD_RUN + 1, 1), SORTED_AGAIN, 11, "one run too long");
+	check_sort(whole(64), hidden_runs(20000, 64, 9000, 1), SORTED_AGAIN, 11, "one run, much too long");
 
 	/* no number of leading bits suffices */
 	{
-		std::vector<Key> values = even_values(20000, 64);
+		std::vector<Key> values = uniform_values(20000, 64);
 
 		for (Key &v : values)
 			v >>= rng() % 64;
@@ -280,12 +280,12 @@ check_ways()
 		check_sort(whole(64), values, ANY, 0, "ascending");
 		for (size_t i = 0; i < values.size(); i++)
 			values[i] = (Key) (i / 100) << 44 | (99 - i % 100);
-		check_sort(whole(64), values, ANY, 0, "runs that fall");
+		check_sort(whole(64), values, ANY, 0, "runs that descend");
 	}
 
 	/* a frequent value is a long run that is in order */
 	{
-		std::vector<Key> values = even_values(20000, 64);
+		std::vector<Key> values = uniform_values(20000, 64);
 
 		for (Key &v : values)
 			v = rng() % 10 < 7 ? 12345678901234567u : v;
@@ -312,7 +312,7 @@ check_interrupted()
 
 	calls = emulation.calls;
 	expect(problem.run(&result, &err) == GPUSORT_OK && problem.is_right() &&
-		   result.launches - result.passes == AGAIN, "interrupted", "is wrong");
+		   result.launches - result.passes == SORTED_AGAIN, "interrupted", "is wrong");
 	calls = emulation.calls - calls;
 	launches = emulation.launches - launches;
 	for (uint64_t k = 1; k <= calls; k++)
@@ -320,9 +320,9 @@ check_interrupted()
 		emulation.fail_in = (int) k;
 		emulation.fail_with = cudaErrorIllegalAddress;
 		expect(problem.run(NULL, &err) == GPUSORT_CUDA_ERROR && err.message[0] != '\0',
-			   "interrupted", "does not tell what failed");
+			   "interrupted", "does not report the error");
 		emulation.fail_in = 0;
-		expect(cudaGetLastError() == cudaSuccess, "interrupted", "leaves an error behind");
+		expect(cudaGetLastError() == cudaSuccess, "interrupted", "leaves an error");
 	}
 	problem.problem.cancel = &stop;
 	for (uint64_t k = 1; k < launches; k++)
@@ -354,7 +354,7 @@ check_random(int problems)
 		switch (rng() % 5)
 		{
 			case 0:
-				values = even_values(n, bits);
+				values = uniform_values(n, bits);
 				break;
 			case 1:
 				values = hidden_runs(n, bits, 1 + (uint32_t) (rng() % 20), 1 + (uint32_t) (rng() % 900));
@@ -366,7 +366,7 @@ check_random(int problems)
 				values = hidden_value(n, bits, 1 + (int) (rng() % 300), rng() % 2);
 				break;
 			default:
-				values = even_values(n, bits);
+				values = uniform_values(n, bits);
 				for (Key &v : values)
 					v &= random_key() | (rng() % 3 ? 0xfff : 0);
 				break;
@@ -388,7 +388,7 @@ main(int argc, char **argv)
 		radix_algorithm++;
 	end_context("the first context");
 	begin_context(90, 6);
-	check_ways();
+	check_routes();
 	check_interrupted();
 	rng.seed(seed);
 	check_random(argc > 2 ? atoi(argv[2]) : 40);

@@ -27,12 +27,12 @@ static int	bucket_algorithm;
 #define ONCE		2			/* scatter, sort */
 #define TWICE		5			/* sample, histogram, scatter, scatter, sort */
 #define MAPPED		4			/* sample, histogram, partition, sort */
-#define AFTER_ALL	-1			/* repeated after an overflow of a slot */
+#define REPEATED	-1			/* repeated after an overflow of a slot */
 #define ANY			-2
 
 enum Shape
 {
-	EVEN, EQUAL, TWO_VALUES, FEW_VALUES, SKEWED, CLUSTERED_ENDS, ASCENDING_RUNS, SHAPES
+	UNIFORM, EQUAL, TWO_VALUES, FEW_VALUES, SKEWED, CLUSTERED_ENDS, ASCENDING_RUNS, SHAPES
 };
 
 static std::vector<Key>
@@ -46,7 +46,7 @@ make_keys(Shape shape, uint64_t n)
 
 		switch (shape)
 		{
-			case EVEN:
+			case UNIFORM:
 				break;
 			case EQUAL:
 				v = 77;
@@ -74,9 +74,9 @@ make_keys(Shape shape, uint64_t n)
 	return keys;
 }
 
-/* Keys that mislead the sample: all others lie between two sampled keys. */
+/* Keys that mislead the sample: all other keys lie between two sampled keys. */
 static std::vector<Key>
-mislead(uint64_t n, uint32_t samples)
+misleading_keys(uint64_t n, uint32_t samples)
 {
 	std::vector<Key> keys(n);
 
@@ -141,7 +141,7 @@ check_sort(const std::vector<Key> &keys, uint32_t output, int launches, const ch
 	}
 	expect(right, name, "is wrong");
 	snprintf(err.message, sizeof(err.message), "%d launches", (int) result.launches);
-	expect(launches == ANY || (launches == AFTER_ALL ? result.launches > TWICE
+	expect(launches == ANY || (launches == REPEATED ? result.launches > TWICE
 							   : result.launches == launches), name, err.message);
 	api->device_free(ctx, input);
 	api->device_free(ctx, keys_out);
@@ -169,14 +169,14 @@ check_scratch(int key_bits, uint32_t output)
 		problem.output = output;
 		problem.facts = GPUSORT_MAY_CLOBBER_INPUT;
 		MUST(api->sort_scratch(ctx, bucket_algorithm, &problem, &bytes, NULL, &must_err));
-		expect(bytes >= least, "scratch", "fewer keys need more");
+		expect(bytes >= least, "scratch", "fewer keys need more scratch");
 		least = bytes;
 	}
 }
 
 /* Fixed inputs: checks the launches and the order of each. */
 static void
-check_ways()
+check_routes()
 {
 	rng.seed(1);
 	for (int shape = 0; shape < SHAPES; shape++)
@@ -193,7 +193,7 @@ check_ways()
 	check_sort<uint32_t>(make_keys(FEW_VALUES, (1 << 17) + 1), GPUSORT_OUT_RIDS, ONCE,
 						 "256 buckets");
 	check_sort<uint64_t>(make_keys(SKEWED, SAMPLE_SORT_MAX_ONCE), GPUSORT_OUT_KEYS, ONCE,
-						 "all that is scattered once");
+						 "the most keys that are scattered once");
 	check_sort<uint64_t>(make_keys(TWO_VALUES, SAMPLE_SORT_MAX_ONCE + 1), GPUSORT_OUT_RIDS, TWICE,
 						 "two values, scattered twice");
 	check_sort<uint64_t>(make_keys(SKEWED, 400000), GPUSORT_OUT_KEYS | GPUSORT_OUT_RIDS, TWICE,
@@ -201,11 +201,11 @@ check_ways()
 	check_sort<unsigned __int128>(make_keys(SKEWED, 300000), GPUSORT_OUT_RIDS, TWICE, "u128 scattered twice");
 	check_sort<uint64_t>(make_keys(EQUAL, SAMPLE_SORT_MAX_ONCE + 1), GPUSORT_OUT_RIDS, MAPPED, "equal");
 	check_sort<uint32_t>(make_keys(TWO_VALUES, SAMPLE_SORT_MAX_ONCE + 1), GPUSORT_OUT_RIDS, MAPPED,
-						 "u32 not");
+						 "u32, two values");
 
 	/* a slot overflows, and the sort is repeated */
-	check_sort<uint64_t>(mislead(20000, SAMPLE_SORT_MAX_SAMPLES / 2), GPUSORT_OUT_RIDS, AFTER_ALL, "misled");
-	check_sort<uint64_t>(mislead(200000, SAMPLE_SORT_MAX_SAMPLES), GPUSORT_OUT_RIDS, AFTER_ALL, "misled");
+	check_sort<uint64_t>(misleading_keys(20000, SAMPLE_SORT_MAX_SAMPLES / 2), GPUSORT_OUT_RIDS, REPEATED, "misled");
+	check_sort<uint64_t>(misleading_keys(200000, SAMPLE_SORT_MAX_SAMPLES), GPUSORT_OUT_RIDS, REPEATED, "misled");
 }
 
 /* Random keys and sizes: checks the order only. */
@@ -221,7 +221,7 @@ check_order()
 		check_sort<unsigned __int128>(keys, GPUSORT_OUT_RIDS, ANY, "random, scattered once");
 	}
 	check_sort<uint64_t>(make_keys((Shape) (rng() % SHAPES), SAMPLE_SORT_MAX_ONCE + 1 + rng() % 50000),
-						 GPUSORT_OUT_RIDS, ANY, "random, beyond");
+						 GPUSORT_OUT_RIDS, ANY, "random, scattered twice");
 }
 
 int
@@ -235,7 +235,7 @@ main(int argc, char **argv)
 	begin_context(90, 6);
 	while (strcmp(api->algorithm(bucket_algorithm)->name, "gpu_bucket") != 0)
 		bucket_algorithm++;
-	check_ways();
+	check_routes();
 	rng.seed(seed);
 	check_order();
 	for (uint32_t output = 1; output <= 3; output++)

@@ -355,9 +355,9 @@ main(void)
 	test_memory();
 	test_reason();
 	route_gpu_tests();
-	route_spread_tests();
+	route_distribution_tests();
 	route_learn_tests();
-	route_learn_of_tests();
+	route_learned_file_tests();
 	route_learn_cpu_tests();
 	route_model_tests();
 	if (failures > 0)

@@ -32,14 +32,14 @@ extern int	failures;
 /* route_gpu_test.c */
 extern void route_gpu_tests(void);
 
-/* route_spread_test.c */
-extern void route_spread_tests(void);
+/* route_distribution_test.c */
+extern void route_distribution_tests(void);
 
 /* route_learn_test.c */
 extern void route_learn_tests(void);
 
-/* route_learn_of_test.c */
-extern void route_learn_of_tests(void);
+/* route_learned_file_test.c */
+extern void route_learned_file_tests(void);
 
 /* route_learn_cpu_test.c */
 extern void route_learn_cpu_tests(void);

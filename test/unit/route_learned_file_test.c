@@ -1,12 +1,12 @@
 /*
- * route_learn_of_test.c
+ * route_learned_file_test.c
  *	  Tests the lines of the learned file that name the devices.
  */
 #include "route_test.h"
 
 /* A device of any name is written to the file and recognized when read. */
 void
-route_learn_of_tests(void)
+route_learned_file_tests(void)
 {
 	static const char *const names[] = {"NVIDIA H200", "", " ", "  one", "one ", "two\nlines", "\n", "-1 2",
 	"device 1 2 x", "a name of more characters than fit, which has to be cut off where the line has no more room"};

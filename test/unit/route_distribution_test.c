@@ -1,5 +1,5 @@
 /*
- * route_spread_test.c
+ * route_distribution_test.c
  *	  Tests the distribution of keys as estimated from samples, and the GPU
  *	  algorithm chosen for each distribution.
  */
@@ -10,9 +10,9 @@
 
 #include "route_test.h"
 
-/* Keys of an input, of which a sample is taken; inputs of each kind. */
-#define SPREAD_ROWS		1000000
-#define SPREAD_ROUNDS	50
+/* Keys of a sampled input; inputs of each kind. */
+#define INPUT_ROWS		1000000
+#define INPUT_ROUNDS	50
 
 /* The distribution of the keys make(arg, i), as a sample shows it. */
 static GpuSampleSeen
@@ -22,7 +22,7 @@ seen_of(uint64_t (*make) (uint64_t arg, size_t i), uint64_t arg)
 	GpuSampleSeen seen;
 
 	gpu_sample_begin(&sample);
-	for (size_t i = 0; gpu_sample_wants(&sample, SPREAD_ROWS, i); i += gpu_sample_step(SPREAD_ROWS))
+	for (size_t i = 0; gpu_sample_wants(&sample, INPUT_ROWS, i); i += gpu_sample_step(INPUT_ROWS))
 	{
 		gpu_sample_add(&sample, make(arg, i));
 		gpu_sample_add(&sample, make(arg, i + 1));
@@ -125,7 +125,7 @@ words(uint64_t length, size_t i)
 
 /* A few clusters, each a hundred thousandth of the gaps between them. */
 static uint64_t
-places(uint64_t count, size_t i)
+clusters(uint64_t count, size_t i)
 {
 	(void) i;
 	return next_random() % count * (UINT64_MAX / count) + next_random() % (UINT64_MAX / count / 100000);
@@ -139,7 +139,7 @@ waves(uint64_t height, size_t i)
 }
 
 static void
-test_gpu_spread(void)
+test_gpu_distribution(void)
 {
 	static const struct
 	{
@@ -159,8 +159,8 @@ test_gpu_spread(void)
 		{"bell", bell, 4, GPUSORT_KEYS_SKEWED},
 		{"narrow bell", bell, 30, GPUSORT_KEYS_SKEWED},
 		{"tail", tail, 60, GPUSORT_KEYS_SKEWED},
-		{"5 places", places, 5, GPUSORT_KEYS_SKEWED},
-		{"7 places", places, 7, GPUSORT_KEYS_SKEWED},
+		{"5 clusters", clusters, 5, GPUSORT_KEYS_SKEWED},
+		{"7 clusters", clusters, 7, GPUSORT_KEYS_SKEWED},
 		{"waves", waves, UINT64_C(1) << 50, GPUSORT_KEYS_SKEWED},
 		{"zipf", zipf, 100000, GPUSORT_KEYS_CLUSTERED},
 		{"zipf of many", zipf, 100000000, GPUSORT_KEYS_CLUSTERED},
@@ -174,12 +174,12 @@ test_gpu_spread(void)
 	{
 		int			right = 0;
 
-		for (int round = 0; round < SPREAD_ROUNDS; round++)
+		for (int round = 0; round < INPUT_ROUNDS; round++)
 			right += seen_of(cases[c].make, cases[c].arg).key_distribution == cases[c].want;
-		if (right < SPREAD_ROUNDS * 4 / 5)
+		if (right < INPUT_ROUNDS * 4 / 5)
 		{
 			failures++;
-			fprintf(stderr, "%s: %d of %d as they are spread\n", cases[c].name, right, SPREAD_ROUNDS);
+			fprintf(stderr, "%s: %d of %d samples show the distribution\n", cases[c].name, right, INPUT_ROUNDS);
 		}
 	}
 	CHECK(seen_of(up_to, UINT64_MAX).repeated == 0);
@@ -207,7 +207,7 @@ test_gpu_sample(void)
 		gpu_sample_look(&sample, &seen);
 		CHECK(seen.key_distribution == GPUSORT_KEYS_UNIFORM && seen.repeated >= 0 && seen.repeated <= 1);
 	}
-	/* sampled pairs spread over all n keys and never lie behind them */
+	/* sampled pairs are distributed over all n keys and never lie behind them */
 	for (size_t n = 0; n < 5000; n += 1 + n / 7)
 	{
 		size_t		i = 0;
@@ -247,7 +247,7 @@ test_gpu_sample_scratch(void)
  * bench/results/gpu-h200-sweep.csv.
  */
 static void
-test_gpu_spread_choice(void)
+test_gpu_distribution_choice(void)
 {
 	static const struct
 	{
@@ -289,17 +289,17 @@ test_gpu_spread_choice(void)
 		if (got != NULL && strcmp(got->name, cases[c].want) != 0)
 		{
 			failures++;
-			fprintf(stderr, "2^%d keys of %d bits, spread %d: %s is not %s\n", cases[c].log2_rows,
+			fprintf(stderr, "2^%d keys of %d bits, distribution %d: %s is not %s\n", cases[c].log2_rows,
 					cases[c].key_bits, cases[c].key_distribution, got->name, cases[c].want);
 		}
 	}
 }
 
 void
-route_spread_tests(void)
+route_distribution_tests(void)
 {
-	test_gpu_spread();
+	test_gpu_distribution();
 	test_gpu_sample();
 	test_gpu_sample_scratch();
-	test_gpu_spread_choice();
+	test_gpu_distribution_choice();
 }
