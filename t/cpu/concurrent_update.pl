@@ -43,8 +43,9 @@ SQL
 		$writer->query('BEGIN; UPDATE t SET k = (k + 2) % 5, v = v + 1 WHERE id % 3 = 0; DELETE FROM t WHERE id = 4;');
 		my $pid = $reader->query('SELECT pg_backend_pid()');
 		$reader->query_until(qr/begun/, "\\echo begun\n$waiting{$name};\n\\echo finished\n");
-		$node->poll_query_until('postgres', "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $pid")
-		  or diag 'the reader does not wait';
+		ok($node->poll_query_until('postgres',
+				"SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $pid"),
+			"$name: the reader waits, enable = $enable");
 		$writer->query('COMMIT');
 		my $output = $reader->query('SELECT 0 WHERE false');
 		# RETURNING without ORDER BY: any order of rows is right

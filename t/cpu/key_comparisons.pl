@@ -13,23 +13,11 @@ use lib "$FindBin::RealBin/../lib";
 use GpuSortTest;
 use Test::More;
 
-my $seed = $ENV{GPUSORT_SEED} || time();
-srand($seed);
-note "seed $seed";
+my $seed = seed_random();
 
 my $rows = 30000;
 my $node = new_node('key_comparisons');
 my $sql = <<'SQL';
-CREATE FUNCTION counted_compare(text, text) RETURNS int AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
-CREATE FUNCTION counted_less(text, text) RETURNS bool AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
-CREATE FUNCTION counted_equal(text, text) RETURNS bool AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
-CREATE FUNCTION counted_greater(text, text) RETURNS bool AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
-CREATE FUNCTION counted_comparisons() RETURNS bigint AS 'gpusort_test' LANGUAGE C VOLATILE;
-CREATE OPERATOR <# (LEFTARG = text, RIGHTARG = text, FUNCTION = counted_less, COMMUTATOR = ># );
-CREATE OPERATOR =# (LEFTARG = text, RIGHTARG = text, FUNCTION = counted_equal, COMMUTATOR = =# );
-CREATE OPERATOR ># (LEFTARG = text, RIGHTARG = text, FUNCTION = counted_greater, COMMUTATOR = <# );
-CREATE OPERATOR CLASS counted_ops FOR TYPE text USING btree AS
-	OPERATOR 1 <#, OPERATOR 3 =#, OPERATOR 5 >#, FUNCTION 1 counted_compare(text, text);
 CREATE FUNCTION any_case(s text) RETURNS text VOLATILE LANGUAGE sql AS
 $$ SELECT string_agg(CASE WHEN random() < 0.5 THEN upper(c) ELSE lower(c) END, '') FROM
 	regexp_split_to_table(s, '') c $$;
@@ -50,6 +38,7 @@ ALTER TABLE toasted ALTER random SET STORAGE external;
 INSERT INTO toasted SELECT * FROM t LIMIT 3000;
 UPDATE toasted SET random = random || repeat('x', 10000) WHERE i % 100 = 0;
 SQL
+counted_operators($node);
 $sql =~ s/SEED/rand/e;
 $sql =~ s/ROWS/$rows/g;
 $node->safe_psql('postgres', $sql);

@@ -121,7 +121,7 @@ SKIP:
 	$s->quit;
 }
 
-# one of many executions has less work_mem than the previous ones
+# each third execution has less work_mem than the other ones
 is($node->safe_psql('postgres', <<SQL), 't', 'work_mem changes between the sorts of one node');
 SET work_mem = '32MB';
 SELECT bool_and(s.a = (SELECT array_agg(mix(j) ORDER BY mix(j)) FROM generate_series(1, 4000 + i) j))
@@ -173,7 +173,7 @@ ALTER TABLE plain ALTER c SET STORAGE PLAIN, ALTER t SET STORAGE PLAIN;
 INSERT INTO plain SELECT CASE WHEN i % 11 <> 0 THEN mix(i) % 50 END, repeat('c', 300 + (mix(i * 7) % 4)::int),
 	repeat('t', CASE WHEN i % 5 = 0 THEN 6000 ELSE (mix(i * 3) % 4000)::int END) FROM generate_series(1, 3000) i;
 VACUUM ANALYZE plain;
--- a row goes where there is room for it
+-- ctid, because rows are not stored in the order of their insertion
 CREATE VIEW lengths AS SELECT ctid AS seq, k, c, t FROM plain;
 SQL
 for my $mem ('64kB', '256kB', '1MB')

@@ -13,9 +13,7 @@ use lib "$FindBin::RealBin/../lib";
 use GpuSortTest;
 use Test::More;
 
-my $seed = $ENV{GPUSORT_SEED} || time();
-srand($seed);
-note "seed $seed";
+my $seed = seed_random();
 my $values = $ENV{GPUSORT_QUICK} ? 700 : 2000;
 
 my $node = new_node('normalized_keys');

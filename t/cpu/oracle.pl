@@ -11,10 +11,8 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $seed = $ENV{GPUSORT_SEED} || time();
 my $rounds = $ENV{GPUSORT_ROUNDS} || ($ENV{GPUSORT_QUICK} ? 20 : 120);
-srand($seed);
-note "seed $seed";
+my $seed = seed_random();
 
 # type => [full range, its edges]; r stands for a random number in [0, 1)
 my %types = (
@@ -164,20 +162,7 @@ SELECT CASE shape
 	ELSE (SELECT string_agg(md5(g::text), '') FROM generate_series(1, 100) g) || floor(random() * 30)
 END $$;
 SQL
-if ($node->safe_psql('postgres', q(SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu')))
-{
-	$node->safe_psql('postgres', q(CREATE COLLATION nondeterministic (provider = icu, locale = 'und-u-ks-level1',
-		deterministic = false)));
-	push @collations, 'en-x-icu', 'nondeterministic';
-}
-# a locale of the C library with collation rules, if one is installed
-for my $locale (qw(en_US.utf8 de_DE.utf8 en_GB.utf8))
-{
-	my ($rc) = $node->psql('postgres', qq(CREATE COLLATION "rules" (provider = libc, locale = '$locale')));
-	next if $rc != 0;
-	push @collations, 'rules';
-	last;
-}
+push @collations, create_collations($node);
 note 'collations: ' . join ' ', @collations;
 my @algorithms = split /\n/, $node->safe_psql('postgres',
 	"SELECT algorithm FROM gpusort_algorithms() WHERE runs_on = 'cpu'");
@@ -220,17 +205,9 @@ for my $round (1 .. $rounds)
 	$out =~ s/^\n//;
 	my $want = join "\n", map { my ($limit) = $_->[1] =~ /LIMIT (\d+)/;
 		'GpuSort ' . (defined $limit && $limit < $n ? $limit : $n) . ' same' } @checks;
-	my $name = "round $round: $n rows, " . join(', ', @cols);
-	if ($rc == 0 && $out eq $want)
-	{
-		pass($name);
-	}
-	else
-	{
-		fail($name);
-		diag "seed $seed\n$sql\nstatus $rc\n$out\n$err";
-		$node->psql('postgres', 'DROP TABLE IF EXISTS o');
-	}
+	next if ok($rc == 0 && $out eq $want, "round $round: $n rows, " . join(', ', @cols));
+	diag "seed $seed\n$sql\nstatus $rc\n$out\n$err";
+	$node->psql('postgres', 'DROP TABLE IF EXISTS o');
 }
 
 $node->stop;

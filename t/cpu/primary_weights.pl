@@ -13,9 +13,7 @@ use lib "$FindBin::RealBin/../lib";
 use GpuSortTest;
 use Test::More;
 
-my $seed = $ENV{GPUSORT_SEED} || time();
-srand($seed);
-note "seed $seed";
+my $seed = seed_random();
 
 my $node = new_node('primary_weights');
 plan skip_all => 'the server has no ICU' unless $node->safe_psql('postgres',

@@ -96,7 +96,7 @@ $node->safe_psql('postgres', "CREATE TABLESPACE elsewhere LOCATION '$space'");
 $session->query("SET temp_tablespaces = 'elsewhere'; BEGIN; DECLARE c CURSOR FOR $query; FETCH 1 FROM c;");
 is(scalar(temp_files($node)), 0, 'temp_tablespaces: not in the default place');
 is($node->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_ls_tmpdir((SELECT oid FROM pg_tablespace WHERE spcname = "
-	. "'elsewhere'))"), 't', 'but there');
+	. "'elsewhere'))"), 't', 'temp_tablespaces: in the named place');
 $session->query("ROLLBACK; RESET temp_tablespaces;");
 
 # files of 1 GB, each in the next tablespace; their number and size are those of a stock Sort
@@ -152,13 +152,10 @@ for my $mem ('1MB', '8MB', '16MB')
 # a backend that crashes
 $session->query("BEGIN; DECLARE c CURSOR FOR $query; FETCH 1 FROM c;");
 cmp_ok(scalar(temp_files($node)), '>', 0, 'a file before the crash');
-my $crash = -s $node->logfile;
-kill 'KILL', $pid;
-$node->wait_for_log(qr/all server processes terminated; reinitializing/, $crash);
-ok($node->poll_query_until('postgres', 'SELECT true'), 'the server is back');
+backend_crashes($node, $pid, 'crash');
 is(scalar(temp_files($node)), 0, 'crash: no file is left');
 is( $node->safe_psql('postgres', "SELECT nodes || ' ' || result FROM check_sort('$query')"),
-	'GpuSort same', 'and sorts');
+	'GpuSort same', 'crash: the server sorts');
 
 eval { $session->quit };
 $node->stop;

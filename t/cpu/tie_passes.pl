@@ -11,9 +11,7 @@ use lib "$FindBin::RealBin/../lib";
 use GpuSortTest;
 use Test::More;
 
-my $seed = $ENV{GPUSORT_SEED} || time();
-srand($seed);
-note "seed $seed";
+my $seed = seed_random();
 
 my $node = new_node('tie_passes', conf => "work_mem = 1GB\n");
 my $tables = <<'SQL';

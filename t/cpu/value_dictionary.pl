@@ -14,18 +14,10 @@ use GpuSortTest;
 use Test::More;
 
 my $node = new_node('value_dictionary');
+counted_operators($node);
 # $entries is the size of the hash table for $rows rows
 my ($rows, $different, $entries) = (20000, 1200, 4096);
 $node->safe_psql('postgres', <<SQL);
-CREATE FUNCTION counted_compare(text, text) RETURNS int AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
-CREATE FUNCTION counted_less(text, text) RETURNS bool AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
-CREATE FUNCTION counted_equal(text, text) RETURNS bool AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
-CREATE FUNCTION counted_greater(text, text) RETURNS bool AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
-CREATE OPERATOR <# (LEFTARG = text, RIGHTARG = text, FUNCTION = counted_less, COMMUTATOR = ># );
-CREATE OPERATOR =# (LEFTARG = text, RIGHTARG = text, FUNCTION = counted_equal, COMMUTATOR = =# );
-CREATE OPERATOR ># (LEFTARG = text, RIGHTARG = text, FUNCTION = counted_greater, COMMUTATOR = <# );
-CREATE OPERATOR CLASS counted_ops FOR TYPE text USING btree AS
-	OPERATOR 1 <#, OPERATOR 3 =#, OPERATOR 5 >#, FUNCTION 1 counted_compare(text, text);
 CREATE FUNCTION seed_random(bigint) RETURNS bool AS 'gpusort_test' LANGUAGE C VOLATILE STRICT;
 CREATE FUNCTION colliding_strings(int, bigint, int) RETURNS text[] AS 'gpusort_test' LANGUAGE C VOLATILE STRICT;
 CREATE TABLE chosen AS SELECT i, s[1 + mix(i) % $different] AS t

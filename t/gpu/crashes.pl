@@ -11,11 +11,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $state_file = PostgreSQL::Test::Utils::tempdir . '/device';
-sub device_is { append_to_file($state_file, join('', map { "GPUSORT_CPU_ABI_$_\n" } @_)) }
-$ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
-$ENV{GPUSORT_CPU_ABI_DEVICES} = 2;
-device_is('CRASH_SORT=99');
+fake_device_is('DEVICES=2');
 
 my $node = new_node('crashes', conf => <<CONF);
 gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
@@ -44,11 +40,11 @@ sub left_out
 	my $other = 1 - $device;
 	my $offset = -s $node->logfile;
 
-	device_is('CRASH_SORT=99', 'CRASH_GATHER=99', 'ABORT_SORT=99', 'CRASH_CONTEXT=99');
+	fake_device_is('DEVICES=2');
 	$node->restart;
 	device_ready($node, $name);
 	is($node->safe_psql('postgres', $devices), '0 ready, 1 ready', "$name: both devices are ready");
-	device_is("$crash=$device");
+	fake_device_is('DEVICES=2', "$crash=$device");
 	for my $n (1 .. 3)
 	{
 		my $before = $node->safe_psql('postgres', $restarts);
@@ -70,36 +66,34 @@ sub left_out
 }
 
 left_out('a call in a thread', 'CRASH_SORT', 0, 'keys');
-left_out('the same of the second device', 'CRASH_SORT', 1, 'rows');
-left_out('a call of the loop', 'CRASH_GATHER', 0, 'rows');
+left_out('a call in a thread, for the second device', 'CRASH_SORT', 1, 'rows');
+left_out('a call in the main loop', 'CRASH_GATHER', 0, 'rows');
 left_out('abort()', 'ABORT_SORT', 1, 'keys');
 
 # a crash when the device is opened: it needs no job
-device_is('ABORT_SORT=99', 'CRASH_CONTEXT=0');
+fake_device_is('DEVICES=2', 'CRASH_CONTEXT=0');
 $node->restart;
 ok($node->poll_query_until('postgres', "$devices", '1 ready'), 'opening: the device is left out');
 like($node->safe_psql('postgres', "SELECT sort_route('SELECT * FROM t ORDER BY k')"), $gpu,
 	'opening: sorts go to the other device');
 
 # a process that is killed by hand is not counted as a crash
-device_is('CRASH_CONTEXT=99');
+fake_device_is('DEVICES=2');
 $node->restart;
 device_ready($node, 'killed');
 for my $signal ('KILL', 'SEGV', 'KILL', 'SEGV')
 {
 	like($node->safe_psql('postgres', "SELECT sort_route('SELECT * FROM t ORDER BY k')"), $gpu, "SIG$signal: a sort");
-	my $pid = $node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');
+	my $pid = device_process($node);
 	my $s = new_session($node);
 
 	$s->query('SET gpusort.device_fault = hang_sort');
 	begin_query($s, "SELECT result FROM check_sort('SELECT * FROM t ORDER BY k, id')");
 	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), "SIG$signal: a job runs");
-	kill $signal, $pid;
+	is(kill($signal, $pid), 1, "SIG$signal: the device process is killed");
 	is($s->query('SELECT 1'), "same\n1", "SIG$signal: the sort returns all rows");
 	$s->quit;
-	ok($node->poll_query_until('postgres',
-			"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
-		"SIG$signal: a new process starts");
+	next_device_process($node, $pid, "SIG$signal");
 }
 is($node->safe_psql('postgres', $devices), '0 ready, 1 ready', 'killed: both devices are ready');
 device_unused($node, 'killed');

@@ -15,11 +15,9 @@ use POSIX ();
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-my $seed = $ENV{GPUSORT_SEED} || time();
+my $seed = seed_random();
 my $rounds = $ENV{GPUSORT_ROUNDS} || 60;
 my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
-srand($seed);
-note "seed $seed";
 
 my $staging = pick(1, 2, 8);
 my $memory = pick(16, 24, 256);
@@ -120,7 +118,7 @@ sub some_rows
 my @orders = ('k', 'k DESC', 'w', 'w DESC', 'f, id', 'nk NULLS FIRST, k', 'nk DESC, w', 'few, id DESC', 'few, nk, f, k',
 	'w, f, k, id', 'late', 'late DESC NULLS LAST', '-k', 'few DESC, w', 's, id', 'h, few, id DESC',
 	'few, h DESC, s, id', 's DESC, w', 'g, id', 'g DESC, w', 'few, g NULLS FIRST, id');
-# rows whose columns are all keys
+# rows that have only key columns
 my @only = ('k', 'nk', 'w', 'few', 'late', 'nk, k', 'w, k', 'k, few', 'id');
 
 sub simple
@@ -240,8 +238,8 @@ sub settings
 # Sessions
 # ------------------------------------------------------------------------
 
-# The faults of a script's outcome; an empty list if it is right.
-sub judge
+# The differences between a script's outcome and the stock server's; an empty list if it is right.
+sub differences
 {
 	my ($case, $timeout, $disturbed, $rc, $out, $err) = @_;
 	my @allowed;
@@ -278,7 +276,7 @@ sub run_case
 {
 	my ($case, $timeout, $set, $disturbed) = @_;
 
-	return judge($case, $timeout, $disturbed, psql_file($disturbed ? 'victim' : 'steady', "$set\n$case->{sql}"));
+	return differences($case, $timeout, $disturbed, psql_file($disturbed ? 'victim' : 'steady', "$set\n$case->{sql}"));
 }
 
 # The stock server's output.
@@ -293,7 +291,7 @@ sub new_case
 
 sub dsm_files { return grep { /^mmap\./ } slurp_dir($node->data_dir . '/pg_dynshmem') }
 
-sub complain
+sub report_case
 {
 	my ($case, $set, @wrong) = @_;
 	diag "seed $seed\n$set\n$case->{sql}\n@wrong";
@@ -338,7 +336,7 @@ for my $round (1 .. $rounds)
 	push @cases, $case;
 	next unless @wrong;
 	$bad++;
-	complain($case, $set, @wrong);
+	report_case($case, $set, @wrong);
 }
 is($bad, 0, "one session: $rounds random scripts are right");
 count_sorts();
@@ -451,13 +449,10 @@ for my $how ('go on', 'stop fast', 'stop immediate', 'crash')
 		"SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'victim' OR backend_type = 'parallel "
 		. "worker'"), "$how: no session or worker is left");
 	# the pause after processes that ended without a finished job may be long
-	if ($how eq 'go on' && !$node->poll_query_until('postgres',
-		"SELECT bool_and(memory_used = 0 AND jobs = 0 AND free_jobs = 64 AND staging_total = staging_free AND waiting "
-		. "= 0 OR memory_used IS NULL AND free_jobs = 64 AND staging_total = staging_free AND waiting = 0) FROM "
-		. "gpusort_devices()"))
-	{
-		fail("$how: slots, staging and device memory are free");
-	}
+	ok($node->poll_query_until('postgres',
+		'SELECT bool_and(coalesce(memory_used, 0) = 0 AND coalesce(jobs, 0) = 0 AND free_jobs = 64 AND '
+		. 'staging_total = staging_free AND waiting = 0) FROM gpusort_devices()'),
+		"$how: slots, staging and device memory are free") if $how eq 'go on';
 	is(scalar(temp_files($node)), 0, "$how: no file is left");
 	is(scalar(dsm_files()), $dsm_files, "$how: no shared memory is left");
 	$node->restart;

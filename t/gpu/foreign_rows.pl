@@ -12,10 +12,10 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $state_file = PostgreSQL::Test::Utils::tempdir . '/device';
-my %how = (none => 0, record => 1, replay => 2, nothing => 3, twice => 4);
-sub device_does { append_to_file($state_file, "GPUSORT_CPU_ABI_STALE=$how{$_[0]}\n") }
-$ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
+# What the steps of the device do: work, record their outputs, replay recorded ones, write nothing, or write the second
+# element three times (test/fake_gpu/cpu_abi_stale.c).
+my %stale = (none => 0, record => 1, replay => 2, nothing => 3, twice => 4);
+sub device_does { fake_device_is("STALE=$stale{$_[0]}") }
 device_does('record');
 
 my $node = new_node('foreign', parallel => 1, conf => <<CONF);
@@ -56,7 +56,8 @@ my %modes = (
 	feed => "SET work_mem = '64MB';",
 	keys => "$serial SET work_mem = '64MB';",
 	'keys only' => "$serial SET work_mem = '64MB';");
-my %what = (
+# EXPLAIN's lines of each mode
+my %lines = (
 	rows => qr/^Custom Scan \(GpuSort\).*?Sort Device: rows/s,
 	feed => qr/^Custom Scan \(GpuSort\)(?:(?!->).)*Sort Device: rows.*-> +Gather/s,
 	keys => qr/Sort Device: keys/,
@@ -73,8 +74,6 @@ sub received
 	return ($out, $err);
 }
 
-sub fallbacks { return $node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat') }
-
 # The superuser sorts on a device that works; then the role sorts on a faulty one.
 sub foreign
 {
@@ -83,12 +82,12 @@ sub foreign
 
 	device_does('record');
 	my ($want) = received($mode, 'plain', "SELECT * FROM ($ours) s");
-	like($node->safe_psql('postgres', "$modes{$mode} EXPLAIN (ANALYZE, COSTS OFF) $theirs"), $what{$mode},
+	like($node->safe_psql('postgres', "$modes{$mode} EXPLAIN (ANALYZE, COSTS OFF) $theirs"), $lines{$mode},
 		"$name: the superuser's sort goes to the device");
-	like($node->safe_psql('postgres', "$modes{$mode} EXPLAIN (ANALYZE, COSTS OFF) $ours"), $what{$mode},
+	like($node->safe_psql('postgres', "$modes{$mode} EXPLAIN (ANALYZE, COSTS OFF) $ours"), $lines{$mode},
 		"$name: the role's sort goes to the device");
 	received($mode, $node->safe_psql('postgres', 'SELECT current_user'), $theirs);
-	my $before = fallbacks();
+	my $before = fallbacks($node);
 
 	device_does($does);
 	my ($out, $err) = received($mode, 'plain', $ours);
@@ -98,7 +97,7 @@ sub foreign
 	is(scalar @foreign, 0, "$name: no foreign row reaches the client") or diag("the first: $foreign[0]");
 	ok($out eq $want, "$name: all rows come, from the CPU");
 	is(substr($err, 0, 300), '', "$name: no error");
-	cmp_ok(fallbacks(), '>', $before, "$name: a fallback is counted") unless $opt{unnoticed};
+	cmp_ok(fallbacks($node), '>', $before, "$name: a fallback is counted") unless $opt{unnoticed};
 	device_does('none');
 	is($node->safe_psql('postgres', 'SELECT 1'), '1', "$name: the server accepts queries");
 	unlike(slurp_file($node->logfile, $start), qr/terminated by signal/, "$name: no backend crashed");

@@ -29,7 +29,7 @@ CONF
 my $node = new_node('keeper', conf => $conf);
 device_ready($node, 'start');
 
-# what the keeper holds of the server
+# the keeper is attached to nothing of the server
 {
 	my ($process, $keeper, $supervisor) = device_processes($node);
 	my $maps = slurp_file("/proc/$keeper/maps");
@@ -144,12 +144,13 @@ sub restarts_are
 	is(restarts_in_log(), $restarts, "$name: the server restarted $restarts times in all");
 }
 
-# Kills processes, by their titles, and expects $more restarts of the server.  held: the keeper is stopped meanwhile.
-sub case
+# Kills processes, and expects $more restarts of the server.  With $held the keeper is stopped meanwhile, so that the
+# device process does not end.
+sub killed
 {
-	my ($name, $titles, $more, $held) = @_;
+	my ($name, $which, $more, $held) = @_;
 	my ($process) = pids_of('gpusort device process');
-	# its keeper is its parent
+	# the keeper is the parent of the device process
 	my ($keeper) = slurp_file("/proc/$process/stat") =~ /.*\) \S (\d+)/;
 	my ($supervisor) = pids_of('gpusort device supervisor');
 	my $s = new_session($node);
@@ -159,31 +160,23 @@ sub case
 	($pid{session}) = pids_of('[local] idle');
 	kill 'STOP', $keeper if $held;
 	# the second process may already end because of the first
-	ok(kill('KILL', map { $pid{$_} } @$titles) > 0, "$name: killed");
-	ok(process_ends($pid{$_}), "$name: $_ ends") for @$titles;
+	ok(kill('KILL', map { $pid{$_} } @$which) > 0, "$name: killed");
+	ok(process_ends($pid{$_}), "$name: $_ ends") for @$which;
 	# A killed process is a zombie until the postmaster notices its end and restarts the server.  A query before that
 	# would be answered by the server that is about to end.
 	$restarts += $more;
-	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		last if restarts_in_log() >= $restarts;
-		select undef, undef, undef, 0.1;
-	}
+	wait_until(sub { return restarts_in_log() >= $restarts });
 	if ($held)
 	{
-		ok(server_answers($node), "$name: the server is there without waiting for it");
+		ok(server_answers($node), "$name: the server restarts before the device process ends");
 		ok(-e "/proc/$process/stat", "$name: the device process is still there");
 		kill 'CONT', $keeper;
 	}
 	# orphaned processes end before restarts are counted
 	for my $pid ($process, $keeper)
 	{
-		for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-		{
-			last unless -e "/proc/$pid/stat";
-			select undef, undef, undef, 0.1;
-		}
-		ok(!-e "/proc/$pid/stat", "$name: " . ($pid == $process ? 'the device process' : 'the keeper') . ' is gone')
+		my $gone = wait_until(sub { return !-e "/proc/$pid/stat" });
+		ok($gone, "$name: " . ($pid == $process ? 'the device process' : 'the keeper') . ' is gone')
 		  if $name ne 'a session';
 	}
 	eval { $s->quit };
@@ -192,14 +185,14 @@ sub case
 	restarts_are($name);
 }
 
-case('the device process', ['process'], 0);
-case('the keeper', ['keeper'], 0);
-case('the device process and the keeper', [ 'process', 'keeper' ], 0);
-case('a session', ['session'], 1);
-case('the supervisor', ['supervisor'], 1);
-case('the supervisor and the device process', [ 'supervisor', 'process' ], 1);
-case('the supervisor and the keeper', [ 'supervisor', 'keeper' ], 1);
-case('a device process that does not end', ['supervisor'], 1, 1);
+killed('the device process', ['process'], 0);
+killed('the keeper', ['keeper'], 0);
+killed('the device process and the keeper', [ 'process', 'keeper' ], 0);
+killed('a session', ['session'], 1);
+killed('the supervisor', ['supervisor'], 1);
+killed('the supervisor and the device process', [ 'supervisor', 'process' ], 1);
+killed('the supervisor and the keeper', [ 'supervisor', 'keeper' ], 1);
+killed('a device process that does not end', ['supervisor'], 1, 1);
 
 # a device process that is stuck in a call is killed, and the server goes on
 {

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $library = $ENV{GPUSORT_TEST_LIBRARY};
-my $pretend = !defined $library;
+my $fake = !defined $library;
 $library //= '$libdir/libgpusort_cpu_abi';
 
 $ENV{GPUSORT_CPU_ABI_DEVICES} = 3;
@@ -120,18 +120,17 @@ like(value("SET work_mem = '16MB'; SELECT device_lines('SELECT id, k FROM t ORDE
 	'runs, of parts');
 
 # faults: another device or the CPU sorts the part, and the other parts go on
-my $fallbacks = 'SELECT sum(fallbacks) FROM gpusort_stat';
 for my $f ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_down', 'kill_up', 'kill_sort', 'kill_down',
 	'corrupt')
 {
 	device_ready($node, $f);
 	value('SELECT count(*) FROM (SELECT k, id FROM t WHERE id < 5000 ORDER BY k OFFSET 0) s');
-	my $before = value($fallbacks);
+	my $before = fallbacks($node);
 	my $restarts = value('SELECT max(restarts) FROM gpusort_devices()');
 	my $set = $f eq 'corrupt' ? 'SET gpusort.verify = on; ' : '';
 
 	same($f, 'SELECT id, k FROM t', 'k', "$set SET gpusort.device_fault = $f; ");
-	cmp_ok(value($fallbacks), '>', $before, "$f: is counted");
+	cmp_ok(fallbacks($node), '>', $before, "$f: is counted");
 	ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"),
 		"$f: a new process") if $f =~ /error|kill/;
 	device_ready($node, "after $f");
@@ -142,7 +141,7 @@ like(value("SET gpusort.device_fault = memory_sort; SELECT device_lines('SELECT 
 
 # the device is killed in the middle of the result: the first part has been returned
 gate_make($node);
-sub killed_in_the_middle
+sub killed_in_result
 {
 	my ($name, @rows) = @_;
 	my $sum = 'SELECT count(*), sum(%s * id) FROM (SELECT row_number() OVER () AS n, id FROM ('
@@ -151,7 +150,7 @@ sub killed_in_the_middle
 
 	killed_at_gate($node, "$name, killed at row $_", sprintf($sum, "gate(n, $_)"), $want) for @rows;
 }
-killed_in_the_middle('a device', 10, 200_000, 390_000);
+killed_in_result('a device', 10, 200_000, 390_000);
 
 # cancel, and errors above
 for my $f ('hang_up', 'hang_sort', 'hang_down')
@@ -176,7 +175,7 @@ device_unused($node, 'error above');
 }
 
 # several devices at the same time
-if ($pretend)
+if ($fake)
 {
 	$node->append_conf('postgresql.conf', 'gpusort.device = auto');
 	$node->restart;
@@ -194,7 +193,7 @@ if ($pretend)
 	}
 	device_unused($node, 'three');
 	gate_make($node);
-	killed_in_the_middle('three devices', 200_000);
+	killed_in_result('three devices', 200_000);
 
 	# one device has no free memory: the other devices sort
 	my $s = new_session($node);
@@ -210,7 +209,7 @@ if ($pretend)
 }
 
 # keys that fit one device go to several if their reported costs are so high that it pays
-if ($pretend)
+if ($fake)
 {
 	for my $case ([ 1, 0 ], [ 3000, 3 ])
 	{

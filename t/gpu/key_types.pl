@@ -53,12 +53,12 @@ sub joined
 
 	return "SELECT count(*), sum(b.id) FROM $tab a JOIN $tab b ON a.$col$coll = b.$col$coll AND a.id = 77 WHERE $where";
 }
-sub early
+sub keys_sent_early
 {
-	return $node->safe_psql('postgres', "$merge SET work_mem = '64MB'; SELECT early('" . joined(@_) . "')");
+	return $node->safe_psql('postgres', "$merge SET work_mem = '64MB'; SELECT keys_sent_early('" . joined(@_) . "')");
 }
 $node->safe_psql('postgres', <<'SQL');
-CREATE FUNCTION early(q text) RETURNS int LANGUAGE plpgsql AS $$
+CREATE FUNCTION keys_sent_early(q text) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
 	l text;
 	n int := 0;
@@ -94,7 +94,8 @@ for my $mode (sort keys %modes)
 		my $route = $node->safe_psql('postgres',
 			"SET work_mem = '$modes{$mode}'; SELECT route('SELECT id, $col FROM t ORDER BY $orders{$col}')");
 		like($route, qr/^$mode: gpu radix: /, "$mode: $col: on the GPU");
-		cmp_ok(early('t', $orders{$col}, 'true'), '>', 0, "$col: keys are sent ahead of rows") if $mode eq 'keys';
+		cmp_ok(keys_sent_early('t', $orders{$col}, 'true'), '>', 0, "$col: keys are sent ahead of rows")
+			if $mode eq 'keys';
 		# many values share their first key word
 		like($route, qr/\(prefix\).*[1-9]\d* ties compared/, "$mode: $col, ties")
 			if $col =~ /^(p|x|b|bits|a|r)$/;
@@ -126,8 +127,9 @@ for my $col (map { $_ . (/^[nh]$/ ? '' : ' COLLATE "C"') } qw(p more n x h))
 			. "* FROM late ORDER BY $order')"),
 			'GpuSort same', "late: $order");
 	}
-	is(early('late', $col, 'true'), 0, "late: $col: no key sent ahead is used");
-	cmp_ok(early('late', $col, 'NOT b.of_late'), '>', 0, "late: $col: keys are sent ahead without the late rows");
+	is(keys_sent_early('late', $col, 'true'), 0, "late: $col: no key sent ahead is used");
+	cmp_ok(keys_sent_early('late', $col, 'NOT b.of_late'), '>', 0,
+		"late: $col: keys are sent ahead without the late rows");
 	is($node->safe_psql('postgres', "$merge SET work_mem = '64MB'; " . joined('late', $col, 'true')),
 		$node->safe_psql('postgres', "$merge SET gpusort.enable = off; " . joined('late', $col, 'true')),
 		"late: $col, joined");
@@ -138,18 +140,19 @@ device_unused($node, 'late');
 
 # Row mode with types whose keys can be inexact, and are exact here: amounts, addresses of one family, short bits.
 $node->safe_psql('postgres', <<SQL);
-CREATE TABLE hoped AS SELECT i AS id, CASE WHEN i % 9 > 0 THEN (mix(i) % 5000 - 2500)::numeric(12,2) / 100 END AS n,
+CREATE TABLE exact_here AS SELECT i AS id,
+	CASE WHEN i % 9 > 0 THEN (mix(i) % 5000 - 2500)::numeric(12,2) / 100 END AS n,
 	(mix(i) % 70000)::numeric / 1024 AS fine, inet '10.0.0.0' + mix(i) % 7000 AS h, (mix(i) % 3000)::bit(40) AS bits,
 	(enum_range(NULL::mood))[1 + i % 4] AS e, i AS seq, repeat('x', i % 30) AS pad
 FROM generate_series(1, $rows) i;
-VACUUM ANALYZE hoped;
+VACUUM ANALYZE exact_here;
 SQL
 my $small = "SET work_mem = '256kB';";
 for my $keys ('n', 'n DESC', 'n NULLS FIRST, id DESC', 'fine', 'h DESC', 'bits', 'n DESC, id', 'h, id', 'id, n')
 {
-	is($node->safe_psql('postgres', "$small SELECT nodes || ' ' || result FROM check_stable('hoped', '$keys')"),
-		'GpuSort same', "hoped: $keys");
-	like($node->safe_psql('postgres', "$small SELECT route('SELECT * FROM hoped ORDER BY $keys')"),
+	is($node->safe_psql('postgres', "$small SELECT nodes || ' ' || result FROM check_stable('exact_here', '$keys')"),
+		'GpuSort same', "exact keys: $keys");
+	like($node->safe_psql('postgres', "$small SELECT route('SELECT * FROM exact_here ORDER BY $keys')"),
 		qr/^rows: gpu radix: /, "exact keys: rows by $keys on the GPU");
 }
 # a late row with an inexact key ends the device's part, which is merged; for rows read by page and one by one
@@ -167,6 +170,6 @@ for my $key ('n', 'h', 'n DESC', 'h DESC')
 	like($node->safe_psql('postgres', "$small SELECT route('SELECT * FROM late ORDER BY $key')"),
 		qr/runs merged/, "late rows: $key: the device's part is merged");
 }
-device_unused($node, 'hoped');
+device_unused($node, 'exact keys');
 $node->stop;
 done_testing();

@@ -50,7 +50,7 @@ SELECT bool_and(abs(predicted_ms / ((regexp_match(reason, '([0-9.]+) times'))[1]
 FROM gpusort_route(50000000, 64) WHERE algorithm IN ('cpu_radix', 'cpu_merge')
 SQL
 
-# sorts that correct the factors: at least a number of rows, which the kernel moves
+# a sort corrects the factors if a kernel moves its rows, and there are enough rows
 $node->safe_psql('postgres', <<SQL);
 CREATE TABLE t AS SELECT mix(i) AS k, i AS o, 1 AS one FROM generate_series(1, 20000) i;
 CREATE TABLE few AS SELECT mix(i) AS k FROM generate_series(1, 8000) i;
@@ -71,7 +71,7 @@ cmp_ok(sorts(), '>=', $before + 5, 'the runs of an external sort do');
 like($node->safe_psql('postgres', $cpu . 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT k FROM t ORDER BY k'),
 	qr/Sort Route: cpu \w+: \d+-bit keys, 20000 rows, device off, keys only$/m, 'EXPLAIN shows no factors');
 
-# concurrent sorts: none is lost
+# concurrent sorts: each one is counted
 $before = sorts();
 my @sessions = map { new_session($node) } 1 .. 8;
 $_->query($cpu) for @sessions;
@@ -88,15 +88,15 @@ for my $round (1 .. 3)
 	}
 }
 $_->quit for @sessions;
-is(sorts(), $before + 8 * 3 * 10, 'sessions at once: each sort counts');
+is(sorts(), $before + 8 * 3 * 10, 'concurrent sessions: each sort counts');
 
 # a restart keeps the factors
 $before = sorts();
 $node->restart;
 device_ready($node, 'restart');
-is(sorts(), $before, 'sorts are remembered');
+is(sorts(), $before, 'a restart keeps the number of sorts');
 like(slurp_file($node->data_dir . '/gpusort.learned'),
-	qr/^cpu \d+\nsorts $before\n(cpu_packed .*\n){4}(cpu_64 .*\n){4}cpu_128 /m, 'in the file');
+	qr/^cpu \d+\nsorts $before\n(cpu_packed .*\n){4}(cpu_64 .*\n){4}cpu_128 /m, 'the file has the factors');
 
 # new constants: the old factors are dropped, and a session that still has the old constants does not restore them
 my $late = new_session($node);
@@ -110,23 +110,17 @@ $late->query(sorted('t', 'k'));
 is(sorts(), 3, 'both sessions correct the factors of the new constants');
 $late->quit;
 unlink $node->data_dir . '/gpusort.model';
-is(sorts(), 0, 'the same without constants');
+is(sorts(), 0, 'the factors are dropped when the file of constants is removed');
 
 # switched off by a reload
 $node->safe_psql('postgres', $cpu . sorted('t', 'k'));
-$node->append_conf('postgresql.conf', 'gpusort.device_learn = off');
-$node->reload;
-ok($node->poll_query_until('postgres', "SELECT setting = 'off' FROM pg_settings WHERE name = 'gpusort.device_learn'"),
-	'learning is off');
+reload_with($node, 'gpusort.device_learn', 'off');
 is(reason(100000, 32), '', 'off: the reason names no factors');
 $node->safe_psql('postgres', $cpu . sorted('t', 'k'));
-$node->append_conf('postgresql.conf', 'gpusort.device_learn = on');
-$node->reload;
-ok($node->poll_query_until('postgres', "SELECT setting = 'on' FROM pg_settings WHERE name = 'gpusort.device_learn'"),
-	'learning is on');
-is(sorts(), 1, 'nothing was learned meanwhile');
+reload_with($node, 'gpusort.device_learn', 'on');
+is(sorts(), 1, 'off: no sort corrected the factors');
 
-# a file with a part that could not have been learned
+# a file with a factor outside its bounds
 $node->stop;
 my $file = slurp_file($node->data_dir . '/gpusort.learned');
 $file =~ s/^cpu_64 \S+/cpu_64 1e9/m or die "no factor in the file";
@@ -136,7 +130,7 @@ my $offset = -s $node->logfile;
 $node->start;
 device_ready($node, 'a bad file');
 ok($node->log_contains(qr/gpusort cannot use file "gpusort.learned"/, $offset), 'a bad file is not used');
-is(sorts(), 0, 'nothing of it');
+is(sorts(), 0, 'a bad file: no sort');
 
 $node->stop;
 done_testing();

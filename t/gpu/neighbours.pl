@@ -1,4 +1,4 @@
-# neighbours.pl: what the GPU service holds of a GPU that other programs use, and what it frees.
+# neighbours.pl: the GPU service beside other programs that use the GPU: the memory it holds, and when it frees it.
 #
 # The fake device's memory can be filled, and the device be made busy or free, while the server runs.
 use strict;
@@ -10,11 +10,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# Changes the settings of the fake device.
-my $state_file = PostgreSQL::Test::Utils::tempdir . '/device';
-sub device_is { PostgreSQL::Test::Utils::append_to_file($state_file, join('', map { "GPUSORT_CPU_ABI_$_\n" } @_)) }
-$ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
-device_is('OTHERS=0');
+fake_device_is();
 
 my $node = new_node('neighbours', conf => <<CONF);
 gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
@@ -32,7 +28,6 @@ my $sort = "SELECT sort_route('SELECT id, k, pad FROM t ORDER BY k')";
 my $gpu = qr/^gpu radix: .*device ready/;
 
 sub value { return $node->safe_psql('postgres', @_) }
-sub process { return value("SELECT max(process_pid) $devices") }
 
 device_ready($node, 'start');
 $node->safe_psql('postgres', <<SQL);
@@ -53,10 +48,7 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 		"SELECT count(*) = 3 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
 		'three sorts whose rows are not read');
 	cmp_ok(value("SELECT sum(memory_used) $devices"), '>', 3_000_000, 'the sorts hold memory');
-	my $process = process();
-	kill 'KILL', $process;
-	ok($node->poll_query_until('postgres', "SELECT bool_and(state = 'ready' AND process_pid <> $process) $devices"),
-		'a new device process starts');
+	next_device_process($node, kill_device_process($node, 'unread'), 'unread');
 	is(value("SELECT sum(memory_used), sum(jobs) $devices"), '0|0', 'no memory of the new process is used');
 	is(value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), 3,
 		'the sessions have read no more rows');
@@ -83,11 +75,7 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	ok(process_ends($process), 'the device process ends');
 	ok(process_ends($keeper), 'the keeper ends');
 	# the postmaster must have exited, because its process id is in the lock file
-	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		last unless kill 0, $postmaster;
-		select undef, undef, undef, 0.1;
-	}
+	ok(wait_until(sub { return !kill 0, $postmaster }), 'the postmaster has exited');
 	$node->{_pid} = undef;
 	$node->start;
 	device_ready($node, 'killed');
@@ -173,24 +161,24 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 
 # without sorts the service frees memory: the kept blocks first, then the device process ends
 {
-	my $process = process();
+	my $process = device_process($node);
 
 	$node->append_conf('postgresql.conf', "gpusort.device_idle_blocks = 1s\ngpusort.device_idle_context = 3s");
 	like(value("$set $sort"), $gpu, 'a sort');
 	ok($node->poll_query_until('postgres', "SELECT sum(memory_kept) > 1000000 $devices"), 'free blocks are kept');
 	$node->reload;
 	ok($node->poll_query_until('postgres', "SELECT sum(memory_kept) = 0 $devices"), 'the kept blocks are freed');
-	is(process(), $process, 'kept blocks are freed by the same process');
+	is(device_process($node), $process, 'kept blocks are freed by the same process');
 	ok($node->poll_query_until('postgres', "SELECT state = 'idle' AND process_pid IS NULL $devices"),
 		'after a longer pause the device is released');
 	ok(process_ends($process), 'the process has ended');
 	is(value("SET work_mem = '64MB'; SELECT result FROM check_sort('SELECT * FROM t WHERE id < 100 ORDER BY k, id')"),
-		'same', 'a small sort');
+		'same', 'a small sort: rows');
 	is(value("SELECT state $devices"), 'idle', 'a small sort does not start a process');
-	like(value("SELECT string_agg(reason, ' ') FROM gpusort_route(10000000, 32)"), qr/^(?!.*no device)/,
+	unlike(value("SELECT string_agg(reason, ' ') FROM gpusort_route(10000000, 32)"), qr/no device/,
 		'the router counts on the idle device');
 	like(value("$set $sort"), $gpu, 'the next sort that needs it starts a process');
-	isnt(process(), $process, 'it is a new process');
+	isnt(device_process($node), $process, 'it is a new process');
 	is(value("SELECT max(restarts) $devices"), 0, 'the start is not counted as a restart');
 
 	# a sort whose algorithm is not forced; device_idle_context = 0 keeps the new process until it was seen
@@ -209,9 +197,9 @@ my $right = value("SET gpusort.enable = off; SELECT $sum FROM ($query) q");
 	gate_shut();
 	begin_query($s, "$set SELECT $sum FROM (SELECT gate(n, 10) AS n, k FROM ($query) q0) q");
 	gate_reached($node, 'a sort is not read on');
-	$process = process();
+	$process = device_process($node);
 	sleep 5;
-	is(process(), $process, 'the process stays');
+	is(device_process($node), $process, 'the process stays');
 	gate_open();
 	is($s->query('SELECT 1'), "$right\n1", 'the sort is read to its end');
 	$s->quit;
@@ -244,7 +232,7 @@ SQL
 # a reload switches the device off: the process ends when its jobs have ended
 {
 	like(value("$set $sort"), $gpu, 'the device is in use');
-	my $process = process();
+	my $process = device_process($node);
 	my $s = new_session($node);
 	gate_shut();
 	begin_query($s, "$set SELECT $sum FROM (SELECT gate(n, 10) AS n, k FROM ($query) q0) q");
@@ -274,13 +262,13 @@ SQL
 	$node->restart;
 	device_ready($node, 'device_memory = 0: the budget is all free memory');
 	is(value("SELECT memory_budget >> 20 $devices"), 1024, 'the budget is all memory');
-	device_is('OTHERS=1012');
+	fake_device_is('OTHERS=1012');
 	ok($node->poll_query_until('postgres', "SELECT memory_budget >> 20 = 12 $devices"),
 		'another program takes most of it');
 	like(value("SET work_mem = '64MB'; SET gpusort.algorithm = gpu_radix; SELECT sort_route('SELECT mix(i) AS k FROM "
 		. "generate_series(1, 400000) i ORDER BY k')"),
 		qr/^cpu .*it does not fit the device memory/, 'the remaining memory does not suffice');
-	device_is('OTHERS=200');
+	fake_device_is('OTHERS=200');
 	ok($node->poll_query_until('postgres', "SELECT memory_budget >> 20 = 824 $devices"), 'the other program frees it');
 	like(value("SET work_mem = '64MB'; SET gpusort.algorithm = gpu_radix; SELECT sort_route('SELECT mix(i) AS k FROM "
 		. "generate_series(1, 400000) i ORDER BY k')"),
@@ -288,13 +276,13 @@ SQL
 }
 
 # a device that is full, or not there yet, at the server's start
-for my $case ([ 'full', 'OTHERS=1020', 'OTHERS=0',
+for my $case ([ 'full', 'OTHERS=1020',
 	qr/^none: no usable device: out of memory; tried again when a sort asks/ ],
-	[ 'not there', 'DEVICES=0', 'DEVICES=1', qr/^none: no device: no device; tried again when a sort asks/ ])
+	[ 'not there', 'DEVICES=0', qr/^none: no device: no device; tried again when a sort asks/ ])
 {
-	my ($name, $not, $now, $state) = @$case;
+	my ($name, $setting, $state) = @$case;
 
-	device_is($not);
+	fake_device_is($setting);
 	my $offset = -s $node->logfile;
 	$node->restart;
 	ok($node->poll_query_until('postgres', "SELECT state ~ 'none' $devices"), "$name: no device");
@@ -309,7 +297,7 @@ for my $case ([ 'full', 'OTHERS=1020', 'OTHERS=0',
 		like($next, qr/^cpu .*no device/, "$name: the next does not ask");
 	}
 	is(() = slurp_file($node->logfile, $offset) =~ /found no GPU/g, 1, "$name: logged once");
-	device_is($now);
+	fake_device_is();
 	ok($node->poll_query_until('postgres', "SELECT state ~ 'asks\$' $devices"), "$name: it may be tried again");
 	like(value("$set $sort"), $gpu, "$name: the device is used");
 	device_unused($node, $name);

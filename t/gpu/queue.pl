@@ -156,10 +156,8 @@ for my $how ('cancel', 'terminate')
 {
 	my $holder = holder('killed: a job holds most of the memory');
 	my @waiting = map { session('large') } 1 .. 3;
-	wait_for(1, 3, 'killed: others wait');
-	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
-	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
-	kill 'KILL', $pid;
+	wait_for(1, 3, 'killed: three sorts wait');
+	kill_device_process($node, 'killed');
 	# on the CPU; or with the next process, if it is ready in time
 	finishes_with($_, qr/cpu .*no device, not gpu radix|$gpu/, 'killed: a waiting sort finishes') for @waiting;
 	finishes_with($holder, qr/cpu .*device failed/, 'killed: the sort with a job goes on');
@@ -170,6 +168,7 @@ for my $how ('cancel', 'terminate')
 # a sort whose algorithm is not forced does not wait for a job that does not end
 {
 	my $holder = holder('a job stays');
+	# the predicted wait grows with the age of the job
 	select undef, undef, undef, 0.5;
 	my ($out, $err) = ('', '');
 	my $q = "SET work_mem = '256MB'; SET client_min_messages = debug1; SELECT sort_route('$query{large}')";
@@ -203,8 +202,9 @@ like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t
 	device_unused($node, 'after small sorts');
 }
 
-# A session that has a job does not wait for another one. Of a merge join's two sorts the first returns rows, and keeps
-# its job, while the second begins. The timeout is less than the waiting time of a forced algorithm.
+# A session that has a job does not wait for a second one, but sorts on the CPU. The first sort of a merge join returns
+# rows, and keeps its job, while the second sort begins. The timeout is shorter than a sort with a forced algorithm
+# waits.
 {
 	my $holder = holder('hold and wait: another session has most of the memory');
 	my $joins = 'SET enable_hashjoin = off; SET enable_nestloop = off;';
@@ -234,7 +234,7 @@ like($node->safe_psql('postgres', "$set SELECT sort_route('SELECT k, id FROM t t
 {
 	my $holder = holder('restart: a job holds most of the memory');
 	my @waiting = map { session('large') } 1 .. 2;
-	wait_for(1, 2, 'restart: others wait');
+	wait_for(1, 2, 'restart: two sorts wait');
 	$node->restart;
 	$_->{run}->finish for $holder, @waiting;
 	device_ready($node, 'restart');

@@ -88,19 +88,15 @@ device_unused($node, 'modes');
 # The device fails while rows come in: rows computed from the current page must not come again in the new run.
 for my $fault ('memory_start', 'error_up')
 {
-	my $count = 'SELECT sum(fallbacks) FROM gpusort_stat';
-
 	device_ready($node, "computed rows, $fault");
-	my $before = $node->safe_psql('postgres', $count);
+	my $before = fallbacks($node);
 	same_order($node, "computed rows, $fault", 'SELECT id, k, r || k AS r FROM t', 'k + 0',
 		"SET gpusort.device_fault = '$fault';");
-	cmp_ok($node->safe_psql('postgres', $count), '>', $before, "computed rows, $fault: a sort fell back");
+	cmp_ok(fallbacks($node), '>', $before, "computed rows, $fault: a sort fell back");
 }
 
-#
 # The device process is killed half-way through the result. Before that another session inserts rows between the
 # index entries that the scan reads.
-#
 gate_make($node);
 for my $case ([ 'seq', 'id > 0' ], [ 'index', 'id > 0' ], [ 'index', "p <@ $everywhere", 'DROP INDEX t_spgist' ])
 {
@@ -124,18 +120,14 @@ for my $case ([ 'seq', 'id > 0' ], [ 'index', 'id > 0' ], [ 'index', "p <@ $ever
 	  if $scans eq 'seq';
 	$node->safe_psql('postgres', q(INSERT INTO t SELECT 20000 + i % 5, 1, point(mix(i * 3) % 1000, mix(i * 7) % 1000),
 		'new ' || i FROM generate_series(1, 60000) i));
-	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
-	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
-	kill 'KILL', $pid;
+	my $pid = kill_device_process($node, "$scans, $where");
 	ok(process_ends($pid), "$scans, $where: the process has ended");
 	gate_open();
 	is($s->query('SELECT 1'), "$want\n1", "$scans, $where: the same rows, without the inserted ones");
 	is($s->{stderr}, '', "$scans, $where: no error");
 	$s->quit;
 	$node->safe_psql('postgres', q(DELETE FROM t WHERE r LIKE 'new%'; VACUUM t));
-	ok($node->poll_query_until('postgres',
-		"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
-		"$scans, $where: another process");
+	next_device_process($node, $pid, "$scans, $where");
 	device_unused($node, "$scans, $where");
 }
 $node->stop;

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $library = $ENV{GPUSORT_TEST_LIBRARY};
-plan skip_all => 'wants three devices, which the fake device has' if defined $library;
+plan skip_all => 'needs the three devices of the fake device' if defined $library;
 
 $ENV{GPUSORT_CPU_ABI_DEVICES} = 3;
 my $node = new_node('rows_parts', conf => <<CONF);
@@ -176,16 +176,15 @@ for my $kind ('NO SCROLL', 'SCROLL')
 }
 
 # faults in each part: the CPU sorts
-my $fallbacks = 'SELECT sum(fallbacks) FROM gpusort_stat';
 for my $f (qw(memory_start memory_sort error_up error_sort error_down kill_up kill_sort kill_down corrupt corrupt_bit),
 	'corrupt_count')
 {
 	device_ready($node, $f);
 	value('SELECT count(s) FROM (SELECT * FROM few ORDER BY k OFFSET 0) s');
-	my $before = value($fallbacks);
+	my $before = fallbacks($node);
 
 	same($f, 'SELECT * FROM t', 'dup', "SET gpusort.device_fault = $f; ");
-	cmp_ok(value($fallbacks), '>', $before, "$f: is counted");
+	cmp_ok(fallbacks($node), '>', $before, "$f: is counted");
 	device_ready($node, "after $f");
 	device_unused($node, "after $f");
 }

@@ -23,27 +23,16 @@ CONF
 # the resources that jobs hold
 my $use = "SELECT memory_used, jobs, free_jobs, staging_total - staging_free FROM gpusort_devices()";
 
-sub wait_ready { device_ready($node, @_) }
-sub nothing_used { device_unused($node, @_) }
-
-sub kill_hard
-{
-	my ($pid) = @_;
-
-	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
-	kill 'KILL', $pid;
-}
-
-wait_ready('start');
+device_ready($node, 'start');
 is($node->safe_psql('postgres', $use), '0|0|64|0', 'nothing is used at the start');
 SKIP: {
 	skip 'other segments are of System V too', 1 if $node->safe_psql('postgres',
 		'SHOW dynamic_shared_memory_type') eq 'sysv';
-	unlike(slurp_file('/proc/' . $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()') . '/maps'),
+	unlike(slurp_file('/proc/' . device_process($node) . '/maps'),
 		qr/SYSV/, 'the device process is not attached to System V memory');
 }
 is($node->safe_psql('postgres', "SELECT runs_on FROM gpusort_algorithms() WHERE algorithm = 'gpu_radix'"), 'gpu',
-	'its algorithms are listed');
+	'the algorithms of the GPU are listed');
 
 device_route_function($node);
 my $rows = 40_000;
@@ -103,10 +92,10 @@ SQL
 SET gpusort.enable = off; BEGIN; DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY k, id;
 MOVE 15000 c; FETCH 3 c; FETCH BACKWARD 5 c; MOVE ALL c; FETCH BACKWARD 2 c; FETCH ABSOLUTE 7 c; COMMIT;
 SQL2
-	nothing_used($mode);
+	device_unused($node, $mode);
 }
 
-# rows whose columns are all keys
+# rows that have only key columns
 my %only = ('32 bits' => 'SELECT k FROM t ORDER BY k', '32 bits, NULLs' => 'SELECT nk FROM t ORDER BY nk DESC',
 	'64 bits' => 'SELECT w FROM t ORDER BY w DESC',
 	'two columns' => 'SELECT nk, k FROM t ORDER BY k, nk NULLS FIRST',
@@ -124,7 +113,7 @@ for my $name (sort keys %only)
 	is($node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT result FROM check_sort('$only{$name}')"), 'same',
 		"keys only: $name, in runs");
 }
-nothing_used('keys only');
+device_unused($node, 'keys only');
 
 # a query that may pause between rows, a cursor or a loop, holds no job meanwhile
 $node->safe_psql('postgres', <<'SQL');
@@ -164,7 +153,7 @@ for my $case ([ 'rows', '256kB', 'SELECT id, k, pad FROM t ORDER BY k' ],
 
 		$s->query("SET work_mem = '$mem'");
 		my $got = $s->query($declare);
-		nothing_used("$name, $kind cursor that is open");
+		device_unused($node, "$name, $kind cursor that is open");
 		is("$got\n" . $s->query($moves), $want, "$name, $kind cursor: rows");
 		is($s->{stderr}, '', "$name, $kind cursor: no error");
 		$s->quit;
@@ -180,7 +169,7 @@ is($node->safe_psql('postgres', "SET work_mem = '64MB'; SET temp_file_limit = '1
 # a query that is read at once writes no file
 is($node->safe_psql('postgres', "SET work_mem = '64kB'; SET temp_file_limit = '100kB'; SELECT count(*) FROM (SELECT * "
 	. "FROM t ORDER BY k OFFSET 0) s"), $rows, 'rows on the device are not spilled');
-nothing_used('cursors');
+device_unused($node, 'cursors');
 
 # late rows that do not fit: longer than a chunk, a NULL outside the key, more than the budget
 $node->safe_psql('postgres', <<SQL);
@@ -216,7 +205,7 @@ is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM chec
 # the planner expects few rows
 is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT id, k FROM many WHERE "
 	. "id % 1 = 0 AND k % 1 = 0 ORDER BY k, id')"), 'same', 'far more rows than estimated');
-nothing_used('rows that do not fit');
+device_unused($node, 'rows that do not fit');
 
 # not repeatable: row mode is not used, because the rows would be lost with the device
 for my $q ('SELECT k FROM t ORDER BY random()', 'WITH c AS MATERIALIZED (SELECT k FROM t) SELECT * FROM c ORDER BY k')
@@ -235,15 +224,15 @@ like($node->safe_psql('postgres', "SET gpusort.device = '5'; SELECT route('SELEC
 	qr/^host: cpu .*not gpu radix: there is no device/, 'a device that is not there');
 like($node->safe_psql('postgres', "SET gpusort.device = '0'; SELECT route('SELECT k FROM t ORDER BY k')"),
 	qr/^\w+: gpu/, 'a device by number');
-my ($rc, $out, $err) = $node->psql('postgres', "SET gpusort.device = 'all'");
-like($err, qr/invalid value for parameter "gpusort.device".*\n.*list of device numbers/, 'a wrong list');
+fails_like($node, "SET gpusort.device = 'all'",
+	qr/invalid value for parameter "gpusort.device".*\n.*list of device numbers/, 'a wrong list');
 like($node->safe_psql('postgres', "SET gpusort.algorithm = auto; SELECT route('SELECT id FROM t WHERE id < 1000 ORDER "
 	. "BY k')"), qr/^host: cpu/, 'small sorts stay');
 like($node->safe_psql('postgres', "SET gpusort.algorithm = auto; SET work_mem = '1GB'; SELECT route('SELECT id FROM "
 	. "many ORDER BY id')"), qr/^host: /, 'sorted input stays');
 
 # faults: the same rows come, and all resources are freed
-my $said = -s $node->logfile;
+my $start = -s $node->logfile;
 my %fault = (
 	memory_start => qr/fault injected/, memory_sort => qr/fault injected/,
 		error_up => qr/fault injected|the device process ended/,
@@ -252,7 +241,7 @@ my %fault = (
 	kill_up => qr/the device process ended/, kill_sort => qr/the device process ended/,
 		kill_down => qr/the device process ended/,
 	stall => qr/the device process ended/, freeze => qr/the device process ended/,
-	corrupt => qr/a row of the result is n|the result's keys are out of order, or not the input's/);
+	corrupt => qr/a row of the result is not|the result's keys are out of order, or not the input's/);
 $modes{only} = '64MB';
 for my $mode (sort keys %modes)
 {
@@ -260,21 +249,19 @@ for my $mode (sort keys %modes)
 	for my $f (sort keys %fault)
 	{
 		# after a successful job the next process starts without a pause
-		wait_ready("$mode $f");
+		device_ready($node, "$mode $f");
 		my $set = "SET work_mem = '$modes{$mode}';" . ($f eq 'corrupt' ? ' SET gpusort.verify = on;' : '');
 		$node->safe_psql('postgres', "$set SELECT count(*) FROM ($q OFFSET 0) s");
 		my $restarts = $node->safe_psql('postgres', 'SELECT max(restarts) FROM gpusort_devices()');
-		my $before = $node->safe_psql('postgres', "SELECT sum(fallbacks) FROM gpusort_stat");
+		my $before = fallbacks($node);
 		my $offset = -s $node->logfile;
 		is($node->safe_psql('postgres',
 			"$set SET gpusort.device_fault = $f; SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
 			"GpuSort $rows same", "$mode: $f");
 		# a process does not log the same message again at once
-		$offset = $said if $f =~ /memory|corrupt/;
-		ok($node->log_contains(qr/continues without the GPU: $fault{$f}/, $offset)
-			|| ($mode eq 'rows' && $f =~ /start|_up/), "$mode: $f is logged");
-		cmp_ok($node->safe_psql('postgres', "SELECT sum(fallbacks) FROM gpusort_stat"), '>', $before,
-			"$mode: $f is counted");
+		$offset = $start if $f =~ /memory|corrupt/;
+		ok($node->log_contains(qr/continues without the GPU: $fault{$f}/, $offset), "$mode: $f is logged");
+		cmp_ok(fallbacks($node), '>', $before, "$mode: $f is counted");
 		# an error or a kill ends the process
 		ok($node->poll_query_until('postgres', "SELECT max(restarts) > $restarts FROM gpusort_devices()"),
 			"$mode: after $f: a new process starts")
@@ -285,27 +272,22 @@ for my $mode (sort keys %modes)
 		ok($node->log_contains(qr/hangs and is killed\n.*$how for 1 s/, $offset),
 			"$mode: $f is logged as a hang")
 		  if $f =~ /stall|freeze/;
-		wait_ready("$mode: after $f");
-		nothing_used("$mode: after $f");
+		device_ready($node, "$mode: after $f");
+		device_unused($node, "$mode: after $f");
 	}
 }
 
 # many sorts that fail for one reason: each is counted, one is logged
 {
-	my $count = "SELECT sum(fallbacks) FROM gpusort_stat";
-
-	wait_ready('one reason');
-	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
-	kill_hard($pid);
-	ok($node->poll_query_until('postgres',
-		"SELECT state = 'ready' AND process_pid <> $pid FROM gpusort_devices()"), 'one reason: a new process');
-	my $before = $node->safe_psql('postgres', $count);
+	device_ready($node, 'one reason');
+	next_device_process($node, kill_device_process($node, 'one reason'), 'one reason');
+	my $before = fallbacks($node);
 	my $offset = -s $node->logfile;
 	my $script = $node->basedir . '/fail.sql';
 	append_to_file($script, "SET gpusort.device_fault = memory_start;\nSET work_mem = '64MB';\nSELECT "
 		. "must_be_same('SELECT k, id FROM t WHERE id < 5000 ORDER BY k, id');\n");
 	$node->command_ok([ 'pgbench', '-n', '-c', 4, '-t', 10, '-f', $script, 'postgres' ], 'one reason: many sorts');
-	is($node->safe_psql('postgres', $count), $before + 40, 'one reason: each failure is counted');
+	is(fallbacks($node), $before + 40, 'one reason: each failure is counted');
 	my @lines = slurp_file($node->logfile, $offset) =~ /continues without the GPU/g;
 	is(scalar @lines, 1, 'one reason: one line');
 }
@@ -319,7 +301,7 @@ for my $mode (sort keys %modes)
 		fails_like($node, "$q SET statement_timeout = '500ms'; SELECT count(*) FROM (SELECT k, w FROM t ORDER BY k "
 			. "OFFSET 0) s",
 			qr/canceling statement due to statement timeout/, "$mode: cancelled in $f");
-		nothing_used("$mode: cancelled in $f");
+		device_unused($node, "$mode: cancelled in $f");
 
 		my $s = new_session($node);
 		my $pid = $s->query('SELECT pg_backend_pid()');
@@ -327,7 +309,7 @@ for my $mode (sort keys %modes)
 		ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), "$mode: $f has a job");
 		$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 		$s->{run}->finish;
-		nothing_used("$mode: terminated in $f");
+		device_unused($node, "$mode: terminated in $f");
 	}
 }
 # the device process is killed while a job hangs: the sort goes on on the CPU
@@ -336,11 +318,11 @@ for my $mode (sort keys %modes)
 	$s->query("SET work_mem = '256kB'; SET gpusort.device_fault = hang_up");
 	begin_query($s, 'SELECT count(*), sum(k) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s');
 	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), 'a job hangs');
-	kill_hard($node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()'));
-	like($s->query('SELECT 1'), qr/^$rows\|.*\n1$/s, 'the service is killed: the sort goes on');
+	kill_device_process($node, 'killed');
+	like($s->query('SELECT 1'), qr/^$rows\|.*\n1$/s, 'killed: the sort goes on');
 	$s->quit;
-	wait_ready('killed');
-	nothing_used('killed');
+	device_ready($node, 'killed');
+	device_unused($node, 'killed');
 }
 # the supervisor gets SIGTERM while a job hangs: the sort goes on, and a new supervisor starts
 {
@@ -352,10 +334,9 @@ for my $mode (sort keys %modes)
 	is(kill('TERM', $supervisor), 1, 'SIGTERM to the supervisor');
 	like($s->query('SELECT 1'), qr/^$rows\|.*\n1$/s, 'the supervisor ends: the sort goes on');
 	$s->quit;
-	wait_ready('after the supervisor');
-	isnt($node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()'), $process,
-		'a new device process starts');
-	nothing_used('after the supervisor');
+	device_ready($node, 'after the supervisor');
+	isnt(device_process($node), $process, 'a new device process starts');
+	device_unused($node, 'after the supervisor');
 }
 # errors above and below while a job is open
 for my $mode (sort keys %modes)
@@ -365,33 +346,30 @@ for my $mode (sort keys %modes)
 	fails_like($node, "SET work_mem = '$modes{$mode}'; SELECT sum(x) FROM (SELECT 1 / (id - $rows) AS x FROM t ORDER "
 		. "BY k OFFSET 0) s", qr/division by zero/, "$mode: error below");
 }
-nothing_used('errors');
+device_unused($node, 'errors');
 
 # the device's budget: sorts that do not fit go to the CPU
 $node->append_conf('postgresql.conf', "gpusort.device_memory = 10MB");
 $node->restart;
-wait_ready('small budget');
+device_ready($node, 'small budget');
 like($node->safe_psql('postgres', "SET work_mem = '64MB'; SELECT route('SELECT * FROM many ORDER BY k')"),
 	qr/^host: .*device memory full, not gpu radix: it does not fit the device memory/, 'over the budget');
 is($node->safe_psql('postgres', "SET work_mem = '256kB'; SELECT result FROM check_sort('SELECT * FROM many ORDER BY k, "
 	. "id')"), 'same', 'over the budget: rows');
-nothing_used('small budget');
+device_unused($node, 'small budget');
 
 # a backend crashes: the server and the service restart
 $node->append_conf('postgresql.conf', "restart_after_crash = on");
 $node->reload;
 {
 	my $s = new_session($node);
-	my $offset = -s $node->logfile;
-	kill_hard($s->query('SELECT pg_backend_pid()'));
+	backend_crashes($node, $s->query('SELECT pg_backend_pid()'), 'crash');
 	eval { $s->{run}->finish };
-	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $offset);
 }
-ok($node->poll_query_until('postgres', 'SELECT true'), 'the server is back');
-wait_ready('crash');
-nothing_used('crash');
-# the postmaster is killed
-my $process = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
+device_ready($node, 'crash');
+device_unused($node, 'crash');
+# the server is stopped at once
+my $process = device_process($node);
 $node->stop('immediate');
 ok(process_ends($process), 'the device process ends with the server');
 

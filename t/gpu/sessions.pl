@@ -11,9 +11,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $seed = $ENV{GPUSORT_SEED} || time % 1_000_000;
-srand $seed;
-note "GPUSORT_SEED=$seed";
+my $seed = seed_random();
 
 my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
 my $node = new_node('device_concurrency', conf => <<CONF);
@@ -43,7 +41,8 @@ SELECT must_be_same('SELECT * FROM t WHERE id <= ' || :n || ' ORDER BY h DESC, f
 SELECT must_be_same('SELECT id, h FROM t WHERE id <= ' || :n || ' ORDER BY f DESC');
 SQL
 
-sub nothing_used
+# The service is ready, and holds nothing.
+sub ready_and_unused
 {
 	device_ready($node, @_);
 	device_unused($node, @_);
@@ -54,7 +53,7 @@ for my $clients (1, 8, 32)
 	my $t = $clients == 32 ? 4 : 10;
 	$node->command_ok([ 'pgbench', '-n', '-M', 'simple', "--random-seed=$seed", '-c', $clients, '-j', '2', '-t', $t,
 		'-f', $script, 'postgres' ], "$clients sessions");
-	nothing_used("$clients sessions");
+	ready_and_unused("$clients sessions");
 }
 cmp_ok($node->safe_psql('postgres', "SELECT sorts FROM gpusort_stat WHERE algorithm = 'gpu_radix'"), '>', 100,
 	'the device was used');
@@ -78,7 +77,7 @@ cmp_ok($node->safe_psql('postgres', "SELECT sorts FROM gpusort_stat WHERE algori
 	cmp_ok($kills, '>', 1, "killed $kills times");
 	$killer->quit;
 	# after a successful job the next process starts without a pause
-	nothing_used('killed');
+	ready_and_unused('killed');
 }
 
 # sessions that are cancelled beside sessions that must not be affected
@@ -108,14 +107,14 @@ for my $i (1 .. 20)
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend(p) FROM unnest('{$pids}'::int[]) p");
 	$_->{run}->finish for @doomed;
 }
-nothing_used('ended at any point');
+ready_and_unused('ended at any point');
 # open cursors: other sorts need not wait for them
 for my $s (@sessions)
 {
 	$s->query("SET work_mem = '64kB'; BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT * FROM t ORDER BY k; FETCH 1 FROM "
 		. "c");
 }
-nothing_used('open cursors');
+ready_and_unused('open cursors');
 is($node->safe_psql('postgres', "SET work_mem = '64kB'; SELECT result FROM check_sort('SELECT * FROM t ORDER BY k')"),
 	'same', 'beside six open cursors');
 for my $s (@sessions)
@@ -124,7 +123,7 @@ for my $s (@sessions)
 	is($s->{stderr}, '', 'a cursor is read on: no error');
 	$s->quit;
 }
-nothing_used('cursors');
+ready_and_unused('cursors');
 
 $node->stop;
 done_testing();

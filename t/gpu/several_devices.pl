@@ -1,6 +1,6 @@
 # several_devices.pl: sorts with several devices.
 #
-# The fake device pretends to be several. With GPUSORT_TEST_LIBRARY (service.pl) the first two GPUs of the machine are
+# The fake device imitates several devices. With GPUSORT_TEST_LIBRARY (service.pl) the first two GPUs of the machine are
 # used.
 use strict;
 use warnings;
@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $library = $ENV{GPUSORT_TEST_LIBRARY};
-my $pretend = !defined $library;
+my $fake = !defined $library;
 $library //= '$libdir/libgpusort_cpu_abi';
 
 $ENV{GPUSORT_CPU_ABI_DEVICES} = 3;
@@ -30,15 +30,15 @@ CONF
 my $devices = "SELECT string_agg(device || ' ' || state || ' ' || memory_budget / 1048576 || ' ' || memory_used, ', ' "
 	. "ORDER BY device) FROM gpusort_devices()";
 
-if ($pretend)
+if ($fake)
 {
 	device_ready($node, 'list');
 	is($node->safe_psql('postgres', $devices), '0 ready 24 0, 2 ready 24 0', "the server's own list of devices");
 }
-$node->append_conf('postgresql.conf', 'gpusort.device = ' . ($pretend ? 'auto' : "'0, 1'"));
+$node->append_conf('postgresql.conf', 'gpusort.device = ' . ($fake ? 'auto' : "'0, 1'"));
 $ENV{GPUSORT_CPU_ABI_DEVICES} = 2;
 $node->restart;
-if (!$pretend)
+if (!$fake)
 {
 	$node->poll_query_until('postgres', "SELECT bool_and(state = 'ready') FROM gpusort_devices()");
 	plan skip_all => 'there is one device' if $node->safe_psql('postgres',
@@ -182,7 +182,7 @@ device_ready($node, 'all fail');
 is($node->safe_psql('postgres', $devices), '0 ready 24 0, 1 ready 24 0', 'all devices are tried again');
 
 # a device that cannot be opened
-if ($pretend)
+if ($fake)
 {
 	$ENV{GPUSORT_CPU_ABI_LOST} = 0;
 	$node->restart;

@@ -11,12 +11,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $state_file = PostgreSQL::Test::Utils::tempdir . '/device';
-sub device_is { append_to_file($state_file, join('', map { "GPUSORT_CPU_ABI_$_\n" } @_)) }
-my $never = 1 << 40;
-$ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
-$ENV{GPUSORT_CPU_ABI_DEVICES} = 2;
-device_is("STUCK_ROWS=$never", "STUCK_KB=$never");
+fake_device_is('DEVICES=2');
 
 my $node = new_node('calls', conf => <<CONF);
 gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
@@ -38,7 +33,7 @@ my $gpu = qr/^gpu radix: .*device ready/;
 my %modes = (keys => '64MB', rows => '256kB');
 
 # On each device and in each mode a sort of 10,000 rows begins and ends.
-sub others_go
+sub others_sort
 {
 	my ($name) = @_;
 
@@ -68,25 +63,26 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 		my $name = "$call waits, $mode";
 		my $s = new_session($node);
 
-		device_is($stuck);
+		fake_device_is('DEVICES=2', $stuck);
 		$s->query("SET work_mem = '$modes{$mode}'; SET gpusort.device = '0'");
 		begin_query($s, "SELECT result FROM check_sort('SELECT id, k FROM t ORDER BY k')");
 		ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), "$name: a job runs");
 		if ($call eq 'memory')
 		{
 			# allocations that do not block, on the other device; on the same device they wait for the lock
-			$node->safe_psql('postgres',
+			is($node->safe_psql('postgres',
 				"SET work_mem = '64MB'; SET gpusort.device = '1'; SET statement_timeout = '120s'; SELECT result FROM "
-				. "check_sort('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')");
+				. "check_sort('SELECT id, k FROM t WHERE id <= 10000 ORDER BY k, id')"), 'same',
+				"$name: another sort on device 1");
 		}
 		else
 		{
-			others_go($name);
+			others_sort($name);
 		}
 		# jobs of other sorts may still be closing
 		ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'),
 			"$name: its job still runs");
-		device_is("STUCK_ROWS=$never", "STUCK_KB=$never");
+		fake_device_is('DEVICES=2');
 		is($s->query('SELECT 1'), "same\n1", "$name: it returns all rows when the call is released");
 		$s->quit;
 		device_unused($node, $name);
@@ -99,7 +95,7 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 	my ($closes, $waits, $begins) = map { new_session($node) } 1 .. 3;
 	my $offset = -s $node->logfile;
 	my $pid = $closes->query('SELECT pg_backend_pid()');
-	my $service = $node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');
+	my $service = device_process($node);
 	my $jobs = 'SELECT sum(jobs) = %d FROM gpusort_devices()';
 
 	$_->query("SET gpusort.device = '0'") for $closes, $waits, $begins;
@@ -110,7 +106,7 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 	ok($node->poll_query_until('postgres',
 			"SELECT phase = 'emit' AND device_bytes > 0 FROM gpusort_progress WHERE pid = $pid"),
 		'lock: rows are returned');
-	device_is('STUCK_KB=350');
+	fake_device_is('DEVICES=2', 'STUCK_KB=350');
 	begin_query($waits, "SELECT result FROM check_sort('SELECT id, k FROM t ORDER BY k')");
 	ok($node->poll_query_until('postgres', sprintf $jobs, 2), 'lock: another job begins');
 	sleep 1;
@@ -120,10 +116,9 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 	$closes->query('SELECT 1');
 	sleep 4;
 	is($node->safe_psql('postgres', 'SELECT sum(jobs) FROM gpusort_devices()'), '3', 'lock: all three jobs wait');
-	device_is("STUCK_KB=$never");
+	fake_device_is('DEVICES=2');
 	is($_->query('SELECT 1'), "same\n1", 'lock: the waiting sorts return all rows at last') for $waits, $begins;
-	is($node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()'), $service,
-		'lock: the device process is the same');
+	is(device_process($node), $service, 'lock: the device process is the same');
 	unlike(slurp_file($node->logfile, $offset), qr/continues without the GPU|hangs/, 'lock: no fallback to the CPU');
 	$_->quit for $closes, $waits, $begins;
 	device_unused($node, 'lock');
@@ -133,17 +128,15 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 {
 	my $offset = -s $node->logfile;
 	my $s = new_session($node);
-	my $service = $node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');
+	my $service = device_process($node);
 
-	device_is('STUCK_KB=350');
+	fake_device_is('DEVICES=2', 'STUCK_KB=350');
 	is($node->safe_psql('postgres', "SET work_mem = '64MB'; SET gpusort.device_timeout = 1000; SELECT result FROM "
 		. "check_sort('SELECT id, k FROM t ORDER BY k')"), 'same', 'a call that hangs');
-	device_is("STUCK_KB=$never");
+	fake_device_is('DEVICES=2');
 	ok($node->log_contains(qr/hangs and is killed\n.*device \d has made no progress with a sort for 1 s/, $offset),
 		'a call that hangs: the log reports it');
-	ok($node->poll_query_until('postgres',
-		"SELECT bool_and(state = 'ready' AND process_pid <> $service) FROM gpusort_devices()"),
-		'a call that hangs: a new process starts');
+	next_device_process($node, $service, 'a call that hangs');
 	$s->quit;
 	device_unused($node, 'a call that hangs');
 }
@@ -153,7 +146,7 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 	my $s = new_session($node);
 	my $pid = $s->query('SELECT pg_backend_pid()');
 
-	device_is('STUCK_ROWS=90000');
+	fake_device_is('DEVICES=2', 'STUCK_ROWS=90000');
 	$s->query("SET work_mem = '64MB'");
 	begin_query($s, 'SELECT count(*) FROM (SELECT id, k FROM t ORDER BY k OFFSET 0) s');
 	ok($node->poll_query_until('postgres', 'SELECT sum(jobs) = 1 FROM gpusort_devices()'), 'cancel: a job runs');
@@ -162,8 +155,8 @@ for my $case ([ 'a sort', 'STUCK_ROWS=90000' ], [ 'memory', 'STUCK_KB=350' ])
 	like($s->{stderr}, qr/canceling statement/, 'cancel: the statement ends');
 	$s->quit;
 	device_unused($node, 'cancel');
-	device_is("STUCK_ROWS=$never");
-	others_go('after a cancel');
+	fake_device_is('DEVICES=2');
+	others_sort('after a cancel');
 }
 
 # as many sorts at the same time as there are slots, which are more than threads

@@ -13,16 +13,7 @@ use Time::HiRes qw(time);
 
 plan skip_all => 'the fake device is needed' if $ENV{GPUSORT_TEST_LIBRARY};
 
-my $state_file = PostgreSQL::Test::Utils::tempdir_short() . '/state';
-chmod 0755, $state_file =~ m{(.*)/};
-
-sub device_is
-{
-	unlink $state_file;
-	append_to_file($state_file, join('', map { "GPUSORT_CPU_ABI_$_\n" } @_));
-}
-$ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
-device_is('DEVICES=1');
+fake_device_is();
 
 my $node = new_node('statistics', conf => <<CONF);
 gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
@@ -140,27 +131,28 @@ for my $case ([ 'error_sort', qr/^0 CUDA error on device 0: fault injected by gp
 	like(failures(), $want, "$fault: the reason and its device");
 	device_ready($node, $fault);
 }
-device_is('DEVICES=1', 'CRASH_SORT=0');
+fake_device_is('CRASH_SORT=0');
 value($set . $sort);
-device_is('DEVICES=1');
+fake_device_is();
 device_ready($node, 'crash');
 like(failures(), qr/^0 the device process was terminated by signal 11: [\w ]+ 1$/m, 'crash: the reason and its device');
 value($set . $sort);
-my $process = value('SELECT process_pid FROM gpusort_devices()');
-is(kill('KILL', $process), 1, 'the process is killed');
+# the next process waits until the device can be opened
+fake_device_is('STUCK_OPEN=0');
+kill_device_process($node, 'killed');
 ok($node->poll_query_until('postgres', "SELECT state ~ '^down' FROM gpusort_devices()"), 'the state is down');
 stat_is('device, name, jobs_done, memory_total IS NULL', '0|CPU fake device 0|1|t', 'the counts remain');
 like(failures(), qr/^- the device process was terminated by signal 9: \w+ 1$/m, 'the reason is shown');
+fake_device_is();
 device_ready($node, 'killed');
 like(failures(), qr/^- the device process was terminated by signal 9/m, 'the reason remains with a new process');
 is(value('SELECT count(*) FROM gpusort_device_failures WHERE last_failure BETWEEN now() - interval \'10 min\' AND '
 	. 'clock_timestamp()'), value('SELECT count(*) FROM gpusort_device_failures'), 'the time is shown');
 
 # a device that cannot be opened
-device_is('DEVICES=2', 'LOST=1');
+fake_device_is('DEVICES=2', 'LOST=1');
 value($set . $sort);
-is(kill('KILL', value('SELECT max(process_pid) FROM gpusort_devices()')), 1, 'the process is killed');
-ok($node->poll_query_until('postgres', "SELECT bool_or(state = 'ready') FROM gpusort_devices()"), 'a new process');
+next_device_process($node, kill_device_process($node, 'left out'), 'left out');
 like(failures(), qr/^1 gpusort: device 1 is left out: the device is lost 1$/m, 'a device that is left out');
 stat_is('device', '0', 'only the opened device has counts');
 

@@ -14,18 +14,8 @@ use Test::More;
 plan skip_all => 'the fake device is needed' if $ENV{GPUSORT_TEST_LIBRARY};
 
 my $dir = PostgreSQL::Test::Utils::tempdir_short();
-my $state_file = "$dir/state";
 my $clock_file = "$dir/clock";
-chmod 0755, $dir;
-
-# Changes the settings of the fake devices.
-sub device_is
-{
-	unlink $state_file;
-	append_to_file($state_file, join('', map { "GPUSORT_CPU_ABI_$_\n" } @_));
-}
-$ENV{GPUSORT_CPU_ABI_FILE} = $state_file;
-device_is('DEVICES=2', 'COPY_TIMES=100');
+fake_device_is('DEVICES=2', 'COPY_TIMES=100');
 
 my $node = new_node('device_service', conf => <<CONF);
 gpusort.device_library = '\$libdir/libgpusort_cpu_abi'
@@ -41,7 +31,6 @@ device_ready($node, 'start');
 $node->safe_psql('postgres', 'CREATE TABLE t AS SELECT mix(i) AS k FROM generate_series(1, 100000) i');
 
 sub value { return $node->safe_psql('postgres', @_) }
-sub process { return value('SELECT max(process_pid) FROM gpusort_devices()') }
 
 sub set
 {
@@ -49,20 +38,15 @@ sub set
 	$node->reload;
 }
 
-# Kills the device process; waits until the condition $seen holds, and for the next process.
-sub kill_process
+# Kills the device process; the next one becomes ready.
+sub process_restarts
 {
-	my ($name, $seen) = @_;
-	my $process = process();
+	my ($name) = @_;
 
 	# after a successful job the next process starts without a pause
 	value("SET gpusort.algorithm = gpu_radix; SET work_mem = '64MB'; SELECT count(*) FROM (SELECT k FROM t ORDER BY k "
 		. "OFFSET 0) s");
-	is(kill('KILL', $process), 1, "$name: the process is killed");
-	ok($node->poll_query_until('postgres', $seen), "$name: the reason is shown") if defined $seen;
-	ok($node->poll_query_until('postgres',
-		"SELECT bool_and(state = 'ready' AND process_pid <> $process) FROM gpusort_devices()"),
-		"$name: a new process starts");
+	next_device_process($node, kill_device_process($node, $name), $name);
 }
 
 # pg_stat_activity shows the supervisor
@@ -82,19 +66,19 @@ sub kill_process
 
 # gpusort.device_learn takes effect by a reload: the process measures its devices
 {
-	my $process = process();
+	my $process = device_process($node);
 
 	is(value('SELECT count(measured) FROM gpusort_device_model()'), 0, 'devices are not measured');
 	set('gpusort.device_learn = on');
 	ok($node->poll_query_until('postgres', "SELECT count(DISTINCT device) = 2 FROM gpusort_device_model() WHERE part = "
 		. "'up' AND round(measured) = 100"), 'gpusort.device_learn: both devices are measured after a reload');
-	is(process(), $process, 'gpusort.device_learn: the same process measures');
+	is(device_process($node), $process, 'gpusort.device_learn: the same process measures');
 }
 
 # a device does not get the measured values of the device that had its place before
 {
 	# the second device's speed changes, and the service does not measure
-	device_is('DEVICES=2', 'COPY_TIMES=7');
+	fake_device_is('DEVICES=2', 'COPY_TIMES=7');
 	set('gpusort.device_learn = off', "gpusort.device = '0'");
 	ok($node->poll_query_until('postgres',
 		"SELECT count(*) = 1 AND bool_and(state = 'ready') FROM gpusort_devices()"), 'one device');
@@ -112,27 +96,34 @@ sub kill_process
 }
 
 # a process that is killed: the reason is shown until a new process is ready
-kill_process('signal', "SELECT bool_and(state ~ '^down: the device process was terminated by signal 9') FROM "
-	. "gpusort_devices()");
+{
+	# the next process waits until the device can be opened
+	fake_device_is('DEVICES=2', 'STUCK_OPEN=0');
+	my $process = kill_device_process($node, 'signal');
+	ok($node->poll_query_until('postgres', "SELECT bool_and(state ~ '^down: the device process was terminated by "
+		. "signal 9') FROM gpusort_devices()"), 'signal: the reason is shown');
+	fake_device_is('DEVICES=2');
+	next_device_process($node, $process, 'signal');
+}
 
 # a device that cannot be opened is logged once, not by each process, in the server's log format
 {
 	my $offset = -s $node->logfile;
 
-	device_is('DEVICES=2', 'LOST=1');
-	kill_process("left out $_") for 1 .. 3;
+	fake_device_is('DEVICES=2', 'LOST=1');
+	process_restarts("left out $_") for 1 .. 3;
 	my @lines = slurp_file($node->logfile, $offset) =~ /^(.*device 1 is left out.*)$/mg;
 	is(scalar @lines, 1, 'a device that is left out is logged once') or diag(@lines);
 	is($lines[0], '<gpusort device supervisor> LOG:  gpusort: device 1 is left out: the device is lost',
 		'the line has the prefix of the server log');
-	device_is('DEVICES=2');
-	kill_process('not left out');
-	device_is('DEVICES=2', 'LOST=1');
-	kill_process('left out again');
+	fake_device_is('DEVICES=2');
+	process_restarts('not left out');
+	fake_device_is('DEVICES=2', 'LOST=1');
+	process_restarts('left out again');
 	@lines = slurp_file($node->logfile, $offset) =~ /device 1 is left out/g;
-	is(scalar @lines, 2, 'it is logged again after it was opened meanwhile');
-	device_is('DEVICES=2');
-	kill_process('not left out');
+	is(scalar @lines, 2, 'a device is logged again if it was opened meanwhile');
+	fake_device_is('DEVICES=2');
+	process_restarts('not left out');
 }
 
 # the clock is set back by an hour: no wait becomes an hour longer
@@ -143,65 +134,65 @@ kill_process('signal', "SELECT bool_and(state ~ '^down: the device process was t
 	$node->restart;
 	device_ready($node, 'clock');
 	my $before = value('SELECT extract(epoch FROM now())');
-	my $process = process();
-	is(kill('KILL', $process), 1, 'clock: the process is killed');
-	# the pause before the next start has begun
-	ok($node->poll_query_until('postgres', "SELECT bool_and(state ~ '^down') FROM gpusort_devices()"),
-		'clock: the state is down');
+	my $restarts = value('SELECT max(restarts) FROM gpusort_devices()');
+	# no job was finished: the pause before the next start takes two seconds, after the second kill four
+	next_device_process($node, kill_device_process($node, 'clock'), 'clock');
+	my $process = kill_device_process($node, 'clock, once more');
 	append_to_file($clock_file, "set\n");
+	is(value('SELECT max(restarts) FROM gpusort_devices()'), $restarts + 1, 'clock: the pause is not over');
 	cmp_ok(value('SELECT extract(epoch FROM now())'), '<', $before - 1800, 'clock: the time is set back');
-	device_ready($node, 'clock');
+	next_device_process($node, $process, 'clock, once more');
 	is(value("SET gpusort.algorithm = gpu_radix; SELECT result FROM check_sort('SELECT k FROM t ORDER BY k')"), 'same',
 		'clock: sorts run');
 	unlink $clock_file;
 }
 $node->restart;
 
-# while the supervisor watches the device process, it writes the learned figures without fsync
+# The supervisor writes learned figures without fsync while it watches the device process, and with fsync when it ends.
 {
 	my $library = $node->config_data('--pkglibdir') . '/gpusort_server_calls.so';
 	my $learned = $node->data_dir . '/gpusort.learned';
-	my $mine = "$dir/fsync";
+	my $calls = "$dir/fsync";
 
-	mkdir $mine;
-	chmod 0777, $mine;
+	mkdir $calls;
 	$node->append_conf('postgresql.conf', "gpusort.device_learn = on\nfsync = on\n");
 	{
 		local $ENV{LD_PRELOAD} = $library;
-		local $ENV{FSYNC_DIRECTORY} = $mine;
+		local $ENV{FSYNC_DIRECTORY} = $calls;
 		$node->restart;
 	}
 	device_ready($node, 'fsync');
 	unlink $learned;
 	my (undef, undef, $supervisor) = device_processes($node);
-	for (1 .. 60)
-	{
-		value("SET gpusort.algorithm = gpu_radix; SET work_mem = '64MB'; "
-			. "SELECT count(*) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s");
-		last if -e $learned;
-		sleep 1;
-	}
-	ok(-s $learned, 'fsync: the learned figures are written');
-	ok(!-e "$mine/$supervisor", 'fsync: the supervisor made no fsync');
+	my $sort = "SET gpusort.algorithm = gpu_radix; SET work_mem = '64MB'; "
+		. 'SELECT count(*) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s';
+	ok(wait_until(sub { value($sort); return -s $learned }), 'fsync: the learned figures are written');
+	ok(!-e "$calls/$supervisor", 'fsync: the supervisor made no fsync');
 	value('CHECKPOINT');
-	cmp_ok(scalar(() = glob "$mine/*"), '>', 0, 'fsync: other processes did');
+	cmp_ok(scalar(() = glob "$calls/*"), '>', 0, 'fsync: other processes did');
+	# figures that the supervisor finds only when it ends, because it is stopped meanwhile
+	is(kill('STOP', $supervisor), 1, 'fsync: the supervisor is stopped');
+	value($sort);
+	is(kill('TERM', $supervisor) + kill('CONT', $supervisor), 2, 'fsync: the supervisor continues and ends');
+	ok(process_ends($supervisor), 'fsync: the supervisor has ended');
+	like(slurp_file("$calls/$supervisor"), qr/fsync/, 'fsync: the supervisor makes an fsync at its end');
+	device_ready($node, 'fsync, the next supervisor');
 	$node->stop;
-	is(scalar(() = slurp_file("$mine/$supervisor") =~ /fsync/g) > 0, 1, 'fsync: the supervisor does at its end');
 	$node->append_conf('postgresql.conf', "gpusort.device_learn = off\nfsync = off\n");
 }
 
 # unfinished files of processes that crashed are removed; other files stay
 {
-	my @left = map { $node->data_dir . "/gpusort.$_" } 'learned.12345.tmp', 'model.99.tmp';
+	my @unfinished = map { $node->data_dir . "/gpusort.$_" } 'learned.12345.tmp', 'model.99.tmp';
 	my @others = map { $node->data_dir . "/$_" } 'gpusort.mine', 'other.tmp';
 
-	append_to_file($_, "gpusort\n") for @left, @others;
+	append_to_file($_, "gpusort\n") for @unfinished, @others;
 	# an empty file, which a crash of the machine may leave
 	unlink $node->data_dir . '/gpusort.learned';
 	append_to_file($node->data_dir . '/gpusort.learned', '');
 	my $offset = -s $node->logfile;
 	$node->start;
-	is(scalar(grep { -e } @left), 0, 'unfinished files are removed at the start');
+	is(scalar(grep { -e } @unfinished), 0, 'unfinished files are removed at the start');
 	is(scalar(grep { -e } @others), 2, 'other files stay');
 	unlike(slurp_file($node->logfile, $offset), qr/gpusort cannot use file/, 'an empty file is ignored');
 	unlink @others;
@@ -248,7 +239,7 @@ $node->restart;
 		'no worker: the state says why');
 	cmp_ok(value($reserved), '<', 1_000_000, 'no worker: no shared memory is reserved for the service');
 	like(slurp_file($node->logfile), qr/gpusort cannot use GPUs, because no background worker is free/,
-		'no worker: the log says why');
+		'no worker: the log tells why');
 	is(value("SELECT result FROM check_sort('SELECT k FROM t ORDER BY k')"), 'same', 'no worker: the CPU sorts');
 }
 $node->stop;

@@ -33,14 +33,14 @@ my $rows = 24_000;
 value(<<SQL);
 CREATE TYPE mood AS ENUM ('sad', 'so so', 'glad', 'happy');
 CREATE TABLE t AS SELECT i AS id, i AS seq, (i % 10)::int4 AS k,
-	-- alone, all but a few; two and two; hundreds
+	-- groups of one row, nearly all; of two rows; of hundreds
 	md5(mix(i)::text) AS one, md5((mix(i / 2) % 100000)::text) || i % 2 AS two,
 	chr(97 + (mix(i) % 26)::int) || 'bcdefghi' || mix(i * 3) % 300 AS many,
-	-- more than memory, between others; three of them
+	-- one group larger than memory between rows without ties; three such groups
 	CASE WHEN mix(i) % 3 = 0 THEN md5(mix(i)::text) ELSE '7a common beginning ' || mix(i * 5) % 4000 END AS most,
 	CASE WHEN i = 1 THEN NULL WHEN mix(i) % 3 = 0 THEN '' ELSE repeat(chr(98 + i % 3), 12) || mix(i * 7) % 900
 		END AS three,
-	-- what is short is all of its key, with what stands behind it
+	-- a short value fits the key, with the columns behind it
 	'customer#' || mix(i) % 1000 AS c,
 	(chr(97 + (mix(i) % 26)::int) || repeat(' ', (mix(i) % 3)::int) || 'longer than that' || mix(i) % 700)::char(30)
 		AS p,

@@ -39,26 +39,23 @@ my %set = (keys => "SET work_mem = '256MB';", rows => "SET work_mem = '256kB';",
 # the query of each mode, without its sort keys
 my %from = (keys => 'SELECT * FROM t ORDER BY', rows => 'SELECT * FROM t ORDER BY',
 	only => 'SELECT w, k FROM t ORDER BY');
-my $route = "SELECT sort_route('%s')";
-
-sub fallbacks { return $node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat') }
-
-# A wrong result that is found before a wrong row is returned.
-sub noticed
+# Tests a wrong result that is found before a wrong row is returned.
+sub found_in_time
 {
 	my ($mode, $fault, $order, $name, $set) = @_;
 	my $q = "$from{$mode} $order";
-	my $before = fallbacks();
+	my $before = fallbacks($node);
 
 	$set = $set{$mode} . ($set // '') . "SET gpusort.device_fault = $fault;";
 	is($node->safe_psql('postgres', "$set SELECT nodes || ' ' || rows || ' ' || result FROM check_sort('$q')"),
 		"GpuSort $rows same", $name);
-	cmp_ok(fallbacks(), '>', $before, "$name: a fallback is counted");
+	cmp_ok(fallbacks($node), '>', $before, "$name: a fallback is counted");
 	like($node->safe_psql('postgres', "$set SELECT sort_route('$q')"), qr/^(?:cpu|presorted).*device failed/,
 		"$name: Sort Route reports it");
 }
 
-my %said = (
+# log messages
+my %wrong_result = (
 	keys => qr/a row of the result is not one of the input, or comes twice/,
 		rows => qr/a row of the result is not a row of the input/,
 	only => qr/the result's keys are out of order, or not the input's/);
@@ -74,31 +71,32 @@ for my $mode (sort keys %set)
 	like($explain, $mode eq 'only' ? qr/keys only/ : qr/device ready/, "$mode: the route");
 	for my $fault ('corrupt', 'corrupt_bit', 'corrupt_size', 'corrupt_place', 'corrupt_count')
 	{
-		# only verify finds this in time: a row behind a chunk's last may be a row of the job
-		noticed($mode, $fault, 'w, k', "$mode: $fault") unless $mode eq 'rows' && $fault eq 'corrupt_count';
-		noticed($mode, $fault, 'w, k', "$mode: $fault, verify", 'SET gpusort.verify = on;');
+		# memory behind a chunk's last row may hold another row of the job: then only verify finds the wrong count in
+		# time
+		found_in_time($mode, $fault, 'w, k', "$mode: $fault") unless $mode eq 'rows' && $fault eq 'corrupt_count';
+		found_in_time($mode, $fault, 'w, k', "$mode: $fault, verify", 'SET gpusort.verify = on;');
 	}
-	ok($node->log_contains(qr/continues without the GPU: $said{$mode}/, $start), "$mode: logged");
+	ok($node->log_contains(qr/continues without the GPU: $wrong_result{$mode}/, $start), "$mode: logged");
 	device_unused($node, $mode);
 }
 ok($node->log_contains(qr/continues without the GPU: $_/, $start), "logged: $_") for $place, $count;
 {
-	my @lines = slurp_file($node->logfile, $start) =~ /continues without the GPU: $said{keys}/g;
+	my @lines = slurp_file($node->logfile, $start) =~ /continues without the GPU: $wrong_result{keys}/g;
 	is(scalar @lines, 1, 'logged once');
 }
 
 # a fault in a later chunk: the returned rows are right, and the CPU sorts the remaining ones
-noticed('keys', 'corrupt_late', 'id', 'keys: a row is returned twice, in a late chunk');
-# keys that are not exact need comparisons: the whole result is read before the first row is returned
-noticed('keys', 'corrupt_late', 'w DESC, f, k DESC, id', 'keys: a row is returned twice, keys are not exact');
-noticed('keys', 'corrupt_bit', 'w, f, k, id', 'keys: a wrong rid, keys are not exact');
+found_in_time('keys', 'corrupt_late', 'id', 'keys: a row is returned twice, in a late chunk');
+# inexact keys need comparisons: the whole result is read before the first row is returned
+found_in_time('keys', 'corrupt_late', 'w DESC, f, k DESC, id', 'keys: a row is returned twice, inexact keys');
+found_in_time('keys', 'corrupt_bit', 'w, f, k, id', 'keys: a wrong rid, inexact keys');
 # keys only: all keys are checked before the first is returned
-noticed('only', 'corrupt_late', 'w, k', 'only: a key is returned twice, in a late chunk');
+found_in_time('only', 'corrupt_late', 'w, k', 'only: a key is returned twice, in a late chunk');
 # a fault that is found after wrong rows were returned: the query fails
-my %wrong = (keys => 'id DESC', rows => 'w');
-for my $mode (sort keys %wrong)
+my %late = (keys => 'id DESC', rows => 'w');
+for my $mode (sort keys %late)
 {
-	my $q = "$from{$mode} $wrong{$mode}";
+	my $q = "$from{$mode} $late{$mode}";
 	my $fault = 'SET gpusort.device_fault = corrupt_late;';
 	my $want = $node->safe_psql('postgres',
 		"SET gpusort.enable = off; SELECT md5(string_agg(s::text, ',')) FROM ($q OFFSET 0) s");
@@ -125,11 +123,11 @@ for my $fault ('corrupt', 'corrupt_bit', 'corrupt_place', 'corrupt_count')
 {
 	for my $algorithm ('gpu_radix', 'gpu_counting')
 	{
-		my $before = fallbacks();
+		my $before = fallbacks($node);
 
 		fails_like($node, "SET gpusort.device_fault = $fault; SELECT gpusort_array(array_agg(k % 1000), '$algorithm') "
 			. "FROM t", qr/"$algorithm" cannot sort this array/, "gpusort_array(), $algorithm: $fault");
-		is(fallbacks(), $before + 1, "gpusort_array(), $algorithm: $fault: counted");
+		is(fallbacks($node), $before + 1, "gpusort_array(), $algorithm: $fault: counted");
 	}
 	# since PostgreSQL 16 the order of an aggregate is a Sort in the plan
 	is($node->safe_psql('postgres', "SET gpusort.enable = off; SET gpusort.device_fault = $fault; SELECT "

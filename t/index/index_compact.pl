@@ -1,5 +1,7 @@
-# The compact route: index tuples are decoded from normalized keys.  Each index is built with every form of the records
-# that are sorted, in memory and from runs, and compared with PostgreSQL's page by page.
+# index_compact.pl: the compact route, in which index tuples are decoded from normalized keys.
+#
+# Each index is built with every form of the records that are sorted, in memory and from runs, and compared with
+# PostgreSQL's index page by page.
 use strict;
 use warnings;
 

@@ -1,5 +1,6 @@
-# Unique indexes and constraints, and keys that are too long: errors have PostgreSQL's messages, and indexes without
-# errors have its pages.
+# index_constraints.pl: unique indexes and constraints, and keys that are too long.
+#
+# Errors have PostgreSQL's messages, and indexes without errors have the pages of PostgreSQL's.
 use strict;
 use warnings;
 
@@ -48,7 +49,8 @@ check_pairs($node, 'constraints', '', [
 	'ALTER TABLE t ADD CONSTRAINT NAME EXCLUDE (s WITH =, id WITH =)',
 	'ALTER TABLE t ADD CONSTRAINT NAME EXCLUDE USING btree (id WITH =) WHERE (few = 1)']);
 
-# --- what is no index: the error of this statement is the same with the setting on and off; built by our code or left
+# --- A statement fails with the same error with gpusort.index_builds on and off, and leaves no index.  $route matches
+# the build's message.
 sub same_error
 {
 	my ($name, $statement, $pattern, $route) = @_;
@@ -60,7 +62,8 @@ sub same_error
 
 		isnt($rc, 0, "$name, $on: fails");
 		$said{$on} = join "\n", grep { /^(?:psql.*(?:ERROR)|DETAIL|HINT|CONTEXT)/ } split /\n/, $err;
-		like(join(', ', map { "$_->[0] $_->[1]" } @built), $on eq 'on' ? $route : qr/^$/, "$name, $on: route");
+		like(join(', ', map { "$_->[0] $_->[1]" } @built), $on eq 'on' ? $route : qr/^$/,
+			"$name, $on: the build's message");
 	}
 	like($said{on}, $pattern, "$name: message");
 	is($said{on}, $said{off}, "$name: PostgreSQL's message");

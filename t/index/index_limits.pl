@@ -1,4 +1,6 @@
-# Memory and disk of index builds: maintenance_work_mem, temporary files and their settings, errors of the disk.
+# index_limits.pl: memory and disk of index builds.
+#
+# maintenance_work_mem, temporary files and their settings, timeouts, memory that is kept between builds, a full disk.
 use strict;
 use warnings;
 
@@ -26,7 +28,7 @@ my @definitions = (
 
 sub spills { return $node->safe_psql('postgres', 'SELECT coalesce(sum(spills), 0) FROM gpusort_index_builds') }
 
-# --- what does not fit is written in runs, which are merged into the same pages
+# --- rows that exceed maintenance_work_mem are written in runs, and merged into the same pages
 my $least = $node->safe_psql('postgres', "SELECT min_val FROM pg_settings WHERE name = 'maintenance_work_mem'");
 $node->safe_psql('postgres', 'SELECT gpusort_stat_reset()');
 check_pairs($node, '64MB', "SET maintenance_work_mem = '64MB'", \@definitions);
@@ -39,8 +41,8 @@ check_pairs($node, 'many runs', 'SET gpusort.run_rows = 700', \@definitions);
 check_pairs($node, 'spilled, two workers', "SET maintenance_work_mem = '1MB'; SET min_parallel_table_scan_size = 0; "
 	. 'SET max_parallel_maintenance_workers = 2', [ $definitions[1] ]);
 is(scalar(temp_files($node)), 0, 'no file is left');
-like($node->safe_psql('postgres', 'SELECT spilled_bytes > 1000000 FROM gpusort_index_builds WHERE spills > 0'), qr/^t/,
-	'bytes are counted');
+is($node->safe_psql('postgres', 'SELECT bool_and(spilled_bytes > 1000000) FROM gpusort_index_builds WHERE spills > 0'),
+	't', 'spilled bytes are counted');
 
 # --- settings of temporary files
 my $at = -s $node->logfile;
@@ -50,7 +52,7 @@ like(substr(slurp_file($node->logfile), $at), qr{temporary file: path "pg_tblspc
 	'log_temp_files');
 $node->safe_psql('postgres', 'DROP INDEX f1');
 my $session = new_session($node);
-sub fails
+sub build_fails
 {
 	my ($name, $set, $statement, $pattern) = @_;
 
@@ -64,22 +66,15 @@ sub fails
 	$session->query('RESET ALL');
 	session_ok($session, $name);
 }
-fails('temp_file_limit', "SET maintenance_work_mem = '1MB'; SET temp_file_limit = '2MB'", 'CREATE INDEX f1 ON t (s, k)',
-	qr/temporary file size exceeds temp_file_limit/);
-fails('an expression', '', 'CREATE INDEX f1 ON t ((1 / (id - 50000)))', qr/division by zero/);
+build_fails('temp_file_limit', "SET maintenance_work_mem = '1MB'; SET temp_file_limit = '2MB'",
+	'CREATE INDEX f1 ON t (s, k)', qr/temporary file size exceeds temp_file_limit/);
+build_fails('an expression', '', 'CREATE INDEX f1 ON t ((1 / (id - 50000)))', qr/division by zero/);
 
 # --- timeouts at any moment: the index is there or not
 for my $ms (map { 1 + 8 * $_ } 0 .. ($ENV{GPUSORT_QUICK} ? 5 : 20))
 {
-	$session->query("SET maintenance_work_mem = '" . pick('1MB', '64MB') . "'; SET statement_timeout = $ms");
-	$session->{stderr} = '';
-	$session->query('CREATE INDEX f1 ON t (s, k)');
-	my $error = $session->{stderr} =~ /canceling statement due to statement timeout/ ? 1 : 0;
-	no_timeout($session);
-	my $there = $session->query("SELECT count(*) FROM pg_class WHERE relname = 'f1'");
-	$session->query("SELECT bt_index_parent_check('f1', true, true); DROP INDEX f1") if $there;
-	next if $there == 1 - $error && $session->{stderr} !~ /ERROR/;
-	fail("timeout after $ms ms: $there, $error, $session->{stderr}");
+	$session->query("SET maintenance_work_mem = '" . pick('1MB', '64MB') . "'");
+	build_times_out($session, 'f1', 'CREATE INDEX f1 ON t (s, k)', $ms);
 }
 is(scalar(temp_files($node)), 0, 'timeouts: no file is left');
 session_ok($session, 'timeouts');
@@ -90,20 +85,19 @@ SKIP:
 	my $own = $node->background_psql('postgres');
 	my $pid = $own->query_safe('SELECT pg_backend_pid()');
 	skip 'no /proc', 2 unless -r "/proc/$pid/status";
-	my $size = sub { slurp_file("/proc/$pid/status") =~ /^VmSize:\s*(\d+)/m ? $1 / 1024 : die };
 	my $sort = "SET work_mem = '1MB'; SELECT count(*) FROM (SELECT s FROM t ORDER BY s || '' OFFSET 0) x";
 
 	$own->query_safe("SET maintenance_work_mem = '64MB'; $sort");
-	my $before = $size->();
+	my $before = memory_of($pid, 'VmSize');
 	$own->query_safe('CREATE INDEX kept1 ON t (s)');
-	my $after = $size->() - $before;
-	cmp_ok($after, '>=', 16, 'a build keeps memory');
+	my $kept = memory_of($pid, 'VmSize') - $before;
+	cmp_ok($kept, '>=', 16 * 1024, 'a build keeps memory');
 	$own->query_safe("DROP INDEX kept1; $sort");
-	cmp_ok($size->() - $before, '<', $after / 2, 'another sort frees it');
+	cmp_ok(memory_of($pid, 'VmSize') - $before, '<', $kept / 2, 'another sort frees it');
 	$own->quit;
 }
 
-# --- a disk that is full: the process may write no file that is longer than one of the WAL
+# --- a full disk: the process may write no file that is longer than a WAL segment
 SKIP:
 {
 	my $limit = 16 * 1024 * 1024;
@@ -112,9 +106,9 @@ SKIP:
 	$node->safe_psql('postgres', 'CREATE UNLOGGED TABLE wide AS SELECT id, s || s AS s FROM t, generate_series(1, 3)');
 	system('prlimit', '--pid', $pid, "--fsize=$limit:$limit");
 	my $create = 'CREATE INDEX f1 ON wide (s) WITH (deduplicate_items = off, fillfactor = 50)';
-	fails('a full disk', "SET maintenance_work_mem = '512MB'", $create,
+	build_fails('a full disk', "SET maintenance_work_mem = '512MB'", $create,
 		qr/could not (?:extend|write) .*(?:File too large|No space)/);
-	fails('a full disk, runs', "SET maintenance_work_mem = '1MB'", $create,
+	build_fails('a full disk, runs', "SET maintenance_work_mem = '1MB'", $create,
 		qr/could not (?:extend|write) .*(?:File too large|No space)/);
 }
 $session->quit;
@@ -127,7 +121,7 @@ SKIP:
 	my $small = qq(mount -t tmpfs -o size=12M tmpfs $small_space && )
 	  . q(exec unshare -U --map-user=1000 --map-group=1000 "$@");
 
-	skip 'no private name space', 1
+	skip 'no private name space', 30
 	  if system('unshare', '-rm', 'sh', '-c', "$small >/dev/null 2>&1", '-', 'true') != 0;
 	system_or_bail('unshare', '-rm', 'sh', '-c', $small, '-', 'pg_ctl', '-D', $node->data_dir, '-l', $node->logfile,
 		'-w', 'start');
@@ -140,15 +134,15 @@ SKIP:
 		my $set = "SET max_parallel_maintenance_workers = $workers; SET min_parallel_table_scan_size = 0; "
 		  . "SET maintenance_work_mem = '256MB'";
 
-		fails("a small tablespace, $workers workers", $set,
+		build_fails("a small tablespace, $workers workers", $set,
 			'CREATE INDEX f1 ON t (s, k) WITH (deduplicate_items = off, fillfactor = 30) TABLESPACE small', $full);
 		is($session->query($used), 't', "a small tablespace, $workers workers: nothing is left");
-		fails("a small tablespace for runs, $workers workers",
+		build_fails("a small tablespace for runs, $workers workers",
 			"$set; SET maintenance_work_mem = '1MB'; SET temp_tablespaces = small",
 			'CREATE INDEX f1 ON t ((s || s || s || s || s))', $full);
 		is($session->query($used), 't', "a small tablespace for runs, $workers workers: nothing is left");
 	}
-	fails('REINDEX to a small tablespace', '', 'CREATE INDEX f2 ON t (s, k) WITH (deduplicate_items = off, '
+	build_fails('REINDEX to a small tablespace', '', 'CREATE INDEX f2 ON t (s, k) WITH (deduplicate_items = off, '
 		. 'fillfactor = 30); REINDEX (TABLESPACE small) INDEX f2', $full);
 	$session->query('CREATE INDEX f3 ON t (k) WHERE id < 1000');
 	$session->query('REINDEX (TABLESPACE small) INDEX f3');
@@ -159,5 +153,5 @@ SKIP:
 	$session->quit;
 	system_or_bail('pg_ctl', '-D', $node->data_dir, '-m', 'fast', '-w', 'stop');
 }
-unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal/, 'the log has no warning or crash');
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal/, 'the log has no crash');
 done_testing();

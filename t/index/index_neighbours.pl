@@ -1,4 +1,6 @@
-# Another extension that uses the relation hook, loaded before gpusort or after it: both are called for a build.
+# index_neighbours.pl: another extension that uses the relation hook.
+#
+# It is loaded before gpusort or after it; a build calls both.
 use strict;
 use warnings;
 

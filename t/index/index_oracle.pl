@@ -1,5 +1,7 @@
-# Random tables and indexes: the pages of an index equal those that PostgreSQL builds, and amcheck finds no error.
-# GPUSORT_SEED repeats a run, GPUSORT_ROUNDS sets the number of rounds.
+# index_oracle.pl: random tables and indexes.
+#
+# The pages of an index equal those that PostgreSQL builds, and amcheck finds no error.  GPUSORT_SEED repeats a run,
+# GPUSORT_ROUNDS sets the number of rounds.
 use strict;
 use warnings;
 
@@ -10,10 +12,8 @@ use IndexBuilds;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $seed = $ENV{GPUSORT_SEED} || time();
 my $rounds = $ENV{GPUSORT_ROUNDS} || ($ENV{GPUSORT_QUICK} ? 6 : 24);
-srand($seed);
-note "seed $seed";
+my $seed = seed_random();
 
 # type => values; r stands for a random number in [0, 1)
 my %types = (
@@ -108,19 +108,7 @@ SELECT CASE shape
 	ELSE (SELECT string_agg(md5(g::text || r::text), '') FROM generate_series(1, 70) g)
 END $$;
 SQL
-if ($node->safe_psql('postgres', q(SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu')))
-{
-	$node->safe_psql('postgres', q(CREATE COLLATION nondeterministic (provider = icu, locale = 'und-u-ks-level1',
-		deterministic = false)));
-	push @collations, '"en-x-icu"', 'nondeterministic';
-}
-for my $locale (qw(en_US.utf8 de_DE.utf8 en_GB.utf8))
-{
-	my ($rc) = $node->psql('postgres', qq(CREATE COLLATION "rules" (provider = libc, locale = '$locale')));
-	next if $rc != 0;
-	push @collations, '"rules"';
-	last;
-}
+push @collations, map { "\"$_\"" } create_collations($node);
 note 'collations: ' . join ' ', @collations;
 
 # a key: a column or an expression of it, its collation, order and place of NULLs

@@ -1,6 +1,7 @@
-# Builds that wait in each phase: their row of pg_stat_progress_create_index, and that a build leaves no file and no
-# index if it is cancelled or killed there.  Then kills at random moments, with a recovery after each, and recovery of
-# finished builds.
+# index_phases.pl: builds that wait, are cancelled or are killed in each phase, and recovery.
+#
+# Each phase shows its row of pg_stat_progress_create_index.  A build that is cancelled or killed leaves no file and no
+# index.  Then builds are killed at random moments, and finished builds are recovered from WAL.
 use strict;
 use warnings;
 
@@ -13,9 +14,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-my $seed = $ENV{GPUSORT_SEED} || time();
-srand($seed);
-note "seed $seed";
+seed_random();
 
 my $node = index_node('index_phases', conf => "restart_after_crash = on\nwal_level = replica\nmax_wal_senders = 3\n");
 make_phase_gate($node);
@@ -57,8 +56,8 @@ sub nothing_left
 	is(scalar(temp_files($node)), 0, "$name: no file");
 }
 
-# A build that waits in a phase, and then gets a signal.
-sub at_gate
+# A build that waits in a phase; then it goes on to its end, is cancelled or is killed.
+sub waits_in_phase
 {
 	my ($phase, $then) = @_;
 	my ($statement, $seen, $sort_phase) = @{ $phases{$phase} };
@@ -93,14 +92,12 @@ sub at_gate
 	}
 	else
 	{
-		is(kill('KILL', $pid), 1, "$name: killed");
-		$node->poll_query_until('postgres', 'SELECT 1', '1');
+		backend_crashes($node, $pid, $name);
 		start_session();
 	}
 	nothing_left($name);
 }
 
-start_session();
 # Tests that a phase's progress is PostgreSQL's, at the same gate.
 sub same_progress
 {
@@ -126,15 +123,16 @@ sub same_progress
 	is($seen{on}, $seen{off}, "$phase, $set: progress as PostgreSQL's");
 }
 
+start_session();
 for my $phase (sort keys %phases)
 {
-	at_gate($phase, $_) for 'end', 'cancel';
+	waits_in_phase($phase, $_) for 'end', 'cancel';
 	# PostgreSQL does not compare keys while it loads
 	same_progress($phase, 'SET max_parallel_maintenance_workers = 0') if $phase ne 'loading';
 }
-at_gate($_, 'kill') for sort keys %phases;
+waits_in_phase($_, 'kill') for sort keys %phases;
 
-# --- kills at random moments of a statement, and what is there after recovery
+# --- kills at random moments of a statement, and the indexes after recovery
 $node->safe_psql('postgres', 'CREATE INDEX kept1 ON large (k); CREATE INDEX kept2 ON large (s, id)');
 for my $round (1 .. ($ENV{GPUSORT_QUICK} ? 2 : 5))
 {
@@ -145,16 +143,13 @@ for my $round (1 .. ($ENV{GPUSORT_QUICK} ? 2 : 5))
 
 	begin_query($victim, $statement);
 	usleep(1000 * int rand pick(20, 200, 600));
-	kill 'KILL', $pid;
-	$node->poll_query_until('postgres', 'SELECT pg_postmaster_start_time() IS NOT NULL');
-	ok(process_ends($pid), "round $round: $statement killed");
-	$node->poll_query_until('postgres', 'SELECT 1', '1');
+	backend_crashes($node, $pid, "round $round: $statement");
 	like($node->safe_psql('postgres', "SELECT check_indexes('large'); DROP INDEX IF EXISTS g1"), qr/^[23]$/,
 		"round $round: amcheck after recovery");
 	is(scalar(temp_files($node)), 0, "round $round: no file");
 }
 
-# --- a build that was committed and not yet written to disk; a standby has it too
+# --- builds that were committed and not yet written to disk; a standby has them, too
 $node->append_conf('pg_hba.conf', 'local replication all trust');
 $node->reload;
 $node->backup('copy');
@@ -191,5 +186,5 @@ is($node->safe_psql('postgres', "SELECT check_indexes('m'), check_indexes('t'), 
 	'after the crash: amcheck');
 
 $node->stop;
-unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal (?!9)/, 'the log has no warning or crash');
+unlike(slurp_file($node->logfile), qr/TRAP|PANIC|terminated by signal (?!9)/, 'the log has no other crash');
 done_testing();

@@ -1,6 +1,7 @@
-# Which index builds gpusort runs: all btree indexes of tables with rows, for any
-# max_parallel_maintenance_workers.  PostgreSQL builds indexes of catalogs and empty tables, and all indexes while the
-# setting is off.
+# index_statements.pl: which index builds gpusort runs.
+#
+# It runs those of all btree indexes of tables with rows, for any max_parallel_maintenance_workers.  PostgreSQL builds
+# the indexes of catalogs and of empty tables, and all indexes while the setting is off.
 use strict;
 use warnings;
 
@@ -83,7 +84,7 @@ cases('SET max_parallel_maintenance_workers = 2; SET min_parallel_table_scan_siz
 is($node->safe_psql('postgres', 'CREATE TABLE s1 AS SELECT 1 AS x; CREATE INDEX ON s1 (x); '
 	. 'SHOW max_parallel_maintenance_workers'), '0', 'the setting is as it was');
 
-# --- what is PostgreSQL's
+# --- builds that are left to PostgreSQL
 is(routes_of($node, "SET gpusort.index_builds = off; CREATE INDEX o1 ON t (k); REINDEX TABLE t; VACUUM FULL t"), '',
 	'gpusort.index_builds = off');
 is(routes_of($node, 'CREATE TABLE five AS SELECT generate_series(1, 5) AS k; '
@@ -96,7 +97,7 @@ is(routes_of($node, 'CREATE INDEX e1 ON empty (id); REINDEX TABLE empty; TRUNCAT
 	. 'PRIMARY KEY)'), '', 'empty tables');
 is(routes_of($node, 'CREATE INDEX h1 ON t USING hash (k); CREATE INDEX b1 ON t USING brin (k); REINDEX INDEX h1; '
 	. 'REINDEX INDEX b1; DROP INDEX h1, b1'), '', 'other access methods');
-all_built($node, 'beside another one', 'DROP INDEX o1; CREATE INDEX o1 ON t USING hash (k); CREATE INDEX o2 ON t (k)',
+all_built($node, 'beside a hash index', 'DROP INDEX o1; CREATE INDEX o1 ON t USING hash (k); CREATE INDEX o2 ON t (k)',
 	'o2');
 $node->stop;
 {
@@ -112,7 +113,7 @@ $node->stop;
 }
 $node->start;
 
-# --- statements that fail between the hook and the build, or in it, and what follows in the session
+# --- a statement that fails in the build, and the next builds of the session
 my $session = new_session($node);
 $session->query('SET client_min_messages = debug1; SET statement_timeout = 0;');
 sub session_built
@@ -187,7 +188,7 @@ SKIP:
 		. 'debug_discard_caches'), 'inner_k ours, x1 ours', 'debug_discard_caches');
 }
 
-# --- what the view counts
+# --- the counts of gpusort_index_builds
 sub view { return $node->safe_psql('postgres', "SELECT $_[0] FROM gpusort_index_builds " . ($_[1] // '')) }
 $node->safe_psql('postgres', 'SELECT gpusort_stat_reset()');
 is(view('count(*)'), '0', 'the view after a reset');

@@ -1,5 +1,7 @@
-# An index has the rows that PostgreSQL's has: rows of the same transaction, rows that an old snapshot sees, HOT chains
-# that are broken, and rows that others write while an index is built CONCURRENTLY.
+# index_visibility.pl: an index has the rows that PostgreSQL's has.
+#
+# Rows of the same transaction, rows that an old snapshot sees, HOT chains that are broken, and rows that other sessions
+# write while an index is built CONCURRENTLY.
 use strict;
 use warnings;
 
@@ -19,7 +21,7 @@ my @definitions = (
 	'CREATE INDEX NAME ON t ((k % 10)) WHERE id % 2 = 0',
 	'CREATE UNIQUE INDEX NAME ON t (id)');
 
-# --- rows of the own transaction, of one that was rolled back, of savepoints
+# --- rows of the same transaction, of a transaction that was rolled back, and of savepoints
 check_pairs($node, 'own transaction', "$make; BEGIN; DELETE FROM t WHERE id % 3 = 0; "
 	. 'INSERT INTO t SELECT id + 10000, k, s FROM t WHERE id % 5 = 0; SAVEPOINT a; '
 	. 'UPDATE t SET k = k + 1 WHERE id % 7 = 0; DELETE FROM t WHERE id % 11 = 0; ROLLBACK TO a; '
@@ -30,7 +32,7 @@ check_pairs($node, 'rolled back', "$make; BEGIN; INSERT INTO t SELECT id + 10000
 check_pairs($node, 'truncated in the transaction', "$make; BEGIN; TRUNCATE t; INSERT INTO t SELECT i, i, i FROM "
 	. 'generate_series(1, 500) i; UPDATE t SET k = k', \@definitions);
 
-# --- an old snapshot: rows that it sees and that are gone otherwise have entries; a broken chain sets indcheckxmin
+# --- an old snapshot: rows that only this snapshot sees have entries; a broken HOT chain sets indcheckxmin
 my $old = new_session($node);
 $node->safe_psql('postgres', $make);
 $old->query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t');
@@ -44,7 +46,7 @@ is($old->query("SET enable_seqscan = off; SELECT count(*), sum(k) FROM t WHERE k
 is($node->safe_psql('postgres',
 		'SELECT count(*) FROM t; SET enable_seqscan = off; SELECT count(*) FROM t WHERE k >= 0'),
 	"3600\n3600", 'new snapshots see the current rows');
-# unique, but for rows that are gone
+# rows that are deleted, and that only an old snapshot sees, are no duplicates
 $node->safe_psql('postgres', $make);
 $old->query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t');
 check_pairs($node, 'dead rows are not duplicates', 'UPDATE t SET id = -id WHERE id <= 100; '
@@ -52,7 +54,7 @@ check_pairs($node, 'dead rows are not duplicates', 'UPDATE t SET id = -id WHERE 
 	. 'INSERT INTO t VALUES (200, 1)', ['CREATE UNIQUE INDEX NAME ON t (id)']);
 $old->query('COMMIT');
 
-# --- others write while the table is read
+# --- another session writes while the build reads the table
 gate_make($node);
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION gated(n int, at int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
@@ -94,24 +96,7 @@ for my $case (
 }
 
 # --- a session that writes all the time
-$node->safe_psql('postgres', <<'SQL');
-CREATE TABLE stop (x int);
-CREATE TABLE churned (id int PRIMARY KEY, k int, s text) WITH (fillfactor = 80);
-INSERT INTO churned SELECT i, i % 100, 'n' || i FROM generate_series(1, 3000) i;
-CREATE PROCEDURE churn() LANGUAGE plpgsql AS $$
-DECLARE
-	n int := 3000;
-BEGIN
-	WHILE NOT EXISTS (SELECT FROM stop) LOOP
-		n := n + 1;
-		INSERT INTO churned VALUES (n, n % 100, 'n' || n);
-		UPDATE churned SET k = (k + 1) % 100 WHERE id = n - 3000 + (n * 7) % 2000;
-		UPDATE churned SET s = s WHERE id = n - 500;
-		DELETE FROM churned WHERE id = n - 3000;
-		COMMIT;
-	END LOOP;
-END $$;
-SQL
+create_churn($node, 3000);
 begin_query($writer, 'CALL churn()');
 for my $round (1 .. 4)
 {
@@ -123,7 +108,7 @@ for my $round (1 .. 4)
 	is($node->safe_psql('postgres', "SELECT count(bt_index_parent_check(i, true, true)::text) FROM "
 		. "unnest('{w$round,u$round}'::regclass[]) i"), '2', "round $round: amcheck");
 }
-$node->safe_psql('postgres', 'INSERT INTO stop VALUES (1)');
+$node->safe_psql('postgres', 'INSERT INTO stop_churn VALUES (1)');
 is($writer->query('SELECT 1'), '1', 'the writer ends');
 is($writer->{stderr} =~ s/^.*(?:LOG|DEBUG):.*\n?//mgr =~ s/^;?\s*$//mgr, '', 'without an error');
 is($node->safe_psql('postgres', "SELECT check_indexes('churned')"), '9', 'all indexes in the end');

@@ -1,6 +1,7 @@
-# Index builds by several processes: pages are PostgreSQL's, byte by byte, with any number of workers; uniqueness
-# across workers, concurrent writes, few or no workers, and errors, cancels and ends of workers.  GPUSORT_SEED repeats a
-# run.
+# index_workers.pl: index builds by several processes.
+#
+# Pages equal PostgreSQL's with any number of workers.  Uniqueness across workers, concurrent writes, fewer workers than
+# planned, and errors, cancels and ends of workers.  GPUSORT_SEED repeats a run.
 use strict;
 use warnings;
 
@@ -11,9 +12,7 @@ use IndexBuilds;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $seed = $ENV{GPUSORT_SEED} || time();
-srand($seed);
-note "seed $seed";
+my $seed = seed_random();
 
 my $node = index_node('index_workers', conf => "max_worker_processes = 24\nmax_parallel_workers = 16\n"
 	. "min_parallel_table_scan_size = 0\nfsync = off\nmaintenance_work_mem = 256MB\n");
@@ -96,7 +95,7 @@ my @small = map { s/\bt\b/small/r } @definitions[ 1, 15 ];
 check_workers(4, 'a small table', '', \@small);
 check_workers(4, 'no live row', 'DELETE FROM small', \@small);
 
-# --- rows of the own transaction, and an old snapshot: broken HOT chains
+# --- rows of the same transaction; an old snapshot, for which HOT chains are broken
 my $make = 'DROP TABLE IF EXISTS s; CREATE TABLE s (id int, few int, k int) WITH (fillfactor = 60, '
   . "parallel_workers = 4); INSERT INTO s SELECT i, mix(i) % 50, mix(i) % 1000 FROM generate_series(1, 8000) i";
 my @visible = (
@@ -172,26 +171,10 @@ for my $n (1, 4)
 	is("@{ $built[0] }", 'v1 stock: the keys are not unique', "the last key, $n workers: route");
 }
 
-# --- others write while workers read the table
+# --- another session writes while workers read the table
 my $writer = new_session($node);
-$node->safe_psql('postgres', <<'SQL');
-CREATE TABLE stop (x int);
-CREATE TABLE churned (id int PRIMARY KEY, k int, s text) WITH (fillfactor = 80, parallel_workers = 4);
-INSERT INTO churned SELECT i, i % 100, 'n' || i FROM generate_series(1, 6000) i;
-CREATE PROCEDURE churn() LANGUAGE plpgsql AS $$
-DECLARE
-	n int := 6000;
-BEGIN
-	WHILE NOT EXISTS (SELECT FROM stop) LOOP
-		n := n + 1;
-		INSERT INTO churned VALUES (n, n % 100, 'n' || n);
-		UPDATE churned SET k = (k + 1) % 100 WHERE id = n - 6000 + (n * 7) % 2000;
-		UPDATE churned SET s = s WHERE id = n - 500;
-		DELETE FROM churned WHERE id = n - 6000;
-		COMMIT;
-	END LOOP;
-END $$;
-SQL
+create_churn($node, 6000);
+$node->safe_psql('postgres', 'ALTER TABLE churned SET (parallel_workers = 4)');
 begin_query($writer, 'CALL churn()');
 for my $n (2, 4, 2)
 {
@@ -201,7 +184,7 @@ for my $n (2, 4, 2)
 	is($node->safe_psql('postgres', "SELECT count(bt_index_parent_check(i, true, true)::text) FROM "
 		. "unnest('{w$n,u$n}'::regclass[]) i; DROP INDEX w$n, u$n"), '2', "$n workers: amcheck");
 }
-$node->safe_psql('postgres', 'INSERT INTO stop VALUES (1)');
+$node->safe_psql('postgres', 'INSERT INTO stop_churn VALUES (1)');
 is($writer->query('SELECT 1'), '1', 'the writer ends');
 $writer->quit;
 
@@ -254,7 +237,7 @@ for my $n (2, 4)
 		$session->{stderr} = '';
 		$session->query("CREATE INDEX g1 ON s (stops(id, '$whose', 'fails'))");
 		like($session->{stderr}, qr/ERROR:  an error in the $whose/, "$n workers: error in the $whose");
-		unlike($session->{stderr}, qr/gpusort left/, "$n workers, error in the $whose: of our build");
+		unlike($session->{stderr}, qr/gpusort left/, "$n workers, error in the $whose: gpusort ran the build");
 		session_ok($session, "$n workers: error in the $whose");
 		nothing_left("$n workers: error in the $whose");
 	}
@@ -281,7 +264,7 @@ for my $n (2, 4)
 		$session->query('SELECT 1');
 		like($session->{stderr}, qr/ERROR:  canceling statement|terminating|lost connection to parallel worker/,
 			"$name: the statement ends");
-		unlike($session->{stderr}, qr/gpusort (?:left|built)/, "$name: our build");
+		unlike($session->{stderr}, qr/gpusort (?:left|built)/, "$name: gpusort ran the build");
 		$node->safe_psql('postgres', 'TRUNCATE shut');
 		session_ok($session, $name);
 		nothing_left($name);
@@ -289,15 +272,8 @@ for my $n (2, 4)
 }
 for my $ms (map { 1 + 7 * $_ } 0 .. ($ENV{GPUSORT_QUICK} ? 4 : 16))
 {
-	$session->query("$workers = " . pick(2, 4) . "; SET statement_timeout = $ms");
-	$session->{stderr} = '';
-	$session->query('CREATE INDEX g1 ON t (s, k)');
-	my $error = $session->{stderr} =~ /canceling statement due to statement timeout/ ? 1 : 0;
-	no_timeout($session);
-	my $there = $session->query("SELECT count(*) FROM pg_class WHERE relname = 'g1'");
-	$session->query("SELECT bt_index_parent_check('g1', true, true); DROP INDEX g1") if $there;
-	next if $there == 1 - $error && $session->{stderr} !~ /ERROR/;
-	fail("timeout after $ms ms: $there, $error, $session->{stderr}");
+	$session->query("$workers = " . pick(2, 4));
+	build_times_out($session, 'g1', 'CREATE INDEX g1 ON t (s, k)', $ms);
 }
 nothing_left('timeouts');
 # an error in a worker that a block of PL/pgSQL catches; the transaction goes on
@@ -324,8 +300,7 @@ $node->safe_psql('postgres', 'INSERT INTO shut VALUES (1)');
 begin_query($session, "$workers = 2; CREATE INDEX g1 ON s (stops(id, 'workers', 'waits'))");
 my $killed = 'SELECT pid ' . $processes . " AND wait_event = 'PgSleep' LIMIT 1";
 ok($node->poll_query_until('postgres', "SELECT EXISTS ($killed)"), 'workers wait');
-kill 'KILL', $node->safe_psql('postgres', $killed);
-ok(server_answers($node), 'the server restarts');
+backend_crashes($node, $node->safe_psql('postgres', $killed), 'a killed worker');
 nothing_left('a killed worker');
 is(workers_of('CREATE INDEX g1 ON s (id)'), '0: g1 2', 'after the restart');
 $node->stop;

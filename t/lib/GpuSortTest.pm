@@ -12,10 +12,24 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node fails_like session_ok temp_files memory_of query_file device_ready device_unused
-	device_processes device_awaited device_route_function device_lines_function begin_query process_ends
-	server_answers new_session no_timeout gate_make gate_shut gate_reached gate_open killed_at_gate same_order order_sum
-	ends_early times_out error_and_timeout worker_terminated pick);
+our @EXPORT = qw(new_node query_file reload_with seed_random pick wait_until process_ends server_answers backend_crashes
+	new_session begin_query no_timeout session_ok fails_like times_out error_and_timeout ends_early worker_terminated
+	temp_files memory_of create_collations counted_operators device_ready device_unused device_process device_processes
+	kill_device_process next_device_process device_awaited device_route_function device_lines_function fallbacks
+	fake_device_is gate_make gate_shut gate_reached gate_open killed_at_gate same_order order_sum);
+
+# Seeds the random choices of a test with GPUSORT_SEED or the time; returns the seed.  A test that fails prints it.
+my $seed;
+
+sub seed_random
+{
+	$seed = $ENV{GPUSORT_SEED} || time % 1_000_000;
+	srand $seed;
+	note "GPUSORT_SEED=$seed";
+	return $seed;
+}
+
+END { diag "seed $seed" if defined $seed && !Test::More->builder->is_passing }
 
 # A random one of the arguments.
 sub pick { return $_[ int rand @_ ] }
@@ -61,6 +75,17 @@ sub query_file
 	$node->safe_psql('postgres', slurp_file($file));
 }
 
+# Changes a setting in postgresql.conf, and tests that new sessions get this value, written as SHOW prints it.
+sub reload_with
+{
+	my ($node, $setting, $value) = @_;
+
+	$node->append_conf('postgresql.conf', "$setting = $value");
+	$node->reload;
+	ok($node->poll_query_until('postgres', "SELECT current_setting('$setting') = '$value'"),
+		"$setting = $value after a reload");
+}
+
 # Two tests: a script of SQL fails, and its message matches.
 sub fails_like
 {
@@ -100,6 +125,65 @@ sub memory_of
 	return slurp_file("/proc/$pid/status") =~ /^$what:\s+(\d+) kB/m ? $1 : die "no $what of $pid";
 }
 
+# Creates the collations "nondeterministic" (ICU) and "rules" (a locale of the C library), if the server and the machine
+# have such collations.  Returns the names of these two and of ICU's English one.
+sub create_collations
+{
+	my ($node) = @_;
+	my @names;
+
+	if ($node->safe_psql('postgres', q(SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu')))
+	{
+		$node->safe_psql('postgres', q(CREATE COLLATION nondeterministic (provider = icu, locale = 'und-u-ks-level1',
+			deterministic = false)));
+		push @names, 'en-x-icu', 'nondeterministic';
+	}
+	for my $locale (qw(en_US.utf8 de_DE.utf8 en_GB.utf8))
+	{
+		my ($rc) = $node->psql('postgres', qq(CREATE COLLATION "rules" (provider = libc, locale = '$locale')));
+		next if $rc != 0;
+		push @names, 'rules';
+		last;
+	}
+	return @names;
+}
+
+# Creates an operator class of text with operators <#, =# and >#, whose comparator counts its calls
+# (test/module/comparisons.c).
+sub counted_operators
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION counted_compare(text, text) RETURNS int AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
+CREATE FUNCTION counted_less(text, text) RETURNS bool AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
+CREATE FUNCTION counted_equal(text, text) RETURNS bool AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
+CREATE FUNCTION counted_greater(text, text) RETURNS bool AS 'gpusort_test' LANGUAGE C IMMUTABLE STRICT;
+CREATE FUNCTION counted_comparisons() RETURNS bigint AS 'gpusort_test' LANGUAGE C VOLATILE;
+CREATE OPERATOR <# (LEFTARG = text, RIGHTARG = text, FUNCTION = counted_less, COMMUTATOR = ># );
+CREATE OPERATOR =# (LEFTARG = text, RIGHTARG = text, FUNCTION = counted_equal, COMMUTATOR = =# );
+CREATE OPERATOR ># (LEFTARG = text, RIGHTARG = text, FUNCTION = counted_greater, COMMUTATOR = <# );
+CREATE OPERATOR CLASS counted_ops FOR TYPE text USING btree AS
+	OPERATOR 1 <#, OPERATOR 3 =#, OPERATOR 5 >#, FUNCTION 1 counted_compare(text, text);
+SQL
+}
+
+# Replaces the settings of the fake device (test/fake_gpu/cpu_abi.c), given as NAME=VALUE.  They are in a file that the
+# fake device reads at each use.  A test whose server already runs can change only settings that are read again.
+my $fake_device_file;
+
+sub fake_device_is
+{
+	if (!defined $fake_device_file)
+	{
+		$fake_device_file = PostgreSQL::Test::Utils::tempdir_short() . '/fake_device';
+		$ENV{GPUSORT_CPU_ABI_FILE} = $fake_device_file;
+	}
+	# a reader finds the old settings or the new ones
+	append_to_file("$fake_device_file.new", join '', map { "GPUSORT_CPU_ABI_$_\n" } @_);
+	rename "$fake_device_file.new", $fake_device_file or die "$fake_device_file: $!";
+}
+
 # Waits until the device service is ready.
 sub device_ready
 {
@@ -109,18 +193,56 @@ sub device_ready
 		"$name: the service is ready");
 }
 
+# Process id of the device process.
+sub device_process
+{
+	my ($node) = @_;
+	my $pid = $node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');
+
+	die "no device process: '$pid'" unless $pid =~ /^\d\d+$/;
+	return $pid;
+}
+
 # Process ids of the device process, its keeper and the supervisor.
 sub device_processes
 {
 	my ($node) = @_;
-	my @pids = $node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');
+	my @pids = device_process($node);
 
 	for (1 .. 2)
 	{
-		die "no process: '$pids[-1]'" unless $pids[-1] =~ /^\d\d+$/;
 		push @pids, slurp_file("/proc/$pids[-1]/stat") =~ /.*\) \S (\d+)/;
+		die "no parent process: '$pids[-1]'" unless $pids[-1] =~ /^\d\d+$/;
 	}
 	return @pids;
+}
+
+# Kills the device process; returns its process id.
+sub kill_device_process
+{
+	my ($node, $name) = @_;
+	my $pid = device_process($node);
+
+	is(kill('KILL', $pid), 1, "$name: the device process is killed");
+	return $pid;
+}
+
+# Waits until another device process than this one is ready.
+sub next_device_process
+{
+	my ($node, $pid, $name) = @_;
+
+	ok($node->poll_query_until('postgres',
+			"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
+		"$name: a new device process is ready");
+}
+
+# The number of sorts that could not continue on a GPU.
+sub fallbacks
+{
+	my ($node) = @_;
+
+	return $node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat');
 }
 
 # SQL condition: a session has sent all its rows and waits for the sorted result.  Before that moment the memory of its
@@ -187,18 +309,28 @@ sub begin_query
 	$session->query_until(qr/begun/, "\\echo begun\n$query;\n");
 }
 
+# Waits until a function returns true.  Returns false if it does not before the time limit of the tests.
+sub wait_until
+{
+	my ($function) = @_;
+
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return 1 if $function->();
+		select undef, undef, undef, 0.1;
+	}
+	return 0;
+}
+
 # Waits for the end of a process; a zombie has ended.
 sub process_ends
 {
 	my ($pid) = @_;
 
-	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
+	return wait_until(sub {
 		my $stat = -e "/proc/$pid/stat" ? eval { slurp_file("/proc/$pid/stat") } : undef;
-		return 1 if !defined $stat || $stat =~ /\) Z /;
-		select undef, undef, undef, 0.1;
-	}
-	return 0;
+		return !defined $stat || $stat =~ /\) Z /;
+	});
 }
 
 # Waits until the server accepts connections, for a server that is starting or restarting.  poll_query_until() does not
@@ -209,13 +341,22 @@ sub server_answers
 	my ($node) = @_;
 	my @psql = ('psql', '-XAt', '-d', $node->connstr('postgres'), '-c', 'SELECT true');
 
-	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
+	return wait_until(sub {
 		my ($out, $err) = ('', '');
-		return 1 if IPC::Run::run(\@psql, '<', '/dev/null', '>', \$out, '2>', \$err);
-		select undef, undef, undef, 0.1;
-	}
-	return 0;
+		return IPC::Run::run(\@psql, '<', '/dev/null', '>', \$out, '2>', \$err);
+	});
+}
+
+# Kills a backend, and waits until the server has restarted.  A query that is sent earlier may be answered by the server
+# that is about to end.  The server must have restart_after_crash = on.
+sub backend_crashes
+{
+	my ($node, $pid, $name) = @_;
+	my $offset = -s $node->logfile;
+
+	is(kill('KILL', $pid), 1, "$name: the backend is killed");
+	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $offset);
+	ok(server_answers($node), "$name: the server is back");
 }
 
 # A session that continues after errors.  The time limit holds for each query, not for the session.
@@ -283,12 +424,8 @@ sub killed_at_gate
 	gate_shut();
 	begin_query($s, $query);
 	gate_reached($node, $name);
-	my $pid = $node->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');
 	is($node->safe_psql('postgres', $at_gate), 't', "$name: $at_gate") if defined $at_gate;
-	is(kill('KILL', $pid), 1, $name);
-	ok($node->poll_query_until('postgres',
-			"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
-		"$name: there is another process");
+	next_device_process($node, kill_device_process($node, $name), $name);
 	gate_open();
 	is($s->query('SELECT 1'), "$want\n1", "$name: all rows");
 	is($s->{stderr}, '', "$name: no error");

@@ -11,7 +11,8 @@ use Exporter 'import';
 use GpuSortTest;
 use Test::More;
 
-our @EXPORT = qw(index_node build_messages built routes_of all_built pair_sql check_pairs make_phase_gate);
+our @EXPORT = qw(index_node build_messages built routes_of all_built pair_sql check_pairs build_times_out create_churn
+	make_phase_gate);
 
 # A server that builds indexes by gpusort, with the functions below.  Options as those of new_node().
 sub index_node
@@ -59,7 +60,7 @@ SQL
 	return $node;
 }
 
-# Builds of a session, from its messages of level DEBUG1: [ index, route or "stock: reason" ], ...
+# The builds of a session, from its messages of level DEBUG1: [ index, route or "stock: reason" ], ...
 sub build_messages
 {
 	my ($messages) = @_;
@@ -124,8 +125,8 @@ sub check_pairs
 	my $sql = "$prepare;\n" . join '', map { pair_sql(++$pairs, $_) } @$definitions;
 	my ($rc, $out, $err, @built) = built($node, $sql);
 	my %route = map { $_->[0] => $_->[1] } @built;
-	my @says = grep { /^(?:same|.* differs; .*|\(.*\), not .*|1)$/ } split /\n/, $out;
-	my $good = $rc == 0 && "@says" eq join ' ', ('same 1') x @$definitions;
+	my @findings = grep { /^(?:same|.* differs; .*|\(.*\), not .*|1)$/ } split /\n/, $out;
+	my $good = $rc == 0 && "@findings" eq join ' ', ('same 1') x @$definitions;
 
 	$pattern //= qr/^(?:compact|tuples)$/;
 	for my $i ($first .. $pairs)
@@ -137,6 +138,53 @@ sub check_pairs
 	diag("$sql\nstatus $rc\n$out\n" . join("\n", map { "$_: $route{$_}" } sort keys %route) . "\n"
 		  . join "\n", grep { !/DEBUG:/ } split /\n/, $err);
 	return 0;
+}
+
+# Tests that statement_timeout, of each of these numbers of milliseconds, ends a build with an error and without index
+# $index, or that the build succeeds with a right index.
+sub build_times_out
+{
+	my ($session, $index, $statement, @timeouts) = @_;
+
+	for my $ms (@timeouts)
+	{
+		$session->query("SET statement_timeout = $ms");
+		$session->{stderr} = '';
+		$session->query($statement);
+		my $error = $session->{stderr} =~ /canceling statement due to statement timeout/ ? 1 : 0;
+		no_timeout($session);
+		my $there = $session->query("SELECT count(*) FROM pg_class WHERE relname = '$index'");
+		$session->query("SELECT bt_index_parent_check('$index', true, true); DROP INDEX $index") if $there;
+		ok($there == 1 - $error && $session->{stderr} !~ /ERROR/, "timeout after $ms ms: an error, or a right index")
+		  or diag "indexes: $there, timed out: $error, $session->{stderr}";
+		$session->{stderr} = '';
+	}
+}
+
+# Creates table churned (id, k, s) with this number of rows, and procedure churn(), which inserts, updates and deletes
+# its rows until table stop_churn has a row.
+sub create_churn
+{
+	my ($node, $rows) = @_;
+
+	$node->safe_psql('postgres', <<SQL);
+CREATE TABLE stop_churn (x int);
+CREATE TABLE churned (id int PRIMARY KEY, k int, s text) WITH (fillfactor = 80);
+INSERT INTO churned SELECT i, i % 100, 'n' || i FROM generate_series(1, $rows) i;
+CREATE PROCEDURE churn() LANGUAGE plpgsql AS \$\$
+DECLARE
+	n int := $rows;
+BEGIN
+	WHILE NOT EXISTS (SELECT FROM stop_churn) LOOP
+		n := n + 1;
+		INSERT INTO churned VALUES (n, n % 100, 'n' || n);
+		UPDATE churned SET k = (k + 1) % 100 WHERE id = n - $rows + (n * 7) % 2000;
+		UPDATE churned SET s = s WHERE id = n - 500;
+		DELETE FROM churned WHERE id = n - $rows;
+		COMMIT;
+	END LOOP;
+END \$\$;
+SQL
 }
 
 # An operator class of int4 whose comparator waits for an advisory lock in a phase of an index build or of CLUSTER.  The

@@ -10,9 +10,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $seed = $ENV{GPUSORT_SEED} || time % 1_000_000;
-srand $seed;
-note "GPUSORT_SEED=$seed";
+seed_random();
 
 my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
 my $node = new_node('device_feed', parallel => 1, conf => <<CONF);
@@ -98,10 +96,7 @@ $node->safe_psql('postgres', "SET max_parallel_workers_per_gather = 0; SET work_
 	. "ORDER BY k");
 like($node->safe_psql('postgres', $learned), qr/\bsort_6417\b/, '... as a serial sort of these rows does');
 # learning is switched off, so that the following results do not depend on the load of this machine
-$node->append_conf('postgresql.conf', 'gpusort.device_learn = off');
-$node->reload;
-ok($node->poll_query_until('postgres', "SELECT setting = 'off' FROM pg_settings WHERE name = 'gpusort.device_learn'"),
-	'learning is off');
+reload_with($node, 'gpusort.device_learn', 'off');
 
 # Rows, for kinds of keys, numbers of workers, with and without participation of the leader
 for my $order ('k, id', 'f DESC, id', 'n NULLS FIRST, id', 'n DESC, id', 'three, k, id', 's, id', 's DESC', 'p, id',
@@ -134,7 +129,7 @@ for my $whose ('leader', 'workers')
 	my ($leaders, $workers) = (sent($all, qr/^ +/m), sent($all, qr/Worker \d:  /));
 	note $all;
 	cmp_ok($whose eq 'leader' ? $leaders : $workers, '>', 1000, "all rows are read by the $whose");
-	is($whose eq 'leader' ? $workers : $leaders, 0, '... and none by other processes');
+	is($whose eq 'leader' ? $workers : $leaders, 0, '... and other processes read none');
 	like($all, qr/^Custom Scan \(GpuSort\) \(.*rows=${\($leaders + $workers)}\b.*\n(?:  Sort.*\n)*  Sort Device: rows/m,
 		'... on the device');
 	is($node->safe_psql('postgres', "$set; SELECT bool_and(k >= last) IS NOT FALSE, count(*) = count(DISTINCT id) FROM "
@@ -151,9 +146,7 @@ $begun->query("SELECT set_config('my.pid', pg_backend_pid()::text, false); SET p
 	. 'PREPARE rows (text) AS SELECT * FROM t WHERE mine($1) ORDER BY k; PREPARE sums (text) AS SELECT count(*), '
 	. 'count(DISTINCT id), bool_and(k >= last) FROM (SELECT id, k, lag(k) OVER () AS last FROM (SELECT * FROM t WHERE '
 	. 'mine($1) ORDER BY k OFFSET 0) x) y');
-$node->safe_psql('postgres', 'ALTER SYSTEM SET post_auth_delay = 1');
-$node->reload;
-sleep 1;
+reload_with($node, 'post_auth_delay', '1s');
 for my $whose ('workers', 'leader')
 {
 	is($begun->query("EXECUTE sums('$whose')"), '60000|60000|t', "late workers, rows of the $whose");
@@ -163,8 +156,7 @@ for my $whose ('workers', 'leader')
 		'... on the device');
 }
 $begun->quit;
-$node->safe_psql('postgres', 'ALTER SYSTEM RESET post_auth_delay');
-$node->reload;
+reload_with($node, 'post_auth_delay', '0');
 is(sent($node->safe_psql('postgres', "SET parallel_leader_participation = off; $explain SELECT * FROM few ORDER BY k"),
 	qr/^ +/m), 0, 'a leader that does not participate sends no rows');
 like($node->safe_psql('postgres', "SET max_parallel_workers = 0; $explain SELECT * FROM t ORDER BY k"),
@@ -268,13 +260,13 @@ for my $fault ('memory_start', 'memory_sort', 'error_up', 'error_sort', 'error_d
 	'corrupt', 'corrupt_size', 'corrupt_bit', 'corrupt_place', 'corrupt_count')
 {
 	my $key = pick('k', 'three', 'id', 's', 'p', 'q');
-	my $fallbacks = $node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat');
+	my $before = fallbacks($node);
 	device_ready($node, $fault);
 	# a successful job, because after a process without one the next process starts late
 	$node->safe_psql('postgres', 'SELECT count(*) FROM (SELECT id FROM t ORDER BY k OFFSET 0) x');
 	is($node->safe_psql('postgres', "SET gpusort.device_fault = $fault; SET max_parallel_workers_per_gather = "
 		. pick(1, 2, 5) . '; SELECT ' . $sums =~ s/KEY/$key/gr), '60000|60000|1800030000|t', "$fault, by $key");
-	cmp_ok($node->safe_psql('postgres', 'SELECT sum(fallbacks) FROM gpusort_stat'), '>', $fallbacks, "$fault: counted");
+	cmp_ok(fallbacks($node), '>', $before, "$fault: counted");
 	device_ready($node, "after $fault");
 	device_unused($node, $fault);
 }
@@ -300,20 +292,17 @@ for my $key ('k', 'three', '7', 'id', 's', 'p', 'q')
 	gate_shut();
 	begin_query($s, $q);
 	gate_reached($node, "$key at $at");
-	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
-	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
-	kill 'KILL', $pid;
+	my $pid = kill_device_process($node, $key);
 	ok(process_ends($pid), "$key: the process has ended");
 	gate_open();
 	is($s->query('SELECT 1'), "60000|60000|1800030000|t\n1", "killed at row $at by $key: the same rows");
 	is($s->{stderr}, '', "$key: no error");
 	$s->quit;
-	ok($node->poll_query_until('postgres',
-		"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"), "$key: another process");
+	next_device_process($node, $pid, $key);
 	device_unused($node, $key);
 }
 
-# The same below a Unique: what came from the device has duplicates, and so must the second run
+# The same below a Unique: the device returns duplicates, and the rerun must return them, too
 for my $key ('id / 3', "'v' || id % 9000")
 {
 	my $s = new_session($node);
@@ -328,17 +317,13 @@ for my $key ('id / 3', "'v' || id % 9000")
 	gate_shut();
 	begin_query($s, $q);
 	gate_reached($node, "DISTINCT $key");
-	my $pid = $node->safe_psql('postgres', 'SELECT process_pid FROM gpusort_devices()');
-	die "no process: '$pid'" unless $pid =~ /^\d\d+$/;
-	kill 'KILL', $pid;
+	my $pid = kill_device_process($node, "DISTINCT $key");
 	ok(process_ends($pid), "DISTINCT $key: the process has ended");
 	gate_open();
 	is($s->query('SELECT 1'), "$values|$values|t\n1", "DISTINCT $key: the same values");
 	is($s->{stderr}, '', "DISTINCT $key: no error");
 	$s->quit;
-	ok($node->poll_query_until('postgres',
-		"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"),
-		"DISTINCT $key: another process");
+	next_device_process($node, $pid, "DISTINCT $key");
 	device_unused($node, "DISTINCT $key");
 }
 
@@ -368,6 +353,7 @@ $node->restart;
 device_ready($node, 'a small pool');
 gate_make($node);
 gate_shut();
+# Waits until there is this number of jobs.
 sub jobs_are
 {
 	ok($node->poll_query_until('postgres', "SELECT free_jobs = 64 - $_[0] FROM gpusort_devices()"), $_[1]);

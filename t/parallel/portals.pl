@@ -12,9 +12,7 @@ use GpuSortTest;
 use Test::More;
 use WireSession;
 
-my $seed = $ENV{GPUSORT_SEED} || time % 1_000_000;
-srand $seed;
-note "GPUSORT_SEED=$seed";
+seed_random();
 
 my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
 my $node = new_node('portals', parallel => 1, conf => <<CONF);

@@ -65,11 +65,10 @@ for my $query (
 	'SELECT o.ten, s.id FROM (SELECT DISTINCT ten FROM t) o, LATERAL (SELECT id FROM t WHERE t.ten = o.ten ORDER BY f, '
 		. 'id LIMIT 3) s ORDER BY 1, 2')
 {
-	like(
-		$node->safe_psql('postgres', <<SQL), qr/^same$/, $query);
-SET enable_hashjoin = off; SET enable_hashagg = off; SET enable_nestloop = on;
-SELECT result FROM check_sort('$query');
-SQL
+	my $set = 'SET enable_hashjoin = off; SET enable_hashagg = off; SET enable_nestloop = on;';
+
+	like($node->safe_psql('postgres', "$set EXPLAIN (COSTS OFF) $query"), qr/GpuSort Feed/, "$query: a parallel sort");
+	is($node->safe_psql('postgres', "$set SELECT result FROM check_sort('$query')"), 'same', "$query: rows");
 }
 
 # a parallel sort that is scanned again
@@ -98,11 +97,11 @@ CREATE TABLE large_keys AS SELECT 1000000 + i AS k FROM generate_series(1, 30000
 ALTER TABLE small_keys SET (parallel_workers = 0);
 ALTER TABLE large_keys SET (parallel_workers = 0);
 VACUUM ANALYZE small_keys, large_keys;
-CREATE FUNCTION others_have(n bigint) RETURNS bool LANGUAGE plpgsql VOLATILE PARALLEL SAFE AS $$
+CREATE FUNCTION others_have_read(n bigint) RETURNS bool LANGUAGE plpgsql VOLATILE PARALLEL SAFE AS $$
 BEGIN
 	FOR i IN 1 .. 18000 LOOP
 		PERFORM pg_stat_clear_snapshot();
-		-- under way, or over between two looks
+		-- the other sort runs, or it has ended since the last iteration
 		IF EXISTS (SELECT FROM gpusort_progress WHERE pid <> pg_backend_pid() AND "rows" >= n) OR
 			(SELECT sum("rows") FROM gpusort_stat) >= n THEN RETURN true; END IF;
 		PERFORM pg_sleep(0.01);
@@ -116,7 +115,7 @@ for my $k ('k', 'k + 0 AS k')
 SET parallel_leader_participation = off;
 SELECT gpusort_stat_reset();
 EXPLAIN (ANALYZE, COSTS OFF) SELECT k FROM (SELECT $k FROM small_keys UNION ALL SELECT $k FROM large_keys WHERE k >
-	1000001 OR others_have(20000)) u ORDER BY k LIMIT 10
+	1000001 OR others_have_read(20000)) u ORDER BY k LIMIT 10
 SQL
 	my $top = qr/Worker (\d):  Sort Method: top-N.*\n *Worker \1: /;
 	like($shared, qr/$top Sort Route: no rows\n *Worker \1:  Sort Phases: rows=30000 /,

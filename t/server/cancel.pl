@@ -77,22 +77,25 @@ for my $case (@cases)
 	session_ok($session, $name);
 }
 
-# cancel from another session, at each phase in turn
+# cancel from another session, in each phase: name => query, phase of its sorts in gpusort_progress
 my $pid = $session->query('SELECT pg_backend_pid()');
 my %phase = (
-	scan => 'SELECT count(*) FROM (SELECT a.k FROM t a, generate_series(1, 1000) ORDER BY a.k OFFSET 0) s',
-	'slow child' => 'SELECT count(*) FROM (SELECT pg_sleep(0.001 * (id % 2)), k FROM t ORDER BY k OFFSET 0) s',
-	emit => 'SELECT count(pg_sleep(0.001)) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s',
-	join => 'SELECT count(*) FROM (SELECT k % 3 AS k FROM t ORDER BY 1 OFFSET 0) a JOIN (SELECT k % 3 AS k FROM t '
-		. 'ORDER BY 1 OFFSET 0) b USING (k)');
+	scan => [ 'SELECT count(*) FROM (SELECT a.k FROM t a, generate_series(1, 1000) ORDER BY a.k OFFSET 0) s',
+		'ingest' ],
+	'slow child' => [ 'SELECT count(*) FROM (SELECT pg_sleep(0.001 * (id % 2)), k FROM t ORDER BY k OFFSET 0) s',
+		'ingest' ],
+	emit => [ 'SELECT count(pg_sleep(0.001)) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s', 'emit' ],
+	join => [ 'SELECT count(*) FROM (SELECT k % 3 AS k FROM t ORDER BY 1 OFFSET 0) a JOIN (SELECT k % 3 AS k FROM t '
+		. 'ORDER BY 1 OFFSET 0) b USING (k)', 'emit' ]);
 $session->query("SET work_mem = '512MB'; SET enable_hashjoin = off; SET enable_nestloop = off");
 for my $name (sort keys %phase)
 {
-	$session->query_until(qr/begun/, "\\echo begun\n$phase{$name};\n");
-	ok($node->poll_query_until('postgres',
-		"SELECT state = 'active' AND query ~ 'count' FROM pg_stat_activity WHERE pid = $pid"), "$name: runs");
-	# long enough to reach the phase on most machines
-	$node->safe_psql('postgres', 'SELECT pg_sleep(1)');
+	my ($query, $phase) = @{ $phase{$name} };
+
+	begin_query($session, $query);
+	ok($node->poll_query_until('postgres', "SELECT count(*) > 0 AND bool_and(phase = '$phase' AND rows > 1000) "
+			. "FROM gpusort_progress WHERE pid = $pid"),
+		"$name: in phase $phase");
 	my $start = time;
 	is($node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)"), 't', "$name: cancelled");
 	$session->query('SELECT 1');

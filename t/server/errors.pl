@@ -75,7 +75,7 @@ is($session->{stderr}, '', 'the open sort returns all rows in order');
 # memory: an address space too small for the sort
 SKIP:
 {
-	skip 'no prlimit', 6 unless grep { -x "$_/prlimit" } split /:/, $ENV{PATH};
+	skip 'no prlimit', 5 unless grep { -x "$_/prlimit" } split /:/, $ENV{PATH};
 
 	for my $enable ('off', 'on')
 	{

@@ -27,17 +27,7 @@ VACUUM ANALYZE long;
 VACUUM ANALYZE words;
 SQL
 
-# collations of the C library, if it has a locale other than C, and of ICU
-my @collations;
-for my $locale (qw(en_US.utf8 de_DE.utf8 en_GB.utf8))
-{
-	my ($rc) = $node->psql('postgres', qq(CREATE COLLATION "rules" (provider = libc, locale = '$locale')));
-	next if $rc != 0;
-	push @collations, 'rules';
-	last;
-}
-push @collations, 'en-x-icu'
-  if $node->safe_psql('postgres', q(SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu'));
+my @collations = grep { $_ ne 'nondeterministic' } create_collations($node);
 my ($no_citext) = $node->psql('postgres', 'CREATE EXTENSION citext');
 
 my $text = "SELECT t FROM long WHERE id %% %d = 0 ORDER BY t";

@@ -54,10 +54,10 @@ LOAD 'gpusort';
 SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET cpu_tuple_cost
 	= 1;
 SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off;
-CREATE FUNCTION has_gather(q text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION feed_of(q text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE l text; BEGIN FOR l IN EXECUTE 'EXPLAIN ' || q LOOP IF l ~ 'GpuSort Feed' THEN RETURN 'Feed'; END IF; END
-	LOOP; RETURN 'no gather'; END $$;
-SELECT has_gather('SELECT k, i FROM par ORDER BY k, i') || ', ' || nodes || ', ' || result FROM
+	LOOP; RETURN 'no Feed'; END $$;
+SELECT feed_of('SELECT k, i FROM par ORDER BY k, i') || ', ' || nodes || ', ' || result FROM
 	check_sort('SELECT k, i FROM par ORDER BY k, i');
 SQL
 
@@ -74,7 +74,7 @@ SQL
 	my $parallel = "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; "
 		. "SET cpu_tuple_cost = 1; SET min_parallel_table_scan_size = 0; SET parallel_leader_participation = off;";
 	$node->safe_psql('postgres', 'GRANT SELECT ON par TO plain');
-	is( $node->safe_psql('postgres', "LOAD '$plugin'; $parallel SELECT has_gather('SELECT k, i FROM par ORDER BY k, "
+	is( $node->safe_psql('postgres', "LOAD '$plugin'; $parallel SELECT feed_of('SELECT k, i FROM par ORDER BY k, "
 		. "i'), nodes, result FROM check_sort('SELECT k, i FROM par ORDER BY k, i')",
 			extra_params => [ '-U', 'plain' ]), 'Feed|GpuSort|same', 'the plugin in parallel workers');
 	# one library under two names
@@ -102,7 +102,7 @@ unlike($node->safe_psql('postgres', $plan), qr/GpuSort/, 'off in postgresql.conf
 $node->append_conf('postgresql.conf', "gpusort.enable = on\ngpusort.algorithm = 'bogo'");
 my $offset = -s $node->logfile;
 $node->reload;
-ok($node->poll_query_until('postgres', "SELECT current_setting('gpusort.enable') = 'on'"), 'on again') ;
+ok($node->poll_query_until('postgres', "SELECT current_setting('gpusort.enable') = 'on'"), 'on again');
 ok($node->log_contains(qr/invalid value for parameter "gpusort.algorithm": "bogo"/, $offset),
 	'an unknown algorithm in postgresql.conf is reported');
 ok($node->log_contains(qr/HINT:  Available values: auto, cpu_radix/, $offset), 'with the list of algorithms');

@@ -218,9 +218,8 @@ $session->{stderr} = '';
 # --- a crash
 $session->query('BEGIN; DECLARE c CURSOR FOR SELECT * FROM t ORDER BY k; FETCH c');
 is(seen('phase'), 'emit', 'before the crash');
-kill 'KILL', $pid;
-ok(process_ends($pid), 'killed');
-ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM gpusort_progress'), 'nothing is left after a crash');
+backend_crashes($node, $pid, 'crash');
+gone('crash');
 
 $node->stop;
 done_testing();

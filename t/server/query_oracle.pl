@@ -16,11 +16,10 @@ use ShapeOracle;
 use ShapeTables;
 use Test::More;
 
-my $seed = $ENV{GPUSORT_SEED} || time();
+my $seed = seed_random();
 my $rounds = $ENV{GPUSORT_ROUNDS} || ($ENV{GPUSORT_QUICK} ? 1 : 10);
 my $cases = 40;
 my $library = $ENV{GPUSORT_TEST_LIBRARY} || '$libdir/libgpusort_cpu_abi';
-note "seed $seed";
 
 my $node = new_node('query_oracle', conf => <<CONF);
 shared_buffers = 64MB

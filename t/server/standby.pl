@@ -84,10 +84,7 @@ for my $set ('gpusort.device = off', 'gpusort.algorithm = gpu_radix', q(work_mem
 }
 
 # The device process is killed on the standby, and a new one starts.
-my $pid = $standby->safe_psql('postgres', 'SELECT max(process_pid) FROM gpusort_devices()');
-is(kill('KILL', $pid), 1, 'the device process is killed');
-ok($standby->poll_query_until('postgres',
-	"SELECT bool_and(state = 'ready' AND process_pid <> $pid) FROM gpusort_devices()"), 'a new device process starts');
+next_device_process($standby, kill_device_process($standby, 'standby'), 'standby');
 
 # A cursor that is open during the promotion can be read on.
 my $open = new_session($standby);

@@ -1,5 +1,7 @@
-# Random window queries, with gpusort.windows on and off: the same rows in the same order, by GpuSort Window, from
-# sorts in memory and on disk, serial and parallel.  GPUSORT_SEED repeats a run, GPUSORT_ROUNDS makes it longer.
+# windows.pl: random window queries with gpusort.windows on and off.
+#
+# The rows are the same, in the same order, by GpuSort Window above sorts in memory and on disk, serial and parallel.
+# GPUSORT_SEED repeats a run, GPUSORT_ROUNDS makes it longer.
 use strict;
 use warnings;
 
@@ -9,10 +11,8 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $seed = $ENV{GPUSORT_SEED} || time();
 my $rounds = $ENV{GPUSORT_ROUNDS} || ($ENV{GPUSORT_QUICK} ? 40 : 150);
-note "seed $seed";
-srand($seed);
+my $seed = seed_random();
 
 my $node = new_node('windows', parallel => 1);
 $node->safe_psql('postgres', <<'SQL');
@@ -99,7 +99,7 @@ for my $round (1 .. $rounds)
 ok(!$failed, "$rounds queries return the stock node's rows");
 cmp_ok($seen{replaced} // 0, '>', $rounds / 2, 'most were numbered by GpuSort Window');
 ok($seen{condition}, 'some had a run condition');
-ok($seen{parallel}, 'some stood above a parallel sort');
+ok($seen{parallel}, 'some were above a parallel sort');
 
 # an error above, a cursor that is not read to its end
 fails_like($node, 'SELECT 1 / (50 - row_number() OVER (ORDER BY id)) FROM w', qr/division by zero/, 'an error');

@@ -22,9 +22,10 @@
  *						device_trim(), as the GPU library's kept blocks do
  *		CRASH_SORT, CRASH_GATHER, CRASH_CONTEXT, ABORT_SORT
  *						number of a device whose driver crashes in this call
- *		STUCK_ROWS, STUCK_KB
+ *		STUCK_ROWS, STUCK_KB, STUCK_OPEN
  *						sorts of at least this number of rows, allocations of at
- *						least this size, block until the setting is changed
+ *						least this size, context_create() on the device of this
+ *						number block until the setting is changed
  *		JOB_TIMES, RADIX_TIMES
  *						factors on the reported costs of a job's hand-over and
  *						of gpu_radix
@@ -108,7 +109,7 @@ cpu_abi_setting(const char *name, uint64_t otherwise)
 
 /* Bytes of a device that other programs do not use. */
 static uint64_t
-left_by_others(void)
+memory_without_others(void)
 {
 	uint64_t	total = cpu_abi_setting("GPUSORT_CPU_ABI_MEMORY", 1024);
 	uint64_t	others = cpu_abi_setting("GPUSORT_CPU_ABI_OTHERS", 0);
@@ -119,9 +120,9 @@ left_by_others(void)
 static uint64_t
 budget_now(const GpusortContext *ctx)
 {
-	uint64_t	reach = left_by_others();
+	uint64_t	memory = memory_without_others();
 
-	return ctx->limit != 0 && ctx->limit < reach ? ctx->limit : reach;
+	return ctx->limit != 0 && ctx->limit < memory ? ctx->limit : memory;
 }
 
 /* ------------------------------------------------------------------------
@@ -143,7 +144,7 @@ devices(GpusortDeviceInfo *out, int32_t max, int32_t *count, GpusortError *err)
 		out[i].usable = 1;
 		snprintf(out[i].name, sizeof(out[i].name), "CPU fake device %d", (int) i);
 		out[i].memory_total = cpu_abi_setting("GPUSORT_CPU_ABI_MEMORY", 1024) << 20;
-		out[i].memory_free = left_by_others();
+		out[i].memory_free = memory_without_others();
 	}
 	return GPUSORT_OK;
 }
@@ -178,12 +179,14 @@ context_create(int32_t device, uint64_t budget, GpusortContext **out, GpusortErr
 	if (!ctx)
 		FAIL(GPUSORT_NO_MEMORY, "no host memory for a context");
 	cpu_abi_crash("GPUSORT_CPU_ABI_CRASH_CONTEXT", device);
+	while (cpu_abi_setting("GPUSORT_CPU_ABI_STUCK_OPEN", MAX_DEVICES) == (uint64_t) device)
+		usleep(1000);
 	if (cpu_abi_setting("GPUSORT_CPU_ABI_LOST", MAX_DEVICES) == (uint64_t) device)
 	{
 		free(ctx);
 		FAIL(GPUSORT_CUDA_ERROR, "the device is lost");
 	}
-	if (left_by_others() < (uint64_t) CONTEXT_MB << 20)
+	if (memory_without_others() < (uint64_t) CONTEXT_MB << 20)
 	{
 		free(ctx);
 		FAIL(GPUSORT_NO_MEMORY, "out of memory");
@@ -288,7 +291,7 @@ device_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError *err)
 {
 	uint64_t	taken = bytes + bytes * ctx->waste / 100;
 	uint64_t	budget = budget_now(ctx);
-	Block	   *again;
+	Block	   *reused;
 	GpusortStatus status;
 
 	*out = NULL;
@@ -298,12 +301,12 @@ device_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError *err)
 		FAIL(GPUSORT_NO_MEMORY, "%llu bytes are over the device memory budget",
 			 (unsigned long long) taken);
 	pthread_mutex_lock(&ctx->lock);
-	again = keeps_freed() ? block_take(&ctx->freed, bytes) : NULL;
-	if (again)
+	reused = keeps_freed() ? block_take(&ctx->freed, bytes) : NULL;
+	if (reused)
 	{
-		again->next = ctx->blocks;
-		ctx->blocks = again;
-		*out = again->p;
+		reused->next = ctx->blocks;
+		ctx->blocks = reused;
+		*out = reused->p;
 		status = GPUSORT_OK;
 	}
 	else
@@ -314,7 +317,7 @@ device_alloc(GpusortContext *ctx, uint64_t bytes, void **out, GpusortError *err)
 		ctx->blocks->taken = taken;
 		ctx->used += taken;
 		ctx->kept -= taken < ctx->kept ? taken : ctx->kept;
-		if (!again)
+		if (!reused)
 			memset(*out, GARBAGE, bytes < 1 << 20 ? bytes : 1 << 20);
 	}
 	return status;

@@ -210,7 +210,7 @@ cpu_abi_sort_run(GpusortStream *stream, int32_t algorithm, const GpusortProblem 
 		for (uint64_t i = 0; i < problem->n; i++)
 		{
 			if (order_bits(problem, i) < join(problem->key_min) || order_bits(problem, i) > join(problem->key_max))
-				FAIL(GPUSORT_BAD_CALL, "a key is not within the range that was told");
+				FAIL(GPUSORT_BAD_CALL, "a key lies outside of the reported range");
 		}
 	}
 	for (uint64_t i = 0; i < problem->n; i++)
