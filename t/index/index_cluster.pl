@@ -1,6 +1,7 @@
-# CLUSTER: the rows of the new table are in the order of the index, and the same rows as PostgreSQL's, for every kind of
-# key and of tuple: dead rows, rows that old snapshots see, toasted, missing and dropped columns.  Progress, spills,
-# cancels.  GPUSORT_SEED repeats a run.
+# index_cluster.pl: tables that gpusort sorts for CLUSTER.
+#
+# The rows of the new table are in the order of the index, and the same rows as PostgreSQL's, for every kind of key and
+# of tuple: dead rows, rows that old snapshots see, toasted, missing and dropped columns.  Progress, spills, cancels.
 use strict;
 use warnings;
 
@@ -11,9 +12,7 @@ use IndexBuilds;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $seed = $ENV{GPUSORT_SEED} || time();
-srand($seed);
-note "seed $seed";
+seed_random();
 
 my $node = index_node('index_cluster');
 # PostgreSQL's choice is then a sort, also where keys need a comparator
@@ -41,8 +40,8 @@ sub cluster_both
 	like($messages{$_}, qr/clustering "public.$_" using sequential scan and sort/, "$_: a sort") for keys %messages;
 	my %found = map { $_ => $messages{$_} =~ /found (.*) in \d+ pages\n.*?(\d+ dead row versions)/ ? "$1, $2" : '' }
 	  keys %messages;
-	like($found{ours}, qr/removable/, 'what CLUSTER found');
-	is($found{ours}, $found{stock}, 'as PostgreSQL found it');
+	like($found{ours}, qr/removable/, 'CLUSTER tells how many dead rows it found');
+	is($found{ours}, $found{stock}, 'as many dead rows as PostgreSQL');
 	return \%messages;
 }
 
@@ -179,6 +178,8 @@ cluster_both('CREATE TABLE T AS SELECT i AS id, mix(i) % 100 AS k FROM generate_
 is($node->safe_psql('postgres', 'SELECT count(*), sum(id) FROM ours'), '2000|2001000', 'own transaction: rolled back');
 
 # --- which sorts are gpusort's
+
+# Returns gpusort's messages about the sorts of a statement.
 sub said
 {
 	my ($sql) = @_;
@@ -288,7 +289,7 @@ for my $ms (map { 1 + 5 * $_ } 0 .. ($ENV{GPUSORT_QUICK} ? 4 : 15))
 	$session->query('CLUSTER c USING ' . pick('c_key', 'c_range'));
 	no_timeout($session);
 	my $count = $session->query('SELECT count(*), sum(id) FROM c');
-	fail("timeout after $ms ms: $count") if $count ne '9000|40504500';
+	is($count, '9000|40504500', "timeout after $ms ms: the rows are there");
 }
 is(scalar(temp_files($node)), 0, 'timeouts: no file is left');
 is($node->safe_psql('postgres', "SELECT count(*) FROM verify_heapam('c')"), '0', 'timeouts: amcheck');
