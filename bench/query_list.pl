@@ -139,6 +139,13 @@ my @queries = (
 		'SELECT * FROM w10'),
 	query('limits', 'wide BY k LIMIT 50 OFFSET 100,000', 'w10', 'SELECT * FROM w10 ORDER BY k LIMIT 50 OFFSET 100000',
 		'SELECT * FROM w10'),
+	query('limits', 'the latest 10: BY at DESC LIMIT 10', 'grown', 'SELECT * FROM grown ORDER BY at DESC LIMIT 10',
+		'SELECT * FROM grown'),
+	query('limits', 'the latest 10,000: BY at DESC, id LIMIT 10,000', 'grown',
+		'SELECT * FROM grown ORDER BY at DESC, id LIMIT 10000', 'SELECT * FROM grown', set => "work_mem = '64MB'"),
+	query('limits', 'the latest 50 behind 100,000', 'grown',
+		'SELECT * FROM grown ORDER BY at DESC LIMIT 50 OFFSET 100000', 'SELECT * FROM grown',
+		set => "work_mem = '64MB'"),
 	query('limits', '(int4 k, int8) BY k LIMIT 100,000', 't10', 'SELECT * FROM t10 ORDER BY k LIMIT 100000',
 		'SELECT * FROM t10', set => "work_mem = '64MB'"),
 

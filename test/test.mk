@@ -12,7 +12,7 @@
 
 # setup comes first: it creates the extension and functions that the other files call
 REGRESS = setup plan plan_versions ordered_aggregates ints floats dates text types comparators nulls multi_column \
-	keys_only pages row_bytes stability limit limit_bound limit_order presorted_input rescan cursor \
+	keys_only pages row_bytes stability limit limit_bound limit_order limit_early presorted_input rescan cursor \
 	window_merge_join windows grouping distinct rows nested settings spill explain functions upgrade array route \
 	memory workers
 

@@ -133,6 +133,9 @@ participant_report_fill(ParticipantReport *to, const SortReport *report, bool ke
 	if (report->runs > 0)
 		appendStringInfo(&buf, ", %d %s merged", report->runs,
 						 report->runs == 1 ? "run" : "runs");
+	if (report->early_pages > 0)
+		appendStringInfo(&buf, ", threshold from the last %d %s", report->early_pages,
+						 report->early_pages == 1 ? "page" : "pages");
 	if (report->ties > 0)
 		appendStringInfo(&buf, ", " UINT64_FORMAT " ties compared", report->ties);
 	strlcpy(to->route, buf.data, sizeof(to->route));

@@ -28,25 +28,50 @@
  * The scans may be below an Append, as those of partitions are: an Append runs
  * one child after the other and tells which one is current.
  *
+ * A bounded sort may read the last pages of the table before the scan begins.
+ * Where a table grows in the order of the key, the last wanted row by a
+ * descending key is there, and a sort that knew only earlier rows would store
+ * each row for a while.  The rows of these pages give the sort an early
+ * threshold, and come again with the scan.
+ *
  * On error: nothing is held that the child does not hold.
  */
 #include "postgres.h"
 
 #include "access/heapam.h"
 #include "access/htup_details.h"
+#include "catalog/pg_statistic.h"
 #include "compat.h"
+#include "executor/execPartition.h"
 #include "executor/executor.h"
 #include "executor/executor_internal.h"
 #include "executor/heap_page.h"
 #include "miscadmin.h"
 #include "monitor/stat.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
 #include "pgstat.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 /* Rows or pages between two checks whether the sort is still wanted. */
 #define ROWS_PER_STOP_CHECK	256
 
 /* Rows that a scan returns in slots before its pages are read: small scans are not worth it. */
 #define ROWS_BEFORE_PAGES	64
+
+/*
+ * An early threshold may read one of this number of pages of a table.  More
+ * pages are read if the statistics say that the last rows sort first.
+ */
+#define EARLY_PAGES			128
+#define EARLY_PAGES_ORDERED	16
+
+/* Pages that show how many rows the other pages have. */
+#define EARLY_LOOK_PAGES	8
+
+/* A column whose correlation with the table's order is at least this one is in order. */
+#define EARLY_CORRELATION	0.5
 
 /* A scan whose rows are columns of its tuples. */
 typedef struct PageScan
@@ -195,16 +220,20 @@ page_scan_create(PlanState *ps, const KeyBuffer *keybuf)
 	return scan;
 }
 
-/* Removes the rows that do not satisfy the scan's condition. */
-static void
-filter_page(PageScan *scan)
+/*
+ * Removes the rows from the first one that do not satisfy the scan's condition.
+ * Returns how many were removed.
+ */
+static int
+filter_page(PageScan *scan, int first)
 {
 	PlanState  *ps = &scan->child->ss.ps;
 	ExprContext *econtext = ps->ps_ExprContext;
-	int			kept = 1;		/* the child has checked the first row */
+	int			n = scan->page.n;
+	int			kept = first;
 
 	econtext->ecxt_scantuple = scan->tuple_slot;
-	for (int i = 1; i < scan->page.n; i++)
+	for (int i = first; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);
@@ -217,8 +246,8 @@ filter_page(PageScan *scan)
 		kept++;
 	}
 	ExecClearTuple(scan->tuple_slot);
-	InstrCountFiltered1(ps, scan->page.n - kept);
 	scan->page.n = kept;
+	return n - kept;
 }
 
 /* Sets whether the page's rows can be written directly, and the room that they need. */
@@ -244,7 +273,12 @@ page_scan_take(PageScan *scan)
 	scan->block = ItemPointerGetBlockNumber(&scan->child->ss.ss_ScanTupleSlot->tts_tid);
 	scan->page.n = n;
 	if (scan->child->ss.ps.qual != NULL)
-		filter_page(scan);
+	{
+		/* the child has checked the first row */
+		int			removed = filter_page(scan, 1);
+
+		InstrCountFiltered1(&scan->child->ss.ps, removed);
+	}
 	measure_page(scan);
 	heap_page_prefetch_next(heap, rel, scan->page.n, &scan->page.ahead);
 
@@ -451,6 +485,151 @@ page_source_end(PageSource *source)
 }
 
 /* ------------------------------------------------------------------------
+ * Early thresholds of bounded sorts
+ * ------------------------------------------------------------------------
+ */
+
+/* Returns the scan that comes last: the child, or the last one below Appends; NULL: not known. */
+static PlanState *
+last_scan_plan(PlanState *ps)
+{
+	while (IsA(ps, AppendState))
+	{
+		AppendState *append = (AppendState *) ps;
+
+		/* a scan may be left out when the Append begins */
+		if (append->as_nplans == 0 || append->as_nasyncplans > 0 ||
+			(append->as_prune_state != NULL && append->as_prune_state->do_exec_prune))
+			return NULL;
+		ps = append->appendplans[append->as_nplans - 1];
+	}
+	return ps;
+}
+
+/* Do the statistics say that the last rows of the table sort first by the first key? */
+static bool
+last_rows_sort_first(const PageScan *scan, const KeyBuffer *keybuf)
+{
+	HeapTuple	stats = SearchSysCache3(STATRELATTINH,
+										ObjectIdGetDatum(RelationGetRelid(scan->child->ss.ss_currentRelation)),
+										Int16GetDatum(scan->page.keys.att[0] + 1), BoolGetDatum(false));
+	AttStatsSlot slot;
+	double		correlation = 0;
+
+	if (!HeapTupleIsValid(stats))
+		return false;
+	if (get_attstatsslot(&slot, stats, STATISTIC_KIND_CORRELATION, InvalidOid, ATTSTATSSLOT_NUMBERS))
+	{
+		if (slot.nnumbers == 1)
+			correlation = slot.numbers[0];
+		free_attstatsslot(&slot);
+	}
+	ReleaseSysCache(stats);
+	return keybuf->cols[0].flip != 0 ? correlation >= EARLY_CORRELATION : correlation <= -EARLY_CORRELATION;
+}
+
+/*
+ * Takes the rows of a page of the table that are visible and satisfy the
+ * condition.  The page is pinned.
+ */
+static void
+take_early_page(PageScan *scan, Buffer buffer, BlockNumber block)
+{
+	Relation	rel = scan->child->ss.ss_currentRelation;
+	Snapshot	snapshot = scan->child->ss.ps.state->es_snapshot;
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber max;
+	int			n = 0;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	max = PageGetMaxOffsetNumber(page);
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= max; offset++)
+	{
+		ItemId		item = PageGetItemId(page, offset);
+		HeapTupleData tuple;
+
+		if (!ItemIdIsNormal(item))
+			continue;
+		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+		tuple.t_len = ItemIdGetLength(item);
+		tuple.t_tableOid = RelationGetRelid(rel);
+		ItemPointerSet(&tuple.t_self, block, offset);
+		if (!HeapTupleSatisfiesVisibility(&tuple, snapshot, buffer))
+			continue;
+		scan->page.tuples[n] = tuple.t_data;
+		scan->page.lens[n] = tuple.t_len;
+		scan->offsets[n++] = offset;
+	}
+	/* the pin keeps the tuples where they are */
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	scan->block = block;
+	scan->page.n = n;
+	scan->page.ahead.page = NULL;
+	scan->page.ahead.step = 0;
+	if (scan->child->ss.ps.qual != NULL)
+		(void) filter_page(scan, 0);
+	measure_page(scan);
+}
+
+/*
+ * Gives a bounded sort that has no rows yet a threshold from the last pages of
+ * the table: the wanted number of rows is there, or before them in sort order.
+ * Without effect where the table is small for the number of rows.
+ */
+static void
+take_early_threshold(Sorter *sorter, size_t bound, PageSource *pages, MemoryContext cxt)
+{
+	const KeyBuffer *keybuf = sorter_key_buffer(sorter);
+	PlanState  *ps = last_scan_plan(pages->plan);
+	MemoryContext old;
+	PageScan   *scan;
+	BlockNumber blocks;
+	BlockNumber allowed;
+	BlockNumber read = 0;
+	size_t		rows = 0;
+
+	if (ps == NULL || !is_heap_scan(ps) ||
+		contain_subplans((Node *) ps->plan->qual) || contain_volatile_functions((Node *) ps->plan->qual))
+		return;
+	blocks = RelationGetNumberOfBlocks(((SeqScanState *) ps)->ss.ss_currentRelation);
+	if (blocks < EARLY_PAGES_ORDERED)
+		return;
+	if (pages->scan_plan != ps || pages->scan == NULL)
+	{
+		page_source_end(pages);
+		old = MemoryContextSwitchTo(cxt);
+		pages->scan = page_scan_create(ps, keybuf);
+		MemoryContextSwitchTo(old);
+		if (pages->scan == NULL)
+			return;
+		pages->scan_plan = ps;
+		pages->examined = true;
+	}
+	scan = pages->scan;
+	allowed = blocks / (last_rows_sort_first(scan, keybuf) ? EARLY_PAGES_ORDERED : EARLY_PAGES);
+	while (rows < bound && read < allowed)
+	{
+		BlockNumber block = blocks - 1 - read;
+		Buffer		buffer;
+		bool		taken;
+
+		CHECK_FOR_INTERRUPTS();
+		buffer = ReadBuffer(scan->child->ss.ss_currentRelation, block);
+		take_early_page(scan, buffer, block);
+		rows += scan->page.n;
+		taken = scan->page.n == 0 || sorter_put_early(sorter, &scan->page);
+		ReleaseBuffer(buffer);
+		if (!taken)
+			break;
+		read++;
+		/* the other pages probably have as many rows as these */
+		if (read >= EARLY_LOOK_PAGES && (uint64) rows * allowed < (uint64) bound * read)
+			break;
+	}
+	sorter_early_threshold(sorter, (int) read);
+}
+
+/* ------------------------------------------------------------------------
  * Entry points for nodes that sort
  * ------------------------------------------------------------------------
  */
@@ -459,8 +638,11 @@ void
 sort_node_take_rows(Sorter *sorter, PlanState *outer, PageSource *pages, pg_atomic_uint32 *stop)
 {
 	MemoryContext cxt = outer->state->es_query_cxt;
+	size_t		bound = sorter_early_bound(sorter);
 
 	page_source_begin(pages);
+	if (bound > 0 && pages->possible)
+		take_early_threshold(sorter, bound, pages, cxt);
 	for (uint64 i = 1;; i++)
 	{
 		TupleTableSlot *slot = page_source_next_computed(pages);

@@ -20,6 +20,11 @@
  * If the comparator may be needed and the bound is small, rows are inserted into their
  * order instead (top_rows.c), until memory is full.
  *
+ * Where each row sorts before all earlier rows, nearly every row would be stored for a
+ * while.  If the input can be read from its end, it gives an early threshold: the last
+ * wanted of some rows that come again.  Rows that equal it are taken, because it is one
+ * of them.
+ *
  * Participants that sort together share the least first key of their thresholds.  A row
  * with a larger key sorts behind the wanted number of rows of some participant.
  *
@@ -126,6 +131,7 @@ set_threshold(BoundedSink *sink, uint32 last)
 		env->beside = sink->threshold_row.requested;
 	}
 	sink->have_threshold = true;
+	sink->early = false;
 	if (sink->shared_threshold != NULL && !sink->threshold_null[0])
 		share_threshold(sink, sink->threshold[0]);
 }
@@ -191,8 +197,9 @@ rejects(const BoundedSink *sink, TupleTableSlot *slot)
 	}
 	if (!sink->have_threshold)
 		return false;
-	return equal ||
-		tiebreak_compare_slot(sink->base.env->tiebreak, slot, sink->threshold_row.ptr) >= 0;
+	if (equal)
+		return !sink->early;
+	return tiebreak_compare_slot(sink->base.env->tiebreak, slot, sink->threshold_row.ptr) >= (sink->early ? 1 : 0);
 }
 
 /*
@@ -227,7 +234,9 @@ compare_on_page(const BoundedSink *sink, const PageKeys *keys, PageKeyPlaces whe
 		if (inexact && p != NULL)
 			return 0;
 	}
-	return keybuf->complete ? 1 : 0;
+	if (!keybuf->complete)
+		return 0;
+	return sink->early ? -1 : 1;
 }
 
 /* Memory is full: drops unwanted rows.  False if that frees too little. */
@@ -293,6 +302,36 @@ change_to_batch(BoundedSink *sink)
 	top_rows_end(top);
 	if (!sink->have_threshold)
 		sink->base.env->beside = 0;
+}
+
+bool
+sink_bounded_early_threshold(BoundedSink *sink)
+{
+	SortEnv    *env = sink->base.env;
+	Batch	   *batch = sink->base.batch;
+	Sorted		sorted;
+
+	/*
+	 * With a threshold, rows are compared with it and not inserted: nearly
+	 * all of them sort behind it.
+	 */
+	if (sink->top.on)
+		change_to_batch(sink);
+	else if (batch->keybuf.n >= env->bound)
+	{
+		(void) order_batch(env, batch, NULL, false, &sorted);
+		set_threshold(sink, sorted.rids[env->bound - 1]);
+	}
+	batch_reset(batch, env->bulk);
+	progress_phase(&env->progress, PROGRESS_INGEST);
+	if (!sink->have_threshold)
+	{
+		keybuf_begin(&batch->keybuf);
+		sink_bounded_begin(sink, sink->shared_threshold);
+		return false;
+	}
+	sink->early = true;
+	return true;
 }
 
 static SinkAnswer
@@ -583,6 +622,7 @@ void
 sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *shared_threshold)
 {
 	sink->have_threshold = false;
+	sink->early = false;
 	for (int c = 0; c < sink->base.batch->keybuf.ncols; c++)
 		sink->threshold_compared[c] = key_needs_comparator(sink->base.batch->keybuf.cols[c].kind);
 	/* computed keys may differ between processes */

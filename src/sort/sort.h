@@ -48,6 +48,7 @@ typedef struct SortReport
 	int			key_bits;		/* narrowed key width of the last kernel */
 	bool		bounded;
 	bool		inserted;		/* a bounded sort by insertion */
+	int			early_pages;	/* last pages that gave a threshold */
 	uint64		ties;			/* rows whose order took a comparison */
 	bool		distinct;		/* duplicates were dropped */
 	uint64		dropped_in_batches; /* duplicates within a batch */
@@ -830,6 +831,19 @@ extern void sorter_keep_duplicates(Sorter *sorter);
  * *shared_threshold begins as PG_UINT64_MAX.
  */
 extern void sorter_share_bound(Sorter *sorter, pg_atomic_uint64 *shared_threshold);
+
+/*
+ * An early threshold of a bounded sort: rows that will come again are put first, and the
+ * last wanted row among them lets the sort drop the rows behind it from the beginning.
+ *
+ * sorter_early_bound() returns the number of wanted rows; 0: the sort, which has begun and
+ * has no rows, takes no early threshold.  sorter_put_early() is false if memory is full.
+ * sorter_early_threshold() forgets the rows, and takes the threshold if they are as many
+ * as wanted.  The rows came from that number of pages, which EXPLAIN shows.
+ */
+extern size_t sorter_early_bound(const Sorter *sorter);
+extern bool sorter_put_early(Sorter *sorter, RowPage *page);
+extern void sorter_early_threshold(Sorter *sorter, int pages);
 
 /*
  * Sends all rows of the sort that has begun to the sink that make() returns.  If make()

@@ -594,6 +594,8 @@ typedef struct BoundedSink
 {
 	Sink		base;
 	bool		have_threshold;
+	bool		early;			/* the threshold's row comes again: rows equal to
+								 * it are taken */
 	uint64		threshold[KEY_MAX_COLUMNS]; /* its normalized keys */
 	bool		threshold_null[KEY_MAX_COLUMNS];
 	bool		threshold_inexact[KEY_MAX_COLUMNS]; /* equal keys may differ */
@@ -613,6 +615,12 @@ extern void sink_bounded_begin(BoundedSink *sink, pg_atomic_uint64 *shared_thres
 
 /* All rows are in: writes the keys of the kept rows to the key buffer. */
 extern void sink_bounded_buffer_keys(BoundedSink *sink);
+
+/*
+ * The rows so far will come again: forgets them.  The last wanted row becomes the
+ * threshold.  False if there were fewer rows than wanted.
+ */
+extern bool sink_bounded_early_threshold(BoundedSink *sink);
 
 /* Does the sink keep rows outside the batch? */
 static inline bool

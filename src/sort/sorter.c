@@ -390,6 +390,36 @@ sorter_share_bound(Sorter *sorter, pg_atomic_uint64 *shared_threshold)
 		sink_bounded_begin(&sorter->bounded, shared_threshold);
 }
 
+size_t
+sorter_early_bound(const Sorter *sorter)
+{
+	/* rows are inserted in order of a comparator: one comparison a row either way */
+	bool		inserted = sorter->bounded.top.on && !sorter->batch.keybuf.cols[0].by_bytes;
+
+	return sorter->sink == &sorter->bounded.base && !inserted ? sorter->env.bound : 0;
+}
+
+bool
+sorter_put_early(Sorter *sorter, RowPage *page)
+{
+	int			done = 0;
+
+	return sorter->sink->methods->put_page(sorter->sink, page, &done) == SINK_TAKEN;
+}
+
+void
+sorter_early_threshold(Sorter *sorter, int pages)
+{
+	SortEnv    *env = &sorter->env;
+	SortReport	report = env->report;
+
+	/* the rows are counted when they come again */
+	if (sink_bounded_early_threshold(&sorter->bounded))
+		report.early_pages = pages;
+	report.memory_peak = Max(report.memory_peak, env->report.memory_peak);
+	env->report = report;
+}
+
 Sink *
 sorter_use_sink(Sorter *sorter, SinkMaker make, void *arg)
 {
