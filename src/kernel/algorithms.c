@@ -35,18 +35,10 @@ library_run(SortProblem *problem)
 	return SORT_NOT_APPLICABLE;
 }
 
-static double
-library_bytes_per_record(const SortProblem *problem)
-{
-	(void) problem;
-	return 0;
-}
-
 static const SortKernel library_kernel = {
 	.applies = library_applies,
 	.scratch_bytes = library_scratch_bytes,
-	.run = library_run,
-	.bytes_per_record = library_bytes_per_record
+	.run = library_run
 };
 
 /* Fields that follow from the algorithm's entry in ALGORITHMS. */

@@ -136,18 +136,8 @@ counting_run(SortProblem *problem)
 	return run.status;
 }
 
-/*
- * Counting reads a record; placing reads a record and its place, and writes it.
- */
-static double
-counting_bytes_per_record(const SortProblem *problem)
-{
-	return 4.0 * sort_rec_size(problem->format);
-}
-
 const SortKernel cpu_counting_kernel = {
 	.applies = counting_applies,
 	.scratch_bytes = counting_scratch_bytes,
-	.run = counting_run,
-	.bytes_per_record = counting_bytes_per_record
+	.run = counting_run
 };

@@ -157,27 +157,8 @@ presorted_run(SortProblem *problem)
 	return status;
 }
 
-/*
- * Reversing reads, writes, and searches equal keys.  A level of merges reads,
- * allocates and writes; drop-merge does that twice.
- */
-static double
-presorted_bytes_per_record(const SortProblem *problem)
-{
-	double		size = sort_rec_size(problem->format);
-
-	if (problem->descents == 0)
-		return 0;
-	if (problem->ascents == 0)
-		return 3 * size;
-	if (problem->descents < PRESORTED_MAX_RUNS)
-		return size + 3 * size * ceil_log2(problem->descents + 1);
-	return 6 * size;
-}
-
 const SortKernel presorted_kernel = {
 	.applies = presorted_applies,
 	.scratch_bytes = presorted_scratch_bytes,
-	.run = presorted_run,
-	.bytes_per_record = presorted_bytes_per_record
+	.run = presorted_run
 };

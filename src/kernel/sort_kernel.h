@@ -118,13 +118,6 @@ typedef struct SortKernel
 
 	/* Sorts the problem and sets problem->result. */
 	SortStatus	(*run) (SortProblem *problem);
-
-	/*
-	 * Memory traffic model: bytes per record that a problem larger than the
-	 * caches moves between caches and memory.  A store to a line outside the
-	 * caches counts twice, because the line is read first.
-	 */
-	double		(*bytes_per_record) (const SortProblem *problem);
 } SortKernel;
 
 /* Kernels, each in the file of its name. */

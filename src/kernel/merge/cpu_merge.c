@@ -263,25 +263,8 @@ merge_run(SortProblem *problem)
 	return run.status;
 }
 
-/*
- * Runs read a record and write a word.  Each round reads a word, allocates its
- * place and writes it.  Gathering reads a word and, at random, a record, and
- * writes it.
- */
-static double
-merge_bytes_per_record(const SortProblem *problem)
-{
-	double		size = sort_rec_size(problem->format);
-	MergePlan	plan;
-
-	merge_plan(&plan, problem->n);
-	return size + 8 + 24 * plan.rounds +
-		(word_layout(problem).direct ? 0 : 8 + 64 + 2 * size);
-}
-
 const SortKernel cpu_merge_kernel = {
 	.applies = merge_applies,
 	.scratch_bytes = merge_scratch_bytes,
-	.run = merge_run,
-	.bytes_per_record = merge_bytes_per_record
+	.run = merge_run
 };

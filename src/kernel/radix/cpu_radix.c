@@ -419,20 +419,8 @@ radix_run(SortProblem *problem)
 	return run.status;
 }
 
-/*
- * Counting reads a record; scattering reads it, allocates its place and writes
- * it; the sort of a part reads and writes it.  Parts that are divided again
- * cost the same again.
- */
-static double
-radix_bytes_per_record(const SortProblem *problem)
-{
-	return 6.0 * sort_rec_size(problem->format);
-}
-
 const SortKernel cpu_radix_kernel = {
 	.applies = radix_applies,
 	.scratch_bytes = radix_scratch_bytes,
-	.run = radix_run,
-	.bytes_per_record = radix_bytes_per_record
+	.run = radix_run
 };
