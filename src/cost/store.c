@@ -788,7 +788,7 @@ gpusort_store_init(bool learns)
 	{
 		part.lock = &shared_lock;
 		part.lock_name = "gpusort_learn";
-		device_supervisor_saves = save_factors;
+		device_supervisor_hook = save_factors;
 	}
 	shared_memory_add(&part);
 }

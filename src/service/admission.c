@@ -14,9 +14,10 @@
  * it may wait.  A sort that is expected to wait longer uses the CPU at once.  The expected
  * time follows from Little's law: memory becomes free at the rate of the memory in use
  * divided by the mean time for which a byte is held.  A job that is much older than
- * that belongs to a query that is not being read, and counts as staying.  A backend's own
- * jobs count as staying, too.  For an algorithm that a user forces, only the
- * own jobs count, until a session has waited in vain.
+ * that belongs to a query whose rows are not being read, and counts as staying: its
+ * resources are not expected to become free.  So do a backend's own jobs.  For an
+ * algorithm that a user forces, only the own jobs count as staying, until the backend has
+ * waited in vain.
  *
  * A session that holds a job does not wait for another one: an inner sort keeps its job
  * while its outer sort would wait, and sessions that wait for each other's jobs would
@@ -47,7 +48,7 @@
 typedef struct Request
 {
 	uint64		bytes;			/* memory of one device */
-	int			want_chunks;
+	int			want_chunks;	/* most chunks that it can use */
 
 	/* devices that could hold the job: a bit per CUDA number */
 	uint64		devices;
@@ -56,14 +57,14 @@ typedef struct Request
 /* Free resources. */
 typedef struct Room
 {
-	uint64		memory[DEVICE_MAX];
+	uint64		memory[DEVICE_MAX]; /* bytes of each device's budget */
 	int			slot;			/* a free slot, or -1 */
 	int			slots;			/* number of free slots that are not reserved */
 	int			chunks;			/* number of free chunks that are not reserved */
 	uint8		taken[DEVICE_MAX_CHUNKS / BITS_PER_BYTE];	/* chunks in use */
 } Room;
 
-/* A job that has lasted for this multiple of the mean time counts as staying. */
+/* A job counts as staying after this multiple of the mean time, and at least after that. */
 #define STAYING_HOLDS			8
 #define STAYING_MIN_US			100000
 
@@ -81,6 +82,7 @@ static bool waited_in_vain = false;
  * ------------------------------------------------------------------------
  */
 
+/* The bit of a device in masks. */
 static inline uint64
 device_bit(int device)
 {
@@ -114,6 +116,7 @@ my_session(void)
 	return MyProc->lockGroupLeader != NULL ? MyProc->lockGroupLeader->pid : MyProcPid;
 }
 
+/* Computes the free resources from all slots. */
 static void
 compute_room(Room *room)
 {
@@ -135,10 +138,7 @@ compute_room(Room *room)
 			continue;
 		}
 
-		/*
-		 * after a restart the devices and their budgets may differ: do not
-		 * underflow
-		 */
+		/* Min: after a restart of the service a budget may be smaller */
 		room->memory[slot->device] -= Min(room->memory[slot->device], device_slot_memory(slot));
 		for (int c = 0; c < slot->nchunks; c++)
 			room->taken[slot->chunks[c] / BITS_PER_BYTE] |= 1 << (slot->chunks[c] % BITS_PER_BYTE);
@@ -166,7 +166,7 @@ session_has_job(void)
 	return false;
 }
 
-/* Memory that this backend has on each device. */
+/* Bytes that this backend has on each device. */
 static void
 compute_my_memory(uint64 *mine)
 {
@@ -180,7 +180,7 @@ compute_my_memory(uint64 *mine)
 	}
 }
 
-/* Memory that one backend may have on a device. */
+/* Bytes that one backend may have on a device. */
 static inline uint64
 share_of(int device)
 {
@@ -321,21 +321,23 @@ take_free_chunks(const Room *room, int want, int ahead, uint32 *chunks)
  */
 
 /*
- * Time until "needed" units of a resource are free.  "free" of "total" units are free
- * now; "staying" units will not become free.  "least" is the minimum to ever succeed.
+ * Expected time until "needed" units of a resource are free: for this job and for those
+ * ahead of it.  The job alone needs "least" units.  "free" of "total" units are free now;
+ * "staying" units are not expected to become free.  hold_us is the mean time for which a
+ * unit is held.  DBL_MAX: there will never be enough.
  */
 static double
-time_for(double needed, double free, double total, double staying, double least,
-		 double hold_us)
+time_until_free(double needed, double free, double total, double staying, double least,
+				double hold_us)
 {
-	double		turning = total - staying;
+	double		circulating = total - staying;
 
-	if (turning < least)
+	if (circulating < least)
 		return DBL_MAX;
-	return needed <= free ? 0 : (needed - free) / turning * hold_us;
+	return needed <= free ? 0 : (needed - free) / circulating * hold_us;
 }
 
-/* Age from which a job counts as staying. */
+/* Age in microseconds from which a job counts as staying. */
 static double
 queue_staying_us(void)
 {
@@ -344,7 +346,7 @@ queue_staying_us(void)
 
 /*
  * Expected waiting time behind "ahead" backends.  DBL_MAX: there will never be space.
- * any_age: only this backend's own jobs count as staying.
+ * any_age: jobs of other backends do not count as staying, however old they are.
  */
 static double
 expected_wait_us(const Request *request, int ahead, bool any_age)
@@ -387,19 +389,19 @@ expected_wait_us(const Request *request, int ahead, bool any_age)
 	{
 		if ((request->devices & device_bit(d)) != 0)
 			memory_us = Min(memory_us,
-							time_for(bytes, (double) room.memory[d],
-									 (double) device_shared->devices[d].budget, staying[d],
-									 (double) request->bytes, byte_hold_us));
+							time_until_free(bytes, (double) room.memory[d],
+											(double) device_shared->devices[d].budget, staying[d],
+											(double) request->bytes, byte_hold_us));
 	}
-	slot_us = time_for(ahead + 1, room.slots, DEVICE_SLOTS, staying_slots, 1, hold_us);
-	chunk_us = time_for(DEVICE_MIN_CHUNKS * (ahead + 1), room.chunks,
-						device_shared->staging_chunks, staying_chunks, DEVICE_MIN_CHUNKS, hold_us);
+	slot_us = time_until_free(ahead + 1, room.slots, DEVICE_SLOTS, staying_slots, 1, hold_us);
+	chunk_us = time_until_free(DEVICE_MIN_CHUNKS * (ahead + 1), room.chunks,
+							   device_shared->staging_chunks, staying_chunks, DEVICE_MIN_CHUNKS, hold_us);
 	return Max(memory_us, Max(slot_us, chunk_us));
 }
 
 /*
- * Is it worth waiting at the end of the queue?  forced: wait if there will ever be
- * space.  *expected_us is the expected time, or 0 if it was not needed.
+ * Is it worth waiting at the end of the queue?  forced: however long, if there will be
+ * space at all.  *expected_us is the expected time, or 0 if it was not computed.
  */
 static bool
 queue_worth_waiting(const Request *request, double patience_us, bool forced, double *expected_us)
@@ -433,6 +435,7 @@ queue_wait_event(void)
 	return event;
 }
 
+/* Publishes the first backend of the queue, for device_wake_first(). */
 static void
 queue_changed(void)
 {
@@ -440,6 +443,7 @@ queue_changed(void)
 		device_shared->queue[0].latch : NULL;
 }
 
+/* This backend's index in the queue. */
 static int
 queue_place(void)
 {
@@ -453,6 +457,7 @@ queue_place(void)
 	return place;
 }
 
+/* Puts this backend at the end of the queue. */
 static void
 queue_enter(const Request *request)
 {
@@ -467,7 +472,7 @@ queue_enter(const Request *request)
 	queue_changed();
 }
 
-/* Wakes the backends from a place of the queue on for which there is space. */
+/* Wakes those backends at this place of the queue and behind it for which there is space. */
 static void
 queue_wake_from(int place)
 {
@@ -547,7 +552,7 @@ device_close_slot(DeviceSlot *slot, uint32 generation)
 		device_wake_process();
 }
 
-/* Fills the free slot for a job on this device. */
+/* Fills the free slot for a job on this device.  It is not open yet. */
 static DeviceSlot *
 fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chunks, int ahead)
 {
@@ -579,7 +584,7 @@ fill_slot(const Room *room, const DeviceJobSpec *spec, int device, int want_chun
 	return slot;
 }
 
-/* Shows the slot to the device process.  NULL if the process is leaving. */
+/* Opens the slot for the device process.  NULL, and *why, if the process is leaving. */
 static DeviceSlot *
 open_slot(DeviceSlot *slot, uint32 word, DeviceState *why)
 {
@@ -589,12 +594,12 @@ open_slot(DeviceSlot *slot, uint32 word, DeviceState *why)
 	if (pg_atomic_read_u32(&device_shared->state) == DEVICE_SERVICE_READY)
 		return slot;
 	/* the process may not have seen the slot: see try_to_leave() in process.c */
-	device_close_slot(slot, word >> 2);
+	device_close_slot(slot, device_slot_generation(word));
 	*why = DEVICE_STATE_NONE;
 	return NULL;
 }
 
-/* Tries once to open a slot, with "ahead" backends ahead in the queue. */
+/* Tries once to open a slot, with "ahead" backends ahead in the queue.  Under the lock. */
 static DeviceSlot *
 try_open(const DeviceJobSpec *spec, const Request *request, int ahead,
 		 uint32 *word, DeviceState *why)
@@ -676,7 +681,7 @@ device_admit(const DeviceJobSpec *spec, uint64 device_bytes, int want_chunks,
 	LWLockRelease(device_lock);
 	if (!queue_waiting() && expected_us > patience_us)
 		ereport(DEBUG1,
-				(errmsg_internal("gpusort: waiting for the device would take %.3g ms and may cost %.3g",
+				(errmsg_internal("gpusort: waiting for the device would take %.3g ms, more than the allowed %.3g ms",
 								 expected_us / 1000, patience_us / 1000)));
 	if (!queue_waiting())
 		return slot;
@@ -713,7 +718,7 @@ device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec, int 
 		slot = fill_slot(&room, spec, job->device, want_chunks, 0);
 		slot->is_producer = true;
 		slot->into = *into;
-		/* the job's generation: if that ends, the producer fails with its job */
+		/* in the job's generation, so that the producer fails when its job does */
 		*word = into->word;
 		slot = open_slot(slot, *word, &why);
 	}
@@ -747,8 +752,8 @@ device_reserve_producers(DeviceSlot *slot, int producers)
  */
 
 /*
- * Active jobs of other backends.  A job that lasts much longer than the mean waits for
- * its backend and does not use the device.  Under the lock.
+ * Number of active jobs of other backends.  A job that lasts much longer than the mean
+ * waits for its backend and does not use the device.  Under the lock.
  */
 static double
 count_others(int device)

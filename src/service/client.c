@@ -19,14 +19,14 @@
 /* Longest wait: bounds the cost of a lost wake-up. */
 #define WAIT_TIMEOUT_MS		200
 
-/* Pause between two checks whether the device process has started. */
+/* Pause between two checks of whether the device process has started. */
 #define START_CHECK_MS		2
 
 /* device_job_return(): longest wait, and pause between two checks. */
 #define RETURN_PATIENCE_US		1000000
 #define RETURN_CHECK_MS			1
 
-static DeviceJob *open_jobs = NULL;
+static DeviceJob *open_jobs = NULL; /* this backend's jobs, a list */
 
 static uint32
 wait_event(void)
@@ -56,11 +56,7 @@ device_state(void)
 		case DEVICE_SERVICE_IDLE:
 			return DEVICE_STATE_IDLE;
 		case DEVICE_SERVICE_LEAVING:
-
-			/*
-			 * after the end of an idle process, the next one can start at
-			 * once
-			 */
+			/* an idle process ends at once, and the next one can start then */
 			return device_shared->leave ? DEVICE_STATE_NONE : DEVICE_STATE_IDLE;
 		case DEVICE_SERVICE_OFF:
 			return DEVICE_STATE_OFF;
@@ -158,7 +154,7 @@ device_job_bytes(const DeviceJobSpec *spec)
  * ------------------------------------------------------------------------
  */
 
-/* Closes the slot.  The DeviceJob stays for its statistics. */
+/* Closes the slot.  The DeviceJob remains, because the caller reads its statistics. */
 static void
 job_detach(DeviceJob *job)
 {
@@ -177,15 +173,17 @@ job_detach(DeviceJob *job)
 	}
 	slot->cancel = 1;
 	pg_memory_barrier();
-	device_close_slot(slot, job->word >> 2);
+	device_close_slot(slot, device_slot_generation(job->word));
 }
 
+/* Reset callback of the job's memory context. */
 static void
 job_callback(void *arg)
 {
 	job_detach(arg);
 }
 
+/* Exit callback of the backend. */
 static void
 leave_all(int code, Datum arg)
 {
@@ -208,10 +206,7 @@ job_create(MemoryContext cxt)
 		registered = true;
 	}
 
-	/*
-	 * register the callback before there is a slot, which must always have an
-	 * owner
-	 */
+	/* register the callback first: an ERROR must not leave a slot open */
 	job->callback.func = job_callback;
 	job->callback.arg = job;
 	job->cxt = own;
@@ -219,7 +214,7 @@ job_create(MemoryContext cxt)
 	return job;
 }
 
-/* Completes or, without a slot, deletes a new job. */
+/* Completes a new job; without a slot, deletes it and returns NULL. */
 static DeviceJob *
 job_begin(DeviceJob *job)
 {
@@ -286,7 +281,7 @@ device_job_fail(DeviceJob *job, const char *why)
 		strlcpy(job->why, why, sizeof(job->why));
 		count_failure(job);
 	}
-	/* chunks in use keep the slot; device_job_release() closes it */
+	/* the caller may still read a chunk; device_job_release() closes the slot then */
 	if (job->got == job->read)
 		job_detach(job);
 }
@@ -301,7 +296,7 @@ void
 device_job_return(DeviceJob *job)
 {
 	DeviceSlot *slot = job->slot;
-	uint32		closing = device_slot_word(job->word >> 2, DEVICE_SLOT_CLOSING);
+	uint32		closing = device_slot_word(device_slot_generation(job->word), DEVICE_SLOT_CLOSING);
 	uint64		start = device_now_us();
 
 	device_job_close(job);
@@ -326,7 +321,7 @@ job_failed(DeviceJob *job)
 {
 	if (job->failed || job->slot == NULL)
 		return true;
-	if (pg_atomic_read_u32(&device_shared->generation) != job->word >> 2)
+	if (pg_atomic_read_u32(&device_shared->generation) != device_slot_generation(job->word))
 		device_job_fail(job, "the device process ended");
 	else if (pg_atomic_read_u32(&job->slot->status) == DEVICE_ERROR)
 	{
@@ -339,6 +334,7 @@ job_failed(DeviceJob *job)
 	return job->failed;
 }
 
+/* Waits until the device process sets the latch, or until WAIT_TIMEOUT_MS. */
 static void
 job_wait(void)
 {
@@ -354,7 +350,7 @@ static bool
 job_serve(DeviceJob *job)
 {
 	if (job->serve != NULL && !job->serve(job->serve_arg))
-		device_job_fail(job, "the sort that it belongs to has failed");
+		device_job_fail(job, "the job that the rows are sent to has failed");
 	return !job_failed(job);
 }
 
@@ -394,14 +390,14 @@ device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows, uint64 max
 {
 	DeviceSlot *slot = job->slot;
 	DeviceJobSpec grown = *spec;
-	uint64		moved = spec->max_rows * (spec->key_width / 8 + sizeof(uint32)) + spec->max_row_bytes;
+	uint64		input = spec->max_rows * (spec->key_width / 8 + sizeof(uint32)) + spec->max_row_bytes;
 	uint32		growth;
 	bool		ok;
 
 	grown.max_rows = max_rows;
 	grown.max_row_bytes = max_row_bytes;
-	/* while the input is copied, the old and the new memory exist */
-	if (job_failed(job) || !device_reserve(slot, device_job_bytes(&grown) + moved))
+	/* the old memory of the input exists until it is copied to the new memory */
+	if (job_failed(job) || !device_reserve(slot, device_job_bytes(&grown) + input))
 		return false;
 	slot->grow_rows = max_rows;
 	slot->grow_row_bytes = max_row_bytes;
@@ -449,7 +445,7 @@ device_job_sort(DeviceJob *job)
 	device_wake_process();
 }
 
-/* Do the parts of a chunk lie within the chunk? */
+/* Do the parts that *desc describes lie within a chunk? */
 static bool
 chunk_is_sound(const DeviceJobSpec *spec, const DeviceChunkDesc *desc)
 {
@@ -468,9 +464,9 @@ chunk_is_sound(const DeviceJobSpec *spec, const DeviceChunkDesc *desc)
 char *
 device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 {
-	/* this would wait forever */
+	/* without the command the wait would not end */
 	if (job->slot != NULL && pg_atomic_read_u32(&job->slot->command) != DEVICE_SORT)
-		elog(ERROR, "gpusort: the result of a sort was read before it was asked for");
+		elog(ERROR, "gpusort: the result of a job was read before its sort was started");
 	for (;;)
 	{
 		DeviceSlot *slot = job->slot;
@@ -495,7 +491,7 @@ device_job_next_down(DeviceJob *job, DeviceChunkDesc *desc)
 			*desc = slot->down[job->got % slot->nchunks];
 			if (made - job->read > (uint32) slot->nchunks || !chunk_is_sound(&slot->spec, desc))
 			{
-				device_job_fail(job, "a chunk of the result is not what it could be");
+				device_job_fail(job, "the device sent an invalid chunk");
 				return NULL;
 			}
 			job->bytes_down += desc->rows_at + desc->row_bytes;
@@ -533,6 +529,7 @@ key_chunk_rows(const DeviceJobSpec *spec)
 	return (device_shared->chunk_size - DEVICE_PART_ALIGN) / row;
 }
 
+/* Byte offset of the row ids in a chunk of this number of rows. */
 static uint32
 rids_at(const DeviceJobSpec *spec, size_t rows)
 {
@@ -576,7 +573,7 @@ key_chunk_next_down(DeviceJob *job, const DeviceJobSpec *spec, size_t left, KeyC
 	}
 	if (desc.rows != Min(left, device_chunk_rows(spec)))
 	{
-		device_job_fail(job, "the device sent another number of rows");
+		device_job_fail(job, "the device sent a chunk with a wrong number of rows");
 		return false;
 	}
 	chunk->rows = desc.rows;

@@ -8,8 +8,8 @@
  *
  * A device may fail many sorts for the same reason.  The log gets one line for the
  * reason, not one for each sort.  Shared memory has hashes of the reasons that were
- * logged.  A hash is that of the text without digits, because numbers of bytes differ
- * from sort to sort, and of the device process's generation, because the failures of
+ * logged.  The text is hashed without its digits, because numbers of bytes differ from
+ * sort to sort.  The device process's generation is hashed, too, because the failures of
  * a new process are worth a new line.  A reason that continues is logged again after a
  * minute, with the number of sorts that failed meanwhile.
  *
@@ -65,33 +65,33 @@ void
 device_failures_count(int device, const char *reason)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	char		its[DEVICE_FAILURE_SIZE];
+	char		text[DEVICE_FAILURE_SIZE];
 	DeviceFailureCount *place;
 
 	if (counts == NULL)
 		return;
-	strlcpy(its, reason[0] == '\0' ? "no reason was reported" : reason, sizeof(its));
+	strlcpy(text, reason[0] == '\0' ? "no reason was reported" : reason, sizeof(text));
 	LWLockAcquire(counts_lock, LW_EXCLUSIVE);
 	place = &counts[0];
 	for (int i = 0; i < DEVICE_FAILURES; i++)
 	{
 		DeviceFailureCount *count = &counts[i];
 
-		if (count->failures > 0 && count->device == device && is_same_reason(count->reason, its))
+		if (count->failures > 0 && count->device == device && is_same_reason(count->reason, text))
 		{
 			place = count;
 			break;
 		}
-		/* the time of an empty entry is 0 */
+		/* otherwise the oldest entry, or an empty one, whose time is 0 */
 		if (count->last < place->last)
 			place = count;
 	}
-	if (place->failures == 0 || place->device != device || !is_same_reason(place->reason, its))
+	if (place->device != device || !is_same_reason(place->reason, text))
 		place->failures = 0;
 	place->device = device;
 	place->failures++;
 	place->last = now;
-	strlcpy(place->reason, its, sizeof(place->reason));
+	strlcpy(place->reason, text, sizeof(place->reason));
 	LWLockRelease(counts_lock);
 }
 
@@ -145,8 +145,8 @@ hash_reason(const char *why)
 }
 
 /*
- * Is the reason to be logged now?  *repeated is the number of failures since it was last
- * logged.
+ * Counts a failure for this reason.  True if it must be logged now: *repeated is then the
+ * number of failures since it was last logged.
  */
 static bool
 is_to_be_logged(uint32 reason, uint32 *repeated)
@@ -196,7 +196,7 @@ device_log_failure(const char *why)
 	ereport(LOG,
 			(errmsg("a sort continues without the GPU: %s", why),
 			 repeated == 0 ? 0 :
-			 errdetail_plural("So did %u other sort since the last such line.",
-							  "So did %u other sorts since the last such line.",
+			 errdetail_plural("%u other sort failed for this reason since it was last logged.",
+							  "%u other sorts failed for this reason since it was last logged.",
 							  repeated, repeated)));
 }

@@ -16,11 +16,12 @@
  * A socket connects the supervisor and the keeper.  The supervisor sends signal numbers,
  * and the keeper sends these signals to the device process.  The keeper's child keeps its
  * PID until the keeper has waited for it, so a signal cannot reach another process.
- * When the supervisor ends, the keeper reads end-of-file, kills the device process and
+ * When the supervisor ends, the keeper reads end-of-file, ends the device process and
  * waits for its end.
  *
  * If the keeper is killed, the supervisor inherits the device process and kills it.  If
- * both are killed, the kernel sends SIGTERM to the device process, and it exits with 0.
+ * both are killed, the kernel sends SIGTERM to the device process (PR_SET_PDEATHSIG), and
+ * it exits with 0.
  *
  * On error: keeper_start() reports a process that cannot be started by errno.
  */
@@ -60,22 +61,21 @@ typedef struct KeeperWord
 	int			error;			/* errno if there is no process */
 } KeeperWord;
 
-/* PIDs and socket; 0 and -1: none.  The keeper uses only "process". */
-static pid_t keeper = 0;
-static pid_t process = 0;
-static int	keeper_socket = -1;
+static pid_t process = 0;		/* the device process; 0: none */
+static int	keeper_socket = -1; /* the supervisor's end of the socket; -1: none */
 
 /* ------------------------------------------------------------------------
  * In the keeper
  * ------------------------------------------------------------------------
  */
 
-/* The signal interrupts pselect(). */
+/* Does nothing: the signal only has to interrupt pselect(). */
 static void
 keeper_sigchld(SIGNAL_ARGS)
 {
 }
 
+/* Sends a message to the supervisor. */
 static void
 send_word(int value, int error)
 {
@@ -102,18 +102,19 @@ close_files(int socket)
 		files = (int) limit.rlim_cur;
 	for (int fd = KEEPER_SOCKET + 1; fd < files; fd++)
 		(void) close(fd);
-	/* without the change of directory the keeper works as well */
+	/* a failure is harmless: the keeper uses no file */
 	if (chdir("/") != 0)
 		return;
 }
 
 /*
- * Forwards signals until the device process has ended.
+ * Forwards signals until the device process has ended.  waiting is the signal mask while
+ * the keeper waits.
  *
- * Without a supervisor the device process gets SIGTERM, on which it exits with status 0, and
- * SIGKILL only when it has not ended some seconds later.  If the keeper is killed in that
- * moment as well, process 1 reaps the device process; were that the postmaster, it would take
- * an end by SIGKILL for the crash of a session.
+ * When the supervisor has ended, the device process gets SIGTERM, on which it exits with
+ * 0, and SIGKILL if it has not ended KEEPER_GRACE_SECONDS later.  The keeper may be
+ * killed, too, before it has waited for the device process.  Then process 1 waits for it.
+ * If process 1 is the postmaster, it would take an end by SIGKILL for a backend's crash.
  */
 pg_noreturn static void
 keeper_loop(const sigset_t *waiting)
@@ -162,7 +163,7 @@ keeper_loop(const sigset_t *waiting)
 	}
 }
 
-/* Main function of the keeper. */
+/* The keeper.  Forks the device process, which calls run(). */
 pg_noreturn static void
 keeper_main(int socket, void (*run) (void))
 {
@@ -170,7 +171,7 @@ keeper_main(int socket, void (*run) (void))
 	sigset_t	blocked;
 	sigset_t	waiting;
 
-	/* signal handlers compare it with getpid() */
+	/* signal handlers compare MyProcPid with getpid() */
 	MyProcPid = getpid();
 	on_exit_reset();
 	(void) setsid();
@@ -232,6 +233,7 @@ pid_t
 keeper_start(void (*run) (void))
 {
 	int			sockets[2];
+	pid_t		keeper;
 	KeeperWord	word;
 	bool		end;
 
@@ -281,7 +283,7 @@ keeper_process_ended(int *status)
 	bool		end;
 	KeeperWord	word;
 	pid_t		pid;
-	int			its;
+	int			child_status;
 
 	if (keeper_socket >= 0 && receive(&word, MSG_DONTWAIT, &end))
 	{
@@ -295,12 +297,12 @@ keeper_process_ended(int *status)
 		(void) kill(process, SIGKILL);
 	}
 	/* reap the keeper and orphans */
-	while ((pid = waitpid(-1, &its, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &child_status, WNOHANG)) > 0)
 	{
 		if (pid != process)
 			continue;
 		ended = true;
-		*status = its;
+		*status = child_status;
 	}
 	/* without PR_SET_CHILD_SUBREAPER the status is unknown */
 	if (!ended && process != 0 && keeper_socket < 0 && kill(process, 0) != 0 && errno == ESRCH)

@@ -53,7 +53,7 @@
 
 static DeviceApi device_api;
 
-/* Devices that a job used or waited for in the loop's last round. */
+/* Devices that a job used or waited for since the last count_busy(). */
 static bool at_work[DEVICE_MAX];
 
 /* ------------------------------------------------------------------------
@@ -86,9 +86,10 @@ set_code_cache(void)
 	if ((MakePGDirectory(path) != 0 && errno != EEXIST) ||
 		setenv("CUDA_CACHE_PATH", path, 1) != 0 ||
 		setenv("CUDA_CACHE_MAXSIZE", CACHE_MAX_BYTES, 0) != 0)
-		device_process_notes(-1, "gpusort: compiled GPU code is not kept in \"%s\": %s", path, strerror(errno));
+		device_process_log(-1, "gpusort: compiled GPU code is not kept in \"%s\": %s", path, strerror(errno));
 }
 
+/* Loads the GPU library.  Ends the process if that is not possible. */
 static void
 load_library(void)
 {
@@ -132,8 +133,8 @@ read_costs(const GpusortContext *context, DeviceEntry *entry)
 	{
 		if (!(numbers[i] > 0 && numbers[i] <= DEVICE_COST_MAX))
 		{
-			device_process_notes(-1, "gpusort: the device library says nonsense of the costs of device %d",
-								 (int) entry->index);
+			device_process_log(-1, "gpusort: the device library reports implausible costs of device %d",
+							   (int) entry->index);
 			return;
 		}
 	}
@@ -141,8 +142,8 @@ read_costs(const GpusortContext *context, DeviceEntry *entry)
 		ascending &= costs.range_log2[r] > costs.range_log2[r - 1];
 	if (!ascending || costs.copies == 0 || costs.copies > DEVICE_COPIES_MAX || costs.values_per_key == 0)
 	{
-		device_process_notes(-1, "gpusort: the device library says nonsense of the limits of device %d",
-							 (int) entry->index);
+		device_process_log(-1, "gpusort: the device library reports implausible limits of device %d",
+						   (int) entry->index);
 		return;
 	}
 	entry->costs = costs;
@@ -164,6 +165,10 @@ read_memory(const DeviceApi *api, int device)
 	device_shared->devices[device].kept = memory.kept;
 }
 
+/*
+ * Opens the wanted devices, without those that fail often if there are others, and pins the
+ * staging pool.  Ends the process if no device can be opened.
+ */
 static void
 open_devices(void)
 {
@@ -171,7 +176,7 @@ open_devices(void)
 	GpusortDeviceInfo info[DEVICE_MAX];
 	GpusortError err;
 	int32_t		count;
-	int			good = 0;
+	int			good = 0;		/* wanted devices that do not fail often */
 	GpusortStatus status;
 
 	memset(&err, 0, sizeof(err));
@@ -197,7 +202,7 @@ open_devices(void)
 		device_shared->at_device = -1;
 		if (status != GPUSORT_OK)
 		{
-			device_process_notes(info[i].index, "gpusort: device %d is left out: %s", (int) info[i].index, err.message);
+			device_process_log(info[i].index, "gpusort: device %d is left out: %s", (int) info[i].index, err.message);
 			continue;
 		}
 		if (entry->index != info[i].index || strcmp(entry->name, info[i].name) != 0)
@@ -223,9 +228,10 @@ open_devices(void)
 							device_shared->staging_chunks * device_shared->chunk_size,
 							&err) == GPUSORT_OK;
 	if (!device_shared->pinned)
-		device_process_notes(-1, "gpusort: the staging pool is not pinned: %s", err.message);
+		device_process_log(-1, "gpusort: the staging pool is not pinned: %s", err.message);
 }
 
+/* Tells the backends which algorithms the library has. */
 static void
 publish_algorithms(void)
 {
@@ -249,8 +255,8 @@ publish_algorithms(void)
  * ------------------------------------------------------------------------
  */
 
-/* Pause between two looks at idle devices and at the memory that other programs leave. */
-#define LOOK_EVERY_US		20000
+/* Pause between two checks of idle devices and of the memory that other programs use. */
+#define IDLE_CHECK_US		20000
 
 /* Counts the jobs of each device, including those that wait for their backends. */
 static int
@@ -306,15 +312,15 @@ idle_for(uint64 since, uint64 now, int seconds)
 static void
 release_idle(const DeviceApi *api)
 {
-	static uint64 last_look = 0;
+	static uint64 last_check = 0;
 	uint64		now = device_now_us();
 	uint64		last_used = 0;
 	int			jobs[DEVICE_MAX];
 	int			all;
 
-	if (now - last_look < LOOK_EVERY_US)
+	if (now - last_check < IDLE_CHECK_US)
 		return;
-	last_look = now;
+	last_check = now;
 	all = count_jobs(jobs);
 	for (int d = 0; d < device_shared->ndevices; d++)
 	{
@@ -345,10 +351,11 @@ release_idle(const DeviceApi *api)
  * ------------------------------------------------------------------------
  */
 
+/* Does a step of each job.  Returns the union of their sets of DEVICE_STEP_*. */
 static int
 step_all(void)
 {
-	int			found = 0;
+	int			steps = 0;
 
 	for (int i = 0; i < DEVICE_SLOTS; i++)
 	{
@@ -356,9 +363,9 @@ step_all(void)
 		int			step = device_job_step(&device_api, i);
 
 		at_work[device] |= step != 0;
-		found |= step;
+		steps |= step;
 	}
-	return found;
+	return steps;
 }
 
 /* Prefer the monotonic clock: the time of day may be set. */
@@ -380,7 +387,7 @@ wait_for_wake(const struct timespec *until)
 }
 #endif
 
-/* A device that worked in the last round counts as busy since the round before. */
+/* Counts the time since the last call as busy time of the devices that had work. */
 static void
 count_busy(void)
 {
@@ -461,7 +468,7 @@ device_process_main(void)
 
 	for (;;)
 	{
-		int			found = step_all();
+		int			steps = step_all();
 
 		count_busy();
 		pg_atomic_fetch_add_u32(&device_shared->heartbeat, 1);
@@ -469,9 +476,9 @@ device_process_main(void)
 		if (getppid() != parent || pg_atomic_read_u32(&device_shared->generation) != generation)
 			_exit(0);
 		release_idle(&device_api);
-		if (found & DEVICE_STEP_PROGRESS)
+		if (steps & DEVICE_STEP_PROGRESS)
 			continue;
-		if (found & DEVICE_STEP_IN_FLIGHT)
+		if (steps & DEVICE_STEP_IN_FLIGHT)
 		{
 			struct timespec pause = {0, POLL_PAUSE_US * 1000L};
 

@@ -1,6 +1,6 @@
 /*
  * process_calls.c
- *	  Driver calls in threads, and the ends of the device process.
+ *	  Driver calls in threads, and how the device process ends.
  *
  * Most of a job's work is queued on its stream and polled later.  Three calls are
  * different: the start and the growth of a job allocate device memory, and the start of
@@ -17,9 +17,9 @@
  *
  * On error: the loop evaluates the status and error of a call.  When the process ends,
  * the reason is in shared memory, and the supervisor logs it.  A signal handler counts
- * a crash as a failure of the device whose call was running, so that a device whose
- * driver crashes again and again is left out, and then lets the signal end the
- * process.
+ * a crash as a failure of the device whose call was running, and then lets the signal
+ * end the process.  So a device whose driver crashes again and again is not used any
+ * more.
  */
 #include "postgres.h"
 
@@ -30,12 +30,12 @@
 #include "service/process_internal.h"
 
 /* ------------------------------------------------------------------------
- * Ends of the process
+ * Messages, and the end of the process
  * ------------------------------------------------------------------------
  */
 
 void
-device_process_notes(int device, const char *format,...)
+device_process_log(int device, const char *format,...)
 {
 	uint32		n = pg_atomic_read_u32(&device_shared->notes);
 	va_list		args;
@@ -124,6 +124,7 @@ static pthread_mutex_t memory_locks[DEVICE_MAX];
 /* Device of this thread's call, by CUDA's number; -1: no call. */
 static __thread int thread_device = -1;
 
+/* Makes the call of the job in a slot. */
 static void
 make_call(int slot_no)
 {
@@ -137,6 +138,7 @@ make_call(int slot_no)
 	pg_atomic_write_u32(&job->call_over, 1);
 }
 
+/* Main function of a thread: makes one waiting call after the other. */
 static void *
 call_thread(void *arg)
 {
@@ -158,6 +160,7 @@ call_thread(void *arg)
 	return NULL;
 }
 
+/* Starts a thread; false if that is not possible. */
 static bool
 start_thread(void)
 {
@@ -202,6 +205,7 @@ job_call(int slot_no, JobCall call)
 	waiting[(first_waiting + nwaiting++) % DEVICE_SLOTS] = slot_no;
 	if (nwaiting > nidle && nthreads < CALL_THREADS && start_thread())
 		nthreads++;
+	/* without a thread the loop makes the call */
 	here = nthreads == 0;
 	if (here)
 		nwaiting = 0;
@@ -267,8 +271,8 @@ last_call_device(void)
 }
 
 /*
- * The device is that of the call of the thread that crashed.  For the loop it is
- * at_device.  For a thread of the driver it is the device of the most recent call.
+ * Counts the crash as a failure of a device: the device of the crashed thread's call; in
+ * the loop, at_device; in a thread of the driver, the device of the most recent call.
  */
 static void
 handle_crash(int signo, siginfo_t * info, void *context)
@@ -281,10 +285,7 @@ handle_crash(int signo, siginfo_t * info, void *context)
 	if (device < 0)
 		device = last_call_device();
 
-	/*
-	 * raised by the kernel or by abort(): a signal of another process is not
-	 * a crash
-	 */
+	/* a signal that another process has sent is not a crash */
 	if (device >= 0 && (info->si_code > 0 || info->si_pid == getpid()))
 	{
 		device_shared->failures[device]++;
@@ -292,10 +293,7 @@ handle_crash(int signo, siginfo_t * info, void *context)
 		device_shared->at_device = device;
 	}
 
-	/*
-	 * pending until this handler returns; SA_RESETHAND has removed the
-	 * handler
-	 */
+	/* ends the process when this handler returns: SA_RESETHAND has removed it */
 	raise(signo);
 }
 

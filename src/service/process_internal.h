@@ -18,13 +18,12 @@ typedef struct DeviceApi
 	GpusortContext *contexts[DEVICE_MAX];	/* as DeviceShared.devices */
 } DeviceApi;
 
-/* Exit codes of the device process. */
-/* there is no usable library; start no other process */
-#define DEVICE_EXIT_NOTHING		3
+/* Exit codes of the device process; 1 is any other error. */
+#define DEVICE_EXIT_NOTHING		3	/* no usable library: start no other process */
 #define DEVICE_EXIT_LATER		4	/* no device could be opened: try later */
 #define DEVICE_EXIT_IDLE		5	/* idle devices were released */
 
-/* Result of a step: a set of these. */
+/* Result of a step of a job: a set of these. */
 #define DEVICE_STEP_PROGRESS	1	/* something was done */
 #define DEVICE_STEP_IN_FLIGHT	2	/* the device is working: ask again soon */
 #define DEVICE_STEP_LOCKED		4	/* the device is locked by another job */
@@ -32,8 +31,8 @@ typedef struct DeviceApi
 typedef enum JobPhase
 {
 	JOB_NONE,					/* no job in this slot */
-	JOB_UP,
-	JOB_DOWN,
+	JOB_UP,						/* chunks go up */
+	JOB_DOWN,					/* sorted; chunks come down */
 	JOB_OVER					/* done or failed */
 } JobPhase;
 
@@ -63,29 +62,29 @@ typedef struct ProcessJob
 	/* call under way, or ended and not evaluated yet; NULL: none */
 	JobCall		call;
 
-	/* device_now_us(); 0: it waits for a thread or a lock */
+	/* device_now_us() of the call's start; 0: it waits for a thread or a lock */
 	volatile uint64 call_since;
-	pg_atomic_uint32 call_over;
-	GpusortStatus call_status;	/* result of the call, when it has ended */
+	pg_atomic_uint32 call_over; /* the call has ended */
+	GpusortStatus call_status;	/* its result */
 	GpusortError call_error;
 
 	/*
-	 * device memory; the fields from here to the end are cleared when the job
-	 * ends
+	 * Device memory.  The fields from here to the end are cleared when the
+	 * job ends.
 	 */
 	char	   *keys;
-	uint32	   *words;
+	uint32	   *words;			/* row ids, or offsets of rows */
 	char	   *rows;
-	char	   *keys_out;
-	uint32	   *order;
-	uint64	   *out_offset;
+	char	   *keys_out;		/* sorted keys */
+	uint32	   *order;			/* sorted row ids, or numbers of rows */
+	uint64	   *out_offset;		/* DEVICE_ROWS: offsets of the sorted rows */
 	char	   *scratch;
 	uint64		scratch_bytes;
 	char	   *gathered[GATHER_BUFFERS];
 
 	uint64		max_rows;		/* rows that the memory has space for */
 	uint64		max_row_bytes;
-	int			algorithm;
+	int			algorithm;		/* the library's index */
 	uint64		n;				/* rows up so far */
 	uint64		row_bytes;		/* bytes of rows up so far */
 	uint32		started;		/* chunks whose copies began, this direction */
@@ -95,7 +94,7 @@ typedef struct ProcessJob
 	uint32	   *chunk_row;		/* DEVICE_ROWS: first sorted row of each chunk */
 	GpusortGather gather;
 
-	/* waits for the device since: device_now_us(); 0: does not wait */
+	/* device_now_us() when it began to wait for the device; 0: it does not wait */
 	uint64		waiting_since;
 } ProcessJob;
 
@@ -112,26 +111,29 @@ pg_noreturn extern void device_process_main(void);
  * ------------------------------------------------------------------------
  */
 
+/* To be called once; jobs is indexed by slot. */
 extern void process_calls_init(const DeviceApi *api, ProcessJob *jobs);
 
-/* Starts a call for the job in a slot; has it ended? */
+/* Starts a call for the job in a slot. */
 extern void job_call(int slot_no, JobCall call);
+
+/* Has the job's call ended? */
 extern bool job_call_over(const ProcessJob *job);
 
 /*
  * A device's lock is held while a context's memory, streams and events are created or
- * destroyed.  Calls wait for it; that does not count as the call's time.  The
- * loop never waits for it.
+ * destroyed.  A call waits for it with job_call_lock(); the wait does not count as the
+ * call's time.  The loop only tries to take it.
  */
 extern void job_call_lock(ProcessJob *job, int device);
 extern bool process_memory_trylock(int device);
 extern void process_memory_unlock(int device);
 
-/* From here on crashes are counted against their device. */
+/* Installs signal handlers that count crashes as failures of a device. */
 extern void process_crash_init(void);
 
-/* Queues a message for the log.  device: CUDA's number of a failed device, or -1. */
-extern void device_process_notes(int device, const char *format,...) pg_attribute_printf(2, 3);
+/* Queues a message for the server's log.  device: CUDA's number of a failed device, or -1. */
+extern void device_process_log(int device, const char *format,...) pg_attribute_printf(2, 3);
 
 /*
  * Ends the process with an exit code.  detail may be empty.  With DEVICE_EXIT_NOTHING
@@ -150,11 +152,21 @@ pg_noreturn extern void device_process_hangs(int device, int timeout_ms);
  * ------------------------------------------------------------------------
  */
 
+/* Sets *problem to the job's sort of n rows. */
 extern void job_describe_problem(const DeviceSlot *slot, const ProcessJob *job,
 								 uint64 n, GpusortProblem *problem);
+
+/* Sets job->gather to the gathering of the job's n sorted rows. */
 extern void job_describe_gather(const DeviceSlot *slot, ProcessJob *job, uint64 n);
+
+/*
+ * Chooses the algorithm, and allocates device memory for the rows that the job was opened
+ * for.  After an error the job may have some memory.
+ */
 extern GpusortStatus job_allocate(const DeviceApi *api, const DeviceSlot *slot,
 								  ProcessJob *job, GpusortError *err);
+
+/* Frees the job's device memory and clears the job.  Stream and events stay. */
 extern void job_release(const DeviceApi *api, ProcessJob *job);
 
 /*
@@ -173,10 +185,10 @@ extern GpusortStatus job_grow(const DeviceApi *api, DeviceSlot *slot, ProcessJob
 /* To be called once, before the first step. */
 extern void device_jobs_init(const DeviceApi *api);
 
-/* Does for the job in a slot what can be done now.  Returns a set of DEVICE_STEP_*. */
+/* Does what can be done now for the job in a slot.  Returns a set of DEVICE_STEP_*. */
 extern int	device_job_step(const DeviceApi *api, int slot_no);
 
-/* Does one step of measuring a device, if one is due.  There must be no jobs. */
+/* Does one step of measuring a device; false if none is due.  There must be no jobs. */
 extern bool device_measure_step(const DeviceApi *api, int device);
 
 #endif							/* GPUSORT_SERVICE_PROCESS_INTERNAL_H */

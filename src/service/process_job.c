@@ -25,9 +25,12 @@ static ProcessJob jobs[DEVICE_SLOTS];
  * ------------------------------------------------------------------------
  */
 
-/* A producer's row offsets count from its chunk, a job's from its first row. */
+/*
+ * A producer's row offsets count from its chunk, a job's from its first row: adds the
+ * bytes of the rows that the job has already.
+ */
 static void
-move_places(uint32 *words, uint32 rows, uint64 row_bytes)
+shift_offsets(uint32 *words, uint32 rows, uint64 row_bytes)
 {
 	uint32		units = (uint32) (row_bytes / 8);
 
@@ -35,7 +38,10 @@ move_places(uint32 *words, uint32 rows, uint64 row_bytes)
 		words[i] += units;
 }
 
-/* Starts the copies of the slot's next chunk, into its own job or a producer's job. */
+/*
+ * Starts the copies of the slot's next chunk up.  They go into the memory of job "into":
+ * the slot's own job, or the job that a producer fills.
+ */
 static GpusortStatus
 copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
 			  ProcessJob *into, GpusortError *err)
@@ -55,7 +61,7 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 		return GPUSORT_BAD_CALL;
 	}
 	if (slot->is_producer)
-		move_places((uint32 *) (chunk + desc.words_at), desc.rows, into->row_bytes);
+		shift_offsets((uint32 *) (chunk + desc.words_at), desc.rows, into->row_bytes);
 	if (first)
 		TRY(cuda->event_record(into->up_begin, into->stream, err));
 	TRY(cuda->copy_in(into->stream, into->keys + into->n * width, chunk,
@@ -82,8 +88,8 @@ copy_chunk_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlo
 }
 
 /*
- * Appends the end of the rows as the offset of one more row.  It travels through the
- * first chunk, which is free.
+ * Appends the end of the rows as the offset of one more row, which gather_rows() needs for
+ * the length of the last row.  It is copied from the first chunk, which is free.
  */
 static GpusortStatus
 close_rows(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
@@ -94,6 +100,7 @@ close_rows(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 	return api->cuda->copy_in(job->stream, job->words + job->n, end, sizeof(uint32), err);
 }
 
+/* JobCall: starts the sort, and plans the chunks of the result. */
 static GpusortStatus
 start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
@@ -126,7 +133,7 @@ start_sort(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError
 	return GPUSORT_OK;
 }
 
-/* Answers the backend's request for more space.  All posted chunks are on the device. */
+/* JobCall: answers the backend's request for more space.  All posted chunks are on the device. */
 static GpusortStatus
 answer_growth(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
@@ -144,12 +151,12 @@ answer_growth(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortEr
 	return GPUSORT_OK;
 }
 
-/* Counts the chunks whose copies up have ended.  *through: there are new ones. */
+/* Counts the chunks whose copies, up or down, have ended.  *any: more than before. */
 static GpusortStatus
-job_look_up(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, bool *through,
+poll_chunks(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, bool *any,
 			GpusortError *err)
 {
-	*through = false;
+	*any = false;
 	while (job->finished != job->started)
 	{
 		GpusortStatus status =
@@ -159,29 +166,29 @@ job_look_up(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, bool 
 			break;
 		TRY(status);
 		job->finished++;
-		*through = true;
+		*any = true;
 	}
 	return GPUSORT_OK;
 }
 
-/* Returns chunks whose copies have ended to the backend. */
+/* Returns chunks whose copies up have ended to the backend. */
 static GpusortStatus
-take_chunks(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found, GpusortError *err)
+take_chunks(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *step, GpusortError *err)
 {
-	bool		through;
+	bool		any;
 
-	TRY(job_look_up(api, slot, job, &through, err));
-	if (!through)
+	TRY(poll_chunks(api, slot, job, &any, err));
+	if (!any)
 		return GPUSORT_OK;
 	pg_memory_barrier();
 	pg_atomic_write_u32(&slot->taken, job->finished);
 	SetLatch(slot->latch);
-	*found |= DEVICE_STEP_PROGRESS;
+	*step |= DEVICE_STEP_PROGRESS;
 	return GPUSORT_OK;
 }
 
 static GpusortStatus
-job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found, GpusortError *err)
+job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *step, GpusortError *err)
 {
 	/* read the command first: the backend sets it after the last post */
 	uint32		command = pg_atomic_read_u32(&slot->command);
@@ -194,14 +201,14 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found,
 	while (job->started != posted)
 	{
 		TRY(copy_chunk_up(api, slot, job, slot, job, err));
-		*found |= DEVICE_STEP_PROGRESS;
+		*step |= DEVICE_STEP_PROGRESS;
 	}
-	TRY(take_chunks(api, slot, job, found, err));
+	TRY(take_chunks(api, slot, job, step, err));
 	if (job->finished == job->started &&
 		pg_atomic_read_u32(&slot->growths) != pg_atomic_read_u32(&slot->grown))
 	{
 		pg_read_barrier();
-		*found |= DEVICE_STEP_PROGRESS;
+		*step |= DEVICE_STEP_PROGRESS;
 		job_call(slot_no, answer_growth);
 		return GPUSORT_OK;
 	}
@@ -209,16 +216,16 @@ job_step_up(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found,
 	if (command == DEVICE_SORT &&
 		(slot->spec.mode == DEVICE_KEYS || job->finished == job->started))
 	{
-		*found |= DEVICE_STEP_PROGRESS;
+		*step |= DEVICE_STEP_PROGRESS;
 		job_call(slot_no, start_sort);
 		return GPUSORT_OK;
 	}
 	if (job->finished != job->started)
-		*found |= DEVICE_STEP_IN_FLIGHT;
+		*step |= DEVICE_STEP_IN_FLIGHT;
 	return GPUSORT_OK;
 }
 
-/* Has the job space for the chunk?  If not, asks its owner once to grow the job. */
+/* Has the job space for a producer's chunk?  If not, asks its owner once to grow the job. */
 static bool
 producer_has_room(DeviceSlot *into_slot, const ProcessJob *into, const DeviceChunkDesc *desc)
 {
@@ -237,44 +244,42 @@ producer_has_room(DeviceSlot *into_slot, const ProcessJob *into, const DeviceChu
 	return false;
 }
 
-/* Does what can be done for a producer; its rows go into the job of into_slot. */
+/* job_step_up() of a producer, whose rows go into the job of into_slot. */
 static GpusortStatus
 job_step_producer(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, DeviceSlot *into_slot,
-				  ProcessJob *into, int *found, GpusortError *err)
+				  ProcessJob *into, int *step, GpusortError *err)
 {
 	uint32		posted = pg_atomic_read_u32(&slot->posted);
 	bool		is_open = device_job_is_open(&slot->into);
 
 	pg_read_barrier();
 
-	/*
-	 * before the job has begun, and while it grows, its memory must not be
-	 * used
-	 */
+	/* the job's memory is not usable before the job has begun, and while it grows */
 	if (is_open && (into->phase == JOB_NONE || into->call != NULL))
 		return GPUSORT_OK;
 	if (job->started != posted && (!is_open || into->phase != JOB_UP))
 	{
-		strlcpy(err->message, "the sort that these rows belong to is over", sizeof(err->message));
+		strlcpy(err->message, "the job that the rows are sent to has ended", sizeof(err->message));
 		return GPUSORT_BAD_CALL;
 	}
 	while (job->started != posted &&
 		   producer_has_room(into_slot, into, &slot->up[job->started % slot->nchunks]))
 	{
 		TRY(copy_chunk_up(api, slot, job, into_slot, into, err));
-		*found |= DEVICE_STEP_PROGRESS;
+		*step |= DEVICE_STEP_PROGRESS;
 	}
-	TRY(take_chunks(api, slot, job, found, err));
+	TRY(take_chunks(api, slot, job, step, err));
 	if (job->finished != job->started)
-		*found |= DEVICE_STEP_IN_FLIGHT;
+		*step |= DEVICE_STEP_IN_FLIGHT;
 	return GPUSORT_OK;
 }
 
 /* ------------------------------------------------------------------------
- * Result: copies of chunks down, as far as the backend has released chunks
+ * Result: copies of chunks down, into chunks that the backend has released
  * ------------------------------------------------------------------------
  */
 
+/* Starts the copies of the result's next chunk, and describes it for the backend. */
 static GpusortStatus
 copy_chunk_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
@@ -336,37 +341,28 @@ read_times(const DeviceApi *api, const ProcessJob *job, DeviceJobTimes *times, G
 }
 
 static GpusortStatus
-job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *found, GpusortError *err)
+job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *step, GpusortError *err)
 {
-	const GpusortCudaApi *cuda = api->cuda;
 	uint32		read = pg_atomic_read_u32(&slot->read);
-	bool		through = false;
+	bool		first;
+	bool		any;
 
 	pg_memory_barrier();
 	while (job->started < job->total_down && job->started - read < slot->nchunks)
 	{
 		TRY(copy_chunk_down(api, slot, job, err));
-		*found |= DEVICE_STEP_PROGRESS;
+		*step |= DEVICE_STEP_PROGRESS;
 	}
-	while (job->finished != job->started)
+	first = job->finished == 0;
+	TRY(poll_chunks(api, slot, job, &any, err));
+	if (any)
 	{
-		GpusortStatus status =
-			cuda->event_poll(job->chunk_event[job->finished % slot->nchunks], err);
-
-		if (status == GPUSORT_NOT_READY)
-			break;
-		TRY(status);
-		if (job->finished == 0)
+		if (first)
 			TRY(read_times(api, job, &slot->times, err));
-		job->finished++;
-		through = true;
-	}
-	if (through)
-	{
 		pg_memory_barrier();
 		pg_atomic_write_u32(&slot->made, job->finished);
 		SetLatch(slot->latch);
-		*found |= DEVICE_STEP_PROGRESS;
+		*step |= DEVICE_STEP_PROGRESS;
 	}
 	if (job->finished == job->total_down)
 	{
@@ -379,7 +375,7 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *foun
 		job->phase = JOB_OVER;
 	}
 	if (job->finished != job->started)
-		*found |= DEVICE_STEP_IN_FLIGHT;
+		*step |= DEVICE_STEP_IN_FLIGHT;
 	return GPUSORT_OK;
 }
 
@@ -388,7 +384,7 @@ job_step_down(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, int *foun
  * ------------------------------------------------------------------------
  */
 
-/* Destroys the slot's stream and events, because its last job was on another device. */
+/* Destroys the slot's stream and events.  Its last job was on another device. */
 static void
 forget_device(const DeviceApi *api, ProcessJob *job)
 {
@@ -407,6 +403,7 @@ forget_device(const DeviceApi *api, ProcessJob *job)
 	job->prepared = false;
 }
 
+/* Creates the slot's stream and events, unless its last job has left them. */
 static GpusortStatus
 prepare_slot(const DeviceApi *api, ProcessJob *job, int device, GpusortError *err)
 {
@@ -428,7 +425,7 @@ prepare_slot(const DeviceApi *api, ProcessJob *job, int device, GpusortError *er
 	return GPUSORT_OK;
 }
 
-/* Allocates the job's memory and publishes its size, for the admission of later jobs. */
+/* JobCall: allocates the job's memory, and publishes its size for the admission of jobs. */
 static GpusortStatus
 begin_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
@@ -486,7 +483,7 @@ note_hold(const DeviceSlot *slot)
 	device_shared->hold_us += (hold_us - device_shared->hold_us) / 8;
 }
 
-/* Frees the slot when the device no longer uses its memory. */
+/* Frees the slot if the device no longer uses its memory.  Returns a set of DEVICE_STEP_*. */
 static int
 close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError *err)
 {
@@ -494,11 +491,11 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 
 	if (job->phase != JOB_NONE)
 	{
-		bool		through;
+		bool		any;
 
-		/* a producer's copies are on the stream of its job */
+		/* a producer's copies are on the stream of the job that it fills */
 		if (slot->is_producer)
-			status = job_look_up(api, slot, job, &through, err);
+			status = poll_chunks(api, slot, job, &any, err);
 		if (status == GPUSORT_OK && slot->is_producer && job->finished != job->started)
 			return DEVICE_STEP_IN_FLIGHT;
 		if (status == GPUSORT_OK && job->prepared)
@@ -522,7 +519,7 @@ close_job(const DeviceApi *api, DeviceSlot *slot, ProcessJob *job, GpusortError 
 	return DEVICE_STEP_PROGRESS;
 }
 
-/* Declares the device hung if it has taken too long. */
+/* Reports the device as hung if more than the slot's timeout has passed. */
 static void
 check_since(const DeviceSlot *slot, uint64 since)
 {
@@ -530,7 +527,7 @@ check_since(const DeviceSlot *slot, uint64 since)
 		device_process_hangs(slot->device, slot->timeout_ms);
 }
 
-/* Checks the duration of the job's call, without its wait for a thread or a lock. */
+/* Checks the duration of the job's call.  Its wait for a thread or a lock does not count. */
 static void
 check_call_patience(const DeviceSlot *slot, const ProcessJob *job)
 {
@@ -564,10 +561,10 @@ device_job_step(const DeviceApi *api, int slot_no)
 	uint32		word = pg_atomic_read_u32(&slot->state);
 	GpusortStatus status = GPUSORT_OK;
 	GpusortError err;
-	int			found = 0;
+	int			step = 0;
 
-	/* the slot is free, or its job belonged to an older device process */
-	if (word >> 2 != pg_atomic_read_u32(&device_shared->generation) ||
+	/* the slot is free, or its job belongs to an older device process */
+	if (device_slot_generation(word) != pg_atomic_read_u32(&device_shared->generation) ||
 		device_slot_state(word) == DEVICE_SLOT_FREE)
 		return 0;
 	pg_read_barrier();
@@ -583,39 +580,39 @@ device_job_step(const DeviceApi *api, int slot_no)
 	device_shared->at_device = device_shared->devices[slot->device].index;
 	if (job->call != NULL)
 	{
-		found = DEVICE_STEP_PROGRESS;
+		step = DEVICE_STEP_PROGRESS;
 		job->call = NULL;
 		status = job->call_status;
 		err = job->call_error;
 	}
 
 	if (device_slot_state(word) == DEVICE_SLOT_CLOSING && !gpusort_is_broken(status))
-		found = close_job(api, slot, job, &err);
+		step = close_job(api, slot, job, &err);
 	else
 	{
 		if (job->phase == JOB_NONE)
 		{
-			found = DEVICE_STEP_PROGRESS;
+			step = DEVICE_STEP_PROGRESS;
 			job->phase = JOB_UP;
 			job_call(slot_no, begin_job);
 		}
 		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP && slot->is_producer)
 			status = job_step_producer(api, slot, job, &device_shared->slots[slot->into.slot],
-									   &jobs[slot->into.slot], &found, &err);
+									   &jobs[slot->into.slot], &step, &err);
 		else if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_UP)
-			status = job_step_up(api, slot, job, &found, &err);
+			status = job_step_up(api, slot, job, &step, &err);
 		if (status == GPUSORT_OK && job->call == NULL && job->phase == JOB_DOWN)
-			status = job_step_down(api, slot, job, &found, &err);
+			status = job_step_down(api, slot, job, &step, &err);
 		if (status != GPUSORT_OK)
 		{
 			fail_job(slot, job, status, &err);
-			found |= DEVICE_STEP_PROGRESS;
+			step |= DEVICE_STEP_PROGRESS;
 		}
 	}
 	device_shared->at_device = -1;
-	if (found == DEVICE_STEP_IN_FLIGHT)
+	if (step == DEVICE_STEP_IN_FLIGHT)
 		check_patience(slot, job);
 	else
 		job->waiting_since = 0;
-	return found;
+	return step;
 }

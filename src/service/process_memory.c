@@ -72,8 +72,8 @@ job_describe_gather(const DeviceSlot *slot, ProcessJob *job, uint64 n)
 }
 
 /*
- * Chooses the job's algorithm, or the first algorithm that this device can run, and
- * sets the size of its scratch memory.
+ * Chooses the algorithm that the backend asked for or, if that cannot sort this, the first
+ * one that can.  Sets the size of the scratch memory.
  */
 static GpusortStatus
 plan_scratch(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
@@ -87,6 +87,7 @@ plan_scratch(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, Gpus
 	int			last = slot->spec.no_other ? -1 : device_shared->nalgorithms - 1;
 
 	job_describe_problem(slot, job, job->max_rows, &problem);
+	/* i is -1 for the algorithm that was asked for */
 	for (int i = asked < 0 ? 0 : -1; i <= last && status != GPUSORT_OK; i++)
 	{
 		int			a = i < 0 ? asked : i;
@@ -163,6 +164,7 @@ allocate(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortE
 	return GPUSORT_OK;
 }
 
+/* Frees device memory of the job; p may be NULL. */
 static void
 free_device(const DeviceApi *api, const ProcessJob *job, void *p)
 {
@@ -170,7 +172,7 @@ free_device(const DeviceApi *api, const ProcessJob *job, void *p)
 		api->cuda->device_free(api->contexts[job->device], p);
 }
 
-/* Frees the memory that is empty before the sort. */
+/* Frees the memory that has no data before the sort: scratch and output. */
 static void
 release_empty(const DeviceApi *api, ProcessJob *job)
 {
@@ -199,9 +201,9 @@ release_input(const DeviceApi *api, ProcessJob *job)
 }
 
 /*
- * The library keeps blocks of earlier jobs, and may return a block that is larger than
- * asked for.  If the job exceeds the budget because of that, all kept blocks are freed and
- * the job gets blocks of the right size.
+ * allocate(), with a second try.  The library keeps blocks of earlier jobs, and may return
+ * a block that is larger than asked for.  If the job exceeds the budget because of that,
+ * all kept blocks are freed, and the job gets blocks of the right size.
  */
 static GpusortStatus
 allocate_or_trim(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, GpusortError *err)
@@ -226,6 +228,7 @@ job_allocate(const DeviceApi *api, const DeviceSlot *slot, ProcessJob *job, Gpus
 	return allocate_or_trim(api, slot, job, err);
 }
 
+/* Copies the input that has come so far to new memory, and waits for the copies. */
 static GpusortStatus
 copy_input(const DeviceApi *api, const DeviceSlot *slot, const ProcessJob *from, ProcessJob *to,
 		   GpusortError *err)

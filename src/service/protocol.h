@@ -27,11 +27,13 @@
  *					frees its slot, or the supervisor does if the backend had closed
  *					it already.  Its device memory counts as free at once.
  *	chunks			A job owns some chunks of the pinned staging pool as a ring.
- *					While rows go up, the backend fills chunks and counts "posted";
- *					the device process copies them and counts "taken".  After the
- *					last chunk the backend sets "command".  Then the device process
- *					fills chunks and counts "made", and the backend counts "read".
- *					Counters never decrease during one direction.
+ *					"Up" is the way to the device, "down" the way back.  While rows
+ *					go up, the backend fills chunks and counts "posted"; the device
+ *					process copies them and counts "taken".  After the last chunk
+ *					the backend sets "command".  Then the device process fills
+ *					chunks and counts "made", and the backend counts "read".
+ *					Counters start at 0 when the slot is opened, and never decrease
+ *					while it is open.
  *
  * Several backends may fill one job.  Each backend beside the owner opens a
  * producer: a slot with chunks of its own, whose rows go into the memory of the
@@ -81,15 +83,14 @@ device_now_us(void)
 #define DEVICE_MIN_CHUNKS	2	/* minimal number of chunks of a job */
 #define DEVICE_MAX_CHUNKS	16384	/* maximal number of chunks of the pool */
 #define DEVICE_QUEUE		64	/* maximal length of the queue */
-#define DEVICE_NOTES		8	/* messages for the log that are kept */
-#define DEVICE_NOTE_SIZE	256
+#define DEVICE_NOTES		8	/* messages that wait for the supervisor */
+#define DEVICE_NOTE_SIZE	256 /* bytes of a message */
 
 /* ------------------------------------------------------------------------
  * Slots
  * ------------------------------------------------------------------------
  */
 
-/* State of a slot.  The slot's word is generation * 4 + state. */
 typedef enum DeviceSlotState
 {
 	DEVICE_SLOT_FREE,
@@ -97,10 +98,17 @@ typedef enum DeviceSlotState
 	DEVICE_SLOT_CLOSING
 } DeviceSlotState;
 
+/* DeviceSlot.state: the generation, and the state in the two low bits. */
 static inline uint32
 device_slot_word(uint32 generation, DeviceSlotState state)
 {
 	return (generation << 2) | (uint32) state;
+}
+
+static inline uint32
+device_slot_generation(uint32 word)
+{
+	return word >> 2;
 }
 
 static inline DeviceSlotState
@@ -172,7 +180,10 @@ typedef struct DeviceJobSpec
 	uint64		max_row_bytes;	/* DEVICE_ROWS: bytes that fit it */
 } DeviceJobSpec;
 
-/* Times of a job.  The device process writes them before the first chunk down. */
+/*
+ * Times of a job, in microseconds.  The device process writes them before the first
+ * chunk comes down.
+ */
 typedef struct DeviceJobTimes
 {
 	double		sort_us;		/* kernels of the sort, by the device's clock */
@@ -200,9 +211,9 @@ typedef struct DeviceSlot
 	int			session;		/* pid of the backend, or a worker's leader */
 	uint64		opened_us;		/* device_now_us() */
 	int			device;			/* index into DeviceShared.devices */
-	uint64		device_bytes;	/* reserved of the device's budget */
+	uint64		device_bytes;	/* memory of the device reserved for the job */
 	int			nchunks;
-	uint32		chunks[DEVICE_JOB_CHUNKS];	/* numbers of chunks of the pool */
+	uint32		chunks[DEVICE_JOB_CHUNKS];	/* the job's chunks of the pool */
 	DeviceJobSpec spec;
 	volatile uint64 number;		/* serial number of the job */
 	volatile int timeout_ms;	/* gpusort.device_timeout of the session */
@@ -214,9 +225,9 @@ typedef struct DeviceSlot
 	pg_atomic_uint32 read;
 	pg_atomic_uint32 command;	/* DeviceCommand */
 	volatile int32 cancel;		/* GpusortProblem.cancel */
-	uint64		grow_rows;		/* requested space; set before growths */
-	uint64		grow_row_bytes;
-	pg_atomic_uint32 growths;	/* requests for more space */
+	uint64		grow_rows;		/* requested space, in rows ... */
+	uint64		grow_row_bytes; /* ... and in bytes of rows */
+	pg_atomic_uint32 growths;	/* number of requests for more space */
 
 	/* written by the device process, in cache lines of their own */
 	char		pad[PG_CACHE_LINE_SIZE];
@@ -224,10 +235,12 @@ typedef struct DeviceSlot
 	pg_atomic_uint32 taken;
 	pg_atomic_uint32 made;
 	pg_atomic_uint32 status;	/* DeviceStatus */
-	pg_atomic_uint32 grown;		/* requests for more space that were answered */
+	pg_atomic_uint32 grown;		/* number of requests that were answered */
 	volatile bool grow_ok;		/* the answer to the last request */
 	volatile uint64 allocated;	/* device memory of the job, bytes */
-	volatile uint64 want_rows;	/* space for the rows of all producers */
+
+	/* space that the rows of all producers need, if the job must grow */
+	volatile uint64 want_rows;
 	volatile uint64 want_row_bytes;
 	DeviceJobTimes times;
 	GpusortError error;
@@ -251,16 +264,19 @@ typedef enum DeviceServiceState
 	DEVICE_SERVICE_NONE			/* no usable device: see why_not and retry_us */
 } DeviceServiceState;
 
-/* Time that jobs have to end when gpusort.device changes or idle devices are released. */
+/*
+ * When gpusort.device changes or idle devices are released, the process waits this long
+ * for its jobs before it ends.
+ */
 #define DEVICE_LEAVE_PATIENCE_MS	60000
 
-/* A device that failed this number of times in a row is left out. */
+/* A device that failed this number of times in a row is not used if there are others. */
 #define DEVICE_MAX_FAILURES		3
 
 /* A device in use. */
 typedef struct DeviceEntry
 {
-	GpusortCosts costs;			/* set when the server starts, too */
+	GpusortCosts costs;			/* built-in costs until the library reports them */
 	int32		index;			/* CUDA's number */
 	char		name[64];
 	uint64		memory_total;
@@ -275,6 +291,7 @@ typedef struct DeviceEntry
 
 #define DEVICE_MAX_ALGORITHMS	16
 
+/* An algorithm of the GPU library, as the library reports it. */
 typedef struct DeviceAlgorithm
 {
 	char		name[24];
@@ -289,7 +306,7 @@ typedef struct DeviceAlgorithm
  */
 typedef struct DeviceCounters
 {
-	char		name[64];		/* when it was last opened; empty: never */
+	char		name[64];		/* the device's name; empty: never opened */
 	pg_atomic_uint64 busy_us;	/* time with work or a driver call under way */
 	pg_atomic_uint64 done;		/* jobs whose result came down */
 	pg_atomic_uint64 failed;	/* jobs that failed, as seen by their owners */
@@ -317,9 +334,9 @@ typedef struct DeviceWaiter
 	uint64		devices;
 } DeviceWaiter;
 
-/* A reason for failures that has been logged (failures.c). */
-#define DEVICE_LOGGED			8
+#define DEVICE_LOGGED			8	/* reasons that are remembered */
 
+/* A reason for failures that has been logged (failures.c). */
 typedef struct DeviceFailure
 {
 	uint32		reason;			/* hash of the reason; 0: empty */
@@ -331,13 +348,13 @@ typedef struct DeviceFailure
 
 typedef struct DeviceShared
 {
-	int			staging_chunks;
-	Size		chunk_size;
-	uint64		last_number;	/* of a job */
+	int			staging_chunks; /* chunks of the pool */
+	Size		chunk_size;		/* bytes */
+	uint64		last_number;	/* number of the last job that was opened */
 
 	/* the queue, in order of arrival; under the lock */
 	int			nwaiting;
-	uint64		last_sequence;
+	uint64		last_sequence;	/* last sequence number of a waiter */
 	DeviceWaiter queue[DEVICE_QUEUE];
 	Latch	   *volatile first_waiting; /* read without the lock */
 	uint64		waited;			/* number of sorts that have left the queue */
@@ -354,7 +371,7 @@ typedef struct DeviceShared
 
 	/* process that may use the pool until it has ended; 0: none */
 	volatile int pool_pid;
-	pg_atomic_uint32 restarts;
+	pg_atomic_uint32 restarts;	/* process starts after failures */
 	pg_atomic_uint32 finished;	/* jobs finished; written by the process */
 
 	/*
@@ -369,8 +386,8 @@ typedef struct DeviceShared
 	/* release of idle devices; written by the supervisor, except as noted */
 	Latch	   *volatile supervisor;	/* NULL: no process will be started */
 	pg_atomic_uint32 asked;		/* set by backends: a sort needs a process */
-	pg_atomic_uint32 measure_asked; /* by backends: measure again */
-	volatile bool leave;		/* the process shall end after its jobs */
+	pg_atomic_uint32 measure_asked; /* requests by backends to measure again */
+	volatile bool leave;		/* the process must end after its jobs */
 	volatile uint64 retry_us;	/* state NONE: next start; 0: never */
 	volatile double start_us;	/* duration of the last start; by the process */
 	volatile int idle_blocks_s; /* gpusort.device_idle_blocks */
@@ -402,7 +419,9 @@ typedef struct DeviceShared
 	/* recent mean times that jobs hold their memory, per job and per byte */
 	volatile double hold_us;
 	volatile double byte_hold_us;
-	char		why_not[256];	/* valid in NONE, and after a failed start */
+
+	/* why there is no device process; empty while one is READY */
+	char		why_not[256];
 	char		why_detail[256];	/* file names: for superusers only */
 
 	/*
@@ -419,14 +438,14 @@ typedef struct DeviceShared
 	DeviceSlot	slots[DEVICE_SLOTS];
 } DeviceShared;
 
-/* NULL if there is no service. */
+/* The service's shared memory and the staging pool; NULL if there is no service. */
 extern PGDLLEXPORT DeviceShared *device_shared;
-extern PGDLLEXPORT char *device_staging;	/* the pool */
+extern PGDLLEXPORT char *device_staging;
 
 /* Protects slots, chunks, queue and log among backends. */
 extern PGDLLEXPORT LWLock *device_lock;
 
-/* The counters of a device in use. */
+/* The counters of a device in use.  device: index into DeviceShared.devices. */
 static inline DeviceCounters *
 device_counters(int device)
 {
@@ -440,7 +459,7 @@ device_slot_is_current(const DeviceSlot *slot)
 	uint32		word = pg_atomic_read_u32((pg_atomic_uint32 *) &slot->state);
 
 	return device_slot_state(word) != DEVICE_SLOT_FREE &&
-		word >> 2 == pg_atomic_read_u32(&device_shared->generation);
+		device_slot_generation(word) == pg_atomic_read_u32(&device_shared->generation);
 }
 
 /* Is this job still open? */
@@ -456,9 +475,9 @@ device_job_is_open(const DeviceJobName *name)
 }
 
 /*
- * Device memory that counts against the budget for a slot.  The memory of a process
- * that has ended is free, even if the backend has not noticed the end yet.  Its slot
- * and chunks are free only when the backend has noticed.
+ * Bytes of device memory that count against the budget for a slot.  The memory of a
+ * process that has ended is free, even if the backend has not noticed the end yet.  Its
+ * slot and chunks become free when the backend notices the end.
  */
 static inline uint64
 device_slot_memory(const DeviceSlot *slot)
@@ -466,6 +485,7 @@ device_slot_memory(const DeviceSlot *slot)
 	return device_slot_is_current(slot) ? Max(slot->device_bytes, slot->allocated) : 0;
 }
 
+/* The chunk of the slot's ring at which a counter points. */
 static inline char *
 device_chunk(const DeviceSlot *slot, uint32 counter)
 {
@@ -476,6 +496,7 @@ device_chunk(const DeviceSlot *slot, uint32 counter)
 /* Alignment of the parts of a chunk. */
 #define DEVICE_PART_ALIGN	256
 
+/* Rounds up to where the next part of a chunk can begin. */
 static inline uint32
 device_part(uint32 bytes)
 {

@@ -1,6 +1,9 @@
 /*
  * service.h
- *	  The GPU service, for backends.
+ *	  The GPU service, for backends: its state, the availability of devices, and jobs.
+ *
+ * Times are in microseconds, sizes in bytes.  Without a service device_shared is NULL;
+ * then functions about algorithms, costs, availability and jobs must not be called.
  */
 #ifndef GPUSORT_SERVICE_SERVICE_H
 #define GPUSORT_SERVICE_SERVICE_H
@@ -28,10 +31,10 @@ extern bool device_service_init(void);
 extern bool device_service_lacks_worker(void);
 
 /*
- * Hook that the supervisor calls regularly, and with at_once = true when it ends.  To
- * be set while libraries are preloaded.
+ * Hook that saves learned figures.  The supervisor calls it regularly, and with at_once
+ * = true when it ends.  It is set while libraries are preloaded.
  */
-extern void (*device_supervisor_saves) (bool at_once);
+extern void (*device_supervisor_hook) (bool at_once);
 
 /* Does this machine seem to have a GPU driver?  Looks only at the file system. */
 extern bool device_driver_present(void);
@@ -43,9 +46,9 @@ extern bool device_library_present(void);
 extern DeviceState device_state(void);
 
 /*
- * Asks the supervisor for a device process if the state is IDLE.  Waits for it if it
- * is expected to start within patience_us, and at most that long.  Returns the state
- * afterwards.  If it does not wait, the process serves later sorts.
+ * If the state is IDLE, asks the supervisor to start a device process.  Waits up to
+ * patience_us for the process, but not at all if its start is expected to take longer;
+ * it then serves later sorts.  Returns the state afterwards.
  */
 extern DeviceState device_bring_back(double patience_us);
 
@@ -78,7 +81,7 @@ typedef struct DeviceFailureCount
 	char		reason[DEVICE_FAILURE_SIZE];	/* text of the last failure */
 } DeviceFailureCount;
 
-/* Copies all counts into an array of DEVICE_FAILURES entries and returns their number. */
+/* Copies the counts into an array of DEVICE_FAILURES entries, and returns their number. */
 extern int	device_failures_read(DeviceFailureCount *all);
 
 /* Logs that a sort continues without the GPU, unless this reason was logged recently. */
@@ -91,17 +94,17 @@ extern void device_log_failure(const char *why);
 
 typedef struct DeviceAvailability
 {
-	int			device;			/* the device with the most free memory */
+	int			device;			/* index of the device with most free memory */
 
-	/* bytes of device memory that this backend could get; 0: none */
+	/* memory that this backend could get on that device; 0: none */
 	uint64		memory;
-	uint64		all_memory;		/* the same of all devices */
-	double		others;			/* active jobs of other backends on the device */
+	uint64		all_memory;		/* memory that it could get on all devices */
+	double		others;			/* number of device_others(device) */
 } DeviceAvailability;
 
 extern void device_availability(DeviceAvailability *availability);
 
-/* Active jobs of other backends on a device. */
+/* Number of active jobs of other backends on a device.  Takes the lock. */
 extern double device_others(int device);
 
 /*
@@ -137,7 +140,7 @@ typedef struct DeviceJob
 	DeviceSlot *slot;			/* NULL: closed */
 	uint32		word;			/* the slot's state word while the job is open */
 	bool		failed;
-	char		why[128];		/* reason of a failure, for EXPLAIN and log */
+	char		why[128];		/* reason of the failure, for EXPLAIN and log */
 	uint32		posted;			/* chunks posted */
 	uint32		got;			/* chunks of the result received */
 	uint32		read;			/* chunks of the result released */
@@ -153,8 +156,9 @@ typedef struct DeviceJob
 	struct DeviceJob *next;		/* in the list of this backend's open jobs */
 
 	/*
-	 * Of a producer: called before each chunk and during waits, to service
-	 * requests of other processes.  False: the sort has failed.  May be NULL.
+	 * Only of a producer, or NULL: services requests of other processes.
+	 * Called before each chunk and while the producer waits for one.  False:
+	 * the sort has failed.
 	 */
 	bool		(*serve) (void *arg);
 	void	   *serve_arg;
@@ -170,8 +174,10 @@ extern DeviceJob *device_job_open(MemoryContext cxt, const DeviceJobSpec *spec,
 								  uint64 device_bytes, int want_chunks,
 								  double patience_us, DeviceState *why);
 
-/* Returns an empty chunk of device_shared->chunk_size bytes. */
+/* Waits for an empty chunk of device_shared->chunk_size bytes. */
 extern char *device_job_next_up(DeviceJob *job);
+
+/* Sends that chunk, filled as *desc describes. */
 extern void device_job_post(DeviceJob *job, const DeviceChunkDesc *desc);
 
 /*
@@ -182,11 +188,11 @@ extern void device_job_post(DeviceJob *job, const DeviceChunkDesc *desc);
 extern bool device_job_grow(DeviceJob *job, DeviceJobSpec *spec, uint64 max_rows,
 							uint64 max_row_bytes);
 
-/* All chunks are posted: sort. */
+/* Starts the sort; all chunks must be posted.  Does not wait. */
 extern void device_job_sort(DeviceJob *job);
 
 /*
- * Returns the next chunk of the result, or NULL at the end or if the job has failed.
+ * Waits for the next chunk of the result.  NULL at the end, or if the job has failed.
  * The chunk stays valid until it is released, even if the job fails meanwhile.  The
  * parts that *desc describes lie within the chunk, but the caller must check that
  * their content is right.  The next chunk may be asked for before this one is released.
@@ -200,7 +206,8 @@ extern void device_job_release(DeviceJob *job);
  * backends, which open the producers.  A producer is filled like a job, but the
  * offsets of rows count from its chunk.  device_job_drain() waits until all
  * posted chunks are on the device; false if the producer has failed.  Meanwhile the
- * job may need more space: device_job_wants() tells its owner how much.
+ * job may need more space: device_job_wants() tells its owner for how many rows and bytes
+ * of rows (false if the job has failed), and the owner grows the job.
  */
 extern bool device_job_reserve_producers(DeviceJob *job, int producers);
 extern void device_job_name(const DeviceJob *job, DeviceJobName *name);
@@ -215,8 +222,9 @@ extern void device_job_close(DeviceJob *job);
 /* Closes the job and waits, for a limited time, until its resources are free. */
 extern void device_job_return(DeviceJob *job);
 
-/* Marks the job as failed, because the backend found its result to be wrong. */
 #define DEVICE_TOO_FEW_ROWS		"the device sent too few rows"
+
+/* Marks the job as failed, because the backend cannot use its result. */
 extern void device_job_fail(DeviceJob *job, const char *why);
 
 /* Estimate of the device memory that a job of this shape takes. */
@@ -231,7 +239,7 @@ typedef struct KeyChunk
 {
 	uint32		rows;
 
-	/* key_width bits each; on the way down only if asked for */
+	/* key_width bits each; on the way down only if DeviceJobSpec.want_keys */
 	char	   *keys;
 	uint32	   *rids;			/* NULL: no row ids */
 	Size		bytes;			/* bytes that crossed the bus */

@@ -1,8 +1,8 @@
 /*
  * service_internal.h
- *	  Functions that the GPU service's own files share: the backend's side.
+ *	  Functions that files of the GPU service share, in backends and in the supervisor.
  *
- * The device process's own functions are in process_internal.h.
+ * Those of the device process are in process_internal.h.
  */
 #ifndef GPUSORT_SERVICE_SERVICE_INTERNAL_H
 #define GPUSORT_SERVICE_SERVICE_INTERNAL_H
@@ -17,13 +17,16 @@
  * ------------------------------------------------------------------------
  */
 
-/* Do the settings and this machine ask for a service?  Called while preloading. */
+/*
+ * Do the settings ask for a service, and are there a GPU driver and the GPU library?
+ * Called while libraries are preloaded.
+ */
 extern bool device_service_wanted(void);
 
 /* Requests the service's shared memory.  Called while libraries are preloaded. */
 extern void device_shared_init(void);
 
-/* The file that gpusort.device_library names. */
+/* Sets path to that of the file that gpusort.device_library names. */
 extern void device_library_path(char *path, size_t size);
 
 /* ------------------------------------------------------------------------
@@ -35,11 +38,13 @@ extern void device_library_path(char *path, size_t size);
 extern void device_failures_init(void);
 
 /*
- * Counts a failure.  Reasons that differ only in their digits are the same reason.
- * For backends and the supervisor.  Does nothing without a service.
+ * Counts a failure of a device, by CUDA's number; -1: not known.  Reasons that differ only
+ * in their digits are the same reason.  For backends and the supervisor.  Does nothing
+ * without a service.
  */
 extern void device_failures_count(int device, const char *reason);
 
+/* Part of gpusort_stat_reset(). */
 extern void device_failures_reset(void);
 
 /* ------------------------------------------------------------------------
@@ -58,8 +63,8 @@ extern DeviceSlot *device_admit(const DeviceJobSpec *spec, uint64 device_bytes,
 
 /*
  * Returns one of the job's reserved slots for a producer, with up to want_chunks
- * chunks of the pool.  Does not wait.  NULL if none is reserved, or the job is no
- * longer open.
+ * chunks of the pool.  *word is its state word.  Does not wait.  NULL if none is
+ * reserved, or the job is no longer open.
  */
 extern DeviceSlot *device_admit_producer(const DeviceJobName *into, const DeviceJobSpec *spec,
 										 int want_chunks, uint32 *word);
@@ -79,10 +84,10 @@ extern bool device_reserve(DeviceSlot *slot, uint64 bytes);
 /* Closes a slot that was opened for this generation. */
 extern void device_close_slot(DeviceSlot *slot, uint32 generation);
 
-/* Leaves the queue, if this backend is in it.  Called when the backend exits. */
+/* Leaves the queue, if this backend is in it.  Called after an ERROR and at exit. */
 extern void device_leave_queue(void);
 
-/* Wakes all backends of the queue, because the service has ended or changed. */
+/* Wakes all backends of the queue, because the device process has ended. */
 extern void device_wake_queue(void);
 
 /* ------------------------------------------------------------------------
@@ -99,10 +104,7 @@ extern pid_t keeper_start(void (*run) (void));
 /* Sends a signal to the device process.  Does not wait for its effect. */
 extern void keeper_signal(int signo);
 
-/*
- * Has the device process ended?  True once for each process, with its status as of
- * waitpid().
- */
+/* Has the device process ended?  True once for each process; *status is that of waitpid(). */
 extern bool keeper_process_ended(int *status);
 
 #endif							/* GPUSORT_SERVICE_SERVICE_INTERNAL_H */

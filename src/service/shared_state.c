@@ -73,6 +73,7 @@ device_library_present(void)
 	return access(path, R_OK) == 0;
 }
 
+/* Size of the staging pool. */
 static Size
 staging_bytes(void)
 {
@@ -81,6 +82,7 @@ staging_bytes(void)
 	return (Size) mb * 1024 * 1024;
 }
 
+/* Size of a chunk, a multiple of STAGING_MIN_CHUNK. */
 static Size
 staging_chunk_size(void)
 {
@@ -90,6 +92,7 @@ staging_chunk_size(void)
 	return size & ~(STAGING_MIN_CHUNK - 1);
 }
 
+/* Initialises shared memory that is filled with zeros. */
 static void
 init_shared(void)
 {

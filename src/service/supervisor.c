@@ -4,8 +4,8 @@
  *
  * The supervisor starts the device process and waits for its end.  When the process
  * ends, the supervisor raises the generation, which tells backends that their jobs have
- * failed; it frees the slots that backends have closed, wakes the queue, and starts the
- * next process.  When that happens depends on how the process ended:
+ * failed.  It frees the slots that backends have closed, wakes the queue, and starts the
+ * next process at a time that depends on how the last one ended:
  *
  *	error, crash	After a pause.  The pause doubles, up to ten minutes, while
  *					processes end without having finished a job.
@@ -66,8 +66,8 @@
 /* Time to wait for a process to end, after SIGTERM and again after SIGKILL. */
 #define STOP_PATIENCE_MS		2000
 
-/* A process hangs if its heartbeat has not changed in this number of looks. */
-#define HEARTBEAT_LOOKS			20
+/* A process hangs if its heartbeat has not changed in this number of checks. */
+#define HEARTBEAT_CHECKS			20
 
 /* The device process. */
 static pid_t child = 0;			/* 0: none is running */
@@ -75,9 +75,9 @@ static bool child_given_up = false; /* it hangs; its jobs have ended */
 
 /* A device process of the previous supervisor that is still running; 0: none. */
 static pid_t previous_child = 0;
-static uint32 last_heartbeat;
-static uint64 last_look;		/* device_now_us() */
-static int	silent_looks;		/* looks without a change of the heartbeat */
+static uint32 last_heartbeat;	/* at the last check */
+static uint64 last_check;		/* device_now_us() */
+static int	silent_checks;		/* checks without a change of the heartbeat */
 static uint64 opened_mask;		/* gpusort.device when the process was started */
 
 /* The next start. */
@@ -89,19 +89,20 @@ static int	retry_pause = 0;	/* ms, after a process that found no device */
 /* The last reason for finding no device that was logged. */
 static char logged[sizeof(device_shared->why_not)];
 
-/* Number of messages read, and the messages of the previous and the current process. */
+/* Messages logged so far, and the messages of the previous and the current process. */
 static uint32 notes_seen = 0;
 static char notes_before[DEVICE_NOTES][DEVICE_NOTE_SIZE];
 static char notes_now[DEVICE_NOTES][DEVICE_NOTE_SIZE];
 static int	nnotes_before = 0;
 static int	nnotes_now = 0;
 
-static bool lacks_worker = false;
+static bool lacks_worker = false;	/* no background worker was free */
 
-void		(*device_supervisor_saves) (bool at_once) = NULL;
+void		(*device_supervisor_hook) (bool at_once) = NULL;
 
 extern PGDLLEXPORT void device_supervisor_main(Datum arg);
 
+/* A child has ended: wakes the main loop. */
 static void
 handle_sigchld(SIGNAL_ARGS)
 {
@@ -157,6 +158,7 @@ become_device_process(void)
 	device_process_main();
 }
 
+/* Starts a device process.  Returns its PID, or 0 if it could not be started. */
 static pid_t
 start_device_process(void)
 {
@@ -167,10 +169,10 @@ start_device_process(void)
 	device_shared->at_device = -1;
 	device_shared->timeout_ms = gpusort_device_timeout;
 	child_given_up = false;
-	silent_looks = 0;
+	silent_checks = 0;
 	opened_mask = gpusort_device_mask;
 	device_shared->leave = false;
-	last_look = device_now_us();
+	last_check = device_now_us();
 	memcpy(notes_before, notes_now, sizeof(notes_before));
 	nnotes_before = nnotes_now;
 	nnotes_now = 0;
@@ -234,8 +236,8 @@ await_end(int ms)
 static void
 stop_device_process(int code, Datum arg)
 {
-	if (device_supervisor_saves != NULL)
-		device_supervisor_saves(true);
+	if (device_supervisor_hook != NULL)
+		device_supervisor_hook(true);
 	if (child == 0)
 		return;
 	keeper_signal(SIGTERM);
@@ -276,6 +278,7 @@ log_notes(void)
 	}
 }
 
+/* Logs how the process ended; status as of waitpid(). */
 static void
 log_end(pid_t pid, int status)
 {
@@ -316,26 +319,26 @@ log_end(pid_t pid, int status)
 }
 
 /*
- * Does the process hang?  Counts looks, not time, so that a machine that was suspended
- * does not count as a hang.  *look_ms is the time until the next look.
+ * Does the process hang?  Counts checks, not time, so that a machine that was suspended
+ * does not count as a hang.  *check_ms is the time until the next check.
  */
 static bool
-device_process_hung(int *look_ms)
+device_process_hung(int *check_ms)
 {
 	uint32		heartbeat = pg_atomic_read_u32(&device_shared->heartbeat);
 	uint64		now = device_now_us();
 
-	/* + 1: the process may have stopped right after a look */
-	*look_ms = device_shared->timeout_ms / (HEARTBEAT_LOOKS + 1);
+	/* + 1: the process may have stopped right after a check */
+	*check_ms = device_shared->timeout_ms / (HEARTBEAT_CHECKS + 1);
 	if (heartbeat != last_heartbeat)
-		silent_looks = 0;
-	else if (now - last_look >= (uint64) *look_ms * 1000)
-		silent_looks++;
+		silent_checks = 0;
+	else if (now - last_check >= (uint64) *check_ms * 1000)
+		silent_checks++;
 	else
 		return device_shared->hangs;
 	last_heartbeat = heartbeat;
-	last_look = now;
-	return silent_looks >= HEARTBEAT_LOOKS || device_shared->hangs;
+	last_check = now;
+	return silent_checks >= HEARTBEAT_CHECKS || device_shared->hangs;
 }
 
 /* Kills a process that hangs, and gives up its jobs without waiting for its end. */
@@ -362,22 +365,22 @@ give_up_device_process(void)
 static void
 log_failing_devices(void)
 {
-	static bool told[DEVICE_MAX];
+	static bool reported[DEVICE_MAX];
 
 	for (int d = 0; d < DEVICE_MAX; d++)
 	{
 		bool		failing = device_shared->failures[d] >= DEVICE_MAX_FAILURES;
 
-		if (failing && !told[d])
+		if (failing && !reported[d])
 			ereport(LOG,
 					(errmsg("gpusort: device %d failed %d times in a row", d, DEVICE_MAX_FAILURES),
 					 errdetail("It is not used while there are other devices."),
 					 errhint("Restart the server to use it again.")));
-		told[d] = failing;
+		reported[d] = failing;
 	}
 }
 
-/* Publishes the server's settings, at the start and after a reload. */
+/* Publishes the server's settings, at the start and after a reload, and acts on changes. */
 static void
 publish_settings(void)
 {
@@ -458,8 +461,9 @@ process_ended(int status, uint32 finished)
 		log_failing_devices();
 		when_asked = false;
 		retry_pause = 0;
+		/* after a job has finished, the pause counts from the process's start */
 		if (pg_atomic_read_u32(&device_shared->finished) != finished)
-			error_pause = RESTART_PAUSE_MS; /* since the process's start */
+			error_pause = RESTART_PAUSE_MS;
 		else
 		{
 			error_pause = Min(error_pause * 2, RESTART_PAUSE_MAX_MS);
@@ -500,7 +504,7 @@ void
 device_supervisor_main(Datum arg)
 {
 	bool		first = true;
-	uint32		finished = 0;	/* DeviceShared.finished at its start */
+	uint32		finished = 0;	/* DeviceShared.finished when the process started */
 	uint32		wait_event = compat_wait_event("GpuSortSupervisor");
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
@@ -543,8 +547,8 @@ device_supervisor_main(Datum arg)
 			child = start_device_process();
 			pg_atomic_write_u32(&device_shared->asked, 0);
 		}
-		if (device_supervisor_saves != NULL)
-			device_supervisor_saves(false);
+		if (device_supervisor_hook != NULL)
+			device_supervisor_hook(false);
 		timeout = child == 0 && when_asked ? RETRY_PAUSE_MS : error_pause / 4;
 		if (child != 0 && device_process_hung(&timeout) && !child_given_up)
 			give_up_device_process();

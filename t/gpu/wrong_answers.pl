@@ -59,8 +59,8 @@ my %wrong_result = (
 	keys => qr/a row of the result is not one of the input, or comes twice/,
 		rows => qr/a row of the result is not a row of the input/,
 	only => qr/the result's keys are out of order, or not the input's/);
-my $place = qr/a chunk of the result is not what it could be/;
-my $count = qr/the device sent another number of rows/;
+my $place = qr/the device sent an invalid chunk/;
+my $count = qr/the device sent a chunk with a wrong number of rows/;
 my $start = -s $node->logfile;
 
 for my $mode (sort keys %set)
