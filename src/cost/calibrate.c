@@ -44,6 +44,7 @@ static const int format_bits[] = {
 /* Marks a curve's value that was not measured. */
 #define UNMEASURED		(-1.0)
 
+/* State of a calibration. */
 typedef struct Calibration
 {
 	char	   *recs;
@@ -129,6 +130,7 @@ measure_kernel(Calibration *cal, AlgorithmId id, size_t n, int key_bits,
 	return best * 1000 / (n * copies);
 }
 
+/* Measures all curves at one sample point. */
 static void
 calibrate_point(Calibration *cal, RouteModel *model, int sample_point)
 {
@@ -287,10 +289,7 @@ model_calibrate(RouteModel *model, void *workspace, size_t size,
 	cal.interrupted_arg = arg;
 	cal.status = SORT_OK;
 
-	/*
-	 * huge pages, as sorts have them; the first touch must not count as a
-	 * kernel's time
-	 */
+	/* huge pages, as for sorts; memset(), because the first touch is no kernel's time */
 #ifdef MADV_HUGEPAGE
 	{
 		const uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
@@ -324,14 +323,15 @@ model_calibrate(RouteModel *model, void *workspace, size_t size,
  * ------------------------------------------------------------------------
  */
 
-typedef unsigned __int128 Key;
-
 const char *const sample_order_names[SAMPLE_ORDERS] = {
 	"random", "unique", "repeated", "sorted", "reversed", "swapped",
 	"displaced", "scattered", "runs", "flat"
 };
 
-/* One step of splitmix64 */
+/* Bits of the row ids of packed records. */
+#define SAMPLE_RID_BITS		32
+
+/* One step of splitmix64. */
 static inline uint64_t
 mix(uint64_t x)
 {
@@ -341,14 +341,14 @@ mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* Parameters of one input's keys */
+/* Parameters of one input's keys. */
 typedef struct Shape
 {
-	size_t		n;
+	size_t		n;				/* records */
 	int			key_bits;
 	SampleOrder order;
 	uint64_t	seed;
-	Key			step;			/* 2^96 / n */
+	SortKey		step;			/* distance of equidistant keys: 2^96 / n */
 	int			perm_bits;		/* width of the permutation: 2^perm_bits >= n */
 } Shape;
 
@@ -358,27 +358,28 @@ make_shape(size_t n, int key_bits, SampleOrder order, uint64_t seed)
 	Shape		shape = {n, key_bits, order, mix(seed), 0, 2};
 
 	if (n > 0)
-		shape.step = ((Key) 1 << 96) / n;
+		shape.step = ((SortKey) 1 << 96) / n;
 	while (((size_t) 1 << shape.perm_bits) < n)
 		shape.perm_bits += 2;
 	return shape;
 }
 
-static inline Key
+/* The i-th random key. */
+static inline SortKey
 random_key(const Shape *s, uint64_t i)
 {
 	uint64_t	hi = mix(s->seed + 2 * i);
 
 	if (s->key_bits <= 64)
 		return hi >> (64 - s->key_bits);
-	return ((Key) hi << 64 | mix(s->seed + 2 * i + 1)) >> (128 - s->key_bits);
+	return ((SortKey) hi << 64 | mix(s->seed + 2 * i + 1)) >> (128 - s->key_bits);
 }
 
 /* The i-th of n ascending equidistant keys. */
-static inline Key
+static inline SortKey
 ascending_key(const Shape *s, uint64_t i)
 {
-	Key			key = i * s->step;	/* a fraction of 96 bits */
+	SortKey		key = i * s->step;	/* a fraction of 96 bits */
 
 	return s->key_bits <= 96 ? key >> (96 - s->key_bits) : key << (s->key_bits - 96);
 }
@@ -403,7 +404,8 @@ permuted(const Shape *s, uint64_t i)
 	return i;
 }
 
-static Key
+/* Key i of the input. */
+static SortKey
 input_key(const Shape *s, uint64_t i)
 {
 	switch (s->order)
@@ -451,15 +453,15 @@ void
 sample_fill(void *recs, size_t n, int key_bits, SampleOrder order,
 			uint64_t seed, RouteFacts *facts)
 {
-	Key			prev = 0;
-	Key			min = ~(Key) 0;
-	Key			max = 0;
+	SortKey		prev = 0;
+	SortKey		min = ~(SortKey) 0;
+	SortKey		max = 0;
 	Shape		shape = make_shape(n, key_bits, order, seed);
 
 	memset(facts, 0, sizeof(*facts));
 	facts->n = n;
 	facts->format = sample_format(key_bits);
-	facts->begin_bit = facts->format == SORT_REC_PACKED ? 32 : 0;
+	facts->begin_bit = facts->format == SORT_REC_PACKED ? SAMPLE_RID_BITS : 0;
 	facts->end_bit = facts->begin_bit + key_bits;
 	facts->rids_ascending = true;
 	facts->order_known = true;
@@ -467,7 +469,7 @@ sample_fill(void *recs, size_t n, int key_bits, SampleOrder order,
 
 	for (size_t i = 0; i < n; i++)
 	{
-		Key			key = input_key(&shape, i);
+		SortKey		key = input_key(&shape, i);
 
 		if (i > 0)
 		{
@@ -478,23 +480,7 @@ sample_fill(void *recs, size_t n, int key_bits, SampleOrder order,
 		min = key < min ? key : min;
 		max = key > max ? key : max;
 
-		switch (facts->format)
-		{
-			case SORT_REC_PACKED:
-				((uint64_t *) recs)[i] = (uint64_t) key << 32 | i;
-				break;
-			case SORT_REC_64:
-				((SortRec64 *) recs)[i].key = (uint64_t) key;
-				((SortRec64 *) recs)[i].rid = (uint32_t) i;
-				((SortRec64 *) recs)[i].pad = 0;
-				break;
-			case SORT_REC_128:
-				((SortRec128 *) recs)[i].hi = (uint64_t) (key >> 64);
-				((SortRec128 *) recs)[i].lo = (uint64_t) key;
-				((SortRec128 *) recs)[i].rid = (uint32_t) i;
-				((SortRec128 *) recs)[i].pad = 0;
-				break;
-		}
+		sort_rec_set(recs, facts->format, SAMPLE_RID_BITS, i, key, (uint32_t) i);
 	}
 	if (n > 0)
 		facts->key_range = max - min >= UINT64_MAX ? UINT64_MAX :
@@ -506,31 +492,15 @@ sample_verify(const void *recs, size_t n, int key_bits, SampleOrder order,
 			  uint64_t seed)
 {
 	SortRecFormat format = sample_format(key_bits);
-	Key			prev = 0;
+	SortKey		prev = 0;
 	uint32_t	prev_rid = 0;
 	Shape		shape = make_shape(n, key_bits, order, seed);
 
 	for (size_t i = 0; i < n; i++)
 	{
-		Key			key;
 		uint32_t	rid;
+		SortKey		key = sort_rec_get(recs, format, SAMPLE_RID_BITS, i, &rid);
 
-		switch (format)
-		{
-			case SORT_REC_PACKED:
-				key = ((const uint64_t *) recs)[i] >> 32;
-				rid = (uint32_t) ((const uint64_t *) recs)[i];
-				break;
-			case SORT_REC_64:
-				key = ((const SortRec64 *) recs)[i].key;
-				rid = ((const SortRec64 *) recs)[i].rid;
-				break;
-			default:
-				key = (Key) ((const SortRec128 *) recs)[i].hi << 64 |
-					((const SortRec128 *) recs)[i].lo;
-				rid = ((const SortRec128 *) recs)[i].rid;
-				break;
-		}
 		if (rid >= n || key != input_key(&shape, rid))
 			return false;
 		if (i > 0 && (key < prev || (key == prev && rid <= prev_rid)))

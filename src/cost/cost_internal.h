@@ -1,16 +1,13 @@
 /*
  * cost_internal.h
- *	  Shared declarations of the cost room, also for its unit tests.
+ *	  Declarations that files of the cost room share, and their unit tests use.
  *
- * Everything but store.c includes no server header.
+ * Only store.c includes server headers.
  */
 #ifndef GPUSORT_COST_COST_INTERNAL_H
 #define GPUSORT_COST_COST_INTERNAL_H
 
 #include "cost/cost.h"
-
-/* An input with at most one descent per ORDERED_PER_DESCENT records may be nearly sorted. */
-#define ORDERED_PER_DESCENT	16
 
 /* ------------------------------------------------------------------------
  * Synthetic inputs, for calibration and benchmarks (calibrate.c)
@@ -48,9 +45,9 @@ extern void sample_fill(void *recs, size_t n, int key_bits, SampleOrder order,
 extern SortRecFormat sample_format(int key_bits);
 
 /*
- * Checks sorted records of sample_fill() with the same arguments: each record is
- * one of the input, and (key, rid) ascends strictly.  So the result is complete
- * and the sort was stable.
+ * Checks a sort of the records that sample_fill() makes from the same arguments: each
+ * record is one of the input, and (key, rid) ascends strictly.  Then no record is
+ * missing, and the sort was stable.
  */
 extern bool sample_verify(const void *recs, size_t n, int key_bits,
 						  SampleOrder order, uint64_t seed);
@@ -90,6 +87,7 @@ extern double gpu_sort_factor(const GpuFactors *factors, int key_width, double r
  * ------------------------------------------------------------------------
  */
 
+/* Makes the sample empty. */
 static inline void
 gpu_sample_begin(GpuSample *sample)
 {
@@ -255,9 +253,9 @@ extern void gpu_learn_job(GpuLearned *learned, const Algorithm *algorithm,
  */
 typedef struct StoreText
 {
-	const char *in;				/* the rest of a text to read; NULL: writing */
-	char	   *out;			/* the place of the next line to write */
-	char	   *end;			/* the end of the room */
+	const char *in;				/* reading: the next line; NULL: writing */
+	char	   *out;			/* writing: where the next line goes */
+	char	   *end;			/* writing: the end of the memory */
 } StoreText;
 
 typedef enum StoreTextStatus
@@ -275,7 +273,7 @@ typedef enum StoreTextStatus
  */
 extern void machine_name(char name[MACHINE_NAME_SIZE]);
 
-/* The kind and version of a file, and the machine. */
+/* The first two lines: head, which names the kind and version of the file, and the machine. */
 extern StoreTextStatus text_head(StoreText *text, const char *head);
 
 /* Upper limit of a stored constant of the CPU model. */
@@ -289,10 +287,12 @@ extern StoreTextStatus text_head(StoreText *text, const char *head);
 extern bool model_text(StoreText *text, RouteModel *model);
 
 #define LEARN_TEXT_HEAD		"gpusort learned 1\n"
+
+/* Most bytes that cpu_learn_text() and gpu_learn_text() write. */
 #define CPU_LEARN_TEXT_SIZE	1536
 #define GPU_LEARN_TEXT_SIZE	2048
 
-/* The section of the CPU's factors begins with the version of the constants. */
+/* The section of the CPU's factors begins with the version of the model's constants. */
 extern bool cpu_section_text(StoreText *text, uint64_t *model);
 extern bool cpu_learn_text(StoreText *text, CpuLearned *learned);
 
@@ -301,8 +301,8 @@ extern bool cpu_learn_text(StoreText *text, CpuLearned *learned);
 /* Identity of a device. */
 typedef struct GpuLearnedOf
 {
-	int			number;
-	uint64_t	memory;
+	int			number;			/* CUDA's number */
+	uint64_t	memory;			/* total bytes */
 	char		name[GPU_LEARN_NAME];
 } GpuLearnedOf;
 

@@ -27,14 +27,12 @@
 #include <stdint.h>
 
 #include "cost/cost_internal.h"
+#include "kernel/team.h"
 
 const RouteModel *route_model = &route_model_builtin;
 
 /* Cost of calling a kernel. */
 #define START_NS			30
-
-/* Kernels use a team from this number of records on. */
-#define TEAM_MIN_ROWS		65536
 
 /* Binary logarithm, linear between powers of two.  The error is at most 0.09. */
 static inline double
@@ -71,6 +69,7 @@ between_widths(const RouteModel *model, int below, int above, double past, int s
 	return a + (b - a) * past / step;
 }
 
+/* Nanoseconds per record of cpu_radix. */
 static double
 radix_ns(const RouteModel *model, SortRecFormat format, int bits, size_t n)
 {
@@ -95,7 +94,10 @@ radix_ns(const RouteModel *model, SortRecFormat format, int bits, size_t n)
 						  widths[i].bits - widths[i - 1].bits, n);
 }
 
-/* D distinct keys touch D cells of the table, so they cost what keys of log2(D) bits do. */
+/*
+ * Nanoseconds per record of cpu_counting.  D distinct keys touch D cells of the table, so
+ * they cost as much as keys of log2(D) bits.
+ */
 static double
 counting_ns(const RouteModel *model, int bits, uint64_t distinct, size_t n)
 {
@@ -127,11 +129,12 @@ chain_ns(const RouteModel *model, const RouteFacts *facts, double log2_run,
 	double		share = (log2_run - short_run) / (long_run - short_run);
 
 	if (!facts->order_known || facts->scattered ||
-		facts->descents > facts->n / ORDERED_PER_DESCENT)
+		facts->descents > facts->n / PRESORTED_PER_DESCENT)
 		return 0;
 	return model->scalar[MODEL_CHAIN_NS] * fmin(1, fmax(0, share));
 }
 
+/* Nanoseconds of presorted for all records. */
 static double
 presorted_ns(const RouteModel *model, const RouteFacts *facts)
 {
@@ -142,7 +145,7 @@ presorted_ns(const RouteModel *model, const RouteFacts *facts)
 		return 0;
 	if (facts->ascents == 0)
 		return n * model_curve_at(model->curve[MODEL_REVERSED + format], n);
-	if (facts->descents < 4)
+	if (facts->descents < PRESORTED_MAX_RUNS)
 		return n * model_curve_at(model->curve[MODEL_RUNS + format], n) *
 			(facts->descents > 1 ? 2 : 1);
 	/* the kernel would search for records out of place and abandon the search */
@@ -162,10 +165,11 @@ team_us(const RouteModel *model, double ns, int team)
 	return (ns + START_NS) / 1000;
 }
 
+/* Size of the team that a kernel uses. */
 static int
 team_size(const RouteFacts *facts)
 {
-	return facts->n >= TEAM_MIN_ROWS && facts->threads > 1 ? facts->threads : 1;
+	return facts->n >= SORT_TEAM_MIN_RECORDS && facts->threads > 1 ? facts->threads : 1;
 }
 
 static double
@@ -222,10 +226,10 @@ double
 model_predict_us(const RouteModel *model, const Algorithm *algorithm,
 				 const RouteFacts *facts)
 {
-#define KERNELS(id, name)	[ALGORITHM_##id] = name##_us,
-#define LIBRARYS(id, name)	[ALGORITHM_##id] = library_us,
+#define ON_CPU(id, name)	[ALGORITHM_##id] = name##_us,
+#define ON_GPU(id, name)	[ALGORITHM_##id] = library_us,
 	static double (*const predict[ALGORITHM_COUNT]) (const RouteModel *, const RouteFacts *) = {
-		ALGORITHMS(KERNELS, LIBRARYS)
+		ALGORITHMS(ON_CPU, ON_GPU)
 	};
 
 	return predict[algorithm->id] (model, facts);

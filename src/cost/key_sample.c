@@ -35,7 +35,7 @@
 #define SLICES			16
 #define FEW_KEYS		512
 
-/* A slice is too full with more than this multiple of the mean. */
+/* A slice with more than this multiple of the mean is too full. */
 #define SLICE_FULL		3 / 2
 
 /* Smaller samples are classified as uniform. */
@@ -134,7 +134,7 @@ slices_uniform(const uint64_t *keys, size_t n)
 static bool
 gaps_clustered(const SortRec64 *recs, size_t n)
 {
-	/* the two previous keys; equal keys count once */
+	/* the two previous different keys */
 	uint64_t	last[2] = {0};
 	size_t		found = 0;
 	size_t		next_to = 0;
@@ -226,28 +226,14 @@ gpu_sample_look(GpuSample *sample, GpuSampleSeen *seen)
 #define SCATTERED_SAMPLE	64
 #define SCATTERED_PAIRS		(SCATTERED_SAMPLE * (SCATTERED_SAMPLE - 1) / 2)
 
-/* The presorted kernel merges inputs with fewer descents. */
-#define SCATTERED_MIN_RUNS	4
-
-typedef unsigned __int128 Key;
-
 /* The key of record i, without the bits below begin_bit. */
-static inline Key
+static inline SortKey
 record_key(const RouteFacts *facts, const void *recs, size_t i)
 {
-	Key			key;
+	uint32_t	rid;
+	SortKey		key = sort_rec_get(recs, facts->format, facts->begin_bit, i, &rid);
 
-	switch (facts->format)
-	{
-		case SORT_REC_PACKED:
-			return ((const uint64_t *) recs)[i] >> facts->begin_bit;
-		case SORT_REC_64:
-			return ((const SortRec64 *) recs)[i].key >> facts->begin_bit;
-		case SORT_REC_128:
-			break;
-	}
-	key = (Key) ((const SortRec128 *) recs)[i].hi << 64 | ((const SortRec128 *) recs)[i].lo;
-	return key >> facts->begin_bit;
+	return facts->format == SORT_REC_PACKED ? key : key >> facts->begin_bit;
 }
 
 /* Do the runs overlap?  False if the facts already exclude a nearly sorted input. */
@@ -256,16 +242,16 @@ route_scattered(const RouteFacts *facts, const void *recs)
 {
 	size_t		step = facts->n / SCATTERED_SAMPLE;
 	uint32_t	random = 1;
-	Key			keys[SCATTERED_SAMPLE];
+	SortKey		keys[SCATTERED_SAMPLE];
 	int			wrong = 0;
 
 	if (!facts->order_known || facts->n < SCATTERED_MIN_ROWS ||
-		facts->descents < SCATTERED_MIN_RUNS || facts->ascents == 0 ||
-		facts->descents > facts->n / ORDERED_PER_DESCENT)
+		facts->descents < PRESORTED_MAX_RUNS || facts->ascents == 0 ||
+		facts->descents > facts->n / PRESORTED_PER_DESCENT)
 		return false;
 	for (int i = 0; i < SCATTERED_SAMPLE; i++)
 	{
-		/* a random place of its part, because the runs may have one length */
+		/* a random record of each part, because the runs may have equal lengths */
 		random = random * UINT32_C(1664525) + UINT32_C(1013904223);
 		keys[i] = record_key(facts, recs, i * step + (random >> 8) % step);
 		for (int j = 0; j < i; j++)

@@ -14,12 +14,12 @@
  * when it holds no job, so sorts in parts cannot block each other.
  *
  * Memory policy: the split keys take at most what was counted for sorting the batch on the
- * CPU.  A sort that would exceed work_mem with them and the check is not split.  Sorting a
- * part here takes records and scratch of one part, within work_mem.
+ * CPU.  A sort that would exceed work_mem with them and the bitmap of check.c is not split.
+ * Sorting a part on the CPU takes records and scratch of one part, within work_mem.
  *
- * On error: a part whose device fails is sent once more, to any device, and then sorted here;
- * the parts behind it continue.  After a wrong result this sort uses no device any more, as
- * with a single job: the key buffer is kept to the end.
+ * On error: a part whose device fails is sent once more, to any device, and then sorted on
+ * the CPU; the parts behind it continue.  After a wrong result the whole sort is repeated
+ * on the CPU, as with a single job: the key buffer is kept to the end.
  */
 #include "postgres.h"
 
@@ -31,7 +31,10 @@
 #include "settings.h"
 #include "sort/sort_internal.h"
 
-/* The expected rows of a part fill this share of its job, as the part may be larger. */
+/*
+ * The expected rows of a part fill this share of its job, as the part may be larger.  Without
+ * parentheses: rows * PART_FILL is computed in integers.
+ */
 #define PART_FILL			7 / 8
 
 /* Parts of fewer rows are sorted on the CPU. */
@@ -43,33 +46,32 @@
 /* After this many failures of parts no device is used any more. */
 #define PARTS_MAX_FAILURES	2
 
+/* The state of a part. */
 typedef struct KeyPartJob
 {
 	DeviceJob  *job;			/* NULL: none */
 	bool		sorted;			/* the split keys themselves are in order */
 } KeyPartJob;
 
+/* A sort in parts. */
 typedef struct DeviceParts
 {
 	KeySplit	split;
 	KeyPartJob	parts[KEY_SPLIT_MAX];
 
-	/* opened before the keys were split; NULL: a part has it */
+	/* job that was opened before the keys were split; NULL: a part has it */
 	DeviceJob  *spare;
 	uint64		spare_rows;		/* capacity of spare */
-	int			ndevices;
+	int			ndevices;		/* devices that this backend may use */
 	int			open;			/* open jobs */
 	int			next_to_send;	/* parts before it are sent, or need not be */
 	int			current;		/* the part whose result is read */
 	size_t		received;		/* its rows in chunks that were released */
 	size_t		chunk_rows;		/* rows of the chunk that is read */
 
-	/*
-	 * Failed parts.  A device process that ends counts once for all its
-	 * parts.
-	 */
+	/* failures of parts; the end of a device process counts once */
 	int			failures;
-	uint32		failed_generation;	/* at the last failure */
+	uint32		failed_generation;	/* generation at the last failure */
 } DeviceParts;
 
 /* ------------------------------------------------------------------------
@@ -77,7 +79,7 @@ typedef struct DeviceParts
  * ------------------------------------------------------------------------
  */
 
-/* Rows that a job of this size has room for. */
+/* Rows that a job of this many bytes has room for. */
 static uint64
 rows_of_bytes(const DeviceKeys *dk, uint64 bytes)
 {
@@ -87,7 +89,7 @@ rows_of_bytes(const DeviceKeys *dk, uint64 bytes)
 	return bytes > empty ? (bytes - empty) / row : 0;
 }
 
-/* Rows of each job: two jobs should fit at once, unless each would become very small. */
+/* Rows of each job, so that two jobs fit at once, unless each would become very small. */
 static uint64
 rows_of_job(const DeviceKeys *dk, uint64 bytes)
 {
@@ -97,6 +99,7 @@ rows_of_job(const DeviceKeys *dk, uint64 bytes)
 	return two >= one / 4 ? two : one;
 }
 
+/* Predicted time of the sort in parts. */
 static double
 parts_us(const DeviceKeys *dk, int parts, int devices)
 {
@@ -200,6 +203,8 @@ device_parts_begin(DeviceKeys *dk, int at_least, double patience_us)
  * Up
  * ------------------------------------------------------------------------
  */
+
+/* Closes a job and sets the pointer to it to NULL. */
 static void
 close_part_job(DeviceKeys *dk, DeviceJob **job)
 {
@@ -234,7 +239,7 @@ send_part(DeviceKeys *dk, int p)
 	device_job_sort(job);
 }
 
-/* Gives the part a job; false if there is no room now. */
+/* Assigns a job to the part: the spare one, or a new one.  False if there is no room now. */
 static bool
 assign_job(DeviceKeys *dk, int p)
 {
@@ -315,11 +320,10 @@ device_parts_send(DeviceKeys *dk)
  * ------------------------------------------------------------------------
  */
 
-/* Copies the part's keys into records, or with back, sorted records into the part. */
+/* Copies the part's keys to records or, if "back", sorted records to the part. */
 static void
 copy_part_records(const KeySplit *split, int part, const SortProblem *problem, void *recs, bool back)
 {
-	uint64		rid_mask = (UINT64CONST(1) << problem->begin_bit) - 1;
 	size_t		i = 0;
 
 	while (i < split->parts[part].n)
@@ -332,44 +336,12 @@ copy_part_records(const KeySplit *split, int part, const SortProblem *problem, v
 			Key128		key = device_key_at(span.keys, split->key_width, k);
 			uint32		rid = span.rids == NULL ? 0 : span.rids[k];
 
-			switch (problem->format)
-			{
-				case SORT_REC_PACKED:
-					if (back)
-					{
-						key = ((uint64 *) recs)[i] >> problem->begin_bit;
-						rid = (uint32) (((uint64 *) recs)[i] & rid_mask);
-					}
-					else
-						((uint64 *) recs)[i] = (uint64) key << problem->begin_bit | rid;
-					break;
-				case SORT_REC_64:
-					if (back)
-					{
-						key = ((SortRec64 *) recs)[i].key;
-						rid = ((SortRec64 *) recs)[i].rid;
-					}
-					else
-						((SortRec64 *) recs)[i] = (SortRec64)
-					{
-						(uint64) key, rid, 0
-					};
-					break;
-				case SORT_REC_128:
-					if (back)
-					{
-						key = (Key128) ((SortRec128 *) recs)[i].hi << 64 | ((SortRec128 *) recs)[i].lo;
-						rid = ((SortRec128 *) recs)[i].rid;
-					}
-					else
-						((SortRec128 *) recs)[i] = (SortRec128)
-					{
-						(uint64) (key >> 64), (uint64) key, rid, 0
-					};
-					break;
-			}
 			if (!back)
+			{
+				sort_rec_set(recs, problem->format, problem->begin_bit, i, key, rid);
 				continue;
+			}
+			key = sort_rec_get(recs, problem->format, problem->begin_bit, i, &rid);
 			if (split->key_width == 32)
 				((uint32 *) span.keys)[k] = (uint32) key;
 			else if (split->key_width == 64)
@@ -442,7 +414,7 @@ part_failed(DeviceKeys *dk, int p)
 {
 	DeviceParts *parts = dk->parts;
 	const DeviceJob *job = parts->parts[p].job;
-	uint32		generation = job->word >> 2;
+	uint32		generation = device_slot_generation(job->word);
 	bool		ended = generation != pg_atomic_read_u32(&device_shared->generation);
 
 	/* statistics count a sort once */
@@ -473,7 +445,7 @@ sort_part(DeviceKeys *dk, int p)
 	return true;
 }
 
-/* A chunk of a part whose split keys are in order. */
+/* Sets *chunk to the next rows of a part whose split keys are in order. */
 static void
 chunk_of_split(const DeviceKeys *dk, KeyChunk *chunk)
 {
@@ -487,9 +459,9 @@ chunk_of_split(const DeviceKeys *dk, KeyChunk *chunk)
 }
 
 /*
- * The next chunk of the job's result.  A second job of the part returns all chunks again;
- * those that have been received are skipped unchecked: if their rows differed now, the checks of
- * the later chunks would fail.
+ * The next chunk of the job's result.  A second job of the part returns all chunks again.
+ * Chunks that have been received are skipped unchecked: if they had other rows now, the
+ * checks of the later chunks would fail.
  */
 static bool
 chunk_of_job(DeviceKeys *dk, DeviceJob *job, KeyChunk *chunk)

@@ -20,7 +20,6 @@
 
 #define COUNTING_MAX_BITS	24	/* most key bits */
 #define COUNTING_PER_RECORD	4	/* most counters per record */
-#define COUNTING_TEAM_MIN	((size_t) 1 << 16)	/* least records for a team */
 
 /* Number of possible values. */
 static inline size_t
@@ -35,8 +34,8 @@ counting_range(const SortProblem *problem)
 static bool
 counting_by_team(const SortProblem *problem)
 {
-	return problem->team != NULL && problem->team->size > 1 &&
-		problem->n >= COUNTING_TEAM_MIN && problem->n / problem->team->size >= counting_range(problem);
+	return sort_team_helps(problem->team, problem->n) &&
+		problem->n / problem->team->size >= counting_range(problem);
 }
 
 /* First of n values that the member of that rank sums up. */

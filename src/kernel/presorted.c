@@ -33,11 +33,8 @@
 #include "member.h"
 #include "rec.h"
 
-#define PRESORTED_MAX_RUNS		4	/* fewer descents are merged as runs */
-
 /* consecutive drops after which the backbone is checked first */
 #define PRESORTED_IN_A_ROW		8
-#define PRESORTED_PER_DESCENT	16	/* least records per descent */
 
 /* Most records out of place, among n, for drop-merge to continue. */
 static inline size_t

@@ -12,9 +12,9 @@
  *
  *	SORT_REC_PACKED	  uint64: key in the bits [begin_bit, end_bit), rid in
  *					  the bits below begin_bit.  Bits above end_bit are zero.
- *					   The (32-bit key, 32-bit rid) record is begin_bit = 32,
- *					  end_bit = 64; a key of up to 64 - rid bits packs the
- *					  same way, which is why most SQL keys never need a wider
+ *					  With begin_bit = 32 and end_bit = 64 it is a record of
+ *					  32-bit key and 32-bit rid.  A rid of fewer bits leaves
+ *					  more bits to the key, so that most SQL keys need no wider
  *					  record.
  *	SORT_REC_64		  SortRec64: 64-bit key, bits [begin_bit, end_bit) order.
  *	SORT_REC_128	  SortRec128: 128-bit key as (hi, lo), bit 0 is lo's lowest.
@@ -126,12 +126,66 @@ extern const SortKernel cpu_merge_kernel;
 extern const SortKernel cpu_counting_kernel;
 extern const SortKernel presorted_kernel;
 
+/* presorted merges an input with fewer descents as ascending runs ... */
+#define PRESORTED_MAX_RUNS		4
+
+/* ... and otherwise requires at least this number of records per descent. */
+#define PRESORTED_PER_DESCENT	16
+
 /* Bytes of a record. */
 static inline size_t
 sort_rec_size(SortRecFormat format)
 {
 	return format == SORT_REC_PACKED ? sizeof(uint64_t) :
 		format == SORT_REC_64 ? sizeof(SortRec64) : sizeof(SortRec128);
+}
+
+/* Any record's key. */
+typedef unsigned __int128 SortKey;
+
+/* Sets record i.  rid_bits is begin_bit of packed records; other formats ignore it. */
+static inline void
+sort_rec_set(void *recs, SortRecFormat format, int rid_bits, size_t i, SortKey key, uint32_t rid)
+{
+	SortRec64  *rec64 = (SortRec64 *) recs + i;
+	SortRec128 *rec128 = (SortRec128 *) recs + i;
+
+	switch (format)
+	{
+		case SORT_REC_PACKED:
+			((uint64_t *) recs)[i] = (uint64_t) key << rid_bits | rid;
+			break;
+		case SORT_REC_64:
+			rec64->key = (uint64_t) key;
+			rec64->rid = rid;
+			rec64->pad = 0;
+			break;
+		case SORT_REC_128:
+			rec128->hi = (uint64_t) (key >> 64);
+			rec128->lo = (uint64_t) key;
+			rec128->rid = rid;
+			rec128->pad = 0;
+			break;
+	}
+}
+
+/* Returns the key and sets *rid of record i; the inverse of sort_rec_set(). */
+static inline SortKey
+sort_rec_get(const void *recs, SortRecFormat format, int rid_bits, size_t i, uint32_t *rid)
+{
+	switch (format)
+	{
+		case SORT_REC_PACKED:
+			*rid = (uint32_t) (((const uint64_t *) recs)[i] & ((UINT64_C(1) << rid_bits) - 1));
+			return ((const uint64_t *) recs)[i] >> rid_bits;
+		case SORT_REC_64:
+			*rid = ((const SortRec64 *) recs)[i].rid;
+			return ((const SortRec64 *) recs)[i].key;
+		case SORT_REC_128:
+			break;
+	}
+	*rid = ((const SortRec128 *) recs)[i].rid;
+	return (SortKey) ((const SortRec128 *) recs)[i].hi << 64 | ((const SortRec128 *) recs)[i].lo;
 }
 
 #endif							/* GPUSORT_SORT_KERNEL_H */

@@ -20,12 +20,18 @@
 #ifndef GPUSORT_TEAM_H
 #define GPUSORT_TEAM_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C"
 {
 #endif
 
 #define SORT_TEAM_MAX	64		/* most members */
+
+/* Kernels use a team from this number of records on. */
+#define SORT_TEAM_MIN_RECORDS	((size_t) 1 << 16)
 
 typedef struct SortTeam SortTeam;
 typedef void (*SortTeamBody) (void *arg, int rank);
@@ -55,6 +61,13 @@ static inline int
 sort_team_size(const SortTeam *team)
 {
 	return team ? team->size : 1;
+}
+
+/* Does the team help to sort n records? */
+static inline bool
+sort_team_helps(const SortTeam *team, size_t n)
+{
+	return sort_team_size(team) > 1 && n >= SORT_TEAM_MIN_RECORDS;
 }
 
 static inline void

@@ -4,10 +4,10 @@
  *
  * The library's costs are those of one kind of GPU on one kind of bus, and the cost
  * model of the CPU is that of one kind of processor.  So each device is measured when
- * a process has opened it, and on request (measure_asked).  A measurement takes
- * steps of some milliseconds.  A step starts only while there is no job, and only if the
- * previous step of its kind predicts a short time.  So a sort waits at most for one
- * step.  The library's costs apply until all steps are done.
+ * a process has opened it (gpusort.device_learn), and on request (measure_asked).  A
+ * measurement consists of steps of some milliseconds.  A step starts only while there is
+ * no job, and only if the previous step of its kind predicts a short time.  So a sort waits
+ * at most for one step.  The library's costs apply until all steps are done.
  *
  * The CPU is measured with three sorts, one for each record format, as steps of the
  * first device.
@@ -26,12 +26,12 @@
 #include "service/process_internal.h"
 #include "settings.h"
 
-#define COPY_SMALL		((uint64) 1 << 20)
-#define COPY_LARGE		((uint64) 64 << 20)
-#define HOST_BYTES		((uint64) 16 << 20)
-#define HOST_RIDS_BYTES	((uint64) 4 << 20)
-#define LAUNCH_ROWS		1024
-#define REPEATS			4
+#define COPY_SMALL		((uint64) 1 << 20)	/* bytes of a small copy */
+#define COPY_LARGE		((uint64) 64 << 20) /* bytes of a large copy */
+#define HOST_BYTES		((uint64) 16 << 20) /* host memory of keys */
+#define HOST_RIDS_BYTES	((uint64) 4 << 20)	/* host memory of row ids, behind it */
+#define LAUNCH_ROWS		1024	/* rows of a sort of few keys */
+#define REPEATS			4		/* the least of this number of times counts */
 
 /* A step that takes longer is repeated less, and larger sorts are skipped. */
 #define LONG_US			20000
@@ -53,12 +53,13 @@ typedef enum MeasureStep
 	MEASURE_END = MEASURE_CPU + 3
 } MeasureStep;
 
+/* The measurement of a device. */
 typedef struct Measuring
 {
-	bool		looked;			/* "asked" is set */
+	bool		initialised;	/* step and asked are set */
 	bool		begun;			/* measured at least once */
 	uint32		asked;			/* measure_asked when the measurement began */
-	int			step;
+	int			step;			/* MeasureStep, or between two of them */
 	GpusortStream *stream;
 	GpusortEvent *from;
 	GpusortEvent *to;
@@ -75,7 +76,7 @@ typedef struct SortRoom
 	char	   *scratch;
 } SortRoom;
 
-static Measuring all[DEVICE_MAX];
+static Measuring measurings[DEVICE_MAX];
 
 /* The ABI's index of the algorithm that most sorts use, or 0 if the library lacks it. */
 static int
@@ -89,6 +90,7 @@ measured_algorithm(void)
 	return 0;
 }
 
+/* May a step have this much device memory? */
 static bool
 is_affordable(const DeviceApi *api, int device, uint64 bytes)
 {
@@ -98,6 +100,7 @@ is_affordable(const DeviceApi *api, int device, uint64 bytes)
 	return memory.budget > memory.used && bytes <= (memory.budget - memory.used) / MEMORY_SHARE;
 }
 
+/* The first step: creates stream and events, and fills host memory with random keys. */
 static GpusortStatus
 begin(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
 {
@@ -117,6 +120,7 @@ begin(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
 	return GPUSORT_OK;
 }
 
+/* Frees what begin() has created. */
 static void
 end(const DeviceApi *api, int device, Measuring *m)
 {
@@ -136,7 +140,7 @@ end(const DeviceApi *api, int device, Measuring *m)
 	m->host = NULL;
 }
 
-/* Microseconds, by the device's clock, of a copy in pieces of HOST_BYTES. */
+/* Sets *us to the time, by the device's clock, of a copy in pieces of HOST_BYTES. */
 static GpusortStatus
 time_copy(const DeviceApi *api, Measuring *m, char *there, bool up, uint64 bytes, double *us,
 		  GpusortError *err)
@@ -175,11 +179,11 @@ measure_copies(const DeviceApi *api, int device, Measuring *m, uint64 bytes, dou
 	for (int i = 0; i < 2 * REPEATS && status == GPUSORT_OK; i++)
 	{
 		double		us = 0;
-		double	   *l = &least[i % 2];
+		double	   *best = &least[i % 2];
 
 		status = time_copy(api, m, there, i % 2 == 0, bytes, &us, err);
 		if (status == GPUSORT_OK)
-			*l = *l == 0 ? us : Min(*l, us);
+			*best = *best == 0 ? us : Min(*best, us);
 		/* a slow copy is measured only once in each direction */
 		if (i % 2 != 0 && us > LONG_US)
 			break;
@@ -210,8 +214,9 @@ get_room(const DeviceApi *api, int device, GpusortProblem *problem, SortRoom *ro
 	return GPUSORT_OK;
 }
 
+/* Frees what get_room() has allocated. */
 static void
-give_room(const DeviceApi *api, int device, const SortRoom *room)
+free_room(const DeviceApi *api, int device, const SortRoom *room)
 {
 	void	   *mine[] = {room->keys, room->rids, room->scratch};
 
@@ -249,24 +254,13 @@ fill_records(void *recs, SortRecFormat format, const uint64 *words)
 {
 	for (size_t i = 0; i < CPU_ROWS; i++)
 	{
-		switch (format)
-		{
-			case SORT_REC_PACKED:
-				((uint64 *) recs)[i] = (words[i] & ~(uint64) PG_UINT32_MAX) | i;
-				break;
-			case SORT_REC_64:
-				((SortRec64 *) recs)[i] = (SortRec64)
-				{
-					words[i], (uint32) i, 0
-				};
-				break;
-			case SORT_REC_128:
-				((SortRec128 *) recs)[i] = (SortRec128)
-				{
-					words[i], words[CPU_ROWS + i], (uint32) i, 0
-				};
-				break;
-		}
+		SortKey		key = words[i];
+
+		if (format == SORT_REC_PACKED)
+			key >>= 32;
+		else if (format == SORT_REC_128)
+			key = key << 64 | words[CPU_ROWS + i];
+		sort_rec_set(recs, format, 32, i, key, (uint32) i);
 	}
 }
 
@@ -307,7 +301,7 @@ cpu_sort_us(int width, const uint64 *words, char *room, uint64 size)
 	return least;
 }
 
-/* The host memory starts with random words; the rest of it is used for the sort. */
+/* Measures a sort on the CPU.  Its keys are the first words of the host memory. */
 static void
 measure_cpu(Measuring *m, int width)
 {
@@ -346,10 +340,11 @@ measure_sort(const DeviceApi *api, int device, Measuring *m, int key_width, uint
 		if (all_us > LONG_US && i > 0)
 			break;
 	}
-	give_room(api, device, &room);
+	free_room(api, device, &room);
 	return status == GPUSORT_NO_MEMORY || status == GPUSORT_UNSUPPORTED ? GPUSORT_OK : status;
 }
 
+/* Measures a sort of this size, unless the next smaller one failed or took long. */
 static GpusortStatus
 measure_size(const DeviceApi *api, int device, Measuring *m, int width, int size, GpusortError *err)
 {
@@ -362,6 +357,7 @@ measure_size(const DeviceApi *api, int device, Measuring *m, int width, int size
 						&smaller_us, &m->measured.sort_us[width][size], err);
 }
 
+/* Does the step that m->step names. */
 static GpusortStatus
 take_step(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
 {
@@ -392,6 +388,7 @@ take_step(const DeviceApi *api, int device, Measuring *m, GpusortError *err)
 	}
 }
 
+/* Publishes a measurement; CpuMeasured.times is odd meanwhile. */
 static void
 publish_cpu(const CpuMeasured *measured)
 {
@@ -404,6 +401,7 @@ publish_cpu(const CpuMeasured *measured)
 	cpu->times++;
 }
 
+/* Publishes a measurement; DeviceEntry.measurements is odd meanwhile. */
 static void
 publish(int device, const DeviceMeasured *measured)
 {
@@ -414,24 +412,21 @@ publish(int device, const DeviceMeasured *measured)
 	entry->measured = *measured;
 	pg_memory_barrier();
 
-	/*
-	 * the version is unique among all devices: another device may have had
-	 * this entry
-	 */
+	/* a version is unique among all devices, as another one may have had this entry */
 	entry->measurements = (device_shared->measurements += 2);
 }
 
 bool
 device_measure_step(const DeviceApi *api, int device)
 {
-	Measuring  *m = &all[device];
+	Measuring  *m = &measurings[device];
 	uint32		asked = pg_atomic_read_u32(&device_shared->measure_asked);
 	GpusortError err;
 	GpusortStatus status;
 
-	if (!m->looked)
+	if (!m->initialised)
 	{
-		m->looked = true;
+		m->initialised = true;
 		m->step = MEASURE_END;
 		m->asked = asked;
 	}
@@ -442,7 +437,7 @@ device_measure_step(const DeviceApi *api, int device)
 		algorithm_by_name(device_shared->algorithms[measured_algorithm()].name) == NULL)
 		return false;
 
-	/* a call has the lock */
+	/* a thread's call may have the lock */
 	if (!process_memory_trylock(device))
 		return false;
 	memset(&err, 0, sizeof(err));
@@ -457,7 +452,7 @@ device_measure_step(const DeviceApi *api, int device)
 		device_process_fails("CUDA error on device %d: %s (%s:%d)", device_shared->at_device,
 							 err.message, err.file, (int) err.line);
 	device_shared->at_device = -1;
-	/* if memory is short the costs are learned from jobs only */
+	/* if memory is short, the costs are learned from jobs only */
 	m->step = status == GPUSORT_OK ? m->step + 1 : MEASURE_END;
 	if (m->step == MEASURE_END)
 	{

@@ -29,7 +29,6 @@
 #include "kernel/radix/radix_finish.h"
 #include "kernel/rec.h"
 
-#define MERGE_TEAM_MIN		((size_t) 1 << 16)	/* least records for a team */
 #define GATHER_AHEAD		24	/* records by which gather() prefetches */
 
 /* How records become words. */
@@ -52,13 +51,6 @@ word_layout(const SortProblem *problem)
 	if (l.low_bit < problem->begin_bit)
 		l.low_bit = problem->begin_bit;
 	return l;
-}
-
-/* Does the team sort the problem? */
-static bool
-merge_by_team(const SortProblem *problem)
-{
-	return problem->team != NULL && problem->team->size > 1 && problem->n >= MERGE_TEAM_MIN;
 }
 
 /* One call of merge_run(), shared by the members. */
@@ -179,7 +171,7 @@ merge_member(void *arg, int rank)
 	MergeRun   *run = arg;
 	SortProblem *problem = run->problem;
 	char	   *p = problem->scratch;
-	Member		m = member_make(problem, (MemberShared *) p, rank, merge_by_team(problem));
+	Member		m = member_make(problem, (MemberShared *) p, rank, sort_team_helps(problem->team, problem->n));
 	MergePlan	plan;
 	char	   *room;
 	bool		ok;
@@ -221,7 +213,7 @@ static size_t
 merge_scratch_bytes(const SortProblem *problem)
 {
 	WordLayout	layout = word_layout(problem);
-	size_t		members = merge_by_team(problem) ? problem->team->size : 1;
+	size_t		members = sort_team_helps(problem->team, problem->n) ? problem->team->size : 1;
 	MergePlan	plan;
 
 	if (problem->n <= 1)
@@ -248,14 +240,14 @@ merge_run(SortProblem *problem)
 	run.problem = problem;
 	run.layout = word_layout(problem);
 	run.ops = merge_ops();
-	if (merge_by_team(problem))
+	if (sort_team_helps(problem->team, problem->n))
 		sort_team_run(problem->team, merge_member, &run);
 	else
 		merge_member(&run, 0);
 
 	merge_plan(&plan, problem->n);
 	output = (char *) problem->scratch + sizeof(MemberShared) +
-		(merge_by_team(problem) ? problem->team->size : 1) * plan.member_bytes;
+		(sort_team_helps(problem->team, problem->n) ? problem->team->size : 1) * plan.member_bytes;
 	if (!run.layout.direct)
 		problem->result = output + align64(problem->n * sizeof(uint64_t));
 	else if (plan.rounds % 2 == 1)

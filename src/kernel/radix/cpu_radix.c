@@ -84,7 +84,6 @@
 /* least memory to sort a part */
 #define RADIX_MIN_TMP_BYTES	((size_t) 128 << 10)
 #define RADIX_MAX_TMP_BYTES	((size_t) 2 << 20)	/* most memory to sort a part */
-#define RADIX_TEAM_MIN		((size_t) 1 << 16)	/* least records for a team */
 
 /* The digits that a part is sorted by: nbits key bits from low_bit upwards. */
 typedef struct DigitPlan
@@ -148,7 +147,7 @@ static inline bool
 radix_in_parts(const SortProblem *problem)
 {
 	return problem->n * sort_rec_size(problem->format) > RADIX_BIG_BYTES ||
-		(problem->team != NULL && problem->team->size > 1 && problem->n >= RADIX_TEAM_MIN);
+		sort_team_helps(problem->team, problem->n);
 }
 
 /*
